@@ -1,0 +1,91 @@
+/* guest_abi.h - what the patched guest kernel and the monitor agree on.
+ *
+ * The guest-patches series carries the same numbers in arch/x86/include/asm/vmp.h; scripts/check-abi compares the two.
+ * Only preprocessor constants stand here, so that assembly can include it.
+ *
+ * Segments.  The guest's code, data and per-CPU selectors have the table bit (TI) set, so that the host finds them in
+ * the VM process's LDT: LDT entry i shadows the guest's GDT entry i (the monitor fills it at lgdt and at
+ * VMP_HC_GDT_CHANGED).  All have RPL 3, so that they load natively and can be set by ptrace, except the kernel's CS:
+ * its RPL is 0 in every frame that the guest sees, which keeps user_mode() unpatched.  `mov %cs` and `push %cs` in
+ * kernel code are therefore rewritten.  User segments end at 3 GiB.  The three TLS entries are the host's own (12-14).
+ *
+ * Traps.  `int $VMP_INT_MARKER` stands before a sensitive instruction that would not trap by itself: the monitor
+ * emulates the instruction that follows it.  `int $VMP_INT_HYPERCALL` is a hypercall: number in %eax, arguments in
+ * %ebx, %ecx, %edx, result in %eax (64-bit results in %edx:%eax).  Both are legal in guest kernel mode only.
+ * `int $VMP_INT_SYSCALL` in guest user mode means `int $0x80`; the vDSO uses it, since the host serves it faster.
+ */
+#ifndef BASE_GUEST_ABI_H
+#define BASE_GUEST_ABI_H
+
+/* GDT indices and selectors (guest view) */
+#define VMP_GDT_BOOT_CS 2
+#define VMP_GDT_BOOT_DS 3
+#define VMP_GDT_TLS_MIN 12
+#define VMP_GDT_KERNEL_CS 16
+#define VMP_GDT_KERNEL_DS 17
+#define VMP_GDT_USER_CS 18
+#define VMP_GDT_USER_DS 19
+#define VMP_GDT_PERCPU 20
+#define VMP_GDT_ESPFIX 21
+#define VMP_GDT_TSS 24
+#define VMP_GDT_LDT 25
+#define VMP_GDT_DOUBLEFAULT_TSS 31
+#define VMP_GDT_ENTRIES 32
+
+#define VMP_SEL_BOOT_CS (VMP_GDT_BOOT_CS * 8 + 4)	/* 0x14 */
+#define VMP_SEL_BOOT_DS (VMP_GDT_BOOT_DS * 8 + 7)	/* 0x1f */
+#define VMP_SEL_KERNEL_CS (VMP_GDT_KERNEL_CS * 8 + 4)	/* 0x84, host runs it as 0x87 */
+#define VMP_SEL_KERNEL_DS (VMP_GDT_KERNEL_DS * 8 + 7)	/* 0x8f */
+#define VMP_SEL_USER_CS (VMP_GDT_USER_CS * 8 + 7)	/* 0x97 */
+#define VMP_SEL_USER_DS (VMP_GDT_USER_DS * 8 + 7)	/* 0x9f */
+#define VMP_SEL_PERCPU (VMP_GDT_PERCPU * 8 + 7)		/* 0xa7 */
+#define VMP_USER_LIMIT 0xc0000000			/* guest user segments end here; the guest's PAGE_OFFSET */
+
+#define VMP_INT_SYSCALL 0x81
+#define VMP_INT_MARKER 0x82
+#define VMP_INT_HYPERCALL 0x83
+
+/* hypercalls */
+#define VMP_HC_PRINT 0	     /* ebx: guest linear address, ecx: bytes: early text for the log */
+#define VMP_HC_CLOCK 1	     /* -> edx:eax: ns since the machine's start, the same on all CPUs, never goes back */
+#define VMP_HC_WALLCLOCK 2   /* -> edx:eax: ns since the epoch */
+#define VMP_HC_START_CPU 3   /* ebx: APIC id, ecx: physical address to start at, paging off -> 0 or -errno */
+#define VMP_HC_GDT_CHANGED 4 /* ebx: first entry, ecx: count: this CPU's GDT entries were rewritten in memory */
+#define VMP_HC_EXIT 5	     /* ebx: one of VMP_EXIT_*, ecx: status: the machine ends */
+#define VMP_HC_YIELD 6	     /* this CPU waits for another one: give the host's processor away */
+#define VMP_HC_COUNT 7
+
+#define VMP_EXIT_POWEROFF 0
+#define VMP_EXIT_REBOOT 1
+#define VMP_EXIT_PANIC 2
+
+/* guest-physical memory map: RAM from 0; nothing between the end of RAM and these */
+#define VMP_MP_TABLE_GPA 0x9fc00    /* top KiB of base memory: the second place where Linux looks */
+#define VMP_BOOT_PARAMS_GPA 0x10000
+#define VMP_CMDLINE_GPA 0x20000
+#define VMP_IOAPIC_GPA 0xfec00000
+#define VMP_LAPIC_GPA 0xfee00000
+#define VMP_LAPIC_TIMER_HZ 1000000000 /* the local APIC's timer counts ns before its divider */
+#define VMP_HARDWARE_SUBARCH 0x766d70 /* boot_params.hdr.hardware_subarch: "vmp" */
+
+/* ports and ISA interrupt lines (edge-triggered; line n is IO-APIC pin n) */
+#define VMP_UART_PORT 0x3f8
+#define VMP_UART_IRQ 4
+#define VMP_IDE_PORT 0x1f0
+#define VMP_IDE_CONTROL_PORT 0x3f6
+#define VMP_IDE_IRQ 14
+
+/* The stream device: three binary-clean streams (0 in, 1 out, 2 err) and the command's exit status.
+ * Stream s has its registers at VMP_STREAM_PORT + 16*s. */
+#define VMP_STREAM_PORT 0x500
+#define VMP_STREAM_IRQ 5
+#define VMP_STREAM_DATA 0   /* insb/outsb: the bytes; at most what VMP_STREAM_STATUS promised */
+#define VMP_STREAM_STATUS 4 /* inl: in: bytes to read, out: bytes of room; bit 31: end of file (in), reader gone (out) */
+#define VMP_STREAM_IRQ_ENABLE 8	/* outl 1: raise the line once when STATUS becomes non-zero; outl 0: not; a raise disarms */
+#define VMP_STREAM_CLOSE 12 /* outl: the guest closes this stream */
+#define VMP_STREAM_EXIT_PORT 0x540	/* outl: the command's exit status; all output before it has been delivered */
+#define VMP_STREAM_COLS_ROWS_PORT 0x544 /* inl: console window: columns << 16 | rows, 0 = unknown */
+#define VMP_STREAM_COUNT 3
+#define VMP_STREAM_EOF 0x80000000
+
+#endif

@@ -1,0 +1,52 @@
+/* hostshm.c - posting to a CPU and draining pins; see hostshm.h for the rules. */
+#include "base/hostshm.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/* The order matters: the post stands before `wake` moves, `wake` moves before `state` is read.  A CPU that goes to sleep
+ * reads `wake`, sets HALTED, looks at its posts, and sleeps only if `wake` is as it was.  A CPU that goes to run sets
+ * RUNNING and looks at its posts; a signal sent to a stopped VM process stops it again as soon as it runs. */
+void hostshm_kick(struct host_shm *shm, unsigned cpu)
+{
+	struct vcpu_slot *slot = &shm->slot[cpu];
+
+	atomic_fetch_add(&slot->wake, 1);
+	if (atomic_load(&slot->state) == SLOT_RUNNING) {
+		pid_t pid = atomic_load(&slot->vm_pid);
+
+		if (pid > 0)
+			kill(pid, SIGUSR1);
+	} else {
+		syscall(SYS_futex, &slot->wake, FUTEX_WAKE, 1, NULL, NULL, 0);
+	}
+}
+
+void hostshm_post_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector)
+{
+	uint32_t bit = 1u << (vector & 31);
+
+	/* Posted already and not yet collected: whoever posted it kicks. */
+	if (atomic_fetch_or(&shm->slot[cpu].irr[vector >> 5], bit) & bit)
+		return;
+	hostshm_kick(shm, cpu);
+}
+
+void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits)
+{
+	atomic_fetch_or(&shm->slot[cpu].post, bits);
+	hostshm_kick(shm, cpu);
+}
+
+void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	for (unsigned cpu = 0; cpu < shm->n_cpus; cpu++)
+		for (unsigned i = 0; i < PINS_PER_CPU; i++)
+			while (atomic_load(&shm->slot[cpu].pin[i]) == gfn + 1)
+				sched_yield();
+}

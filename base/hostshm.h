@@ -1,0 +1,110 @@
+/* hostshm.h - the memory that a host's node daemon shares with its monitors (one memfd, beside the guest's RAM memfd).
+ *
+ * Rules of use:
+ *  - The daemon creates it, writes the header and every page's right, and reads the statistics.
+ *  - Anybody on the host may post an interrupt to a CPU: set the bit, then hostshm_kick().
+ *  - Page rights (struct host_shm.page_right) are written by the daemon alone.  Whoever touches guest RAM through the
+ *    alias mapping, or makes a page accessible to a VM process, first pins the page (monitor/guestmem.c):
+ *        publish the frame in a pin slot; full fence; read the right; go on only if it suffices, else unpublish and ask.
+ *    The daemon takes a page away in the opposite order: lower the right; full fence; wait until no pin slot names the
+ *    frame; only then touch the page (hostshm_drain_pins()).  This is Dekker's algorithm, one side per process.
+ *  - A VM process never sees this memory.
+ */
+#ifndef BASE_HOSTSHM_H
+#define BASE_HOSTSHM_H
+
+#include <stdatomic.h>
+#include "base/limits.h"
+#include "base/types.h"
+
+#define HOSTSHM_MAGIC 0x31706d76u /* "vmp1" */
+
+enum page_right { PAGE_NONE, PAGE_READ, PAGE_WRITE }; /* ordered: each includes the one before */
+
+enum slot_state {
+	SLOT_ABSENT,  /* this CPU lives on another host, or is not started yet */
+	SLOT_RUNNING, /* in guest code, or in the monitor with every post looked at again before guest code runs */
+	SLOT_HALTED,  /* asleep on `wake` */
+};
+
+enum slot_post {
+	POST_MESSAGE = 1, /* the daemon has put a message in the monitor's socket */
+	POST_START = 2,	  /* start_eip is valid: leave the wait-for-start state */
+	POST_NMI = 4,
+};
+
+/* What a trap was, for --stats and the time split. Expanded from one list. */
+#define TRAP_KINDS(X) \
+	X(MARKER, "sensitive instruction behind a marker") \
+	X(PRIVILEGED, "privileged instruction") \
+	X(HYPERCALL, "hypercall") \
+	X(SYSCALL, "guest system call") \
+	X(GUEST_FAULT, "the guest's own page fault") \
+	X(SHADOW_FAULT, "host mapping made for a guest mapping") \
+	X(PAGE_FETCH, "page not held by this host") \
+	X(MMIO, "memory-mapped device") \
+	X(EXCEPTION, "other exception of the guest") \
+	X(KICK, "interrupted by the host") \
+	X(STUB, "run of the mapping stub")
+enum trap_kind {
+#define X(name, text) TRAP_##name,
+	TRAP_KINDS(X)
+#undef X
+	TRAP_KIND_COUNT
+};
+
+/* Where a CPU's time went, ns of CLOCK_MONOTONIC. */
+enum time_kind { TIME_NATIVE, TIME_SHARED_MEMORY, TIME_EMULATION, TIME_IDLE, TIME_KIND_COUNT };
+
+enum { FETCH_BUCKETS = 24 }; /* histogram of fetch times: bucket i counts [2^i, 2^(i+1)) us/8 */
+
+struct vcpu_slot {
+	_Atomic uint32_t state; /* enum slot_state */
+	_Atomic uint32_t wake;	/* futex word: incremented by every kick */
+	_Atomic int32_t vm_pid; /* the VM process, 0 before it exists */
+	_Atomic int32_t monitor_pid;
+	_Atomic uint32_t irr[8]; /* interrupt vectors posted from outside, collected by exchange */
+	_Atomic uint32_t post;	 /* enum slot_post bits */
+	_Atomic uint32_t start_eip;
+	_Atomic uint32_t pin[PINS_PER_CPU]; /* frame + 1, or 0 */
+	_Atomic uint32_t granted;	    /* frame + 1 of the last page asked for, until the guest has run with it */
+	uint32_t pad[3];
+	/* statistics, written by the monitor alone */
+	_Atomic uint64_t traps[TRAP_KIND_COUNT];
+	_Atomic uint64_t time_ns[TIME_KIND_COUNT];
+	_Atomic uint64_t fetch_us8[FETCH_BUCKETS];
+} __attribute__((aligned(64)));
+
+struct host_shm {
+	uint32_t magic, bytes;
+	uint32_t node, n_nodes, n_cpus, ram_pages;
+	uint64_t start_monotonic_ns; /* VMP_HC_CLOCK counts from here */
+	struct vcpu_slot slot[MAX_CPUS];
+	/* followed by ram_pages rights, then ram_pages fault counts */
+	_Atomic uint8_t page_right[];
+};
+
+static inline size_t hostshm_bytes(uint32_t ram_pages)
+{
+	return sizeof(struct host_shm) + (ram_pages + 7u) / 8 * 8 + (size_t)ram_pages * sizeof(uint32_t);
+}
+
+/* Faults taken per page on this host (requests to the daemon), for `vmp pages`. */
+static inline _Atomic uint32_t *hostshm_page_faults(struct host_shm *shm)
+{
+	return (_Atomic uint32_t *)((char *)shm->page_right + (shm->ram_pages + 7u) / 8 * 8);
+}
+
+/* Make `cpu` look at its posts: wake it if it is halted, stop its VM process if that runs. Any process of the host. */
+void hostshm_kick(struct host_shm *shm, unsigned cpu);
+
+/* Post interrupt `vector` to a CPU of this host and kick it. */
+void hostshm_post_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector);
+
+/* Post bits of enum slot_post and kick. */
+void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits);
+
+/* Daemon: wait until no CPU of this host pins `gfn`. Call after lowering its right. Pins are held for microseconds. */
+void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn);
+
+#endif

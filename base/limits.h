@@ -1,0 +1,19 @@
+/* limits.h - every limit of the machine in one place. */
+#ifndef BASE_LIMITS_H
+#define BASE_LIMITS_H
+
+enum {
+	MAX_CPUS = 32,
+	MAX_NODES = 32,
+	MIN_RAM_MIB = 48,
+	MAX_RAM_MIB = 880,	   /* the guest kernel maps all of RAM at 3 GiB and has no high memory */
+	DEFAULT_RAM_MIB = 256,
+	MAX_MSG_PAYLOAD = 8192,	   /* bytes after a message's fixed body */
+	MAX_NAME = 64,		   /* a machine's name */
+	MAX_CMDLINE = 2048,	   /* the guest kernel's command line (its own limit) */
+	PINS_PER_CPU = 4,	   /* pages that one virtual CPU's monitor may pin at once */
+	EXIT_VMP_FAILURE = 125,	   /* exit status: vmp itself failed, or the machine died */
+	DEATH_NOTICE_MS = 5000,	   /* a dead part ends the run within this time */
+};
+
+#endif

@@ -1,0 +1,109 @@
+/* log.c - see log.h. One write per line, so that lines of several processes do not mix. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/limits.h"
+
+enum log_level log_threshold = LOG_WARN;
+static int log_fd = 2;
+static char log_who[32] = "vmp";
+
+void log_open(const char *who, int fd, enum log_level level)
+{
+	const char *wanted = getenv("VMP_LOG");
+	static const char *const names[] = { "error", "warn", "info", "debug", "trace" };
+
+	snprintf(log_who, sizeof log_who, "%s", who);
+	log_fd = fd;
+	log_threshold = level;
+	for (unsigned i = 0; wanted && i < sizeof names / sizeof *names; i++)
+		if (!strcmp(wanted, names[i]))
+			log_threshold = i;
+}
+
+static void put_line(const char *format, va_list args, const char *mark)
+{
+	char line[1024];
+	int saved = errno;
+	int n = snprintf(line, sizeof line, "%s: %s", log_who, mark);
+
+	n += vsnprintf(line + n, sizeof line - n, format, args);
+	if (n > (int)sizeof line - 2)
+		n = sizeof line - 2;
+	line[n++] = '\n';
+	if (write(log_fd, line, n) < 0) {
+		/* nobody is left to tell */
+	}
+	errno = saved;
+}
+
+void log_line(enum log_level level, const char *format, ...)
+{
+	static const char *const marks[] = { "", "warning: ", "", "debug: ", "trace: " };
+	va_list args;
+
+	va_start(args, format);
+	put_line(format, args, marks[level]);
+	va_end(args);
+}
+
+void die(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	put_line(format, args, "");
+	va_end(args);
+	exit(EXIT_VMP_FAILURE);
+}
+
+void bug_at(const char *file, int line, const char *format, ...)
+{
+	va_list args;
+	char mark[128];
+
+	snprintf(mark, sizeof mark, "bug at %s:%d: ", file, line);
+	va_start(args, format);
+	put_line(format, args, mark);
+	va_end(args);
+	trace_dump(log_fd);
+	abort();
+}
+
+enum { TRACE_EVENTS = 4096 };
+static struct { const char *format; uint64_t number[4]; } ring[TRACE_EVENTS];
+static _Atomic unsigned ring_next;
+
+void trace(const char *format, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	unsigned i = atomic_fetch_add_explicit(&ring_next, 1, memory_order_relaxed) % TRACE_EVENTS;
+
+	ring[i].format = format;
+	ring[i].number[0] = a;
+	ring[i].number[1] = b;
+	ring[i].number[2] = c;
+	ring[i].number[3] = d;
+}
+
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+void trace_dump(int fd)
+{
+	unsigned end = ring_next, count = end < TRACE_EVENTS ? end : TRACE_EVENTS;
+
+	for (unsigned i = end - count; i != end; i++) {
+		uint64_t *n = ring[i % TRACE_EVENTS].number;
+		const char *format = ring[i % TRACE_EVENTS].format;
+
+		if (!format)
+			continue;
+		dprintf(fd, "%s: trace %u: ", log_who, i);
+		dprintf(fd, format, n[0], n[1], n[2], n[3]);
+		dprintf(fd, "\n");
+	}
+}

@@ -1,0 +1,80 @@
+/* wire.h - the bodies of the messages in msg.def, and the header before each.
+ *
+ * All local sockets are AF_UNIX SOCK_SEQPACKET, one message a packet.  Layouts are little-endian, without padding, and
+ * pinned by the asserts below; WIRE_VERSION changes with any of them.
+ */
+#ifndef BASE_WIRE_H
+#define BASE_WIRE_H
+
+#include "base/limits.h"
+#include "base/types.h"
+
+enum { WIRE_VERSION = 1 };
+
+/* A virtual node: the address of a role, not of a process (the Phoenix library's names).  A role can move. */
+typedef int64_t vnode_t;
+#define VNODE_DAEMON(node) ((vnode_t)(node))		/* node 0 .. MAX_NODES-1 */
+#define VNODE_CPU(cpu) ((vnode_t)0x1000 + (cpu))	/* the daemon where this CPU runs now */
+#define VNODE_IOSRV ((vnode_t)0x2000)			/* the daemon beside the I/O server */
+#define VNODE_CLI ((vnode_t)0x2001)			/* the daemon with the control socket (node 0) */
+#define VNODE_HOME_BASE ((vnode_t)0x100000)		/* page homes: VNODE_HOME_BASE + (K*gfn mod 2^20) */
+#define VNODE_HOME_COUNT ((vnode_t)1 << 20)
+
+struct msg_header {
+	uint16_t type;	  /* msg.def */
+	uint16_t version; /* WIRE_VERSION */
+	uint32_t bytes;	  /* body and payload, without this header */
+	int64_t to;	  /* virtual node; a daemon passes on what is not its own */
+	uint32_t from_node;
+	uint32_t reserved;
+};
+_Static_assert(sizeof(struct msg_header) == 24, "wire");
+
+enum peer_role { PEER_DAEMON, PEER_MONITOR, PEER_IOSRV, PEER_CLI };
+struct msg_hello { uint32_t wire_version, role, index /* node or CPU */, reserved; };
+struct msg_page_want { uint32_t cpu, gfn, right /* enum page_right */, reserved; };
+struct msg_page_ready { uint32_t gfn, right; };
+
+enum io_kind { IO_PORT_IN, IO_PORT_OUT, IO_MMIO_READ, IO_MMIO_WRITE };
+struct msg_io_request {
+	uint32_t cpu, seq;
+	uint32_t address; /* port or guest-physical address */
+	uint32_t kind;	  /* enum io_kind */
+	uint32_t size;	  /* bytes of one access: 1, 2, 4 */
+	uint32_t count;	  /* accesses: 1, or more for ins/outs; count*size <= 4096; outs carries the bytes as payload */
+	uint32_t value;	  /* for a single write */
+	uint32_t reserved;
+};
+struct msg_io_reply { uint32_t cpu, seq, value, count; /* ins: bytes as payload */ };
+enum interrupt_kind { INTERRUPT_FIXED, INTERRUPT_NMI };
+struct msg_interrupt { uint32_t cpu_mask, vector, kind, reserved; };
+struct msg_cpu_start { uint32_t cpu, eip; };
+enum end_reason { END_COMMAND, END_POWEROFF, END_PANIC, END_GUEST_FAULT, END_PART_DIED, END_USER, END_FAILURE };
+struct msg_machine_end { uint32_t reason /* enum end_reason */, status, node, reserved; };
+struct msg_log { uint32_t level, node, cpu /* ~0: none */, reserved; };
+struct msg_dump { uint32_t cpu, seq; };
+struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physical */, boot_params, ranges, reserved; };
+struct page_range { uint32_t first_gfn, count; }; /* payload of MACHINE_START: preloaded pages, owned by node 0 */
+struct msg_node_ready { uint32_t node, reserved; };
+struct msg_stream { uint32_t stream, eof; };
+struct msg_stream_room { uint32_t stream, bytes; };
+struct msg_console { uint32_t client, reserved; };
+struct msg_console_size { uint32_t columns, rows; };
+struct msg_console_attach { uint32_t client, backlog; };
+struct msg_command_exit { uint32_t status, reserved; };
+struct msg_stats { uint32_t node, seq; };
+struct msg_pages { uint32_t node, seq; };
+struct page_heat { uint32_t gfn, faults; };
+struct msg_ping { uint64_t sent_ns; };
+
+enum msg_type {
+#define X(name, number, body, payload) MSG_##name = number,
+#include "base/msg.def"
+#undef X
+};
+
+/* Name of a type for logs, or "?"; smallest and largest legal `bytes` for a type: 0, or -EPROTO for an unknown one. */
+const char *wire_type_name(uint16_t type);
+int wire_type_bounds(uint16_t type, uint32_t *min_bytes, uint32_t *max_bytes);
+
+#endif

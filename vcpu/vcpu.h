@@ -1,0 +1,187 @@
+/* vcpu.h - one virtual IA-32 processor as pure code: no system call, no allocation, no libc.
+ *
+ * An engine (monitor/ with ptrace; later vmproc/ in the process itself) runs guest code natively, and calls in here when
+ * the host says that an instruction could not run.  What the virtual CPU needs of the world it asks through
+ * struct vcpu_env; the unit tests give it an environment of arrays.
+ *
+ * Rules of use:
+ *  - One thread at a time uses a struct vcpu.
+ *  - Every address passes vcpu_walk(); every touch of guest RAM is between env->pin and env->unpin, at most
+ *    PINS_PER_CPU at once, in ascending order of frames, and nothing else of env is called while a pin is held.
+ *  - Registers here are the guest's view: cs has RPL = CPL, EFLAGS has the guest's own IF, IOPL, NT, ID.
+ *    The engine translates (see base/guest_abi.h, "Segments").
+ *  - When the guest does what no guest may, vcpu_kill() records the first reason and marks the CPU dead; all else carries
+ *    on and returns; the engine looks at vcpu.dead before it runs guest code.
+ * References are to the Intel SDM, volumes 2 and 3.
+ */
+#ifndef VCPU_VCPU_H
+#define VCPU_VCPU_H
+
+#include "base/guest_abi.h"
+#include "base/limits.h"
+#include "base/types.h"
+#include "vcpu/apic.h"
+
+enum vcpu_gpr { EAX, ECX, EDX, EBX, ESP, EBP, ESI, EDI };
+enum vcpu_seg { SEG_ES, SEG_CS, SEG_SS, SEG_DS, SEG_FS, SEG_GS, SEG_COUNT };
+
+enum {
+	EFLAGS_CF = 1 << 0, EFLAGS_FIXED = 1 << 1, EFLAGS_PF = 1 << 2, EFLAGS_AF = 1 << 4, EFLAGS_ZF = 1 << 6,
+	EFLAGS_SF = 1 << 7, EFLAGS_TF = 1 << 8, EFLAGS_IF = 1 << 9, EFLAGS_DF = 1 << 10, EFLAGS_OF = 1 << 11,
+	EFLAGS_IOPL = 3 << 12, EFLAGS_NT = 1 << 14, EFLAGS_RF = 1 << 16, EFLAGS_VM = 1 << 17, EFLAGS_AC = 1 << 18,
+	EFLAGS_VIF = 1 << 19, EFLAGS_VIP = 1 << 20, EFLAGS_ID = 1 << 21,
+};
+enum {
+	CR0_PE = 1 << 0, CR0_MP = 1 << 1, CR0_EM = 1 << 2, CR0_TS = 1 << 3, CR0_ET = 1 << 4, CR0_NE = 1 << 5,
+	CR0_WP = 1 << 16, CR0_AM = 1 << 18,
+	CR4_TSD = 1 << 2, CR4_DE = 1 << 3, CR4_PSE = 1 << 4, CR4_PGE = 1 << 7, CR4_OSFXSR = 1 << 9, CR4_OSXMMEXCPT = 1 << 10,
+	CR4_OSXSAVE = 1 << 18,
+};
+#define CR0_PG 0x80000000u
+enum vcpu_vector {
+	VECTOR_DE = 0, VECTOR_DB = 1, VECTOR_NMI = 2, VECTOR_BP = 3, VECTOR_OF = 4, VECTOR_BR = 5, VECTOR_UD = 6, VECTOR_NM = 7,
+	VECTOR_DF = 8, VECTOR_TS = 10, VECTOR_NP = 11, VECTOR_SS = 12, VECTOR_GP = 13, VECTOR_PF = 14, VECTOR_MF = 16,
+	VECTOR_AC = 17, VECTOR_MC = 18, VECTOR_XM = 19,
+};
+enum { PF_PRESENT = 1, PF_WRITE = 2, PF_USER = 4, PF_RESERVED = 8, PF_FETCH = 16 };
+enum vcpu_access { ACCESS_READ, ACCESS_WRITE, ACCESS_FETCH };
+
+struct vcpu;
+
+/* A descriptor of the guest's GDT, decoded: what the engine loads into the host's LDT or TLS. */
+struct vcpu_segment {
+	uint32_t base, limit; /* limit in bytes, inclusive (granularity applied) */
+	uint8_t type;	      /* bits 0-3 of the access byte */
+	uint8_t dpl;
+	bool present, system, big /* D/B */, granular;
+};
+
+/* What the world does for a virtual CPU. ctx is the engine's. None may fail: a failure ends the machine elsewhere. */
+struct vcpu_env {
+	void *ctx;
+	/* The host's view of the 4 KiB page of RAM that holds gpa, with the right to read (or write) it until unpin;
+	 * NULL if that is not RAM. May wait for another host. */
+	void *(*pin)(void *ctx, gpa_t gpa, bool write);
+	void (*unpin)(void *ctx, gpa_t gpa);
+	/* Ports, and device memory outside RAM other than the local APIC (which lives in here). size: 1, 2 or 4. */
+	uint32_t (*port_in)(void *ctx, uint16_t port, unsigned size);
+	void (*port_out)(void *ctx, uint16_t port, unsigned size, uint32_t value);
+	/* `count` accesses of `size` bytes each, count*size <= 4096, for rep ins/outs; data is host memory. */
+	void (*port_in_string)(void *ctx, uint16_t port, unsigned size, unsigned count, void *data);
+	void (*port_out_string)(void *ctx, uint16_t port, unsigned size, unsigned count, const void *data);
+	uint32_t (*mmio_read)(void *ctx, gpa_t gpa, unsigned size);
+	void (*mmio_write)(void *ctx, gpa_t gpa, unsigned size, uint32_t value);
+	/* The guest's translations changed: forget host mappings of one page, of all, of all but global ones (CR3 load).
+	 * Called after the new cr3/cr0/cr4 stand in struct vcpu. */
+	void (*flush_page)(void *ctx, gva_t gva);
+	void (*flush_all)(void *ctx);
+	void (*switch_space)(void *ctx);
+	/* GDT entry `index` as the guest has it now (lgdt, VMP_HC_GDT_CHANGED). */
+	void (*segment_changed)(void *ctx, unsigned index, const struct vcpu_segment *segment);
+	/* Interrupts to other CPUs: cpus is a mask of CPU numbers (= APIC ids), never this one. */
+	void (*send_interrupt)(void *ctx, uint32_t cpus, uint8_t vector, bool nmi);
+	int (*start_cpu)(void *ctx, unsigned cpu, uint32_t eip); /* 0 or -errno */
+	uint64_t (*now_ns)(void *ctx);				 /* since the machine's start; also the APIC timer's clock */
+	uint64_t (*wallclock_ns)(void *ctx);
+	uint64_t (*tsc)(void *ctx);
+	void (*host_cpuid)(void *ctx, uint32_t leaf, uint32_t subleaf, uint32_t out[4] /* eax ebx ecx edx */);
+	uint64_t (*host_xcr0)(void *ctx);
+	void (*print)(void *ctx, const char *text, unsigned bytes); /* VMP_HC_PRINT */
+	void (*machine_end)(void *ctx, unsigned why /* VMP_EXIT_* */, uint32_t status);
+	void (*yield)(void *ctx);
+};
+
+enum vcpu_dead { VCPU_ALIVE, VCPU_TRIPLE_FAULT, VCPU_KILLED };
+
+struct vcpu_table { uint32_t base; uint16_t limit; };
+
+struct vcpu {
+	uint32_t gpr[8], eip, eflags;
+	uint16_t seg[SEG_COUNT];
+	uint8_t cpl; /* 0 or 3 */
+	bool halted;
+	bool interrupt_shadow; /* after sti or mov ss: no interrupt before the next instruction has run */
+	bool nmi_blocked, nmi_pending;
+	uint32_t cr0, cr2, cr3, cr4, dr[8];
+	uint64_t xcr0;
+	struct vcpu_table gdtr, idtr;
+	uint16_t ldtr, tr;
+	uint32_t tss_base, tss_limit;
+	uint64_t apic_base_msr, pat_msr, misc_msr; /* the few MSRs that stay */
+	struct apic apic;
+
+	unsigned number, n_cpus;
+	uint32_t ram_bytes;
+	const struct vcpu_env *env;
+	enum vcpu_dead dead;
+	char dead_reason[160];
+	unsigned delivering; /* exception being delivered, + 1: for double and triple faults */
+};
+
+/* Power-on state of CPU `number`: protected mode, flat segments, paging off, interrupts off, waiting to be started. */
+void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_bytes, const struct vcpu_env *env);
+/* Where the boot loader leaves the first CPU (Linux's 32-bit boot protocol: %esi = boot_params), or VMP_HC_START_CPU
+ * another one: flat boot segments, paging off, at a physical address. */
+void vcpu_start(struct vcpu *v, uint32_t eip, uint32_t esi);
+
+enum vcpu_result {
+	VCPU_DONE,	/* emulated; EIP is behind it (or where it went) */
+	VCPU_RAISED,	/* the instruction raised an exception, which has been delivered to the guest */
+	VCPU_NOT_MINE,	/* nothing sensitive stands at EIP (or not for this CPL): the engine knows why it was called */
+	VCPU_HALTED,	/* hlt: wait until vcpu_wakes() */
+};
+
+/* The instruction at EIP could not run natively (#GP by the host), or a marker stands there. At CPL 3 this raises what the
+ * architecture says: #GP for privileged instructions, the gate's handler for int n. */
+enum vcpu_result vcpu_emulate(struct vcpu *v);
+
+/* The instruction at EIP touches device memory at `gpa` (linear address `gva`): moves of 1, 2, 4 bytes, and/or/test/xchg.
+ * The local APIC is served in here. Unknown instructions kill the guest. */
+enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa);
+
+/* Deliver an exception through the guest's IDT; for VECTOR_PF set v->cr2 before. error < 0: no error code. Faults during
+ * delivery become #DF, then a triple fault (v->dead). EIP must be where the frame should point. */
+void vcpu_exception(struct vcpu *v, unsigned vector, int64_t error);
+/* A software interrupt from CPL 3 (int n, int3, into), EIP already behind the instruction: the gate's DPL is checked;
+ * `insn_eip` is where #GP points if that fails. */
+void vcpu_software_interrupt(struct vcpu *v, unsigned vector, uint32_t insn_eip);
+
+/* Interrupts: posted vectors go in by apic_post(); then, before guest code runs: */
+bool vcpu_interrupt_pending(const struct vcpu *v); /* something would be delivered now if IF and the shadow allow */
+bool vcpu_can_interrupt(const struct vcpu *v);	   /* IF set, no shadow */
+bool vcpu_deliver_interrupt(struct vcpu *v);	   /* NMI or highest vector, if it may be; true: registers changed */
+bool vcpu_wakes(const struct vcpu *v);		   /* a halted CPU must go on */
+
+/* One linear page of the guest. Sets accessed (and, for writes, dirty) bits as the processor would. */
+struct vcpu_walk {
+	gpa_t gpa;	  /* of gva itself */
+	bool writable;	  /* may be written at this CPL now and the dirty bit is set: a host mapping may be writable */
+	bool user;	  /* user-accessible */
+	bool global;
+	bool large;	  /* 4 MiB page */
+	uint32_t error;	  /* error code for #PF when the walk fails */
+};
+/* 0, or -EFAULT with out->error set. `user` is the privilege of the access (CPL 3), not of the page. */
+int vcpu_walk(struct vcpu *v, gva_t gva, enum vcpu_access access, bool user, struct vcpu_walk *out);
+/* The same without setting bits or asking another host for more than a copy; for dumps and for mapping in runs.
+ * `accessed_dirty` tells whether A (and D, for a writable page) stand already. */
+int vcpu_peek(struct vcpu *v, gva_t gva, struct vcpu_walk *out, bool *accessed_dirty);
+
+/* Copy between guest linear memory and the host, as the processor at this CPL would; on a fault nothing is raised:
+ * returns -EFAULT, cr2 and *error are set. Crosses pages. bytes <= 4096. */
+int vcpu_read(struct vcpu *v, gva_t gva, void *to, unsigned bytes, bool user, uint32_t *error);
+int vcpu_write(struct vcpu *v, gva_t gva, const void *from, unsigned bytes, bool user, uint32_t *error);
+
+/* CPUID as the guest kernel sees it (the engine calls it too where CPUID faulting exists). */
+void vcpu_cpuid(struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
+
+/* Descriptor `index` of the guest's GDT, decoded; 0 or -EFAULT. */
+int vcpu_segment(struct vcpu *v, unsigned index, struct vcpu_segment *out);
+
+/* Record the first reason, mark dead, carry on. printf-like with %s %u %x only (no libc here). */
+void vcpu_kill(struct vcpu *v, const char *format, ...);
+
+/* One line per register group, page-table walk of EIP and ESP, code bytes; for `vmp regs`. Returns bytes written. */
+unsigned vcpu_dump(struct vcpu *v, char *text, unsigned room);
+
+#endif
