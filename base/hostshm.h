@@ -23,7 +23,8 @@ enum page_right { PAGE_NONE, PAGE_READ, PAGE_WRITE }; /* ordered: each includes 
 
 enum slot_state {
 	SLOT_ABSENT,  /* this CPU lives on another host, or is not started yet */
-	SLOT_RUNNING, /* in guest code, or in the monitor with every post looked at again before guest code runs */
+	SLOT_MONITOR, /* in the monitor, which looks at its posts before guest code runs again */
+	SLOT_RUNNING, /* in guest code, or about to be: a signal to the VM process stops it */
 	SLOT_HALTED,  /* asleep on `wake` */
 };
 
