@@ -1,0 +1,225 @@
+/* env.c - what the virtual CPU asks of the world (struct vcpu_env), answered with the daemon, the shared memory and the
+ * host's own instructions.
+ */
+#include "monitor/monitor.h"
+
+#include <cpuid.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+#include "base/log.h"
+
+static void *env_pin(void *ctx, gpa_t gpa, bool write)
+{
+	struct monitor *m = ctx;
+
+	if (gpa_to_gfn(gpa) >= m->shm->ram_pages)
+		return NULL;
+	return guestmem_pin(m, gpa_to_gfn(gpa), write ? PAGE_WRITE : PAGE_READ);
+}
+
+static void env_unpin(void *ctx, gpa_t gpa)
+{
+	guestmem_unpin(ctx, gpa_to_gfn(gpa));
+}
+
+/* One round trip to the I/O server. */
+static uint32_t io(struct monitor *m, struct msg_io_request request, const void *out, void *in)
+{
+	struct msg_io_reply reply;
+	size_t bytes = (size_t)request.size * request.count, got;
+	bool string = in || out;
+
+	request.cpu = m->cpu;
+	request.seq = ++m->io_seq;
+	channel_send(m, MSG_IO_REQUEST, VNODE_IOSRV, &request, sizeof request, out, out ? bytes : 0);
+	do
+		channel_wait(m, MSG_IO_REPLY, &reply, sizeof reply, in, string ? bytes : 0, &got);
+	while (reply.seq != request.seq);
+	if (in && got < bytes)
+		memset((char *)in + got, 0xff, bytes - got);
+	return reply.value;
+}
+
+static uint32_t env_port_in(void *ctx, uint16_t port, unsigned size)
+{
+	return io(ctx, (struct msg_io_request){ .address = port, .kind = IO_PORT_IN, .size = size, .count = 1 }, NULL, NULL);
+}
+
+static void env_port_out(void *ctx, uint16_t port, unsigned size, uint32_t value)
+{
+	io(ctx, (struct msg_io_request){ .address = port, .kind = IO_PORT_OUT, .size = size, .count = 1, .value = value },
+	   NULL, NULL);
+}
+
+static void env_port_in_string(void *ctx, uint16_t port, unsigned size, unsigned count, void *data)
+{
+	uint32_t value;
+
+	if (count > 1) {
+		io(ctx, (struct msg_io_request){ .address = port, .kind = IO_PORT_IN, .size = size, .count = count }, NULL,
+		   data);
+		return;
+	}
+	value = env_port_in(ctx, port, size);
+	memcpy(data, &value, size);
+}
+
+static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigned count, const void *data)
+{
+	uint32_t value = 0;
+
+	if (count > 1) {
+		io(ctx, (struct msg_io_request){ .address = port, .kind = IO_PORT_OUT, .size = size, .count = count }, data,
+		   NULL);
+		return;
+	}
+	memcpy(&value, data, size);
+	env_port_out(ctx, port, size, value);
+}
+
+static uint32_t env_mmio_read(void *ctx, gpa_t gpa, unsigned size)
+{
+	return io(ctx, (struct msg_io_request){ .address = gpa, .kind = IO_MMIO_READ, .size = size, .count = 1 }, NULL, NULL);
+}
+
+static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
+{
+	io(ctx, (struct msg_io_request){ .address = gpa, .kind = IO_MMIO_WRITE, .size = size, .count = 1, .value = value },
+	   NULL, NULL);
+}
+
+static void env_flush_page(void *ctx, gva_t gva) { shadow_drop_page(ctx, gva); }
+static void env_flush_all(void *ctx) { shadow_drop_all(ctx); }
+static void env_switch_space(void *ctx) { shadow_switch_space(ctx); }
+
+static void env_segment_changed(void *ctx, unsigned index, const struct vcpu_segment *segment)
+{
+	process_set_segment(ctx, index, segment);
+}
+
+static void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nmi)
+{
+	struct monitor *m = ctx;
+	struct msg_interrupt away = { .vector = vector, .kind = nmi ? INTERRUPT_NMI : INTERRUPT_FIXED };
+
+	for (unsigned cpu = 0; cpu < m->shm->n_cpus; cpu++) {
+		if (!(cpus >> cpu & 1))
+			continue;
+		if (!atomic_load(&m->shm->slot[cpu].monitor_pid))
+			away.cpu_mask |= 1u << cpu;
+		else if (nmi)
+			hostshm_post(m->shm, cpu, POST_NMI);
+		else
+			hostshm_post_interrupt(m->shm, cpu, vector);
+	}
+	if (away.cpu_mask)
+		channel_send(m, MSG_INTERRUPT, VNODE_CPU(__builtin_ctz(away.cpu_mask)), &away, sizeof away, NULL, 0);
+}
+
+static int env_start_cpu(void *ctx, unsigned cpu, uint32_t eip)
+{
+	struct monitor *m = ctx;
+	struct msg_cpu_start start = { .cpu = cpu, .eip = eip };
+
+	if (cpu >= m->shm->n_cpus)
+		return -EINVAL;
+	channel_send(m, MSG_CPU_START, VNODE_CPU(cpu), &start, sizeof start, NULL, 0);
+	return 0;
+}
+
+static uint64_t env_now_ns(void *ctx)
+{
+	struct monitor *m = ctx;
+
+	return monotonic_ns() - m->shm->start_monotonic_ns;
+}
+
+static uint64_t env_wallclock_ns(void *ctx)
+{
+	struct timespec t;
+
+	(void)ctx;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static uint64_t env_tsc(void *ctx)
+{
+	(void)ctx;
+	return __rdtsc();
+}
+
+static void env_host_cpuid(void *ctx, uint32_t leaf, uint32_t subleaf, uint32_t out[4])
+{
+	(void)ctx;
+	__cpuid_count(leaf, subleaf, out[0], out[1], out[2], out[3]);
+}
+
+static uint64_t env_host_xcr0(void *ctx)
+{
+	uint32_t low = 0, high = 0, regs[4];
+
+	env_host_cpuid(ctx, 1, 0, regs);
+	if (!(regs[2] & bit_OSXSAVE))
+		return 0;
+	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	return low | (uint64_t)high << 32;
+}
+
+static void env_print(void *ctx, const char *text, unsigned bytes)
+{
+	struct monitor *m = ctx;
+	struct msg_log line = { .level = LOG_INFO, .node = m->shm->node, .cpu = m->cpu };
+
+	if (bytes > MAX_MSG_PAYLOAD)
+		bytes = MAX_MSG_PAYLOAD;
+	channel_send(m, MSG_LOG, VNODE_CLI, &line, sizeof line, text, bytes);
+}
+
+static void env_machine_end(void *ctx, unsigned why, uint32_t status)
+{
+	struct monitor *m = ctx;
+
+	if (why == VMP_EXIT_PANIC)
+		monitor_end(m, END_PANIC, EXIT_VMP_FAILURE, "the guest kernel panicked (the log has its messages)");
+	else
+		monitor_end(m, END_POWEROFF, status, "the guest has switched itself off");
+}
+
+/* The guest waits for another CPU: give the processor away; when that has not helped for a while, sleep for a moment. */
+static void env_yield(void *ctx)
+{
+	struct monitor *m = ctx;
+	struct timespec moment = { .tv_nsec = 50000 };
+
+	if (++m->yields % 16) {
+		sched_yield();
+		return;
+	}
+	atomic_store(&m->slot->state, SLOT_HALTED);
+	syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, atomic_load(&m->slot->wake), &moment, NULL, 0);
+	atomic_store(&m->slot->state, SLOT_MONITOR);
+}
+
+void env_init(struct monitor *m)
+{
+	m->env = (struct vcpu_env){
+		.ctx = m,
+		.pin = env_pin, .unpin = env_unpin,
+		.port_in = env_port_in, .port_out = env_port_out,
+		.port_in_string = env_port_in_string, .port_out_string = env_port_out_string,
+		.mmio_read = env_mmio_read, .mmio_write = env_mmio_write,
+		.flush_page = env_flush_page, .flush_all = env_flush_all, .switch_space = env_switch_space,
+		.segment_changed = env_segment_changed,
+		.send_interrupt = env_send_interrupt, .start_cpu = env_start_cpu,
+		.now_ns = env_now_ns, .wallclock_ns = env_wallclock_ns, .tsc = env_tsc,
+		.host_cpuid = env_host_cpuid, .host_xcr0 = env_host_xcr0,
+		.print = env_print, .machine_end = env_machine_end, .yield = env_yield,
+	};
+}

@@ -1,0 +1,183 @@
+/* insn.c - what an ordinary instruction touches, by Zydis.
+ *
+ * The host tells a tracer where a page fault happened, but not whether it was a write; and for a segment-limit violation
+ * not even where.  Both are read off the instruction.  A wrong "no" from insn_writes() costs one fault more (the page is
+ * then mapped for reading, and the next fault on it can only be a write); a "yes" is always right.
+ */
+#include "monitor/monitor.h"
+
+#include <Zydis/Zydis.h>
+#include <string.h>
+
+enum { INSN_BYTES = 15 };
+
+struct insn {
+	ZydisDecodedInstruction decoded;
+	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
+};
+
+static bool decode(struct monitor *m, struct insn *insn)
+{
+	static ZydisDecoder decoder;
+	static bool ready;
+	struct vcpu *v = &m->vcpu;
+	uint32_t error, cr2 = v->cr2, room = PAGE_BYTES - (v->eip & PAGE_MASK);
+	uint8_t bytes[INSN_BYTES];
+	unsigned count = INSN_BYTES;
+
+	if (!ready) {
+		ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_COMPAT_32, ZYDIS_STACK_WIDTH_32);
+		ready = true;
+	}
+	if (vcpu_read(v, v->eip, bytes, count, v->cpl == 3, &error)) {
+		v->cr2 = cr2;
+		count = room < INSN_BYTES ? room : INSN_BYTES;
+		if (vcpu_read(v, v->eip, bytes, count, v->cpl == 3, &error)) {
+			v->cr2 = cr2;
+			return false;
+		}
+	}
+	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, count, &insn->decoded, insn->operand));
+}
+
+static uint32_t register_value(const struct vcpu *v, ZydisRegister reg)
+{
+	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_COMPAT_32, reg);
+	uint32_t mask = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_COMPAT_32, reg) == 16 ? 0xffff : ~0u;
+
+	if (wide >= ZYDIS_REGISTER_EAX && wide <= ZYDIS_REGISTER_EDI)
+		return v->gpr[wide - ZYDIS_REGISTER_EAX] & mask;
+	return 0;
+}
+
+static uint32_t segment_base(struct monitor *m, ZydisRegister segment)
+{
+	if (segment == ZYDIS_REGISTER_FS)
+		return m->vm.regs.fs_base;
+	if (segment == ZYDIS_REGISTER_GS)
+		return m->vm.regs.gs_base;
+	return 0;
+}
+
+/* First byte and length of a memory operand. Pushes count from below the stack pointer. */
+static bool memory_range(struct monitor *m, const struct insn *insn, const ZydisDecodedOperand *o, uint32_t *at,
+			 uint32_t *bytes)
+{
+	const struct vcpu *v = &m->vcpu;
+
+	if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
+		return false;
+	*at = register_value(v, o->mem.base) + register_value(v, o->mem.index) * o->mem.scale +
+	      (o->mem.disp.has_displacement ? (uint32_t)o->mem.disp.value : 0) + segment_base(m, o->mem.segment);
+	*bytes = o->size ? o->size / 8 : PAGE_BYTES;
+	if (o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_ESP &&
+	    o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
+		uint32_t pushed = insn->decoded.mnemonic == ZYDIS_MNEMONIC_PUSHAD ? 32 : *bytes;
+
+		*at -= pushed;
+		*bytes = pushed;
+	}
+	return true;
+}
+
+bool insn_writes(struct monitor *m, gva_t gva)
+{
+	struct insn insn;
+	uint32_t at, bytes;
+
+	if (gva - m->vcpu.eip < INSN_BYTES || !decode(m, &insn))
+		return false;
+	for (unsigned i = 0; i < insn.decoded.operand_count; i++)
+		if (memory_range(m, &insn, &insn.operand[i], &at, &bytes) && gva - at < bytes &&
+		    insn.operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
+			return true;
+	return false;
+}
+
+/* Where a branch goes; false if it is none or memory cannot be read. */
+static bool branch_target(struct monitor *m, const struct insn *insn, uint32_t *target)
+{
+	struct vcpu *v = &m->vcpu;
+	const ZydisDecodedOperand *o = &insn->operand[0];
+	uint32_t at, bytes, error, cr2 = v->cr2;
+	bool ok = true;
+
+	switch (insn->decoded.meta.category) {
+	case ZYDIS_CATEGORY_RET:
+		ok = !vcpu_read(v, v->gpr[ESP], target, 4, true, &error);
+		break;
+	case ZYDIS_CATEGORY_CALL:
+	case ZYDIS_CATEGORY_UNCOND_BR:
+	case ZYDIS_CATEGORY_COND_BR:
+		if (o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && o->imm.is_relative)
+			*target = v->eip + insn->decoded.length + (uint32_t)o->imm.value.s;
+		else if (o->type == ZYDIS_OPERAND_TYPE_REGISTER)
+			*target = register_value(v, o->reg.value);
+		else if (memory_range(m, insn, o, &at, &bytes) && bytes == 4)
+			ok = !vcpu_read(v, at, target, 4, true, &error);
+		else
+			ok = false;
+		break;
+	default:
+		return false;
+	}
+	v->cr2 = cr2;
+	return ok;
+}
+
+static void take_branch(struct monitor *m, const struct insn *insn, uint32_t target)
+{
+	struct vcpu *v = &m->vcpu;
+	uint32_t error, back = v->eip + insn->decoded.length;
+
+	if (insn->decoded.meta.category == ZYDIS_CATEGORY_CALL) {
+		if (!vcpu_write(v, v->gpr[ESP] - 4, &back, 4, true, &error))
+			v->gpr[ESP] -= 4;
+	} else if (insn->decoded.meta.category == ZYDIS_CATEGORY_RET) {
+		v->gpr[ESP] += 4;
+		if (insn->operand[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
+			v->gpr[ESP] += insn->operand[0].imm.value.u;
+	}
+	v->eip = target;
+}
+
+bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *access)
+{
+	struct insn insn;
+	uint32_t at, bytes, target;
+
+	if (!decode(m, &insn))
+		return false;
+	for (unsigned i = 0; i < insn.decoded.operand_count; i++) {
+		if (!memory_range(m, &insn, &insn.operand[i], &at, &bytes) || at + bytes - 1 < VMP_USER_LIMIT)
+			continue;
+		*gva = at < VMP_USER_LIMIT ? VMP_USER_LIMIT : at;
+		*access = insn.operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? ACCESS_WRITE : ACCESS_READ;
+		return true;
+	}
+	if (!branch_target(m, &insn, &target) || target < VMP_USER_LIMIT)
+		return false;
+	take_branch(m, &insn, target); /* the processor jumps, and faults on the fetch */
+	*gva = target;
+	*access = ACCESS_FETCH;
+	return true;
+}
+
+bool insn_is_sse(struct monitor *m)
+{
+	struct insn insn;
+
+	if (!decode(m, &insn))
+		return false;
+	for (unsigned i = 0; i < insn.decoded.operand_count; i++)
+		if (insn.operand[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
+			switch (ZydisRegisterGetClass(insn.operand[i].reg.value)) {
+			case ZYDIS_REGCLASS_XMM:
+			case ZYDIS_REGCLASS_YMM:
+			case ZYDIS_REGCLASS_ZMM:
+				return true;
+			default:
+				break;
+			}
+	return false;
+}

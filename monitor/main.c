@@ -1,0 +1,170 @@
+/* main.c - a monitor's life: started by its node daemon with the host's shared memory, it prepares its VM process, waits to
+ * be started, runs its virtual CPU, and ends when the daemon does.
+ *
+ *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD
+ */
+#include "monitor/monitor.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/log.h"
+
+static struct monitor monitor;
+
+static void on_alarm(int signal)
+{
+	int saved = errno;
+
+	(void)signal;
+	monitor.timer_armed_ns = UINT64_MAX;
+	if (monitor.vm.pid > 0)
+		kill(monitor.vm.pid, SIGUSR1);
+	errno = saved;
+}
+
+struct arguments { int cpu, socket, ram, shm, log; };
+
+static struct arguments parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "cpu", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
+		{ "ram-fd", required_argument, NULL, 'r' }, { "shm-fd", required_argument, NULL, 'm' },
+		{ "log-fd", required_argument, NULL, 'l' }, { 0 },
+	};
+	struct arguments a = { -1, -1, -1, -1, 2 };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (c) {
+		case 'c': a.cpu = atoi(optarg); break;
+		case 's': a.socket = atoi(optarg); break;
+		case 'r': a.ram = atoi(optarg); break;
+		case 'm': a.shm = atoi(optarg); break;
+		case 'l': a.log = atoi(optarg); break;
+		default: exit(EXIT_VMP_FAILURE);
+		}
+	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0)
+		die("vmp-monitor is started by vmp-node, not by hand");
+	return a;
+}
+
+static void map_shared(struct monitor *m, const struct arguments *a)
+{
+	struct host_shm *head = mmap(NULL, sizeof *head, PROT_READ, MAP_SHARED, a->shm, 0);
+
+	if (head == MAP_FAILED || head->magic != HOSTSHM_MAGIC)
+		die("the host's shared memory is not what this vmp-monitor expects");
+	m->shm = mmap(NULL, hostshm_bytes(head->ram_pages), PROT_READ | PROT_WRITE, MAP_SHARED, a->shm, 0);
+	m->ram = mmap(NULL, (size_t)head->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, MAP_SHARED, a->ram, 0);
+	if (m->shm == MAP_FAILED || m->ram == MAP_FAILED)
+		die("cannot map the guest's RAM: %s", strerror(errno));
+	munmap(head, sizeof *head);
+}
+
+/* A monitor and its VM process hand over to each other thousands of times a second: on one processor a stop costs 4-11 us,
+ * across two 50-64 us.  The pair shares one of the processors that we are allowed. */
+static void pin_pair(unsigned cpu)
+{
+	cpu_set_t allowed, one;
+	int count, skip;
+
+	if (sched_getaffinity(0, sizeof allowed, &allowed) || !(count = CPU_COUNT(&allowed)))
+		return;
+	skip = cpu % count;
+	for (int processor = 0; processor < CPU_SETSIZE; processor++)
+		if (CPU_ISSET(processor, &allowed) && skip-- == 0) {
+			CPU_ZERO(&one);
+			CPU_SET(processor, &one);
+			sched_setaffinity(0, sizeof one, &one);
+			return;
+		}
+}
+
+static void prepare_signals(struct monitor *m)
+{
+	struct sigaction alarm = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+
+	sigaction(SIGALRM, &alarm, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGINT, SIG_IGN); /* the daemon ends us */
+	m->timer_armed_ns = UINT64_MAX;
+	if (timer_create(CLOCK_MONOTONIC, &event, &m->timer))
+		die("no timer: %s", strerror(errno));
+}
+
+/* Flat boot segments stand before the guest loads a table of its own. */
+static void prepare_boot_segments(struct monitor *m)
+{
+	struct vcpu_segment flat = { .limit = UINT32_MAX, .present = true, .big = true, .granular = true };
+
+	flat.type = 0xb;
+	process_set_segment(m, VMP_GDT_BOOT_CS, &flat);
+	flat.type = 0x3;
+	process_set_segment(m, VMP_GDT_BOOT_DS, &flat);
+}
+
+static void wait_for_start(struct monitor *m)
+{
+	while (!(atomic_fetch_and(&m->slot->post, ~POST_START) & POST_START)) {
+		uint32_t wake = atomic_load(&m->slot->wake);
+
+		if (atomic_load(&m->slot->post) & POST_MESSAGE) {
+			atomic_fetch_and(&m->slot->post, ~POST_MESSAGE);
+			channel_drain(m);
+			continue;
+		}
+		if (!(atomic_load(&m->slot->post) & POST_START))
+			syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, wake, NULL, NULL, 0);
+	}
+	vcpu_start(&m->vcpu, atomic_load(&m->slot->start_eip), m->cpu ? 0 : VMP_BOOT_PARAMS_GPA);
+	log_debug("CPU %u starts at %x", m->cpu, m->vcpu.eip);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = parse(argc, argv);
+	struct monitor *m = &monitor;
+	char who[32];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(who, sizeof who, "vmp-monitor %d", a.cpu);
+	log_open(who, a.log, LOG_WARN);
+	m->cpu = a.cpu;
+	m->channel = a.socket;
+	m->ram_fd = a.ram;
+	map_shared(m, &a);
+	m->slot = &m->shm->slot[m->cpu];
+	m->many_hosts = m->shm->n_nodes > 1;
+	pin_pair(m->cpu);
+	prepare_signals(m);
+	env_init(m);
+	vcpu_init(&m->vcpu, m->cpu, m->shm->n_cpus, m->shm->ram_pages << PAGE_BITS, &m->env);
+	shadow_init(m);
+	process_start(m, m->many_hosts);
+	prepare_boot_segments(m);
+	atomic_store(&m->slot->state, SLOT_MONITOR);
+	atomic_store(&m->slot->monitor_pid, getpid());
+	channel_send(m, MSG_HELLO, VNODE_DAEMON(m->shm->node),
+		     &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_MONITOR, .index = m->cpu },
+		     sizeof(struct msg_hello), NULL, 0);
+
+	wait_for_start(m);
+	run_guest(m);
+
+	/* The daemon was told why, and ends everybody. */
+	atomic_store(&m->slot->state, SLOT_HALTED);
+	for (;;)
+		poll(&(struct pollfd){ .fd = m->channel, .events = POLLIN }, 1, 1000), channel_drain(m);
+}

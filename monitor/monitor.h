@@ -1,0 +1,130 @@
+/* monitor.h - the ptrace engine: one monitor process per virtual CPU, paired with the VM process that runs guest code.
+ *
+ * Reading order: main.c (a monitor's life), run.c (the trap loop), process.c (the VM process under ptrace), shadow.c (host
+ * mappings that follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want), insn.c (what an
+ * ordinary instruction touches), env.c (what the virtual CPU asks of the world), channel.c (messages with the node daemon).
+ *
+ * Rules of use:
+ *  - A monitor is one thread. Whenever its code runs, its VM process is stopped.
+ *  - m->vcpu holds the guest's registers from one stop to the next; process_enter() and process_leave() translate.
+ *  - Host mappings change only through shadow.c, which queues system calls for the stub; they take effect before guest
+ *    code runs again (process_stub_flush()).
+ */
+#ifndef MONITOR_MONITOR_H
+#define MONITOR_MONITOR_H
+
+#include <signal.h>
+#include <sys/types.h>
+#include <sys/user.h>
+#undef PAGE_MASK /* <sys/user.h> has another one */
+#undef PAGE_SIZE
+#include "base/hostshm.h"
+#include "base/types.h"
+#include "base/wire.h"
+#include "vcpu/vcpu.h"
+#include "vmproc/vmproc.h"
+
+/* Why the VM process stopped. */
+struct stop {
+	enum { STOP_SIGNAL, STOP_SECCOMP, STOP_DIED } kind;
+	int signal;	/* STOP_SIGNAL: its number; STOP_DIED: what killed it, 0 if it exited */
+	siginfo_t info; /* STOP_SIGNAL */
+};
+
+struct vm_process {
+	pid_t pid;
+	struct stub_page *stub;	 /* shared with the VM process: never trust what is read from it */
+	uint64_t stub_entry;	 /* copied before guest code ran */
+	unsigned queued;	 /* operations in stub->op */
+	int userfault_fd;	 /* -1: one host, no page protocol */
+	bool cpuid_faulting;
+	struct user_regs_struct regs;
+	struct user_desc descriptor[VMP_GDT_ENTRIES]; /* as last given to the host */
+};
+
+enum { SHADOW_VALID = 1, SHADOW_WRITE = 2, SHADOW_GLOBAL = 4 };
+struct shadow {
+	uint32_t *entry;      /* per linear page: frame << 12 | SHADOW_* of the host mapping, 0: none */
+	unsigned user_pages;  /* entries below VMP_USER_LIMIT */
+	unsigned kernel_local; /* entries above it that a CR3 load must drop */
+	unsigned areas;	      /* host areas made since the last full drop: vm.max_map_count is never reached */
+	unsigned area_limit;
+};
+
+struct monitor {
+	struct vcpu vcpu;
+	struct vcpu_env env;
+	unsigned cpu;
+	struct host_shm *shm;
+	struct vcpu_slot *slot;
+	uint8_t *ram; /* the alias: all of guest RAM; touch only pinned pages */
+	int ram_fd, channel;
+	struct vm_process vm;
+	struct shadow shadow;
+	bool many_hosts;
+	bool dump_wanted, ending;
+	uint32_t dump_seq;
+	uint32_t io_seq;
+	timer_t timer;
+	uint64_t timer_armed_ns; /* deadline of the host timer, UINT64_MAX: none */
+	unsigned yields;	 /* in a row */
+	enum time_kind time_kind; /* what the current stretch of time counts as */
+	uint64_t time_mark_ns;
+};
+
+static inline void count_trap(struct monitor *m, enum trap_kind kind)
+{
+	atomic_fetch_add_explicit(&m->slot->traps[kind], 1, memory_order_relaxed);
+}
+
+/* Close the current stretch of time and open one of another kind; returns the kind that was open. */
+enum time_kind time_switch(struct monitor *m, enum time_kind to);
+uint64_t monotonic_ns(void);
+
+/* run.c: run the virtual CPU until the machine ends. */
+void run_guest(struct monitor *m);
+void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* process.c */
+void process_start(struct monitor *m, bool want_userfault);
+void process_enter(struct monitor *m, struct stop *why, bool single_step); /* guest runs until `why`; registers both ways */
+void process_stub_queue(struct monitor *m, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
+			uint64_t f);
+bool process_stub_flush(struct monitor *m); /* true: something ran (and a kick may have been swallowed) */
+void process_set_segment(struct monitor *m, unsigned index, const struct vcpu_segment *segment);
+
+/* shadow.c */
+void shadow_init(struct monitor *m);
+void shadow_map(struct monitor *m, gva_t gva, const struct vcpu_walk *walk);
+void shadow_drop_page(struct monitor *m, gva_t gva);
+void shadow_drop_all(struct monitor *m);
+void shadow_switch_space(struct monitor *m);
+void shadow_mapped(struct monitor *m, gva_t gva, uint32_t bytes); /* the stub has made this mapping */
+/* A touch of a mapped page that this host does not hold (SIGBUS by userfaultfd): get it, with the right to write if
+ * `write`, and let the VM process at it. */
+void shadow_admit(struct monitor *m, gva_t gva, bool write);
+
+/* guestmem.c */
+void *guestmem_pin(struct monitor *m, gfn_t gfn, enum page_right right); /* waits until this host has the right */
+void *guestmem_try_pin(struct monitor *m, gfn_t gfn, enum page_right right); /* NULL: the right is not here */
+void guestmem_unpin(struct monitor *m, gfn_t gfn);
+
+/* insn.c: what the instruction at EIP does to memory */
+bool insn_writes(struct monitor *m, gva_t gva); /* does it write at linear address gva? (false when in doubt) */
+/* The first linear address beyond VMP_USER_LIMIT that it touches or jumps to. A jump is carried out. */
+bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *access);
+bool insn_is_sse(struct monitor *m);
+
+/* env.c */
+void env_init(struct monitor *m);
+
+/* channel.c */
+void channel_send(struct monitor *m, enum msg_type type, vnode_t to, const void *body, size_t body_bytes,
+		  const void *payload, size_t payload_bytes);
+/* Wait for a message of this type (for IO_REPLY: of our last request); others are served on the way. */
+void channel_wait(struct monitor *m, enum msg_type type, void *body, size_t body_bytes, void *payload,
+		  size_t payload_room, size_t *payload_bytes);
+void channel_drain(struct monitor *m); /* serve what has arrived, without waiting */
+
+#endif

@@ -1,0 +1,452 @@
+/* run.c - the trap loop: guest code runs until something stops it, and each kind of stop has its handler here.
+ *
+ * The four kinds of memory stop of the thesis (section 5.3, around its figure 5.6):
+ *   SIGSEGV with an address     the guest's own page fault, or a host mapping that is not made yet, or device memory
+ *   SIGSEGV without an address  an instruction to emulate, a marker, or a user segment's limit
+ *   SIGBUS with an address      a page that this host does not hold
+ *   SIGBUS without an address   the stack segment's limit
+ */
+#include "monitor/monitor.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/log.h"
+
+uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+enum time_kind time_switch(struct monitor *m, enum time_kind to)
+{
+	uint64_t now = monotonic_ns();
+	enum time_kind from = m->time_kind;
+
+	atomic_fetch_add_explicit(&m->slot->time_ns[from], now - m->time_mark_ns, memory_order_relaxed);
+	m->time_mark_ns = now;
+	m->time_kind = to;
+	return from;
+}
+
+void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, const char *format, ...)
+{
+	struct msg_machine_end end = { .reason = reason, .status = status, .node = m->shm->node };
+	char line[512];
+	va_list args;
+	int n;
+
+	if (m->ending)
+		return;
+	m->ending = true;
+	va_start(args, format);
+	n = vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	if (n >= (int)sizeof line)
+		n = sizeof line - 1;
+	channel_send(m, MSG_MACHINE_END, VNODE_DAEMON(m->shm->node), &end, sizeof end, line, n);
+}
+
+static void log_dump(struct monitor *m)
+{
+	static char text[8192];
+	unsigned n = vcpu_dump(&m->vcpu, text, sizeof text - 1);
+
+	text[n] = 0;
+	log_error("state of CPU %u:\n%s", m->cpu, text);
+}
+
+/* --- what arrives from outside -------------------------------------------------------------------------------------- */
+
+static void send_dump(struct monitor *m)
+{
+	static char text[3 * MAX_MSG_PAYLOAD];
+	struct msg_dump dump = { .cpu = m->cpu, .seq = m->dump_seq };
+	unsigned n = vcpu_dump(&m->vcpu, text, sizeof text), at = 0, part;
+
+	m->dump_wanted = false;
+	for (; at < n; at += part) {
+		part = n - at < MAX_MSG_PAYLOAD ? n - at : MAX_MSG_PAYLOAD;
+		channel_send(m, MSG_DUMP, VNODE_CLI, &dump, sizeof dump, text + at, part);
+	}
+	channel_send(m, MSG_DUMP, VNODE_CLI, &dump, sizeof dump, NULL, 0);
+}
+
+/* Take in everything that was posted to this CPU, and its own timer. */
+static void collect_posts(struct monitor *m)
+{
+	struct vcpu *v = &m->vcpu;
+
+	for (unsigned word = 0; word < 8; word++) {
+		uint32_t bits;
+
+		if (!atomic_load_explicit(&m->slot->irr[word], memory_order_relaxed))
+			continue;
+		for (bits = atomic_exchange(&m->slot->irr[word], 0); bits; bits &= bits - 1)
+			apic_post(&v->apic, word * 32 + __builtin_ctz(bits));
+	}
+	if (atomic_load_explicit(&m->slot->post, memory_order_relaxed)) {
+		uint32_t post = atomic_exchange(&m->slot->post, 0);
+
+		if (post & POST_NMI)
+			v->nmi_pending = true;
+		if (post & POST_MESSAGE)
+			channel_drain(m);
+	}
+	if (m->dump_wanted)
+		send_dump(m);
+	if (apic_deadline(&v->apic) != UINT64_MAX)
+		apic_tick(&v->apic, m->env.now_ns(m));
+}
+
+static bool posts_waiting(struct monitor *m)
+{
+	for (unsigned word = 0; word < 8; word++)
+		if (atomic_load(&m->slot->irr[word]))
+			return true;
+	return atomic_load(&m->slot->post) & (POST_MESSAGE | POST_NMI);
+}
+
+/* Asleep until a kick or the guest's timer. */
+static void sleep_halted(struct monitor *m)
+{
+	enum time_kind before = time_switch(m, TIME_IDLE);
+
+	while (!vcpu_wakes(&m->vcpu) && !m->vcpu.dead && !m->ending) {
+		uint32_t wake = atomic_load(&m->slot->wake);
+		uint64_t deadline = apic_deadline(&m->vcpu.apic), now = m->env.now_ns(m);
+		struct timespec wait, *limit = NULL;
+
+		atomic_store(&m->slot->state, SLOT_HALTED);
+		if (!posts_waiting(m) && (deadline == UINT64_MAX || deadline > now)) {
+			if (deadline != UINT64_MAX) {
+				wait.tv_sec = (deadline - now) / 1000000000;
+				wait.tv_nsec = (deadline - now) % 1000000000;
+				limit = &wait;
+			}
+			syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, wake, limit, NULL, 0);
+		}
+		atomic_store(&m->slot->state, SLOT_MONITOR);
+		collect_posts(m);
+	}
+	m->vcpu.halted = false;
+	time_switch(m, before);
+}
+
+/* The host's timer stops the guest when its APIC timer is due. */
+static void arm_timer(struct monitor *m)
+{
+	uint64_t deadline = apic_deadline(&m->vcpu.apic);
+	struct itimerspec when = { 0 };
+
+	if (deadline == m->timer_armed_ns)
+		return;
+	m->timer_armed_ns = deadline;
+	if (deadline != UINT64_MAX) {
+		uint64_t at = deadline + m->shm->start_monotonic_ns;
+
+		when.it_value.tv_sec = at / 1000000000;
+		when.it_value.tv_nsec = at % 1000000000;
+	}
+	timer_settime(m->timer, TIMER_ABSTIME, &when, NULL);
+}
+
+/* --- exceptions and instructions ------------------------------------------------------------------------------------ */
+
+static void on_page_fault(struct monitor *m, gva_t gva)
+{
+	struct vcpu *v = &m->vcpu;
+	uint32_t entry = m->shadow.entry[gva >> PAGE_BITS];
+	struct vcpu_walk walk;
+	enum vcpu_access access;
+
+	/* A page that may be read and still faults was written to. */
+	if (entry && !(entry & SHADOW_WRITE))
+		access = ACCESS_WRITE;
+	else
+		access = insn_writes(m, gva) ? ACCESS_WRITE : ACCESS_READ;
+	if (vcpu_walk(v, gva, access, v->cpl == 3, &walk)) {
+		count_trap(m, TRAP_GUEST_FAULT);
+		v->cr2 = gva;
+		vcpu_exception(v, VECTOR_PF, walk.error);
+	} else if (gpa_to_gfn(walk.gpa) < m->shm->ram_pages) {
+		count_trap(m, TRAP_SHADOW_FAULT);
+		shadow_map(m, gva, &walk);
+	} else {
+		count_trap(m, TRAP_MMIO);
+		vcpu_emulate_mmio(v, gva, walk.gpa);
+	}
+}
+
+/* A user segment ends at 3 GiB: what the processor reports as #GP or #SS is the page fault of a wild pointer. */
+static bool on_limit_violation(struct monitor *m)
+{
+	struct vcpu *v = &m->vcpu;
+	struct vcpu_walk walk = { 0 };
+	enum vcpu_access access;
+	gva_t gva;
+
+	if (v->cpl != 3 || !insn_beyond_user_limit(m, &gva, &access))
+		return false;
+	if (!vcpu_walk(v, gva, access, true, &walk))
+		walk.error = PF_USER | PF_PRESENT | (access == ACCESS_WRITE ? PF_WRITE : 0);
+	count_trap(m, TRAP_GUEST_FAULT);
+	v->cr2 = gva;
+	vcpu_exception(v, VECTOR_PF, walk.error);
+	return true;
+}
+
+static enum trap_kind instruction_kind(struct monitor *m, const uint8_t insn[2])
+{
+	if (insn[0] != 0xcd)
+		return TRAP_PRIVILEGED;
+	if (m->vcpu.cpl == 3)
+		return TRAP_SYSCALL;
+	return insn[1] == VMP_INT_HYPERCALL ? TRAP_HYPERCALL : TRAP_MARKER;
+}
+
+/* Would the instruction at EIP trap at once? Then it is emulated without going out: sti;hlt, cli after popf, ... */
+static bool traps_next(struct monitor *m, uint8_t insn[2])
+{
+	uint32_t error, cr2 = m->vcpu.cr2;
+
+	if (vcpu_read(&m->vcpu, m->vcpu.eip, insn, 2, m->vcpu.cpl == 3, &error)) {
+		m->vcpu.cr2 = cr2;
+		return false;
+	}
+	if (m->vcpu.cpl == 3)
+		return false;
+	return insn[0] == 0xfa || insn[0] == 0xfb || insn[0] == 0xf4 ||
+	       (insn[0] == 0xcd && (insn[1] == VMP_INT_MARKER || insn[1] == VMP_INT_HYPERCALL));
+}
+
+static void on_general_protection(struct monitor *m, enum vcpu_vector vector)
+{
+	struct vcpu *v = &m->vcpu;
+	uint8_t insn[2] = { 0 };
+	unsigned yields = m->yields;
+	uint32_t eip;
+
+	traps_next(m, insn);
+	do {
+		count_trap(m, instruction_kind(m, insn));
+		eip = v->eip;
+		switch (vcpu_emulate(v)) {
+		case VCPU_DONE:
+			/* the shadow of sti ends behind the next instruction */
+			if (v->interrupt_shadow && insn[0] != 0xfb)
+				v->interrupt_shadow = false;
+			break;
+		case VCPU_NOT_MINE:
+			if (!on_limit_violation(m))
+				vcpu_exception(v, vector, 0);
+			return;
+		case VCPU_RAISED:
+		case VCPU_HALTED:
+			return;
+		}
+	} while (!v->dead && !m->ending && v->eip != eip && traps_next(m, insn) &&
+		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
+	if (m->yields == yields)
+		m->yields = 0;
+}
+
+static void on_bus_error(struct monitor *m, const siginfo_t *info)
+{
+	gva_t gva = (uintptr_t)info->si_addr;
+
+	switch (info->si_code) {
+	case BUS_ADRERR:
+		if (!m->many_hosts || (uintptr_t)info->si_addr > UINT32_MAX)
+			break;
+		count_trap(m, TRAP_PAGE_FETCH);
+		shadow_admit(m, gva, insn_writes(m, gva));
+		return;
+	case BUS_ADRALN:
+		vcpu_exception(&m->vcpu, VECTOR_AC, 0);
+		return;
+	default: /* #SS or #NP */
+		on_general_protection(m, VECTOR_SS);
+		return;
+	}
+	vcpu_kill(&m->vcpu, "host bus error at %x", gva);
+}
+
+static void on_breakpoint_or_step(struct monitor *m, const siginfo_t *info)
+{
+	struct vcpu *v = &m->vcpu;
+
+	count_trap(m, TRAP_EXCEPTION);
+	if (info->si_code == SI_KERNEL) { /* int3 */
+		vcpu_software_interrupt(v, VECTOR_BP, v->eip - 1);
+		return;
+	}
+	v->dr[6] = 0xffff0ff0 | (v->eflags & EFLAGS_TF ? 1 << 14 : 0);
+	vcpu_exception(v, VECTOR_DB, -1);
+}
+
+/* A system call that the host did not serve: the guest's own, or an attempt on the jail. */
+static void on_seccomp(struct monitor *m)
+{
+	struct vcpu *v = &m->vcpu;
+	struct user_regs_struct *r = &m->vm.regs;
+	uint32_t error, cr2 = v->cr2;
+	uint8_t insn[2] = { 0 };
+
+	vcpu_read(v, v->eip - 2, insn, 2, v->cpl == 3, &error);
+	v->cr2 = cr2;
+	v->gpr[EAX] = r->orig_rax; /* the host has put -ENOSYS there */
+	if (v->cpl == 3 && r->cs == VMP_SEL_USER_CS && insn[0] == 0xcd && insn[1] == 0x80) {
+		count_trap(m, TRAP_SYSCALL);
+		vcpu_software_interrupt(v, 0x80, v->eip - 2);
+		return;
+	}
+	if (v->cpl == 3 && r->cs == 0x23 && insn[0] == 0x0f && insn[1] == 0x05) {
+		/* `syscall` in 32-bit code: this machine has none */
+		count_trap(m, TRAP_EXCEPTION);
+		v->seg[SEG_CS] = VMP_SEL_USER_CS;
+		v->seg[SEG_SS] = VMP_SEL_USER_DS;
+		v->eip -= 2;
+		vcpu_exception(v, VECTOR_UD, -1);
+		return;
+	}
+	vcpu_kill(v, "guest code tried host system call %u from code segment %x at %x: refused", (unsigned)r->orig_rax,
+		  (unsigned)r->cs, v->eip);
+}
+
+/* Guest code runs in the LDT's code segments only, and in the kernel's only at CPL 0. */
+static bool in_guest_segment(struct monitor *m)
+{
+	unsigned cs = m->vm.regs.cs, index = cs >> 3;
+
+	if (!(cs & 4))
+		return false;
+	return m->vcpu.cpl == 3 ? index == VMP_GDT_USER_CS : index != VMP_GDT_USER_CS;
+}
+
+static void on_signal(struct monitor *m, const struct stop *why)
+{
+	struct vcpu *v = &m->vcpu;
+
+	if (why->signal == SIGUSR1) {
+		count_trap(m, TRAP_KICK);
+		return;
+	}
+	if (!in_guest_segment(m)) {
+		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %d)", (unsigned)m->vm.regs.cs,
+			  v->eip, why->signal);
+		return;
+	}
+	switch (why->signal) {
+	case SIGSEGV:
+		if (why->info.si_code == SI_KERNEL)
+			on_general_protection(m, VECTOR_GP);
+		else if ((uintptr_t)why->info.si_addr <= UINT32_MAX)
+			on_page_fault(m, (uintptr_t)why->info.si_addr);
+		else
+			vcpu_kill(v, "page fault beyond 4 GiB at eip %x", v->eip);
+		return;
+	case SIGBUS:
+		on_bus_error(m, &why->info);
+		return;
+	case SIGTRAP:
+		on_breakpoint_or_step(m, &why->info);
+		return;
+	case SIGILL:
+		count_trap(m, TRAP_EXCEPTION);
+		vcpu_exception(v, VECTOR_UD, -1);
+		return;
+	case SIGFPE:
+		count_trap(m, TRAP_EXCEPTION);
+		if (why->info.si_code == FPE_INTDIV)
+			vcpu_exception(v, VECTOR_DE, -1);
+		else
+			vcpu_exception(v, insn_is_sse(m) ? VECTOR_XM : VECTOR_MF, -1);
+		return;
+	default: /* somebody's signal to the process: not the guest's business */
+		log_debug("CPU %u: signal %d ignored", m->cpu, why->signal);
+	}
+}
+
+static void on_stop(struct monitor *m, const struct stop *why)
+{
+	switch (why->kind) {
+	case STOP_SIGNAL:
+		on_signal(m, why);
+		return;
+	case STOP_SECCOMP:
+		on_seccomp(m);
+		return;
+	case STOP_DIED:
+		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d", m->cpu,
+			    why->signal);
+		return;
+	}
+}
+
+/* --- the loop ------------------------------------------------------------------------------------------------------- */
+
+static void report_death(struct monitor *m)
+{
+	struct vcpu *v = &m->vcpu;
+
+	log_dump(m);
+	trace_dump(2);
+	if (v->dead == VCPU_TRIPLE_FAULT)
+		monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "triple fault on CPU %u at %x", m->cpu, v->eip);
+	else
+		monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "CPU %u: %s", m->cpu, v->dead_reason);
+}
+
+void run_guest(struct monitor *m)
+{
+	struct vcpu *v = &m->vcpu;
+	struct stop why;
+	uint32_t eip;
+	bool step;
+
+	m->time_mark_ns = monotonic_ns();
+	m->time_kind = TIME_EMULATION;
+	while (!v->dead && !m->ending) {
+		/* A halted CPU sleeps until an interrupt may wake it. */
+		if (v->halted)
+			sleep_halted(m);
+		/* Mappings first: running the stub may swallow a kick, so posts are looked at after it. */
+		process_stub_flush(m);
+		/* From here on a kick is a signal, which stops guest code as soon as it runs. */
+		atomic_store(&m->slot->state, SLOT_RUNNING);
+		collect_posts(m);
+		vcpu_deliver_interrupt(v);
+		if (v->halted || v->dead || m->vm.queued) {
+			atomic_store(&m->slot->state, SLOT_MONITOR);
+			continue;
+		}
+		arm_timer(m);
+		/* An interrupt waits for the one instruction in sti's shadow. */
+		step = v->interrupt_shadow && vcpu_interrupt_pending(v);
+		eip = v->eip;
+		atomic_store_explicit(&m->slot->granted, 0, memory_order_relaxed);
+		time_switch(m, TIME_NATIVE);
+		process_enter(m, &why, step);
+		time_switch(m, TIME_EMULATION);
+		atomic_store(&m->slot->state, SLOT_MONITOR);
+		if (v->interrupt_shadow && v->eip != eip)
+			v->interrupt_shadow = false;
+		if (step && why.kind == STOP_SIGNAL && why.signal == SIGTRAP && why.info.si_code == TRAP_TRACE &&
+		    !(v->eflags & EFLAGS_TF))
+			continue;
+		/* Why did it stop? */
+		on_stop(m, &why);
+	}
+	if (v->dead)
+		report_death(m);
+}
