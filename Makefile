@@ -44,12 +44,50 @@ $(B)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
+$(B)/%.o: %.S
+	@echo "  AS    $<"
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
+
 BASE_OBJECTS := base/log.o base/hostshm.o base/wire.o
 
-include $(wildcard */module.mk tests/*/module.mk)
+# vcpu first: others link its objects.
+include vcpu/module.mk
+include $(filter-out vcpu/module.mk,$(wildcard */module.mk tests/*/module.mk))
 
-.PHONY: all programs unit clean help
+.PHONY: all programs guest setup run unit check lint clean help
+all: programs guest
+
 programs: $(PROGRAMS)
+
+# The guest kernel and the guest's base image: built once, kept in ${XDG_CACHE_HOME:-~/.cache}/vmp.
+guest: programs
+	$(Q)scripts/guest-kernel
+	$(Q)scripts/guest-image
+
+setup:
+	$(Q)scripts/setup
+
+# Install what is missing, build everything, boot 2 CPUs over 2 hosts, run EP class W on both.
+run: setup
+	$(Q)$(MAKE) --no-print-directory all
+	./vmp run --hosts 2 --cpus 2 --summary --env OMP_NUM_THREADS=2 -- $(B)/examples/ep W
+
+check: setup
+	$(Q)scripts/check
+
+lint:
+	$(Q)scripts/check-includes
+	$(Q)scripts/check-abi
+
+help:
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
+	@echo "  make run        boot two hosts and run EP class W on both"
+	@echo "  make check      all tests"
+	@echo "  make unit       unit tests alone"
+	@echo "  make bench      figures (bench/README.md)"
+	@echo "  make lint       include rules, ABI numbers"
+
 unit: $(UNIT_TESTS)
 	$(Q)scripts/run-unit-tests $(UNIT_TESTS)
 clean:

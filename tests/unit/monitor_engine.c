@@ -1,0 +1,194 @@
+/* monitor_engine.c - the ptrace engine with a guest of one page (monitor_guest.S), this test standing in for the daemon.
+ *
+ * Checks the paths that need no kernel: segments, markers, paging, user mode, system calls by both ways, wild pointers and
+ * jumps caught at the segment limit, exceptions; then the deaths: a triple fault, and a VM process that is killed.
+ */
+#include <CUnit/Basic.h>
+#include <CUnit/CUnit.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "base/hostshm.h"
+#include "base/wire.h"
+
+enum { RAM_PAGES = 4096, GUEST_BASE = 0x100000, STEPS = 10 };
+extern const char monitor_guest_start[], monitor_guest_end[];
+
+struct machine {
+	struct host_shm *shm;
+	uint8_t *ram;
+	int channel;
+	pid_t monitor;
+	char log[256];
+	struct msg_machine_end end;
+	char why[256];
+};
+
+static const char *monitor_path;
+
+static void start_machine(struct machine *t, const void *code, size_t bytes)
+{
+	int ram = memfd_create("ram", 0), shm = memfd_create("shm", 0), pair[2];
+	char argument[4][16];
+	struct timespec now;
+
+	memset(t, 0, sizeof *t);
+	CU_ASSERT_FATAL(!ftruncate(ram, (off_t)RAM_PAGES << PAGE_BITS) && !ftruncate(shm, hostshm_bytes(RAM_PAGES)));
+	t->ram = mmap(NULL, (size_t)RAM_PAGES << PAGE_BITS, PROT_READ | PROT_WRITE, MAP_SHARED, ram, 0);
+	t->shm = mmap(NULL, hostshm_bytes(RAM_PAGES), PROT_READ | PROT_WRITE, MAP_SHARED, shm, 0);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	t->shm->magic = HOSTSHM_MAGIC;
+	t->shm->n_nodes = t->shm->n_cpus = 1;
+	t->shm->ram_pages = RAM_PAGES;
+	t->shm->start_monotonic_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	for (unsigned i = 0; i < RAM_PAGES; i++)
+		t->shm->page_right[i] = PAGE_WRITE;
+	memcpy(t->ram + GUEST_BASE, code, bytes);
+	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+	snprintf(argument[0], 16, "%d", pair[1]);
+	snprintf(argument[1], 16, "%d", ram);
+	snprintf(argument[2], 16, "%d", shm);
+	t->monitor = fork();
+	if (!t->monitor) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(pair[0]);
+		execl(monitor_path, "vmp-monitor", "--cpu", "0", "--socket", argument[0], "--ram-fd", argument[1], "--shm-fd",
+		      argument[2], "--log-fd", "2", (char *)NULL);
+		_exit(1);
+	}
+	close(pair[1]);
+	close(ram);
+	close(shm);
+	t->channel = pair[0];
+	setsockopt(t->channel, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 20 }, sizeof(struct timeval));
+}
+
+/* Play the daemon until the machine ends; false if it hangs. */
+static bool play(struct machine *t, bool start)
+{
+	struct { struct msg_header header; char body[MAX_MSG_PAYLOAD + 64]; } p;
+	ssize_t n;
+
+	while ((n = recv(t->channel, &p, sizeof p, 0)) > 0)
+		switch (p.header.type) {
+		case MSG_HELLO:
+			if (!start)
+				return true;
+			t->shm->slot[0].start_eip = GUEST_BASE;
+			hostshm_post(t->shm, 0, POST_START);
+			break;
+		case MSG_LOG:
+			snprintf(t->log, sizeof t->log, "%.*s", (int)(p.header.bytes - sizeof(struct msg_log)),
+				 p.body + sizeof(struct msg_log));
+			break;
+		case MSG_MACHINE_END:
+			memcpy(&t->end, p.body, sizeof t->end);
+			snprintf(t->why, sizeof t->why, "%.*s", (int)(p.header.bytes - sizeof t->end), p.body + sizeof t->end);
+			return true;
+		}
+	return false;
+}
+
+static void stop_machine(struct machine *t)
+{
+	pid_t vm = t->shm->slot[0].vm_pid;
+
+	kill(t->monitor, SIGKILL);
+	waitpid(t->monitor, NULL, 0);
+	for (int i = 0; i < 100 && vm && !kill(vm, 0); i++)
+		usleep(10000); /* the tracer's death kills it */
+	CU_ASSERT(!vm || kill(vm, 0));
+	close(t->channel);
+	munmap(t->ram, (size_t)RAM_PAGES << PAGE_BITS);
+	munmap(t->shm, hostshm_bytes(RAM_PAGES));
+}
+
+static void each_step_of_the_guest(void)
+{
+	struct machine t;
+
+	start_machine(&t, monitor_guest_start, monitor_guest_end - monitor_guest_start);
+	CU_ASSERT(play(&t, true));
+	CU_ASSERT_EQUAL(t.end.reason, END_POWEROFF);
+	for (unsigned step = 0; step < STEPS; step++)
+		if (!(t.end.status >> step & 1))
+			fprintf(stderr, "step %u of the guest failed (%s)\n", step, t.why);
+	CU_ASSERT_EQUAL(t.end.status, (1u << STEPS) - 1);
+	CU_ASSERT_STRING_EQUAL(t.log, "hello from the guest\n");
+	stop_machine(&t);
+}
+
+static void a_triple_fault_ends_the_machine(void)
+{
+	static const uint8_t code[] = { 0x0f, 0x0b }; /* ud2 without an IDT */
+	struct machine t;
+
+	start_machine(&t, code, sizeof code);
+	CU_ASSERT(play(&t, true));
+	CU_ASSERT_EQUAL(t.end.reason, END_GUEST_FAULT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "triple fault"));
+	stop_machine(&t);
+}
+
+static void host_system_calls_are_refused(void)
+{
+	/* ljmp $0x33, next; next: mov $39, %eax; syscall: getpid in the host's 64-bit mode */
+	static const uint8_t code[] = { 0xea, 7, 0, 0x10, 0, 0x33, 0, 0xb8, 39, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe };
+	struct machine t;
+
+	start_machine(&t, code, sizeof code);
+	CU_ASSERT(play(&t, true));
+	CU_ASSERT_EQUAL(t.end.reason, END_GUEST_FAULT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "host system call 39"));
+	stop_machine(&t);
+}
+
+static void a_killed_vm_process_is_named(void)
+{
+	static const uint8_t code[] = { 0xeb, 0xfe };
+	struct machine t;
+
+	start_machine(&t, code, sizeof code);
+	CU_ASSERT(play(&t, false));
+	t.shm->slot[0].start_eip = GUEST_BASE;
+	hostshm_post(t.shm, 0, POST_START);
+	usleep(50000);
+	kill(t.shm->slot[0].vm_pid, SIGKILL);
+	CU_ASSERT(play(&t, true));
+	CU_ASSERT_EQUAL(t.end.reason, END_PART_DIED);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "VM process of CPU 0"));
+	stop_machine(&t);
+}
+
+int main(int argc, char **argv)
+{
+	char path[4096], *slash;
+	CU_pSuite suite;
+
+	(void)argc;
+	/* build/tests/unit/monitor_engine -> build/vmp-monitor */
+	snprintf(path, sizeof path - 32, "%s", argv[0]);
+	for (int i = 0; i < 3; i++)
+		if ((slash = strrchr(path, '/')))
+			*slash = 0;
+	strcat(path, "/vmp-monitor");
+	monitor_path = path;
+
+	CU_initialize_registry();
+	suite = CU_add_suite("the ptrace engine", NULL, NULL);
+	CU_ADD_TEST(suite, each_step_of_the_guest);
+	CU_ADD_TEST(suite, a_triple_fault_ends_the_machine);
+	CU_ADD_TEST(suite, host_system_calls_are_refused);
+	CU_ADD_TEST(suite, a_killed_vm_process_is_named);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	return CU_get_number_of_failures() || CU_get_error();
+}
