@@ -49,11 +49,10 @@ $(B)/%.o: %.S
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-BASE_OBJECTS := base/log.o base/hostshm.o base/wire.o
 
-# vcpu first: others link its objects.
-include vcpu/module.mk
-include $(filter-out vcpu/module.mk,$(wildcard */module.mk tests/*/module.mk))
+# First those whose objects others link.
+include base/module.mk $(wildcard vcpu/module.mk)
+include $(filter-out base/module.mk vcpu/module.mk,$(wildcard */module.mk tests/*/module.mk))
 
 .PHONY: all programs guest setup run unit check lint clean help
 all: programs guest

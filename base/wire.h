@@ -67,6 +67,11 @@ struct msg_pages { uint32_t node, seq; };
 struct page_heat { uint32_t gfn, faults; };
 struct msg_ping { uint64_t sent_ns; };
 
+/* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom
+ * it runs, and how many acknowledgements that node must await. Payload of the two grants with data: the page. */
+struct msg_dsm { uint32_t gfn, txn; uint32_t requester /* node */; uint32_t acks; };
+_Static_assert(sizeof(struct msg_dsm) == 16, "wire");
+
 enum msg_type {
 #define X(name, number, body, payload) MSG_##name = number,
 #include "base/msg.def"

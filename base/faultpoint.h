@@ -1,0 +1,34 @@
+/* faultpoint.h - deliberate faults, compiled in, named, off by default: the proof that a test can fail.
+ *
+ * A process that wants them calls fault_open() once; the environment then decides: VMP_FAULT=name[:n][,name[:n]...].
+ * A test in the same process uses fault_set().  Asking costs one load and a branch that is never taken.
+ */
+#ifndef BASE_FAULTPOINT_H
+#define BASE_FAULTPOINT_H
+
+#include <stdint.h>
+
+enum fault_point {
+#define X(name, text, what) FAULT_##name,
+#include "base/faultpoint.def"
+#undef X
+	FAULT_POINT_COUNT
+};
+
+extern uint32_t fault_value[FAULT_POINT_COUNT]; /* 0: off; else the n of VMP_FAULT, 1 if none was given */
+
+static inline uint32_t fault_on(enum fault_point point)
+{
+	return __builtin_expect(fault_value[point], 0);
+}
+
+/* Switch one on (n != 0) or off (0). */
+void fault_set(enum fault_point point, uint32_t n);
+
+/* Read one "name[:n]" list. 0, or -EINVAL and nothing changed when a name is unknown or n is not a number above 0. */
+int fault_parse(const char *list);
+
+/* Read VMP_FAULT; dies on a list that does not parse (a test with a misspelt fault would pass for nothing). */
+void fault_open(void);
+
+#endif
