@@ -69,7 +69,7 @@ static void a_post_moves_the_futex_word_once(void)
 
 /* One thread pins and increments as monitors do, the other takes the page away as the daemon does and checks that nobody
  * touches it meanwhile. */
-enum { ROUNDS = 20000 };
+enum { ROUNDS = 2000000 };
 struct contest { struct host_shm *shm; volatile unsigned touched; _Atomic bool done; };
 
 static void *pinner(void *arg)
@@ -92,7 +92,10 @@ static void pins_and_draining_exclude_each_other(void)
 	unsigned wrong = 0;
 	pthread_t thread;
 
+	atomic_store(&c.shm->page_right[0], PAGE_WRITE);
 	pthread_create(&thread, NULL, pinner, &c);
+	while (!c.touched)
+		continue;
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		unsigned before;
 
