@@ -1,0 +1,197 @@
+/* home.c - a page at its home: requests become events of home_table.def, whose actions are done here. */
+#include "dsm/internal.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+
+/* A request on its way through the table. */
+struct request {
+	struct dsm *dsm;
+	struct home_page *page;
+	gfn_t gfn;
+	uint16_t type;
+	uint8_t from, target; /* target: of a handover */
+};
+
+static void serve(struct request *r);
+
+static uint32_t bit(unsigned node)
+{
+	return 1u << node;
+}
+
+/* Rule a: what a request is depends on this home's own owner and copyset, not on what the requester believed. */
+static enum home_event classify(const struct request *r)
+{
+	const struct home_page *page = r->page;
+	bool touched = page->state != HOME_UNTOUCHED;
+	bool owner = touched && page->owner == r->from;
+
+	switch (r->type) {
+	case MSG_DSM_READ:
+		return owner ? HOME_ON_OWNER_MISS : HOME_ON_READ;
+	case MSG_DSM_WRITE:
+		return owner ? HOME_ON_OWNER_MISS : HOME_ON_WRITE;
+	case MSG_DSM_UPGRADE:
+		return page->copyset & bit(r->from) ? HOME_ON_UPGRADE : HOME_ON_WRITE;
+	case MSG_DSM_HANDOVER:
+		return owner && r->target != r->from ? HOME_ON_HAND_OVER : HOME_ON_HAND_OVER_STALE;
+	case MSG_DSM_CONFIRM:
+		return HOME_ON_CONFIRM;
+	}
+	bug("type %u is not for a home", r->type);
+}
+
+static void send(struct request *r, unsigned to, uint16_t type, uint32_t acks)
+{
+	struct msg_dsm body = { .gfn = r->gfn, .txn = r->page->txn, .requester = r->from, .acks = acks };
+
+	dsm_send(r->dsm, VNODE_DAEMON(to), type, &body, NULL);
+}
+
+static void invalidate(struct request *r, uint32_t holders)
+{
+	for (; holders; holders &= holders - 1)
+		send(r, (unsigned)__builtin_ctz(holders), MSG_DSM_INVALIDATE, 0);
+}
+
+static void begin(struct request *r)
+{
+	r->dsm->stats.home_transactions++;
+	r->page->txn++;
+	r->page->requester = r->from;
+}
+
+/* The grant or the forward goes before the invalidations: with data it is the longest way. */
+static void grant_write(struct request *r, unsigned to, uint16_t type, uint32_t holders)
+{
+	begin(r);
+	send(r, to, type, (uint32_t)__builtin_popcount(holders));
+	invalidate(r, holders);
+	r->page->owner = r->from;
+	r->page->copyset = bit(r->from);
+}
+
+static void enqueue(struct request *r)
+{
+	struct dsm *dsm = r->dsm;
+	struct home_waiter *waiter;
+	uint32_t index;
+
+	r->dsm->stats.home_queued++;
+	if (dsm->waiters_free) {
+		index = dsm->waiters_free;
+		dsm->waiters_free = dsm->waiters[index - 1].next;
+	} else {
+		if (dsm->waiters_count == dsm->waiters_room) {
+			dsm->waiters_room = dsm->waiters_room ? dsm->waiters_room * 2 : 64;
+			dsm->waiters = realloc(dsm->waiters, dsm->waiters_room * sizeof(*dsm->waiters));
+			if (!dsm->waiters)
+				die("no memory for %u waiting page requests", dsm->waiters_room);
+		}
+		index = ++dsm->waiters_count;
+	}
+	waiter = &dsm->waiters[index - 1];
+	*waiter = (struct home_waiter){ .next = index, .type = r->type, .from = r->from, .target = r->target };
+	if (r->page->queue) {
+		struct home_waiter *last = &dsm->waiters[r->page->queue - 1];
+
+		waiter->next = last->next;
+		last->next = index;
+	}
+	r->page->queue = index;
+}
+
+/* The page is idle: serve those that wait, oldest first, until one of them makes it busy. */
+static void serve_next(struct dsm *dsm, struct home_page *page, gfn_t gfn)
+{
+	while (page->queue && page->state != HOME_BUSY) {
+		struct home_waiter *last = &dsm->waiters[page->queue - 1];
+		uint32_t index = last->next;
+		struct home_waiter *first = &dsm->waiters[index - 1];
+		struct request r = { dsm, page, gfn, first->type, first->from, first->target };
+
+		if (index == page->queue)
+			page->queue = 0;
+		else
+			last->next = first->next;
+		first->next = dsm->waiters_free;
+		dsm->waiters_free = index;
+		serve(&r);
+	}
+}
+
+/* Who shall own a page that its owner wants to be rid of, if the owner does not care: a node that probably has a copy,
+ * else this one, else its neighbour. */
+static unsigned choose_adopter(const struct request *r)
+{
+	uint32_t others = r->page->copyset & ~bit(r->from);
+
+	if (r->target < r->dsm->n_nodes)
+		return r->target;
+	if (others)
+		return (unsigned)__builtin_ctz(others);
+	if (r->dsm->node != r->from)
+		return r->dsm->node;
+	return (r->dsm->node + 1) % r->dsm->n_nodes;
+}
+
+static void act(struct request *r, enum home_action action)
+{
+	struct home_page *page = r->page;
+
+	switch (action) {
+	case HOME_DO_NOTHING:
+		return;
+	case HOME_DO_GRANT_ZERO:
+		return grant_write(r, r->from, MSG_DSM_GRANT_ZERO, 0);
+	case HOME_DO_FORWARD_READ:
+		begin(r);
+		send(r, page->owner, MSG_DSM_FORWARD_READ, 0);
+		page->copyset |= bit(r->from);
+		return;
+	case HOME_DO_FORWARD_WRITE:
+		return grant_write(r, page->owner, MSG_DSM_FORWARD_WRITE, page->copyset & ~bit(r->from) & ~bit(page->owner));
+	case HOME_DO_GRANT_UPGRADE:
+		return grant_write(r, r->from, MSG_DSM_GRANT_UPGRADE, page->copyset & ~bit(r->from));
+	case HOME_DO_SEND_ADOPT: {
+		unsigned to = choose_adopter(r);
+
+		if (to != r->from)
+			send(r, to, MSG_DSM_ADOPT, 0);
+		return;
+	}
+	case HOME_DO_QUEUE:
+		return enqueue(r);
+	case HOME_DO_SERVE_NEXT:
+		return serve_next(r->dsm, page, r->gfn);
+	}
+	bug("no home action %d", action);
+}
+
+static void serve(struct request *r)
+{
+	enum home_event event = classify(r);
+	const struct dsm_cell *cell = &home_table[r->page->state][event];
+
+	if (cell->impossible) {
+		char text[256];
+
+		dsm_describe(r->dsm, r->gfn, text, sizeof(text));
+		bug("%s: %s from node %u, though %s", text, home_event_name[event], r->from, cell->impossible);
+	}
+	r->page->state = cell->next;
+	for (int i = 0; i < CELL_ACTIONS && cell->actions[i]; i++)
+		act(r, (enum home_action)cell->actions[i]);
+}
+
+void home_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct msg_dsm *body)
+{
+	struct request r = { dsm, &dsm->homes[body->gfn], body->gfn, type, (uint8_t)from, (uint8_t)body->requester };
+
+	if (type == MSG_DSM_CONFIRM && (body->txn != r.page->txn || from != r.page->requester))
+		bug("page %#x: node %u confirms transaction %u, but %u of node %u runs", body->gfn, from, body->txn,
+		    r.page->txn, r.page->requester);
+	serve(&r);
+}

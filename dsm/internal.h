@@ -1,0 +1,76 @@
+/* internal.h - what dsm.c, node.c and home.c share. */
+#ifndef DSM_INTERNAL_H
+#define DSM_INTERNAL_H
+
+#include "dsm/dsm.h"
+#include "dsm/table.h"
+
+enum { HOLD_UNIT_US = 100 };
+_Static_assert(DSM_HOLD_MAX_US / HOLD_UNIT_US < 255, "held_for");
+
+/* A page at this node: 16 bytes. */
+struct node_page {
+	uint8_t state;	 /* enum node_state */
+	uint8_t wanted;	 /* the most that local CPUs want and do not have: enum page_right */
+	int8_t acks_due; /* acknowledgements to come; below 0: they came before the grant that counts them */
+	uint8_t delayed; /* fault point: the invalidation in `held_*` is acknowledged, but the copy is still here */
+	uint8_t held_type; /* message held back by rule e: its type - MSG_DSM_READ + 1, or 0 */
+	uint8_t held_requester, held_acks;
+	uint8_t held_for; /* how long already, in units of HOLD_UNIT_US, rounded up */
+	uint32_t txn;	   /* of our own request, known while acks_due is not 0 */
+	uint32_t held_txn;
+};
+
+/* A page at its home: 16 bytes, all zero for one never touched. */
+struct home_page {
+	uint32_t copyset; /* bit per node that may have the page, the owner among them */
+	uint32_t txn;	  /* number of the last transaction */
+	uint32_t queue;	  /* the last of those that wait: index in home_queue + 1; a ring, so its next is the first; or 0 */
+	uint8_t state;	  /* enum home_state */
+	uint8_t owner;
+	uint8_t requester; /* of the running transaction */
+	uint8_t reserved;
+};
+_Static_assert(sizeof(struct node_page) == 16 && sizeof(struct home_page) == 16, "memory per page");
+
+/* A request that waits at its home. */
+struct home_waiter {
+	uint32_t next; /* index + 1: of the ring, or of the free list */
+	uint16_t type;
+	uint8_t from, target;
+};
+
+/* Work to do on this node, in order: messages to itself, and wants. */
+struct dsm_work {
+	uint16_t type; /* message type, or 0: a want of right `body.acks` */
+	uint8_t to_home;
+	struct msg_dsm body;
+};
+
+struct dsm {
+	unsigned node, n_nodes;
+	uint32_t n_pages;
+	struct dsm_host host;
+	struct dsm_stats stats;
+	struct node_page *pages;
+	struct home_page *homes;
+	struct home_waiter *waiters;
+	uint32_t waiters_free, waiters_count, waiters_room;
+	struct dsm_work *work; /* a ring of a power of two */
+	uint32_t work_head, work_tail, work_room;
+	bool working;
+	uint8_t contents[PAGE_BYTES]; /* a page on its way out */
+};
+
+/* One message to a node or a home; within this node it is queued as work. */
+void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload);
+
+/* Message for this node as a holder or requester, and for the homes here; `from` sent it. */
+void node_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct msg_dsm *body, const void *payload);
+void node_on_want(struct dsm *dsm, gfn_t gfn, enum page_right right);
+void node_retry(struct dsm *dsm, gfn_t gfn);
+bool node_drop(struct dsm *dsm, gfn_t gfn);
+void node_hand_over(struct dsm *dsm, gfn_t gfn, unsigned to);
+void home_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct msg_dsm *body);
+
+#endif
