@@ -178,7 +178,7 @@ static bool hold(struct occasion *o, uint16_t type)
 	if (!us)
 		return false;
 	units = (us + HOLD_UNIT_US - 1) / HOLD_UNIT_US;
-	if (units > DSM_HOLD_MAX_US / HOLD_UNIT_US - o->page->held_for) {
+	if (o->page->held_for + units > (uint32_t)(DSM_HOLD_MAX_US / HOLD_UNIT_US)) {
 		o->dsm->stats.holds_expired++;
 		return false;
 	}
