@@ -49,6 +49,7 @@ struct shadow {
 	unsigned kernel_local; /* entries above it that a CR3 load must drop */
 	unsigned areas;	      /* host areas made since the last full drop: vm.max_map_count is never reached */
 	unsigned area_limit;
+	unsigned first_page;  /* the host's vm.mmap_min_addr: nothing can be mapped below */
 };
 
 struct monitor {

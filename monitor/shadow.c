@@ -23,20 +23,27 @@
 #define UFFDIO_CONTINUE_MODE_WP ((__u64)1 << 1) /* Linux 6.4 */
 #endif
 
-enum { LINEAR_PAGES = 1 << 20, USER_PAGES = VMP_USER_LIMIT >> PAGE_BITS, RUN_PAGES = 16, LARGE_PAGES = 1024,
-       FIRST_PAGE = 1 /* vm.mmap_min_addr keeps page 0 from us, and the guest's null pointers fault */ };
+enum { LINEAR_PAGES = 1 << 20, USER_PAGES = VMP_USER_LIMIT >> PAGE_BITS, RUN_PAGES = 16, LARGE_PAGES = 1024 };
+
+static unsigned host_limit(const char *path, unsigned otherwise)
+{
+	FILE *f = fopen(path, "r");
+	unsigned value = otherwise;
+
+	if (f) {
+		if (fscanf(f, "%u", &value) != 1)
+			value = otherwise;
+		fclose(f);
+	}
+	return value;
+}
 
 void shadow_init(struct monitor *m)
 {
-	FILE *f = fopen("/proc/sys/vm/max_map_count", "r");
-	unsigned max = 65530;
+	unsigned lowest = host_limit("/proc/sys/vm/mmap_min_addr", 65536);
 
-	if (f) {
-		if (fscanf(f, "%u", &max) != 1)
-			max = 65530;
-		fclose(f);
-	}
-	m->shadow.area_limit = max / 3;
+	m->shadow.area_limit = host_limit("/proc/sys/vm/max_map_count", 65530) / 3;
+	m->shadow.first_page = lowest < PAGE_BYTES ? 1 : (lowest + PAGE_MASK) >> PAGE_BITS;
 	m->shadow.entry = mmap(NULL, LINEAR_PAGES * sizeof(uint32_t), PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m->shadow.entry == MAP_FAILED)
@@ -52,16 +59,14 @@ static void drop_user(struct monitor *m)
 {
 	if (!m->shadow.user_pages)
 		return;
-	process_stub_queue(m, __NR_munmap, FIRST_PAGE << PAGE_BITS, (uint64_t)(USER_PAGES - FIRST_PAGE) << PAGE_BITS, 0, 0,
-			   0, 0);
+	process_stub_queue(m, __NR_munmap, PAGE_BYTES, VMP_USER_LIMIT - PAGE_BYTES, 0, 0, 0, 0);
 	forget(m, 0, USER_PAGES);
 	m->shadow.user_pages = 0;
 }
 
 void shadow_drop_all(struct monitor *m)
 {
-	process_stub_queue(m, __NR_munmap, FIRST_PAGE << PAGE_BITS, (uint64_t)(LINEAR_PAGES - FIRST_PAGE) << PAGE_BITS, 0, 0,
-			   0, 0);
+	process_stub_queue(m, __NR_munmap, PAGE_BYTES, ((uint64_t)LINEAR_PAGES << PAGE_BITS) - PAGE_BYTES, 0, 0, 0, 0);
 	forget(m, 0, LINEAR_PAGES);
 	m->shadow.user_pages = m->shadow.kernel_local = m->shadow.areas = 0;
 }
@@ -125,7 +130,7 @@ static void map_large(struct monitor *m, gva_t gva, const struct vcpu_walk *w)
 
 	if (frame + count > m->shm->ram_pages)
 		count = m->shm->ram_pages - frame;
-	unsigned skip = first < FIRST_PAGE ? FIRST_PAGE : 0;
+	unsigned skip = first < m->shadow.first_page ? m->shadow.first_page - first : 0;
 	for (unsigned i = skip; i < count; i++)
 		set_entry(m, first + i, (frame + i) << PAGE_BITS | (entry & PAGE_MASK));
 	map_run(m, first + skip, count - skip);
@@ -137,6 +142,10 @@ void shadow_map(struct monitor *m, gva_t gva, const struct vcpu_walk *w)
 
 	if (m->shadow.areas > m->shadow.area_limit)
 		shadow_drop_all(m);
+	if (page < m->shadow.first_page) { /* the host forbids it; a guest's null pointer has faulted before this */
+		vcpu_kill(&m->vcpu, "the guest maps address %x, below the host's vm.mmap_min_addr", gva);
+		return;
+	}
 	if (w->large) {
 		map_large(m, gva, w);
 		return;
@@ -146,7 +155,7 @@ void shadow_map(struct monitor *m, gva_t gva, const struct vcpu_walk *w)
 		struct vcpu_walk near;
 		bool used;
 
-		if (first + i == page || first + i < FIRST_PAGE || m->shadow.entry[first + i])
+		if (first + i == page || first + i < m->shadow.first_page || m->shadow.entry[first + i])
 			continue;
 		if (vcpu_peek(&m->vcpu, (first + i) << PAGE_BITS, &near, &used) || !used || near.large ||
 		    gpa_to_gfn(near.gpa) >= m->shm->ram_pages)
