@@ -1,0 +1,492 @@
+/* init.c - the guest's first process: makes an ordinary small Linux, runs what the user asked for, ends the machine.
+ *
+ * scripts/guest-image puts it into the base image as /init (32-bit, static).  What to run stands in the archive that vmp
+ * appends for each run: see vmm/initramfs.h for /vmp/command, /vmp/environ and /vmp/cwd.  Without a command the user gets
+ * a shell on the console.  The same image boots an unpatched kernel under QEMU, the reference machine of the tests.
+ *
+ * The command's three streams and its exit status leave the machine in one of two ways:
+ *
+ *   stream device   /dev/vmp-in, -out, -err, and the status, as text, to /dev/vmp-exit (base/guest_abi.h).  The command
+ *                   holds the devices themselves: no byte is copied on its way.
+ *   framed          where that device is missing (QEMU): packets over the second serial line, told apart by a channel
+ *                   byte; standard input is the file /vmp/stdin, if there is one.  tests/machine/unframe.c reads them.
+ *
+ * Nothing here polls, and all of it must work when one of the machine's disks or devices does not: a step of the set-up
+ * that fails is named on the console, and the boot goes on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/reboot.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define CONSOLE "/dev/ttyS0"
+#define FRAME_LINE "/dev/ttyS1"
+
+enum { STATUS_CANNOT_EXECUTE = 126, STATUS_NOT_FOUND = 127, STATUS_BY_SIGNAL = 128 };
+
+/* A framed packet: channel, two bytes of length (little endian), the bytes. The status is four bytes. */
+enum channel { CHANNEL_OUT = 1, CHANNEL_ERR = 2, CHANNEL_EXIT = 3 };
+
+static void complain(const char *what, const char *name)
+{
+	fprintf(stderr, "init: %s %s: %s\n", what, name, strerror(errno));
+}
+
+/* ---- An ordinary small Linux ---- */
+
+static const struct {
+	const char *type, *where, *options;
+	unsigned long flags;
+} mounts[] = {
+	{ "devtmpfs", "/dev", "mode=0755", MS_NOSUID },
+	{ "proc", "/proc", NULL, MS_NOSUID | MS_NODEV | MS_NOEXEC },
+	{ "sysfs", "/sys", NULL, MS_NOSUID | MS_NODEV | MS_NOEXEC },
+	{ "devpts", "/dev/pts", "mode=0620,ptmxmode=0666", MS_NOSUID | MS_NOEXEC },
+	{ "tmpfs", "/dev/shm", "mode=1777", MS_NOSUID | MS_NODEV },
+	{ "tmpfs", "/tmp", "mode=1777", MS_NOSUID | MS_NODEV },
+	{ "tmpfs", "/run", "mode=0755", MS_NOSUID | MS_NODEV },
+};
+
+static const struct {
+	const char *path, *target;
+} links[] = {
+	{ "/dev/fd", "/proc/self/fd" },
+	{ "/dev/stdin", "/proc/self/fd/0" },
+	{ "/dev/stdout", "/proc/self/fd/1" },
+	{ "/dev/stderr", "/proc/self/fd/2" },
+};
+
+static void mount_all(void)
+{
+	for (size_t i = 0; i < sizeof(mounts) / sizeof *mounts; i++) {
+		mkdir(mounts[i].where, 0755);
+		/* EBUSY: the kernel has mounted /dev already (DEVTMPFS_MOUNT). */
+		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, mounts[i].flags, mounts[i].options) < 0 &&
+		    errno != EBUSY)
+			complain("cannot mount", mounts[i].where);
+	}
+	for (size_t i = 0; i < sizeof(links) / sizeof *links; i++)
+		if (symlink(links[i].target, links[i].path) < 0 && errno != EEXIST)
+			complain("cannot link", links[i].path);
+}
+
+/* The kernel gives init its console as 0, 1 and 2, unless the image had no /dev/console before devtmpfs came. */
+static void open_console(void)
+{
+	int fd = open("/dev/console", O_RDWR);
+
+	while (fd >= 0 && fd < 2)
+		fd = dup(fd);
+	if (fd > 2)
+		close(fd);
+}
+
+static void bring_loopback_up(void)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		complain("cannot bring up", "lo");
+	if (fd >= 0)
+		close(fd);
+}
+
+/* ---- What to run ---- */
+
+/* The whole file with a NUL byte after it, or NULL; its length in *bytes. Owned by the caller, who keeps it. */
+static char *read_file(const char *path, size_t *bytes)
+{
+	struct stat st;
+	char *text = NULL;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	*bytes = 0;
+	if (fd < 0)
+		return NULL;
+	if (fstat(fd, &st) == 0 && (text = malloc((size_t)st.st_size + 1))) {
+		ssize_t n;
+
+		while (*bytes < (size_t)st.st_size && (n = read(fd, text + *bytes, (size_t)st.st_size - *bytes)) > 0)
+			*bytes += (size_t)n;
+		text[*bytes] = 0;
+	}
+	close(fd);
+	return text;
+}
+
+/* Splits strings, each ended by a NUL byte, into a vector ended by NULL. */
+static char **split_strings(char *text, size_t bytes)
+{
+	size_t n = 0, i = 0;
+	char **vector;
+
+	for (size_t at = 0; at < bytes; at += strlen(text + at) + 1)
+		n++;
+	vector = calloc(n + 1, sizeof *vector);
+	for (size_t at = 0; vector && at < bytes; at += strlen(text + at) + 1)
+		vector[i++] = text + at;
+	return vector;
+}
+
+static void set_environment(void)
+{
+	size_t bytes;
+	char *text = read_file("/vmp/environ", &bytes);
+	char **extra = text ? split_strings(text, bytes) : NULL;
+
+	clearenv();
+	setenv("PATH", "/bin:/sbin:/usr/bin:/usr/sbin", 1);
+	setenv("HOME", "/root", 1);
+	setenv("USER", "root", 1);
+	setenv("LOGNAME", "root", 1);
+	setenv("SHELL", "/bin/sh", 1);
+	setenv("TERM", "vt100", 1);
+	/* putenv() takes the string itself: it lives as long as init. */
+	for (char **e = extra; e && *e; e++)
+		if (strchr(*e, '='))
+			putenv(*e);
+}
+
+static void change_to_start_folder(void)
+{
+	size_t bytes;
+	char *folder = read_file("/vmp/cwd", &bytes);
+
+	if (folder && *folder && chdir(folder) < 0)
+		complain("cannot start in", folder);
+	free(folder);
+}
+
+/* ---- The command ---- */
+
+struct streams {
+	int in, out, err; /* what the command gets */
+	int from_out, from_err; /* framed: our ends of the two pipes, or -1 */
+	int line;		/* framed: the serial line, or -1 */
+};
+
+static bool open_stream_device(struct streams *s)
+{
+	s->in = open("/dev/vmp-in", O_RDONLY | O_CLOEXEC);
+	s->out = open("/dev/vmp-out", O_WRONLY | O_CLOEXEC);
+	s->err = open("/dev/vmp-err", O_WRONLY | O_CLOEXEC);
+	s->from_out = s->from_err = s->line = -1;
+	return s->in >= 0 && s->out >= 0 && s->err >= 0;
+}
+
+/* A serial line that passes every byte as it is; -1 if there is no such chip (the device node says nothing). */
+static int open_raw_line(const char *path)
+{
+	struct termios t;
+	int fd = open(path, O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0 || tcgetattr(fd, &t) < 0) {
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	cfmakeraw(&t);
+	t.c_cflag |= CLOCAL;
+	cfsetspeed(&t, B115200);
+	tcsetattr(fd, TCSANOW, &t);
+	return fd;
+}
+
+static bool open_framed(struct streams *s)
+{
+	int out[2], err[2];
+
+	s->line = open_raw_line(FRAME_LINE);
+	if (s->line < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
+		return false;
+	s->in = open("/vmp/stdin", O_RDONLY | O_CLOEXEC);
+	if (s->in < 0)
+		s->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	s->out = out[1];
+	s->err = err[1];
+	s->from_out = out[0];
+	s->from_err = err[0];
+	return true;
+}
+
+static void write_all(int fd, const void *bytes, size_t n)
+{
+	const char *at = bytes;
+
+	while (n > 0) {
+		ssize_t done = write(fd, at, n);
+
+		if (done < 0 && errno != EINTR)
+			return;
+		if (done > 0)
+			at += done, n -= (size_t)done;
+	}
+}
+
+static void send_frame(int line, enum channel channel, const void *bytes, size_t n)
+{
+	uint8_t head[3] = { (uint8_t)channel, (uint8_t)n, (uint8_t)(n >> 8) };
+
+	write_all(line, head, sizeof head);
+	write_all(line, bytes, n);
+}
+
+/* Passes on what a pipe holds now; false at its end. */
+static bool pump(int line, enum channel channel, int fd)
+{
+	char bytes[4096];
+	ssize_t n = read(fd, bytes, sizeof bytes);
+
+	if (n > 0)
+		send_frame(line, channel, bytes, (size_t)n);
+	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* Reaps whatever has ended; true once `command` is among it, with its wait status in *status. */
+static bool reap(pid_t command, int *status, int options)
+{
+	int s;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &s, options)) > 0 || (pid < 0 && errno == EINTR))
+		if (pid == command) {
+			*status = s;
+			return true;
+		}
+	return false;
+}
+
+/* Two full pipes of 64 KiB, 4 KiB at a time. */
+enum { MAX_LAST_PUMPS = 32 };
+
+static void on_child(int signal) { (void)signal; }
+
+/* The framed way: copies both pipes until the command has ended, and then what is left in them. An orphan that still
+ * holds a pipe, or fills it for ever, does not keep the machine up. SIGCHLD is let in by ppoll() alone, so that no death
+ * is missed. */
+static int wait_and_pump(const struct streams *s, pid_t command)
+{
+	struct pollfd fds[2] = { { s->from_out, POLLIN, 0 }, { s->from_err, POLLIN, 0 } };
+	static const enum channel channels[2] = { CHANNEL_OUT, CHANNEL_ERR };
+	const struct timespec now = { 0, 0 };
+	sigset_t none;
+	bool ended = false;
+	int status = 0, left = MAX_LAST_PUMPS;
+
+	sigemptyset(&none);
+	for (;;) {
+		int n;
+
+		ended = ended || reap(command, &status, WNOHANG);
+		n = ppoll(fds, 2, ended ? &now : NULL, &none);
+		if (n == 0 || (ended && left-- == 0))
+			return status;
+		for (int i = 0; n > 0 && i < 2; i++)
+			if (fds[i].revents && !pump(s->line, channels[i], fds[i].fd))
+				fds[i].fd = -1;
+	}
+}
+
+static void exec_or_explain(char **argv)
+{
+	int status;
+
+	execvp(argv[0], argv);
+	status = errno == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT_EXECUTE;
+	if (status == STATUS_NOT_FOUND && strchr(argv[0], '/') && access(argv[0], F_OK) == 0)
+		fprintf(stderr, "%s: its interpreter or loader is missing in the guest\n", argv[0]);
+	else
+		fprintf(stderr, "%s: %s\n", argv[0], status == STATUS_NOT_FOUND ? "not found" : strerror(errno));
+	_exit(status);
+}
+
+static void forget_signals(void)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	signal(SIGCHLD, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static int exit_status(int wait_status)
+{
+	return WIFSIGNALED(wait_status) ? STATUS_BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+static int run_command(char **argv, const struct streams *s)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid < 0) {
+		complain("cannot fork for", argv[0]);
+		return STATUS_CANNOT_EXECUTE;
+	}
+	if (pid == 0) {
+		setsid();
+		dup2(s->in, 0);
+		dup2(s->out, 1);
+		dup2(s->err, 2);
+		forget_signals();
+		exec_or_explain(argv);
+	}
+	/* Our own copies would keep the streams open after the command has closed its. */
+	close(s->in);
+	close(s->out);
+	close(s->err);
+	if (s->line < 0)
+		reap(pid, &status, 0);
+	else
+		status = wait_and_pump(s, pid);
+	return exit_status(status);
+}
+
+/* ---- The shell ---- */
+
+/* The size of the user's window: the stream device knows it; else the environment may (LINES, COLUMNS). */
+static void set_window_size(int tty)
+{
+	struct winsize size = { 0 };
+	int fd = open("/dev/vmp-exit", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size) < 0) {
+		size.ws_row = (unsigned short)atoi(getenv("LINES") ?: "0");
+		size.ws_col = (unsigned short)atoi(getenv("COLUMNS") ?: "0");
+	}
+	if (fd >= 0)
+		close(fd);
+	if (size.ws_row && size.ws_col)
+		ioctl(tty, TIOCSWINSZ, &size);
+}
+
+static int run_shell(void)
+{
+	char *argv[] = { "-sh", NULL };
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid < 0) {
+		complain("cannot fork for", "the shell");
+		return STATUS_CANNOT_EXECUTE;
+	}
+	if (pid == 0) {
+		int tty;
+
+		setsid();
+		tty = open(CONSOLE, O_RDWR);
+		if (tty < 0) {
+			complain("cannot open", CONSOLE);
+			_exit(STATUS_CANNOT_EXECUTE);
+		}
+		ioctl(tty, TIOCSCTTY, 1);
+		set_window_size(tty);
+		for (int fd = 0; fd < 3; fd++)
+			dup2(tty, fd);
+		if (tty > 2)
+			close(tty);
+		forget_signals();
+		execv("/bin/sh", argv);
+		complain("cannot run", "/bin/sh");
+		_exit(STATUS_NOT_FOUND);
+	}
+	reap(pid, &status, 0);
+	return exit_status(status);
+}
+
+/* ---- The end ---- */
+
+/* Unmounts what lies on disks, so that their file systems are clean; whoever keeps one busy is killed first. */
+static void leave_disks(void)
+{
+	FILE *table = fopen("/proc/mounts", "re");
+	char device[256], where[256];
+	bool killed = false;
+
+	sync();
+	while (table && fscanf(table, "%255s %255s %*[^\n]", device, where) == 2) {
+		if (strncmp(device, "/dev/", 5) || umount(where) == 0)
+			continue;
+		if (!killed)
+			kill(-1, SIGKILL);
+		killed = true;
+		for (int tries = 0; umount(where) < 0 && errno == EBUSY && tries < 50; tries++)
+			usleep(20000);
+	}
+	if (table)
+		fclose(table);
+}
+
+/* Says the status, then ends the machine. The framed way reboots: without ACPI, QEMU can end by `-no-reboot` alone. */
+__attribute__((noreturn)) static void end_machine(int status, int line)
+{
+	int fd = open("/dev/vmp-exit", O_WRONLY | O_CLOEXEC);
+
+	leave_disks();
+	fflush(NULL);
+	if (fd >= 0) {
+		dprintf(fd, "%d\n", status);
+	} else if (line >= 0) {
+		int32_t value = status;
+
+		send_frame(line, CHANNEL_EXIT, &value, sizeof value);
+		tcdrain(line);
+	} else {
+		printf("init: exit status %d\n", status);
+		fflush(stdout);
+		tcdrain(STDOUT_FILENO);
+	}
+	reboot(fd >= 0 ? RB_POWER_OFF : RB_AUTOBOOT);
+	for (;;)
+		pause();
+}
+
+int main(void)
+{
+	struct streams streams = { -1, -1, -1, -1, -1, -1 };
+	struct sigaction action = { .sa_handler = on_child };
+	sigset_t child;
+	size_t bytes;
+	char *text, **command;
+	bool have_streams;
+
+	mount_all();
+	if (fcntl(STDERR_FILENO, F_GETFD) < 0)
+		open_console();
+	if (sethostname("vmp", 3) < 0)
+		complain("cannot set", "the host's name");
+	bring_loopback_up();
+	set_environment();
+	change_to_start_folder();
+
+	text = read_file("/vmp/command", &bytes);
+	command = text ? split_strings(text, bytes) : NULL;
+	if (!command || !*command)
+		end_machine(run_shell(), -1);
+
+	sigemptyset(&child);
+	sigaddset(&child, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &child, NULL);
+	sigaction(SIGCHLD, &action, NULL);
+	have_streams = open_stream_device(&streams) || open_framed(&streams);
+	if (!have_streams) {
+		fprintf(stderr, "init: neither a stream device nor %s: the command uses the console\n", FRAME_LINE);
+		streams = (struct streams){ dup(0), dup(1), dup(2), -1, -1, -1 };
+	}
+	end_machine(run_command(command, &streams), streams.line);
+}
