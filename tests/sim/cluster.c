@@ -1,0 +1,295 @@
+/* cluster.c - nodes with memory, the network between them, and what must always hold. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "dsm/internal.h"
+#include "tests/sim/sim.h"
+
+enum { POISON = 0xdddddddd, WATCH_NS = 5000000 };
+
+static struct sim *the_sim; /* the callbacks' context is a node */
+
+static void print_repeat(const struct sim *sim)
+{
+	fprintf(stderr, "  seed %llu failed; repeat: build/tests/sim/dsm-sim --seed %llu --nodes %u%s%s --trace\n",
+		(unsigned long long)sim->seed, (unsigned long long)sim->seed, sim->n_nodes,
+		sim->fault_name ? " --fault " : "", sim->fault_name ? sim->fault_name : "");
+}
+
+void sim_fail(struct sim *sim, const char *format, ...)
+{
+	va_list arguments;
+
+	fprintf(stderr, "dsm-sim: %llu ns: ", (unsigned long long)sim->now_ns);
+	va_start(arguments, format);
+	vfprintf(stderr, format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "\n");
+	print_repeat(sim);
+	exit(1);
+}
+
+void sim_trace(struct sim *sim, const char *format, ...)
+{
+	va_list arguments;
+
+	if (!sim->verbose)
+		return;
+	printf("%10llu ", (unsigned long long)sim->now_ns);
+	va_start(arguments, format);
+	vprintf(format, arguments);
+	va_end(arguments);
+	printf("\n");
+}
+
+/* Most messages are quick; now and then one takes long, and now and then a pair is slow for a while. */
+static uint64_t network_delay(struct sim *sim, unsigned from, unsigned to)
+{
+	if (sim_chance(sim, 2))
+		sim->slow_until[from][to] = sim->now_ns + sim_random(sim, SIM_MAX_DELAY_NS);
+	if (sim->now_ns < sim->slow_until[from][to] || sim_chance(sim, 3))
+		return sim_random(sim, SIM_MAX_DELAY_NS);
+	return 5000 + sim_random(sim, 50000);
+}
+
+static void on_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload,
+		    uint32_t payload_bytes)
+{
+	struct sim_node *node = ctx;
+	struct sim *sim = the_sim;
+	unsigned peer = dsm_vnode_node(to, sim->n_nodes);
+	uint64_t *last = &sim->last_delivery[node->index][peer];
+	struct sim_event event = { .kind = EVENT_DELIVER, .node = (uint8_t)peer, .from = (uint8_t)node->index,
+				   .type = type, .body = *body, .to = to };
+
+	event.at_ns = sim->now_ns + network_delay(sim, node->index, peer);
+	if (event.at_ns <= *last)
+		event.at_ns = *last + 1;
+	*last = event.at_ns;
+	if (payload_bytes) {
+		event.payload = malloc(payload_bytes);
+		memcpy(event.payload, payload, payload_bytes);
+	}
+	sim->messages++;
+	sim_trace(sim, "node %u -> %u %s page %u txn %u for %u acks %u, at %llu", node->index, peer, wire_type_name(type),
+		  body->gfn, body->txn, body->requester, body->acks, (unsigned long long)event.at_ns);
+	events_add(&event);
+}
+
+/* One writer or many readers, whoever looks. Called after each raise of a right. */
+static void check_rights(struct sim *sim, gfn_t gfn)
+{
+	unsigned readers = 0, writers = 0;
+
+	for (unsigned i = 0; i < sim->n_nodes; i++) {
+		readers += sim->nodes[i].right[gfn] == PAGE_READ;
+		writers += sim->nodes[i].right[gfn] == PAGE_WRITE;
+	}
+	if (writers <= 1 && !(writers && readers))
+		return;
+	if (!sim->expect_fault)
+		sim_fail(sim, "page %u has %u writers and %u readers", gfn, writers, readers);
+	sim->broken_invariants++;
+}
+
+static void on_take(void *ctx, gfn_t gfn, enum page_right new_right, void *contents)
+{
+	struct sim_node *node = ctx;
+
+	sim_trace(the_sim, "node %u: take page %u down to %d", node->index, gfn, new_right);
+	if (node->right[gfn] < new_right)
+		sim_fail(the_sim, "node %u: take raises page %u from %d to %d", node->index, gfn, node->right[gfn], new_right);
+	node->right[gfn] = (uint8_t)new_right;
+	if (contents)
+		memcpy(contents, node->memory[gfn], PAGE_BYTES);
+	for (int i = 0; new_right == PAGE_NONE && i < SIM_WORDS; i++)
+		node->memory[gfn][i] = POISON;
+}
+
+static void on_fill(void *ctx, gfn_t gfn, const void *contents, enum page_right right)
+{
+	struct sim_node *node = ctx;
+
+	sim_trace(the_sim, "node %u: fill page %u, right %d%s", node->index, gfn, right, contents ? "" : ", zeros");
+	if (node->right[gfn] != PAGE_NONE)
+		sim_fail(the_sim, "node %u: fill of page %u, which has right %d", node->index, gfn, node->right[gfn]);
+	if (contents)
+		memcpy(node->memory[gfn], contents, PAGE_BYTES);
+	else
+		memset(node->memory[gfn], 0, PAGE_BYTES);
+	node->right[gfn] = (uint8_t)right;
+	check_rights(the_sim, gfn);
+}
+
+static void on_upgrade(void *ctx, gfn_t gfn)
+{
+	struct sim_node *node = ctx;
+
+	sim_trace(the_sim, "node %u: raise page %u", node->index, gfn);
+	if (node->right[gfn] != PAGE_READ && !the_sim->expect_fault)
+		sim_fail(the_sim, "node %u: raise of page %u, which has right %d", node->index, gfn, node->right[gfn]);
+	node->right[gfn] = PAGE_WRITE;
+	check_rights(the_sim, gfn);
+}
+
+static void on_ready(void *ctx, gfn_t gfn, enum page_right right)
+{
+	cpu_ready(the_sim, ((struct sim_node *)ctx)->index, gfn, right);
+}
+
+static uint32_t on_hold_us(void *ctx, gfn_t gfn)
+{
+	if (!cpu_holds(the_sim, ((struct sim_node *)ctx)->index, gfn))
+		return 0;
+	return 1 + sim_random(the_sim, sim_chance(the_sim, 5) ? 5000 : 100);
+}
+
+static void on_after_us(void *ctx, gfn_t gfn, uint32_t us)
+{
+	struct sim_event event = { .kind = EVENT_RETRY, .node = (uint8_t)((struct sim_node *)ctx)->index,
+				   .at_ns = the_sim->now_ns + us * 1000ull, .body.gfn = gfn };
+
+	events_add(&event);
+	if (sim_chance(the_sim, 20)) { /* too early is harmless */
+		event.at_ns = the_sim->now_ns + 1;
+		events_add(&event);
+	}
+}
+
+void cluster_open(struct sim *sim)
+{
+	the_sim = sim;
+	for (unsigned i = 0; i < sim->n_nodes; i++) {
+		struct sim_node *node = &sim->nodes[i];
+		struct dsm_host host = { node, on_send, on_take, on_fill, on_upgrade, on_ready, on_hold_us, on_after_us };
+
+		node->index = i;
+		node->dsm = dsm_new(i, sim->n_nodes, sim->n_pages, &host);
+		for (unsigned page = 0; page < sim->n_pages; page++) {
+			node->memory[page] = malloc(PAGE_BYTES);
+			memset(node->memory[page], 0xdd, PAGE_BYTES);
+		}
+	}
+	for (unsigned page = 0; page < sim->n_pages; page++) {
+		unsigned owner = sim_random(sim, sim->n_nodes);
+
+		if (sim_chance(sim, 50))
+			continue;
+		for (unsigned i = 0; i < sim->n_nodes; i++)
+			dsm_preloaded(sim->nodes[i].dsm, page, 1, owner);
+		sim->nodes[owner].right[page] = PAGE_WRITE;
+		memset(sim->nodes[owner].memory[page], 0, PAGE_BYTES);
+	}
+}
+
+void cluster_close(struct sim *sim)
+{
+	for (unsigned i = 0; i < sim->n_nodes; i++) {
+		dsm_free(sim->nodes[i].dsm);
+		for (unsigned page = 0; page < sim->n_pages; page++)
+			free(sim->nodes[i].memory[page]);
+	}
+	events_clear();
+}
+
+static void deliver(struct sim *sim, struct sim_event *event)
+{
+	struct msg_header header = { .type = event->type, .version = WIRE_VERSION, .to = event->to,
+				     .from_node = event->from,
+				     .bytes = (uint32_t)sizeof(event->body) + (event->payload ? PAGE_BYTES : 0) };
+
+	sim_trace(sim, "node %u <- %u %s page %u txn %u", event->node, event->from, wire_type_name(event->type),
+		  event->body.gfn, event->body.txn);
+	if (dsm_on_message(sim->nodes[event->node].dsm, &header, &event->body, event->payload))
+		sim_fail(sim, "node %u refuses %s from node %u", event->node, wire_type_name(event->type), event->from);
+	free(event->payload);
+}
+
+/* What a host may do at any time: drop, hand over, fetch ahead. */
+static void poke(struct sim *sim, const struct sim_event *event)
+{
+	struct dsm *dsm = sim->nodes[event->node].dsm;
+
+	switch (sim_random(sim, 4)) {
+	case 0:
+	case 1:
+		dsm_drop(dsm, event->body.gfn);
+		break;
+	case 2:
+		dsm_handover(dsm, event->body.gfn, sim_chance(sim, 50) ? DSM_ANY_NODE : sim_random(sim, sim->n_nodes));
+		break;
+	case 3:
+		dsm_want(dsm, event->body.gfn, sim_chance(sim, 70) ? PAGE_READ : PAGE_WRITE);
+		break;
+	}
+}
+
+static void handle(struct sim *sim, struct sim_event *event)
+{
+	switch ((enum sim_event_kind)event->kind) {
+	case EVENT_DELIVER:
+		return deliver(sim, event);
+	case EVENT_CPU:
+		return cpu_step(sim, event->node);
+	case EVENT_RETRY:
+		return dsm_retry(sim->nodes[event->node].dsm, event->body.gfn);
+	case EVENT_POKE:
+		return poke(sim, event);
+	case EVENT_WATCH:
+		cpu_watch(sim);
+		event->at_ns += WATCH_NS;
+		if (sim->cpus_running)
+			events_add(event);
+		return;
+	}
+}
+
+void cluster_run(struct sim *sim)
+{
+	struct sim_event event = { .kind = EVENT_WATCH, .at_ns = sim->now_ns + WATCH_NS };
+
+	events_add(&event);
+	for (unsigned i = sim_random(sim, 12); i; i--) {
+		event = (struct sim_event){ .kind = EVENT_POKE, .at_ns = sim->now_ns + sim_random(sim, 2000000),
+					    .node = (uint8_t)sim_random(sim, sim->n_nodes),
+					    .body.gfn = sim_random(sim, sim->n_pages) };
+		events_add(&event);
+	}
+	while (events_next(&event)) {
+		sim->now_ns = event.at_ns;
+		sim->steps++;
+		handle(sim, &event);
+		if (sim->cpus_running && events_only_watch())
+			sim_fail(sim, "%u CPUs wait, and nothing is on its way", sim->cpus_running);
+	}
+}
+
+/* Nothing is on its way: no page is in between, and each touched page has one owner, which its home knows. */
+void cluster_check_idle(struct sim *sim)
+{
+	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++) {
+		struct home_page *home = &sim->nodes[dsm_vnode_node(dsm_home(gfn), sim->n_nodes)].dsm->homes[gfn];
+		uint32_t owners = 0, holders = 0;
+
+		for (unsigned i = 0; i < sim->n_nodes; i++) {
+			struct dsm *dsm = sim->nodes[i].dsm;
+			uint8_t state = dsm->pages[gfn].state;
+
+			if (state != NODE_NONE && state != NODE_COPY && state != NODE_OWNED && state != NODE_WRITE)
+				sim_fail(sim, "node %u leaves page %u in %s", i, gfn, node_state_name[state]);
+			if (dsm_right(dsm, gfn) != sim->nodes[i].right[gfn])
+				sim_fail(sim, "node %u: page %u: the rights differ", i, gfn);
+			owners |= (uint32_t)dsm_is_owner(dsm, gfn) << i;
+			holders |= (uint32_t)(dsm_right(dsm, gfn) != PAGE_NONE) << i;
+		}
+		if (home->state == HOME_BUSY || home->queue)
+			sim_fail(sim, "the home of page %u is left busy", gfn);
+		if (home->state == HOME_IDLE && (owners != 1u << home->owner || (holders & ~home->copyset)))
+			sim_fail(sim, "page %u: owners %#x, holders %#x, but the home has %u, %#x", gfn, owners, holders,
+				 home->owner, home->copyset);
+		if (home->state == HOME_UNTOUCHED && holders)
+			sim_fail(sim, "page %u: held by %#x, but untouched", gfn, holders);
+	}
+}

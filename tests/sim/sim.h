@@ -1,0 +1,114 @@
+/* sim.h - a cluster in one process, under a seed: what its files share.
+ *
+ *   main.c     the command line: seeds, faults, what to print
+ *   events.c   the clock: an ordered queue of what happens next; random numbers
+ *   cluster.c  nodes: their memory, the callbacks of dsm/, the network between them, the invariants
+ *   cpu.c      virtual processors: in order, with or without a store buffer; each access is checked
+ *   litmus.c   the litmus tests and their forbidden outcomes
+ *
+ * The page protocol runs here exactly as it does in the node daemon.  Messages keep their order between two nodes and
+ * nothing else: each pair has its own, changing delay.  One total order of all stores exists, that of the simulator's
+ * own steps; it is the witness that every load is checked against.
+ */
+#ifndef TESTS_SIM_H
+#define TESTS_SIM_H
+
+#include "dsm/dsm.h"
+
+enum {
+	SIM_MAX_PAGES = 6,
+	SIM_MAX_CPUS = 8,
+	SIM_MAX_OPS = 48,
+	SIM_BUFFER_MAX = 4,
+	SIM_WORDS = 128,	/* used of each page; the first SIM_STRESS_WORDS by random accesses, then litmus rounds */
+	SIM_STRESS_WORDS = 4,
+	SIM_MAX_DELAY_NS = 2000000,
+};
+
+enum sim_op_kind { OP_LOAD, OP_STORE, OP_EXCHANGE, OP_FENCE, OP_PAUSE };
+
+struct sim_op {
+	uint8_t kind, page, word;
+	uint32_t value;	 /* to store; OP_PAUSE: ns */
+	uint32_t result; /* loaded */
+};
+
+struct sim_cpu {
+	unsigned node, n_ops, next_op;
+	struct sim_op ops[SIM_MAX_OPS];
+	struct { uint8_t page, word; uint32_t value; } buffer[SIM_BUFFER_MAX]; /* stores not yet in memory, oldest first */
+	unsigned buffered, depth;
+	unsigned waits_for; /* page + 1 */
+	enum page_right waits_right;
+	uint64_t waits_since;
+	unsigned granted; /* page + 1: it may go on, and has not yet */
+	bool done;
+};
+
+struct sim_node {
+	struct dsm *dsm;
+	unsigned index;
+	uint8_t right[SIM_MAX_PAGES];
+	uint32_t *memory[SIM_MAX_PAGES];
+};
+
+struct sim {
+	uint64_t seed, random, now_ns;
+	unsigned n_nodes, n_pages, n_cpus;
+	unsigned depth; /* of the store buffers in this run; 0: sequential consistency is expected */
+	bool expect_fault; /* a fault point is on: count instead of stopping */
+	bool verbose;
+	struct sim_node nodes[MAX_NODES];
+	struct sim_cpu cpus[SIM_MAX_CPUS];
+	unsigned cpus_running;
+	uint32_t latest[SIM_MAX_PAGES][SIM_WORDS]; /* the witness: what a load must see now */
+	uint32_t next_value;
+	uint64_t last_delivery[MAX_NODES][MAX_NODES]; /* first in, first out */
+	uint64_t slow_until[MAX_NODES][MAX_NODES];
+	const char *fault_name; /* for the command that repeats a failure */
+	/* what was seen */
+	uint64_t stale_loads, broken_invariants, forbidden[16], steps, messages, litmus_rounds;
+};
+
+/* events.c */
+enum sim_event_kind { EVENT_DELIVER, EVENT_CPU, EVENT_RETRY, EVENT_POKE, EVENT_WATCH };
+struct sim_event {
+	uint64_t at_ns, order;
+	uint8_t kind, to_home;
+	uint8_t node, from; /* EVENT_CPU: node is the CPU's number */
+	uint16_t type;
+	struct msg_dsm body; /* EVENT_RETRY, EVENT_POKE: gfn */
+	vnode_t to;
+	void *payload;
+};
+void events_clear(void);
+void events_add(const struct sim_event *event);
+bool events_next(struct sim_event *event);
+bool events_only_watch(void); /* nothing but EVENT_WATCH is left */
+uint32_t sim_random(struct sim *sim, uint32_t below);
+bool sim_chance(struct sim *sim, uint32_t percent);
+
+/* cluster.c */
+void cluster_open(struct sim *sim);
+void cluster_close(struct sim *sim);
+void cluster_run(struct sim *sim); /* until every CPU is done and nothing is on its way */
+void cluster_check_idle(struct sim *sim);
+void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void sim_trace(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* cpu.c */
+void cpu_start(struct sim *sim, unsigned cpu, uint32_t delay_ns);
+void cpu_step(struct sim *sim, unsigned cpu);
+void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word, uint32_t value);
+void cpu_ready(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right);
+bool cpu_holds(struct sim *sim, unsigned node, gfn_t gfn);
+void cpu_watch(struct sim *sim);
+void cpu_random_program(struct sim *sim, unsigned cpu, unsigned n_ops);
+
+/* litmus.c */
+extern const unsigned litmus_count;
+const char *litmus_name(unsigned test);
+bool litmus_tso_allows(unsigned test);
+void litmus_round(struct sim *sim, unsigned word);
+
+#endif
