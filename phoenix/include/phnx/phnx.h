@@ -1,0 +1,286 @@
+/* phnx.h - the Phoenix message library: messages to names that outlive the machines behind them.
+ *
+ * A program sees one large, fixed space of virtual nodes [lower, upper).  A process assumes some of them, and a message
+ * to a virtual node reaches whichever process assumes it when the message is received; processes come and go.
+ *
+ * Rules of use:
+ *   - Call ph_init() (or ph_init_runtime() and the calls of "Low level") first, ph_finalize() last.  Everything between
+ *     may be called from any thread.  A child of fork() must not use its parent's runtime: such calls are refused.
+ *   - Calls that return nothing report failures through the error callback (ph_set_error_callback(); standard error
+ *     by default).  No call ends the process.
+ *   - Virtual-node sets and messages that a call returns belong to the caller: ph_vps_destroy(), ph_msg_destroy().
+ *   - Times are microseconds, but for ph_finalize(), which counts seconds.
+ *
+ * The first part of this header is the interface of K. Kaneda's thesis (University of Tokyo, 2006), appendix A, name by
+ * name.  The second part, from "Beyond the appendix" on, is what the thesis and the PPoPP 2003 paper name as future work.
+ * A comment that begins with the name of a function becomes that function's manual page.
+ */
+#ifndef PHNX_PHNX_H
+#define PHNX_PHNX_H
+
+#include <stddef.h>
+#include <stdlib.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- A.1 types, constants, global variables ---- */
+
+typedef long long ph_vp_t;		/* one virtual node, or a resource name */
+typedef struct ph_vps *ph_vps_t;	/* a set of virtual nodes, on the heap */
+typedef struct ph_vps_iter *ph_vps_iter_t;
+
+struct ph_msg {
+	void *body;
+	size_t len;	/* bytes of body */
+	ph_vp_t dest;	/* where it was sent to */
+	int tag;
+};
+typedef struct ph_msg *ph_msg_t;
+
+#define PH_INVALID_VP (-1LL)
+#define PH_MSG_ANY_TAG 0
+#define PH_MSG_INVALID ((ph_msg_t)NULL)
+
+/* The bounds given to ph_init(); both 0 before it. */
+extern ph_vp_t PH_VP_LOWER_BOUND, PH_VP_UPPER_BOUND;
+
+/* ---- A.2 initialisation and finalisation ---- */
+
+/* ph_init - start the library, set up contact points, load stored messages
+ *
+ * [lower, upper) is the space of virtual nodes, 0 <= lower <= upper < 2^62 * 2.  config_file names a configuration file,
+ * or is NULL: no contact points.  config_tag selects in its match blocks, or is NULL.  session is the session's name,
+ * whose secret is in $PHNX_SECRET or in ~/.config/phnx/SESSION (mode 0600); with NULL only processes of the same user on
+ * the same machine are accepted.  msg_log_file is what ph_finalize() wrote, or NULL. */
+void ph_init(ph_vp_t lower, ph_vp_t upper, const char *config_file, const char *config_tag, const char *session,
+	     const char *msg_log_file);
+
+/* ph_finalize - leave, after the local message queue is empty or timeout seconds have passed
+ *
+ * A timeout of -1 waits for ever.  What is left then goes to msg_log_file, or is lost if that is NULL.  "Empty" means that
+ * every message was taken by a receiver, or handed to a neighbour that keeps it for a node that is away. */
+void ph_finalize(const char *msg_log_file, int timeout);
+
+/* ---- A.3 mapping ---- */
+
+/* ph_assume_vps - let this process assume the virtual nodes vps, besides those that it has */
+void ph_assume_vps(const ph_vps_t vps);
+/* ph_assume_vp - let this process assume one virtual node */
+void ph_assume_vp(ph_vp_t vp);
+/* ph_release_vps - let this process release the virtual nodes vps; messages that wait for them here travel on */
+void ph_release_vps(const ph_vps_t vps);
+/* ph_release_vp - let this process release one virtual node */
+void ph_release_vp(ph_vp_t vp);
+/* ph_get_assumed_vps - a new set: what this process assumes, without its resource name */
+ph_vps_t ph_get_assumed_vps(void);
+/* ph_get_resource_name - the name of this process itself, random in [max(upper, 2^62), 2^63) */
+ph_vp_t ph_get_resource_name(void);
+/* ph_get_vp_lower_bound - PH_VP_LOWER_BOUND */
+ph_vp_t ph_get_vp_lower_bound(void);
+/* ph_get_vp_upper_bound - PH_VP_UPPER_BOUND */
+ph_vp_t ph_get_vp_upper_bound(void);
+/* ph_get_random_vp - a random virtual node of [lower, upper) */
+ph_vp_t ph_get_random_vp(void);
+
+/* ---- A.4 messages ---- */
+
+/* ph_send - send len bytes to a virtual node or resource name
+ *
+ * Returns at once; the message waits in the local queue while nobody assumes dest.  Only when that queue has reached its
+ * bound does the call wait for room.  Messages of one process to one dest arrive in the order in which they were sent. */
+void ph_send(ph_vp_t dest, const void *body, size_t len, int tag);
+/* ph_timed_send - ph_send(), but the message disappears if nobody receives it within timeout microseconds */
+void ph_timed_send(ph_vp_t dest, const void *body, size_t len, int tag, long long timeout);
+/* ph_recv - wait for a message whose tag matches; PH_MSG_INVALID on error
+ *
+ * A message sent with PH_MSG_ANY_TAG matches every tag, and a receive with PH_MSG_ANY_TAG matches every message. */
+ph_msg_t ph_recv(int tag);
+/* ph_rcv - another name of ph_recv() */
+ph_msg_t ph_rcv(int tag);
+/* ph_try_recv - ph_recv(), but NULL at once when there is no message */
+ph_msg_t ph_try_recv(int tag);
+/* ph_try_rcv - another name of ph_try_recv() */
+ph_msg_t ph_try_rcv(int tag);
+/* ph_timed_recv - ph_recv(), but NULL when there is no message for timeout microseconds */
+ph_msg_t ph_timed_recv(int tag, long long timeout);
+/* ph_timed_rcv - another name of ph_timed_recv() */
+ph_msg_t ph_timed_rcv(int tag, long long timeout);
+/* ph_msg_destroy - free a received message */
+void ph_msg_destroy(ph_msg_t msg);
+
+/* ---- A.5 sets of virtual nodes ---- */
+
+/* ph_vps_create_empty - a new empty set */
+ph_vps_t ph_vps_create_empty(void);
+/* ph_vps_create_singleton - a new set of one virtual node */
+ph_vps_t ph_vps_create_singleton(ph_vp_t vp);
+/* ph_vps_create_range - a new set [l, u); empty if u <= l */
+ph_vps_t ph_vps_create_range(ph_vp_t l, ph_vp_t u);
+/* ph_vps_create_inter - a new set: the intersection of x and y */
+ph_vps_t ph_vps_create_inter(const ph_vps_t x, const ph_vps_t y);
+/* ph_vps_create_union - a new set: the union of x and y */
+ph_vps_t ph_vps_create_union(const ph_vps_t x, const ph_vps_t y);
+/* ph_vps_create_diff - a new set: what is in x and not in y */
+ph_vps_t ph_vps_create_diff(const ph_vps_t x, const ph_vps_t y);
+/* ph_vps_dup - a copy of vps */
+ph_vps_t ph_vps_dup(const ph_vps_t vps);
+/* ph_vps_destroy - free a set */
+void ph_vps_destroy(ph_vps_t vps);
+/* ph_vps_is_empty - 1 if vps is empty, else 0 */
+int ph_vps_is_empty(const ph_vps_t vps);
+/* ph_vps_is_sub - 1 if x is a subset of y, else 0 */
+int ph_vps_is_sub(const ph_vps_t x, const ph_vps_t y);
+/* ph_vps_is_equal - 1 if x and y have the same members, else 0 */
+int ph_vps_is_equal(const ph_vps_t x, const ph_vps_t y);
+/* ph_vps_is_exclusive - 1 if x and y have no common member, else 0 */
+int ph_vps_is_exclusive(const ph_vps_t x, const ph_vps_t y);
+/* ph_vps_is_member - 1 if vp is in vps, else 0 */
+int ph_vps_is_member(const ph_vps_t vps, ph_vp_t vp);
+/* ph_vps_iter_create - a new iterator over what vps holds now */
+ph_vps_iter_t ph_vps_iter_create(ph_vps_t vps);
+/* ph_vps_iter_destroy - free an iterator */
+void ph_vps_iter_destroy(ph_vps_iter_t x);
+/* ph_vps_iter_has_next - 1 if members are left, else 0 */
+int ph_vps_iter_has_next(ph_vps_iter_t x);
+/* ph_vps_iter_next - the next slice: lower, lower + stride, ... below upper
+ *
+ * The slice starts at the smallest member left and has the distance to the next one as its stride, as far as members
+ * follow (65,536 of them at most).  All three are PH_INVALID_VP when none is left. */
+void ph_vps_iter_next(ph_vps_iter_t x, ph_vp_t *lower, ph_vp_t *upper, ph_vp_t *stride);
+/* ph_vps_iter_range_next - the next run of members without a gap, [lower, upper) */
+void ph_vps_iter_range_next(ph_vps_iter_t x, ph_vp_t *lower, ph_vp_t *upper);
+/* ph_vps_get_min_elem - the smallest member, or PH_INVALID_VP */
+ph_vp_t ph_vps_get_min_elem(const ph_vps_t vps);
+/* ph_vps_get_max_elem - the largest member, or PH_INVALID_VP */
+ph_vp_t ph_vps_get_max_elem(const ph_vps_t vps);
+/* ph_vps_get_any_elem - a random member, or PH_INVALID_VP */
+ph_vp_t ph_vps_get_any_elem(const ph_vps_t vps);
+/* ph_vps_get_lower_bound - the smallest member, or PH_INVALID_VP */
+ph_vp_t ph_vps_get_lower_bound(const ph_vps_t vps);
+/* ph_vps_get_upper_bound - one more than the largest member, or PH_INVALID_VP */
+ph_vp_t ph_vps_get_upper_bound(const ph_vps_t vps);
+
+/* ---- A.6 low level ---- */
+
+/* ph_init_runtime - start the library with the space [lower, upper), and nothing else */
+void ph_init_runtime(ph_vp_t lower, ph_vp_t upper);
+/* ph_add_port_tcp - a contact point: keep trying to connect to hostname:port */
+void ph_add_port_tcp(const char *hostname, int port);
+/* ph_add_port_ssh - a contact point behind an SSH login on hostname (user may be NULL) */
+void ph_add_port_ssh(const char *hostname, int port, const char *user);
+/* ph_add_port_ssl - a contact point spoken to with TLS 1.3 under the session's secret */
+void ph_add_port_ssl(const char *hostname, int port);
+/* ph_load_msgs - take the messages of a file that ph_store_msgs() wrote into the local queue */
+void ph_load_msgs(const char *filename);
+/* ph_set_listen_port - listen on an unused port of [lower, upper); loopback only while the session has no secret */
+void ph_set_listen_port(int lower, int upper);
+/* ph_set_session_id - name the session; before any listen port or contact point */
+void ph_set_session_id(const char *session);
+/* ph_read_config - interpret a configuration of len bytes */
+void ph_read_config(char *buf, size_t len, const char *config_tag);
+/* ph_finalize_runtime - close all connections and stop the library */
+void ph_finalize_runtime(void);
+/* ph_invalidate_routing - tell the neighbours that nothing is reachable through this process any more */
+void ph_invalidate_routing(void);
+/* ph_mqueue_is_empty - 1 if no message waits in the local queue, else 0 */
+int ph_mqueue_is_empty(void);
+/* ph_store_msgs - write the messages of the local queue to a file */
+void ph_store_msgs(const char *filename);
+
+/* ---- Beyond the appendix ---- */
+
+/* Errors, as the callback and the calls that return int give them (negative). */
+enum ph_error {
+	PH_OK = 0,
+	PH_ENOTINIT = -1,	/* before initialisation or after finalisation */
+	PH_EFORK = -2,		/* in the child of a fork */
+	PH_EBOUND = -3,		/* a virtual node outside [lower, upper) */
+	PH_ETOOBIG = -4,	/* a message over PH_MSG_MAX, or a set of too many ranges */
+	PH_EAGAIN = -5,		/* the queue is full and the call may not wait */
+	PH_ENOMEM = -6,
+	PH_ECONFIG = -7,	/* the configuration, with line and column */
+	PH_ELOG = -8,		/* a log file that cannot be read or written, is damaged or of another session */
+	PH_EPORT = -9,		/* no port of the range is free */
+	PH_EHOST = -10,		/* an unknown host */
+	PH_EOVERLAP = -11,	/* another node assumes the same virtual node */
+	PH_EREFUSED = -12,	/* a peer refused us, or we a peer: wrong session, secret, version, bounds */
+	PH_EPEER = -13,		/* a peer broke the protocol */
+	PH_EGONE = -14,		/* a node is gone, or a message could not be delivered to it */
+	PH_ETIMEDOUT = -15,
+	PH_EINVAL = -16,
+	PH_EBUSY = -17,		/* another migration of this node is under way */
+	PH_ESYSTEM = -18,	/* the host's fault: text says which */
+};
+
+enum { PH_MSG_MAX = 16 << 20 };	/* bytes of a message's body */
+
+/* ph_strerror - a short text for an error */
+const char *ph_strerror(int error);
+typedef void (*ph_error_fn)(void *arg, int error, const char *text);
+/* ph_set_error_callback - where failures are reported; NULL: standard error. May be called before ph_init().
+ *
+ * The callback runs with the library's lock held: it may call the library, but must not wait. */
+void ph_set_error_callback(ph_error_fn fn, void *arg);
+
+enum { PH_UNORDERED = 1 };	/* flags of ph_sendx() */
+/* ph_sendx - ph_send() with flags; returns 0 or an error, and PH_EAGAIN instead of waiting for room */
+int ph_sendx(ph_vp_t dest, const void *body, size_t len, int tag, int flags);
+/* ph_send_page - send without a copy: body stays the library's until release(arg) is called */
+int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg), void *arg);
+
+typedef void (*ph_handler_fn)(void *arg, const struct ph_msg *msg, ph_vp_t source);
+/* ph_set_handler - have messages of exactly this tag handled as they arrive, in the library's loop; NULL removes it
+ *
+ * msg is the library's, and valid during the call.  The handler must not wait. */
+int ph_set_handler(int tag, ph_handler_fn fn, void *arg);
+/* ph_get_fd - a descriptor that is readable while a message waits for ph_try_recv() */
+int ph_get_fd(void);
+/* ph_get_source - the resource name of the sender of a received message */
+ph_vp_t ph_get_source(ph_msg_t msg);
+/* ph_get_rtt - the smoothed round-trip time to a neighbour in microseconds, or PH_EINVAL if it is none */
+long long ph_get_rtt(ph_vp_t resource_name);
+
+/* ---- node failure ---- */
+
+enum ph_gone_policy { PH_GONE_RESEND, PH_GONE_RETURN, PH_GONE_DISCARD };
+typedef void (*ph_gone_fn)(void *arg, ph_vp_t resource_name, const struct ph_msg *returned);
+/* ph_set_failure_timeout - declare a node gone when nothing was heard of it, from any side, for timeout microseconds
+ *
+ * 0 (the default) never does.  fn is called once with returned == NULL, and with PH_GONE_RETURN once more for each message
+ * that was under way to it.  With PH_GONE_RESEND these wait for the next node that assumes their destination; one that the
+ * dead node had already received may then be received twice. */
+void ph_set_failure_timeout(long long timeout, enum ph_gone_policy policy, ph_gone_fn fn, void *arg);
+
+/* ---- migration of virtual nodes with application state (PPoPP 2003, section 3.5) ---- */
+
+/* The application's part.  give() is called on the node that loses [lower, upper), after the release: it returns the state
+ * in *state (from malloc, freed by the library) and *len.  take() is called on the node that gains it, before the
+ * assumption.  Both run in the library's loop and must not wait. */
+struct ph_migration {
+	int (*give)(void *arg, ph_vp_t lower, ph_vp_t upper, void **state, size_t *len);
+	void (*take)(void *arg, ph_vp_t lower, ph_vp_t upper, const void *state, size_t len);
+	void *arg;
+};
+/* ph_set_migration - set the application's part of migrations; without it virtual nodes move without state */
+void ph_set_migration(const struct ph_migration *m);
+/* ph_join_vps - obtain half of the interval of a random node, as a fresh node does; 0 or an error */
+int ph_join_vps(long long timeout);
+/* ph_leave_vps - hand the whole interval over to an adjacent node, as a node does that leaves for good; 0 or an error */
+int ph_leave_vps(long long timeout);
+/* ph_take_over - take count virtual nodes next to this node's interval, from above (side > 0) or below; 0 or an error */
+int ph_take_over(ph_vp_t count, int side, long long timeout);
+/* ph_hand_over - hand the count highest (side > 0) or lowest virtual nodes to the adjacent node; 0 or an error */
+int ph_hand_over(ph_vp_t count, int side, long long timeout);
+
+/* ---- collective operations ----
+ * One kind of tree for all: a node that gets a range keeps what it assumes and forwards the rest, split in two. */
+
+/* ph_multicast - send at least one and at most one message to every node that assumes a part of [lower, upper) */
+int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int tag);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,43 @@
+/* limits.h - every limit of the library in one place.  Sizes in bytes, times in microseconds. */
+#ifndef PHOENIX_LIMITS_H
+#define PHOENIX_LIMITS_H
+
+enum {
+	PHNX_VERSION = 1,			/* of the protocol between nodes */
+	MAX_SESSION = 64,			/* a session's name, with its terminator */
+	MAX_HOST = 254,				/* a host's name, with its terminator */
+	MAX_PATH_TEXT = 512,			/* a file's name in the configuration */
+	MAX_CONFIG_BYTES = 1 << 20,
+	MAX_CONTACTS = 65536,			/* end points that one configuration may name */
+	MAX_LEARNED = 4096,			/* end points learned from routing messages */
+	MAX_RANGES = 4096,			/* of one node's announced set */
+	MAX_NODES_KNOWN = 16384,		/* entries of a routing table */
+	MAX_ADDRS = 4,				/* addresses that one node announces */
+	MAX_LINKS = 4096,
+	MAX_HOPS = 64,
+	MAX_FRAME = (16 << 20) + 256,		/* the largest message and its header */
+	MAX_HANDSHAKE_FRAME = 1024,		/* before a peer has proved itself */
+	MAX_LINK_QUEUE = 64 << 20,		/* unsent bytes of a link; then data frames are dropped, and sent again */
+	SEND_QUEUE_BYTES = 64 << 20,		/* unconsumed messages that a node has sent; then senders wait */
+	RECV_QUEUE_BYTES = 64 << 20,		/* messages that wait for the application */
+	WINDOW_MSGS = 4096,			/* unresolved messages between a pair of nodes */
+	WINDOW_BYTES = 8 << 20,			/* the same in bytes; one message is always allowed */
+	MAX_FLOWS = 16384,			/* peers of which a node keeps sequence numbers */
+	SLICE_MAX = 65536,			/* members of a slice with a stride */
+
+	HANDSHAKE_TIMEOUT = 5000000,
+	RETRY_MIN = 50000,			/* the first retry of a connection; doubles up to RETRY_MAX */
+	RETRY_MAX = 2000000,
+	PING_INTERVAL = 500000,
+	LINK_TIMEOUT = 8000000,			/* a silent link is closed */
+	RTO_MIN = 100000,			/* resending starts after this; doubles up to RTO_MAX */
+	RTO_MAX = 2000000,
+	ACK_DELAY = 2000,			/* a consumed message is acknowledged within this, or with the next data */
+	ACK_EVERY = 16,				/* or after so many messages */
+	OVERLAP_GRACE = 2000000,		/* a doubly assumed virtual node is reported after this */
+	ROUTE_EXPIRY = 30000000,		/* an unreachable node is forgotten after this, unless messages wait for it */
+	GOSSIP_INTERVAL = 500000,
+	MIGRATION_RETRY = 20000,		/* a refused attempt is repeated after this, times a random factor */
+};
+
+#endif
