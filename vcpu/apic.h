@@ -12,7 +12,7 @@ struct vcpu;
 struct apic {
 	uint8_t id;
 	uint32_t irr[8], isr[8], tmr[8];
-	uint32_t tpr, ldr, dfr, spiv, esr, icr_low, icr_high;
+	uint32_t tpr, ldr, dfr, spiv, esr, esr_gathered, icr_low, icr_high; /* esr: as latched by the last write to it */
 	uint32_t lvt_timer, lvt_thermal, lvt_perf, lvt_lint0, lvt_lint1, lvt_error;
 	uint32_t timer_initial, timer_divide;
 	uint64_t timer_started_ns; /* when timer_initial was written */

@@ -1,0 +1,128 @@
+/* emulate.c - one sensitive instruction: find it in opcodes.def, check who may run it, run its handler.
+ *
+ * The engine calls vcpu_emulate() when the host refused an instruction, or at a marker.  The handlers are in system.c
+ * (registers and tables of the system), transfer.c (control flow, flags, segment registers) and portio.c.
+ */
+#include "vcpu/internal.h"
+
+struct opcode { uint16_t form; insn_handler *handler; };
+
+/* Indexed by opcode: one look-up, 8 KiB, constant. */
+static const struct opcode opcodes[512] = {
+#define X(opcode, form, handler) [opcode] = { form, handler },
+#include "vcpu/opcodes.def"
+};
+static const struct opcode groups[10][8] = {
+#define X(opcode, form, handler)
+#define G(group, reg, form, handler) [group][reg] = { form, handler },
+#include "vcpu/opcodes.def"
+};
+static const struct opcode register_forms[64] = { /* of group 7: ModRM 0xc0 and up */
+#define X(opcode, form, handler)
+#define R(modrm, form, handler) [modrm - 0xc0] = { form, handler },
+#include "vcpu/opcodes.def"
+};
+
+static bool privilege_fails(struct insn *i, unsigned form)
+{
+	unsigned iopl = i->v->eflags >> 12 & 3;
+
+	if (((form & FORM_CPL0) && i->v->cpl) || ((form & FORM_IOPL) && i->v->cpl > iopl)) {
+		insn_raise(i, VECTOR_GP, 0);
+		return true;
+	}
+	return false;
+}
+
+static enum vcpu_result run(struct insn *i, const struct opcode *o)
+{
+	if (!o->handler || ((o->form & FORM_MARKED) && !i->marked))
+		return VCPU_NOT_MINE;
+	if (insn_decode_operands(i, o->form))
+		return VCPU_RAISED;
+	if (i->lock)
+		return insn_raise(i, VECTOR_UD, -1); /* none of ours may be locked */
+	if (privilege_fails(i, o->form))
+		return VCPU_RAISED;
+	return o->handler(i);
+}
+
+static enum vcpu_result run_group(struct insn *i, unsigned group)
+{
+	return run(i, &groups[group][i->reg]);
+}
+
+enum vcpu_result emulate_group5(struct insn *i) { return i->memory ? run_group(i, 5) : VCPU_NOT_MINE; }
+enum vcpu_result emulate_group6(struct insn *i) { return run_group(i, 6); }
+enum vcpu_result emulate_group9(struct insn *i) { return i->memory ? run_group(i, 9) : VCPU_NOT_MINE; }
+
+/* lmsw and smsw have register forms too; else mod 3 makes other instructions of the group. */
+enum vcpu_result emulate_group7(struct insn *i)
+{
+	if (!i->memory && i->reg != 4 && i->reg != 6)
+		return run(i, &register_forms[i->reg << 3 | i->rm]);
+	return run_group(i, 7);
+}
+
+enum vcpu_result emulate_map_0f38(struct insn *i)
+{
+	uint8_t byte;
+
+	if (insn_fetch(i, &byte, 1))
+		return VCPU_RAISED;
+	return byte == 0x82 && i->operand_bytes == 2 ? emulate_undefined(i) : VCPU_NOT_MINE;
+}
+
+enum vcpu_result emulate_undefined(struct insn *i)
+{
+	return insn_raise(i, VECTOR_UD, -1);
+}
+
+/* A marker is legal in kernel mode alone; in user mode it is an int like any other. */
+static bool marker_skip(struct insn *i)
+{
+	uint8_t vector;
+	struct insn unmarked = *i;
+
+	if (i->opcode != 0xcd || i->v->cpl)
+		return false;
+	if (insn_fetch(i, &vector, 1))
+		return true;
+	if (vector != VMP_INT_MARKER) {
+		*i = unmarked;
+		return false;
+	}
+	i->marked = true;
+	i->operand_bytes = 4;
+	i->override = NO_SEGMENT_OVERRIDE;
+	i->repeat = REPEAT_NONE;
+	return insn_decode_opcode(i);
+}
+
+static enum vcpu_result emulate_one(struct insn *i)
+{
+	enum vcpu_result result;
+
+	if (insn_decode_opcode(i) || marker_skip(i))
+		return VCPU_RAISED;
+	result = run(i, &opcodes[i->opcode]);
+	if (result == VCPU_NOT_MINE && i->marked)
+		vcpu_kill(i->v, "marker before an instruction that is not emulated: eip %x, opcode %x", i->start, i->opcode);
+	return result;
+}
+
+enum vcpu_result vcpu_emulate(struct vcpu *v)
+{
+	bool shadow = v->interrupt_shadow;
+	enum vcpu_result result;
+	struct insn i;
+
+	if (v->dead)
+		return VCPU_DONE;
+	insn_start(&i, v);
+	v->interrupt_shadow = false; /* it covers this one instruction; sti and mov ss set it anew */
+	result = emulate_one(&i);
+	if (result == VCPU_NOT_MINE)
+		v->interrupt_shadow = shadow;
+	return insn_finish(&i, result);
+}

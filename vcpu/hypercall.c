@@ -1,0 +1,86 @@
+/* hypercall.c - `int $0x83` in guest kernel mode: number in EAX, arguments in EBX, ECX, EDX (base/guest_abi.h). */
+#include "vcpu/internal.h"
+
+static void set_result(struct vcpu *v, int32_t result) { v->gpr[EAX] = (uint32_t)result; }
+
+static void set_time(struct vcpu *v, uint64_t ns)
+{
+	v->gpr[EAX] = (uint32_t)ns;
+	v->gpr[EDX] = (uint32_t)(ns >> 32);
+}
+
+static void hypercall_print(struct vcpu *v)
+{
+	gva_t gva = v->gpr[EBX];
+	uint32_t left = v->gpr[ECX], cr2 = v->cr2, error;
+	char text[256];
+
+	if (left > PAGE_BYTES) {
+		set_result(v, ERR_INVALID);
+		return;
+	}
+	set_result(v, 0);
+	while (left) {
+		unsigned bytes = left < sizeof text ? left : sizeof text;
+
+		if (vcpu_read(v, gva, text, bytes, false, &error)) {
+			v->cr2 = cr2; /* an error, not an exception */
+			set_result(v, ERR_FAULT);
+			return;
+		}
+		v->env->print(v->env->ctx, text, bytes);
+		gva += bytes;
+		left -= bytes;
+	}
+}
+
+static void hypercall_clock(struct vcpu *v) { set_time(v, v->env->now_ns(v->env->ctx)); }
+static void hypercall_wallclock(struct vcpu *v) { set_time(v, v->env->wallclock_ns(v->env->ctx)); }
+
+static void hypercall_start_cpu(struct vcpu *v)
+{
+	uint32_t cpu = v->gpr[EBX], eip = v->gpr[ECX];
+
+	if (cpu >= v->n_cpus || cpu == v->number || eip >= v->ram_bytes)
+		set_result(v, ERR_INVALID);
+	else
+		set_result(v, v->env->start_cpu(v->env->ctx, cpu, eip));
+}
+
+static void hypercall_gdt_changed(struct vcpu *v)
+{
+	segments_announce(v, v->gpr[EBX], v->gpr[ECX]);
+	set_result(v, 0);
+}
+
+static void hypercall_exit(struct vcpu *v)
+{
+	if (v->gpr[EBX] > VMP_EXIT_PANIC) {
+		set_result(v, ERR_INVALID);
+		return;
+	}
+	v->env->machine_end(v->env->ctx, v->gpr[EBX], v->gpr[ECX]);
+	set_result(v, 0);
+}
+
+static void hypercall_yield(struct vcpu *v)
+{
+	v->env->yield(v->env->ctx);
+	set_result(v, 0);
+}
+
+void hypercall(struct vcpu *v)
+{
+	static void (*const calls[VMP_HC_COUNT])(struct vcpu *) = {
+		[VMP_HC_PRINT] = hypercall_print,	    [VMP_HC_CLOCK] = hypercall_clock,
+		[VMP_HC_WALLCLOCK] = hypercall_wallclock,   [VMP_HC_START_CPU] = hypercall_start_cpu,
+		[VMP_HC_GDT_CHANGED] = hypercall_gdt_changed, [VMP_HC_EXIT] = hypercall_exit,
+		[VMP_HC_YIELD] = hypercall_yield,
+	};
+	uint32_t number = v->gpr[EAX];
+
+	if (number < VMP_HC_COUNT && calls[number])
+		calls[number](v);
+	else
+		set_result(v, ERR_NO_CALL);
+}

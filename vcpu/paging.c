@@ -1,0 +1,237 @@
+/* paging.c - from linear to physical: the guest's two-level page tables (SDM 3, 4.3), and copies by linear address.
+ *
+ * Accessed and dirty bits are set by a locked compare-exchange on a pinned page, because other processors' walks and the
+ * guest's own stores race with this one; a lost race walks again.  A walk that finds the bits set only reads, so that page
+ * tables can be shared by many hosts.
+ */
+#include "vcpu/internal.h"
+
+enum {
+	ENTRY_PRESENT = 1 << 0, ENTRY_WRITE = 1 << 1, ENTRY_USER = 1 << 2, ENTRY_ACCESSED = 1 << 5, ENTRY_DIRTY = 1 << 6,
+	ENTRY_LARGE = 1 << 7, ENTRY_GLOBAL = 1 << 8,
+	PTE_RESERVED = 1 << 7,	     /* would select a PAT entry; PAT is hidden */
+	LARGE_RESERVED = 0x003ff000, /* neither PAT nor PSE-36 */
+	LARGE_OFFSET = 0x003fffff,
+};
+
+enum lookup { LOOKUP_FOUND, LOOKUP_ABSENT, LOOKUP_RESERVED, LOOKUP_NO_TABLE };
+
+/* What the tables say about one page: the last entry, and the one above it. */
+struct lookup_entries {
+	gpa_t pde_gpa, pte_gpa;
+	uint32_t pde, pte;
+	bool large; /* then pde is the last entry */
+};
+
+static bool entry_read(struct vcpu *v, gpa_t gpa, uint32_t *out)
+{
+	uint8_t *page = v->env->pin(v->env->ctx, gpa, false);
+
+	if (!page)
+		return false;
+	*out = __atomic_load_n((uint32_t *)(page + (gpa & PAGE_MASK)), __ATOMIC_ACQUIRE);
+	v->env->unpin(v->env->ctx, gpa);
+	return true;
+}
+
+/* Sets bits in an entry that still reads `old`; false: it changed, walk again. */
+static bool entry_set(struct vcpu *v, gpa_t gpa, uint32_t old, uint32_t bits)
+{
+	uint8_t *page;
+	bool same;
+
+	if ((old & bits) == bits)
+		return true;
+	page = v->env->pin(v->env->ctx, gpa, true);
+	if (!page)
+		return false;
+	same = __atomic_compare_exchange_n((uint32_t *)(page + (gpa & PAGE_MASK)), &old, old | bits, false, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+	v->env->unpin(v->env->ctx, gpa);
+	return same;
+}
+
+static enum lookup tables_read(struct vcpu *v, gva_t gva, struct lookup_entries *e)
+{
+	e->pde_gpa = (v->cr3 & ~(uint32_t)PAGE_MASK) + (gva >> 22) * 4;
+	if (!entry_read(v, e->pde_gpa, &e->pde))
+		return LOOKUP_NO_TABLE;
+	if (!(e->pde & ENTRY_PRESENT))
+		return LOOKUP_ABSENT;
+	e->large = (e->pde & ENTRY_LARGE) && (v->cr4 & CR4_PSE);
+	if (e->large)
+		return e->pde & LARGE_RESERVED ? LOOKUP_RESERVED : LOOKUP_FOUND;
+	e->pte_gpa = (e->pde & ~(uint32_t)PAGE_MASK) + (gva >> PAGE_BITS & 0x3ff) * 4;
+	if (!entry_read(v, e->pte_gpa, &e->pte))
+		return LOOKUP_NO_TABLE;
+	if (!(e->pte & ENTRY_PRESENT))
+		return LOOKUP_ABSENT;
+	return e->pte & PTE_RESERVED ? LOOKUP_RESERVED : LOOKUP_FOUND;
+}
+
+/* Both levels must allow: user or not, writable or not (SDM 3, 4.6.1). */
+static bool write_allowed(const struct vcpu *v, uint32_t both, bool user)
+{
+	return (both & ENTRY_WRITE) || (!user && !(v->cr0 & CR0_WP));
+}
+
+static void entries_describe(const struct vcpu *v, gva_t gva, const struct lookup_entries *e, bool user, struct vcpu_walk *out)
+{
+	uint32_t last = e->large ? e->pde : e->pte;
+	uint32_t both = e->large ? e->pde : e->pde & e->pte;
+
+	out->gpa = e->large ? (last & ~(uint32_t)LARGE_OFFSET) | (gva & LARGE_OFFSET) : (last & ~(uint32_t)PAGE_MASK) | (gva & PAGE_MASK);
+	out->user = both & ENTRY_USER;
+	out->global = (last & ENTRY_GLOBAL) && (v->cr4 & CR4_PGE);
+	out->large = e->large;
+	out->writable = (last & ENTRY_DIRTY) && write_allowed(v, both, user);
+	out->error = 0;
+}
+
+static void identity_describe(gva_t gva, struct vcpu_walk *out)
+{
+	*out = (struct vcpu_walk){ .gpa = gva, .writable = true, .user = true };
+}
+
+static int walk_fails(struct vcpu_walk *out, uint32_t error)
+{
+	*out = (struct vcpu_walk){ .error = error };
+	return ERR_FAULT;
+}
+
+static bool bits_set(struct vcpu *v, struct lookup_entries *e, bool dirty)
+{
+	uint32_t bits = ENTRY_ACCESSED | (dirty ? ENTRY_DIRTY : 0);
+
+	if (e->large) {
+		if (!entry_set(v, e->pde_gpa, e->pde, bits))
+			return false;
+		e->pde |= bits;
+		return true;
+	}
+	if (!entry_set(v, e->pde_gpa, e->pde, ENTRY_ACCESSED) || !entry_set(v, e->pte_gpa, e->pte, bits))
+		return false;
+	e->pde |= ENTRY_ACCESSED;
+	e->pte |= bits;
+	return true;
+}
+
+int vcpu_walk(struct vcpu *v, gva_t gva, enum vcpu_access access, bool user, struct vcpu_walk *out)
+{
+	uint32_t error = (access == ACCESS_WRITE ? PF_WRITE : 0) | (user ? PF_USER : 0);
+	struct lookup_entries e;
+	uint32_t both;
+
+	if (!(v->cr0 & CR0_PG)) {
+		identity_describe(gva, out);
+		return 0;
+	}
+	do {
+		switch (tables_read(v, gva, &e)) {
+		case LOOKUP_NO_TABLE:
+			vcpu_kill(v, "page tables of address %x are outside RAM (cr3 %x, entry %x)", gva, v->cr3, e.pde);
+			return walk_fails(out, error);
+		case LOOKUP_ABSENT:
+			return walk_fails(out, error);
+		case LOOKUP_RESERVED:
+			return walk_fails(out, error | PF_PRESENT | PF_RESERVED);
+		case LOOKUP_FOUND:
+			break;
+		}
+		both = e.large ? e.pde : e.pde & e.pte;
+		if ((user && !(both & ENTRY_USER)) || (access == ACCESS_WRITE && !write_allowed(v, both, user)))
+			return walk_fails(out, error | PF_PRESENT);
+	} while (!bits_set(v, &e, access == ACCESS_WRITE));
+	entries_describe(v, gva, &e, user, out);
+	return 0;
+}
+
+int vcpu_peek(struct vcpu *v, gva_t gva, struct vcpu_walk *out, bool *accessed_dirty)
+{
+	struct lookup_entries e;
+	uint32_t both, last;
+
+	if (!(v->cr0 & CR0_PG)) {
+		identity_describe(gva, out);
+		*accessed_dirty = true;
+		return 0;
+	}
+	if (tables_read(v, gva, &e) != LOOKUP_FOUND)
+		return walk_fails(out, 0);
+	both = e.large ? e.pde : e.pde & e.pte;
+	last = e.large ? e.pde : e.pte;
+	entries_describe(v, gva, &e, v->cpl == 3, out);
+	*accessed_dirty = (both & ENTRY_ACCESSED) && ((last & ENTRY_DIRTY) || !write_allowed(v, both, v->cpl == 3));
+	return 0;
+}
+
+/* Device memory is touched in one access of 1, 2 or 4 bytes, or bytewise. */
+static void copy_device(struct vcpu *v, gpa_t gpa, uint8_t *data, unsigned bytes, bool write)
+{
+	unsigned step = bytes == 2 || bytes == 4 ? bytes : 1;
+
+	for (unsigned at = 0; at < bytes; at += step) {
+		uint32_t value = 0;
+
+		if (write) {
+			__builtin_memcpy(&value, data + at, step);
+			device_write(v, gpa + at, step, value);
+		} else {
+			value = device_read(v, gpa + at, step);
+			__builtin_memcpy(data + at, &value, step);
+		}
+	}
+}
+
+void physical_copy(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool write)
+{
+	uint8_t *page = v->env->pin(v->env->ctx, gpa, write);
+
+	if (!page) {
+		copy_device(v, gpa, data, bytes, write);
+		return;
+	}
+	page += gpa & PAGE_MASK;
+	if (write)
+		copy_bytes(page, data, bytes);
+	else
+		copy_bytes(data, page, bytes);
+	v->env->unpin(v->env->ctx, gpa);
+}
+
+/* Both pages are walked before either is touched: all of the copy happens, or nothing. */
+static int copy_linear(struct vcpu *v, gva_t gva, uint8_t *data, unsigned bytes, bool user, bool write, uint32_t *error)
+{
+	enum vcpu_access access = write ? ACCESS_WRITE : ACCESS_READ;
+	unsigned left = PAGE_BYTES - (gva & PAGE_MASK);
+	unsigned first = bytes < left ? bytes : left;
+	gva_t faulting = gva;
+	struct vcpu_walk walk[2];
+
+	if (bytes == 0)
+		return 0;
+	if (vcpu_walk(v, gva, access, user, &walk[0]))
+		goto fault;
+	if (bytes > first && vcpu_walk(v, faulting = gva + first, access, user, &walk[1])) {
+		walk[0] = walk[1];
+		goto fault;
+	}
+	physical_copy(v, walk[0].gpa, data, first, write);
+	if (bytes > first)
+		physical_copy(v, walk[1].gpa, data + first, bytes - first, write);
+	return 0;
+fault:
+	v->cr2 = faulting;
+	*error = walk[0].error;
+	return ERR_FAULT;
+}
+
+int vcpu_read(struct vcpu *v, gva_t gva, void *to, unsigned bytes, bool user, uint32_t *error)
+{
+	return copy_linear(v, gva, to, bytes, user, false, error);
+}
+
+int vcpu_write(struct vcpu *v, gva_t gva, const void *from, unsigned bytes, bool user, uint32_t *error)
+{
+	return copy_linear(v, gva, (uint8_t *)(uintptr_t)from, bytes, user, true, error);
+}
