@@ -126,7 +126,7 @@ static void finish_delayed(struct dsm *dsm, gfn_t gfn)
 	if (!page->delayed)
 		return;
 	page->delayed = 0;
-	if (page->state == NODE_NONE) /* dropped meanwhile */
+	if (node_state_right[page->state] == PAGE_NONE) /* dropped meanwhile */
 		return;
 	page->state = page->state == NODE_COPY || page->state == NODE_OWNED ? NODE_NONE : NODE_WRITING;
 	dsm->host.take(dsm->host.ctx, gfn, PAGE_NONE, NULL);

@@ -1,0 +1,311 @@
+/* dsm.c - the page protocol of one node beyond single cells: order, holding, queues, what is refused; fault points. */
+#include <CUnit/Basic.h>
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <stdlib.h>
+#include "base/faultpoint.h"
+#include "tests/unit/dsm_bench.h"
+
+enum { HOME, SELF, OTHER, N_NODES };
+
+static gfn_t gfn;
+
+static void open_remote_home(void)
+{
+	gfn = bench_gfn_of(HOME, N_NODES);
+	bench_open(SELF, N_NODES, gfn + 1);
+}
+
+static void open_home(unsigned n_nodes)
+{
+	gfn = bench_gfn_of(0, n_nodes);
+	bench_open(0, n_nodes, gfn + 1);
+}
+
+static bool seen(const char *text)
+{
+	bool same = !strcmp(bench.log, text);
+
+	if (!same)
+		fprintf(stderr, "seen '%s', not '%s'\n", bench.log, text);
+	bench.log[0] = 0;
+	return same;
+}
+
+static void homes_are_spread_one_to_one(void)
+{
+	static uint8_t used[1 << 20];
+	unsigned count[7] = { 0 };
+
+	for (gfn_t page = 0; page < 1u << 20; page++) {
+		vnode_t home = dsm_home(page);
+
+		CU_ASSERT_FATAL(home >= VNODE_HOME_BASE && home < VNODE_HOME_BASE + VNODE_HOME_COUNT);
+		CU_ASSERT_FALSE_FATAL(used[home - VNODE_HOME_BASE]);
+		used[home - VNODE_HOME_BASE] = 1;
+	}
+	for (gfn_t page = 0x1000; page < 0x1000 + 700; page++) /* any 700 neighbours over 7 nodes: about 100 each */
+		count[dsm_vnode_node(dsm_home(page), 7)]++;
+	for (unsigned i = 0; i < 7; i++)
+		CU_ASSERT(count[i] > 90 && count[i] < 110);
+	CU_ASSERT_EQUAL(dsm_vnode_node(VNODE_HOME_BASE + VNODE_HOME_COUNT - 1, 32), 31);
+	CU_ASSERT_EQUAL(dsm_vnode_node(VNODE_DAEMON(5), 7), 5);
+}
+
+static void acks_may_come_first(void)
+{
+	open_remote_home();
+	dsm_want(bench.dsm, gfn, PAGE_WRITE);
+	bench_message(OTHER, MSG_DSM_ACK, gfn, 4, SELF, 0);
+	CU_ASSERT(seen("WRITE>home"));
+	bench_message(HOME, MSG_DSM_GRANT_WRITE, gfn, 4, SELF, 1);
+	CU_ASSERT(seen("fill(write,page) CONFIRM>home ready(write)"));
+	CU_ASSERT(dsm_is_owner(bench.dsm, gfn));
+}
+
+static void a_write_wanted_while_reading_follows(void)
+{
+	open_remote_home();
+	dsm_want(bench.dsm, gfn, PAGE_READ);
+	dsm_want(bench.dsm, gfn, PAGE_WRITE);
+	dsm_want(bench.dsm, gfn, PAGE_READ);
+	CU_ASSERT(seen("READ>home"));
+	bench_message(HOME, MSG_DSM_GRANT_READ, gfn, 1, SELF, 0);
+	CU_ASSERT(seen("fill(read,page) CONFIRM>home ready(read) UPGRADE>home"));
+	bench_message(HOME, MSG_DSM_GRANT_UPGRADE, gfn, 2, SELF, 0);
+	CU_ASSERT(seen("raise CONFIRM>home ready(write)"));
+	CU_ASSERT_EQUAL(bench.dsm->pages[gfn].wanted, PAGE_NONE);
+}
+
+static void an_upgrade_that_lost_becomes_a_full_miss(void)
+{
+	open_home(4);
+	dsm_preloaded(bench.dsm, gfn, 1, 1);
+	bench_message(2, MSG_DSM_READ, gfn, 0, 2, 0);
+	bench_message(2, MSG_DSM_CONFIRM, gfn, 1, 2, 0);
+	CU_ASSERT(seen("FORWARD_READ>1"));
+	bench_message(1, MSG_DSM_UPGRADE, gfn, 0, 1, 0);
+	bench_message(2, MSG_DSM_UPGRADE, gfn, 0, 2, 0); /* both have copies: 1 came first */
+	CU_ASSERT(seen("GRANT_UPGRADE/1>1 INVALIDATE>2"));
+	bench_message(1, MSG_DSM_CONFIRM, gfn, 2, 1, 0);
+	CU_ASSERT(seen("FORWARD_WRITE>1"));
+}
+
+static void the_queue_is_first_in_first_out(void)
+{
+	open_home(8);
+	bench_message(1, MSG_DSM_WRITE, gfn, 0, 1, 0);
+	bench_message(5, MSG_DSM_READ, gfn, 0, 5, 0);
+	bench_message(3, MSG_DSM_WRITE, gfn, 0, 3, 0);
+	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 7, 0); /* stale when its turn comes: 3 is the owner then */
+	bench_message(4, MSG_DSM_READ, gfn, 0, 4, 0);
+	CU_ASSERT(seen("GRANT_ZERO>1"));
+	bench_message(1, MSG_DSM_CONFIRM, gfn, 1, 1, 0);
+	CU_ASSERT(seen("FORWARD_READ>1"));
+	bench_message(5, MSG_DSM_CONFIRM, gfn, 2, 5, 0);
+	CU_ASSERT(seen("FORWARD_WRITE/1>1 INVALIDATE>5"));
+	bench_message(3, MSG_DSM_CONFIRM, gfn, 3, 3, 0);
+	CU_ASSERT(seen("FORWARD_READ>3"));
+	bench_message(4, MSG_DSM_CONFIRM, gfn, 4, 4, 0);
+	CU_ASSERT_EQUAL(bench.dsm->homes[gfn].state, HOME_IDLE);
+	CU_ASSERT_EQUAL(bench.dsm->homes[gfn].copyset, 1u << 3 | 1u << 4);
+}
+
+static void many_pages_queue_at_once(void)
+{
+	enum { PAGES = 400 };
+	unsigned here = 0;
+
+	bench_open(0, 3, PAGES);
+	for (gfn_t page = 0; page < PAGES; page++) {
+		if (bench_message(1, MSG_DSM_WRITE, page, 0, 1, 0))
+			continue;
+		here++;
+		bench_message(2, MSG_DSM_WRITE, page, 0, 2, 0);
+		bench.log[0] = 0;
+	}
+	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->home_queued, here);
+	for (gfn_t page = 0; page < PAGES; page++) {
+		if (!bench_message(1, MSG_DSM_CONFIRM, page, 1, 1, 0))
+			CU_ASSERT(seen("FORWARD_WRITE>1"));
+	}
+	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->home_transactions, 2 * here);
+}
+
+/* One node alone: everything is delivered within, and nothing is sent. */
+static void within_one_node(void)
+{
+	bench_open(0, 1, 1000);
+	for (gfn_t page = 0; page < 1000; page++)
+		dsm_want(bench.dsm, page, PAGE_READ);
+	CU_ASSERT_EQUAL(dsm_right(bench.dsm, 999), PAGE_WRITE);
+	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->messages_sent, 0);
+	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->messages_local, 3000);
+	CU_ASSERT(!strncmp(bench.log, "fill(write) ready(write) fill(write)", 35));
+}
+
+static void preloaded_pages_need_no_message(void)
+{
+	bench_open(SELF, N_NODES, 100);
+	dsm_preloaded(bench.dsm, 10, 20, SELF);
+	dsm_want(bench.dsm, 10, PAGE_WRITE);
+	CU_ASSERT(seen("ready(write)"));
+	CU_ASSERT_EQUAL(dsm_right(bench.dsm, 9), PAGE_NONE);
+	CU_ASSERT_EQUAL(dsm_right(bench.dsm, 29), PAGE_WRITE);
+	CU_ASSERT_EQUAL(dsm_right(bench.dsm, 30), PAGE_NONE);
+}
+
+static void a_page_is_held_and_then_goes(void)
+{
+	open_remote_home();
+	dsm_preloaded(bench.dsm, gfn, 1, SELF);
+	bench.hold_us = 150;
+	bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, 7, OTHER, 1);
+	CU_ASSERT(seen(""));
+	CU_ASSERT_EQUAL(bench.retries, 1);
+	dsm_retry(bench.dsm, gfn);
+	CU_ASSERT_EQUAL(bench.retries, 2);
+	bench.hold_us = 0;
+	dsm_retry(bench.dsm, gfn);
+	CU_ASSERT(seen("take(none,page) GRANT_WRITE/1>2+page"));
+	dsm_retry(bench.dsm, gfn);
+	CU_ASSERT(seen(""));
+}
+
+static void holding_ends(void)
+{
+	unsigned asked;
+
+	open_remote_home();
+	dsm_preloaded(bench.dsm, gfn, 1, SELF);
+	bench.hold_us = 1000;
+	bench_message(HOME, MSG_DSM_FORWARD_READ, gfn, 7, OTHER, 0);
+	for (asked = 0; asked < 1000 && !bench.log[0]; asked++)
+		dsm_retry(bench.dsm, gfn);
+	CU_ASSERT_EQUAL(asked, DSM_HOLD_MAX_US / 1000);
+	CU_ASSERT(seen("take(read,page) GRANT_READ>2+page"));
+	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->holds_expired, 1);
+	/* A reader takes nothing from a page that may only be read. */
+	bench_message(HOME, MSG_DSM_FORWARD_READ, gfn, 8, HOME, 0);
+	CU_ASSERT(seen("take(read,page) GRANT_READ>0+page"));
+}
+
+static void a_want_while_held_is_asked(void)
+{
+	open_remote_home();
+	dsm_preloaded(bench.dsm, gfn, 1, SELF);
+	bench_message(HOME, MSG_DSM_FORWARD_READ, gfn, 1, OTHER, 0);
+	bench.log[0] = 0;
+	bench.hold_us = 100;
+	bench_message(HOME, MSG_DSM_INVALIDATE, gfn, 2, OTHER, 0);
+	dsm_want(bench.dsm, gfn, PAGE_WRITE);
+	CU_ASSERT(seen("UPGRADE>home"));
+	bench.hold_us = 0;
+	dsm_retry(bench.dsm, gfn);
+	CU_ASSERT(seen("take(none) ACK>2"));
+	CU_ASSERT_EQUAL(bench.dsm->pages[gfn].state, NODE_WRITING);
+}
+
+static void adopting_is_wanting(void)
+{
+	open_remote_home();
+	bench_message(HOME, MSG_DSM_ADOPT, gfn, 3, OTHER, 0);
+	CU_ASSERT(seen("WRITE>home"));
+	open_home(4);
+	dsm_preloaded(bench.dsm, gfn, 1, 1);
+	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, DSM_ANY_NODE, 0); /* nobody else has it: this node */
+	CU_ASSERT(seen("FORWARD_WRITE>1"));
+}
+
+static void bad_messages_are_refused(void)
+{
+	struct msg_dsm body = { 0 };
+	struct msg_header header = { .type = MSG_DSM_READ, .bytes = sizeof(body), .from_node = OTHER };
+
+	open_remote_home();
+	body.gfn = gfn;
+	CU_ASSERT_EQUAL(dsm_on_message(bench.dsm, &header, &body, NULL), -EPROTO); /* its home is not here */
+	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_INVALIDATE, gfn + 1, 1, OTHER, 0), -EPROTO);
+	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_INVALIDATE, gfn, 1, N_NODES, 0), -EPROTO);
+	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, 1, OTHER, N_NODES), -EPROTO);
+	CU_ASSERT_EQUAL(bench_message(N_NODES, MSG_DSM_INVALIDATE, gfn, 1, OTHER, 0), -EPROTO);
+	CU_ASSERT_EQUAL(bench_message(HOME, MSG_PING, gfn, 1, OTHER, 0), -EPROTO);
+	header.type = MSG_DSM_GRANT_READ; /* without its page */
+	CU_ASSERT_EQUAL(dsm_on_message(bench.dsm, &header, &body, NULL), -EPROTO);
+	CU_ASSERT(seen(""));
+}
+
+static void resuming_before_acks_when_asked_to(void)
+{
+	fault_set(FAULT_RESUME_BEFORE_ACKS, 1);
+	open_remote_home();
+	dsm_want(bench.dsm, gfn, PAGE_WRITE);
+	bench_message(HOME, MSG_DSM_GRANT_WRITE, gfn, 4, SELF, 1);
+	CU_ASSERT(seen("WRITE>home fill(read,page) ready(read) raise ready(write)"));
+	bench_message(OTHER, MSG_DSM_ACK, gfn, 4, SELF, 0);
+	CU_ASSERT(seen("raise CONFIRM>home ready(write)"));
+	fault_set(FAULT_RESUME_BEFORE_ACKS, 0);
+}
+
+static void delaying_invalidations_when_asked_to(void)
+{
+	fault_set(FAULT_DELAY_INVALIDATIONS, 1);
+	open_remote_home();
+	dsm_want(bench.dsm, gfn, PAGE_READ);
+	bench_message(HOME, MSG_DSM_GRANT_READ, gfn, 4, SELF, 0);
+	bench.log[0] = 0;
+	bench_message(HOME, MSG_DSM_INVALIDATE, gfn, 5, OTHER, 0);
+	CU_ASSERT(seen("ACK>2"));
+	dsm_want(bench.dsm, gfn, PAGE_READ);
+	CU_ASSERT(seen("ready(read)"));
+	dsm_retry(bench.dsm, gfn);
+	CU_ASSERT(seen("take(none)"));
+	CU_ASSERT_EQUAL(dsm_right(bench.dsm, gfn), PAGE_NONE);
+	fault_set(FAULT_DELAY_INVALIDATIONS, 0);
+}
+
+static void fault_lists_are_read_whole_or_not_at_all(void)
+{
+	CU_ASSERT_EQUAL(fault_parse("resume-before-acks,delay-invalidations:300"), 0);
+	CU_ASSERT_EQUAL(fault_on(FAULT_RESUME_BEFORE_ACKS), 1);
+	CU_ASSERT_EQUAL(fault_on(FAULT_DELAY_INVALIDATIONS), 300);
+	fault_set(FAULT_RESUME_BEFORE_ACKS, 0);
+	fault_set(FAULT_DELAY_INVALIDATIONS, 0);
+	CU_ASSERT_EQUAL(fault_parse("resume-before-acks,nonsense"), -EINVAL);
+	CU_ASSERT_EQUAL(fault_parse("resume-before-acks:"), -EINVAL);
+	CU_ASSERT_EQUAL(fault_parse("resume-before-acks:0"), -EINVAL);
+	CU_ASSERT_EQUAL(fault_parse("resume-before-acks:9x"), -EINVAL);
+	CU_ASSERT_EQUAL(fault_parse("resume-before-acks:99999999999"), -EINVAL);
+	CU_ASSERT_EQUAL(fault_parse(""), 0);
+	CU_ASSERT_EQUAL(fault_on(FAULT_RESUME_BEFORE_ACKS), 0);
+}
+
+int main(void)
+{
+	CU_pSuite suite;
+	unsigned failures;
+
+	CU_initialize_registry();
+	suite = CU_add_suite("dsm", NULL, NULL);
+	CU_ADD_TEST(suite, homes_are_spread_one_to_one);
+	CU_ADD_TEST(suite, acks_may_come_first);
+	CU_ADD_TEST(suite, a_write_wanted_while_reading_follows);
+	CU_ADD_TEST(suite, an_upgrade_that_lost_becomes_a_full_miss);
+	CU_ADD_TEST(suite, the_queue_is_first_in_first_out);
+	CU_ADD_TEST(suite, many_pages_queue_at_once);
+	CU_ADD_TEST(suite, within_one_node);
+	CU_ADD_TEST(suite, preloaded_pages_need_no_message);
+	CU_ADD_TEST(suite, a_page_is_held_and_then_goes);
+	CU_ADD_TEST(suite, holding_ends);
+	CU_ADD_TEST(suite, a_want_while_held_is_asked);
+	CU_ADD_TEST(suite, adopting_is_wanting);
+	CU_ADD_TEST(suite, bad_messages_are_refused);
+	CU_ADD_TEST(suite, resuming_before_acks_when_asked_to);
+	CU_ADD_TEST(suite, delaying_invalidations_when_asked_to);
+	CU_ADD_TEST(suite, fault_lists_are_read_whole_or_not_at_all);
+	CU_basic_run_tests();
+	failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	bench_close();
+	return failures != 0;
+}
