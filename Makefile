@@ -61,8 +61,7 @@ programs: $(PROGRAMS)
 
 # The guest kernel and the guest's base image: built once, kept in ${XDG_CACHE_HOME:-~/.cache}/vmp.
 guest: programs
-	$(Q)scripts/guest-kernel
-	$(Q)scripts/guest-image
+	$(Q)scripts/guest-links $(B)
 
 setup:
 	$(Q)scripts/setup

@@ -1,0 +1,19 @@
+/* checks.h - what must hold before a boot; each failure is one line that says what to do. */
+#ifndef VMM_CHECKS_H
+#define VMM_CHECKS_H
+
+#include "vmm/options.h"
+#include "vmm/problem.h"
+
+struct host_files { char kernel[4096], image[4096]; };
+
+/* All checks, cheapest first; fills in which files to boot from. 0, or -1 with the problem. */
+int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p);
+
+/* The pieces, for the tests. */
+int check_checksum(const char *file, struct problem *p); /* against SHA256SUMS in its folder */
+int check_disk(const char *spec, struct problem *p);
+/* `root` is "/" but for tests: reads /proc and /sys below it. MiB that the host can give, UINT64_MAX if no limit is known. */
+uint64_t check_memory_limit_mib(const char *root, const char **what);
+
+#endif

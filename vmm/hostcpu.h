@@ -1,0 +1,13 @@
+/* hostcpu.h - can this host run guest code?  Each thing that an engine leans on is tried once, in a child. */
+#ifndef VMM_HOSTCPU_H
+#define VMM_HOSTCPU_H
+
+#include "base/types.h"
+#include "vmm/problem.h"
+
+/* modify_ldt, 32-bit code and calls, ptrace; with several hosts userfaultfd as the page protocol needs it. 0, or -1. */
+int hostcpu_check(bool several_hosts, struct problem *p);
+/* Can CPUID be made to trap? If not, guest programs see the host's own. */
+bool hostcpu_has_cpuid_faulting(void);
+
+#endif

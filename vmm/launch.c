@@ -1,0 +1,196 @@
+/* launch.c - see launch.h. */
+#include "vmm/launch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/log.h"
+
+enum { MAX_ARGUMENTS = 32 };
+
+int launch_path_beside(const char *name, char *path, size_t bytes)
+{
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	char *slash;
+
+	if (n <= 0)
+		return -1;
+	self[n] = 0;
+	slash = strrchr(self, '/');
+	if (!slash)
+		return -1;
+	*slash = 0;
+	return snprintf(path, bytes, "%s/%s", self, name) < (int)bytes ? 0 : -1;
+}
+
+/* In the child: nothing that may fail quietly. */
+static void become_node(const struct launch_plan *plan, char *program, char **arguments, pid_t parent)
+{
+	signal(SIGPIPE, SIG_DFL);
+	/* The terminal's Ctrl-C is for `vmp` alone, which then ends the machine in order. */
+	setsid();
+	/* The daemon replaces this by an orderly end as soon as it can. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_VMP_FAILURE);
+	/* stdin and stdout are the command's streams; a daemon must not keep a pipe open that others wait on. */
+	int null = open("/dev/null", O_RDWR);
+
+	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+		_exit(EXIT_VMP_FAILURE);
+	fcntl(plan->log_fd, F_SETFD, 0);
+	execv(program, arguments);
+	dprintf(2, "vmp: cannot run %s: %s; build it with make\n", program, strerror(errno));
+	_exit(EXIT_VMP_FAILURE);
+}
+
+static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct problem *p)
+{
+	char program[4096], numbers[5][16];
+	char *arguments[MAX_ARGUMENTS];
+	const uint32_t values[5] = { node, plan->hosts, plan->cpus, plan->mem_mib, plan->log_fd };
+	static const char *const names[5] = { "--node", "--nodes", "--cpus", "--mem", "--log-fd" };
+	int n = 0;
+	pid_t parent = getpid(), pid;
+
+	if (launch_path_beside("vmp-node", program, sizeof program))
+		return problem(p, "cannot find vmp-node beside this program");
+	arguments[n++] = program;
+	arguments[n++] = "--dir", arguments[n++] = (char *)plan->rundir;
+	for (int i = 0; i < 5; i++) {
+		snprintf(numbers[i], sizeof numbers[i], "%u", values[i]);
+		arguments[n++] = (char *)names[i], arguments[n++] = numbers[i];
+	}
+	if (plan->verbose)
+		arguments[n++] = "--verbose";
+	if (node == 0) {
+		arguments[n++] = "--kernel", arguments[n++] = (char *)plan->kernel;
+		arguments[n++] = "--initrd", arguments[n++] = (char *)plan->image;
+		arguments[n++] = "--initrd", arguments[n++] = (char *)plan->appended;
+		arguments[n++] = "--cmdline", arguments[n++] = (char *)plan->command_line;
+		if (plan->disk)
+			arguments[n++] = "--disk", arguments[n++] = (char *)plan->disk;
+	}
+	arguments[n] = NULL;
+	if (access(program, X_OK))
+		return problem(p, "cannot run %s: %s; build it with make", program, strerror(errno));
+	pid = fork();
+	if (pid < 0)
+		return problem(p, "cannot start a node daemon: %s; too many processes?", strerror(errno));
+	if (pid == 0)
+		become_node(plan, program, arguments, parent);
+	return pid;
+}
+
+int launch_start(struct launch *launch, const struct launch_plan *plan, struct problem *p)
+{
+	memset(launch, 0, sizeof *launch);
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
+		return problem(p, "cannot become the reaper of the machine's processes: %s", strerror(errno));
+	for (uint32_t node = 0; node < plan->hosts; node++) {
+		pid_t pid = start_node(plan, node, p);
+
+		if (pid < 0) {
+			launch_end(launch, 0);
+			return -1;
+		}
+		launch->node[launch->n_nodes++] = pid;
+	}
+	return 0;
+}
+
+bool launch_reap(struct launch *launch)
+{
+	bool found = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		for (uint32_t i = 0; i < launch->n_nodes; i++)
+			if (launch->node[i] == pid) {
+				launch->node[i] = 0;
+				launch->status[i] = status;
+			}
+	for (uint32_t i = 0; i < launch->n_nodes; i++)
+		found |= !launch->node[i];
+	return found;
+}
+
+void launch_describe(const struct launch *launch, struct problem *p)
+{
+	problem(p, "node daemon 0 closed the connection; try --log FILE");
+	for (uint32_t i = launch->n_nodes; i-- > 0;)
+		if (!launch->node[i] && WIFEXITED(launch->status[i]))
+			problem(p, "node daemon %u ended with status %d; try --log FILE", i, WEXITSTATUS(launch->status[i]));
+	for (uint32_t i = launch->n_nodes; i-- > 0;)
+		if (!launch->node[i] && WIFSIGNALED(launch->status[i]))
+			problem(p, "node daemon %u died of signal %d (%s)", i, WTERMSIG(launch->status[i]),
+				strsignal(WTERMSIG(launch->status[i])));
+}
+
+static bool node_is_left(const struct launch *launch)
+{
+	for (uint32_t i = 0; i < launch->n_nodes; i++)
+		if (launch->node[i])
+			return true;
+	return false;
+}
+
+/* Kill our children by /proc's list of them. */
+static void kill_children(void)
+{
+	char path[64];
+	FILE *list;
+	int pid;
+
+	snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
+	list = fopen(path, "re");
+	if (!list)
+		return;
+	while (fscanf(list, "%d", &pid) == 1)
+		kill(pid, SIGKILL);
+	fclose(list);
+}
+
+static void sleep_ms(unsigned ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000L };
+
+	nanosleep(&time, NULL);
+}
+
+void launch_end(struct launch *launch, unsigned grace_ms)
+{
+	enum { STEP_MS = 2, LAST_MS = 5000 };
+
+	for (unsigned waited = 0; waited < grace_ms; waited += STEP_MS) {
+		launch_reap(launch);
+		if (!node_is_left(launch))
+			break;
+		sleep_ms(STEP_MS);
+	}
+	for (uint32_t i = 0; i < launch->n_nodes; i++)
+		if (launch->node[i])
+			kill(launch->node[i], SIGKILL);
+	/* Orphans come to us as their parents die: as long as there are children, kill and reap. */
+	for (unsigned waited = 0; waited < LAST_MS; waited += STEP_MS) {
+		pid_t pid;
+
+		do
+			pid = waitpid(-1, NULL, WNOHANG);
+		while (pid > 0);
+		if (pid < 0)
+			break;
+		kill_children();
+		sleep_ms(STEP_MS);
+	}
+	memset(launch, 0, sizeof *launch);
+}

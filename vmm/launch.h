@@ -1,0 +1,44 @@
+/* launch.h - the machine's processes: start the node daemons, hear of their deaths, leave nothing behind.
+ *
+ * `vmp run` becomes the reaper of its descendants, so that a daemon's orphaned monitors and VM processes come to it when
+ * the daemon dies, and launch_end() can end them too.
+ */
+#ifndef VMM_LAUNCH_H
+#define VMM_LAUNCH_H
+
+#include <sys/types.h>
+#include "base/limits.h"
+#include "base/types.h"
+#include "vmm/problem.h"
+
+struct launch_plan {
+	const char *rundir;
+	uint32_t hosts, cpus, mem_mib;
+	int log_fd;
+	/* for node 0 */
+	const char *kernel, *image, *appended, *command_line;
+	const char *disk; /* or NULL */
+	bool verbose;
+};
+
+struct launch {
+	pid_t node[MAX_NODES]; /* 0: ended, and reaped */
+	int status[MAX_NODES]; /* of waitpid(), once it has ended */
+	uint32_t n_nodes;
+};
+
+/* Start all node daemons. On error those already started are ended. */
+int launch_start(struct launch *launch, const struct launch_plan *plan, struct problem *p);
+
+/* Reap whoever has ended. Returns true if some node daemon has, now or before. */
+bool launch_reap(struct launch *launch);
+/* How the daemons ended that have: one killed by a signal is named first, since others may have ended because of it. */
+void launch_describe(const struct launch *launch, struct problem *p);
+
+/* Wait up to `grace_ms` for the daemons to end by themselves, then kill all that is left of the machine and reap it. */
+void launch_end(struct launch *launch, unsigned grace_ms);
+
+/* Path of a file beside this program: "vmp-node", "guest/vmlinux". 0, or -1 if it does not fit. */
+int launch_path_beside(const char *name, char *path, size_t bytes);
+
+#endif

@@ -1,0 +1,54 @@
+/* main.c - the command line `vmp`: reads the options and hands over to the one who does it. */
+#include <stdio.h>
+#include <unistd.h>
+#include "base/limits.h"
+#include "base/log.h"
+#include "vmm/options.h"
+#include "vmm/query.h"
+#include "vmm/run.h"
+
+#define VMP_VERSION "0.1"
+
+static int print_help(enum verb verb)
+{
+	static char text[8192];
+
+	options_help(verb, text, sizeof text);
+	return fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_VMP_FAILURE : 0;
+}
+
+static int print_version(void)
+{
+	puts("vmp " VMP_VERSION " (ptrace engine)");
+	return fflush(stdout) ? EXIT_VMP_FAILURE : 0;
+}
+
+int main(int argc, char **argv)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct options options;
+
+	log_open("vmp", 2, LOG_WARN);
+	if (options_parse(&options, argc, argv, cpus > 0 ? cpus : 1)) {
+		log_error("%s", options.error);
+		return EXIT_VMP_FAILURE;
+	}
+	if (options.help)
+		return print_help(options.verb);
+	switch (options.verb) {
+	case VERB_RUN:
+		return run_machine(&options);
+	case VERB_CONSOLE:
+		return query_console(&options);
+	case VERB_REGS:
+		return query_regs(&options);
+	case VERB_PAGES:
+		return query_pages(&options);
+	case VERB_VERSION:
+		return print_version();
+	case VERB_HELP:
+	case VERB_COUNT:
+		break;
+	}
+	return print_help(VERB_HELP);
+}

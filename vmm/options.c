@@ -1,0 +1,401 @@
+/* options.c - see options.h. The tables first; the parser is a loop over them. */
+#include "vmm/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/limits.h"
+
+enum option_kind {
+	OPTION_FLAG,   /* no value: sets a bool */
+	OPTION_TEXT,   /* value: a string */
+	OPTION_NUMBER, /* value: min..max */
+	OPTION_SIZE,   /* value: MiB, min..max */
+	OPTION_LIST,   /* value: NAME=VALUE, may be repeated */
+	OPTION_LATER,  /* named by the design, not in this version */
+};
+
+struct option_rule {
+	const char *name;
+	const char *value; /* its name in the help, or NULL */
+	unsigned verbs;	   /* bits 1 << enum verb */
+	enum option_kind kind;
+	size_t offset; /* in struct options */
+	uint32_t min, max;
+	const char *help;
+};
+
+#define ON(verb) (1u << (verb))
+#define ON_MACHINE (ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
+#define FIELD(name) offsetof(struct options, name)
+#define STRING(number) STRING_OF(number)
+#define STRING_OF(number) #number
+
+static const struct option_rule rules[] = {
+	{ "hosts", "N", ON(VERB_RUN), OPTION_NUMBER, FIELD(hosts), 1, MAX_NODES,
+	  "make the machine of N hosts (node daemons on this computer); default 1" },
+	{ "cpus", "N", ON(VERB_RUN), OPTION_NUMBER, FIELD(cpus), 1, MAX_CPUS,
+	  "virtual processors, dealt to the hosts in turn; default: the larger of hosts and this computer's processors" },
+	{ "mem", "SIZE", ON(VERB_RUN), OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
+	  "guest memory, as 256M or 1G; default 256M" },
+	{ "engine", "NAME", ON(VERB_RUN), OPTION_TEXT, FIELD(engine), 0, 0,
+	  "ptrace (the default); direct comes later" },
+	{ "disk", "IMAGE[,ro|,snapshot]", ON(VERB_RUN), OPTION_TEXT, FIELD(disk), 0, 0,
+	  "a raw image as /dev/sda; ro: read only; snapshot: writes are forgotten" },
+	{ "share", "DIR", ON(VERB_RUN), OPTION_TEXT, FIELD(share), 0, 0,
+	  "copy DIR into the guest as /share, the current folder; at most a quarter of the guest's memory" },
+	{ "env", "NAME=VALUE", ON(VERB_RUN), OPTION_LIST, FIELD(env), 0, 0,
+	  "put a variable into the command's environment; may be repeated" },
+	{ "timeout", "S", ON(VERB_RUN), OPTION_NUMBER, FIELD(timeout_s), 1, 1000000,
+	  "give up after S seconds, with status 125" },
+	{ "stats", "FILE", ON(VERB_RUN), OPTION_TEXT, FIELD(stats), 0, 0,
+	  "when the command has ended, write what was counted, as JSON" },
+	{ "summary", NULL, ON(VERB_RUN), OPTION_FLAG, FIELD(summary), 0, 0,
+	  "when the command has ended, print a short account on standard error" },
+	{ "log", "FILE", ON(VERB_RUN), OPTION_TEXT, FIELD(log), 0, 0,
+	  "write kernel messages and the daemons' log there (- is standard error)" },
+	{ "name", "NAME", ON(VERB_RUN) | ON_MACHINE, OPTION_TEXT, FIELD(name), 0, 0,
+	  "the machine's name, for the other commands; the only running machine needs none" },
+	{ "append", "TEXT", ON(VERB_RUN), OPTION_TEXT, FIELD(append), 0, 0,
+	  "add to the guest kernel's command line" },
+	{ "kernel", "FILE", ON(VERB_RUN), OPTION_TEXT, FIELD(kernel), 0, 0,
+	  "boot this vmlinux instead of the one that make built" },
+	{ "image", "FILE", ON(VERB_RUN), OPTION_TEXT, FIELD(image), 0, 0,
+	  "unpack this cpio.gz instead of the guest image that make built" },
+	{ "verbose", NULL, ON(VERB_RUN), OPTION_FLAG, FIELD(verbose), 0, 0,
+	  "more lines in the log; without --log they go to standard error" },
+	{ "top", "N", ON(VERB_PAGES), OPTION_NUMBER, FIELD(top), 1, 100000,
+	  "how many pages to list; default 20" },
+	{ "json", NULL, ON(VERB_REGS) | ON(VERB_PAGES), OPTION_FLAG, FIELD(json), 0, 0,
+	  "print JSON" },
+	{ "cluster", "FILE", ON(VERB_RUN), OPTION_LATER, 0, 0, 0, NULL },
+	{ "gdb", "ADDR", ON(VERB_RUN), OPTION_LATER, 0, 0, 0, NULL },
+	{ "help", NULL, ~0u, OPTION_FLAG, FIELD(help), 0, 0, "this text" },
+};
+
+static const struct {
+	const char *name, *usage, *what;
+} verbs[VERB_COUNT] = {
+	[VERB_RUN] = { "run", "vmp run [OPTION...] [-- COMMAND ARG...]",
+		"Boots a machine, runs COMMAND inside and exits with its status. COMMAND is a program of the guest's own\n"
+		"(busybox), a 32-bit program or script of this computer named by a path, or one under --share DIR.\n"
+		"Without COMMAND: a shell on the guest's console; Ctrl-] then q quits. Status " STRING(125)
+		" is vmp's own failure." },
+	[VERB_CONSOLE] = { "console", "vmp console [--name NAME]",
+		"Attaches this terminal to the console of a running machine; Ctrl-] then q detaches." },
+	[VERB_REGS] = { "regs", "vmp regs [--name NAME] [--json]",
+		"Shows every processor of a running machine: registers, code, and where EIP and ESP lead." },
+	[VERB_PAGES] = { "pages", "vmp pages [--name NAME] [--top N] [--json]",
+		"Shows which guest pages the hosts ask each other for most often, with the kernel symbol that lies there." },
+	[VERB_VERSION] = { "version", "vmp --version", "Prints the version." },
+	[VERB_HELP] = { "help", "vmp help [COMMAND]", "Says how to use a command." },
+};
+
+static int fail(struct options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int fail(struct options *o, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(o->error, sizeof o->error, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static int parse_number(const char *text, uint32_t *number)
+{
+	char *end;
+	unsigned long value;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*end)
+		return -EINVAL;
+	if (errno || value > UINT32_MAX)
+		return -ERANGE;
+	*number = value;
+	return 0;
+}
+
+int options_parse_size(const char *text, uint32_t *mib)
+{
+	static const struct { const char *suffix; unsigned shift; } units[] = {
+		{ "K", 10 }, { "M", 20 }, { "G", 30 }, { "", 20 }, { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 },
+	};
+	char *end;
+	unsigned long long value;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (strcasecmp(end, units[i].suffix))
+			continue;
+		if (errno || value > UINT64_MAX >> units[i].shift)
+			return -ERANGE;
+		value <<= units[i].shift;
+		if (value & ((1u << 20) - 1) || value >> 20 > UINT32_MAX)
+			return -ERANGE;
+		*mib = value >> 20;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes)
+{
+	static const struct { const char *suffix; enum disk_mode mode; } modes[] = {
+		{ ",ro", DISK_READ_ONLY }, { ",snapshot", DISK_SNAPSHOT },
+	};
+	size_t n = strlen(spec);
+
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		size_t suffix = strlen(modes[i].suffix);
+
+		if (n > suffix && !strcmp(spec + n - suffix, modes[i].suffix)) {
+			*path_bytes = n - suffix;
+			return modes[i].mode;
+		}
+	}
+	*path_bytes = n;
+	return DISK_READ_WRITE;
+}
+
+static int set_number(struct options *o, const struct option_rule *rule, const char *value)
+{
+	uint32_t number = 0;
+	int error = parse_number(value, &number);
+
+	if (error == -EINVAL)
+		return fail(o, "--%s %s: not a number", rule->name, value);
+	if (error || number < rule->min || number > rule->max)
+		return fail(o, "--%s %s: must be from %u to %u", rule->name, value, rule->min, rule->max);
+	*(uint32_t *)((char *)o + rule->offset) = number;
+	return 0;
+}
+
+static int set_size(struct options *o, const struct option_rule *rule, const char *value)
+{
+	uint32_t mib = 0;
+	int error = options_parse_size(value, &mib);
+
+	if (error == -EINVAL)
+		return fail(o, "--%s %s: not a size; write it as 256M or 1G", rule->name, value);
+	if (error)
+		return fail(o, "--%s %s: must be a whole number of MiB, from %uM to %uM", rule->name, value, rule->min,
+			    rule->max);
+	if (mib < rule->min)
+		return fail(o, "--%s %s: too small, the guest needs at least %uM to boot", rule->name, value, rule->min);
+	if (mib > rule->max)
+		return fail(o, "--%s %s: too large, the guest kernel can map at most %uM", rule->name, value, rule->max);
+	*(uint32_t *)((char *)o + rule->offset) = mib;
+	return 0;
+}
+
+static int set_list(struct options *o, const struct option_rule *rule, const char *value)
+{
+	if (!strchr(value, '=') || value[0] == '=')
+		return fail(o, "--%s %s: must be NAME=VALUE", rule->name, value);
+	if (o->n_env == MAX_ENV_OPTIONS)
+		return fail(o, "--%s: at most %d variables", rule->name, MAX_ENV_OPTIONS);
+	o->env[o->n_env++] = value;
+	return 0;
+}
+
+static int apply(struct options *o, const struct option_rule *rule, const char *value)
+{
+	switch (rule->kind) {
+	case OPTION_FLAG:
+		*(bool *)((char *)o + rule->offset) = true;
+		return 0;
+	case OPTION_TEXT:
+		if (!*value)
+			return fail(o, "--%s needs a value: --%s %s", rule->name, rule->name, rule->value);
+		*(const char **)((char *)o + rule->offset) = value;
+		return 0;
+	case OPTION_NUMBER:
+		return set_number(o, rule, value);
+	case OPTION_SIZE:
+		return set_size(o, rule, value);
+	case OPTION_LIST:
+		return set_list(o, rule, value);
+	case OPTION_LATER:
+		break;
+	}
+	return fail(o, "--%s is not in this version", rule->name);
+}
+
+/* One option at argv[*i]; leaves *i at its last word. */
+static int parse_option(struct options *o, int argc, char **argv, int *i)
+{
+	const char *word = argv[*i] + 2, *equals = strchr(word, '=');
+	size_t n = equals ? (size_t)(equals - word) : strlen(word);
+
+	for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
+		const struct option_rule *rule = &rules[r];
+		const char *value = equals ? equals + 1 : NULL;
+
+		if (strlen(rule->name) != n || memcmp(rule->name, word, n))
+			continue;
+		if (!(rule->verbs & ON(o->verb)))
+			return fail(o, "--%s is not an option of `vmp %s`; see `vmp help %s`", rule->name,
+				    verbs[o->verb].name, verbs[o->verb].name);
+		if (rule->kind == OPTION_LATER)
+			return fail(o, "--%s is not in this version", rule->name);
+		if (!rule->value && value)
+			return fail(o, "--%s takes no value", rule->name);
+		if (rule->value && !value) {
+			if (*i + 1 >= argc)
+				return fail(o, "--%s needs a value: --%s %s", rule->name, rule->name, rule->value);
+			value = argv[++*i];
+		}
+		return apply(o, rule, value);
+	}
+	return fail(o, "no such option: --%.*s; see `vmp help %s`", (int)n, word, verbs[o->verb].name);
+}
+
+static int parse_verb(struct options *o, const char *word)
+{
+	static const struct { const char *word; enum verb verb; } words[] = {
+		{ "--version", VERB_VERSION }, { "-V", VERB_VERSION }, { "--help", VERB_HELP }, { "-h", VERB_HELP },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (!strcmp(word, words[i].word)) {
+			o->verb = words[i].verb;
+			return 0;
+		}
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (!strcmp(word, verbs[i].name)) {
+			o->verb = i;
+			return 0;
+		}
+	return fail(o, "no such command: %s; see `vmp help`", word);
+}
+
+static int check_name(struct options *o)
+{
+	size_t n = strlen(o->name);
+
+	if (n >= MAX_NAME)
+		return fail(o, "--name %.16s...: longer than %d characters", o->name, MAX_NAME - 1);
+	for (size_t i = 0; i < n; i++) {
+		char c = o->name[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      (i && strchr("-_.", c))))
+			return fail(o, "--name %s: only letters, digits, and -_. after the first", o->name);
+	}
+	return 0;
+}
+
+/* What no single option can know. */
+static int check_together(struct options *o, uint32_t host_cpus)
+{
+	if (strcmp(o->engine, "ptrace") && strcmp(o->engine, "direct"))
+		return fail(o, "--engine %s: no such engine; this version has ptrace", o->engine);
+	if (!strcmp(o->engine, "direct"))
+		return fail(o, "--engine direct comes later; this version has ptrace");
+	if (o->name && check_name(o))
+		return -EINVAL;
+	if (!o->cpus) {
+		o->cpus = o->hosts > host_cpus ? o->hosts : host_cpus;
+		if (o->cpus > MAX_CPUS)
+			o->cpus = MAX_CPUS;
+	}
+	if (o->hosts > o->cpus)
+		return fail(o, "--hosts %u is more than --cpus %u: each host needs a processor", o->hosts, o->cpus);
+	return 0;
+}
+
+/* `vmp help VERB` is `vmp VERB --help`. */
+static int parse_help_topic(struct options *o, int argc, char **argv)
+{
+	if (argc < 3 || argv[2][0] == '-')
+		return 0;
+	if (parse_verb(o, argv[2]))
+		return -EINVAL;
+	o->help = true;
+	return 0;
+}
+
+int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
+{
+	*o = (struct options){ .hosts = 1, .mem_mib = DEFAULT_RAM_MIB, .engine = "ptrace", .top = 20 };
+	if (argc < 2) {
+		o->verb = VERB_HELP;
+		return fail(o, "what shall I do? For example: vmp run -- nproc; see `vmp help`");
+	}
+	if (parse_verb(o, argv[1]))
+		return -EINVAL;
+	if (o->verb == VERB_HELP)
+		return parse_help_topic(o, argc, argv);
+	for (int i = 2; i < argc; i++) {
+		bool separator = !strcmp(argv[i], "--");
+
+		if (!strcmp(argv[i], "-h")) {
+			o->help = true;
+			continue;
+		}
+		if (!separator && !strncmp(argv[i], "--", 2)) {
+			if (parse_option(o, argc, argv, &i))
+				return -EINVAL;
+			continue;
+		}
+		if (o->verb != VERB_RUN)
+			return fail(o, "`vmp %s` takes no argument %s", verbs[o->verb].name, argv[i]);
+		if (!separator && argv[i][0] == '-')
+			return fail(o, "no such option: %s; see `vmp help run`", argv[i]);
+		o->command = argv + i + separator;
+		if (!o->command[0] || !o->command[0][0])
+			return fail(o, "no command after --; leave out -- for a shell");
+		break;
+	}
+	return o->help ? 0 : check_together(o, host_cpus);
+}
+
+/* snprintf's habit, piece by piece */
+static size_t put(char *out, size_t bytes, size_t at, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static size_t put(char *out, size_t bytes, size_t at, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(at < bytes ? out + at : NULL, at < bytes ? bytes - at : 0, format, args);
+	va_end(args);
+	return at + (n > 0 ? n : 0);
+}
+
+static size_t put_overview(char *out, size_t bytes)
+{
+	size_t at = put(out, bytes, 0, "vmp: one shared-memory IA-32 multiprocessor made of many hosts\n\n");
+
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		at = put(out, bytes, at, "  %s\n", verbs[i].usage);
+	return put(out, bytes, at, "\n`vmp help COMMAND` says more. A first one to try: vmp run --hosts 2 --cpus 2 -- nproc\n");
+}
+
+size_t options_help(enum verb verb, char *out, size_t bytes)
+{
+	size_t at;
+
+	if (verb == VERB_HELP)
+		return put_overview(out, bytes);
+	at = put(out, bytes, 0, "%s\n\n%s\n\n", verbs[verb].usage, verbs[verb].what);
+	for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
+		const struct option_rule *rule = &rules[r];
+		char left[48];
+
+		if (!(rule->verbs & ON(verb)) || !rule->help)
+			continue;
+		snprintf(left, sizeof left, "--%s%s%s", rule->name, rule->value ? " " : "", rule->value ? rule->value : "");
+		at = put(out, bytes, at, strlen(left) > 18 ? "  %s\n  %18s  %s\n" : "  %-18s%s  %s\n", left, "", rule->help);
+	}
+	return at;
+}

@@ -1,0 +1,44 @@
+/* options.h - what the user typed, as one struct.
+ *
+ * Parsing is pure: no file is opened, nothing is printed.  One table (options.c) holds every option with its limits and
+ * its line of help, so that parser, `--help` and the unit test cannot disagree.
+ */
+#ifndef VMM_OPTIONS_H
+#define VMM_OPTIONS_H
+
+#include "base/types.h"
+
+enum verb { VERB_RUN, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP, VERB_COUNT };
+
+enum { MAX_ENV_OPTIONS = 64 };
+
+enum disk_mode { DISK_READ_WRITE, DISK_READ_ONLY, DISK_SNAPSHOT };
+
+struct options {
+	enum verb verb;
+	bool help; /* --help: say what `verb` does instead */
+	uint32_t hosts, cpus, mem_mib;
+	uint32_t timeout_s; /* 0: none */
+	uint32_t top;	    /* vmp pages: how many */
+	const char *engine, *disk, *share, *stats, *log, *name, *append;
+	const char *kernel, *image; /* NULL: what `make` built */
+	bool summary, verbose, json;
+	const char *env[MAX_ENV_OPTIONS];
+	uint32_t n_env;
+	char **command; /* NULL-terminated, or NULL: a shell */
+	char error[320];
+};
+
+/* 0, or -EINVAL with one line in o->error. `host_cpus` is what --cpus defaults to. Strings point into argv. */
+int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus);
+
+/* "256M", "1G", "65536K", "256" (MiB) -> MiB; -EINVAL, or -ERANGE if it is not a whole number of MiB below 2^32. */
+int options_parse_size(const char *text, uint32_t *mib);
+
+/* "IMAGE[,ro|,snapshot]": the mode, and the length of IMAGE in *path_bytes. */
+enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes);
+
+/* The help text of a verb (VERB_HELP: the overview) written to `out` of `bytes`; returns its length like snprintf. */
+size_t options_help(enum verb verb, char *out, size_t bytes);
+
+#endif

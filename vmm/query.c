@@ -1,0 +1,384 @@
+/* query.c - see query.h. Each command is a loop around one connection that ends when the answer is whole. */
+#include "vmm/query.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "base/log.h"
+#include "vmm/client.h"
+#include "vmm/pageheat.h"
+#include "vmm/rundir.h"
+#include "vmm/terminal.h"
+
+enum { ANSWER_LIMIT_S = 10 };
+
+struct query {
+	const struct options *o;
+	struct event_base *base;
+	struct client client;
+	struct rundir rundir;
+	struct machine_info info;
+	struct event *limit, *typed, *window, *signals[4];
+	struct escape escape;
+	bool raw, done;
+	int status;
+	struct problem why;
+	/* regs: each CPU's text as it comes in parts */
+	char *dump[MAX_CPUS];
+	size_t dump_bytes[MAX_CPUS];
+	bool dump_done[MAX_CPUS];
+	/* pages */
+	struct pageheat heat;
+	bool node_done[MAX_NODES];
+};
+
+static void end_query(struct query *q, int status, const char *line)
+{
+	if (q->done)
+		return;
+	q->done = true;
+	q->status = status;
+	problem(&q->why, "%s", line);
+	event_base_loopbreak(q->base);
+}
+
+static void on_signal(evutil_socket_t signal_number, short events, void *context)
+{
+	(void)events;
+	end_query(context, 128 + signal_number, "");
+}
+
+static void on_limit(evutil_socket_t fd, short events, void *context)
+{
+	(void)fd, (void)events;
+	end_query(context, EXIT_VMP_FAILURE, "the machine does not answer");
+}
+
+static void on_closed(void *context)
+{
+	end_query(context, EXIT_VMP_FAILURE, "the machine has ended");
+}
+
+/* ---- console ---- */
+
+static void on_window_changed(evutil_socket_t fd, short events, void *context)
+{
+	struct query *q = context;
+	struct msg_console_size size = { 0 };
+
+	(void)fd, (void)events;
+	terminal_size(&size.columns, &size.rows);
+	if (size.columns)
+		client_send(&q->client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL, 0);
+}
+
+static void on_typed(evutil_socket_t fd, short events, void *context)
+{
+	struct query *q = context;
+	struct msg_console body = { 0 };
+	char typed[256], bytes[512];
+	ssize_t n = read(fd, typed, sizeof typed);
+	bool quit = n <= 0 && errno != EINTR;
+	size_t count = 0;
+
+	(void)events;
+	if (n > 0 && q->raw) {
+		count = escape_filter(&q->escape, typed, n, bytes, &quit);
+	} else if (n > 0) {
+		memcpy(bytes, typed, n);
+		count = n;
+	}
+	if (count)
+		client_send(&q->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, bytes, count);
+	if (quit)
+		end_query(q, 0, "");
+}
+
+static void on_console(struct query *q, const void *body, size_t bytes)
+{
+	const char *at = (const char *)body + sizeof(struct msg_console);
+
+	for (size_t n = bytes - sizeof(struct msg_console); n;) {
+		ssize_t done = write(1, at, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0) {
+			end_query(q, EXIT_VMP_FAILURE, "cannot write the console's output");
+			return;
+		}
+		at += done;
+		n -= done;
+	}
+}
+
+static void start_console(struct query *q)
+{
+	struct msg_console_attach attach = { .backlog = 64 << 10 };
+
+	q->window = evsignal_new(q->base, SIGWINCH, on_window_changed, q);
+	q->typed = event_new(q->base, 0, EV_READ | EV_PERSIST, on_typed, q);
+	if (!q->window || !q->typed || event_add(q->window, NULL) || event_add(q->typed, NULL))
+		die("no memory");
+	q->raw = terminal_raw();
+	if (q->raw)
+		dprintf(2, "Console of %s: Ctrl-] then q detaches.\r\n", q->rundir.name);
+	client_send(&q->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
+	on_window_changed(0, 0, q);
+}
+
+/* ---- regs ---- */
+
+static void start_regs(struct query *q)
+{
+	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++) {
+		struct msg_dump dump = { .cpu = cpu };
+
+		client_send(&q->client, MSG_DUMP_REQUEST, VNODE_CPU(cpu), &dump, sizeof dump, NULL, 0);
+	}
+}
+
+static void on_dump(struct query *q, const void *body, size_t bytes)
+{
+	struct msg_dump dump;
+	size_t n = bytes - sizeof dump;
+	char *grown;
+
+	memcpy(&dump, body, sizeof dump);
+	if (dump.cpu >= q->info.cpus || q->dump_done[dump.cpu])
+		return;
+	if (n) {
+		grown = realloc(q->dump[dump.cpu], q->dump_bytes[dump.cpu] + n + 1);
+		if (!grown)
+			die("no memory");
+		q->dump[dump.cpu] = grown;
+		memcpy(grown + q->dump_bytes[dump.cpu], (const char *)body + sizeof dump, n);
+		q->dump_bytes[dump.cpu] += n;
+		grown[q->dump_bytes[dump.cpu]] = 0;
+		return;
+	}
+	q->dump_done[dump.cpu] = true;
+	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++)
+		if (!q->dump_done[cpu])
+			return;
+	end_query(q, 0, "");
+}
+
+static void put_json_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		unsigned char c = *text;
+
+		if (c == '"' || c == '\\')
+			printf("\\%c", c);
+		else if (c == '\n')
+			printf("\\n");
+		else if (c < 0x20 || c >= 0x7f)
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+/* Text of its own lines for people; with --json the same text, one string for each CPU. */
+static void print_regs(struct query *q)
+{
+	if (q->o->json)
+		printf("[");
+	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++) {
+		const char *text = q->dump[cpu] ? q->dump[cpu] : "";
+
+		if (q->o->json) {
+			printf("%s\n  {\"cpu\": %u, \"host\": %u, \"text\": ", cpu ? "," : "", cpu, cpu % q->info.hosts);
+			put_json_string(text);
+			printf("}");
+		} else {
+			size_t n = strlen(text);
+
+			printf("%s%s%s", cpu ? "\n" : "", text, n && text[n - 1] != '\n' ? "\n" : "");
+		}
+	}
+	if (q->o->json)
+		printf("\n]\n");
+}
+
+/* ---- pages ---- */
+
+static void start_pages(struct query *q)
+{
+	for (uint32_t node = 0; node < q->info.hosts; node++) {
+		struct msg_pages pages = { .node = node };
+
+		client_send(&q->client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
+	}
+}
+
+static void on_pages(struct query *q, const void *body, size_t bytes)
+{
+	struct msg_pages pages;
+
+	memcpy(&pages, body, sizeof pages);
+	if (pages.node >= q->info.hosts)
+		return;
+	pageheat_add(&q->heat, (const char *)body + sizeof pages, (bytes - sizeof pages) / sizeof(struct page_heat));
+	q->node_done[pages.node] = true;
+	for (uint32_t node = 0; node < q->info.hosts; node++)
+		if (!q->node_done[node])
+			return;
+	end_query(q, 0, "");
+}
+
+static void print_pages(struct query *q)
+{
+	struct symbols symbols;
+
+	symbols_load(&symbols, q->info.kernel);
+	pageheat_sort(&q->heat);
+	if (q->o->json)
+		printf("[");
+	else
+		printf("%10s  %-10s  %s\n", "requests", "physical", "kernel symbols there");
+	for (size_t i = 0; i < q->heat.n && i < q->o->top; i++) {
+		const struct page_heat *page = &q->heat.page[i];
+		gpa_t address = gfn_to_gpa(page->gfn);
+		char text[160];
+
+		symbols_describe(&symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text, sizeof text);
+		if (q->o->json) {
+			printf("%s\n  {\"physical\": \"0x%08x\", \"requests\": %u, \"symbols\": ", i ? "," : "", address,
+			       page->faults);
+			put_json_string(text);
+			printf("}");
+		} else {
+			printf("%10u  0x%08x  %s\n", page->faults, address, text);
+		}
+	}
+	if (q->o->json)
+		printf("\n]\n");
+	else if (!q->heat.n)
+		printf("no page was asked for; a machine on one host has no need to\n");
+	symbols_free(&symbols);
+}
+
+/* ---- all ---- */
+
+static void on_message(void *context, const struct msg_header *header, const void *body)
+{
+	struct query *q = context;
+	struct msg_machine_end end;
+
+	switch (header->type) {
+	case MSG_HELLO:
+	case MSG_LOG:
+	case MSG_STREAM:
+	case MSG_STREAM_ROOM:
+	case MSG_COMMAND_EXIT:
+		break;
+	case MSG_CONSOLE:
+		if (q->typed)
+			on_console(q, body, header->bytes);
+		break;
+	case MSG_DUMP:
+		on_dump(q, body, header->bytes);
+		break;
+	case MSG_PAGES:
+		on_pages(q, body, header->bytes);
+		break;
+	case MSG_MACHINE_END:
+		memcpy(&end, body, sizeof end);
+		if (q->typed)
+			end_query(q, 0, "");
+		else
+			on_closed(q);
+		break;
+	default:
+		log_warn("unexpected message %s from the node daemon", wire_type_name(header->type));
+	}
+}
+
+static int open_query(struct query *q, const struct options *o, uint32_t kind)
+{
+	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const struct timeval limit = { ANSWER_LIMIT_S, 0 };
+	int error;
+
+	*q = (struct query){ .o = o };
+	q->client = (struct client){ .fd = -1, .context = q, .on_message = on_message, .on_closed = on_closed };
+	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why))
+		return -1;
+	signal(SIGPIPE, SIG_IGN);
+	q->base = client_new_loop();
+	if (!q->base)
+		return problem(&q->why, "no memory");
+	for (size_t i = 0; i < ARRAY_LEN(quitting); i++) {
+		q->signals[i] = evsignal_new(q->base, quitting[i], on_signal, q);
+		if (!q->signals[i] || event_add(q->signals[i], NULL))
+			return problem(&q->why, "no memory");
+	}
+	q->limit = evtimer_new(q->base, on_limit, q);
+	if (!q->limit || (kind == CLIENT_QUERY && event_add(q->limit, &limit)))
+		return problem(&q->why, "no memory");
+	error = client_connect(&q->client, q->base, q->rundir.path, kind);
+	if (error)
+		return problem(&q->why, "cannot connect to the machine %s: %s", q->rundir.name, strerror(-error));
+	return 0;
+}
+
+static int close_query(struct query *q)
+{
+	struct event *events[] = { q->limit, q->typed, q->window, q->signals[0], q->signals[1], q->signals[2], q->signals[3] };
+
+	client_flush(&q->client, 100);
+	terminal_restore();
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		if (events[i])
+			event_free(events[i]);
+	client_close(&q->client);
+	if (q->base)
+		event_base_free(q->base);
+	for (size_t i = 0; i < MAX_CPUS; i++)
+		free(q->dump[i]);
+	pageheat_free(&q->heat);
+	if (q->why.line[0]) {
+		log_error("%s", q->why.line);
+		return q->status ? q->status : EXIT_VMP_FAILURE;
+	}
+	return q->status;
+}
+
+static int ask(const struct options *o, uint32_t kind, void (*start)(struct query *), void (*print)(struct query *))
+{
+	static struct query q;
+
+	if (!open_query(&q, o, kind)) {
+		start(&q);
+		event_base_dispatch(q.base);
+		if (!q.status && print) {
+			print(&q);
+			if (fflush(stdout))
+				problem(&q.why, "cannot write the answer: %s", strerror(errno));
+		}
+	}
+	return close_query(&q);
+}
+
+int query_console(const struct options *o)
+{
+	return ask(o, CLIENT_CONSOLE, start_console, NULL);
+}
+
+int query_regs(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, start_regs, print_regs);
+}
+
+int query_pages(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, start_pages, print_pages);
+}

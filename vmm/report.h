@@ -1,0 +1,29 @@
+/* report.h - what the nodes counted, fetched when the command has ended: --stats and --summary. */
+#ifndef VMM_REPORT_H
+#define VMM_REPORT_H
+
+#include "vmm/client.h"
+#include "vmm/options.h"
+#include "vmm/pageheat.h"
+#include "vmm/stats.h"
+
+struct report {
+	uint32_t hosts;
+	uint64_t parts_seen[MAX_NODES]; /* bit set of the parts that came */
+	uint32_t parts[MAX_NODES];	/* 0: none came yet */
+	bool pages_seen[MAX_NODES];
+	struct node_stats node[MAX_NODES];
+	struct cpu_stats cpu[MAX_CPUS];
+	bool cpu_seen[MAX_CPUS];
+	struct pageheat heat; /* of all nodes together */
+};
+
+void report_ask(struct report *report, struct client *client, uint32_t hosts);
+void report_on_stats(struct report *report, const void *body, size_t bytes);
+void report_on_pages(struct report *report, const void *body, size_t bytes);
+bool report_is_complete(const struct report *report);
+/* Write --stats FILE and print --summary, as asked for. */
+void report_write(struct report *report, const struct options *o, uint64_t start_ns, int status);
+void report_free(struct report *report);
+
+#endif

@@ -1,0 +1,558 @@
+/* run.c - `vmp run`, in the order of what happens: checks, archive, run folder, daemons, loop, end.
+ *
+ * The loop has three phases: connecting (the daemons come up), running, and ending (output is written out, statistics
+ * are fetched).  Whatever ends the machine first decides the status and the line; see end_with().
+ */
+#include "vmm/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "vmm/checks.h"
+#include "vmm/client.h"
+#include "vmm/guestprog.h"
+#include "vmm/launch.h"
+#include "vmm/report.h"
+#include "vmm/rundir.h"
+#include "vmm/streams.h"
+#include "vmm/terminal.h"
+
+enum {
+	CONNECT_RETRY_MS = 5,
+	CONNECT_LIMIT_MS = 10000,
+	PROGRESS_MS = 2000,	/* work that takes longer than this shows that it goes on */
+	END_LIMIT_MS = 3000,	/* for the last output and the statistics, once the machine has ended */
+	GRACE_MS = 1000,	/* for the daemons to end by themselves */
+	LOG_LINE = 1024,
+};
+
+struct run {
+	const struct options *o;
+	struct event_base *base;
+	struct client client;
+	struct launch launch;
+	struct rundir rundir;
+	struct report report;
+	struct stream_in in;
+	struct stream_out out, err;
+	struct escape escape;
+	struct event *retry, *tick, *typed, *limit, *death;
+	struct event *signals[8];
+	uint64_t start_ns;
+	int log_fd, archive_fd;
+	bool interactive, raw, connected;
+	bool progress_shown, output_seen;
+	bool ended;		/* the status is decided */
+	bool report_asked;
+	bool forced;		/* no more waiting for output */
+	int status;
+	struct problem why;	/* empty: nothing to say */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+static void hide_progress(struct run *run)
+{
+	if (run->progress_shown && write(2, "\r\033[K", 4) < 0) {
+		/* a terminal that is gone needs no cleaning */
+	}
+	run->progress_shown = false;
+}
+
+/* The end, step by step; called again whenever something that it waits for has happened. */
+static void proceed_to_end(struct run *run)
+{
+	bool wants_report = run->o->stats || run->o->summary;
+
+	if (!run->ended)
+		return;
+	if (!run->forced && !run->interactive && !(stream_out_drained(&run->out) && stream_out_drained(&run->err)))
+		return;
+	if (!run->forced && wants_report && !run->why.line[0] && run->connected) {
+		if (!run->report_asked)
+			report_ask(&run->report, &run->client, run->o->hosts);
+		run->report_asked = true;
+		if (!report_is_complete(&run->report))
+			return;
+	}
+	event_base_loopbreak(run->base);
+}
+
+static void on_limit(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+
+	(void)fd, (void)events;
+	run->forced = true;
+	proceed_to_end(run);
+}
+
+/* The first end wins. `line` may be empty; status 125 always comes with one. */
+static void end_with(struct run *run, int status, const char *line)
+{
+	static const struct timeval limit = { END_LIMIT_MS / 1000, 0 };
+
+	if (run->ended)
+		return;
+	run->ended = true;
+	run->status = status;
+	problem(&run->why, "%s", line);
+	event_add(run->limit, &limit);
+	proceed_to_end(run);
+}
+
+static void on_signal(evutil_socket_t signal_number, short events, void *context)
+{
+	struct run *run = context;
+
+	(void)events;
+	run->forced = true;
+	end_with(run, 128 + signal_number, "");
+	event_base_loopbreak(run->base);
+}
+
+/* A daemon has died, or closed the connection. Node 0 may be about to say why, in better words than ours. */
+static const struct timeval death_pause = { 0, 100000 };
+
+static void on_death(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	struct problem p;
+
+	(void)fd, (void)events;
+	launch_reap(&run->launch);
+	launch_describe(&run->launch, &p);
+	run->forced |= !run->connected;
+	end_with(run, EXIT_VMP_FAILURE, p.line);
+	proceed_to_end(run);
+}
+
+static void on_child(evutil_socket_t signal_number, short events, void *context)
+{
+	struct run *run = context;
+
+	(void)signal_number, (void)events;
+	if (launch_reap(&run->launch))
+		event_add(run->death, &death_pause);
+}
+
+static void on_window_changed(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	struct msg_console_size size = { 0 };
+
+	(void)fd, (void)events;
+	terminal_size(&size.columns, &size.rows);
+	if (run->connected && size.columns)
+		client_send(&run->client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL, 0);
+}
+
+static void on_timeout(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	struct problem p;
+
+	(void)fd, (void)events;
+	run->forced = true;
+	problem(&p, "the command did not end within %u s (--timeout)", run->o->timeout_s);
+	end_with(run, EXIT_VMP_FAILURE, p.line);
+}
+
+/* On a terminal, after a while without a sign of life from the guest: one line that is redrawn. */
+static void on_tick(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	static const struct timeval second = { 1, 0 };
+
+	(void)fd, (void)events;
+	if (run->output_seen || run->ended)
+		return;
+	dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, %u s", run->o->cpus,
+		run->o->hosts, run->o->hosts > 1 ? "s" : "", (unsigned)((now_ns() - run->start_ns) / 1000000000));
+	run->progress_shown = true;
+	event_add(run->tick, &second);
+}
+
+static void see_output(struct run *run)
+{
+	run->output_seen = true;
+	hide_progress(run);
+}
+
+/* The shell's console: what is typed goes there until the escape. */
+static void on_typed(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	struct msg_console body = { 0 };
+	char typed[256], bytes[512];
+	ssize_t n = read(fd, typed, sizeof typed);
+	size_t count;
+	bool quit = false;
+
+	(void)events;
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) { /* the end of a script: what Ctrl-D says to a shell */
+		event_del(run->typed);
+		client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, "\004", 1);
+		return;
+	}
+	count = run->raw ? escape_filter(&run->escape, typed, n, bytes, &quit) : (size_t)n;
+	client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, run->raw ? bytes : typed, count);
+	if (quit)
+		end_with(run, 0, "");
+}
+
+static void write_all(int fd, const char *bytes, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, bytes, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return; /* a log on a full disk does not stop the machine */
+		bytes += done;
+		n -= done;
+	}
+}
+
+static void on_stream(struct run *run, const void *body, size_t bytes)
+{
+	struct msg_stream stream;
+	size_t n = bytes - sizeof stream;
+	const char *data = (const char *)body + sizeof stream;
+
+	memcpy(&stream, body, sizeof stream);
+	if (n)
+		see_output(run);
+	if (stream.stream == 0 && stream.eof) /* the guest reads no more */
+		stream_in_stop(&run->in);
+	else if ((stream.stream != 1 && stream.stream != 2) ||
+		 !stream_out_take(stream.stream == 1 ? &run->out : &run->err, data, n))
+		end_with(run, EXIT_VMP_FAILURE, "the I/O server broke the rules of the streams; this is a bug in vmp");
+}
+
+static void on_console(struct run *run, const void *body, size_t bytes)
+{
+	size_t skip = sizeof(struct msg_console);
+
+	if (run->interactive)
+		write_all(1, (const char *)body + skip, bytes - skip);
+	else if (run->log_fd >= 0)
+		write_all(run->log_fd, (const char *)body + skip, bytes - skip);
+}
+
+static void on_log(struct run *run, const void *body, size_t bytes)
+{
+	struct msg_log log;
+	char line[LOG_LINE], cpu[16] = "";
+	int n, text = bytes - sizeof log;
+
+	memcpy(&log, body, sizeof log);
+	if (run->log_fd < 0)
+		return;
+	if (log.cpu != ~0u)
+		snprintf(cpu, sizeof cpu, " cpu %u", log.cpu);
+	n = snprintf(line, sizeof line, "node %u%s: %.*s\n", log.node, cpu, text, (const char *)body + sizeof log);
+	write_all(run->log_fd, line, n < (int)sizeof line ? n : (int)sizeof line - 1);
+}
+
+static void on_machine_end(struct run *run, const void *body, size_t bytes)
+{
+	struct msg_machine_end end;
+	struct problem p;
+	int text = bytes - sizeof end;
+
+	memcpy(&end, body, sizeof end);
+	if (end.reason == END_COMMAND) {
+		end_with(run, end.status & 0xff, "");
+	} else if (end.reason == END_POWEROFF && run->interactive) {
+		end_with(run, 0, "");
+	} else if (end.reason == END_POWEROFF) {
+		end_with(run, EXIT_VMP_FAILURE, "the guest was switched off before the command ended");
+	} else {
+		problem(&p, "%.*s", text, (const char *)body + sizeof end);
+		end_with(run, EXIT_VMP_FAILURE, text ? p.line : "the machine ended without saying why; try --log FILE");
+	}
+}
+
+static void on_message(void *context, const struct msg_header *header, const void *body)
+{
+	struct run *run = context;
+	struct msg_command_exit command_exit;
+	struct msg_stream_room room;
+
+	switch (header->type) {
+	case MSG_HELLO:
+		break;
+	case MSG_STREAM:
+		on_stream(run, body, header->bytes);
+		break;
+	case MSG_STREAM_ROOM:
+		memcpy(&room, body, sizeof room);
+		if (room.stream == 0 && run->in.client)
+			stream_in_room(&run->in, room.bytes);
+		break;
+	case MSG_CONSOLE:
+		on_console(run, body, header->bytes);
+		break;
+	case MSG_LOG:
+		on_log(run, body, header->bytes);
+		break;
+	case MSG_COMMAND_EXIT:
+		memcpy(&command_exit, body, sizeof command_exit);
+		end_with(run, command_exit.status & 0xff, "");
+		break;
+	case MSG_MACHINE_END:
+		on_machine_end(run, body, header->bytes);
+		break;
+	case MSG_STATS:
+		report_on_stats(&run->report, body, header->bytes);
+		proceed_to_end(run);
+		break;
+	case MSG_PAGES:
+		report_on_pages(&run->report, body, header->bytes);
+		proceed_to_end(run);
+		break;
+	default:
+		log_warn("unexpected message %s from the node daemon", wire_type_name(header->type));
+	}
+}
+
+static void on_closed(void *context)
+{
+	struct run *run = context;
+
+	run->connected = false;
+	run->forced |= run->ended;
+	if (run->ended)
+		proceed_to_end(run);
+	else
+		event_add(run->death, &death_pause);
+}
+
+static void on_drained(void *context)
+{
+	proceed_to_end(context);
+}
+
+/* The daemon answers: attach the console, let the streams flow. */
+static void on_connected(struct run *run)
+{
+	struct msg_console_attach attach = { .client = 0, .backlog = 1 << 20 };
+
+	run->connected = true;
+	client_send(&run->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
+	on_window_changed(0, 0, run);
+	if (run->interactive) {
+		run->typed = event_new(run->base, 0, EV_READ | EV_PERSIST, on_typed, run);
+		if (!run->typed || event_add(run->typed, NULL))
+			die("no memory");
+	} else if (stream_in_start(&run->in, &run->client)) {
+		die("no memory");
+	}
+}
+
+static void on_retry(evutil_socket_t fd, short events, void *context)
+{
+	static const struct timeval pause = { 0, CONNECT_RETRY_MS * 1000 };
+	struct run *run = context;
+	int error = client_connect(&run->client, run->base, run->rundir.path, CLIENT_RUN);
+
+	(void)fd, (void)events;
+	if (!error)
+		on_connected(run);
+	else if ((error != -ENOENT && error != -ECONNREFUSED) || now_ns() - run->start_ns > CONNECT_LIMIT_MS * 1000000ull)
+		end_with(run, EXIT_VMP_FAILURE, "node daemon 0 does not open its control socket; try --log FILE");
+	else
+		event_add(run->retry, &pause);
+}
+
+/* All events exist before the daemons do: from here on, every end goes through the loop. */
+static int make_events(struct run *run, struct problem *p)
+{
+	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	size_t n = 0;
+
+	run->base = client_new_loop();
+	if (!run->base)
+		return problem(p, "no memory");
+	for (size_t i = 0; i < ARRAY_LEN(quitting); i++)
+		run->signals[n++] = evsignal_new(run->base, quitting[i], on_signal, run);
+	run->signals[n++] = evsignal_new(run->base, SIGCHLD, on_child, run);
+	run->signals[n++] = evsignal_new(run->base, SIGWINCH, on_window_changed, run);
+	for (size_t i = 0; i < n; i++)
+		if (!run->signals[i] || event_add(run->signals[i], NULL))
+			return problem(p, "no memory");
+	run->retry = evtimer_new(run->base, on_retry, run);
+	run->tick = evtimer_new(run->base, on_tick, run);
+	run->limit = evtimer_new(run->base, on_limit, run);
+	run->death = evtimer_new(run->base, on_death, run);
+	if (!run->retry || !run->tick || !run->limit || !run->death || stream_out_start(&run->out, &run->client, 1, 1) ||
+	    stream_out_start(&run->err, &run->client, 2, 2))
+		return problem(p, "no memory");
+	run->out.on_drained = run->err.on_drained = on_drained;
+	run->out.context = run->err.context = run;
+	run->client = (struct client){ .fd = -1, .context = run, .on_message = on_message, .on_closed = on_closed };
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGTTIN, SIG_IGN);
+	return 0;
+}
+
+static void free_events(struct run *run)
+{
+	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed };
+
+	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
+		if (run->signals[i])
+			event_free(run->signals[i]);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		if (events[i])
+			event_free(events[i]);
+	stream_in_stop(&run->in);
+	stream_out_stop(&run->out);
+	stream_out_stop(&run->err);
+	client_close(&run->client);
+	if (run->base)
+		event_base_free(run->base);
+}
+
+static int open_log(struct run *run, struct problem *p)
+{
+	const char *path = run->o->log;
+
+	if (!path && !run->o->verbose)
+		run->log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	else if (!path || !strcmp(path, "-"))
+		run->log_fd = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	else
+		run->log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+	if (run->log_fd < 0)
+		return problem(p, "cannot write the log %s: %s", path ? path : "", strerror(errno));
+	return 0;
+}
+
+/* The guest kernel's command line; guest-patches/README.md says what each word is for. */
+static int command_line(const struct run *run, char *line, size_t bytes, struct problem *p)
+{
+	bool quiet = !run->o->log && !run->o->verbose;
+	/* The serial port costs two traps a byte: kernel messages go there only where somebody sees them. */
+	int n = snprintf(line, bytes, "%s%s%s%s", run->interactive ? "console=ttyS0" : "", quiet ? " quiet" : "",
+			 run->o->append ? " " : "", run->o->append ? run->o->append : "");
+
+	if (n >= MAX_CMDLINE)
+		return problem(p, "--append: the kernel's command line would be longer than %d characters", MAX_CMDLINE - 1);
+	return 0;
+}
+
+static int start_machine(struct run *run, const struct host_files *files, struct problem *p)
+{
+	struct machine_info info = { run->o->cpus, run->o->hosts, run->o->mem_mib, getpid(), "" };
+	char line[MAX_CMDLINE], archive[64];
+	struct launch_plan plan = {
+		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
+		.log_fd = run->log_fd, .kernel = files->kernel, .image = files->image, .appended = archive,
+		.command_line = line, .disk = run->o->disk, .verbose = run->o->verbose,
+	};
+
+	/* The daemon opens our memory file by this name: nothing is left behind, whoever dies. */
+	snprintf(archive, sizeof archive, "/proc/%d/fd/%d", getpid(), run->archive_fd);
+	if (command_line(run, line, sizeof line, p))
+		return -1;
+	snprintf(info.kernel, sizeof info.kernel, "%s", files->kernel);
+	rundir_write_info(&run->rundir, &info);
+	return launch_start(&run->launch, &plan, p);
+}
+
+/* From the first daemon to the last: `p` is filled in if the machine could not be started. */
+static int run_loop(struct run *run, struct problem *p)
+{
+	const struct timeval timeout = { run->o->timeout_s, 0 }, first_tick = { PROGRESS_MS / 1000, 0 };
+	struct msg_machine_end end = { .reason = END_USER };
+
+	if (run->o->timeout_s && event_base_once(run->base, -1, EV_TIMEOUT, on_timeout, run, &timeout))
+		return problem(p, "no memory");
+	if (!run->interactive && isatty(2))
+		event_add(run->tick, &first_tick);
+	if (run->interactive) {
+		run->raw = terminal_raw();
+		if (run->raw)
+			dprintf(2, "Ctrl-] then q quits.\r\n");
+	}
+	on_retry(-1, 0, run);
+	event_base_dispatch(run->base);
+	hide_progress(run);
+	client_send(&run->client, MSG_MACHINE_END, VNODE_CLI, &end, sizeof end, NULL, 0);
+	client_flush(&run->client, 100);
+	launch_end(&run->launch, GRACE_MS);
+	terminal_restore();
+	return 0;
+}
+
+static int run_prepared(struct run *run, const struct host_files *files, struct problem *p)
+{
+	int result = -1;
+
+	if (make_events(run, p))
+		goto free_events;
+	if (rundir_claim(&run->rundir, run->o->name, p))
+		goto free_events;
+	if (start_machine(run, files, p))
+		goto release_rundir;
+	result = run_loop(run, p);
+	if (result)
+		launch_end(&run->launch, 0);
+release_rundir:
+	rundir_release(&run->rundir);
+free_events:
+	free_events(run);
+	return result;
+}
+
+static int prepare(struct run *run, struct host_files *files, struct problem *p)
+{
+	struct image image;
+
+	if (checks_before_boot(run->o, files, p) || open_log(run, p))
+		return -1;
+	if (image_load(&image, files->image, p))
+		return -1;
+	run->archive_fd = guestprog_archive(run->o, &image, p);
+	image_free(&image);
+	return run->archive_fd < 0 ? -1 : 0;
+}
+
+int run_machine(const struct options *o)
+{
+	static struct run run; /* large: the streams' buffers */
+	static struct host_files files;
+	struct problem p = { "" };
+	int error;
+
+	run = (struct run){ .o = o, .start_ns = now_ns(), .log_fd = -1, .archive_fd = -1, .interactive = !o->command };
+	run.client.fd = -1;
+	error = prepare(&run, &files, &p) || run_prepared(&run, &files, &p);
+	if (error) {
+		log_error("%s", p.line);
+		return EXIT_VMP_FAILURE;
+	}
+	if (run.why.line[0])
+		log_error("%s", run.why.line);
+	else if (run.report_asked)
+		report_write(&run.report, o, run.start_ns, run.status);
+	report_free(&run.report);
+	return run.status;
+}

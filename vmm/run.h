@@ -1,0 +1,10 @@
+/* run.h - `vmp run`: check, prepare, start the daemons, carry the streams, end everything. */
+#ifndef VMM_RUN_H
+#define VMM_RUN_H
+
+#include "vmm/options.h"
+
+/* Returns the exit status: the command's, or 125 after one line on standard error. */
+int run_machine(const struct options *o);
+
+#endif

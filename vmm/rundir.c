@@ -1,0 +1,251 @@
+/* rundir.c - see rundir.h. */
+#include "vmm/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int problem(struct problem *p, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(p->line, sizeof p->line, format, args);
+	va_end(args);
+	return -1;
+}
+
+/* A folder of ours that nobody else can enter: a file in /tmp may be anybody's trap. */
+static int make_private(const char *path, struct problem *p)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return problem(p, "cannot make the folder %s: %s", path, strerror(errno));
+	if (lstat(path, &st))
+		return problem(p, "cannot look at the folder %s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return problem(p, "%s is not a folder of yours; remove it, or set XDG_RUNTIME_DIR to one that is", path);
+	if (st.st_mode & 077 && chmod(path, 0700))
+		return problem(p, "%s is open to other users: %s", path, strerror(errno));
+	return 0;
+}
+
+/* The folder of all machines of this user. */
+static int machines_folder(char *path, size_t bytes, struct problem *p)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	int n;
+
+	if (runtime && *runtime == '/' && !stat(runtime, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid()) {
+		n = snprintf(path, bytes, "%s/vmp", runtime);
+	} else {
+		n = snprintf(path, bytes, "/tmp/vmp-%u", geteuid());
+		if (make_private(path, p))
+			return -1;
+		n += snprintf(path + n, bytes - n, "/vmp");
+	}
+	if (n >= (int)bytes)
+		return problem(p, "the path in XDG_RUNTIME_DIR is too long for sockets: %s", runtime);
+	return make_private(path, p);
+}
+
+static void remove_contents(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+
+	if (!folder)
+		return;
+	while ((entry = readdir(folder)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			unlinkat(dirfd(folder), entry->d_name, 0);
+	closedir(folder);
+}
+
+/* The lock of a machine's folder: its descriptor if it was free and is ours now, -EWOULDBLOCK if its machine lives.
+ * A folder removed between open and lock leaves us with a file that has no name any more: -EAGAIN. */
+static int take_lock(const char *path, int flags)
+{
+	char file[RUNDIR_PATH + 8];
+	struct stat named, ours;
+	int fd;
+
+	snprintf(file, sizeof file, "%s/lock", path);
+	fd = open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		int error = -errno;
+
+		close(fd);
+		return error;
+	}
+	if (fstat(fd, &ours) || stat(file, &named) || ours.st_ino != named.st_ino) {
+		close(fd);
+		return -EAGAIN;
+	}
+	return fd;
+}
+
+static void remove_if_dead(const char *path)
+{
+	int fd = take_lock(path, O_CREAT);
+
+	if (fd < 0)
+		return;
+	remove_contents(path);
+	rmdir(path);
+	close(fd);
+}
+
+/* Call for each machine's folder; stale ones are gone afterwards. Returns how many live; the last one's name in `name`,
+ * all names with spaces between in `names`. */
+static unsigned living_machines(const char *machines, char *name, char *names, size_t bytes)
+{
+	DIR *folder = opendir(machines);
+	struct dirent *entry;
+	unsigned count = 0;
+	size_t at = 0;
+
+	*names = 0;
+	while (folder && (entry = readdir(folder))) {
+		char path[RUNDIR_PATH + MAX_NAME];
+		int fd;
+
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= MAX_NAME)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", machines, entry->d_name);
+		fd = take_lock(path, 0);
+		if (fd >= 0)
+			close(fd);
+		if (fd != -EWOULDBLOCK) {
+			remove_if_dead(path);
+			continue;
+		}
+		count++;
+		snprintf(name, MAX_NAME, "%s", entry->d_name);
+		if (at < bytes)
+			at += snprintf(names + at, bytes - at, " %s", entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	return count;
+}
+
+static int set_path(struct rundir *dir, const char *machines, struct problem *p)
+{
+	if (snprintf(dir->path, sizeof dir->path, "%s/%s", machines, dir->name) >= (int)sizeof dir->path)
+		return problem(p, "the path %s/%s is too long for sockets; use a shorter --name or XDG_RUNTIME_DIR",
+			       machines, dir->name);
+	return 0;
+}
+
+int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
+{
+	char machines[RUNDIR_PATH], last[MAX_NAME], names[256];
+
+	dir->lock_fd = -1;
+	if (machines_folder(machines, sizeof machines, p))
+		return -1;
+	living_machines(machines, last, names, sizeof names); /* sweeps */
+	if (name)
+		snprintf(dir->name, sizeof dir->name, "%s", name);
+	else
+		snprintf(dir->name, sizeof dir->name, "m%d", getpid());
+	if (set_path(dir, machines, p))
+		return -1;
+	for (int attempt = 0; attempt < 100; attempt++) {
+		if (make_private(dir->path, p))
+			return -1;
+		dir->lock_fd = take_lock(dir->path, O_CREAT);
+		if (dir->lock_fd >= 0) {
+			remove_contents(dir->path);
+			close(dir->lock_fd);
+			dir->lock_fd = take_lock(dir->path, O_CREAT);
+		}
+		if (dir->lock_fd >= 0)
+			return 0;
+		if (dir->lock_fd == -EWOULDBLOCK)
+			return problem(p, "a machine named %s is running already; choose another --name", dir->name);
+		if (dir->lock_fd != -EAGAIN && dir->lock_fd != -ENOENT)
+			break;
+	}
+	return problem(p, "cannot lock %s/lock: %s", dir->path, strerror(-dir->lock_fd));
+}
+
+void rundir_release(struct rundir *dir)
+{
+	if (dir->lock_fd < 0)
+		return;
+	remove_contents(dir->path);
+	rmdir(dir->path);
+	close(dir->lock_fd);
+	dir->lock_fd = -1;
+}
+
+void rundir_write_info(const struct rundir *dir, const struct machine_info *info)
+{
+	char path[RUNDIR_PATH + 16];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/machine", dir->path);
+	file = fopen(path, "we");
+	if (!file)
+		return;
+	fprintf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\nkernel=%s\n", info->cpus, info->hosts, info->mem_mib, info->pid,
+		info->kernel);
+	fclose(file);
+}
+
+int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct problem *p)
+{
+	char path[RUNDIR_PATH + 16];
+	FILE *file;
+	int found;
+
+	memset(info, 0, sizeof *info);
+	snprintf(path, sizeof path, "%s/machine", dir->path);
+	file = fopen(path, "re");
+	if (!file)
+		return problem(p, "the machine %s is only starting; try again", dir->name);
+	found = fscanf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\nkernel=%4095[^\n]", &info->cpus, &info->hosts,
+		       &info->mem_mib, &info->pid, info->kernel);
+	fclose(file);
+	if (found < 4 || !info->cpus || info->cpus > MAX_CPUS || !info->hosts || info->hosts > MAX_NODES)
+		return problem(p, "%s is damaged", path);
+	return 0;
+}
+
+int rundir_find(struct rundir *dir, const char *name, struct problem *p)
+{
+	char machines[RUNDIR_PATH], last[MAX_NAME], names[256];
+	unsigned count;
+	int fd;
+
+	dir->lock_fd = -1;
+	if (machines_folder(machines, sizeof machines, p))
+		return -1;
+	count = living_machines(machines, last, names, sizeof names);
+	if (!name && count > 1)
+		return problem(p, "several machines are running; choose one with --name:%s", names);
+	if (!count)
+		return problem(p, "no machine of yours is running");
+	snprintf(dir->name, sizeof dir->name, "%s", name ? name : last);
+	if (set_path(dir, machines, p))
+		return -1;
+	fd = take_lock(dir->path, 0);
+	if (fd >= 0)
+		close(fd);
+	if (fd != -EWOULDBLOCK)
+		return problem(p, "no machine named %s is running; these are:%s", dir->name, names);
+	return 0;
+}

@@ -1,0 +1,38 @@
+/* rundir.h - where a running machine's sockets live: ${XDG_RUNTIME_DIR:-/tmp/vmp-UID}/vmp/NAME, for the owner alone.
+ *
+ * The `vmp run` that made the folder holds a lock on its file `lock` while it lives: a folder whose lock is free belongs to
+ * a dead machine and is cleaned away by whoever meets it.  The file `machine` holds what other commands must know.
+ */
+#ifndef VMM_RUNDIR_H
+#define VMM_RUNDIR_H
+
+#include <sys/types.h>
+#include "base/limits.h"
+#include "base/types.h"
+#include "vmm/problem.h"
+
+enum { RUNDIR_PATH = 92 }; /* so that PATH/control.sock and PATH/node-31.sock fit into a sockaddr_un */
+
+struct rundir {
+	char path[RUNDIR_PATH];
+	char name[MAX_NAME];
+	int lock_fd;
+};
+
+struct machine_info {
+	uint32_t cpus, hosts, mem_mib;
+	pid_t pid; /* of its `vmp run` */
+	char kernel[4096];
+};
+
+/* Make and claim the folder. A NULL name is replaced by one from the process id. 0, or -1 with the problem. */
+int rundir_claim(struct rundir *dir, const char *name, struct problem *p);
+void rundir_write_info(const struct rundir *dir, const struct machine_info *info);
+/* Remove the folder with all in it and drop the lock. */
+void rundir_release(struct rundir *dir);
+
+/* Find a running machine: by name, or the only one. `dir->lock_fd` stays -1. 0, or -1 with the problem. */
+int rundir_find(struct rundir *dir, const char *name, struct problem *p);
+int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct problem *p);
+
+#endif
