@@ -55,9 +55,10 @@ struct msg_log { uint32_t level, node, cpu /* ~0: none */, reserved; };
 struct msg_dump { uint32_t cpu, seq; };
 struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physical */, boot_params, ranges, reserved; };
 struct page_range { uint32_t first_gfn, count; }; /* payload of MACHINE_START: preloaded pages, owned by node 0 */
-struct msg_node_ready { uint32_t node, reserved; };
+struct msg_node_ready { uint32_t node, stage /* vmm/node.h: enum ready_stage */; };
 struct msg_stream { uint32_t stream, eof; };
 struct msg_stream_room { uint32_t stream, bytes; };
+#define CONSOLE_ALL (~0u) /* output for every attached client; else the number of one, which node 0 gave it */
 struct msg_console { uint32_t client, reserved; };
 struct msg_console_size { uint32_t columns, rows; };
 struct msg_console_attach { uint32_t client, backlog; };

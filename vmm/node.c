@@ -1,0 +1,227 @@
+/* node.c - vmp-node: a node daemon's start, step by step; node.h tells the story. */
+#include "vmm/node.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "base/log.h"
+#include "dsm/dsm.h"
+
+static struct node the_node;
+
+uint64_t node_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+/* --- shared memory -------------------------------------------------------------------------------------------------- */
+
+/* A memfd of a fixed size: sealed, so that nobody's mapping can lose its end. */
+static int make_memory(const char *name, size_t bytes, void **mapped)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
+		die("cannot make %zu MiB of shared memory: %s; see ulimit -a", bytes >> 20, strerror(errno));
+	*mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*mapped == MAP_FAILED)
+		die("cannot map %zu MiB of shared memory: %s; see ulimit -v", bytes >> 20, strerror(errno));
+	return fd;
+}
+
+static void make_shared_memory(struct node *node)
+{
+	void *mapped;
+	size_t shm_bytes;
+
+	node->ram_pages = node->o.mem_mib << (20 - PAGE_BITS);
+	shm_bytes = (hostshm_bytes(node->ram_pages) + PAGE_MASK) & ~(size_t)PAGE_MASK;
+	node->ram_fd = make_memory("vmp-ram", (size_t)node->ram_pages << PAGE_BITS, &mapped);
+	node->ram = mapped;
+	madvise(node->ram, (size_t)node->ram_pages << PAGE_BITS, MADV_DONTDUMP);
+	node->shm_fd = make_memory("vmp-host", shm_bytes, &mapped);
+	node->shm = mapped;
+	node->shm->bytes = (uint32_t)shm_bytes;
+	node->shm->node = node->o.node;
+	node->shm->n_nodes = node->o.n_nodes;
+	node->shm->n_cpus = node->o.n_cpus;
+	node->shm->ram_pages = node->ram_pages;
+	node->shm->start_monotonic_ns = node->boot_ns;
+	node->shm->magic = HOSTSHM_MAGIC;
+}
+
+/* --- the start, stage by stage -------------------------------------------------------------------------------------- */
+
+static void tell_ready(struct node *node, enum ready_stage stage)
+{
+	struct msg_node_ready ready = { .node = node->o.node, .stage = stage };
+
+	net_send(node->net, VNODE_DAEMON(0), MSG_NODE_READY, &ready, sizeof ready, NULL, 0);
+}
+
+static bool children_ready(const struct node *node)
+{
+	if (node->o.node == 0 && !node->iosrv.ready)
+		return false;
+	for (unsigned cpu = node->o.node; cpu < node->o.n_cpus; cpu += node->o.n_nodes)
+		if (!node->monitor[cpu].ready)
+			return false;
+	return true;
+}
+
+static bool all_ready(const struct node *node, enum ready_stage stage)
+{
+	return node->ready[stage] == (uint32_t)((1ull << node->o.n_nodes) - 1);
+}
+
+static void start_machine(struct node *node)
+{
+	struct msg_machine_start start = {
+		.start_monotonic_ns = node_now_ns(), .entry = node->preloaded.entry, .boot_params = VMP_BOOT_PARAMS_GPA,
+		.ranges = node->preloaded.count,
+	};
+
+	node->started = true;
+	log_info("all hosts are ready after %llu ms", (unsigned long long)((node_now_ns() - node->boot_ns) / 1000000));
+	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
+		net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_START, &start, sizeof start, node->preloaded.range,
+			 node->preloaded.count * sizeof node->preloaded.range[0]);
+}
+
+void node_check_ready(struct node *node)
+{
+	if (node->ending)
+		return;
+	if (!node->told_ready && peers_complete(node) && children_ready(node)) {
+		node->told_ready = true;
+		tell_ready(node, READY_CONNECTED);
+	}
+	if (node->o.node == 0 && !node->started && all_ready(node, READY_CONNECTED) && node->preloaded.count &&
+	    clients_have_run(node))
+		start_machine(node);
+}
+
+void node_on_ready(struct node *node, const struct msg_node_ready *ready)
+{
+	if (ready->node >= node->o.n_nodes || ready->stage >= READY_STAGES) {
+		log_error("NODE_READY of host %u, stage %u: ignored", ready->node, ready->stage);
+		return;
+	}
+	node->ready[ready->stage] |= 1u << ready->node;
+	if (ready->stage == READY_CONNECTED)
+		node_check_ready(node);
+	else if (all_ready(node, READY_STARTED) && !node->running) {
+		node->running = true;
+		route_start_cpu(node, 0, node->preloaded.entry);
+	}
+}
+
+void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges)
+{
+	node->shm->start_monotonic_ns = start->start_monotonic_ns;
+	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
+		const struct page_range *range = &ranges[i];
+
+		if (range->first_gfn > node->ram_pages || range->count > node->ram_pages - range->first_gfn) {
+			node_end(node, END_FAILURE, 0, "the preloaded pages lie outside RAM; this is a bug in vmp");
+			return;
+		}
+		if (node->o.node == 0)
+			memset((void *)&node->shm->page_right[range->first_gfn], PAGE_WRITE, range->count);
+		dsm_preloaded(node->dsm, range->first_gfn, range->count, 0);
+	}
+	tell_ready(node, READY_STARTED);
+}
+
+static void on_overflow(void *ctx, unsigned peer)
+{
+	struct node *node = ctx;
+
+	node_end(node, END_FAILURE, 0, "host %u does not take the messages of host %u", peer, node->o.node);
+}
+
+static void load_guest(struct node *node)
+{
+	char why[END_LINE];
+
+	if (guest_load(node, why, sizeof why))
+		node_end(node, END_FAILURE, 0, "%s", why);
+	else
+		node_check_ready(node);
+}
+
+/* Timers of 50 us must not become 1 ms. */
+static struct event_base *make_loop(void)
+{
+	struct event_config *config = event_config_new();
+	struct event_base *base;
+
+	if (!config || event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER))
+		die("no event loop");
+	base = event_base_new_with_config(config);
+	event_config_free(config);
+	if (!base)
+		die("no event loop");
+	return base;
+}
+
+static void start(struct node *node)
+{
+	node->base = make_loop();
+	node->net = net_new(node->o.node, node->o.n_nodes, node);
+	net_on_overflow(node->net, on_overflow);
+	route_start(node);
+	supervise_start(node);
+	/* The command line must be able to connect before anything can fail: it is told what failed. */
+	if (node->o.node == 0)
+		clients_listen(node);
+	make_shared_memory(node);
+	pagestore_start(node);
+	peers_start(node);
+	supervise_start_children(node);
+	if (node->o.node == 0 && !node->ending)
+		load_guest(node);
+}
+
+static void finish(struct node *node)
+{
+	node_stats_log(node);
+	if (node->o.node == 0)
+		clients_close(node);
+	peers_close(node);
+	log_debug("ends");
+}
+
+int main(int argc, char **argv)
+{
+	struct node *node = &the_node;
+	char who[32], why[256];
+
+	if (node_options_parse(&node->o, argc, argv, why, sizeof why))
+		die("vmp-node: %s (vmp-node is started by vmp run)", why);
+	snprintf(who, sizeof who, "vmp-node %u", node->o.node);
+	log_open(who, node->o.log_fd, node->o.verbose ? LOG_INFO : LOG_WARN);
+	/* When `vmp run` dies without a word, an orderly end is better than a sudden one. */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	if (node->o.log_fd > 2)
+		fcntl(node->o.log_fd, F_SETFD, FD_CLOEXEC);
+	node->boot_ns = node_now_ns();
+	start(node);
+	event_base_dispatch(node->base);
+	finish(node);
+	return node->o.node == 0 || node->end_told || node->ending ? 0 : EXIT_VMP_FAILURE;
+}

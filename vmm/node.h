@@ -1,0 +1,175 @@
+/* node.h - the node daemon: one per host and machine.  It owns the host's share of guest RAM, starts and watches the
+ * monitors of the CPUs that live here (and, on node 0, the I/O server), and carries messages between them, the other
+ * daemons and the command lines.
+ *
+ *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose]
+ *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC]
+ *
+ * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines.
+ *
+ * A machine's start, in order:
+ *   1. Each daemon makes its shared memory, starts its children, listens on node-K.sock and connects to all lower nodes.
+ *      Node 0 listens on control.sock and loads the kernel meanwhile.
+ *   2. When its monitors and peers have all said HELLO, a daemon tells node 0 NODE_READY (stage READY_CONNECTED).
+ *   3. When all are ready and `vmp run` is connected, node 0 sends MACHINE_START with the preloaded pages; each daemon
+ *      gives them to its dsm and answers NODE_READY (READY_STARTED): only then may any CPU ask for a page.
+ *   4. When all have answered, node 0 starts CPU 0.
+ * A machine's end: whoever finds a reason tells node 0 (MACHINE_END); the first one wins.  Node 0 tells its clients and all
+ * daemons; each kills its children, reaps them, removes its socket and exits.  A daemon that loses node 0 ends at once.
+ *
+ * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
+ * control socket), peer.c (connections between daemons), supervise.c (children; the end), pagestore.c (taking pages from
+ * CPUs), guest_load.c (what stands in RAM at the start), node_stats.c.
+ */
+#ifndef VMM_NODE_H
+#define VMM_NODE_H
+
+#include <sys/types.h>
+#include "base/hostshm.h"
+#include "base/limits.h"
+#include "base/types.h"
+#include "base/wire.h"
+#include "vmm/net.h"
+
+struct conn;
+struct dsm;
+struct event;
+struct event_base;
+
+enum { MAX_INITRDS = 8, MAX_CLIENTS = 32, MAX_PRELOADED = 64, END_LINE = 480 };
+
+struct node_options {
+	const char *dir;
+	unsigned node, n_nodes, n_cpus, mem_mib;
+	int log_fd;
+	bool verbose;
+	const char *kernel, *cmdline, *disk;
+	const char *initrd[MAX_INITRDS];
+	unsigned n_initrds;
+};
+
+enum child_role { CHILD_MONITOR, CHILD_IOSRV };
+struct child {
+	pid_t pid; /* 0: none, or reaped */
+	enum child_role role;
+	unsigned cpu;
+	struct conn *conn; /* NULL when it is closed */
+	bool ready;	   /* its HELLO came */
+	char name[48];
+};
+
+/* HELLO's index of a client: which kind of command line it is. */
+enum client_kind { CLIENT_KIND_RUN, CLIENT_KIND_CONSOLE, CLIENT_KIND_QUERY };
+struct client_slot {
+	struct conn *conn; /* NULL: free */
+	bool greeted, console;
+	enum client_kind kind;
+};
+
+/* Stages that node 0 counts: struct msg_node_ready.stage */
+enum ready_stage { READY_CONNECTED, READY_STARTED, READY_STAGES };
+
+struct preloaded { struct page_range range[MAX_PRELOADED]; unsigned count; uint32_t entry; };
+
+/* Who waits for a page, and how long a page that came stays (pagestore.c). */
+struct page_wait { bool waiting; gfn_t gfn; enum page_right right; };
+
+struct node {
+	struct node_options o;
+	struct event_base *base;
+	uint64_t boot_ns; /* CLOCK_MONOTONIC when this daemon started */
+
+	int ram_fd, shm_fd;
+	uint8_t *ram; /* the alias: all of guest RAM, writable */
+	uint32_t ram_pages;
+	struct host_shm *shm;
+
+	struct net *net;
+	struct peers *peers;
+	struct dsm *dsm; /* NULL with one node: every page is writable for ever */
+	struct pagestore *pages;
+	struct page_wait wait[MAX_CPUS];
+
+	struct child monitor[MAX_CPUS], iosrv;
+	struct event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
+
+	int control_fd;
+	struct event *control_event;
+	struct client_slot client[MAX_CLIENTS];
+
+	/* start, node 0 */
+	struct preloaded preloaded;
+	uint32_t ready[READY_STAGES]; /* bit sets of nodes */
+	bool told_ready, started, running;
+	uint64_t user_ns; /* the guest's init first touched a stream register */
+
+	/* end */
+	bool ending, end_told;
+	struct msg_machine_end end;
+	char end_line[END_LINE];
+	uint64_t end_deadline_ns;
+};
+
+static inline bool node_has_cpu(const struct node *node, unsigned cpu)
+{
+	return cpu < node->o.n_cpus && cpu % node->o.n_nodes == node->o.node;
+}
+
+uint64_t node_now_ns(void);
+
+/* node.c */
+void node_check_ready(struct node *node); /* something said HELLO: perhaps that was the last */
+void node_on_ready(struct node *node, const struct msg_node_ready *ready);
+void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges);
+
+/* options of the command line: 0, or -EINVAL with the reason in `why` */
+int node_options_parse(struct node_options *o, int argc, char **argv, char *why, size_t why_bytes);
+
+/* supervise.c */
+void supervise_start(struct node *node);
+void supervise_start_children(struct node *node);
+/* A reason to end the machine was found on this host. The first one at node 0 wins. */
+void node_end(struct node *node, enum end_reason reason, uint32_t status, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line, unsigned line_bytes);
+/* Node 0 is gone, or this daemon was told: end this host's part. */
+void node_end_here(struct node *node);
+void supervise_proceed(struct node *node);
+
+/* route.c */
+void route_start(struct node *node);
+extern const struct conn_handler route_monitor_handler, route_iosrv_handler;
+void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip);
+
+/* clients.c */
+void clients_listen(struct node *node);
+void clients_close(struct node *node);
+bool clients_have_run(const struct node *node);
+/* To the run client only; to all; returns false if nobody was there. */
+bool clients_send_run(struct node *node, const struct msg_header *header, const void *body);
+void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
+		      uint32_t payload_bytes);
+/* Console output: client number, or CONSOLE_ALL. */
+void clients_send_console(struct node *node, const struct msg_header *header, const void *body);
+/* The answer to a query: msg_dump.seq, msg_stats.seq, msg_pages.seq carry the client's slot in their upper half. */
+void clients_send_answer(struct node *node, const struct msg_header *header, const void *body);
+
+/* peer.c */
+void peers_start(struct node *node);
+bool peers_complete(const struct node *node);
+void peers_close(struct node *node);
+
+/* pagestore.c */
+void pagestore_start(struct node *node);
+void pagestore_want(struct node *node, const struct msg_page_want *want);
+void pagestore_on_message(void *ctx, const struct msg_header *header, const void *body);
+
+/* guest_load.c: 0, or -1 with one line in `why`. Fills preloaded. */
+int guest_load(struct node *node, char *why, size_t why_bytes);
+
+/* node_stats.c */
+void node_stats_send(struct node *node, uint32_t seq);
+void node_pages_send(struct node *node, uint32_t seq);
+void node_stats_log(struct node *node);
+
+#endif

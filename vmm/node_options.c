@@ -1,0 +1,91 @@
+/* node_options.c - vmp-node's command line, see node.h. */
+#include "vmm/node.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
+       OPT_DISK };
+
+static const struct option table[] = {
+	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
+	{ "nodes", required_argument, NULL, OPT_NODES },     { "cpus", required_argument, NULL, OPT_CPUS },
+	{ "mem", required_argument, NULL, OPT_MEM },	     { "log-fd", required_argument, NULL, OPT_LOG_FD },
+	{ "verbose", no_argument, NULL, OPT_VERBOSE },	     { "kernel", required_argument, NULL, OPT_KERNEL },
+	{ "initrd", required_argument, NULL, OPT_INITRD },   { "cmdline", required_argument, NULL, OPT_CMDLINE },
+	{ "disk", required_argument, NULL, OPT_DISK },	     { 0 },
+};
+
+static int number(const char *text, unsigned least, unsigned most, unsigned *out)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || value < least || value > most)
+		return -EINVAL;
+	*out = (unsigned)value;
+	return 0;
+}
+
+static int take(struct node_options *o, int option, const char *argument)
+{
+	unsigned fd;
+
+	switch (option) {
+	case OPT_DIR: o->dir = argument; return 0;
+	case OPT_NODE: return number(argument, 0, MAX_NODES - 1, &o->node);
+	case OPT_NODES: return number(argument, 1, MAX_NODES, &o->n_nodes);
+	case OPT_CPUS: return number(argument, 1, MAX_CPUS, &o->n_cpus);
+	case OPT_MEM: return number(argument, MIN_RAM_MIB, MAX_RAM_MIB, &o->mem_mib);
+	case OPT_LOG_FD:
+		if (number(argument, 0, 1 << 20, &fd))
+			return -EINVAL;
+		o->log_fd = (int)fd;
+		return 0;
+	case OPT_VERBOSE: o->verbose = true; return 0;
+	case OPT_KERNEL: o->kernel = argument; return 0;
+	case OPT_INITRD:
+		if (o->n_initrds == MAX_INITRDS)
+			return -EINVAL;
+		o->initrd[o->n_initrds++] = argument;
+		return 0;
+	case OPT_CMDLINE:
+		o->cmdline = argument;
+		return strlen(argument) < MAX_CMDLINE ? 0 : -EINVAL;
+	case OPT_DISK: o->disk = argument; return 0;
+	default: return -EINVAL;
+	}
+}
+
+int node_options_parse(struct node_options *o, int argc, char **argv, char *why, size_t why_bytes)
+{
+	int option, which = -1;
+
+	*o = (struct node_options){ .log_fd = 2, .node = MAX_NODES };
+	optind = 0;
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "", table, &which)) != -1)
+		if (take(o, option, optarg)) {
+			if (option == '?')
+				snprintf(why, why_bytes, "unknown option %s", argv[optind - 1]);
+			else
+				snprintf(why, why_bytes, "--%s %s is not possible", table[which].name, optarg);
+			return -EINVAL;
+		}
+	if (optind < argc)
+		snprintf(why, why_bytes, "unexpected argument %s", argv[optind]);
+	else if (!o->dir || !o->n_nodes || !o->n_cpus || !o->mem_mib || o->node >= o->n_nodes)
+		snprintf(why, why_bytes, "needs --dir, --node below --nodes, --cpus and --mem");
+	else if (o->n_nodes > o->n_cpus)
+		snprintf(why, why_bytes, "more hosts (%u) than CPUs (%u)", o->n_nodes, o->n_cpus);
+	else if (o->node == 0 && (!o->kernel || !o->cmdline))
+		snprintf(why, why_bytes, "node 0 needs --kernel and --cmdline");
+	else
+		return 0;
+	return -EINVAL;
+}
