@@ -8,8 +8,9 @@
  *
  *   stream device   /dev/vmp-in, -out, -err, and the status, as text, to /dev/vmp-exit (base/guest_abi.h).  The command
  *                   holds the devices themselves: no byte is copied on its way.
- *   framed          where that device is missing (QEMU): packets over the second serial line, told apart by a channel
- *                   byte; standard input is the file /vmp/stdin, if there is one.  tests/machine/unframe.c reads them.
+ *   framed          where that device is missing (QEMU): packets over a serial line that is not the console, told apart
+ *                   by a channel byte, the kernel's log among them; standard input is the file /vmp/stdin, if there is
+ *                   one.  tests/machine/unframe.c reads them.
  *
  * Nothing here polls, and all of it must work when one of the machine's disks or devices does not: a step of the set-up
  * that fails is named on the console, and the boot goes on.
@@ -27,6 +28,7 @@
 #include <unistd.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
+#include <sys/klog.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/socket.h>
@@ -34,12 +36,12 @@
 #include <sys/wait.h>
 
 #define CONSOLE "/dev/ttyS0"
-#define FRAME_LINE "/dev/ttyS1"
 
+enum { SYSLOG_READ_ALL = 3 }; /* klogctl(2) */
 enum { STATUS_CANNOT_EXECUTE = 126, STATUS_NOT_FOUND = 127, STATUS_BY_SIGNAL = 128 };
 
 /* A framed packet: channel, two bytes of length (little endian), the bytes. The status is four bytes. */
-enum channel { CHANNEL_OUT = 1, CHANNEL_ERR = 2, CHANNEL_EXIT = 3 };
+enum channel { CHANNEL_OUT = 1, CHANNEL_ERR = 2, CHANNEL_EXIT = 3, CHANNEL_LOG = 4 };
 
 static void complain(const char *what, const char *name)
 {
@@ -84,10 +86,13 @@ static void mount_all(void)
 			complain("cannot link", links[i].path);
 }
 
-/* The kernel gives init its console as 0, 1 and 2, unless the image had no /dev/console before devtmpfs came. */
+/* The kernel gives init its console as 0, 1 and 2, unless it has none. */
 static void open_console(void)
 {
 	int fd = open("/dev/console", O_RDWR);
+
+	if (fd < 0)
+		fd = open("/dev/null", O_RDWR);
 
 	while (fd >= 0 && fd < 2)
 		fd = dup(fd);
@@ -207,11 +212,26 @@ static int open_raw_line(const char *path)
 	return fd;
 }
 
+/* Whether kernel messages go to ttyS0. */
+static bool console_is_serial(void)
+{
+	char name[64] = "";
+	FILE *consoles = fopen("/proc/consoles", "re");
+
+	if (consoles && fscanf(consoles, "%63s", name) != 1)
+		name[0] = 0;
+	if (consoles)
+		fclose(consoles);
+	return strcmp(name, "ttyS0") == 0;
+}
+
 static bool open_framed(struct streams *s)
 {
 	int out[2], err[2];
 
-	s->line = open_raw_line(FRAME_LINE);
+	s->line = open_raw_line("/dev/ttyS1");
+	if (s->line < 0 && !console_is_serial())
+		s->line = open_raw_line("/dev/ttyS0");
 	if (s->line < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
 		return false;
 	s->in = open("/vmp/stdin", O_RDONLY | O_CLOEXEC);
@@ -360,22 +380,21 @@ static int run_command(char **argv, const struct streams *s)
 /* ---- The shell ---- */
 
 /* The size of the user's window: the stream device knows it; else the environment may (LINES, COLUMNS). */
-static void set_window_size(int tty)
+static struct winsize window_size(void)
 {
-	struct winsize size = { 0 };
-	int fd = open("/dev/vmp-exit", O_WRONLY | O_CLOEXEC);
+	unsigned columns = 0, rows = 0;
+	FILE *window = fopen("/dev/vmp-window", "re");
 
-	if (fd < 0 || ioctl(fd, TIOCGWINSZ, &size) < 0) {
-		size.ws_row = (unsigned short)atoi(getenv("LINES") ?: "0");
-		size.ws_col = (unsigned short)atoi(getenv("COLUMNS") ?: "0");
+	if (!window || fscanf(window, "%u %u", &columns, &rows) != 2 || !columns || !rows) {
+		rows = (unsigned)atoi(getenv("LINES") ?: "0");
+		columns = (unsigned)atoi(getenv("COLUMNS") ?: "0");
 	}
-	if (fd >= 0)
-		close(fd);
-	if (size.ws_row && size.ws_col)
-		ioctl(tty, TIOCSWINSZ, &size);
+	if (window)
+		fclose(window);
+	return (struct winsize){ .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns };
 }
 
-static int run_shell(void)
+static int run_shell(const struct winsize *window)
 {
 	char *argv[] = { "-sh", NULL };
 	pid_t pid = fork();
@@ -395,7 +414,8 @@ static int run_shell(void)
 			_exit(STATUS_CANNOT_EXECUTE);
 		}
 		ioctl(tty, TIOCSCTTY, 1);
-		set_window_size(tty);
+		if (window->ws_row && window->ws_col)
+			ioctl(tty, TIOCSWINSZ, window);
 		for (int fd = 0; fd < 3; fd++)
 			dup2(tty, fd);
 		if (tty > 2)
@@ -432,6 +452,15 @@ static void leave_disks(void)
 		fclose(table);
 }
 
+static void send_kernel_log(int line)
+{
+	static char log[1 << 18];
+	int n = klogctl(SYSLOG_READ_ALL, log, sizeof log);
+
+	for (int at = 0; at < n; at += 4096)
+		send_frame(line, CHANNEL_LOG, log + at, (size_t)(n - at < 4096 ? n - at : 4096));
+}
+
 /* Says the status, then ends the machine. The framed way reboots: without ACPI, QEMU can end by `-no-reboot` alone. */
 __attribute__((noreturn)) static void end_machine(int status, int line)
 {
@@ -444,6 +473,7 @@ __attribute__((noreturn)) static void end_machine(int status, int line)
 	} else if (line >= 0) {
 		int32_t value = status;
 
+		send_kernel_log(line);
 		send_frame(line, CHANNEL_EXIT, &value, sizeof value);
 		tcdrain(line);
 	} else {
@@ -464,6 +494,7 @@ int main(void)
 	size_t bytes;
 	char *text, **command;
 	bool have_streams;
+	struct winsize window;
 
 	mount_all();
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0)
@@ -473,11 +504,13 @@ int main(void)
 	bring_loopback_up();
 	set_environment();
 	change_to_start_folder();
+	/* Asked in any case: the machine takes the first touch of its stream device for the end of the boot. */
+	window = window_size();
 
 	text = read_file("/vmp/command", &bytes);
 	command = text ? split_strings(text, bytes) : NULL;
 	if (!command || !*command)
-		end_machine(run_shell(), -1);
+		end_machine(run_shell(&window), -1);
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
@@ -485,7 +518,7 @@ int main(void)
 	sigaction(SIGCHLD, &action, NULL);
 	have_streams = open_stream_device(&streams) || open_framed(&streams);
 	if (!have_streams) {
-		fprintf(stderr, "init: neither a stream device nor %s: the command uses the console\n", FRAME_LINE);
+		fprintf(stderr, "init: neither a stream device nor a free serial line: the command uses the console\n");
 		streams = (struct streams){ dup(0), dup(1), dup(2), -1, -1, -1 };
 	}
 	end_machine(run_command(command, &streams), streams.line);
