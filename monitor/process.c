@@ -268,6 +268,10 @@ void process_set_segment(struct monitor *m, unsigned index, const struct vcpu_se
 
 	if (index >= VMP_GDT_ENTRIES || (s->system && s->present))
 		return;
+	/* A processor keeps what it has loaded when the table changes; the host looks it up again at every switch. So the
+	 * boot segments outlive the boot table: the guest still runs on them when it loads its own. */
+	if (!s->present && (index == VMP_GDT_BOOT_CS || index == VMP_GDT_BOOT_DS))
+		return;
 	if (s->dpl == 3 && !tls && limit >= VMP_USER_LIMIT)
 		limit = VMP_USER_LIMIT - 1; /* guest user segments end where the guest kernel begins */
 	if (s->present) {
