@@ -20,6 +20,8 @@ static __attribute__((format(printf, 1, 2))) void bench_log(const char *format, 
 	size_t length = strlen(bench.log);
 	va_list arguments;
 
+	if (length + 64 > sizeof(bench.log)) /* enough to look at */
+		return;
 	if (length)
 		bench.log[length++] = ' ';
 	va_start(arguments, format);
