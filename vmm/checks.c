@@ -49,13 +49,18 @@ static int digest_file(const char *path, char hex[65], struct problem *p)
 /* The line "HEX  NAME" or "HEX *NAME" for this file. */
 static bool find_sum(const char *sums_path, const char *name, char hex[65])
 {
+	enum { HEX = 64, BEFORE_NAME = HEX + 2 };
 	FILE *sums = fopen(sums_path, "re");
-	char line[PATH_MAX + 80], found[PATH_MAX];
+	char line[PATH_MAX + BEFORE_NAME + 2];
 	bool hit = false;
 
-	while (sums && !hit && fgets(line, sizeof line, sums))
-		hit = sscanf(line, "%64[0-9a-f] %*1[ *]%4095[^\n]", hex, found) == 2 && strlen(hex) == 64 &&
-		      !strcmp(!strncmp(found, "./", 2) ? found + 2 : found, name);
+	while (sums && !hit && fgets(line, sizeof line, sums)) {
+		line[strcspn(line, "\n")] = 0;
+		if (strspn(line, "0123456789abcdef") != HEX || !line[HEX + 1])
+			continue;
+		hit = !strcmp(line + BEFORE_NAME + 2 * !strncmp(line + BEFORE_NAME, "./", 2), name);
+		snprintf(hex, HEX + 1, "%.64s", line);
+	}
 	if (sums)
 		fclose(sums);
 	return hit;

@@ -66,6 +66,9 @@ static void on_readable(evutil_socket_t fd, short events, void *context)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
+		/* The daemon closed without reading all that we sent. The error comes first, and once; its last words after it. */
+		if (n < 0 && errno == ECONNRESET)
+			continue;
 		if (n <= 0) {
 			closed(c);
 			return;

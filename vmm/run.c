@@ -390,6 +390,8 @@ static int make_events(struct run *run, struct problem *p)
 	run->base = client_new_loop();
 	if (!run->base)
 		return problem(p, "no memory");
+	run->client = (struct client){ .base = run->base, .fd = -1, .context = run, .on_message = on_message,
+				       .on_closed = on_closed };
 	for (size_t i = 0; i < ARRAY_LEN(quitting); i++)
 		run->signals[n++] = evsignal_new(run->base, quitting[i], on_signal, run);
 	run->signals[n++] = evsignal_new(run->base, SIGCHLD, on_child, run);
@@ -406,7 +408,6 @@ static int make_events(struct run *run, struct problem *p)
 		return problem(p, "no memory");
 	run->out.on_drained = run->err.on_drained = on_drained;
 	run->out.context = run->err.context = run;
-	run->client = (struct client){ .fd = -1, .context = run, .on_message = on_message, .on_closed = on_closed };
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGTTIN, SIG_IGN);
 	return 0;
