@@ -1,0 +1,2 @@
+# The command line against a fake node daemon: tests/cli/run
+$(eval $(call program,tests/cli/vmp-node,tests/cli/fake_node.o,))
