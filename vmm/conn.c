@@ -123,8 +123,11 @@ static void receive(struct conn *conn, int limit)
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
+		/* It closed without reading all that we sent: the error comes first, and once; its last words come after. */
+		if (n < 0 && errno == ECONNRESET)
+			continue;
 		if (n <= 0) {
-			lose(conn, n < 0 && errno != ECONNRESET ? -errno : 0);
+			lose(conn, n < 0 ? -errno : 0);
 			break;
 		}
 		if (n > (ssize_t)sizeof packet || conn_check_packet(packet, n, why, sizeof why)) {
