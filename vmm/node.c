@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
@@ -215,6 +216,7 @@ int main(int argc, char **argv)
 		die("vmp-node: %s (vmp-node is started by vmp run)", why);
 	snprintf(who, sizeof who, "vmp-node %u", node->o.node);
 	log_open(who, node->o.log_fd, node->o.verbose ? LOG_INFO : LOG_WARN);
+	fault_open();
 	/* When `vmp run` dies without a word, an orderly end is better than a sudden one. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	if (node->o.log_fd > 2)
