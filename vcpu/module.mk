@@ -3,3 +3,10 @@ VCPU_OBJECTS := vcpu/vcpu.o vcpu/emulate.o vcpu/decode.o vcpu/operand.o vcpu/sys
 	vcpu/exception.o vcpu/paging.o vcpu/segments.o vcpu/apic.o vcpu/cpuid.o vcpu/mmio.o vcpu/hypercall.o vcpu/msr.o \
 	vcpu/dump.o vcpu/text.o
 $(addprefix $(B)/,$(VCPU_OBJECTS)): CFLAGS += -ffreestanding
+
+# $(call vcpu-test,NAME): tests/unit/vcpu_NAME.c against the machine of arrays
+define vcpu-test
+$(call unit-test,vcpu_$(1),tests/unit/vcpu_$(1).o tests/unit/vcpu_fake.o $(VCPU_OBJECTS),)
+endef
+VCPU_TESTS := system
+$(foreach test,$(VCPU_TESTS),$(eval $(call vcpu-test,$(test))))
