@@ -111,25 +111,27 @@ static bool target_check(struct insn *i, struct return_target *t)
 	struct vcpu *v = i->v;
 	unsigned rpl = t->cs & SELECTOR_RPL;
 	uint32_t error = t->cs & 0xfffc;
+	int vector;
 
 	if (selector_is_null((uint16_t)t->cs))
 		return check_fails(i, VECTOR_GP, 0);
 	if (rpl < v->cpl || (rpl != 0 && rpl != 3))
 		return check_fails(i, VECTOR_GP, error);
-	if (check_fails(i, segment_check_code(v, (uint16_t)t->cs, rpl, &error), error))
-		return true;
+	vector = segment_check_code(v, (uint16_t)t->cs, rpl, &error);
 	t->outer = rpl > v->cpl;
-	return false;
+	return check_fails(i, vector, error);
 }
 
 static bool target_stack(struct insn *i, struct return_target *t, uint32_t above)
 {
 	unsigned n = i->operand_bytes;
 	uint32_t error;
+	int vector;
 
 	if (stack_read(i, above, n, &t->esp) || stack_read(i, above + n, n, &t->ss))
 		return true;
-	return check_fails(i, segment_check_stack(i->v, (uint16_t)t->ss, 3, &error), error);
+	vector = segment_check_stack(i->v, (uint16_t)t->ss, 3, &error);
+	return check_fails(i, vector, error);
 }
 
 /* Data segments that the outer level may not use become null (SDM 2, IRET). */
@@ -236,10 +238,12 @@ static enum vcpu_result far_transfer(struct insn *i, uint16_t selector, uint32_t
 {
 	struct vcpu *v = i->v;
 	uint32_t error, cs = v->seg[SEG_CS];
+	int vector;
 
 	if (!selector_is_null(selector) && gate_dies(v, selector, i->start))
 		return VCPU_DONE;
-	if (check_fails(i, segment_check_code(v, selector, v->cpl, &error), error))
+	vector = segment_check_code(v, selector, v->cpl, &error);
+	if (check_fails(i, vector, error))
 		return VCPU_RAISED;
 	if ((selector & SELECTOR_RPL) > v->cpl)
 		return insn_raise(i, VECTOR_GP, error);
