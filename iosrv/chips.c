@@ -1,0 +1,82 @@
+/* chips.c - the table of chips, and which one answers an access. An address without a chip reads as all ones. */
+#include "iosrv/iosrv.h"
+
+#include <string.h>
+#include "base/log.h"
+
+const struct chip *const chips[] = { &uart_chip, &stream_chip, &ioapic_chip, NULL };
+
+void chips_reset(void)
+{
+	for (unsigned i = 0; chips[i]; i++)
+		if (chips[i]->reset)
+			chips[i]->reset();
+}
+
+static const struct chip *chip_at(uint32_t address, bool mmio)
+{
+	for (unsigned i = 0; chips[i]; i++)
+		if (chips[i]->mmio == mmio && address >= chips[i]->first && address <= chips[i]->last)
+			return chips[i];
+	return NULL;
+}
+
+static uint32_t ones(unsigned size)
+{
+	return size == 4 ? ~0u : (1u << 8 * size) - 1;
+}
+
+static void read_string(const struct chip *chip, const struct msg_io_request *q, uint8_t *data)
+{
+	uint32_t offset = q->address - chip->first;
+	unsigned done = 0;
+
+	if (chip->read_string)
+		done = chip->read_string(offset, q->size, q->count, data);
+	for (; done < q->count; done++) {
+		uint32_t value = chip->read_string ? ones(q->size) : chip->read(offset, q->size);
+
+		memcpy(data + done * q->size, &value, q->size);
+	}
+}
+
+static void write_string(const struct chip *chip, const struct msg_io_request *q, const uint8_t *data)
+{
+	uint32_t offset = q->address - chip->first;
+
+	if (chip->write_string) {
+		chip->write_string(offset, q->size, q->count, data);
+		return;
+	}
+	for (unsigned i = 0; i < q->count; i++) {
+		uint32_t value = 0;
+
+		memcpy(&value, data + i * q->size, q->size);
+		chip->write(offset, q->size, value);
+	}
+}
+
+uint32_t chips_access(const struct msg_io_request *q, void *data)
+{
+	bool out = q->kind == IO_PORT_OUT || q->kind == IO_MMIO_WRITE;
+	const struct chip *chip = chip_at(q->address, q->kind == IO_MMIO_READ || q->kind == IO_MMIO_WRITE);
+
+	if (!chip) {
+		log_debug("nothing at %s %x", q->kind <= IO_PORT_OUT ? "port" : "address", q->address);
+		if (!out && q->count > 1)
+			memset(data, 0xff, (size_t)q->count * q->size);
+		return out ? 0 : ones(q->size);
+	}
+	if (q->count > 1) {
+		if (out)
+			write_string(chip, q, data);
+		else
+			read_string(chip, q, data);
+		return 0;
+	}
+	/* A string port sees single accesses as strings of one. */
+	if (!out)
+		return chip->read(q->address - chip->first, q->size);
+	chip->write(q->address - chip->first, q->size, q->value);
+	return 0;
+}

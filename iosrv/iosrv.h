@@ -1,0 +1,60 @@
+/* iosrv.h - the I/O server: one process that holds all device state, beside node 0.
+ *
+ * Reading order: main.c (messages in and out, the event loop), chips.c (which chip answers which address), then a file per
+ * chip: uart16550.c (console), stream.c (standard streams of the command), ioapic.c, ide.c (disk).
+ *
+ * Rules of use: one thread; a chip's handler never waits.  A chip raises its line by iosrv_raise(); lines are
+ * edge-triggered: each call is one edge.
+ */
+#ifndef IOSRV_IOSRV_H
+#define IOSRV_IOSRV_H
+
+#include "base/types.h"
+#include "base/wire.h"
+
+
+
+/* A chip: its addresses, and what it does when it is touched there. All state of a chip stands in its file, in one struct
+ * that can be saved and restored as it is. */
+struct chip {
+	const char *name;
+	uint32_t first, last; /* addresses, inclusive */
+	bool mmio;	      /* guest-physical addresses rather than ports */
+	void (*reset)(void);
+	uint32_t (*read)(uint32_t offset, unsigned size);
+	void (*write)(uint32_t offset, unsigned size, uint32_t value);
+	/* A string of `count` accesses to one address; NULL: one by one. Returns the accesses that had data. */
+	unsigned (*read_string)(uint32_t offset, unsigned size, unsigned count, void *data);
+	void (*write_string)(uint32_t offset, unsigned size, unsigned count, const void *data);
+	void *state;
+	size_t state_bytes;
+};
+
+extern const struct chip *const chips[]; /* ends with NULL */
+void chips_reset(void);
+/* Serve one request; `data` holds count*size bytes, in or out. Returns the value of a single read. */
+uint32_t chips_access(const struct msg_io_request *request, void *data);
+
+/* main.c */
+void iosrv_raise(unsigned line);				/* one edge on an interrupt line */
+void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi);	/* the IO-APIC's output */
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
+		size_t payload_bytes);
+void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* ends the machine */
+unsigned iosrv_cpus(void);
+
+/* Chips' own entries for what comes from the command line. */
+void uart_input(const void *bytes, size_t count);
+void uart_attach(uint32_t client, uint32_t backlog_bytes);
+void uart_flush(void);	  /* send collected output; called when the server is about to sleep */
+bool uart_wants_input(void); /* room for more */
+void stream_input(const struct msg_stream *body, const void *bytes, size_t count);
+void stream_room(const struct msg_stream_room *body);
+void stream_window(uint32_t columns, uint32_t rows);
+void stream_flush(void);
+void ioapic_raise(unsigned pin);
+int ide_open(const char *spec, char *error, size_t error_bytes); /* IMAGE[,ro|,snapshot]; 0 or -errno with a line */
+
+extern const struct chip uart_chip, stream_chip, ioapic_chip, ide_command_chip, ide_control_chip;
+
+#endif

@@ -1,0 +1,228 @@
+/* main.c - the I/O server's loop: requests from CPUs, bytes from the command line, answers and interrupts out.
+ *
+ *   vmp-iosrv --socket FD --cpus N [--disk IMAGE[,ro|,snapshot]]
+ *
+ * Started by node 0's daemon; ends when the daemon closes the socket.  Requests that wait in the socket are served in a
+ * row; collected output goes out before the server sleeps.
+ */
+#include "iosrv/iosrv.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <signal.h>
+#include <unistd.h>
+#include "base/log.h"
+
+static struct server {
+	int socket;
+	unsigned n_cpus;
+	struct event_base *loop;
+} server;
+
+struct packet {
+	struct msg_header header;
+	uint8_t bytes[256 + MAX_MSG_PAYLOAD];
+};
+
+unsigned iosrv_cpus(void)
+{
+	return server.n_cpus;
+}
+
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
+		size_t payload_bytes)
+{
+	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes, .to = to };
+	struct iovec parts[3] = { { &header, sizeof header }, { (void *)body, body_bytes },
+				  { (void *)payload, payload_bytes } };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = payload_bytes ? 3 : 2 };
+
+	while (sendmsg(server.socket, &message, MSG_NOSIGNAL) < 0) {
+		if (errno == EINTR)
+			continue;
+		if (errno != EAGAIN && errno != EWOULDBLOCK)
+			exit(EXIT_VMP_FAILURE); /* the daemon has gone, and the machine with it */
+		poll(&(struct pollfd){ .fd = server.socket, .events = POLLOUT }, 1, -1);
+	}
+}
+
+void iosrv_fail(const char *format, ...)
+{
+	struct msg_machine_end end = { .reason = END_FAILURE, .status = EXIT_VMP_FAILURE };
+	char line[512];
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	if (n >= (int)sizeof line)
+		n = sizeof line - 1;
+	iosrv_send(MSG_MACHINE_END, VNODE_DAEMON(0), &end, sizeof end, line, n);
+}
+
+void iosrv_raise(unsigned line)
+{
+	ioapic_raise(line);
+}
+
+void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
+{
+	for (; cpus; cpus &= cpus - 1) { /* one message per CPU: each may live elsewhere */
+		unsigned cpu = __builtin_ctz(cpus);
+		struct msg_interrupt body = { .cpu_mask = 1u << cpu, .vector = vector,
+					      .kind = nmi ? INTERRUPT_NMI : INTERRUPT_FIXED };
+
+		iosrv_send(MSG_INTERRUPT, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
+	}
+}
+
+static void on_io_request(const struct packet *p)
+{
+	struct msg_io_request q;
+	struct msg_io_reply reply;
+	uint8_t data[PAGE_BYTES];
+	size_t bytes, sent = p->header.bytes - sizeof q;
+	bool in, string;
+
+	memcpy(&q, p->bytes, sizeof q);
+	bytes = (size_t)q.size * q.count;
+	if (q.cpu >= server.n_cpus || (q.size != 1 && q.size != 2 && q.size != 4) || !q.count ||
+	    q.count > PAGE_BYTES / q.size || q.kind > IO_MMIO_WRITE) {
+		log_warn("malformed I/O request of CPU %u: %u x %u bytes, kind %u", q.cpu, q.count, q.size, q.kind);
+		return;
+	}
+	in = q.kind == IO_PORT_IN || q.kind == IO_MMIO_READ;
+	string = q.count > 1;
+	if (!in && string && sent != bytes) {
+		log_warn("I/O request of CPU %u carries %zu bytes for %zu", q.cpu, sent, bytes);
+		return;
+	}
+	if (!in && string)
+		memcpy(data, p->bytes + sizeof q, bytes);
+	reply = (struct msg_io_reply){ .cpu = q.cpu, .seq = q.seq, .count = q.count };
+	reply.value = chips_access(&q, data);
+	iosrv_send(MSG_IO_REPLY, VNODE_CPU(q.cpu), &reply, sizeof reply, data, in && string ? bytes : 0);
+}
+
+static void on_stream(const struct packet *p)
+{
+	struct msg_stream body;
+
+	memcpy(&body, p->bytes, sizeof body);
+	stream_input(&body, p->bytes + sizeof body, p->header.bytes - sizeof body);
+}
+
+static void dispatch(const struct packet *p)
+{
+	struct msg_stream_room room;
+	struct msg_console_size size;
+	struct msg_console_attach attach;
+
+	switch (p->header.type) {
+	case MSG_HELLO:
+		return;
+	case MSG_IO_REQUEST:
+		on_io_request(p);
+		return;
+	case MSG_STREAM:
+		on_stream(p);
+		return;
+	case MSG_STREAM_ROOM:
+		memcpy(&room, p->bytes, sizeof room);
+		stream_room(&room);
+		return;
+	case MSG_CONSOLE:
+		uart_input(p->bytes + sizeof(struct msg_console), p->header.bytes - sizeof(struct msg_console));
+		return;
+	case MSG_CONSOLE_SIZE:
+		memcpy(&size, p->bytes, sizeof size);
+		stream_window(size.columns, size.rows);
+		return;
+	case MSG_CONSOLE_ATTACH:
+		memcpy(&attach, p->bytes, sizeof attach);
+		uart_attach(attach.client, attach.backlog);
+		return;
+	default:
+		log_warn("unexpected message %s", wire_type_name(p->header.type));
+	}
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *context)
+{
+	struct packet p;
+	uint32_t least, most;
+	ssize_t n;
+
+	(void)what;
+	(void)context;
+	while ((n = recv(fd, &p, sizeof p, MSG_DONTWAIT)) > 0) {
+		if ((size_t)n < sizeof p.header || p.header.version != WIRE_VERSION ||
+		    (size_t)n != sizeof p.header + p.header.bytes || wire_type_bounds(p.header.type, &least, &most) ||
+		    p.header.bytes < least || p.header.bytes > most) {
+			log_warn("malformed message dropped (%zd bytes)", n);
+			continue;
+		}
+		dispatch(&p);
+	}
+	uart_flush();
+	stream_flush();
+	if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+		event_base_loopbreak(server.loop);
+}
+
+static const char *parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' }, { "cpus", required_argument, NULL, 'c' },
+		{ "disk", required_argument, NULL, 'd' }, { 0 },
+	};
+	const char *disk = NULL;
+	int c;
+
+	server.socket = -1;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (c) {
+		case 's': server.socket = atoi(optarg); break;
+		case 'c': server.n_cpus = atoi(optarg); break;
+		case 'd': disk = optarg; break;
+		default: exit(EXIT_VMP_FAILURE);
+		}
+	if (server.socket < 0 || server.n_cpus < 1 || server.n_cpus > MAX_CPUS)
+		die("vmp-iosrv is started by vmp-node, not by hand");
+	return disk;
+}
+
+int main(int argc, char **argv)
+{
+	const char *disk;
+	struct event *readable;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGINT, SIG_IGN); /* the daemon ends us */
+	log_open("vmp-iosrv", 2, LOG_WARN);
+	disk = parse(argc, argv);
+	chips_reset();
+	iosrv_send(MSG_HELLO, VNODE_DAEMON(0), &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_IOSRV },
+		   sizeof(struct msg_hello), NULL, 0);
+	if (disk)
+		iosrv_fail("--disk is not in this version");
+	server.loop = event_base_new();
+	readable = server.loop ? event_new(server.loop, server.socket, EV_READ | EV_PERSIST, on_readable, NULL) : NULL;
+	if (!readable || event_add(readable, NULL))
+		die("no event loop: %s", strerror(errno));
+	event_base_dispatch(server.loop);
+	event_free(readable);
+	event_base_free(server.loop);
+	return 0;
+}

@@ -1,0 +1,223 @@
+/* stream.c - the stream device of base/guest_abi.h: standard input, output and error of the command, its exit status.
+ *
+ * Flow control is by room: the command line may send as many bytes of input as it was given room for, and gives room for
+ * output in turn.  What the guest may write is the room that is left, so nothing is ever thrown away.  Output is collected
+ * and sent when the server is about to sleep, or when a message is full.
+ */
+#include "iosrv/iosrv.h"
+
+#include <string.h>
+#include "base/guest_abi.h"
+
+enum { WINDOW = 65536, REGISTERS = 16, STATE_EXIT = VMP_STREAM_EXIT_PORT - VMP_STREAM_PORT,
+       STATE_WINDOW = VMP_STREAM_COLS_ROWS_PORT - VMP_STREAM_PORT };
+
+static struct stream {
+	bool armed, eof /* no more input; or the reader has gone */, closed;
+	uint32_t head, count; /* input: bytes waiting; output: bytes collected */
+	uint32_t room;	      /* output: bytes that the command line will take beyond those collected */
+	uint32_t returned;    /* input: bytes read by the guest, whose room is not yet given back */
+	uint8_t bytes[WINDOW];
+} stream[VMP_STREAM_COUNT];
+static uint32_t columns_rows;
+
+static void stream_reset(void)
+{
+	memset(stream, 0, sizeof stream);
+	stream[1].room = stream[2].room = WINDOW;
+}
+
+static uint32_t status(unsigned s)
+{
+	struct stream *t = &stream[s];
+
+	if (s == 0)
+		return t->count ? t->count : t->eof ? VMP_STREAM_EOF : 0;
+	return t->eof ? VMP_STREAM_EOF : t->room;
+}
+
+/* One edge when an armed stream has something to say. */
+static void tell(unsigned s)
+{
+	if (!stream[s].armed || !status(s))
+		return;
+	stream[s].armed = false;
+	iosrv_raise(VMP_STREAM_IRQ);
+}
+
+static void send_output(unsigned s)
+{
+	struct stream *t = &stream[s];
+	struct msg_stream body = { .stream = s };
+
+	for (uint32_t at = 0, part; at < t->count; at += part) {
+		part = t->count - at < MAX_MSG_PAYLOAD ? t->count - at : MAX_MSG_PAYLOAD;
+		iosrv_send(MSG_STREAM, VNODE_CLI, &body, sizeof body, t->bytes + at, part);
+	}
+	t->count = 0;
+}
+
+static void give_room(void)
+{
+	struct msg_stream_room body = { .stream = 0, .bytes = stream[0].returned };
+
+	if (stream[0].returned)
+		iosrv_send(MSG_STREAM_ROOM, VNODE_CLI, &body, sizeof body, NULL, 0);
+	stream[0].returned = 0;
+}
+
+void stream_flush(void)
+{
+	send_output(1);
+	send_output(2);
+	give_room();
+}
+
+static unsigned read_input(void *data, unsigned bytes)
+{
+	struct stream *t = &stream[0];
+	uint8_t *to = data;
+	unsigned n = bytes < t->count ? bytes : t->count;
+
+	for (unsigned i = 0; i < n; i++)
+		to[i] = t->bytes[(t->head + i) % WINDOW];
+	t->head = (t->head + n) % WINDOW;
+	t->count -= n;
+	t->returned += n;
+	if (t->returned >= WINDOW / 2)
+		give_room();
+	return n;
+}
+
+static void write_output(unsigned s, const void *data, unsigned bytes)
+{
+	struct stream *t = &stream[s];
+
+	if (t->eof || t->closed)
+		return;
+	if (bytes > t->room) /* the driver asked first; more is its fault */
+		bytes = t->room;
+	if (t->count + bytes > WINDOW)
+		send_output(s);
+	memcpy(t->bytes + t->count, data, bytes);
+	t->count += bytes;
+	t->room -= bytes;
+	if (t->count >= MAX_MSG_PAYLOAD)
+		send_output(s);
+}
+
+static void close_stream(unsigned s)
+{
+	struct msg_stream body = { .stream = s, .eof = 1 };
+
+	if (stream[s].closed)
+		return;
+	stream[s].closed = true;
+	if (s == 0)
+		return;
+	send_output(s);
+	iosrv_send(MSG_STREAM, VNODE_CLI, &body, sizeof body, NULL, 0);
+}
+
+static uint32_t stream_read(uint32_t offset, unsigned size)
+{
+	unsigned s = offset / REGISTERS;
+	uint32_t value = 0;
+
+	if (offset == STATE_WINDOW)
+		return columns_rows;
+	if (s >= VMP_STREAM_COUNT)
+		return ~0u;
+	switch (offset % REGISTERS) {
+	case VMP_STREAM_DATA:
+		if (s == 0)
+			read_input(&value, size);
+		return value;
+	case VMP_STREAM_STATUS:
+		return status(s);
+	default:
+		return 0;
+	}
+}
+
+static void stream_write(uint32_t offset, unsigned size, uint32_t value)
+{
+	unsigned s = offset / REGISTERS;
+	struct msg_command_exit exit_body = { .status = value };
+
+	if (offset == STATE_EXIT) { /* behind all output */
+		stream_flush();
+		iosrv_send(MSG_COMMAND_EXIT, VNODE_CLI, &exit_body, sizeof exit_body, NULL, 0);
+		return;
+	}
+	if (s >= VMP_STREAM_COUNT)
+		return;
+	switch (offset % REGISTERS) {
+	case VMP_STREAM_DATA:
+		if (s)
+			write_output(s, &value, size);
+		return;
+	case VMP_STREAM_IRQ_ENABLE:
+		stream[s].armed = value;
+		tell(s);
+		return;
+	case VMP_STREAM_CLOSE:
+		close_stream(s);
+		return;
+	}
+}
+
+static unsigned stream_read_string(uint32_t offset, unsigned size, unsigned count, void *data)
+{
+	if (offset != VMP_STREAM_DATA)
+		return 0;
+	return read_input(data, size * count) / size;
+}
+
+static void stream_write_string(uint32_t offset, unsigned size, unsigned count, const void *data)
+{
+	unsigned s = offset / REGISTERS;
+
+	if (offset % REGISTERS == VMP_STREAM_DATA && s && s < VMP_STREAM_COUNT)
+		write_output(s, data, size * count);
+}
+
+/* From the command line. */
+void stream_input(const struct msg_stream *body, const void *bytes, size_t count)
+{
+	struct stream *t;
+
+	if (body->stream >= VMP_STREAM_COUNT)
+		return;
+	t = &stream[body->stream];
+	if (body->stream == 0) {
+		if (count > WINDOW - t->count)
+			count = WINDOW - t->count; /* it had no room for more */
+		for (size_t i = 0; i < count; i++)
+			t->bytes[(t->head + t->count++) % WINDOW] = ((const uint8_t *)bytes)[i];
+	}
+	if (body->eof)
+		t->eof = true;
+	tell(body->stream);
+}
+
+void stream_room(const struct msg_stream_room *body)
+{
+	if (body->stream == 0 || body->stream >= VMP_STREAM_COUNT)
+		return;
+	stream[body->stream].room += body->bytes;
+	if (stream[body->stream].room > WINDOW)
+		stream[body->stream].room = WINDOW;
+	tell(body->stream);
+}
+
+void stream_window(uint32_t columns, uint32_t rows)
+{
+	columns_rows = columns << 16 | (rows & 0xffff);
+}
+
+const struct chip stream_chip = {
+	.name = "streams", .first = VMP_STREAM_PORT, .last = VMP_STREAM_COLS_ROWS_PORT + 3, .reset = stream_reset,
+	.read = stream_read, .write = stream_write, .read_string = stream_read_string,
+	.write_string = stream_write_string, .state = stream, .state_bytes = sizeof stream,
+};
