@@ -3,6 +3,7 @@ VMP_OBJECTS := vmm/main.o vmm/options.o vmm/run.o vmm/client.o vmm/streams.o vmm
 	vmm/query.o vmm/report.o vmm/pageheat.o vmm/initramfs.o vmm/guestprog.o vmm/elfdeps.o vmm/image.o vmm/checks.o \
 	vmm/hostcpu.o base/log.o base/wire.o
 $(eval $(call program,vmp,$(VMP_OBJECTS),-levent -lelf -lz -lcrypto))
+$(eval $(call unit-test,vmp_cli,tests/unit/vmp_cli.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 
 # The node daemon
 NODE_OBJECTS := vmm/node.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o vmm/peer.o \

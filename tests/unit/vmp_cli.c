@@ -1,0 +1,566 @@
+/* vmp_cli.c - the command line's pure parts: options, archive, image, what a program needs, host limits, page heat. */
+#include <CUnit/Basic.h>
+#include <CUnit/CUnit.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/limits.h"
+#include "vmm/checks.h"
+#include "vmm/elfdeps.h"
+#include "vmm/guestprog.h"
+#include "vmm/image.h"
+#include "vmm/initramfs.h"
+#include "vmm/options.h"
+#include "vmm/pageheat.h"
+#include "vmm/terminal.h"
+
+static char work[] = "/tmp/vmp-test-XXXXXX";
+
+/* Path below the work folder; a few live at once. */
+static const char *at(const char *name)
+{
+	static char paths[8][256];
+	static unsigned next;
+	char *path = paths[next++ % 8];
+
+	snprintf(path, sizeof paths[0], "%s/%s", work, name);
+	return path;
+}
+
+static void shell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+static void shell(const char *format, ...)
+{
+	char command[2048];
+	va_list args;
+	int n = snprintf(command, sizeof command, "cd %s && ", work);
+
+	va_start(args, format);
+	vsnprintf(command + n, sizeof command - n, format, args);
+	va_end(args);
+	CU_ASSERT_EQUAL_FATAL(system(command), 0);
+}
+
+/* ---- options ---- */
+
+static int parse(struct options *o, const char *line)
+{
+	static char words[512];
+	static char *argv[32];
+	int argc = 0;
+
+	snprintf(words, sizeof words, "%s", line);
+	for (char *word = strtok(words, " "); word; word = strtok(NULL, " "))
+		argv[argc++] = word;
+	argv[argc] = NULL;
+	return options_parse(o, argc, argv, 4);
+}
+
+static void good_lines(void)
+{
+	static const struct { const char *line; enum verb verb; uint32_t hosts, cpus, mem; const char *command; } lines[] = {
+		{ "vmp run", VERB_RUN, 1, 4, 256, NULL },
+		{ "vmp run -- nproc", VERB_RUN, 1, 4, 256, "nproc" },
+		{ "vmp run nproc --all", VERB_RUN, 1, 4, 256, "nproc" },
+		{ "vmp run --hosts 8 -- x", VERB_RUN, 8, 8, 256, "x" },
+		{ "vmp run --hosts=3 --cpus=4 --mem 1M -- x", VERB_COUNT, 0, 0, 0, "too small" },
+		{ "vmp run --hosts=3 --cpus=4 --mem 512M -- x", VERB_RUN, 3, 4, 512, "x" },
+		{ "vmp run --cpus 32 --hosts 32 --mem 880", VERB_RUN, 32, 32, 880, NULL },
+		{ "vmp run --mem 65536K -- x --cpus 0", VERB_RUN, 1, 4, 64, "x" },
+		{ "vmp help", VERB_HELP, 1, 0, 256, NULL },
+		{ "vmp --help", VERB_HELP, 1, 0, 256, NULL },
+		{ "vmp --version", VERB_VERSION, 1, 4, 256, NULL },
+		{ "vmp console --name a-b.c_1", VERB_CONSOLE, 1, 4, 256, NULL },
+		{ "vmp pages --top 5 --json", VERB_PAGES, 1, 4, 256, NULL },
+		{ "vmp", VERB_COUNT, 0, 0, 0, "what shall I do" },
+		{ "vmp fly", VERB_COUNT, 0, 0, 0, "no such command: fly" },
+		{ "vmp run --fly", VERB_COUNT, 0, 0, 0, "no such option: --fly" },
+		{ "vmp run -x", VERB_COUNT, 0, 0, 0, "no such option: -x" },
+		{ "vmp run --", VERB_COUNT, 0, 0, 0, "no command after --" },
+		{ "vmp run --cpus", VERB_COUNT, 0, 0, 0, "needs a value" },
+		{ "vmp run --cpus 0", VERB_COUNT, 0, 0, 0, "from 1 to 32" },
+		{ "vmp run --cpus 33", VERB_COUNT, 0, 0, 0, "from 1 to 32" },
+		{ "vmp run --cpus -1", VERB_COUNT, 0, 0, 0, "not a number" },
+		{ "vmp run --cpus 2x", VERB_COUNT, 0, 0, 0, "not a number" },
+		{ "vmp run --cpus 99999999999999999999", VERB_COUNT, 0, 0, 0, "from 1 to 32" },
+		{ "vmp run --hosts 3 --cpus 2", VERB_COUNT, 0, 0, 0, "more than --cpus 2" },
+		{ "vmp run --hosts 33", VERB_COUNT, 0, 0, 0, "from 1 to 32" },
+		{ "vmp run --mem 881M", VERB_COUNT, 0, 0, 0, "too large" },
+		{ "vmp run --mem 100G", VERB_COUNT, 0, 0, 0, "too large" },
+		{ "vmp run --mem 17K", VERB_COUNT, 0, 0, 0, "whole number of MiB" },
+		{ "vmp run --mem lots", VERB_COUNT, 0, 0, 0, "not a size" },
+		{ "vmp run --engine direct", VERB_COUNT, 0, 0, 0, "comes later" },
+		{ "vmp run --engine kvm", VERB_COUNT, 0, 0, 0, "no such engine" },
+		{ "vmp run --cluster f", VERB_COUNT, 0, 0, 0, "not in this version" },
+		{ "vmp run --gdb=:1", VERB_COUNT, 0, 0, 0, "not in this version" },
+		{ "vmp run --summary=1", VERB_COUNT, 0, 0, 0, "takes no value" },
+		{ "vmp run --log= x", VERB_COUNT, 0, 0, 0, "needs a value" },
+		{ "vmp run --env PATH", VERB_COUNT, 0, 0, 0, "NAME=VALUE" },
+		{ "vmp run --timeout 0", VERB_COUNT, 0, 0, 0, "from 1" },
+		{ "vmp run --name ../x", VERB_COUNT, 0, 0, 0, "only letters" },
+		{ "vmp regs x", VERB_COUNT, 0, 0, 0, "takes no argument" },
+		{ "vmp regs --hosts 2", VERB_COUNT, 0, 0, 0, "not an option of `vmp regs`" },
+	};
+	struct options o;
+
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		int error = parse(&o, lines[i].line);
+		bool bad = lines[i].verb == VERB_COUNT, ok;
+
+		if (bad)
+			ok = error == -EINVAL && strstr(o.error, lines[i].command) && !strchr(o.error, '\n');
+		else
+			ok = !error && o.verb == lines[i].verb && o.hosts == lines[i].hosts && o.cpus == lines[i].cpus &&
+			     o.mem_mib == lines[i].mem && !o.command == !lines[i].command &&
+			     (!o.command || !strcmp(o.command[0], lines[i].command));
+		if (!ok)
+			printf("\n    %s: %d %s\n", lines[i].line, error, o.error);
+		CU_ASSERT(ok);
+	}
+}
+
+static void other_options_are_kept(void)
+{
+	struct options o;
+
+	CU_ASSERT_EQUAL(parse(&o, "vmp run --disk d,ro --share s --stats=st --log l --env A=1 --env B= --summary -- c -x --y"), 0);
+	CU_ASSERT_STRING_EQUAL(o.disk, "d,ro");
+	CU_ASSERT_STRING_EQUAL(o.share, "s");
+	CU_ASSERT_STRING_EQUAL(o.stats, "st");
+	CU_ASSERT_STRING_EQUAL(o.log, "l");
+	CU_ASSERT_EQUAL(o.n_env, 2);
+	CU_ASSERT_STRING_EQUAL(o.env[1], "B=");
+	CU_ASSERT(o.summary && !o.verbose);
+	CU_ASSERT_STRING_EQUAL(o.command[2], "--y");
+	CU_ASSERT_PTR_NULL(o.command[3]);
+	CU_ASSERT(parse(&o, "vmp help run") == 0 && o.verb == VERB_RUN && o.help);
+	CU_ASSERT(parse(&o, "vmp run --help") == 0 && o.verb == VERB_RUN && o.help);
+}
+
+static void disk_specs(void)
+{
+	size_t n;
+
+	CU_ASSERT(options_disk_mode("a.img", &n) == DISK_READ_WRITE && n == 5);
+	CU_ASSERT(options_disk_mode("a.img,ro", &n) == DISK_READ_ONLY && n == 5);
+	CU_ASSERT(options_disk_mode("a,b,snapshot", &n) == DISK_SNAPSHOT && n == 3);
+	CU_ASSERT(options_disk_mode(",ro", &n) == DISK_READ_WRITE && n == 3);
+}
+
+static void every_help_fits_and_is_whole(void)
+{
+	char text[8192];
+
+	for (enum verb verb = 0; verb < VERB_COUNT; verb++) {
+		size_t n = options_help(verb, text, sizeof text);
+
+		CU_ASSERT(n > 20 && n < sizeof text && text[n - 1] == '\n');
+		CU_ASSERT_EQUAL(options_help(verb, text, 10), n);
+	}
+}
+
+/* ---- the escape ---- */
+
+static void escapes(void)
+{
+	static const struct { const char *typed, *sent; bool quit; } cells[] = {
+		{ "ls\r", "ls\r", false }, { "a\035q", "a", true }, { "\035Qxyz", "", true }, { "\035\035", "\035", false },
+		{ "\035x", "\035x", false }, { "\035\035q", "\035q", false }, { "q", "q", false },
+	};
+	char out[64];
+
+	for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
+		for (int apart = 0; apart < 2; apart++) { /* in one read, and byte by byte */
+			struct escape escape = { false };
+			size_t n = strlen(cells[i].typed), got = 0;
+			bool quit = false;
+
+			if (!apart)
+				got = escape_filter(&escape, cells[i].typed, n, out, &quit);
+			for (size_t k = 0; apart && k < n && !quit; k++)
+				got += escape_filter(&escape, cells[i].typed + k, 1, out + got, &quit);
+			CU_ASSERT(got == strlen(cells[i].sent) && !memcmp(out, cells[i].sent, got));
+			CU_ASSERT_EQUAL(quit, cells[i].quit);
+		}
+	}
+}
+
+/* ---- archive and image ---- */
+
+static void write_sample(const char *path)
+{
+	struct initramfs archive;
+	int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);
+
+	CU_ASSERT_FATAL(fd >= 0);
+	initramfs_start(&archive, fd);
+	initramfs_add_bytes(&archive, "/vmp/command", 0644, "ls\0-l\0", 6);
+	initramfs_add_tree(&archive, "/share", at("tree"));
+	initramfs_add_link(&archive, "/lib/x", "y");
+	CU_ASSERT_EQUAL(initramfs_finish(&archive), 0);
+	CU_ASSERT_EQUAL((uint64_t)lseek(fd, 0, SEEK_END), archive.bytes);
+	close(fd);
+}
+
+static void cpio_reads_what_we_write(void)
+{
+	shell("mkdir -p tree/deep/empty && seq 5000 >tree/numbers && ln -s numbers tree/link && echo >tree/deep/one && "
+	      "printf x >tree/odd && chmod 755 tree/odd && mkfifo tree/pipe && touch tree/nothing");
+	write_sample(at("sample.cpio"));
+	shell("mkdir out && cd out && cpio --quiet -idm <../sample.cpio");
+	shell("rm tree/pipe && diff -r tree out/share && [ -x out/share/odd ] && [ $(readlink out/lib/x) = y ]");
+	shell("[ -d out/share/deep/empty ] && [ $(readlink out/share/link) = numbers ]");
+	shell("printf 'ls\\0-l\\0' | cmp - out/vmp/command");
+	/* the same input, the same archive */
+	shell("mkfifo tree/pipe");
+	write_sample(at("again.cpio"));
+	shell("cmp sample.cpio again.cpio");
+}
+
+static void a_tree_is_counted_up_to_a_limit(void)
+{
+	int64_t all = initramfs_tree_bytes(at("tree"), INT64_MAX / 2);
+
+	CU_ASSERT(all > 23893 && all < 26000);
+	CU_ASSERT(initramfs_tree_bytes(at("tree"), 1000) > 1000);
+	CU_ASSERT_EQUAL(initramfs_tree_bytes(at("nonesuch"), 1), -ENOENT);
+}
+
+static void a_full_disk_is_an_error(void)
+{
+	struct initramfs archive;
+	int fd = open("/dev/full", O_WRONLY);
+
+	initramfs_start(&archive, fd);
+	initramfs_add_bytes(&archive, "/a", 0644, "x", 1);
+	CU_ASSERT_EQUAL(initramfs_finish(&archive), -ENOSPC);
+	close(fd);
+	initramfs_start(&archive, -1);
+	initramfs_add_file(&archive, "/a", at("nonesuch"));
+	CU_ASSERT(initramfs_finish(&archive) != 0);
+}
+
+static void an_image_is_read_back(void)
+{
+	struct image image;
+	struct problem p;
+	char found[64];
+
+	shell("mkdir -p root/bin root/usr/sbin && touch root/bin/ls root/usr/sbin/who && cd root && "
+	      "find . | cpio --quiet -o -H newc | gzip >../image.gz");
+	CU_ASSERT_EQUAL_FATAL(image_load(&image, at("image.gz"), &p), 0);
+	CU_ASSERT(image_has(&image, "/bin/ls") && !image_has(&image, "/bin/l"));
+	CU_ASSERT_STRING_EQUAL(image_find_command(&image, "who", found, sizeof found), "/usr/sbin/who");
+	CU_ASSERT_PTR_NULL(image_find_command(&image, "nonesuch", found, sizeof found));
+	image_free(&image);
+	shell("head -c 90 image.gz >cut.gz; echo junk >junk.gz");
+	CU_ASSERT_EQUAL(image_load(&image, at("cut.gz"), &p), -1);
+	CU_ASSERT_EQUAL(image_load(&image, at("junk.gz"), &p), -1);
+	CU_ASSERT(strstr(p.line, "damaged") != NULL);
+	CU_ASSERT_EQUAL(image_load(&image, at("nonesuch"), &p), -1);
+}
+
+/* ---- what a program needs ---- */
+
+static void files_are_told_apart(void)
+{
+	struct problem p;
+
+	shell("echo 'int main(void) { return 0; }' >m.c && gcc -m32 -o prog32 m.c && gcc -m32 -static -o static32 m.c && "
+	      "gcc -o prog64 m.c && printf '#!/bin/sh -e \\necho\\n' >script && echo text >text && : >empty && "
+	      "head -c 18 prog32 >short && printf '\\177ELF\\001\\002\\001' >other && head -c 40 /dev/zero >>other");
+	CU_ASSERT_EQUAL(file_kind(at("prog32"), &p), FILE_ELF32);
+	CU_ASSERT_EQUAL(file_kind(at("prog64"), &p), FILE_ELF64);
+	CU_ASSERT_EQUAL(file_kind(at("script"), &p), FILE_SCRIPT);
+	CU_ASSERT_EQUAL(file_kind(at("text"), &p), FILE_OTHER);
+	CU_ASSERT_EQUAL(file_kind(at("empty"), &p), FILE_OTHER);
+	CU_ASSERT_EQUAL(file_kind(at("short"), &p), FILE_OTHER);
+	CU_ASSERT_EQUAL(file_kind(at("other"), &p), FILE_ELF_OTHER);
+	CU_ASSERT_EQUAL(file_kind(at("nonesuch"), &p), -1);
+	CU_ASSERT_EQUAL(file_kind(work, &p), -1);
+}
+
+static void interpreters(void)
+{
+	static const struct { const char *line, *interpreter, *argument; } cells[] = {
+		{ "#!/bin/sh", "/bin/sh", "" }, { "#! /bin/sh -e ", "/bin/sh", "-e" },
+		{ "#!/usr/bin/env  python3 -u", "/usr/bin/env", "python3 -u" }, { "#!", NULL, NULL }, { "echo", NULL, NULL },
+	};
+	char interpreter[64], argument[64];
+	struct problem p;
+
+	for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
+		shell("echo '%s' >line", cells[i].line);
+		if (cells[i].interpreter) {
+			CU_ASSERT_EQUAL(script_interpreter(at("line"), interpreter, argument, 64, &p), 0);
+			CU_ASSERT_STRING_EQUAL(interpreter, cells[i].interpreter);
+			CU_ASSERT_STRING_EQUAL(argument, cells[i].argument);
+		} else {
+			CU_ASSERT_EQUAL(script_interpreter(at("line"), interpreter, argument, 64, &p), -1);
+		}
+	}
+}
+
+static bool has_library(const struct elfdeps *deps, const char *name)
+{
+	for (size_t i = 0; i < deps->n; i++)
+		if (!strcmp(deps->library[i].name, name))
+			return true;
+	return false;
+}
+
+static void libraries_are_found_recursively(void)
+{
+	static struct elfdeps deps;
+	char folder[64];
+	struct problem p;
+
+	/* prog needs libone by RUNPATH $ORIGIN/l, libone needs libtwo by its own RUNPATH, both need libc. */
+	shell("mkdir -p l && echo 'int two(void) { return 2; }' >two.c && gcc -m32 -shared -fPIC -o l/libtwo.so two.c && "
+	      "echo 'int two(void); int one(void) { return two(); }' >one.c && "
+	      "gcc -m32 -shared -fPIC -Wl,-rpath,'$ORIGIN' -o l/libone.so one.c -Ll -ltwo && "
+	      "echo 'int one(void); int main(void) { return one(); }' >p.c && "
+	      "gcc -m32 -Wl,-rpath,'$ORIGIN/l' -o needs p.c -Ll -lone -Wl,-rpath-link,l");
+	memset(&deps, 0, sizeof deps);
+	CU_ASSERT_EQUAL(elfdeps_add(&deps, at("needs"), "", &p), 0);
+	CU_ASSERT_STRING_EQUAL(deps.loader, "/lib/ld-linux.so.2");
+	CU_ASSERT(has_library(&deps, "libone.so") && has_library(&deps, "libtwo.so") && has_library(&deps, "libc.so.6"));
+	elfdeps_add_optional(&deps, "libgcc_s.so.1", "");
+	elfdeps_add_optional(&deps, "libnonesuch.so.1", "");
+	CU_ASSERT(has_library(&deps, "libgcc_s.so.1") && !has_library(&deps, "libnonesuch.so.1"));
+	CU_ASSERT_EQUAL(*elfdeps_folder(&deps, folder, sizeof folder), '/');
+	/* a 64-bit file of the right name is passed over; then the library is missing, and named */
+	shell("echo 'int two(void) { return 2; }' >two.c && gcc -shared -fPIC -o l/libtwo.so two.c");
+	memset(&deps, 0, sizeof deps);
+	CU_ASSERT_EQUAL(elfdeps_add(&deps, at("needs"), "", &p), -1);
+	CU_ASSERT(strstr(p.line, "libtwo.so") != NULL);
+	memset(&deps, 0, sizeof deps);
+	CU_ASSERT_EQUAL(elfdeps_add(&deps, at("static32"), "", &p), 0);
+	CU_ASSERT(deps.n == 0 && !*deps.loader);
+}
+
+static void a_missing_loader_names_its_package(void)
+{
+	static struct elfdeps deps;
+	struct problem p;
+
+	CU_ASSERT_EQUAL(elfdeps_add(&deps, at("prog32"), at("root"), &p), -1);
+	CU_ASSERT(strstr(p.line, "/lib/ld-linux.so.2") && strstr(p.line, "libc6-i386"));
+	/* with the loader but without libc */
+	shell("mkdir -p root/lib root/conf root/etc && cp -L /lib/ld-linux.so.2 root/lib/");
+	CU_ASSERT_EQUAL(elfdeps_add(&deps, at("prog32"), at("root"), &p), -1);
+	CU_ASSERT(strstr(p.line, "libc.so.6") && strstr(p.line, "libc6-i386"));
+	/* libc in a folder that only ld.so.conf names, by an include */
+	shell("echo 'include /etc/more/*.conf' >root/etc/ld.so.conf && mkdir root/etc/more && "
+	      "echo '/conf # here' >root/etc/more/a.conf && cp -L /lib32/libc.so.6 root/conf/");
+	memset(&deps, 0, sizeof deps);
+	CU_ASSERT_EQUAL(elfdeps_add(&deps, at("prog32"), at("root"), &p), 0);
+	CU_ASSERT(has_library(&deps, "libc.so.6"));
+}
+
+/* Lists what the archive of a command line would hold; -1 and the problem if it is refused. */
+static int archive_of(const char *line, struct problem *p)
+{
+	struct options o;
+	struct image image;
+	int fd;
+
+	CU_ASSERT_EQUAL_FATAL(parse(&o, line), 0);
+	CU_ASSERT_EQUAL_FATAL(image_load(&image, at("image.gz"), p), 0);
+	fd = guestprog_archive(&o, &image, p);
+	image_free(&image);
+	if (fd < 0)
+		return -1;
+	shell("rm -rf got && mkdir got && cd got && cpio --quiet -id </proc/%d/fd/%d", getpid(), fd);
+	close(fd);
+	return 0;
+}
+
+static void commands_reach_the_guest(void)
+{
+	char line[512];
+	struct problem p;
+
+	CU_ASSERT_EQUAL(archive_of("vmp run --env A=b -- ls -l", &p), 0);
+	shell("printf 'ls\\0-l\\0' | cmp - got/vmp/command && tr '\\0' '\\n' <got/vmp/environ | grep -qx A=b");
+	CU_ASSERT_EQUAL(archive_of("vmp run", &p), 0);
+	shell("[ ! -e got/vmp/command ] && [ -e got/vmp/cwd ]");
+	snprintf(line, sizeof line, "vmp run -- %s x", at("prog32"));
+	CU_ASSERT_EQUAL(archive_of(line, &p), 0);
+	shell("cmp prog32 got/vmp/bin/prog32 && [ -e got/lib/ld-linux.so.2 ] && find got -name libc.so.6 | grep -q . && "
+	      "printf '/vmp/bin/prog32\\0x\\0' | cmp - got/vmp/command");
+	shell("mkdir -p s/sub && cp prog32 s/sub/ && cp static32 s/name");
+	snprintf(line, sizeof line, "vmp run --share %s -- sub/prog32", at("s"));
+	CU_ASSERT_EQUAL(archive_of(line, &p), 0);
+	shell("cmp prog32 got/share/sub/prog32 && [ ! -e got/vmp/bin ] && printf 'sub/prog32\\0' | cmp - got/vmp/command && "
+	      "printf '/share\\0' | cmp - got/vmp/cwd");
+	snprintf(line, sizeof line, "vmp run --share %s -- name", at("s"));
+	CU_ASSERT_EQUAL(archive_of(line, &p), 0);
+	shell("printf '/share/name\\0' | cmp - got/vmp/command && [ -e got/lib/ld-linux.so.2 ]");
+}
+
+static void commands_are_refused(void)
+{
+	static const struct { const char *file, *why; } cells[] = {
+		{ "prog64", "gcc -m32" }, { "text", "not executable" }, { "other", "not executable" }, { "nonesuch", "no such command" },
+		{ "tree", "is a folder" }, { "script", "needs /bin/sh" },
+	};
+	struct problem p;
+	char line[512];
+
+	shell("chmod +x script");
+	for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
+		snprintf(line, sizeof line, "vmp run -- %s", at(cells[i].file));
+		CU_ASSERT_EQUAL(archive_of(line, &p), -1);
+		if (!strstr(p.line, cells[i].why))
+			printf("\n    %s: %s\n", cells[i].file, p.line);
+		CU_ASSERT(strstr(p.line, cells[i].why) != NULL);
+	}
+	CU_ASSERT_EQUAL(archive_of("vmp run -- nonesuch", &p), -1);
+	shell("truncate -s 13M s/large");
+	snprintf(line, sizeof line, "vmp run --mem 48M --share %s -- ls", at("s"));
+	CU_ASSERT_EQUAL(archive_of(line, &p), -1);
+	CU_ASSERT(strstr(p.line, "quarter") != NULL);
+	shell("rm s/large");
+}
+
+/* ---- checks ---- */
+
+static void checksums(void)
+{
+	struct problem p;
+
+	shell("mkdir -p k && echo kernel >k/vmlinux && cd k && sha256sum vmlinux >SHA256SUMS && ln -sf k/vmlinux ../link");
+	CU_ASSERT_EQUAL(check_checksum(at("k/vmlinux"), &p), 0);
+	CU_ASSERT_EQUAL(check_checksum(at("link"), &p), 0);
+	shell("cd k && sha256sum -b ./vmlinux >SHA256SUMS");
+	CU_ASSERT_EQUAL(check_checksum(at("k/vmlinux"), &p), 0);
+	shell("echo more >>k/vmlinux");
+	CU_ASSERT_EQUAL(check_checksum(at("k/vmlinux"), &p), -1);
+	CU_ASSERT(strstr(p.line, "damaged") != NULL);
+	shell("echo 12 vmlinux >k/SHA256SUMS");
+	CU_ASSERT_EQUAL(check_checksum(at("k/vmlinux"), &p), -1);
+	shell("rm k/SHA256SUMS");
+	CU_ASSERT_EQUAL(check_checksum(at("k/vmlinux"), &p), -1);
+	CU_ASSERT_EQUAL(check_checksum(at("k/nonesuch"), &p), -1);
+}
+
+static void disks(void)
+{
+	char spec[256];
+	struct problem p;
+	int fd;
+
+	shell("truncate -s 4096 disk && truncate -s 100 odd && : >none");
+	CU_ASSERT_EQUAL(check_disk(at("disk"), &p), 0);
+	snprintf(spec, sizeof spec, "%s,snapshot", at("disk"));
+	CU_ASSERT_EQUAL(check_disk(spec, &p), 0);
+	CU_ASSERT_EQUAL(check_disk(at("odd"), &p), -1);
+	CU_ASSERT_EQUAL(check_disk(at("none"), &p), -1);
+	CU_ASSERT_EQUAL(check_disk(at("nonesuch"), &p), -1);
+	CU_ASSERT_EQUAL(check_disk("/dev/null", &p), -1);
+	fd = open(at("disk"), O_RDONLY);
+	flock(fd, LOCK_SH);
+	CU_ASSERT_EQUAL(check_disk(spec, &p), 0); /* readers share */
+	CU_ASSERT_EQUAL(check_disk(at("disk"), &p), -1);
+	close(fd);
+}
+
+static void memory_limits(void)
+{
+	const char *what;
+
+	shell("mkdir -p h/proc/self h/sys/fs/cgroup/a/b h/sys/fs/cgroup/memory/v1 && "
+	      "printf 'MemTotal: 9 kB\\nMemAvailable:    1048576 kB\\n' >h/proc/meminfo && echo 0::/a/b >h/proc/self/cgroup");
+	CU_ASSERT_EQUAL(check_memory_limit_mib(at("h"), &what), 1024);
+	shell("cd h/sys/fs/cgroup && echo max >a/b/memory.max && echo 0 >a/b/memory.current && echo 536870912 >a/memory.max && "
+	      "echo 104857600 >a/memory.current");
+	CU_ASSERT_EQUAL(check_memory_limit_mib(at("h"), &what), 412);
+	CU_ASSERT(strstr(what, "cgroup") != NULL);
+	shell("echo 4:memory:/v1 >h/proc/self/cgroup && cd h/sys/fs/cgroup/memory && "
+	      "echo 9223372036854771712 >memory.limit_in_bytes && echo 1 >memory.usage_in_bytes && "
+	      "echo 104857600 >v1/memory.limit_in_bytes && echo 52428800 >v1/memory.usage_in_bytes");
+	CU_ASSERT_EQUAL(check_memory_limit_mib(at("h"), &what), 50);
+	shell("echo 209715200 >h/sys/fs/cgroup/memory/v1/memory.usage_in_bytes");
+	CU_ASSERT_EQUAL(check_memory_limit_mib(at("h"), &what), 0);
+	CU_ASSERT_EQUAL(check_memory_limit_mib(at("nonesuch"), &what), UINT64_MAX);
+}
+
+/* ---- page heat ---- */
+
+static void heat_is_added_up(void)
+{
+	static const struct page_heat first[] = { { 5, 1 }, { 7, 10 } }, second[] = { { 5, 20 }, { 3, 10 } };
+	struct pageheat heat = { 0 };
+
+	pageheat_sort(&heat);
+	pageheat_add(&heat, first, 2);
+	pageheat_add(&heat, second, 2);
+	pageheat_sort(&heat);
+	CU_ASSERT_EQUAL_FATAL(heat.n, 3);
+	CU_ASSERT(heat.page[0].gfn == 5 && heat.page[0].faults == 21);
+	CU_ASSERT(heat.page[1].gfn == 3 && heat.page[2].gfn == 7);
+	pageheat_free(&heat);
+}
+
+static void symbols_are_found(void)
+{
+	static struct symbol table[] = {
+		{ 0xc1000000, 0, "_stext" }, { 0xc1000010, 0x2000, "long_one" }, { 0xc1002800, 0x10, "a" },
+		{ 0xc1002810, 0x10, "b" }, { 0xc1002820, 0x10, "c" }, { 0xc1002830, 0x10, "d" },
+	};
+	struct symbols symbols = { table, ARRAY_LEN(table) }, loaded;
+	char text[128];
+
+	symbols_describe(&symbols, 0xc1001000, 0x1000, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "long_one+0xff0");
+	symbols_describe(&symbols, 0xc1002000, 0x1000, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "long_one+0x1ff0, a, b, ...");
+	symbols_describe(&symbols, 0xc1004000, 0x1000, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "");
+	CU_ASSERT_EQUAL(symbols_load(&loaded, at("static32")), 0);
+	CU_ASSERT(loaded.n > 500);
+	symbols_free(&loaded);
+	CU_ASSERT(symbols_load(&loaded, at("nonesuch")) != 0);
+	symbols_describe(&loaded, 0xc1000000, 0x1000, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "");
+}
+
+static int clean(void)
+{
+	char command[64];
+
+	snprintf(command, sizeof command, "rm -rf %s", work);
+	return system(command);
+}
+
+int main(void)
+{
+	static const struct { const char *name; void (*test)(void); } tests[] = {
+#define T(name) { #name, name }
+		T(good_lines), T(other_options_are_kept), T(disk_specs), T(every_help_fits_and_is_whole), T(escapes),
+		T(cpio_reads_what_we_write), T(a_tree_is_counted_up_to_a_limit), T(a_full_disk_is_an_error),
+		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively),
+		T(a_missing_loader_names_its_package), T(commands_reach_the_guest), T(commands_are_refused), T(checksums),
+		T(disks), T(memory_limits), T(heat_is_added_up), T(symbols_are_found),
+#undef T
+	};
+	CU_pSuite suite;
+
+	if (!mkdtemp(work))
+		return 1;
+	unsetenv("LD_LIBRARY_PATH");
+	CU_initialize_registry();
+	suite = CU_add_suite("vmp_cli", NULL, clean);
+	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
+		CU_add_test(suite, tests[i].name, tests[i].test);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	return CU_get_number_of_failures() || CU_get_error();
+}
