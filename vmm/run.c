@@ -259,6 +259,7 @@ static void on_log(struct run *run, const void *body, size_t bytes)
 {
 	struct msg_log log;
 	char line[LOG_LINE], cpu[16] = "";
+	const char *data = (const char *)body + sizeof log;
 	int n, text = bytes - sizeof log;
 
 	memcpy(&log, body, sizeof log);
@@ -266,7 +267,9 @@ static void on_log(struct run *run, const void *body, size_t bytes)
 		return;
 	if (log.cpu != ~0u)
 		snprintf(cpu, sizeof cpu, " cpu %u", log.cpu);
-	n = snprintf(line, sizeof line, "node %u%s: %.*s\n", log.node, cpu, text, (const char *)body + sizeof log);
+	while (text && data[text - 1] == '\n')
+		text--;
+	n = snprintf(line, sizeof line, "node %u%s: %.*s\n", log.node, cpu, text, data);
 	write_all(run->log_fd, line, n < (int)sizeof line ? n : (int)sizeof line - 1);
 }
 
