@@ -213,8 +213,10 @@ static void on_client_closed(struct conn *conn, int reason)
 
 	(void)reason;
 	*slot = (struct client_slot){ 0 };
-	if (was_run)
-		node_end(node, END_USER, 0, "vmp run is gone");
+	if (!was_run)
+		return;
+	node_end(node, END_USER, 0, "vmp run is gone");
+	node->end_told = true; /* and nobody else needs to be told why */
 }
 
 static const struct conn_handler client_handler = { on_client_message, on_client_closed };

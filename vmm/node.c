@@ -225,5 +225,5 @@ int main(int argc, char **argv)
 	start(node);
 	event_base_dispatch(node->base);
 	finish(node);
-	return node->o.node == 0 || node->end_told || node->ending ? 0 : EXIT_VMP_FAILURE;
+	return node->failed ? EXIT_VMP_FAILURE : 0;
 }

@@ -104,7 +104,7 @@ struct node {
 	uint64_t user_ns; /* the guest's init first touched a stream register */
 
 	/* end */
-	bool ending, end_told;
+	bool ending, end_told, failed;
 	struct msg_machine_end end;
 	char end_line[END_LINE];
 	uint64_t end_deadline_ns;

@@ -251,7 +251,7 @@ static void end_machine(struct node *node, const struct msg_machine_end *end, co
 	snprintf(node->end_line, sizeof node->end_line, "%.*s", (int)line_bytes, line);
 	log_info("the machine ends: %s", node->end_line[0] ? node->end_line : "(no line)");
 	node_end_here(node);
-	node->end_told = clients_have_run(node);
+	node->end_told |= clients_have_run(node);
 	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line, strlen(node->end_line));
 	for (unsigned peer = 1; peer < node->o.n_nodes; peer++)
 		net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end, node->end_line,
@@ -272,8 +272,9 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 	}
 	log_info("host %u has a reason to end the machine: %.*s", node->o.node, (int)line_bytes, line);
 	if (!net_peer(node->net, 0) && !peers_complete(node)) {
-		/* Not connected yet: die() with this line is the only way to be heard (status 125, the line in the log). */
+		/* Not connected yet: the log, and the exit status, are the only ways to be heard. */
 		log_error("%.*s", (int)line_bytes, line);
+		node->failed = true;
 		node_end_here(node);
 		return;
 	}

@@ -1,0 +1,421 @@
+/* Unit test of the node daemon's pure and nearly pure parts: which node plays a role, which packets are legal, queues,
+ * routing between two nets, its options, the kernel loader, boot parameters and MP table. */
+#include <CUnit/Basic.h>
+#include <asm/bootparam.h>
+#include <elf.h>
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "base/log.h"
+#include "dsm/dsm.h"
+#include "vmm/bootparams.h"
+#include "vmm/conn.h"
+#include "vmm/kernel_load.h"
+#include "vmm/mptable.h"
+#include "vmm/net.h"
+#include "vmm/node.h"
+
+/* --- roles ---------------------------------------------------------------------------------------------------------- */
+
+static void test_roles(void)
+{
+	for (unsigned n = 1; n <= MAX_NODES; n++) {
+		for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++)
+			CU_ASSERT_EQUAL(net_vnode_node(VNODE_CPU(cpu), n), (int)(cpu % n));
+		for (unsigned node = 0; node < MAX_NODES; node++)
+			CU_ASSERT_EQUAL(net_vnode_node(VNODE_DAEMON(node), n), node < n ? (int)node : -1);
+		CU_ASSERT_EQUAL(net_vnode_node(VNODE_IOSRV, n), 0);
+		CU_ASSERT_EQUAL(net_vnode_node(VNODE_CLI, n), 0);
+		CU_ASSERT_EQUAL(net_vnode_node(VNODE_HOME_BASE, n), 0);
+		CU_ASSERT_EQUAL(net_vnode_node(VNODE_HOME_BASE + VNODE_HOME_COUNT - 1, n), (int)n - 1);
+		for (gfn_t gfn = 0; gfn < 5000; gfn += 7)
+			CU_ASSERT_EQUAL(net_vnode_node(dsm_home(gfn), n), (int)dsm_vnode_node(dsm_home(gfn), n));
+	}
+	CU_ASSERT_EQUAL(net_vnode_node(-1, 4), -1);
+	CU_ASSERT_EQUAL(net_vnode_node(VNODE_CPU(MAX_CPUS), 4), -1);
+	CU_ASSERT_EQUAL(net_vnode_node(VNODE_CLI + 1, 4), -1);
+	CU_ASSERT_EQUAL(net_vnode_node(VNODE_HOME_BASE - 1, 4), -1);
+	CU_ASSERT_EQUAL(net_vnode_node(VNODE_HOME_BASE + VNODE_HOME_COUNT, 4), -1);
+}
+
+/* --- packets -------------------------------------------------------------------------------------------------------- */
+
+static int check(uint16_t type, uint16_t version, uint32_t claimed, size_t actual)
+{
+	static char packet[CONN_MAX_PACKET * 2];
+	struct msg_header header = { .type = type, .version = version, .bytes = claimed };
+	char why[160] = "";
+	int result;
+
+	memcpy(packet, &header, sizeof header);
+	result = conn_check_packet(packet, sizeof header + actual, why, sizeof why);
+	CU_ASSERT_EQUAL(result != 0, why[0] != 0);
+	return result;
+}
+
+/* Every type: its smallest and largest size are legal, one byte less or more is not. */
+static void test_bounds(void)
+{
+	static const struct { uint16_t type; uint32_t body; bool payload; } types[] = {
+#define X(name, number, body, payload) { MSG_##name, sizeof(body), payload },
+#include "base/msg.def"
+#undef X
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+		uint32_t least = types[i].body, most = least + (types[i].payload ? MAX_MSG_PAYLOAD : 0);
+
+		CU_ASSERT_EQUAL(conn_body_bytes(types[i].type), least);
+		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, least, least), 0);
+		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, most, most), 0);
+		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, least - 1, least - 1), -EPROTO);
+		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, most + 1, most + 1), -EPROTO);
+		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, least + 1, least), -EPROTO);
+		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION + 1, least, least), -EPROTO);
+		CU_ASSERT(types[i].type < NET_TYPES);
+		CU_ASSERT(sizeof(struct msg_header) + most <= CONN_MAX_PACKET);
+	}
+	CU_ASSERT_EQUAL(check(0, WIRE_VERSION, 8, 8), -EPROTO);
+	CU_ASSERT_EQUAL(check(9999, WIRE_VERSION, 8, 8), -EPROTO);
+	for (size_t n = 0; n < sizeof(struct msg_header); n++) {
+		char why[160];
+
+		CU_ASSERT_EQUAL(conn_check_packet(why, n, why, sizeof why), -EPROTO);
+	}
+}
+
+/* --- connections and nets ------------------------------------------------------------------------------------------- */
+
+struct end { /* what one end of a pair saw */
+	struct net *net;
+	unsigned messages, closed;
+	int reason;
+	struct msg_header last;
+	char body[CONN_MAX_PACKET];
+};
+
+static void on_end_message(struct conn *conn, const struct msg_header *header, const void *body)
+{
+	struct end *end = conn_owner(conn);
+
+	end->messages++;
+	end->last = *header;
+	memcpy(end->body, body, header->bytes);
+	if (end->net)
+		net_receive(end->net, conn_index(conn), header, body);
+}
+
+static void on_end_closed(struct conn *conn, int reason)
+{
+	struct end *end = conn_owner(conn);
+
+	end->closed++;
+	end->reason = reason;
+}
+
+static const struct conn_handler end_handler = { on_end_message, on_end_closed };
+
+static void make_pair(struct event_base *base, struct conn *conn[2], struct end end[2])
+{
+	int fd[2];
+
+	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
+	conn[0] = conn_new(base, fd[0], "left", &end_handler, &end[0], 1);
+	conn[1] = conn_new(base, fd[1], "right", &end_handler, &end[1], 0);
+}
+
+/* More than the socket holds is queued, in order, up to the limit; the limit loses nothing of what was accepted. */
+static void test_queue(void)
+{
+	static struct end end[2];
+	struct event_base *base = event_base_new();
+	struct conn *conn[2];
+	char page[PAGE_BYTES] = { 0 };
+	struct msg_stream body = { .stream = 1 };
+	struct msg_header header = { .type = MSG_STREAM, .version = WIRE_VERSION, .bytes = sizeof body + sizeof page };
+	unsigned accepted = 0;
+
+	make_pair(base, conn, end);
+	while (!conn_send(conn[0], &header, &body, sizeof body, page, sizeof page))
+		accepted++, page[0]++;
+	CU_ASSERT(accepted > CONN_QUEUE_BYTES / PAGE_BYTES / 2);
+	CU_ASSERT(conn_queued_bytes(conn[0]) <= CONN_QUEUE_BYTES);
+	for (int i = 0; i < 100000 && end[1].messages < accepted; i++)
+		event_base_loop(base, EVLOOP_ONCE);
+	CU_ASSERT_EQUAL(end[1].messages, accepted);
+	CU_ASSERT_EQUAL(conn_queued_bytes(conn[0]), 0);
+	CU_ASSERT_EQUAL(end[1].body[sizeof body], (char)(accepted - 1));
+	conn_close(conn[0]);
+	conn_drain(conn[1]);
+	CU_ASSERT_EQUAL(end[1].closed, 1);
+	CU_ASSERT_EQUAL(end[1].reason, 0);
+	event_base_free(base);
+}
+
+static void test_nonsense_closes(void)
+{
+	static struct end end;
+	struct event_base *base = event_base_new();
+	struct msg_header header = { .type = MSG_PING, .version = WIRE_VERSION, .bytes = 3 };
+	int fd[2];
+
+	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
+	conn_drain(conn_new(base, (send(fd[1], &header, sizeof header, 0), fd[0]), "stranger", &end_handler, &end, 0));
+	CU_ASSERT_EQUAL(end.messages, 0);
+	CU_ASSERT_EQUAL(end.closed, 1);
+	CU_ASSERT_EQUAL(end.reason, -EPROTO);
+	close(fd[1]);
+	event_base_free(base);
+}
+
+static unsigned delivered[2]; /* by node; ctx points into it */
+static struct msg_interrupt delivered_interrupt;
+
+static void on_interrupt(void *ctx, const struct msg_header *header, const void *body)
+{
+	CU_ASSERT_EQUAL(header->bytes, sizeof delivered_interrupt);
+	memcpy(&delivered_interrupt, body, sizeof delivered_interrupt);
+	++*(unsigned *)ctx;
+}
+
+static void test_net(void)
+{
+	static struct end end[2];
+	struct event_base *base = event_base_new();
+	struct msg_interrupt interrupt = { .cpu_mask = 2, .vector = 0x31 };
+	struct conn *conn[2];
+
+	make_pair(base, conn, end);
+	for (unsigned node = 0; node < 2; node++) {
+		end[node].net = net_new(node, 2, &delivered[node]);
+		net_on(end[node].net, MSG_INTERRUPT, on_interrupt);
+		net_set_peer(end[node].net, !node, conn[node]);
+	}
+	net_send(end[0].net, VNODE_CPU(2), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	CU_ASSERT(delivered[0] == 1 && delivered[1] == 0); /* its own: at once */
+	net_send(end[0].net, VNODE_CPU(3), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	conn_drain(conn[1]);
+	CU_ASSERT(delivered[0] == 1 && delivered[1] == 1);
+	CU_ASSERT_EQUAL(delivered_interrupt.vector, 0x31);
+	CU_ASSERT_EQUAL(end[1].last.from_node, 0);
+	/* What came to the wrong node is passed on. */
+	net_receive(end[1].net, 0, &(struct msg_header){ MSG_INTERRUPT, WIRE_VERSION, sizeof interrupt, VNODE_CPU(4), 1, 0 },
+		    &interrupt);
+	conn_drain(conn[0]);
+	CU_ASSERT_EQUAL(delivered[0], 2);
+	CU_ASSERT_EQUAL(net_counts(end[0].net, 1)->sent[MSG_INTERRUPT].messages, 1);
+	CU_ASSERT_EQUAL(net_counts(end[0].net, 1)->sent[MSG_INTERRUPT].bytes, sizeof(struct msg_header) + sizeof interrupt);
+	CU_ASSERT_EQUAL(net_counts(end[0].net, 1)->received[MSG_INTERRUPT].messages, 1);
+	/* A peer that is gone swallows; a role that nobody plays is dropped with a line. */
+	net_set_peer(end[0].net, 1, NULL);
+	net_send(end[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	net_send(end[0].net, VNODE_CLI + 7, MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	net_send(end[0].net, VNODE_CLI, MSG_PING, &interrupt, sizeof(struct msg_ping), NULL, 0);
+	CU_ASSERT(delivered[0] == 2 && delivered[1] == 1);
+	for (unsigned node = 0; node < 2; node++) {
+		conn_close(conn[node]);
+		net_free(end[node].net);
+	}
+	event_base_free(base);
+}
+
+/* --- options -------------------------------------------------------------------------------------------------------- */
+
+static void test_options(void)
+{
+	static const struct { bool good; const char *line; } cases[] = {
+		{ true, "--dir /d --node 0 --nodes 1 --cpus 1 --mem 256 --log-fd 3 --kernel k --cmdline c --initrd a --initrd b" },
+		{ true, "--dir /d --node 1 --nodes 2 --cpus 2 --mem 256" },
+		{ false, "--dir /d --node 2 --nodes 2 --cpus 2 --mem 256" },
+		{ false, "--dir /d --node 0 --nodes 2 --cpus 1 --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --nodes 1 --cpus 33 --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --nodes 1 --cpus 0 --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --nodes 1 --cpus 1 --mem 8 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --nodes 1 --cpus 1 --mem 100000 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --nodes 1 --cpus 1x --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --nodes 1 --cpus 1 --mem 256" },
+		{ false, "--node 0 --nodes 1 --cpus 1 --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 1 --nodes 2 --cpus 2 --mem 256 --what" },
+		{ false, "--dir /d --node 1 --nodes 2 --cpus 2 --mem 256 stray" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		char line[256], why[256] = "", *argv[40] = { "vmp-node" }, *save = NULL;
+		struct node_options o;
+		int argc = 1;
+
+		snprintf(line, sizeof line, "%s", cases[i].line);
+		for (char *word = strtok_r(line, " ", &save); word; word = strtok_r(NULL, " ", &save))
+			argv[argc++] = word;
+		CU_ASSERT_EQUAL(node_options_parse(&o, argc, argv, why, sizeof why) == 0, cases[i].good);
+		CU_ASSERT_EQUAL(why[0] == 0, cases[i].good);
+		if (i == 0)
+			CU_ASSERT(o.n_initrds == 2 && o.log_fd == 3 && !strcmp(o.initrd[1], "b"));
+	}
+}
+
+/* --- kernel --------------------------------------------------------------------------------------------------------- */
+
+struct kernel_file {
+	Elf32_Ehdr header;
+	Elf32_Phdr segment[2];
+	char bytes[64];
+};
+
+static struct kernel_file good_kernel(void)
+{
+	struct kernel_file k = {
+		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32, ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_EXEC, .e_machine = EM_386, .e_version = EV_CURRENT, .e_entry = 0x1000010,
+			    .e_phoff = sizeof(Elf32_Ehdr), .e_ehsize = sizeof(Elf32_Ehdr), .e_phentsize = sizeof(Elf32_Phdr),
+			    .e_phnum = 2 },
+		.bytes = "text and data of the smallest kernel there is",
+	};
+
+	k.segment[0] = (Elf32_Phdr){ .p_type = PT_LOAD, .p_offset = offsetof(struct kernel_file, bytes), .p_vaddr = 0xc1000000,
+				     .p_paddr = 0x1000000, .p_filesz = 32, .p_memsz = 32 };
+	k.segment[1] = (Elf32_Phdr){ .p_type = PT_LOAD, .p_offset = offsetof(struct kernel_file, bytes) + 32,
+				     .p_vaddr = 0xc1001000, .p_paddr = 0x1001000, .p_filesz = 16, .p_memsz = 0x3000 };
+	return k;
+}
+
+enum { RAM_BYTES = 32 << 20 };
+static uint8_t *ram;
+
+static int load(const struct kernel_file *k, size_t bytes, struct kernel_image *image, char *why, size_t why_bytes)
+{
+	char path[] = "/tmp/vmp-test-kernel-XXXXXX";
+	int fd = mkstemp(path), result;
+
+	CU_ASSERT_FATAL(fd >= 0 && write(fd, k, bytes) == (ssize_t)bytes);
+	result = kernel_load(path, ram, RAM_BYTES, image, why, why_bytes);
+	close(fd);
+	unlink(path);
+	return result;
+}
+
+static void expect_refused(struct kernel_file k, size_t bytes, const char *because)
+{
+	struct kernel_image image;
+	char why[300] = "";
+
+	CU_ASSERT_EQUAL(load(&k, bytes, &image, why, sizeof why), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, because));
+}
+
+static void test_kernel_load(void)
+{
+	struct kernel_file k = good_kernel(), bad;
+	struct kernel_image image;
+	char why[300] = "";
+
+	ram = calloc(1, RAM_BYTES);
+	CU_ASSERT_FATAL(ram != NULL);
+	CU_ASSERT_EQUAL(load(&k, sizeof k, &image, why, sizeof why), 0);
+	CU_ASSERT(image.entry == 0x1000010 && image.first == 0x1000000 && image.end == 0x1004000 &&
+		  image.file_end == 0x1001010);
+	CU_ASSERT(!memcmp(ram + 0x1000000, k.bytes, 32) && !memcmp(ram + 0x1001000, k.bytes + 32, 16));
+
+	expect_refused(k, sizeof k - 40, "shorter");
+	expect_refused(k, 10, "not an ELF");
+	expect_refused(k, 0, "not an ELF");
+	bad = k, bad.header.e_machine = EM_X86_64, expect_refused(bad, sizeof bad, "32-bit x86");
+	bad = k, bad.header.e_type = ET_DYN, expect_refused(bad, sizeof bad, "not an executable");
+	bad = k, bad.header.e_entry = 0xc1000010, expect_refused(bad, sizeof bad, "entry");
+	bad = k, bad.segment[1].p_paddr = RAM_BYTES - 0x1000, expect_refused(bad, sizeof bad, "fit");
+	bad = k, bad.segment[1].p_paddr = 0xfffff000, expect_refused(bad, sizeof bad, "fit");
+	bad = k, bad.segment[0].p_paddr = 0x10000, expect_refused(bad, sizeof bad, "below 1 MiB");
+	bad = k, bad.segment[0].p_memsz = 8, expect_refused(bad, sizeof bad, "more bytes");
+	bad = k, bad.segment[0].p_offset = 0xfffffff0, expect_refused(bad, sizeof bad, "shorter");
+	bad = k, bad.segment[0].p_type = bad.segment[1].p_type = PT_NOTE, expect_refused(bad, sizeof bad, "nothing to load");
+	CU_ASSERT_EQUAL(kernel_load("/nonexistent/vmlinux", ram, RAM_BYTES, &image, why, sizeof why), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "make"));
+	free(ram);
+}
+
+/* --- tables --------------------------------------------------------------------------------------------------------- */
+
+static uint8_t sum(const uint8_t *p, size_t n)
+{
+	uint8_t s = 0;
+
+	while (n--)
+		s += *p++;
+	return s;
+}
+
+static void test_mptable(void)
+{
+	static const uint8_t entry_bytes[] = { 20, 8, 8, 8, 8 };
+
+	for (unsigned n_cpus = 1; n_cpus <= MAX_CPUS; n_cpus++) {
+		uint8_t table[MPTABLE_ROOM];
+		uint32_t bytes = mptable_build(table, n_cpus), address;
+		uint16_t length, entries;
+		unsigned count[5] = { 0 }, at = 16 + 44;
+
+		CU_ASSERT(bytes <= sizeof table);
+		memcpy(&address, table + 4, 4);
+		memcpy(&length, table + 16 + 4, 2);
+		memcpy(&entries, table + 16 + 34, 2);
+		CU_ASSERT(!memcmp(table, "_MP_", 4) && !sum(table, 16) && address == VMP_MP_TABLE_GPA + 16);
+		CU_ASSERT(!memcmp(table + 16, "PCMP", 4) && !sum(table + 16, length) && 16u + length == bytes);
+		for (unsigned i = 0; i < entries && at < bytes; i++) {
+			uint8_t type = table[at];
+
+			CU_ASSERT_FATAL(type < 5);
+			if (type == 0) {
+				CU_ASSERT_EQUAL(table[at + 1], count[0]);
+				CU_ASSERT_EQUAL(table[at + 3], count[0] ? 1 : 3);
+			}
+			count[type]++;
+			at += entry_bytes[type];
+		}
+		CU_ASSERT_EQUAL(at, bytes);
+		CU_ASSERT(count[0] == n_cpus && count[1] == 1 && count[2] == 1 && count[3] == 15 && count[4] == 2);
+	}
+}
+
+static void test_bootparams(void)
+{
+	struct boot_params b;
+
+	memset(&b, 0xaa, sizeof b);
+	bootparams_build(&b, 64 << 20, 0x3000000, 1000);
+	CU_ASSERT(b.e820_entries == 3 && b.e820_table[2].addr == 1 << 20 &&
+		  b.e820_table[2].addr + b.e820_table[2].size == 64 << 20);
+	CU_ASSERT(b.hdr.ramdisk_image == 0x3000000 && b.hdr.ramdisk_size == 1000 && b.hdr.cmd_line_ptr == VMP_CMDLINE_GPA);
+	CU_ASSERT(b.hdr.hardware_subarch == VMP_HARDWARE_SUBARCH && b.acpi_rsdp_addr == 0);
+	bootparams_build(&b, 64 << 20, 0x3000000, 0);
+	CU_ASSERT(b.hdr.ramdisk_image == 0);
+}
+
+int main(void)
+{
+	CU_pSuite suite;
+	unsigned failed;
+
+	log_open("test", open("/dev/null", O_WRONLY), LOG_ERROR); /* what is refused here is refused on purpose */
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return EXIT_FAILURE;
+	suite = CU_add_suite("node", NULL, NULL);
+	CU_add_test(suite, "the node of a role", test_roles);
+	CU_add_test(suite, "sizes of every message type", test_bounds);
+	CU_add_test(suite, "a queue keeps order and its limit", test_queue);
+	CU_add_test(suite, "nonsense ends a connection", test_nonsense_closes);
+	CU_add_test(suite, "routing between two nodes", test_net);
+	CU_add_test(suite, "options", test_options);
+	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
+	CU_add_test(suite, "MP table", test_mptable);
+	CU_add_test(suite, "boot parameters", test_bootparams);
+	CU_basic_run_tests();
+	failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
