@@ -1,0 +1,175 @@
+/* hostile.c - a guest program that tries to reach the host from inside.
+ *
+ *   hostile METHOD [ADDRESS]
+ *
+ * Legal methods give the same lines on any IA-32 machine.  The others may end the program, or the machine with status 125
+ * and a clear message; what they may never do is what they try: to write PROOF on the host's standard output, to make the
+ * file /tmp/vmp-hostile-proof on the host, or to kill a process there.  tests/machine/run looks for these.
+ */
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include "tests/guest/check.h"
+
+static sigjmp_buf back;
+static void leave(int signal) { siglongjmp(back, signal); }
+
+/* 64-bit code, in the guest's 32-bit memory: each ends by a jump to itself, so that it cannot be taken for done. */
+static const unsigned char code64[] = {
+	/* mov $1,%eax; mov $1,%edi; lea text(%rip),%rsi; mov $6,%edx; syscall: write(1, "PROOF\n", 6) */
+	0xb8, 1, 0, 0, 0, 0xbf, 1, 0, 0, 0, 0x48, 0x8d, 0x35, 60, 0, 0, 0, 0xba, 6, 0, 0, 0, 0x0f, 0x05,
+	/* mov $85,%eax; lea path(%rip),%rdi; mov $0644,%esi; syscall: creat() */
+	0xb8, 85, 0, 0, 0, 0x48, 0x8d, 0x3d, 48, 0, 0, 0, 0xbe, 0xa4, 1, 0, 0, 0x0f, 0x05,
+	/* mov $110,%eax; syscall; mov %eax,%edi; mov $9,%esi; mov $62,%eax; syscall: kill(getppid(), SIGKILL) */
+	0xb8, 110, 0, 0, 0, 0x0f, 0x05, 0x89, 0xc7, 0xbe, 9, 0, 0, 0, 0xb8, 62, 0, 0, 0, 0x0f, 0x05,
+	/* jmp . */
+	0xeb, 0xfe,
+	/* padding up to byte 77 */
+	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
+	'P', 'R', 'O', 'O', 'F', '\n', 0,
+	'/', 't', 'm', 'p', '/', 'v', 'm', 'p', '-', 'h', 'o', 's', 't', 'i', 'l', 'e', '-', 'p', 'r', 'o', 'o', 'f', 0,
+};
+
+static void far_jump(uint16_t selector, uint32_t offset)
+{
+	struct {
+		uint32_t offset;
+		uint16_t selector;
+	} __attribute__((packed)) target = { offset, selector };
+
+	__asm__ volatile("ljmp *%0" : : "m"(target) : "memory");
+}
+
+static void *place_code64(void)
+{
+	unsigned char *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	memcpy(m, code64, sizeof code64);
+	return m;
+}
+
+/* ---- The methods ---- */
+
+static void by_int80(const char *argument)
+{
+	static const char line[] = "int $0x80 reaches the guest's own kernel\n";
+	long n;
+
+	(void)argument;
+	__asm__ volatile("int $0x80" : "=a"(n) : "a"(SYS_write), "b"(1), "c"(line), "d"(sizeof line - 1) : "memory");
+	expect("write by int $0x80", n == sizeof line - 1);
+	__asm__ volatile("int $0x80" : "=a"(n) : "a"(SYS_getpid) : "memory");
+	expect("getpid by int $0x80", n == getpid());
+	__asm__ volatile("int $0x80" : "=a"(n) : "a"(9999) : "memory");
+	expect("an unknown call is ENOSYS", n == -ENOSYS);
+}
+
+static void by_syscall(const char *argument)
+{
+	static const char line[] = "PROOF\n";
+	long n = SYS_write;
+
+	(void)argument;
+	/* As AMD's compatibility mode takes it: %ebp instead of %ecx. */
+	__asm__ volatile("pushl %%ebp; movl %%ecx, %%ebp; syscall; popl %%ebp"
+			 : "+a"(n) : "b"(1), "c"(line), "d"(sizeof line - 1) : "memory");
+}
+
+static void by_sysenter(const char *argument)
+{
+	static const char line[] = "PROOF\n";
+	long n = SYS_write;
+
+	(void)argument;
+	__asm__ volatile("pushl %%ebp; movl %%esp, %%ebp; sysenter; nop; nop; popl %%ebp"
+			 : "+a"(n) : "b"(1), "c"(line), "d"(sizeof line - 1) : "memory");
+}
+
+static void by_far_jump(const char *argument)
+{
+	(void)argument;
+	far_jump(0x33, (uint32_t)(uintptr_t)place_code64());
+}
+
+/* To the 64-bit segment, and on to an address above 4 GiB with registers that ask for creat(): the stub's own syscall. */
+static void by_stub(const char *argument)
+{
+	unsigned char *m = place_code64(), *at = m + 512;
+	uint64_t target = argument ? strtoull(argument, NULL, 0) : 0x700000001000, path = (uint32_t)(uintptr_t)m + 84;
+
+	/* mov $85,%eax; movabs path,%rdi; mov $0644,%esi; movabs target,%rcx; jmp *%rcx */
+	memcpy(at, "\xb8\x55\0\0\0\x48\xbf", 7);
+	memcpy(at + 7, &path, 8);
+	memcpy(at + 15, "\xbe\xa4\x01\0\0\x48\xb9", 7);
+	memcpy(at + 22, &target, 8);
+	memcpy(at + 30, "\xff\xe1", 2);
+	far_jump(0x33, (uint32_t)(uintptr_t)at);
+}
+
+/* The host's own 32-bit segment has no limit at 3 GiB. */
+static void by_flat_segment(const char *argument)
+{
+	uint32_t value = 0;
+
+	(void)argument;
+	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl 0xc1000000, %0; popl %%ds" : "=&r"(value) : "r"(0x2b) : "memory");
+}
+
+/* What only the kernel may say to the monitor. */
+static void by_marker(const char *argument)
+{
+	(void)argument;
+	__asm__ volatile("int $0x82; cli");
+}
+
+static void by_hypercall(const char *argument)
+{
+	(void)argument;
+	__asm__ volatile("int $0x83" : : "a"(5), "b"(0), "c"(0));
+}
+
+static void by_privileged(const char *argument)
+{
+	(void)argument;
+	__asm__ volatile("movl %%cr3, %%eax" : : : "eax");
+}
+
+static const struct method {
+	const char *name;
+	void (*try)(const char *argument);
+	bool fault_is_certain; /* the program gets a signal on any machine */
+} methods[] = {
+	{ "int80", by_int80, false },	     { "syscall", by_syscall, false },	 { "sysenter", by_sysenter, false },
+	{ "farjump", by_far_jump, false },   { "stub", by_stub, false },	 { "flat", by_flat_segment, false },
+	{ "marker", by_marker, true },	     { "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
+};
+
+static int run(const struct method *method, const char *argument)
+{
+	int signal = sigsetjmp(back, 1);
+
+	if (!signal)
+		method->try(argument);
+	if (method->fault_is_certain)
+		expect("only a signal came of it", signal == SIGSEGV);
+	printf("the program goes on\n");
+	return check_result();
+}
+
+int main(int argc, char **argv)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP };
+	static char stack[65536];
+	stack_t other = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction action = { .sa_handler = leave, .sa_flags = SA_ONSTACK };
+
+	sigaltstack(&other, NULL);
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		sigaction(signals[i], &action, NULL);
+	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
+		if (!strcmp(argv[1], methods[i].name))
+			return run(&methods[i], argc > 2 ? argv[2] : NULL);
+	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|marker|hypercall|privileged [ADDRESS]\n");
+	return 2;
+}

@@ -1,0 +1,19 @@
+# Programs that run inside the guest; static, but for the one that tests dynamic linking.
+GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate timers altpages wildptr \
+	hostile dynamic micro)
+GUEST_LINK := -static
+build/tests/guest/dynamic: GUEST_LINK := -rdynamic
+
+build/tests/guest/%: tests/guest/%.c tests/guest/check.h
+	@echo "  CC    $@"
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -static,$(GUEST_CFLAGS)) $(GUEST_LINK) -I. -fopenmp -pthread -o $@ $< -lm -Wl,--no-warnings
+
+.PHONY: guest-tests
+guest-tests: $(GUEST_TESTS) build/tests/machine/unframe
+all: guest-tests
+
+build/tests/machine/%: tests/machine/%.c
+	@echo "  CC    $@"
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $< -lm
