@@ -1,0 +1,349 @@
+/* core.h - the inside of the library: one node as a protocol machine.
+ *
+ * `struct phnx` is a whole node.  It does no input or output of its own: a transport (net.c with libevent; the simulator
+ * in tests/sim) opens links, brings bytes, takes bytes, tells the time through `struct phnx_ops`, and calls phnx_tick().
+ * Not thread-safe: api.c holds one lock around everything.
+ *
+ *   link.c   frames and the handshake        route.c   the routing table (DSDV)      flow.c   messages, end to end
+ *   node.c   contacts, timers, life          migrate.c moving virtual nodes          detect.c who is gone
+ *
+ * A message is the sender's until a receiver has consumed it: a virtual node that moves away takes nothing along, its
+ * messages bounce to their senders, who send them to the next holder.  So no message is ever in two hands, and a node
+ * that dies takes only what its application had already consumed.
+ */
+#ifndef PHOENIX_CORE_H
+#define PHOENIX_CORE_H
+
+#include "phoenix/config.h"
+#include "phoenix/limits.h"
+#include "phoenix/vps.h"
+#include "phoenix/wire.h"
+
+struct phnx;
+
+/* ---- shared bytes ---- */
+
+struct pbuf {
+	unsigned refs;
+	size_t len;
+	const unsigned char *data;
+	void (*release)(void *arg);	/* of bytes that are the application's */
+	void *arg;
+	unsigned char own[];
+};
+struct pbuf *pbuf_new(const void *data, size_t len);	/* a copy; NULL: out of memory */
+void pbuf_put(struct pbuf *b);
+
+/* ---- links ---- */
+
+enum link_state { LINK_HELLO = 1, LINK_AUTH = 2, LINK_UP = 4, LINK_CLOSING = 8, LINK_ANY = 15 };
+enum { FRAME_HEAD_MAX = 120, SECRET_BYTES = 32 };
+
+struct outframe {
+	struct outframe *next;
+	unsigned head_len;
+	size_t done;			/* bytes that the transport has taken */
+	struct pbuf *body;
+	unsigned char head[FRAME_HEAD_MAX];
+};
+struct plink {
+	struct plink *next;
+	struct phnx *ph;
+	void *transport;
+	struct contact *contact;	/* that led here; NULL: accepted */
+	enum link_state state;
+	uint64_t serial;
+	unsigned slot;			/* its bit in the sets of the routing table */
+	ph_vp_t peer;			/* 0 until the peer has proved itself */
+	ph_vp_t claimed;		/* the name in its HELLO */
+	bool peer_dialed_learned;
+	unsigned char nonce[32], binding[32];
+	struct writer my_hello, peer_hello;
+	struct outframe *out, **out_end;
+	size_t out_bytes;
+	unsigned char *in;
+	size_t in_len, in_room;
+	uint64_t opened_us, heard_us, ping_us, rtt_us;
+	unsigned digest_misses;
+};
+
+struct contact {
+	struct contact *next;
+	struct phnx_contact at;
+	ph_vp_t name;			/* learned from routing messages; 0: configured */
+	ph_vp_t peer;			/* whom it led to last */
+	enum { CONTACT_IDLE, CONTACT_DIALING, CONTACT_LINKED, CONTACT_SELF } state;
+	uint64_t retry_us, backoff_us;
+	void *transport;
+};
+
+struct phnx_ops {
+	uint64_t (*now)(void *ctx);				/* microseconds, never back */
+	void (*random)(void *ctx, void *buf, size_t n);
+	void (*dial)(void *ctx, struct contact *c);		/* then phnx_link_open() or phnx_dial_failed() */
+	void (*undial)(void *ctx, struct contact *c);		/* give up, or forget */
+	void (*kick)(void *ctx, struct plink *l);		/* there is something to send */
+	void (*close)(void *ctx, struct plink *l);		/* after this the link is freed */
+	void (*report)(void *ctx, int error, const char *text);
+	void (*arrived)(void *ctx);				/* the receive queue is not empty any more, or was drained */
+};
+
+/* The transport's side. */
+struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c, const unsigned char binding[32]);
+unsigned char *phnx_link_space(struct plink *l, size_t *room);	/* where to put received bytes; NULL: out of memory */
+int phnx_link_input(struct plink *l, size_t n);			/* n bytes were put there; -1: the link is closed and freed */
+void phnx_link_taken(struct plink *l, size_t n);		/* n bytes of the out queue were sent */
+void phnx_link_lost(struct plink *l);				/* the transport's connection is gone; frees the link */
+void phnx_dial_failed(struct contact *c);
+uint64_t phnx_tick(struct phnx *ph);				/* all input was given; returns when to call at the latest */
+
+/* Inside. */
+void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body);
+void link_close(struct plink *l, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void link_tick(struct phnx *ph, uint64_t now, uint64_t *next);
+struct plink *link_find(struct phnx *ph, ph_vp_t peer);
+
+/* ---- routing ---- */
+
+struct address {
+	char host[64];
+	int port;
+	enum phnx_protocol protocol;
+};
+struct payload {			/* what a node announces of itself */
+	bool leaving, gone;
+	uint64_t stamp;			/* when it last assumed something: the newer claim of two wins */
+	unsigned n_addrs;
+	struct address addrs[MAX_ADDRS];
+	struct ph_vps vps;
+};
+enum { UNREACHABLE = 255 };
+struct rentry {
+	ph_vp_t name;
+	uint64_t seq;			/* even: the node's own; odd: somebody lost it */
+	unsigned nhops;
+	struct plink *fwd;		/* NULL: unreachable, or this node itself */
+	struct plink *direct;		/* its own link, if there is one */
+	struct payload payload;
+	uint64_t *has;			/* trans united with rcpt: neighbours (by slot) that have this entry or will get it */
+	unsigned has_words;
+	uint64_t lost_us;		/* since when it is unreachable */
+	uint64_t request_us;		/* the last SEQREQ passed on */
+	uint64_t heartbeat, heard_us;	/* failure detector */
+	uint64_t overlap_us;		/* since when it claims what we assume */
+	bool reported;
+	bool learned;			/* its addresses are contact points already */
+};
+struct claim {
+	ph_vp_t lo, hi, max_hi;		/* max_hi: of all claims up to this one */
+	struct rentry *by;
+};
+struct routes {
+	struct rentry **slots;		/* hash table, linear probing, power of two */
+	unsigned n_slots, n;
+	struct rentry **list;
+	unsigned room;
+	struct rentry *self;
+	bool dirty;			/* something must be told to a neighbour */
+	uint64_t dirty_us;
+	bool claims_dirty;
+	struct claim *claims;
+	unsigned n_claims, room_claims;
+	uint64_t version;		/* changes whenever a message might now find its way */
+	uint64_t clock;			/* the largest stamp seen */
+	uint64_t digest;
+};
+struct rentry *route_find(struct phnx *ph, ph_vp_t name);
+ph_vp_t route_holder(struct phnx *ph, ph_vp_t vp);	/* whom to send a message for vp to, or 0 */
+void route_link_up(struct phnx *ph, struct plink *l);
+void route_link_down(struct phnx *ph, struct plink *l);
+int route_on_update(struct phnx *ph, struct plink *l, struct reader *r);
+int route_on_seqreq(struct phnx *ph, struct plink *l, struct reader *r);
+void route_self_changed(struct phnx *ph);
+void route_resend_all(struct phnx *ph, struct plink *l);
+void route_gone(struct phnx *ph, struct rentry *e);
+void route_tick(struct phnx *ph, uint64_t now, uint64_t *next);
+int route_init(struct phnx *ph);
+void route_free(struct phnx *ph);
+
+/* ---- flows ---- */
+
+enum { DATA_UNORDERED = 1, DATA_CUSTODY = 2, DATA_VOID = 4, DATA_INTERNAL = 8 };
+struct smsg {				/* a message on its way out */
+	struct smsg *next;
+	ph_vp_t dest, origin;
+	int tag;
+	unsigned flags;
+	uint64_t order;			/* of sending, over all destinations */
+	uint64_t deadline_us;		/* 0: none */
+	uint64_t seq, sent_us;
+	bool held;			/* the receiver has it */
+	struct dest *to;
+	struct pbuf *body;
+};
+struct dest {				/* a destination with messages on their way */
+	struct dest *hash_next, *next, *prev;
+	ph_vp_t vp;
+	struct smsg *queue, **queue_end;	/* not yet given to a flow, in order */
+	unsigned outstanding;			/* given to the flow `via` and unresolved */
+	ph_vp_t via;
+	bool active;
+	bool fenced;				/* some came back: wait until all have */
+	uint64_t wait_us;
+};
+struct rmsg {				/* a received message; `pub` is what the application sees */
+	struct ph_msg pub;
+	struct rmsg *next;
+	ph_vp_t source, peer;		/* peer 0: sent by this node to itself */
+	uint64_t seq, deadline_us;
+	unsigned flags;
+	unsigned gen;
+	unsigned char body[];
+};
+enum outcome { OUT_MISSING, OUT_HELD, OUT_CONSUMED, OUT_BOUNCED };
+struct rslot {
+	uint8_t outcome;
+	struct rmsg *early;		/* arrived before its turn */
+};
+struct flow {
+	struct flow *next;
+	ph_vp_t peer;
+	/* to the peer */
+	uint64_t next_seq, una;		/* una: everything below is resolved */
+	struct smsg **ring;
+	unsigned ring_size;
+	size_t bytes;
+	uint64_t rto_us, rto_at, credit;
+	unsigned gen_seen;
+	uint64_t way;			/* serial of the link that it was last sent over */
+	/* from the peer */
+	uint64_t recv_next, r_una;
+	struct rslot *slots;
+	unsigned n_slots;
+	unsigned gen, gen_acked;	/* counts bouncing; messages of an older one to [bounce_lo, bounce_hi) bounce too */
+	ph_vp_t bounce_lo, bounce_hi;
+	unsigned unacked;
+	uint64_t ack_at;		/* 0: nothing to acknowledge */
+};
+enum { FLOW_TABLE = 256 };
+struct flows {
+	struct flow *table[FLOW_TABLE];
+	unsigned n, n_timed;
+	struct dest *dests[FLOW_TABLE], *active;
+	uint64_t order, version_seen;
+	size_t out_bytes, in_bytes;
+	struct rmsg *received, **received_end;
+	struct smsg *spare;
+	struct dest *spare_dest;
+	bool pump;			/* something may move now */
+	uint64_t sent, resent, delivered, bounced, forwarded, dropped;	/* counts */
+};
+struct handler {
+	struct handler *next;
+	int tag;
+	ph_handler_fn fn;
+	void *arg;
+};
+/* Takes its own reference of body. 0 or an error. */
+int flow_send(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us);
+struct rmsg *flow_receive(struct phnx *ph, int tag);	/* consumes; free with free() */
+void flow_handle(struct phnx *ph);			/* gives what waits to a newly set handler */
+bool flow_waiting(struct phnx *ph, int tag);
+void flow_pump(struct phnx *ph);
+void flow_release(struct phnx *ph, const struct ph_vps *vps);
+bool flow_idle(struct phnx *ph);			/* nothing that we sent is unresolved */
+void flow_custody(struct phnx *ph);			/* hand what finds no holder to a neighbour */
+void flow_peer_gone(struct phnx *ph, ph_vp_t peer);
+int flow_on_frame(struct phnx *ph, struct plink *l, enum frame_type type, const unsigned char *frame, size_t len);
+void flow_ack_all(struct phnx *ph);
+void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next);
+void flow_free(struct phnx *ph);
+
+/* Sends a frame with a routing header (source, destination, hops) towards a node; false: no way. */
+bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct writer *head, struct pbuf *body);
+
+/* ---- migration ---- */
+
+enum { TAG_MIGRATION = 1 };		/* tags of messages with DATA_INTERNAL */
+struct migration {
+	bool locked, trying;
+	ph_vp_t holder;			/* who holds this node's lock, if locked */
+	ph_vp_t partner;		/* of the transaction under way */
+	ph_vp_t asked;			/* who owes an answer to lock2 or cleanup; 0: nobody */
+	uint32_t attempt;
+	uint64_t tried_us;
+	bool moving;			/* this node has released [lo, hi) and waits for the taker */
+	ph_vp_t lo, hi;
+	void *state;
+	size_t state_len;
+	struct ph_migration app;
+	/* the wish of a call of the application */
+	enum { WISH_NONE, WISH_JOIN, WISH_LEAVE, WISH_TAKE, WISH_HAND } wish;
+	ph_vp_t count;
+	int side;
+	int result;			/* > 0: still under way */
+	uint64_t retry_us;
+	uint64_t done, refused;		/* counts */
+};
+void migrate_on_message(struct phnx *ph, const struct rmsg *m);
+void migrate_tick(struct phnx *ph, uint64_t now, uint64_t *next);
+void migrate_peer_gone(struct phnx *ph, ph_vp_t peer);
+int migrate_begin(struct phnx *ph, int wish, ph_vp_t count, int side);
+void migrate_cancel(struct phnx *ph);
+
+/* ---- failure detector ---- */
+
+struct detector {
+	uint64_t timeout_us, next_us;
+	enum ph_gone_policy policy;
+	ph_gone_fn fn;
+	void *arg;
+	unsigned round;
+	uint64_t beat;
+};
+/* The node to gossip to in round r (0-based) as the s-th of n: P2P-MPI's double binary round-robin, equation 5. */
+unsigned detect_target(unsigned s, unsigned n, unsigned r);
+unsigned detect_rounds(unsigned n);
+int detect_on_gossip(struct phnx *ph, struct reader *r);
+void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next);
+
+/* ---- the node ---- */
+
+struct phnx {
+	const struct phnx_ops *ops;
+	void *ctx;
+	ph_vp_t lower, upper, name;
+	char session[MAX_SESSION];
+	unsigned char secret[SECRET_BYTES];
+	bool has_session, leaving, closing;
+	uint64_t gossip_us;		/* 0: no gossip */
+	struct plink *links;
+	unsigned n_links;
+	uint64_t link_serial;
+	uint64_t link_slots[MAX_LINKS / 64];
+	struct contact *contacts;
+	unsigned n_learned, dialing;
+	bool learn;			/* connect to nodes known from routing messages */
+	enum phnx_protocol learn_protocol;
+	struct payload me;
+	struct routes routes;
+	struct flows flows;
+	struct handler *handlers;
+	struct migration migration;
+	struct detector detector;
+	uint64_t frames_in[N_FRAME_TYPES], frames_out[N_FRAME_TYPES];
+};
+struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_vp_t upper);
+void phnx_free(struct phnx *ph);
+struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at, ph_vp_t name);
+int phnx_assume(struct phnx *ph, const struct ph_vps *vps);
+int phnx_release(struct phnx *ph, const struct ph_vps *vps);
+int phnx_send(struct phnx *ph, ph_vp_t dest, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us);
+void phnx_goodbye(struct phnx *ph);	/* tell all that this node is gone for good */
+void phnx_report(struct phnx *ph, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+uint64_t phnx_now(struct phnx *ph);
+uint64_t phnx_random(struct phnx *ph);
+void contact_tick(struct phnx *ph, uint64_t now, uint64_t *next);
+void contact_learn(struct phnx *ph, const struct rentry *e);
+
+#endif

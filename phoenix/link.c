@@ -1,0 +1,498 @@
+/* link.c - frames over a link, and the handshake before the first of them is believed.
+ *
+ * Both sides send HELLO at once, and answer the other's HELLO with AUTH: an HMAC under the session's secret over both
+ * HELLOs (with their nonces) and, under TLS, the channel's exported key.  The sender's role goes in too, so that a proof
+ * cannot be reflected.  Until AUTH is verified nothing but a small HELLO, AUTH or REFUSE is read.
+ */
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include "phoenix/core.h"
+
+struct pbuf *pbuf_new(const void *data, size_t len)
+{
+	struct pbuf *b = malloc(sizeof *b + len);
+
+	if (!b)
+		return NULL;
+	*b = (struct pbuf){ .refs = 1, .len = len, .data = b->own };
+	if (len && data)
+		memcpy(b->own, data, len);
+	return b;
+}
+
+void pbuf_put(struct pbuf *b)
+{
+	if (!b || --b->refs)
+		return;
+	if (b->release)
+		b->release(b->arg);
+	free(b);
+}
+
+/* ---- sending ---- */
+
+void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body)
+{
+	size_t head_len = head ? head->len : 0, len = head_len + (body ? body->len : 0);
+
+	if (l->state == LINK_CLOSING || (head && head->bad) || FRAME_HEAD + head_len > FRAME_HEAD_MAX)
+		return;
+	struct outframe *f = malloc(sizeof *f);
+	if (!f)
+		return;		/* as if the frame was lost: what matters is sent again */
+	*f = (struct outframe){ .head_len = FRAME_HEAD + (unsigned)head_len, .body = body };
+	unsigned char h[FRAME_HEAD] = { 'P', 'H', (unsigned char)type, PHNX_VERSION, (unsigned char)len,
+		(unsigned char)(len >> 8), (unsigned char)(len >> 16), (unsigned char)(len >> 24) };
+	memcpy(f->head, h, FRAME_HEAD);
+	if (head_len)
+		memcpy(f->head + FRAME_HEAD, head->data, head_len);
+	if (body)
+		body->refs++;
+	*l->out_end = f;
+	l->out_end = &f->next;
+	l->out_bytes += FRAME_HEAD + len;
+	l->ph->frames_out[type]++;
+	l->ph->ops->kick(l->ph->ctx, l);
+}
+
+static void send_buffer(struct plink *l, enum frame_type type, struct writer *w)
+{
+	struct pbuf *b = w->bad ? NULL : pbuf_new(w->data, w->len);
+
+	if (b)
+		link_send(l, type, NULL, b);
+	pbuf_put(b);
+}
+
+void phnx_link_taken(struct plink *l, size_t n)
+{
+	l->out_bytes -= n;
+	while (l->out) {
+		struct outframe *f = l->out;
+		size_t left = f->head_len + (f->body ? f->body->len : 0) - f->done;
+
+		if (n < left) {
+			f->done += n;
+			return;
+		}
+		n -= left;
+		l->out = f->next;
+		if (!l->out)
+			l->out_end = &l->out;
+		pbuf_put(f->body);
+		free(f);
+	}
+}
+
+/* ---- handshake ---- */
+
+static void put_hello(struct plink *l)
+{
+	struct phnx *ph = l->ph;
+	struct writer *w = &l->my_hello;
+
+	put_bytes(w, "phnx", 4);
+	put8(w, PHNX_VERSION);
+	put8(w, l->contact ? 1 : 0);
+	put8(w, ph->has_session);
+	put8(w, (uint8_t)strlen(ph->session));
+	put_bytes(w, ph->session, strlen(ph->session));
+	put64(w, (uint64_t)ph->lower);
+	put64(w, (uint64_t)ph->upper);
+	put64(w, (uint64_t)ph->name);
+	put_bytes(w, l->nonce, sizeof l->nonce);
+	send_buffer(l, FRAME_HELLO, w);
+}
+
+static bool proof(struct plink *l, bool mine, unsigned char mac[32])
+{
+	const struct writer *a = mine ? &l->my_hello : &l->peer_hello, *b = mine ? &l->peer_hello : &l->my_hello;
+	struct writer w = { 0 };
+	unsigned n = 32;
+
+	put_bytes(&w, "phnx proof", 10);
+	put_le(&w, a->len, 2);
+	put_bytes(&w, a->data, a->len);
+	put_bytes(&w, b->data, b->len);
+	put_bytes(&w, l->binding, sizeof l->binding);
+	bool ok = !w.bad && HMAC(EVP_sha256(), l->ph->secret, SECRET_BYTES, w.data, w.len, mac, &n);
+	free(w.data);
+	return ok;
+}
+
+static int on_hello(struct plink *l, struct reader *r)
+{
+	struct phnx *ph = l->ph;
+	unsigned char magic[4], nonce[32];
+	char session[MAX_SESSION] = "";
+
+	put_bytes(&l->peer_hello, r->p, (size_t)(r->end - r->p));
+	get_bytes(r, magic, 4);
+	unsigned version = get8(r);
+	if (r->bad || memcmp(magic, "phnx", 4) || version != PHNX_VERSION) {
+		link_close(l, PH_EREFUSED, "protocol version %u here, %u there", PHNX_VERSION, version);
+		return -1;
+	}
+	get8(r);
+	bool has_session = get8(r);
+	size_t n = get8(r);
+	if (n >= sizeof session) {
+		link_close(l, PH_EPEER, "session name too long");
+		return -1;
+	}
+	get_bytes(r, session, n);
+	ph_vp_t lower = (ph_vp_t)get64(r), upper = (ph_vp_t)get64(r);
+	l->claimed = (ph_vp_t)get64(r);
+	get_bytes(r, nonce, sizeof nonce);
+	if (r->bad || r->p != r->end)
+		link_close(l, PH_EPEER, "malformed greeting");
+	else if (has_session != ph->has_session || strcmp(session, ph->session))
+		link_close(l, PH_EREFUSED, "session '%.64s' here, '%.64s' there", ph->session, session);
+	else if (lower != ph->lower || upper != ph->upper)
+		link_close(l, PH_EREFUSED, "virtual nodes [%lld, %lld) here, [%lld, %lld) there", ph->lower, ph->upper, lower,
+			   upper);
+	else if (l->claimed == ph->name) {
+		if (l->contact)
+			l->contact->state = CONTACT_SELF;
+		link_close(l, 0, "this is myself");
+	} else if (l->claimed < ph->upper || l->claimed <= 0)
+		link_close(l, PH_EPEER, "a resource name among the virtual nodes");
+	else {
+		struct writer w = { 0 };
+		unsigned char mac[32];
+		if (!proof(l, true, mac))
+			memset(mac, 0, sizeof mac);
+		put_bytes(&w, mac, sizeof mac);
+		link_send(l, FRAME_AUTH, &w, NULL);
+		free(w.data);
+		l->state = LINK_AUTH;
+		return 0;
+	}
+	return -1;
+}
+
+struct plink *link_find(struct phnx *ph, ph_vp_t peer)
+{
+	for (struct plink *l = ph->links; l; l = l->next)
+		if (l->peer == peer && l->state == LINK_UP)
+			return l;
+	return NULL;
+}
+
+/* Two links to one peer: the node with the smaller name keeps the one that it dialed, and it alone closes the other. */
+static bool close_double(struct plink *l)
+{
+	struct plink *other = link_find(l->ph, l->claimed);
+
+	if (!other || l->ph->name > l->claimed)
+		return false;
+	struct plink *worse = other->contact || !l->contact ? l : other;
+	if (worse->contact) {
+		worse->contact->state = CONTACT_LINKED;
+		worse->contact->peer = l->claimed;
+	}
+	link_close(worse, 0, "second link between the same nodes");
+	return worse == l;
+}
+
+static int on_auth(struct plink *l, struct reader *r)
+{
+	unsigned char mac[32], theirs[32];
+
+	get_bytes(r, theirs, sizeof theirs);
+	if (r->bad || !proof(l, false, mac) || CRYPTO_memcmp(mac, theirs, sizeof mac)) {
+		link_close(l, PH_EREFUSED, "the secrets of session '%.64s' differ", l->ph->session);
+		return -1;
+	}
+	if (close_double(l))
+		return -1;
+	l->peer = l->claimed;
+	l->state = LINK_UP;
+	free(l->my_hello.data);
+	free(l->peer_hello.data);
+	l->my_hello = l->peer_hello = (struct writer){ 0 };
+	if (l->contact) {
+		l->contact->state = CONTACT_LINKED;
+		l->contact->peer = l->peer;
+		l->contact->backoff_us = RETRY_MIN;
+	}
+	route_link_up(l->ph, l);
+	return 0;
+}
+
+static int on_refuse(struct plink *l, struct reader *r)
+{
+	int error = -(int)get8(r);
+	char text[200];
+	size_t n = (size_t)(r->end - r->p);
+
+	n = n < sizeof text - 1 ? n : sizeof text - 1;
+	get_bytes(r, text, n);
+	text[n] = 0;
+	for (size_t i = 0; i < n; i++)
+		if ((unsigned char)text[i] < ' ' || text[i] == 127)
+			text[i] = '?';
+	if (error)
+		phnx_report(l->ph, PH_EREFUSED, "a peer refused this node: %s", text);
+	else if (l->contact && l->contact->state == CONTACT_DIALING && l->claimed) {
+		l->contact->state = CONTACT_LINKED;	/* by its other link */
+		l->contact->peer = l->claimed;
+	}
+	link_close(l, 0, NULL);
+	return -1;
+}
+
+/* ---- liveness, and the repair of routing tables ---- */
+
+static void ping(struct plink *l, uint64_t now)
+{
+	struct writer w = { 0 };
+
+	l->ping_us = now;
+	put64(&w, now);
+	put64(&w, l->ph->routes.digest);
+	link_send(l, FRAME_PING, &w, NULL);
+	free(w.data);
+}
+
+/* The promise "you will get it from another" is lost with a broken link: equal tables have equal digests, and what stays
+ * different for three pings is sent again. */
+static int on_ping(struct plink *l, struct reader *r)
+{
+	struct writer w = { 0 };
+	uint64_t stamp = get64(r), digest = get64(r);
+
+	put64(&w, stamp);
+	link_send(l, FRAME_PONG, &w, NULL);
+	free(w.data);
+	l->digest_misses = digest == l->ph->routes.digest ? 0 : l->digest_misses + 1;
+	if (l->digest_misses >= 3) {
+		l->digest_misses = 0;
+		route_resend_all(l->ph, l);
+	}
+	return 0;
+}
+
+static int on_pong(struct plink *l, struct reader *r)
+{
+	uint64_t rtt = phnx_now(l->ph) - get64(r);
+
+	if (rtt < LINK_TIMEOUT)
+		l->rtt_us = l->rtt_us ? (7 * l->rtt_us + rtt) / 8 : rtt;
+	return 0;
+}
+
+/* ---- receiving ---- */
+
+static const unsigned may_come_in[N_FRAME_TYPES] = {
+#define FRAME(name, when) [FRAME_##name] = when,
+#include "phoenix/frame.def"
+#undef FRAME
+};
+
+/* -1: the link is closed and freed */
+static int dispatch(struct plink *l, enum frame_type type, const unsigned char *body, size_t len)
+{
+	struct reader r = { body, body + len, false };
+	struct phnx *ph = l->ph;
+	int bad;
+
+	ph->frames_in[type]++;
+	switch (type) {
+	case FRAME_HELLO:
+		return on_hello(l, &r);
+	case FRAME_AUTH:
+		return on_auth(l, &r);
+	case FRAME_REFUSE:
+		return on_refuse(l, &r);
+	case FRAME_PING:
+		bad = on_ping(l, &r);
+		break;
+	case FRAME_PONG:
+		bad = on_pong(l, &r);
+		break;
+	case FRAME_ROUTE:
+		bad = route_on_update(ph, l, &r);
+		break;
+	case FRAME_SEQREQ:
+		bad = route_on_seqreq(ph, l, &r);
+		break;
+	case FRAME_DATA:
+	case FRAME_ACK:
+	case FRAME_PROBE:
+	case FRAME_GOSSIP:
+		bad = flow_on_frame(ph, l, type, body, len);
+		break;
+	default:
+		bad = -1;
+	}
+	if (bad || r.bad) {
+		link_close(l, PH_EPEER, "malformed frame of type %d", (int)type);
+		return -1;
+	}
+	return 0;
+}
+
+unsigned char *phnx_link_space(struct plink *l, size_t *room)
+{
+	enum { STEP = 65536 };
+	size_t want = l->in_len + STEP / 4;
+
+	if (l->in_len >= FRAME_HEAD) {
+		struct reader r = { l->in + 4, l->in + FRAME_HEAD, false };
+		size_t frame = FRAME_HEAD + get32(&r);
+		want = frame > want && frame <= FRAME_HEAD + MAX_FRAME ? frame : want;
+	}
+	if (want > l->in_room) {
+		size_t bigger = want < STEP ? STEP : want;
+		unsigned char *in = realloc(l->in, bigger);
+		if (!in)
+			return NULL;
+		l->in = in;
+		l->in_room = bigger;
+	}
+	*room = l->in_room - l->in_len;
+	return l->in + l->in_len;
+}
+
+int phnx_link_input(struct plink *l, size_t n)
+{
+	size_t at = 0;
+
+	l->in_len += n;
+	l->heard_us = phnx_now(l->ph);
+	while (l->in_len - at >= FRAME_HEAD) {
+		struct reader r = { l->in + at + 4, l->in + at + FRAME_HEAD, false };
+		const unsigned char *h = l->in + at;
+		size_t len = get32(&r), most = l->state == LINK_UP ? MAX_FRAME : MAX_HANDSHAKE_FRAME;
+
+		if (h[0] != 'P' || h[1] != 'H' || h[2] >= N_FRAME_TYPES || len > most ||
+		    !(may_come_in[h[2]] & l->state)) {
+			link_close(l, PH_EPEER, "a frame of type %u and %zu bytes cannot come here", h[2], len);
+			return -1;
+		}
+		if (h[3] != PHNX_VERSION) {
+			link_close(l, PH_EREFUSED, "protocol version %u here, %u there", PHNX_VERSION, h[3]);
+			return -1;
+		}
+		if (l->in_len - at - FRAME_HEAD < len)
+			break;
+		at += FRAME_HEAD + len;
+		if (dispatch(l, (enum frame_type)h[2], h + FRAME_HEAD, len))
+			return -1;
+	}
+	l->in_len -= at;
+	memmove(l->in, l->in + at, l->in_len);
+	if (l->in_len == 0 && l->in_room > 1 << 20) {	/* give a large message's room back */
+		free(l->in);
+		l->in = NULL;
+		l->in_room = 0;
+	}
+	return 0;
+}
+
+/* ---- life ---- */
+
+struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c, const unsigned char binding[32])
+{
+	unsigned slot = 0;
+
+	while (slot < MAX_LINKS && ph->link_slots[slot / 64] >> slot % 64 & 1)
+		slot++;
+	struct plink *l = slot < MAX_LINKS && !ph->closing ? calloc(1, sizeof *l) : NULL;
+	if (!l)
+		return NULL;
+	ph->link_slots[slot / 64] |= 1ULL << slot % 64;
+	*l = (struct plink){ .next = ph->links, .ph = ph, .transport = transport, .contact = c, .state = LINK_HELLO,
+			     .slot = slot, .serial = ++ph->link_serial, .opened_us = phnx_now(ph), .heard_us = phnx_now(ph) };
+	l->out_end = &l->out;
+	if (binding)
+		memcpy(l->binding, binding, sizeof l->binding);
+	ph->ops->random(ph->ctx, l->nonce, sizeof l->nonce);
+	ph->links = l;
+	ph->n_links++;
+	put_hello(l);
+	return l;
+}
+
+static void drop(struct plink *l)
+{
+	struct phnx *ph = l->ph;
+	struct plink **at = &ph->links;
+	bool up = l->state == LINK_UP;
+
+	while (*at != l)
+		at = &(*at)->next;
+	*at = l->next;
+	ph->n_links--;
+	l->state = LINK_CLOSING;
+	if (up)
+		route_link_down(ph, l);
+	ph->link_slots[l->slot / 64] &= ~(1ULL << l->slot % 64);
+	if (l->contact) {
+		struct contact *c = l->contact;
+		if (c->state == CONTACT_DIALING)
+			phnx_dial_failed(c);
+		else if (c->state == CONTACT_LINKED)
+			c->retry_us = phnx_now(ph) + RETRY_MIN;	/* contact_tick() sees that no link is left */
+	}
+	while (l->out) {
+		struct outframe *f = l->out;
+		l->out = f->next;
+		pbuf_put(f->body);
+		free(f);
+	}
+	free(l->my_hello.data);
+	free(l->peer_hello.data);
+	free(l->in);
+	free(l);
+}
+
+void link_close(struct plink *l, int error, const char *format, ...)
+{
+	struct phnx *ph = l->ph;
+	char text[200];
+	va_list args;
+
+	if (format) {
+		struct writer w = { 0 };
+		va_start(args, format);
+		vsnprintf(text, sizeof text, format, args);
+		va_end(args);
+		if (error)
+			phnx_report(ph, error, "a peer was refused: %s", text);
+		put8(&w, (uint8_t)-error);
+		put_bytes(&w, text, strlen(text));
+		send_buffer(l, FRAME_REFUSE, &w);
+		free(w.data);
+	}
+	ph->ops->close(ph->ctx, l);
+	drop(l);
+}
+
+void phnx_link_lost(struct plink *l)
+{
+	drop(l);
+}
+
+void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
+{
+	struct plink *following;
+
+	for (struct plink *l = ph->links; l; l = following) {
+		following = l->next;
+		uint64_t limit = l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : l->opened_us + HANDSHAKE_TIMEOUT;
+		if (now >= limit) {
+			link_close(l, 0, NULL);
+			following = ph->links;	/* closing may have changed the list */
+			continue;
+		}
+		if (l->state == LINK_UP && now >= l->ping_us + PING_INTERVAL)
+			ping(l, now);
+		uint64_t due = l->state == LINK_UP ? l->ping_us + PING_INTERVAL : limit;
+		*next = due < *next ? due : *next;
+	}
+}

@@ -1,0 +1,454 @@
+/* migrate.c - virtual nodes move between nodes, with the application's state (PPoPP 2003, section 3.5, figures 1-3).
+ *
+ * A node that wants to move virtual nodes locks itself and the adjacent node, the one with the smaller resource name first,
+ * so that no circle of waiting can close.  It does not know its neighbour's name, so it asks (query) whoever holds the
+ * adjacent virtual node.  Every answer carries the number of the attempt that it answers; an answer to an older attempt
+ * is undone (cleanup) or ignored.
+ *
+ * Where this departs from the figures: line 64 sets l = false when another node gives this node's lock back.  But l says
+ * that an attempt of this node's own is in flight, which that cleanup does not end: a second attempt would start beside
+ * the first.  Here cleanup frees the lock and nothing else.  (tests/model/migration.pml shows the fault with -DLINE64.)
+ *
+ * The figures end when both locks are held.  From there:
+ *   give   the giver releases the interval, packs its state, sends `transfer`; it keeps the state until `done`
+ *   take   the taker unpacks the state, assumes the interval, answers `done`; each frees its own lock
+ *   ask    an initiator that takes first sends `ask`; a partner that has nothing to give answers `abort`
+ *   death  of the partner frees the lock; a giver whose taker died before `done` takes its interval back
+ */
+#include "phoenix/core.h"
+
+enum kind { QUERY, LOCK_YOU_FIRST, LOCK2, FAIL1, FAIL2, OK1, OK2, CLEANUP, CLEANUP_ACK, ASK, TRANSFER, DONE, ABORT, N_KINDS };
+enum { ATTEMPT_TIMEOUT = 5000000 };
+
+struct note {				/* a message of the protocol, read */
+	enum kind kind;
+	ph_vp_t from;
+	uint32_t attempt;
+	ph_vp_t lo, hi;			/* an interval: the sender's, or the one that moves */
+	int wish, side;			/* of ASK */
+	ph_vp_t count;
+	const void *state;
+	size_t state_len;
+};
+
+static ph_vp_t low(struct phnx *ph) { return ph->me.vps.n ? ph->me.vps.r[0].lo : 0; }
+static ph_vp_t high(struct phnx *ph) { return ph->me.vps.n ? ph->me.vps.r[ph->me.vps.n - 1].hi : 0; }
+
+static void say(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt, ph_vp_t lo, ph_vp_t hi, const void *state,
+		size_t state_len)
+{
+	struct migration *m = &ph->migration;
+	struct writer w = { 0 };
+
+	put8(&w, (uint8_t)kind);
+	put32(&w, attempt);
+	put64(&w, (uint64_t)lo);
+	put64(&w, (uint64_t)hi);
+	put8(&w, (uint8_t)m->wish);
+	put8(&w, m->side > 0);
+	put64(&w, (uint64_t)m->count);
+	put_bytes(&w, state, state_len);
+	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
+	if (!b || flow_send(ph, to, ph->name, b, TAG_MIGRATION, DATA_INTERNAL, 0))
+		phnx_report(ph, PH_ENOMEM, "a migration stands still for want of memory");
+	pbuf_put(b);
+	free(w.data);
+}
+
+static void tell(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt)
+{
+	say(ph, to, kind, attempt, low(ph), high(ph), NULL, 0);
+}
+
+/* ---- the application's wish ---- */
+
+static void finish(struct phnx *ph, int result)
+{
+	ph->migration.wish = WISH_NONE;
+	ph->migration.result = result;
+	if (result == 0)
+		ph->migration.done++;
+	ph->ops->arrived(ph->ctx);	/* wakes the waiting call */
+}
+
+static void try_again(struct phnx *ph)
+{
+	struct migration *m = &ph->migration;
+
+	m->trying = false;
+	m->asked = 0;
+	m->refused++;
+	m->retry_us = phnx_now(ph) + MIGRATION_RETRY * (1 + phnx_random(ph) % 4);
+}
+
+static void unlock(struct phnx *ph)
+{
+	struct migration *m = &ph->migration;
+
+	m->locked = false;
+	m->holder = m->partner = 0;
+	free(m->state);
+	m->state = NULL;
+	m->moving = false;
+}
+
+static void lock(struct phnx *ph, ph_vp_t holder)
+{
+	ph->migration.locked = true;
+	ph->migration.holder = holder;
+}
+
+/* Figure 2. */
+static void begin(struct phnx *ph)
+{
+	struct migration *m = &ph->migration;
+	bool empty = ph->me.vps.n == 0;
+	ph_vp_t v;
+
+	if (m->wish == WISH_LEAVE && empty) {
+		finish(ph, 0);
+		return;
+	}
+	if (m->wish == WISH_LEAVE)
+		m->side = low(ph) > ph->lower ? -1 : 1;
+	if (empty)
+		v = ph->lower + (ph_vp_t)(phnx_random(ph) % (uint64_t)(ph->upper - ph->lower));
+	else
+		v = m->side > 0 ? high(ph) : low(ph) - 1;
+	if (ph->me.vps.n > 1 || (empty && m->wish == WISH_HAND) || (!empty && m->wish == WISH_JOIN)) {
+		finish(ph, PH_EINVAL);
+	} else if (v < ph->lower || v >= ph->upper) {
+		finish(ph, PH_EBOUND);	/* there is no adjacent virtual node on that side */
+	} else {
+		m->trying = true;
+		m->tried_us = phnx_now(ph);
+		m->attempt++;
+		tell(ph, v, QUERY, m->attempt);
+	}
+}
+
+/* "S and I are adjacent as intended" */
+static bool adjacent(struct phnx *ph, const struct note *n)
+{
+	if (n->hi <= n->lo || ph->migration.wish == WISH_NONE)
+		return false;
+	if (ph->me.vps.n == 0)
+		return ph->migration.wish == WISH_JOIN || ph->migration.wish == WISH_TAKE;
+	return ph->me.vps.n == 1 && (ph->migration.side > 0 ? n->lo == high(ph) : n->hi == low(ph));
+}
+
+/* ---- release, transfer, death ---- */
+
+/* Both nodes are locked and agree: this one gives [lo, hi) to its partner. */
+static void give(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, uint32_t attempt)
+{
+	struct migration *m = &ph->migration;
+	struct vrange range = { lo, hi };
+	struct ph_vps moving = { .n = 1, .r = &range };
+
+	m->lo = lo;
+	m->hi = hi;
+	m->moving = true;
+	m->state = NULL;
+	m->state_len = 0;
+	phnx_release(ph, &moving);
+	if (m->app.give && m->app.give(m->app.arg, lo, hi, &m->state, &m->state_len))
+		m->state_len = 0;
+	say(ph, m->partner, TRANSFER, attempt, lo, hi, m->state, m->state_len);
+}
+
+static void take(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
+{
+	struct vrange range = { lo, hi };
+	struct ph_vps moving = { .n = 1, .r = &range };
+
+	if (ph->migration.app.take)
+		ph->migration.app.take(ph->migration.app.arg, lo, hi, state, len);
+	phnx_assume(ph, &moving);
+}
+
+static bool i_lead(struct phnx *ph)
+{
+	return ph->migration.locked && ph->migration.holder == ph->name;
+}
+
+/* Lines 56 and 62: the initiator holds both locks. */
+static void both_locked(struct phnx *ph, ph_vp_t partner)
+{
+	struct migration *m = &ph->migration;
+
+	m->trying = false;
+	m->asked = 0;
+	m->partner = partner;
+	switch (m->wish) {
+	case WISH_LEAVE:
+		give(ph, low(ph), high(ph), m->attempt);
+		break;
+	case WISH_HAND:
+		if (m->count >= high(ph) - low(ph))
+			m->count = high(ph) - low(ph);
+		if (m->side > 0)
+			give(ph, high(ph) - m->count, high(ph), m->attempt);
+		else
+			give(ph, low(ph), low(ph) + m->count, m->attempt);
+		break;
+	case WISH_JOIN:
+	case WISH_TAKE:
+		tell(ph, partner, ASK, m->attempt);
+		break;
+	case WISH_NONE:		/* the call has given up meanwhile */
+		unlock(ph);
+		tell(ph, partner, CLEANUP, m->attempt);
+	}
+}
+
+static void on_ask(struct phnx *ph, const struct note *n)
+{
+	struct migration *m = &ph->migration;
+	ph_vp_t size = high(ph) - low(ph);
+
+	if (!m->locked || m->holder != n->from)
+		return;
+	m->partner = n->from;
+	ph_vp_t count = n->wish == WISH_JOIN ? size / 2 : n->count < size ? n->count : size;
+	if (count == 0 || ph->me.vps.n != 1) {
+		unlock(ph);
+		tell(ph, n->from, ABORT, n->attempt);
+		return;
+	}
+	/* The taker lies below us if its side is up; a joining node gets the lower half, as appendix B does. */
+	if (n->wish == WISH_JOIN || n->side > 0)
+		give(ph, low(ph), low(ph) + count, n->attempt);
+	else
+		give(ph, high(ph) - count, high(ph), n->attempt);
+}
+
+static void on_transfer(struct phnx *ph, const struct note *n)
+{
+	struct migration *m = &ph->migration;
+	bool mine = i_lead(ph);
+
+	if (!m->locked || (m->holder != n->from && !(mine && m->partner == n->from)))
+		return;		/* the giver is dead to us, and took the interval back */
+	take(ph, n->lo, n->hi, n->state, n->state_len);
+	unlock(ph);
+	tell(ph, n->from, DONE, n->attempt);
+	if (mine)
+		finish(ph, 0);
+}
+
+static void on_done(struct phnx *ph, const struct note *n)
+{
+	bool mine = i_lead(ph);
+
+	if (!ph->migration.moving || ph->migration.partner != n->from)
+		return;
+	unlock(ph);
+	if (mine)
+		finish(ph, 0);
+}
+
+void migrate_peer_gone(struct phnx *ph, ph_vp_t peer)
+{
+	struct migration *m = &ph->migration;
+	bool mine = i_lead(ph);
+
+	if (m->moving && m->partner == peer) {
+		take(ph, m->lo, m->hi, m->state, m->state_len);
+		unlock(ph);
+		if (mine)
+			try_again(ph);
+	} else if (m->locked && (m->holder == peer || m->partner == peer || (mine && m->asked == peer))) {
+		unlock(ph);
+		if (mine)
+			try_again(ph);
+	} else if (m->asked == peer) {
+		try_again(ph);
+	}
+}
+
+/* ---- figure 3 ---- */
+
+static void on_query(struct phnx *ph, const struct note *n)
+{
+	struct migration *m = &ph->migration;
+
+	if (n->from == ph->name) {
+		if (m->trying && n->attempt == m->attempt)
+			try_again(ph);
+	} else if (n->from < ph->name) {
+		tell(ph, n->from, LOCK_YOU_FIRST, n->attempt);
+	} else if (!m->locked) {
+		lock(ph, n->from);
+		tell(ph, n->from, OK1, n->attempt);
+	} else {
+		tell(ph, n->from, FAIL1, n->attempt);
+	}
+}
+
+static void on_lock_you_first(struct phnx *ph, const struct note *n)
+{
+	struct migration *m = &ph->migration;
+
+	if (!m->locked && adjacent(ph, n)) {
+		lock(ph, ph->name);
+		m->asked = n->from;
+		say(ph, n->from, LOCK2, m->attempt, n->lo, n->hi, NULL, 0);
+	} else {
+		try_again(ph);
+	}
+}
+
+static void on_lock2(struct phnx *ph, const struct note *n)
+{
+	if (!ph->migration.locked && ph->me.vps.n == 1 && low(ph) == n->lo && high(ph) == n->hi) {
+		lock(ph, n->from);
+		tell(ph, n->from, OK2, n->attempt);
+	} else {
+		tell(ph, n->from, FAIL2, n->attempt);
+	}
+}
+
+static void on_ok1(struct phnx *ph, const struct note *n, bool current)
+{
+	struct migration *m = &ph->migration;
+
+	if (current && !m->locked && adjacent(ph, n)) {
+		lock(ph, ph->name);
+		both_locked(ph, n->from);
+		return;
+	}
+	tell(ph, n->from, CLEANUP, n->attempt);
+	if (current)
+		m->asked = n->from;
+}
+
+static void on_cleanup(struct phnx *ph, const struct note *n)
+{
+	if (ph->migration.locked && ph->migration.holder == n->from && !ph->migration.moving)
+		unlock(ph);
+	tell(ph, n->from, CLEANUP_ACK, n->attempt);
+}
+
+static bool read_note(const struct rmsg *msg, struct note *n)
+{
+	struct reader r = { msg->body, msg->body + msg->pub.len, false };
+
+	n->from = msg->source;
+	n->kind = get8(&r);
+	n->attempt = get32(&r);
+	n->lo = (ph_vp_t)get64(&r);
+	n->hi = (ph_vp_t)get64(&r);
+	n->wish = get8(&r);
+	n->side = get8(&r) ? 1 : -1;
+	n->count = (ph_vp_t)get64(&r);
+	n->state = r.p;
+	n->state_len = (size_t)(r.end - r.p);
+	return !r.bad && n->kind < N_KINDS && n->count >= 0;
+}
+
+void migrate_on_message(struct phnx *ph, const struct rmsg *msg)
+{
+	struct migration *m = &ph->migration;
+	struct note n;
+
+	if (!read_note(msg, &n))
+		return;
+	/* Is it the answer that the attempt in flight waits for? */
+	bool current = m->trying && n.attempt == m->attempt;
+	switch (n.kind) {
+	case QUERY:
+		on_query(ph, &n);
+		break;
+	case LOCK_YOU_FIRST:
+		if (current && !m->asked)
+			on_lock_you_first(ph, &n);
+		break;
+	case LOCK2:
+		on_lock2(ph, &n);
+		break;
+	case FAIL1:
+		if (current)
+			try_again(ph);
+		break;
+	case FAIL2:
+		if (current && i_lead(ph)) {
+			unlock(ph);
+			try_again(ph);
+		}
+		break;
+	case OK1:
+		on_ok1(ph, &n, current && !m->asked);
+		break;
+	case OK2:
+		if (current && i_lead(ph) && m->asked == n.from)
+			both_locked(ph, n.from);
+		else
+			tell(ph, n.from, CLEANUP, n.attempt);
+		break;
+	case CLEANUP:
+		on_cleanup(ph, &n);
+		break;
+	case CLEANUP_ACK:
+		if (current && m->asked == n.from)
+			try_again(ph);
+		break;
+	case ASK:
+		on_ask(ph, &n);
+		break;
+	case TRANSFER:
+		on_transfer(ph, &n);
+		break;
+	case DONE:
+		on_done(ph, &n);
+		break;
+	case ABORT:
+		if (i_lead(ph) && m->partner == n.from) {
+			unlock(ph);
+			try_again(ph);
+		}
+		break;
+	case N_KINDS:
+		break;
+	}
+}
+
+/* ---- calls ---- */
+
+int migrate_begin(struct phnx *ph, int wish, ph_vp_t count, int side)
+{
+	struct migration *m = &ph->migration;
+
+	if (m->wish != WISH_NONE)
+		return PH_EBUSY;
+	if (count < 1 || ph->upper <= ph->lower)
+		return PH_EINVAL;
+	m->wish = wish;
+	m->count = count;
+	m->side = side;
+	m->result = 1;
+	m->retry_us = 0;
+	migrate_tick(ph, phnx_now(ph), &(uint64_t){ UINT64_MAX });
+	return 0;
+}
+
+void migrate_cancel(struct phnx *ph)
+{
+	if (!i_lead(ph) || !ph->migration.partner)	/* else the transfer is under way, and will end */
+		ph->migration.wish = WISH_NONE;
+}
+
+void migrate_tick(struct phnx *ph, uint64_t now, uint64_t *next)
+{
+	struct migration *m = &ph->migration;
+
+	/* Nobody owes an answer to a query whose receiver has died: another attempt, and late answers are undone. */
+	if (m->trying && !m->asked && now >= m->tried_us + ATTEMPT_TIMEOUT)
+		try_again(ph);
+	if (m->wish == WISH_NONE)
+		return;
+	if (!m->trying && !m->locked && now >= m->retry_us)
+		begin(ph);
+	if (!m->trying && m->retry_us > now && m->retry_us < *next)
+		*next = m->retry_us;
+}

@@ -1,0 +1,695 @@
+/* route.c - Destination-Sequenced Distance Vector routing (thesis chapter 3), and who holds which virtual node.
+ *
+ * Each node announces itself with an even sequence number: its virtual nodes, its addresses.  A node that loses the way
+ * to another raises the number to odd.  The larger number wins, then the fewer hops.
+ *
+ * The thesis's two optimisations:
+ *   - An update names the neighbours that its sender sends it to; receivers do not pass it on among these.  The sets
+ *     trans and rcpt of the thesis are one set here (`has`), since their union alone is ever asked for; and one list of
+ *     names serves a whole message, since after each flush all of a sender's neighbours have everything.
+ *   - Updates are merged: first connections are made, then received updates are processed, and only then (route_tick())
+ *     is everything that changed sent in one message per neighbour.
+ *
+ * Where this departs from DSDV: a node that has another way does not adopt "unreachable" from a neighbour that is not on
+ * its way.  It asks the destination for a newer sequence number instead (SEQREQ, as the Babel protocol does), so that one
+ * broken link in a dense network does not cost everybody their routes.
+ */
+#include <stdio.h>
+#include "phoenix/core.h"
+
+enum { FLUSH_BYTES = 256 << 10, MERGE_LIMIT = 20000, SEQREQ_INTERVAL = 50000 };
+
+static uint64_t mix(uint64_t x)
+{
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	return x ^ x >> 31;
+}
+
+/* ---- the table ---- */
+
+struct rentry *route_find(struct phnx *ph, ph_vp_t name)
+{
+	struct routes *t = &ph->routes;
+
+	if (!t->n_slots)
+		return NULL;
+	for (uint64_t i = mix((uint64_t)name);; i++) {
+		struct rentry *e = t->slots[i & (t->n_slots - 1)];
+		if (!e || e->name == name)
+			return e;
+	}
+}
+
+static bool rehash(struct routes *t, unsigned n_slots)
+{
+	struct rentry **slots = calloc(n_slots, sizeof *slots);
+
+	if (!slots)
+		return false;
+	for (unsigned k = 0; k < t->n; k++) {
+		uint64_t i = mix((uint64_t)t->list[k]->name);
+		while (slots[i & (n_slots - 1)])
+			i++;
+		slots[i & (n_slots - 1)] = t->list[k];
+	}
+	free(t->slots);
+	t->slots = slots;
+	t->n_slots = n_slots;
+	return true;
+}
+
+static struct rentry *add(struct phnx *ph, ph_vp_t name)
+{
+	struct routes *t = &ph->routes;
+	struct rentry *e = t->n < MAX_NODES_KNOWN ? calloc(1, sizeof *e) : NULL;
+
+	if (!e)
+		return NULL;
+	if (t->n == t->room) {
+		unsigned room = t->room ? 2 * t->room : 16;
+		struct rentry **list = realloc(t->list, room * sizeof *list);
+		if (!list)
+			goto fail;
+		t->list = list;
+		t->room = room;
+	}
+	e->name = name;
+	e->seq = 1;
+	e->nhops = UNREACHABLE;
+	e->lost_us = e->heard_us = phnx_now(ph);
+	t->list[t->n++] = e;
+	if (!rehash(t, t->n * 2 > t->n_slots ? (t->n_slots ? 2 * t->n_slots : 32) : t->n_slots)) {
+		t->n--;
+		goto fail;
+	}
+	return e;
+fail:
+	free(e);
+	return NULL;
+}
+
+static void payload_free(struct payload *p)
+{
+	free(p->vps.r);
+	p->vps = (struct ph_vps){ 0 };
+}
+
+static void forget(struct phnx *ph, unsigned k)
+{
+	struct routes *t = &ph->routes;
+	struct rentry *e = t->list[k];
+
+	t->list[k] = t->list[--t->n];
+	rehash(t, t->n_slots);
+	t->claims_dirty = true;
+	payload_free(&e->payload);
+	free(e->has);
+	free(e);
+}
+
+/* What the digest counts of an entry: reachable ones, by number. */
+static uint64_t weight(const struct rentry *e)
+{
+	return e->nhops < UNREACHABLE ? mix((uint64_t)e->name ^ mix(e->seq)) : 0;
+}
+
+static void mark_dirty(struct phnx *ph)
+{
+	if (!ph->routes.dirty)
+		ph->routes.dirty_us = phnx_now(ph);
+	ph->routes.dirty = true;
+}
+
+/* ---- the set `has` ---- */
+
+static bool has(const struct rentry *e, unsigned slot)
+{
+	return slot / 64 < e->has_words && (e->has[slot / 64] >> slot % 64 & 1);
+}
+
+static void has_set(struct rentry *e, unsigned slot)
+{
+	unsigned words = slot / 64 + 1;
+
+	if (words > e->has_words) {
+		uint64_t *bits = realloc(e->has, words * sizeof *bits);
+		if (!bits)
+			return;		/* sent once too often */
+		memset(bits + e->has_words, 0, (words - e->has_words) * sizeof *bits);
+		e->has = bits;
+		e->has_words = words;
+	}
+	e->has[slot / 64] |= 1ULL << slot % 64;
+}
+
+static void has_clear(struct rentry *e, unsigned slot)
+{
+	if (slot / 64 < e->has_words)
+		e->has[slot / 64] &= ~(1ULL << slot % 64);
+}
+
+static void has_nobody(struct rentry *e)
+{
+	if (e->has_words)
+		memset(e->has, 0, e->has_words * sizeof *e->has);
+}
+
+/* The neighbours that the sender of an update promised it to. */
+struct promise {
+	struct plink *sender;
+	unsigned n;
+	unsigned slots[MAX_LINKS];
+};
+
+static void has_promised(struct rentry *e, const struct promise *p)
+{
+	has_set(e, p->sender->slot);
+	for (unsigned i = 0; i < p->n; i++)
+		has_set(e, p->slots[i]);
+}
+
+/* ---- payloads on the wire ---- */
+
+static void put_payload(struct writer *w, const struct payload *p)
+{
+	ph_vp_t at = 0;
+
+	put8(w, (uint8_t)(p->leaving | p->gone << 1));
+	put_var(w, p->stamp);
+	put8(w, (uint8_t)p->n_addrs);
+	for (unsigned i = 0; i < p->n_addrs; i++) {
+		const struct address *a = p->addrs + i;
+		put8(w, (uint8_t)strlen(a->host));
+		put_bytes(w, a->host, strlen(a->host));
+		put_le(w, (uint64_t)a->port, 2);
+		put8(w, (uint8_t)a->protocol);
+	}
+	put_var(w, p->vps.n);
+	for (size_t i = 0; i < p->vps.n; at = p->vps.r[i++].hi) {
+		put_var(w, (uint64_t)(p->vps.r[i].lo - at));
+		put_var(w, (uint64_t)(p->vps.r[i].hi - p->vps.r[i].lo));
+	}
+}
+
+static void get_address(struct reader *r, struct address *a)
+{
+	size_t n = get8(r);
+
+	if (n == 0 || n >= sizeof a->host)
+		r->bad = true;
+	else
+		get_bytes(r, a->host, n);
+	a->port = (int)get_le(r, 2);
+	a->protocol = get8(r) == PHNX_TLS ? PHNX_TLS : PHNX_TCP;
+	for (size_t i = 0; i < n && !r->bad; i++)	/* it is given to the resolver */
+		if (!strchr("0123456789abcdefABCDEFghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ.:%-_", a->host[i]))
+			r->bad = true;
+}
+
+static void get_payload(struct phnx *ph, struct reader *r, struct payload *p)
+{
+	unsigned flags = get8(r);
+	ph_vp_t at = 0;
+
+	*p = (struct payload){ .leaving = flags & 1, .gone = flags & 2, .stamp = get_var(r), .n_addrs = get8(r) };
+	if (p->n_addrs > MAX_ADDRS) {
+		p->n_addrs = 0;
+		r->bad = true;
+	}
+	for (unsigned i = 0; i < p->n_addrs; i++)
+		get_address(r, p->addrs + i);
+	uint64_t n = get_var(r);
+	r->bad |= n > MAX_RANGES;
+	for (uint64_t i = 0; i < n && !r->bad; i++) {
+		uint64_t gap = get_var(r), len = get_var(r);
+		bool fits = gap <= (uint64_t)(ph->upper - at) && len && len <= (uint64_t)(ph->upper - at) - gap &&
+			    at + (ph_vp_t)gap >= ph->lower;
+		if (r->bad || !fits || !vps_append(&p->vps, at + (ph_vp_t)gap, at + (ph_vp_t)(gap + len)))
+			r->bad = true;
+		else
+			at += (ph_vp_t)(gap + len);
+	}
+}
+
+/* ---- changes ---- */
+
+/* The one place where a route changes. */
+static void set_route(struct phnx *ph, struct rentry *e, uint64_t seq, unsigned nhops, struct plink *fwd)
+{
+	ph->routes.digest -= weight(e);
+	if (nhops == UNREACHABLE && e->nhops != UNREACHABLE)
+		e->lost_us = phnx_now(ph);
+	e->seq = seq;
+	e->nhops = nhops;
+	e->fwd = fwd;
+	ph->routes.digest += weight(e);
+	ph->routes.version++;
+	has_nobody(e);
+	mark_dirty(ph);
+}
+
+void route_self_changed(struct phnx *ph)
+{
+	struct rentry *e = ph->routes.self;
+
+	payload_free(&e->payload);
+	e->payload = ph->me;
+	e->payload.vps = (struct ph_vps){ 0 };
+	for (size_t i = 0; i < ph->me.vps.n; i++)
+		vps_append(&e->payload.vps, ph->me.vps.r[i].lo, ph->me.vps.r[i].hi);
+	ph->routes.claims_dirty = true;
+	set_route(ph, e, e->seq + 2, 0, NULL);
+}
+
+static void ask_for_seq(struct phnx *ph, struct rentry *e, uint64_t seq, unsigned hops)
+{
+	struct writer w = { 0 };
+	uint64_t now = phnx_now(ph);
+	struct plink *way = e->direct ? e->direct : e->fwd;
+
+	if (!way || hops > MAX_HOPS || (e->request_us && now < e->request_us + SEQREQ_INTERVAL))
+		return;
+	e->request_us = now;
+	put64(&w, (uint64_t)e->name);
+	put64(&w, seq);
+	put8(&w, (uint8_t)hops);
+	link_send(way, FRAME_SEQREQ, &w, NULL);
+	free(w.data);
+}
+
+int route_on_seqreq(struct phnx *ph, struct plink *l, struct reader *r)
+{
+	ph_vp_t name = (ph_vp_t)get64(r);
+	uint64_t seq = get64(r);
+	unsigned hops = get8(r);
+	struct rentry *e = route_find(ph, name);
+
+	if (r->bad || !e || seq >= UINT64_MAX / 2)
+		return 0;
+	if (e == ph->routes.self) {
+		if (e->seq < seq)
+			set_route(ph, e, (seq + 1) & ~1ULL, 0, NULL);
+	} else if (e->nhops < UNREACHABLE && e->seq >= seq) {
+		has_clear(e, l->slot);
+		mark_dirty(ph);
+	} else {
+		ask_for_seq(ph, e, seq, hops + 1);
+	}
+	return 0;
+}
+
+void route_gone(struct phnx *ph, struct rentry *e)
+{
+	if (e->payload.gone || e == ph->routes.self)
+		return;
+	payload_free(&e->payload);
+	e->payload = (struct payload){ .gone = true };
+	ph->routes.claims_dirty = true;
+	set_route(ph, e, e->seq | 1, UNREACHABLE, NULL);
+	flow_peer_gone(ph, e->name);
+	migrate_peer_gone(ph, e->name);
+	if (ph->detector.fn)
+		ph->detector.fn(ph->detector.arg, e->name, NULL);
+}
+
+/* A node says that `e` is unreachable from it. */
+static void on_lost(struct phnx *ph, struct rentry *e, uint64_t seq, const struct promise *p)
+{
+	struct plink *l = p->sender;
+
+	if (seq < e->seq) {
+		if (e->nhops < UNREACHABLE) {	/* we know better: tell it */
+			has_clear(e, l->slot);
+			mark_dirty(ph);
+		}
+	} else if (seq == e->seq) {
+		has_promised(e, p);
+	} else if (e->direct && e->direct != l) {
+		if (e->fwd == l)
+			set_route(ph, e, e->seq, 1, e->direct);
+		ask_for_seq(ph, e, seq + 1, 1);
+	} else if (e->fwd == l || e->nhops == UNREACHABLE) {
+		set_route(ph, e, seq, UNREACHABLE, NULL);
+		has_promised(e, p);
+	} else {
+		ask_for_seq(ph, e, seq + 1, 1);
+	}
+}
+
+static void on_reachable(struct phnx *ph, struct rentry *e, uint64_t seq, unsigned nhops, struct payload *payload,
+			 const struct promise *p)
+{
+	unsigned hops = nhops + 1;
+
+	if (seq > e->seq || (seq == e->seq && hops < e->nhops)) {
+		if (seq != e->seq || e->nhops == UNREACHABLE) {
+			payload_free(&e->payload);
+			e->payload = *payload;
+			*payload = (struct payload){ 0 };
+			ph->routes.claims_dirty = true;
+			if (e->payload.stamp > ph->routes.clock)
+				ph->routes.clock = e->payload.stamp;
+		}
+		set_route(ph, e, seq, hops, p->sender);
+		has_promised(e, p);
+		e->heard_us = phnx_now(ph);
+		contact_learn(ph, e);
+	} else if (seq == e->seq && nhops <= e->nhops + 1) {
+		has_promised(e, p);
+	}
+}
+
+/* One entry of an update. */
+static void on_entry(struct phnx *ph, struct reader *r, const struct promise *p)
+{
+	ph_vp_t name = (ph_vp_t)get64(r);
+	uint64_t seq = get_var(r);
+	unsigned nhops = get8(r);
+	struct payload payload;
+
+	get_payload(ph, r, &payload);
+	if (r->bad || name < ph->upper || seq >= UINT64_MAX / 2) {
+		r->bad = true;
+		payload_free(&payload);
+		return;
+	}
+	struct rentry *e = route_find(ph, name);
+	if (!e && (nhops < UNREACHABLE || payload.gone))
+		e = add(ph, name);
+	if (!e) {
+		/* nothing known and nothing to learn */
+	} else if (e == ph->routes.self) {
+		if (payload.gone && !e->reported) {
+			e->reported = true;
+			phnx_report(ph, PH_EGONE, "the others took this node for dead, and go on without it");
+		}
+		if (seq > e->seq && !payload.gone && !ph->closing)
+			set_route(ph, e, (seq + 2) & ~1ULL, 0, NULL);
+	} else if (payload.gone) {
+		route_gone(ph, e);
+		has_promised(e, p);
+	} else if (!e->payload.gone) {
+		if (nhops >= MAX_HOPS)
+			on_lost(ph, e, seq | 1, p);
+		else
+			on_reachable(ph, e, seq, nhops, &payload, p);
+	}
+	payload_free(&payload);
+}
+
+int route_on_update(struct phnx *ph, struct plink *l, struct reader *r)
+{
+	static _Thread_local struct promise p;	/* 16 KiB: too much for a thread's stack in small programs */
+
+	p.sender = l;
+	p.n = 0;
+	uint64_t n = get_var(r);
+	for (uint64_t i = 0; i < n && !r->bad; i++) {
+		struct rentry *e = route_find(ph, (ph_vp_t)get64(r));
+		if (e && e->direct && p.n < MAX_LINKS)
+			p.slots[p.n++] = e->direct->slot;
+	}
+	n = get_var(r);
+	for (uint64_t i = 0; i < n && !r->bad; i++)
+		on_entry(ph, r, &p);
+	return 0;
+}
+
+void route_link_up(struct phnx *ph, struct plink *l)
+{
+	struct rentry *e = route_find(ph, l->peer);
+
+	for (unsigned k = 0; k < ph->routes.n; k++)
+		has_clear(ph->routes.list[k], l->slot);
+	if (!e)
+		e = add(ph, l->peer);
+	if (e && !e->direct)
+		e->direct = l;
+	ph->routes.version++;
+	mark_dirty(ph);
+}
+
+void route_link_down(struct phnx *ph, struct plink *l)
+{
+	struct plink *other = link_find(ph, l->peer);
+
+	for (unsigned k = 0; k < ph->routes.n; k++) {
+		struct rentry *e = ph->routes.list[k];
+		has_clear(e, l->slot);
+		if (e->direct == l)
+			e->direct = other;
+		if (e->fwd != l)
+			continue;
+		if (other)
+			e->fwd = other;
+		else
+			set_route(ph, e, e->seq | 1, UNREACHABLE, NULL);
+	}
+	ph->routes.version++;
+}
+
+void route_resend_all(struct phnx *ph, struct plink *l)
+{
+	for (unsigned k = 0; k < ph->routes.n; k++)
+		has_clear(ph->routes.list[k], l->slot);
+	mark_dirty(ph);
+}
+
+/* ---- telling the neighbours ---- */
+
+static void put_entry(struct phnx *ph, struct writer *w, const struct rentry *e)
+{
+	static const struct payload none, gone = { .gone = true };
+	bool lost = e->nhops == UNREACHABLE || (ph->leaving && e != ph->routes.self);
+
+	put64(w, (uint64_t)e->name);
+	put_var(w, lost ? e->seq | 1 : e->seq);
+	put8(w, (uint8_t)(lost ? UNREACHABLE : e->nhops));
+	put_payload(w, e->payload.gone ? &gone : lost ? &none : &e->payload);
+}
+
+static void put_names(struct phnx *ph, struct writer *w)
+{
+	unsigned n = 0;
+
+	for (struct plink *l = ph->links; l; l = l->next)
+		n += l->state == LINK_UP;
+	put_var(w, n);
+	for (struct plink *l = ph->links; l; l = l->next)
+		if (l->state == LINK_UP)
+			put64(w, (uint64_t)l->peer);
+}
+
+static void send_update(struct plink *l, const struct writer *names, const struct writer *entries, uint64_t n)
+{
+	struct writer w = { 0 };
+
+	put_bytes(&w, names->data, names->len);
+	put_var(&w, n);
+	put_bytes(&w, entries->data, entries->len);
+	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
+	if (b)
+		link_send(l, FRAME_ROUTE, NULL, b);
+	pbuf_put(b);
+	free(w.data);
+}
+
+static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names)
+{
+	struct writer entries = { 0 };
+	uint64_t n = 0;
+
+	for (unsigned k = 0; k < ph->routes.n; k++) {
+		struct rentry *e = ph->routes.list[k];
+		if (has(e, l->slot))
+			continue;
+		has_set(e, l->slot);
+		if (e->name == l->peer && e->nhops == UNREACHABLE)
+			continue;	/* it knows itself; we shall hear from it */
+		put_entry(ph, &entries, e);
+		n++;
+		if (entries.len > FLUSH_BYTES) {
+			send_update(l, names, &entries, n);
+			entries.len = n = 0;
+		}
+	}
+	if (n)
+		send_update(l, names, &entries, n);
+	free(entries.data);
+}
+
+static void flush(struct phnx *ph)
+{
+	struct writer names = { 0 };
+
+	ph->routes.dirty = false;
+	put_names(ph, &names);
+	for (struct plink *l = ph->links; l; l = l->next)
+		if (l->state == LINK_UP)
+			flush_to(ph, l, &names);
+	free(names.data);
+}
+
+/* ---- who holds a virtual node ---- */
+
+static int by_lower(const void *a, const void *b)
+{
+	const struct claim *x = a, *y = b;
+
+	return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+static void rebuild_claims(struct phnx *ph)
+{
+	struct routes *t = &ph->routes;
+
+	t->claims_dirty = false;
+	t->n_claims = 0;
+	for (unsigned k = 0; k < t->n; k++) {
+		const struct ph_vps *s = &t->list[k]->payload.vps;
+		if (t->n_claims + s->n > t->room_claims) {
+			unsigned room = 2 * t->room_claims + (unsigned)s->n + 16;
+			struct claim *c = realloc(t->claims, room * sizeof *c);
+			if (!c)
+				break;
+			t->claims = c;
+			t->room_claims = room;
+		}
+		for (size_t i = 0; i < s->n; i++)
+			t->claims[t->n_claims++] = (struct claim){ s->r[i].lo, s->r[i].hi, 0, t->list[k] };
+	}
+	if (t->n_claims)
+		qsort(t->claims, t->n_claims, sizeof *t->claims, by_lower);
+	ph_vp_t max = 0;
+	for (unsigned i = 0; i < t->n_claims; i++) {
+		max = t->claims[i].hi > max ? t->claims[i].hi : max;
+		t->claims[i].max_hi = max;
+	}
+}
+
+ph_vp_t route_holder(struct phnx *ph, ph_vp_t vp)
+{
+	struct routes *t = &ph->routes;
+	struct rentry *best = NULL;
+
+	if (vp == ph->name || ph_vps_is_member(&ph->me.vps, vp))
+		return ph->name;
+	if (vp >= ph->upper) {
+		best = route_find(ph, vp);
+		return best && !best->payload.gone ? vp : 0;
+	}
+	if (t->claims_dirty)
+		rebuild_claims(ph);
+	unsigned low = 0, high = t->n_claims;
+	while (low < high) {		/* low: the number of claims that begin at or below vp */
+		unsigned mid = (low + high) / 2;
+		if (t->claims[mid].lo <= vp)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (; low > 0 && t->claims[low - 1].max_hi > vp; low--) {
+		struct claim *c = t->claims + low - 1;
+		if (c->hi > vp && c->by != t->self && (!best || c->by->payload.stamp > best->payload.stamp))
+			best = c->by;
+	}
+	return best ? best->name : 0;
+}
+
+/* ---- timers ---- */
+
+/* Two nodes that assume the same virtual node for longer than news take to travel: each reports it. */
+static void check_overlap(struct phnx *ph, struct rentry *e, uint64_t now, uint64_t *next)
+{
+	if (e == ph->routes.self || e->nhops == UNREACHABLE || e->payload.vps.n == 0 ||
+	    ph_vps_is_exclusive(&e->payload.vps, &ph->me.vps)) {
+		e->overlap_us = 0;
+		e->reported = false;
+		return;
+	}
+	if (!e->overlap_us)
+		e->overlap_us = now;
+	if (e->reported)
+		return;
+	if (now < e->overlap_us + OVERLAP_GRACE) {
+		*next = e->overlap_us + OVERLAP_GRACE < *next ? e->overlap_us + OVERLAP_GRACE : *next;
+		return;
+	}
+	e->reported = true;
+	ph_vps_t both = ph_vps_create_inter(&e->payload.vps, &ph->me.vps);
+	phnx_report(ph, PH_EOVERLAP, "node %lld assumes virtual nodes that this node assumes too, such as %lld", e->name,
+		    ph_vps_get_min_elem(both));
+	ph_vps_destroy(both);
+}
+
+void route_tick(struct phnx *ph, uint64_t now, uint64_t *next)
+{
+	struct routes *t = &ph->routes;
+
+	for (unsigned k = 0; k < t->n; k++) {
+		struct rentry *e = t->list[k];
+		if (t->self->payload.vps.n || e->overlap_us)
+			check_overlap(ph, e, now, next);
+		if (e != t->self && e->nhops == UNREACHABLE && !e->direct && now >= e->lost_us + ROUTE_EXPIRY) {
+			forget(ph, k--);
+			continue;
+		}
+	}
+	if (!t->dirty)
+		return;
+	/* The thesis's priorities: connections that are being made first, but not for ever. */
+	bool connecting = false;
+	for (struct plink *l = ph->links; l && !connecting; l = l->next)
+		connecting = l->state & (LINK_HELLO | LINK_AUTH);
+	if (connecting && now < t->dirty_us + MERGE_LIMIT)
+		*next = t->dirty_us + MERGE_LIMIT < *next ? t->dirty_us + MERGE_LIMIT : *next;
+	else
+		flush(ph);
+}
+
+bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct writer *head, struct pbuf *body)
+{
+	struct rentry *e = route_find(ph, to);
+	struct plink *l = e && e->direct ? e->direct : e ? e->fwd : NULL;
+	unsigned char stack[FRAME_HEAD_MAX];
+	struct writer w = { .data = stack, .room = sizeof stack };	/* never grows */
+
+	if (!l || l->state != LINK_UP || head->len > FRAME_HEAD_MAX - FRAME_HEAD - 17)
+		return false;
+	if (type == FRAME_DATA && l->out_bytes > MAX_LINK_QUEUE) {
+		ph->flows.dropped++;
+		return false;
+	}
+	put64(&w, (uint64_t)to);
+	put64(&w, (uint64_t)ph->name);
+	put8(&w, 0);
+	put_bytes(&w, head->data, head->len);
+	link_send(l, type, &w, body);
+	return true;
+}
+
+int route_init(struct phnx *ph)
+{
+	ph->routes.self = add(ph, ph->name);
+	if (!ph->routes.self)
+		return -1;
+	ph->routes.self->nhops = 0;
+	ph->routes.self->seq = 2;
+	ph->routes.digest = weight(ph->routes.self);
+	return 0;
+}
+
+void route_free(struct phnx *ph)
+{
+	struct routes *t = &ph->routes;
+
+	for (unsigned k = 0; k < t->n; k++) {
+		payload_free(&t->list[k]->payload);
+		free(t->list[k]->has);
+		free(t->list[k]);
+	}
+	free(t->list);
+	free(t->slots);
+	free(t->claims);
+}

@@ -1,0 +1,111 @@
+/* wire.h - bytes between nodes: frames, and how numbers are written in them.
+ *
+ * A frame is 'P' 'H', type, version, 4 bytes of length (little-endian, of what follows).  A reader never runs over its
+ * end: it goes bad, reads zeros, and the caller asks once at the end.  Nobody casts into a buffer.
+ */
+#ifndef PHOENIX_WIRE_H
+#define PHOENIX_WIRE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum frame_type {
+#define FRAME(name, when) FRAME_##name,
+#include "phoenix/frame.def"
+#undef FRAME
+	N_FRAME_TYPES
+};
+enum { FRAME_HEAD = 8 };
+
+struct reader {
+	const unsigned char *p, *end;
+	bool bad;
+};
+
+static inline uint64_t get_le(struct reader *r, int bytes)
+{
+	uint64_t v = 0;
+
+	if (r->end - r->p < bytes) {
+		r->bad = true;
+		r->p = r->end;
+		return 0;
+	}
+	for (int i = 0; i < bytes; i++)
+		v |= (uint64_t)*r->p++ << 8 * i;
+	return v;
+}
+static inline uint8_t get8(struct reader *r) { return (uint8_t)get_le(r, 1); }
+static inline uint32_t get32(struct reader *r) { return (uint32_t)get_le(r, 4); }
+static inline uint64_t get64(struct reader *r) { return get_le(r, 8); }
+
+static inline uint64_t get_var(struct reader *r)
+{
+	uint64_t v = 0;
+
+	for (int shift = 0; shift < 64; shift += 7) {
+		uint8_t b = get8(r);
+		v |= (uint64_t)(b & 127) << shift;
+		if (!(b & 128))
+			return v;
+	}
+	r->bad = true;
+	return 0;
+}
+static inline void get_bytes(struct reader *r, void *to, size_t n)
+{
+	if ((size_t)(r->end - r->p) < n) {
+		r->bad = true;
+		r->p = r->end;
+		memset(to, 0, n);
+		return;
+	}
+	memcpy(to, r->p, n);
+	r->p += n;
+}
+
+/* Grows as needed; goes bad when memory is short. */
+struct writer {
+	unsigned char *data;
+	size_t len, room;
+	bool bad;
+};
+
+static inline void put_bytes(struct writer *w, const void *from, size_t n)
+{
+	if (n > w->room - w->len) {
+		size_t room = 2 * w->room + n + 64;
+		unsigned char *data = w->bad || n > UINT32_MAX ? NULL : realloc(w->data, room);
+		if (!data) {
+			w->bad = true;
+			return;
+		}
+		w->data = data;
+		w->room = room;
+	}
+	if (n && !w->bad)
+		memcpy(w->data + w->len, from, n);
+	w->len += n;
+}
+static inline void put_le(struct writer *w, uint64_t v, int bytes)
+{
+	unsigned char b[8];
+
+	for (int i = 0; i < bytes; i++)
+		b[i] = (unsigned char)(v >> 8 * i);
+	put_bytes(w, b, (size_t)bytes);
+}
+static inline void put8(struct writer *w, uint8_t v) { put_le(w, v, 1); }
+static inline void put32(struct writer *w, uint32_t v) { put_le(w, v, 4); }
+static inline void put64(struct writer *w, uint64_t v) { put_le(w, v, 8); }
+
+static inline void put_var(struct writer *w, uint64_t v)
+{
+	for (; v >= 128; v >>= 7)
+		put8(w, (uint8_t)(v | 128));
+	put8(w, (uint8_t)v);
+}
+
+#endif

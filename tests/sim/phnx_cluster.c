@@ -1,0 +1,495 @@
+/* phnx_cluster.c - seeded clusters of Phoenix nodes: convergence, exactly-once and ordered delivery under cuts,
+ * partitions, migration, join and leave, death.  Usage: phnx_cluster [SEED]; a failure prints the seed. */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <string.h>
+#include "tests/sim/phnx_sim.h"
+
+enum { SPACE = 1024 };
+static uint64_t seed = 1;
+
+static bool converged(struct sim *s)
+{
+	uint64_t digest = 0;
+
+	for (int i = 0; i < s->n; i++) {
+		if (s->nodes[i].dead)
+			continue;
+		struct phnx *ph = s->nodes[i].ph;
+		int reachable = 0, alive = 0;
+		for (unsigned k = 0; k < ph->routes.n; k++)
+			reachable += ph->routes.list[k]->nhops < UNREACHABLE;
+		for (int k = 0; k < s->n; k++)
+			alive += !s->nodes[k].dead && s->nodes[k].group == s->nodes[i].group;
+		if (reachable != alive || (digest && digest != ph->routes.digest && s->nodes[i].group == 0))
+			return false;
+		if (s->nodes[i].group == 0)
+			digest = ph->routes.digest;
+	}
+	return true;
+}
+
+static void assume(struct sim *s, int node, ph_vp_t lo, ph_vp_t hi)
+{
+	ph_vps_t vps = ph_vps_create_range(lo, hi);
+
+	CU_ASSERT_EQUAL(phnx_assume(s->nodes[node].ph, vps), 0);
+	ph_vps_destroy(vps);
+	sim_touch(s, node);
+}
+
+static void release(struct sim *s, int node, ph_vp_t lo, ph_vp_t hi)
+{
+	ph_vps_t vps = ph_vps_create_range(lo, hi);
+
+	CU_ASSERT_EQUAL(phnx_release(s->nodes[node].ph, vps), 0);
+	ph_vps_destroy(vps);
+	sim_touch(s, node);
+}
+
+static void share_out(struct sim *s)
+{
+	for (int i = 0; i < s->n; i++)
+		assume(s, i, (ph_vp_t)SPACE * i / s->n, (ph_vp_t)SPACE * (i + 1) / s->n);
+}
+
+/* ---- convergence ---- */
+
+static void test_star_learns_all(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 24, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_FATAL(sim_until(&s, 5000000, converged));
+	sim_run(&s, s.now + 3000000);
+	for (int i = 0; i < s.n; i++)
+		CU_ASSERT_EQUAL(s.nodes[i].ph->n_links, 23);	/* direct links between all, one each */
+	sim_free(&s);
+}
+
+static bool only_neighbours(const struct sim *s, int from, int to)
+{
+	(void)s;
+	return from - to == 1 || to - from == 1;
+}
+
+static void test_chain_routes(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 12, 0, SPACE);
+	s.may_connect = only_neighbours;
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, i - 1);
+	CU_ASSERT_FATAL(sim_until(&s, 10000000, converged));
+	struct rentry *e = route_find(s.nodes[0].ph, s.nodes[11].ph->name);
+	CU_ASSERT(e && e->nhops == 11);
+	share_out(&s);
+	sim_run(&s, s.now + 1000000);
+	CU_ASSERT_EQUAL(route_holder(s.nodes[0].ph, SPACE - 1), s.nodes[11].ph->name);
+	sim_cut(&s, 5, 0);	/* heals by itself */
+	sim_cut(&s, 5, 0);
+	sim_run(&s, s.now + 100000);
+	CU_ASSERT_TRUE(sim_until(&s, 10000000, converged));
+	sim_free(&s);
+}
+
+static void test_refusals(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 3, 0, SPACE);
+	strcpy(s.nodes[1].ph->session, "other");
+	s.nodes[1].ph->has_session = true;
+	s.nodes[2].ph->secret[0] = 1;
+	sim_know(&s, 1, 0);
+	sim_know(&s, 2, 0);
+	sim_run(&s, s.now + 1000000);
+	for (int i = 0; i < s.n; i++) {
+		CU_ASSERT_EQUAL(s.nodes[i].ph->routes.n, 1);
+		CU_ASSERT(s.nodes[i].errors > 0);		/* both sides learn why */
+		CU_ASSERT_EQUAL(s.nodes[i].last_error, PH_EREFUSED);
+	}
+	sim_free(&s);
+}
+
+/* ---- traffic: numbered messages from every node to random virtual nodes ---- */
+
+struct traffic {
+	uint32_t sent[SPACE];		/* per destination */
+};
+struct ledger {
+	unsigned char seen[64][4096];	/* by sender and serial number: how often */
+	uint32_t last[64][SPACE];	/* of (sender, destination): for the order */
+	uint32_t serial[64];
+	unsigned received, sent, doubled, disordered;
+};
+struct letter {
+	uint32_t sender, serial, per_dest;
+};
+static struct ledger *ledger;
+
+static void send_one(struct sim *s, int from)
+{
+	struct phnx *ph = s->nodes[from].ph;
+	struct traffic *t = s->nodes[from].app;
+	ph_vp_t dest = (ph_vp_t)sim_random(s, SPACE / 16) * 16;
+	struct letter letter = { (uint32_t)from, ledger->serial[from], t->sent[dest] + 1 };
+	struct pbuf *b = pbuf_new(&letter, sizeof letter);
+
+	if (ledger->serial[from] < 4096 && phnx_send(ph, dest, b, 7, 0, 0) == 0) {
+		ledger->serial[from]++;
+		t->sent[dest]++;
+		ledger->sent++;
+	}
+	pbuf_put(b);
+	sim_touch(s, from);
+}
+
+static void receive_all(struct sim *s, int node)
+{
+	struct rmsg *m;
+
+	while ((m = flow_receive(s->nodes[node].ph, 7))) {
+		struct letter *l = m->pub.body;
+		ledger->received++;
+		ledger->doubled += ledger->seen[l->sender][l->serial]++ != 0;
+		ledger->disordered += l->per_dest != ledger->last[l->sender][m->pub.dest] + 1;
+		ledger->last[l->sender][m->pub.dest] = l->per_dest;
+		free(m);
+	}
+	sim_touch(s, node);
+}
+
+static bool all_received(struct sim *s)
+{
+	for (int i = 0; i < s->n; i++)
+		if (!s->nodes[i].dead)
+			receive_all(s, i);
+	return ledger->received >= ledger->sent;
+}
+
+static void start_traffic(struct sim *s)
+{
+	ledger = calloc(1, sizeof *ledger);
+	for (int i = 0; i < s->n; i++)
+		s->nodes[i].app = calloc(1, sizeof(struct traffic));
+}
+
+static void end_traffic(struct sim *s)
+{
+	CU_ASSERT_TRUE(sim_until(s, 60000000, all_received));
+	sim_run(s, s->now + 3000000);
+	all_received(s);
+	if (ledger->received != ledger->sent || ledger->doubled || ledger->disordered)
+		printf("\nseed %llu: sent %u received %u doubled %u out of order %u\n", (unsigned long long)seed, ledger->sent,
+		       ledger->received, ledger->doubled, ledger->disordered);
+	CU_ASSERT_EQUAL(ledger->received, ledger->sent);
+	CU_ASSERT_EQUAL(ledger->doubled, 0);
+	CU_ASSERT_EQUAL(ledger->disordered, 0);
+	for (int i = 0; i < s->n; i++)
+		free(s->nodes[i].app);
+	free(ledger);
+}
+
+static void test_cuts_lose_nothing(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 8, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, i - 1);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	share_out(&s);
+	start_traffic(&s);
+	for (int round = 0; round < 1500; round++) {
+		send_one(&s, (int)sim_random(&s, 8));
+		if (sim_random(&s, 20) == 0)
+			sim_cut(&s, (int)sim_random(&s, 8), (unsigned)sim_random(&s, 8));
+		receive_all(&s, (int)sim_random(&s, 8));
+		sim_run(&s, s.now + 200 + sim_random(&s, 3000));
+	}
+	end_traffic(&s);
+	sim_free(&s);
+}
+
+static void test_partition_heals(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 8, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	share_out(&s);
+	sim_run(&s, s.now + 200000);
+	start_traffic(&s);
+	for (int round = 0; round < 600; round++) {
+		if (round == 200) {
+			for (int i = 4; i < 8; i++)
+				s.nodes[i].group = 1;
+			sim_cut_groups(&s);
+		}
+		if (round == 400)
+			for (int i = 4; i < 8; i++)
+				s.nodes[i].group = 0;
+		send_one(&s, (int)sim_random(&s, 8));
+		receive_all(&s, (int)sim_random(&s, 8));
+		sim_run(&s, s.now + 5000);
+	}
+	CU_ASSERT_TRUE(sim_until(&s, 20000000, converged));
+	end_traffic(&s);
+	sim_free(&s);
+}
+
+/* The mapping changes by hand, without the protocol: released here, assumed there. */
+static void test_moving_target(void)
+{
+	struct sim s;
+	int owner[16];
+
+	sim_init(&s, seed, 6, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	for (int i = 0; i < 16; i++)
+		assume(&s, owner[i] = i % 6, i * 64, i * 64 + 64);
+	start_traffic(&s);
+	for (int round = 0; round < 2000; round++) {
+		send_one(&s, (int)sim_random(&s, 6));
+		if (sim_random(&s, 10) == 0) {
+			int i = (int)sim_random(&s, 16), to = (int)sim_random(&s, 6);
+			release(&s, owner[i], i * 64, i * 64 + 64);
+			sim_run(&s, s.now + sim_random(&s, 2000));
+			assume(&s, owner[i] = to, i * 64, i * 64 + 64);
+		}
+		if (sim_random(&s, 4) == 0)
+			receive_all(&s, (int)sim_random(&s, 6));
+		if (sim_random(&s, 100) == 0)
+			sim_cut(&s, (int)sim_random(&s, 6), (unsigned)sim_random(&s, 6));
+		sim_run(&s, s.now + sim_random(&s, 1500));
+	}
+	end_traffic(&s);
+	sim_free(&s);
+}
+
+/* ---- migration ---- */
+
+static int no_state(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
+{
+	unsigned char *owned = arg;	/* one byte for each virtual node: the application's state */
+
+	*state = malloc((size_t)(hi - lo));
+	*len = (size_t)(hi - lo);
+	memcpy(*state, owned + lo, *len);
+	memset(owned + lo, 0, *len);
+	return 0;
+}
+
+static void take_state(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
+{
+	unsigned char *owned = arg;
+
+	CU_ASSERT_EQUAL(len, (size_t)(hi - lo));
+	for (ph_vp_t v = lo; v < hi; v++)
+		CU_ASSERT_EQUAL(owned[v], 0);
+	memcpy(owned + lo, state, len);
+}
+
+static bool nobody_wishes(struct sim *s)
+{
+	for (int i = 0; i < s->n; i++) {
+		if (s->nodes[i].dead)
+			continue;
+		receive_all(s, i);
+		if (s->nodes[i].ph->migration.wish != WISH_NONE || s->nodes[i].ph->migration.locked)
+			return false;
+	}
+	return true;
+}
+
+static void wish(struct sim *s, int node)
+{
+	struct phnx *ph = s->nodes[node].ph;
+
+	if (ph->me.vps.n == 0)
+		migrate_begin(ph, WISH_JOIN, 1, 1);
+	else switch (sim_random(s, 4)) {
+	case 0: migrate_begin(ph, WISH_LEAVE, 1, 1); break;
+	case 1: migrate_begin(ph, WISH_TAKE, 1 + (ph_vp_t)sim_random(s, 100), sim_random(s, 2) ? 1 : -1); break;
+	default: migrate_begin(ph, WISH_HAND, 1 + (ph_vp_t)sim_random(s, 100), sim_random(s, 2) ? 1 : -1); break;
+	}
+	sim_touch(s, node);
+}
+
+static void test_random_migration(void)
+{
+	struct sim s;
+	static unsigned char owned[8][SPACE];
+	uint64_t moved = 0;
+
+	sim_init(&s, seed, 8, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	memset(owned, 0, sizeof owned);
+	memset(owned[0], 1, SPACE);
+	for (int i = 0; i < 8; i++)
+		s.nodes[i].ph->migration.app = (struct ph_migration){ no_state, take_state, owned[i] };
+	assume(&s, 0, 0, SPACE);
+	start_traffic(&s);
+	for (int round = 0; round < 2000; round++) {
+		send_one(&s, (int)sim_random(&s, 8));
+		wish(&s, (int)sim_random(&s, 8));
+		if (sim_random(&s, 3) == 0)
+			receive_all(&s, (int)sim_random(&s, 8));
+		if (sim_random(&s, 100) == 0)
+			sim_cut(&s, (int)sim_random(&s, 8), (unsigned)sim_random(&s, 8));
+		sim_run(&s, s.now + sim_random(&s, 4000));
+	}
+	CU_ASSERT_TRUE(sim_until(&s, 30000000, nobody_wishes));
+	ph_vp_t covered = 0;
+	for (int i = 0; i < 8; i++) {
+		struct phnx *ph = s.nodes[i].ph;
+		CU_ASSERT(ph->me.vps.n <= 1);
+		for (size_t k = 0; k < ph->me.vps.n; k++)
+			covered += ph->me.vps.r[k].hi - ph->me.vps.r[k].lo;
+		for (int v = 0; v < SPACE; v++)
+			CU_ASSERT_EQUAL(owned[i][v], ph_vps_is_member(&ph->me.vps, v));
+		moved += ph->migration.done;
+	}
+	CU_ASSERT_EQUAL(covered, SPACE);	/* disjoint, since the state is */
+	CU_ASSERT(moved > 100);
+	end_traffic(&s);
+	sim_free(&s);
+}
+
+/* ---- death ---- */
+
+static int gone_seen, returned_seen;
+
+static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
+{
+	(void)arg;
+	(void)name;
+	if (returned)
+		returned_seen++;
+	else
+		gone_seen++;
+}
+
+static void test_death_is_detected(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 10, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	share_out(&s);
+	gone_seen = returned_seen = 0;
+	for (int i = 0; i < s.n; i++) {
+		s.nodes[i].ph->detector.timeout_us = 6000000;
+		s.nodes[i].ph->detector.policy = PH_GONE_RETURN;
+		s.nodes[i].ph->detector.fn = on_gone;
+	}
+	sim_run(&s, s.now + 20000000);
+	CU_ASSERT_EQUAL(gone_seen, 0);		/* nobody is suspected while all live */
+	sim_kill(&s, 9);
+	struct pbuf *b = pbuf_new("x", 1);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, SPACE - 1, b, 7, 0, 0), 0);
+	sim_run(&s, s.now + 20000000);
+	CU_ASSERT_EQUAL(gone_seen, 9);		/* each learns it once */
+	CU_ASSERT_EQUAL(returned_seen, 1);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, SPACE - 1, b, 7, 0, 0), 0);
+	assume(&s, 3, SPACE * 9 / 10, SPACE);	/* and another takes its place */
+	sim_run(&s, s.now + 1000000);
+	struct rmsg *m = flow_receive(s.nodes[3].ph, 7);
+	CU_ASSERT_PTR_NOT_NULL(m);
+	free(m);
+	pbuf_put(b);
+	sim_free(&s);
+}
+
+static void test_timed_and_custody(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 3, 0, SPACE);
+	sim_know(&s, 1, 0);
+	sim_know(&s, 2, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	struct pbuf *b = pbuf_new("late", 4);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, 7, 0, s.now + 100000), 0);	/* nobody assumes 5 in time */
+	sim_run(&s, s.now + 500000);
+	assume(&s, 1, 0, 10);
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
+	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 6, b, 7, 0, s.now + 100000), 0);	/* arrives, but nobody receives */
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
+
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 100, b, 7, 0, 0), 0);	/* kept by a neighbour while 0 leaves */
+	flow_custody(s.nodes[0].ph);
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
+	phnx_goodbye(s.nodes[0].ph);
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 100000);
+	sim_kill(&s, 0);
+	assume(&s, 1, 100, 101);
+	sim_run(&s, s.now + 1000000);
+	struct rmsg *m = flow_receive(s.nodes[1].ph, 7);
+	CU_ASSERT(m && m->pub.len == 4 && !memcmp(m->pub.body, "late", 4));
+	free(m);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, SPACE, b, 7, 0, 0), PH_EBOUND);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, -1, b, 7, 0, 0), PH_EBOUND);
+	pbuf_put(b);
+	sim_free(&s);
+}
+
+static void test_overlap_is_told(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	assume(&s, 0, 0, 100);
+	assume(&s, 1, 50, 60);
+	sim_run(&s, s.now + 5000000);
+	for (int i = 0; i < 2; i++) {
+		CU_ASSERT_EQUAL(s.nodes[i].errors, 1);
+		CU_ASSERT_EQUAL(s.nodes[i].last_error, PH_EOVERLAP);
+	}
+	sim_free(&s);
+}
+
+int main(int argc, char **argv)
+{
+	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	CU_initialize_registry();
+	CU_pSuite suite = CU_add_suite("phnx_cluster", NULL, NULL);
+	CU_add_test(suite, "a star learns all its nodes", test_star_learns_all);
+	CU_add_test(suite, "a chain routes, and heals", test_chain_routes);
+	CU_add_test(suite, "strangers are refused, and told why", test_refusals);
+	CU_add_test(suite, "cut links lose and double nothing", test_cuts_lose_nothing);
+	CU_add_test(suite, "a partition heals", test_partition_heals);
+	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
+	CU_add_test(suite, "random migration keeps the space covered", test_random_migration);
+	CU_add_test(suite, "a death is detected", test_death_is_detected);
+	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
+	CU_add_test(suite, "an overlap is told to both", test_overlap_is_told);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	if (failures)
+		printf("repeat with: %s %llu\n", argv[0], (unsigned long long)seed);
+	CU_cleanup_registry();
+	return failures != 0;
+}

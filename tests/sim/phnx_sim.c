@@ -1,0 +1,451 @@
+/* phnx_sim.c - the simulator's transport: events in a heap, ordered by virtual time. */
+#include <assert.h>
+#include <stdio.h>
+#include "tests/sim/phnx_sim.h"
+
+enum event_kind { EV_DIAL, EV_BYTES, EV_EOF };
+struct end {
+	struct simnode *node;
+	struct plink *l;		/* NULL: closed on this side */
+	struct end *peer;
+	bool kicked, cut;
+	uint64_t last_arrival;
+	int refs;
+};
+struct event {
+	uint64_t at, order;
+	enum event_kind kind;
+	struct end *end;		/* receiving side */
+	unsigned char *bytes;
+	size_t len;
+	struct contact *contact;	/* EV_DIAL */
+	int from, to;
+	bool cancelled;
+};
+
+static struct event **heap;
+static unsigned n_heap, room_heap;
+static uint64_t order;
+static struct sim *the_sim;
+
+/* ---- random numbers, and the heap ---- */
+
+uint64_t sim_random(struct sim *s, uint64_t below)
+{
+	s->rng += 0x9e3779b97f4a7c15ULL;
+	uint64_t x = s->rng;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ULL;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebULL;
+	x ^= x >> 31;
+	return below ? x % below : x;
+}
+
+static bool before(const struct event *a, const struct event *b)
+{
+	return a->at < b->at || (a->at == b->at && a->order < b->order);
+}
+
+static void push(struct event *e)
+{
+	if (n_heap == room_heap) {
+		room_heap = room_heap ? 2 * room_heap : 1024;
+		heap = realloc(heap, room_heap * sizeof *heap);
+	}
+	e->order = order++;
+	unsigned i = n_heap++;
+	for (; i && before(e, heap[(i - 1) / 2]); i = (i - 1) / 2)
+		heap[i] = heap[(i - 1) / 2];
+	heap[i] = e;
+}
+
+static struct event *pop(void)
+{
+	struct event *top = heap[0], *last = heap[--n_heap];
+	unsigned i = 0;
+
+	for (unsigned child; (child = 2 * i + 1) < n_heap; i = child) {
+		if (child + 1 < n_heap && before(heap[child + 1], heap[child]))
+			child++;
+		if (!before(heap[child], last))
+			break;
+		heap[i] = heap[child];
+	}
+	heap[i] = last;
+	return top;
+}
+
+static void end_put(struct end *e)
+{
+	if (--e->refs == 0)
+		free(e);
+}
+
+static uint64_t delay(struct sim *s)
+{
+	return s->delay_min + sim_random(s, s->delay_max - s->delay_min + 1);
+}
+
+static void to_peer(struct end *e, enum event_kind kind, unsigned char *bytes, size_t len)
+{
+	struct event *ev = calloc(1, sizeof *ev);
+
+	*ev = (struct event){ .at = the_sim->now + delay(the_sim), .kind = kind, .end = e->peer, .bytes = bytes, .len = len };
+	if (ev->at < e->last_arrival)
+		ev->at = e->last_arrival;	/* first in, first out */
+	e->last_arrival = ev->at;
+	e->peer->refs++;
+	push(ev);
+}
+
+/* Takes everything out of a link's queue, as one packet. */
+static void drain(struct end *e)
+{
+	size_t len = e->l->out_bytes, at = 0;
+
+	e->kicked = false;
+	if (!len)
+		return;
+	unsigned char *bytes = malloc(len);
+	for (struct outframe *f = e->l->out; f; f = f->next) {
+		memcpy(bytes + at, f->head, f->head_len);
+		at += f->head_len;
+		if (f->body && f->body->len) {
+			memcpy(bytes + at, f->body->data, f->body->len);
+			at += f->body->len;
+		}
+	}
+	assert(at == len);
+	phnx_link_taken(e->l, len);
+	to_peer(e, EV_BYTES, bytes, len);
+}
+
+/* ---- the operations of a node ---- */
+
+static uint64_t op_now(void *ctx)
+{
+	(void)ctx;
+	return the_sim->now;
+}
+
+static void op_random(void *ctx, void *buf, size_t n)
+{
+	(void)ctx;
+	for (size_t i = 0; i < n; i++)
+		((unsigned char *)buf)[i] = (unsigned char)sim_random(the_sim, 256);
+}
+
+static void op_dial(void *ctx, struct contact *c)
+{
+	struct simnode *node = ctx;
+	struct event *ev = calloc(1, sizeof *ev);
+
+	*ev = (struct event){ .at = the_sim->now + delay(the_sim), .kind = EV_DIAL, .contact = c, .from = node->id,
+			      .to = atoi(c->at.host + 3) };
+	c->transport = ev;
+	push(ev);
+}
+
+static void op_undial(void *ctx, struct contact *c)
+{
+	(void)ctx;
+	if (c->transport)
+		((struct event *)c->transport)->cancelled = true;
+}
+
+static void op_kick(void *ctx, struct plink *l)
+{
+	(void)ctx;
+	((struct end *)l->transport)->kicked = true;
+}
+
+static void forget_end(struct simnode *node, struct end *e)
+{
+	for (unsigned i = 0; i < node->n_ends; i++)
+		if (node->ends[i] == e)
+			node->ends[i] = node->ends[--node->n_ends];
+	e->l = NULL;
+	end_put(e);
+}
+
+static void op_close(void *ctx, struct plink *l)
+{
+	struct end *e = l->transport;
+
+	drain(e);
+	to_peer(e, EV_EOF, NULL, 0);
+	forget_end(ctx, e);
+}
+
+static void op_report(void *ctx, int error, const char *text)
+{
+	struct simnode *node = ctx;
+
+	node->errors++;
+	node->last_error = error;
+	if (getenv("SIM_VERBOSE"))
+		printf("%llu node %d: %s\n", (unsigned long long)the_sim->now, node->id, text);
+}
+
+static void op_arrived(void *ctx)
+{
+	(void)ctx;
+}
+
+static const struct phnx_ops ops = { op_now, op_random, op_dial, op_undial, op_kick, op_close, op_report, op_arrived };
+
+/* ---- running ---- */
+
+static void settle(struct sim *s, struct simnode *node)
+{
+	if (node->dead)
+		return;
+	for (int again = 0; again < 100; again++) {
+		node->tick_at = phnx_tick(node->ph);
+		if (node->tick_at > s->now)
+			break;
+	}
+	for (unsigned i = 0; i < node->n_ends; i++)
+		if (node->ends[i]->kicked)
+			drain(node->ends[i]);
+	if (node->tick_at <= s->now)
+		node->tick_at = s->now + 100;
+}
+
+void sim_touch(struct sim *s, int node)
+{
+	settle(s, s->nodes + node);
+}
+
+static struct end *new_end(struct simnode *node)
+{
+	struct end *e = calloc(1, sizeof *e);
+
+	*e = (struct end){ .node = node, .refs = 1 };
+	if (node->n_ends == node->room_ends) {
+		node->room_ends = node->room_ends ? 2 * node->room_ends : 8;
+		node->ends = realloc(node->ends, node->room_ends * sizeof(*node->ends));
+	}
+	node->ends[node->n_ends++] = e;
+	return e;
+}
+
+static bool may_connect(struct sim *s, int from, int to)
+{
+	return !s->nodes[to].dead && s->nodes[from].group == s->nodes[to].group &&
+	       (!s->may_connect || s->may_connect(s, from, to));
+}
+
+static void connected(struct sim *s, struct event *ev)
+{
+	struct simnode *a = s->nodes + ev->from, *b = s->nodes + ev->to;
+	struct contact *c = ev->contact;
+
+	c->transport = NULL;
+	if (ev->to < 0 || ev->to >= s->n || !may_connect(s, ev->from, ev->to)) {
+		phnx_dial_failed(c);
+		settle(s, a);
+		return;
+	}
+	struct end *x = new_end(a), *y = new_end(b);
+	x->peer = y;
+	y->peer = x;
+	x->refs++;
+	y->refs++;
+	x->l = phnx_link_open(a->ph, x, c, NULL);
+	y->l = phnx_link_open(b->ph, y, NULL, NULL);
+	settle(s, a);
+	settle(s, b);
+}
+
+static void bytes_arrived(struct end *e, struct event *ev)
+{
+	size_t at = 0, room;
+
+	while (at < ev->len && e->l) {
+		unsigned char *to = phnx_link_space(e->l, &room);
+		size_t n = room < ev->len - at ? room : ev->len - at;
+		memcpy(to, ev->bytes + at, n);
+		at += n;
+		if (phnx_link_input(e->l, n))
+			break;
+	}
+}
+
+static void lose_end(struct end *e)
+{
+	struct plink *l = e->l;
+
+	if (!l)
+		return;
+	forget_end(e->node, e);
+	phnx_link_lost(l);
+}
+
+static void handle(struct sim *s, struct event *ev)
+{
+	struct end *e = ev->end;
+
+	s->events++;
+	if (ev->kind == EV_DIAL) {
+		if (!ev->cancelled)
+			connected(s, ev);
+	} else {
+		struct simnode *node = e->node;
+		if (e->l && !e->cut) {
+			if (ev->kind == EV_BYTES)
+				bytes_arrived(e, ev);
+			else
+				lose_end(e);
+			settle(s, node);
+		}
+		end_put(e);
+	}
+	free(ev->bytes);
+	free(ev);
+}
+
+static bool step(struct sim *s, uint64_t until)
+{
+	struct simnode *due = NULL;
+
+	for (int i = 0; i < s->n; i++)
+		if (!s->nodes[i].dead && (!due || s->nodes[i].tick_at < due->tick_at))
+			due = s->nodes + i;
+	uint64_t next_event = n_heap ? heap[0]->at : UINT64_MAX, next_tick = due ? due->tick_at : UINT64_MAX;
+	uint64_t next = next_event < next_tick ? next_event : next_tick;
+	if (next > until) {
+		s->now = until;
+		return false;
+	}
+	s->now = next > s->now ? next : s->now;
+	if (next_event <= next_tick)
+		handle(s, pop());
+	else
+		settle(s, due);
+	return true;
+}
+
+void sim_run(struct sim *s, uint64_t until_us)
+{
+	while (step(s, until_us))
+		;
+}
+
+bool sim_until(struct sim *s, uint64_t limit_us, bool (*check)(struct sim *s))
+{
+	uint64_t limit = s->now + limit_us;
+
+	for (;;) {
+		if (check(s))
+			return true;
+		if (s->now >= limit)
+			return false;
+		sim_run(s, s->now + 5000 < limit ? s->now + 5000 : limit);
+	}
+}
+
+/* ---- mischief ---- */
+
+static void cut_end(struct sim *s, struct end *e)
+{
+	struct end *peer = e->peer;
+	struct simnode *a = e->node, *b = peer->node;
+
+	e->cut = peer->cut = true;
+	e->refs++;
+	peer->refs++;
+	lose_end(e);
+	lose_end(peer);
+	end_put(e);
+	end_put(peer);
+	settle(s, a);
+	settle(s, b);
+}
+
+void sim_cut(struct sim *s, int node, unsigned k)
+{
+	if (s->nodes[node].n_ends)
+		cut_end(s, s->nodes[node].ends[k % s->nodes[node].n_ends]);
+}
+
+void sim_cut_groups(struct sim *s)
+{
+	for (int i = 0; i < s->n; i++)
+		for (unsigned k = 0; k < s->nodes[i].n_ends; k++)
+			if (s->nodes[i].ends[k]->peer->node->group != s->nodes[i].group) {
+				cut_end(s, s->nodes[i].ends[k]);
+				k = UINT32_MAX;		/* begin anew: the list has changed */
+			}
+}
+
+void sim_kill(struct sim *s, int node)
+{
+	struct simnode *n = s->nodes + node;
+
+	n->dead = true;
+	while (n->n_ends)
+		cut_end(s, n->ends[0]);
+	phnx_free(n->ph);
+	n->ph = NULL;
+}
+
+static void start(struct sim *s, int i, ph_vp_t lower, ph_vp_t upper)
+{
+	struct simnode *n = s->nodes + i;
+
+	n->dead = false;
+	n->ph = phnx_new(&ops, n, lower, upper);
+	snprintf(n->ph->me.addrs[0].host, sizeof n->ph->me.addrs[0].host, "sim%d", i);
+	n->ph->me.addrs[0].port = 1;
+	n->ph->me.n_addrs = 1;
+	route_self_changed(n->ph);
+	n->tick_at = s->now;
+}
+
+void sim_restart(struct sim *s, int node)
+{
+	const struct phnx *any = s->nodes[node ? 0 : 1].ph;
+
+	start(s, node, any->lower, any->upper);
+}
+
+void sim_know(struct sim *s, int a, int b)
+{
+	char host[32];
+	struct phnx_contact at = { .host = host, .port = 1 };
+
+	snprintf(host, sizeof host, "sim%d", b);
+	phnx_add_contact(s->nodes[a].ph, &at, 0);
+	s->nodes[a].tick_at = s->now;
+}
+
+void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper)
+{
+	*s = (struct sim){ .seed = seed, .rng = seed, .n = n, .delay_min = 50, .delay_max = 500, .now = 1000000 };
+	the_sim = s;
+	s->nodes = calloc((size_t)n, sizeof *s->nodes);
+	for (int i = 0; i < n; i++) {
+		s->nodes[i].id = i;
+		start(s, i, lower, upper);
+	}
+}
+
+void sim_free(struct sim *s)
+{
+	for (int i = 0; i < s->n; i++)
+		if (!s->nodes[i].dead)
+			sim_kill(s, i);
+	while (n_heap) {
+		struct event *ev = pop();
+		if (ev->end)
+			end_put(ev->end);
+		free(ev->bytes);
+		free(ev);
+	}
+	for (int i = 0; i < s->n; i++)
+		free(s->nodes[i].ends);
+	free(s->nodes);
+	free(heap);
+	heap = NULL;
+	n_heap = room_heap = 0;
+}

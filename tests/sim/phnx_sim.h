@@ -1,0 +1,41 @@
+/* phnx_sim.h - many Phoenix nodes in one process, under a seed: a virtual clock, links with delays, cuts, partitions. */
+#ifndef PHNX_SIM_H
+#define PHNX_SIM_H
+
+#include "phoenix/core.h"
+
+struct end;
+struct simnode {
+	struct phnx *ph;
+	int id, group;			/* nodes of different groups cannot connect */
+	bool dead;
+	uint64_t tick_at;
+	struct end **ends;
+	unsigned n_ends, room_ends;
+	unsigned errors;
+	int last_error;
+	void *app;
+};
+struct sim {
+	uint64_t now, seed, rng;
+	struct simnode *nodes;
+	int n;
+	uint64_t delay_min, delay_max;
+	uint64_t events;
+	bool (*may_connect)(const struct sim *s, int from, int to);	/* NULL: all of the same group */
+};
+
+void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper);
+void sim_free(struct sim *s);
+uint64_t sim_random(struct sim *s, uint64_t below);
+void sim_know(struct sim *s, int a, int b);		/* a's configuration names b */
+void sim_run(struct sim *s, uint64_t until_us);
+/* Runs until check() is true; false when limit_us have passed first. */
+bool sim_until(struct sim *s, uint64_t limit_us, bool (*check)(struct sim *s));
+void sim_touch(struct sim *s, int node);		/* after calls into a node from outside: let it send */
+void sim_cut(struct sim *s, int node, unsigned k);	/* breaks its k-th link; what was under way is lost */
+void sim_cut_groups(struct sim *s);			/* breaks every link between groups */
+void sim_kill(struct sim *s, int node);			/* without a word */
+void sim_restart(struct sim *s, int node);		/* a new process with the same address */
+
+#endif
