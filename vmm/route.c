@@ -118,7 +118,7 @@ static void on_io_request(void *ctx, const struct msg_header *header, const void
 	memcpy(&request, body, sizeof request);
 	/* The first touch of a stream register is the guest's init: the boot is over. */
 	if (!node->user_ns && request.kind <= IO_PORT_OUT && request.address >= VMP_STREAM_PORT &&
-	    request.address < VMP_STREAM_PORT + 16 * VMP_STREAM_COUNT)
+	    request.address <= VMP_STREAM_COLS_ROWS_PORT)
 		node->user_ns = node_now_ns();
 	send_to_child(node, &node->iosrv, header, body);
 }
