@@ -8,5 +8,5 @@ $(addprefix $(B)/,$(VCPU_OBJECTS)): CFLAGS += -ffreestanding
 define vcpu-test
 $(call unit-test,vcpu_$(1),tests/unit/vcpu_$(1).o tests/unit/vcpu_fake.o $(VCPU_OBJECTS),)
 endef
-VCPU_TESTS := system transfer exception paging portio apic
+VCPU_TESTS := system transfer exception paging portio apic mmio cpuid hypercall
 $(foreach test,$(VCPU_TESTS),$(eval $(call vcpu-test,$(test))))

@@ -1,0 +1,200 @@
+/* vcpu_hypercall.c - hypercalls, vcpu_kill, vcpu_dump and the formatter (vcpu/hypercall.c, dump.c, text.c). */
+#include <errno.h>
+
+#include "tests/unit/vcpu_fake.h"
+#include "vcpu/internal.h"
+
+#define V (&fake.v)
+
+static uint32_t call(uint32_t number, uint32_t ebx, uint32_t ecx)
+{
+	V->gpr[EAX] = number;
+	V->gpr[EBX] = ebx;
+	V->gpr[ECX] = ecx;
+	CU_ASSERT_EQUAL(RUN(0xcd, VMP_INT_HYPERCALL), VCPU_DONE);
+	CU_ASSERT_EQUAL(V->eip, CODE + 2);
+	return V->gpr[EAX];
+}
+
+static void error_numbers(void)
+{
+	CU_ASSERT_EQUAL(ERR_FAULT, -EFAULT);
+	CU_ASSERT_EQUAL(ERR_INVALID, -EINVAL);
+	CU_ASSERT_EQUAL(ERR_RANGE, -ERANGE);
+	CU_ASSERT_EQUAL(ERR_NO_CALL, -ENOSYS);
+}
+
+static void print(void)
+{
+	fake_reset();
+	memcpy(fake.ram + DATA + PAGE_BYTES - 5, "hello, world", 12);
+	CU_ASSERT_EQUAL(call(VMP_HC_PRINT, DATA + PAGE_BYTES - 5, 12), 0);
+	CU_ASSERT_EQUAL(fake.printed_bytes, 12);
+	CU_ASSERT_EQUAL(memcmp(fake.printed, "hello, world", 12), 0);
+	CU_ASSERT_EQUAL(call(VMP_HC_PRINT, DATA, 300), 0); /* in parts */
+	CU_ASSERT_EQUAL(fake.prints, 3);
+	CU_ASSERT_EQUAL(call(VMP_HC_PRINT, DATA, 0), 0);
+	V->cr2 = 0x1234;
+	CU_ASSERT_EQUAL(call(VMP_HC_PRINT, 0x70000000, 1), (uint32_t)-EFAULT);
+	CU_ASSERT_EQUAL(V->cr2, 0x1234); /* no exception: CR2 stays */
+	CU_ASSERT_EQUAL(call(VMP_HC_PRINT, DATA, PAGE_BYTES + 1), (uint32_t)-EINVAL);
+	CU_ASSERT_EQUAL(fake.prints, 3);
+}
+
+static void clocks(void)
+{
+	fake_reset();
+	fake.now_ns = 0x123456789abcdef;
+	CU_ASSERT_EQUAL(call(VMP_HC_CLOCK, 0, 0), 0x89abcdef);
+	CU_ASSERT_EQUAL(V->gpr[EDX], 0x1234567);
+	call(VMP_HC_WALLCLOCK, 0, 0);
+	CU_ASSERT_EQUAL((uint64_t)V->gpr[EDX] << 32 | V->gpr[EAX], 1700000000000000000 + 0x123456789abcdef);
+}
+
+static void start_cpu(void)
+{
+	fake_reset();
+	CU_ASSERT_EQUAL(call(VMP_HC_START_CPU, 3, 0x100000), 0);
+	CU_ASSERT_EQUAL(fake.start_cpu, 3);
+	CU_ASSERT_EQUAL(fake.start_eip, 0x100000);
+	CU_ASSERT_EQUAL(call(VMP_HC_START_CPU, 1, 0x100000), (uint32_t)-EINVAL); /* itself */
+	CU_ASSERT_EQUAL(call(VMP_HC_START_CPU, 4, 0x100000), (uint32_t)-EINVAL); /* nobody */
+	CU_ASSERT_EQUAL(call(VMP_HC_START_CPU, 2, RAM_BYTES), (uint32_t)-EINVAL);
+	CU_ASSERT_EQUAL(fake.starts, 1);
+}
+
+static void gdt_changed(void)
+{
+	fake_reset();
+	CU_ASSERT_EQUAL(call(VMP_HC_GDT_CHANGED, VMP_GDT_USER_CS, 2), 0);
+	CU_ASSERT_EQUAL(fake.segments_changed, 2);
+	CU_ASSERT_TRUE(fake.segment[VMP_GDT_USER_CS].present && fake.segment[VMP_GDT_USER_DS].present);
+	call(VMP_HC_GDT_CHANGED, VMP_GDT_ENTRIES - 1, 0xffffffff);
+	CU_ASSERT_EQUAL(fake.segments_changed, 3);
+	call(VMP_HC_GDT_CHANGED, 0xffffffff, 0xffffffff);
+	CU_ASSERT_EQUAL(fake.segments_changed, 3);
+	set_pte(GDT, 0);
+	V->cr2 = 5;
+	call(VMP_HC_GDT_CHANGED, VMP_GDT_USER_CS, 1); /* unreadable: absent */
+	CU_ASSERT_FALSE(fake.segment[VMP_GDT_USER_CS].present);
+	CU_ASSERT_EQUAL(V->cr2, 5);
+}
+
+static void ends_and_yields(void)
+{
+	fake_reset();
+	CU_ASSERT_EQUAL(call(VMP_HC_EXIT, VMP_EXIT_POWEROFF, 7), 0);
+	CU_ASSERT_EQUAL(fake.end_why, VMP_EXIT_POWEROFF);
+	CU_ASSERT_EQUAL(fake.end_status, 7);
+	CU_ASSERT_EQUAL(call(VMP_HC_EXIT, 3, 0), (uint32_t)-EINVAL);
+	CU_ASSERT_EQUAL(fake.ends, 1);
+	CU_ASSERT_EQUAL(call(VMP_HC_YIELD, 0, 0), 0);
+	CU_ASSERT_EQUAL(fake.yields, 1);
+}
+
+static void unknown(void)
+{
+	fake_reset();
+	CU_ASSERT_EQUAL(call(VMP_HC_COUNT, 0, 0), (uint32_t)-ENOSYS);
+	CU_ASSERT_EQUAL(call(0xffffffff, 0, 0), (uint32_t)-ENOSYS);
+	fake_user();
+	V->gpr[EAX] = VMP_HC_EXIT;
+	RUN(0xcd, VMP_INT_HYPERCALL); /* not from user mode */
+	CU_ASSERT_TRUE(in_handler(VECTOR_GP));
+	CU_ASSERT_EQUAL(fake.ends, 0);
+}
+
+static void segment_look_up(void)
+{
+	struct vcpu_segment s;
+
+	fake_reset();
+	CU_ASSERT_EQUAL(vcpu_segment(V, VMP_GDT_PERCPU, &s), 0);
+	CU_ASSERT_EQUAL(s.base, BASED_AT);
+	CU_ASSERT_EQUAL(s.limit, 0xffffffff);
+	CU_ASSERT_EQUAL(vcpu_segment(V, VMP_GDT_TSS, &s), 0);
+	CU_ASSERT_TRUE(s.system && !s.granular);
+	CU_ASSERT_EQUAL(s.limit, 0x67);
+	CU_ASSERT_EQUAL(s.type, 9);
+	CU_ASSERT_EQUAL(vcpu_segment(V, VMP_GDT_ENTRIES, &s), -EFAULT);
+	CU_ASSERT_FALSE(s.present);
+	CU_ASSERT_EQUAL(vcpu_segment(V, 0x10000, &s), -EFAULT);
+}
+
+static void formatter(void)
+{
+	char text[32];
+	struct text t = { text, sizeof text, 0 };
+
+	text_add(&t, "%s-%u-%x-%08x-%%", "ab", 42, 0xbeef, 0x1f);
+	CU_ASSERT_STRING_EQUAL(text, "ab-42-beef-0000001f-%");
+	CU_ASSERT_EQUAL(t.used, strlen(text));
+	text_add(&t, "%u%u%u%u", 0, 1234567890, 4294967295u, 1);
+	CU_ASSERT_EQUAL(t.used, sizeof text - 1); /* cut, and closed */
+	CU_ASSERT_EQUAL(text[sizeof text - 1], 0);
+	t = (struct text){ text, 0, 0 };
+	text_add(&t, "x");
+	CU_ASSERT_EQUAL(t.used, 0);
+	t = (struct text){ text, sizeof text, 0 };
+	text_add(&t, "a%");
+	CU_ASSERT_STRING_EQUAL(text, "a");
+}
+
+static void kill_keeps_the_first_reason(void)
+{
+	fake_reset();
+	vcpu_kill(V, "first %x", 0xabc);
+	vcpu_kill(V, "second");
+	CU_ASSERT_STRING_EQUAL(V->dead_reason, "first abc");
+	CU_ASSERT_EQUAL(V->dead, VCPU_KILLED);
+	fake_reset();
+	for (unsigned n = 0; n < sizeof fake.printed - 1; n++)
+		fake.printed[n] = 'x';
+	vcpu_kill(V, "%s", fake.printed);
+	CU_ASSERT_EQUAL(strlen(V->dead_reason), sizeof V->dead_reason - 1);
+}
+
+static void dump(void)
+{
+	static const char *const expected[] = {
+		"cpu 1 level 0", "eax 12345678", "eip 00010000 eflags 00000202 IF", "cs 0084", "gdt 00001000/00ff", "irr 41", "isr 51",
+		"eip 00010000 -> 00010000 user writable", "esp 00020000 -> 00020000", "code f4 90",
+	};
+	char text[4096];
+	struct vcpu before;
+	unsigned bytes;
+
+	fake_reset();
+	V->gpr[EAX] = 0x12345678;
+	V->eflags |= EFLAGS_IF;
+	V->apic.irr[2] = 2;
+	V->apic.isr[2] = 1 << 17;
+	fake.ram[CODE] = 0xf4;
+	before = *V;
+	bytes = vcpu_dump(V, text, sizeof text);
+	CU_ASSERT_EQUAL(memcmp(&before, V, sizeof before), 0);
+	CU_ASSERT_EQUAL(bytes, strlen(text));
+	for (unsigned n = 0; n < ARRAY_LEN(expected); n++)
+		CU_ASSERT_PTR_NOT_NULL(strstr(text, expected[n]));
+	V->gpr[ESP] = 0x70000000;
+	set_pte(CODE, VMP_LAPIC_GPA | P | A);
+	vcpu_kill(V, "because");
+	vcpu_dump(V, text, sizeof text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "esp 70000000 -> not present"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "KILLED"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "reason: because"));
+	CU_ASSERT_PTR_NULL(strstr(text, "code"));
+	V->cr0 &= ~CR0_PG;
+	vcpu_dump(V, text, sizeof text);
+	CU_ASSERT_PTR_NOT_NULL(strstr(text, "(paging off)"));
+	CU_ASSERT_EQUAL(vcpu_dump(V, text, 100), 99); /* never beyond the room */
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(error_numbers), TEST(print), TEST(clocks), TEST(start_cpu), TEST(gdt_changed), TEST(ends_and_yields),
+		TEST(unknown), TEST(segment_look_up), TEST(formatter), TEST(kill_keeps_the_first_reason), TEST(dump),
+	};
+	return run_tests("vcpu hypercalls and dumps", tests, ARRAY_LEN(tests));
+}
