@@ -92,7 +92,11 @@ static int find_file(const char *given, const char *built, const char *what, cha
 			return problem(p, "%s %s: %s", what, given, strerror(errno));
 		return 0;
 	}
-	if (launch_path_beside(built, path, PATH_MAX) || access(path, R_OK))
+	if (launch_path_beside(built, path, PATH_MAX))
+		return problem(p, "the path of this program is too long");
+	if (access(path, R_OK) && errno != ENOENT)
+		return problem(p, "cannot read the %s %s: %s", what, path, strerror(errno));
+	if (access(path, R_OK))
 		return problem(p, "the %s is not built yet; make builds it", what);
 	return check_checksum(path, p);
 }

@@ -17,6 +17,7 @@
 #include "vmm/checks.h"
 #include "vmm/client.h"
 #include "vmm/guestprog.h"
+#include "vmm/hostcpu.h"
 #include "vmm/launch.h"
 #include "vmm/report.h"
 #include "vmm/rundir.h"
@@ -446,6 +447,9 @@ static int open_log(struct run *run, struct problem *p)
 		run->log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
 	if (run->log_fd < 0)
 		return problem(p, "cannot write the log %s: %s", path ? path : "", strerror(errno));
+	if (!hostcpu_has_cpuid_faulting())
+		dprintf(run->log_fd, "vmp: this processor cannot make CPUID trap: the guest's programs see the host's own CPUID; "
+			"the guest kernel manages all the state that it names\n");
 	return 0;
 }
 
