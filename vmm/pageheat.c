@@ -149,24 +149,43 @@ static size_t first_from(const struct symbols *symbols, gva_t address)
 	return low;
 }
 
+/* The symbol with a size that holds `address`, or NULL: markers without a size may lie between. */
+static const struct symbol *holder(const struct symbols *symbols, gva_t address)
+{
+	enum { MAX_STEPS_BACK = 64 };
+	size_t after = address == UINT32_MAX ? symbols->n : first_from(symbols, address + 1);
+
+	for (size_t i = after, steps = 0; i-- > 0 && steps < MAX_STEPS_BACK; steps++) {
+		const struct symbol *s = &symbols->symbol[i];
+
+		if (s->bytes && (uint64_t)s->address + s->bytes > address)
+			return s;
+	}
+	return NULL;
+}
+
+void symbols_name(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes)
+{
+	const struct symbol *s = holder(symbols, address);
+
+	*text = 0;
+	if (s)
+		snprintf(text, text_bytes, "%s+0x%x", s->name, address - s->address);
+}
+
 void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text, size_t text_bytes)
 {
-	enum { MAX_NAMES = 3, MAX_STEPS_BACK = 64 };
-	size_t first = first_from(symbols, address), at = 0;
+	enum { MAX_NAMES = 3 };
+	const struct symbol *before = holder(symbols, address);
+	size_t at = 0;
 	unsigned names = 0;
 
 	*text = 0;
-	/* One that begins before and reaches in: markers without a size lie between. */
-	for (size_t i = first, steps = 0; i-- > 0 && steps < MAX_STEPS_BACK; steps++) {
-		const struct symbol *s = &symbols->symbol[i];
-
-		if (s->bytes && (uint64_t)s->address + s->bytes > address) {
-			at = snprintf(text, text_bytes, "%s+0x%x", s->name, address - s->address);
-			names++;
-			break;
-		}
+	if (before && before->address < address) { /* begins before and reaches in */
+		at = snprintf(text, text_bytes, "%s+0x%x", before->name, address - before->address);
+		names++;
 	}
-	for (size_t i = first; i < symbols->n && symbols->symbol[i].address - address < bytes; i++) {
+	for (size_t i = first_from(symbols, address); i < symbols->n && symbols->symbol[i].address - address < bytes; i++) {
 		const struct symbol *s = &symbols->symbol[i];
 
 		if (!s->bytes || at >= text_bytes)

@@ -22,7 +22,9 @@ struct symbols { struct symbol *symbol; size_t n; };
 /* 0, or -errno; without symbols everything still works, namelessly. */
 int symbols_load(struct symbols *symbols, const char *vmlinux);
 void symbols_free(struct symbols *symbols);
-/* Sorted by address. The largest data objects and functions that overlap [address, address + bytes), as "a, b, ...". */
+/* The function or object that holds `address`, as "name+0x12"; "" if none does. */
+void symbols_name(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes);
+/* The data objects and functions that overlap [address, address + bytes), as "a, b, ...". */
 void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text, size_t text_bytes);
 
 #endif

@@ -186,9 +186,30 @@ static void put_json_string(const char *text)
 	putchar('"');
 }
 
-/* Text of its own lines for people; with --json the same text, one string for each CPU. */
+/* The monitor's lines as they are, and after the one that says where EIP leads, the kernel's name for it. */
+static void print_dump(const char *text, const struct symbols *symbols)
+{
+	while (*text) {
+		size_t n = strcspn(text, "\n");
+		char name[160];
+		gva_t eip;
+
+		printf("%.*s", (int)n, text);
+		if (sscanf(text, "eip %8x -", &eip) == 1 && !strncmp(text + 12, " ->", 3)) {
+			symbols_name(symbols, eip, name, sizeof name);
+			printf("%s%s", *name ? " " : "", name);
+		}
+		putchar('\n');
+		text += n + (text[n] == '\n');
+	}
+}
+
+/* For people, a paragraph each; with --json the same text, one string for each CPU. */
 static void print_regs(struct query *q)
 {
+	struct symbols symbols;
+
+	symbols_load(&symbols, q->info.kernel);
 	if (q->o->json)
 		printf("[");
 	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++) {
@@ -199,13 +220,13 @@ static void print_regs(struct query *q)
 			put_json_string(text);
 			printf("}");
 		} else {
-			size_t n = strlen(text);
-
-			printf("%s%s%s", cpu ? "\n" : "", text, n && text[n - 1] != '\n' ? "\n" : "");
+			printf("%s", cpu ? "\n" : "");
+			print_dump(text, &symbols);
 		}
 	}
 	if (q->o->json)
 		printf("\n]\n");
+	symbols_free(&symbols);
 }
 
 /* ---- pages ---- */

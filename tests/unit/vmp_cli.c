@@ -520,6 +520,12 @@ static void symbols_are_found(void)
 
 	symbols_describe(&symbols, 0xc1001000, 0x1000, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "long_one+0xff0");
+	symbols_name(&symbols, 0xc1002810, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "b+0x0");
+	symbols_name(&symbols, 0xc1002840, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "");
+	symbols_name(&symbols, 0xffffffff, text, sizeof text);
+	CU_ASSERT_STRING_EQUAL(text, "");
 	symbols_describe(&symbols, 0xc1002000, 0x1000, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "long_one+0x1ff0, a, b, ...");
 	symbols_describe(&symbols, 0xc1004000, 0x1000, text, sizeof text);
