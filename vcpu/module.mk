@@ -8,5 +8,14 @@ $(addprefix $(B)/,$(VCPU_OBJECTS)): CFLAGS += -ffreestanding
 define vcpu-test
 $(call unit-test,vcpu_$(1),tests/unit/vcpu_$(1).o tests/unit/vcpu_fake.o $(VCPU_OBJECTS),)
 endef
-VCPU_TESTS := system transfer exception paging portio apic mmio cpuid hypercall
+VCPU_TESTS := system transfer exception paging portio apic mmio cpuid hypercall faults
 $(foreach test,$(VCPU_TESTS),$(eval $(call vcpu-test,$(test))))
+
+# The folder's promise, checked: linked among themselves the objects lack only what a compiler calls by itself.
+VCPU_MAY_CALL := memcpy|memset|memmove|memcmp
+$(B)/vcpu/all.o: $(addprefix $(B)/,$(VCPU_OBJECTS))
+	@echo "  PURE  vcpu"
+	$(Q)ld -r -o $@ $^
+	$(Q)! nm -u $@ | grep -Evw '$(VCPU_MAY_CALL)|__(asan|ubsan)_\w*|__stack_chk_fail'
+	$(Q)! grep -hE '^#include' vcpu/*.[ch] | grep -Ev '"(vcpu/\w+\.(h|def)|base/(types|limits|guest_abi)\.h)"|<std(arg|bool|def|int)\.h>'
+unit: $(B)/vcpu/all.o
