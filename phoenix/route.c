@@ -505,8 +505,6 @@ static void flush_to(struct phnx *ph, struct plink *l, const struct writer *name
 		if (has(e, l->slot))
 			continue;
 		has_set(e, l->slot);
-		if (e->name == l->peer && e->nhops == UNREACHABLE)
-			continue;	/* it knows itself; we shall hear from it */
 		put_entry(ph, &entries, e);
 		n++;
 		if (entries.len > FLUSH_BYTES) {

@@ -429,6 +429,7 @@ static void test_timed_and_custody(void)
 	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
 	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
 	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 6, b, 7, 0, s.now + 100000), 0);	/* arrives, but nobody receives */
+	sim_touch(&s, 0);
 	sim_run(&s, s.now + 500000);
 	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
 	sim_run(&s, s.now + 500000);
