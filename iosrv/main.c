@@ -21,6 +21,7 @@
 #include <signal.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/schedule.h"
 
 static struct server {
 	int socket;
@@ -208,6 +209,7 @@ int main(int argc, char **argv)
 	struct event *readable;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	schedule_promptly();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGINT, SIG_IGN); /* the daemon ends us */
 	log_open("vmp-iosrv", 2, LOG_WARN);

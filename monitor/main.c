@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/schedule.h"
 
 static struct monitor monitor;
 
@@ -147,6 +148,7 @@ int main(int argc, char **argv)
 	map_shared(m, &a);
 	m->slot = &m->shm->slot[m->cpu];
 	m->many_hosts = m->shm->n_nodes > 1;
+	schedule_promptly();
 	pin_pair(m->cpu);
 	prepare_signals(m);
 	env_init(m);

@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/schedule.h"
 
 enum { GUEST_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF |
 			    EFLAGS_AC,
@@ -34,7 +35,7 @@ static void become_vm_process(struct monitor *m, int stub_fd, const char *path)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_CORE, &none);
-	setpriority(PRIO_PROCESS, 0, 5); /* daemons and monitors outrank VM processes */
+	schedule_behind();
 	if (ram < 0 || stub < 0 || dup2(ram, VMPROC_RAM_FD) < 0 || dup2(stub, VMPROC_STUB_FD) < 0)
 		_exit(1);
 	syscall(SYS_close_range, VMPROC_STUB_FD + 1, ~0u, 0);

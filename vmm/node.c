@@ -17,6 +17,7 @@
 #include "base/faultpoint.h"
 #include "base/guest_abi.h"
 #include "base/log.h"
+#include "base/schedule.h"
 #include "dsm/dsm.h"
 
 static struct node the_node;
@@ -219,6 +220,7 @@ int main(int argc, char **argv)
 	fault_open();
 	/* When `vmp run` dies without a word, an orderly end is better than a sudden one. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	schedule_promptly();
 	if (node->o.log_fd > 2)
 		fcntl(node->o.log_fd, F_SETFD, FD_CLOEXEC);
 	node->boot_ns = node_now_ns();
