@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 int problem(struct problem *p, const char *format, ...)
@@ -58,6 +59,19 @@ static int machines_folder(char *path, size_t bytes, struct problem *p)
 	return make_private(path, p);
 }
 
+/* The last one turns off the light: without machines, their common folders go too. Who is just about to make a machine
+ * in them sees ENOENT, and tries again. */
+static void remove_empty(const char *machines)
+{
+	char parent[RUNDIR_PATH];
+
+	if (rmdir(machines) || strncmp(machines, "/tmp/vmp-", 9))
+		return;
+	snprintf(parent, sizeof parent, "%s", machines);
+	*strrchr(parent, '/') = 0;
+	rmdir(parent);
+}
+
 static void remove_contents(const char *path)
 {
 	DIR *folder = opendir(path);
@@ -72,7 +86,7 @@ static void remove_contents(const char *path)
 }
 
 /* The lock of a machine's folder: its descriptor if it was free and is ours now, -EWOULDBLOCK if its machine lives.
- * A folder removed between open and lock leaves us with a file that has no name any more: -EAGAIN. */
+ * A folder removed between open and lock leaves us with a file that has no name any more: -ESTALE. */
 static int take_lock(const char *path, int flags)
 {
 	char file[RUNDIR_PATH + 8];
@@ -91,7 +105,7 @@ static int take_lock(const char *path, int flags)
 	}
 	if (fstat(fd, &ours) || stat(file, &named) || ours.st_ino != named.st_ino) {
 		close(fd);
-		return -EAGAIN;
+		return -ESTALE;
 	}
 	return fd;
 }
@@ -149,47 +163,66 @@ static int set_path(struct rundir *dir, const char *machines, struct problem *p)
 	return 0;
 }
 
-int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
+/* One attempt: 0, -ESTALE if another vmp was cleaning up meanwhile, -EWOULDBLOCK if the name is taken (or a sweep looks at
+ * it just now), or -1 with the problem. */
+static int try_claim(struct rundir *dir, struct problem *p)
 {
 	char machines[RUNDIR_PATH], last[MAX_NAME], names[256];
 
-	dir->lock_fd = -1;
+	errno = 0;
 	if (machines_folder(machines, sizeof machines, p))
-		return -1;
+		return errno == ENOENT ? -ESTALE : -1;
 	living_machines(machines, last, names, sizeof names); /* sweeps */
+	if (set_path(dir, machines, p))
+		return -1;
+	errno = 0;
+	if (make_private(dir->path, p))
+		return errno == ENOENT ? -ESTALE : -1;
+	dir->lock_fd = take_lock(dir->path, O_CREAT);
+	if (dir->lock_fd >= 0)
+		return 0;
+	if (dir->lock_fd == -ENOENT)
+		return -ESTALE;
+	if (dir->lock_fd == -ESTALE || dir->lock_fd == -EWOULDBLOCK)
+		return dir->lock_fd;
+	return problem(p, "cannot lock %s/lock: %s", dir->path, strerror(-dir->lock_fd));
+}
+
+int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
+{
+	enum { ATTEMPTS = 200, TAKEN_ATTEMPTS = 10 };
+	static const struct timespec moment = { 0, 2000000 };
+	int result = -ESTALE, taken = 0;
+
 	if (name)
 		snprintf(dir->name, sizeof dir->name, "%s", name);
 	else
 		snprintf(dir->name, sizeof dir->name, "m%d", getpid());
-	if (set_path(dir, machines, p))
-		return -1;
-	for (int attempt = 0; attempt < 100; attempt++) {
-		if (make_private(dir->path, p))
-			return -1;
-		dir->lock_fd = take_lock(dir->path, O_CREAT);
-		if (dir->lock_fd >= 0) {
-			remove_contents(dir->path);
-			close(dir->lock_fd);
-			dir->lock_fd = take_lock(dir->path, O_CREAT);
-		}
-		if (dir->lock_fd >= 0)
-			return 0;
-		if (dir->lock_fd == -EWOULDBLOCK)
-			return problem(p, "a machine named %s is running already; choose another --name", dir->name);
-		if (dir->lock_fd != -EAGAIN && dir->lock_fd != -ENOENT)
-			break;
+	for (int i = 0; i < ATTEMPTS && taken < TAKEN_ATTEMPTS; i++) {
+		result = try_claim(dir, p);
+		if (result == 0 || result == -1)
+			return result;
+		taken += result == -EWOULDBLOCK;
+		nanosleep(&moment, NULL);
 	}
-	return problem(p, "cannot lock %s/lock: %s", dir->path, strerror(-dir->lock_fd));
+	if (result == -EWOULDBLOCK)
+		return problem(p, "a machine named %s is running already; choose another --name", dir->name);
+	return problem(p, "cannot make the folder %s: others keep removing it", dir->path);
 }
 
 void rundir_release(struct rundir *dir)
 {
+	char machines[RUNDIR_PATH];
+
 	if (dir->lock_fd < 0)
 		return;
 	remove_contents(dir->path);
 	rmdir(dir->path);
 	close(dir->lock_fd);
 	dir->lock_fd = -1;
+	snprintf(machines, sizeof machines, "%s", dir->path);
+	*strrchr(machines, '/') = 0;
+	remove_empty(machines);
 }
 
 void rundir_write_info(const struct rundir *dir, const struct machine_info *info)
@@ -237,8 +270,10 @@ int rundir_find(struct rundir *dir, const char *name, struct problem *p)
 	count = living_machines(machines, last, names, sizeof names);
 	if (!name && count > 1)
 		return problem(p, "several machines are running; choose one with --name:%s", names);
-	if (!count)
+	if (!count) {
+		remove_empty(machines);
 		return problem(p, "no machine of yours is running");
+	}
 	snprintf(dir->name, sizeof dir->name, "%s", name ? name : last);
 	if (set_path(dir, machines, p))
 		return -1;
