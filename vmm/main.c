@@ -1,4 +1,5 @@
 /* main.c - the command line `vmp`: reads the options and hands over to the one who does it. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
 #include "base/limits.h"
@@ -23,11 +24,24 @@ static int print_version(void)
 	return fflush(stdout) ? EXIT_VMP_FAILURE : 0;
 }
 
+/* A standard stream that the caller has closed must not become one of our sockets. */
+static void open_missing_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= 2);
+	if (fd > 2)
+		close(fd);
+}
+
 int main(int argc, char **argv)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct options options;
 
+	open_missing_streams();
 	log_open("vmp", 2, LOG_WARN);
 	if (options_parse(&options, argc, argv, cpus > 0 ? cpus : 1)) {
 		log_error("%s", options.error);

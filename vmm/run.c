@@ -100,6 +100,15 @@ static void on_limit(evutil_socket_t fd, short events, void *context)
 	proceed_to_end(run);
 }
 
+/* What the guest had a hand in does not get control of the terminal, nor a second line. */
+static void make_printable(char *line)
+{
+	line[strcspn(line, "\r\n")] = 0;
+	for (; *line; line++)
+		if ((unsigned char)*line < ' ' || *line == 0x7f)
+			*line = '?';
+}
+
 /* The first end wins. `line` may be empty; status 125 always comes with one. */
 static void end_with(struct run *run, int status, const char *line)
 {
@@ -110,6 +119,7 @@ static void end_with(struct run *run, int status, const char *line)
 	run->ended = true;
 	run->status = status;
 	problem(&run->why, "%s", line);
+	make_printable(run->why.line);
 	event_add(run->limit, &limit);
 	proceed_to_end(run);
 }

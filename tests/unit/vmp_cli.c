@@ -19,6 +19,7 @@
 #include "vmm/initramfs.h"
 #include "vmm/options.h"
 #include "vmm/pageheat.h"
+#include "vmm/report.h"
 #include "vmm/terminal.h"
 
 static char work[] = "/tmp/vmp-test-XXXXXX";
@@ -538,6 +539,47 @@ static void symbols_are_found(void)
 	CU_ASSERT_STRING_EQUAL(text, "");
 }
 
+/* ---- what the nodes counted ---- */
+
+struct stats_part { struct msg_stats head; struct node_stats node; struct cpu_stats cpu[2]; };
+
+static void reports_are_put_together(void)
+{
+	static struct report report;
+	struct options o = { .hosts = 2, .cpus = 3, .mem_mib = 64, .stats = at("stats.json") };
+	struct stats_part part = { .node = { .node = 0, .parts = 2, .part = 1, .cpus_in_part = 1, .user_monotonic_ns = 3000000,
+					     .page_requests = 5 } };
+	const size_t one_cpu = offsetof(struct stats_part, cpu[1]);
+	struct { struct msg_pages head; struct page_heat heat[2]; } pages = { { 0, 0 }, { { 7, 3 }, { 9, 1 } } };
+
+	memset(&report, 0, sizeof report);
+	report.hosts = 2;
+	part.cpu[0].cpu = 2;
+	part.cpu[0].time_ns[TIME_IDLE] = 11;
+	report_on_stats(&report, &part, one_cpu - 1); /* cut short: ignored */
+	CU_ASSERT_FALSE(report.cpu_seen[2]);
+	report_on_stats(&report, &part, one_cpu);
+	CU_ASSERT(report.cpu_seen[2] && !report_is_complete(&report));
+	part.node.part = 0;
+	part.cpu[0].cpu = 0;
+	report_on_stats(&report, &part, one_cpu);
+	part.node = (struct node_stats){ .node = 1, .parts = 1, .cpus_in_part = 2, .page_requests = 7 };
+	part.cpu[0].cpu = 1;
+	part.cpu[1].cpu = 1000; /* nonsense: ignored */
+	report_on_stats(&report, &part, sizeof part);
+	part.node.node = 5; /* no such host */
+	report_on_stats(&report, &part, sizeof part);
+	CU_ASSERT_FALSE(report_is_complete(&report));
+	report_on_pages(&report, &pages, sizeof pages);
+	pages.head.node = 1;
+	report_on_pages(&report, &pages, sizeof pages);
+	CU_ASSERT(report_is_complete(&report));
+	report_write(&report, &o, 1000000, 0);
+	shell("tr -d '\n' <stats.json >line && grep -q '\"boot_ms\": 2.000' line && grep -q 'total\": {\"page_requests\": 12' line");
+	shell("grep -q '\"address\": \"0x00007000\", \"fetches\": 6' line && grep -o '\"cpu\": ' line | wc -l | grep -qx 3");
+	report_free(&report);
+}
+
 static int clean(void)
 {
 	char command[64];
@@ -555,6 +597,7 @@ int main(void)
 		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively),
 		T(a_missing_loader_names_its_package), T(commands_reach_the_guest), T(commands_are_refused), T(checksums),
 		T(disks), T(memory_limits), T(heat_is_added_up), T(symbols_are_found),
+		T(reports_are_put_together),
 #undef T
 	};
 	CU_pSuite suite;
