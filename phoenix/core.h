@@ -236,6 +236,7 @@ struct flows {
 	struct smsg *spare;
 	struct dest *spare_dest;
 	bool pump;			/* something may move now */
+	uint64_t ack_soonest;		/* UINT64_MAX: no acknowledgement waits */
 	uint64_t sent, resent, delivered, bounced, forwarded, dropped;	/* counts */
 };
 struct handler {

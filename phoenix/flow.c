@@ -258,6 +258,8 @@ static void resolve_received(struct phnx *ph, struct rmsg *m, enum outcome outco
 	f->slots[m->seq % f->n_slots].outcome = (uint8_t)outcome;
 	uint64_t now = phnx_now(ph);
 	soon(&f->ack_at, ++f->unacked >= ACK_EVERY || outcome == OUT_BOUNCED ? now : now + ACK_DELAY);
+	if (f->ack_at < ph->flows.ack_soonest)
+		ph->flows.ack_soonest = f->ack_at;
 }
 
 static void bounce(struct phnx *ph, struct flow *f, struct rmsg *m)
@@ -957,6 +959,7 @@ void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	enum { TIMED_STEP = 10000 };
 
+	ph->flows.ack_soonest = UINT64_MAX;
 	if (ph->flows.n_timed) {
 		expire_received(ph, now);
 		*next = now + TIMED_STEP < *next ? now + TIMED_STEP : *next;

@@ -40,6 +40,7 @@ struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_v
 	ph->upper = upper;
 	ph->name = least + (ph_vp_t)(phnx_random(ph) % (uint64_t)(INT64_MAX - least));
 	ph->flows.received_end = &ph->flows.received;
+	ph->flows.ack_soonest = UINT64_MAX;
 	ph->learn = true;
 	ph->gossip_us = GOSSIP_INTERVAL;
 	if (route_init(ph)) {

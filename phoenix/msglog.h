@@ -1,0 +1,12 @@
+/* msglog.h - messages that wait while their node is away, in a file. */
+#ifndef PHOENIX_MSGLOG_H
+#define PHOENIX_MSGLOG_H
+
+#include "phoenix/core.h"
+
+/* Writes every message that nobody has received. 0, or PH_ELOG with text. */
+int msglog_store(struct phnx *ph, const char *file, char *text, size_t room);
+/* Reads them into the queue; all or nothing. */
+int msglog_load(struct phnx *ph, const char *file, char *text, size_t room);
+
+#endif

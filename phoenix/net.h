@@ -1,0 +1,27 @@
+/* net.h - the transport of a real process: TCP, TLS 1.3 and SSH tunnels, on libevent.
+ *
+ * Everything but net_loop() is called with the lock of api.c held. */
+#ifndef PHOENIX_NET_H
+#define PHOENIX_NET_H
+
+#include "phoenix/core.h"
+
+struct net;
+struct net_owner {		/* the functions that net.c calls back */
+	void (*report)(int error, const char *text);
+	void (*arrived)(void);
+};
+struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper);
+struct phnx *net_phnx(struct net *net);
+void net_free(struct net *net);
+/* Listens on the first free port; on loopback only, unless `anywhere`. 0 or an error. */
+int net_listen(struct net *net, const int *ports, size_t n, bool anywhere);
+/* Without the lock: waits for events, at most for timeout_us, and handles them. */
+void net_loop(struct net *net, uint64_t timeout_us);
+void net_wake(struct net *net);			/* makes net_loop() in another thread return */
+void net_settle(struct net *net);		/* after any call into the node: timers, and send what there is to send */
+/* Ends all connections so that what was sent arrives. net_loop() until net_closed(), but not for ever. */
+void net_shutdown(struct net *net);
+bool net_closed(struct net *net);
+
+#endif
