@@ -470,7 +470,7 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 	/* The serial port costs two traps a byte: kernel messages go there only where somebody sees them. */
 	/* Linux looks for six disks, a tenth of a second each; there is one at most. */
 	int n = snprintf(line, bytes, "pata_legacy.probe_mask=%d%s%s%s%s", run->o->disk ? 1 : 0,
-			 run->interactive ? " console=ttyS0" : "", quiet ? " quiet" : "", run->o->append ? " " : "",
+			 run->interactive ? " console=ttyS0" : "", quiet ? " loglevel=3" : "", run->o->append ? " " : "",
 			 run->o->append ? run->o->append : "");
 
 	if (n >= MAX_CMDLINE)
