@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "vmm/elfdeps.h"
 #include "vmm/hostcpu.h"
 #include "vmm/launch.h"
 
@@ -253,6 +254,8 @@ int checks_before_boot(const struct options *o, struct host_files *files, struct
 	if (find_file(o->kernel, "guest/vmlinux", "guest kernel", files->kernel, p) ||
 	    find_file(o->image, "guest/initramfs.cpio.gz", "guest image", files->image, p))
 		return -1;
+	if (o->kernel && file_kind(files->kernel, p) != FILE_ELF32)
+		return problem(p, "--kernel %s: not a 32-bit x86 vmlinux (ELF)", o->kernel);
 	if (o->disk && check_disk(o->disk, p))
 		return -1;
 	if (check_memory(o, p))

@@ -3,7 +3,7 @@
  * Where a command comes from, in this order:
  *   a name without '/'    the guest's own programs (as its shell would find it), then the top of --share DIR
  *   a relative path       below --share DIR, then below the current folder of the host
- *   an absolute path      the guest's own programs, then the host
+ *   an absolute path      the host, then the guest's own programs
  * What comes from the host is checked to be a 32-bit program, or a script whose interpreter the guest has.
  */
 #include "vmm/guestprog.h"
@@ -63,7 +63,7 @@ static int find_by_path(struct guestprog *g, const char *path, struct problem *p
 	const char *name = strrchr(path, '/') + 1;
 
 	snprintf(g->guest_path, sizeof g->guest_path, "%s", path);
-	if (*path == '/' && image_has(g->image, path))
+	if (*path == '/' && !is_file(path) && image_has(g->image, path))
 		return 0;
 	if (*path != '/' && g->o->share &&
 	    snprintf(g->host_path, sizeof g->host_path, "%s/%s", g->o->share, path) < PATH_MAX && is_file(g->host_path))
@@ -92,6 +92,17 @@ static int check_script(struct guestprog *g, struct problem *p)
 	return 0;
 }
 
+static int refuse_64_bit(const struct guestprog *g, struct problem *p)
+{
+	const char *name = strrchr(g->host_path, '/') + 1;
+	char found[PATH_MAX], hint[160] = "";
+
+	if (image_find_command(g->image, name, found, sizeof found) && strlen(name) < 64)
+		snprintf(hint, sizeof hint, "; the guest's own is named without a path: %s", name);
+	return problem(p, "%s is a 64-bit program, and the guest is a 32-bit machine; build it with gcc -m32%s", g->host_path,
+		       hint);
+}
+
 /* A host's program: may it run in the guest, and what does it need there? */
 static int check_program(struct guestprog *g, struct problem *p)
 {
@@ -107,8 +118,7 @@ static int check_program(struct guestprog *g, struct problem *p)
 	case FILE_SCRIPT:
 		return check_script(g, p);
 	case FILE_ELF64:
-		return problem(p, "%s is a 64-bit program, and the guest is a 32-bit machine; build it with gcc -m32",
-			       g->host_path);
+		return refuse_64_bit(g, p);
 	case FILE_ELF_OTHER:
 		return problem(p, "%s is a program for another processor; the guest is 32-bit x86 (gcc -m32)", g->host_path);
 	}
