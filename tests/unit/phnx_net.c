@@ -1,0 +1,513 @@
+/* phnx_net.c - real processes on this machine: TCP, TLS, an SSH tunnel (this program plays ssh), sessions and secrets,
+ * message logs, migration with state, handlers, and every call at the wrong time. */
+#include <CUnit/Basic.h>
+#include <arpa/inet.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "phnx/phnx.h"
+
+enum { SPACE = 64, PATIENCE = 8000000, MAX_ROLES = 8 };
+
+static int base_port;
+static char folder[] = "/tmp/phnx-net-XXXXXX";
+static int errors[32];
+
+static void count_error(void *arg, int error, const char *text)
+{
+	(void)arg;
+	if (getenv("PHNX_VERBOSE"))
+		fprintf(stderr, "[%d] %s: %s\n", (int)getpid(), ph_strerror(error), text);
+	errors[-error]++;
+}
+
+/* A role runs in its own process; it fails by returning a line number. */
+#define CHECK(x) do { if (!(x)) return __LINE__; } while (0)
+
+static void run_roles(int (*role)(int), int n)
+{
+	pid_t pids[MAX_ROLES];
+	int status;
+
+	base_port += 10;
+	fflush(stdout);
+	for (int i = 0; i < n; i++)
+		if ((pids[i] = fork()) == 0) {
+			alarm(15);
+			_exit(role(i) % 256);
+		}
+	for (int i = 0; i < n; i++) {
+		waitpid(pids[i], &status, 0);
+		if (status)
+			printf("\nrole %d: line %d (mod 256), signal %d\n", i, WEXITSTATUS(status), WTERMSIG(status));
+		CU_ASSERT_EQUAL(status, 0);
+	}
+}
+
+static void assume_range(ph_vp_t lo, ph_vp_t hi)
+{
+	ph_vps_t vps = ph_vps_create_range(lo, hi);
+
+	ph_assume_vps(vps);
+	ph_vps_destroy(vps);
+}
+
+static void start(int listen, int dial, const char *session)
+{
+	ph_set_error_callback(count_error, NULL);
+	ph_init_runtime(0, SPACE);
+	if (session)
+		ph_set_session_id(session);
+	if (listen)
+		ph_set_listen_port(base_port + listen, base_port + listen + 1);
+	if (dial)
+		ph_add_port_tcp("127.0.0.1", base_port + dial);
+}
+
+/* Role 0 asks, role 1 answers; sizes around every buffer's border. */
+static int ask_and_answer(int role)
+{
+	static const size_t sizes[] = { 0, 1, 100, 4096, 65535, 65536, 65537, 1000000, 5000000 };
+	enum { N = sizeof sizes / sizeof *sizes };
+	char *buf = calloc(1, sizes[N - 1]);
+
+	if (role == 0)
+		assume_range(0, 32);
+	else
+		assume_range(32, SPACE);
+	for (int i = 0; i < N; i++) {
+		if (role == 0) {
+			memset(buf, 'a' + i, sizes[i]);
+			ph_send(40, buf, sizes[i], i + 1);
+		}
+		ph_msg_t m = ph_timed_recv(i + 1, PATIENCE);
+		CHECK(m && m->len == sizes[i] && m->tag == i + 1);
+		for (size_t k = 0; k < sizes[i]; k += 997)
+			CHECK(((char *)m->body)[k] == 'a' + i);
+		if (role == 1)
+			ph_send(3, m->body, m->len, m->tag);
+		ph_msg_destroy(m);
+	}
+	free(buf);
+	ph_finalize(NULL, 10);
+	return 0;
+}
+
+static int role_tcp(int role)
+{
+	start(role + 1, role ? 1 : 2, NULL);
+	return ask_and_answer(role);
+}
+
+static void test_tcp(void)
+{
+	run_roles(role_tcp, 2);
+}
+
+static int role_tls(int role)
+{
+	setenv("PHNX_SECRET", "for tests", 1);
+	start(role ? 0 : 1, 0, "tests");
+	if (role)
+		ph_add_port_ssl("127.0.0.1", base_port + 1);
+	return ask_and_answer(role);
+}
+
+static void test_tls_with_secret(void)
+{
+	run_roles(role_tls, 2);
+}
+
+static int write_certificate(const char *cert, const char *key)
+{
+	EVP_PKEY *k = EVP_EC_gen("P-256");
+	X509 *x = X509_new();
+
+	ASN1_INTEGER_set(X509_get_serialNumber(x), 1);
+	X509_gmtime_adj(X509_getm_notBefore(x), 0);
+	X509_gmtime_adj(X509_getm_notAfter(x), 86400);
+	X509_set_pubkey(x, k);
+	X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)"t", -1, -1, 0);
+	X509_set_issuer_name(x, X509_get_subject_name(x));
+	X509_sign(x, k, EVP_sha256());
+	FILE *c = fopen(cert, "w"), *f = fopen(key, "w");
+	int ok = c && f && PEM_write_X509(c, x) && PEM_write_PrivateKey(f, k, NULL, NULL, 0, NULL, NULL);
+	fclose(c);
+	fclose(f);
+	X509_free(x);
+	EVP_PKEY_free(k);
+	return ok;
+}
+
+static int role_tls_files(int role)
+{
+	char config[1024];
+
+	setenv("PHNX_SECRET", "for tests", 1);
+	ph_set_error_callback(count_error, NULL);
+	ph_init_runtime(0, SPACE);
+	ph_set_session_id("tests");
+	int n = snprintf(config, sizeof config, "match begin r0 -> listen_port %d\n| _ -> listen_port %d\nend\n"
+			 "dest 127.0.0.1:%d ssl %s/cert %s/key\n", base_port + 1, base_port + 2, base_port + 2 - role, folder,
+			 folder);
+	ph_read_config(config, (size_t)n, role ? "r1" : "r0");
+	CHECK(errors[-PH_ECONFIG] == 0);
+	return ask_and_answer(role);
+}
+
+static void test_tls_with_files(void)
+{
+	char cert[64], key[64];
+
+	snprintf(cert, sizeof cert, "%s/cert", folder);
+	snprintf(key, sizeof key, "%s/key", folder);
+	CU_ASSERT_TRUE_FATAL(write_certificate(cert, key));
+	run_roles(role_tls_files, 2);
+	unlink(cert);
+	unlink(key);
+}
+
+static int role_ssh(int role)
+{
+	start(role ? 0 : 1, 0, NULL);
+	if (role) {
+		setenv("PHNX_SSH", "/proc/self/exe", 1);
+		ph_add_port_ssh("gateway", base_port + 1, "user");
+	}
+	return ask_and_answer(role);
+}
+
+static void test_ssh(void)
+{
+	run_roles(role_ssh, 2);
+}
+
+/* What ssh -W does, without the encryption. */
+static int play_ssh(char **argv)
+{
+	const char *target = NULL;
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	char buf[65536];
+
+	for (; *argv; argv++)
+		if (!strcmp(*argv, "-W"))
+			target = argv[1];
+	in.sin_port = htons((uint16_t)atoi(strchr(target, ':') + 1));
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	int s = socket(AF_INET, SOCK_STREAM, 0);
+	if (connect(s, (struct sockaddr *)&in, sizeof in))
+		return 255;
+	struct pollfd p[2] = { { 0, POLLIN, 0 }, { s, POLLIN, 0 } };
+	while (poll(p, 2, -1) > 0)
+		for (int i = 0; i < 2; i++) {
+			if (!p[i].revents)
+				continue;
+			ssize_t n = read(p[i].fd, buf, sizeof buf), at = 0, k;
+			if (n <= 0)
+				return 0;
+			for (; at < n; at += k)
+				if ((k = write(i ? 1 : s, buf + at, (size_t)(n - at))) < 0)
+					return 0;
+		}
+	return 0;
+}
+
+/* ---- strangers ---- */
+
+static int role_stranger(int role)
+{
+	setenv("PHNX_SECRET", role ? "one" : "another", 1);
+	start(role + 1, role ? 1 : 2, "tests");
+	CHECK(ph_timed_recv(PH_MSG_ANY_TAG, 700000) == PH_MSG_INVALID);
+	CHECK(errors[-PH_EREFUSED] > 0);	/* both sides learn why */
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
+static void test_strangers(void)
+{
+	run_roles(role_stranger, 2);
+}
+
+/* ---- a node in the middle that only forwards; handlers; the descriptor ---- */
+
+static void answer(void *arg, const struct ph_msg *msg, ph_vp_t source)
+{
+	(void)arg;
+	ph_send(source, msg->body, msg->len, 9);
+	if (ph_recv(PH_MSG_ANY_TAG))	/* refused: a handler must not wait */
+		abort();
+}
+
+static int role_middle(int role)
+{
+	start(role == 1, role != 1, NULL);
+	if (role == 2) {
+		CHECK(ph_set_handler(5, answer, NULL) == 0);
+		assume_range(32, SPACE);
+		CHECK(ph_timed_recv(77, PATIENCE));
+		CHECK(errors[-PH_EINVAL] == 1);
+	} else if (role == 0) {
+		int fd = ph_get_fd();
+		struct pollfd p = { fd, POLLIN, 0 };
+		CHECK(fd >= 0 && poll(&p, 1, 0) == 0);
+		ph_send(33, "ping", 5, 5);
+		CHECK(poll(&p, 1, PATIENCE / 1000) == 1);
+		ph_msg_t m = ph_try_recv(PH_MSG_ANY_TAG);
+		CHECK(m && m->tag == 9 && !strcmp(m->body, "ping"));
+		CHECK(ph_get_source(m) != ph_get_resource_name());
+		ph_msg_destroy(m);
+		CHECK(poll(&p, 1, 0) == 0);
+		ph_send(33, "", 0, 77);
+		ph_send(20, "", 0, 78);
+	} else {
+		assume_range(16, 32);
+		CHECK(ph_timed_recv(78, PATIENCE));
+		CHECK(ph_timed_recv(79, 300000) == NULL);
+	}
+	ph_finalize(NULL, 5);
+	return 0;
+}
+
+static void test_middle(void)
+{
+	run_roles(role_middle, 3);
+}
+
+/* ---- a log carries a message over a time when nobody is there ---- */
+
+static int role_logger(int role)
+{
+	char file[64];
+	FILE *f;
+
+	(void)role;
+	snprintf(file, sizeof file, "%s/log", folder);
+	start(0, 0, NULL);
+	ph_send(7, "kept", 5, 3);
+	CHECK(!ph_mqueue_is_empty());
+	ph_finalize(file, 0);
+	ph_init(0, SPACE, NULL, NULL, NULL, file);
+	assume_range(0, 10);
+	ph_msg_t m = ph_timed_recv(3, PATIENCE);
+	CHECK(m && m->dest == 7 && !strcmp(m->body, "kept"));
+	ph_msg_destroy(m);
+	ph_finalize(NULL, 0);
+	CHECK(errors[-PH_ELOG] == 0);
+	CHECK((f = fopen(file, "r+")));
+	fseek(f, 40, SEEK_SET);
+	fputc('!', f);
+	fclose(f);
+	ph_init(0, SPACE, NULL, NULL, NULL, file);	/* damaged */
+	CHECK(errors[-PH_ELOG] == 1 && ph_mqueue_is_empty());
+	ph_store_msgs("/dev/null/nowhere");
+	CHECK(errors[-PH_ELOG] == 2);
+	ph_finalize(NULL, 0);
+	unlink(file);
+	return 0;
+}
+
+static void test_log(void)
+{
+	run_roles(role_logger, 1);
+}
+
+/* ---- calls at the wrong time ---- */
+
+static int role_wrong(int role)
+{
+	(void)role;
+	ph_set_error_callback(count_error, NULL);
+	ph_send(1, "x", 1, 1);
+	CHECK(ph_recv(1) == PH_MSG_INVALID);
+	ph_finalize(NULL, -1);
+	CHECK(errors[-PH_ENOTINIT] == 3);
+	ph_init(0, SPACE, "/nonexistent", NULL, NULL, NULL);
+	CHECK(errors[-PH_ECONFIG] == 1);
+	CHECK(PH_VP_UPPER_BOUND == SPACE && ph_get_vp_upper_bound() == SPACE);
+	CHECK(ph_get_resource_name() >= 1LL << 62);
+	ph_send(SPACE, "x", 1, 1);	/* the virtual node "adjacent" to the upper bound: an error, and no waiting */
+	ph_send(-1, "x", 1, 1);
+	CHECK(errors[-PH_EBOUND] == 2);
+	ph_assume_vp(SPACE);
+	CHECK(errors[-PH_EBOUND] == 3);
+	assume_range(0, SPACE);
+	CHECK(ph_hand_over(1, 1, 1000000) == PH_EBOUND);
+	CHECK(ph_sendx(1, "x", PH_MSG_MAX + 1, 1, 0) == PH_ETOOBIG);
+	ph_add_port_tcp("no.such.host.invalid", 1);
+	CHECK(ph_timed_recv(99, 200000) == NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		ph_send(1, "x", 1, 1);
+		_exit(errors[-PH_EFORK] != 1);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	CHECK(status == 0);
+	ph_timed_send(5, "x", 1, 50, 1000);
+	usleep(20000);
+	CHECK(ph_try_recv(50) == NULL);
+	ph_send(5, "any", 4, PH_MSG_ANY_TAG);
+	ph_msg_t m = ph_try_rcv(17);
+	CHECK(m && m->tag == PH_MSG_ANY_TAG);
+	ph_msg_destroy(m);
+	ph_finalize(NULL, 0);
+	ph_finalize(NULL, 0);
+	CHECK(errors[-PH_ENOTINIT] == 4);
+	return 0;
+}
+
+static void test_wrong_calls(void)
+{
+	run_roles(role_wrong, 1);
+}
+
+/* ---- joining and leaving with state ---- */
+
+static long table[SPACE];
+
+static int give(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
+{
+	(void)arg;
+	*len = (size_t)(hi - lo) * sizeof *table;
+	*state = malloc(*len);
+	memcpy(*state, table + lo, *len);
+	memset(table + lo, 0, *len);
+	return 0;
+}
+
+static void take(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
+{
+	(void)arg;
+	if (len == (size_t)(hi - lo) * sizeof *table)
+		memcpy(table + lo, state, len);
+}
+
+/* A counter per virtual node; every node counts what arrives. Role 0 begins with all, the others join and leave. */
+static int role_counter(int role)
+{
+	enum { MESSAGES = 2000 };
+	struct ph_migration m = { give, take, NULL };
+
+	start(role + 1, role ? 1 : 0, NULL);
+	ph_set_migration(&m);
+	if (role == 0)
+		assume_range(0, SPACE);
+	else
+		CHECK(ph_join_vps(PATIENCE) == 0);
+	unsigned seed = (unsigned)role;
+	for (int i = 0; i < MESSAGES; i++) {
+		ph_send(rand_r(&seed) % SPACE, "", 0, 1);
+		for (ph_msg_t x; (x = ph_try_recv(1)); ph_msg_destroy(x))
+			table[x->dest]++;
+		if (role && i % 500 == 499) {
+			CHECK(ph_leave_vps(PATIENCE) == 0);
+			CHECK(ph_join_vps(PATIENCE) == 0);
+		}
+	}
+	/* The joiners leave for good when all that they sent has arrived somewhere; role 0 is left with every count. */
+	for (int quiet = 0; role && quiet < 10;) {
+		ph_msg_t x = ph_timed_recv(1, 20000);
+		quiet = x ? 0 : quiet + ph_mqueue_is_empty();
+		if (x)
+			table[x->dest]++;
+		ph_msg_destroy(x);
+	}
+	if (role) {
+		CHECK(ph_leave_vps(PATIENCE) == 0);
+		ph_finalize(NULL, 5);
+		return 0;
+	}
+	long sum = 0;
+	for (int idle = 0; sum < 3 * MESSAGES && idle < 200; idle++) {
+		for (ph_msg_t x; (x = ph_timed_recv(1, 20000)); ph_msg_destroy(x))
+			table[x->dest]++;
+		sum = 0;
+		for (int v = 0; v < SPACE; v++)
+			sum += table[v];
+	}
+	CHECK(sum == 3 * MESSAGES);
+	ph_vps_t mine = ph_get_assumed_vps();
+	CHECK(ph_vps_get_lower_bound(mine) == 0 && ph_vps_get_upper_bound(mine) == SPACE);
+	ph_vps_destroy(mine);
+	ph_finalize(NULL, 5);
+	return 0;
+}
+
+static void test_counters(void)
+{
+	run_roles(role_counter, 3);
+}
+
+/* ---- threads ---- */
+
+static void *many_sends(void *arg)
+{
+	for (int i = 0; i < 1000; i++)
+		ph_send(40, &i, sizeof i, (int)(long)arg);
+	return NULL;
+}
+
+static int role_threads(int role)
+{
+	pthread_t t[4];
+
+	start(role + 1, role ? 1 : 2, NULL);
+	assume_range(role ? 32 : 0, role ? 64 : 32);
+	if (role == 0) {
+		for (long i = 0; i < 4; i++)
+			pthread_create(t + i, NULL, many_sends, (void *)(i + 1));
+		for (int i = 0; i < 4; i++)
+			pthread_join(t[i], NULL);
+	} else {
+		for (int i = 0; i < 1000; i++)
+			for (int tag = 4; tag; tag--) {
+				ph_msg_t m = ph_timed_recv(tag, PATIENCE);
+				CHECK(m && *(int *)m->body == i);
+				ph_msg_destroy(m);
+			}
+	}
+	ph_finalize(NULL, 10);
+	return 0;
+}
+
+static void test_threads(void)
+{
+	run_roles(role_threads, 2);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1 && !strcmp(argv[1], "-o"))
+		return play_ssh(argv);
+	if (!mkdtemp(folder))
+		return 1;
+	setenv("XDG_CONFIG_HOME", folder, 1);
+	base_port = 20000 + (int)(getpid() % 4000) * 3;
+	CU_initialize_registry();
+	CU_pSuite suite = CU_add_suite("phnx_net", NULL, NULL);
+	CU_add_test(suite, "TCP", test_tcp);
+	CU_add_test(suite, "TLS under the session's secret", test_tls_with_secret);
+	CU_add_test(suite, "TLS with certificate and key files", test_tls_with_files);
+	CU_add_test(suite, "SSH tunnel", test_ssh);
+	CU_add_test(suite, "another secret is refused", test_strangers);
+	CU_add_test(suite, "a node in the middle, a handler, a descriptor", test_middle);
+	CU_add_test(suite, "message log", test_log);
+	CU_add_test(suite, "calls at the wrong time", test_wrong_calls);
+	CU_add_test(suite, "join and leave with state", test_counters);
+	CU_add_test(suite, "threads", test_threads);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	char rm[96];
+	snprintf(rm, sizeof rm, "rm -rf %s", folder);
+	return failures != 0 || system(rm) != 0;
+}
