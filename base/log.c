@@ -53,12 +53,28 @@ void log_line(enum log_level level, const char *format, ...)
 	va_end(args);
 }
 
+static void (*die_hook)(const char *line);
+
+void log_on_die(void (*hook)(const char *line))
+{
+	die_hook = hook;
+}
+
 void die(const char *format, ...)
 {
-	va_list args;
+	void (*hook)(const char *line) = die_hook;
+	va_list args, again;
+	char line[512];
 
 	va_start(args, format);
+	va_copy(again, args);
 	put_line(format, args, "");
+	die_hook = NULL; /* the hook may die too */
+	if (hook) {
+		vsnprintf(line, sizeof line, format, again);
+		hook(line);
+	}
+	va_end(again);
 	va_end(args);
 	exit(EXIT_VMP_FAILURE);
 }

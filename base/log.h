@@ -17,6 +17,8 @@ void log_open(const char *who, int fd, enum log_level level);
 extern enum log_level log_threshold;
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void die(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* Called by die() with its line, once, before the process exits: to tell somebody who does not read the log. */
+void log_on_die(void (*hook)(const char *line));
 void bug_at(const char *file, int line, const char *format, ...) __attribute__((noreturn, format(printf, 3, 4)));
 
 #define log_at(level, ...) do { if ((level) <= log_threshold) log_line(level, __VA_ARGS__); } while (0)

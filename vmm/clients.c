@@ -10,8 +10,10 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "vmm/conn.h"
@@ -237,6 +239,30 @@ static void on_incoming(evutil_socket_t listen_fd, short what, void *arg)
 		}
 	log_warn("more than %d command lines are connected: refused", MAX_CLIENTS);
 	close(fd);
+}
+
+/* Without the event loop: die() may have been called from anywhere in it. */
+void clients_last_words(struct node *node, const char *line)
+{
+	enum { PATIENCE_MS = 2000 };
+	struct msg_machine_end end = { .reason = END_FAILURE, .node = node->o.node };
+	struct msg_header header = { .type = MSG_MACHINE_END, .version = WIRE_VERSION, .bytes = sizeof end + strlen(line),
+				     .to = VNODE_CLI, .from_node = node->o.node };
+	struct pollfd incoming = { .fd = node->control_fd, .events = POLLIN };
+	struct iovec parts[3] = { { &header, sizeof header }, { &end, sizeof end }, { (void *)line, strlen(line) } };
+	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 3 };
+	int fd = -1;
+
+	if (clients_have_run(node)) {
+		clients_send_all(node, MSG_MACHINE_END, &end, sizeof end, line, strlen(line));
+		conn_flush(run_client(node)->conn, PATIENCE_MS);
+	} else if (node->control_event && poll(&incoming, 1, PATIENCE_MS) == 1) {
+		fd = unix_accept(node->control_fd);
+		if (fd >= 0 && sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
+			log_warn("nobody could be told: %s", strerror(errno));
+	}
+	if (node->control_event)
+		unlink(control_path);
 }
 
 void clients_listen(struct node *node)

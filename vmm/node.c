@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,8 +20,9 @@
 #include "base/log.h"
 #include "base/schedule.h"
 #include "dsm/dsm.h"
+#include "vmm/conn.h"
 
-static struct node the_node;
+static struct node the_node = { .ram_fd = -1, .shm_fd = -1 };
 
 uint64_t node_now_ns(void)
 {
@@ -208,6 +210,34 @@ static void finish(struct node *node)
 	log_debug("ends");
 }
 
+/* Monitors, peers and clients: a socket each. */
+static void raise_descriptor_limit(void)
+{
+	const rlim_t enough = 2 * (MAX_CPUS + MAX_NODES + MAX_CLIENTS) + 32;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= enough)
+		return;
+	limit.rlim_cur = limit.rlim_max < enough ? limit.rlim_max : enough;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* Whatever stops this daemon: `vmp run` hears it, directly or through node 0, and prints it. */
+static void on_die(const char *line)
+{
+	struct node *node = &the_node;
+	struct msg_machine_end end = { .reason = END_FAILURE, .node = node->o.node };
+
+	if (node->o.node == 0) {
+		close(node->ram_fd); /* descriptors may be what there is too little of */
+		close(node->shm_fd);
+		clients_last_words(node, line);
+	} else if (node->net && net_peer(node->net, 0)) {
+		net_send(node->net, VNODE_DAEMON(0), MSG_MACHINE_END, &end, sizeof end, line, strlen(line));
+		conn_flush(net_peer(node->net, 0), 200);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct node *node = &the_node;
@@ -218,11 +248,13 @@ int main(int argc, char **argv)
 	snprintf(who, sizeof who, "vmp-node %u", node->o.node);
 	log_open(who, node->o.log_fd, node->o.verbose ? LOG_INFO : LOG_WARN);
 	fault_open();
+	log_on_die(on_die);
 	/* When `vmp run` dies without a word, an orderly end is better than a sudden one. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	schedule_promptly();
 	if (node->o.log_fd > 2)
 		fcntl(node->o.log_fd, F_SETFD, FD_CLOEXEC);
+	raise_descriptor_limit();
 	node->boot_ns = node_now_ns();
 	start(node);
 	/* Polling for 200 us while a local CPU waits for a page, with sched_yield() between, was tried against the 58 us that

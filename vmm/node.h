@@ -145,6 +145,8 @@ void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip);
 void clients_listen(struct node *node);
 void clients_close(struct node *node);
 bool clients_have_run(const struct node *node);
+/* This daemon cannot go on: tell `vmp run` why, waiting a moment for it if it is not connected yet. */
+void clients_last_words(struct node *node, const char *line);
 /* To the run client only; to all; returns false if nobody was there. */
 bool clients_send_run(struct node *node, const struct msg_header *header, const void *body);
 void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,

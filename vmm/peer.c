@@ -53,8 +53,10 @@ int unix_accept(int listen_fd)
 	socklen_t bytes = sizeof who;
 	int fd = accept4(listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+		die("cannot accept a connection: %s; see ulimit -n", strerror(errno));
 	if (fd < 0)
-		return -1;
+		return -1; /* whoever called has gone again */
 	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) && who.uid == geteuid())
 		return fd;
 	log_warn("a process of another user tried to connect: refused");

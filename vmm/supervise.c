@@ -99,7 +99,7 @@ static void start_child(struct node *node, struct child *child, const char *prog
 static void make_pair(int sockets[2])
 {
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
-		die("cannot make a socket pair: %s", strerror(errno));
+		die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
 }
 
 static void start_monitor(struct node *node, unsigned cpu)
