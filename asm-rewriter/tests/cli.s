@@ -1,0 +1,6 @@
+# cli
+	.text
+class_cli:
+	cli
+	cli ; nop
+	ret

@@ -1,0 +1,5 @@
+# clts
+	.text
+class_clts:
+	clts
+	ret

@@ -1,0 +1,5 @@
+# invd
+	.text
+class_invd:
+	invd
+	ret

@@ -1,0 +1,5 @@
+# invlpg
+	.text
+class_invlpg:
+	invlpg	(%eax)
+	ret

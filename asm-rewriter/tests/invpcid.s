@@ -1,0 +1,6 @@
+# invpcid
+	.text
+class_invpcid:
+	invpcid	(%eax), %ecx
+	.byte 0x66, 0x0f, 0x38, 0x82, 0x08
+	ret

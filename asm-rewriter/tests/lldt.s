@@ -1,0 +1,6 @@
+# lldt
+	.text
+class_lldt:
+	lldt	%ax
+	lldt	(%esp)
+	ret

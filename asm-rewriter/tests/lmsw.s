@@ -1,0 +1,5 @@
+# lmsw
+	.text
+class_lmsw:
+	lmsw	%ax
+	ret

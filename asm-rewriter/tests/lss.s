@@ -1,0 +1,5 @@
+# lss
+	.text
+class_lss:
+	lss	(%esp), %esp
+	ret

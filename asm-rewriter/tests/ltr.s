@@ -1,0 +1,6 @@
+# ltr
+	.text
+class_ltr:
+	ltr	%ax
+	ltr	(%esp)
+	ret

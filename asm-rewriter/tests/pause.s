@@ -1,0 +1,22 @@
+# pause: all its spellings; the marker stands before the prefix, also where that is a statement of its own.
+	.text
+class_pause:
+	pause
+#APP
+	rep; nop
+#NO_APP
+1:	rep ; nop
+	rep nop
+	repz; nop
+	repe
+	nop
+	.byte 0xf3, 0x90
+	nop
+	rep; movsb
+	nop
+	lock; incl (%eax)
+	nop
+	rep; ret
+	nop
+	.data
+	.byte 0xf3, 0x90

@@ -1,0 +1,4 @@
+# rsm
+	.text
+class_rsm:
+	rsm

@@ -1,0 +1,7 @@
+# smsw
+	.text
+class_smsw:
+	smsw	%eax
+	smswl	%ebx
+	smsww	(%esp)
+	ret

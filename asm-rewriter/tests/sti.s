@@ -1,0 +1,6 @@
+# sti: nothing may come between it and the next instruction.
+	.text
+class_sti:
+	sti
+	sti; hlt
+	ret

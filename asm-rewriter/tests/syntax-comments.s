@@ -1,0 +1,10 @@
+# A comment hides what stands in it: # pushf ; popf
+	.text
+comments:
+	nop			# pushf; popf
+	pushf			# save; "cpuid
+	# it isn't "closed
+	popf
+	ret
+# 12 "comments.c" 3 4
+#pushf

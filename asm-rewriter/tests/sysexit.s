@@ -1,0 +1,4 @@
+# sysexit
+	.text
+class_sysexit:
+	sysexit

@@ -1,0 +1,5 @@
+# sysret
+	.text
+class_sysret:
+	sysret
+	sysretl

@@ -1,0 +1,6 @@
+# verr
+	.text
+class_verr:
+	verr	%ax
+	verr	(%esp)
+	ret

@@ -1,0 +1,6 @@
+# wbinvd
+	.text
+class_wbinvd:
+	wbinvd
+	wbnoinvd
+	ret

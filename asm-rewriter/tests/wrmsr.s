@@ -1,0 +1,5 @@
+# wrmsr
+	.text
+class_wrmsr:
+	wrmsr
+	ret
