@@ -4,7 +4,7 @@
 #include <string.h>
 #include "base/log.h"
 
-const struct chip *const chips[] = { &uart_chip, &stream_chip, &ioapic_chip, NULL };
+const struct chip *const chips[] = { &uart_chip, &stream_chip, &ioapic_chip, &ide_command_chip, &ide_control_chip, NULL };
 
 void chips_reset(void)
 {

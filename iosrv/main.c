@@ -206,6 +206,7 @@ static const char *parse(int argc, char **argv)
 int main(int argc, char **argv)
 {
 	const char *disk;
+	char why[4200];
 	struct event *readable;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -217,8 +218,8 @@ int main(int argc, char **argv)
 	chips_reset();
 	iosrv_send(MSG_HELLO, VNODE_DAEMON(0), &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_IOSRV },
 		   sizeof(struct msg_hello), NULL, 0);
-	if (disk)
-		iosrv_fail("--disk is not in this version");
+	if (disk && ide_open(disk, why, sizeof why))
+		iosrv_fail("%s", why);
 	server.loop = event_base_new();
 	readable = server.loop ? event_new(server.loop, server.socket, EV_READ | EV_PERSIST, on_readable, NULL) : NULL;
 	if (!readable || event_add(readable, NULL))

@@ -1,3 +1,3 @@
 # The I/O server.
-IOSRV_CHIPS := iosrv/chips.o iosrv/uart16550.o iosrv/stream.o iosrv/ioapic.o
+IOSRV_CHIPS := iosrv/chips.o iosrv/uart16550.o iosrv/stream.o iosrv/ioapic.o iosrv/ide.o iosrv/image.o
 $(eval $(call program,vmp-iosrv,iosrv/main.o $(IOSRV_CHIPS) $(BASE_OBJECTS),-levent))

@@ -1,0 +1,604 @@
+/* ide.c - one ATA disk at VMP_IDE_PORT, master, by programmed I/O (ATA/ATAPI-6); its slave is absent.
+ *
+ * The driver that it serves is Linux's pata_legacy: it probes the port for old controllers (the sector count must hold
+ * what is written there, bit 7 included), resets by SRST, identifies with interrupts off (nIEN), then moves data by READ
+ * and WRITE MULTIPLE with one interrupt per block of MULTIPLE sectors.  A sector is one string access, hence one message.
+ *
+ * A command has one row in `commands`: its handler and its kind.  Data goes through one block buffer: a block read is
+ * filled when it begins, a block written goes to the image when it is full.  The line follows INTRQ and nIEN; reading the
+ * status register drops it.  Reading and writing are
+ * the host's page cache's business; a flush waits for the host's disk, and all devices wait with it.
+ */
+#include "iosrv/iosrv.h"
+
+#include <errno.h>
+#include <string.h>
+#include "base/guest_abi.h"
+#include "base/log.h"
+#include "iosrv/image.h"
+
+enum { DATA, ERROR_FEATURES, COUNT, LBA_LOW, LBA_MID, LBA_HIGH, DEVICE, STATUS_COMMAND };
+enum { BUSY = 0x80, READY = 0x40, SEEK_DONE = 0x10, DRQ = 0x08, ERR = 0x01, IDLE = READY | SEEK_DONE };
+enum { ABORTED = 0x04, NOT_FOUND = 0x10, UNCORRECTABLE = 0x40, PROTECTED = 0x40 /* the same bit, of a write */ };
+enum { CONTROL_HOB = 0x80, CONTROL_RESET = 4, CONTROL_NIEN = 2, DEVICE_LBA = 0x40, DEVICE_SLAVE = 0x10 };
+enum { MULTIPLE_MAX = 16, HEADS = 16, TRACK_SECTORS = 63, MAX_CYLINDERS = 16383, WORDS = SECTOR_BYTES / 2 };
+#define LBA28_SECTORS 0x0fffffffu
+
+static struct ide {
+	uint8_t file[2][8]; /* the registers as last written [0], and the time before [1], for 48-bit commands */
+	uint8_t status, error, control, command;
+	bool irq /* INTRQ */, line /* and let through */, cache /* writes need no flush of their own */;
+	uint32_t multiple; /* sectors in a block of READ/WRITE MULTIPLE, 0: not allowed */
+	uint32_t heads, track_sectors;
+	/* the transfer under way */
+	bool writing, identifying;
+	uint64_t sector;
+	uint32_t left;		 /* sectors still to be moved, this block's included */
+	uint32_t block_sectors;	 /* of a full block */
+	uint32_t at, block_bytes; /* in the buffer */
+	uint8_t buffer[MULTIPLE_MAX * SECTOR_BYTES];
+} ide;
+
+static struct image *image; /* NULL: there is no disk */
+
+static uint64_t disk_sectors(void)
+{
+	return image ? image_sectors(image) : 0;
+}
+
+static bool slave_selected(void)
+{
+	return ide.file[0][DEVICE] & DEVICE_SLAVE;
+}
+
+static void update_line(void)
+{
+	bool line = ide.irq && !(ide.control & CONTROL_NIEN) && !slave_selected();
+
+	if (line && !ide.line)
+		iosrv_raise(VMP_IDE_IRQ);
+	ide.line = line;
+}
+
+static void interrupt(void)
+{
+	ide.irq = true;
+	update_line();
+}
+
+static void drop_interrupt(void)
+{
+	ide.irq = false;
+	update_line();
+}
+
+/* What a device shows after a reset: that it is an ATA disk and that it is well. */
+static void show_signature(void)
+{
+	memset(ide.file, 0, sizeof ide.file);
+	ide.file[0][COUNT] = ide.file[0][LBA_LOW] = 1;
+	ide.error = 1;
+	ide.status = IDLE;
+}
+
+static void ide_reset(void)
+{
+	memset(&ide, 0, sizeof ide);
+	ide.cache = true;
+	ide.multiple = MULTIPLE_MAX;
+	ide.heads = HEADS;
+	ide.track_sectors = TRACK_SECTORS;
+	show_signature();
+}
+
+static void finish(uint8_t error)
+{
+	ide.left = ide.block_bytes = ide.at = 0;
+	ide.identifying = false;
+	ide.error = error;
+	ide.status = IDLE | (error ? ERR : 0);
+	interrupt();
+}
+
+/* The taskfile names the sector that failed. */
+static void name_sector(uint64_t sector)
+{
+	for (unsigned i = 0; i < 3; i++) {
+		ide.file[0][LBA_LOW + i] = sector >> 8 * i;
+		ide.file[1][LBA_LOW + i] = sector >> (24 + 8 * i);
+	}
+	ide.file[0][DEVICE] = (ide.file[0][DEVICE] & 0xf0) | (sector >> 24 & 0xf);
+}
+
+static void finish_with(int result)
+{
+	if (!result) {
+		finish(0);
+		return;
+	}
+	name_sector(ide.sector);
+	finish(result == -ERANGE ? NOT_FOUND | ABORTED : result == -EROFS ? PROTECTED | ABORTED : UNCORRECTABLE);
+}
+
+/* --- blocks --- */
+
+static void begin_block(void)
+{
+	uint32_t sectors = ide.left < ide.block_sectors ? ide.left : ide.block_sectors;
+
+	ide.at = 0;
+	ide.block_bytes = sectors * SECTOR_BYTES;
+	ide.status = IDLE | DRQ;
+}
+
+static void read_block(void)
+{
+	int result;
+
+	begin_block();
+	result = image_read(image, ide.sector, ide.block_bytes / SECTOR_BYTES, ide.buffer);
+	if (result) {
+		log_warn("disk: reading sector %llu: %s", (unsigned long long)ide.sector, strerror(-result));
+		finish_with(result);
+		return;
+	}
+	interrupt();
+}
+
+/* The guest has taken all of a block. After the last one there is no interrupt: the driver has its data. */
+static void end_read_block(void)
+{
+	uint32_t sectors = ide.block_bytes / SECTOR_BYTES;
+
+	ide.left -= sectors;
+	ide.sector += sectors;
+	if (ide.identifying || !ide.left) {
+		ide.identifying = false;
+		ide.left = ide.block_bytes = ide.at = 0;
+		ide.status = IDLE;
+		return;
+	}
+	read_block();
+}
+
+static void flush(void)
+{
+	int result = image_flush(image);
+
+	if (result)
+		log_warn("disk: flushing: %s", strerror(-result));
+	finish(result ? UNCORRECTABLE : 0);
+}
+
+static void end_write_block(void)
+{
+	uint32_t sectors = ide.block_bytes / SECTOR_BYTES;
+	int result = image_write(image, ide.sector, sectors, ide.buffer);
+
+	if (result) {
+		log_warn("disk: writing sector %llu: %s", (unsigned long long)ide.sector, strerror(-result));
+		finish_with(result);
+		return;
+	}
+	ide.left -= sectors;
+	ide.sector += sectors;
+	if (ide.left) {
+		begin_block();
+		interrupt();
+	} else if (ide.cache)
+		finish(0);
+	else
+		flush();
+}
+
+/* --- commands --- */
+
+enum { EXT = 1, MULTI = 2, WRITE = 4 };
+
+static uint64_t first_sector(bool ext)
+{
+	const uint8_t *low = ide.file[0], *high = ide.file[1];
+	uint64_t lba = low[LBA_LOW] | low[LBA_MID] << 8 | (uint32_t)low[LBA_HIGH] << 16;
+	uint32_t head = low[DEVICE] & 0xf, cylinder = low[LBA_MID] | low[LBA_HIGH] << 8;
+
+	if (ext)
+		return lba | (uint64_t)high[LBA_LOW] << 24 | (uint64_t)high[LBA_MID] << 32 | (uint64_t)high[LBA_HIGH] << 40;
+	if (low[DEVICE] & DEVICE_LBA)
+		return lba | head << 24;
+	if (!low[LBA_LOW] || low[LBA_LOW] > ide.track_sectors || head >= ide.heads)
+		return ~0ull; /* nowhere: sectors count from 1 */
+	return ((uint64_t)cylinder * ide.heads + head) * ide.track_sectors + low[LBA_LOW] - 1;
+}
+
+static uint32_t sector_count(bool ext)
+{
+	uint32_t count = ext ? ide.file[1][COUNT] << 8 | ide.file[0][COUNT] : ide.file[0][COUNT];
+
+	return count ? count : ext ? 65536 : 256;
+}
+
+/* Sets sector and left; the range is checked here once. */
+static int take_range(unsigned flags)
+{
+	ide.sector = first_sector(flags & EXT);
+	ide.left = sector_count(flags & EXT);
+	return ide.sector < disk_sectors() && ide.left <= disk_sectors() - ide.sector ? 0 : -ERANGE;
+}
+
+static void command_transfer(unsigned flags)
+{
+	int result = take_range(flags);
+
+	ide.writing = flags & WRITE;
+	ide.block_sectors = flags & MULTI ? ide.multiple : 1;
+	if (!ide.block_sectors) {
+		finish(ABORTED);
+		return;
+	}
+	if (!result && ide.writing && image_read_only(image))
+		result = -EROFS;
+	if (result)
+		finish_with(result);
+	else if (ide.writing)
+		begin_block(); /* the first block is asked for without an interrupt */
+	else
+		read_block();
+}
+
+static void command_verify(unsigned flags)
+{
+	int result = take_range(flags);
+
+	for (uint32_t n; !result && ide.left; ide.left -= n, ide.sector += n) {
+		n = ide.left < MULTIPLE_MAX ? ide.left : MULTIPLE_MAX;
+		result = image_read(image, ide.sector, n, ide.buffer);
+		if (result)
+			break;
+	}
+	finish_with(result);
+}
+
+static void put_text(uint16_t *words, unsigned n, const char *text)
+{
+	for (unsigned i = 0; i < 2 * n; i++) { /* two letters a word, the first one in the high byte */
+		uint8_t letter = *text ? *text++ : ' ';
+
+		words[i / 2] |= i & 1 ? letter : letter << 8;
+	}
+}
+
+/* ATA/ATAPI-6, table 27. What is not named is zero: no DMA, no power management, no security. */
+static void identify(uint16_t w[WORDS])
+{
+	uint64_t sectors = disk_sectors();
+	uint32_t lba28 = sectors < LBA28_SECTORS ? sectors : LBA28_SECTORS;
+	uint64_t cylinders = sectors / (HEADS * TRACK_SECTORS);
+	uint32_t current = ide.heads * ide.track_sectors;
+	uint32_t current_cylinders = lba28 / current < 65535 ? lba28 / current : 65535;
+
+	memset(w, 0, SECTOR_BYTES);
+	w[0] = 0x0040; /* fixed device */
+	w[1] = cylinders < MAX_CYLINDERS ? cylinders : MAX_CYLINDERS;
+	w[3] = HEADS;
+	w[6] = TRACK_SECTORS;
+	put_text(w + 10, 10, "VMP0000000000001");
+	put_text(w + 23, 4, "1.0");
+	put_text(w + 27, 20, "VMP DISK");
+	w[47] = 0x8000 | MULTIPLE_MAX;
+	w[48] = 1;	/* 32-bit data accesses work */
+	w[49] = 0x0200; /* LBA; no DMA, no IORDY */
+	w[50] = 0x4000;
+	w[51] = 0x0200; /* PIO mode 2 */
+	w[53] = 3;	/* words 54-58 and 64-70 hold */
+	w[54] = current_cylinders;
+	w[55] = ide.heads;
+	w[56] = ide.track_sectors;
+	w[57] = current_cylinders * current;
+	w[58] = (current_cylinders * current) >> 16;
+	w[59] = ide.multiple ? 0x100 | ide.multiple : 0;
+	w[60] = lba28;
+	w[61] = lba28 >> 16;
+	w[64] = 3;	     /* PIO modes 3 and 4 */
+	w[67] = w[68] = 120; /* ns of a cycle */
+	w[80] = 0x7e;	     /* up to ATA/ATAPI-6 */
+	w[82] = 0x0020;	     /* write cache */
+	w[83] = 0x7400;	     /* FLUSH CACHE, FLUSH CACHE EXT, 48-bit addresses */
+	w[84] = 0x4000;
+	w[85] = ide.cache ? 0x0020 : 0;
+	w[86] = 0x3400;
+	w[87] = 0x4000;
+	w[93] = 0x4041 | 0x000a; /* hardware reset: device 0 passed, by jumper */
+	for (unsigned i = 0; i < 4; i++)
+		w[100 + i] = sectors >> 16 * i;
+}
+
+static void command_identify(unsigned flags)
+{
+	uint16_t words[WORDS];
+
+	(void)flags;
+	identify(words);
+	memcpy(ide.buffer, words, sizeof words);
+	ide.writing = false;
+	ide.identifying = true;
+	ide.left = ide.block_sectors = 1;
+	begin_block();
+	interrupt();
+}
+
+static void command_set_multiple(unsigned flags)
+{
+	uint8_t n = ide.file[0][COUNT];
+
+	(void)flags;
+	if (n > MULTIPLE_MAX || (n & (n - 1))) {
+		finish(ABORTED);
+		return;
+	}
+	ide.multiple = n;
+	finish(0);
+}
+
+static void command_set_features(unsigned flags)
+{
+	enum { CACHE_ON = 0x02, MODE = 0x03, LOOK_AHEAD_OFF = 0x55, KEEP = 0x66, CACHE_OFF = 0x82, LOOK_AHEAD_ON = 0xaa,
+	       REVERT = 0xcc, PIO_DEFAULT = 1, PIO_FLOW_FIRST = 8, PIO_FLOW_LAST = 12 };
+	uint8_t mode = ide.file[0][COUNT];
+
+	(void)flags;
+	switch (ide.file[0][ERROR_FEATURES]) {
+	case CACHE_ON:
+		ide.cache = true;
+		finish(0);
+		return;
+	case CACHE_OFF:
+		ide.cache = false;
+		flush(); /* what is in the cache goes out */
+		return;
+	case MODE:
+		finish(mode <= PIO_DEFAULT || (mode >= PIO_FLOW_FIRST && mode <= PIO_FLOW_LAST) ? 0 : ABORTED);
+		return;
+	case LOOK_AHEAD_OFF:
+	case LOOK_AHEAD_ON:
+	case KEEP:
+	case REVERT:
+		finish(0);
+		return;
+	default:
+		finish(ABORTED);
+	}
+}
+
+static void command_initialize_parameters(unsigned flags)
+{
+	(void)flags;
+	if (!ide.file[0][COUNT]) {
+		finish(ABORTED);
+		return;
+	}
+	ide.heads = (ide.file[0][DEVICE] & 0xf) + 1;
+	ide.track_sectors = ide.file[0][COUNT];
+	finish(0);
+}
+
+static void command_flush(unsigned flags)
+{
+	(void)flags;
+	flush();
+}
+
+static void command_diagnose(unsigned flags)
+{
+	(void)flags;
+	show_signature();
+	interrupt();
+}
+
+static void command_power_mode(unsigned flags)
+{
+	(void)flags;
+	ide.file[0][COUNT] = 0xff; /* active or idle */
+	finish(0);
+}
+
+static void command_nothing(unsigned flags)
+{
+	(void)flags;
+	finish(0);
+}
+
+static const struct command {
+	uint8_t code;
+	void (*run)(unsigned flags);
+	unsigned flags;
+} commands[] = {
+	{ 0x10, command_nothing, 0 }, /* RECALIBRATE */
+	{ 0x20, command_transfer, 0 }, /* READ SECTORS */
+	{ 0x21, command_transfer, 0 },
+	{ 0x24, command_transfer, EXT },
+	{ 0x29, command_transfer, EXT | MULTI },
+	{ 0x30, command_transfer, WRITE }, /* WRITE SECTORS */
+	{ 0x31, command_transfer, WRITE },
+	{ 0x34, command_transfer, WRITE | EXT },
+	{ 0x39, command_transfer, WRITE | EXT | MULTI },
+	{ 0x40, command_verify, 0 }, /* READ VERIFY SECTORS */
+	{ 0x41, command_verify, 0 },
+	{ 0x42, command_verify, EXT },
+	{ 0x70, command_nothing, 0 }, /* SEEK */
+	{ 0x90, command_diagnose, 0 },
+	{ 0x91, command_initialize_parameters, 0 },
+	{ 0xc4, command_transfer, MULTI }, /* READ MULTIPLE */
+	{ 0xc5, command_transfer, WRITE | MULTI },
+	{ 0xc6, command_set_multiple, 0 },
+	{ 0xe0, command_flush, 0 }, /* STANDBY IMMEDIATE: the cache goes out, then the motor stops */
+	{ 0xe1, command_nothing, 0 }, /* IDLE IMMEDIATE, STANDBY, IDLE */
+	{ 0xe2, command_flush, 0 },
+	{ 0xe3, command_nothing, 0 },
+	{ 0xe5, command_power_mode, 0 },
+	{ 0xe6, command_flush, 0 }, /* SLEEP */
+	{ 0xe7, command_flush, 0 }, /* FLUSH CACHE */
+	{ 0xea, command_flush, EXT },
+	{ 0xec, command_identify, 0 },
+	{ 0xef, command_set_features, 0 },
+};
+
+static void begin_command(uint8_t code)
+{
+	drop_interrupt();
+	if (slave_selected() && code != 0x90)
+		return; /* nobody there */
+	if (ide.status & BUSY)
+		return; /* held in reset */
+	ide.command = code;
+	ide.error = 0;
+	ide.identifying = false;
+	for (unsigned i = 0; i < ARRAY_LEN(commands); i++)
+		if (commands[i].code == code) {
+			commands[i].run(commands[i].flags);
+			return;
+		}
+	log_debug("disk: command %02x is not known", code);
+	finish(ABORTED);
+}
+
+int ide_open(const char *spec, char *error, size_t error_bytes)
+{
+	image = image_open(spec, error, error_bytes);
+	return image ? 0 : -EINVAL;
+}
+
+/* --- registers --- */
+
+/* Move up to `bytes` through the data port; returns those moved. Block ends are handled on the way. */
+static uint32_t move_data(bool out, uint8_t *bytes, uint32_t count)
+{
+	uint32_t done = 0;
+
+	while (done < count && ide.status & DRQ && ide.writing == out && !slave_selected()) {
+		uint32_t part = ide.block_bytes - ide.at;
+
+		if (part > count - done)
+			part = count - done;
+		if (out)
+			memcpy(ide.buffer + ide.at, bytes + done, part);
+		else
+			memcpy(bytes + done, ide.buffer + ide.at, part);
+		ide.at += part;
+		done += part;
+		if (ide.at == ide.block_bytes)
+			out ? end_write_block() : end_read_block();
+	}
+	return done;
+}
+
+static uint8_t read_status(void)
+{
+	return slave_selected() ? 0 : ide.status;
+}
+
+static uint32_t ide_read(uint32_t offset, unsigned size)
+{
+	uint32_t value = 0;
+
+	if (!disk_sectors())
+		return size == 4 ? ~0u : (1u << 8 * size) - 1;
+	switch (offset) {
+	case DATA:
+		move_data(false, (uint8_t *)&value, size);
+		return value;
+	case ERROR_FEATURES:
+		return slave_selected() ? 0 : ide.error;
+	case STATUS_COMMAND:
+		if (!slave_selected())
+			drop_interrupt();
+		return read_status();
+	case DEVICE:
+		return ide.file[0][DEVICE] | 0xa0;
+	default:
+		return slave_selected() ? 0 : ide.file[ide.control & CONTROL_HOB ? 1 : 0][offset];
+	}
+}
+
+static void ide_write(uint32_t offset, unsigned size, uint32_t value)
+{
+	if (!disk_sectors())
+		return;
+	if (offset == DATA) {
+		move_data(true, (uint8_t *)&value, size);
+		return;
+	}
+	ide.control &= ~CONTROL_HOB;
+	if (offset == STATUS_COMMAND) {
+		begin_command(value);
+		return;
+	}
+	if (offset != DEVICE)
+		ide.file[1][offset] = ide.file[0][offset];
+	ide.file[0][offset] = value;
+	update_line(); /* another device may be selected now */
+}
+
+static unsigned ide_read_string(uint32_t offset, unsigned size, unsigned count, void *data)
+{
+	uint8_t *to = data;
+
+	if (offset == DATA && disk_sectors())
+		return move_data(false, data, size * count) / size;
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t value = ide_read(offset, size);
+
+		memcpy(to + i * size, &value, size);
+	}
+	return count;
+}
+
+static void ide_write_string(uint32_t offset, unsigned size, unsigned count, const void *data)
+{
+	const uint8_t *from = data;
+
+	if (offset == DATA && disk_sectors()) {
+		move_data(true, (uint8_t *)data, size * count);
+		return;
+	}
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t value = 0;
+
+		memcpy(&value, from + i * size, size);
+		ide_write(offset, size, value);
+	}
+}
+
+/* Device control and alternate status: one port. */
+static uint32_t control_read(uint32_t offset, unsigned size)
+{
+	(void)offset;
+	return disk_sectors() ? read_status() : size == 4 ? ~0u : (1u << 8 * size) - 1;
+}
+
+static void control_write(uint32_t offset, unsigned size, uint32_t value)
+{
+	bool was_reset = ide.control & CONTROL_RESET;
+
+	(void)offset;
+	(void)size;
+	if (!disk_sectors())
+		return;
+	ide.control = value;
+	if (value & CONTROL_RESET) {
+		ide.irq = ide.identifying = false;
+		ide.left = ide.block_bytes = ide.at = 0;
+		ide.status = BUSY;
+	} else if (was_reset)
+		show_signature();
+	update_line();
+}
+
+const struct chip ide_command_chip = {
+	.name = "disk", .first = VMP_IDE_PORT, .last = VMP_IDE_PORT + 7, .reset = ide_reset, .read = ide_read,
+	.write = ide_write, .read_string = ide_read_string, .write_string = ide_write_string, .state = &ide,
+	.state_bytes = sizeof ide,
+};
+const struct chip ide_control_chip = {
+	.name = "disk control", .first = VMP_IDE_CONTROL_PORT, .last = VMP_IDE_CONTROL_PORT, .read = control_read,
+	.write = control_write,
+};

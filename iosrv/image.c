@@ -1,0 +1,151 @@
+/* image.c - a raw disk image on the host: read-write, read-only, or with the guest's writes kept apart and forgotten.
+ *
+ * A snapshot's writes go to a memory file of the image's size, of which only what was written takes memory; one bit per
+ * 4 KiB block tells where a block is.
+ */
+#include "iosrv/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { BLOCK_SECTORS = 8, BLOCK_BYTES = BLOCK_SECTORS * SECTOR_BYTES };
+
+struct image {
+	int fd, overlay; /* overlay: -1 unless snapshot */
+	bool read_only;
+	uint64_t sectors;
+	uint8_t *own; /* snapshot: one bit per block that the overlay has */
+};
+
+static struct image *fail(struct image *image, char *why, size_t why_bytes, const char *path, const char *what)
+{
+	snprintf(why, why_bytes, "disk image %s: %s", path, what);
+	image_close(image);
+	return NULL;
+}
+
+struct image *image_open(const char *spec, char *why, size_t why_bytes)
+{
+	const char *comma = strrchr(spec, ',');
+	bool ro = comma && !strcmp(comma, ",ro"), snapshot = comma && !strcmp(comma, ",snapshot");
+	char path[4096];
+	struct image *image = calloc(1, sizeof *image);
+	struct stat st;
+
+	snprintf(path, sizeof path, "%.*s", ro || snapshot ? (int)(comma - spec) : (int)strlen(spec), spec);
+	if (!image) {
+		snprintf(why, why_bytes, "disk image %s: no memory", path);
+		return NULL;
+	}
+	image->overlay = -1;
+	image->read_only = ro;
+	image->fd = open(path, (ro || snapshot ? O_RDONLY : O_RDWR) | O_CLOEXEC);
+	if (image->fd < 0)
+		return fail(image, why, why_bytes, path, strerror(errno));
+	if (fstat(image->fd, &st) || !S_ISREG(st.st_mode))
+		return fail(image, why, why_bytes, path, "is not a regular file");
+	if (!st.st_size || st.st_size % SECTOR_BYTES)
+		return fail(image, why, why_bytes, path, "its size is not a multiple of 512 bytes");
+	if (flock(image->fd, (ro || snapshot ? LOCK_SH : LOCK_EX) | LOCK_NB))
+		return fail(image, why, why_bytes, path, "another machine uses it");
+	image->sectors = st.st_size / SECTOR_BYTES;
+	if (snapshot) {
+		image->overlay = memfd_create("vmp-snapshot", MFD_CLOEXEC);
+		image->own = calloc(1, image->sectors / BLOCK_SECTORS / 8 + 1);
+		if (image->overlay < 0 || !image->own || ftruncate(image->overlay, st.st_size))
+			return fail(image, why, why_bytes, path, "no memory for the snapshot");
+	}
+	return image;
+}
+
+void image_close(struct image *image)
+{
+	if (!image)
+		return;
+	if (image->overlay >= 0)
+		close(image->overlay);
+	if (image->fd >= 0)
+		close(image->fd);
+	free(image->own);
+	free(image);
+}
+
+uint64_t image_sectors(const struct image *image) { return image->sectors; }
+bool image_read_only(const struct image *image) { return image->read_only; }
+
+static bool owns(const struct image *image, uint64_t block) { return image->own[block / 8] >> block % 8 & 1; }
+
+static int transfer(int fd, bool write, uint64_t at, void *data, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = write ? pwrite(fd, data, bytes, at) : pread(fd, data, bytes, at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+		at += n;
+		data = (char *)data + n;
+		bytes -= n;
+	}
+	return 0;
+}
+
+/* The snapshot's copy of a block, made now if there is none. */
+static int own_block(struct image *image, uint64_t block)
+{
+	uint8_t data[BLOCK_BYTES];
+	uint64_t at = block * BLOCK_BYTES, left = image->sectors * SECTOR_BYTES - at;
+	size_t bytes = left < BLOCK_BYTES ? left : BLOCK_BYTES;
+	int error;
+
+	if (owns(image, block))
+		return 0;
+	error = transfer(image->fd, false, at, data, bytes);
+	if (!error)
+		error = transfer(image->overlay, true, at, data, bytes);
+	if (!error)
+		image->own[block / 8] |= 1 << block % 8;
+	return error;
+}
+
+int image_read(struct image *image, uint64_t sector, unsigned count, void *to)
+{
+	int error = 0;
+
+	if (image->overlay < 0)
+		return transfer(image->fd, false, sector * SECTOR_BYTES, to, (size_t)count * SECTOR_BYTES);
+	for (unsigned i = 0; i < count && !error; i++)
+		error = transfer(owns(image, (sector + i) / BLOCK_SECTORS) ? image->overlay : image->fd, false,
+				 (sector + i) * SECTOR_BYTES, (char *)to + i * SECTOR_BYTES, SECTOR_BYTES);
+	return error;
+}
+
+int image_write(struct image *image, uint64_t sector, unsigned count, const void *from)
+{
+	int error = 0;
+
+	if (image->read_only)
+		return -EROFS;
+	if (image->overlay < 0)
+		return transfer(image->fd, true, sector * SECTOR_BYTES, (void *)from, (size_t)count * SECTOR_BYTES);
+	for (uint64_t block = sector / BLOCK_SECTORS; block <= (sector + count - 1) / BLOCK_SECTORS && !error; block++)
+		error = own_block(image, block);
+	if (!error)
+		error = transfer(image->overlay, true, sector * SECTOR_BYTES, (void *)from, (size_t)count * SECTOR_BYTES);
+	return error;
+}
+
+int image_flush(struct image *image)
+{
+	if (image->read_only || image->overlay >= 0)
+		return 0;
+	return fdatasync(image->fd) ? -errno : 0;
+}
