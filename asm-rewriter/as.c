@@ -35,13 +35,14 @@ static bool takes_argument(const char *option)
 
 struct invocation {
 	const char *output;
-	int input;	  /* index in argv of the input file, 0: none */
+	int input;	  /* index in argv of the input file, 0: standard input */
 	bool rewritable;
 };
 
 static struct invocation invocation_parse(int argc, char **argv)
 {
 	struct invocation inv = {.output = "", .rewritable = false};
+	unsigned inputs = 0;
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--32")) {
@@ -54,11 +55,12 @@ static struct invocation invocation_parse(int argc, char **argv)
 				inv.output = argv[i + 1];
 			i++;
 		} else if (argv[i][0] != '-' || !argv[i][1]) {
-			if (inv.input)
-				inv.rewritable = false; /* several inputs: the kernel never does that */
+			inputs++;
 			inv.input = i;
 		}
 	}
+	if (inputs > 1)
+		inv.rewritable = false; /* the kernel never does that */
 	for (size_t i = 0; i < ARRAY_LEN(foreign_folders); i++)
 		if (strstr(inv.output, foreign_folders[i]))
 			inv.rewritable = false;
@@ -81,10 +83,9 @@ static void read_all(const char *path, struct text *in)
 		close(fd);
 }
 
-/* The text as a file that the assembler can open: its path, in static storage. */
-static char *as_memory_file(const struct text *t)
+/* The text as an open file. */
+static int as_memory_file(const struct text *t)
 {
-	static char path[64];
 	int fd = memfd_create("assembly", 0); /* stays open across exec */
 
 	if (fd < 0)
@@ -96,22 +97,35 @@ static char *as_memory_file(const struct text *t)
 			die("cannot write %zu bytes of assembly: %s", t->length, strerror(errno));
 		done += bytes;
 	}
-	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-	return path;
+	return fd;
+}
+
+/* Gives the assembler the rewritten text in place of its input. */
+static void replace_input(struct invocation inv, char **argv)
+{
+	static char path[64];
+	struct text in = {0}, out = {0};
+	int fd;
+
+	read_all(inv.input ? argv[inv.input] : "-", &in);
+	rewrite(in.data, in.length, &out);
+	fd = as_memory_file(&out);
+	if (inv.input) {
+		snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+		argv[inv.input] = path;
+	} else if (lseek(fd, 0, SEEK_SET) || dup2(fd, 0) < 0) { /* gcc -pipe names no input */
+		die("cannot redirect the input: %s", strerror(errno));
+	}
 }
 
 int main(int argc, char **argv)
 {
 	struct invocation inv = invocation_parse(argc, argv);
 	const char *real = getenv("VMP_AS");
-	struct text in = {0}, out = {0};
 
 	log_open("as", 2, LOG_WARN);
-	if (inv.rewritable && inv.input) {
-		read_all(argv[inv.input], &in);
-		rewrite(in.data, in.length, &out);
-		argv[inv.input] = as_memory_file(&out);
-	}
+	if (inv.rewritable)
+		replace_input(inv, argv);
 	if (!real)
 		real = "/usr/bin/as";
 	execv(real, argv);

@@ -11,8 +11,11 @@
  *  - Text in quotes after a macro's name (ALTERNATIVE "...", "...") is code and is rewritten; in quotes after a
  *    directive (.ascii) it is data.
  *  - .code16 and .code64 text is nobody's business here; the guest kernel runs none of it.
+ *  - A C comment is a blank, wherever it stands; # starts one that goes to the end of the line.
  *  - .byte lists are compared with the known encodings, in executable sections only: the kernel writes instructions
  *    that way for the sake of old assemblers, but compilers write tables that way.
+ *  - Not seen: mnemonics as unquoted arguments or default values of macros, in capitals, or in Intel's syntax.  The
+ *    kernel has none; the verifier would find them.
  */
 #include "asm-rewriter/rewrite.h"
 
@@ -129,16 +132,37 @@ static bool span_in(struct span s, const char *words)
 	return false;
 }
 
+/* One past the C comment that starts at `at`; `at` if none does. */
+static const char *skip_comment(const char *at, const char *end)
+{
+	const char *close;
+
+	if (end - at < 2 || memcmp(at, "/*", 2))
+		return at;
+	close = memmem(at + 2, end - at - 2, "*/", 2);
+	return close ? close + 2 : end;
+}
+
 static struct span skip_blanks(struct span s)
 {
-	while (s.at < s.end && (*s.at == ' ' || *s.at == '\t' || *s.at == '\r'))
-		s.at++;
+	while (s.at < s.end) {
+		const char *next = skip_comment(s.at, s.end);
+
+		if (next == s.at && (*s.at == ' ' || *s.at == '\t' || *s.at == '\r'))
+			next++;
+		if (next == s.at)
+			break;
+		s.at = next;
+	}
 	return s;
 }
 
-static bool symbol_char(char c)
+/* How many characters of a symbol stand at `at`: 0, 1, or the 3 of a macro's `\()`, which ends a parameter's name. */
+static unsigned symbol_chars(const char *at, const char *end)
 {
-	return isalnum((unsigned char)c) || c == '_' || c == '.' || c == '$' || c == '\\' || c == '@';
+	if (end - at >= 3 && !memcmp(at, "\\()", 3))
+		return 3;
+	return isalnum((unsigned char)*at) || (*at && strchr("_.$\\@", *at));
 }
 
 /* The word at the start of *s: a symbol's characters, or a pseudo prefix in braces. Moves *s behind it. */
@@ -150,22 +174,35 @@ static struct span take_word(struct span *s)
 		while (word.end < s->end && *word.end++ != '}')
 			;
 	} else {
-		while (word.end < s->end && symbol_char(*word.end))
-			word.end++;
+		unsigned chars;
+
+		while (word.end < s->end && (chars = symbol_chars(word.end, s->end)))
+			word.end += chars;
 	}
 	s->at = word.end;
 	return word;
 }
 
-/* One past the end of the quoted string or character constant that starts at `at`; `at` + 1 for other characters. */
+/* A character constant: the assembler does not insist on its second quote. */
+static const char *skip_character(const char *at, const char *end)
+{
+	at++;
+	if (at < end && *at == '\\')
+		at++;
+	if (at < end && *at != '\n')
+		at++;
+	return at < end && *at == '\'' ? at + 1 : at;
+}
+
+/* One past the quoted string, character constant or C comment that starts at `at`; `at` + 1 for other characters. */
 static const char *skip_quoted(const char *at, const char *end)
 {
-	if (*at == '\'') {
-		at++;
-		if (at < end && *at == '\\')
-			at++;
-		return at < end && *at != '\n' ? at + 1 : at;
-	}
+	const char *behind_comment = skip_comment(at, end);
+
+	if (behind_comment != at)
+		return behind_comment;
+	if (*at == '\'')
+		return skip_character(at, end);
 	if (*at++ != '"')
 		return at;
 	while (at < end && *at != '"')
@@ -281,8 +318,8 @@ static void on_directive(struct rewriter *r, struct span name, struct span argum
 		if (s->depth + 1 == MAX_SECTION_DEPTH)
 			die(".pushsection nested deeper than %d", MAX_SECTION_DEPTH);
 		s->depth++;
-		s->executable[s->depth] = section_executable(arguments);
-		s->previous[s->depth] = s->executable[s->depth];
+		s->executable[s->depth] = s->executable[s->depth - 1];
+		section_enter(s, section_executable(arguments));
 	} else if (span_is(name, ".popsection")) {
 		s->depth -= s->depth > 0;
 	} else if (span_is(name, ".previous")) {

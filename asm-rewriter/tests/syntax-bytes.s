@@ -32,6 +32,8 @@ init:
 	.byte 0x9c
 	.popsection
 	.byte 0x9d
+	.previous
+	.byte 0x9c
 	.popsection
 	.byte 0x9c
 	.section .rodata

@@ -8,6 +8,7 @@ inline:
 	771:	jmp 772f; .byte 0x9c; 772:
 	movl $';', %eax; pushf
 	movb $'"', %al; popf; movb $'\'', %al; popf; movb $'#', %al; cpuid
+	.byte 'a'; pushf; .ascii "a;b" ; pushf
 	 pushf;popf
 #NO_APP
 	ret

@@ -13,12 +13,17 @@
 	.endif
 .Lend\@:
 	.endm
+	.macro LABELLED name
+\name\()_label: pushf
+	popf
+	.endm
 	.text
 macros:
 	SAVE_FLAGS
 	SAVE_FLAGS to=%ecx
 	FRAME first code=1
 	FRAME second
+	LABELLED third
 	.irp	register, %eax, %ecx
 	pushf
 	popl	\register

@@ -10,6 +10,7 @@ prefixes:
 	rep
 	# a comment between
 	nop
+	rep /* and one of C */; nop
 	cs; movl (%eax), %eax
 	ds movl (%eax), %eax
 	notrack jmp *%eax
