@@ -26,6 +26,20 @@ static uint32_t ones(unsigned size)
 	return size == 4 ? ~0u : (1u << 8 * size) - 1;
 }
 
+/* Once per port: Linux looks for a hundred old devices, some of them often. */
+static void tell_absent(const struct msg_io_request *q)
+{
+	static uint8_t told[65536 / 8];
+	bool port = q->kind <= IO_PORT_OUT;
+
+	if (port && q->address < 65536) {
+		if (told[q->address / 8] >> q->address % 8 & 1)
+			return;
+		told[q->address / 8] |= 1 << q->address % 8;
+	}
+	log_debug("nothing at %s %x", port ? "port" : "address", q->address);
+}
+
 static void read_string(const struct chip *chip, const struct msg_io_request *q, uint8_t *data)
 {
 	uint32_t offset = q->address - chip->first;
@@ -62,7 +76,7 @@ uint32_t chips_access(const struct msg_io_request *q, void *data)
 	const struct chip *chip = chip_at(q->address, q->kind == IO_MMIO_READ || q->kind == IO_MMIO_WRITE);
 
 	if (!chip) {
-		log_debug("nothing at %s %x", q->kind <= IO_PORT_OUT ? "port" : "address", q->address);
+		tell_absent(q);
 		if (!out && q->count > 1)
 			memset(data, 0xff, (size_t)q->count * q->size);
 		return out ? 0 : ones(q->size);

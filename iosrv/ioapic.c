@@ -89,7 +89,7 @@ static void write_register(uint32_t index, uint32_t value)
 	unsigned pin = (index - INDEX_TABLE) / 2;
 
 	if (index == INDEX_ID)
-		io.id = value & 0x0f000000;
+		io.id = value & 0xff000000; /* 8 bits, as later chips: with 16 CPUs and more its id is above 15 */
 	if (index < INDEX_TABLE || pin >= PINS)
 		return;
 	io.entry[pin][index & 1] = index & 1 ? value : value & 0x1afff; /* status bits are read-only */

@@ -12,8 +12,6 @@
 #include "base/types.h"
 #include "base/wire.h"
 
-
-
 /* A chip: its addresses, and what it does when it is touched there. All state of a chip stands in its file, in one struct
  * that can be saved and restored as it is. */
 struct chip {
@@ -42,12 +40,13 @@ void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_by
 		size_t payload_bytes);
 void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* ends the machine */
 unsigned iosrv_cpus(void);
+void iosrv_call_later(unsigned ms, void (*call)(void)); /* one call at a time: a later wish replaces it */
 
 /* Chips' own entries for what comes from the command line. */
 void uart_input(const void *bytes, size_t count);
 void uart_attach(uint32_t client, uint32_t backlog_bytes);
 void uart_flush(void);	  /* send collected output; called when the server is about to sleep */
-bool uart_wants_input(void); /* room for more */
+void uart_drained(void);  /* a moment after the guest's last byte */
 void stream_input(const struct msg_stream *body, const void *bytes, size_t count);
 void stream_room(const struct msg_stream_room *body);
 void stream_window(uint32_t columns, uint32_t rows);

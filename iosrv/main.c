@@ -27,6 +27,8 @@ static struct server {
 	int socket;
 	unsigned n_cpus;
 	struct event_base *loop;
+	struct event *later; /* the one delayed call that may be due */
+	void (*later_call)(void);
 } server;
 
 struct packet {
@@ -85,6 +87,23 @@ void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
 
 		iosrv_send(MSG_INTERRUPT, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
 	}
+}
+
+static void on_later(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd;
+	(void)what;
+	(void)context;
+	server.later_call();
+}
+
+void iosrv_call_later(unsigned ms, void (*call)(void))
+{
+	struct timeval delay = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
+
+	server.later_call = call;
+	if (event_add(server.later, &delay))
+		call(); /* too soon is better than never */
 }
 
 static void on_io_request(const struct packet *p)
@@ -222,10 +241,12 @@ int main(int argc, char **argv)
 		iosrv_fail("%s", why);
 	server.loop = event_base_new();
 	readable = server.loop ? event_new(server.loop, server.socket, EV_READ | EV_PERSIST, on_readable, NULL) : NULL;
-	if (!readable || event_add(readable, NULL))
+	server.later = server.loop ? evtimer_new(server.loop, on_later, NULL) : NULL;
+	if (!readable || !server.later || event_add(readable, NULL))
 		die("no event loop: %s", strerror(errno));
 	event_base_dispatch(server.loop);
 	event_free(readable);
+	event_free(server.later);
 	event_base_free(server.loop);
 	return 0;
 }

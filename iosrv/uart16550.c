@@ -1,9 +1,13 @@
 /* uart16550.c - the console: a 16550A at VMP_UART_PORT, line VMP_UART_IRQ.
  *
- * What is transmitted leaves at once, so the transmitter is always empty; each write to it is still a fall and a rise of
- * the "transmitter empty" condition, hence an edge.  Output is collected and sent when the server is about to sleep; the
- * last 64 KiB are kept for a client that attaches late.  A slow client loses bytes (the daemon drops them): the console
- * never stalls the guest.
+ * Two things differ from the chip that Linux knows, both on purpose.  What is transmitted leaves at once, but "transmitter
+ * empty" is told only when the driver looks (IIR, LSR, IER) or a moment later: Linux writes 16 bytes and looks again
+ * before it leaves its handler, so a burst costs no interrupt instead of one per byte.  And the receiver has no FIFO of its
+ * own: it takes from the wire, which holds 64 KiB and waits while RTS is off.  Linux raises RTS when somebody opens the
+ * port, after it has emptied the FIFO and thrown away a byte or two "for luck"; what was typed before the boot is not lost.
+ *
+ * Output is collected and sent when the server is about to sleep; the last 64 KiB are kept for a client that attaches
+ * late.  A slow client loses bytes (the daemon drops them): the console never stalls the guest.
  */
 #include "iosrv/iosrv.h"
 
@@ -11,37 +15,68 @@
 #include "base/guest_abi.h"
 
 enum { RBR_THR, IER, IIR_FCR, LCR, MCR, LSR, MSR, SCR };
-enum { IER_RX = 1, IER_THRE = 2, IIR_NONE = 1, IIR_THRE = 2, IIR_RX = 4, IIR_FIFO = 0xc0, LCR_DLAB = 0x80, MCR_LOOP = 0x10,
-       LSR_RX = 1, LSR_EMPTY = 0x60, MSR_READY = 0xb0 /* carrier, data set ready, clear to send */ };
-enum { INPUT_BYTES = 4096, PENDING_BYTES = 4096, BACKLOG_BYTES = 65536 };
+enum { IER_RX = 1, IER_THRE = 2, IER_LINE = 4, IER_MODEM = 8 };
+enum { IIR_MODEM = 0, IIR_NONE = 1, IIR_THRE = 2, IIR_RX = 4, IIR_LINE = 6, IIR_FIFO = 0xc0 };
+enum { FCR_ENABLE = 1, FCR_CLEAR_RX = 2, LCR_DLAB = 0x80, MCR_DTR = 1, MCR_RTS = 2, MCR_OUTPUTS = 0xc, MCR_OUT2 = 8, MCR_LOOP = 0x10 };
+enum { LSR_RX = 1, LSR_OVERRUN = 2, LSR_EMPTY = 0x60, MSR_READY = 0xb0 /* carrier, data set ready, clear to send */,
+       MSR_RING = 0x40 };
+enum { WIRE_BYTES = 65536, LOOP_BYTES = 16, PENDING_BYTES = 4096, BACKLOG_BYTES = 65536, EMPTY_AFTER_MS = 1 };
 
 static struct uart {
 	uint8_t ier, fcr, lcr, mcr, scr, divisor[2];
-	bool thre_pending, line;
-	uint32_t input_at, input_count, pending_count;
+	uint8_t modem_seen; /* the modem lines at the last read of MSR */
+	bool thre_pending, draining /* bytes were written, and "empty" is not told yet */, overrun, line;
+	uint32_t wire_at, wire_count, loop_at, loop_count, pending_count;
 	uint64_t backlog_end; /* bytes ever put in */
-	uint8_t input[INPUT_BYTES], pending[PENDING_BYTES], backlog[BACKLOG_BYTES];
+	uint8_t wire[WIRE_BYTES], loop[LOOP_BYTES], pending[PENDING_BYTES], backlog[BACKLOG_BYTES];
 } u;
+
+static uint8_t modem_lines(void)
+{
+	if (!(u.mcr & MCR_LOOP))
+		return MSR_READY;
+	/* outputs wired to inputs: RTS->CTS, DTR->DSR, OUT1->RI, OUT2->DCD */
+	return (u.mcr & MCR_RTS) << 3 | (u.mcr & MCR_DTR) << 5 | (u.mcr & MCR_OUTPUTS) << 4;
+}
+
+/* Bits 0-3 of MSR: what changed; of the ring, only its end. */
+static uint8_t modem_changes(void)
+{
+	uint8_t now = modem_lines(), changed = now ^ u.modem_seen;
+
+	return (changed & (now & MSR_RING ? ~MSR_RING : ~0)) >> 4 & 0xf;
+}
 
 static void uart_reset(void)
 {
 	memset(&u, 0, sizeof u);
 	u.thre_pending = true;
+	u.modem_seen = MSR_READY;
 }
 
+static bool has_input(void)
+{
+	return u.mcr & MCR_LOOP ? u.loop_count > 0 : u.mcr & MCR_RTS && u.wire_count;
+}
+
+/* The most urgent condition that is enabled and true. */
 static uint8_t identify(void)
 {
-	if (u.ier & IER_RX && u.input_count)
+	if (u.ier & IER_LINE && u.overrun)
+		return IIR_LINE;
+	if (u.ier & IER_RX && has_input())
 		return IIR_RX;
 	if (u.ier & IER_THRE && u.thre_pending)
 		return IIR_THRE;
+	if (u.ier & IER_MODEM && modem_changes())
+		return IIR_MODEM;
 	return IIR_NONE;
 }
 
-/* The line follows the conditions; its rise is the edge. */
+/* The line follows the conditions, let through by OUT2 as on a PC; its rise is the edge. */
 static void update_line(void)
 {
-	bool line = identify() != IIR_NONE;
+	bool line = identify() != IIR_NONE && (u.mcr & (MCR_OUT2 | MCR_LOOP)) == MCR_OUT2;
 
 	if (line && !u.line)
 		iosrv_raise(VMP_UART_IRQ);
@@ -65,90 +100,125 @@ void uart_flush(void)
 	u.pending_count = 0;
 }
 
+/* The transmitter is empty, and says so. */
+static void drain(void)
+{
+	if (u.draining)
+		u.thre_pending = true;
+	u.draining = false;
+}
+
+void uart_drained(void)
+{
+	drain();
+	update_line();
+}
+
 static void transmit(uint8_t byte)
 {
+	u.thre_pending = false;
+	if (!u.draining)
+		iosrv_call_later(EMPTY_AFTER_MS, uart_drained);
+	u.draining = true;
+	if (u.mcr & MCR_LOOP) {
+		u.overrun |= u.loop_count == LOOP_BYTES;
+		if (u.loop_count < LOOP_BYTES)
+			u.loop[(u.loop_at + u.loop_count++) % LOOP_BYTES] = byte;
+		return;
+	}
 	if (u.pending_count == PENDING_BYTES)
 		uart_flush();
 	u.pending[u.pending_count++] = byte;
 	u.backlog[u.backlog_end++ % BACKLOG_BYTES] = byte;
 }
 
-static void take_input(const uint8_t *bytes, size_t count)
+static uint8_t receive(void)
 {
-	for (size_t i = 0; i < count && u.input_count < INPUT_BYTES; i++)
-		u.input[(u.input_at + u.input_count++) % INPUT_BYTES] = bytes[i];
-	update_line();
+	uint8_t byte;
+
+	if (!has_input())
+		return 0;
+	if (u.mcr & MCR_LOOP) {
+		byte = u.loop[u.loop_at];
+		u.loop_at = (u.loop_at + 1) % LOOP_BYTES;
+		u.loop_count--;
+	} else {
+		byte = u.wire[u.wire_at];
+		u.wire_at = (u.wire_at + 1) % WIRE_BYTES;
+		u.wire_count--;
+	}
+	return byte;
 }
 
-static uint32_t uart_read(uint32_t offset, unsigned size)
+static uint8_t read_iir(void)
 {
 	uint8_t value;
 
-	(void)size;
+	drain();
+	value = identify();
+	if (value == IIR_THRE) /* told once */
+		u.thre_pending = false;
+	return value | (u.fcr & FCR_ENABLE ? IIR_FIFO : 0);
+}
+
+static uint8_t read_lsr(void)
+{
+	uint8_t value = LSR_EMPTY | (has_input() ? LSR_RX : 0) | (u.overrun ? LSR_OVERRUN : 0);
+
+	drain();
+	u.overrun = false;
+	return value;
+}
+
+static uint8_t read_msr(void)
+{
+	uint8_t value = modem_lines() | modem_changes();
+
+	u.modem_seen = modem_lines();
+	return value;
+}
+
+static uint8_t read_register(uint32_t offset)
+{
 	if (offset <= IER && u.lcr & LCR_DLAB)
 		return u.divisor[offset];
 	switch (offset) {
-	case RBR_THR:
-		if (!u.input_count)
-			return 0;
-		value = u.input[u.input_at];
-		u.input_at = (u.input_at + 1) % INPUT_BYTES;
-		u.input_count--;
-		update_line();
-		return value;
-	case IER:
-		return u.ier;
-	case IIR_FCR:
-		value = identify();
-		if (value == IIR_THRE) { /* told once */
-			u.thre_pending = false;
-			update_line();
-		}
-		return value | (u.fcr & 1 ? IIR_FIFO : 0);
-	case LCR:
-		return u.lcr;
-	case MCR:
-		return u.mcr;
-	case LSR:
-		return LSR_EMPTY | (u.input_count ? LSR_RX : 0);
-	case MSR:
-		if (u.mcr & MCR_LOOP) /* outputs wired to inputs: RTS->CTS, DTR->DSR, OUT1->RI, OUT2->DCD */
-			return (u.mcr & 2) << 3 | (u.mcr & 1) << 5 | (u.mcr & 0xc) << 4;
-		return MSR_READY;
-	default:
-		return u.scr;
+	case RBR_THR: return receive();
+	case IER: return u.ier;
+	case IIR_FCR: return read_iir();
+	case LCR: return u.lcr;
+	case MCR: return u.mcr;
+	case LSR: return read_lsr();
+	case MSR: return read_msr();
+	default: return u.scr;
 	}
 }
 
-static void uart_write(uint32_t offset, unsigned size, uint32_t value)
+static void write_fcr(uint8_t value)
 {
-	(void)size;
+	if (value & FCR_CLEAR_RX || (value ^ u.fcr) & FCR_ENABLE) /* the wire's bytes have not arrived yet: they stay */
+		u.loop_at = u.loop_count = 0;
+	u.fcr = value;
+}
+
+static void write_register(uint32_t offset, uint8_t value)
+{
 	if (offset <= IER && u.lcr & LCR_DLAB) {
 		u.divisor[offset] = value;
 		return;
 	}
 	switch (offset) {
 	case RBR_THR:
-		u.thre_pending = false;
-		update_line();
-		if (u.mcr & MCR_LOOP)
-			take_input(&(uint8_t){ value }, 1);
-		else
-			transmit(value);
-		u.thre_pending = true;
-		update_line();
+		transmit(value);
 		return;
 	case IER:
+		drain();
 		if (value & ~u.ier & IER_THRE)
 			u.thre_pending = true; /* the transmitter is empty: say so to who begins to ask */
 		u.ier = value & 0xf;
-		update_line();
 		return;
 	case IIR_FCR:
-		u.fcr = value;
-		if (value & 2)
-			u.input_at = u.input_count = 0;
-		update_line();
+		write_fcr(value);
 		return;
 	case LCR:
 		u.lcr = value;
@@ -162,14 +232,30 @@ static void uart_write(uint32_t offset, unsigned size, uint32_t value)
 	}
 }
 
-void uart_input(const void *bytes, size_t count)
+/* The registers are bytes: a wider access touches the following ones too, as on an 8-bit bus. */
+static uint32_t uart_read(uint32_t offset, unsigned size)
 {
-	take_input(bytes, count);
+	uint32_t value = 0;
+
+	for (unsigned i = 0; i < size; i++)
+		value |= (uint32_t)(offset + i <= SCR ? read_register(offset + i) : 0xff) << 8 * i;
+	update_line();
+	return value;
 }
 
-bool uart_wants_input(void)
+static void uart_write(uint32_t offset, unsigned size, uint32_t value)
 {
-	return u.input_count < INPUT_BYTES;
+	for (unsigned i = 0; i < size && offset + i <= SCR; i++)
+		write_register(offset + i, value >> 8 * i);
+	update_line();
+}
+
+void uart_input(const void *bytes, size_t count)
+{
+	for (size_t i = 0; i < count && u.wire_count < WIRE_BYTES; i++)
+		u.wire[(u.wire_at + u.wire_count++) % WIRE_BYTES] = ((const uint8_t *)bytes)[i];
+	u.line = false; /* each arrival is an edge of its own: a driver that gave up early is called again */
+	update_line();
 }
 
 void uart_attach(uint32_t client, uint32_t backlog_bytes)
