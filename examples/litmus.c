@@ -219,8 +219,12 @@ static void barrier(void)
 		arena->round = round + 1;
 		return;
 	}
+	/* Spin for the others' sake of meeting at one moment, then let threads of this processor run, then sleep: a processor
+	 * that waits may be one that another one's host needs. */
 	for (unsigned spins = 1; arena->round == round; spins++)
-		if (spins % 500 == 0)
+		if (spins % 20000 == 0)
+			usleep(20);
+		else if (spins % 500 == 0)
 			sched_yield();
 		else
 			__builtin_ia32_pause();
