@@ -11,7 +11,8 @@
  * in a stale copy, one with a single store after it does.
  *
  * Options (-D): N nodes, P pages.  FREE: CPUs do what they like for ever (one page); LITMUS_*: each runs its litmus
- * program; ANY_PROGRAM: each does any two accesses.  DROPS, HOLDS, HANDOVERS: with these.  PROGRESS_OF=node: the claim
+ * program; ANY_PROGRAM: each does any two accesses.  DROPS, HOLDS: with these; HANDOVERS=1 or 2: to the next host,
+ * or to any.  PROGRESS_OF=node: the claim
  * that this node gets what it wants.  RESUME_BEFORE_ACKS, DELAY_INVALIDATIONS: the fault points of base/faultpoint.def.
  */
 #include "dsm/lists.h"
@@ -488,7 +489,9 @@ end:
 #endif
 #ifdef HANDOVERS
 		:: MAY_HAND_OVER(AT(n, 0)) -> op = HAND_IT
+#if HANDOVERS > 1
 		:: MAY_HAND_OVER(AT(n, 0)) -> op = HAND_IT + 1
+#endif
 #endif
 		fi;
 		d_step {
