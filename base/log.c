@@ -92,7 +92,7 @@ void bug_at(const char *file, int line, const char *format, ...)
 	abort();
 }
 
-enum { TRACE_EVENTS = 4096 };
+enum { TRACE_EVENTS = 256 };
 static struct { const char *format; uint64_t number[4]; } ring[TRACE_EVENTS];
 static _Atomic unsigned ring_next;
 
@@ -111,6 +111,9 @@ void trace(const char *format, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
 void trace_dump(int fd)
 {
 	unsigned end = ring_next, count = end < TRACE_EVENTS ? end : TRACE_EVENTS;
+
+	if (fd < 0)
+		fd = log_fd;
 
 	for (unsigned i = end - count; i != end; i++) {
 		uint64_t *n = ring[i % TRACE_EVENTS].number;

@@ -29,9 +29,9 @@ void bug_at(const char *file, int line, const char *format, ...) __attribute__((
 #define bug(...) bug_at(__FILE__, __LINE__, __VA_ARGS__)
 #define bug_on(condition) do { if (condition) bug("%s", #condition); } while (0)
 
-/* The trace ring: the last few thousand events of this process, cheap enough to stay on; dumped by bug() and on death.
+/* The trace ring: the last few hundred events of this process, cheap enough to stay on; dumped by bug() and on death.
  * Events are short strings with up to four numbers; `format` must be a literal. */
 void trace(const char *format, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
-void trace_dump(int fd);
+void trace_dump(int fd); /* fd -1: to the log */
 
 #endif

@@ -128,6 +128,19 @@ static uint64_t segment_base(struct monitor *m, uint16_t selector)
 	return index && index < VMP_GDT_ENTRIES ? m->vm.descriptor[index].base_addr : 0;
 }
 
+/* The guest has one table, the host two: what is not one of the three TLS entries stands in the LDT, whatever the guest's
+ * selector says; and ptrace takes RPL 3 alone. */
+static uint16_t host_selector(uint16_t selector)
+{
+	unsigned index = selector >> 3;
+
+	if (!index)
+		return 0;
+	if (index >= VMP_GDT_TLS_MIN && index < VMP_GDT_TLS_MIN + 3)
+		return (selector & ~SEL_TABLE) | SEL_RPL;
+	return selector | SEL_TABLE | SEL_RPL;
+}
+
 static void registers_to_host(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
@@ -139,16 +152,18 @@ static void registers_to_host(struct monitor *m)
 	r->rip = v->eip;
 	r->eflags = (v->eflags & GUEST_FLAGS_NATIVE) | EFLAGS_FIXED | EFLAGS_IF;
 	r->orig_rax = ~0ull; /* no system call to restart */
-	r->cs = v->seg[SEG_CS] | SEL_RPL;
-	r->ss = v->seg[SEG_SS] | SEL_RPL;
-	r->ds = v->seg[SEG_DS] ? v->seg[SEG_DS] | SEL_RPL : 0;
-	r->es = v->seg[SEG_ES] ? v->seg[SEG_ES] | SEL_RPL : 0;
+	r->cs = host_selector(v->seg[SEG_CS]);
+	r->ss = host_selector(v->seg[SEG_SS]);
+	if (v->seg[SEG_DS] != (uint16_t)r->ds)
+		r->ds = host_selector(v->seg[SEG_DS]);
+	if (v->seg[SEG_ES] != (uint16_t)r->es)
+		r->es = host_selector(v->seg[SEG_ES]);
 	if (v->seg[SEG_FS] != (uint16_t)r->fs) {
-		r->fs = v->seg[SEG_FS] ? v->seg[SEG_FS] | SEL_RPL : 0;
+		r->fs = host_selector(v->seg[SEG_FS]);
 		r->fs_base = segment_base(m, v->seg[SEG_FS]);
 	}
 	if (v->seg[SEG_GS] != (uint16_t)r->gs) {
-		r->gs = v->seg[SEG_GS] ? v->seg[SEG_GS] | SEL_RPL : 0;
+		r->gs = host_selector(v->seg[SEG_GS]);
 		r->gs_base = segment_base(m, v->seg[SEG_GS]);
 	}
 }

@@ -379,6 +379,8 @@ static void on_signal(struct monitor *m, const struct stop *why)
 
 static void on_stop(struct monitor *m, const struct stop *why)
 {
+	trace("stop %lu: signal %lu at %lx, address %lx", why->kind, why->signal, m->vcpu.eip,
+	      why->kind == STOP_SIGNAL ? (uintptr_t)why->info.si_addr : 0);
 	switch (why->kind) {
 	case STOP_SIGNAL:
 		on_signal(m, why);
@@ -400,7 +402,7 @@ static void report_death(struct monitor *m)
 	struct vcpu *v = &m->vcpu;
 
 	log_dump(m);
-	trace_dump(2);
+	trace_dump(-1);
 	if (v->dead == VCPU_TRIPLE_FAULT)
 		monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "triple fault on CPU %u at %x", m->cpu, v->eip);
 	else
