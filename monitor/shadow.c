@@ -189,8 +189,9 @@ void shadow_mapped(struct monitor *m, gva_t gva, uint32_t bytes)
 	struct uffdio_register area = { .range = { gva, bytes },
 		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP };
 
-	/* A later operation of the same batch may have unmapped it again. */
-	if (ioctl(m->vm.userfault_fd, UFFDIO_REGISTER, &area) && m->shadow.entry[gva >> PAGE_BITS])
+	/* A later operation of the same batch may have unmapped it again; a VM process that was killed has no memory
+	 * (ESRCH), and the next wait for it says so. */
+	if (ioctl(m->vm.userfault_fd, UFFDIO_REGISTER, &area) && m->shadow.entry[gva >> PAGE_BITS] && errno != ESRCH)
 		bug("userfaultfd register %x+%x: %s", gva, bytes, strerror(errno));
 	if (bytes > RUN_PAGES * PAGE_BYTES)
 		return;
@@ -235,6 +236,7 @@ void shadow_admit(struct monitor *m, gva_t gva, bool write)
 		error = ioctl(m->vm.userfault_fd, UFFDIO_WRITEPROTECT, &open) ? -errno : 0;
 	}
 	guestmem_unpin(m, gfn);
-	if (error && error != -EAGAIN) /* EAGAIN: the mapping changes right now; the instruction faults again */
+	/* EAGAIN: the mapping changes right now, and the instruction faults again. ESRCH: killed, as above. */
+	if (error && error != -EAGAIN && error != -ESRCH)
 		bug("CPU %u: cannot let the guest at page %x (frame %x): %s", m->cpu, gva, gfn, strerror(-error));
 }
