@@ -163,8 +163,10 @@ static void forget_end(struct simnode *node, struct end *e)
 	for (unsigned i = 0; i < node->n_ends; i++)
 		if (node->ends[i] == e)
 			node->ends[i] = node->ends[--node->n_ends];
+	struct end *peer = e->peer;
 	e->l = NULL;
 	end_put(e);
+	end_put(peer);		/* this side's reference */
 }
 
 static void op_close(void *ctx, struct plink *l)
