@@ -20,3 +20,24 @@ $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/vps.o))
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/config.o))
 $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+
+# ---- make install-phoenix [PREFIX=/usr/local] [DESTDIR=]: the library alone ----
+PREFIX ?= /usr/local
+PHNX_VERSION := 1.0
+.PHONY: install-phoenix model-phoenix
+install-phoenix: $(B)/libphnx.a $(B)/phnx-session
+	$(Q)install -d $(DESTDIR)$(PREFIX)/include/phnx $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/bin \
+		$(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/man/man3 $(DESTDIR)$(PREFIX)/share/man/man7
+	$(Q)install -m 644 phoenix/include/phnx/phnx.h $(DESTDIR)$(PREFIX)/include/phnx/
+	$(Q)install -m 644 $(B)/libphnx.a $(DESTDIR)$(PREFIX)/lib/
+	$(Q)install -m 755 $(B)/phnx-session $(DESTDIR)$(PREFIX)/bin/
+	$(Q)install -m 644 phoenix/man/phnx-session.1 $(DESTDIR)$(PREFIX)/share/man/man1/
+	$(Q)install -m 644 phoenix/man/phnx.7 $(DESTDIR)$(PREFIX)/share/man/man7/
+	$(Q)phoenix/man/make-pages phoenix/include/phnx/phnx.h $(DESTDIR)$(PREFIX)/share/man/man3
+	$(Q)printf '%s\n' 'Name: phnx' 'Description: Phoenix message library' 'Version: $(PHNX_VERSION)' \
+		'Cflags: -I$(PREFIX)/include' 'Libs: -L$(PREFIX)/lib -lphnx $(PHNX_LIBS)' \
+		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/phnx.pc
+
+# The migration protocol's model, exhaustively (SPIN).
+model-phoenix:
+	$(Q)tests/model/run-migration

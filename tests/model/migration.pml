@@ -7,7 +7,8 @@
  *
  * Checked: no virtual node is ever assumed twice; without death none is lost; each node assumes a single interval; a node
  * has one attempt in flight; nobody is left locked, trying or waiting at the end (invalid end states and the final
- * assertion).  -DLINE64 puts the figures' line 64 back (cleanup also sets l = false): an attempt is then forgotten while its
+ * assertion).  -DLINE64 puts the figures' line 64 back (cleanup also sets l = false): a second attempt
+ * starts while the first is in flight, and the check fails.
  *
  *	spin -a migration.pml && cc -O2 -DCOLLAPSE -o pan pan.c && ./pan -m200000        (make model-phoenix)
  */

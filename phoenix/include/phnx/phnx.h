@@ -50,7 +50,7 @@ extern ph_vp_t PH_VP_LOWER_BOUND, PH_VP_UPPER_BOUND;
 
 /* ph_init - start the library, set up contact points, load stored messages
  *
- * [lower, upper) is the space of virtual nodes, 0 <= lower <= upper < 2^62 * 2.  config_file names a configuration file,
+ * [lower, upper) is the space of virtual nodes, 0 <= lower <= upper < 2^63.  config_file names a configuration file,
  * or is NULL: no contact points.  config_tag selects in its match blocks, or is NULL.  session is the session's name,
  * whose secret is in $PHNX_SECRET or in ~/.config/phnx/SESSION (mode 0600); with NULL only processes of the same user on
  * the same machine are accepted.  msg_log_file is what ph_finalize() wrote, or NULL. */
