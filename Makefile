@@ -54,7 +54,7 @@ $(B)/%.o: %.S
 include base/module.mk $(wildcard vcpu/module.mk)
 include $(filter-out base/module.mk vcpu/module.mk,$(wildcard */module.mk tests/*/module.mk))
 
-.PHONY: all programs guest setup run unit check lint clean help
+.PHONY: all programs guest setup run unit check lint tour clean help
 all: programs guest
 
 programs: $(PROGRAMS)
@@ -78,12 +78,17 @@ lint:
 	$(Q)scripts/check-includes
 	$(Q)scripts/check-abi
 
+# The commentary of the files, in reading order.
+tour:
+	@scripts/tour
+
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -8
 	@echo "  make run        boot two hosts and run EP class W on both"
 	@echo "  make check      all tests"
 	@echo "  make unit       unit tests alone"
 	@echo "  make bench      figures (bench/README.md)"
+	@echo "  make tour       what the files are for, in reading order"
 	@echo "  make lint       include rules, ABI numbers"
 
 unit: $(UNIT_TESTS)
