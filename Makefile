@@ -83,7 +83,7 @@ tour:
 	@scripts/tour
 
 help:
-	@sed -n 's/^# \{0,1\}//p' Makefile | head -7 | tail -5
+	@sed -n 's/^# \{0,1\}//p' Makefile | head -5 | tail -3
 	@echo "  make run        boot two hosts and run EP class W on both"
 	@echo "  make check      all tests"
 	@echo "  make unit       unit tests alone"
