@@ -42,9 +42,10 @@ struct dsm_host {
 	/* A want up to `right` can be answered. It may come without a want (another CPU's, or a page adopted). */
 	void (*ready)(void *ctx, gfn_t gfn, enum page_right right);
 
-	/* Another node asks for this page: 0 when it may go, else after how many microseconds to ask again, because a
-	 * local CPU has not yet run with it (rule e). In all, no request is held longer than DSM_HOLD_MAX_US. */
-	uint32_t (*hold_us)(void *ctx, gfn_t gfn);
+	/* Another node asks for this page, which would leave the local CPUs `new_right` (PAGE_READ: it only reads): 0 when it
+	 * may go, else after how many microseconds to ask again, because a local CPU has not yet run with it (rule e), or
+	 * to let two writers get something done. In all, no request is held longer than DSM_HOLD_MAX_US. */
+	uint32_t (*hold_us)(void *ctx, gfn_t gfn, enum page_right new_right);
 
 	/* Call dsm_retry(gfn) in `us` microseconds, never from here. Too early or too often is harmless, never is not. */
 	void (*after_us)(void *ctx, gfn_t gfn, uint32_t us);

@@ -174,7 +174,7 @@ static bool hold(struct occasion *o, uint16_t type)
 
 	if (!takes_right || node_state_right[o->page->state] == PAGE_NONE)
 		return false;
-	us = o->dsm->host.hold_us(o->dsm->host.ctx, o->gfn);
+	us = o->dsm->host.hold_us(o->dsm->host.ctx, o->gfn, type == MSG_DSM_FORWARD_READ ? PAGE_READ : PAGE_NONE);
 	if (!us)
 		return false;
 	units = (us + HOLD_UNIT_US - 1) / HOLD_UNIT_US;

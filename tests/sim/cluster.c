@@ -139,8 +139,9 @@ static void on_ready(void *ctx, gfn_t gfn, enum page_right right)
 	cpu_ready(the_sim, ((struct sim_node *)ctx)->index, gfn, right);
 }
 
-static uint32_t on_hold_us(void *ctx, gfn_t gfn)
+static uint32_t on_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 {
+	(void)new_right;
 	if (!cpu_holds(the_sim, ((struct sim_node *)ctx)->index, gfn))
 		return 0;
 	return 1 + sim_random(the_sim, sim_chance(the_sim, 5) ? 5000 : 100);

@@ -68,9 +68,9 @@ static void bench_ready(void *ctx, gfn_t gfn, enum page_right right)
 	bench_log("ready(%s)", bench_rights[right]);
 }
 
-static uint32_t bench_hold_us(void *ctx, gfn_t gfn)
+static uint32_t bench_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 {
-	(void)ctx, (void)gfn;
+	(void)ctx, (void)gfn, (void)new_right;
 	return bench.hold_us;
 }
 
