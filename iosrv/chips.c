@@ -90,7 +90,7 @@ uint32_t chips_access(const struct msg_io_request *q, void *data)
 	}
 	/* A string port sees single accesses as strings of one. */
 	if (!out)
-		return chip->read(q->address - chip->first, q->size);
+		return chip->read(q->address - chip->first, q->size) & ones(q->size);
 	chip->write(q->address - chip->first, q->size, q->value);
 	return 0;
 }

@@ -467,6 +467,12 @@ int ide_open(const char *spec, char *error, size_t error_bytes)
 	return image ? 0 : -EINVAL;
 }
 
+void ide_close(void)
+{
+	image_close(image);
+	image = NULL;
+}
+
 /* --- registers --- */
 
 /* Move up to `bytes` through the data port; returns those moved. Block ends are handled on the way. */

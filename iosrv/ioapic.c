@@ -63,6 +63,8 @@ static void deliver(unsigned pin)
 	io.waiting[pin] = false;
 	if (mode == MODE_LOWEST)
 		cpus = one_of(cpus);
+	else if (mode != MODE_FIXED && mode != MODE_NMI)
+		cpus = 0; /* SMI, INIT, ExtINT: nothing here answers to them */
 	if (cpus)
 		iosrv_interrupt(cpus, entry[0] & 0xff, mode == MODE_NMI);
 }

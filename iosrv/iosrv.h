@@ -53,6 +53,7 @@ void stream_window(uint32_t columns, uint32_t rows);
 void stream_flush(void);
 void ioapic_raise(unsigned pin);
 int ide_open(const char *spec, char *error, size_t error_bytes); /* IMAGE[,ro|,snapshot]; 0 or -errno with a line */
+void ide_close(void);
 
 extern const struct chip uart_chip, stream_chip, ioapic_chip, ide_command_chip, ide_control_chip;
 

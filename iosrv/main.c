@@ -231,6 +231,7 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	schedule_promptly();
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit is an error of the guest's disk */
 	signal(SIGINT, SIG_IGN); /* the daemon ends us */
 	log_open("vmp-iosrv", 2, LOG_WARN);
 	disk = parse(argc, argv);
@@ -248,5 +249,6 @@ int main(int argc, char **argv)
 	event_free(readable);
 	event_free(server.later);
 	event_base_free(server.loop);
+	ide_close();
 	return 0;
 }

@@ -203,11 +203,12 @@ void stream_input(const struct msg_stream *body, const void *bytes, size_t count
 
 void stream_room(const struct msg_stream_room *body)
 {
+	struct stream *t;
+
 	if (body->stream == 0 || body->stream >= VMP_STREAM_COUNT)
 		return;
-	stream[body->stream].room += body->bytes;
-	if (stream[body->stream].room > WINDOW)
-		stream[body->stream].room = WINDOW;
+	t = &stream[body->stream];
+	t->room = body->bytes < WINDOW - t->room ? t->room + body->bytes : WINDOW;
 	tell(body->stream);
 }
 

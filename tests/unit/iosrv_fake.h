@@ -1,0 +1,35 @@
+/* iosrv_fake.h - the I/O server's chips without the server: accesses go in as a CPU's, edges and messages are recorded. */
+#ifndef TESTS_UNIT_IOSRV_FAKE_H
+#define TESTS_UNIT_IOSRV_FAKE_H
+
+#include <CUnit/Basic.h>
+#include "iosrv/iosrv.h"
+
+enum { FAKE_MESSAGES = 64, FAKE_INTERRUPTS = 64 };
+
+extern struct fake {
+	unsigned cpus, edges[24], n_messages, n_interrupts, later_ms;
+	void (*later)(void);
+	struct fake_message {
+		enum msg_type type;
+		vnode_t to;
+		uint8_t body[32], payload[MAX_MSG_PAYLOAD];
+		size_t payload_bytes;
+	} messages[FAKE_MESSAGES];
+	struct { uint32_t cpus; uint8_t vector; bool nmi; } interrupts[FAKE_INTERRUPTS];
+} fake;
+
+void fake_reset(void); /* forget everything; all chips as after power-on */
+uint32_t port_in(uint32_t port, unsigned size);
+void port_out(uint32_t port, unsigned size, uint32_t value);
+void port_ins(uint32_t port, unsigned size, unsigned count, void *to);
+void port_outs(uint32_t port, unsigned size, unsigned count, const void *from);
+uint32_t mmio_read(uint32_t address);
+void mmio_write(uint32_t address, uint32_t value);
+unsigned fake_edges(unsigned line); /* since the last call */
+/* The first message of a type that was not yet taken, or NULL. */
+const struct fake_message *fake_take(enum msg_type type);
+/* Run a suite's tests; main()'s status. */
+int fake_main(const char *suite, const CU_TestInfo *tests);
+
+#endif
