@@ -36,6 +36,7 @@ static struct {
 
 static pthread_mutex_t mutex;
 static pthread_cond_t changed;		/* the driver has gone, or something has arrived */
+static pthread_cond_t stopping;		/* ends the background thread's sleep */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Thread_local unsigned depth;	/* more than 1: called from a handler */
 
@@ -92,6 +93,7 @@ static void make_lock(void)
 	pthread_condattr_init(&cond);
 	pthread_condattr_setclock(&cond, CLOCK_MONOTONIC);
 	pthread_cond_init(&changed, &cond);
+	pthread_cond_init(&stopping, &cond);
 }
 
 /* In the child of a fork the node is the parent's: its sockets are shared, its thread does not exist. */
@@ -153,12 +155,12 @@ static uint64_t now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static void wait_changed(uint64_t us)
+static void wait_for(pthread_cond_t *what, uint64_t us)
 {
 	uint64_t at = now_us() + us;
 	struct timespec t = { (time_t)(at / 1000000), (long)(at % 1000000) * 1000 };
 
-	pthread_cond_timedwait(&changed, &mutex, &t);
+	pthread_cond_timedwait(what, &mutex, &t);
 }
 
 /* Waits a step, at most until `deadline`: runs the loop, or lets the thread that runs it go on. */
@@ -184,7 +186,7 @@ static void wait_step(uint64_t deadline)
 	if (g.driver == BACKGROUND)
 		net_wake(g.net);
 	g.waiters++;
-	wait_changed(left);
+	wait_for(&changed, left);
 	g.waiters--;
 }
 
@@ -195,11 +197,9 @@ static void *background(void *arg)
 	while (!g.stop) {
 		uint64_t now = now_us();
 		if (g.driver != NOBODY || g.waiters || now < g.last_drive_us + AWAY_US) {
-			g.waiters++;
-			wait_changed(AWAY_US);
-			g.waiters--;
-			if (g.waiters)
-				pthread_cond_broadcast(&changed);
+			if (g.driver == NOBODY && g.waiters)
+				pthread_cond_broadcast(&changed);	/* one of them drives */
+			wait_for(&stopping, AWAY_US);
 			continue;
 		}
 		g.driver = BACKGROUND;
@@ -473,7 +473,7 @@ void ph_finalize_runtime(void)
 		wait_step(end);
 	g.stop = true;
 	net_wake(g.net);
-	pthread_cond_broadcast(&changed);
+	pthread_cond_broadcast(&stopping);
 	unlock();
 	pthread_join(g.thread, NULL);
 	lock();
@@ -826,4 +826,56 @@ int ph_take_over(ph_vp_t count, int side, long long timeout)
 int ph_hand_over(ph_vp_t count, int side, long long timeout)
 {
 	return migrate("ph_hand_over", WISH_HAND, count, side, timeout);
+}
+
+/* ---- collective operations ---- */
+
+static bool in_space(ph_vp_t lower, ph_vp_t upper)
+{
+	return lower < upper && lower >= g.ph->lower && upper <= g.ph->upper;
+}
+
+int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int tag)
+{
+	int error = enter("ph_multicast");
+
+	if (error)
+		return error;
+	error = len > PH_MSG_MAX - 64 ? PH_ETOOBIG
+		: !in_space(lower, upper) ? PH_EBOUND : multicast_send(g.ph, lower, upper, tag, false, body, len);
+	leave();
+	return error;
+}
+
+int ph_reduce(ph_vp_t lower, ph_vp_t upper, int id, void *value, size_t len, ph_combine_fn combine, long long timeout)
+{
+	uint64_t end = timeout < 0 ? UINT64_MAX : now_us() + (uint64_t)timeout;
+	int error = enter("ph_reduce");
+
+	if (error)
+		return error;
+	if (!may_wait("ph_reduce") || !in_space(lower, upper) || len > PH_MSG_MAX - 64) {
+		leave();
+		return PH_EINVAL;
+	}
+	struct reduction *r = reduction_begin(g.ph, lower, upper, id, value, len);
+	error = r ? PH_EAGAIN : PH_EINVAL;
+	while (r && (error = reduction_poll(g.ph, r, value, len, combine)) == PH_EAGAIN && now_us() < end) {
+		wait_step(end);
+		if (!g.ph) {
+			unlock();
+			return PH_ENOTINIT;
+		}
+	}
+	if (error == PH_EAGAIN) {
+		reduction_end(g.ph, r);
+		error = PH_ETIMEDOUT;
+	}
+	leave();
+	return error;
+}
+
+int ph_barrier(ph_vp_t lower, ph_vp_t upper, int id, long long timeout)
+{
+	return ph_reduce(lower, upper, id, NULL, 0, NULL, timeout);
 }

@@ -6,6 +6,7 @@
  *
  *   link.c   frames and the handshake        route.c   the routing table (DSDV)      flow.c   messages, end to end
  *   node.c   contacts, timers, life          migrate.c moving virtual nodes          detect.c who is gone
+ *   collective.c multicast and reduction
  *
  * A message is the sender's until a receiver has consumed it: a virtual node that moves away takes nothing along, its
  * messages bounce to their senders, who send them to the next holder.  So no message is ever in two hands, and a node
@@ -265,7 +266,7 @@ bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct
 
 /* ---- migration ---- */
 
-enum { TAG_MIGRATION = 1 };		/* tags of messages with DATA_INTERNAL */
+enum { TAG_MIGRATION = 1, TAG_MULTICAST, TAG_VALUE, TAG_RESULT };	/* of messages with DATA_INTERNAL */
 struct migration {
 	bool locked, trying;
 	ph_vp_t holder;			/* who holds this node's lock, if locked */
@@ -308,6 +309,37 @@ unsigned detect_rounds(unsigned n);
 int detect_on_gossip(struct phnx *ph, struct reader *r);
 void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 
+/* ---- collective operations ---- */
+
+struct value {				/* what one node gave to a reduction */
+	struct value *next;
+	size_t len;
+	unsigned char data[];
+};
+struct reduction {
+	struct reduction *next;
+	ph_vp_t lo, hi;
+	int id;
+	uint64_t weight;		/* virtual nodes whose values have come */
+	struct value *values;
+	bool calling, done;		/* a call waits here; the result is in `values` */
+};
+struct collectives {
+	struct reduction *list;
+	unsigned n;
+	uint64_t counter;
+	struct { ph_vp_t origin; uint64_t counter; } seen[SEEN_MULTICASTS];
+	unsigned next_seen;
+};
+int multicast_send(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int tag, bool result, const void *body, size_t len);
+void collective_on_message(struct phnx *ph, const struct rmsg *m);
+struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int id, const void *value, size_t len);
+/* 0: the result is in value, PH_EAGAIN: not yet, or an error. After anything but PH_EAGAIN it is forgotten. */
+int reduction_poll(struct phnx *ph, struct reduction *r, void *value, size_t len, ph_combine_fn combine);
+void reduction_end(struct phnx *ph, struct reduction *r);
+void deliver_multicast(struct phnx *ph, ph_vp_t dest, ph_vp_t source, int tag, const void *body, size_t len);
+void collective_free(struct phnx *ph);
+
 /* ---- the node ---- */
 
 struct phnx {
@@ -332,6 +364,7 @@ struct phnx {
 	struct handler *handlers;
 	struct migration migration;
 	struct detector detector;
+	struct collectives collectives;
 	uint64_t frames_in[N_FRAME_TYPES], frames_out[N_FRAME_TYPES];
 };
 struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_vp_t upper);

@@ -310,8 +310,10 @@ static void deliver(struct phnx *ph, struct rmsg *m)
 	}
 	ph->flows.delivered++;
 	resolve_received(ph, m, OUT_CONSUMED);
-	if (m->flags & DATA_INTERNAL)
+	if (m->flags & DATA_INTERNAL && m->pub.tag == TAG_MIGRATION)
 		migrate_on_message(ph, m);
+	else if (m->flags & DATA_INTERNAL)
+		collective_on_message(ph, m);
 	else if (h && !(m->flags & DATA_VOID))
 		h->fn(h->arg, &m->pub, m->source);
 	free(m);
@@ -417,6 +419,19 @@ static void deliver_local(struct phnx *ph, struct smsg *s)
 		phnx_report(ph, PH_ENOMEM, "a message was lost for want of memory");
 	}
 	smsg_free(ph, s);
+}
+
+/* This node's copy of a multicast. */
+void deliver_multicast(struct phnx *ph, ph_vp_t dest, ph_vp_t source, int tag, const void *body, size_t len)
+{
+	struct rmsg *m = rmsg_new(body, len);
+
+	if (!m)
+		return;
+	m->pub.dest = dest;
+	m->pub.tag = tag;
+	m->source = source;
+	deliver(ph, m);
 }
 
 /* ---- sending ---- */

@@ -23,6 +23,8 @@ enum {
 	WINDOW_MSGS = 4096,			/* unresolved messages between a pair of nodes */
 	WINDOW_BYTES = 8 << 20,			/* the same in bytes; one message is always allowed */
 	MAX_FLOWS = 16384,			/* peers of which a node keeps sequence numbers */
+	SEEN_MULTICASTS = 256,			/* the last ones, of which a second copy is recognised */
+	MAX_REDUCTIONS = 1024,			/* that other nodes may begin before this one joins in */
 	SLICE_MAX = 65536,			/* members of a slice with a stride */
 
 	HANDSHAKE_TIMEOUT = 5000000,

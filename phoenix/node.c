@@ -73,6 +73,7 @@ void phnx_free(struct phnx *ph)
 		contact_free(ph, c);
 	}
 	flow_free(ph);
+	collective_free(ph);
 	route_free(ph);
 	while (ph->handlers) {
 		struct handler *h = ph->handlers;

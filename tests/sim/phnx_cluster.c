@@ -472,6 +472,46 @@ static void test_overlap_is_told(void)
 	sim_free(&s);
 }
 
+/* ---- hostile bytes: on every kind of frame, before and after the handshake; the victim lives, in bounded memory ---- */
+
+static void throw_garbage(struct sim *s, struct plink *l)
+{
+	unsigned char frame[FRAME_HEAD + 400] = { 'P', 'H' };
+	size_t len = sim_random(s, 400), room;
+
+	frame[2] = (unsigned char)(1 + sim_random(s, N_FRAME_TYPES - 1));
+	frame[3] = PHNX_VERSION;
+	frame[4] = (unsigned char)len;
+	frame[5] = (unsigned char)(len >> 8);
+	for (size_t i = 0; i < len; i++)
+		frame[FRAME_HEAD + i] = (unsigned char)sim_random(s, sim_random(s, 2) ? 4 : 256);
+	if (sim_random(s, 2) && len >= 17) {	/* something that is for the victim */
+		memcpy(frame + FRAME_HEAD, &l->ph->name, 8);
+		memcpy(frame + FRAME_HEAD + 8, &l->peer, 8);
+	}
+	memcpy(phnx_link_space(l, &room), frame, FRAME_HEAD + len);
+	phnx_link_input(l, FRAME_HEAD + len);
+}
+
+static void test_garbage(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 3, 0, SPACE);
+	sim_know(&s, 1, 0);
+	sim_know(&s, 2, 0);
+	assume(&s, 0, 0, SPACE / 2);
+	for (int round = 0; round < 20000; round++) {
+		if (s.nodes[0].ph->links)
+			throw_garbage(&s, s.nodes[0].ph->links);
+		sim_touch(&s, 0);
+		sim_run(&s, s.now + (round % 8 ? 100 : 20000));
+	}
+	CU_ASSERT(s.nodes[0].ph->routes.n <= MAX_NODES_KNOWN);
+	CU_ASSERT(s.nodes[0].ph->flows.in_bytes <= RECV_QUEUE_BYTES);
+	sim_free(&s);
+}
+
 int main(int argc, char **argv)
 {
 	seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
@@ -487,6 +527,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "a death is detected", test_death_is_detected);
 	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
 	CU_add_test(suite, "an overlap is told to both", test_overlap_is_told);
+	CU_add_test(suite, "hostile bytes", test_garbage);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	if (failures)

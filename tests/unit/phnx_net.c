@@ -447,6 +447,42 @@ static void test_counters(void)
 	run_roles(role_counter, 3);
 }
 
+/* ---- collective operations ---- */
+
+static void add_long(void *into, const void *from, size_t len)
+{
+	(void)len;
+	*(long *)into += *(const long *)from;
+}
+
+static int role_collective(int role)
+{
+	enum { NODES = 5 };
+
+	start(role + 1, role ? 1 : 0, NULL);
+	assume_range(SPACE * role / NODES, SPACE * (role + 1) / NODES);
+	for (int round = 1; round <= 20; round++) {
+		long value = role + round;
+		CHECK(ph_reduce(0, SPACE, round, &value, sizeof value, add_long, PATIENCE) == 0);
+		CHECK(value == 0 + 1 + 2 + 3 + 4 + NODES * round);
+		if (round % NODES == role)
+			CHECK(ph_multicast(0, SPACE, &round, sizeof round, 6) == 0);
+		ph_msg_t m = ph_timed_recv(6, PATIENCE);
+		CHECK(m && m->dest == SPACE * role / NODES && *(int *)m->body == round);
+		ph_msg_destroy(m);
+	}
+	CHECK(ph_barrier(0, SPACE, 100, PATIENCE) == 0);
+	CHECK(ph_timed_recv(PH_MSG_ANY_TAG, 50000) == NULL);	/* nothing came twice */
+	CHECK(ph_barrier(0, SPACE, 101, PATIENCE) == 0);
+	ph_finalize(NULL, 5);
+	return 0;
+}
+
+static void test_collective(void)
+{
+	run_roles(role_collective, 5);
+}
+
 /* ---- threads ---- */
 
 static void *many_sends(void *arg)
@@ -503,6 +539,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "message log", test_log);
 	CU_add_test(suite, "calls at the wrong time", test_wrong_calls);
 	CU_add_test(suite, "join and leave with state", test_counters);
+	CU_add_test(suite, "multicast, reduce, barrier", test_collective);
 	CU_add_test(suite, "threads", test_threads);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();

@@ -275,10 +275,24 @@ int ph_take_over(ph_vp_t count, int side, long long timeout);
 int ph_hand_over(ph_vp_t count, int side, long long timeout);
 
 /* ---- collective operations ----
- * One kind of tree for all: a node that gets a range keeps what it assumes and forwards the rest, split in two. */
+ * They go by virtual nodes, not by processes: a node that gets a range keeps what it assumes and forwards the rest in two
+ * halves, cut between two nodes' intervals, so that news of n nodes' width takes about log2 n steps. */
 
-/* ph_multicast - send at least one and at most one message to every node that assumes a part of [lower, upper) */
+/* ph_multicast - send one message to every node that assumes a part of [lower, upper); 0 or an error
+ *
+ * The message's dest is the smallest virtual node of the receiver's part.  A part that moves while the message is under
+ * way gets it at its old or its new node; a node never gets it twice. */
 int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int tag);
+
+/* Folds `from` into `into`, both of len bytes.  Must be associative and commutative. */
+typedef void (*ph_combine_fn)(void *into, const void *from, size_t len);
+/* ph_reduce - combine the values of all nodes that assume a part of [lower, upper); all of them get the result
+ *
+ * Every such node calls it with the same bounds, id and len; an id must not be used again before all have returned.  The
+ * values meet at the node that assumes lower.  No virtual node of the range may move meanwhile.  0 or an error. */
+int ph_reduce(ph_vp_t lower, ph_vp_t upper, int id, void *value, size_t len, ph_combine_fn combine, long long timeout);
+/* ph_barrier - wait until every node that assumes a part of [lower, upper) has called it with this id; 0 or an error */
+int ph_barrier(ph_vp_t lower, ph_vp_t upper, int id, long long timeout);
 
 #ifdef __cplusplus
 }
