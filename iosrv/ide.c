@@ -6,8 +6,9 @@
  *
  * A command has one row in `commands`: its handler and its kind.  Data goes through one block buffer: a block read is
  * filled when it begins, a block written goes to the image when it is full.  The line follows INTRQ and nIEN; reading the
- * status register drops it.  Reading and writing are
- * the host's page cache's business; a flush waits for the host's disk, and all devices wait with it.
+ * status register drops it.  Reading
+ * and writing are served by the host's page cache; a flush waits for the host's disk, which can take a while: it runs in
+ * a thread, the disk is busy so long, and the other devices do not notice.
  */
 #include "iosrv/iosrv.h"
 
@@ -38,6 +39,7 @@ static struct ide {
 	uint32_t at, block_bytes; /* in the buffer */
 	uint8_t buffer[MULTIPLE_MAX * SECTOR_BYTES];
 } ide;
+static enum { NO_FLUSH, FLUSH_ABANDONED /* by a reset */, FLUSHING, FLUSH_AGAIN } flushing; /* the host's, not the guest's */
 
 static struct image *image; /* NULL: there is no disk */
 
@@ -161,13 +163,32 @@ static void end_read_block(void)
 	read_block();
 }
 
-static void flush(void)
+static int flush_image(void)
 {
-	int result = image_flush(image);
+	return image_flush(image);
+}
 
+static void on_flushed(int result)
+{
+	bool again = flushing == FLUSH_AGAIN, wanted = flushing == FLUSHING;
+
+	flushing = again ? FLUSHING : NO_FLUSH;
 	if (result)
 		log_warn("disk: flushing: %s", strerror(-result));
-	finish(result ? UNCORRECTABLE : 0);
+	if (again)
+		iosrv_work(flush_image, on_flushed);
+	else if (wanted)
+		finish(result ? UNCORRECTABLE : 0);
+}
+
+static void flush(void)
+{
+	bool one_runs = flushing != NO_FLUSH; /* begun before the last write, it proves nothing */
+
+	ide.status = BUSY;
+	flushing = one_runs ? FLUSH_AGAIN : FLUSHING;
+	if (!one_runs)
+		iosrv_work(flush_image, on_flushed);
 }
 
 static void end_write_block(void)
@@ -448,7 +469,7 @@ static void begin_command(uint8_t code)
 	if (slave_selected() && code != 0x90)
 		return; /* nobody there */
 	if (ide.status & BUSY)
-		return; /* held in reset */
+		return; /* held in reset, or a flush is under way */
 	ide.command = code;
 	ide.error = 0;
 	ide.identifying = false;
@@ -594,6 +615,8 @@ static void control_write(uint32_t offset, unsigned size, uint32_t value)
 		ide.irq = ide.identifying = false;
 		ide.left = ide.block_bytes = ide.at = 0;
 		ide.status = BUSY;
+		if (flushing != NO_FLUSH)
+			flushing = FLUSH_ABANDONED;
 	} else if (was_reset)
 		show_signature();
 	update_line();

@@ -40,6 +40,8 @@ void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_by
 		size_t payload_bytes);
 void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* ends the machine */
 unsigned iosrv_cpus(void);
+/* Run `work` in a thread of its own, then `done` with its result in the loop. One piece of work at a time. */
+void iosrv_work(int (*work)(void), void (*done)(int result));
 void iosrv_call_later(unsigned ms, void (*call)(void)); /* one call at a time: a later wish replaces it */
 
 /* Chips' own entries for what comes from the command line. */

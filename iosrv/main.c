@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +31,14 @@ static struct server {
 	struct event_base *loop;
 	struct event *later; /* the one delayed call that may be due */
 	void (*later_call)(void);
+	struct event *worked;
+	struct work {
+		pthread_t thread;
+		bool runs;
+		int told[2]; /* a pipe: its result, from the thread to the loop */
+		int (*work)(void);
+		void (*done)(int result);
+	} work;
 } server;
 
 struct packet {
@@ -104,6 +114,39 @@ void iosrv_call_later(unsigned ms, void (*call)(void))
 	server.later_call = call;
 	if (event_add(server.later, &delay))
 		call(); /* too soon is better than never */
+}
+
+static void *run_work(void *context)
+{
+	struct work *work = context;
+	int result = work->work();
+
+	while (write(work->told[1], &result, sizeof result) < 0 && errno == EINTR)
+		;
+	return NULL;
+}
+
+static void on_worked(evutil_socket_t fd, short what, void *context)
+{
+	int result;
+
+	(void)what;
+	(void)context;
+	if (read(fd, &result, sizeof result) != sizeof result)
+		return;
+	pthread_join(server.work.thread, NULL);
+	server.work.runs = false;
+	server.work.done(result); /* may begin the next */
+}
+
+void iosrv_work(int (*work)(void), void (*done)(int result))
+{
+	bug_on(server.work.runs);
+	server.work.work = work;
+	server.work.done = done;
+	server.work.runs = !pthread_create(&server.work.thread, NULL, run_work, &server.work);
+	if (!server.work.runs)
+		done(work()); /* no thread to be had: then all wait */
 }
 
 static void on_io_request(const struct packet *p)
@@ -222,11 +265,32 @@ static const char *parse(int argc, char **argv)
 	return disk;
 }
 
+/* Until the daemon closes the socket. */
+static void serve(void)
+{
+	struct event *readable = NULL;
+
+	server.loop = event_base_new();
+	if (server.loop && !pipe2(server.work.told, O_CLOEXEC)) {
+		readable = event_new(server.loop, server.socket, EV_READ | EV_PERSIST, on_readable, NULL);
+		server.worked = event_new(server.loop, server.work.told[0], EV_READ | EV_PERSIST, on_worked, NULL);
+		server.later = evtimer_new(server.loop, on_later, NULL);
+	}
+	if (!readable || !server.later || !server.worked || event_add(readable, NULL) || event_add(server.worked, NULL))
+		die("no event loop: %s", strerror(errno));
+	event_base_dispatch(server.loop);
+	if (server.work.runs)
+		pthread_join(server.work.thread, NULL);
+	event_free(readable);
+	event_free(server.worked);
+	event_free(server.later);
+	event_base_free(server.loop);
+}
+
 int main(int argc, char **argv)
 {
 	const char *disk;
 	char why[4200];
-	struct event *readable;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	schedule_promptly();
@@ -240,15 +304,7 @@ int main(int argc, char **argv)
 		   sizeof(struct msg_hello), NULL, 0);
 	if (disk && ide_open(disk, why, sizeof why))
 		iosrv_fail("%s", why);
-	server.loop = event_base_new();
-	readable = server.loop ? event_new(server.loop, server.socket, EV_READ | EV_PERSIST, on_readable, NULL) : NULL;
-	server.later = server.loop ? evtimer_new(server.loop, on_later, NULL) : NULL;
-	if (!readable || !server.later || event_add(readable, NULL))
-		die("no event loop: %s", strerror(errno));
-	event_base_dispatch(server.loop);
-	event_free(readable);
-	event_free(server.later);
-	event_base_free(server.loop);
+	serve();
 	ide_close();
 	return 0;
 }

@@ -58,6 +58,24 @@ void iosrv_call_later(unsigned ms, void (*call)(void))
 	fake.later_ms = ms;
 }
 
+void iosrv_work(int (*work)(void), void (*done)(int result))
+{
+	CU_ASSERT_FATAL(!fake.work);
+	fake.work = work;
+	fake.done = done;
+	if (!fake.slow)
+		fake_work();
+}
+
+void fake_work(void)
+{
+	int (*work)(void) = fake.work;
+
+	CU_ASSERT_FATAL(work != NULL);
+	fake.work = NULL;
+	fake.done(work());
+}
+
 static uint32_t access_one(enum io_kind kind, uint32_t address, unsigned size, uint32_t value)
 {
 	struct msg_io_request q = { .kind = kind, .address = address, .size = size, .count = 1, .value = value };

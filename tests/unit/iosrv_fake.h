@@ -10,6 +10,9 @@ enum { FAKE_MESSAGES = 64, FAKE_INTERRUPTS = 64 };
 extern struct fake {
 	unsigned cpus, edges[24], n_messages, n_interrupts, later_ms;
 	void (*later)(void);
+	bool slow; /* work waits for fake_work() */
+	int (*work)(void);
+	void (*done)(int result);
 	struct fake_message {
 		enum msg_type type;
 		vnode_t to;
@@ -26,6 +29,7 @@ void port_ins(uint32_t port, unsigned size, unsigned count, void *to);
 void port_outs(uint32_t port, unsigned size, unsigned count, const void *from);
 uint32_t mmio_read(uint32_t address);
 void mmio_write(uint32_t address, uint32_t value);
+void fake_work(void);
 unsigned fake_edges(unsigned line); /* since the last call */
 /* The first message of a type that was not yet taken, or NULL. */
 const struct fake_message *fake_take(enum msg_type type);

@@ -193,6 +193,41 @@ static void test_write(void)
 	CU_ASSERT(in(STATUS) == IDLE && on_image(30) == 30);
 }
 
+/* The disk is busy until the host has written; a reset does not wait, and a later flush proves its own writes. */
+static void test_flush(void)
+{
+	open_disk("");
+	fake.slow = true;
+	issue28(0xea, 0, 0);
+	CU_ASSERT(in(STATUS) == 0x80 && fake_edges(IRQ) == 0);
+	out(COMMAND, 0xec); /* not heard */
+	CU_ASSERT(in(STATUS) == 0x80);
+	fake_work();
+	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == IDLE && fake.work == NULL);
+	issue28(0xe7, 0, 0);
+	out(CONTROL, SRST), out(CONTROL, 0);
+	CU_ASSERT(in(STATUS) == IDLE);
+	issue28(0xe7, 0, 0);
+	CU_ASSERT(in(STATUS) == 0x80);
+	fake_work(); /* the abandoned one */
+	CU_ASSERT(in(STATUS) == 0x80 && fake_edges(IRQ) == 0);
+	fake_work();
+	CU_ASSERT(in(STATUS) == IDLE && fake_edges(IRQ) == 1);
+	issue28(0xe7, 0, 0);
+	out(CONTROL, SRST), out(CONTROL, 0);
+	fake_work(); /* abandoned: not told */
+	CU_ASSERT(in(STATUS) == IDLE && fake_edges(IRQ) == 0 && fake.work == NULL);
+	out(DEVICE, 0xa0 | LBA), out(FEATURE, 0x82), out(COMMAND, 0xef); /* without a cache each write is flushed */
+	fake_work();
+	fake_edges(IRQ);
+	issue28(0x30, 9, 1);
+	uint32_t words[BYTES / 4] = { 0x99 };
+	write_sector(words);
+	CU_ASSERT(in(STATUS) == 0x80 && fake_edges(IRQ) == 0);
+	fake_work();
+	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == IDLE && on_image(9) == 0x99);
+}
+
 static void test_range(void)
 {
 	static const struct { uint8_t command; bool ext; uint64_t lba; uint16_t count; } rows[] = {
@@ -395,7 +430,8 @@ static void test_host_failures(void)
 int main(void)
 {
 	const CU_TestInfo tests[] = {
-		{ "the driver's probe", test_probe }, { "read", test_read }, { "write", test_write }, { "range", test_range },
+		{ "the driver's probe", test_probe }, { "read", test_read }, { "write", test_write }, { "flush", test_flush },
+		{ "range", test_range },
 		{ "cylinders", test_cylinders }, { "small commands", test_small_commands }, { "read-only", test_read_only },
 		{ "snapshot", test_snapshot }, { "locks", test_locks }, { "bad images", test_bad_images },
 		{ "the host fails", test_host_failures }, CU_TEST_INFO_NULL,
