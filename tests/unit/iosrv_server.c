@@ -1,0 +1,252 @@
+/* iosrv_server.c - the I/O server as a process: what a daemon may send it, well-formed or not, and how it ends. */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "base/wire.h"
+
+enum { WAIT_MS = 10000 }; /* for hangs alone */
+
+static char program[4096];
+static int daemon_end = -1;
+static pid_t server;
+
+struct packet {
+	struct msg_header header;
+	uint8_t bytes[256 + MAX_MSG_PAYLOAD];
+};
+
+static void start(const char *disk)
+{
+	int fd[2];
+	char number[16];
+
+	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
+	server = fork();
+	if (!server) {
+		close(fd[0]);
+		snprintf(number, sizeof number, "%d", fd[1]);
+		setenv("VMP_LOG", "error", 1);
+		execl(program, "vmp-iosrv", "--socket", number, "--cpus", "4", disk ? "--disk" : NULL, disk, NULL);
+		_exit(99);
+	}
+	close(fd[1]);
+	daemon_end = fd[0];
+}
+
+/* Closing the socket ends it. */
+static void stop(void)
+{
+	int status = -1;
+
+	close(daemon_end);
+	CU_ASSERT(waitpid(server, &status, 0) == server && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* The next message; false if none comes. */
+static bool receive(struct packet *p, int timeout_ms)
+{
+	struct pollfd wait = { .fd = daemon_end, .events = POLLIN };
+	ssize_t n;
+
+	if (poll(&wait, 1, timeout_ms) != 1)
+		return false;
+	n = recv(daemon_end, p, sizeof *p, 0);
+	return n > 0 && (size_t)n == sizeof p->header + p->header.bytes && p->header.version == WIRE_VERSION;
+}
+
+static void send_bytes(uint16_t type, const void *bytes, size_t count)
+{
+	struct packet p = { .header = { .type = type, .version = WIRE_VERSION, .bytes = count, .to = VNODE_IOSRV } };
+
+	memcpy(p.bytes, bytes, count);
+	CU_ASSERT(send(daemon_end, &p, sizeof p.header + count, 0) > 0);
+}
+
+static void request(struct msg_io_request q, const void *payload, size_t payload_bytes)
+{
+	uint8_t bytes[sizeof q + MAX_MSG_PAYLOAD];
+
+	memcpy(bytes, &q, sizeof q);
+	if (payload_bytes)
+		memcpy(bytes + sizeof q, payload, payload_bytes);
+	send_bytes(MSG_IO_REQUEST, bytes, sizeof q + payload_bytes);
+}
+
+/* A well-formed request is answered, and nothing else comes before its answer. */
+static bool answers(void)
+{
+	static uint32_t seq;
+	struct msg_io_reply reply;
+	struct packet p;
+
+	request((struct msg_io_request){ .cpu = 3, .seq = ++seq, .address = 0x71, .kind = IO_PORT_IN, .size = 1, .count = 1 },
+		NULL, 0);
+	if (!receive(&p, WAIT_MS) || p.header.type != MSG_IO_REPLY)
+		return false;
+	memcpy(&reply, p.bytes, sizeof reply);
+	return reply.cpu == 3 && reply.seq == seq && reply.value == 0xff && p.header.to == VNODE_CPU(3);
+}
+
+static void expect_hello(void)
+{
+	struct packet p;
+	struct msg_hello hello;
+
+	CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_HELLO);
+	memcpy(&hello, p.bytes, sizeof hello);
+	CU_ASSERT(hello.role == PEER_IOSRV && hello.wire_version == WIRE_VERSION);
+}
+
+static void test_requests(void)
+{
+	uint8_t text[8] = "console";
+	struct packet p;
+
+	start(NULL);
+	expect_hello();
+	CU_ASSERT(answers());
+	request((struct msg_io_request){ .seq = 9, .address = VMP_UART_PORT, .kind = IO_PORT_OUT, .size = 1, .count = 7 },
+		text, 7);
+	CU_ASSERT(receive(&p, WAIT_MS) && p.header.type == MSG_IO_REPLY);
+	CU_ASSERT(receive(&p, WAIT_MS) && p.header.type == MSG_CONSOLE);
+	CU_ASSERT(p.header.bytes == sizeof(struct msg_console) + 7 && !memcmp(p.bytes + sizeof(struct msg_console), text, 7));
+	stop();
+}
+
+static void test_bad_requests(void)
+{
+	static const struct { struct msg_io_request q; unsigned payload; } rows[] = {
+		{ { .cpu = 4, .size = 1, .count = 1 }, 0 },
+		{ { .cpu = ~0u, .size = 1, .count = 1 }, 0 },
+		{ { .size = 0, .count = 1 }, 0 },
+		{ { .size = 3, .count = 1 }, 0 },
+		{ { .size = 8, .count = 1 }, 0 },
+		{ { .size = 1, .count = 0 }, 0 },
+		{ { .size = 1, .count = 4097 }, 0 },
+		{ { .size = 4, .count = 1025 }, 0 },
+		{ { .size = 4, .count = 0x40000001 }, 0 },
+		{ { .size = 2, .count = ~0u }, 0 },
+		{ { .size = 1, .count = 1, .kind = 4 }, 0 },
+		{ { .size = 2, .count = 4, .kind = IO_PORT_OUT, .address = VMP_UART_PORT }, 7 },
+		{ { .size = 2, .count = 4, .kind = IO_PORT_OUT, .address = VMP_UART_PORT }, 0 },
+		{ { .size = 1, .count = 4, .kind = IO_PORT_OUT, .address = VMP_UART_PORT }, 8192 },
+	};
+	static const uint8_t zeros[MAX_MSG_PAYLOAD];
+
+	start(NULL);
+	expect_hello();
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		request(rows[i].q, zeros, rows[i].payload);
+		CU_ASSERT(answers());
+	}
+	stop();
+}
+
+static void test_bad_messages(void)
+{
+	static const uint8_t zeros[MAX_MSG_PAYLOAD];
+	struct packet p = { .header = { .type = MSG_STREAM, .version = WIRE_VERSION } };
+
+	start(NULL);
+	expect_hello();
+	for (unsigned type = 0; type < 100; type++)
+		if (type != MSG_CONSOLE_ATTACH)
+			send_bytes(type, zeros, 3); /* too short for any body */
+	send_bytes(MSG_STREAM_ROOM, zeros, sizeof(struct msg_stream_room) + 1);
+	send_bytes(MSG_PAGE_WANT, zeros, sizeof(struct msg_page_want));
+	CU_ASSERT(send(daemon_end, &p, 1, 0) == 1);
+	p.header.bytes = 100; /* says more than there is */
+	CU_ASSERT(send(daemon_end, &p, sizeof p.header + 8, 0) > 0);
+	p.header.bytes = 8;
+	p.header.version = WIRE_VERSION + 1;
+	CU_ASSERT(send(daemon_end, &p, sizeof p.header + 8, 0) > 0);
+	send_bytes(MSG_STREAM, &(struct msg_stream){ .stream = ~0u }, sizeof(struct msg_stream));
+	send_bytes(MSG_STREAM_ROOM, &(struct msg_stream_room){ .stream = 77, .bytes = 1 }, sizeof(struct msg_stream_room));
+	send_bytes(MSG_CONSOLE_ATTACH, &(struct msg_console_attach){ .client = 1, .backlog = ~0u },
+		   sizeof(struct msg_console_attach));
+	CU_ASSERT(answers());
+	stop();
+}
+
+/* The flush's answer comes through the thread: the interrupt is routed to CPU 2. */
+static void test_flush(void)
+{
+	static const struct { uint32_t address, value; bool mmio; } steps[] = {
+		{ VMP_IOAPIC_GPA, 0x10 + 2 * VMP_IDE_IRQ + 1, true }, { VMP_IOAPIC_GPA + 0x10, 2 << 24, true },
+		{ VMP_IOAPIC_GPA, 0x10 + 2 * VMP_IDE_IRQ, true },     { VMP_IOAPIC_GPA + 0x10, 0x39, true },
+		{ VMP_IDE_PORT + 6, 0xa0, false },		      { VMP_IDE_PORT + 7, 0xe7, false },
+	};
+	char image[] = "/tmp/vmp-iosrv-XXXXXX";
+	int fd = mkstemp(image);
+	struct msg_interrupt interrupt = { 0 };
+	struct packet p;
+	unsigned replies = 0;
+
+	CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, 65536));
+	start(image);
+	expect_hello();
+	for (unsigned i = 0; i < ARRAY_LEN(steps); i++)
+		request((struct msg_io_request){ .address = steps[i].address, .value = steps[i].value, .size = 1, .count = 1,
+						 .kind = steps[i].mmio ? IO_MMIO_WRITE : IO_PORT_OUT }, NULL, 0);
+	for (unsigned i = 0; i < ARRAY_LEN(steps) + 1; i++) {
+		CU_ASSERT_FATAL(receive(&p, WAIT_MS));
+		replies += p.header.type == MSG_IO_REPLY;
+		if (p.header.type == MSG_INTERRUPT)
+			memcpy(&interrupt, p.bytes, sizeof interrupt);
+	}
+	CU_ASSERT(replies == ARRAY_LEN(steps));
+	CU_ASSERT(interrupt.cpu_mask == 4 && interrupt.vector == 0x39 && interrupt.kind == INTERRUPT_FIXED);
+	stop();
+	close(fd);
+	unlink(image);
+}
+
+static void test_missing_image(void)
+{
+	struct msg_machine_end end;
+	struct packet p;
+
+	start("/nonesuch/image");
+	expect_hello();
+	CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_MACHINE_END);
+	memcpy(&end, p.bytes, sizeof end);
+	CU_ASSERT(end.reason == END_FAILURE && end.status == EXIT_VMP_FAILURE);
+	CU_ASSERT(memmem(p.bytes + sizeof end, p.header.bytes - sizeof end, "/nonesuch/image", 15) != NULL);
+	stop();
+}
+
+int main(int argc, char **argv)
+{
+	CU_pSuite suite;
+	int failures;
+	char *slash;
+
+	(void)argc;
+	signal(SIGPIPE, SIG_IGN);
+	/* build/tests/unit/iosrv_server -> build/vmp-iosrv */
+	snprintf(program, sizeof program - 32, "%s", argv[0]);
+	for (unsigned i = 0; i < 3 && (slash = strrchr(program, '/')); i++)
+		*slash = '\0';
+	strcat(program, "/vmp-iosrv");
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 1;
+	suite = CU_add_suite("I/O server", NULL, NULL);
+	CU_add_test(suite, "requests", test_requests);
+	CU_add_test(suite, "bad requests", test_bad_requests);
+	CU_add_test(suite, "bad messages", test_bad_messages);
+	CU_add_test(suite, "flush", test_flush);
+	CU_add_test(suite, "missing image", test_missing_image);
+	CU_basic_set_mode(CU_BRM_NORMAL);
+	CU_basic_run_tests();
+	failures = CU_get_number_of_failures() != 0 || CU_get_number_of_tests_run() == 0;
+	CU_cleanup_registry();
+	return failures;
+}
