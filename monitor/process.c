@@ -141,6 +141,13 @@ static uint16_t host_selector(uint16_t selector)
 	return selector | SEL_TABLE | SEL_RPL;
 }
 
+/* The flags that the VM process keeps itself. Alignment checks stop at privilege level 3 on a real processor, so a guest
+ * kernel that was entered with AC set must not run with it: it goes back into effect when the guest is in user mode. */
+static uint32_t native_flags(const struct vcpu *v)
+{
+	return v->cpl == 3 ? GUEST_FLAGS_NATIVE : GUEST_FLAGS_NATIVE & ~(uint32_t)EFLAGS_AC;
+}
+
 static void registers_to_host(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
@@ -150,7 +157,7 @@ static void registers_to_host(struct monitor *m)
 	r->rsp = v->gpr[ESP], r->rbp = v->gpr[EBP], r->rsi = v->gpr[ESI], r->rdi = v->gpr[EDI];
 	r->r8 = r->r9 = r->r10 = r->r11 = r->r12 = r->r13 = r->r14 = r->r15 = 0;
 	r->rip = v->eip;
-	r->eflags = (v->eflags & GUEST_FLAGS_NATIVE) | EFLAGS_FIXED | EFLAGS_IF;
+	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;
 	r->orig_rax = ~0ull; /* no system call to restart */
 	r->cs = host_selector(v->seg[SEG_CS]);
 	r->ss = host_selector(v->seg[SEG_SS]);
@@ -172,11 +179,12 @@ static void registers_from_host(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
 	const struct user_regs_struct *r = &m->vm.regs;
+	const uint32_t native = native_flags(v);
 
 	v->gpr[EAX] = r->rax, v->gpr[ECX] = r->rcx, v->gpr[EDX] = r->rdx, v->gpr[EBX] = r->rbx;
 	v->gpr[ESP] = r->rsp, v->gpr[EBP] = r->rbp, v->gpr[ESI] = r->rsi, v->gpr[EDI] = r->rdi;
 	v->eip = r->rip;
-	v->eflags = (v->eflags & ~(GUEST_FLAGS_NATIVE | EFLAGS_RF)) | (r->eflags & GUEST_FLAGS_NATIVE) | EFLAGS_FIXED;
+	v->eflags = (v->eflags & ~(native | EFLAGS_RF)) | (r->eflags & native) | EFLAGS_FIXED;
 	v->seg[SEG_DS] = r->ds, v->seg[SEG_ES] = r->es, v->seg[SEG_FS] = r->fs, v->seg[SEG_GS] = r->gs;
 	if (r->cs & SEL_TABLE) { /* otherwise a host selector: run.c decides what that means */
 		v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~SEL_RPL;
