@@ -95,8 +95,9 @@ unsigned char *phnx_link_space(struct plink *l, size_t *room);	/* where to put r
 int phnx_link_input(struct plink *l, size_t n);			/* n bytes were put there; -1: the link is closed and freed */
 void phnx_link_taken(struct plink *l, size_t n);		/* n bytes of the out queue were sent */
 void phnx_link_lost(struct plink *l);				/* the transport's connection is gone; frees the link */
-void phnx_dial_failed(struct contact *c);
-uint64_t phnx_tick(struct phnx *ph);				/* all input was given; returns when to call at the latest */
+void phnx_dial_failed(struct phnx *ph, struct contact *c);
+uint64_t phnx_poll(struct phnx *ph);				/* all input was given; returns when to call at the latest */
+uint64_t phnx_tick(struct phnx *ph);				/* the same, and looks at every timer */
 
 /* Inside. */
 void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body);
@@ -133,6 +134,7 @@ struct rentry {
 	uint64_t heartbeat, heard_us;	/* failure detector */
 	uint64_t overlap_us;		/* since when it claims what we assume */
 	bool reported;
+	bool dirty;			/* some neighbour may lack it */
 	bool learned;			/* its addresses are contact points already */
 };
 struct claim {
@@ -349,6 +351,7 @@ struct phnx {
 	char session[MAX_SESSION];
 	unsigned char secret[SECRET_BYTES];
 	bool has_session, leaving, closing;
+	uint64_t due;			/* when the next timer is */
 	uint64_t gossip_us;		/* 0: no gossip */
 	struct plink *links;
 	unsigned n_links;

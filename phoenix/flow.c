@@ -33,6 +33,13 @@ static void soon(uint64_t *at, uint64_t when)
 		*at = when;
 }
 
+static void ack_within(struct phnx *ph, struct flow *f, uint64_t at)
+{
+	soon(&f->ack_at, at);
+	if (f->ack_at < ph->flows.ack_soonest)
+		ph->flows.ack_soonest = f->ack_at;
+}
+
 /* ---- destinations ---- */
 
 static struct dest *dest_get(struct phnx *ph, ph_vp_t vp)
@@ -244,6 +251,8 @@ static void transmit(struct phnx *ph, struct flow *f, struct smsg *m)
 		f->way = way_to(ph, f->peer);
 	if (!f->rto_at)
 		f->rto_at = now + f->rto_us;
+	if (f->rto_at < ph->due)
+		ph->due = f->rto_at;
 }
 
 /* ---- towards the application ---- */
@@ -257,9 +266,7 @@ static void resolve_received(struct phnx *ph, struct rmsg *m, enum outcome outco
 		return;
 	f->slots[m->seq % f->n_slots].outcome = (uint8_t)outcome;
 	uint64_t now = phnx_now(ph);
-	soon(&f->ack_at, ++f->unacked >= ACK_EVERY || outcome == OUT_BOUNCED ? now : now + ACK_DELAY);
-	if (f->ack_at < ph->flows.ack_soonest)
-		ph->flows.ack_soonest = f->ack_at;
+	ack_within(ph, f, ++f->unacked >= ACK_EVERY || outcome == OUT_BOUNCED ? now : now + ACK_DELAY);
 }
 
 static void bounce(struct phnx *ph, struct flow *f, struct rmsg *m)
@@ -736,11 +743,11 @@ static int on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	forget_below(f, una);
 	if (gen > f->gen_acked && gen <= f->gen)
 		f->gen_acked = (unsigned)gen;
-	soon(&f->ack_at, now + ACK_DELAY);
+	ack_within(ph, f, now + ACK_DELAY);
 	if (seq < f->r_una || seq - f->r_una >= 2 * WINDOW_MSGS)
 		return 0;
 	if (!slot_room(f, seq) || f->slots[seq % f->n_slots].outcome != OUT_MISSING) {
-		f->ack_at = now;	/* doubled: its sender missed an ACK */
+		ack_within(ph, f, now);	/* doubled: its sender missed an ACK */
 		return 0;
 	}
 	size_t most = seq == f->recv_next ? 2u * RECV_QUEUE_BYTES : RECV_QUEUE_BYTES;	/* the gap must close */

@@ -432,10 +432,11 @@ static void drop(struct plink *l)
 	if (up)
 		route_link_down(ph, l);
 	ph->link_slots[l->slot / 64] &= ~(1ULL << l->slot % 64);
+	ph->due = 0;
 	if (l->contact) {
 		struct contact *c = l->contact;
 		if (c->state == CONTACT_DIALING)
-			phnx_dial_failed(c);
+			phnx_dial_failed(ph, c);
 		else if (c->state == CONTACT_LINKED)
 			c->retry_us = phnx_now(ph) + RETRY_MIN;	/* contact_tick() sees that no link is left */
 	}

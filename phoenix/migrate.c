@@ -79,6 +79,7 @@ static void try_again(struct phnx *ph)
 	m->asked = 0;
 	m->refused++;
 	m->retry_us = phnx_now(ph) + MIGRATION_RETRY * (1 + phnx_random(ph) % 4);
+	ph->due = m->retry_us < ph->due ? m->retry_us : ph->due;
 }
 
 static void unlock(struct phnx *ph)

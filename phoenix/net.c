@@ -217,13 +217,14 @@ static void conn_lost(struct conn *k)
 {
 	struct plink *l = k->l;
 	struct contact *c = l ? NULL : k->contact;
+	struct phnx *ph = k->net->ph;
 
 	k->l = NULL;
 	conn_free(k);
 	if (l)
 		phnx_link_lost(l);
 	else if (c)
-		phnx_dial_failed(c);
+		phnx_dial_failed(ph, c);
 }
 
 /* Writes; what does not fit stays. -1: the connection is broken. */
@@ -665,7 +666,7 @@ static void op_dial(void *ctx, struct contact *c)
 	struct conn *k = conn_new(net, -1, c, RESOLVING);
 
 	if (!k)
-		phnx_dial_failed(c);
+		phnx_dial_failed(net->ph, c);
 	else if (c->at.protocol == PHNX_SSH)
 		dial_ssh(k, &c->at);
 	else
@@ -847,7 +848,6 @@ static void handle_ready(struct conn *k, unsigned what)
 
 void net_settle(struct net *net)
 {
-	struct phnx *ph = net->ph;
 	struct conn *k;
 	unsigned what;
 
@@ -856,12 +856,11 @@ void net_settle(struct net *net)
 	while ((k = pop_ready(net, &what)))
 		handle_ready(k, what);
 	uint64_t now = op_now(NULL);
-	if (now >= net->due || ph->routes.dirty || ph->flows.pump || ph->flows.version_seen != ph->routes.version) {
+	if (now >= net->due)
 		sweep(net, now);
-		arm(net, phnx_tick(ph), now);
-	} else if (ph->flows.ack_soonest < net->due) {
-		arm(net, ph->flows.ack_soonest, now);
-	}
+	uint64_t due = phnx_poll(net->ph);
+	if (due < net->due || now >= net->due)
+		arm(net, due, now);
 	flush_dirty(net);
 }
 

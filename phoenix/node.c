@@ -169,6 +169,7 @@ struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at,
 	c->retry_us = phnx_now(ph) + (name && name < ph->name ? 200000 : 0);
 	c->next = ph->contacts;
 	ph->contacts = c;
+	ph->due = 0;
 	return c;
 }
 
@@ -185,8 +186,9 @@ void contact_learn(struct phnx *ph, const struct rentry *e)
 	}
 }
 
-void phnx_dial_failed(struct contact *c)
+void phnx_dial_failed(struct phnx *ph, struct contact *c)
 {
+	ph->due = 0;
 	c->state = CONTACT_IDLE;
 	c->retry_us = UINT64_MAX;	/* contact_tick() sets the time */
 }
@@ -250,5 +252,16 @@ uint64_t phnx_tick(struct phnx *ph)
 	route_tick(ph, now, &next);
 	if (ph->flows.pump || ph->flows.version_seen != ph->routes.version)
 		next = now;
-	return next;
+	return ph->due = next;
+}
+
+/* With hundreds of nodes a tick looks at hundreds of timers: not after every frame. */
+uint64_t phnx_poll(struct phnx *ph)
+{
+	uint64_t now = phnx_now(ph);
+
+	if (now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.dirty || ph->flows.pump ||
+	    ph->flows.version_seen != ph->routes.version)
+		return phnx_tick(ph);
+	return ph->due < ph->flows.ack_soonest ? ph->due : ph->flows.ack_soonest;
 }

@@ -76,6 +76,7 @@ static struct rentry *add(struct phnx *ph, ph_vp_t name)
 	}
 	e->name = name;
 	e->seq = 1;
+	e->dirty = true;
 	e->nhops = UNREACHABLE;
 	e->lost_us = e->heard_us = phnx_now(ph);
 	t->list[t->n++] = e;
@@ -128,29 +129,34 @@ static bool has(const struct rentry *e, unsigned slot)
 	return slot / 64 < e->has_words && (e->has[slot / 64] >> slot % 64 & 1);
 }
 
+static void has_room(struct rentry *e, unsigned words)
+{
+	uint64_t *bits = words > e->has_words ? realloc(e->has, words * sizeof *bits) : NULL;
+
+	if (!bits)
+		return;		/* enough, or no memory: then something is sent once too often */
+	memset(bits + e->has_words, 0, (words - e->has_words) * sizeof *bits);
+	e->has = bits;
+	e->has_words = words;
+}
+
 static void has_set(struct rentry *e, unsigned slot)
 {
-	unsigned words = slot / 64 + 1;
-
-	if (words > e->has_words) {
-		uint64_t *bits = realloc(e->has, words * sizeof *bits);
-		if (!bits)
-			return;		/* sent once too often */
-		memset(bits + e->has_words, 0, (words - e->has_words) * sizeof *bits);
-		e->has = bits;
-		e->has_words = words;
-	}
-	e->has[slot / 64] |= 1ULL << slot % 64;
+	has_room(e, slot / 64 + 1);
+	if (slot / 64 < e->has_words)
+		e->has[slot / 64] |= 1ULL << slot % 64;
 }
 
 static void has_clear(struct rentry *e, unsigned slot)
 {
+	e->dirty = true;
 	if (slot / 64 < e->has_words)
 		e->has[slot / 64] &= ~(1ULL << slot % 64);
 }
 
 static void has_nobody(struct rentry *e)
 {
+	e->dirty = true;
 	if (e->has_words)
 		memset(e->has, 0, e->has_words * sizeof *e->has);
 }
@@ -158,15 +164,22 @@ static void has_nobody(struct rentry *e)
 /* The neighbours that the sender of an update promised it to. */
 struct promise {
 	struct plink *sender;
-	unsigned n;
-	unsigned slots[MAX_LINKS];
+	unsigned words;
+	uint64_t bits[MAX_LINKS / 64];	/* by slot; the sender's own bit too */
 };
+
+static void promise_add(struct promise *p, unsigned slot)
+{
+	for (; p->words <= slot / 64; p->words++)
+		p->bits[p->words] = 0;
+	p->bits[slot / 64] |= 1ULL << slot % 64;
+}
 
 static void has_promised(struct rentry *e, const struct promise *p)
 {
-	has_set(e, p->sender->slot);
-	for (unsigned i = 0; i < p->n; i++)
-		has_set(e, p->slots[i]);
+	has_room(e, p->words);
+	for (unsigned i = 0; i < p->words && i < e->has_words; i++)
+		e->has[i] |= p->bits[i];
 }
 
 /* ---- payloads on the wire ---- */
@@ -400,15 +413,14 @@ static void on_entry(struct phnx *ph, struct reader *r, const struct promise *p)
 
 int route_on_update(struct phnx *ph, struct plink *l, struct reader *r)
 {
-	static _Thread_local struct promise p;	/* 16 KiB: too much for a thread's stack in small programs */
+	struct promise p = { .sender = l };
 
-	p.sender = l;
-	p.n = 0;
+	promise_add(&p, l->slot);
 	uint64_t n = get_var(r);
 	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		struct rentry *e = route_find(ph, (ph_vp_t)get64(r));
-		if (e && e->direct && p.n < MAX_LINKS)
-			p.slots[p.n++] = e->direct->slot;
+		if (e && e->direct)
+			promise_add(&p, e->direct->slot);
 	}
 	n = get_var(r);
 	for (uint64_t i = 0; i < n && !r->bad; i++)
@@ -495,13 +507,13 @@ static void send_update(struct plink *l, const struct writer *names, const struc
 	free(w.data);
 }
 
-static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names)
+static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names, struct rentry **dirty, unsigned n_dirty)
 {
 	struct writer entries = { 0 };
 	uint64_t n = 0;
 
-	for (unsigned k = 0; k < ph->routes.n; k++) {
-		struct rentry *e = ph->routes.list[k];
+	for (unsigned k = 0; k < n_dirty; k++) {
+		struct rentry *e = dirty[k];
 		if (has(e, l->slot))
 			continue;
 		has_set(e, l->slot);
@@ -519,14 +531,25 @@ static void flush_to(struct phnx *ph, struct plink *l, const struct writer *name
 
 static void flush(struct phnx *ph)
 {
+	struct routes *t = &ph->routes;
+	struct rentry **dirty = malloc(t->n * sizeof *dirty);
 	struct writer names = { 0 };
+	unsigned n = 0;
 
-	ph->routes.dirty = false;
+	if (!dirty)
+		return;		/* the next tick tries again */
+	for (unsigned k = 0; k < t->n; k++)
+		if (t->list[k]->dirty)
+			dirty[n++] = t->list[k];
 	put_names(ph, &names);
 	for (struct plink *l = ph->links; l; l = l->next)
 		if (l->state == LINK_UP)
-			flush_to(ph, l, &names);
+			flush_to(ph, l, &names, dirty, n);
+	for (unsigned k = 0; k < n; k++)
+		dirty[k]->dirty = false;
+	t->dirty = false;
 	free(names.data);
+	free(dirty);
 }
 
 /* ---- who holds a virtual node ---- */

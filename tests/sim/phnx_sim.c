@@ -202,7 +202,7 @@ static void settle(struct sim *s, struct simnode *node)
 	if (node->dead)
 		return;
 	for (int again = 0; again < 100; again++) {
-		node->tick_at = phnx_tick(node->ph);
+		node->tick_at = phnx_poll(node->ph);
 		if (node->tick_at > s->now)
 			break;
 	}
@@ -244,7 +244,7 @@ static void connected(struct sim *s, struct event *ev)
 
 	c->transport = NULL;
 	if (ev->to < 0 || ev->to >= s->n || !may_connect(s, ev->from, ev->to)) {
-		phnx_dial_failed(c);
+		phnx_dial_failed(a->ph, c);
 		settle(s, a);
 		return;
 	}
