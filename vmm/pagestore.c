@@ -32,7 +32,8 @@
 enum {
 	RECENT = 1024,		/* pages whose arrival is remembered (direct-mapped) */
 	HOLD_RUN_MAX_US = 2000, /* so long the asking CPU may take until it has run with the page */
-	HOLD_INSN_US = 20,	/* and so long for the instruction that needed it */
+	HOLD_INSN_US = 20,	/* and so long for the instruction that needed it, */
+	HOLD_SECTION_US = 60,	/* or for a short critical section, if it may write */
 	HOLD_MIN_US = 100,	/* between two writers it stays for so long ... */
 	HOLD_MAX_US = 400,	/* ... up to so long, if it goes to and fro */
 	PING_PONG_US = 2000,	/* back within this time of being taken: it goes to and fro */
@@ -202,9 +203,8 @@ static bool not_yet_used(const struct node *node, gfn_t gfn)
 	return false;
 }
 
-/* A CPU's mark goes away just before it resumes: the first time that it is seen gone, the CPU gets a little longer for the
- * instruction itself. */
-static uint32_t hold_until_run_us(struct node *node, struct recent *recent, gfn_t gfn, uint64_t now)
+/* A CPU's mark goes away just before it resumes: the first time that it is seen gone, the CPU gets `grace_us` more. */
+static uint32_t hold_until_run_us(struct node *node, struct recent *recent, gfn_t gfn, uint64_t now, uint32_t grace_us)
 {
 	if (now - recent->came_ns < HOLD_RUN_MAX_US * 1000ull && not_yet_used(node, gfn)) {
 		recent->used_ns = 0;
@@ -212,24 +212,25 @@ static uint32_t hold_until_run_us(struct node *node, struct recent *recent, gfn_
 	}
 	if (!recent->used_ns)
 		recent->used_ns = now;
-	return now - recent->used_ns < HOLD_INSN_US * 1000ull ? HOLD_INSN_US : 0;
+	return now - recent->used_ns < grace_us * 1000ull ? grace_us : 0;
 }
 
-/* Only between two writers the page stays longer than one instruction needs. A reader gets its copy soon, and a copy
- * goes soon: a thread that spins on a word would only wait longer for its turn (a handover between two hosts took
- * 3.1-6.8 ms with 100-400 us for everybody, 1.9-2.5 ms without). */
+/* A copy goes as soon as it was used.  A writer keeps its page against readers for a critical section's length: while it
+ * updates the guest's clock, all other CPUs look at the sequence counter in the same page again and again.  Not longer,
+ * or a thread that spins on a word would wait for its turn (a handover between two hosts took 3.1-6.8 ms with 100-400 us
+ * against everybody, 1.9-2.5 ms without).  Only between two writers that want nothing but the page it stays longer. */
 static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 {
 	struct node *node = ctx;
 	struct recent *recent = recent_of(node, gfn);
 	uint64_t now = node_now_ns(), age_us = (now - recent->came_ns) / 1000;
-	bool between_writers = new_right == PAGE_NONE && atomic_load(&node->shm->page_right[gfn]) == PAGE_WRITE;
+	bool writer = atomic_load(&node->shm->page_right[gfn]) == PAGE_WRITE;
 
 	if (recent->gfn_plus_1 != gfn + 1)
 		return 0;
-	if (between_writers && age_us < recent->hold_us)
+	if (writer && new_right == PAGE_NONE && age_us < recent->hold_us)
 		return recent->hold_us - (uint32_t)age_us;
-	return hold_until_run_us(node, recent, gfn, now);
+	return hold_until_run_us(node, recent, gfn, now, writer ? HOLD_SECTION_US : HOLD_INSN_US);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
