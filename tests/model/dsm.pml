@@ -11,9 +11,10 @@
  * in a stale copy, one with a single store after it does.
  *
  * Options (-D): N nodes, P pages.  FREE: CPUs do what they like for ever (one page); LITMUS_*: each runs its litmus
- * program; ANY_PROGRAM: each does any two accesses.  DROPS, HOLDS: with these; HANDOVERS=1 or 2: to the next host,
- * or to any.  PROGRESS_OF=node: the claim
- * that this node gets what it wants.  RESUME_BEFORE_ACKS, DELAY_INVALIDATIONS: the fault points of base/faultpoint.def.
+ * program; ANY_PROGRAM: each does any OPS accesses.  A bounded run starts from any placement of the pages; FEW_PLACES:
+ * untouched, or owned by the last node with copies everywhere.  DROPS, HOLDS: with these; HANDOVERS=1 or 2: to the next
+ * node, or to any.  PROGRESS_OF=node: the claim that this node gets what it wants.  RESUME_BEFORE_ACKS,
+ * DELAY_INVALIDATIONS: the fault points of base/faultpoint.def.
  */
 #include "dsm/lists.h"
 
@@ -692,7 +693,9 @@ init {
 		:: page < P ->
 			if
 			:: break /* this page and those after it are untouched */
-#ifndef COLD
+#ifdef FEW_PLACES
+			:: who = 2; copies = 7
+#else
 			:: select(who : 0..2); select(copies : 0..7)
 #endif
 			fi;
