@@ -237,6 +237,24 @@ static bool may_connect(struct sim *s, int from, int to)
 	       (!s->may_connect || s->may_connect(s, from, to));
 }
 
+static void lose_end(struct end *e)
+{
+	struct plink *l = e->l;
+
+	if (!l)
+		return;
+	forget_end(e->node, e);
+	phnx_link_lost(l);
+}
+
+static void drop_end(struct end *e)
+{
+	if (e->l)
+		lose_end(e);
+	else
+		forget_end(e->node, e);
+}
+
 static void connected(struct sim *s, struct event *ev)
 {
 	struct simnode *a = s->nodes + ev->from, *b = s->nodes + ev->to;
@@ -255,6 +273,14 @@ static void connected(struct sim *s, struct event *ev)
 	y->refs++;
 	x->l = phnx_link_open(a->ph, x, c, NULL);
 	y->l = phnx_link_open(b->ph, y, NULL, NULL);
+	if (!x->l || !y->l) {		/* one of them is leaving */
+		bool refused = !x->l;
+		x->cut = y->cut = true;
+		drop_end(x);
+		drop_end(y);
+		if (refused)
+			phnx_dial_failed(a->ph, c);
+	}
 	settle(s, a);
 	settle(s, b);
 }
@@ -271,16 +297,6 @@ static void bytes_arrived(struct end *e, struct event *ev)
 		if (phnx_link_input(e->l, n))
 			break;
 	}
-}
-
-static void lose_end(struct end *e)
-{
-	struct plink *l = e->l;
-
-	if (!l)
-		return;
-	forget_end(e->node, e);
-	phnx_link_lost(l);
 }
 
 static void handle(struct sim *s, struct event *ev)
