@@ -675,11 +675,14 @@ static void op_dial(void *ctx, struct contact *c)
 
 static void op_undial(void *ctx, struct contact *c)
 {
-	(void)ctx;
-	if (c->transport) {
-		struct conn *k = c->transport;
+	struct net *net = ctx;
+
+	c->transport = NULL;
+	for (struct conn *k = net->conns, *next; k; k = next) {
+		next = k->next;
+		if (k->contact != c)
+			continue;
 		k->contact = NULL;
-		c->transport = NULL;
 		if (!k->l)
 			conn_free(k);
 	}

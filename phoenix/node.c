@@ -53,6 +53,9 @@ struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_v
 static void contact_free(struct phnx *ph, struct contact *c)
 {
 	ph->ops->undial(ph->ctx, c);
+	for (struct plink *l = ph->links; l; l = l->next)
+		if (l->contact == c)
+			l->contact = NULL;
 	free(c->at.host);
 	free(c->at.user);
 	free(c->at.cert);
