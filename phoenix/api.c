@@ -16,7 +16,7 @@
 #include "phoenix/net.h"
 #include "phoenix/secret.h"
 
-enum { AWAY_US = 2000, FOREVER_STEP = 1000000 };
+enum { AWAY_US = 2000, FOREVER_STEP = 1000000, FAREWELL_US = 3000000 };
 
 ph_vp_t PH_VP_LOWER_BOUND, PH_VP_UPPER_BOUND;
 
@@ -502,8 +502,12 @@ void ph_finalize(const char *msg_log_file, int timeout)
 		phnx_release(g.ph, mine);	/* what waits here goes back to its senders */
 	ph_vps_destroy(mine);
 	ph_invalidate_routing();
-	while (!flow_idle(g.ph) && now_us() < end) {
-		uint64_t step = now_us() + 20000;
+	/* Our messages may take for ever; that our senders know what we have received, a few seconds. */
+	for (uint64_t farewell = now_us() + FAREWELL_US;;) {
+		uint64_t now = now_us(), step = now + 20000;
+		bool settled = flow_settled(g.ph) || now >= farewell;
+		if ((flow_idle(g.ph) && settled) || now >= end)
+			break;
 		flow_custody(g.ph);
 		wait_step(step < end ? step : end);
 	}

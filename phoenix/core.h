@@ -227,6 +227,7 @@ struct flow {
 	ph_vp_t bounce_lo, bounce_hi;
 	unsigned unacked;
 	uint64_t ack_at;		/* 0: nothing to acknowledge */
+	uint64_t confirm_us;		/* when the peer was last asked whether it knows all outcomes */
 };
 enum { FLOW_TABLE = 256 };
 struct flows {
@@ -260,6 +261,7 @@ void flow_custody(struct phnx *ph);			/* hand what finds no holder to a neighbou
 void flow_peer_gone(struct phnx *ph, ph_vp_t peer);
 int flow_on_frame(struct phnx *ph, struct plink *l, enum frame_type type, const unsigned char *frame, size_t len);
 void flow_ack_all(struct phnx *ph);
+bool flow_settled(struct phnx *ph);			/* every sender knows what became of its messages; if not, asks */
 void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 void flow_free(struct phnx *ph);
 

@@ -200,7 +200,7 @@ static bool send_routed(struct phnx *ph, ph_vp_t to, enum frame_type type, struc
 	return sent;
 }
 
-static void send_ack(struct phnx *ph, struct flow *f)
+static void send_ack_asking(struct phnx *ph, struct flow *f, bool confirm)
 {
 	struct writer w = { 0 };
 	uint64_t room = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
@@ -209,7 +209,7 @@ static void send_ack(struct phnx *ph, struct flow *f)
 	f->unacked = 0;
 	put_var(&w, f->r_una);
 	put_var(&w, room);
-	put_var(&w, f->gen);
+	put_var(&w, (uint64_t)f->gen << 1 | confirm);
 	uint64_t s = f->r_una;
 	for (int runs = 0; f->n_slots && runs < MAX_RUNS && s < f->r_una + f->n_slots; runs++) {
 		uint64_t start = s;
@@ -220,6 +220,11 @@ static void send_ack(struct phnx *ph, struct flow *f)
 		put_var(&w, s - start);
 	}
 	send_routed(ph, f->peer, FRAME_ACK, &w);
+}
+
+static void send_ack(struct phnx *ph, struct flow *f)
+{
+	send_ack_asking(ph, f, false);
 }
 
 static uint64_t way_to(struct phnx *ph, ph_vp_t peer)
@@ -604,6 +609,14 @@ static void advance_una(struct phnx *ph, struct flow *f)
 	}
 }
 
+static void send_probe(struct phnx *ph, struct flow *f)
+{
+	struct writer w = { 0 };
+
+	put_var(&w, f->una);
+	send_routed(ph, f->peer, FRAME_PROBE, &w);
+}
+
 /* Sends again what has not arrived; when all has, asks what became of it. */
 static void resend(struct phnx *ph, struct flow *f, uint64_t now)
 {
@@ -621,11 +634,8 @@ static void resend(struct phnx *ph, struct flow *f, uint64_t now)
 		msgs++;
 		bytes += m->body->len;
 	}
-	if (msgs == 0) {
-		struct writer w = { 0 };
-		put_var(&w, f->una);
-		send_routed(ph, f->peer, FRAME_PROBE, &w);
-	}
+	if (msgs == 0)
+		send_probe(ph, f);
 }
 
 /* ---- frames ---- */
@@ -634,11 +644,13 @@ static int on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 {
 	struct flow *f = flow_find(ph, from);
 	uint64_t s = get_var(r), credit = get_var(r), gen = get_var(r), now = phnx_now(ph);
+	bool confirm = gen & 1;
 	uint64_t gap = UINT64_MAX;
 
 	if (r->bad || !f || !f->ring_size || s > f->next_seq)
 		return 0;
 	f->credit = credit;
+	gen >>= 1;
 	if (gen > f->gen_seen)
 		f->gen_seen = (unsigned)gen;
 	while (r->p < r->end) {
@@ -668,6 +680,8 @@ static int on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 		}
 	}
 	advance_una(ph, f);
+	if (confirm)
+		send_probe(ph, f);	/* it tells our una */
 	return 0;
 }
 
@@ -875,6 +889,26 @@ void flow_ack_all(struct phnx *ph)
 		for (struct flow *f = ph->flows.table[i]; f; f = f->next)
 			if (f->ack_at)
 				send_ack(ph, f);
+}
+
+/* A node that leaves for good must not take the outcome of a message along: its sender, left in doubt, would send it to
+ * the next holder. */
+bool flow_settled(struct phnx *ph)
+{
+	uint64_t now = phnx_now(ph);
+	bool settled = true;
+
+	for (int i = 0; i < FLOW_TABLE; i++)
+		for (struct flow *f = ph->flows.table[i]; f; f = f->next) {
+			if (f->recv_next == UINT64_MAX || f->r_una == f->recv_next)
+				continue;
+			settled = false;
+			if (now < f->confirm_us + RTO_MIN / 4)
+				continue;
+			f->confirm_us = now;
+			send_ack_asking(ph, f, true);
+		}
+	return settled;
 }
 
 static void flow_destroy(struct phnx *ph, struct flow *f)

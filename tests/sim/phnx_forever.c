@@ -65,7 +65,7 @@ static void mischief(struct sim *s, int node)
 	struct migration *m = &ph->migration;
 
 	if (leaving[node]) {
-		if (m->wish == WISH_NONE && !m->locked && ph->me.vps.n == 0 && flow_idle(ph))
+		if (m->wish == WISH_NONE && !m->locked && ph->me.vps.n == 0 && flow_idle(ph) && flow_settled(ph))
 			restart(s, node);
 		else if (m->wish == WISH_NONE && ph->me.vps.n)
 			migrate_begin(ph, WISH_LEAVE, 1, 1);
