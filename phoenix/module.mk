@@ -3,7 +3,7 @@ PHNX_CORE := phoenix/vps.o phoenix/config.o phoenix/link.o phoenix/route.o phoen
 	     phoenix/migrate.o phoenix/collective.o
 PHNX_OBJECTS := $(PHNX_CORE) phoenix/net.o phoenix/secret.o phoenix/msglog.o phoenix/api.o
 PHNX_LIBS := -levent -levent_pthreads -lssl -lcrypto -lpthread
-$(B)/phoenix/%.o $(B)/examples/phoenix/%.o $(B)/tests/unit/phnx_%.o $(B)/tests/sim/phnx_%.o: CPPFLAGS += -Iphoenix/include
+$(B)/phoenix/%.o $(B)/examples/phoenix/%.o $(B)/tests/unit/phnx_%.o $(B)/tests/sim/phnx_%.o $(B)/bench/phoenix_%.o: CPPFLAGS += -Iphoenix/include
 # Other people's programs, as printed in the thesis: their functions have no prototypes.
 $(B)/examples/phoenix/%.o: CFLAGS += -Wno-missing-prototypes -Wno-switch
 
@@ -21,6 +21,12 @@ $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/config.o))
 $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+
+# Phoenix against raw TCP, in one run.
+$(eval $(call program,bench/phoenix_latency,bench/phoenix_latency.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+.PHONY: bench-phoenix
+bench-phoenix: $(B)/bench/phoenix_latency
+	$(Q)$<
 
 # ---- make install-phoenix [PREFIX=/usr/local] [DESTDIR=]: the library alone ----
 PREFIX ?= /usr/local
