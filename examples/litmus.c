@@ -251,6 +251,10 @@ static void execute(const struct op *ops, volatile uint32_t *const v[VARIABLES],
 	}
 }
 
+/* A thread starts up to 2^k turns of an empty loop late, k random: from what a cache line takes on its way (some ns) to what
+ * a page takes (some 100 us). */
+enum { MAX_DELAY_BITS = 21 };
+
 /* A new round: clean variables, and a random choice of who holds copies of what and who starts how late. */
 static void plan_round(uint32_t number)
 {
@@ -259,7 +263,7 @@ static void plan_round(uint32_t number)
 		uint32_t r = random32();
 
 		arena->plan.touch[i] = r & 3;
-		arena->plan.delay[i] = r >> 8 & 7 ? r >> 16 & 63 : r >> 16 & 4095;
+		arena->plan.delay[i] = random32() & ((1u << (r >> 8) % MAX_DELAY_BITS) - 1);
 	}
 	for (unsigned i = 0; i < VARIABLES; i++)
 		*variable_of(arena->plan.slot, i) = 0;
