@@ -54,7 +54,7 @@ $(B)/%.o: %.S
 include base/module.mk $(wildcard vcpu/module.mk)
 include $(filter-out base/module.mk vcpu/module.mk,$(wildcard */module.mk tests/*/module.mk))
 
-.PHONY: all programs guest setup run unit check lint tour clean help
+.PHONY: all programs guest setup run unit check soak lint tour clean help
 all: programs guest
 
 programs: $(PROGRAMS)
@@ -74,6 +74,10 @@ run: setup
 check: setup
 	$(Q)scripts/check
 
+# Hours rather than minutes: fifty boots, long litmus runs, the largest machines.
+soak: all
+	$(Q)tests/machine/run --long
+
 lint:
 	$(Q)scripts/check-includes
 	$(Q)scripts/check-abi
@@ -86,6 +90,7 @@ help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -5 | tail -3
 	@echo "  make run        boot two hosts and run EP class W on both"
 	@echo "  make check      all tests"
+	@echo "  make soak       the long runs too"
 	@echo "  make unit       unit tests alone"
 	@echo "  make bench      figures (bench/README.md)"
 	@echo "  make tour       what the files are for, in reading order"
