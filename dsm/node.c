@@ -175,6 +175,8 @@ static bool hold(struct occasion *o, uint16_t type)
 	if (!takes_right || node_state_right[o->page->state] == PAGE_NONE)
 		return false;
 	us = o->dsm->host.hold_us(o->dsm->host.ctx, o->gfn, type == MSG_DSM_FORWARD_READ ? PAGE_READ : PAGE_NONE);
+	if (type == MSG_DSM_INVALIDATE && !o->page->held_for && us < fault_on(FAULT_SLOW_INVALIDATIONS))
+		us = fault_on(FAULT_SLOW_INVALIDATIONS);
 	if (!us)
 		return false;
 	units = (us + HOLD_UNIT_US - 1) / HOLD_UNIT_US;
