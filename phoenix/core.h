@@ -2,9 +2,10 @@
  *
  * `struct phnx` is a whole node.  It does no input or output of its own: a transport (net.c with libevent; the simulator
  * in tests/sim) opens links, brings bytes, takes bytes, tells the time through `struct phnx_ops`, and calls phnx_tick().
- * Not thread-safe: api.c holds one lock around everything.
+ * Not thread-safe: runtime.c holds one lock around everything.
  *
- *   link.c   frames and the handshake        route.c   the routing table (DSDV)      flow.c   messages, end to end
+ *   link.c   frames and the handshake        route.c   the routing table (DSDV)
+ *   flow.c   messages, end to end            send.c, receive.c   its two sides
  *   node.c   contacts, timers, life          migrate.c moving virtual nodes          detect.c who is gone
  *   collective.c multicast and reduction
  *

@@ -1,7 +1,8 @@
 # Phoenix, the message library: stands alone, includes nothing of base/.
-PHNX_CORE := phoenix/vps.o phoenix/config.o phoenix/link.o phoenix/route.o phoenix/flow.o phoenix/node.o phoenix/detect.o \
-	     phoenix/migrate.o phoenix/collective.o
-PHNX_OBJECTS := $(PHNX_CORE) phoenix/net.o phoenix/secret.o phoenix/msglog.o phoenix/api.o
+PHNX_CORE := phoenix/vps.o phoenix/config.o phoenix/link.o phoenix/route.o phoenix/flow.o phoenix/send.o phoenix/receive.o \
+	     phoenix/node.o phoenix/detect.o phoenix/migrate.o phoenix/collective.o
+PHNX_OBJECTS := $(PHNX_CORE) phoenix/net.o phoenix/conn.o phoenix/tls.o phoenix/dial.o phoenix/secret.o phoenix/msglog.o \
+		phoenix/runtime.o phoenix/startup.o phoenix/api.o
 PHNX_LIBS := -levent -levent_pthreads -lssl -lcrypto -lpthread
 $(B)/phoenix/%.o $(B)/examples/phoenix/%.o $(B)/tests/unit/phnx_%.o $(B)/tests/sim/phnx_%.o $(B)/bench/phoenix_%.o: CPPFLAGS += -Iphoenix/include
 # Other people's programs, as printed in the thesis: their functions have no prototypes.

@@ -1,6 +1,6 @@
 /* net.h - the transport of a real process: TCP, TLS 1.3 and SSH tunnels, on libevent.
  *
- * Everything but net_loop() is called with the lock of api.c held. */
+ * Everything but net_loop() is called with the lock of runtime.c held. */
 #ifndef PHOENIX_NET_H
 #define PHOENIX_NET_H
 

@@ -1,0 +1,229 @@
+/* conn.c - one connection: its life, and plain bytes from and to its socket. */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "phoenix/conn.h"
+
+/* ---- life ---- */
+
+struct conn *conn_new(struct net *net, int fd, struct contact *c, enum conn_state state)
+{
+	struct conn *k = calloc(1, sizeof *k);
+
+	if (!k)
+		return NULL;
+	*k = (struct conn){ .next = net->conns, .net = net, .fd = fd, .contact = c, .state = state,
+			    .since_us = net_now() };
+	net->conns = k;
+	if (c)
+		c->transport = k;
+	return k;
+}
+
+void conn_free(struct conn *k)
+{
+	struct conn **at = &k->net->conns;
+
+	while (*at != k)
+		at = &(*at)->next;
+	*at = k->next;
+	if (k->readable)
+		event_free(k->readable);	/* waits for its callback in another thread */
+	if (k->writable)
+		event_free(k->writable);
+	pthread_mutex_lock(&k->net->ready_lock);
+	if (k->lookup)
+		evdns_getaddrinfo_cancel(k->lookup);
+	for (at = &k->net->ready; k->ready && *at; at = &(*at)->ready_next)
+		if (*at == k) {
+			*at = k->ready_next;
+			break;
+		}
+	pthread_mutex_unlock(&k->net->ready_lock);
+	if (k->found)
+		evutil_freeaddrinfo(k->found);
+	SSL_free(k->ssl);
+	if (k->fd >= 0)
+		close(k->fd);
+	if (k->ssh > 0) {
+		kill(k->ssh, SIGTERM);
+		waitpid(k->ssh, NULL, 0);
+	}
+	if (k->contact && k->contact->transport == k)
+		k->contact->transport = NULL;
+	free(k->cipher.data);
+	free(k);
+}
+
+void conn_lost(struct conn *k)
+{
+	struct plink *l = k->l;
+	struct contact *c = l ? NULL : k->contact;
+	struct phnx *ph = k->net->ph;
+
+	k->l = NULL;
+	conn_free(k);
+	if (l)
+		phnx_link_lost(l);
+	else if (c)
+		phnx_dial_failed(ph, c);
+}
+
+bool conn_open(struct conn *k)
+{
+	unsigned char binding[32] = { 0 };
+
+	if (!k->ssl || SSL_export_keying_material(k->ssl, binding, sizeof binding, "EXPORTER-phnx", 13, NULL, 0, 0) == 1) {
+		k->state = OPEN;
+		k->l = phnx_link_open(k->net->ph, k, k->contact, binding);
+	}
+	if (k->l)
+		return true;
+	conn_lost(k);
+	return false;
+}
+
+int conn_watch(struct conn *k)
+{
+	struct event_base *base = k->net->base;
+	int on = 1;
+
+	evutil_make_socket_nonblocking(k->fd);
+	setsockopt(k->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);	/* not a TCP socket? then never mind */
+	k->readable = event_new(base, k->fd, EV_READ | EV_PERSIST, net_event, k);
+	k->writable = event_new(base, k->fd, EV_WRITE | EV_PERSIST, net_event, k);
+	return k->readable && k->writable ? event_add(k->readable, NULL) : -1;
+}
+
+/* ---- sending ---- */
+
+int conn_write(struct conn *k, struct iovec *iov, size_t n, size_t *sent)
+{
+	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
+	ssize_t got = sendmsg(k->fd, &msg, MSG_NOSIGNAL);
+
+	*sent = got > 0 ? (size_t)got : 0;
+	return got >= 0 || errno == EAGAIN || errno == EINTR ? 0 : -1;
+}
+
+size_t conn_gather(struct plink *l, struct iovec *iov, size_t room)
+{
+	size_t n = 0;
+
+	for (struct outframe *f = l->out; f && n + 2 <= room; f = f->next) {
+		if (f->done < f->head_len)
+			iov[n++] = (struct iovec){ f->head + f->done, f->head_len - f->done };
+		size_t skip = f->done > f->head_len ? f->done - f->head_len : 0;
+		if (f->body && f->body->len > skip)
+			iov[n++] = (struct iovec){ (void *)(f->body->data + skip), f->body->len - skip };
+	}
+	return n;
+}
+
+static int flush_plain(struct conn *k)
+{
+	struct iovec iov[64];
+	size_t n, sent, want;
+
+	do {
+		n = conn_gather(k->l, iov, 64);
+		want = 0;
+		for (size_t i = 0; i < n; i++)
+			want += iov[i].iov_len;
+		if (n && conn_write(k, iov, n, &sent))
+			return -1;
+		if (n)
+			phnx_link_taken(k->l, sent);
+	} while (n && sent == want);
+	return 0;
+}
+
+void conn_flush(struct conn *k)
+{
+	k->dirty = false;
+	if (k->state != OPEN || !k->l)
+		return;
+	if (k->ssl ? tls_flush(k) : flush_plain(k)) {
+		conn_lost(k);
+		return;
+	}
+	bool blocked = k->l->out || k->cipher.len;
+	if (blocked && !k->blocked)
+		event_add(k->writable, NULL);
+	else if (!blocked && k->blocked)
+		event_del(k->writable);
+	k->blocked = blocked;
+}
+
+/* ---- receiving ---- */
+
+static void read_plain(struct conn *k)
+{
+	for (size_t total = 0; total < READ_BUDGET;) {
+		size_t room;
+		unsigned char *to = phnx_link_space(k->l, &room);
+		ssize_t n = to ? recv(k->fd, to, room, 0) : 0;
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			conn_lost(k);
+			return;
+		}
+		total += (size_t)n;
+		if (phnx_link_input(k->l, (size_t)n))
+			return;		/* the link was closed: conn_close() did the rest */
+		if ((size_t)n < room)
+			return;
+	}
+}
+
+void conn_read(struct conn *k)
+{
+	if (k->ssl)
+		tls_read(k);
+	else
+		read_plain(k);
+}
+
+void conn_peek(struct conn *k)
+{
+	unsigned char first;
+	ssize_t n = recv(k->fd, &first, 1, MSG_PEEK);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0)
+		conn_lost(k);
+	else if (first != 0x16)
+		conn_open(k);
+	else if (tls_start(k, true))
+		conn_lost(k);
+}
+
+void conn_drain(struct conn *k)
+{
+	char buf[4096];
+	ssize_t n = recv(k->fd, buf, sizeof buf, 0);
+
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		conn_free(k);
+}
+
+/* The node closes a link: what is queued goes out first if the socket takes it at once, then our side is shut. */
+void conn_close(struct conn *k)
+{
+	(void)(k->ssl ? tls_flush(k) : flush_plain(k));		/* if it fails, nobody is there to be told */
+	k->l = NULL;
+	if (k->contact && k->contact->transport == k)
+		k->contact->transport = NULL;
+	k->contact = NULL;
+	k->state = DRAINING;
+	k->since_us = net_now();
+	if (k->blocked)
+		event_del(k->writable);
+	k->blocked = false;
+	shutdown(k->fd, SHUT_WR);
+}

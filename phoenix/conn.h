@@ -1,0 +1,94 @@
+/* conn.h - what net.c, conn.c, tls.c and dial.c have in common; nobody else includes it.
+ *
+ *   net.c   the loop, what libevent calls, listening        conn.c  one connection: its life, plain bytes
+ *   tls.c   TLS 1.3 over memory BIOs                         dial.c  names, addresses, SSH tunnels
+ *
+ * Everything but the notes that net.c's callbacks leave (`ready`) is under the lock of runtime.c.
+ */
+#ifndef PHOENIX_CONN_H
+#define PHOENIX_CONN_H
+
+#include <event2/dns.h>
+#include <event2/event.h>
+#include <event2/util.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/uio.h>
+#include "phoenix/net.h"
+
+enum conn_state { RESOLVING, CONNECTING, PEEKING, SECURING, OPEN, DRAINING };
+enum ready { READY_READ = 1, READY_WRITE = 2, READY_RESOLVED = 4 };
+struct conn {
+	struct conn *next, *ready_next;
+	unsigned ready;			/* under ready_lock */
+	int lookup_error;
+	struct evutil_addrinfo *found;
+	struct net *net;
+	enum conn_state state;
+	int fd;
+	struct event *readable, *writable;
+	struct evdns_getaddrinfo_request *lookup;
+	struct contact *contact;
+	struct plink *l;
+	SSL *ssl;
+	BIO *from_net, *to_net;
+	struct writer cipher;		/* bytes for the socket that did not fit into it */
+	size_t cipher_sent;
+	bool dirty, blocked;
+	uint64_t since_us;
+	pid_t ssh;
+};
+struct net {
+	struct event_base *base;
+	struct evdns_base *dns;
+	struct event *timer, *listener;
+	int listen_fd;
+	struct phnx *ph;
+	const struct net_owner *owner;
+	struct conn *conns;
+	struct event *wake;
+	pthread_mutex_t ready_lock;
+	struct conn *ready;
+	atomic_bool knock;
+	bool dirty;
+	uint64_t due;
+	SSL_CTX *server, *client;
+};
+
+enum { READ_BUDGET = 1 << 20 };	/* bytes of one connection before others have their turn */
+
+/* net.c */
+void net_note_resolved(int error, struct evutil_addrinfo *found, void *conn);
+void net_event(evutil_socket_t fd, short what, void *conn);
+uint64_t net_now(void);
+
+/* conn.c: where a function says that k is gone, it has been freed, and the node was told. */
+struct conn *conn_new(struct net *net, int fd, struct contact *c, enum conn_state state);
+void conn_free(struct conn *k);
+void conn_lost(struct conn *k);		/* of no use any more: tells the node, frees k */
+void conn_close(struct conn *k);	/* the node closes its link */
+bool conn_open(struct conn *k);		/* ready for frames. false: k is gone */
+int conn_watch(struct conn *k);		/* for readiness of k->fd; 0 or -1 */
+void conn_flush(struct conn *k);
+void conn_read(struct conn *k);
+void conn_peek(struct conn *k);		/* what does the stranger speak? */
+void conn_drain(struct conn *k);
+/* Writes; what does not fit stays. -1: the connection is broken. */
+int conn_write(struct conn *k, struct iovec *iov, size_t n, size_t *sent);
+/* The unsent bytes of the link's queue, as far as they go into iov. */
+size_t conn_gather(struct plink *l, struct iovec *iov, size_t room);
+
+/* tls.c */
+int tls_start(struct conn *k, bool server);	/* 0 or -1 */
+bool tls_advance(struct conn *k);		/* goes on with the handshake. false: k is gone */
+int tls_flush(struct conn *k);			/* 0, or -1: broken */
+void tls_read(struct conn *k);
+
+/* dial.c */
+void dial_start(struct net *net, struct contact *c);
+void dial_stop(struct net *net, struct contact *c);
+void dial_resolved(struct conn *k);
+void dial_connected(struct conn *k);
+
+#endif

@@ -1,0 +1,135 @@
+/* dial.c - from a contact point to a connection: names, addresses, TCP, the system's ssh. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "phoenix/conn.h"
+
+extern char **environ;
+
+void dial_connected(struct conn *k)
+{
+	int error = 0;
+	socklen_t len = sizeof error;
+
+	event_del(k->writable);
+	if (getsockopt(k->fd, SOL_SOCKET, SO_ERROR, &error, &len) || error) {
+		conn_lost(k);
+		return;
+	}
+	if (k->contact->at.protocol == PHNX_TLS) {
+		if (tls_start(k, false))
+			conn_lost(k);
+		else
+			tls_advance(k);
+	} else {
+		conn_open(k);
+	}
+}
+
+static void connect_to(struct conn *k, const struct sockaddr *address, socklen_t len)
+{
+	k->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	k->state = CONNECTING;
+	if (k->fd < 0 || conn_watch(k) || (connect(k->fd, address, len) && errno != EINPROGRESS)) {
+		conn_lost(k);
+		return;
+	}
+	event_add(k->writable, NULL);
+}
+
+void dial_resolved(struct conn *k)
+{
+	if (k->lookup_error || !k->found) {
+		if (k->contact && k->contact->backoff_us <= RETRY_MIN)
+			phnx_report(k->net->ph, PH_EHOST, "unknown host %s", k->contact->at.host);
+		conn_lost(k);
+	} else {
+		connect_to(k, k->found->ai_addr, (socklen_t)k->found->ai_addrlen);
+	}
+}
+
+static void dial_tcp(struct net *net, struct conn *k, const struct phnx_contact *at)
+{
+	const char *host = strcmp(at->host, "localhost") ? at->host : "127.0.0.1";
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)at->port) };
+	struct evutil_addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+	char port[8];
+
+	if (inet_pton(AF_INET, host, &in.sin_addr) == 1) {
+		connect_to(k, (struct sockaddr *)&in, sizeof in);
+		return;
+	}
+	if (!net->dns)
+		net->dns = evdns_base_new(net->base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+	snprintf(port, sizeof port, "%d", at->port);
+	if (!net->dns) {
+		conn_lost(k);
+		return;
+	}
+	struct evdns_getaddrinfo_request *lookup = evdns_getaddrinfo(net->dns, host, port, &hints, net_note_resolved, k);
+	pthread_mutex_lock(&net->ready_lock);
+	if (!(k->ready & READY_RESOLVED))	/* else it was known at once */
+		k->lookup = lookup;
+	pthread_mutex_unlock(&net->ready_lock);
+}
+
+/* ssh -W carries one TCP connection over its standard input and output. */
+static void dial_ssh(struct conn *k, const struct phnx_contact *at)
+{
+	const char *program = getenv("PHNX_SSH") ? getenv("PHNX_SSH") : "ssh";
+	char target[32], login[2 * MAX_HOST];
+	posix_spawn_file_actions_t actions;
+	int pair[2];
+
+	snprintf(target, sizeof target, "127.0.0.1:%d", at->port);
+	snprintf(login, sizeof login, "%s%s%s", at->user ? at->user : "", at->user ? "@" : "", at->host);
+	char *argv[] = { (char *)program, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-W", target, "--", login, NULL };
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
+		conn_lost(k);
+		return;
+	}
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], 0);
+	posix_spawn_file_actions_adddup2(&actions, pair[1], 1);
+	int error = posix_spawnp(&k->ssh, program, &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	close(pair[1]);
+	k->fd = pair[0];
+	if (error) {
+		k->ssh = 0;
+		phnx_report(k->net->ph, PH_ESYSTEM, "cannot run %s: %s", program, strerror(error));
+	}
+	if (error || conn_watch(k))
+		conn_lost(k);
+	else
+		conn_open(k);
+}
+
+void dial_start(struct net *net, struct contact *c)
+{
+	struct conn *k = conn_new(net, -1, c, RESOLVING);
+
+	if (!k)
+		phnx_dial_failed(net->ph, c);
+	else if (c->at.protocol == PHNX_SSH)
+		dial_ssh(k, &c->at);
+	else
+		dial_tcp(net, k, &c->at);
+}
+
+void dial_stop(struct net *net, struct contact *c)
+{
+	c->transport = NULL;
+	for (struct conn *k = net->conns, *next; k; k = next) {
+		next = k->next;
+		if (k->contact != c)
+			continue;
+		k->contact = NULL;
+		if (!k->l)
+			conn_free(k);
+	}
+}

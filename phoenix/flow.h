@@ -1,0 +1,45 @@
+/* flow.h - what flow.c, send.c and receive.c have in common; nobody else includes it. */
+#ifndef PHOENIX_FLOW_H
+#define PHOENIX_FLOW_H
+
+#include "phoenix/core.h"
+
+enum { HEAD_LIMIT = 90 };	/* bytes of a flow's own that fit into a frame's head */
+
+static inline unsigned flow_bucket(ph_vp_t name)
+{
+	return (unsigned)((uint64_t)name * 0x9e3779b97f4a7c15ULL >> 56);
+}
+
+/* Brings a time (0: none) forward. */
+static inline void soon(uint64_t *at, uint64_t when)
+{
+	if (!*at || when < *at)
+		*at = when;
+}
+
+/* flow.c */
+struct flow *flow_find(struct phnx *ph, ph_vp_t peer);
+struct flow *flow_get(struct phnx *ph, ph_vp_t peer);	/* makes it if need be; NULL: too many, or out of memory */
+void flow_destroy(struct phnx *ph, struct flow *f);	/* one that is in no table any more */
+uint64_t flow_way(struct phnx *ph, ph_vp_t peer);	/* serial of the link towards peer, or 0 */
+/* A frame through the overlay; frees w's bytes. false: no way. */
+bool flow_send_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, struct writer *w);
+
+/* send.c */
+int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
+void send_again(struct phnx *ph, struct flow *f, uint64_t now);	/* what has not arrived; when all has, asks about it */
+void send_expire(struct phnx *ph, struct flow *f, uint64_t now);
+void send_free(struct phnx *ph, struct flow *f);		/* everything that is under way in f */
+void send_dest_free(struct phnx *ph, struct dest *d);
+void smsg_free(struct phnx *ph, struct smsg *m);
+
+/* receive.c */
+int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r);
+void receive_forget(struct flow *f, uint64_t una);		/* the sender has read the outcomes of all below una */
+void receive_expire(struct phnx *ph, uint64_t now);
+void receive_ack(struct phnx *ph, struct flow *f);
+void receive_local(struct phnx *ph, struct smsg *s);		/* sent by this node to itself; frees s */
+size_t rmsg_bytes(const struct rmsg *m);
+
+#endif

@@ -1,0 +1,408 @@
+/* receive.c - the receiver's side of flow.c: messages in their turn, to the application, and what their senders are told. */
+#include "phoenix/flow.h"
+
+enum { MAX_RUNS = 256 };	/* of equal outcomes in one ACK */
+
+/* ---- outcomes ---- */
+
+static void ack_within(struct phnx *ph, struct flow *f, uint64_t at)
+{
+	soon(&f->ack_at, at);
+	if (f->ack_at < ph->flows.ack_soonest)
+		ph->flows.ack_soonest = f->ack_at;
+}
+
+static bool slot_room(struct flow *f, uint64_t seq)
+{
+	unsigned n = f->n_slots ? f->n_slots : 16;
+
+	if (f->n_slots && seq - f->r_una < f->n_slots)
+		return true;
+	while (seq - f->r_una >= n)
+		n *= 2;
+	struct rslot *slots = calloc(n, sizeof *slots);
+	if (!slots)
+		return false;
+	for (uint64_t s = f->r_una; f->n_slots && s < f->r_una + f->n_slots; s++)
+		slots[s % n] = f->slots[s % f->n_slots];
+	free(f->slots);
+	f->slots = slots;
+	f->n_slots = n;
+	return true;
+}
+
+static void send_ack_asking(struct phnx *ph, struct flow *f, bool confirm)
+{
+	struct writer w = { 0 };
+	uint64_t room = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
+
+	f->ack_at = 0;
+	f->unacked = 0;
+	put_var(&w, f->r_una);
+	put_var(&w, room);
+	put_var(&w, (uint64_t)f->gen << 1 | confirm);
+	uint64_t s = f->r_una;
+	for (int runs = 0; f->n_slots && runs < MAX_RUNS && s < f->r_una + f->n_slots; runs++) {
+		uint64_t start = s;
+		uint8_t outcome = f->slots[s % f->n_slots].outcome;
+		while (s < f->r_una + f->n_slots && f->slots[s % f->n_slots].outcome == outcome)
+			s++;
+		put8(&w, outcome);
+		put_var(&w, s - start);
+	}
+	flow_send_frame(ph, f->peer, FRAME_ACK, &w);
+}
+
+void receive_ack(struct phnx *ph, struct flow *f)
+{
+	send_ack_asking(ph, f, false);
+}
+
+/* ---- towards the application ---- */
+
+/* The message's outcome, for its sender. */
+static void resolve_received(struct phnx *ph, struct rmsg *m, enum outcome outcome)
+{
+	struct flow *f = m->peer ? flow_find(ph, m->peer) : NULL;
+
+	if (!f || m->seq < f->r_una || m->seq - f->r_una >= f->n_slots)
+		return;
+	f->slots[m->seq % f->n_slots].outcome = (uint8_t)outcome;
+	uint64_t now = phnx_now(ph);
+	ack_within(ph, f, ++f->unacked >= ACK_EVERY || outcome == OUT_BOUNCED ? now : now + ACK_DELAY);
+}
+
+static void bounce(struct phnx *ph, struct flow *f, struct rmsg *m)
+{
+	ph_vp_t dest = m->pub.dest;
+
+	if (f->gen_acked == f->gen) {
+		f->bounce_lo = f->bounce_hi = dest;
+	} else {
+		f->bounce_lo = dest < f->bounce_lo ? dest : f->bounce_lo;
+		f->bounce_hi = dest > f->bounce_hi ? dest : f->bounce_hi;
+	}
+	f->gen++;
+	ph->flows.bounced++;
+	resolve_received(ph, m, OUT_BOUNCED);
+	free(m);
+}
+
+static struct handler *handler_of(struct phnx *ph, int tag)
+{
+	struct handler *h = ph->handlers;
+
+	while (h && h->tag != tag)
+		h = h->next;
+	return h;
+}
+
+size_t rmsg_bytes(const struct rmsg *m)
+{
+	return sizeof *m + m->pub.len;
+}
+
+/* Consumes at once what the library or a handler wants; queues the rest. */
+static void deliver(struct phnx *ph, struct rmsg *m)
+{
+	struct handler *h = m->flags & DATA_INTERNAL ? NULL : handler_of(ph, m->pub.tag);
+
+	if (!(m->flags & (DATA_INTERNAL | DATA_VOID)) && !h) {
+		bool was_empty = !ph->flows.received;
+		m->next = NULL;
+		*ph->flows.received_end = m;
+		ph->flows.received_end = &m->next;
+		ph->flows.in_bytes += rmsg_bytes(m);
+		ph->flows.n_timed += m->deadline_us != 0;
+		if (was_empty)
+			ph->ops->arrived(ph->ctx);
+		return;
+	}
+	ph->flows.delivered++;
+	resolve_received(ph, m, OUT_CONSUMED);
+	if (m->flags & DATA_INTERNAL && m->pub.tag == TAG_MIGRATION)
+		migrate_on_message(ph, m);
+	else if (m->flags & DATA_INTERNAL)
+		collective_on_message(ph, m);
+	else if (h && !(m->flags & DATA_VOID))
+		h->fn(h->arg, &m->pub, m->source);
+	free(m);
+}
+
+static struct rmsg *unlink_received(struct phnx *ph, struct rmsg **at)
+{
+	struct rmsg *m = *at;
+
+	*at = m->next;
+	if (!*at)
+		ph->flows.received_end = at;
+	ph->flows.in_bytes -= rmsg_bytes(m);
+	ph->flows.n_timed -= m->deadline_us != 0;
+	return m;
+}
+
+static bool tags_match(int wanted, int tag)
+{
+	return wanted == PH_MSG_ANY_TAG || tag == PH_MSG_ANY_TAG || wanted == tag;
+}
+
+bool flow_waiting(struct phnx *ph, int tag)
+{
+	for (struct rmsg *m = ph->flows.received; m; m = m->next)
+		if (tags_match(tag, m->pub.tag))
+			return true;
+	return false;
+}
+
+void receive_expire(struct phnx *ph, uint64_t now)
+{
+	for (struct rmsg **at = &ph->flows.received; *at;) {
+		if (!(*at)->deadline_us || now < (*at)->deadline_us) {
+			at = &(*at)->next;
+			continue;
+		}
+		struct rmsg *m = unlink_received(ph, at);
+		resolve_received(ph, m, OUT_CONSUMED);
+		free(m);
+	}
+}
+
+struct rmsg *flow_receive(struct phnx *ph, int tag)
+{
+	if (ph->flows.n_timed)
+		receive_expire(ph, phnx_now(ph));
+	for (struct rmsg **at = &ph->flows.received; *at; at = &(*at)->next)
+		if (tags_match(tag, (*at)->pub.tag)) {
+			struct rmsg *m = unlink_received(ph, at);
+			ph->flows.delivered++;
+			resolve_received(ph, m, OUT_CONSUMED);
+			if (!ph->flows.received)
+				ph->ops->arrived(ph->ctx);
+			return m;
+		}
+	return NULL;
+}
+
+void flow_handle(struct phnx *ph)
+{
+	struct rmsg *all = ph->flows.received, *m;
+
+	ph->flows.received = NULL;
+	ph->flows.received_end = &ph->flows.received;
+	while ((m = all)) {
+		all = m->next;
+		ph->flows.in_bytes -= rmsg_bytes(m);
+		ph->flows.n_timed -= m->deadline_us != 0;
+		deliver(ph, m);
+	}
+	if (!ph->flows.received)
+		ph->ops->arrived(ph->ctx);
+}
+
+static struct rmsg *rmsg_new(const void *body, size_t len)
+{
+	struct rmsg *m = malloc(sizeof *m + len + 1);
+
+	if (!m)
+		return NULL;
+	memset(m, 0, sizeof *m);
+	if (len)
+		memcpy(m->body, body, len);
+	m->body[len] = 0;
+	m->pub.body = m->body;
+	m->pub.len = len;
+	return m;
+}
+
+void receive_local(struct phnx *ph, struct smsg *s)
+{
+	struct rmsg *m = rmsg_new(s->body->data, s->body->len);
+
+	if (m) {
+		m->pub.dest = s->dest;
+		m->pub.tag = s->tag;
+		m->source = s->origin;
+		m->flags = s->flags & (DATA_UNORDERED | DATA_INTERNAL);
+		m->deadline_us = s->deadline_us;
+		deliver(ph, m);
+	} else {
+		phnx_report(ph, PH_ENOMEM, "a message was lost for want of memory");
+	}
+	smsg_free(ph, s);
+}
+
+/* This node's copy of a multicast. */
+void deliver_multicast(struct phnx *ph, ph_vp_t dest, ph_vp_t source, int tag, const void *body, size_t len)
+{
+	struct rmsg *m = rmsg_new(body, len);
+
+	if (!m)
+		return;
+	m->pub.dest = dest;
+	m->pub.tag = tag;
+	m->source = source;
+	deliver(ph, m);
+}
+
+/* ---- from the wire ---- */
+
+static bool is_mine(struct phnx *ph, ph_vp_t dest)
+{
+	return dest == ph->name || ph_vps_is_member(&ph->me.vps, dest);
+}
+
+/* A message's turn has come. */
+static void accept(struct phnx *ph, struct flow *f, struct rmsg *m)
+{
+	if (m->flags & DATA_VOID) {
+		resolve_received(ph, m, OUT_CONSUMED);
+		free(m);
+	} else if (m->flags & DATA_CUSTODY) {
+		struct pbuf *b = pbuf_new(m->body, m->pub.len);
+		resolve_received(ph, m, b ? OUT_CONSUMED : OUT_BOUNCED);
+		if (b)
+			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags & DATA_UNORDERED, m->deadline_us);
+		pbuf_put(b);
+		free(m);
+	} else if (!is_mine(ph, m->pub.dest) ||
+		   (m->gen < f->gen && m->pub.dest >= f->bounce_lo && m->pub.dest <= f->bounce_hi)) {
+		bounce(ph, f, m);
+	} else {
+		deliver(ph, m);
+	}
+}
+
+static void accept_in_turn(struct phnx *ph, struct flow *f)
+{
+	while (f->recv_next - f->r_una < f->n_slots) {
+		struct rslot *slot = f->slots + f->recv_next % f->n_slots;
+		struct rmsg *m = slot->early;
+		if (slot->outcome == OUT_MISSING)
+			break;
+		slot->early = NULL;
+		f->recv_next++;
+		if (!m)
+			continue;
+		ph->flows.in_bytes -= rmsg_bytes(m);
+		accept(ph, f, m);
+	}
+}
+
+/* The sender has read the outcomes of everything below una. */
+void receive_forget(struct flow *f, uint64_t una)
+{
+	if (f->recv_next == UINT64_MAX)
+		f->recv_next = f->r_una = una;
+	if (una > f->recv_next)
+		return;		/* impossible for an honest peer */
+	for (; f->r_una < una; f->r_una++)
+		if (f->n_slots)
+			f->slots[f->r_una % f->n_slots] = (struct rslot){ 0 };
+}
+
+int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
+{
+	uint64_t una = get_var(r), seq = una + get_var(r), now = phnx_now(ph);
+	uint64_t gen = get_var(r);
+	ph_vp_t origin = (ph_vp_t)get64(r), dest = (ph_vp_t)get64(r);
+	int tag = (int)get32(r);
+	unsigned flags = get8(r);
+	uint64_t life = get_var(r);
+	size_t len = (size_t)(r->end - r->p);
+
+	if (r->bad || seq - una >= WINDOW_MSGS || dest < 0 || len > PH_MSG_MAX)
+		return -1;
+	struct flow *f = flow_get(ph, from);
+	if (!f)
+		return 0;
+	receive_forget(f, una);
+	if (gen > f->gen_acked && gen <= f->gen)
+		f->gen_acked = (unsigned)gen;
+	ack_within(ph, f, now + ACK_DELAY);
+	if (seq < f->r_una || seq - f->r_una >= 2 * WINDOW_MSGS)
+		return 0;
+	if (!slot_room(f, seq) || f->slots[seq % f->n_slots].outcome != OUT_MISSING) {
+		ack_within(ph, f, now);	/* doubled: its sender missed an ACK */
+		return 0;
+	}
+	size_t most = seq == f->recv_next ? 2u * RECV_QUEUE_BYTES : RECV_QUEUE_BYTES;	/* the gap must close */
+	if (ph->flows.in_bytes && ph->flows.in_bytes + len > most) {
+		ph->flows.dropped++;
+		return 0;
+	}
+	struct rmsg *m = rmsg_new(r->p, len);
+	if (!m)
+		return 0;
+	m->pub.dest = dest;
+	m->pub.tag = tag;
+	m->source = origin;
+	m->peer = from;
+	m->seq = seq;
+	m->flags = flags;
+	m->gen = (unsigned)gen;
+	m->deadline_us = life ? now + life : 0;
+	f->slots[seq % f->n_slots] = (struct rslot){ .outcome = OUT_HELD };
+	if (flags & DATA_UNORDERED)
+		accept(ph, f, m);
+	else {
+		f->slots[seq % f->n_slots].early = m;
+		ph->flows.in_bytes += rmsg_bytes(m);
+	}
+	accept_in_turn(ph, f);
+	return 0;
+}
+
+/* ---- changes of the mapping, and departures ---- */
+
+/* What waits here for the released virtual nodes goes back to its senders, or on its way again if we sent it. */
+void flow_release(struct phnx *ph, const struct ph_vps *vps)
+{
+	for (struct rmsg **at = &ph->flows.received; *at;) {
+		if (!ph_vps_is_member((ph_vps_t)vps, (*at)->pub.dest)) {
+			at = &(*at)->next;
+			continue;
+		}
+		struct rmsg *m = unlink_received(ph, at);
+		struct flow *f = m->peer ? flow_find(ph, m->peer) : NULL;
+		if (f) {
+			bounce(ph, f, m);
+			continue;
+		}
+		struct pbuf *b = pbuf_new(m->body, m->pub.len);
+		if (b)
+			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags, m->deadline_us);
+		pbuf_put(b);
+		free(m);
+	}
+	if (!ph->flows.received)
+		ph->ops->arrived(ph->ctx);
+}
+
+void flow_ack_all(struct phnx *ph)
+{
+	for (int i = 0; i < FLOW_TABLE; i++)
+		for (struct flow *f = ph->flows.table[i]; f; f = f->next)
+			if (f->ack_at)
+				receive_ack(ph, f);
+}
+
+/* A node that leaves for good must not take the outcome of a message along: its sender, left in doubt, would send it to
+ * the next holder. */
+bool flow_settled(struct phnx *ph)
+{
+	uint64_t now = phnx_now(ph);
+	bool settled = true;
+
+	for (int i = 0; i < FLOW_TABLE; i++)
+		for (struct flow *f = ph->flows.table[i]; f; f = f->next) {
+			if (f->recv_next == UINT64_MAX || f->r_una == f->recv_next)
+				continue;
+			settled = false;
+			if (now < f->confirm_us + RTO_MIN / 4)
+				continue;
+			f->confirm_us = now;
+			send_ack_asking(ph, f, true);
+		}
+	return settled;
+}
+

@@ -1,0 +1,256 @@
+/* runtime.c - one node per process, one lock around it, and who runs the event loop.
+ *
+ * Who runs the loop.  Exactly one thread at a time waits for events (`driver`).  A thread that waits for a message runs the
+ * loop itself: handing a message from a loop thread to a waiting thread costs more (tens of microseconds when another
+ * processor must be woken) than the message.  While no call waits, a thread of the library's own runs the loop; it keeps
+ * away for AWAY_US after each wait of the application's, so that a program that only receives never meets it.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+#include "phoenix/runtime.h"
+
+enum { AWAY_US = 2000, FOREVER_STEP = 1000000 };
+
+struct runtime rt = { .fd = -1 };
+_Thread_local unsigned rt_depth;
+
+static pthread_mutex_t mutex;
+static pthread_cond_t changed;		/* the driver has gone, or something has arrived */
+static pthread_cond_t stopping;		/* ends the background thread's sleep */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* ---- errors ---- */
+
+const char *ph_strerror(int error)
+{
+	static const char *const texts[] = {
+		"success", "the library is not initialised", "used in the child of a fork", "virtual node out of bounds",
+		"too large", "the queue is full", "out of memory", "error in the configuration", "error in a message log",
+		"no free port", "unknown host", "virtual node assumed twice", "refused", "protocol violated by a peer",
+		"node gone", "timed out", "invalid argument", "a migration is under way", "system error",
+	};
+
+	return error > 0 || -error >= (int)(sizeof texts / sizeof *texts) ? "unknown error" : texts[-error];
+}
+
+static void report(int error, const char *text)
+{
+	if (rt.error_fn)
+		rt.error_fn(rt.error_arg, error, text);
+	else
+		fprintf(stderr, "phnx: %s: %s\n", ph_strerror(error), text);
+}
+
+int rt_fail(int error, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	report(error, text);
+	return error;
+}
+
+void ph_set_error_callback(ph_error_fn fn, void *arg)
+{
+	rt.error_fn = fn;
+	rt.error_arg = arg;
+}
+
+/* ---- the lock ---- */
+
+static void make_lock(void)
+{
+	pthread_mutexattr_t attr;
+	pthread_condattr_t cond;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&mutex, &attr);
+	pthread_condattr_init(&cond);
+	pthread_condattr_setclock(&cond, CLOCK_MONOTONIC);
+	pthread_cond_init(&changed, &cond);
+	pthread_cond_init(&stopping, &cond);
+}
+
+/* In the child of a fork the node is the parent's: its sockets are shared, its thread does not exist. */
+static void in_child(void)
+{
+	rt.forked |= rt.net != NULL;
+	rt.net = NULL;
+	rt.ph = NULL;
+	rt.driver = NOBODY;
+	rt.fd = -1;
+	rt_depth = 0;
+	make_lock();
+}
+
+static void first_time(void)
+{
+	make_lock();
+	pthread_atfork(NULL, NULL, in_child);
+}
+
+void rt_lock(void)
+{
+	pthread_once(&once, first_time);
+	pthread_mutex_lock(&mutex);
+	rt_depth++;
+}
+
+void rt_unlock(void)
+{
+	rt_depth--;
+	pthread_mutex_unlock(&mutex);
+}
+
+int rt_enter(const char *call)
+{
+	rt_lock();
+	if (rt.ph)
+		return 0;
+	int error = rt.forked ? PH_EFORK : PH_ENOTINIT;
+	rt_unlock();
+	return rt_fail(error, "%s()", call);
+}
+
+void rt_leave(void)
+{
+	if (rt.net && rt_depth == 1)
+		net_settle(rt.net);
+	rt_unlock();
+}
+
+/* ---- waiting ---- */
+
+uint64_t rt_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+static void wait_for(pthread_cond_t *what, uint64_t us)
+{
+	uint64_t at = rt_now() + us;
+	struct timespec t = { (time_t)(at / 1000000), (long)(at % 1000000) * 1000 };
+
+	pthread_cond_timedwait(what, &mutex, &t);
+}
+
+/* Runs the loop, or lets the thread that runs it go on. */
+void rt_wait(uint64_t deadline)
+{
+	uint64_t now = rt_now(), left = deadline <= now ? 0 : deadline - now;
+
+	left = left < FOREVER_STEP ? left : FOREVER_STEP;
+	if (rt.driver == NOBODY) {
+		rt.driver = APPLICATION;
+		net_settle(rt.net);
+		rt_unlock();
+		net_loop(rt.net, left);
+		rt_lock();
+		rt.driver = NOBODY;
+		rt.last_drive_us = rt_now();
+		if (rt.net)
+			net_settle(rt.net);
+		if (rt.waiters)
+			pthread_cond_broadcast(&changed);
+		return;
+	}
+	if (rt.driver == BACKGROUND)
+		net_wake(rt.net);
+	rt.waiters++;
+	wait_for(&changed, left);
+	rt.waiters--;
+}
+
+static void *background(void *arg)
+{
+	(void)arg;
+	rt_lock();
+	while (!rt.stop) {
+		uint64_t now = rt_now();
+		if (rt.driver != NOBODY || rt.waiters || now < rt.last_drive_us + AWAY_US) {
+			if (rt.driver == NOBODY && rt.waiters)
+				pthread_cond_broadcast(&changed);	/* one of them drives */
+			wait_for(&stopping, AWAY_US);
+			continue;
+		}
+		rt.driver = BACKGROUND;
+		net_settle(rt.net);
+		rt_unlock();
+		net_loop(rt.net, FOREVER_STEP);
+		rt_lock();
+		rt.driver = NOBODY;
+		net_settle(rt.net);
+		if (rt.waiters)
+			pthread_cond_broadcast(&changed);
+	}
+	rt_unlock();
+	return NULL;
+}
+
+bool rt_may_wait(const char *call)
+{
+	if (rt_depth == 1)
+		return true;
+	rt_fail(PH_EINVAL, "%s() would wait in a handler", call);
+	return false;
+}
+
+void rt_arrived(void)
+{
+	uint64_t one = 1;
+	bool waiting = rt.ph && rt.ph->flows.received;
+
+	if (rt.fd >= 0 && waiting != rt.fd_set) {
+		rt.fd_set = waiting;
+		if ((waiting ? write(rt.fd, &one, sizeof one) : read(rt.fd, &one, sizeof one)) < 0)
+			rt.fd_set = !waiting;
+	}
+}
+
+/* ---- start and end ---- */
+
+int rt_start(ph_vp_t lower, ph_vp_t upper)
+{
+	static const struct net_owner owner = { report, rt_arrived };
+
+	rt.net = net_new(&owner, lower, upper);
+	rt.ph = rt.net ? net_phnx(rt.net) : NULL;
+	if (!rt.ph)
+		return rt_fail(PH_ENOMEM, "cannot start");
+	rt.stop = rt.forked = false;
+	rt.driver = NOBODY;
+	rt.last_drive_us = 0;
+	if (pthread_create(&rt.thread, NULL, background, NULL)) {
+		net_free(rt.net);
+		rt.net = NULL;
+		rt.ph = NULL;
+		return rt_fail(PH_ESYSTEM, "cannot start a thread");
+	}
+	return 0;
+}
+
+void rt_stop(void)
+{
+	rt.stop = true;
+	net_wake(rt.net);
+	pthread_cond_broadcast(&stopping);
+	rt_unlock();
+	pthread_join(rt.thread, NULL);
+	rt_lock();
+	net_free(rt.net);
+	rt.net = NULL;
+	rt.ph = NULL;
+	if (rt.fd >= 0)
+		close(rt.fd);
+	rt.fd = -1;
+	rt.fd_set = false;
+}

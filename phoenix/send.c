@@ -1,0 +1,449 @@
+/* send.c - the sender's side of flow.c: destinations, their queues, and what becomes of a message that is on its way. */
+#include "phoenix/flow.h"
+
+enum { OVERHEAD = sizeof(struct smsg), BOUNCE_WAIT = 2000, GAP_WAIT = 20000, RESEND_MSGS = 64, RESEND_BYTES = 1 << 20 };
+
+/* ---- destinations ---- */
+
+static struct dest *dest_get(struct phnx *ph, ph_vp_t vp)
+{
+	struct flows *fl = &ph->flows;
+	struct dest **slot = fl->dests + flow_bucket(vp), *d;
+
+	for (d = *slot; d; d = d->hash_next)
+		if (d->vp == vp)
+			return d;
+	if ((d = fl->spare_dest))
+		fl->spare_dest = d->next;
+	else if (!(d = malloc(sizeof *d)))
+		return NULL;
+	*d = (struct dest){ .hash_next = *slot, .next = fl->active, .vp = vp, .active = true };
+	d->queue_end = &d->queue;
+	*slot = d;
+	if (d->next)
+		d->next->prev = d;
+	fl->active = d;
+	return d;
+}
+
+/* Forgets a destination that has nothing under way. */
+static void dest_done(struct phnx *ph, struct dest *d)
+{
+	struct flows *fl = &ph->flows;
+	struct dest **at = fl->dests + flow_bucket(d->vp);
+
+	if (d->queue || d->outstanding)
+		return;
+	while (*at != d)
+		at = &(*at)->hash_next;
+	*at = d->hash_next;
+	if (d->prev)
+		d->prev->next = d->next;
+	else
+		fl->active = d->next;
+	if (d->next)
+		d->next->prev = d->prev;
+	d->next = fl->spare_dest;
+	d->active = false;
+	fl->spare_dest = d;
+}
+
+void smsg_free(struct phnx *ph, struct smsg *m)
+{
+	ph->flows.out_bytes -= m->body->len + OVERHEAD;
+	ph->flows.n_timed -= m->deadline_us != 0;
+	pbuf_put(m->body);
+	m->next = ph->flows.spare;
+	ph->flows.spare = m;
+}
+
+static struct smsg *queue_pop(struct dest *d)
+{
+	struct smsg *m = d->queue;
+
+	d->queue = m->next;
+	if (!d->queue)
+		d->queue_end = &d->queue;
+	m->next = NULL;
+	return m;
+}
+
+static void queue_insert(struct dest *d, struct smsg *m)
+{
+	struct smsg **at = &d->queue;
+
+	while (*at && (*at)->order < m->order)
+		at = &(*at)->next;
+	m->next = *at;
+	*at = m;
+	if (!m->next)
+		d->queue_end = &m->next;
+}
+
+static bool ring_room(struct flow *f)
+{
+	unsigned n = f->ring_size;
+
+	if (f->next_seq - f->una < n)
+		return true;
+	n = n ? 2 * n : 16;
+	struct smsg **ring = calloc(n, sizeof *ring);
+	if (!ring)
+		return false;
+	for (uint64_t s = f->una; s < f->next_seq; s++)
+		ring[s % n] = f->ring[s % f->ring_size];
+	free(f->ring);
+	f->ring = ring;
+	f->ring_size = n;
+	return true;
+}
+
+/* ---- sending ---- */
+
+static void transmit(struct phnx *ph, struct flow *f, struct smsg *m)
+{
+	unsigned char stack[HEAD_LIMIT];
+	struct writer w = { .data = stack, .room = sizeof stack };	/* never grows: no allocation on this path */
+	uint64_t now = phnx_now(ph);
+
+	if (f->ack_at)
+		receive_ack(ph, f);
+	m->sent_us = now;
+	put_var(&w, f->una);
+	put_var(&w, m->seq - f->una);
+	put_var(&w, f->gen_seen);
+	put64(&w, (uint64_t)m->origin);
+	put64(&w, (uint64_t)m->dest);
+	put32(&w, (uint32_t)m->tag);
+	put8(&w, (uint8_t)m->flags);
+	put_var(&w, m->deadline_us > now ? m->deadline_us - now : m->deadline_us ? 1 : 0);
+	if (route_frame(ph, f->peer, FRAME_DATA, &w, m->body) && !f->way)
+		f->way = flow_way(ph, f->peer);
+	if (!f->rto_at)
+		f->rto_at = now + f->rto_us;
+	if (f->rto_at < ph->due)
+		ph->due = f->rto_at;
+}
+
+static bool window_open(struct flow *f, const struct smsg *m)
+{
+	if (f->next_seq == f->una)
+		return true;
+	return f->next_seq - f->una < WINDOW_MSGS && f->bytes + m->body->len <= WINDOW_BYTES &&
+	       f->bytes + m->body->len <= f->credit;
+}
+
+static bool give_to_flow(struct phnx *ph, struct dest *d, ph_vp_t node, unsigned more_flags)
+{
+	struct flow *f = flow_get(ph, node);
+
+	if (!f || !window_open(f, d->queue) || !ring_room(f))
+		return false;
+	struct smsg *m = queue_pop(d);
+	m->seq = f->next_seq++;
+	m->flags |= more_flags;
+	m->held = false;
+	m->to = d;
+	f->ring[m->seq % f->ring_size] = m;
+	f->bytes += m->body->len;
+	d->outstanding++;
+	d->via = node;
+	ph->flows.sent++;
+	transmit(ph, f, m);
+	return true;
+}
+
+static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
+{
+	while (d->queue) {
+		struct smsg *m = d->queue;
+
+		if (m->deadline_us && now >= m->deadline_us) {
+			smsg_free(ph, queue_pop(d));
+			continue;
+		}
+		d->fenced = d->fenced && d->outstanding;
+		if (now < d->wait_us || d->fenced)
+			break;
+		ph_vp_t holder = route_holder(ph, d->vp);
+		if (!holder || (d->outstanding && d->via != holder && !(m->flags & DATA_UNORDERED)))
+			break;
+		if (holder == ph->name)
+			receive_local(ph, queue_pop(d));
+		else if (!give_to_flow(ph, d, holder, 0))
+			break;
+	}
+	dest_done(ph, d);
+}
+
+int flow_send(struct phnx *ph, ph_vp_t vp, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us)
+{
+	struct flows *fl = &ph->flows;
+	struct dest *d = dest_get(ph, vp);
+	struct smsg *m = fl->spare;
+
+	if (m)
+		fl->spare = m->next;
+	else
+		m = malloc(sizeof *m);
+	if (!d || !m) {
+		free(m);
+		return PH_ENOMEM;
+	}
+	*m = (struct smsg){ .dest = vp, .origin = origin, .tag = tag, .flags = flags, .order = ++fl->order,
+			    .deadline_us = deadline_us, .body = body };
+	body->refs++;
+	fl->out_bytes += body->len + OVERHEAD;
+	fl->n_timed += deadline_us != 0;
+	bool first = !d->queue;
+	*d->queue_end = m;
+	d->queue_end = &m->next;
+	if (first)
+		pump_dest(ph, d, phnx_now(ph));
+	return 0;
+}
+
+void flow_pump(struct phnx *ph)
+{
+	uint64_t now = phnx_now(ph);
+	struct dest *following;
+
+	ph->flows.pump = false;
+	ph->flows.version_seen = ph->routes.version;
+	for (struct dest *d = ph->flows.active; d; d = following) {
+		following = d->next;
+		if (d->queue)
+			pump_dest(ph, d, now);
+		if (following && !following->active) {	/* a handler has completed it just now: begin anew */
+			ph->flows.pump = true;
+			break;
+		}
+	}
+}
+
+/* Messages that nobody assumes go to a neighbour, which sends them on as if they were its own. */
+void flow_custody(struct phnx *ph)
+{
+	struct plink *keeper = NULL;
+	struct dest *following;
+
+	for (struct plink *l = ph->links; l; l = l->next) {
+		struct rentry *e = l->state == LINK_UP ? route_find(ph, l->peer) : NULL;
+		if (e && e->nhops == 1 && !e->payload.leaving && !e->payload.gone)
+			keeper = l;
+	}
+	for (struct dest *d = ph->flows.active; keeper && d; d = following) {
+		following = d->next;
+		while (d->queue && !d->outstanding && !route_holder(ph, d->vp) && d->vp < ph->upper &&
+		       !(d->queue->flags & DATA_INTERNAL))
+			if (!give_to_flow(ph, d, keeper->peer, DATA_CUSTODY))
+				break;
+	}
+}
+
+/* ---- outcomes ---- */
+
+/* The destination comes back from a flow: to its queue, in its old order. */
+static void requeue(struct phnx *ph, struct smsg *m)
+{
+	struct dest *d = m->to;
+
+	d->outstanding--;
+	d->fenced = d->outstanding > 0;
+	d->wait_us = phnx_now(ph) + BOUNCE_WAIT;
+	m->flags &= ~(unsigned)DATA_CUSTODY;
+	m->to = NULL;
+	queue_insert(d, m);
+	ph->flows.pump = true;
+}
+
+static void resolve_sent(struct phnx *ph, struct flow *f, uint64_t seq, enum outcome outcome)
+{
+	struct smsg *m = f->ring[seq % f->ring_size];
+
+	if (!m)
+		return;
+	f->ring[seq % f->ring_size] = NULL;
+	f->bytes -= m->body->len;
+	if (outcome == OUT_BOUNCED && !(m->flags & DATA_VOID)) {
+		requeue(ph, m);
+		return;
+	}
+	struct dest *d = m->to;
+	d->outstanding--;
+	smsg_free(ph, m);
+	dest_done(ph, d);
+}
+
+static void advance_una(struct phnx *ph, struct flow *f)
+{
+	uint64_t before = f->una;
+
+	while (f->una < f->next_seq && !f->ring[f->una % f->ring_size])
+		f->una++;
+	if (f->una != before || f->una == f->next_seq) {
+		f->rto_us = RTO_MIN;
+		f->rto_at = f->una == f->next_seq ? 0 : phnx_now(ph) + f->rto_us;
+		ph->flows.pump = true;
+	}
+}
+
+static void send_probe(struct phnx *ph, struct flow *f)
+{
+	struct writer w = { 0 };
+
+	put_var(&w, f->una);
+	flow_send_frame(ph, f->peer, FRAME_PROBE, &w);
+}
+
+/* Sends again what has not arrived; when all has, asks what became of it. */
+void send_again(struct phnx *ph, struct flow *f, uint64_t now)
+{
+	unsigned msgs = 0;
+	size_t bytes = 0;
+
+	f->rto_us = 2 * f->rto_us < RTO_MAX ? 2 * f->rto_us : RTO_MAX;
+	f->rto_at = now + f->rto_us;
+	for (uint64_t s = f->una; s < f->next_seq && msgs < RESEND_MSGS && bytes < RESEND_BYTES; s++) {
+		struct smsg *m = f->ring[s % f->ring_size];
+		if (!m || m->held)
+			continue;
+		ph->flows.resent++;
+		transmit(ph, f, m);
+		msgs++;
+		bytes += m->body->len;
+	}
+	if (msgs == 0)
+		send_probe(ph, f);
+}
+
+int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
+{
+	struct flow *f = flow_find(ph, from);
+	uint64_t s = get_var(r), credit = get_var(r), gen = get_var(r), now = phnx_now(ph);
+	bool confirm = gen & 1;
+	uint64_t gap = UINT64_MAX;
+
+	if (r->bad || !f || !f->ring_size || s > f->next_seq)
+		return 0;
+	f->credit = credit;
+	gen >>= 1;
+	if (gen > f->gen_seen)
+		f->gen_seen = (unsigned)gen;
+	while (r->p < r->end) {
+		enum outcome outcome = get8(r);
+		uint64_t n = get_var(r);
+		if (r->bad || n > UINT64_MAX / 2 - s)
+			return -1;
+		for (uint64_t end = s + n; s < end && s < f->next_seq; s++) {
+			struct smsg *m = s < f->una ? NULL : f->ring[s % f->ring_size];
+			if (!m)
+				continue;
+			if (outcome == OUT_MISSING) {
+				gap = gap < s ? gap : s;
+				continue;
+			}
+			m->held = true;
+			if (gap < s) {		/* something later has arrived: the gap is a loss */
+				struct smsg *lost = f->ring[gap % f->ring_size];
+				if (lost && now >= lost->sent_us + GAP_WAIT) {
+					ph->flows.resent++;
+					transmit(ph, f, lost);
+				}
+				gap = UINT64_MAX - 1;
+			}
+			if (outcome != OUT_HELD)
+				resolve_sent(ph, f, s, outcome);
+		}
+	}
+	advance_una(ph, f);
+	if (confirm)
+		send_probe(ph, f);	/* it tells our una */
+	return 0;
+}
+
+/* ---- departures ---- */
+
+bool flow_idle(struct phnx *ph)
+{
+	return ph->flows.active == NULL;
+}
+
+/* Gives a message that was under way to a dead node back to the application. */
+static void return_message(struct phnx *ph, ph_vp_t peer, struct smsg *m)
+{
+	struct ph_msg pub = { (void *)m->body->data, m->body->len, m->dest, m->tag };
+
+	if (ph->detector.policy == PH_GONE_RETURN && ph->detector.fn && !(m->flags & DATA_INTERNAL))
+		ph->detector.fn(ph->detector.arg, peer, &pub);
+	smsg_free(ph, m);
+}
+
+void flow_peer_gone(struct phnx *ph, ph_vp_t peer)
+{
+	struct flow **at = ph->flows.table + flow_bucket(peer);
+
+	while (*at && (*at)->peer != peer)
+		at = &(*at)->next;
+	if (*at) {
+		struct flow *f = *at;
+		*at = f->next;
+		ph->flows.n--;
+		for (uint64_t s = f->una; s < f->next_seq; s++) {
+			struct smsg *m = f->ring[s % f->ring_size];
+			if (!m)
+				continue;
+			if ((ph->detector.policy == PH_GONE_RESEND || m->flags & DATA_INTERNAL) && m->dest != peer) {
+				requeue(ph, m);
+				continue;
+			}
+			struct dest *d = m->to;
+			d->outstanding--;
+			return_message(ph, peer, m);
+			dest_done(ph, d);
+		}
+		flow_destroy(ph, f);
+	}
+	for (struct dest *d = ph->flows.dests[flow_bucket(peer)]; d; d = d->hash_next)
+		if (d->vp == peer) {	/* nobody will ever have this name again */
+			while (d->queue)
+				return_message(ph, peer, queue_pop(d));
+			dest_done(ph, d);
+			break;
+		}
+}
+
+/* ---- timers, and the end ---- */
+
+/* A message whose time is up while it is under way keeps its number, but not its contents. */
+void send_expire(struct phnx *ph, struct flow *f, uint64_t now)
+{
+	for (uint64_t s = f->una; s < f->next_seq; s++) {
+		struct smsg *m = f->ring[s % f->ring_size];
+		if (!m || !m->deadline_us || m->held || now < m->deadline_us || (m->flags & DATA_VOID))
+			continue;
+		struct pbuf *empty = pbuf_new(NULL, 0);
+		if (!empty)
+			continue;
+		f->bytes -= m->body->len;
+		ph->flows.out_bytes -= m->body->len;
+		pbuf_put(m->body);
+		m->body = empty;
+		m->flags |= DATA_VOID;
+		soon(&f->rto_at, now);
+	}
+}
+
+void send_free(struct phnx *ph, struct flow *f)
+{
+	for (uint64_t s = f->una; s < f->next_seq; s++)
+		if (f->ring[s % f->ring_size])
+			smsg_free(ph, f->ring[s % f->ring_size]);
+}
+
+void send_dest_free(struct phnx *ph, struct dest *d)
+{
+	while (d->queue)
+		smsg_free(ph, queue_pop(d));
+	free(d);
+}

@@ -1,0 +1,260 @@
+/* startup.c - from ph_init() to ph_finalize(): bounds, session, configuration, message logs, the farewell. */
+#include <errno.h>
+#include <stdio.h>
+#include "phoenix/msglog.h"
+#include "phoenix/runtime.h"
+#include "phoenix/secret.h"
+
+enum { FAREWELL_US = 3000000 };
+
+ph_vp_t PH_VP_LOWER_BOUND, PH_VP_UPPER_BOUND;
+
+/* ---- initialisation ---- */
+
+static int load_secret(const char *session)
+{
+	char text[512] = "";
+	int error = phnx_secret(session, rt.ph->secret, &rt.shared_secret, text, sizeof text);
+
+	if (error)
+		return rt_fail(error, "%s", text);
+	return 0;
+}
+
+void ph_init_runtime(ph_vp_t lower, ph_vp_t upper)
+{
+	rt_lock();
+	if (rt.ph || lower < 0 || upper < lower || upper >= INT64_MAX - 1) {
+		rt_fail(PH_EINVAL, "%s", rt.ph ? "the library is initialised already" : "impossible bounds");
+	} else if (rt_start(lower, upper) == 0) {
+		PH_VP_LOWER_BOUND = lower;
+		PH_VP_UPPER_BOUND = upper;
+		load_secret(NULL);
+	}
+	rt_unlock();
+}
+
+void ph_set_session_id(const char *session)
+{
+	if (rt_enter("ph_set_session_id"))
+		return;
+	if (rt.ph->contacts || rt.ph->me.n_addrs)
+		rt_fail(PH_EINVAL, "ph_set_session_id() after a listen port or contact point");
+	else if (session && load_secret(session) == 0) {
+		snprintf(rt.ph->session, sizeof rt.ph->session, "%s", session);
+		rt.ph->has_session = true;
+	}
+	rt_leave();
+}
+
+static void listen_on(const int *ports, size_t n)
+{
+	int error = net_listen(rt.net, ports, n, rt.shared_secret);
+
+	if (error)
+		rt_fail(error, "none of %zu ports from %d on can be listened to", n, ports[0]);
+}
+
+void ph_set_listen_port(int lower, int upper)
+{
+	if (rt_enter("ph_set_listen_port"))
+		return;
+	if (lower < 1 || upper > 65536 || upper <= lower) {
+		rt_fail(PH_EINVAL, "[%d, %d) is no range of ports", lower, upper);
+	} else {
+		int *ports = malloc((size_t)(upper - lower) * sizeof *ports);
+		for (int p = lower; ports && p < upper; p++)
+			ports[p - lower] = p;
+		if (ports)
+			listen_on(ports, (size_t)(upper - lower));
+		free(ports);
+	}
+	rt_leave();
+}
+
+static void add_contact(const char *call, const char *host, int port, enum phnx_protocol protocol, const char *user)
+{
+	struct phnx_contact at = { .host = (char *)host, .port = port, .protocol = protocol, .user = (char *)user };
+
+	if (rt_enter(call))
+		return;
+	if (!host || !*host || *host == '-' || strlen(host) >= MAX_HOST || port < 1 || port > 65535)
+		rt_fail(PH_EINVAL, "%s(): not a host and port", call);
+	else if (!phnx_add_contact(rt.ph, &at, 0))
+		rt_fail(PH_ENOMEM, "%s()", call);
+	else if (protocol == PHNX_TLS)
+		rt.ph->learn_protocol = PHNX_TLS;
+	rt.ph->routes.dirty = true;	/* let the timers see it */
+	rt_leave();
+}
+
+void ph_add_port_tcp(const char *hostname, int port)
+{
+	add_contact("ph_add_port_tcp", hostname, port, PHNX_TCP, NULL);
+}
+
+void ph_add_port_ssh(const char *hostname, int port, const char *user)
+{
+	add_contact("ph_add_port_ssh", hostname, port, PHNX_SSH, user);
+}
+
+void ph_add_port_ssl(const char *hostname, int port)
+{
+	add_contact("ph_add_port_ssl", hostname, port, PHNX_TLS, NULL);
+}
+
+static void read_config(const char *buf, size_t len, const char *tag, const char *file)
+{
+	struct phnx_config c;
+
+	if (phnx_config_parse(&c, buf, len, tag)) {
+		rt_fail(PH_ECONFIG, "%s:%s", file, c.error);
+	} else {
+		for (size_t i = 0; i < c.n_contacts; i++) {
+			phnx_add_contact(rt.ph, c.contacts + i, 0);
+			if (c.contacts[i].protocol == PHNX_TLS)
+				rt.ph->learn_protocol = PHNX_TLS;
+		}
+		if (c.n_ports)
+			listen_on(c.ports, c.n_ports);
+		rt.ph->routes.dirty = true;
+	}
+	phnx_config_free(&c);
+}
+
+void ph_read_config(char *buf, size_t len, const char *config_tag)
+{
+	if (rt_enter("ph_read_config"))
+		return;
+	read_config(buf, len, config_tag, "configuration");
+	rt_leave();
+}
+
+static void read_config_file(const char *name, const char *tag)
+{
+	FILE *f = fopen(name, "r");
+	char *text = malloc(MAX_CONFIG_BYTES + 1);
+
+	if (!f || !text)
+		rt_fail(PH_ECONFIG, "%s: %s", name, strerror(errno));
+	else
+		read_config(text, fread(text, 1, MAX_CONFIG_BYTES + 1, f), tag, name);
+	if (f)
+		fclose(f);
+	free(text);
+}
+
+void ph_load_msgs(const char *filename)
+{
+	char text[512];
+
+	if (rt_enter("ph_load_msgs"))
+		return;
+	int error = msglog_load(rt.ph, filename, text, sizeof text);
+	if (error)
+		rt_fail(error, "%s", text);
+	rt_leave();
+}
+
+void ph_init(ph_vp_t lower, ph_vp_t upper, const char *config_file, const char *config_tag, const char *session,
+	     const char *msg_log_file)
+{
+	rt_lock();
+	ph_init_runtime(lower, upper);
+	if (rt.ph) {
+		if (session)
+			ph_set_session_id(session);
+		if (config_file && (!session || rt.ph->has_session))
+			read_config_file(config_file, config_tag);
+		if (msg_log_file)
+			ph_load_msgs(msg_log_file);
+	}
+	rt_leave();
+}
+
+/* ---- the end ---- */
+
+void ph_invalidate_routing(void)
+{
+	if (rt_enter("ph_invalidate_routing"))
+		return;
+	rt.ph->leaving = rt.ph->me.leaving = true;
+	route_self_changed(rt.ph);
+	for (struct plink *l = rt.ph->links; l; l = l->next)
+		route_resend_all(rt.ph, l);
+	rt_leave();
+}
+
+int ph_mqueue_is_empty(void)
+{
+	if (rt_enter("ph_mqueue_is_empty"))
+		return 1;
+	if (rt.ph->leaving)
+		flow_custody(rt.ph);
+	int empty = flow_idle(rt.ph);
+	rt_leave();
+	return empty;
+}
+
+void ph_store_msgs(const char *filename)
+{
+	char text[512];
+
+	if (rt_enter("ph_store_msgs"))
+		return;
+	int error = msglog_store(rt.ph, filename, text, sizeof text);
+	if (error)
+		rt_fail(error, "%s", text);
+	rt_leave();
+}
+
+/* What is queued for the sockets goes out, and is seen to have been read by their other ends, before they are closed. */
+void ph_finalize_runtime(void)
+{
+	enum { CLOSE_WAIT = 1000000 };
+
+	if (rt_enter("ph_finalize_runtime"))
+		return;
+	if (!rt_may_wait("ph_finalize_runtime")) {
+		rt_leave();
+		return;
+	}
+	phnx_goodbye(rt.ph);
+	net_settle(rt.net);
+	net_shutdown(rt.net);
+	for (uint64_t end = rt_now() + CLOSE_WAIT; !net_closed(rt.net) && rt_now() < end;)
+		rt_wait(end);
+	rt_stop();
+	PH_VP_LOWER_BOUND = PH_VP_UPPER_BOUND = 0;
+	rt_unlock();
+}
+
+void ph_finalize(const char *msg_log_file, int timeout)
+{
+	if (rt_enter("ph_finalize"))
+		return;
+	if (!rt_may_wait("ph_finalize")) {
+		rt_leave();
+		return;
+	}
+	uint64_t end = timeout < 0 ? UINT64_MAX : rt_now() + (uint64_t)timeout * 1000000;
+	ph_vps_t mine = ph_vps_dup(&rt.ph->me.vps);
+	if (mine)
+		phnx_release(rt.ph, mine);	/* what waits here goes back to its senders */
+	ph_vps_destroy(mine);
+	ph_invalidate_routing();
+	/* Our messages may take for ever; that our senders know what we have received, a few seconds. */
+	for (uint64_t farewell = rt_now() + FAREWELL_US;;) {
+		uint64_t now = rt_now(), step = now + 20000;
+		bool settled = flow_settled(rt.ph) || now >= farewell;
+		if ((flow_idle(rt.ph) && settled) || now >= end)
+			break;
+		flow_custody(rt.ph);
+		rt_wait(step < end ? step : end);
+	}
+	if (msg_log_file && !flow_idle(rt.ph))
+		ph_store_msgs(msg_log_file);
+	rt_unlock();
+	ph_finalize_runtime();
+}
+

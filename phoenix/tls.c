@@ -1,0 +1,204 @@
+/* tls.c - TLS 1.3 over memory BIOs, so that conn_write() alone writes to sockets (and no SIGPIPE is raised). */
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/hmac.h>
+#include <sys/socket.h>
+#include "phoenix/conn.h"
+
+/* ---- the handshake ---- */
+
+static void tls_key(struct net *net, unsigned char key[32])
+{
+	unsigned n = 32;
+
+	HMAC(EVP_sha256(), net->ph->secret, SECRET_BYTES, (const unsigned char *)"phnx tls psk", 12, key, &n);
+}
+
+static SSL_SESSION *tls_session(SSL *ssl)
+{
+	static const unsigned char aes_128_gcm_sha256[] = { 0x13, 0x01 };
+	struct net *net = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+	SSL_SESSION *s = SSL_SESSION_new();
+	unsigned char key[32];
+
+	tls_key(net, key);
+	if (s && SSL_SESSION_set1_master_key(s, key, sizeof key) &&
+	    SSL_SESSION_set_cipher(s, SSL_CIPHER_find(ssl, aes_128_gcm_sha256)) &&
+	    SSL_SESSION_set_protocol_version(s, TLS1_3_VERSION))
+		return s;
+	SSL_SESSION_free(s);
+	return NULL;
+}
+
+static int psk_offer(SSL *ssl, const EVP_MD *md, const unsigned char **id, size_t *id_len, SSL_SESSION **session)
+{
+	(void)md;
+	*session = tls_session(ssl);
+	*id = (const unsigned char *)"phnx";
+	*id_len = 4;
+	return *session != NULL;
+}
+
+static int psk_find(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSION **session)
+{
+	*session = id_len == 4 && !memcmp(id, "phnx", 4) ? tls_session(ssl) : NULL;
+	return 1;
+}
+
+static int load_certificate(struct net *net, SSL_CTX *ctx, const struct phnx_contact *at)
+{
+	if (SSL_CTX_use_certificate_chain_file(ctx, at->cert) == 1 &&
+	    SSL_CTX_use_PrivateKey_file(ctx, at->key, SSL_FILETYPE_PEM) == 1)
+		return 0;
+	phnx_report(net->ph, PH_ECONFIG, "cannot use certificate %s with key %s", at->cert, at->key);
+	return -1;
+}
+
+/* Who is who is proved by the session's secret, bound to this TLS channel (link.c); certificates are not chained to any
+ * authority, but carry the key exchange where the files are asked for. */
+static SSL_CTX *tls_context(struct net *net, bool server)
+{
+	SSL_CTX *ctx = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
+
+	if (!ctx)
+		return NULL;
+	SSL_CTX_set_app_data(ctx, net);
+	SSL_CTX_set_min_proto_version(ctx, TLS1_3_VERSION);
+	SSL_CTX_set_num_tickets(ctx, 0);
+	SSL_CTX_set_ciphersuites(ctx, "TLS_AES_128_GCM_SHA256");
+	SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
+	if (server)
+		SSL_CTX_set_psk_find_session_callback(ctx, psk_find);
+	for (struct contact *c = net->ph->contacts; server && c; c = c->next)
+		if (c->at.cert) {
+			load_certificate(net, ctx, &c->at);
+			break;
+		}
+	return ctx;
+}
+
+int tls_start(struct conn *k, bool server)
+{
+	struct net *net = k->net;
+	SSL_CTX **ctx = server ? &net->server : &net->client;
+
+	if (!*ctx)
+		*ctx = tls_context(net, server);
+	k->ssl = *ctx ? SSL_new(*ctx) : NULL;
+	k->from_net = BIO_new(BIO_s_mem());
+	k->to_net = BIO_new(BIO_s_mem());
+	if (!k->ssl || !k->from_net || !k->to_net)
+		return -1;
+	BIO_set_mem_eof_return(k->from_net, -1);
+	SSL_set_bio(k->ssl, k->from_net, k->to_net);
+	if (server) {
+		SSL_set_accept_state(k->ssl);
+	} else {
+		SSL_set_connect_state(k->ssl);
+		if (!k->contact->at.cert)
+			SSL_set_psk_use_session_callback(k->ssl, psk_offer);
+		else if (SSL_use_certificate_chain_file(k->ssl, k->contact->at.cert) != 1 ||
+			 SSL_use_PrivateKey_file(k->ssl, k->contact->at.key, SSL_FILETYPE_PEM) != 1)
+			return -1;
+	}
+	k->state = SECURING;
+	return 0;
+}
+
+/* What OpenSSL has written goes to the socket as far as it fits; the rest stays. */
+static int flush_cipher(struct conn *k)
+{
+	char buf[16384];
+	int n;
+
+	while ((n = BIO_read(k->to_net, buf, sizeof buf)) > 0)
+		put_bytes(&k->cipher, buf, (size_t)n);
+	while (k->cipher_sent < k->cipher.len) {
+		struct iovec iov = { k->cipher.data + k->cipher_sent, k->cipher.len - k->cipher_sent };
+		size_t sent;
+		if (conn_write(k, &iov, 1, &sent))
+			return -1;
+		if (!sent)
+			return 0;
+		k->cipher_sent += sent;
+	}
+	k->cipher.len = k->cipher_sent = 0;
+	return 0;
+}
+
+bool tls_advance(struct conn *k)
+{
+	int n = SSL_do_handshake(k->ssl), error = SSL_get_error(k->ssl, n);
+	int broken = flush_cipher(k);
+
+	if (!broken && n == 1)
+		return conn_open(k);
+	if (!broken && (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE))
+		return true;
+	phnx_report(k->net->ph, PH_EREFUSED, "TLS: %s", ERR_reason_error_string(ERR_peek_error())
+		    ? ERR_reason_error_string(ERR_peek_error()) : "handshake failed");
+	ERR_clear_error();
+	conn_lost(k);
+	return false;
+}
+
+/* ---- frames ---- */
+
+int tls_flush(struct conn *k)
+{
+	enum { HELD_BACK = 256 << 10 };	/* encrypt no more than this ahead of the socket */
+	struct iovec iov[2];
+
+	if (flush_cipher(k))
+		return -1;
+	while (k->l->out && k->cipher.len - k->cipher_sent < HELD_BACK) {
+		conn_gather(k->l, iov, 2);
+		int n = SSL_write(k->ssl, iov[0].iov_base, iov[0].iov_len > 65536 ? 65536 : (int)iov[0].iov_len);
+		if (n <= 0)
+			return -1;
+		phnx_link_taken(k->l, (size_t)n);
+		if (flush_cipher(k))
+			return -1;
+	}
+	return 0;
+}
+
+/* 0: all that has come is read, -1: k is gone */
+static int decrypt(struct conn *k)
+{
+	for (;;) {
+		size_t room;
+		unsigned char *to = phnx_link_space(k->l, &room);
+		int n = to ? SSL_read(k->ssl, to, room > 65536 ? 65536 : (int)room) : 0;
+		if (n <= 0 && SSL_get_error(k->ssl, n) == SSL_ERROR_WANT_READ)
+			return 0;
+		if (n <= 0) {
+			ERR_clear_error();
+			conn_lost(k);
+			return -1;
+		}
+		if (phnx_link_input(k->l, (size_t)n))
+			return -1;
+	}
+}
+
+void tls_read(struct conn *k)
+{
+	unsigned char buf[16384];
+
+	for (size_t total = 0; total < READ_BUDGET;) {
+		ssize_t n = recv(k->fd, buf, sizeof buf, 0);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n <= 0) {
+			conn_lost(k);
+			return;
+		}
+		total += (size_t)n;
+		BIO_write(k->from_net, buf, (int)n);
+		if (k->state == SECURING && !tls_advance(k))
+			return;
+		if (k->state == OPEN && decrypt(k))
+			return;
+	}
+}
