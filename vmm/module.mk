@@ -7,7 +7,7 @@ $(eval $(call unit-test,vmp_cli,tests/unit/vmp_cli.o $(filter-out vmm/main.o,$(V
 
 # The node daemon
 NODE_OBJECTS := vmm/node.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o vmm/peer.o \
-	vmm/pagestore.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
+	vmm/pagestore.o vmm/hold.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core -lelf))
-NODE_TEST_OBJECTS := vmm/node_options.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
+NODE_TEST_OBJECTS := vmm/node_options.o vmm/hold.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call unit-test,node,tests/unit/node.o $(NODE_TEST_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core -lelf))

@@ -11,8 +11,7 @@
  * the contents are written back; VM processes then find the page by a minor fault, which their monitor answers with a
  * write-protected mapping.  A page that could only be read is copied first and punched after.
  *
- * A page that has just come is not taken before the CPU that asked for it has run with it.  Between two writers it stays a
- * short time longer, so that both get something done.
+ * How long a page stays that has just come is hold.c's decision.
  */
 #include "vmm/node.h"
 
@@ -28,20 +27,9 @@
 #include "base/log.h"
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
+#include "vmm/hold.h"
 
-enum {
-	RECENT = 1024,		/* pages whose arrival is remembered (direct-mapped) */
-	HOLD_RUN_MAX_US = 2000, /* so long the asking CPU may take until it has run with the page */
-	HOLD_INSN_US = 20,	/* and so long for the instruction that needed it, */
-	HOLD_SECTION_US = 60,	/* or for a short critical section, if it may write */
-	HOLD_MIN_US = 100,	/* between two writers it stays for so long ... */
-	HOLD_MAX_US = 400,	/* ... up to so long, if it goes to and fro */
-	PING_PONG_US = 2000,	/* back within this time of being taken: it goes to and fro */
-	HOLD_POLL_US = 50,
-};
-
-/* What happened to a page of late; its hold time doubles when it comes back soon, and starts again when it does not. */
-struct recent { uint32_t gfn_plus_1, hold_us; uint64_t came_ns, went_ns, used_ns /* since then it is used; 0: not yet */; };
+enum { RECENT = 1024 /* pages whose arrival is remembered (direct-mapped) */ };
 
 struct retry_timer { /* one pending dsm_retry() */
 	struct retry_timer *next;
@@ -52,7 +40,7 @@ struct retry_timer { /* one pending dsm_retry() */
 
 struct pagestore {
 	int pipe[2];
-	struct recent recent[RECENT];
+	struct page_hold recent[RECENT];
 	struct retry_timer *spare;
 	uint8_t scratch[PAGE_BYTES];
 };
@@ -63,7 +51,7 @@ static uint8_t *alias_of(struct node *node, gfn_t gfn)
 	return node->ram + ((size_t)gfn << PAGE_BITS);
 }
 
-static struct recent *recent_of(struct node *node, gfn_t gfn)
+static struct page_hold *recent_of(struct node *node, gfn_t gfn)
 {
 	return &node->pages->recent[gfn % RECENT];
 }
@@ -132,23 +120,9 @@ static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *con
 	if (new_right == PAGE_READ) {
 		memcpy(alias, to, PAGE_BYTES);
 		set_right(node, gfn, PAGE_READ);
-	} else if (recent_of(node, gfn)->gfn_plus_1 == gfn + 1) {
-		recent_of(node, gfn)->went_ns = node_now_ns();
+	} else {
+		hold_went(recent_of(node, gfn), gfn, node_now_ns());
 	}
-}
-
-static void remember_arrival(struct node *node, gfn_t gfn)
-{
-	struct recent *recent = recent_of(node, gfn);
-	uint64_t now = node_now_ns();
-
-	if (recent->gfn_plus_1 != gfn + 1)
-		*recent = (struct recent){ .gfn_plus_1 = gfn + 1, .hold_us = HOLD_MIN_US };
-	else if (recent->went_ns && now - recent->went_ns > PING_PONG_US * 1000ull)
-		recent->hold_us = HOLD_MIN_US;
-	else if (recent->went_ns && recent->hold_us < HOLD_MAX_US)
-		recent->hold_us *= 2;
-	recent->came_ns = recent->used_ns = now;
 }
 
 static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_right right)
@@ -161,7 +135,7 @@ static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_righ
 		memcpy(alias, contents, PAGE_BYTES);
 	else
 		*(volatile uint8_t *)alias = 0; /* the memfd's fresh page is zero; it must exist to be mapped */
-	remember_arrival(node, gfn);
+	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
 	set_right(node, gfn, right);
 }
 
@@ -169,7 +143,7 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 {
 	struct node *node = ctx;
 
-	remember_arrival(node, gfn);
+	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
 	set_right(node, gfn, PAGE_WRITE);
 }
 
@@ -203,34 +177,12 @@ static bool not_yet_used(const struct node *node, gfn_t gfn)
 	return false;
 }
 
-/* A CPU's mark goes away just before it resumes: the first time that it is seen gone, the CPU gets `grace_us` more. */
-static uint32_t hold_until_run_us(struct node *node, struct recent *recent, gfn_t gfn, uint64_t now, uint32_t grace_us)
-{
-	if (now - recent->came_ns < HOLD_RUN_MAX_US * 1000ull && not_yet_used(node, gfn)) {
-		recent->used_ns = 0;
-		return HOLD_POLL_US;
-	}
-	if (!recent->used_ns)
-		recent->used_ns = now;
-	return now - recent->used_ns < grace_us * 1000ull ? grace_us : 0;
-}
-
-/* A copy goes as soon as it was used.  A writer keeps its page against readers for a critical section's length: while it
- * updates the guest's clock, all other CPUs look at the sequence counter in the same page again and again.  Not longer,
- * or a thread that spins on a word would wait for its turn (a handover between two hosts took 3.1-6.8 ms with 100-400 us
- * against everybody, 1.9-2.5 ms without).  Only between two writers that want nothing but the page it stays longer. */
 static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 {
 	struct node *node = ctx;
-	struct recent *recent = recent_of(node, gfn);
-	uint64_t now = node_now_ns(), age_us = (now - recent->came_ns) / 1000;
-	bool writer = atomic_load(&node->shm->page_right[gfn]) == PAGE_WRITE;
+	enum page_right right = atomic_load(&node->shm->page_right[gfn]);
 
-	if (recent->gfn_plus_1 != gfn + 1)
-		return 0;
-	if (writer && new_right == PAGE_NONE && age_us < recent->hold_us)
-		return recent->hold_us - (uint32_t)age_us;
-	return hold_until_run_us(node, recent, gfn, now, writer ? HOLD_SECTION_US : HOLD_INSN_US);
+	return hold_us(recent_of(node, gfn), gfn, right, new_right, not_yet_used(node, gfn), node_now_ns());
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)

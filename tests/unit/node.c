@@ -16,6 +16,7 @@
 #include "dsm/dsm.h"
 #include "vmm/bootparams.h"
 #include "vmm/conn.h"
+#include "vmm/hold.h"
 #include "vmm/kernel_load.h"
 #include "vmm/mptable.h"
 #include "vmm/net.h"
@@ -396,6 +397,66 @@ static void test_bootparams(void)
 	CU_ASSERT(b.hdr.ramdisk_image == 0);
 }
 
+/* --- how long a page stays ------------------------------------------------------------------------------------------- */
+
+enum { HOLD_GFN = 7, US = 1000 };
+static const uint64_t HOLD_START = 1000000000;
+
+/* The page goes `away_us` before it comes back. */
+static void come_back(struct page_hold *hold, uint64_t *now, uint64_t away_us)
+{
+	hold_went(hold, HOLD_GFN, *now);
+	*now += away_us * US;
+	hold_arrived(hold, HOLD_GFN, *now);
+}
+
+static void test_hold_between_writers(void)
+{
+	struct page_hold hold = { 0 };
+	uint64_t now = HOLD_START;
+
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, true, now), 0); /* nothing is known of it */
+	hold_arrived(&hold, HOLD_GFN, now);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now), HOLD_MIN_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now + 30 * US), HOLD_MIN_US - 30);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now + HOLD_MIN_US * US), 0);
+	come_back(&hold, &now, 500);
+	CU_ASSERT_EQUAL(hold.writer_us, 2 * HOLD_MIN_US);
+	/* It comes in two steps, to read and then to write: it has come back once. */
+	come_back(&hold, &now, 500);
+	hold_arrived(&hold, HOLD_GFN, now + 50 * US);
+	CU_ASSERT_EQUAL(hold.writer_us, 4 * HOLD_MIN_US);
+	come_back(&hold, &now, 500);
+	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MAX_US);
+	come_back(&hold, &now, PING_PONG_US + 1);
+	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MIN_US);
+	come_back(&hold, &now, 500);
+	hold_arrived(&hold, HOLD_GFN, now + 50 * US);
+	CU_ASSERT_EQUAL(hold.writer_us, 2 * HOLD_MIN_US);
+	hold_went(&hold, HOLD_GFN + 1, now); /* another page */
+	CU_ASSERT_EQUAL(hold.went_ns, 0);
+	hold_arrived(&hold, HOLD_GFN + 1, now);
+	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MIN_US);
+}
+
+static void test_hold_until_run(void)
+{
+	struct page_hold hold = { 0 };
+	const uint64_t now = HOLD_START, late = now + HOLD_RUN_MAX_US * US;
+
+	hold_arrived(&hold, HOLD_GFN, now);
+	/* Awaited: asked again and again, but not for ever. */
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, now + 500 * US), HOLD_POLL_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late - US), HOLD_POLL_US);
+	/* The CPU runs now: time for an instruction, or a critical section, from the moment that this is seen. */
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late), HOLD_INSN_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late + HOLD_INSN_US * US), 0);
+	hold_arrived(&hold, HOLD_GFN, now);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, true, now + 10 * US), HOLD_POLL_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now + 60 * US), HOLD_SECTION_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now + (60 + HOLD_SECTION_US) * US), 0);
+}
+
 int main(void)
 {
 	CU_pSuite suite;
@@ -410,6 +471,8 @@ int main(void)
 	CU_add_test(suite, "a queue keeps order and its limit", test_queue);
 	CU_add_test(suite, "nonsense ends a connection", test_nonsense_closes);
 	CU_add_test(suite, "routing between two nodes", test_net);
+	CU_add_test(suite, "a page between writers", test_hold_between_writers);
+	CU_add_test(suite, "a page stays until it is used", test_hold_until_run);
 	CU_add_test(suite, "options", test_options);
 	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
 	CU_add_test(suite, "MP table", test_mptable);
