@@ -149,6 +149,7 @@ void iosrv_work(int (*work)(void), void (*done)(int result))
 		done(work()); /* no thread to be had: then all wait */
 }
 
+/* A request that cannot be served ends the machine: its CPU would wait for ever. */
 static void on_io_request(const struct packet *p)
 {
 	struct msg_io_request q;
@@ -161,13 +162,14 @@ static void on_io_request(const struct packet *p)
 	bytes = (size_t)q.size * q.count;
 	if (q.cpu >= server.n_cpus || (q.size != 1 && q.size != 2 && q.size != 4) || !q.count ||
 	    q.count > PAGE_BYTES / q.size || q.kind > IO_MMIO_WRITE) {
-		log_warn("malformed I/O request of CPU %u: %u x %u bytes, kind %u", q.cpu, q.count, q.size, q.kind);
+		iosrv_fail("CPU %u sent a malformed I/O request (%u x %u bytes, kind %u); this is a bug in vmp", q.cpu, q.count,
+			   q.size, q.kind);
 		return;
 	}
 	in = q.kind == IO_PORT_IN || q.kind == IO_MMIO_READ;
 	string = q.count > 1;
 	if (!in && string && sent != bytes) {
-		log_warn("I/O request of CPU %u carries %zu bytes for %zu", q.cpu, sent, bytes);
+		iosrv_fail("an I/O request of CPU %u carries %zu bytes for %zu; this is a bug in vmp", q.cpu, sent, bytes);
 		return;
 	}
 	if (!in && string)
@@ -216,7 +218,7 @@ static void dispatch(const struct packet *p)
 		uart_attach(attach.client, attach.backlog);
 		return;
 	default:
-		log_warn("unexpected message %s", wire_type_name(p->header.type));
+		iosrv_fail("the I/O server was sent %s; this is a bug in vmp", wire_type_name(p->header.type));
 	}
 }
 
@@ -232,7 +234,7 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 		if ((size_t)n < sizeof p.header || p.header.version != WIRE_VERSION ||
 		    (size_t)n != sizeof p.header + p.header.bytes || wire_type_bounds(p.header.type, &least, &most) ||
 		    p.header.bytes < least || p.header.bytes > most) {
-			log_warn("malformed message dropped (%zd bytes)", n);
+			iosrv_fail("the I/O server was sent nonsense (%zd bytes); this is a bug in vmp", n);
 			continue;
 		}
 		dispatch(&p);

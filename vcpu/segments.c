@@ -88,6 +88,13 @@ static int selector_lookup(struct vcpu *v, uint16_t selector, struct vcpu_segmen
 	}
 }
 
+/* The same where a null selector is an error: stack and code. */
+static int selector_lookup_needed(struct vcpu *v, uint16_t selector, struct vcpu_segment *segment, uint32_t *error)
+{
+	*error = 0;
+	return selector_is_null(selector) ? VECTOR_GP : selector_lookup(v, selector, segment, error);
+}
+
 int segment_check_data(struct vcpu *v, uint16_t selector, uint32_t *error)
 {
 	struct vcpu_segment s;
@@ -108,12 +115,8 @@ int segment_check_data(struct vcpu *v, uint16_t selector, uint32_t *error)
 int segment_check_stack(struct vcpu *v, uint16_t selector, unsigned cpl, uint32_t *error)
 {
 	struct vcpu_segment s;
-	int vector;
+	int vector = selector_lookup_needed(v, selector, &s, error);
 
-	*error = 0;
-	if (selector_is_null(selector))
-		return VECTOR_GP;
-	vector = selector_lookup(v, selector, &s, error);
 	if (vector >= 0)
 		return vector;
 	if (s.system || (s.type & TYPE_CODE) || !(s.type & TYPE_WRITABLE))
@@ -126,12 +129,8 @@ int segment_check_stack(struct vcpu *v, uint16_t selector, unsigned cpl, uint32_
 int segment_check_code(struct vcpu *v, uint16_t selector, unsigned cpl, uint32_t *error)
 {
 	struct vcpu_segment s;
-	int vector;
+	int vector = selector_lookup_needed(v, selector, &s, error);
 
-	*error = 0;
-	if (selector_is_null(selector))
-		return VECTOR_GP;
-	vector = selector_lookup(v, selector, &s, error);
 	if (vector >= 0)
 		return vector;
 	if (s.system || !(s.type & TYPE_CODE))

@@ -95,6 +95,20 @@ static bool answers(void)
 	return reply.cpu == 3 && reply.seq == seq && reply.value == 0xff && p.header.to == VNODE_CPU(3);
 }
 
+/* It ends the machine with a line that holds `word`. */
+static bool fails(const char *word)
+{
+	struct msg_machine_end end;
+	struct packet p;
+	const char *line = (const char *)p.bytes + sizeof end;
+
+	if (!receive(&p, WAIT_MS) || p.header.type != MSG_MACHINE_END || p.header.bytes <= sizeof end)
+		return false;
+	memcpy(&end, p.bytes, sizeof end);
+	p.bytes[p.header.bytes] = 0;
+	return end.reason == END_FAILURE && end.status == EXIT_VMP_FAILURE && strstr(line, word);
+}
+
 static void expect_hello(void)
 {
 	struct packet p;
@@ -145,6 +159,7 @@ static void test_bad_requests(void)
 	expect_hello();
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		request(rows[i].q, zeros, rows[i].payload);
+		CU_ASSERT(fails("I/O request")); /* else the CPU would wait for its answer for ever */
 		CU_ASSERT(answers());
 	}
 	stop();
@@ -157,17 +172,23 @@ static void test_bad_messages(void)
 
 	start(NULL);
 	expect_hello();
-	for (unsigned type = 0; type < 100; type++)
-		if (type != MSG_CONSOLE_ATTACH)
-			send_bytes(type, zeros, 3); /* too short for any body */
+	for (unsigned type = 0; type < 100; type++) {
+		send_bytes(type, zeros, 3); /* too short for any body */
+		CU_ASSERT(fails("nonsense"));
+	}
 	send_bytes(MSG_STREAM_ROOM, zeros, sizeof(struct msg_stream_room) + 1);
+	CU_ASSERT(fails("nonsense"));
 	send_bytes(MSG_PAGE_WANT, zeros, sizeof(struct msg_page_want));
+	CU_ASSERT(fails("PAGE_WANT"));
 	CU_ASSERT(send(daemon_end, &p, 1, 0) == 1);
+	CU_ASSERT(fails("nonsense"));
 	p.header.bytes = 100; /* says more than there is */
 	CU_ASSERT(send(daemon_end, &p, sizeof p.header + 8, 0) > 0);
+	CU_ASSERT(fails("nonsense"));
 	p.header.bytes = 8;
 	p.header.version = WIRE_VERSION + 1;
 	CU_ASSERT(send(daemon_end, &p, sizeof p.header + 8, 0) > 0);
+	CU_ASSERT(fails("nonsense"));
 	send_bytes(MSG_STREAM, &(struct msg_stream){ .stream = ~0u }, sizeof(struct msg_stream));
 	send_bytes(MSG_STREAM_ROOM, &(struct msg_stream_room){ .stream = 77, .bytes = 1 }, sizeof(struct msg_stream_room));
 	send_bytes(MSG_CONSOLE_ATTACH, &(struct msg_console_attach){ .client = 1, .backlog = ~0u },
