@@ -2,7 +2,8 @@
  *
  * Reading order: main.c (a monitor's life), run.c (the trap loop), process.c (the VM process under ptrace), shadow.c (host
  * mappings that follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want), insn.c (what an
- * ordinary instruction touches), env.c (what the virtual CPU asks of the world), channel.c (messages with the node daemon).
+ * ordinary instruction touches), env.c (what the virtual CPU asks of the world), channel.c (messages with the node daemon),
+ * state.h (a CPU as bytes), fpstate.h (its FPU and vector registers).
  *
  * Rules of use:
  *  - A monitor is one thread. Whenever its code runs, its VM process is stopped.

@@ -1,0 +1,143 @@
+/* monitor_fpstate.c - FPU and vector registers as bytes (monitor/fpstate.c): between processors that keep them at different
+ * places, of damaged input, and between two real processes.
+ */
+#include <CUnit/Basic.h>
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "monitor/fpstate.h"
+
+/* Two processors that know AVX and AVX-512, at different offsets, and one that knows AVX alone. */
+static const struct xsave_layout here = { .offset = { 0, 0, 576, 0, 0, 832, 896, 1408 },
+					  .bytes = { 0, 0, 256, 0, 0, 64, 512, 1024 } };
+static const struct xsave_layout there = { .offset = { 0, 0, 576, 0, 0, 1088, 1152, 1664 },
+					   .bytes = { 0, 0, 256, 0, 0, 64, 512, 1024 } };
+static const struct xsave_layout small = { .offset = { 0, 0, 576 }, .bytes = { 0, 0, 256 } };
+
+static uint8_t area[XSAVE_MAX_BYTES], other[XSAVE_MAX_BYTES], packed[FPSTATE_MAX_BYTES];
+static char why[128];
+
+static int fill(uint64_t in_use)
+{
+	for (unsigned i = 0; i < sizeof area; i++)
+		area[i] = (uint8_t)(i * 7 + i / 256);
+	memset(area + 24, 0, 4);     /* MXCSR */
+	memset(area + 512, 0, 64);
+	memcpy(area + 512, &in_use, sizeof in_use);
+	memset(other, 0, sizeof other);
+	memset(other + 28, 0xff, 2); /* MXCSR's mask */
+	return fpstate_pack(&here, area, 2432, packed);
+}
+
+static void between_layouts(void)
+{
+	int n = fill(0xe7);
+	uint64_t in_use;
+
+	CU_ASSERT(n > 0 && n <= FPSTATE_MAX_BYTES);
+	CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, n, other, 2688, why, sizeof why), 0);
+	CU_ASSERT(!memcmp(area, other, 28));
+	CU_ASSERT(!memcmp(area + 32, other + 32, 432));
+	for (unsigned c = 2; c < XSAVE_COMPONENTS; c++)
+		CU_ASSERT(!memcmp(area + here.offset[c], other + there.offset[c], here.bytes[c]));
+	memcpy(&in_use, other + 512, sizeof in_use);
+	CU_ASSERT_EQUAL(in_use, 0xe7);
+}
+
+/* What is not in use does not travel, and so is no reason to refuse. */
+static void to_a_smaller_processor(void)
+{
+	int n = fill(0x7);
+
+	CU_ASSERT_EQUAL(fpstate_unpack(&small, packed, n, other, 832, why, sizeof why), 0);
+	n = fill(0xe7);
+	CU_ASSERT_EQUAL(fpstate_unpack(&small, packed, n, other, 832, why, sizeof why), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "AVX-512"));
+}
+
+static void cut_anywhere(void)
+{
+	int n = fill(0xe7);
+
+	for (int bytes = 0; bytes < n; bytes++)
+		CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, bytes, other, 2688, why, sizeof why), -1);
+}
+
+static void damaged(void)
+{
+	int n = fill(0xe7);
+	const int first_part = 8 + 464;
+
+	packed[0] ^= 1;
+	CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, n, other, 2688, why, sizeof why), -1);
+	packed[0] ^= 1;
+	for (int at = first_part; at < first_part + 8; at++) {
+		packed[at] ^= 0x80;
+		CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, n, other, 2688, why, sizeof why), -1);
+		packed[at] ^= 0x80;
+	}
+	packed[8 + 26] = 0xff; /* bits of MXCSR that no processor has: ptrace would refuse them */
+	CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, n, other, 2688, why, sizeof why), -1);
+}
+
+/* --- real processes --- */
+
+/* Stops itself, then says whether %xmm5 holds `value` by its exit status. */
+static pid_t start_process(uint32_t value, bool set)
+{
+	pid_t pid = fork();
+	uint32_t found = 0;
+
+	if (pid) {
+		CU_ASSERT(waitpid(pid, NULL, 0) == pid);
+		return pid;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (ptrace(PTRACE_TRACEME, 0, 0, 0))
+		_exit(2);
+	if (set)
+		__asm__ volatile("movd %0, %%xmm5" :: "r"(value) : "xmm5");
+	__asm__ volatile("pxor %%xmm6, %%xmm6; int3; movd %%xmm5, %0" : "=r"(found) :: "xmm6", "memory");
+	_exit(found == value ? 0 : 1);
+}
+
+static void between_processes(void)
+{
+	pid_t from = start_process(0xfeed, true), to = start_process(0xfeed, false);
+	int n = fpstate_save(from, packed), status;
+
+	CU_ASSERT_FATAL(n > 0);
+	CU_ASSERT_EQUAL(fpstate_load(to, packed, n, why, sizeof why), 0);
+	ptrace(PTRACE_CONT, to, 0, 0);
+	CU_ASSERT(waitpid(to, &status, 0) == to);
+	CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	kill(from, SIGKILL);
+	waitpid(from, NULL, 0);
+	CU_ASSERT(fpstate_save(from, packed) < 0); /* gone */
+}
+
+int main(void)
+{
+	CU_pSuite suite;
+	unsigned failures;
+
+	if (CU_initialize_registry())
+		return 1;
+	suite = CU_add_suite("fpstate", NULL, NULL);
+	CU_add_test(suite, "between layouts", between_layouts);
+	CU_add_test(suite, "to a smaller processor", to_a_smaller_processor);
+	CU_add_test(suite, "cut anywhere", cut_anywhere);
+	CU_add_test(suite, "damaged", damaged);
+	CU_add_test(suite, "between processes", between_processes);
+	CU_basic_run_tests();
+	failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
