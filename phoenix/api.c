@@ -132,12 +132,9 @@ int ph_sendx(ph_vp_t dest, const void *body, size_t len, int tag, int flags)
 
 int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg), void *arg)
 {
-	struct pbuf *b = malloc(sizeof *b);
+	struct pbuf *b = pbuf_of(body, len, release, arg);
 
-	if (!b)
-		return PH_ENOMEM;
-	*b = (struct pbuf){ .refs = 1, .len = len, .data = body, .release = release, .arg = arg };
-	return send_message("ph_send_page", dest, b, tag, 0, -1, false);
+	return b ? send_message("ph_send_page", dest, b, tag, 0, -1, false) : PH_ENOMEM;
 }
 
 static ph_msg_t receive(const char *call, int tag, uint64_t end)

@@ -192,7 +192,8 @@ static void on_result(struct phnx *ph, const struct cast *c)
 
 void collective_on_message(struct phnx *ph, const struct rmsg *m)
 {
-	struct reader r = { m->body, m->body + m->pub.len, false };
+	const unsigned char *body = m->pub.body;
+	struct reader r = { body, body + m->pub.len, false };
 
 	if (m->pub.tag == TAG_MULTICAST)
 		on_multicast(ph, &r);

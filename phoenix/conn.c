@@ -165,7 +165,7 @@ static void read_plain(struct conn *k)
 	for (size_t total = 0; total < READ_BUDGET;) {
 		size_t room;
 		unsigned char *to = phnx_link_space(k->l, &room);
-		ssize_t n = to ? recv(k->fd, to, room, 0) : 0;
+		ssize_t n = recv(k->fd, to, room, 0);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		if (n <= 0) {

@@ -34,12 +34,13 @@ struct pbuf {
 	unsigned char own[];
 };
 struct pbuf *pbuf_new(const void *data, size_t len);	/* a copy; NULL: out of memory */
+struct pbuf *pbuf_of(const void *data, size_t len, void (*release)(void *arg), void *arg);	/* without a copy */
 void pbuf_put(struct pbuf *b);
 
 /* ---- links ---- */
 
 enum link_state { LINK_HELLO = 1, LINK_AUTH = 2, LINK_UP = 4, LINK_CLOSING = 8, LINK_ANY = 15 };
-enum { FRAME_HEAD_MAX = 120, SECRET_BYTES = 32 };
+enum { FRAME_HEAD_MAX = 120, SECRET_BYTES = 32, IN_BYTES = 16384 };
 
 struct outframe {
 	struct outframe *next;
@@ -48,6 +49,7 @@ struct outframe {
 	struct pbuf *body;
 	unsigned char head[FRAME_HEAD_MAX];
 };
+struct rmsg;
 struct plink {
 	struct plink *next;
 	struct phnx *ph;
@@ -63,7 +65,7 @@ struct plink {
 	struct writer my_hello, peer_hello;
 	struct outframe *out, **out_end;
 	size_t out_bytes;
-	unsigned char *in;
+	struct rmsg *in;		/* the beginning of a frame, if that has not come whole */
 	size_t in_len, in_room;
 	uint64_t opened_us, heard_us, ping_us, rtt_us;
 	unsigned digest_misses;
@@ -92,7 +94,7 @@ struct phnx_ops {
 
 /* The transport's side. */
 struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c, const unsigned char binding[32]);
-unsigned char *phnx_link_space(struct plink *l, size_t *room);	/* where to put received bytes; NULL: out of memory */
+unsigned char *phnx_link_space(struct plink *l, size_t *room);	/* where to put received bytes */
 int phnx_link_input(struct plink *l, size_t n);			/* n bytes were put there; -1: the link is closed and freed */
 void phnx_link_taken(struct plink *l, size_t n);		/* n bytes of the out queue were sent */
 void phnx_link_lost(struct plink *l);				/* the transport's connection is gone; frees the link */
@@ -202,7 +204,7 @@ struct rmsg {				/* a received message; `pub` is what the application sees */
 	uint64_t seq, deadline_us;
 	unsigned flags;
 	unsigned gen;
-	unsigned char body[];
+	_Alignas(BODY_ALIGN) unsigned char block[];	/* pub.body lies in it, where the frame had it */
 };
 enum outcome { OUT_MISSING, OUT_HELD, OUT_CONSUMED, OUT_BOUNCED };
 struct rslot {
@@ -372,6 +374,8 @@ struct phnx {
 	struct detector detector;
 	struct collectives collectives;
 	uint64_t frames_in[N_FRAME_TYPES], frames_out[N_FRAME_TYPES];
+	struct rmsg *landed;		/* the frame being handled has this block to itself: who keeps it sets NULL here */
+	unsigned char in[IN_BYTES];	/* where frames arrive, of all links, that have no block of their own */
 };
 struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_vp_t upper);
 void phnx_free(struct phnx *ph);

@@ -74,7 +74,6 @@ uint64_t flow_way(struct phnx *ph, ph_vp_t peer)
 
 static void forward(struct phnx *ph, ph_vp_t to, enum frame_type type, const unsigned char *frame, size_t len)
 {
-	enum { HEAD = 17 };
 	struct rentry *e = route_find(ph, to);
 	struct plink *l = e && e->direct ? e->direct : e ? e->fwd : NULL;
 	unsigned hops = frame[16] + 1u;
@@ -83,12 +82,14 @@ static void forward(struct phnx *ph, ph_vp_t to, enum frame_type type, const uns
 		ph->flows.dropped++;
 		return;
 	}
-	struct pbuf *b = pbuf_new(frame + HEAD, len - HEAD);
+	struct pbuf *b = ph->landed ? pbuf_of(frame + ROUTED_HEAD, len - ROUTED_HEAD, free, ph->landed) : pbuf_new(frame + ROUTED_HEAD, len - ROUTED_HEAD);
 	struct writer w = { 0 };
-	put_bytes(&w, frame, HEAD - 1);
+	put_bytes(&w, frame, ROUTED_HEAD - 1);
 	put8(&w, (uint8_t)hops);
-	if (b)
+	if (b) {
+		ph->landed = NULL;
 		link_send(l, type, &w, b);
+	}
 	ph->flows.forwarded++;
 	free(w.data);
 	pbuf_put(b);

@@ -23,6 +23,15 @@ struct pbuf *pbuf_new(const void *data, size_t len)
 	return b;
 }
 
+struct pbuf *pbuf_of(const void *data, size_t len, void (*release)(void *arg), void *arg)
+{
+	struct pbuf *b = malloc(sizeof *b);
+
+	if (b)
+		*b = (struct pbuf){ .refs = 1, .len = len, .data = data, .release = release, .arg = arg };
+	return b;
+}
+
 void pbuf_put(struct pbuf *b)
 {
 	if (!b || --b->refs)
@@ -336,60 +345,83 @@ static int dispatch(struct plink *l, enum frame_type type, const unsigned char *
 	return 0;
 }
 
+/* Bytes of all links arrive in the node's one buffer.  The beginning of a frame that has not come whole moves to a block of
+ * the link's own, of that frame's size and thus read to its end exactly.  If the frame is a message, the block becomes the
+ * message: of a large one no more is copied than its first IN_BYTES. */
 unsigned char *phnx_link_space(struct plink *l, size_t *room)
 {
-	enum { STEP = 65536 };
-	size_t want = l->in_len + STEP / 4;
+	*room = l->in ? l->in_room - l->in_len : sizeof l->ph->in;
+	return l->in ? l->in->block + l->in_len : l->ph->in;
+}
 
-	if (l->in_len >= FRAME_HEAD) {
-		struct reader r = { l->in + 4, l->in + FRAME_HEAD, false };
-		size_t frame = FRAME_HEAD + get32(&r);
-		want = frame > want && frame <= FRAME_HEAD + MAX_FRAME ? frame : want;
+/* The whole length of the frame that begins at h. 0: it cannot come here, and the link is closed and freed. */
+static size_t frame_length(struct plink *l, const unsigned char *h)
+{
+	struct reader r = { h + 4, h + FRAME_HEAD, false };
+	size_t len = get32(&r), most = l->state == LINK_UP ? MAX_FRAME : MAX_HANDSHAKE_FRAME;
+
+	if (h[0] != 'P' || h[1] != 'H' || h[2] >= N_FRAME_TYPES || len > most || !(may_come_in[h[2]] & l->state))
+		link_close(l, PH_EPEER, "a frame of type %u and %zu bytes cannot come here", h[2], len);
+	else if (h[3] != PHNX_VERSION)
+		link_close(l, PH_EREFUSED, "protocol version %u here, %u there", PHNX_VERSION, h[3]);
+	else
+		return FRAME_HEAD + len;
+	return 0;
+}
+
+/* The n bytes at p begin a frame of `whole` bytes, as far as its length is known. */
+static int keep_beginning(struct plink *l, const unsigned char *p, size_t n, size_t whole)
+{
+	struct rmsg *in = malloc(sizeof *in + whole + 1);
+
+	if (!in) {
+		link_close(l, PH_ENOMEM, "no memory for a frame of %zu bytes", whole);
+		return -1;
 	}
-	if (want > l->in_room) {
-		size_t bigger = want < STEP ? STEP : want;
-		unsigned char *in = realloc(l->in, bigger);
-		if (!in)
-			return NULL;
-		l->in = in;
-		l->in_room = bigger;
-	}
-	*room = l->in_room - l->in_len;
-	return l->in + l->in_len;
+	memcpy(in->block, p, n);
+	free(l->in);
+	l->in = in;
+	l->in_len = n;
+	l->in_room = whole;
+	return 0;
+}
+
+/* The link's block holds a whole frame. */
+static int land(struct plink *l)
+{
+	struct phnx *ph = l->ph;
+
+	ph->landed = l->in;
+	l->in = NULL;
+	size_t n = l->in_len;
+	l->in_len = 0;
+	const unsigned char *h = ph->landed->block;
+	int closed = dispatch(l, (enum frame_type)h[2], h + FRAME_HEAD, n - FRAME_HEAD);
+	free(ph->landed);
+	ph->landed = NULL;
+	return closed;
 }
 
 int phnx_link_input(struct plink *l, size_t n)
 {
-	size_t at = 0;
+	const unsigned char *p = l->in ? l->in->block : l->ph->in;
 
-	l->in_len += n;
 	l->heard_us = phnx_now(l->ph);
-	while (l->in_len - at >= FRAME_HEAD) {
-		struct reader r = { l->in + at + 4, l->in + at + FRAME_HEAD, false };
-		const unsigned char *h = l->in + at;
-		size_t len = get32(&r), most = l->state == LINK_UP ? MAX_FRAME : MAX_HANDSHAKE_FRAME;
-
-		if (h[0] != 'P' || h[1] != 'H' || h[2] >= N_FRAME_TYPES || len > most ||
-		    !(may_come_in[h[2]] & l->state)) {
-			link_close(l, PH_EPEER, "a frame of type %u and %zu bytes cannot come here", h[2], len);
+	n += l->in_len;
+	while (n) {
+		size_t whole = n < FRAME_HEAD ? FRAME_HEAD : frame_length(l, p);
+		if (!whole)
 			return -1;
-		}
-		if (h[3] != PHNX_VERSION) {
-			link_close(l, PH_EREFUSED, "protocol version %u here, %u there", PHNX_VERSION, h[3]);
+		if (l->in)
+			l->in_len = n;
+		if (l->in && n == whole)
+			return land(l);
+		if (n < whole)
+			return l->in && whole == l->in_room ? 0 : keep_beginning(l, p, n, whole);
+		if (dispatch(l, (enum frame_type)p[2], p + FRAME_HEAD, whole - FRAME_HEAD))
 			return -1;
-		}
-		if (l->in_len - at - FRAME_HEAD < len)
-			break;
-		at += FRAME_HEAD + len;
-		if (dispatch(l, (enum frame_type)h[2], h + FRAME_HEAD, len))
-			return -1;
-	}
-	l->in_len -= at;
-	memmove(l->in, l->in + at, l->in_len);
-	if (l->in_len == 0 && l->in_room > 1 << 20) {	/* give a large message's room back */
-		free(l->in);
-		l->in = NULL;
-		l->in_room = 0;
+		p += whole;
+		n -= whole;
 	}
 	return 0;
 }

@@ -333,7 +333,8 @@ static void on_cleanup(struct phnx *ph, const struct note *n)
 
 static bool read_note(const struct rmsg *msg, struct note *n)
 {
-	struct reader r = { msg->body, msg->body + msg->pub.len, false };
+	const unsigned char *body = msg->pub.body;
+	struct reader r = { body, body + msg->pub.len, false };
 
 	n->from = msg->source;
 	n->kind = get8(&r);

@@ -207,10 +207,24 @@ static struct rmsg *rmsg_new(const void *body, size_t len)
 		return NULL;
 	memset(m, 0, sizeof *m);
 	if (len)
-		memcpy(m->body, body, len);
-	m->body[len] = 0;
-	m->pub.body = m->body;
+		memcpy(m->block, body, len);
+	m->block[len] = 0;
+	m->pub.body = m->block;
 	m->pub.len = len;
+	return m;
+}
+
+/* The last len bytes of the frame that is being handled, as a message: its block, if it has one to itself, else a copy.
+ * (A sender pads the head so that the body is aligned; one that does not only costs us the copy.) */
+static struct rmsg *rmsg_of_frame(struct phnx *ph, const unsigned char *body, size_t len)
+{
+	struct rmsg *m = ph->landed;
+
+	if (!m || (uintptr_t)body % BODY_ALIGN)
+		return rmsg_new(body, len);
+	ph->landed = NULL;
+	*m = (struct rmsg){ .pub = { .body = (void *)body, .len = len } };
+	((unsigned char *)m->pub.body)[len] = 0;	/* the block has room for it */
 	return m;
 }
 
@@ -258,7 +272,7 @@ static void accept(struct phnx *ph, struct flow *f, struct rmsg *m)
 		resolve_received(ph, m, OUT_CONSUMED);
 		free(m);
 	} else if (m->flags & DATA_CUSTODY) {
-		struct pbuf *b = pbuf_new(m->body, m->pub.len);
+		struct pbuf *b = pbuf_new(m->pub.body, m->pub.len);
 		resolve_received(ph, m, b ? OUT_CONSUMED : OUT_BOUNCED);
 		if (b)
 			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags & DATA_UNORDERED, m->deadline_us);
@@ -308,6 +322,8 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	int tag = (int)get32(r);
 	unsigned flags = get8(r);
 	uint64_t life = get_var(r);
+	for (unsigned pad = get8(r); pad; pad--)
+		get8(r);
 	size_t len = (size_t)(r->end - r->p);
 
 	if (r->bad || seq - una >= WINDOW_MSGS || dest < 0 || len > PH_MSG_MAX)
@@ -330,7 +346,7 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 		ph->flows.dropped++;
 		return 0;
 	}
-	struct rmsg *m = rmsg_new(r->p, len);
+	struct rmsg *m = rmsg_of_frame(ph, r->p, len);
 	if (!m)
 		return 0;
 	m->pub.dest = dest;
@@ -368,7 +384,7 @@ void flow_release(struct phnx *ph, const struct ph_vps *vps)
 			bounce(ph, f, m);
 			continue;
 		}
-		struct pbuf *b = pbuf_new(m->body, m->pub.len);
+		struct pbuf *b = pbuf_new(m->pub.body, m->pub.len);
 		if (b)
 			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags, m->deadline_us);
 		pbuf_put(b);

@@ -676,7 +676,7 @@ bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct
 	unsigned char stack[FRAME_HEAD_MAX];
 	struct writer w = { .data = stack, .room = sizeof stack };	/* never grows */
 
-	if (!l || l->state != LINK_UP || head->len > FRAME_HEAD_MAX - FRAME_HEAD - 17)
+	if (!l || l->state != LINK_UP || head->len > FRAME_HEAD_MAX - FRAME_HEAD - ROUTED_HEAD)
 		return false;
 	if (type == FRAME_DATA && l->out_bytes > MAX_LINK_QUEUE) {
 		ph->flows.dropped++;

@@ -102,6 +102,7 @@ static bool ring_room(struct flow *f)
 
 static void transmit(struct phnx *ph, struct flow *f, struct smsg *m)
 {
+	static const unsigned char zeros[BODY_ALIGN];
 	unsigned char stack[HEAD_LIMIT];
 	struct writer w = { .data = stack, .room = sizeof stack };	/* never grows: no allocation on this path */
 	uint64_t now = phnx_now(ph);
@@ -117,6 +118,9 @@ static void transmit(struct phnx *ph, struct flow *f, struct smsg *m)
 	put32(&w, (uint32_t)m->tag);
 	put8(&w, (uint8_t)m->flags);
 	put_var(&w, m->deadline_us > now ? m->deadline_us - now : m->deadline_us ? 1 : 0);
+	unsigned pad = BODY_ALIGN - 1 - (FRAME_HEAD + ROUTED_HEAD + w.len) % BODY_ALIGN;
+	put8(&w, (uint8_t)pad);
+	put_bytes(&w, zeros, pad);
 	if (route_frame(ph, f->peer, FRAME_DATA, &w, m->body) && !f->way)
 		f->way = flow_way(ph, f->peer);
 	if (!f->rto_at)

@@ -169,7 +169,7 @@ static int decrypt(struct conn *k)
 	for (;;) {
 		size_t room;
 		unsigned char *to = phnx_link_space(k->l, &room);
-		int n = to ? SSL_read(k->ssl, to, room > 65536 ? 65536 : (int)room) : 0;
+		int n = SSL_read(k->ssl, to, room > 65536 ? 65536 : (int)room);
 		if (n <= 0 && SSL_get_error(k->ssl, n) == SSL_ERROR_WANT_READ)
 			return 0;
 		if (n <= 0) {

@@ -17,7 +17,11 @@ enum frame_type {
 #undef FRAME
 	N_FRAME_TYPES
 };
-enum { FRAME_HEAD = 8 };
+enum {
+	FRAME_HEAD = 8,
+	ROUTED_HEAD = 17,	/* destination, source, hops: of the frames that are passed on */
+	BODY_ALIGN = 16,	/* of a message's body within its frame */
+};
 
 struct reader {
 	const unsigned char *p, *end;

@@ -489,8 +489,14 @@ static void throw_garbage(struct sim *s, struct plink *l)
 		memcpy(frame + FRAME_HEAD, &l->ph->name, 8);
 		memcpy(frame + FRAME_HEAD + 8, &l->peer, 8);
 	}
-	memcpy(phnx_link_space(l, &room), frame, FRAME_HEAD + len);
-	phnx_link_input(l, FRAME_HEAD + len);
+	size_t n = FRAME_HEAD + len;
+	for (size_t at = 0; at < n; at += room) {	/* as much at a time as the link has room for */
+		unsigned char *to = phnx_link_space(l, &room);
+		room = room < n - at ? room : n - at;
+		memcpy(to, frame + at, room);
+		if (phnx_link_input(l, room))
+			break;
+	}
 }
 
 static void test_garbage(void)
