@@ -66,6 +66,9 @@ struct msg_command_exit { uint32_t status, reserved; };
 struct msg_stats { uint32_t node, seq; };
 struct msg_pages { uint32_t node, seq; };
 struct page_heat { uint32_t gfn, faults; };
+struct msg_machine_up { uint64_t boot_ns; /* since the daemon's start */ };
+struct msg_cpu_move { uint32_t cpu, seq, host, reserved; };
+struct msg_cpu_moved { uint32_t cpu, seq, error /* errno, 0: it runs there */, pause_us; };
 struct msg_ping { uint64_t sent_ns; };
 
 /* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom

@@ -41,11 +41,14 @@ static void become_node(const struct launch_plan *plan, char *program, char **ar
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_VMP_FAILURE);
-	/* stdin and stdout are the command's streams; a daemon must not keep a pipe open that others wait on. */
+	/* stdin and stdout are the command's streams; a daemon must not keep a pipe open that others wait on. What it writes to
+	 * stderr (a sanitizer's report, say) belongs in the log. */
 	int null = open("/dev/null", O_RDWR);
 
 	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
 		_exit(EXIT_VMP_FAILURE);
+	if (plan->log_fd > 2)
+		dup2(plan->log_fd, 2);
 	fcntl(plan->log_fd, F_SETFD, 0);
 	execv(program, arguments);
 	dprintf(2, "vmp: cannot run %s: %s; build it with make\n", program, strerror(errno));

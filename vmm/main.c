@@ -7,6 +7,7 @@
 #include "vmm/options.h"
 #include "vmm/query.h"
 #include "vmm/run.h"
+#include "vmm/up.h"
 
 #define VMP_VERSION "0.1"
 
@@ -52,6 +53,16 @@ int main(int argc, char **argv)
 	switch (options.verb) {
 	case VERB_RUN:
 		return run_machine(&options);
+	case VERB_UP:
+		return up_machine(&options);
+	case VERB_STATUS:
+		return query_status(&options);
+	case VERB_TOP:
+		return query_top(&options);
+	case VERB_DOWN:
+		return query_down(&options);
+	case VERB_CPU:
+		return query_cpu_move(&options);
 	case VERB_CONSOLE:
 		return query_console(&options);
 	case VERB_REGS:

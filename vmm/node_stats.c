@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "base/log.h"
 #include "dsm/dsm.h"
 #include "vmm/stats.h"
@@ -21,9 +22,17 @@ static void count_traffic(const struct node *node, struct node_stats *s)
 	}
 }
 
+/* What the host has really given: pages that are not here are holes. */
+static uint64_t ram_bytes(const struct node *node)
+{
+	struct stat st;
+
+	return fstat(node->ram_fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
+}
+
 static void fill_node_stats(const struct node *node, struct node_stats *s)
 {
-	*s = (struct node_stats){ .node = node->o.node, .user_monotonic_ns = node->user_ns };
+	*s = (struct node_stats){ .node = node->o.node, .user_monotonic_ns = node->user_ns, .ram_bytes = ram_bytes(node) };
 	if (node->dsm) {
 		const struct dsm_stats *dsm = dsm_stats(node->dsm);
 

@@ -28,25 +28,26 @@ struct option_rule {
 };
 
 #define ON(verb) (1u << (verb))
-#define ON_MACHINE (ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
+#define ON_BOOT (ON(VERB_RUN) | ON(VERB_UP))
+#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
 #define FIELD(name) offsetof(struct options, name)
 #define STRING(number) STRING_OF(number)
 #define STRING_OF(number) #number
 
 static const struct option_rule rules[] = {
-	{ "hosts", "N", ON(VERB_RUN), OPTION_NUMBER, FIELD(hosts), 1, MAX_NODES,
+	{ "hosts", "N", ON_BOOT, OPTION_NUMBER, FIELD(hosts), 1, MAX_NODES,
 	  "make the machine of N hosts (node daemons on this computer); default 1" },
-	{ "cpus", "N", ON(VERB_RUN), OPTION_NUMBER, FIELD(cpus), 1, MAX_CPUS,
+	{ "cpus", "N", ON_BOOT, OPTION_NUMBER, FIELD(cpus), 1, MAX_CPUS,
 	  "virtual processors, dealt to the hosts in turn; default: the larger of hosts and this computer's processors" },
-	{ "mem", "SIZE", ON(VERB_RUN), OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
+	{ "mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
 	  "guest memory, as 256M or 1G; default 256M" },
-	{ "engine", "NAME", ON(VERB_RUN), OPTION_TEXT, FIELD(engine), 0, 0,
+	{ "engine", "NAME", ON_BOOT, OPTION_TEXT, FIELD(engine), 0, 0,
 	  "ptrace (the default); direct comes later" },
-	{ "disk", "IMAGE[,ro|,snapshot]", ON(VERB_RUN), OPTION_TEXT, FIELD(disk), 0, 0,
+	{ "disk", "IMAGE[,ro|,snapshot]", ON_BOOT, OPTION_TEXT, FIELD(disk), 0, 0,
 	  "a raw image as /dev/sda; ro: read only; snapshot: writes are forgotten" },
-	{ "share", "DIR", ON(VERB_RUN), OPTION_TEXT, FIELD(share), 0, 0,
+	{ "share", "DIR", ON_BOOT, OPTION_TEXT, FIELD(share), 0, 0,
 	  "copy DIR into the guest as /share, the current folder; at most a quarter of the guest's memory" },
-	{ "env", "NAME=VALUE", ON(VERB_RUN), OPTION_LIST, FIELD(env), 0, 0,
+	{ "env", "NAME=VALUE", ON_BOOT, OPTION_LIST, FIELD(env), 0, 0,
 	  "put a variable into the command's environment; may be repeated" },
 	{ "timeout", "S", ON(VERB_RUN), OPTION_NUMBER, FIELD(timeout_s), 1, 1000000,
 	  "give up after S seconds, with status 125" },
@@ -54,24 +55,24 @@ static const struct option_rule rules[] = {
 	  "when the command has ended, write what was counted, as JSON" },
 	{ "summary", NULL, ON(VERB_RUN), OPTION_FLAG, FIELD(summary), 0, 0,
 	  "when the command has ended, print a short account on standard error" },
-	{ "log", "FILE", ON(VERB_RUN), OPTION_TEXT, FIELD(log), 0, 0,
+	{ "log", "FILE", ON_BOOT, OPTION_TEXT, FIELD(log), 0, 0,
 	  "write kernel messages and the daemons' log there (- is standard error)" },
-	{ "name", "NAME", ON(VERB_RUN) | ON_MACHINE, OPTION_TEXT, FIELD(name), 0, 0,
+	{ "name", "NAME", ON_BOOT | ON_MACHINE, OPTION_TEXT, FIELD(name), 0, 0,
 	  "the machine's name, for the other commands; the only running machine needs none" },
-	{ "append", "TEXT", ON(VERB_RUN), OPTION_TEXT, FIELD(append), 0, 0,
+	{ "append", "TEXT", ON_BOOT, OPTION_TEXT, FIELD(append), 0, 0,
 	  "add to the guest kernel's command line" },
-	{ "kernel", "FILE", ON(VERB_RUN), OPTION_TEXT, FIELD(kernel), 0, 0,
+	{ "kernel", "FILE", ON_BOOT, OPTION_TEXT, FIELD(kernel), 0, 0,
 	  "boot this vmlinux instead of the one that make built" },
-	{ "image", "FILE", ON(VERB_RUN), OPTION_TEXT, FIELD(image), 0, 0,
+	{ "image", "FILE", ON_BOOT, OPTION_TEXT, FIELD(image), 0, 0,
 	  "unpack this cpio.gz instead of the guest image that make built" },
-	{ "verbose", NULL, ON(VERB_RUN), OPTION_FLAG, FIELD(verbose), 0, 0,
+	{ "verbose", NULL, ON_BOOT, OPTION_FLAG, FIELD(verbose), 0, 0,
 	  "more lines in the log; without --log they go to standard error" },
 	{ "top", "N", ON(VERB_PAGES), OPTION_NUMBER, FIELD(top), 1, 100000,
 	  "how many pages to list; default 20" },
-	{ "json", NULL, ON(VERB_REGS) | ON(VERB_PAGES), OPTION_FLAG, FIELD(json), 0, 0,
+	{ "json", NULL, ON(VERB_STATUS) | ON(VERB_REGS) | ON(VERB_PAGES), OPTION_FLAG, FIELD(json), 0, 0,
 	  "print JSON" },
-	{ "cluster", "FILE", ON(VERB_RUN), OPTION_LATER, 0, 0, 0, NULL },
-	{ "gdb", "ADDR", ON(VERB_RUN), OPTION_LATER, 0, 0, 0, NULL },
+	{ "cluster", "FILE", ON_BOOT, OPTION_LATER, 0, 0, 0, NULL },
+	{ "gdb", "ADDR", ON_BOOT, OPTION_LATER, 0, 0, 0, NULL },
 	{ "help", NULL, ~0u, OPTION_FLAG, FIELD(help), 0, 0, "this text" },
 };
 
@@ -83,6 +84,19 @@ static const struct {
 		"(busybox), a 32-bit program or script of this computer named by a path, or one under --share DIR.\n"
 		"Without COMMAND: a shell on the guest's console; Ctrl-] then q quits. Status " STRING(125)
 		" is vmp's own failure." },
+	[VERB_UP] = { "up", "vmp up [OPTION...]",
+		"Boots a machine in the background and returns when its userland is there; it runs until `vmp down`, or until it is\n"
+		"switched off inside. A shell waits on its console: `vmp console`." },
+	[VERB_STATUS] = { "status", "vmp status [--name NAME] [--json]",
+		"Shows a running machine: its hosts with load, memory in use and page traffic, and where each processor runs.\n"
+		"Load and traffic are those of half a second." },
+	[VERB_TOP] = { "top", "vmp top [--name NAME]",
+		"Shows what `vmp status` shows, again every second, until Ctrl-C or until the machine ends." },
+	[VERB_DOWN] = { "down", "vmp down [--name NAME]",
+		"Ends a running machine at once, as if its power were cut, and returns when nothing of it is left." },
+	[VERB_CPU] = { "cpu", "vmp cpu move CPU HOST [--name NAME]",
+		"Moves a processor of a running machine to another host and prints for how long it stood still. The guest is not told.\n"
+		"A move that fails leaves the processor running where it was." },
 	[VERB_CONSOLE] = { "console", "vmp console [--name NAME]",
 		"Attaches this terminal to the console of a running machine; Ctrl-] then q detaches." },
 	[VERB_REGS] = { "regs", "vmp regs [--name NAME] [--json]",
@@ -301,6 +315,8 @@ static int check_together(struct options *o, uint32_t host_cpus)
 		return fail(o, "--engine %s: no such engine; this version has ptrace", o->engine);
 	if (!strcmp(o->engine, "direct"))
 		return fail(o, "--engine direct comes later; this version has ptrace");
+	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->verbose))
+		return fail(o, "`vmp up` returns before the machine ends: give its log a file with --log FILE");
 	if (o->name && check_name(o))
 		return -EINVAL;
 	if (!o->cpus) {
@@ -310,6 +326,23 @@ static int check_together(struct options *o, uint32_t host_cpus)
 	}
 	if (o->hosts > o->cpus)
 		return fail(o, "--hosts %u is more than --cpus %u: each host needs a processor", o->hosts, o->cpus);
+	return 0;
+}
+
+/* What follows `vmp cpu`: move CPU HOST. Whether the machine has them, the machine knows. */
+static int take_words(struct options *o, char **words, unsigned n)
+{
+	const struct { const char *name, *word; uint32_t *number; } numbers[] = {
+		{ "processor", words[1], &o->cpu }, { "host", words[2], &o->to_host },
+	};
+
+	if (n && strcmp(words[0], "move"))
+		return fail(o, "vmp cpu %s: no such command; see `vmp help cpu`", words[0]);
+	if (n != 3)
+		return fail(o, "`vmp cpu move` needs a processor and a host, and nothing else: vmp cpu move 1 0");
+	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+		if (parse_number(numbers[i].word, numbers[i].number))
+			return fail(o, "vmp cpu move: %s is not the number of a %s", numbers[i].word, numbers[i].name);
 	return 0;
 }
 
@@ -326,6 +359,10 @@ static int parse_help_topic(struct options *o, int argc, char **argv)
 
 int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 {
+	enum { CPU_WORDS = 3 };
+	char *words[CPU_WORDS + 1] = { NULL }; /* the last takes what is too much */
+	unsigned n_words = 0;
+
 	*o = (struct options){ .hosts = 1, .mem_mib = DEFAULT_RAM_MIB, .engine = "ptrace", .top = 20 };
 	if (argc < 2) {
 		o->verb = VERB_HELP;
@@ -337,6 +374,12 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 		return parse_help_topic(o, argc, argv);
 	for (int i = 2; i < argc; i++) {
 		bool separator = !strcmp(argv[i], "--");
+
+		if (o->verb == VERB_CPU && argv[i][0] != '-') {
+			words[n_words < CPU_WORDS ? n_words : CPU_WORDS] = argv[i];
+			n_words++;
+			continue;
+		}
 
 		if (!strcmp(argv[i], "-h")) {
 			o->help = true;
@@ -356,7 +399,11 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 			return fail(o, "no command after --; leave out -- for a shell");
 		break;
 	}
-	return o->help ? 0 : check_together(o, host_cpus);
+	if (o->help)
+		return 0;
+	if (o->verb == VERB_CPU && take_words(o, words, n_words))
+		return -EINVAL;
+	return check_together(o, host_cpus);
 }
 
 /* snprintf's habit, piece by piece */

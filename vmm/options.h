@@ -8,7 +8,10 @@
 
 #include "base/types.h"
 
-enum verb { VERB_RUN, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP, VERB_COUNT };
+enum verb {
+	VERB_RUN, VERB_UP, VERB_STATUS, VERB_TOP, VERB_DOWN, VERB_CPU, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP,
+	VERB_COUNT
+};
 
 enum { MAX_ENV_OPTIONS = 64 };
 
@@ -20,6 +23,7 @@ struct options {
 	uint32_t hosts, cpus, mem_mib;
 	uint32_t timeout_s; /* 0: none */
 	uint32_t top;	    /* vmp pages: how many */
+	uint32_t cpu, to_host; /* vmp cpu move CPU HOST */
 	const char *engine, *disk, *share, *stats, *log, *name, *append;
 	const char *kernel, *image; /* NULL: what `make` built */
 	bool summary, verbose, json;

@@ -6,15 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "vmm/client.h"
 #include "vmm/pageheat.h"
 #include "vmm/rundir.h"
+#include "vmm/status.h"
 #include "vmm/terminal.h"
 
-enum { ANSWER_LIMIT_S = 10 };
+enum { ANSWER_LIMIT_S = 10, LOOK_MS = 500, TOP_MS = 1000, GONE_LIMIT_MS = 10000 };
 
 struct query {
 	const struct options *o;
@@ -25,6 +27,7 @@ struct query {
 	struct event *limit, *typed, *window, *signals[4];
 	struct escape escape;
 	bool raw, done;
+	bool until_end; /* the machine's end is a good end of this command */
 	int status;
 	struct problem why;
 	/* regs: each CPU's text as it comes in parts */
@@ -34,6 +37,10 @@ struct query {
 	/* pages */
 	struct pageheat heat;
 	bool node_done[MAX_NODES];
+	/* status, top */
+	struct status_look before, now;
+	struct event *again;
+	bool live;	/* top */
 };
 
 static void end_query(struct query *q, int status, const char *line)
@@ -48,8 +55,10 @@ static void end_query(struct query *q, int status, const char *line)
 
 static void on_signal(evutil_socket_t signal_number, short events, void *context)
 {
+	struct query *q = context;
+
 	(void)events;
-	end_query(context, 128 + signal_number, "");
+	end_query(q, q->live && signal_number == SIGINT ? 0 : 128 + signal_number, "");
 }
 
 static void on_limit(evutil_socket_t fd, short events, void *context)
@@ -60,7 +69,12 @@ static void on_limit(evutil_socket_t fd, short events, void *context)
 
 static void on_closed(void *context)
 {
-	end_query(context, EXIT_VMP_FAILURE, "the machine has ended");
+	struct query *q = context;
+
+	if (q->until_end)
+		end_query(q, 0, "");
+	else
+		end_query(q, EXIT_VMP_FAILURE, "the machine has ended");
 }
 
 /* ---- console ---- */
@@ -120,6 +134,7 @@ static void start_console(struct query *q)
 {
 	struct msg_console_attach attach = { .backlog = 64 << 10 };
 
+	q->until_end = true;
 	q->window = evsignal_new(q->base, SIGWINCH, on_window_changed, q);
 	q->typed = event_new(q->base, 0, EV_READ | EV_PERSIST, on_typed, q);
 	if (!q->window || !q->typed || event_add(q->window, NULL) || event_add(q->typed, NULL))
@@ -287,12 +302,107 @@ static void print_pages(struct query *q)
 	symbols_free(&symbols);
 }
 
+/* ---- status and top: two looks, half a second or a second apart ---- */
+
+static void look_again(struct query *q)
+{
+	q->before = q->now;
+	memset(&q->now, 0, sizeof q->now);
+	report_ask_stats(&q->now.report, &q->client, q->info.hosts);
+}
+
+static void on_again(evutil_socket_t fd, short events, void *context)
+{
+	(void)fd, (void)events;
+	look_again(context);
+}
+
+static void print_status(struct query *q)
+{
+	status_print(stdout, q->rundir.name, &q->info, &q->before, &q->now, q->o->json);
+}
+
+static void print_live(struct query *q)
+{
+	if (isatty(1))
+		printf("\033[H\033[2J");
+	print_status(q);
+	if (!isatty(1))
+		putchar('\n');
+	if (fflush(stdout))
+		end_query(q, EXIT_VMP_FAILURE, "cannot write the answer");
+}
+
+static void on_stats(struct query *q, const void *body, size_t bytes)
+{
+	static const struct timeval pauses[] = { { 0, LOOK_MS * 1000 }, { TOP_MS / 1000, 0 } };
+	struct timespec time;
+
+	report_on_stats(&q->now.report, body, bytes);
+	if (!report_has_stats(&q->now.report))
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	q->now.at_ns = time.tv_sec * 1000000000ull + time.tv_nsec;
+	if (q->before.at_ns && !q->live)
+		end_query(q, 0, "");
+	else if (q->before.at_ns)
+		print_live(q);
+	event_add(q->again, &pauses[q->live && q->before.at_ns]);
+}
+
+static void start_status(struct query *q)
+{
+	q->again = evtimer_new(q->base, on_again, q);
+	if (!q->again)
+		die("no memory");
+	look_again(q);
+}
+
+static void start_top(struct query *q)
+{
+	q->live = q->until_end = true;
+	event_del(q->limit);
+	start_status(q);
+}
+
+/* ---- down ---- */
+
+static void start_down(struct query *q)
+{
+	struct msg_machine_end end = { .reason = END_USER, .status = EXIT_VMP_FAILURE };
+	static const char line[] = "the machine was taken down by vmp down";
+
+	q->until_end = true;
+	client_send(&q->client, MSG_MACHINE_END, VNODE_CLI, &end, sizeof end, line, strlen(line));
+}
+
+/* ---- cpu move ---- */
+
+static void start_cpu_move(struct query *q)
+{
+	struct msg_cpu_move move = { .cpu = q->o->cpu, .host = q->o->to_host };
+
+	event_del(q->limit); /* moves wait for each other; node 0 gives up in time */
+	client_send(&q->client, MSG_CPU_MOVE, VNODE_CLI, &move, sizeof move, NULL, 0);
+}
+
+static void on_cpu_moved(struct query *q, const void *body, size_t bytes)
+{
+	struct msg_cpu_moved moved;
+	struct problem p;
+
+	memcpy(&moved, body, sizeof moved);
+	problem(&p, "%.*s", (int)(bytes - sizeof moved), (const char *)body + sizeof moved);
+	if (!moved.error)
+		printf("CPU %u runs on host %u; it stood still for %.3f ms\n", moved.cpu, q->o->to_host, moved.pause_us / 1e3);
+	end_query(q, moved.error ? EXIT_VMP_FAILURE : 0, p.line);
+}
+
 /* ---- all ---- */
 
 static void on_message(void *context, const struct msg_header *header, const void *body)
 {
 	struct query *q = context;
-	struct msg_machine_end end;
 
 	switch (header->type) {
 	case MSG_HELLO:
@@ -300,6 +410,7 @@ static void on_message(void *context, const struct msg_header *header, const voi
 	case MSG_STREAM:
 	case MSG_STREAM_ROOM:
 	case MSG_COMMAND_EXIT:
+	case MSG_MACHINE_UP:
 		break;
 	case MSG_CONSOLE:
 		if (q->typed)
@@ -311,12 +422,14 @@ static void on_message(void *context, const struct msg_header *header, const voi
 	case MSG_PAGES:
 		on_pages(q, body, header->bytes);
 		break;
+	case MSG_CPU_MOVED:
+		on_cpu_moved(q, body, header->bytes);
+		break;
+	case MSG_STATS:
+		on_stats(q, body, header->bytes);
+		break;
 	case MSG_MACHINE_END:
-		memcpy(&end, body, sizeof end);
-		if (q->typed)
-			end_query(q, 0, "");
-		else
-			on_closed(q);
+		on_closed(q);
 		break;
 	default:
 		log_warn("unexpected message %s from the node daemon", wire_type_name(header->type));
@@ -353,7 +466,7 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 
 static int close_query(struct query *q)
 {
-	struct event *events[] = { q->limit, q->typed, q->window, q->signals[0], q->signals[1], q->signals[2], q->signals[3] };
+	struct event *events[] = { q->limit, q->typed, q->window, q->again, q->signals[0], q->signals[1], q->signals[2], q->signals[3] };
 
 	client_flush(&q->client, 100);
 	terminal_restore();
@@ -402,4 +515,33 @@ int query_regs(const struct options *o)
 int query_pages(const struct options *o)
 {
 	return ask(o, CLIENT_QUERY, start_pages, print_pages);
+}
+
+int query_status(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, start_status, print_status);
+}
+
+int query_top(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, start_top, NULL);
+}
+
+/* Whoever asks for the end wants the name and the disk free afterwards. */
+static void wait_until_gone(struct query *q)
+{
+	if (rundir_wait_gone(&q->rundir, GONE_LIMIT_MS)) {
+		q->status = EXIT_VMP_FAILURE;
+		problem(&q->why, "the machine %s has ended, but its process %d does not", q->rundir.name, q->info.pid);
+	}
+}
+
+int query_down(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, start_down, wait_until_gone);
+}
+
+int query_cpu_move(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, start_cpu_move, NULL);
 }

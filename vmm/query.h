@@ -1,9 +1,13 @@
-/* query.h - commands that ask a running machine: console, regs, pages. Each returns the exit status. */
+/* query.h - commands that ask a running machine: status, top, down, cpu move, console, regs, pages. Each returns the exit status. */
 #ifndef VMM_QUERY_H
 #define VMM_QUERY_H
 
 #include "vmm/options.h"
 
+int query_status(const struct options *o);
+int query_top(const struct options *o);
+int query_down(const struct options *o);
+int query_cpu_move(const struct options *o);
 int query_console(const struct options *o);
 int query_regs(const struct options *o);
 int query_pages(const struct options *o);

@@ -30,14 +30,22 @@ static const char *const trap_names[TRAP_KIND_COUNT] = {
 
 /* ---- fetching ---- */
 
-void report_ask(struct report *report, struct client *client, uint32_t hosts)
+void report_ask_stats(struct report *report, struct client *client, uint32_t hosts)
 {
 	report->hosts = hosts;
 	for (uint32_t node = 0; node < hosts; node++) {
 		struct msg_stats stats = { .node = node };
-		struct msg_pages pages = { .node = node };
 
 		client_send(client, MSG_STATS_REQUEST, VNODE_DAEMON(node), &stats, sizeof stats, NULL, 0);
+	}
+}
+
+void report_ask(struct report *report, struct client *client, uint32_t hosts)
+{
+	report_ask_stats(report, client, hosts);
+	for (uint32_t node = 0; node < hosts; node++) {
+		struct msg_pages pages = { .node = node };
+
 		client_send(client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
 	}
 }
@@ -79,16 +87,23 @@ void report_on_pages(struct report *report, const void *body, size_t bytes)
 	pageheat_add(&report->heat, (const char *)body + sizeof pages, (bytes - sizeof pages) / sizeof(struct page_heat));
 }
 
-bool report_is_complete(const struct report *report)
+bool report_has_stats(const struct report *report)
 {
 	for (uint32_t node = 0; node < report->hosts; node++) {
 		uint32_t parts = report->parts[node];
 
-		if (!parts || report->parts_seen[node] != (parts == 64 ? ~0ull : (1ull << parts) - 1) ||
-		    !report->pages_seen[node])
+		if (!parts || report->parts_seen[node] != (parts == 64 ? ~0ull : (1ull << parts) - 1))
 			return false;
 	}
 	return true;
+}
+
+bool report_is_complete(const struct report *report)
+{
+	for (uint32_t node = 0; node < report->hosts; node++)
+		if (!report->pages_seen[node])
+			return false;
+	return report_has_stats(report);
 }
 
 void report_free(struct report *report)

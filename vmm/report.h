@@ -21,6 +21,9 @@ struct report {
 void report_ask(struct report *report, struct client *client, uint32_t hosts);
 void report_on_stats(struct report *report, const void *body, size_t bytes);
 void report_on_pages(struct report *report, const void *body, size_t bytes);
+/* The statistics alone, and whether every host has sent its. */
+void report_ask_stats(struct report *report, struct client *client, uint32_t hosts);
+bool report_has_stats(const struct report *report);
 bool report_is_complete(const struct report *report);
 /* Write --stats FILE and print --summary, as asked for. */
 void report_write(struct report *report, const struct options *o, uint64_t start_ns, int status);

@@ -110,6 +110,16 @@ static void on_cpu_start(void *ctx, const struct msg_header *header, const void 
 
 /* --- what arrives for this node's other roles ----------------------------------------------------------------------- */
 
+static void userland_is_there(struct node *node)
+{
+	struct msg_machine_up up = { .boot_ns = node_now_ns() - node->boot_ns };
+	struct msg_header header = { .type = MSG_MACHINE_UP, .version = WIRE_VERSION, .bytes = sizeof up, .to = VNODE_CLI,
+				     .from_node = node->o.node };
+
+	node->user_ns = node_now_ns();
+	clients_send_run(node, &header, &up);
+}
+
 static void on_io_request(void *ctx, const struct msg_header *header, const void *body)
 {
 	struct node *node = ctx;
@@ -119,7 +129,7 @@ static void on_io_request(void *ctx, const struct msg_header *header, const void
 	/* The first touch of a stream register is the guest's init: the boot is over. */
 	if (!node->user_ns && request.kind <= IO_PORT_OUT && request.address >= VMP_STREAM_PORT &&
 	    request.address <= VMP_STREAM_COLS_ROWS_PORT)
-		node->user_ns = node_now_ns();
+		userland_is_there(node);
 	send_to_child(node, &node->iosrv, header, body);
 }
 

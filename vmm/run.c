@@ -1,4 +1,4 @@
-/* run.c - `vmp run`, in the order of what happens: checks, archive, run folder, daemons, loop, end.
+/* run.c - `vmp run`, and the keeper of `vmp up`, in the order of what happens: checks, archive, run folder, daemons, loop, end.
  *
  * The loop has three phases: connecting (the daemons come up), running, and ending (output is written out, statistics
  * are fetched).  Whatever ends the machine first decides the status and the line; see end_with().
@@ -43,11 +43,12 @@ struct run {
 	struct stream_in in;
 	struct stream_out out, err;
 	struct escape escape;
-	struct event *retry, *tick, *typed, *limit, *death;
+	struct event *retry, *tick, *typed, *limit, *death, *starter;
 	struct event *signals[8];
 	uint64_t start_ns;
 	int log_fd, archive_fd;
 	bool interactive, raw, connected;
+	bool background;	/* `vmp up`: standard error is its socket until userland is there; see up.c */
 	bool progress_shown, output_seen;
 	bool ended;		/* the status is decided */
 	bool report_asked;
@@ -181,6 +182,28 @@ static void on_timeout(evutil_socket_t fd, short events, void *context)
 	end_with(run, EXIT_VMP_FAILURE, p.line);
 }
 
+/* Background: the `vmp up` that waits for userland is gone. */
+static void on_starter_gone(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+
+	(void)fd, (void)events;
+	run->forced = true;
+	end_with(run, EXIT_VMP_FAILURE, "vmp up did not wait");
+}
+
+/* Background: userland is there. From here on the machine lives without its starter. */
+static void on_machine_up(struct run *run)
+{
+	if (!run->starter)
+		return;
+	event_free(run->starter);
+	run->starter = NULL;
+	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name, run->o->cpus, run->o->hosts,
+		run->o->hosts > 1 ? "s" : "", (now_ns() - run->start_ns) / 1e9);
+	dup2(run->log_fd, 2);
+}
+
 /* On a terminal, after a while without a sign of life from the guest: one line that is redrawn. */
 static void on_tick(evutil_socket_t fd, short events, void *context)
 {
@@ -293,7 +316,7 @@ static void on_machine_end(struct run *run, const void *body, size_t bytes)
 	memcpy(&end, body, sizeof end);
 	if (end.reason == END_COMMAND) {
 		end_with(run, end.status & 0xff, "");
-	} else if (end.reason == END_POWEROFF && run->interactive) {
+	} else if (end.reason == END_POWEROFF && (run->interactive || (run->background && !run->starter))) {
 		end_with(run, 0, "");
 	} else if (end.reason == END_POWEROFF) {
 		end_with(run, EXIT_VMP_FAILURE, "the guest was switched off before the command ended");
@@ -325,6 +348,9 @@ static void on_message(void *context, const struct msg_header *header, const voi
 		break;
 	case MSG_LOG:
 		on_log(run, body, header->bytes);
+		break;
+	case MSG_MACHINE_UP:
+		on_machine_up(run);
 		break;
 	case MSG_COMMAND_EXIT:
 		memcpy(&command_exit, body, sizeof command_exit);
@@ -417,6 +443,11 @@ static int make_events(struct run *run, struct problem *p)
 	run->tick = evtimer_new(run->base, on_tick, run);
 	run->limit = evtimer_new(run->base, on_limit, run);
 	run->death = evtimer_new(run->base, on_death, run);
+	if (run->background) {
+		run->starter = event_new(run->base, 2, EV_READ, on_starter_gone, run);
+		if (!run->starter || event_add(run->starter, NULL))
+			return problem(p, "no memory");
+	}
 	if (!run->retry || !run->tick || !run->limit || !run->death || stream_out_start(&run->out, &run->client, 1, 1) ||
 	    stream_out_start(&run->err, &run->client, 2, 2))
 		return problem(p, "no memory");
@@ -429,7 +460,7 @@ static int make_events(struct run *run, struct problem *p)
 
 static void free_events(struct run *run)
 {
-	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed };
+	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed, run->starter };
 
 	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
 		if (run->signals[i])
@@ -470,7 +501,7 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 	/* The serial port costs two traps a byte: kernel messages go there only where somebody sees them. */
 	/* Linux looks for six disks, a tenth of a second each; there is one at most. */
 	int n = snprintf(line, bytes, "pata_legacy.probe_mask=%d%s%s%s%s", run->o->disk ? 1 : 0,
-			 run->interactive ? " console=ttyS0" : "", quiet ? " loglevel=3" : "", run->o->append ? " " : "",
+			 run->interactive || run->background ? " console=ttyS0" : "", quiet ? " loglevel=3" : "", run->o->append ? " " : "",
 			 run->o->append ? run->o->append : "");
 
 	if (n >= MAX_CMDLINE)
@@ -562,7 +593,8 @@ int run_machine(const struct options *o)
 	struct problem p = { "" };
 	int error;
 
-	run = (struct run){ .o = o, .start_ns = now_ns(), .log_fd = -1, .archive_fd = -1, .interactive = !o->command };
+	run = (struct run){ .o = o, .start_ns = now_ns(), .log_fd = -1, .archive_fd = -1, .interactive = !o->command,
+			     .background = o->verb == VERB_UP };
 	run.client.fd = -1;
 	error = prepare(&run, &files, &p) || run_prepared(&run, &files, &p);
 	if (error) {

@@ -4,7 +4,7 @@
 
 #include "vmm/options.h"
 
-/* Returns the exit status: the command's, or 125 after one line on standard error. */
+/* Also the keeper of `vmp up` (o->verb). Returns the exit status: the command's, or 125 after one line on standard error. */
 int run_machine(const struct options *o);
 
 #endif

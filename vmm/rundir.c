@@ -284,3 +284,20 @@ int rundir_find(struct rundir *dir, const char *name, struct problem *p)
 		return problem(p, "no machine named %s is running; these are:%s", dir->name, names);
 	return 0;
 }
+
+int rundir_wait_gone(const struct rundir *dir, unsigned limit_ms)
+{
+	enum { STEP_MS = 5 };
+	static const struct timespec step = { 0, STEP_MS * 1000000 };
+
+	for (unsigned waited = 0; waited < limit_ms; waited += STEP_MS) {
+		int fd = take_lock(dir->path, 0);
+
+		if (fd >= 0)
+			close(fd);
+		if (fd != -EWOULDBLOCK)
+			return 0;
+		nanosleep(&step, NULL);
+	}
+	return -ETIMEDOUT;
+}

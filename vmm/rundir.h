@@ -1,6 +1,6 @@
 /* rundir.h - where a running machine's sockets live: ${XDG_RUNTIME_DIR:-/tmp/vmp-UID}/vmp/NAME, for the owner alone.
  *
- * The `vmp run` that made the folder holds a lock on its file `lock` while it lives: a folder whose lock is free belongs to
+ * The `vmp run` (or keeper of `vmp up`) that made the folder holds a lock on its file `lock` while it lives: a folder whose lock is free belongs to
  * a dead machine and is cleaned away by whoever meets it.  The file `machine` holds what other commands must know.
  */
 #ifndef VMM_RUNDIR_H
@@ -21,7 +21,7 @@ struct rundir {
 
 struct machine_info {
 	uint32_t cpus, hosts, mem_mib;
-	pid_t pid; /* of its `vmp run` */
+	pid_t pid; /* of its `vmp run`, or of the keeper of `vmp up` */
 	char kernel[4096];
 };
 
@@ -33,6 +33,8 @@ void rundir_release(struct rundir *dir);
 
 /* Find a running machine: by name, or the only one. `dir->lock_fd` stays -1. 0, or -1 with the problem. */
 int rundir_find(struct rundir *dir, const char *name, struct problem *p);
+/* Wait until the machine of a folder found is no more. 0, or -ETIMEDOUT. */
+int rundir_wait_gone(const struct rundir *dir, unsigned limit_ms);
 int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct problem *p);
 
 #endif

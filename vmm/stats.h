@@ -19,6 +19,7 @@
 	X(page_upgrades, "of these, rights raised without data") \
 	X(page_zero_fills, "of these, pages never touched before") \
 	X(page_invalidations, "pages given up to other nodes") \
+	X(ram_bytes, "bytes of guest RAM that this node holds at the moment") \
 	X(messages_sent, "messages sent to other nodes") \
 	X(messages_received, "messages received from other nodes") \
 	X(bytes_sent, "bytes sent to other nodes") \

@@ -79,6 +79,15 @@ static void good_lines(void)
 		{ "vmp --version", VERB_VERSION, 1, 4, 256, NULL },
 		{ "vmp console --name a-b.c_1", VERB_CONSOLE, 1, 4, 256, NULL },
 		{ "vmp pages --top 5 --json", VERB_PAGES, 1, 4, 256, NULL },
+		{ "vmp up --name lab --hosts 2 --cpus 8 --mem 64M", VERB_UP, 2, 8, 64, NULL },
+		{ "vmp up --log f --verbose", VERB_UP, 1, 4, 256, NULL },
+		{ "vmp status --json", VERB_STATUS, 1, 4, 256, NULL },
+		{ "vmp top --name x", VERB_TOP, 1, 4, 256, NULL },
+		{ "vmp down --name x", VERB_DOWN, 1, 4, 256, NULL },
+		{ "vmp up nproc", VERB_COUNT, 0, 0, 0, "takes no argument nproc" },
+		{ "vmp up --log -", VERB_COUNT, 0, 0, 0, "--log FILE" },
+		{ "vmp up --verbose", VERB_COUNT, 0, 0, 0, "--log FILE" },
+		{ "vmp up --timeout 3", VERB_COUNT, 0, 0, 0, "not an option of `vmp up`" },
 		{ "vmp", VERB_COUNT, 0, 0, 0, "what shall I do" },
 		{ "vmp fly", VERB_COUNT, 0, 0, 0, "no such command: fly" },
 		{ "vmp run --fly", VERB_COUNT, 0, 0, 0, "no such option: --fly" },
@@ -142,6 +151,39 @@ static void other_options_are_kept(void)
 	CU_ASSERT_PTR_NULL(o.command[3]);
 	CU_ASSERT(parse(&o, "vmp help run") == 0 && o.verb == VERB_RUN && o.help);
 	CU_ASSERT(parse(&o, "vmp run --help") == 0 && o.verb == VERB_RUN && o.help);
+}
+
+static void processors_to_move(void)
+{
+	static const struct { const char *line, *complaint; } wrong[] = {
+		{ "vmp cpu", "needs a processor and a host" }, { "vmp cpu move", "needs a processor and a host" },
+		{ "vmp cpu move 1", "needs a processor and a host" }, { "vmp cpu move 1 2 3 4", "and nothing else" },
+		{ "vmp cpu shake 1 2", "no such command" }, { "vmp cpu move x 2", "not the number of a processor" },
+		{ "vmp cpu move 1 99999999999", "not the number of a host" },
+	};
+	struct options o;
+
+	CU_ASSERT(parse(&o, "vmp cpu move 3 1 --name lab") == 0 && o.verb == VERB_CPU && o.cpu == 3 && o.to_host == 1);
+	CU_ASSERT_STRING_EQUAL(o.name, "lab");
+	CU_ASSERT(parse(&o, "vmp cpu --help") == 0 && o.help);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		CU_ASSERT_EQUAL(parse(&o, wrong[i].line), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(o.error, wrong[i].complaint));
+	}
+}
+
+static void loads(void)
+{
+	struct cpu_stats before = { .time_ns = { [TIME_NATIVE] = 100, [TIME_IDLE] = 700 } }, now = before;
+
+	CU_ASSERT_EQUAL(status_cpu_load(&before, &now, 1000), 0);
+	CU_ASSERT_EQUAL(status_cpu_load(&before, &now, 0), 0);
+	now.time_ns[TIME_IDLE] += 500;
+	now.time_ns[TIME_NATIVE] += 200;
+	now.time_ns[TIME_EMULATION] += 50;
+	CU_ASSERT_EQUAL(status_cpu_load(&before, &now, 1000), 25);
+	now.time_ns[TIME_SHARED_MEMORY] += 5000; /* begun before the first look */
+	CU_ASSERT_EQUAL(status_cpu_load(&before, &now, 1000), 100);
 }
 
 static void disk_specs(void)
@@ -592,7 +634,7 @@ int main(void)
 {
 	static const struct { const char *name; void (*test)(void); } tests[] = {
 #define T(name) { #name, name }
-		T(good_lines), T(other_options_are_kept), T(disk_specs), T(every_help_fits_and_is_whole), T(escapes),
+		T(good_lines), T(other_options_are_kept), T(processors_to_move), T(loads), T(disk_specs), T(every_help_fits_and_is_whole), T(escapes),
 		T(cpio_reads_what_we_write), T(a_tree_is_counted_up_to_a_limit), T(a_full_disk_is_an_error),
 		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively),
 		T(a_missing_loader_names_its_package), T(commands_reach_the_guest), T(commands_are_refused), T(checksums),

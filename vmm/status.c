@@ -1,0 +1,126 @@
+/* status.c - see status.h.  The JSON of `vmp status --json`:
+ *
+ *   { "name", "pid", "cpus": N, "hosts": N, "memory_mib",
+ *     "per_host": [ { "host", "cpus": [N...], "load_percent", "ram_mib", "pages_in_per_s", "pages_out_per_s",
+ *                     "sent_bytes_per_s", "received_bytes_per_s" } ],
+ *     "per_cpu":  [ { "cpu", "host", "load_percent" } ] }
+ */
+#include "vmm/status.h"
+
+struct host_figures {
+	uint32_t cpus; /* bit set */
+	double load;   /* of its processors, on average: per cent */
+	double ram_mib, pages_in, pages_out, sent, received; /* the last four per second */
+};
+
+double status_cpu_load(const struct cpu_stats *before, const struct cpu_stats *now, uint64_t interval_ns)
+{
+	uint64_t busy = 0;
+	double load;
+
+	for (unsigned kind = 0; kind < TIME_KIND_COUNT; kind++)
+		if (kind != TIME_IDLE)
+			busy += now->time_ns[kind] - before->time_ns[kind];
+	load = interval_ns ? 100.0 * busy / interval_ns : 0;
+	return load > 100 ? 100 : load; /* a stretch counts when it ends */
+}
+
+static struct host_figures figures_of(uint32_t host, const struct status_look *before, const struct status_look *now)
+{
+	const struct node_stats *a = &before->report.node[host], *b = &now->report.node[host];
+	uint64_t ns = now->at_ns - before->at_ns;
+	double seconds = ns ? ns / 1e9 : 1;
+	struct host_figures f = { .ram_mib = b->ram_bytes / 1048576.0 };
+
+	f.pages_in = (b->page_fetches - a->page_fetches) / seconds;
+	f.pages_out = (b->page_invalidations - a->page_invalidations) / seconds;
+	f.sent = (b->bytes_sent - a->bytes_sent) / seconds;
+	f.received = (b->bytes_received - a->bytes_received) / seconds;
+	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++) {
+		if (!now->report.cpu_seen[cpu] || now->report.cpu[cpu].node != host)
+			continue;
+		f.cpus |= 1u << cpu;
+		f.load += status_cpu_load(&before->report.cpu[cpu], &now->report.cpu[cpu], ns);
+	}
+	if (f.cpus)
+		f.load /= __builtin_popcount(f.cpus);
+	return f;
+}
+
+/* "0 2 5", with `between` between. */
+static const char *name_cpus(uint32_t cpus, const char *between, char *text, size_t bytes)
+{
+	size_t at = 0;
+
+	*text = 0;
+	for (uint32_t cpu = 0; cpu < MAX_CPUS && at < bytes; cpu++)
+		if (cpus >> cpu & 1)
+			at += snprintf(text + at, bytes - at, "%s%u", at ? between : "", cpu);
+	return text;
+}
+
+static void print_json(FILE *out, const char *name, const struct machine_info *info, const struct status_look *before,
+		       const struct status_look *now)
+{
+	const char *comma = "";
+	char cpus[4 * MAX_CPUS];
+
+	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, \"memory_mib\": %u,\n  \"per_host\": [", name,
+		info->pid, info->cpus, info->hosts, info->mem_mib);
+	for (uint32_t host = 0; host < info->hosts; host++) {
+		struct host_figures f = figures_of(host, before, now);
+
+		fprintf(out, "%s\n    {\"host\": %u, \"cpus\": [%s], \"load_percent\": %.1f, \"ram_mib\": %.1f, "
+			"\"pages_in_per_s\": %.1f, \"pages_out_per_s\": %.1f, \"sent_bytes_per_s\": %.0f, "
+			"\"received_bytes_per_s\": %.0f}", host ? "," : "", host, name_cpus(f.cpus, ", ", cpus, sizeof cpus),
+			f.load, f.ram_mib, f.pages_in, f.pages_out, f.sent, f.received);
+	}
+	fprintf(out, "],\n  \"per_cpu\": [");
+	for (uint32_t cpu = 0; cpu < info->cpus; cpu++) {
+		if (!now->report.cpu_seen[cpu])
+			continue;
+		fprintf(out, "%s\n    {\"cpu\": %u, \"host\": %u, \"load_percent\": %.1f}", comma, cpu, now->report.cpu[cpu].node,
+			status_cpu_load(&before->report.cpu[cpu], &now->report.cpu[cpu], now->at_ns - before->at_ns));
+		comma = ",";
+	}
+	fprintf(out, "]\n}\n");
+}
+
+static void print_hosts(FILE *out, const struct machine_info *info, const struct status_look *before,
+			const struct status_look *now)
+{
+	char cpus[4 * MAX_CPUS];
+
+	fprintf(out, "%4s %7s %9s %11s %12s %11s %15s  %s\n", "host", "load", "RAM MiB", "pages in/s", "pages out/s",
+		"sent KiB/s", "received KiB/s", "processors");
+	for (uint32_t host = 0; host < info->hosts; host++) {
+		struct host_figures f = figures_of(host, before, now);
+
+		fprintf(out, "%4u %5.0f %% %9.1f %11.0f %12.0f %11.0f %15.0f  %s\n", host, f.load, f.ram_mib, f.pages_in,
+			f.pages_out, f.sent / 1024, f.received / 1024, name_cpus(f.cpus, " ", cpus, sizeof cpus));
+	}
+}
+
+static void print_cpus(FILE *out, const struct machine_info *info, const struct status_look *before,
+		       const struct status_look *now)
+{
+	fprintf(out, "%4s %7s %5s\n", "CPU", "load", "host");
+	for (uint32_t cpu = 0; cpu < info->cpus; cpu++)
+		if (now->report.cpu_seen[cpu])
+			fprintf(out, "%4u %5.0f %% %5u\n", cpu,
+				status_cpu_load(&before->report.cpu[cpu], &now->report.cpu[cpu], now->at_ns - before->at_ns),
+				now->report.cpu[cpu].node);
+}
+
+void status_print(FILE *out, const char *name, const struct machine_info *info, const struct status_look *before,
+		  const struct status_look *now, bool json)
+{
+	if (json) {
+		print_json(out, name, info, before, now);
+		return;
+	}
+	fprintf(out, "%s: %u processors, %u MiB, %u host%s; process %d\n", name, info->cpus, info->mem_mib, info->hosts,
+		info->hosts > 1 ? "s" : "", info->pid);
+	print_hosts(out, info, before, now);
+	print_cpus(out, info, before, now);
+}
