@@ -162,6 +162,18 @@ static void greet(struct node *node, struct conn *conn, const void *body)
 	}
 }
 
+static void refuse_move(struct conn *conn, const void *body)
+{
+	static const char line[] = "processors do not move in this version";
+	struct msg_cpu_move move;
+	struct msg_cpu_moved moved = { .error = ENOSYS };
+	struct msg_header header = { .type = MSG_CPU_MOVED, .version = WIRE_VERSION, .bytes = sizeof moved + strlen(line) };
+
+	memcpy(&move, body, sizeof move);
+	moved.cpu = move.cpu;
+	conn_send(conn, &header, &moved, sizeof moved, line, strlen(line));
+}
+
 static void on_client_message(struct conn *conn, const struct msg_header *header, const void *body)
 {
 	struct node *node = conn_owner(conn);
@@ -194,6 +206,9 @@ static void on_client_message(struct conn *conn, const struct msg_header *header
 	case MSG_STATS_REQUEST:
 	case MSG_PAGES_REQUEST:
 		forward_query(node, number, header, body);
+		break;
+	case MSG_CPU_MOVE:
+		refuse_move(conn, body);
 		break;
 	case MSG_MACHINE_END: {
 		struct msg_machine_end end;

@@ -20,6 +20,7 @@
 #include "vmm/options.h"
 #include "vmm/pageheat.h"
 #include "vmm/report.h"
+#include "vmm/status.h"
 #include "vmm/terminal.h"
 
 static char work[] = "/tmp/vmp-test-XXXXXX";
