@@ -19,6 +19,7 @@ $(foreach e,hello join_leave,$(eval $(call program,examples/phoenix/$(e)/$(e),ex
 
 $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/vps.o))
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/config.o))
+$(eval $(call unit-test,phnx_contacts,tests/unit/phnx_contacts.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))

@@ -196,9 +196,9 @@ void phnx_dial_failed(struct phnx *ph, struct contact *c)
 	c->retry_us = UINT64_MAX;	/* contact_tick() sets the time */
 }
 
-static void tick_contact(struct phnx *ph, struct contact *c, uint64_t now)
+/* true: it has just been dialed */
+static bool tick_contact(struct phnx *ph, struct contact *c, uint64_t now)
 {
-	enum { MAX_DIALING = 64 };
 	struct rentry *e = c->name ? route_find(ph, c->name) : c->peer ? route_find(ph, c->peer) : NULL;
 
 	if (c->state == CONTACT_IDLE && c->retry_us == UINT64_MAX) {
@@ -211,21 +211,27 @@ static void tick_contact(struct phnx *ph, struct contact *c, uint64_t now)
 		c->retry_us = now;
 	}
 	if (c->state != CONTACT_IDLE || now < c->retry_us || ph->closing || ph->dialing >= MAX_DIALING)
-		return;
+		return false;
 	if (e && e->direct) {
 		c->state = CONTACT_LINKED;
-		return;
+		return false;
 	}
 	c->state = CONTACT_DIALING;
+	ph->dialing++;
 	ph->ops->dial(ph->ctx, c);
+	return true;
 }
 
+/* Who was dialed goes to the end of the list: with many silent contacts, each has its turn. */
 void contact_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
+	struct contact *dialed = NULL, **end = &dialed;
+
 	ph->dialing = 0;
 	for (struct contact *c = ph->contacts; c; c = c->next)
 		ph->dialing += c->state == CONTACT_DIALING;
-	for (struct contact **at = &ph->contacts; *at;) {
+	struct contact **at = &ph->contacts;
+	while (*at) {
 		struct contact *c = *at;
 		if (c->name && c->state == CONTACT_IDLE) {
 			struct rentry *e = route_find(ph, c->name);
@@ -236,11 +242,18 @@ void contact_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 				continue;
 			}
 		}
-		tick_contact(ph, c, now);
+		if (tick_contact(ph, c, now)) {
+			*at = c->next;
+			c->next = NULL;
+			*end = c;
+			end = &c->next;
+			continue;
+		}
 		if (c->state == CONTACT_IDLE && c->retry_us < *next)
 			*next = c->retry_us > now ? c->retry_us : now + RETRY_MIN;
 		at = &c->next;
 	}
+	*at = dialed;
 }
 
 uint64_t phnx_tick(struct phnx *ph)
