@@ -63,8 +63,11 @@ static void dial_tcp(struct net *net, struct conn *k, const struct phnx_contact 
 		connect_to(k, (struct sockaddr *)&in, sizeof in);
 		return;
 	}
-	if (!net->dns)
-		net->dns = evdns_base_new(net->base, EVDNS_BASE_INITIALIZE_NAMESERVERS | EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+	if (!net->dns) {
+		net->dns = evdns_base_new(net->base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+		if (net->dns)	/* no name server is no failure: the hosts file is read all the same */
+			evdns_base_resolv_conf_parse(net->dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
+	}
 	snprintf(port, sizeof port, "%d", at->port);
 	if (!net->dns) {
 		conn_lost(k);
