@@ -1,0 +1,3 @@
+# Phoenix in network namespaces: tests/netns/run.
+$(B)/tests/netns/%.o: CPPFLAGS += -Iphoenix/include
+$(eval $(call program,tests/netns/node,tests/netns/node.o $(PHNX_OBJECTS),$(PHNX_LIBS)))

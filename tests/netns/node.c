@@ -1,0 +1,231 @@
+/* node.c - one process of tests/netns/run: sends to every other process for as long as it is told, and checks that what
+ * the others send arrives once and in order.
+ *
+ *   node CONFIG TAG INDEX COUNT NEIGHBOURS
+ *
+ * COUNT processes share the virtual nodes, WIDTH each.  NEIGHBOURS ("0,3,4") are those to whom it must have a direct link
+ * at the end, and no others.  The script talks to it by files in the current folder (it makes the first four):
+ *
+ *   enough   send no more; tell everybody how many it were
+ *   stop     leave
+ *   away.I   process I leaves for a while, with its state in state.I and its messages in log.I; it reads both when it starts
+ *   late.I   process I will start later: do not wait for its first message
+ *   met.I    process I writes it when it has heard of everybody
+ *   done.I   process I writes it when it has received everything, and its neighbours are the right ones
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "phnx/phnx.h"
+
+enum { WIDTH = 5, MOST = 16, MOST_MESSAGES = 1 << 16, LARGE = 100000, LARGE_EVERY = 32, PACE_US = 10000, TAG = 1 };
+
+struct message {
+	int source;
+	unsigned number;	/* of the source's messages to this process */
+	bool last;		/* there were `number` of them; this one is none of them */
+};
+struct peer {
+	unsigned sent, received, announced;
+	unsigned next[WIDTH];		/* the smallest number that may come to each virtual node */
+	bool told, heard_last;
+	ph_vp_t name;
+	unsigned char seen[MOST_MESSAGES];
+};
+static struct peer peers[MOST];
+static int me, count;
+
+static bool exists(const char *name, int i)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, i < 0 ? "%s" : "%s.%d", name, i);
+	return access(path, F_OK) == 0;
+}
+
+static void create(const char *name)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "%s.%d", name, me);
+	FILE *f = fopen(path, "w");
+	if (f)
+		fclose(f);
+}
+
+static void on_error(void *arg, int error, const char *text)
+{
+	(void)arg;
+	fprintf(stderr, "%d: %s: %s\n", me, ph_strerror(error), text);
+}
+
+static void fail(const char *what, int source, unsigned number)
+{
+	fprintf(stderr, "%d: WRONG: %s: %u of process %d\n", me, what, number, source);
+	_exit(1);
+}
+
+/* What finds no room in a queue is tried again in the next round: a process that waits cannot be stopped. */
+static void send_next(int to, bool last)
+{
+	static char buf[LARGE];
+	struct peer *p = peers + to;
+	struct message m = { me, p->sent, last };
+	size_t len = !last && p->sent % LARGE_EVERY == LARGE_EVERY - 1 ? LARGE : sizeof m;
+
+	memcpy(buf, &m, sizeof m);
+	if (ph_sendx(to * WIDTH + p->sent % WIDTH, buf, len, TAG, 0))
+		return;
+	if (last)
+		p->told = true;
+	else
+		p->sent++;
+}
+
+static void receive(ph_msg_t msg)
+{
+	struct message m;
+
+	if (msg->len < sizeof m || msg->dest / WIDTH != me)
+		fail("not for this process", (int)msg->dest, 0);
+	memcpy(&m, msg->body, sizeof m);
+	if (m.source < 0 || m.source >= count || m.number >= MOST_MESSAGES)
+		fail("nonsense", m.source, m.number);
+	struct peer *p = peers + m.source;
+	p->name = ph_get_source(msg);
+	if (m.last) {
+		if (p->heard_last)
+			fail("the last message twice", m.source, m.number);
+		p->heard_last = true;
+		p->announced = m.number;
+		return;
+	}
+	if (p->seen[m.number])
+		fail("received twice", m.source, m.number);
+	if (m.number < p->next[msg->dest % WIDTH])
+		fail("out of order", m.source, m.number);
+	p->seen[m.number] = 1;
+	p->next[msg->dest % WIDTH] = m.number;
+	p->received++;
+}
+
+static bool heard_of_all(void)
+{
+	for (int i = 0; i < count; i++)
+		if (i != me && !peers[i].name && !exists("late", i))
+			return false;
+	return true;
+}
+
+static bool received_all(void)
+{
+	for (int i = 0; i < count; i++)
+		if (i != me && (!peers[i].heard_last || peers[i].received != peers[i].announced))
+			return false;
+	return true;
+}
+
+static unsigned neighbours(void)
+{
+	unsigned set = 0;
+
+	for (int i = 0; i < count; i++)
+		if (i != me && peers[i].name && ph_get_rtt(peers[i].name) >= 0)
+			set |= 1U << i;
+	return set;
+}
+
+static unsigned parse_set(char *list)
+{
+	unsigned set = 0;
+
+	for (char *item = strtok(list, ","); item; item = strtok(NULL, ","))
+		set |= 1U << atoi(item);
+	return set;
+}
+
+/* What a process that is away must remember, but for its messages, which ph_finalize() stores. */
+static bool state(const char *mode)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "state.%d", me);
+	FILE *f = fopen(path, mode);
+	bool ok = f && (*mode == 'w' ? fwrite(peers, sizeof peers, 1, f) : fread(peers, sizeof peers, 1, f)) == 1;
+	return (!f || fclose(f) == 0) && ok;
+}
+
+static void leave_for_a_while(void)
+{
+	char log[64];
+
+	snprintf(log, sizeof log, "log.%d", me);
+	ph_finalize(log, 5);
+	_exit(state("w") ? 0 : 1);
+}
+
+/* Sends once to everybody; false when everybody has been told that nothing follows. */
+static bool send_round(void)
+{
+	bool enough = exists("enough", -1), more = false;
+
+	for (int i = 0; i < count; i++)
+		if (i != me && !peers[i].told) {
+			send_next(i, enough || peers[i].sent + 1 == MOST_MESSAGES);
+			more = true;
+		}
+	return more;
+}
+
+static void run(unsigned wanted)
+{
+	bool met = false, done = false;
+
+	while (!exists("stop", -1)) {
+		if (exists("away", me))
+			leave_for_a_while();
+		bool sending = send_round();
+		ph_msg_t msg;
+		for (long long wait = PACE_US; (msg = ph_timed_recv(TAG, wait)); wait = 0) {
+			receive(msg);
+			ph_msg_destroy(msg);
+		}
+		if (!met && heard_of_all()) {
+			met = true;
+			create("met");
+		}
+		if (!done && !sending && received_all() && neighbours() == wanted) {
+			done = true;
+			create("done");
+		}
+	}
+	if (!done) {
+		for (int i = 0; i < count; i++)
+			fprintf(stderr, "%d: of process %d: %u received, %u announced\n", me, i, peers[i].received,
+				peers[i].announced);
+		fprintf(stderr, "%d: neighbours %#x, expected %#x\n", me, neighbours(), wanted);
+		_exit(1);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	char log[64];
+
+	if (argc != 6 || (count = atoi(argv[4])) > MOST) {
+		fprintf(stderr, "usage: node CONFIG TAG INDEX COUNT NEIGHBOURS\n");
+		return 2;
+	}
+	me = atoi(argv[3]);
+	snprintf(log, sizeof log, "log.%d", me);
+	bool back = state("r");
+	ph_set_error_callback(on_error, NULL);
+	ph_init(0, count * WIDTH, argv[1], argv[2], "netns", back && access(log, F_OK) == 0 ? log : NULL);
+	ph_vps_t mine = ph_vps_create_range(me * WIDTH, (me + 1) * WIDTH);
+	ph_assume_vps(mine);
+	ph_vps_destroy(mine);
+	run(parse_set(argv[5]));
+	ph_finalize(NULL, 3);
+	return 0;
+}
