@@ -1,0 +1,18 @@
+# Fuzzers of Phoenix: tests/fuzz/run (libFuzzer, clang), and their corpus as unit tests.
+$(B)/tests/fuzz/%.o: CPPFLAGS += -Iphoenix/include
+$(B)/tests/fuzz/replay-wire.o $(B)/tests/fuzz/replay-config.o: $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
+	@echo "  CC    $@"
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DCORPUS='"tests/fuzz/corpus/$*"' -MMD -MP -c -o $@ $<
+$(eval $(call unit-test,phnx_fuzz_wire,tests/fuzz/replay-wire.o tests/fuzz/wire.o $(PHNX_CORE),-lcrypto))
+$(eval $(call unit-test,phnx_fuzz_config,tests/fuzz/replay-config.o tests/fuzz/config.o phoenix/config.o))
+
+# The fuzzers themselves, with the sanitizers.
+FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE -I. -Iphoenix/include -fsanitize=fuzzer,address,undefined \
+	      -fno-sanitize-recover=undefined
+build/fuzz/wire: tests/fuzz/wire.c $(PHNX_CORE:.o=.c)
+build/fuzz/config: tests/fuzz/config.c phoenix/config.c
+build/fuzz/%: tests/fuzz/fuzz.h
+	@echo "  FUZZ  $@"
+	$(Q)mkdir -p $(@D)
+	$(Q)clang $(FUZZ_FLAGS) -o $@ $(filter %.c,$^) -lcrypto
