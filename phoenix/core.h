@@ -4,9 +4,10 @@
  * in tests/sim) opens links, brings bytes, takes bytes, tells the time through `struct phnx_ops`, and calls phnx_tick().
  * Not thread-safe: runtime.c holds one lock around everything.
  *
- *   link.c   frames and the handshake        route.c   the routing table (DSDV)
- *   flow.c   messages, end to end            send.c, receive.c   its two sides
- *   node.c   contacts, timers, life          migrate.c moving virtual nodes          detect.c who is gone
+ *   link.c    frames and the handshake       route.c   the routing table (DSDV)
+ *   flow.c    messages, end to end           send.c, receive.c   its two sides
+ *   contact.c whom to connect to             node.c    timers, life
+ *   migrate.c moving virtual nodes           detect.c  who is gone
  *   collective.c multicast and reduction
  *
  * A message is the sender's until a receiver has consumed it: a virtual node that moves away takes nothing along, its
@@ -50,6 +51,7 @@ struct outframe {
 	unsigned char head[FRAME_HEAD_MAX];
 };
 struct rmsg;
+struct rentry;
 struct plink {
 	struct plink *next;
 	struct phnx *ph;
@@ -71,14 +73,19 @@ struct plink {
 	unsigned digest_misses;
 };
 
+enum contact_state { CONTACT_IDLE, CONTACT_DIALING, CONTACT_LINKED, CONTACT_SELF };
 struct contact {
-	struct contact *next;
 	struct phnx_contact at;
 	ph_vp_t name;			/* learned from routing messages; 0: configured */
 	ph_vp_t peer;			/* whom it led to last */
-	enum { CONTACT_IDLE, CONTACT_DIALING, CONTACT_LINKED, CONTACT_SELF } state;
-	uint64_t retry_us, backoff_us;
+	enum contact_state state;
+	uint64_t due_us, backoff_us;	/* IDLE: when to try it */
+	unsigned place;			/* in the heap */
 	void *transport;
+};
+struct contacts {
+	struct contact **heap;		/* by due_us */
+	unsigned n, room, n_learned, dialing;
 };
 
 struct phnx_ops {
@@ -107,6 +114,16 @@ void link_send(struct plink *l, enum frame_type type, const struct writer *head,
 void link_close(struct plink *l, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void link_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 struct plink *link_find(struct phnx *ph, ph_vp_t peer);
+
+/* ---- contact points ---- */
+
+void contact_tick(struct phnx *ph, uint64_t now, uint64_t *next);
+void contact_learn(struct phnx *ph, struct rentry *e);
+void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer);
+void contact_doubled(struct phnx *ph, struct contact *c, ph_vp_t peer);	/* there is another link: look again soon */
+void contact_is_self(struct phnx *ph, struct contact *c);
+void contact_link_down(struct phnx *ph, ph_vp_t peer);			/* no link leads to it any more */
+void contact_free_all(struct phnx *ph);
 
 /* ---- routing ---- */
 
@@ -150,7 +167,8 @@ struct routes {
 	struct rentry **list;
 	unsigned room;
 	struct rentry *self;
-	bool dirty;			/* something must be told to a neighbour */
+	struct rentry **dirty_list;	/* what must be told to a neighbour */
+	unsigned n_dirty;
 	uint64_t dirty_us;
 	bool claims_dirty;
 	struct claim *claims;
@@ -158,6 +176,7 @@ struct routes {
 	uint64_t version;		/* changes whenever a message might now find its way */
 	uint64_t clock;			/* the largest stamp seen */
 	uint64_t digest;
+	uint64_t sweep_us;		/* when an entry is due to be forgotten or reported */
 };
 struct rentry *route_find(struct phnx *ph, ph_vp_t name);
 ph_vp_t route_holder(struct phnx *ph, ph_vp_t vp);	/* whom to send a message for vp to, or 0 */
@@ -360,10 +379,10 @@ struct phnx {
 	uint64_t gossip_us;		/* 0: no gossip */
 	struct plink *links;
 	unsigned n_links;
+	uint64_t links_due;		/* when link_tick() has to look at them */
 	uint64_t link_serial;
 	uint64_t link_slots[MAX_LINKS / 64];
-	struct contact *contacts;
-	unsigned n_learned, dialing;
+	struct contacts contacts;
 	bool learn;			/* connect to nodes known from routing messages */
 	enum phnx_protocol learn_protocol;
 	struct payload me;
@@ -387,7 +406,5 @@ void phnx_goodbye(struct phnx *ph);	/* tell all that this node is gone for good 
 void phnx_report(struct phnx *ph, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t phnx_now(struct phnx *ph);
 uint64_t phnx_random(struct phnx *ph);
-void contact_tick(struct phnx *ph, uint64_t now, uint64_t *next);
-void contact_learn(struct phnx *ph, const struct rentry *e);
 
 #endif

@@ -31,6 +31,8 @@ enum {
 	HANDSHAKE_TIMEOUT = 5000000,
 	RETRY_MIN = 50000,			/* the first retry of a connection; doubles up to RETRY_MAX */
 	RETRY_MAX = 2000000,
+	SILENT_RETRY = 64000000,		/* the same for learned end points that have never answered */
+	LEARNED_DELAY = 200000,			/* of the two nodes that learn of each other, one waits so long */
 	PING_INTERVAL = 500000,
 	LINK_TIMEOUT = 8000000,			/* a silent link is closed */
 	RTO_MIN = 100000,			/* resending starts after this; doubles up to RTO_MAX */

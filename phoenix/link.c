@@ -165,7 +165,7 @@ static int on_hello(struct plink *l, struct reader *r)
 			   upper);
 	else if (l->claimed == ph->name) {
 		if (l->contact)
-			l->contact->state = CONTACT_SELF;
+			contact_is_self(ph, l->contact);
 		link_close(l, 0, "this is myself");
 	} else if (l->claimed < ph->upper || l->claimed <= 0)
 		link_close(l, PH_EPEER, "a resource name among the virtual nodes");
@@ -199,10 +199,8 @@ static bool close_double(struct plink *l)
 	if (!other || l->ph->name > l->claimed)
 		return false;
 	struct plink *worse = other->contact || !l->contact ? l : other;
-	if (worse->contact) {
-		worse->contact->state = CONTACT_LINKED;
-		worse->contact->peer = l->claimed;
-	}
+	if (worse->contact)
+		contact_doubled(l->ph, worse->contact, l->claimed);
 	link_close(worse, 0, "second link between the same nodes");
 	return worse == l;
 }
@@ -220,14 +218,12 @@ static int on_auth(struct plink *l, struct reader *r)
 		return -1;
 	l->peer = l->claimed;
 	l->state = LINK_UP;
+	l->ph->links_due = l->ph->due = 0;	/* the first ping */
 	free(l->my_hello.data);
 	free(l->peer_hello.data);
 	l->my_hello = l->peer_hello = (struct writer){ 0 };
-	if (l->contact) {
-		l->contact->state = CONTACT_LINKED;
-		l->contact->peer = l->peer;
-		l->contact->backoff_us = RETRY_MIN;
-	}
+	if (l->contact)
+		contact_linked(l->ph, l->contact, l->peer);
 	route_link_up(l->ph, l);
 	return 0;
 }
@@ -246,10 +242,8 @@ static int on_refuse(struct plink *l, struct reader *r)
 			text[i] = '?';
 	if (error)
 		phnx_report(l->ph, PH_EREFUSED, "a peer refused this node: %s", text);
-	else if (l->contact && l->contact->state == CONTACT_DIALING && l->claimed) {
-		l->contact->state = CONTACT_LINKED;	/* by its other link */
-		l->contact->peer = l->claimed;
-	}
+	else if (l->contact && l->contact->state == CONTACT_DIALING && l->claimed)
+		contact_doubled(l->ph, l->contact, l->claimed);
 	link_close(l, 0, NULL);
 	return -1;
 }
@@ -446,6 +440,7 @@ struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c
 	ph->ops->random(ph->ctx, l->nonce, sizeof l->nonce);
 	ph->links = l;
 	ph->n_links++;
+	ph->links_due = ph->due = 0;
 	put_hello(l);
 	return l;
 }
@@ -464,14 +459,10 @@ static void drop(struct plink *l)
 	if (up)
 		route_link_down(ph, l);
 	ph->link_slots[l->slot / 64] &= ~(1ULL << l->slot % 64);
-	ph->due = 0;
-	if (l->contact) {
-		struct contact *c = l->contact;
-		if (c->state == CONTACT_DIALING)
-			phnx_dial_failed(ph, c);
-		else if (c->state == CONTACT_LINKED)
-			c->retry_us = phnx_now(ph) + RETRY_MIN;	/* contact_tick() sees that no link is left */
-	}
+	if (l->contact && l->contact->state == CONTACT_DIALING)
+		phnx_dial_failed(ph, l->contact);
+	if (up && !link_find(ph, l->peer))
+		contact_link_down(ph, l->peer);
 	while (l->out) {
 		struct outframe *f = l->out;
 		l->out = f->next;
@@ -513,19 +504,27 @@ void phnx_link_lost(struct plink *l)
 
 void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
+	enum { TOGETHER = PING_INTERVAL / 4 };	/* pings that are due so soon go now, so that seldom is anything due */
 	struct plink *following;
 
+	if (now < ph->links_due) {
+		*next = ph->links_due < *next ? ph->links_due : *next;
+		return;
+	}
+	ph->links_due = UINT64_MAX;
 	for (struct plink *l = ph->links; l; l = following) {
 		following = l->next;
 		uint64_t limit = l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : l->opened_us + HANDSHAKE_TIMEOUT;
 		if (now >= limit) {
 			link_close(l, 0, NULL);
 			following = ph->links;	/* closing may have changed the list */
+			ph->links_due = UINT64_MAX;
 			continue;
 		}
-		if (l->state == LINK_UP && now >= l->ping_us + PING_INTERVAL)
+		if (l->state == LINK_UP && now + TOGETHER >= l->ping_us + PING_INTERVAL)
 			ping(l, now);
 		uint64_t due = l->state == LINK_UP ? l->ping_us + PING_INTERVAL : limit;
-		*next = due < *next ? due : *next;
+		ph->links_due = due < ph->links_due ? due : ph->links_due;
 	}
+	*next = ph->links_due < *next ? ph->links_due : *next;
 }

@@ -1,4 +1,4 @@
-/* node.c - a whole node: its contact points, its set of virtual nodes, its timers, its end. */
+/* node.c - a whole node: its set of virtual nodes, its timers, its end. */
 #include <stdarg.h>
 #include <stdio.h>
 #include "phoenix/core.h"
@@ -50,19 +50,6 @@ struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_v
 	return ph;
 }
 
-static void contact_free(struct phnx *ph, struct contact *c)
-{
-	ph->ops->undial(ph->ctx, c);
-	for (struct plink *l = ph->links; l; l = l->next)
-		if (l->contact == c)
-			l->contact = NULL;
-	free(c->at.host);
-	free(c->at.user);
-	free(c->at.cert);
-	free(c->at.key);
-	free(c);
-}
-
 void phnx_free(struct phnx *ph)
 {
 	ph->closing = true;
@@ -70,11 +57,7 @@ void phnx_free(struct phnx *ph)
 		ph->ops->close(ph->ctx, ph->links);
 		phnx_link_lost(ph->links);
 	}
-	while (ph->contacts) {
-		struct contact *c = ph->contacts;
-		ph->contacts = c->next;
-		contact_free(ph, c);
-	}
+	contact_free_all(ph);
 	flow_free(ph);
 	collective_free(ph);
 	route_free(ph);
@@ -153,108 +136,7 @@ void phnx_goodbye(struct phnx *ph)
 	phnx_tick(ph);
 }
 
-/* ---- contact points ---- */
-
-struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at, ph_vp_t name)
-{
-	struct contact *c = calloc(1, sizeof *c);
-
-	if (!c)
-		return NULL;
-	c->at = *at;
-	c->at.host = strdup(at->host);
-	c->at.user = at->user ? strdup(at->user) : NULL;
-	c->at.cert = at->cert ? strdup(at->cert) : NULL;
-	c->at.key = at->key ? strdup(at->key) : NULL;
-	c->name = name;
-	c->backoff_us = RETRY_MIN;
-	/* Of two nodes that learn of each other one dials first, so that there are seldom two links. */
-	c->retry_us = phnx_now(ph) + (name && name < ph->name ? 200000 : 0);
-	c->next = ph->contacts;
-	ph->contacts = c;
-	ph->due = 0;
-	return c;
-}
-
-void contact_learn(struct phnx *ph, const struct rentry *e)
-{
-	if (!ph->learn || e->learned || e->direct || e->payload.n_addrs == 0 || ph->n_learned >= MAX_LEARNED || ph->leaving)
-		return;
-	((struct rentry *)e)->learned = true;
-	for (unsigned i = 0; i < e->payload.n_addrs; i++) {
-		const struct address *a = e->payload.addrs + i;
-		struct phnx_contact at = { .host = (char *)a->host, .port = a->port, .protocol = ph->learn_protocol };
-		if (a->port && phnx_add_contact(ph, &at, e->name))
-			ph->n_learned++;
-	}
-}
-
-void phnx_dial_failed(struct phnx *ph, struct contact *c)
-{
-	ph->due = 0;
-	c->state = CONTACT_IDLE;
-	c->retry_us = UINT64_MAX;	/* contact_tick() sets the time */
-}
-
-/* true: it has just been dialed */
-static bool tick_contact(struct phnx *ph, struct contact *c, uint64_t now)
-{
-	struct rentry *e = c->name ? route_find(ph, c->name) : c->peer ? route_find(ph, c->peer) : NULL;
-
-	if (c->state == CONTACT_IDLE && c->retry_us == UINT64_MAX) {
-		uint64_t longest = c->name ? 8 * RETRY_MAX : RETRY_MAX;
-		c->retry_us = now + c->backoff_us + phnx_random(ph) % (c->backoff_us / 4);
-		c->backoff_us = 2 * c->backoff_us < longest ? 2 * c->backoff_us : longest;
-	}
-	if (c->state == CONTACT_LINKED && !(e && e->direct) && now >= c->retry_us) {
-		c->state = CONTACT_IDLE;
-		c->retry_us = now;
-	}
-	if (c->state != CONTACT_IDLE || now < c->retry_us || ph->closing || ph->dialing >= MAX_DIALING)
-		return false;
-	if (e && e->direct) {
-		c->state = CONTACT_LINKED;
-		return false;
-	}
-	c->state = CONTACT_DIALING;
-	ph->dialing++;
-	ph->ops->dial(ph->ctx, c);
-	return true;
-}
-
-/* Who was dialed goes to the end of the list: with many silent contacts, each has its turn. */
-void contact_tick(struct phnx *ph, uint64_t now, uint64_t *next)
-{
-	struct contact *dialed = NULL, **end = &dialed;
-
-	ph->dialing = 0;
-	for (struct contact *c = ph->contacts; c; c = c->next)
-		ph->dialing += c->state == CONTACT_DIALING;
-	struct contact **at = &ph->contacts;
-	while (*at) {
-		struct contact *c = *at;
-		if (c->name && c->state == CONTACT_IDLE) {
-			struct rentry *e = route_find(ph, c->name);
-			if (!e || e->payload.gone) {	/* the node that it was learned from is gone */
-				*at = c->next;
-				contact_free(ph, c);
-				ph->n_learned--;
-				continue;
-			}
-		}
-		if (tick_contact(ph, c, now)) {
-			*at = c->next;
-			c->next = NULL;
-			*end = c;
-			end = &c->next;
-			continue;
-		}
-		if (c->state == CONTACT_IDLE && c->retry_us < *next)
-			*next = c->retry_us > now ? c->retry_us : now + RETRY_MIN;
-		at = &c->next;
-	}
-	*at = dialed;
-}
+/* ---- timers ---- */
 
 uint64_t phnx_tick(struct phnx *ph)
 {
@@ -276,7 +158,7 @@ uint64_t phnx_poll(struct phnx *ph)
 {
 	uint64_t now = phnx_now(ph);
 
-	if (now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.dirty || ph->flows.pump ||
+	if (now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.n_dirty || ph->flows.pump ||
 	    ph->flows.version_seen != ph->routes.version)
 		return phnx_tick(ph);
 	return ph->due < ph->flows.ack_soonest ? ph->due : ph->flows.ack_soonest;

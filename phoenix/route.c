@@ -26,6 +26,19 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
+/* Some neighbour may lack the entry. */
+static void mark_dirty(struct phnx *ph, struct rentry *e)
+{
+	struct routes *t = &ph->routes;
+
+	if (e->dirty)
+		return;
+	if (!t->n_dirty)
+		t->dirty_us = phnx_now(ph);
+	e->dirty = true;
+	t->dirty_list[t->n_dirty++] = e;
+}
+
 /* ---- the table ---- */
 
 struct rentry *route_find(struct phnx *ph, ph_vp_t name)
@@ -41,21 +54,26 @@ struct rentry *route_find(struct phnx *ph, ph_vp_t name)
 	}
 }
 
+static void insert(struct routes *t, struct rentry *e)
+{
+	uint64_t i = mix((uint64_t)e->name);
+
+	while (t->slots[i & (t->n_slots - 1)] && t->slots[i & (t->n_slots - 1)] != e)
+		i++;
+	t->slots[i & (t->n_slots - 1)] = e;
+}
+
 static bool rehash(struct routes *t, unsigned n_slots)
 {
 	struct rentry **slots = calloc(n_slots, sizeof *slots);
 
 	if (!slots)
 		return false;
-	for (unsigned k = 0; k < t->n; k++) {
-		uint64_t i = mix((uint64_t)t->list[k]->name);
-		while (slots[i & (n_slots - 1)])
-			i++;
-		slots[i & (n_slots - 1)] = t->list[k];
-	}
 	free(t->slots);
 	t->slots = slots;
 	t->n_slots = n_slots;
+	for (unsigned k = 0; k < t->n; k++)
+		insert(t, t->list[k]);
 	return true;
 }
 
@@ -68,22 +86,25 @@ static struct rentry *add(struct phnx *ph, ph_vp_t name)
 		return NULL;
 	if (t->n == t->room) {
 		unsigned room = t->room ? 2 * t->room : 16;
-		struct rentry **list = realloc(t->list, room * sizeof *list);
-		if (!list)
+		struct rentry **list = realloc(t->list, room * sizeof *list), **dirty;
+		t->list = list ? list : t->list;
+		dirty = realloc(t->dirty_list, room * sizeof *dirty);
+		t->dirty_list = dirty ? dirty : t->dirty_list;
+		if (!list || !dirty)
 			goto fail;
-		t->list = list;
 		t->room = room;
 	}
 	e->name = name;
 	e->seq = 1;
-	e->dirty = true;
 	e->nhops = UNREACHABLE;
 	e->lost_us = e->heard_us = phnx_now(ph);
 	t->list[t->n++] = e;
-	if (!rehash(t, t->n * 2 > t->n_slots ? (t->n_slots ? 2 * t->n_slots : 32) : t->n_slots)) {
+	if (t->n * 2 > t->n_slots && !rehash(t, t->n_slots ? 2 * t->n_slots : 32)) {
 		t->n--;
 		goto fail;
 	}
+	insert(t, e);
+	mark_dirty(ph, e);
 	return e;
 fail:
 	free(e);
@@ -102,6 +123,9 @@ static void forget(struct phnx *ph, unsigned k)
 	struct rentry *e = t->list[k];
 
 	t->list[k] = t->list[--t->n];
+	for (unsigned i = 0; e->dirty && i < t->n_dirty; i++)
+		if (t->dirty_list[i] == e)
+			t->dirty_list[i] = t->dirty_list[--t->n_dirty];
 	rehash(t, t->n_slots);
 	t->claims_dirty = true;
 	payload_free(&e->payload);
@@ -113,13 +137,6 @@ static void forget(struct phnx *ph, unsigned k)
 static uint64_t weight(const struct rentry *e)
 {
 	return e->nhops < UNREACHABLE ? mix((uint64_t)e->name ^ mix(e->seq)) : 0;
-}
-
-static void mark_dirty(struct phnx *ph)
-{
-	if (!ph->routes.dirty)
-		ph->routes.dirty_us = phnx_now(ph);
-	ph->routes.dirty = true;
 }
 
 /* ---- the set `has` ---- */
@@ -147,16 +164,16 @@ static void has_set(struct rentry *e, unsigned slot)
 		e->has[slot / 64] |= 1ULL << slot % 64;
 }
 
-static void has_clear(struct rentry *e, unsigned slot)
+static void has_clear(struct phnx *ph, struct rentry *e, unsigned slot)
 {
-	e->dirty = true;
+	mark_dirty(ph, e);
 	if (slot / 64 < e->has_words)
 		e->has[slot / 64] &= ~(1ULL << slot % 64);
 }
 
-static void has_nobody(struct rentry *e)
+static void has_nobody(struct phnx *ph, struct rentry *e)
 {
-	e->dirty = true;
+	mark_dirty(ph, e);
 	if (e->has_words)
 		memset(e->has, 0, e->has_words * sizeof *e->has);
 }
@@ -247,6 +264,26 @@ static void get_payload(struct phnx *ph, struct reader *r, struct payload *p)
 
 /* ---- changes ---- */
 
+static void sweep_by(struct phnx *ph, uint64_t when)
+{
+	if (when < ph->routes.sweep_us)
+		ph->routes.sweep_us = when;
+}
+
+/* After any change of what e or this node assumes. */
+static void note_overlap(struct phnx *ph, struct rentry *e)
+{
+	if (e == ph->routes.self)
+		return;
+	if (e->nhops == UNREACHABLE || ph_vps_is_exclusive(&e->payload.vps, &ph->me.vps)) {
+		e->overlap_us = 0;
+		e->reported = false;
+	} else if (!e->overlap_us) {
+		e->overlap_us = phnx_now(ph);
+		sweep_by(ph, e->overlap_us + OVERLAP_GRACE);
+	}
+}
+
 /* The one place where a route changes. */
 static void set_route(struct phnx *ph, struct rentry *e, uint64_t seq, unsigned nhops, struct plink *fwd)
 {
@@ -258,8 +295,11 @@ static void set_route(struct phnx *ph, struct rentry *e, uint64_t seq, unsigned 
 	e->fwd = fwd;
 	ph->routes.digest += weight(e);
 	ph->routes.version++;
-	has_nobody(e);
-	mark_dirty(ph);
+	if (nhops == UNREACHABLE) {
+		note_overlap(ph, e);
+		sweep_by(ph, phnx_now(ph) + ROUTE_EXPIRY);
+	}
+	has_nobody(ph, e);
 }
 
 void route_self_changed(struct phnx *ph)
@@ -271,6 +311,8 @@ void route_self_changed(struct phnx *ph)
 	e->payload.vps = (struct ph_vps){ 0 };
 	for (size_t i = 0; i < ph->me.vps.n; i++)
 		vps_append(&e->payload.vps, ph->me.vps.r[i].lo, ph->me.vps.r[i].hi);
+	for (unsigned k = 0; k < ph->routes.n; k++)
+		note_overlap(ph, ph->routes.list[k]);
 	ph->routes.claims_dirty = true;
 	set_route(ph, e, e->seq + 2, 0, NULL);
 }
@@ -304,8 +346,7 @@ int route_on_seqreq(struct phnx *ph, struct plink *l, struct reader *r)
 		if (e->seq < seq)
 			set_route(ph, e, (seq + 1) & ~1ULL, 0, NULL);
 	} else if (e->nhops < UNREACHABLE && e->seq >= seq) {
-		has_clear(e, l->slot);
-		mark_dirty(ph);
+		has_clear(ph, e, l->slot);
 	} else {
 		ask_for_seq(ph, e, seq, hops + 1);
 	}
@@ -332,10 +373,8 @@ static void on_lost(struct phnx *ph, struct rentry *e, uint64_t seq, const struc
 	struct plink *l = p->sender;
 
 	if (seq < e->seq) {
-		if (e->nhops < UNREACHABLE) {	/* we know better: tell it */
-			has_clear(e, l->slot);
-			mark_dirty(ph);
-		}
+		if (e->nhops < UNREACHABLE)	/* we know better: tell it */
+			has_clear(ph, e, l->slot);
 	} else if (seq == e->seq) {
 		has_promised(e, p);
 	} else if (e->direct && e->direct != l) {
@@ -365,6 +404,7 @@ static void on_reachable(struct phnx *ph, struct rentry *e, uint64_t seq, unsign
 				ph->routes.clock = e->payload.stamp;
 		}
 		set_route(ph, e, seq, hops, p->sender);
+		note_overlap(ph, e);
 		has_promised(e, p);
 		e->heard_us = phnx_now(ph);
 		contact_learn(ph, e);
@@ -433,13 +473,12 @@ void route_link_up(struct phnx *ph, struct plink *l)
 	struct rentry *e = route_find(ph, l->peer);
 
 	for (unsigned k = 0; k < ph->routes.n; k++)
-		has_clear(ph->routes.list[k], l->slot);
+		has_clear(ph, ph->routes.list[k], l->slot);
 	if (!e)
 		e = add(ph, l->peer);
 	if (e && !e->direct)
 		e->direct = l;
 	ph->routes.version++;
-	mark_dirty(ph);
 }
 
 void route_link_down(struct phnx *ph, struct plink *l)
@@ -448,7 +487,6 @@ void route_link_down(struct phnx *ph, struct plink *l)
 
 	for (unsigned k = 0; k < ph->routes.n; k++) {
 		struct rentry *e = ph->routes.list[k];
-		has_clear(e, l->slot);
 		if (e->direct == l)
 			e->direct = other;
 		if (e->fwd != l)
@@ -459,13 +497,13 @@ void route_link_down(struct phnx *ph, struct plink *l)
 			set_route(ph, e, e->seq | 1, UNREACHABLE, NULL);
 	}
 	ph->routes.version++;
+	sweep_by(ph, phnx_now(ph) + ROUTE_EXPIRY);
 }
 
 void route_resend_all(struct phnx *ph, struct plink *l)
 {
 	for (unsigned k = 0; k < ph->routes.n; k++)
-		has_clear(ph->routes.list[k], l->slot);
-	mark_dirty(ph);
+		has_clear(ph, ph->routes.list[k], l->slot);
 }
 
 /* ---- telling the neighbours ---- */
@@ -507,13 +545,14 @@ static void send_update(struct plink *l, const struct writer *names, const struc
 	free(w.data);
 }
 
-static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names, struct rentry **dirty, unsigned n_dirty)
+static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names)
 {
+	struct routes *t = &ph->routes;
 	struct writer entries = { 0 };
 	uint64_t n = 0;
 
-	for (unsigned k = 0; k < n_dirty; k++) {
-		struct rentry *e = dirty[k];
+	for (unsigned k = 0; k < t->n_dirty; k++) {
+		struct rentry *e = t->dirty_list[k];
 		if (has(e, l->slot))
 			continue;
 		has_set(e, l->slot);
@@ -529,27 +568,43 @@ static void flush_to(struct phnx *ph, struct plink *l, const struct writer *name
 	free(entries.data);
 }
 
+/* The neighbours that lack some entry, by slot; few, as a rule: all others have been promised it. Returns how many words. */
+static unsigned find_lacking(struct phnx *ph, uint64_t lacking[MAX_LINKS / 64])
+{
+	struct routes *t = &ph->routes;
+	uint64_t up[MAX_LINKS / 64] = { 0 };
+	unsigned words = 0;
+
+	for (struct plink *l = ph->links; l; l = l->next)
+		if (l->state == LINK_UP) {
+			up[l->slot / 64] |= 1ULL << l->slot % 64;
+			words = l->slot / 64 >= words ? l->slot / 64 + 1 : words;
+		}
+	for (unsigned i = 0; i < words; i++) {
+		lacking[i] = 0;
+		for (unsigned k = 0; k < t->n_dirty; k++)
+			lacking[i] |= up[i] & ~(i < t->dirty_list[k]->has_words ? t->dirty_list[k]->has[i] : 0);
+	}
+	return words;
+}
+
 static void flush(struct phnx *ph)
 {
 	struct routes *t = &ph->routes;
-	struct rentry **dirty = malloc(t->n * sizeof *dirty);
+	uint64_t lacking[MAX_LINKS / 64];
+	unsigned words = find_lacking(ph, lacking);
 	struct writer names = { 0 };
-	unsigned n = 0;
 
-	if (!dirty)
-		return;		/* the next tick tries again */
-	for (unsigned k = 0; k < t->n; k++)
-		if (t->list[k]->dirty)
-			dirty[n++] = t->list[k];
-	put_names(ph, &names);
-	for (struct plink *l = ph->links; l; l = l->next)
-		if (l->state == LINK_UP)
-			flush_to(ph, l, &names, dirty, n);
-	for (unsigned k = 0; k < n; k++)
-		dirty[k]->dirty = false;
-	t->dirty = false;
+	for (struct plink *l = ph->links; l; l = l->next) {
+		if (l->state != LINK_UP || l->slot / 64 >= words || !(lacking[l->slot / 64] >> l->slot % 64 & 1))
+			continue;
+		if (!names.len)
+			put_names(ph, &names);
+		flush_to(ph, l, &names);
+	}
+	while (t->n_dirty)
+		t->dirty_list[--t->n_dirty]->dirty = false;
 	free(names.data);
-	free(dirty);
 }
 
 /* ---- who holds a virtual node ---- */
@@ -621,43 +676,48 @@ ph_vp_t route_holder(struct phnx *ph, ph_vp_t vp)
 /* ---- timers ---- */
 
 /* Two nodes that assume the same virtual node for longer than news take to travel: each reports it. */
-static void check_overlap(struct phnx *ph, struct rentry *e, uint64_t now, uint64_t *next)
+static void report_overlap(struct phnx *ph, struct rentry *e)
 {
-	if (e == ph->routes.self || e->nhops == UNREACHABLE || e->payload.vps.n == 0 ||
-	    ph_vps_is_exclusive(&e->payload.vps, &ph->me.vps)) {
-		e->overlap_us = 0;
-		e->reported = false;
-		return;
-	}
-	if (!e->overlap_us)
-		e->overlap_us = now;
-	if (e->reported)
-		return;
-	if (now < e->overlap_us + OVERLAP_GRACE) {
-		*next = e->overlap_us + OVERLAP_GRACE < *next ? e->overlap_us + OVERLAP_GRACE : *next;
-		return;
-	}
-	e->reported = true;
 	ph_vps_t both = ph_vps_create_inter(&e->payload.vps, &ph->me.vps);
+
+	e->reported = true;
 	phnx_report(ph, PH_EOVERLAP, "node %lld assumes virtual nodes that this node assumes too, such as %lld", e->name,
 		    ph_vps_get_min_elem(both));
 	ph_vps_destroy(both);
+}
+
+/* Looks for entries whose time is up; returns when to look again. */
+static uint64_t sweep(struct phnx *ph, uint64_t now)
+{
+	struct routes *t = &ph->routes;
+	uint64_t again = UINT64_MAX;
+
+	for (unsigned k = 0; k < t->n; k++) {
+		struct rentry *e = t->list[k];
+		if (e->overlap_us && !e->reported) {
+			if (now >= e->overlap_us + OVERLAP_GRACE)
+				report_overlap(ph, e);
+			else
+				again = e->overlap_us + OVERLAP_GRACE < again ? e->overlap_us + OVERLAP_GRACE : again;
+		}
+		if (e == t->self || e->nhops < UNREACHABLE || e->direct)
+			continue;
+		if (now >= e->lost_us + ROUTE_EXPIRY)
+			forget(ph, k--);
+		else
+			again = e->lost_us + ROUTE_EXPIRY < again ? e->lost_us + ROUTE_EXPIRY : again;
+	}
+	return again;
 }
 
 void route_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	struct routes *t = &ph->routes;
 
-	for (unsigned k = 0; k < t->n; k++) {
-		struct rentry *e = t->list[k];
-		if (t->self->payload.vps.n || e->overlap_us)
-			check_overlap(ph, e, now, next);
-		if (e != t->self && e->nhops == UNREACHABLE && !e->direct && now >= e->lost_us + ROUTE_EXPIRY) {
-			forget(ph, k--);
-			continue;
-		}
-	}
-	if (!t->dirty)
+	if (now >= t->sweep_us)
+		t->sweep_us = sweep(ph, now);
+	*next = t->sweep_us < *next ? t->sweep_us : *next;
+	if (!t->n_dirty)
 		return;
 	/* The thesis's priorities: connections that are being made first, but not for ever. */
 	bool connecting = false;
@@ -711,6 +771,7 @@ void route_free(struct phnx *ph)
 		free(t->list[k]);
 	}
 	free(t->list);
+	free(t->dirty_list);
 	free(t->slots);
 	free(t->claims);
 }

@@ -38,7 +38,7 @@ void ph_set_session_id(const char *session)
 {
 	if (rt_enter("ph_set_session_id"))
 		return;
-	if (rt.ph->contacts || rt.ph->me.n_addrs)
+	if (rt.ph->contacts.n || rt.ph->me.n_addrs)
 		rt_fail(PH_EINVAL, "ph_set_session_id() after a listen port or contact point");
 	else if (session && load_secret(session) == 0) {
 		snprintf(rt.ph->session, sizeof rt.ph->session, "%s", session);
@@ -84,7 +84,6 @@ static void add_contact(const char *call, const char *host, int port, enum phnx_
 		rt_fail(PH_ENOMEM, "%s()", call);
 	else if (protocol == PHNX_TLS)
 		rt.ph->learn_protocol = PHNX_TLS;
-	rt.ph->routes.dirty = true;	/* let the timers see it */
 	rt_leave();
 }
 
@@ -117,7 +116,6 @@ static void read_config(const char *buf, size_t len, const char *tag, const char
 		}
 		if (c.n_ports)
 			listen_on(c.ports, c.n_ports);
-		rt.ph->routes.dirty = true;
 	}
 	phnx_config_free(&c);
 }

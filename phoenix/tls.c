@@ -69,9 +69,10 @@ static SSL_CTX *tls_context(struct net *net, bool server)
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
 	if (server)
 		SSL_CTX_set_psk_find_session_callback(ctx, psk_find);
-	for (struct contact *c = net->ph->contacts; server && c; c = c->next)
-		if (c->at.cert) {
-			load_certificate(net, ctx, &c->at);
+	const struct contacts *all = &net->ph->contacts;
+	for (unsigned i = 0; server && i < all->n; i++)
+		if (all->heap[i]->at.cert) {
+			load_certificate(net, ctx, &all->heap[i]->at);
 			break;
 		}
 	return ctx;

@@ -74,6 +74,31 @@ static struct event *pop(void)
 	return top;
 }
 
+/* ---- whose timer is next: the nodes in a heap of their own, each knows its place ---- */
+
+static void place(struct sim *s, int at, struct simnode *node)
+{
+	s->timers[at] = node;
+	node->place = at;
+}
+
+static void set_tick(struct sim *s, struct simnode *node, uint64_t when)
+{
+	int i = node->place;
+
+	node->tick_at = when;
+	for (; i && when < s->timers[(i - 1) / 2]->tick_at; i = (i - 1) / 2)
+		place(s, i, s->timers[(i - 1) / 2]);
+	for (int child; (child = 2 * i + 1) < s->n; i = child) {
+		if (child + 1 < s->n && s->timers[child + 1]->tick_at < s->timers[child]->tick_at)
+			child++;
+		if (when <= s->timers[child]->tick_at)
+			break;
+		place(s, i, s->timers[child]);
+	}
+	place(s, i, node);
+}
+
 static void end_put(struct end *e)
 {
 	if (--e->refs == 0)
@@ -201,16 +226,13 @@ static void settle(struct sim *s, struct simnode *node)
 {
 	if (node->dead)
 		return;
-	for (int again = 0; again < 100; again++) {
-		node->tick_at = phnx_poll(node->ph);
-		if (node->tick_at > s->now)
-			break;
-	}
+	uint64_t when = s->now;
+	for (int again = 0; again < 100 && when <= s->now; again++)
+		when = phnx_poll(node->ph);
 	for (unsigned i = 0; i < node->n_ends; i++)
 		if (node->ends[i]->kicked)
 			drain(node->ends[i]);
-	if (node->tick_at <= s->now)
-		node->tick_at = s->now + 100;
+	set_tick(s, node, when > s->now ? when : s->now + 100);
 }
 
 void sim_touch(struct sim *s, int node)
@@ -324,12 +346,7 @@ static void handle(struct sim *s, struct event *ev)
 
 static bool step(struct sim *s, uint64_t until)
 {
-	struct simnode *due = NULL;
-
-	for (int i = 0; i < s->n; i++)
-		if (!s->nodes[i].dead && (!due || s->nodes[i].tick_at < due->tick_at))
-			due = s->nodes + i;
-	uint64_t next_event = n_heap ? heap[0]->at : UINT64_MAX, next_tick = due ? due->tick_at : UINT64_MAX;
+	uint64_t next_event = n_heap ? heap[0]->at : UINT64_MAX, next_tick = s->timers[0]->tick_at;
 	uint64_t next = next_event < next_tick ? next_event : next_tick;
 	if (next > until) {
 		s->now = until;
@@ -339,7 +356,7 @@ static bool step(struct sim *s, uint64_t until)
 	if (next_event <= next_tick)
 		handle(s, pop());
 	else
-		settle(s, due);
+		settle(s, s->timers[0]);
 	return true;
 }
 
@@ -401,6 +418,7 @@ void sim_kill(struct sim *s, int node)
 	struct simnode *n = s->nodes + node;
 
 	n->dead = true;
+	set_tick(s, n, UINT64_MAX);
 	while (n->n_ends)
 		cut_end(s, n->ends[0]);
 	phnx_free(n->ph);
@@ -417,7 +435,7 @@ static void start(struct sim *s, int i, ph_vp_t lower, ph_vp_t upper)
 	n->ph->me.addrs[0].port = 1;
 	n->ph->me.n_addrs = 1;
 	route_self_changed(n->ph);
-	n->tick_at = s->now;
+	set_tick(s, n, s->now);
 }
 
 void sim_restart(struct sim *s, int node)
@@ -434,7 +452,7 @@ void sim_know(struct sim *s, int a, int b)
 
 	snprintf(host, sizeof host, "sim%d", b);
 	phnx_add_contact(s->nodes[a].ph, &at, 0);
-	s->nodes[a].tick_at = s->now;
+	set_tick(s, s->nodes + a, s->now);
 }
 
 void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper)
@@ -442,8 +460,12 @@ void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper)
 	*s = (struct sim){ .seed = seed, .rng = seed, .n = n, .delay_min = 50, .delay_max = 500, .now = 1000000 };
 	the_sim = s;
 	s->nodes = calloc((size_t)n, sizeof *s->nodes);
+	s->timers = calloc((size_t)n, sizeof(*s->timers));
 	for (int i = 0; i < n; i++) {
 		s->nodes[i].id = i;
+		place(s, i, s->nodes + i);
+	}
+	for (int i = 0; i < n; i++) {
 		start(s, i, lower, upper);
 	}
 }
@@ -463,6 +485,7 @@ void sim_free(struct sim *s)
 	for (int i = 0; i < s->n; i++)
 		free(s->nodes[i].ends);
 	free(s->nodes);
+	free(s->timers);
 	free(heap);
 	heap = NULL;
 	n_heap = room_heap = 0;

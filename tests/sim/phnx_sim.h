@@ -9,7 +9,8 @@ struct simnode {
 	struct phnx *ph;
 	int id, group;			/* nodes of different groups cannot connect */
 	bool dead;
-	uint64_t tick_at;
+	uint64_t tick_at;		/* UINT64_MAX: dead */
+	int place;			/* among the timers */
 	struct end **ends;
 	unsigned n_ends, room_ends;
 	unsigned errors;
@@ -18,7 +19,7 @@ struct simnode {
 };
 struct sim {
 	uint64_t now, seed, rng;
-	struct simnode *nodes;
+	struct simnode *nodes, **timers;
 	int n;
 	uint64_t delay_min, delay_max;
 	uint64_t events;

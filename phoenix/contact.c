@@ -1,0 +1,190 @@
+/* contact.c - contact points: whom to connect to, when, and how often to try again.
+ *
+ * They stand in a heap, the one to be dialed next first, so that a thousand contact points that never answer cost nothing
+ * while they wait; and since the one that has waited longest is next, each has its turn. */
+#include "phoenix/core.h"
+
+/* ---- the heap ---- */
+
+static void place(struct contacts *all, unsigned at, struct contact *c)
+{
+	all->heap[at] = c;
+	c->place = at;
+}
+
+static void settle(struct contacts *all, struct contact *c)
+{
+	unsigned i = c->place;
+
+	for (; i && c->due_us < all->heap[(i - 1) / 2]->due_us; i = (i - 1) / 2)
+		place(all, i, all->heap[(i - 1) / 2]);
+	for (unsigned child; (child = 2 * i + 1) < all->n; i = child) {
+		if (child + 1 < all->n && all->heap[child + 1]->due_us < all->heap[child]->due_us)
+			child++;
+		if (c->due_us <= all->heap[child]->due_us)
+			break;
+		place(all, i, all->heap[child]);
+	}
+	place(all, i, c);
+}
+
+/* The one place where a contact's state changes. */
+static void set(struct phnx *ph, struct contact *c, enum contact_state state, uint64_t due_us)
+{
+	ph->contacts.dialing -= c->state == CONTACT_DIALING;
+	ph->contacts.dialing += state == CONTACT_DIALING;
+	c->state = state;
+	c->due_us = due_us;
+	settle(&ph->contacts, c);
+	if (ph->contacts.heap[0]->due_us < ph->due)
+		ph->due = ph->contacts.heap[0]->due_us;
+}
+
+static void release(struct phnx *ph, struct contact *c)
+{
+	ph->ops->undial(ph->ctx, c);
+	for (struct plink *l = ph->links; l; l = l->next)
+		if (l->contact == c)
+			l->contact = NULL;
+	free(c->at.host);
+	free(c->at.user);
+	free(c->at.cert);
+	free(c->at.key);
+	free(c);
+}
+
+/* The node that it was learned from is gone. */
+static void forget(struct phnx *ph, struct contact *c)
+{
+	struct contacts *all = &ph->contacts;
+	struct contact *last = all->heap[--all->n];
+
+	if (last != c) {
+		place(all, c->place, last);
+		settle(all, last);
+	}
+	all->n_learned--;
+	release(ph, c);
+}
+
+void contact_free_all(struct phnx *ph)
+{
+	for (unsigned i = 0; i < ph->contacts.n; i++)
+		release(ph, ph->contacts.heap[i]);
+	free(ph->contacts.heap);
+}
+
+/* ---- new ones ---- */
+
+struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at, ph_vp_t name)
+{
+	struct contacts *all = &ph->contacts;
+	struct contact *c = calloc(1, sizeof *c);
+
+	if (c && all->n == all->room) {
+		unsigned room = all->room ? 2 * all->room : 16;
+		struct contact **heap = realloc(all->heap, room * sizeof *heap);
+		if (!heap) {
+			free(c);
+			return NULL;
+		}
+		all->heap = heap;
+		all->room = room;
+	}
+	if (!c)
+		return NULL;
+	c->at = *at;
+	c->at.host = strdup(at->host);
+	c->at.user = at->user ? strdup(at->user) : NULL;
+	c->at.cert = at->cert ? strdup(at->cert) : NULL;
+	c->at.key = at->key ? strdup(at->key) : NULL;
+	c->name = name;
+	c->backoff_us = RETRY_MIN;
+	c->place = all->n++;
+	all->heap[c->place] = c;
+	/* Of two nodes that learn of each other one dials first, so that there are seldom two links. */
+	set(ph, c, CONTACT_IDLE, phnx_now(ph) + (name && name < ph->name ? LEARNED_DELAY : 0));
+	return c;
+}
+
+void contact_learn(struct phnx *ph, struct rentry *e)
+{
+	if (!ph->learn || e->learned || e->direct || e->payload.n_addrs == 0 || ph->contacts.n_learned >= MAX_LEARNED ||
+	    ph->leaving)
+		return;
+	e->learned = true;
+	for (unsigned i = 0; i < e->payload.n_addrs; i++) {
+		const struct address *a = e->payload.addrs + i;
+		struct phnx_contact at = { .host = (char *)a->host, .port = a->port, .protocol = ph->learn_protocol };
+		if (a->port && phnx_add_contact(ph, &at, e->name))
+			ph->contacts.n_learned++;
+	}
+}
+
+/* ---- what becomes of them ---- */
+
+void phnx_dial_failed(struct phnx *ph, struct contact *c)
+{
+	uint64_t longest = c->peer || !c->name ? c->name ? 8 * RETRY_MAX : RETRY_MAX : SILENT_RETRY;
+
+	set(ph, c, CONTACT_IDLE, phnx_now(ph) + c->backoff_us + phnx_random(ph) % (c->backoff_us / 4));
+	c->backoff_us = 2 * c->backoff_us < longest ? 2 * c->backoff_us : longest;
+}
+
+void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer)
+{
+	c->peer = peer;
+	c->backoff_us = RETRY_MIN;
+	set(ph, c, CONTACT_LINKED, UINT64_MAX);
+}
+
+void contact_doubled(struct phnx *ph, struct contact *c, ph_vp_t peer)
+{
+	c->peer = peer;
+	set(ph, c, CONTACT_IDLE, phnx_now(ph) + RETRY_MIN);
+}
+
+void contact_is_self(struct phnx *ph, struct contact *c)
+{
+	set(ph, c, CONTACT_SELF, UINT64_MAX);
+}
+
+void contact_link_down(struct phnx *ph, ph_vp_t peer)
+{
+	for (unsigned i = 0; i < ph->contacts.n; i++) {
+		struct contact *c = ph->contacts.heap[i];
+		if (c->state != CONTACT_LINKED || c->peer != peer)
+			continue;
+		set(ph, c, CONTACT_IDLE, phnx_now(ph) + RETRY_MIN);
+		i = 0;		/* the heap has changed: begin anew */
+	}
+}
+
+/* Its time has come. */
+static void try(struct phnx *ph, struct contact *c)
+{
+	struct rentry *e = c->name ? route_find(ph, c->name) : c->peer ? route_find(ph, c->peer) : NULL;
+
+	if (c->name && (!e || e->payload.gone)) {
+		forget(ph, c);
+	} else if (e && e->direct) {
+		contact_linked(ph, c, e->name);
+	} else {
+		set(ph, c, CONTACT_DIALING, UINT64_MAX);
+		ph->ops->dial(ph->ctx, c);
+	}
+}
+
+void contact_tick(struct phnx *ph, uint64_t now, uint64_t *next)
+{
+	struct contacts *all = &ph->contacts;
+
+	while (!ph->closing && all->n && all->dialing < MAX_DIALING) {
+		uint64_t due = all->heap[0]->due_us;
+		if (now < due) {
+			*next = due < *next ? due : *next;
+			return;
+		}
+		try(ph, all->heap[0]);
+	}
+}
