@@ -136,17 +136,50 @@ static uint32_t timer_current(const struct apic *a, uint64_t now_ns)
 	return (uint32_t)(a->timer_initial - (now_ns - a->timer_deadline_ns) / tick % a->timer_initial);
 }
 
+/* A timer that always fires as soon as it is due can take all of a CPU.  On a loaded computer of several hosts a page may
+ * be tens of milliseconds away, and Linux's tick needs a dozen that the other CPUs' ticks write to: it takes longer than
+ * from one tick to the next, and what it interrupted never goes on (boots hung so; Linux's own remedy, a pause as long as
+ * the handler took, ends at 100 ms).  So when a handler took long, which ends by setting the timer anew, the guest has
+ * REST_TIMES as long for itself before the timer fires again.  A CPU that halts has done all it had to do. */
+enum { REST_TIMES = 4 };
+static const uint64_t REST_FROM_NS = 1000000, REST_MAX_NS = 10000000000;
+
+static void timer_rest(struct apic *a, uint64_t now_ns)
+{
+	uint64_t took = now_ns - a->timer_taken_ns;
+
+	if (a->timer_taken_ns && took >= REST_FROM_NS)
+		a->timer_rest_until_ns = now_ns + (took < REST_MAX_NS / REST_TIMES ? took * REST_TIMES : REST_MAX_NS);
+	a->timer_taken_ns = 0;
+}
+
+void apic_timer_taken(struct apic *a, uint8_t vector, uint64_t now_ns)
+{
+	if (vector == (a->lvt_timer & 0xff))
+		a->timer_taken_ns = now_ns;
+}
+
+void apic_halted(struct apic *a)
+{
+	a->timer_taken_ns = a->timer_rest_until_ns = 0;
+}
+
+static uint64_t fires_ns(const struct apic *a)
+{
+	return a->timer_deadline_ns > a->timer_rest_until_ns ? a->timer_deadline_ns : a->timer_rest_until_ns;
+}
+
 /* A masked timer counts, but need wake nobody. */
 uint64_t apic_deadline(const struct apic *a)
 {
-	return a->lvt_timer & LVT_MASKED ? UINT64_MAX : a->timer_deadline_ns;
+	return a->lvt_timer & LVT_MASKED ? UINT64_MAX : fires_ns(a);
 }
 
 void apic_tick(struct apic *a, uint64_t now_ns)
 {
 	uint64_t period = period_ns(a);
 
-	if (a->timer_deadline_ns > now_ns)
+	if (fires_ns(a) > now_ns)
 		return;
 	lvt_post(a, a->lvt_timer);
 	if ((a->lvt_timer & LVT_PERIODIC) && period)
@@ -304,6 +337,7 @@ static void write_divide(struct apic *a, uint32_t value, uint64_t now_ns)
 static void write_special(struct vcpu *v, uint32_t offset, uint32_t value)
 {
 	struct apic *a = &v->apic;
+	uint64_t now_ns;
 
 	switch (offset) {
 	case APIC_EOI:
@@ -315,7 +349,9 @@ static void write_special(struct vcpu *v, uint32_t offset, uint32_t value)
 		return;
 	case APIC_TIMER_INITIAL:
 		a->timer_initial = value;
-		timer_arm(a, v->env->now_ns(v->env->ctx), value);
+		now_ns = v->env->now_ns(v->env->ctx);
+		timer_rest(a, now_ns);
+		timer_arm(a, now_ns, value);
 		return;
 	case APIC_TIMER_DIVIDE:
 		write_divide(a, value, v->env->now_ns(v->env->ctx));

@@ -17,6 +17,8 @@ struct apic {
 	uint32_t timer_initial, timer_divide;
 	uint64_t timer_started_ns; /* when timer_initial was written */
 	uint64_t timer_deadline_ns; /* UINT64_MAX: not armed */
+	uint64_t timer_taken_ns; /* when the CPU took the timer's interrupt; 0: it has set the timer anew since, or halted */
+	uint64_t timer_rest_until_ns; /* the timer fires no sooner: time for the rest of the guest */
 };
 
 void apic_init(struct apic *a, uint8_t id);
@@ -28,5 +30,7 @@ void apic_write(struct vcpu *v, uint32_t offset, uint32_t value);
 /* ns (of env->now_ns) when the timer fires next, UINT64_MAX if never; apic_tick posts it if it is due. */
 uint64_t apic_deadline(const struct apic *a);
 void apic_tick(struct apic *a, uint64_t now_ns);
+void apic_timer_taken(struct apic *a, uint8_t vector, uint64_t now_ns); /* the CPU has taken this interrupt: the timer's? */
+void apic_halted(struct apic *a); /* the CPU has nothing to do: its timer need not rest */
 
 #endif

@@ -78,6 +78,7 @@ bool vcpu_deliver_interrupt(struct vcpu *v)
 	if (vector < 0 || !vcpu_can_interrupt(v))
 		return false;
 	apic_accept(&v->apic, (uint8_t)vector);
+	apic_timer_taken(&v->apic, (uint8_t)vector, v->env->now_ns(v->env->ctx));
 	v->halted = false;
 	exception_external(v, (unsigned)vector);
 	return true;

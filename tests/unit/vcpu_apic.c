@@ -318,13 +318,95 @@ static void divider_changed_while_counting(void)
 	CU_ASSERT_EQUAL(apic_read(V, 0x390), 600);
 }
 
+/* ---- a timer whose handler takes long */
+
+enum { MS = 1000000, TICK = 10 * MS };
+
+/* The timer fires, the CPU takes its interrupt, and the handler sets the timer anew `took_ns` later, for the next tick. */
+static void tick_handled(uint64_t took_ns)
+{
+	fake.now_ns = apic_deadline(A_);
+	apic_tick(A_, fake.now_ns);
+	CU_ASSERT_EQUAL(apic_highest(A_), 0xec);
+	apic_accept(A_, 0xec);
+	apic_timer_taken(A_, 0xec, fake.now_ns);
+	apic_write(V, 0xb0, 0); /* as Linux: first of all */
+	fake.now_ns += took_ns;
+	apic_write(V, 0x380, (uint32_t)(TICK - took_ns % TICK));
+}
+
+static void rest_after_long_handler(void)
+{
+	static const struct { uint64_t took_ns, until_next_ns; } cases[] = {
+		{ 50000, TICK - 50000 },	 /* nothing but a tick: it comes when it is due */
+		{ 1 * MS, 9 * MS },		 /* it may rest until then anyway */
+		{ 9 * MS, 36 * MS },
+		{ 30 * MS, 120 * MS },		 /* three ticks late: the guest has four times as long for itself */
+		{ 200ull * MS, 800ull * MS },
+		{ 60000ull * MS, 10000ull * MS }, /* but not for ever */
+	};
+
+	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
+		arm(0xec, TICK);
+		tick_handled(cases[n].took_ns);
+		CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + cases[n].until_next_ns);
+		apic_tick(A_, fake.now_ns + cases[n].until_next_ns - 1);
+		CU_ASSERT_EQUAL(apic_highest(A_), -1);
+		apic_tick(A_, fake.now_ns + cases[n].until_next_ns);
+		CU_ASSERT_EQUAL(apic_highest(A_), 0xec);
+	}
+}
+
+/* Whatever the handler takes, what it interrupts gets most of the time. */
+static void rest_leaves_time(void)
+{
+	uint64_t start, handled = 0;
+
+	arm(0xec, TICK);
+	start = fake.now_ns;
+	for (unsigned n = 0; n < 100; n++) {
+		uint64_t took = (5 + n % 50) * MS;
+
+		tick_handled(took);
+		handled += took;
+	}
+	CU_ASSERT(handled * 4 < fake.now_ns - start);
+}
+
+static void rest_ends(void)
+{
+	arm(0xec, TICK);
+	tick_handled(30 * MS);
+	apic_write(V, 0x380, 1000); /* something is due sooner: it rests all the same */
+	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 120 * MS);
+	apic_write(V, 0x380, 500 * MS);
+	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 500 * MS);
+	apic_write(V, 0x380, 0);
+	CU_ASSERT_EQUAL(apic_deadline(A_), UINT64_MAX);
+	apic_write(V, 0x380, 1000);
+	apic_halted(A_); /* nothing is left to do */
+	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 1000);
+	/* A timer set long after its interrupt, when the CPU had halted: no handler took so long. */
+	tick_handled(0);
+	apic_timer_taken(A_, 0xec, fake.now_ns);
+	apic_halted(A_);
+	fake.now_ns += 300 * MS;
+	apic_write(V, 0x380, 1000);
+	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 1000);
+	/* Another interrupt's handler may take as long as it likes. */
+	apic_timer_taken(A_, 0xfb, fake.now_ns);
+	fake.now_ns += 300 * MS;
+	apic_write(V, 0x380, 1000);
+	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 1000);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		TEST(registers_at_reset), TEST(registers_writable), TEST(software_enable), TEST(every_vector), TEST(priorities),
 		TEST(end_of_interrupt_order), TEST(ipi_destinations), TEST(ipi_modes), TEST(error_interrupt), TEST(divide_codes),
 		TEST(one_shot), TEST(one_shot_stopped), TEST(periodic), TEST(masked_timer), TEST(due_timer_before_write),
-		TEST(divider_changed_while_counting),
+		TEST(divider_changed_while_counting), TEST(rest_after_long_handler), TEST(rest_leaves_time), TEST(rest_ends),
 	};
 	return run_tests("vcpu local APIC", tests, ARRAY_LEN(tests));
 }
