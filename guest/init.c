@@ -12,8 +12,8 @@
  *                   by a channel byte, the kernel's log among them; standard input is the file /vmp/stdin, if there is
  *                   one.  tests/machine/unframe.c reads them.
  *
- * Nothing here polls, and all of it must work when one of the machine's disks or devices does not: a step of the set-up
- * that fails is named on the console, and the boot goes on.
+ * Nothing here polls (but the window's size, once a second beside a shell), and all of it must work when one of the
+ * machine's disks or devices does not: a step of the set-up that fails is named on the console, and the boot goes on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,6 +38,7 @@
 #define CONSOLE "/dev/ttyS0"
 
 enum { SYSLOG_READ_ALL = 3 }; /* klogctl(2) */
+enum { WINDOW_LOOK_S = 1 };
 enum { STATUS_CANNOT_EXECUTE = 126, STATUS_NOT_FOUND = 127, STATUS_BY_SIGNAL = 128 };
 
 /* A framed packet: channel, two bytes of length (little endian), the bytes. The status is four bytes. */
@@ -379,19 +380,49 @@ static int run_command(char **argv, const struct streams *s)
 
 /* ---- The shell ---- */
 
-/* The size of the user's window: the stream device knows it; else the environment may (LINES, COLUMNS). */
-static struct winsize window_size(void)
+/* What the stream device says of the user's window; 0 by 0 when it is not known. */
+static struct winsize window_outside(int device)
 {
+	char text[32] = "";
 	unsigned columns = 0, rows = 0;
-	FILE *window = fopen("/dev/vmp-window", "re");
 
-	if (!window || fscanf(window, "%u %u", &columns, &rows) != 2 || !columns || !rows) {
-		rows = (unsigned)atoi(getenv("LINES") ?: "0");
-		columns = (unsigned)atoi(getenv("COLUMNS") ?: "0");
-	}
-	if (window)
-		fclose(window);
+	if (pread(device, text, sizeof text - 1, 0) <= 0 || sscanf(text, "%u %u", &columns, &rows) != 2)
+		columns = rows = 0;
 	return (struct winsize){ .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns };
+}
+
+/* The size of the user's window: outside's, else the environment may know it (LINES, COLUMNS). */
+static struct winsize window_size(int device)
+{
+	struct winsize window = window_outside(device);
+
+	if (!window.ws_row || !window.ws_col) {
+		window.ws_row = (unsigned short)atoi(getenv("LINES") ?: "0");
+		window.ws_col = (unsigned short)atoi(getenv("COLUMNS") ?: "0");
+	}
+	return window;
+}
+
+/* A process of its own: when the window outside changes, the console becomes as large. Whatever size the user has given
+ * the console stays until then. */
+static void follow_window(int device, struct winsize last)
+{
+	int tty;
+
+	if (device < 0 || fork() != 0)
+		return;
+	tty = open(CONSOLE, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+	while (tty >= 0) {
+		struct winsize now;
+
+		sleep(WINDOW_LOOK_S);
+		now = window_outside(device);
+		if (!now.ws_row || !now.ws_col || (now.ws_row == last.ws_row && now.ws_col == last.ws_col))
+			continue;
+		ioctl(tty, TIOCSWINSZ, &now);
+		last = now;
+	}
+	_exit(STATUS_CANNOT_EXECUTE);
 }
 
 static int run_shell(const struct winsize *window)
@@ -495,6 +526,7 @@ int main(void)
 	char *text, **command;
 	bool have_streams;
 	struct winsize window;
+	int window_device;
 
 	mount_all();
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0)
@@ -505,12 +537,15 @@ int main(void)
 	set_environment();
 	change_to_start_folder();
 	/* Asked in any case: the machine takes the first touch of its stream device for the end of the boot. */
-	window = window_size();
+	window_device = open("/dev/vmp-window", O_RDONLY | O_CLOEXEC);
+	window = window_size(window_device);
 
 	text = read_file("/vmp/command", &bytes);
 	command = text ? split_strings(text, bytes) : NULL;
-	if (!command || !*command)
+	if (!command || !*command) {
+		follow_window(window_device, window);
 		end_machine(run_shell(&window), -1);
+	}
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
