@@ -71,6 +71,40 @@ struct msg_cpu_move { uint32_t cpu, seq, host, reserved; };
 struct msg_cpu_moved { uint32_t cpu, seq, error /* errno, 0: it runs there */, pause_us; };
 struct msg_ping { uint64_t sent_ns; };
 
+enum snapshot_step {
+	SNAPSHOT_SAVE,	  /* C->D0: begin. D->M, D0->I: all is frozen, make a copy of what you hold */
+	SNAPSHOT_FREEZE,  /* D0->D->M: stop at an instruction boundary */
+	SNAPSHOT_FROZEN,  /* M->D->D0 */
+	SNAPSHOT_SAVED,	  /* I->D0: copied, and nothing happens until THAW */
+	SNAPSHOT_CUT,	  /* D0->D: no CPU and no device runs any more on any host */
+	SNAPSHOT_MARK,	  /* D->D: what was sent before has arrived */
+	SNAPSHOT_DONE,	  /* D->D0: copied; `result` 0, or why not */
+	SNAPSHOT_THAW,	  /* D0->D->M, D0->I: go on */
+	SNAPSHOT_END,	  /* C->D0->D, I: forget the copy */
+	SNAPSHOT_READY,	  /* D0->C: loading: all hosts are connected, send the items */
+	SNAPSHOT_LOADED,  /* C->D0: all items are sent */
+	SNAPSHOT_TAKEN,	  /* I->D0->C: one more item was taken (flow control) */
+};
+struct msg_snapshot { uint32_t of /* node or CPU */, seq, step /* enum snapshot_step */, result; uint64_t clock_ns; };
+#define SNAPSHOT_OF_IOSRV MAX_NODES /* in `of`, where a node can stand */
+struct msg_snapshot_pull { uint32_t of, seq, count, reserved; };
+/* What a machine is made of; payload: the data. */
+enum snapshot_kind {
+	SNAPSHOT_REFUSED, /* in place of SNAPSHOT_MACHINE: one line that says why */
+	SNAPSHOT_MACHINE, /* struct snapshot_machine (vmm/freeze.h) and two strings */
+	SNAPSHOT_CPU,	  /* index: the CPU; monitor/state.h */
+	SNAPSHOT_CHIP,	  /* index: chip << 16 | part */
+	SNAPSHOT_DISK,	  /* struct snapshot_disk */
+	SNAPSHOT_BLOCK,	  /* index: block of 4 KiB that the guest has written, kept apart from the image */
+	SNAPSHOT_PAGE,	  /* index: frame; pages that are zero do not travel */
+	SNAPSHOT_LAST,	  /* index: items before, from this node or the I/O server */
+	SNAPSHOT_KINDS,
+};
+struct msg_snapshot_item { uint32_t of, seq, kind, index; };
+_Static_assert(sizeof(struct msg_snapshot) == 24 && sizeof(struct msg_snapshot_item) == 16, "wire");
+/* What a disk image must be when the machine is loaded. */
+struct snapshot_disk { uint64_t bytes, mtime_ns; uint32_t mode /* 0 read-write, 1 ro, 2 snapshot */, reserved; char path[4096]; };
+
 /* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom
  * it runs, and how many acknowledgements that node must await. Payload of the two grants with data: the page. */
 struct msg_dsm { uint32_t gfn, txn; uint32_t requester /* node */; uint32_t acks; };

@@ -203,6 +203,21 @@ bool dsm_is_owner(const struct dsm *dsm, gfn_t gfn)
 	}
 }
 
+bool dsm_settled(const struct dsm *dsm)
+{
+	for (gfn_t gfn = 0; gfn < dsm->n_pages; gfn++)
+		switch (dsm->pages[gfn].state) {
+		case NODE_NONE:
+		case NODE_COPY:
+		case NODE_OWNED:
+		case NODE_WRITE:
+			break;
+		default:
+			return false;
+		}
+	return true;
+}
+
 void dsm_describe(const struct dsm *dsm, gfn_t gfn, char *text, size_t bytes)
 {
 	const struct node_page *page = &dsm->pages[gfn];

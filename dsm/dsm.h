@@ -115,6 +115,9 @@ void dsm_handover(struct dsm *dsm, gfn_t gfn, unsigned to);
 enum page_right dsm_right(const struct dsm *dsm, gfn_t gfn);
 bool dsm_is_owner(const struct dsm *dsm, gfn_t gfn);
 
+/* Nothing that this node asked for is under way: what it owns now it owns until somebody asks. */
+bool dsm_settled(const struct dsm *dsm);
+
 /* One line about a page's state here, for logs: node state, and home state if it is managed here. */
 void dsm_describe(const struct dsm *dsm, gfn_t gfn, char *text, size_t bytes);
 

@@ -622,10 +622,28 @@ static void control_write(uint32_t offset, unsigned size, uint32_t value)
 	update_line();
 }
 
+static bool ide_restored(void)
+{
+	if (ide.multiple > MULTIPLE_MAX || ide.block_sectors > MULTIPLE_MAX || ide.block_bytes > sizeof ide.buffer ||
+	    ide.at > ide.block_bytes || !ide.heads || !ide.track_sectors)
+		return false;
+	/* A transfer lies within the disk, and a block in the transfer. */
+	if (ide.block_bytes && !ide.identifying &&
+	    (ide.sector >= disk_sectors() || ide.left > disk_sectors() - ide.sector ||
+	     ide.block_bytes > (uint64_t)ide.left * SECTOR_BYTES))
+		return false;
+	return flushing == NO_FLUSH;
+}
+
+struct image *ide_image(void)
+{
+	return image;
+}
+
 const struct chip ide_command_chip = {
 	.name = "disk", .first = VMP_IDE_PORT, .last = VMP_IDE_PORT + 7, .reset = ide_reset, .read = ide_read,
 	.write = ide_write, .read_string = ide_read_string, .write_string = ide_write_string, .state = &ide,
-	.state_bytes = sizeof ide,
+	.state_bytes = sizeof ide, .restored = ide_restored,
 };
 const struct chip ide_control_chip = {
 	.name = "disk control", .first = VMP_IDE_CONTROL_PORT, .last = VMP_IDE_CONTROL_PORT, .read = control_read,

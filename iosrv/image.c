@@ -15,11 +15,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { BLOCK_SECTORS = 8, BLOCK_BYTES = BLOCK_SECTORS * SECTOR_BYTES };
+enum { BLOCK_BYTES = IMAGE_BLOCK_BYTES, BLOCK_SECTORS = BLOCK_BYTES / SECTOR_BYTES };
 
 struct image {
 	int fd, overlay; /* overlay: -1 unless snapshot */
 	bool read_only;
+	char path[4096]; /* absolute */
 	uint64_t sectors;
 	uint8_t *own; /* snapshot: one bit per block that the overlay has */
 };
@@ -55,6 +56,8 @@ struct image *image_open(const char *spec, char *why, size_t why_bytes)
 		return fail(image, why, why_bytes, path, "its size is not a multiple of 512 bytes");
 	if (flock(image->fd, (ro || snapshot ? LOCK_SH : LOCK_EX) | LOCK_NB))
 		return fail(image, why, why_bytes, path, "another machine uses it");
+	if (!realpath(path, image->path))
+		return fail(image, why, why_bytes, path, strerror(errno));
 	image->sectors = st.st_size / SECTOR_BYTES;
 	if (snapshot) {
 		image->overlay = memfd_create("vmp-snapshot", MFD_CLOEXEC);
@@ -148,4 +151,103 @@ int image_flush(struct image *image)
 	if (image->read_only || image->overlay >= 0)
 		return 0;
 	return fdatasync(image->fd) ? -errno : 0;
+}
+
+/* --- snapshots of the machine --- */
+
+struct image_copy {
+	int fd;
+	uint64_t bytes;
+	uint8_t *own;
+};
+
+static uint64_t blocks_of(uint64_t bytes) { return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES; }
+
+static size_t block_bytes(uint64_t bytes, uint64_t block)
+{
+	uint64_t left = bytes - block * BLOCK_BYTES;
+
+	return left < BLOCK_BYTES ? left : BLOCK_BYTES;
+}
+
+int image_identity(const struct image *image, struct snapshot_disk *identity)
+{
+	struct stat st;
+
+	memset(identity, 0, sizeof *identity);
+	if (fstat(image->fd, &st))
+		return -errno;
+	identity->bytes = image->sectors * SECTOR_BYTES;
+	identity->mtime_ns = st.st_mtim.tv_sec * 1000000000ull + st.st_mtim.tv_nsec;
+	identity->mode = image->overlay >= 0 ? IMAGE_SNAPSHOT : image->read_only ? IMAGE_READ_ONLY : IMAGE_READ_WRITE;
+	memcpy(identity->path, image->path, sizeof identity->path);
+	return 0;
+}
+
+void image_copy_free(struct image_copy *copy)
+{
+	if (!copy)
+		return;
+	if (copy->fd >= 0)
+		close(copy->fd);
+	free(copy->own);
+	free(copy);
+}
+
+int image_copy_make(const struct image *image, struct image_copy **made)
+{
+	struct image_copy *copy = calloc(1, sizeof *copy);
+	size_t map_bytes = image->sectors / BLOCK_SECTORS / 8 + 1;
+	uint8_t data[BLOCK_BYTES];
+	int error = 0;
+
+	if (!copy)
+		return -ENOMEM;
+	copy->bytes = image->sectors * SECTOR_BYTES;
+	copy->own = malloc(map_bytes);
+	copy->fd = memfd_create("vmp-blocks", MFD_CLOEXEC);
+	if (copy->fd < 0 || !copy->own || ftruncate(copy->fd, copy->bytes))
+		error = -ENOMEM;
+	else
+		memcpy(copy->own, image->own, map_bytes);
+	for (uint64_t block = 0; !error && block < blocks_of(copy->bytes); block++) {
+		size_t bytes = block_bytes(copy->bytes, block);
+
+		if (!owns(image, block))
+			continue;
+		error = transfer(image->overlay, false, block * BLOCK_BYTES, data, bytes);
+		if (!error)
+			error = transfer(copy->fd, true, block * BLOCK_BYTES, data, bytes);
+	}
+	if (error) {
+		image_copy_free(copy);
+		return error;
+	}
+	*made = copy;
+	return 0;
+}
+
+int image_copy_next(struct image_copy *copy, uint64_t *block, void *data)
+{
+	int error;
+
+	while (*block < blocks_of(copy->bytes) && !(copy->own[*block / 8] >> *block % 8 & 1))
+		++*block;
+	if (*block >= blocks_of(copy->bytes))
+		return 0;
+	error = transfer(copy->fd, false, *block * BLOCK_BYTES, data, block_bytes(copy->bytes, *block));
+	return error ? error : (int)block_bytes(copy->bytes, *block);
+}
+
+int image_put_block(struct image *image, uint64_t block, const void *data, size_t bytes)
+{
+	uint64_t all = image->sectors * SECTOR_BYTES;
+	int error;
+
+	if (image->overlay < 0 || block >= blocks_of(all) || bytes != block_bytes(all, block))
+		return -EINVAL;
+	error = transfer(image->overlay, true, block * BLOCK_BYTES, (void *)data, bytes);
+	if (!error)
+		image->own[block / 8] |= 1 << block % 8;
+	return error;
 }

@@ -3,8 +3,10 @@
 #define IOSRV_IMAGE_H
 
 #include "base/types.h"
+#include "base/wire.h"
 
-enum { SECTOR_BYTES = 512 };
+enum { SECTOR_BYTES = 512, IMAGE_BLOCK_BYTES = 4096 };
+enum image_mode { IMAGE_READ_WRITE, IMAGE_READ_ONLY, IMAGE_SNAPSHOT };
 
 struct image;
 
@@ -18,5 +20,18 @@ int image_read(struct image *image, uint64_t sector, unsigned count, void *to);
 int image_write(struct image *image, uint64_t sector, unsigned count, const void *from);
 /* What was written before is on the host's disk when this returns 0. */
 int image_flush(struct image *image);
+
+/* What the image is, for a snapshot of the machine: 0 or -errno. */
+int image_identity(const struct image *image, struct snapshot_disk *identity);
+
+/* The blocks that a snapshot-mode image keeps apart, as they are now. 0, or -errno; the copy is the caller's. */
+struct image_copy;
+int image_copy_make(const struct image *image, struct image_copy **copy);
+void image_copy_free(struct image_copy *copy); /* may be NULL */
+/* The first block at or behind *block: its bytes (IMAGE_BLOCK_BYTES, less at the image's end) with its number in *block;
+ * 0: there is none; or -errno. */
+int image_copy_next(struct image_copy *copy, uint64_t *block, void *data);
+/* Put such a block back into an image opened in snapshot mode: 0 or -errno. */
+int image_put_block(struct image *image, uint64_t block, const void *data, size_t bytes);
 
 #endif

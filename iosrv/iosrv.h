@@ -1,7 +1,7 @@
 /* iosrv.h - the I/O server: one process that holds all device state, beside node 0.
  *
  * Reading order: main.c (messages in and out, the event loop), chips.c (which chip answers which address), then a file per
- * chip: uart16550.c (console), stream.c (standard streams of the command), ioapic.c, ide.c (disk).
+ * chip: uart16550.c (console), stream.c (standard streams of the command), ioapic.c, ide.c (disk); snapshot.c saves and loads them.
  *
  * Rules of use: one thread; a chip's handler never waits.  A chip raises its line by iosrv_raise(); lines are
  * edge-triggered: each call is one edge.
@@ -26,6 +26,8 @@ struct chip {
 	void (*write_string)(uint32_t offset, unsigned size, unsigned count, const void *data);
 	void *state;
 	size_t state_bytes;
+	/* A saved state has been put into `state`: false if it cannot be, else timers and windows are set up anew. */
+	bool (*restored)(void);
 };
 
 extern const struct chip *const chips[]; /* ends with NULL */
@@ -56,6 +58,13 @@ void stream_flush(void);
 void ioapic_raise(unsigned pin);
 int ide_open(const char *spec, char *error, size_t error_bytes); /* IMAGE[,ro|,snapshot]; 0 or -errno with a line */
 void ide_close(void);
+struct image *ide_image(void); /* NULL: there is no disk */
+
+/* snapshot.c. Rules of use: snapshot_capture() while no CPU and no work of ours runs; 0 or -errno. */
+int snapshot_capture(void);
+void snapshot_pull(const struct msg_snapshot_pull *pull); /* send the next items; behind the last one the copy is freed */
+void snapshot_forget(void);
+void snapshot_load(const struct msg_snapshot_item *item, const void *data, size_t bytes);
 
 extern const struct chip uart_chip, stream_chip, ioapic_chip, ide_command_chip, ide_control_chip;
 

@@ -187,8 +187,64 @@ static void on_stream(const struct packet *p)
 	stream_input(&body, p->bytes + sizeof body, p->header.bytes - sizeof body);
 }
 
+/* --- a snapshot of the machine: stand still between SAVE and THAW --- */
+
+static bool receive(struct packet *p, int flags, ssize_t *n);
+static void dispatch(const struct packet *p);
+
+/* What arrives meanwhile is served after the thaw: it is not part of what was saved. */
+static void wait_for_thaw(void)
+{
+	struct packet *waiting = NULL, p;
+	size_t count = 0;
+	ssize_t n;
+
+	while (receive(&p, 0, &n)) {
+		struct msg_snapshot snapshot;
+
+		memcpy(&snapshot, p.bytes, sizeof snapshot);
+		if (p.header.type == MSG_SNAPSHOT && snapshot.step == SNAPSHOT_THAW)
+			break;
+		waiting = reallocarray(waiting, count + 1, sizeof *waiting);
+		if (!waiting)
+			die("no memory for what arrives during a snapshot");
+		waiting[count++] = p;
+	}
+	for (size_t i = 0; i < count; i++)
+		dispatch(&waiting[i]);
+	free(waiting);
+}
+
+static void on_worked(evutil_socket_t fd, short what, void *context);
+
+static void on_snapshot(const struct packet *p)
+{
+	struct msg_snapshot snapshot;
+
+	memcpy(&snapshot, p->bytes, sizeof snapshot);
+	switch (snapshot.step) {
+	case SNAPSHOT_SAVE:
+		while (server.work.runs) /* a flush of the disk: its interrupt belongs to what is saved */
+			on_worked(server.work.told[0], EV_READ, NULL);
+		snapshot.result = (uint32_t)-snapshot_capture();
+		snapshot.step = SNAPSHOT_SAVED;
+		iosrv_send(MSG_SNAPSHOT, VNODE_DAEMON(0), &snapshot, sizeof snapshot, NULL, 0);
+		wait_for_thaw();
+		return;
+	case SNAPSHOT_END:
+		snapshot_forget();
+		return;
+	case SNAPSHOT_THAW: /* of a machine that was loaded */
+		return;
+	default:
+		iosrv_fail("the I/O server was sent step %u of a snapshot; this is a bug in vmp", snapshot.step);
+	}
+}
+
 static void dispatch(const struct packet *p)
 {
+	struct msg_snapshot_pull pull;
+	struct msg_snapshot_item item;
 	struct msg_stream_room room;
 	struct msg_console_size size;
 	struct msg_console_attach attach;
@@ -217,31 +273,52 @@ static void dispatch(const struct packet *p)
 		memcpy(&attach, p->bytes, sizeof attach);
 		uart_attach(attach.client, attach.backlog);
 		return;
+	case MSG_SNAPSHOT:
+		on_snapshot(p);
+		return;
+	case MSG_SNAPSHOT_PULL:
+		memcpy(&pull, p->bytes, sizeof pull);
+		snapshot_pull(&pull);
+		return;
+	case MSG_SNAPSHOT_ITEM:
+		memcpy(&item, p->bytes, sizeof item);
+		snapshot_load(&item, p->bytes + sizeof item, p->header.bytes - sizeof item);
+		return;
 	default:
 		iosrv_fail("the I/O server was sent %s; this is a bug in vmp", wire_type_name(p->header.type));
 	}
 }
 
+/* One packet that makes sense; false: none (n is what recv() said). */
+static bool receive(struct packet *p, int flags, ssize_t *n)
+{
+	uint32_t least, most;
+
+	while ((*n = recv(server.socket, p, sizeof *p, flags)) > 0 || (*n < 0 && errno == EINTR)) {
+		if (*n < 0)
+			continue;
+		if ((size_t)*n >= sizeof p->header && p->header.version == WIRE_VERSION &&
+		    (size_t)*n == sizeof p->header + p->header.bytes && !wire_type_bounds(p->header.type, &least, &most) &&
+		    p->header.bytes >= least && p->header.bytes <= most)
+			return true;
+		iosrv_fail("the I/O server was sent nonsense (%zd bytes); this is a bug in vmp", *n);
+	}
+	return false;
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *context)
 {
 	struct packet p;
-	uint32_t least, most;
 	ssize_t n;
 
+	(void)fd;
 	(void)what;
 	(void)context;
-	while ((n = recv(fd, &p, sizeof p, MSG_DONTWAIT)) > 0) {
-		if ((size_t)n < sizeof p.header || p.header.version != WIRE_VERSION ||
-		    (size_t)n != sizeof p.header + p.header.bytes || wire_type_bounds(p.header.type, &least, &most) ||
-		    p.header.bytes < least || p.header.bytes > most) {
-			iosrv_fail("the I/O server was sent nonsense (%zd bytes); this is a bug in vmp", n);
-			continue;
-		}
+	while (receive(&p, MSG_DONTWAIT, &n))
 		dispatch(&p);
-	}
 	uart_flush();
 	stream_flush();
-	if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR))
+	if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
 		event_base_loopbreak(server.loop);
 }
 

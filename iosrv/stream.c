@@ -217,8 +217,23 @@ void stream_window(uint32_t columns, uint32_t rows)
 	columns_rows = columns << 16 | (rows & 0xffff);
 }
 
+/* Another command line is at the other end now: it reads again, takes a whole window, and is told how much input fits. */
+static bool stream_restored(void)
+{
+	for (unsigned s = 0; s < VMP_STREAM_COUNT; s++)
+		if (stream[s].head >= WINDOW || stream[s].count > WINDOW)
+			return false;
+	stream[0].returned = WINDOW - stream[0].count;
+	for (unsigned s = 1; s < VMP_STREAM_COUNT; s++) {
+		stream[s].eof = false;
+		stream[s].room = WINDOW - stream[s].count;
+		tell(s);
+	}
+	return true;
+}
+
 const struct chip stream_chip = {
 	.name = "streams", .first = VMP_STREAM_PORT, .last = VMP_STREAM_COLS_ROWS_PORT + 3, .reset = stream_reset,
 	.read = stream_read, .write = stream_write, .read_string = stream_read_string,
-	.write_string = stream_write_string, .state = stream, .state_bytes = sizeof stream,
+	.write_string = stream_write_string, .state = stream, .state_bytes = sizeof stream, .restored = stream_restored,
 };

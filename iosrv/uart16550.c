@@ -273,7 +273,17 @@ void uart_attach(uint32_t client, uint32_t backlog_bytes)
 	}
 }
 
+static bool uart_restored(void)
+{
+	if (u.wire_at >= WIRE_BYTES || u.wire_count > WIRE_BYTES || u.loop_at >= LOOP_BYTES || u.loop_count > LOOP_BYTES ||
+	    u.pending_count > PENDING_BYTES)
+		return false;
+	if (u.draining)
+		iosrv_call_later(EMPTY_AFTER_MS, uart_drained);
+	return true;
+}
+
 const struct chip uart_chip = {
 	.name = "console", .first = VMP_UART_PORT, .last = VMP_UART_PORT + 7, .reset = uart_reset,
-	.read = uart_read, .write = uart_write, .state = &u, .state_bytes = sizeof u,
+	.read = uart_read, .write = uart_write, .state = &u, .state_bytes = sizeof u, .restored = uart_restored,
 };

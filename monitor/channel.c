@@ -1,6 +1,6 @@
 /* channel.c - messages between a monitor and its node daemon.
  *
- * The monitor speaks first and waits for the answer; the only message that comes unasked is DUMP_REQUEST, which the daemon
+ * The monitor speaks first and waits for the answer; what comes unasked (a dump is wanted, a step of a snapshot) the daemon
  * announces by POST_MESSAGE.  A message is size-checked and copied before it is used.
  */
 #include "monitor/monitor.h"
@@ -56,12 +56,20 @@ static bool receive(struct monitor *m, struct packet *p, bool wait)
 static void on_unasked(struct monitor *m, const struct packet *p)
 {
 	struct msg_dump dump;
+	struct msg_snapshot snapshot;
 
 	switch (p->header.type) {
 	case MSG_DUMP_REQUEST: /* later, from the loop: registers and pins are at rest there */
 		memcpy(&dump, p->bytes, sizeof dump);
 		m->dump_wanted = true;
 		m->dump_seq = dump.seq;
+		return;
+	case MSG_SNAPSHOT:
+		memcpy(&snapshot, p->bytes, sizeof snapshot);
+		freeze_on_step(m, &snapshot);
+		return;
+	case MSG_SNAPSHOT_ITEM:
+		freeze_load(m, p->bytes + sizeof(struct msg_snapshot_item), p->header.bytes - sizeof(struct msg_snapshot_item));
 		return;
 	case MSG_HELLO:
 		return;
@@ -90,6 +98,14 @@ void channel_wait(struct monitor *m, enum msg_type type, void *body, size_t body
 		memcpy(payload, p.bytes + body_bytes, extra);
 	if (payload_bytes)
 		*payload_bytes = extra;
+}
+
+void channel_serve(struct monitor *m)
+{
+	struct packet p;
+
+	receive(m, &p, true);
+	on_unasked(m, &p);
 }
 
 void channel_drain(struct monitor *m)

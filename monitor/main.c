@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/schedule.h"
+#include "monitor/state.h"
 
 static struct monitor monitor;
 
@@ -116,6 +117,7 @@ static void prepare_boot_segments(struct monitor *m)
 	process_set_segment(m, VMP_GDT_BOOT_DS, &flat);
 }
 
+/* Until the guest starts this CPU, or the state of one that runs has been loaded. */
 static void wait_for_start(struct monitor *m)
 {
 	while (!(atomic_fetch_and(&m->slot->post, ~POST_START) & POST_START)) {
@@ -124,11 +126,19 @@ static void wait_for_start(struct monitor *m)
 		if (atomic_load(&m->slot->post) & POST_MESSAGE) {
 			atomic_fetch_and(&m->slot->post, ~POST_MESSAGE);
 			channel_drain(m);
+			if (m->freeze_wanted)
+				freeze_guest(m);
+			if (m->started) {
+				freeze_until_thaw(m);
+				state_resume(m);
+				return;
+			}
 			continue;
 		}
 		if (!(atomic_load(&m->slot->post) & POST_START))
 			syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, wake, NULL, NULL, 0);
 	}
+	m->started = true;
 	vcpu_start(&m->vcpu, atomic_load(&m->slot->start_eip), m->cpu ? 0 : VMP_BOOT_PARAMS_GPA);
 	log_debug("CPU %u starts at %x", m->cpu, m->vcpu.eip);
 }

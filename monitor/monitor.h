@@ -3,7 +3,7 @@
  * Reading order: main.c (a monitor's life), run.c (the trap loop), process.c (the VM process under ptrace), shadow.c (host
  * mappings that follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want), insn.c (what an
  * ordinary instruction touches), env.c (what the virtual CPU asks of the world), channel.c (messages with the node daemon),
- * state.h (a CPU as bytes), fpstate.h (its FPU and vector registers).
+ * freeze.c (standing still for a snapshot), state.h (a CPU as bytes), fpstate.h (its FPU and vector registers).
  *
  * Rules of use:
  *  - A monitor is one thread. Whenever its code runs, its VM process is stopped.
@@ -65,6 +65,8 @@ struct monitor {
 	struct shadow shadow;
 	bool many_hosts;
 	bool dump_wanted, ending;
+	bool started;		/* the CPU has left the wait for its start */
+	bool freeze_wanted, frozen; /* freeze.c */
 	uint32_t dump_seq;
 	uint32_t io_seq;
 	timer_t timer;
@@ -85,6 +87,7 @@ uint64_t monotonic_ns(void);
 
 /* run.c: run the virtual CPU until the machine ends. */
 void run_guest(struct monitor *m);
+void collect_posts(struct monitor *m); /* take in what was posted to this CPU, and its own timer */
 void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -128,5 +131,12 @@ void channel_send(struct monitor *m, enum msg_type type, vnode_t to, const void 
 void channel_wait(struct monitor *m, enum msg_type type, void *body, size_t body_bytes, void *payload,
 		  size_t payload_room, size_t *payload_bytes);
 void channel_drain(struct monitor *m); /* serve what has arrived, without waiting */
+void channel_serve(struct monitor *m); /* wait for one message and serve it */
+
+/* freeze.c: a CPU that stands still while the machine is saved or loaded */
+void freeze_on_step(struct monitor *m, const struct msg_snapshot *snapshot);
+void freeze_load(struct monitor *m, const void *state, size_t bytes);
+void freeze_guest(struct monitor *m); /* freeze_wanted, at an instruction boundary: returns when the machine goes on */
+void freeze_until_thaw(struct monitor *m);
 
 #endif

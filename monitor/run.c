@@ -81,8 +81,7 @@ static void send_dump(struct monitor *m)
 	channel_send(m, MSG_DUMP, VNODE_CLI, &dump, sizeof dump, NULL, 0);
 }
 
-/* Take in everything that was posted to this CPU, and its own timer. */
-static void collect_posts(struct monitor *m)
+void collect_posts(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
 
@@ -121,7 +120,7 @@ static void sleep_halted(struct monitor *m)
 {
 	enum time_kind before = time_switch(m, TIME_IDLE);
 
-	while (!vcpu_wakes(&m->vcpu) && !m->vcpu.dead && !m->ending) {
+	while (!vcpu_wakes(&m->vcpu) && !m->vcpu.dead && !m->ending && !m->freeze_wanted) {
 		uint32_t wake = atomic_load(&m->slot->wake);
 		uint64_t deadline = apic_deadline(&m->vcpu.apic), now = m->env.now_ns(m);
 		struct timespec wait, *limit = NULL;
@@ -138,7 +137,7 @@ static void sleep_halted(struct monitor *m)
 		atomic_store(&m->slot->state, SLOT_MONITOR);
 		collect_posts(m);
 	}
-	m->vcpu.halted = false;
+	m->vcpu.halted = m->freeze_wanted;
 	time_switch(m, before);
 }
 
@@ -419,6 +418,9 @@ void run_guest(struct monitor *m)
 	m->time_mark_ns = monotonic_ns();
 	m->time_kind = TIME_EMULATION;
 	while (!v->dead && !m->ending) {
+		/* The machine is being saved: stand still. */
+		if (m->freeze_wanted)
+			freeze_guest(m);
 		/* A halted CPU sleeps until an interrupt may wake it. */
 		if (v->halted)
 			sleep_halted(m);
@@ -428,7 +430,7 @@ void run_guest(struct monitor *m)
 		atomic_store(&m->slot->state, SLOT_RUNNING);
 		collect_posts(m);
 		vcpu_deliver_interrupt(v);
-		if (v->halted || v->dead || m->vm.queued) {
+		if (v->halted || v->dead || m->vm.queued || m->freeze_wanted) {
 			atomic_store(&m->slot->state, SLOT_MONITOR);
 			continue;
 		}

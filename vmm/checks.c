@@ -256,6 +256,11 @@ int checks_before_boot(const struct options *o, struct host_files *files, struct
 		return -1;
 	if (o->kernel && file_kind(files->kernel, p) != FILE_ELF32)
 		return problem(p, "--kernel %s: not a 32-bit x86 vmlinux (ELF)", o->kernel);
+	return checks_before_load(o, p);
+}
+
+int checks_before_load(const struct options *o, struct problem *p)
+{
 	if (o->disk && check_disk(o->disk, p))
 		return -1;
 	if (check_memory(o, p))

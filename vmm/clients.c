@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "vmm/conn.h"
+#include "vmm/freeze.h"
 #include "vmm/peer.h"
 
 enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1 };
@@ -210,6 +211,11 @@ static void on_client_message(struct conn *conn, const struct msg_header *header
 	case MSG_CPU_MOVE:
 		refuse_move(conn, body);
 		break;
+	case MSG_SNAPSHOT:
+	case MSG_SNAPSHOT_PULL:
+	case MSG_SNAPSHOT_ITEM:
+		freeze_on_client(node, number, header, body);
+		break;
 	case MSG_MACHINE_END: {
 		struct msg_machine_end end;
 
@@ -230,6 +236,7 @@ static void on_client_closed(struct conn *conn, int reason)
 
 	(void)reason;
 	*slot = (struct client_slot){ 0 };
+	freeze_client_gone(node, conn_index(conn));
 	if (!was_run)
 		return;
 	node_end(node, END_USER, 0, "vmp run is gone");

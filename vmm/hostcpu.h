@@ -10,4 +10,10 @@ int hostcpu_check(bool several_hosts, struct problem *p);
 /* Can CPUID be made to trap? If not, guest programs see the host's own. */
 bool hostcpu_has_cpuid_faulting(void);
 
+/* What programs can find out about the processor by CPUID and may then use: words that are compared bit by bit. */
+enum { HOSTCPU_FEATURES = 8 };
+void hostcpu_features(uint32_t features[HOSTCPU_FEATURES]);
+/* Is one of them missing here? Then its name is in `name`. */
+bool hostcpu_lacks(const uint32_t features[HOSTCPU_FEATURES], char *name, size_t bytes);
+
 #endif

@@ -75,9 +75,13 @@ static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct pr
 	if (plan->verbose)
 		arguments[n++] = "--verbose";
 	if (node == 0) {
-		arguments[n++] = "--kernel", arguments[n++] = (char *)plan->kernel;
-		arguments[n++] = "--initrd", arguments[n++] = (char *)plan->image;
-		arguments[n++] = "--initrd", arguments[n++] = (char *)plan->appended;
+		if (plan->restore) {
+			arguments[n++] = "--restore";
+		} else {
+			arguments[n++] = "--kernel", arguments[n++] = (char *)plan->kernel;
+			arguments[n++] = "--initrd", arguments[n++] = (char *)plan->image;
+			arguments[n++] = "--initrd", arguments[n++] = (char *)plan->appended;
+		}
 		arguments[n++] = "--cmdline", arguments[n++] = (char *)plan->command_line;
 		if (plan->disk)
 			arguments[n++] = "--disk", arguments[n++] = (char *)plan->disk;

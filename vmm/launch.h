@@ -19,6 +19,7 @@ struct launch_plan {
 	const char *kernel, *image, *appended, *command_line;
 	const char *disk; /* or NULL */
 	bool verbose;
+	bool restore; /* the machine is loaded: only command_line and disk of the above */
 };
 
 struct launch {

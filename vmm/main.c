@@ -7,6 +7,7 @@
 #include "vmm/options.h"
 #include "vmm/query.h"
 #include "vmm/run.h"
+#include "vmm/save.h"
 #include "vmm/up.h"
 
 #define VMP_VERSION "0.1"
@@ -63,6 +64,8 @@ int main(int argc, char **argv)
 		return query_down(&options);
 	case VERB_CPU:
 		return query_cpu_move(&options);
+	case VERB_SNAPSHOT:
+		return options.save ? save_machine(&options) : run_saved(&options);
 	case VERB_CONSOLE:
 		return query_console(&options);
 	case VERB_REGS:

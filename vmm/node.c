@@ -21,6 +21,7 @@
 #include "base/schedule.h"
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
+#include "vmm/freeze.h"
 
 static struct node the_node = { .ram_fd = -1, .shm_fd = -1 };
 
@@ -95,7 +96,7 @@ static bool all_ready(const struct node *node, enum ready_stage stage)
 static void start_machine(struct node *node)
 {
 	struct msg_machine_start start = {
-		.start_monotonic_ns = node_now_ns(), .entry = node->preloaded.entry, .boot_params = VMP_BOOT_PARAMS_GPA,
+		.start_monotonic_ns = node_now_ns() - node->clock_ns, .entry = node->preloaded.entry, .boot_params = VMP_BOOT_PARAMS_GPA,
 		.ranges = node->preloaded.count,
 	};
 
@@ -114,9 +115,18 @@ void node_check_ready(struct node *node)
 		node->told_ready = true;
 		tell_ready(node, READY_CONNECTED);
 	}
-	if (node->o.node == 0 && !node->started && all_ready(node, READY_CONNECTED) && node->preloaded.count &&
-	    clients_have_run(node))
+	if (node->o.node != 0 || node->started || !all_ready(node, READY_CONNECTED) || !clients_have_run(node))
+		return;
+	if (node->o.restore && !node->preloaded.count)
+		freeze_load_ready(node);
+	else if (!node->o.restore && node->preloaded.count)
 		start_machine(node);
+}
+
+void node_start_loaded(struct node *node, uint64_t clock_ns)
+{
+	node->clock_ns = clock_ns;
+	start_machine(node);
 }
 
 void node_on_ready(struct node *node, const struct msg_node_ready *ready)
@@ -130,7 +140,10 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 		node_check_ready(node);
 	else if (all_ready(node, READY_STARTED) && !node->running) {
 		node->running = true;
-		route_start_cpu(node, 0, node->preloaded.entry);
+		if (node->o.restore)
+			freeze_thaw_all(node);
+		else
+			route_start_cpu(node, 0, node->preloaded.entry);
 	}
 }
 
@@ -197,7 +210,7 @@ static void start(struct node *node)
 	pagestore_start(node);
 	peers_start(node);
 	supervise_start_children(node);
-	if (node->o.node == 0 && !node->ending)
+	if (node->o.node == 0 && !node->ending && !node->o.restore)
 		load_guest(node);
 }
 

@@ -4,6 +4,7 @@
  *
  *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose]
  *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC]
+ *     or, for a machine that was saved: --restore --cmdline STR [--disk SPEC]; freeze.h says how it is loaded
  *
  * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines.
  *
@@ -19,7 +20,7 @@
  *
  * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
  * control socket), peer.c (connections between daemons), supervise.c (children; the end), pagestore.c (taking pages from
- * CPUs), guest_load.c (what stands in RAM at the start), node_stats.c.
+ * CPUs), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading the machine), node_stats.c.
  */
 #ifndef VMM_NODE_H
 #define VMM_NODE_H
@@ -42,7 +43,7 @@ struct node_options {
 	const char *dir;
 	unsigned node, n_nodes, n_cpus, mem_mib;
 	int log_fd;
-	bool verbose;
+	bool verbose, restore;
 	const char *kernel, *cmdline, *disk;
 	const char *initrd[MAX_INITRDS];
 	unsigned n_initrds;
@@ -101,6 +102,7 @@ struct node {
 	struct preloaded preloaded;
 	uint32_t ready[READY_STAGES]; /* bit sets of nodes */
 	bool told_ready, started, running;
+	uint64_t clock_ns; /* the machine's clock when it starts: 0, or what it was when it was saved */
 	uint64_t user_ns; /* the guest's init first touched a stream register */
 
 	/* end */
@@ -121,6 +123,9 @@ uint64_t node_now_ns(void);
 void node_check_ready(struct node *node); /* something said HELLO: perhaps that was the last */
 void node_on_ready(struct node *node, const struct msg_node_ready *ready);
 void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges);
+
+/* --restore: everything has been loaded, and the machine's clock goes on from here. */
+void node_start_loaded(struct node *node, uint64_t clock_ns);
 
 /* options of the command line: 0, or -EINVAL with the reason in `why` */
 int node_options_parse(struct node_options *o, int argc, char **argv, char *why, size_t why_bytes);

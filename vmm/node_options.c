@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK };
+       OPT_DISK, OPT_RESTORE };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -16,7 +16,8 @@ static const struct option table[] = {
 	{ "mem", required_argument, NULL, OPT_MEM },	     { "log-fd", required_argument, NULL, OPT_LOG_FD },
 	{ "verbose", no_argument, NULL, OPT_VERBOSE },	     { "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "initrd", required_argument, NULL, OPT_INITRD },   { "cmdline", required_argument, NULL, OPT_CMDLINE },
-	{ "disk", required_argument, NULL, OPT_DISK },	     { 0 },
+	{ "disk", required_argument, NULL, OPT_DISK },	     { "restore", no_argument, NULL, OPT_RESTORE },
+	{ 0 },
 };
 
 static int number(const char *text, unsigned least, unsigned most, unsigned *out)
@@ -58,6 +59,7 @@ static int take(struct node_options *o, int option, const char *argument)
 		o->cmdline = argument;
 		return strlen(argument) < MAX_CMDLINE ? 0 : -EINVAL;
 	case OPT_DISK: o->disk = argument; return 0;
+	case OPT_RESTORE: o->restore = true; return 0;
 	default: return -EINVAL;
 	}
 }
@@ -83,8 +85,8 @@ int node_options_parse(struct node_options *o, int argc, char **argv, char *why,
 		snprintf(why, why_bytes, "needs --dir, --node below --nodes, --cpus and --mem");
 	else if (o->n_nodes > o->n_cpus)
 		snprintf(why, why_bytes, "more hosts (%u) than CPUs (%u)", o->n_nodes, o->n_cpus);
-	else if (o->node == 0 && (!o->kernel || !o->cmdline))
-		snprintf(why, why_bytes, "node 0 needs --kernel and --cmdline");
+	else if (o->node == 0 && ((!o->kernel && !o->restore) || !o->cmdline))
+		snprintf(why, why_bytes, "node 0 needs --kernel or --restore, and --cmdline");
 	else
 		return 0;
 	return -EINVAL;

@@ -29,13 +29,14 @@ struct option_rule {
 
 #define ON(verb) (1u << (verb))
 #define ON_BOOT (ON(VERB_RUN) | ON(VERB_UP))
-#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
+#define ON_START (ON_BOOT | ON(VERB_SNAPSHOT))
+#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_SNAPSHOT) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
 #define FIELD(name) offsetof(struct options, name)
 #define STRING(number) STRING_OF(number)
 #define STRING_OF(number) #number
 
 static const struct option_rule rules[] = {
-	{ "hosts", "N", ON_BOOT, OPTION_NUMBER, FIELD(hosts), 1, MAX_NODES,
+	{ "hosts", "N", ON_START, OPTION_NUMBER, FIELD(hosts), 1, MAX_NODES,
 	  "make the machine of N hosts (node daemons on this computer); default 1" },
 	{ "cpus", "N", ON_BOOT, OPTION_NUMBER, FIELD(cpus), 1, MAX_CPUS,
 	  "virtual processors, dealt to the hosts in turn; default: the larger of hosts and this computer's processors" },
@@ -49,13 +50,13 @@ static const struct option_rule rules[] = {
 	  "copy DIR into the guest as /share, the current folder; at most a quarter of the guest's memory" },
 	{ "env", "NAME=VALUE", ON_BOOT, OPTION_LIST, FIELD(env), 0, 0,
 	  "put a variable into the command's environment; may be repeated" },
-	{ "timeout", "S", ON(VERB_RUN), OPTION_NUMBER, FIELD(timeout_s), 1, 1000000,
+	{ "timeout", "S", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_NUMBER, FIELD(timeout_s), 1, 1000000,
 	  "give up after S seconds, with status 125" },
-	{ "stats", "FILE", ON(VERB_RUN), OPTION_TEXT, FIELD(stats), 0, 0,
+	{ "stats", "FILE", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_TEXT, FIELD(stats), 0, 0,
 	  "when the command has ended, write what was counted, as JSON" },
-	{ "summary", NULL, ON(VERB_RUN), OPTION_FLAG, FIELD(summary), 0, 0,
+	{ "summary", NULL, ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_FLAG, FIELD(summary), 0, 0,
 	  "when the command has ended, print a short account on standard error" },
-	{ "log", "FILE", ON_BOOT, OPTION_TEXT, FIELD(log), 0, 0,
+	{ "log", "FILE", ON_START, OPTION_TEXT, FIELD(log), 0, 0,
 	  "write kernel messages and the daemons' log there (- is standard error)" },
 	{ "name", "NAME", ON_BOOT | ON_MACHINE, OPTION_TEXT, FIELD(name), 0, 0,
 	  "the machine's name, for the other commands; the only running machine needs none" },
@@ -65,7 +66,7 @@ static const struct option_rule rules[] = {
 	  "boot this vmlinux instead of the one that make built" },
 	{ "image", "FILE", ON_BOOT, OPTION_TEXT, FIELD(image), 0, 0,
 	  "unpack this cpio.gz instead of the guest image that make built" },
-	{ "verbose", NULL, ON_BOOT, OPTION_FLAG, FIELD(verbose), 0, 0,
+	{ "verbose", NULL, ON_START, OPTION_FLAG, FIELD(verbose), 0, 0,
 	  "more lines in the log; without --log they go to standard error" },
 	{ "top", "N", ON(VERB_PAGES), OPTION_NUMBER, FIELD(top), 1, 100000,
 	  "how many pages to list; default 20" },
@@ -97,6 +98,11 @@ static const struct {
 	[VERB_CPU] = { "cpu", "vmp cpu move CPU HOST [--name NAME]",
 		"Moves a processor of a running machine to another host and prints for how long it stood still. The guest is not told.\n"
 		"A move that fails leaves the processor running where it was." },
+	[VERB_SNAPSHOT] = { "snapshot", "vmp snapshot save FILE [--name NAME] | load FILE [--hosts N]",
+		"save writes a running machine into FILE, whole or not at all; the machine goes on, having stood still for as\n"
+		"long as copying its memory takes. load lets it go on from there, on any number of hosts (by default as many\n"
+		"as it was saved on), and is then what `vmp run` is: streams, console, exit status. The disk must be as it was;\n"
+		"writes under --disk IMAGE,snapshot are in FILE." },
 	[VERB_CONSOLE] = { "console", "vmp console [--name NAME]",
 		"Attaches this terminal to the console of a running machine; Ctrl-] then q detaches." },
 	[VERB_REGS] = { "regs", "vmp regs [--name NAME] [--json]",
@@ -319,6 +325,8 @@ static int check_together(struct options *o, uint32_t host_cpus)
 		return fail(o, "`vmp up` returns before the machine ends: give its log a file with --log FILE");
 	if (o->name && check_name(o))
 		return -EINVAL;
+	if (o->verb == VERB_SNAPSHOT)
+		return 0; /* the file says how many processors there are */
 	if (!o->cpus) {
 		o->cpus = o->hosts > host_cpus ? o->hosts : host_cpus;
 		if (o->cpus > MAX_CPUS)
@@ -330,7 +338,7 @@ static int check_together(struct options *o, uint32_t host_cpus)
 }
 
 /* What follows `vmp cpu`: move CPU HOST. Whether the machine has them, the machine knows. */
-static int take_words(struct options *o, char **words, unsigned n)
+static int take_cpu_words(struct options *o, char **words, unsigned n)
 {
 	const struct { const char *name, *word; uint32_t *number; } numbers[] = {
 		{ "processor", words[1], &o->cpu }, { "host", words[2], &o->to_host },
@@ -346,6 +354,30 @@ static int take_words(struct options *o, char **words, unsigned n)
 	return 0;
 }
 
+/* What follows `vmp snapshot`: save FILE, load FILE. */
+static int take_snapshot_words(struct options *o, char **words, unsigned n)
+{
+	o->save = n && !strcmp(words[0], "save");
+	if (n && !o->save && strcmp(words[0], "load"))
+		return fail(o, "vmp snapshot %s: no such command; see `vmp help snapshot`", words[0]);
+	if (n != 2 || !*words[1])
+		return fail(o, "`vmp snapshot` needs save or load, and one file: vmp snapshot save FILE");
+	if (o->save && (o->hosts || o->timeout_s || o->stats || o->summary || o->log || o->verbose))
+		return fail(o, "`vmp snapshot save` has one option, --name; the others belong to load");
+	o->file = words[1];
+	return 0;
+}
+
+/* Words that are not options: what a verb takes them for. */
+static int take_words(struct options *o, char **words, unsigned n)
+{
+	switch (o->verb) {
+	case VERB_CPU: return take_cpu_words(o, words, n);
+	case VERB_SNAPSHOT: return take_snapshot_words(o, words, n);
+	default: return 0;
+	}
+}
+
 /* `vmp help VERB` is `vmp VERB --help`. */
 static int parse_help_topic(struct options *o, int argc, char **argv)
 {
@@ -359,8 +391,8 @@ static int parse_help_topic(struct options *o, int argc, char **argv)
 
 int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 {
-	enum { CPU_WORDS = 3 };
-	char *words[CPU_WORDS + 1] = { NULL }; /* the last takes what is too much */
+	enum { MAX_WORDS = 3 };
+	char *words[MAX_WORDS + 1] = { NULL }; /* the last takes what is too much */
 	unsigned n_words = 0;
 
 	*o = (struct options){ .hosts = 1, .mem_mib = DEFAULT_RAM_MIB, .engine = "ptrace", .top = 20 };
@@ -372,15 +404,16 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 		return -EINVAL;
 	if (o->verb == VERB_HELP)
 		return parse_help_topic(o, argc, argv);
+	if (o->verb == VERB_SNAPSHOT)
+		o->hosts = 0; /* as many as it was saved on */
 	for (int i = 2; i < argc; i++) {
 		bool separator = !strcmp(argv[i], "--");
 
-		if (o->verb == VERB_CPU && argv[i][0] != '-') {
-			words[n_words < CPU_WORDS ? n_words : CPU_WORDS] = argv[i];
+		if ((o->verb == VERB_CPU || o->verb == VERB_SNAPSHOT) && argv[i][0] != '-') {
+			words[n_words < MAX_WORDS ? n_words : MAX_WORDS] = argv[i];
 			n_words++;
 			continue;
 		}
-
 		if (!strcmp(argv[i], "-h")) {
 			o->help = true;
 			continue;
@@ -401,7 +434,7 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 	}
 	if (o->help)
 		return 0;
-	if (o->verb == VERB_CPU && take_words(o, words, n_words))
+	if (take_words(o, words, n_words))
 		return -EINVAL;
 	return check_together(o, host_cpus);
 }

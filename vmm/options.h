@@ -9,7 +9,7 @@
 #include "base/types.h"
 
 enum verb {
-	VERB_RUN, VERB_UP, VERB_STATUS, VERB_TOP, VERB_DOWN, VERB_CPU, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP,
+	VERB_RUN, VERB_UP, VERB_STATUS, VERB_TOP, VERB_DOWN, VERB_CPU, VERB_SNAPSHOT, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP,
 	VERB_COUNT
 };
 
@@ -24,6 +24,8 @@ struct options {
 	uint32_t timeout_s; /* 0: none */
 	uint32_t top;	    /* vmp pages: how many */
 	uint32_t cpu, to_host; /* vmp cpu move CPU HOST */
+	bool save;	       /* vmp snapshot save FILE; otherwise load */
+	const char *file;
 	const char *engine, *disk, *share, *stats, *log, *name, *append;
 	const char *kernel, *image; /* NULL: what `make` built */
 	bool summary, verbose, json;

@@ -12,6 +12,7 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "vmm/conn.h"
+#include "vmm/freeze.h"
 
 static void end_by_message(struct node *node, const struct msg_header *header, const void *body)
 {
@@ -256,6 +257,8 @@ void route_start(struct node *node)
 		{ MSG_CONSOLE_ATTACH, on_stream },     { MSG_COMMAND_EXIT, on_stream },
 		{ MSG_STATS_REQUEST, on_stats_request }, { MSG_STATS, on_answer },
 		{ MSG_PAGES_REQUEST, on_pages_request }, { MSG_PAGES, on_answer },
+		{ MSG_SNAPSHOT, freeze_on_message },   { MSG_SNAPSHOT_PULL, freeze_on_pull },
+		{ MSG_SNAPSHOT_ITEM, freeze_on_item },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
@@ -317,6 +320,13 @@ static void on_monitor_message(struct conn *conn, const struct msg_header *heade
 	case MSG_MACHINE_END:
 		end_by_message(node, header, body);
 		break;
+	case MSG_SNAPSHOT:
+		freeze_on_monitor(node, cpu, body);
+		break;
+	case MSG_SNAPSHOT_ITEM:
+		freeze_on_cpu_state(node, cpu, (const char *)body + sizeof(struct msg_snapshot_item),
+				    header->bytes - sizeof(struct msg_snapshot_item));
+		break;
 	case MSG_LOG:
 	case MSG_DUMP:
 		resend(node, VNODE_CLI, header, body);
@@ -346,11 +356,15 @@ static void on_iosrv_message(struct conn *conn, const struct msg_header *header,
 	case MSG_MACHINE_END:
 		end_by_message(node, header, body);
 		break;
+	case MSG_SNAPSHOT:
+		freeze_on_message(node, header, body);
+		break;
 	case MSG_LOG:
 	case MSG_STREAM:
 	case MSG_STREAM_ROOM:
 	case MSG_CONSOLE:
 	case MSG_COMMAND_EXIT:
+	case MSG_SNAPSHOT_ITEM:
 		resend(node, VNODE_CLI, header, body);
 		break;
 	default:

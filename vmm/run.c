@@ -19,6 +19,7 @@
 #include "vmm/guestprog.h"
 #include "vmm/hostcpu.h"
 #include "vmm/launch.h"
+#include "vmm/load.h"
 #include "vmm/report.h"
 #include "vmm/rundir.h"
 #include "vmm/streams.h"
@@ -40,6 +41,10 @@ struct run {
 	struct launch launch;
 	struct rundir rundir;
 	struct report report;
+	struct load load;
+	bool loads;		/* `vmp snapshot load` */
+	struct options loaded;	/* its options, with what the file says */
+	char disk[4200];
 	struct stream_in in;
 	struct stream_out out, err;
 	struct escape escape;
@@ -326,6 +331,19 @@ static void on_machine_end(struct run *run, const void *body, size_t bytes)
 	}
 }
 
+static void on_snapshot(struct run *run, const void *body)
+{
+	struct msg_snapshot snapshot;
+
+	memcpy(&snapshot, body, sizeof snapshot);
+	if (!run->loads || run->ended)
+		return;
+	if (snapshot.step == SNAPSHOT_READY)
+		load_start(&run->load, &run->client);
+	else if (snapshot.step == SNAPSHOT_TAKEN)
+		load_taken(&run->load);
+}
+
 static void on_message(void *context, const struct msg_header *header, const void *body)
 {
 	struct run *run = context;
@@ -359,6 +377,9 @@ static void on_message(void *context, const struct msg_header *header, const voi
 	case MSG_MACHINE_END:
 		on_machine_end(run, body, header->bytes);
 		break;
+	case MSG_SNAPSHOT:
+		on_snapshot(run, body);
+		break;
 	case MSG_STATS:
 		report_on_stats(&run->report, body, header->bytes);
 		proceed_to_end(run);
@@ -389,21 +410,38 @@ static void on_drained(void *context)
 	proceed_to_end(context);
 }
 
-/* The daemon answers: attach the console, let the streams flow. */
-static void on_connected(struct run *run)
+/* The machine is there: attach the console, let the streams flow. */
+static void attach(struct run *run)
 {
 	struct msg_console_attach attach = { .client = 0, .backlog = 1 << 20 };
 
-	run->connected = true;
 	client_send(&run->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
 	on_window_changed(0, 0, run);
 	if (run->interactive) {
 		run->typed = event_new(run->base, 0, EV_READ | EV_PERSIST, on_typed, run);
 		if (!run->typed || event_add(run->typed, NULL))
 			die("no memory");
-	} else if (stream_in_start(&run->in, &run->client)) {
+	} else if (stream_in_start(&run->in, &run->client, run->loads ? 0 : STREAM_WINDOW)) {
 		die("no memory");
 	}
+}
+
+/* The daemon answers. A machine that is loaded is not there before its devices are. */
+static void on_connected(struct run *run)
+{
+	run->connected = true;
+	if (!run->loads)
+		attach(run);
+}
+
+static void on_loaded(void *context)
+{
+	attach(context);
+}
+
+static void on_load_failed(void *context, const char *line)
+{
+	end_with(context, EXIT_VMP_FAILURE, line);
 }
 
 static void on_retry(evutil_socket_t fd, short events, void *context)
@@ -460,6 +498,8 @@ static int make_events(struct run *run, struct problem *p)
 
 static void free_events(struct run *run)
 {
+	load_close(&run->load);
+
 	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed, run->starter };
 
 	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
@@ -507,6 +547,21 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 	if (n >= MAX_CMDLINE)
 		return problem(p, "--append: the kernel's command line would be longer than %d characters", MAX_CMDLINE - 1);
 	return 0;
+}
+
+static int start_saved(struct run *run, struct problem *p)
+{
+	const struct saved_machine *saved = &run->load.saved;
+	struct machine_info info = { run->o->cpus, run->o->hosts, run->o->mem_mib, getpid(), "" };
+	struct launch_plan plan = {
+		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
+		.log_fd = run->log_fd, .command_line = saved->command_line, .disk = run->o->disk, .verbose = run->o->verbose,
+		.restore = true,
+	};
+
+	snprintf(info.kernel, sizeof info.kernel, "%s", saved->kernel);
+	rundir_write_info(&run->rundir, &info);
+	return launch_start(&run->launch, &plan, p);
 }
 
 static int start_machine(struct run *run, const struct host_files *files, struct problem *p)
@@ -561,7 +616,7 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 		goto free_events;
 	if (rundir_claim(&run->rundir, run->o->name, p))
 		goto free_events;
-	if (start_machine(run, files, p))
+	if (run->loads ? start_saved(run, p) : start_machine(run, files, p))
 		goto release_rundir;
 	result = run_loop(run, p);
 	if (result)
@@ -586,25 +641,60 @@ static int prepare(struct run *run, struct host_files *files, struct problem *p)
 	return run->archive_fd < 0 ? -1 : 0;
 }
 
-int run_machine(const struct options *o)
+static int prepare_saved(struct run *run, struct problem *p)
 {
-	static struct run run; /* large: the streams' buffers */
+	struct options *o = &run->loaded;
+	const struct snapshot_machine *machine = &run->load.saved.machine;
+
+	if (load_open(&run->load, o->file, p))
+		return -1;
+	if (!o->hosts)
+		o->hosts = machine->hosts;
+	if (o->hosts > machine->cpus)
+		return problem(p, "--hosts %u is more than the saved machine's %u processors: each host needs one", o->hosts,
+			       machine->cpus);
+	o->cpus = machine->cpus;
+	o->mem_mib = machine->mem_mib;
+	o->disk = saved_disk(&run->load.saved, run->disk, sizeof run->disk);
+	run->interactive = saved_is_interactive(&run->load.saved);
+	return checks_before_load(o, p) || open_log(run, p) ? -1 : 0;
+}
+
+static int run_to_the_end(struct run *run)
+{
 	static struct host_files files;
 	struct problem p = { "" };
 	int error;
 
-	run = (struct run){ .o = o, .start_ns = now_ns(), .log_fd = -1, .archive_fd = -1, .interactive = !o->command,
-			     .background = o->verb == VERB_UP };
-	run.client.fd = -1;
-	error = prepare(&run, &files, &p) || run_prepared(&run, &files, &p);
+	run->start_ns = now_ns();
+	run->log_fd = run->archive_fd = run->client.fd = -1;
+	error = (run->loads ? prepare_saved(run, &p) : prepare(run, &files, &p)) || run_prepared(run, &files, &p);
+	load_close(&run->load);
 	if (error) {
 		log_error("%s", p.line);
 		return EXIT_VMP_FAILURE;
 	}
-	if (run.why.line[0])
-		log_error("%s", run.why.line);
-	else if (run.report_asked)
-		report_write(&run.report, o, run.start_ns, run.status);
-	report_free(&run.report);
-	return run.status;
+	if (run->why.line[0])
+		log_error("%s", run->why.line);
+	else if (run->report_asked)
+		report_write(&run->report, run->o, run->start_ns, run->status);
+	report_free(&run->report);
+	return run->status;
+}
+
+static struct run the_run; /* large: the streams' buffers */
+
+int run_machine(const struct options *o)
+{
+	the_run = (struct run){ .o = o, .interactive = !o->command, .background = o->verb == VERB_UP };
+	return run_to_the_end(&the_run);
+}
+
+int run_saved(const struct options *o)
+{
+	the_run = (struct run){ .o = &the_run.loaded, .loaded = *o, .loads = true };
+	the_run.load.context = &the_run;
+	the_run.load.on_loaded = on_loaded;
+	the_run.load.on_failed = on_load_failed;
+	return run_to_the_end(&the_run);
 }

@@ -7,4 +7,7 @@
 /* Also the keeper of `vmp up` (o->verb). Returns the exit status: the command's, or 125 after one line on standard error. */
 int run_machine(const struct options *o);
 
+/* `vmp snapshot load`: the same for a machine that goes on from where it was saved. */
+int run_saved(const struct options *o);
+
 #endif

@@ -47,9 +47,9 @@ static void on_input(evutil_socket_t fd, short events, void *context)
 	wait_for_input(in);
 }
 
-int stream_in_start(struct stream_in *in, struct client *client)
+int stream_in_start(struct stream_in *in, struct client *client, uint32_t room)
 {
-	*in = (struct stream_in){ .client = client, .room = STREAM_WINDOW };
+	*in = (struct stream_in){ .client = client, .room = room };
 	in->event = event_new(client->base, 0, EV_READ, on_input, in);
 	in->retry = event_new(client->base, 0, EV_TIMEOUT, on_input, in);
 	if (!in->event || !in->retry)

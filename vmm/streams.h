@@ -27,8 +27,8 @@ struct stream_out {
 	char bytes[STREAM_WINDOW];
 };
 
-/* 0, or -ENOMEM. Input flows as soon as the client is connected. */
-int stream_in_start(struct stream_in *in, struct client *client);
+/* 0, or -ENOMEM. Input flows as soon as the client is connected and there is room: STREAM_WINDOW bytes in a new machine. */
+int stream_in_start(struct stream_in *in, struct client *client, uint32_t room);
 void stream_in_room(struct stream_in *in, uint32_t bytes);
 void stream_in_stop(struct stream_in *in);
 

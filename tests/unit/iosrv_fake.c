@@ -44,7 +44,9 @@ void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_by
 void iosrv_fail(const char *format, ...)
 {
 	(void)format;
-	CU_FAIL("the chip gave up");
+	fake.failures++;
+	if (!fake.may_fail)
+		CU_FAIL("the chip gave up");
 }
 
 unsigned iosrv_cpus(void)

@@ -10,6 +10,8 @@ enum { FAKE_MESSAGES = 64, FAKE_INTERRUPTS = 64 };
 extern struct fake {
 	unsigned cpus, edges[24], n_messages, n_interrupts, later_ms;
 	void (*later)(void);
+	bool may_fail; /* iosrv_fail() is counted, not a failure of the test */
+	unsigned failures;
 	bool slow; /* work waits for fake_work() */
 	int (*work)(void);
 	void (*done)(int result);

@@ -1,0 +1,224 @@
+/* iosrv_snapshot.c - devices as items: each chip's state, put through items into a chip that was reset, is the same chip; a
+ * disk's kept-apart blocks come along; what cannot be is refused.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "iosrv/image.h"
+#include "tests/unit/iosrv_fake.h"
+
+enum { DATA = VMP_IDE_PORT, NSECT = DATA + 2, LBAL, LBAM, LBAH, DEVICE, COMMAND, DISK_SECTORS = 100 };
+
+static char path[] = "/tmp/vmp-snap-XXXXXX", why[256];
+static struct item { struct msg_snapshot_item head; size_t bytes; uint8_t data[MAX_MSG_PAYLOAD]; } items[64];
+static unsigned n_items;
+
+static void open_disk(const char *mode)
+{
+	char spec[64];
+
+	ide_close();
+	snprintf(spec, sizeof spec, "%s%s", path, mode);
+	CU_ASSERT_FATAL(ide_open(spec, why, sizeof why) == 0);
+}
+
+/* All items of what the chips are now. */
+static void save(void)
+{
+	fake.n_messages = n_items = 0;
+	CU_ASSERT_FATAL(snapshot_capture() == 0);
+	fake.n_messages = 0;
+	for (;;) {
+		snapshot_pull(&(struct msg_snapshot_pull){ .seq = 7, .count = 1 });
+		CU_ASSERT_FATAL(fake.n_messages == 1 && fake.messages[0].type == MSG_SNAPSHOT_ITEM && n_items < 64);
+		memcpy(&items[n_items].head, fake.messages[0].body, sizeof items[0].head);
+		items[n_items].bytes = fake.messages[0].payload_bytes;
+		memcpy(items[n_items].data, fake.messages[0].payload, items[n_items].bytes);
+		fake.n_messages = 0;
+		CU_ASSERT(items[n_items].head.seq == 7);
+		if (items[n_items++].head.kind == SNAPSHOT_LAST)
+			break;
+	}
+	CU_ASSERT(items[n_items - 1].head.index == n_items - 1);
+	snapshot_pull(&(struct msg_snapshot_pull){ .count = 5 });
+	CU_ASSERT(fake.n_messages == 0); /* the copy is gone */
+}
+
+static void load(void)
+{
+	for (unsigned i = 0; i < n_items; i++) {
+		snapshot_load(&items[i].head, items[i].data, items[i].bytes);
+		if (items[i].head.kind != SNAPSHOT_LAST)
+			fake.n_messages = 0;
+	}
+}
+
+static uint32_t stream_reg(unsigned s, unsigned r) { return VMP_STREAM_PORT + 16 * s + r; }
+
+static void put_chips_to_work(void)
+{
+	fake_reset();
+	port_out(VMP_UART_PORT + 7, 1, 0x5a);
+	port_out(VMP_UART_PORT + 4, 1, 0x0b);
+	port_out(VMP_UART_PORT, 1, 'x'); /* the transmitter is draining */
+	uart_input("typed", 5);
+	stream_input(&(struct msg_stream){ .stream = 0 }, "hello", 5);
+	port_in(stream_reg(0, VMP_STREAM_DATA), 1);
+	port_out(stream_reg(0, VMP_STREAM_IRQ_ENABLE), 4, 1);
+	fake_edges(VMP_STREAM_IRQ);
+	mmio_write(VMP_IOAPIC_GPA, 0x18);
+	mmio_write(VMP_IOAPIC_GPA + 0x10, 0x31);
+}
+
+static void each_chip_comes_back(void)
+{
+	const struct fake_message *room;
+
+	put_chips_to_work();
+	save();
+	fake_reset();
+	load();
+	CU_ASSERT(port_in(VMP_UART_PORT + 7, 1) == 0x5a);
+	CU_ASSERT(port_in(VMP_UART_PORT, 1) == 't');
+	CU_ASSERT(fake.later == uart_drained);
+	CU_ASSERT(port_in(stream_reg(0, VMP_STREAM_STATUS), 4) == 4);
+	CU_ASSERT(port_in(stream_reg(0, VMP_STREAM_DATA), 1) == 'e');
+	mmio_write(VMP_IOAPIC_GPA, 0x18);
+	CU_ASSERT(mmio_read(VMP_IOAPIC_GPA + 0x10) == 0x31);
+	/* the new command line is told how much input there is room for */
+	room = fake_take(MSG_STREAM_ROOM);
+	CU_ASSERT_FATAL(room != NULL);
+	CU_ASSERT(((const struct msg_stream_room *)room->body)->bytes == 65536 - 4);
+}
+
+/* A writer that waited for a reader who has gone since finds a new one. */
+static void output_has_a_new_reader(void)
+{
+	uint8_t bytes[4096] = { 0 };
+
+	fake_reset();
+	for (unsigned i = 0; i < 16; i++)
+		port_outs(stream_reg(1, VMP_STREAM_DATA), 1, sizeof bytes, bytes);
+	CU_ASSERT(port_in(stream_reg(1, VMP_STREAM_STATUS), 4) == 0);
+	port_out(stream_reg(1, VMP_STREAM_IRQ_ENABLE), 4, 1);
+	stream_input(&(struct msg_stream){ .stream = 2, .eof = 1 }, NULL, 0);
+	save();
+	fake_reset();
+	load();
+	CU_ASSERT(fake_edges(VMP_STREAM_IRQ) == 1);
+	CU_ASSERT(port_in(stream_reg(1, VMP_STREAM_STATUS), 4) == 65536);
+	CU_ASSERT(port_in(stream_reg(2, VMP_STREAM_STATUS), 4) == 65536);
+}
+
+static void issue(uint8_t command, uint32_t lba)
+{
+	port_out(NSECT, 1, 1);
+	port_out(LBAL, 1, lba);
+	port_out(LBAM, 1, 0);
+	port_out(LBAH, 1, 0);
+	port_out(DEVICE, 1, 0xe0);
+	port_out(COMMAND, 1, command);
+}
+
+/* In the middle of a sector: half of it is written before, half after. */
+static void disk_in_the_middle_of_a_write(void)
+{
+	uint8_t sector[512], back[512];
+
+	for (unsigned i = 0; i < sizeof sector; i++)
+		sector[i] = i ^ 0x55;
+	fake_reset();
+	open_disk(",snapshot");
+	issue(0x30, 9);
+	port_outs(DATA, 2, 256, sector);
+	issue(0x30, 99);
+	port_outs(DATA, 2, 128, sector);
+	save();
+	fake_reset();
+	open_disk(",snapshot");
+	load();
+	port_outs(DATA, 2, 128, sector + 256);
+	issue(0x20, 99);
+	port_ins(DATA, 2, 256, back);
+	CU_ASSERT(!memcmp(sector, back, sizeof sector));
+	issue(0x20, 9);
+	port_ins(DATA, 2, 256, back);
+	CU_ASSERT(!memcmp(sector, back, sizeof sector));
+	ide_close();
+}
+
+static void changed_disk_is_refused(void)
+{
+	int fd = open(path, O_WRONLY);
+
+	fake_reset();
+	open_disk(",ro");
+	save();
+	CU_ASSERT(pwrite(fd, "changed", 7, 512) == 7);
+	close(fd);
+	fake_reset();
+	open_disk(",ro");
+	fake.may_fail = true;
+	load();
+	CU_ASSERT(fake.failures == 1);
+	ide_close();
+	fake.failures = 0;
+	load(); /* no disk at all */
+	CU_ASSERT(fake.failures == 1);
+}
+
+static void wrong_items_are_refused(void)
+{
+	put_chips_to_work();
+	save();
+	fake.may_fail = true;
+	snapshot_load(&items[0].head, items[0].data, items[0].bytes - 1); /* short */
+	CU_ASSERT(fake.failures == 1);
+	items[0].head.index = 99 << 16; /* no such chip */
+	snapshot_load(&items[0].head, items[0].data, items[0].bytes);
+	CU_ASSERT(fake.failures == 2);
+	snapshot_load(&(struct msg_snapshot_item){ .kind = SNAPSHOT_PAGE }, why, 10);
+	CU_ASSERT(fake.failures == 3);
+	snapshot_load(&(struct msg_snapshot_item){ .kind = SNAPSHOT_BLOCK }, why, 10);
+	CU_ASSERT(fake.failures == 4);
+	snapshot_load(&(struct msg_snapshot_item){ .kind = SNAPSHOT_LAST }, NULL, 0); /* parts are missing */
+	CU_ASSERT(fake.failures == 5);
+}
+
+/* Every count and place that would lead out of a buffer. */
+static void impossible_states_are_refused(void)
+{
+	for (unsigned i = 0; chips[i]; i++) {
+		if (!chips[i]->restored)
+			continue;
+		fake_reset();
+		CU_ASSERT(chips[i]->restored());
+		memset(chips[i]->state, 0x7f, chips[i]->state_bytes);
+		CU_ASSERT(!chips[i]->restored());
+	}
+	fake_reset();
+}
+
+int main(void)
+{
+	static const CU_TestInfo tests[] = {
+		{ "each chip comes back", each_chip_comes_back },
+		{ "output has a new reader", output_has_a_new_reader },
+		{ "disk in the middle of a write", disk_in_the_middle_of_a_write },
+		{ "changed disk is refused", changed_disk_is_refused },
+		{ "wrong items are refused", wrong_items_are_refused },
+		{ "impossible states are refused", impossible_states_are_refused },
+		CU_TEST_INFO_NULL,
+	};
+	int fd = mkstemp(path), status;
+
+	if (fd < 0 || ftruncate(fd, DISK_SECTORS * 512))
+		return 1;
+	close(fd);
+	status = fake_main("snapshot", tests);
+	unlink(path);
+	return status;
+}

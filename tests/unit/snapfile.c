@@ -1,0 +1,289 @@
+/* snapfile.c - the file of a saved machine (vmm/snapfile.c) and what must be in it (vmm/saved.c): what was written comes back;
+ * cut, damaged, foreign and prolonged files are refused with a line; a file is there whole or not at all.
+ */
+#include <CUnit/Basic.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "vmm/saved.h"
+#include "vmm/snapfile.h"
+
+enum { CPUS = 2, PAGES = 40 };
+
+static char folder[] = "/tmp/vmp-snapfile-XXXXXX", path[64];
+static uint8_t data[MAX_MSG_PAYLOAD], whole[1 << 20];
+static struct problem p;
+
+static uint32_t random_state = 1;
+static uint8_t random_byte(void)
+{
+	random_state = random_state * 1103515245 + 12345;
+	return random_state >> 16;
+}
+
+static const struct snapshot_machine machine = { .hosts = 1, .cpus = CPUS, .mem_mib = 64, .clock_ns = 5 };
+
+/* The records of a small machine, in order; false at the end. */
+static bool make_record(unsigned n, struct snapfile_record *record)
+{
+	*record = (struct snapfile_record){ 0 };
+	if (n == 0) {
+		record->bytes = saved_describe(&machine, "pata_legacy.probe_mask=0 loglevel=3", "/k", data);
+		record->kind = SNAPSHOT_MACHINE;
+		return true;
+	}
+	record->bytes = n <= CPUS + 1 ? 700 : PAGE_BYTES;
+	record->kind = n <= CPUS ? SNAPSHOT_CPU : n == CPUS + 1 ? SNAPSHOT_CHIP : SNAPSHOT_PAGE;
+	record->index = n <= CPUS ? n - 1 : n == CPUS + 1 ? 0 : n * 3;
+	random_state = n;
+	for (unsigned i = 0; i < record->bytes; i++)
+		data[i] = random_byte();
+	return n < 2 + CPUS + PAGES;
+}
+
+static int write_file(void)
+{
+	struct snapfile_writer *w = snapfile_create(path, &p);
+	struct snapfile_record record;
+	int result = w ? 0 : -1;
+
+	for (unsigned n = 0; !result && make_record(n, &record); n++)
+		result = snapfile_write(w, &record, data, &p);
+	if (!result)
+		return snapfile_commit(w, &p);
+	snapfile_abandon(w);
+	return -1;
+}
+
+enum { OTHER_RECORD = -2 };
+
+/* 0: a whole machine; -1 with a reason. A damaged record may come before the checksum behind it says so. */
+static int read_file(void)
+{
+	static uint8_t got[MAX_MSG_PAYLOAD];
+	struct snapfile_reader *r = snapfile_open(path, &p);
+	struct snapfile_record record, expected;
+	struct saved_machine saved = { 0 };
+	unsigned n = 0;
+	int result = r ? 1 : -1;
+
+	while (result == 1 && (result = snapfile_read(r, &record, got, &p)) == 1) {
+		bool more = make_record(n++, &expected);
+
+		if (!more || memcmp(&record, &expected, sizeof record) || memcmp(got, data, record.bytes) ||
+		    saved_add(&saved, &record, got, &p))
+			result = OTHER_RECORD;
+	}
+	if (!result)
+		result = saved_complete(&saved, &p);
+	saved_free(&saved);
+	snapfile_close(r);
+	return result;
+}
+
+static size_t load_whole(void)
+{
+	int fd = open(path, O_RDONLY);
+	ssize_t n = read(fd, whole, sizeof whole);
+
+	close(fd);
+	return n > 0 ? n : 0;
+}
+
+static void store(size_t bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+
+	CU_ASSERT(write(fd, whole, bytes) == (ssize_t)bytes);
+	close(fd);
+}
+
+static unsigned files(void)
+{
+	DIR *dir = opendir(folder);
+	unsigned n = 0;
+
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n - 2;
+}
+
+static void refused(const char *word)
+{
+	p.line[0] = 0;
+	CU_ASSERT_EQUAL(read_file(), -1);
+	CU_ASSERT(strstr(p.line, word) != NULL);
+}
+
+static void round_trip(void)
+{
+	CU_ASSERT_EQUAL(write_file(), 0);
+	CU_ASSERT_EQUAL(read_file(), 0);
+	CU_ASSERT_EQUAL(write_file(), 0); /* over itself */
+	CU_ASSERT_EQUAL(read_file(), 0);
+	CU_ASSERT_EQUAL(files(), 1);
+}
+
+static void cut_anywhere(void)
+{
+	size_t bytes;
+
+	CU_ASSERT_EQUAL(write_file(), 0);
+	bytes = load_whole();
+	for (size_t cut = 0; cut < bytes; cut += cut < 64 || bytes - cut < 80 ? 1 : 397) {
+		store(cut);
+		refused(cut < 8 ? "not a snapshot" : "cut short");
+	}
+}
+
+static void damaged_anywhere(void)
+{
+	size_t bytes;
+
+	CU_ASSERT_EQUAL(write_file(), 0);
+	bytes = load_whole();
+	for (size_t at = 0; at < bytes; at += at < 64 || bytes - at < 80 ? 1 : 211) {
+		whole[at] ^= 0x10;
+		store(bytes);
+		CU_ASSERT_NOT_EQUAL(read_file(), 0);
+		whole[at] ^= 0x10;
+	}
+	memcpy(whole + bytes, "more", 4);
+	store(bytes + 4);
+	refused("behind its end");
+}
+
+static void foreign(void)
+{
+	strcpy((char *)whole, "#!/bin/sh\necho hello, I am somebody else\n");
+	store(42);
+	refused("not a snapshot");
+	unlink(path);
+	refused("No such file");
+}
+
+static void abandoned_leaves_nothing(void)
+{
+	struct snapfile_record record;
+	struct snapfile_writer *w;
+
+	unlink(path);
+	w = snapfile_create(path, &p);
+	make_record(0, &record);
+	CU_ASSERT_EQUAL(snapfile_write(w, &record, data, &p), 0);
+	snapfile_abandon(w);
+	CU_ASSERT_EQUAL(files(), 0);
+}
+
+/* In a child, since limits do not come back: a full disk, which a limit on file sizes is like. */
+static void full_disk_leaves_the_old_file(void)
+{
+	const struct rlimit limit = { 20000, 20000 };
+	int status;
+	pid_t pid;
+
+	CU_ASSERT_EQUAL(write_file(), 0);
+	pid = fork();
+	if (!pid) {
+		signal(SIGXFSZ, SIG_IGN);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		_exit(write_file() == -1 && strstr(p.line, "File too large") ? 0 : 1);
+	}
+	CU_ASSERT(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CU_ASSERT_EQUAL(files(), 1);
+	CU_ASSERT_EQUAL(read_file(), 0);
+}
+
+static void cannot_be_created(void)
+{
+	CU_ASSERT_PTR_NULL(snapfile_create("/nowhere/at/all", &p));
+	CU_ASSERT(strstr(p.line, "/nowhere/at/all") != NULL);
+	CU_ASSERT_PTR_NULL(snapfile_create(folder, &p));
+}
+
+/* --- what must be in it --- */
+
+static int add(struct saved_machine *s, uint32_t kind, uint32_t index, uint32_t bytes)
+{
+	return saved_add(s, &(struct snapfile_record){ kind, index, bytes }, data, &p);
+}
+
+static void what_cannot_be_a_machine(void)
+{
+	static const struct { uint32_t kind, index, bytes; const char *word; } wrong[] = {
+		{ SNAPSHOT_PAGE, 64 << 8, PAGE_BYTES, "not the machine's" }, { SNAPSHOT_PAGE, 1, 100, "not the machine's" },
+		{ SNAPSHOT_PAGE, 7, PAGE_BYTES, "twice" }, { SNAPSHOT_CPU, 0, 10, "twice" },
+		{ SNAPSHOT_CPU, CPUS, 10, "not the machine's" }, { SNAPSHOT_BLOCK, 0, PAGE_BYTES, "disk" },
+		{ SNAPSHOT_DISK, 0, 5, "disk" }, { SNAPSHOT_MACHINE, 0, 5, "machine" }, { SNAPSHOT_KINDS, 0, 0, "kind" },
+	};
+	struct saved_machine s = { 0 };
+	struct snapfile_record record;
+
+	CU_ASSERT(add(&s, SNAPSHOT_PAGE, 0, PAGE_BYTES));
+	CU_ASSERT(saved_complete(&s, &p) && strstr(p.line, "empty"));
+	make_record(0, &record);
+	for (uint32_t bytes = 0; bytes < record.bytes; bytes++)
+		CU_ASSERT(add(&s, SNAPSHOT_MACHINE, 0, bytes));
+	CU_ASSERT_EQUAL(add(&s, SNAPSHOT_MACHINE, 0, record.bytes), 0);
+	CU_ASSERT_STRING_EQUAL(s.kernel, "/k");
+	CU_ASSERT_FALSE(saved_is_interactive(&s));
+	CU_ASSERT_EQUAL(add(&s, SNAPSHOT_PAGE, 7, PAGE_BYTES), 0);
+	CU_ASSERT_EQUAL(add(&s, SNAPSHOT_CPU, 0, 10), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++)
+		CU_ASSERT(add(&s, wrong[i].kind, wrong[i].index, wrong[i].bytes) && strstr(p.line, wrong[i].word));
+	CU_ASSERT(saved_complete(&s, &p) && strstr(p.line, "lacks processor 1"));
+	CU_ASSERT_EQUAL(add(&s, SNAPSHOT_CPU, 1, 10), 0);
+	CU_ASSERT(saved_complete(&s, &p) && strstr(p.line, "devices"));
+	CU_ASSERT_EQUAL(add(&s, SNAPSHOT_CHIP, 0, 10), 0);
+	CU_ASSERT_EQUAL(saved_complete(&s, &p), 0);
+	saved_free(&s);
+}
+
+static void disks(void)
+{
+	static const char *const specs[] = { "/d", "/d,ro", "/d,snapshot" };
+	struct saved_machine s = { .disk = { .bytes = 512, .path = "/d" }, .command_line = "pata_legacy.probe_mask=1 console=ttyS0" };
+	char spec[16];
+
+	for (s.disk.mode = 0; s.disk.mode < ARRAY_LEN(specs); s.disk.mode++)
+		CU_ASSERT_STRING_EQUAL(saved_disk(&s, spec, sizeof spec), specs[s.disk.mode]);
+	s.disk.mode = 0;
+	CU_ASSERT_PTR_NULL(saved_disk(&s, spec, 2));
+	s.disk.bytes = 0;
+	CU_ASSERT_PTR_NULL(saved_disk(&s, spec, sizeof spec));
+	CU_ASSERT_TRUE(saved_is_interactive(&s));
+}
+
+int main(void)
+{
+	unsigned failures;
+	CU_pSuite suite;
+
+	if (!mkdtemp(folder) || CU_initialize_registry())
+		return 1;
+	snprintf(path, sizeof path, "%s/machine", folder);
+	suite = CU_add_suite("snapshot files", NULL, NULL);
+	CU_add_test(suite, "round trip", round_trip);
+	CU_add_test(suite, "cut anywhere", cut_anywhere);
+	CU_add_test(suite, "damaged anywhere", damaged_anywhere);
+	CU_add_test(suite, "foreign", foreign);
+	CU_add_test(suite, "abandoned leaves nothing", abandoned_leaves_nothing);
+	CU_add_test(suite, "full disk leaves the old file", full_disk_leaves_the_old_file);
+	CU_add_test(suite, "cannot be created", cannot_be_created);
+	CU_add_test(suite, "what cannot be a machine", what_cannot_be_a_machine);
+	CU_add_test(suite, "disks", disks);
+	CU_basic_run_tests();
+	failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	unlink(path);
+	rmdir(folder);
+	return failures != 0;
+}

@@ -1,0 +1,31 @@
+/* load.h - a saved machine's way from its file into node 0, for `vmp snapshot load` (run.c).
+ *
+ * Rules of use: load_open() reads the whole file once, so that nothing is started for one that is damaged.  load_start()
+ * when node 0 says that all hosts are connected; load_taken() for each SNAPSHOT_TAKEN; then one of the two calls comes.
+ */
+#ifndef VMM_LOAD_H
+#define VMM_LOAD_H
+
+#include "vmm/client.h"
+#include "vmm/saved.h"
+
+struct load {
+	const char *path;
+	struct saved_machine saved;
+	struct snapfile_reader *reader;
+	struct client *client;
+	struct event *more;
+	uint32_t untaken; /* items that the I/O server has not taken yet */
+	bool all_sent;
+	void *context;
+	void (*on_loaded)(void *context); /* the machine starts */
+	void (*on_failed)(void *context, const char *line);
+};
+
+/* 0, or -1 with one line: damaged, foreign, of another version, or for another processor. */
+int load_open(struct load *load, const char *path, struct problem *p);
+void load_start(struct load *load, struct client *client);
+void load_taken(struct load *load);
+void load_close(struct load *load);
+
+#endif

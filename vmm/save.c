@@ -1,0 +1,294 @@
+/* save.c - `vmp snapshot save FILE`: asks the machine for a cut (vmm/freeze.h), pulls the copies that its hosts have made,
+ * and writes them.
+ *
+ * The machine runs on while the file is written.  Hosts send only what was asked for, so that a slow disk fills no queue.
+ * Whatever goes wrong, the machine is left as it was and no file is there.
+ */
+#include "vmm/save.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "vmm/client.h"
+#include "vmm/hostcpu.h"
+#include "vmm/rundir.h"
+#include "vmm/saved.h"
+
+enum { PULL = 128 /* items asked for at once */, AHEAD = 2 * PULL, SILENCE_S = 60, PROGRESS_NS = 200000000 };
+
+struct save {
+	const struct options *o;
+	struct event_base *base;
+	struct client client;
+	struct rundir rundir;
+	struct machine_info info;
+	struct event *limit, *signals[4];
+	struct snapfile_writer *file;
+	struct saved_machine machine;
+	uint32_t part;	      /* host whose items come now; its number of hosts: the I/O server */
+	uint32_t asked, came; /* items of this part */
+	uint64_t began_ns, shown_ns;
+	bool shown, done;
+	int status;
+	struct problem why;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void end_save(struct save *s, int status, const char *line)
+{
+	if (s->done)
+		return;
+	s->done = true;
+	s->status = status;
+	problem(&s->why, "%s", line);
+	event_base_loopbreak(s->base);
+}
+
+static void on_signal(evutil_socket_t signal_number, short events, void *context)
+{
+	(void)events;
+	end_save(context, 128 + signal_number, "");
+}
+
+static void on_limit(evutil_socket_t fd, short events, void *context)
+{
+	(void)fd, (void)events;
+	end_save(context, EXIT_VMP_FAILURE, "the machine does not answer");
+}
+
+static void on_closed(void *context)
+{
+	end_save(context, EXIT_VMP_FAILURE, "the machine has ended; nothing was saved");
+}
+
+static void show_progress(struct save *s)
+{
+	uint64_t now = now_ns();
+
+	if (!isatty(2) || now - s->shown_ns < PROGRESS_NS)
+		return;
+	s->shown_ns = now;
+	s->shown = true;
+	dprintf(2, "\r\033[Kvmp: %llu MiB of at most %u MiB saved", (unsigned long long)snapfile_raw_bytes(s->file) >> 20,
+		s->machine.machine.mem_mib);
+}
+
+static void step(struct save *s, enum snapshot_step what)
+{
+	struct msg_snapshot body = { .step = what };
+
+	client_send(&s->client, MSG_SNAPSHOT, VNODE_CLI, &body, sizeof body, NULL, 0);
+}
+
+static void pull(struct save *s)
+{
+	struct msg_snapshot_pull body = { .of = s->part < s->machine.machine.hosts ? s->part : SNAPSHOT_OF_IOSRV,
+					  .count = PULL };
+
+	while (s->asked - s->came <= AHEAD - PULL) {
+		client_send(&s->client, MSG_SNAPSHOT_PULL, VNODE_CLI, &body, sizeof body, NULL, 0);
+		s->asked += PULL;
+	}
+}
+
+static void end_as_bug(struct save *s, const char *what)
+{
+	struct problem p;
+
+	problem(&p, "the machine's state %s; this is a bug in vmp", what);
+	end_save(s, EXIT_VMP_FAILURE, p.line);
+}
+
+static void keep(struct save *s, uint32_t kind, uint32_t index, const void *data, uint32_t bytes)
+{
+	struct snapfile_record record = { kind, index, bytes };
+	struct problem p;
+
+	if (saved_add(&s->machine, &record, data, &p)) {
+		end_as_bug(s, p.line);
+	} else if (snapfile_write(s->file, &record, data, &p)) {
+		end_save(s, EXIT_VMP_FAILURE, p.line);
+	}
+}
+
+/* The machine stands no longer still. Its description is the first record, with what only this side knows. */
+static void on_cut(struct save *s, const void *data, uint32_t bytes)
+{
+	struct snapshot_machine machine;
+	uint8_t described[MAX_MSG_PAYLOAD];
+	const char *line = (const char *)data + sizeof machine;
+
+	if (bytes <= sizeof machine || line[bytes - sizeof machine - 1]) {
+		end_as_bug(s, "does not describe a machine");
+		return;
+	}
+	memcpy(&machine, data, sizeof machine);
+	hostcpu_features(machine.features);
+	keep(s, SNAPSHOT_MACHINE, 0, described, saved_describe(&machine, line, s->info.kernel, described));
+	if (!s->done)
+		pull(s);
+}
+
+static void on_part_done(struct save *s, uint32_t items)
+{
+	struct problem p;
+
+	if (items != s->came) {
+		end_as_bug(s, "came without some of its items");
+		return;
+	}
+	s->asked = s->came = 0;
+	if (s->part++ < s->machine.machine.hosts) {
+		pull(s);
+	} else if (saved_complete(&s->machine, &p)) {
+		end_as_bug(s, p.line);
+	} else {
+		end_save(s, 0, "");
+	}
+}
+
+static void on_item(struct save *s, const void *body, size_t body_bytes)
+{
+	static const struct timeval limit = { SILENCE_S, 0 };
+	const uint8_t *data = (const uint8_t *)body + sizeof(struct msg_snapshot_item);
+	uint32_t bytes = body_bytes - sizeof(struct msg_snapshot_item);
+	struct msg_snapshot_item item;
+	struct problem p;
+
+	memcpy(&item, body, sizeof item);
+	if (s->done)
+		return;
+	event_add(s->limit, &limit);
+	switch (item.kind) {
+	case SNAPSHOT_REFUSED:
+		problem(&p, "%.*s", (int)bytes, (const char *)data);
+		end_save(s, EXIT_VMP_FAILURE, p.line);
+		return;
+	case SNAPSHOT_MACHINE:
+		on_cut(s, data, bytes);
+		return;
+	case SNAPSHOT_LAST:
+		on_part_done(s, item.index);
+		return;
+	default:
+		s->came++;
+		keep(s, item.kind, item.index, data, bytes);
+		if (!s->done)
+			pull(s);
+		show_progress(s);
+	}
+}
+
+static void on_message(void *context, const struct msg_header *header, const void *body)
+{
+	switch (header->type) {
+	case MSG_SNAPSHOT_ITEM:
+		on_item(context, body, header->bytes);
+		break;
+	case MSG_MACHINE_END:
+		on_closed(context);
+		break;
+	default: /* what is told to every client */
+		break;
+	}
+}
+
+static int prepare(struct save *s)
+{
+	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const struct timeval limit = { SILENCE_S, 0 };
+	int error;
+
+	if (rundir_find(&s->rundir, s->o->name, &s->why) || rundir_read_info(&s->rundir, &s->info, &s->why))
+		return -1;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error like a full disk */
+	/* The file first: who cannot write it need not stop the machine. */
+	s->file = snapfile_create(s->o->file, &s->why);
+	if (!s->file)
+		return -1;
+	s->base = client_new_loop();
+	if (!s->base)
+		return problem(&s->why, "no memory");
+	for (size_t i = 0; i < ARRAY_LEN(quitting); i++) {
+		s->signals[i] = evsignal_new(s->base, quitting[i], on_signal, s);
+		if (!s->signals[i] || event_add(s->signals[i], NULL))
+			return problem(&s->why, "no memory");
+	}
+	s->limit = evtimer_new(s->base, on_limit, s);
+	if (!s->limit || event_add(s->limit, &limit))
+		return problem(&s->why, "no memory");
+	error = client_connect(&s->client, s->base, s->rundir.path, CLIENT_QUERY);
+	if (error)
+		return problem(&s->why, "cannot connect to the machine %s: %s", s->rundir.name, strerror(-error));
+	return 0;
+}
+
+static void report(const struct save *s, uint64_t file_bytes)
+{
+	double seconds = (now_ns() - s->began_ns) / 1e9;
+
+	printf("%s: saved in %s: %.1f MiB of memory as %.1f MiB in %.2f s; the machine stood still for %.1f ms\n", s->rundir.name,
+	       s->o->file, s->machine.pages / 256.0, file_bytes / 1048576.0, seconds, s->machine.machine.pause_ns / 1e6);
+}
+
+static void finish(struct save *s)
+{
+	uint64_t file_bytes = s->file ? snapfile_file_bytes(s->file) : 0;
+
+	step(s, SNAPSHOT_END);
+	client_flush(&s->client, 100);
+	if (s->shown && write(2, "\r\033[K", 4) < 0) {
+		/* a terminal that is gone needs no cleaning */
+	}
+	if (s->status) {
+		snapfile_abandon(s->file);
+	} else if (snapfile_commit(s->file, &s->why)) {
+		s->status = EXIT_VMP_FAILURE;
+	} else {
+		report(s, file_bytes);
+	}
+	s->file = NULL;
+}
+
+static void free_save(struct save *s)
+{
+	struct event *events[] = { s->limit, s->signals[0], s->signals[1], s->signals[2], s->signals[3] };
+
+	snapfile_abandon(s->file);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		if (events[i])
+			event_free(events[i]);
+	client_close(&s->client);
+	if (s->base)
+		event_base_free(s->base);
+	saved_free(&s->machine);
+}
+
+int save_machine(const struct options *o)
+{
+	static struct save s;
+
+	s = (struct save){ .o = o, .began_ns = now_ns(), .status = EXIT_VMP_FAILURE };
+	s.client = (struct client){ .fd = -1, .context = &s, .on_message = on_message, .on_closed = on_closed };
+	if (!prepare(&s)) {
+		step(&s, SNAPSHOT_SAVE);
+		event_base_dispatch(s.base);
+		finish(&s);
+	}
+	free_save(&s);
+	if (s.why.line[0])
+		log_error("%s", s.why.line);
+	return s.status;
+}

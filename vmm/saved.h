@@ -1,0 +1,36 @@
+/* saved.h - what a snapshot must hold to be a machine: pure bookkeeping over its records, for who writes and who reads it.
+ *
+ * Rules of use: saved_add() for each record in the file's order, then saved_complete(). Each gives 0, or -1 with a reason
+ * that follows the file's name: "names page 12 twice".
+ */
+#ifndef VMM_SAVED_H
+#define VMM_SAVED_H
+
+#include "base/wire.h"
+#include "vmm/freeze.h"
+#include "vmm/problem.h"
+#include "vmm/snapfile.h"
+
+struct saved_machine {
+	struct snapshot_machine machine;
+	char command_line[MAX_CMDLINE], kernel[4096];
+	struct snapshot_disk disk; /* bytes 0: none */
+	uint32_t cpus;		   /* bit set of those that came */
+	uint32_t chip_parts;
+	uint64_t pages, blocks;
+	uint8_t *page_seen; /* one bit each */
+	bool started;
+};
+
+int saved_add(struct saved_machine *s, const struct snapfile_record *record, const void *data, struct problem *p);
+int saved_complete(const struct saved_machine *s, struct problem *p);
+void saved_free(struct saved_machine *s);
+
+/* The first record's data, of at most MAX_MSG_PAYLOAD bytes: returns its length. */
+size_t saved_describe(const struct snapshot_machine *machine, const char *command_line, const char *kernel, void *to);
+/* No command: a shell on the guest's console. Its kernel was told so at the beginning of its command line. */
+bool saved_is_interactive(const struct saved_machine *s);
+/* What --disk said: "PATH", "PATH,ro" or "PATH,snapshot"; NULL without a disk. */
+const char *saved_disk(const struct saved_machine *s, char *spec, size_t bytes);
+
+#endif

@@ -1,0 +1,348 @@
+/* snapfile.c - see snapfile.h. zlib's fastest level: a machine's memory is large, and its owner waits. */
+#include "vmm/snapfile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+enum { CHUNK = 64 << 10, PATH_BYTES = 4096, LEVEL = 1 };
+
+struct head { char magic[8]; uint32_t version, crc; };
+struct tail { char magic[8]; uint64_t records, raw_bytes; uint32_t raw_crc, crc; };
+_Static_assert(sizeof(struct head) == 16 && sizeof(struct tail) == 32, "layout of the file");
+static const char head_magic[8] = "vmpsnap\n", tail_magic[8] = "vmpsend\n";
+
+static uint32_t checksum(const void *bytes, size_t n)
+{
+	return crc32(0, bytes, n);
+}
+
+/* --- writing --- */
+
+struct snapfile_writer {
+	char path[PATH_BYTES], temporary[PATH_BYTES + 8]; /* temporary: empty while the file has no name */
+	int fd;
+	z_stream z;
+	struct tail tail;
+	uint64_t file_bytes;
+	uint8_t out[CHUNK];
+};
+
+static int put(struct snapfile_writer *w, const void *bytes, size_t n, struct problem *p)
+{
+	const char *at = bytes;
+
+	while (n) {
+		ssize_t done = write(w->fd, at, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done <= 0)
+			return problem(p, "cannot write %s: %s", w->path, strerror(errno ? errno : ENOSPC));
+		at += done;
+		n -= done;
+		w->file_bytes += done;
+	}
+	return 0;
+}
+
+static int compress_some(struct snapfile_writer *w, const void *bytes, size_t n, int flush, struct problem *p)
+{
+	int result;
+
+	w->z.next_in = (void *)bytes;
+	w->z.avail_in = n;
+	do {
+		result = deflate(&w->z, flush);
+		if (result == Z_STREAM_ERROR)
+			return problem(p, "cannot compress %s", w->path);
+		if (!w->z.avail_out || result == Z_STREAM_END) {
+			if (put(w, w->out, sizeof w->out - w->z.avail_out, p))
+				return -1;
+			w->z.next_out = w->out;
+			w->z.avail_out = sizeof w->out;
+		}
+	} while (w->z.avail_in || (flush == Z_FINISH && result != Z_STREAM_END));
+	return 0;
+}
+
+/* In the folder where it will stand, so that it can get its name at once. */
+static int open_nameless(struct snapfile_writer *w)
+{
+	char folder[PATH_BYTES];
+
+	snprintf(folder, sizeof folder, "%s", w->path);
+	w->fd = open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	if (w->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
+		return w->fd;
+	snprintf(w->temporary, sizeof w->temporary, "%s.XXXXXX", w->path);
+	w->fd = mkostemp(w->temporary, O_CLOEXEC);
+	if (w->fd < 0)
+		w->temporary[0] = 0;
+	return w->fd;
+}
+
+struct snapfile_writer *snapfile_create(const char *path, struct problem *p)
+{
+	struct snapfile_writer *w = calloc(1, sizeof *w);
+	struct head head = { .version = SNAPFILE_VERSION };
+	struct stat st;
+
+	if (!w || deflateInit(&w->z, LEVEL) != Z_OK) {
+		free(w);
+		problem(p, "no memory");
+		return NULL;
+	}
+	w->z.next_out = w->out;
+	w->z.avail_out = sizeof w->out;
+	snprintf(w->path, sizeof w->path, "%s", path);
+	if (strlen(path) >= sizeof w->path || open_nameless(w) < 0) {
+		problem(p, "cannot write %s: %s", path, strerror(strlen(path) >= sizeof w->path ? ENAMETOOLONG : errno));
+		goto fail;
+	}
+	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
+		problem(p, "cannot write %s: it is not a regular file", path);
+		goto fail;
+	}
+	memcpy(head.magic, head_magic, sizeof head.magic);
+	head.crc = checksum(&head, offsetof(struct head, crc));
+	if (!put(w, &head, sizeof head, p))
+		return w;
+fail:
+	snapfile_abandon(w);
+	return NULL;
+}
+
+int snapfile_write(struct snapfile_writer *w, const struct snapfile_record *record, const void *data, struct problem *p)
+{
+	w->tail.records++;
+	w->tail.raw_bytes += sizeof *record + record->bytes;
+	w->tail.raw_crc = crc32(crc32(w->tail.raw_crc, (const void *)record, sizeof *record), data, record->bytes);
+	if (compress_some(w, record, sizeof *record, Z_NO_FLUSH, p))
+		return -1;
+	return compress_some(w, data, record->bytes, Z_NO_FLUSH, p);
+}
+
+uint64_t snapfile_raw_bytes(const struct snapfile_writer *w) { return w->tail.raw_bytes; }
+uint64_t snapfile_file_bytes(const struct snapfile_writer *w) { return w->file_bytes; }
+
+/* A nameless file gets a name beside its own first: link() does not replace. */
+static int give_name(struct snapfile_writer *w, struct problem *p)
+{
+	char self[64];
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", w->fd);
+	for (unsigned i = 0; !w->temporary[0]; i++) {
+		snprintf(w->temporary, sizeof w->temporary, "%s.%06u", w->path, (unsigned)(getpid() + i) % 1000000);
+		if (!linkat(AT_FDCWD, self, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW))
+			break;
+		w->temporary[0] = 0;
+		if (errno != EEXIST)
+			return problem(p, "cannot give %s its name: %s", w->path, strerror(errno));
+	}
+	if (rename(w->temporary, w->path))
+		return problem(p, "cannot give %s its name: %s", w->path, strerror(errno));
+	w->temporary[0] = 0;
+	return 0;
+}
+
+static void sync_folder(const struct snapfile_writer *w)
+{
+	char folder[PATH_BYTES];
+	int fd;
+
+	snprintf(folder, sizeof folder, "%s", w->path);
+	fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	fsync(fd);
+	close(fd);
+}
+
+int snapfile_commit(struct snapfile_writer *w, struct problem *p)
+{
+	int result = compress_some(w, NULL, 0, Z_FINISH, p);
+
+	memcpy(w->tail.magic, tail_magic, sizeof w->tail.magic);
+	w->tail.crc = checksum(&w->tail, offsetof(struct tail, crc));
+	if (!result)
+		result = put(w, &w->tail, sizeof w->tail, p);
+	if (!result && fsync(w->fd))
+		result = problem(p, "cannot write %s: %s", w->path, strerror(errno));
+	if (!result)
+		result = give_name(w, p);
+	if (!result)
+		sync_folder(w);
+	snapfile_abandon(w);
+	return result;
+}
+
+void snapfile_abandon(struct snapfile_writer *w)
+{
+	if (!w)
+		return;
+	if (w->temporary[0])
+		unlink(w->temporary);
+	if (w->fd >= 0)
+		close(w->fd);
+	deflateEnd(&w->z);
+	free(w);
+}
+
+/* --- reading --- */
+
+struct snapfile_reader {
+	char path[PATH_BYTES];
+	int fd;
+	z_stream z;
+	bool ended; /* of the compressed stream */
+	struct tail seen;
+	uint8_t in[CHUNK];
+};
+
+static int cut(struct snapfile_reader *r, struct problem *p)
+{
+	return problem(p, "%s is cut short", r->path);
+}
+
+static int damaged(struct snapfile_reader *r, struct problem *p)
+{
+	return problem(p, "%s is damaged", r->path);
+}
+
+/* Bytes got, 0 at the end of the file, -1. */
+static int refill(struct snapfile_reader *r, struct problem *p)
+{
+	ssize_t n;
+
+	do
+		n = read(r->fd, r->in, sizeof r->in);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return problem(p, "cannot read %s: %s", r->path, strerror(errno));
+	r->z.next_in = r->in;
+	r->z.avail_in = n;
+	return n;
+}
+
+/* Fewer than n bytes: the compressed stream has ended (or what is left of it, if there is any, is too little). */
+static int inflate_some(struct snapfile_reader *r, void *to, size_t n, size_t *got, struct problem *p)
+{
+	r->z.next_out = to;
+	r->z.avail_out = n;
+	while (r->z.avail_out && !r->ended) {
+		int result, filled = r->z.avail_in ? 1 : refill(r, p);
+
+		if (filled <= 0)
+			return filled < 0 ? -1 : cut(r, p);
+		result = inflate(&r->z, Z_NO_FLUSH);
+		if (result == Z_STREAM_END)
+			r->ended = true;
+		else if (result != Z_OK)
+			return damaged(r, p);
+	}
+	*got = n - r->z.avail_out;
+	return 0;
+}
+
+/* What stands behind the stream: the tail, and nothing else. */
+static int check_tail(struct snapfile_reader *r, struct problem *p)
+{
+	struct tail tail;
+	size_t have = 0;
+	int n;
+
+	while (have < sizeof tail) {
+		size_t part = sizeof tail - have;
+
+		n = r->z.avail_in ? 1 : refill(r, p);
+		if (n <= 0)
+			return n < 0 ? -1 : cut(r, p);
+		if (part > r->z.avail_in)
+			part = r->z.avail_in;
+		memcpy((char *)&tail + have, r->z.next_in, part);
+		r->z.next_in += part;
+		r->z.avail_in -= part;
+		have += part;
+	}
+	if (memcmp(tail.magic, tail_magic, sizeof tail.magic) || tail.crc != checksum(&tail, offsetof(struct tail, crc)) ||
+	    tail.records != r->seen.records || tail.raw_bytes != r->seen.raw_bytes || tail.raw_crc != r->seen.raw_crc)
+		return damaged(r, p);
+	if (!r->z.avail_in && (n = refill(r, p)) <= 0)
+		return n;
+	return problem(p, "%s is damaged: something stands behind its end", r->path);
+}
+
+int snapfile_read(struct snapfile_reader *r, struct snapfile_record *record, void *data, struct problem *p)
+{
+	size_t got;
+
+	if (inflate_some(r, record, sizeof *record, &got, p))
+		return -1;
+	if (!got)
+		return check_tail(r, p);
+	if (got < sizeof *record || record->bytes > MAX_MSG_PAYLOAD)
+		return damaged(r, p);
+	if (inflate_some(r, data, record->bytes, &got, p))
+		return -1;
+	if (got < record->bytes)
+		return damaged(r, p);
+	r->seen.records++;
+	r->seen.raw_bytes += sizeof *record + record->bytes;
+	r->seen.raw_crc = crc32(crc32(r->seen.raw_crc, (const void *)record, sizeof *record), data, record->bytes);
+	return 1;
+}
+
+static int check_head(struct snapfile_reader *r, struct problem *p)
+{
+	struct head head;
+	ssize_t n = read(r->fd, &head, sizeof head);
+
+	if (n < 0)
+		return problem(p, "cannot read %s: %s", r->path, strerror(errno));
+	if (n < (ssize_t)sizeof head.magic || memcmp(head.magic, head_magic, sizeof head.magic))
+		return problem(p, "%s is not a snapshot of vmp", r->path);
+	if (n < (ssize_t)sizeof head)
+		return cut(r, p);
+	if (head.crc != checksum(&head, offsetof(struct head, crc)))
+		return damaged(r, p);
+	if (head.version != SNAPFILE_VERSION)
+		return problem(p, "%s is of another version of vmp (format %u; this one reads %u)", r->path, head.version,
+			       SNAPFILE_VERSION);
+	return 0;
+}
+
+struct snapfile_reader *snapfile_open(const char *path, struct problem *p)
+{
+	struct snapfile_reader *r = calloc(1, sizeof *r);
+
+	if (!r || inflateInit(&r->z) != Z_OK) {
+		free(r);
+		problem(p, "no memory");
+		return NULL;
+	}
+	snprintf(r->path, sizeof r->path, "%s", path);
+	r->fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (r->fd < 0)
+		problem(p, "cannot read %s: %s", path, strerror(errno));
+	else if (!check_head(r, p))
+		return r;
+	snapfile_close(r);
+	return NULL;
+}
+
+void snapfile_close(struct snapfile_reader *r)
+{
+	if (!r)
+		return;
+	if (r->fd >= 0)
+		close(r->fd);
+	inflateEnd(&r->z);
+	free(r);
+}
