@@ -6,7 +6,7 @@ PHNX_OBJECTS := $(PHNX_CORE) phoenix/net.o phoenix/conn.o phoenix/tls.o phoenix/
 PHNX_LIBS := -levent -levent_pthreads -lssl -lcrypto -lpthread
 $(B)/phoenix/%.o $(B)/examples/phoenix/%.o $(B)/tests/unit/phnx_%.o $(B)/tests/sim/phnx_%.o $(B)/bench/phoenix_%.o: CPPFLAGS += -Iphoenix/include
 # Other people's programs, as printed in the thesis: their functions have no prototypes.
-$(B)/examples/phoenix/%.o: CFLAGS += -Wno-missing-prototypes -Wno-switch
+$(B)/examples/phoenix/hello/%.o $(B)/examples/phoenix/join_leave/%.o: CFLAGS += -Wno-missing-prototypes -Wno-switch
 
 PROGRAMS += $(B)/libphnx.a
 $(B)/libphnx.a: $(addprefix $(B)/,$(PHNX_OBJECTS))
@@ -16,6 +16,13 @@ $(B)/libphnx.a: $(addprefix $(B)/,$(PHNX_OBJECTS))
 
 $(eval $(call program,phnx-session,phoenix/session.o phoenix/secret.o,-lcrypto))
 $(foreach e,hello join_leave,$(eval $(call program,examples/phoenix/$(e)/$(e),examples/phoenix/$(e)/$(e).o $(PHNX_OBJECTS),$(PHNX_LIBS))))
+
+# The applications of the papers.
+CREW := examples/phoenix/crew/crew.o
+$(foreach e,bintree raytrace,$(eval $(call program,examples/phoenix/$(e)/$(e),examples/phoenix/$(e)/$(e).o \
+	examples/phoenix/crew/divide.o $(CREW) $(PHNX_OBJECTS),$(PHNX_LIBS) -lm)))
+$(foreach e,intsort lu,$(eval $(call program,examples/phoenix/$(e)/$(e),examples/phoenix/$(e)/$(e).o \
+	$(CREW) $(PHNX_OBJECTS),$(PHNX_LIBS) -lm)))
 
 $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/vps.o))
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/config.o))

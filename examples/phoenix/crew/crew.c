@@ -1,0 +1,362 @@
+/* crew.c - starting, the loop of a process, joining and leaving. */
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "examples/phoenix/crew/crew.h"
+
+enum { TAG_BEGIN = CREW_TAGS, TAG_FINISH };
+enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, MAX_LEAVE_TRIES = 100,
+       MOST = 32 };
+
+struct letter {
+	struct letter *next;
+	ph_vp_t dest;
+	size_t len;
+	int tag;
+	long long timeout;
+	unsigned char body[];
+};
+struct crew crew;
+static const struct crew_app *app;
+static pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;	/* the application's state, and crew.lo, crew.hi */
+static struct letter *outbox, **outbox_end = &outbox;
+static struct {
+	int begin, join, port;
+	bool join_elsewhere;
+	const char *config, *tag, *session;
+} options = { .begin = 2 };
+static bool begun, finishing, finished, right;
+static char verdict[200];
+static long long began_us;
+
+/* ---- small things ---- */
+
+void *allocate(size_t n)
+{
+	void *p = calloc(1, n ? n : 1);
+
+	if (!p) {
+		perror("memory");
+		_exit(1);
+	}
+	return p;
+}
+
+void bytes_put(struct bytes *b, const void *from, size_t n)
+{
+	if (n > b->room - b->len) {
+		b->room = 2 * b->room + n;
+		b->data = realloc(b->data, b->room);
+		if (!b->data) {
+			perror("memory");
+			_exit(1);
+		}
+	}
+	if (n)
+		memcpy(b->data + b->len, from, n);
+	b->len += n;
+}
+
+void view_get(struct view *v, void *to, size_t n)
+{
+	if ((size_t)(v->end - v->p) < n) {
+		fprintf(stderr, "%s: a truncated message\n", app->name);
+		_exit(1);
+	}
+	if (n)
+		memcpy(to, v->p, n);
+	v->p += n;
+}
+
+uint64_t crew_random(void)
+{
+	static uint64_t x;
+
+	if (!x)
+		x = (uint64_t)crew_now_us() << 20 ^ (uint64_t)getpid();
+	x ^= x << 13;
+	x ^= x >> 7;
+	return x ^= x << 17;
+}
+
+long long crew_now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
+}
+
+/* ---- what the application calls ---- */
+
+void crew_post(ph_vp_t dest, const void *body, size_t len, int tag, long long timeout)
+{
+	struct letter *l = allocate(sizeof *l + len);
+
+	*l = (struct letter){ .dest = dest, .len = len, .tag = tag, .timeout = timeout };
+	if (len)
+		memcpy(l->body, body, len);
+	*outbox_end = l;
+	outbox_end = &l->next;
+}
+
+void crew_finish(bool is_right, const char *format, ...)
+{
+	va_list args;
+
+	finishing = true;
+	right = is_right;
+	va_start(args, format);
+	vsnprintf(verdict, sizeof verdict, format, args);
+	va_end(args);
+}
+
+/* ---- state that moves: called by the library, in whatever thread runs its loop ---- */
+
+static int give(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
+{
+	struct bytes out = { 0 };
+
+	(void)arg;
+	pthread_mutex_lock(&state_lock);
+	app->pack(lo, hi, &out);
+	if (lo == crew.lo)
+		crew.lo = hi;
+	else
+		crew.hi = lo;
+	pthread_mutex_unlock(&state_lock);
+	*state = out.data;
+	*len = out.len;
+	return 0;
+}
+
+static void take(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
+{
+	struct view in = { state, (const unsigned char *)state + len };
+
+	(void)arg;
+	pthread_mutex_lock(&state_lock);
+	app->unpack(lo, hi, &in);
+	if (crew.lo == crew.hi)
+		crew.lo = crew.hi = lo;
+	crew.lo = lo < crew.lo ? lo : crew.lo;
+	crew.hi = hi > crew.hi ? hi : crew.hi;
+	pthread_mutex_unlock(&state_lock);
+}
+
+/* ---- the loop ---- */
+
+static void send_all(void)
+{
+	while (outbox) {
+		struct letter *l = outbox;
+		outbox = l->next;
+		if (!outbox)
+			outbox_end = &outbox;
+		if (l->timeout)
+			ph_timed_send(l->dest, l->body, l->len, l->tag, l->timeout);
+		else
+			ph_send(l->dest, l->body, l->len, l->tag);
+		free(l);
+	}
+	if (finishing) {
+		finishing = false;
+		printf("%s: %s: %s, %.3f s\n", app->name, verdict, right ? "verified" : "WRONG",
+		       (double)(crew_now_us() - began_us) / 1e6);
+		fflush(stdout);
+		ph_multicast(0, app->space, &right, sizeof right, TAG_FINISH);
+	}
+}
+
+static void on_begin(void)
+{
+	begun = true;
+	began_us = crew_now_us();
+}
+
+static void handle(ph_msg_t m)
+{
+	if (m->tag == TAG_BEGIN) {
+		on_begin();
+	} else if (m->tag == TAG_FINISH) {
+		finished = true;
+		right = m->len == sizeof right && *(bool *)m->body;
+	} else {
+		pthread_mutex_lock(&state_lock);
+		if (crew_holds(m->dest))
+			app->receive(m);
+		else
+			crew_post(m->dest, m->body, m->len, m->tag, 0);
+		pthread_mutex_unlock(&state_lock);
+		send_all();
+	}
+	ph_msg_destroy(m);
+}
+
+/* A step, and what has arrived; false: there was nothing to work on. */
+static bool turn(void)
+{
+	pthread_mutex_lock(&state_lock);
+	bool busy = begun && app->work();
+	pthread_mutex_unlock(&state_lock);
+	send_all();
+	ph_msg_t m = busy ? ph_try_recv(PH_MSG_ANY_TAG) : ph_timed_recv(PH_MSG_ANY_TAG, IDLE_US);
+	for (; m; m = finished ? NULL : ph_try_recv(PH_MSG_ANY_TAG))
+		handle(m);
+	return busy;
+}
+
+/* ---- a process that comes and goes ---- */
+
+static void leave(void)
+{
+	crew.leaving = true;
+	pthread_mutex_lock(&state_lock);
+	if (app->evacuate)
+		app->evacuate();
+	pthread_mutex_unlock(&state_lock);
+	send_all();
+	/* Whoever came when all was over may hear nothing of it, and find nobody to give its virtual nodes to. */
+	for (int tries = 0; !finished && tries < MAX_LEAVE_TRIES && ph_leave_vps(ATTEMPT_US); tries++) {
+		ph_msg_t m;
+		while (!finished && (m = ph_try_recv(PH_MSG_ANY_TAG)))
+			handle(m);
+	}
+}
+
+static int guest(int index)
+{
+	int tries = 10;
+
+	while (ph_join_vps(ATTEMPT_US))
+		if (--tries == 0)
+			return NEVER_JOINED;
+	if (index == 0 && !options.join_elsewhere)
+		ph_multicast(0, app->space, NULL, 0, TAG_BEGIN);
+	on_begin();
+	long long end = began_us + STAY_US;
+	for (int steps = 0; !finished && (options.join_elsewhere || (steps < STAY_STEPS && crew_now_us() < end));)
+		steps += turn();
+	if (!finished)
+		leave();
+	return 0;
+}
+
+static int founder(int index, int gate)
+{
+	crew.lo = app->space * index / options.begin;
+	crew.hi = app->space * (index + 1) / options.begin;
+	app->begin(crew.lo, crew.hi);
+	ph_vps_t mine = ph_vps_create_range(crew.lo, crew.hi);
+	ph_assume_vps(mine);
+	ph_vps_destroy(mine);
+	if (ph_barrier(0, app->space, 1, -1))
+		return 1;
+	close(gate);		/* that of the last founder lets the guests in */
+	if (options.join == 0)
+		on_begin();
+	while (!finished)
+		turn();
+	return right ? 0 : 1;
+}
+
+static int process(int index, int gate)
+{
+	struct ph_migration migration = { give, take, NULL };
+	char text[128], c;
+
+	if (index >= options.begin)
+		while (read(gate, &c, 1) > 0) {}
+	ph_init(0, app->space, options.config, options.tag, options.session, NULL);
+	if (!options.config) {
+		int end = options.port + options.begin + options.join;
+		int n = snprintf(text, sizeof text, "listen_port [%d-%d]\ndest localhost:[%d-%d]\n", options.port, end,
+				 options.port, end);
+		ph_read_config(text, (size_t)n, NULL);
+	}
+	ph_set_migration(&migration);
+	int status = index < options.begin ? founder(index, gate) : guest(index - options.begin);
+	ph_finalize(NULL, 2);
+	return status;
+}
+
+/* ---- the parent of all ---- */
+
+static void read_option(int c)
+{
+	switch (c) {
+	case 'n':
+		options.begin = atoi(optarg);
+		break;
+	case 'j':
+		options.join = atoi(optarg);
+		break;
+	case 'J':
+		options.join_elsewhere = true;
+		options.begin = 0;
+		options.join = 1;
+		break;
+	case 'c':
+		options.config = optarg;
+		break;
+	case 't':
+		options.tag = optarg;
+		break;
+	case 's':
+		options.session = optarg;
+		break;
+	default:
+		options.begin = -1;
+	}
+}
+
+void crew_options(int argc, char **argv, long *sizes, int n_sizes, const char *usage)
+{
+	int c;
+
+	while ((c = getopt(argc, argv, "n:j:Jc:t:s:")) != -1)
+		read_option(c);
+	for (int i = 0; i < n_sizes && optind + i < argc; i++)
+		sizes[i] = atol(argv[optind + i]);
+	if (options.begin < 0 || options.join < 0 || options.begin + options.join > MOST ||
+	    (options.begin == 0 && !options.config)) {
+		fprintf(stderr, "usage: %s [-n N] [-j N] [-J] [-c CONFIG [-t TAG]] [-s SESSION] %s\n", argv[0], usage);
+		exit(2);
+	}
+}
+
+int crew_run(const struct crew_app *what)
+{
+	int came = 0, failed = 0, status, gate[2];
+	pid_t pids[MOST];
+
+	app = what;
+	if (options.join && app->state_bytes > PH_MSG_MAX / 2) {
+		fprintf(stderr, "%s: a state of %zu bytes is too large to move\n", app->name, app->state_bytes);
+		return 2;
+	}
+	if (pipe(gate)) {
+		perror("pipe");
+		return 1;
+	}
+	options.port = 10000 + getpid() % 600 * MOST;	/* below the ports that the system gives away */
+	for (int i = 0; i < options.begin + options.join; i++)
+		if ((pids[i] = fork()) == 0) {
+			close(gate[i < options.begin ? 0 : 1]);
+			_exit(process(i, gate[i < options.begin ? 1 : 0]));
+		}
+	close(gate[0]);
+	close(gate[1]);
+	for (int i = 0; i < options.begin + options.join; i++) {
+		waitpid(pids[i], &status, 0);
+		came += i >= options.begin && status == 0;
+		failed += status != 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == NEVER_JOINED);
+	}
+	if (options.join)
+		printf("%s: %d of %d processes came meanwhile\n", app->name, came, options.join);
+	return failed ? 1 : 0;
+}

@@ -1,0 +1,315 @@
+/* lu.c - LU factorisation by blocks (PPoPP 2003, section 4.3.2).
+ *
+ * Block i of the matrix (row by row) belongs to virtual node v(i) = K i mod |V|, |V| being the number of blocks and K prime
+ * to it: so every part of the matrix is spread over all processes, however the virtual nodes are divided.
+ *
+ * Block (i, j) is done when it has taken min(i, j) updates, and then is factored (i = j) or solved with the diagonal block of
+ * its column (i > j) or row (i < j).  What others need of it is an `operand`, sent by the multicasting idiom to whoever holds
+ * a block that needs it: the receiver takes it for all its blocks, and sends it on to a holder among those below its virtual
+ * nodes, and one among those above.  So each process gets an operand once.
+ *
+ *   lu [OPTIONS of crew.h] [N [B]]     an N x N matrix in B x B blocks
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "examples/phoenix/crew/crew.h"
+#include "examples/phoenix/lu/kernel.h"
+
+enum { MAX_BLOCKS = 64, TAG_OPERAND = 1, TAG_RESULT };
+
+enum kind { DIAGONAL, LEFT, UPPER, N_KINDS };	/* factored (k, k); L of (i, k); U of (k, j) */
+struct block {
+	double *a;		/* NULL: not here */
+	int step;		/* updates that it has taken */
+	bool done;
+};
+struct operand {		/* head of a message; the block follows */
+	enum kind kind;
+	int k, index;		/* its step; its row (LEFT) or column (UPPER) */
+	ph_vp_t lo, hi;		/* for blocks with virtual nodes in [lo, hi) */
+};
+static long sizes[] = { 512, 32 };
+static int n_blocks;		/* in a row */
+static ph_vp_t space;
+static ph_vp_t multiplier = 61;	/* K: a large estimate of the number of processes */
+static struct block blocks[MAX_BLOCKS][MAX_BLOCKS];
+static double *operands[N_KINDS][MAX_BLOCKS][MAX_BLOCKS];	/* [kind][k][index] */
+static struct { double *a[MAX_BLOCKS][MAX_BLOCKS]; long n; } result;	/* at the holder of virtual node 0 */
+
+static size_t block_bytes(void) { return (size_t)(sizes[1] * sizes[1]) * sizeof(double); }
+static ph_vp_t vp_of(int i, int j) { return multiplier * (i * n_blocks + j) % space; }
+
+/* ---- the multicasting idiom ---- */
+
+static bool needs(int i, int j, enum kind kind, int k, int index)
+{
+	switch (kind) {
+	case DIAGONAL:
+		return (i == k && j > k) || (j == k && i > k);
+	case LEFT:
+		return i == index && j > k;
+	default:
+		return j == index && i > k;
+	}
+}
+
+/* To the holder of that block which needs it, with a virtual node in [lo, hi), that is nearest to the middle of these. */
+static void send_operand(struct operand o, const double *a)
+{
+	ph_vp_t best = PH_INVALID_VP, middle = o.lo + (o.hi - o.lo) / 2;
+	struct bytes b = { 0 };
+
+	for (int i = o.k; i < n_blocks; i++)
+		for (int j = o.k; j < n_blocks; j++) {
+			ph_vp_t v = vp_of(i, j);
+			if (v >= o.lo && v < o.hi && needs(i, j, o.kind, o.k, o.index) &&
+			    (best == PH_INVALID_VP || llabs(v - middle) < llabs(best - middle)))
+				best = v;
+		}
+	if (best == PH_INVALID_VP)
+		return;
+	bytes_put(&b, &o, sizeof o);
+	bytes_put(&b, a, block_bytes());
+	crew_post(best, b.data, b.len, TAG_OPERAND, 0);
+	free(b.data);
+}
+
+static void keep_operand(enum kind kind, int k, int index, const void *a)
+{
+	double **at = &operands[kind][k][index];
+
+	if (!*at)
+		*at = allocate(block_bytes());
+	memcpy(*at, a, block_bytes());
+}
+
+static void take_operand(struct operand o, const double *a)
+{
+	struct operand below = o, above = o;
+
+	keep_operand(o.kind, o.k, o.index, a);
+	below.hi = crew.lo < o.hi ? crew.lo : o.hi;
+	above.lo = crew.hi > o.lo ? crew.hi : o.lo;
+	send_operand(below, a);
+	send_operand(above, a);
+}
+
+/* ---- work ---- */
+
+static int last_step(int i, int j) { return i < j ? i : j; }
+
+static bool ready(int i, int j)
+{
+	const struct block *b = &blocks[i][j];
+	int k = b->step;
+
+	if (!b->a || b->done)
+		return false;
+	if (k == last_step(i, j))
+		return i == j || operands[DIAGONAL][k][k];
+	return operands[LEFT][k][i] && operands[UPPER][k][j];
+}
+
+static void finish_block(int i, int j)
+{
+	struct block *b = &blocks[i][j];
+	int k = b->step, n = (int)sizes[1];
+	struct operand o = { i == j ? DIAGONAL : i > j ? LEFT : UPPER, k, i > j ? i : j, 0, space };
+	struct bytes r = { 0 };
+
+	if (i == j)
+		block_factor(b->a, n);
+	else if (i > j)
+		block_solve_right(b->a, operands[DIAGONAL][k][k], n);
+	else
+		block_solve_left(b->a, operands[DIAGONAL][k][k], n);
+	b->done = true;
+	take_operand(o, b->a);
+	bytes_put(&r, &i, sizeof i);
+	bytes_put(&r, &j, sizeof j);
+	bytes_put(&r, b->a, block_bytes());
+	crew_post(0, r.data, r.len, TAG_RESULT, 0);
+	free(r.data);
+}
+
+/* The block that is ready with the smallest step: others wait for it. */
+static bool work(void)
+{
+	int best_i = -1, best_j = -1;
+
+	for (int i = 0; i < n_blocks; i++)
+		for (int j = 0; j < n_blocks; j++)
+			if (ready(i, j) && (best_i < 0 || blocks[i][j].step < blocks[best_i][best_j].step)) {
+				best_i = i;
+				best_j = j;
+			}
+	if (best_i < 0)
+		return false;
+	struct block *b = &blocks[best_i][best_j];
+	if (b->step == last_step(best_i, best_j)) {
+		finish_block(best_i, best_j);
+	} else {
+		block_update(b->a, operands[LEFT][b->step][best_i], operands[UPPER][b->step][best_j], (int)sizes[1]);
+		b->step++;
+	}
+	return true;
+}
+
+/* ---- the end ---- */
+
+static double factored(long i, long j)
+{
+	return result.a[i / sizes[1]][j / sizes[1]][i % sizes[1] * sizes[1] + j % sizes[1]];
+}
+
+static void on_result(struct view *in)
+{
+	int i, j;
+
+	view_get(in, &i, sizeof i);
+	view_get(in, &j, sizeof j);
+	result.a[i][j] = allocate(block_bytes());
+	view_get(in, result.a[i][j], block_bytes());
+	if (++result.n < space)
+		return;
+	double error = residual(sizes[0], factored);
+	crew_finish(error < 1e-9, "%ld x %ld in blocks of %ld", sizes[0], sizes[0], sizes[1]);
+}
+
+static void receive(const struct ph_msg *m)
+{
+	struct view in = { m->body, (const unsigned char *)m->body + m->len };
+	struct operand o;
+
+	if (m->tag == TAG_RESULT) {
+		on_result(&in);
+		return;
+	}
+	view_get(&in, &o, sizeof o);
+	double *a = allocate(block_bytes());
+	view_get(&in, a, block_bytes());
+	take_operand(o, a);
+	free(a);
+}
+
+/* ---- state ---- */
+
+static void begin(ph_vp_t lo, ph_vp_t hi)
+{
+	for (int i = 0; i < n_blocks; i++)
+		for (int j = 0; j < n_blocks; j++) {
+			if (vp_of(i, j) < lo || vp_of(i, j) >= hi)
+				continue;
+			blocks[i][j].a = allocate(block_bytes());
+			block_fill(blocks[i][j].a, i, j, (int)sizes[1], sizes[0]);
+		}
+}
+
+/* An operand goes along if one of the blocks that move has still to take it. */
+static void pack_operands(ph_vp_t lo, ph_vp_t hi, enum kind kind, int k, int index, struct bytes *out)
+{
+	bool needed = false;
+
+	if (!operands[kind][k][index])
+		return;
+	for (int i = k; i < n_blocks && !needed; i++)
+		for (int j = k; j < n_blocks && !needed; j++)
+			needed = vp_of(i, j) >= lo && vp_of(i, j) < hi && blocks[i][j].a && !blocks[i][j].done &&
+				 blocks[i][j].step <= k && needs(i, j, kind, k, index);
+	if (!needed)
+		return;
+	struct operand o = { kind, k, index, 0, 0 };
+	bytes_put(out, &o, sizeof o);
+	bytes_put(out, operands[kind][k][index], block_bytes());
+}
+
+static void pack_result(struct bytes *out)
+{
+	bytes_put(out, &result, sizeof result);
+	for (int i = 0; i < n_blocks; i++)
+		for (int j = 0; j < n_blocks; j++)
+			if (result.a[i][j]) {
+				bytes_put(out, result.a[i][j], block_bytes());
+				free(result.a[i][j]);
+			}
+	memset(&result, 0, sizeof result);
+}
+
+static void unpack_result(struct view *in)
+{
+	view_get(in, &result, sizeof result);
+	for (int i = 0; i < n_blocks; i++)
+		for (int j = 0; j < n_blocks; j++)
+			if (result.a[i][j]) {
+				result.a[i][j] = allocate(block_bytes());
+				view_get(in, result.a[i][j], block_bytes());
+			}
+}
+
+static void pack(ph_vp_t lo, ph_vp_t hi, struct bytes *out)
+{
+	if (lo == 0)
+		pack_result(out);
+	size_t count_at = out->len;
+	int n = 0;
+	bytes_put(out, &n, sizeof n);
+	for (int i = 0; i < n_blocks; i++)
+		for (int j = 0; j < n_blocks; j++)
+			if (vp_of(i, j) >= lo && vp_of(i, j) < hi) {
+				n++;
+				bytes_put(out, &i, sizeof i);
+				bytes_put(out, &j, sizeof j);
+				bytes_put(out, &blocks[i][j], sizeof blocks[i][j]);
+				bytes_put(out, blocks[i][j].a, block_bytes());
+			}
+	memcpy(out->data + count_at, &n, sizeof n);
+	for (int kind = 0; kind < N_KINDS; kind++)
+		for (int k = 0; k < n_blocks; k++)
+			for (int index = 0; index < n_blocks; index++)
+				pack_operands(lo, hi, (enum kind)kind, k, index, out);
+	for (int i = 0; i < n_blocks; i++)
+		for (int j = 0; j < n_blocks; j++)
+			if (vp_of(i, j) >= lo && vp_of(i, j) < hi) {
+				free(blocks[i][j].a);
+				blocks[i][j] = (struct block){ 0 };
+			}
+}
+
+static void unpack(ph_vp_t lo, ph_vp_t hi, struct view *in)
+{
+	struct operand o;
+	int n, i, j;
+
+	(void)hi;
+	if (lo == 0)
+		unpack_result(in);
+	for (view_get(in, &n, sizeof n); n; n--) {
+		view_get(in, &i, sizeof i);
+		view_get(in, &j, sizeof j);
+		view_get(in, &blocks[i][j], sizeof blocks[i][j]);
+		blocks[i][j].a = allocate(block_bytes());
+		view_get(in, blocks[i][j].a, block_bytes());
+	}
+	while (in->p < in->end) {
+		view_get(in, &o, sizeof o);
+		keep_operand(o.kind, o.k, o.index, in->p);
+		in->p += block_bytes();
+	}
+}
+
+static ph_vp_t common_divisor(ph_vp_t a, ph_vp_t b) { return b ? common_divisor(b, a % b) : a; }
+
+int main(int argc, char **argv)
+{
+	crew_options(argc, argv, sizes, 2, "[N [B]]");
+	if (sizes[1] < 1 || sizes[0] < sizes[1] || sizes[0] % sizes[1] || sizes[0] / sizes[1] > MAX_BLOCKS)
+		return 2;
+	n_blocks = (int)(sizes[0] / sizes[1]);
+	space = (ph_vp_t)n_blocks * n_blocks;
+	while (common_divisor(multiplier, space) > 1)
+		multiplier++;
+	struct crew_app app = { "lu", space, (size_t)(sizes[0] * sizes[0]) * sizeof(double) * 3, begin, receive, work, pack,
+				unpack, NULL };
+	return crew_run(&app);
+}
