@@ -155,6 +155,12 @@ static void on_readable(evutil_socket_t fd, short what, void *arg)
 	receive(arg, CONN_BATCH);
 }
 
+/* The socket is full, or the host is short of memory for a moment: nothing is lost, the rest goes later. */
+static bool later(int error)
+{
+	return error == EAGAIN || error == EINTR || error == ENOBUFS || error == ENOMEM;
+}
+
 /* 0: all written, -EAGAIN: the socket is full. A broken connection shows at the next receive: forget the queue. */
 static int write_queue(struct conn *conn)
 {
@@ -162,7 +168,7 @@ static int write_queue(struct conn *conn)
 
 	while ((packet = STAILQ_FIRST(&conn->queue))) {
 		if (send(conn->fd, packet->data, packet->bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
-			if (errno == EAGAIN || errno == EINTR)
+			if (later(errno))
 				return -EAGAIN;
 			free_queue(conn);
 			return 0;
@@ -230,7 +236,7 @@ int conn_send(struct conn *conn, const struct msg_header *header, const void *bo
 	if (STAILQ_EMPTY(&conn->queue)) {
 		if (sendmsg(conn->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
 			return 0;
-		if (errno != EAGAIN && errno != EINTR && errno != ENOBUFS)
+		if (!later(errno))
 			return -EPIPE;
 	}
 	return enqueue(conn, iov, bytes);
