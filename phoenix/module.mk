@@ -32,11 +32,11 @@ $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 
-# Phoenix against raw TCP, in one run.
+# Phoenix beside raw TCP and MPI, in one run.
 $(eval $(call program,bench/phoenix_latency,bench/phoenix_latency.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 .PHONY: bench-phoenix
 bench-phoenix: $(B)/bench/phoenix_latency
-	$(Q)$<
+	$(Q)bench/phoenix
 
 # ---- make install-phoenix [PREFIX=/usr/local] [DESTDIR=]: the library alone ----
 PREFIX ?= /usr/local

@@ -23,6 +23,7 @@ static void done(const uint64_t sums[DIVIDE_SUMS])
 {
 	uint64_t n = 1ULL << sizes[0], sum = 0, squares = 0;
 
+	crew_stop_clock();
 	for (uint64_t i = 0; i < n; i++) {
 		sum += i;
 		squares += i * i;

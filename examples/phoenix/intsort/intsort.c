@@ -163,8 +163,10 @@ static void receive(const struct ph_msg *m)
 	}
 	view_get(&in, &r, sizeof r);
 	total.reports[r.bucket] = r;
-	if (++total.n == SPACE)
-		crew_finish(is_right(), "2^%ld keys below 2^%ld", sizes[0], sizes[1]);
+	if (++total.n < SPACE)
+		return;
+	crew_stop_clock();
+	crew_finish(is_right(), "2^%ld keys below 2^%ld", sizes[0], sizes[1]);
 }
 
 /* ---- state ---- */

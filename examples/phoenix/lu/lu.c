@@ -173,6 +173,7 @@ static void on_result(struct view *in)
 	view_get(in, result.a[i][j], block_bytes());
 	if (++result.n < space)
 		return;
+	crew_stop_clock();
 	double error = residual(sizes[0], factored);
 	crew_finish(error < 1e-9, "%ld x %ld in blocks of %ld", sizes[0], sizes[0], sizes[1]);
 }

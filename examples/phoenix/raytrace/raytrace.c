@@ -145,6 +145,7 @@ static void finish_when_whole(void)
 {
 	if (lines < sizes[1] || !all_reported)
 		return;
+	crew_stop_clock();
 	unsigned char *again = allocate(line_bytes());
 	bool same = true;
 	for (long y = 0; y < sizes[1]; y++) {
