@@ -1,91 +1,209 @@
 /* phoenix_latency.c - Phoenix against raw TCP on this machine: half round trips by message size, and one-way bandwidth.
- * Both in one run, two processes each, TCP_NODELAY, blocking.  Prints a table with machine-independent ratios. */
+ *
+ * Two processes, each on a processor of its own, hold a raw connection (TCP_NODELAY, blocking) and an overlay link at the
+ * same time.  Short blocks of the one and of the other take turns; a ratio is the median of the ratios of neighbouring
+ * blocks, so that other work on the machine meets both alike.
+ * Usage: phoenix_latency [BLOCKS] */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "phnx/phnx.h"
 
-enum { PORT = 29870, ROUNDS = 3000, WARM = 300, BULK = 65536, BULK_COUNT = 4000 };
+enum { PORT = 29870, ROUNDS = 50, BULK = 65536, BULK_COUNT = 200, MAX_BLOCKS = 1000 };
 static const size_t sizes[] = { 1, 64, 1024, 4096, 16384, 65536 };
 enum { N = sizeof sizes / sizeof *sizes };
 static char buf[BULK];
+static int sock, blocks = 51;
+static bool child, tls;
+
+/* What a block measured. */
+struct sample {
+	double us, cpu_us;
+};
 
 static double now_us(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1e6 + t.tv_nsec / 1e3;
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
 }
 
-static void read_all(int s, size_t n)
+static double cpu_us(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+}
+
+/* ---- the two ways ---- */
+
+static void raw_receive(size_t n)
 {
 	for (size_t at = 0; at < n;) {
-		ssize_t got = read(s, buf, n - at);
+		ssize_t got = read(sock, buf, n - at);
 		if (got <= 0)
 			_exit(1);
 		at += (size_t)got;
 	}
 }
 
-static void write_all(int s, size_t n)
+static void raw_send(size_t n)
 {
-	if (write(s, buf, n) != (ssize_t)n)
+	if (write(sock, buf, n) != (ssize_t)n)
 		_exit(1);
 }
 
-static void raw(int child, double result[N + 1])
+static void overlay_receive(size_t n)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	int s = socket(AF_INET, SOCK_STREAM, 0), on = 1;
+	ph_msg_t m = ph_recv(1);
 
-	setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (child) {
-		while (connect(s, (struct sockaddr *)&in, sizeof in)) {
-			close(s);
-			usleep(10000);
-			s = socket(AF_INET, SOCK_STREAM, 0);
-		}
-	} else {
-		if (bind(s, (struct sockaddr *)&in, sizeof in) || listen(s, 1))
-			_exit(1);
-		s = accept(s, NULL, NULL);
-	}
-	setsockopt(s, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-	for (int k = 0; k < N; k++) {
-		double start = 0;
-		for (int i = 0; i < ROUNDS + WARM; i++) {
-			if (i == WARM)
-				start = now_us();
-			if (!child)
-				write_all(s, sizes[k]);
-			read_all(s, sizes[k]);
-			if (child)
-				write_all(s, sizes[k]);
-		}
-		result[k] = (now_us() - start) / ROUNDS / 2;
-	}
-	double start = now_us();
-	for (int i = 0; i < BULK_COUNT; i++)
-		if (child)
-			read_all(s, BULK);
-		else
-			write_all(s, BULK);
-	if (child)
-		write_all(s, 1);
-	else
-		read_all(s, 1);
-	result[N] = (double)BULK * BULK_COUNT / (now_us() - start);
-	close(s);
+	if (!m || m->len != n)
+		_exit(1);
+	ph_msg_destroy(m);
 }
 
-static void overlay(int child, int tls, double result[N + 1])
+static void overlay_send(size_t n)
 {
+	ph_send(!child, buf, n, 1);
+}
+
+static void nothing(void *arg)
+{
+	(void)arg;
+}
+
+static void page_send(size_t n)
+{
+	while (ph_send_page(!child, buf, n, 1, nothing, NULL) == PH_EAGAIN)
+		usleep(10);
+}
+
+struct way {
+	void (*send)(size_t n), (*receive)(size_t n);
+};
+static const struct way raw = { raw_send, raw_receive }, overlay = { overlay_send, overlay_receive },
+			page = { page_send, overlay_receive };
+
+/* ---- blocks ---- */
+
+static struct sample ping_pong(const struct way *way, size_t size)
+{
+	double start = now_us(), cpu = cpu_us();
+
+	for (int i = 0; i < ROUNDS; i++) {
+		if (!child)
+			way->send(size);
+		way->receive(size);
+		if (child)
+			way->send(size);
+	}
+	return (struct sample){ (now_us() - start) / ROUNDS / 2, (cpu_us() - cpu) / ROUNDS / 2 };
+}
+
+/* From the parent to the child; microseconds for each message. */
+static struct sample bulk(const struct way *way, size_t size)
+{
+	double start = now_us(), cpu = cpu_us();
+
+	for (int i = 0; i < BULK_COUNT; i++)
+		child ? way->receive(size) : way->send(size);
+	child ? way->send(1) : way->receive(1);
+	return (struct sample){ (now_us() - start) / BULK_COUNT, (cpu_us() - cpu) / BULK_COUNT };
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double median(double *v)
+{
+	qsort(v, (size_t)blocks, sizeof *v, by_value);
+	return v[blocks / 2];
+}
+
+/* One row of the table: `other` against raw TCP. */
+static void compare(const char *label, struct sample (*block)(const struct way *, size_t), const struct way *other, size_t size)
+{
+	static double us[2][MAX_BLOCKS], cpu[2][MAX_BLOCKS], ratio[MAX_BLOCKS];
+
+	block(&raw, size);
+	block(other, size);
+	for (int i = 0; i < blocks; i++) {
+		struct sample a = block(&raw, size), b = block(other, size);
+		us[0][i] = a.us;
+		us[1][i] = b.us;
+		cpu[0][i] = a.cpu_us;
+		cpu[1][i] = b.cpu_us;
+		ratio[i] = b.us / a.us;
+	}
+	if (child)
+		return;
+	double r = median(ratio);
+	printf("%-22s %8zu %9.2f %9.2f %7.2f %9.2f %9.2f", label, size, median(us[0]), median(us[1]), r, median(cpu[0]),
+	       median(cpu[1]));
+	if (block == bulk)
+		printf(" %9.0f MB/s, %.2f of TCP", (double)size / median(us[1]), 1 / r);
+	printf("\n");
+	fflush(stdout);
+}
+
+/* ---- set-up ---- */
+
+static void connect_raw(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int on = 1;
+
+	sock = socket(AF_INET, SOCK_STREAM, 0);
+	setsockopt(sock, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (child) {
+		while (connect(sock, (struct sockaddr *)&in, sizeof in)) {
+			close(sock);
+			usleep(10000);
+			sock = socket(AF_INET, SOCK_STREAM, 0);
+		}
+	} else {
+		if (bind(sock, (struct sockaddr *)&in, sizeof in) || listen(sock, 1))
+			_exit(1);
+		int s = accept(sock, NULL, NULL);
+		close(sock);
+		sock = s;
+	}
+	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+static void pin(void)
+{
+	cpu_set_t all, one;
+	int skip = child;
+
+	sched_getaffinity(0, sizeof all, &all);
+	for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&all) > 1; i++)
+		if (CPU_ISSET(i, &all) && skip-- == 0) {
+			CPU_ZERO(&one);
+			CPU_SET(i, &one);
+			sched_setaffinity(0, sizeof one, &one);
+			return;
+		}
+}
+
+static void run(void)
+{
+	pin();
+	connect_raw();
 	setenv("PHNX_SECRET", "for the bench", 1);
 	ph_init_runtime(0, 2);
 	ph_set_session_id("bench");
@@ -95,52 +213,31 @@ static void overlay(int child, int tls, double result[N + 1])
 	else if (child)
 		ph_add_port_tcp("127.0.0.1", PORT + 1);
 	ph_assume_vp(child);
-	for (int k = 0; k < N; k++) {
-		double start = 0;
-		for (int i = 0; i < ROUNDS + WARM; i++) {
-			if (i == WARM)
-				start = now_us();
-			if (!child)
-				ph_send(1, buf, sizes[k], 1);
-			ph_msg_destroy(ph_recv(1));
-			if (child)
-				ph_send(0, buf, sizes[k], 1);
-		}
-		result[k] = (now_us() - start) / ROUNDS / 2;
-	}
-	double start = now_us();
-	for (int i = 0; i < BULK_COUNT; i++)
-		if (child)
-			ph_msg_destroy(ph_recv(2));
-		else
-			ph_send(1, buf, BULK, 2);
-	if (child)
-		ph_send(0, buf, 1, 3);
-	else
-		ph_msg_destroy(ph_recv(3));
-	result[N] = (double)BULK * BULK_COUNT / (now_us() - start);
+	for (int k = 0; k < N; k++)
+		compare(tls ? "TLS" : "TCP", ping_pong, &overlay, sizes[k]);
+	compare(tls ? "TLS, bulk" : "TCP, bulk", bulk, &overlay, BULK);
+	compare(tls ? "TLS, bulk, send_page" : "TCP, bulk, send_page", bulk, &page, BULK);
 	ph_finalize(NULL, 5);
+	close(sock);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
-	double result[3][N + 1];
-
-	for (int way = 0; way < 3; way++) {
+	if (argc > 1)
+		blocks = atoi(argv[1]);
+	if (blocks < 1 || blocks > MAX_BLOCKS)
+		return 2;
+	printf("medians of %d blocks\n%-22s %8s %9s %9s %7s %9s %9s\n", blocks, "over", "bytes", "raw us", "phnx us", "ratio",
+	       "raw cpu", "phnx cpu");
+	for (int way = 0; way < 2; way++) {
+		fflush(stdout);
 		pid_t pid = fork();
-		if (way == 0)
-			raw(pid == 0, result[way]);
-		else
-			overlay(pid == 0, way == 2, result[way]);
-		if (pid == 0)
+		child = pid == 0;
+		tls = way;
+		run();
+		if (child)
 			_exit(0);
 		waitpid(pid, NULL, 0);
 	}
-	printf("%10s %12s %12s %12s %8s\n", "bytes", "TCP us", "phnx us", "phnx TLS us", "ratio");
-	for (int k = 0; k < N; k++)
-		printf("%10zu %12.1f %12.1f %12.1f %8.2f\n", sizes[k], result[0][k], result[1][k], result[2][k],
-		       result[1][k] / result[0][k]);
-	printf("%10s %12.0f %12.0f %12.0f %8.2f\n", "MB/s", result[0][N], result[1][N], result[2][N],
-	       result[1][N] / result[0][N]);
 	return 0;
 }

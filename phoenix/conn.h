@@ -50,7 +50,8 @@ struct net {
 	struct event *wake;
 	pthread_mutex_t ready_lock;
 	struct conn *ready;
-	atomic_bool knock;
+	atomic_bool knock, stirred;	/* stirred: something has ended the loop's wait */
+	unsigned asleep, in_vain;	/* the driver's: see stay_awake() */
 	bool dirty;
 	uint64_t due;
 	SSL_CTX *server, *client;

@@ -161,7 +161,11 @@ struct claim {
 	ph_vp_t lo, hi, max_hi;		/* max_hi: of all claims up to this one */
 	struct rentry *by;
 };
+enum routing {				/* only the first outside of bench/phoenix_routing.c, which compares them */
+	ROUTING_OPTIMISED, ROUTING_NAIVE, ROUTING_SILENT
+};
 struct routes {
+	enum routing algorithm;
 	struct rentry **slots;		/* hash table, linear probing, power of two */
 	unsigned n_slots, n;
 	struct rentry **list;

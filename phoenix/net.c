@@ -21,6 +21,7 @@
 
 static void note(struct conn *k, unsigned what)
 {
+	k->net->stirred = true;
 	pthread_mutex_lock(&k->net->ready_lock);
 	if (!k->ready) {
 		k->ready_next = k->net->ready;
@@ -133,13 +134,14 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	(void)arg;	/* it only ends the wait: net_settle() looks at the clock */
+	((struct net *)arg)->stirred = true;	/* it only ends the wait: net_settle() looks at the clock */
 }
 
 static void on_knock(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
+	((struct net *)arg)->stirred = true;
 	atomic_store(&((struct net *)arg)->knock, true);
 }
 
@@ -283,8 +285,29 @@ void net_settle(struct net *net)
 	flush_dirty(net);
 }
 
-void net_loop(struct net *net, uint64_t timeout_us)
+/* Going to sleep and being woken takes longer than many an answer: a waiting application first stays awake for AWAKE_US.
+ * Where that was in vain, the next waits sleep at once, twice as many after each time: so a program whose answers take
+ * long, or whose peer needs this very processor, loses one AWAKE_US in MOST_ASLEEP waits. */
+static bool stay_awake(struct net *net)
 {
+	enum { AWAKE_US = 50, MOST_ASLEEP = 1023 };
+
+	if (net->asleep) {
+		net->asleep--;
+		return false;
+	}
+	net->stirred = false;
+	for (uint64_t end = net_now() + AWAKE_US; !net->stirred && net_now() < end;)
+		event_base_loop(net->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	net->in_vain = net->stirred ? 0 : 2 * net->in_vain + 1 < MOST_ASLEEP ? 2 * net->in_vain + 1 : MOST_ASLEEP;
+	net->asleep = net->in_vain;
+	return net->stirred;
+}
+
+void net_loop(struct net *net, uint64_t timeout_us, bool eager)
+{
+	if (eager && timeout_us && stay_awake(net))
+		return;
 	struct timeval t = { (time_t)(timeout_us / 1000000), (suseconds_t)(timeout_us % 1000000) };
 
 	if (timeout_us != UINT64_MAX)
@@ -294,6 +317,7 @@ void net_loop(struct net *net, uint64_t timeout_us)
 
 void net_wake(struct net *net)
 {
+	net->stirred = true;
 	event_base_loopbreak(net->base);
 }
 

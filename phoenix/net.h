@@ -17,7 +17,8 @@ void net_free(struct net *net);
 /* Listens on the first free port; on loopback only, unless `anywhere`. 0 or an error. */
 int net_listen(struct net *net, const int *ports, size_t n, bool anywhere);
 /* Without the lock: waits for events, at most for timeout_us, and handles them. */
-void net_loop(struct net *net, uint64_t timeout_us);
+/* Waits for events. eager: an answer is awaited, and a short while spent awake for it is well spent. */
+void net_loop(struct net *net, uint64_t timeout_us, bool eager);
 void net_wake(struct net *net);			/* makes net_loop() in another thread return */
 void net_settle(struct net *net);		/* after any call into the node: timers, and send what there is to send */
 /* Ends all connections so that what was sent arrives. net_loop() until net_closed(), but not for ever. */

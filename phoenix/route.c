@@ -178,6 +178,8 @@ static void has_nobody(struct phnx *ph, struct rentry *e)
 		memset(e->has, 0, e->has_words * sizeof *e->has);
 }
 
+static void flush(struct phnx *ph);
+
 /* The neighbours that the sender of an update promised it to. */
 struct promise {
 	struct plink *sender;
@@ -194,6 +196,8 @@ static void promise_add(struct promise *p, unsigned slot)
 
 static void has_promised(struct rentry *e, const struct promise *p)
 {
+	if (p->sender->ph->routes.algorithm == ROUTING_NAIVE)
+		return;
 	has_room(e, p->words);
 	for (unsigned i = 0; i < p->words && i < e->has_words; i++)
 		e->has[i] |= p->bits[i];
@@ -463,8 +467,11 @@ int route_on_update(struct phnx *ph, struct plink *l, struct reader *r)
 			promise_add(&p, e->direct->slot);
 	}
 	n = get_var(r);
-	for (uint64_t i = 0; i < n && !r->bad; i++)
+	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		on_entry(ph, r, &p);
+		if (ph->routes.algorithm == ROUTING_NAIVE)
+			flush(ph);
+	}
 	return 0;
 }
 
@@ -595,7 +602,7 @@ static void flush(struct phnx *ph)
 	unsigned words = find_lacking(ph, lacking);
 	struct writer names = { 0 };
 
-	for (struct plink *l = ph->links; l; l = l->next) {
+	for (struct plink *l = t->algorithm == ROUTING_SILENT ? NULL : ph->links; l; l = l->next) {
 		if (l->state != LINK_UP || l->slot / 64 >= words || !(lacking[l->slot / 64] >> l->slot % 64 & 1))
 			continue;
 		if (!names.len)

@@ -153,7 +153,7 @@ void rt_wait(uint64_t deadline)
 		rt.driver = APPLICATION;
 		net_settle(rt.net);
 		rt_unlock();
-		net_loop(rt.net, left);
+		net_loop(rt.net, left, true);
 		rt_lock();
 		rt.driver = NOBODY;
 		rt.last_drive_us = rt_now();
@@ -185,7 +185,7 @@ static void *background(void *arg)
 		rt.driver = BACKGROUND;
 		net_settle(rt.net);
 		rt_unlock();
-		net_loop(rt.net, FOREVER_STEP);
+		net_loop(rt.net, FOREVER_STEP, false);
 		rt_lock();
 		rt.driver = NOBODY;
 		net_settle(rt.net);

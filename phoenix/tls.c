@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include "phoenix/conn.h"
 
+enum { RECORD = 16384 };		/* plain bytes of one TLS record, at most */
+
 /* ---- the handshake ---- */
 
 static void tls_key(struct net *net, unsigned char key[32])
@@ -145,16 +147,32 @@ bool tls_advance(struct conn *k)
 
 /* ---- frames ---- */
 
+/* The next bytes of the queue for one TLS record: small frames together, large ones where they lie. */
+static struct iovec next_record(struct plink *l, unsigned char gathered[RECORD])
+{
+	struct iovec iov[64];
+	size_t n = conn_gather(l, iov, 64), len = 0;
+
+	if (iov[0].iov_len >= RECORD)
+		return (struct iovec){ iov[0].iov_base, RECORD };
+	for (size_t i = 0; i < n && len < RECORD; i++) {
+		size_t part = iov[i].iov_len < RECORD - len ? iov[i].iov_len : RECORD - len;
+		memcpy(gathered + len, iov[i].iov_base, part);
+		len += part;
+	}
+	return (struct iovec){ gathered, len };
+}
+
 int tls_flush(struct conn *k)
 {
 	enum { HELD_BACK = 256 << 10 };	/* encrypt no more than this ahead of the socket */
-	struct iovec iov[2];
+	unsigned char gathered[RECORD];
 
 	if (flush_cipher(k))
 		return -1;
 	while (k->l->out && k->cipher.len - k->cipher_sent < HELD_BACK) {
-		conn_gather(k->l, iov, 2);
-		int n = SSL_write(k->ssl, iov[0].iov_base, iov[0].iov_len > 65536 ? 65536 : (int)iov[0].iov_len);
+		struct iovec record = next_record(k->l, gathered);
+		int n = SSL_write(k->ssl, record.iov_base, (int)record.iov_len);
 		if (n <= 0)
 			return -1;
 		phnx_link_taken(k->l, (size_t)n);

@@ -99,6 +99,27 @@ static void set_tick(struct sim *s, struct simnode *node, uint64_t when)
 	place(s, i, node);
 }
 
+/* ---- what a node's work costs it, if anything ---- */
+
+static void charge(struct simnode *node, uint64_t ns)
+{
+	if (node->busy_until < the_sim->now)
+		node->busy_until = the_sim->now;
+	node->busy_ns += ns;
+	node->busy_until += node->busy_ns / 1000;
+	node->busy_ns %= 1000;
+}
+
+/* Its event has to wait until it is done with earlier ones. */
+static bool postponed(struct simnode *node, struct event *ev)
+{
+	if (node->dead || node->busy_until <= the_sim->now)
+		return false;
+	ev->at = node->busy_until;
+	push(ev);
+	return true;
+}
+
 static void end_put(struct end *e)
 {
 	if (--e->refs == 0)
@@ -114,7 +135,8 @@ static void to_peer(struct end *e, enum event_kind kind, unsigned char *bytes, s
 {
 	struct event *ev = calloc(1, sizeof *ev);
 
-	*ev = (struct event){ .at = the_sim->now + delay(the_sim), .kind = kind, .end = e->peer, .bytes = bytes, .len = len };
+	uint64_t leaves = e->node->busy_until > the_sim->now ? e->node->busy_until : the_sim->now;
+	*ev = (struct event){ .at = leaves + delay(the_sim), .kind = kind, .end = e->peer, .bytes = bytes, .len = len };
 	if (ev->at < e->last_arrival)
 		ev->at = e->last_arrival;	/* first in, first out */
 	e->last_arrival = ev->at;
@@ -132,6 +154,7 @@ static void drain(struct end *e)
 		return;
 	unsigned char *bytes = malloc(len);
 	for (struct outframe *f = e->l->out; f; f = f->next) {
+		charge(e->node, the_sim->frame_cost_ns);
 		memcpy(bytes + at, f->head, f->head_len);
 		at += f->head_len;
 		if (f->body && f->body->len) {
@@ -140,6 +163,7 @@ static void drain(struct end *e)
 		}
 	}
 	assert(at == len);
+	charge(e->node, len * the_sim->byte_cost_ns);
 	phnx_link_taken(e->l, len);
 	to_peer(e, EV_BYTES, bytes, len);
 }
@@ -291,6 +315,8 @@ static void connected(struct sim *s, struct event *ev)
 	struct end *x = new_end(a), *y = new_end(b);
 	x->peer = y;
 	y->peer = x;
+	charge(a, s->link_cost_ns);
+	charge(b, s->link_cost_ns);
 	x->refs++;
 	y->refs++;
 	x->l = phnx_link_open(a->ph, x, c, NULL);
@@ -316,6 +342,7 @@ static void bytes_arrived(struct end *e, struct event *ev)
 		size_t n = room < ev->len - at ? room : ev->len - at;
 		memcpy(to, ev->bytes + at, n);
 		at += n;
+		charge(e->node, the_sim->frame_cost_ns + n * the_sim->byte_cost_ns);
 		if (phnx_link_input(e->l, n))
 			break;
 	}
@@ -326,6 +353,8 @@ static void handle(struct sim *s, struct event *ev)
 	struct end *e = ev->end;
 
 	s->events++;
+	if (postponed(e ? e->node : s->nodes + ev->from, ev))
+		return;
 	if (ev->kind == EV_DIAL) {
 		if (!ev->cancelled)
 			connected(s, ev);

@@ -11,6 +11,7 @@ struct simnode {
 	bool dead;
 	uint64_t tick_at;		/* UINT64_MAX: dead */
 	int place;			/* among the timers */
+	uint64_t busy_until, busy_ns;
 	struct end **ends;
 	unsigned n_ends, room_ends;
 	unsigned errors;
@@ -23,6 +24,7 @@ struct sim {
 	int n;
 	uint64_t delay_min, delay_max;
 	uint64_t events;
+	uint64_t frame_cost_ns, byte_cost_ns, link_cost_ns;	/* what a node is busy with, one thing at a time; 0: free */
 	bool (*may_connect)(const struct sim *s, int from, int to);	/* NULL: all of the same group */
 };
 
