@@ -36,6 +36,32 @@ void hostshm_post_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector)
 	hostshm_kick(shm, cpu);
 }
 
+static bool is_absent(struct host_shm *shm, unsigned cpu)
+{
+	return atomic_load(&shm->slot[cpu].state) == SLOT_ABSENT;
+}
+
+/* False if there was one that nobody has collected: then whoever posted it sees to it. */
+static bool take_back(_Atomic uint32_t *word, uint32_t bit)
+{
+	return atomic_fetch_and(word, ~bit) & bit;
+}
+
+bool hostshm_try_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector, bool nmi)
+{
+	struct vcpu_slot *slot = &shm->slot[cpu];
+
+	if (is_absent(shm, cpu))
+		return false;
+	if (nmi)
+		hostshm_post(shm, cpu, POST_NMI);
+	else
+		hostshm_post_interrupt(shm, cpu, vector);
+	if (!is_absent(shm, cpu))
+		return true;
+	return nmi ? !take_back(&slot->post, POST_NMI) : !take_back(&slot->irr[vector >> 5], 1u << (vector & 31));
+}
+
 void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits)
 {
 	atomic_fetch_or(&shm->slot[cpu].post, bits);

@@ -3,6 +3,10 @@
  * Rules of use:
  *  - The daemon creates it, writes the header and every page's right, and reads the statistics.
  *  - Anybody on the host may post an interrupt to a CPU: set the bit, then hostshm_kick().
+ *  - A CPU may leave for another host at any moment.  The daemon posts to those that it takes for its own, and sends on what
+ *    they have left behind.  Everybody else uses hostshm_try_interrupt(): post, then read the state; if the CPU is absent,
+ *    take the post back.  A CPU that leaves does it in the opposite order: it sets SLOT_ABSENT, then collects its posts.
+ *    So one of the two sees the other, and whoever takes the bit out of the word has the interrupt, once.
  *  - Page rights (struct host_shm.page_right) are written by the daemon alone.  Whoever touches guest RAM through the
  *    alias mapping, or makes a page accessible to a VM process, first pins the page (monitor/guestmem.c):
  *        publish the frame in a pin slot; full fence; read the right; go on only if it suffices, else unpublish and ask.
@@ -22,7 +26,7 @@
 enum page_right { PAGE_NONE, PAGE_READ, PAGE_WRITE }; /* ordered: each includes the one before */
 
 enum slot_state {
-	SLOT_ABSENT,  /* this CPU lives on another host, or is not started yet */
+	SLOT_ABSENT,  /* this CPU lives on another host, is not started yet, or is on its way */
 	SLOT_MONITOR, /* in the monitor, which looks at its posts before guest code runs again */
 	SLOT_RUNNING, /* in guest code, or about to be: a signal to the VM process stops it */
 	SLOT_HALTED,  /* asleep on `wake` */
@@ -101,6 +105,9 @@ void hostshm_kick(struct host_shm *shm, unsigned cpu);
 
 /* Post interrupt `vector` to a CPU of this host and kick it. */
 void hostshm_post_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector);
+
+/* For all but the daemon. False: the CPU is not on this host now, and nothing was posted. */
+bool hostshm_try_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector, bool nmi);
 
 /* Post bits of enum slot_post and kick. */
 void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits);

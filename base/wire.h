@@ -69,6 +69,11 @@ struct page_heat { uint32_t gfn, faults; };
 struct msg_machine_up { uint64_t boot_ns; /* since the daemon's start */ };
 struct msg_cpu_move { uint32_t cpu, seq, host, reserved; };
 struct msg_cpu_moved { uint32_t cpu, seq, error /* errno, 0: it runs there */, pause_us; };
+/* Moves are numbered, one after the other: what a node knows about a CPU's place is replaced by what a later move says. */
+struct msg_cpu_handover { uint32_t cpu, from, to, move; };
+struct msg_cpu_state { uint32_t cpu, state_bytes; uint64_t frozen_ns /* since the machine's start */; };
+enum cpu_step { STEP_PREPARED, STEP_TAKEN, STEP_BACK };
+struct msg_cpu_step { uint32_t cpu, move, step /* enum cpu_step */, error /* errno or 0 */, pause_us, reserved; };
 struct msg_ping { uint64_t sent_ns; };
 
 enum snapshot_step {

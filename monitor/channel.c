@@ -1,7 +1,7 @@
 /* channel.c - messages between a monitor and its node daemon.
  *
- * The monitor speaks first and waits for the answer; what comes unasked (a dump is wanted, a step of a snapshot) the daemon
- * announces by POST_MESSAGE.  A message is size-checked and copied before it is used.
+ * The monitor speaks first and waits for the answer; what comes unasked (a dump is wanted, a step of a snapshot or of a move)
+ * the daemon announces by POST_MESSAGE.  A message is size-checked and copied before it is used.
  */
 #include "monitor/monitor.h"
 
@@ -63,6 +63,18 @@ static void on_unasked(struct monitor *m, const struct packet *p)
 		memcpy(&dump, p->bytes, sizeof dump);
 		m->dump_wanted = true;
 		m->dump_seq = dump.seq;
+		if (m->handover.frozen)
+			send_dump(m);
+		return;
+	case MSG_CPU_GIVE: /* from the loop, too */
+		m->handover.give_wanted = true;
+		return;
+	case MSG_CPU_STATE:
+		memcpy(&m->handover.arrived, p->bytes, sizeof m->handover.arrived);
+		m->handover.payload_bytes = p->header.bytes - sizeof m->handover.arrived;
+		if (m->handover.payload_bytes > sizeof m->handover.payload)
+			m->handover.payload_bytes = 0;
+		memcpy(m->handover.payload, p->bytes + sizeof m->handover.arrived, m->handover.payload_bytes);
 		return;
 	case MSG_SNAPSHOT:
 		memcpy(&snapshot, p->bytes, sizeof snapshot);

@@ -108,16 +108,9 @@ static void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nm
 	struct monitor *m = ctx;
 	struct msg_interrupt away = { .vector = vector, .kind = nmi ? INTERRUPT_NMI : INTERRUPT_FIXED };
 
-	for (unsigned cpu = 0; cpu < m->shm->n_cpus; cpu++) {
-		if (!(cpus >> cpu & 1))
-			continue;
-		if (!atomic_load(&m->shm->slot[cpu].monitor_pid))
+	for (unsigned cpu = 0; cpu < m->shm->n_cpus; cpu++)
+		if (cpus >> cpu & 1 && !hostshm_try_interrupt(m->shm, cpu, vector, nmi))
 			away.cpu_mask |= 1u << cpu;
-		else if (nmi)
-			hostshm_post(m->shm, cpu, POST_NMI);
-		else
-			hostshm_post_interrupt(m->shm, cpu, vector);
-	}
 	if (away.cpu_mask)
 		channel_send(m, MSG_INTERRUPT, VNODE_CPU(__builtin_ctz(away.cpu_mask)), &away, sizeof away, NULL, 0);
 }

@@ -1,5 +1,5 @@
 /* main.c - a monitor's life: started by its node daemon with the host's shared memory, it prepares its VM process, waits to
- * be started, runs its virtual CPU, and ends when the daemon does.
+ * be started (or, as a spare, for a CPU from another host), runs its virtual CPU, and ends when the daemon does.
  *
  *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD
  */
@@ -18,6 +18,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/log.h"
 #include "base/schedule.h"
 #include "monitor/state.h"
@@ -117,30 +118,37 @@ static void prepare_boot_segments(struct monitor *m)
 	process_set_segment(m, VMP_GDT_BOOT_DS, &flat);
 }
 
-/* Until the guest starts this CPU, or the state of one that runs has been loaded. */
+static bool take_post(struct monitor *m, uint32_t bit)
+{
+	return atomic_fetch_and(&m->slot->post, ~bit) & bit;
+}
+
+/* Until the CPU is started, or the state of one that runs has come: from a file, or from another host. */
 static void wait_for_start(struct monitor *m)
 {
-	while (!(atomic_fetch_and(&m->slot->post, ~POST_START) & POST_START)) {
+	while (!m->started) {
 		uint32_t wake = atomic_load(&m->slot->wake);
 
-		if (atomic_load(&m->slot->post) & POST_MESSAGE) {
-			atomic_fetch_and(&m->slot->post, ~POST_MESSAGE);
+		if (take_post(m, POST_MESSAGE))
 			channel_drain(m);
-			if (m->freeze_wanted)
-				freeze_guest(m);
-			if (m->started) {
-				freeze_until_thaw(m);
-				state_resume(m);
-				return;
-			}
-			continue;
-		}
-		if (!(atomic_load(&m->slot->post) & POST_START))
+		if (m->freeze_wanted)
+			freeze_guest(m);
+		if (m->started) {
+			freeze_until_thaw(m);
+			state_resume(m);
+		} else if (m->handover.arrived.state_bytes) {
+			handover_take(m);
+		} else if (m->handover.give_wanted) {
+			handover_give(m);
+		} else if (take_post(m, POST_START)) {
+			vcpu_start(&m->vcpu, atomic_load(&m->slot->start_eip), m->cpu ? 0 : VMP_BOOT_PARAMS_GPA);
+			log_debug("CPU %u starts at %x", m->cpu, m->vcpu.eip);
+			m->started = true;
+		} else if (!(atomic_load(&m->slot->post) & (POST_MESSAGE | POST_START))) {
 			syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, wake, NULL, NULL, 0);
+		}
 	}
-	m->started = true;
-	vcpu_start(&m->vcpu, atomic_load(&m->slot->start_eip), m->cpu ? 0 : VMP_BOOT_PARAMS_GPA);
-	log_debug("CPU %u starts at %x", m->cpu, m->vcpu.eip);
+	atomic_store(&m->slot->state, SLOT_MONITOR);
 }
 
 int main(int argc, char **argv)
@@ -152,6 +160,7 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	snprintf(who, sizeof who, "vmp-monitor %d", a.cpu);
 	log_open(who, a.log, LOG_WARN);
+	fault_open();
 	m->cpu = a.cpu;
 	m->channel = a.socket;
 	m->ram_fd = a.ram;
@@ -166,7 +175,6 @@ int main(int argc, char **argv)
 	shadow_init(m);
 	process_start(m, m->many_hosts);
 	prepare_boot_segments(m);
-	atomic_store(&m->slot->state, SLOT_MONITOR);
 	atomic_store(&m->slot->monitor_pid, getpid());
 	channel_send(m, MSG_HELLO, VNODE_DAEMON(m->shm->node),
 		     &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_MONITOR, .index = m->cpu },

@@ -23,6 +23,7 @@
 #include "base/types.h"
 #include "base/wire.h"
 #include "vcpu/vcpu.h"
+#include "monitor/state.h"
 #include "vmproc/vmproc.h"
 
 /* Why the VM process stopped. */
@@ -43,6 +44,10 @@ struct vm_process {
 	struct user_desc descriptor[VMP_GDT_ENTRIES]; /* as last given to the host */
 };
 
+/* A CPU on the wire: its state, then the counters of its slot. */
+struct cpu_counters { uint64_t traps[TRAP_KIND_COUNT], time_ns[TIME_KIND_COUNT], fetch_us8[FETCH_BUCKETS]; };
+enum { CPU_PAYLOAD_BYTES = CPU_STATE_MAX_BYTES + sizeof(struct cpu_counters) };
+
 enum { SHADOW_VALID = 1, SHADOW_WRITE = 2, SHADOW_GLOBAL = 4 };
 struct shadow {
 	uint32_t *entry;      /* per linear page: frame << 12 | SHADOW_* of the host mapping, 0: none */
@@ -51,6 +56,14 @@ struct shadow {
 	unsigned areas;	      /* host areas made since the last full drop: vm.max_map_count is never reached */
 	unsigned area_limit;
 	unsigned first_page;  /* the host's vm.mmap_min_addr: nothing can be mapped below */
+};
+
+/* This CPU on its way to or from another host (handover.c). */
+struct handover {
+	bool give_wanted, frozen;
+	struct msg_cpu_state arrived; /* state_bytes 0: nothing */
+	size_t payload_bytes;
+	uint8_t payload[CPU_PAYLOAD_BYTES];
 };
 
 struct monitor {
@@ -67,6 +80,7 @@ struct monitor {
 	bool dump_wanted, ending;
 	bool started;		/* the CPU has left the wait for its start */
 	bool freeze_wanted, frozen; /* freeze.c */
+	struct handover handover;
 	uint32_t dump_seq;
 	uint32_t io_seq;
 	timer_t timer;
@@ -120,6 +134,12 @@ bool insn_writes(struct monitor *m, gva_t gva); /* does it write at linear addre
 /* The first linear address beyond VMP_USER_LIMIT that it touches or jumps to. A jump is carried out. */
 bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *access);
 bool insn_is_sse(struct monitor *m);
+
+void send_dump(struct monitor *m);
+
+/* handover.c */
+void handover_give(struct monitor *m); /* returns when nobody took it: the CPU goes on here */
+void handover_take(struct monitor *m); /* what has arrived is this CPU */
 
 /* env.c */
 void env_init(struct monitor *m);

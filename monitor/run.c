@@ -67,7 +67,7 @@ static void log_dump(struct monitor *m)
 
 /* --- what arrives from outside -------------------------------------------------------------------------------------- */
 
-static void send_dump(struct monitor *m)
+void send_dump(struct monitor *m)
 {
 	static char text[3 * MAX_MSG_PAYLOAD];
 	struct msg_dump dump = { .cpu = m->cpu, .seq = m->dump_seq };
@@ -115,12 +115,18 @@ static bool posts_waiting(struct monitor *m)
 	return atomic_load(&m->slot->post) & (POST_MESSAGE | POST_NMI);
 }
 
+/* It is to be saved or moved, between two instructions. */
+static bool stands_still(const struct monitor *m)
+{
+	return m->freeze_wanted || m->handover.give_wanted;
+}
+
 /* Asleep until a kick or the guest's timer. */
 static void sleep_halted(struct monitor *m)
 {
 	enum time_kind before = time_switch(m, TIME_IDLE);
 
-	while (!vcpu_wakes(&m->vcpu) && !m->vcpu.dead && !m->ending && !m->freeze_wanted) {
+	while (!vcpu_wakes(&m->vcpu) && !m->vcpu.dead && !m->ending && !stands_still(m)) {
 		uint32_t wake = atomic_load(&m->slot->wake);
 		uint64_t deadline = apic_deadline(&m->vcpu.apic), now = m->env.now_ns(m);
 		struct timespec wait, *limit = NULL;
@@ -137,7 +143,19 @@ static void sleep_halted(struct monitor *m)
 		atomic_store(&m->slot->state, SLOT_MONITOR);
 		collect_posts(m);
 	}
-	m->vcpu.halted = m->freeze_wanted;
+	m->vcpu.halted = stands_still(m);
+	time_switch(m, before);
+}
+
+/* This CPU is to run on another host. Absent first: who posts to it from now on sees that, or we see the post. */
+static void give_away(struct monitor *m)
+{
+	enum time_kind before = time_switch(m, TIME_IDLE);
+
+	atomic_store(&m->slot->state, SLOT_ABSENT);
+	collect_posts(m);
+	handover_give(m);
+	atomic_store(&m->slot->state, SLOT_MONITOR);
 	time_switch(m, before);
 }
 
@@ -426,11 +444,13 @@ void run_guest(struct monitor *m)
 			sleep_halted(m);
 		/* Mappings first: running the stub may swallow a kick, so posts are looked at after it. */
 		process_stub_flush(m);
+		if (m->handover.give_wanted)
+			give_away(m);
 		/* From here on a kick is a signal, which stops guest code as soon as it runs. */
 		atomic_store(&m->slot->state, SLOT_RUNNING);
 		collect_posts(m);
 		vcpu_deliver_interrupt(v);
-		if (v->halted || v->dead || m->vm.queued || m->freeze_wanted) {
+		if (v->halted || v->dead || m->vm.queued || stands_still(m)) {
 			atomic_store(&m->slot->state, SLOT_MONITOR);
 			continue;
 		}

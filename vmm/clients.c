@@ -78,10 +78,16 @@ void clients_send_console(struct node *node, const struct msg_header *header, co
 	}
 }
 
-/* The sequence number is the second word of all three bodies. */
+uint32_t clients_tag(unsigned client, uint32_t seq)
+{
+	return (seq & SEQ_MASK) | client << SEQ_BITS;
+}
+
+/* Of, and the sequence number, are the first two words of all answers' bodies. */
 struct query { uint32_t of, seq; };
 _Static_assert(sizeof(struct query) == sizeof(struct msg_dump) && sizeof(struct query) == sizeof(struct msg_stats) &&
-		       sizeof(struct query) == sizeof(struct msg_pages), "one layout for all queries");
+		       sizeof(struct query) == sizeof(struct msg_pages) &&
+		       offsetof(struct query, seq) == offsetof(struct msg_cpu_moved, seq), "one layout for all queries");
 
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
 {
@@ -108,7 +114,7 @@ static void forward_query(struct node *node, unsigned number, const struct msg_h
 		log_warn("a query about %s %u, which this machine does not have", of_cpu ? "CPU" : "host", query.of);
 		return;
 	}
-	query.seq = (query.seq & SEQ_MASK) | number << SEQ_BITS;
+	query.seq = clients_tag(number, query.seq);
 	net_send(node->net, of_cpu ? VNODE_CPU(query.of) : VNODE_DAEMON(query.of), header->type, &query, sizeof query, NULL, 0);
 }
 
@@ -163,18 +169,6 @@ static void greet(struct node *node, struct conn *conn, const void *body)
 	}
 }
 
-static void refuse_move(struct conn *conn, const void *body)
-{
-	static const char line[] = "processors do not move in this version";
-	struct msg_cpu_move move;
-	struct msg_cpu_moved moved = { .error = ENOSYS };
-	struct msg_header header = { .type = MSG_CPU_MOVED, .version = WIRE_VERSION, .bytes = sizeof moved + strlen(line) };
-
-	memcpy(&move, body, sizeof move);
-	moved.cpu = move.cpu;
-	conn_send(conn, &header, &moved, sizeof moved, line, strlen(line));
-}
-
 static void on_client_message(struct conn *conn, const struct msg_header *header, const void *body)
 {
 	struct node *node = conn_owner(conn);
@@ -208,9 +202,13 @@ static void on_client_message(struct conn *conn, const struct msg_header *header
 	case MSG_PAGES_REQUEST:
 		forward_query(node, number, header, body);
 		break;
-	case MSG_CPU_MOVE:
-		refuse_move(conn, body);
+	case MSG_CPU_MOVE: {
+		struct msg_cpu_move move;
+
+		memcpy(&move, body, sizeof move);
+		moves_request(node, number, &move);
 		break;
+	}
 	case MSG_SNAPSHOT:
 	case MSG_SNAPSHOT_PULL:
 	case MSG_SNAPSHOT_ITEM:
@@ -235,6 +233,7 @@ static void on_client_closed(struct conn *conn, int reason)
 	bool was_run = slot->greeted && slot->kind == CLIENT_KIND_RUN;
 
 	(void)reason;
+	moves_forget_client(node, conn_index(conn));
 	*slot = (struct client_slot){ 0 };
 	freeze_client_gone(node, conn_index(conn));
 	if (!was_run)

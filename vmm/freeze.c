@@ -158,8 +158,11 @@ static void copy_when_settled(evutil_socket_t fd, short what, void *context)
 /* All marks are here: nothing is under way to this host. Its CPUs give their state. */
 static void check_cut(struct node *node)
 {
-	if (freeze.cut && (freeze.marks | 1u << node->o.node) == all_nodes(node))
-		tell_monitors(node, SNAPSHOT_SAVE);
+	if (!freeze.cut || (freeze.marks | 1u << node->o.node) != all_nodes(node))
+		return;
+	tell_monitors(node, SNAPSHOT_SAVE);
+	if (!local_cpus(node))
+		copy_when_settled(-1, 0, node);
 }
 
 void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uint32_t bytes)
@@ -182,6 +185,8 @@ static void on_freeze(struct node *node)
 	forget_copy(node);
 	freeze.active = freeze.frozen = true;
 	tell_monitors(node, SNAPSHOT_FREEZE);
+	if (!local_cpus(node)) /* they may all have moved away */
+		send_step(node, 0, SNAPSHOT_FROZEN, 0);
 }
 
 static void on_thaw(struct node *node)
@@ -318,8 +323,10 @@ static void finish(struct node *node)
 
 static void begin(struct node *node, unsigned number, uint32_t seq)
 {
-	if (leader.client != NO_CLIENT || freeze.active || !node->running || node->ending) {
-		refuse(node, seq, node->running ? "the machine is being saved already" : "the machine has not started yet");
+	if (leader.client != NO_CLIENT || freeze.active || !node->running || node->ending || moves_under_way(node)) {
+		refuse(node, seq, !node->running ? "the machine has not started yet" :
+				  moves_under_way(node) ? "a processor is moving: try again" :
+				  "the machine is being saved already");
 		return;
 	}
 	leader = (struct leader){ .client = number, .seq = seq, .began_ns = node_now_ns() };
@@ -345,6 +352,11 @@ static void on_node_done(struct node *node, unsigned of, uint32_t result)
 	leader.done_nodes |= 1u << of;
 	if (leader.done_nodes == all_nodes(node))
 		finish(node);
+}
+
+bool freeze_holds(void)
+{
+	return freeze.frozen;
 }
 
 void freeze_on_message(void *ctx, const struct msg_header *header, const void *body)

@@ -28,6 +28,8 @@ struct snapshot_machine {
 	uint32_t features[HOSTCPU_FEATURES]; /* hostcpu_features() where it was saved */
 };
 
+/* The CPUs of this host stand still, or are about to. */
+bool freeze_holds(void);
 /* MSG_SNAPSHOT that came to this daemon, from whomever. */
 void freeze_on_message(void *ctx, const struct msg_header *header, const void *body);
 void freeze_on_item(void *ctx, const struct msg_header *header, const void *body);

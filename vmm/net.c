@@ -15,6 +15,7 @@ struct net {
 	void (*overflow)(void *ctx, unsigned peer);
 	bool overflown;
 	struct conn *peer[MAX_NODES];
+	struct { int node /* -1: where it was at the start */; uint32_t move; } cpu[MAX_CPUS];
 	struct net_counts counts[MAX_NODES];
 };
 
@@ -31,6 +32,22 @@ int net_vnode_node(vnode_t to, unsigned n_nodes)
 	return -1;
 }
 
+void net_cpu_at(struct net *net, unsigned cpu, unsigned node, uint32_t move)
+{
+	bug_on(cpu >= MAX_CPUS || node >= net->n_nodes);
+	if (move < net->cpu[cpu].move)
+		return;
+	net->cpu[cpu].node = (int)node;
+	net->cpu[cpu].move = move;
+}
+
+int net_node_of(const struct net *net, vnode_t to)
+{
+	if (to >= VNODE_CPU(0) && to < VNODE_CPU(MAX_CPUS) && net->cpu[to - VNODE_CPU(0)].node >= 0)
+		return net->cpu[to - VNODE_CPU(0)].node;
+	return net_vnode_node(to, net->n_nodes);
+}
+
 struct net *net_new(unsigned node, unsigned n_nodes, void *ctx)
 {
 	struct net *net = calloc(1, sizeof *net);
@@ -40,6 +57,8 @@ struct net *net_new(unsigned node, unsigned n_nodes, void *ctx)
 	net->node = node;
 	net->n_nodes = n_nodes;
 	net->ctx = ctx;
+	for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++)
+		net->cpu[cpu].node = -1;
 	return net;
 }
 
@@ -105,7 +124,7 @@ void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body,
 {
 	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes, .to = to,
 				     .from_node = net->node };
-	int node = net_vnode_node(to, net->n_nodes);
+	int node = net_node_of(net, to);
 	/* Handlers see one contiguous message; only local messages with a payload pay for the copy. */
 	char whole[CONN_MAX_PACKET];
 
@@ -125,7 +144,7 @@ void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body,
 
 void net_forward(struct net *net, const struct msg_header *header, const void *body)
 {
-	int node = net_vnode_node(header->to, net->n_nodes);
+	int node = net_node_of(net, header->to);
 
 	if (node < 0)
 		log_error("%s to nobody (virtual node %llx): dropped", wire_type_name(header->type),

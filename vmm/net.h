@@ -2,7 +2,8 @@
  *
  * This is the interface that the Phoenix library will stand behind: whoever sends names a role (VNODE_CPU(3), VNODE_IOSRV,
  * a page's home), never a host, and does not learn where the role is played.  Today every daemon has a direct connection
- * to every other (peer.c makes them) and roles do not move.
+ * to every other (peer.c makes them), and of the roles those of CPUs move: each node knows where it believes each CPU to be, and
+ * passes on what comes for one that it has sent away.
  *
  * Rules of use:
  *  - A message to a role of this node is delivered before net_send() returns: a handler must not send what leads back to
@@ -26,8 +27,13 @@ enum { NET_TYPES = 96 };
 struct net_count { uint64_t messages, bytes; }; /* bytes with headers */
 struct net_counts { struct net_count sent[NET_TYPES], received[NET_TYPES]; };
 
-/* The node that plays a role; -1 if it names none. Pure. */
+/* The node that plays a role when the machine starts; -1 if it names none. Pure. */
 int net_vnode_node(vnode_t to, unsigned n_nodes);
+
+/* A CPU lives on `node` since move number `move`. Older news than this node has are ignored. */
+void net_cpu_at(struct net *net, unsigned cpu, unsigned node, uint32_t move);
+/* Where a message to this role goes from here; -1 as above. */
+int net_node_of(const struct net *net, vnode_t to);
 
 struct net *net_new(unsigned node, unsigned n_nodes, void *ctx);
 void net_free(struct net *net);

@@ -82,8 +82,8 @@ static bool children_ready(const struct node *node)
 {
 	if (node->o.node == 0 && !node->iosrv.ready)
 		return false;
-	for (unsigned cpu = node->o.node; cpu < node->o.n_cpus; cpu += node->o.n_nodes)
-		if (!node->monitor[cpu].ready)
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+		if (node_has_cpu(node, cpu) && !node->monitor[cpu].ready)
 			return false;
 	return true;
 }
@@ -202,6 +202,9 @@ static void start(struct node *node)
 	node->net = net_new(node->o.node, node->o.n_nodes, node);
 	net_on_overflow(node->net, on_overflow);
 	route_start(node);
+	handover_start(node);
+	if (node->o.node == 0)
+		moves_start(node);
 	supervise_start(node);
 	/* The command line must be able to connect before anything can fail: it is told what failed. */
 	if (node->o.node == 0)

@@ -20,7 +20,8 @@
  *
  * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
  * control socket), peer.c (connections between daemons), supervise.c (children; the end), pagestore.c (taking pages from
- * CPUs), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading the machine), node_stats.c.
+ * CPUs), moves.c and handover.c (CPUs that move), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading
+ * the machine), node_stats.c.
  */
 #ifndef VMM_NODE_H
 #define VMM_NODE_H
@@ -50,9 +51,17 @@ struct node_options {
 };
 
 enum child_role { CHILD_MONITOR, CHILD_IOSRV };
+/* A monitor's part in a move (handover.c). */
+enum child_part {
+	PART_RUNS,   /* none */
+	PART_SPARE,  /* it waits for a CPU from another host */
+	PART_FROZEN, /* its CPU was sent to another host, and may come back */
+};
 struct child {
 	pid_t pid; /* 0: none, or reaped */
 	enum child_role role;
+	enum child_part part;
+	struct msg_cpu_handover handover; /* the move */
 	unsigned cpu;
 	struct conn *conn; /* NULL when it is closed */
 	bool ready;	   /* its HELLO came */
@@ -92,6 +101,8 @@ struct node {
 	struct page_wait wait[MAX_CPUS];
 
 	struct child monitor[MAX_CPUS], iosrv;
+	uint32_t cpus_here; /* bit set: messages for these end here */
+	struct moves *moves; /* node 0 */
 	struct event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
 
 	int control_fd;
@@ -114,7 +125,7 @@ struct node {
 
 static inline bool node_has_cpu(const struct node *node, unsigned cpu)
 {
-	return cpu < node->o.n_cpus && cpu % node->o.n_nodes == node->o.node;
+	return cpu < MAX_CPUS && node->cpus_here >> cpu & 1;
 }
 
 uint64_t node_now_ns(void);
@@ -141,7 +152,28 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 void node_end_here(struct node *node);
 void supervise_proceed(struct node *node);
 
+/* Start a monitor: 0, or -errno with the reason in `why`. */
+int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes);
+/* End a child of which nothing is expected any more; its `handover` stays, for what is still under way. */
+void supervise_release(struct child *child);
+
+/* handover.c: a CPU moves between two hosts. */
+void handover_start(struct node *node); /* which CPUs live here; handlers */
+void handover_on_state(struct node *node, struct child *child, const struct msg_header *header, const void *body);
+void handover_on_step(struct node *node, struct child *child, const struct msg_header *header, const void *body);
+void handover_spare_ready(struct node *node, struct child *child);
+/* A spare or frozen monitor has died. */
+void handover_child_died(struct node *node, struct child *child, const char *how);
+
+/* moves.c: node 0 lets CPUs move, one after the other. */
+void moves_start(struct node *node);
+bool moves_under_way(const struct node *node);
+void moves_forget_client(struct node *node, unsigned client);
+void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move);
+
 /* route.c */
+void route_to_child(struct node *node, struct child *child, const struct msg_header *header, const void *body);
+void route_interrupt(struct node *node, const struct msg_interrupt *interrupt); /* to wherever its CPUs are */
 void route_start(struct node *node);
 extern const struct conn_handler route_monitor_handler, route_iosrv_handler;
 void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip);
@@ -158,6 +190,8 @@ void clients_send_all(struct node *node, enum msg_type type, const void *body, u
 		      uint32_t payload_bytes);
 /* Console output: client number, or CONSOLE_ALL. */
 void clients_send_console(struct node *node, const struct msg_header *header, const void *body);
+/* A query's sequence number with the client's slot in its upper half, for clients_send_answer(). */
+uint32_t clients_tag(unsigned client, uint32_t seq);
 /* The answer to a query: msg_dump.seq, msg_stats.seq, msg_pages.seq carry the client's slot in their upper half. */
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body);
 

@@ -62,8 +62,7 @@ void node_stats_send(struct node *node, uint32_t seq)
 {
 	static struct { struct node_stats node; struct cpu_stats cpu[CPU_STATS_PER_PART]; } payload;
 	struct msg_stats body = { .node = node->o.node, .seq = seq };
-	unsigned cpu = node->o.node;
-	unsigned local = (node->o.n_cpus - node->o.node + node->o.n_nodes - 1) / node->o.n_nodes;
+	unsigned cpu = 0, local = (unsigned)__builtin_popcount(node->cpus_here);
 	unsigned parts = local ? (local + CPU_STATS_PER_PART - 1) / CPU_STATS_PER_PART : 1;
 
 	for (unsigned part = 0; part < parts; part++) {
@@ -72,8 +71,9 @@ void node_stats_send(struct node *node, uint32_t seq)
 		fill_node_stats(node, &payload.node);
 		payload.node.part = part;
 		payload.node.parts = parts;
-		for (; cpu < node->o.n_cpus && n < CPU_STATS_PER_PART; cpu += node->o.n_nodes)
-			fill_cpu_stats(node, cpu, &payload.cpu[n++]);
+		for (; cpu < node->o.n_cpus && n < CPU_STATS_PER_PART; cpu++)
+			if (node_has_cpu(node, cpu))
+				fill_cpu_stats(node, cpu, &payload.cpu[n++]);
 		payload.node.cpus_in_part = n;
 		net_send(node->net, VNODE_CLI, MSG_STATS, &body, sizeof body, &payload,
 			 sizeof payload.node + n * sizeof payload.cpu[0]);

@@ -162,7 +162,7 @@ static void host_ready(void *ctx, gfn_t gfn, enum page_right right)
 {
 	struct node *node = ctx;
 
-	for (unsigned cpu = node->o.node; cpu < node->o.n_cpus; cpu += node->o.n_nodes)
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
 		if (node->wait[cpu].waiting && node->wait[cpu].gfn == gfn && node->wait[cpu].right <= right)
 			answer(node, cpu, gfn, right);
 }
@@ -170,7 +170,7 @@ static void host_ready(void *ctx, gfn_t gfn, enum page_right right)
 /* A CPU that was given the page and has not resumed with it keeps it; one that still waits for it has not got it. */
 static bool not_yet_used(const struct node *node, gfn_t gfn)
 {
-	for (unsigned cpu = node->o.node; cpu < node->o.n_cpus; cpu += node->o.n_nodes)
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
 		if (atomic_load(&node->shm->slot[cpu].granted) == gfn + 1 &&
 		    !(node->wait[cpu].waiting && node->wait[cpu].gfn == gfn))
 			return true;

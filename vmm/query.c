@@ -34,6 +34,7 @@ struct query {
 	char *dump[MAX_CPUS];
 	size_t dump_bytes[MAX_CPUS];
 	bool dump_done[MAX_CPUS];
+	uint32_t dump_host[MAX_CPUS];
 	/* pages */
 	struct pageheat heat;
 	bool node_done[MAX_NODES];
@@ -157,7 +158,7 @@ static void start_regs(struct query *q)
 	}
 }
 
-static void on_dump(struct query *q, const void *body, size_t bytes)
+static void on_dump(struct query *q, uint32_t host, const void *body, size_t bytes)
 {
 	struct msg_dump dump;
 	size_t n = bytes - sizeof dump;
@@ -177,6 +178,7 @@ static void on_dump(struct query *q, const void *body, size_t bytes)
 		return;
 	}
 	q->dump_done[dump.cpu] = true;
+	q->dump_host[dump.cpu] = host;
 	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++)
 		if (!q->dump_done[cpu])
 			return;
@@ -231,7 +233,7 @@ static void print_regs(struct query *q)
 		const char *text = q->dump[cpu] ? q->dump[cpu] : "";
 
 		if (q->o->json) {
-			printf("%s\n  {\"cpu\": %u, \"host\": %u, \"text\": ", cpu ? "," : "", cpu, cpu % q->info.hosts);
+			printf("%s\n  {\"cpu\": %u, \"host\": %u, \"text\": ", cpu ? "," : "", cpu, q->dump_host[cpu]);
 			put_json_string(text);
 			printf("}");
 		} else {
@@ -382,7 +384,7 @@ static void start_cpu_move(struct query *q)
 {
 	struct msg_cpu_move move = { .cpu = q->o->cpu, .host = q->o->to_host };
 
-	event_del(q->limit); /* moves wait for each other; node 0 gives up in time */
+	event_del(q->limit); /* moves wait for each other */
 	client_send(&q->client, MSG_CPU_MOVE, VNODE_CLI, &move, sizeof move, NULL, 0);
 }
 
@@ -417,7 +419,7 @@ static void on_message(void *context, const struct msg_header *header, const voi
 			on_console(q, body, header->bytes);
 		break;
 	case MSG_DUMP:
-		on_dump(q, body, header->bytes);
+		on_dump(q, header->from_node, body, header->bytes);
 		break;
 	case MSG_PAGES:
 		on_pages(q, body, header->bytes);

@@ -23,7 +23,7 @@ static void end_by_message(struct node *node, const struct msg_header *header, c
 }
 
 /* Give a message to a child of ours. It reads little and often: a full queue means that it has stopped. */
-static void send_to_child(struct node *node, struct child *child, const struct msg_header *header, const void *body)
+void route_to_child(struct node *node, struct child *child, const struct msg_header *header, const void *body)
 {
 	if (!child->conn)
 		return;
@@ -42,42 +42,42 @@ static void resend(struct node *node, vnode_t to, const struct msg_header *heade
 
 /* --- interrupts and CPU starts -------------------------------------------------------------------------------------- */
 
-static void post_local(struct node *node, const struct msg_interrupt *interrupt)
+static void post_here(struct node *node, unsigned cpu, const struct msg_interrupt *interrupt)
 {
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++) {
-		if (!(interrupt->cpu_mask >> cpu & 1) || !node_has_cpu(node, cpu))
-			continue;
-		if (interrupt->kind == INTERRUPT_NMI)
-			hostshm_post(node->shm, cpu, POST_NMI);
-		else
-			hostshm_post_interrupt(node->shm, cpu, (uint8_t)interrupt->vector);
-	}
+	if (interrupt->kind == INTERRUPT_NMI)
+		hostshm_post(node->shm, cpu, POST_NMI);
+	else
+		hostshm_post_interrupt(node->shm, cpu, (uint8_t)interrupt->vector);
 }
 
-/* One message per node that has CPUs in the mask. */
-static void spread_interrupt(struct node *node, const void *body)
+/* One message to `home` for all CPUs of `mask` that are there; returns which these are. */
+static uint32_t send_interrupt(struct node *node, int home, uint32_t mask, const struct msg_interrupt *interrupt)
 {
-	struct msg_interrupt interrupt, part;
-	uint32_t left;
+	struct msg_interrupt part = *interrupt;
 
-	memcpy(&interrupt, body, sizeof interrupt);
-	left = interrupt.cpu_mask;
-	while (left) {
+	part.cpu_mask = 0;
+	for (uint32_t left = mask; left; left &= left - 1)
+		if (net_node_of(node->net, VNODE_CPU(__builtin_ctz(left))) == home)
+			part.cpu_mask |= left & -left;
+	net_send(node->net, VNODE_CPU(__builtin_ctz(part.cpu_mask)), MSG_INTERRUPT, &part, sizeof part, NULL, 0);
+	return part.cpu_mask;
+}
+
+void route_interrupt(struct node *node, const struct msg_interrupt *interrupt)
+{
+	uint32_t left = interrupt->cpu_mask, done;
+
+	for (; left; left &= ~done) {
 		unsigned cpu = __builtin_ctz(left);
-		int home = cpu < node->o.n_cpus ? net_vnode_node(VNODE_CPU(cpu), node->o.n_nodes) : -1;
+		int home = cpu < node->o.n_cpus ? net_node_of(node->net, VNODE_CPU(cpu)) : -1;
 
-		if (home < 0) {
-			log_warn("an interrupt for CPU %u, which this machine does not have", cpu);
-			left &= ~(1u << cpu);
-			continue;
-		}
-		part = interrupt;
-		part.cpu_mask = 0;
-		for (unsigned other = cpu; other < node->o.n_cpus; other++)
-			if (left >> other & 1 && net_vnode_node(VNODE_CPU(other), node->o.n_nodes) == home)
-				part.cpu_mask |= 1u << other;
-		left &= ~part.cpu_mask;
-		net_send(node->net, VNODE_CPU(cpu), MSG_INTERRUPT, &part, sizeof part, NULL, 0);
+		done = 1u << cpu;
+		if (node_has_cpu(node, cpu))
+			post_here(node, cpu, interrupt);
+		else if (home >= 0 && home != (int)node->o.node)
+			done = send_interrupt(node, home, left, interrupt);
+		else
+			log_error("an interrupt for CPU %u, which is nowhere: dropped", cpu);
 	}
 }
 
@@ -87,7 +87,7 @@ static void on_interrupt(void *ctx, const struct msg_header *header, const void 
 
 	(void)header;
 	memcpy(&interrupt, body, sizeof interrupt);
-	post_local(ctx, &interrupt);
+	route_interrupt(ctx, &interrupt);
 }
 
 void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip)
@@ -131,7 +131,7 @@ static void on_io_request(void *ctx, const struct msg_header *header, const void
 	if (!node->user_ns && request.kind <= IO_PORT_OUT && request.address >= VMP_STREAM_PORT &&
 	    request.address <= VMP_STREAM_COLS_ROWS_PORT)
 		userland_is_there(node);
-	send_to_child(node, &node->iosrv, header, body);
+	route_to_child(node, &node->iosrv, header, body);
 }
 
 static void on_io_reply(void *ctx, const struct msg_header *header, const void *body)
@@ -141,7 +141,7 @@ static void on_io_reply(void *ctx, const struct msg_header *header, const void *
 
 	memcpy(&reply, body, sizeof reply);
 	if (node_has_cpu(node, reply.cpu))
-		send_to_child(node, &node->monitor[reply.cpu], header, body);
+		route_to_child(node, &node->monitor[reply.cpu], header, body);
 	else
 		log_error("an I/O reply for CPU %u, which is not here", reply.cpu);
 }
@@ -179,7 +179,7 @@ static void on_dump_request(void *ctx, const struct msg_header *header, const vo
 		log_error("a dump of CPU %u, which is not here", dump.cpu);
 		return;
 	}
-	send_to_child(node, &node->monitor[dump.cpu], header, body);
+	route_to_child(node, &node->monitor[dump.cpu], header, body);
 	hostshm_post(node->shm, dump.cpu, POST_MESSAGE);
 }
 
@@ -189,7 +189,7 @@ static void on_stream(void *ctx, const struct msg_header *header, const void *bo
 	struct node *node = ctx;
 
 	if (header->to == VNODE_IOSRV)
-		send_to_child(node, &node->iosrv, header, body);
+		route_to_child(node, &node->iosrv, header, body);
 	else if (header->type == MSG_CONSOLE)
 		clients_send_console(node, header, body);
 	else if (!clients_send_run(node, header, body))
@@ -279,7 +279,10 @@ static void on_hello(struct node *node, struct child *child, const void *body, e
 		return;
 	}
 	child->ready = true;
-	node_check_ready(node);
+	if (child->part == PART_SPARE)
+		handover_spare_ready(node, child);
+	else
+		node_check_ready(node);
 }
 
 static void on_page_want(struct node *node, unsigned cpu, const void *body)
@@ -307,7 +310,7 @@ static void on_monitor_message(struct conn *conn, const struct msg_header *heade
 		resend(node, VNODE_IOSRV, header, body);
 		break;
 	case MSG_INTERRUPT:
-		spread_interrupt(node, body);
+		on_interrupt(node, header, body);
 		break;
 	case MSG_CPU_START: {
 		struct msg_cpu_start start;
@@ -326,6 +329,12 @@ static void on_monitor_message(struct conn *conn, const struct msg_header *heade
 	case MSG_SNAPSHOT_ITEM:
 		freeze_on_cpu_state(node, cpu, (const char *)body + sizeof(struct msg_snapshot_item),
 				    header->bytes - sizeof(struct msg_snapshot_item));
+		break;
+	case MSG_CPU_STATE:
+		handover_on_state(node, &node->monitor[cpu], header, body);
+		break;
+	case MSG_CPU_STEP:
+		handover_on_step(node, &node->monitor[cpu], header, body);
 		break;
 	case MSG_LOG:
 	case MSG_DUMP:
@@ -351,7 +360,7 @@ static void on_iosrv_message(struct conn *conn, const struct msg_header *header,
 			resend(node, VNODE_CPU(reply.cpu), header, body);
 		break;
 	case MSG_INTERRUPT:
-		spread_interrupt(node, body);
+		on_interrupt(node, header, body);
 		break;
 	case MSG_MACHINE_END:
 		end_by_message(node, header, body);

@@ -1,6 +1,7 @@
 /* supervise.c - the children of a node daemon, and the end of the machine.
  *
- * Whatever dies, ends the machine; what differs is only the line that names it.  A child that dies has often said why
+ * Whatever dies, ends the machine (but for the monitors of a CPU's move: handover.c); what differs is only the line that
+ * names it.  A child that dies has often said why
  * before: its socket is read to the end before its death is judged.  The rest is one state: `ending`.  It is entered once,
  * kills every child, and the loop is left when the last one is reaped, or at the latest at the deadline.
  */
@@ -70,30 +71,35 @@ static void become_child(const struct node *node, char *program, char **argument
 	_exit(EXIT_VMP_FAILURE);
 }
 
-static void start_child(struct node *node, struct child *child, const char *program, char **arguments, const int *keep,
-			unsigned n_keep, int ours, const struct conn_handler *handler)
+/* 0, or -errno with the reason in `why`. Owns `ours`, our end of its socket. */
+static int start_child(struct node *node, struct child *child, const char *program, char **arguments, const int *keep,
+		       unsigned n_keep, int ours, const struct conn_handler *handler, char *why, size_t why_bytes)
 {
 	char path[4096];
 	pid_t parent = getpid();
+	int error;
 
 	program_path(program, path, sizeof path);
 	arguments[0] = path;
 	if (access(path, X_OK)) {
-		node_end(node, END_FAILURE, 0, "cannot run %s: %s; build it with make", path, strerror(errno));
+		error = -errno;
+		snprintf(why, why_bytes, "cannot run %s: %s; build it with make", path, strerror(errno));
 		close(ours);
-		return;
+		return error;
 	}
 	child->pid = fork();
 	if (child->pid == 0)
 		become_child(node, path, arguments, keep, n_keep, parent);
 	if (child->pid < 0) {
+		error = -errno;
 		child->pid = 0;
-		node_end(node, END_FAILURE, 0, "cannot start the %s: %s; too many processes?", child->name, strerror(errno));
+		snprintf(why, why_bytes, "cannot start the %s: %s; too many processes?", child->name, strerror(errno));
 		close(ours);
-		return;
+		return error;
 	}
 	child->conn = conn_new(node->base, ours, child->name, handler, node, child->cpu);
 	log_debug("%s is process %d", child->name, child->pid);
+	return 0;
 }
 
 static void make_pair(int sockets[2])
@@ -102,11 +108,11 @@ static void make_pair(int sockets[2])
 		die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
 }
 
-static void start_monitor(struct node *node, unsigned cpu)
+int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
 {
 	struct child *child = &node->monitor[cpu];
 	char number[5][16];
-	int sockets[2];
+	int sockets[2], error;
 
 	make_pair(sockets);
 	const int fds[] = { sockets[1], node->ram_fd, node->shm_fd, node->o.log_fd };
@@ -120,15 +126,17 @@ static void start_monitor(struct node *node, unsigned cpu)
 	char *arguments[] = { NULL, "--cpu", number[0], "--socket", number[1], "--ram-fd", number[2], "--shm-fd", number[3],
 			      "--log-fd", number[4], NULL };
 
-	start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_monitor_handler);
+	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_monitor_handler, why,
+			    why_bytes);
 	close(sockets[1]);
+	return error;
 }
 
-static void start_iosrv(struct node *node)
+static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 {
 	struct child *child = &node->iosrv;
 	char number[3][16];
-	int sockets[2];
+	int sockets[2], error;
 
 	make_pair(sockets);
 	const int fds[] = { sockets[1], node->o.log_fd };
@@ -142,33 +150,56 @@ static void start_iosrv(struct node *node)
 
 	if (node->o.disk)
 		arguments[n++] = "--disk", arguments[n++] = (char *)node->o.disk;
-	start_child(node, child, "vmp-iosrv", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_iosrv_handler);
+	error = start_child(node, child, "vmp-iosrv", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_iosrv_handler, why,
+			    why_bytes);
 	close(sockets[1]);
+	return error;
 }
 
 void supervise_start_children(struct node *node)
 {
-	if (node->o.node == 0)
-		start_iosrv(node);
-	for (unsigned cpu = 0; cpu < node->o.n_cpus && !node->ending; cpu++)
+	char why[END_LINE];
+	int error = node->o.node == 0 ? start_iosrv(node, why, sizeof why) : 0;
+
+	for (unsigned cpu = 0; cpu < node->o.n_cpus && !error && !node->ending; cpu++)
 		if (node_has_cpu(node, cpu))
-			start_monitor(node, cpu);
+			error = supervise_start_monitor(node, cpu, why, sizeof why);
+	if (error)
+		node_end(node, END_FAILURE, 0, "%s", why);
+}
+
+void supervise_release(struct child *child)
+{
+	if (child->pid > 0)
+		kill(child->pid, SIGKILL);
+	if (child->conn)
+		conn_close(child->conn);
+	child->pid = 0;
+	child->conn = NULL;
+	child->part = PART_RUNS;
+	child->ready = false;
 }
 
 static void judge_death(struct node *node, struct child *child, int status)
 {
+	bool was_spare = child->part == PART_SPARE;
+	char how[128];
+
 	child->pid = 0;
 	/* Its last words first: they may say more than its exit status. */
 	if (child->conn)
 		conn_drain(child->conn);
-	if (node->ending)
+	if (node->ending || (was_spare && child->part == PART_RUNS && !child->ready)) /* its last word released it */
 		return;
 	if (WIFSIGNALED(status))
-		node_end(node, END_PART_DIED, 0, "the %s was killed by signal %d (%s)", child->name, WTERMSIG(status),
-			 strsignal(WTERMSIG(status)));
+		snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
-		node_end(node, END_PART_DIED, 0, "the %s ended unexpectedly with status %d%s", child->name,
-			 WEXITSTATUS(status), WEXITSTATUS(status) == EXIT_VMP_FAILURE ? "; its log (--log FILE) says why" : "");
+		snprintf(how, sizeof how, "ended unexpectedly with status %d%s", WEXITSTATUS(status),
+			 WEXITSTATUS(status) == EXIT_VMP_FAILURE ? "; its log (--log FILE) says why" : "");
+	if (child->part == PART_RUNS)
+		node_end(node, END_PART_DIED, 0, "the %s %s", child->name, how);
+	else
+		handover_child_died(node, child, how);
 }
 
 static void on_sigchld(evutil_socket_t signal_number, short what, void *arg)

@@ -3,6 +3,7 @@
 #include <CUnit/CUnit.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/hostshm.h"
@@ -67,6 +68,61 @@ static void a_post_moves_the_futex_word_once(void)
 	free(shm);
 }
 
+static void a_post_to_an_absent_cpu_is_refused(void)
+{
+	struct host_shm *shm = new_shm(1, 1);
+
+	CU_ASSERT(!hostshm_try_interrupt(shm, 0, 0x31, false));
+	CU_ASSERT(!hostshm_try_interrupt(shm, 0, 0, true));
+	CU_ASSERT(shm->slot[0].irr[1] == 0 && shm->slot[0].post == 0);
+	shm->slot[0].state = SLOT_MONITOR;
+	CU_ASSERT(hostshm_try_interrupt(shm, 0, 0x31, false));
+	CU_ASSERT(hostshm_try_interrupt(shm, 0, 0, true));
+	CU_ASSERT(shm->slot[0].irr[1] == 1u << 0x11 && shm->slot[0].post == POST_NMI);
+	free(shm);
+}
+
+/* A CPU comes and goes; each interrupt is either collected by it or known to its poster as not delivered: once. */
+struct passage { struct host_shm *shm; unsigned collected; _Atomic bool done; };
+
+static void *commuter(void *arg)
+{
+	struct passage *p = arg;
+	struct vcpu_slot *slot = &p->shm->slot[0];
+	bool last;
+
+	do {
+		last = atomic_load(&p->done);
+		atomic_store(&slot->state, SLOT_MONITOR);
+		p->collected += !!atomic_exchange(&slot->irr[2], 0);
+		atomic_store(&slot->state, SLOT_ABSENT);
+		p->collected += !!atomic_exchange(&slot->irr[2], 0);
+	} while (!last);
+	return NULL;
+}
+
+static void no_interrupt_is_lost_or_doubled_when_a_cpu_leaves(void)
+{
+	enum { POSTS = 300000 };
+	struct passage p = { .shm = new_shm(1, 1) };
+	_Atomic uint32_t *word = &p.shm->slot[0].irr[2];
+	unsigned delivered = 0;
+	pthread_t thread;
+
+	CU_ASSERT_FATAL(!pthread_create(&thread, NULL, commuter, &p));
+	for (unsigned i = 0; i < POSTS; i++)
+		if (hostshm_try_interrupt(p.shm, 0, 64 + i % 32, false)) {
+			delivered++;
+			while (atomic_load(word)) /* so that no two are collected as one */
+				sched_yield();
+		}
+	atomic_store(&p.done, true);
+	pthread_join(thread, NULL);
+	CU_ASSERT_EQUAL(p.collected, delivered);
+	CU_ASSERT_EQUAL(*word, 0);
+	free(p.shm);
+}
+
 /* One thread pins and increments as monitors do, the other takes the page away as the daemon does and checks that nobody
  * touches it meanwhile. */
 enum { ROUNDS = 2000000 };
@@ -122,6 +178,8 @@ int main(void)
 	CU_ADD_TEST(suite, every_message_has_a_name_and_bounds);
 	CU_ADD_TEST(suite, page_faults_do_not_overlap_rights);
 	CU_ADD_TEST(suite, a_post_moves_the_futex_word_once);
+	CU_ADD_TEST(suite, a_post_to_an_absent_cpu_is_refused);
+	CU_ADD_TEST(suite, no_interrupt_is_lost_or_doubled_when_a_cpu_leaves);
 	CU_ADD_TEST(suite, pins_and_draining_exclude_each_other);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();

@@ -168,6 +168,88 @@ static void a_killed_vm_process_is_named(void)
 	stop_machine(&t);
 }
 
+/* --- the CPU moves to another monitor, in the middle of the guest's steps --- */
+
+struct packet { struct msg_header header; char body[MAX_MSG_PAYLOAD + 64]; };
+
+static void tell(struct machine *t, enum msg_type type, const void *body, size_t bytes)
+{
+	struct packet p = { .header = { .type = type, .version = WIRE_VERSION, .bytes = bytes } };
+
+	memcpy(p.body, body, bytes);
+	CU_ASSERT_FATAL(send(t->channel, &p, sizeof p.header + bytes, 0) > 0);
+	hostshm_post(t->shm, 0, POST_MESSAGE);
+}
+
+/* False: another message came, or none. */
+static bool hear(struct machine *t, enum msg_type type, struct packet *p)
+{
+	do
+		if (recv(t->channel, p, sizeof *p, 0) <= 0)
+			return false;
+	while (p->header.type == MSG_LOG || p->header.type == MSG_HELLO);
+	return p->header.type == type;
+}
+
+/* The second machine is the first one's other host: the same memory at the same time. */
+static void start_other_host(struct machine *t, const struct machine *first)
+{
+	start_machine(t, "", 0);
+	memcpy(t->ram, first->ram, (size_t)RAM_PAGES << PAGE_BITS);
+	t->shm->start_monotonic_ns = first->shm->start_monotonic_ns;
+	CU_ASSERT(play(t, false));
+}
+
+static void check_steps(struct machine *t)
+{
+	CU_ASSERT(play(t, false));
+	CU_ASSERT_EQUAL(t->end.reason, END_POWEROFF);
+	CU_ASSERT_EQUAL(t->end.status, (1u << STEPS) - 1);
+}
+
+/* The guest runs for `us`, then its CPU is sent; a damaged one comes back. False: it had ended before. */
+static bool steps_with_a_move(unsigned us, bool damage)
+{
+	struct machine first, second;
+	struct msg_cpu_handover move = { .cpu = 0, .from = 0, .to = 1, .move = 1 };
+	struct msg_cpu_step step;
+	struct packet state, answer;
+	bool moved;
+
+	start_machine(&first, monitor_guest_start, monitor_guest_end - monitor_guest_start);
+	CU_ASSERT(play(&first, false));
+	first.shm->slot[0].start_eip = GUEST_BASE;
+	hostshm_post(first.shm, 0, POST_START);
+	usleep(us);
+	tell(&first, MSG_CPU_GIVE, &move, sizeof move);
+	moved = hear(&first, MSG_CPU_STATE, &state);
+	if (moved) {
+		CU_ASSERT_EQUAL(first.shm->slot[0].state, SLOT_ABSENT);
+		start_other_host(&second, &first);
+		state.body[200] ^= damage;
+		tell(&second, MSG_CPU_STATE, state.body, state.header.bytes);
+		CU_ASSERT(hear(&second, MSG_CPU_STEP, &answer));
+		memcpy(&step, answer.body, sizeof step);
+		CU_ASSERT_EQUAL(step.step, STEP_TAKEN);
+		CU_ASSERT_EQUAL(step.error != 0, damage);
+		if (damage)
+			tell(&first, MSG_CPU_BACK, &move, sizeof move);
+		check_steps(damage ? &first : &second);
+		stop_machine(&second);
+	}
+	stop_machine(&first);
+	return moved;
+}
+
+static void a_cpu_moves_between_any_two_steps(void)
+{
+	unsigned moved = 0;
+
+	for (unsigned i = 0; i < 40; i++)
+		moved += steps_with_a_move(i * i * 10, i % 4 == 3);
+	CU_ASSERT(moved > 0);
+}
+
 int main(int argc, char **argv)
 {
 	char path[4096], *slash;
@@ -189,6 +271,7 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, a_triple_fault_ends_the_machine);
 	CU_ADD_TEST(suite, host_system_calls_are_refused);
 	CU_ADD_TEST(suite, a_killed_vm_process_is_named);
+	CU_ADD_TEST(suite, a_cpu_moves_between_any_two_steps);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	return CU_get_number_of_failures() || CU_get_error();

@@ -18,6 +18,7 @@
 #include "vmm/conn.h"
 #include "vmm/hold.h"
 #include "vmm/kernel_load.h"
+#include "vmm/movequeue.h"
 #include "vmm/mptable.h"
 #include "vmm/net.h"
 #include "vmm/node.h"
@@ -224,6 +225,109 @@ static void test_net(void)
 		net_free(end[node].net);
 	}
 	event_base_free(base);
+}
+
+/* A CPU that moves: news replace what is older, and what comes for a CPU that is not here any more is passed on. */
+static void test_places(void)
+{
+	static struct end end[2];
+	struct event_base *base = event_base_new();
+	struct msg_interrupt interrupt = { .cpu_mask = 1, .vector = 0x31 };
+	struct conn *conn[2];
+
+	make_pair(base, conn, end);
+	for (unsigned node = 0; node < 2; node++) {
+		delivered[node] = 0;
+		end[node].net = net_new(node, 2, &delivered[node]);
+		net_on(end[node].net, MSG_INTERRUPT, on_interrupt);
+		net_set_peer(end[node].net, !node, conn[node]);
+	}
+	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(0)), 0);
+	net_cpu_at(end[0].net, 0, 1, 7);
+	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(0)), 1);
+	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(2)), 0);
+	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_DAEMON(0)), 0);
+	net_cpu_at(end[0].net, 0, 0, 6); /* late news */
+	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(0)), 1);
+	net_cpu_at(end[0].net, 0, 0, 7); /* it was not taken */
+	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(0)), 0);
+	net_cpu_at(end[0].net, 0, 1, 8);
+	net_cpu_at(end[1].net, 0, 1, 8);
+	net_receive(end[0].net, 1, &(struct msg_header){ MSG_INTERRUPT, WIRE_VERSION, sizeof interrupt, VNODE_CPU(0), 1, 0 },
+		    &interrupt);
+	conn_drain(conn[1]);
+	CU_ASSERT(delivered[0] == 0 && delivered[1] == 1);
+	for (unsigned node = 0; node < 2; node++) {
+		conn_close(conn[node]);
+		net_free(end[node].net);
+	}
+	event_base_free(base);
+}
+
+/* --- moves of CPUs -------------------------------------------------------------------------------------------------- */
+
+static enum move_action begin(struct movequeue *q, const char *complaint)
+{
+	static const uint32_t at[] = { 0, 1, 0 };
+	char why[160] = "";
+	enum move_action action = movequeue_begin(q, at, 3, 2, why, sizeof why);
+
+	CU_ASSERT_EQUAL(action == MOVE_FAILED, complaint != NULL);
+	CU_ASSERT(!complaint || strstr(why, complaint));
+	return action;
+}
+
+static enum move_action report(struct movequeue *q, enum cpu_step step, int error)
+{
+	return movequeue_step(q, &(struct msg_cpu_step){ .cpu = q->wait[0].move.cpu, .move = q->number, .step = step,
+							 .error = error });
+}
+
+static void test_moves_one_by_one(void)
+{
+	static struct movequeue q;
+
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING);
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { cpu, 0, !cpu, 0 }, cpu }));
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_PREPARE);
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING); /* the second waits */
+	CU_ASSERT_EQUAL(report(&q, STEP_TAKEN, 0), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_GIVE);
+	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 0, q.number - 1, STEP_TAKEN, 0, 0, 0 }), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 1, q.number, STEP_TAKEN, 0, 0, 0 }), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 0, q.number, 9, 0, 0, 0 }), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(report(&q, STEP_TAKEN, 0), MOVE_DONE);
+	movequeue_pop(&q);
+	CU_ASSERT(q.n == 1 && q.wait[0].client == 1);
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_PREPARE);
+	CU_ASSERT_EQUAL(q.number, 2);
+	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, EAGAIN), MOVE_FAILED);
+	movequeue_pop(&q);
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING);
+	CU_ASSERT(movequeue_push(&q, &(struct move_request){ { 2, 0, 1, 0 }, 0 }));
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_PREPARE);
+	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_GIVE);
+	CU_ASSERT_EQUAL(report(&q, STEP_BACK, EAGAIN), MOVE_FAILED);
+}
+
+static void test_moves_refused(void)
+{
+	static const struct { uint32_t cpu, host; const char *complaint; } wrong[] = {
+		{ 3, 0, "no CPU 3" }, { UINT32_MAX, 0, "no CPU" }, { 0, 2, "no host 2" }, { 1, UINT32_MAX, "no host" },
+		{ 1, 1, "CPU 1 is on host 1 already" },
+	};
+	static struct movequeue q;
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { wrong[i].cpu, 0, wrong[i].host, 0 }, 0 }));
+		CU_ASSERT_EQUAL(begin(&q, wrong[i].complaint), MOVE_FAILED);
+		movequeue_pop(&q);
+	}
+	for (unsigned i = 0; i < MAX_MOVES; i++)
+		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, i }));
+	CU_ASSERT(!movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, 0 }));
 }
 
 /* --- options -------------------------------------------------------------------------------------------------------- */
@@ -471,6 +575,9 @@ int main(void)
 	CU_add_test(suite, "a queue keeps order and its limit", test_queue);
 	CU_add_test(suite, "nonsense ends a connection", test_nonsense_closes);
 	CU_add_test(suite, "routing between two nodes", test_net);
+	CU_add_test(suite, "a CPU's place", test_places);
+	CU_add_test(suite, "moves, one by one", test_moves_one_by_one);
+	CU_add_test(suite, "moves that cannot be", test_moves_refused);
 	CU_add_test(suite, "a page between writers", test_hold_between_writers);
 	CU_add_test(suite, "a page stays until it is used", test_hold_until_run);
 	CU_add_test(suite, "options", test_options);
