@@ -43,6 +43,7 @@ struct run {
 	struct report report;
 	struct load load;
 	bool loads;		/* `vmp snapshot load` */
+	uint32_t input_room;	/* what its stream device has room for */
 	struct options loaded;	/* its options, with what the file says */
 	char disk[4200];
 	struct stream_in in;
@@ -360,6 +361,8 @@ static void on_message(void *context, const struct msg_header *header, const voi
 		memcpy(&room, body, sizeof room);
 		if (room.stream == 0 && run->in.client)
 			stream_in_room(&run->in, room.bytes);
+		else if (room.stream == 0)
+			run->input_room += room.bytes;
 		break;
 	case MSG_CONSOLE:
 		on_console(run, body, header->bytes);
@@ -421,7 +424,7 @@ static void attach(struct run *run)
 		run->typed = event_new(run->base, 0, EV_READ | EV_PERSIST, on_typed, run);
 		if (!run->typed || event_add(run->typed, NULL))
 			die("no memory");
-	} else if (stream_in_start(&run->in, &run->client, run->loads ? 0 : STREAM_WINDOW)) {
+	} else if (stream_in_start(&run->in, &run->client, run->loads ? run->input_room : STREAM_WINDOW)) {
 		die("no memory");
 	}
 }
