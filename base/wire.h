@@ -82,7 +82,7 @@ enum snapshot_step {
 	SNAPSHOT_FROZEN,  /* M->D->D0 */
 	SNAPSHOT_SAVED,	  /* I->D0: copied, and nothing happens until THAW */
 	SNAPSHOT_CUT,	  /* D0->D: no CPU and no device runs any more on any host */
-	SNAPSHOT_MARK,	  /* D->D: what was sent before has arrived */
+	SNAPSHOT_MARK,	  /* D->D: what was sent before has arrived; result: the round */
 	SNAPSHOT_DONE,	  /* D->D0: copied; `result` 0, or why not */
 	SNAPSHOT_THAW,	  /* D0->D->M, D0->I: go on */
 	SNAPSHOT_END,	  /* C->D0->D, I: forget the copy */

@@ -8,18 +8,19 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
 
-enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1 };
+enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
 
 static struct freeze {
 	bool active;		/* between FREEZE and END */
 	bool frozen;		/* between FREEZE and THAW */
-	bool cut, all_sent;
-	uint32_t frozen_cpus, saved_cpus, marks;
+	bool saving, all_sent;
+	uint32_t frozen_cpus, saved_cpus, marks[MARK_ROUNDS];
 	/* the copy, and what of it has been sent */
 	struct { uint32_t bytes; uint8_t data[CPU_STATE_LIMIT]; } cpu[MAX_CPUS];
 	gfn_t *gfn;
@@ -126,6 +127,8 @@ static int copy_pages(struct node *node)
 {
 	off_t end = (off_t)node->ram_pages << PAGE_BITS, at = 0, hole;
 
+	if (fault_on(FAULT_SNAPSHOT_NO_MEMORY) == node->o.node + 1)
+		return -ENOMEM;
 	freeze.pages = mmap(NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	freeze.gfn = malloc(node->ram_pages * sizeof *freeze.gfn);
 	if (freeze.pages == MAP_FAILED || !freeze.gfn) {
@@ -155,11 +158,25 @@ static void copy_when_settled(evutil_socket_t fd, short what, void *context)
 		die("no memory for events");
 }
 
-/* All marks are here: nothing is under way to this host. Its CPUs give their state. */
-static void check_cut(struct node *node)
+static void send_marks(struct node *node, uint32_t round)
 {
-	if (!freeze.cut || (freeze.marks | 1u << node->o.node) != all_nodes(node))
+	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
+		if (peer != node->o.node)
+			send_step(node, peer, SNAPSHOT_MARK, round);
+	freeze.marks[round] |= 1u << node->o.node;
+}
+
+/* A round's marks are all here. Behind those of the first nothing comes that was sent to this host, but for what another
+ * host passes on to a CPU that has moved here; that is ahead of its mark of the second. Then the CPUs give their state. */
+static void check_marks(struct node *node)
+{
+	if (freeze.marks[0] != all_nodes(node) || freeze.saving)
 		return;
+	if (!(freeze.marks[1] >> node->o.node & 1))
+		send_marks(node, 1);
+	if (freeze.marks[1] != all_nodes(node))
+		return;
+	freeze.saving = true;
 	tell_monitors(node, SNAPSHOT_SAVE);
 	if (!local_cpus(node))
 		copy_when_settled(-1, 0, node);
@@ -204,11 +221,8 @@ static void on_monitor_frozen(struct node *node, unsigned cpu)
 
 static void on_cut(struct node *node)
 {
-	freeze.cut = true;
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
-		if (peer != node->o.node)
-			send_step(node, peer, SNAPSHOT_MARK, 0);
-	check_cut(node);
+	send_marks(node, 0);
+	check_marks(node);
 }
 
 static bool send_item(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, uint32_t bytes)
@@ -371,9 +385,10 @@ void freeze_on_message(void *ctx, const struct msg_header *header, const void *b
 	case SNAPSHOT_THAW: on_thaw(node); return;
 	case SNAPSHOT_END: forget_copy(node); return;
 	case SNAPSHOT_MARK:
-		if (m.of < node->o.n_nodes)
-			freeze.marks |= 1u << m.of;
-		check_cut(node);
+		if (m.of >= node->o.n_nodes || m.result >= MARK_ROUNDS)
+			break;
+		freeze.marks[m.result] |= 1u << m.of;
+		check_marks(node);
 		return;
 	case SNAPSHOT_SAVED: on_iosrv_saved(node, m.result); return;
 	case SNAPSHOT_TAKEN: clients_send_run(node, header, body); return;

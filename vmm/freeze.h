@@ -5,7 +5,7 @@
  *      boundary, after the pages and the I/O that it waits for have come. Daemons and I/O server serve on meanwhile.
  *   2. When all CPUs of all hosts are FROZEN, the I/O server copies its devices (SAVED) and stands still. Interrupts that
  *      it raised before are ahead of its answer.
- *   3. CUT: every daemon sends every other one a MARK. Between two daemons messages keep their order, so behind the
+ *   3. CUT: every daemon sends every other one a MARK, twice. Between two daemons messages keep their order, so behind the
  *      marks no interrupt is under way. Then each CPU's state is taken, and the pages that this host owns are copied.
  *   4. All DONE: THAW. The pause ends here, and is as long as copying memory takes, whatever the file is written to.
  *   5. The client pulls the copies, item by item, and writes the file (vmm/save.c). END, or the client's end, frees them.

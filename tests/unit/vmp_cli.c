@@ -154,6 +154,27 @@ static void other_options_are_kept(void)
 	CU_ASSERT(parse(&o, "vmp run --help") == 0 && o.verb == VERB_RUN && o.help);
 }
 
+static void snapshots(void)
+{
+	static const struct { const char *line, *complaint; } wrong[] = {
+		{ "vmp snapshot", "one file" }, { "vmp snapshot save", "one file" }, { "vmp snapshot load a b", "one file" },
+		{ "vmp snapshot forget a", "no such command" }, { "vmp snapshot save a --hosts 2", "belong to load" },
+		{ "vmp snapshot load a --hosts 0", "from 1 to" }, { "vmp snapshot load a --cpus 2", "not an option" },
+	};
+	struct options o;
+
+	CU_ASSERT(parse(&o, "vmp snapshot save f --name lab") == 0 && o.verb == VERB_SNAPSHOT && o.save);
+	CU_ASSERT_STRING_EQUAL(o.file, "f");
+	CU_ASSERT_STRING_EQUAL(o.name, "lab");
+	CU_ASSERT(parse(&o, "vmp snapshot load f") == 0 && !o.save && o.hosts == 0);
+	CU_ASSERT(parse(&o, "vmp snapshot load --hosts 32 f --timeout 5") == 0 && o.hosts == 32 && o.timeout_s == 5);
+	CU_ASSERT(parse(&o, "vmp snapshot --help") == 0 && o.help);
+	for (size_t n = 0; n < ARRAY_LEN(wrong); n++) {
+		CU_ASSERT(parse(&o, wrong[n].line) != 0);
+		CU_ASSERT(strstr(o.error, wrong[n].complaint) != NULL);
+	}
+}
+
 static void processors_to_move(void)
 {
 	static const struct { const char *line, *complaint; } wrong[] = {
@@ -635,7 +656,7 @@ int main(void)
 {
 	static const struct { const char *name; void (*test)(void); } tests[] = {
 #define T(name) { #name, name }
-		T(good_lines), T(other_options_are_kept), T(processors_to_move), T(loads), T(disk_specs), T(every_help_fits_and_is_whole), T(escapes),
+		T(good_lines), T(other_options_are_kept), T(processors_to_move), T(snapshots), T(loads), T(disk_specs), T(every_help_fits_and_is_whole), T(escapes),
 		T(cpio_reads_what_we_write), T(a_tree_is_counted_up_to_a_limit), T(a_full_disk_is_an_error),
 		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively),
 		T(a_missing_loader_names_its_package), T(commands_reach_the_guest), T(commands_are_refused), T(checksums),
