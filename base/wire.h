@@ -78,6 +78,8 @@ struct msg_ping { uint64_t sent_ns; };
 
 enum snapshot_step {
 	SNAPSHOT_SAVE,	  /* C->D0: begin. D->M, D0->I: all is frozen, make a copy of what you hold */
+	SNAPSHOT_PREPARE, /* D0->D: have memory for a copy of your pages */
+	SNAPSHOT_PREPARED, /* D->D0 */
 	SNAPSHOT_FREEZE,  /* D0->D->M: stop at an instruction boundary */
 	SNAPSHOT_FROZEN,  /* M->D->D0 */
 	SNAPSHOT_SAVED,	  /* I->D0: copied, and nothing happens until THAW */

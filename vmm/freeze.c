@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
@@ -17,8 +18,8 @@
 enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
 
 static struct freeze {
-	bool active;		/* between FREEZE and END */
-	bool frozen;		/* between FREEZE and THAW */
+	bool active;		/* between PREPARE and END */
+	bool frozen;		/* between PREPARE and THAW */
 	bool saving, all_sent;
 	uint32_t frozen_cpus, saved_cpus, marks[MARK_ROUNDS];
 	/* the copy, and what of it has been sent */
@@ -31,7 +32,7 @@ static struct freeze {
 static struct leader { /* node 0 */
 	int client;	       /* its slot */
 	uint32_t seq;	       /* its request, with its slot */
-	uint32_t frozen_nodes, done_nodes, result;
+	uint32_t prepared_nodes, frozen_nodes, done_nodes, result;
 	uint64_t began_ns;
 } leader = { .client = NO_CLIENT };
 
@@ -122,19 +123,30 @@ static void copy_range(struct node *node, gfn_t first, gfn_t end)
 	}
 }
 
+/* Before the CPUs are frozen: memory that is there already is filled in a third of the time. */
+static void prepare_copy(struct node *node)
+{
+	size_t bytes = (size_t)node->ram_pages << PAGE_BITS, used;
+	struct stat st;
+
+	freeze.gfn = malloc(node->ram_pages * sizeof *freeze.gfn);
+	freeze.pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (freeze.pages == MAP_FAILED)
+		freeze.pages = NULL;
+	if (!freeze.pages || fstat(node->ram_fd, &st))
+		return;
+	used = ((size_t)st.st_blocks * 512 + PAGE_MASK) & ~(size_t)PAGE_MASK;
+	madvise(freeze.pages, bytes, MADV_HUGEPAGE);
+	madvise(freeze.pages, used < bytes ? used : bytes, MADV_POPULATE_WRITE);
+}
+
 /* The pages that this host owns and that are not zero. What was never touched has no memory, and is not looked at. */
 static int copy_pages(struct node *node)
 {
 	off_t end = (off_t)node->ram_pages << PAGE_BITS, at = 0, hole;
 
-	if (fault_on(FAULT_SNAPSHOT_NO_MEMORY) == node->o.node + 1)
+	if (!freeze.pages || !freeze.gfn || fault_on(FAULT_SNAPSHOT_NO_MEMORY) == node->o.node + 1)
 		return -ENOMEM;
-	freeze.pages = mmap(NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	freeze.gfn = malloc(node->ram_pages * sizeof *freeze.gfn);
-	if (freeze.pages == MAP_FAILED || !freeze.gfn) {
-		freeze.pages = freeze.pages == MAP_FAILED ? NULL : freeze.pages;
-		return -ENOMEM;
-	}
 	while (at < end && (at = lseek(node->ram_fd, at, SEEK_DATA)) >= 0) {
 		hole = lseek(node->ram_fd, at, SEEK_HOLE);
 		if (hole < 0)
@@ -197,10 +209,16 @@ void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uin
 
 /* --- what every daemon does ----------------------------------------------------------------------------------------- */
 
-static void on_freeze(struct node *node)
+static void on_prepare(struct node *node)
 {
 	forget_copy(node);
 	freeze.active = freeze.frozen = true;
+	prepare_copy(node);
+	send_step(node, 0, SNAPSHOT_PREPARED, 0);
+}
+
+static void on_freeze(struct node *node)
+{
 	tell_monitors(node, SNAPSHOT_FREEZE);
 	if (!local_cpus(node)) /* they may all have moved away */
 		send_step(node, 0, SNAPSHOT_FROZEN, 0);
@@ -343,14 +361,23 @@ static void begin(struct node *node, unsigned number, uint32_t seq)
 				  "the machine is being saved already");
 		return;
 	}
-	leader = (struct leader){ .client = number, .seq = seq, .began_ns = node_now_ns() };
-	send_step_to_all(node, SNAPSHOT_FREEZE);
+	leader = (struct leader){ .client = number, .seq = seq };
+	send_step_to_all(node, SNAPSHOT_PREPARE);
 }
 
 static void on_iosrv_saved(struct node *node, uint32_t result)
 {
 	leader.result |= result;
 	send_step_to_all(node, SNAPSHOT_CUT);
+}
+
+static void on_node_prepared(struct node *node, unsigned of)
+{
+	leader.prepared_nodes |= 1u << of;
+	if (leader.prepared_nodes != all_nodes(node))
+		return;
+	leader.began_ns = node_now_ns();
+	send_step_to_all(node, SNAPSHOT_FREEZE);
 }
 
 static void on_node_frozen(struct node *node, unsigned of)
@@ -380,6 +407,7 @@ void freeze_on_message(void *ctx, const struct msg_header *header, const void *b
 
 	memcpy(&m, body, sizeof m);
 	switch (m.step) {
+	case SNAPSHOT_PREPARE: on_prepare(node); return;
 	case SNAPSHOT_FREEZE: on_freeze(node); return;
 	case SNAPSHOT_CUT: on_cut(node); return;
 	case SNAPSHOT_THAW: on_thaw(node); return;
@@ -392,11 +420,20 @@ void freeze_on_message(void *ctx, const struct msg_header *header, const void *b
 		return;
 	case SNAPSHOT_SAVED: on_iosrv_saved(node, m.result); return;
 	case SNAPSHOT_TAKEN: clients_send_run(node, header, body); return;
+	case SNAPSHOT_PREPARED:
+		if (m.of >= node->o.n_nodes)
+			break;
+		on_node_prepared(node, m.of);
+		return;
 	case SNAPSHOT_FROZEN:
+		if (m.of >= node->o.n_nodes)
+			break;
+		on_node_frozen(node, m.of);
+		return;
 	case SNAPSHOT_DONE:
 		if (m.of >= node->o.n_nodes)
 			break;
-		m.step == SNAPSHOT_FROZEN ? on_node_frozen(node, m.of) : on_node_done(node, m.of, m.result);
+		on_node_done(node, m.of, m.result);
 		return;
 	}
 	log_error("unexpected step %u of a snapshot, of %u", m.step, m.of);

@@ -1,8 +1,9 @@
 /* freeze.h - the node daemon's part in saving and loading a machine: one consistent cut over all hosts.
  *
  * Saving, in order (base/wire.h has the steps; node 0 leads):
- *   1. A client sends SAVE. Every daemon is told to FREEZE, and tells its monitors: each CPU stops at an instruction
- *      boundary, after the pages and the I/O that it waits for have come. Daemons and I/O server serve on meanwhile.
+ *   1. A client sends SAVE. Every daemon PREPAREs memory for its copy, then is told to FREEZE, and tells its monitors: each
+ *      CPU stops at an instruction boundary, after the pages and the I/O that it waits for have come. Daemons and I/O
+ *      server serve on meanwhile.
  *   2. When all CPUs of all hosts are FROZEN, the I/O server copies its devices (SAVED) and stands still. Interrupts that
  *      it raised before are ahead of its answer.
  *   3. CUT: every daemon sends every other one a MARK, twice. Between two daemons messages keep their order, so behind the

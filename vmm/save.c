@@ -18,7 +18,7 @@
 #include "vmm/rundir.h"
 #include "vmm/saved.h"
 
-enum { PULL = 128 /* items asked for at once */, AHEAD = 2 * PULL, SILENCE_S = 60, PROGRESS_NS = 200000000 };
+enum { PULL = 512 /* items asked for at once */, AHEAD = 2 * PULL, SILENCE_S = 60, PROGRESS_NS = 200000000 };
 
 struct save {
 	const struct options *o;
