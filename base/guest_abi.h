@@ -13,6 +13,9 @@
  * emulates the instruction that follows it.  `int $VMP_INT_HYPERCALL` is a hypercall: number in %eax, arguments in
  * %ebx, %ecx, %edx, result in %eax (64-bit results in %edx:%eax).  Both are legal in guest kernel mode only.
  * `int $VMP_INT_SYSCALL` in guest user mode means `int $0x80`; the vDSO uses it, since the host serves it faster.
+ *
+ * The window.  The hottest of it all needs no trap: the interrupt flag, CR2 and the way in and out of system calls stand
+ * in the CPU window, below.
  */
 #ifndef BASE_GUEST_ABI_H
 #define BASE_GUEST_ABI_H
@@ -45,6 +48,22 @@
 #define VMP_INT_MARKER 0x82
 #define VMP_INT_HYPERCALL 0x83
 
+/* The CPU window: the last pages of the linear address space, each processor's own, mapped whatever the page tables say.
+ * First a page of data, which the guest kernel reads and writes: */
+#define VMP_WINDOW 0xffffc000
+#define VMP_CPU_IFLAG 0xffffc000   /* EFLAGS_IF or 0: what cli and sti would change */
+#define VMP_CPU_PENDING 0xffffc004 /* not 0: an interrupt waits; `sti` traps and delivers it */
+#define VMP_CPU_CR2 0xffffc008	   /* of the last page fault */
+#define VMP_CPU_SP0 0xffffc00c	   /* the guest writes: the stack on which system calls enter the kernel */
+#define VMP_CPU_SYSCALL 0xffffc010 /* the guest writes: their entry point, */
+#define VMP_CPU_SYSCALL_CS 0xffffc014 /* and its code segment; 0: not yet */
+#define VMP_CPU_EOI 0xffffc018	   /* 1: the end of the interrupt in service may be signalled by writing 0 here */
+/* then a page of code, which the monitor provides: */
+#define VMP_STUB_SYSCALL 0xffffd000 /* `lcall $VMP_SEL_HOST64` from user mode: as `int $0x80`, returns 2 bytes further on */
+#define VMP_STUB_IRET 0xffffd100    /* `jmp` from kernel mode: as `iret`, with interrupts off; faults point here */
+#define VMP_FIXADDR_TOP 0xffffb000  /* the guest kernel's own addresses end here; the last page stays empty */
+#define VMP_SEL_HOST64 0x33	    /* the host's 64-bit code segment */
+
 /* hypercalls */
 #define VMP_HC_PRINT 0	     /* ebx: guest linear address, ecx: bytes: early text for the log */
 #define VMP_HC_CLOCK 1	     /* -> edx:eax: ns since the machine's start, the same on all CPUs, never goes back */
@@ -53,7 +72,15 @@
 #define VMP_HC_GDT_CHANGED 4 /* ebx: first entry, ecx: count: this CPU's GDT entries were rewritten in memory */
 #define VMP_HC_EXIT 5	     /* ebx: one of VMP_EXIT_*, ecx: status: the machine ends */
 #define VMP_HC_YIELD 6	     /* this CPU waits for another one: give the host's processor away */
-#define VMP_HC_COUNT 7
+#define VMP_HC_TSC_KHZ 7	     /* -> kHz of the time-stamp counter if all CPUs share one, else 0 */
+#define VMP_HC_SEND_IPI 8    /* ebx: mask of APIC ids, this CPU's too, ecx: vector, 2 for an NMI */
+#define VMP_HC_FLUSH_RANGE 9 /* ebx: first address, ecx: pages: as invlpg on each */
+#define VMP_HC_COUNT 10
+
+/* CR3's low bits: which of the address spaces that the monitor keeps this one is (0-7; two page directories may use one
+ * number by turns), and whether what it keeps of it is still true. */
+#define VMP_CR3_SPACE 7
+#define VMP_CR3_KEEP 0x800
 
 #define VMP_EXIT_POWEROFF 0
 #define VMP_EXIT_REBOOT 1

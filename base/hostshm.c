@@ -17,7 +17,7 @@ void hostshm_kick(struct host_shm *shm, unsigned cpu)
 
 	atomic_fetch_add(&slot->wake, 1);
 	if (atomic_load(&slot->state) == SLOT_RUNNING) {
-		pid_t pid = atomic_load(&slot->vm_pid);
+		pid_t pid = atomic_load(&shm->vm_pid[cpu]);
 
 		if (pid > 0)
 			kill(pid, SIGUSR1);

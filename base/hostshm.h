@@ -12,7 +12,8 @@
  *        publish the frame in a pin slot; full fence; read the right; go on only if it suffices, else unpublish and ask.
  *    The daemon takes a page away in the opposite order: lower the right; full fence; wait until no pin slot names the
  *    frame; only then touch the page (hostshm_drain_pins()).  This is Dekker's algorithm, one side per process.
- *  - A VM process never sees this memory.
+ *  - A VM process of the ptrace engine never sees this memory; one of the direct engine its own CPU's slot, and the rights
+ *    for reading. Therefore each slot is a page, and nothing in it could hurt more than the guest itself.
  */
 #ifndef BASE_HOSTSHM_H
 #define BASE_HOSTSHM_H
@@ -66,8 +67,6 @@ enum { FETCH_BUCKETS = 24 }; /* histogram of fetch times: bucket i counts [2^i, 
 struct vcpu_slot {
 	_Atomic uint32_t state; /* enum slot_state */
 	_Atomic uint32_t wake;	/* futex word: incremented by every kick */
-	_Atomic int32_t vm_pid; /* the VM process, 0 before it exists */
-	_Atomic int32_t monitor_pid;
 	_Atomic uint32_t irr[8]; /* interrupt vectors posted from outside, collected by exchange */
 	_Atomic uint32_t post;	 /* enum slot_post bits */
 	_Atomic uint32_t start_eip;
@@ -78,12 +77,16 @@ struct vcpu_slot {
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
 	_Atomic uint64_t time_ns[TIME_KIND_COUNT];
 	_Atomic uint64_t fetch_us8[FETCH_BUCKETS];
-} __attribute__((aligned(64)));
+} __attribute__((aligned(4096)));
 
 struct host_shm {
 	uint32_t magic, bytes;
 	uint32_t node, n_nodes, n_cpus, ram_pages;
 	uint64_t start_monotonic_ns; /* VMP_HC_CLOCK counts from here */
+	uint32_t tsc_khz;	     /* VMP_HC_TSC_KHZ */
+	uint32_t host_tsc_khz;	     /* of this host, measured */
+	_Atomic int32_t vm_pid[MAX_CPUS]; /* the VM process, 0 before it exists */
+	_Atomic int32_t monitor_pid[MAX_CPUS];
 	struct vcpu_slot slot[MAX_CPUS];
 	/* followed by ram_pages rights, then ram_pages fault counts */
 	_Atomic uint8_t page_right[];

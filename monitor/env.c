@@ -94,9 +94,13 @@ static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
 	   NULL, NULL);
 }
 
-static void env_flush_page(void *ctx, gva_t gva) { shadow_drop_page(ctx, gva); }
-static void env_flush_all(void *ctx) { shadow_drop_all(ctx); }
-static void env_switch_space(void *ctx) { shadow_switch_space(ctx); }
+static void env_flush_range(void *ctx, gva_t first, uint32_t pages) { shadow_drop_range(&((struct monitor *)ctx)->shadow, first, pages); }
+static void env_flush_all(void *ctx) { shadow_drop_all(&((struct monitor *)ctx)->shadow); }
+static void env_switch_space(void *ctx, bool keep)
+{
+	(void)keep; /* this engine has one address space */
+	shadow_switch_space(&((struct monitor *)ctx)->shadow);
+}
 
 static void env_segment_changed(void *ctx, unsigned index, const struct vcpu_segment *segment)
 {
@@ -140,6 +144,11 @@ static uint64_t env_wallclock_ns(void *ctx)
 	(void)ctx;
 	clock_gettime(CLOCK_REALTIME, &t);
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static uint32_t env_tsc_khz(void *ctx)
+{
+	return ((struct monitor *)ctx)->shm->tsc_khz;
 }
 
 static uint64_t env_tsc(void *ctx)
@@ -208,10 +217,10 @@ void env_init(struct monitor *m)
 		.port_in = env_port_in, .port_out = env_port_out,
 		.port_in_string = env_port_in_string, .port_out_string = env_port_out_string,
 		.mmio_read = env_mmio_read, .mmio_write = env_mmio_write,
-		.flush_page = env_flush_page, .flush_all = env_flush_all, .switch_space = env_switch_space,
+		.flush_range = env_flush_range, .flush_all = env_flush_all, .switch_space = env_switch_space,
 		.segment_changed = env_segment_changed,
 		.send_interrupt = env_send_interrupt, .start_cpu = env_start_cpu,
-		.now_ns = env_now_ns, .wallclock_ns = env_wallclock_ns, .tsc = env_tsc,
+		.now_ns = env_now_ns, .wallclock_ns = env_wallclock_ns, .tsc = env_tsc, .tsc_khz = env_tsc_khz,
 		.host_cpuid = env_host_cpuid, .host_xcr0 = env_host_xcr0,
 		.print = env_print, .machine_end = env_machine_end, .yield = env_yield,
 	};

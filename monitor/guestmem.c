@@ -27,7 +27,7 @@ void *guestmem_try_pin(struct monitor *m, gfn_t gfn, enum page_right right)
 	bug("CPU %u pins more than %d pages", m->cpu, PINS_PER_CPU);
 }
 
-static void ask_for(struct monitor *m, gfn_t gfn, enum page_right right)
+void guestmem_ask(struct monitor *m, gfn_t gfn, enum page_right right)
 {
 	struct msg_page_want want = { .cpu = m->cpu, .gfn = gfn, .right = right };
 	struct msg_page_ready ready;
@@ -52,7 +52,7 @@ void *guestmem_pin(struct monitor *m, gfn_t gfn, enum page_right right)
 
 		if (page)
 			return page;
-		ask_for(m, gfn, right);
+		guestmem_ask(m, gfn, right);
 	}
 }
 

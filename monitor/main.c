@@ -1,7 +1,7 @@
 /* main.c - a monitor's life: started by its node daemon with the host's shared memory, it prepares its VM process, waits to
  * be started (or, as a spare, for a CPU from another host), runs its virtual CPU, and ends when the daemon does.
  *
- *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD
+ *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD [--direct]
  */
 #include "monitor/monitor.h"
 
@@ -36,16 +36,19 @@ static void on_alarm(int signal)
 	errno = saved;
 }
 
-struct arguments { int cpu, socket, ram, shm, log; };
+/* Interrupts a sleep. */
+static void on_child(int signal) { (void)signal; }
+
+struct arguments { int cpu, socket, ram, shm, log; bool direct; };
 
 static struct arguments parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "cpu", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
 		{ "ram-fd", required_argument, NULL, 'r' }, { "shm-fd", required_argument, NULL, 'm' },
-		{ "log-fd", required_argument, NULL, 'l' }, { 0 },
+		{ "log-fd", required_argument, NULL, 'l' }, { "direct", no_argument, NULL, 'd' }, { 0 },
 	};
-	struct arguments a = { -1, -1, -1, -1, 2 };
+	struct arguments a = { -1, -1, -1, -1, 2, false };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -55,6 +58,7 @@ static struct arguments parse(int argc, char **argv)
 		case 'r': a.ram = atoi(optarg); break;
 		case 'm': a.shm = atoi(optarg); break;
 		case 'l': a.log = atoi(optarg); break;
+		case 'd': a.direct = true; break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
 	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0)
@@ -124,7 +128,7 @@ static bool take_post(struct monitor *m, uint32_t bit)
 }
 
 /* Until the CPU is started, or the state of one that runs has come: from a file, or from another host. */
-static void wait_for_start(struct monitor *m)
+void wait_for_start(struct monitor *m)
 {
 	while (!m->started) {
 		uint32_t wake = atomic_load(&m->slot->wake);
@@ -151,6 +155,30 @@ static void wait_for_start(struct monitor *m)
 	atomic_store(&m->slot->state, SLOT_MONITOR);
 }
 
+void process_announce(struct monitor *m)
+{
+	atomic_store(&m->shm->monitor_pid[m->cpu], getpid());
+	channel_send(m, MSG_HELLO, VNODE_DAEMON(m->shm->node),
+		     &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_MONITOR, .index = m->cpu },
+		     sizeof(struct msg_hello), NULL, 0);
+}
+
+static void run_ptrace_engine(struct monitor *m)
+{
+	process_start(m, m->many_hosts);
+	prepare_boot_segments(m);
+	process_announce(m);
+	wait_for_start(m);
+	run_guest(m);
+}
+
+static void run_direct_engine(struct monitor *m)
+{
+	signal(SIGCHLD, on_child);
+	process_start_direct(m);
+	direct_serve(m);
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = parse(argc, argv);
@@ -164,6 +192,8 @@ int main(int argc, char **argv)
 	m->cpu = a.cpu;
 	m->channel = a.socket;
 	m->ram_fd = a.ram;
+	m->shm_fd = a.shm;
+	m->direct_engine = a.direct;
 	map_shared(m, &a);
 	m->slot = &m->shm->slot[m->cpu];
 	m->many_hosts = m->shm->n_nodes > 1;
@@ -172,16 +202,11 @@ int main(int argc, char **argv)
 	prepare_signals(m);
 	env_init(m);
 	vcpu_init(&m->vcpu, m->cpu, m->shm->n_cpus, m->shm->ram_pages << PAGE_BITS, &m->env);
-	shadow_init(m);
-	process_start(m, m->many_hosts);
-	prepare_boot_segments(m);
-	atomic_store(&m->slot->monitor_pid, getpid());
-	channel_send(m, MSG_HELLO, VNODE_DAEMON(m->shm->node),
-		     &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_MONITOR, .index = m->cpu },
-		     sizeof(struct msg_hello), NULL, 0);
-
-	wait_for_start(m);
-	run_guest(m);
+	pages_init(m);
+	if (m->direct_engine)
+		run_direct_engine(m);
+	else
+		run_ptrace_engine(m);
 
 	/* The daemon was told why, and ends everybody. */
 	atomic_store(&m->slot->state, SLOT_HALTED);

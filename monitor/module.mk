@@ -1,6 +1,6 @@
 # The ptrace engine.
-MONITOR_OBJECTS := monitor/main.o monitor/run.o monitor/process.o monitor/shadow.o monitor/guestmem.o monitor/insn.o \
-	monitor/env.o monitor/channel.o monitor/fpstate.o \
+MONITOR_OBJECTS := monitor/main.o monitor/run.o monitor/process.o monitor/pages.o monitor/guestmem.o monitor/insn.o \
+	monitor/env.o monitor/channel.o monitor/direct.o monitor/fpstate.o \
 	monitor/state.o monitor/freeze.o monitor/handover.o
 $(eval $(call program,vmp-monitor,$(MONITOR_OBJECTS) $(VCPU_OBJECTS) $(BASE_OBJECTS),-lZydis))
 

@@ -1,6 +1,6 @@
 /* monitor.h - the ptrace engine: one monitor process per virtual CPU, paired with the VM process that runs guest code.
  *
- * Reading order: main.c (a monitor's life), run.c (the trap loop), process.c (the VM process under ptrace), shadow.c (host
+ * Reading order: main.c (a monitor's life), run.c (the trap loop), process.c (the VM process under ptrace), pages.c (host
  * mappings that follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want), insn.c (what an
  * ordinary instruction touches), env.c (what the virtual CPU asks of the world), channel.c (messages with the node daemon),
  * freeze.c (standing still for a snapshot), state.h (a CPU as bytes), fpstate.h (its FPU and vector registers).
@@ -8,7 +8,7 @@
  * Rules of use:
  *  - A monitor is one thread. Whenever its code runs, its VM process is stopped.
  *  - m->vcpu holds the guest's registers from one stop to the next; process_enter() and process_leave() translate.
- *  - Host mappings change only through shadow.c, which queues system calls for the stub; they take effect before guest
+ *  - Host mappings change only through vcpu/shadow.c and pages.c, which queue system calls for the stub; they take effect before guest
  *    code runs again (process_stub_flush()).
  */
 #ifndef MONITOR_MONITOR_H
@@ -22,20 +22,26 @@
 #include "base/hostshm.h"
 #include "base/types.h"
 #include "base/wire.h"
+#include "vcpu/shadow.h"
 #include "vcpu/vcpu.h"
 #include "monitor/state.h"
+#include "vmproc/direct.h"
 #include "vmproc/vmproc.h"
+#include "vcpu/window.h"
 
 /* Why the VM process stopped. */
 struct stop {
 	enum { STOP_SIGNAL, STOP_SECCOMP, STOP_DIED } kind;
 	int signal;	/* STOP_SIGNAL: its number; STOP_DIED: what killed it, 0 if it exited */
 	siginfo_t info; /* STOP_SIGNAL */
+	bool in_window;	/* it stopped in the window's code page; where the guest is now: */
+	enum window_place place;
 };
 
 struct vm_process {
 	pid_t pid;
 	struct stub_page *stub;	 /* shared with the VM process: never trust what is read from it */
+	struct cpu_window *window; /* likewise */
 	uint64_t stub_entry;	 /* copied before guest code ran */
 	unsigned queued;	 /* operations in stub->op */
 	int userfault_fd;	 /* -1: one host, no page protocol */
@@ -47,16 +53,6 @@ struct vm_process {
 /* A CPU on the wire: its state, then the counters of its slot. */
 struct cpu_counters { uint64_t traps[TRAP_KIND_COUNT], time_ns[TIME_KIND_COUNT], fetch_us8[FETCH_BUCKETS]; };
 enum { CPU_PAYLOAD_BYTES = CPU_STATE_MAX_BYTES + sizeof(struct cpu_counters) };
-
-enum { SHADOW_VALID = 1, SHADOW_WRITE = 2, SHADOW_GLOBAL = 4 };
-struct shadow {
-	uint32_t *entry;      /* per linear page: frame << 12 | SHADOW_* of the host mapping, 0: none */
-	unsigned user_pages;  /* entries below VMP_USER_LIMIT */
-	unsigned kernel_local; /* entries above it that a CR3 load must drop */
-	unsigned areas;	      /* host areas made since the last full drop: vm.max_map_count is never reached */
-	unsigned area_limit;
-	unsigned first_page;  /* the host's vm.mmap_min_addr: nothing can be mapped below */
-};
 
 /* This CPU on its way to or from another host (handover.c). */
 struct handover {
@@ -73,10 +69,13 @@ struct monitor {
 	struct host_shm *shm;
 	struct vcpu_slot *slot;
 	uint8_t *ram; /* the alias: all of guest RAM; touch only pinned pages */
-	int ram_fd, channel;
+	int ram_fd, shm_fd, channel;
 	struct vm_process vm;
 	struct shadow shadow;
+	struct shadow_host shadow_host;
 	bool many_hosts;
+	bool direct_engine;
+	struct direct_shared *direct; /* shared with the VM process: never trust what is read from it */
 	bool dump_wanted, ending;
 	bool started;		/* the CPU has left the wait for its start */
 	bool freeze_wanted, frozen; /* freeze.c */
@@ -99,35 +98,45 @@ static inline void count_trap(struct monitor *m, enum trap_kind kind)
 enum time_kind time_switch(struct monitor *m, enum time_kind to);
 uint64_t monotonic_ns(void);
 
+/* main.c */
+void wait_for_start(struct monitor *m);
+void process_announce(struct monitor *m); /* this CPU can be started */
+
 /* run.c: run the virtual CPU until the machine ends. */
 void run_guest(struct monitor *m);
 void collect_posts(struct monitor *m); /* take in what was posted to this CPU, and its own timer */
 void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
+void report_death(struct monitor *m); /* the guest did what no guest may */
+void serve_posts(struct monitor *m, uint32_t posts); /* enum slot_post bits that were set, but for POST_START */
+
+/* direct.c: serve the direct engine in the VM process until the machine ends. */
+void direct_serve(struct monitor *m);
+
 /* process.c */
 void process_start(struct monitor *m, bool want_userfault);
+void process_start_direct(struct monitor *m);
+void process_fetch_userfaultfd(struct monitor *m, bool wanted);
 void process_enter(struct monitor *m, struct stop *why, bool single_step); /* guest runs until `why`; registers both ways */
 void process_stub_queue(struct monitor *m, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 			uint64_t f);
 bool process_stub_flush(struct monitor *m); /* true: something ran (and a kick may have been swallowed) */
 void process_set_segment(struct monitor *m, unsigned index, const struct vcpu_segment *segment);
 
-/* shadow.c */
-void shadow_init(struct monitor *m);
-void shadow_map(struct monitor *m, gva_t gva, const struct vcpu_walk *walk);
-void shadow_drop_page(struct monitor *m, gva_t gva);
-void shadow_drop_all(struct monitor *m);
-void shadow_switch_space(struct monitor *m);
-void shadow_mapped(struct monitor *m, gva_t gva, uint32_t bytes); /* the stub has made this mapping */
+/* pages.c */
+void pages_init(struct monitor *m);
+/* The VM process has made this mapping; entry: of its first page and those behind it, as in struct shadow. */
+void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *entry);
 /* A touch of a mapped page that this host does not hold (SIGBUS by userfaultfd): get it, with the right to write if
  * `write`, and let the VM process at it. */
-void shadow_admit(struct monitor *m, gva_t gva, bool write);
+void pages_admit(struct monitor *m, gva_t gva, uint32_t entry, bool write);
 
 /* guestmem.c */
 void *guestmem_pin(struct monitor *m, gfn_t gfn, enum page_right right); /* waits until this host has the right */
 void *guestmem_try_pin(struct monitor *m, gfn_t gfn, enum page_right right); /* NULL: the right is not here */
 void guestmem_unpin(struct monitor *m, gfn_t gfn);
+void guestmem_ask(struct monitor *m, gfn_t gfn, enum page_right right); /* wait until the daemon has had it */
 
 /* insn.c: what the instruction at EIP does to memory */
 bool insn_writes(struct monitor *m, gva_t gva); /* does it write at linear address gva? (false when in doubt) */

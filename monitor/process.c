@@ -31,16 +31,18 @@ enum { GUEST_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLA
 static void become_vm_process(struct monitor *m, int stub_fd, const char *path)
 {
 	struct rlimit none = { 0, 0 };
-	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(stub_fd, F_DUPFD, 16);
+	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(stub_fd, F_DUPFD, 16), shm = fcntl(m->shm_fd, F_DUPFD, 16);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setrlimit(RLIMIT_CORE, &none);
 	schedule_behind();
 	if (ram < 0 || stub < 0 || dup2(ram, VMPROC_RAM_FD) < 0 || dup2(stub, VMPROC_STUB_FD) < 0)
 		_exit(1);
-	syscall(SYS_close_range, VMPROC_STUB_FD + 1, ~0u, 0);
+	if (m->direct_engine && dup2(shm, VMPROC_SHM_FD) < 0)
+		_exit(1);
+	syscall(SYS_close_range, (m->direct_engine ? VMPROC_SHM_FD : VMPROC_STUB_FD) + 1, ~0u, 0);
 	signal(SIGUSR1, SIG_DFL);
-	if (ptrace(PTRACE_TRACEME, 0, 0, 0))
+	if (!m->direct_engine && ptrace(PTRACE_TRACEME, 0, 0, 0))
 		_exit(1);
 	execl(path, "vmproc", (char *)NULL);
 	_exit(1);
@@ -64,7 +66,7 @@ static void wait_for_trap(struct monitor *m, const char *step)
 	}
 }
 
-static void fetch_userfaultfd(struct monitor *m, bool wanted)
+void process_fetch_userfaultfd(struct monitor *m, bool wanted)
 {
 	int fd = m->vm.stub->userfault_fd, pidfd;
 
@@ -81,20 +83,31 @@ static void fetch_userfaultfd(struct monitor *m, bool wanted)
 	close(pidfd);
 }
 
-void process_start(struct monitor *m, bool want_userfault)
+static void create(struct monitor *m, bool want_userfault)
 {
 	char path[4096];
 	int stub_fd = memfd_create("vmp-stub", MFD_CLOEXEC);
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 16);
 
-	if (n < 0 || stub_fd < 0 || ftruncate(stub_fd, STUB_PAGE_BYTES))
+	if (n < 0 || stub_fd < 0 || ftruncate(stub_fd, STUB_FD_BYTES))
 		die("cannot prepare the VM process: %s", strerror(errno));
 	path[n] = 0;
 	strcpy(strrchr(path, '/') + 1, "vmproc");
-	m->vm.stub = mmap(NULL, STUB_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, stub_fd, 0);
+	m->vm.stub = mmap(NULL, STUB_FD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, stub_fd, 0);
 	if (m->vm.stub == MAP_FAILED)
 		die("cannot map the stub page: %s", strerror(errno));
+	m->vm.window = (struct cpu_window *)((char *)m->vm.stub + STUB_FD_WINDOW);
+	memcpy((char *)m->vm.window + PAGE_BYTES, window_code, window_code_end - window_code);
 	m->vm.stub->want_userfault = want_userfault;
+	m->vm.stub->want_direct = m->direct_engine;
+	m->direct = (struct direct_shared *)((char *)m->vm.stub + STUB_FD_DIRECT);
+	*m->direct = (struct direct_shared){
+		.turn = TURN_VM, .cpu = m->cpu, .n_cpus = m->shm->n_cpus, .ram_pages = m->shm->ram_pages,
+		.first_page = m->shadow.first_page, .area_limit = m->shadow.area_limit, .many_hosts = m->many_hosts,
+		.host_tsc_khz = 1,
+		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot),
+		.rights_offset = offsetof(struct host_shm, page_right),
+	};
 
 	m->vm.pid = fork();
 	if (m->vm.pid < 0)
@@ -102,12 +115,23 @@ void process_start(struct monitor *m, bool want_userfault)
 	if (!m->vm.pid)
 		become_vm_process(m, stub_fd, path);
 	close(stub_fd);
+}
+
+void process_start_direct(struct monitor *m)
+{
+	create(m, m->many_hosts);
+	atomic_store(&m->shm->vm_pid[m->cpu], m->vm.pid);
+}
+
+void process_start(struct monitor *m, bool want_userfault)
+{
+	create(m, want_userfault);
 	wait_for_trap(m, "exec");
 	if (ptrace(PTRACE_SETOPTIONS, m->vm.pid, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP))
 		die("ptrace: %s", strerror(errno));
 	ptrace(PTRACE_CONT, m->vm.pid, 0, 0);
 	wait_for_trap(m, "setup");
-	fetch_userfaultfd(m, want_userfault);
+	process_fetch_userfaultfd(m, want_userfault);
 	m->vm.stub_entry = m->vm.stub->stub_entry;
 	m->vm.cpuid_faulting = m->vm.stub->cpuid_faulting;
 	ptrace(PTRACE_CONT, m->vm.pid, 0, 0);
@@ -116,7 +140,7 @@ void process_start(struct monitor *m, bool want_userfault)
 		die("the VM process has no jail: seccomp: %s", strerror(-m->vm.stub->setup_error));
 	if (ptrace(PTRACE_GETREGS, m->vm.pid, 0, &m->vm.regs))
 		die("ptrace: %s", strerror(errno));
-	atomic_store(&m->slot->vm_pid, m->vm.pid);
+	atomic_store(&m->shm->vm_pid[m->cpu], m->vm.pid);
 }
 
 /* --- registers ------------------------------------------------------------------------------------------------------ */
@@ -157,6 +181,7 @@ static void registers_to_host(struct monitor *m)
 	r->rsp = v->gpr[ESP], r->rbp = v->gpr[EBP], r->rsi = v->gpr[ESI], r->rdi = v->gpr[EDI];
 	r->r8 = r->r9 = r->r10 = r->r11 = r->r12 = r->r13 = r->r14 = r->r15 = 0;
 	r->rip = v->eip;
+	window_open(m->vm.window, v);
 	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;
 	r->orig_rax = ~0ull; /* no system call to restart */
 	r->cs = host_selector(v->seg[SEG_CS]);
@@ -175,21 +200,40 @@ static void registers_to_host(struct monitor *m)
 	}
 }
 
+/* The guest may have changed level without a stop, through the window. */
+static void level_from_host(struct vcpu *v, const struct user_regs_struct *r)
+{
+	if (!(r->cs & SEL_TABLE)) /* a host selector: run.c decides what that means */
+		return;
+	v->cpl = r->cs >> 3 == VMP_GDT_USER_CS ? 3 : 0;
+	v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~SEL_RPL;
+	v->seg[SEG_SS] = r->ss;
+}
+
 static void registers_from_host(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
 	const struct user_regs_struct *r = &m->vm.regs;
-	const uint32_t native = native_flags(v);
+	uint32_t native;
 
+	level_from_host(v, r);
+	native = native_flags(v);
 	v->gpr[EAX] = r->rax, v->gpr[ECX] = r->rcx, v->gpr[EDX] = r->rdx, v->gpr[EBX] = r->rbx;
 	v->gpr[ESP] = r->rsp, v->gpr[EBP] = r->rbp, v->gpr[ESI] = r->rsi, v->gpr[EDI] = r->rdi;
 	v->eip = r->rip;
 	v->eflags = (v->eflags & ~(native | EFLAGS_RF)) | (r->eflags & native) | EFLAGS_FIXED;
+	window_close(m->vm.window, v);
 	v->seg[SEG_DS] = r->ds, v->seg[SEG_ES] = r->es, v->seg[SEG_FS] = r->fs, v->seg[SEG_GS] = r->gs;
-	if (r->cs & SEL_TABLE) { /* otherwise a host selector: run.c decides what that means */
-		v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~SEL_RPL;
-		v->seg[SEG_SS] = r->ss;
-	}
+}
+
+static void settle_in_window(struct monitor *m, struct stop *why)
+{
+	const struct user_regs_struct *r = &m->vm.regs;
+	struct window_stop at = { .rip = r->rip, .esp = r->rsp, .r8 = r->r8, .r10 = r->r10, .eflags = r->eflags };
+
+	why->in_window = window_holds(r->rip);
+	if (why->in_window)
+		why->place = window_settle(&m->vcpu, &at);
 }
 
 /* --- running -------------------------------------------------------------------------------------------------------- */
@@ -225,6 +269,7 @@ void process_enter(struct monitor *m, struct stop *why, bool single_step)
 	if (ptrace(PTRACE_GETREGS, m->vm.pid, 0, &m->vm.regs) && errno != ESRCH)
 		bug("ptrace gives no registers: %s", strerror(errno));
 	registers_from_host(m);
+	settle_in_window(m, why);
 }
 
 /* --- the stub ------------------------------------------------------------------------------------------------------- */
@@ -246,7 +291,7 @@ static void check_results(struct monitor *m, unsigned count)
 			bug("stub: call %ld(%lx, %lx, %lx, %lx): %s", (long)op.number, (long)op.argument[0],
 			    (long)op.argument[1], (long)op.argument[2], (long)op.argument[5], strerror(-op.result));
 		if (op.number == __NR_mmap && m->vm.userfault_fd >= 0)
-			shadow_mapped(m, op.argument[0], op.argument[1]);
+			pages_mapped(m, op.argument[0], op.argument[1], &m->shadow.entry[op.argument[0] >> PAGE_BITS]);
 	}
 }
 
@@ -286,29 +331,11 @@ bool process_stub_flush(struct monitor *m)
 
 void process_set_segment(struct monitor *m, unsigned index, const struct vcpu_segment *s)
 {
-	bool code = s->type & 8, tls = index >= VMP_GDT_TLS_MIN && index < VMP_GDT_TLS_MIN + 3;
-	uint32_t limit = s->limit;
-	struct user_desc d = { .entry_number = index, .seg_32bit = 1 };
+	struct user_desc d;
+	bool tls;
 
-	if (index >= VMP_GDT_ENTRIES || (s->system && s->present))
+	if (!vmproc_descriptor(index, s, &d, &tls))
 		return;
-	/* A processor keeps what it has loaded when the table changes; the host looks it up again at every switch. So the
-	 * boot segments outlive the boot table: the guest still runs on them when it loads its own. */
-	if (!s->present && (index == VMP_GDT_BOOT_CS || index == VMP_GDT_BOOT_DS))
-		return;
-	if (s->dpl == 3 && !tls && limit >= VMP_USER_LIMIT)
-		limit = VMP_USER_LIMIT - 1; /* guest user segments end where the guest kernel begins */
-	if (s->present) {
-		d.base_addr = s->base;
-		d.limit_in_pages = limit > 0xfffff;
-		d.limit = d.limit_in_pages ? limit >> 12 : limit;
-		d.contents = code ? (s->type & 4 ? 3 : 2) : (s->type & 4 ? 1 : 0);
-		d.read_exec_only = !(s->type & 2);
-		d.useable = 1;
-	} else {
-		d.read_exec_only = d.seg_not_present = 1;
-		d.seg_32bit = 0;
-	}
 	if (!memcmp(&d, &m->vm.descriptor[index], sizeof d))
 		return;
 	m->vm.descriptor[index] = d;

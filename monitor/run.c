@@ -81,6 +81,15 @@ void send_dump(struct monitor *m)
 	channel_send(m, MSG_DUMP, VNODE_CLI, &dump, sizeof dump, NULL, 0);
 }
 
+void serve_posts(struct monitor *m, uint32_t posts)
+{
+	if (posts & POST_MESSAGE)
+		channel_drain(m);
+	if (m->dump_wanted)
+		send_dump(m);
+}
+
+/* Take in everything that was posted to this CPU, and its own timer. */
 void collect_posts(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
@@ -98,11 +107,8 @@ void collect_posts(struct monitor *m)
 
 		if (post & POST_NMI)
 			v->nmi_pending = true;
-		if (post & POST_MESSAGE)
-			channel_drain(m);
+		serve_posts(m, post);
 	}
-	if (m->dump_wanted)
-		send_dump(m);
 	if (apic_deadline(&v->apic) != UINT64_MAX)
 		apic_tick(&v->apic, m->env.now_ns(m));
 }
@@ -182,7 +188,7 @@ static void arm_timer(struct monitor *m)
 static void on_page_fault(struct monitor *m, gva_t gva)
 {
 	struct vcpu *v = &m->vcpu;
-	uint32_t entry = m->shadow.entry[gva >> PAGE_BITS];
+	uint32_t entry = shadow_entry(&m->shadow, gva);
 	struct vcpu_walk walk;
 	enum vcpu_access access;
 
@@ -197,7 +203,7 @@ static void on_page_fault(struct monitor *m, gva_t gva)
 		vcpu_exception(v, VECTOR_PF, walk.error);
 	} else if (gpa_to_gfn(walk.gpa) < m->shm->ram_pages) {
 		count_trap(m, TRAP_SHADOW_FAULT);
-		shadow_map(m, gva, &walk);
+		shadow_map(&m->shadow, v, gva, &walk);
 	} else {
 		count_trap(m, TRAP_MMIO);
 		vcpu_emulate_mmio(v, gva, walk.gpa);
@@ -286,7 +292,9 @@ static void on_bus_error(struct monitor *m, const siginfo_t *info)
 		if (!m->many_hosts || (uintptr_t)info->si_addr > UINT32_MAX)
 			break;
 		count_trap(m, TRAP_PAGE_FETCH);
-		shadow_admit(m, gva, insn_writes(m, gva));
+		if (!shadow_entry(&m->shadow, gva))
+			bug("CPU %u: SIGBUS at %x, where nothing is mapped", m->cpu, gva);
+		pages_admit(m, gva, shadow_entry(&m->shadow, gva), insn_writes(m, gva));
 		return;
 	case BUS_ADRALN:
 		vcpu_exception(&m->vcpu, VECTOR_AC, 0);
@@ -340,14 +348,17 @@ static void on_seccomp(struct monitor *m)
 		  (unsigned)r->cs, v->eip);
 }
 
-/* Guest code runs in the LDT's code segments only, and in the kernel's only at CPL 0. */
+/* Guest code runs in the LDT's code segments only. */
 static bool in_guest_segment(struct monitor *m)
 {
-	unsigned cs = m->vm.regs.cs, index = cs >> 3;
+	return m->vm.regs.cs & 4;
+}
 
-	if (!(cs & 4))
-		return false;
-	return m->vcpu.cpl == 3 ? index == VMP_GDT_USER_CS : index != VMP_GDT_USER_CS;
+/* The guest's iret did not succeed: the monitor carries it out, or has it fail as the guest expects. */
+static void on_iret_stub(struct monitor *m)
+{
+	count_trap(m, TRAP_MARKER);
+	vcpu_iret(&m->vcpu);
 }
 
 static void on_signal(struct monitor *m, const struct stop *why)
@@ -358,7 +369,11 @@ static void on_signal(struct monitor *m, const struct stop *why)
 		count_trap(m, TRAP_KICK);
 		return;
 	}
-	if (!in_guest_segment(m)) {
+	if (why->in_window && why->place == WINDOW_SYSCALL) {
+		count_trap(m, TRAP_SYSCALL);
+		return;
+	}
+	if (!why->in_window && !in_guest_segment(m)) {
 		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %d)", (unsigned)m->vm.regs.cs,
 			  v->eip, why->signal);
 		return;
@@ -366,14 +381,17 @@ static void on_signal(struct monitor *m, const struct stop *why)
 	switch (why->signal) {
 	case SIGSEGV:
 		if (why->info.si_code == SI_KERNEL)
-			on_general_protection(m, VECTOR_GP);
+			why->in_window ? on_iret_stub(m) : on_general_protection(m, VECTOR_GP);
 		else if ((uintptr_t)why->info.si_addr <= UINT32_MAX)
 			on_page_fault(m, (uintptr_t)why->info.si_addr);
 		else
 			vcpu_kill(v, "page fault beyond 4 GiB at eip %x", v->eip);
 		return;
 	case SIGBUS:
-		on_bus_error(m, &why->info);
+		if (why->in_window && why->info.si_code != BUS_ADRERR)
+			on_iret_stub(m);
+		else
+			on_bus_error(m, &why->info);
 		return;
 	case SIGTRAP:
 		on_breakpoint_or_step(m, &why->info);
@@ -414,7 +432,7 @@ static void on_stop(struct monitor *m, const struct stop *why)
 
 /* --- the loop ------------------------------------------------------------------------------------------------------- */
 
-static void report_death(struct monitor *m)
+void report_death(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
 

@@ -97,7 +97,12 @@ void apic_accept(struct apic *a, uint8_t vector)
 	bit_set(a->isr, vector);
 }
 
-static void end_of_interrupt(struct apic *a)
+bool apic_end_unwatched(const struct apic *a)
+{
+	return highest(a->isr) >= 0 && highest(a->irr) < 0;
+}
+
+void apic_end_of_interrupt(struct apic *a)
 {
 	int vector = highest(a->isr);
 
@@ -209,7 +214,7 @@ static uint32_t destination(const struct vcpu *v)
 	return to < v->n_cpus ? 1u << to : 0;
 }
 
-static void send(struct vcpu *v, uint32_t cpus, uint8_t vector, bool nmi)
+void apic_send(struct vcpu *v, uint32_t cpus, uint8_t vector, bool nmi)
 {
 	uint32_t self = 1u << v->number;
 
@@ -237,10 +242,10 @@ static void send_icr(struct vcpu *v)
 		if (vector < FIRST_VECTOR)
 			report_error(a, ESR_SEND_VECTOR);
 		else
-			send(v, cpus, vector, false);
+			apic_send(v, cpus, vector, false);
 		return;
 	case MODE_NMI:
-		send(v, cpus, VECTOR_NMI, true);
+		apic_send(v, cpus, VECTOR_NMI, true);
 		return;
 	default: /* SMI, INIT, start-up, reserved: nobody listens */
 		return;
@@ -341,7 +346,7 @@ static void write_special(struct vcpu *v, uint32_t offset, uint32_t value)
 
 	switch (offset) {
 	case APIC_EOI:
-		end_of_interrupt(a);
+		apic_end_of_interrupt(a);
 		return;
 	case APIC_ESR:
 		a->esr = a->esr_gathered;

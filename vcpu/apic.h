@@ -25,6 +25,9 @@ void apic_init(struct apic *a, uint8_t id);
 void apic_post(struct apic *a, uint8_t vector);	   /* an interrupt arrived from outside */
 int apic_highest(const struct apic *a);		   /* vector deliverable now by priority, or -1 */
 void apic_accept(struct apic *a, uint8_t vector);  /* the CPU takes it: irr -> isr */
+bool apic_end_unwatched(const struct apic *a);	   /* one is in service, and nobody waits for its end */
+void apic_end_of_interrupt(struct apic *a);
+void apic_send(struct vcpu *v, uint32_t cpus, uint8_t vector, bool nmi); /* cpus: a mask, this one's too */
 uint32_t apic_read(struct vcpu *v, uint32_t offset);
 void apic_write(struct vcpu *v, uint32_t offset, uint32_t value);
 /* ns (of env->now_ns) when the timer fires next, UINT64_MAX if never; apic_tick posts it if it is due. */

@@ -69,13 +69,35 @@ static void hypercall_yield(struct vcpu *v)
 	set_result(v, 0);
 }
 
+static void hypercall_tsc_khz(struct vcpu *v) { v->gpr[EAX] = v->env->tsc_khz(v->env->ctx); }
+
+static void hypercall_send_ipi(struct vcpu *v)
+{
+	uint32_t cpus = v->gpr[EBX], vector = v->gpr[ECX];
+	uint32_t all = v->n_cpus >= 32 ? 0xffffffff : (1u << v->n_cpus) - 1;
+
+	if (vector > 255 || (vector < 16 && vector != VECTOR_NMI)) {
+		set_result(v, ERR_INVALID);
+		return;
+	}
+	apic_send(v, cpus & all, (uint8_t)vector, vector == VECTOR_NMI);
+	set_result(v, 0);
+}
+
+static void hypercall_flush_range(struct vcpu *v)
+{
+	v->env->flush_range(v->env->ctx, v->gpr[EBX], v->gpr[ECX]);
+	set_result(v, 0);
+}
+
 void hypercall(struct vcpu *v)
 {
 	static void (*const calls[VMP_HC_COUNT])(struct vcpu *) = {
 		[VMP_HC_PRINT] = hypercall_print,	    [VMP_HC_CLOCK] = hypercall_clock,
 		[VMP_HC_WALLCLOCK] = hypercall_wallclock,   [VMP_HC_START_CPU] = hypercall_start_cpu,
 		[VMP_HC_GDT_CHANGED] = hypercall_gdt_changed, [VMP_HC_EXIT] = hypercall_exit,
-		[VMP_HC_YIELD] = hypercall_yield,
+		[VMP_HC_YIELD] = hypercall_yield,	    [VMP_HC_TSC_KHZ] = hypercall_tsc_khz,
+		[VMP_HC_SEND_IPI] = hypercall_send_ipi,	    [VMP_HC_FLUSH_RANGE] = hypercall_flush_range,
 	};
 	uint32_t number = v->gpr[EAX];
 

@@ -14,7 +14,7 @@
 enum {
 	VCPU_STATE_VERSION = 2,
 	VCPU_STATE_HEAD = 8, /* magic, version, bytes */
-	VCPU_STATE_BYTES = 378,
+	VCPU_STATE_BYTES = 390,
 };
 
 enum vcpu_state_fault {

@@ -9,7 +9,7 @@ enum {
 	CR0_NW = 1 << 29, CR0_CD = 1 << 30,
 	CR0_KNOWN = CR0_PE | CR0_MP | CR0_EM | CR0_TS | CR0_ET | CR0_NE | CR0_WP | CR0_AM | CR0_NW | CR0_CD,
 	CR4_KNOWN = CR4_TSD | CR4_DE | CR4_PSE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE,
-	CR3_KNOWN = 0x18 | ~PAGE_MASK,
+	CR3_KNOWN = VMP_CR3_SPACE | ~PAGE_MASK,
 };
 
 static enum vcpu_result write_cr0(struct insn *i, uint32_t value)
@@ -54,7 +54,7 @@ enum vcpu_result emulate_mov_to_control(struct insn *i)
 	case 2: v->cr2 = value; return VCPU_DONE;
 	case 3:
 		v->cr3 = value & (uint32_t)CR3_KNOWN;
-		v->env->switch_space(v->env->ctx);
+		v->env->switch_space(v->env->ctx, value & VMP_CR3_KEEP);
 		return VCPU_DONE;
 	case 4: return write_cr4(i, value);
 	default: return insn_raise(i, VECTOR_UD, -1);
@@ -143,7 +143,7 @@ enum vcpu_result emulate_invlpg(struct insn *i)
 
 	if (operand_linear(i, &gva))
 		return VCPU_RAISED;
-	i->v->env->flush_page(i->v->env->ctx, gva);
+	i->v->env->flush_range(i->v->env->ctx, gva, 1);
 	return VCPU_DONE;
 }
 

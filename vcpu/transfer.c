@@ -204,6 +204,14 @@ enum vcpu_result emulate_iret(struct insn *i)
 	return VCPU_DONE;
 }
 
+enum vcpu_result vcpu_iret(struct vcpu *v)
+{
+	struct insn i;
+
+	insn_start(&i, v);
+	return insn_finish(&i, emulate_iret(&i));
+}
+
 enum vcpu_result emulate_far_return(struct insn *i)
 {
 	struct vcpu *v = i->v;

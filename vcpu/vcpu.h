@@ -71,11 +71,13 @@ struct vcpu_env {
 	void (*port_out_string)(void *ctx, uint16_t port, unsigned size, unsigned count, const void *data);
 	uint32_t (*mmio_read)(void *ctx, gpa_t gpa, unsigned size);
 	void (*mmio_write)(void *ctx, gpa_t gpa, unsigned size, uint32_t value);
-	/* The guest's translations changed: forget host mappings of one page, of all, of all but global ones (CR3 load).
+	/* The guest's translations changed: forget host mappings of some pages, or of all.
 	 * Called after the new cr3/cr0/cr4 stand in struct vcpu. */
-	void (*flush_page)(void *ctx, gva_t gva);
+	void (*flush_range)(void *ctx, gva_t first, uint32_t pages);
 	void (*flush_all)(void *ctx);
-	void (*switch_space)(void *ctx);
+	/* CR3 was loaded: all but global ones, or (keep) what was remembered of address space v->cr3 & VMP_CR3_SPACE is
+	 * still true. */
+	void (*switch_space)(void *ctx, bool keep);
 	/* GDT entry `index` as the guest has it now (lgdt, VMP_HC_GDT_CHANGED). */
 	void (*segment_changed)(void *ctx, unsigned index, const struct vcpu_segment *segment);
 	/* Interrupts to other CPUs: cpus is a mask of CPU numbers (= APIC ids), never this one. */
@@ -84,6 +86,7 @@ struct vcpu_env {
 	uint64_t (*now_ns)(void *ctx);				 /* since the machine's start; also the APIC timer's clock */
 	uint64_t (*wallclock_ns)(void *ctx);
 	uint64_t (*tsc)(void *ctx);
+	uint32_t (*tsc_khz)(void *ctx); /* 0: CPUs do not share one counter */
 	void (*host_cpuid)(void *ctx, uint32_t leaf, uint32_t subleaf, uint32_t out[4] /* eax ebx ecx edx */);
 	uint64_t (*host_xcr0)(void *ctx);
 	void (*print)(void *ctx, const char *text, unsigned bytes); /* VMP_HC_PRINT */
@@ -102,6 +105,8 @@ struct vcpu {
 	bool halted;
 	bool interrupt_shadow; /* after sti or mov ss: no interrupt before the next instruction has run */
 	bool nmi_blocked, nmi_pending;
+	bool eoi_offered; /* the window's eoi word stands at 1, or the guest has taken it */
+	uint32_t window_sp0, window_syscall_eip, window_syscall_cs; /* what the guest has written there */
 	uint32_t cr0, cr2, cr3, cr4, dr[8];
 	uint64_t xcr0;
 	struct vcpu_table gdtr, idtr;
@@ -151,6 +156,9 @@ bool vcpu_interrupt_pending(const struct vcpu *v); /* something would be deliver
 bool vcpu_can_interrupt(const struct vcpu *v);	   /* IF set, no shadow */
 bool vcpu_deliver_interrupt(struct vcpu *v);	   /* NMI or highest vector, if it may be; true: registers changed */
 bool vcpu_wakes(const struct vcpu *v);		   /* a halted CPU must go on */
+
+/* iret, wherever EIP points; what it raises points there. */
+enum vcpu_result vcpu_iret(struct vcpu *v);
 
 /* One linear page of the guest. Sets accessed (and, for writes, dirty) bits as the processor would. */
 struct vcpu_walk {

@@ -74,6 +74,8 @@ static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct pr
 	}
 	if (plan->verbose)
 		arguments[n++] = "--verbose";
+	if (plan->direct)
+		arguments[n++] = "--direct";
 	if (node == 0) {
 		if (plan->restore) {
 			arguments[n++] = "--restore";

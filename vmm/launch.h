@@ -18,7 +18,7 @@ struct launch_plan {
 	/* for node 0 */
 	const char *kernel, *image, *appended, *command_line;
 	const char *disk; /* or NULL */
-	bool verbose;
+	bool verbose, direct;
 	bool restore; /* the machine is loaded: only command_line and disk of the above */
 };
 

@@ -66,6 +66,7 @@ static void make_shared_memory(struct node *node)
 	node->shm->n_cpus = node->o.n_cpus;
 	node->shm->ram_pages = node->ram_pages;
 	node->shm->start_monotonic_ns = node->boot_ns;
+	node->boot_tsc = tsc_mark();
 	node->shm->magic = HOSTSHM_MAGIC;
 }
 
@@ -150,6 +151,8 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges)
 {
 	node->shm->start_monotonic_ns = start->start_monotonic_ns;
+	node->shm->host_tsc_khz = tsc_khz_since(&node->boot_tsc);
+	node->shm->tsc_khz = tsc_trusted() ? node->shm->host_tsc_khz : 0; /* all hosts are on this computer */
 	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
 		const struct page_range *range = &ranges[i];
 

@@ -32,6 +32,7 @@
 #include "base/types.h"
 #include "base/wire.h"
 #include "vmm/net.h"
+#include "vmm/tsc.h"
 
 struct conn;
 struct dsm;
@@ -44,7 +45,7 @@ struct node_options {
 	const char *dir;
 	unsigned node, n_nodes, n_cpus, mem_mib;
 	int log_fd;
-	bool verbose, restore;
+	bool verbose, restore, direct; /* direct: the engine */
 	const char *kernel, *cmdline, *disk;
 	const char *initrd[MAX_INITRDS];
 	unsigned n_initrds;
@@ -88,6 +89,7 @@ struct node {
 	struct node_options o;
 	struct event_base *base;
 	uint64_t boot_ns; /* CLOCK_MONOTONIC when this daemon started */
+	struct tsc_mark boot_tsc;
 
 	int ram_fd, shm_fd;
 	uint8_t *ram; /* the alias: all of guest RAM, writable */

@@ -43,7 +43,7 @@ static const struct option_rule rules[] = {
 	{ "mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
 	  "guest memory, as 256M or 1G; default 256M" },
 	{ "engine", "NAME", ON_BOOT, OPTION_TEXT, FIELD(engine), 0, 0,
-	  "ptrace (the default); direct comes later" },
+	  "ptrace (the default) or direct" },
 	{ "disk", "IMAGE[,ro|,snapshot]", ON_BOOT, OPTION_TEXT, FIELD(disk), 0, 0,
 	  "a raw image as /dev/sda; ro: read only; snapshot: writes are forgotten" },
 	{ "share", "DIR", ON_BOOT, OPTION_TEXT, FIELD(share), 0, 0,
@@ -318,9 +318,7 @@ static int check_name(struct options *o)
 static int check_together(struct options *o, uint32_t host_cpus)
 {
 	if (strcmp(o->engine, "ptrace") && strcmp(o->engine, "direct"))
-		return fail(o, "--engine %s: no such engine; this version has ptrace", o->engine);
-	if (!strcmp(o->engine, "direct"))
-		return fail(o, "--engine direct comes later; this version has ptrace");
+		return fail(o, "--engine %s: no such engine; there are direct and ptrace", o->engine);
 	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->verbose))
 		return fail(o, "`vmp up` returns before the machine ends: give its log a file with --log FILE");
 	if (o->name && check_name(o))

@@ -575,6 +575,7 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
 		.log_fd = run->log_fd, .kernel = files->kernel, .image = files->image, .appended = archive,
 		.command_line = line, .disk = run->o->disk, .verbose = run->o->verbose,
+		.direct = !strcmp(run->o->engine, "direct"),
 	};
 
 	/* The daemon opens our memory file by this name: nothing is left behind, whoever dies. */

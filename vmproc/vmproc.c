@@ -7,6 +7,7 @@
  */
 #include "vmproc/vmproc.h"
 
+
 #include <asm/prctl.h>
 #include <asm/unistd_64.h>
 #include <linux/audit.h>
@@ -19,20 +20,11 @@
 #include <linux/ioctl.h>
 #include <linux/userfaultfd.h>
 #include <stddef.h>
+#include "base/hostshm.h"
+#include "vmproc/direct_env.h"
+#include "vmproc/host.h"
 
 static struct stub_page *const page = (struct stub_page *)STUB_PAGE_ADDRESS;
-
-static long call(long number, long a, long b, long c, long d, long e, long f)
-{
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long result;
-
-	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			 : "rcx", "r11", "memory");
-	return result;
-}
 
 /* The stub: %rbx points to the next struct stub_op, %rbp counts. The monitor enters at vmproc_stub. */
 __asm__(".text\n"
@@ -66,8 +58,8 @@ static void open_userfaultfd(void)
 		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_MISSING_SHMEM |
 			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
 	};
-	long fd = call(__NR_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0, 0, 0, 0);
-	long error = fd < 0 ? fd : call(__NR_ioctl, fd, (long)UFFDIO_API, (long)&api, 0, 0, 0);
+	long fd = host_call(__NR_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0, 0, 0, 0);
+	long error = fd < 0 ? fd : host_call(__NR_ioctl, fd, (long)UFFDIO_API, (long)&api, 0, 0, 0);
 
 	page->userfault_fd = error ? -1 : fd;
 	page->userfault_error = error;
@@ -77,57 +69,140 @@ static void open_userfaultfd(void)
 #define LOAD_LOW(n) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n))
 #define LOAD_HIGH(n) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n) + 4)
 #define GIVE(what) BPF_STMT(BPF_RET | BPF_K, what)
-/* Go on if the loaded word is k, otherwise to the monitor. */
-#define MUST_BE(k) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), 1, 0), GIVE(SECCOMP_RET_TRACE)
+/* Go on if the loaded word is k, otherwise refuse. */
+#define MUST_BE(k) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), 1, 0), GIVE(REFUSE)
 #define BELOW_4_GIB(n) LOAD_HIGH(n), MUST_BE(0)
+#define ADDRESS(n, k) LOAD_LOW(n), MUST_BE(k), LOAD_HIGH(n), MUST_BE((uint64_t)(k) >> 32)
 /* Skip `length` instructions unless the loaded word is k. */
-#define IF(k, length) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), 0, (length))
+#define IF(k, length) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), 0, (length))
+/* The calls that both engines make: each leaves with an answer, or the number still loaded. */
+#define MAPPING_CALLS(descriptor) \
+	IF(__NR_mmap, 16), /* below 4 GiB, the RAM, shared and fixed */ \
+	BELOW_4_GIB(0), BELOW_4_GIB(1), LOAD_LOW(3), MUST_BE(MAP_SHARED | MAP_FIXED), BELOW_4_GIB(3), \
+	LOAD_LOW(4), MUST_BE(VMPROC_RAM_FD), GIVE(SECCOMP_RET_ALLOW), \
+	IF(__NR_munmap, 7), \
+	BELOW_4_GIB(0), BELOW_4_GIB(1), GIVE(SECCOMP_RET_ALLOW), \
+	IF(__NR_modify_ldt, 13), \
+	LOAD_LOW(0), MUST_BE(0x11), ADDRESS(1, descriptor), LOAD_LOW(2), MUST_BE(sizeof(struct user_desc)), \
+	GIVE(SECCOMP_RET_ALLOW)
 
-static long close_jail(void)
+static long install(struct sock_filter *filter, unsigned short length)
 {
+	struct sock_fprog program = { length, filter };
+
+	host_call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
+	return host_call(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)&program, 0, 0, 0);
+}
+
+/* The ptrace engine's: the stub's one `syscall`; all else stops at the monitor. */
+static long close_stub_jail(void)
+{
+#define REFUSE SECCOMP_RET_TRACE
 	uint64_t at = (uint64_t)vmproc_stub_syscall_end, descriptor = (uint64_t)&page->descriptor;
 	struct sock_filter filter[] = {
 		LOAD(arch), MUST_BE(AUDIT_ARCH_X86_64),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer)), MUST_BE(at),
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4), MUST_BE(at >> 32),
 		LOAD(nr),
-		IF(__NR_mmap, 16), /* below 4 GiB, the RAM, shared and fixed */
-		BELOW_4_GIB(0), BELOW_4_GIB(1), LOAD_LOW(3), MUST_BE(MAP_SHARED | MAP_FIXED), BELOW_4_GIB(3),
-		LOAD_LOW(4), MUST_BE(VMPROC_RAM_FD), GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_munmap, 7),
-		BELOW_4_GIB(0), BELOW_4_GIB(1), GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_mprotect, 7),
-		BELOW_4_GIB(0), BELOW_4_GIB(1), GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_modify_ldt, 13),
-		LOAD_LOW(0), MUST_BE(0x11), LOAD_LOW(1), MUST_BE(descriptor), LOAD_HIGH(1), MUST_BE(descriptor >> 32),
-		LOAD_LOW(2), MUST_BE(sizeof(struct user_desc)), GIVE(SECCOMP_RET_ALLOW),
-		GIVE(SECCOMP_RET_TRACE),
+		MAPPING_CALLS(descriptor),
+		GIVE(REFUSE),
 	};
-	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
 
-	call(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
-	return call(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)&program, 0, 0, 0);
+	return install(filter, sizeof filter / sizeof *filter);
+#undef REFUSE
+}
+
+/* The direct engine's: its own calls, from wherever; all else becomes SIGSYS.  The only i386 call is set_thread_area. */
+static long close_direct_jail(void)
+{
+#define REFUSE SECCOMP_RET_TRAP
+	uint64_t descriptor = (uint64_t)&page->descriptor, wake = (uint64_t)&direct.slot->wake;
+	uint64_t turn = (uint64_t)&direct.shared->turn;
+	struct sock_filter filter[] = {
+		LOAD(arch),
+		IF(AUDIT_ARCH_I386, 7),
+		LOAD(nr), MUST_BE(243), LOAD_LOW(0), MUST_BE(DIRECT_TLS_ARGUMENT), GIVE(SECCOMP_RET_ALLOW),
+		LOAD(arch), MUST_BE(AUDIT_ARCH_X86_64),
+		LOAD(nr),
+		IF(__NR_rt_sigreturn, 1), GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_sched_yield, 1), GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_clock_gettime, 4), LOAD_LOW(0), MUST_BE(1), GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_timer_settime, 4), LOAD_LOW(0), MUST_BE(direct.timer), GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_futex, 13), /* wait or wake, on one of two words in one 4 GiB */
+		LOAD_LOW(1), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~1u), MUST_BE(0),
+		LOAD_HIGH(0), MUST_BE(wake >> 32),
+		LOAD_LOW(0), IF(wake, 1), GIVE(SECCOMP_RET_ALLOW), MUST_BE(turn), GIVE(SECCOMP_RET_ALLOW),
+		MAPPING_CALLS(descriptor),
+		GIVE(REFUSE),
+	};
+
+	return install(filter, sizeof filter / sizeof *filter);
+#undef REFUSE
+}
+
+static long map_at(uint64_t address, uint64_t bytes, int protection, int fd, uint64_t offset)
+{
+	return host_call(__NR_mmap, address, bytes, protection, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE
+								       : MAP_SHARED | MAP_FIXED, fd, offset);
+}
+
+/* What the direct engine needs beside the stub page and the window. */
+static void prepare_direct(void)
+{
+	struct direct_shared *s = (struct direct_shared *)DIRECT_SHARED_ADDRESS;
+	long error = map_at(DIRECT_SHARED_ADDRESS, STUB_FD_BYTES - STUB_FD_DIRECT, PROT_READ | PROT_WRITE, VMPROC_STUB_FD,
+			    STUB_FD_DIRECT);
+
+	if (error < 0)
+		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
+	direct.shared = s;
+	direct.slot = (struct vcpu_slot *)DIRECT_SLOT_ADDRESS;
+	direct.window = (struct cpu_window *)VMP_WINDOW;
+	error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot), PROT_READ | PROT_WRITE, VMPROC_SHM_FD, s->slot_offset);
+	if (error >= 0)
+		error = map_at(DIRECT_RIGHTS_ADDRESS, s->ram_pages, PROT_READ, VMPROC_SHM_FD, s->rights_offset);
+	if (error >= 0)
+		error = map_at(DIRECT_RAM_ADDRESS, (uint64_t)s->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, VMPROC_RAM_FD, 0);
+	if (error >= 0)
+		error = map_at(DIRECT_SHADOW_ADDRESS, LINEAR_PAGES * sizeof(uint32_t), PROT_READ | PROT_WRITE, -1, 0);
+	if (error >= 0)
+		error = direct_install();
+	s->setup_error = error < 0 ? error : 0;
+	direct_call(DIRECT_READY, 0, 0, 0, 0);
 }
 
 void vmproc_main(void);
 void vmproc_main(void)
 {
-	long error = call(__NR_mmap, STUB_PAGE_ADDRESS, STUB_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+	long error = host_call(__NR_mmap, STUB_PAGE_ADDRESS, STUB_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 			  VMPROC_STUB_FD, 0);
 
+	if (error >= 0)
+		error = host_call(__NR_mmap, VMP_WINDOW, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, VMPROC_STUB_FD,
+			     STUB_FD_WINDOW);
+	if (error >= 0)
+		error = host_call(__NR_mmap, VMP_STUB_SYSCALL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, VMPROC_STUB_FD,
+			     STUB_FD_WINDOW + 4096);
 	if (error < 0)
-		call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
+		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
 	page->stub_entry = (uint64_t)vmproc_stub;
 	page->stub_syscall_end = (uint64_t)vmproc_stub_syscall_end;
-	page->cpuid_faulting = call(__NR_arch_prctl, ARCH_SET_CPUID, 0, 0, 0, 0, 0) == 0;
+	page->cpuid_faulting = host_call(__NR_arch_prctl, ARCH_SET_CPUID, 0, 0, 0, 0, 0) == 0;
 	page->userfault_fd = -1;
 	if (page->want_userfault)
 		open_userfaultfd();
-	__asm__ volatile("int3" ::: "memory");
+	if (page->want_direct)
+		prepare_direct();
+	else
+		__asm__ volatile("int3" ::: "memory");
 
-	call(__NR_close_range, VMPROC_STUB_FD, ~0u, 0, 0, 0, 0);
-	call(__NR_close_range, 0, VMPROC_RAM_FD - 1, 0, 0, 0, 0);
-	page->setup_error = close_jail();
+	host_call(__NR_close_range, VMPROC_STUB_FD, ~0u, 0, 0, 0, 0);
+	host_call(__NR_close_range, 0, VMPROC_RAM_FD - 1, 0, 0, 0, 0);
+	if (page->want_direct) {
+		direct.shared->setup_error = close_direct_jail();
+		direct_run();
+	}
+	page->setup_error = close_stub_jail();
 	__asm__ volatile("xor %%ebp, %%ebp; jmp vmproc_stub" ::: "memory");
 	__builtin_unreachable();
 }

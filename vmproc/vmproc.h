@@ -15,13 +15,18 @@
 
 #include <asm/ldt.h>
 #include <stdint.h>
+#include "vcpu/vcpu.h"
 
 #define STUB_PAGE_ADDRESS 0x700100000000ull /* in the VM process */
 enum {
 	VMPROC_RAM_FD = 3,
 	VMPROC_STUB_FD = 4,
+	VMPROC_SHM_FD = 5, /* direct engine: the host's shared memory, until it is mapped */
 	STUB_OPS = 60,
 	STUB_PAGE_BYTES = 4096,
+	STUB_FD_WINDOW = STUB_PAGE_BYTES, /* where the CPU window's two pages stand in VMPROC_STUB_FD */
+	STUB_FD_DIRECT = STUB_FD_WINDOW + 2 * 4096, /* and struct direct_shared */
+	STUB_FD_BYTES = STUB_FD_DIRECT + 16 * 4096,
 };
 
 /* One system call for the stub. */
@@ -38,11 +43,41 @@ struct stub_page {
 	int32_t setup_error;	/* -errno of the step that failed, 0 if all is well */
 	/* filled in by the monitor before the start */
 	int32_t want_userfault;
-	int32_t pad;
+	int32_t want_direct; /* the direct engine (direct.h) */
 	struct user_desc descriptor; /* for modify_ldt */
 	uint8_t reserved[64 - 56 + 64 * 2];
 	struct stub_op op[STUB_OPS];
 };
+/* What the host's tables get for entry `index` of the guest's GDT; *tls: in the host's own GDT, else in the LDT. False: the
+ * host keeps what it has. */
+static inline bool vmproc_descriptor(unsigned index, const struct vcpu_segment *s, struct user_desc *d, bool *tls)
+{
+	uint32_t limit = s->limit;
+
+	*tls = index >= VMP_GDT_TLS_MIN && index < VMP_GDT_TLS_MIN + 3;
+	if (index >= VMP_GDT_ENTRIES || (s->system && s->present))
+		return false;
+	/* A processor keeps what it has loaded when the table changes; the host looks it up again at every switch. So the
+	 * boot segments outlive the boot table: the guest still runs on them when it loads its own. */
+	if (!s->present && (index == VMP_GDT_BOOT_CS || index == VMP_GDT_BOOT_DS))
+		return false;
+	*d = (struct user_desc){ .entry_number = index, .seg_32bit = 1 };
+	if (!s->present) {
+		d->read_exec_only = d->seg_not_present = 1;
+		d->seg_32bit = 0;
+		return true;
+	}
+	if (s->dpl == 3 && !*tls && limit >= VMP_USER_LIMIT)
+		limit = VMP_USER_LIMIT - 1; /* guest user segments end where the guest kernel begins */
+	d->base_addr = s->base;
+	d->limit_in_pages = limit > 0xfffff;
+	d->limit = d->limit_in_pages ? limit >> 12 : limit;
+	d->contents = s->type & 8 ? (s->type & 4 ? 3 : 2) : (s->type & 4 ? 1 : 0);
+	d->read_exec_only = !(s->type & 2);
+	d->useable = 1;
+	return true;
+}
+
 _Static_assert(sizeof(struct user_desc) == 16, "modify_ldt");
 _Static_assert(sizeof(struct stub_op) == 64, "the stub steps by 64");
 _Static_assert(sizeof(struct stub_page) <= STUB_PAGE_BYTES, "one page");

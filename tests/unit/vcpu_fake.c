@@ -96,9 +96,24 @@ static void fake_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
 	fake.mmio_value = value;
 }
 
-static void fake_flush_page(void *ctx, gva_t gva) { (void)ctx; unpinned(); fake.flush_page++; fake.flushed = gva; }
+static void fake_flush_range(void *ctx, gva_t first, uint32_t pages)
+{
+	(void)ctx;
+	unpinned();
+	fake.flush_page++;
+	fake.flushed = first;
+	fake.flushed_pages = pages;
+}
+
 static void fake_flush_all(void *ctx) { (void)ctx; unpinned(); fake.flush_all++; }
-static void fake_switch_space(void *ctx) { (void)ctx; unpinned(); fake.switch_space++; }
+static void fake_switch_space(void *ctx, bool keep)
+{
+	(void)ctx;
+	unpinned();
+	fake.switch_space++;
+	fake.kept_space = keep;
+}
+static uint32_t fake_tsc_khz(void *ctx) { (void)ctx; unpinned(); return fake.tsc_khz; }
 static void fake_yield(void *ctx) { (void)ctx; unpinned(); fake.yields++; }
 
 static void fake_segment_changed(void *ctx, unsigned index, const struct vcpu_segment *segment)
@@ -168,9 +183,9 @@ static void fake_machine_end(void *ctx, unsigned why, uint32_t status)
 static const struct vcpu_env fake_env = {
 	.ctx = &fake, .pin = fake_pin, .unpin = fake_unpin, .port_in = fake_port_in, .port_out = fake_port_out,
 	.port_in_string = fake_in_string, .port_out_string = fake_out_string, .mmio_read = fake_mmio_read,
-	.mmio_write = fake_mmio_write, .flush_page = fake_flush_page, .flush_all = fake_flush_all,
+	.mmio_write = fake_mmio_write, .flush_range = fake_flush_range, .flush_all = fake_flush_all,
 	.switch_space = fake_switch_space, .segment_changed = fake_segment_changed, .send_interrupt = fake_send,
-	.start_cpu = fake_start_cpu, .now_ns = fake_now, .wallclock_ns = fake_wallclock, .tsc = fake_tsc,
+	.start_cpu = fake_start_cpu, .now_ns = fake_now, .wallclock_ns = fake_wallclock, .tsc = fake_tsc, .tsc_khz = fake_tsc_khz,
 	.host_cpuid = fake_host_cpuid, .host_xcr0 = fake_xcr0, .print = fake_print, .machine_end = fake_machine_end,
 	.yield = fake_yield,
 };

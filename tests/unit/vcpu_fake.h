@@ -37,6 +37,8 @@ struct fake {
 	unsigned flush_page, flush_all, switch_space, yields, prints, port_ins, port_outs, string_ins, string_outs;
 	unsigned segments_changed, starts, ends, sends, mmio_reads, mmio_writes;
 	gva_t flushed;
+	uint32_t flushed_pages, tsc_khz;
+	bool kept_space;
 	uint16_t port;
 	unsigned size, count, end_why;
 	uint32_t value, port_value, end_status, start_cpu, start_eip, sent_cpus;

@@ -51,6 +51,40 @@ static void clocks(void)
 	CU_ASSERT_EQUAL((uint64_t)V->gpr[EDX] << 32 | V->gpr[EAX], 1700000000000000000 + 0x123456789abcdef);
 }
 
+static void tsc_khz(void)
+{
+	fake_reset();
+	CU_ASSERT_EQUAL(call(VMP_HC_TSC_KHZ, 0, 0), 0);
+	fake.tsc_khz = 2500000;
+	CU_ASSERT_EQUAL(call(VMP_HC_TSC_KHZ, 0, 0), 2500000);
+}
+
+static void send_ipi(void)
+{
+	fake_reset(); /* CPU 1 of 4 */
+	apic_write(V, 0xf0, 0x1ff);
+	CU_ASSERT_EQUAL(call(VMP_HC_SEND_IPI, 0xff, 0x41), 0);
+	CU_ASSERT_EQUAL(fake.sends, 1);
+	CU_ASSERT_EQUAL(fake.sent_cpus, ((1u << V->n_cpus) - 1) & ~(1u << V->number));
+	CU_ASSERT_EQUAL(fake.sent_vector, 0x41);
+	CU_ASSERT_FALSE(fake.sent_nmi);
+	CU_ASSERT_EQUAL(apic_highest(&V->apic), 0x41); /* its own share */
+	CU_ASSERT_EQUAL(call(VMP_HC_SEND_IPI, 1, 2), 0);
+	CU_ASSERT_TRUE(fake.sent_nmi);
+	CU_ASSERT_EQUAL(call(VMP_HC_SEND_IPI, 1u << V->number, 0x42), 0);
+	CU_ASSERT_EQUAL(fake.sends, 2); /* nobody else's business */
+	CU_ASSERT_EQUAL(call(VMP_HC_SEND_IPI, 1, 15), (uint32_t)-EINVAL);
+	CU_ASSERT_EQUAL(call(VMP_HC_SEND_IPI, 1, 256), (uint32_t)-EINVAL);
+}
+
+static void flush_range(void)
+{
+	fake_reset();
+	CU_ASSERT_EQUAL(call(VMP_HC_FLUSH_RANGE, 0x8000, 7), 0);
+	CU_ASSERT_EQUAL(fake.flushed, 0x8000);
+	CU_ASSERT_EQUAL(fake.flushed_pages, 7);
+}
+
 static void start_cpu(void)
 {
 	fake_reset();
@@ -193,8 +227,8 @@ static void dump(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(error_numbers), TEST(print), TEST(clocks), TEST(start_cpu), TEST(gdt_changed), TEST(ends_and_yields),
-		TEST(unknown), TEST(segment_look_up), TEST(formatter), TEST(kill_keeps_the_first_reason), TEST(dump),
+		TEST(error_numbers), TEST(print), TEST(clocks), TEST(tsc_khz), TEST(send_ipi), TEST(flush_range), TEST(start_cpu),
+		TEST(gdt_changed), TEST(ends_and_yields), TEST(unknown), TEST(segment_look_up), TEST(formatter), TEST(kill_keeps_the_first_reason), TEST(dump),
 	};
 	return run_tests("vcpu hypercalls and dumps", tests, ARRAY_LEN(tests));
 }

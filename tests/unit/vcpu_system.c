@@ -16,10 +16,15 @@ static void control_registers(void)
 	CU_ASSERT_EQUAL(V->gpr[EBX], 0xabcde000);
 	V->gpr[EAX] = PAGE_DIR | 0x1f;
 	CU_ASSERT_EQUAL(RUN(0x0f, 0x22, 0xd8), VCPU_DONE); /* cr3 */
-	CU_ASSERT_EQUAL(V->cr3, PAGE_DIR | 0x18);
+	CU_ASSERT_EQUAL(V->cr3, PAGE_DIR | 7); /* the number of the address space */
 	CU_ASSERT_EQUAL(fake.switch_space, 1);
+	CU_ASSERT_FALSE(fake.kept_space);
 	RUN(0x0f, 0x20, 0xd9);
 	CU_ASSERT_EQUAL(V->gpr[ECX], V->cr3);
+	V->gpr[EAX] = PAGE_DIR | 3 | VMP_CR3_KEEP;
+	RUN(0x0f, 0x22, 0xd8);
+	CU_ASSERT_EQUAL(V->cr3, PAGE_DIR | 3); /* a request, not a state */
+	CU_ASSERT_TRUE(fake.kept_space);
 	V->gpr[EAX] = CR4_PSE | CR4_OSFXSR | CR4_OSXSAVE;
 	CU_ASSERT_EQUAL(RUN(0x0f, 0x22, 0xe0), VCPU_DONE); /* cr4 */
 	CU_ASSERT_EQUAL(V->cr4, CR4_PSE | CR4_OSFXSR | CR4_OSXSAVE);

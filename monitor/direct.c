@@ -1,0 +1,276 @@
+/* direct.c - the monitor of a VM process that runs its virtual CPU itself (vmproc/direct.h): serves its calls.
+ *
+ * The monitor sleeps on the turn word.  Whatever the VM process has written is copied before it is looked at; an argument
+ * out of range is the guest's end.  A VM process that dies interrupts the sleep by SIGCHLD.
+ */
+#include "monitor/monitor.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/log.h"
+
+/* A call's arguments, as they were when it came. */
+struct asked { uint64_t arg[6]; };
+typedef int64_t call_handler(struct monitor *m, const struct asked *a);
+
+/* The virtual CPU as the VM process has it; for what only reads it. */
+static void take_vcpu(struct monitor *m)
+{
+	m->vcpu = m->direct->vcpu;
+	m->vcpu.env = &m->env;
+	m->vcpu.number = m->cpu;
+	m->vcpu.n_cpus = m->shm->n_cpus;
+	m->vcpu.ram_bytes = m->shm->ram_pages << PAGE_BITS;
+	m->vcpu.dead_reason[sizeof m->vcpu.dead_reason - 1] = 0;
+}
+
+static void refuse(struct monitor *m, const char *what)
+{
+	monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "the VM process of CPU %u asked for %s", m->cpu, what);
+}
+
+static bool valid_size(uint64_t size) { return size == 1 || size == 2 || size == 4; }
+
+static bool valid_string(uint64_t size, uint64_t count)
+{
+	return valid_size(size) && count && count <= PAGE_BYTES / size;
+}
+
+static int64_t call_READY(struct monitor *m, const struct asked *a)
+{
+	(void)a;
+	if (m->direct->setup_error)
+		die("the VM process cannot set up the direct engine: %s", strerror(-m->direct->setup_error));
+	process_fetch_userfaultfd(m, m->many_hosts);
+	return 0;
+}
+
+static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
+{
+	(void)a;
+	if (m->direct->setup_error)
+		die("the VM process has no jail: seccomp: %s", strerror(-m->direct->setup_error));
+	process_announce(m);
+	wait_for_start(m);
+	/* known only now */
+	m->direct->start_monotonic_ns = m->shm->start_monotonic_ns;
+	m->direct->host_tsc_khz = m->shm->host_tsc_khz;
+	m->direct->tsc_khz = m->shm->tsc_khz;
+	m->direct->arg[0] = m->vcpu.gpr[ESI];
+	return m->vcpu.eip;
+}
+
+static int64_t call_PORT_IN(struct monitor *m, const struct asked *a)
+{
+	if (a->arg[0] > 0xffff || !valid_size(a->arg[1]))
+		return refuse(m, "a port that does not exist"), 0;
+	return m->env.port_in(m, a->arg[0], a->arg[1]);
+}
+
+static int64_t call_PORT_OUT(struct monitor *m, const struct asked *a)
+{
+	if (a->arg[0] > 0xffff || !valid_size(a->arg[1]))
+		return refuse(m, "a port that does not exist"), 0;
+	m->env.port_out(m, a->arg[0], a->arg[1], a->arg[2]);
+	return 0;
+}
+
+static int64_t call_PORT_IN_STRING(struct monitor *m, const struct asked *a)
+{
+	if (a->arg[0] > 0xffff || !valid_string(a->arg[1], a->arg[2]))
+		return refuse(m, "a port that does not exist"), 0;
+	m->env.port_in_string(m, a->arg[0], a->arg[1], a->arg[2], m->direct->data);
+	return 0;
+}
+
+static int64_t call_PORT_OUT_STRING(struct monitor *m, const struct asked *a)
+{
+	if (a->arg[0] > 0xffff || !valid_string(a->arg[1], a->arg[2]))
+		return refuse(m, "a port that does not exist"), 0;
+	m->env.port_out_string(m, a->arg[0], a->arg[1], a->arg[2], m->direct->data);
+	return 0;
+}
+
+static int64_t call_MMIO_READ(struct monitor *m, const struct asked *a)
+{
+	return valid_size(a->arg[1]) ? m->env.mmio_read(m, a->arg[0], a->arg[1]) : 0;
+}
+
+static int64_t call_MMIO_WRITE(struct monitor *m, const struct asked *a)
+{
+	if (valid_size(a->arg[1]))
+		m->env.mmio_write(m, a->arg[0], a->arg[1], a->arg[2]);
+	return 0;
+}
+
+static int64_t call_SEND_INTERRUPT(struct monitor *m, const struct asked *a)
+{
+	m->env.send_interrupt(m, a->arg[0], a->arg[1], a->arg[2]);
+	return 0;
+}
+
+static int64_t call_START_CPU(struct monitor *m, const struct asked *a)
+{
+	return m->env.start_cpu(m, a->arg[0], a->arg[1]);
+}
+
+static int64_t call_WALLCLOCK(struct monitor *m, const struct asked *a)
+{
+	(void)a;
+	return m->env.wallclock_ns(m);
+}
+
+static int64_t call_HOST_CPUID(struct monitor *m, const struct asked *a)
+{
+	m->env.host_cpuid(m, a->arg[0], a->arg[1], (uint32_t *)m->direct->data);
+	return 0;
+}
+
+static int64_t call_HOST_XCR0(struct monitor *m, const struct asked *a)
+{
+	(void)a;
+	return m->env.host_xcr0(m);
+}
+
+static int64_t call_PRINT(struct monitor *m, const struct asked *a)
+{
+	m->env.print(m, (const char *)m->direct->data, a->arg[0] < PAGE_BYTES ? a->arg[0] : PAGE_BYTES);
+	return 0;
+}
+
+static int64_t call_MACHINE_END(struct monitor *m, const struct asked *a)
+{
+	m->env.machine_end(m, a->arg[0], a->arg[1]);
+	return 0;
+}
+
+static int64_t call_POSTS(struct monitor *m, const struct asked *a)
+{
+	take_vcpu(m);
+	serve_posts(m, a->arg[0]);
+	return 0;
+}
+
+static int64_t call_DEAD(struct monitor *m, const struct asked *a)
+{
+	(void)a;
+	take_vcpu(m);
+	report_death(m);
+	return 0;
+}
+
+static int64_t call_BEYOND_LIMIT(struct monitor *m, const struct asked *a)
+{
+	enum vcpu_access access = ACCESS_READ;
+	gva_t gva = 0;
+	bool found;
+
+	take_vcpu(m);
+	m->vm.regs.fs_base = a->arg[0];
+	m->vm.regs.gs_base = a->arg[1];
+	found = insn_beyond_user_limit(m, &gva, &access);
+	memcpy(m->direct->vcpu.gpr, m->vcpu.gpr, sizeof m->vcpu.gpr); /* a jump has been carried out */
+	m->direct->vcpu.eip = m->vcpu.eip;
+	m->direct->arg[0] = gva;
+	m->direct->arg[1] = access;
+	return found;
+}
+
+static int64_t call_IS_SSE(struct monitor *m, const struct asked *a)
+{
+	(void)a;
+	take_vcpu(m);
+	return insn_is_sse(m);
+}
+
+static int64_t call_PAGE_WANT(struct monitor *m, const struct asked *a)
+{
+	if (a->arg[0] >= m->shm->ram_pages || a->arg[1] > PAGE_WRITE)
+		return refuse(m, "a page that does not exist"), 0;
+	guestmem_ask(m, a->arg[0], a->arg[1]);
+	return 0;
+}
+
+static uint32_t entry_of(gpa_t gpa, bool writable)
+{
+	return (gpa & ~(uint32_t)PAGE_MASK) | SHADOW_VALID | (writable ? SHADOW_WRITE : 0);
+}
+
+static int64_t call_PAGE_MAPPED(struct monitor *m, const struct asked *a)
+{
+	uint32_t entry[SHADOW_RUN];
+	uint64_t frame = gpa_to_gfn(a->arg[2]);
+
+	if (!m->many_hosts || a->arg[0] + a->arg[1] > VMP_WINDOW || frame + (a->arg[1] >> PAGE_BITS) > m->shm->ram_pages)
+		return refuse(m, "pages that do not exist"), 0;
+	for (unsigned i = 0; i < SHADOW_RUN; i++)
+		entry[i] = entry_of(gfn_to_gpa(frame + i), false);
+	pages_mapped(m, a->arg[0], a->arg[1], entry);
+	return 0;
+}
+
+static int64_t call_PAGE_ADMIT(struct monitor *m, const struct asked *a)
+{
+	if (!m->many_hosts || a->arg[0] >= VMP_WINDOW || gpa_to_gfn(a->arg[1]) >= m->shm->ram_pages)
+		return refuse(m, "pages that do not exist"), 0;
+	pages_admit(m, a->arg[0], entry_of(a->arg[1], a->arg[3]), a->arg[2]);
+	return 0;
+}
+
+static call_handler *const handlers[DIRECT_CALL_COUNT] = {
+#define X(name, what) [DIRECT_##name] = call_##name,
+	DIRECT_CALLS(X)
+#undef X
+};
+
+/* The VM process is this process's only child. */
+static void check_alive(struct monitor *m)
+{
+	int status;
+
+	if (waitpid(m->vm.pid, &status, WNOHANG) != m->vm.pid)
+		return;
+	if (WIFSIGNALED(status))
+		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d", m->cpu,
+			    WTERMSIG(status));
+	else
+		die("the VM process died while starting (status 0x%x)", status);
+}
+
+static void serve(struct monitor *m)
+{
+	struct direct_shared *s = m->direct;
+	struct asked asked;
+	uint32_t call = s->call;
+
+	memcpy(asked.arg, (const void *)s->arg, sizeof asked.arg);
+	if (call >= DIRECT_CALL_COUNT) {
+		refuse(m, "what does not exist");
+		return;
+	}
+	s->result = handlers[call](m, &asked);
+	if (m->ending)
+		return; /* the guest does not go on */
+	atomic_store(&s->turn, TURN_VM);
+	syscall(SYS_futex, &s->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+void direct_serve(struct monitor *m)
+{
+	struct timespec second = { .tv_sec = 1 };
+
+	while (!m->ending) {
+		if (atomic_load(&m->direct->turn) == TURN_MONITOR) {
+			serve(m);
+			continue;
+		}
+		/* The limit is for a death just before the sleep. */
+		if (syscall(SYS_futex, &m->direct->turn, FUTEX_WAIT, TURN_VM, &second, NULL, 0) && errno != EAGAIN)
+			check_alive(m);
+	}
+}

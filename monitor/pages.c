@@ -1,0 +1,125 @@
+/* pages.c - host mappings in the VM process: made and dropped by its stub as vcpu/shadow.c says, and opened page by page.
+ *
+ * Two layers that know nothing of each other decide whether guest code may touch a linear page.  The guest's page table
+ * decides through the mapping made here (mmap of the RAM descriptor with the guest's protection; a touch that it forbids is
+ * SIGSEGV).  The page protocol decides through userfaultfd (a touch of a page that this host does not hold is SIGBUS), and
+ * the daemon can take a page from all mappings at once without asking anybody; see TRICKS.md.
+ */
+#include "monitor/monitor.h"
+
+#include <asm/unistd_64.h>
+#include <errno.h>
+#include <linux/userfaultfd.h>
+#include <string.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include "base/log.h"
+
+#ifndef UFFDIO_CONTINUE_MODE_WP
+#define UFFDIO_CONTINUE_MODE_WP ((__u64)1 << 1) /* Linux 6.4 */
+#endif
+
+static unsigned host_limit(const char *path, unsigned otherwise)
+{
+	FILE *f = fopen(path, "r");
+	unsigned value = otherwise;
+
+	if (f) {
+		if (fscanf(f, "%u", &value) != 1)
+			value = otherwise;
+		fclose(f);
+	}
+	return value;
+}
+
+static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable)
+{
+	process_stub_queue(ctx, __NR_mmap, gva, bytes, PROT_READ | PROT_EXEC | (writable ? PROT_WRITE : 0),
+			   MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
+}
+
+static void unmap(void *ctx, gva_t gva, uint32_t bytes)
+{
+	process_stub_queue(ctx, __NR_munmap, gva, bytes, 0, 0, 0, 0);
+}
+
+void pages_init(struct monitor *m)
+{
+	unsigned lowest = host_limit("/proc/sys/vm/mmap_min_addr", 65536);
+
+	m->shadow_host = (struct shadow_host){ map, unmap, m };
+	m->shadow.host = &m->shadow_host;
+	m->shadow.ram_pages = m->shm->ram_pages;
+	m->shadow.area_limit = host_limit("/proc/sys/vm/max_map_count", 65530) / 3;
+	m->shadow.first_page = lowest < PAGE_BYTES ? 1 : (lowest + PAGE_MASK) >> PAGE_BITS;
+	m->shadow.entry = mmap(NULL, LINEAR_PAGES * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (m->shadow.entry == MAP_FAILED)
+		die("no memory for the shadow map: %s", strerror(errno));
+}
+
+/* --- pages that other hosts may hold -------------------------------------------------------------------------------- */
+
+/* Let the VM process at one page; the page is pinned. 0, or -errno of the host. */
+static int let_in(struct monitor *m, gva_t gva, enum page_right right)
+{
+	struct uffdio_continue go = { .range = { gva & ~(uint64_t)PAGE_MASK, PAGE_BYTES },
+				      .mode = right == PAGE_READ ? UFFDIO_CONTINUE_MODE_WP : 0 };
+
+	return ioctl(m->vm.userfault_fd, UFFDIO_CONTINUE, &go) ? -errno : 0;
+}
+
+void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *entry)
+{
+	struct uffdio_register area = { .range = { gva, bytes },
+		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP };
+
+	/* A later operation of the same batch may have unmapped it again; a VM process that was killed has no memory
+	 * (ESRCH), and the next wait for it says so. */
+	if (ioctl(m->vm.userfault_fd, UFFDIO_REGISTER, &area) && *entry && errno != ESRCH)
+		bug("userfaultfd register %x+%x: %s", gva, bytes, strerror(errno));
+	if (bytes > SHADOW_RUN * PAGE_BYTES)
+		return;
+	for (uint32_t at = 0; at < bytes; at += PAGE_BYTES, entry++) { /* what is here already comes along */
+		gfn_t gfn = gpa_to_gfn(*entry);
+
+		if (!*entry || !guestmem_try_pin(m, gfn, PAGE_READ))
+			continue;
+		let_in(m, gva + at, atomic_load(&m->shm->page_right[gfn]));
+		guestmem_unpin(m, gfn);
+	}
+}
+
+void pages_admit(struct monitor *m, gva_t gva, uint32_t entry, bool write)
+{
+	gfn_t gfn = gpa_to_gfn(entry);
+	enum page_right want = write && entry & SHADOW_WRITE ? PAGE_WRITE : PAGE_READ, right;
+	int error;
+
+	volatile uint8_t *page = guestmem_pin(m, gfn, want);
+	right = atomic_load(&m->shm->page_right[gfn]);
+	error = let_in(m, gva, right);
+	if (error == -EFAULT || error == -ENOENT) { /* a page of zeroes that has no memory yet */
+		if (right == PAGE_WRITE)
+			*page = *page;
+		else
+			(void)*page;
+		error = let_in(m, gva, right);
+	}
+	if (error == -EEXIST && right == PAGE_READ) { /* it may be read already, so the instruction writes */
+		guestmem_unpin(m, gfn);
+		page = guestmem_pin(m, gfn, PAGE_WRITE);
+		error = let_in(m, gva, PAGE_WRITE);
+		right = PAGE_WRITE;
+	}
+	if (error == -EEXIST && right == PAGE_WRITE) {
+		struct uffdio_writeprotect open = { .range = { gva & ~(uint64_t)PAGE_MASK, PAGE_BYTES } };
+
+		error = ioctl(m->vm.userfault_fd, UFFDIO_WRITEPROTECT, &open) ? -errno : 0;
+	}
+	guestmem_unpin(m, gfn);
+	/* EAGAIN: the mapping changes right now, and the instruction faults again. ESRCH: killed, as above. */
+	if (error && error != -EAGAIN && error != -ESRCH)
+		bug("CPU %u: cannot let the guest at page %x (frame %x): %s", m->cpu, gva, gfn, strerror(-error));
+}

@@ -1,0 +1,153 @@
+/* vcpu_window.c - the CPU window: what passes through its data page, and a guest stopped at every place of its code page. */
+#include "tests/unit/vcpu_fake.h"
+#include "vcpu/window.h"
+
+#define V (&fake.v)
+
+extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_hlt[];
+enum { USER_EIP = 0x12345, USER_FLAGS = EFLAGS_CF | EFLAGS_FIXED };
+
+static uint32_t at(const char *label) { return VMP_STUB_SYSCALL + (uint32_t)(label - window_code); }
+
+static void fits(void)
+{
+	CU_ASSERT_TRUE(window_code_end - window_code < PAGE_BYTES);
+	CU_ASSERT_TRUE(at(window_syscall_end) <= VMP_STUB_IRET);
+	CU_ASSERT_TRUE(window_holds(VMP_STUB_SYSCALL));
+	CU_ASSERT_TRUE(window_holds(VMP_STUB_SYSCALL + PAGE_BYTES - 1));
+	CU_ASSERT_FALSE(window_holds(VMP_STUB_SYSCALL - 1));
+	CU_ASSERT_FALSE(window_holds(0xffffffffffffd000));
+}
+
+static void flag_and_cr2(void)
+{
+	struct cpu_window w = { 0 };
+
+	fake_reset();
+	V->cr2 = 0x5678;
+	V->eflags |= EFLAGS_IF;
+	window_open(&w, V);
+	CU_ASSERT_EQUAL(w.iflag, EFLAGS_IF);
+	CU_ASSERT_EQUAL(w.cr2, 0x5678);
+	CU_ASSERT_FALSE(w.pending);
+	w.iflag = 0xffffffff & ~EFLAGS_IF; /* whatever else the guest writes there */
+	window_close(&w, V);
+	CU_ASSERT_FALSE(V->eflags & EFLAGS_IF);
+	CU_ASSERT_FALSE(V->eflags & EFLAGS_IOPL);
+	V->nmi_blocked = true; /* iret must come to us */
+	window_open(&w, V);
+	CU_ASSERT_TRUE(w.pending);
+}
+
+static void end_of_interrupt(void)
+{
+	struct cpu_window w = { 0 };
+
+	fake_reset();
+	apic_write(V, 0xf0, 0x1ff);
+	window_open(&w, V);
+	CU_ASSERT_FALSE(w.eoi); /* none in service */
+	apic_post(&V->apic, 0x50);
+	window_open(&w, V);
+	CU_ASSERT_TRUE(w.pending);
+	CU_ASSERT_FALSE(w.eoi);
+	apic_accept(&V->apic, 0x50);
+	window_open(&w, V);
+	CU_ASSERT_TRUE(w.eoi);
+	window_close(&w, V); /* not signalled yet */
+	CU_ASSERT_TRUE(apic_end_unwatched(&V->apic));
+	window_open(&w, V);
+	w.eoi = 0;
+	window_close(&w, V);
+	CU_ASSERT_FALSE(apic_end_unwatched(&V->apic));
+	apic_post(&V->apic, 0x50);
+	apic_accept(&V->apic, 0x50);
+	apic_post(&V->apic, 0x40); /* waits for the end: it must be signalled aloud */
+	window_open(&w, V);
+	CU_ASSERT_FALSE(w.eoi);
+	window_close(&w, V);
+	CU_ASSERT_EQUAL(apic_highest(&V->apic), -1);
+}
+
+/* Wherever it is stopped, the system call happens once, with the user's registers as they were. */
+static void syscall_anywhere(void)
+{
+	for (uint32_t rip = VMP_STUB_SYSCALL; rip < at(window_syscall_end); rip++) {
+		bool late = rip >= at(window_syscall_flags);
+		struct window_stop stop = { .rip = rip, .esp = rip == VMP_STUB_SYSCALL ? USER_STACK - 8 : ENTRY_STACK - 20,
+			.r8 = rip == VMP_STUB_SYSCALL ? 0 : USER_STACK - 8, .r10 = late ? USER_FLAGS | EFLAGS_IF : 0,
+			.eflags = late ? EFLAGS_ZF : USER_FLAGS };
+
+		fake_reset();
+		set_gate(0x80, VMP_SEL_KERNEL_CS, HANDLERS + 16 * 0x80, GATE_INTERRUPT | GATE_USER);
+		set32(USER_STACK - 8, USER_EIP - 2);
+		set32(USER_STACK - 4, VMP_SEL_USER_CS);
+		V->gpr[EAX] = 20;
+		CU_ASSERT_EQUAL(window_settle(V, &stop), WINDOW_SYSCALL);
+		CU_ASSERT_TRUE(in_handler(0x80));
+		CU_ASSERT_EQUAL(V->cpl, 0);
+		CU_ASSERT_EQUAL(frame(0), USER_EIP);
+		CU_ASSERT_EQUAL(frame(1), VMP_SEL_USER_CS);
+		CU_ASSERT_EQUAL(frame(2), USER_FLAGS | EFLAGS_IF);
+		CU_ASSERT_EQUAL(frame(3), USER_STACK);
+		CU_ASSERT_EQUAL(frame(4), VMP_SEL_USER_DS);
+		CU_ASSERT_EQUAL(V->gpr[EAX], 20);
+	}
+}
+
+/* The user's stack went away meanwhile: a page fault of the user. */
+static void syscall_without_stack(void)
+{
+	struct window_stop stop = { .rip = at(window_syscall_flags), .r8 = USER_STACK - 8, .r10 = USER_FLAGS };
+
+	fake_reset();
+	set_pte(USER_STACK - 8, 0);
+	CU_ASSERT_EQUAL(window_settle(V, &stop), WINDOW_SYSCALL);
+	CU_ASSERT_TRUE(in_handler(VECTOR_PF));
+	CU_ASSERT_EQUAL(frame(1), VMP_STUB_SYSCALL);
+	CU_ASSERT_EQUAL(V->cr2, USER_STACK - 8);
+}
+
+static void iret_anywhere(void)
+{
+	for (uint32_t rip = VMP_STUB_IRET; rip < at(window_code_end); rip++) {
+		bool marked = rip >= at(window_iret_marked) && rip < at(window_iret_hlt);
+		struct window_stop stop = { .rip = rip, .esp = KERNEL_STACK - 12 };
+
+		fake_reset();
+		V->gpr[ESP] = KERNEL_STACK - 12;
+		V->eflags |= EFLAGS_IF; /* the stub had set it */
+		set32(KERNEL_STACK - 12, CODE);
+		set32(KERNEL_STACK - 8, VMP_SEL_KERNEL_CS | (marked ? 3 : 0));
+		set32(KERNEL_STACK - 4, EFLAGS_FIXED | EFLAGS_IF);
+		CU_ASSERT_EQUAL(window_settle(V, &stop), WINDOW_IRET);
+		CU_ASSERT_EQUAL(V->eip, VMP_STUB_IRET);
+		CU_ASSERT_EQUAL(V->cpl, 0);
+		CU_ASSERT_FALSE(V->eflags & EFLAGS_IF);
+		CU_ASSERT_EQUAL(ram32(KERNEL_STACK - 8), VMP_SEL_KERNEL_CS);
+		CU_ASSERT_EQUAL(vcpu_iret(V), VCPU_DONE);
+		CU_ASSERT_EQUAL(V->eip, CODE);
+		CU_ASSERT_EQUAL(V->gpr[ESP], KERNEL_STACK);
+		CU_ASSERT_TRUE(V->eflags & EFLAGS_IF);
+	}
+}
+
+static void iret_fails_at_the_stub(void)
+{
+	fake_reset();
+	V->gpr[ESP] = KERNEL_STACK - 12;
+	V->eip = VMP_STUB_IRET;
+	set32(KERNEL_STACK - 8, 0); /* a null CS */
+	CU_ASSERT_EQUAL(vcpu_iret(V), VCPU_RAISED);
+	CU_ASSERT_TRUE(faulted(VECTOR_GP, 0, VMP_STUB_IRET));
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(fits), TEST(flag_and_cr2), TEST(end_of_interrupt), TEST(syscall_anywhere), TEST(syscall_without_stack),
+		TEST(iret_anywhere), TEST(iret_fails_at_the_stub),
+	};
+
+	return run_tests("vcpu_window", tests, ARRAY_LEN(tests));
+}

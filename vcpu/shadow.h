@@ -1,0 +1,41 @@
+/* shadow.h - which host mappings stand for the guest's page tables, and when they go: a TLB in software, shared by the
+ * engines.  Pure bookkeeping; the engine makes the mappings.
+ *
+ * A mapping may be as stale as a TLB entry may: until the guest says that it changed something (invlpg, CR3, CR4).
+ */
+#ifndef VCPU_SHADOW_H
+#define VCPU_SHADOW_H
+
+#include "vcpu/vcpu.h"
+
+enum { SHADOW_VALID = 1, SHADOW_WRITE = 2, SHADOW_GLOBAL = 4 };
+enum { LINEAR_PAGES = 1 << 20, SHADOW_CHUNK = 1024, SHADOW_RUN = 16 /* pages mapped together */ };
+
+/* Both take effect before guest code runs again, in this order. Neither may fail. */
+struct shadow_host {
+	void (*map)(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable);
+	void (*unmap)(void *ctx, gva_t gva, uint32_t bytes);
+	void *ctx;
+};
+
+struct shadow {
+	const struct shadow_host *host;
+	uint32_t *entry;       /* LINEAR_PAGES of them: frame << 12 | SHADOW_* of the host mapping, 0: none */
+	uint32_t ram_pages;
+	unsigned first_page;   /* nothing can be mapped below: the host's vm.mmap_min_addr */
+	unsigned area_limit;   /* drop all rather than make more host areas than this: vm.max_map_count is never reached */
+	unsigned areas;	       /* made since the last full drop */
+	unsigned user_pages;   /* entries below VMP_USER_LIMIT */
+	unsigned kernel_local; /* entries above it that a CR3 load must drop */
+	uint32_t used[LINEAR_PAGES / SHADOW_CHUNK / 32]; /* chunks of `entry` that are not all 0 */
+};
+
+static inline uint32_t shadow_entry(const struct shadow *s, gva_t gva) { return s->entry[gva >> PAGE_BITS]; }
+
+/* The guest touched gva, and its page tables allow it: map it, and the neighbours that it has used already. */
+void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *walk);
+void shadow_drop_range(struct shadow *s, gva_t first, uint32_t pages);
+void shadow_drop_all(struct shadow *s);
+void shadow_switch_space(struct shadow *s);
+
+#endif

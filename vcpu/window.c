@@ -1,0 +1,75 @@
+/* window.c - see window.h. */
+#include "vcpu/window.h"
+
+extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_hlt[];
+
+void window_open(struct cpu_window *w, struct vcpu *v)
+{
+	w->iflag = v->eflags & EFLAGS_IF;
+	w->pending = vcpu_interrupt_pending(v) || v->nmi_blocked; /* iret ends the blocking */
+	w->cr2 = v->cr2;
+	w->sp0 = v->window_sp0;
+	w->syscall_eip = v->window_syscall_eip;
+	w->syscall_cs = v->window_syscall_cs;
+	w->eoi = v->eoi_offered = apic_end_unwatched(&v->apic);
+}
+
+void window_close(struct cpu_window *w, struct vcpu *v)
+{
+	v->eflags = (v->eflags & ~(uint32_t)EFLAGS_IF) | (w->iflag & EFLAGS_IF);
+	if (v->eoi_offered && !w->eoi)
+		apic_end_of_interrupt(&v->apic);
+	v->eoi_offered = false;
+	v->window_sp0 = w->sp0;
+	v->window_syscall_eip = w->syscall_eip;
+	v->window_syscall_cs = w->syscall_cs;
+}
+
+static uint32_t place(const char *label) { return VMP_STUB_SYSCALL + (uint32_t)(label - window_code); }
+
+/* Carry the call out as a gate would: none of it can be seen yet. */
+static void settle_syscall(struct vcpu *v, const struct window_stop *stop)
+{
+	uint32_t frame[2], error;
+
+	v->cpl = 3;
+	v->seg[SEG_CS] = VMP_SEL_USER_CS;
+	v->seg[SEG_SS] = VMP_SEL_USER_DS;
+	v->eflags = (stop->rip >= place(window_syscall_flags) ? stop->r10 : stop->eflags) | EFLAGS_IF | EFLAGS_FIXED;
+	v->gpr[ESP] = stop->rip == VMP_STUB_SYSCALL ? stop->esp : stop->r8;
+	v->eip = VMP_STUB_SYSCALL;
+	if (vcpu_read(v, v->gpr[ESP], frame, sizeof frame, true, &error)) {
+		vcpu_exception(v, VECTOR_PF, error);
+		return;
+	}
+	v->gpr[ESP] += sizeof frame;
+	v->eip = frame[0] + 2;
+	vcpu_software_interrupt(v, 0x80, frame[0]);
+}
+
+static void settle_iret(struct vcpu *v, const struct window_stop *stop)
+{
+	uint32_t error;
+	uint8_t cs;
+
+	v->cpl = 0;
+	v->seg[SEG_CS] = VMP_SEL_KERNEL_CS;
+	v->seg[SEG_SS] = VMP_SEL_KERNEL_DS;
+	v->eflags &= ~(uint32_t)EFLAGS_IF;
+	v->eip = VMP_STUB_IRET;
+	if (stop->rip < place(window_iret_marked) || stop->rip >= place(window_iret_hlt))
+		return;
+	cs = VMP_SEL_KERNEL_CS;
+	if (vcpu_write(v, v->gpr[ESP] + 4, &cs, 1, false, &error))
+		vcpu_kill(v, "the frame at %x vanished under iret", v->gpr[ESP]);
+}
+
+enum window_place window_settle(struct vcpu *v, const struct window_stop *stop)
+{
+	if (stop->rip < place(window_syscall_end)) {
+		settle_syscall(v, stop);
+		return WINDOW_SYSCALL;
+	}
+	settle_iret(v, stop);
+	return WINDOW_IRET;
+}

@@ -1,0 +1,50 @@
+/* window.h - the CPU window (base/guest_abi.h): its data page as a struct, its code page as bytes, and what to make of a
+ * guest that was stopped inside the code page.
+ *
+ * The VM process maps both pages at VMP_WINDOW when it starts.  The guest may write anything into the data page: an engine
+ * takes the interrupt flag from it, and nothing that could hurt anybody but the guest.
+ */
+#ifndef VCPU_WINDOW_H
+#define VCPU_WINDOW_H
+
+#include <stddef.h>
+#include "base/types.h"
+#include "vcpu/vcpu.h"
+
+enum { WINDOW_BYTES = 2 * PAGE_BYTES };
+
+struct cpu_window {
+	volatile uint32_t iflag, pending, cr2;
+	uint32_t sp0, syscall_eip, syscall_cs;
+	volatile uint32_t eoi;
+};
+#define WINDOW_FIELD(field, address) _Static_assert(offsetof(struct cpu_window, field) == (address) - VMP_WINDOW, #field)
+WINDOW_FIELD(iflag, VMP_CPU_IFLAG);
+WINDOW_FIELD(pending, VMP_CPU_PENDING);
+WINDOW_FIELD(cr2, VMP_CPU_CR2);
+WINDOW_FIELD(sp0, VMP_CPU_SP0);
+WINDOW_FIELD(syscall_eip, VMP_CPU_SYSCALL);
+WINDOW_FIELD(syscall_cs, VMP_CPU_SYSCALL_CS);
+WINDOW_FIELD(eoi, VMP_CPU_EOI);
+
+/* Before guest code runs: the window as v has it. After it: back again, so that v is the whole truth. */
+void window_open(struct cpu_window *w, struct vcpu *v);
+void window_close(struct cpu_window *w, struct vcpu *v);
+
+/* window_code.S: position-independent, smaller than a page. */
+extern const char window_code[], window_code_end[];
+
+static inline bool window_holds(uint64_t rip) { return rip - VMP_STUB_SYSCALL < PAGE_BYTES; }
+
+/* The host's registers that matter for a stop inside. */
+struct window_stop { uint32_t rip, esp, r8, r10, eflags; };
+enum window_place {
+	WINDOW_SYSCALL, /* a system call was under way; it has been delivered to the guest */
+	WINDOW_IRET,	/* at the start of VMP_STUB_IRET: runs natively, or by vcpu_iret() */
+};
+
+/* Bring v, stopped inside the code page, to a state that a processor could have; v->gpr but for ESP must be current.
+ * Whatever stopped it there happens again, or has become immaterial, but for an instruction that failed at WINDOW_IRET. */
+enum window_place window_settle(struct vcpu *v, const struct window_stop *stop);
+
+#endif

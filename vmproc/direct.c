@@ -1,0 +1,509 @@
+/* direct.c - the direct engine: signal handlers that run the virtual CPU (direct.h).
+ *
+ * From one signal to the return from it the guest stands still and struct vcpu holds its registers; signals are blocked
+ * meanwhile, so what comes up then comes when guest code would run.  Segment registers need not be saved: this code uses
+ * none of them.  FPU and vector registers are in the signal frame.
+ */
+#include "vmproc/direct.h"
+
+#include <asm/ldt.h>
+#include <linux/futex.h>
+#include <linux/signal.h>
+#include <linux/time.h>
+#include <linux/time_types.h>
+#include <asm/sigcontext.h>
+#include <asm/ucontext.h>
+#include <linux/mman.h>
+#include "base/hostshm.h"
+#include "vcpu/shadow.h"
+#include "vcpu/window.h"
+#include "vmproc/direct_env.h"
+#include "vmproc/host.h"
+#include "vmproc/vmproc.h"
+
+enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF | EFLAGS_AC,
+       SEL_TABLE = 4, SEL_RPL = 3, STACK_BYTES = 1 << 16 };
+#define SIGNAL_CODE_KERNEL 0x80
+#define TRAP_IS_TRACE 2
+enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1 };
+
+struct direct direct;
+
+/* --- registers ------------------------------------------------------------------------------------------------------ */
+
+#define READ_SEGMENT(name) ({ uint16_t value_; __asm__ volatile("mov %%" #name ", %0" : "=r"(value_)); value_; })
+#define WRITE_SEGMENT(name, value) __asm__ volatile("mov %0, %%" #name : : "r"((uint32_t)(value)))
+
+/* The guest has one table, the host two: only the TLS entries stand in the host's own. */
+static uint16_t host_selector(uint16_t selector)
+{
+	unsigned index = selector >> 3;
+
+	if (!index)
+		return 0;
+	if (index >= VMP_GDT_TLS_MIN && index < VMP_GDT_TLS_MIN + 3)
+		return (selector & ~SEL_TABLE) | SEL_RPL;
+	return selector | SEL_TABLE | SEL_RPL;
+}
+
+/* A guest kernel that was entered with AC set must not run with it: see TRICKS.md. */
+static uint32_t native_flags(const struct vcpu *v) { return v->cpl == 3 ? FLAGS_NATIVE : FLAGS_NATIVE & ~EFLAGS_AC; }
+
+static void registers_in(struct vcpu *v, const struct sigcontext *r)
+{
+	uint32_t native;
+
+	if (r->cs & SEL_TABLE) {
+		v->cpl = r->cs >> 3 == VMP_GDT_USER_CS ? 3 : 0;
+		v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~SEL_RPL;
+		v->seg[SEG_SS] = r->ss;
+	}
+	native = native_flags(v);
+	v->gpr[EAX] = r->rax, v->gpr[ECX] = r->rcx, v->gpr[EDX] = r->rdx, v->gpr[EBX] = r->rbx;
+	v->gpr[ESP] = r->rsp, v->gpr[EBP] = r->rbp, v->gpr[ESI] = r->rsi, v->gpr[EDI] = r->rdi;
+	v->eip = r->rip;
+	v->eflags = (v->eflags & ~(native | EFLAGS_RF)) | (r->eflags & native) | EFLAGS_FIXED;
+	v->seg[SEG_DS] = READ_SEGMENT(ds);
+	v->seg[SEG_ES] = READ_SEGMENT(es);
+	v->seg[SEG_FS] = READ_SEGMENT(fs);
+	v->seg[SEG_GS] = READ_SEGMENT(gs);
+	__builtin_memcpy(direct.entered_with, v->seg, sizeof direct.entered_with);
+	window_close(direct.window, v);
+}
+
+static void registers_out(struct vcpu *v, struct sigcontext *r)
+{
+	r->rax = v->gpr[EAX], r->rcx = v->gpr[ECX], r->rdx = v->gpr[EDX], r->rbx = v->gpr[EBX];
+	r->rsp = v->gpr[ESP], r->rbp = v->gpr[EBP], r->rsi = v->gpr[ESI], r->rdi = v->gpr[EDI];
+	r->rip = v->eip;
+	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;
+	r->cs = host_selector(v->seg[SEG_CS]);
+	r->ss = host_selector(v->seg[SEG_SS]);
+	/* Those that were not changed stand there still, or the host has emptied them with their descriptors. */
+	if (v->seg[SEG_DS] != direct.entered_with[SEG_DS])
+		WRITE_SEGMENT(ds, host_selector(v->seg[SEG_DS]));
+	if (v->seg[SEG_ES] != direct.entered_with[SEG_ES])
+		WRITE_SEGMENT(es, host_selector(v->seg[SEG_ES]));
+	if (v->seg[SEG_FS] != direct.entered_with[SEG_FS])
+		WRITE_SEGMENT(fs, host_selector(v->seg[SEG_FS]));
+	if (v->seg[SEG_GS] != direct.entered_with[SEG_GS])
+		WRITE_SEGMENT(gs, host_selector(v->seg[SEG_GS]));
+	window_open(direct.window, v);
+}
+
+/* --- time and posts ------------------------------------------------------------------------------------------------- */
+
+static void count(enum trap_kind kind)
+{
+	atomic_store_explicit(&direct.slot->traps[kind],
+			      atomic_load_explicit(&direct.slot->traps[kind], memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+enum time_kind direct_time_switch(enum time_kind to)
+{
+	uint64_t now = __builtin_ia32_rdtsc(), ticks = now - direct.time_mark;
+	enum time_kind from = direct.time_kind;
+	_Atomic uint64_t *sum = &direct.slot->time_ns[from];
+
+	atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) +
+			      ticks * 1000000 / direct.shared->host_tsc_khz, memory_order_relaxed);
+	direct.time_mark = now;
+	direct.time_kind = to;
+	return from;
+}
+
+static bool posts_waiting(void)
+{
+	for (unsigned word = 0; word < 8; word++)
+		if (atomic_load(&direct.slot->irr[word]))
+			return true;
+	return atomic_load(&direct.slot->post) & (POST_MESSAGE | POST_NMI);
+}
+
+/* Take in everything that was posted to this CPU, and its own timer. */
+static void collect_posts(struct vcpu *v)
+{
+	for (unsigned word = 0; word < 8; word++) {
+		uint32_t bits;
+
+		if (!atomic_load_explicit(&direct.slot->irr[word], memory_order_relaxed))
+			continue;
+		for (bits = atomic_exchange(&direct.slot->irr[word], 0); bits; bits &= bits - 1)
+			apic_post(&v->apic, word * 32 + __builtin_ctz(bits));
+	}
+	if (atomic_load_explicit(&direct.slot->post, memory_order_relaxed)) {
+		uint32_t post = atomic_exchange(&direct.slot->post, 0);
+
+		if (post & POST_NMI)
+			v->nmi_pending = true;
+		if (post & ~(uint32_t)POST_NMI)
+			direct_call(DIRECT_POSTS, post, 0, 0, 0);
+	}
+	if (apic_deadline(&v->apic) != UINT64_MAX)
+		apic_tick(&v->apic, direct_now_ns());
+}
+
+static void sleep_halted(struct vcpu *v)
+{
+	enum time_kind before = direct_time_switch(TIME_IDLE);
+
+	while (!vcpu_wakes(v) && !v->dead) {
+		uint32_t wake = atomic_load(&direct.slot->wake);
+		uint64_t deadline = apic_deadline(&v->apic), now = direct_now_ns();
+		struct __kernel_timespec wait = { 0 };
+
+		atomic_store(&direct.slot->state, SLOT_HALTED);
+		if (!posts_waiting() && (deadline == UINT64_MAX || deadline > now)) {
+			wait.tv_sec = (deadline - now) / 1000000000;
+			wait.tv_nsec = (deadline - now) % 1000000000;
+			host_call(__NR_futex, (long)&direct.slot->wake, FUTEX_WAIT, wake,
+				  deadline == UINT64_MAX ? 0 : (long)&wait, 0, 0);
+		}
+		atomic_store(&direct.slot->state, SLOT_MONITOR);
+		collect_posts(v);
+	}
+	v->halted = false;
+	direct_time_switch(before);
+}
+
+static void arm_timer(const struct vcpu *v)
+{
+	uint64_t deadline = apic_deadline(&v->apic), at;
+	struct __kernel_itimerspec when = { 0 };
+
+	if (deadline == direct.timer_armed_ns)
+		return;
+	direct.timer_armed_ns = deadline;
+	if (deadline != UINT64_MAX) {
+		at = deadline + direct.shared->start_monotonic_ns;
+		when.it_value.tv_sec = at / 1000000000;
+		when.it_value.tv_nsec = at % 1000000000;
+	}
+	host_call(__NR_timer_settime, direct.timer, 1 /* TIMER_ABSTIME */, (long)&when, 0, 0, 0);
+}
+
+/* --- traps ---------------------------------------------------------------------------------------------------------- */
+
+static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
+{
+	enum vcpu_access access = write ? ACCESS_WRITE : ACCESS_READ;
+	struct vcpu_walk walk;
+
+	if (vcpu_walk(v, gva, access, v->cpl == 3, &walk)) {
+		count(TRAP_GUEST_FAULT);
+		v->cr2 = gva;
+		vcpu_exception(v, VECTOR_PF, walk.error);
+	} else if (gpa_to_gfn(walk.gpa) < direct.shared->ram_pages) {
+		count(TRAP_SHADOW_FAULT);
+		shadow_map(&direct.shadow, v, gva, &walk);
+	} else {
+		count(TRAP_MMIO);
+		vcpu_emulate_mmio(v, gva, walk.gpa);
+	}
+}
+
+/* A user segment ends at 3 GiB: what the processor reports as #GP or #SS is the page fault of a wild pointer. */
+static bool on_limit_violation(struct vcpu *v)
+{
+	struct vcpu_walk walk = { 0 };
+	enum vcpu_access access;
+	uint64_t fs, gs;
+	gva_t gva;
+
+	if (v->cpl != 3)
+		return false;
+	__asm__("rdfsbase %0" : "=r"(fs));
+	__asm__("rdgsbase %0" : "=r"(gs));
+	if (!direct_call(DIRECT_BEYOND_LIMIT, fs, gs, 0, 0))
+		return false;
+	gva = direct.shared->arg[0];
+	access = direct.shared->arg[1];
+	if (!vcpu_walk(v, gva, access, true, &walk))
+		walk.error = PF_USER | PF_PRESENT | (access == ACCESS_WRITE ? PF_WRITE : 0);
+	count(TRAP_GUEST_FAULT);
+	v->cr2 = gva;
+	vcpu_exception(v, VECTOR_PF, walk.error);
+	return true;
+}
+
+/* Would the instruction at EIP trap at once? Then it is emulated without going out: sti;hlt, cli after popf, ... */
+static bool traps_next(struct vcpu *v, uint8_t insn[2])
+{
+	uint32_t error, cr2 = v->cr2;
+
+	if (vcpu_read(v, v->eip, insn, 2, v->cpl == 3, &error)) {
+		v->cr2 = cr2;
+		return false;
+	}
+	if (v->cpl == 3)
+		return false;
+	return insn[0] == 0xfa || insn[0] == 0xfb || insn[0] == 0xf4 ||
+	       (insn[0] == 0xcd && (insn[1] == VMP_INT_MARKER || insn[1] == VMP_INT_HYPERCALL));
+}
+
+static enum trap_kind instruction_kind(const struct vcpu *v, const uint8_t insn[2])
+{
+	if (insn[0] != 0xcd)
+		return TRAP_PRIVILEGED;
+	if (v->cpl == 3)
+		return TRAP_SYSCALL;
+	return insn[1] == VMP_INT_HYPERCALL ? TRAP_HYPERCALL : TRAP_MARKER;
+}
+
+static void on_general_protection(struct vcpu *v, enum vcpu_vector vector)
+{
+	uint8_t insn[2] = { 0 };
+	unsigned yields = direct.yields;
+	uint32_t eip;
+
+	traps_next(v, insn);
+	do {
+		count(instruction_kind(v, insn));
+		eip = v->eip;
+		switch (vcpu_emulate(v)) {
+		case VCPU_DONE:
+			if (v->interrupt_shadow && insn[0] != 0xfb) /* the shadow of sti ends behind the next instruction */
+				v->interrupt_shadow = false;
+			break;
+		case VCPU_NOT_MINE:
+			if (!on_limit_violation(v))
+				vcpu_exception(v, vector, 0);
+			return;
+		case VCPU_RAISED:
+		case VCPU_HALTED:
+			return;
+		}
+	} while (!v->dead && v->eip != eip && traps_next(v, insn) && !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
+	if (direct.yields == yields)
+		direct.yields = 0;
+}
+
+static void on_protection(struct vcpu *v, bool in_window, enum vcpu_vector vector)
+{
+	if (in_window) { /* the guest's iret did not succeed: it is carried out here, or fails as the guest expects */
+		count(TRAP_MARKER);
+		vcpu_iret(v);
+	} else {
+		on_general_protection(v, vector);
+	}
+}
+
+static void on_bus_error(struct vcpu *v, bool in_window, int code, gva_t gva, bool write)
+{
+	uint32_t entry = shadow_entry(&direct.shadow, gva);
+
+	switch (code) {
+	case BUS_ADDRESS:
+		if (!direct.shared->many_hosts || !entry)
+			break;
+		count(TRAP_PAGE_FETCH);
+		direct_call(DIRECT_PAGE_ADMIT, gva, entry & ~(uint32_t)PAGE_MASK, write && entry & SHADOW_WRITE,
+			    !!(entry & SHADOW_WRITE));
+		return;
+	case BUS_ALIGNMENT:
+		vcpu_exception(v, VECTOR_AC, 0);
+		return;
+	default: /* #SS or #NP */
+		on_protection(v, in_window, VECTOR_SS);
+		return;
+	}
+	vcpu_kill(v, "host bus error at %x", gva);
+}
+
+static void on_debug_trap(struct vcpu *v, int code)
+{
+	count(TRAP_EXCEPTION);
+	if (code == SIGNAL_CODE_KERNEL) { /* int3 */
+		vcpu_software_interrupt(v, VECTOR_BP, v->eip - 1);
+		return;
+	}
+	v->dr[6] = 0xffff0ff0 | (v->eflags & EFLAGS_TF ? 1 << 14 : 0);
+	vcpu_exception(v, VECTOR_DB, -1);
+}
+
+/* A system call that the host did not serve: the guest's own, or an attempt on the jail. */
+static void on_seccomp(struct vcpu *v, const struct sigcontext *r, unsigned number)
+{
+	uint32_t error, cr2 = v->cr2;
+	uint8_t insn[2] = { 0 };
+
+	vcpu_read(v, v->eip - 2, insn, 2, v->cpl == 3, &error);
+	v->cr2 = cr2;
+	if (v->cpl == 3 && r->cs == VMP_SEL_USER_CS && insn[0] == 0xcd && insn[1] == 0x80) {
+		count(TRAP_SYSCALL);
+		vcpu_software_interrupt(v, 0x80, v->eip - 2);
+		return;
+	}
+	if (v->cpl == 3 && r->cs == 0x23 && insn[0] == 0x0f && insn[1] == 0x05) {
+		/* `syscall` in 32-bit code: this machine has none */
+		count(TRAP_EXCEPTION);
+		v->seg[SEG_CS] = VMP_SEL_USER_CS;
+		v->seg[SEG_SS] = VMP_SEL_USER_DS;
+		v->eip -= 2;
+		vcpu_exception(v, VECTOR_UD, -1);
+		return;
+	}
+	vcpu_kill(v, "guest code tried host system call %u from code segment %x at %x: refused", number, (unsigned)r->cs, v->eip);
+}
+
+static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const struct sigcontext *r, bool in_window)
+{
+	bool write = r->err & 2;
+
+	if (!in_window && !(r->cs & SEL_TABLE) && signal != SIGSYS) {
+		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %u)", (unsigned)r->cs, v->eip, (unsigned)signal);
+		return;
+	}
+	switch (signal) {
+	case SIGSEGV:
+		if (info->si_code == SIGNAL_CODE_KERNEL)
+			on_protection(v, in_window, VECTOR_GP);
+		else if (r->cr2 <= UINT32_MAX)
+			on_page_fault(v, (gva_t)r->cr2, write);
+		else
+			vcpu_kill(v, "page fault beyond 4 GiB at eip %x", v->eip);
+		return;
+	case SIGBUS:
+		on_bus_error(v, in_window, info->si_code, (gva_t)(uintptr_t)info->si_addr, write);
+		return;
+	case SIGTRAP:
+		on_debug_trap(v, info->si_code);
+		return;
+	case SIGILL:
+		count(TRAP_EXCEPTION);
+		vcpu_exception(v, VECTOR_UD, -1);
+		return;
+	case SIGFPE:
+		count(TRAP_EXCEPTION);
+		if (info->si_code == FPE_DIVIDE)
+			vcpu_exception(v, VECTOR_DE, -1);
+		else
+			vcpu_exception(v, direct_call(DIRECT_IS_SSE, 0, 0, 0, 0) ? VECTOR_XM : VECTOR_MF, -1);
+		return;
+	case SIGSYS:
+		on_seccomp(v, r, (unsigned)info->si_syscall);
+		return;
+	}
+}
+
+/* --- from one stretch of guest code to the next --------------------------------------------------------------------- */
+
+static void until_it_can_run(struct vcpu *v)
+{
+	for (;;) {
+		if (v->dead)
+			direct_call(DIRECT_DEAD, 0, 0, 0, 0);
+		if (v->halted)
+			sleep_halted(v);
+		/* From here on a kick is a signal, which comes as soon as guest code runs. */
+		atomic_store(&direct.slot->state, SLOT_RUNNING);
+		collect_posts(v);
+		vcpu_deliver_interrupt(v);
+		if (!v->halted && !v->dead)
+			return;
+		atomic_store(&direct.slot->state, SLOT_MONITOR);
+	}
+}
+
+static void leave(struct vcpu *v, struct sigcontext *r)
+{
+	until_it_can_run(v);
+	arm_timer(v);
+	registers_out(v, r);
+	/* An interrupt waits for the one instruction in sti's shadow. */
+	direct.stepping = v->interrupt_shadow && vcpu_interrupt_pending(v);
+	if (direct.stepping)
+		r->eflags |= EFLAGS_TF;
+	direct.left_eip = v->eip;
+	atomic_store_explicit(&direct.slot->granted, 0, memory_order_relaxed);
+	direct_time_switch(TIME_NATIVE);
+}
+
+static bool was_step(const struct vcpu *v, int signal, const siginfo_t *info)
+{
+	return direct.stepping && signal == SIGTRAP && info->si_code == TRAP_IS_TRACE && !(v->eflags & EFLAGS_TF);
+}
+
+static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r)
+{
+	struct window_stop at = { .rip = r->rip, .esp = r->rsp, .r8 = r->r8, .r10 = r->r10, .eflags = r->eflags };
+	bool in_window = window_holds(r->rip);
+
+	if (direct.stepping)
+		r->eflags &= ~(uint64_t)EFLAGS_TF | (v->eflags & EFLAGS_TF);
+	registers_in(v, r);
+	if (v->interrupt_shadow && v->eip != direct.left_eip)
+		v->interrupt_shadow = false;
+	if (in_window && window_settle(v, &at) == WINDOW_SYSCALL) {
+		count(TRAP_SYSCALL);
+		return;
+	}
+	if (signal == SIGUSR1 || signal == SIGALRM)
+		count(TRAP_KICK);
+	else if (!was_step(v, signal, info))
+		on_signal(v, signal, info, r, in_window);
+}
+
+static void handler(int signal, siginfo_t *info, void *context)
+{
+	struct sigcontext *r = &((struct ucontext *)context)->uc_mcontext;
+	struct vcpu *v = &direct.shared->vcpu;
+
+	if (direct.inside) {
+		vcpu_kill(v, "the direct engine failed at %x (signal %u, address %x)", (uint32_t)r->rip, (unsigned)signal, (uint32_t)r->cr2);
+		direct_call(DIRECT_DEAD, 0, 0, 0, 0);
+	}
+	direct.inside = true;
+	atomic_store_explicit(&direct.slot->state, SLOT_MONITOR, memory_order_release);
+	direct_time_switch(TIME_EMULATION);
+	if (signal == SIGALRM)
+		direct.timer_armed_ns = UINT64_MAX;
+	if (direct.started)
+		on_stop(v, signal, info, r);
+	direct.started = true;
+	leave(v, r);
+	direct.inside = false;
+}
+
+/* --- the start ------------------------------------------------------------------------------------------------------ */
+
+extern __attribute__((visibility("hidden"))) const char direct_return[];
+__asm__(".text\n.hidden direct_return\ndirect_return:\n	mov	$15, %eax\n	syscall\n"); /* rt_sigreturn */
+
+long direct_install(void)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGTRAP, SIGILL, SIGFPE, SIGSYS, SIGUSR1, SIGALRM };
+	struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } action = {
+		(void *)handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | 0x04000000 /* SA_RESTORER */, (void *)direct_return,
+		1ull << (SIGUSR1 - 1) | 1ull << (SIGALRM - 1) /* what can wait; the others would be our own faults */
+	};
+	struct { void *at; int flags, pad; uint64_t bytes; } stack = { (void *)DIRECT_STACK_ADDRESS, 0, 0, STACK_BYTES };
+	struct { uint64_t value; int signal, notify; uint64_t reserved[6]; } event = { 0, SIGALRM, SIGEV_SIGNAL, { 0 } };
+	int timer;
+	long error = host_call(__NR_mmap, DIRECT_STACK_ADDRESS, STACK_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	if (error >= 0)
+		error = host_call(__NR_sigaltstack, (long)&stack, 0, 0, 0, 0, 0);
+	for (unsigned i = 0; i < ARRAY_LEN(signals) && error >= 0; i++)
+		error = host_call(__NR_rt_sigaction, signals[i], (long)&action, 0, 8, 0, 0);
+	if (error >= 0)
+		error = host_call(__NR_timer_create, 1 /* CLOCK_MONOTONIC */, (long)&event, (long)&timer, 0, 0, 0);
+	direct.timer = timer;
+	return error < 0 ? error : 0;
+}
+
+void direct_run(void)
+{
+	struct vcpu *v = &direct.shared->vcpu;
+	long eip;
+
+	direct.timer_armed_ns = UINT64_MAX;
+	direct.time_mark = __builtin_ia32_rdtsc();
+	direct.time_kind = TIME_EMULATION;
+	direct_env_init(v);
+	eip = direct_call(DIRECT_WAIT_START, 0, 0, 0, 0);
+	vcpu_start(v, eip, (uint32_t)direct.shared->arg[0]);
+	__asm__ volatile("int3" ::: "memory"); /* the handler returns into the guest */
+	__builtin_unreachable();
+}

@@ -1,0 +1,300 @@
+/* direct_env.c - see direct_env.h. Mappings, segments and time are the VM process's own; the rest is the monitor's. */
+#include "vmproc/direct_env.h"
+
+#include <asm/ldt.h>
+#include <linux/futex.h>
+#include <linux/mman.h>
+#include <linux/time.h>
+#include <linux/time_types.h>
+#include "vmproc/host.h"
+#include "vmproc/vmproc.h"
+
+int64_t direct_call(enum direct_call call, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	struct direct_shared *s = direct.shared;
+
+	s->call = call;
+	s->arg[0] = a, s->arg[1] = b, s->arg[2] = c, s->arg[3] = d;
+	atomic_store(&s->turn, TURN_MONITOR);
+	host_call(__NR_futex, (long)&s->turn, FUTEX_WAKE, 1, 0, 0, 0);
+	while (atomic_load(&s->turn) != TURN_VM)
+		host_call(__NR_futex, (long)&s->turn, FUTEX_WAIT, TURN_MONITOR, 0, 0, 0);
+	return s->result;
+}
+
+/* --- guest RAM: pins as in monitor/guestmem.c, by the rules of base/hostshm.h ---------------------------------------- */
+
+static void *try_pin(gfn_t gfn, enum page_right right)
+{
+	const _Atomic uint8_t *rights = (const _Atomic uint8_t *)DIRECT_RIGHTS_ADDRESS;
+	void *page = (void *)(DIRECT_RAM_ADDRESS + ((uint64_t)gfn << PAGE_BITS));
+
+	if (!direct.shared->many_hosts)
+		return page;
+	for (unsigned i = 0; i < PINS_PER_CPU; i++) {
+		_Atomic uint32_t *pin = &direct.slot->pin[i];
+
+		if (atomic_load_explicit(pin, memory_order_relaxed))
+			continue;
+		atomic_store(pin, gfn + 1); /* sequentially consistent: stands before the right is read */
+		if (atomic_load(&rights[gfn]) >= right)
+			return page;
+		atomic_store(pin, 0);
+		return NULL;
+	}
+	__builtin_trap();
+}
+
+static void *env_pin(void *ctx, gpa_t gpa, bool write)
+{
+	gfn_t gfn = gpa_to_gfn(gpa);
+	enum page_right right = write ? PAGE_WRITE : PAGE_READ;
+	void *page;
+
+	(void)ctx;
+	if (gfn >= direct.shared->ram_pages)
+		return NULL;
+	while (!(page = try_pin(gfn, right)))
+		direct_call(DIRECT_PAGE_WANT, gfn, right, 0, 0);
+	return page;
+}
+
+static void env_unpin(void *ctx, gpa_t gpa)
+{
+	(void)ctx;
+	if (!direct.shared->many_hosts)
+		return;
+	for (unsigned i = 0; i < PINS_PER_CPU; i++)
+		if (atomic_load_explicit(&direct.slot->pin[i], memory_order_relaxed) == gpa_to_gfn(gpa) + 1) {
+			atomic_store_explicit(&direct.slot->pin[i], 0, memory_order_release);
+			return;
+		}
+	__builtin_trap();
+}
+
+/* --- ports and devices ---------------------------------------------------------------------------------------------- */
+
+static uint32_t env_port_in(void *ctx, uint16_t port, unsigned size)
+{
+	(void)ctx;
+	return direct_call(DIRECT_PORT_IN, port, size, 0, 0);
+}
+
+static void env_port_out(void *ctx, uint16_t port, unsigned size, uint32_t value)
+{
+	(void)ctx;
+	direct_call(DIRECT_PORT_OUT, port, size, value, 0);
+}
+
+static void env_port_in_string(void *ctx, uint16_t port, unsigned size, unsigned n, void *data)
+{
+	(void)ctx;
+	direct_call(DIRECT_PORT_IN_STRING, port, size, n, 0);
+	__builtin_memcpy(data, direct.shared->data, size * n);
+}
+
+static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigned n, const void *data)
+{
+	(void)ctx;
+	__builtin_memcpy(direct.shared->data, data, size * n);
+	direct_call(DIRECT_PORT_OUT_STRING, port, size, n, 0);
+}
+
+static uint32_t env_mmio_read(void *ctx, gpa_t gpa, unsigned size)
+{
+	(void)ctx;
+	return direct_call(DIRECT_MMIO_READ, gpa, size, 0, 0);
+}
+
+static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
+{
+	(void)ctx;
+	direct_call(DIRECT_MMIO_WRITE, gpa, size, value, 0);
+}
+
+/* --- translations and segments -------------------------------------------------------------------------------------- */
+
+static void env_flush_range(void *ctx, gva_t first, uint32_t pages)
+{
+	(void)ctx;
+	shadow_drop_range(&direct.shadow, first, pages);
+}
+
+static void env_flush_all(void *ctx)
+{
+	(void)ctx;
+	shadow_drop_all(&direct.shadow);
+}
+
+static void env_switch_space(void *ctx, bool keep)
+{
+	(void)ctx;
+	(void)keep;
+	shadow_switch_space(&direct.shadow);
+}
+
+static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable)
+{
+	long error = host_call(__NR_mmap, gva, bytes, PROT_READ | PROT_EXEC | (writable ? PROT_WRITE : 0),
+			       MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
+
+	(void)ctx;
+	if (error < 0)
+		vcpu_kill(&direct.shared->vcpu, "the host cannot map %x bytes at %x: error %x", bytes, gva, (uint32_t)-error);
+	else if (direct.shared->many_hosts)
+		direct_call(DIRECT_PAGE_MAPPED, gva, bytes, gpa, 0);
+}
+
+static void unmap(void *ctx, gva_t gva, uint32_t bytes)
+{
+	(void)ctx;
+	host_call(__NR_munmap, gva, bytes, 0, 0, 0, 0);
+}
+
+/* In the host's tables: the TLS entries by the one call that can, which only i386 has, with its argument below 4 GiB; the
+ * others in the LDT. */
+static void give_descriptor(const struct user_desc *d, bool tls)
+{
+	struct user_desc *low = (struct user_desc *)DIRECT_TLS_ARGUMENT;
+	struct stub_page *stub = (struct stub_page *)STUB_PAGE_ADDRESS;
+	long result;
+
+	if (!tls) {
+		stub->descriptor = *d;
+		host_call(__NR_modify_ldt, 0x11, (long)&stub->descriptor, sizeof *d, 0, 0, 0);
+		return;
+	}
+	*low = *d;
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(243L), "b"(low) : "memory", "r8", "r9", "r10", "r11");
+}
+
+static void env_segment_changed(void *ctx, unsigned index, const struct vcpu_segment *s)
+{
+	static struct user_desc given[VMP_GDT_ENTRIES];
+	struct user_desc d;
+	bool tls;
+
+	(void)ctx;
+	if (!vmproc_descriptor(index, s, &d, &tls) || !__builtin_memcmp(&d, &given[index], sizeof d))
+		return;
+	given[index] = d;
+	give_descriptor(&d, tls);
+}
+
+/* --- the rest of the machine ---------------------------------------------------------------------------------------- */
+
+static void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nmi)
+{
+	(void)ctx;
+	direct_call(DIRECT_SEND_INTERRUPT, cpus, vector, nmi, 0);
+}
+
+static int env_start_cpu(void *ctx, unsigned cpu, uint32_t eip)
+{
+	(void)ctx;
+	return direct_call(DIRECT_START_CPU, cpu, eip, 0, 0);
+}
+
+uint64_t direct_now_ns(void)
+{
+	struct __kernel_timespec t;
+
+	host_call(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, (long)&t, 0, 0, 0, 0);
+	return t.tv_sec * 1000000000ull + t.tv_nsec - direct.shared->start_monotonic_ns;
+}
+
+static uint64_t env_now_ns(void *ctx)
+{
+	(void)ctx;
+	return direct_now_ns();
+}
+
+static uint64_t env_wallclock_ns(void *ctx)
+{
+	(void)ctx;
+	return direct_call(DIRECT_WALLCLOCK, 0, 0, 0, 0);
+}
+
+static uint64_t env_tsc(void *ctx)
+{
+	(void)ctx;
+	return __builtin_ia32_rdtsc();
+}
+
+static uint32_t env_tsc_khz(void *ctx)
+{
+	(void)ctx;
+	return direct.shared->tsc_khz;
+}
+
+static void env_host_cpuid(void *ctx, uint32_t leaf, uint32_t subleaf, uint32_t out[4])
+{
+	(void)ctx;
+	direct_call(DIRECT_HOST_CPUID, leaf, subleaf, 0, 0);
+	__builtin_memcpy(out, direct.shared->data, 16);
+}
+
+static uint64_t env_host_xcr0(void *ctx)
+{
+	(void)ctx;
+	return direct_call(DIRECT_HOST_XCR0, 0, 0, 0, 0);
+}
+
+static void env_print(void *ctx, const char *text, unsigned bytes)
+{
+	(void)ctx;
+	if (bytes > PAGE_BYTES)
+		bytes = PAGE_BYTES;
+	__builtin_memcpy(direct.shared->data, text, bytes);
+	direct_call(DIRECT_PRINT, bytes, 0, 0, 0);
+}
+
+static void env_machine_end(void *ctx, unsigned why, uint32_t status)
+{
+	(void)ctx;
+	direct_call(DIRECT_MACHINE_END, why, status, 0, 0);
+}
+
+/* The guest waits for another CPU: give the processor away; when that has not helped for a while, sleep for a moment. */
+static void env_yield(void *ctx)
+{
+	struct __kernel_timespec moment = { .tv_nsec = 50000 };
+
+	(void)ctx;
+	if (++direct.yields % 16) {
+		host_call(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+		return;
+	}
+	atomic_store(&direct.slot->state, SLOT_HALTED);
+	host_call(__NR_futex, (long)&direct.slot->wake, FUTEX_WAIT, atomic_load(&direct.slot->wake), (long)&moment, 0, 0);
+	atomic_store(&direct.slot->state, SLOT_MONITOR);
+}
+
+void direct_env_init(struct vcpu *v)
+{
+	struct direct_shared *s = direct.shared;
+
+	direct.env = (struct vcpu_env){
+		.pin = env_pin, .unpin = env_unpin,
+		.port_in = env_port_in, .port_out = env_port_out,
+		.port_in_string = env_port_in_string, .port_out_string = env_port_out_string,
+		.mmio_read = env_mmio_read, .mmio_write = env_mmio_write,
+		.flush_range = env_flush_range, .flush_all = env_flush_all, .switch_space = env_switch_space,
+		.segment_changed = env_segment_changed, .send_interrupt = env_send_interrupt, .start_cpu = env_start_cpu,
+		.now_ns = env_now_ns, .wallclock_ns = env_wallclock_ns, .tsc = env_tsc, .tsc_khz = env_tsc_khz,
+		.host_cpuid = env_host_cpuid, .host_xcr0 = env_host_xcr0, .print = env_print,
+		.machine_end = env_machine_end, .yield = env_yield,
+	};
+	direct.shadow_host = (struct shadow_host){ map, unmap, NULL };
+	direct.shadow.host = &direct.shadow_host;
+	direct.shadow.entry = (uint32_t *)DIRECT_SHADOW_ADDRESS;
+	direct.shadow.ram_pages = s->ram_pages;
+	direct.shadow.first_page = s->first_page;
+	direct.shadow.area_limit = s->area_limit;
+	vcpu_init(v, s->cpu, s->n_cpus, s->ram_pages << PAGE_BITS, &direct.env);
+	/* Flat boot segments stand before the guest loads a table of its own. */
+	env_segment_changed(NULL, VMP_GDT_BOOT_CS, &(struct vcpu_segment){ .limit = UINT32_MAX, .present = true, .big = true,
+									   .granular = true, .type = 0xb });
+	env_segment_changed(NULL, VMP_GDT_BOOT_DS, &(struct vcpu_segment){ .limit = UINT32_MAX, .present = true, .big = true,
+									   .granular = true, .type = 0x3 });
+}

@@ -1,0 +1,39 @@
+/* direct_env.h - the state of the direct engine, and what its virtual CPU asks of the world. */
+#ifndef VMPROC_DIRECT_ENV_H
+#define VMPROC_DIRECT_ENV_H
+
+#include "base/hostshm.h"
+#include "vcpu/shadow.h"
+#include "vcpu/window.h"
+#include "vmproc/direct.h"
+
+struct direct {
+	struct direct_shared *shared;
+	struct vcpu_slot *slot;
+	struct cpu_window *window;
+	struct shadow shadow;
+	struct shadow_host shadow_host;
+	struct vcpu_env env;
+	bool started, stepping, inside;
+	int timer;
+	uint64_t timer_armed_ns; /* deadline of the host timer, UINT64_MAX: none */
+	uint16_t entered_with[SEG_COUNT]; /* segment registers when the guest was stopped */
+	uint32_t left_eip;	 /* where the guest went on */
+	unsigned yields;	 /* in a row */
+	enum time_kind time_kind;
+	uint64_t time_mark; /* TSC */
+};
+extern struct direct direct;
+
+/* direct.c */
+long direct_install(void); /* signals, their stack, the timer; before the jail. 0 or -errno */
+void direct_run(void) __attribute__((noreturn));
+enum time_kind direct_time_switch(enum time_kind to); /* returns the kind that was open */
+
+/* direct_env.c */
+void direct_env_init(struct vcpu *v);
+uint64_t direct_now_ns(void); /* since the machine's start */
+/* Ask the monitor, and wait. */
+int64_t direct_call(enum direct_call call, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
+
+#endif
