@@ -47,7 +47,10 @@ static uint16_t host_selector(uint16_t selector)
 }
 
 /* A guest kernel that was entered with AC set must not run with it: see TRICKS.md. */
-static uint32_t native_flags(const struct vcpu *v) { return v->cpl == 3 ? FLAGS_NATIVE : FLAGS_NATIVE & ~EFLAGS_AC; }
+static uint32_t native_flags(const struct vcpu *v)
+{
+	return v->cpl == 3 ? FLAGS_NATIVE | EFLAGS_ID : FLAGS_NATIVE & ~EFLAGS_AC;
+}
 
 static void registers_in(struct vcpu *v, const struct sigcontext *r)
 {

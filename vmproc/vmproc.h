@@ -48,6 +48,18 @@ struct stub_page {
 	uint8_t reserved[64 - 56 + 64 * 2];
 	struct stub_op op[STUB_OPS];
 };
+/* Segments of level 0 that the guest runs on. All of the host's LDT is of level 3: what is not needed is not there, so that
+ * a user who returns to it fails as on a processor. */
+static inline bool vmproc_kernel_needs(unsigned index)
+{
+	switch (index) {
+	case VMP_GDT_BOOT_CS: case VMP_GDT_BOOT_DS: case VMP_GDT_KERNEL_CS: case VMP_GDT_KERNEL_DS: case VMP_GDT_PERCPU:
+		return true;
+	default:
+		return false;
+	}
+}
+
 /* What the host's tables get for entry `index` of the guest's GDT; *tls: in the host's own GDT, else in the LDT. False: the
  * host keeps what it has. */
 static inline bool vmproc_descriptor(unsigned index, const struct vcpu_segment *s, struct user_desc *d, bool *tls)
@@ -62,7 +74,7 @@ static inline bool vmproc_descriptor(unsigned index, const struct vcpu_segment *
 	if (!s->present && (index == VMP_GDT_BOOT_CS || index == VMP_GDT_BOOT_DS))
 		return false;
 	*d = (struct user_desc){ .entry_number = index, .seg_32bit = 1 };
-	if (!s->present) {
+	if (!s->present || (s->dpl < 3 && !vmproc_kernel_needs(index))) {
 		d->read_exec_only = d->seg_not_present = 1;
 		d->seg_32bit = 0;
 		return true;

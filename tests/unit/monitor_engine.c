@@ -1,4 +1,4 @@
-/* monitor_engine.c - the ptrace engine with a guest of one page (monitor_guest.S), this test standing in for the daemon.
+/* monitor_engine.c - both engines with a guest of one page (monitor_guest.S), this test standing in for the daemon.
  *
  * Checks the paths that need no kernel: segments, markers, paging, user mode, system calls by both ways, wild pointers and
  * jumps caught at the segment limit, exceptions; then the deaths: a triple fault, and a VM process that is killed.
@@ -34,6 +34,7 @@ struct machine {
 };
 
 static const char *monitor_path;
+static bool direct; /* the engine */
 
 static void start_machine(struct machine *t, const void *code, size_t bytes)
 {
@@ -50,6 +51,7 @@ static void start_machine(struct machine *t, const void *code, size_t bytes)
 	t->shm->n_nodes = t->shm->n_cpus = 1;
 	t->shm->ram_pages = RAM_PAGES;
 	t->shm->start_monotonic_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	t->shm->host_tsc_khz = 1000000;
 	for (unsigned i = 0; i < RAM_PAGES; i++)
 		t->shm->page_right[i] = PAGE_WRITE;
 	memcpy(t->ram + GUEST_BASE, code, bytes);
@@ -62,7 +64,7 @@ static void start_machine(struct machine *t, const void *code, size_t bytes)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
 		execl(monitor_path, "vmp-monitor", "--cpu", "0", "--socket", argument[0], "--ram-fd", argument[1], "--shm-fd",
-		      argument[2], "--log-fd", "2", (char *)NULL);
+		      argument[2], "--log-fd", "2", direct ? "--direct" : (char *)NULL, (char *)NULL);
 		_exit(1);
 	}
 	close(pair[1]);
@@ -168,6 +170,18 @@ static void a_killed_vm_process_is_named(void)
 	stop_machine(&t);
 }
 
+static void on_the_direct_engine(void (*test)(void))
+{
+	direct = true;
+	test();
+	direct = false;
+}
+
+static void direct_each_step_of_the_guest(void) { on_the_direct_engine(each_step_of_the_guest); }
+static void direct_triple_fault(void) { on_the_direct_engine(a_triple_fault_ends_the_machine); }
+static void direct_host_system_calls(void) { on_the_direct_engine(host_system_calls_are_refused); }
+static void direct_killed_vm_process(void) { on_the_direct_engine(a_killed_vm_process_is_named); }
+
 /* --- the CPU moves to another monitor, in the middle of the guest's steps --- */
 
 struct packet { struct msg_header header; char body[MAX_MSG_PAYLOAD + 64]; };
@@ -271,6 +285,10 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, a_triple_fault_ends_the_machine);
 	CU_ADD_TEST(suite, host_system_calls_are_refused);
 	CU_ADD_TEST(suite, a_killed_vm_process_is_named);
+	CU_ADD_TEST(suite, direct_each_step_of_the_guest);
+	CU_ADD_TEST(suite, direct_triple_fault);
+	CU_ADD_TEST(suite, direct_host_system_calls);
+	CU_ADD_TEST(suite, direct_killed_vm_process);
 	CU_ADD_TEST(suite, a_cpu_moves_between_any_two_steps);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
