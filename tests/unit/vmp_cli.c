@@ -106,7 +106,6 @@ static void good_lines(void)
 		{ "vmp run --mem 100G", VERB_COUNT, 0, 0, 0, "too large" },
 		{ "vmp run --mem 17K", VERB_COUNT, 0, 0, 0, "whole number of MiB" },
 		{ "vmp run --mem lots", VERB_COUNT, 0, 0, 0, "not a size" },
-		{ "vmp run --engine direct", VERB_COUNT, 0, 0, 0, "comes later" },
 		{ "vmp run --engine kvm", VERB_COUNT, 0, 0, 0, "no such engine" },
 		{ "vmp run --cluster f", VERB_COUNT, 0, 0, 0, "not in this version" },
 		{ "vmp run --gdb=:1", VERB_COUNT, 0, 0, 0, "not in this version" },
