@@ -77,6 +77,23 @@ static void a_write_wanted_while_reading_follows(void)
 	CU_ASSERT_EQUAL(bench.dsm->pages[gfn].wanted, PAGE_NONE);
 }
 
+/* Settled: nothing is outstanding, whatever it was that this node wanted. */
+static void settled_when_all_has_come(void)
+{
+	open_remote_home();
+	CU_ASSERT_TRUE(dsm_settled(bench.dsm));
+	dsm_want(bench.dsm, gfn, PAGE_READ);
+	CU_ASSERT_FALSE(dsm_settled(bench.dsm));
+	bench_message(HOME, MSG_DSM_GRANT_READ, gfn, 1, SELF, 0);
+	CU_ASSERT_TRUE(dsm_settled(bench.dsm));
+	dsm_want(bench.dsm, gfn, PAGE_WRITE);
+	CU_ASSERT_FALSE(dsm_settled(bench.dsm));
+	bench_message(HOME, MSG_DSM_GRANT_UPGRADE, gfn, 2, SELF, 1);
+	CU_ASSERT_FALSE(dsm_settled(bench.dsm)); /* an acknowledgement is still to come */
+	bench_message(OTHER, MSG_DSM_ACK, gfn, 2, SELF, 0);
+	CU_ASSERT_TRUE(dsm_settled(bench.dsm));
+}
+
 static void an_upgrade_that_lost_becomes_a_full_miss(void)
 {
 	open_home(4);
@@ -290,6 +307,7 @@ int main(void)
 	CU_ADD_TEST(suite, homes_are_spread_one_to_one);
 	CU_ADD_TEST(suite, acks_may_come_first);
 	CU_ADD_TEST(suite, a_write_wanted_while_reading_follows);
+	CU_ADD_TEST(suite, settled_when_all_has_come);
 	CU_ADD_TEST(suite, an_upgrade_that_lost_becomes_a_full_miss);
 	CU_ADD_TEST(suite, the_queue_is_first_in_first_out);
 	CU_ADD_TEST(suite, many_pages_queue_at_once);
