@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
+#include "vmm/tsc.h"
 
 enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
 
@@ -320,6 +321,7 @@ static void describe_machine(struct node *node)
 	struct snapshot_machine machine = {
 		.hosts = node->o.n_nodes, .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib, .saved_ns = wallclock_ns(),
 		.clock_ns = node_now_ns() - node->shm->start_monotonic_ns, .pause_ns = node_now_ns() - leader.began_ns,
+		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks,
 	};
 	uint8_t payload[sizeof machine + MAX_CMDLINE];
 	size_t line = strlen(node->o.cmdline) + 1;

@@ -24,8 +24,9 @@ enum { CPU_STATE_LIMIT = 4096 };
 
 /* SNAPSHOT_MACHINE's payload; two strings follow: the guest kernel's command line, and the file that it was loaded from. */
 struct snapshot_machine {
-	uint32_t hosts, cpus, mem_mib, reserved;
-	uint64_t clock_ns, pause_ns, saved_ns /* since the epoch */;
+	uint32_t hosts, cpus, mem_mib;
+	uint32_t tsc_khz; /* of the time-stamp counter that the guest reads as its clock; 0: it reads none */
+	uint64_t clock_ns, pause_ns, saved_ns /* since the epoch */, tsc;
 	uint32_t features[HOSTCPU_FEATURES]; /* hostcpu_features() where it was saved */
 };
 

@@ -2,15 +2,22 @@
 #include "vmm/load.h"
 
 #include <string.h>
+#include <time.h>
 #include "base/log.h"
 #include "vmm/hostcpu.h"
+#include "vmm/tsc.h"
 
 enum { TURN = 256 /* items between two looks at other events */, UNTAKEN = 64 };
 
 static int check_processor(const struct load *load, struct problem *p)
 {
 	char lacking[64];
+	struct timespec now;
 
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (!saved_counter_goes_on(&load->saved, tsc_mark().ticks, now.tv_sec * 1000000000ull + now.tv_nsec))
+		return problem(p, "%s: the saved guest reads the processor's time-stamp counter as its clock, and this is not the "
+			       "computer where it was saved, or it has been restarted since", load->path);
 	if (!hostcpu_lacks(load->saved.machine.features, lacking, sizeof lacking))
 		return 0;
 	return problem(p, "%s: this computer's processor has no %s, which the saved guest may use", load->path, lacking);

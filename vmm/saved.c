@@ -133,3 +133,13 @@ const char *saved_disk(const struct saved_machine *s, char *spec, size_t bytes)
 		return NULL;
 	return spec;
 }
+
+bool saved_counter_goes_on(const struct saved_machine *s, uint64_t tsc, uint64_t now_ns)
+{
+	const struct snapshot_machine *m = &s->machine;
+	double counted_s = m->tsc_khz ? (double)(int64_t)(tsc - m->tsc) / m->tsc_khz / 1e3 : 0;
+	double passed_s = (double)(int64_t)(now_ns - m->saved_ns) / 1e9;
+
+	/* The wall clock may have been set a little. */
+	return !m->tsc_khz || (counted_s >= 0 && counted_s > passed_s * 0.99 - 60 && counted_s < passed_s * 1.01 + 60);
+}

@@ -30,6 +30,9 @@ void saved_free(struct saved_machine *s);
 size_t saved_describe(const struct snapshot_machine *machine, const char *command_line, const char *kernel, void *to);
 /* No command: a shell on the guest's console. Its kernel was told so at the beginning of its command line. */
 bool saved_is_interactive(const struct saved_machine *s);
+/* A guest may read the processor's counter as its clock: then that must have gone on since. `tsc` and `now_ns` (since the
+ * epoch) are now's. */
+bool saved_counter_goes_on(const struct saved_machine *s, uint64_t tsc, uint64_t now_ns);
 /* What --disk said: "PATH", "PATH,ro" or "PATH,snapshot"; NULL without a disk. */
 const char *saved_disk(const struct saved_machine *s, char *spec, size_t bytes);
 

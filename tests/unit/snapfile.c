@@ -262,6 +262,23 @@ static void disks(void)
 	CU_ASSERT_TRUE(saved_is_interactive(&s));
 }
 
+/* The counter must have counted what the wall clock says has passed, give or take a minute. */
+static void counters(void)
+{
+	static const struct { uint32_t khz; uint64_t saved, now; unsigned passed_s; bool goes_on; } cases[] = {
+		{ 0, 9, 0, 0, true }, { 1000000, 5000000000, 5000000000, 0, true }, { 1000000, 5000000000, 4000000000, 1, false },
+		{ 1000000, 0, 3600000000000, 3600, true }, { 1000000, 0, 3600000000000, 60, false },
+		{ 1000000, 0, 60000000000, 3600, false }, { 2000000, 0, 3600000000000, 3600, false },
+	};
+	struct saved_machine s = { 0 };
+
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		s.machine.tsc_khz = cases[i].khz;
+		s.machine.tsc = cases[i].saved;
+		CU_ASSERT_EQUAL(saved_counter_goes_on(&s, cases[i].now, cases[i].passed_s * 1000000000ull), cases[i].goes_on);
+	}
+}
+
 int main(void)
 {
 	unsigned failures;
@@ -280,6 +297,7 @@ int main(void)
 	CU_add_test(suite, "cannot be created", cannot_be_created);
 	CU_add_test(suite, "what cannot be a machine", what_cannot_be_a_machine);
 	CU_add_test(suite, "disks", disks);
+	CU_add_test(suite, "counters", counters);
 	CU_basic_run_tests();
 	failures = CU_get_number_of_failures();
 	CU_cleanup_registry();
