@@ -177,10 +177,17 @@ static bool i_lead(struct phnx *ph)
 static void both_locked(struct phnx *ph, ph_vp_t partner)
 {
 	struct migration *m = &ph->migration;
+	bool gives = m->wish == WISH_LEAVE || m->wish == WISH_HAND;
 
 	m->trying = false;
 	m->asked = 0;
 	m->partner = partner;
+	if (gives && ph->me.vps.n != 1) {	/* the application has assumed or released meanwhile */
+		unlock(ph);
+		tell(ph, partner, CLEANUP, m->attempt);
+		try_again(ph);
+		return;
+	}
 	switch (m->wish) {
 	case WISH_LEAVE:
 		give(ph, low(ph), high(ph), m->attempt);

@@ -1,6 +1,7 @@
 /* crew.c - starting, the loop of a process, joining and leaving. */
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -9,8 +10,7 @@
 #include "examples/phoenix/crew/crew.h"
 
 enum { TAG_BEGIN = CREW_TAGS, TAG_FINISH };
-enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, MAX_LEAVE_TRIES = 100,
-       MOST = 32 };
+enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, MOST = 32 };
 
 struct letter {
 	struct letter *next;
@@ -29,7 +29,8 @@ static struct {
 	bool join_elsewhere;
 	const char *config, *tag, *session;
 } options = { .begin = 2 };
-static bool begun, finishing, finished, right;
+static bool begun, finishing;
+static atomic_bool finished, right;
 static char verdict[200];
 static long long began_us, stopped_us;
 
@@ -122,7 +123,16 @@ void crew_finish(bool is_right, const char *format, ...)
 	va_end(args);
 }
 
-/* ---- state that moves: called by the library, in whatever thread runs its loop ---- */
+/* ---- called by the library, in whatever thread runs its loop ---- */
+
+/* That all is over is noted at once: a virtual node that moves after this message has come takes the news along. */
+static void on_finish(void *arg, const struct ph_msg *m, ph_vp_t source)
+{
+	(void)arg;
+	(void)source;
+	right = m->len == sizeof(bool) && *(const bool *)m->body;
+	finished = true;
+}
 
 static int give(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
 {
@@ -130,6 +140,8 @@ static int give(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
 
 	(void)arg;
 	pthread_mutex_lock(&state_lock);
+	bool over[] = { finished, right };
+	bytes_put(&out, over, sizeof over);
 	app->pack(lo, hi, &out);
 	if (lo == crew.lo)
 		crew.lo = hi;
@@ -145,8 +157,15 @@ static void take(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t le
 {
 	struct view in = { state, (const unsigned char *)state + len };
 
+	bool over[2];
+
 	(void)arg;
 	pthread_mutex_lock(&state_lock);
+	view_get(&in, over, sizeof over);
+	if (over[0]) {
+		right = over[1];
+		finished = true;
+	}
 	app->unpack(lo, hi, &in);
 	if (crew.lo == crew.hi)
 		crew.lo = crew.hi = lo;
@@ -175,7 +194,7 @@ static void send_all(void)
 		printf("%s: %s: %s, %.3f s\n", app->name, verdict, right ? "verified" : "WRONG",
 		       (double)(stopped_us - began_us) / 1e6);
 		fflush(stdout);
-		ph_multicast(0, app->space, &right, sizeof right, TAG_FINISH);
+		ph_multicast(0, app->space, &(bool){ right }, sizeof(bool), TAG_FINISH);
 	}
 }
 
@@ -189,9 +208,6 @@ static void handle(ph_msg_t m)
 {
 	if (m->tag == TAG_BEGIN) {
 		on_begin();
-	} else if (m->tag == TAG_FINISH) {
-		finished = true;
-		right = m->len == sizeof right && *(bool *)m->body;
 	} else {
 		pthread_mutex_lock(&state_lock);
 		if (crew_holds(m->dest))
@@ -227,8 +243,7 @@ static void leave(void)
 		app->evacuate();
 	pthread_mutex_unlock(&state_lock);
 	send_all();
-	/* Whoever came when all was over may hear nothing of it, and find nobody to give its virtual nodes to. */
-	for (int tries = 0; !finished && tries < MAX_LEAVE_TRIES && ph_leave_vps(ATTEMPT_US); tries++) {
+	while (!finished && ph_leave_vps(ATTEMPT_US)) {
 		ph_msg_t m;
 		while (!finished && (m = ph_try_recv(PH_MSG_ANY_TAG)))
 			handle(m);
@@ -286,6 +301,7 @@ static int process(int index, int gate)
 		ph_read_config(text, (size_t)n, NULL);
 	}
 	ph_set_migration(&migration);
+	ph_set_handler(TAG_FINISH, on_finish, NULL);
 	int status = index < options.begin ? founder(index, gate) : guest(index - options.begin);
 	ph_finalize(NULL, 2);
 	return status;
