@@ -22,7 +22,7 @@ static int print_help(enum verb verb)
 
 static int print_version(void)
 {
-	puts("vmp " VMP_VERSION " (ptrace engine)");
+	puts("vmp " VMP_VERSION " (engines: ptrace, direct)");
 	return fflush(stdout) ? EXIT_VMP_FAILURE : 0;
 }
 

@@ -11,7 +11,7 @@
 
 static struct host_shm *new_shm(unsigned cpus, unsigned pages)
 {
-	struct host_shm *shm = aligned_alloc(64, (hostshm_bytes(pages) + 63) / 64 * 64);
+	struct host_shm *shm = aligned_alloc(4096, (hostshm_bytes(pages) + 4095) / 4096 * 4096);
 
 	memset(shm, 0, hostshm_bytes(pages));
 	shm->n_cpus = cpus;
