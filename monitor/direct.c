@@ -61,8 +61,8 @@ static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
 	m->direct->start_monotonic_ns = m->shm->start_monotonic_ns;
 	m->direct->host_tsc_khz = m->shm->host_tsc_khz;
 	m->direct->tsc_khz = m->shm->tsc_khz;
-	m->direct->arg[0] = m->vcpu.gpr[ESI];
-	return m->vcpu.eip;
+	m->direct->vcpu = m->vcpu;
+	return m->direct_loaded;
 }
 
 static int64_t call_PORT_IN(struct monitor *m, const struct asked *a)
@@ -151,8 +151,32 @@ static int64_t call_MACHINE_END(struct monitor *m, const struct asked *a)
 
 static int64_t call_POSTS(struct monitor *m, const struct asked *a)
 {
+	const struct vcpu_env *env = m->direct->vcpu.env;
+
 	take_vcpu(m);
 	serve_posts(m, a->arg[0]);
+	if (m->freeze_wanted)
+		freeze_guest(m);
+	if (m->handover.give_wanted)
+		give_away(m);
+	m->direct->vcpu = m->vcpu; /* with the interrupts that have come meanwhile */
+	m->direct->vcpu.env = env;
+	return 0;
+}
+
+static int64_t call_LOAD_FPU(struct monitor *m, const struct asked *a)
+{
+	static uint8_t xsave[DIRECT_XSAVE_BYTES];
+	struct xsave_layout layout;
+	uint32_t bytes = m->direct->xsave_bytes;
+	char why[160] = "the VM process's own FPU state is malformed";
+
+	(void)a;
+	memcpy(xsave, m->direct->xsave, sizeof xsave);
+	fpstate_layout(&layout);
+	if (bytes > sizeof xsave || fpstate_unpack(&layout, m->direct_fpu, m->direct_fpu_bytes, xsave, bytes, why, sizeof why))
+		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be loaded: %s", m->cpu, why);
+	memcpy(m->direct->xsave, xsave, sizeof xsave);
 	return 0;
 }
 

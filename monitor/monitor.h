@@ -74,7 +74,9 @@ struct monitor {
 	struct shadow shadow;
 	struct shadow_host shadow_host;
 	bool many_hosts;
-	bool direct_engine;
+	bool direct_engine, direct_loaded; /* direct_loaded: a CPU's state has come */
+	uint8_t direct_fpu[FPSTATE_MAX_BYTES]; /* and its FPU's */
+	size_t direct_fpu_bytes;
 	struct direct_shared *direct; /* shared with the VM process: never trust what is read from it */
 	bool dump_wanted, ending;
 	bool started;		/* the CPU has left the wait for its start */
@@ -110,6 +112,7 @@ void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, con
 
 void report_death(struct monitor *m); /* the guest did what no guest may */
 void serve_posts(struct monitor *m, uint32_t posts); /* enum slot_post bits that were set, but for POST_START */
+void give_away(struct monitor *m); /* handover.give_wanted, at an instruction boundary: returns if the CPU stays */
 
 /* direct.c: serve the direct engine in the VM process until the machine ends. */
 void direct_serve(struct monitor *m);
@@ -117,6 +120,9 @@ void direct_serve(struct monitor *m);
 /* process.c */
 void process_start(struct monitor *m, bool want_userfault);
 void process_start_direct(struct monitor *m);
+/* FPU and vector registers, as fpstate.h's. A direct engine's are loaded when it asks for them. */
+int process_fpu_save(struct monitor *m, uint8_t *to);
+int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char *why, size_t why_bytes);
 void process_fetch_userfaultfd(struct monitor *m, bool wanted);
 void process_enter(struct monitor *m, struct stop *why, bool single_step); /* guest runs until `why`; registers both ways */
 void process_stub_queue(struct monitor *m, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,

@@ -23,6 +23,8 @@
 #include "base/log.h"
 #include "base/schedule.h"
 
+_Static_assert(sizeof(struct direct_shared) <= STUB_FD_BYTES - STUB_FD_DIRECT, "the memory shared with the VM process");
+
 enum { GUEST_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF |
 			    EFLAGS_AC,
        SEL_TABLE = 4, SEL_RPL = 3 };
@@ -235,6 +237,31 @@ static void settle_in_window(struct monitor *m, struct stop *why)
 	why->in_window = window_holds(r->rip);
 	if (why->in_window)
 		why->place = window_settle(&m->vcpu, &at);
+}
+
+int process_fpu_save(struct monitor *m, uint8_t *to)
+{
+	static uint8_t xsave[DIRECT_XSAVE_BYTES];
+	struct xsave_layout layout;
+	uint32_t bytes;
+
+	if (!m->direct_engine)
+		return fpstate_save(m->vm.pid, to);
+	bytes = m->direct->xsave_bytes;
+	if (bytes > sizeof xsave)
+		return -EINVAL;
+	memcpy(xsave, m->direct->xsave, bytes);
+	fpstate_layout(&layout);
+	return fpstate_pack(&layout, xsave, bytes, to);
+}
+
+int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char *why, size_t why_bytes)
+{
+	if (!m->direct_engine)
+		return fpstate_load(m->vm.pid, from, bytes, why, why_bytes);
+	memcpy(m->direct_fpu, from, bytes);
+	m->direct_fpu_bytes = bytes;
+	return 0;
 }
 
 /* --- running -------------------------------------------------------------------------------------------------------- */

@@ -32,7 +32,8 @@ enum time_kind time_switch(struct monitor *m, enum time_kind to)
 	uint64_t now = monotonic_ns();
 	enum time_kind from = m->time_kind;
 
-	atomic_fetch_add_explicit(&m->slot->time_ns[from], now - m->time_mark_ns, memory_order_relaxed);
+	if (!m->direct_engine) /* which keeps its own account */
+		atomic_fetch_add_explicit(&m->slot->time_ns[from], now - m->time_mark_ns, memory_order_relaxed);
 	m->time_mark_ns = now;
 	m->time_kind = to;
 	return from;
@@ -154,7 +155,7 @@ static void sleep_halted(struct monitor *m)
 }
 
 /* This CPU is to run on another host. Absent first: who posts to it from now on sees that, or we see the post. */
-static void give_away(struct monitor *m)
+void give_away(struct monitor *m)
 {
 	enum time_kind before = time_switch(m, TIME_IDLE);
 

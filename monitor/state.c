@@ -14,7 +14,7 @@ int state_save(struct monitor *m, bool started, uint8_t *to)
 {
 	struct head head = { .magic = MAGIC, .version = CPU_STATE_VERSION, .started = started,
 			     .vcpu_bytes = VCPU_STATE_BYTES };
-	int fpu_bytes = fpstate_save(m->vm.pid, to + sizeof head + VCPU_STATE_BYTES);
+	int fpu_bytes = process_fpu_save(m, to + sizeof head + VCPU_STATE_BYTES);
 
 	if (fpu_bytes < 0)
 		return fpu_bytes;
@@ -64,7 +64,7 @@ int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *start
 	fault = vcpu_state_load(&loaded, vcpu, head.vcpu_bytes);
 	if (fault)
 		return refuse(why, why_bytes, vcpu_state_fault_text(fault));
-	if (fpstate_load(m->vm.pid, fpu, head.fpu_bytes, why, why_bytes))
+	if (process_fpu_load(m, fpu, head.fpu_bytes, why, why_bytes))
 		return -1;
 	m->vcpu = loaded;
 	*started = head.started;
@@ -75,5 +75,8 @@ int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *start
 
 void state_resume(struct monitor *m)
 {
-	vcpu_state_rebuild(&m->vcpu);
+	if (m->direct_engine)
+		m->direct_loaded = true; /* the VM process does it */
+	else
+		vcpu_state_rebuild(&m->vcpu);
 }

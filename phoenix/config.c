@@ -154,7 +154,7 @@ static int parse_pieces(struct parser *p, const struct word *w, bool pattern, st
 				return wrong(p, w->line, w->column + (int)i - 1, "'%%' must be followed by a letter");
 			piece->kind = VARIABLE;
 			piece->c = w->text[i++];
-		} else if (!isalnum(c) && !strchr(".-_", c)) {
+		} else if (!isalnum(c) && (!c || !strchr(".-_", c))) {
 			return wrong(p, w->line, w->column + (int)i - 1, "'%c' cannot stand here", isprint(c) ? c : '?');
 		}
 	}

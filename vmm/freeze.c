@@ -357,10 +357,6 @@ static void finish(struct node *node)
 
 static void begin(struct node *node, unsigned number, uint32_t seq)
 {
-	if (node->o.direct) {
-		refuse(node, seq, "it runs on the direct engine, whose processors cannot be saved yet: use --engine ptrace");
-		return;
-	}
 	if (leader.client != NO_CLIENT || freeze.active || !node->running || node->ending || moves_under_way(node)) {
 		refuse(node, seq, !node->running ? "the machine has not started yet" :
 				  moves_under_way(node) ? "a processor is moving: try again" :

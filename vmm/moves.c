@@ -104,10 +104,7 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 {
 	struct move_request request = { .move = *move, .client = client };
 
-	if (node->o.direct)
-		answer(node, client, move, ENOTSUP, 0,
-		       "the machine runs on the direct engine, whose processors cannot move yet: use --engine ptrace");
-	else if (freeze_holds())
+	if (freeze_holds())
 		answer(node, client, move, EAGAIN, 0, "the machine is being saved: try again");
 	else if (node->ending || !node->running)
 		answer(node, client, move, EAGAIN, 0, node->ending ? "the machine is going down" : "the machine is only starting");

@@ -16,6 +16,7 @@
 #include <linux/mman.h>
 #include "base/hostshm.h"
 #include "vcpu/shadow.h"
+#include "vcpu/state.h"
 #include "vcpu/window.h"
 #include "vmproc/direct_env.h"
 #include "vmproc/host.h"
@@ -123,9 +124,30 @@ static bool posts_waiting(void)
 	return atomic_load(&direct.slot->post) & (POST_MESSAGE | POST_NMI);
 }
 
-/* Take in everything that was posted to this CPU, and its own timer. */
-static void collect_posts(struct vcpu *v)
+/* The signal frame's FPU area; the legacy part's last 48 bytes are the host's own. */
+enum { XSAVE_LEGACY_BYTES = 512, XSAVE_SOFTWARE_AT = 464, SOFTWARE_SIZE_AT = XSAVE_SOFTWARE_AT + 16 };
+
+static void fpu_out(void)
 {
+	uint32_t bytes = *(uint32_t *)(direct.fpu + SOFTWARE_SIZE_AT);
+
+	direct.shared->xsave_bytes = bytes < DIRECT_XSAVE_BYTES ? bytes : DIRECT_XSAVE_BYTES;
+	__builtin_memcpy(direct.shared->xsave, direct.fpu, direct.shared->xsave_bytes);
+}
+
+static void fpu_in(void)
+{
+	__builtin_memcpy(direct.fpu, direct.shared->xsave, XSAVE_SOFTWARE_AT);
+	__builtin_memcpy(direct.fpu + XSAVE_LEGACY_BYTES, direct.shared->xsave + XSAVE_LEGACY_BYTES,
+			 direct.shared->xsave_bytes - XSAVE_LEGACY_BYTES);
+}
+
+/* Take in everything that was posted to this CPU, and its own timer. True: the monitor has been asked, and the slot's state
+ * may have changed. */
+static bool collect_posts(struct vcpu *v)
+{
+	bool asked = false;
+
 	for (unsigned word = 0; word < 8; word++) {
 		uint32_t bits;
 
@@ -139,11 +161,15 @@ static void collect_posts(struct vcpu *v)
 
 		if (post & POST_NMI)
 			v->nmi_pending = true;
-		if (post & ~(uint32_t)POST_NMI)
+		if (post & ~(uint32_t)POST_NMI) {
+			fpu_out();
 			direct_call(DIRECT_POSTS, post, 0, 0, 0);
+			asked = true;
+		}
 	}
 	if (apic_deadline(&v->apic) != UINT64_MAX)
 		apic_tick(&v->apic, direct_now_ns());
+	return asked;
 }
 
 static void sleep_halted(struct vcpu *v)
@@ -300,8 +326,10 @@ static void on_bus_error(struct vcpu *v, bool in_window, int code, gva_t gva, bo
 		if (!direct.shared->many_hosts || !entry)
 			break;
 		count(TRAP_PAGE_FETCH);
+		direct_time_switch(TIME_SHARED_MEMORY);
 		direct_call(DIRECT_PAGE_ADMIT, gva, entry & ~(uint32_t)PAGE_MASK, write && entry & SHADOW_WRITE,
 			    !!(entry & SHADOW_WRITE));
+		direct_time_switch(TIME_EMULATION);
 		return;
 	case BUS_ALIGNMENT:
 		vcpu_exception(v, VECTOR_AC, 0);
@@ -400,10 +428,11 @@ static void until_it_can_run(struct vcpu *v)
 			sleep_halted(v);
 		/* From here on a kick is a signal, which comes as soon as guest code runs. */
 		atomic_store(&direct.slot->state, SLOT_RUNNING);
-		collect_posts(v);
-		vcpu_deliver_interrupt(v);
-		if (!v->halted && !v->dead)
-			return;
+		if (!collect_posts(v)) {
+			vcpu_deliver_interrupt(v);
+			if (!v->halted && !v->dead)
+				return;
+		}
 		atomic_store(&direct.slot->state, SLOT_MONITOR);
 	}
 }
@@ -447,6 +476,18 @@ static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct si
 		on_signal(v, signal, info, r, in_window);
 }
 
+/* The first signal is our own. */
+static void begin(struct vcpu *v)
+{
+	direct.started = true;
+	if (!direct.loaded)
+		return;
+	fpu_out();
+	direct_call(DIRECT_LOAD_FPU, 0, 0, 0, 0);
+	fpu_in();
+	vcpu_state_rebuild(v);
+}
+
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	struct sigcontext *r = &((struct ucontext *)context)->uc_mcontext;
@@ -461,9 +502,11 @@ static void handler(int signal, siginfo_t *info, void *context)
 	direct_time_switch(TIME_EMULATION);
 	if (signal == SIGALRM)
 		direct.timer_armed_ns = UINT64_MAX;
+	direct.fpu = (uint8_t *)r->fpstate;
 	if (direct.started)
 		on_stop(v, signal, info, r);
-	direct.started = true;
+	else
+		begin(v);
 	leave(v, r);
 	direct.inside = false;
 }
@@ -499,14 +542,14 @@ long direct_install(void)
 void direct_run(void)
 {
 	struct vcpu *v = &direct.shared->vcpu;
-	long eip;
-
 	direct.timer_armed_ns = UINT64_MAX;
 	direct.time_mark = __builtin_ia32_rdtsc();
 	direct.time_kind = TIME_EMULATION;
 	direct_env_init(v);
-	eip = direct_call(DIRECT_WAIT_START, 0, 0, 0, 0);
-	vcpu_start(v, eip, (uint32_t)direct.shared->arg[0]);
+	direct.loaded = direct_call(DIRECT_WAIT_START, 0, 0, 0, 0);
+	v->env = &direct.env;
+	for (unsigned s = 0; s < SEG_COUNT; s++)
+		direct.entered_with[s] = UINT16_MAX; /* nothing of the guest's is loaded yet */
 	__asm__ volatile("int3" ::: "memory"); /* the handler returns into the guest */
 	__builtin_unreachable();
 }

@@ -26,7 +26,8 @@
 /* X(NAME, what): arguments in arg[], answer in result; data as said. */
 #define DIRECT_CALLS(X) \
 	X(READY, "all is mapped; the monitor takes the userfaultfd") \
-	X(WAIT_START, "until VMP_HC_START_CPU; vcpu is then as power-on leaves it, with result as EIP and arg[0] as ESI") \
+	X(WAIT_START, "until VMP_HC_START_CPU, or a CPU's state has come; vcpu is then how it begins; 1: a state has come") \
+	X(LOAD_FPU, "xsave: as this process has it; becomes what came with the state") \
 	X(PORT_IN, "port, size") \
 	X(PORT_OUT, "port, size, value") \
 	X(PORT_IN_STRING, "port, size, count; data") \
@@ -40,7 +41,7 @@
 	X(HOST_XCR0, "") \
 	X(PRINT, "bytes; data") \
 	X(MACHINE_END, "why, status") \
-	X(POSTS, "serve the messages that have come; vcpu is current") \
+	X(POSTS, "serve the messages that have come; vcpu and xsave are current; the CPU may be saved or move meanwhile") \
 	X(DEAD, "vcpu has died, and says why; no answer") \
 	X(BEYOND_LIMIT, "fs base, gs base; vcpu: what did the instruction touch beyond a user segment? arg[0] gva, arg[1] access") \
 	X(IS_SSE, "vcpu: is it an SSE instruction?") \
@@ -54,6 +55,7 @@ enum direct_call {
 	DIRECT_CALL_COUNT
 };
 
+enum { DIRECT_XSAVE_BYTES = 12 << 10 };
 enum direct_turn { TURN_VM, TURN_MONITOR };
 
 struct direct_shared {
@@ -62,6 +64,8 @@ struct direct_shared {
 	uint64_t arg[6];
 	int64_t result;
 	uint8_t data[PAGE_BYTES];
+	uint8_t xsave[DIRECT_XSAVE_BYTES]; /* FPU and vector registers, in the processor's standard form */
+	uint32_t xsave_bytes;
 	struct vcpu vcpu; /* env is the VM process's own */
 	/* filled in by the monitor before the start */
 	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, host_tsc_khz, tsc_khz;

@@ -54,8 +54,12 @@ static void *env_pin(void *ctx, gpa_t gpa, bool write)
 	(void)ctx;
 	if (gfn >= direct.shared->ram_pages)
 		return NULL;
-	while (!(page = try_pin(gfn, right)))
+	while (!(page = try_pin(gfn, right))) {
+		enum time_kind before = direct_time_switch(TIME_SHARED_MEMORY);
+
 		direct_call(DIRECT_PAGE_WANT, gfn, right, 0, 0);
+		direct_time_switch(before);
+	}
 	return page;
 }
 

@@ -14,7 +14,8 @@ struct direct {
 	struct shadow shadow;
 	struct shadow_host shadow_host;
 	struct vcpu_env env;
-	bool started, stepping, inside;
+	bool started, loaded, stepping, inside;
+	uint8_t *fpu; /* in the signal frame */
 	int timer;
 	uint64_t timer_armed_ns; /* deadline of the host timer, UINT64_MAX: none */
 	uint16_t entered_with[SEG_COUNT]; /* segment registers when the guest was stopped */

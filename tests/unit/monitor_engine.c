@@ -264,6 +264,8 @@ static void a_cpu_moves_between_any_two_steps(void)
 	CU_ASSERT(moved > 0);
 }
 
+static void direct_a_cpu_moves(void) { on_the_direct_engine(a_cpu_moves_between_any_two_steps); }
+
 int main(int argc, char **argv)
 {
 	char path[4096], *slash;
@@ -290,6 +292,7 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, direct_host_system_calls);
 	CU_ADD_TEST(suite, direct_killed_vm_process);
 	CU_ADD_TEST(suite, a_cpu_moves_between_any_two_steps);
+	CU_ADD_TEST(suite, direct_a_cpu_moves);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	return CU_get_number_of_failures() || CU_get_error();
