@@ -43,7 +43,7 @@ static const struct option_rule rules[] = {
 	{ "mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
 	  "guest memory, as 256M or 1G; default 256M" },
 	{ "engine", "NAME", ON_BOOT, OPTION_TEXT, FIELD(engine), 0, 0,
-	  "ptrace (the default) or direct; also from the environment's VMP_ENGINE" },
+	  "direct (the default) or ptrace; also from the environment's VMP_ENGINE" },
 	{ "disk", "IMAGE[,ro|,snapshot]", ON_BOOT, OPTION_TEXT, FIELD(disk), 0, 0,
 	  "a raw image as /dev/sda; ro: read only; snapshot: writes are forgotten" },
 	{ "share", "DIR", ON_BOOT, OPTION_TEXT, FIELD(share), 0, 0,
@@ -393,7 +393,9 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 	char *words[MAX_WORDS + 1] = { NULL }; /* the last takes what is too much */
 	unsigned n_words = 0;
 
-	*o = (struct options){ .hosts = 1, .mem_mib = DEFAULT_RAM_MIB, .engine = getenv("VMP_ENGINE") ? getenv("VMP_ENGINE") : "ptrace", .top = 20 };
+	const char *engine = getenv("VMP_ENGINE");
+
+	*o = (struct options){ .hosts = 1, .mem_mib = DEFAULT_RAM_MIB, .engine = engine ? engine : "direct", .top = 20 };
 	if (argc < 2) {
 		o->verb = VERB_HELP;
 		return fail(o, "what shall I do? For example: vmp run -- nproc; see `vmp help`");
