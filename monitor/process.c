@@ -30,12 +30,14 @@ enum { GUEST_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLA
        SEL_TABLE = 4, SEL_RPL = 3 };
 
 /* The child's side: descriptors in their places, nothing else open, traced, gone with the monitor. */
-static void become_vm_process(struct monitor *m, int stub_fd, const char *path)
+static void become_vm_process(struct monitor *m, int stub_fd, const char *path, pid_t monitor)
 {
 	struct rlimit none = { 0, 0 };
 	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(stub_fd, F_DUPFD, 16), shm = fcntl(m->shm_fd, F_DUPFD, 16);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != monitor) /* it was gone before */
+		_exit(1);
 	setrlimit(RLIMIT_CORE, &none);
 	schedule_behind();
 	if (ram < 0 || stub < 0 || dup2(ram, VMPROC_RAM_FD) < 0 || dup2(stub, VMPROC_STUB_FD) < 0)
@@ -89,6 +91,7 @@ static void create(struct monitor *m, bool want_userfault)
 {
 	char path[4096];
 	int stub_fd = memfd_create("vmp-stub", MFD_CLOEXEC);
+	pid_t monitor;
 	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 16);
 
 	if (n < 0 || stub_fd < 0 || ftruncate(stub_fd, STUB_FD_BYTES))
@@ -111,11 +114,12 @@ static void create(struct monitor *m, bool want_userfault)
 		.rights_offset = offsetof(struct host_shm, page_right),
 	};
 
+	monitor = getpid();
 	m->vm.pid = fork();
 	if (m->vm.pid < 0)
 		die("cannot fork: %s", strerror(errno));
 	if (!m->vm.pid)
-		become_vm_process(m, stub_fd, path);
+		become_vm_process(m, stub_fd, path, monitor);
 	close(stub_fd);
 }
 
