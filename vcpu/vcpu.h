@@ -1,6 +1,6 @@
 /* vcpu.h - one virtual IA-32 processor as pure code: no system call, no allocation, no libc.
  *
- * An engine (monitor/ with ptrace; later vmproc/ in the process itself) runs guest code natively, and calls in here when
+ * An engine (monitor/ with ptrace; vmproc/ in the process itself) runs guest code natively, and calls in here when
  * the host says that an instruction could not run.  What the virtual CPU needs of the world it asks through
  * struct vcpu_env; the unit tests give it an environment of arrays.
  *

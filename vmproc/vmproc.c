@@ -1,8 +1,8 @@
-/* vmproc.c - the VM process: sets up its jail, then belongs to its monitor.
+/* vmproc.c - the VM process: sets up its jail, then belongs to its monitor (ptrace engine) or to direct.c.
  *
  * Freestanding (no libc, no stack protector, no thread-local storage): guest code will run here with segment registers of
  * its own, and nothing of a C library may lie about for hostile code to use.  Started by monitor/process.c with the guest's
- * RAM as descriptor 3 and the stub page's memory as 4.  Two stops on `int3` tell the monitor how far it is: the first when
+ * RAM as descriptor 3 and the stub page's memory as 4.  On the ptrace engine two stops on `int3` tell the monitor how far it is: the first when
  * its userfaultfd can be fetched, the second when the jail is closed.  From then on the monitor sets every register.
  */
 #include "vmproc/vmproc.h"

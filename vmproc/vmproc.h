@@ -1,11 +1,12 @@
 /* vmproc.h - what a monitor and its VM process agree on.
  *
  * The VM process is a small static program, linked far above 4 GiB, where 32-bit guest code cannot point.  It sets up its
- * jail and then never runs code of its own again but for the mapping stub: a loop over system calls that the monitor has
- * written into the stub page.  The process is not trusted: what it writes into the page is only ever read as "result".
+ * jail.  On the direct engine it then runs its virtual CPU in signal handlers (direct.h).  On the ptrace engine it never runs
+ * code of its own again but for the mapping stub: a loop over system calls that the monitor has written into the stub page.
+ * The process is not trusted: what it writes into the page is only ever read as "result".
  *
- * The jail (seccomp): from the stub's own `syscall`, mmap/munmap/mprotect below 4 GiB (mmap: the RAM descriptor, shared and
- * fixed), and modify_ldt of the one descriptor in the stub page.  Everything else stops at the monitor (SECCOMP_RET_TRACE),
+ * The ptrace engine's jail (seccomp): from the stub's own `syscall`, mmap and munmap below 4 GiB (mmap: the RAM descriptor, shared
+ * and fixed), and modify_ldt of the one descriptor in the stub page.  Everything else stops at the monitor (SECCOMP_RET_TRACE),
  * which serves the guest's `int $0x80` and kills the guest for the rest.  Guest code that jumps to the stub's `syscall` can
  * at worst remap its own machine's RAM; the stub then runs into its `int3`, and the monitor, which did not start it,
  * ends the machine.
