@@ -42,7 +42,7 @@ static const struct option_rule rules[] = {
 	  "virtual processors, dealt to the hosts in turn; default: the larger of hosts and this computer's processors" },
 	{ "mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
 	  "guest memory, as 256M or 1G; default 256M" },
-	{ "engine", "NAME", ON_BOOT, OPTION_TEXT, FIELD(engine), 0, 0,
+	{ "engine", "NAME", ON_START, OPTION_TEXT, FIELD(engine), 0, 0,
 	  "direct (the default) or ptrace; also from the environment's VMP_ENGINE" },
 	{ "disk", "IMAGE[,ro|,snapshot]", ON_BOOT, OPTION_TEXT, FIELD(disk), 0, 0,
 	  "a raw image as /dev/sda; ro: read only; snapshot: writes are forgotten" },
@@ -317,6 +317,10 @@ static int check_name(struct options *o)
 /* What no single option can know. */
 static int check_together(struct options *o, uint32_t host_cpus)
 {
+	if (!o->engine)
+		o->engine = getenv("VMP_ENGINE");
+	if (!o->engine)
+		o->engine = "direct";
 	if (strcmp(o->engine, "ptrace") && strcmp(o->engine, "direct"))
 		return fail(o, "--engine %s: no such engine; there are direct and ptrace", o->engine);
 	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->verbose))
@@ -360,7 +364,7 @@ static int take_snapshot_words(struct options *o, char **words, unsigned n)
 		return fail(o, "vmp snapshot %s: no such command; see `vmp help snapshot`", words[0]);
 	if (n != 2 || !*words[1])
 		return fail(o, "`vmp snapshot` needs save or load, and one file: vmp snapshot save FILE");
-	if (o->save && (o->hosts || o->timeout_s || o->stats || o->summary || o->log || o->verbose))
+	if (o->save && (o->hosts || o->engine || o->timeout_s || o->stats || o->summary || o->log || o->verbose))
 		return fail(o, "`vmp snapshot save` has one option, --name; the others belong to load");
 	o->file = words[1];
 	return 0;
@@ -393,9 +397,7 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 	char *words[MAX_WORDS + 1] = { NULL }; /* the last takes what is too much */
 	unsigned n_words = 0;
 
-	const char *engine = getenv("VMP_ENGINE");
-
-	*o = (struct options){ .hosts = 1, .mem_mib = DEFAULT_RAM_MIB, .engine = engine ? engine : "direct", .top = 20 };
+	*o = (struct options){ .hosts = 1, .mem_mib = DEFAULT_RAM_MIB, .top = 20 };
 	if (argc < 2) {
 		o->verb = VERB_HELP;
 		return fail(o, "what shall I do? For example: vmp run -- nproc; see `vmp help`");

@@ -552,6 +552,9 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 	return 0;
 }
 
+static bool runs_direct(const struct run *run) { return !strcmp(run->o->engine, "direct"); }
+
+/* A saved machine does not name its engine: either loads what the other saved. */
 static int start_saved(struct run *run, struct problem *p)
 {
 	const struct saved_machine *saved = &run->load.saved;
@@ -559,7 +562,7 @@ static int start_saved(struct run *run, struct problem *p)
 	struct launch_plan plan = {
 		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
 		.log_fd = run->log_fd, .command_line = saved->command_line, .disk = run->o->disk, .verbose = run->o->verbose,
-		.restore = true,
+		.restore = true, .direct = runs_direct(run),
 	};
 
 	snprintf(info.kernel, sizeof info.kernel, "%s", saved->kernel);
@@ -575,7 +578,7 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
 		.log_fd = run->log_fd, .kernel = files->kernel, .image = files->image, .appended = archive,
 		.command_line = line, .disk = run->o->disk, .verbose = run->o->verbose,
-		.direct = !strcmp(run->o->engine, "direct"),
+		.direct = runs_direct(run),
 	};
 
 	/* The daemon opens our memory file by this name: nothing is left behind, whoever dies. */
