@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { PROMPT_SLICE_NS = 100000, NICE_BEHIND = 5 };
+enum { PROMPT_SLICE_NS = 100000, NICE_MOST = 19 };
 
 void schedule_promptly(void)
 {
@@ -17,10 +17,14 @@ void schedule_promptly(void)
 	syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-void schedule_behind(void)
+/* Without a slice the host's own is meant: the short one of the process that started this one must not stay. */
+void schedule_behind(int nicer)
 {
-	struct sched_attr attributes = { .size = sizeof attributes, .sched_policy = SCHED_NORMAL, .sched_nice = NICE_BEHIND };
+	struct sched_attr attributes = { .size = sizeof attributes, .sched_policy = SCHED_NORMAL,
+					 .sched_nice = getpriority(PRIO_PROCESS, 0) + nicer };
 
-	syscall(SYS_sched_setattr, 0, &attributes, 0);
-	setpriority(PRIO_PROCESS, 0, NICE_BEHIND);
+	if (attributes.sched_nice > NICE_MOST)
+		attributes.sched_nice = NICE_MOST;
+	if (syscall(SYS_sched_setattr, 0, &attributes, 0))
+		setpriority(PRIO_PROCESS, 0, attributes.sched_nice);
 }

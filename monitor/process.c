@@ -39,7 +39,7 @@ static void become_vm_process(struct monitor *m, int stub_fd, const char *path, 
 	if (getppid() != monitor) /* it was gone before */
 		_exit(1);
 	setrlimit(RLIMIT_CORE, &none);
-	schedule_behind();
+	schedule_behind(m->many_hosts ? NICE_FAR_BEHIND : NICE_BEHIND);
 	if (ram < 0 || stub < 0 || dup2(ram, VMPROC_RAM_FD) < 0 || dup2(stub, VMPROC_STUB_FD) < 0)
 		_exit(1);
 	if (m->direct_engine && dup2(shm, VMPROC_SHM_FD) < 0)

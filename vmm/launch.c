@@ -35,8 +35,9 @@ int launch_path_beside(const char *name, char *path, size_t bytes)
 static void become_node(const struct launch_plan *plan, char *program, char **arguments, pid_t parent)
 {
 	signal(SIGPIPE, SIG_DFL);
-	/* The terminal's Ctrl-C is for `vmp` alone, which then ends the machine in order. */
-	setsid();
+	/* The terminal's Ctrl-C is for `vmp` alone, which then ends the machine in order. Not a session of its own: where the
+	 * host's scheduler shares the processors between sessions, no daemon would outrank another host's VM processes. */
+	setpgid(0, 0);
 	/* The daemon replaces this by an orderly end as soon as it can. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)

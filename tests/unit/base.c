@@ -6,7 +6,11 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "base/hostshm.h"
+#include "base/schedule.h"
 #include "base/wire.h"
 
 static struct host_shm *new_shm(unsigned cpus, unsigned pages)
@@ -169,6 +173,30 @@ static void pins_and_draining_exclude_each_other(void)
 	free(c.shm);
 }
 
+/* In a child, since nobody may go back. */
+static void who_computes_is_nicer(void)
+{
+	static const struct { int steps, nicer; } all[] = { { 1, NICE_BEHIND }, { 1, NICE_FAR_BEHIND }, { 5, 4 } };
+	const int before = getpriority(PRIO_PROCESS, 0);
+	int status;
+
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
+		int expected = before + all[i].steps * all[i].nicer;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			schedule_promptly();
+			if (getpriority(PRIO_PROCESS, 0) != before)
+				_exit(1);
+			for (int step = 0; step < all[i].steps; step++)
+				schedule_behind(all[i].nicer);
+			_exit(getpriority(PRIO_PROCESS, 0) == (expected < 19 ? expected : 19) ? 0 : 2);
+		}
+		CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
+		CU_ASSERT_EQUAL(status, 0);
+	}
+}
+
 int main(void)
 {
 	CU_pSuite suite;
@@ -181,6 +209,7 @@ int main(void)
 	CU_ADD_TEST(suite, a_post_to_an_absent_cpu_is_refused);
 	CU_ADD_TEST(suite, no_interrupt_is_lost_or_doubled_when_a_cpu_leaves);
 	CU_ADD_TEST(suite, pins_and_draining_exclude_each_other);
+	CU_ADD_TEST(suite, who_computes_is_nicer);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	return CU_get_number_of_failures() || CU_get_error();
