@@ -112,6 +112,35 @@ _Static_assert(sizeof(struct msg_snapshot) == 24 && sizeof(struct msg_snapshot_i
 /* What a disk image must be when the machine is loaded. */
 struct snapshot_disk { uint64_t bytes, mtime_ns; uint32_t mode /* 0 read-write, 1 ro, 2 snapshot */, reserved; char path[4096]; };
 
+/* What a debugger asks. A CPU that stands still serves READ, WRITE and the registers; so does one that is not started. */
+enum debug_op {
+	DEBUG_ATTACH,	     /* of node 0: no CPU moves and nothing is saved from now on; error EAGAIN: not now, try again */
+	DEBUG_DETACH,	     /* of node 0; no answer */
+	DEBUG_STOP,	     /* stand still between two instructions; answered then, with `why` and the two below */
+	DEBUG_GO,	     /* no answer */
+	DEBUG_STEP,	     /* one instruction, then stand still: answered as DEBUG_STOP */
+	DEBUG_PASS,	     /* after WHY_BREAKPOINT: it is the guest's own; go, or step on, as before; no answer */
+	DEBUG_FREE,	     /* go; breakpoints are the guest's own again; no answer */
+	DEBUG_READ,	     /* `bytes` at linear `address`, at most to the end of its page; answer: physical `address` */
+	DEBUG_WRITE,	     /* the payload to physical `address`, within a page */
+	DEBUG_REGISTERS,     /* answer: struct debug_registers */
+	DEBUG_SET_REGISTERS, /* payload: struct debug_registers; what must not change does not */
+	DEBUG_OPS,
+};
+enum debug_why { WHY_ASKED, WHY_STEP, WHY_BREAKPOINT };
+enum debug_state { DEBUG_CPU_HALTED = 1, DEBUG_CPU_UNSTARTED = 2 };
+struct msg_debug {
+	uint32_t cpu, op;	/* enum debug_op */
+	uint32_t address;	/* answer of a stop: the physical address of EIP, ~0: none */
+	uint32_t bytes;		/* answer of a stop, and about registers: enum debug_state bits */
+	uint32_t error;		/* answer: errno */
+	uint32_t why;		/* answer of a stop: enum debug_why */
+};
+/* The first sixteen in GDB's order: eax ecx edx ebx esp ebp esi edi eip eflags cs ss ds es fs gs. */
+enum { DEBUG_CORE_REGISTERS = 16 };
+struct debug_registers { uint32_t core[DEBUG_CORE_REGISTERS], fs_base, gs_base, cr0, cr2, cr3, cr4; };
+_Static_assert(sizeof(struct msg_debug) == 24 && sizeof(struct debug_registers) == 88, "wire");
+
 /* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom
  * it runs, and how many acknowledgements that node must await. Payload of the two grants with data: the page. */
 struct msg_dsm { uint32_t gfn, txn; uint32_t requester /* node */; uint32_t acks; };

@@ -1,7 +1,7 @@
 /* channel.c - messages between a monitor and its node daemon.
  *
- * The monitor speaks first and waits for the answer; what comes unasked (a dump is wanted, a step of a snapshot or of a move)
- * the daemon announces by POST_MESSAGE.  A message is size-checked and copied before it is used.
+ * The monitor speaks first and waits for the answer; what comes unasked (a dump is wanted, a step of a snapshot or of a move,
+ * a debugger's request) the daemon announces by POST_MESSAGE.  A message is size-checked and copied before it is used.
  */
 #include "monitor/monitor.h"
 
@@ -57,13 +57,14 @@ static void on_unasked(struct monitor *m, const struct packet *p)
 {
 	struct msg_dump dump;
 	struct msg_snapshot snapshot;
+	struct msg_debug debug;
 
 	switch (p->header.type) {
 	case MSG_DUMP_REQUEST: /* later, from the loop: registers and pins are at rest there */
 		memcpy(&dump, p->bytes, sizeof dump);
 		m->dump_wanted = true;
 		m->dump_seq = dump.seq;
-		if (m->handover.frozen)
+		if (m->handover.frozen || m->debug.standing)
 			send_dump(m);
 		return;
 	case MSG_CPU_GIVE: /* from the loop, too */
@@ -82,6 +83,10 @@ static void on_unasked(struct monitor *m, const struct packet *p)
 		return;
 	case MSG_SNAPSHOT_ITEM:
 		freeze_load(m, p->bytes + sizeof(struct msg_snapshot_item), p->header.bytes - sizeof(struct msg_snapshot_item));
+		return;
+	case MSG_DEBUG:
+		memcpy(&debug, p->bytes, sizeof debug);
+		debug_on_request(m, &debug, p->bytes + sizeof debug, p->header.bytes - sizeof debug);
 		return;
 	case MSG_HELLO:
 		return;

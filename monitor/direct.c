@@ -57,6 +57,8 @@ static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
 		die("the VM process has no jail: seccomp: %s", strerror(-m->direct->setup_error));
 	process_announce(m);
 	wait_for_start(m);
+	if (m->debug.stop_wanted)
+		debug_stand(m, WHY_ASKED);
 	/* known only now */
 	m->direct->start_monotonic_ns = m->shm->start_monotonic_ns;
 	m->direct->host_tsc_khz = m->shm->host_tsc_khz;
@@ -159,9 +161,28 @@ static int64_t call_POSTS(struct monitor *m, const struct asked *a)
 		freeze_guest(m);
 	if (m->handover.give_wanted)
 		give_away(m);
+	if (m->debug.stop_wanted)
+		debug_stand(m, WHY_ASKED);
 	m->direct->vcpu = m->vcpu; /* with the interrupts that have come meanwhile */
 	m->direct->vcpu.env = env;
 	return 0;
+}
+
+static int64_t call_DEBUG(struct monitor *m, const struct asked *a)
+{
+	const struct vcpu_env *env = m->direct->vcpu.env;
+	bool handled = true;
+
+	if (!m->debug.attached)
+		return 0;
+	take_vcpu(m);
+	if (a->arg[0] == WHY_BREAKPOINT)
+		handled = debug_breakpoint(m);
+	else
+		debug_stand(m, WHY_STEP);
+	m->direct->vcpu = m->vcpu;
+	m->direct->vcpu.env = env;
+	return handled;
 }
 
 static int64_t call_LOAD_FPU(struct monitor *m, const struct asked *a)

@@ -3,7 +3,7 @@
  * Reading order: main.c (a monitor's life), run.c (the trap loop), process.c (the VM process under ptrace), pages.c (host
  * mappings that follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want), insn.c (what an
  * ordinary instruction touches), env.c (what the virtual CPU asks of the world), channel.c (messages with the node daemon),
- * freeze.c (standing still for a snapshot), state.h (a CPU as bytes), fpstate.h (its FPU and vector registers).
+ * freeze.c (standing still for a snapshot), debug.c (and for a debugger), state.h (a CPU as bytes), fpstate.h (its FPU and vector registers).
  *
  * Rules of use:
  *  - A monitor is one thread. Whenever its code runs, its VM process is stopped.
@@ -62,6 +62,15 @@ struct handover {
 	uint8_t payload[CPU_PAYLOAD_BYTES];
 };
 
+/* This CPU and a debugger (debug.c). */
+struct debug {
+	bool attached;	  /* an int3 may be the debugger's */
+	bool stop_wanted; /* stand still at the next instruction boundary, and */
+	bool standing;	  /* it has been told so */
+	bool pass;	  /* the int3 is the guest's own */
+	struct debug_step step;
+};
+
 struct monitor {
 	struct vcpu vcpu;
 	struct vcpu_env env;
@@ -82,6 +91,7 @@ struct monitor {
 	bool started;		/* the CPU has left the wait for its start */
 	bool freeze_wanted, frozen; /* freeze.c */
 	struct handover handover;
+	struct debug debug;
 	uint32_t dump_seq;
 	uint32_t io_seq;
 	timer_t timer;
@@ -173,5 +183,12 @@ void freeze_on_step(struct monitor *m, const struct msg_snapshot *snapshot);
 void freeze_load(struct monitor *m, const void *state, size_t bytes);
 void freeze_guest(struct monitor *m); /* freeze_wanted, at an instruction boundary: returns when the machine goes on */
 void freeze_until_thaw(struct monitor *m);
+
+/* debug.c */
+void debug_on_request(struct monitor *m, const struct msg_debug *request, const void *payload, size_t bytes);
+void debug_stand(struct monitor *m, enum debug_why why); /* at an instruction boundary: returns when the CPU is let go */
+/* The CPU has met an int3, with EIP behind it, and a debugger is attached. False: it is the guest's own. True: whatever there
+ * was to do has been done, EIP is where the guest goes on. */
+bool debug_breakpoint(struct monitor *m);
 
 #endif

@@ -122,10 +122,10 @@ static bool posts_waiting(struct monitor *m)
 	return atomic_load(&m->slot->post) & (POST_MESSAGE | POST_NMI);
 }
 
-/* It is to be saved or moved, between two instructions. */
+/* It is to be saved or moved, or to stand for a debugger, between two instructions. */
 static bool stands_still(const struct monitor *m)
 {
-	return m->freeze_wanted || m->handover.give_wanted;
+	return m->freeze_wanted || m->handover.give_wanted || m->debug.stop_wanted;
 }
 
 /* Asleep until a kick or the guest's timer. */
@@ -278,7 +278,7 @@ static void on_general_protection(struct monitor *m, enum vcpu_vector vector)
 		case VCPU_HALTED:
 			return;
 		}
-	} while (!v->dead && !m->ending && v->eip != eip && traps_next(m, insn) &&
+	} while (!v->dead && !m->ending && v->eip != eip && !m->debug.step.wanted && traps_next(m, insn) &&
 		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
 	if (m->yields == yields)
 		m->yields = 0;
@@ -313,6 +313,8 @@ static void on_breakpoint_or_step(struct monitor *m, const siginfo_t *info)
 
 	count_trap(m, TRAP_EXCEPTION);
 	if (info->si_code == SI_KERNEL) { /* int3 */
+		if (m->debug.attached && debug_breakpoint(m))
+			return;
 		vcpu_software_interrupt(v, VECTOR_BP, v->eip - 1);
 		return;
 	}
@@ -445,12 +447,48 @@ void report_death(struct monitor *m)
 		monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "CPU %u: %s", m->cpu, v->dead_reason);
 }
 
+/* A debugger's step has been made, or it wants the CPU to stand. */
+static void stand_for_debugger(struct monitor *m, bool traced)
+{
+	const struct debug_step *step = &m->debug.step;
+
+	if (step->wanted && (traced || m->vcpu.eip != step->from_eip))
+		debug_stand(m, WHY_STEP);
+	else if (m->debug.stop_wanted)
+		debug_stand(m, WHY_ASKED);
+}
+
+/* During a debugger's step no interrupt comes, but what wakes a halted CPU. */
+static void deliver_interrupt(struct monitor *m, bool woken)
+{
+	if (!m->debug.step.wanted || woken)
+		vcpu_deliver_interrupt(&m->vcpu);
+}
+
+/* Guest code until it stops. True: all that it did was one traced instruction. */
+static bool run_native(struct monitor *m, struct stop *why)
+{
+	struct vcpu *v = &m->vcpu;
+	/* An interrupt waits for the one instruction in sti's shadow. */
+	bool step = m->debug.step.wanted || (v->interrupt_shadow && vcpu_interrupt_pending(v));
+	uint32_t eip = v->eip;
+
+	atomic_store_explicit(&m->slot->granted, 0, memory_order_relaxed);
+	time_switch(m, TIME_NATIVE);
+	process_enter(m, why, step);
+	time_switch(m, TIME_EMULATION);
+	atomic_store(&m->slot->state, SLOT_MONITOR);
+	if (v->interrupt_shadow && v->eip != eip)
+		v->interrupt_shadow = false;
+	return step && why->kind == STOP_SIGNAL && why->signal == SIGTRAP && why->info.si_code == TRAP_TRACE &&
+	       !(v->eflags & EFLAGS_TF);
+}
+
 void run_guest(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
+	bool traced = false, woken;
 	struct stop why;
-	uint32_t eip;
-	bool step;
 
 	m->time_mark_ns = monotonic_ns();
 	m->time_kind = TIME_EMULATION;
@@ -458,7 +496,10 @@ void run_guest(struct monitor *m)
 		/* The machine is being saved: stand still. */
 		if (m->freeze_wanted)
 			freeze_guest(m);
+		stand_for_debugger(m, traced);
+		traced = false;
 		/* A halted CPU sleeps until an interrupt may wake it. */
+		woken = v->halted;
 		if (v->halted)
 			sleep_halted(m);
 		/* Mappings first: running the stub may swallow a kick, so posts are looked at after it. */
@@ -468,27 +509,22 @@ void run_guest(struct monitor *m)
 		/* From here on a kick is a signal, which stops guest code as soon as it runs. */
 		atomic_store(&m->slot->state, SLOT_RUNNING);
 		collect_posts(m);
-		vcpu_deliver_interrupt(v);
+		deliver_interrupt(m, woken);
 		if (v->halted || v->dead || m->vm.queued || stands_still(m)) {
 			atomic_store(&m->slot->state, SLOT_MONITOR);
 			continue;
 		}
-		arm_timer(m);
-		/* An interrupt waits for the one instruction in sti's shadow. */
-		step = v->interrupt_shadow && vcpu_interrupt_pending(v);
-		eip = v->eip;
-		atomic_store_explicit(&m->slot->granted, 0, memory_order_relaxed);
-		time_switch(m, TIME_NATIVE);
-		process_enter(m, &why, step);
-		time_switch(m, TIME_EMULATION);
-		atomic_store(&m->slot->state, SLOT_MONITOR);
-		if (v->interrupt_shadow && v->eip != eip)
-			v->interrupt_shadow = false;
-		if (step && why.kind == STOP_SIGNAL && why.signal == SIGTRAP && why.info.si_code == TRAP_TRACE &&
-		    !(v->eflags & EFLAGS_TF))
+		/* A step through the window's iret would start it again and again. */
+		if (m->debug.step.wanted && window_holds(v->eip)) {
+			atomic_store(&m->slot->state, SLOT_MONITOR);
+			vcpu_iret(v);
 			continue;
+		}
+		arm_timer(m);
+		traced = run_native(m, &why);
 		/* Why did it stop? */
-		on_stop(m, &why);
+		if (!traced)
+			on_stop(m, &why);
 	}
 	if (v->dead)
 		report_death(m);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "vmm/conn.h"
+#include "vmm/debug.h"
 #include "vmm/freeze.h"
 #include "vmm/peer.h"
 
@@ -213,6 +214,9 @@ static void on_client_message(struct conn *conn, const struct msg_header *header
 	case MSG_SNAPSHOT_PULL:
 	case MSG_SNAPSHOT_ITEM:
 		freeze_on_client(node, number, header, body);
+		break;
+	case MSG_DEBUG:
+		debug_on_client(node, number, header, body);
 		break;
 	case MSG_MACHINE_END: {
 		struct msg_machine_end end;

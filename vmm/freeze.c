@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
+#include "vmm/debug.h"
 #include "vmm/tsc.h"
 
 enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
@@ -357,9 +358,11 @@ static void finish(struct node *node)
 
 static void begin(struct node *node, unsigned number, uint32_t seq)
 {
-	if (leader.client != NO_CLIENT || freeze.active || !node->running || node->ending || moves_under_way(node)) {
+	if (leader.client != NO_CLIENT || freeze.active || !node->running || node->ending || moves_under_way(node) ||
+	    debug_holds()) {
 		refuse(node, seq, !node->running ? "the machine has not started yet" :
 				  moves_under_way(node) ? "a processor is moving: try again" :
+				  debug_holds() ? "a debugger is attached, whose breakpoints stand in its memory" :
 				  "the machine is being saved already");
 		return;
 	}

@@ -88,6 +88,8 @@ static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct pr
 		arguments[n++] = "--cmdline", arguments[n++] = (char *)plan->command_line;
 		if (plan->disk)
 			arguments[n++] = "--disk", arguments[n++] = (char *)plan->disk;
+		if (plan->hold)
+			arguments[n++] = "--hold";
 	}
 	arguments[n] = NULL;
 	if (access(program, X_OK))

@@ -9,6 +9,7 @@
 #include <string.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
+#include "vmm/debug.h"
 #include "vmm/freeze.h"
 #include "vmm/movequeue.h"
 
@@ -106,6 +107,8 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 
 	if (freeze_holds())
 		answer(node, client, move, EAGAIN, 0, "the machine is being saved: try again");
+	else if (debug_holds())
+		answer(node, client, move, EAGAIN, 0, "a debugger is attached: processors stay where they are");
 	else if (node->ending || !node->running)
 		answer(node, client, move, EAGAIN, 0, node->ending ? "the machine is going down" : "the machine is only starting");
 	else if (!movequeue_push(&node->moves->queue, &request))

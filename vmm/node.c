@@ -21,6 +21,7 @@
 #include "base/schedule.h"
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
+#include "vmm/debug.h"
 #include "vmm/freeze.h"
 
 static struct node the_node = { .ram_fd = -1, .shm_fd = -1 };
@@ -130,6 +131,13 @@ void node_start_loaded(struct node *node, uint64_t clock_ns)
 	start_machine(node);
 }
 
+static void start_cpu_0(struct node *node)
+{
+	if (node->o.hold)
+		debug_hold_all(node);
+	route_start_cpu(node, 0, node->preloaded.entry);
+}
+
 void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 {
 	if (ready->node >= node->o.n_nodes || ready->stage >= READY_STAGES) {
@@ -144,7 +152,7 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 		if (node->o.restore)
 			freeze_thaw_all(node);
 		else
-			route_start_cpu(node, 0, node->preloaded.entry);
+			start_cpu_0(node);
 	}
 }
 

@@ -3,7 +3,7 @@
  * daemons and the command lines.
  *
  *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose]
- *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC]
+ *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC] [--hold]
  *     or, for a machine that was saved: --restore --cmdline STR [--disk SPEC]; freeze.h says how it is loaded
  *
  * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines.
@@ -21,7 +21,7 @@
  * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
  * control socket), peer.c (connections between daemons), supervise.c (children; the end), pagestore.c (taking pages from
  * CPUs), moves.c and handover.c (CPUs that move), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading
- * the machine), node_stats.c.
+ * the machine), debug.c (a debugger), node_stats.c.
  */
 #ifndef VMM_NODE_H
 #define VMM_NODE_H
@@ -46,6 +46,7 @@ struct node_options {
 	unsigned node, n_nodes, n_cpus, mem_mib;
 	int log_fd;
 	bool verbose, restore, direct; /* direct: the engine */
+	bool hold; /* CPU 0 waits for a debugger */
 	const char *kernel, *cmdline, *disk;
 	const char *initrd[MAX_INITRDS];
 	unsigned n_initrds;

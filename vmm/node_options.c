@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK, OPT_RESTORE, OPT_DIRECT };
+       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_HOLD };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -17,7 +17,7 @@ static const struct option table[] = {
 	{ "verbose", no_argument, NULL, OPT_VERBOSE },	     { "kernel", required_argument, NULL, OPT_KERNEL },
 	{ "initrd", required_argument, NULL, OPT_INITRD },   { "cmdline", required_argument, NULL, OPT_CMDLINE },
 	{ "disk", required_argument, NULL, OPT_DISK },	     { "restore", no_argument, NULL, OPT_RESTORE },
-	{ "direct", no_argument, NULL, OPT_DIRECT },
+	{ "direct", no_argument, NULL, OPT_DIRECT },	     { "hold", no_argument, NULL, OPT_HOLD },
 	{ 0 },
 };
 
@@ -62,6 +62,7 @@ static int take(struct node_options *o, int option, const char *argument)
 	case OPT_DISK: o->disk = argument; return 0;
 	case OPT_RESTORE: o->restore = true; return 0;
 	case OPT_DIRECT: o->direct = true; return 0;
+	case OPT_HOLD: o->hold = true; return 0;
 	default: return -EINVAL;
 	}
 }

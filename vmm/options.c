@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/limits.h"
+#include "vmm/gdbserver.h"
 
 enum option_kind {
 	OPTION_FLAG,   /* no value: sets a bool */
@@ -66,6 +67,8 @@ static const struct option_rule rules[] = {
 	  "boot this vmlinux instead of the one that make built" },
 	{ "image", "FILE", ON_BOOT, OPTION_TEXT, FIELD(image), 0, 0,
 	  "unpack this cpio.gz instead of the guest image that make built" },
+	{ "gdb", "HOST:PORT[,nowait]", ON_BOOT, OPTION_TEXT, FIELD(gdb), 0, 0,
+	  "serve a GDB on this port of this computer, as 127.0.0.1:1234; the machine waits for it unless nowait" },
 	{ "verbose", NULL, ON_START, OPTION_FLAG, FIELD(verbose), 0, 0,
 	  "more lines in the log; without --log they go to standard error" },
 	{ "top", "N", ON(VERB_PAGES), OPTION_NUMBER, FIELD(top), 1, 100000,
@@ -73,7 +76,6 @@ static const struct option_rule rules[] = {
 	{ "json", NULL, ON(VERB_STATUS) | ON(VERB_REGS) | ON(VERB_PAGES), OPTION_FLAG, FIELD(json), 0, 0,
 	  "print JSON" },
 	{ "cluster", "FILE", ON_BOOT, OPTION_LATER, 0, 0, 0, NULL },
-	{ "gdb", "ADDR", ON_BOOT, OPTION_LATER, 0, 0, 0, NULL },
 	{ "help", NULL, ~0u, OPTION_FLAG, FIELD(help), 0, 0, "this text" },
 };
 
@@ -317,6 +319,9 @@ static int check_name(struct options *o)
 /* What no single option can know. */
 static int check_together(struct options *o, uint32_t host_cpus)
 {
+	struct gdb_address gdb;
+	struct problem p;
+
 	if (!o->engine)
 		o->engine = getenv("VMP_ENGINE");
 	if (!o->engine)
@@ -325,6 +330,8 @@ static int check_together(struct options *o, uint32_t host_cpus)
 		return fail(o, "--engine %s: no such engine; there are direct and ptrace", o->engine);
 	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->verbose))
 		return fail(o, "`vmp up` returns before the machine ends: give its log a file with --log FILE");
+	if (o->gdb && gdb_address_parse(o->gdb, &gdb, &p))
+		return fail(o, "%s", p.line);
 	if (o->name && check_name(o))
 		return -EINVAL;
 	if (o->verb == VERB_SNAPSHOT)

@@ -27,6 +27,7 @@ struct options {
 	bool save;	       /* vmp snapshot save FILE; otherwise load */
 	const char *file;
 	const char *engine, *disk, *share, *stats, *log, *name, *append;
+	const char *gdb;	    /* where a debugger is waited for, or NULL */
 	const char *kernel, *image; /* NULL: what `make` built */
 	bool summary, verbose, json;
 	const char *env[MAX_ENV_OPTIONS];

@@ -12,6 +12,7 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "vmm/conn.h"
+#include "vmm/debug.h"
 #include "vmm/freeze.h"
 
 static void end_by_message(struct node *node, const struct msg_header *header, const void *body)
@@ -258,7 +259,8 @@ void route_start(struct node *node)
 		{ MSG_STATS_REQUEST, on_stats_request }, { MSG_STATS, on_answer },
 		{ MSG_PAGES_REQUEST, on_pages_request }, { MSG_PAGES, on_answer },
 		{ MSG_SNAPSHOT, freeze_on_message },   { MSG_SNAPSHOT_PULL, freeze_on_pull },
-		{ MSG_SNAPSHOT_ITEM, freeze_on_item },
+		{ MSG_SNAPSHOT_ITEM, freeze_on_item }, { MSG_DEBUG, debug_on_request },
+		{ MSG_DEBUG_ANSWER, debug_on_answer },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
@@ -338,6 +340,7 @@ static void on_monitor_message(struct conn *conn, const struct msg_header *heade
 		break;
 	case MSG_LOG:
 	case MSG_DUMP:
+	case MSG_DEBUG_ANSWER:
 		resend(node, VNODE_CLI, header, body);
 		break;
 	default:

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "vmm/checks.h"
 #include "vmm/client.h"
+#include "vmm/gdbserver.h"
 #include "vmm/guestprog.h"
 #include "vmm/hostcpu.h"
 #include "vmm/launch.h"
@@ -42,6 +43,7 @@ struct run {
 	struct rundir rundir;
 	struct report report;
 	struct load load;
+	struct gdbserver gdb;
 	bool loads;		/* `vmp snapshot load` */
 	uint32_t input_room;	/* what its stream device has room for */
 	struct options loaded;	/* its options, with what the file says */
@@ -54,6 +56,7 @@ struct run {
 	uint64_t start_ns;
 	int log_fd, archive_fd;
 	bool interactive, raw, connected;
+	bool held;		/* the machine waits for a debugger */
 	bool background;	/* `vmp up`: standard error is its socket until userland is there; see up.c */
 	bool progress_shown, output_seen;
 	bool ended;		/* the status is decided */
@@ -345,6 +348,11 @@ static void on_snapshot(struct run *run, const void *body)
 		load_taken(&run->load);
 }
 
+static void on_gdb_kill(void *context)
+{
+	end_with(context, EXIT_VMP_FAILURE, "the machine was ended by the debugger's kill");
+}
+
 static void on_message(void *context, const struct msg_header *header, const void *body)
 {
 	struct run *run = context;
@@ -382,6 +390,10 @@ static void on_message(void *context, const struct msg_header *header, const voi
 		break;
 	case MSG_SNAPSHOT:
 		on_snapshot(run, body);
+		break;
+	case MSG_DEBUG_ANSWER:
+		if (run->gdb.fd >= 0)
+			gdbserver_on_answer(&run->gdb, body, header->bytes);
 		break;
 	case MSG_STATS:
 		report_on_stats(&run->report, body, header->bytes);
@@ -484,6 +496,10 @@ static int make_events(struct run *run, struct problem *p)
 	run->tick = evtimer_new(run->base, on_tick, run);
 	run->limit = evtimer_new(run->base, on_limit, run);
 	run->death = evtimer_new(run->base, on_death, run);
+	run->gdb.on_kill = on_gdb_kill;
+	run->gdb.context = run;
+	if (run->gdb.fd >= 0 && gdbserver_start(&run->gdb, run->base, &run->client, run->o->cpus, run->held))
+		return problem(p, "no memory");
 	if (run->background) {
 		run->starter = event_new(run->base, 2, EV_READ, on_starter_gone, run);
 		if (!run->starter || event_add(run->starter, NULL))
@@ -514,6 +530,7 @@ static void free_events(struct run *run)
 	stream_in_stop(&run->in);
 	stream_out_stop(&run->out);
 	stream_out_stop(&run->err);
+	gdbserver_end(&run->gdb, run->status);
 	client_close(&run->client);
 	if (run->base)
 		event_base_free(run->base);
@@ -578,7 +595,7 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
 		.log_fd = run->log_fd, .kernel = files->kernel, .image = files->image, .appended = archive,
 		.command_line = line, .disk = run->o->disk, .verbose = run->o->verbose,
-		.direct = runs_direct(run),
+		.direct = runs_direct(run), .hold = run->held,
 	};
 
 	/* The daemon opens our memory file by this name: nothing is left behind, whoever dies. */
@@ -635,11 +652,27 @@ free_events:
 	return result;
 }
 
+/* The port is taken before anything is started; who is to connect reads where. */
+static int open_gdb(struct run *run, const struct host_files *files, struct problem *p)
+{
+	struct gdb_address address;
+	char line[4200];
+
+	if (!run->o->gdb)
+		return 0;
+	if (gdb_address_parse(run->o->gdb, &address, p) || gdbserver_listen(&run->gdb, &address, p))
+		return -1;
+	run->held = !address.nowait;
+	gdbserver_describe(&run->gdb, files->kernel, line, sizeof line);
+	dprintf(2, "vmp: %s %s\n", run->held ? "waiting for" : "listening for", line);
+	return 0;
+}
+
 static int prepare(struct run *run, struct host_files *files, struct problem *p)
 {
 	struct image image;
 
-	if (checks_before_boot(run->o, files, p) || open_log(run, p))
+	if (checks_before_boot(run->o, files, p) || open_log(run, p) || open_gdb(run, files, p))
 		return -1;
 	if (image_load(&image, files->image, p))
 		return -1;
@@ -674,7 +707,7 @@ static int run_to_the_end(struct run *run)
 	int error;
 
 	run->start_ns = now_ns();
-	run->log_fd = run->archive_fd = run->client.fd = -1;
+	run->log_fd = run->archive_fd = run->client.fd = run->gdb.fd = -1;
 	error = (run->loads ? prepare_saved(run, &p) : prepare(run, &files, &p)) || run_prepared(run, &files, &p);
 	load_close(&run->load);
 	if (error) {

@@ -176,7 +176,7 @@ static void sleep_halted(struct vcpu *v)
 {
 	enum time_kind before = direct_time_switch(TIME_IDLE);
 
-	while (!vcpu_wakes(v) && !v->dead) {
+	while (v->halted && !vcpu_wakes(v) && !v->dead) {
 		uint32_t wake = atomic_load(&direct.slot->wake);
 		uint64_t deadline = apic_deadline(&v->apic), now = direct_now_ns();
 		struct __kernel_timespec wait = { 0 };
@@ -302,7 +302,7 @@ static void on_general_protection(struct vcpu *v, enum vcpu_vector vector)
 		case VCPU_HALTED:
 			return;
 		}
-	} while (!v->dead && v->eip != eip && traps_next(v, insn) && !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
+	} while (!v->dead && v->eip != eip && !direct.shared->debug.step.wanted && traps_next(v, insn) && !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
 	if (direct.yields == yields)
 		direct.yields = 0;
 }
@@ -345,6 +345,8 @@ static void on_debug_trap(struct vcpu *v, int code)
 {
 	count(TRAP_EXCEPTION);
 	if (code == SIGNAL_CODE_KERNEL) { /* int3 */
+		if (direct.shared->debug.attached && direct_call(DIRECT_DEBUG, WHY_BREAKPOINT, 0, 0, 0))
+			return;
 		vcpu_software_interrupt(v, VECTOR_BP, v->eip - 1);
 		return;
 	}
@@ -419,20 +421,37 @@ static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const s
 
 /* --- from one stretch of guest code to the next --------------------------------------------------------------------- */
 
+/* The last thing before guest code: interrupts. During a debugger's step none comes but what wakes a halted CPU, and the
+ * window's iret, which would start again and again, is carried out here. False: look again. */
+static bool can_run(struct vcpu *v, bool woken)
+{
+	const struct debug_step *step = &direct.shared->debug.step;
+
+	if (!step->wanted || woken)
+		vcpu_deliver_interrupt(v);
+	else if (window_holds(v->eip))
+		vcpu_iret(v);
+	return !v->halted && !v->dead && !(step->wanted && v->eip != step->from_eip);
+}
+
 static void until_it_can_run(struct vcpu *v)
 {
+	const volatile struct debug_step *step = &direct.shared->debug.step;
+	bool woken;
+
 	for (;;) {
 		if (v->dead)
 			direct_call(DIRECT_DEAD, 0, 0, 0, 0);
+		if (step->wanted && (direct.traced || v->eip != step->from_eip))
+			direct_call(DIRECT_DEBUG, WHY_STEP, 0, 0, 0);
+		direct.traced = false;
+		woken = v->halted;
 		if (v->halted)
 			sleep_halted(v);
 		/* From here on a kick is a signal, which comes as soon as guest code runs. */
 		atomic_store(&direct.slot->state, SLOT_RUNNING);
-		if (!collect_posts(v)) {
-			vcpu_deliver_interrupt(v);
-			if (!v->halted && !v->dead)
-				return;
-		}
+		if (!collect_posts(v) && can_run(v, woken))
+			return;
 		atomic_store(&direct.slot->state, SLOT_MONITOR);
 	}
 }
@@ -443,7 +462,7 @@ static void leave(struct vcpu *v, struct sigcontext *r)
 	arm_timer(v);
 	registers_out(v, r);
 	/* An interrupt waits for the one instruction in sti's shadow. */
-	direct.stepping = v->interrupt_shadow && vcpu_interrupt_pending(v);
+	direct.stepping = direct.shared->debug.step.wanted || (v->interrupt_shadow && vcpu_interrupt_pending(v));
 	if (direct.stepping)
 		r->eflags |= EFLAGS_TF;
 	direct.left_eip = v->eip;
@@ -472,7 +491,9 @@ static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct si
 	}
 	if (signal == SIGUSR1 || signal == SIGALRM)
 		count(TRAP_KICK);
-	else if (!was_step(v, signal, info))
+	else if (was_step(v, signal, info))
+		direct.traced = true;
+	else
 		on_signal(v, signal, info, r, in_window);
 }
 

@@ -12,6 +12,7 @@
 
 #include <stdatomic.h>
 #include "base/types.h"
+#include "base/wire.h"
 #include "vcpu/vcpu.h"
 
 /* Fixed places in the VM process, all beyond the reach of 32-bit code. */
@@ -42,6 +43,7 @@
 	X(PRINT, "bytes; data") \
 	X(MACHINE_END, "why, status") \
 	X(POSTS, "serve the messages that have come; vcpu and xsave are current; the CPU may be saved or move meanwhile") \
+	X(DEBUG, "why (enum debug_why): vcpu is current and stands still for a debugger; 1: the int3 was not the guest's own") \
 	X(DEAD, "vcpu has died, and says why; no answer") \
 	X(BEYOND_LIMIT, "fs base, gs base; vcpu: what did the instruction touch beyond a user segment? arg[0] gva, arg[1] access") \
 	X(IS_SSE, "vcpu: is it an SSE instruction?") \
@@ -58,6 +60,9 @@ enum direct_call {
 enum { DIRECT_XSAVE_BYTES = 12 << 10 };
 enum direct_turn { TURN_VM, TURN_MONITOR };
 
+/* One instruction for a debugger: it is done when the host's trace trap has come, or EIP has moved. */
+struct debug_step { uint32_t wanted, from_eip; };
+
 struct direct_shared {
 	_Atomic uint32_t turn; /* enum direct_turn; futex */
 	uint32_t call;	       /* enum direct_call */
@@ -67,6 +72,7 @@ struct direct_shared {
 	uint8_t xsave[DIRECT_XSAVE_BYTES]; /* FPU and vector registers, in the processor's standard form */
 	uint32_t xsave_bytes;
 	struct vcpu vcpu; /* env is the VM process's own */
+	struct { uint32_t attached; struct debug_step step; } debug; /* the monitor writes it, for a debugger */
 	/* filled in by the monitor before the start */
 	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, host_tsc_khz, tsc_khz;
 	uint64_t start_monotonic_ns, slot_offset, rights_offset; /* in the host's shared memory */

@@ -15,6 +15,7 @@ struct direct {
 	struct shadow_host shadow_host;
 	struct vcpu_env env;
 	bool started, loaded, stepping, inside;
+	bool traced; /* the step has been made */
 	uint8_t *fpu; /* in the signal frame */
 	int timer;
 	uint64_t timer_armed_ns; /* deadline of the host timer, UINT64_MAX: none */

@@ -1,0 +1,708 @@
+/* gdbsession.c - see gdbsession.h.  One request is under way at a time: on_packet() begins it, gdb_on_answer() carries it on,
+ * and reply() ends it.
+ */
+#include "vmm/gdbsession.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/log.h"
+
+enum { INT3 = 0xcc, SIGNAL_INTERRUPT = 2, SIGNAL_TRAP = 5, FPU_CHARACTERS = 8 * 20 + 8 * 8, FPU_FIRST = DEBUG_CORE_REGISTERS,
+       FPU_COUNT = 16, SYSTEM_FIRST = FPU_FIRST + FPU_COUNT, REGISTER_END = sizeof(struct debug_registers) / 4 + FPU_COUNT };
+_Static_assert(GDB_MAX_BYTES >= sizeof(struct debug_registers), "registers are kept in data");
+
+/* GDB counts registers by their order here: sixteen, then the FPU's, then ours. */
+static const char target_xml[] =
+	"<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\"><target version=\"1.0\">"
+	"<architecture>i386</architecture><feature name=\"org.gnu.gdb.i386.core\">"
+	"<flags id=\"eflags_type\" size=\"4\"><field name=\"CF\" start=\"0\" end=\"0\"/><field name=\"PF\" start=\"2\" end=\"2\"/>"
+	"<field name=\"AF\" start=\"4\" end=\"4\"/><field name=\"ZF\" start=\"6\" end=\"6\"/>"
+	"<field name=\"SF\" start=\"7\" end=\"7\"/><field name=\"TF\" start=\"8\" end=\"8\"/>"
+	"<field name=\"IF\" start=\"9\" end=\"9\"/><field name=\"DF\" start=\"10\" end=\"10\"/>"
+	"<field name=\"OF\" start=\"11\" end=\"11\"/><field name=\"NT\" start=\"14\" end=\"14\"/>"
+	"<field name=\"AC\" start=\"18\" end=\"18\"/><field name=\"ID\" start=\"21\" end=\"21\"/></flags>"
+#define WORD(name, type) "<reg name=\"" name "\" bitsize=\"32\" type=\"" type "\"/>"
+#define FLOAT(name) "<reg name=\"" name "\" bitsize=\"80\" type=\"i387_ext\"/>"
+	WORD("eax", "int32") WORD("ecx", "int32") WORD("edx", "int32") WORD("ebx", "int32")
+	WORD("esp", "data_ptr") WORD("ebp", "data_ptr") WORD("esi", "int32") WORD("edi", "int32")
+	WORD("eip", "code_ptr") WORD("eflags", "eflags_type")
+	WORD("cs", "int32") WORD("ss", "int32") WORD("ds", "int32") WORD("es", "int32") WORD("fs", "int32") WORD("gs", "int32")
+	FLOAT("st0") FLOAT("st1") FLOAT("st2") FLOAT("st3") FLOAT("st4") FLOAT("st5") FLOAT("st6") FLOAT("st7")
+	WORD("fctrl", "int") WORD("fstat", "int") WORD("ftag", "int") WORD("fiseg", "int") WORD("fioff", "int")
+	WORD("foseg", "int") WORD("fooff", "int") WORD("fop", "int")
+	"</feature><feature name=\"vmp.system\">"
+	WORD("fs_base", "data_ptr") WORD("gs_base", "data_ptr") WORD("cr0", "int32") WORD("cr2", "data_ptr")
+	WORD("cr3", "int32") WORD("cr4", "int32")
+	"</feature></target>";
+#undef WORD
+#undef FLOAT
+
+static uint32_t all_cpus(const struct gdb_session *s)
+{
+	return (uint32_t)((1ull << s->n_cpus) - 1);
+}
+
+/* --- to GDB --------------------------------------------------------------------------------------------------------- */
+
+static void reply(struct gdb_session *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void reply(struct gdb_session *s, const char *format, ...)
+{
+	char text[RSP_MAX_TEXT + 1];
+	va_list args;
+	int n;
+
+	s->busy = false;
+	va_start(args, format);
+	n = vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (s->leaving || n < 0)
+		return;
+	s->sent_bytes = rsp_frame(text, n < RSP_MAX_TEXT ? n : RSP_MAX_TEXT, s->sent);
+	s->ops->to_gdb(s->ctx, s->sent, s->sent_bytes);
+}
+
+static void reply_error(struct gdb_session *s, unsigned error) { reply(s, "E%02x", error & 0xff); }
+static void reply_ok(struct gdb_session *s) { reply(s, "OK"); }
+
+static void reply_stop(struct gdb_session *s)
+{
+	reply(s, "T%02xthread:%x;%s", s->signal, s->stopped_cpu + 1, s->at_breakpoint && s->swbreak ? "swbreak:;" : "");
+}
+
+/* --- to the machine ------------------------------------------------------------------------------------------------- */
+
+static void send(struct gdb_session *s, unsigned cpu, enum debug_op op)
+{
+	struct msg_debug request = { .cpu = cpu, .op = op };
+
+	s->ops->to_machine(s->ctx, &request, NULL, 0);
+}
+
+/* With an answer that gdb_on_answer() waits for. */
+static void ask(struct gdb_session *s, enum debug_op op, uint32_t address, uint32_t bytes, const void *payload, size_t n)
+{
+	struct msg_debug request = { .cpu = s->current, .op = op, .address = address, .bytes = bytes };
+
+	s->busy = true;
+	s->asked_cpu = s->current;
+	s->asked_op = op;
+	s->ops->to_machine(s->ctx, &request, payload, n);
+}
+
+static void stop_all(struct gdb_session *s)
+{
+	s->state = GDB_STOPPING;
+	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
+		if (!(s->standing >> cpu & 1))
+			send(s, cpu, DEBUG_STOP);
+}
+
+static void free_all(struct gdb_session *s)
+{
+	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
+		send(s, cpu, DEBUG_FREE);
+	send(s, 0, DEBUG_DETACH);
+	s->standing = 0;
+	s->state = GDB_ALONE;
+	s->talked = false;
+}
+
+/* --- breakpoints ---------------------------------------------------------------------------------------------------- */
+
+static struct gdb_breakpoint *breakpoint_at(struct gdb_session *s, gva_t gva)
+{
+	for (unsigned i = 0; i < GDB_MAX_BREAKPOINTS; i++)
+		if (s->breakpoint[i].used && s->breakpoint[i].gva == gva)
+			return &s->breakpoint[i];
+	return NULL;
+}
+
+/* One of those at a physical address; several linear ones may lead there. */
+static struct gdb_breakpoint *breakpoint_in_memory(struct gdb_session *s, gpa_t gpa)
+{
+	for (unsigned i = 0; i < GDB_MAX_BREAKPOINTS; i++)
+		if (s->breakpoint[i].used && s->breakpoint[i].gpa == gpa)
+			return &s->breakpoint[i];
+	return NULL;
+}
+
+static struct gdb_breakpoint *breakpoint_free(struct gdb_session *s)
+{
+	for (unsigned i = 0; i < GDB_MAX_BREAKPOINTS; i++)
+		if (!s->breakpoint[i].used)
+			return &s->breakpoint[i];
+	return NULL;
+}
+
+/* What was read at gpa as the guest has it. */
+static void hide_breakpoints(struct gdb_session *s, gpa_t gpa, uint8_t *bytes, size_t n)
+{
+	for (unsigned i = 0; i < GDB_MAX_BREAKPOINTS; i++)
+		if (s->breakpoint[i].used && s->breakpoint[i].gpa - gpa < n)
+			bytes[s->breakpoint[i].gpa - gpa] = s->breakpoint[i].original;
+}
+
+/* What is to be written at gpa: breakpoints stay, and remember it. */
+static void keep_breakpoints(struct gdb_session *s, gpa_t gpa, uint8_t *bytes, size_t n)
+{
+	for (unsigned i = 0; i < GDB_MAX_BREAKPOINTS; i++)
+		if (s->breakpoint[i].used && s->breakpoint[i].gpa - gpa < n)
+			s->breakpoint[i].original = bytes[s->breakpoint[i].gpa - gpa];
+	for (unsigned i = 0; i < GDB_MAX_BREAKPOINTS; i++)
+		if (s->breakpoint[i].used && s->breakpoint[i].gpa - gpa < n)
+			bytes[s->breakpoint[i].gpa - gpa] = INT3;
+}
+
+/* True: an answer will come. */
+static bool remove_breakpoint(struct gdb_session *s, struct gdb_breakpoint *b)
+{
+	uint8_t original = b->original;
+
+	b->used = false;
+	if (breakpoint_in_memory(s, b->gpa))
+		return false;
+	ask(s, DEBUG_WRITE, b->gpa, 0, &original, 1);
+	return true;
+}
+
+/* --- a debugger comes and goes -------------------------------------------------------------------------------------- */
+
+/* Whatever can be done now of what a leaving debugger has left to do. */
+static void leave(struct gdb_session *s)
+{
+	if (!s->leaving || s->busy)
+		return;
+	if (s->state == GDB_RUNNING)
+		stop_all(s);
+	if (s->state != GDB_STANDING)
+		return;
+	for (unsigned i = 0; i < GDB_MAX_BREAKPOINTS; i++)
+		if (s->breakpoint[i].used && remove_breakpoint(s, &s->breakpoint[i]))
+			return;
+	free_all(s);
+	s->leaving = false;
+	if (s->command.kind == RSP_DETACH)
+		reply_ok(s);
+	s->command.kind = RSP_UNKNOWN;
+}
+
+static void reset_connection(struct gdb_session *s)
+{
+	s->reader.state = RSP_OUTSIDE;
+	s->pending = s->no_ack = s->swbreak = s->resumed = s->at_breakpoint = false;
+	s->sent_bytes = 0;
+	s->current = s->of_c = 0;
+}
+
+void gdb_gone(struct gdb_session *s)
+{
+	reset_connection(s);
+	if (s->state == GDB_ALONE || !s->talked)
+		return;
+	s->leaving = true;
+	s->command.kind = RSP_UNKNOWN;
+	leave(s);
+}
+
+static void attach(struct gdb_session *s)
+{
+	s->state = GDB_ASKING;
+	send(s, 0, DEBUG_ATTACH);
+}
+
+void gdb_try_again(struct gdb_session *s)
+{
+	if (s->state == GDB_ASKING)
+		send(s, 0, DEBUG_ATTACH);
+}
+
+static void on_attached(struct gdb_session *s, uint32_t error)
+{
+	if (s->state != GDB_ASKING)
+		return;
+	if (error) {
+		s->ops->try_again(s->ctx);
+		return;
+	}
+	s->stopped_cpu = 0;
+	s->signal = SIGNAL_TRAP;
+	stop_all(s);
+}
+
+void gdb_init(struct gdb_session *s, const struct gdb_ops *ops, void *ctx, unsigned n_cpus, bool held)
+{
+	*s = (struct gdb_session){ .ops = ops, .ctx = ctx, .n_cpus = n_cpus, .state = held ? GDB_STOPPING : GDB_ALONE,
+				   .signal = SIGNAL_TRAP };
+}
+
+/* --- requests ------------------------------------------------------------------------------------------------------- */
+
+static bool is_thread(const struct gdb_session *s, int32_t thread)
+{
+	return thread > 0 && (uint32_t)thread <= s->n_cpus;
+}
+
+static void on_supported(struct gdb_session *s)
+{
+	s->swbreak = strstr(s->command.rest, "swbreak+");
+	reply(s, "PacketSize=%x;QStartNoAckMode+;qXfer:features:read+;vContSupported+;swbreak+", RSP_MAX_TEXT);
+}
+
+static void on_features(struct gdb_session *s)
+{
+	size_t at = s->command.address, all = sizeof target_xml - 1, n = s->command.length, room = RSP_MAX_TEXT - 1;
+
+	if (at > all) {
+		reply_error(s, EINVAL);
+		return;
+	}
+	n = n < room ? n : room;
+	n = n < all - at ? n : all - at;
+	reply(s, "%c%.*s", at + n < all ? 'm' : 'l', (int)n, target_xml + at);
+}
+
+static void on_thread(struct gdb_session *s, unsigned *which)
+{
+	if (s->command.thread > 0 && !is_thread(s, s->command.thread)) {
+		reply_error(s, EINVAL);
+		return;
+	}
+	if (s->command.thread > 0)
+		*which = s->command.thread - 1;
+	reply_ok(s);
+}
+
+static void on_threads(struct gdb_session *s)
+{
+	char text[8 * MAX_CPUS + 1];
+	size_t n = 0;
+
+	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
+		n += sprintf(text + n, "%c%x", cpu ? ',' : 'm', cpu + 1);
+	reply(s, "%s", text);
+}
+
+static void on_thread_text(struct gdb_session *s)
+{
+	char text[64], hex[2 * sizeof text + 1];
+	uint32_t state;
+
+	if (!is_thread(s, s->command.thread)) {
+		reply_error(s, EINVAL);
+		return;
+	}
+	state = s->cpu_state[s->command.thread - 1];
+	rsp_hex(text, snprintf(text, sizeof text, "CPU#%d%s", s->command.thread - 1, state & DEBUG_CPU_UNSTARTED ? " [not started]" :
+			       state & DEBUG_CPU_HALTED ? " [halted]" : ""), hex);
+	reply(s, "%s", hex);
+}
+
+static void on_get_memory(struct gdb_session *s)
+{
+	s->done = 0;
+	s->bytes = s->command.length < GDB_MAX_BYTES ? s->command.length : GDB_MAX_BYTES;
+	if (s->bytes)
+		ask(s, DEBUG_READ, s->command.address, s->bytes, NULL, 0);
+	else
+		reply(s, "%s", "");
+}
+
+static void on_set_memory(struct gdb_session *s)
+{
+	s->done = 0;
+	s->bytes = rsp_unhex(s->command.rest, s->data, sizeof s->data);
+	if (s->bytes != s->command.length || s->command.rest[2 * s->bytes])
+		reply_error(s, EINVAL);
+	else if (s->bytes)
+		ask(s, DEBUG_READ, s->command.address, s->bytes, NULL, 0); /* where is it? */
+	else
+		reply_ok(s);
+}
+
+static void on_insert(struct gdb_session *s)
+{
+	if (breakpoint_at(s, s->command.address))
+		reply_ok(s);
+	else if (!breakpoint_free(s))
+		reply_error(s, ENOSPC);
+	else
+		ask(s, DEBUG_READ, s->command.address, 1, NULL, 0);
+}
+
+static void on_remove(struct gdb_session *s)
+{
+	struct gdb_breakpoint *b = breakpoint_at(s, s->command.address);
+
+	if (!b || !remove_breakpoint(s, b))
+		reply_ok(s);
+}
+
+enum go { STAY, GO, STEP };
+
+static void resume(struct gdb_session *s, const enum go *go)
+{
+	s->state = GDB_RUNNING;
+	s->resumed = true;
+	s->at_breakpoint = false;
+	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
+		if (go[cpu] != STAY) {
+			s->standing &= ~(1u << cpu);
+			s->cpu_state[cpu] = 0;
+			send(s, cpu, go[cpu] == STEP ? DEBUG_STEP : DEBUG_GO);
+		}
+}
+
+/* For each CPU the first action that names it. */
+static void on_resume(struct gdb_session *s)
+{
+	const char *rest = s->command.rest;
+	enum go go[MAX_CPUS] = { STAY };
+	struct rsp_action action;
+	bool any = false;
+
+	while (rsp_next_action(&rest, &action))
+		for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
+			if (go[cpu] == STAY && (action.thread <= 0 || (uint32_t)action.thread == cpu + 1)) {
+				go[cpu] = action.step ? STEP : GO;
+				any = true;
+			}
+	if (*rest || !any)
+		reply_error(s, EINVAL);
+	else
+		resume(s, go);
+}
+
+static void on_old_resume(struct gdb_session *s, bool step)
+{
+	enum go go[MAX_CPUS];
+
+	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
+		go[cpu] = step && cpu == s->of_c ? STEP : GO;
+	resume(s, go);
+}
+
+static void on_kill(struct gdb_session *s)
+{
+	reply_ok(s);
+	s->ops->end_machine(s->ctx);
+}
+
+/* The one dispatch: all CPUs stand. */
+static void on_packet(struct gdb_session *s)
+{
+	s->command = rsp_parse(s->reader.text);
+	switch (s->command.kind) {
+	case RSP_SUPPORTED: on_supported(s); return;
+	case RSP_NO_ACK:
+		reply_ok(s);
+		s->no_ack = true;
+		return;
+	case RSP_WHY: reply_stop(s); return;
+	case RSP_GET_REGISTERS:
+	case RSP_SET_REGISTERS:
+	case RSP_GET_REGISTER:
+	case RSP_SET_REGISTER: ask(s, DEBUG_REGISTERS, 0, 0, NULL, 0); return;
+	case RSP_GET_MEMORY: on_get_memory(s); return;
+	case RSP_SET_MEMORY: on_set_memory(s); return;
+	case RSP_INSERT: on_insert(s); return;
+	case RSP_REMOVE: on_remove(s); return;
+	case RSP_THREAD_OF_G: on_thread(s, &s->current); return;
+	case RSP_THREAD_OF_C: on_thread(s, &s->of_c); return;
+	case RSP_THREAD_LIVES: reply(s, is_thread(s, s->command.thread) ? "OK" : "E16"); return;
+	case RSP_FIRST_THREADS: on_threads(s); return;
+	case RSP_MORE_THREADS: reply(s, "l"); return;
+	case RSP_THREAD_TEXT: on_thread_text(s); return;
+	case RSP_THREAD_NOW: reply(s, "QC%x", s->current + 1); return;
+	case RSP_ATTACHED: reply(s, "1"); return;
+	case RSP_FEATURES: on_features(s); return;
+	case RSP_RESUMES: reply(s, "vCont;c;C;s;S"); return;
+	case RSP_RESUME: on_resume(s); return;
+	case RSP_CONTINUE: on_old_resume(s, false); return;
+	case RSP_STEP: on_old_resume(s, true); return;
+	case RSP_DETACH:
+		s->leaving = true;
+		leave(s);
+		return;
+	case RSP_KILL: on_kill(s); return;
+	case RSP_UNKNOWN: break;
+	}
+	reply(s, "%s", "");
+}
+
+/* --- answers -------------------------------------------------------------------------------------------------------- */
+
+static void read_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+{
+	char hex[2 * GDB_MAX_BYTES + 1];
+
+	if (answer->error && !s->done) {
+		reply_error(s, answer->error);
+		return;
+	}
+	n = n < s->bytes - s->done ? n : s->bytes - s->done;
+	memcpy(s->data + s->done, payload, n);
+	hide_breakpoints(s, answer->address, s->data + s->done, n);
+	s->done += n;
+	if (!answer->error && n && s->done < s->bytes) {
+		ask(s, DEBUG_READ, s->command.address + s->done, s->bytes - s->done, NULL, 0);
+		return;
+	}
+	rsp_hex(s->data, s->done, hex);
+	reply(s, "%s", hex);
+}
+
+/* READ says where it is, and how much of it is in this page; WRITE that it is done. */
+static void write_on(struct gdb_session *s, const struct msg_debug *answer, size_t n)
+{
+	uint8_t *at = s->data + s->done;
+
+	if (answer->error) {
+		reply_error(s, answer->error);
+	} else if (answer->op == DEBUG_READ) {
+		n = n < s->bytes - s->done ? n : s->bytes - s->done;
+		keep_breakpoints(s, answer->address, at, n);
+		s->done += n;
+		ask(s, DEBUG_WRITE, answer->address, 0, at, n);
+	} else if (s->done < s->bytes) {
+		ask(s, DEBUG_READ, s->command.address + s->done, s->bytes - s->done, NULL, 0);
+	} else {
+		reply_ok(s);
+	}
+}
+
+static void insert_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+{
+	struct gdb_breakpoint *b = breakpoint_at(s, s->command.address), *same;
+	uint8_t int3 = INT3;
+
+	if (answer->op == DEBUG_WRITE || answer->error || n != 1) {
+		if (b)
+			b->used = !answer->error;
+		reply(s, b && b->used ? "OK" : "E0e");
+		return;
+	}
+	b = breakpoint_free(s);
+	same = breakpoint_in_memory(s, answer->address);
+	*b = (struct gdb_breakpoint){ true, s->command.address, answer->address, same ? same->original : *(const uint8_t *)payload };
+	if (same)
+		reply_ok(s);
+	else
+		ask(s, DEBUG_WRITE, b->gpa, 0, &int3, 1);
+}
+
+static void reply_registers(struct gdb_session *s, const struct debug_registers *r)
+{
+	char core[2 * sizeof r->core + 1], unknown[FPU_CHARACTERS + 1], system[2 * sizeof *r + 1];
+
+	rsp_hex(r->core, sizeof r->core, core);
+	memset(unknown, 'x', FPU_CHARACTERS);
+	unknown[FPU_CHARACTERS] = 0;
+	rsp_hex(&r->fs_base, sizeof *r - sizeof r->core, system);
+	reply(s, "%s%s%s", core, unknown, system);
+}
+
+/* GDB's number to the index of a word in struct debug_registers; -1: the FPU's, and what there is not. */
+static int register_word(uint32_t number)
+{
+	if (number < FPU_FIRST)
+		return (int)number;
+	return number >= SYSTEM_FIRST && number < REGISTER_END ? (int)(number - FPU_COUNT) : -1;
+}
+
+static void reply_register(struct gdb_session *s, const struct debug_registers *r)
+{
+	int word = register_word(s->command.address);
+	char hex[9];
+
+	if (word >= 0) {
+		rsp_hex((const uint32_t *)r + word, 4, hex);
+		reply(s, "%s", hex);
+	} else if (s->command.address < SYSTEM_FIRST) {
+		reply(s, "%s", s->command.address < FPU_FIRST + 8 ? "xxxxxxxxxxxxxxxxxxxx" : "xxxxxxxx");
+	} else {
+		reply_error(s, EINVAL);
+	}
+}
+
+/* Those that may change: the first ten. A CPU's selectors, and what stands behind it, are the guest's to change. */
+static void set_registers(struct gdb_session *s, struct debug_registers *r)
+{
+	enum { SETTABLE = 10 };
+	bool one = s->command.kind == RSP_SET_REGISTER;
+	uint32_t first = one ? s->command.address : 0;
+	size_t n = rsp_unhex(s->command.rest, s->data, sizeof s->data), wanted = one ? 4 : SETTABLE * 4;
+
+	if (n < wanted || first >= SETTABLE) {
+		reply_error(s, EINVAL);
+		return;
+	}
+	memcpy(r->core + first, s->data, wanted);
+	ask(s, DEBUG_SET_REGISTERS, 0, 0, r, sizeof *r);
+}
+
+static void registers_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+{
+	struct debug_registers r;
+
+	s->cpu_state[answer->cpu] = answer->bytes;
+	if (answer->error) {
+		reply_error(s, answer->error);
+	} else if (answer->op == DEBUG_SET_REGISTERS) {
+		reply_ok(s);
+	} else if (n != sizeof r) {
+		reply_error(s, EIO);
+	} else {
+		memcpy(&r, payload, sizeof r);
+		if (s->command.kind == RSP_GET_REGISTERS)
+			reply_registers(s, &r);
+		else if (s->command.kind == RSP_GET_REGISTER)
+			reply_register(s, &r);
+		else
+			set_registers(s, &r);
+	}
+}
+
+static void carry_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+{
+	s->busy = false;
+	if (s->leaving) {
+		leave(s);
+		return;
+	}
+	switch (s->command.kind) {
+	case RSP_GET_MEMORY: read_on(s, answer, payload, n); return;
+	case RSP_SET_MEMORY: write_on(s, answer, n); return;
+	case RSP_INSERT: insert_on(s, answer, payload, n); return;
+	case RSP_REMOVE: reply_ok(s); return;
+	default: registers_on(s, answer, payload, n);
+	}
+}
+
+/* --- CPUs that come to stand ---------------------------------------------------------------------------------------- */
+
+static void note_stop(struct gdb_session *s, const struct msg_debug *stop)
+{
+	s->stopped_cpu = s->current = s->of_c = stop->cpu;
+	s->signal = SIGNAL_TRAP;
+	s->at_breakpoint = stop->why == WHY_BREAKPOINT;
+}
+
+static void on_stopped(struct gdb_session *s, const struct msg_debug *stop)
+{
+	bool foreign = stop->why == WHY_BREAKPOINT && !breakpoint_in_memory(s, stop->address);
+
+	if (s->standing >> stop->cpu & 1)
+		return;
+	if (s->state == GDB_RUNNING && foreign) {
+		send(s, stop->cpu, DEBUG_PASS);
+		return;
+	}
+	s->standing |= 1u << stop->cpu;
+	s->cpu_state[stop->cpu] = stop->bytes;
+	if (s->state == GDB_RUNNING) {
+		note_stop(s, stop);
+		stop_all(s);
+	}
+	if (s->standing != all_cpus(s) || s->state != GDB_STOPPING)
+		return;
+	s->state = GDB_STANDING;
+	if (s->resumed)
+		reply_stop(s);
+	s->resumed = false;
+	leave(s);
+	if (s->pending && s->state == GDB_STANDING) {
+		s->pending = false;
+		on_packet(s);
+	}
+}
+
+void gdb_on_answer(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+{
+	if (answer->cpu >= s->n_cpus)
+		return;
+	if (answer->op == DEBUG_ATTACH)
+		on_attached(s, answer->error);
+	else if (answer->op == DEBUG_STOP)
+		on_stopped(s, answer);
+	else if (s->busy && answer->cpu == s->asked_cpu && answer->op == s->asked_op)
+		carry_on(s, answer, payload, n);
+	else
+		log_warn("an answer of CPU %u that no debugger waits for", answer->cpu);
+}
+
+void gdb_machine_ended(struct gdb_session *s, unsigned status)
+{
+	if (s->resumed)
+		reply(s, "W%02x", status & 0xff);
+	s->resumed = false;
+}
+
+/* --- bytes ---------------------------------------------------------------------------------------------------------- */
+
+static void on_interrupt(struct gdb_session *s)
+{
+	if (s->state != GDB_RUNNING)
+		return;
+	s->stopped_cpu = s->current;
+	s->signal = SIGNAL_INTERRUPT;
+	s->at_breakpoint = false;
+	stop_all(s);
+}
+
+static void on_whole_packet(struct gdb_session *s)
+{
+	s->talked = true;
+	if (!s->no_ack)
+		s->ops->to_gdb(s->ctx, "+", 1);
+	switch (s->state) {
+	case GDB_STANDING:
+		on_packet(s);
+		return;
+	case GDB_RUNNING:
+		reply_error(s, EBUSY); /* GDB never does that */
+		return;
+	case GDB_ALONE:
+		attach(s);
+		break;
+	case GDB_ASKING:
+	case GDB_STOPPING:
+		break;
+	}
+	s->pending = true;
+}
+
+/* Nothing more is read while an answer is due, or CPUs are yet to stand for it. */
+static bool takes_bytes(const struct gdb_session *s)
+{
+	return !s->busy && !s->pending && !s->leaving && s->state != GDB_ASKING && (s->state != GDB_STOPPING || !s->talked);
+}
+
+size_t gdb_take(struct gdb_session *s, const uint8_t *bytes, size_t n)
+{
+	size_t at = 0;
+
+	while (at < n && takes_bytes(s))
+		switch (rsp_read(&s->reader, bytes[at++])) {
+		case RSP_NOTHING:
+		case RSP_ACK:
+			break;
+		case RSP_PACKET:
+			on_whole_packet(s);
+			break;
+		case RSP_INTERRUPT:
+			on_interrupt(s);
+			break;
+		case RSP_NAK:
+			s->ops->to_gdb(s->ctx, s->sent, s->sent_bytes);
+			break;
+		case RSP_DAMAGED:
+			s->ops->to_gdb(s->ctx, "-", 1);
+			break;
+		case RSP_FOREIGN:
+			s->ops->hang_up(s->ctx);
+			return n;
+		}
+	return at;
+}
