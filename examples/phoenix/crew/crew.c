@@ -9,8 +9,8 @@
 #include <unistd.h>
 #include "examples/phoenix/crew/crew.h"
 
-enum { TAG_BEGIN = CREW_TAGS, TAG_FINISH };
-enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, MOST = 32 };
+enum { TAG_BEGIN = CREW_TAGS, TAG_FINISH, TAG_KNOCK, TAG_ENTER };
+enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, KNOCK_US = 10000000, MOST = 32 };
 
 struct letter {
 	struct letter *next;
@@ -208,6 +208,8 @@ static void handle(ph_msg_t m)
 {
 	if (m->tag == TAG_BEGIN) {
 		on_begin();
+	} else if (m->tag == TAG_KNOCK) {
+		ph_send(ph_get_source(m), NULL, 0, TAG_ENTER);
 	} else {
 		pthread_mutex_lock(&state_lock);
 		if (crew_holds(m->dest))
@@ -250,10 +252,22 @@ static void leave(void)
 	}
 }
 
+/* A founder answers once it is past the barrier, which counts virtual nodes: none may go to a process that is not in it. */
+static bool founders_are_ready(void)
+{
+	ph_timed_send(0, NULL, 0, TAG_KNOCK, KNOCK_US);
+	ph_msg_t m = ph_timed_recv(TAG_ENTER, KNOCK_US);
+	if (m)
+		ph_msg_destroy(m);
+	return m;
+}
+
 static int guest(int index)
 {
 	int tries = 10;
 
+	if (options.join_elsewhere && !founders_are_ready())
+		return NEVER_JOINED;
 	while (ph_join_vps(ATTEMPT_US))
 		if (--tries == 0)
 			return NEVER_JOINED;
