@@ -477,11 +477,12 @@ static bool was_step(const struct vcpu *v, int signal, const siginfo_t *info)
 
 static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r)
 {
-	struct window_stop at = { .rip = r->rip, .esp = r->rsp, .r8 = r->r8, .r10 = r->r10, .eflags = r->eflags };
+	struct window_stop at = { .rip = r->rip, .esp = r->rsp, .r8 = r->r8, .r10 = r->r10 };
 	bool in_window = window_holds(r->rip);
 
-	if (direct.stepping)
+	if (direct.stepping) /* the flag is not the guest's */
 		r->eflags &= ~(uint64_t)EFLAGS_TF | (v->eflags & EFLAGS_TF);
+	at.eflags = r->eflags;
 	registers_in(v, r);
 	if (v->interrupt_shadow && v->eip != direct.left_eip)
 		v->interrupt_shadow = false;
