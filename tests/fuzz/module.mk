@@ -1,17 +1,20 @@
-# Fuzzers of Phoenix: tests/fuzz/run (libFuzzer, clang), and their corpus as unit tests.
+# Fuzzers: tests/fuzz/run (libFuzzer, clang), and their corpus as unit tests.
 $(B)/tests/fuzz/%.o: CPPFLAGS += -Iphoenix/include
-$(B)/tests/fuzz/replay-wire.o $(B)/tests/fuzz/replay-config.o: $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
+$(B)/tests/fuzz/replay-wire.o $(B)/tests/fuzz/replay-config.o $(B)/tests/fuzz/replay-gdb.o: $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
 	@echo "  CC    $@"
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DCORPUS='"tests/fuzz/corpus/$*"' -MMD -MP -c -o $@ $<
 $(eval $(call unit-test,phnx_fuzz_wire,tests/fuzz/replay-wire.o tests/fuzz/wire.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_fuzz_config,tests/fuzz/replay-config.o tests/fuzz/config.o phoenix/config.o))
+GDB_OBJECTS := vmm/gdbsession.o vmm/rsp.o base/log.o
+$(eval $(call unit-test,gdb_fuzz,tests/fuzz/replay-gdb.o tests/fuzz/gdb.o $(GDB_OBJECTS),))
 
 # The fuzzers themselves, with the sanitizers.
 FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE -I. -Iphoenix/include -fsanitize=fuzzer,address,undefined \
 	      -fno-sanitize-recover=undefined
 build/fuzz/wire: tests/fuzz/wire.c $(PHNX_CORE:.o=.c)
 build/fuzz/config: tests/fuzz/config.c phoenix/config.c
+build/fuzz/gdb: tests/fuzz/gdb.c $(GDB_OBJECTS:.o=.c)
 build/fuzz/%: tests/fuzz/fuzz.h
 	@echo "  FUZZ  $@"
 	$(Q)mkdir -p $(@D)
