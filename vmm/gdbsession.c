@@ -8,36 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
+#include "vmm/gdbregisters.h"
 
-enum { INT3 = 0xcc, SIGNAL_INTERRUPT = 2, SIGNAL_TRAP = 5, FPU_CHARACTERS = 8 * 20 + 8 * 8, FPU_FIRST = DEBUG_CORE_REGISTERS,
-       FPU_COUNT = 16, SYSTEM_FIRST = FPU_FIRST + FPU_COUNT, REGISTER_END = sizeof(struct debug_registers) / 4 + FPU_COUNT };
-_Static_assert(GDB_MAX_BYTES >= sizeof(struct debug_registers), "registers are kept in data");
-
-/* GDB counts registers by their order here: sixteen, then the FPU's, then ours. */
-static const char target_xml[] =
-	"<?xml version=\"1.0\"?><!DOCTYPE target SYSTEM \"gdb-target.dtd\"><target version=\"1.0\">"
-	"<architecture>i386</architecture><feature name=\"org.gnu.gdb.i386.core\">"
-	"<flags id=\"eflags_type\" size=\"4\"><field name=\"CF\" start=\"0\" end=\"0\"/><field name=\"PF\" start=\"2\" end=\"2\"/>"
-	"<field name=\"AF\" start=\"4\" end=\"4\"/><field name=\"ZF\" start=\"6\" end=\"6\"/>"
-	"<field name=\"SF\" start=\"7\" end=\"7\"/><field name=\"TF\" start=\"8\" end=\"8\"/>"
-	"<field name=\"IF\" start=\"9\" end=\"9\"/><field name=\"DF\" start=\"10\" end=\"10\"/>"
-	"<field name=\"OF\" start=\"11\" end=\"11\"/><field name=\"NT\" start=\"14\" end=\"14\"/>"
-	"<field name=\"AC\" start=\"18\" end=\"18\"/><field name=\"ID\" start=\"21\" end=\"21\"/></flags>"
-#define WORD(name, type) "<reg name=\"" name "\" bitsize=\"32\" type=\"" type "\"/>"
-#define FLOAT(name) "<reg name=\"" name "\" bitsize=\"80\" type=\"i387_ext\"/>"
-	WORD("eax", "int32") WORD("ecx", "int32") WORD("edx", "int32") WORD("ebx", "int32")
-	WORD("esp", "data_ptr") WORD("ebp", "data_ptr") WORD("esi", "int32") WORD("edi", "int32")
-	WORD("eip", "code_ptr") WORD("eflags", "eflags_type")
-	WORD("cs", "int32") WORD("ss", "int32") WORD("ds", "int32") WORD("es", "int32") WORD("fs", "int32") WORD("gs", "int32")
-	FLOAT("st0") FLOAT("st1") FLOAT("st2") FLOAT("st3") FLOAT("st4") FLOAT("st5") FLOAT("st6") FLOAT("st7")
-	WORD("fctrl", "int") WORD("fstat", "int") WORD("ftag", "int") WORD("fiseg", "int") WORD("fioff", "int")
-	WORD("foseg", "int") WORD("fooff", "int") WORD("fop", "int")
-	"</feature><feature name=\"vmp.system\">"
-	WORD("fs_base", "data_ptr") WORD("gs_base", "data_ptr") WORD("cr0", "int32") WORD("cr2", "data_ptr")
-	WORD("cr3", "int32") WORD("cr4", "int32")
-	"</feature></target>";
-#undef WORD
-#undef FLOAT
+enum { INT3 = 0xcc, SIGNAL_INTERRUPT = 2, SIGNAL_TRAP = 5 };
 
 static uint32_t all_cpus(const struct gdb_session *s)
 {
@@ -252,7 +225,7 @@ static void on_supported(struct gdb_session *s)
 
 static void on_features(struct gdb_session *s)
 {
-	size_t at = s->command.address, all = sizeof target_xml - 1, n = s->command.length, room = RSP_MAX_TEXT - 1;
+	size_t at = s->command.address, all = gdb_target_xml_bytes, n = s->command.length, room = RSP_MAX_TEXT - 1;
 
 	if (at > all) {
 		reply_error(s, EINVAL);
@@ -260,7 +233,7 @@ static void on_features(struct gdb_session *s)
 	}
 	n = n < room ? n : room;
 	n = n < all - at ? n : all - at;
-	reply(s, "%c%.*s", at + n < all ? 'm' : 'l', (int)n, target_xml + at);
+	reply(s, "%c%.*s", at + n < all ? 'm' : 'l', (int)n, gdb_target_xml + at);
 }
 
 static void on_thread(struct gdb_session *s, unsigned *which)
@@ -492,54 +465,28 @@ static void insert_on(struct gdb_session *s, const struct msg_debug *answer, con
 		ask(s, DEBUG_WRITE, b->gpa, 0, &int3, 1);
 }
 
+/* A text of registers, or why there is none. */
 static void reply_registers(struct gdb_session *s, const struct debug_registers *r)
 {
-	char core[2 * sizeof r->core + 1], unknown[FPU_CHARACTERS + 1], system[2 * sizeof *r + 1];
+	char text[GDB_REGISTERS_TEXT];
 
-	rsp_hex(r->core, sizeof r->core, core);
-	memset(unknown, 'x', FPU_CHARACTERS);
-	unknown[FPU_CHARACTERS] = 0;
-	rsp_hex(&r->fs_base, sizeof *r - sizeof r->core, system);
-	reply(s, "%s%s%s", core, unknown, system);
-}
-
-/* GDB's number to the index of a word in struct debug_registers; -1: the FPU's, and what there is not. */
-static int register_word(uint32_t number)
-{
-	if (number < FPU_FIRST)
-		return (int)number;
-	return number >= SYSTEM_FIRST && number < REGISTER_END ? (int)(number - FPU_COUNT) : -1;
-}
-
-static void reply_register(struct gdb_session *s, const struct debug_registers *r)
-{
-	int word = register_word(s->command.address);
-	char hex[9];
-
-	if (word >= 0) {
-		rsp_hex((const uint32_t *)r + word, 4, hex);
-		reply(s, "%s", hex);
-	} else if (s->command.address < SYSTEM_FIRST) {
-		reply(s, "%s", s->command.address < FPU_FIRST + 8 ? "xxxxxxxxxxxxxxxxxxxx" : "xxxxxxxx");
-	} else {
-		reply_error(s, EINVAL);
-	}
-}
-
-/* Those that may change: the first ten. A CPU's selectors, and what stands behind it, are the guest's to change. */
-static void set_registers(struct gdb_session *s, struct debug_registers *r)
-{
-	enum { SETTABLE = 10 };
-	bool one = s->command.kind == RSP_SET_REGISTER;
-	uint32_t first = one ? s->command.address : 0;
-	size_t n = rsp_unhex(s->command.rest, s->data, sizeof s->data), wanted = one ? 4 : SETTABLE * 4;
-
-	if (n < wanted || first >= SETTABLE) {
+	if (s->command.kind == RSP_GET_REGISTERS)
+		gdb_registers_text(r, text);
+	else if (gdb_register_text(r, s->command.address, text)) {
 		reply_error(s, EINVAL);
 		return;
 	}
-	memcpy(r->core + first, s->data, wanted);
-	ask(s, DEBUG_SET_REGISTERS, 0, 0, r, sizeof *r);
+	reply(s, "%s", text);
+}
+
+static void set_registers(struct gdb_session *s, struct debug_registers *r)
+{
+	bool one = s->command.kind == RSP_SET_REGISTER;
+
+	if (one ? gdb_register_set(r, s->command.address, s->command.rest) : gdb_registers_set(r, s->command.rest))
+		reply_error(s, EINVAL);
+	else
+		ask(s, DEBUG_SET_REGISTERS, 0, 0, r, sizeof *r);
 }
 
 static void registers_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
@@ -555,10 +502,8 @@ static void registers_on(struct gdb_session *s, const struct msg_debug *answer, 
 		reply_error(s, EIO);
 	} else {
 		memcpy(&r, payload, sizeof r);
-		if (s->command.kind == RSP_GET_REGISTERS)
+		if (s->command.kind == RSP_GET_REGISTERS || s->command.kind == RSP_GET_REGISTER)
 			reply_registers(s, &r);
-		else if (s->command.kind == RSP_GET_REGISTER)
-			reply_register(s, &r);
 		else
 			set_registers(s, &r);
 	}
