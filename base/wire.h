@@ -127,7 +127,7 @@ enum debug_op {
 	DEBUG_SET_REGISTERS, /* payload: struct debug_registers; what must not change does not */
 	DEBUG_OPS,
 };
-enum debug_why { WHY_ASKED, WHY_STEP, WHY_BREAKPOINT };
+enum debug_why { WHY_ASKED, WHY_STEP, WHY_BREAKPOINT, WHY_DEAD /* the machine ends when it is let go */ };
 enum debug_state { DEBUG_CPU_HALTED = 1, DEBUG_CPU_UNSTARTED = 2 };
 struct msg_debug {
 	uint32_t cpu, op;	/* enum debug_op */

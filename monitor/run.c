@@ -441,6 +441,8 @@ void report_death(struct monitor *m)
 
 	log_dump(m);
 	trace_dump(-1);
+	if (m->debug.attached)
+		debug_stand(m, WHY_DEAD);
 	if (v->dead == VCPU_TRIPLE_FAULT)
 		monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "triple fault on CPU %u at %x", m->cpu, v->eip);
 	else

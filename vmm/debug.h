@@ -10,7 +10,7 @@
 
 /* Node 0: a debugger is attached. */
 bool debug_holds(void);
-/* Node 0, --hold: all CPUs stand still, CPU 0 before its first instruction. */
+/* Node 0, --hold: all CPUs stand still before their first instruction. */
 void debug_hold_all(struct node *node);
 /* Node 0: from a command line. */
 void debug_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body);

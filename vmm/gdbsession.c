@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "vmm/gdbregisters.h"
 
-enum { INT3 = 0xcc, SIGNAL_INTERRUPT = 2, SIGNAL_TRAP = 5 };
+enum { INT3 = 0xcc, SIGNAL_INTERRUPT = 2, SIGNAL_TRAP = 5, SIGNAL_ABORT = 6 };
 
 static uint32_t all_cpus(const struct gdb_session *s)
 {
@@ -530,7 +530,7 @@ static void carry_on(struct gdb_session *s, const struct msg_debug *answer, cons
 static void note_stop(struct gdb_session *s, const struct msg_debug *stop)
 {
 	s->stopped_cpu = s->current = s->of_c = stop->cpu;
-	s->signal = SIGNAL_TRAP;
+	s->signal = stop->why == WHY_DEAD ? SIGNAL_ABORT : SIGNAL_TRAP;
 	s->at_breakpoint = stop->why == WHY_BREAKPOINT;
 }
 

@@ -131,13 +131,6 @@ void node_start_loaded(struct node *node, uint64_t clock_ns)
 	start_machine(node);
 }
 
-static void start_cpu_0(struct node *node)
-{
-	if (node->o.hold)
-		debug_hold_all(node);
-	route_start_cpu(node, 0, node->preloaded.entry);
-}
-
 void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 {
 	if (ready->node >= node->o.n_nodes || ready->stage >= READY_STAGES) {
@@ -149,10 +142,12 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 		node_check_ready(node);
 	else if (all_ready(node, READY_STARTED) && !node->running) {
 		node->running = true;
+		if (node->o.hold)
+			debug_hold_all(node);
 		if (node->o.restore)
 			freeze_thaw_all(node);
 		else
-			start_cpu_0(node);
+			route_start_cpu(node, 0, node->preloaded.entry);
 	}
 }
 

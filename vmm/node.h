@@ -4,7 +4,7 @@
  *
  *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose]
  *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC] [--hold]
- *     or, for a machine that was saved: --restore --cmdline STR [--disk SPEC]; freeze.h says how it is loaded
+ *     or, for a machine that was saved: --restore --cmdline STR [--disk SPEC] [--hold]; freeze.h says how it is loaded
  *
  * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines.
  *
@@ -46,7 +46,7 @@ struct node_options {
 	unsigned node, n_nodes, n_cpus, mem_mib;
 	int log_fd;
 	bool verbose, restore, direct; /* direct: the engine */
-	bool hold; /* CPU 0 waits for a debugger */
+	bool hold; /* the CPUs wait for a debugger */
 	const char *kernel, *cmdline, *disk;
 	const char *initrd[MAX_INITRDS];
 	unsigned n_initrds;

@@ -67,7 +67,7 @@ static const struct option_rule rules[] = {
 	  "boot this vmlinux instead of the one that make built" },
 	{ "image", "FILE", ON_BOOT, OPTION_TEXT, FIELD(image), 0, 0,
 	  "unpack this cpio.gz instead of the guest image that make built" },
-	{ "gdb", "HOST:PORT[,nowait]", ON_BOOT, OPTION_TEXT, FIELD(gdb), 0, 0,
+	{ "gdb", "HOST:PORT[,nowait]", ON_START, OPTION_TEXT, FIELD(gdb), 0, 0,
 	  "serve a GDB on this port of this computer, as 127.0.0.1:1234; the machine waits for it unless nowait" },
 	{ "verbose", NULL, ON_START, OPTION_FLAG, FIELD(verbose), 0, 0,
 	  "more lines in the log; without --log they go to standard error" },
@@ -371,7 +371,7 @@ static int take_snapshot_words(struct options *o, char **words, unsigned n)
 		return fail(o, "vmp snapshot %s: no such command; see `vmp help snapshot`", words[0]);
 	if (n != 2 || !*words[1])
 		return fail(o, "`vmp snapshot` needs save or load, and one file: vmp snapshot save FILE");
-	if (o->save && (o->hosts || o->engine || o->timeout_s || o->stats || o->summary || o->log || o->verbose))
+	if (o->save && (o->hosts || o->engine || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->verbose))
 		return fail(o, "`vmp snapshot save` has one option, --name; the others belong to load");
 	o->file = words[1];
 	return 0;

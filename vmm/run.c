@@ -579,7 +579,7 @@ static int start_saved(struct run *run, struct problem *p)
 	struct launch_plan plan = {
 		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
 		.log_fd = run->log_fd, .command_line = saved->command_line, .disk = run->o->disk, .verbose = run->o->verbose,
-		.restore = true, .direct = runs_direct(run),
+		.restore = true, .direct = runs_direct(run), .hold = run->held,
 	};
 
 	snprintf(info.kernel, sizeof info.kernel, "%s", saved->kernel);
@@ -653,7 +653,7 @@ free_events:
 }
 
 /* The port is taken before anything is started; who is to connect reads where. */
-static int open_gdb(struct run *run, const struct host_files *files, struct problem *p)
+static int open_gdb(struct run *run, const char *kernel, struct problem *p)
 {
 	struct gdb_address address;
 	char line[4200];
@@ -663,7 +663,7 @@ static int open_gdb(struct run *run, const struct host_files *files, struct prob
 	if (gdb_address_parse(run->o->gdb, &address, p) || gdbserver_listen(&run->gdb, &address, p))
 		return -1;
 	run->held = !address.nowait;
-	gdbserver_describe(&run->gdb, files->kernel, line, sizeof line);
+	gdbserver_describe(&run->gdb, kernel, line, sizeof line);
 	dprintf(2, "vmp: %s %s\n", run->held ? "waiting for" : "listening for", line);
 	return 0;
 }
@@ -672,7 +672,7 @@ static int prepare(struct run *run, struct host_files *files, struct problem *p)
 {
 	struct image image;
 
-	if (checks_before_boot(run->o, files, p) || open_log(run, p) || open_gdb(run, files, p))
+	if (checks_before_boot(run->o, files, p) || open_log(run, p) || open_gdb(run, files->kernel, p))
 		return -1;
 	if (image_load(&image, files->image, p))
 		return -1;
@@ -697,7 +697,7 @@ static int prepare_saved(struct run *run, struct problem *p)
 	o->mem_mib = machine->mem_mib;
 	o->disk = saved_disk(&run->load.saved, run->disk, sizeof run->disk);
 	run->interactive = saved_is_interactive(&run->load.saved);
-	return checks_before_load(o, p) || open_log(run, p) ? -1 : 0;
+	return checks_before_load(o, p) || open_log(run, p) || open_gdb(run, run->load.saved.kernel, p) ? -1 : 0;
 }
 
 static int run_to_the_end(struct run *run)

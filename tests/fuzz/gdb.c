@@ -83,7 +83,7 @@ static void hang_up(void *ctx) { (void)ctx, w.hung_up = true; }
 
 static void stop(unsigned cpu, unsigned why)
 {
-	struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP, .why = why % 3, .address = 16 * cpu };
+	struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP, .why = why % 4, .address = 16 * cpu };
 
 	if (!w.runs[cpu])
 		return;

@@ -315,6 +315,9 @@ static void steps(void)
 	CU_ASSERT_STRING_EQUAL(say("vCont;s:2"), ""); /* the other one stands */
 	stops(1, WHY_STEP, 0);
 	CU_ASSERT(strstr(w.heard, "$T05thread:2;#") != NULL);
+	CU_ASSERT_STRING_EQUAL(say("vCont;s:1"), "");
+	stops(0, WHY_DEAD, 0);
+	CU_ASSERT(strstr(w.heard, "$T06thread:1;#") != NULL);
 }
 
 static void interrupted(void)
