@@ -10,14 +10,15 @@
 
 /* The order matters: the post stands before `wake` moves, `wake` moves before `state` is read.  A CPU that goes to sleep
  * reads `wake`, sets HALTED, looks at its posts, and sleeps only if `wake` is as it was.  A CPU that goes to run sets
- * RUNNING and looks at its posts; a signal sent to a stopped VM process stops it again as soon as it runs. */
+ * RUNNING and looks at its posts; a signal sent to a stopped VM process stops it again as soon as it runs.  A VM process that
+ * passes its CPU on is not RUNNING; the next one sets `space` before RUNNING. */
 void hostshm_kick(struct host_shm *shm, unsigned cpu)
 {
 	struct vcpu_slot *slot = &shm->slot[cpu];
 
 	atomic_fetch_add(&slot->wake, 1);
 	if (atomic_load(&slot->state) == SLOT_RUNNING) {
-		pid_t pid = atomic_load(&shm->vm_pid[cpu]);
+		pid_t pid = atomic_load(&shm->vm_pid[cpu][atomic_load(&slot->space) % MAX_SPACES]);
 
 		if (pid > 0)
 			kill(pid, SIGUSR1);

@@ -29,7 +29,7 @@ enum page_right { PAGE_NONE, PAGE_READ, PAGE_WRITE }; /* ordered: each includes 
 enum slot_state {
 	SLOT_ABSENT,  /* this CPU lives on another host, is not started yet, or is on its way */
 	SLOT_MONITOR, /* in the monitor, which looks at its posts before guest code runs again */
-	SLOT_RUNNING, /* in guest code, or about to be: a signal to the VM process stops it */
+	SLOT_RUNNING, /* in guest code, or about to be: a signal to the VM process that has the CPU stops it */
 	SLOT_HALTED,  /* asleep on `wake` */
 };
 
@@ -72,7 +72,8 @@ struct vcpu_slot {
 	_Atomic uint32_t start_eip;
 	_Atomic uint32_t pin[PINS_PER_CPU]; /* frame + 1, or 0 */
 	_Atomic uint32_t granted;	    /* frame + 1 of the last page asked for, until the guest has run with it */
-	uint32_t pad[3];
+	_Atomic uint32_t space;		    /* which of its VM processes has the CPU; theirs, so take it modulo MAX_SPACES */
+	uint32_t pad[2];
 	/* statistics, written by the monitor alone */
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
 	_Atomic uint64_t time_ns[TIME_KIND_COUNT];
@@ -85,7 +86,7 @@ struct host_shm {
 	uint64_t start_monotonic_ns; /* VMP_HC_CLOCK counts from here */
 	uint32_t tsc_khz;	     /* VMP_HC_TSC_KHZ */
 	uint32_t host_tsc_khz;	     /* of this host, measured */
-	_Atomic int32_t vm_pid[MAX_CPUS]; /* the VM process, 0 before it exists */
+	_Atomic int32_t vm_pid[MAX_CPUS][MAX_SPACES]; /* the VM processes, 0 for one that does not exist */
 	_Atomic int32_t monitor_pid[MAX_CPUS];
 	struct vcpu_slot slot[MAX_CPUS];
 	/* followed by ram_pages rights, then ram_pages fault counts */

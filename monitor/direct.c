@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include "base/log.h"
 
+enum { GUEST_SPACES = 6 }; /* as many as Linux tells apart (TLB_NR_DYN_ASIDS) */
+
 /* A call's arguments, as they were when it came. */
 struct asked { uint64_t arg[6]; };
 typedef int64_t call_handler(struct monitor *m, const struct asked *a);
@@ -34,6 +36,97 @@ static void refuse(struct monitor *m, const char *what)
 	monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "the VM process of CPU %u asked for %s", m->cpu, what);
 }
 
+/* --- VM processes --------------------------------------------------------------------------------------------------- */
+
+/* They are this process's only children. */
+static void check_alive(struct monitor *m)
+{
+	int status;
+
+	if (waitpid(-1, &status, WNOHANG) <= 0)
+		return;
+	if (WIFSIGNALED(status))
+		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d", m->cpu,
+			    WTERMSIG(status));
+	else
+		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u ended with status %d", m->cpu,
+			    WEXITSTATUS(status));
+}
+
+static const struct timespec second = { .tv_sec = 1 }; /* the limit of a sleep, for a death just before it */
+
+/* False: it has died. */
+static bool wait_for_setup(struct monitor *m, pid_t pid, enum direct_setup step)
+{
+	uint32_t now;
+
+	while ((now = atomic_load(&m->direct->setup)) != step) {
+		if (waitpid(pid, NULL, WNOHANG) == pid)
+			return false;
+		syscall(SYS_futex, &m->direct->setup, FUTEX_WAIT, now, &second, NULL, 0);
+	}
+	return true;
+}
+
+/* From its start to the jail: 0, or -errno. */
+static int set_up(struct monitor *m, pid_t pid)
+{
+	struct direct_shared *s = m->direct;
+
+	if (!wait_for_setup(m, pid, SETUP_MAPPED))
+		return -ECHILD;
+	if (s->setup_error)
+		return s->setup_error;
+	process_fetch_userfaultfd(m);
+	atomic_store(&s->setup, SETUP_TAKEN);
+	syscall(SYS_futex, &s->setup, FUTEX_WAKE, 1, NULL, NULL, 0);
+	if (!wait_for_setup(m, pid, SETUP_JAILED))
+		return -ECHILD;
+	return s->setup_error;
+}
+
+/* The VM process of a host address space: 0, or -errno and nothing is left of it. */
+static int start_space(struct monitor *m, unsigned space)
+{
+	int error;
+
+	m->direct->new_space = space;
+	atomic_store(&m->direct->setup, SETUP_BEGUN);
+	m->vm.pid = process_spawn(m);
+	if (m->vm.pid < 0)
+		return m->vm.pid;
+	error = set_up(m, m->vm.pid);
+	if (error) {
+		kill(m->vm.pid, SIGKILL);
+		waitpid(m->vm.pid, NULL, 0);
+		return error;
+	}
+	m->vm.space[space].pid = m->vm.pid;
+	m->vm.space[space].userfault_fd = m->vm.userfault_fd;
+	atomic_store(&m->shm->vm_pid[m->cpu][space], m->vm.pid);
+	return 0;
+}
+
+static void start_first_space(struct monitor *m)
+{
+	int error;
+
+	process_prepare(m);
+	*m->direct = (struct direct_shared){
+		.turn = TURN_VM, .cpu = m->cpu, .n_cpus = m->shm->n_cpus, .ram_pages = m->shm->ram_pages,
+		.first_page = m->shadow.first_page, .area_limit = m->shadow.area_limit, .many_hosts = m->many_hosts,
+		.host_tsc_khz = 1,
+		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot),
+		.rights_offset = offsetof(struct host_shm, page_right),
+		.has_cpu = { 1 }, .started = 1, .spaces = { .n = GUEST_SPACES },
+	};
+	error = start_space(m, 0);
+	if (error)
+		die("the VM process cannot set up the direct engine: %s", strerror(-error));
+}
+
+/* --- calls ---------------------------------------------------------------------------------------------------------- */
+
 static bool valid_size(uint64_t size) { return size == 1 || size == 2 || size == 4; }
 
 static bool valid_string(uint64_t size, uint64_t count)
@@ -41,20 +134,9 @@ static bool valid_string(uint64_t size, uint64_t count)
 	return valid_size(size) && count && count <= PAGE_BYTES / size;
 }
 
-static int64_t call_READY(struct monitor *m, const struct asked *a)
-{
-	(void)a;
-	if (m->direct->setup_error)
-		die("the VM process cannot set up the direct engine: %s", strerror(-m->direct->setup_error));
-	process_fetch_userfaultfd(m, m->many_hosts);
-	return 0;
-}
-
 static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
 {
 	(void)a;
-	if (m->direct->setup_error)
-		die("the VM process has no jail: seccomp: %s", strerror(-m->direct->setup_error));
 	process_announce(m);
 	wait_for_start(m);
 	if (m->debug.stop_wanted)
@@ -65,6 +147,18 @@ static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
 	m->direct->tsc_khz = m->shm->tsc_khz;
 	m->direct->vcpu = m->vcpu;
 	return m->direct_loaded;
+}
+
+static int64_t call_NEW_SPACE(struct monitor *m, const struct asked *a)
+{
+	int error;
+
+	if (a->arg[0] >= GUEST_SPACES || m->vm.space[a->arg[0]].pid)
+		return refuse(m, "an address space that it cannot have"), 0;
+	error = start_space(m, a->arg[0]);
+	if (error)
+		log_warn("CPU %u makes do with one host address space: %s; too many processes?", m->cpu, strerror(-error));
+	return error;
 }
 
 static int64_t call_PORT_IN(struct monitor *m, const struct asked *a)
@@ -273,28 +367,16 @@ static call_handler *const handlers[DIRECT_CALL_COUNT] = {
 #undef X
 };
 
-/* The VM process is this process's only child. */
-static void check_alive(struct monitor *m)
-{
-	int status;
-
-	if (waitpid(m->vm.pid, &status, WNOHANG) != m->vm.pid)
-		return;
-	if (WIFSIGNALED(status))
-		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d", m->cpu,
-			    WTERMSIG(status));
-	else
-		die("the VM process died while starting (status 0x%x)", status);
-}
-
 static void serve(struct monitor *m)
 {
 	struct direct_shared *s = m->direct;
 	struct asked asked;
-	uint32_t call = s->call;
+	uint32_t call = s->call, space = atomic_load(&m->slot->space) % MAX_SPACES;
 
 	memcpy(asked.arg, (const void *)s->arg, sizeof asked.arg);
-	if (call >= DIRECT_CALL_COUNT) {
+	m->vm.pid = m->vm.space[space].pid;
+	m->vm.userfault_fd = m->vm.space[space].userfault_fd;
+	if (call >= DIRECT_CALL_COUNT || !m->vm.pid) {
 		refuse(m, "what does not exist");
 		return;
 	}
@@ -305,16 +387,14 @@ static void serve(struct monitor *m)
 	syscall(SYS_futex, &s->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
-void direct_serve(struct monitor *m)
+void direct_run(struct monitor *m)
 {
-	struct timespec second = { .tv_sec = 1 };
-
+	start_first_space(m);
 	while (!m->ending) {
 		if (atomic_load(&m->direct->turn) == TURN_MONITOR) {
 			serve(m);
 			continue;
 		}
-		/* The limit is for a death just before the sleep. */
 		if (syscall(SYS_futex, &m->direct->turn, FUTEX_WAIT, TURN_VM, &second, NULL, 0) && errno != EAGAIN)
 			check_alive(m);
 	}

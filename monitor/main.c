@@ -165,7 +165,7 @@ void process_announce(struct monitor *m)
 
 static void run_ptrace_engine(struct monitor *m)
 {
-	process_start(m, m->many_hosts);
+	process_start(m);
 	prepare_boot_segments(m);
 	process_announce(m);
 	wait_for_start(m);
@@ -175,8 +175,7 @@ static void run_ptrace_engine(struct monitor *m)
 static void run_direct_engine(struct monitor *m)
 {
 	signal(SIGCHLD, on_child);
-	process_start_direct(m);
-	direct_serve(m);
+	direct_run(m);
 }
 
 int main(int argc, char **argv)

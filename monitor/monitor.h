@@ -39,7 +39,9 @@ struct stop {
 };
 
 struct vm_process {
-	pid_t pid;
+	pid_t pid; /* direct engine: the one that has the CPU, as its userfault_fd */
+	struct { pid_t pid; int userfault_fd; } space[MAX_SPACES]; /* direct engine: all there are; pid 0: none */
+	int stub_fd;		 /* the memory of: */
 	struct stub_page *stub;	 /* shared with the VM process: never trust what is read from it */
 	struct cpu_window *window; /* likewise */
 	uint64_t stub_entry;	 /* copied before guest code ran */
@@ -124,16 +126,17 @@ void report_death(struct monitor *m); /* the guest did what no guest may */
 void serve_posts(struct monitor *m, uint32_t posts); /* enum slot_post bits that were set, but for POST_START */
 void give_away(struct monitor *m); /* handover.give_wanted, at an instruction boundary: returns if the CPU stays */
 
-/* direct.c: serve the direct engine in the VM process until the machine ends. */
-void direct_serve(struct monitor *m);
+/* direct.c: start the direct engine in a VM process, and serve it until the machine ends. */
+void direct_run(struct monitor *m);
 
 /* process.c */
-void process_start(struct monitor *m, bool want_userfault);
-void process_start_direct(struct monitor *m);
+void process_prepare(struct monitor *m);  /* what it will share with its VM processes */
+pid_t process_spawn(struct monitor *m);	  /* a VM process, or -errno */
+void process_start(struct monitor *m);	  /* the ptrace engine's: both, and up to where it is in its jail */
 /* FPU and vector registers, as fpstate.h's. A direct engine's are loaded when it asks for them. */
 int process_fpu_save(struct monitor *m, uint8_t *to);
 int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char *why, size_t why_bytes);
-void process_fetch_userfaultfd(struct monitor *m, bool wanted);
+void process_fetch_userfaultfd(struct monitor *m); /* vm.pid's, if there are several hosts, into vm.userfault_fd */
 void process_enter(struct monitor *m, struct stop *why, bool single_step); /* guest runs until `why`; registers both ways */
 void process_stub_queue(struct monitor *m, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 			uint64_t f);

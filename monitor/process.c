@@ -26,14 +26,13 @@
 _Static_assert(sizeof(struct direct_shared) <= STUB_FD_BYTES - STUB_FD_DIRECT, "the memory shared with the VM process");
 
 enum { GUEST_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF |
-			    EFLAGS_AC,
-       SEL_TABLE = 4, SEL_RPL = 3 };
+			    EFLAGS_AC };
 
 /* The child's side: descriptors in their places, nothing else open, traced, gone with the monitor. */
-static void become_vm_process(struct monitor *m, int stub_fd, const char *path, pid_t monitor)
+static void become_vm_process(struct monitor *m, const char *path, pid_t monitor)
 {
 	struct rlimit none = { 0, 0 };
-	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(stub_fd, F_DUPFD, 16), shm = fcntl(m->shm_fd, F_DUPFD, 16);
+	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(m->vm.stub_fd, F_DUPFD, 16), shm = fcntl(m->shm_fd, F_DUPFD, 16);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != monitor) /* it was gone before */
@@ -70,12 +69,12 @@ static void wait_for_trap(struct monitor *m, const char *step)
 	}
 }
 
-void process_fetch_userfaultfd(struct monitor *m, bool wanted)
+void process_fetch_userfaultfd(struct monitor *m)
 {
 	int fd = m->vm.stub->userfault_fd, pidfd;
 
 	m->vm.userfault_fd = -1;
-	if (!wanted)
+	if (!m->many_hosts)
 		return;
 	if (fd < 0)
 		die("no userfaultfd with shared-memory support here (%s): several hosts need Linux 6.4 or newer",
@@ -87,57 +86,49 @@ void process_fetch_userfaultfd(struct monitor *m, bool wanted)
 	close(pidfd);
 }
 
-static void create(struct monitor *m, bool want_userfault)
+void process_prepare(struct monitor *m)
 {
-	char path[4096];
-	int stub_fd = memfd_create("vmp-stub", MFD_CLOEXEC);
-	pid_t monitor;
-	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 16);
-
-	if (n < 0 || stub_fd < 0 || ftruncate(stub_fd, STUB_FD_BYTES))
+	m->vm.stub_fd = memfd_create("vmp-stub", MFD_CLOEXEC);
+	if (m->vm.stub_fd < 0 || ftruncate(m->vm.stub_fd, STUB_FD_BYTES))
 		die("cannot prepare the VM process: %s", strerror(errno));
-	path[n] = 0;
-	strcpy(strrchr(path, '/') + 1, "vmproc");
-	m->vm.stub = mmap(NULL, STUB_FD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, stub_fd, 0);
+	m->vm.stub = mmap(NULL, STUB_FD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, m->vm.stub_fd, 0);
 	if (m->vm.stub == MAP_FAILED)
 		die("cannot map the stub page: %s", strerror(errno));
 	m->vm.window = (struct cpu_window *)((char *)m->vm.stub + STUB_FD_WINDOW);
 	memcpy((char *)m->vm.window + PAGE_BYTES, window_code, window_code_end - window_code);
-	m->vm.stub->want_userfault = want_userfault;
+	m->vm.stub->want_userfault = m->many_hosts;
 	m->vm.stub->want_direct = m->direct_engine;
 	m->direct = (struct direct_shared *)((char *)m->vm.stub + STUB_FD_DIRECT);
-	*m->direct = (struct direct_shared){
-		.turn = TURN_VM, .cpu = m->cpu, .n_cpus = m->shm->n_cpus, .ram_pages = m->shm->ram_pages,
-		.first_page = m->shadow.first_page, .area_limit = m->shadow.area_limit, .many_hosts = m->many_hosts,
-		.host_tsc_khz = 1,
-		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot),
-		.rights_offset = offsetof(struct host_shm, page_right),
-	};
+}
 
-	monitor = getpid();
-	m->vm.pid = fork();
+pid_t process_spawn(struct monitor *m)
+{
+	char path[4096];
+	pid_t monitor = getpid(), pid;
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 16);
+
+	if (n < 0)
+		return -errno;
+	path[n] = 0;
+	strcpy(strrchr(path, '/') + 1, "vmproc");
+	pid = fork();
+	if (!pid)
+		become_vm_process(m, path, monitor);
+	return pid < 0 ? -errno : pid;
+}
+
+void process_start(struct monitor *m)
+{
+	process_prepare(m);
+	m->vm.pid = process_spawn(m);
 	if (m->vm.pid < 0)
-		die("cannot fork: %s", strerror(errno));
-	if (!m->vm.pid)
-		become_vm_process(m, stub_fd, path, monitor);
-	close(stub_fd);
-}
-
-void process_start_direct(struct monitor *m)
-{
-	create(m, m->many_hosts);
-	atomic_store(&m->shm->vm_pid[m->cpu], m->vm.pid);
-}
-
-void process_start(struct monitor *m, bool want_userfault)
-{
-	create(m, want_userfault);
+		die("cannot start the VM process: %s", strerror(-m->vm.pid));
 	wait_for_trap(m, "exec");
 	if (ptrace(PTRACE_SETOPTIONS, m->vm.pid, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP))
 		die("ptrace: %s", strerror(errno));
 	ptrace(PTRACE_CONT, m->vm.pid, 0, 0);
 	wait_for_trap(m, "setup");
-	process_fetch_userfaultfd(m, want_userfault);
+	process_fetch_userfaultfd(m);
 	m->vm.stub_entry = m->vm.stub->stub_entry;
 	m->vm.cpuid_faulting = m->vm.stub->cpuid_faulting;
 	ptrace(PTRACE_CONT, m->vm.pid, 0, 0);
@@ -146,7 +137,7 @@ void process_start(struct monitor *m, bool want_userfault)
 		die("the VM process has no jail: seccomp: %s", strerror(-m->vm.stub->setup_error));
 	if (ptrace(PTRACE_GETREGS, m->vm.pid, 0, &m->vm.regs))
 		die("ptrace: %s", strerror(errno));
-	atomic_store(&m->shm->vm_pid[m->cpu], m->vm.pid);
+	atomic_store(&m->shm->vm_pid[m->cpu][0], m->vm.pid);
 }
 
 /* --- registers ------------------------------------------------------------------------------------------------------ */
@@ -156,19 +147,6 @@ static uint64_t segment_base(struct monitor *m, uint16_t selector)
 	unsigned index = selector >> 3;
 
 	return index && index < VMP_GDT_ENTRIES ? m->vm.descriptor[index].base_addr : 0;
-}
-
-/* The guest has one table, the host two: what is not one of the three TLS entries stands in the LDT, whatever the guest's
- * selector says; and ptrace takes RPL 3 alone. */
-static uint16_t host_selector(uint16_t selector)
-{
-	unsigned index = selector >> 3;
-
-	if (!index)
-		return 0;
-	if (index >= VMP_GDT_TLS_MIN && index < VMP_GDT_TLS_MIN + 3)
-		return (selector & ~SEL_TABLE) | SEL_RPL;
-	return selector | SEL_TABLE | SEL_RPL;
 }
 
 /* The flags that the VM process keeps itself. ID is the user's own; where the monitor changes it, it changes at the
@@ -191,18 +169,18 @@ static void registers_to_host(struct monitor *m)
 	window_open(m->vm.window, v);
 	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;
 	r->orig_rax = ~0ull; /* no system call to restart */
-	r->cs = host_selector(v->seg[SEG_CS]);
-	r->ss = host_selector(v->seg[SEG_SS]);
+	r->cs = vmproc_selector(v->seg[SEG_CS]);
+	r->ss = vmproc_selector(v->seg[SEG_SS]);
 	if (v->seg[SEG_DS] != (uint16_t)r->ds)
-		r->ds = host_selector(v->seg[SEG_DS]);
+		r->ds = vmproc_selector(v->seg[SEG_DS]);
 	if (v->seg[SEG_ES] != (uint16_t)r->es)
-		r->es = host_selector(v->seg[SEG_ES]);
+		r->es = vmproc_selector(v->seg[SEG_ES]);
 	if (v->seg[SEG_FS] != (uint16_t)r->fs) {
-		r->fs = host_selector(v->seg[SEG_FS]);
+		r->fs = vmproc_selector(v->seg[SEG_FS]);
 		r->fs_base = segment_base(m, v->seg[SEG_FS]);
 	}
 	if (v->seg[SEG_GS] != (uint16_t)r->gs) {
-		r->gs = host_selector(v->seg[SEG_GS]);
+		r->gs = vmproc_selector(v->seg[SEG_GS]);
 		r->gs_base = segment_base(m, v->seg[SEG_GS]);
 	}
 }
@@ -210,10 +188,10 @@ static void registers_to_host(struct monitor *m)
 /* The guest may have changed level without a stop, through the window. */
 static void level_from_host(struct vcpu *v, const struct user_regs_struct *r)
 {
-	if (!(r->cs & SEL_TABLE)) /* a host selector: run.c decides what that means */
+	if (!(r->cs & VMPROC_SEL_TABLE)) /* a host selector: run.c decides what that means */
 		return;
 	v->cpl = r->cs >> 3 == VMP_GDT_USER_CS ? 3 : 0;
-	v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~SEL_RPL;
+	v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~VMPROC_SEL_RPL;
 	v->seg[SEG_SS] = r->ss;
 }
 

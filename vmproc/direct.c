@@ -23,7 +23,7 @@
 #include "vmproc/vmproc.h"
 
 enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF | EFLAGS_AC,
-       SEL_TABLE = 4, SEL_RPL = 3, STACK_BYTES = 1 << 16 };
+       STACK_BYTES = 1 << 16 };
 #define SIGNAL_CODE_KERNEL 0x80
 #define TRAP_IS_TRACE 2
 enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1 };
@@ -35,18 +35,6 @@ struct direct direct;
 #define READ_SEGMENT(name) ({ uint16_t value_; __asm__ volatile("mov %%" #name ", %0" : "=r"(value_)); value_; })
 #define WRITE_SEGMENT(name, value) __asm__ volatile("mov %0, %%" #name : : "r"((uint32_t)(value)))
 
-/* The guest has one table, the host two: only the TLS entries stand in the host's own. */
-static uint16_t host_selector(uint16_t selector)
-{
-	unsigned index = selector >> 3;
-
-	if (!index)
-		return 0;
-	if (index >= VMP_GDT_TLS_MIN && index < VMP_GDT_TLS_MIN + 3)
-		return (selector & ~SEL_TABLE) | SEL_RPL;
-	return selector | SEL_TABLE | SEL_RPL;
-}
-
 /* A guest kernel that was entered with AC set must not run with it: see TRICKS.md. */
 static uint32_t native_flags(const struct vcpu *v)
 {
@@ -57,9 +45,9 @@ static void registers_in(struct vcpu *v, const struct sigcontext *r)
 {
 	uint32_t native;
 
-	if (r->cs & SEL_TABLE) {
+	if (r->cs & VMPROC_SEL_TABLE) {
 		v->cpl = r->cs >> 3 == VMP_GDT_USER_CS ? 3 : 0;
-		v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~SEL_RPL;
+		v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~VMPROC_SEL_RPL;
 		v->seg[SEG_SS] = r->ss;
 	}
 	native = native_flags(v);
@@ -81,18 +69,20 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 	r->rsp = v->gpr[ESP], r->rbp = v->gpr[EBP], r->rsi = v->gpr[ESI], r->rdi = v->gpr[EDI];
 	r->rip = v->eip;
 	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;
-	r->cs = host_selector(v->seg[SEG_CS]);
-	r->ss = host_selector(v->seg[SEG_SS]);
+	r->cs = vmproc_selector(v->seg[SEG_CS]);
+	r->ss = vmproc_selector(v->seg[SEG_SS]);
 	/* Those that were not changed stand there still, or the host has emptied them with their descriptors. */
 	if (v->seg[SEG_DS] != direct.entered_with[SEG_DS])
-		WRITE_SEGMENT(ds, host_selector(v->seg[SEG_DS]));
+		WRITE_SEGMENT(ds, vmproc_selector(v->seg[SEG_DS]));
 	if (v->seg[SEG_ES] != direct.entered_with[SEG_ES])
-		WRITE_SEGMENT(es, host_selector(v->seg[SEG_ES]));
+		WRITE_SEGMENT(es, vmproc_selector(v->seg[SEG_ES]));
 	if (v->seg[SEG_FS] != direct.entered_with[SEG_FS])
-		WRITE_SEGMENT(fs, host_selector(v->seg[SEG_FS]));
+		WRITE_SEGMENT(fs, vmproc_selector(v->seg[SEG_FS]));
 	if (v->seg[SEG_GS] != direct.entered_with[SEG_GS])
-		WRITE_SEGMENT(gs, host_selector(v->seg[SEG_GS]));
+		WRITE_SEGMENT(gs, vmproc_selector(v->seg[SEG_GS]));
 	window_open(direct.window, v);
+	if (direct.tls_stale)
+		direct.window->pending = true; /* a return to user mode comes to us first */
 }
 
 /* --- time and posts ------------------------------------------------------------------------------------------------- */
@@ -124,24 +114,6 @@ static bool posts_waiting(void)
 	return atomic_load(&direct.slot->post) & (POST_MESSAGE | POST_NMI);
 }
 
-/* The signal frame's FPU area; the legacy part's last 48 bytes are the host's own. */
-enum { XSAVE_LEGACY_BYTES = 512, XSAVE_SOFTWARE_AT = 464, SOFTWARE_SIZE_AT = XSAVE_SOFTWARE_AT + 16 };
-
-static void fpu_out(void)
-{
-	uint32_t bytes = *(uint32_t *)(direct.fpu + SOFTWARE_SIZE_AT);
-
-	direct.shared->xsave_bytes = bytes < DIRECT_XSAVE_BYTES ? bytes : DIRECT_XSAVE_BYTES;
-	__builtin_memcpy(direct.shared->xsave, direct.fpu, direct.shared->xsave_bytes);
-}
-
-static void fpu_in(void)
-{
-	__builtin_memcpy(direct.fpu, direct.shared->xsave, XSAVE_SOFTWARE_AT);
-	__builtin_memcpy(direct.fpu + XSAVE_LEGACY_BYTES, direct.shared->xsave + XSAVE_LEGACY_BYTES,
-			 direct.shared->xsave_bytes - XSAVE_LEGACY_BYTES);
-}
-
 /* Take in everything that was posted to this CPU, and its own timer. True: the monitor has been asked, and the slot's state
  * may have changed. */
 static bool collect_posts(struct vcpu *v)
@@ -162,7 +134,7 @@ static bool collect_posts(struct vcpu *v)
 		if (post & POST_NMI)
 			v->nmi_pending = true;
 		if (post & ~(uint32_t)POST_NMI) {
-			fpu_out();
+			direct_fpu_out();
 			direct_call(DIRECT_POSTS, post, 0, 0, 0);
 			asked = true;
 		}
@@ -224,7 +196,7 @@ static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
 		vcpu_exception(v, VECTOR_PF, walk.error);
 	} else if (gpa_to_gfn(walk.gpa) < direct.shared->ram_pages) {
 		count(TRAP_SHADOW_FAULT);
-		shadow_map(&direct.shadow, v, gva, &walk);
+		shadow_map(&direct.space.shadow, v, gva, &walk);
 	} else {
 		count(TRAP_MMIO);
 		vcpu_emulate_mmio(v, gva, walk.gpa);
@@ -319,7 +291,7 @@ static void on_protection(struct vcpu *v, bool in_window, enum vcpu_vector vecto
 
 static void on_bus_error(struct vcpu *v, bool in_window, int code, gva_t gva, bool write)
 {
-	uint32_t entry = shadow_entry(&direct.shadow, gva);
+	uint32_t entry = shadow_entry(&direct.space.shadow, gva);
 
 	switch (code) {
 	case BUS_ADDRESS:
@@ -383,7 +355,7 @@ static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const s
 {
 	bool write = r->err & 2;
 
-	if (!in_window && !(r->cs & SEL_TABLE) && signal != SIGSYS) {
+	if (!in_window && !(r->cs & VMPROC_SEL_TABLE) && signal != SIGSYS) {
 		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %u)", (unsigned)r->cs, v->eip, (unsigned)signal);
 		return;
 	}
@@ -458,7 +430,9 @@ static void until_it_can_run(struct vcpu *v)
 
 static void leave(struct vcpu *v, struct sigcontext *r)
 {
+	direct_enter_space(v);
 	until_it_can_run(v);
+	direct_settle_segments(v);
 	arm_timer(v);
 	registers_out(v, r);
 	/* An interrupt waits for the one instruction in sti's shadow. */
@@ -502,12 +476,14 @@ static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct si
 static void begin(struct vcpu *v)
 {
 	direct.started = true;
-	if (!direct.loaded)
-		return;
-	fpu_out();
-	direct_call(DIRECT_LOAD_FPU, 0, 0, 0, 0);
-	fpu_in();
-	vcpu_state_rebuild(v);
+	if (direct.number) {
+		direct_take_cpu();
+	} else if (direct.loaded) {
+		direct_fpu_out();
+		direct_call(DIRECT_LOAD_FPU, 0, 0, 0, 0);
+		direct_fpu_in();
+		vcpu_state_rebuild(v);
+	}
 }
 
 static void handler(int signal, siginfo_t *info, void *context)
@@ -564,12 +540,15 @@ long direct_install(void)
 void direct_run(void)
 {
 	struct vcpu *v = &direct.shared->vcpu;
+
 	direct.timer_armed_ns = UINT64_MAX;
-	direct.time_mark = __builtin_ia32_rdtsc();
-	direct.time_kind = TIME_EMULATION;
-	direct_env_init(v);
-	direct.loaded = direct_call(DIRECT_WAIT_START, 0, 0, 0, 0);
-	v->env = &direct.env;
+	direct_env_init();
+	direct_wait_for_cpu();
+	if (direct.number == 0) {
+		direct_begin_cpu(v);
+		direct.loaded = direct_call(DIRECT_WAIT_START, 0, 0, 0, 0);
+		v->env = &direct.env;
+	}
 	for (unsigned s = 0; s < SEG_COUNT; s++)
 		direct.entered_with[s] = UINT16_MAX; /* nothing of the guest's is loaded yet */
 	__asm__ volatile("int3" ::: "memory"); /* the handler returns into the guest */

@@ -5,14 +5,19 @@
  * at a time: it fills in the call, gives the turn away and waits for it.  Both are on one processor; a call takes about as
  * long as two futex hand-overs.
  *
+ * A virtual CPU has several VM processes, one for each host address space that it keeps (vcpu/spaces.h).  They pass the CPU
+ * to each other with this memory; all but one sleep.  Where "the VM process" is said, the one that has the CPU is meant.
+ *
  * The VM process is not trusted: the monitor copies what it reads, and carries out only what a guest may cause anyway.
  */
 #ifndef VMPROC_DIRECT_H
 #define VMPROC_DIRECT_H
 
+#include <asm/ldt.h>
 #include <stdatomic.h>
 #include "base/types.h"
 #include "base/wire.h"
+#include "vcpu/spaces.h"
 #include "vcpu/vcpu.h"
 
 /* Fixed places in the VM process, all beyond the reach of 32-bit code. */
@@ -26,9 +31,9 @@
 
 /* X(NAME, what): arguments in arg[], answer in result; data as said. */
 #define DIRECT_CALLS(X) \
-	X(READY, "all is mapped; the monitor takes the userfaultfd") \
 	X(WAIT_START, "until VMP_HC_START_CPU, or a CPU's state has come; vcpu is then how it begins; 1: a state has come") \
 	X(LOAD_FPU, "xsave: as this process has it; becomes what came with the state") \
+	X(NEW_SPACE, "space: start the VM process of that host address space; 0 or -errno") \
 	X(PORT_IN, "port, size") \
 	X(PORT_OUT, "port, size, value") \
 	X(PORT_IN_STRING, "port, size, count; data") \
@@ -59,11 +64,20 @@ enum direct_call {
 
 enum { DIRECT_XSAVE_BYTES = 12 << 10 };
 enum direct_turn { TURN_VM, TURN_MONITOR };
+/* A VM process starts; each step is set by the side that has done it. */
+enum direct_setup {
+	SETUP_BEGUN,
+	SETUP_MAPPED, /* VM process: all is mapped, or setup_error says why not */
+	SETUP_TAKEN,  /* monitor: has its userfaultfd, if it needs one */
+	SETUP_JAILED, /* VM process: the jail is closed (or setup_error); it waits for the CPU */
+};
 
 /* One instruction for a debugger: it is done when the host's trace trap has come, or EIP has moved. */
 struct debug_step { uint32_t wanted, from_eip; };
 
+/* All VM processes of a virtual CPU map this; but for the start of one, the one that has the CPU alone uses it. */
 struct direct_shared {
+	_Atomic uint32_t has_cpu[MAX_SPACES] __attribute__((aligned(4 * MAX_SPACES))); /* futexes: 1 for one of them */
 	_Atomic uint32_t turn; /* enum direct_turn; futex */
 	uint32_t call;	       /* enum direct_call */
 	uint64_t arg[6];
@@ -73,11 +87,16 @@ struct direct_shared {
 	uint32_t xsave_bytes;
 	struct vcpu vcpu; /* env is the VM process's own */
 	struct { uint32_t attached; struct debug_step step; } debug; /* the monitor writes it, for a debugger */
+	struct spaces spaces;
+	uint32_t started; /* bit k: space k has a VM process */
+	struct user_desc segment[VMP_GDT_ENTRIES]; /* what the host's tables must hold, and for which entries */
+	uint32_t segments;
 	/* filled in by the monitor before the start */
 	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, host_tsc_khz, tsc_khz;
 	uint64_t start_monotonic_ns, slot_offset, rights_offset; /* in the host's shared memory */
-	/* filled in by the VM process when its jail is closed */
-	int32_t setup_error, pad;
+	uint32_t new_space; /* of the VM process that starts */
+	_Atomic uint32_t setup; /* enum direct_setup; futex */
+	int32_t setup_error; /* -errno of what failed in the VM process that starts, or 0 */
 };
 
 #endif

@@ -22,6 +22,12 @@ int64_t direct_call(enum direct_call call, uint64_t a, uint64_t b, uint64_t c, u
 	return s->result;
 }
 
+void direct_setup_done(enum direct_setup step)
+{
+	atomic_store(&direct.shared->setup, step);
+	host_call(__NR_futex, (long)&direct.shared->setup, FUTEX_WAKE, 1, 0, 0, 0);
+}
+
 /* --- guest RAM: pins as in monitor/guestmem.c, by the rules of base/hostshm.h ---------------------------------------- */
 
 static void *try_pin(gfn_t gfn, enum page_right right)
@@ -120,21 +126,22 @@ static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
 
 static void env_flush_range(void *ctx, gva_t first, uint32_t pages)
 {
+	struct direct_shared *s = direct.shared;
+
 	(void)ctx;
-	shadow_drop_range(&direct.shadow, first, pages);
+	spaces_drop_range(&s->spaces, &direct.space, s->vcpu.cr3, first, pages);
 }
 
 static void env_flush_all(void *ctx)
 {
 	(void)ctx;
-	shadow_drop_all(&direct.shadow);
+	spaces_drop_all(&direct.shared->spaces, &direct.space);
 }
 
 static void env_switch_space(void *ctx, bool keep)
 {
 	(void)ctx;
-	(void)keep;
-	shadow_switch_space(&direct.shadow);
+	spaces_cr3_loaded(&direct.shared->spaces, direct.shared->vcpu.cr3, keep);
 }
 
 static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable)
@@ -155,34 +162,10 @@ static void unmap(void *ctx, gva_t gva, uint32_t bytes)
 	host_call(__NR_munmap, gva, bytes, 0, 0, 0, 0);
 }
 
-/* In the host's tables: the TLS entries by the one call that can, which only i386 has, with its argument below 4 GiB; the
- * others in the LDT. */
-static void give_descriptor(const struct user_desc *d, bool tls)
-{
-	struct user_desc *low = (struct user_desc *)DIRECT_TLS_ARGUMENT;
-	struct stub_page *stub = (struct stub_page *)STUB_PAGE_ADDRESS;
-	long result;
-
-	if (!tls) {
-		stub->descriptor = *d;
-		host_call(__NR_modify_ldt, 0x11, (long)&stub->descriptor, sizeof *d, 0, 0, 0);
-		return;
-	}
-	*low = *d;
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(243L), "b"(low) : "memory", "r8", "r9", "r10", "r11");
-}
-
 static void env_segment_changed(void *ctx, unsigned index, const struct vcpu_segment *s)
 {
-	static struct user_desc given[VMP_GDT_ENTRIES];
-	struct user_desc d;
-	bool tls;
-
 	(void)ctx;
-	if (!vmproc_descriptor(index, s, &d, &tls) || !__builtin_memcmp(&d, &given[index], sizeof d))
-		return;
-	given[index] = d;
-	give_descriptor(&d, tls);
+	direct_segment_changed(index, s);
 }
 
 /* --- the rest of the machine ---------------------------------------------------------------------------------------- */
@@ -274,7 +257,7 @@ static void env_yield(void *ctx)
 	atomic_store(&direct.slot->state, SLOT_MONITOR);
 }
 
-void direct_env_init(struct vcpu *v)
+void direct_env_init(void)
 {
 	struct direct_shared *s = direct.shared;
 
@@ -290,11 +273,17 @@ void direct_env_init(struct vcpu *v)
 		.machine_end = env_machine_end, .yield = env_yield,
 	};
 	direct.shadow_host = (struct shadow_host){ map, unmap, NULL };
-	direct.shadow.host = &direct.shadow_host;
-	direct.shadow.entry = (uint32_t *)DIRECT_SHADOW_ADDRESS;
-	direct.shadow.ram_pages = s->ram_pages;
-	direct.shadow.first_page = s->first_page;
-	direct.shadow.area_limit = s->area_limit;
+	direct.space.shadow.host = &direct.shadow_host;
+	direct.space.shadow.entry = (uint32_t *)DIRECT_SHADOW_ADDRESS;
+	direct.space.shadow.ram_pages = s->ram_pages;
+	direct.space.shadow.first_page = s->first_page;
+	direct.space.shadow.area_limit = s->area_limit;
+}
+
+void direct_begin_cpu(struct vcpu *v)
+{
+	const struct direct_shared *s = direct.shared;
+
 	vcpu_init(v, s->cpu, s->n_cpus, s->ram_pages << PAGE_BITS, &direct.env);
 	/* Flat boot segments stand before the guest loads a table of its own. */
 	env_segment_changed(NULL, VMP_GDT_BOOT_CS, &(struct vcpu_segment){ .limit = UINT32_MAX, .present = true, .big = true,

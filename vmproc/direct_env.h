@@ -11,7 +11,11 @@ struct direct {
 	struct direct_shared *shared;
 	struct vcpu_slot *slot;
 	struct cpu_window *window;
-	struct shadow shadow;
+	unsigned number; /* which of the CPU's host address spaces this process is */
+	struct space space;
+	struct user_desc given[VMP_GDT_ENTRIES]; /* what the host's tables hold here */
+	uint32_t given_entries;
+	bool tls_stale; /* a TLS entry is not as the guest has it: before user code runs it must be */
 	struct shadow_host shadow_host;
 	struct vcpu_env env;
 	bool started, loaded, stepping, inside;
@@ -32,8 +36,20 @@ long direct_install(void); /* signals, their stack, the timer; before the jail. 
 void direct_run(void) __attribute__((noreturn));
 enum time_kind direct_time_switch(enum time_kind to); /* returns the kind that was open */
 
+/* direct_space.c: this process's part in passing the CPU from space to space */
+void direct_wait_for_cpu(void);
+void direct_take_cpu(void); /* in a handler; it has come from another process */
+void direct_enter_space(struct vcpu *v); /* guest code is to run next: in the right process, which is up to date */
+void direct_settle_segments(struct vcpu *v); /* v is as guest code will find it; before registers go out */
+void direct_segment_changed(unsigned index, const struct vcpu_segment *s);
+/* In the signal frame, from and to the shared memory: FPU and vector registers */
+void direct_fpu_out(void);
+void direct_fpu_in(void);
+
 /* direct_env.c */
-void direct_env_init(struct vcpu *v);
+void direct_setup_done(enum direct_setup step);
+void direct_env_init(void);
+void direct_begin_cpu(struct vcpu *v); /* as at power-on; for the first of its processes */
 uint64_t direct_now_ns(void); /* since the machine's start */
 /* Ask the monitor, and wait. */
 int64_t direct_call(enum direct_call call, uint64_t a, uint64_t b, uint64_t c, uint64_t d);

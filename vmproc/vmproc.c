@@ -13,6 +13,7 @@
 #include <linux/audit.h>
 #include <linux/fcntl.h>
 #include <linux/filter.h>
+#include <linux/futex.h>
 #include <linux/mman.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
@@ -117,7 +118,8 @@ static long close_direct_jail(void)
 {
 #define REFUSE SECCOMP_RET_TRAP
 	uint64_t descriptor = (uint64_t)&page->descriptor, wake = (uint64_t)&direct.slot->wake;
-	uint64_t turn = (uint64_t)&direct.shared->turn;
+	uint64_t turn = (uint64_t)&direct.shared->turn, setup = (uint64_t)&direct.shared->setup;
+	uint64_t has_cpu = (uint64_t)direct.shared->has_cpu;
 	struct sock_filter filter[] = {
 		LOAD(arch),
 		IF(AUDIT_ARCH_I386, 7),
@@ -128,10 +130,13 @@ static long close_direct_jail(void)
 		IF(__NR_sched_yield, 1), GIVE(SECCOMP_RET_ALLOW),
 		IF(__NR_clock_gettime, 4), LOAD_LOW(0), MUST_BE(1), GIVE(SECCOMP_RET_ALLOW),
 		IF(__NR_timer_settime, 4), LOAD_LOW(0), MUST_BE(direct.timer), GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_futex, 13), /* wait or wake, on one of two words in one 4 GiB */
+		IF(__NR_futex, 18), /* wait or wake, on one of a few words in one 4 GiB */
 		LOAD_LOW(1), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~1u), MUST_BE(0),
 		LOAD_HIGH(0), MUST_BE(wake >> 32),
-		LOAD_LOW(0), IF(wake, 1), GIVE(SECCOMP_RET_ALLOW), MUST_BE(turn), GIVE(SECCOMP_RET_ALLOW),
+		LOAD_LOW(0), IF(wake, 1), GIVE(SECCOMP_RET_ALLOW), IF(turn, 1), GIVE(SECCOMP_RET_ALLOW),
+		IF(setup, 1), GIVE(SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)(sizeof direct.shared->has_cpu - 1)), MUST_BE(has_cpu),
+		GIVE(SECCOMP_RET_ALLOW),
 		MAPPING_CALLS(descriptor),
 		GIVE(REFUSE),
 	};
@@ -156,6 +161,7 @@ static void prepare_direct(void)
 	if (error < 0)
 		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
 	direct.shared = s;
+	direct.number = s->new_space;
 	direct.slot = (struct vcpu_slot *)DIRECT_SLOT_ADDRESS;
 	direct.window = (struct cpu_window *)VMP_WINDOW;
 	error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot), PROT_READ | PROT_WRITE, VMPROC_SHM_FD, s->slot_offset);
@@ -168,7 +174,9 @@ static void prepare_direct(void)
 	if (error >= 0)
 		error = direct_install();
 	s->setup_error = error < 0 ? error : 0;
-	direct_call(DIRECT_READY, 0, 0, 0, 0);
+	direct_setup_done(SETUP_MAPPED);
+	while (atomic_load(&s->setup) == SETUP_MAPPED)
+		host_call(__NR_futex, (long)&s->setup, FUTEX_WAIT, SETUP_MAPPED, 0, 0, 0);
 }
 
 void vmproc_main(void);
@@ -200,6 +208,7 @@ void vmproc_main(void)
 	host_call(__NR_close_range, 0, VMPROC_RAM_FD - 1, 0, 0, 0, 0);
 	if (page->want_direct) {
 		direct.shared->setup_error = close_direct_jail();
+		direct_setup_done(SETUP_JAILED);
 		direct_run();
 	}
 	page->setup_error = close_stub_jail();

@@ -23,6 +23,9 @@ enum {
 	VMPROC_RAM_FD = 3,
 	VMPROC_STUB_FD = 4,
 	VMPROC_SHM_FD = 5, /* direct engine: the host's shared memory, until it is mapped */
+	VMPROC_TLS_ENTRIES = 3, /* from VMP_GDT_TLS_MIN on */
+	VMPROC_SEL_TABLE = 4,	/* in a selector: the LDT */
+	VMPROC_SEL_RPL = 3,
 	STUB_OPS = 60,
 	STUB_PAGE_BYTES = 4096,
 	STUB_FD_WINDOW = STUB_PAGE_BYTES, /* where the CPU window's two pages stand in VMPROC_STUB_FD */
@@ -49,6 +52,20 @@ struct stub_page {
 	uint8_t reserved[64 - 56 + 64 * 2];
 	struct stub_op op[STUB_OPS];
 };
+
+/* The guest has one table, the host two: what is not one of the three TLS entries stands in the LDT, whatever the guest's
+ * selector says; and the host runs all at RPL 3. */
+static inline bool vmproc_is_tls(unsigned index) { return index - VMP_GDT_TLS_MIN < VMPROC_TLS_ENTRIES; }
+
+static inline uint16_t vmproc_selector(uint16_t selector)
+{
+	unsigned index = selector >> 3;
+
+	if (!index)
+		return 0;
+	return (vmproc_is_tls(index) ? selector & ~VMPROC_SEL_TABLE : selector | VMPROC_SEL_TABLE) | VMPROC_SEL_RPL;
+}
+
 /* Segments of level 0 that the guest runs on. All of the host's LDT is of level 3: what is not needed is not there, so that
  * a user who returns to it fails as on a processor. */
 static inline bool vmproc_kernel_needs(unsigned index)
@@ -67,7 +84,7 @@ static inline bool vmproc_descriptor(unsigned index, const struct vcpu_segment *
 {
 	uint32_t limit = s->limit;
 
-	*tls = index >= VMP_GDT_TLS_MIN && index < VMP_GDT_TLS_MIN + 3;
+	*tls = vmproc_is_tls(index);
 	if (index >= VMP_GDT_ENTRIES || (s->system && s->present))
 		return false;
 	/* A processor keeps what it has loaded when the table changes; the host looks it up again at every switch. So the

@@ -102,7 +102,7 @@ static bool play(struct machine *t, bool start)
 
 static void stop_machine(struct machine *t)
 {
-	pid_t vm = t->shm->vm_pid[0];
+	pid_t vm = t->shm->vm_pid[0][0];
 
 	kill(t->monitor, SIGKILL);
 	waitpid(t->monitor, NULL, 0);
@@ -163,7 +163,7 @@ static void a_killed_vm_process_is_named(void)
 	t.shm->slot[0].start_eip = GUEST_BASE;
 	hostshm_post(t.shm, 0, POST_START);
 	usleep(50000);
-	kill(t.shm->vm_pid[0], SIGKILL);
+	kill(t.shm->vm_pid[0][0], SIGKILL);
 	CU_ASSERT(play(&t, true));
 	CU_ASSERT_EQUAL(t.end.reason, END_PART_DIED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "VM process of CPU 0"));

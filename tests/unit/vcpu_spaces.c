@@ -1,0 +1,224 @@
+/* vcpu_spaces.c - several host address spaces for one CPU (vcpu/spaces.c): what is kept, what goes, and that nothing stays
+ * that should have gone.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tests/unit/vcpu_fake.h"
+#include "vcpu/spaces.h"
+
+#define V (&fake.v)
+enum { SPACES = 3, KERNEL = VMP_USER_LIMIT, USER_AT = 0x100000 /* beyond what gather() would take along */ };
+
+static struct spaces all;
+static struct space space[SPACES];
+static uint32_t entries[SPACES][LINEAR_PAGES];
+static uint32_t cr3;
+static unsigned unmapped; /* calls */
+
+static void fake_map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable) { (void)ctx, (void)gva, (void)bytes, (void)gpa, (void)writable; }
+static void fake_unmap(void *ctx, gva_t gva, uint32_t bytes) { (void)ctx, (void)gva, (void)bytes, unmapped++; }
+
+static void reset(unsigned n)
+{
+	static const struct shadow_host host = { fake_map, fake_unmap, NULL };
+
+	fake_reset();
+	set32(PAGE_DIR, 0); /* no neighbour comes along */
+	all = (struct spaces){ .n = n };
+	cr3 = unmapped = 0;
+	for (unsigned i = 0; i < SPACES; i++) {
+		memset(entries[i], 0, sizeof entries[i]);
+		space[i] = (struct space){ .shadow = { .host = &host, .entry = entries[i], .ram_pages = RAM_BYTES >> PAGE_BITS,
+						       .first_page = 1, .area_limit = 60000 } };
+	}
+}
+
+static struct space *current(void) { return &space[spaces_wanted(&all, cr3)]; }
+
+static void touch(gva_t gva, gpa_t gpa)
+{
+	struct vcpu_walk w = { .gpa = gpa, .writable = true, .global = gva >= KERNEL };
+
+	shadow_map(&current()->shadow, V, gva, &w);
+}
+
+static gpa_t mapped(gva_t gva) { return shadow_entry(&current()->shadow, gva) & ~(uint32_t)PAGE_MASK; }
+
+static void load_cr3(uint32_t number, bool keep)
+{
+	cr3 = number;
+	spaces_cr3_loaded(&all, cr3, keep);
+	spaces_enter(&all, current(), cr3);
+}
+
+static void a_number_keeps_its_pages(void)
+{
+	reset(3);
+	load_cr3(1, false);
+	touch(USER_AT, 0x5000);
+	touch(KERNEL, 0x6000);
+	load_cr3(2, false);
+	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
+	touch(USER_AT, 0x7000);
+	load_cr3(1, true);
+	CU_ASSERT_EQUAL(mapped(USER_AT), 0x5000);
+	CU_ASSERT_EQUAL(mapped(KERNEL), 0x6000);
+	load_cr3(2, false);
+	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
+	load_cr3(2, true);
+	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
+}
+
+/* Numbers that share a host address space throw each other's user pages out, and keep the kernel's. */
+static void numbers_may_share(void)
+{
+	reset(3);
+	load_cr3(1, false);
+	touch(USER_AT, 0x5000);
+	touch(KERNEL, 0x6000);
+	load_cr3(4, true);
+	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
+	CU_ASSERT_EQUAL(mapped(KERNEL), 0x6000);
+	touch(USER_AT, 0x7000);
+	load_cr3(1, true);
+	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
+}
+
+static void ranges(void)
+{
+	static const struct { gva_t first; uint32_t pages; bool here, there, kernel; } rows[] = {
+		/* still mapped in the space that runs, in the other one, and the kernel's in the other one? */
+		{ USER_AT, 1, false, true, true },
+		{ KERNEL, 1, true, true, false },
+		{ KERNEL - PAGE_BYTES, 2, true, true, false },
+		{ KERNEL - PAGE_BYTES, 1, true, true, true },
+		{ 0, UINT32_MAX, false, true, false },
+		{ KERNEL + PAGE_BYTES, 1, true, true, true },
+		{ VMP_WINDOW, 1, true, true, true },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		reset(3);
+		load_cr3(1, false);
+		touch(USER_AT, 0x5000);
+		touch(KERNEL, 0x6000);
+		load_cr3(2, false);
+		touch(USER_AT, 0x7000);
+		touch(KERNEL, 0x6000);
+		spaces_drop_range(&all, current(), cr3, rows[i].first, rows[i].pages);
+		CU_ASSERT_EQUAL(mapped(USER_AT) != 0, rows[i].here);
+		CU_ASSERT_EQUAL(mapped(KERNEL) != 0, rows[i].kernel);
+		load_cr3(1, true);
+		CU_ASSERT_EQUAL(mapped(USER_AT) != 0, rows[i].there);
+		CU_ASSERT_EQUAL(mapped(KERNEL) != 0, rows[i].kernel);
+	}
+}
+
+/* CR3 is loaded, and before guest code runs a user page is flushed: it was the new number's. */
+static void a_flush_behind_the_load(void)
+{
+	reset(3);
+	load_cr3(1, false);
+	touch(USER_AT, 0x5000);
+	load_cr3(2, false);
+	cr3 = 1;
+	spaces_cr3_loaded(&all, cr3, true);
+	spaces_drop_range(&all, &space[2], cr3, USER_AT, 1);
+	spaces_enter(&all, current(), cr3);
+	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
+}
+
+static void all_is_dropped_everywhere(void)
+{
+	for (unsigned logged = 0; logged <= SPACES_LOG + 1; logged++) {
+		reset(3);
+		load_cr3(1, false);
+		touch(USER_AT, 0x5000);
+		touch(KERNEL, 0x6000);
+		load_cr3(2, false);
+		if (logged == 0)
+			spaces_drop_all(&all, current());
+		for (unsigned i = 0; i < logged; i++)
+			spaces_drop_range(&all, current(), cr3, KERNEL + (1 + i) * PAGE_BYTES, 1);
+		load_cr3(1, true);
+		CU_ASSERT_EQUAL(mapped(USER_AT) != 0, logged > 0 && logged <= SPACES_LOG);
+		CU_ASSERT_EQUAL(mapped(KERNEL) != 0, logged > 0 && logged <= SPACES_LOG);
+	}
+}
+
+/* A guest that changes its page tables and flushes as the architecture asks it to, at random: no host mapping is ever older
+ * than that permits. What is true of a page is a version, which is its frame. */
+static void at_random(void)
+{
+	enum { NUMBERS = 7, PAGES = 4, FRAMES = RAM_BYTES >> PAGE_BITS, STEPS = 200000 };
+	unsigned truth[NUMBERS][PAGES], kernel[PAGES], wrong = 0, kept = 0;
+	bool changed[NUMBERS] = { false };
+
+	srand(1);
+	for (unsigned n = 1; n <= SPACES; n++) {
+		reset(n);
+		load_cr3(0, false);
+		for (unsigned p = 0; p < PAGES; p++) {
+			kernel[p] = 1 + rand() % (FRAMES - 1);
+			for (unsigned i = 0; i < NUMBERS; i++)
+				truth[i][p] = 1 + rand() % (FRAMES - 1);
+		}
+		for (unsigned step = 0; step < STEPS; step++) {
+			unsigned number = spaces_number(cr3), page = rand() % PAGES, other = rand() % NUMBERS;
+			gva_t user = USER_AT + page * 0x100000, high = KERNEL + page * 0x100000;
+
+			switch (rand() % 8) {
+			case 0: case 1:
+				kept += mapped(user) != 0;
+				touch(user, truth[number][page] << PAGE_BITS);
+				break;
+			case 2:
+				touch(high, kernel[page] << PAGE_BITS);
+				break;
+			case 3:
+				truth[number][page] = 1 + rand() % (FRAMES - 1);
+				spaces_drop_range(&all, current(), cr3, user, 1);
+				break;
+			case 4:
+				kernel[page] = 1 + rand() % (FRAMES - 1);
+				spaces_drop_range(&all, current(), cr3, high, 1);
+				break;
+			case 5:
+				truth[other][page] = 1 + rand() % (FRAMES - 1);
+				changed[other] = true;
+				if (other == number) {
+					load_cr3(number, false);
+					changed[number] = false;
+				}
+				break;
+			case 6:
+				load_cr3(other, !changed[other] && rand() % 4);
+				changed[other] = false;
+				break;
+			case 7:
+				if (rand() % 50 == 0)
+					spaces_drop_all(&all, current());
+				break;
+			}
+			for (unsigned p = 0; p < PAGES; p++) {
+				gpa_t here = mapped(USER_AT + p * 0x100000), above = mapped(KERNEL + p * 0x100000);
+
+				wrong += here && here != truth[spaces_number(cr3)][p] << PAGE_BITS;
+				wrong += above && above != kernel[p] << PAGE_BITS;
+			}
+		}
+	}
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT(kept > 0);
+}
+
+int main(void)
+{
+	static const struct test tests[] = {
+		TEST(a_number_keeps_its_pages), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
+		TEST(all_is_dropped_everywhere), TEST(at_random),
+	};
+
+	return run_tests("vcpu spaces", tests, ARRAY_LEN(tests));
+}

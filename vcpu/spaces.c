@@ -1,0 +1,62 @@
+/* spaces.c - see spaces.h. */
+#include "vcpu/spaces.h"
+
+static uint32_t bit_of(uint32_t number) { return 1u << number; }
+
+void spaces_cr3_loaded(struct spaces *all, uint32_t cr3, bool keep)
+{
+	if (!keep)
+		all->stale |= bit_of(spaces_number(cr3));
+}
+
+static bool reaches_kernel(gva_t first, uint32_t pages)
+{
+	return first >= VMP_USER_LIMIT || pages > (VMP_USER_LIMIT - first) >> PAGE_BITS;
+}
+
+void spaces_drop_range(struct spaces *all, struct space *own, uint32_t cr3, gva_t first, uint32_t pages)
+{
+	shadow_drop_range(&own->shadow, first, pages);
+	if (first < VMP_USER_LIMIT && own->number != spaces_number(cr3))
+		all->stale |= bit_of(spaces_number(cr3)); /* meant for a space that runs only later */
+	if (!reaches_kernel(first, pages))
+		return;
+	if (first < VMP_USER_LIMIT) {
+		pages -= (VMP_USER_LIMIT - first) >> PAGE_BITS;
+		first = VMP_USER_LIMIT;
+	}
+	all->range[all->ranges % SPACES_LOG].first = first;
+	all->range[all->ranges % SPACES_LOG].pages = pages;
+	own->seen_ranges = ++all->ranges;
+}
+
+void spaces_drop_all(struct spaces *all, struct space *own)
+{
+	shadow_drop_all(&own->shadow);
+	own->seen_all_drops = ++all->all_drops;
+	own->seen_ranges = all->ranges;
+}
+
+static void catch_up(const struct spaces *all, struct space *own)
+{
+	bool too_late = all->ranges - own->seen_ranges > SPACES_LOG;
+
+	if (own->seen_all_drops != all->all_drops || too_late)
+		shadow_drop_all(&own->shadow);
+	else
+		for (uint32_t i = own->seen_ranges; i != all->ranges; i++)
+			shadow_drop_range(&own->shadow, all->range[i % SPACES_LOG].first, all->range[i % SPACES_LOG].pages);
+	own->seen_all_drops = all->all_drops;
+	own->seen_ranges = all->ranges;
+}
+
+void spaces_enter(struct spaces *all, struct space *own, uint32_t cr3)
+{
+	uint32_t number = spaces_number(cr3);
+
+	catch_up(all, own);
+	if (own->number != number || all->stale & bit_of(number))
+		shadow_switch_space(&own->shadow);
+	own->number = number;
+	all->stale &= ~bit_of(number);
+}

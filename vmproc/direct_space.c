@@ -1,0 +1,195 @@
+/* direct_space.c - passing the virtual CPU from one VM process to another, when the guest loads a CR3 that belongs to another
+ * host address space; and what the one that gets it makes good: mappings (vcpu/spaces.h), registers in the signal frame, and
+ * descriptors.
+ *
+ * It costs two futex calls and the host's change of address space.  The CPU changes hands in the middle of a signal handler,
+ * where struct vcpu holds all registers but the FPU's; whoever gets it goes on in its own handler, in which it has slept.
+ *
+ * TLS descriptors are dear (the host has no call for them but an i386 one) and are mostly right already: the guest kernel
+ * loads those of the next task just behind CR3, and they are the ones that this space had.  So they are made good only when
+ * user code is about to run, or when a selector in use would not load.
+ */
+#include <linux/futex.h>
+#include "vmproc/direct_env.h"
+#include "vmproc/host.h"
+#include "vmproc/vmproc.h"
+
+/* --- FPU ------------------------------------------------------------------------------------------------------------ */
+
+/* The signal frame's FPU area; the legacy part's last 48 bytes are the host's own. */
+enum { XSAVE_LEGACY_BYTES = 512, XSAVE_SOFTWARE_AT = 464, SOFTWARE_SIZE_AT = XSAVE_SOFTWARE_AT + 16 };
+
+void direct_fpu_out(void)
+{
+	uint32_t bytes = *(uint32_t *)(direct.fpu + SOFTWARE_SIZE_AT);
+
+	direct.shared->xsave_bytes = bytes < DIRECT_XSAVE_BYTES ? bytes : DIRECT_XSAVE_BYTES;
+	__builtin_memcpy(direct.shared->xsave, direct.fpu, direct.shared->xsave_bytes);
+}
+
+void direct_fpu_in(void)
+{
+	__builtin_memcpy(direct.fpu, direct.shared->xsave, XSAVE_SOFTWARE_AT);
+	__builtin_memcpy(direct.fpu + XSAVE_LEGACY_BYTES, direct.shared->xsave + XSAVE_LEGACY_BYTES,
+			 direct.shared->xsave_bytes - XSAVE_LEGACY_BYTES);
+}
+
+/* --- descriptors ---------------------------------------------------------------------------------------------------- */
+
+/* In the host's tables: the TLS entries by the one call that can, which only i386 has, with its argument below 4 GiB; the
+ * others in the LDT. */
+static void give_descriptor(const struct user_desc *d, bool tls)
+{
+	struct user_desc *low = (struct user_desc *)DIRECT_TLS_ARGUMENT;
+	struct stub_page *stub = (struct stub_page *)STUB_PAGE_ADDRESS;
+	long result;
+
+	if (!tls) {
+		stub->descriptor = *d;
+		host_call(__NR_modify_ldt, 0x11, (long)&stub->descriptor, sizeof *d, 0, 0, 0);
+		return;
+	}
+	*low = *d;
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(243L), "b"(low) : "memory", "r8", "r9", "r10", "r11");
+}
+
+static bool is_given(unsigned index)
+{
+	return direct.given_entries >> index & 1 &&
+	       !__builtin_memcmp(&direct.given[index], &direct.shared->segment[index], sizeof direct.given[index]);
+}
+
+static void give_this(const struct user_desc *d)
+{
+	unsigned index = d->entry_number;
+
+	direct.given[index] = *d;
+	direct.given_entries |= 1u << index;
+	give_descriptor(d, vmproc_is_tls(index));
+}
+
+static void give(unsigned index)
+{
+	if (direct.shared->segments >> index & 1 && !is_given(index))
+		give_this(&direct.shared->segment[index]);
+}
+
+static void look_for_stale_tls(void)
+{
+	direct.tls_stale = false;
+	for (unsigned i = VMP_GDT_TLS_MIN; i < VMP_GDT_TLS_MIN + VMPROC_TLS_ENTRIES; i++)
+		direct.tls_stale |= direct.shared->segments >> i & 1 && !is_given(i);
+}
+
+void direct_segment_changed(unsigned index, const struct vcpu_segment *s)
+{
+	struct user_desc d;
+	bool tls;
+
+	if (!vmproc_descriptor(index, s, &d, &tls))
+		return;
+	direct.shared->segment[index] = d;
+	direct.shared->segments |= 1u << index;
+	give(index);
+	if (tls)
+		look_for_stale_tls();
+}
+
+static bool loads_here(unsigned index) { return direct.given_entries >> index & 1 && !direct.given[index].seg_not_present; }
+
+/* A selector in use must load here. A processor that has it loaded would not notice that its entry has gone. */
+static void make_loadable(unsigned index)
+{
+	if (!loads_here(index))
+		give(index);
+	if (!loads_here(index))
+		give_this(&(struct user_desc){ .entry_number = index, .seg_32bit = 1, .useable = 1 });
+}
+
+/* The CPU has come from another process. */
+static void catch_up_segments(void)
+{
+	for (unsigned i = 0; i < VMP_GDT_ENTRIES; i++)
+		if (!vmproc_is_tls(i))
+			give(i);
+	look_for_stale_tls();
+}
+
+/* User code sees the guest's own TLS entries. */
+static void settle_tls(struct vcpu *v)
+{
+	for (unsigned i = VMP_GDT_TLS_MIN; i < VMP_GDT_TLS_MIN + VMPROC_TLS_ENTRIES; i++)
+		give(i);
+	for (unsigned i = 0; i < SEG_COUNT; i++)
+		if (vmproc_is_tls(v->seg[i] >> 3)) {
+			v->seg[i] = loads_here(v->seg[i] >> 3) ? v->seg[i] : 0;
+			direct.entered_with[i] = UINT16_MAX; /* load it again */
+		}
+	direct.tls_stale = false;
+}
+
+void direct_settle_segments(struct vcpu *v)
+{
+	if (direct.tls_stale && v->cpl == 3)
+		settle_tls(v);
+	for (unsigned i = 0; i < SEG_COUNT; i++)
+		if (v->seg[i] != direct.entered_with[i] && vmproc_is_tls(v->seg[i] >> 3))
+			make_loadable(v->seg[i] >> 3);
+}
+
+/* --- passing the CPU on --------------------------------------------------------------------------------------------- */
+
+void direct_wait_for_cpu(void)
+{
+	_Atomic uint32_t *mine = &direct.shared->has_cpu[direct.number];
+
+	while (!atomic_load(mine))
+		host_call(__NR_futex, (long)mine, FUTEX_WAIT, 0, 0, 0, 0);
+	direct.time_mark = __builtin_ia32_rdtsc();
+	direct.time_kind = TIME_EMULATION;
+}
+
+void direct_take_cpu(void)
+{
+	direct_fpu_in();
+	catch_up_segments();
+}
+
+static void pass_cpu(unsigned to)
+{
+	struct direct_shared *s = direct.shared;
+
+	direct_fpu_out();
+	direct_time_switch(TIME_EMULATION);
+	atomic_store(&direct.slot->space, to);
+	atomic_store(&s->has_cpu[direct.number], 0);
+	atomic_store(&s->has_cpu[to], 1);
+	host_call(__NR_futex, (long)&s->has_cpu[to], FUTEX_WAKE, 1, 0, 0, 0);
+	direct_wait_for_cpu();
+	direct_take_cpu();
+}
+
+/* Where it cannot be started, the CPU does with the first. */
+static unsigned started_space(struct direct_shared *s, unsigned wanted)
+{
+	if (s->started >> wanted & 1)
+		return wanted;
+	if (direct_call(DIRECT_NEW_SPACE, wanted, 0, 0, 0) == 0) {
+		s->started |= 1u << wanted;
+		return wanted;
+	}
+	s->spaces.n = 1;
+	return 0;
+}
+
+void direct_enter_space(struct vcpu *v)
+{
+	struct direct_shared *s = direct.shared;
+	unsigned wanted = spaces_wanted(&s->spaces, v->cr3);
+
+	if (wanted != direct.number)
+		wanted = started_space(s, wanted);
+	if (wanted != direct.number)
+		pass_cpu(wanted);
+	spaces_enter(&s->spaces, &direct.space, v->cr3);
+}
