@@ -50,13 +50,20 @@ static uint32_t register_value(const struct vcpu *v, ZydisRegister reg)
 	return 0;
 }
 
-static uint32_t segment_base(struct monitor *m, ZydisRegister segment)
+/* As the guest has it: base, and limit in bytes, of the segment that an operand names. FS and GS have bases of their own. */
+static struct vcpu_segment segment_of(struct monitor *m, ZydisRegister segment)
 {
-	if (segment == ZYDIS_REGISTER_FS)
-		return m->vm.regs.fs_base;
-	if (segment == ZYDIS_REGISTER_GS)
-		return m->vm.regs.gs_base;
-	return 0;
+	struct vcpu_segment s;
+
+	switch (segment) {
+	case ZYDIS_REGISTER_ES: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_ES] >> 3, &s); break;
+	case ZYDIS_REGISTER_SS: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_SS] >> 3, &s); break;
+	case ZYDIS_REGISTER_DS: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_DS] >> 3, &s); break;
+	case ZYDIS_REGISTER_FS: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_FS] >> 3, &s), s.base = m->vm.regs.fs_base; break;
+	case ZYDIS_REGISTER_GS: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_GS] >> 3, &s), s.base = m->vm.regs.gs_base; break;
+	default: s = (struct vcpu_segment){ .limit = UINT32_MAX, .present = true };
+	}
+	return s;
 }
 
 /* First byte and length of a memory operand. Pushes count from below the stack pointer. */
@@ -68,7 +75,7 @@ static bool memory_range(struct monitor *m, const struct insn *insn, const Zydis
 	if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
 		return false;
 	*at = register_value(v, o->mem.base) + register_value(v, o->mem.index) * o->mem.scale +
-	      (o->mem.disp.has_displacement ? (uint32_t)o->mem.disp.value : 0) + segment_base(m, o->mem.segment);
+	      (o->mem.disp.has_displacement ? (uint32_t)o->mem.disp.value : 0) + segment_of(m, o->mem.segment).base;
 	*bytes = o->size ? o->size / 8 : PAGE_BYTES;
 	if (o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_ESP &&
 	    o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
@@ -151,6 +158,8 @@ bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *acc
 	for (unsigned i = 0; i < insn.decoded.operand_count; i++) {
 		if (!memory_range(m, &insn, &insn.operand[i], &at, &bytes) || at + bytes - 1 < VMP_USER_LIMIT)
 			continue;
+		if (segment_of(m, insn.operand[i].mem.segment).limit < VMP_USER_LIMIT - 1)
+			continue; /* the guest's own limit */
 		*gva = at < VMP_USER_LIMIT ? VMP_USER_LIMIT : at;
 		*access = insn.operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? ACCESS_WRITE : ACCESS_READ;
 		return true;
@@ -180,4 +189,29 @@ bool insn_is_sse(struct monitor *m)
 				break;
 			}
 	return false;
+}
+
+bool insn_is_bound(struct monitor *m)
+{
+	struct insn insn;
+	struct vcpu_segment s;
+	uint32_t at, bytes;
+
+	if (!decode(m, &insn) || insn.decoded.mnemonic != ZYDIS_MNEMONIC_BOUND ||
+	    !memory_range(m, &insn, &insn.operand[1], &at, &bytes))
+		return false;
+	s = segment_of(m, insn.operand[1].mem.segment);
+	return s.present && at - s.base <= s.limit && s.limit - (at - s.base) >= bytes - 1;
+}
+
+bool insn_was_into(struct monitor *m)
+{
+	enum { INTO = 0xce };
+	struct vcpu *v = &m->vcpu;
+	uint32_t error, cr2 = v->cr2;
+	uint8_t byte = 0;
+
+	vcpu_read(v, v->eip - 1, &byte, 1, v->cpl == 3, &error);
+	v->cr2 = cr2;
+	return byte == INTO && v->eflags & EFLAGS_OF;
 }

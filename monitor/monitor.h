@@ -162,6 +162,8 @@ bool insn_writes(struct monitor *m, gva_t gva); /* does it write at linear addre
 /* The first linear address beyond VMP_USER_LIMIT that it touches or jumps to. A jump is carried out. */
 bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *access);
 bool insn_is_sse(struct monitor *m);
+bool insn_is_bound(struct monitor *m); /* one whose operand can be read */
+bool insn_was_into(struct monitor *m); /* the one before EIP, and it would trap */
 
 void send_dump(struct monitor *m);
 

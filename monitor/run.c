@@ -229,6 +229,21 @@ static bool on_limit_violation(struct monitor *m)
 	return true;
 }
 
+/* A tracer is not told that it was #OF or #BR. */
+static bool on_trap_without_name(struct monitor *m)
+{
+	struct vcpu *v = &m->vcpu;
+
+	if (insn_is_bound(m)) {
+		vcpu_exception(v, VECTOR_BR, -1);
+		return true;
+	}
+	if (!insn_was_into(m))
+		return false;
+	vcpu_software_interrupt(v, VECTOR_OF, v->eip - 1);
+	return true;
+}
+
 static enum trap_kind instruction_kind(struct monitor *m, const uint8_t insn[2])
 {
 	if (insn[0] != 0xcd)
@@ -271,7 +286,7 @@ static void on_general_protection(struct monitor *m, enum vcpu_vector vector)
 				v->interrupt_shadow = false;
 			break;
 		case VCPU_NOT_MINE:
-			if (!on_limit_violation(m))
+			if (!on_limit_violation(m) && !on_trap_without_name(m))
 				vcpu_exception(v, vector, 0);
 			return;
 		case VCPU_RAISED:
@@ -318,8 +333,15 @@ static void on_breakpoint_or_step(struct monitor *m, const siginfo_t *info)
 		vcpu_software_interrupt(v, VECTOR_BP, v->eip - 1);
 		return;
 	}
-	v->dr[6] = 0xffff0ff0 | (v->eflags & EFLAGS_TF ? 1 << 14 : 0);
+	if (info->si_code == TRAP_TRACE)
+		v->dr[6] |= DR6_SINGLE_STEP;
 	vcpu_exception(v, VECTOR_DB, -1);
+}
+
+/* Guest code runs in the LDT's code segments only. */
+static bool in_guest_segment(struct monitor *m)
+{
+	return m->vm.regs.cs & 4;
 }
 
 /* A system call that the host did not serve: the guest's own, or an attempt on the jail. */
@@ -333,7 +355,7 @@ static void on_seccomp(struct monitor *m)
 	vcpu_read(v, v->eip - 2, insn, 2, v->cpl == 3, &error);
 	v->cr2 = cr2;
 	v->gpr[EAX] = r->orig_rax; /* the host has put -ENOSYS there */
-	if (v->cpl == 3 && r->cs == VMP_SEL_USER_CS && insn[0] == 0xcd && insn[1] == 0x80) {
+	if (in_guest_segment(m) && insn[0] == 0xcd && insn[1] == 0x80) {
 		count_trap(m, TRAP_SYSCALL);
 		vcpu_software_interrupt(v, 0x80, v->eip - 2);
 		return;
@@ -349,12 +371,6 @@ static void on_seccomp(struct monitor *m)
 	}
 	vcpu_kill(v, "guest code tried host system call %u from code segment %x at %x: refused", (unsigned)r->orig_rax,
 		  (unsigned)r->cs, v->eip);
-}
-
-/* Guest code runs in the LDT's code segments only. */
-static bool in_guest_segment(struct monitor *m)
-{
-	return m->vm.regs.cs & 4;
 }
 
 /* The guest's iret did not succeed: the monitor carries it out, or has it fail as the guest expects. */

@@ -13,6 +13,7 @@ void insn_start(struct insn *i, struct vcpu *v)
 	i->operand_bytes = 4;
 	i->override = NO_SEGMENT_OVERRIDE;
 	i->vector = -1;
+	i->steps = v->eflags & EFLAGS_TF;
 }
 
 enum vcpu_result insn_raise(struct insn *i, unsigned vector, int64_t error)
@@ -35,7 +36,11 @@ enum vcpu_result insn_finish(struct insn *i, enum vcpu_result result)
 	case VCPU_HALTED:
 		v->eip = i->next;
 		v->eflags &= ~(uint32_t)EFLAGS_RF;
-		break;
+		if (!i->steps || result == VCPU_HALTED || v->interrupt_shadow)
+			break;
+		v->dr[6] |= DR6_SINGLE_STEP;
+		vcpu_exception(v, VECTOR_DB, -1);
+		return VCPU_RAISED;
 	case VCPU_RAISED:
 		v->eip = i->start;
 		vcpu_exception(v, (unsigned)i->vector, i->error);

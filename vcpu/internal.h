@@ -86,6 +86,7 @@ struct insn {
 	uint32_t first;	   /* EIP of the first prefix, for the length limit */
 	uint8_t operand_bytes; /* 2 or 4 */
 	bool address16, lock, marked;
+	bool steps; /* TF stood when it began: #DB comes behind it, unless interrupts are held off there */
 	enum repeat repeat;
 	int override;	   /* enum vcpu_seg, or NO_SEGMENT_OVERRIDE */
 	uint16_t opcode;   /* 0x000-0x0ff one byte, 0x100-0x1ff behind 0F */

@@ -77,8 +77,10 @@ enum vcpu_result emulate_pause(struct insn *i)
 
 /* ---- software interrupts */
 
+/* The gate clears TF before a step could end. */
 static enum vcpu_result software_interrupt(struct insn *i, unsigned vector)
 {
+	i->steps = false;
 	i->v->eip = i->next;
 	vcpu_software_interrupt(i->v, vector, i->start);
 	i->next = i->v->eip;

@@ -36,6 +36,7 @@ enum {
 	CR0_WP = 1 << 16, CR0_AM = 1 << 18,
 	CR4_TSD = 1 << 2, CR4_DE = 1 << 3, CR4_PSE = 1 << 4, CR4_PGE = 1 << 7, CR4_OSFXSR = 1 << 9, CR4_OSXMMEXCPT = 1 << 10,
 	CR4_OSXSAVE = 1 << 18,
+	DR6_SINGLE_STEP = 1 << 14,
 };
 #define CR0_PG 0x80000000u
 enum vcpu_vector {

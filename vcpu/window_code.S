@@ -51,6 +51,8 @@ window_syscall_end:
 	.code32
 	cmpl	$0, %ss:VMP_CPU_PENDING
 	jne	window_iret_hlt
+	testb	$0x30, 9(%esp)			/* EFLAGS_IOPL, which the host does not keep */
+	jnz	window_iret_hlt
 	cmpw	$VMP_SEL_USER_CS, 4(%esp)
 	jne	1f
 	testb	$2, 9(%esp)			/* EFLAGS_IF */
@@ -59,6 +61,8 @@ window_syscall_end:
 	ljmp	$VMP_SEL_HOST64, $(VMP_STUB_SYSCALL + window_iret64 - window_code)
 1:	cmpw	$VMP_SEL_KERNEL_CS, 4(%esp)
 	jne	window_iret_hlt
+	testb	$4, 10(%esp)			/* EFLAGS_AC: on a processor it does nothing in kernel mode */
+	jnz	window_iret_hlt
 	orb	$3, 4(%esp)			/* the host would refuse RPL 0 */
 window_iret_marked:				/* from here on the frame is not as the guest made it */
 	testb	$2, 9(%esp)

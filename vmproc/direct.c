@@ -23,7 +23,7 @@
 #include "vmproc/vmproc.h"
 
 enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF | EFLAGS_AC,
-       STACK_BYTES = 1 << 16 };
+       FLAGS_OF_USER = EFLAGS_NT | EFLAGS_ID, STACK_BYTES = 1 << 16 };
 #define SIGNAL_CODE_KERNEL 0x80
 #define TRAP_IS_TRACE 2
 enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1 };
@@ -38,7 +38,7 @@ struct direct direct;
 /* A guest kernel that was entered with AC set must not run with it: see TRICKS.md. */
 static uint32_t native_flags(const struct vcpu *v)
 {
-	return v->cpl == 3 ? FLAGS_NATIVE | EFLAGS_ID : FLAGS_NATIVE & ~EFLAGS_AC;
+	return v->cpl == 3 ? FLAGS_NATIVE | FLAGS_OF_USER : FLAGS_NATIVE & ~EFLAGS_AC;
 }
 
 static void registers_in(struct vcpu *v, const struct sigcontext *r)
@@ -279,9 +279,13 @@ static void on_general_protection(struct vcpu *v, enum vcpu_vector vector)
 		direct.yields = 0;
 }
 
-static void on_protection(struct vcpu *v, bool in_window, enum vcpu_vector vector)
+static void on_protection(struct vcpu *v, bool in_window, enum vcpu_vector vector, unsigned host_vector)
 {
-	if (in_window) { /* the guest's iret did not succeed: it is carried out here, or fails as the guest expects */
+	if (host_vector == VECTOR_OF) {
+		vcpu_software_interrupt(v, VECTOR_OF, v->eip - 1);
+	} else if (host_vector == VECTOR_BR) {
+		vcpu_exception(v, VECTOR_BR, -1);
+	} else if (in_window) { /* the guest's iret did not succeed: it is carried out here, or fails as the guest expects */
 		count(TRAP_MARKER);
 		vcpu_iret(v);
 	} else {
@@ -307,7 +311,7 @@ static void on_bus_error(struct vcpu *v, bool in_window, int code, gva_t gva, bo
 		vcpu_exception(v, VECTOR_AC, 0);
 		return;
 	default: /* #SS or #NP */
-		on_protection(v, in_window, VECTOR_SS);
+		on_protection(v, in_window, VECTOR_SS, VECTOR_SS);
 		return;
 	}
 	vcpu_kill(v, "host bus error at %x", gva);
@@ -322,7 +326,8 @@ static void on_debug_trap(struct vcpu *v, int code)
 		vcpu_software_interrupt(v, VECTOR_BP, v->eip - 1);
 		return;
 	}
-	v->dr[6] = 0xffff0ff0 | (v->eflags & EFLAGS_TF ? 1 << 14 : 0);
+	if (code == TRAP_IS_TRACE)
+		v->dr[6] |= DR6_SINGLE_STEP;
 	vcpu_exception(v, VECTOR_DB, -1);
 }
 
@@ -334,7 +339,7 @@ static void on_seccomp(struct vcpu *v, const struct sigcontext *r, unsigned numb
 
 	vcpu_read(v, v->eip - 2, insn, 2, v->cpl == 3, &error);
 	v->cr2 = cr2;
-	if (v->cpl == 3 && r->cs == VMP_SEL_USER_CS && insn[0] == 0xcd && insn[1] == 0x80) {
+	if ((r->cs & VMPROC_SEL_TABLE) && insn[0] == 0xcd && insn[1] == 0x80) {
 		count(TRAP_SYSCALL);
 		vcpu_software_interrupt(v, 0x80, v->eip - 2);
 		return;
@@ -362,7 +367,7 @@ static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const s
 	switch (signal) {
 	case SIGSEGV:
 		if (info->si_code == SIGNAL_CODE_KERNEL)
-			on_protection(v, in_window, VECTOR_GP);
+			on_protection(v, in_window, VECTOR_GP, r->trapno);
 		else if (r->cr2 <= UINT32_MAX)
 			on_page_fault(v, (gva_t)r->cr2, write);
 		else
@@ -486,11 +491,18 @@ static void begin(struct vcpu *v)
 	}
 }
 
+/* The host enters a handler with the guest's AC, NT and ID, and the return from it keeps the handler's NT and ID. */
+static void change_own_flags(uint32_t clear, uint32_t set)
+{
+	__asm__ volatile("pushfq; andl %0, (%%rsp); orl %1, (%%rsp); popfq" : : "r"(~clear), "r"(set) : "memory", "cc");
+}
+
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	struct sigcontext *r = &((struct ucontext *)context)->uc_mcontext;
 	struct vcpu *v = &direct.shared->vcpu;
 
+	change_own_flags(EFLAGS_AC, 0);
 	if (direct.inside) {
 		vcpu_kill(v, "the direct engine failed at %x (signal %u, address %x)", (uint32_t)r->rip, (unsigned)signal, (uint32_t)r->cr2);
 		direct_call(DIRECT_DEAD, 0, 0, 0, 0);
@@ -507,6 +519,7 @@ static void handler(int signal, siginfo_t *info, void *context)
 		begin(v);
 	leave(v, r);
 	direct.inside = false;
+	change_own_flags(FLAGS_OF_USER, v->cpl == 3 ? v->eflags & FLAGS_OF_USER : 0);
 }
 
 /* --- the start ------------------------------------------------------------------------------------------------------ */

@@ -83,6 +83,48 @@ static void flags_pop(void)
 	CU_ASSERT_EQUAL(V->cr2, KERNEL_STACK);
 }
 
+/* ---- single steps: the trap comes behind the instruction that began with TF set */
+
+static bool stepped(enum vcpu_result result, uint32_t to)
+{
+	bool yes = result == VCPU_RAISED && faulted(VECTOR_DB, -1, to) && V->dr[6] & DR6_SINGLE_STEP;
+
+	fake_reset();
+	V->eflags |= EFLAGS_TF;
+	return yes;
+}
+
+static void single_steps(void)
+{
+	fake_reset();
+	V->eflags |= EFLAGS_TF;
+	CU_ASSERT_TRUE(stepped(RUN(MARKER, 0x9c), CODE + 3));
+	CU_ASSERT_TRUE(stepped(RUN(0xfa), CODE + 1));
+	push32(EFLAGS_FIXED);
+	CU_ASSERT_TRUE(stepped(RUN(MARKER, 0x9d), CODE + 3)); /* which clears it */
+	V->eflags &= ~(uint32_t)EFLAGS_TF;
+	push32(EFLAGS_TF);
+	CU_ASSERT_EQUAL(RUN(MARKER, 0x9d), VCPU_DONE); /* which sets it */
+	CU_ASSERT_TRUE(V->eflags & EFLAGS_TF);
+}
+
+static void single_steps_without_trap(void)
+{
+	fake_reset();
+	V->eflags |= EFLAGS_TF;
+	CU_ASSERT_EQUAL(RUN(0xcd, 0x40), VCPU_DONE); /* the gate clears it */
+	CU_ASSERT_TRUE(in_handler(0x40));
+	CU_ASSERT_TRUE(frame(2) & EFLAGS_TF);
+	CU_ASSERT_FALSE(V->eflags & EFLAGS_TF);
+	fake_reset();
+	V->eflags |= EFLAGS_TF;
+	CU_ASSERT_EQUAL(RUN(0xfb), VCPU_DONE); /* in the shadows of sti and mov ss */
+	V->gpr[EAX] = VMP_SEL_KERNEL_DS;
+	CU_ASSERT_EQUAL(RUN(0x8e, 0xd0), VCPU_DONE);
+	CU_ASSERT_TRUE(stepped(RUN(0xfb), CODE + 1)); /* interrupts were on: no shadow */
+	CU_ASSERT_EQUAL(RUN(0xf4), VCPU_HALTED);
+}
+
 /* ---- iret */
 
 static void make_frame(uint32_t eip, uint32_t cs, uint32_t eflags, uint32_t esp, uint32_t ss)
@@ -604,7 +646,8 @@ static void marker_faults_point_at_marker(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(flags_cli_sti), TEST(sti_hlt), TEST(flags_push), TEST(flags_pop), TEST(iret_same_level), TEST(iret_to_user),
+		TEST(flags_cli_sti), TEST(sti_hlt), TEST(flags_push), TEST(flags_pop), TEST(single_steps),
+		TEST(single_steps_without_trap), TEST(iret_same_level), TEST(iret_to_user),
 		TEST(iret_bad_frames), TEST(iret_page_faults), TEST(iret_modes), TEST(iret_user), TEST(iret_16bit),
 		TEST(software_interrupts), TEST(into), TEST(far_jumps), TEST(far_jump_faults), TEST(far_return_outer),
 		TEST(segment_stores), TEST(segment_pushes), TEST(segment_pops), TEST(segment_loads), TEST(segment_load_faults),

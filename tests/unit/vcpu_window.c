@@ -37,6 +37,10 @@ static void flag_and_cr2(void)
 	V->nmi_blocked = true; /* iret must come to us */
 	window_open(&w, V);
 	CU_ASSERT_TRUE(w.pending);
+	V->nmi_blocked = false;
+	V->eflags |= EFLAGS_IOPL; /* the host would not take it away */
+	window_open(&w, V);
+	CU_ASSERT_TRUE(w.pending);
 }
 
 static void end_of_interrupt(void)
