@@ -74,9 +74,10 @@ run: setup
 check: setup
 	$(Q)scripts/check
 
-# Hours rather than minutes: fifty boots, long litmus runs, the largest machines.
+# Hours rather than minutes: fifty boots, long litmus runs, the largest machines; many random instructions.
 soak: all
 	$(Q)tests/machine/run --long
+	$(Q)$(MAKE) --no-print-directory diff
 
 lint:
 	$(Q)scripts/check-includes
@@ -92,6 +93,7 @@ help:
 	@echo "  make check      all tests"
 	@echo "  make soak       the long runs too"
 	@echo "  make unit       unit tests alone"
+	@echo "  make diff       random instructions on both engines and QEMU: SEQUENCES=100000 SEED=..."
 	@echo "  make bench      figures (bench/README.md)"
 	@echo "  make tour       what the files are for, in reading order"
 	@echo "  make lint       include rules, ABI numbers"

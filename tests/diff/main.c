@@ -1,0 +1,205 @@
+/* main.c - runs sequences and prints a line for each: number, mode, the digest that all machines agree on, and the digest
+ * that both engines agree on.
+ *
+ * Command line: seed=S first=N count=N, and
+ *   verbose=1	everything about each
+ *   subsets=1	each with every choice of slots left out; the line's number is that choice, a bit per slot
+ *   drop=MASK	with these slots left out
+ *   without=MASK	flavours that are not run: a line is printed for them all the same
+ *   flush=1	lines go out at once, so that the last one is known if the machine dies
+ */
+#include "tests/diff/diff.h"
+
+static struct { uint32_t seed, first, count, verbose, subsets, drop, without, flush; } wanted = { 1, 0, 10, 0, 0, 0, 0, 0 };
+
+static const char *const flavours[] = { "kernel", "user", "user-strict", "user-flags" };
+
+void *memcpy(void *to, const void *from, unsigned bytes);
+void *memset(void *to, int value, unsigned bytes);
+void *memcpy(void *to, const void *from, unsigned bytes)
+{
+	void *start = to;
+
+	__asm__ volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+	return start;
+}
+void *memset(void *to, int value, unsigned bytes)
+{
+	void *start = to;
+
+	__asm__ volatile("rep stosb" : "+D"(to), "+c"(bytes) : "a"(value) : "memory");
+	return start;
+}
+
+/* ---- command line */
+
+static const char *command_line(const uint32_t *multiboot)
+{
+#ifdef DIFF_VMP
+	(void)multiboot;
+	return physical(VMP_CMDLINE_GPA);
+#else
+	return physical(((const uint32_t *)physical((uint32_t)multiboot))[4]);
+#endif
+}
+
+static bool parse_name(const char **at, const char *name)
+{
+	const char *p = *at;
+
+	while (*name)
+		if (*p++ != *name++)
+			return false;
+	*at = p;
+	return true;
+}
+
+static void parse(const char *at)
+{
+	static const struct { const char *name; uint32_t *value; } names[] = {
+		{ "seed=", &wanted.seed }, { "first=", &wanted.first }, { "count=", &wanted.count },
+		{ "verbose=", &wanted.verbose }, { "subsets=", &wanted.subsets }, { "drop=", &wanted.drop },
+		{ "without=", &wanted.without }, { "flush=", &wanted.flush },
+	};
+
+	while (*at) {
+		for (unsigned i = 0; i < ARRAY_LEN(names); i++)
+			if (parse_name(&at, names[i].name))
+				for (*names[i].value = 0; *at >= '0' && *at <= '9'; at++)
+					*names[i].value = *names[i].value * 10 + (uint32_t)(*at - '0');
+		while (*at && *at != ' ')
+			at++;
+		while (*at == ' ')
+			at++;
+	}
+}
+
+/* ---- one sequence */
+
+static uint32_t start_flags(void)
+{
+	uint32_t may = EFLAGS_STATUS | EFLAGS_DF | EFLAGS_AC | EFLAGS_ID | EFLAGS_NT | (random_chance(10) ? EFLAGS_TF : 0);
+	uint32_t on = EFLAGS_FIXED | (sequence.user || random_chance(50) ? EFLAGS_IF : 0);
+
+	return (random_word() & may & allowed_flags()) | on;
+}
+
+/* The state that a sequence starts in, where run_sequence() takes it from: at the end of the stack that it uses. */
+static struct frame *start_state(void)
+{
+	static struct frame user_frame;
+	struct frame *f = &user_frame;
+
+	if (!sequence.user) /* the words above EFLAGS are the sequence's stack */
+		f = (struct frame *)(DIRECT + PHYS_STACK_TOP - 64 - __builtin_offsetof(struct frame, esp));
+	f->eax = random_word(), f->ecx = random_below(40), f->edx = random_word();
+	f->ebx = random_pointer(), f->esi = random_pointer(), f->edi = random_pointer(), f->ebp = random_pointer();
+	f->ds = f->es = sequence.user ? SEL_USER_DS : SEL_KERNEL_DS;
+	f->fs = f->gs = 0;
+	f->eip = sequence.base;
+	f->cs = sequence.user ? SEL_USER_CS : SEL_KERNEL_CS;
+	f->eflags = start_flags();
+	if (sequence.user) {
+		f->esp = USER_AREA + AREA_STACK * 4096 + (random_chance(20) ? random_below(32) : 2048);
+		f->ss = SEL_USER_DS;
+	}
+	return f;
+}
+
+static void take_leftover_interrupts(void)
+{
+	apic_timer(0);
+	draining = true;
+	__asm__ volatile("sti; nop; nop; cli" ::: "memory");
+	draining = false;
+}
+
+static void listing(void)
+{
+	text("sequence %u, seed %u, %s%s\n", sequence.number, wanted.seed, flavours[sequence.flavour],
+	     sequence.timer ? ", timer" : "");
+	for (unsigned n = 0; n <= sequence.slots; n++) {
+		const struct slot *s = &sequence.slot[n];
+
+		text("slot %u %s at %8x:", n, s->name, sequence.base + s->at);
+		for (unsigned i = 0; i < s->bytes; i++)
+			text(" %2x", sequence.code[s->at + i]);
+		text("\n");
+	}
+}
+
+/* Code may be looked at ahead of being run. */
+static uint32_t shown_entry(uint32_t area, unsigned page)
+{
+	uint32_t entry = *area_entry(area, page);
+
+	return page == AREA_CODE || page == AREA_CODE + 1 ? entry & ~(uint32_t)ENTRY_ACCESSED : entry;
+}
+
+static void record_memories(void)
+{
+	for (unsigned page = 0; page < AREA_PAGES; page++) {
+		record("user page", shown_entry(USER_AREA, page), ~0u);
+		record("kernel page", shown_entry(KERNEL_AREA, page), ~0u);
+	}
+	for (unsigned frame = FRAME_FIRST; frame < FRAMES; frame++)
+		for (unsigned quarter = 0; quarter < 4; quarter++)
+			record_memory("memory", frame_words(frame) + quarter * 256, 256);
+}
+
+static void print_line(uint32_t name)
+{
+	text("%u %s %8x %8x\n", name, flavours[sequence.flavour], record_same, record_exact);
+	if (wanted.flush)
+		text_flush();
+}
+
+static void run_one(uint32_t number, uint32_t dropped)
+{
+	static const uint8_t fxsave_image[512] __attribute__((aligned(16))) = { 0x7f, 3, [24] = 0x80, 0x1f };
+	struct frame *f;
+
+	random_seed(wanted.seed, number);
+	sequence.number = number;
+	sequence_generate(dropped);
+	areas_reset();
+	record_begin(wanted.verbose);
+	if (wanted.verbose)
+		listing();
+	traps_begin();
+	if (wanted.without >> sequence.flavour & 1)
+		return;
+	machine_reset();
+	f = start_state();
+	if (sequence.timer)
+		apic_timer(random_below(20000) + 1);
+	run_sequence(f, fxsave_image);
+	take_leftover_interrupts();
+	record_final();
+	record_memories();
+}
+
+static void run_subsets(uint32_t number)
+{
+	run_one(number, 0);
+	for (uint32_t dropped = 0; dropped < 1u << sequence.slots; dropped++) {
+		run_one(number, dropped);
+		print_line(dropped);
+	}
+}
+
+void kernel_main(const uint32_t *multiboot)
+{
+	machine_init();
+	parse(command_line(multiboot));
+	for (uint32_t n = wanted.first; n < wanted.first + wanted.count; n++) {
+		if (wanted.subsets) {
+			run_subsets(n);
+			continue;
+		}
+		run_one(n, wanted.drop);
+		print_line(n);
+	}
+	text("done\n");
+	machine_end();
+}

@@ -1,0 +1,52 @@
+/* platform.h - what differs between the two builds of the test kernel, and where everything lies in both.
+ *
+ * DIFF_VMP: for `vmp run --kernel`, by the conventions of base/guest_abi.h.  Without: for `qemu-system-i386 -kernel`, plain.
+ * All that a sequence can see stands at the same address in both: tables, stacks, code, data.
+ */
+#ifndef TESTS_DIFF_PLATFORM_H
+#define TESTS_DIFF_PLATFORM_H
+
+#include "base/guest_abi.h"
+
+#define SEL_KERNEL_CS VMP_SEL_KERNEL_CS
+#define SEL_USER_CS VMP_SEL_USER_CS
+#define SEL_USER_DS VMP_SEL_USER_DS
+#define SEL_TSS (VMP_GDT_TSS * 8)
+#define SEL_LDT (VMP_GDT_LDT * 8)
+#ifdef DIFF_VMP
+#define SEL_KERNEL_DS VMP_SEL_KERNEL_DS
+#define MARKER int $VMP_INT_MARKER;
+#else
+#define SEL_KERNEL_DS (VMP_SEL_KERNEL_DS & ~3) /* a stack at level 0 must have RPL 0 */
+#define MARKER
+#endif
+
+/* Linear: the first 4 MiB of RAM stand at DIRECT; the areas that sequences touch; the local APIC. */
+#define DIRECT 0xc0000000
+#define USER_AREA 0x40000000
+#define KERNEL_AREA 0xd0000000
+#define APIC_AREA 0xf0000000
+
+/* Physical */
+#define PHYS_PAGE_DIR 0x200000
+#define PHYS_PT_DIRECT 0x201000
+#define PHYS_PT_USER 0x202000
+#define PHYS_PT_KERNEL 0x203000
+#define PHYS_PT_APIC 0x204000
+#define PHYS_GDT 0x205000
+#define PHYS_IDT 0x206000
+#define PHYS_TSS 0x207000
+#define PHYS_STACK_TOP 0x20a000	 /* two pages: sequences in kernel mode, and the handlers */
+#define PHYS_RUNNER_TOP 0x20c000 /* the stack of everything else */
+#define PHYS_FRAMES 0x210000	 /* what the areas map */
+
+/* Vectors beyond the processor's own */
+#define VECTOR_END 0x30	   /* a sequence is over */
+#define VECTOR_PLAIN 0x31  /* interrupt gate for user mode */
+#define VECTOR_TRAP 0x32   /* trap gate for user mode */
+#define VECTOR_KERNEL 0x33 /* interrupt gate for kernel mode alone */
+#define VECTOR_IPI 0x41
+#define VECTOR_TIMER 0x42 /* must not be noticed */
+#define VECTOR_SYSCALL 0x80
+
+#endif

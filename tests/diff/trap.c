@@ -1,0 +1,120 @@
+/* trap.c - every entry into the kernel ends here: an event of the sequence is recorded, and the sequence goes on.
+ *
+ * Behind a fault it goes on with the next slot, behind everything else where it was.
+ */
+#include "tests/diff/diff.h"
+
+enum { EVENTS_MAX = 60 };
+enum { VECTOR_DE = 0, VECTOR_DB = 1, VECTOR_BP = 3, VECTOR_OF = 4, VECTOR_PF = 14, VECTOR_LAST_EXCEPTION = 31 };
+
+bool draining;
+uint8_t final_fxsave[512] __attribute__((aligned(16)));
+static struct frame final;
+static uint32_t final_esp;
+static unsigned events;
+
+void traps_begin(void)
+{
+	events = 0;
+	return_by_window = sequence.user && sequence.number & 1; /* vmp's kernel keeps AC and ID where the window does not reach */
+}
+
+/* A null selector reads back with or without its RPL; the kernel's own differs by build. */
+static uint32_t shown_selector(uint32_t selector)
+{
+	selector &= 0xffff;
+	if (selector < 4)
+		return 0;
+	return selector >> 3 == VMP_GDT_KERNEL_DS ? VMP_SEL_KERNEL_DS : selector;
+}
+
+static uint32_t shown_eip(uint32_t eip)
+{
+	uint32_t at = eip - sequence.base;
+
+	return at < sequence.bytes ? sequence.base + sequence.canonical[at] : eip;
+}
+
+static void record_registers(const struct frame *f, uint32_t esp)
+{
+	uint32_t flags_same = ~(uint32_t)EFLAGS_RF;
+
+	if (f->vector == VECTOR_DE)
+		flags_same &= ~(uint32_t)EFLAGS_STATUS;
+	record("eax", f->eax, ~0u), record("ecx", f->ecx, ~0u), record("edx", f->edx, ~0u), record("ebx", f->ebx, ~0u);
+	record("esi", f->esi, ~0u), record("edi", f->edi, ~0u), record("ebp", f->ebp, ~0u);
+	record("esp", esp, ~0u);
+	record("eip", shown_eip(f->eip), ~0u);
+	record("eflags", f->eflags, flags_same);
+	record("cs", f->cs & 0xffff, ~0u);
+	if (from_user(f))
+		record("ss", f->ss & 0xffff, ~0u);
+	record("ds", shown_selector(f->ds), ~0u), record("es", shown_selector(f->es), ~0u);
+	record("fs", shown_selector(f->fs), ~0u), record("gs", shown_selector(f->gs), ~0u);
+}
+
+static void __attribute__((noreturn)) finish(const struct frame *f)
+{
+	/* With interrupts off, before anything else looks at the stack below. */
+	final = *f;
+	final_esp = from_user(f) ? f->esp : (uint32_t)&f->esp;
+	__asm__ volatile("fxsave %0" : "=m"(final_fxsave));
+	end_sequence();
+}
+
+void record_final(void)
+{
+	record_heading("the end", final.vector);
+	record_registers(&final, final_esp);
+}
+
+static void record_event(const struct frame *f)
+{
+	uint32_t cr2, dr6;
+
+	record_heading("vector", f->vector);
+	record("error", f->error, ~0u);
+	record_registers(f, from_user(f) ? f->esp : (uint32_t)&f->esp);
+	if (f->vector == VECTOR_PF) {
+		__asm__ volatile("mov %%cr2, %0" : "=r"(cr2));
+		record("cr2", cr2, ~0u);
+	}
+	if (f->vector == VECTOR_DB) {
+		__asm__ volatile("mov %%dr6, %0" : "=r"(dr6));
+		record("dr6", dr6, ~0u);
+	}
+}
+
+static bool goes_on_behind(const struct frame *f)
+{
+	return f->vector != VECTOR_DB && f->vector != VECTOR_BP && f->vector != VECTOR_OF && f->vector <= VECTOR_LAST_EXCEPTION;
+}
+
+void trap(struct frame *f)
+{
+	int slot;
+
+	__asm__ volatile("cli" ::: "memory"); /* a trap gate leaves them on */
+	if (f->vector == VECTOR_TIMER || f->vector == VECTOR_IPI || draining)
+		apic_end();
+	if (f->vector == VECTOR_TIMER || draining)
+		return;
+	slot = sequence_slot(shown_eip(f->eip));
+	if (f->vector == VECTOR_DB && slot >= 0 && sequence.step_hidden[f->eip - sequence.base])
+		return;
+	if (f->vector == VECTOR_IPI && slot < 0) { /* behind a trap gate; by which instruction of the handler is not said */
+		record("interrupt in a handler", f->vector, ~0u);
+		return;
+	}
+	if (f->vector == VECTOR_END || slot < 0 || events++ > EVENTS_MAX) {
+		if (f->vector != VECTOR_END)
+			record_event(f);
+		finish(f);
+	}
+	record_event(f);
+	return_by_window = events & 1;
+	if (sequence.slot[slot].sleeps)
+		f->eflags &= ~(uint32_t)EFLAGS_TF; /* a single step would let the interrupt in before the hlt */
+	if (goes_on_behind(f) && slot < (int)sequence.slots)
+		f->eip = sequence.base + sequence.slot[slot].at + sequence.slot[slot].bytes;
+}
