@@ -96,7 +96,9 @@ static void work_run(struct dsm *dsm)
 	while (dsm->work_head != dsm->work_tail) {
 		struct dsm_work item = dsm->work[dsm->work_head++ & (dsm->work_room - 1)];
 
-		if (!item.type)
+		if (item.ahead)
+			node_on_want_ahead(dsm, item.body.gfn);
+		else if (!item.type)
 			node_on_want(dsm, item.body.gfn, (enum page_right)item.body.acks);
 		else if (item.to_home)
 			home_on_message(dsm, dsm->node, item.type, &item.body);
@@ -118,10 +120,21 @@ void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *
 	work_push(dsm, &(struct dsm_work){ .type = type, .to_home = to >= VNODE_HOME_BASE, .body = *body });
 }
 
+/* Read runs are fetched together: the pages that come next are asked for behind the one that is wanted. */
+static void want_ahead(struct dsm *dsm, gfn_t gfn)
+{
+	struct ahead_pages pages = ahead_on_miss(&dsm->ahead, gfn, dsm->n_pages);
+
+	for (uint32_t i = 0; i < pages.count; i++)
+		work_push(dsm, &(struct dsm_work){ .ahead = 1, .body.gfn = pages.first + i * (uint32_t)pages.step });
+}
+
 void dsm_want(struct dsm *dsm, gfn_t gfn, enum page_right right)
 {
 	bug_on(gfn >= dsm->n_pages || right == PAGE_NONE);
 	work_push(dsm, &(struct dsm_work){ .body = { .gfn = gfn, .acks = right } });
+	if (right == PAGE_READ && dsm_right(dsm, gfn) == PAGE_NONE)
+		want_ahead(dsm, gfn);
 	work_run(dsm);
 }
 

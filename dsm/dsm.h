@@ -60,6 +60,7 @@ enum {
 #define DSM_COUNTERS(X) \
 	X(wants_read, "local wants to read") \
 	X(wants_write, "local wants to write") \
+	X(wants_ahead, "pages asked for in a run of reads, before a CPU wanted them") \
 	X(requests, "requests to homes") \
 	X(grants_copy, "pages that came with data, to read") \
 	X(grants_page, "pages that came with data, to write") \
@@ -94,7 +95,7 @@ void dsm_free(struct dsm *dsm);
 void dsm_preloaded(struct dsm *dsm, gfn_t first, uint32_t count, unsigned owner);
 
 /* A local CPU wants `gfn` (PAGE_READ or PAGE_WRITE); ready() comes, at once if the right stands. Several wants of one
- * page need no care: they become one request. Also good for fetching ahead. */
+ * page need no care: they become one request. The pages that follow in a run of reads are asked for too (ahead.h). */
 void dsm_want(struct dsm *dsm, gfn_t gfn, enum page_right right);
 
 /* A message of types MSG_DSM_*: the caller has checked `header` against wire_type_bounds() and copied the body; the

@@ -2,6 +2,7 @@
 #ifndef DSM_INTERNAL_H
 #define DSM_INTERNAL_H
 
+#include "dsm/ahead.h"
 #include "dsm/dsm.h"
 #include "dsm/table.h"
 
@@ -44,6 +45,7 @@ struct home_waiter {
 struct dsm_work {
 	uint16_t type; /* message type, or 0: a want of right `body.acks` */
 	uint8_t to_home;
+	uint8_t ahead; /* of a want: nobody waits for it yet */
 	struct msg_dsm body;
 };
 
@@ -54,6 +56,7 @@ struct dsm {
 	struct dsm_stats stats;
 	struct node_page *pages;
 	struct home_page *homes;
+	struct ahead ahead;
 	struct home_waiter *waiters;
 	uint32_t waiters_free, waiters_count, waiters_room;
 	struct dsm_work *work; /* a ring of a power of two */
@@ -68,6 +71,7 @@ void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *
 /* Message for this node as a holder or requester, and for the homes here; `from` sent it. */
 void node_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct msg_dsm *body, const void *payload);
 void node_on_want(struct dsm *dsm, gfn_t gfn, enum page_right right);
+void node_on_want_ahead(struct dsm *dsm, gfn_t gfn);
 void node_retry(struct dsm *dsm, gfn_t gfn);
 bool node_drop(struct dsm *dsm, gfn_t gfn);
 void node_hand_over(struct dsm *dsm, gfn_t gfn, unsigned to);

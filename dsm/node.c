@@ -147,6 +147,17 @@ void node_on_want(struct dsm *dsm, gfn_t gfn, enum page_right right)
 	step(&o, right == PAGE_WRITE ? NODE_ON_WANT_WRITE : NODE_ON_WANT_READ);
 }
 
+/* As a local CPU's want to read, but a page that is here or on its way needs nothing. */
+void node_on_want_ahead(struct dsm *dsm, gfn_t gfn)
+{
+	struct occasion o = occasion_of(dsm, gfn);
+
+	if (o.page->state != NODE_NONE)
+		return;
+	dsm->stats.wants_ahead++;
+	step(&o, NODE_ON_WANT_READ);
+}
+
 /* A forward or an invalidation, when its time has come. */
 static void serve(struct occasion *o, uint16_t type)
 {

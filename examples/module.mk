@@ -1,7 +1,7 @@
 # Programs that a user would run first: ordinary 32-bit Linux programs, for the guest and for this host alike.
 GUEST_CFLAGS := -m32 -static -O2 -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Wimplicit-fallthrough -Wmissing-prototypes \
 	-Werror -march=pentium4 -mfpmath=sse
-EXAMPLES := $(addprefix build/examples/,ep fib pagebounce litmus)
+EXAMPLES := $(addprefix build/examples/,ep fib pagebounce pagestream litmus)
 
 # The linker's warning about dlopen in libgomp's static copy is about accelerators, which nobody has here.
 build/examples/%: examples/%.c

@@ -18,6 +18,7 @@
 	X(page_fetches, "of these, answered with a page's contents from another node") \
 	X(page_upgrades, "of these, rights raised without data") \
 	X(page_zero_fills, "of these, pages never touched before") \
+	X(page_aheads, "pages fetched in a run of reads before a CPU asked for them; not among the requests, but the fetches") \
 	X(page_invalidations, "pages given up to other nodes") \
 	X(ram_bytes, "bytes of guest RAM that this node holds at the moment") \
 	X(messages_sent, "messages sent to other nodes") \

@@ -52,6 +52,29 @@ static void homes_are_spread_one_to_one(void)
 	CU_ASSERT_EQUAL(dsm_vnode_node(VNODE_DAEMON(5), 7), 5);
 }
 
+static void a_read_run_is_asked_for_together(void)
+{
+	const struct dsm_stats *stats;
+
+	bench_open(SELF, N_NODES, 100);
+	stats = dsm_stats(bench.dsm);
+	dsm_preloaded(bench.dsm, 54, 1, SELF);
+	dsm_want(bench.dsm, 49, PAGE_READ);
+	dsm_want(bench.dsm, 50, PAGE_READ);
+	CU_ASSERT_EQUAL(stats->wants_ahead, 0);
+	dsm_want(bench.dsm, 51, PAGE_READ); /* 52 to 55, but 54 is here */
+	CU_ASSERT_EQUAL(stats->wants_ahead, 3);
+	dsm_want(bench.dsm, 52, PAGE_READ); /* on its way */
+	CU_ASSERT_EQUAL(stats->requests, 3 + 3);
+	dsm_want(bench.dsm, 53, PAGE_READ); /* up to 61 */
+	CU_ASSERT_EQUAL(stats->wants_ahead, 3 + 6);
+	dsm_want(bench.dsm, 54, PAGE_READ); /* no miss */
+	for (gfn_t page = 80; page < 83; page++)
+		dsm_want(bench.dsm, page, PAGE_WRITE);
+	CU_ASSERT_EQUAL(stats->wants_ahead, 3 + 6);
+	CU_ASSERT_EQUAL(stats->requests, 3 + 3 + 6 + 3);
+}
+
 static void acks_may_come_first(void)
 {
 	open_remote_home();
@@ -305,6 +328,7 @@ int main(void)
 	CU_initialize_registry();
 	suite = CU_add_suite("dsm", NULL, NULL);
 	CU_ADD_TEST(suite, homes_are_spread_one_to_one);
+	CU_ADD_TEST(suite, a_read_run_is_asked_for_together);
 	CU_ADD_TEST(suite, acks_may_come_first);
 	CU_ADD_TEST(suite, a_write_wanted_while_reading_follows);
 	CU_ADD_TEST(suite, settled_when_all_has_come);
