@@ -112,6 +112,7 @@ static void start_first_space(struct monitor *m)
 	int error;
 
 	process_prepare(m);
+	atomic_store(&m->slot->space, 0); /* the CPU may have been on this host before, and left in another one */
 	*m->direct = (struct direct_shared){
 		.turn = TURN_VM, .cpu = m->cpu, .n_cpus = m->shm->n_cpus, .ram_pages = m->shm->ram_pages,
 		.first_page = m->shadow.first_page, .area_limit = m->shadow.area_limit, .many_hosts = m->many_hosts,
