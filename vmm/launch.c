@@ -58,10 +58,10 @@ static void become_node(const struct launch_plan *plan, char *program, char **ar
 
 static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct problem *p)
 {
-	char program[4096], numbers[5][16];
+	char program[4096], numbers[6][16];
 	char *arguments[MAX_ARGUMENTS];
-	const uint32_t values[5] = { node, plan->hosts, plan->cpus, plan->mem_mib, plan->log_fd };
-	static const char *const names[5] = { "--node", "--nodes", "--cpus", "--mem", "--log-fd" };
+	const uint32_t values[6] = { node, plan->hosts, plan->cpus, plan->mem_mib, plan->log_fd, plan->host_mem_mib };
+	static const char *const names[6] = { "--node", "--nodes", "--cpus", "--mem", "--log-fd", "--host-mem" };
 	int n = 0;
 	pid_t parent = getpid(), pid;
 
@@ -69,7 +69,7 @@ static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct pr
 		return problem(p, "cannot find vmp-node beside this program");
 	arguments[n++] = program;
 	arguments[n++] = "--dir", arguments[n++] = (char *)plan->rundir;
-	for (int i = 0; i < 5; i++) {
+	for (int i = 0; i < 6; i++) {
 		snprintf(numbers[i], sizeof numbers[i], "%u", values[i]);
 		arguments[n++] = (char *)names[i], arguments[n++] = numbers[i];
 	}

@@ -13,7 +13,7 @@
 
 struct launch_plan {
 	const char *rundir;
-	uint32_t hosts, cpus, mem_mib;
+	uint32_t hosts, cpus, mem_mib, host_mem_mib; /* 0: no limit */
 	int log_fd;
 	/* for node 0 */
 	const char *kernel, *image, *appended, *command_line;

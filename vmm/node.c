@@ -164,7 +164,7 @@ void node_on_start(struct node *node, const struct msg_machine_start *start, con
 			return;
 		}
 		if (node->o.node == 0)
-			memset((void *)&node->shm->page_right[range->first_gfn], PAGE_WRITE, range->count);
+			pagestore_preloaded(node, range->first_gfn, range->count);
 		dsm_preloaded(node->dsm, range->first_gfn, range->count, 0);
 	}
 	tell_ready(node, READY_STARTED);

@@ -43,7 +43,7 @@ enum { MAX_INITRDS = 8, MAX_CLIENTS = 32, MAX_PRELOADED = 64, END_LINE = 480 };
 
 struct node_options {
 	const char *dir;
-	unsigned node, n_nodes, n_cpus, mem_mib;
+	unsigned node, n_nodes, n_cpus, mem_mib, host_mem_mib; /* 0: no limit */
 	int log_fd;
 	bool verbose, restore, direct; /* direct: the engine */
 	bool hold; /* the CPUs wait for a debugger */
@@ -207,6 +207,8 @@ void peers_close(struct node *node);
 void pagestore_start(struct node *node);
 void pagestore_want(struct node *node, const struct msg_page_want *want);
 void pagestore_on_message(void *ctx, const struct msg_header *header, const void *body);
+/* At the start, on the host that has them: these pages hold data, with the right to write. */
+void pagestore_preloaded(struct node *node, gfn_t first, uint32_t count);
 
 /* guest_load.c: 0, or -1 with one line in `why`. Fills preloaded. */
 int guest_load(struct node *node, char *why, size_t why_bytes);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_HOLD };
+       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_HOLD, OPT_HOST_MEM };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -18,6 +18,7 @@ static const struct option table[] = {
 	{ "initrd", required_argument, NULL, OPT_INITRD },   { "cmdline", required_argument, NULL, OPT_CMDLINE },
 	{ "disk", required_argument, NULL, OPT_DISK },	     { "restore", no_argument, NULL, OPT_RESTORE },
 	{ "direct", no_argument, NULL, OPT_DIRECT },	     { "hold", no_argument, NULL, OPT_HOLD },
+	{ "host-mem", required_argument, NULL, OPT_HOST_MEM },
 	{ 0 },
 };
 
@@ -44,6 +45,7 @@ static int take(struct node_options *o, int option, const char *argument)
 	case OPT_NODES: return number(argument, 1, MAX_NODES, &o->n_nodes);
 	case OPT_CPUS: return number(argument, 1, MAX_CPUS, &o->n_cpus);
 	case OPT_MEM: return number(argument, MIN_RAM_MIB, MAX_RAM_MIB, &o->mem_mib);
+	case OPT_HOST_MEM: return number(argument, 0, MAX_RAM_MIB, &o->host_mem_mib);
 	case OPT_LOG_FD:
 		if (number(argument, 0, 1 << 20, &fd))
 			return -EINVAL;

@@ -41,6 +41,7 @@ static void fill_node_stats(const struct node *node, struct node_stats *s)
 		s->page_upgrades = dsm->grants_upgrade;
 		s->page_zero_fills = dsm->grants_zero;
 		s->page_aheads = dsm->wants_ahead;
+		s->page_drops = dsm->drops;
 		s->page_invalidations = dsm->sent_pages + dsm->invalidated;
 	}
 	count_traffic(node, s);

@@ -43,6 +43,8 @@ static const struct option_rule rules[] = {
 	  "virtual processors, dealt to the hosts in turn; default: the larger of hosts and this computer's processors" },
 	{ "mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
 	  "guest memory, as 256M or 1G; default 256M" },
+	{ "host-mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(host_mem_mib), 1, MAX_RAM_MIB,
+	  "a host that holds more of it lets go of what it has only read; default: no limit" },
 	{ "engine", "NAME", ON_START, OPTION_TEXT, FIELD(engine), 0, 0,
 	  "direct (the default) or ptrace; also from the environment's VMP_ENGINE" },
 	{ "disk", "IMAGE[,ro|,snapshot]", ON_BOOT, OPTION_TEXT, FIELD(disk), 0, 0,
@@ -343,6 +345,9 @@ static int check_together(struct options *o, uint32_t host_cpus)
 	}
 	if (o->hosts > o->cpus)
 		return fail(o, "--hosts %u is more than --cpus %u: each host needs a processor", o->hosts, o->cpus);
+	if (o->host_mem_mib && (uint64_t)o->hosts * o->host_mem_mib < o->mem_mib)
+		return fail(o, "--host-mem %uM on %u host%s is less than --mem %uM", o->host_mem_mib, o->hosts,
+			    o->hosts == 1 ? "" : "s", o->mem_mib);
 	return 0;
 }
 

@@ -21,6 +21,7 @@ struct options {
 	enum verb verb;
 	bool help; /* --help: say what `verb` does instead */
 	uint32_t hosts, cpus, mem_mib;
+	uint32_t host_mem_mib; /* 0: no limit */
 	uint32_t timeout_s; /* 0: none */
 	uint32_t top;	    /* vmp pages: how many */
 	uint32_t cpu, to_host; /* vmp cpu move CPU HOST */

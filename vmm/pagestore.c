@@ -11,7 +11,7 @@
  * the contents are written back; VM processes then find the page by a minor fault, which their monitor answers with a
  * write-protected mapping.  A page that could only be read is copied first and punched after.
  *
- * How long a page stays that has just come is hold.c's decision.
+ * How long a page stays that has just come is hold.c's decision; which copies go when there are too many is share.c's.
  */
 #include "vmm/node.h"
 
@@ -28,6 +28,7 @@
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
 #include "vmm/hold.h"
+#include "vmm/share.h"
 
 enum { RECENT = 1024 /* pages whose arrival is remembered (direct-mapped) */ };
 
@@ -41,6 +42,7 @@ struct retry_timer { /* one pending dsm_retry() */
 struct pagestore {
 	int pipe[2];
 	struct page_hold recent[RECENT];
+	struct share *share;
 	struct retry_timer *spare;
 	uint8_t scratch[PAGE_BYTES];
 };
@@ -122,6 +124,7 @@ static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *con
 		set_right(node, gfn, PAGE_READ);
 	} else {
 		hold_went(recent_of(node, gfn), gfn, node_now_ns());
+		share_went(node->pages->share, gfn);
 	}
 }
 
@@ -137,6 +140,10 @@ static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_righ
 		*(volatile uint8_t *)alias = 0; /* the memfd's fresh page is zero; it must exist to be mapped */
 	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
 	set_right(node, gfn, right);
+	if (right == PAGE_READ)
+		share_came_copy(node->pages->share, gfn);
+	else
+		share_came(node->pages->share, 1);
 }
 
 static void host_upgrade(void *ctx, gfn_t gfn)
@@ -145,6 +152,7 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 
 	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
 	set_right(node, gfn, PAGE_WRITE);
+	share_owned(node->pages->share, gfn);
 }
 
 static void answer(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right)
@@ -221,6 +229,16 @@ static void host_after_us(void *ctx, gfn_t gfn, uint32_t us)
 
 /* --- called by the daemon ------------------------------------------------------------------------------------------- */
 
+/* Beyond this host's share, copies go; one that the page protocol keeps is owned here by now, or soon. */
+static void keep_to_share(struct node *node)
+{
+	gfn_t gfn;
+
+	while (share_excess(node->pages->share, &gfn))
+		if (!dsm_drop(node->dsm, gfn))
+			share_owned(node->pages->share, gfn);
+}
+
 void pagestore_want(struct node *node, const struct msg_page_want *want)
 {
 	struct page_wait *wait = &node->wait[want->cpu];
@@ -249,6 +267,14 @@ void pagestore_on_message(void *ctx, const struct msg_header *header, const void
 	    dsm_on_message(node->dsm, header, &dsm, with_page ? (const char *)body + sizeof dsm : NULL))
 		node_end(node, END_FAILURE, 0, "host %u sent a wrong %s for page %x; this is a bug in vmp", header->from_node,
 			 wire_type_name(header->type), dsm.gfn);
+	else
+		keep_to_share(node);
+}
+
+void pagestore_preloaded(struct node *node, gfn_t first, uint32_t count)
+{
+	memset((void *)&node->shm->page_right[first], PAGE_WRITE, count);
+	share_came(node->pages->share, count);
 }
 
 void pagestore_start(struct node *node)
@@ -267,5 +293,7 @@ void pagestore_start(struct node *node)
 		die("out of memory");
 	if (pipe2(node->pages->pipe, O_CLOEXEC | O_NONBLOCK))
 		die("cannot make a pipe: %s", strerror(errno));
+	node->pages->share = share_new(node->ram_pages, node->o.host_mem_mib ?
+				       node->o.host_mem_mib << (20 - PAGE_BITS) : node->ram_pages);
 	node->dsm = dsm_new(node->o.node, node->o.n_nodes, node->ram_pages, &host);
 }

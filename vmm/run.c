@@ -593,6 +593,7 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 	char line[MAX_CMDLINE], archive[64];
 	struct launch_plan plan = {
 		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
+		.host_mem_mib = run->o->host_mem_mib,
 		.log_fd = run->log_fd, .kernel = files->kernel, .image = files->image, .appended = archive,
 		.command_line = line, .disk = run->o->disk, .verbose = run->o->verbose,
 		.direct = runs_direct(run), .hold = run->held,

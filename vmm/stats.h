@@ -20,6 +20,7 @@
 	X(page_zero_fills, "of these, pages never touched before") \
 	X(page_aheads, "pages fetched in a run of reads before a CPU asked for them; not among the requests, but the fetches") \
 	X(page_invalidations, "pages given up to other nodes") \
+	X(page_drops, "copies that this node let go of, to keep to its share") \
 	X(ram_bytes, "bytes of guest RAM that this node holds at the moment") \
 	X(messages_sent, "messages sent to other nodes") \
 	X(messages_received, "messages received from other nodes") \

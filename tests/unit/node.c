@@ -22,6 +22,7 @@
 #include "vmm/mptable.h"
 #include "vmm/net.h"
 #include "vmm/node.h"
+#include "vmm/share.h"
 
 /* --- roles ---------------------------------------------------------------------------------------------------------- */
 
@@ -543,6 +544,50 @@ static void test_hold_between_writers(void)
 	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MIN_US);
 }
 
+static gfn_t next_to_go(struct share *share)
+{
+	gfn_t gfn;
+
+	return share_excess(share, &gfn) ? gfn : 0;
+}
+
+static void test_share(void)
+{
+	enum { PAGES = 2000, LIMIT = 1000 };
+	struct share *share = share_new(PAGES, LIMIT);
+
+	share_came(share, LIMIT - 300);
+	for (gfn_t gfn = 1; gfn <= 300; gfn++)
+		share_came_copy(share, gfn);
+	CU_ASSERT_EQUAL(next_to_go(share), 0);
+	share_came_copy(share, 301);
+	CU_ASSERT_EQUAL(next_to_go(share), 1); /* fetched longest ago */
+	share_went(share, 1);
+	CU_ASSERT_EQUAL(next_to_go(share), 0);
+	share_came_copy(share, 1); /* fetched again: the newest */
+	CU_ASSERT_EQUAL(next_to_go(share), 2);
+	share_owned(share, 2);
+	share_owned(share, 2);
+	CU_ASSERT_EQUAL(next_to_go(share), 3);
+	share_went(share, 150);
+	share_came(share, 1);
+	CU_ASSERT_EQUAL(next_to_go(share), 3);
+	for (gfn_t gfn = 3; next_to_go(share); gfn++) {
+		CU_ASSERT_EQUAL(next_to_go(share), gfn);
+		share_went(share, gfn);
+	}
+	/* What is owned may be more than the share; then only the newest copies stay. */
+	share_came(share, LIMIT);
+	for (gfn_t gfn = next_to_go(share); gfn; gfn = next_to_go(share))
+		share_went(share, gfn);
+	share_went(share, 301);
+	share_came_copy(share, 301);
+	CU_ASSERT_EQUAL(next_to_go(share), 0);
+	share_came_copy(share, 500);
+	CU_ASSERT_EQUAL(next_to_go(share), 301 - (SHARE_NEWEST - 1)); /* 150 is not among them */
+	share_free(share);
+}
+
 static void test_hold_until_run(void)
 {
 	struct page_hold hold = { 0 };
@@ -580,6 +625,7 @@ int main(void)
 	CU_add_test(suite, "moves that cannot be", test_moves_refused);
 	CU_add_test(suite, "a page between writers", test_hold_between_writers);
 	CU_add_test(suite, "a page stays until it is used", test_hold_until_run);
+	CU_add_test(suite, "a host keeps to its share", test_share);
 	CU_add_test(suite, "options", test_options);
 	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
 	CU_add_test(suite, "MP table", test_mptable);
