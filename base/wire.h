@@ -128,7 +128,7 @@ enum debug_op {
 	DEBUG_OPS,
 };
 enum debug_why { WHY_ASKED, WHY_STEP, WHY_BREAKPOINT, WHY_DEAD /* the machine ends when it is let go */ };
-enum debug_state { DEBUG_CPU_HALTED = 1, DEBUG_CPU_UNSTARTED = 2 };
+enum debug_state { DEBUG_CPU_HALTED = 1, DEBUG_CPU_UNSTARTED = 2, DEBUG_CPU_HOST_SHIFT = 8 /* its host above */ };
 struct msg_debug {
 	uint32_t cpu, op;	/* enum debug_op */
 	uint32_t address;	/* answer of a stop: the physical address of EIP, ~0: none */

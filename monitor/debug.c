@@ -38,7 +38,8 @@ static void answer(struct monitor *m, const struct msg_debug *body, const void *
 
 static uint32_t state(const struct monitor *m)
 {
-	return (m->vcpu.halted ? DEBUG_CPU_HALTED : 0) | (m->started ? 0 : DEBUG_CPU_UNSTARTED);
+	return (m->vcpu.halted ? DEBUG_CPU_HALTED : 0) | (m->started ? 0 : DEBUG_CPU_UNSTARTED) |
+	       m->shm->node << DEBUG_CPU_HOST_SHIFT;
 }
 
 static void answer_stop(struct monitor *m, enum debug_why why)

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "base/log.h"
 
-enum { AGAIN_MS = 20, INPUT_LIMIT = 64 << 10 };
+enum { AGAIN_MS = 20, INPUT_LIMIT = 64 << 10, OUTPUT_LIMIT = 64 << 10 };
 
 /* --- the address ---------------------------------------------------------------------------------------------------- */
 
@@ -159,8 +159,11 @@ static void to_gdb(void *ctx, const char *bytes, size_t n)
 {
 	struct gdbserver *g = ctx;
 
-	if (g->gdb)
-		bufferevent_write(g->gdb, bytes, n);
+	if (!g->gdb)
+		return;
+	bufferevent_write(g->gdb, bytes, n);
+	if (evbuffer_get_length(bufferevent_get_output(g->gdb)) > OUTPUT_LIMIT)
+		g->hang_up = true; /* it asks and does not listen */
 }
 
 static void to_machine(void *ctx, const struct msg_debug *request, const void *payload, size_t n)

@@ -267,8 +267,8 @@ static void on_thread_text(struct gdb_session *s)
 		return;
 	}
 	state = s->cpu_state[s->command.thread - 1];
-	rsp_hex(text, snprintf(text, sizeof text, "CPU#%d%s", s->command.thread - 1, state & DEBUG_CPU_UNSTARTED ? " [not started]" :
-			       state & DEBUG_CPU_HALTED ? " [halted]" : ""), hex);
+	rsp_hex(text, snprintf(text, sizeof text, "CPU#%d [host %u%s]", s->command.thread - 1, state >> DEBUG_CPU_HOST_SHIFT,
+			       state & DEBUG_CPU_UNSTARTED ? ", not started" : state & DEBUG_CPU_HALTED ? ", halted" : ""), hex);
 	reply(s, "%s", hex);
 }
 
@@ -322,7 +322,7 @@ static void resume(struct gdb_session *s, const enum go *go)
 	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
 		if (go[cpu] != STAY) {
 			s->standing &= ~(1u << cpu);
-			s->cpu_state[cpu] = 0;
+			s->cpu_state[cpu] &= ~(uint32_t)(DEBUG_CPU_HALTED | DEBUG_CPU_UNSTARTED);
 			send(s, cpu, go[cpu] == STEP ? DEBUG_STEP : DEBUG_GO);
 		}
 }

@@ -391,7 +391,7 @@ static void threads(void)
 	begin_attached();
 	CU_ASSERT(!strncmp(say("qfThreadInfo"), "$m1,2#", 6));
 	CU_ASSERT(!strncmp(say("qsThreadInfo"), "$l#", 3));
-	CU_ASSERT(!strncmp(say("qThreadExtraInfo,2"), "$4350552331#", 12)); /* CPU#1 */
+	CU_ASSERT(!strncmp(say("qThreadExtraInfo,2"), "$4350552331205b686f737420305d#", 30)); /* CPU#1 [host 0] */
 	CU_ASSERT_STRING_EQUAL(say("qThreadExtraInfo,3"), "$E16#ac");
 	CU_ASSERT_STRING_EQUAL(say("T2"), "$OK#9a");
 	CU_ASSERT_STRING_EQUAL(say("T0"), "$E16#ac");
