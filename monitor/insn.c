@@ -91,14 +91,18 @@ bool insn_writes(struct monitor *m, gva_t gva)
 {
 	struct insn insn;
 	uint32_t at, bytes;
+	bool writes = false;
 
 	if (gva - m->vcpu.eip < INSN_BYTES || !decode(m, &insn))
 		return false;
-	for (unsigned i = 0; i < insn.decoded.operand_count; i++)
-		if (memory_range(m, &insn, &insn.operand[i], &at, &bytes) && gva - at < bytes &&
-		    insn.operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE)
-			return true;
-	return false;
+	for (unsigned i = 0; i < insn.decoded.operand_count; i++) {
+		if (!memory_range(m, &insn, &insn.operand[i], &at, &bytes) || gva - at >= bytes)
+			continue;
+		if (!(insn.operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
+			return false; /* movs reads first */
+		writes = true;
+	}
+	return writes;
 }
 
 /* Where a branch goes; false if it is none or memory cannot be read. */
@@ -148,22 +152,35 @@ static void take_branch(struct monitor *m, const struct insn *insn, uint32_t tar
 	v->eip = target;
 }
 
+/* The first operand of this access that reaches beyond the limit which is not the guest's own. */
+static bool operand_beyond_limit(struct monitor *m, const struct insn *insn, enum vcpu_access access, gva_t *gva)
+{
+	uint32_t at, bytes;
+
+	for (unsigned i = 0; i < insn->decoded.operand_count; i++) {
+		const ZydisDecodedOperand *o = &insn->operand[i];
+		bool writes = o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
+
+		if (writes != (access == ACCESS_WRITE) || !memory_range(m, insn, o, &at, &bytes) || at + bytes - 1 < VMP_USER_LIMIT)
+			continue;
+		if (segment_of(m, o->mem.segment).limit < VMP_USER_LIMIT - 1)
+			continue;
+		*gva = at < VMP_USER_LIMIT ? VMP_USER_LIMIT : at;
+		return true;
+	}
+	return false;
+}
+
 bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *access)
 {
 	struct insn insn;
-	uint32_t at, bytes, target;
+	uint32_t target;
 
 	if (!decode(m, &insn))
 		return false;
-	for (unsigned i = 0; i < insn.decoded.operand_count; i++) {
-		if (!memory_range(m, &insn, &insn.operand[i], &at, &bytes) || at + bytes - 1 < VMP_USER_LIMIT)
-			continue;
-		if (segment_of(m, insn.operand[i].mem.segment).limit < VMP_USER_LIMIT - 1)
-			continue; /* the guest's own limit */
-		*gva = at < VMP_USER_LIMIT ? VMP_USER_LIMIT : at;
-		*access = insn.operand[i].actions & ZYDIS_OPERAND_ACTION_MASK_WRITE ? ACCESS_WRITE : ACCESS_READ;
-		return true;
-	}
+	for (*access = ACCESS_READ; *access <= ACCESS_WRITE; ++*access) /* reads come first */
+		if (operand_beyond_limit(m, &insn, *access, gva))
+			return true;
 	if (!branch_target(m, &insn, &target) || target < VMP_USER_LIMIT)
 		return false;
 	take_branch(m, &insn, target); /* the processor jumps, and faults on the fetch */
@@ -208,10 +225,16 @@ bool insn_was_into(struct monitor *m)
 {
 	enum { INTO = 0xce };
 	struct vcpu *v = &m->vcpu;
-	uint32_t error, cr2 = v->cr2;
+	uint32_t error, cr2 = v->cr2, at, bytes;
+	struct insn insn;
 	uint8_t byte = 0;
 
 	vcpu_read(v, v->eip - 1, &byte, 1, v->cpl == 3, &error);
 	v->cr2 = cr2;
-	return byte == INTO && v->eflags & EFLAGS_OF;
+	if (byte != INTO || !(v->eflags & EFLAGS_OF))
+		return false;
+	for (unsigned i = 0; decode(m, &insn) && i < insn.decoded.operand_count; i++)
+		if (memory_range(m, &insn, &insn.operand[i], &at, &bytes))
+			return false; /* which may be why */
+	return true;
 }

@@ -163,7 +163,7 @@ bool insn_writes(struct monitor *m, gva_t gva); /* does it write at linear addre
 bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *access);
 bool insn_is_sse(struct monitor *m);
 bool insn_is_bound(struct monitor *m); /* one whose operand can be read */
-bool insn_was_into(struct monitor *m); /* the one before EIP, and it would trap */
+bool insn_was_into(struct monitor *m); /* the one before EIP, it would trap, and what stands at EIP cannot */
 
 void send_dump(struct monitor *m);
 

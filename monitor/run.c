@@ -221,6 +221,11 @@ static bool on_limit_violation(struct monitor *m)
 
 	if (v->cpl != 3 || !insn_beyond_user_limit(m, &gva, &access))
 		return false;
+	if (access == ACCESS_FETCH && v->eflags & EFLAGS_TF) { /* the jump has been a step; the fetch fails at the next one */
+		v->dr[6] |= DR6_SINGLE_STEP;
+		vcpu_exception(v, VECTOR_DB, -1);
+		return true;
+	}
 	if (!vcpu_walk(v, gva, access, true, &walk))
 		walk.error = PF_USER | PF_PRESENT | (access == ACCESS_WRITE ? PF_WRITE : 0);
 	count_trap(m, TRAP_GUEST_FAULT);

@@ -80,12 +80,12 @@ static bool split_move(struct insn *i, const struct string *s, gva_t gva)
 	return memory_write(i, gva, data, s->bytes);
 }
 
-/* How many elements from gva up lie in its page; 0: the first one crosses. Backwards always one at a time. */
-static unsigned chunk_count(const struct vcpu *v, gva_t gva, unsigned bytes, uint32_t left)
+/* How many elements from gva up lie in its page; 0: the first one crosses. Backwards, and in single steps, one at a time. */
+static unsigned chunk_count(const struct insn *i, gva_t gva, unsigned bytes, uint32_t left)
 {
 	uint32_t fit = (PAGE_BYTES - (gva & PAGE_MASK)) / bytes;
 
-	if (v->eflags & EFLAGS_DF)
+	if ((i->v->eflags & EFLAGS_DF) || i->steps)
 		left = 1;
 	return fit < left ? fit : left;
 }
@@ -105,7 +105,7 @@ static enum vcpu_result string_io(struct insn *i, const struct string *s)
 
 		if (segment_linear(i, s->segment, v->gpr[s->pointer], &gva))
 			return VCPU_RAISED;
-		count = chunk_count(v, gva, s->bytes, left);
+		count = chunk_count(i, gva, s->bytes, left);
 		if (count ? chunk_move(i, s, gva, count) : split_move(i, s, gva))
 			return VCPU_RAISED;
 		count += !count;
@@ -114,8 +114,8 @@ static enum vcpu_result string_io(struct insn *i, const struct string *s)
 		if (!i->repeat)
 			break;
 		v->gpr[ECX] = left;
-		if (left && vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)) {
-			i->next = i->start; /* the interrupt comes first; then the rest */
+		if (left && (i->steps || (vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)))) {
+			i->next = i->start; /* the trap or interrupt comes first; then the rest */
 			break;
 		}
 	}

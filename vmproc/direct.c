@@ -22,8 +22,8 @@
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
 
-enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF | EFLAGS_AC,
-       FLAGS_OF_USER = EFLAGS_NT | EFLAGS_ID, STACK_BYTES = 1 << 16 };
+enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF | EFLAGS_AC |
+		      EFLAGS_NT | EFLAGS_ID, STACK_BYTES = 1 << 16 };
 #define SIGNAL_CODE_KERNEL 0x80
 #define TRAP_IS_TRACE 2
 enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1 };
@@ -38,7 +38,7 @@ struct direct direct;
 /* A guest kernel that was entered with AC set must not run with it: see TRICKS.md. */
 static uint32_t native_flags(const struct vcpu *v)
 {
-	return v->cpl == 3 ? FLAGS_NATIVE | FLAGS_OF_USER : FLAGS_NATIVE & ~EFLAGS_AC;
+	return v->cpl == 3 ? FLAGS_NATIVE : FLAGS_NATIVE & ~EFLAGS_AC;
 }
 
 static void registers_in(struct vcpu *v, const struct sigcontext *r)
@@ -219,6 +219,11 @@ static bool on_limit_violation(struct vcpu *v)
 		return false;
 	gva = direct.shared->arg[0];
 	access = direct.shared->arg[1];
+	if (access == ACCESS_FETCH && v->eflags & EFLAGS_TF) { /* the jump has been a step; the fetch fails at the next one */
+		v->dr[6] |= DR6_SINGLE_STEP;
+		vcpu_exception(v, VECTOR_DB, -1);
+		return true;
+	}
 	if (!vcpu_walk(v, gva, access, true, &walk))
 		walk.error = PF_USER | PF_PRESENT | (access == ACCESS_WRITE ? PF_WRITE : 0);
 	count(TRAP_GUEST_FAULT);
@@ -519,7 +524,7 @@ static void handler(int signal, siginfo_t *info, void *context)
 		begin(v);
 	leave(v, r);
 	direct.inside = false;
-	change_own_flags(FLAGS_OF_USER, v->cpl == 3 ? v->eflags & FLAGS_OF_USER : 0);
+	change_own_flags(EFLAGS_NT | EFLAGS_ID, v->eflags & (EFLAGS_NT | EFLAGS_ID));
 }
 
 /* --- the start ------------------------------------------------------------------------------------------------------ */

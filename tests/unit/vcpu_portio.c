@@ -112,6 +112,20 @@ static void repeat_out(void)
 	}
 }
 
+/* Every element of a repetition is a step; the last one ends behind it. */
+static void single_steps(void)
+{
+	prepare(DATA, 2);
+	V->eflags |= EFLAGS_TF;
+	CU_ASSERT_EQUAL(RUN(0xf3, 0x6c), VCPU_RAISED);
+	CU_ASSERT_TRUE(faulted(VECTOR_DB, -1, CODE));
+	CU_ASSERT_EQUAL(V->gpr[ECX], 1);
+	V->eflags |= EFLAGS_TF;
+	CU_ASSERT_EQUAL(RUN(0xf3, 0x6c), VCPU_RAISED);
+	CU_ASSERT_TRUE(faulted(VECTOR_DB, -1, CODE + 2));
+	CU_ASSERT_EQUAL(memcmp(fake.ram + DATA, fake.port_data, 2), 0);
+}
+
 static void large_and_empty(void)
 {
 	prepare(DATA, 3 * PAGE_BYTES);
@@ -219,7 +233,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		TEST(in_sizes), TEST(out_sizes), TEST(io_privilege_level), TEST(single), TEST(repeat_in), TEST(repeat_out),
-		TEST(large_and_empty), TEST(backwards), TEST(restart_in), TEST(restart_split), TEST(restart_out),
+		TEST(single_steps), TEST(large_and_empty), TEST(backwards), TEST(restart_in), TEST(restart_split), TEST(restart_out),
 		TEST(interrupted), TEST(segments),
 	};
 	return run_tests("vcpu port I/O", tests, ARRAY_LEN(tests));
