@@ -45,6 +45,8 @@ static inline bool random_chance(uint32_t percent) { return random_below(100) < 
 enum area_page {
 	AREA_CODE = 1, AREA_DATA = 4, AREA_READ_ONLY = 6, AREA_DATA2 = 7, AREA_STACK = 9, AREA_ALIAS = 12, AREA_PAGES = 14,
 };
+#define CR0_START 0x80050033 /* PG AM WP NE ET MP PE */
+enum { CR4_START = 0x680 };  /* OSXMMEXCPT OSFXSR PGE */
 enum { FRAME_CODE = 0, FRAME_FIRST = 2, FRAMES = 7 }; /* FRAME_FIRST and up are data */
 static inline void *physical(uint32_t address) { return (void *)(address + DIRECT); }
 static inline uint32_t *frame_words(unsigned frame) { return physical(PHYS_FRAMES + frame * 4096); }
@@ -56,6 +58,7 @@ void areas_reset(void); /* entries and contents as at the beginning of every seq
 void machine_reset(void); /* what sequences may have changed of the processor */
 void apic_end(void);
 void apic_timer(uint32_t count); /* 0: off */
+void apic_post_self(uint32_t vector);
 void write_text(const char *text, uint32_t bytes);
 void machine_end(void) __attribute__((noreturn));
 
@@ -69,14 +72,16 @@ struct slot { const char *name; uint16_t at, bytes; bool sleeps; };
 /* What a sequence may do, and so who has to agree on it. */
 enum flavour {
 	FLAVOUR_KERNEL,	      /* kernel mode: all three */
+	FLAVOUR_KERNEL_STRICT, /* with floating-point exceptions: both engines. QEMU has not all of them. */
 	FLAVOUR_USER,	      /* user mode: all three */
-	FLAVOUR_USER_STRICT,  /* with alignment checks and segment limits: both engines. QEMU has neither. */
+	FLAVOUR_USER_STRICT,  /* with alignment checks and segment limits too: both engines. QEMU has neither. */
 	FLAVOUR_USER_FLAGS,   /* with ID and NT: direct engine and QEMU. A tracer can neither set nor clear them. */
 };
 struct sequence {
 	uint32_t number;
 	enum flavour flavour;
 	bool user, timer;
+	bool last; /* nothing may follow */
 	uint32_t base;	      /* linear address of the code */
 	unsigned slots, bytes; /* the last slot ends the sequence */
 	struct slot slot[MAX_SLOTS + 1];

@@ -118,11 +118,24 @@ static void pages_init(void)
 
 /* ---- the local APIC */
 
-enum { APIC_EOI = 0xb0, APIC_SPIV = 0xf0, APIC_TIMER = 0x320, APIC_LINT0 = 0x350, APIC_COUNT = 0x380, APIC_DIVIDE = 0x3e0 };
+enum { APIC_EOI = 0xb0, APIC_SPIV = 0xf0, APIC_ICR = 0x300, APIC_TIMER = 0x320, APIC_LINT0 = 0x350, APIC_COUNT = 0x380, APIC_DIVIDE = 0x3e0 };
 
 static volatile uint32_t *apic(uint32_t offset) { return (uint32_t *)(APIC_AREA + offset); }
-void apic_end(void) { *apic(APIC_EOI) = 0; }
 void apic_timer(uint32_t count) { *apic(APIC_COUNT) = count; }
+void apic_post_self(uint32_t vector) { *apic(APIC_ICR) = 0x40000 | vector; }
+
+/* Through the CPU window, where it is offered there. */
+void apic_end(void)
+{
+#ifdef DIFF_VMP
+	bool offered;
+
+	__asm__ volatile("btrl $0, %0" : "+m"(*(volatile uint32_t *)VMP_CPU_EOI), "=@ccc"(offered) : : "memory");
+	if (offered)
+		return;
+#endif
+	*apic(APIC_EOI) = 0;
+}
 
 static void apic_init(void)
 {
@@ -195,25 +208,26 @@ static void platform_init(void)
 }
 #endif
 
+void machine_reset(void)
+{
+	__asm__ volatile("mov %0, %%cr4; mov %1, %%cr0" : : "r"(CR4_START), "r"(CR0_START));
+	__asm__ volatile("mov %0, %%cr2; mov %1, %%dr6" : : "r"(0), "r"(0xffff0ff0));
+	__asm__ volatile("mov %0, %%dr0; mov %0, %%dr1; mov %0, %%dr2; mov %0, %%dr3; mov %1, %%dr7" : : "r"(0), "r"(0x400));
+}
+
 void machine_init(void)
 {
-	struct table_register gdtr = { VMP_GDT_ENTRIES * 8 - 1, DIRECT + PHYS_GDT };
-	struct table_register idtr = { 256 * 8 - 1, DIRECT + PHYS_IDT };
-	uint32_t value;
+	struct table_register *gdtr = physical(PHYS_GDTR), *idtr = physical(PHYS_IDTR);
 
+	*gdtr = (struct table_register){ VMP_GDT_ENTRIES * 8 - 1, DIRECT + PHYS_GDT };
+	*idtr = (struct table_register){ 256 * 8 - 1, DIRECT + PHYS_IDT };
 	descriptors_init();
 	gates_init();
 	platform_init();
-	load_tables(&gdtr, &idtr);
+	load_tables(gdtr, idtr);
 	pages_init();
-	__asm__ volatile("mov %%cr4, %0; or $0x680, %0; mov %0, %%cr4" : "=&r"(value)); /* PGE, OSFXSR, OSXMMEXCPT */
-	__asm__ volatile("mov %%cr0, %0; or $0x40022, %0; and $~0xc, %0; mov %0, %%cr0" : "=&r"(value)); /* AM NE MP; EM, TS off */
+	machine_reset();
 	__asm__ volatile("fninit");
 	out8(0x3f8 + 1, 0); /* the UART raises nothing */
 	apic_init();
-}
-
-void machine_reset(void)
-{
-	__asm__ volatile("mov %0, %%cr2; mov %1, %%dr6" : : "r"(0), "r"(0xffff0ff0));
 }

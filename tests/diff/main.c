@@ -12,7 +12,7 @@
 
 static struct { uint32_t seed, first, count, verbose, subsets, drop, without, flush; } wanted = { 1, 0, 10, 0, 0, 0, 0, 0 };
 
-static const char *const flavours[] = { "kernel", "user", "user-strict", "user-flags" };
+static const char *const flavours[] = { "kernel", "kernel-strict", "user", "user-strict", "user-flags" };
 
 void *memcpy(void *to, const void *from, unsigned bytes);
 void *memset(void *to, int value, unsigned bytes);
@@ -84,14 +84,18 @@ static uint32_t start_flags(void)
 	return (random_word() & may & allowed_flags()) | on;
 }
 
+enum { KERNEL_STACK_ROOM = 128 }; /* bytes above, for what it pops */
+
 /* The state that a sequence starts in, where run_sequence() takes it from: at the end of the stack that it uses. */
 static struct frame *start_state(void)
 {
 	static struct frame user_frame;
 	struct frame *f = &user_frame;
 
-	if (!sequence.user) /* the words above EFLAGS are the sequence's stack */
-		f = (struct frame *)(DIRECT + PHYS_STACK_TOP - 64 - __builtin_offsetof(struct frame, esp));
+	if (!sequence.user) { /* the words above EFLAGS are the sequence's stack */
+		f = (struct frame *)(DIRECT + PHYS_STACK_TOP - KERNEL_STACK_ROOM - __builtin_offsetof(struct frame, esp));
+		memset(&f->esp, 0, KERNEL_STACK_ROOM);
+	}
 	f->eax = random_word(), f->ecx = random_below(40), f->edx = random_word();
 	f->ebx = random_pointer(), f->esi = random_pointer(), f->edi = random_pointer(), f->ebp = random_pointer();
 	f->ds = f->es = sequence.user ? SEL_USER_DS : SEL_KERNEL_DS;
@@ -172,7 +176,7 @@ static void run_one(uint32_t number, uint32_t dropped)
 	machine_reset();
 	f = start_state();
 	if (sequence.timer)
-		apic_timer(random_below(20000) + 1);
+		apic_timer(random_below(15000) + 1);
 	run_sequence(f, fxsave_image);
 	take_leftover_interrupts();
 	record_final();

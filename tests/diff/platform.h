@@ -15,9 +15,11 @@
 #define SEL_LDT (VMP_GDT_LDT * 8)
 #ifdef DIFF_VMP
 #define SEL_KERNEL_DS VMP_SEL_KERNEL_DS
+#define INT_SYSCALL VMP_INT_SYSCALL
 #define MARKER int $VMP_INT_MARKER;
 #else
 #define SEL_KERNEL_DS (VMP_SEL_KERNEL_DS & ~3) /* a stack at level 0 must have RPL 0 */
+#define INT_SYSCALL 0x80
 #define MARKER
 #endif
 
@@ -36,6 +38,8 @@
 #define PHYS_GDT 0x205000
 #define PHYS_IDT 0x206000
 #define PHYS_TSS 0x207000
+#define PHYS_GDTR 0x207800	 /* what lgdt and lidt load */
+#define PHYS_IDTR 0x207808
 #define PHYS_STACK_TOP 0x20a000	 /* two pages: sequences in kernel mode, and the handlers */
 #define PHYS_RUNNER_TOP 0x20c000 /* the stack of everything else */
 #define PHYS_FRAMES 0x210000	 /* what the areas map */

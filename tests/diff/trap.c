@@ -12,10 +12,12 @@ uint8_t final_fxsave[512] __attribute__((aligned(16)));
 static struct frame final;
 static uint32_t final_esp;
 static unsigned events;
+static int timers; /* how often it may still be set again */
 
 void traps_begin(void)
 {
 	events = 0;
+	timers = 4;
 	return_by_window = sequence.user && sequence.number & 1; /* vmp's kernel keeps AC and ID where the window does not reach */
 }
 
@@ -68,9 +70,9 @@ void record_final(void)
 	record_registers(&final, final_esp);
 }
 
-static void record_event(const struct frame *f)
+static void record_event(const struct frame *f, uint32_t dr6)
 {
-	uint32_t cr2, dr6;
+	uint32_t cr2;
 
 	record_heading("vector", f->vector);
 	record("error", f->error, ~0u);
@@ -79,10 +81,8 @@ static void record_event(const struct frame *f)
 		__asm__ volatile("mov %%cr2, %0" : "=r"(cr2));
 		record("cr2", cr2, ~0u);
 	}
-	if (f->vector == VECTOR_DB) {
-		__asm__ volatile("mov %%dr6, %0" : "=r"(dr6));
-		record("dr6", dr6, ~0u);
-	}
+	if (f->vector == VECTOR_DB)
+		record("dr6", dr6, ~0xfu); /* breakpoints that are off may show there */
 }
 
 static bool goes_on_behind(const struct frame *f)
@@ -90,15 +90,36 @@ static bool goes_on_behind(const struct frame *f)
 	return f->vector != VECTOR_DB && f->vector != VECTOR_BP && f->vector != VECTOR_OF && f->vector <= VECTOR_LAST_EXCEPTION;
 }
 
+/* Not random_word(): when it comes differs. */
+static void timer_again(void)
+{
+	if (timers-- > 0)
+		apic_timer(2000 + timers % 7 * 1100);
+}
+
+/* And as it was at first again: steps over padding leave their mark there too. */
+static uint32_t take_debug_status(const struct frame *f)
+{
+	uint32_t dr6 = 0;
+
+	if (f->vector == VECTOR_DB)
+		__asm__ volatile("mov %%dr6, %0; mov %1, %%dr6" : "=&r"(dr6) : "r"(0xffff0ff0));
+	return dr6;
+}
+
 void trap(struct frame *f)
 {
+	uint32_t dr6;
 	int slot;
 
 	__asm__ volatile("cli" ::: "memory"); /* a trap gate leaves them on */
 	if (f->vector == VECTOR_TIMER || f->vector == VECTOR_IPI || draining)
 		apic_end();
+	if (f->vector == VECTOR_TIMER && !draining)
+		timer_again();
 	if (f->vector == VECTOR_TIMER || draining)
 		return;
+	dr6 = take_debug_status(f);
 	slot = sequence_slot(shown_eip(f->eip));
 	if (f->vector == VECTOR_DB && slot >= 0 && sequence.step_hidden[f->eip - sequence.base])
 		return;
@@ -106,13 +127,13 @@ void trap(struct frame *f)
 		record("interrupt in a handler", f->vector, ~0u);
 		return;
 	}
-	if (f->vector == VECTOR_END || slot < 0 || events++ > EVENTS_MAX) {
-		if (f->vector != VECTOR_END)
-			record_event(f);
+	if (f->vector != VECTOR_END)
+		record_event(f, dr6);
+	if (f->vector == VECTOR_END || slot < 0 || events++ > EVENTS_MAX)
 		finish(f);
-	}
-	record_event(f);
 	return_by_window = events & 1;
+	if (f->vector == VECTOR_SYSCALL && from_user(f) && f->eax & 1)
+		apic_post_self(VECTOR_IPI); /* it comes when user code goes on */
 	if (sequence.slot[slot].sleeps)
 		f->eflags &= ~(uint32_t)EFLAGS_TF; /* a single step would let the interrupt in before the hlt */
 	if (goes_on_behind(f) && slot < (int)sequence.slots)
