@@ -6,7 +6,8 @@ extern const char window_syscall_flags[], window_syscall_end[], window_iret_mark
 void window_open(struct cpu_window *w, struct vcpu *v)
 {
 	w->iflag = v->eflags & EFLAGS_IF;
-	w->pending = vcpu_interrupt_pending(v) || v->nmi_blocked || v->eflags & EFLAGS_IOPL; /* iret ends the last two */
+	w->pending = vcpu_interrupt_pending(v);
+	w->slow_return = w->pending || v->nmi_blocked || v->eflags & EFLAGS_IOPL; /* iret ends the last two */
 	w->cr2 = v->cr2;
 	w->sp0 = v->window_sp0;
 	w->syscall_eip = v->window_syscall_eip;

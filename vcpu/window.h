@@ -7,6 +7,9 @@
 #ifndef VCPU_WINDOW_H
 #define VCPU_WINDOW_H
 
+#define WINDOW_SLOW_RETURN (VMP_WINDOW + 0x1c) /* the engine's own word: not 0: iret comes to it */
+
+#ifndef __ASSEMBLER__
 #include <stddef.h>
 #include "base/types.h"
 #include "vcpu/vcpu.h"
@@ -17,6 +20,7 @@ struct cpu_window {
 	volatile uint32_t iflag, pending, cr2;
 	uint32_t sp0, syscall_eip, syscall_cs;
 	volatile uint32_t eoi;
+	uint32_t slow_return;
 };
 #define WINDOW_FIELD(field, address) _Static_assert(offsetof(struct cpu_window, field) == (address) - VMP_WINDOW, #field)
 WINDOW_FIELD(iflag, VMP_CPU_IFLAG);
@@ -26,6 +30,7 @@ WINDOW_FIELD(sp0, VMP_CPU_SP0);
 WINDOW_FIELD(syscall_eip, VMP_CPU_SYSCALL);
 WINDOW_FIELD(syscall_cs, VMP_CPU_SYSCALL_CS);
 WINDOW_FIELD(eoi, VMP_CPU_EOI);
+WINDOW_FIELD(slow_return, WINDOW_SLOW_RETURN);
 
 /* Before guest code runs: the window as v has it. After it: back again, so that v is the whole truth. */
 void window_open(struct cpu_window *w, struct vcpu *v);
@@ -47,4 +52,5 @@ enum window_place {
  * Whatever stopped it there happens again, or has become immaterial, but for an instruction that failed at WINDOW_IRET. */
 enum window_place window_settle(struct vcpu *v, const struct window_stop *stop);
 
+#endif /* C */
 #endif

@@ -8,6 +8,7 @@
  * A hlt is the way to the engine: #GP, which costs the host least.
  */
 #include "base/guest_abi.h"
+#include "vcpu/window.h"
 
 #define EFLAGS_TF_NT_AC 0x44100
 #define FIELD(name) (VMP_CPU_##name - VMP_WINDOW)
@@ -49,7 +50,7 @@ window_syscall_end:
 	.org	window_code + VMP_STUB_IRET - VMP_STUB_SYSCALL
 /* From the guest kernel by jmp, interrupts off; DS may be the user's, and no register but the flags is free. */
 	.code32
-	cmpl	$0, %ss:VMP_CPU_PENDING
+	cmpl	$0, %ss:WINDOW_SLOW_RETURN
 	jne	window_iret_hlt
 	testb	$0x30, 9(%esp)			/* EFLAGS_IOPL, which the host does not keep */
 	jnz	window_iret_hlt

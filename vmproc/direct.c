@@ -82,7 +82,7 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 		WRITE_SEGMENT(gs, vmproc_selector(v->seg[SEG_GS]));
 	window_open(direct.window, v);
 	if (direct.tls_stale)
-		direct.window->pending = true; /* a return to user mode comes to us first */
+		direct.window->slow_return = true;
 }
 
 /* --- time and posts ------------------------------------------------------------------------------------------------- */
@@ -114,7 +114,7 @@ static bool posts_waiting(void)
 	return atomic_load(&direct.slot->post) & (POST_MESSAGE | POST_NMI);
 }
 
-/* Take in everything that was posted to this CPU, and its own timer. True: the monitor has been asked, and the slot's state
+/* Take in everything that was posted to this CPU. True: the monitor has been asked, and the slot's state
  * may have changed. */
 static bool collect_posts(struct vcpu *v)
 {
@@ -139,9 +139,13 @@ static bool collect_posts(struct vcpu *v)
 			asked = true;
 		}
 	}
+	return asked;
+}
+
+static void tick(struct vcpu *v)
+{
 	if (apic_deadline(&v->apic) != UINT64_MAX)
 		apic_tick(&v->apic, direct_now_ns());
-	return asked;
 }
 
 static void sleep_halted(struct vcpu *v)
@@ -162,6 +166,7 @@ static void sleep_halted(struct vcpu *v)
 		}
 		atomic_store(&direct.slot->state, SLOT_MONITOR);
 		collect_posts(v);
+		tick(v);
 	}
 	v->halted = false;
 	direct_time_switch(before);
@@ -432,8 +437,13 @@ static void until_it_can_run(struct vcpu *v)
 			sleep_halted(v);
 		/* From here on a kick is a signal, which comes as soon as guest code runs. */
 		atomic_store(&direct.slot->state, SLOT_RUNNING);
-		if (!collect_posts(v) && can_run(v, woken))
-			return;
+		if (!collect_posts(v)) {
+			/* Where the host's timer is set for the deadline, its signal comes as soon as guest code runs. */
+			if (apic_deadline(&v->apic) != direct.timer_armed_ns)
+				tick(v);
+			if (can_run(v, woken))
+				return;
+		}
 		atomic_store(&direct.slot->state, SLOT_MONITOR);
 	}
 }
