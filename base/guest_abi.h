@@ -12,13 +12,17 @@
  * Traps.  `int $VMP_INT_MARKER` stands before a sensitive instruction that would not trap by itself: the monitor
  * emulates the instruction that follows it.  `int $VMP_INT_HYPERCALL` is a hypercall: number in %eax, arguments in
  * %ebx, %ecx, %edx, result in %eax (64-bit results in %edx:%eax).  Both are legal in guest kernel mode only.
- * `int $VMP_INT_SYSCALL` in guest user mode means `int $0x80`; the vDSO uses it, since the host serves it faster.
+ * `int $VMP_INT_SYSCALL` in guest user mode means `int $0x80`, and is served faster; the vDSO has it behind its call of
+ * VMP_STUB_SYSCALL, where a restarted system call begins.
  *
  * The window.  The hottest of it all needs no trap: the interrupt flag, CR2 and the way in and out of system calls stand
  * in the CPU window, below.
  */
 #ifndef BASE_GUEST_ABI_H
 #define BASE_GUEST_ABI_H
+
+/* Changes with everything below. The kernel has it as the absolute symbol vmp_abi_version: others are not booted. */
+#define VMP_ABI_VERSION 1
 
 /* GDT indices and selectors (guest view) */
 #define VMP_GDT_BOOT_CS 2

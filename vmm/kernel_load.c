@@ -9,12 +9,13 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/guest_abi.h"
 
 enum { LOWEST_LOAD_ADDRESS = 1 << 20 };
 
 static int complain(char *why, size_t why_bytes, const char *path, const char *what)
 {
-	snprintf(why, why_bytes, "the guest kernel %s %s; build it again with make kernel", path, what);
+	snprintf(why, why_bytes, "the guest kernel %s %s; build it again with make guest", path, what);
 	return -1;
 }
 
@@ -88,6 +89,29 @@ static const char *load_segments(Elf *elf, int fd, uint64_t file_bytes, uint8_t 
 	return image->end ? NULL : "has nothing to load";
 }
 
+/* The absolute symbol vmp_abi_version (base/guest_abi.h). A file without any symbols is taken at its word. */
+static const char *check_abi(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	GElf_Sym symbol;
+
+	while ((section = elf_nextscn(elf, section))) {
+		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_SYMTAB)
+			continue;
+		Elf_Data *symbols = elf_getdata(section, NULL);
+
+		for (int i = 0; symbols && gelf_getsym(symbols, i, &symbol); i++) {
+			const char *name = elf_strptr(elf, header.sh_link, symbol.st_name);
+
+			if (name && !strcmp(name, "vmp_abi_version"))
+				return symbol.st_value == VMP_ABI_VERSION ? NULL : "is for another version of vmp";
+		}
+		return "is for another version of vmp, or not patched for it";
+	}
+	return NULL;
+}
+
 int kernel_load(const char *path, uint8_t *ram, uint32_t ram_bytes, struct kernel_image *image, char *why, size_t why_bytes)
 {
 	const char *wrong = NULL;
@@ -98,7 +122,7 @@ int kernel_load(const char *path, uint8_t *ram, uint32_t ram_bytes, struct kerne
 
 	*image = (struct kernel_image){ .first = UINT32_MAX };
 	if (fd < 0 || fstat(fd, &status)) {
-		snprintf(why, why_bytes, "cannot open the guest kernel %s: %s; build it with make kernel", path, strerror(errno));
+		snprintf(why, why_bytes, "cannot open the guest kernel %s: %s; build it with make guest", path, strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return -1;
@@ -109,6 +133,8 @@ int kernel_load(const char *path, uint8_t *ram, uint32_t ram_bytes, struct kerne
 		wrong = "is not an ELF file";
 	if (!wrong)
 		wrong = check_header(elf, &header);
+	if (!wrong)
+		wrong = check_abi(elf);
 	if (!wrong)
 		wrong = load_segments(elf, fd, status.st_size, ram, ram_bytes, image);
 	if (!wrong && (header.e_entry < image->first || header.e_entry >= image->file_end))

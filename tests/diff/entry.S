@@ -6,6 +6,8 @@
 	.long	0x1badb002, 0, -0x1badb002
 
 /* Paging off.  %ebx: multiboot's information (QEMU). */
+	.globl	vmp_abi_version
+	.set	vmp_abi_version, VMP_ABI_VERSION
 	.globl	entry
 entry:
 	mov	$PHYS_PT_DIRECT, %edi		/* the first 4 MiB: present, writable, accessed, dirty, global */

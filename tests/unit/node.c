@@ -372,6 +372,9 @@ struct kernel_file {
 	Elf32_Ehdr header;
 	Elf32_Phdr segment[2];
 	char bytes[64];
+	Elf32_Shdr section[3]; /* used with header.e_shnum 3: none, symbols, their names */
+	Elf32_Sym symbol[2];
+	char names[32];
 };
 
 static struct kernel_file good_kernel(void)
@@ -388,6 +391,12 @@ static struct kernel_file good_kernel(void)
 				     .p_paddr = 0x1000000, .p_filesz = 32, .p_memsz = 32 };
 	k.segment[1] = (Elf32_Phdr){ .p_type = PT_LOAD, .p_offset = offsetof(struct kernel_file, bytes) + 32,
 				     .p_vaddr = 0xc1001000, .p_paddr = 0x1001000, .p_filesz = 16, .p_memsz = 0x3000 };
+	k.section[1] = (Elf32_Shdr){ .sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct kernel_file, symbol), .sh_link = 2,
+				     .sh_size = sizeof k.symbol, .sh_entsize = sizeof *k.symbol };
+	k.section[2] = (Elf32_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct kernel_file, names),
+				     .sh_size = sizeof k.names };
+	k.symbol[1] = (Elf32_Sym){ .st_name = 1, .st_value = VMP_ABI_VERSION, .st_shndx = SHN_ABS };
+	memcpy(k.names + 1, "vmp_abi_version", 16);
 	return k;
 }
 
@@ -428,7 +437,15 @@ static void test_kernel_load(void)
 		  image.file_end == 0x1001010);
 	CU_ASSERT(!memcmp(ram + 0x1000000, k.bytes, 32) && !memcmp(ram + 0x1001000, k.bytes + 32, 16));
 
-	expect_refused(k, sizeof k - 40, "shorter");
+	k.header.e_shoff = offsetof(struct kernel_file, section), k.header.e_shentsize = sizeof(Elf32_Shdr);
+	k.header.e_shnum = 3, k.header.e_shstrndx = 2;
+	CU_ASSERT_EQUAL(load(&k, sizeof k, &image, why, sizeof why), 0);
+	bad = k, bad.symbol[1].st_value++, expect_refused(bad, sizeof bad, "another version");
+	bad = k, bad.names[1] = 'V', expect_refused(bad, sizeof bad, "another version");
+	bad = k, bad.symbol[1].st_name = 1000, expect_refused(bad, sizeof bad, "another version");
+	bad = k, bad.section[1].sh_size = 0, expect_refused(bad, sizeof bad, "another version");
+
+	expect_refused(k, offsetof(struct kernel_file, bytes) + 24, "shorter");
 	expect_refused(k, 10, "not an ELF");
 	expect_refused(k, 0, "not an ELF");
 	bad = k, bad.header.e_machine = EM_X86_64, expect_refused(bad, sizeof bad, "32-bit x86");
