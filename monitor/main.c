@@ -1,7 +1,7 @@
 /* main.c - a monitor's life: started by its node daemon with the host's shared memory, it prepares its VM process, waits to
  * be started (or, as a spare, for a CPU from another host), runs its virtual CPU, and ends when the daemon does.
  *
- *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD [--direct]
+ *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD [--direct|--strict]
  */
 #include "monitor/monitor.h"
 
@@ -39,16 +39,17 @@ static void on_alarm(int signal)
 /* Interrupts a sleep. */
 static void on_child(int signal) { (void)signal; }
 
-struct arguments { int cpu, socket, ram, shm, log; bool direct; };
+struct arguments { int cpu, socket, ram, shm, log; bool direct, strict; };
 
 static struct arguments parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "cpu", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
 		{ "ram-fd", required_argument, NULL, 'r' }, { "shm-fd", required_argument, NULL, 'm' },
-		{ "log-fd", required_argument, NULL, 'l' }, { "direct", no_argument, NULL, 'd' }, { 0 },
+		{ "log-fd", required_argument, NULL, 'l' }, { "direct", no_argument, NULL, 'd' },
+		{ "strict", no_argument, NULL, 'S' }, { 0 },
 	};
-	struct arguments a = { -1, -1, -1, -1, 2, false };
+	struct arguments a = { -1, -1, -1, -1, 2, false, false };
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
@@ -59,6 +60,7 @@ static struct arguments parse(int argc, char **argv)
 		case 'm': a.shm = atoi(optarg); break;
 		case 'l': a.log = atoi(optarg); break;
 		case 'd': a.direct = true; break;
+		case 'S': a.strict = true; break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
 	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0)
@@ -193,6 +195,7 @@ int main(int argc, char **argv)
 	m->ram_fd = a.ram;
 	m->shm_fd = a.shm;
 	m->direct_engine = a.direct;
+	m->strict = a.strict;
 	map_shared(m, &a);
 	m->slot = &m->shm->slot[m->cpu];
 	m->many_hosts = m->shm->n_nodes > 1;

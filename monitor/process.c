@@ -167,6 +167,8 @@ static void registers_to_host(struct monitor *m)
 	r->r8 = r->r9 = r->r10 = r->r11 = r->r12 = r->r13 = r->r14 = r->r15 = 0;
 	r->rip = v->eip;
 	window_open(m->vm.window, v);
+	if (m->strict)
+		window_restrict(m->vm.window, v);
 	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;
 	r->orig_rax = ~0ull; /* no system call to restart */
 	r->cs = vmproc_selector(v->seg[SEG_CS]);
@@ -199,15 +201,18 @@ static void registers_from_host(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
 	const struct user_regs_struct *r = &m->vm.regs;
+	bool level_is_ours = m->strict && v->cpl == 3;
 	uint32_t native;
 
-	level_from_host(v, r);
+	if (!level_is_ours)
+		level_from_host(v, r);
 	native = native_flags(v);
 	v->gpr[EAX] = r->rax, v->gpr[ECX] = r->rcx, v->gpr[EDX] = r->rdx, v->gpr[EBX] = r->rbx;
 	v->gpr[ESP] = r->rsp, v->gpr[EBP] = r->rbp, v->gpr[ESI] = r->rsi, v->gpr[EDI] = r->rdi;
 	v->eip = r->rip;
 	v->eflags = (v->eflags & ~(native | EFLAGS_RF)) | (r->eflags & native) | EFLAGS_FIXED;
-	window_close(m->vm.window, v);
+	if (!level_is_ours)
+		window_close(m->vm.window, v);
 	v->seg[SEG_DS] = r->ds, v->seg[SEG_ES] = r->es, v->seg[SEG_FS] = r->fs, v->seg[SEG_GS] = r->gs;
 }
 
@@ -216,7 +221,7 @@ static void settle_in_window(struct monitor *m, struct stop *why)
 	const struct user_regs_struct *r = &m->vm.regs;
 	struct window_stop at = { .rip = r->rip, .esp = r->rsp, .r8 = r->r8, .r10 = r->r10, .eflags = r->eflags };
 
-	why->in_window = window_holds(r->rip);
+	why->in_window = m->strict && m->vcpu.cpl == 3 ? window_holds_syscall(r->rip) : window_holds(r->rip);
 	if (why->in_window)
 		why->place = window_settle(&m->vcpu, &at);
 }

@@ -533,6 +533,8 @@ void run_guest(struct monitor *m)
 		atomic_store(&m->slot->state, SLOT_RUNNING);
 		collect_posts(m);
 		deliver_interrupt(m, woken);
+		if (m->strict && v->cpl == 3)
+			shadow_drop_kernel(&m->shadow);
 		if (v->halted || v->dead || m->vm.queued || stands_still(m)) {
 			atomic_store(&m->slot->state, SLOT_MONITOR);
 			continue;

@@ -22,7 +22,7 @@ void shadow_drop_all(struct shadow *s)
 {
 	s->host->unmap(s->host->ctx, PAGE_BYTES, VMP_WINDOW - PAGE_BYTES);
 	forget(s, 0, LINEAR_PAGES);
-	s->user_pages = s->kernel_local = s->areas = 0;
+	s->user_pages = s->kernel_pages = s->kernel_local = s->areas = 0;
 }
 
 void shadow_switch_space(struct shadow *s)
@@ -36,15 +36,26 @@ void shadow_switch_space(struct shadow *s)
 	}
 }
 
+void shadow_drop_kernel(struct shadow *s)
+{
+	if (!s->kernel_pages)
+		return;
+	s->host->unmap(s->host->ctx, VMP_USER_LIMIT, VMP_WINDOW - VMP_USER_LIMIT);
+	forget(s, USER_PAGES, LINEAR_PAGES - USER_PAGES);
+	s->kernel_pages = s->kernel_local = 0;
+}
+
 static void set_entry(struct shadow *s, uint32_t page, uint32_t value)
 {
 	uint32_t *entry = &s->entry[page];
 	bool local = value && !(value & SHADOW_GLOBAL), was_local = *entry && !(*entry & SHADOW_GLOBAL);
 
-	if (page < USER_PAGES)
+	if (page < USER_PAGES) {
 		s->user_pages += !!value - !!*entry;
-	else
+	} else {
+		s->kernel_pages += !!value - !!*entry;
 		s->kernel_local += local - was_local;
+	}
 	s->used[page / SHADOW_CHUNK / 32] |= 1u << page / SHADOW_CHUNK % 32;
 	*entry = value;
 }

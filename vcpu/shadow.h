@@ -26,7 +26,8 @@ struct shadow {
 	unsigned area_limit;   /* drop all rather than make more host areas than this: vm.max_map_count is never reached */
 	unsigned areas;	       /* made since the last full drop */
 	unsigned user_pages;   /* entries below VMP_USER_LIMIT */
-	unsigned kernel_local; /* entries above it that a CR3 load must drop */
+	unsigned kernel_pages; /* entries above it */
+	unsigned kernel_local; /* those of them that a CR3 load must drop */
 	uint32_t used[LINEAR_PAGES / SHADOW_CHUNK / 32]; /* chunks of `entry` that are not all 0 */
 };
 
@@ -37,5 +38,6 @@ void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 void shadow_drop_range(struct shadow *s, gva_t first, uint32_t pages);
 void shadow_drop_all(struct shadow *s);
 void shadow_switch_space(struct shadow *s);
+void shadow_drop_kernel(struct shadow *s); /* all from VMP_USER_LIMIT on */
 
 #endif

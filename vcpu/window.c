@@ -26,6 +26,15 @@ void window_close(struct cpu_window *w, struct vcpu *v)
 	v->window_syscall_cs = w->syscall_cs;
 }
 
+void window_restrict(struct cpu_window *w, struct vcpu *v)
+{
+	w->slow_return = true;
+	if (v->cpl == 0)
+		return;
+	w->syscall_cs = 0; /* system calls, too, come to the engine */
+	w->eoi = v->eoi_offered = false;
+}
+
 static uint32_t place(const char *label) { return VMP_STUB_SYSCALL + (uint32_t)(label - window_code); }
 
 /* Carry the call out as a gate would: none of it can be seen yet. */
@@ -64,6 +73,8 @@ static void settle_iret(struct vcpu *v, const struct window_stop *stop)
 	if (vcpu_write(v, v->gpr[ESP] + 4, &cs, 1, false, &error))
 		vcpu_kill(v, "the frame at %x vanished under iret", v->gpr[ESP]);
 }
+
+bool window_holds_syscall(uint64_t rip) { return window_holds(rip) && rip < place(window_syscall_end); }
 
 enum window_place window_settle(struct vcpu *v, const struct window_stop *stop)
 {

@@ -36,6 +36,10 @@ WINDOW_FIELD(slow_return, WINDOW_SLOW_RETURN);
 void window_open(struct cpu_window *w, struct vcpu *v);
 void window_close(struct cpu_window *w, struct vcpu *v);
 
+/* The guest trusts no user with the window: behind window_open(), and instead of window_close() if it ran at CPL 3. */
+void window_restrict(struct cpu_window *w, struct vcpu *v);
+bool window_holds_syscall(uint64_t rip); /* that part of it which users are meant to run */
+
 /* window_code.S: position-independent, smaller than a page. */
 extern const char window_code[], window_code_end[];
 

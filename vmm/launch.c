@@ -77,6 +77,8 @@ static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct pr
 		arguments[n++] = "--verbose";
 	if (plan->direct)
 		arguments[n++] = "--direct";
+	if (plan->strict)
+		arguments[n++] = "--strict";
 	if (node == 0) {
 		if (plan->restore) {
 			arguments[n++] = "--restore";

@@ -18,7 +18,7 @@ struct launch_plan {
 	/* for node 0 */
 	const char *kernel, *image, *appended, *command_line;
 	const char *disk; /* or NULL */
-	bool verbose, direct, hold; /* hold: the CPUs wait for a debugger */
+	bool verbose, direct, strict, hold; /* hold: the CPUs wait for a debugger */
 	bool restore; /* the machine is loaded: only command_line and disk of the above */
 };
 

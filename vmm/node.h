@@ -45,7 +45,7 @@ struct node_options {
 	const char *dir;
 	unsigned node, n_nodes, n_cpus, mem_mib, host_mem_mib; /* 0: no limit */
 	int log_fd;
-	bool verbose, restore, direct; /* direct: the engine */
+	bool verbose, restore, direct, strict; /* direct: the engine; strict: the ptrace engine's mode */
 	bool hold; /* the CPUs wait for a debugger */
 	const char *kernel, *cmdline, *disk;
 	const char *initrd[MAX_INITRDS];

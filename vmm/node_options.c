@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_HOLD, OPT_HOST_MEM };
+       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -18,7 +18,7 @@ static const struct option table[] = {
 	{ "initrd", required_argument, NULL, OPT_INITRD },   { "cmdline", required_argument, NULL, OPT_CMDLINE },
 	{ "disk", required_argument, NULL, OPT_DISK },	     { "restore", no_argument, NULL, OPT_RESTORE },
 	{ "direct", no_argument, NULL, OPT_DIRECT },	     { "hold", no_argument, NULL, OPT_HOLD },
-	{ "host-mem", required_argument, NULL, OPT_HOST_MEM },
+	{ "host-mem", required_argument, NULL, OPT_HOST_MEM }, { "strict", no_argument, NULL, OPT_STRICT },
 	{ 0 },
 };
 
@@ -64,6 +64,7 @@ static int take(struct node_options *o, int option, const char *argument)
 	case OPT_DISK: o->disk = argument; return 0;
 	case OPT_RESTORE: o->restore = true; return 0;
 	case OPT_DIRECT: o->direct = true; return 0;
+	case OPT_STRICT: o->strict = true; return 0;
 	case OPT_HOLD: o->hold = true; return 0;
 	default: return -EINVAL;
 	}

@@ -47,6 +47,8 @@ static const struct option_rule rules[] = {
 	  "a host that holds more of it lets go of what it has only read; default: no limit" },
 	{ "engine", "NAME", ON_START, OPTION_TEXT, FIELD(engine), 0, 0,
 	  "direct (the default) or ptrace; also from the environment's VMP_ENGINE" },
+	{ "strict", NULL, ON_START, OPTION_FLAG, FIELD(strict), 0, 0,
+	  "the guest's programs run in a host address space without the guest kernel: slow, on the ptrace engine alone" },
 	{ "disk", "IMAGE[,ro|,snapshot]", ON_BOOT, OPTION_TEXT, FIELD(disk), 0, 0,
 	  "a raw image as /dev/sda; ro: read only; snapshot: writes are forgotten" },
 	{ "share", "DIR", ON_BOOT, OPTION_TEXT, FIELD(share), 0, 0,
@@ -325,11 +327,13 @@ static int check_together(struct options *o, uint32_t host_cpus)
 	struct problem p;
 
 	if (!o->engine)
-		o->engine = getenv("VMP_ENGINE");
+		o->engine = o->strict ? "ptrace" : getenv("VMP_ENGINE");
 	if (!o->engine)
 		o->engine = "direct";
 	if (strcmp(o->engine, "ptrace") && strcmp(o->engine, "direct"))
 		return fail(o, "--engine %s: no such engine; there are direct and ptrace", o->engine);
+	if (o->strict && strcmp(o->engine, "ptrace"))
+		return fail(o, "--strict is a mode of --engine ptrace: leave --engine %s away", o->engine);
 	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->verbose))
 		return fail(o, "`vmp up` returns before the machine ends: give its log a file with --log FILE");
 	if (o->gdb && gdb_address_parse(o->gdb, &gdb, &p))
@@ -376,7 +380,7 @@ static int take_snapshot_words(struct options *o, char **words, unsigned n)
 		return fail(o, "vmp snapshot %s: no such command; see `vmp help snapshot`", words[0]);
 	if (n != 2 || !*words[1])
 		return fail(o, "`vmp snapshot` needs save or load, and one file: vmp snapshot save FILE");
-	if (o->save && (o->hosts || o->engine || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->verbose))
+	if (o->save && (o->hosts || o->engine || o->strict || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->verbose))
 		return fail(o, "`vmp snapshot save` has one option, --name; the others belong to load");
 	o->file = words[1];
 	return 0;

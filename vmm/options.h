@@ -30,7 +30,7 @@ struct options {
 	const char *engine, *disk, *share, *stats, *log, *name, *append;
 	const char *gdb;	    /* where a debugger is waited for, or NULL */
 	const char *kernel, *image; /* NULL: what `make` built */
-	bool summary, verbose, json;
+	bool summary, verbose, json, strict;
 	const char *env[MAX_ENV_OPTIONS];
 	uint32_t n_env;
 	char **command; /* NULL-terminated, or NULL: a shell */

@@ -579,7 +579,7 @@ static int start_saved(struct run *run, struct problem *p)
 	struct launch_plan plan = {
 		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
 		.log_fd = run->log_fd, .command_line = saved->command_line, .disk = run->o->disk, .verbose = run->o->verbose,
-		.restore = true, .direct = runs_direct(run), .hold = run->held,
+		.restore = true, .direct = runs_direct(run), .strict = run->o->strict, .hold = run->held,
 	};
 
 	snprintf(info.kernel, sizeof info.kernel, "%s", saved->kernel);
@@ -596,7 +596,7 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 		.host_mem_mib = run->o->host_mem_mib,
 		.log_fd = run->log_fd, .kernel = files->kernel, .image = files->image, .appended = archive,
 		.command_line = line, .disk = run->o->disk, .verbose = run->o->verbose,
-		.direct = runs_direct(run), .hold = run->held,
+		.direct = runs_direct(run), .strict = run->o->strict, .hold = run->held,
 	};
 
 	/* The daemon opens our memory file by this name: nothing is left behind, whoever dies. */

@@ -124,7 +124,7 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	for (int i = 0; i < 4; i++)
 		snprintf(number[i + 1], sizeof number[i + 1], "%d", fds[i]);
 	char *arguments[] = { NULL, "--cpu", number[0], "--socket", number[1], "--ram-fd", number[2], "--shm-fd", number[3],
-			      "--log-fd", number[4], node->o.direct ? "--direct" : NULL, NULL };
+			      "--log-fd", number[4], node->o.direct ? "--direct" : node->o.strict ? "--strict" : NULL, NULL };
 
 	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_monitor_handler, why,
 			    why_bytes);

@@ -116,6 +116,42 @@ static void by_flat_segment(const char *argument)
 	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl 0xc1000000, %0; popl %%ds" : "=&r"(value) : "r"(0x2b) : "memory");
 }
 
+/* Reads the guest kernel's memory by the host's flat segment and by the guest kernel's own, and says what came of it. */
+static void by_kernel_memory(const char *argument)
+{
+	static const uint16_t selectors[] = { 0x2b, 0x8f };
+	static sigjmp_buf outside;
+
+	(void)argument;
+	memcpy(outside, back, sizeof outside);
+	for (volatile unsigned i = 0; i < sizeof selectors / sizeof *selectors; i++) {
+		if (sigsetjmp(back, 1)) {
+			printf("segment %x: a signal\n", selectors[i]);
+			continue;
+		}
+		uint32_t value;
+
+		__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl 0xc1000000, %0; popl %%ds"
+				 : "=&r"(value) : "r"(selectors[i]) : "memory");
+		printf("segment %x: reads the guest kernel\n", selectors[i]);
+	}
+	memcpy(back, outside, sizeof outside);
+}
+
+/* The CPU window's iret, with a frame that leads into the guest kernel's code segment: who got there could read CR3. */
+static void by_window_iret(const char *argument)
+{
+	static uint32_t stack[64];
+	uint32_t *frame = stack + 32;
+
+	(void)argument;
+	__asm__ volatile("movl $1f, (%0); movl $0x84, 4(%0); movl $2, 8(%0); movl %%esp, %%esi; movl %0, %%esp\n"
+			 "	ljmp $0x23, $0xffffd100\n"
+			 "1:	movl %%cr3, %%eax; movl %%esi, %%esp" : : "r"(frame) : "eax", "esi", "memory");
+	printf("PROOF of the kernel's privilege\n");
+	fflush(stdout);
+}
+
 /* What only the kernel may say to the monitor. */
 static void by_marker(const char *argument)
 {
@@ -142,6 +178,7 @@ static const struct method {
 } methods[] = {
 	{ "int80", by_int80, false },	     { "syscall", by_syscall, false },	 { "sysenter", by_sysenter, false },
 	{ "farjump", by_far_jump, false },   { "stub", by_stub, false },	 { "flat", by_flat_segment, false },
+	{ "kernel", by_kernel_memory, false }, { "iret", by_window_iret, false },
 	{ "marker", by_marker, true },	     { "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
 
@@ -170,6 +207,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(argv[1], methods[i].name))
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
-	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|marker|hypercall|privileged [ADDRESS]\n");
+	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|kernel|iret|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }

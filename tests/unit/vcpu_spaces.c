@@ -129,6 +129,24 @@ static void a_flush_behind_the_load(void)
 	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
 }
 
+static void the_kernels_half_goes_alone(void)
+{
+	reset(1);
+	load_cr3(1, false);
+	touch(USER_AT, 0x5000);
+	touch(KERNEL, 0x6000);
+	unmapped = 0;
+	shadow_drop_kernel(&current()->shadow);
+	CU_ASSERT(mapped(USER_AT) != 0 && mapped(KERNEL) == 0 && unmapped == 1);
+	shadow_drop_kernel(&current()->shadow);
+	CU_ASSERT_EQUAL(unmapped, 1); /* nothing was there */
+	touch(KERNEL, 0x6000);
+	spaces_drop_range(&all, current(), cr3, KERNEL, 1);
+	unmapped = 0;
+	shadow_drop_kernel(&current()->shadow);
+	CU_ASSERT_EQUAL(unmapped, 0);
+}
+
 static void all_is_dropped_everywhere(void)
 {
 	for (unsigned logged = 0; logged <= SPACES_LOG + 1; logged++) {
@@ -217,7 +235,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		TEST(a_number_keeps_its_pages), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
-		TEST(all_is_dropped_everywhere), TEST(at_random),
+		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(at_random),
 	};
 
 	return run_tests("vcpu spaces", tests, ARRAY_LEN(tests));

@@ -44,6 +44,30 @@ static void flag_and_cr2(void)
 	CU_ASSERT_TRUE(w.slow_return && !w.pending);
 }
 
+/* A user of the strict mode: whatever it writes into the window, and wherever in it it runs. */
+static void restricted(void)
+{
+	struct cpu_window w = { 0 };
+
+	fake_reset();
+	V->window_syscall_cs = VMP_SEL_KERNEL_CS;
+	window_open(&w, V);
+	window_restrict(&w, V);
+	CU_ASSERT(w.slow_return && w.syscall_cs == VMP_SEL_KERNEL_CS); /* the guest kernel has its entry still */
+	fake_user();
+	apic_write(V, 0xf0, 0x1ff);
+	apic_post(&V->apic, 0x50);
+	apic_accept(&V->apic, 0x50);
+	window_open(&w, V);
+	CU_ASSERT(w.eoi && V->eoi_offered);
+	window_restrict(&w, V);
+	CU_ASSERT(w.slow_return && !w.syscall_cs && !w.eoi && !V->eoi_offered);
+	CU_ASSERT_TRUE(window_holds_syscall(VMP_STUB_SYSCALL));
+	CU_ASSERT_FALSE(window_holds_syscall(VMP_STUB_IRET));
+	CU_ASSERT_FALSE(window_holds_syscall(VMP_STUB_SYSCALL - 1));
+	CU_ASSERT_FALSE(window_holds_syscall(VMP_STUB_SYSCALL + PAGE_BYTES));
+}
+
 static void end_of_interrupt(void)
 {
 	struct cpu_window w = { 0 };
@@ -150,7 +174,7 @@ static void iret_fails_at_the_stub(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(fits), TEST(flag_and_cr2), TEST(end_of_interrupt), TEST(syscall_anywhere), TEST(syscall_without_stack),
+		TEST(fits), TEST(flag_and_cr2), TEST(restricted), TEST(end_of_interrupt), TEST(syscall_anywhere), TEST(syscall_without_stack),
 		TEST(iret_anywhere), TEST(iret_fails_at_the_stub),
 	};
 

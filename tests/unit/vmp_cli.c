@@ -161,7 +161,8 @@ static void snapshots(void)
 	static const struct { const char *line, *complaint; } wrong[] = {
 		{ "vmp snapshot", "one file" }, { "vmp snapshot save", "one file" }, { "vmp snapshot load a b", "one file" },
 		{ "vmp snapshot forget a", "no such command" }, { "vmp snapshot save a --hosts 2", "belong to load" },
-		{ "vmp snapshot save a --engine direct", "belong to load" },
+		{ "vmp snapshot save a --engine direct", "belong to load" }, { "vmp snapshot save a --strict", "belong to load" },
+		{ "vmp snapshot load a --strict --engine direct", "mode of --engine ptrace" },
 		{ "vmp snapshot load a --hosts 0", "from 1 to" }, { "vmp snapshot load a --cpus 2", "not an option" },
 	};
 	struct options o;
@@ -171,6 +172,7 @@ static void snapshots(void)
 	CU_ASSERT_STRING_EQUAL(o.name, "lab");
 	CU_ASSERT(parse(&o, "vmp snapshot load f") == 0 && !o.save && o.hosts == 0);
 	CU_ASSERT(parse(&o, "vmp snapshot load f --engine ptrace") == 0 && !strcmp(o.engine, "ptrace"));
+	CU_ASSERT(parse(&o, "vmp snapshot load f --strict") == 0 && o.strict && !strcmp(o.engine, "ptrace"));
 	CU_ASSERT(parse(&o, "vmp snapshot load --hosts 32 f --timeout 5") == 0 && o.hosts == 32 && o.timeout_s == 5);
 	CU_ASSERT(parse(&o, "vmp snapshot --help") == 0 && o.help);
 	for (size_t n = 0; n < ARRAY_LEN(wrong); n++) {
