@@ -321,13 +321,6 @@ static int64_t call_BEYOND_LIMIT(struct monitor *m, const struct asked *a)
 	return found;
 }
 
-static int64_t call_IS_SSE(struct monitor *m, const struct asked *a)
-{
-	(void)a;
-	take_vcpu(m);
-	return insn_is_sse(m);
-}
-
 static int64_t call_PAGE_WANT(struct monitor *m, const struct asked *a)
 {
 	if (a->arg[0] >= m->shm->ram_pages || a->arg[1] > PAGE_WRITE)

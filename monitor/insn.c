@@ -189,23 +189,12 @@ bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *acc
 	return true;
 }
 
+/* What x87 has left pending comes up at instructions of its own and of MMX. */
 bool insn_is_sse(struct monitor *m)
 {
 	struct insn insn;
 
-	if (!decode(m, &insn))
-		return false;
-	for (unsigned i = 0; i < insn.decoded.operand_count; i++)
-		if (insn.operand[i].type == ZYDIS_OPERAND_TYPE_REGISTER)
-			switch (ZydisRegisterGetClass(insn.operand[i].reg.value)) {
-			case ZYDIS_REGCLASS_XMM:
-			case ZYDIS_REGCLASS_YMM:
-			case ZYDIS_REGCLASS_ZMM:
-				return true;
-			default:
-				break;
-			}
-	return false;
+	return decode(m, &insn) && insn.decoded.meta.isa_ext != ZYDIS_ISA_EXT_X87 && insn.decoded.meta.isa_ext != ZYDIS_ISA_EXT_MMX;
 }
 
 bool insn_is_bound(struct monitor *m)

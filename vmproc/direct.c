@@ -398,7 +398,7 @@ static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const s
 		if (info->si_code == FPE_DIVIDE)
 			vcpu_exception(v, VECTOR_DE, -1);
 		else
-			vcpu_exception(v, direct_call(DIRECT_IS_SSE, 0, 0, 0, 0) ? VECTOR_XM : VECTOR_MF, -1);
+			vcpu_exception(v, r->trapno == VECTOR_XM ? VECTOR_XM : VECTOR_MF, -1);
 		return;
 	case SIGSYS:
 		on_seccomp(v, r, (unsigned)info->si_syscall);

@@ -51,7 +51,6 @@
 	X(DEBUG, "why (enum debug_why): vcpu is current and stands still for a debugger; 1: the int3 was not the guest's own") \
 	X(DEAD, "vcpu has died, and says why; no answer") \
 	X(BEYOND_LIMIT, "fs base, gs base; vcpu: what did the instruction touch beyond a user segment? arg[0] gva, arg[1] access") \
-	X(IS_SSE, "vcpu: is it an SSE instruction?") \
 	X(PAGE_WANT, "gfn, right: wait until this host has it") \
 	X(PAGE_MAPPED, "gva, bytes, gpa: a mapping was made") \
 	X(PAGE_ADMIT, "gva, gpa, write, writable: let the guest at a mapped page")

@@ -85,6 +85,7 @@ struct sequence {
 	uint32_t base;	      /* linear address of the code */
 	unsigned slots, bytes; /* the last slot ends the sequence */
 	struct slot slot[MAX_SLOTS + 1];
+	uint8_t fxsave_image[512] __attribute__((aligned(16)));
 	uint8_t code[MAX_CODE];
 	uint16_t canonical[MAX_CODE]; /* the offset that stands for this one: padding belongs to what comes after it */
 	bool step_hidden[MAX_CODE];   /* a single step that ends here is none of the test's */
@@ -94,6 +95,10 @@ void sequence_generate(uint32_t dropped /* slots that become nops */);
 uint32_t allowed_flags(void); /* what EFLAGS may have set at the start, and by popf */
 uint32_t random_pointer(void);
 int sequence_slot(uint32_t eip); /* its number, or -1 */
+
+/* ---- kinds_fpu.c */
+void fpu_start(uint8_t image[512]); /* what fxrstor loads, and so which instructions go well */
+void fpu_record(const uint8_t image[512]);
 
 /* ---- record.c: what came of it */
 void record_begin(bool verbose);

@@ -160,7 +160,6 @@ static void print_line(uint32_t name)
 
 static void run_one(uint32_t number, uint32_t dropped)
 {
-	static const uint8_t fxsave_image[512] __attribute__((aligned(16))) = { 0x7f, 3, [24] = 0x80, 0x1f };
 	struct frame *f;
 
 	random_seed(wanted.seed, number);
@@ -177,9 +176,10 @@ static void run_one(uint32_t number, uint32_t dropped)
 	f = start_state();
 	if (sequence.timer)
 		apic_timer(random_below(15000) + 1);
-	run_sequence(f, fxsave_image);
+	run_sequence(f, sequence.fxsave_image);
 	take_leftover_interrupts();
 	record_final();
+	fpu_record(final_fxsave);
 	record_memories();
 }
 
