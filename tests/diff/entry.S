@@ -5,6 +5,11 @@
 	.balign	4
 	.long	0x1badb002, 0, -0x1badb002
 
+#ifdef DIFF_VMP
+	.globl	vmp_abi_version
+	.set	vmp_abi_version, VMP_ABI_VERSION
+#endif
+
 /* Paging off.  %ebx: multiboot's information (QEMU). */
 	.globl	vmp_abi_version
 	.set	vmp_abi_version, VMP_ABI_VERSION
