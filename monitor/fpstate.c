@@ -65,6 +65,19 @@ int fpstate_pack(const struct xsave_layout *layout, const uint8_t *xsave, size_t
 	return (int)(at - to);
 }
 
+/* FINIT's control word and what LDMXCSR begins with (SDM 1, 8.1.5 and 10.2.3). */
+int fpstate_at_reset(uint8_t *to)
+{
+	static const uint16_t control = 0x037f;
+	static const uint32_t mxcsr = 0x1f80;
+	struct xsave_layout legacy = { { 0 }, { 0 } };
+	uint8_t xsave[LEGACY_BYTES + XSAVE_HEADER_BYTES] = { 0 };
+
+	memcpy(xsave, &control, sizeof control);
+	memcpy(xsave + AT_MXCSR, &mxcsr, sizeof mxcsr);
+	return fpstate_pack(&legacy, xsave, sizeof xsave, to);
+}
+
 static int refuse(char *why, size_t why_bytes, const char *text, const char *what)
 {
 	snprintf(why, why_bytes, text, what);

@@ -23,6 +23,8 @@ void fpstate_layout(struct xsave_layout *layout);
 
 /* Pure: from the host's form (`bytes` of it) into `to` (FPSTATE_MAX_BYTES): bytes written, or -EINVAL. */
 int fpstate_pack(const struct xsave_layout *layout, const uint8_t *xsave, size_t bytes, uint8_t *to);
+/* Pure: of a processor that has not run yet: bytes written. */
+int fpstate_at_reset(uint8_t *to);
 /* Pure: into the host's form, whose area holds what the processor had. 0, or -1 with the reason in `why`. */
 int fpstate_unpack(const struct xsave_layout *layout, const uint8_t *from, size_t bytes, uint8_t *xsave, size_t xsave_bytes,
 		   char *why, size_t why_bytes);

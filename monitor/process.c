@@ -235,6 +235,8 @@ int process_fpu_save(struct monitor *m, uint8_t *to)
 	if (!m->direct_engine)
 		return fpstate_save(m->vm.pid, to);
 	bytes = m->direct->xsave_bytes;
+	if (!bytes) /* it has not run yet */
+		return fpstate_at_reset(to);
 	if (bytes > sizeof xsave)
 		return -EINVAL;
 	memcpy(xsave, m->direct->xsave, bytes);
