@@ -503,8 +503,12 @@ static bool run_native(struct monitor *m, struct stop *why)
 	atomic_store(&m->slot->state, SLOT_MONITOR);
 	if (v->interrupt_shadow && v->eip != eip)
 		v->interrupt_shadow = false;
-	return step && why->kind == STOP_SIGNAL && why->signal == SIGTRAP && why->info.si_code == TRAP_TRACE &&
-	       !(v->eflags & EFLAGS_TF);
+	if (!step || why->kind != STOP_SIGNAL || why->signal != SIGTRAP)
+		return false;
+	/* The end of a system call that the host did not make: nothing has run. */
+	if (why->info.si_code == TRAP_BRKPT && v->eip == eip)
+		why->signal = SIGUSR1;
+	return why->info.si_code == TRAP_TRACE && !(v->eflags & EFLAGS_TF);
 }
 
 void run_guest(struct monitor *m)

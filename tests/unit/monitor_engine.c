@@ -1,7 +1,8 @@
 /* monitor_engine.c - both engines with a guest of one page (monitor_guest.S), this test standing in for the daemon.
  *
  * Checks the paths that need no kernel: segments, markers, paging, user mode, system calls by both ways, wild pointers and
- * jumps caught at the segment limit, exceptions; then the deaths: a triple fault, and a VM process that is killed.
+ * jumps caught at the segment limit, exceptions; then the deaths: a triple fault, and a VM process that is killed; moves; and
+ * all of it again in steps of one instruction, with both engines at the same places.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
@@ -221,6 +222,15 @@ static void check_steps(struct machine *t)
 	CU_ASSERT_EQUAL(t->end.status, (1u << STEPS) - 1);
 }
 
+/* The CPU may have gone before it has seen that it is to start. */
+static void send_start_on(struct machine *first, struct machine *second)
+{
+	if (!(atomic_load(&first->shm->slot[0].post) & POST_START))
+		return;
+	second->shm->slot[0].start_eip = GUEST_BASE;
+	hostshm_post(second->shm, 0, POST_START);
+}
+
 /* The guest runs for `us`, then its CPU is sent; a damaged one comes back. False: it had ended before. */
 static bool steps_with_a_move(unsigned us, bool damage)
 {
@@ -248,6 +258,8 @@ static bool steps_with_a_move(unsigned us, bool damage)
 		CU_ASSERT_EQUAL(step.error != 0, damage);
 		if (damage)
 			tell(&first, MSG_CPU_BACK, &move, sizeof move);
+		else
+			send_start_on(&first, &second);
 		check_steps(damage ? &first : &second);
 		stop_machine(&second);
 	}
@@ -264,7 +276,153 @@ static void a_cpu_moves_between_any_two_steps(void)
 	CU_ASSERT(moved > 0);
 }
 
+static void a_cpu_moves_before_it_starts(void)
+{
+	struct msg_cpu_handover move = { .cpu = 0, .from = 0, .to = 1, .move = 1 };
+	struct machine first, second;
+	struct packet state, answer;
+	struct msg_cpu_step step;
+
+	start_machine(&first, monitor_guest_start, monitor_guest_end - monitor_guest_start);
+	CU_ASSERT(play(&first, false));
+	tell(&first, MSG_CPU_GIVE, &move, sizeof move);
+	CU_ASSERT_FATAL(hear(&first, MSG_CPU_STATE, &state));
+	start_other_host(&second, &first);
+	tell(&second, MSG_CPU_STATE, state.body, state.header.bytes);
+	CU_ASSERT(hear(&second, MSG_CPU_STEP, &answer));
+	memcpy(&step, answer.body, sizeof step);
+	CU_ASSERT(step.step == STEP_TAKEN && !step.error);
+	hostshm_post(first.shm, 0, POST_START);
+	send_start_on(&first, &second);
+	check_steps(&second);
+	stop_machine(&second);
+	stop_machine(&first);
+}
+
+static void direct_a_cpu_moves_before_it_starts(void) { on_the_direct_engine(a_cpu_moves_before_it_starts); }
 static void direct_a_cpu_moves(void) { on_the_direct_engine(a_cpu_moves_between_any_two_steps); }
+
+/* --- a debugger's requests --- */
+
+static void ask(struct machine *t, struct msg_debug request, const void *payload, size_t n)
+{
+	char message[sizeof request + PAGE_BYTES + 1];
+
+	memcpy(message, &request, sizeof request);
+	memcpy(message + sizeof request, payload, n);
+	tell(t, MSG_DEBUG, message, sizeof request + n);
+}
+
+/* Its answer; its payload is in *p behind the body. */
+static struct msg_debug answer_to(struct machine *t, struct msg_debug request, const void *payload, size_t n, struct packet *p)
+{
+	struct msg_debug answer = { .error = ~0u };
+
+	ask(t, request, payload, n);
+	CU_ASSERT_FATAL(hear(t, MSG_DEBUG_ANSWER, p));
+	memcpy(&answer, p->body, sizeof answer);
+	CU_ASSERT_EQUAL(answer.op, request.op == DEBUG_STEP ? DEBUG_STOP : request.op);
+	return answer;
+}
+
+static struct debug_registers registers_of(struct machine *t)
+{
+	struct debug_registers r;
+	struct packet p;
+
+	answer_to(t, (struct msg_debug){ .op = DEBUG_REGISTERS }, "", 0, &p);
+	CU_ASSERT_EQUAL(p.header.bytes, sizeof(struct msg_debug) + sizeof r);
+	memcpy(&r, p.body + sizeof(struct msg_debug), sizeof r);
+	return r;
+}
+
+/* It stands before its first instruction. */
+static void start_standing(struct machine *t, const void *code, size_t bytes)
+{
+	struct msg_debug stop;
+	struct packet p;
+
+	start_machine(t, code, bytes);
+	CU_ASSERT(play(t, false));
+	stop = answer_to(t, (struct msg_debug){ .op = DEBUG_STOP }, "", 0, &p);
+	CU_ASSERT(stop.why == WHY_ASKED && stop.bytes & DEBUG_CPU_UNSTARTED);
+	t->shm->slot[0].start_eip = GUEST_BASE;
+	hostshm_post(t->shm, 0, POST_START);
+	while (registers_of(t).core[8] != GUEST_BASE)
+		;
+}
+
+/* All of the guest, one instruction at a time: a sum over where it stood, and how often. */
+struct trail { uint32_t sum, steps; };
+static struct trail walk(void)
+{
+	struct trail trail = { 0 };
+	struct machine t;
+	struct packet p;
+
+	start_standing(&t, monitor_guest_start, monitor_guest_end - monitor_guest_start);
+	for (;; trail.steps++) {
+		ask(&t, (struct msg_debug){ .op = DEBUG_STEP }, "", 0);
+		if (!hear(&t, MSG_DEBUG_ANSWER, &p))
+			break;
+		trail.sum = trail.sum * 31 + registers_of(&t).core[8];
+	}
+	CU_ASSERT_EQUAL_FATAL(p.header.type, MSG_MACHINE_END);
+	memcpy(&t.end, p.body, sizeof t.end);
+	CU_ASSERT_EQUAL(t.end.reason, END_POWEROFF);
+	CU_ASSERT_EQUAL(t.end.status, (1u << STEPS) - 1);
+	stop_machine(&t);
+	return trail;
+}
+
+static void a_guest_is_stepped_through(void)
+{
+	struct trail ptrace = walk();
+
+	direct = true;
+	struct trail same = walk();
+	direct = false;
+	CU_ASSERT(ptrace.steps > 100 && ptrace.steps == same.steps && ptrace.sum == same.sum);
+}
+
+static void a_debugger_asks_for_what_is_wrong(void)
+{
+	static const uint8_t code[] = { 0xeb, 0xfe };
+	static const uint8_t much[PAGE_BYTES + 1];
+	static const struct { struct msg_debug request; size_t payload; uint32_t error, bytes; } cases[] = {
+		{ { .op = DEBUG_READ, .address = GUEST_BASE, .bytes = 2 }, 0, 0, 2 },
+		{ { .op = DEBUG_READ, .address = GUEST_BASE, .bytes = 0 }, 0, 0, 0 },
+		{ { .op = DEBUG_READ, .address = GUEST_BASE + 4000, .bytes = ~0u }, 0, 0, 96 },
+		{ { .op = DEBUG_READ, .address = VMP_USER_LIMIT + GUEST_BASE, .bytes = 2 }, 0, 0, 2 }, /* where the kernel was loaded */
+		{ { .op = DEBUG_READ, .address = RAM_PAGES << PAGE_BITS, .bytes = 1 }, 0, EFAULT, 0 },
+		{ { .op = DEBUG_READ, .address = ~0u, .bytes = 1 }, 0, EFAULT, 0 },
+		{ { .op = DEBUG_WRITE, .address = GUEST_BASE + 4095 }, 1, 0, 0 },
+		{ { .op = DEBUG_WRITE, .address = GUEST_BASE + 4095 }, 2, EFAULT, 0 },
+		{ { .op = DEBUG_WRITE, .address = GUEST_BASE }, sizeof much, EFAULT, 0 },
+		{ { .op = DEBUG_WRITE, .address = RAM_PAGES << PAGE_BITS }, 1, EFAULT, 0 },
+		{ { .op = DEBUG_WRITE, .address = ~0u }, 1, EFAULT, 0 },
+		{ { .op = DEBUG_SET_REGISTERS }, sizeof(struct debug_registers) - 1, EINVAL, 0 },
+		{ { .op = DEBUG_SET_REGISTERS }, 0, EINVAL, 0 },
+	};
+	struct machine t;
+	struct packet p;
+
+	start_standing(&t, code, sizeof code);
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		struct msg_debug answer = answer_to(&t, cases[i].request, much, cases[i].payload, &p);
+
+		CU_ASSERT_EQUAL(answer.error, cases[i].error);
+		CU_ASSERT_EQUAL(p.header.bytes - sizeof answer, cases[i].bytes);
+	}
+	CU_ASSERT_EQUAL(registers_of(&t).core[8], GUEST_BASE);
+	ask(&t, (struct msg_debug){ .op = DEBUG_OPS + 7 }, "", 0); /* no answer */
+	ask(&t, (struct msg_debug){ .op = DEBUG_GO }, "", 0);
+	CU_ASSERT_EQUAL(answer_to(&t, (struct msg_debug){ .op = DEBUG_READ, .address = GUEST_BASE, .bytes = 1 }, "", 0, &p).error, EBUSY);
+	CU_ASSERT_EQUAL(answer_to(&t, (struct msg_debug){ .op = DEBUG_STOP }, "", 0, &p).why, WHY_ASKED);
+	stop_machine(&t);
+}
+
+static void direct_wrong_requests(void) { on_the_direct_engine(a_debugger_asks_for_what_is_wrong); }
 
 int main(int argc, char **argv)
 {
@@ -293,6 +451,11 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, direct_killed_vm_process);
 	CU_ADD_TEST(suite, a_cpu_moves_between_any_two_steps);
 	CU_ADD_TEST(suite, direct_a_cpu_moves);
+	CU_ADD_TEST(suite, a_cpu_moves_before_it_starts);
+	CU_ADD_TEST(suite, direct_a_cpu_moves_before_it_starts);
+	CU_ADD_TEST(suite, a_guest_is_stepped_through);
+	CU_ADD_TEST(suite, a_debugger_asks_for_what_is_wrong);
+	CU_ADD_TEST(suite, direct_wrong_requests);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	return CU_get_number_of_failures() || CU_get_error();
