@@ -80,6 +80,8 @@ void kind_string(void)
 
 	if (random_chance(60))
 		emit_move(ECX, random_chance(80) ? random_below(40) : 0x2000 + random_below(0x1000));
+	else
+		emit_byte(0x90); /* its single steps end where it begins, which must not be behind padding */
 	if (random_chance(70))
 		emit_byte(random_chance(70) ? 0xf3 : 0xf2);
 	if (random_chance(15))

@@ -89,7 +89,7 @@ static void invalidate(uint32_t linear)
 static void area_map(uint32_t area, uint32_t more)
 {
 	for (unsigned page = 0; page < AREA_PAGES; page++)
-		*area_entry(area, page) = 0;
+		*area_entry(area, page) = (PHYS_FRAMES + FRAME_FIRST * 4096) | W | more; /* once somebody sets P */
 	for (unsigned i = 0; i < ARRAY_LEN(layout); i++)
 		*area_entry(area, layout[i].page) = (PHYS_FRAMES + layout[i].frame * 4096) | layout[i].flags | more;
 	for (unsigned page = 0; page < AREA_PAGES; page++)
