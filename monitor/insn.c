@@ -194,7 +194,8 @@ bool insn_is_sse(struct monitor *m)
 {
 	struct insn insn;
 
-	return decode(m, &insn) && insn.decoded.meta.isa_ext != ZYDIS_ISA_EXT_X87 && insn.decoded.meta.isa_ext != ZYDIS_ISA_EXT_MMX;
+	return decode(m, &insn) && insn.decoded.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT &&
+	       insn.decoded.meta.isa_ext != ZYDIS_ISA_EXT_MMX;
 }
 
 bool insn_is_bound(struct monitor *m)

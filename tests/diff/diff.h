@@ -52,7 +52,6 @@ static inline void *physical(uint32_t address) { return (void *)(address + DIREC
 static inline uint32_t *frame_words(unsigned frame) { return physical(PHYS_FRAMES + frame * 4096); }
 enum { ENTRY_ACCESSED = 0x20 };
 uint32_t *area_entry(uint32_t area, unsigned page);
-uint32_t area_read(const char **to, uint32_t linear, uint32_t bytes);
 void machine_init(void);
 void areas_reset(void); /* entries and contents as at the beginning of every sequence */
 void machine_reset(void); /* what sequences may have changed of the processor */
@@ -104,7 +103,7 @@ void fpu_record(const uint8_t image[512]);
 void record_begin(bool verbose);
 /* `same` are the bits that have to be the same on every machine; the rest only on those that run on the same processor. */
 void record(const char *name, uint32_t value, uint32_t same);
-void record_heading(const char *text, uint32_t value);
+void record_heading(const char *text, uint32_t value); /* what follows belongs to it */
 void record_memory(const char *name, const void *at, uint32_t words);
 extern uint32_t record_exact, record_same;
 

@@ -30,12 +30,12 @@ void record(const char *name, uint32_t value, uint32_t same)
 
 void record_heading(const char *heading, uint32_t value)
 {
+	record_exact = fold(record_exact, value);
+	record_same = fold(record_same, value);
 	if (verbose)
 		text("%s %x\n", heading, value);
 }
 
-/* In lines: the words' digest for each 64 bytes that are not as areas_reset() left them would be too long; a digest per
- * quarter of a page tells where to look. */
 void record_memory(const char *name, const void *at, uint32_t words)
 {
 	const uint32_t *word = at;
