@@ -14,7 +14,7 @@
 enum {
 	HOLD_RUN_MAX_US = 2000, /* so long the asking CPU may take until it has run with the page */
 	HOLD_INSN_US = 20,	/* and so long for the instruction that needed it, */
-	HOLD_SECTION_US = 60,	/* or for a short critical section, if it may write */
+	HOLD_SECTION_US = 30,	/* or for a short critical section, if it may write: less than the next request takes to come */
 	HOLD_MIN_US = 100,	/* between two writers it stays for so long ... */
 	HOLD_MAX_US = 400,	/* ... up to so long, if it goes to and fro */
 	PING_PONG_US = 2000,	/* back within this time of being taken: it goes to and fro */

@@ -561,6 +561,21 @@ static void test_hold_between_writers(void)
 	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MIN_US);
 }
 
+/* Threads that take turns at a page: the next one spins on it, asks when it has lost its copy, and must not wait for a timer. */
+static void test_hold_in_turns(void)
+{
+	enum { NEXT_REQUEST_US = 36 }; /* measured: from the right to write here until the next host's request is here */
+	struct page_hold hold = { 0 };
+	uint64_t now = HOLD_START;
+
+	for (int turn = 0; turn < 5; turn++) {
+		come_back(&hold, &now, 250);		       /* the copy, */
+		hold_arrived(&hold, HOLD_GFN, now += 60 * US); /* the right to write to it */
+		now += NEXT_REQUEST_US * US;
+		CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now), 0);
+	}
+}
+
 static gfn_t next_to_go(struct share *share)
 {
 	gfn_t gfn;
@@ -642,6 +657,7 @@ int main(void)
 	CU_add_test(suite, "moves that cannot be", test_moves_refused);
 	CU_add_test(suite, "a page between writers", test_hold_between_writers);
 	CU_add_test(suite, "a page stays until it is used", test_hold_until_run);
+	CU_add_test(suite, "a page that is taken in turns does not wait", test_hold_in_turns);
 	CU_add_test(suite, "a host keeps to its share", test_share);
 	CU_add_test(suite, "options", test_options);
 	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
