@@ -1,15 +1,19 @@
-/* monitor.h - the ptrace engine: one monitor process per virtual CPU, paired with the VM process that runs guest code.
+/* monitor.h - a monitor process: one per virtual CPU, paired with the VM process that runs guest code; on the ptrace engine it
+ * runs the virtual CPU, on the direct engine (vmproc/direct.h) it serves the VM processes, which do.
  *
- * Reading order: main.c (a monitor's life), run.c (the trap loop), process.c (the VM process under ptrace), pages.c (host
- * mappings that follow the guest's page tables), guestmem.c (pins: touching RAM that other hosts may want), insn.c (what an
- * ordinary instruction touches), env.c (what the virtual CPU asks of the world), channel.c (messages with the node daemon),
- * freeze.c (standing still for a snapshot), debug.c (and for a debugger), state.h (a CPU as bytes), fpstate.h (its FPU and vector registers).
+ * Reading order: main.c (a monitor's life), run.c (the trap loop of the ptrace engine), process.c (the VM process under
+ * ptrace), direct.c (the direct engine's VM processes and their calls), pages.c (host mappings that follow the guest's page
+ * tables), guestmem.c (pins: touching RAM that other hosts may want), insn.c (what an ordinary instruction touches), env.c
+ * (what the virtual CPU asks of the world), channel.c (messages with the node daemon), freeze.c (standing still for a
+ * snapshot), debug.c (and for a debugger), handover.c (to and from other hosts), state.h (a CPU as bytes), fpstate.h (its FPU
+ * and vector registers).
  *
  * Rules of use:
- *  - A monitor is one thread. Whenever its code runs, its VM process is stopped.
- *  - m->vcpu holds the guest's registers from one stop to the next; process_enter() and process_leave() translate.
- *  - Host mappings change only through vcpu/shadow.c and pages.c, which queue system calls for the stub; they take effect before guest
- *    code runs again (process_stub_flush()).
+ *  - A monitor is one thread. Whenever its code runs, its VM process stands still: stopped, or waiting for its call's end.
+ *  - On the ptrace engine m->vcpu holds the guest's registers from one stop to the next (process_enter()); on the direct
+ *    engine struct direct_shared does, and m->vcpu is a checked copy for the length of a call.
+ *  - Host mappings change only through vcpu/shadow.c. On the ptrace engine pages.c queues its system calls for the stub;
+ *    they take effect before guest code runs again (process_stub_flush()).
  */
 #ifndef MONITOR_MONITOR_H
 #define MONITOR_MONITOR_H

@@ -211,26 +211,15 @@ static void on_page_fault(struct monitor *m, gva_t gva)
 	}
 }
 
-/* A user segment ends at 3 GiB: what the processor reports as #GP or #SS is the page fault of a wild pointer. */
 static bool on_limit_violation(struct monitor *m)
 {
-	struct vcpu *v = &m->vcpu;
-	struct vcpu_walk walk = { 0 };
 	enum vcpu_access access;
 	gva_t gva;
 
-	if (v->cpl != 3 || !insn_beyond_user_limit(m, &gva, &access))
+	if (m->vcpu.cpl != 3 || !insn_beyond_user_limit(m, &gva, &access))
 		return false;
-	if (access == ACCESS_FETCH && v->eflags & EFLAGS_TF) { /* the jump has been a step; the fetch fails at the next one */
-		v->dr[6] |= DR6_SINGLE_STEP;
-		vcpu_exception(v, VECTOR_DB, -1);
-		return true;
-	}
-	if (!vcpu_walk(v, gva, access, true, &walk))
-		walk.error = PF_USER | PF_PRESENT | (access == ACCESS_WRITE ? PF_WRITE : 0);
 	count_trap(m, TRAP_GUEST_FAULT);
-	v->cr2 = gva;
-	vcpu_exception(v, VECTOR_PF, walk.error);
+	vcpu_beyond_user_limit(&m->vcpu, gva, access);
 	return true;
 }
 
@@ -258,21 +247,6 @@ static enum trap_kind instruction_kind(struct monitor *m, const uint8_t insn[2])
 	return insn[1] == VMP_INT_HYPERCALL ? TRAP_HYPERCALL : TRAP_MARKER;
 }
 
-/* Would the instruction at EIP trap at once? Then it is emulated without going out: sti;hlt, cli after popf, ... */
-static bool traps_next(struct monitor *m, uint8_t insn[2])
-{
-	uint32_t error, cr2 = m->vcpu.cr2;
-
-	if (vcpu_read(&m->vcpu, m->vcpu.eip, insn, 2, m->vcpu.cpl == 3, &error)) {
-		m->vcpu.cr2 = cr2;
-		return false;
-	}
-	if (m->vcpu.cpl == 3)
-		return false;
-	return insn[0] == 0xfa || insn[0] == 0xfb || insn[0] == 0xf4 ||
-	       (insn[0] == 0xcd && (insn[1] == VMP_INT_MARKER || insn[1] == VMP_INT_HYPERCALL));
-}
-
 static void on_general_protection(struct monitor *m, enum vcpu_vector vector)
 {
 	struct vcpu *v = &m->vcpu;
@@ -280,7 +254,7 @@ static void on_general_protection(struct monitor *m, enum vcpu_vector vector)
 	unsigned yields = m->yields;
 	uint32_t eip;
 
-	traps_next(m, insn);
+	vcpu_traps_next(v, insn);
 	do {
 		count_trap(m, instruction_kind(m, insn));
 		eip = v->eip;
@@ -298,7 +272,7 @@ static void on_general_protection(struct monitor *m, enum vcpu_vector vector)
 		case VCPU_HALTED:
 			return;
 		}
-	} while (!v->dead && !m->ending && v->eip != eip && !m->debug.step.wanted && traps_next(m, insn) &&
+	} while (!v->dead && !m->ending && v->eip != eip && !m->debug.step.wanted && vcpu_traps_next(v, insn) &&
 		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
 	if (m->yields == yields)
 		m->yields = 0;

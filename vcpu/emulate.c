@@ -126,3 +126,17 @@ enum vcpu_result vcpu_emulate(struct vcpu *v)
 		v->interrupt_shadow = shadow;
 	return insn_finish(&i, result);
 }
+
+bool vcpu_traps_next(struct vcpu *v, uint8_t insn[2])
+{
+	uint32_t error, cr2 = v->cr2;
+
+	if (vcpu_read(v, v->eip, insn, 2, v->cpl == 3, &error)) {
+		v->cr2 = cr2;
+		return false;
+	}
+	if (v->cpl == 3)
+		return false;
+	return insn[0] == 0xfa || insn[0] == 0xfb || insn[0] == 0xf4 ||
+	       (insn[0] == 0xcd && (insn[1] == VMP_INT_MARKER || insn[1] == VMP_INT_HYPERCALL));
+}

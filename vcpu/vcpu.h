@@ -140,6 +140,9 @@ enum vcpu_result {
 /* The instruction at EIP could not run natively (#GP by the host), or a marker stands there. At CPL 3 this raises what the
  * architecture says: #GP for privileged instructions, the gate's handler for int n. */
 enum vcpu_result vcpu_emulate(struct vcpu *v);
+/* Would the instruction at EIP, whose first bytes go to `insn`, trap at once in the kernel? Then the engine emulates it
+ * without going out: sti;hlt, cli after popf, ... */
+bool vcpu_traps_next(struct vcpu *v, uint8_t insn[2]);
 
 /* The instruction at EIP touches device memory at `gpa` (linear address `gva`): moves of 1, 2, 4 bytes, and/or/test/xchg.
  * The local APIC is served in here. Unknown instructions kill the guest. */
@@ -148,6 +151,9 @@ enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa);
 /* Deliver an exception through the guest's IDT; for VECTOR_PF set v->cr2 before. error < 0: no error code. Faults during
  * delivery become #DF, then a triple fault (v->dead). EIP must be where the frame should point. */
 void vcpu_exception(struct vcpu *v, unsigned vector, int64_t error);
+/* A user segment ends at VMP_USER_LIMIT, and the instruction went beyond it: what the host reports as #GP or #SS is the page
+ * fault of a wild pointer. A jump has been carried out: that was a step of its own. */
+void vcpu_beyond_user_limit(struct vcpu *v, gva_t gva, enum vcpu_access access);
 /* A software interrupt from CPL 3 (int n, int3, into), EIP already behind the instruction: the gate's DPL is checked;
  * `insn_eip` is where #GP points if that fails. */
 void vcpu_software_interrupt(struct vcpu *v, unsigned vector, uint32_t insn_eip);

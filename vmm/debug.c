@@ -58,12 +58,7 @@ void debug_on_request(void *ctx, const struct msg_header *header, const void *bo
 	struct msg_debug request;
 
 	memcpy(&request, body, sizeof request);
-	if (!node_has_cpu(node, request.cpu)) {
-		log_error("a debugger's request for CPU %u, which is not here", request.cpu);
-		return;
-	}
-	route_to_child(node, &node->monitor[request.cpu], header, body);
-	hostshm_post(node->shm, request.cpu, POST_MESSAGE);
+	route_to_cpu(node, request.cpu, header, body);
 }
 
 void debug_on_answer(void *ctx, const struct msg_header *header, const void *body)

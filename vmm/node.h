@@ -176,6 +176,8 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 
 /* route.c */
 void route_to_child(struct node *node, struct child *child, const struct msg_header *header, const void *body);
+/* To the monitor of a CPU that should be here, which then looks; an error in the log if it is not. */
+void route_to_cpu(struct node *node, unsigned cpu, const struct msg_header *header, const void *body);
 void route_interrupt(struct node *node, const struct msg_interrupt *interrupt); /* to wherever its CPUs are */
 void route_start(struct node *node);
 extern const struct conn_handler route_monitor_handler, route_iosrv_handler;

@@ -32,6 +32,16 @@ void route_to_child(struct node *node, struct child *child, const struct msg_hea
 		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
 }
 
+void route_to_cpu(struct node *node, unsigned cpu, const struct msg_header *header, const void *body)
+{
+	if (!node_has_cpu(node, cpu)) {
+		log_error("%s for CPU %u, which is not here", wire_type_name(header->type), cpu);
+		return;
+	}
+	route_to_child(node, &node->monitor[cpu], header, body);
+	hostshm_post(node->shm, cpu, POST_MESSAGE);
+}
+
 static void resend(struct node *node, vnode_t to, const struct msg_header *header, const void *body)
 {
 	struct msg_header readdressed = *header;
@@ -176,12 +186,7 @@ static void on_dump_request(void *ctx, const struct msg_header *header, const vo
 	struct msg_dump dump;
 
 	memcpy(&dump, body, sizeof dump);
-	if (!node_has_cpu(node, dump.cpu)) {
-		log_error("a dump of CPU %u, which is not here", dump.cpu);
-		return;
-	}
-	route_to_child(node, &node->monitor[dump.cpu], header, body);
-	hostshm_post(node->shm, dump.cpu, POST_MESSAGE);
+	route_to_cpu(node, dump.cpu, header, body);
 }
 
 /* Streams and console: towards the I/O server or towards the command line, as the address says. */

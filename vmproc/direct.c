@@ -208,13 +208,9 @@ static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
 	}
 }
 
-/* A user segment ends at 3 GiB: what the processor reports as #GP or #SS is the page fault of a wild pointer. */
 static bool on_limit_violation(struct vcpu *v)
 {
-	struct vcpu_walk walk = { 0 };
-	enum vcpu_access access;
 	uint64_t fs, gs;
-	gva_t gva;
 
 	if (v->cpl != 3)
 		return false;
@@ -222,34 +218,9 @@ static bool on_limit_violation(struct vcpu *v)
 	__asm__("rdgsbase %0" : "=r"(gs));
 	if (!direct_call(DIRECT_BEYOND_LIMIT, fs, gs, 0, 0))
 		return false;
-	gva = direct.shared->arg[0];
-	access = direct.shared->arg[1];
-	if (access == ACCESS_FETCH && v->eflags & EFLAGS_TF) { /* the jump has been a step; the fetch fails at the next one */
-		v->dr[6] |= DR6_SINGLE_STEP;
-		vcpu_exception(v, VECTOR_DB, -1);
-		return true;
-	}
-	if (!vcpu_walk(v, gva, access, true, &walk))
-		walk.error = PF_USER | PF_PRESENT | (access == ACCESS_WRITE ? PF_WRITE : 0);
 	count(TRAP_GUEST_FAULT);
-	v->cr2 = gva;
-	vcpu_exception(v, VECTOR_PF, walk.error);
+	vcpu_beyond_user_limit(v, direct.shared->arg[0], direct.shared->arg[1]);
 	return true;
-}
-
-/* Would the instruction at EIP trap at once? Then it is emulated without going out: sti;hlt, cli after popf, ... */
-static bool traps_next(struct vcpu *v, uint8_t insn[2])
-{
-	uint32_t error, cr2 = v->cr2;
-
-	if (vcpu_read(v, v->eip, insn, 2, v->cpl == 3, &error)) {
-		v->cr2 = cr2;
-		return false;
-	}
-	if (v->cpl == 3)
-		return false;
-	return insn[0] == 0xfa || insn[0] == 0xfb || insn[0] == 0xf4 ||
-	       (insn[0] == 0xcd && (insn[1] == VMP_INT_MARKER || insn[1] == VMP_INT_HYPERCALL));
 }
 
 static enum trap_kind instruction_kind(const struct vcpu *v, const uint8_t insn[2])
@@ -267,7 +238,7 @@ static void on_general_protection(struct vcpu *v, enum vcpu_vector vector)
 	unsigned yields = direct.yields;
 	uint32_t eip;
 
-	traps_next(v, insn);
+	vcpu_traps_next(v, insn);
 	do {
 		count(instruction_kind(v, insn));
 		eip = v->eip;
@@ -284,7 +255,8 @@ static void on_general_protection(struct vcpu *v, enum vcpu_vector vector)
 		case VCPU_HALTED:
 			return;
 		}
-	} while (!v->dead && v->eip != eip && !direct.shared->debug.step.wanted && traps_next(v, insn) && !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
+	} while (!v->dead && v->eip != eip && !direct.shared->debug.step.wanted && vcpu_traps_next(v, insn) &&
+		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
 	if (direct.yields == yields)
 		direct.yields = 0;
 }

@@ -379,6 +379,55 @@ static void birth_and_start(void)
 	CU_ASSERT_EQUAL(RUN(0x8e, 0xc0), VCPU_DONE);
 }
 
+/* Beyond the limit of user segments: a page fault, whatever the page tables say. */
+static void beyond_the_user_limit(void)
+{
+	static const struct { enum vcpu_access access; uint32_t error; } rows[] = {
+		{ ACCESS_READ, PF_USER }, { ACCESS_FETCH, PF_USER }, { ACCESS_WRITE, PF_USER | PF_WRITE },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		fake_reset();
+		fake_user();
+		vcpu_beyond_user_limit(V, 0xd0000000, rows[i].access);
+		CU_ASSERT_TRUE(in_handler(VECTOR_PF));
+		CU_ASSERT_EQUAL(V->cr2, 0xd0000000);
+		CU_ASSERT_EQUAL(frame(0), rows[i].error);
+		fake_reset();
+		fake_user();
+		vcpu_beyond_user_limit(V, DATA, rows[i].access); /* mapped, for users too */
+		CU_ASSERT_EQUAL(frame(0), rows[i].error | PF_PRESENT);
+	}
+	fake_reset();
+	fake_user();
+	V->eflags |= EFLAGS_TF;
+	vcpu_beyond_user_limit(V, 0xd0000000, ACCESS_FETCH);
+	CU_ASSERT_TRUE(in_handler(VECTOR_DB) && V->dr[6] & DR6_SINGLE_STEP);
+}
+
+static void what_traps_next(void)
+{
+	static const struct { uint8_t insn[2]; bool traps; } rows[] = {
+		{ { 0xfa, 0x90 }, true }, { { 0xfb, 0x90 }, true }, { { 0xf4, 0x90 }, true }, { { 0x90, 0xfa }, false },
+		{ { 0xcd, VMP_INT_MARKER }, true }, { { 0xcd, VMP_INT_HYPERCALL }, true }, { { 0xcd, 0x80 }, false },
+	};
+	uint8_t insn[2];
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		fake_reset();
+		memcpy(fake.ram + CODE, rows[i].insn, 2);
+		CU_ASSERT_EQUAL(vcpu_traps_next(V, insn), rows[i].traps);
+		CU_ASSERT(!memcmp(insn, rows[i].insn, 2));
+		V->cpl = 3;
+		CU_ASSERT_FALSE(vcpu_traps_next(V, insn));
+	}
+	fake_reset();
+	V->cr2 = 0x1234;
+	V->eip = 0xd0000000;
+	CU_ASSERT_FALSE(vcpu_traps_next(V, insn));
+	CU_ASSERT_EQUAL(V->cr2, 0x1234); /* nothing was raised */
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
@@ -386,7 +435,7 @@ int main(void)
 		TEST(table_limit), TEST(kernel_gate_from_user_handler), TEST(code_limit), TEST(bad_stacks),
 		TEST(frame_is_all_or_nothing), TEST(nesting_table), TEST(nesting_delivered), TEST(triple_fault),
 		TEST(task_gate_kills), TEST(device_interrupts), TEST(non_maskable), TEST(interrupt_frame_faults),
-		TEST(birth_and_start),
+		TEST(beyond_the_user_limit), TEST(what_traps_next), TEST(birth_and_start),
 	};
 	return run_tests("vcpu exceptions", tests, ARRAY_LEN(tests));
 }
