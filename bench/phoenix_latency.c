@@ -1,10 +1,12 @@
 /* phoenix_latency.c - Phoenix against raw TCP on this machine: half round trips by message size, and one-way bandwidth.
  *
- * Two processes, each on a processor of its own, hold a raw connection (TCP_NODELAY, blocking) and an overlay link at the
- * same time.  Short blocks of the one and of the other take turns; a ratio is the median of the ratios of neighbouring
- * blocks, so that other work on the machine meets both alike.
- * Usage: phoenix_latency [BLOCKS] */
+ * Two processes hold a raw connection (TCP_NODELAY) and an overlay link at the same time.  Short blocks of the one and of
+ * the other take turns; a ratio is the median of the ratios of neighbouring blocks, so that other work on the machine meets
+ * both alike.  Raw TCP is measured in two ways: with a read() that sleeps, as most programs have it, and with one that polls,
+ * as fast as the wire can be.  The processes have a processor each ("apart"), or both share one ("together").
+ * Usage: phoenix_latency [BLOCKS [apart|together [TCP|TLS]]] */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <sched.h>
 #include <stdbool.h>
@@ -22,7 +24,7 @@ static const size_t sizes[] = { 1, 64, 1024, 4096, 16384, 65536 };
 enum { N = sizeof sizes / sizeof *sizes };
 static char buf[BULK];
 static int sock, blocks = 51;
-static bool child, tls;
+static bool child, tls, together;
 
 /* What a block measured. */
 struct sample {
@@ -54,6 +56,16 @@ static void raw_receive(size_t n)
 		if (got <= 0)
 			_exit(1);
 		at += (size_t)got;
+	}
+}
+
+static void awake_receive(size_t n)
+{
+	for (size_t at = 0; at < n;) {
+		ssize_t got = recv(sock, buf, n - at, MSG_DONTWAIT);
+		if (got == 0 || (got < 0 && errno != EAGAIN))
+			_exit(1);
+		at += got > 0 ? (size_t)got : 0;
 	}
 }
 
@@ -91,8 +103,8 @@ static void page_send(size_t n)
 struct way {
 	void (*send)(size_t n), (*receive)(size_t n);
 };
-static const struct way raw = { raw_send, raw_receive }, overlay = { overlay_send, overlay_receive },
-			page = { page_send, overlay_receive };
+static const struct way raw = { raw_send, raw_receive }, awake = { raw_send, awake_receive },
+			overlay = { overlay_send, overlay_receive }, page = { page_send, overlay_receive };
 
 /* ---- blocks ---- */
 
@@ -134,28 +146,30 @@ static double median(double *v)
 	return v[blocks / 2];
 }
 
-/* One row of the table: `other` against raw TCP. */
+/* One row of the table: `other` against raw TCP that sleeps, and raw TCP that polls. */
 static void compare(const char *label, struct sample (*block)(const struct way *, size_t), const struct way *other, size_t size)
 {
-	static double us[2][MAX_BLOCKS], cpu[2][MAX_BLOCKS], ratio[MAX_BLOCKS];
+	enum { WAYS = 3 };
+	static double us[WAYS][MAX_BLOCKS], cpu[WAYS][MAX_BLOCKS], ratio[WAYS][MAX_BLOCKS];
+	const struct way *ways[WAYS] = { other, &raw, &awake };
+	int n = together ? WAYS - 1 : WAYS;	/* who polls on a shared processor only keeps the other from answering */
 
-	block(&raw, size);
-	block(other, size);
-	for (int i = 0; i < blocks; i++) {
-		struct sample a = block(&raw, size), b = block(other, size);
-		us[0][i] = a.us;
-		us[1][i] = b.us;
-		cpu[0][i] = a.cpu_us;
-		cpu[1][i] = b.cpu_us;
-		ratio[i] = b.us / a.us;
-	}
+	for (int i = -1; i < blocks; i++)
+		for (int w = 0; w < n; w++) {
+			struct sample a = block(ways[w], size);
+			if (i < 0)
+				continue;	/* warm-up */
+			us[w][i] = a.us;
+			cpu[w][i] = a.cpu_us;
+			ratio[w][i] = us[0][i] / a.us;
+		}
 	if (child)
 		return;
-	double r = median(ratio);
-	printf("%-22s %8zu %9.2f %9.2f %7.2f %9.2f %9.2f", label, size, median(us[0]), median(us[1]), r, median(cpu[0]),
-	       median(cpu[1]));
-	if (block == bulk)
-		printf(" %9.0f MB/s, %.2f of TCP", (double)size / median(us[1]), 1 / r);
+	printf("%-8s %-4s %-9s %7zu", together ? "together" : "apart", tls ? "TLS" : "TCP", label, size);
+	for (int w = 0; w < n; w++)
+		printf(" %8.2f %6.2f", median(us[w]), median(cpu[w]));
+	for (int w = 1; w < n; w++)
+		printf(" %6.2f", median(ratio[w]));
 	printf("\n");
 	fflush(stdout);
 }
@@ -185,14 +199,15 @@ static void connect_raw(void)
 	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
+static cpu_set_t all;
+
 static void pin(void)
 {
-	cpu_set_t all, one;
-	int skip = child;
+	cpu_set_t one;
+	int skip = child && !together;
 
-	sched_getaffinity(0, sizeof all, &all);
-	for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&all) > 1; i++)
-		if (CPU_ISSET(i, &all) && skip-- == 0) {
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all) && (skip-- == 0 || CPU_COUNT(&all) == 1)) {
 			CPU_ZERO(&one);
 			CPU_SET(i, &one);
 			sched_setaffinity(0, sizeof one, &one);
@@ -214,26 +229,32 @@ static void run(void)
 		ph_add_port_tcp("127.0.0.1", PORT + 1);
 	ph_assume_vp(child);
 	for (int k = 0; k < N; k++)
-		compare(tls ? "TLS" : "TCP", ping_pong, &overlay, sizes[k]);
-	compare(tls ? "TLS, bulk" : "TCP, bulk", bulk, &overlay, BULK);
-	compare(tls ? "TLS, bulk, send_page" : "TCP, bulk, send_page", bulk, &page, BULK);
+		compare("latency", ping_pong, &overlay, sizes[k]);
+	compare("bulk", bulk, &overlay, BULK);
+	compare("bulk-page", bulk, &page, BULK);
 	ph_finalize(NULL, 5);
 	close(sock);
 }
 
 int main(int argc, char **argv)
 {
+	const char *place = argc > 2 ? argv[2] : NULL, *over = argc > 3 ? argv[3] : NULL;
+
 	if (argc > 1)
 		blocks = atoi(argv[1]);
 	if (blocks < 1 || blocks > MAX_BLOCKS)
 		return 2;
-	printf("medians of %d blocks\n%-22s %8s %9s %9s %7s %9s %9s\n", blocks, "over", "bytes", "raw us", "phnx us", "ratio",
-	       "raw cpu", "phnx cpu");
-	for (int way = 0; way < 2; way++) {
+	sched_getaffinity(0, sizeof all, &all);
+	printf("medians of %d blocks; us and, behind each, us of processor time\n%-8s %-4s %-9s %7s %15s %15s %15s %6s %6s\n", blocks,
+	       "", "", "", "bytes", "phnx", "raw, sleeps", "raw, polls", "/raw", "/polls");
+	for (int run_no = 0; run_no < 4; run_no++) {
+		together = run_no / 2;
+		tls = run_no % 2;
+		if ((place && strcmp(place, together ? "together" : "apart")) || (over && strcmp(over, tls ? "TLS" : "TCP")))
+			continue;
 		fflush(stdout);
 		pid_t pid = fork();
 		child = pid == 0;
-		tls = way;
 		run();
 		if (child)
 			_exit(0);

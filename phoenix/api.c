@@ -77,7 +77,8 @@ ph_vp_t ph_get_random_vp(void)
 
 /* ---- messages ---- */
 
-/* Waits for room unless that is refused. Takes the reference of body. */
+/* Waits for room unless that is refused. Takes the reference of body.  What is lent is copied when it is on its way: while
+ * the receiver reads it already. */
 static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int tag, unsigned flags, long long timeout,
 			bool wait)
 {
@@ -98,8 +99,11 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 			break;
 		}
 	}
+	rt_settle();
+	if (body && !body->release)
+		pbuf_keep(body);
 	pbuf_put(body);
-	rt_leave();
+	rt_unlock();
 	return error;
 }
 
@@ -107,7 +111,7 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 static void send_or_report(const char *call, ph_vp_t dest, const void *body, size_t len, int tag, long long timeout)
 {
 	int error = len > PH_MSG_MAX ? PH_ETOOBIG
-				     : send_message(call, dest, pbuf_new(body, len), tag, 0, timeout, true);
+				     : send_message(call, dest, pbuf_lent(body, len), tag, 0, timeout, true);
 
 	if (error && error != PH_ENOTINIT && error != PH_EFORK)
 		rt_fail(error, "%s(): %zu bytes to %lld", call, len, dest);
@@ -127,7 +131,7 @@ int ph_sendx(ph_vp_t dest, const void *body, size_t len, int tag, int flags)
 {
 	if (len > PH_MSG_MAX)
 		return PH_ETOOBIG;
-	return send_message("ph_sendx", dest, pbuf_new(body, len), tag, flags & PH_UNORDERED ? DATA_UNORDERED : 0, -1, false);
+	return send_message("ph_sendx", dest, pbuf_lent(body, len), tag, flags & PH_UNORDERED ? DATA_UNORDERED : 0, -1, false);
 }
 
 int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg), void *arg)
@@ -188,7 +192,7 @@ ph_msg_t ph_timed_rcv(int tag, long long timeout)
 
 void ph_msg_destroy(ph_msg_t msg)
 {
-	free(msg);	/* `pub` is the first member of struct rmsg */
+	rmsg_free((struct rmsg *)(void *)msg);	/* `pub` is its first member */
 }
 
 ph_vp_t ph_get_source(ph_msg_t msg)

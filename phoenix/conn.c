@@ -23,6 +23,12 @@ struct conn *conn_new(struct net *net, int fd, struct contact *c, enum conn_stat
 	return k;
 }
 
+static void cool(struct conn *k)
+{
+	if (k->net->hot == k)
+		k->net->hot = NULL;
+}
+
 void conn_free(struct conn *k)
 {
 	struct conn **at = &k->net->conns;
@@ -30,6 +36,7 @@ void conn_free(struct conn *k)
 	while (*at != k)
 		at = &(*at)->next;
 	*at = k->next;
+	cool(k);
 	if (k->readable)
 		event_free(k->readable);	/* waits for its callback in another thread */
 	if (k->writable)
@@ -160,6 +167,12 @@ void conn_flush(struct conn *k)
 
 /* ---- receiving ---- */
 
+void conn_stirs(struct conn *k)
+{
+	k->net->hot = k;
+	k->net->stirred = true;
+}
+
 static void read_plain(struct conn *k)
 {
 	for (size_t total = 0; total < READ_BUDGET;) {
@@ -168,6 +181,7 @@ static void read_plain(struct conn *k)
 		ssize_t n = recv(k->fd, to, room, 0);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
+		conn_stirs(k);
 		if (n <= 0) {
 			conn_lost(k);
 			return;
@@ -175,8 +189,8 @@ static void read_plain(struct conn *k)
 		total += (size_t)n;
 		if (phnx_link_input(k->l, (size_t)n))
 			return;		/* the link was closed: conn_close() did the rest */
-		if ((size_t)n < room)
-			return;
+		if ((size_t)n < room || (total > IN_BYTES && !k->l->in_len))
+			return;		/* read to the end, or to that of a large frame */
 	}
 }
 
@@ -217,6 +231,7 @@ void conn_close(struct conn *k)
 {
 	(void)(k->ssl ? tls_flush(k) : flush_plain(k));		/* if it fails, nobody is there to be told */
 	k->l = NULL;
+	cool(k);
 	if (k->contact && k->contact->transport == k)
 		k->contact->transport = NULL;
 	k->contact = NULL;

@@ -51,9 +51,12 @@ struct net {
 	pthread_mutex_t ready_lock;
 	struct conn *ready;
 	atomic_bool knock, stirred;	/* stirred: something has ended the loop's wait */
-	unsigned asleep, in_vain;	/* the driver's: see stay_awake() */
+	struct conn *hot;		/* the last that brought something */
+	unsigned asleep, in_vain;	/* the driver's: see net_stay_awake() */
+	bool shared;			/* so is this */
 	bool dirty;
-	uint64_t due;
+	uint64_t due;			/* when the timer fires, while it is armed */
+	atomic_bool armed;
 	SSL_CTX *server, *client;
 };
 
@@ -72,7 +75,8 @@ void conn_close(struct conn *k);	/* the node closes its link */
 bool conn_open(struct conn *k);		/* ready for frames. false: k is gone */
 int conn_watch(struct conn *k);		/* for readiness of k->fd; 0 or -1 */
 void conn_flush(struct conn *k);
-void conn_read(struct conn *k);
+void conn_read(struct conn *k);		/* k may be gone */
+void conn_stirs(struct conn *k);	/* it has brought something */
 void conn_peek(struct conn *k);		/* what does the stranger speak? */
 void conn_drain(struct conn *k);
 /* Writes; what does not fit stays. -1: the connection is broken. */

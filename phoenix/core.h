@@ -17,6 +17,7 @@
 #ifndef PHOENIX_CORE_H
 #define PHOENIX_CORE_H
 
+#include "phoenix/block.h"
 #include "phoenix/config.h"
 #include "phoenix/limits.h"
 #include "phoenix/vps.h"
@@ -28,13 +29,15 @@ struct phnx;
 
 struct pbuf {
 	unsigned refs;
-	size_t len;
+	size_t len, room;		/* room: of the whole block */
 	const unsigned char *data;
 	void (*release)(void *arg);	/* of bytes that are the application's */
 	void *arg;
 	unsigned char own[];
 };
 struct pbuf *pbuf_new(const void *data, size_t len);	/* a copy; NULL: out of memory */
+struct pbuf *pbuf_lent(const void *data, size_t len);	/* a copy, but only once pbuf_keep() is called */
+void pbuf_keep(struct pbuf *b);
 struct pbuf *pbuf_of(const void *data, size_t len, void (*release)(void *arg), void *arg);	/* without a copy */
 void pbuf_put(struct pbuf *b);
 
@@ -67,8 +70,9 @@ struct plink {
 	struct writer my_hello, peer_hello;
 	struct outframe *out, **out_end;
 	size_t out_bytes;
-	struct rmsg *in;		/* the beginning of a frame, if that has not come whole */
+	struct rmsg *in;		/* the beginning of a frame that has not come whole, or of one that is expected */
 	size_t in_len, in_room;
+	size_t last_frame;		/* bytes: the next may be like it */
 	uint64_t opened_us, heard_us, ping_us, rtt_us;
 	unsigned digest_misses;
 };
@@ -227,6 +231,7 @@ struct rmsg {				/* a received message; `pub` is what the application sees */
 	uint64_t seq, deadline_us;
 	unsigned flags;
 	unsigned gen;
+	size_t room;			/* of the whole block; 0: it lies where its frame arrived, for one handler's call */
 	_Alignas(BODY_ALIGN) unsigned char block[];	/* pub.body lies in it, where the frame had it */
 };
 enum outcome { OUT_MISSING, OUT_HELD, OUT_CONSUMED, OUT_BOUNCED };
@@ -277,7 +282,10 @@ struct handler {
 };
 /* Takes its own reference of body. 0 or an error. */
 int flow_send(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us);
-struct rmsg *flow_receive(struct phnx *ph, int tag);	/* consumes; free with free() */
+struct rmsg *flow_receive(struct phnx *ph, int tag);	/* consumes; free with rmsg_free() or free() */
+struct rmsg *rmsg_block(size_t bytes);			/* with a block of so many, and one more; NULL: out of memory */
+size_t rmsg_room(const struct rmsg *m);			/* of its block, without that one */
+void rmsg_free(struct rmsg *m);
 void flow_handle(struct phnx *ph);			/* gives what waits to a newly set handler */
 bool flow_waiting(struct phnx *ph, int tag);
 void flow_pump(struct phnx *ph);
@@ -398,7 +406,9 @@ struct phnx {
 	struct collectives collectives;
 	uint64_t frames_in[N_FRAME_TYPES], frames_out[N_FRAME_TYPES];
 	struct rmsg *landed;		/* the frame being handled has this block to itself: who keeps it sets NULL here */
-	unsigned char in[IN_BYTES];	/* where frames arrive, of all links, that have no block of their own */
+	struct outframe *spare_frames;
+	unsigned n_spare_frames;
+	_Alignas(BODY_ALIGN) unsigned char in[IN_BYTES];	/* where frames arrive, of all links, that have no block of their own */
 };
 struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_vp_t upper);
 void phnx_free(struct phnx *ph);

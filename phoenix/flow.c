@@ -72,6 +72,11 @@ uint64_t flow_way(struct phnx *ph, ph_vp_t peer)
 
 /* ---- frames ---- */
 
+static void release_block(void *m)
+{
+	rmsg_free(m);
+}
+
 static void forward(struct phnx *ph, ph_vp_t to, enum frame_type type, const unsigned char *frame, size_t len)
 {
 	struct rentry *e = route_find(ph, to);
@@ -82,7 +87,8 @@ static void forward(struct phnx *ph, ph_vp_t to, enum frame_type type, const uns
 		ph->flows.dropped++;
 		return;
 	}
-	struct pbuf *b = ph->landed ? pbuf_of(frame + ROUTED_HEAD, len - ROUTED_HEAD, free, ph->landed) : pbuf_new(frame + ROUTED_HEAD, len - ROUTED_HEAD);
+	const unsigned char *rest = frame + ROUTED_HEAD;
+	struct pbuf *b = ph->landed ? pbuf_of(rest, len - ROUTED_HEAD, release_block, ph->landed) : pbuf_new(rest, len - ROUTED_HEAD);
 	struct writer w = { 0 };
 	put_bytes(&w, frame, ROUTED_HEAD - 1);
 	put8(&w, (uint8_t)hops);
@@ -141,7 +147,7 @@ void flow_destroy(struct phnx *ph, struct flow *f)
 	for (unsigned i = 0; i < f->n_slots; i++)
 		if (f->slots[i].early) {
 			ph->flows.in_bytes -= rmsg_bytes(f->slots[i].early);
-			free(f->slots[i].early);
+			rmsg_free(f->slots[i].early);
 		}
 	free(f->slots);
 	free(f->ring);
@@ -218,7 +224,7 @@ void flow_free(struct phnx *ph)
 	while (ph->flows.received) {
 		struct rmsg *m = ph->flows.received;
 		ph->flows.received = m->next;
-		free(m);
+		rmsg_free(m);
 	}
 	while (ph->flows.spare) {
 		struct smsg *m = ph->flows.spare;

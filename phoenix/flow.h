@@ -4,7 +4,10 @@
 
 #include "phoenix/core.h"
 
-enum { HEAD_LIMIT = 90 };	/* bytes of a flow's own that fit into a frame's head */
+enum {
+	HEAD_LIMIT = 90,	/* bytes of a flow's own that fit into a frame's head */
+	ACK_LIMIT = 24,		/* bytes of an acknowledgement that travels with a message */
+};
 
 static inline unsigned flow_bucket(ph_vp_t name)
 {
@@ -39,6 +42,7 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r);
 void receive_forget(struct flow *f, uint64_t una);		/* the sender has read the outcomes of all below una */
 void receive_expire(struct phnx *ph, uint64_t now);
 void receive_ack(struct phnx *ph, struct flow *f);
+void receive_put_ack(struct phnx *ph, struct flow *f, struct writer *w);	/* at most ACK_LIMIT bytes */
 void receive_local(struct phnx *ph, struct smsg *s);		/* sent by this node to itself; frees s */
 size_t rmsg_bytes(const struct rmsg *m);
 

@@ -13,14 +13,32 @@
 
 struct pbuf *pbuf_new(const void *data, size_t len)
 {
-	struct pbuf *b = malloc(sizeof *b + len);
+	size_t room;
+	struct pbuf *b = block_get(sizeof *b + len, &room);
 
 	if (!b)
 		return NULL;
-	*b = (struct pbuf){ .refs = 1, .len = len, .data = b->own };
+	*b = (struct pbuf){ .refs = 1, .len = len, .room = room, .data = b->own };
 	if (len && data)
 		memcpy(b->own, data, len);
 	return b;
+}
+
+struct pbuf *pbuf_lent(const void *data, size_t len)
+{
+	struct pbuf *b = pbuf_new(NULL, len);
+
+	if (b)
+		b->data = data;
+	return b;
+}
+
+/* Whoever called for the message to be sent may soon write over it; if nobody has it any more, that is fine. */
+void pbuf_keep(struct pbuf *b)
+{
+	if (b->refs > 1 && b->len)
+		memcpy(b->own, b->data, b->len);
+	b->data = b->own;
 }
 
 struct pbuf *pbuf_of(const void *data, size_t len, void (*release)(void *arg), void *arg)
@@ -38,10 +56,35 @@ void pbuf_put(struct pbuf *b)
 		return;
 	if (b->release)
 		b->release(b->arg);
-	free(b);
+	block_put(b, b->room);
 }
 
 /* ---- sending ---- */
+
+static struct outframe *outframe_new(struct phnx *ph)
+{
+	struct outframe *f = ph->spare_frames;
+
+	if (!f)
+		return malloc(sizeof *f);
+	ph->spare_frames = f->next;
+	ph->n_spare_frames--;
+	return f;
+}
+
+static void outframe_free(struct phnx *ph, struct outframe *f)
+{
+	enum { MOST_SPARE = 64 };
+
+	pbuf_put(f->body);
+	if (ph->n_spare_frames == MOST_SPARE) {
+		free(f);
+		return;
+	}
+	f->next = ph->spare_frames;
+	ph->spare_frames = f;
+	ph->n_spare_frames++;
+}
 
 void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body)
 {
@@ -49,10 +92,13 @@ void link_send(struct plink *l, enum frame_type type, const struct writer *head,
 
 	if (l->state == LINK_CLOSING || (head && head->bad) || FRAME_HEAD + head_len > FRAME_HEAD_MAX)
 		return;
-	struct outframe *f = malloc(sizeof *f);
+	struct outframe *f = outframe_new(l->ph);
 	if (!f)
 		return;		/* as if the frame was lost: what matters is sent again */
-	*f = (struct outframe){ .head_len = FRAME_HEAD + (unsigned)head_len, .body = body };
+	f->next = NULL;
+	f->head_len = FRAME_HEAD + (unsigned)head_len;
+	f->done = 0;
+	f->body = body;
 	unsigned char h[FRAME_HEAD] = { 'P', 'H', (unsigned char)type, PHNX_VERSION, (unsigned char)len,
 		(unsigned char)(len >> 8), (unsigned char)(len >> 16), (unsigned char)(len >> 24) };
 	memcpy(f->head, h, FRAME_HEAD);
@@ -91,8 +137,7 @@ void phnx_link_taken(struct plink *l, size_t n)
 		l->out = f->next;
 		if (!l->out)
 			l->out_end = &l->out;
-		pbuf_put(f->body);
-		free(f);
+		outframe_free(l->ph, f);
 	}
 }
 
@@ -340,10 +385,17 @@ static int dispatch(struct plink *l, enum frame_type type, const unsigned char *
 }
 
 /* Bytes of all links arrive in the node's one buffer.  The beginning of a frame that has not come whole moves to a block of
- * the link's own, of that frame's size and thus read to its end exactly.  If the frame is a message, the block becomes the
- * message: of a large one no more is copied than its first IN_BYTES. */
+ * the link's own, which is then read to that frame's end exactly.  If the frame is a message, the block becomes the message.
+ * After a large frame another one like it is expected, and a block of that size is read into from the start: if it is one,
+ * its body is copied nowhere. */
 unsigned char *phnx_link_space(struct plink *l, size_t *room)
 {
+	enum { LEAST = 2048, MOST = 256 << 10 };
+
+	if (!l->in && l->last_frame >= LEAST && l->last_frame <= MOST && (l->in = rmsg_block(l->last_frame))) {
+		l->in_len = 0;
+		l->in_room = l->last_frame;
+	}
 	*room = l->in ? l->in_room - l->in_len : sizeof l->ph->in;
 	return l->in ? l->in->block + l->in_len : l->ph->in;
 }
@@ -366,21 +418,25 @@ static size_t frame_length(struct plink *l, const unsigned char *h)
 /* The n bytes at p begin a frame of `whole` bytes, as far as its length is known. */
 static int keep_beginning(struct plink *l, const unsigned char *p, size_t n, size_t whole)
 {
-	struct rmsg *in = malloc(sizeof *in + whole + 1);
+	struct rmsg *in = l->in;
 
+	if (!in || rmsg_room(in) < whole)
+		in = rmsg_block(whole);
 	if (!in) {
 		link_close(l, PH_ENOMEM, "no memory for a frame of %zu bytes", whole);
 		return -1;
 	}
-	memcpy(in->block, p, n);
-	free(l->in);
+	if (p != in->block)
+		memmove(in->block, p, n);
+	if (in != l->in)
+		rmsg_free(l->in);
 	l->in = in;
 	l->in_len = n;
 	l->in_room = whole;
 	return 0;
 }
 
-/* The link's block holds a whole frame. */
+/* The link's block holds a whole frame and nothing else. */
 static int land(struct plink *l)
 {
 	struct phnx *ph = l->ph;
@@ -391,14 +447,14 @@ static int land(struct plink *l)
 	l->in_len = 0;
 	const unsigned char *h = ph->landed->block;
 	int closed = dispatch(l, (enum frame_type)h[2], h + FRAME_HEAD, n - FRAME_HEAD);
-	free(ph->landed);
+	rmsg_free(ph->landed);
 	ph->landed = NULL;
 	return closed;
 }
 
 int phnx_link_input(struct plink *l, size_t n)
 {
-	const unsigned char *p = l->in ? l->in->block : l->ph->in;
+	const unsigned char *start = l->in ? l->in->block : l->ph->in, *p = start;
 
 	l->heard_us = phnx_now(l->ph);
 	n += l->in_len;
@@ -406,17 +462,21 @@ int phnx_link_input(struct plink *l, size_t n)
 		size_t whole = n < FRAME_HEAD ? FRAME_HEAD : frame_length(l, p);
 		if (!whole)
 			return -1;
-		if (l->in)
+		if (n < whole || n < FRAME_HEAD)
+			return keep_beginning(l, p, n, whole);
+		l->last_frame = whole;
+		if (l->in && p == start && n == whole) {
 			l->in_len = n;
-		if (l->in && n == whole)
 			return land(l);
-		if (n < whole)
-			return l->in && whole == l->in_room ? 0 : keep_beginning(l, p, n, whole);
+		}
 		if (dispatch(l, (enum frame_type)p[2], p + FRAME_HEAD, whole - FRAME_HEAD))
 			return -1;
 		p += whole;
 		n -= whole;
 	}
+	rmsg_free(l->in);
+	l->in = NULL;
+	l->in_len = 0;
 	return 0;
 }
 
@@ -466,12 +526,11 @@ static void drop(struct plink *l)
 	while (l->out) {
 		struct outframe *f = l->out;
 		l->out = f->next;
-		pbuf_put(f->body);
-		free(f);
+		outframe_free(ph, f);
 	}
 	free(l->my_hello.data);
 	free(l->peer_hello.data);
-	free(l->in);
+	rmsg_free(l->in);
 	free(l);
 }
 

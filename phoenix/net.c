@@ -9,6 +9,7 @@
 #include <event2/thread.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <sched.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -130,11 +131,17 @@ static const struct phnx_ops ops = { op_now, op_random, op_dial, op_undial, op_k
 
 /* ---- listening ---- */
 
-static void on_timer(evutil_socket_t fd, short what, void *arg)
+static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
 	((struct net *)arg)->stirred = true;	/* it only ends the wait: net_settle() looks at the clock */
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	on_wake(fd, what, arg);
+	((struct net *)arg)->armed = false;	/* perhaps a little early, by that clock */
 }
 
 static void on_knock(evutil_socket_t fd, short what, void *arg)
@@ -221,6 +228,7 @@ static void arm(struct net *net, uint64_t at, uint64_t now)
 	struct timeval t = { (time_t)(wait / 1000000), (suseconds_t)(wait % 1000000) };
 
 	net->due = at;
+	net->armed = true;
 	event_add(net->timer, &t);
 }
 
@@ -280,38 +288,68 @@ void net_settle(struct net *net)
 	if (now >= net->due)
 		sweep(net, now);
 	uint64_t due = phnx_poll(net->ph);
-	if (due < net->due || now >= net->due)
+	if (due < net->due || now >= net->due || !net->armed)
 		arm(net, due, now);
 	flush_dirty(net);
 }
 
+/* Looks for news without waiting: of the connection that brought the last ones, and every now and then of all. */
+static bool look(struct net *net, unsigned turn)
+{
+	enum { OTHERS = 8 };
+
+	net->stirred = false;
+	if (net->hot)
+		conn_read(net->hot);
+	if (!net->stirred && (turn % OTHERS == OTHERS - 1 || !net->hot))
+		event_base_loop(net->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	return net->stirred;
+}
+
 /* Going to sleep and being woken takes longer than many an answer: a waiting application first stays awake for AWAKE_US.
  * Where that was in vain, the next waits sleep at once, twice as many after each time: so a program whose answers take
- * long, or whose peer needs this very processor, loses one AWAKE_US in MOST_ASLEEP waits. */
-static bool stay_awake(struct net *net)
+ * long loses one AWAKE_US in MOST_ASLEEP waits.  A peer that shares this processor can only answer when it has it: from
+ * ALONE looks in vain on the processor is offered to others after each, and from the first one on once such an offer has
+ * brought the answer.  An offer that takes too long was taken by somebody else: then to sleep is better, since who is
+ * woken goes first. */
+bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 {
-	enum { AWAKE_US = 50, MOST_ASLEEP = 1023 };
+	enum { AWAKE_US = 50, OFFER_US = 2, MOST_ASLEEP = 1023, ALONE = 32 };
+	bool came = false;
 
 	if (net->asleep) {
 		net->asleep--;
 		return false;
 	}
-	net->stirred = false;
-	for (uint64_t end = net_now() + AWAKE_US; !net->stirred && net_now() < end;)
-		event_base_loop(net->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
-	net->in_vain = net->stirred ? 0 : 2 * net->in_vain + 1 < MOST_ASLEEP ? 2 * net->in_vain + 1 : MOST_ASLEEP;
+	uint64_t start = net_now(), now = start;
+	for (unsigned turn = 0; now < start + AWAKE_US && !atomic_load(wanted); turn++) {
+		uint64_t before = now;
+		bool offer = net->shared || turn > ALONE;
+		if (offer)
+			sched_yield();
+		came = look(net, turn);
+		now = net_now();
+		if (came) {
+			net->shared = offer && now >= before + OFFER_US;
+			break;
+		}
+	}
+	bool in_time = now < start + AWAKE_US;
+	if (in_time && !came)
+		return false;		/* another thread wants the lock */
+	net->in_vain = in_time ? 0 : 2 * net->in_vain + 1 < MOST_ASLEEP ? 2 * net->in_vain + 1 : MOST_ASLEEP;
 	net->asleep = net->in_vain;
-	return net->stirred;
+	return came;
 }
 
-void net_loop(struct net *net, uint64_t timeout_us, bool eager)
+void net_loop(struct net *net, uint64_t timeout_us)
 {
-	if (eager && timeout_us && stay_awake(net))
-		return;
-	struct timeval t = { (time_t)(timeout_us / 1000000), (suseconds_t)(timeout_us % 1000000) };
+	uint64_t now = net_now();
 
-	if (timeout_us != UINT64_MAX)
+	if (timeout_us < UINT64_MAX - now && now + timeout_us < net->due) {	/* else net->timer comes first */
+		struct timeval t = { (time_t)(timeout_us / 1000000), (suseconds_t)(timeout_us % 1000000) };
 		event_add(net->wake, &t);
+	}
 	event_base_loop(net->base, EVLOOP_ONCE);
 }
 
@@ -354,7 +392,7 @@ struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper)
 	net->listen_fd = -1;
 	net->base = event_base_new();
 	net->timer = net->base ? event_new(net->base, -1, 0, on_timer, net) : NULL;
-	net->wake = net->base ? event_new(net->base, -1, 0, on_timer, net) : NULL;
+	net->wake = net->base ? event_new(net->base, -1, 0, on_wake, net) : NULL;
 	pthread_mutex_init(&net->ready_lock, NULL);
 	net->ph = net->timer && net->wake ? phnx_new(&ops, net, lower, upper) : NULL;
 	if (!net->ph) {

@@ -4,6 +4,7 @@
 #ifndef PHOENIX_NET_H
 #define PHOENIX_NET_H
 
+#include <stdatomic.h>
 #include "phoenix/core.h"
 
 struct net;
@@ -16,9 +17,10 @@ struct phnx *net_phnx(struct net *net);
 void net_free(struct net *net);
 /* Listens on the first free port; on loopback only, unless `anywhere`. 0 or an error. */
 int net_listen(struct net *net, const int *ports, size_t n, bool anywhere);
-/* Without the lock: waits for events, at most for timeout_us, and handles them. */
-/* Waits for events. eager: an answer is awaited, and a short while spent awake for it is well spent. */
-void net_loop(struct net *net, uint64_t timeout_us, bool eager);
+/* Without the lock: waits for events, at most for timeout_us; net_settle() then handles them. */
+void net_loop(struct net *net, uint64_t timeout_us);
+/* Spends a short while awake for an answer, while `wanted` (who waits for the lock) is 0. false: nothing has come. */
+bool net_stay_awake(struct net *net, const atomic_uint *wanted);
 void net_wake(struct net *net);			/* makes net_loop() in another thread return */
 void net_settle(struct net *net);		/* after any call into the node: timers, and send what there is to send */
 /* Ends all connections so that what was sent arrives. net_loop() until net_closed(), but not for ever. */

@@ -66,6 +66,12 @@ void phnx_free(struct phnx *ph)
 		ph->handlers = h->next;
 		free(h);
 	}
+	while (ph->spare_frames) {
+		struct outframe *f = ph->spare_frames;
+		ph->spare_frames = f->next;
+		free(f);
+	}
+	block_trim();
 	free(ph->migration.state);
 	free(ph->me.vps.r);
 	free(ph);

@@ -31,31 +31,48 @@ static bool slot_room(struct flow *f, uint64_t seq)
 	return true;
 }
 
-static void send_ack_asking(struct phnx *ph, struct flow *f, bool confirm)
+/* What became of the messages of f, in at most room bytes, or as many as it takes (0). What does not fit is told later. */
+static void put_ack(struct phnx *ph, struct flow *f, bool confirm, struct writer *w, size_t room)
 {
-	struct writer w = { 0 };
-	uint64_t room = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
+	enum { RUN_BYTES = 1 + 3 };
+	uint64_t free_bytes = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
+	uint64_t s = f->r_una, end = f->r_una + f->n_slots;
 
 	f->ack_at = 0;
 	f->unacked = 0;
-	put_var(&w, f->r_una);
-	put_var(&w, room);
-	put_var(&w, (uint64_t)f->gen << 1 | confirm);
-	uint64_t s = f->r_una;
-	for (int runs = 0; f->n_slots && runs < MAX_RUNS && s < f->r_una + f->n_slots; runs++) {
+	put_var(w, f->r_una);
+	put_var(w, free_bytes >> 10);
+	put_var(w, (uint64_t)f->gen << 1 | confirm);
+	for (int runs = 0; s < end && runs < MAX_RUNS && (!room || w->len + RUN_BYTES <= room); runs++) {
 		uint64_t start = s;
 		uint8_t outcome = f->slots[s % f->n_slots].outcome;
-		while (s < f->r_una + f->n_slots && f->slots[s % f->n_slots].outcome == outcome)
+		while (s < end && f->slots[s % f->n_slots].outcome == outcome)
 			s++;
-		put8(&w, outcome);
-		put_var(&w, s - start);
+		if (s == end && outcome == OUT_MISSING)
+			break;		/* goes without saying */
+		put8(w, outcome);
+		put_var(w, s - start);
 	}
+	if (room && s < end && f->slots[s % f->n_slots].outcome != OUT_MISSING)
+		ack_within(ph, f, phnx_now(ph) + ACK_DELAY);
+}
+
+static void send_ack_asking(struct phnx *ph, struct flow *f, bool confirm)
+{
+	struct writer w = { 0 };
+
+	put_ack(ph, f, confirm, &w, 0);
 	flow_send_frame(ph, f->peer, FRAME_ACK, &w);
 }
 
 void receive_ack(struct phnx *ph, struct flow *f)
 {
 	send_ack_asking(ph, f, false);
+}
+
+void receive_put_ack(struct phnx *ph, struct flow *f, struct writer *w)
+{
+	put_ack(ph, f, false, w, w->len + ACK_LIMIT);
 }
 
 /* ---- towards the application ---- */
@@ -85,7 +102,7 @@ static void bounce(struct phnx *ph, struct flow *f, struct rmsg *m)
 	f->gen++;
 	ph->flows.bounced++;
 	resolve_received(ph, m, OUT_BOUNCED);
-	free(m);
+	rmsg_free(m);
 }
 
 static struct handler *handler_of(struct phnx *ph, int tag)
@@ -95,11 +112,6 @@ static struct handler *handler_of(struct phnx *ph, int tag)
 	while (h && h->tag != tag)
 		h = h->next;
 	return h;
-}
-
-size_t rmsg_bytes(const struct rmsg *m)
-{
-	return sizeof *m + m->pub.len;
 }
 
 /* Consumes at once what the library or a handler wants; queues the rest. */
@@ -126,7 +138,7 @@ static void deliver(struct phnx *ph, struct rmsg *m)
 		collective_on_message(ph, m);
 	else if (h && !(m->flags & DATA_VOID))
 		h->fn(h->arg, &m->pub, m->source);
-	free(m);
+	rmsg_free(m);
 }
 
 static struct rmsg *unlink_received(struct phnx *ph, struct rmsg **at)
@@ -163,7 +175,7 @@ void receive_expire(struct phnx *ph, uint64_t now)
 		}
 		struct rmsg *m = unlink_received(ph, at);
 		resolve_received(ph, m, OUT_CONSUMED);
-		free(m);
+		rmsg_free(m);
 	}
 }
 
@@ -199,13 +211,40 @@ void flow_handle(struct phnx *ph)
 		ph->ops->arrived(ph->ctx);
 }
 
+/* ---- their memory ---- */
+
+struct rmsg *rmsg_block(size_t bytes)
+{
+	size_t room;
+	struct rmsg *m = block_get(sizeof *m + bytes + 1, &room);
+
+	if (m)
+		*m = (struct rmsg){ .room = room };
+	return m;
+}
+
+size_t rmsg_room(const struct rmsg *m)
+{
+	return m->room - sizeof *m - 1;
+}
+
+size_t rmsg_bytes(const struct rmsg *m)
+{
+	return m->room;
+}
+
+void rmsg_free(struct rmsg *m)
+{
+	if (m && m->room)
+		block_put(m, m->room);
+}
+
 static struct rmsg *rmsg_new(const void *body, size_t len)
 {
-	struct rmsg *m = malloc(sizeof *m + len + 1);
+	struct rmsg *m = rmsg_block(len);
 
 	if (!m)
 		return NULL;
-	memset(m, 0, sizeof *m);
 	if (len)
 		memcpy(m->block, body, len);
 	m->block[len] = 0;
@@ -214,16 +253,22 @@ static struct rmsg *rmsg_new(const void *body, size_t len)
 	return m;
 }
 
-/* The last len bytes of the frame that is being handled, as a message: its block, if it has one to itself, else a copy.
- * (A sender pads the head so that the body is aligned; one that does not only costs us the copy.) */
-static struct rmsg *rmsg_of_frame(struct phnx *ph, const unsigned char *body, size_t len)
+/* The last len bytes of the frame that is being handled, as a message: where they lie, in *brief, if a handler will have
+ * them at once; in the frame's block, if it has one to itself; else a copy.  (A sender pads the head so that the body is
+ * aligned; one that does not only costs us the copy.) */
+static struct rmsg *rmsg_of_frame(struct phnx *ph, const unsigned char *body, size_t len, struct rmsg *brief)
 {
 	struct rmsg *m = ph->landed;
+	bool aligned = (uintptr_t)body % BODY_ALIGN == 0;
 
-	if (!m || (uintptr_t)body % BODY_ALIGN)
+	if (brief && aligned) {
+		*brief = (struct rmsg){ .pub = { .body = (void *)body, .len = len } };
+		return brief;
+	}
+	if (!m || !aligned || len < rmsg_room(m) / 2)
 		return rmsg_new(body, len);
 	ph->landed = NULL;
-	*m = (struct rmsg){ .pub = { .body = (void *)body, .len = len } };
+	*m = (struct rmsg){ .pub = { .body = (void *)body, .len = len }, .room = m->room };
 	((unsigned char *)m->pub.body)[len] = 0;	/* the block has room for it */
 	return m;
 }
@@ -270,14 +315,14 @@ static void accept(struct phnx *ph, struct flow *f, struct rmsg *m)
 {
 	if (m->flags & DATA_VOID) {
 		resolve_received(ph, m, OUT_CONSUMED);
-		free(m);
+		rmsg_free(m);
 	} else if (m->flags & DATA_CUSTODY) {
 		struct pbuf *b = pbuf_new(m->pub.body, m->pub.len);
 		resolve_received(ph, m, b ? OUT_CONSUMED : OUT_BOUNCED);
 		if (b)
 			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags & DATA_UNORDERED, m->deadline_us);
 		pbuf_put(b);
-		free(m);
+		rmsg_free(m);
 	} else if (!is_mine(ph, m->pub.dest) ||
 		   (m->gen < f->gen && m->pub.dest >= f->bounce_lo && m->pub.dest <= f->bounce_hi)) {
 		bounce(ph, f, m);
@@ -322,11 +367,17 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	int tag = (int)get32(r);
 	unsigned flags = get8(r);
 	uint64_t life = get_var(r);
+	unsigned ack_len = get8(r);
+	struct reader ack = { r->p, r->p + ack_len, false };
+	for (unsigned skip = ack_len; skip; skip--)
+		get8(r);
 	for (unsigned pad = get8(r); pad; pad--)
 		get8(r);
 	size_t len = (size_t)(r->end - r->p);
 
 	if (r->bad || seq - una >= WINDOW_MSGS || dest < 0 || len > PH_MSG_MAX)
+		return -1;
+	if (ack_len && send_on_ack(ph, from, &ack))
 		return -1;
 	struct flow *f = flow_get(ph, from);
 	if (!f)
@@ -346,7 +397,8 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 		ph->flows.dropped++;
 		return 0;
 	}
-	struct rmsg *m = rmsg_of_frame(ph, r->p, len);
+	bool at_once = seq == f->recv_next && !(flags & (DATA_INTERNAL | DATA_VOID | DATA_CUSTODY)) && handler_of(ph, tag);
+	struct rmsg brief, *m = rmsg_of_frame(ph, r->p, len, at_once ? &brief : NULL);
 	if (!m)
 		return 0;
 	m->pub.dest = dest;
@@ -358,9 +410,11 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	m->gen = (unsigned)gen;
 	m->deadline_us = life ? now + life : 0;
 	f->slots[seq % f->n_slots] = (struct rslot){ .outcome = OUT_HELD };
-	if (flags & DATA_UNORDERED)
+	if (m == &brief)
+		f->recv_next++;
+	if (m == &brief || flags & DATA_UNORDERED) {
 		accept(ph, f, m);
-	else {
+	} else {
 		f->slots[seq % f->n_slots].early = m;
 		ph->flows.in_bytes += rmsg_bytes(m);
 	}
@@ -388,7 +442,7 @@ void flow_release(struct phnx *ph, const struct ph_vps *vps)
 		if (b)
 			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags, m->deadline_us);
 		pbuf_put(b);
-		free(m);
+		rmsg_free(m);
 	}
 	if (!ph->flows.received)
 		ph->ops->arrived(ph->ctx);

@@ -17,6 +17,7 @@ struct runtime rt = { .fd = -1 };
 _Thread_local unsigned rt_depth;
 
 static pthread_mutex_t mutex;
+static atomic_uint wanted;		/* threads that wait for it */
 static pthread_cond_t changed;		/* the driver has gone, or something has arrived */
 static pthread_cond_t stopping;		/* ends the background thread's sleep */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -86,6 +87,7 @@ static void in_child(void)
 	rt.driver = NOBODY;
 	rt.fd = -1;
 	rt_depth = 0;
+	wanted = 0;
 	make_lock();
 }
 
@@ -98,7 +100,11 @@ static void first_time(void)
 void rt_lock(void)
 {
 	pthread_once(&once, first_time);
-	pthread_mutex_lock(&mutex);
+	if (pthread_mutex_trylock(&mutex)) {
+		atomic_fetch_add(&wanted, 1);	/* whoever stays awake with the lock, hears of it */
+		pthread_mutex_lock(&mutex);
+		atomic_fetch_sub(&wanted, 1);
+	}
 	rt_depth++;
 }
 
@@ -118,10 +124,15 @@ int rt_enter(const char *call)
 	return rt_fail(error, "%s()", call);
 }
 
-void rt_leave(void)
+void rt_settle(void)
 {
 	if (rt.net && rt_depth == 1)
 		net_settle(rt.net);
+}
+
+void rt_leave(void)
+{
+	rt_settle();
 	rt_unlock();
 }
 
@@ -152,9 +163,11 @@ void rt_wait(uint64_t deadline)
 	if (rt.driver == NOBODY) {
 		rt.driver = APPLICATION;
 		net_settle(rt.net);
-		rt_unlock();
-		net_loop(rt.net, left, true);
-		rt_lock();
+		if (!left || !net_stay_awake(rt.net, &wanted)) {
+			rt_unlock();
+			net_loop(rt.net, left);
+			rt_lock();
+		}
 		rt.driver = NOBODY;
 		rt.last_drive_us = rt_now();
 		if (rt.net)
@@ -185,7 +198,7 @@ static void *background(void *arg)
 		rt.driver = BACKGROUND;
 		net_settle(rt.net);
 		rt_unlock();
-		net_loop(rt.net, FOREVER_STEP, false);
+		net_loop(rt.net, FOREVER_STEP);
 		rt_lock();
 		rt.driver = NOBODY;
 		net_settle(rt.net);

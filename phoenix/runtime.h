@@ -23,6 +23,7 @@ extern _Thread_local unsigned rt_depth;	/* of the lock; more than 1: called from
 void rt_lock(void);
 void rt_unlock(void);
 int rt_enter(const char *call);		/* locks, if there is a node; else reports, does not, and returns the error */
+void rt_settle(void);
 void rt_leave(void);			/* lets the node act on what the call has changed, and unlocks */
 
 int __attribute__((format(printf, 2, 3))) rt_fail(int error, const char *format, ...);	/* reports; returns error */

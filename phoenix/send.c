@@ -107,8 +107,6 @@ static void transmit(struct phnx *ph, struct flow *f, struct smsg *m)
 	struct writer w = { .data = stack, .room = sizeof stack };	/* never grows: no allocation on this path */
 	uint64_t now = phnx_now(ph);
 
-	if (f->ack_at)
-		receive_ack(ph, f);
 	m->sent_us = now;
 	put_var(&w, f->una);
 	put_var(&w, m->seq - f->una);
@@ -118,6 +116,12 @@ static void transmit(struct phnx *ph, struct flow *f, struct smsg *m)
 	put32(&w, (uint32_t)m->tag);
 	put8(&w, (uint8_t)m->flags);
 	put_var(&w, m->deadline_us > now ? m->deadline_us - now : m->deadline_us ? 1 : 0);
+	size_t ack_at = w.len;
+	put8(&w, 0);
+	if (f->ack_at && flow_way(ph, f->peer)) {	/* what is due to the other side travels along */
+		receive_put_ack(ph, f, &w);
+		stack[ack_at] = (unsigned char)(w.len - ack_at - 1);
+	}
 	unsigned pad = BODY_ALIGN - 1 - (FRAME_HEAD + ROUTED_HEAD + w.len) % BODY_ALIGN;
 	put8(&w, (uint8_t)pad);
 	put_bytes(&w, zeros, pad);
@@ -330,7 +334,7 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 
 	if (r->bad || !f || !f->ring_size || s > f->next_seq)
 		return 0;
-	f->credit = credit;
+	f->credit = credit << 10;
 	gen >>= 1;
 	if (gen > f->gen_seen)
 		f->gen_seen = (unsigned)gen;

@@ -209,6 +209,7 @@ void tls_read(struct conn *k)
 		ssize_t n = recv(k->fd, buf, sizeof buf, 0);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
+		conn_stirs(k);
 		if (n <= 0) {
 			conn_lost(k);
 			return;

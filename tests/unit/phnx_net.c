@@ -7,6 +7,8 @@
 #include <openssl/x509.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -124,6 +126,89 @@ static int role_tls(int role)
 static void test_tls_with_secret(void)
 {
 	run_roles(role_tls, 2);
+}
+
+/* ---- many messages of all sizes: every byte, also when the sender writes over its buffer at once ---- */
+
+enum { STREAM = 600, STREAM_MOST = 300000 };
+static unsigned handled, handled_bad;
+
+static size_t stream_len(unsigned i)
+{
+	static const size_t some[] = { 0, 1, 60, 2040, 4096, 4097, 16300, 16384, 65536, 131072, STREAM_MOST };
+	unsigned pick = i * 2654435761u >> 20;
+
+	return pick % 3 ? some[pick % (sizeof some / sizeof *some)] : pick % 9000;
+}
+
+static bool stream_right(const struct ph_msg *m, unsigned i)
+{
+	bool right = m->len == stream_len(i) && (uintptr_t)m->body % 16 == 0;
+
+	for (size_t k = 0; right && k < m->len; k++)
+		right = ((unsigned char *)m->body)[k] == (unsigned char)(i + k * 7);
+	return right;
+}
+
+static void on_stream(void *arg, const struct ph_msg *m, ph_vp_t source)
+{
+	(void)arg;
+	handled_bad += source < SPACE || !stream_right(m, 2 * handled);
+	handled++;
+}
+
+/* Even messages go to a handler, odd ones to a receive; each side sends as it receives. */
+static int stream(int role)
+{
+	unsigned char *buf = malloc(STREAM_MOST);
+	ph_msg_t m;
+
+	handled = handled_bad = 0;
+	assume_range(role ? 32 : 0, role ? SPACE : 32);
+	ph_set_handler(5, on_stream, NULL);
+	for (unsigned i = 0, received = 0; i < STREAM || received < STREAM / 2; i++) {
+		if (i < STREAM) {
+			for (size_t k = 0; k < stream_len(i); k++)
+				buf[k] = (unsigned char)(i + k * 7);
+			ph_send(role ? 3 : 40, buf, stream_len(i), i % 2 ? 6 : 5);
+			memset(buf, 0xee, stream_len(i));
+		}
+		for (long long wait = i < STREAM ? 0 : PATIENCE; (m = ph_timed_recv(6, wait)); received++) {
+			CHECK(stream_right(m, 2 * received + 1));
+			ph_msg_destroy(m);
+			if (received + 1 == STREAM / 2)
+				wait = 0;
+		}
+		CHECK(i < STREAM || received == STREAM / 2);
+	}
+	ph_send(role ? 3 : 40, "", 1, 7);
+	CHECK((m = ph_timed_recv(7, PATIENCE)));
+	ph_msg_destroy(m);
+	CHECK(handled == STREAM / 2 && !handled_bad);
+	free(buf);
+	ph_finalize(NULL, 10);
+	return 0;
+}
+
+static int role_stream(int role)
+{
+	start(role + 1, role ? 1 : 2, NULL);
+	return stream(role);
+}
+
+static int role_tls_stream(int role)
+{
+	setenv("PHNX_SECRET", "for tests", 1);
+	start(role ? 0 : 1, 0, "tests");
+	if (role)
+		ph_add_port_ssl("127.0.0.1", base_port + 1);
+	return stream(role);
+}
+
+static void test_stream(void)
+{
+	run_roles(role_stream, 2);
+	run_roles(role_tls_stream, 2);
 }
 
 static int write_certificate(const char *cert, const char *key)
@@ -539,6 +624,7 @@ int main(int argc, char **argv)
 	CU_pSuite suite = CU_add_suite("phnx_net", NULL, NULL);
 	CU_add_test(suite, "TCP", test_tcp);
 	CU_add_test(suite, "TLS under the session's secret", test_tls_with_secret);
+	CU_add_test(suite, "many messages of all sizes, both ways", test_stream);
 	CU_add_test(suite, "TLS with certificate and key files", test_tls_with_files);
 	CU_add_test(suite, "SSH tunnel", test_ssh);
 	CU_add_test(suite, "another secret is refused", test_strangers);
