@@ -1,5 +1,6 @@
 /* api.c - the calls of phnx.h on a running node: mapping, messages, migration, collective operations. */
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include "phoenix/runtime.h"
 #include "phoenix/secret.h"
 
@@ -141,6 +142,22 @@ int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*rel
 	return b ? send_message("ph_send_page", dest, b, tag, 0, -1, false) : PH_ENOMEM;
 }
 
+int ph_sendv(ph_vp_t dest, const struct iovec *pieces, int n, int tag)
+{
+	size_t len = 0;
+
+	for (int i = 0; i < n; i++)
+		len += pieces[i].iov_len;
+	if (len > PH_MSG_MAX)
+		return PH_ETOOBIG;
+	struct pbuf *b = pbuf_new(NULL, len);
+	unsigned char *to = b ? b->own : NULL;
+	for (int i = 0; b && i < n; to += pieces[i++].iov_len)
+		if (pieces[i].iov_len)
+			memcpy(to, pieces[i].iov_base, pieces[i].iov_len);
+	return send_message("ph_sendv", dest, b, tag, 0, -1, false);
+}
+
 static ph_msg_t receive(const char *call, int tag, uint64_t end)
 {
 	struct rmsg *m;
@@ -208,9 +225,7 @@ int ph_set_handler(int tag, ph_handler_fn fn, void *arg)
 
 	if (error)
 		return error;
-	struct handler **at = &rt.ph->handlers, *h;
-	while (*at && (*at)->tag != tag)
-		at = &(*at)->next;
+	struct handler **at = flow_handler(rt.ph, tag), *h;
 	if (!fn && *at) {
 		h = *at;
 		*at = h->next;

@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include "phoenix/limits.h"
 
-enum phnx_protocol { PHNX_TCP, PHNX_SSH, PHNX_TLS };
+enum phnx_protocol { PHNX_TCP, PHNX_SSH, PHNX_TLS, PHNX_UNIX };
 
 struct phnx_contact {
-	char *host;
+	char *host;		/* of UNIX: the socket's path */
 	char *user;		/* of SSH; or NULL */
 	char *cert, *key;	/* of TLS; or NULL: the session's secret */
 	int port;

@@ -42,8 +42,10 @@ struct conn {
 struct net {
 	struct event_base *base;
 	struct evdns_base *dns;
+	bool lodger;			/* the loop is the caller's */
 	struct event *timer, *listener;
 	int listen_fd;
+	char unix_path[MAX_UNIX_PATH];	/* of the listener; "": it is TCP's */
 	struct phnx *ph;
 	const struct net_owner *owner;
 	struct conn *conns;
@@ -66,6 +68,8 @@ enum { READ_BUDGET = 1 << 20 };	/* bytes of one connection before others have th
 void net_note_resolved(int error, struct evutil_addrinfo *found, void *conn);
 void net_event(evutil_socket_t fd, short what, void *conn);
 uint64_t net_now(void);
+
+void net_stirred(struct net *net);	/* at the end of every callback of libevent's */
 
 /* conn.c: where a function says that k is gone, it has been freed, and the node was told. */
 struct conn *conn_new(struct net *net, int fd, struct contact *c, enum conn_state state);

@@ -76,6 +76,12 @@ void contact_free_all(struct phnx *ph)
 
 /* ---- new ones ---- */
 
+/* Whoever serves a socket in the file system is about to, or was just now: asking again costs next to nothing. */
+static uint64_t least_backoff(const struct contact *c)
+{
+	return c->at.protocol == PHNX_UNIX ? RETRY_LOCAL : RETRY_MIN;
+}
+
 struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at, ph_vp_t name)
 {
 	struct contacts *all = &ph->contacts;
@@ -99,7 +105,7 @@ struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at,
 	c->at.cert = at->cert ? strdup(at->cert) : NULL;
 	c->at.key = at->key ? strdup(at->key) : NULL;
 	c->name = name;
-	c->backoff_us = RETRY_MIN;
+	c->backoff_us = least_backoff(c);
 	c->place = all->n++;
 	all->heap[c->place] = c;
 	/* Of two nodes that learn of each other one dials first, so that there are seldom two links. */
@@ -134,7 +140,7 @@ void phnx_dial_failed(struct phnx *ph, struct contact *c)
 void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer)
 {
 	c->peer = peer;
-	c->backoff_us = RETRY_MIN;
+	c->backoff_us = least_backoff(c);
 	set(ph, c, CONTACT_LINKED, UINT64_MAX);
 }
 
@@ -155,7 +161,7 @@ void contact_link_down(struct phnx *ph, ph_vp_t peer)
 		struct contact *c = ph->contacts.heap[i];
 		if (c->state != CONTACT_LINKED || c->peer != peer)
 			continue;
-		set(ph, c, CONTACT_IDLE, phnx_now(ph) + RETRY_MIN);
+		set(ph, c, CONTACT_IDLE, phnx_now(ph) + least_backoff(c));
 		i = 0;		/* the heap has changed: begin anew */
 	}
 }

@@ -44,7 +44,7 @@ void pbuf_put(struct pbuf *b);
 /* ---- links ---- */
 
 enum link_state { LINK_HELLO = 1, LINK_AUTH = 2, LINK_UP = 4, LINK_CLOSING = 8, LINK_ANY = 15 };
-enum { FRAME_HEAD_MAX = 120, SECRET_BYTES = 32, IN_BYTES = 16384 };
+enum { FRAME_HEAD_MAX = 120, SECRET_BYTES = 32, IN_BYTES = 16384, HANDLER_TABLE = 64 };
 
 struct outframe {
 	struct outframe *next;
@@ -240,7 +240,7 @@ struct rslot {
 	struct rmsg *early;		/* arrived before its turn */
 };
 struct flow {
-	struct flow *next;
+	struct flow *next, *all_next;
 	ph_vp_t peer;
 	/* to the peer */
 	uint64_t next_seq, una;		/* una: everything below is resolved */
@@ -262,7 +262,7 @@ struct flow {
 };
 enum { FLOW_TABLE = 256 };
 struct flows {
-	struct flow *table[FLOW_TABLE];
+	struct flow *table[FLOW_TABLE], *all;
 	unsigned n, n_timed;
 	struct dest *dests[FLOW_TABLE], *active;
 	uint64_t order, version_seen;
@@ -286,6 +286,7 @@ struct rmsg *flow_receive(struct phnx *ph, int tag);	/* consumes; free with rmsg
 struct rmsg *rmsg_block(size_t bytes);			/* with a block of so many, and one more; NULL: out of memory */
 size_t rmsg_room(const struct rmsg *m);			/* of its block, without that one */
 void rmsg_free(struct rmsg *m);
+struct handler **flow_handler(struct phnx *ph, int tag);	/* where the handler of this tag stands, or would stand */
 void flow_handle(struct phnx *ph);			/* gives what waits to a newly set handler */
 bool flow_waiting(struct phnx *ph, int tag);
 void flow_pump(struct phnx *ph);
@@ -400,7 +401,7 @@ struct phnx {
 	struct payload me;
 	struct routes routes;
 	struct flows flows;
-	struct handler *handlers;
+	struct handler *handlers[HANDLER_TABLE];	/* by the tag's low bits */
 	struct migration migration;
 	struct detector detector;
 	struct collectives collectives;
@@ -408,7 +409,9 @@ struct phnx {
 	struct rmsg *landed;		/* the frame being handled has this block to itself: who keeps it sets NULL here */
 	struct outframe *spare_frames;
 	unsigned n_spare_frames;
+	struct writer scratch;		/* for frames of a flow's own that are built and sent at once */
 	_Alignas(BODY_ALIGN) unsigned char in[IN_BYTES];	/* where frames arrive, of all links, that have no block of their own */
+	_Alignas(BODY_ALIGN) unsigned char aligned[IN_BYTES];	/* the body of one that stood askew there, for a handler */
 };
 struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_vp_t upper);
 void phnx_free(struct phnx *ph);

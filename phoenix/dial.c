@@ -5,6 +5,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "phoenix/conn.h"
 
@@ -80,6 +81,14 @@ static void dial_tcp(struct net *net, struct conn *k, const struct phnx_contact 
 	pthread_mutex_unlock(&net->ready_lock);
 }
 
+static void dial_unix(struct conn *k, const struct phnx_contact *at)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+
+	strcpy(un.sun_path, at->host);
+	connect_to(k, (struct sockaddr *)&un, sizeof un);
+}
+
 /* ssh -W carries one TCP connection over its standard input and output. */
 static void dial_ssh(struct conn *k, const struct phnx_contact *at)
 {
@@ -120,6 +129,8 @@ void dial_start(struct net *net, struct contact *c)
 		phnx_dial_failed(net->ph, c);
 	else if (c->at.protocol == PHNX_SSH)
 		dial_ssh(k, &c->at);
+	else if (c->at.protocol == PHNX_UNIX)
+		dial_unix(k, &c->at);
 	else
 		dial_tcp(net, k, &c->at);
 }

@@ -34,6 +34,8 @@ struct flow *flow_get(struct phnx *ph, ph_vp_t peer)
 	if (f || ph->flows.n == MAX_FLOWS || !(f = calloc(1, sizeof *f)))
 		return f;
 	f->next = ph->flows.table[flow_bucket(peer)];
+	f->all_next = ph->flows.all;
+	ph->flows.all = f;
 	f->peer = peer;
 	f->credit = RECV_QUEUE_BYTES;
 	f->rto_us = RTO_MIN;
@@ -43,7 +45,14 @@ struct flow *flow_get(struct phnx *ph, ph_vp_t peer)
 	return f;
 }
 
-/* A frame through the overlay; small ones stay in the frame's head. */
+struct writer *flow_frame(struct phnx *ph)
+{
+	ph->scratch.len = 0;
+	ph->scratch.bad = false;
+	return &ph->scratch;
+}
+
+/* Small ones stay in the frame's head. */
 bool flow_send_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, struct writer *w)
 {
 	static const struct writer nothing;
@@ -58,7 +67,6 @@ bool flow_send_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, struct w
 		sent = b && route_frame(ph, to, type, &nothing, b);
 		pbuf_put(b);
 	}
-	free(w->data);
 	return sent;
 }
 
@@ -144,6 +152,11 @@ int flow_on_frame(struct phnx *ph, struct plink *l, enum frame_type type, const 
 
 void flow_destroy(struct phnx *ph, struct flow *f)
 {
+	struct flow **at = &ph->flows.all;
+
+	while (*at != f)
+		at = &(*at)->all_next;
+	*at = f->all_next;
 	for (unsigned i = 0; i < f->n_slots; i++)
 		if (f->slots[i].early) {
 			ph->flows.in_bytes -= rmsg_bytes(f->slots[i].early);
@@ -188,9 +201,8 @@ void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 		receive_expire(ph, now);
 		*next = now + TIMED_STEP < *next ? now + TIMED_STEP : *next;
 	}
-	for (int i = 0; i < FLOW_TABLE; i++)
-		for (struct flow *f = ph->flows.table[i]; f; f = f->next)
-			tick_flow(ph, f, now, next);
+	for (struct flow *f = ph->flows.all; f; f = f->all_next)
+		tick_flow(ph, f, now, next);
 	bool waiting = false;
 	for (struct dest *d = ph->flows.active; d; d = d->next)
 		if (d->queue && d->wait_us) {

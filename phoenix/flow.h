@@ -26,7 +26,9 @@ struct flow *flow_find(struct phnx *ph, ph_vp_t peer);
 struct flow *flow_get(struct phnx *ph, ph_vp_t peer);	/* makes it if need be; NULL: too many, or out of memory */
 void flow_destroy(struct phnx *ph, struct flow *f);	/* one that is in no table any more */
 uint64_t flow_way(struct phnx *ph, ph_vp_t peer);	/* serial of the link towards peer, or 0 */
-/* A frame through the overlay; frees w's bytes. false: no way. */
+/* An empty writer for flow_send_frame(), good until the next one is asked for. */
+struct writer *flow_frame(struct phnx *ph);
+/* A frame through the overlay. false: no way. */
 bool flow_send_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, struct writer *w);
 
 /* send.c */

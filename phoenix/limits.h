@@ -6,6 +6,7 @@ enum {
 	PHNX_VERSION = 1,			/* of the protocol between nodes */
 	MAX_SESSION = 64,			/* a session's name, with its terminator */
 	MAX_HOST = 254,				/* a host's name, with its terminator */
+	MAX_UNIX_PATH = 108,			/* of a socket in the file system, with its terminator */
 	MAX_PATH_TEXT = 512,			/* a file's name in the configuration */
 	MAX_CONFIG_BYTES = 1 << 20,
 	MAX_CONTACTS = 65536,			/* end points that one configuration may name */
@@ -30,6 +31,7 @@ enum {
 
 	HANDSHAKE_TIMEOUT = 5000000,
 	RETRY_MIN = 50000,			/* the first retry of a connection; doubles up to RETRY_MAX */
+	RETRY_LOCAL = 5000,			/* RETRY_MIN of a socket in the file system */
 	RETRY_MAX = 2000000,
 	SILENT_RETRY = 64000000,		/* the same for learned end points that have never answered */
 	LEARNED_DELAY = 200000,			/* of the two nodes that learn of each other, one waits so long */

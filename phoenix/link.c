@@ -36,7 +36,7 @@ struct pbuf *pbuf_lent(const void *data, size_t len)
 /* Whoever called for the message to be sent may soon write over it; if nobody has it any more, that is fine. */
 void pbuf_keep(struct pbuf *b)
 {
-	if (b->refs > 1 && b->len)
+	if (b->refs > 1 && b->data != b->own && b->len)
 		memcpy(b->own, b->data, b->len);
 	b->data = b->own;
 }

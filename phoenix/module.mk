@@ -8,8 +8,13 @@ $(B)/phoenix/%.o $(B)/examples/phoenix/%.o $(B)/tests/unit/phnx_%.o $(B)/tests/s
 # Other people's programs, as printed in the thesis: their functions have no prototypes.
 $(B)/examples/phoenix/hello/%.o $(B)/examples/phoenix/join_leave/%.o: CFLAGS += -Wno-missing-prototypes -Wno-switch
 
+# One object with no names of its own but those of phnx.h: a program may have a conn_new() too.
 PROGRAMS += $(B)/libphnx.a
-$(B)/libphnx.a: $(addprefix $(B)/,$(PHNX_OBJECTS))
+$(B)/phnx.o: $(addprefix $(B)/,$(PHNX_OBJECTS))
+	@echo "  LD    $@"
+	$(Q)$(LD) -r -o $@ $^
+	$(Q)objcopy --wildcard --keep-global-symbol='ph_*' --keep-global-symbol='PH_*' $@
+$(B)/libphnx.a: $(B)/phnx.o
 	@echo "  AR    $@"
 	$(Q)rm -f $@
 	$(Q)ar rcs $@ $^
@@ -31,11 +36,13 @@ $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+$(eval $(call unit-test,phnx_loop,tests/unit/phnx_loop.o phnx.o,$(PHNX_LIBS)))
 
 # Phoenix beside raw TCP and MPI, in one run.
 $(eval $(call program,bench/phoenix_latency,bench/phoenix_latency.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 .PHONY: bench-phoenix
-bench-phoenix: $(B)/bench/phoenix_latency
+$(eval $(call program,bench/phoenix_loop,bench/phoenix_loop.o vmm/conn.o base/log.o base/wire.o phnx.o,$(PHNX_LIBS)))
+bench-phoenix: $(B)/bench/phoenix_latency $(B)/bench/phoenix_loop
 	$(Q)bench/phoenix
 
 # ---- make install-phoenix [PREFIX=/usr/local] [DESTDIR=]: the library alone ----

@@ -12,17 +12,26 @@
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 #include "phoenix/conn.h"
 
 /* ---- what libevent calls ----
  * Only notes what is ready: net_settle() does the work, under the lock of runtime.c.  A callback that took that lock itself
- * could wait for a thread that, in event_del(), waits for the callback. */
+ * could wait for a thread that, in event_del(), waits for the callback.  In a caller's loop there is one thread alone, and
+ * the work is done at once. */
+
+void net_stirred(struct net *net)
+{
+	net->stirred = true;
+	if (net->lodger)
+		net->owner->stirred();
+}
 
 static void note(struct conn *k, unsigned what)
 {
-	k->net->stirred = true;
 	pthread_mutex_lock(&k->net->ready_lock);
 	if (!k->ready) {
 		k->ready_next = k->net->ready;
@@ -30,6 +39,7 @@ static void note(struct conn *k, unsigned what)
 	}
 	k->ready |= what;
 	pthread_mutex_unlock(&k->net->ready_lock);
+	net_stirred(k->net);
 }
 
 void net_event(evutil_socket_t fd, short what, void *arg)
@@ -135,21 +145,30 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	((struct net *)arg)->stirred = true;	/* it only ends the wait: net_settle() looks at the clock */
+	net_stirred(arg);	/* net_settle() looks at the clock */
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	on_wake(fd, what, arg);
 	((struct net *)arg)->armed = false;	/* perhaps a little early, by that clock */
+	on_wake(fd, what, arg);
 }
 
 static void on_knock(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
 	(void)what;
-	((struct net *)arg)->stirred = true;
 	atomic_store(&((struct net *)arg)->knock, true);
+	net_stirred(arg);
+}
+
+/* A socket in the file system is for this user's processes, whatever its folder's mode. */
+static bool welcome(struct net *net, int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof who;
+
+	return !*net->unix_path || (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) && who.uid == geteuid());
 }
 
 static void accept_all(struct net *net)
@@ -160,7 +179,7 @@ static void accept_all(struct net *net)
 	for (struct conn *k = net->conns; k; k = k->next)
 		strangers += !k->l;
 	while (net->listen_fd >= 0 && (fd = accept4(net->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		struct conn *k = strangers++ < MAX_LINKS / 4 ? conn_new(net, fd, NULL, PEEKING) : NULL;
+		struct conn *k = welcome(net, fd) && strangers++ < MAX_LINKS / 4 ? conn_new(net, fd, NULL, PEEKING) : NULL;
 		if (!k)
 			close(fd);
 		else if (conn_watch(k))
@@ -194,6 +213,13 @@ static void announce(struct net *net, int port, bool anywhere)
 	route_self_changed(net->ph);
 }
 
+static int hear(struct net *net, int fd)
+{
+	net->listen_fd = fd;
+	net->listener = event_new(net->base, fd, EV_READ | EV_PERSIST, on_knock, net);
+	return net->listener && !event_add(net->listener, NULL) ? 0 : PH_ENOMEM;
+}
+
 int net_listen(struct net *net, const int *ports, size_t n, bool anywhere)
 {
 	if (net->listen_fd >= 0)
@@ -210,14 +236,31 @@ int net_listen(struct net *net, const int *ports, size_t n, bool anywhere)
 			close(fd);
 			continue;
 		}
-		net->listen_fd = fd;
-		net->listener = event_new(net->base, fd, EV_READ | EV_PERSIST, on_knock, net);
-		if (!net->listener || event_add(net->listener, NULL))
+		if (hear(net, fd))
 			return PH_ENOMEM;
 		announce(net, ports[i], anywhere);
 		return 0;
 	}
 	return PH_EPORT;
+}
+
+/* Such an address is not announced: others may be on other computers. */
+int net_listen_unix(struct net *net, const char *path)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (net->listen_fd >= 0 || strlen(path) >= sizeof un.sun_path)
+		return PH_EINVAL;
+	strcpy(un.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof un) || chmod(path, 0600) || listen(fd, 128)) {
+		if (fd >= 0)
+			close(fd);
+		return PH_EPORT;
+	}
+	strcpy(net->unix_path, path);
+	return hear(net, fd);
 }
 
 /* ---- the loop ---- */
@@ -359,6 +402,13 @@ void net_wake(struct net *net)
 	event_base_loopbreak(net->base);
 }
 
+void net_break(struct net *net)
+{
+	for (struct conn *k = net->conns; k; k = k->next)
+		if (k->state == OPEN)
+			shutdown(k->fd, SHUT_RDWR);
+}
+
 void net_shutdown(struct net *net)
 {
 	if (net->listener)
@@ -381,16 +431,18 @@ struct phnx *net_phnx(struct net *net)
 	return net->ph;
 }
 
-struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper)
+struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper, struct event_base *base)
 {
 	struct net *net = calloc(1, sizeof *net);
 
 	if (!net)
 		return NULL;
-	evthread_use_pthreads();
+	if (!base)
+		evthread_use_pthreads();
 	net->owner = owner;
 	net->listen_fd = -1;
-	net->base = event_base_new();
+	net->lodger = base != NULL;
+	net->base = base ? base : event_base_new();
 	net->timer = net->base ? event_new(net->base, -1, 0, on_timer, net) : NULL;
 	net->wake = net->base ? event_new(net->base, -1, 0, on_wake, net) : NULL;
 	pthread_mutex_init(&net->ready_lock, NULL);
@@ -414,11 +466,13 @@ void net_free(struct net *net)
 		event_free(net->listener);
 	if (net->listen_fd >= 0)
 		close(net->listen_fd);
+	if (*net->unix_path)
+		unlink(net->unix_path);
 	if (net->timer)
 		event_free(net->timer);
 	if (net->wake)
 		event_free(net->wake);
-	if (net->base)
+	if (net->base && !net->lodger)
 		event_base_free(net->base);
 	SSL_CTX_free(net->server);
 	SSL_CTX_free(net->client);

@@ -7,16 +7,22 @@
 #include <stdatomic.h>
 #include "phoenix/core.h"
 
+struct event_base;
 struct net;
 struct net_owner {		/* the functions that net.c calls back */
 	void (*report)(int error, const char *text);
 	void (*arrived)(void);
+	void (*stirred)(void);		/* in a caller's loop: something is ready, net_settle() is due */
 };
-struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper);
+/* base: the caller's loop, which outlives the net and runs it; NULL: one of its own, for net_loop(). */
+struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper, struct event_base *base);
 struct phnx *net_phnx(struct net *net);
 void net_free(struct net *net);
 /* Listens on the first free port; on loopback only, unless `anywhere`. 0 or an error. */
 int net_listen(struct net *net, const int *ports, size_t n, bool anywhere);
+/* The same on a socket in the file system, for processes of this user. */
+int net_listen_unix(struct net *net, const char *path);
+void net_break(struct net *net);		/* every open connection, as a network may: for tests */
 /* Without the lock: waits for events, at most for timeout_us; net_settle() then handles them. */
 void net_loop(struct net *net, uint64_t timeout_us);
 /* Spends a short while awake for an answer, while `wanted` (who waits for the lock) is 0. false: nothing has come. */

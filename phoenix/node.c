@@ -61,17 +61,16 @@ void phnx_free(struct phnx *ph)
 	flow_free(ph);
 	collective_free(ph);
 	route_free(ph);
-	while (ph->handlers) {
-		struct handler *h = ph->handlers;
-		ph->handlers = h->next;
-		free(h);
-	}
+	for (int i = 0; i < HANDLER_TABLE; i++)
+		for (struct handler *h; (h = ph->handlers[i]); free(h))
+			ph->handlers[i] = h->next;
 	while (ph->spare_frames) {
 		struct outframe *f = ph->spare_frames;
 		ph->spare_frames = f->next;
 		free(f);
 	}
 	block_trim();
+	free(ph->scratch.data);
 	free(ph->migration.state);
 	free(ph->me.vps.r);
 	free(ph);
@@ -164,8 +163,12 @@ uint64_t phnx_poll(struct phnx *ph)
 {
 	uint64_t now = phnx_now(ph);
 
-	if (now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.n_dirty || ph->flows.pump ||
+	if (now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.n_dirty ||
 	    ph->flows.version_seen != ph->routes.version)
 		return phnx_tick(ph);
+	if (ph->flows.pump)
+		flow_pump(ph);
+	if (ph->flows.pump)
+		return now;
 	return ph->due < ph->flows.ack_soonest ? ph->due : ph->flows.ack_soonest;
 }

@@ -59,10 +59,10 @@ static void put_ack(struct phnx *ph, struct flow *f, bool confirm, struct writer
 
 static void send_ack_asking(struct phnx *ph, struct flow *f, bool confirm)
 {
-	struct writer w = { 0 };
+	struct writer *w = flow_frame(ph);
 
-	put_ack(ph, f, confirm, &w, 0);
-	flow_send_frame(ph, f->peer, FRAME_ACK, &w);
+	put_ack(ph, f, confirm, w, 0);
+	flow_send_frame(ph, f->peer, FRAME_ACK, w);
 }
 
 void receive_ack(struct phnx *ph, struct flow *f)
@@ -105,19 +105,19 @@ static void bounce(struct phnx *ph, struct flow *f, struct rmsg *m)
 	rmsg_free(m);
 }
 
-static struct handler *handler_of(struct phnx *ph, int tag)
+struct handler **flow_handler(struct phnx *ph, int tag)
 {
-	struct handler *h = ph->handlers;
+	struct handler **at = ph->handlers + (unsigned)tag % HANDLER_TABLE;
 
-	while (h && h->tag != tag)
-		h = h->next;
-	return h;
+	while (*at && (*at)->tag != tag)
+		at = &(*at)->next;
+	return at;
 }
 
 /* Consumes at once what the library or a handler wants; queues the rest. */
 static void deliver(struct phnx *ph, struct rmsg *m)
 {
-	struct handler *h = m->flags & DATA_INTERNAL ? NULL : handler_of(ph, m->pub.tag);
+	struct handler *h = m->flags & DATA_INTERNAL ? NULL : *flow_handler(ph, m->pub.tag);
 
 	if (!(m->flags & (DATA_INTERNAL | DATA_VOID)) && !h) {
 		bool was_empty = !ph->flows.received;
@@ -261,6 +261,10 @@ static struct rmsg *rmsg_of_frame(struct phnx *ph, const unsigned char *body, si
 	struct rmsg *m = ph->landed;
 	bool aligned = (uintptr_t)body % BODY_ALIGN == 0;
 
+	if (brief && !aligned && len <= sizeof ph->aligned) {
+		body = memcpy(ph->aligned, body, len);
+		aligned = true;
+	}
 	if (brief && aligned) {
 		*brief = (struct rmsg){ .pub = { .body = (void *)body, .len = len } };
 		return brief;
@@ -310,6 +314,12 @@ static bool is_mine(struct phnx *ph, ph_vp_t dest)
 	return dest == ph->name || ph_vps_is_member(&ph->me.vps, dest);
 }
 
+static bool must_bounce(struct phnx *ph, const struct flow *f, const struct rmsg *m)
+{
+	return !is_mine(ph, m->pub.dest) ||
+	       (m->gen < f->gen && m->pub.dest >= f->bounce_lo && m->pub.dest <= f->bounce_hi);
+}
+
 /* A message's turn has come. */
 static void accept(struct phnx *ph, struct flow *f, struct rmsg *m)
 {
@@ -323,8 +333,7 @@ static void accept(struct phnx *ph, struct flow *f, struct rmsg *m)
 			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags & DATA_UNORDERED, m->deadline_us);
 		pbuf_put(b);
 		rmsg_free(m);
-	} else if (!is_mine(ph, m->pub.dest) ||
-		   (m->gen < f->gen && m->pub.dest >= f->bounce_lo && m->pub.dest <= f->bounce_hi)) {
+	} else if (must_bounce(ph, f, m)) {
 		bounce(ph, f, m);
 	} else {
 		deliver(ph, m);
@@ -397,7 +406,7 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 		ph->flows.dropped++;
 		return 0;
 	}
-	bool at_once = seq == f->recv_next && !(flags & (DATA_INTERNAL | DATA_VOID | DATA_CUSTODY)) && handler_of(ph, tag);
+	bool at_once = seq == f->recv_next && !(flags & (DATA_INTERNAL | DATA_VOID | DATA_CUSTODY)) && *flow_handler(ph, tag);
 	struct rmsg brief, *m = rmsg_of_frame(ph, r->p, len, at_once ? &brief : NULL);
 	if (!m)
 		return 0;
@@ -450,10 +459,9 @@ void flow_release(struct phnx *ph, const struct ph_vps *vps)
 
 void flow_ack_all(struct phnx *ph)
 {
-	for (int i = 0; i < FLOW_TABLE; i++)
-		for (struct flow *f = ph->flows.table[i]; f; f = f->next)
-			if (f->ack_at)
-				receive_ack(ph, f);
+	for (struct flow *f = ph->flows.all; f; f = f->all_next)
+		if (f->ack_at)
+			receive_ack(ph, f);
 }
 
 /* A node that leaves for good must not take the outcome of a message along: its sender, left in doubt, would send it to
@@ -463,16 +471,15 @@ bool flow_settled(struct phnx *ph)
 	uint64_t now = phnx_now(ph);
 	bool settled = true;
 
-	for (int i = 0; i < FLOW_TABLE; i++)
-		for (struct flow *f = ph->flows.table[i]; f; f = f->next) {
-			if (f->recv_next == UINT64_MAX || f->r_una == f->recv_next)
-				continue;
-			settled = false;
-			if (now < f->confirm_us + RTO_MIN / 4)
-				continue;
-			f->confirm_us = now;
-			send_ack_asking(ph, f, true);
-		}
+	for (struct flow *f = ph->flows.all; f; f = f->all_next) {
+		if (f->recv_next == UINT64_MAX || f->r_una == f->recv_next)
+			continue;
+		settled = false;
+		if (now < f->confirm_us + RTO_MIN / 4)
+			continue;
+		f->confirm_us = now;
+		send_ack_asking(ph, f, true);
+	}
 	return settled;
 }
 

@@ -3,7 +3,8 @@
  * Who runs the loop.  Exactly one thread at a time waits for events (`driver`).  A thread that waits for a message runs the
  * loop itself: handing a message from a loop thread to a waiting thread costs more (tens of microseconds when another
  * processor must be woken) than the message.  While no call waits, a thread of the library's own runs the loop; it keeps
- * away for AWAY_US after each wait of the application's, so that a program that only receives never meets it.
+ * away for AWAY_US after each wait of the application's, so that a program that only receives never meets it.  In a
+ * caller's loop (ph_init_in_loop()) there is no such thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -231,18 +232,26 @@ void rt_arrived(void)
 
 /* ---- start and end ---- */
 
-int rt_start(ph_vp_t lower, ph_vp_t upper)
+/* In a caller's loop: what is ready is handled by the callback that has brought it. */
+static void stirred(void)
 {
-	static const struct net_owner owner = { report, rt_arrived };
+	rt_lock();
+	rt_leave();
+}
 
-	rt.net = net_new(&owner, lower, upper);
+int rt_start(ph_vp_t lower, ph_vp_t upper, struct event_base *base)
+{
+	static const struct net_owner owner = { report, rt_arrived, stirred };
+
+	rt.net = net_new(&owner, lower, upper, base);
 	rt.ph = rt.net ? net_phnx(rt.net) : NULL;
 	if (!rt.ph)
 		return rt_fail(PH_ENOMEM, "cannot start");
 	rt.stop = rt.forked = false;
 	rt.driver = NOBODY;
 	rt.last_drive_us = 0;
-	if (pthread_create(&rt.thread, NULL, background, NULL)) {
+	rt.lodger = base != NULL;
+	if (!base && pthread_create(&rt.thread, NULL, background, NULL)) {
 		net_free(rt.net);
 		rt.net = NULL;
 		rt.ph = NULL;
@@ -257,7 +266,8 @@ void rt_stop(void)
 	net_wake(rt.net);
 	pthread_cond_broadcast(&stopping);
 	rt_unlock();
-	pthread_join(rt.thread, NULL);
+	if (!rt.lodger)
+		pthread_join(rt.thread, NULL);
 	rt_lock();
 	net_free(rt.net);
 	rt.net = NULL;

@@ -8,7 +8,7 @@
 extern struct runtime {
 	struct net *net;
 	struct phnx *ph;		/* NULL: not initialised */
-	bool shared_secret, stop, forked;
+	bool shared_secret, stop, forked, lodger;	/* lodger: in a caller's loop */
 	enum { NOBODY, BACKGROUND, APPLICATION } driver;
 	unsigned waiters;
 	uint64_t last_drive_us;
@@ -32,7 +32,7 @@ void rt_wait(uint64_t deadline);	/* waits for something to happen; rt.ph may be 
 bool rt_may_wait(const char *call);	/* a handler runs in the loop: it must not wait for it */
 void rt_arrived(void);		/* the receive queue has become empty, or is not any more */
 
-int rt_start(ph_vp_t lower, ph_vp_t upper);
+int rt_start(ph_vp_t lower, ph_vp_t upper, struct event_base *base);	/* base: as of net_new() */
 void rt_stop(void);		/* locked once on entry and return */
 
 #endif

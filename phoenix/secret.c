@@ -130,11 +130,19 @@ static int local_secret(char *secret, size_t *len, char *text, size_t room)
 	return 0;
 }
 
+static void make_key(const char *secret, size_t len, unsigned char key[32])
+{
+	static const unsigned char purpose[32] = "phnx session key";
+
+	while (len && (secret[len - 1] == '\n' || secret[len - 1] == '\r'))
+		len--;
+	phnx_mac(purpose, secret, len, key);
+}
+
 int phnx_secret(const char *session, unsigned char key[32], bool *shared, char *text, size_t room)
 {
 	char secret[MAX_SECRET + 64], path[PATH_ROOM];
 	const char *from_environment = getenv("PHNX_SECRET");
-	unsigned char purpose[32] = "phnx session key";
 	size_t len = 0;
 
 	*shared = session != NULL;
@@ -155,8 +163,17 @@ int phnx_secret(const char *session, unsigned char key[32], bool *shared, char *
 		if (read_secret(path, secret, &len, text, room))
 			return PH_ECONFIG;
 	}
-	while (len && (secret[len - 1] == '\n' || secret[len - 1] == '\r'))
-		len--;
-	phnx_mac(purpose, secret, len, key);
+	make_key(secret, len, key);
+	return 0;
+}
+
+int phnx_secret_file(const char *path, unsigned char key[32], char *text, size_t room)
+{
+	char secret[MAX_SECRET];
+	size_t len;
+
+	if (read_secret(path, secret, &len, text, room))
+		return PH_ECONFIG;
+	make_key(secret, len, key);
 	return 0;
 }

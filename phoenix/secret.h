@@ -9,6 +9,8 @@
 /* The key of a session, or of this user on this machine when session is NULL. *shared tells whether other machines can
  * have it too. 0, or an error with text. */
 int phnx_secret(const char *session, unsigned char key[32], bool *shared, char *text, size_t room);
+/* The key of the secret in a file of mode 0600. */
+int phnx_secret_file(const char *path, unsigned char key[32], char *text, size_t room);
 /* Creates ~/.config/phnx/SESSION with random contents. 0, or -1 with text. */
 int phnx_secret_create(const char *session, char *text, size_t room);
 /* HMAC-SHA256. */

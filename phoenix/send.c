@@ -259,6 +259,8 @@ static void requeue(struct phnx *ph, struct smsg *m)
 	d->outstanding--;
 	d->fenced = d->outstanding > 0;
 	d->wait_us = phnx_now(ph) + BOUNCE_WAIT;
+	if (d->wait_us < ph->due)
+		ph->due = d->wait_us;
 	m->flags &= ~(unsigned)DATA_CUSTODY;
 	m->to = NULL;
 	queue_insert(d, m);
@@ -298,10 +300,10 @@ static void advance_una(struct phnx *ph, struct flow *f)
 
 static void send_probe(struct phnx *ph, struct flow *f)
 {
-	struct writer w = { 0 };
+	struct writer *w = flow_frame(ph);
 
-	put_var(&w, f->una);
-	flow_send_frame(ph, f->peer, FRAME_PROBE, &w);
+	put_var(w, f->una);
+	flow_send_frame(ph, f->peer, FRAME_PROBE, w);
 }
 
 /* Sends again what has not arrived; when all has, asks what became of it. */

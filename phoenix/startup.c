@@ -21,17 +21,31 @@ static int load_secret(const char *session)
 	return 0;
 }
 
+/* 0 or an error. */
+static int init_runtime(ph_vp_t lower, ph_vp_t upper, struct event_base *base)
+{
+	if (rt.ph || lower < 0 || upper < lower || upper >= INT64_MAX - 1)
+		return rt_fail(PH_EINVAL, "%s", rt.ph ? "the library is initialised already" : "impossible bounds");
+	int error = rt_start(lower, upper, base);
+	if (error)
+		return error;
+	PH_VP_LOWER_BOUND = lower;
+	PH_VP_UPPER_BOUND = upper;
+	return 0;
+}
+
 void ph_init_runtime(ph_vp_t lower, ph_vp_t upper)
 {
 	rt_lock();
-	if (rt.ph || lower < 0 || upper < lower || upper >= INT64_MAX - 1) {
-		rt_fail(PH_EINVAL, "%s", rt.ph ? "the library is initialised already" : "impossible bounds");
-	} else if (rt_start(lower, upper) == 0) {
-		PH_VP_LOWER_BOUND = lower;
-		PH_VP_UPPER_BOUND = upper;
+	if (init_runtime(lower, upper, NULL) == 0)
 		load_secret(NULL);
-	}
 	rt_unlock();
+}
+
+static void name_session(const char *session)
+{
+	snprintf(rt.ph->session, sizeof rt.ph->session, "%s", session);
+	rt.ph->has_session = true;
 }
 
 void ph_set_session_id(const char *session)
@@ -40,11 +54,42 @@ void ph_set_session_id(const char *session)
 		return;
 	if (rt.ph->contacts.n || rt.ph->me.n_addrs)
 		rt_fail(PH_EINVAL, "ph_set_session_id() after a listen port or contact point");
-	else if (session && load_secret(session) == 0) {
-		snprintf(rt.ph->session, sizeof rt.ph->session, "%s", session);
-		rt.ph->has_session = true;
+	else if (session && load_secret(session) == 0)
+		name_session(session);
+	rt_leave();
+}
+
+/* ---- in a caller's loop ---- */
+
+int ph_init_in_loop(ph_vp_t lower, ph_vp_t upper, const char *session, const char *secret_file, struct event_base *base)
+{
+	char text[512];
+
+	if (!base || !session || !secret_file || strlen(session) >= MAX_SESSION)
+		return rt_fail(PH_EINVAL, "ph_init_in_loop()");
+	rt_lock();
+	int error = init_runtime(lower, upper, base);
+	if (!error) {
+		name_session(session);
+		error = phnx_secret_file(secret_file, rt.ph->secret, text, sizeof text);
+		if (error) {
+			rt_fail(error, "%s", text);
+			rt_stop();
+		}
 	}
 	rt_leave();
+	return error;
+}
+
+int ph_listen_unix(const char *path)
+{
+	int error = rt_enter("ph_listen_unix");
+
+	if (error)
+		return error;
+	error = path ? net_listen_unix(rt.net, path) : PH_EINVAL;
+	rt_leave();
+	return error;
 }
 
 static void listen_on(const int *ports, size_t n)
@@ -95,6 +140,27 @@ void ph_add_port_tcp(const char *hostname, int port)
 void ph_add_port_ssh(const char *hostname, int port, const char *user)
 {
 	add_contact("ph_add_port_ssh", hostname, port, PHNX_SSH, user);
+}
+
+int ph_add_port_unix(const char *path)
+{
+	struct phnx_contact at = { .host = (char *)path, .protocol = PHNX_UNIX };
+	int error = rt_enter("ph_add_port_unix");
+
+	if (error)
+		return error;
+	error = !path || !*path || strlen(path) >= MAX_UNIX_PATH ? PH_EINVAL
+		: phnx_add_contact(rt.ph, &at, 0) ? 0 : PH_ENOMEM;
+	rt_leave();
+	return error;
+}
+
+void ph_break_connections(void)
+{
+	if (rt_enter("ph_break_connections"))
+		return;
+	net_break(rt.net);
+	rt_leave();
 }
 
 void ph_add_port_ssl(const char *hostname, int port)

@@ -242,6 +242,27 @@ ph_vp_t ph_get_source(ph_msg_t msg);
 /* ph_get_rtt - the smoothed round-trip time to a neighbour in microseconds, or PH_EINVAL if it is none */
 long long ph_get_rtt(ph_vp_t resource_name);
 
+/* ---- in a caller's event loop ---- */
+
+struct event_base;
+struct iovec;
+/* ph_init_in_loop - ph_init_runtime(), but in a libevent loop of the caller's: handlers run there, without another thread
+ *
+ * All calls come from the thread that runs the loop.  Those that wait run the loop themselves, and so must not be called
+ * from one of its callbacks.  session names the session, secret_file holds its secret (mode 0600).  0 or an error. */
+int ph_init_in_loop(ph_vp_t lower, ph_vp_t upper, const char *session, const char *secret_file, struct event_base *base);
+/* ph_listen_unix - listen on a socket in the file system, which must not exist, for this user's processes */
+int ph_listen_unix(const char *path);
+/* ph_add_port_unix - a contact point that is a socket in the file system
+ *
+ * Between processes of one machine it takes two thirds of TCP's time (a round trip of 64 bytes and a page within one
+ * processor: 10 us for 16). */
+int ph_add_port_unix(const char *path);
+/* ph_sendv - ph_sendx() of a message in several pieces, which are copied once */
+int ph_sendv(ph_vp_t dest, const struct iovec *pieces, int n, int tag);
+/* ph_break_connections - break all connections, as a network may: for tests */
+void ph_break_connections(void);
+
 /* ---- node failure ---- */
 
 enum ph_gone_policy { PH_GONE_RESEND, PH_GONE_RETURN, PH_GONE_DISCARD };
