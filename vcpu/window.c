@@ -46,6 +46,7 @@ static void settle_syscall(struct vcpu *v, const struct window_stop *stop)
 	v->seg[SEG_CS] = VMP_SEL_USER_CS;
 	v->seg[SEG_SS] = VMP_SEL_USER_DS;
 	v->eflags = (stop->rip >= place(window_syscall_flags) ? stop->r10 : stop->eflags) | EFLAGS_IF | EFLAGS_FIXED;
+	v->eflags &= ~(uint32_t)EFLAGS_RF; /* the host's, where the call itself did not get here */
 	v->gpr[ESP] = stop->rip == VMP_STUB_SYSCALL ? stop->esp : stop->r8;
 	v->eip = VMP_STUB_SYSCALL;
 	if (vcpu_read(v, v->gpr[ESP], frame, sizeof frame, true, &error)) {

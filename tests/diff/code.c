@@ -195,7 +195,9 @@ void sequence_generate(uint32_t dropped)
 
 	sequence.flavour = RANDOM_OF(flavours);
 	sequence.user = sequence.flavour != FLAVOUR_KERNEL && sequence.flavour != FLAVOUR_KERNEL_STRICT;
-	sequence.timer = random_chance(40);
+	sequence.stepped = random_chance(10);
+	sequence.timer = !sequence.stepped && random_chance(40);
+	sequence.spaces = false;
 	sequence.base = (sequence.user ? USER_AREA : KERNEL_AREA) + (AREA_CODE + 1) * 4096 - random_below(100);
 	fpu_start(sequence.fxsave_image);
 	sequence.bytes = 0;

@@ -27,6 +27,8 @@ static inline bool from_user(const struct frame *f) { return f->cs & 3; }
 /* ---- entry.S */
 extern uint32_t return_by_window;
 extern const char vectors[];
+void *memcpy(void *to, const void *from, unsigned bytes);
+void *memset(void *to, int value, unsigned bytes);
 void load_tables(const void *gdtr, const void *idtr);
 void run_sequence(struct frame *f, const void *fxsave_image);
 void end_sequence(void) __attribute__((noreturn));
@@ -46,7 +48,7 @@ enum area_page {
 	AREA_CODE = 1, AREA_DATA = 4, AREA_READ_ONLY = 6, AREA_DATA2 = 7, AREA_STACK = 9, AREA_ALIAS = 12, AREA_PAGES = 14,
 };
 #define CR0_START 0x80050033 /* PG AM WP NE ET MP PE */
-enum { CR4_START = 0x680 };  /* OSXMMEXCPT OSFXSR PGE */
+enum { CR4_START = 0x690 };  /* OSXMMEXCPT OSFXSR PGE PSE */
 enum { FRAME_CODE = 0, FRAME_FIRST = 2, FRAMES = 7 }; /* FRAME_FIRST and up are data */
 static inline void *physical(uint32_t address) { return (void *)(address + DIRECT); }
 static inline uint32_t *frame_words(unsigned frame) { return physical(PHYS_FRAMES + frame * 4096); }
@@ -58,8 +60,15 @@ void machine_reset(void); /* what sequences may have changed of the processor */
 void apic_end(void);
 void apic_timer(uint32_t count); /* 0: off */
 void apic_post_self(uint32_t vector);
+void apic_post_nmi(void);
 void write_text(const char *text, uint32_t bytes);
 void machine_end(void) __attribute__((noreturn));
+
+/* ---- spaces.c */
+void spaces_init(void);
+void spaces_reset(void); /* to the first directory; the others as at the beginning of a sequence that has need of them */
+void spaces_switch(uint32_t choice);
+void spaces_record(void);
 
 /* ---- text.c */
 void text(const char *format, ...); /* %s %u %x %08x %02x */
@@ -80,6 +89,8 @@ struct sequence {
 	uint32_t number;
 	enum flavour flavour;
 	bool user, timer;
+	bool stepped; /* single steps, with an interrupt behind each: at every point */
+	bool spaces;  /* there is a change of address space among the slots */
 	bool last; /* nothing may follow */
 	uint32_t base;	      /* linear address of the code */
 	unsigned slots, bytes; /* the last slot ends the sequence */

@@ -93,6 +93,41 @@ void kind_ipi(void)
 	sequence.canonical[sequence.bytes - 2] = sequence.canonical[sequence.bytes - 1] = (uint16_t)sequence.bytes;
 }
 
+/* Its handler sends another one, which waits for the end of the first (trap.c). */
+void kind_nmi(void)
+{
+	EMIT("\x36\xc7\x05");
+	emit_word(APIC_AREA + 0x300, 4);
+	emit_word(0x4400, 4);
+	EMIT("\xeb\x00");
+	sequence.canonical[sequence.bytes - 2] = sequence.canonical[sequence.bytes - 1] = (uint16_t)sequence.bytes;
+}
+
+/* To other address spaces, with a look at memory in between; and, mostly, back to where it was. */
+void kind_space(void)
+{
+	uint32_t choice = random_word();
+
+	sequence.spaces = true;
+	emit_move(EAX, choice);
+	emit_byte(0xcd);
+	emit_byte(VECTOR_SPACE);
+	if (random_chance(40))
+		return;
+	if (random_chance(50))
+		kind_load();
+	else
+		kind_store();
+	emit_move(EAX, random_word());
+	emit_byte(0xcd);
+	emit_byte(VECTOR_SPACE);
+	if (random_chance(50))
+		kind_load();
+	emit_move(EAX, choice);
+	emit_byte(0xcd);
+	emit_byte(VECTOR_SPACE);
+}
+
 void kind_halt(void)
 {
 	emit_byte(0xfa);
@@ -410,6 +445,23 @@ void kind_port(void)
 		emit_byte(random_chance(50) ? 0x6c : 0x6e);
 		EMIT("\xec");
 	}
+}
+
+/* Strict ones only: QEMU's processor is another. User code may see the host's. */
+void kind_cpuid(void)
+{
+	static const uint32_t everywhere[] = { 0, 0x80000000, 0x80000002, 0x80000004 };
+	static const uint32_t kernel[] = { 1, 2, 7, 0x80000001, 0x80000007, 0x80000008, 0x40000000 };
+
+	if (!is_strict()) {
+		kind_data();
+		return;
+	}
+	emit_move(EAX, sequence.user || random_chance(40) ? RANDOM_OF(everywhere) : RANDOM_OF(kernel));
+	EMIT("\x31\xc9"); /* xor %ecx, %ecx: AF is open until the cmp */
+	EMIT_SENSITIVE("\x0f\xa2");
+	EMIT("\x39\xc0\x87\xcb"); /* cmp %eax, %eax; xchg %ecx, %ebx */
+	emit_move(EBX, random_pointer());
 }
 
 /* The APIC's base; one that is not there raises #GP here, not on QEMU. */

@@ -66,6 +66,7 @@ static void gates_init(void)
 	for (unsigned i = 0; i < ARRAY_LEN(user); i++)
 		set_gate(user[i], INTERRUPT | FOR_USER);
 	set_gate(VECTOR_TRAP, TRAP | FOR_USER);
+	set_gate(VECTOR_SPACE, TRAP | FOR_USER);
 }
 
 /* ---- pages */
@@ -123,6 +124,7 @@ enum { APIC_EOI = 0xb0, APIC_SPIV = 0xf0, APIC_ICR = 0x300, APIC_TIMER = 0x320, 
 static volatile uint32_t *apic(uint32_t offset) { return (uint32_t *)(APIC_AREA + offset); }
 void apic_timer(uint32_t count) { *apic(APIC_COUNT) = count; }
 void apic_post_self(uint32_t vector) { *apic(APIC_ICR) = 0x40000 | vector; }
+void apic_post_nmi(void) { *apic(APIC_ICR) = 0x4400; } /* to processor 0 */
 
 /* Through the CPU window, where it is offered there. */
 void apic_end(void)
@@ -227,6 +229,7 @@ void machine_init(void)
 	load_tables(gdtr, idtr);
 	pages_init();
 	machine_reset();
+	spaces_init();
 	__asm__ volatile("fninit");
 	out8(0x3f8 + 1, 0); /* the UART raises nothing */
 	apic_init();

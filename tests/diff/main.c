@@ -14,8 +14,6 @@ static struct { uint32_t seed, first, count, verbose, subsets, drop, without, fl
 
 static const char *const flavours[] = { "kernel", "kernel-strict", "user", "user-strict", "user-flags" };
 
-void *memcpy(void *to, const void *from, unsigned bytes);
-void *memset(void *to, int value, unsigned bytes);
 void *memcpy(void *to, const void *from, unsigned bytes)
 {
 	void *start = to;
@@ -79,9 +77,9 @@ static void parse(const char *at)
 static uint32_t start_flags(void)
 {
 	uint32_t may = EFLAGS_STATUS | EFLAGS_DF | EFLAGS_AC | EFLAGS_ID | EFLAGS_NT | (random_chance(10) ? EFLAGS_TF : 0);
-	uint32_t on = EFLAGS_FIXED | (sequence.user || random_chance(50) ? EFLAGS_IF : 0);
+	uint32_t must = EFLAGS_FIXED | (sequence.stepped ? EFLAGS_TF : 0);
 
-	return (random_word() & may & allowed_flags()) | on;
+	return (random_word() & may & allowed_flags()) | must | (sequence.user || random_chance(50) ? EFLAGS_IF : 0);
 }
 
 enum { KERNEL_STACK_ROOM = 128 }; /* bytes above, for what it pops */
@@ -121,7 +119,7 @@ static void take_leftover_interrupts(void)
 static void listing(void)
 {
 	text("sequence %u, seed %u, %s%s\n", sequence.number, wanted.seed, flavours[sequence.flavour],
-	     sequence.timer ? ", timer" : "");
+	     sequence.stepped ? ", stepped" : sequence.timer ? ", timer" : "");
 	for (unsigned n = 0; n <= sequence.slots; n++) {
 		const struct slot *s = &sequence.slot[n];
 
@@ -149,6 +147,7 @@ static void record_memories(void)
 	for (unsigned frame = FRAME_FIRST; frame < FRAMES; frame++)
 		for (unsigned quarter = 0; quarter < 4; quarter++)
 			record_memory("memory", frame_words(frame) + quarter * 256, 256);
+	spaces_record();
 }
 
 static void print_line(uint32_t name)
@@ -165,6 +164,7 @@ static void run_one(uint32_t number, uint32_t dropped)
 	random_seed(wanted.seed, number);
 	sequence.number = number;
 	sequence_generate(dropped);
+	spaces_reset();
 	areas_reset();
 	record_begin(wanted.verbose);
 	if (wanted.verbose)

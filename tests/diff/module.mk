@@ -1,5 +1,5 @@
 # The test kernel of the differential test, once by vmp's conventions and once plain: tests/diff/run.
-DIFF_SOURCES := entry.S main.c code.c kinds_plain.c kinds_system.c kinds_fpu.c machine.c trap.c record.c random.c text.c
+DIFF_SOURCES := entry.S main.c code.c kinds_plain.c kinds_system.c kinds_fpu.c machine.c spaces.c trap.c record.c random.c text.c
 DIFF_CFLAGS := -m32 -march=i686 -mgeneral-regs-only -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -fno-stack-protector \
 	-fno-asynchronous-unwind-tables -fno-strict-aliasing -Wall -Wextra -Wmissing-prototypes -Werror
 DIFF_KERNELS := build/tests/diff/kernel-vmp build/tests/diff/kernel-plain

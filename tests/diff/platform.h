@@ -43,12 +43,16 @@
 #define PHYS_STACK_TOP 0x20a000	 /* two pages: sequences in kernel mode, and the handlers */
 #define PHYS_RUNNER_TOP 0x20c000 /* the stack of everything else */
 #define PHYS_FRAMES 0x210000	 /* what the areas map */
+#define PHYS_DIRECTORIES 0x218000 /* the second page directory and the third (spaces.c) */
+#define PHYS_PT_OTHER 0x21a000
+#define PHYS_LARGE 0x800000	 /* a page of 4 MiB */
 
 /* Vectors beyond the processor's own */
 #define VECTOR_END 0x30	   /* a sequence is over */
 #define VECTOR_PLAIN 0x31  /* interrupt gate for user mode */
 #define VECTOR_TRAP 0x32   /* trap gate for user mode */
 #define VECTOR_KERNEL 0x33 /* interrupt gate for kernel mode alone */
+#define VECTOR_SPACE 0x34  /* trap gate for user mode: EAX chooses another address space */
 #define VECTOR_IPI 0x41
 #define VECTOR_TIMER 0x42 /* must not be noticed */
 #define VECTOR_SYSCALL 0x80

@@ -4,8 +4,8 @@
  */
 #include "tests/diff/diff.h"
 
-enum { EVENTS_MAX = 60 };
-enum { VECTOR_DE = 0, VECTOR_DB = 1, VECTOR_BP = 3, VECTOR_OF = 4, VECTOR_PF = 14, VECTOR_LAST_EXCEPTION = 31 };
+enum { EVENTS_MAX = 80 };
+enum { VECTOR_DE = 0, VECTOR_DB = 1, VECTOR_NMI = 2, VECTOR_BP = 3, VECTOR_OF = 4, VECTOR_PF = 14, VECTOR_LAST_EXCEPTION = 31 };
 
 bool draining;
 uint8_t final_fxsave[512] __attribute__((aligned(16)));
@@ -13,11 +13,13 @@ static struct frame final;
 static uint32_t final_esp;
 static unsigned events;
 static int timers; /* how often it may still be set again */
+static int nmis;   /* how many a handler may still send */
 
 void traps_begin(void)
 {
 	events = 0;
 	timers = 4;
+	nmis = 2;
 	return_by_window = sequence.user && sequence.number & 1; /* vmp's kernel keeps AC and ID where the window does not reach */
 }
 
@@ -87,7 +89,7 @@ static void record_event(const struct frame *f, uint32_t dr6)
 
 static bool goes_on_behind(const struct frame *f)
 {
-	return f->vector != VECTOR_DB && f->vector != VECTOR_BP && f->vector != VECTOR_OF && f->vector <= VECTOR_LAST_EXCEPTION;
+	return f->vector != VECTOR_DB && f->vector != VECTOR_NMI && f->vector != VECTOR_BP && f->vector != VECTOR_OF && f->vector <= VECTOR_LAST_EXCEPTION;
 }
 
 /* Not random_word(): when it comes differs. */
@@ -123,7 +125,7 @@ void trap(struct frame *f)
 	slot = sequence_slot(shown_eip(f->eip));
 	if (f->vector == VECTOR_DB && slot >= 0 && sequence.step_hidden[f->eip - sequence.base])
 		return;
-	if (f->vector == VECTOR_IPI && slot < 0) { /* behind a trap gate; by which instruction of the handler is not said */
+	if ((f->vector == VECTOR_IPI || f->vector == VECTOR_NMI) && slot < 0) { /* behind a trap gate; by which instruction of the handler is not said */
 		record("interrupt in a handler", f->vector, ~0u);
 		return;
 	}
@@ -134,6 +136,12 @@ void trap(struct frame *f)
 	return_by_window = events & 1;
 	if (f->vector == VECTOR_SYSCALL && from_user(f) && f->eax & 1)
 		apic_post_self(VECTOR_IPI); /* it comes when user code goes on */
+	if (f->vector == VECTOR_NMI && nmis-- > 0)
+		apic_post_nmi(); /* blocked until this handler returns */
+	if (f->vector == VECTOR_DB && sequence.stepped)
+		apic_post_self(VECTOR_IPI);
+	if (f->vector == VECTOR_SPACE)
+		spaces_switch(f->eax);
 	if (sequence.slot[slot].sleeps)
 		f->eflags &= ~(uint32_t)EFLAGS_TF; /* a single step would let the interrupt in before the hlt */
 	if (goes_on_behind(f) && slot < (int)sequence.slots)
