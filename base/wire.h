@@ -143,8 +143,18 @@ _Static_assert(sizeof(struct msg_debug) == 24 && sizeof(struct debug_registers) 
 
 /* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom
  * it runs, and how many acknowledgements that node must await. Payload of the two grants with data: the page. */
-struct msg_dsm { uint32_t gfn, txn; uint32_t requester /* node */; uint32_t acks; };
+struct msg_dsm { uint32_t gfn, txn; uint32_t requester /* node */; uint32_t acks /* HANDOVER: the new owner */; };
 _Static_assert(sizeof(struct msg_dsm) == 16, "wire");
+
+/* An interval of page homes that goes to node `to`, which is its `generation`th place. */
+struct msg_home { uint32_t interval, generation, to, last /* of its parts */; };
+/* Payload of HOME_STATE: pages that were ever touched, each followed by its `waiting` requests, oldest first. */
+struct home_item { uint32_t gfn, txn, copyset, waiting; uint8_t state, owner, requester, reserved; };
+struct home_item_waiting { uint16_t type; uint8_t from, target; };
+/* Where each interval is: DSM_INTERVALS of these. */
+struct home_place { uint32_t node, generation; };
+_Static_assert(sizeof(struct msg_home) == 16 && sizeof(struct home_item) == 20 && sizeof(struct home_item_waiting) == 4 &&
+		       sizeof(struct home_place) == 8, "wire");
 
 enum msg_type {
 #define X(name, number, body, payload) MSG_##name = number,

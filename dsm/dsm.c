@@ -24,10 +24,11 @@ struct dsm *dsm_new(unsigned node, unsigned n_nodes, uint32_t n_pages, const str
 {
 	struct dsm *dsm = allocate(1, sizeof(*dsm));
 
-	bug_on(n_nodes == 0 || n_nodes > MAX_NODES || node >= n_nodes || n_pages > VNODE_HOME_COUNT);
+	bug_on(n_nodes > MAX_NODES || node >= (n_nodes ? n_nodes : MAX_NODES) || n_pages > VNODE_HOME_COUNT);
 	dsm->node = node;
-	dsm->n_nodes = n_nodes;
+	dsm->nodes = (uint32_t)((1ull << n_nodes) - 1) | 1u << node;
 	dsm->n_pages = n_pages;
+	homes_start(dsm, n_nodes);
 	dsm->host = *host;
 	/* The kernel gives zeroed memory page by page as it is touched: a home costs nothing for pages of other homes. */
 	dsm->pages = allocate(n_pages, sizeof(*dsm->pages));
@@ -48,14 +49,9 @@ void dsm_free(struct dsm *dsm)
 	free(dsm);
 }
 
-static bool home_is_here(const struct dsm *dsm, gfn_t gfn)
-{
-	return dsm_vnode_node(dsm_home(gfn), dsm->n_nodes) == dsm->node;
-}
-
 void dsm_preloaded(struct dsm *dsm, gfn_t first, uint32_t count, unsigned owner)
 {
-	bug_on(owner >= dsm->n_nodes || first > dsm->n_pages || count > dsm->n_pages - first);
+	bug_on(owner >= MAX_NODES || first > dsm->n_pages || count > dsm->n_pages - first);
 	for (gfn_t gfn = first; gfn < first + count; gfn++) {
 		if (owner == dsm->node) {
 			bug_on(dsm->pages[gfn].state != NODE_NONE && dsm->pages[gfn].state != NODE_WRITE);
@@ -101,16 +97,16 @@ static void work_run(struct dsm *dsm)
 		else if (!item.type)
 			node_on_want(dsm, item.body.gfn, (enum page_right)item.body.acks);
 		else if (item.to_home)
-			home_on_message(dsm, dsm->node, item.type, &item.body);
+			home_on_message(dsm, item.type, &item.body);
 		else
-			node_on_message(dsm, dsm->node, item.type, &item.body, NULL);
+			node_on_message(dsm, item.type, &item.body, NULL);
 	}
 	dsm->working = false;
 }
 
 void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload)
 {
-	if (dsm_vnode_node(to, dsm->n_nodes) != dsm->node) {
+	if (dsm_node_of(dsm, to) != dsm->node) {
 		dsm->stats.messages_sent++;
 		dsm->host.send(dsm->host.ctx, to, type, body, payload, payload ? PAGE_BYTES : 0);
 		return;
@@ -143,24 +139,36 @@ static bool is_for_home(uint16_t type)
 	return type <= MSG_DSM_UPGRADE || type == MSG_DSM_CONFIRM || type == MSG_DSM_HANDOVER;
 }
 
+/* What starts a transaction says to whom the page shall go, if it is not the sender. */
+static bool is_sound(const struct dsm *dsm, const struct msg_header *header, const struct msg_dsm *body, bool has_page)
+{
+	uint32_t most_acks = header->type == MSG_DSM_HANDOVER ? DSM_ANY_NODE : MAX_NODES - 1;
+
+	return header->type >= MSG_DSM_READ && header->type <= MSG_DSM_ADOPT && header->from_node < MAX_NODES &&
+	       header->bytes == sizeof(*body) + (has_page ? PAGE_BYTES : 0) && body->gfn < dsm->n_pages &&
+	       body->requester < MAX_NODES && body->acks <= most_acks;
+}
+
 int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struct msg_dsm *body, const void *payload)
 {
 	bool has_page = header->type == MSG_DSM_GRANT_READ || header->type == MSG_DSM_GRANT_WRITE;
-	uint32_t most_nodes = header->type == MSG_DSM_HANDOVER ? DSM_ANY_NODE : dsm->n_nodes - 1;
 
 	bug_on(dsm->working);
-	if (header->type < MSG_DSM_READ || header->type > MSG_DSM_ADOPT || header->from_node >= dsm->n_nodes ||
-	    header->bytes != sizeof(*body) + (has_page ? PAGE_BYTES : 0) || body->gfn >= dsm->n_pages ||
-	    body->requester > most_nodes || body->acks >= dsm->n_nodes)
-		return -EPROTO;
-	if (is_for_home(header->type) && !home_is_here(dsm, body->gfn))
+	if (!is_sound(dsm, header, body, has_page))
 		return -EPROTO;
 	dsm->stats.messages_received++;
+	if (is_for_home(header->type) && !home_is_here(dsm, body->gfn)) {
+		if (dsm->place[dsm_interval(body->gfn)].node == NO_NODE)
+			return -EPROTO;
+		dsm->stats.home_forwarded++;
+		dsm_send(dsm, dsm_home(body->gfn), header->type, body, NULL);
+		return 0;
+	}
 	dsm->working = true;
 	if (is_for_home(header->type))
-		home_on_message(dsm, header->from_node, header->type, body);
+		home_on_message(dsm, header->type, body);
 	else
-		node_on_message(dsm, header->from_node, header->type, body, has_page ? payload : NULL);
+		node_on_message(dsm, header->type, body, has_page ? payload : NULL);
 	dsm->working = false;
 	work_run(dsm);
 	return 0;
@@ -189,7 +197,7 @@ bool dsm_drop(struct dsm *dsm, gfn_t gfn)
 
 void dsm_handover(struct dsm *dsm, gfn_t gfn, unsigned to)
 {
-	bug_on(gfn >= dsm->n_pages || dsm->working || (to >= dsm->n_nodes && to != DSM_ANY_NODE));
+	bug_on(gfn >= dsm->n_pages || dsm->working || to > DSM_ANY_NODE);
 	dsm->working = true;
 	node_hand_over(dsm, gfn, to);
 	dsm->working = false;

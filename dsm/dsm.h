@@ -9,6 +9,8 @@
  *  - The transport keeps the order between each pair of nodes, loses nothing, doubles nothing.  Messages to this node
  *    itself never reach send(): they are delivered within.
  *  - dsm_preloaded() is told the same on every node before any node wants a page.
+ *  - Homes move one after the other as far as one interval is concerned. A node leaves in this order: its homes move away,
+ *    dsm_leave() and its steps to the end, dsm_forget_node() on all others.
  *  - Rights are enum page_right (base/hostshm.h), which the host keeps: the host changes them only as the callbacks say.
  */
 #ifndef DSM_DSM_H
@@ -23,10 +25,13 @@ struct dsm;
 struct dsm_host {
 	void *ctx;
 
-	/* Send to a virtual node: a home or a daemon; route with dsm_vnode_node(). `payload` is NULL or one page, and is
+	/* Send to a virtual node: a home or a daemon; dsm_node_of() says where it is. `payload` is NULL or one page, and is
 	 * valid during the call only. */
 	void (*send)(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload,
 		     uint32_t payload_bytes);
+
+	/* Send MSG_HOME_STATE to node body->to, in order with the above; the payload is valid during the call only. */
+	void (*send_home)(void *ctx, const struct msg_home *body, const void *payload, uint32_t payload_bytes);
 
 	/* Lower the local CPUs' right to `new_right` (PAGE_NONE or PAGE_READ), such that no local write can follow, then
 	 * store the final contents in `contents` unless it is NULL. When the right is `new_right` already: only store. */
@@ -75,6 +80,7 @@ enum {
 	X(holds_expired, "times that a page went though the local CPU had not run") \
 	X(home_transactions, "transactions served as home") \
 	X(home_queued, "requests that found their page busy") \
+	X(home_forwarded, "requests that came after their home had moved, passed on") \
 	X(messages_sent, "protocol messages to other nodes") \
 	X(messages_local, "protocol messages within this node") \
 	X(messages_received, "protocol messages from other nodes")
@@ -86,7 +92,8 @@ struct dsm_stats {
 };
 
 /* A node's protocol state for `n_pages` pages; dies when there is no memory (about 36 bytes a page, touched lazily).
- * `host` is copied. */
+ * `host` is copied. n_nodes: nodes 0 .. n_nodes-1 start together and share the homes; 0: this one joins a cluster that runs, has
+ * no homes, and may want nothing before dsm_homes_learn(). */
 struct dsm *dsm_new(unsigned node, unsigned n_nodes, uint32_t n_pages, const struct dsm_host *host);
 void dsm_free(struct dsm *dsm);
 
@@ -124,21 +131,53 @@ void dsm_describe(const struct dsm *dsm, gfn_t gfn, char *text, size_t bytes);
 
 const struct dsm_stats *dsm_stats(const struct dsm *dsm);
 
-/* Page homes. K is odd, so that gfn -> vnode is one to one, and near 2^20 divided by the golden ratio, so that
- * neighbouring pages fall far apart; each node has one interval of virtual nodes. */
-enum { DSM_HOME_K = 0x9e379 };
+/* --- nodes that come and go, homes that move (homes.c, leave.c) --- */
+
+/* The nodes that there are, and are not about to leave: who may be made an owner. At first those of dsm_new(). */
+void dsm_set_nodes(struct dsm *dsm, uint32_t nodes);
+
+/* The interval's home moves from here to `to`, with its table and its queues: through send_home(), in as many parts as it takes.
+ * 0, or -ENOENT when it is not here. Requests that still come are passed on. */
+int dsm_home_give(struct dsm *dsm, unsigned interval, unsigned to);
+/* MSG_HOME_STATE came. 1: the interval is complete and served here from now on; 0: more follows; -EPROTO: no correct node
+ * sends that. */
+int dsm_on_home_state(struct dsm *dsm, const struct msg_home *body, const void *payload, uint32_t payload_bytes);
+/* Where this node believes the intervals to be: DSM_INTERVALS places. */
+const struct home_place *dsm_homes(const struct dsm *dsm);
+/* Another node's belief: where it is newer, it counts. */
+void dsm_homes_learn(struct dsm *dsm, const struct home_place *places);
+
+/* This node shall hold nothing: from now on it adopts no page. Or it stays after all. */
+void dsm_leave(struct dsm *dsm, bool leaves);
+/* Between these two, again and again, about every millisecond: pages are handed over, copies dropped. Returns true when
+ * nothing is left; nothing comes then, for as long as no local CPU wants a page. */
+bool dsm_leave_step(struct dsm *dsm);
+/* Pages that are here or on their way. */
+uint32_t dsm_pages_here(const struct dsm *dsm);
+/* A node that holds nothing any more (dsm_leave_step() said so) is not to be asked to give up copies again. */
+void dsm_forget_node(struct dsm *dsm, unsigned node);
+
+/* Page homes. K is odd, so that gfn -> virtual node is one to one, and near 2^20 divided by the golden ratio, so that
+ * neighbouring pages fall far apart. Virtual nodes move in intervals of equal length. */
+enum { DSM_HOME_K = 0x9e379, DSM_INTERVALS = 256, DSM_INTERVAL_VNODES = (int)(VNODE_HOME_COUNT / DSM_INTERVALS) };
 
 static inline vnode_t dsm_home(gfn_t gfn)
 {
 	return VNODE_HOME_BASE + (vnode_t)((uint64_t)DSM_HOME_K * gfn % (uint64_t)VNODE_HOME_COUNT);
 }
 
-/* The node that serves a virtual node of the page protocol (a home's or VNODE_DAEMON()). */
-static inline unsigned dsm_vnode_node(vnode_t vnode, unsigned n_nodes)
+static inline unsigned dsm_interval(gfn_t gfn)
 {
-	if (vnode < VNODE_HOME_BASE)
-		return (unsigned)vnode;
-	return (unsigned)((uint64_t)(vnode - VNODE_HOME_BASE) * n_nodes / (uint64_t)VNODE_HOME_COUNT);
+	return (unsigned)((dsm_home(gfn) - VNODE_HOME_BASE) / DSM_INTERVAL_VNODES);
 }
+
+/* Where an interval is at the start: each node has as many as the others, one after the other. */
+static inline unsigned dsm_interval_start(unsigned interval, unsigned n_nodes)
+{
+	return interval * n_nodes / DSM_INTERVALS;
+}
+
+/* The node that serves a virtual node of the page protocol (a home's or VNODE_DAEMON()), as far as this one knows. */
+unsigned dsm_node_of(const struct dsm *dsm, vnode_t vnode);
 
 #endif

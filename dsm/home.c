@@ -73,68 +73,105 @@ static void grant_write(struct request *r, unsigned to, uint16_t type, uint32_t 
 	r->page->copyset = bit(r->from);
 }
 
-static void enqueue(struct request *r)
+static uint32_t new_waiter(struct dsm *dsm)
 {
-	struct dsm *dsm = r->dsm;
-	struct home_waiter *waiter;
-	uint32_t index;
+	uint32_t index = dsm->waiters_free;
 
-	r->dsm->stats.home_queued++;
-	if (dsm->waiters_free) {
-		index = dsm->waiters_free;
+	if (index) {
 		dsm->waiters_free = dsm->waiters[index - 1].next;
-	} else {
-		if (dsm->waiters_count == dsm->waiters_room) {
-			dsm->waiters_room = dsm->waiters_room ? dsm->waiters_room * 2 : 64;
-			dsm->waiters = realloc(dsm->waiters, dsm->waiters_room * sizeof(*dsm->waiters));
-			if (!dsm->waiters)
-				die("no memory for %u waiting page requests", dsm->waiters_room);
-		}
-		index = ++dsm->waiters_count;
+		return index;
 	}
-	waiter = &dsm->waiters[index - 1];
-	*waiter = (struct home_waiter){ .next = index, .type = r->type, .from = r->from, .target = r->target };
-	if (r->page->queue) {
-		struct home_waiter *last = &dsm->waiters[r->page->queue - 1];
+	if (dsm->waiters_count == dsm->waiters_room) {
+		dsm->waiters_room = dsm->waiters_room ? dsm->waiters_room * 2 : 64;
+		dsm->waiters = realloc(dsm->waiters, dsm->waiters_room * sizeof(*dsm->waiters));
+		if (!dsm->waiters)
+			die("no memory for %u waiting page requests", dsm->waiters_room);
+	}
+	return ++dsm->waiters_count;
+}
+
+static void append(struct dsm *dsm, struct home_page *page, uint16_t type, uint8_t from, uint8_t target)
+{
+	uint32_t index = new_waiter(dsm);
+	struct home_waiter *waiter = &dsm->waiters[index - 1];
+
+	*waiter = (struct home_waiter){ .next = index, .type = type, .from = from, .target = target };
+	if (page->queue) {
+		struct home_waiter *last = &dsm->waiters[page->queue - 1];
 
 		waiter->next = last->next;
 		last->next = index;
 	}
-	r->page->queue = index;
+	page->queue = index;
+}
+
+/* The oldest of a queue that is not empty. */
+static struct home_waiter take_first(struct dsm *dsm, struct home_page *page)
+{
+	struct home_waiter *last = &dsm->waiters[page->queue - 1];
+	uint32_t index = last->next;
+	struct home_waiter *first = &dsm->waiters[index - 1], taken = *first;
+
+	if (index == page->queue)
+		page->queue = 0;
+	else
+		last->next = first->next;
+	first->next = dsm->waiters_free;
+	dsm->waiters_free = index;
+	return taken;
+}
+
+uint32_t home_take_queue(struct dsm *dsm, gfn_t gfn, struct home_item_waiting *waiting, uint32_t room)
+{
+	struct home_page *page = &dsm->homes[gfn];
+	uint32_t count = 0;
+
+	for (; page->queue && count < room; count++) {
+		struct home_waiter first = take_first(dsm, page);
+
+		waiting[count] = (struct home_item_waiting){ first.type, first.from, first.target };
+	}
+	bug_on(page->queue);
+	return count;
+}
+
+void home_put_queue(struct dsm *dsm, gfn_t gfn, const struct home_item_waiting *waiting, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		append(dsm, &dsm->homes[gfn], waiting[i].type, waiting[i].from, waiting[i].target);
+}
+
+static void enqueue(struct request *r)
+{
+	r->dsm->stats.home_queued++;
+	append(r->dsm, r->page, r->type, r->from, r->target);
 }
 
 /* The page is idle: serve those that wait, oldest first, until one of them makes it busy. */
 static void serve_next(struct dsm *dsm, struct home_page *page, gfn_t gfn)
 {
 	while (page->queue && page->state != HOME_BUSY) {
-		struct home_waiter *last = &dsm->waiters[page->queue - 1];
-		uint32_t index = last->next;
-		struct home_waiter *first = &dsm->waiters[index - 1];
-		struct request r = { dsm, page, gfn, first->type, first->from, first->target };
+		struct home_waiter first = take_first(dsm, page);
+		struct request r = { dsm, page, gfn, first.type, first.from, first.target };
 
-		if (index == page->queue)
-			page->queue = 0;
-		else
-			last->next = first->next;
-		first->next = dsm->waiters_free;
-		dsm->waiters_free = index;
 		serve(&r);
 	}
 }
 
-/* Who shall own a page that its owner wants to be rid of, if the owner does not care: a node that probably has a copy,
- * else this one, else its neighbour. */
+/* Who shall own a page that its owner wants to be rid of, if the owner does not care, or wishes for a node that leaves: one that
+ * probably has a copy, else this one, else its neighbour. The owner itself, if there is nobody else. */
 static unsigned choose_adopter(const struct request *r)
 {
-	uint32_t others = r->page->copyset & ~bit(r->from);
+	uint32_t able = r->dsm->nodes & ~bit(r->from), holders = able & r->page->copyset;
+	uint32_t above = able & ~(bit(r->dsm->node) - 1);
 
-	if (r->target < r->dsm->n_nodes)
+	if (r->target < DSM_ANY_NODE && r->dsm->nodes & bit(r->target))
 		return r->target;
-	if (others)
-		return (unsigned)__builtin_ctz(others);
-	if (r->dsm->node != r->from)
-		return r->dsm->node;
-	return (r->dsm->node + 1) % r->dsm->n_nodes;
+	if (holders)
+		return (unsigned)__builtin_ctz(holders);
+	if (above)
+		return (unsigned)__builtin_ctz(above);
+	return able ? (unsigned)__builtin_ctz(able) : r->from;
 }
 
 static void act(struct request *r, enum home_action action)
@@ -186,12 +223,12 @@ static void serve(struct request *r)
 		act(r, (enum home_action)cell->actions[i]);
 }
 
-void home_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct msg_dsm *body)
+void home_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body)
 {
-	struct request r = { dsm, &dsm->homes[body->gfn], body->gfn, type, (uint8_t)from, (uint8_t)body->requester };
+	struct request r = { dsm, &dsm->homes[body->gfn], body->gfn, type, (uint8_t)body->requester, (uint8_t)body->acks };
 
-	if (type == MSG_DSM_CONFIRM && (body->txn != r.page->txn || from != r.page->requester))
-		bug("page %#x: node %u confirms transaction %u, but %u of node %u runs", body->gfn, from, body->txn,
+	if (type == MSG_DSM_CONFIRM && (body->txn != r.page->txn || r.from != r.page->requester))
+		bug("page %#x: node %u confirms transaction %u, but %u of node %u runs", body->gfn, r.from, body->txn,
 		    r.page->txn, r.page->requester);
 	serve(&r);
 }

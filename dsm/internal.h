@@ -49,9 +49,21 @@ struct dsm_work {
 	struct msg_dsm body;
 };
 
+/* The pages that a node which leaves has asked the homes to take, and for how many steps it waits already. */
+enum { LEAVE_WINDOW = 256, LEAVE_PATIENCE = 50 };
+struct dsm_leaving {
+	bool on;
+	gfn_t next; /* to look at */
+	unsigned count;
+	struct { gfn_t gfn; uint32_t steps; } asked[LEAVE_WINDOW];
+};
+
 struct dsm {
-	unsigned node, n_nodes;
+	unsigned node;
+	uint32_t nodes; /* bit set: who may own pages */
 	uint32_t n_pages;
+	struct home_place place[DSM_INTERVALS];
+	struct dsm_leaving leaving;
 	struct dsm_host host;
 	struct dsm_stats stats;
 	struct node_page *pages;
@@ -62,19 +74,31 @@ struct dsm {
 	struct dsm_work *work; /* a ring of a power of two */
 	uint32_t work_head, work_tail, work_room;
 	bool working;
-	uint8_t contents[PAGE_BYTES]; /* a page on its way out */
+	_Alignas(8) uint8_t contents[PAGE_BYTES]; /* a page, or a part of a home, on its way out */
 };
+
+enum { NO_NODE = MAX_NODES }; /* a place that this node does not know */
+
+static inline bool home_is_here(const struct dsm *dsm, gfn_t gfn)
+{
+	return dsm->place[dsm_interval(gfn)].node == dsm->node;
+}
+
+void homes_start(struct dsm *dsm, unsigned n_nodes);
 
 /* One message to a node or a home; within this node it is queued as work. */
 void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload);
 
-/* Message for this node as a holder or requester, and for the homes here; `from` sent it. */
-void node_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct msg_dsm *body, const void *payload);
+/* Message for this node as a holder or requester, and for the homes here; who asks a home stands in it. */
+void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body, const void *payload);
 void node_on_want(struct dsm *dsm, gfn_t gfn, enum page_right right);
 void node_on_want_ahead(struct dsm *dsm, gfn_t gfn);
 void node_retry(struct dsm *dsm, gfn_t gfn);
 bool node_drop(struct dsm *dsm, gfn_t gfn);
 void node_hand_over(struct dsm *dsm, gfn_t gfn, unsigned to);
-void home_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct msg_dsm *body);
+void home_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body);
+/* A page's queue leaves with its home, oldest request first, up to `room` of them: how many there were. It is empty then. */
+uint32_t home_take_queue(struct dsm *dsm, gfn_t gfn, struct home_item_waiting *waiting, uint32_t room);
+void home_put_queue(struct dsm *dsm, gfn_t gfn, const struct home_item_waiting *waiting, uint32_t count);
 
 #endif

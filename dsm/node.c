@@ -14,9 +14,10 @@ struct occasion {
 	const void *payload;
 };
 
-static void to_home(struct occasion *o, uint16_t type, uint32_t txn, unsigned requester)
+/* A home knows who asks by the message, not by whose connection it came on: it may have been passed on. */
+static void to_home(struct occasion *o, uint16_t type, uint32_t txn, unsigned target)
 {
-	struct msg_dsm body = { .gfn = o->gfn, .txn = txn, .requester = requester };
+	struct msg_dsm body = { .gfn = o->gfn, .txn = txn, .requester = o->dsm->node, .acks = target };
 
 	dsm_send(o->dsm, dsm_home(o->gfn), type, &body, NULL);
 }
@@ -32,7 +33,7 @@ static void ask(struct occasion *o, uint16_t type)
 {
 	o->dsm->stats.requests++;
 	o->page->acks_due = 0;
-	to_home(o, type, 0, o->dsm->node);
+	to_home(o, type, 0, 0);
 }
 
 static void give(struct occasion *o, enum page_right kept, uint16_t grant)
@@ -89,7 +90,7 @@ static void act(struct occasion *o, enum node_action action)
 	case NODE_DO_RAISE:
 		return dsm->host.upgrade(dsm->host.ctx, o->gfn);
 	case NODE_DO_CONFIRM:
-		return to_home(o, MSG_DSM_CONFIRM, o->page->txn, dsm->node);
+		return to_home(o, MSG_DSM_CONFIRM, o->page->txn, 0);
 	case NODE_DO_READY:
 		return ready(o);
 	}
@@ -303,11 +304,10 @@ static void on_grant(struct occasion *o, uint16_t type)
 	bug("type %u is no grant", type);
 }
 
-void node_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct msg_dsm *body, const void *payload)
+void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body, const void *payload)
 {
 	struct occasion o = occasion_of(dsm, body->gfn);
 
-	(void)from;
 	finish_delayed(dsm, body->gfn);
 	o.txn = body->txn;
 	o.requester = (uint8_t)body->requester;
@@ -326,6 +326,8 @@ void node_on_message(struct dsm *dsm, unsigned from, uint16_t type, const struct
 	case MSG_DSM_GRANT_ZERO:
 		return on_grant(&o, type);
 	case MSG_DSM_ADOPT:
+		if (dsm->leaving.on) /* the owner asks again */
+			return;
 		return node_on_want(dsm, body->gfn, PAGE_WRITE);
 	}
 	bug("type %u is not for a node", type);

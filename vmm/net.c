@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "dsm/dsm.h"
 #include "vmm/conn.h"
 
 struct net {
@@ -27,8 +26,6 @@ int net_vnode_node(vnode_t to, unsigned n_nodes)
 		return (int)((to - VNODE_CPU(0)) % n_nodes);
 	if (to == VNODE_IOSRV || to == VNODE_CLI)
 		return 0;
-	if (to >= VNODE_HOME_BASE && to < VNODE_HOME_BASE + VNODE_HOME_COUNT)
-		return (int)dsm_vnode_node(to, n_nodes);
 	return -1;
 }
 

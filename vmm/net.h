@@ -1,7 +1,7 @@
 /* net.h - messages between nodes: send to a virtual node; one handler per message type; nothing else.
  *
  * This is the interface that the Phoenix library will stand behind: whoever sends names a role (VNODE_CPU(3), VNODE_IOSRV,
- * a page's home), never a host, and does not learn where the role is played.  Today every daemon has a direct connection
+ * a daemon), never a host, and does not learn where the role is played.  Today every daemon has a direct connection
  * to every other (peer.c makes them), and of the roles those of CPUs move: each node knows where it believes each CPU to be, and
  * passes on what comes for one that it has sent away.
  *

@@ -95,7 +95,14 @@ static void host_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm
 {
 	struct node *node = ctx;
 
-	net_send(node->net, to, type, body, sizeof *body, payload, payload_bytes);
+	net_send(node->net, VNODE_DAEMON(dsm_node_of(node->dsm, to)), type, body, sizeof *body, payload, payload_bytes);
+}
+
+static void host_send_home(void *ctx, const struct msg_home *body, const void *payload, uint32_t payload_bytes)
+{
+	struct node *node = ctx;
+
+	net_send(node->net, VNODE_DAEMON(body->to), MSG_HOME_STATE, body, sizeof *body, payload, payload_bytes);
 }
 
 static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *contents)
@@ -280,7 +287,7 @@ void pagestore_preloaded(struct node *node, gfn_t first, uint32_t count)
 void pagestore_start(struct node *node)
 {
 	struct dsm_host host = {
-		.ctx = node, .send = host_send, .take = host_take, .fill = host_fill, .upgrade = host_upgrade,
+		.ctx = node, .send = host_send, .send_home = host_send_home, .take = host_take, .fill = host_fill, .upgrade = host_upgrade,
 		.ready = host_ready, .hold_us = host_hold_us, .after_us = host_after_us,
 	};
 

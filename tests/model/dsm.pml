@@ -13,7 +13,8 @@
  * Options (-D): N nodes, P pages.  FREE: CPUs do what they like for ever (one page); LITMUS_*: each runs its litmus
  * program; ANY_PROGRAM: each does any OPS accesses.  A bounded run starts from any placement of the pages; FEW_PLACES:
  * untouched, or owned by the last node with copies everywhere.  DROPS, HOLDS: with these; HANDOVERS=1 or 2: to the next
- * node, or to any.  PROGRESS_OF=node: the claim that this node gets what it wants.  RESUME_BEFORE_ACKS,
+ * node, or to any.  MOVES=n: the page's home moves up to n times, to any node, and who is told of it is told at any time;
+ * LOSE_QUEUE: without its queue, which must be found.  PROGRESS_OF=node: the claim that this node gets what it wants.  RESUME_BEFORE_ACKS,
  * DELAY_INVALIDATIONS: the fault points of base/faultpoint.def.
  */
 #include "dsm/lists.h"
@@ -31,7 +32,13 @@
 #define PAGE_NONE 0
 #define PAGE_READ 1
 #define PAGE_WRITE 2
-#define HOME(p) ((p) % N) /* the node that manages page p */
+#ifdef MOVES
+#define HOME(p) believes[AT(node, p)] /* the node that manages page p, as far as this one knows */
+#define HOME_IS_HERE(p) (home_at[p] == node)
+#else
+#define HOME(p) ((p) % N)
+#define HOME_IS_HERE(p) true
+#endif
 #define AT(n, p) ((n) * P + (p))
 #define TO(from, to) ((from) * N + (to))
 #define BIT(n) (1 << (n))
@@ -43,7 +50,7 @@
 mtype = { NODE_STATES(NAME, ) HOME_STATES(HNAME, ) NODE_EVENTS(EVENT, ) HOME_EVENTS(HEVENT, ) NO_EVENT,
 	  DSM_READ, DSM_WRITE, DSM_UPGRADE, DSM_CONFIRM, DSM_HANDOVER,
 	  DSM_FORWARD_READ, DSM_FORWARD_WRITE, DSM_INVALIDATE, DSM_ACK,
-	  DSM_GRANT_READ, DSM_GRANT_WRITE, DSM_GRANT_UPGRADE, DSM_GRANT_ZERO, DSM_ADOPT, WANT, DROP, HAND_OVER };
+	  DSM_GRANT_READ, DSM_GRANT_WRITE, DSM_GRANT_UPGRADE, DSM_GRANT_ZERO, DSM_ADOPT, DSM_HOME, WANT, DROP, HAND_OVER };
 
 /* A page at a node */
 mtype st[N * P];
@@ -71,6 +78,11 @@ chan hqueue1 = [WAITERS] of { mtype, byte, byte };
 chan hq[P];
 #else
 #define HQ(p) hqueue0
+#endif
+
+#ifdef MOVES
+byte home_at[P]; /* N: it is between two nodes */
+byte believes[N * P], moves;
 #endif
 
 byte latest[P];
@@ -102,7 +114,7 @@ hidden byte m_from, m_req, m_acks, m_txn, m_val, p, i, node, b, holders, count, 
 #define NODE_DO_ASK_READ SEND(HOME(p), DSM_READ, node, 0, 0, 0)
 #define NODE_DO_ASK_WRITE SEND(HOME(p), DSM_WRITE, node, 0, 0, 0)
 #define NODE_DO_ASK_UPGRADE SEND(HOME(p), DSM_UPGRADE, node, 0, 0, 0)
-#define NODE_DO_ASK_HANDOVER SEND(HOME(p), DSM_HANDOVER, m_req, 0, 0, 0)
+#define NODE_DO_ASK_HANDOVER SEND(HOME(p), DSM_HANDOVER, node, m_req, 0, 0)
 #define NODE_DO_SEND_COPY SEND(m_req, DSM_GRANT_READ, m_req, m_acks, m_txn, val[i])
 #define NODE_DO_SEND_PAGE SEND(m_req, DSM_GRANT_WRITE, m_req, m_acks, m_txn, val[i]); NODE_DO_TAKE
 #define NODE_DO_TAKE val[i] = 0
@@ -144,8 +156,8 @@ hidden byte m_from, m_req, m_acks, m_txn, m_val, p, i, node, b, holders, count, 
 	BEGIN; SEND(owner[p], DSM_FORWARD_READ, m_from, 0, htxn[p], 0); copyset[p] = copyset[p] | BIT(m_from)
 #define HOME_DO_FORWARD_WRITE GRANT(owner[p], DSM_FORWARD_WRITE, copyset[p] & ~(BIT(m_from) | BIT(owner[p])))
 #define HOME_DO_GRANT_UPGRADE GRANT(m_from, DSM_GRANT_UPGRADE, copyset[p] & ~BIT(m_from))
-#define HOME_DO_SEND_ADOPT SEND(m_req, DSM_ADOPT, m_from, 0, htxn[p], 0)
-#define HOME_DO_QUEUE HQ(p)!m_type, m_from, m_req
+#define HOME_DO_SEND_ADOPT SEND(m_acks, DSM_ADOPT, m_from, 0, htxn[p], 0)
+#define HOME_DO_QUEUE HQ(p)!m_type, m_from, m_acks
 #define HOME_DO_SERVE_NEXT serving = 1
 
 /* The tables themselves */
@@ -193,9 +205,9 @@ inline home()
 	:: m_type == DSM_WRITE && !(hst[p] != HOME_UNTOUCHED && owner[p] == m_from) -> hev = HOME_ON_WRITE
 	:: m_type == DSM_UPGRADE && (copyset[p] & BIT(m_from)) -> hev = HOME_ON_UPGRADE
 	:: m_type == DSM_UPGRADE && !(copyset[p] & BIT(m_from)) -> hev = HOME_ON_WRITE
-	:: m_type == DSM_HANDOVER && hst[p] != HOME_UNTOUCHED && owner[p] == m_from && m_req != m_from ->
+	:: m_type == DSM_HANDOVER && hst[p] != HOME_UNTOUCHED && owner[p] == m_from && m_acks != m_from ->
 		hev = HOME_ON_HAND_OVER
-	:: m_type == DSM_HANDOVER && !(hst[p] != HOME_UNTOUCHED && owner[p] == m_from && m_req != m_from) ->
+	:: m_type == DSM_HANDOVER && !(hst[p] != HOME_UNTOUCHED && owner[p] == m_from && m_acks != m_from) ->
 		hev = HOME_ON_HAND_OVER_STALE
 	fi;
 #ifdef HANDOVERS
@@ -318,15 +330,59 @@ inline node_message()
 #define FOR_HOME(type) \
 	(type == DSM_READ || type == DSM_WRITE || type == DSM_UPGRADE || type == DSM_CONFIRM || type == DSM_HANDOVER)
 
+#ifdef MOVES
+/* A request, or a confirmation, that came to where the home is not: dsm_on_message(). */
+inline pass_on()
+{
+	assert(believes[AT(node, p)] != node);
+	net[TO(node, believes[AT(node, p)])]!m_type, p, m_req, m_acks, m_txn, 0
+}
+
+/* The home goes to another node, with all that belongs to it; a node hears where it is. */
+proctype mover(byte n)
+{
+	byte to;
+
+end:
+	do
+	:: atomic {
+		home_at[0] == n && moves < MOVES ->
+		moves++;
+		if
+		:: to = (n + 1) % N
+		:: to = (n + 2) % N
+		fi;
+		d_step {
+			home_at[0] = N;
+			believes[AT(n, 0)] = to;
+#ifdef LOSE_QUEUE
+			do
+			:: len(HQ(0)) > 0 -> HQ(0)?_, _, _
+			:: else -> break
+			od;
+#endif
+			net[TO(n, to)]!DSM_HOME, 0, 0, 0, 0, 0;
+			to = 0
+		}
+	   }
+	:: d_step { home_at[0] != N && home_at[0] != n && believes[AT(n, 0)] != home_at[0] -> believes[AT(n, 0)] = home_at[0] }
+	od
+}
+#endif
+
 /* One step: the message in m_*, then what the node sent to itself; the oldest waiter of a home goes before that, since
  * home.c serves it at once. */
 inline run_step()
 {
 	do
-	:: m_type != 0 && FOR_HOME(m_type) -> home(); m_type = 0
-	:: m_type != 0 && !FOR_HOME(m_type) -> i = AT(node, p); node_message(); m_type = 0
+	:: m_type != 0 && FOR_HOME(m_type) && HOME_IS_HERE(p) -> home(); m_type = 0
+#ifdef MOVES
+	:: m_type != 0 && FOR_HOME(m_type) && !HOME_IS_HERE(p) -> pass_on(); m_type = 0
+	:: m_type == DSM_HOME -> home_at[p] = node; believes[AT(node, p)] = node; m_type = 0
+#endif
+	:: m_type != 0 && !FOR_HOME(m_type) && m_type != DSM_HOME -> i = AT(node, p); node_message(); m_type = 0
 	:: m_type == 0 && serving && (hst[p] == HOME_BUSY || len(HQ(p)) == 0) -> serving = 0
-	:: m_type == 0 && serving && !(hst[p] == HOME_BUSY || len(HQ(p)) == 0) -> HQ(p)?m_type, m_from, m_req
+	:: m_type == 0 && serving && !(hst[p] == HOME_BUSY || len(HQ(p)) == 0) -> HQ(p)?m_type, m_from, m_acks
 	:: m_type == 0 && !serving && len(work) > 0 ->
 		work?m_type, p, m_req, m_acks, m_txn, m_val;
 		m_from = node
@@ -399,7 +455,7 @@ end:
 		d_step {
 			net[TO(from, to)]?m_type, p, m_req, m_acks, m_txn, m_val;
 			node = to;
-			m_from = from;
+			m_from = (FOR_HOME(m_type) -> m_req : from); /* it may have been passed on */
 			if
 			:: hold ->
 				i = AT(to, p);
@@ -722,6 +778,9 @@ init {
 #endif
 		run host(0); run host(1); run host(2);
 		run link(0, 1); run link(0, 2); run link(1, 0); run link(1, 2); run link(2, 0); run link(2, 1);
+#ifdef MOVES
+		run mover(0); run mover(1); run mover(2);
+#endif
 #ifdef HOLDS
 		run keeper(0, 0); run keeper(1, 0); run keeper(2, 0);
 #if P > 1

@@ -54,28 +54,43 @@ static uint64_t network_delay(struct sim *sim, unsigned from, unsigned to)
 	return 5000 + sim_random(sim, 50000);
 }
 
+void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event *event, const void *payload,
+		  uint32_t payload_bytes)
+{
+	uint64_t *last = &sim->last_delivery[from][to];
+
+	event->node = (uint8_t)to;
+	event->from = (uint8_t)from;
+	event->at_ns = sim->now_ns + network_delay(sim, from, to);
+	if (event->at_ns <= *last)
+		event->at_ns = *last + 1;
+	*last = event->at_ns;
+	event->payload = NULL;
+	event->payload_bytes = payload_bytes;
+	if (payload_bytes) {
+		event->payload = malloc(payload_bytes);
+		memcpy(event->payload, payload, payload_bytes);
+	}
+	sim->messages++;
+	events_add(event);
+}
+
 static void on_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload,
 		    uint32_t payload_bytes)
 {
 	struct sim_node *node = ctx;
 	struct sim *sim = the_sim;
-	unsigned peer = dsm_vnode_node(to, sim->n_nodes);
-	uint64_t *last = &sim->last_delivery[node->index][peer];
-	struct sim_event event = { .kind = EVENT_DELIVER, .node = (uint8_t)peer, .from = (uint8_t)node->index,
-				   .type = type, .body = *body, .to = to };
+	unsigned peer = dsm_node_of(node->dsm, to);
+	struct sim_event event = { .kind = EVENT_DELIVER, .type = type, .body = *body, .to = to };
 
-	event.at_ns = sim->now_ns + network_delay(sim, node->index, peer);
-	if (event.at_ns <= *last)
-		event.at_ns = *last + 1;
-	*last = event.at_ns;
-	if (payload_bytes) {
-		event.payload = malloc(payload_bytes);
-		memcpy(event.payload, payload, payload_bytes);
-	}
-	sim->messages++;
+	cluster_send(sim, node->index, peer, &event, payload, payload_bytes);
 	sim_trace(sim, "node %u -> %u %s page %u txn %u for %u acks %u, at %llu", node->index, peer, wire_type_name(type),
 		  body->gfn, body->txn, body->requester, body->acks, (unsigned long long)event.at_ns);
-	events_add(&event);
+}
+
+static void on_send_home(void *ctx, const struct msg_home *body, const void *payload, uint32_t payload_bytes)
+{
+	hosts_send_home(the_sim, ((struct sim_node *)ctx)->index, body, payload, payload_bytes);
 }
 
 /* One writer or many readers, whoever looks. Called after each raise of a right. */
@@ -159,26 +174,36 @@ static void on_after_us(void *ctx, gfn_t gfn, uint32_t us)
 	}
 }
 
+struct dsm *cluster_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
+{
+	struct sim_node *node = &sim->nodes[index];
+	struct dsm_host host = { node, on_send, on_send_home, on_take, on_fill, on_upgrade, on_ready, on_hold_us, on_after_us };
+
+	node->index = index;
+	node->dsm = dsm_new(index, n_nodes, sim->n_pages, &host);
+	for (unsigned page = 0; page < sim->n_pages; page++) {
+		if (!node->memory[page])
+			node->memory[page] = malloc(PAGE_BYTES);
+		memset(node->memory[page], 0xdd, PAGE_BYTES);
+		node->right[page] = PAGE_NONE;
+	}
+	return node->dsm;
+}
+
 void cluster_open(struct sim *sim)
 {
-	the_sim = sim;
-	for (unsigned i = 0; i < sim->n_nodes; i++) {
-		struct sim_node *node = &sim->nodes[i];
-		struct dsm_host host = { node, on_send, on_take, on_fill, on_upgrade, on_ready, on_hold_us, on_after_us };
+	unsigned n_start = (unsigned)__builtin_popcount(sim->present);
 
-		node->index = i;
-		node->dsm = dsm_new(i, sim->n_nodes, sim->n_pages, &host);
-		for (unsigned page = 0; page < sim->n_pages; page++) {
-			node->memory[page] = malloc(PAGE_BYTES);
-			memset(node->memory[page], 0xdd, PAGE_BYTES);
-		}
-	}
+	the_sim = sim;
+	for (unsigned i = 0; i < n_start; i++)
+		cluster_new_node(sim, i, n_start);
+	hosts_open(sim);
 	for (unsigned page = 0; page < sim->n_pages; page++) {
-		unsigned owner = sim_random(sim, sim->n_nodes);
+		unsigned owner = sim_random(sim, n_start);
 
 		if (sim_chance(sim, 50))
 			continue;
-		for (unsigned i = 0; i < sim->n_nodes; i++)
+		for (unsigned i = 0; i < n_start; i++)
 			dsm_preloaded(sim->nodes[i].dsm, page, 1, owner);
 		sim->nodes[owner].right[page] = PAGE_WRITE;
 		memset(sim->nodes[owner].memory[page], 0, PAGE_BYTES);
@@ -189,6 +214,7 @@ void cluster_close(struct sim *sim)
 {
 	for (unsigned i = 0; i < sim->n_nodes; i++) {
 		dsm_free(sim->nodes[i].dsm);
+		sim->nodes[i].dsm = NULL;
 		for (unsigned page = 0; page < sim->n_pages; page++)
 			free(sim->nodes[i].memory[page]);
 	}
@@ -203,6 +229,9 @@ static void deliver(struct sim *sim, struct sim_event *event)
 
 	sim_trace(sim, "node %u <- %u %s page %u txn %u", event->node, event->from, wire_type_name(event->type),
 		  event->body.gfn, event->body.txn);
+	if (!sim->nodes[event->node].dsm)
+		sim_fail(sim, "%s from node %u comes to node %u, which is gone", wire_type_name(event->type), event->from,
+			 event->node);
 	if (dsm_on_message(sim->nodes[event->node].dsm, &header, &event->body, event->payload))
 		sim_fail(sim, "node %u refuses %s from node %u", event->node, wire_type_name(event->type), event->from);
 	free(event->payload);
@@ -213,6 +242,8 @@ static void poke(struct sim *sim, const struct sim_event *event)
 {
 	struct dsm *dsm = sim->nodes[event->node].dsm;
 
+	if (!(sim->present & ~sim->leaving & 1u << event->node))
+		return;
 	switch (sim_random(sim, 4)) {
 	case 0:
 	case 1:
@@ -235,11 +266,18 @@ static void handle(struct sim *sim, struct sim_event *event)
 	case EVENT_CPU:
 		return cpu_step(sim, event->node);
 	case EVENT_RETRY:
-		return dsm_retry(sim->nodes[event->node].dsm, event->body.gfn);
+		if (sim->nodes[event->node].dsm)
+			dsm_retry(sim->nodes[event->node].dsm, event->body.gfn);
+		return;
 	case EVENT_POKE:
 		return poke(sim, event);
+	case EVENT_CHANGE:
+		return hosts_change(sim, event);
+	case EVENT_HOST:
+		return hosts_on_event(sim, event);
 	case EVENT_WATCH:
 		cpu_watch(sim);
+		hosts_watch(sim);
 		event->at_ns += WATCH_NS;
 		if (sim->cpus_running)
 			events_add(event);
@@ -258,6 +296,7 @@ void cluster_run(struct sim *sim)
 					    .body.gfn = sim_random(sim, sim->n_pages) };
 		events_add(&event);
 	}
+	hosts_plan(sim);
 	while (events_next(&event)) {
 		sim->now_ns = event.at_ns;
 		sim->steps++;
@@ -271,13 +310,16 @@ void cluster_run(struct sim *sim)
 void cluster_check_idle(struct sim *sim)
 {
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++) {
-		struct home_page *home = &sim->nodes[dsm_vnode_node(dsm_home(gfn), sim->n_nodes)].dsm->homes[gfn];
+		struct home_page *home = &sim->nodes[hosts_home_of(sim, gfn)].dsm->homes[gfn];
 		uint32_t owners = 0, holders = 0;
 
 		for (unsigned i = 0; i < sim->n_nodes; i++) {
 			struct dsm *dsm = sim->nodes[i].dsm;
-			uint8_t state = dsm->pages[gfn].state;
+			uint8_t state;
 
+			if (!dsm)
+				continue;
+			state = dsm->pages[gfn].state;
 			if (state != NODE_NONE && state != NODE_COPY && state != NODE_OWNED && state != NODE_WRITE)
 				sim_fail(sim, "node %u leaves page %u in %s", i, gfn, node_state_name[state]);
 			if (dsm_right(dsm, gfn) != sim->nodes[i].right[gfn])

@@ -165,6 +165,18 @@ void cpu_step(struct sim *sim, unsigned index)
 		schedule(sim, index, pause);
 }
 
+bool cpu_move(struct sim *sim, unsigned index, unsigned node)
+{
+	struct sim_cpu *cpu = &sim->cpus[index];
+
+	if (cpu->waits_for || cpu->granted)
+		return false;
+	sim_trace(sim, "cpu %u moves from node %u to %u", index, cpu->node, node);
+	cpu->node = node;
+	sim->moves++;
+	return true;
+}
+
 /* The page is here: the CPU goes on soon, or, if the host has stopped it, much later. */
 void cpu_ready(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
 {
@@ -194,6 +206,9 @@ void cpu_watch(struct sim *sim)
 {
 	uint64_t transaction_ns = 4ull * SIM_MAX_DELAY_NS + DSM_HOLD_MAX_US * 1000ull;
 	uint64_t bound_ns = 2 * (sim->n_nodes * transaction_ns + SIM_MAX_DELAY_NS);
+
+	if (sim->changes) /* a request, or a confirmation, may have to be passed on */
+		bound_ns *= 2;
 
 	for (unsigned i = 0; i < sim->n_cpus; i++) {
 		struct sim_cpu *cpu = &sim->cpus[i];

@@ -13,7 +13,7 @@
 #include "tests/sim/sim.h"
 
 struct totals {
-	uint64_t steps, messages, litmus_rounds, stale_loads, broken_invariants, forbidden[16];
+	uint64_t steps, messages, litmus_rounds, moves, joins, leaves, stale_loads, broken_invariants, forbidden[16];
 	struct dsm_stats dsm;
 };
 
@@ -26,13 +26,16 @@ static void add_stats(struct totals *totals, const struct dsm_stats *stats)
 
 static void run_seed(struct sim *sim, struct totals *totals)
 {
-	unsigned litmus = 4 + sim_random(sim, 5), word = SIM_STRESS_WORDS;
+	unsigned litmus = 4 + sim_random(sim, 5), word = SIM_STRESS_WORDS, start;
 
 	sim->n_pages = 2 + sim_random(sim, SIM_MAX_PAGES - 1);
 	sim->n_cpus = SIM_MAX_CPUS / 2 + sim_random(sim, SIM_MAX_CPUS / 2 + 1);
 	sim->depth = sim_chance(sim, 50) ? 0 : 1 + sim_random(sim, SIM_BUFFER_MAX);
+	sim->changes = sim->n_nodes > 1 && sim_chance(sim, 60) ? 1 + sim_random(sim, 6) : 0;
+	start = sim->changes ? 1 + sim_random(sim, sim->n_nodes) : sim->n_nodes;
+	sim->present = (1u << start) - 1;
 	for (unsigned i = 0; i < sim->n_cpus; i++)
-		sim->cpus[i].node = i < sim->n_nodes ? i : sim_random(sim, sim->n_nodes);
+		sim->cpus[i].node = i < start ? i : sim_random(sim, start);
 	cluster_open(sim);
 	for (unsigned i = 0; i < litmus; i++, word += 2)
 		litmus_round(sim, word);
@@ -44,11 +47,15 @@ static void run_seed(struct sim *sim, struct totals *totals)
 	cluster_run(sim);
 	cluster_check_idle(sim);
 	for (unsigned i = 0; i < sim->n_nodes; i++)
-		add_stats(totals, dsm_stats(sim->nodes[i].dsm));
+		if (sim->nodes[i].dsm)
+			add_stats(totals, dsm_stats(sim->nodes[i].dsm));
 	cluster_close(sim);
 	totals->steps += sim->steps;
 	totals->messages += sim->messages;
 	totals->litmus_rounds += sim->litmus_rounds;
+	totals->moves += sim->moves;
+	totals->joins += sim->joins;
+	totals->leaves += sim->leaves;
 	totals->stale_loads += sim->stale_loads;
 	totals->broken_invariants += sim->broken_invariants;
 	for (unsigned i = 0; i < litmus_count; i++)
@@ -57,9 +64,10 @@ static void run_seed(struct sim *sim, struct totals *totals)
 
 static void print_totals(const struct totals *totals, uint64_t seeds, bool counters)
 {
-	printf("dsm-sim: %llu seeds, %llu steps, %llu messages, %llu litmus rounds\n", (unsigned long long)seeds,
-	       (unsigned long long)totals->steps, (unsigned long long)totals->messages,
-	       (unsigned long long)totals->litmus_rounds);
+	printf("dsm-sim: %llu seeds, %llu steps, %llu messages, %llu litmus rounds; %llu moves of homes and processors, "
+	       "%llu joins, %llu leaves\n", (unsigned long long)seeds, (unsigned long long)totals->steps,
+	       (unsigned long long)totals->messages, (unsigned long long)totals->litmus_rounds,
+	       (unsigned long long)totals->moves, (unsigned long long)totals->joins, (unsigned long long)totals->leaves);
 	if (!counters)
 		return;
 #define X(field, text) printf("  %10llu %s\n", (unsigned long long)totals->dsm.field, text);

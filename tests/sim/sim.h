@@ -3,6 +3,7 @@
  *   main.c     the command line: seeds, faults, what to print
  *   events.c   the clock: an ordered queue of what happens next; random numbers
  *   cluster.c  nodes: their memory, the callbacks of dsm/, the network between them, the invariants
+ *   hosts.c    homes that move, nodes that join and leave, processors that move
  *   cpu.c      virtual processors: in order, with or without a store buffer; each access is checked
  *   litmus.c   the litmus tests and their forbidden outcomes
  *
@@ -55,6 +56,8 @@ struct sim_node {
 struct sim {
 	uint64_t seed, random, now_ns;
 	unsigned n_nodes, n_pages, n_cpus;
+	uint32_t present, leaving; /* bit sets of nodes */
+	unsigned changes; /* how often, at most, something about the nodes changes in a run; 0: never */
 	unsigned depth; /* of the store buffers in this run; 0: sequential consistency is expected */
 	bool expect_fault; /* a fault point is on: count instead of stopping */
 	bool verbose;
@@ -67,11 +70,11 @@ struct sim {
 	uint64_t slow_until[MAX_NODES][MAX_NODES];
 	const char *fault_name; /* for the command that repeats a failure */
 	/* what was seen */
-	uint64_t stale_loads, broken_invariants, forbidden[16], steps, messages, litmus_rounds;
+	uint64_t stale_loads, broken_invariants, forbidden[16], steps, messages, litmus_rounds, moves, joins, leaves;
 };
 
 /* events.c */
-enum sim_event_kind { EVENT_DELIVER, EVENT_CPU, EVENT_RETRY, EVENT_POKE, EVENT_WATCH };
+enum sim_event_kind { EVENT_DELIVER, EVENT_CPU, EVENT_RETRY, EVENT_POKE, EVENT_WATCH, EVENT_CHANGE, EVENT_HOST };
 struct sim_event {
 	uint64_t at_ns, order;
 	uint8_t kind, to_home;
@@ -79,7 +82,9 @@ struct sim_event {
 	uint16_t type;
 	struct msg_dsm body; /* EVENT_RETRY, EVENT_POKE: gfn */
 	vnode_t to;
+	struct msg_home home; /* EVENT_HOST */
 	void *payload;
+	uint32_t payload_bytes;
 };
 void events_clear(void);
 void events_add(const struct sim_event *event);
@@ -89,6 +94,10 @@ uint32_t sim_random(struct sim *sim, uint32_t below);
 bool sim_chance(struct sim *sim, uint32_t percent);
 
 /* cluster.c */
+struct dsm *cluster_new_node(struct sim *sim, unsigned node, unsigned n_nodes);
+/* On its way from one node to another, behind what went before it. The payload is copied. */
+void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event *event, const void *payload,
+		  uint32_t payload_bytes);
 void cluster_open(struct sim *sim);
 void cluster_close(struct sim *sim);
 void cluster_run(struct sim *sim); /* until every CPU is done and nothing is on its way */
@@ -96,7 +105,17 @@ void cluster_check_idle(struct sim *sim);
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* hosts.c */
+void hosts_open(struct sim *sim);
+void hosts_plan(struct sim *sim); /* a run's changes */
+void hosts_change(struct sim *sim, struct sim_event *event);
+void hosts_on_event(struct sim *sim, struct sim_event *event);
+void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body, const void *payload, uint32_t bytes);
+void hosts_watch(struct sim *sim);
+unsigned hosts_home_of(struct sim *sim, gfn_t gfn); /* the one node that serves it */
+
 /* cpu.c */
+bool cpu_move(struct sim *sim, unsigned cpu, unsigned node); /* false: it waits for a page */
 void cpu_start(struct sim *sim, unsigned cpu, uint32_t delay_ns);
 void cpu_step(struct sim *sim, unsigned cpu);
 void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word, uint32_t value);

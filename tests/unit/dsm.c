@@ -45,11 +45,14 @@ static void homes_are_spread_one_to_one(void)
 		used[home - VNODE_HOME_BASE] = 1;
 	}
 	for (gfn_t page = 0x1000; page < 0x1000 + 700; page++) /* any 700 neighbours over 7 nodes: about 100 each */
-		count[dsm_vnode_node(dsm_home(page), 7)]++;
+		count[dsm_interval_start(dsm_interval(page), 7)]++;
 	for (unsigned i = 0; i < 7; i++)
 		CU_ASSERT(count[i] > 90 && count[i] < 110);
-	CU_ASSERT_EQUAL(dsm_vnode_node(VNODE_HOME_BASE + VNODE_HOME_COUNT - 1, 32), 31);
-	CU_ASSERT_EQUAL(dsm_vnode_node(VNODE_DAEMON(5), 7), 5);
+	CU_ASSERT_EQUAL(dsm_interval_start(DSM_INTERVALS - 1, 32), 31);
+	CU_ASSERT_EQUAL(dsm_interval_start(0, 32), 0);
+	bench_open(SELF, 7, 10);
+	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, VNODE_HOME_BASE + VNODE_HOME_COUNT - 1), 6);
+	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, VNODE_DAEMON(5)), 5);
 }
 
 static void a_read_run_is_asked_for_together(void)
@@ -137,7 +140,7 @@ static void the_queue_is_first_in_first_out(void)
 	bench_message(1, MSG_DSM_WRITE, gfn, 0, 1, 0);
 	bench_message(5, MSG_DSM_READ, gfn, 0, 5, 0);
 	bench_message(3, MSG_DSM_WRITE, gfn, 0, 3, 0);
-	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 7, 0); /* stale when its turn comes: 3 is the owner then */
+	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 1, 7); /* stale when its turn comes: 3 is the owner then */
 	bench_message(4, MSG_DSM_READ, gfn, 0, 4, 0);
 	CU_ASSERT(seen("GRANT_ZERO>1"));
 	bench_message(1, MSG_DSM_CONFIRM, gfn, 1, 1, 0);
@@ -158,16 +161,19 @@ static void many_pages_queue_at_once(void)
 
 	bench_open(0, 3, PAGES);
 	for (gfn_t page = 0; page < PAGES; page++) {
-		if (bench_message(1, MSG_DSM_WRITE, page, 0, 1, 0))
+		if (!home_is_here(bench.dsm, page))
 			continue;
 		here++;
+		bench_message(1, MSG_DSM_WRITE, page, 0, 1, 0);
 		bench_message(2, MSG_DSM_WRITE, page, 0, 2, 0);
 		bench.log[0] = 0;
 	}
 	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->home_queued, here);
 	for (gfn_t page = 0; page < PAGES; page++) {
-		if (!bench_message(1, MSG_DSM_CONFIRM, page, 1, 1, 0))
-			CU_ASSERT(seen("FORWARD_WRITE>1"));
+		if (!home_is_here(bench.dsm, page))
+			continue;
+		bench_message(1, MSG_DSM_CONFIRM, page, 1, 1, 0);
+		CU_ASSERT(seen("FORWARD_WRITE>1"));
 	}
 	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->home_transactions, 2 * here);
 }
@@ -253,7 +259,7 @@ static void adopting_is_wanting(void)
 	CU_ASSERT(seen("WRITE>home"));
 	open_home(4);
 	dsm_preloaded(bench.dsm, gfn, 1, 1);
-	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, DSM_ANY_NODE, 0); /* nobody else has it: this node */
+	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 1, DSM_ANY_NODE); /* nobody else has it: this node */
 	CU_ASSERT(seen("FORWARD_WRITE>1"));
 }
 
@@ -264,11 +270,13 @@ static void bad_messages_are_refused(void)
 
 	open_remote_home();
 	body.gfn = gfn;
-	CU_ASSERT_EQUAL(dsm_on_message(bench.dsm, &header, &body, NULL), -EPROTO); /* its home is not here */
+	header.bytes++;
+	CU_ASSERT_EQUAL(dsm_on_message(bench.dsm, &header, &body, NULL), -EPROTO);
+	header.bytes--;
 	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_INVALIDATE, gfn + 1, 1, OTHER, 0), -EPROTO);
-	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_INVALIDATE, gfn, 1, N_NODES, 0), -EPROTO);
-	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, 1, OTHER, N_NODES), -EPROTO);
-	CU_ASSERT_EQUAL(bench_message(N_NODES, MSG_DSM_INVALIDATE, gfn, 1, OTHER, 0), -EPROTO);
+	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_INVALIDATE, gfn, 1, MAX_NODES, 0), -EPROTO);
+	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, 1, OTHER, MAX_NODES), -EPROTO);
+	CU_ASSERT_EQUAL(bench_message(MAX_NODES, MSG_DSM_INVALIDATE, gfn, 1, OTHER, 0), -EPROTO);
 	CU_ASSERT_EQUAL(bench_message(HOME, MSG_PING, gfn, 1, OTHER, 0), -EPROTO);
 	header.type = MSG_DSM_GRANT_READ; /* without its page */
 	CU_ASSERT_EQUAL(dsm_on_message(bench.dsm, &header, &body, NULL), -EPROTO);

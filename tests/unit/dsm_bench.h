@@ -7,12 +7,16 @@
 #include <string.h>
 #include "dsm/internal.h"
 
+enum { BENCH_PARTS = 8 };
+
 static struct bench {
 	struct dsm *dsm;
 	char log[1024];
 	uint32_t hold_us;
 	unsigned retries; /* after_us() calls */
 	uint8_t page[PAGE_BYTES];
+	struct bench_part { struct msg_home body; uint32_t bytes; uint8_t payload[PAGE_BYTES]; } part[BENCH_PARTS];
+	unsigned parts; /* of homes that were sent away */
 } bench;
 
 static __attribute__((format(printf, 1, 2))) void bench_log(const char *format, ...)
@@ -40,6 +44,16 @@ static void bench_send(void *ctx, vnode_t to, uint16_t type, const struct msg_ds
 	if (body->acks)
 		snprintf(acks, sizeof(acks), "/%u", body->acks);
 	bench_log("%s%s>%s%s", wire_type_name(type) + strlen("DSM_"), acks, peer, payload_bytes == PAGE_BYTES ? "+page" : "");
+}
+
+static void bench_send_home(void *ctx, const struct msg_home *body, const void *payload, uint32_t payload_bytes)
+{
+	struct bench_part *part = &bench.part[bench.parts++ % BENCH_PARTS];
+
+	(void)ctx;
+	*part = (struct bench_part){ .body = *body, .bytes = payload_bytes };
+	memcpy(part->payload, payload, payload_bytes);
+	bench_log("HOME>%u%s", body->to, body->last ? "" : "+");
 }
 
 static const char *const bench_rights[] = { "none", "read", "write" };
@@ -82,13 +96,13 @@ static void bench_after_us(void *ctx, gfn_t gfn, uint32_t us)
 
 static void bench_open(unsigned node, unsigned n_nodes, uint32_t n_pages)
 {
-	struct dsm_host host = { NULL, bench_send, bench_take, bench_fill, bench_upgrade, bench_ready, bench_hold_us,
+	struct dsm_host host = { NULL, bench_send, bench_send_home, bench_take, bench_fill, bench_upgrade, bench_ready, bench_hold_us,
 				 bench_after_us };
 
 	dsm_free(bench.dsm);
 	bench.dsm = dsm_new(node, n_nodes, n_pages, &host);
 	bench.log[0] = 0;
-	bench.hold_us = bench.retries = 0;
+	bench.hold_us = bench.retries = bench.parts = 0;
 }
 
 static void bench_close(void)
@@ -113,7 +127,7 @@ static gfn_t bench_gfn_of(unsigned node, unsigned n_nodes)
 {
 	gfn_t gfn = 0;
 
-	while (dsm_vnode_node(dsm_home(gfn), n_nodes) != node)
+	while (dsm_interval_start(dsm_interval(gfn), n_nodes) != node)
 		gfn++;
 	return gfn;
 }

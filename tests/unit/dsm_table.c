@@ -55,14 +55,14 @@ static const struct expected {
 	E(OWNED, WANT_READ, OWNED, "ready(read)"),
 	E(OWNED, WANT_WRITE, OWNED_WRITING, "UPGRADE>home"),
 	E(OWNED, DROP, OWNED, ""),
-	E(OWNED, HAND_OVER, OWNED, "HANDOVER>home"),
+	E(OWNED, HAND_OVER, OWNED, "HANDOVER/2>home"),
 	E(OWNED, FORWARD_READ, OWNED, "take(read,page) GRANT_READ>2+page"),
 	E(OWNED, FORWARD_WRITE, NONE, "take(none,page) GRANT_WRITE/1>2+page"),
 	E(OWNED, INVALIDATE, NONE, "take(none) ACK>2"),
 	E(OWNED_WRITING, WANT_READ, OWNED_WRITING, "ready(read)"),
 	E(OWNED_WRITING, WANT_WRITE, OWNED_WRITING, ""),
 	E(OWNED_WRITING, DROP, OWNED_WRITING, ""),
-	E(OWNED_WRITING, HAND_OVER, OWNED_WRITING, "HANDOVER>home"),
+	E(OWNED_WRITING, HAND_OVER, OWNED_WRITING, "HANDOVER/2>home"),
 	E(OWNED_WRITING, FORWARD_READ, OWNED_WRITING, "take(read,page) GRANT_READ>2+page"),
 	E(OWNED_WRITING, FORWARD_WRITE, WRITING, "take(none,page) GRANT_WRITE/1>2+page"),
 	E(OWNED_WRITING, INVALIDATE, WRITING, "take(none) ACK>2"),
@@ -78,7 +78,7 @@ static const struct expected {
 	E(WRITE, WANT_READ, WRITE, "ready(write)"),
 	E(WRITE, WANT_WRITE, WRITE, "ready(write)"),
 	E(WRITE, DROP, WRITE, ""),
-	E(WRITE, HAND_OVER, WRITE, "HANDOVER>home"),
+	E(WRITE, HAND_OVER, WRITE, "HANDOVER/2>home"),
 	E(WRITE, FORWARD_READ, OWNED, "take(read,page) GRANT_READ>2+page"),
 	E(WRITE, FORWARD_WRITE, NONE, "take(none,page) GRANT_WRITE/1>2+page"),
 #undef E
@@ -189,8 +189,8 @@ static void cause_home(enum home_event event)
 		bench_message(3, MSG_DSM_UPGRADE, gfn, 0, 3, 0);
 		return;
 	case HOME_ON_OWNER_MISS: bench_message(1, MSG_DSM_READ, gfn, 0, 1, 0); return;
-	case HOME_ON_HAND_OVER: bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 2, 0); return;
-	case HOME_ON_HAND_OVER_STALE: bench_message(2, MSG_DSM_HANDOVER, gfn, 0, 3, 0); return;
+	case HOME_ON_HAND_OVER: bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 1, 2); return;
+	case HOME_ON_HAND_OVER_STALE: bench_message(2, MSG_DSM_HANDOVER, gfn, 0, 2, 3); return;
 	case HOME_ON_CONFIRM: bench_message(page->requester, MSG_DSM_CONFIRM, gfn, page->txn, page->requester, 0); return;
 	case HOME_EVENT_COUNT: break;
 	}

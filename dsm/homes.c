@@ -1,0 +1,187 @@
+/* homes.c - where the homes are, and how they move: an interval of virtual nodes at a time, with its pages' table and queues.
+ *
+ * The giver sends the interval in one go and is its home no more; from then on it passes on what comes, behind what it has
+ * sent.  The taker serves it when the last part is here; what comes earlier it passes on to where it believes the home
+ * to be, the giver, from which it returns behind the last part.  No transaction has to end first: who runs it, and what waits,
+ * travel along, and its confirmation is passed on as everything else.
+ *
+ * Each move of an interval makes a new generation.  What a node believes is replaced by what is newer alone, so passing on ends.
+ */
+#include "dsm/internal.h"
+
+#include <errno.h>
+#include <string.h>
+#include "base/log.h"
+
+enum { PART_BYTES = sizeof(((struct dsm *)0)->contents) };
+
+void homes_start(struct dsm *dsm, unsigned n_nodes)
+{
+	for (unsigned i = 0; i < DSM_INTERVALS; i++)
+		dsm->place[i].node = n_nodes ? dsm_interval_start(i, n_nodes) : NO_NODE;
+}
+
+unsigned dsm_node_of(const struct dsm *dsm, vnode_t vnode)
+{
+	unsigned node;
+
+	if (vnode < VNODE_HOME_BASE)
+		return (unsigned)vnode;
+	node = dsm->place[(vnode - VNODE_HOME_BASE) / DSM_INTERVAL_VNODES].node;
+	bug_on(node == NO_NODE);
+	return node;
+}
+
+const struct home_place *dsm_homes(const struct dsm *dsm)
+{
+	return dsm->place;
+}
+
+/* Whether a home is here is decided by its state's coming and going alone. */
+void dsm_homes_learn(struct dsm *dsm, const struct home_place *places)
+{
+	for (unsigned i = 0; i < DSM_INTERVALS; i++) {
+		struct home_place *ours = &dsm->place[i];
+
+		if (places[i].node >= MAX_NODES || places[i].node == dsm->node || ours->node == dsm->node)
+			continue;
+		if (ours->node == NO_NODE || places[i].generation > ours->generation)
+			*ours = places[i];
+	}
+}
+
+/* The inverse of K modulo 2^20: each step of Newton's doubles the bits that are right, of which an odd number has three. */
+static uint32_t inverse_of_k(void)
+{
+	uint32_t inverse = DSM_HOME_K;
+
+	for (unsigned bits = 3; bits < 20; bits *= 2)
+		inverse *= 2 - DSM_HOME_K * inverse;
+	return inverse;
+}
+
+/* The page of the interval's n-th virtual node; it may lie beyond RAM. */
+static gfn_t page_of(unsigned interval, unsigned n)
+{
+	return inverse_of_k() * (interval * DSM_INTERVAL_VNODES + n) & (uint32_t)(VNODE_HOME_COUNT - 1);
+}
+
+/* --- giving --------------------------------------------------------------------------------------------------------- */
+
+struct part { struct dsm *dsm; struct msg_home body; uint32_t bytes; };
+
+static void send_part(struct part *part, bool last)
+{
+	part->body.last = last;
+	part->dsm->host.send_home(part->dsm->host.ctx, &part->body, part->dsm->contents, part->bytes);
+	part->bytes = 0;
+}
+
+static uint32_t count_waiting(const struct dsm *dsm, const struct home_page *page)
+{
+	uint32_t count = 0, at = page->queue;
+
+	if (at)
+		do {
+			at = dsm->waiters[at - 1].next;
+			count++;
+		} while (at != page->queue);
+	return count;
+}
+
+static void give_page(struct part *part, gfn_t gfn)
+{
+	struct dsm *dsm = part->dsm;
+	struct home_page *page = &dsm->homes[gfn];
+	struct home_item item = { .gfn = gfn, .txn = page->txn, .copyset = page->copyset, .state = page->state,
+				  .owner = page->owner, .requester = page->requester, .waiting = count_waiting(dsm, page) };
+	uint32_t bytes = sizeof(item) + item.waiting * (uint32_t)sizeof(struct home_item_waiting);
+
+	if (page->state == HOME_UNTOUCHED)
+		return;
+	bug_on(bytes > PART_BYTES);
+	if (part->bytes + bytes > PART_BYTES)
+		send_part(part, false);
+	memcpy(dsm->contents + part->bytes, &item, sizeof(item));
+	home_take_queue(dsm, gfn, (struct home_item_waiting *)(dsm->contents + part->bytes + sizeof(item)), item.waiting);
+	part->bytes += bytes;
+	*page = (struct home_page){ 0 };
+}
+
+int dsm_home_give(struct dsm *dsm, unsigned interval, unsigned to)
+{
+	struct home_place *place = &dsm->place[interval];
+	struct part part = { .dsm = dsm, .body = { .interval = interval, .generation = place->generation + 1, .to = to } };
+
+	bug_on(dsm->working || interval >= DSM_INTERVALS || to >= MAX_NODES || to == dsm->node);
+	if (place->node != dsm->node)
+		return -ENOENT;
+	for (unsigned n = 0; n < DSM_INTERVAL_VNODES; n++)
+		if (page_of(interval, n) < dsm->n_pages)
+			give_page(&part, page_of(interval, n));
+	*place = (struct home_place){ to, part.body.generation };
+	send_part(&part, true);
+	return 0;
+}
+
+/* --- taking --------------------------------------------------------------------------------------------------------- */
+
+static bool item_is_sound(const struct dsm *dsm, const struct home_item *item, unsigned interval, uint32_t room)
+{
+	return item->gfn < dsm->n_pages && dsm_interval(item->gfn) == interval && item->state < HOME_STATE_COUNT &&
+	       item->owner < MAX_NODES && item->requester < MAX_NODES &&
+	       item->waiting <= room / sizeof(struct home_item_waiting);
+}
+
+static bool waiting_is_sound(const struct home_item_waiting *waiting, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (waiting[i].from >= MAX_NODES || waiting[i].target > DSM_ANY_NODE ||
+		    (waiting[i].type > MSG_DSM_UPGRADE && waiting[i].type != MSG_DSM_HANDOVER) || waiting[i].type < MSG_DSM_READ)
+			return false;
+	return true;
+}
+
+/* One page: how many bytes it took, or -EPROTO. */
+static int take_page(struct dsm *dsm, unsigned interval, const uint8_t *at, uint32_t bytes)
+{
+	struct home_item_waiting waiting[PART_BYTES / sizeof(struct home_item_waiting)];
+	struct home_item item;
+	uint32_t queue_bytes;
+
+	if (bytes < sizeof(item))
+		return -EPROTO;
+	memcpy(&item, at, sizeof(item));
+	if (!item_is_sound(dsm, &item, interval, bytes - (uint32_t)sizeof(item)))
+		return -EPROTO;
+	queue_bytes = item.waiting * (uint32_t)sizeof(*waiting);
+	if (queue_bytes > sizeof(waiting))
+		return -EPROTO;
+	memcpy(waiting, at + sizeof(item), queue_bytes);
+	if (!waiting_is_sound(waiting, item.waiting))
+		return -EPROTO;
+	dsm->homes[item.gfn] = (struct home_page){ .copyset = item.copyset, .txn = item.txn, .state = item.state,
+						   .owner = item.owner, .requester = item.requester };
+	home_put_queue(dsm, item.gfn, waiting, item.waiting);
+	return (int)(sizeof(item) + queue_bytes);
+}
+
+int dsm_on_home_state(struct dsm *dsm, const struct msg_home *body, const void *payload, uint32_t payload_bytes)
+{
+	const uint8_t *at = payload, *end = at + payload_bytes;
+
+	bug_on(dsm->working);
+	if (body->interval >= DSM_INTERVALS || body->to != dsm->node || dsm->place[body->interval].node == dsm->node)
+		return -EPROTO;
+	while (at < end) {
+		int bytes = take_page(dsm, body->interval, at, (uint32_t)(end - at));
+
+		if (bytes < 0)
+			return bytes;
+		at += bytes;
+	}
+	if (!body->last)
+		return 0;
+	dsm->place[body->interval] = (struct home_place){ dsm->node, body->generation };
+	return 1;
+}

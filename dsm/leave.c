@@ -1,0 +1,75 @@
+/* leave.c - a node that leaves: all that it owns is handed over, many pages at a time, its copies are dropped, and the homes
+ * forget it.  Where another node has a copy of a page, it becomes the owner without data; the home sees to that.
+ */
+#include "dsm/internal.h"
+
+#include "base/log.h"
+
+void dsm_set_nodes(struct dsm *dsm, uint32_t nodes)
+{
+	dsm->nodes = nodes;
+}
+
+void dsm_leave(struct dsm *dsm, bool leaves)
+{
+	dsm->leaving = (struct dsm_leaving){ .on = leaves };
+}
+
+/* Ask for it again when nothing has come of it: the node that was to adopt it may have been leaving too. */
+static void see_to_those_asked(struct dsm *dsm)
+{
+	struct dsm_leaving *l = &dsm->leaving;
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < l->count; i++) {
+		if (!dsm_is_owner(dsm, l->asked[i].gfn))
+			continue;
+		if (++l->asked[i].steps % LEAVE_PATIENCE == 0)
+			dsm_handover(dsm, l->asked[i].gfn, DSM_ANY_NODE);
+		l->asked[left++] = l->asked[i];
+	}
+	l->count = left;
+}
+
+bool dsm_leave_step(struct dsm *dsm)
+{
+	struct dsm_leaving *l = &dsm->leaving;
+
+	bug_on(!l->on);
+	see_to_those_asked(dsm);
+	for (; l->next < dsm->n_pages && l->count < LEAVE_WINDOW; l->next++) {
+		if (dsm_is_owner(dsm, l->next)) {
+			l->asked[l->count].gfn = l->next;
+			l->asked[l->count++].steps = 0;
+			dsm_handover(dsm, l->next, DSM_ANY_NODE);
+		} else {
+			dsm_drop(dsm, l->next);
+		}
+	}
+	if (l->next < dsm->n_pages || l->count)
+		return false;
+	l->next = 0; /* once more: something may have been on its way */
+	return dsm_pages_here(dsm) == 0;
+}
+
+/* A copy that is dropped while its invalidation is held is still to be acknowledged. */
+uint32_t dsm_pages_here(const struct dsm *dsm)
+{
+	uint32_t count = 0;
+
+	for (gfn_t gfn = 0; gfn < dsm->n_pages; gfn++)
+		count += dsm->pages[gfn].state != NODE_NONE || dsm->pages[gfn].held_type;
+	return count;
+}
+
+void dsm_forget_node(struct dsm *dsm, unsigned node)
+{
+	for (gfn_t gfn = 0; gfn < dsm->n_pages; gfn++) {
+		struct home_page *home = &dsm->homes[gfn];
+
+		if (!(home->copyset >> node & 1))
+			continue;
+		bug_on(home->owner == node);
+		home->copyset &= ~(1u << node);
+	}
+}
