@@ -77,6 +77,7 @@ check: setup
 # Hours rather than minutes: fifty boots, long litmus runs, the largest machines; many random instructions.
 soak: all
 	$(Q)tests/machine/run --long
+	$(Q)tests/model/run --long
 	$(Q)$(MAKE) --no-print-directory diff
 
 lint:
