@@ -25,7 +25,8 @@ static const char *const foreign_folders[] = {"arch/x86/boot/", "arch/x86/realmo
 /* Options of as that take the next argument. */
 static bool takes_argument(const char *option)
 {
-	static const char *const options[] = {"-o", "-I", "--MD", "-defsym", "--defsym", "-march", "-mtune"};
+	static const char *const options[] = {"-o", "-I", "--MD", "-defsym", "--defsym", "-march", "-mtune",
+					      "--debug-prefix-map"};
 
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
 		if (!strcmp(option, options[i]))
