@@ -82,7 +82,7 @@ struct vcpu_slot {
 
 struct host_shm {
 	uint32_t magic, bytes;
-	uint32_t node, n_nodes, n_cpus, ram_pages;
+	uint32_t node, many_hosts /* there are others, or may be later */, n_cpus, ram_pages;
 	uint64_t start_monotonic_ns; /* VMP_HC_CLOCK counts from here */
 	uint32_t tsc_khz;	     /* VMP_HC_TSC_KHZ */
 	uint32_t host_tsc_khz;	     /* of this host, measured */

@@ -53,7 +53,8 @@ enum end_reason { END_COMMAND, END_POWEROFF, END_PANIC, END_GUEST_FAULT, END_PAR
 struct msg_machine_end { uint32_t reason /* enum end_reason */, status, node, reserved; };
 struct msg_log { uint32_t level, node, cpu /* ~0: none */, reserved; };
 struct msg_dump { uint32_t cpu, seq; };
-struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physical */, boot_params, ranges, reserved; };
+struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physical */, boot_params, ranges;
+			   uint32_t host_tsc_khz; /* for a host that joins: do not measure; else 0 */ };
 struct page_range { uint32_t first_gfn, count; }; /* payload of MACHINE_START: preloaded pages, owned by node 0 */
 struct msg_node_ready { uint32_t node, stage /* vmm/node.h: enum ready_stage */; };
 struct msg_stream { uint32_t stream, eof; };
@@ -75,6 +76,32 @@ struct msg_cpu_state { uint32_t cpu, state_bytes; uint64_t frozen_ns /* since th
 enum cpu_step { STEP_PREPARED, STEP_TAKEN, STEP_BACK };
 struct msg_cpu_step { uint32_t cpu, move, step /* enum cpu_step */, error /* errno or 0 */, pause_us, reserved; };
 struct msg_ping { uint64_t sent_ns; };
+
+/* Hosts that come and go (vmm/hosts.h). A payload is a line of text but for NEWS, where it is DSM_INTERVALS home places. */
+enum host_op {
+	HOST_ADD,      /* C->D0: `nodes` 0 */
+	HOST_REMOVE,   /* C->D0 */
+	HOST_PROGRESS, /* D0->C; D->D0: `nodes`: pages that are still there */
+	HOST_DONE,     /* D0->C: `error` 0: it came or went */
+	HOST_LAUNCH,   /* D0->run client: start the daemon; `nodes`: those it connects to */
+	HOST_LAUNCHED, /* back; `error` */
+	HOST_INCLUDED, /* D0->run client: this daemon's end is the machine's from now on */
+	HOST_RETIRE,   /* D0->run client: and now it is not any more; kill it if `error` is not 0 */
+	HOST_RETIRED,  /* back: understood */
+	HOST_ENDED,    /* run client->D0: its process has ended */
+	HOST_NEWS,     /* D0->D: `present`: the hosts that there are; `nodes`: those of them that stay */
+	HOST_HEARD,    /* back */
+	HOST_LEAVE,    /* D0->leaver: give up all pages */
+	HOST_EMPTY,    /* leaver->D0 */
+	HOST_FORGET,   /* D0->all others: the leaver has nothing and is asked for nothing any more */
+	HOST_MARK,     /* D->leaver: the last that this host sends to it */
+	HOST_FAREWELL, /* leaver->all others: the last that it sends */
+	HOST_GONE,     /* D->D0: it has come */
+	HOST_END,      /* D0->leaver: end */
+};
+struct msg_host { uint32_t host, seq, op /* enum host_op */, error /* errno */, nodes, present; };
+struct msg_hosts { uint32_t present /* bit set */, came, went; }; /* since the machine's start */
+_Static_assert(sizeof(struct msg_host) == 24 && sizeof(struct msg_hosts) == 12, "wire");
 
 enum snapshot_step {
 	SNAPSHOT_SAVE,	  /* C->D0: begin. D->M, D0->I: all is frozen, make a copy of what you hold */

@@ -198,7 +198,7 @@ int main(int argc, char **argv)
 	m->strict = a.strict;
 	map_shared(m, &a);
 	m->slot = &m->shm->slot[m->cpu];
-	m->many_hosts = m->shm->n_nodes > 1;
+	m->many_hosts = m->shm->many_hosts;
 	schedule_promptly();
 	pin_pair(m->cpu);
 	prepare_signals(m);

@@ -19,6 +19,7 @@
 #include "vmm/conn.h"
 #include "vmm/debug.h"
 #include "vmm/freeze.h"
+#include "vmm/hosts.h"
 #include "vmm/peer.h"
 
 enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1 };
@@ -88,7 +89,8 @@ uint32_t clients_tag(unsigned client, uint32_t seq)
 struct query { uint32_t of, seq; };
 _Static_assert(sizeof(struct query) == sizeof(struct msg_dump) && sizeof(struct query) == sizeof(struct msg_stats) &&
 		       sizeof(struct query) == sizeof(struct msg_pages) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_cpu_moved, seq), "one layout for all queries");
+		       offsetof(struct query, seq) == offsetof(struct msg_cpu_moved, seq) &&
+		       offsetof(struct query, seq) == offsetof(struct msg_host, seq), "one layout for all queries");
 
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
 {
@@ -111,7 +113,7 @@ static void forward_query(struct node *node, unsigned number, const struct msg_h
 	bool of_cpu = header->type == MSG_DUMP_REQUEST;
 
 	memcpy(&query, body, sizeof query);
-	if (query.of >= (of_cpu ? node->o.n_cpus : node->o.n_nodes)) {
+	if (of_cpu ? query.of >= node->o.n_cpus : !node_has_host(node, query.of)) {
 		log_warn("a query about %s %u, which this machine does not have", of_cpu ? "CPU" : "host", query.of);
 		return;
 	}
@@ -159,6 +161,7 @@ static void greet(struct node *node, struct conn *conn, const void *body)
 	slot->greeted = true;
 	log_debug("%s connected", names[slot->kind]);
 	conn_send(conn, &header, &ours, sizeof ours, NULL, 0);
+	hosts_tell_client(node, conn);
 	if (slot->kind != CLIENT_KIND_RUN)
 		return;
 	if (node->ending) { /* the machine failed before: now there is somebody to hear it */
@@ -210,6 +213,9 @@ static void on_client_message(struct conn *conn, const struct msg_header *header
 		moves_request(node, number, &move);
 		break;
 	}
+	case MSG_HOST:
+		hosts_on_client(node, number, header, body);
+		break;
 	case MSG_SNAPSHOT:
 	case MSG_SNAPSHOT_PULL:
 	case MSG_SNAPSHOT_ITEM:
@@ -238,6 +244,7 @@ static void on_client_closed(struct conn *conn, int reason)
 
 	(void)reason;
 	moves_forget_client(node, conn_index(conn));
+	hosts_forget_client(node, conn_index(conn));
 	*slot = (struct client_slot){ 0 };
 	freeze_client_gone(node, conn_index(conn));
 	if (!was_run)

@@ -15,6 +15,7 @@
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
 #include "vmm/debug.h"
+#include "vmm/hosts.h"
 #include "vmm/tsc.h"
 
 enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
@@ -38,11 +39,6 @@ static struct leader { /* node 0 */
 	uint64_t began_ns;
 } leader = { .client = NO_CLIENT };
 
-static uint32_t all_nodes(const struct node *node)
-{
-	return (uint32_t)((1ull << node->o.n_nodes) - 1);
-}
-
 static uint32_t local_cpus(const struct node *node)
 {
 	uint32_t cpus = 0;
@@ -61,8 +57,9 @@ static void send_step(struct node *node, unsigned to, enum snapshot_step step, u
 
 static void send_step_to_all(struct node *node, enum snapshot_step step)
 {
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
-		send_step(node, peer, step, 0);
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer))
+			send_step(node, peer, step, 0);
 }
 
 static void send_to_child(struct node *node, struct child *child, enum msg_type type, const void *body, uint32_t body_bytes,
@@ -174,8 +171,8 @@ static void copy_when_settled(evutil_socket_t fd, short what, void *context)
 
 static void send_marks(struct node *node, uint32_t round)
 {
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
-		if (peer != node->o.node)
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer) && peer != node->o.node)
 			send_step(node, peer, SNAPSHOT_MARK, round);
 	freeze.marks[round] |= 1u << node->o.node;
 }
@@ -184,11 +181,11 @@ static void send_marks(struct node *node, uint32_t round)
  * host passes on to a CPU that has moved here; that is ahead of its mark of the second. Then the CPUs give their state. */
 static void check_marks(struct node *node)
 {
-	if (freeze.marks[0] != all_nodes(node) || freeze.saving)
+	if (freeze.marks[0] != node->hosts || freeze.saving)
 		return;
 	if (!(freeze.marks[1] >> node->o.node & 1))
 		send_marks(node, 1);
-	if (freeze.marks[1] != all_nodes(node))
+	if (freeze.marks[1] != node->hosts)
 		return;
 	freeze.saving = true;
 	tell_monitors(node, SNAPSHOT_SAVE);
@@ -320,7 +317,7 @@ static void refuse(struct node *node, uint32_t seq, const char *why)
 static void describe_machine(struct node *node)
 {
 	struct snapshot_machine machine = {
-		.hosts = node->o.n_nodes, .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib, .saved_ns = wallclock_ns(),
+		.hosts = (uint32_t)__builtin_popcount(node->hosts), .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib, .saved_ns = wallclock_ns(),
 		.clock_ns = node_now_ns() - node->shm->start_monotonic_ns, .pause_ns = node_now_ns() - leader.began_ns,
 		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks,
 	};
@@ -361,6 +358,7 @@ static void begin(struct node *node, unsigned number, uint32_t seq)
 	if (leader.client != NO_CLIENT || freeze.active || !node->running || node->ending || moves_under_way(node) ||
 	    debug_holds()) {
 		refuse(node, seq, !node->running ? "the machine has not started yet" :
+				  hosts_under_way(node) ? "a host comes or goes: try again" :
 				  moves_under_way(node) ? "a processor is moving: try again" :
 				  debug_holds() ? "a debugger is attached, whose breakpoints stand in its memory" :
 				  "the machine is being saved already");
@@ -379,7 +377,7 @@ static void on_iosrv_saved(struct node *node, uint32_t result)
 static void on_node_prepared(struct node *node, unsigned of)
 {
 	leader.prepared_nodes |= 1u << of;
-	if (leader.prepared_nodes != all_nodes(node))
+	if (leader.prepared_nodes != node->hosts)
 		return;
 	leader.began_ns = node_now_ns();
 	send_step_to_all(node, SNAPSHOT_FREEZE);
@@ -388,7 +386,7 @@ static void on_node_prepared(struct node *node, unsigned of)
 static void on_node_frozen(struct node *node, unsigned of)
 {
 	leader.frozen_nodes |= 1u << of;
-	if (leader.frozen_nodes == all_nodes(node))
+	if (leader.frozen_nodes == node->hosts)
 		tell_iosrv(node, SNAPSHOT_SAVE);
 }
 
@@ -396,8 +394,13 @@ static void on_node_done(struct node *node, unsigned of, uint32_t result)
 {
 	leader.result |= result;
 	leader.done_nodes |= 1u << of;
-	if (leader.done_nodes == all_nodes(node))
+	if (leader.done_nodes == node->hosts)
 		finish(node);
+}
+
+bool freeze_active(void)
+{
+	return freeze.active;
 }
 
 bool freeze_holds(void)
@@ -418,7 +421,7 @@ void freeze_on_message(void *ctx, const struct msg_header *header, const void *b
 	case SNAPSHOT_THAW: on_thaw(node); return;
 	case SNAPSHOT_END: forget_copy(node); return;
 	case SNAPSHOT_MARK:
-		if (m.of >= node->o.n_nodes || m.result >= MARK_ROUNDS)
+		if (!node_has_host(node, m.of) || m.result >= MARK_ROUNDS)
 			break;
 		freeze.marks[m.result] |= 1u << m.of;
 		check_marks(node);
@@ -426,17 +429,17 @@ void freeze_on_message(void *ctx, const struct msg_header *header, const void *b
 	case SNAPSHOT_SAVED: on_iosrv_saved(node, m.result); return;
 	case SNAPSHOT_TAKEN: clients_send_run(node, header, body); return;
 	case SNAPSHOT_PREPARED:
-		if (m.of >= node->o.n_nodes)
+		if (!node_has_host(node, m.of))
 			break;
 		on_node_prepared(node, m.of);
 		return;
 	case SNAPSHOT_FROZEN:
-		if (m.of >= node->o.n_nodes)
+		if (!node_has_host(node, m.of))
 			break;
 		on_node_frozen(node, m.of);
 		return;
 	case SNAPSHOT_DONE:
-		if (m.of >= node->o.n_nodes)
+		if (!node_has_host(node, m.of))
 			break;
 		on_node_done(node, m.of, m.result);
 		return;
@@ -564,7 +567,7 @@ static void on_client_pull(struct node *node, unsigned number, const void *body)
 		log_warn("a command line pulls a snapshot that it does not save: dropped");
 	else if (pull.of == SNAPSHOT_OF_IOSRV)
 		send_to_child(node, &node->iosrv, MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
-	else if (pull.of < node->o.n_nodes)
+	else if (node_has_host(node, pull.of))
 		net_send(node->net, VNODE_DAEMON(pull.of), MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
 }
 

@@ -32,6 +32,8 @@ struct snapshot_machine {
 
 /* The CPUs of this host stand still, or are about to. */
 bool freeze_holds(void);
+/* Or the copy of this host's part is still there. */
+bool freeze_active(void);
 /* MSG_SNAPSHOT that came to this daemon, from whomever. */
 void freeze_on_message(void *ctx, const struct msg_header *header, const void *body);
 void freeze_on_item(void *ctx, const struct msg_header *header, const void *body);

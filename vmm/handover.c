@@ -44,7 +44,7 @@ static void step(struct node *node, vnode_t to, const struct msg_cpu_handover *m
 
 static bool is_sound(const struct node *node, const struct msg_cpu_handover *move)
 {
-	if (move->cpu < node->o.n_cpus && move->from < node->o.n_nodes && move->to < node->o.n_nodes)
+	if (move->cpu < node->o.n_cpus && move->from < MAX_NODES && move->to < MAX_NODES)
 		return true;
 	log_error("a move of CPU %u from host %u to %u: ignored", move->cpu, move->from, move->to);
 	return false;
@@ -264,7 +264,7 @@ void handover_child_died(struct node *node, struct child *child, const char *how
 void handover_start(struct node *node)
 {
 	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
-		if (net_vnode_node(VNODE_CPU(cpu), node->o.n_nodes) == (int)node->o.node)
+		if (!node->o.join && net_vnode_node(VNODE_CPU(cpu), node->o.n_nodes) == (int)node->o.node)
 			node->cpus_here |= bit_of(cpu);
 	net_on(node->net, MSG_CPU_PREPARE, on_prepare);
 	net_on(node->net, MSG_CPU_STATE, on_state);

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "base/log.h"
 
-enum { MAX_ARGUMENTS = 32 };
+enum { MAX_ARGUMENTS = 32, LAUNCH_TOLD = -1 /* a loose daemon's end was taken: no status of waitpid() */ };
 
 int launch_path_beside(const char *name, char *path, size_t bytes)
 {
@@ -56,9 +56,10 @@ static void become_node(const struct launch_plan *plan, char *program, char **ar
 	_exit(EXIT_VMP_FAILURE);
 }
 
-static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct problem *p)
+/* hosts: those that it joins, or 0. */
+static pid_t start_node(const struct launch_plan *plan, uint32_t node, uint32_t hosts, struct problem *p)
 {
-	char program[4096], numbers[6][16];
+	char program[4096], numbers[6][16], join[16];
 	char *arguments[MAX_ARGUMENTS];
 	const uint32_t values[6] = { node, plan->hosts, plan->cpus, plan->mem_mib, plan->log_fd, plan->host_mem_mib };
 	static const char *const names[6] = { "--node", "--nodes", "--cpus", "--mem", "--log-fd", "--host-mem" };
@@ -79,6 +80,12 @@ static pid_t start_node(const struct launch_plan *plan, uint32_t node, struct pr
 		arguments[n++] = "--direct";
 	if (plan->strict)
 		arguments[n++] = "--strict";
+	if (plan->grows)
+		arguments[n++] = "--grows";
+	if (hosts) {
+		snprintf(join, sizeof join, "%u", hosts);
+		arguments[n++] = "--join", arguments[n++] = join;
+	}
 	if (node == 0) {
 		if (plan->restore) {
 			arguments[n++] = "--restore";
@@ -110,7 +117,7 @@ int launch_start(struct launch *launch, const struct launch_plan *plan, struct p
 	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
 		return problem(p, "cannot become the reaper of the machine's processes: %s", strerror(errno));
 	for (uint32_t node = 0; node < plan->hosts; node++) {
-		pid_t pid = start_node(plan, node, p);
+		pid_t pid = start_node(plan, node, 0, p);
 
 		if (pid < 0) {
 			launch_end(launch, 0);
@@ -119,6 +126,50 @@ int launch_start(struct launch *launch, const struct launch_plan *plan, struct p
 		launch->node[launch->n_nodes++] = pid;
 	}
 	return 0;
+}
+
+int launch_add(struct launch *launch, const struct launch_plan *plan, uint32_t node, uint32_t hosts, struct problem *p)
+{
+	pid_t pid = start_node(plan, node, hosts, p);
+
+	if (pid < 0)
+		return -1;
+	launch->node[node] = pid;
+	launch->loose |= 1u << node;
+	if (node >= launch->n_nodes)
+		launch->n_nodes = node + 1;
+	return 0;
+}
+
+static bool is_missing(const struct launch *launch, uint32_t node)
+{
+	return !launch->node[node] && !(launch->loose >> node & 1);
+}
+
+void launch_let_go(struct launch *launch, uint32_t node, bool end)
+{
+	launch->loose |= 1u << node;
+	if (end && launch->node[node])
+		kill(launch->node[node], SIGKILL);
+}
+
+static void describe_end(int status, struct problem *p)
+{
+	if (WIFSIGNALED(status))
+		problem(p, "died of signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		problem(p, "status %d; try --log FILE", WEXITSTATUS(status));
+}
+
+int launch_take_loose(struct launch *launch, struct problem *p)
+{
+	for (uint32_t i = 0; i < launch->n_nodes; i++)
+		if (launch->loose >> i & 1 && !launch->node[i] && launch->status[i] != LAUNCH_TOLD) {
+			describe_end(launch->status[i], p);
+			launch->status[i] = LAUNCH_TOLD;
+			return (int)i;
+		}
+	return -1;
 }
 
 bool launch_reap(struct launch *launch)
@@ -134,7 +185,7 @@ bool launch_reap(struct launch *launch)
 				launch->status[i] = status;
 			}
 	for (uint32_t i = 0; i < launch->n_nodes; i++)
-		found |= !launch->node[i];
+		found |= is_missing(launch, i);
 	return found;
 }
 
@@ -142,10 +193,10 @@ void launch_describe(const struct launch *launch, struct problem *p)
 {
 	problem(p, "node daemon 0 closed the connection; try --log FILE");
 	for (uint32_t i = launch->n_nodes; i-- > 0;)
-		if (!launch->node[i] && WIFEXITED(launch->status[i]))
+		if (is_missing(launch, i) && WIFEXITED(launch->status[i]))
 			problem(p, "node daemon %u ended with status %d; try --log FILE", i, WEXITSTATUS(launch->status[i]));
 	for (uint32_t i = launch->n_nodes; i-- > 0;)
-		if (!launch->node[i] && WIFSIGNALED(launch->status[i]))
+		if (is_missing(launch, i) && WIFSIGNALED(launch->status[i]))
 			problem(p, "node daemon %u died of signal %d (%s)", i, WTERMSIG(launch->status[i]),
 				strsignal(WTERMSIG(launch->status[i])));
 }

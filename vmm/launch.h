@@ -19,6 +19,7 @@ struct launch_plan {
 	const char *kernel, *image, *appended, *command_line;
 	const char *disk; /* or NULL */
 	bool verbose, direct, strict, hold; /* hold: the CPUs wait for a debugger */
+	bool grows; /* more hosts may come */
 	bool restore; /* the machine is loaded: only command_line and disk of the above */
 };
 
@@ -26,13 +27,21 @@ struct launch {
 	pid_t node[MAX_NODES]; /* 0: ended, and reaped */
 	int status[MAX_NODES]; /* of waitpid(), once it has ended */
 	uint32_t n_nodes;
+	uint32_t loose;	       /* bit set: no part of the machine, yet or any more: may end */
 };
 
 /* Start all node daemons. On error those already started are ended. */
 int launch_start(struct launch *launch, const struct launch_plan *plan, struct problem *p);
 
-/* Reap whoever has ended. Returns true if some node daemon has, now or before. */
+/* One more, loose at first, for a machine whose hosts are `hosts` (a bit set). 0, or -1 with the problem. */
+int launch_add(struct launch *launch, const struct launch_plan *plan, uint32_t node, uint32_t hosts, struct problem *p);
+
+/* Reap whoever has ended. Returns true if some node daemon has, now or before, that was not loose. */
 bool launch_reap(struct launch *launch);
+/* A loose daemon that has ended: its number, and how in `p`; it is forgotten. -1: there is none. */
+int launch_take_loose(struct launch *launch, struct problem *p);
+/* Its end is not the machine's from now on; `kill`: it is ended. */
+void launch_let_go(struct launch *launch, uint32_t node, bool kill);
 /* How the daemons ended that have: one killed by a signal is named first, since others may have ended because of it. */
 void launch_describe(const struct launch *launch, struct problem *p);
 

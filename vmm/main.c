@@ -64,6 +64,8 @@ int main(int argc, char **argv)
 		return query_down(&options);
 	case VERB_CPU:
 		return query_cpu_move(&options);
+	case VERB_HOST:
+		return query_host(&options);
 	case VERB_SNAPSHOT:
 		return options.save ? save_machine(&options) : run_saved(&options);
 	case VERB_CONSOLE:

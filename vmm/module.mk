@@ -10,8 +10,8 @@ $(eval $(call unit-test,gdb,tests/unit/gdb.o $(filter-out vmm/main.o,$(VMP_OBJEC
 
 # The node daemon
 NODE_OBJECTS := vmm/node.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o vmm/peer.o \
-	vmm/pagestore.o vmm/freeze.o vmm/debug.o vmm/hold.o vmm/share.o vmm/tsc.o vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/guest_load.o vmm/kernel_load.o \
+	vmm/pagestore.o vmm/freeze.o vmm/debug.o vmm/hold.o vmm/share.o vmm/tsc.o vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/hosts.o vmm/hostpart.o vmm/hostplan.o vmm/guest_load.o vmm/kernel_load.o \
 	vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core -lelf))
-NODE_TEST_OBJECTS := vmm/movequeue.o vmm/node_options.o vmm/hold.o vmm/share.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
+NODE_TEST_OBJECTS := vmm/movequeue.o vmm/hostplan.o vmm/node_options.o vmm/hold.o vmm/share.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call unit-test,node,tests/unit/node.o $(NODE_TEST_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core -lelf))

@@ -19,7 +19,7 @@ void movequeue_pop(struct movequeue *q)
 	q->stage = MOVE_WAITS;
 }
 
-enum move_action movequeue_begin(struct movequeue *q, const uint32_t *at, unsigned n_cpus, unsigned n_nodes, char *why,
+enum move_action movequeue_begin(struct movequeue *q, const uint32_t *at, unsigned n_cpus, uint32_t hosts, char *why,
 				 size_t why_bytes)
 {
 	const struct msg_cpu_move *move = &q->wait[0].move;
@@ -28,8 +28,8 @@ enum move_action movequeue_begin(struct movequeue *q, const uint32_t *at, unsign
 		return MOVE_NOTHING;
 	if (move->cpu >= n_cpus)
 		snprintf(why, why_bytes, "there is no CPU %u: this machine has 0 to %u", move->cpu, n_cpus - 1);
-	else if (move->host >= n_nodes)
-		snprintf(why, why_bytes, "there is no host %u: this machine has 0 to %u", move->host, n_nodes - 1);
+	else if (move->host >= MAX_NODES || !(hosts >> move->host & 1))
+		snprintf(why, why_bytes, "there is no host %u, or it leaves; vmp status shows which there are", move->host);
 	else if (at[move->cpu] == move->host)
 		snprintf(why, why_bytes, "CPU %u is on host %u already", move->cpu, move->host);
 	else {

@@ -32,8 +32,8 @@ bool movequeue_push(struct movequeue *q, const struct move_request *request);
 void movequeue_pop(struct movequeue *q);
 
 /* Begin the front, if it waits: MOVE_PREPARE, MOVE_FAILED with the reason in `why` if it cannot be, or MOVE_NOTHING.
- * `at`: where each CPU is. */
-enum move_action movequeue_begin(struct movequeue *q, const uint32_t *at, unsigned n_cpus, unsigned n_nodes, char *why,
+ * `at`: where each CPU is; `hosts`: bit set of those where it may go. */
+enum move_action movequeue_begin(struct movequeue *q, const uint32_t *at, unsigned n_cpus, uint32_t hosts, char *why,
 				 size_t why_bytes);
 /* A step was reported. One that does not belong to the move under way is ignored. */
 enum move_action movequeue_step(struct movequeue *q, const struct msg_cpu_step *step);

@@ -11,13 +11,12 @@
 #include "base/log.h"
 #include "vmm/debug.h"
 #include "vmm/freeze.h"
+#include "vmm/hosts.h"
 #include "vmm/movequeue.h"
-
-enum { NOBODY = MAX_CLIENTS };
 
 struct moves {
 	struct movequeue queue;
-	uint32_t at[MAX_CPUS];
+	uint32_t at[MAX_CPUS], since[MAX_CPUS]; /* which move that was */
 	struct msg_cpu_handover current;
 };
 
@@ -31,14 +30,16 @@ static void answer(struct node *node, unsigned client, const struct msg_cpu_move
 				     .bytes = sizeof packet.moved + strnlen(why, sizeof packet.why) };
 
 	memcpy(packet.why, why, header.bytes - sizeof packet.moved);
-	if (client != NOBODY)
+	if (client == MOVE_CLIENT_HOSTS)
+		hosts_on_moved(node, move->cpu, error, why);
+	else if (client != MOVE_CLIENT_NOBODY)
 		clients_send_answer(node, &header, &packet);
 }
 
 static void tell_all(struct node *node, const struct msg_cpu_handover *move)
 {
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
-		if (!fault_on(FAULT_MOVE_UNTOLD) || peer == move->from || peer == move->to)
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer) && (!fault_on(FAULT_MOVE_UNTOLD) || peer == move->from || peer == move->to))
 			net_send(node->net, VNODE_DAEMON(peer), MSG_CPU_AT, move, sizeof *move, NULL, 0);
 }
 
@@ -65,6 +66,7 @@ static void act(struct node *node, enum move_action action, const struct msg_cpu
 		log_info("CPU %u moved from host %u to host %u in %u us", moves->current.cpu, moves->current.from,
 			 moves->current.to, step->pause_us);
 		moves->at[front.move.cpu] = front.move.host;
+		moves->since[front.move.cpu] = moves->current.move;
 		movequeue_pop(&moves->queue);
 		tell_all(node, &moves->current);
 		answer(node, front.client, &front.move, 0, step->pause_us, "");
@@ -83,7 +85,7 @@ static void begin_next(struct node *node)
 	char why[160];
 
 	do {
-		action = movequeue_begin(&moves->queue, moves->at, node->o.n_cpus, node->o.n_nodes, why, sizeof why);
+		action = movequeue_begin(&moves->queue, moves->at, node->o.n_cpus, hosts_that_stay(node), why, sizeof why);
 		act(node, action, NULL, why);
 	} while (action == MOVE_FAILED);
 }
@@ -119,7 +121,22 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 
 bool moves_under_way(const struct node *node)
 {
-	return node->moves->queue.n;
+	return node->moves->queue.n || hosts_under_way(node);
+}
+
+unsigned moves_place(const struct node *node, unsigned cpu)
+{
+	return node->moves->at[cpu];
+}
+
+void moves_tell(struct node *node, unsigned host)
+{
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++) {
+		struct msg_cpu_handover place = { .cpu = cpu, .from = node->moves->at[cpu], .to = node->moves->at[cpu],
+						  .move = node->moves->since[cpu] };
+
+		net_send(node->net, VNODE_DAEMON(host), MSG_CPU_AT, &place, sizeof place, NULL, 0);
+	}
 }
 
 /* Its moves go on; nobody hears of them, least of all whoever gets its slot. */
@@ -127,7 +144,7 @@ void moves_forget_client(struct node *node, unsigned client)
 {
 	for (unsigned i = 0; i < node->moves->queue.n; i++)
 		if (node->moves->queue.wait[i].client == client)
-			node->moves->queue.wait[i].client = NOBODY;
+			node->moves->queue.wait[i].client = MOVE_CLIENT_NOBODY;
 }
 
 void moves_start(struct node *node)

@@ -20,7 +20,7 @@ struct net {
 
 int net_vnode_node(vnode_t to, unsigned n_nodes)
 {
-	if (to >= 0 && to < (vnode_t)n_nodes)
+	if (to >= 0 && to < MAX_NODES)
 		return (int)to; /* VNODE_DAEMON */
 	if (to >= VNODE_CPU(0) && to < VNODE_CPU(MAX_CPUS))
 		return (int)((to - VNODE_CPU(0)) % n_nodes);
@@ -31,7 +31,7 @@ int net_vnode_node(vnode_t to, unsigned n_nodes)
 
 void net_cpu_at(struct net *net, unsigned cpu, unsigned node, uint32_t move)
 {
-	bug_on(cpu >= MAX_CPUS || node >= net->n_nodes);
+	bug_on(cpu >= MAX_CPUS || node >= MAX_NODES);
 	if (move < net->cpu[cpu].move)
 		return;
 	net->cpu[cpu].node = (int)node;

@@ -23,6 +23,7 @@
 #include "vmm/conn.h"
 #include "vmm/debug.h"
 #include "vmm/freeze.h"
+#include "vmm/hosts.h"
 
 static struct node the_node = { .ram_fd = -1, .shm_fd = -1 };
 
@@ -63,7 +64,7 @@ static void make_shared_memory(struct node *node)
 	node->shm = mapped;
 	node->shm->bytes = (uint32_t)shm_bytes;
 	node->shm->node = node->o.node;
-	node->shm->n_nodes = node->o.n_nodes;
+	node->shm->many_hosts = node_shares_memory(node);
 	node->shm->n_cpus = node->o.n_cpus;
 	node->shm->ram_pages = node->ram_pages;
 	node->shm->start_monotonic_ns = node->boot_ns;
@@ -133,6 +134,10 @@ void node_start_loaded(struct node *node, uint64_t clock_ns)
 
 void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 {
+	if (node->started && ready->node < MAX_NODES && !node_has_host(node, ready->node)) {
+		hosts_on_ready(node, ready);
+		return;
+	}
 	if (ready->node >= node->o.n_nodes || ready->stage >= READY_STAGES) {
 		log_error("NODE_READY of host %u, stage %u: ignored", ready->node, ready->stage);
 		return;
@@ -153,8 +158,9 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 
 void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges)
 {
+	hostpart_on_start(node);
 	node->shm->start_monotonic_ns = start->start_monotonic_ns;
-	node->shm->host_tsc_khz = tsc_khz_since(&node->boot_tsc);
+	node->shm->host_tsc_khz = start->host_tsc_khz ? start->host_tsc_khz : tsc_khz_since(&node->boot_tsc);
 	node->shm->tsc_khz = tsc_trusted() ? node->shm->host_tsc_khz : 0; /* all hosts are on this computer */
 	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
 		const struct page_range *range = &ranges[i];
@@ -209,8 +215,14 @@ static void start(struct node *node)
 	net_on_overflow(node->net, on_overflow);
 	route_start(node);
 	handover_start(node);
-	if (node->o.node == 0)
+	node->hosts = (uint32_t)((1ull << node->o.n_nodes) - 1);
+	if (node->o.join)
+		node->hosts = node->o.join;
+	hostpart_start(node);
+	if (node->o.node == 0) {
 		moves_start(node);
+		hosts_start(node);
+	}
 	supervise_start(node);
 	/* The command line must be able to connect before anything can fail: it is told what failed. */
 	if (node->o.node == 0)

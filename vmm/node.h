@@ -4,6 +4,7 @@
  *
  *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose]
  *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC] [--hold]
+ *     one host that may become several: --grows; a host that joins a machine that runs: --join HOSTS (a bit set)
  *     or, for a machine that was saved: --restore --cmdline STR [--disk SPEC] [--hold]; freeze.h says how it is loaded
  *
  * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines.
@@ -20,7 +21,7 @@
  *
  * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
  * control socket), peer.c (connections between daemons), supervise.c (children; the end), pagestore.c (taking pages from
- * CPUs), moves.c and handover.c (CPUs that move), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading
+ * CPUs), moves.c and handover.c (CPUs that move), hosts.c and hostpart.c (hosts that come and go), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading
  * the machine), debug.c (a debugger), node_stats.c.
  */
 #ifndef VMM_NODE_H
@@ -47,6 +48,8 @@ struct node_options {
 	int log_fd;
 	bool verbose, restore, direct, strict; /* direct: the engine; strict: the ptrace engine's mode */
 	bool hold; /* the CPUs wait for a debugger */
+	bool grows; /* one host now, perhaps more later */
+	uint32_t join; /* this one comes to a machine that runs: bit set of its hosts */
 	const char *kernel, *cmdline, *disk;
 	const char *initrd[MAX_INITRDS];
 	unsigned n_initrds;
@@ -99,13 +102,15 @@ struct node {
 
 	struct net *net;
 	struct peers *peers;
-	struct dsm *dsm; /* NULL with one node: every page is writable for ever */
+	uint32_t hosts; /* bit set of the machine's hosts, as far as this one knows; one that joins is not in its own at first */
+	struct dsm *dsm; /* NULL with one node for ever: every page is writable */
 	struct pagestore *pages;
 	struct page_wait wait[MAX_CPUS];
 
 	struct child monitor[MAX_CPUS], iosrv;
 	uint32_t cpus_here; /* bit set: messages for these end here */
 	struct moves *moves; /* node 0 */
+	struct hosts *hosts_state; /* node 0 */
 	struct event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
 
 	int control_fd;
@@ -125,6 +130,17 @@ struct node {
 	char end_line[END_LINE];
 	uint64_t end_deadline_ns;
 };
+
+static inline bool node_has_host(const struct node *node, unsigned host)
+{
+	return host < MAX_NODES && node->hosts >> host & 1;
+}
+
+/* Pages may be on other hosts, now or later. */
+static inline bool node_shares_memory(const struct node *node)
+{
+	return node->o.n_nodes > 1 || node->o.grows || node->o.join;
+}
 
 static inline bool node_has_cpu(const struct node *node, unsigned cpu)
 {
@@ -169,8 +185,11 @@ void handover_spare_ready(struct node *node, struct child *child);
 void handover_child_died(struct node *node, struct child *child, const char *how);
 
 /* moves.c: node 0 lets CPUs move, one after the other. */
+enum { MOVE_CLIENT_NOBODY = MAX_CLIENTS, MOVE_CLIENT_HOSTS /* hosts_on_moved() gets the answer */ };
 void moves_start(struct node *node);
 bool moves_under_way(const struct node *node);
+unsigned moves_place(const struct node *node, unsigned cpu); /* the host where it is, a move under way not counted */
+void moves_tell(struct node *node, unsigned host); /* where all CPUs are */
 void moves_forget_client(struct node *node, unsigned client);
 void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move);
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM };
+       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -19,6 +19,7 @@ static const struct option table[] = {
 	{ "disk", required_argument, NULL, OPT_DISK },	     { "restore", no_argument, NULL, OPT_RESTORE },
 	{ "direct", no_argument, NULL, OPT_DIRECT },	     { "hold", no_argument, NULL, OPT_HOLD },
 	{ "host-mem", required_argument, NULL, OPT_HOST_MEM }, { "strict", no_argument, NULL, OPT_STRICT },
+	{ "grows", no_argument, NULL, OPT_GROWS },	     { "join", required_argument, NULL, OPT_JOIN },
 	{ 0 },
 };
 
@@ -66,6 +67,8 @@ static int take(struct node_options *o, int option, const char *argument)
 	case OPT_DIRECT: o->direct = true; return 0;
 	case OPT_STRICT: o->strict = true; return 0;
 	case OPT_HOLD: o->hold = true; return 0;
+	case OPT_GROWS: o->grows = true; return 0;
+	case OPT_JOIN: return number(argument, 1, UINT32_MAX, &o->join);
 	default: return -EINVAL;
 	}
 }
@@ -87,10 +90,12 @@ int node_options_parse(struct node_options *o, int argc, char **argv, char *why,
 		}
 	if (optind < argc)
 		snprintf(why, why_bytes, "unexpected argument %s", argv[optind]);
-	else if (!o->dir || !o->n_nodes || !o->n_cpus || !o->mem_mib || o->node >= o->n_nodes)
+	else if (!o->dir || !o->n_nodes || !o->n_cpus || !o->mem_mib || o->node >= (o->join ? MAX_NODES : o->n_nodes))
 		snprintf(why, why_bytes, "needs --dir, --node below --nodes, --cpus and --mem");
 	else if (o->n_nodes > o->n_cpus)
 		snprintf(why, why_bytes, "more hosts (%u) than CPUs (%u)", o->n_nodes, o->n_cpus);
+	else if (o->join & 1u << o->node)
+		snprintf(why, why_bytes, "--join %u names this node itself", o->join);
 	else if (o->node == 0 && ((!o->kernel && !o->restore) || !o->cmdline))
 		snprintf(why, why_bytes, "node 0 needs --kernel or --restore, and --cmdline");
 	else

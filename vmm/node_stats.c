@@ -10,7 +10,7 @@
 
 static void count_traffic(const struct node *node, struct node_stats *s)
 {
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++) {
+	for (unsigned peer = 0; peer < MAX_NODES; peer++) {
 		const struct net_counts *counts = net_counts(node->net, peer);
 
 		for (unsigned type = 0; type < NET_TYPES; type++) {
@@ -126,7 +126,7 @@ static void log_type(unsigned peer, unsigned type, const struct net_counts *coun
 
 void node_stats_log(struct node *node)
 {
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
 		for (unsigned type = 0; type < NET_TYPES; type++)
 			log_type(peer, type, net_counts(node->net, peer));
 }

@@ -31,7 +31,7 @@ struct option_rule {
 #define ON(verb) (1u << (verb))
 #define ON_BOOT (ON(VERB_RUN) | ON(VERB_UP))
 #define ON_START (ON_BOOT | ON(VERB_SNAPSHOT))
-#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_SNAPSHOT) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
+#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_HOST) | ON(VERB_SNAPSHOT) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
 #define FIELD(name) offsetof(struct options, name)
 #define STRING(number) STRING_OF(number)
 #define STRING_OF(number) #number
@@ -104,6 +104,10 @@ static const struct {
 	[VERB_CPU] = { "cpu", "vmp cpu move CPU HOST [--name NAME]",
 		"Moves a processor of a running machine to another host and prints for how long it stood still. The guest is not told.\n"
 		"A move that fails leaves the processor running where it was." },
+	[VERB_HOST] = { "host", "vmp host add | remove HOST [--name NAME]",
+		"add lets one more host (a node daemon on this computer) come to a running machine; it takes its share of the pages'\n"
+		"homes, and processors can be moved there. remove lets a host go: its processors, homes and pages go to the\n"
+		"others. The guest is not told. Host 0 stays." },
 	[VERB_SNAPSHOT] = { "snapshot", "vmp snapshot save FILE [--name NAME] | load FILE [--hosts N]",
 		"save writes a running machine into FILE, whole or not at all; the machine goes on, having stood still for as\n"
 		"long as copying its memory takes. load lets it go on from there, on any number of hosts (by default as many\n"
@@ -372,6 +376,24 @@ static int take_cpu_words(struct options *o, char **words, unsigned n)
 	return 0;
 }
 
+/* What follows `vmp host`: add, remove HOST. */
+static int take_host_words(struct options *o, char **words, unsigned n)
+{
+	o->add = n && !strcmp(words[0], "add");
+	if (n && !o->add && strcmp(words[0], "remove"))
+		return fail(o, "vmp host %s: no such command; see `vmp help host`", words[0]);
+	if (o->add && n == 1)
+		return 0;
+	if (o->add)
+		return fail(o, "vmp host add %s: hosts on other computers are not in this version; leave it away for one on this computer",
+			    words[1]);
+	if (n != 2)
+		return fail(o, "`vmp host` needs add, or remove and a host: vmp host remove 1");
+	if (parse_number(words[1], &o->to_host))
+		return fail(o, "vmp host remove: %s is not the number of a host", words[1]);
+	return 0;
+}
+
 /* What follows `vmp snapshot`: save FILE, load FILE. */
 static int take_snapshot_words(struct options *o, char **words, unsigned n)
 {
@@ -391,6 +413,7 @@ static int take_words(struct options *o, char **words, unsigned n)
 {
 	switch (o->verb) {
 	case VERB_CPU: return take_cpu_words(o, words, n);
+	case VERB_HOST: return take_host_words(o, words, n);
 	case VERB_SNAPSHOT: return take_snapshot_words(o, words, n);
 	default: return 0;
 	}
@@ -427,7 +450,7 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 	for (int i = 2; i < argc; i++) {
 		bool separator = !strcmp(argv[i], "--");
 
-		if ((o->verb == VERB_CPU || o->verb == VERB_SNAPSHOT) && argv[i][0] != '-') {
+		if ((o->verb == VERB_CPU || o->verb == VERB_HOST || o->verb == VERB_SNAPSHOT) && argv[i][0] != '-') {
 			words[n_words < MAX_WORDS ? n_words : MAX_WORDS] = argv[i];
 			n_words++;
 			continue;

@@ -9,7 +9,7 @@
 #include "base/types.h"
 
 enum verb {
-	VERB_RUN, VERB_UP, VERB_STATUS, VERB_TOP, VERB_DOWN, VERB_CPU, VERB_SNAPSHOT, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP,
+	VERB_RUN, VERB_UP, VERB_STATUS, VERB_TOP, VERB_DOWN, VERB_CPU, VERB_HOST, VERB_SNAPSHOT, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP,
 	VERB_COUNT
 };
 
@@ -24,7 +24,8 @@ struct options {
 	uint32_t host_mem_mib; /* 0: no limit */
 	uint32_t timeout_s; /* 0: none */
 	uint32_t top;	    /* vmp pages: how many */
-	uint32_t cpu, to_host; /* vmp cpu move CPU HOST */
+	uint32_t cpu, to_host; /* vmp cpu move CPU HOST; vmp host remove HOST */
+	bool add;	       /* vmp host add; otherwise remove */
 	bool save;	       /* vmp snapshot save FILE; otherwise load */
 	const char *file;
 	const char *engine, *disk, *share, *stats, *log, *name, *append;

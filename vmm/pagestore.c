@@ -291,7 +291,7 @@ void pagestore_start(struct node *node)
 		.ready = host_ready, .hold_us = host_hold_us, .after_us = host_after_us,
 	};
 
-	if (node->o.n_nodes == 1) {
+	if (!node_shares_memory(node)) {
 		memset((void *)node->shm->page_right, PAGE_WRITE, node->ram_pages);
 		return;
 	}
@@ -302,5 +302,5 @@ void pagestore_start(struct node *node)
 		die("cannot make a pipe: %s", strerror(errno));
 	node->pages->share = share_new(node->ram_pages, node->o.host_mem_mib ?
 				       node->o.host_mem_mib << (20 - PAGE_BITS) : node->ram_pages);
-	node->dsm = dsm_new(node->o.node, node->o.n_nodes, node->ram_pages, &host);
+	node->dsm = dsm_new(node->o.node, node->o.join ? 0 : node->o.n_nodes, node->ram_pages, &host);
 }

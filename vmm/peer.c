@@ -1,5 +1,6 @@
 /* peer.c - the direct connections between the daemons of a machine: node K listens on RUNDIR/node-K.sock and connects to
- * every lower node; both sides say HELLO.  Only processes of the same user are let in.
+ * every lower node, or, when it joins a machine that runs, to all; both sides say HELLO.  Only processes of the same user are
+ * let in.
  */
 #include "vmm/peer.h"
 
@@ -14,16 +15,17 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "vmm/conn.h"
+#include "vmm/hosts.h"
 #include "vmm/node.h"
 
-enum { RETRY_MS = 5, CONNECT_LIMIT_MS = 20000, LISTEN_BACKLOG = 64 };
+enum { RETRY_MS = 5, CONNECT_LIMIT_MS = 20000, LISTEN_BACKLOG = 64, NOT_CALLED = MAX_NODES };
 
 struct peers {
 	int listen_fd;
 	struct event *incoming, *retry;
 	char path[108];
 	uint32_t greeted;   /* bit set of peers that said HELLO */
-	uint32_t connected; /* bit set of lower nodes to which a connection stands */
+	uint32_t connected; /* bit set of nodes to which a connection was made from here */
 };
 
 int unix_address(struct sockaddr_un *address, const char *dir, const char *name)
@@ -86,7 +88,8 @@ static void on_peer_closed(struct conn *conn, int reason)
 	unsigned peer = conn_index(conn);
 
 	net_set_peer(node->net, peer, NULL);
-	if (node->ending)
+	node->peers->greeted &= ~(1u << peer);
+	if (node->ending || hostpart_peer_lost(node, peer))
 		return;
 	if (reason)
 		node_end(node, END_PART_DIED, 0, "host %u lost the daemon of host %u: %s", node->o.node, peer,
@@ -109,13 +112,13 @@ static void on_stranger_message(struct conn *conn, const struct msg_header *head
 
 	if (header->type == MSG_HELLO)
 		memcpy(&hello, body, sizeof hello);
-	if (header->type != MSG_HELLO || hello.role != PEER_DAEMON || hello.index >= node->o.n_nodes ||
+	if (header->type != MSG_HELLO || hello.role != PEER_DAEMON || hello.index >= MAX_NODES ||
 	    hello.index == node->o.node || peers->greeted & 1u << hello.index) {
 		log_error("a connection between daemons began with %s: refused", wire_type_name(header->type));
 		conn_close(conn);
 		return;
 	}
-	if (hello.index > node->o.node)
+	if (conn_index(conn) == NOT_CALLED)
 		say_hello(node, conn);
 	peers->greeted |= 1u << hello.index;
 	snprintf(name, sizeof name, "daemon of host %u", hello.index);
@@ -138,7 +141,7 @@ static void on_incoming(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	if (peer >= 0)
-		conn_new(node->base, peer, "a new daemon", &stranger_handler, node, 0);
+		conn_new(node->base, peer, "a new daemon", &stranger_handler, node, NOT_CALLED);
 }
 
 static bool connect_to(struct node *node, unsigned peer)
@@ -169,12 +172,13 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 	struct node *node = arg;
 	struct peers *peers = node->peers;
 	const struct timeval pause = { 0, RETRY_MS * 1000 };
+	uint32_t called = node->o.join ? node->o.join : (1u << node->o.node) - 1; /* those that join later call us */
 
 	(void)fd, (void)what;
 	if (node->ending)
 		return;
-	for (unsigned peer = 0; peer < node->o.node; peer++)
-		if (!(peers->connected >> peer & 1) && connect_to(node, peer))
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (called >> peer & 1 && !(peers->connected >> peer & 1) && connect_to(node, peer))
 			peers->connected |= 1u << peer;
 	if (peers_complete(node))
 		return;
@@ -187,9 +191,9 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 
 bool peers_complete(const struct node *node)
 {
-	uint32_t all = (uint32_t)((1ull << node->o.n_nodes) - 1) & ~(1u << node->o.node);
+	uint32_t all = node->hosts & ~(1u << node->o.node);
 
-	return node->peers->greeted == all;
+	return (node->peers->greeted & all) == all;
 }
 
 void peers_start(struct node *node)
@@ -200,7 +204,7 @@ void peers_start(struct node *node)
 	if (!peers)
 		die("out of memory");
 	peers->listen_fd = -1;
-	if (node->o.n_nodes == 1)
+	if (!node_shares_memory(node))
 		return;
 	snprintf(name, sizeof name, "node-%u.sock", node->o.node);
 	peers->listen_fd = unix_listen(node->o.dir, name, peers->path, sizeof peers->path);
@@ -215,7 +219,7 @@ void peers_close(struct node *node)
 {
 	struct peers *peers = node->peers;
 
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
 		if (net_peer(node->net, peer)) {
 			conn_flush(net_peer(node->net, peer), 100);
 			conn_close(net_peer(node->net, peer));

@@ -24,6 +24,8 @@ struct query {
 	struct client client;
 	struct rundir rundir;
 	struct machine_info info;
+	struct msg_hosts hosts;
+	void (*start)(struct query *); /* NULL once it has */
 	struct event *limit, *typed, *window, *signals[4];
 	struct escape escape;
 	bool raw, done;
@@ -37,11 +39,12 @@ struct query {
 	uint32_t dump_host[MAX_CPUS];
 	/* pages */
 	struct pageheat heat;
-	bool node_done[MAX_NODES];
+	bool asks_pages, node_done[MAX_NODES];
 	/* status, top */
 	struct status_look before, now;
 	struct event *again;
 	bool live;	/* top */
+	bool progress_shown; /* host */
 };
 
 static void end_query(struct query *q, int status, const char *line)
@@ -250,11 +253,21 @@ static void print_regs(struct query *q)
 
 static void start_pages(struct query *q)
 {
-	for (uint32_t node = 0; node < q->info.hosts; node++) {
+	q->asks_pages = true;
+	for (uint32_t node = 0; node < MAX_NODES; node++) {
 		struct msg_pages pages = { .node = node };
 
-		client_send(&q->client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
+		if (q->hosts.present >> node & 1)
+			client_send(&q->client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
 	}
+}
+
+static void check_pages(struct query *q)
+{
+	for (uint32_t node = 0; node < MAX_NODES; node++)
+		if (q->hosts.present >> node & 1 && !q->node_done[node])
+			return;
+	end_query(q, 0, "");
 }
 
 static void on_pages(struct query *q, const void *body, size_t bytes)
@@ -262,14 +275,11 @@ static void on_pages(struct query *q, const void *body, size_t bytes)
 	struct msg_pages pages;
 
 	memcpy(&pages, body, sizeof pages);
-	if (pages.node >= q->info.hosts)
+	if (pages.node >= MAX_NODES)
 		return;
 	pageheat_add(&q->heat, (const char *)body + sizeof pages, (bytes - sizeof pages) / sizeof(struct page_heat));
 	q->node_done[pages.node] = true;
-	for (uint32_t node = 0; node < q->info.hosts; node++)
-		if (!q->node_done[node])
-			return;
-	end_query(q, 0, "");
+	check_pages(q);
 }
 
 static void print_pages(struct query *q)
@@ -310,7 +320,8 @@ static void look_again(struct query *q)
 {
 	q->before = q->now;
 	memset(&q->now, 0, sizeof q->now);
-	report_ask_stats(&q->now.report, &q->client, q->info.hosts);
+	q->now.hosts = q->hosts;
+	report_ask_stats(&q->now.report, &q->client, q->hosts.present);
 }
 
 static void on_again(evutil_socket_t fd, short events, void *context)
@@ -335,13 +346,12 @@ static void print_live(struct query *q)
 		end_query(q, EXIT_VMP_FAILURE, "cannot write the answer");
 }
 
-static void on_stats(struct query *q, const void *body, size_t bytes)
+static void check_stats(struct query *q)
 {
 	static const struct timeval pauses[] = { { 0, LOOK_MS * 1000 }, { TOP_MS / 1000, 0 } };
 	struct timespec time;
 
-	report_on_stats(&q->now.report, body, bytes);
-	if (!report_has_stats(&q->now.report))
+	if (q->now.at_ns || !report_has_stats(&q->now.report))
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	q->now.at_ns = time.tv_sec * 1000000000ull + time.tv_nsec;
@@ -350,6 +360,12 @@ static void on_stats(struct query *q, const void *body, size_t bytes)
 	else if (q->before.at_ns)
 		print_live(q);
 	event_add(q->again, &pauses[q->live && q->before.at_ns]);
+}
+
+static void on_stats(struct query *q, const void *body, size_t bytes)
+{
+	report_on_stats(&q->now.report, body, bytes);
+	check_stats(q);
 }
 
 static void start_status(struct query *q)
@@ -400,7 +416,62 @@ static void on_cpu_moved(struct query *q, const void *body, size_t bytes)
 	end_query(q, moved.error ? EXIT_VMP_FAILURE : 0, p.line);
 }
 
+/* ---- host add, host remove ---- */
+
+static void start_host(struct query *q)
+{
+	struct msg_host host = { .host = q->o->to_host, .op = q->o->add ? HOST_ADD : HOST_REMOVE };
+
+	event_del(q->limit); /* hosts come and go one after the other */
+	client_send(&q->client, MSG_HOST, VNODE_CLI, &host, sizeof host, NULL, 0);
+}
+
+static void hide_progress(struct query *q)
+{
+	if (q->progress_shown && write(2, "\r\033[K", 4) < 0) {
+		/* a terminal that is gone needs no cleaning */
+	}
+	q->progress_shown = false;
+}
+
+/* What takes long is shown where somebody sees it: one line that is redrawn. */
+static void on_host(struct query *q, const void *body, size_t bytes)
+{
+	struct msg_host host;
+	struct problem p;
+
+	memcpy(&host, body, sizeof host);
+	if (q->done) /* the machine's end was heard first */
+		return;
+	problem(&p, "%.*s", (int)(bytes - sizeof host), (const char *)body + sizeof host);
+	if (host.op == HOST_PROGRESS && isatty(2)) {
+		q->progress_shown = dprintf(2, "\r\033[Kvmp: %s", p.line) > 0;
+	} else if (host.op == HOST_DONE) {
+		hide_progress(q);
+		if (!host.error)
+			printf("%s\n", p.line);
+		end_query(q, host.error ? EXIT_VMP_FAILURE : 0, host.error ? p.line : "");
+	}
+}
+
 /* ---- all ---- */
+
+/* The first message of all: the command can begin. Later: some answers will not come. */
+static void on_hosts(struct query *q, const void *body)
+{
+	void (*start)(struct query *) = q->start;
+
+	memcpy(&q->hosts, body, sizeof q->hosts);
+	q->start = NULL;
+	if (start) {
+		start(q);
+	} else if (q->again) {
+		report_keep_hosts(&q->now.report, q->hosts.present);
+		check_stats(q);
+	} else if (q->asks_pages) {
+		check_pages(q);
+	}
+}
 
 static void on_message(void *context, const struct msg_header *header, const void *body)
 {
@@ -423,6 +494,12 @@ static void on_message(void *context, const struct msg_header *header, const voi
 		break;
 	case MSG_PAGES:
 		on_pages(q, body, header->bytes);
+		break;
+	case MSG_HOSTS:
+		on_hosts(q, body);
+		break;
+	case MSG_HOST:
+		on_host(q, body, header->bytes);
 		break;
 	case MSG_CPU_MOVED:
 		on_cpu_moved(q, body, header->bytes);
@@ -470,6 +547,7 @@ static int close_query(struct query *q)
 {
 	struct event *events[] = { q->limit, q->typed, q->window, q->again, q->signals[0], q->signals[1], q->signals[2], q->signals[3] };
 
+	hide_progress(q);
 	client_flush(&q->client, 100);
 	terminal_restore();
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
@@ -493,7 +571,7 @@ static int ask(const struct options *o, uint32_t kind, void (*start)(struct quer
 	static struct query q;
 
 	if (!open_query(&q, o, kind)) {
-		start(&q);
+		q.start = start;
 		event_base_dispatch(q.base);
 		if (!q.status && print) {
 			print(&q);
@@ -546,4 +624,9 @@ int query_down(const struct options *o)
 int query_cpu_move(const struct options *o)
 {
 	return ask(o, CLIENT_QUERY, start_cpu_move, NULL);
+}
+
+int query_host(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, start_host, NULL);
 }

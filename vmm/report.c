@@ -33,21 +33,33 @@ static const char *const trap_names[TRAP_KIND_COUNT] = {
 void report_ask_stats(struct report *report, struct client *client, uint32_t hosts)
 {
 	report->hosts = hosts;
-	for (uint32_t node = 0; node < hosts; node++) {
+	for (uint32_t node = 0; node < MAX_NODES; node++) {
 		struct msg_stats stats = { .node = node };
 
-		client_send(client, MSG_STATS_REQUEST, VNODE_DAEMON(node), &stats, sizeof stats, NULL, 0);
+		if (hosts >> node & 1)
+			client_send(client, MSG_STATS_REQUEST, VNODE_DAEMON(node), &stats, sizeof stats, NULL, 0);
 	}
 }
 
 void report_ask(struct report *report, struct client *client, uint32_t hosts)
 {
 	report_ask_stats(report, client, hosts);
-	for (uint32_t node = 0; node < hosts; node++) {
+	for (uint32_t node = 0; node < MAX_NODES; node++) {
 		struct msg_pages pages = { .node = node };
 
-		client_send(client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
+		if (hosts >> node & 1)
+			client_send(client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
 	}
+}
+
+void report_keep_hosts(struct report *report, uint32_t hosts)
+{
+	report->hosts &= hosts;
+}
+
+static bool was_asked(const struct report *report, uint32_t host)
+{
+	return host < MAX_NODES && report->hosts >> host & 1;
 }
 
 void report_on_stats(struct report *report, const void *body, size_t bytes)
@@ -59,7 +71,7 @@ void report_on_stats(struct report *report, const void *body, size_t bytes)
 		return;
 	memcpy(&node, at, sizeof node);
 	at += sizeof node;
-	if (node.node >= report->hosts || !node.parts || node.parts > 64 || node.part >= node.parts ||
+	if (!was_asked(report, node.node) || !node.parts || node.parts > 64 || node.part >= node.parts ||
 	    bytes - sizeof(struct msg_stats) - sizeof node < (uint64_t)node.cpus_in_part * sizeof(struct cpu_stats))
 		return;
 	report->node[node.node] = node;
@@ -81,7 +93,7 @@ void report_on_pages(struct report *report, const void *body, size_t bytes)
 	struct msg_pages pages;
 
 	memcpy(&pages, body, sizeof pages);
-	if (pages.node >= report->hosts)
+	if (!was_asked(report, pages.node))
 		return;
 	report->pages_seen[pages.node] = true;
 	pageheat_add(&report->heat, (const char *)body + sizeof pages, (bytes - sizeof pages) / sizeof(struct page_heat));
@@ -89,9 +101,11 @@ void report_on_pages(struct report *report, const void *body, size_t bytes)
 
 bool report_has_stats(const struct report *report)
 {
-	for (uint32_t node = 0; node < report->hosts; node++) {
+	for (uint32_t node = 0; node < MAX_NODES; node++) {
 		uint32_t parts = report->parts[node];
 
+		if (!was_asked(report, node))
+			continue;
 		if (!parts || report->parts_seen[node] != (parts == 64 ? ~0ull : (1ull << parts) - 1))
 			return false;
 	}
@@ -100,8 +114,8 @@ bool report_has_stats(const struct report *report)
 
 bool report_is_complete(const struct report *report)
 {
-	for (uint32_t node = 0; node < report->hosts; node++)
-		if (!report->pages_seen[node])
+	for (uint32_t node = 0; node < MAX_NODES; node++)
+		if (was_asked(report, node) && !report->pages_seen[node])
 			return false;
 	return report_has_stats(report);
 }
@@ -123,7 +137,9 @@ static struct totals sum_up(const struct report *report)
 {
 	struct totals t = { 0 };
 
-	for (uint32_t i = 0; i < report->hosts; i++) {
+	for (uint32_t i = 0; i < MAX_NODES; i++) {
+		if (!was_asked(report, i))
+			continue;
 #define X(field, text) t.node.field += report->node[i].field;
 		NODE_COUNTERS(X)
 #undef X
@@ -189,8 +205,10 @@ static void put_json(FILE *file, const struct report *report, const struct total
 
 	fprintf(file, "{\n  \"version\": 1, \"status\": %d, \"hosts\": %u, \"cpus\": %u, \"memory_mib\": %u,\n"
 		"  \"boot_ms\": %.3f, \"run_ms\": %.3f,\n  \"per_host\": [",
-		status, o->hosts, o->cpus, o->mem_mib, ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
-	for (uint32_t i = 0; i < report->hosts; i++) {
+		status, (unsigned)__builtin_popcount(report->hosts), o->cpus, o->mem_mib, ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
+	for (uint32_t i = 0; i < MAX_NODES; i++) {
+		if (!was_asked(report, i))
+			continue;
 		fprintf(file, "%s\n    {\"host\": %u, ", i ? "," : "", i);
 		put_counters(file, &report->node[i]);
 		fprintf(file, "}");

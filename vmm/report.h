@@ -8,7 +8,7 @@
 #include "vmm/stats.h"
 
 struct report {
-	uint32_t hosts;
+	uint32_t hosts; /* bit set of those that were asked */
 	uint64_t parts_seen[MAX_NODES]; /* bit set of the parts that came */
 	uint32_t parts[MAX_NODES];	/* 0: none came yet */
 	bool pages_seen[MAX_NODES];
@@ -18,7 +18,9 @@ struct report {
 	struct pageheat heat; /* of all nodes together */
 };
 
-void report_ask(struct report *report, struct client *client, uint32_t hosts);
+void report_ask(struct report *report, struct client *client, uint32_t hosts /* bit set */);
+/* Of those that were asked, only these are still there. */
+void report_keep_hosts(struct report *report, uint32_t hosts);
 void report_on_stats(struct report *report, const void *body, size_t bytes);
 void report_on_pages(struct report *report, const void *body, size_t bytes);
 /* The statistics alone, and whether every host has sent its. */

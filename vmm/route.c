@@ -14,6 +14,7 @@
 #include "vmm/conn.h"
 #include "vmm/debug.h"
 #include "vmm/freeze.h"
+#include "vmm/hosts.h"
 
 static void end_by_message(struct node *node, const struct msg_header *header, const void *body)
 {
@@ -161,10 +162,13 @@ static void on_machine_end(void *ctx, const struct msg_header *header, const voi
 {
 	struct node *node = ctx;
 
-	if (node->o.node == 0)
+	if (node->o.node)
+		node_end_here(node);
+	else if (node_has_host(node, header->from_node))
 		end_by_message(node, header, body);
 	else
-		node_end_here(node);
+		hosts_join_failed(node, header->from_node, (const char *)body + sizeof(struct msg_machine_end),
+				  header->bytes - sizeof(struct msg_machine_end));
 }
 
 static void on_log(void *ctx, const struct msg_header *header, const void *body)

@@ -40,6 +40,8 @@ struct run {
 	struct event_base *base;
 	struct client client;
 	struct launch launch;
+	struct launch_plan plan; /* for hosts that come */
+	uint32_t hosts;		 /* bit set of those that there are */
 	struct rundir rundir;
 	struct report report;
 	struct load load;
@@ -93,7 +95,7 @@ static void proceed_to_end(struct run *run)
 		return;
 	if (!run->forced && wants_report && !run->why.line[0] && run->connected) {
 		if (!run->report_asked)
-			report_ask(&run->report, &run->client, run->o->hosts);
+			report_ask(&run->report, &run->client, run->hosts);
 		run->report_asked = true;
 		if (!report_is_complete(&run->report))
 			return;
@@ -160,6 +162,60 @@ static void on_death(evutil_socket_t fd, short events, void *context)
 	proceed_to_end(run);
 }
 
+static void answer_host(struct run *run, uint32_t host, enum host_op op, int error, const char *line)
+{
+	struct msg_host answer = { .host = host, .op = op, .error = error };
+
+	client_send(&run->client, MSG_HOST, VNODE_CLI, &answer, sizeof answer, line, strlen(line));
+}
+
+/* Daemons that are no part of the machine, yet or any more, and have ended. */
+static void tell_ends(struct run *run)
+{
+	struct problem p;
+	int host;
+
+	while ((host = launch_take_loose(&run->launch, &p)) >= 0)
+		answer_host(run, host, HOST_ENDED, 0, p.line);
+}
+
+/* Node 0 leads when hosts come and go (vmm/hosts.h); this process is the daemons' parent. */
+static void on_host(struct run *run, const void *body)
+{
+	struct msg_host host;
+	struct problem p = { "" };
+	int error;
+
+	memcpy(&host, body, sizeof host);
+	if (host.host >= MAX_NODES || run->ended)
+		return;
+	switch (host.op) {
+	case HOST_LAUNCH:
+		error = launch_add(&run->launch, &run->plan, host.host, host.nodes, &p);
+		answer_host(run, host.host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
+		break;
+	case HOST_INCLUDED:
+		run->launch.loose &= ~(1u << host.host);
+		break;
+	case HOST_RETIRE:
+		launch_let_go(&run->launch, host.host, host.error);
+		answer_host(run, host.host, HOST_RETIRED, 0, "");
+		break;
+	}
+	launch_reap(&run->launch);
+	tell_ends(run);
+}
+
+static void on_hosts(struct run *run, const void *body)
+{
+	struct msg_hosts hosts;
+
+	memcpy(&hosts, body, sizeof hosts);
+	run->hosts = hosts.present;
+	report_keep_hosts(&run->report, hosts.present);
+	proceed_to_end(run);
+}
+
 static void on_child(evutil_socket_t signal_number, short events, void *context)
 {
 	struct run *run = context;
@@ -167,6 +223,7 @@ static void on_child(evutil_socket_t signal_number, short events, void *context)
 	(void)signal_number, (void)events;
 	if (launch_reap(&run->launch))
 		event_add(run->death, &death_pause);
+	tell_ends(run);
 }
 
 static void on_window_changed(evutil_socket_t fd, short events, void *context)
@@ -391,6 +448,12 @@ static void on_message(void *context, const struct msg_header *header, const voi
 	case MSG_SNAPSHOT:
 		on_snapshot(run, body);
 		break;
+	case MSG_HOST:
+		on_host(run, body);
+		break;
+	case MSG_HOSTS:
+		on_hosts(run, body);
+		break;
 	case MSG_DEBUG_ANSWER:
 		if (run->gdb.fd >= 0)
 			gdbserver_on_answer(&run->gdb, body, header->bytes);
@@ -571,6 +634,15 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 
 static bool runs_direct(const struct run *run) { return !strcmp(run->o->engine, "direct"); }
 
+/* Two hosts may always become three. One is a case of its own, which costs less than one of several: what is started in the
+ * background can grow, if this computer can have more than one. */
+static bool can_grow(const struct run *run, const struct launch_plan *plan)
+{
+	struct problem ignored;
+
+	return plan->hosts > 1 || (run->background && !hostcpu_check(true, &ignored));
+}
+
 /* A saved machine does not name its engine: either loads what the other saved. */
 static int start_saved(struct run *run, struct problem *p)
 {
@@ -584,6 +656,9 @@ static int start_saved(struct run *run, struct problem *p)
 
 	snprintf(info.kernel, sizeof info.kernel, "%s", saved->kernel);
 	rundir_write_info(&run->rundir, &info);
+	plan.grows = can_grow(run, &plan);
+	run->plan = plan;
+	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
 	return launch_start(&run->launch, &plan, p);
 }
 
@@ -605,6 +680,9 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 		return -1;
 	snprintf(info.kernel, sizeof info.kernel, "%s", files->kernel);
 	rundir_write_info(&run->rundir, &info);
+	plan.grows = can_grow(run, &plan);
+	run->plan = plan;
+	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
 	return launch_start(&run->launch, &plan, p);
 }
 
@@ -690,7 +768,7 @@ static int prepare_saved(struct run *run, struct problem *p)
 	if (load_open(&run->load, o->file, p))
 		return -1;
 	if (!o->hosts)
-		o->hosts = machine->hosts;
+		o->hosts = machine->hosts < machine->cpus ? machine->hosts : machine->cpus; /* some may have had no processor */
 	if (o->hosts > machine->cpus)
 		return problem(p, "--hosts %u is more than the saved machine's %u processors: each host needs one", o->hosts,
 			       machine->cpus);

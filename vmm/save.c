@@ -29,7 +29,8 @@ struct save {
 	struct event *limit, *signals[4];
 	struct snapfile_writer *file;
 	struct saved_machine machine;
-	uint32_t part;	      /* host whose items come now; its number of hosts: the I/O server */
+	uint32_t hosts;	      /* bit set of those that there are */
+	uint32_t part;	      /* host whose items come now; SNAPSHOT_OF_IOSRV: the I/O server, last */
 	uint32_t asked, came; /* items of this part */
 	uint64_t began_ns, shown_ns;
 	bool shown, done;
@@ -93,8 +94,7 @@ static void step(struct save *s, enum snapshot_step what)
 
 static void pull(struct save *s)
 {
-	struct msg_snapshot_pull body = { .of = s->part < s->machine.machine.hosts ? s->part : SNAPSHOT_OF_IOSRV,
-					  .count = PULL };
+	struct msg_snapshot_pull body = { .of = s->part, .count = PULL };
 
 	while (s->asked - s->came <= AHEAD - PULL) {
 		client_send(&s->client, MSG_SNAPSHOT_PULL, VNODE_CLI, &body, sizeof body, NULL, 0);
@@ -149,7 +149,10 @@ static void on_part_done(struct save *s, uint32_t items)
 		return;
 	}
 	s->asked = s->came = 0;
-	if (s->part++ < s->machine.machine.hosts) {
+	if (s->part != SNAPSHOT_OF_IOSRV) {
+		do
+			s->part++;
+		while (s->part != SNAPSHOT_OF_IOSRV && !(s->hosts >> s->part & 1));
 		pull(s);
 	} else if (saved_complete(&s->machine, &p)) {
 		end_as_bug(s, p.line);
@@ -192,9 +195,16 @@ static void on_item(struct save *s, const void *body, size_t body_bytes)
 
 static void on_message(void *context, const struct msg_header *header, const void *body)
 {
+	struct save *s = context;
+	struct msg_hosts hosts;
+
 	switch (header->type) {
 	case MSG_SNAPSHOT_ITEM:
 		on_item(context, body, header->bytes);
+		break;
+	case MSG_HOSTS:
+		memcpy(&hosts, body, sizeof hosts);
+		s->hosts = hosts.present; /* they stay as they are while the machine is saved */
 		break;
 	case MSG_MACHINE_END:
 		on_closed(context);

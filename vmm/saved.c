@@ -36,7 +36,7 @@ static int add_machine(struct saved_machine *s, const struct snapfile_record *re
 	memcpy(m, data, sizeof *m);
 	if (take_string(s->command_line, sizeof s->command_line, &at, end) ||
 	    take_string(s->kernel, sizeof s->kernel, &at, end) || m->cpus < 1 || m->cpus > MAX_CPUS || m->hosts < 1 ||
-	    m->hosts > m->cpus || m->mem_mib < MIN_RAM_MIB || m->mem_mib > MAX_RAM_MIB)
+	    m->hosts > MAX_NODES || m->mem_mib < MIN_RAM_MIB || m->mem_mib > MAX_RAM_MIB)
 		return problem(p, "does not describe a machine");
 	s->page_seen = calloc(1, m->mem_mib << (20 - PAGE_BITS) >> 3);
 	if (!s->page_seen)

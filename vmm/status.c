@@ -1,6 +1,6 @@
 /* status.c - see status.h.  The JSON of `vmp status --json`:
  *
- *   { "name", "pid", "cpus": N, "hosts": N, "memory_mib",
+ *   { "name", "pid", "cpus": N, "hosts": N, "hosts_came", "hosts_went": since the start, "memory_mib",
  *     "per_host": [ { "host", "cpus": [N...], "load_percent", "ram_mib", "pages_in_per_s", "pages_out_per_s",
  *                     "sent_bytes_per_s", "received_bytes_per_s" } ],
  *     "per_cpu":  [ { "cpu", "host", "load_percent" } ] }
@@ -59,23 +59,34 @@ static const char *name_cpus(uint32_t cpus, const char *between, char *text, siz
 	return text;
 }
 
+static unsigned count_hosts(const struct status_look *now)
+{
+	return (unsigned)__builtin_popcount(now->report.hosts);
+}
+
 static void print_json(FILE *out, const char *name, const struct machine_info *info, const struct status_look *before,
 		       const struct status_look *now)
 {
 	const char *comma = "";
 	char cpus[4 * MAX_CPUS];
 
-	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, \"memory_mib\": %u,\n  \"per_host\": [", name,
-		info->pid, info->cpus, info->hosts, info->mem_mib);
-	for (uint32_t host = 0; host < info->hosts; host++) {
-		struct host_figures f = figures_of(host, before, now);
+	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, \"hosts_came\": %u, \"hosts_went\": %u, "
+		"\"memory_mib\": %u,\n  \"per_host\": [", name, info->pid, info->cpus, count_hosts(now), now->hosts.came,
+		now->hosts.went, info->mem_mib);
+	for (uint32_t host = 0; host < MAX_NODES; host++) {
+		struct host_figures f;
 
+		if (!(now->report.hosts >> host & 1))
+			continue;
+		f = figures_of(host, before, now);
 		fprintf(out, "%s\n    {\"host\": %u, \"cpus\": [%s], \"load_percent\": %.1f, \"ram_mib\": %.1f, "
 			"\"pages_in_per_s\": %.1f, \"pages_out_per_s\": %.1f, \"sent_bytes_per_s\": %.0f, "
-			"\"received_bytes_per_s\": %.0f}", host ? "," : "", host, name_cpus(f.cpus, ", ", cpus, sizeof cpus),
+			"\"received_bytes_per_s\": %.0f}", comma, host, name_cpus(f.cpus, ", ", cpus, sizeof cpus),
 			f.load, f.ram_mib, f.pages_in, f.pages_out, f.sent, f.received);
+		comma = ",";
 	}
 	fprintf(out, "],\n  \"per_cpu\": [");
+	comma = "";
 	for (uint32_t cpu = 0; cpu < info->cpus; cpu++) {
 		if (!now->report.cpu_seen[cpu])
 			continue;
@@ -86,16 +97,18 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 	fprintf(out, "]\n}\n");
 }
 
-static void print_hosts(FILE *out, const struct machine_info *info, const struct status_look *before,
-			const struct status_look *now)
+static void print_hosts(FILE *out, const struct status_look *before, const struct status_look *now)
 {
 	char cpus[4 * MAX_CPUS];
 
 	fprintf(out, "%4s %7s %9s %11s %12s %11s %15s  %s\n", "host", "load", "RAM MiB", "pages in/s", "pages out/s",
 		"sent KiB/s", "received KiB/s", "processors");
-	for (uint32_t host = 0; host < info->hosts; host++) {
-		struct host_figures f = figures_of(host, before, now);
+	for (uint32_t host = 0; host < MAX_NODES; host++) {
+		struct host_figures f;
 
+		if (!(now->report.hosts >> host & 1))
+			continue;
+		f = figures_of(host, before, now);
 		fprintf(out, "%4u %5.0f %% %9.1f %11.0f %12.0f %11.0f %15.0f  %s\n", host, f.load, f.ram_mib, f.pages_in,
 			f.pages_out, f.sent / 1024, f.received / 1024, name_cpus(f.cpus, " ", cpus, sizeof cpus));
 	}
@@ -119,8 +132,11 @@ void status_print(FILE *out, const char *name, const struct machine_info *info, 
 		print_json(out, name, info, before, now);
 		return;
 	}
-	fprintf(out, "%s: %u processors, %u MiB, %u host%s; process %d\n", name, info->cpus, info->mem_mib, info->hosts,
-		info->hosts > 1 ? "s" : "", info->pid);
-	print_hosts(out, info, before, now);
+	fprintf(out, "%s: %u processors, %u MiB, %u host%s", name, info->cpus, info->mem_mib, count_hosts(now),
+		count_hosts(now) > 1 ? "s" : "");
+	if (now->hosts.came || now->hosts.went)
+		fprintf(out, " (%u came, %u went)", now->hosts.came, now->hosts.went);
+	fprintf(out, "; process %d\n", info->pid);
+	print_hosts(out, before, now);
 	print_cpus(out, info, before, now);
 }

@@ -9,7 +9,8 @@
 /* One look: what every host answered, and when the last one did (ns of CLOCK_MONOTONIC). */
 struct status_look {
 	struct report report;
-	uint64_t at_ns;
+	struct msg_hosts hosts;
+	uint64_t at_ns; /* 0: not all have answered yet */
 };
 
 /* Loads and rates are those between the two looks. */

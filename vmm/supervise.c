@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "vmm/conn.h"
+#include "vmm/hosts.h"
 
 enum {
 	MAX_ARGUMENTS = 20,
@@ -284,9 +285,10 @@ static void end_machine(struct node *node, const struct msg_machine_end *end, co
 	node_end_here(node);
 	node->end_told |= clients_have_run(node);
 	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line, strlen(node->end_line));
-	for (unsigned peer = 1; peer < node->o.n_nodes; peer++)
-		net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end, node->end_line,
-			 strlen(node->end_line));
+	for (unsigned peer = 1; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer) || hosts_joins(node, peer))
+			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end, node->end_line,
+				 strlen(node->end_line));
 }
 
 void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line, unsigned line_bytes)

@@ -15,8 +15,8 @@
 #include "tests/sim/sim.h"
 
 enum { STEP_NS = 100000, CHANGE_LIMIT_NS = 2000000000 };
-enum host_step { HOST_GIVE, HOST_STATE, HOST_TAKEN, HOST_NODES, HOST_NEWS, HOST_JOINED, HOST_LEAVE, HOST_EMPTY, HOST_FORGET,
-		 HOST_MARK, HOST_FAREWELL, HOST_GONE, HOST_LEAVE_TIMER, HOST_CPUS_TIMER };
+enum sim_step { SIM_GIVE, SIM_STATE, SIM_TAKEN, SIM_NODES, SIM_NEWS, SIM_JOINED, SIM_LEAVE, SIM_EMPTY, SIM_FORGET,
+		 SIM_MARK, SIM_FAREWELL, SIM_GONE, SIM_LEAVE_TIMER, SIM_CPUS_TIMER };
 
 static struct change { /* node 0's */
 	bool on, leaves;
@@ -66,14 +66,14 @@ void hosts_watch(struct sim *sim)
 		sim_fail(sim, "node %u does not %s", change.node, change.leaves ? "leave" : "join");
 }
 
-static void send_step(struct sim *sim, unsigned from, unsigned to, enum host_step step, const void *payload, uint32_t bytes)
+static void send_step(struct sim *sim, unsigned from, unsigned to, enum sim_step step, const void *payload, uint32_t bytes)
 {
 	struct sim_event event = { .kind = EVENT_HOST, .type = (uint16_t)step };
 
 	cluster_send(sim, from, to, &event, payload, bytes);
 }
 
-static void send_home_step(struct sim *sim, unsigned from, unsigned to, enum host_step step, const struct msg_home *home,
+static void send_home_step(struct sim *sim, unsigned from, unsigned to, enum sim_step step, const struct msg_home *home,
 			   const void *payload, uint32_t bytes)
 {
 	struct sim_event event = { .kind = EVENT_HOST, .type = (uint16_t)step, .home = *home };
@@ -84,17 +84,17 @@ static void send_home_step(struct sim *sim, unsigned from, unsigned to, enum hos
 void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body, const void *payload, uint32_t bytes)
 {
 	sim_trace(sim, "node %u -> %u interval %u, its place %u", from, body->to, body->interval, body->generation);
-	send_home_step(sim, from, body->to, HOST_STATE, body, payload, bytes);
+	send_home_step(sim, from, body->to, SIM_STATE, body, payload, bytes);
 }
 
-static void send_to_all(struct sim *sim, enum host_step step, const void *payload, uint32_t bytes)
+static void send_to_all(struct sim *sim, enum sim_step step, const void *payload, uint32_t bytes)
 {
 	for (unsigned i = 0; i < sim->n_nodes; i++)
 		if (sim->present >> i & 1)
 			send_step(sim, 0, i, step, payload, bytes);
 }
 
-static void timer(struct sim *sim, unsigned node, enum host_step step)
+static void timer(struct sim *sim, unsigned node, enum sim_step step)
 {
 	struct sim_event event = { .kind = EVENT_HOST, .type = (uint16_t)step, .node = (uint8_t)node,
 				   .at_ns = sim->now_ns + STEP_NS };
@@ -117,7 +117,7 @@ static void tell_nodes(struct sim *sim)
 {
 	uint32_t nodes = sim->present & ~sim->leaving;
 
-	send_to_all(sim, HOST_NODES, &nodes, sizeof(nodes));
+	send_to_all(sim, SIM_NODES, &nodes, sizeof(nodes));
 }
 
 /* --- homes ---------------------------------------------------------------------------------------------------------- */
@@ -139,7 +139,7 @@ static void move_homes(struct sim *sim)
 	for (unsigned i = 0; i < change.n_give; i++) {
 		struct msg_home home = { .interval = change.give[i].interval, .to = change.give[i].to };
 
-		send_home_step(sim, 0, change.place[home.interval].node, HOST_GIVE, &home, NULL, 0);
+		send_home_step(sim, 0, change.place[home.interval].node, SIM_GIVE, &home, NULL, 0);
 	}
 	if (!change.n_give)
 		homes_are_moved(sim);
@@ -149,9 +149,9 @@ static void move_homes(struct sim *sim)
 static void homes_are_moved(struct sim *sim)
 {
 	if (change.leaves || sim_chance(sim, 70))
-		send_to_all(sim, HOST_NEWS, change.place, sizeof(change.place));
+		send_to_all(sim, SIM_NEWS, change.place, sizeof(change.place));
 	if (change.leaves)
-		send_step(sim, 0, change.node, HOST_LEAVE, NULL, 0);
+		send_step(sim, 0, change.node, SIM_LEAVE, NULL, 0);
 	else
 		change.on = false;
 }
@@ -185,11 +185,11 @@ static void begin_join(struct sim *sim, unsigned node)
 	sim->joins++;
 	change.node = node;
 	cluster_new_node(sim, node, 0);
-	send_step(sim, 0, node, HOST_NEWS, change.place, sizeof(change.place));
+	send_step(sim, 0, node, SIM_NEWS, change.place, sizeof(change.place));
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++)
 		if (sim_chance(sim, 40))
 			want_home_at(dsm_interval(gfn), node);
-	send_step(sim, 0, node, HOST_JOINED, NULL, 0);
+	send_step(sim, 0, node, SIM_JOINED, NULL, 0);
 }
 
 static void move_cpus_away(struct sim *sim)
@@ -200,7 +200,7 @@ static void move_cpus_away(struct sim *sim)
 		if (sim->cpus[i].node == change.node)
 			all &= cpu_move(sim, i, some_node(sim, change.node));
 	if (!all)
-		return timer(sim, 0, HOST_CPUS_TIMER);
+		return timer(sim, 0, SIM_CPUS_TIMER);
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++)
 		if (change.place[dsm_interval(gfn)].node == change.node)
 			want_home_at(dsm_interval(gfn), some_node(sim, change.node));
@@ -248,9 +248,9 @@ void hosts_change(struct sim *sim, struct sim_event *event)
 static void leave_step(struct sim *sim, unsigned node)
 {
 	if (dsm_leave_step(sim->nodes[node].dsm))
-		send_step(sim, node, 0, HOST_EMPTY, NULL, 0);
+		send_step(sim, node, 0, SIM_EMPTY, NULL, 0);
 	else
-		timer(sim, node, HOST_LEAVE_TIMER);
+		timer(sim, node, SIM_LEAVE_TIMER);
 }
 
 static void on_mark(struct sim *sim, unsigned node, unsigned from)
@@ -262,7 +262,7 @@ static void on_mark(struct sim *sim, unsigned node, unsigned from)
 	sim->nodes[node].dsm = NULL;
 	for (unsigned i = 0; i < sim->n_nodes; i++)
 		if (change.marks >> i & 1)
-			send_step(sim, node, i, HOST_FAREWELL, NULL, 0);
+			send_step(sim, node, i, SIM_FAREWELL, NULL, 0);
 }
 
 static void on_gone(struct sim *sim, unsigned from)
@@ -278,7 +278,7 @@ static void on_gone(struct sim *sim, unsigned from)
 static void on_joined(struct sim *sim, unsigned node)
 {
 	if (node)
-		return send_step(sim, node, 0, HOST_JOINED, NULL, 0);
+		return send_step(sim, node, 0, SIM_JOINED, NULL, 0);
 	sim->present |= 1u << change.node;
 	tell_nodes(sim);
 	move_homes(sim);
@@ -289,57 +289,57 @@ void hosts_on_event(struct sim *sim, struct sim_event *event)
 	struct dsm *dsm = sim->nodes[event->node].dsm;
 	uint32_t nodes;
 
-	switch ((enum host_step)event->type) {
-	case HOST_GIVE:
+	switch ((enum sim_step)event->type) {
+	case SIM_GIVE:
 		if (dsm_home_give(dsm, event->home.interval, event->home.to))
 			sim_fail(sim, "node %u cannot give interval %u", event->node, event->home.interval);
 		break;
-	case HOST_STATE:
+	case SIM_STATE:
 		switch (dsm_on_home_state(dsm, &event->home, event->payload, event->payload_bytes)) {
-		case 1: send_home_step(sim, event->node, 0, HOST_TAKEN, &event->home, NULL, 0); break;
+		case 1: send_home_step(sim, event->node, 0, SIM_TAKEN, &event->home, NULL, 0); break;
 		case 0: break;
 		default: sim_fail(sim, "node %u refuses interval %u", event->node, event->home.interval);
 		}
 		break;
-	case HOST_TAKEN:
+	case SIM_TAKEN:
 		on_taken(sim, event);
 		break;
-	case HOST_NODES:
+	case SIM_NODES:
 		memcpy(&nodes, event->payload, sizeof(nodes));
 		dsm_set_nodes(dsm, nodes);
 		break;
-	case HOST_NEWS:
+	case SIM_NEWS:
 		dsm_homes_learn(dsm, event->payload);
 		break;
-	case HOST_JOINED:
+	case SIM_JOINED:
 		on_joined(sim, event->node);
 		break;
-	case HOST_LEAVE:
+	case SIM_LEAVE:
 		dsm_leave(dsm, true);
 		leave_step(sim, event->node);
 		break;
-	case HOST_EMPTY:
+	case SIM_EMPTY:
 		for (unsigned i = 0; i < sim->n_nodes; i++)
 			if (sim->present & ~sim->leaving & 1u << i)
-				send_step(sim, 0, i, HOST_FORGET, NULL, 0);
+				send_step(sim, 0, i, SIM_FORGET, NULL, 0);
 		break;
-	case HOST_FORGET:
+	case SIM_FORGET:
 		dsm_forget_node(dsm, change.node);
-		send_step(sim, event->node, change.node, HOST_MARK, NULL, 0);
+		send_step(sim, event->node, change.node, SIM_MARK, NULL, 0);
 		break;
-	case HOST_MARK:
+	case SIM_MARK:
 		on_mark(sim, event->node, event->from);
 		break;
-	case HOST_FAREWELL:
-		send_step(sim, event->node, 0, HOST_GONE, NULL, 0);
+	case SIM_FAREWELL:
+		send_step(sim, event->node, 0, SIM_GONE, NULL, 0);
 		break;
-	case HOST_GONE:
+	case SIM_GONE:
 		on_gone(sim, event->from);
 		break;
-	case HOST_LEAVE_TIMER:
+	case SIM_LEAVE_TIMER:
 		leave_step(sim, event->node);
 		break;
-	case HOST_CPUS_TIMER:
+	case SIM_CPUS_TIMER:
 		move_cpus_away(sim);
 		break;
 	}

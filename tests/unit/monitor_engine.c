@@ -49,7 +49,7 @@ static void start_machine(struct machine *t, const void *code, size_t bytes)
 	t->shm = mmap(NULL, hostshm_bytes(RAM_PAGES), PROT_READ | PROT_WRITE, MAP_SHARED, shm, 0);
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	t->shm->magic = HOSTSHM_MAGIC;
-	t->shm->n_nodes = t->shm->n_cpus = 1;
+	t->shm->n_cpus = 1;
 	t->shm->ram_pages = RAM_PAGES;
 	t->shm->start_monotonic_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	t->shm->host_tsc_khz = 1000000;

@@ -18,6 +18,7 @@
 #include "vmm/conn.h"
 #include "vmm/hold.h"
 #include "vmm/kernel_load.h"
+#include "vmm/hostplan.h"
 #include "vmm/movequeue.h"
 #include "vmm/mptable.h"
 #include "vmm/net.h"
@@ -32,7 +33,8 @@ static void test_roles(void)
 		for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++)
 			CU_ASSERT_EQUAL(net_vnode_node(VNODE_CPU(cpu), n), (int)(cpu % n));
 		for (unsigned node = 0; node < MAX_NODES; node++)
-			CU_ASSERT_EQUAL(net_vnode_node(VNODE_DAEMON(node), n), node < n ? (int)node : -1);
+			CU_ASSERT_EQUAL(net_vnode_node(VNODE_DAEMON(node), n), (int)node);
+		CU_ASSERT_EQUAL(net_vnode_node(VNODE_DAEMON(MAX_NODES), n), -1);
 		CU_ASSERT_EQUAL(net_vnode_node(VNODE_IOSRV, n), 0);
 		CU_ASSERT_EQUAL(net_vnode_node(VNODE_CLI, n), 0);
 	}
@@ -266,7 +268,7 @@ static enum move_action begin(struct movequeue *q, const char *complaint)
 {
 	static const uint32_t at[] = { 0, 1, 0 };
 	char why[160] = "";
-	enum move_action action = movequeue_begin(q, at, 3, 2, why, sizeof why);
+	enum move_action action = movequeue_begin(q, at, 3, 3, why, sizeof why);
 
 	CU_ASSERT_EQUAL(action == MOVE_FAILED, complaint != NULL);
 	CU_ASSERT(!complaint || strstr(why, complaint));
@@ -324,6 +326,78 @@ static void test_moves_refused(void)
 	for (unsigned i = 0; i < MAX_MOVES; i++)
 		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, i }));
 	CU_ASSERT(!movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, 0 }));
+}
+
+/* --- hosts that come and go ------------------------------------------------------------------------------------------ */
+
+static void test_host_queue(void)
+{
+	static struct hostqueue q;
+
+	for (unsigned i = 0; i < MAX_HOST_REQUESTS; i++)
+		CU_ASSERT(hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, i }));
+	CU_ASSERT(!hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, 0 }));
+	hostqueue_pop(&q);
+	CU_ASSERT(q.n == MAX_HOST_REQUESTS - 1 && q.wait[0].client == 1);
+	CU_ASSERT_EQUAL(hostplan_free(1), 1);
+	CU_ASSERT_EQUAL(hostplan_free(0xd), 1);
+	CU_ASSERT_EQUAL(hostplan_free(~0u), -1);
+}
+
+static void test_host_may_go(void)
+{
+	static const struct { uint32_t hosts, host, mem, host_mem; const char *complaint; } wrong[] = {
+		{ 3, 2, 64, 0, "no host 2" }, { 3, UINT32_MAX, 64, 0, "no host 4294967295" }, { 3, 0, 64, 0, "host 0 stays" },
+		{ 1, 0, 64, 0, "host 0 stays" }, { 7, 2, 64, 31, "hold 62 MiB of the guest's 64 MiB" },
+	};
+	char why[200];
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		CU_ASSERT_EQUAL(hostplan_may_go(wrong[i].hosts, wrong[i].host, wrong[i].mem, wrong[i].host_mem, why, sizeof why),
+				-EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(why, wrong[i].complaint));
+	}
+	CU_ASSERT_EQUAL(hostplan_may_go(7, 2, 64, 32, why, sizeof why), 0);
+	CU_ASSERT_EQUAL(hostplan_may_go(1u << 31 | 1, 31, 64, 0, why, sizeof why), 0);
+}
+
+/* Hosts come one after the other, and go again: each has its share, and every order is for a home where it is. */
+static void test_host_homes(void)
+{
+	struct home_place places[DSM_INTERVALS] = { { 0 } };
+	struct home_order orders[DSM_INTERVALS];
+	uint32_t hosts = 1;
+
+	for (unsigned round = 1; round < 2 * MAX_NODES - 1; round++) {
+		bool comes = round < MAX_NODES;
+		unsigned host = comes ? round : 2 * MAX_NODES - 1 - round, count[MAX_NODES] = { 0 }, n;
+
+		hosts |= 1u << host;
+		n = comes ? hostplan_homes_for(places, hosts, host, orders) : hostplan_homes_of(places, hosts, host, orders);
+		for (unsigned i = 0; i < n; i++) {
+			CU_ASSERT_EQUAL_FATAL(orders[i].from, places[orders[i].interval].node);
+			CU_ASSERT_EQUAL_FATAL(comes ? orders[i].to : orders[i].from, host);
+			places[orders[i].interval].node = orders[i].to;
+		}
+		if (!comes)
+			hosts &= ~(1u << host);
+		for (unsigned i = 0; i < DSM_INTERVALS; i++)
+			count[places[i].node]++;
+		for (unsigned i = 0; i < MAX_NODES; i++) {
+			unsigned share = DSM_INTERVALS / (unsigned)__builtin_popcount(hosts);
+
+			CU_ASSERT(hosts >> i & 1 ? count[i] >= share && count[i] <= share + 8 : count[i] == 0);
+		}
+	}
+}
+
+static void test_host_cpus(void)
+{
+	static const uint32_t at[] = { 0, 1, 2, 0, 1 };
+
+	CU_ASSERT_EQUAL(hostplan_place_for_cpu(at, 5, 7), 2);
+	CU_ASSERT_EQUAL(hostplan_place_for_cpu(at, 5, 3), 0);
+	CU_ASSERT_EQUAL(hostplan_place_for_cpu(at, 5, 1u << 1 | 1u << 3), 3);
 }
 
 /* --- options -------------------------------------------------------------------------------------------------------- */
@@ -654,6 +728,10 @@ int main(void)
 	CU_add_test(suite, "a page stays until it is used", test_hold_until_run);
 	CU_add_test(suite, "a page that is taken in turns does not wait", test_hold_in_turns);
 	CU_add_test(suite, "a host keeps to its share", test_share);
+	CU_add_test(suite, "requests for hosts", test_host_queue);
+	CU_add_test(suite, "hosts that may go", test_host_may_go);
+	CU_add_test(suite, "homes of hosts that come and go", test_host_homes);
+	CU_add_test(suite, "CPUs of hosts that go", test_host_cpus);
 	CU_add_test(suite, "options", test_options);
 	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
 	CU_add_test(suite, "MP table", test_mptable);

@@ -181,6 +181,24 @@ static void snapshots(void)
 	}
 }
 
+static void hosts_to_come_and_go(void)
+{
+	static const struct { const char *line, *complaint; } wrong[] = {
+		{ "vmp host", "needs add, or remove and a host" }, { "vmp host remove", "needs add, or remove and a host" },
+		{ "vmp host remove 1 2", "needs add, or remove and a host" }, { "vmp host move 1", "no such command" },
+		{ "vmp host remove x", "not the number of a host" }, { "vmp host remove 99999999999", "not the number of a host" },
+		{ "vmp host add lab2", "not in this version" },
+	};
+	struct options o;
+
+	CU_ASSERT(parse(&o, "vmp host add --name lab") == 0 && o.verb == VERB_HOST && o.add);
+	CU_ASSERT(parse(&o, "vmp host remove 3") == 0 && !o.add && o.to_host == 3);
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		CU_ASSERT_EQUAL(parse(&o, wrong[i].line), -EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(o.error, wrong[i].complaint));
+	}
+}
+
 static void processors_to_move(void)
 {
 	static const struct { const char *line, *complaint; } wrong[] = {
@@ -623,7 +641,7 @@ static void reports_are_put_together(void)
 	struct { struct msg_pages head; struct page_heat heat[2]; } pages = { { 0, 0 }, { { 7, 3 }, { 9, 1 } } };
 
 	memset(&report, 0, sizeof report);
-	report.hosts = 2;
+	report.hosts = 3; /* 0 and 1 */
 	part.cpu[0].cpu = 2;
 	part.cpu[0].time_ns[TIME_IDLE] = 11;
 	report_on_stats(&report, &part, one_cpu - 1); /* cut short: ignored */
@@ -662,6 +680,7 @@ int main(void)
 {
 	static const struct { const char *name; void (*test)(void); } tests[] = {
 #define T(name) { #name, name }
+		T(hosts_to_come_and_go),
 		T(good_lines), T(other_options_are_kept), T(processors_to_move), T(snapshots), T(loads), T(disk_specs), T(every_help_fits_and_is_whole), T(escapes),
 		T(cpio_reads_what_we_write), T(a_tree_is_counted_up_to_a_limit), T(a_full_disk_is_an_error),
 		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively),

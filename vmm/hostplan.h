@@ -1,0 +1,35 @@
+/* hostplan.h - hosts that come and go: who is next, which homes and CPUs go where. Pure. */
+#ifndef VMM_HOSTPLAN_H
+#define VMM_HOSTPLAN_H
+
+#include "base/limits.h"
+#include "base/wire.h"
+
+enum { MAX_HOST_REQUESTS = 64 };
+
+struct host_request { struct msg_host body; unsigned client; };
+/* In order of their coming; the front is under way. */
+struct hostqueue { struct host_request wait[MAX_HOST_REQUESTS]; unsigned n; };
+
+/* False: there is no room. */
+bool hostqueue_push(struct hostqueue *q, const struct host_request *request);
+void hostqueue_pop(struct hostqueue *q);
+
+/* The lowest number that no host has; -1: there are MAX_NODES. */
+int hostplan_free(uint32_t hosts);
+
+/* Whether a host may be removed: 0, or -errno with the reason in `why`. host_mem_mib: how much of the guest's mem_mib a host may
+ * hold; 0: any. */
+int hostplan_may_go(uint32_t hosts, uint32_t host, uint32_t mem_mib, uint32_t host_mem_mib, char *why, size_t why_bytes);
+
+/* Where a home interval goes: `to`. At most DSM_INTERVALS of them; returns how many. */
+struct home_order { uint16_t interval; uint8_t from, to; };
+/* The new host's share, from those that have most. */
+unsigned hostplan_homes_for(const struct home_place *places, uint32_t hosts, unsigned newcomer, struct home_order *orders);
+/* All of the leaver's, to those that have fewest. */
+unsigned hostplan_homes_of(const struct home_place *places, uint32_t hosts, unsigned leaver, struct home_order *orders);
+
+/* The host with the fewest CPUs of those in `hosts`, which is not empty. */
+unsigned hostplan_place_for_cpu(const uint32_t *at, unsigned n_cpus, uint32_t hosts);
+
+#endif
