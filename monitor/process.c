@@ -197,6 +197,16 @@ static void level_from_host(struct vcpu *v, const struct user_regs_struct *r)
 	v->seg[SEG_SS] = r->ss;
 }
 
+/* What a program may have for its stack: the guest's segments but the kernel's, and none of the host's own but TLS. */
+static bool is_program_stack(uint32_t ss)
+{
+	uint32_t index = ss >> 3;
+
+	if (!(ss & 4))
+		return index >= VMP_GDT_TLS_MIN && index < VMP_GDT_TLS_MIN + 3;
+	return index != VMP_GDT_KERNEL_DS && index != VMP_GDT_BOOT_DS;
+}
+
 static void registers_from_host(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
@@ -206,6 +216,8 @@ static void registers_from_host(struct monitor *m)
 
 	if (!level_is_ours)
 		level_from_host(v, r);
+	else if (is_program_stack(r->ss))
+		v->seg[SEG_SS] = r->ss;
 	native = native_flags(v);
 	v->gpr[EAX] = r->rax, v->gpr[ECX] = r->rcx, v->gpr[EDX] = r->rdx, v->gpr[EBX] = r->rbx;
 	v->gpr[ESP] = r->rsp, v->gpr[EBP] = r->rbp, v->gpr[ESI] = r->rsi, v->gpr[EDI] = r->rdi;

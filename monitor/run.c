@@ -57,13 +57,13 @@ void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, con
 	channel_send(m, MSG_MACHINE_END, VNODE_DAEMON(m->shm->node), &end, sizeof end, line, n);
 }
 
-static void log_dump(struct monitor *m)
+/* The CPU as it died, for who started the machine: who has the guest kernel's names. */
+static void tell_state(struct monitor *m)
 {
-	static char text[8192];
-	unsigned n = vcpu_dump(&m->vcpu, text, sizeof text - 1);
+	static char text[MAX_MSG_PAYLOAD];
+	struct msg_log line = { .level = LOG_ERROR, .node = m->shm->node, .cpu = m->cpu };
 
-	text[n] = 0;
-	log_error("state of CPU %u:\n%s", m->cpu, text);
+	channel_send(m, MSG_LOG, VNODE_CLI, &line, sizeof line, text, vcpu_dump(&m->vcpu, text, sizeof text));
 }
 
 /* --- what arrives from outside -------------------------------------------------------------------------------------- */
@@ -434,8 +434,8 @@ void report_death(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
 
-	log_dump(m);
 	trace_dump(-1);
+	tell_state(m);
 	if (m->debug.attached)
 		debug_stand(m, WHY_DEAD);
 	if (v->dead == VCPU_TRIPLE_FAULT)

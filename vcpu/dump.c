@@ -37,6 +37,36 @@ static void dump_code(struct vcpu *v, struct text *t)
 	text_add(t, "\n");
 }
 
+static bool peek_word(struct vcpu *v, gva_t gva, uint32_t *word)
+{
+	struct vcpu_walk walk;
+	uint8_t *page;
+	bool used;
+
+	if (vcpu_peek(v, gva, &walk, &used))
+		return false;
+	page = v->env->pin(v->env->ctx, walk.gpa, false);
+	if (!page)
+		return false;
+	copy_bytes(word, page + (walk.gpa & PAGE_MASK), sizeof *word);
+	v->env->unpin(v->env->ctx, walk.gpa);
+	return true;
+}
+
+/* The kernel's words from ESP up; of a stack that has run over into what is not mapped, those that follow. */
+static void dump_stack(struct vcpu *v, struct text *t)
+{
+	enum { WORDS = 96, PER_LINE = 8 };
+	gva_t at = v->gpr[ESP] & ~3u;
+	uint32_t word;
+
+	if (!peek_word(v, at, &word))
+		at = (at | PAGE_MASK) + 1;
+	for (unsigned n = 0; v->cpl == 0 && n < WORDS && peek_word(v, at + n * 4, &word); n++)
+		text_add(t, "%s%08x%s", n % PER_LINE ? " " : "stack ", word, n % PER_LINE == PER_LINE - 1 ? "\n" : "");
+	text_add(t, "\n");
+}
+
 static void dump_flags(const struct vcpu *v, struct text *t)
 {
 	static const struct { uint32_t bit; const char *name; } names[] = {
@@ -90,5 +120,6 @@ unsigned vcpu_dump(struct vcpu *v, char *text, unsigned room)
 	dump_walk(v, &t, "eip", v->eip);
 	dump_walk(v, &t, "esp", v->gpr[ESP]);
 	dump_code(v, &t);
+	dump_stack(v, &t);
 	return t.used;
 }

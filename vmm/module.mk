@@ -1,6 +1,6 @@
 # The command line
 VMP_OBJECTS := vmm/main.o vmm/options.o vmm/run.o vmm/client.o vmm/streams.o vmm/launch.o vmm/rundir.o vmm/terminal.o \
-	vmm/query.o vmm/report.o vmm/pageheat.o vmm/initramfs.o vmm/guestprog.o vmm/elfdeps.o vmm/image.o vmm/checks.o \
+	vmm/query.o vmm/report.o vmm/pageheat.o vmm/dumptext.o vmm/initramfs.o vmm/guestprog.o vmm/elfdeps.o vmm/image.o vmm/checks.o \
 	vmm/hostcpu.o vmm/save.o vmm/load.o vmm/saved.o vmm/snapfile.o vmm/tsc.o vmm/up.o vmm/status.o vmm/gdbserver.o vmm/gdbsession.o vmm/gdbregisters.o \
 	vmm/rsp.o base/log.o base/wire.o
 $(eval $(call program,vmp,$(VMP_OBJECTS),-levent -lelf -lz -lcrypto))

@@ -82,7 +82,7 @@ static int add_symbol(struct symbols *symbols, const GElf_Sym *sym, const char *
 			return -ENOMEM;
 		symbols->symbol = grown;
 	}
-	symbols->symbol[symbols->n] = (struct symbol){ sym->st_value, sym->st_size, strdup(name) };
+	symbols->symbol[symbols->n] = (struct symbol){ sym->st_value, sym->st_size, strdup(name), type == STT_OBJECT };
 	return symbols->symbol[symbols->n].name ? (symbols->n++, 0) : -ENOMEM;
 }
 
@@ -171,6 +171,15 @@ void symbols_name(const struct symbols *symbols, gva_t address, char *text, size
 	*text = 0;
 	if (s)
 		snprintf(text, text_bytes, "%s+0x%x", s->name, address - s->address);
+}
+
+void symbols_function(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes)
+{
+	const struct symbol *s = holder(symbols, address);
+
+	*text = 0;
+	if (s && !s->data)
+		symbols_name(symbols, address, text, text_bytes);
 }
 
 void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text, size_t text_bytes)

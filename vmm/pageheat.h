@@ -17,13 +17,15 @@ void pageheat_sort(struct pageheat *heat);
 void pageheat_free(struct pageheat *heat);
 
 /* The guest kernel's symbols, from the symbol table of vmlinux. */
-struct symbol { gva_t address; uint32_t bytes; char *name; };
+struct symbol { gva_t address; uint32_t bytes; char *name; bool data; };
 struct symbols { struct symbol *symbol; size_t n; };
 /* 0, or -errno; without symbols everything still works, namelessly. */
 int symbols_load(struct symbols *symbols, const char *vmlinux);
 void symbols_free(struct symbols *symbols);
 /* The function or object that holds `address`, as "name+0x12"; "" if none does. */
 void symbols_name(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes);
+/* The same, if it is a function that holds it. */
+void symbols_function(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes);
 /* The data objects and functions that overlap [address, address + bytes), as "a, b, ...". */
 void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text, size_t text_bytes);
 

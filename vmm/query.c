@@ -11,6 +11,7 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "vmm/client.h"
+#include "vmm/dumptext.h"
 #include "vmm/pageheat.h"
 #include "vmm/rundir.h"
 #include "vmm/status.h"
@@ -206,24 +207,6 @@ static void put_json_string(const char *text)
 	putchar('"');
 }
 
-/* The monitor's lines as they are, and after the one that says where EIP leads, the kernel's name for it. */
-static void print_dump(const char *text, const struct symbols *symbols)
-{
-	while (*text) {
-		size_t n = strcspn(text, "\n");
-		char name[160];
-		gva_t eip;
-
-		printf("%.*s", (int)n, text);
-		if (sscanf(text, "eip %8x -", &eip) == 1 && !strncmp(text + 12, " ->", 3)) {
-			symbols_name(symbols, eip, name, sizeof name);
-			printf("%s%s", *name ? " " : "", name);
-		}
-		putchar('\n');
-		text += n + (text[n] == '\n');
-	}
-}
-
 /* For people, a paragraph each; with --json the same text, one string for each CPU. */
 static void print_regs(struct query *q)
 {
@@ -241,7 +224,7 @@ static void print_regs(struct query *q)
 			printf("}");
 		} else {
 			printf("%s", cpu ? "\n" : "");
-			print_dump(text, &symbols);
+			dump_print(stdout, text, &symbols);
 		}
 	}
 	if (q->o->json)

@@ -21,6 +21,7 @@
 #include "vmm/hostcpu.h"
 #include "vmm/launch.h"
 #include "vmm/load.h"
+#include "vmm/dumptext.h"
 #include "vmm/report.h"
 #include "vmm/rundir.h"
 #include "vmm/streams.h"
@@ -56,6 +57,7 @@ struct run {
 	struct event *retry, *tick, *typed, *limit, *death, *starter;
 	struct event *signals[8];
 	uint64_t start_ns;
+	const char *kernel;	/* the file */
 	int log_fd, archive_fd;
 	bool interactive, raw, connected;
 	bool held;		/* the machine waits for a debugger */
@@ -355,6 +357,27 @@ static void on_console(struct run *run, const void *body, size_t bytes)
 		write_all(run->log_fd, (const char *)body + skip, bytes - skip);
 }
 
+/* What a monitor says of a guest that died goes to the log, or else to standard error. */
+static void report_death(struct run *run, const char *text, int bytes)
+{
+	char *state = strndup(text, bytes);
+	struct symbols symbols;
+	char *report = NULL;
+	size_t report_bytes;
+	FILE *out = open_memstream(&report, &report_bytes);
+
+	if (!state || !out)
+		die("no memory");
+	symbols_load(&symbols, run->kernel);
+	dump_print(out, state, &symbols);
+	fclose(out);
+	hide_progress(run);
+	write_all(run->o->log || run->o->verbose ? run->log_fd : 2, report, report_bytes);
+	symbols_free(&symbols);
+	free(report);
+	free(state);
+}
+
 static void on_log(struct run *run, const void *body, size_t bytes)
 {
 	struct msg_log log;
@@ -363,6 +386,10 @@ static void on_log(struct run *run, const void *body, size_t bytes)
 	int n, text = bytes - sizeof log;
 
 	memcpy(&log, body, sizeof log);
+	if (log.level == LOG_ERROR) {
+		report_death(run, data, text);
+		return;
+	}
 	if (run->log_fd < 0)
 		return;
 	if (log.cpu != ~0u)
@@ -654,7 +681,8 @@ static int start_saved(struct run *run, struct problem *p)
 		.restore = true, .direct = runs_direct(run), .strict = run->o->strict, .hold = run->held,
 	};
 
-	snprintf(info.kernel, sizeof info.kernel, "%s", saved->kernel);
+	run->kernel = saved->kernel;
+	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
 	rundir_write_info(&run->rundir, &info);
 	plan.grows = can_grow(run, &plan);
 	run->plan = plan;
@@ -678,7 +706,8 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 	snprintf(archive, sizeof archive, "/proc/%d/fd/%d", getpid(), run->archive_fd);
 	if (command_line(run, line, sizeof line, p))
 		return -1;
-	snprintf(info.kernel, sizeof info.kernel, "%s", files->kernel);
+	run->kernel = files->kernel;
+	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
 	rundir_write_info(&run->rundir, &info);
 	plan.grows = can_grow(run, &plan);
 	run->plan = plan;

@@ -10,8 +10,13 @@ build/tests/guest/%: tests/guest/%.c tests/guest/check.h
 	$(Q)$(CC) $(filter-out -static,$(GUEST_CFLAGS)) $(GUEST_LINK) -I. -fopenmp -pthread -o $@ $< -lm -Wl,--no-warnings
 
 .PHONY: guest-tests
-guest-tests: $(GUEST_TESTS) build/tests/machine/unframe
+guest-tests: $(GUEST_TESTS) build/tests/machine/unframe $(addprefix build/tests/machine/bug-,triple nowhere stack fault)
 all: guest-tests
+
+build/tests/machine/bug-%: tests/machine/bug.S base/guest_abi.h
+	@echo "  CC    $@"
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -m32 -I. -DBUG_$* -nostdlib -static -Wl,--build-id=none,-Ttext=0x1000000,-e,entry -o $@ $<
 
 build/tests/machine/%: tests/machine/%.c
 	@echo "  CC    $@"

@@ -192,7 +192,7 @@ static void dump(void)
 {
 	static const char *const expected[] = {
 		"cpu 1 level 0", "eax 12345678", "eip 00010000 eflags 00000202 IF", "cs 0084", "gdt 00001000/00ff", "irr 41", "isr 51",
-		"eip 00010000 -> 00010000 user writable", "esp 00020000 -> 00020000", "code f4 90",
+		"eip 00010000 -> 00010000 user writable", "esp 00020000 -> 00020000", "code f4 90", "stack 00000000 12345678 00000000",
 	};
 	char text[4096];
 	struct vcpu before;
@@ -204,6 +204,7 @@ static void dump(void)
 	V->apic.irr[2] = 2;
 	V->apic.isr[2] = 1 << 17;
 	fake.ram[CODE] = 0xf4;
+	memcpy(fake.ram + V->gpr[ESP] + 4, &(uint32_t){ 0x12345678 }, 4);
 	before = *V;
 	bytes = vcpu_dump(V, text, sizeof text);
 	CU_ASSERT_EQUAL(memcmp(&before, V, sizeof before), 0);

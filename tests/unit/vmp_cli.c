@@ -18,6 +18,7 @@
 #include "vmm/image.h"
 #include "vmm/initramfs.h"
 #include "vmm/options.h"
+#include "vmm/dumptext.h"
 #include "vmm/pageheat.h"
 #include "vmm/report.h"
 #include "vmm/status.h"
@@ -598,11 +599,30 @@ static void heat_is_added_up(void)
 	pageheat_free(&heat);
 }
 
+static void dump_is_named(void)
+{
+	static struct symbol table[] = {
+		{ 0xc1000010, 0x100, "call_it", false }, { 0xc1002800, 0x10, "a_table", true }, { 0xc1002810, 0x10, "deep", false },
+	};
+	static const char text[] = "cpu 0 level 0\neip c1002814 -> 01002814 kernel\nstack c1000020 00000007 c1002804\n"
+				   "stack c1000020 c1002811\n";
+	struct symbols symbols = { table, ARRAY_LEN(table) };
+	char *printed;
+	size_t bytes;
+	FILE *out = open_memstream(&printed, &bytes);
+
+	dump_print(out, text, &symbols);
+	fclose(out);
+	CU_ASSERT_STRING_EQUAL(printed, "cpu 0 level 0\neip c1002814 -> 01002814 kernel deep+0x4\nstack c1000020 00000007 c1002804\n"
+					"  c1000020 call_it+0x10\nstack c1000020 c1002811\n  c1002811 deep+0x1\n");
+	free(printed);
+}
+
 static void symbols_are_found(void)
 {
 	static struct symbol table[] = {
-		{ 0xc1000000, 0, "_stext" }, { 0xc1000010, 0x2000, "long_one" }, { 0xc1002800, 0x10, "a" },
-		{ 0xc1002810, 0x10, "b" }, { 0xc1002820, 0x10, "c" }, { 0xc1002830, 0x10, "d" },
+		{ 0xc1000000, 0, "_stext", false }, { 0xc1000010, 0x2000, "long_one", false }, { 0xc1002800, 0x10, "a", false },
+		{ 0xc1002810, 0x10, "b", false }, { 0xc1002820, 0x10, "c", false }, { 0xc1002830, 0x10, "d", false },
 	};
 	struct symbols symbols = { table, ARRAY_LEN(table) }, loaded;
 	char text[128];
@@ -685,7 +705,7 @@ int main(void)
 		T(cpio_reads_what_we_write), T(a_tree_is_counted_up_to_a_limit), T(a_full_disk_is_an_error),
 		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively),
 		T(a_missing_loader_names_its_package), T(commands_reach_the_guest), T(commands_are_refused), T(checksums),
-		T(disks), T(memory_limits), T(heat_is_added_up), T(symbols_are_found),
+		T(disks), T(memory_limits), T(heat_is_added_up), T(symbols_are_found), T(dump_is_named),
 		T(reports_are_put_together),
 #undef T
 	};
