@@ -1,5 +1,6 @@
 /* conn.c - one connection: its life, and plain bytes from and to its socket. */
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -79,6 +80,15 @@ void conn_lost(struct conn *k)
 		phnx_dial_failed(ph, c);
 }
 
+static void note_origin(struct conn *k)
+{
+	struct sockaddr_storage at;
+	socklen_t len = sizeof at;
+
+	if (getpeername(k->fd, (struct sockaddr *)&at, &len) == 0)
+		getnameinfo((struct sockaddr *)&at, len, k->l->from, sizeof k->l->from, NULL, 0, NI_NUMERICHOST);
+}
+
 bool conn_open(struct conn *k)
 {
 	unsigned char binding[32] = { 0 };
@@ -87,8 +97,11 @@ bool conn_open(struct conn *k)
 		k->state = OPEN;
 		k->l = phnx_link_open(k->net->ph, k, k->contact, binding);
 	}
-	if (k->l)
+	if (k->l) {
+		if (!k->contact)
+			note_origin(k);
 		return true;
+	}
 	conn_lost(k);
 	return false;
 }

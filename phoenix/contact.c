@@ -28,11 +28,60 @@ static void settle(struct contacts *all, struct contact *c)
 	place(all, i, c);
 }
 
+/* ---- in which order ----
+ * Where many nodes have the same list, each that finds itself in it dials the half behind itself at once, and the others,
+ * who dial it, only when they have had time to: so there are seldom two links, and seldom many who dial the same node. */
+
+static bool is_self(struct phnx *ph, const struct phnx_contact *at)
+{
+	for (unsigned i = 0; i < ph->me.n_addrs; i++)
+		if (at->port == ph->me.addrs[i].port &&
+		    (!strcmp(at->host, ph->me.addrs[i].host) || !strcmp(at->host, ph->host) || !strcmp(at->host, "localhost")))
+			return true;
+	return false;
+}
+
+static void settle_order(struct phnx *ph, uint64_t now)
+{
+	enum { PER_CONTACT = 150 };
+	struct contacts *all = &ph->contacts;
+	unsigned n = all->n_configured, self = UINT32_MAX;
+
+	all->fresh = false;
+	for (unsigned i = 0; i < all->n; i++)
+		if (!all->heap[i]->name && is_self(ph, &all->heap[i]->at))
+			self = all->heap[i]->index;
+	if (self == UINT32_MAX)
+		return;
+	for (unsigned i = 0; i < all->n; i++)
+		if (all->heap[i]->fresh) {
+			struct contact *c = all->heap[i];
+			unsigned step = (c->index + n - self) % n;
+			bool mine = 2 * step < n || (2 * step == n && self < c->index);
+			all->awaited += !mine;
+			c->due_us = now + step + (mine ? 0 : OTHERS_FIRST + n * PER_CONTACT);
+			c->fresh = false;
+		}
+	unsigned total = all->n;
+	for (all->n = 1; all->n < total; settle(all, all->heap[all->n - 1]))
+		all->n++;		/* the heap anew, one after the other */
+}
+
+/* Whoever serves a socket in the file system is about to, or was just now: asking again costs next to nothing. */
+static uint64_t least_backoff(const struct contact *c)
+{
+	return c->at.protocol == PHNX_UNIX ? RETRY_LOCAL : RETRY_MIN;
+}
+
 /* The one place where a contact's state changes. */
 static void set(struct phnx *ph, struct contact *c, enum contact_state state, uint64_t due_us)
 {
+	bool hopeful = c->backoff_us == least_backoff(c);
+
 	ph->contacts.dialing -= c->state == CONTACT_DIALING;
+	ph->contacts.hopeful -= c->state == CONTACT_DIALING && hopeful;
 	ph->contacts.dialing += state == CONTACT_DIALING;
+	ph->contacts.hopeful += state == CONTACT_DIALING && hopeful;
 	c->state = state;
 	c->due_us = due_us;
 	settle(&ph->contacts, c);
@@ -76,12 +125,6 @@ void contact_free_all(struct phnx *ph)
 
 /* ---- new ones ---- */
 
-/* Whoever serves a socket in the file system is about to, or was just now: asking again costs next to nothing. */
-static uint64_t least_backoff(const struct contact *c)
-{
-	return c->at.protocol == PHNX_UNIX ? RETRY_LOCAL : RETRY_MIN;
-}
-
 struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at, ph_vp_t name)
 {
 	struct contacts *all = &ph->contacts;
@@ -106,6 +149,10 @@ struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at,
 	c->at.key = at->key ? strdup(at->key) : NULL;
 	c->name = name;
 	c->backoff_us = least_backoff(c);
+	if (!name) {
+		c->index = all->n_configured++;
+		c->fresh = all->fresh = true;
+	}
 	c->place = all->n++;
 	all->heap[c->place] = c;
 	/* Of two nodes that learn of each other one dials first, so that there are seldom two links. */
@@ -140,8 +187,18 @@ void phnx_dial_failed(struct phnx *ph, struct contact *c)
 void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer)
 {
 	c->peer = peer;
-	c->backoff_us = least_backoff(c);
 	set(ph, c, CONTACT_LINKED, UINT64_MAX);
+	c->backoff_us = least_backoff(c);
+}
+
+bool contact_is_neighbour(struct phnx *ph, struct contact *c, const char *host)
+{
+	for (const struct plink *l = ph->links; l; l = l->next)
+		if (l->port == c->at.port && l->state == LINK_UP && !strcmp(l->from, host)) {
+			contact_linked(ph, c, l->peer);
+			return true;
+		}
+	return false;
 }
 
 void contact_doubled(struct phnx *ph, struct contact *c, ph_vp_t peer)
@@ -175,6 +232,8 @@ static void try(struct phnx *ph, struct contact *c)
 		forget(ph, c);
 	} else if (e && e->direct) {
 		contact_linked(ph, c, e->name);
+	} else if (contact_is_neighbour(ph, c, c->at.host)) {
+		/* it came first */
 	} else {
 		set(ph, c, CONTACT_DIALING, UINT64_MAX);
 		ph->ops->dial(ph->ctx, c);
@@ -185,6 +244,8 @@ void contact_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	struct contacts *all = &ph->contacts;
 
+	if (all->fresh)
+		settle_order(ph, now);
 	while (!ph->closing && all->n && all->dialing < MAX_DIALING) {
 		uint64_t due = all->heap[0]->due_us;
 		if (now < due) {

@@ -65,7 +65,8 @@ struct plink {
 	unsigned slot;			/* its bit in the sets of the routing table */
 	ph_vp_t peer;			/* 0 until the peer has proved itself */
 	ph_vp_t claimed;		/* the name in its HELLO */
-	bool peer_dialed_learned;
+	char from[64];			/* the other side's address as this side sees it, if it dialed */
+	int port;			/* that it listens on, as it says; 0: none */
 	unsigned char nonce[32], binding[32];
 	struct writer my_hello, peer_hello;
 	struct outframe *out, **out_end;
@@ -85,11 +86,16 @@ struct contact {
 	enum contact_state state;
 	uint64_t due_us, backoff_us;	/* IDLE: when to try it */
 	unsigned place;			/* in the heap */
+	unsigned index;			/* among the configured ones */
+	bool fresh;			/* configured, and never tried */
 	void *transport;
 };
 struct contacts {
 	struct contact **heap;		/* by due_us */
-	unsigned n, room, n_learned, dialing;
+	unsigned n, room, n_learned, n_configured;
+	unsigned dialing, hopeful;	/* hopeful: of those the ones that have not failed since they last succeeded */
+	unsigned awaited;		/* nodes that should dial this one */
+	bool fresh;			/* some are: their order has to be settled */
 };
 
 struct phnx_ops {
@@ -127,6 +133,8 @@ void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer);
 void contact_doubled(struct phnx *ph, struct contact *c, ph_vp_t peer);	/* there is another link: look again soon */
 void contact_is_self(struct phnx *ph, struct contact *c);
 void contact_link_down(struct phnx *ph, ph_vp_t peer);			/* no link leads to it any more */
+/* Whether a neighbour has connected to this node from there already; then c counts as linked. (host: numeric) */
+bool contact_is_neighbour(struct phnx *ph, struct contact *c, const char *host);
 void contact_free_all(struct phnx *ph);
 
 /* ---- routing ---- */
@@ -184,6 +192,9 @@ struct routes {
 	uint64_t version;		/* changes whenever a message might now find its way */
 	uint64_t clock;			/* the largest stamp seen */
 	uint64_t digest;
+	uint64_t up[MAX_LINKS / 64];	/* the slots of the neighbours */
+	unsigned up_words;
+	uint64_t neighbours;		/* digest of their names */
 	uint64_t sweep_us;		/* when an entry is due to be forgotten or reported */
 };
 struct rentry *route_find(struct phnx *ph, ph_vp_t name);
@@ -393,6 +404,8 @@ struct phnx {
 	struct plink *links;
 	unsigned n_links;
 	uint64_t links_due;		/* when link_tick() has to look at them */
+	uint64_t progress_us;		/* when a connection last came closer to being made */
+	char host[64];			/* this computer's own name, as configurations may have it */
 	uint64_t link_serial;
 	uint64_t link_slots[MAX_LINKS / 64];
 	struct contacts contacts;

@@ -157,6 +157,7 @@ static void put_hello(struct plink *l)
 	put64(w, (uint64_t)ph->lower);
 	put64(w, (uint64_t)ph->upper);
 	put64(w, (uint64_t)ph->name);
+	put_le(w, ph->me.n_addrs ? (uint64_t)ph->me.addrs[0].port : 0, 2);
 	put_bytes(w, l->nonce, sizeof l->nonce);
 	send_buffer(l, FRAME_HELLO, w);
 }
@@ -200,6 +201,7 @@ static int on_hello(struct plink *l, struct reader *r)
 	get_bytes(r, session, n);
 	ph_vp_t lower = (ph_vp_t)get64(r), upper = (ph_vp_t)get64(r);
 	l->claimed = (ph_vp_t)get64(r);
+	l->port = (int)get_le(r, 2);
 	get_bytes(r, nonce, sizeof nonce);
 	if (r->bad || r->p != r->end)
 		link_close(l, PH_EPEER, "malformed greeting");
@@ -223,6 +225,7 @@ static int on_hello(struct plink *l, struct reader *r)
 		link_send(l, FRAME_AUTH, &w, NULL);
 		free(w.data);
 		l->state = LINK_AUTH;
+		ph->progress_us = phnx_now(ph);
 		return 0;
 	}
 	return -1;
@@ -230,10 +233,18 @@ static int on_hello(struct plink *l, struct reader *r)
 
 struct plink *link_find(struct phnx *ph, ph_vp_t peer)
 {
-	for (struct plink *l = ph->links; l; l = l->next)
-		if (l->peer == peer && l->state == LINK_UP)
-			return l;
-	return NULL;
+	struct rentry *e = route_find(ph, peer);
+
+	return e ? e->direct : NULL;
+}
+
+/* link_tick() is to look at the links by then. */
+static void look_by(struct phnx *ph, uint64_t when)
+{
+	if (when < ph->links_due)
+		ph->links_due = when;
+	if (when < ph->due)
+		ph->due = when;
 }
 
 /* Two links to one peer: the node with the smaller name keeps the one that it dialed, and it alone closes the other. */
@@ -250,6 +261,17 @@ static bool close_double(struct plink *l)
 	return worse == l;
 }
 
+static void ping(struct plink *l, uint64_t now)
+{
+	struct writer w = { 0 };
+
+	l->ping_us = now;
+	put64(&w, now);
+	put64(&w, l->ph->routes.digest);
+	link_send(l, FRAME_PING, &w, NULL);
+	free(w.data);
+}
+
 static int on_auth(struct plink *l, struct reader *r)
 {
 	unsigned char mac[32], theirs[32];
@@ -263,12 +285,14 @@ static int on_auth(struct plink *l, struct reader *r)
 		return -1;
 	l->peer = l->claimed;
 	l->state = LINK_UP;
-	l->ph->links_due = l->ph->due = 0;	/* the first ping */
+	ping(l, phnx_now(l->ph));
+	look_by(l->ph, l->ping_us + PING_INTERVAL);
 	free(l->my_hello.data);
 	free(l->peer_hello.data);
 	l->my_hello = l->peer_hello = (struct writer){ 0 };
 	if (l->contact)
 		contact_linked(l->ph, l->contact, l->peer);
+	l->ph->progress_us = phnx_now(l->ph);
 	route_link_up(l->ph, l);
 	return 0;
 }
@@ -294,17 +318,6 @@ static int on_refuse(struct plink *l, struct reader *r)
 }
 
 /* ---- liveness, and the repair of routing tables ---- */
-
-static void ping(struct plink *l, uint64_t now)
-{
-	struct writer w = { 0 };
-
-	l->ping_us = now;
-	put64(&w, now);
-	put64(&w, l->ph->routes.digest);
-	link_send(l, FRAME_PING, &w, NULL);
-	free(w.data);
-}
 
 /* The promise "you will get it from another" is lost with a broken link: equal tables have equal digests, and what stays
  * different for three pings is sent again. */
@@ -500,7 +513,8 @@ struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c
 	ph->ops->random(ph->ctx, l->nonce, sizeof l->nonce);
 	ph->links = l;
 	ph->n_links++;
-	ph->links_due = ph->due = 0;
+	look_by(ph, l->opened_us + HANDSHAKE_TIMEOUT);
+	ph->progress_us = l->opened_us;
 	put_hello(l);
 	return l;
 }

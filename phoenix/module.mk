@@ -40,6 +40,7 @@ $(eval $(call unit-test,phnx_loop,tests/unit/phnx_loop.o phnx.o,$(PHNX_LIBS)))
 
 # Phoenix beside raw TCP and MPI, in one run.
 $(eval $(call program,bench/phoenix_latency,bench/phoenix_latency.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+$(eval $(call program,bench/phoenix_routing,bench/phoenix_routing.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 .PHONY: bench-phoenix
 $(eval $(call program,bench/phoenix_loop,bench/phoenix_loop.o vmm/conn.o base/log.o base/wire.o phnx.o,$(PHNX_LIBS)))
 bench-phoenix: $(B)/bench/phoenix_latency $(B)/bench/phoenix_loop

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include "phoenix/core.h"
 
-enum { FLUSH_BYTES = 256 << 10, MERGE_LIMIT = 20000, SEQREQ_INTERVAL = 50000 };
+enum { FLUSH_BYTES = 256 << 10, SEQREQ_INTERVAL = 50000 };
 
 static uint64_t mix(uint64_t x)
 {
@@ -26,12 +26,18 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
+/* Nothing was ever heard of it but its name. */
+static bool is_rumour(const struct rentry *e)
+{
+	return e->seq == 1 && e->nhops == UNREACHABLE && !e->payload.gone;
+}
+
 /* Some neighbour may lack the entry. */
 static void mark_dirty(struct phnx *ph, struct rentry *e)
 {
 	struct routes *t = &ph->routes;
 
-	if (e->dirty)
+	if (e->dirty || is_rumour(e))
 		return;
 	if (!t->n_dirty)
 		t->dirty_us = phnx_now(ph);
@@ -104,7 +110,6 @@ static struct rentry *add(struct phnx *ph, ph_vp_t name)
 		goto fail;
 	}
 	insert(t, e);
-	mark_dirty(ph, e);
 	return e;
 fail:
 	free(e);
@@ -455,18 +460,32 @@ static void on_entry(struct phnx *ph, struct reader *r, const struct promise *p)
 	payload_free(&payload);
 }
 
+/* In one subnet all have the same neighbours, but for themselves: then nothing has to be looked up. */
+static void get_names(struct phnx *ph, struct reader *r, struct promise *p)
+{
+	struct routes *t = &ph->routes;
+	uint64_t n = get_var(r), digest = get64(r);
+
+	if (digest + mix((uint64_t)p->sender->peer) == t->neighbours + mix((uint64_t)ph->name) && n <= (uint64_t)(r->end - r->p) / 8) {
+		r->p += 8 * n;
+		memcpy(p->bits, t->up, t->up_words * sizeof *p->bits);
+		p->words = t->up_words;
+		return;
+	}
+	for (uint64_t i = 0; i < n && !r->bad; i++) {
+		struct rentry *e = route_find(ph, (ph_vp_t)get64(r));
+		if (e && e->direct)
+			promise_add(p, e->direct->slot);
+	}
+}
+
 int route_on_update(struct phnx *ph, struct plink *l, struct reader *r)
 {
 	struct promise p = { .sender = l };
 
 	promise_add(&p, l->slot);
+	get_names(ph, r, &p);
 	uint64_t n = get_var(r);
-	for (uint64_t i = 0; i < n && !r->bad; i++) {
-		struct rentry *e = route_find(ph, (ph_vp_t)get64(r));
-		if (e && e->direct)
-			promise_add(&p, e->direct->slot);
-	}
-	n = get_var(r);
 	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		on_entry(ph, r, &p);
 		if (ph->routes.algorithm == ROUTING_NAIVE)
@@ -483,19 +502,29 @@ void route_link_up(struct phnx *ph, struct plink *l)
 		has_clear(ph, ph->routes.list[k], l->slot);
 	if (!e)
 		e = add(ph, l->peer);
-	if (e && !e->direct)
+	if (e && !e->direct) {
 		e->direct = l;
+		ph->routes.neighbours += mix((uint64_t)l->peer);
+	}
+	ph->routes.up[l->slot / 64] |= 1ULL << l->slot % 64;
+	if (l->slot / 64 >= ph->routes.up_words)
+		ph->routes.up_words = l->slot / 64 + 1;
 	ph->routes.version++;
 }
 
 void route_link_down(struct phnx *ph, struct plink *l)
 {
-	struct plink *other = link_find(ph, l->peer);
+	struct plink *other = ph->links;
 
+	while (other && (other->peer != l->peer || other->state != LINK_UP))
+		other = other->next;
 	for (unsigned k = 0; k < ph->routes.n; k++) {
 		struct rentry *e = ph->routes.list[k];
-		if (e->direct == l)
+		if (e->direct == l) {
 			e->direct = other;
+			if (!other)
+				ph->routes.neighbours -= mix((uint64_t)l->peer);
+		}
 		if (e->fwd != l)
 			continue;
 		if (other)
@@ -503,6 +532,7 @@ void route_link_down(struct phnx *ph, struct plink *l)
 		else
 			set_route(ph, e, e->seq | 1, UNREACHABLE, NULL);
 	}
+	ph->routes.up[l->slot / 64] &= ~(1ULL << l->slot % 64);
 	ph->routes.version++;
 	sweep_by(ph, phnx_now(ph) + ROUTE_EXPIRY);
 }
@@ -528,11 +558,12 @@ static void put_entry(struct phnx *ph, struct writer *w, const struct rentry *e)
 
 static void put_names(struct phnx *ph, struct writer *w)
 {
-	unsigned n = 0;
+	uint64_t n = 0;
 
 	for (struct plink *l = ph->links; l; l = l->next)
 		n += l->state == LINK_UP;
 	put_var(w, n);
+	put64(w, ph->routes.neighbours);
 	for (struct plink *l = ph->links; l; l = l->next)
 		if (l->state == LINK_UP)
 			put64(w, (uint64_t)l->peer);
@@ -579,20 +610,13 @@ static void flush_to(struct phnx *ph, struct plink *l, const struct writer *name
 static unsigned find_lacking(struct phnx *ph, uint64_t lacking[MAX_LINKS / 64])
 {
 	struct routes *t = &ph->routes;
-	uint64_t up[MAX_LINKS / 64] = { 0 };
-	unsigned words = 0;
 
-	for (struct plink *l = ph->links; l; l = l->next)
-		if (l->state == LINK_UP) {
-			up[l->slot / 64] |= 1ULL << l->slot % 64;
-			words = l->slot / 64 >= words ? l->slot / 64 + 1 : words;
-		}
-	for (unsigned i = 0; i < words; i++) {
+	for (unsigned i = 0; i < t->up_words; i++) {
 		lacking[i] = 0;
 		for (unsigned k = 0; k < t->n_dirty; k++)
-			lacking[i] |= up[i] & ~(i < t->dirty_list[k]->has_words ? t->dirty_list[k]->has[i] : 0);
+			lacking[i] |= t->up[i] & ~(i < t->dirty_list[k]->has_words ? t->dirty_list[k]->has[i] : 0);
 	}
-	return words;
+	return t->up_words;
 }
 
 static void flush(struct phnx *ph)
@@ -717,6 +741,25 @@ static uint64_t sweep(struct phnx *ph, uint64_t now)
 	return again;
 }
 
+/* The thesis's priorities: connections that are being made come first, while they come nearer, but not for ever.  What is
+ * told once they are all there is told once. */
+static uint64_t hold_until(struct phnx *ph, uint64_t now)
+{
+	enum { QUIET = 5000, QUIET_AWAITED = 1000, LIMIT = 20000, LIMIT_PER_LINK = 300 };
+	unsigned accepted = 0;
+	bool connecting = ph->contacts.hopeful > 0;
+
+	if (now >= ph->progress_us + QUIET)
+		return now;
+	for (struct plink *l = ph->links; l; l = l->next) {
+		connecting |= l->state & (LINK_HELLO | LINK_AUTH);
+		accepted += !l->contact;
+	}
+	uint64_t quiet = connecting ? QUIET : accepted < ph->contacts.awaited ? QUIET_AWAITED : 0;
+	uint64_t limit = ph->routes.dirty_us + LIMIT + (uint64_t)ph->n_links * LIMIT_PER_LINK, until = ph->progress_us + quiet;
+	return limit < until ? limit : until;
+}
+
 void route_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	struct routes *t = &ph->routes;
@@ -726,12 +769,9 @@ void route_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	*next = t->sweep_us < *next ? t->sweep_us : *next;
 	if (!t->n_dirty)
 		return;
-	/* The thesis's priorities: connections that are being made first, but not for ever. */
-	bool connecting = false;
-	for (struct plink *l = ph->links; l && !connecting; l = l->next)
-		connecting = l->state & (LINK_HELLO | LINK_AUTH);
-	if (connecting && now < t->dirty_us + MERGE_LIMIT)
-		*next = t->dirty_us + MERGE_LIMIT < *next ? t->dirty_us + MERGE_LIMIT : *next;
+	uint64_t until = hold_until(ph, now);
+	if (now < until)
+		*next = until < *next ? until : *next;
 	else
 		flush(ph);
 }

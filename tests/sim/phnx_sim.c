@@ -1,9 +1,10 @@
 /* phnx_sim.c - the simulator's transport: events in a heap, ordered by virtual time. */
 #include <assert.h>
 #include <stdio.h>
+#include <time.h>
 #include "tests/sim/phnx_sim.h"
 
-enum event_kind { EV_DIAL, EV_BYTES, EV_EOF };
+enum event_kind { EV_DIAL, EV_BYTES, EV_EOF, EV_RESUME };
 struct end {
 	struct simnode *node;
 	struct plink *l;		/* NULL: closed on this side */
@@ -13,6 +14,7 @@ struct end {
 	int refs;
 };
 struct event {
+	struct event *next;
 	uint64_t at, order;
 	enum event_kind kind;
 	struct end *end;		/* receiving side */
@@ -110,13 +112,36 @@ static void charge(struct simnode *node, uint64_t ns)
 	node->busy_ns %= 1000;
 }
 
-/* Its event has to wait until it is done with earlier ones. */
+static uint64_t cpu_ns(void)
+{
+	struct timespec t = { 0 };
+
+	if (the_sim->cpu_costs)
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* An event of a node that is busy waits its turn; when the node is done with what it does, an EV_RESUME takes the first. */
+static void resume_later(struct simnode *node)
+{
+	struct event *ev = calloc(1, sizeof *ev);
+
+	*ev = (struct event){ .at = node->busy_until > the_sim->now ? node->busy_until : the_sim->now, .kind = EV_RESUME,
+			      .from = node->id };
+	push(ev);
+}
+
 static bool postponed(struct simnode *node, struct event *ev)
 {
-	if (node->dead || node->busy_until <= the_sim->now)
+	if (!node->waiting && node->busy_until <= the_sim->now)
 		return false;
-	ev->at = node->busy_until;
-	push(ev);
+	if (!node->waiting) {
+		node->waiting_end = &node->waiting;
+		resume_later(node);
+	}
+	ev->next = NULL;
+	*node->waiting_end = ev;
+	node->waiting_end = &ev->next;
 	return true;
 }
 
@@ -154,7 +179,6 @@ static void drain(struct end *e)
 		return;
 	unsigned char *bytes = malloc(len);
 	for (struct outframe *f = e->l->out; f; f = f->next) {
-		charge(e->node, the_sim->frame_cost_ns);
 		memcpy(bytes + at, f->head, f->head_len);
 		at += f->head_len;
 		if (f->body && f->body->len) {
@@ -163,7 +187,7 @@ static void drain(struct end *e)
 		}
 	}
 	assert(at == len);
-	charge(e->node, len * the_sim->byte_cost_ns);
+	charge(e->node, the_sim->packet_cost_ns + len * the_sim->kib_cost_ns / 1024);
 	phnx_link_taken(e->l, len);
 	to_peer(e, EV_BYTES, bytes, len);
 }
@@ -246,13 +270,18 @@ static const struct phnx_ops ops = { op_now, op_random, op_dial, op_undial, op_k
 
 /* ---- running ---- */
 
+/* As a real node does: once for all that has come meanwhile. */
 static void settle(struct sim *s, struct simnode *node)
 {
-	if (node->dead)
+	enum { MOST_TOGETHER = 256 };
+
+	if (node->dead || (node->waiting && ++node->unsettled < MOST_TOGETHER))
 		return;
-	uint64_t when = s->now;
+	node->unsettled = 0;
+	uint64_t when = s->now, start = cpu_ns();
 	for (int again = 0; again < 100 && when <= s->now; again++)
 		when = phnx_poll(node->ph);
+	charge(node, cpu_ns() - start);
 	for (unsigned i = 0; i < node->n_ends; i++)
 		if (node->ends[i]->kicked)
 			drain(node->ends[i]);
@@ -308,6 +337,7 @@ static void connected(struct sim *s, struct event *ev)
 
 	c->transport = NULL;
 	if (ev->to < 0 || ev->to >= s->n || !may_connect(s, ev->from, ev->to)) {
+		charge(a, s->link_cost_ns / 2);
 		phnx_dial_failed(a->ph, c);
 		settle(s, a);
 		return;
@@ -321,6 +351,8 @@ static void connected(struct sim *s, struct event *ev)
 	y->refs++;
 	x->l = phnx_link_open(a->ph, x, c, NULL);
 	y->l = phnx_link_open(b->ph, y, NULL, NULL);
+	if (y->l)
+		snprintf(y->l->from, sizeof y->l->from, "sim%d", a->id);
 	if (!x->l || !y->l) {		/* one of them is leaving */
 		bool refused = !x->l;
 		x->cut = y->cut = true;
@@ -335,6 +367,7 @@ static void connected(struct sim *s, struct event *ev)
 
 static void bytes_arrived(struct end *e, struct event *ev)
 {
+	struct simnode *node = e->node;
 	size_t at = 0, room;
 
 	while (at < ev->len && e->l) {
@@ -342,19 +375,21 @@ static void bytes_arrived(struct end *e, struct event *ev)
 		size_t n = room < ev->len - at ? room : ev->len - at;
 		memcpy(to, ev->bytes + at, n);
 		at += n;
-		charge(e->node, the_sim->frame_cost_ns + n * the_sim->byte_cost_ns);
-		if (phnx_link_input(e->l, n))
+		if (at == n)
+			charge(node, the_sim->packet_cost_ns);
+		charge(node, n * the_sim->kib_cost_ns / 1024);
+		uint64_t start = cpu_ns();
+		int closed = phnx_link_input(e->l, n);
+		charge(node, cpu_ns() - start);
+		if (closed)
 			break;
 	}
 }
 
-static void handle(struct sim *s, struct event *ev)
+static void happen(struct sim *s, struct event *ev)
 {
 	struct end *e = ev->end;
 
-	s->events++;
-	if (postponed(e ? e->node : s->nodes + ev->from, ev))
-		return;
 	if (ev->kind == EV_DIAL) {
 		if (!ev->cancelled)
 			connected(s, ev);
@@ -371,6 +406,29 @@ static void handle(struct sim *s, struct event *ev)
 	}
 	free(ev->bytes);
 	free(ev);
+}
+
+static void resume(struct sim *s, struct simnode *node)
+{
+	struct event *ev = node->busy_until <= s->now ? node->waiting : NULL;
+
+	if (ev) {
+		node->waiting = ev->next;
+		happen(s, ev);
+	}
+	if (node->waiting)
+		resume_later(node);
+}
+
+static void handle(struct sim *s, struct event *ev)
+{
+	s->events++;
+	if (ev->kind == EV_RESUME) {
+		resume(s, s->nodes + ev->from);
+		free(ev);
+	} else if (!postponed(ev->end ? ev->end->node : s->nodes + ev->from, ev)) {
+		happen(s, ev);
+	}
 }
 
 static bool step(struct sim *s, uint64_t until)
@@ -499,20 +557,28 @@ void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper)
 	}
 }
 
+static void event_free(struct event *ev)
+{
+	if (ev->end)
+		end_put(ev->end);
+	free(ev->bytes);
+	free(ev);
+}
+
 void sim_free(struct sim *s)
 {
 	for (int i = 0; i < s->n; i++)
 		if (!s->nodes[i].dead)
 			sim_kill(s, i);
-	while (n_heap) {
-		struct event *ev = pop();
-		if (ev->end)
-			end_put(ev->end);
-		free(ev->bytes);
-		free(ev);
-	}
-	for (int i = 0; i < s->n; i++)
+	while (n_heap)
+		event_free(pop());
+	for (int i = 0; i < s->n; i++) {
+		for (struct event *ev = s->nodes[i].waiting, *next; ev; ev = next) {
+			next = ev->next;
+			event_free(ev);
+		}
 		free(s->nodes[i].ends);
+	}
 	free(s->nodes);
 	free(s->timers);
 	free(heap);

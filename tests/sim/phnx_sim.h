@@ -5,6 +5,7 @@
 #include "phoenix/core.h"
 
 struct end;
+struct event;
 struct simnode {
 	struct phnx *ph;
 	int id, group;			/* nodes of different groups cannot connect */
@@ -12,6 +13,8 @@ struct simnode {
 	uint64_t tick_at;		/* UINT64_MAX: dead */
 	int place;			/* among the timers */
 	uint64_t busy_until, busy_ns;
+	struct event *waiting, **waiting_end;	/* until it is not busy any more */
+	unsigned unsettled;
 	struct end **ends;
 	unsigned n_ends, room_ends;
 	unsigned errors;
@@ -24,7 +27,9 @@ struct sim {
 	int n;
 	uint64_t delay_min, delay_max;
 	uint64_t events;
-	uint64_t frame_cost_ns, byte_cost_ns, link_cost_ns;	/* what a node is busy with, one thing at a time; 0: free */
+	/* What a node is busy with, one thing at a time: of a packet, 1024 of its bytes, an end of a new connection; 0: free. */
+	uint64_t packet_cost_ns, kib_cost_ns, link_cost_ns;
+	bool cpu_costs;			/* and the processor time that the library takes here */
 	bool (*may_connect)(const struct sim *s, int from, int to);	/* NULL: all of the same group */
 };
 

@@ -1,0 +1,362 @@
+/* phoenix_routing.c - how long it takes until a routing table is built (thesis, figures 3.3 to 3.8).
+ *
+ * Nodes in a simulated network: each is busy with one thing at a time, for as long as a packet and a connection cost the
+ * kernel of this computer (measured at the start), and as long as the library's own code takes here.
+ *
+ *   offline    which node connects to which is given; done when the connections are there
+ *   master     all names are given; each node tries all others, tells node 0 whom it reached, which calculates all paths
+ *              and sends each node its table
+ *   names      all names are given; the library does the rest
+ *   discovery  a node knows the first of its subnet, and that one the first of the first subnet
+ *   naive      `names` with DSDV as it is in the books: each change is told to each neighbour at once
+ *
+ * One subnet, or three in the proportion 14 : 8 : 3, of which the first nodes alone can reach each other.
+ * Usage: phoenix_routing table [NODES...] | naive [NODES...] | curve NODES | storm NODES */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/sim/phnx_sim.h"
+
+enum { MAX_NODES = 1000, LIMIT = 60000000 };
+enum mode { OFFLINE, MASTER, NAMES, DISCOVERY, NAIVE };
+struct costs {
+	uint64_t packet_ns, kib_ns, link_ns;
+};
+struct result {
+	double s;
+	uint64_t updates;	/* frames of the routing protocol */
+};
+static struct sim s;
+static int n_nodes;
+static bool three;
+static struct costs costs;
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* ---- what a packet and a connection cost ---- */
+
+static void stop(const char *what)
+{
+	perror(what);
+	exit(1);
+}
+
+static int listen_somewhere(struct sockaddr_in *at)
+{
+	socklen_t len = sizeof *at;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	*at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	if (fd < 0 || bind(fd, (struct sockaddr *)at, len) || listen(fd, 8) || getsockname(fd, (struct sockaddr *)at, &len))
+		stop("socket");
+	return fd;
+}
+
+/* To send n bytes once, and to receive them. */
+static uint64_t exchange_ns(int from, int to, size_t n)
+{
+	enum { TIMES = 500 };
+	static char buf[65536];
+	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	for (int i = 0; i < TIMES; i++) {
+		if (send(from, buf, n, 0) != (ssize_t)n)
+			stop("send");
+		for (size_t at = 0; at < n;) {
+			ssize_t got = recv(to, buf, n - at, 0);
+			if (got <= 0)
+				stop("recv");
+			at += (size_t)got;
+		}
+	}
+	return (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / TIMES;
+}
+
+static struct costs measure(void)
+{
+	enum { LINKS = 100 };
+	struct sockaddr_in at;
+	int listener = listen_somewhere(&at), a[LINKS], b[LINKS];
+	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	for (int i = 0; i < LINKS; i++) {
+		a[i] = socket(AF_INET, SOCK_STREAM, 0);
+		if (connect(a[i], (struct sockaddr *)&at, sizeof at) || (b[i] = accept(listener, NULL, NULL)) < 0)
+			stop("connect");
+	}
+	uint64_t link = (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / LINKS;
+	exchange_ns(a[0], b[0], 100);
+	uint64_t small = exchange_ns(a[0], b[0], 100), large = exchange_ns(a[0], b[0], 32768);
+	for (int i = 0; i < LINKS; i++) {
+		close(a[i]);
+		close(b[i]);
+	}
+	close(listener);
+	return (struct costs){ small / 2, (large - small) / 32 / 2, link / 2 };
+}
+
+/* ---- the network ---- */
+
+static int subnet(int node)
+{
+	int at = node * 25 / n_nodes;
+
+	return !three ? 0 : at < 14 ? 0 : at < 22 ? 1 : 2;
+}
+
+static bool is_gateway(int node)
+{
+	return node == 0 || subnet(node) != subnet(node - 1);
+}
+
+static bool reaches(const struct sim *sim, int from, int to)
+{
+	(void)sim;
+	return subnet(from) == subnet(to) || (is_gateway(from) && is_gateway(to));
+}
+
+static int gateway_of(int node)
+{
+	while (!is_gateway(node))
+		node--;
+	return node;
+}
+
+static void configure(int node, enum mode mode)
+{
+	struct phnx *ph = s.nodes[node].ph;
+
+	if (mode == OFFLINE || mode == MASTER)
+		ph->routes.algorithm = ROUTING_SILENT;
+	if (mode == NAIVE)
+		ph->routes.algorithm = ROUTING_NAIVE;
+	ph->learn = mode == DISCOVERY;
+	if (mode == DISCOVERY) {
+		if (node)
+			sim_know(&s, node, is_gateway(node) ? 0 : gateway_of(node));
+		return;
+	}
+	for (int other = 0; other < n_nodes; other++)
+		if (mode == OFFLINE ? other < node && reaches(&s, node, other) : true)
+			sim_know(&s, node, other);
+}
+
+static bool linked(struct sim *sim)
+{
+	for (int i = 0; i < n_nodes; i++) {
+		int want = 0, have = 0;
+		for (int j = 0; j < n_nodes; j++)
+			want += j != i && reaches(sim, i, j);
+		for (struct plink *l = sim->nodes[i].ph->links; l; l = l->next)
+			have += l->state == LINK_UP;
+		if (have < want)
+			return false;
+	}
+	return true;
+}
+
+/* Reachable pairs, and the hops between them. */
+static void pairs(const struct sim *sim, uint64_t *reachable, uint64_t *hops)
+{
+	*reachable = *hops = 0;
+	for (int i = 0; i < n_nodes; i++) {
+		const struct phnx *ph = sim->nodes[i].ph;
+		for (unsigned k = 0; !sim->nodes[i].dead && k < ph->routes.n; k++) {
+			const struct rentry *e = ph->routes.list[k];
+			if (e == ph->routes.self || e->nhops == UNREACHABLE)
+				continue;
+			++*reachable;
+			*hops += e->nhops;
+		}
+	}
+}
+
+/* Every table complete, every path the shortest. */
+static bool stable(struct sim *sim)
+{
+	uint64_t reachable, hops, n = (uint64_t)n_nodes, best = 0;
+
+	pairs(sim, &reachable, &hops);
+	if (reachable != n * (n - 1))
+		return false;
+	for (int i = 0; i < n_nodes; i++)
+		for (int j = 0; j < n_nodes; j++)
+			best += i == j ? 0 : reaches(sim, i, j) ? 1u : 1u + !is_gateway(i) + !is_gateway(j);
+	return hops == best;
+}
+
+static void start(enum mode mode)
+{
+	sim_init(&s, 1, n_nodes, 0, 1 << 20);
+	s.may_connect = reaches;
+	s.packet_cost_ns = costs.packet_ns;
+	s.kib_cost_ns = costs.kib_ns;
+	s.link_cost_ns = costs.link_ns;
+	s.cpu_costs = true;
+	for (int i = 0; i < n_nodes; i++)
+		configure(i, mode);
+}
+
+/* ---- the master's part, after the connections ---- */
+
+static void breadth_first(const unsigned char *edge, int from, short *queue, unsigned char *far)
+{
+	int head = 0, tail = 0;
+
+	memset(far, 255, (size_t)n_nodes);
+	far[from] = 0;
+	queue[tail++] = (short)from;
+	while (head < tail) {
+		int i = queue[head++];
+		for (int j = 0; j < n_nodes; j++)
+			if (edge[i * n_nodes + j] && far[j] == 255) {
+				far[j] = far[i] + 1;
+				queue[tail++] = (short)j;
+			}
+	}
+}
+
+/* It receives n lists of neighbours, calculates, and sends n tables; the last has a packet's way left to go. */
+static double master_s(void)
+{
+	static unsigned char edge[MAX_NODES * MAX_NODES], far[MAX_NODES];
+	static short queue[MAX_NODES];
+	uint64_t n = (uint64_t)n_nodes, list_bytes = 0, table_bytes = 10 * n, delay_us = 2 * (s.delay_min + s.delay_max) / 2;
+
+	for (int i = 0; i < n_nodes; i++)
+		for (int j = 0; j < n_nodes; j++)
+			list_bytes += 8u * (edge[i * n_nodes + j] = i != j && reaches(&s, i, j));
+	uint64_t start_ns = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	for (int i = 0; i < n_nodes; i++)
+		breadth_first(edge, i, queue, far);
+	uint64_t ns = now_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+	ns += 2 * n * costs.packet_ns + (list_bytes + n * table_bytes) * costs.kib_ns / 1024;
+	return (double)ns / 1e9 + (double)delay_us / 1e6;
+}
+
+/* ---- figures ---- */
+
+static struct result construct(enum mode mode)
+{
+	struct result r = { -1, 0 };
+	uint64_t begin;
+
+	start(mode);
+	begin = s.now;
+	bool (*done)(struct sim *) = mode == OFFLINE || mode == MASTER ? linked : stable;
+	while (!done(&s) && s.now < begin + LIMIT)
+		sim_run(&s, s.now + 500);
+	if (done(&s))
+		r.s = (double)(s.now - begin) / 1e6 + (mode == MASTER ? master_s() : 0);
+	for (int i = 0; i < n_nodes; i++)
+		r.updates += s.nodes[i].ph->frames_out[FRAME_ROUTE];
+	sim_free(&s);
+	return r;
+}
+
+static void table(void)
+{
+	struct result offline = construct(OFFLINE), master = construct(MASTER), names = construct(NAMES), found = construct(DISCOVERY);
+
+	printf("%6d %7s %9.3f %9.3f %9.3f %9.3f %8.2f %8.2f %8.2f %10llu\n", n_nodes, three ? "three" : "one", offline.s, master.s, names.s,
+	       found.s, names.s / offline.s, names.s / master.s, found.s / offline.s, (unsigned long long)names.updates);
+	fflush(stdout);
+}
+
+static void naive(void)
+{
+	struct result ours = construct(NAMES), books = construct(NAIVE);
+
+	printf("%6d %7s %10llu %10llu %9.3f %9.3f\n", n_nodes, three ? "three" : "one", (unsigned long long)ours.updates,
+	       (unsigned long long)books.updates, ours.s, books.s);
+	fflush(stdout);
+}
+
+static void print_pairs(uint64_t since)
+{
+	uint64_t reachable, hops, all = (uint64_t)n_nodes * (uint64_t)(n_nodes - 1);
+
+	pairs(&s, &reachable, &hops);
+	printf("%.4f %.4f %.4f\n", (double)(s.now - since) / 1e6, (double)reachable / (double)all,
+	       reachable ? (double)hops / (double)reachable : 0);
+}
+
+static void watch(uint64_t since, uint64_t until_us, uint64_t step_us)
+{
+	for (; s.now < since + until_us; sim_run(&s, s.now + step_us))
+		print_pairs(since);
+}
+
+static void curve(void)
+{
+	start(DISCOVERY);
+	for (uint64_t since = s.now;;) {
+		print_pairs(since);
+		if (stable(&s))
+			break;
+		sim_run(&s, s.now + 5000);
+	}
+	sim_free(&s);
+}
+
+/* Half of the nodes die after 3 seconds and come back after 5. */
+static void storm(void)
+{
+	start(DISCOVERY);
+	uint64_t since = s.now;
+	watch(since, 3000000, 20000);
+	for (int i = 1; i < n_nodes; i += 2)
+		sim_kill(&s, i);
+	watch(since, 5000000, 20000);
+	for (int i = 1; i < n_nodes; i += 2) {
+		sim_restart(&s, i);
+		configure(i, DISCOVERY);
+	}
+	watch(since, 8000000, 20000);
+	sim_free(&s);
+}
+
+static void for_each(void (*what)(void), int argc, char **argv)
+{
+	static const int usual[] = { 100, 200, 400 };
+
+	for (int i = 0; i < (argc > 2 ? argc - 2 : 3); i++)
+		for (int t = 0; t < 2; t++) {
+			n_nodes = argc > 2 ? atoi(argv[i + 2]) : usual[i];
+			three = t;
+			if (n_nodes < 2 || n_nodes > MAX_NODES)
+				exit(2);
+			what();
+		}
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "table";
+
+	costs = measure();
+	n_nodes = argc > 2 ? atoi(argv[2]) : 224;
+	fprintf(stderr, "a packet costs each side %llu ns and %llu ns per KiB, a connection %llu ns\n", (unsigned long long)costs.packet_ns,
+		(unsigned long long)costs.kib_ns, (unsigned long long)costs.link_ns);
+	if (!strcmp(what, "table")) {
+		printf("%6s %7s %9s %9s %9s %9s %8s %8s %8s %10s\n", "nodes", "subnets", "offline", "master", "names", "discovery", "/offline",
+		       "/master", "disc/off", "updates");
+		for_each(table, argc, argv);
+	} else if (!strcmp(what, "naive")) {
+		printf("%6s %7s %10s %10s %9s %9s\n", "nodes", "subnets", "updates", "naive", "s", "naive s");
+		for_each(naive, argc, argv);
+	} else if (!strcmp(what, "curve") || !strcmp(what, "storm")) {
+		(strcmp(what, "curve") ? storm : curve)();
+	} else {
+		return 2;
+	}
+	return 0;
+}
