@@ -30,6 +30,29 @@ static void cool(struct conn *k)
 		k->net->hot = NULL;
 }
 
+void conn_drop_socket(struct conn *k)
+{
+	if (k->readable)
+		event_free(k->readable);	/* waits for its callback in another thread */
+	if (k->writable)
+		event_free(k->writable);
+	k->readable = k->writable = NULL;
+	pthread_mutex_lock(&k->net->ready_lock);
+	if (k->lookup)
+		evdns_getaddrinfo_cancel(k->lookup);
+	k->lookup = NULL;
+	for (struct conn **at = &k->net->ready; k->ready && *at; at = &(*at)->ready_next)
+		if (*at == k) {
+			*at = k->ready_next;
+			break;
+		}
+	k->ready = 0;
+	pthread_mutex_unlock(&k->net->ready_lock);
+	if (k->fd >= 0)
+		close(k->fd);
+	k->fd = -1;
+}
+
 void conn_free(struct conn *k)
 {
 	struct conn **at = &k->net->conns;
@@ -38,24 +61,12 @@ void conn_free(struct conn *k)
 		at = &(*at)->next;
 	*at = k->next;
 	cool(k);
-	if (k->readable)
-		event_free(k->readable);	/* waits for its callback in another thread */
-	if (k->writable)
-		event_free(k->writable);
-	pthread_mutex_lock(&k->net->ready_lock);
-	if (k->lookup)
-		evdns_getaddrinfo_cancel(k->lookup);
-	for (at = &k->net->ready; k->ready && *at; at = &(*at)->ready_next)
-		if (*at == k) {
-			*at = k->ready_next;
-			break;
-		}
-	pthread_mutex_unlock(&k->net->ready_lock);
+	conn_drop_socket(k);
 	if (k->found)
 		evutil_freeaddrinfo(k->found);
+	if (k->numeric)
+		freeaddrinfo(k->numeric);
 	SSL_free(k->ssl);
-	if (k->fd >= 0)
-		close(k->fd);
 	if (k->ssh > 0) {
 		kill(k->ssh, SIGTERM);
 		waitpid(k->ssh, NULL, 0);

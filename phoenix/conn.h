@@ -23,7 +23,8 @@ struct conn {
 	struct conn *next, *ready_next;
 	unsigned ready;			/* under ready_lock */
 	int lookup_error;
-	struct evutil_addrinfo *found;
+	struct evutil_addrinfo *found, *numeric;	/* owned: by libevent's resolver, by the C library's */
+	const struct addrinfo *address;		/* of these, the next to be tried */
 	struct net *net;
 	enum conn_state state;
 	int fd;
@@ -43,9 +44,9 @@ struct net {
 	struct event_base *base;
 	struct evdns_base *dns;
 	bool lodger;			/* the loop is the caller's */
-	struct event *timer, *listener;
-	int listen_fd;
-	char unix_path[MAX_UNIX_PATH];	/* of the listener; "": it is TCP's */
+	struct event *timer, *listeners[2];	/* of IPv4, or a socket in the file system; of IPv6 */
+	int listen_fds[2];
+	char unix_path[MAX_UNIX_PATH];	/* "": there is none in the file system */
 	struct phnx *ph;
 	const struct net_owner *owner;
 	struct conn *conns;
@@ -68,12 +69,14 @@ enum { READ_BUDGET = 1 << 20 };	/* bytes of one connection before others have th
 void net_note_resolved(int error, struct evutil_addrinfo *found, void *conn);
 void net_event(evutil_socket_t fd, short what, void *conn);
 uint64_t net_now(void);
+void net_look_by(struct net *net, uint64_t when);	/* some connection's time is up by then */
 
 void net_stirred(struct net *net);	/* at the end of every callback of libevent's */
 
 /* conn.c: where a function says that k is gone, it has been freed, and the node was told. */
 struct conn *conn_new(struct net *net, int fd, struct contact *c, enum conn_state state);
 void conn_free(struct conn *k);
+void conn_drop_socket(struct conn *k);	/* and whatever has been noted of it */
 void conn_lost(struct conn *k);		/* of no use any more: tells the node, frees k */
 void conn_close(struct conn *k);	/* the node closes its link */
 bool conn_open(struct conn *k);		/* ready for frames. false: k is gone */
@@ -97,6 +100,7 @@ void tls_read(struct conn *k);
 /* dial.c */
 void dial_start(struct net *net, struct contact *c);
 void dial_stop(struct net *net, struct contact *c);
+void dial_next(struct conn *k);		/* the next address; k may be gone */
 void dial_resolved(struct conn *k);
 void dial_connected(struct conn *k);
 

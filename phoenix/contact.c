@@ -178,7 +178,9 @@ void contact_learn(struct phnx *ph, struct rentry *e)
 
 void phnx_dial_failed(struct phnx *ph, struct contact *c)
 {
-	uint64_t longest = c->peer || !c->name ? c->name ? 8 * RETRY_MAX : RETRY_MAX : SILENT_RETRY;
+	struct rentry *e = c->peer ? route_find(ph, c->peer) : NULL;
+	bool known = e && e->nhops < UNREACHABLE;	/* somebody else reaches it: then we should too, as we once did */
+	uint64_t longest = c->name && !c->peer ? SILENT_RETRY : c->name && !known ? 2 * RETRY_MAX : known ? RETRY_MAX / 2 : RETRY_MAX;
 
 	set(ph, c, CONTACT_IDLE, phnx_now(ph) + c->backoff_us + phnx_random(ph) % (c->backoff_us / 4));
 	c->backoff_us = 2 * c->backoff_us < longest ? 2 * c->backoff_us : longest;
@@ -189,6 +191,19 @@ void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer)
 	c->peer = peer;
 	set(ph, c, CONTACT_LINKED, UINT64_MAX);
 	c->backoff_us = least_backoff(c);
+}
+
+/* It can be reached again, by whatever way: a direct one may be open too. */
+void contact_alive(struct phnx *ph, ph_vp_t peer)
+{
+	for (unsigned i = 0; i < ph->contacts.n; i++) {
+		struct contact *c = ph->contacts.heap[i];
+		if (c->peer != peer || c->state != CONTACT_IDLE || !c->due_us)
+			continue;
+		c->backoff_us = RETRY_MIN;
+		set(ph, c, CONTACT_IDLE, 0);	/* before all that wait */
+		i = 0;		/* the heap has changed: begin anew */
+	}
 }
 
 bool contact_is_neighbour(struct phnx *ph, struct contact *c, const char *host)

@@ -135,6 +135,7 @@ void contact_is_self(struct phnx *ph, struct contact *c);
 void contact_link_down(struct phnx *ph, ph_vp_t peer);			/* no link leads to it any more */
 /* Whether a neighbour has connected to this node from there already; then c counts as linked. (host: numeric) */
 bool contact_is_neighbour(struct phnx *ph, struct contact *c, const char *host);
+void contact_alive(struct phnx *ph, ph_vp_t peer);
 void contact_free_all(struct phnx *ph);
 
 /* ---- routing ---- */

@@ -1,6 +1,6 @@
 /* dial.c - from a contact point to a connection: names, addresses, TCP, the system's ssh. */
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -11,6 +11,46 @@
 
 extern char **environ;
 
+/* ---- the addresses of a name, one after the other ---- */
+
+static bool connect_to(struct conn *k, const struct sockaddr *address, socklen_t len)
+{
+	conn_drop_socket(k);
+	k->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	k->state = CONNECTING;
+	k->since_us = net_now();
+	if (k->fd < 0 || conn_watch(k) || (connect(k->fd, address, len) && errno != EINPROGRESS))
+		return false;
+	event_add(k->writable, NULL);
+	return true;
+}
+
+static bool is_neighbour(struct conn *k, const struct addrinfo *at)
+{
+	char host[64];
+
+	return getnameinfo(at->ai_addr, at->ai_addrlen, host, sizeof host, NULL, 0, NI_NUMERICHOST) == 0 &&
+	       contact_is_neighbour(k->net->ph, k->contact, host);
+}
+
+void dial_next(struct conn *k)
+{
+	while (k->address) {
+		const struct addrinfo *at = k->address;
+
+		k->address = at->ai_next;
+		if (is_neighbour(k, at)) {
+			conn_free(k);
+			return;
+		}
+		if (connect_to(k, at->ai_addr, at->ai_addrlen)) {
+			net_look_by(k->net, k->since_us + ADDRESS_TIMEOUT);
+			return;
+		}
+	}
+	conn_lost(k);
+}
+
 void dial_connected(struct conn *k)
 {
 	int error = 0;
@@ -18,7 +58,7 @@ void dial_connected(struct conn *k)
 
 	event_del(k->writable);
 	if (getsockopt(k->fd, SOL_SOCKET, SO_ERROR, &error, &len) || error) {
-		conn_lost(k);
+		dial_next(k);
 		return;
 	}
 	if (k->contact->at.protocol == PHNX_TLS) {
@@ -31,37 +71,25 @@ void dial_connected(struct conn *k)
 	}
 }
 
-static void connect_to(struct conn *k, const struct sockaddr *address, socklen_t len)
-{
-	k->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	k->state = CONNECTING;
-	if (k->fd < 0 || conn_watch(k) || (connect(k->fd, address, len) && errno != EINPROGRESS)) {
-		conn_lost(k);
-		return;
-	}
-	event_add(k->writable, NULL);
-}
-
 void dial_resolved(struct conn *k)
 {
-	if (k->lookup_error || !k->found) {
-		if (k->contact && k->contact->backoff_us <= RETRY_MIN)
-			phnx_report(k->net->ph, PH_EHOST, "unknown host %s", k->contact->at.host);
-		conn_lost(k);
-	} else {
-		connect_to(k, k->found->ai_addr, (socklen_t)k->found->ai_addrlen);
-	}
+	k->address = k->lookup_error ? NULL : k->found;
+	if (!k->address && k->contact->backoff_us <= RETRY_MIN)
+		phnx_report(k->net->ph, PH_EHOST, "unknown host %s", k->contact->at.host);
+	dial_next(k);
 }
 
+/* Names go to libevent's resolver, which does not block; what is no name needs none. */
 static void dial_tcp(struct net *net, struct conn *k, const struct phnx_contact *at)
 {
-	const char *host = strcmp(at->host, "localhost") ? at->host : "127.0.0.1";
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)at->port) };
-	struct evutil_addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
+	bool here = !strcmp(at->host, "localhost");
+	struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = here ? 0 : AI_NUMERICHOST };
 	char port[8];
 
-	if (inet_pton(AF_INET, host, &in.sin_addr) == 1) {
-		connect_to(k, (struct sockaddr *)&in, sizeof in);
+	snprintf(port, sizeof port, "%d", at->port);
+	if (getaddrinfo(here ? NULL : at->host, port, &hints, &k->numeric) == 0) {
+		k->address = k->numeric;
+		dial_next(k);
 		return;
 	}
 	if (!net->dns) {
@@ -69,12 +97,12 @@ static void dial_tcp(struct net *net, struct conn *k, const struct phnx_contact 
 		if (net->dns)	/* no name server is no failure: the hosts file is read all the same */
 			evdns_base_resolv_conf_parse(net->dns, DNS_OPTIONS_ALL, "/etc/resolv.conf");
 	}
-	snprintf(port, sizeof port, "%d", at->port);
 	if (!net->dns) {
 		conn_lost(k);
 		return;
 	}
-	struct evdns_getaddrinfo_request *lookup = evdns_getaddrinfo(net->dns, host, port, &hints, net_note_resolved, k);
+	hints.ai_flags = 0;
+	struct evdns_getaddrinfo_request *lookup = evdns_getaddrinfo(net->dns, at->host, port, &hints, net_note_resolved, k);
 	pthread_mutex_lock(&net->ready_lock);
 	if (!(k->ready & READY_RESOLVED))	/* else it was known at once */
 		k->lookup = lookup;
@@ -86,7 +114,8 @@ static void dial_unix(struct conn *k, const struct phnx_contact *at)
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 
 	strcpy(un.sun_path, at->host);
-	connect_to(k, (struct sockaddr *)&un, sizeof un);
+	if (!connect_to(k, (struct sockaddr *)&un, sizeof un))
+		conn_lost(k);
 }
 
 /* ssh -W carries one TCP connection over its standard input and output. */

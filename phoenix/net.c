@@ -5,10 +5,11 @@
  * A listener tells TLS from plain connections by the first byte: a TLS record of a handshake begins with 0x16, a frame
  * with 'P'.
  */
-#include <arpa/inet.h>
+#include <errno.h>
 #include <event2/thread.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/socket.h>
@@ -178,31 +179,47 @@ static void accept_all(struct net *net)
 
 	for (struct conn *k = net->conns; k; k = k->next)
 		strangers += !k->l;
-	while (net->listen_fd >= 0 && (fd = accept4(net->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-		struct conn *k = welcome(net, fd) && strangers++ < MAX_LINKS / 4 ? conn_new(net, fd, NULL, PEEKING) : NULL;
-		if (!k)
-			close(fd);
-		else if (conn_watch(k))
-			conn_free(k);
-	}
+	for (int i = 0; i < 2; i++)
+		while (net->listen_fds[i] >= 0 && (fd = accept4(net->listen_fds[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
+			struct conn *k = welcome(net, fd) && strangers++ < MAX_LINKS / 4 ? conn_new(net, fd, NULL, PEEKING) : NULL;
+			if (!k)
+				close(fd);
+			else if (conn_watch(k))
+				conn_free(k);
+		}
 }
 
-/* The addresses under which others may find this node. */
+/* Whether others may connect to it: of IPv6's no link's own, which would need the interface's name. */
+static bool is_public(const struct ifaddrs *i)
+{
+	const struct sockaddr_in6 *six = (void *)i->ifa_addr;
+
+	if (!i->ifa_addr || i->ifa_flags & IFF_LOOPBACK)
+		return false;
+	return i->ifa_addr->sa_family == AF_INET ||
+	       (i->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr));
+}
+
+/* The addresses under which others may find this node: IPv4's first, which more of them can reach. */
 static void announce(struct net *net, int port, bool anywhere)
 {
+	static const int families[] = { AF_INET, AF_INET6 };
 	struct payload *me = &net->ph->me;
 	struct ifaddrs *all = NULL;
 
 	me->n_addrs = 0;
 	if (anywhere)
 		getifaddrs(&all);
-	for (struct ifaddrs *i = all; i && me->n_addrs < MAX_ADDRS; i = i->ifa_next) {
-		if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET || i->ifa_flags & IFF_LOOPBACK)
-			continue;
-		struct address *a = me->addrs + me->n_addrs++;
-		inet_ntop(AF_INET, &((struct sockaddr_in *)(void *)i->ifa_addr)->sin_addr, a->host, sizeof a->host);
-		a->port = port;
-	}
+	for (int f = 0; f < 2; f++)
+		for (struct ifaddrs *i = net->listen_fds[f] >= 0 ? all : NULL; i && me->n_addrs < MAX_ADDRS; i = i->ifa_next) {
+			struct address *a = me->addrs + me->n_addrs;
+			socklen_t len = families[f] == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+			if (!is_public(i) || i->ifa_addr->sa_family != families[f] ||
+			    getnameinfo(i->ifa_addr, len, a->host, sizeof a->host, NULL, 0, NI_NUMERICHOST))
+				continue;
+			a->port = port;
+			me->n_addrs++;
+		}
 	if (all)
 		freeifaddrs(all);
 	if (me->n_addrs == 0) {
@@ -213,35 +230,67 @@ static void announce(struct net *net, int port, bool anywhere)
 	route_self_changed(net->ph);
 }
 
-static int hear(struct net *net, int fd)
+static int hear(struct net *net, int f, int fd)
 {
-	net->listen_fd = fd;
-	net->listener = event_new(net->base, fd, EV_READ | EV_PERSIST, on_knock, net);
-	return net->listener && !event_add(net->listener, NULL) ? 0 : PH_ENOMEM;
+	net->listen_fds[f] = fd;
+	net->listeners[f] = event_new(net->base, fd, EV_READ | EV_PERSIST, on_knock, net);
+	return net->listeners[f] && !event_add(net->listeners[f], NULL) ? 0 : PH_ENOMEM;
+}
+
+/* A listening socket, or -1 with errno set. */
+static int listen_at(const struct sockaddr *at, socklen_t len)
+{
+	int fd = socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (at->sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+	if (bind(fd, at, len) == 0 && listen(fd, 128) == 0)
+		return fd;
+	int error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+/* Both families on one port; a computer that has but one of them listens on that. */
+static bool listen_on(struct net *net, int port, bool anywhere)
+{
+	struct sockaddr_in four = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port),
+				    .sin_addr.s_addr = htonl(anywhere ? INADDR_ANY : INADDR_LOOPBACK) };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port),
+				    .sin6_addr = anywhere ? in6addr_any : in6addr_loopback };
+	int a = listen_at((struct sockaddr *)&four, sizeof four);
+	bool taken = a < 0 && errno == EADDRINUSE;
+	int b = taken ? -1 : listen_at((struct sockaddr *)&six, sizeof six);
+
+	taken |= b < 0 && errno == EADDRINUSE;
+	if (taken && a >= 0)
+		close(a);
+	if (taken || (a < 0 && b < 0))
+		return false;
+	net->listen_fds[0] = a;
+	net->listen_fds[1] = b;
+	return true;
 }
 
 int net_listen(struct net *net, const int *ports, size_t n, bool anywhere)
 {
-	if (net->listen_fd >= 0)
-		return PH_EINVAL;
-	for (size_t i = 0; i < n; i++) {
-		struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)ports[i]) };
-		int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+	size_t i = 0;
 
-		if (fd < 0)
-			return PH_ESYSTEM;
-		in.sin_addr.s_addr = htonl(anywhere ? INADDR_ANY : INADDR_LOOPBACK);
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-		if (bind(fd, (struct sockaddr *)&in, sizeof in) || listen(fd, 128)) {
-			close(fd);
-			continue;
-		}
-		if (hear(net, fd))
+	if (net->listen_fds[0] >= 0 || net->listen_fds[1] >= 0)
+		return PH_EINVAL;
+	while (i < n && !listen_on(net, ports[i], anywhere))
+		i++;
+	if (i == n)
+		return PH_EPORT;
+	for (int f = 0; f < 2; f++)
+		if (net->listen_fds[f] >= 0 && hear(net, f, net->listen_fds[f]))
 			return PH_ENOMEM;
-		announce(net, ports[i], anywhere);
-		return 0;
-	}
-	return PH_EPORT;
+	announce(net, ports[i], anywhere);
+	return 0;
 }
 
 /* Such an address is not announced: others may be on other computers. */
@@ -250,7 +299,7 @@ int net_listen_unix(struct net *net, const char *path)
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
 	int fd;
 
-	if (net->listen_fd >= 0 || strlen(path) >= sizeof un.sun_path)
+	if (net->listen_fds[0] >= 0 || net->listen_fds[1] >= 0 || strlen(path) >= sizeof un.sun_path)
 		return PH_EINVAL;
 	strcpy(un.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -260,7 +309,7 @@ int net_listen_unix(struct net *net, const char *path)
 		return PH_EPORT;
 	}
 	strcpy(net->unix_path, path);
-	return hear(net, fd);
+	return hear(net, 0, fd);
 }
 
 /* ---- the loop ---- */
@@ -275,15 +324,24 @@ static void arm(struct net *net, uint64_t at, uint64_t now)
 	event_add(net->timer, &t);
 }
 
+void net_look_by(struct net *net, uint64_t when)
+{
+	if (when < net->due)
+		arm(net, when, net_now());
+}
+
 static void sweep(struct net *net, uint64_t now)
 {
 	for (struct conn *k = net->conns, *next; k; k = next) {
 		next = k->next;
-		uint64_t limit = k->state == DRAINING ? RETRY_MAX : HANDSHAKE_TIMEOUT;
+		bool another = k->state == CONNECTING && k->address;
+		uint64_t limit = k->state == DRAINING ? RETRY_MAX : another ? ADDRESS_TIMEOUT : HANDSHAKE_TIMEOUT;
 		if (k->l || now < k->since_us + limit)
 			continue;
 		if (k->state == DRAINING)
 			conn_free(k);
+		else if (another)
+			dial_next(k);
 		else
 			conn_lost(k);
 		next = net->conns;
@@ -411,8 +469,9 @@ void net_break(struct net *net)
 
 void net_shutdown(struct net *net)
 {
-	if (net->listener)
-		event_del(net->listener);
+	for (int f = 0; f < 2; f++)
+		if (net->listeners[f])
+			event_del(net->listeners[f]);
 	flush_dirty(net);
 	while (net->ph->links)
 		link_close(net->ph->links, 0, NULL);
@@ -440,7 +499,7 @@ struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper,
 	if (!base)
 		evthread_use_pthreads();
 	net->owner = owner;
-	net->listen_fd = -1;
+	net->listen_fds[0] = net->listen_fds[1] = -1;
 	net->lodger = base != NULL;
 	net->base = base ? base : event_base_new();
 	net->timer = net->base ? event_new(net->base, -1, 0, on_timer, net) : NULL;
@@ -451,6 +510,7 @@ struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper,
 		net_free(net);
 		return NULL;
 	}
+	gethostname(net->ph->host, sizeof net->ph->host - 1);
 	return net;
 }
 
@@ -462,10 +522,12 @@ void net_free(struct net *net)
 		conn_free(net->conns);
 	if (net->dns)
 		evdns_base_free(net->dns, 0);
-	if (net->listener)
-		event_free(net->listener);
-	if (net->listen_fd >= 0)
-		close(net->listen_fd);
+	for (int f = 0; f < 2; f++) {
+		if (net->listeners[f])
+			event_free(net->listeners[f]);
+		if (net->listen_fds[f] >= 0)
+			close(net->listen_fds[f]);
+	}
 	if (*net->unix_path)
 		unlink(net->unix_path);
 	if (net->timer)

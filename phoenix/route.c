@@ -412,7 +412,10 @@ static void on_reachable(struct phnx *ph, struct rentry *e, uint64_t seq, unsign
 			if (e->payload.stamp > ph->routes.clock)
 				ph->routes.clock = e->payload.stamp;
 		}
+		bool was_lost = e->nhops == UNREACHABLE && e->learned;
 		set_route(ph, e, seq, hops, p->sender);
+		if (was_lost && !e->direct)
+			contact_alive(ph, e->name);
 		note_overlap(ph, e);
 		has_promised(e, p);
 		e->heard_us = phnx_now(ph);

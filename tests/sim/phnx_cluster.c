@@ -96,6 +96,55 @@ static void test_chain_routes(void)
 	sim_free(&s);
 }
 
+/* ---- direct links come back soon, however long they were away ---- */
+
+static bool blocked;
+
+static bool unless_blocked(const struct sim *s, int from, int to)
+{
+	(void)s;
+	return !blocked || (from != 1 && to != 1) || from == 0 || to == 0;
+}
+
+static bool all_direct(struct sim *s)
+{
+	for (int i = 0; i < s->n; i++)
+		for (int k = 0; k < s->n; k++)
+			if (i != k && !link_find(s->nodes[i].ph, s->nodes[k].ph->name))
+				return false;
+	return true;
+}
+
+static void test_direct_again(void)
+{
+	struct sim s;
+
+	blocked = false;
+	sim_init(&s, seed, 8, 0, SPACE);
+	s.may_connect = unless_blocked;
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 3000000, all_direct));
+	blocked = true;		/* between node 1 and all but node 0, by whom they stay reachable */
+	for (unsigned k = s.nodes[1].n_ends; k--;)
+		sim_cut(&s, 1, k);
+	sim_run(&s, s.now + 60000000);
+	CU_ASSERT_TRUE(converged(&s));
+	CU_ASSERT_FALSE(all_direct(&s));
+	blocked = false;
+	CU_ASSERT_TRUE(sim_until(&s, 2000000, all_direct));
+
+	for (int i = 4; i < s.n; i++)	/* nor are they by anybody */
+		s.nodes[i].group = 1;
+	sim_cut_groups(&s);
+	sim_run(&s, s.now + 20000000);
+	CU_ASSERT_FALSE(all_direct(&s));
+	for (int i = 4; i < s.n; i++)
+		s.nodes[i].group = 0;
+	CU_ASSERT_TRUE(sim_until(&s, 3000000, all_direct));
+	sim_free(&s);
+}
+
 static void test_refusals(void)
 {
 	struct sim s;
@@ -525,6 +574,7 @@ int main(int argc, char **argv)
 	CU_pSuite suite = CU_add_suite("phnx_cluster", NULL, NULL);
 	CU_add_test(suite, "a star learns all its nodes", test_star_learns_all);
 	CU_add_test(suite, "a chain routes, and heals", test_chain_routes);
+	CU_add_test(suite, "direct links come back soon", test_direct_again);
 	CU_add_test(suite, "strangers are refused, and told why", test_refusals);
 	CU_add_test(suite, "cut links lose and double nothing", test_cuts_lose_nothing);
 	CU_add_test(suite, "a partition heals", test_partition_heals);

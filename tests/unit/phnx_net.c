@@ -211,6 +211,64 @@ static void test_stream(void)
 	run_roles(role_tls_stream, 2);
 }
 
+/* ---- addresses: IPv6; a name's second address when nobody answers at the first ---- */
+
+/* Passes the bytes of one connection to 127.0.0.1:from on to 127.0.0.1:to. */
+static void relay(int from, int to)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)from), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int l = socket(AF_INET, SOCK_STREAM, 0), on = 1, ends[2];
+	char buf[4096];
+	ssize_t n;
+
+	setsockopt(l, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (bind(l, (struct sockaddr *)&in, sizeof in) || listen(l, 1) || (ends[0] = accept(l, NULL, NULL)) < 0)
+		_exit(1);
+	in.sin_port = htons((uint16_t)to);
+	do {
+		ends[1] = socket(AF_INET, SOCK_STREAM, 0);
+	} while (connect(ends[1], (struct sockaddr *)&in, sizeof in) && usleep(10000) == 0);
+	for (;;) {
+		struct pollfd p[2] = { { ends[0], POLLIN, 0 }, { ends[1], POLLIN, 0 } };
+		poll(p, 2, -1);
+		for (int i = 0; i < 2; i++)
+			if (p[i].revents && ((n = read(ends[i], buf, sizeof buf)) <= 0 || write(ends[!i], buf, (size_t)n) != n))
+				_exit(0);
+	}
+}
+
+static int role_second_address(int role)
+{
+	if (role == 2) {
+		relay(base_port + 5, base_port + 1);
+	} else if (role == 1) {
+		start(0, 0, NULL);
+		ph_add_port_tcp("localhost", base_port + 5);
+	} else {
+		start(1, 0, NULL);
+	}
+	return ask_and_answer(role);
+}
+
+static int role_ipv6(int role)
+{
+	start(role ? 0 : 1, 0, NULL);
+	if (role)
+		ph_add_port_tcp("::1", base_port + 1);
+	return ask_and_answer(role);
+}
+
+static void test_addresses(void)
+{
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+
+	run_roles(role_second_address, 3);
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&six, sizeof six) == 0)	/* else this computer has no IPv6 */
+		run_roles(role_ipv6, 2);
+	close(fd);
+}
+
 static int write_certificate(const char *cert, const char *key)
 {
 	EVP_PKEY *k = EVP_EC_gen("P-256");
@@ -625,6 +683,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "TCP", test_tcp);
 	CU_add_test(suite, "TLS under the session's secret", test_tls_with_secret);
 	CU_add_test(suite, "many messages of all sizes, both ways", test_stream);
+	CU_add_test(suite, "IPv6, and a name's second address", test_addresses);
 	CU_add_test(suite, "TLS with certificate and key files", test_tls_with_files);
 	CU_add_test(suite, "SSH tunnel", test_ssh);
 	CU_add_test(suite, "another secret is refused", test_strangers);
