@@ -214,6 +214,12 @@ void route_free(struct phnx *ph);
 /* ---- flows ---- */
 
 enum { DATA_UNORDERED = 1, DATA_CUSTODY = 2, DATA_VOID = 4, DATA_INTERNAL = 8 };
+struct doubt {				/* of a log: whether a message had arrived */
+	ph_vp_t peer, name;		/* whom it was under way to; 0: none. The name that its sender had then */
+	uint64_t seq, last;
+	uint64_t until_us;		/* then it is sent all the same */
+	bool asked;
+};
 struct smsg {				/* a message on its way out */
 	struct smsg *next;
 	ph_vp_t dest, origin;
@@ -223,6 +229,7 @@ struct smsg {				/* a message on its way out */
 	uint64_t deadline_us;		/* 0: none */
 	uint64_t seq, sent_us;
 	bool held;			/* the receiver has it */
+	struct doubt doubt;
 	struct dest *to;
 	struct pbuf *body;
 };
@@ -312,12 +319,19 @@ bool flow_settled(struct phnx *ph);			/* every sender knows what became of its m
 void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 void flow_free(struct phnx *ph);
 
+/* A message of a log, with what is in doubt of it; then doubt_ask(). */
+int flow_send_again(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags,
+		    uint64_t deadline_us, const struct doubt *doubt);
+void doubt_ask(struct phnx *ph);
+void doubt_on_message(struct phnx *ph, const struct rmsg *m);
+void doubt_free(struct phnx *ph);
+
 /* Sends a frame with a routing header (source, destination, hops) towards a node; false: no way. */
 bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct writer *head, struct pbuf *body);
 
 /* ---- migration ---- */
 
-enum { TAG_MIGRATION = 1, TAG_MULTICAST, TAG_VALUE, TAG_RESULT };	/* of messages with DATA_INTERNAL */
+enum { TAG_MIGRATION = 1, TAG_MULTICAST, TAG_VALUE, TAG_RESULT, TAG_DOUBT, TAG_CERTAINTY };	/* of messages with DATA_INTERNAL */
 struct migration {
 	bool locked, trying;
 	ph_vp_t holder;			/* who holds this node's lock, if locked */
@@ -343,6 +357,19 @@ void migrate_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 void migrate_peer_gone(struct phnx *ph, ph_vp_t peer);
 int migrate_begin(struct phnx *ph, int wish, ph_vp_t count, int side);
 void migrate_cancel(struct phnx *ph);
+
+/* ---- messages of a log ---- */
+
+struct past {				/* of a node that is gone */
+	ph_vp_t name;
+	uint64_t from;			/* all below had arrived, and of those from here on: */
+	unsigned char bits[];
+};
+struct doubts {
+	struct past *past[MAX_PAST];
+	unsigned next_past, n_asking;
+	struct doubt asking[MAX_PAST];
+};
 
 /* ---- failure detector ---- */
 
@@ -419,6 +446,7 @@ struct phnx {
 	struct migration migration;
 	struct detector detector;
 	struct collectives collectives;
+	struct doubts doubts;
 	uint64_t frames_in[N_FRAME_TYPES], frames_out[N_FRAME_TYPES];
 	struct rmsg *landed;		/* the frame being handled has this block to itself: who keeps it sets NULL here */
 	struct outframe *spare_frames;

@@ -31,7 +31,14 @@ struct writer *flow_frame(struct phnx *ph);
 /* A frame through the overlay. false: no way. */
 bool flow_send_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, struct writer *w);
 
+/* doubt.c */
+void doubt_keep(struct phnx *ph, const struct flow *f);	/* its peer is gone */
+
 /* send.c */
+/* A message of the library's own; frees w's bytes. */
+void flow_send_internal(struct phnx *ph, ph_vp_t to, int tag, struct writer *w, uint64_t deadline_us);
+/* Of the numbers from first on, those whose bits are set had arrived at peer; the others are in doubt no more. */
+void send_certain(struct phnx *ph, ph_vp_t peer, ph_vp_t name, uint64_t first, uint64_t n, const unsigned char *bits);
 int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
 void send_again(struct phnx *ph, struct flow *f, uint64_t now);	/* what has not arrived; when all has, asks about it */
 void send_expire(struct phnx *ph, struct flow *f, uint64_t now);

@@ -26,6 +26,7 @@ enum {
 	WINDOW_BYTES = 8 << 20,			/* the same in bytes; one message is always allowed */
 	MAX_FLOWS = 16384,			/* peers of which a node keeps sequence numbers */
 	SEEN_MULTICASTS = 256,			/* the last ones, of which a second copy is recognised */
+	MAX_PAST = 64,				/* nodes that are gone, of which it is known what had arrived */
 	MAX_REDUCTIONS = 1024,			/* that other nodes may begin before this one joins in */
 	SLICE_MAX = 65536,			/* members of a slice with a stride */
 
@@ -43,6 +44,7 @@ enum {
 	RTO_MAX = 2000000,
 	ACK_DELAY = 2000,			/* a consumed message is acknowledged within this, or with the next data */
 	ACK_EVERY = 16,				/* or after so many messages */
+	DOUBT_WAIT = 10000000,			/* for a node that can tell which messages of a log had arrived */
 	OVERLAP_GRACE = 2000000,		/* a doubly assumed virtual node is reported after this */
 	ROUTE_EXPIRY = 30000000,		/* an unreachable node is forgotten after this, unless messages wait for it */
 	GOSSIP_INTERVAL = 500000,

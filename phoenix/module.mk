@@ -1,6 +1,6 @@
 # Phoenix, the message library: stands alone, includes nothing of base/.
 PHNX_CORE := phoenix/block.o phoenix/vps.o phoenix/config.o phoenix/link.o phoenix/route.o phoenix/flow.o phoenix/send.o phoenix/receive.o \
-	     phoenix/contact.o phoenix/node.o phoenix/detect.o phoenix/migrate.o phoenix/collective.o
+	     phoenix/contact.o phoenix/node.o phoenix/detect.o phoenix/migrate.o phoenix/collective.o phoenix/doubt.o
 PHNX_OBJECTS := $(PHNX_CORE) phoenix/net.o phoenix/conn.o phoenix/tls.o phoenix/dial.o phoenix/secret.o phoenix/msglog.o \
 		phoenix/runtime.o phoenix/startup.o phoenix/api.o
 PHNX_LIBS := -levent -levent_pthreads -lssl -lcrypto -lpthread
@@ -32,7 +32,7 @@ $(foreach e,intsort lu,$(eval $(call program,examples/phoenix/$(e)/$(e),examples
 $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/vps.o))
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/config.o))
 $(eval $(call unit-test,phnx_contacts,tests/unit/phnx_contacts.o $(PHNX_CORE),-lcrypto))
-$(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
+$(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim.o phoenix/msglog.o phoenix/secret.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))

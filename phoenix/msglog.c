@@ -8,9 +8,10 @@
 #include "phoenix/msglog.h"
 #include "phoenix/secret.h"
 
-static const char magic[8] = "PHNXLOG1";
+static const char magic[8] = "PHNXLOG2";
 
-static void put_message(struct phnx *ph, struct writer *w, const struct smsg *m)
+/* peer: whom it is under way to, or 0. */
+static void put_message(struct phnx *ph, struct writer *w, const struct smsg *m, ph_vp_t peer)
 {
 	uint64_t now = phnx_now(ph);
 
@@ -19,11 +20,14 @@ static void put_message(struct phnx *ph, struct writer *w, const struct smsg *m)
 	put32(w, (uint32_t)m->tag);
 	put8(w, (uint8_t)(m->flags & DATA_UNORDERED));
 	put64(w, m->deadline_us ? m->deadline_us > now ? m->deadline_us - now : 1 : 0);
+	put64(w, (uint64_t)(peer ? peer : m->doubt.peer));
+	put64(w, (uint64_t)(peer ? ph->name : m->doubt.name));
+	put64(w, peer ? m->seq : m->doubt.seq);
 	put32(w, (uint32_t)m->body->len);
 	put_bytes(w, m->body->data, m->body->len);
 }
 
-/* What waits for a holder, and what is under way but has not arrived. */
+/* What waits for a holder, and what is under way: what of it had arrived its receiver knows (doubt.c). */
 static uint64_t put_all(struct phnx *ph, struct writer *w)
 {
 	uint64_t n = 0;
@@ -32,16 +36,16 @@ static uint64_t put_all(struct phnx *ph, struct writer *w)
 		for (struct flow *f = ph->flows.table[i]; f; f = f->next)
 			for (uint64_t s = f->una; s < f->next_seq; s++) {
 				const struct smsg *m = f->ring[s % f->ring_size];
-				if (!m || m->held || m->flags & (DATA_INTERNAL | DATA_VOID))
+				if (!m || m->flags & (DATA_INTERNAL | DATA_VOID))
 					continue;
-				put_message(ph, w, m);
+				put_message(ph, w, m, f->peer);
 				n++;
 			}
 	for (const struct dest *d = ph->flows.active; d; d = d->next)
 		for (const struct smsg *m = d->queue; m; m = m->next) {
 			if (m->flags & DATA_INTERNAL)
 				continue;
-			put_message(ph, w, m);
+			put_message(ph, w, m, 0);
 			n++;
 		}
 	return n;
@@ -88,7 +92,8 @@ static bool get_message(struct phnx *ph, struct reader *r, bool really)
 	ph_vp_t dest = (ph_vp_t)get64(r), origin = (ph_vp_t)get64(r);
 	int tag = (int)get32(r);
 	unsigned flags = get8(r);
-	uint64_t life = get64(r);
+	uint64_t life = get64(r), now = phnx_now(ph);
+	struct doubt doubt = { .peer = (ph_vp_t)get64(r), .name = (ph_vp_t)get64(r), .seq = get64(r), .until_us = now + DOUBT_WAIT };
 	size_t len = get32(r);
 
 	if (r->bad || len > PH_MSG_MAX || len > (size_t)(r->end - r->p) || dest < 0)
@@ -97,7 +102,11 @@ static bool get_message(struct phnx *ph, struct reader *r, bool really)
 		struct pbuf *b = pbuf_new(r->p, len);
 		if (!b)
 			return false;
-		flow_send(ph, dest, origin, b, tag, flags & DATA_UNORDERED, life ? phnx_now(ph) + life : 0);
+		uint64_t deadline = life ? now + life : 0;
+		if (doubt.peer)
+			flow_send_again(ph, dest, origin, b, tag, flags & DATA_UNORDERED, deadline, &doubt);
+		else
+			flow_send(ph, dest, origin, b, tag, flags & DATA_UNORDERED, deadline);
 		pbuf_put(b);
 	}
 	r->p += len;
@@ -141,6 +150,7 @@ int msglog_load(struct phnx *ph, const char *file, char *text, size_t room)
 		put_bytes(&w, buf, n);
 	fclose(f);
 	int error = w.bad || check_and_load(ph, w.data, w.len);
+	doubt_ask(ph);
 	free(w.data);
 	if (!error)
 		return 0;

@@ -61,6 +61,7 @@ void phnx_free(struct phnx *ph)
 	flow_free(ph);
 	collective_free(ph);
 	route_free(ph);
+	doubt_free(ph);
 	for (int i = 0; i < HANDLER_TABLE; i++)
 		for (struct handler *h; (h = ph->handlers[i]); free(h))
 			ph->handlers[i] = h->next;

@@ -134,6 +134,8 @@ static void deliver(struct phnx *ph, struct rmsg *m)
 	resolve_received(ph, m, OUT_CONSUMED);
 	if (m->flags & DATA_INTERNAL && m->pub.tag == TAG_MIGRATION)
 		migrate_on_message(ph, m);
+	else if (m->flags & DATA_INTERNAL && (m->pub.tag == TAG_DOUBT || m->pub.tag == TAG_CERTAINTY))
+		doubt_on_message(ph, m);
 	else if (m->flags & DATA_INTERNAL)
 		collective_on_message(ph, m);
 	else if (h && !(m->flags & DATA_VOID))

@@ -170,6 +170,10 @@ static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
 			smsg_free(ph, queue_pop(d));
 			continue;
 		}
+		if (m->doubt.peer && now < m->doubt.until_us) {
+			d->wait_us = m->doubt.until_us;
+			break;
+		}
 		d->fenced = d->fenced && d->outstanding;
 		if (now < d->wait_us || d->fenced)
 			break;
@@ -209,6 +213,64 @@ int flow_send(struct phnx *ph, ph_vp_t vp, ph_vp_t origin, struct pbuf *body, in
 	if (first)
 		pump_dest(ph, d, phnx_now(ph));
 	return 0;
+}
+
+int flow_send_again(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags,
+		    uint64_t deadline_us, const struct doubt *doubt)
+{
+	struct dest *d = dest_get(ph, dest);
+
+	if (!d)
+		return PH_ENOMEM;
+	d->wait_us = doubt->until_us;		/* nothing moves before it is known what is in doubt */
+	int error = flow_send(ph, dest, origin, body, tag, flags, deadline_us);
+	for (struct smsg *m = d->queue; m && !error; m = m->next)
+		if (m->order == ph->flows.order)
+			m->doubt = *doubt;
+	return error;
+}
+
+void flow_send_internal(struct phnx *ph, ph_vp_t to, int tag, struct writer *w, uint64_t deadline_us)
+{
+	struct pbuf *b = w->bad ? NULL : pbuf_new(w->data, w->len);
+
+	if (b)
+		flow_send(ph, to, ph->name, b, tag, DATA_INTERNAL, deadline_us);
+	pbuf_put(b);
+	free(w->data);
+}
+
+static void certain_of(struct phnx *ph, struct dest *d, ph_vp_t peer, ph_vp_t name, uint64_t first, uint64_t n,
+		       const unsigned char *bits)
+{
+	for (struct smsg **at = &d->queue, *m; (m = *at);) {
+		uint64_t i = m->doubt.seq - first;
+		bool meant = m->doubt.peer == peer && m->doubt.name == name && m->doubt.seq >= first && i < n;
+		if (meant)
+			m->doubt.peer = 0;
+		if (!meant || !(bits[i / 8] >> i % 8 & 1)) {
+			at = &m->next;
+			continue;
+		}
+		*at = m->next;
+		if (d->queue_end == &m->next)
+			d->queue_end = at;
+		smsg_free(ph, m);
+	}
+	d->wait_us = 0;
+}
+
+void send_certain(struct phnx *ph, ph_vp_t peer, ph_vp_t name, uint64_t first, uint64_t n, const unsigned char *bits)
+{
+	struct dest *following;
+
+	for (struct dest *d = ph->flows.active; d; d = following) {
+		following = d->next;
+		if (d->wait_us)
+			certain_of(ph, d, peer, name, first, n, bits);
+		dest_done(ph, d);
+	}
+	ph->flows.pump = true;
 }
 
 void flow_pump(struct phnx *ph)
@@ -412,8 +474,16 @@ void flow_peer_gone(struct phnx *ph, ph_vp_t peer)
 			return_message(ph, peer, m);
 			dest_done(ph, d);
 		}
+		doubt_keep(ph, f);
 		flow_destroy(ph, f);
 	}
+	for (struct dest *d = ph->flows.active; d; d = d->next)
+		for (struct smsg *m = d->queue; m; m = m->next)
+			if (m->doubt.peer == peer) {	/* it cannot be asked any more */
+				m->doubt.peer = 0;
+				d->wait_us = 0;
+				ph->flows.pump = true;
+			}
 	for (struct dest *d = ph->flows.dests[flow_bucket(peer)]; d; d = d->hash_next)
 		if (d->vp == peer) {	/* nobody will ever have this name again */
 			while (d->queue)

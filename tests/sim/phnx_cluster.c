@@ -2,7 +2,9 @@
  * partitions, migration, join and leave, death.  Usage: phnx_cluster [SEED]; a failure prints the seed. */
 #include <CUnit/Basic.h>
 #include <stdio.h>
+#include <unistd.h>
 #include <string.h>
+#include "phoenix/msglog.h"
 #include "tests/sim/phnx_sim.h"
 
 enum { SPACE = 1024 };
@@ -504,6 +506,86 @@ static void test_timed_and_custody(void)
 	sim_free(&s);
 }
 
+/* ---- a log: what had arrived before its writer stopped does not arrive again ---- */
+
+static bool nobody(const struct sim *s, int from, int to)
+{
+	(void)s;
+	(void)from;
+	(void)to;
+	return false;
+}
+
+static unsigned received_numbers(struct sim *s, int node, int *next)
+{
+	struct rmsg *m;
+	unsigned n = 0;
+
+	for (; (m = flow_receive(s->nodes[node].ph, 7)); n++) {
+		CU_ASSERT_EQUAL(*(int *)m->pub.body, *next);
+		++*next;
+		rmsg_free(m);
+	}
+	sim_touch(s, node);
+	return n;
+}
+
+static void send_numbers(struct sim *s, int node, int from, int to)
+{
+	for (int i = from; i < to; i++) {
+		struct pbuf *b = pbuf_new(&i, sizeof i);
+		CU_ASSERT_EQUAL(phnx_send(s->nodes[node].ph, 5, b, 7, 0, 0), 0);
+		pbuf_put(b);
+	}
+	sim_touch(s, node);
+}
+
+static void stop_and_load(bool gone)
+{
+	char file[] = "/tmp/phnx-doubt-XXXXXX", text[200];
+	struct sim s;
+	int next = 0;
+
+	close(mkstemp(file));
+	sim_init(&s, seed, 3, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
+	assume(&s, 0, 0, 10);
+	sim_run(&s, s.now + 100000);
+	send_numbers(&s, 1, 0, 3);
+	sim_run(&s, s.now + 1000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3);	/* but no acknowledgement comes back */
+	s.may_connect = nobody;
+	while (s.nodes[1].n_ends)
+		sim_cut(&s, 1, 0);
+	send_numbers(&s, 1, 3, 6);
+	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
+	sim_kill(&s, 1);
+	if (gone) {
+		for (int i = 0; i < s.n; i += 2)
+			s.nodes[i].ph->detector.timeout_us = 3000000;
+		sim_run(&s, s.now + 15000000);
+	}
+	s.may_connect = NULL;
+	sim_restart(&s, 1);
+	CU_ASSERT_EQUAL(msglog_load(s.nodes[1].ph, file, text, sizeof text), 0);
+	send_numbers(&s, 1, 6, 9);
+	sim_know(&s, 1, 2);
+	sim_run(&s, s.now + 3000000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 6);
+	sim_run(&s, s.now + 1000000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
+	sim_free(&s);
+	unlink(file);
+}
+
+static void test_log_doubles_nothing(void)
+{
+	stop_and_load(false);
+	stop_and_load(true);
+}
+
 static void test_overlap_is_told(void)
 {
 	struct sim s;
@@ -582,6 +664,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "random migration keeps the space covered", test_random_migration);
 	CU_add_test(suite, "a death is detected", test_death_is_detected);
 	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
+	CU_add_test(suite, "a log doubles nothing", test_log_doubles_nothing);
 	CU_add_test(suite, "an overlap is told to both", test_overlap_is_told);
 	CU_add_test(suite, "hostile bytes", test_garbage);
 	CU_basic_run_tests();

@@ -1,0 +1,152 @@
+/* doubt.c - messages of a log that may have arrived before their sender stopped: had arrived those, the others not.
+ *
+ * A log keeps, with each message that was under way, to whom it was and under which name and number.  Whoever loads it asks
+ * that node (TAG_DOUBT) what it has of the old name, forgets what has arrived, and sends the rest; until the answer comes
+ * the message, and what waits behind it for the same destination, stays.  A node that cannot be asked for DOUBT_WAIT, or is
+ * gone, cannot deny anything: then the message is sent.
+ *
+ * A node knows the answer as long as it has its side of the flow; when the other side is gone for good, what is needed
+ * for the answer is kept: of the last MAX_PAST ones.
+ */
+#include "phoenix/flow.h"
+
+enum { BITS = 2 * WINDOW_MSGS };
+
+/* ---- the node that is asked ---- */
+
+static bool has_arrived(const struct rslot *slot)
+{
+	return (slot->outcome == OUT_HELD || slot->outcome == OUT_CONSUMED) && !slot->early;
+}
+
+static bool set_bit(unsigned char *bits, uint64_t i)
+{
+	if (i < BITS)
+		bits[i / 8] |= (unsigned char)(1u << i % 8);
+	return i < BITS;
+}
+
+void doubt_keep(struct phnx *ph, const struct flow *f)
+{
+	struct doubts *all = &ph->doubts;
+	struct past *p = NULL;
+
+	for (uint64_t s = f->r_una; s < f->r_una + f->n_slots; s++) {
+		if (!has_arrived(f->slots + s % f->n_slots))
+			continue;
+		if (!p && !(p = calloc(1, sizeof *p + BITS / 8)))
+			return;
+		set_bit(p->bits, s - f->r_una);
+	}
+	if (!p)
+		return;
+	p->name = f->peer;
+	p->from = f->r_una;
+	free(all->past[all->next_past]);
+	all->past[all->next_past] = p;
+	all->next_past = (all->next_past + 1) % MAX_PAST;
+}
+
+static bool arrived(struct phnx *ph, ph_vp_t name, uint64_t seq)
+{
+	const struct flow *f = flow_find(ph, name);
+
+	if (f && f->recv_next != UINT64_MAX)
+		return seq < f->r_una || (seq - f->r_una < f->n_slots && has_arrived(f->slots + seq % f->n_slots));
+	for (int i = 0; i < MAX_PAST; i++) {
+		const struct past *p = ph->doubts.past[i];
+		if (p && p->name == name)
+			return seq < p->from || (seq - p->from < BITS && p->bits[(seq - p->from) / 8] >> (seq - p->from) % 8 & 1);
+	}
+	return false;
+}
+
+static void on_question(struct phnx *ph, ph_vp_t from, struct reader *r)
+{
+	ph_vp_t name = (ph_vp_t)get64(r);
+	uint64_t first = get64(r), n = get32(r);
+	unsigned char bits[BITS / 8] = { 0 };
+	struct writer w = { 0 };
+
+	if (r->bad || n > BITS)
+		return;
+	for (uint64_t i = 0; i < n; i++)
+		if (arrived(ph, name, first + i))
+			set_bit(bits, i);
+	put64(&w, (uint64_t)name);
+	put64(&w, first);
+	put32(&w, (uint32_t)n);
+	put_bytes(&w, bits, (n + 7) / 8);
+	flow_send_internal(ph, from, TAG_CERTAINTY, &w, 0);
+}
+
+/* ---- the node that asks ---- */
+
+static void ask(struct phnx *ph, const struct doubt *about, uint64_t n)
+{
+	struct writer w = { 0 };
+
+	put64(&w, (uint64_t)about->name);
+	put64(&w, about->seq);
+	put32(&w, (uint32_t)n);
+	flow_send_internal(ph, about->peer, TAG_DOUBT, &w, about->until_us);
+}
+
+/* One question for each run of at most BITS numbers of one flow. */
+void doubt_ask(struct phnx *ph)
+{
+	for (struct dest *d = ph->flows.active; d; d = d->next)
+		for (struct smsg *m = d->queue; m; m = m->next) {
+			struct doubt *q = NULL;
+			if (!m->doubt.peer || m->doubt.asked)
+				continue;
+			for (unsigned i = 0; i < ph->doubts.n_asking && !q; i++)
+				if (ph->doubts.asking[i].peer == m->doubt.peer && ph->doubts.asking[i].name == m->doubt.name)
+					q = ph->doubts.asking + i;
+			if (!q && ph->doubts.n_asking < MAX_PAST) {
+				q = ph->doubts.asking + ph->doubts.n_asking++;
+				*q = m->doubt;
+				q->last = q->seq;
+			}
+			if (q) {
+				q->seq = m->doubt.seq < q->seq ? m->doubt.seq : q->seq;
+				q->last = m->doubt.seq > q->last ? m->doubt.seq : q->last;
+				m->doubt.asked = true;
+			}
+		}
+	for (unsigned i = 0; i < ph->doubts.n_asking; i++) {
+		struct doubt *q = ph->doubts.asking + i;
+		for (; q->seq <= q->last; q->seq += BITS)
+			ask(ph, q, q->last - q->seq + 1 < BITS ? q->last - q->seq + 1 : BITS);
+	}
+	ph->doubts.n_asking = 0;
+}
+
+static void on_answer(struct phnx *ph, ph_vp_t from, struct reader *r)
+{
+	ph_vp_t name = (ph_vp_t)get64(r);
+	uint64_t first = get64(r), n = get32(r);
+	unsigned char bits[BITS / 8];
+
+	if (r->bad || n > BITS || (size_t)(r->end - r->p) != (n + 7) / 8)
+		return;
+	get_bytes(r, bits, (n + 7) / 8);
+	send_certain(ph, from, name, first, n, bits);
+}
+
+void doubt_on_message(struct phnx *ph, const struct rmsg *m)
+{
+	const unsigned char *body = m->pub.body;
+	struct reader r = { body, body + m->pub.len, false };
+
+	if (m->pub.tag == TAG_DOUBT)
+		on_question(ph, m->source, &r);
+	else
+		on_answer(ph, m->source, &r);
+}
+
+void doubt_free(struct phnx *ph)
+{
+	for (int i = 0; i < MAX_PAST; i++)
+		free(ph->doubts.past[i]);
+}
