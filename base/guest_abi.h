@@ -10,8 +10,9 @@
  * kernel code are therefore rewritten.  User segments end at 3 GiB.  The three TLS entries are the host's own (12-14).
  *
  * Traps.  `int $VMP_INT_MARKER` stands before a sensitive instruction that would not trap by itself: the monitor
- * emulates the instruction that follows it.  `int $VMP_INT_HYPERCALL` is a hypercall: number in %eax, arguments in
- * %ebx, %ecx, %edx, result in %eax (64-bit results in %edx:%eax).  Both are legal in guest kernel mode only.
+ * emulates the instruction that follows it.  `call VMP_STUB_HYPERCALL` is a hypercall: number in %eax, arguments in
+ * %ebx, %ecx, %edx, result in %eax (64-bit results in %edx:%eax); so is `int $VMP_INT_HYPERCALL`, which costs a trap.  All are
+ * legal in guest kernel mode only.
  * `int $VMP_INT_SYSCALL` in guest user mode means `int $0x80`, and is served faster; the vDSO has it behind its call of
  * VMP_STUB_SYSCALL, where a restarted system call begins.
  *
@@ -22,7 +23,7 @@
 #define BASE_GUEST_ABI_H
 
 /* Changes with everything below. The kernel has it as the absolute symbol vmp_abi_version: others are not booted. */
-#define VMP_ABI_VERSION 1
+#define VMP_ABI_VERSION 2
 
 /* GDT indices and selectors (guest view) */
 #define VMP_GDT_BOOT_CS 2
@@ -65,6 +66,7 @@
 /* then a page of code, which the monitor provides: */
 #define VMP_STUB_SYSCALL 0xffffd000 /* `lcall $VMP_SEL_HOST64` from user mode: as `int $0x80`, returns 2 bytes further on */
 #define VMP_STUB_IRET 0xffffd100    /* `jmp` from kernel mode: as `iret`, with interrupts off; faults point here */
+#define VMP_STUB_HYPERCALL 0xffffd200 /* `call` from kernel mode, once on VMP_SEL_KERNEL_CS */
 #define VMP_FIXADDR_TOP 0xffffb000  /* the guest kernel's own addresses end here; the last page stays empty */
 #define VMP_SEL_HOST64 0x33	    /* the host's 64-bit code segment */
 
@@ -79,7 +81,8 @@
 #define VMP_HC_TSC_KHZ 7	     /* -> kHz of the time-stamp counter if all CPUs share one, else 0 */
 #define VMP_HC_SEND_IPI 8    /* ebx: mask of APIC ids, this CPU's too, ecx: vector, 2 for an NMI */
 #define VMP_HC_FLUSH_RANGE 9 /* ebx: first address, ecx: pages: as invlpg on each */
-#define VMP_HC_COUNT 10
+#define VMP_HC_WRITE_CR3 10  /* ebx: as mov to CR3 */
+#define VMP_HC_COUNT 11
 
 /* CR3's low bits: which of the address spaces that the monitor keeps this one is (0-7; two page directories may use one
  * number by turns), and whether what it keeps of it is still true. */

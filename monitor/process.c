@@ -96,6 +96,7 @@ void process_prepare(struct monitor *m)
 		die("cannot map the stub page: %s", strerror(errno));
 	m->vm.window = (struct cpu_window *)((char *)m->vm.stub + STUB_FD_WINDOW);
 	memcpy((char *)m->vm.window + PAGE_BYTES, window_code, window_code_end - window_code);
+	m->vm.window->gate = window_trap_gate(); /* the direct engine has one of its own */
 	m->vm.stub->want_userfault = m->many_hosts;
 	m->vm.stub->want_direct = m->direct_engine;
 	m->direct = (struct direct_shared *)((char *)m->vm.stub + STUB_FD_DIRECT);

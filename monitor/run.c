@@ -367,8 +367,8 @@ static void on_signal(struct monitor *m, const struct stop *why)
 		count_trap(m, TRAP_KICK);
 		return;
 	}
-	if (why->in_window && why->place == WINDOW_SYSCALL) {
-		count_trap(m, TRAP_SYSCALL);
+	if (why->in_window && why->place != WINDOW_IRET) {
+		count_trap(m, why->place == WINDOW_SYSCALL ? TRAP_SYSCALL : TRAP_HYPERCALL);
 		return;
 	}
 	if (!why->in_window && !in_guest_segment(m)) {

@@ -1,4 +1,4 @@
-/* hypercall.c - `int $0x83` in guest kernel mode: number in EAX, arguments in EBX, ECX, EDX (base/guest_abi.h). */
+/* hypercall.c - `call VMP_STUB_HYPERCALL` or `int $0x83` in guest kernel mode: number in EAX, arguments in EBX, ECX, EDX (base/guest_abi.h). */
 #include "vcpu/internal.h"
 
 static void set_result(struct vcpu *v, int32_t result) { v->gpr[EAX] = (uint32_t)result; }
@@ -90,6 +90,12 @@ static void hypercall_flush_range(struct vcpu *v)
 	set_result(v, 0);
 }
 
+static void hypercall_write_cr3(struct vcpu *v)
+{
+	write_cr3(v, v->gpr[EBX]);
+	set_result(v, 0);
+}
+
 void hypercall(struct vcpu *v)
 {
 	static void (*const calls[VMP_HC_COUNT])(struct vcpu *) = {
@@ -98,6 +104,7 @@ void hypercall(struct vcpu *v)
 		[VMP_HC_GDT_CHANGED] = hypercall_gdt_changed, [VMP_HC_EXIT] = hypercall_exit,
 		[VMP_HC_YIELD] = hypercall_yield,	    [VMP_HC_TSC_KHZ] = hypercall_tsc_khz,
 		[VMP_HC_SEND_IPI] = hypercall_send_ipi,	    [VMP_HC_FLUSH_RANGE] = hypercall_flush_range,
+		[VMP_HC_WRITE_CR3] = hypercall_write_cr3,
 	};
 	uint32_t number = v->gpr[EAX];
 

@@ -133,6 +133,7 @@ bool msr_read(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool msr_write(struct vcpu *v, uint32_t msr, uint64_t value);
 uint64_t xcr0_allowed(const struct vcpu *v);
 void hypercall(struct vcpu *v);
+void write_cr3(struct vcpu *v, uint32_t value); /* system.c */
 
 /* ---- paging.c, mmio.c: physical memory within one page, RAM or not; device memory: the local APIC, or env */
 void physical_copy(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool write);

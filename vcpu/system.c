@@ -44,6 +44,12 @@ static enum vcpu_result write_cr4(struct insn *i, uint32_t value)
 	return VCPU_DONE;
 }
 
+void write_cr3(struct vcpu *v, uint32_t value)
+{
+	v->cr3 = value & (uint32_t)CR3_KNOWN;
+	v->env->switch_space(v->env->ctx, value & VMP_CR3_KEEP);
+}
+
 enum vcpu_result emulate_mov_to_control(struct insn *i)
 {
 	struct vcpu *v = i->v;
@@ -52,10 +58,7 @@ enum vcpu_result emulate_mov_to_control(struct insn *i)
 	switch (i->reg) {
 	case 0: return write_cr0(i, value);
 	case 2: v->cr2 = value; return VCPU_DONE;
-	case 3:
-		v->cr3 = value & (uint32_t)CR3_KNOWN;
-		v->env->switch_space(v->env->ctx, value & VMP_CR3_KEEP);
-		return VCPU_DONE;
+	case 3: write_cr3(v, value); return VCPU_DONE;
 	case 4: return write_cr4(i, value);
 	default: return insn_raise(i, VECTOR_UD, -1);
 	}

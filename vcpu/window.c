@@ -1,7 +1,8 @@
 /* window.c - see window.h. */
 #include "vcpu/window.h"
+#include "vcpu/internal.h"
 
-extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_hlt[];
+extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_slow[], window_trap[];
 
 void window_open(struct cpu_window *w, struct vcpu *v)
 {
@@ -68,20 +69,45 @@ static void settle_iret(struct vcpu *v, const struct window_stop *stop)
 	v->seg[SEG_SS] = VMP_SEL_KERNEL_DS;
 	v->eflags &= ~(uint32_t)EFLAGS_IF;
 	v->eip = VMP_STUB_IRET;
-	if (stop->rip < place(window_iret_marked) || stop->rip >= place(window_iret_hlt))
+	if (stop->rip < place(window_iret_marked) || stop->rip >= place(window_iret_slow))
 		return;
 	cs = VMP_SEL_KERNEL_CS;
 	if (vcpu_write(v, v->gpr[ESP] + 4, &cs, 1, false, &error))
 		vcpu_kill(v, "the frame at %x vanished under iret", v->gpr[ESP]);
 }
 
+/* Its registers are as they were at the call. */
+static void settle_hypercall(struct vcpu *v, const struct window_stop *stop)
+{
+	uint32_t error;
+
+	v->cpl = 0;
+	v->seg[SEG_CS] = VMP_SEL_KERNEL_CS;
+	v->seg[SEG_SS] = VMP_SEL_KERNEL_DS;
+	v->gpr[ESP] = stop->esp;
+	if (vcpu_read(v, stop->esp, &v->eip, sizeof v->eip, false, &error)) {
+		vcpu_kill(v, "a hypercall with no stack at %x", stop->esp);
+		return;
+	}
+	v->gpr[ESP] += sizeof v->eip;
+	hypercall(v);
+}
+
+uint64_t window_trap_gate(void) { return place(window_trap); }
+
 bool window_holds_syscall(uint64_t rip) { return window_holds(rip) && rip < place(window_syscall_end); }
 
 enum window_place window_settle(struct vcpu *v, const struct window_stop *stop)
 {
-	if (stop->rip < place(window_syscall_end)) {
+	uint32_t rip = stop->rip == place(window_trap) ? stop->r8 : stop->rip;
+
+	if (rip < place(window_syscall_end)) {
 		settle_syscall(v, stop);
 		return WINDOW_SYSCALL;
+	}
+	if (rip >= VMP_STUB_HYPERCALL) {
+		settle_hypercall(v, stop);
+		return WINDOW_HYPERCALL;
 	}
 	settle_iret(v, stop);
 	return WINDOW_IRET;

@@ -7,7 +7,9 @@
 #ifndef VCPU_WINDOW_H
 #define VCPU_WINDOW_H
 
-#define WINDOW_SLOW_RETURN (VMP_WINDOW + 0x1c) /* the engine's own word: not 0: iret comes to it */
+/* The engine's own words: */
+#define WINDOW_SLOW_RETURN (VMP_WINDOW + 0x1c) /* not 0: iret comes to the engine */
+#define WINDOW_GATE (VMP_WINDOW + 0x20)	       /* 64 bits: where the engine is; it gets in r8d what is called of it */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -21,6 +23,7 @@ struct cpu_window {
 	uint32_t sp0, syscall_eip, syscall_cs;
 	volatile uint32_t eoi;
 	uint32_t slow_return;
+	uint64_t gate;
 };
 #define WINDOW_FIELD(field, address) _Static_assert(offsetof(struct cpu_window, field) == (address) - VMP_WINDOW, #field)
 WINDOW_FIELD(iflag, VMP_CPU_IFLAG);
@@ -31,6 +34,7 @@ WINDOW_FIELD(syscall_eip, VMP_CPU_SYSCALL);
 WINDOW_FIELD(syscall_cs, VMP_CPU_SYSCALL_CS);
 WINDOW_FIELD(eoi, VMP_CPU_EOI);
 WINDOW_FIELD(slow_return, WINDOW_SLOW_RETURN);
+WINDOW_FIELD(gate, WINDOW_GATE);
 
 /* Before guest code runs: the window as v has it. After it: back again, so that v is the whole truth. */
 void window_open(struct cpu_window *w, struct vcpu *v);
@@ -43,6 +47,9 @@ bool window_holds_syscall(uint64_t rip); /* that part of it which users are mean
 /* window_code.S: position-independent, smaller than a page. */
 extern const char window_code[], window_code_end[];
 
+/* For an engine that is not in the same address space: a gate that traps, with #GP, inside the code page. */
+uint64_t window_trap_gate(void);
+
 static inline bool window_holds(uint64_t rip) { return rip - VMP_STUB_SYSCALL < PAGE_BYTES; }
 
 /* The host's registers that matter for a stop inside. */
@@ -50,6 +57,7 @@ struct window_stop { uint32_t rip, esp, r8, r10, eflags; };
 enum window_place {
 	WINDOW_SYSCALL, /* a system call was under way; it has been delivered to the guest */
 	WINDOW_IRET,	/* at the start of VMP_STUB_IRET: runs natively, or by vcpu_iret() */
+	WINDOW_HYPERCALL, /* a hypercall was under way; it has been carried out */
 };
 
 /* Bring v, stopped inside the code page, to a state that a processor could have; v->gpr but for ESP must be current.

@@ -5,7 +5,8 @@
  * processor could have.  So the guest's registers do not change before the last instruction, which commits; r8-r14 are
  * free, since 32-bit code cannot see them.
  *
- * A hlt is the way to the engine: #GP, which costs the host least.
+ * The way to the engine is its gate, with the place that stands for what it is to do in r8d.  An engine in another process has
+ * a hlt there: #GP, which costs the host least.  System calls have a hlt always: they rarely need the engine.
  */
 #include "base/guest_abi.h"
 #include "vcpu/window.h"
@@ -14,8 +15,8 @@
 #define FIELD(name) (VMP_CPU_##name - VMP_WINDOW)
 
 	.section .rodata
-	.globl	window_code, window_syscall_flags, window_syscall_end, window_iret_marked, window_iret_hlt, window_code_end
-	.hidden	window_code, window_syscall_flags, window_syscall_end, window_iret_marked, window_iret_hlt, window_code_end
+	.globl	window_code, window_syscall_flags, window_syscall_end, window_iret_marked, window_iret_slow, window_trap, window_code_end
+	.hidden	window_code, window_syscall_flags, window_syscall_end, window_iret_marked, window_iret_slow, window_trap, window_code_end
 	.balign	16
 
 /* From guest user mode by lcall: the return address and CS stand on the user's stack. */
@@ -51,30 +52,46 @@ window_syscall_end:
 /* From the guest kernel by jmp, interrupts off; DS may be the user's, and no register but the flags is free. */
 	.code32
 	cmpl	$0, %ss:WINDOW_SLOW_RETURN
-	jne	window_iret_hlt
+	jne	window_iret_slow
 	testb	$0x30, 9(%esp)			/* EFLAGS_IOPL, which the host does not keep */
-	jnz	window_iret_hlt
+	jnz	window_iret_slow
 	cmpw	$VMP_SEL_USER_CS, 4(%esp)
 	jne	1f
 	testb	$2, 9(%esp)			/* EFLAGS_IF */
-	jz	window_iret_hlt
+	jz	window_iret_slow
 	movl	$0x200, %ss:VMP_CPU_IFLAG
 	ljmp	$VMP_SEL_HOST64, $(VMP_STUB_SYSCALL + window_iret64 - window_code)
 1:	cmpw	$VMP_SEL_KERNEL_CS, 4(%esp)
-	jne	window_iret_hlt
+	jne	window_iret_slow
 	testb	$4, 10(%esp)			/* EFLAGS_AC: on a processor it does nothing in kernel mode */
-	jnz	window_iret_hlt
+	jnz	window_iret_slow
 	orb	$3, 4(%esp)			/* the host would refuse RPL 0 */
 window_iret_marked:				/* from here on the frame is not as the guest made it */
 	testb	$2, 9(%esp)
 	jz	2f
 	movl	$0x200, %ss:VMP_CPU_IFLAG
 2:	iret
-window_iret_hlt:
-	hlt
+window_iret_slow:
+	ljmp	$VMP_SEL_HOST64, $(VMP_STUB_SYSCALL + window_iret_gate - window_code)
 	.code64
 window_iret64:
 	mov	%esp, %esp			/* the upper half is undefined until now */
 	iretl					/* in 64-bit mode it takes ESP and SS from the frame always */
+window_iret_gate:
+	mov	$VMP_STUB_IRET, %r8d
+	mov	$VMP_WINDOW, %r9d
+	jmp	*(WINDOW_GATE - VMP_WINDOW)(%r9)
+
+	.org	window_code + VMP_STUB_HYPERCALL - VMP_STUB_SYSCALL
+/* From the guest kernel by call: all registers and flags count. */
+	.code32
+	ljmp	$VMP_SEL_HOST64, $(VMP_STUB_SYSCALL + window_hypercall64 - window_code)
+	.code64
+window_hypercall64:
+	mov	$VMP_STUB_HYPERCALL, %r8d
+	mov	$VMP_WINDOW, %r9d
+	jmp	*(WINDOW_GATE - VMP_WINDOW)(%r9)
+window_trap:
+	hlt
 window_code_end:
 	.section .note.GNU-stack, "", @progbits

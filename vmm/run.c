@@ -650,9 +650,9 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 	bool quiet = !run->o->log && !run->o->verbose;
 	/* The serial port costs two traps a byte: kernel messages go there only where somebody sees them. */
 	/* Linux looks for six disks, a tenth of a second each; there is one at most. */
-	int n = snprintf(line, bytes, "pata_legacy.probe_mask=%d%s%s%s%s", run->o->disk ? 1 : 0,
-			 run->interactive || run->background ? " console=ttyS0" : "", quiet ? " loglevel=3" : "", run->o->append ? " " : "",
-			 run->o->append ? run->o->append : "");
+	int n = snprintf(line, bytes, "pata_legacy.probe_mask=%d%s%s%s%s%s", run->o->disk ? 1 : 0,
+			 run->interactive || run->background ? " console=ttyS0" : "", quiet ? " loglevel=3" : "",
+			 run->o->hosts == 1 ? " vmp_ahead=2" : "", run->o->append ? " " : "", run->o->append ? run->o->append : "");
 
 	if (n >= MAX_CMDLINE)
 		return problem(p, "--append: the kernel's command line would be longer than %d characters", MAX_CMDLINE - 1);

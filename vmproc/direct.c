@@ -19,16 +19,18 @@
 #include "vcpu/state.h"
 #include "vcpu/window.h"
 #include "vmproc/direct_env.h"
+#include "vmproc/gate.h"
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
 
 enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF | EFLAGS_AC |
-		      EFLAGS_NT | EFLAGS_ID, STACK_BYTES = 1 << 16 };
+		      EFLAGS_NT | EFLAGS_ID };
 #define SIGNAL_CODE_KERNEL 0x80
 #define TRAP_IS_TRACE 2
 enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1 };
 
 struct direct direct;
+_Atomic uint32_t direct_kicked; /* a kick came inside the gate */
 
 /* --- registers ------------------------------------------------------------------------------------------------------ */
 
@@ -39,6 +41,15 @@ struct direct direct;
 static uint32_t native_flags(const struct vcpu *v)
 {
 	return v->cpl == 3 ? FLAGS_NATIVE : FLAGS_NATIVE & ~EFLAGS_AC;
+}
+
+static void segments_in(struct vcpu *v)
+{
+	v->seg[SEG_DS] = READ_SEGMENT(ds);
+	v->seg[SEG_ES] = READ_SEGMENT(es);
+	v->seg[SEG_FS] = READ_SEGMENT(fs);
+	v->seg[SEG_GS] = READ_SEGMENT(gs);
+	__builtin_memcpy(direct.entered_with, v->seg, sizeof direct.entered_with);
 }
 
 static void registers_in(struct vcpu *v, const struct sigcontext *r)
@@ -55,11 +66,7 @@ static void registers_in(struct vcpu *v, const struct sigcontext *r)
 	v->gpr[ESP] = r->rsp, v->gpr[EBP] = r->rbp, v->gpr[ESI] = r->rsi, v->gpr[EDI] = r->rdi;
 	v->eip = r->rip;
 	v->eflags = (v->eflags & ~(native | EFLAGS_RF)) | (r->eflags & native) | EFLAGS_FIXED;
-	v->seg[SEG_DS] = READ_SEGMENT(ds);
-	v->seg[SEG_ES] = READ_SEGMENT(es);
-	v->seg[SEG_FS] = READ_SEGMENT(fs);
-	v->seg[SEG_GS] = READ_SEGMENT(gs);
-	__builtin_memcpy(direct.entered_with, v->seg, sizeof direct.entered_with);
+	segments_in(v);
 	window_close(direct.window, v);
 }
 
@@ -81,7 +88,7 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 	if (v->seg[SEG_GS] != direct.entered_with[SEG_GS])
 		WRITE_SEGMENT(gs, vmproc_selector(v->seg[SEG_GS]));
 	window_open(direct.window, v);
-	if (direct.tls_stale)
+	if (direct.tls_stale || direct.refault.wanted)
 		direct.window->slow_return = true;
 }
 
@@ -190,6 +197,14 @@ static void arm_timer(const struct vcpu *v)
 
 /* --- traps ---------------------------------------------------------------------------------------------------------- */
 
+/* The host maps pages one by one where they are written to, and up to 16 at once where they are read. */
+static void map(struct vcpu *v, gva_t gva, const struct vcpu_walk *walk)
+{
+	shadow_map(&direct.space.shadow, v, gva, walk);
+	if (!direct.shared->many_hosts && !v->dead)
+		(void)*(const volatile uint8_t *)(uintptr_t)gva;
+}
+
 static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
 {
 	enum vcpu_access access = write ? ACCESS_WRITE : ACCESS_READ;
@@ -197,15 +212,27 @@ static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
 
 	if (vcpu_walk(v, gva, access, v->cpl == 3, &walk)) {
 		count(TRAP_GUEST_FAULT);
+		direct.refault = (struct refault){ v->cpl == 3, v->eip, gva, access };
 		v->cr2 = gva;
 		vcpu_exception(v, VECTOR_PF, walk.error);
 	} else if (gpa_to_gfn(walk.gpa) < direct.shared->ram_pages) {
 		count(TRAP_SHADOW_FAULT);
-		shadow_map(&direct.space.shadow, v, gva, &walk);
+		map(v, gva, &walk);
 	} else {
 		count(TRAP_MMIO);
 		vcpu_emulate_mmio(v, gva, walk.gpa);
 	}
+}
+
+/* The guest has served a user's fault, and the instruction is to run again: what it needs is mapped before it asks. */
+static void map_what_faulted(struct vcpu *v)
+{
+	const struct refault *r = &direct.refault;
+	struct vcpu_walk walk;
+
+	direct.refault.wanted = false;
+	if (v->eip == r->eip && !vcpu_walk(v, r->gva, r->access, true, &walk) && gpa_to_gfn(walk.gpa) < direct.shared->ram_pages)
+		map(v, r->gva, &walk);
 }
 
 static bool on_limit_violation(struct vcpu *v)
@@ -424,6 +451,8 @@ static void leave(struct vcpu *v, struct sigcontext *r)
 {
 	direct_enter_space(v);
 	until_it_can_run(v);
+	if (direct.refault.wanted && v->cpl == 3)
+		map_what_faulted(v);
 	direct_settle_segments(v);
 	arm_timer(v);
 	registers_out(v, r);
@@ -441,10 +470,11 @@ static bool was_step(const struct vcpu *v, int signal, const siginfo_t *info)
 	return direct.stepping && signal == SIGTRAP && info->si_code == TRAP_IS_TRACE && !(v->eflags & EFLAGS_TF);
 }
 
-static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r)
+/* Registers as they are for the guest. True: it was stopped in the window, where what it had called has been carried out. */
+static bool guest_stopped(struct vcpu *v, struct sigcontext *r, bool in_window)
 {
 	struct window_stop at = { .rip = r->rip, .esp = r->rsp, .r8 = r->r8, .r10 = r->r10 };
-	bool in_window = window_holds(r->rip);
+	enum window_place place;
 
 	if (direct.stepping) /* the flag is not the guest's */
 		r->eflags &= ~(uint64_t)EFLAGS_TF | (v->eflags & EFLAGS_TF);
@@ -452,10 +482,20 @@ static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct si
 	registers_in(v, r);
 	if (v->interrupt_shadow && v->eip != direct.left_eip)
 		v->interrupt_shadow = false;
-	if (in_window && window_settle(v, &at) == WINDOW_SYSCALL) {
-		count(TRAP_SYSCALL);
+	if (!in_window)
+		return false;
+	place = window_settle(v, &at);
+	if (place != WINDOW_IRET)
+		count(place == WINDOW_SYSCALL ? TRAP_SYSCALL : TRAP_HYPERCALL);
+	return place != WINDOW_IRET;
+}
+
+static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r)
+{
+	bool in_window = window_holds(r->rip);
+
+	if (guest_stopped(v, r, in_window))
 		return;
-	}
 	if (signal == SIGUSR1 || signal == SIGALRM)
 		count(TRAP_KICK);
 	else if (was_step(v, signal, info))
@@ -468,6 +508,7 @@ static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct si
 static void begin(struct vcpu *v)
 {
 	direct.started = true;
+	direct_fpu_size();
 	if (direct.number) {
 		direct_take_cpu();
 	} else if (direct.loaded) {
@@ -484,19 +525,41 @@ static void change_own_flags(uint32_t clear, uint32_t set)
 	__asm__ volatile("pushfq; andl %0, (%%rsp); orl %1, (%%rsp); popfq" : : "r"(~clear), "r"(set) : "memory", "cc");
 }
 
+static void begin_stop(void)
+{
+	direct.inside = true;
+	atomic_store_explicit(&direct.slot->state, SLOT_MONITOR, memory_order_release);
+	direct_time_switch(TIME_EMULATION);
+}
+
+/* Kicks come in the gate at any instruction: its way out looks for them. */
+static bool kick_in_gate(int signal, struct sigcontext *r)
+{
+	uint64_t check = (uint64_t)direct_gate_check;
+
+	if ((signal != SIGUSR1 && signal != SIGALRM) || r->rip >> 32 != check >> 32)
+		return false;
+	if (signal == SIGALRM)
+		direct.timer_armed_ns = UINT64_MAX;
+	atomic_store_explicit(&direct_kicked, 1, memory_order_relaxed);
+	if (r->rip > check && r->rip <= (uint64_t)direct_gate_iretq)
+		r->rip = check;
+	return true;
+}
+
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	struct sigcontext *r = &((struct ucontext *)context)->uc_mcontext;
 	struct vcpu *v = &direct.shared->vcpu;
 
 	change_own_flags(EFLAGS_AC, 0);
+	if (kick_in_gate(signal, r))
+		return;
 	if (direct.inside) {
 		vcpu_kill(v, "the direct engine failed at %x (signal %u, address %x)", (uint32_t)r->rip, (unsigned)signal, (uint32_t)r->cr2);
 		direct_call(DIRECT_DEAD, 0, 0, 0, 0);
 	}
-	direct.inside = true;
-	atomic_store_explicit(&direct.slot->state, SLOT_MONITOR, memory_order_release);
-	direct_time_switch(TIME_EMULATION);
+	begin_stop();
 	if (signal == SIGALRM)
 		direct.timer_armed_ns = UINT64_MAX;
 	direct.fpu = (uint8_t *)r->fpstate;
@@ -507,6 +570,49 @@ static void handler(int signal, siginfo_t *info, void *context)
 	leave(v, r);
 	direct.inside = false;
 	change_own_flags(EFLAGS_NT | EFLAGS_ID, v->eflags & (EFLAGS_NT | EFLAGS_ID));
+}
+
+/* --- the gate ------------------------------------------------------------------------------------------------------- */
+
+void direct_gate_enter(struct gate_frame *frame), direct_gate_again(struct gate_frame *frame);
+
+static void leave_gate(struct vcpu *v, struct gate_frame *frame)
+{
+	const struct sigcontext *r = &frame->context;
+
+	leave(v, &frame->context);
+	frame->rip = r->rip, frame->cs = r->cs, frame->eflags = r->eflags, frame->rsp = r->rsp, frame->ss = r->ss;
+	direct.inside = false;
+}
+
+/* From gate.S: something of the window's wants the engine. */
+void direct_gate_enter(struct gate_frame *frame)
+{
+	struct vcpu *v = &direct.shared->vcpu;
+	unsigned yields = direct.yields;
+
+	begin_stop();
+	direct.fpu = NULL;
+	if (!guest_stopped(v, &frame->context, true)) {
+		count(TRAP_MARKER);
+		vcpu_iret(v);
+	}
+	if (direct.yields == yields)
+		direct.yields = 0;
+	leave_gate(v, frame);
+}
+
+/* A kick came before guest code ran. */
+void direct_gate_again(struct gate_frame *frame)
+{
+	struct vcpu *v = &direct.shared->vcpu;
+
+	begin_stop();
+	count(TRAP_KICK);
+	atomic_store_explicit(&direct_kicked, 0, memory_order_relaxed);
+	segments_in(v);
+	window_close(direct.window, v);
+	leave_gate(v, frame);
 }
 
 /* --- the start ------------------------------------------------------------------------------------------------------ */
@@ -521,10 +627,10 @@ long direct_install(void)
 		(void *)handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | 0x04000000 /* SA_RESTORER */, (void *)direct_return,
 		1ull << (SIGUSR1 - 1) | 1ull << (SIGALRM - 1) /* what can wait; the others would be our own faults */
 	};
-	struct { void *at; int flags, pad; uint64_t bytes; } stack = { (void *)DIRECT_STACK_ADDRESS, 0, 0, STACK_BYTES };
+	struct { void *at; int flags, pad; uint64_t bytes; } stack = { (void *)GATE_STACK_ADDRESS, 0, 0, GATE_STACK_BYTES };
 	struct { uint64_t value; int signal, notify; uint64_t reserved[6]; } event = { 0, SIGALRM, SIGEV_SIGNAL, { 0 } };
 	int timer;
-	long error = host_call(__NR_mmap, DIRECT_STACK_ADDRESS, STACK_BYTES, PROT_READ | PROT_WRITE,
+	long error = host_call(__NR_mmap, GATE_STACK_ADDRESS, GATE_STACK_BYTES, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	if (error >= 0)
@@ -543,6 +649,7 @@ void direct_run(void)
 
 	direct.timer_armed_ns = UINT64_MAX;
 	direct_env_init();
+	direct.window->gate = (uint64_t)direct_gate; /* the same in all processes of a CPU */
 	direct_wait_for_cpu();
 	if (direct.number == 0) {
 		direct_begin_cpu(v);

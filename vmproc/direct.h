@@ -24,7 +24,7 @@
 #define DIRECT_SHARED_ADDRESS 0x700100010000ull
 #define DIRECT_SLOT_ADDRESS 0x700100020000ull /* this CPU's struct vcpu_slot */
 #define DIRECT_SHADOW_ADDRESS 0x700200000000ull
-#define DIRECT_STACK_ADDRESS 0x700300000000ull
+/* GATE_STACK_ADDRESS (gate.h): the stack of signals */
 #define DIRECT_RIGHTS_ADDRESS 0x700400000000ull /* page rights, to read */
 #define DIRECT_RAM_ADDRESS 0x710000000000ull
 #define DIRECT_TLS_ARGUMENT (VMP_WINDOW + 0x800) /* struct user_desc, for the host's i386 set_thread_area */
@@ -82,7 +82,7 @@ struct direct_shared {
 	uint64_t arg[6];
 	int64_t result;
 	uint8_t data[PAGE_BYTES];
-	uint8_t xsave[DIRECT_XSAVE_BYTES]; /* FPU and vector registers, in the processor's standard form */
+	uint8_t xsave[DIRECT_XSAVE_BYTES] __attribute__((aligned(64))); /* FPU and vector registers, in the processor's standard form */
 	uint32_t xsave_bytes;
 	struct vcpu vcpu; /* env is the VM process's own */
 	struct { uint32_t attached; struct debug_step step; } debug; /* the monitor writes it, for a debugger */

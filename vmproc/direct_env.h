@@ -7,6 +7,9 @@
 #include "vcpu/window.h"
 #include "vmproc/direct.h"
 
+/* The guest serves a user's page fault; if the same instruction then runs again, it needs this mapping. */
+struct refault { bool wanted; uint32_t eip; gva_t gva; enum vcpu_access access; };
+
 struct direct {
 	struct direct_shared *shared;
 	struct vcpu_slot *slot;
@@ -20,7 +23,8 @@ struct direct {
 	struct vcpu_env env;
 	bool started, loaded, stepping, inside;
 	bool traced; /* the step has been made */
-	uint8_t *fpu; /* in the signal frame */
+	uint8_t *fpu; /* in the signal frame; NULL in the gate: they stand in the registers */
+	struct refault refault;
 	int timer;
 	uint64_t timer_armed_ns; /* deadline of the host timer, UINT64_MAX: none */
 	uint16_t entered_with[SEG_COUNT]; /* segment registers when the guest was stopped */
@@ -42,7 +46,8 @@ void direct_take_cpu(void); /* in a handler; it has come from another process */
 void direct_enter_space(struct vcpu *v); /* guest code is to run next: in the right process, which is up to date */
 void direct_settle_segments(struct vcpu *v); /* v is as guest code will find it; before registers go out */
 void direct_segment_changed(unsigned index, const struct vcpu_segment *s);
-/* In the signal frame, from and to the shared memory: FPU and vector registers */
+/* FPU and vector registers, in the signal frame or in the processor, from and to the shared memory */
+void direct_fpu_size(void); /* in the first handler: how many bytes they are */
 void direct_fpu_out(void);
 void direct_fpu_in(void);
 

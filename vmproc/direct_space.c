@@ -19,16 +19,27 @@
 /* The signal frame's FPU area; the legacy part's last 48 bytes are the host's own. */
 enum { XSAVE_LEGACY_BYTES = 512, XSAVE_SOFTWARE_AT = 464, SOFTWARE_SIZE_AT = XSAVE_SOFTWARE_AT + 16 };
 
-void direct_fpu_out(void)
+void direct_fpu_size(void)
 {
 	uint32_t bytes = *(uint32_t *)(direct.fpu + SOFTWARE_SIZE_AT);
 
 	direct.shared->xsave_bytes = bytes < DIRECT_XSAVE_BYTES ? bytes : DIRECT_XSAVE_BYTES;
-	__builtin_memcpy(direct.shared->xsave, direct.fpu, direct.shared->xsave_bytes);
+}
+
+void direct_fpu_out(void)
+{
+	if (direct.fpu)
+		__builtin_memcpy(direct.shared->xsave, direct.fpu, direct.shared->xsave_bytes);
+	else
+		__asm__ volatile("xsave %0" : "+m"(direct.shared->xsave) : "a"(-1), "d"(-1));
 }
 
 void direct_fpu_in(void)
 {
+	if (!direct.fpu) {
+		__asm__ volatile("xrstor %0" : : "m"(direct.shared->xsave), "a"(-1), "d"(-1));
+		return;
+	}
 	__builtin_memcpy(direct.fpu, direct.shared->xsave, XSAVE_SOFTWARE_AT);
 	__builtin_memcpy(direct.fpu + XSAVE_LEGACY_BYTES, direct.shared->xsave + XSAVE_LEGACY_BYTES,
 			 direct.shared->xsave_bytes - XSAVE_LEGACY_BYTES);

@@ -4,7 +4,7 @@
 
 #define V (&fake.v)
 
-extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_hlt[];
+extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_slow[];
 enum { USER_EIP = 0x12345, USER_FLAGS = EFLAGS_CF | EFLAGS_FIXED };
 
 static uint32_t at(const char *label) { return VMP_STUB_SYSCALL + (uint32_t)(label - window_code); }
@@ -139,8 +139,8 @@ static void syscall_without_stack(void)
 
 static void iret_anywhere(void)
 {
-	for (uint32_t rip = VMP_STUB_IRET; rip < at(window_code_end); rip++) {
-		bool marked = rip >= at(window_iret_marked) && rip < at(window_iret_hlt);
+	for (uint32_t rip = VMP_STUB_IRET; rip < VMP_STUB_HYPERCALL; rip++) {
+		bool marked = rip >= at(window_iret_marked) && rip < at(window_iret_slow);
 		struct window_stop stop = { .rip = rip, .esp = KERNEL_STACK - 12 };
 
 		fake_reset();
@@ -171,11 +171,58 @@ static void iret_fails_at_the_stub(void)
 	CU_ASSERT_TRUE(faulted(VECTOR_GP, 0, VMP_STUB_IRET));
 }
 
+/* Wherever it is stopped, a hypercall happens once, as if it had been an int. At the trap r8 says that it was one. */
+static void hypercall_anywhere(void)
+{
+	for (uint32_t rip = VMP_STUB_HYPERCALL; rip < at(window_code_end); rip++) {
+		struct window_stop stop = { .rip = rip, .esp = KERNEL_STACK - 4, .r8 = VMP_STUB_HYPERCALL };
+
+		fake_reset();
+		V->cpl = 3; /* as it was at the last stop: the kernel may have been entered through the window */
+		V->seg[SEG_CS] = VMP_SEL_USER_CS;
+		V->gpr[EAX] = VMP_HC_WRITE_CR3;
+		V->gpr[EBX] = 0x5003;
+		set32(KERNEL_STACK - 4, CODE);
+		CU_ASSERT_EQUAL(window_settle(V, &stop), WINDOW_HYPERCALL);
+		CU_ASSERT_EQUAL(V->cpl, 0);
+		CU_ASSERT_EQUAL(V->seg[SEG_CS], VMP_SEL_KERNEL_CS);
+		CU_ASSERT_EQUAL(V->seg[SEG_SS], VMP_SEL_KERNEL_DS);
+		CU_ASSERT_EQUAL(V->eip, CODE);
+		CU_ASSERT_EQUAL(V->gpr[ESP], KERNEL_STACK);
+		CU_ASSERT_EQUAL(V->gpr[EAX], 0);
+		CU_ASSERT_EQUAL(V->cr3, 0x5003);
+		CU_ASSERT_EQUAL(fake.switch_space, 1);
+	}
+}
+
+static void hypercall_without_stack(void)
+{
+	struct window_stop stop = { .rip = VMP_STUB_HYPERCALL, .esp = KERNEL_STACK - 4 };
+
+	fake_reset();
+	set_pte(KERNEL_STACK - 4, 0);
+	CU_ASSERT_EQUAL(window_settle(V, &stop), WINDOW_HYPERCALL);
+	CU_ASSERT_TRUE(V->dead);
+}
+
+/* Both ways in end at the same trap where the engine is another process. */
+static void iret_at_the_trap(void)
+{
+	struct window_stop stop = { .rip = (uint32_t)window_trap_gate(), .esp = KERNEL_STACK - 12, .r8 = VMP_STUB_IRET };
+
+	fake_reset();
+	V->gpr[ESP] = KERNEL_STACK - 12;
+	CU_ASSERT_TRUE(window_holds(window_trap_gate()));
+	CU_ASSERT_EQUAL(window_settle(V, &stop), WINDOW_IRET);
+	CU_ASSERT_EQUAL(V->eip, VMP_STUB_IRET);
+}
+
 int main(void)
 {
 	static const struct test tests[] = {
 		TEST(fits), TEST(flag_and_cr2), TEST(restricted), TEST(end_of_interrupt), TEST(syscall_anywhere), TEST(syscall_without_stack),
-		TEST(iret_anywhere), TEST(iret_fails_at_the_stub),
+		TEST(iret_anywhere), TEST(iret_fails_at_the_stub), TEST(iret_at_the_trap),
+		TEST(hypercall_anywhere), TEST(hypercall_without_stack),
 	};
 
 	return run_tests("vcpu_window", tests, ARRAY_LEN(tests));
