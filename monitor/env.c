@@ -195,12 +195,12 @@ static void env_machine_end(void *ctx, unsigned why, uint32_t status)
 }
 
 /* The guest waits for another CPU: give the processor away; when that has not helped for a while, sleep for a moment. */
-static void env_yield(void *ctx)
+static void env_yield(void *ctx, unsigned times)
 {
 	struct monitor *m = ctx;
 	struct timespec moment = { .tv_nsec = 50000 };
 
-	if (++m->yields % 16) {
+	if (times % 16) {
 		sched_yield();
 		return;
 	}

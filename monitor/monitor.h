@@ -103,7 +103,6 @@ struct monitor {
 	uint32_t io_seq;
 	timer_t timer;
 	uint64_t timer_armed_ns; /* deadline of the host timer, UINT64_MAX: none */
-	unsigned yields;	 /* in a row */
 	enum time_kind time_kind; /* what the current stretch of time counts as */
 	uint64_t time_mark_ns;
 };

@@ -238,44 +238,13 @@ static bool on_trap_without_name(struct monitor *m)
 	return true;
 }
 
-static enum trap_kind instruction_kind(struct monitor *m, const uint8_t insn[2])
-{
-	if (insn[0] != 0xcd)
-		return TRAP_PRIVILEGED;
-	if (m->vcpu.cpl == 3)
-		return TRAP_SYSCALL;
-	return insn[1] == VMP_INT_HYPERCALL ? TRAP_HYPERCALL : TRAP_MARKER;
-}
+static void count_instruction(void *ctx, enum vcpu_trap trap) { count_trap(ctx, trap_kind_of(trap)); }
 
 static void on_general_protection(struct monitor *m, enum vcpu_vector vector)
 {
-	struct vcpu *v = &m->vcpu;
-	uint8_t insn[2] = { 0 };
-	unsigned yields = m->yields;
-	uint32_t eip;
-
-	vcpu_traps_next(v, insn);
-	do {
-		count_trap(m, instruction_kind(m, insn));
-		eip = v->eip;
-		switch (vcpu_emulate(v)) {
-		case VCPU_DONE:
-			/* the shadow of sti ends behind the next instruction */
-			if (v->interrupt_shadow && insn[0] != 0xfb)
-				v->interrupt_shadow = false;
-			break;
-		case VCPU_NOT_MINE:
-			if (!on_limit_violation(m) && !on_trap_without_name(m))
-				vcpu_exception(v, vector, 0);
-			return;
-		case VCPU_RAISED:
-		case VCPU_HALTED:
-			return;
-		}
-	} while (!v->dead && !m->ending && v->eip != eip && !m->debug.step.wanted && vcpu_traps_next(v, insn) &&
-		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
-	if (m->yields == yields)
-		m->yields = 0;
+	if (vcpu_emulate_run(&m->vcpu, m->debug.step.wanted, count_instruction, m) == VCPU_NOT_MINE && !on_limit_violation(m) &&
+	    !on_trap_without_name(m))
+		vcpu_exception(&m->vcpu, vector, 0);
 }
 
 static void on_bus_error(struct monitor *m, const siginfo_t *info)

@@ -5,6 +5,8 @@
  */
 #include "vcpu/internal.h"
 
+enum { INSN_INT = 0xcd, INSN_HLT = 0xf4, INSN_CLI = 0xfa, INSN_STI = 0xfb };
+
 struct opcode { uint16_t form; insn_handler *handler; };
 
 /* Indexed by opcode: one look-up, 8 KiB, constant. */
@@ -84,7 +86,7 @@ static bool marker_skip(struct insn *i)
 	uint8_t vector;
 	struct insn unmarked = *i;
 
-	if (i->opcode != 0xcd || i->v->cpl)
+	if (i->opcode != INSN_INT || i->v->cpl)
 		return false;
 	if (insn_fetch(i, &vector, 1))
 		return true;
@@ -127,7 +129,7 @@ enum vcpu_result vcpu_emulate(struct vcpu *v)
 	return insn_finish(&i, result);
 }
 
-bool vcpu_traps_next(struct vcpu *v, uint8_t insn[2])
+bool insn_traps_next(struct vcpu *v, uint8_t insn[2])
 {
 	uint32_t error, cr2 = v->cr2;
 
@@ -137,6 +139,38 @@ bool vcpu_traps_next(struct vcpu *v, uint8_t insn[2])
 	}
 	if (v->cpl == 3)
 		return false;
-	return insn[0] == 0xfa || insn[0] == 0xfb || insn[0] == 0xf4 ||
-	       (insn[0] == 0xcd && (insn[1] == VMP_INT_MARKER || insn[1] == VMP_INT_HYPERCALL));
+	return insn[0] == INSN_CLI || insn[0] == INSN_STI || insn[0] == INSN_HLT ||
+	       (insn[0] == INSN_INT && (insn[1] == VMP_INT_MARKER || insn[1] == VMP_INT_HYPERCALL));
+}
+
+static enum vcpu_trap trap_of(const struct vcpu *v, const uint8_t insn[2])
+{
+	if (insn[0] != INSN_INT)
+		return VCPU_TRAP_PRIVILEGED;
+	if (v->cpl == 3)
+		return VCPU_TRAP_SYSCALL;
+	return insn[1] == VMP_INT_HYPERCALL ? VCPU_TRAP_HYPERCALL : VCPU_TRAP_MARKER;
+}
+
+enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *ctx, enum vcpu_trap), void *ctx)
+{
+	uint8_t insn[2] = { 0 };
+	unsigned yields = v->yields;
+	enum vcpu_result result;
+	uint32_t eip;
+
+	insn_traps_next(v, insn);
+	do {
+		seen(ctx, trap_of(v, insn));
+		eip = v->eip;
+		result = vcpu_emulate(v);
+		if (result != VCPU_DONE)
+			return result;
+		if (v->interrupt_shadow && insn[0] != INSN_STI) /* the shadow of sti ends behind the next instruction */
+			v->interrupt_shadow = false;
+	} while (!one && !v->dead && v->eip != eip && insn_traps_next(v, insn) &&
+		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
+	if (v->yields == yields)
+		v->yields = 0;
+	return result;
 }

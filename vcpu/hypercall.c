@@ -63,9 +63,11 @@ static void hypercall_exit(struct vcpu *v)
 	set_result(v, 0);
 }
 
+void yield(struct vcpu *v) { v->env->yield(v->env->ctx, ++v->yields); }
+
 static void hypercall_yield(struct vcpu *v)
 {
-	v->env->yield(v->env->ctx);
+	yield(v);
 	set_result(v, 0);
 }
 

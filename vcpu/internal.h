@@ -133,6 +133,9 @@ bool msr_read(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool msr_write(struct vcpu *v, uint32_t msr, uint64_t value);
 uint64_t xcr0_allowed(const struct vcpu *v);
 void hypercall(struct vcpu *v);
+void yield(struct vcpu *v);
+/* Does the instruction at EIP, whose first bytes go to `insn`, trap at once in the kernel? */
+bool insn_traps_next(struct vcpu *v, uint8_t insn[2]);
 void write_cr3(struct vcpu *v, uint32_t value); /* system.c */
 
 /* ---- paging.c, mmio.c: physical memory within one page, RAM or not; device memory: the local APIC, or env */

@@ -19,8 +19,8 @@ enum {
 #undef X
 };
 _Static_assert(VCPU_STATE_HEAD + FIELD_BYTES + 4 == VCPU_STATE_BYTES, "VCPU_STATE_BYTES follows from state.def");
-/* A field added to struct vcpu belongs into state.def, or is an engine's (env, dead, delivering). */
-_Static_assert(sizeof(struct vcpu) == 576, "struct vcpu has changed: does state.def need the new field?");
+/* A field added to struct vcpu belongs into state.def, or is an engine's (env, dead, yields, delivering). */
+_Static_assert(sizeof(struct vcpu) == 584, "struct vcpu has changed: does state.def need the new field?");
 
 struct head { uint32_t magic; uint16_t version, bytes; };
 _Static_assert(sizeof(struct head) == VCPU_STATE_HEAD, "layout");

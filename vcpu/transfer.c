@@ -71,7 +71,7 @@ enum vcpu_result emulate_hlt(struct insn *i)
 
 enum vcpu_result emulate_pause(struct insn *i)
 {
-	i->v->env->yield(i->v->env->ctx);
+	yield(i->v);
 	return VCPU_DONE;
 }
 

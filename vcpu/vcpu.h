@@ -92,7 +92,7 @@ struct vcpu_env {
 	uint64_t (*host_xcr0)(void *ctx);
 	void (*print)(void *ctx, const char *text, unsigned bytes); /* VMP_HC_PRINT */
 	void (*machine_end)(void *ctx, unsigned why /* VMP_EXIT_* */, uint32_t status);
-	void (*yield)(void *ctx);
+	void (*yield)(void *ctx, unsigned times); /* this CPU waits for another one, for the times-th time in a row */
 };
 
 enum vcpu_dead { VCPU_ALIVE, VCPU_TRIPLE_FAULT, VCPU_KILLED };
@@ -121,6 +121,7 @@ struct vcpu {
 	const struct vcpu_env *env;
 	enum vcpu_dead dead;
 	char dead_reason[160];
+	unsigned yields;     /* in a row: nothing else was asked for between them */
 	unsigned delivering; /* exception being delivered, + 1: for double and triple faults */
 };
 
@@ -140,9 +141,12 @@ enum vcpu_result {
 /* The instruction at EIP could not run natively (#GP by the host), or a marker stands there. At CPL 3 this raises what the
  * architecture says: #GP for privileged instructions, the gate's handler for int n. */
 enum vcpu_result vcpu_emulate(struct vcpu *v);
-/* Would the instruction at EIP, whose first bytes go to `insn`, trap at once in the kernel? Then the engine emulates it
- * without going out: sti;hlt, cli after popf, ... */
-bool vcpu_traps_next(struct vcpu *v, uint8_t insn[2]);
+
+/* The same, and then what follows, as long as that would trap at once in the kernel (sti;hlt, cli after popf, ...) and no
+ * interrupt is to be delivered; just one if so wished.  seen() is told of each before it is emulated, v->cpl being that at
+ * which it stands.  What the last one came to: VCPU_NOT_MINE can only be the first. */
+enum vcpu_trap { VCPU_TRAP_PRIVILEGED, VCPU_TRAP_MARKER, VCPU_TRAP_HYPERCALL, VCPU_TRAP_SYSCALL };
+enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *ctx, enum vcpu_trap), void *ctx);
 
 /* The instruction at EIP touches device memory at `gpa` (linear address `gva`): moves of 1, 2, 4 bytes, and/or/test/xchg.
  * The local APIC is served in here. Unknown instructions kill the guest. */

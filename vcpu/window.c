@@ -79,6 +79,7 @@ static void settle_iret(struct vcpu *v, const struct window_stop *stop)
 /* Its registers are as they were at the call. */
 static void settle_hypercall(struct vcpu *v, const struct window_stop *stop)
 {
+	unsigned yields = v->yields;
 	uint32_t error;
 
 	v->cpl = 0;
@@ -91,6 +92,8 @@ static void settle_hypercall(struct vcpu *v, const struct window_stop *stop)
 	}
 	v->gpr[ESP] += sizeof v->eip;
 	hypercall(v);
+	if (v->yields == yields)
+		v->yields = 0;
 }
 
 uint64_t window_trap_gate(void) { return place(window_trap); }

@@ -250,42 +250,16 @@ static bool on_limit_violation(struct vcpu *v)
 	return true;
 }
 
-static enum trap_kind instruction_kind(const struct vcpu *v, const uint8_t insn[2])
+static void count_instruction(void *ctx, enum vcpu_trap trap)
 {
-	if (insn[0] != 0xcd)
-		return TRAP_PRIVILEGED;
-	if (v->cpl == 3)
-		return TRAP_SYSCALL;
-	return insn[1] == VMP_INT_HYPERCALL ? TRAP_HYPERCALL : TRAP_MARKER;
+	(void)ctx;
+	count(trap_kind_of(trap));
 }
 
 static void on_general_protection(struct vcpu *v, enum vcpu_vector vector)
 {
-	uint8_t insn[2] = { 0 };
-	unsigned yields = direct.yields;
-	uint32_t eip;
-
-	vcpu_traps_next(v, insn);
-	do {
-		count(instruction_kind(v, insn));
-		eip = v->eip;
-		switch (vcpu_emulate(v)) {
-		case VCPU_DONE:
-			if (v->interrupt_shadow && insn[0] != 0xfb) /* the shadow of sti ends behind the next instruction */
-				v->interrupt_shadow = false;
-			break;
-		case VCPU_NOT_MINE:
-			if (!on_limit_violation(v))
-				vcpu_exception(v, vector, 0);
-			return;
-		case VCPU_RAISED:
-		case VCPU_HALTED:
-			return;
-		}
-	} while (!v->dead && v->eip != eip && !direct.shared->debug.step.wanted && vcpu_traps_next(v, insn) &&
-		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
-	if (direct.yields == yields)
-		direct.yields = 0;
+	if (vcpu_emulate_run(v, direct.shared->debug.step.wanted, count_instruction, NULL) == VCPU_NOT_MINE && !on_limit_violation(v))
+		vcpu_exception(v, vector, 0);
 }
 
 static void on_protection(struct vcpu *v, bool in_window, enum vcpu_vector vector, unsigned host_vector)
@@ -589,7 +563,6 @@ static void leave_gate(struct vcpu *v, struct gate_frame *frame)
 void direct_gate_enter(struct gate_frame *frame)
 {
 	struct vcpu *v = &direct.shared->vcpu;
-	unsigned yields = direct.yields;
 
 	begin_stop();
 	direct.fpu = NULL;
@@ -597,8 +570,6 @@ void direct_gate_enter(struct gate_frame *frame)
 		count(TRAP_MARKER);
 		vcpu_iret(v);
 	}
-	if (direct.yields == yields)
-		direct.yields = 0;
 	leave_gate(v, frame);
 }
 

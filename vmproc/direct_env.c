@@ -243,12 +243,12 @@ static void env_machine_end(void *ctx, unsigned why, uint32_t status)
 }
 
 /* The guest waits for another CPU: give the processor away; when that has not helped for a while, sleep for a moment. */
-static void env_yield(void *ctx)
+static void env_yield(void *ctx, unsigned times)
 {
 	struct __kernel_timespec moment = { .tv_nsec = 50000 };
 
 	(void)ctx;
-	if (++direct.yields % 16) {
+	if (times % 16) {
 		host_call(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
 		return;
 	}

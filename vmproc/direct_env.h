@@ -29,7 +29,6 @@ struct direct {
 	uint64_t timer_armed_ns; /* deadline of the host timer, UINT64_MAX: none */
 	uint16_t entered_with[SEG_COUNT]; /* segment registers when the guest was stopped */
 	uint32_t left_eip;	 /* where the guest went on */
-	unsigned yields;	 /* in a row */
 	enum time_kind time_kind;
 	uint64_t time_mark; /* TSC */
 };

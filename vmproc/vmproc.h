@@ -16,6 +16,7 @@
 
 #include <asm/ldt.h>
 #include <stdint.h>
+#include "base/hostshm.h"
 #include "vcpu/vcpu.h"
 
 #define STUB_PAGE_ADDRESS 0x700100000000ull /* in the VM process */
@@ -106,6 +107,17 @@ static inline bool vmproc_descriptor(unsigned index, const struct vcpu_segment *
 	d->read_exec_only = !(s->type & 2);
 	d->useable = 1;
 	return true;
+}
+
+/* What an emulated instruction counts as, on both engines. */
+static inline enum trap_kind trap_kind_of(enum vcpu_trap trap)
+{
+	static const uint8_t kinds[] = {
+		[VCPU_TRAP_PRIVILEGED] = TRAP_PRIVILEGED, [VCPU_TRAP_MARKER] = TRAP_MARKER,
+		[VCPU_TRAP_HYPERCALL] = TRAP_HYPERCALL,	  [VCPU_TRAP_SYSCALL] = TRAP_SYSCALL,
+	};
+
+	return kinds[trap];
 }
 
 _Static_assert(sizeof(struct user_desc) == 16, "modify_ldt");

@@ -416,16 +416,63 @@ static void what_traps_next(void)
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		fake_reset();
 		memcpy(fake.ram + CODE, rows[i].insn, 2);
-		CU_ASSERT_EQUAL(vcpu_traps_next(V, insn), rows[i].traps);
+		CU_ASSERT_EQUAL(insn_traps_next(V, insn), rows[i].traps);
 		CU_ASSERT(!memcmp(insn, rows[i].insn, 2));
 		V->cpl = 3;
-		CU_ASSERT_FALSE(vcpu_traps_next(V, insn));
+		CU_ASSERT_FALSE(insn_traps_next(V, insn));
 	}
 	fake_reset();
 	V->cr2 = 0x1234;
 	V->eip = 0xd0000000;
-	CU_ASSERT_FALSE(vcpu_traps_next(V, insn));
+	CU_ASSERT_FALSE(insn_traps_next(V, insn));
 	CU_ASSERT_EQUAL(V->cr2, 0x1234); /* nothing was raised */
+}
+
+static unsigned seen_count;
+static enum vcpu_trap seen[8];
+
+static void note_seen(void *ctx, enum vcpu_trap trap)
+{
+	(void)ctx;
+	seen[seen_count++ % ARRAY_LEN(seen)] = trap;
+}
+
+static enum vcpu_result run_code(const uint8_t *code, unsigned bytes, bool one)
+{
+	fake_reset();
+	memcpy(fake.ram + CODE, code, bytes);
+	V->eip = CODE;
+	seen_count = 0;
+	return vcpu_emulate_run(V, one, note_seen, NULL);
+}
+
+/* What would trap again is emulated in one go, up to a hlt, an ordinary instruction, or an interrupt that may come. */
+static void emulated_in_a_run(void)
+{
+	static const uint8_t idle[] = { 0xfa, 0xfb, 0xf4, 0x90 };
+	static const uint8_t pauses[] = { 0xcd, VMP_INT_MARKER, 0xf3, 0x90, 0xcd, VMP_INT_MARKER, 0xf3, 0x90, 0x90 };
+	static const uint8_t plain[] = { 0x90 };
+
+	CU_ASSERT_EQUAL(run_code(idle, sizeof idle, false), VCPU_HALTED);
+	CU_ASSERT_EQUAL(seen_count, 3);
+	CU_ASSERT_EQUAL(seen[0], VCPU_TRAP_PRIVILEGED);
+	CU_ASSERT_EQUAL(run_code(idle, sizeof idle, true), VCPU_DONE);
+	CU_ASSERT(seen_count == 1 && V->eip == CODE + 1);
+	CU_ASSERT_EQUAL(run_code(pauses, sizeof pauses, false), VCPU_DONE);
+	CU_ASSERT(seen_count == 2 && seen[1] == VCPU_TRAP_MARKER);
+	CU_ASSERT(V->yields == 2 && fake.yields == 2);
+	V->eip = CODE;
+	memcpy(fake.ram + CODE, (uint8_t[]){ 0xfa, 0x90 }, 2);
+	vcpu_emulate_run(V, false, note_seen, NULL);
+	CU_ASSERT_EQUAL(V->yields, 0); /* something else came between */
+	CU_ASSERT_EQUAL(run_code(plain, sizeof plain, false), VCPU_NOT_MINE);
+	fake_reset();
+	fake_user();
+	memcpy(fake.ram + CODE, (uint8_t[]){ 0xcd, 0x80 }, 2);
+	seen_count = 0;
+	V->eip = CODE;
+	vcpu_emulate_run(V, false, note_seen, NULL);
+	CU_ASSERT(seen_count == 1 && seen[0] == VCPU_TRAP_SYSCALL);
 }
 
 int main(void)
@@ -435,7 +482,7 @@ int main(void)
 		TEST(table_limit), TEST(kernel_gate_from_user_handler), TEST(code_limit), TEST(bad_stacks),
 		TEST(frame_is_all_or_nothing), TEST(nesting_table), TEST(nesting_delivered), TEST(triple_fault),
 		TEST(task_gate_kills), TEST(device_interrupts), TEST(non_maskable), TEST(interrupt_frame_faults),
-		TEST(beyond_the_user_limit), TEST(what_traps_next), TEST(birth_and_start),
+		TEST(beyond_the_user_limit), TEST(what_traps_next), TEST(emulated_in_a_run), TEST(birth_and_start),
 	};
 	return run_tests("vcpu exceptions", tests, ARRAY_LEN(tests));
 }

@@ -114,7 +114,7 @@ static void fake_switch_space(void *ctx, bool keep)
 	fake.kept_space = keep;
 }
 static uint32_t fake_tsc_khz(void *ctx) { (void)ctx; unpinned(); return fake.tsc_khz; }
-static void fake_yield(void *ctx) { (void)ctx; unpinned(); fake.yields++; }
+static void fake_yield(void *ctx, unsigned times) { (void)ctx; unpinned(); fake.yields = times; }
 
 static void fake_segment_changed(void *ctx, unsigned index, const struct vcpu_segment *segment)
 {
