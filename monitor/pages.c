@@ -99,6 +99,8 @@ void pages_admit(struct monitor *m, gva_t gva, uint32_t entry, bool write)
 
 	volatile uint8_t *page = guestmem_pin(m, gfn, want);
 	right = atomic_load(&m->shm->page_right[gfn]);
+	if (right < want) /* it is wanted elsewhere since: what is pinned goes when the pin does */
+		right = want;
 	error = let_in(m, gva, right);
 	if (error == -EFAULT || error == -ENOENT) { /* a page of zeroes that has no memory yet */
 		if (right == PAGE_WRITE)
