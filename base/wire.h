@@ -100,8 +100,15 @@ enum host_op {
 	HOST_END,      /* D0->leaver: end */
 };
 struct msg_host { uint32_t host, seq, op /* enum host_op */, error /* errno */, nodes, present; };
-struct msg_hosts { uint32_t present /* bit set */, came, went; }; /* since the machine's start */
-_Static_assert(sizeof(struct msg_host) == 24 && sizeof(struct msg_hosts) == 12, "wire");
+struct msg_hosts { uint32_t present /* bit set */, came, went /* since the machine's start */, policy; };
+_Static_assert(sizeof(struct msg_host) == 24 && sizeof(struct msg_hosts) == 16, "wire");
+
+/* Where CPUs run (vmm/placement.h). */
+enum policy { POLICY_FIXED, POLICY_SPREAD, POLICY_CONCENTRATE, POLICY_AUTO, POLICIES };
+struct msg_policy { uint32_t policy, seq, error, reserved; };
+struct msg_look { uint64_t sent_ns; uint32_t host, processors, load_percent /* runnable for each processor */, cpus; };
+struct cpu_fetches { uint32_t cpu, from[MAX_NODES]; }; /* pages since the last look, by the host that sent them */
+_Static_assert(sizeof(struct msg_look) == 24, "wire");
 
 enum snapshot_step {
 	SNAPSHOT_SAVE,	  /* C->D0: begin. D->M, D0->I: all is frozen, make a copy of what you hold */

@@ -20,6 +20,7 @@
 #include "vmm/debug.h"
 #include "vmm/freeze.h"
 #include "vmm/hosts.h"
+#include "vmm/policy.h"
 #include "vmm/peer.h"
 
 enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1 };
@@ -90,7 +91,8 @@ struct query { uint32_t of, seq; };
 _Static_assert(sizeof(struct query) == sizeof(struct msg_dump) && sizeof(struct query) == sizeof(struct msg_stats) &&
 		       sizeof(struct query) == sizeof(struct msg_pages) &&
 		       offsetof(struct query, seq) == offsetof(struct msg_cpu_moved, seq) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_host, seq), "one layout for all queries");
+		       offsetof(struct query, seq) == offsetof(struct msg_host, seq) &&
+		       offsetof(struct query, seq) == offsetof(struct msg_policy, seq), "one layout for all queries");
 
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
 {
@@ -213,6 +215,13 @@ static void on_client_message(struct conn *conn, const struct msg_header *header
 		moves_request(node, number, &move);
 		break;
 	}
+	case MSG_POLICY: {
+		struct msg_policy policy;
+
+		memcpy(&policy, body, sizeof policy);
+		policy_on_client(node, number, &policy);
+		break;
+	}
 	case MSG_HOST:
 		hosts_on_client(node, number, header, body);
 		break;
@@ -245,6 +254,7 @@ static void on_client_closed(struct conn *conn, int reason)
 	(void)reason;
 	moves_forget_client(node, conn_index(conn));
 	hosts_forget_client(node, conn_index(conn));
+	policy_forget_client(conn_index(conn));
 	*slot = (struct client_slot){ 0 };
 	freeze_client_gone(node, conn_index(conn));
 	if (!was_run)

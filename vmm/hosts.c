@@ -15,6 +15,7 @@
 #include "vmm/debug.h"
 #include "vmm/freeze.h"
 #include "vmm/hostplan.h"
+#include "vmm/policy.h"
 
 enum { NOBODY = MAX_CLIENTS, PROGRESS_AFTER_NS = 2000000000, PROGRESS_S = 1 };
 
@@ -113,7 +114,8 @@ static void answer(struct node *node, const struct host_request *request, enum h
 
 static struct msg_hosts describe(const struct node *node)
 {
-	return (struct msg_hosts){ .present = node->hosts, .came = node->hosts_state->came, .went = node->hosts_state->went };
+	return (struct msg_hosts){ .present = node->hosts, .came = node->hosts_state->came, .went = node->hosts_state->went,
+				    .policy = policy_now() };
 }
 
 void hosts_tell_client(struct node *node, struct conn *conn)
@@ -124,7 +126,7 @@ void hosts_tell_client(struct node *node, struct conn *conn)
 	conn_send(conn, &header, &hosts, sizeof hosts, NULL, 0);
 }
 
-static void tell_clients(struct node *node)
+void hosts_tell_clients(struct node *node)
 {
 	struct msg_hosts hosts = describe(node);
 
@@ -211,10 +213,11 @@ static void homes_are_moved(struct node *node)
 		return;
 	}
 	h->came++;
-	tell_clients(node);
+	hosts_tell_clients(node);
 	snprintf(line, sizeof line, "host %u is there after %u ms, with %u of the %u intervals of page homes", h->host, ms_since(h),
 		 h->homes_moved, DSM_INTERVALS);
 	done(node, 0, line);
+	policy_host_came();
 }
 
 /* --- a host comes --------------------------------------------------------------------------------------------------- */
@@ -417,7 +420,7 @@ static void on_ended(struct node *node, unsigned host, const char *how, unsigned
 		fail(node, EAGAIN, "host %u does not come: %s", host, h->why);
 	} else {
 		h->went++;
-		tell_clients(node);
+		hosts_tell_clients(node);
 		snprintf(line, sizeof line, "host %u is gone after %u ms", host, ms_since(h));
 		done(node, 0, line);
 	}

@@ -59,7 +59,7 @@ static void become_node(const struct launch_plan *plan, char *program, char **ar
 /* hosts: those that it joins, or 0. */
 static pid_t start_node(const struct launch_plan *plan, uint32_t node, uint32_t hosts, struct problem *p)
 {
-	char program[4096], numbers[6][16], join[16];
+	char program[4096], numbers[6][16], join[16], policy[16];
 	char *arguments[MAX_ARGUMENTS];
 	const uint32_t values[6] = { node, plan->hosts, plan->cpus, plan->mem_mib, plan->log_fd, plan->host_mem_mib };
 	static const char *const names[6] = { "--node", "--nodes", "--cpus", "--mem", "--log-fd", "--host-mem" };
@@ -85,6 +85,10 @@ static pid_t start_node(const struct launch_plan *plan, uint32_t node, uint32_t 
 	if (hosts) {
 		snprintf(join, sizeof join, "%u", hosts);
 		arguments[n++] = "--join", arguments[n++] = join;
+	}
+	if (node == 0 && plan->policy) {
+		snprintf(policy, sizeof policy, "%u", (unsigned)plan->policy);
+		arguments[n++] = "--policy", arguments[n++] = policy;
 	}
 	if (node == 0) {
 		if (plan->restore) {

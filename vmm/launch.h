@@ -9,6 +9,7 @@
 #include <sys/types.h>
 #include "base/limits.h"
 #include "base/types.h"
+#include "base/wire.h"
 #include "vmm/problem.h"
 
 struct launch_plan {
@@ -19,6 +20,7 @@ struct launch_plan {
 	const char *kernel, *image, *appended, *command_line;
 	const char *disk; /* or NULL */
 	bool verbose, direct, strict, hold; /* hold: the CPUs wait for a debugger */
+	enum policy policy; /* where CPUs run */
 	bool grows; /* more hosts may come */
 	bool restore; /* the machine is loaded: only command_line and disk of the above */
 };

@@ -66,6 +66,8 @@ int main(int argc, char **argv)
 		return query_cpu_move(&options);
 	case VERB_HOST:
 		return query_host(&options);
+	case VERB_POLICY:
+		return query_policy(&options);
 	case VERB_SNAPSHOT:
 		return options.save ? save_machine(&options) : run_saved(&options);
 	case VERB_CONSOLE:

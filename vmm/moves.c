@@ -13,6 +13,7 @@
 #include "vmm/freeze.h"
 #include "vmm/hosts.h"
 #include "vmm/movequeue.h"
+#include "vmm/policy.h"
 
 struct moves {
 	struct movequeue queue;
@@ -32,6 +33,8 @@ static void answer(struct node *node, unsigned client, const struct msg_cpu_move
 	memcpy(packet.why, why, header.bytes - sizeof packet.moved);
 	if (client == MOVE_CLIENT_HOSTS)
 		hosts_on_moved(node, move->cpu, error, why);
+	else if (client == MOVE_CLIENT_POLICY)
+		policy_on_moved(node, move->cpu, error, why);
 	else if (client != MOVE_CLIENT_NOBODY)
 		clients_send_answer(node, &header, &packet);
 }

@@ -24,6 +24,7 @@
 #include "vmm/debug.h"
 #include "vmm/freeze.h"
 #include "vmm/hosts.h"
+#include "vmm/policy.h"
 
 static struct node the_node = { .ram_fd = -1, .shm_fd = -1 };
 
@@ -219,6 +220,7 @@ static void start(struct node *node)
 	if (node->o.join)
 		node->hosts = node->o.join;
 	hostpart_start(node);
+	policy_start(node);
 	if (node->o.node == 0) {
 		moves_start(node);
 		hosts_start(node);

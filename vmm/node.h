@@ -21,7 +21,7 @@
  *
  * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
  * control socket), peer.c (connections between daemons), supervise.c (children; the end), pagestore.c (taking pages from
- * CPUs), moves.c and handover.c (CPUs that move), hosts.c and hostpart.c (hosts that come and go), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading
+ * CPUs), moves.c and handover.c (CPUs that move), hosts.c and hostpart.c (hosts that come and go), policy.c (where CPUs run), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading
  * the machine), debug.c (a debugger), node_stats.c.
  */
 #ifndef VMM_NODE_H
@@ -49,6 +49,7 @@ struct node_options {
 	bool verbose, restore, direct, strict; /* direct: the engine; strict: the ptrace engine's mode */
 	bool hold; /* the CPUs wait for a debugger */
 	bool grows; /* one host now, perhaps more later */
+	unsigned policy; /* node 0: enum policy */
 	uint32_t join; /* this one comes to a machine that runs: bit set of its hosts */
 	const char *kernel, *cmdline, *disk;
 	const char *initrd[MAX_INITRDS];
@@ -106,6 +107,7 @@ struct node {
 	struct dsm *dsm; /* NULL with one node for ever: every page is writable */
 	struct pagestore *pages;
 	struct page_wait wait[MAX_CPUS];
+	uint32_t fetched[MAX_CPUS][MAX_NODES]; /* pages that a CPU waited for, by the host that sent them, since policy.c looked */
 
 	struct child monitor[MAX_CPUS], iosrv;
 	uint32_t cpus_here; /* bit set: messages for these end here */
@@ -185,7 +187,7 @@ void handover_spare_ready(struct node *node, struct child *child);
 void handover_child_died(struct node *node, struct child *child, const char *how);
 
 /* moves.c: node 0 lets CPUs move, one after the other. */
-enum { MOVE_CLIENT_NOBODY = MAX_CLIENTS, MOVE_CLIENT_HOSTS /* hosts_on_moved() gets the answer */ };
+enum { MOVE_CLIENT_NOBODY = MAX_CLIENTS, MOVE_CLIENT_HOSTS, MOVE_CLIENT_POLICY /* hosts_on_moved(), policy_on_moved() get the answer */ };
 void moves_start(struct node *node);
 bool moves_under_way(const struct node *node);
 unsigned moves_place(const struct node *node, unsigned cpu); /* the host where it is, a move under way not counted */

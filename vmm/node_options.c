@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN };
+       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN, OPT_POLICY };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -19,6 +19,7 @@ static const struct option table[] = {
 	{ "disk", required_argument, NULL, OPT_DISK },	     { "restore", no_argument, NULL, OPT_RESTORE },
 	{ "direct", no_argument, NULL, OPT_DIRECT },	     { "hold", no_argument, NULL, OPT_HOLD },
 	{ "host-mem", required_argument, NULL, OPT_HOST_MEM }, { "strict", no_argument, NULL, OPT_STRICT },
+	{ "policy", required_argument, NULL, OPT_POLICY },
 	{ "grows", no_argument, NULL, OPT_GROWS },	     { "join", required_argument, NULL, OPT_JOIN },
 	{ 0 },
 };
@@ -67,6 +68,7 @@ static int take(struct node_options *o, int option, const char *argument)
 	case OPT_DIRECT: o->direct = true; return 0;
 	case OPT_STRICT: o->strict = true; return 0;
 	case OPT_HOLD: o->hold = true; return 0;
+	case OPT_POLICY: return number(argument, 0, POLICIES - 1, &o->policy);
 	case OPT_GROWS: o->grows = true; return 0;
 	case OPT_JOIN: return number(argument, 1, UINT32_MAX, &o->join);
 	default: return -EINVAL;

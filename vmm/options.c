@@ -8,6 +8,7 @@
 #include <string.h>
 #include "base/limits.h"
 #include "vmm/gdbserver.h"
+#include "vmm/placement.h"
 
 enum option_kind {
 	OPTION_FLAG,   /* no value: sets a bool */
@@ -31,7 +32,7 @@ struct option_rule {
 #define ON(verb) (1u << (verb))
 #define ON_BOOT (ON(VERB_RUN) | ON(VERB_UP))
 #define ON_START (ON_BOOT | ON(VERB_SNAPSHOT))
-#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_HOST) | ON(VERB_SNAPSHOT) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
+#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_HOST) | ON(VERB_POLICY) | ON(VERB_SNAPSHOT) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
 #define FIELD(name) offsetof(struct options, name)
 #define STRING(number) STRING_OF(number)
 #define STRING_OF(number) #number
@@ -45,6 +46,8 @@ static const struct option_rule rules[] = {
 	  "guest memory, as 256M or 1G; default 256M" },
 	{ "host-mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(host_mem_mib), 1, MAX_RAM_MIB,
 	  "a host that holds more of it lets go of what it has only read; default: no limit" },
+	{ "policy", "NAME", ON_START, OPTION_TEXT, FIELD(policy), 0, 0,
+	  "where processors run: fixed (the default), spread, concentrate or auto; see `vmp help policy`" },
 	{ "engine", "NAME", ON_START, OPTION_TEXT, FIELD(engine), 0, 0,
 	  "direct (the default) or ptrace; also from the environment's VMP_ENGINE" },
 	{ "strict", NULL, ON_START, OPTION_FLAG, FIELD(strict), 0, 0,
@@ -108,6 +111,10 @@ static const struct {
 		"add lets one more host (a node daemon on this computer) come to a running machine; it takes its share of the pages'\n"
 		"homes, and processors can be moved there. remove lets a host go: its processors, homes and pages go to the\n"
 		"others. The guest is not told. Host 0 stays." },
+	[VERB_POLICY] = { "policy", "vmp policy spread | concentrate | auto | fixed [--name NAME]",
+		"Says on which hosts the processors of a running machine run. spread: one on each host in turn, the nearest first;\n"
+		"concentrate: as many on a host as it has processors, then the next one; auto: a processor follows the pages that it\n"
+		"fetches, or leaves a computer that has too much to do; fixed: they stay, and `vmp cpu move` alone moves them." },
 	[VERB_SNAPSHOT] = { "snapshot", "vmp snapshot save FILE [--name NAME] | load FILE [--hosts N]",
 		"save writes a running machine into FILE, whole or not at all; the machine goes on, having stood still for as\n"
 		"long as copying its memory takes. load lets it go on from there, on any number of hosts (by default as many\n"
@@ -342,6 +349,8 @@ static int check_together(struct options *o, uint32_t host_cpus)
 		return fail(o, "`vmp up` returns before the machine ends: give its log a file with --log FILE");
 	if (o->gdb && gdb_address_parse(o->gdb, &gdb, &p))
 		return fail(o, "%s", p.line);
+	if (o->policy && policy_of_name(o->policy) < 0)
+		return fail(o, "--policy %s: no such policy; there are spread, concentrate, auto and fixed", o->policy);
 	if (o->name && check_name(o))
 		return -EINVAL;
 	if (o->verb == VERB_SNAPSHOT)
@@ -394,6 +403,16 @@ static int take_host_words(struct options *o, char **words, unsigned n)
 	return 0;
 }
 
+static int take_policy_words(struct options *o, char **words, unsigned n)
+{
+	if (n != 1)
+		return fail(o, "`vmp policy` needs one of spread, concentrate, auto and fixed");
+	if (policy_of_name(words[0]) < 0)
+		return fail(o, "vmp policy %s: no such policy; see `vmp help policy`", words[0]);
+	o->policy = words[0];
+	return 0;
+}
+
 /* What follows `vmp snapshot`: save FILE, load FILE. */
 static int take_snapshot_words(struct options *o, char **words, unsigned n)
 {
@@ -402,7 +421,8 @@ static int take_snapshot_words(struct options *o, char **words, unsigned n)
 		return fail(o, "vmp snapshot %s: no such command; see `vmp help snapshot`", words[0]);
 	if (n != 2 || !*words[1])
 		return fail(o, "`vmp snapshot` needs save or load, and one file: vmp snapshot save FILE");
-	if (o->save && (o->hosts || o->engine || o->strict || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->verbose))
+	if (o->save && (o->hosts || o->engine || o->strict || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->policy ||
+			o->verbose))
 		return fail(o, "`vmp snapshot save` has one option, --name; the others belong to load");
 	o->file = words[1];
 	return 0;
@@ -414,9 +434,15 @@ static int take_words(struct options *o, char **words, unsigned n)
 	switch (o->verb) {
 	case VERB_CPU: return take_cpu_words(o, words, n);
 	case VERB_HOST: return take_host_words(o, words, n);
+	case VERB_POLICY: return take_policy_words(o, words, n);
 	case VERB_SNAPSHOT: return take_snapshot_words(o, words, n);
 	default: return 0;
 	}
+}
+
+static bool takes_words(enum verb verb)
+{
+	return ON(verb) & (ON(VERB_CPU) | ON(VERB_HOST) | ON(VERB_POLICY) | ON(VERB_SNAPSHOT));
 }
 
 /* `vmp help VERB` is `vmp VERB --help`. */
@@ -450,7 +476,7 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 	for (int i = 2; i < argc; i++) {
 		bool separator = !strcmp(argv[i], "--");
 
-		if ((o->verb == VERB_CPU || o->verb == VERB_HOST || o->verb == VERB_SNAPSHOT) && argv[i][0] != '-') {
+		if (takes_words(o->verb) && argv[i][0] != '-') {
 			words[n_words < MAX_WORDS ? n_words : MAX_WORDS] = argv[i];
 			n_words++;
 			continue;

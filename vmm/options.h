@@ -9,7 +9,7 @@
 #include "base/types.h"
 
 enum verb {
-	VERB_RUN, VERB_UP, VERB_STATUS, VERB_TOP, VERB_DOWN, VERB_CPU, VERB_HOST, VERB_SNAPSHOT, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP,
+	VERB_RUN, VERB_UP, VERB_STATUS, VERB_TOP, VERB_DOWN, VERB_CPU, VERB_HOST, VERB_POLICY, VERB_SNAPSHOT, VERB_CONSOLE, VERB_REGS, VERB_PAGES, VERB_VERSION, VERB_HELP,
 	VERB_COUNT
 };
 
@@ -29,6 +29,7 @@ struct options {
 	bool save;	       /* vmp snapshot save FILE; otherwise load */
 	const char *file;
 	const char *engine, *disk, *share, *stats, *log, *name, *append;
+	const char *policy;	    /* where processors run, or NULL */
 	const char *gdb;	    /* where a debugger is waited for, or NULL */
 	const char *kernel, *image; /* NULL: what `make` built */
 	bool summary, verbose, json, strict;

@@ -262,6 +262,14 @@ void pagestore_want(struct node *node, const struct msg_page_want *want)
 		dsm_want(node->dsm, want->gfn, want->right);
 }
 
+/* A page has come that these CPUs wait for. */
+static void count_fetch(struct node *node, gfn_t gfn, unsigned from)
+{
+	for (unsigned cpu = 0; cpu < node->o.n_cpus && from < MAX_NODES; cpu++)
+		if (node->wait[cpu].waiting && node->wait[cpu].gfn == gfn)
+			node->fetched[cpu][from]++;
+}
+
 void pagestore_on_message(void *ctx, const struct msg_header *header, const void *body)
 {
 	struct node *node = ctx;
@@ -270,6 +278,8 @@ void pagestore_on_message(void *ctx, const struct msg_header *header, const void
 	bool with_page = header->type == MSG_DSM_GRANT_READ || header->type == MSG_DSM_GRANT_WRITE;
 
 	memcpy(&dsm, body, sizeof dsm);
+	if (with_page)
+		count_fetch(node, dsm.gfn, header->from_node);
 	if (!node->dsm || payload != (with_page ? PAGE_BYTES : 0) ||
 	    dsm_on_message(node->dsm, header, &dsm, with_page ? (const char *)body + sizeof dsm : NULL))
 		node_end(node, END_FAILURE, 0, "host %u sent a wrong %s for page %x; this is a bug in vmp", header->from_node,

@@ -13,6 +13,7 @@
 #include "vmm/client.h"
 #include "vmm/dumptext.h"
 #include "vmm/pageheat.h"
+#include "vmm/placement.h"
 #include "vmm/rundir.h"
 #include "vmm/status.h"
 #include "vmm/terminal.h"
@@ -437,6 +438,30 @@ static void on_host(struct query *q, const void *body, size_t bytes)
 	}
 }
 
+/* ---- policy ---- */
+
+static void start_policy(struct query *q)
+{
+	struct msg_policy policy = { .policy = (uint32_t)policy_of_name(q->o->policy) };
+
+	event_del(q->limit); /* it is answered when all processors are there */
+	client_send(&q->client, MSG_POLICY, VNODE_CLI, &policy, sizeof policy, NULL, 0);
+}
+
+static void on_policy(struct query *q, const void *body, size_t bytes)
+{
+	struct msg_policy policy;
+	struct problem p;
+
+	memcpy(&policy, body, sizeof policy);
+	problem(&p, "%.*s", (int)(bytes - sizeof policy), (const char *)body + sizeof policy);
+	if (q->done)
+		return;
+	if (!policy.error)
+		printf("%s\n", p.line);
+	end_query(q, policy.error ? EXIT_VMP_FAILURE : 0, policy.error ? p.line : "");
+}
+
 /* ---- all ---- */
 
 /* The first message of all: the command can begin. Later: some answers will not come. */
@@ -480,6 +505,9 @@ static void on_message(void *context, const struct msg_header *header, const voi
 		break;
 	case MSG_HOSTS:
 		on_hosts(q, body);
+		break;
+	case MSG_POLICY:
+		on_policy(q, body, header->bytes);
 		break;
 	case MSG_HOST:
 		on_host(q, body, header->bytes);
@@ -612,4 +640,9 @@ int query_cpu_move(const struct options *o)
 int query_host(const struct options *o)
 {
 	return ask(o, CLIENT_QUERY, start_host, NULL);
+}
+
+int query_policy(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, start_policy, NULL);
 }

@@ -9,6 +9,7 @@ int query_top(const struct options *o);
 int query_down(const struct options *o);
 int query_cpu_move(const struct options *o);
 int query_host(const struct options *o);
+int query_policy(const struct options *o);
 int query_console(const struct options *o);
 int query_regs(const struct options *o);
 int query_pages(const struct options *o);

@@ -21,6 +21,7 @@
 #include "vmm/hostcpu.h"
 #include "vmm/launch.h"
 #include "vmm/load.h"
+#include "vmm/placement.h"
 #include "vmm/dumptext.h"
 #include "vmm/report.h"
 #include "vmm/rundir.h"
@@ -685,6 +686,7 @@ static int start_saved(struct run *run, struct problem *p)
 	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
 	rundir_write_info(&run->rundir, &info);
 	plan.grows = can_grow(run, &plan);
+	plan.policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
 	run->plan = plan;
 	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
 	return launch_start(&run->launch, &plan, p);
@@ -710,6 +712,7 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
 	rundir_write_info(&run->rundir, &info);
 	plan.grows = can_grow(run, &plan);
+	plan.policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
 	run->plan = plan;
 	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
 	return launch_start(&run->launch, &plan, p);

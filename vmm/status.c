@@ -1,11 +1,14 @@
 /* status.c - see status.h.  The JSON of `vmp status --json`:
  *
- *   { "name", "pid", "cpus": N, "hosts": N, "hosts_came", "hosts_went": since the start, "memory_mib",
+ *   { "name", "pid", "cpus": N, "hosts": N, "hosts_came", "hosts_went": since the start,
+ *     "policy", "memory_mib",
  *     "per_host": [ { "host", "cpus": [N...], "load_percent", "ram_mib", "pages_in_per_s", "pages_out_per_s",
  *                     "sent_bytes_per_s", "received_bytes_per_s" } ],
  *     "per_cpu":  [ { "cpu", "host", "load_percent" } ] }
  */
 #include "vmm/status.h"
+
+#include "vmm/placement.h"
 
 struct host_figures {
 	uint32_t cpus; /* bit set */
@@ -71,8 +74,8 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 	char cpus[4 * MAX_CPUS];
 
 	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, \"hosts_came\": %u, \"hosts_went\": %u, "
-		"\"memory_mib\": %u,\n  \"per_host\": [", name, info->pid, info->cpus, count_hosts(now), now->hosts.came,
-		now->hosts.went, info->mem_mib);
+		"\"policy\": \"%s\", \"memory_mib\": %u,\n  \"per_host\": [", name, info->pid, info->cpus, count_hosts(now), now->hosts.came,
+		now->hosts.went, policy_name(now->hosts.policy), info->mem_mib);
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
 		struct host_figures f;
 
@@ -136,6 +139,8 @@ void status_print(FILE *out, const char *name, const struct machine_info *info, 
 		count_hosts(now) > 1 ? "s" : "");
 	if (now->hosts.came || now->hosts.went)
 		fprintf(out, " (%u came, %u went)", now->hosts.came, now->hosts.went);
+	if (now->hosts.policy != POLICY_FIXED)
+		fprintf(out, ", policy %s", policy_name(now->hosts.policy));
 	fprintf(out, "; process %d\n", info->pid);
 	print_hosts(out, before, now);
 	print_cpus(out, info, before, now);

@@ -20,6 +20,7 @@
 #include "vmm/kernel_load.h"
 #include "vmm/hostplan.h"
 #include "vmm/movequeue.h"
+#include "vmm/placement.h"
 #include "vmm/mptable.h"
 #include "vmm/net.h"
 #include "vmm/node.h"
@@ -400,6 +401,130 @@ static void test_host_cpus(void)
 	CU_ASSERT_EQUAL(hostplan_place_for_cpu(at, 5, 1u << 1 | 1u << 3), 3);
 }
 
+/* --- placement ------------------------------------------------------------------------------------------------------- */
+
+/* Carry out all the moves: how many CPUs each host has then, as "2 1 1 0". */
+static const char *place(enum policy policy, struct placement_look *look)
+{
+	static char text[64];
+	struct placement_move move;
+	unsigned moves = 0;
+
+	for (; moves <= look->n_cpus && placement_step(policy, look, &move); moves++) {
+		CU_ASSERT_EQUAL_FATAL(look->cpu[move.cpu].host, move.from);
+		CU_ASSERT(look->hosts >> move.to & 1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(move.why, policy_name(policy)));
+		look->cpu[move.cpu].host = move.to;
+	}
+	CU_ASSERT(moves <= look->n_cpus); /* none moves twice */
+	text[0] = 0;
+	for (unsigned host = 0; host < 4; host++) {
+		unsigned count = 0;
+
+		for (unsigned cpu = 0; cpu < look->n_cpus; cpu++)
+			count += look->cpu[cpu].host == host;
+		sprintf(text + strlen(text), "%s%u", host ? " " : "", count);
+	}
+	return text;
+}
+
+static struct placement_look four_hosts(void)
+{
+	struct placement_look look = { .hosts = 0xf, .n_cpus = 6 };
+
+	for (unsigned host = 0; host < 4; host++)
+		look.host[host].processors = 2;
+	look.host[1].rtt_us = 9000; /* far */
+	look.host[2].rtt_us = 60;
+	look.host[3].rtt_us = 50; /* as near as 2 */
+	return look;
+}
+
+static void test_placement(void)
+{
+	struct placement_look look = four_hosts();
+
+	CU_ASSERT_STRING_EQUAL(place(POLICY_SPREAD, &look), "2 1 2 1");
+	CU_ASSERT_STRING_EQUAL(place(POLICY_CONCENTRATE, &look), "2 0 2 2");
+	CU_ASSERT_STRING_EQUAL(place(POLICY_CONCENTRATE, &look), "2 0 2 2");
+	look.n_cpus = 10; /* more than processors */
+	CU_ASSERT_STRING_EQUAL(place(POLICY_CONCENTRATE, &look), "3 2 3 2");
+	look.hosts = 0x5;
+	for (unsigned cpu = 0; cpu < look.n_cpus; cpu++)
+		look.cpu[cpu].host = 0;
+	CU_ASSERT_STRING_EQUAL(place(POLICY_SPREAD, &look), "5 0 5 0");
+	CU_ASSERT_EQUAL(policy_of_name("auto"), POLICY_AUTO);
+	CU_ASSERT_EQUAL(policy_of_name("away"), -EINVAL);
+}
+
+/* How many looks until a CPU moves, and which; 0: none in 20. */
+static unsigned looks_until(struct placement_auto *state, struct placement_look *look, struct placement_move *move)
+{
+	for (unsigned i = 1; i <= 20; i++)
+		if (placement_auto(state, look, move))
+			return i;
+	return 0;
+}
+
+static void test_placement_towards_pages(void)
+{
+	struct placement_look look = four_hosts();
+	struct placement_auto state = { 0 };
+	struct placement_move move;
+
+	look.n_cpus = 2;
+	look.cpu[1].host = 2;
+	look.cpu[0].fetched[2] = 300;
+	look.cpu[0].fetched[3] = 100;
+	look.cpu[1].fetched[0] = 400; /* it would like to come here; only one of the two moves */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	CU_ASSERT(move.cpu == 0 && move.from == 0 && move.to == 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(move.why, "75 % of the 400 pages"));
+	memset(look.cpu, 0, sizeof look.cpu);
+	look.cpu[0].host = look.cpu[1].host = 2;
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0); /* together: nothing is fetched */
+
+	look.cpu[0].fetched[3] = 1000; /* it has rested by now */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	look.cpu[0].host = 3;
+	memset(look.cpu[0].fetched, 0, sizeof look.cpu[0].fetched);
+	look.cpu[0].fetched[2] = 1000; /* and back: not so soon */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_REST);
+	state = (struct placement_auto){ 0 };
+	look.cpu[0].fetched[2] = AUTO_PAGES - 1; /* too few */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	look.cpu[0].fetched[2] = look.cpu[0].fetched[1] = 500; /* from everywhere */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	look.cpu[0].fetched[1] = 0;
+	look.host[2].processors = 1; /* full */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	look.host[2].processors = 2;
+	look.cpu[0].fetched[2] = 500;
+	CU_ASSERT(!placement_auto(&state, &look, &move) && !placement_auto(&state, &look, &move));
+	look.cpu[0].fetched[2] = 0; /* it was only for a moment */
+	CU_ASSERT(!placement_auto(&state, &look, &move));
+	look.cpu[0].fetched[2] = 500;
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+}
+
+static void test_placement_away_from_load(void)
+{
+	struct placement_look look = four_hosts();
+	struct placement_auto state = { 0 };
+	struct placement_move move;
+
+	look.n_cpus = 2;
+	for (unsigned host = 0; host < 4; host++)
+		look.host[host].load_percent = 200; /* the same computer */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	look.host[3].load_percent = 20;
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	CU_ASSERT(move.from == 0 && move.to == 3 && strstr(move.why, "load of 200 %"));
+	look.host[0].load_percent = AUTO_LOADED_PERCENT - 1;
+	state = (struct placement_auto){ 0 };
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+}
+
 /* --- options -------------------------------------------------------------------------------------------------------- */
 
 static void test_options(void)
@@ -732,6 +857,9 @@ int main(void)
 	CU_add_test(suite, "hosts that may go", test_host_may_go);
 	CU_add_test(suite, "homes of hosts that come and go", test_host_homes);
 	CU_add_test(suite, "CPUs of hosts that go", test_host_cpus);
+	CU_add_test(suite, "spread and concentrate", test_placement);
+	CU_add_test(suite, "a CPU follows its pages", test_placement_towards_pages);
+	CU_add_test(suite, "a CPU leaves a loaded host", test_placement_away_from_load);
 	CU_add_test(suite, "options", test_options);
 	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
 	CU_add_test(suite, "MP table", test_mptable);

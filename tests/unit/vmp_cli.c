@@ -188,12 +188,16 @@ static void hosts_to_come_and_go(void)
 		{ "vmp host", "needs add, or remove and a host" }, { "vmp host remove", "needs add, or remove and a host" },
 		{ "vmp host remove 1 2", "needs add, or remove and a host" }, { "vmp host move 1", "no such command" },
 		{ "vmp host remove x", "not the number of a host" }, { "vmp host remove 99999999999", "not the number of a host" },
-		{ "vmp host add lab2", "not in this version" },
+		{ "vmp host add lab2", "not in this version" }, { "vmp policy", "needs one of" },
+		{ "vmp policy spread auto", "needs one of" }, { "vmp policy away", "no such policy" },
+		{ "vmp run --policy away -- true", "no such policy" }, { "vmp snapshot save f --policy auto", "has one option" },
 	};
 	struct options o;
 
 	CU_ASSERT(parse(&o, "vmp host add --name lab") == 0 && o.verb == VERB_HOST && o.add);
 	CU_ASSERT(parse(&o, "vmp host remove 3") == 0 && !o.add && o.to_host == 3);
+	CU_ASSERT(parse(&o, "vmp policy auto") == 0 && o.verb == VERB_POLICY && !strcmp(o.policy, "auto"));
+	CU_ASSERT(parse(&o, "vmp up --policy spread") == 0 && !strcmp(o.policy, "spread"));
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
 		CU_ASSERT_EQUAL(parse(&o, wrong[i].line), -EINVAL);
 		CU_ASSERT_PTR_NOT_NULL(strstr(o.error, wrong[i].complaint));
