@@ -424,9 +424,9 @@ static void until_it_can_run(struct vcpu *v)
 static void leave(struct vcpu *v, struct sigcontext *r)
 {
 	direct_enter_space(v);
-	until_it_can_run(v);
 	if (direct.refault.wanted && v->cpl == 3)
 		map_what_faulted(v);
+	until_it_can_run(v);
 	direct_settle_segments(v);
 	arm_timer(v);
 	registers_out(v, r);

@@ -152,6 +152,20 @@ static void by_window_iret(const char *argument)
 	fflush(stdout);
 }
 
+/* The CPU window's way for hypercalls: who is believed there is the kernel when it returns. */
+static void by_window_hypercall(const char *argument)
+{
+	static uint32_t stack[64];
+	uint32_t *top = stack + 32;
+
+	(void)argument;
+	__asm__ volatile("movl $1f, (%0); movl %%esp, %%esi; movl %0, %%esp; movl $1, %%eax\n"
+			 "	ljmp $0x23, $0xffffd200\n"
+			 "1:	movl %%cr3, %%eax; movl %%esi, %%esp" : : "r"(top) : "eax", "edx", "esi", "memory");
+	printf("PROOF of the kernel's privilege\n");
+	fflush(stdout);
+}
+
 /* What only the kernel may say to the monitor. */
 static void by_marker(const char *argument)
 {
@@ -179,6 +193,7 @@ static const struct method {
 	{ "int80", by_int80, false },	     { "syscall", by_syscall, false },	 { "sysenter", by_sysenter, false },
 	{ "farjump", by_far_jump, false },   { "stub", by_stub, false },	 { "flat", by_flat_segment, false },
 	{ "kernel", by_kernel_memory, false }, { "iret", by_window_iret, false },
+	{ "window", by_window_hypercall, false },
 	{ "marker", by_marker, true },	     { "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
 
@@ -207,6 +222,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(argv[1], methods[i].name))
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
-	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|kernel|iret|marker|hypercall|privileged [ADDRESS]\n");
+	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }
