@@ -268,7 +268,7 @@ int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char 
 
 /* --- running -------------------------------------------------------------------------------------------------------- */
 
-static void resume_and_wait(struct monitor *m, int request, struct stop *why)
+static void resume_once(struct monitor *m, int request, struct stop *why)
 {
 	int status;
 
@@ -283,6 +283,29 @@ static void resume_and_wait(struct monitor *m, int request, struct stop *why)
 	}
 	why->kind = status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8) ? STOP_SECCOMP : STOP_SIGNAL;
 	why->signal = WSTOPSIG(status);
+	if (why->kind == STOP_SIGNAL && why->signal != SIGUSR1)
+		ptrace(PTRACE_GETSIGINFO, m->vm.pid, 0, &why->info);
+}
+
+/* Somebody's signal to the process, not one for what the code did. SIGUSR1 is ours. */
+static bool was_sent(const struct stop *why)
+{
+	return why->kind == STOP_SIGNAL && why->signal != SIGUSR1 && why->info.si_code <= 0;
+}
+
+static bool is_fault(int signal)
+{
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGTRAP || signal == SIGILL || signal == SIGFPE || signal == SIGSYS;
+}
+
+/* A sent signal that looks like a fault ends the process, as on the direct engine; others are not the guest's business. */
+static void resume_and_wait(struct monitor *m, int request, struct stop *why)
+{
+	do
+		resume_once(m, request, why);
+	while (was_sent(why) && !is_fault(why->signal));
+	if (was_sent(why))
+		why->kind = STOP_DIED;
 }
 
 void process_enter(struct monitor *m, struct stop *why, bool single_step)
@@ -294,8 +317,6 @@ void process_enter(struct monitor *m, struct stop *why, bool single_step)
 	resume_and_wait(m, single_step ? PTRACE_SINGLESTEP : PTRACE_CONT, why);
 	if (why->kind == STOP_DIED)
 		return;
-	if (why->kind == STOP_SIGNAL && why->signal != SIGUSR1)
-		ptrace(PTRACE_GETSIGINFO, m->vm.pid, 0, &why->info);
 	if (ptrace(PTRACE_GETREGS, m->vm.pid, 0, &m->vm.regs) && errno != ESRCH)
 		bug("ptrace gives no registers: %s", strerror(errno));
 	registers_from_host(m);

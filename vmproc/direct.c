@@ -521,6 +521,12 @@ static bool kick_in_gate(int signal, struct sigcontext *r)
 	return true;
 }
 
+/* By some process, not for what the code did. SIGUSR1 and SIGALRM are ours. */
+static bool was_sent(int signal, const siginfo_t *info)
+{
+	return info->si_code <= 0 && signal != SIGUSR1 && signal != SIGALRM;
+}
+
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	struct sigcontext *r = &((struct ucontext *)context)->uc_mcontext;
@@ -529,6 +535,10 @@ static void handler(int signal, siginfo_t *info, void *context)
 	change_own_flags(EFLAGS_AC, 0);
 	if (kick_in_gate(signal, r))
 		return;
+	if (was_sent(signal, info)) {
+		vcpu_kill(v, "the VM process was sent signal %u", (unsigned)signal);
+		direct_call(DIRECT_DEAD, 0, 0, 0, 0);
+	}
 	if (direct.inside) {
 		vcpu_kill(v, "the direct engine failed at %x (signal %u, address %x)", (uint32_t)r->rip, (unsigned)signal, (uint32_t)r->cr2);
 		direct_call(DIRECT_DEAD, 0, 0, 0, 0);
