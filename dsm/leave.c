@@ -37,13 +37,14 @@ bool dsm_leave_step(struct dsm *dsm)
 
 	bug_on(!l->on);
 	see_to_those_asked(dsm);
-	for (; l->next < dsm->n_pages && l->count < LEAVE_WINDOW; l->next++) {
+	for (unsigned n = 0; l->next < dsm->n_pages && l->count < LEAVE_WINDOW && n < LEAVE_AT_ONCE; l->next++) {
 		if (dsm_is_owner(dsm, l->next)) {
 			l->asked[l->count].gfn = l->next;
 			l->asked[l->count++].steps = 0;
 			dsm_handover(dsm, l->next, DSM_ANY_NODE);
+			n++;
 		} else {
-			dsm_drop(dsm, l->next);
+			n += dsm_drop(dsm, l->next);
 		}
 	}
 	if (l->next < dsm->n_pages || l->count)
