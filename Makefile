@@ -74,7 +74,8 @@ run: setup
 check: setup
 	$(Q)scripts/check
 
-# Hours rather than minutes: fifty boots, long litmus runs, the largest machines; many random instructions.
+# Hours rather than minutes: fifty boots, long litmus runs, the largest machines, Linux's own tests of RCU and locks in interrupt
+# storms; many random instructions.
 soak: all
 	$(Q)tests/machine/run --long
 	$(Q)tests/model/run --long
