@@ -302,7 +302,7 @@ static void curve(void)
 		print_pairs(since);
 		if (stable(&s))
 			break;
-		sim_run(&s, s.now + 5000);
+		sim_run(&s, s.now + 250);
 	}
 	sim_free(&s);
 }

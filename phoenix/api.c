@@ -348,7 +348,7 @@ int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int
 	if (error)
 		return error;
 	error = len > PH_MSG_MAX - 64 ? PH_ETOOBIG
-		: !in_space(lower, upper) ? PH_EBOUND : multicast_send(rt.ph, lower, upper, tag, false, body, len);
+		: !in_space(lower, upper) ? PH_EBOUND : multicast_send(rt.ph, lower, upper, tag, body, len);
 	rt_leave();
 	return error;
 }
@@ -364,7 +364,7 @@ int ph_reduce(ph_vp_t lower, ph_vp_t upper, int id, void *value, size_t len, ph_
 		rt_leave();
 		return PH_EINVAL;
 	}
-	struct reduction *r = reduction_begin(rt.ph, lower, upper, id, value, len);
+	struct reduction *r = reduction_begin(rt.ph, lower, upper, id, len);
 	error = r ? PH_EAGAIN : PH_EINVAL;
 	while (r && (error = reduction_poll(rt.ph, r, value, len, combine)) == PH_EAGAIN && rt_now() < end) {
 		rt_wait(end);

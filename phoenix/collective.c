@@ -1,66 +1,163 @@
-/* collective.c - one message to all who assume a part of a range; and values combined over such a range.
+/* collective.c - one message to all who assume a part of a range, by a tree that follows the network.
  *
- * Multicast: the PPoPP paper's multicasting idiom (section 4.3.1) as a primitive.  A message for [lo, hi) goes to the
- * virtual node lo.  Its holder keeps what it assumes; the rest it cuts in two where, as far as it knows, one node's
- * interval ends, and sends each half to its first virtual node.  A wrong cut costs a message, never a node.
- *
- * Reduction: each node sends its value, with the number of virtual nodes that it speaks for, to the holder of lo.  When
- * these add up to the whole range, that node combines the values and multicasts the result.  Counting virtual nodes
- * makes it independent of how many nodes there are.
+ * The PPoPP paper's multicasting idiom (section 4.3.1) as a primitive.  A message for a set of virtual nodes goes to one of
+ * them.  Its holder keeps what it assumes and shares out the rest (tree_share()): what is reached through one neighbour goes
+ * that way once, for all behind it; neighbours that are about as far away get it through the nearest of them; the nearest
+ * are halved again and again.  So a slow link is crossed once or twice, and n nodes in one place take about log2 n steps.
+ * All this is as far as a node knows: a wrong guess costs a message, never a node.
  */
-#include "phoenix/core.h"
+#include "phoenix/collective.h"
+
+/* ---- the tree ---- */
+
+struct branch {
+	struct rentry *by;		/* the neighbour on the way, or a holder behind it */
+	struct plink *way;
+	unsigned class;			/* how far it is: round-trip times that differ little are the same */
+	struct ph_vps vps;
+};
+
+static unsigned distance_class(const struct plink *l)
+{
+	unsigned class = 0;
+
+	for (uint64_t us = l ? l->rtt_us : 0; us > 1000; us /= 4)
+		class++;
+	return class;
+}
+
+static int by_class(const void *a, const void *b)
+{
+	const struct branch *x = a, *y = b;
+
+	return x->class != y->class ? (x->class < y->class ? -1 : 1) : x->way != y->way ? (x->way->serial < y->way->serial ? -1 : 1) : 0;
+}
+
+static bool merge(struct ph_vps *into, const struct ph_vps *more)
+{
+	ph_vps_t both = ph_vps_create_union(into, (ph_vps_t)more);
+
+	if (!both)
+		return false;
+	free(into->r);
+	*into = *both;
+	free(both);
+	return true;
+}
+
+static ph_vp_t first_of(const struct branch *b)
+{
+	ph_vps_t theirs = ph_vps_create_inter((ph_vps_t)&b->vps, &b->by->payload.vps);
+	ph_vp_t first = theirs && theirs->n ? theirs->r[0].lo : b->vps.r[0].lo;
+
+	ph_vps_destroy(theirs);
+	return first;
+}
+
+/* What of `rest` is known to be somebody's moves to that node's branch. */
+static struct branch *find_branches(struct phnx *ph, ph_vps_t *rest, size_t *n)
+{
+	struct branch *all = calloc(ph->routes.n + 1, sizeof *all);
+
+	for (unsigned k = 0; all && k < ph->routes.n; k++) {
+		struct rentry *e = ph->routes.list[k];
+		struct plink *way = e->direct ? e->direct : e->fwd;
+		ph_vps_t theirs = e == ph->routes.self || !way ? NULL : ph_vps_create_inter(*rest, &e->payload.vps);
+		if (theirs && theirs->n) {
+			size_t i = 0;
+			while (i < *n && all[i].way != way)
+				i++;
+			if (i == *n)
+				all[(*n)++] = (struct branch){ .by = e, .way = way, .class = distance_class(way) };
+			if (e->direct)
+				all[i].by = e;		/* the neighbour itself, before those behind it */
+			ph_vps_t left = merge(&all[i].vps, theirs) ? ph_vps_create_diff(*rest, theirs) : NULL;
+			if (left) {
+				ph_vps_destroy(*rest);
+				*rest = left;
+			}
+		}
+		ph_vps_destroy(theirs);
+	}
+	if (all)
+		qsort(all, *n, sizeof *all, by_class);
+	return all;
+}
+
+void tree_share(struct phnx *ph, const struct ph_vps *set, tree_fn give, void *arg)
+{
+	ph_vps_t rest = ph_vps_dup((ph_vps_t)set);
+	size_t n = 0;
+	struct branch *all = rest ? find_branches(ph, &rest, &n) : NULL;
+
+	for (size_t end = n; end;) {
+		size_t start = end - 1;		/* the first of those that are about as far away as the last */
+		while (start && all[start - 1].class == all[end - 1].class)
+			start--;
+		if (start == 0 || all[start].class == 0)
+			start += (end - start) / 2;	/* the nearest: their farther half */
+		for (size_t i = start + 1; i < end; i++)
+			merge(&all[start].vps, &all[i].vps);
+		give(ph, first_of(all + start), &all[start].vps, arg);
+		end = start;
+	}
+	for (size_t i = 0; i < n; i++)
+		free(all[i].vps.r);
+	free(all);
+	if (rest && rest->n)		/* nobody's yet: it waits for whoever will assume the first of them */
+		give(ph, rest->r[0].lo, rest, arg);
+	ph_vps_destroy(rest);
+}
+
+void put_set(struct writer *w, const struct ph_vps *set)
+{
+	put_var(w, set->n);
+	for (size_t i = 0; i < set->n; i++) {
+		put64(w, (uint64_t)set->r[i].lo);
+		put64(w, (uint64_t)set->r[i].hi);
+	}
+}
+
+bool get_set(struct phnx *ph, struct reader *r, struct ph_vps *set)
+{
+	uint64_t n = get_var(r);
+	ph_vp_t at = ph->lower;
+
+	*set = (struct ph_vps){ 0 };
+	for (uint64_t i = 0; i < n && n <= MAX_RANGES && !r->bad; i++) {
+		ph_vp_t lo = (ph_vp_t)get64(r), hi = (ph_vp_t)get64(r);
+		if (lo < at || hi <= lo || hi > ph->upper || !vps_append(set, lo, hi))
+			r->bad = true;
+		at = hi;
+	}
+	if (!r->bad && set->n)
+		return true;
+	free(set->r);
+	*set = (struct ph_vps){ 0 };
+	return false;
+}
 
 /* ---- multicast ---- */
 
 struct cast {
-	ph_vp_t origin, lo, hi;
+	ph_vp_t origin;
 	uint64_t counter;
 	int tag;
-	bool result;			/* of a reduction, for the library itself */
 	const unsigned char *body;
 	size_t len;
 };
 
-static int send_cast(struct phnx *ph, const struct cast *c, ph_vp_t lo, ph_vp_t hi)
+static void send_cast(struct phnx *ph, ph_vp_t to, const struct ph_vps *set, void *arg)
 {
+	const struct cast *c = arg;
 	struct writer w = { 0 };
 
 	put64(&w, (uint64_t)c->origin);
 	put64(&w, c->counter);
-	put64(&w, (uint64_t)lo);
-	put64(&w, (uint64_t)hi);
 	put32(&w, (uint32_t)c->tag);
-	put8(&w, c->result);
+	put_set(&w, set);
 	put_bytes(&w, c->body, c->len);
-	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
-	int error = b ? flow_send(ph, lo, ph->name, b, TAG_MULTICAST, DATA_INTERNAL, 0) : PH_ENOMEM;
-	pbuf_put(b);
-	free(w.data);
-	return error;
-}
-
-/* The border of somebody's interval nearest to the middle of [lo, hi), or 0 if there is none inside. */
-static ph_vp_t cut(struct phnx *ph, ph_vp_t lo, ph_vp_t hi)
-{
-	ph_vp_t middle = lo + (hi - lo) / 2, best = 0;
-
-	route_holder(ph, lo);		/* brings the claims up to date */
-	for (unsigned i = 0; i < ph->routes.n_claims; i++) {
-		ph_vp_t at = ph->routes.claims[i].lo;
-		ph_vp_t distance = at < middle ? middle - at : at - middle;
-		if (at > lo && at < hi && (!best || distance < (best < middle ? middle - best : best - middle)))
-			best = at;
-	}
-	return best;
-}
-
-static void send_halves(struct phnx *ph, const struct cast *c, ph_vp_t lo, ph_vp_t hi)
-{
-	ph_vp_t at = cut(ph, lo, hi);
-
-	send_cast(ph, c, lo, at ? at : hi);	/* without a border in it, it is one node's, or nobody's yet */
-	if (at)
-		send_cast(ph, c, at, hi);
+	flow_send_internal(ph, to, TAG_MULTICAST, &w, 0);
 }
 
 /* Whether this is the first copy here. */
@@ -77,117 +174,33 @@ static bool first_copy(struct phnx *ph, const struct cast *c)
 	return true;
 }
 
-int multicast_send(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int tag, bool result, const void *body, size_t len)
+int multicast_send(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int tag, const void *body, size_t len)
 {
-	struct cast c = { ph->name, lo, hi, ++ph->collectives.counter, tag, result, body, len };
+	struct cast c = { ph->name, ++ph->collectives.counter, tag, body, len };
+	struct vrange r = { lo, hi };
 
-	return send_cast(ph, &c, lo, hi);
+	send_cast(ph, ph_vps_is_empty(&ph->me.vps) || !ph_vps_is_member(&ph->me.vps, lo) ? lo : ph->name,
+		  &(struct ph_vps){ .n = 1, .r = &r }, &c);
+	return 0;
 }
-
-static void on_result(struct phnx *ph, const struct cast *c);
 
 static void on_multicast(struct phnx *ph, struct reader *r)
 {
-	struct cast c = { .origin = (ph_vp_t)get64(r), .counter = get64(r) };
+	struct cast c = { .origin = (ph_vp_t)get64(r), .counter = get64(r), .tag = (int)get32(r) };
+	struct ph_vps set;
 
-	c.lo = (ph_vp_t)get64(r);
-	c.hi = (ph_vp_t)get64(r);
-	c.tag = (int)get32(r);
-	c.result = get8(r);
+	if (!get_set(ph, r, &set))
+		return;
 	c.body = r->p;
 	c.len = (size_t)(r->end - r->p);
-	if (r->bad || c.lo < ph->lower || c.hi > ph->upper || c.hi <= c.lo)
-		return;
-	ph_vps_t range = ph_vps_create_range(c.lo, c.hi);
-	ph_vps_t here = ph_vps_create_inter(range, &ph->me.vps), rest = ph_vps_create_diff(range, &ph->me.vps);
-	for (size_t i = 0; rest && i < rest->n; i++)	/* first the others: they are farther */
-		send_halves(ph, &c, rest->r[i].lo, rest->r[i].hi);
-	if (here && here->n && first_copy(ph, &c)) {
-		if (c.result)
-			on_result(ph, &c);
-		else
-			deliver_multicast(ph, here->r[0].lo, c.origin, c.tag, c.body, c.len);
-	}
-	ph_vps_destroy(range);
+	ph_vps_t here = ph_vps_create_inter(&set, &ph->me.vps), rest = ph_vps_create_diff(&set, &ph->me.vps);
+	if (rest)
+		tree_share(ph, rest, send_cast, &c);	/* first the others: they are farther */
+	if (here && here->n && first_copy(ph, &c))
+		deliver_multicast(ph, here->r[0].lo, c.origin, c.tag, c.body, c.len);
 	ph_vps_destroy(here);
 	ph_vps_destroy(rest);
-}
-
-/* ---- reduction ---- */
-
-static struct reduction *find(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int id, bool create)
-{
-	struct collectives *all = &ph->collectives;
-	struct reduction *r = all->list;
-
-	while (r && (r->lo != lo || r->hi != hi || r->id != id))
-		r = r->next;
-	if (r || !create || all->n == MAX_REDUCTIONS || !(r = calloc(1, sizeof *r)))
-		return r;
-	*r = (struct reduction){ .next = all->list, .lo = lo, .hi = hi, .id = id };
-	all->list = r;
-	all->n++;
-	return r;
-}
-
-static void drop_values(struct reduction *r)
-{
-	while (r->values) {
-		struct value *v = r->values;
-		r->values = v->next;
-		free(v);
-	}
-}
-
-void reduction_end(struct phnx *ph, struct reduction *r)
-{
-	struct reduction **at = &ph->collectives.list;
-
-	while (*at != r)
-		at = &(*at)->next;
-	*at = r->next;
-	ph->collectives.n--;
-	drop_values(r);
-	free(r);
-}
-
-static bool add_value(struct reduction *r, const void *data, size_t len)
-{
-	struct value *v = malloc(sizeof *v + len);
-
-	if (!v)
-		return false;
-	v->next = r->values;
-	v->len = len;
-	if (len)
-		memcpy(v->data, data, len);
-	r->values = v;
-	return true;
-}
-
-static void on_value(struct phnx *ph, struct reader *r)
-{
-	ph_vp_t lo = (ph_vp_t)get64(r), hi = (ph_vp_t)get64(r);
-	int id = (int)get32(r);
-	uint64_t weight = get64(r);
-	struct reduction *one = r->bad || hi <= lo ? NULL : find(ph, lo, hi, id, true);
-
-	if (one && !one->done && weight <= (uint64_t)(hi - lo) - one->weight && add_value(one, r->p, (size_t)(r->end - r->p)))
-		one->weight += weight;
-	ph->ops->arrived(ph->ctx);
-}
-
-static void on_result(struct phnx *ph, const struct cast *c)
-{
-	struct reader r = { c->body, c->body + c->len, false };
-	ph_vp_t lo = (ph_vp_t)get64(&r), hi = (ph_vp_t)get64(&r);
-	struct reduction *one = r.bad ? NULL : find(ph, lo, hi, c->tag, false);
-
-	if (!one || !one->calling || one->done)
-		return;
-	drop_values(one);
-	one->done = add_value(one, r.p, (size_t)(r.end - r.p));
-	ph->ops->arrived(ph->ctx);
+	free(set.r);
 }
 
 void collective_on_message(struct phnx *ph, const struct rmsg *m)
@@ -197,80 +210,11 @@ void collective_on_message(struct phnx *ph, const struct rmsg *m)
 
 	if (m->pub.tag == TAG_MULTICAST)
 		on_multicast(ph, &r);
-	else if (m->pub.tag == TAG_VALUE)
-		on_value(ph, &r);
-}
-
-struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int id, const void *value, size_t len)
-{
-	ph_vps_t range = ph_vps_create_range(lo, hi), here = ph_vps_create_inter(range, &ph->me.vps);
-	struct reduction *r = here && here->n ? find(ph, lo, hi, id, true) : NULL;
-	uint64_t weight = 0;
-	struct writer w = { 0 };
-
-	for (size_t i = 0; here && i < here->n; i++)
-		weight += (uint64_t)(here->r[i].hi - here->r[i].lo);
-	ph_vps_destroy(range);
-	ph_vps_destroy(here);
-	if (!r || r->calling)
-		return NULL;
-	r->calling = true;
-	put64(&w, (uint64_t)lo);
-	put64(&w, (uint64_t)hi);
-	put32(&w, (uint32_t)id);
-	put64(&w, weight);
-	put_bytes(&w, value, len);
-	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
-	if (!b || flow_send(ph, lo, ph->name, b, TAG_VALUE, DATA_INTERNAL, 0)) {
-		reduction_end(ph, r);
-		r = NULL;
-	}
-	pbuf_put(b);
-	free(w.data);
-	return r;
-}
-
-/* At the holder of lo, when all have spoken: combine, and tell all, this node too. */
-static int combine_all(struct phnx *ph, struct reduction *r, void *value, size_t len, ph_combine_fn combine)
-{
-	struct writer w = { 0 };
-	bool first = true;
-
-	for (struct value *v = r->values; v; v = v->next, first = false) {
-		if (v->len != len)
-			return PH_EINVAL;
-		if (first && len)
-			memcpy(value, v->data, len);
-		else if (len && combine)
-			combine(value, v->data, len);
-	}
-	put64(&w, (uint64_t)r->lo);
-	put64(&w, (uint64_t)r->hi);
-	put_bytes(&w, value, len);
-	r->weight = 0;		/* combined once */
-	int error = w.bad ? PH_ENOMEM : multicast_send(ph, r->lo, r->hi, r->id, true, w.data, w.len);
-	free(w.data);
-	return error;
-}
-
-int reduction_poll(struct phnx *ph, struct reduction *r, void *value, size_t len, ph_combine_fn combine)
-{
-	int error = 0;
-
-	if (!r->done && r->weight == (uint64_t)(r->hi - r->lo))
-		error = combine_all(ph, r, value, len, combine);	/* its own copy of the result may be here already */
-	if (!error && !r->done)
-		return PH_EAGAIN;
-	if (!error && r->values->len != len)
-		error = PH_EINVAL;
-	if (!error && len)
-		memcpy(value, r->values->data, len);
-	reduction_end(ph, r);
-	return error;
+	else
+		reduce_on_message(ph, m->source, m->pub.tag, &r);
 }
 
 void collective_free(struct phnx *ph)
 {
-	while (ph->collectives.list)
-		reduction_end(ph, ph->collectives.list);
+	reduce_free(ph);
 }

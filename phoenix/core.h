@@ -331,7 +331,7 @@ bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct
 
 /* ---- migration ---- */
 
-enum { TAG_MIGRATION = 1, TAG_MULTICAST, TAG_VALUE, TAG_RESULT, TAG_DOUBT, TAG_CERTAINTY };	/* of messages with DATA_INTERNAL */
+enum { TAG_MIGRATION = 1, TAG_MULTICAST, TAG_GATHER, TAG_VALUE, TAG_RESULT, TAG_DOUBT, TAG_CERTAINTY };	/* of messages with DATA_INTERNAL */
 struct migration {
 	bool locked, trying;
 	ph_vp_t holder;			/* who holds this node's lock, if locked */
@@ -389,30 +389,21 @@ void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 
 /* ---- collective operations ---- */
 
-struct value {				/* what one node gave to a reduction */
-	struct value *next;
-	size_t len;
-	unsigned char data[];
-};
-struct reduction {
-	struct reduction *next;
-	ph_vp_t lo, hi;
-	int id;
-	uint64_t weight;		/* virtual nodes whose values have come */
-	struct value *values;
-	bool calling, done;		/* a call waits here; the result is in `values` */
-};
+struct reduction;			/* a call that waits (reduce.c) */
+struct gather;				/* a question that other nodes wait to have answered */
 struct collectives {
 	struct reduction *list;
-	unsigned n;
+	struct gather *gathers;
+	unsigned n_gathers;
 	uint64_t counter;
 	struct { ph_vp_t origin; uint64_t counter; } seen[SEEN_MULTICASTS];
 	unsigned next_seen;
 };
-int multicast_send(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int tag, bool result, const void *body, size_t len);
+int multicast_send(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int tag, const void *body, size_t len);
 void collective_on_message(struct phnx *ph, const struct rmsg *m);
-struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int id, const void *value, size_t len);
-/* 0: the result is in value, PH_EAGAIN: not yet, or an error. After anything but PH_EAGAIN it is forgotten. */
+/* NULL: this node assumes nothing of [lo, hi), or no memory. */
+struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int id, size_t len);
+/* value: in, this node's, which may become that of several. 0: the result is in it, PH_EAGAIN: not yet, or an error. After anything but PH_EAGAIN it is forgotten. */
 int reduction_poll(struct phnx *ph, struct reduction *r, void *value, size_t len, ph_combine_fn combine);
 void reduction_end(struct phnx *ph, struct reduction *r);
 void deliver_multicast(struct phnx *ph, ph_vp_t dest, ph_vp_t source, int tag, const void *body, size_t len);

@@ -174,7 +174,7 @@ static void act(struct phnx *ph)
 		ph_vps_destroy(vps);
 		break;
 	case 3:
-		multicast_send(ph, 0, SPACE, 1, false, "multicast", kind & 7);
+		multicast_send(ph, 0, SPACE, 1, "multicast", kind & 7);
 		break;
 	case 4:
 		migrate_begin(ph, WISH_JOIN + (kind & 3), 1 + get8(&in) % WIDTH, kind & 4 ? 1 : -1);
@@ -187,7 +187,7 @@ static void act(struct phnx *ph)
 			free(m);
 		break;
 	case 7:
-		reduction_begin(ph, 0, SPACE, kind & 3, "reduce", 6);
+		reduction_begin(ph, 0, SPACE, kind & 3, 6);
 		break;
 	}
 }

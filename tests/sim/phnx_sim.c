@@ -213,7 +213,7 @@ static void op_dial(void *ctx, struct contact *c)
 	struct event *ev = calloc(1, sizeof *ev);
 
 	*ev = (struct event){ .at = the_sim->now + delay(the_sim), .kind = EV_DIAL, .contact = c, .from = node->id,
-			      .to = atoi(c->at.host + 3) };
+			      .to = strncmp(c->at.host, "sim", 3) ? -1 : atoi(c->at.host + 3) };
 	c->transport = ev;
 	push(ev);
 }

@@ -628,9 +628,51 @@ static int role_collective(int role)
 	return 0;
 }
 
+/* The borders between the nodes move all the time; each round's result must hold every node's value once. */
+enum { MOVERS = 4, ROUNDS = 30 };
+static volatile bool moving;
+
+static void *move_borders(void *role)
+{
+	for (int i = 0; moving; i++) {
+		if (i % 2)
+			ph_take_over(2, 1, 100000);
+		else if ((long)role < MOVERS - 1)
+			ph_hand_over(2, 1, 100000);
+		usleep(2000);
+	}
+	return NULL;
+}
+
+static int role_moving_reduction(int role)
+{
+	pthread_t mover;
+	unsigned again = 0;
+
+	start(role + 1, role ? 1 : 0, NULL);
+	assume_range(SPACE * role / MOVERS, SPACE * (role + 1) / MOVERS);
+	moving = true;
+	pthread_create(&mover, NULL, move_borders, (void *)(long)role);
+	for (int round = 1; round <= ROUNDS; round++) {
+		long value;
+		int error;
+		do {
+			value = 1L << 8 * role;
+			error = ph_reduce(0, SPACE, round, &value, sizeof value, add_long, PATIENCE);
+		} while (error == PH_EBUSY && ++again < 5000);
+		CHECK(error == 0);
+		CHECK(value == 0x01010101);
+	}
+	moving = false;
+	pthread_join(mover, NULL);
+	ph_finalize(NULL, 5);
+	return 0;
+}
+
 static void test_collective(void)
 {
 	run_roles(role_collective, 5);
+	run_roles(role_moving_reduction, MOVERS);
 }
 
 /* ---- threads ---- */

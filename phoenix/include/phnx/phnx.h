@@ -296,8 +296,9 @@ int ph_take_over(ph_vp_t count, int side, long long timeout);
 int ph_hand_over(ph_vp_t count, int side, long long timeout);
 
 /* ---- collective operations ----
- * They go by virtual nodes, not by processes: a node that gets a range keeps what it assumes and forwards the rest in two
- * halves, cut between two nodes' intervals, so that news of n nodes' width takes about log2 n steps. */
+ * They go by virtual nodes, not by processes, on trees that follow the network: what lies behind one neighbour is reached
+ * through it once, neighbours that are about as far away (by measured round-trip time) through one of them, and the nearest
+ * are halved, so that in one place news of n nodes' width takes about log2 n steps. */
 
 /* ph_multicast - send one message to every node that assumes a part of [lower, upper); 0 or an error
  *
@@ -309,8 +310,10 @@ int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int
 typedef void (*ph_combine_fn)(void *into, const void *from, size_t len);
 /* ph_reduce - combine the values of all nodes that assume a part of [lower, upper); all of them get the result
  *
- * Every such node calls it with the same bounds, id and len; an id must not be used again before all have returned.  The
- * values meet at the node that assumes lower.  No virtual node of the range may move meanwhile.  0 or an error. */
+ * Every such node calls it with the same bounds, id and len; an id must not be used again before all have returned.  Values
+ * are combined on the way.  If virtual nodes of the range moved between the calls so that not all values are in the result,
+ * all get PH_EBUSY and call again; while `lower` itself moves it may be PH_ETIMEDOUT.  0 or an error; value is undefined
+ * after an error. */
 int ph_reduce(ph_vp_t lower, ph_vp_t upper, int id, void *value, size_t len, ph_combine_fn combine, long long timeout);
 /* ph_barrier - wait until every node that assumes a part of [lower, upper) has called it with this id; 0 or an error */
 int ph_barrier(ph_vp_t lower, ph_vp_t upper, int id, long long timeout);

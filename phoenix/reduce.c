@@ -1,0 +1,372 @@
+/* reduce.c - values combined over a range of virtual nodes, on the way.
+ *
+ * The holder of the range's first virtual node asks (TAG_GATHER) down the tree of collective.c; each node that is asked for a
+ * set of virtual nodes asks its branches for what it does not assume itself, waits until they have answered and its own
+ * application has called, folds all into one value, and answers (TAG_VALUE).  The result goes back the same way
+ * (TAG_RESULT), to everybody whose value is in it.
+ *
+ * Virtual nodes may move meanwhile.  A node's value counts for what it assumed when its application called; at the top these
+ * counts must add up to the whole range.  If they do not, somebody's virtual nodes moved between the call and the asking:
+ * then all get PH_EBUSY, and call again.  A node that has handed on all it had before it was asked gets it too.
+ */
+#include "phoenix/collective.h"
+
+struct answer {			/* who has answered a question */
+	ph_vp_t node;
+	uint64_t id;		/* of its own question */
+};
+struct value {
+	struct value *next;
+	size_t len;
+	unsigned char data[];
+};
+struct gather {			/* a question that this node was asked */
+	struct gather *next;
+	uint64_t id;
+	ph_vp_t lo, hi, parent;	/* parent: this node itself, at the top */
+	uint64_t parent_id;
+	ph_vp_t top;		/* who began it, and its question's number there: an attempt */
+	uint64_t top_id;
+	int tag, error;
+	uint64_t weight, missing;	/* virtual nodes asked about; of those the ones whose branches have not answered */
+	uint64_t counted;	/* for how many the values speak */
+	bool own;		/* some of them are this node's */
+	bool answered;
+	struct reduction *by;	/* the call that has taken it */
+	struct value *values;
+	struct answer *answers;
+	unsigned n_answers;
+};
+struct reduction {		/* a call that waits */
+	struct reduction *next;
+	ph_vp_t lo, hi;
+	int id;
+	struct ph_vps mine;	/* what this node assumed of the range then */
+	uint64_t weight;
+	size_t len;
+	struct gather *gather;
+	bool done;
+	int error;
+	unsigned char *result;
+	size_t result_len;
+};
+
+static uint64_t weight_of(const struct ph_vps *set)
+{
+	uint64_t w = 0;
+
+	for (size_t i = 0; i < set->n; i++)
+		w += (uint64_t)(set->r[i].hi - set->r[i].lo);
+	return w;
+}
+
+/* ---- questions ---- */
+
+static struct gather *gather_find(struct phnx *ph, uint64_t id)
+{
+	struct gather *g = ph->collectives.gathers;
+
+	while (g && g->id != id)
+		g = g->next;
+	return g;
+}
+
+static void gather_free(struct phnx *ph, struct gather *g)
+{
+	struct gather **at = &ph->collectives.gathers;
+
+	while (*at != g)
+		at = &(*at)->next;
+	*at = g->next;
+	ph->collectives.n_gathers--;
+	if (g->by)
+		g->by->gather = NULL;
+	for (struct value *v; (v = g->values); free(v))
+		g->values = v->next;
+	free(g->answers);
+	free(g);
+}
+
+static bool add_value(struct gather *g, const void *data, size_t len)
+{
+	struct value *v = malloc(sizeof *v + len);
+
+	if (!v)
+		return false;
+	v->next = g->values;
+	v->len = len;
+	if (len)
+		memcpy(v->data, data, len);
+	g->values = v;
+	return true;
+}
+
+static void ask(struct phnx *ph, ph_vp_t to, const struct ph_vps *set, void *arg)
+{
+	const struct gather *g = arg;
+	struct writer w = { 0 };
+
+	put64(&w, g->id);
+	put64(&w, (uint64_t)g->top);
+	put64(&w, g->top_id);
+	put64(&w, (uint64_t)g->lo);
+	put64(&w, (uint64_t)g->hi);
+	put32(&w, (uint32_t)g->tag);
+	put_set(&w, set);
+	flow_send_internal(ph, to, TAG_GATHER, &w, 0);
+}
+
+static void answer(struct phnx *ph, struct gather *g)
+{
+	struct writer w = { 0 };
+	uint64_t n = 0;
+
+	for (struct value *v = g->values; v; v = v->next)
+		n++;
+	g->answered = true;
+	put64(&w, g->parent_id);
+	put64(&w, g->id);
+	put64(&w, g->weight);
+	put64(&w, g->counted);
+	put8(&w, (uint8_t)-g->error);
+	put_var(&w, n);
+	for (struct value *v = g->values; v; v = v->next) {
+		put32(&w, (uint32_t)v->len);
+		put_bytes(&w, v->data, v->len);
+	}
+	flow_send_internal(ph, g->parent, TAG_VALUE, &w, 0);
+}
+
+/* Whose call a question is for: the one that has not been asked yet. */
+static struct reduction *unasked(struct phnx *ph, const struct gather *g)
+{
+	struct reduction *r = ph->collectives.list;
+
+	while (r && (r->lo != g->lo || r->hi != g->hi || r->id != g->tag || r->gather || r->done))
+		r = r->next;
+	return r;
+}
+
+/* What can be done about a question without the application's function. */
+static void advance(struct phnx *ph, struct gather *g)
+{
+	if (g->own && !g->by && (g->by = unasked(ph, g)))
+		g->by->gather = g;
+	if (!g->own && !g->missing && !g->answered)
+		answer(ph, g);
+	ph->ops->arrived(ph->ctx);	/* a call that waits may go on */
+}
+
+/* In the same attempt a node's value goes once. A new attempt means that an older one, if it is not answered, has failed. */
+static bool asked_twice(struct phnx *ph, const struct gather *g)
+{
+	struct gather *o = ph->collectives.gathers, *next;
+
+	for (; o; o = next) {
+		next = o->next;
+		if (o == g || !o->own || o->lo != g->lo || o->hi != g->hi || o->tag != g->tag)
+			continue;
+		if (o->top == g->top && o->top_id == g->top_id)
+			return true;
+		if (!o->answered)
+			gather_free(ph, o);
+	}
+	return false;
+}
+
+static void on_gather(struct phnx *ph, ph_vp_t from, struct reader *r)
+{
+	struct gather *g = ph->collectives.n_gathers < MAX_REDUCTIONS ? calloc(1, sizeof *g) : NULL;
+	struct ph_vps set;
+
+	if (!g)
+		return;
+	*g = (struct gather){ .next = ph->collectives.gathers, .id = ++ph->collectives.counter, .parent = from, .parent_id = get64(r) };
+	g->top = (ph_vp_t)get64(r);
+	g->top_id = get64(r);
+	if (from == ph->name && !g->parent_id) {
+		g->top = ph->name;
+		g->top_id = g->id;
+	}
+	g->lo = (ph_vp_t)get64(r);
+	g->hi = (ph_vp_t)get64(r);
+	g->tag = (int)get32(r);
+	if (!get_set(ph, r, &set)) {
+		free(g);
+		return;
+	}
+	ph->collectives.gathers = g;
+	ph->collectives.n_gathers++;
+	ph_vps_t here = ph_vps_create_inter(&set, &ph->me.vps), rest = ph_vps_create_diff(&set, &ph->me.vps);
+	g->weight = weight_of(&set);
+	g->missing = rest ? weight_of(rest) : g->weight;
+	g->own = here && here->n && !asked_twice(ph, g);
+	if (rest)
+		tree_share(ph, rest, ask, g);
+	ph_vps_destroy(here);
+	ph_vps_destroy(rest);
+	free(set.r);
+	advance(ph, g);
+}
+
+static void on_value(struct phnx *ph, ph_vp_t from, struct reader *r)
+{
+	struct gather *g = gather_find(ph, get64(r));
+	uint64_t id = get64(r), weight = get64(r), counted = get64(r);
+	int error = -(int)get8(r);
+	uint64_t n = get_var(r);
+	struct answer *more = g && !r->bad ? realloc(g->answers, (g->n_answers + 1) * sizeof *more) : NULL;
+
+	if (!more)
+		return;
+	g->answers = more;
+	g->answers[g->n_answers++] = (struct answer){ from, id };
+	for (; n && !r->bad; n--) {
+		size_t len = get32(r);
+		if (len > (size_t)(r->end - r->p) || !add_value(g, r->p, len))
+			return;
+		r->p += len;
+	}
+	g->missing -= weight < g->missing ? weight : g->missing;
+	g->counted += counted;
+	g->error = g->error ? g->error : error;
+	advance(ph, g);
+}
+
+/* ---- the result ---- */
+
+static void tell(struct phnx *ph, struct gather *g, int error, const void *value, size_t len)
+{
+	for (unsigned i = 0; i < g->n_answers; i++) {
+		struct writer w = { 0 };
+		put64(&w, g->answers[i].id);
+		put8(&w, (uint8_t)-error);
+		put_bytes(&w, value, len);
+		flow_send_internal(ph, g->answers[i].node, TAG_RESULT, &w, 0);
+	}
+	struct reduction *by = g->by;
+	gather_free(ph, g);
+	if (!by)
+		return;
+	by->result = malloc(len + 1);
+	by->error = by->result ? error : PH_ENOMEM;
+	if (by->result && len)
+		memcpy(by->result, value, len);
+	by->result_len = len;
+	by->done = true;
+	ph->ops->arrived(ph->ctx);
+}
+
+static void on_result(struct phnx *ph, struct reader *r)
+{
+	struct gather *g = gather_find(ph, get64(r));
+	int error = -(int)get8(r);
+
+	if (g && !r->bad)
+		tell(ph, g, error, r->p, (size_t)(r->end - r->p));
+}
+
+void reduce_on_message(struct phnx *ph, ph_vp_t from, int tag, struct reader *r)
+{
+	if (tag == TAG_GATHER)
+		on_gather(ph, from, r);
+	else if (tag == TAG_VALUE)
+		on_value(ph, from, r);
+	else if (tag == TAG_RESULT)
+		on_result(ph, r);
+}
+
+/* ---- a call ---- */
+
+struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int id, size_t len)
+{
+	struct vrange range = { lo, hi };
+	ph_vps_t here = ph_vps_create_inter(&(struct ph_vps){ .n = 1, .r = &range }, &ph->me.vps);
+	struct reduction *r = here && here->n ? calloc(1, sizeof *r) : NULL;
+
+	if (!r) {
+		ph_vps_destroy(here);
+		return NULL;
+	}
+	*r = (struct reduction){ .next = ph->collectives.list, .lo = lo, .hi = hi, .id = id, .mine = *here,
+				 .weight = weight_of(here), .len = len };
+	free(here);
+	ph->collectives.list = r;
+	for (struct gather *g = ph->collectives.gathers; g && !r->gather; g = g->next)
+		if (g->own && !g->by && !g->answered && unasked(ph, g) == r)
+			advance(ph, g);
+	if (!r->gather && ph_vps_is_member(&ph->me.vps, lo)) {	/* the top: it asks itself */
+		struct gather top = { .lo = lo, .hi = hi, .tag = id };
+		ask(ph, ph->name, &(struct ph_vps){ .n = 1, .r = &range }, &top);
+	}
+	return r;
+}
+
+void reduction_end(struct phnx *ph, struct reduction *r)
+{
+	struct reduction **at = &ph->collectives.list;
+
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	if (r->gather)
+		gather_free(ph, r->gather);
+	free(r->mine.r);
+	free(r->result);
+	free(r);
+}
+
+/* All that was asked for is here: one value of it. */
+static int fold(struct gather *g, struct reduction *r, void *value, ph_combine_fn combine)
+{
+	int error = 0;
+
+	for (struct value *v; (v = g->values); free(v)) {
+		g->values = v->next;
+		if (v->len != r->len)
+			error = PH_EINVAL;
+		else if (r->len && combine)
+			combine(value, v->data, v->len);
+	}
+	g->counted += r->weight;
+	if (!error && !add_value(g, value, r->len))
+		error = PH_ENOMEM;
+	return error;
+}
+
+static void pass_on(struct phnx *ph, struct reduction *r, void *value, ph_combine_fn combine)
+{
+	struct gather *g = r->gather;
+	int error = fold(g, r, value, combine);
+
+	g->error = g->error ? g->error : error;
+	if (g->parent != ph->name || g->parent_id)
+		answer(ph, g);
+	else
+		tell(ph, g, g->error ? g->error : g->counted != g->weight ? PH_EBUSY : 0, value, r->len);
+}
+
+int reduction_poll(struct phnx *ph, struct reduction *r, void *value, size_t len, ph_combine_fn combine)
+{
+	if (r->gather && !r->gather->missing && !r->gather->answered)
+		pass_on(ph, r, value, combine);
+	int error = r->done ? r->error : PH_EAGAIN;
+	if (!r->done && !r->gather && ph_vps_is_exclusive(&r->mine, &ph->me.vps))
+		error = PH_EBUSY;	/* all is somebody else's, and was before anybody asked */
+	if (error == PH_EAGAIN)
+		return error;
+	if (!error && r->result_len != len)
+		error = PH_EINVAL;
+	if (!error && len)
+		memcpy(value, r->result, len);
+	reduction_end(ph, r);
+	return error;
+}
+
+void reduce_free(struct phnx *ph)
+{
+	while (ph->collectives.list)
+		reduction_end(ph, ph->collectives.list);
+	while (ph->collectives.gathers)
+		gather_free(ph, ph->collectives.gathers);
+}
