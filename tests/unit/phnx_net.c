@@ -7,10 +7,12 @@
 #include <openssl/x509.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -455,6 +457,20 @@ static int role_logger(int role)
 	CHECK(errors[-PH_ELOG] == 1 && ph_mqueue_is_empty());
 	ph_store_msgs("/dev/null/nowhere");
 	CHECK(errors[-PH_ELOG] == 2);
+	struct rlimit little = { 100, RLIM_INFINITY }, all = { RLIM_INFINITY, RLIM_INFINITY };
+	signal(SIGXFSZ, SIG_IGN);
+	unlink(file);
+	ph_send(7, "much too long for what is left of the disk ........................................................", 100, 3);
+	CHECK(setrlimit(RLIMIT_FSIZE, &little) == 0);
+	ph_store_msgs(file);		/* as when the disk is full: an error, and half a file is no file */
+	CHECK(errors[-PH_ELOG] == 3 && access(file, F_OK));
+	setrlimit(RLIMIT_FSIZE, &all);
+	ph_store_msgs(file);
+	CHECK(errors[-PH_ELOG] == 3 && !access(file, F_OK));
+	ph_finalize(NULL, 0);
+	setenv("PHNX_SECRET", "of another session", 1);
+	ph_init(0, SPACE, NULL, NULL, "tests", file);
+	CHECK(errors[-PH_ELOG] == 4 && ph_mqueue_is_empty());
 	ph_finalize(NULL, 0);
 	unlink(file);
 	return 0;
@@ -485,6 +501,14 @@ static int role_wrong(int role)
 	ph_assume_vp(SPACE);
 	CHECK(errors[-PH_EBOUND] == 3);
 	assume_range(0, SPACE);
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 8)) };
+	int taken = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK(bind(taken, (struct sockaddr *)&in, sizeof in) == 0 && listen(taken, 1) == 0);
+	ph_set_listen_port(base_port + 8, base_port + 9);	/* in use, and the range is exhausted with it */
+	CHECK(errors[-PH_EPORT] == 1);
+	ph_set_listen_port(base_port + 8, base_port + 10);
+	CHECK(errors[-PH_EPORT] == 1);
+	close(taken);
 	CHECK(ph_hand_over(1, 1, 1000000) == PH_EBOUND);
 	CHECK(ph_sendx(1, "x", PH_MSG_MAX + 1, 1, 0) == PH_ETOOBIG);
 	ph_add_port_tcp("no.such.host.invalid", 1);
