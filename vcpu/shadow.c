@@ -126,6 +126,63 @@ static void gather(struct shadow *s, struct vcpu *v, uint32_t page, uint32_t fir
 	}
 }
 
+/* What may stay of an entry: all, less the right to write, or nothing. */
+static uint32_t still_true(struct vcpu *v, uint32_t page, uint32_t entry)
+{
+	struct vcpu_walk now;
+	bool used;
+	uint32_t fresh;
+
+	if (vcpu_peek(v, page << PAGE_BITS, &now, &used) || !used || !now.user || now.large || now.global)
+		return 0;
+	fresh = walk_entry(&now);
+	return (fresh | SHADOW_WRITE) == (entry | SHADOW_WRITE) ? fresh & entry : 0;
+}
+
+/* Pages from `page` on, at most to `end`, that have lost the same; `*keep` is what the first one keeps. */
+static uint32_t alike(const struct shadow *s, struct vcpu *v, uint32_t page, uint32_t end, uint32_t *keep)
+{
+	uint32_t count = 1;
+
+	*keep = still_true(v, page, s->entry[page]);
+	for (; page + count < end && s->entry[page + count] == s->entry[page] + count * PAGE_BYTES; count++)
+		if (still_true(v, page + count, s->entry[page + count]) != (*keep ? *keep + count * PAGE_BYTES : 0))
+			break;
+	return count;
+}
+
+static void refresh_chunk(struct shadow *s, struct vcpu *v, uint32_t page, uint32_t end)
+{
+	uint32_t keep, count;
+
+	for (; page < end; page += count) {
+		count = 1;
+		if (!s->entry[page])
+			continue;
+		count = alike(s, v, page, end, &keep);
+		if (!keep) {
+			drop_run(s, page, count);
+		} else if (keep != s->entry[page]) {
+			for (uint32_t i = 0; i < count; i++)
+				set_entry(s, page + i, keep + i * PAGE_BYTES);
+			map_run(s, page, count);
+		}
+	}
+}
+
+void shadow_refresh_user(struct shadow *s, struct vcpu *v)
+{
+	enum { TOO_MANY = 2048 }; /* looking at them would take longer than their faults */
+
+	if (s->kernel_local || s->user_pages > TOO_MANY || s->areas > s->area_limit) {
+		shadow_switch_space(s);
+		return;
+	}
+	for (uint32_t chunk = 0; chunk < USER_PAGES / SHADOW_CHUNK && s->user_pages; chunk++)
+		if (chunk_used(s, chunk))
+			refresh_chunk(s, v, chunk * SHADOW_CHUNK, (chunk + 1) * SHADOW_CHUNK);
+}
+
 void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w)
 {
 	uint32_t page = gva >> PAGE_BITS, first = page & ~(SHADOW_RUN - 1u), fresh[SHADOW_RUN];

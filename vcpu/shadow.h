@@ -38,6 +38,8 @@ void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 void shadow_drop_range(struct shadow *s, gva_t first, uint32_t pages);
 void shadow_drop_all(struct shadow *s);
 void shadow_switch_space(struct shadow *s);
+/* The guest has dropped the user's half of an address space that goes on: what its page tables still say stays mapped. */
+void shadow_refresh_user(struct shadow *s, struct vcpu *v);
 void shadow_drop_kernel(struct shadow *s); /* all from VMP_USER_LIMIT on */
 
 #endif

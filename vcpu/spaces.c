@@ -50,13 +50,16 @@ static void catch_up(const struct spaces *all, struct space *own)
 	own->seen_ranges = all->ranges;
 }
 
-void spaces_enter(struct spaces *all, struct space *own, uint32_t cr3)
+void spaces_enter(struct spaces *all, struct space *own, struct vcpu *v)
 {
-	uint32_t number = spaces_number(cr3);
+	uint32_t number = spaces_number(v->cr3), directory = v->cr3 & ~(uint32_t)PAGE_MASK;
 
 	catch_up(all, own);
-	if (own->number != number || all->stale & bit_of(number))
+	if (own->number != number || own->directory != directory)
 		shadow_switch_space(&own->shadow);
+	else if (all->stale & bit_of(number))
+		shadow_refresh_user(&own->shadow, v);
 	own->number = number;
+	own->directory = directory;
 	all->stale &= ~bit_of(number);
 }

@@ -27,7 +27,7 @@ struct spaces {
 /* What each has for itself. */
 struct space {
 	struct shadow shadow;
-	uint32_t number;		 /* whose user mappings it has */
+	uint32_t number, directory;	 /* whose user mappings it has: CR3's number, and its page directory */
 	uint32_t seen_all_drops, seen_ranges; /* of struct spaces */
 };
 
@@ -42,7 +42,7 @@ void spaces_cr3_loaded(struct spaces *all, uint32_t cr3, bool keep);
 void spaces_drop_range(struct spaces *all, struct space *own, uint32_t cr3, gva_t first, uint32_t pages);
 void spaces_drop_all(struct spaces *all, struct space *own);
 
-/* Before guest code runs in the space spaces_wanted(): drop what is no longer true. */
-void spaces_enter(struct spaces *all, struct space *own, uint32_t cr3);
+/* Before guest code runs in the space spaces_wanted(), v->cr3 being loaded: drop what is no longer true. */
+void spaces_enter(struct spaces *all, struct space *own, struct vcpu *v);
 
 #endif

@@ -202,5 +202,5 @@ void direct_enter_space(struct vcpu *v)
 		wanted = started_space(s, wanted);
 	if (wanted != direct.number)
 		pass_cpu(wanted);
-	spaces_enter(&s->spaces, &direct.space, v->cr3);
+	spaces_enter(&s->spaces, &direct.space, v);
 }

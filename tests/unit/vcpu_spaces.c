@@ -49,7 +49,8 @@ static void load_cr3(uint32_t number, bool keep)
 {
 	cr3 = number;
 	spaces_cr3_loaded(&all, cr3, keep);
-	spaces_enter(&all, current(), cr3);
+	V->cr3 = cr3;
+	spaces_enter(&all, current(), V);
 }
 
 static void a_number_keeps_its_pages(void)
@@ -68,6 +69,33 @@ static void a_number_keeps_its_pages(void)
 	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
 	load_cr3(2, true);
 	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
+}
+
+/* An address space is flushed and goes on (fork): what the page tables still say stays, the rest goes. */
+static void a_flush_of_one_that_goes_on(void)
+{
+	enum { AT = 0x20000, ALL = P | W | U | A | D };
+	static const struct { uint32_t pte; bool stays, writable, new_directory; } rows[] = {
+		{ AT | ALL, true, true, false },	{ AT | (ALL & ~W), true, false, false }, { AT | (ALL & ~D), false, false, false },
+		{ AT | (ALL & ~A), false, false, false }, { AT | (ALL & ~U), false, false, false }, { 0x23000 | ALL, false, false, false },
+		{ 0, false, false, false },		{ AT | ALL, false, false, true },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		reset(3);
+		set32(PAGE_DIR, PAGE_TABLE | P | W | U | A);
+		load_cr3(PAGE_DIR | 1, false);
+		touch(AT, AT); /* and its neighbours */
+		CU_ASSERT_EQUAL(mapped(AT + PAGE_BYTES), AT + PAGE_BYTES);
+		set_pte(AT, rows[i].pte);
+		if (rows[i].new_directory)
+			memcpy(fake.ram + 0x7000, fake.ram + PAGE_DIR, PAGE_BYTES);
+		load_cr3((rows[i].new_directory ? 0x7000 : PAGE_DIR) | 1, false);
+		CU_ASSERT_EQUAL(mapped(AT) != 0, rows[i].stays);
+		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT) & SHADOW_WRITE), rows[i].writable);
+		CU_ASSERT_EQUAL(mapped(AT + PAGE_BYTES) != 0, !rows[i].new_directory);
+		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT + PAGE_BYTES) & SHADOW_WRITE), !rows[i].new_directory);
+	}
 }
 
 /* Numbers that share a host address space throw each other's user pages out, and keep the kernel's. */
@@ -125,7 +153,8 @@ static void a_flush_behind_the_load(void)
 	cr3 = 1;
 	spaces_cr3_loaded(&all, cr3, true);
 	spaces_drop_range(&all, &space[2], cr3, USER_AT, 1);
-	spaces_enter(&all, current(), cr3);
+	V->cr3 = cr3;
+	spaces_enter(&all, current(), V);
 	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
 }
 
@@ -234,7 +263,7 @@ static void at_random(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(a_number_keeps_its_pages), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
+		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
 		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(at_random),
 	};
 
