@@ -206,10 +206,22 @@ void contact_alive(struct phnx *ph, ph_vp_t peer)
 	}
 }
 
+/* Behind address translation many nodes come from one address: as far as l's node has told its own, host must be of these. */
+static bool may_be_at(struct phnx *ph, const struct plink *l, const char *host)
+{
+	const struct rentry *e = route_find(ph, l->peer);
+	bool told = e && e->payload.n_addrs;
+
+	for (unsigned i = 0; told && i < e->payload.n_addrs; i++)
+		if (!strcmp(e->payload.addrs[i].host, host))
+			return true;
+	return !told;
+}
+
 bool contact_is_neighbour(struct phnx *ph, struct contact *c, const char *host)
 {
 	for (const struct plink *l = ph->links; l; l = l->next)
-		if (l->port == c->at.port && l->state == LINK_UP && !strcmp(l->from, host)) {
+		if (l->port == c->at.port && l->state == LINK_UP && !strcmp(l->from, host) && may_be_at(ph, l, host)) {
 			contact_linked(ph, c, l->peer);
 			return true;
 		}
