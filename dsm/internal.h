@@ -51,7 +51,7 @@ struct dsm_work {
 
 /* The pages that a node which leaves has asked the homes to take, and for how many steps it waits already. Few at once: the
  * guest's CPUs want their hosts' processors, and their pages, at the same time. */
-enum { LEAVE_WINDOW = 256, LEAVE_AT_ONCE = 16, LEAVE_PATIENCE = 1000 };
+enum { LEAVE_WINDOW = 32, LEAVE_AT_ONCE = 16, LEAVE_PATIENCE = 1000 };
 struct dsm_leaving {
 	bool on;
 	gfn_t next; /* to look at */
