@@ -31,7 +31,7 @@ struct msg_header {
 _Static_assert(sizeof(struct msg_header) == 24, "wire");
 
 enum peer_role { PEER_DAEMON, PEER_MONITOR, PEER_IOSRV, PEER_CLI };
-struct msg_hello { uint32_t wire_version, role, index /* node or CPU */, reserved; };
+struct msg_hello { uint32_t wire_version, role, index /* node or CPU */, answer /* between daemons: 1, to the other's */; };
 struct msg_page_want { uint32_t cpu, gfn, right /* enum page_right */, reserved; };
 struct msg_page_ready { uint32_t gfn, right; };
 

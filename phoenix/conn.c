@@ -189,6 +189,11 @@ void conn_flush(struct conn *k)
 	k->blocked = blocked;
 }
 
+bool conn_push(struct conn *k)
+{
+	return k->state == OPEN && k->l && !(k->ssl ? tls_flush(k) : flush_plain(k)) && (k->l->out || k->cipher.len);
+}
+
 /* ---- receiving ---- */
 
 void conn_stirs(struct conn *k)
@@ -213,6 +218,8 @@ static void read_plain(struct conn *k)
 		total += (size_t)n;
 		if (phnx_link_input(k->l, (size_t)n))
 			return;		/* the link was closed: conn_close() did the rest */
+		if (k->net->lodger)
+			continue;	/* what came meanwhile costs less now than another round of the loop */
 		if ((size_t)n < room || (total > IN_BYTES && !k->l->in_len))
 			return;		/* read to the end, or to that of a large frame */
 	}

@@ -45,7 +45,7 @@ struct net {
 	struct evdns_base *dns;
 	bool lodger;			/* the loop is the caller's */
 	struct event *timer, *listeners[2];	/* of IPv4, or a socket in the file system; of IPv6 */
-	int listen_fds[2];
+	int timer_fd, listen_fds[2];
 	char unix_path[MAX_UNIX_PATH];	/* "": there is none in the file system */
 	struct phnx *ph;
 	const struct net_owner *owner;
@@ -82,6 +82,7 @@ void conn_close(struct conn *k);	/* the node closes its link */
 bool conn_open(struct conn *k);		/* ready for frames. false: k is gone */
 int conn_watch(struct conn *k);		/* for readiness of k->fd; 0 or -1 */
 void conn_flush(struct conn *k);
+bool conn_push(struct conn *k);		/* writes what it can, and never ends k. true: something waits */
 void conn_read(struct conn *k);		/* k may be gone */
 void conn_stirs(struct conn *k);	/* it has brought something */
 void conn_peek(struct conn *k);		/* what does the stranger speak? */

@@ -92,6 +92,15 @@ static bool heard_directly(const struct rentry *e, uint64_t now, uint64_t timeou
 	return e->direct && now < e->direct->heard_us + timeout_us;
 }
 
+/* What this node slept through, because its computer stood still, is not held against the others. */
+static void forgive(struct phnx *ph, uint64_t us)
+{
+	for (unsigned k = 0; k < ph->routes.n; k++)
+		ph->routes.list[k]->heard_us += us;
+	for (struct plink *l = ph->links; l; l = l->next)
+		l->heard_us += us;
+}
+
 void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	struct detector *d = &ph->detector;
@@ -99,6 +108,8 @@ void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	if (!ph->gossip_us || ph->closing)
 		return;
 	if (now >= d->next_us) {
+		if (d->next_us && now >= d->next_us + ph->gossip_us)
+			forgive(ph, now - d->next_us);
 		d->next_us = now + ph->gossip_us;
 		gossip(ph);
 		for (unsigned k = 0; d->timeout_us && k < ph->routes.n; k++) {

@@ -42,7 +42,8 @@ enum {
 	LINK_TIMEOUT = 8000000,			/* a silent link is closed */
 	RTO_MIN = 100000,			/* resending starts after this; doubles up to RTO_MAX */
 	RTO_MAX = 2000000,
-	ACK_DELAY = 2000,			/* a consumed message is acknowledged within this, or with the next data */
+	/* A consumed message is acknowledged with the next data, or after this: a message of its own wakes both sides. */
+	ACK_DELAY = 20000,
 	ACK_EVERY = 16,				/* or after so many messages */
 	DOUBT_WAIT = 10000000,			/* for a node that can tell which messages of a log had arrived */
 	OVERLAP_GRACE = 2000000,		/* a doubly assumed virtual node is reported after this */

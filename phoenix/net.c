@@ -10,10 +10,12 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -151,7 +153,10 @@ static void on_wake(evutil_socket_t fd, short what, void *arg)
 
 static void on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	((struct net *)arg)->armed = false;	/* perhaps a little early, by that clock */
+	uint64_t times;
+
+	(void)!read(fd, &times, sizeof times);
+	((struct net *)arg)->armed = false;
 	on_wake(fd, what, arg);
 }
 
@@ -314,20 +319,21 @@ int net_listen_unix(struct net *net, const char *path)
 
 /* ---- the loop ---- */
 
-static void arm(struct net *net, uint64_t at, uint64_t now)
+/* The node's one timer is a descriptor: with a timer of libevent's, every single wait would arm one in the host, for most waits
+ * in vain. */
+static void arm(struct net *net, uint64_t at)
 {
-	uint64_t wait = at > now ? at - now : 0;
-	struct timeval t = { (time_t)(wait / 1000000), (suseconds_t)(wait % 1000000) };
+	const struct itimerspec when = { .it_value = { (time_t)(at / 1000000), (long)(at % 1000000) * 1000 + 1 } };
 
 	net->due = at;
 	net->armed = true;
-	event_add(net->timer, &t);
+	timerfd_settime(net->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
 void net_look_by(struct net *net, uint64_t when)
 {
 	if (when < net->due)
-		arm(net, when, net_now());
+		arm(net, when);
 }
 
 static void sweep(struct net *net, uint64_t now)
@@ -390,7 +396,7 @@ void net_settle(struct net *net)
 		sweep(net, now);
 	uint64_t due = phnx_poll(net->ph);
 	if (due < net->due || now >= net->due || !net->armed)
-		arm(net, due, now);
+		arm(net, due);
 	flush_dirty(net);
 }
 
@@ -460,10 +466,27 @@ void net_wake(struct net *net)
 	event_base_loopbreak(net->base);
 }
 
+void net_push(struct net *net)
+{
+	for (struct conn *k = net->dirty ? net->conns : NULL; k; k = k->next)
+		if (k->dirty)
+			conn_push(k);
+}
+
+void net_flush(struct net *net, uint64_t timeout_us)
+{
+	enum { STEP_MS = 10 };
+	uint64_t end = net_now() + timeout_us;
+
+	for (struct conn *k = net->conns; k; k = k->next)
+		while (conn_push(k) && net_now() < end)
+			poll(&(struct pollfd){ .fd = k->fd, .events = POLLOUT }, 1, STEP_MS);
+}
+
 void net_break(struct net *net)
 {
 	for (struct conn *k = net->conns; k; k = k->next)
-		if (k->state == OPEN)
+		if (k->state == OPEN && k->l && k->l->state == LINK_UP)
 			shutdown(k->fd, SHUT_RDWR);
 }
 
@@ -502,10 +525,11 @@ struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper,
 	net->listen_fds[0] = net->listen_fds[1] = -1;
 	net->lodger = base != NULL;
 	net->base = base ? base : event_base_new();
-	net->timer = net->base ? event_new(net->base, -1, 0, on_timer, net) : NULL;
+	net->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	net->timer = net->base ? event_new(net->base, net->timer_fd, EV_READ | EV_PERSIST, on_timer, net) : NULL;
 	net->wake = net->base ? event_new(net->base, -1, 0, on_wake, net) : NULL;
 	pthread_mutex_init(&net->ready_lock, NULL);
-	net->ph = net->timer && net->wake ? phnx_new(&ops, net, lower, upper) : NULL;
+	net->ph = net->timer && net->wake && !event_add(net->timer, NULL) ? phnx_new(&ops, net, lower, upper) : NULL;
 	if (!net->ph) {
 		net_free(net);
 		return NULL;
@@ -532,6 +556,8 @@ void net_free(struct net *net)
 		unlink(net->unix_path);
 	if (net->timer)
 		event_free(net->timer);
+	if (net->timer_fd >= 0)
+		close(net->timer_fd);
 	if (net->wake)
 		event_free(net->wake);
 	if (net->base && !net->lodger)

@@ -22,7 +22,9 @@ void net_free(struct net *net);
 int net_listen(struct net *net, const int *ports, size_t n, bool anywhere);
 /* The same on a socket in the file system, for processes of this user. */
 int net_listen_unix(struct net *net, const char *path);
-void net_break(struct net *net);		/* every open connection, as a network may: for tests */
+void net_push(struct net *net);		/* writes what the sockets take: from a handler, too */
+void net_flush(struct net *net, uint64_t timeout_us);	/* the same, and waits. Neither ends a connection, whatever is wrong with it */
+void net_break(struct net *net);		/* every link that is up, as a network may: for tests */
 /* Without the lock: waits for events, at most for timeout_us; net_settle() then handles them. */
 void net_loop(struct net *net, uint64_t timeout_us);
 /* Spends a short while awake for an answer, while `wanted` (who waits for the lock) is 0. false: nothing has come. */

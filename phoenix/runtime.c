@@ -129,6 +129,8 @@ void rt_settle(void)
 {
 	if (rt.net && rt_depth == 1)
 		net_settle(rt.net);
+	else if (rt.net && rt.lodger)
+		net_push(rt.net);	/* what else the handler does, may take long, or wake somebody who does */
 }
 
 void rt_leave(void)

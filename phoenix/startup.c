@@ -155,6 +155,14 @@ int ph_add_port_unix(const char *path)
 	return error;
 }
 
+void ph_flush(long long timeout)
+{
+	if (rt_enter("ph_flush"))
+		return;
+	net_flush(rt.net, timeout > 0 ? (uint64_t)timeout : 0);
+	rt_leave();
+}
+
 void ph_break_connections(void)
 {
 	if (rt_enter("ph_break_connections"))

@@ -20,8 +20,8 @@
 #include "vmm/debug.h"
 #include "vmm/freeze.h"
 #include "vmm/hosts.h"
+#include "vmm/localsock.h"
 #include "vmm/policy.h"
-#include "vmm/peer.h"
 
 enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1 };
 

@@ -1,7 +1,6 @@
 /* net.c - see net.h. */
 #include "vmm/net.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
@@ -11,9 +10,9 @@ struct net {
 	unsigned node, n_nodes;
 	void *ctx;
 	net_handler_fn handler[NET_TYPES];
+	net_carrier_fn carrier;
 	void (*overflow)(void *ctx, unsigned peer);
 	bool overflown;
-	struct conn *peer[MAX_NODES];
 	struct { int node /* -1: where it was at the start */; uint32_t move; } cpu[MAX_CPUS];
 	struct net_counts counts[MAX_NODES];
 };
@@ -70,19 +69,10 @@ void net_on(struct net *net, enum msg_type type, net_handler_fn handler)
 	net->handler[type] = handler;
 }
 
-void net_on_overflow(struct net *net, void (*overflow)(void *ctx, unsigned peer))
+void net_carry(struct net *net, net_carrier_fn carrier, void (*overflow)(void *ctx, unsigned peer))
 {
+	net->carrier = carrier;
 	net->overflow = overflow;
-}
-
-void net_set_peer(struct net *net, unsigned peer, struct conn *conn)
-{
-	net->peer[peer] = conn;
-}
-
-struct conn *net_peer(struct net *net, unsigned peer)
-{
-	return net->peer[peer];
 }
 
 const struct net_counts *net_counts(const struct net *net, unsigned peer)
@@ -102,13 +92,10 @@ static void send_to_peer(struct net *net, unsigned peer, const struct msg_header
 			 uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	struct net_count *count = &net->counts[peer].sent[header->type];
-	int error;
 
-	/* A peer that is gone is the supervision's matter: what is sent to it meanwhile goes nowhere. */
-	if (!net->peer[peer])
+	if (!net->carrier)
 		return;
-	error = conn_send(net->peer[peer], header, body, body_bytes, payload, payload_bytes);
-	if (error == -ENOBUFS && !net->overflown) {
+	if (net->carrier(net->ctx, peer, header, body, body_bytes, payload, payload_bytes) && !net->overflown) {
 		net->overflown = true;
 		net->overflow(net->ctx, peer);
 	}

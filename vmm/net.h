@@ -1,15 +1,19 @@
 /* net.h - messages between nodes: send to a virtual node; one handler per message type; nothing else.
  *
- * This is the interface that the Phoenix library will stand behind: whoever sends names a role (VNODE_CPU(3), VNODE_IOSRV,
- * a daemon), never a host, and does not learn where the role is played.  Today every daemon has a direct connection
- * to every other (peer.c makes them), and of the roles those of CPUs move: each node knows where it believes each CPU to be, and
- * passes on what comes for one that it has sent away.
+ * Whoever sends names a role (VNODE_CPU(3), VNODE_IOSRV, a daemon), never a host, and does not learn where the role is
+ * played.  Between hosts a message is one of the Phoenix library's (overlay.c), tagged with its type, to the virtual node
+ * VNODE_DAEMON(k) of the host that plays the role; of the roles those of CPUs move: each node knows where it believes each CPU to
+ * be, and passes on what comes for one that it has sent away.
+ *
+ * Why a daemon assumes VNODE_DAEMON(k) alone, and not its roles too: Phoenix keeps the order of the messages of one node to one
+ * virtual node, and what comes for one that moves it sends back to its senders.  The page protocol, a CPU's state before its
+ * interrupts, and a snapshot's marks need the order of all that one host sends to another, whatever role it is for.
  *
  * Rules of use:
  *  - A message to a role of this node is delivered before net_send() returns: a handler must not send what leads back to
  *    itself.  Between two nodes messages arrive once and in the order in which they were sent.
  *  - Handlers get messages whose size and version are checked (conn.h); they copy the body before they use it.
- *  - A peer that does not take its messages for so long that 8 MiB wait ends the machine: nothing between nodes is dropped.
+ *  - Hosts that do not take their messages for so long that 64 MiB wait end the machine: nothing between nodes is dropped.
  */
 #ifndef VMM_NET_H
 #define VMM_NET_H
@@ -17,7 +21,6 @@
 #include "base/types.h"
 #include "base/wire.h"
 
-struct conn;
 struct net;
 
 typedef void (*net_handler_fn)(void *ctx, const struct msg_header *header, const void *body);
@@ -40,18 +43,18 @@ void net_free(struct net *net);
 
 /* `handler` serves messages of `type` for the roles of this node. */
 void net_on(struct net *net, enum msg_type type, net_handler_fn handler);
-/* Called once when a peer's queue overflows: the machine cannot go on. */
-void net_on_overflow(struct net *net, void (*overflow)(void *ctx, unsigned peer));
+/* What carries messages to another node: 0, or -ENOBUFS when it does not take them any more. Without one they go nowhere. */
+typedef int (*net_carrier_fn)(void *ctx, unsigned peer, const struct msg_header *header, const void *body, uint32_t body_bytes,
+			      const void *payload, uint32_t payload_bytes);
+/* `overflow` is called once when the carrier takes no more: the machine cannot go on. */
+void net_carry(struct net *net, net_carrier_fn carrier, void (*overflow)(void *ctx, unsigned peer));
+/* A message from a peer, checked (conn.h): for a role of this node, or to be passed on. */
+void net_receive(struct net *net, unsigned peer, const struct msg_header *header, const void *body);
 
 void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
 	      uint32_t payload_bytes);
 /* Pass on a message as it came (header->to decides). */
 void net_forward(struct net *net, const struct msg_header *header, const void *body);
-
-/* --- for peer.c, which owns the connections --- */
-void net_set_peer(struct net *net, unsigned peer, struct conn *conn /* or NULL */);
-struct conn *net_peer(struct net *net, unsigned peer);
-void net_receive(struct net *net, unsigned peer, const struct msg_header *header, const void *body);
 
 const struct net_counts *net_counts(const struct net *net, unsigned peer);
 

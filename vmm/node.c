@@ -115,7 +115,7 @@ void node_check_ready(struct node *node)
 {
 	if (node->ending)
 		return;
-	if (!node->told_ready && peers_complete(node) && children_ready(node)) {
+	if (!node->told_ready && overlay_complete(node) && children_ready(node)) {
 		node->told_ready = true;
 		tell_ready(node, READY_CONNECTED);
 	}
@@ -177,13 +177,6 @@ void node_on_start(struct node *node, const struct msg_machine_start *start, con
 	tell_ready(node, READY_STARTED);
 }
 
-static void on_overflow(void *ctx, unsigned peer)
-{
-	struct node *node = ctx;
-
-	node_end(node, END_FAILURE, 0, "host %u does not take the messages of host %u", peer, node->o.node);
-}
-
 static void load_guest(struct node *node)
 {
 	char why[END_LINE];
@@ -194,26 +187,12 @@ static void load_guest(struct node *node)
 		node_check_ready(node);
 }
 
-/* Timers of 50 us must not become 1 ms. */
-static struct event_base *make_loop(void)
-{
-	struct event_config *config = event_config_new();
-	struct event_base *base;
-
-	if (!config || event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER))
-		die("no event loop");
-	base = event_base_new_with_config(config);
-	event_config_free(config);
-	if (!base)
-		die("no event loop");
-	return base;
-}
-
 static void start(struct node *node)
 {
-	node->base = make_loop();
+	node->base = event_base_new();
+	if (!node->base)
+		die("no event loop");
 	node->net = net_new(node->o.node, node->o.n_nodes, node);
-	net_on_overflow(node->net, on_overflow);
 	route_start(node);
 	handover_start(node);
 	node->hosts = (uint32_t)((1ull << node->o.n_nodes) - 1);
@@ -231,7 +210,7 @@ static void start(struct node *node)
 		clients_listen(node);
 	make_shared_memory(node);
 	pagestore_start(node);
-	peers_start(node);
+	overlay_start(node);
 	supervise_start_children(node);
 	if (node->o.node == 0 && !node->ending && !node->o.restore)
 		load_guest(node);
@@ -242,7 +221,7 @@ static void finish(struct node *node)
 	node_stats_log(node);
 	if (node->o.node == 0)
 		clients_close(node);
-	peers_close(node);
+	overlay_close(node);
 	log_debug("ends");
 }
 
@@ -268,9 +247,9 @@ static void on_die(const char *line)
 		close(node->ram_fd); /* descriptors may be what there is too little of */
 		close(node->shm_fd);
 		clients_last_words(node, line);
-	} else if (node->net && net_peer(node->net, 0)) {
+	} else if (overlay_reaches(node, 0)) {
 		net_send(node->net, VNODE_DAEMON(0), MSG_MACHINE_END, &end, sizeof end, line, strlen(line));
-		conn_flush(net_peer(node->net, 0), 200);
+		overlay_flush(node);
 	}
 }
 

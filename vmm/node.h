@@ -7,12 +7,13 @@
  *     one host that may become several: --grows; a host that joins a machine that runs: --join HOSTS (a bit set)
  *     or, for a machine that was saved: --restore --cmdline STR [--disk SPEC] [--hold]; freeze.h says how it is loaded
  *
- * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines.
+ * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines; and `secret`,
+ * by which the daemons know each other.
  *
  * A machine's start, in order:
- *   1. Each daemon makes its shared memory, starts its children, listens on node-K.sock and connects to all lower nodes.
+ *   1. Each daemon makes its shared memory, starts its children, and becomes a node of the overlay (overlay.c).
  *      Node 0 listens on control.sock and loads the kernel meanwhile.
- *   2. When its monitors and peers have all said HELLO, a daemon tells node 0 NODE_READY (stage READY_CONNECTED).
+ *   2. When its monitors and all other daemons have said HELLO, a daemon tells node 0 NODE_READY (stage READY_CONNECTED).
  *   3. When all are ready and `vmp run` is connected, node 0 sends MACHINE_START with the preloaded pages; each daemon
  *      gives them to its dsm and answers NODE_READY (READY_STARTED): only then may any CPU ask for a page.
  *   4. When all have answered, node 0 starts CPU 0.
@@ -20,7 +21,7 @@
  * daemons; each kills its children, reaps them, removes its socket and exits.  A daemon that loses node 0 ends at once.
  *
  * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
- * control socket), peer.c (connections between daemons), supervise.c (children; the end), pagestore.c (taking pages from
+ * control socket), overlay.c (messages between daemons), supervise.c (children; the end), pagestore.c (taking pages from
  * CPUs), moves.c and handover.c (CPUs that move), hosts.c and hostpart.c (hosts that come and go), policy.c (where CPUs run), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading
  * the machine), debug.c (a debugger), node_stats.c.
  */
@@ -102,7 +103,7 @@ struct node {
 	struct host_shm *shm;
 
 	struct net *net;
-	struct peers *peers;
+	struct overlay *overlay; /* NULL with one node for ever */
 	uint32_t hosts; /* bit set of the machine's hosts, as far as this one knows; one that joins is not in its own at first */
 	struct dsm *dsm; /* NULL with one node for ever: every page is writable */
 	struct pagestore *pages;
@@ -221,10 +222,12 @@ uint32_t clients_tag(unsigned client, uint32_t seq);
 /* The answer to a query: msg_dump.seq, msg_stats.seq, msg_pages.seq carry the client's slot in their upper half. */
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body);
 
-/* peer.c */
-void peers_start(struct node *node);
-bool peers_complete(const struct node *node);
-void peers_close(struct node *node);
+/* overlay.c */
+void overlay_start(struct node *node);
+bool overlay_reaches(const struct node *node, unsigned peer); /* its greeting has come */
+bool overlay_complete(const struct node *node);		      /* those of all have */
+void overlay_flush(struct node *node);			      /* before this daemon dies: its last words go out */
+void overlay_close(struct node *node);
 
 /* pagestore.c */
 void pagestore_start(struct node *node);

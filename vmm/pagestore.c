@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 #include "base/log.h"
@@ -32,10 +33,9 @@
 
 enum { RECENT = 1024 /* pages whose arrival is remembered (direct-mapped) */ };
 
-struct retry_timer { /* one pending dsm_retry() */
-	struct retry_timer *next;
-	struct event *event;
-	struct node *node;
+struct retry { /* one pending dsm_retry() */
+	struct retry *next;
+	uint64_t at_ns;
 	gfn_t gfn;
 };
 
@@ -43,7 +43,8 @@ struct pagestore {
 	int pipe[2];
 	struct page_hold recent[RECENT];
 	struct share *share;
-	struct retry_timer *spare;
+	struct retry *retries, *spare; /* the one that is due first, first */
+	int retry_fd;		       /* a timer, set for the first */
 	uint8_t scratch[PAGE_BYTES];
 };
 
@@ -200,38 +201,66 @@ static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 	return hold_us(recent_of(node, gfn), gfn, right, new_right, not_yet_used(node, gfn), node_now_ns());
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *arg)
+static void set_retry_timer(const struct pagestore *pages)
 {
-	struct retry_timer *timer = arg;
-	struct node *node = timer->node;
-	gfn_t gfn = timer->gfn;
+	const uint64_t at_ns = pages->retries->at_ns;
+	const struct itimerspec when = { .it_value = { (time_t)(at_ns / 1000000000), (long)(at_ns % 1000000000) } };
 
-	(void)fd, (void)what;
-	timer->next = node->pages->spare;
-	node->pages->spare = timer;
-	if (!node->ending)
-		dsm_retry(node->dsm, gfn);
+	if (timerfd_settime(pages->retry_fd, TFD_TIMER_ABSTIME, &when, NULL))
+		die("cannot set a timer: %s", strerror(errno));
 }
 
+static void on_retry(evutil_socket_t fd, short what, void *arg)
+{
+	struct node *node = arg;
+	struct pagestore *pages = node->pages;
+	const uint64_t now = node_now_ns();
+	uint64_t times;
+
+	(void)what;
+	(void)!read(fd, &times, sizeof times);
+	while (pages->retries && pages->retries->at_ns <= now) {
+		struct retry *retry = pages->retries;
+
+		pages->retries = retry->next;
+		retry->next = pages->spare;
+		pages->spare = retry;
+		if (!node->ending)
+			dsm_retry(node->dsm, retry->gfn);
+	}
+	if (pages->retries)
+		set_retry_timer(pages);
+}
+
+/* A descriptor, not timers of libevent's: with these, every wait of the loop would arm one in the host, needed or not. */
 static void host_after_us(void *ctx, gfn_t gfn, uint32_t us)
 {
 	struct node *node = ctx;
-	struct retry_timer *timer = node->pages->spare;
-	const struct timeval delay = { us / 1000000, us % 1000000 };
+	struct pagestore *pages = node->pages;
+	struct retry *retry = pages->spare, **at = &pages->retries;
 
-	if (timer) {
-		node->pages->spare = timer->next;
-	} else {
-		timer = calloc(1, sizeof *timer);
-		if (!timer)
-			die("out of memory");
-		timer->node = node;
-		timer->event = evtimer_new(node->base, on_retry, timer);
-		if (!timer->event)
-			die("no memory for events");
-	}
-	timer->gfn = gfn;
-	event_add(timer->event, &delay);
+	if (retry)
+		pages->spare = retry->next;
+	else if (!(retry = malloc(sizeof *retry)))
+		die("out of memory");
+	retry->gfn = gfn;
+	retry->at_ns = node_now_ns() + us * 1000ull;
+	while (*at && (*at)->at_ns <= retry->at_ns)
+		at = &(*at)->next;
+	retry->next = *at;
+	*at = retry;
+	if (pages->retries == retry)
+		set_retry_timer(pages);
+}
+
+static void make_retry_timer(struct node *node)
+{
+	struct event *event;
+
+	node->pages->retry_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	event = event_new(node->base, node->pages->retry_fd, EV_READ | EV_PERSIST, on_retry, node);
+	if (node->pages->retry_fd < 0 || !event || event_add(event, NULL))
+		die("cannot make a timer: %s", strerror(errno));
 }
 
 /* --- called by the daemon ------------------------------------------------------------------------------------------- */
@@ -310,6 +339,7 @@ void pagestore_start(struct node *node)
 		die("out of memory");
 	if (pipe2(node->pages->pipe, O_CLOEXEC | O_NONBLOCK))
 		die("cannot make a pipe: %s", strerror(errno));
+	make_retry_timer(node);
 	node->pages->share = share_new(node->ram_pages, node->o.host_mem_mib ?
 				       node->o.host_mem_mib << (20 - PAGE_BITS) : node->ram_pages);
 	node->dsm = dsm_new(node->o.node, node->o.join ? 0 : node->o.n_nodes, node->ram_pages, &host);

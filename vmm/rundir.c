@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -188,6 +189,26 @@ static int try_claim(struct rundir *dir, struct problem *p)
 	return problem(p, "cannot lock %s/lock: %s", dir->path, strerror(-dir->lock_fd));
 }
 
+/* What the machine's daemons prove to each other that they belong to it. */
+static int make_secret(struct rundir *dir, struct problem *p)
+{
+	unsigned char secret[32];
+	char path[RUNDIR_PATH + 8];
+	int fd;
+	bool ok;
+
+	snprintf(path, sizeof path, "%s/secret", dir->path);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	ok = fd >= 0 && getrandom(secret, sizeof secret, 0) == sizeof secret && write(fd, secret, sizeof secret) == sizeof secret;
+	if (fd >= 0)
+		ok &= !close(fd);
+	if (ok)
+		return 0;
+	problem(p, "cannot write %s: %s", path, strerror(errno));
+	rundir_release(dir);
+	return -1;
+}
+
 int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
 {
 	enum { ATTEMPTS = 200, TAKEN_ATTEMPTS = 10 };
@@ -200,8 +221,10 @@ int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
 		snprintf(dir->name, sizeof dir->name, "m%d", getpid());
 	for (int i = 0; i < ATTEMPTS && taken < TAKEN_ATTEMPTS; i++) {
 		result = try_claim(dir, p);
-		if (result == 0 || result == -1)
-			return result;
+		if (result == 0)
+			return make_secret(dir, p);
+		if (result == -1)
+			return -1;
 		taken += result == -EWOULDBLOCK;
 		nanosleep(&moment, NULL);
 	}

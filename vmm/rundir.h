@@ -1,7 +1,8 @@
 /* rundir.h - where a running machine's sockets live: ${XDG_RUNTIME_DIR:-/tmp/vmp-UID}/vmp/NAME, for the owner alone.
  *
  * The `vmp run` (or keeper of `vmp up`) that made the folder holds a lock on its file `lock` while it lives: a folder whose lock is free belongs to
- * a dead machine and is cleaned away by whoever meets it.  The file `machine` holds what other commands must know.
+ * a dead machine and is cleaned away by whoever meets it.  The file `machine` holds what other commands must know; `secret`,
+ * mode 0600, is random, and proves that a daemon belongs to this machine.
  */
 #ifndef VMM_RUNDIR_H
 #define VMM_RUNDIR_H

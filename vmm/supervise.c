@@ -304,7 +304,7 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 		return;
 	}
 	log_info("host %u has a reason to end the machine: %.*s", node->o.node, (int)line_bytes, line);
-	if (!net_peer(node->net, 0) && !peers_complete(node)) {
+	if (!overlay_reaches(node, 0)) {
 		/* Not connected yet: the log, and the exit status, are the only ways to be heard. */
 		log_error("%.*s", (int)line_bytes, line);
 		node->failed = true;

@@ -94,7 +94,6 @@ static void test_bounds(void)
 /* --- connections and nets ------------------------------------------------------------------------------------------- */
 
 struct end { /* what one end of a pair saw */
-	struct net *net;
 	unsigned messages, closed;
 	int reason;
 	struct msg_header last;
@@ -108,8 +107,6 @@ static void on_end_message(struct conn *conn, const struct msg_header *header, c
 	end->messages++;
 	end->last = *header;
 	memcpy(end->body, body, header->bytes);
-	if (end->net)
-		net_receive(end->net, conn_index(conn), header, body);
 }
 
 static void on_end_closed(struct conn *conn, int reason)
@@ -175,92 +172,127 @@ static void test_nonsense_closes(void)
 	event_base_free(base);
 }
 
-static unsigned delivered[2]; /* by node; ctx points into it */
-static struct msg_interrupt delivered_interrupt;
+/* Two nodes, and what is under way to each: one message at most. */
+struct site {
+	struct net *net;
+	unsigned delivered, overflows;
+	struct msg_interrupt last;
+	bool full, waits;
+	struct msg_header header;
+	char body[64];
+};
+static struct site site[2];
 
 static void on_interrupt(void *ctx, const struct msg_header *header, const void *body)
 {
-	CU_ASSERT_EQUAL(header->bytes, sizeof delivered_interrupt);
-	memcpy(&delivered_interrupt, body, sizeof delivered_interrupt);
-	++*(unsigned *)ctx;
+	struct site *here = ctx;
+
+	CU_ASSERT_EQUAL(header->bytes, sizeof here->last);
+	memcpy(&here->last, body, sizeof here->last);
+	here->delivered++;
+}
+
+static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body, uint32_t body_bytes,
+		 const void *payload, uint32_t payload_bytes)
+{
+	struct site *to = &site[peer];
+
+	CU_ASSERT(ctx == &site[!peer] && !to->waits && body_bytes + payload_bytes <= sizeof to->body);
+	if (to->full)
+		return -ENOBUFS;
+	to->header = *header;
+	memcpy(to->body, body, body_bytes);
+	if (payload_bytes)
+		memcpy(to->body + body_bytes, payload, payload_bytes);
+	to->waits = true;
+	return 0;
+}
+
+static void on_overflow(void *ctx, unsigned peer)
+{
+	CU_ASSERT(ctx == &site[!peer]);
+	((struct site *)ctx)->overflows++;
+}
+
+static void arrive(unsigned node)
+{
+	CU_ASSERT(site[node].waits);
+	site[node].waits = false;
+	net_receive(site[node].net, !node, &site[node].header, site[node].body);
+}
+
+static void make_sites(void)
+{
+	memset(site, 0, sizeof site);
+	for (unsigned node = 0; node < 2; node++) {
+		site[node].net = net_new(node, 2, &site[node]);
+		net_on(site[node].net, MSG_INTERRUPT, on_interrupt);
+		net_carry(site[node].net, carry, on_overflow);
+	}
+}
+
+static void free_sites(void)
+{
+	for (unsigned node = 0; node < 2; node++)
+		net_free(site[node].net);
 }
 
 static void test_net(void)
 {
-	static struct end end[2];
-	struct event_base *base = event_base_new();
 	struct msg_interrupt interrupt = { .cpu_mask = 2, .vector = 0x31 };
-	struct conn *conn[2];
 
-	make_pair(base, conn, end);
-	for (unsigned node = 0; node < 2; node++) {
-		end[node].net = net_new(node, 2, &delivered[node]);
-		net_on(end[node].net, MSG_INTERRUPT, on_interrupt);
-		net_set_peer(end[node].net, !node, conn[node]);
-	}
-	net_send(end[0].net, VNODE_CPU(2), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
-	CU_ASSERT(delivered[0] == 1 && delivered[1] == 0); /* its own: at once */
-	net_send(end[0].net, VNODE_CPU(3), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
-	conn_drain(conn[1]);
-	CU_ASSERT(delivered[0] == 1 && delivered[1] == 1);
-	CU_ASSERT_EQUAL(delivered_interrupt.vector, 0x31);
-	CU_ASSERT_EQUAL(end[1].last.from_node, 0);
+	make_sites();
+	net_send(site[0].net, VNODE_CPU(2), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	CU_ASSERT(site[0].delivered == 1 && !site[1].waits); /* its own: at once */
+	net_send(site[0].net, VNODE_CPU(3), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	CU_ASSERT_EQUAL(site[1].header.from_node, 0);
+	arrive(1);
+	CU_ASSERT(site[0].delivered == 1 && site[1].delivered == 1);
+	CU_ASSERT_EQUAL(site[1].last.vector, 0x31);
 	/* What came to the wrong node is passed on. */
-	net_receive(end[1].net, 0, &(struct msg_header){ MSG_INTERRUPT, WIRE_VERSION, sizeof interrupt, VNODE_CPU(4), 1, 0 },
+	net_receive(site[1].net, 0, &(struct msg_header){ MSG_INTERRUPT, WIRE_VERSION, sizeof interrupt, VNODE_CPU(4), 1, 0 },
 		    &interrupt);
-	conn_drain(conn[0]);
-	CU_ASSERT_EQUAL(delivered[0], 2);
-	CU_ASSERT_EQUAL(net_counts(end[0].net, 1)->sent[MSG_INTERRUPT].messages, 1);
-	CU_ASSERT_EQUAL(net_counts(end[0].net, 1)->sent[MSG_INTERRUPT].bytes, sizeof(struct msg_header) + sizeof interrupt);
-	CU_ASSERT_EQUAL(net_counts(end[0].net, 1)->received[MSG_INTERRUPT].messages, 1);
-	/* A peer that is gone swallows; a role that nobody plays is dropped with a line. */
-	net_set_peer(end[0].net, 1, NULL);
-	net_send(end[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
-	net_send(end[0].net, VNODE_CLI + 7, MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
-	net_send(end[0].net, VNODE_CLI, MSG_PING, &interrupt, sizeof(struct msg_ping), NULL, 0);
-	CU_ASSERT(delivered[0] == 2 && delivered[1] == 1);
-	for (unsigned node = 0; node < 2; node++) {
-		conn_close(conn[node]);
-		net_free(end[node].net);
-	}
-	event_base_free(base);
+	arrive(0);
+	CU_ASSERT_EQUAL(site[0].delivered, 2);
+	CU_ASSERT_EQUAL(net_counts(site[0].net, 1)->sent[MSG_INTERRUPT].messages, 1);
+	CU_ASSERT_EQUAL(net_counts(site[0].net, 1)->sent[MSG_INTERRUPT].bytes, sizeof(struct msg_header) + sizeof interrupt);
+	CU_ASSERT_EQUAL(net_counts(site[0].net, 1)->received[MSG_INTERRUPT].messages, 1);
+	/* A carrier that takes no more is told of once; a role that nobody plays is dropped with a line; so is everything while
+	 * there is no carrier. */
+	site[1].full = true;
+	net_send(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	net_send(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	CU_ASSERT_EQUAL(site[0].overflows, 1);
+	net_send(site[0].net, VNODE_CLI + 7, MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	net_send(site[0].net, VNODE_CLI, MSG_PING, &interrupt, sizeof(struct msg_ping), NULL, 0);
+	net_carry(site[0].net, NULL, NULL);
+	net_send(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
+	CU_ASSERT(site[0].delivered == 2 && site[1].delivered == 1);
+	free_sites();
 }
 
 /* A CPU that moves: news replace what is older, and what comes for a CPU that is not here any more is passed on. */
 static void test_places(void)
 {
-	static struct end end[2];
-	struct event_base *base = event_base_new();
 	struct msg_interrupt interrupt = { .cpu_mask = 1, .vector = 0x31 };
-	struct conn *conn[2];
 
-	make_pair(base, conn, end);
-	for (unsigned node = 0; node < 2; node++) {
-		delivered[node] = 0;
-		end[node].net = net_new(node, 2, &delivered[node]);
-		net_on(end[node].net, MSG_INTERRUPT, on_interrupt);
-		net_set_peer(end[node].net, !node, conn[node]);
-	}
-	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(0)), 0);
-	net_cpu_at(end[0].net, 0, 1, 7);
-	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(0)), 1);
-	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(2)), 0);
-	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_DAEMON(0)), 0);
-	net_cpu_at(end[0].net, 0, 0, 6); /* late news */
-	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(0)), 1);
-	net_cpu_at(end[0].net, 0, 0, 7); /* it was not taken */
-	CU_ASSERT_EQUAL(net_node_of(end[0].net, VNODE_CPU(0)), 0);
-	net_cpu_at(end[0].net, 0, 1, 8);
-	net_cpu_at(end[1].net, 0, 1, 8);
-	net_receive(end[0].net, 1, &(struct msg_header){ MSG_INTERRUPT, WIRE_VERSION, sizeof interrupt, VNODE_CPU(0), 1, 0 },
+	make_sites();
+	CU_ASSERT_EQUAL(net_node_of(site[0].net, VNODE_CPU(0)), 0);
+	net_cpu_at(site[0].net, 0, 1, 7);
+	CU_ASSERT_EQUAL(net_node_of(site[0].net, VNODE_CPU(0)), 1);
+	CU_ASSERT_EQUAL(net_node_of(site[0].net, VNODE_CPU(2)), 0);
+	CU_ASSERT_EQUAL(net_node_of(site[0].net, VNODE_DAEMON(0)), 0);
+	net_cpu_at(site[0].net, 0, 0, 6); /* late news */
+	CU_ASSERT_EQUAL(net_node_of(site[0].net, VNODE_CPU(0)), 1);
+	net_cpu_at(site[0].net, 0, 0, 7); /* it was not taken */
+	CU_ASSERT_EQUAL(net_node_of(site[0].net, VNODE_CPU(0)), 0);
+	net_cpu_at(site[0].net, 0, 1, 8);
+	net_cpu_at(site[1].net, 0, 1, 8);
+	net_receive(site[0].net, 1, &(struct msg_header){ MSG_INTERRUPT, WIRE_VERSION, sizeof interrupt, VNODE_CPU(0), 1, 0 },
 		    &interrupt);
-	conn_drain(conn[1]);
-	CU_ASSERT(delivered[0] == 0 && delivered[1] == 1);
-	for (unsigned node = 0; node < 2; node++) {
-		conn_close(conn[node]);
-		net_free(end[node].net);
-	}
-	event_base_free(base);
+	arrive(1);
+	CU_ASSERT(site[0].delivered == 0 && site[1].delivered == 1);
+	free_sites();
 }
 
 /* --- moves of CPUs -------------------------------------------------------------------------------------------------- */

@@ -187,6 +187,32 @@ static int role_notices(void)
 	return 0;
 }
 
+static int role_host_that_stops(void)
+{
+	struct timeval t = { 4, 0 };
+
+	CHECK(start(0, "secret") == 0);
+	ph_set_failure_timeout(1000000, PH_GONE_DISCARD, on_gone, NULL);
+	event_base_loopexit(base, &t);
+	event_base_dispatch(base);
+	CHECK(gone == 0);
+	ph_finalize(NULL, 0);
+	event_base_free(base);
+	return 0;
+}
+
+static int role_guest_that_stops(void)
+{
+	struct timeval t = { 3, 900000 };
+
+	CHECK(start(1, "secret") == 0);
+	ph_set_failure_timeout(1000000, PH_GONE_DISCARD, on_gone, NULL);
+	event_base_loopexit(base, &t);
+	event_base_dispatch(base);
+	CHECK(gone == 0);
+	return 0;
+}
+
 static pid_t run_role(int (*role)(void))
 {
 	fflush(stdout);
@@ -229,6 +255,24 @@ static void test_death(void)
 	run_pair(role_notices, role_dies, SIGKILL);
 }
 
+/* As when a virtual machine stands still with both: neither is to blame. */
+static void test_standstill(void)
+{
+	pid_t pids[] = { run_role(role_host_that_stops), run_role(role_guest_that_stops) };
+
+	usleep(500000);
+	for (int i = 0; i < 2; i++)
+		kill(pids[i], SIGSTOP);
+	usleep(2500000);
+	for (int i = 0; i < 2; i++)
+		kill(pids[i], SIGCONT);
+	for (int i = 0; i < 2; i++) {
+		int status;
+		waitpid(pids[i], &status, 0);
+		CU_ASSERT_EQUAL(status, 0);
+	}
+}
+
 static void test_bad_input(void)
 {
 	char path[128];
@@ -265,6 +309,7 @@ int main(void)
 	CU_add_test(suite, "all arrive once and in order while connections break", test_breaks);
 	CU_add_test(suite, "another secret is refused", test_stranger);
 	CU_add_test(suite, "a death is noticed", test_death);
+	CU_add_test(suite, "all stand still, and none is taken for dead", test_standstill);
 	CU_add_test(suite, "bad input", test_bad_input);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();

@@ -260,6 +260,10 @@ int ph_listen_unix(const char *path);
 int ph_add_port_unix(const char *path);
 /* ph_sendv - ph_sendx() of a message in several pieces, which are copied once */
 int ph_sendv(ph_vp_t dest, const struct iovec *pieces, int n, int tag);
+/* ph_flush - write out what waits for the sockets, for at most timeout microseconds: before an end without ph_finalize()
+ *
+ * May be called from a handler. */
+void ph_flush(long long timeout);
 /* ph_break_connections - break all connections, as a network may: for tests */
 void ph_break_connections(void);
 

@@ -1,6 +1,6 @@
-/* peer.h - the daemon's listening sockets: between daemons (peer.c) and for command lines (clients.c). */
-#ifndef VMM_PEER_H
-#define VMM_PEER_H
+/* localsock.h - listening for this user's processes on a socket in the machine's folder (clients.c). */
+#ifndef VMM_LOCALSOCK_H
+#define VMM_LOCALSOCK_H
 
 #include <sys/un.h>
 #include "base/types.h"
