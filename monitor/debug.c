@@ -1,6 +1,6 @@
 /* debug.c - a CPU stands still for a debugger, which reads and writes its registers and the memory that it sees.
  *
- * Who decides stands elsewhere (vmm/gdbsession.c): which breakpoints there are, which CPUs go and which stand.  Here a CPU
+ * Who decides stands elsewhere (vmm/gdb/session.c): which breakpoints there are, which CPUs go and which stand.  Here a CPU
  * comes to stand between two instructions, because it was asked to, because it has made its one step, or because it met an
  * int3; it says so, and serves requests until it is let go.  What a debugger does to memory goes through pins, like every
  * other touch.

@@ -1,6 +1,6 @@
 /* debug.h - a debugger's requests (MSG_DEBUG) on their way from the run client to CPUs, and their answers (MSG_DEBUG_ANSWER).
  *
- * The debugger itself speaks to the run client (gdbsession.h).  Node 0 remembers that there is one: CPUs stay where they are
+ * The debugger itself speaks to the run client (gdb/session.h).  Node 0 remembers that there is one: CPUs stay where they are
  * meanwhile, and nothing is saved, since breakpoints stand in the guest's memory.
  */
 #ifndef VMM_DEBUG_H

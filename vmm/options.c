@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/limits.h"
-#include "vmm/gdbserver.h"
+#include "vmm/gdb/server.h"
 #include "vmm/placement.h"
 
 enum option_kind {

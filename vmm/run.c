@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "vmm/checks.h"
 #include "vmm/client.h"
-#include "vmm/gdbserver.h"
+#include "vmm/gdb/server.h"
 #include "vmm/guestprog.h"
 #include "vmm/hostcpu.h"
 #include "vmm/launch.h"

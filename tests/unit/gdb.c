@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "vmm/gdbserver.h"
-#include "vmm/gdbsession.h"
-#include "vmm/rsp.h"
+#include "vmm/gdb/server.h"
+#include "vmm/gdb/session.h"
+#include "vmm/gdb/rsp.h"
 
 /* ---- packets ---- */
 

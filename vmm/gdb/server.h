@@ -1,4 +1,4 @@
-/* gdbserver.h - `--gdb HOST:PORT[,nowait]`: a socket on which one GDB at a time is served (gdbsession.h), in the event loop of
+/* server.h - `--gdb HOST:PORT[,nowait]`: a socket on which one GDB at a time is served (gdb/session.h), in the event loop of
  * `vmp run`.
  *
  * The protocol knows no password: only addresses of this computer are taken.  Everybody who may connect to it can do to the
@@ -9,7 +9,7 @@
 
 #include <netinet/in.h>
 #include "vmm/client.h"
-#include "vmm/gdbsession.h"
+#include "vmm/gdb/session.h"
 #include "vmm/problem.h"
 
 struct gdb_address {

@@ -1,5 +1,5 @@
-/* gdbserver.c - see gdbserver.h. */
-#include "vmm/gdbserver.h"
+/* server.c - see server.h. */
+#include "vmm/gdb/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* gdbregisters.h - a CPU's registers as GDB has them: what it is told of them, and their text.  Pure.
+/* registers.h - a CPU's registers as GDB has them: what it is told of them, and their text.  Pure.
  *
  * GDB numbers them: sixteen, as in struct debug_registers; sixteen of the FPU, whose values it is told are unknown; then the
  * rest of struct debug_registers.

@@ -1,4 +1,4 @@
-/* gdbsession.h - what GDB says (rsp.h) and what the CPUs answer (base/wire.h, MSG_DEBUG), brought together.  No I/O.
+/* session.h - what GDB says (rsp.h) and what the CPUs answer (base/wire.h, MSG_DEBUG), brought together.  No I/O.
  *
  * Each CPU is a thread: CPU#n is thread n+1.  All stop together: when one has something to tell, the others are stopped, and
  * GDB hears of it when all stand.  Which of them go on, and which make one step, GDB says each time (vCont; its `set
@@ -14,7 +14,7 @@
 #define VMM_GDBSESSION_H
 
 #include "base/wire.h"
-#include "vmm/rsp.h"
+#include "vmm/gdb/rsp.h"
 
 enum { GDB_MAX_BREAKPOINTS = 256, GDB_MAX_BYTES = RSP_MAX_TEXT / 2 };
 

@@ -1,5 +1,5 @@
 /* rsp.c - see rsp.h. */
-#include "vmm/rsp.h"
+#include "vmm/gdb/rsp.h"
 
 #include <string.h>
 

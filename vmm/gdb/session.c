@@ -1,14 +1,14 @@
-/* gdbsession.c - see gdbsession.h.  One request is under way at a time: on_packet() begins it, gdb_on_answer() carries it on,
+/* session.c - see session.h.  One request is under way at a time: on_packet() begins it, gdb_on_answer() carries it on,
  * and reply() ends it.
  */
-#include "vmm/gdbsession.h"
+#include "vmm/gdb/session.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
-#include "vmm/gdbregisters.h"
+#include "vmm/gdb/registers.h"
 
 enum { INT3 = 0xcc, SIGNAL_INTERRUPT = 2, SIGNAL_TRAP = 5, SIGNAL_ABORT = 6 };
 

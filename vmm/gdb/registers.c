@@ -1,9 +1,9 @@
-/* gdbregisters.c - see gdbregisters.h. */
-#include "vmm/gdbregisters.h"
+/* registers.c - see registers.h. */
+#include "vmm/gdb/registers.h"
 
 #include <errno.h>
 #include <string.h>
-#include "vmm/rsp.h"
+#include "vmm/gdb/rsp.h"
 
 enum { FLOAT_FIRST = DEBUG_CORE_REGISTERS, FLOAT_WORD_FIRST = FLOAT_FIRST + GDB_FLOATS,
        SYSTEM_FIRST = FLOAT_WORD_FIRST + GDB_FLOAT_WORDS, SETTABLE = 10 };
