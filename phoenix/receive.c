@@ -36,7 +36,7 @@ static void put_ack(struct phnx *ph, struct flow *f, bool confirm, struct writer
 {
 	enum { RUN_BYTES = 1 + 3 };
 	uint64_t free_bytes = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
-	uint64_t s = f->r_una, end = f->r_una + f->n_slots;
+	uint64_t s = f->r_una, end = f->r_una + f->n_slots, due = f->ack_at;
 
 	f->ack_at = 0;
 	f->unacked = 0;
@@ -53,8 +53,8 @@ static void put_ack(struct phnx *ph, struct flow *f, bool confirm, struct writer
 		put8(w, outcome);
 		put_var(w, s - start);
 	}
-	if (room && s < end && f->slots[s % f->n_slots].outcome != OUT_MISSING)
-		ack_within(ph, f, phnx_now(ph) + ACK_DELAY);
+	if (room && s < end && f->slots[s % f->n_slots].outcome != OUT_MISSING)	/* no later than if nothing had been told */
+		ack_within(ph, f, due ? due : phnx_now(ph) + ACK_DELAY);
 }
 
 static void send_ack_asking(struct phnx *ph, struct flow *f, bool confirm)

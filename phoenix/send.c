@@ -1,7 +1,7 @@
 /* send.c - the sender's side of flow.c: destinations, their queues, and what becomes of a message that is on its way. */
 #include "phoenix/flow.h"
 
-enum { OVERHEAD = sizeof(struct smsg), BOUNCE_WAIT = 2000, GAP_WAIT = 20000, RESEND_MSGS = 64, RESEND_BYTES = 1 << 20 };
+enum { OVERHEAD = sizeof(struct smsg), BOUNCE_WAIT = 2000, GAP_WAIT = 20000, RESEND_MSGS = 256, RESEND_BYTES = 1 << 20 };
 
 /* ---- destinations ---- */
 
