@@ -12,11 +12,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "bench/clocks.h"
 #include "phnx/phnx.h"
 
 enum { PORT = 29870, ROUNDS = 50, BULK = 65536, BULK_COUNT = 200, MAX_BLOCKS = 1000 };
@@ -30,22 +29,6 @@ static bool child, tls, together;
 struct sample {
 	double us, cpu_us;
 };
-
-static double now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static double cpu_us(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
 
 /* ---- the two ways ---- */
 

@@ -9,14 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 #include "base/wire.h"
+#include "bench/clocks.h"
 #include "phnx/phnx.h"
 #include "vmm/conn.h"
 
@@ -30,22 +29,6 @@ static bool child, overlay;
 static unsigned left;		/* answers to come */
 static bool with_page;
 static uint8_t page[PAGE_BYTES];
-
-static double now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static double cpu_us(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
-}
 
 /* gfn of a request: whether the answer is to bring a page. */
 static void send_one(bool page_too)

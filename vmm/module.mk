@@ -16,6 +16,7 @@ NODE_OBJECTS := vmm/node.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o v
 	vmm/placement.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS) phnx.o,$(PHNX_LIBS) -lelf))
 $(B)/vmm/overlay.o: CPPFLAGS += -Iphoenix/include
-NODE_TEST_OBJECTS := vmm/movequeue.o vmm/hostplan.o vmm/placement.o vmm/node_options.o vmm/hold.o vmm/share.o \
-	vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
-$(eval $(call unit-test,node,tests/unit/node.o $(NODE_TEST_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core -lelf))
+$(eval $(call unit-test,node,tests/unit/node.o vmm/node_options.o vmm/net.o vmm/conn.o $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core))
+$(eval $(call unit-test,node_plans,tests/unit/node_plans.o vmm/movequeue.o vmm/hostplan.o vmm/placement.o $(DSM_OBJECTS) $(BASE_OBJECTS)))
+$(eval $(call unit-test,node_guest,tests/unit/node_guest.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o $(BASE_OBJECTS),-lelf))
+$(eval $(call unit-test,node_pages,tests/unit/node_pages.o vmm/hold.o vmm/share.o $(BASE_OBJECTS)))

@@ -1,8 +1,9 @@
-/* direct.c - the direct engine: signal handlers that run the virtual CPU (direct.h).
+/* direct.c - the direct engine: signal handlers, and the gate (gate.S), that run the virtual CPU (direct.h).
  *
- * From one signal to the return from it the guest stands still and struct vcpu holds its registers; signals are blocked
- * meanwhile, so what comes up then comes when guest code would run.  Segment registers need not be saved: this code uses
- * none of them.  FPU and vector registers are in the signal frame.
+ * From one signal, or one call of the gate, to the return from it the guest stands still and struct vcpu holds its registers.
+ * In a handler kicks are blocked meanwhile, in the gate they are noted: what comes up comes when guest code would run.  Segment
+ * registers need not be saved: this code uses none of them.  FPU and vector registers are in the signal frame, or, in the
+ * gate, where they were: this code uses none of these either.
  */
 #include "vmproc/direct.h"
 

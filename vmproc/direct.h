@@ -1,7 +1,7 @@
 /* direct.h - what the direct engine in the VM process and its monitor share.
  *
  * The VM process runs its virtual CPU itself, in its own signal handlers: the host reports a trap as a signal, the handler
- * emulates (vcpu/), and returning from it resumes the guest.  What it cannot do in its jail it asks of the monitor, a call
+ * emulates (vcpu/), and returning from it resumes the guest.  Hypercalls come without the host, by a gate (gate.S).  What it cannot do in its jail it asks of the monitor, a call
  * at a time: it fills in the call, gives the turn away and waits for it.  Both are on one processor; a call takes about as
  * long as two futex hand-overs.
  *

@@ -22,16 +22,6 @@ static void open_home(unsigned n_nodes)
 	bench_open(0, n_nodes, gfn + 1);
 }
 
-static bool seen(const char *text)
-{
-	bool same = !strcmp(bench.log, text);
-
-	if (!same)
-		fprintf(stderr, "seen '%s', not '%s'\n", bench.log, text);
-	bench.log[0] = 0;
-	return same;
-}
-
 static void homes_are_spread_one_to_one(void)
 {
 	static uint8_t used[1 << 20];

@@ -33,6 +33,17 @@ static __attribute__((format(printf, 1, 2))) void bench_log(const char *format, 
 	va_end(arguments);
 }
 
+/* Since the last look just this was told. */
+static inline bool seen(const char *text)
+{
+	bool same = !strcmp(bench.log, text);
+
+	if (!same)
+		fprintf(stderr, "seen '%s', not '%s'\n", bench.log, text);
+	bench.log[0] = 0;
+	return same;
+}
+
 static void bench_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload,
 		       uint32_t payload_bytes)
 {

@@ -9,16 +9,6 @@ enum { HOME, SELF, OTHER, N_NODES, PAGES = 225280 };
 
 static gfn_t gfn;
 
-static bool seen(const char *text)
-{
-	bool same = !strcmp(bench.log, text);
-
-	if (!same)
-		fprintf(stderr, "seen '%s', not '%s'\n", bench.log, text);
-	bench.log[0] = 0;
-	return same;
-}
-
 /* This node is the home of `gfn`, and then another one: what it sent is in bench.part. */
 static void open_home(void)
 {

@@ -132,11 +132,12 @@ static int role_answers(void)
 	return 0;
 }
 
-static int role_stranger(void)
+/* Node `me`, whose other side has another secret: nothing but refusals for a while. */
+static int is_refused(int me, const char *secret, int for_us)
 {
-	struct timeval t = { 0, 300000 };
+	struct timeval t = { 0, for_us };
 
-	CHECK(start(1, "other") == 0);
+	CHECK(start(me, secret) == 0);
 	event_base_loopexit(base, &t);
 	event_base_dispatch(base);
 	CHECK(refused > 0);
@@ -145,18 +146,8 @@ static int role_stranger(void)
 	return 0;
 }
 
-static int role_host(void)
-{
-	struct timeval t = { 0, 500000 };
-
-	CHECK(start(0, "secret") == 0);
-	event_base_loopexit(base, &t);
-	event_base_dispatch(base);
-	CHECK(refused > 0);
-	ph_finalize(NULL, 0);
-	event_base_free(base);
-	return 0;
-}
+static int role_stranger(void) { return is_refused(1, "other", 300000); }
+static int role_host(void) { return is_refused(0, "secret", 500000); }
 
 /* Dies in the middle of a message's handler. */
 static void on_last(void *arg, const struct ph_msg *msg, ph_vp_t source)

@@ -1,0 +1,183 @@
+/* node_guest.c - what stands in the guest's RAM when it starts: the kernel, its boot parameters, the MP table. */
+#include <CUnit/Basic.h>
+#include <asm/bootparam.h>
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "base/limits.h"
+#include "vmm/bootparams.h"
+#include "vmm/kernel_load.h"
+#include "vmm/mptable.h"
+
+/* --- kernel --------------------------------------------------------------------------------------------------------- */
+
+struct kernel_file {
+	Elf32_Ehdr header;
+	Elf32_Phdr segment[2];
+	char bytes[64];
+	Elf32_Shdr section[3]; /* used with header.e_shnum 3: none, symbols, their names */
+	Elf32_Sym symbol[2];
+	char names[32];
+};
+
+static struct kernel_file good_kernel(void)
+{
+	struct kernel_file k = {
+		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32, ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_EXEC, .e_machine = EM_386, .e_version = EV_CURRENT, .e_entry = 0x1000010,
+			    .e_phoff = sizeof(Elf32_Ehdr), .e_ehsize = sizeof(Elf32_Ehdr), .e_phentsize = sizeof(Elf32_Phdr),
+			    .e_phnum = 2 },
+		.bytes = "text and data of the smallest kernel there is",
+	};
+
+	k.segment[0] = (Elf32_Phdr){ .p_type = PT_LOAD, .p_offset = offsetof(struct kernel_file, bytes), .p_vaddr = 0xc1000000,
+				     .p_paddr = 0x1000000, .p_filesz = 32, .p_memsz = 32 };
+	k.segment[1] = (Elf32_Phdr){ .p_type = PT_LOAD, .p_offset = offsetof(struct kernel_file, bytes) + 32,
+				     .p_vaddr = 0xc1001000, .p_paddr = 0x1001000, .p_filesz = 16, .p_memsz = 0x3000 };
+	k.section[1] = (Elf32_Shdr){ .sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct kernel_file, symbol), .sh_link = 2,
+				     .sh_size = sizeof k.symbol, .sh_entsize = sizeof *k.symbol };
+	k.section[2] = (Elf32_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct kernel_file, names),
+				     .sh_size = sizeof k.names };
+	k.symbol[1] = (Elf32_Sym){ .st_name = 1, .st_value = VMP_ABI_VERSION, .st_shndx = SHN_ABS };
+	memcpy(k.names + 1, "vmp_abi_version", 16);
+	return k;
+}
+
+enum { RAM_BYTES = 32 << 20 };
+static uint8_t *ram;
+
+static int load(const struct kernel_file *k, size_t bytes, struct kernel_image *image, char *why, size_t why_bytes)
+{
+	char path[] = "/tmp/vmp-test-kernel-XXXXXX";
+	int fd = mkstemp(path), result;
+
+	CU_ASSERT_FATAL(fd >= 0 && write(fd, k, bytes) == (ssize_t)bytes);
+	result = kernel_load(path, ram, RAM_BYTES, image, why, why_bytes);
+	close(fd);
+	unlink(path);
+	return result;
+}
+
+static void expect_refused(struct kernel_file k, size_t bytes, const char *because)
+{
+	struct kernel_image image;
+	char why[300] = "";
+
+	CU_ASSERT_EQUAL(load(&k, bytes, &image, why, sizeof why), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, because));
+}
+
+static void test_kernel_load(void)
+{
+	struct kernel_file k = good_kernel(), bad;
+	struct kernel_image image;
+	char why[300] = "";
+
+	ram = calloc(1, RAM_BYTES);
+	CU_ASSERT_FATAL(ram != NULL);
+	CU_ASSERT_EQUAL(load(&k, sizeof k, &image, why, sizeof why), 0);
+	CU_ASSERT(image.entry == 0x1000010 && image.first == 0x1000000 && image.end == 0x1004000 &&
+		  image.file_end == 0x1001010);
+	CU_ASSERT(!memcmp(ram + 0x1000000, k.bytes, 32) && !memcmp(ram + 0x1001000, k.bytes + 32, 16));
+
+	k.header.e_shoff = offsetof(struct kernel_file, section), k.header.e_shentsize = sizeof(Elf32_Shdr);
+	k.header.e_shnum = 3, k.header.e_shstrndx = 2;
+	CU_ASSERT_EQUAL(load(&k, sizeof k, &image, why, sizeof why), 0);
+	bad = k, bad.symbol[1].st_value++, expect_refused(bad, sizeof bad, "another version");
+	bad = k, bad.names[1] = 'V', expect_refused(bad, sizeof bad, "another version");
+	bad = k, bad.symbol[1].st_name = 1000, expect_refused(bad, sizeof bad, "another version");
+	bad = k, bad.section[1].sh_size = 0, expect_refused(bad, sizeof bad, "another version");
+
+	expect_refused(k, offsetof(struct kernel_file, bytes) + 24, "shorter");
+	expect_refused(k, 10, "not an ELF");
+	expect_refused(k, 0, "not an ELF");
+	bad = k, bad.header.e_machine = EM_X86_64, expect_refused(bad, sizeof bad, "32-bit x86");
+	bad = k, bad.header.e_type = ET_DYN, expect_refused(bad, sizeof bad, "not an executable");
+	bad = k, bad.header.e_entry = 0xc1000010, expect_refused(bad, sizeof bad, "entry");
+	bad = k, bad.segment[1].p_paddr = RAM_BYTES - 0x1000, expect_refused(bad, sizeof bad, "fit");
+	bad = k, bad.segment[1].p_paddr = 0xfffff000, expect_refused(bad, sizeof bad, "fit");
+	bad = k, bad.segment[0].p_paddr = 0x10000, expect_refused(bad, sizeof bad, "below 1 MiB");
+	bad = k, bad.segment[0].p_memsz = 8, expect_refused(bad, sizeof bad, "more bytes");
+	bad = k, bad.segment[0].p_offset = 0xfffffff0, expect_refused(bad, sizeof bad, "shorter");
+	bad = k, bad.segment[0].p_type = bad.segment[1].p_type = PT_NOTE, expect_refused(bad, sizeof bad, "nothing to load");
+	CU_ASSERT_EQUAL(kernel_load("/nonexistent/vmlinux", ram, RAM_BYTES, &image, why, sizeof why), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "make"));
+	free(ram);
+}
+
+/* --- tables --------------------------------------------------------------------------------------------------------- */
+
+static uint8_t sum(const uint8_t *p, size_t n)
+{
+	uint8_t s = 0;
+
+	while (n--)
+		s += *p++;
+	return s;
+}
+
+static void test_mptable(void)
+{
+	static const uint8_t entry_bytes[] = { 20, 8, 8, 8, 8 };
+
+	for (unsigned n_cpus = 1; n_cpus <= MAX_CPUS; n_cpus++) {
+		uint8_t table[MPTABLE_ROOM];
+		uint32_t bytes = mptable_build(table, n_cpus), address;
+		uint16_t length, entries;
+		unsigned count[5] = { 0 }, at = 16 + 44;
+
+		CU_ASSERT(bytes <= sizeof table);
+		memcpy(&address, table + 4, 4);
+		memcpy(&length, table + 16 + 4, 2);
+		memcpy(&entries, table + 16 + 34, 2);
+		CU_ASSERT(!memcmp(table, "_MP_", 4) && !sum(table, 16) && address == VMP_MP_TABLE_GPA + 16);
+		CU_ASSERT(!memcmp(table + 16, "PCMP", 4) && !sum(table + 16, length) && 16u + length == bytes);
+		for (unsigned i = 0; i < entries && at < bytes; i++) {
+			uint8_t type = table[at];
+
+			CU_ASSERT_FATAL(type < 5);
+			if (type == 0) {
+				CU_ASSERT_EQUAL(table[at + 1], count[0]);
+				CU_ASSERT_EQUAL(table[at + 3], count[0] ? 1 : 3);
+			}
+			count[type]++;
+			at += entry_bytes[type];
+		}
+		CU_ASSERT_EQUAL(at, bytes);
+		CU_ASSERT(count[0] == n_cpus && count[1] == 1 && count[2] == 1 && count[3] == 15 && count[4] == 2);
+	}
+}
+
+static void test_bootparams(void)
+{
+	struct boot_params b;
+
+	memset(&b, 0xaa, sizeof b);
+	bootparams_build(&b, 64 << 20, 0x3000000, 1000);
+	CU_ASSERT(b.e820_entries == 3 && b.e820_table[2].addr == 1 << 20 &&
+		  b.e820_table[2].addr + b.e820_table[2].size == 64 << 20);
+	CU_ASSERT(b.hdr.ramdisk_image == 0x3000000 && b.hdr.ramdisk_size == 1000 && b.hdr.cmd_line_ptr == VMP_CMDLINE_GPA);
+	CU_ASSERT(b.hdr.hardware_subarch == VMP_HARDWARE_SUBARCH && b.acpi_rsdp_addr == 0);
+	bootparams_build(&b, 64 << 20, 0x3000000, 0);
+	CU_ASSERT(b.hdr.ramdisk_image == 0);
+}
+
+int main(void)
+{
+	CU_pSuite suite;
+	unsigned failed;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return EXIT_FAILURE;
+	suite = CU_add_suite("the guest at its start", NULL, NULL);
+	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
+	CU_add_test(suite, "MP table", test_mptable);
+	CU_add_test(suite, "boot parameters", test_bootparams);
+	CU_basic_run_tests();
+	failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,297 @@
+/* node_plans.c - what node 0 decides, as pure code: which CPUs move, which hosts may come and go and who gets their homes and
+ * CPUs, and where the policies want CPUs to run. */
+#include <CUnit/Basic.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/wire.h"
+#include "dsm/dsm.h"
+#include "vmm/hostplan.h"
+#include "vmm/movequeue.h"
+#include "vmm/placement.h"
+
+/* --- moves of CPUs -------------------------------------------------------------------------------------------------- */
+
+static enum move_action begin(struct movequeue *q, const char *complaint)
+{
+	static const uint32_t at[] = { 0, 1, 0 };
+	char why[160] = "";
+	enum move_action action = movequeue_begin(q, at, 3, 3, why, sizeof why);
+
+	CU_ASSERT_EQUAL(action == MOVE_FAILED, complaint != NULL);
+	CU_ASSERT(!complaint || strstr(why, complaint));
+	return action;
+}
+
+static enum move_action report(struct movequeue *q, enum cpu_step step, int error)
+{
+	return movequeue_step(q, &(struct msg_cpu_step){ .cpu = q->wait[0].move.cpu, .move = q->number, .step = step,
+							 .error = error });
+}
+
+static void test_moves_one_by_one(void)
+{
+	static struct movequeue q;
+
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING);
+	for (unsigned cpu = 0; cpu < 2; cpu++)
+		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { cpu, 0, !cpu, 0 }, cpu }));
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_PREPARE);
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING); /* the second waits */
+	CU_ASSERT_EQUAL(report(&q, STEP_TAKEN, 0), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_GIVE);
+	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 0, q.number - 1, STEP_TAKEN, 0, 0, 0 }), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 1, q.number, STEP_TAKEN, 0, 0, 0 }), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 0, q.number, 9, 0, 0, 0 }), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(report(&q, STEP_TAKEN, 0), MOVE_DONE);
+	movequeue_pop(&q);
+	CU_ASSERT(q.n == 1 && q.wait[0].client == 1);
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_PREPARE);
+	CU_ASSERT_EQUAL(q.number, 2);
+	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, EAGAIN), MOVE_FAILED);
+	movequeue_pop(&q);
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING);
+	CU_ASSERT(movequeue_push(&q, &(struct move_request){ { 2, 0, 1, 0 }, 0 }));
+	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_PREPARE);
+	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_GIVE);
+	CU_ASSERT_EQUAL(report(&q, STEP_BACK, EAGAIN), MOVE_FAILED);
+}
+
+static void test_moves_refused(void)
+{
+	static const struct { uint32_t cpu, host; const char *complaint; } wrong[] = {
+		{ 3, 0, "no CPU 3" }, { UINT32_MAX, 0, "no CPU" }, { 0, 2, "no host 2" }, { 1, UINT32_MAX, "no host" },
+		{ 1, 1, "CPU 1 is on host 1 already" },
+	};
+	static struct movequeue q;
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { wrong[i].cpu, 0, wrong[i].host, 0 }, 0 }));
+		CU_ASSERT_EQUAL(begin(&q, wrong[i].complaint), MOVE_FAILED);
+		movequeue_pop(&q);
+	}
+	for (unsigned i = 0; i < MAX_MOVES; i++)
+		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, i }));
+	CU_ASSERT(!movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, 0 }));
+}
+
+/* --- hosts that come and go ------------------------------------------------------------------------------------------ */
+
+static void test_host_queue(void)
+{
+	static struct hostqueue q;
+
+	for (unsigned i = 0; i < MAX_HOST_REQUESTS; i++)
+		CU_ASSERT(hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, i }));
+	CU_ASSERT(!hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, 0 }));
+	hostqueue_pop(&q);
+	CU_ASSERT(q.n == MAX_HOST_REQUESTS - 1 && q.wait[0].client == 1);
+	CU_ASSERT_EQUAL(hostplan_free(1), 1);
+	CU_ASSERT_EQUAL(hostplan_free(0xd), 1);
+	CU_ASSERT_EQUAL(hostplan_free(~0u), -1);
+}
+
+static void test_host_may_go(void)
+{
+	static const struct { uint32_t hosts, host, mem, host_mem; const char *complaint; } wrong[] = {
+		{ 3, 2, 64, 0, "no host 2" }, { 3, UINT32_MAX, 64, 0, "no host 4294967295" }, { 3, 0, 64, 0, "host 0 stays" },
+		{ 1, 0, 64, 0, "host 0 stays" }, { 7, 2, 64, 31, "hold 62 MiB of the guest's 64 MiB" },
+	};
+	char why[200];
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		CU_ASSERT_EQUAL(hostplan_may_go(wrong[i].hosts, wrong[i].host, wrong[i].mem, wrong[i].host_mem, why, sizeof why),
+				-EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(why, wrong[i].complaint));
+	}
+	CU_ASSERT_EQUAL(hostplan_may_go(7, 2, 64, 32, why, sizeof why), 0);
+	CU_ASSERT_EQUAL(hostplan_may_go(1u << 31 | 1, 31, 64, 0, why, sizeof why), 0);
+}
+
+/* Hosts come one after the other, and go again: each has its share, and every order is for a home where it is. */
+static void test_host_homes(void)
+{
+	struct home_place places[DSM_INTERVALS] = { { 0 } };
+	struct home_order orders[DSM_INTERVALS];
+	uint32_t hosts = 1;
+
+	for (unsigned round = 1; round < 2 * MAX_NODES - 1; round++) {
+		bool comes = round < MAX_NODES;
+		unsigned host = comes ? round : 2 * MAX_NODES - 1 - round, count[MAX_NODES] = { 0 }, n;
+
+		hosts |= 1u << host;
+		n = comes ? hostplan_homes_for(places, hosts, host, orders) : hostplan_homes_of(places, hosts, host, orders);
+		for (unsigned i = 0; i < n; i++) {
+			CU_ASSERT_EQUAL_FATAL(orders[i].from, places[orders[i].interval].node);
+			CU_ASSERT_EQUAL_FATAL(comes ? orders[i].to : orders[i].from, host);
+			places[orders[i].interval].node = orders[i].to;
+		}
+		if (!comes)
+			hosts &= ~(1u << host);
+		for (unsigned i = 0; i < DSM_INTERVALS; i++)
+			count[places[i].node]++;
+		for (unsigned i = 0; i < MAX_NODES; i++) {
+			unsigned share = DSM_INTERVALS / (unsigned)__builtin_popcount(hosts);
+
+			CU_ASSERT(hosts >> i & 1 ? count[i] >= share && count[i] <= share + 8 : count[i] == 0);
+		}
+	}
+}
+
+static void test_host_cpus(void)
+{
+	static const uint32_t at[] = { 0, 1, 2, 0, 1 };
+
+	CU_ASSERT_EQUAL(hostplan_place_for_cpu(at, 5, 7), 2);
+	CU_ASSERT_EQUAL(hostplan_place_for_cpu(at, 5, 3), 0);
+	CU_ASSERT_EQUAL(hostplan_place_for_cpu(at, 5, 1u << 1 | 1u << 3), 3);
+}
+
+/* --- placement ------------------------------------------------------------------------------------------------------- */
+
+/* Carry out all the moves: how many CPUs each host has then, as "2 1 1 0". */
+static const char *place(enum policy policy, struct placement_look *look)
+{
+	static char text[64];
+	struct placement_move move;
+	unsigned moves = 0;
+
+	for (; moves <= look->n_cpus && placement_step(policy, look, &move); moves++) {
+		CU_ASSERT_EQUAL_FATAL(look->cpu[move.cpu].host, move.from);
+		CU_ASSERT(look->hosts >> move.to & 1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(move.why, policy_name(policy)));
+		look->cpu[move.cpu].host = move.to;
+	}
+	CU_ASSERT(moves <= look->n_cpus); /* none moves twice */
+	text[0] = 0;
+	for (unsigned host = 0; host < 4; host++) {
+		unsigned count = 0;
+
+		for (unsigned cpu = 0; cpu < look->n_cpus; cpu++)
+			count += look->cpu[cpu].host == host;
+		sprintf(text + strlen(text), "%s%u", host ? " " : "", count);
+	}
+	return text;
+}
+
+static struct placement_look four_hosts(void)
+{
+	struct placement_look look = { .hosts = 0xf, .n_cpus = 6 };
+
+	for (unsigned host = 0; host < 4; host++)
+		look.host[host].processors = 2;
+	look.host[1].rtt_us = 9000; /* far */
+	look.host[2].rtt_us = 60;
+	look.host[3].rtt_us = 50; /* as near as 2 */
+	return look;
+}
+
+static void test_placement(void)
+{
+	struct placement_look look = four_hosts();
+
+	CU_ASSERT_STRING_EQUAL(place(POLICY_SPREAD, &look), "2 1 2 1");
+	CU_ASSERT_STRING_EQUAL(place(POLICY_CONCENTRATE, &look), "2 0 2 2");
+	CU_ASSERT_STRING_EQUAL(place(POLICY_CONCENTRATE, &look), "2 0 2 2");
+	look.n_cpus = 10; /* more than processors */
+	CU_ASSERT_STRING_EQUAL(place(POLICY_CONCENTRATE, &look), "3 2 3 2");
+	look.hosts = 0x5;
+	for (unsigned cpu = 0; cpu < look.n_cpus; cpu++)
+		look.cpu[cpu].host = 0;
+	CU_ASSERT_STRING_EQUAL(place(POLICY_SPREAD, &look), "5 0 5 0");
+	CU_ASSERT_EQUAL(policy_of_name("auto"), POLICY_AUTO);
+	CU_ASSERT_EQUAL(policy_of_name("away"), -EINVAL);
+}
+
+/* How many looks until a CPU moves, and which; 0: none in 20. */
+static unsigned looks_until(struct placement_auto *state, struct placement_look *look, struct placement_move *move)
+{
+	for (unsigned i = 1; i <= 20; i++)
+		if (placement_auto(state, look, move))
+			return i;
+	return 0;
+}
+
+static void test_placement_towards_pages(void)
+{
+	struct placement_look look = four_hosts();
+	struct placement_auto state = { 0 };
+	struct placement_move move;
+
+	look.n_cpus = 2;
+	look.cpu[1].host = 2;
+	look.cpu[0].fetched[2] = 300;
+	look.cpu[0].fetched[3] = 100;
+	look.cpu[1].fetched[0] = 400; /* it would like to come here; only one of the two moves */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	CU_ASSERT(move.cpu == 0 && move.from == 0 && move.to == 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(move.why, "75 % of the 400 pages"));
+	memset(look.cpu, 0, sizeof look.cpu);
+	look.cpu[0].host = look.cpu[1].host = 2;
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0); /* together: nothing is fetched */
+
+	look.cpu[0].fetched[3] = 1000; /* it has rested by now */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	look.cpu[0].host = 3;
+	memset(look.cpu[0].fetched, 0, sizeof look.cpu[0].fetched);
+	look.cpu[0].fetched[2] = 1000; /* and back: not so soon */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_REST);
+	state = (struct placement_auto){ 0 };
+	look.cpu[0].fetched[2] = AUTO_PAGES - 1; /* too few */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	look.cpu[0].fetched[2] = look.cpu[0].fetched[1] = 500; /* from everywhere */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	look.cpu[0].fetched[1] = 0;
+	look.host[2].processors = 1; /* full */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	look.host[2].processors = 2;
+	look.cpu[0].fetched[2] = 500;
+	CU_ASSERT(!placement_auto(&state, &look, &move) && !placement_auto(&state, &look, &move));
+	look.cpu[0].fetched[2] = 0; /* it was only for a moment */
+	CU_ASSERT(!placement_auto(&state, &look, &move));
+	look.cpu[0].fetched[2] = 500;
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+}
+
+static void test_placement_away_from_load(void)
+{
+	struct placement_look look = four_hosts();
+	struct placement_auto state = { 0 };
+	struct placement_move move;
+
+	look.n_cpus = 2;
+	for (unsigned host = 0; host < 4; host++)
+		look.host[host].load_percent = 200; /* the same computer */
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	look.host[3].load_percent = 20;
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	CU_ASSERT(move.from == 0 && move.to == 3 && strstr(move.why, "load of 200 %"));
+	look.host[0].load_percent = AUTO_LOADED_PERCENT - 1;
+	state = (struct placement_auto){ 0 };
+	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+}
+
+int main(void)
+{
+	CU_pSuite suite;
+	unsigned failed;
+
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return EXIT_FAILURE;
+	suite = CU_add_suite("plans of node 0", NULL, NULL);
+	CU_add_test(suite, "moves, one by one", test_moves_one_by_one);
+	CU_add_test(suite, "moves that cannot be", test_moves_refused);
+	CU_add_test(suite, "requests for hosts", test_host_queue);
+	CU_add_test(suite, "hosts that may go", test_host_may_go);
+	CU_add_test(suite, "homes of hosts that come and go", test_host_homes);
+	CU_add_test(suite, "CPUs of hosts that go", test_host_cpus);
+	CU_add_test(suite, "spread and concentrate", test_placement);
+	CU_add_test(suite, "a CPU follows its pages", test_placement_towards_pages);
+	CU_add_test(suite, "a CPU leaves a loaded host", test_placement_away_from_load);
+	CU_basic_run_tests();
+	failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
