@@ -132,7 +132,7 @@ struct msg_snapshot_pull { uint32_t of, seq, count, reserved; };
 /* What a machine is made of; payload: the data. */
 enum snapshot_kind {
 	SNAPSHOT_REFUSED, /* in place of SNAPSHOT_MACHINE: one line that says why */
-	SNAPSHOT_MACHINE, /* struct snapshot_machine (vmm/freeze.h) and two strings */
+	SNAPSHOT_MACHINE, /* struct snapshot_machine (vmm/snapshot/freeze.h) and two strings */
 	SNAPSHOT_CPU,	  /* index: the CPU; monitor/state.h */
 	SNAPSHOT_CHIP,	  /* index: chip << 16 | part */
 	SNAPSHOT_DISK,	  /* struct snapshot_disk */

@@ -18,7 +18,7 @@
 #include "base/log.h"
 #include "vmm/conn.h"
 #include "vmm/debug.h"
-#include "vmm/freeze.h"
+#include "vmm/snapshot/freeze.h"
 #include "vmm/hosts.h"
 #include "vmm/localsock.h"
 #include "vmm/policy.h"

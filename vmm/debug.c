@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include "base/log.h"
-#include "vmm/freeze.h"
+#include "vmm/snapshot/freeze.h"
 
 static bool attached; /* node 0 */
 

@@ -7,7 +7,7 @@
 #include "vmm/options.h"
 #include "vmm/query.h"
 #include "vmm/run.h"
-#include "vmm/save.h"
+#include "vmm/snapshot/save.h"
 #include "vmm/up.h"
 
 #define VMP_VERSION "0.1"

@@ -10,7 +10,7 @@
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/debug.h"
-#include "vmm/freeze.h"
+#include "vmm/snapshot/freeze.h"
 #include "vmm/hosts.h"
 #include "vmm/movequeue.h"
 #include "vmm/policy.h"

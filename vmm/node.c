@@ -22,7 +22,7 @@
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
 #include "vmm/debug.h"
-#include "vmm/freeze.h"
+#include "vmm/snapshot/freeze.h"
 #include "vmm/hosts.h"
 #include "vmm/policy.h"
 

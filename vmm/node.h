@@ -22,7 +22,7 @@
  *
  * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
  * control socket), overlay.c (messages between daemons), supervise.c (children; the end), pagestore.c (taking pages from
- * CPUs), moves.c and handover.c (CPUs that move), hosts.c and hostpart.c (hosts that come and go), policy.c (where CPUs run), guest_load.c (what stands in RAM at the start), freeze.c (saving and loading
+ * CPUs), moves.c and handover.c (CPUs that move), hosts.c and hostpart.c (hosts that come and go), policy.c (where CPUs run), guest_load.c (what stands in RAM at the start), snapshot/freeze.c (saving and loading
  * the machine), debug.c (a debugger), node_stats.c.
  */
 #ifndef VMM_NODE_H

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "vmm/debug.h"
-#include "vmm/freeze.h"
+#include "vmm/snapshot/freeze.h"
 #include "vmm/hosts.h"
 #include "vmm/placement.h"
 

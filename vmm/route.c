@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "vmm/conn.h"
 #include "vmm/debug.h"
-#include "vmm/freeze.h"
+#include "vmm/snapshot/freeze.h"
 #include "vmm/hosts.h"
 
 static void end_by_message(struct node *node, const struct msg_header *header, const void *body)

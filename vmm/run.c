@@ -20,7 +20,7 @@
 #include "vmm/guestprog.h"
 #include "vmm/hostcpu.h"
 #include "vmm/launch.h"
-#include "vmm/load.h"
+#include "vmm/snapshot/load.h"
 #include "vmm/placement.h"
 #include "vmm/dumptext.h"
 #include "vmm/report.h"

@@ -1,5 +1,5 @@
-/* snapfile.c - the file of a saved machine (vmm/snapfile.c) and what must be in it (vmm/saved.c): what was written comes back;
- * cut, damaged, foreign and prolonged files are refused with a line; a file is there whole or not at all.
+/* snapfile.c - the file of a saved machine (vmm/snapshot/snapfile.c) and what must be in it (vmm/snapshot/saved.c): what was
+ * written comes back; cut, damaged, foreign and prolonged files are refused with a line; a file is there whole or not at all.
  */
 #include <CUnit/Basic.h>
 #include <dirent.h>
@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "vmm/saved.h"
-#include "vmm/snapfile.h"
+#include "vmm/snapshot/saved.h"
+#include "vmm/snapshot/snapfile.h"
 
 enum { CPUS = 2, PAGES = 40 };
 

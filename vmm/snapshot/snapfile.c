@@ -1,5 +1,5 @@
 /* snapfile.c - see snapfile.h. zlib's fastest level: a machine's memory is large, and its owner waits. */
-#include "vmm/snapfile.h"
+#include "vmm/snapshot/snapfile.h"
 
 #include <errno.h>
 #include <fcntl.h>

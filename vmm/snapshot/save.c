@@ -1,10 +1,10 @@
-/* save.c - `vmp snapshot save FILE`: asks the machine for a cut (vmm/freeze.h), pulls the copies that its hosts have made,
+/* save.c - `vmp snapshot save FILE`: asks the machine for a cut (vmm/snapshot/freeze.h), pulls the copies that its hosts have made,
  * and writes them.
  *
  * The machine runs on while the file is written.  Hosts send only what was asked for, so that a slow disk fills no queue.
  * Whatever goes wrong, the machine is left as it was and no file is there.
  */
-#include "vmm/save.h"
+#include "vmm/snapshot/save.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "vmm/client.h"
 #include "vmm/hostcpu.h"
 #include "vmm/rundir.h"
-#include "vmm/saved.h"
+#include "vmm/snapshot/saved.h"
 
 enum { PULL = 512 /* items asked for at once */, AHEAD = 2 * PULL, SILENCE_S = 60, PROGRESS_NS = 200000000 };
 

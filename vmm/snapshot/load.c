@@ -1,5 +1,5 @@
 /* load.c - see load.h. */
-#include "vmm/load.h"
+#include "vmm/snapshot/load.h"
 
 #include <string.h>
 #include <time.h>

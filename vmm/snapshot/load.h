@@ -7,7 +7,7 @@
 #define VMM_LOAD_H
 
 #include "vmm/client.h"
-#include "vmm/saved.h"
+#include "vmm/snapshot/saved.h"
 
 struct load {
 	const char *path;

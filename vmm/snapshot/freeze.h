@@ -9,7 +9,7 @@
  *   3. CUT: every daemon sends every other one a MARK, twice. Between two daemons messages keep their order, so behind the
  *      marks no interrupt is under way. Then each CPU's state is taken, and the pages that this host owns are copied.
  *   4. All DONE: THAW. The pause ends here, and is as long as copying memory takes, whatever the file is written to.
- *   5. The client pulls the copies, item by item, and writes the file (vmm/save.c). END, or the client's end, frees them.
+ *   5. The client pulls the copies, item by item, and writes the file (vmm/snapshot/save.c). END, or the client's end, frees them.
  *   With one page owner each and no request under way, owned pages of all hosts together are the RAM, each page once.
  * Loading: node 0 was started with --restore. When all hosts are connected it tells the run client READY, which sends
  * the items; all pages are node 0's, and move by demand. LOADED starts the machine with the saved clock, and ends in THAW.

@@ -1,5 +1,5 @@
 /* saved.c - see saved.h. */
-#include "vmm/saved.h"
+#include "vmm/snapshot/saved.h"
 
 #include <stdio.h>
 #include <stdlib.h>

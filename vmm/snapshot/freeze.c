@@ -1,5 +1,5 @@
 /* freeze.c - see freeze.h. */
-#include "vmm/freeze.h"
+#include "vmm/snapshot/freeze.h"
 
 #include <errno.h>
 #include <event2/event.h>

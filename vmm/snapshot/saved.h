@@ -7,9 +7,9 @@
 #define VMM_SAVED_H
 
 #include "base/wire.h"
-#include "vmm/freeze.h"
+#include "vmm/snapshot/freeze.h"
 #include "vmm/problem.h"
-#include "vmm/snapfile.h"
+#include "vmm/snapshot/snapfile.h"
 
 struct saved_machine {
 	struct snapshot_machine machine;
