@@ -12,7 +12,7 @@
 #include "base/guest_abi.h"
 #include "base/wire.h"
 
-enum { WAIT_MS = 10000 }; /* for hangs alone */
+enum { WAIT_MS = 60000 }; /* for hangs alone */
 
 static char program[4096];
 static int daemon_end = -1;

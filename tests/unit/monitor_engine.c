@@ -72,7 +72,7 @@ static void start_machine(struct machine *t, const void *code, size_t bytes)
 	close(ram);
 	close(shm);
 	t->channel = pair[0];
-	setsockopt(t->channel, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 20 }, sizeof(struct timeval));
+	setsockopt(t->channel, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 60 }, sizeof(struct timeval));
 }
 
 /* Play the daemon until the machine ends; false if it hangs. */
@@ -163,6 +163,8 @@ static void a_killed_vm_process_is_named(void)
 	CU_ASSERT(play(&t, false));
 	t.shm->slot[0].start_eip = GUEST_BASE;
 	hostshm_post(t.shm, 0, POST_START);
+	while (!t.shm->vm_pid[0][0])
+		usleep(1000);
 	usleep(50000);
 	kill(t.shm->vm_pid[0][0], SIGKILL);
 	CU_ASSERT(play(&t, true));

@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include "phnx/phnx.h"
 
-enum { SPACE = 64, PATIENCE = 8000000, MAX_ROLES = 8 };
+enum { SPACE = 64, PATIENCE = 60000000, MAX_ROLES = 8 };
 
 static int base_port;
 static char folder[] = "/tmp/phnx-net-XXXXXX";
@@ -45,7 +45,7 @@ static void run_roles(int (*role)(int), int n)
 	fflush(stdout);
 	for (int i = 0; i < n; i++)
 		if ((pids[i] = fork()) == 0) {
-			alarm(15);
+			alarm(90);
 			_exit(role(i) % 256);
 		}
 	for (int i = 0; i < n; i++) {
