@@ -29,14 +29,14 @@ void ph_release_vps(const ph_vps_t vps)
 
 void ph_assume_vp(ph_vp_t vp)
 {
-	struct vrange r = { vp, vp + 1 };
+	struct vrange r = { vp, vp < INT64_MAX ? vp + 1 : vp };
 
 	change("ph_assume_vp", phnx_assume, &(struct ph_vps){ .n = 1, .r = &r });
 }
 
 void ph_release_vp(ph_vp_t vp)
 {
-	struct vrange r = { vp, vp + 1 };
+	struct vrange r = { vp, vp < INT64_MAX ? vp + 1 : vp };
 
 	change("ph_release_vp", phnx_release, &(struct ph_vps){ .n = 1, .r = &r });
 }
@@ -108,12 +108,19 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 	return error;
 }
 
+/* What the caller gives as a message's body: 0 or an error. */
+static int check_body(const void *body, size_t len, size_t most)
+{
+	return len > most ? PH_ETOOBIG : len && !body ? PH_EINVAL : 0;
+}
+
 /* For the calls that return nothing. */
 static void send_or_report(const char *call, ph_vp_t dest, const void *body, size_t len, int tag, long long timeout)
 {
-	int error = len > PH_MSG_MAX ? PH_ETOOBIG
-				     : send_message(call, dest, pbuf_lent(body, len), tag, 0, timeout, true);
+	int error = check_body(body, len, PH_MSG_MAX);
 
+	if (!error)
+		error = send_message(call, dest, pbuf_lent(body, len), tag, 0, timeout, true);
 	if (error && error != PH_ENOTINIT && error != PH_EFORK)
 		rt_fail(error, "%s(): %zu bytes to %lld", call, len, dest);
 }
@@ -130,15 +137,17 @@ void ph_timed_send(ph_vp_t dest, const void *body, size_t len, int tag, long lon
 
 int ph_sendx(ph_vp_t dest, const void *body, size_t len, int tag, int flags)
 {
-	if (len > PH_MSG_MAX)
-		return PH_ETOOBIG;
-	return send_message("ph_sendx", dest, pbuf_lent(body, len), tag, flags & PH_UNORDERED ? DATA_UNORDERED : 0, -1, false);
+	int error = check_body(body, len, PH_MSG_MAX);
+
+	return error ? error
+		     : send_message("ph_sendx", dest, pbuf_lent(body, len), tag, flags & PH_UNORDERED ? DATA_UNORDERED : 0, -1, false);
 }
 
 int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg), void *arg)
 {
+	if (!release || (len && !body))
+		return PH_EINVAL;
 	struct pbuf *b = pbuf_of(body, len, release, arg);
-
 	return b ? send_message("ph_send_page", dest, b, tag, 0, -1, false) : PH_ENOMEM;
 }
 
@@ -146,10 +155,13 @@ int ph_sendv(ph_vp_t dest, const struct iovec *pieces, int n, int tag)
 {
 	size_t len = 0;
 
-	for (int i = 0; i < n; i++)
-		len += pieces[i].iov_len;
-	if (len > PH_MSG_MAX)
-		return PH_ETOOBIG;
+	if (n < 0 || (n && !pieces))
+		return PH_EINVAL;
+	for (int i = 0; i < n; len += pieces[i++].iov_len) {
+		int error = check_body(pieces[i].iov_base, pieces[i].iov_len, PH_MSG_MAX - len);
+		if (error)
+			return error;
+	}
 	struct pbuf *b = pbuf_new(NULL, len);
 	unsigned char *to = b ? b->own : NULL;
 	for (int i = 0; b && i < n; to += pieces[i++].iov_len)
@@ -347,8 +359,9 @@ int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int
 
 	if (error)
 		return error;
-	error = len > PH_MSG_MAX - 64 ? PH_ETOOBIG
-		: !in_space(lower, upper) ? PH_EBOUND : multicast_send(rt.ph, lower, upper, tag, body, len);
+	error = in_space(lower, upper) ? check_body(body, len, PH_MSG_MAX - 64) : PH_EBOUND;
+	if (!error)
+		error = multicast_send(rt.ph, lower, upper, tag, body, len);
 	rt_leave();
 	return error;
 }
@@ -360,9 +373,10 @@ int ph_reduce(ph_vp_t lower, ph_vp_t upper, int id, void *value, size_t len, ph_
 
 	if (error)
 		return error;
-	if (!rt_may_wait("ph_reduce") || !in_space(lower, upper) || len > PH_MSG_MAX - 64) {
+	error = in_space(lower, upper) ? check_body(value, len, PH_MSG_MAX - 64) : PH_EBOUND;
+	if (error || !rt_may_wait("ph_reduce") || (len && !combine)) {
 		rt_leave();
-		return PH_EINVAL;
+		return error ? error : PH_EINVAL;
 	}
 	struct reduction *r = reduction_begin(rt.ph, lower, upper, id, len);
 	error = r ? PH_EAGAIN : PH_EINVAL;

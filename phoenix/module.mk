@@ -36,6 +36,7 @@ $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+$(eval $(call unit-test,phnx_misuse,tests/unit/phnx_misuse.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call unit-test,phnx_loop,tests/unit/phnx_loop.o phnx.o,$(PHNX_LIBS)))
 
 # Phoenix beside raw TCP and MPI, in one run.

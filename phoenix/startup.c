@@ -198,7 +198,10 @@ void ph_read_config(char *buf, size_t len, const char *config_tag)
 {
 	if (rt_enter("ph_read_config"))
 		return;
-	read_config(buf, len, config_tag, "configuration");
+	if (buf)
+		read_config(buf, len, config_tag, "configuration");
+	else
+		rt_fail(PH_EINVAL, "ph_read_config(): there is none");
 	rt_leave();
 }
 
@@ -222,9 +225,9 @@ void ph_load_msgs(const char *filename)
 
 	if (rt_enter("ph_load_msgs"))
 		return;
-	int error = msglog_load(rt.ph, filename, text, sizeof text);
+	int error = filename ? msglog_load(rt.ph, filename, text, sizeof text) : PH_EINVAL;
 	if (error)
-		rt_fail(error, "%s", text);
+		rt_fail(error, "%s", filename ? text : "ph_load_msgs() without a file");
 	rt_leave();
 }
 
@@ -274,9 +277,9 @@ void ph_store_msgs(const char *filename)
 
 	if (rt_enter("ph_store_msgs"))
 		return;
-	int error = msglog_store(rt.ph, filename, text, sizeof text);
+	int error = filename ? msglog_store(rt.ph, filename, text, sizeof text) : PH_EINVAL;
 	if (error)
-		rt_fail(error, "%s", text);
+		rt_fail(error, "%s", filename ? text : "ph_store_msgs() without a file");
 	rt_leave();
 }
 

@@ -56,7 +56,7 @@ ph_vps_t ph_vps_create_range(ph_vp_t l, ph_vp_t u)
 
 ph_vps_t ph_vps_create_singleton(ph_vp_t vp)
 {
-	return ph_vps_create_range(vp, vp + 1);
+	return ph_vps_create_range(vp, vp < INT64_MAX ? vp + 1 : vp);
 }
 
 void ph_vps_destroy(ph_vps_t vps)

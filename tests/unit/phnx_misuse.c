@@ -1,0 +1,155 @@
+/* phnx_misuse.c - arguments that are missing or impossible: an error code or a report, and never a crash. */
+#include <CUnit/Basic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include "phnx/phnx.h"
+
+enum { SPACE = 10, BRIEFLY = 20000 };
+static int reported[32];
+
+static void count_error(void *arg, int error, const char *text)
+{
+	(void)arg;
+	CU_ASSERT(text && *text);
+	reported[-error]++;
+}
+
+/* How often `error` was reported since the last time. */
+static int reports(int error)
+{
+	int n = reported[-error];
+
+	reported[-error] = 0;
+	return n;
+}
+
+static void never(void *arg)
+{
+	(void)arg;
+	CU_FAIL("a page was released that was never sent");
+}
+
+static void add_up(void *into, const void *from, size_t len)
+{
+	(void)into;
+	(void)from;
+	(void)len;
+}
+
+static int start(void)
+{
+	ph_set_error_callback(count_error, NULL);
+	ph_init(0, SPACE, NULL, NULL, NULL, NULL);
+	return 0;
+}
+
+static int stop(void)
+{
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
+static void test_bodies(void)
+{
+	struct iovec missing = { NULL, 5 }, huge[2] = { { "x", SIZE_MAX }, { "x", 2 } };
+
+	ph_send(1, NULL, 5, 1);
+	ph_timed_send(1, NULL, 5, 1, 1000);
+	CU_ASSERT_EQUAL(reports(PH_EINVAL), 2);
+	CU_ASSERT_EQUAL(ph_sendx(1, NULL, 5, 1, 0), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_sendx(1, "x", (size_t)PH_MSG_MAX + 1, 1, 0), PH_ETOOBIG);
+	CU_ASSERT_EQUAL(ph_send_page(1, NULL, 5, 1, never, NULL), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_send_page(1, "x", 1, 1, NULL, NULL), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_sendv(1, &missing, 1, 1), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_sendv(1, NULL, 1, 1), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_sendv(1, &missing, -1, 1), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_sendv(1, huge, 2, 1), PH_ETOOBIG);
+	ph_send(1, NULL, 0, 1);		/* nothing is a message too */
+	CU_ASSERT_EQUAL(reports(PH_EINVAL), 0);
+}
+
+static void test_virtual_nodes(void)
+{
+	static const ph_vp_t outside[] = { -1, SPACE, INT64_MAX, INT64_MIN };
+	ph_vps_t none = ph_vps_create_singleton(INT64_MAX);
+
+	CU_ASSERT(ph_vps_is_empty(none));
+	ph_vps_destroy(none);
+	for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+		ph_assume_vp(outside[i]);
+		ph_release_vp(outside[i]);
+	}
+	CU_ASSERT(reports(PH_EBOUND) >= 6);	/* nothing beyond the largest number: an empty set, as may be */
+	ph_assume_vps(NULL);
+	ph_release_vps(NULL);
+	CU_ASSERT_EQUAL(reports(PH_EINVAL), 2);
+	CU_ASSERT(ph_vps_is_empty(NULL) && !ph_vps_is_member(NULL, 1) && ph_vps_is_sub(NULL, NULL));
+	ph_vps_destroy(NULL);
+	ph_msg_destroy(NULL);
+}
+
+static void test_files_and_points(void)
+{
+	char config[] = "listen_port {1-2\n dest {}", *no_config = NULL;
+
+	ph_read_config(no_config, 0, NULL);
+	ph_load_msgs(NULL);
+	ph_store_msgs(NULL);
+	CU_ASSERT_EQUAL(reports(PH_EINVAL), 3);
+	ph_read_config(config, strlen(config), NULL);
+	CU_ASSERT_EQUAL(reports(PH_ECONFIG), 1);
+	ph_load_msgs("/nonexistent");
+	ph_store_msgs("/nonexistent/log");
+	CU_ASSERT_EQUAL(reports(PH_ELOG), 2);
+	ph_add_port_tcp(NULL, 80);
+	ph_add_port_tcp("", 80);
+	ph_add_port_tcp("localhost", 0);
+	ph_add_port_ssl("localhost", 70000);
+	ph_add_port_ssh("-oProxyCommand=x", 80, NULL);
+	ph_set_listen_port(5, 5);
+	ph_set_listen_port(70000, 80000);
+	ph_set_listen_port(-3, 4);
+	ph_set_session_id("a/b");
+	CU_ASSERT_EQUAL(reports(PH_EINVAL), 9);
+	CU_ASSERT_EQUAL(ph_add_port_unix(NULL), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_listen_unix(NULL), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_init_in_loop(0, 1, NULL, NULL, NULL), PH_EINVAL);
+	reports(PH_EINVAL);
+}
+
+static void test_together(void)
+{
+	int value = 1;
+
+	CU_ASSERT_EQUAL(ph_multicast(5, 2, "x", 1, 1), PH_EBOUND);
+	CU_ASSERT_EQUAL(ph_multicast(0, SPACE + 1, "x", 1, 1), PH_EBOUND);
+	CU_ASSERT_EQUAL(ph_multicast(0, SPACE, NULL, 1, 1), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_reduce(0, SPACE + 1, 1, &value, sizeof value, add_up, BRIEFLY), PH_EBOUND);
+	CU_ASSERT_EQUAL(ph_reduce(0, SPACE, 1, NULL, sizeof value, add_up, BRIEFLY), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_reduce(0, SPACE, 1, &value, sizeof value, NULL, BRIEFLY), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_reduce(0, SPACE, 1, &value, (size_t)PH_MSG_MAX, add_up, BRIEFLY), PH_ETOOBIG);
+	CU_ASSERT_EQUAL(ph_take_over(0, 1, BRIEFLY), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_hand_over(-1, 1, BRIEFLY), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_leave_vps(BRIEFLY), 0);	/* it has nothing to hand over */
+	CU_ASSERT_EQUAL(ph_join_vps(BRIEFLY), PH_ETIMEDOUT);	/* there is nobody else */
+	CU_ASSERT_EQUAL(ph_get_rtt(5), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_get_source(NULL), PH_INVALID_VP);
+	ph_set_migration(NULL);
+}
+
+int main(void)
+{
+	CU_initialize_registry();
+	CU_pSuite suite = CU_add_suite("wrong arguments", start, stop);
+	CU_add_test(suite, "bodies", test_bodies);
+	CU_add_test(suite, "virtual nodes", test_virtual_nodes);
+	CU_add_test(suite, "files, contact points, ports", test_files_and_points);
+	CU_add_test(suite, "collective operations and migration", test_together);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	CU_basic_run_tests();
+	unsigned failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failed != 0;
+}
