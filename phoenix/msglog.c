@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "phoenix/msglog.h"
 #include "phoenix/secret.h"
@@ -51,11 +52,24 @@ static uint64_t put_all(struct phnx *ph, struct writer *w)
 	return n;
 }
 
+/* The log is renamed to its name: that must not take the place of a device, or of anything else but a file. */
+static bool may_be_replaced(const char *file)
+{
+	struct stat st;
+
+	return stat(file, &st) || S_ISREG(st.st_mode);
+}
+
 int msglog_store(struct phnx *ph, const char *file, char *text, size_t room)
 {
 	struct writer body = { 0 }, w = { 0 };
 	unsigned char mac[32];
 	char temp[4096];
+
+	if (!may_be_replaced(file)) {
+		snprintf(text, room, "the message log %s would take the place of something else than a file", file);
+		return PH_ELOG;
+	}
 	uint64_t n = put_all(ph, &body);
 
 	put_bytes(&w, magic, sizeof magic);

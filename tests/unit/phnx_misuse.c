@@ -102,7 +102,8 @@ static void test_files_and_points(void)
 	CU_ASSERT_EQUAL(reports(PH_ECONFIG), 1);
 	ph_load_msgs("/nonexistent");
 	ph_store_msgs("/nonexistent/log");
-	CU_ASSERT_EQUAL(reports(PH_ELOG), 2);
+	ph_store_msgs("/dev/null");	/* the log must not take its place */
+	CU_ASSERT_EQUAL(reports(PH_ELOG), 3);
 	ph_add_port_tcp(NULL, 80);
 	ph_add_port_tcp("", 80);
 	ph_add_port_tcp("localhost", 0);
