@@ -145,7 +145,7 @@ int phnx_secret(const char *session, unsigned char key[32], bool *shared, char *
 	const char *from_environment = getenv("PHNX_SECRET");
 	size_t len = 0;
 
-	*shared = session != NULL;
+	*shared = false;
 	if (!session) {
 		int error = local_secret(secret, &len, text, room);
 		if (error)
@@ -164,6 +164,7 @@ int phnx_secret(const char *session, unsigned char key[32], bool *shared, char *
 			return PH_ECONFIG;
 	}
 	make_key(secret, len, key);
+	*shared = session != NULL;
 	return 0;
 }
 

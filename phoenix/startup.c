@@ -16,9 +16,11 @@ static int load_secret(const char *session)
 	char text[512] = "";
 	int error = phnx_secret(session, rt.ph->secret, &rt.shared_secret, text, sizeof text);
 
-	if (error)
-		return rt_fail(error, "%s", text);
-	return 0;
+	if (!error)
+		return 0;
+	if (!session)
+		phnx_random_bytes(rt.ph->secret, sizeof rt.ph->secret);	/* nobody knows it: better no peer than any */
+	return rt_fail(error, "%s", text);
 }
 
 /* 0 or an error. */
@@ -235,10 +237,11 @@ void ph_init(ph_vp_t lower, ph_vp_t upper, const char *config_file, const char *
 	     const char *msg_log_file)
 {
 	rt_lock();
-	ph_init_runtime(lower, upper);
-	if (rt.ph) {
+	if (init_runtime(lower, upper, NULL) == 0) {
 		if (session)
 			ph_set_session_id(session);
+		if (!rt.ph->has_session)
+			load_secret(NULL);
 		if (config_file && (!session || rt.ph->has_session))
 			read_config_file(config_file, config_tag);
 		if (msg_log_file)

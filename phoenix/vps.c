@@ -8,12 +8,17 @@
 #include "phoenix/limits.h"
 #include "phoenix/vps.h"
 
+void phnx_random_bytes(void *buf, size_t n)
+{
+	while (getrandom(buf, n, 0) != (ssize_t)n)
+		;
+}
+
 uint64_t phnx_random64(void)
 {
 	uint64_t v;
 
-	while (getrandom(&v, sizeof v, 0) != sizeof v)
-		;
+	phnx_random_bytes(&v, sizeof v);
 	return v;
 }
 

@@ -17,5 +17,6 @@ struct ph_vps {
 /* Appends [lo, hi), which must not begin before the last range does; merges what touches. False: out of memory. */
 bool vps_append(struct ph_vps *s, ph_vp_t lo, ph_vp_t hi);
 uint64_t phnx_random64(void);
+void phnx_random_bytes(void *buf, size_t n);	/* n: 256 at most */
 
 #endif
