@@ -1,7 +1,7 @@
 /* direct.c - the monitor of a VM process that runs its virtual CPU itself (vmproc/direct.h): serves its calls.
  *
  * The monitor sleeps on the turn word.  Whatever the VM process has written is copied before it is looked at; an argument
- * out of range is the guest's end.  A VM process that dies interrupts the sleep by SIGCHLD.
+ * out of range is the guest's end.  A VM process that dies, or that somebody stops, interrupts the sleep by SIGCHLD.
  */
 #include "monitor/monitor.h"
 
@@ -38,11 +38,27 @@ static void refuse(struct monitor *m, const char *what)
 
 /* --- VM processes --------------------------------------------------------------------------------------------------- */
 
-/* They are this process's only children. */
+/* Those that its handler has seen. */
+static void check_signals(struct monitor *m)
+{
+	uint64_t sent = atomic_load_explicit(&m->direct->sent, memory_order_relaxed);
+
+	if (!sent)
+		return;
+	for (sent = atomic_exchange(&m->direct->sent, 0); sent; sent &= sent - 1)
+		process_signal_ignored(m, __builtin_ctzll(sent) + 1, atomic_load(&m->direct->sender));
+}
+
+/* They are this process's only children. One that somebody has stopped goes on. */
 static void check_alive(struct monitor *m)
 {
+	siginfo_t child = { 0 };
 	int status;
 
+	if (waitid(P_ALL, 0, &child, WSTOPPED | WNOHANG) == 0 && child.si_pid) {
+		process_signal_ignored(m, child.si_status, 0);
+		kill(child.si_pid, SIGCONT);
+	}
 	if (waitpid(-1, &status, WNOHANG) <= 0)
 		return;
 	if (WIFSIGNALED(status))
@@ -391,5 +407,6 @@ void direct_run(struct monitor *m)
 		}
 		if (syscall(SYS_futex, &m->direct->turn, FUTEX_WAIT, TURN_VM, &second, NULL, 0) && errno != EAGAIN)
 			check_alive(m);
+		check_signals(m);
 	}
 }

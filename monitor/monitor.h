@@ -50,6 +50,7 @@ struct vm_process {
 	struct cpu_window *window; /* likewise */
 	uint64_t stub_entry;	 /* copied before guest code ran */
 	unsigned queued;	 /* operations in stub->op */
+	uint64_t signals_ignored; /* bit n - 1: of signal n the log has heard */
 	int userfault_fd;	 /* -1: one host, no page protocol */
 	bool cpuid_faulting;
 	struct user_regs_struct regs;
@@ -141,6 +142,7 @@ void process_start(struct monitor *m);	  /* the ptrace engine's: both, and up to
 int process_fpu_save(struct monitor *m, uint8_t *to);
 int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char *why, size_t why_bytes);
 void process_fetch_userfaultfd(struct monitor *m); /* vm.pid's, if there are several hosts, into vm.userfault_fd */
+void process_signal_ignored(struct monitor *m, int signal, pid_t sender); /* says so, once for each; sender 0: not known */
 void process_enter(struct monitor *m, struct stop *why, bool single_step); /* guest runs until `why`; registers both ways */
 void process_stub_queue(struct monitor *m, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
 			uint64_t f);

@@ -287,25 +287,34 @@ static void resume_once(struct monitor *m, int request, struct stop *why)
 		ptrace(PTRACE_GETSIGINFO, m->vm.pid, 0, &why->info);
 }
 
-/* Somebody's signal to the process, not one for what the code did. SIGUSR1 is ours. */
-static bool was_sent(const struct stop *why)
-{
-	return why->kind == STOP_SIGNAL && why->signal != SIGUSR1 && why->info.si_code <= 0;
-}
-
 static bool is_fault(int signal)
 {
 	return signal == SIGSEGV || signal == SIGBUS || signal == SIGTRAP || signal == SIGILL || signal == SIGFPE || signal == SIGSYS;
 }
 
-/* A sent signal that looks like a fault ends the process, as on the direct engine; others are not the guest's business. */
+/* Not for what the code did. SIGUSR1 is ours. */
+static bool was_sent(const struct stop *why)
+{
+	return why->kind == STOP_SIGNAL && why->signal != SIGUSR1 && (why->info.si_code <= 0 || !is_fault(why->signal));
+}
+
+void process_signal_ignored(struct monitor *m, int signal, pid_t sender)
+{
+	uint64_t bit = 1ull << (signal - 1) % 64;
+
+	if (m->vm.signals_ignored & bit)
+		return;
+	m->vm.signals_ignored |= bit;
+	log_warn("CPU %u: signal %d to its VM process is ignored (sender: process %d)", m->cpu, signal, sender);
+}
+
 static void resume_and_wait(struct monitor *m, int request, struct stop *why)
 {
-	do
+	resume_once(m, request, why);
+	while (was_sent(why)) {
+		process_signal_ignored(m, why->signal, why->info.si_pid);
 		resume_once(m, request, why);
-	while (was_sent(why) && !is_fault(why->signal));
-	if (was_sent(why))
-		why->kind = STOP_DIED;
+	}
 }
 
 void process_enter(struct monitor *m, struct stop *why, bool single_step)

@@ -374,8 +374,6 @@ static void on_signal(struct monitor *m, const struct stop *why)
 		else
 			vcpu_exception(v, insn_is_sse(m) ? VECTOR_XM : VECTOR_MF, -1);
 		return;
-	default: /* somebody's signal to the process: not the guest's business */
-		log_debug("CPU %u: signal %d ignored", m->cpu, why->signal);
 	}
 }
 

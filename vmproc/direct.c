@@ -28,7 +28,7 @@ enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF 
 		      EFLAGS_NT | EFLAGS_ID };
 #define SIGNAL_CODE_KERNEL 0x80
 #define TRAP_IS_TRACE 2
-enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1 };
+enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1, SIGNALS = 64 };
 
 struct direct direct;
 _Atomic uint32_t direct_kicked; /* a kick came inside the gate */
@@ -522,10 +522,12 @@ static bool kick_in_gate(int signal, struct sigcontext *r)
 	return true;
 }
 
-/* By some process, not for what the code did. SIGUSR1 and SIGALRM are ours. */
-static bool was_sent(int signal, const siginfo_t *info)
+/* Not for what the code did: it goes on as if nothing had come, and the monitor says so. */
+static void on_sent(int signal, siginfo_t *info, void *context)
 {
-	return info->si_code <= 0 && signal != SIGUSR1 && signal != SIGALRM;
+	(void)context;
+	atomic_store_explicit(&direct.shared->sender, info->si_pid, memory_order_relaxed);
+	atomic_fetch_or(&direct.shared->sent, 1ull << (signal - 1));
 }
 
 static void handler(int signal, siginfo_t *info, void *context)
@@ -536,9 +538,9 @@ static void handler(int signal, siginfo_t *info, void *context)
 	change_own_flags(EFLAGS_AC, 0);
 	if (kick_in_gate(signal, r))
 		return;
-	if (was_sent(signal, info)) {
-		vcpu_kill(v, "the VM process was sent signal %u", (unsigned)signal);
-		direct_call(DIRECT_DEAD, 0, 0, 0, 0);
+	if (info->si_code <= 0 && signal != SIGUSR1 && signal != SIGALRM) {
+		on_sent(signal, info, context);
+		return;
 	}
 	if (direct.inside) {
 		vcpu_kill(v, "the direct engine failed at %x (signal %u, address %x)", (uint32_t)r->rip, (unsigned)signal, (uint32_t)r->cr2);
@@ -602,13 +604,30 @@ void direct_gate_again(struct gate_frame *frame)
 extern __attribute__((visibility("hidden"))) const char direct_return[];
 __asm__(".text\n.hidden direct_return\ndirect_return:\n	mov	$15, %eax\n	syscall\n"); /* rt_sigreturn */
 
-long direct_install(void)
+static long install(int signal, void (*function)(int, siginfo_t *, void *), uint64_t blocked)
+{
+	struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } action = {
+		(void *)function, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | 0x04000000 /* SA_RESTORER */, (void *)direct_return, blocked,
+	};
+
+	return host_call(__NR_rt_sigaction, signal, (long)&action, 0, 8, 0, 0);
+}
+
+/* What can wait is blocked in a handler; the others would be our own faults. */
+static long install_all(void)
 {
 	static const int signals[] = { SIGSEGV, SIGBUS, SIGTRAP, SIGILL, SIGFPE, SIGSYS, SIGUSR1, SIGALRM };
-	struct { void *handler; unsigned long flags; void *restorer; uint64_t mask; } action = {
-		(void *)handler, SA_SIGINFO | SA_ONSTACK | SA_NODEFER | 0x04000000 /* SA_RESTORER */, (void *)direct_return,
-		1ull << (SIGUSR1 - 1) | 1ull << (SIGALRM - 1) /* what can wait; the others would be our own faults */
-	};
+	long error = 0;
+
+	for (int signal = 1; signal <= SIGNALS; signal++)
+		install(signal, on_sent, ~0ull); /* but those that nobody may handle */
+	for (unsigned i = 0; i < ARRAY_LEN(signals) && error >= 0; i++)
+		error = install(signals[i], handler, 1ull << (SIGUSR1 - 1) | 1ull << (SIGALRM - 1));
+	return error;
+}
+
+long direct_install(void)
+{
 	struct { void *at; int flags, pad; uint64_t bytes; } stack = { (void *)GATE_STACK_ADDRESS, 0, 0, GATE_STACK_BYTES };
 	struct { uint64_t value; int signal, notify; uint64_t reserved[6]; } event = { 0, SIGALRM, SIGEV_SIGNAL, { 0 } };
 	int timer;
@@ -617,8 +636,8 @@ long direct_install(void)
 
 	if (error >= 0)
 		error = host_call(__NR_sigaltstack, (long)&stack, 0, 0, 0, 0, 0);
-	for (unsigned i = 0; i < ARRAY_LEN(signals) && error >= 0; i++)
-		error = host_call(__NR_rt_sigaction, signals[i], (long)&action, 0, 8, 0, 0);
+	if (error >= 0)
+		error = install_all();
 	if (error >= 0)
 		error = host_call(__NR_timer_create, 1 /* CLOCK_MONOTONIC */, (long)&event, (long)&timer, 0, 0, 0);
 	direct.timer = timer;

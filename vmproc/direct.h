@@ -93,6 +93,8 @@ struct direct_shared {
 	/* filled in by the monitor before the start */
 	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, host_tsc_khz, tsc_khz;
 	uint64_t start_monotonic_ns, slot_offset, rights_offset; /* in the host's shared memory */
+	_Atomic uint64_t sent; /* bit n - 1: signal n has come from outside; the monitor reports it */
+	_Atomic uint32_t sender; /* of the last of them: a pid */
 	uint32_t new_space; /* of the VM process that starts */
 	_Atomic uint32_t setup; /* enum direct_setup; futex */
 	int32_t setup_error; /* -errno of what failed in the VM process that starts, or 0 */

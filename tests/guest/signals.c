@@ -176,19 +176,22 @@ static void test_masks(void)
 
 static void test_interrupted_call(void)
 {
-	struct timespec t = { 5, 0 };
+	struct timespec t = { 1000, 0 };
 	pid_t parent = getpid(), pid;
-	int result;
+	int result, error;
 
 	handle(SIGUSR1, note, 0);
 	pid = fork();
-	if (pid == 0) {
+	while (pid == 0) { /* one may come before the sleep */
 		usleep(50000);
-		_exit(kill(parent, SIGUSR1));
+		kill(parent, SIGUSR1);
 	}
 	result = nanosleep(&t, NULL);
-	expect("a signal interrupts a sleep", result < 0 && errno == EINTR && seen == SIGUSR1);
-	waitpid(pid, NULL, 0);
+	error = errno;
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0)
+		;
+	expect("a signal interrupts a sleep", result < 0 && error == EINTR && seen == SIGUSR1);
 }
 
 /* A busy loop is interrupted many times; nothing of its registers may change. */
