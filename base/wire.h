@@ -55,7 +55,7 @@ struct msg_log { uint32_t level, node, cpu /* ~0: none */, reserved; };
 struct msg_dump { uint32_t cpu, seq; };
 struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physical */, boot_params, ranges;
 			   uint32_t host_tsc_khz; /* for a host that joins: do not measure; else 0 */ };
-struct page_range { uint32_t first_gfn, count; }; /* payload of MACHINE_START: preloaded pages, owned by node 0 */
+struct page_range { uint32_t first_gfn, count, owner /* node */; }; /* payload of MACHINE_START: pages that hold data already */
 struct msg_node_ready { uint32_t node, stage /* vmm/node.h: enum ready_stage */; };
 struct msg_stream { uint32_t stream, eof; };
 struct msg_stream_room { uint32_t stream, bytes; };
@@ -112,27 +112,34 @@ _Static_assert(sizeof(struct msg_look) == 24, "wire");
 
 enum snapshot_step {
 	SNAPSHOT_SAVE,	  /* C->D0: begin. D->M, D0->I: all is frozen, make a copy of what you hold */
-	SNAPSHOT_PREPARE, /* D0->D: have memory for a copy of your pages */
+	SNAPSHOT_PREPARE, /* D0->D: have memory for what you will note */
 	SNAPSHOT_PREPARED, /* D->D0 */
 	SNAPSHOT_FREEZE,  /* D0->D->M: stop at an instruction boundary */
 	SNAPSHOT_FROZEN,  /* M->D->D0 */
 	SNAPSHOT_SAVED,	  /* I->D0: copied, and nothing happens until THAW */
 	SNAPSHOT_CUT,	  /* D0->D: no CPU and no device runs any more on any host */
 	SNAPSHOT_MARK,	  /* D->D: what was sent before has arrived; result: the round */
-	SNAPSHOT_DONE,	  /* D->D0: copied; `result` 0, or why not */
+	SNAPSHOT_DONE,	  /* D->D0: marked; `result` 0, or why not */
 	SNAPSHOT_THAW,	  /* D0->D->M, D0->I: go on */
 	SNAPSHOT_END,	  /* C->D0->D, I: forget the copy */
 	SNAPSHOT_READY,	  /* D0->C: loading: all hosts are connected, send the items */
 	SNAPSHOT_LOADED,  /* C->D0: all items are sent */
-	SNAPSHOT_TAKEN,	  /* I->D0->C: one more item was taken (flow control) */
+	SNAPSHOT_TAKEN,	  /* I->D0->C: one more item was taken; D->D0->C: a SYNC has come (flow control) */
+	SNAPSHOT_SYNC,	  /* C->D0->D: loading: have you taken what I sent? */
+};
+/* What is cut: `result` of SAVE and CUT. */
+enum snapshot_mode {
+	SNAPSHOT_APART,	    /* the whole machine, for a file */
+	CHECKPOINT_WHOLE,   /* the whole machine, as what later changes are changes of */
+	CHECKPOINT_CHANGES, /* what has changed since the last checkpoint; a page without data is zero now */
 };
 struct msg_snapshot { uint32_t of /* node or CPU */, seq, step /* enum snapshot_step */, result; uint64_t clock_ns; };
 #define SNAPSHOT_OF_IOSRV MAX_NODES /* in `of`, where a node can stand */
 struct msg_snapshot_pull { uint32_t of, seq, count, reserved; };
 /* What a machine is made of; payload: the data. */
 enum snapshot_kind {
-	SNAPSHOT_REFUSED, /* in place of SNAPSHOT_MACHINE: one line that says why */
-	SNAPSHOT_MACHINE, /* struct snapshot_machine (vmm/snapshot/freeze.h) and two strings */
+	SNAPSHOT_REFUSED, /* in place of SNAPSHOT_MACHINE: one line that says why; index 1: nothing has happened, try again */
+	SNAPSHOT_MACHINE, /* struct snapshot_machine (vmm/snapshot/saved.h) and two strings */
 	SNAPSHOT_CPU,	  /* index: the CPU; monitor/state.h */
 	SNAPSHOT_CHIP,	  /* index: chip << 16 | part */
 	SNAPSHOT_DISK,	  /* struct snapshot_disk */

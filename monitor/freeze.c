@@ -63,6 +63,7 @@ void freeze_guest(struct monitor *m)
 
 	m->freeze_wanted = false;
 	m->frozen = true;
+	pages_protect(m);
 	channel_send(m, MSG_SNAPSHOT, VNODE_DAEMON(m->shm->node), &frozen, sizeof frozen, NULL, 0);
 	freeze_until_thaw(m);
 	time_switch(m, before);

@@ -151,6 +151,8 @@ void process_set_segment(struct monitor *m, unsigned index, const struct vcpu_se
 
 /* pages.c */
 void pages_init(struct monitor *m);
+/* Whatever the VM processes have mapped, they cannot write to without asking. The guest stands still. */
+void pages_protect(struct monitor *m);
 /* The VM process has made this mapping; entry: of its first page and those behind it, as in struct shadow. */
 void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *entry);
 /* A touch of a mapped page that this host does not hold (SIGBUS by userfaultfd): get it, with the right to write if

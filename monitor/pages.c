@@ -70,6 +70,35 @@ static int let_in(struct monitor *m, gva_t gva, enum page_right right)
 	return ioctl(m->vm.userfault_fd, UFFDIO_CONTINUE, &go) ? -errno : 0;
 }
 
+static void protect(int userfault_fd, gva_t first)
+{
+	struct uffdio_writeprotect all = { .range = { first, VMP_WINDOW - (uint64_t)first }, .mode = UFFDIO_WRITEPROTECT_MODE_WP };
+
+	int error;
+
+	do /* EAGAIN: a mapping changes right now */
+		error = ioctl(userfault_fd, UFFDIO_WRITEPROTECT, &all) ? errno : 0;
+	while (error == EAGAIN);
+	/* ENOENT: nothing is mapped; ESRCH: killed, as below */
+	if (error && error != ENOENT && error != ESRCH)
+		bug("userfaultfd write-protect: %s", strerror(error));
+}
+
+void pages_protect(struct monitor *m)
+{
+	gva_t first = m->shadow.first_page << PAGE_BITS;
+
+	if (!m->many_hosts)
+		return;
+	if (m->direct == NULL) {
+		protect(m->vm.userfault_fd, first);
+		return;
+	}
+	for (unsigned space = 0; space < MAX_SPACES; space++)
+		if (m->vm.space[space].pid)
+			protect(m->vm.space[space].userfault_fd, first);
+}
+
 void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *entry)
 {
 	struct uffdio_register area = { .range = { gva, bytes },

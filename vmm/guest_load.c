@@ -26,7 +26,7 @@ static void add_range(struct node *node, gpa_t from, uint64_t end)
 	gfn_t first = gpa_to_gfn(from);
 
 	bug_on(p->count == MAX_PRELOADED);
-	p->range[p->count++] = (struct page_range){ first, (uint32_t)((end + PAGE_MASK) >> PAGE_BITS) - first };
+	p->range[p->count++] = (struct page_range){ first, (uint32_t)((end + PAGE_MASK) >> PAGE_BITS) - first, 0 };
 }
 
 static int open_initrds(const struct node_options *o, struct open_initrd *initrd, uint64_t *total, char *why,

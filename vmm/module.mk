@@ -2,6 +2,7 @@
 VMP_OBJECTS := vmm/main.o vmm/options.o vmm/run.o vmm/client.o vmm/streams.o vmm/launch.o vmm/rundir.o vmm/terminal.o \
 	vmm/query.o vmm/report.o vmm/pageheat.o vmm/dumptext.o vmm/initramfs.o vmm/guestprog.o vmm/elfdeps.o \
 	vmm/image.o vmm/checks.o vmm/hostcpu.o vmm/snapshot/save.o vmm/snapshot/load.o vmm/snapshot/saved.o \
+	vmm/snapshot/pull.o vmm/snapshot/kept.o \
 	vmm/snapshot/snapfile.o vmm/tsc.o vmm/up.o vmm/status.o vmm/placement.o vmm/gdb/server.o vmm/gdb/session.o vmm/gdb/registers.o vmm/gdb/rsp.o base/log.o \
 	base/wire.o
 $(eval $(call program,vmp,$(VMP_OBJECTS),-levent -lelf -lz -lcrypto))
@@ -11,7 +12,8 @@ $(eval $(call unit-test,gdb,tests/unit/gdb.o $(filter-out vmm/main.o,$(VMP_OBJEC
 
 # The node daemon
 NODE_OBJECTS := vmm/node.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o \
-	vmm/localsock.o vmm/overlay.o vmm/pagestore.o vmm/snapshot/freeze.o vmm/debug.o vmm/hold.o vmm/share.o vmm/tsc.o \
+	vmm/localsock.o vmm/overlay.o vmm/pagestore.o vmm/snapshot/freeze.o vmm/snapshot/copy.o \
+	vmm/snapshot/restore.o vmm/debug.o vmm/hold.o vmm/share.o vmm/tsc.o \
 	vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/hosts.o vmm/hostpart.o vmm/hostplan.o vmm/policy.o \
 	vmm/placement.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS) phnx.o,$(PHNX_LIBS) -lelf))

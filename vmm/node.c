@@ -23,6 +23,7 @@
 #include "vmm/conn.h"
 #include "vmm/debug.h"
 #include "vmm/snapshot/freeze.h"
+#include "vmm/snapshot/restore.h"
 #include "vmm/hosts.h"
 #include "vmm/policy.h"
 
@@ -122,7 +123,7 @@ void node_check_ready(struct node *node)
 	if (node->o.node != 0 || node->started || !all_ready(node, READY_CONNECTED) || !clients_have_run(node))
 		return;
 	if (node->o.restore && !node->preloaded.count)
-		freeze_load_ready(node);
+		restore_begin(node);
 	else if (!node->o.restore && node->preloaded.count)
 		start_machine(node);
 }
@@ -166,13 +167,14 @@ void node_on_start(struct node *node, const struct msg_machine_start *start, con
 	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
 		const struct page_range *range = &ranges[i];
 
-		if (range->first_gfn > node->ram_pages || range->count > node->ram_pages - range->first_gfn) {
+		if (range->first_gfn > node->ram_pages || range->count > node->ram_pages - range->first_gfn ||
+		    range->owner >= node->o.n_nodes) {
 			node_end(node, END_FAILURE, 0, "the preloaded pages lie outside RAM; this is a bug in vmp");
 			return;
 		}
-		if (node->o.node == 0)
+		if (range->owner == node->o.node)
 			pagestore_preloaded(node, range->first_gfn, range->count);
-		dsm_preloaded(node->dsm, range->first_gfn, range->count, 0);
+		dsm_preloaded(node->dsm, range->first_gfn, range->count, range->owner);
 	}
 	tell_ready(node, READY_STARTED);
 }

@@ -116,8 +116,8 @@ static const struct {
 		"concentrate: as many on a host as it has processors, then the next one; auto: a processor follows the pages that it\n"
 		"fetches, or leaves a computer that has too much to do; fixed: they stay, and `vmp cpu move` alone moves them." },
 	[VERB_SNAPSHOT] = { "snapshot", "vmp snapshot save FILE [--name NAME] | load FILE [--hosts N]",
-		"save writes a running machine into FILE, whole or not at all; the machine goes on, having stood still for as\n"
-		"long as copying its memory takes. load lets it go on from there, on any number of hosts (by default as many\n"
+		"save writes a running machine into FILE, whole or not at all; the machine goes on, having stood still for\n"
+		"some milliseconds. load lets it go on from there, on any number of hosts (by default as many\n"
 		"as it was saved on), and is then what `vmp run` is: streams, console, exit status. The disk must be as it was;\n"
 		"writes under --disk IMAGE,snapshot are in FILE." },
 	[VERB_CONSOLE] = { "console", "vmp console [--name NAME]",

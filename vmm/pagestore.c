@@ -30,6 +30,7 @@
 #include "vmm/conn.h"
 #include "vmm/hold.h"
 #include "vmm/share.h"
+#include "vmm/snapshot/copy.h"
 
 enum { RECENT = 1024 /* pages whose arrival is remembered (direct-mapped) */ };
 
@@ -118,6 +119,8 @@ static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *con
 			memcpy(contents, alias, PAGE_BYTES);
 		return;
 	}
+	if (new_right == PAGE_NONE)
+		copy_before_loss(node, gfn);
 	set_right(node, gfn, PAGE_NONE);
 	hostshm_drain_pins(node->shm, gfn);
 	if (right == PAGE_WRITE) {
@@ -146,6 +149,7 @@ static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_righ
 		memcpy(alias, contents, PAGE_BYTES);
 	else
 		*(volatile uint8_t *)alias = 0; /* the memfd's fresh page is zero; it must exist to be mapped */
+	copy_before_change(node, gfn);
 	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
 	set_right(node, gfn, right);
 	if (right == PAGE_READ)
@@ -158,6 +162,7 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 {
 	struct node *node = ctx;
 
+	copy_before_change(node, gfn);
 	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
 	set_right(node, gfn, PAGE_WRITE);
 	share_owned(node->pages->share, gfn);
@@ -275,6 +280,15 @@ static void keep_to_share(struct node *node)
 			share_owned(node->pages->share, gfn);
 }
 
+/* A snapshot took the right to write from the CPUs here, not from this host (vmm/snapshot/copy.h). */
+static void give_back_right(struct node *node, gfn_t gfn)
+{
+	if (dsm_right(node->dsm, gfn) != PAGE_WRITE || atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
+		return;
+	copy_before_change(node, gfn);
+	set_right(node, gfn, PAGE_WRITE);
+}
+
 void pagestore_want(struct node *node, const struct msg_page_want *want)
 {
 	struct page_wait *wait = &node->wait[want->cpu];
@@ -285,10 +299,13 @@ void pagestore_want(struct node *node, const struct msg_page_want *want)
 		return;
 	}
 	*wait = (struct page_wait){ .waiting = true, .gfn = want->gfn, .right = want->right };
-	if (!node->dsm)
+	if (!node->dsm) {
 		answer(node, want->cpu, want->gfn, PAGE_WRITE);
-	else
-		dsm_want(node->dsm, want->gfn, want->right);
+		return;
+	}
+	if (want->right == PAGE_WRITE)
+		give_back_right(node, want->gfn);
+	dsm_want(node->dsm, want->gfn, want->right);
 }
 
 /* A page has come that these CPUs wait for. */
@@ -330,6 +347,7 @@ void pagestore_start(struct node *node)
 		.ready = host_ready, .hold_us = host_hold_us, .after_us = host_after_us,
 	};
 
+	copy_start(node);
 	if (!node_shares_memory(node)) {
 		memset((void *)node->shm->page_right, PAGE_WRITE, node->ram_pages);
 		return;

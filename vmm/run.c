@@ -428,7 +428,7 @@ static void on_snapshot(struct run *run, const void *body)
 	if (!run->loads || run->ended)
 		return;
 	if (snapshot.step == SNAPSHOT_READY)
-		load_start(&run->load, &run->client);
+		load_start(&run->load, &run->client, run->plan.hosts);
 	else if (snapshot.step == SNAPSHOT_TAKEN)
 		load_taken(&run->load);
 }

@@ -7,7 +7,7 @@
 #include "vmm/hostcpu.h"
 #include "vmm/tsc.h"
 
-enum { TURN = 256 /* items between two looks at other events */, UNTAKEN = 64 };
+enum { TURN = 256 /* items between two looks at other events */, UNTAKEN = 64, SYNC_PAGES = 1024 };
 
 static int check_processor(const struct load *load, struct problem *p)
 {
@@ -51,12 +51,23 @@ static bool for_iosrv(uint32_t kind)
 	return kind == SNAPSHOT_CHIP || kind == SNAPSHOT_DISK || kind == SNAPSHOT_BLOCK || kind == SNAPSHOT_LAST;
 }
 
+/* Each host answers when it has got here. */
+static void send_sync(struct load *load)
+{
+	struct msg_snapshot sync = { .step = SNAPSHOT_SYNC };
+
+	load->untaken += load->hosts;
+	client_send(load->client, MSG_SNAPSHOT, VNODE_CLI, &sync, sizeof sync, NULL, 0);
+}
+
 static void send_item(struct load *load, uint32_t kind, uint32_t index, const void *data, uint32_t bytes)
 {
 	struct msg_snapshot_item item = { .kind = kind, .index = index };
 
 	load->untaken += for_iosrv(kind);
 	client_send(load->client, MSG_SNAPSHOT_ITEM, VNODE_CLI, &item, sizeof item, data, bytes);
+	if (kind == SNAPSHOT_PAGE && ++load->pages % SYNC_PAGES == 0)
+		send_sync(load);
 }
 
 /* All is taken: the machine may start. */
@@ -83,6 +94,7 @@ static bool send_next(struct load *load)
 		return true;
 	case 0:
 		send_item(load, SNAPSHOT_LAST, 0, NULL, 0);
+		send_sync(load);
 		load->all_sent = true;
 		return false;
 	default:
@@ -108,8 +120,9 @@ static void on_more(evutil_socket_t fd, short events, void *context)
 	event_add(load->more, &at_once);
 }
 
-void load_start(struct load *load, struct client *client)
+void load_start(struct load *load, struct client *client, unsigned hosts)
 {
+	load->hosts = hosts;
 	load->client = client;
 	load->more = evtimer_new(client->base, on_more, load);
 	if (!load->more)

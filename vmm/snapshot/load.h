@@ -15,7 +15,9 @@ struct load {
 	struct snapfile_reader *reader;
 	struct client *client;
 	struct event *more;
-	uint32_t untaken; /* items that the I/O server has not taken yet */
+	unsigned hosts;
+	uint32_t untaken; /* items and SYNCs that were not answered yet */
+	uint32_t pages;
 	bool all_sent;
 	void *context;
 	void (*on_loaded)(void *context); /* the machine starts */
@@ -24,7 +26,7 @@ struct load {
 
 /* 0, or -1 with one line: damaged, foreign, of another version, or for another processor. */
 int load_open(struct load *load, const char *path, struct problem *p);
-void load_start(struct load *load, struct client *client);
+void load_start(struct load *load, struct client *client, unsigned hosts);
 void load_taken(struct load *load);
 void load_close(struct load *load);
 

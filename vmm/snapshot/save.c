@@ -1,5 +1,4 @@
-/* save.c - `vmp snapshot save FILE`: asks the machine for a cut (vmm/snapshot/freeze.h), pulls the copies that its hosts have made,
- * and writes them.
+/* save.c - `vmp snapshot save FILE`: asks the machine for a cut (freeze.h), pulls what its hosts hold (pull.h), and writes it.
  *
  * The machine runs on while the file is written.  Hosts send only what was asked for, so that a slow disk fills no queue.
  * Whatever goes wrong, the machine is left as it was and no file is there.
@@ -14,11 +13,11 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "vmm/client.h"
-#include "vmm/hostcpu.h"
 #include "vmm/rundir.h"
+#include "vmm/snapshot/pull.h"
 #include "vmm/snapshot/saved.h"
 
-enum { PULL = 512 /* items asked for at once */, AHEAD = 2 * PULL, SILENCE_S = 60, PROGRESS_NS = 200000000 };
+enum { SILENCE_S = 60, PROGRESS_NS = 200000000, AGAIN_MS = 50, PATIENCE_NS = 2000000000 };
 
 struct save {
 	const struct options *o;
@@ -26,12 +25,10 @@ struct save {
 	struct client client;
 	struct rundir rundir;
 	struct machine_info info;
-	struct event *limit, *signals[4];
+	struct pull pull;
+	struct event *limit, *again, *signals[4];
 	struct snapfile_writer *file;
 	struct saved_machine machine;
-	uint32_t hosts;	      /* bit set of those that there are */
-	uint32_t part;	      /* host whose items come now; SNAPSHOT_OF_IOSRV: the I/O server, last */
-	uint32_t asked, came; /* items of this part */
 	uint64_t began_ns, shown_ns;
 	bool shown, done;
 	int status;
@@ -85,112 +82,60 @@ static void show_progress(struct save *s)
 		s->machine.machine.mem_mib);
 }
 
-static void step(struct save *s, enum snapshot_step what)
+static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
 {
-	struct msg_snapshot body = { .step = what };
+	struct save *s = context;
+	struct problem inner;
 
-	client_send(&s->client, MSG_SNAPSHOT, VNODE_CLI, &body, sizeof body, NULL, 0);
+	if (saved_add(&s->machine, record, data, &inner))
+		return problem(p, "the machine's state %s; this is a bug in vmp", inner.line);
+	if (snapfile_write(s->file, record, data, p))
+		return -1;
+	show_progress(s);
+	return 0;
 }
 
-static void pull(struct save *s)
+static void on_done(void *context)
 {
-	struct msg_snapshot_pull body = { .of = s->part, .count = PULL };
+	struct save *s = context;
+	struct problem p, inner;
 
-	while (s->asked - s->came <= AHEAD - PULL) {
-		client_send(&s->client, MSG_SNAPSHOT_PULL, VNODE_CLI, &body, sizeof body, NULL, 0);
-		s->asked += PULL;
-	}
-}
-
-static void end_as_bug(struct save *s, const char *what)
-{
-	struct problem p;
-
-	problem(&p, "the machine's state %s; this is a bug in vmp", what);
-	end_save(s, EXIT_VMP_FAILURE, p.line);
-}
-
-static void keep(struct save *s, uint32_t kind, uint32_t index, const void *data, uint32_t bytes)
-{
-	struct snapfile_record record = { kind, index, bytes };
-	struct problem p;
-
-	if (saved_add(&s->machine, &record, data, &p)) {
-		end_as_bug(s, p.line);
-	} else if (snapfile_write(s->file, &record, data, &p)) {
+	if (saved_complete(&s->machine, &inner)) {
+		problem(&p, "the machine's state %s; this is a bug in vmp", inner.line);
 		end_save(s, EXIT_VMP_FAILURE, p.line);
-	}
-}
-
-/* The machine stands no longer still. Its description is the first record, with what only this side knows. */
-static void on_cut(struct save *s, const void *data, uint32_t bytes)
-{
-	struct snapshot_machine machine;
-	uint8_t described[MAX_MSG_PAYLOAD];
-	const char *line = (const char *)data + sizeof machine;
-
-	if (bytes <= sizeof machine || line[bytes - sizeof machine - 1]) {
-		end_as_bug(s, "does not describe a machine");
-		return;
-	}
-	memcpy(&machine, data, sizeof machine);
-	hostcpu_features(machine.features);
-	keep(s, SNAPSHOT_MACHINE, 0, described, saved_describe(&machine, line, s->info.kernel, described));
-	if (!s->done)
-		pull(s);
-}
-
-static void on_part_done(struct save *s, uint32_t items)
-{
-	struct problem p;
-
-	if (items != s->came) {
-		end_as_bug(s, "came without some of its items");
-		return;
-	}
-	s->asked = s->came = 0;
-	if (s->part != SNAPSHOT_OF_IOSRV) {
-		do
-			s->part++;
-		while (s->part != SNAPSHOT_OF_IOSRV && !(s->hosts >> s->part & 1));
-		pull(s);
-	} else if (saved_complete(&s->machine, &p)) {
-		end_as_bug(s, p.line);
 	} else {
 		end_save(s, 0, "");
 	}
 }
 
-static void on_item(struct save *s, const void *body, size_t body_bytes)
+static void on_again(evutil_socket_t fd, short events, void *context)
+{
+	struct save *s = context;
+
+	(void)fd, (void)events;
+	pull_start(&s->pull, SNAPSHOT_APART);
+}
+
+/* A processor moves, or a checkpoint is taken: that passes. */
+static void on_failed(void *context, const char *line, bool nothing_happened)
+{
+	static const struct timeval moment = { 0, AGAIN_MS * 1000 };
+	struct save *s = context;
+
+	if (nothing_happened && now_ns() - s->began_ns < PATIENCE_NS)
+		event_add(s->again, &moment);
+	else
+		end_save(s, EXIT_VMP_FAILURE, line);
+}
+
+static void on_item(struct save *s, const void *body, size_t bytes)
 {
 	static const struct timeval limit = { SILENCE_S, 0 };
-	const uint8_t *data = (const uint8_t *)body + sizeof(struct msg_snapshot_item);
-	uint32_t bytes = body_bytes - sizeof(struct msg_snapshot_item);
-	struct msg_snapshot_item item;
-	struct problem p;
 
-	memcpy(&item, body, sizeof item);
 	if (s->done)
 		return;
 	event_add(s->limit, &limit);
-	switch (item.kind) {
-	case SNAPSHOT_REFUSED:
-		problem(&p, "%.*s", (int)bytes, (const char *)data);
-		end_save(s, EXIT_VMP_FAILURE, p.line);
-		return;
-	case SNAPSHOT_MACHINE:
-		on_cut(s, data, bytes);
-		return;
-	case SNAPSHOT_LAST:
-		on_part_done(s, item.index);
-		return;
-	default:
-		s->came++;
-		keep(s, item.kind, item.index, data, bytes);
-		if (!s->done)
-			pull(s);
-		show_progress(s);
-	}
+	pull_on_item(&s->pull, body, bytes);
 }
 
 static void on_message(void *context, const struct msg_header *header, const void *body)
@@ -200,11 +145,11 @@ static void on_message(void *context, const struct msg_header *header, const voi
 
 	switch (header->type) {
 	case MSG_SNAPSHOT_ITEM:
-		on_item(context, body, header->bytes);
+		on_item(s, body, header->bytes);
 		break;
 	case MSG_HOSTS:
 		memcpy(&hosts, body, sizeof hosts);
-		s->hosts = hosts.present; /* they stay as they are while the machine is saved */
+		s->pull.hosts = hosts.present; /* they stay as they are while the machine is saved */
 		break;
 	case MSG_MACHINE_END:
 		on_closed(context);
@@ -237,7 +182,8 @@ static int prepare(struct save *s)
 			return problem(&s->why, "no memory");
 	}
 	s->limit = evtimer_new(s->base, on_limit, s);
-	if (!s->limit || event_add(s->limit, &limit))
+	s->again = evtimer_new(s->base, on_again, s);
+	if (!s->limit || !s->again || event_add(s->limit, &limit))
 		return problem(&s->why, "no memory");
 	error = client_connect(&s->client, s->base, s->rundir.path, CLIENT_QUERY);
 	if (error)
@@ -257,7 +203,7 @@ static void finish(struct save *s)
 {
 	uint64_t file_bytes = s->file ? snapfile_file_bytes(s->file) : 0;
 
-	step(s, SNAPSHOT_END);
+	pull_stop(&s->pull);
 	client_flush(&s->client, 100);
 	if (s->shown && write(2, "\r\033[K", 4) < 0) {
 		/* a terminal that is gone needs no cleaning */
@@ -274,7 +220,7 @@ static void finish(struct save *s)
 
 static void free_save(struct save *s)
 {
-	struct event *events[] = { s->limit, s->signals[0], s->signals[1], s->signals[2], s->signals[3] };
+	struct event *events[] = { s->limit, s->again, s->signals[0], s->signals[1], s->signals[2], s->signals[3] };
 
 	snapfile_abandon(s->file);
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
@@ -292,8 +238,10 @@ int save_machine(const struct options *o)
 
 	s = (struct save){ .o = o, .began_ns = now_ns(), .status = EXIT_VMP_FAILURE };
 	s.client = (struct client){ .fd = -1, .context = &s, .on_message = on_message, .on_closed = on_closed };
+	s.pull = (struct pull){ .client = &s.client, .kernel = s.info.kernel, .context = &s, .keep = keep, .done = on_done,
+				.failed = on_failed };
 	if (!prepare(&s)) {
-		step(&s, SNAPSHOT_SAVE);
+		pull_start(&s.pull, SNAPSHOT_APART);
 		event_base_dispatch(s.base);
 		finish(&s);
 	}

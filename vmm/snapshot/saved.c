@@ -47,7 +47,7 @@ static int add_machine(struct saved_machine *s, const struct snapfile_record *re
 
 static int add_page(struct saved_machine *s, uint32_t gfn, uint32_t bytes, struct problem *p)
 {
-	if (gfn >= s->machine.mem_mib << (20 - PAGE_BITS) || bytes != PAGE_BYTES)
+	if (gfn >= s->machine.mem_mib << (20 - PAGE_BITS) || (bytes != PAGE_BYTES && (bytes || !s->changes)))
 		return problem(p, "has a page %u that is not the machine's", gfn);
 	if (s->page_seen[gfn / 8] >> gfn % 8 & 1)
 		return problem(p, "names page %u twice", gfn);
@@ -108,8 +108,8 @@ int saved_complete(const struct saved_machine *s, struct problem *p)
 		return problem(p, "is empty");
 	if (s->cpus != all)
 		return problem(p, "lacks processor %u", (unsigned)__builtin_ctz(all & ~s->cpus));
-	if (!s->chip_parts || !s->pages)
-		return problem(p, "lacks the machine's %s", s->pages ? "devices" : "memory");
+	if (!s->chip_parts || !(s->pages || s->changes))
+		return problem(p, "lacks the machine's %s", s->chip_parts ? "memory" : "devices");
 	return 0;
 }
 

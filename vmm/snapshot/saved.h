@@ -7,9 +7,17 @@
 #define VMM_SAVED_H
 
 #include "base/wire.h"
-#include "vmm/snapshot/freeze.h"
+#include "vmm/hostcpu.h"
 #include "vmm/problem.h"
 #include "vmm/snapshot/snapfile.h"
+
+/* SNAPSHOT_MACHINE's payload; two strings follow: the guest kernel's command line, and the file that it was loaded from. */
+struct snapshot_machine {
+	uint32_t hosts, cpus, mem_mib;
+	uint32_t tsc_khz; /* of the time-stamp counter that the guest reads as its clock; 0: it reads none */
+	uint64_t clock_ns, pause_ns, saved_ns /* since the epoch */, tsc;
+	uint32_t features[HOSTCPU_FEATURES]; /* hostcpu_features() where it was saved */
+};
 
 struct saved_machine {
 	struct snapshot_machine machine;
@@ -20,6 +28,7 @@ struct saved_machine {
 	uint64_t pages, blocks;
 	uint8_t *page_seen; /* one bit each */
 	bool started;
+	bool changes; /* set before the first record: of a checkpoint; a page without data is zero, and there may be none */
 };
 
 int saved_add(struct saved_machine *s, const struct snapfile_record *record, const void *data, struct problem *p);
