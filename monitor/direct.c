@@ -139,7 +139,7 @@ static void start_first_space(struct monitor *m)
 	};
 	error = start_space(m, 0);
 	if (error)
-		die("the VM process cannot set up the direct engine: %s", strerror(-error));
+		die("its VM process cannot be set up: %s; too many processes, or not enough memory?", strerror(-error));
 }
 
 /* --- calls ---------------------------------------------------------------------------------------------------------- */

@@ -39,6 +39,12 @@ static void on_alarm(int signal)
 /* Interrupts a sleep. */
 static void on_child(int signal) { (void)signal; }
 
+/* The daemon hears why, and who started the machine reads it. */
+static void on_die(const char *line)
+{
+	monitor_end(&monitor, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u: %s", monitor.cpu, line);
+}
+
 struct arguments { int cpu, socket, ram, shm, log; bool direct, strict; };
 
 static struct arguments parse(int argc, char **argv)
@@ -110,7 +116,7 @@ static void prepare_signals(struct monitor *m)
 	signal(SIGINT, SIG_IGN); /* the daemon ends us */
 	m->timer_armed_ns = UINT64_MAX;
 	if (timer_create(CLOCK_MONOTONIC, &event, &m->timer))
-		die("no timer: %s", strerror(errno));
+		die("no timer: %s; see ulimit -i", strerror(errno));
 }
 
 /* Flat boot segments stand before the guest loads a table of its own. */
@@ -197,6 +203,7 @@ int main(int argc, char **argv)
 	m->direct_engine = a.direct;
 	m->strict = a.strict;
 	map_shared(m, &a);
+	log_on_die(on_die);
 	m->slot = &m->shm->slot[m->cpu];
 	m->many_hosts = m->shm->many_hosts;
 	schedule_promptly();

@@ -123,7 +123,7 @@ void process_start(struct monitor *m)
 	process_prepare(m);
 	m->vm.pid = process_spawn(m);
 	if (m->vm.pid < 0)
-		die("cannot start the VM process: %s", strerror(-m->vm.pid));
+		die("its VM process cannot be started: %s; too many processes?", strerror(-m->vm.pid));
 	wait_for_trap(m, "exec");
 	if (ptrace(PTRACE_SETOPTIONS, m->vm.pid, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP))
 		die("ptrace: %s", strerror(errno));

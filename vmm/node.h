@@ -73,6 +73,7 @@ struct child {
 	struct conn *conn; /* NULL when it is closed */
 	bool ready;	   /* its HELLO came */
 	char name[48];
+	char last_words[160]; /* a spare's: why it ends; "" if it has not said so */
 };
 
 /* HELLO's index of a client: which kind of command line it is. */
@@ -178,6 +179,7 @@ void supervise_proceed(struct node *node);
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes);
 /* End a child of which nothing is expected any more; its `handover` stays, for what is still under way. */
 void supervise_release(struct child *child);
+void supervise_last_words(struct child *child, const char *line, size_t bytes);
 
 /* handover.c: a CPU moves between two hosts. */
 void handover_start(struct node *node); /* which CPUs live here; handlers */

@@ -332,7 +332,11 @@ static void on_monitor_message(struct conn *conn, const struct msg_header *heade
 		break;
 	}
 	case MSG_MACHINE_END:
-		end_by_message(node, header, body);
+		if (node->monitor[cpu].part == PART_SPARE) /* its end is that of a move */
+			supervise_last_words(&node->monitor[cpu], (const char *)body + sizeof(struct msg_machine_end),
+					     header->bytes - sizeof(struct msg_machine_end));
+		else
+			end_by_message(node, header, body);
 		break;
 	case MSG_SNAPSHOT:
 		freeze_on_monitor(node, cpu, body);

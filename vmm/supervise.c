@@ -120,6 +120,7 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 
 	child->role = CHILD_MONITOR;
 	child->cpu = cpu;
+	child->last_words[0] = 0;
 	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu, node->o.node);
 	snprintf(number[0], sizeof number[0], "%u", cpu);
 	for (int i = 0; i < 4; i++)
@@ -181,10 +182,15 @@ void supervise_release(struct child *child)
 	child->ready = false;
 }
 
+void supervise_last_words(struct child *child, const char *line, size_t bytes)
+{
+	snprintf(child->last_words, sizeof child->last_words, "%.*s", (int)bytes, line);
+}
+
 static void judge_death(struct node *node, struct child *child, int status)
 {
 	bool was_spare = child->part == PART_SPARE;
-	char how[128];
+	char how[sizeof child->last_words + 16];
 
 	child->pid = 0;
 	/* Its last words first: they may say more than its exit status. */
@@ -192,7 +198,9 @@ static void judge_death(struct node *node, struct child *child, int status)
 		conn_drain(child->conn);
 	if (node->ending || (was_spare && child->part == PART_RUNS && !child->ready)) /* its last word released it */
 		return;
-	if (WIFSIGNALED(status))
+	if (child->last_words[0])
+		snprintf(how, sizeof how, "ended (%s)", child->last_words);
+	else if (WIFSIGNALED(status))
 		snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
 		snprintf(how, sizeof how, "ended unexpectedly with status %d%s", WEXITSTATUS(status),
