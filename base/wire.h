@@ -90,7 +90,7 @@ enum host_op {
 	HOST_RETIRED,  /* back: understood */
 	HOST_ENDED,    /* run client->D0: its process has ended */
 	HOST_NEWS,     /* D0->D: `present`: the hosts that there are; `nodes`: those of them that stay */
-	HOST_HEARD,    /* back */
+	HOST_HEARD,    /* back; `nodes`: pages that are there; `present`: pages for which its computer has memory */
 	HOST_LEAVE,    /* D0->leaver: give up all pages */
 	HOST_EMPTY,    /* leaver->D0 */
 	HOST_FORGET,   /* D0->all others: the leaver has nothing and is asked for nothing any more */

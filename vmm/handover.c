@@ -42,6 +42,13 @@ static void step(struct node *node, vnode_t to, const struct msg_cpu_handover *m
 	net_send(node->net, to, MSG_CPU_STEP, &body, sizeof body, why, strlen(why));
 }
 
+/* FAULT_MOVE_HOST_DIES */
+static void perhaps_die(unsigned step)
+{
+	if (fault_on(FAULT_MOVE_HOST_DIES) == step)
+		kill(getpid(), SIGKILL);
+}
+
 static bool is_sound(const struct node *node, const struct msg_cpu_handover *move)
 {
 	if (move->cpu < node->o.n_cpus && move->from < MAX_NODES && move->to < MAX_NODES)
@@ -86,6 +93,7 @@ static void on_prepare(void *ctx, const struct msg_header *header, const void *b
 	memcpy(&move, body, sizeof move);
 	if (!is_sound(node, &move) || node->ending)
 		return;
+	perhaps_die(1);
 	child = &node->monitor[move.cpu];
 	if (fault_on(FAULT_MOVE_NO_SPARE)) {
 		step(node, VNODE_DAEMON(0), &move, STEP_PREPARED, EAGAIN, 0, "no monitor could be started there");
@@ -126,6 +134,7 @@ static void on_state(void *ctx, const struct msg_header *header, const void *bod
 	memcpy(&state, body, sizeof state);
 	if (state.cpu >= node->o.n_cpus)
 		return;
+	perhaps_die(4);
 	child = &node->monitor[state.cpu];
 	net_cpu_at(node->net, state.cpu, node->o.node, child->handover.move);
 	node->cpus_here |= bit_of(state.cpu);
@@ -173,6 +182,7 @@ static void on_give(void *ctx, const struct msg_header *header, const void *body
 	if (!is_sound(node, &move) || node->ending)
 		return;
 	child = &node->monitor[move.cpu];
+	perhaps_die(2);
 	bug_on(!node_has_cpu(node, move.cpu) || child->part != PART_RUNS);
 	child->handover = move;
 	route_to_child(node, child, header, body);
@@ -197,6 +207,9 @@ void handover_on_state(struct node *node, struct child *child, const struct msg_
 	net_send(node->net, VNODE_DAEMON(move->to), MSG_CPU_STATE, &state, sizeof state, (const char *)body + sizeof state,
 		 payload);
 	send_posts_on(node, child->cpu);
+	if (fault_on(FAULT_MOVE_HOST_DIES) == 3)
+		overlay_flush(node);
+	perhaps_die(3);
 }
 
 static void on_back(void *ctx, const struct msg_header *header, const void *body)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
@@ -126,11 +127,28 @@ static void on_forget(struct node *node, unsigned leaver)
 		node->hosts &= ~bit_of(leaver);
 }
 
+/* For how many more pages this computer has memory; as many as can be said, if it does not say. */
+static uint32_t free_pages(void)
+{
+	unsigned long long kib = UINT32_MAX;
+	FILE *f = fopen("/proc/meminfo", "re");
+	char line[128];
+
+	while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
+		;
+	if (f)
+		fclose(f);
+	if (fault_on(FAULT_HOST_FULL))
+		kib = 0;
+	kib >>= PAGE_BITS - 10;
+	return kib < UINT32_MAX ? (uint32_t)kib : UINT32_MAX;
+}
+
 /* --- all ------------------------------------------------------------------------------------------------------------ */
 
 static void on_news(struct node *node, const struct msg_host *news, const void *homes, uint32_t bytes)
 {
-	const struct msg_host heard = { .host = node->o.node, .seq = news->seq, .op = HOST_HEARD };
+	struct msg_host heard = { .host = node->o.node, .seq = news->seq, .op = HOST_HEARD };
 	struct home_place places[DSM_INTERVALS];
 
 	if (bytes != sizeof places || !(news->present & bit_of(node->o.node))) {
@@ -143,9 +161,11 @@ static void on_news(struct node *node, const struct msg_host *news, const void *
 	dsm_homes_learn(node->dsm, places);
 	dsm_set_nodes(node->dsm, news->nodes);
 	node->hosts = news->present;
-	part.leaves = !(news->nodes & bit_of(node->o.node));
+	part.leaves = news->host == node->o.node && !(news->nodes & bit_of(node->o.node));
 	part.others = news->present & ~bit_of(node->o.node);
 	part.marks = 0;
+	heard.nodes = dsm_pages_here(node->dsm);
+	heard.present = free_pages();
 	net_send(node->net, VNODE_DAEMON(0), MSG_HOST, &heard, sizeof heard, NULL, 0);
 }
 

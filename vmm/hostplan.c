@@ -20,6 +20,14 @@ void hostqueue_pop(struct hostqueue *q)
 	memmove(q->wait, q->wait + 1, q->n * sizeof q->wait[0]);
 }
 
+uint32_t hostplan_staying(const struct hostqueue *q, unsigned first, uint32_t hosts)
+{
+	for (unsigned i = first; i < q->n; i++)
+		if (q->wait[i].body.op == HOST_REMOVE && q->wait[i].body.host && q->wait[i].body.host < MAX_NODES)
+			hosts &= ~(1u << q->wait[i].body.host);
+	return hosts;
+}
+
 int hostplan_free(uint32_t hosts)
 {
 	return hosts == ~0u ? -1 : __builtin_ctz(~hosts);
@@ -39,6 +47,15 @@ int hostplan_may_go(uint32_t hosts, uint32_t host, uint32_t mem_mib, uint32_t ho
 	else
 		return 0;
 	return -EINVAL;
+}
+
+int hostplan_has_room(uint64_t held_pages, uint64_t room_pages, char *why, size_t why_bytes)
+{
+	if (held_pages <= room_pages)
+		return 0;
+	snprintf(why, why_bytes, "it holds %llu MiB, and the computers of the others have memory for %llu MiB",
+		 (unsigned long long)held_pages >> (20 - PAGE_BITS), (unsigned long long)room_pages >> (20 - PAGE_BITS));
+	return -ENOMEM;
 }
 
 static void count_homes(const struct home_place *places, unsigned count[MAX_NODES])
@@ -82,9 +99,8 @@ unsigned hostplan_homes_for(const struct home_place *places, uint32_t hosts, uns
 	return n;
 }
 
-unsigned hostplan_homes_of(const struct home_place *places, uint32_t hosts, unsigned leaver, struct home_order *orders)
+unsigned hostplan_homes_of(const struct home_place *places, uint32_t others, unsigned leaver, struct home_order *orders)
 {
-	uint32_t others = hosts & ~(1u << leaver);
 	unsigned count[MAX_NODES], n = 0;
 
 	count_homes(places, count);

@@ -48,12 +48,14 @@ struct hosts {
 	bool comes;
 	unsigned host; /* that comes or goes */
 	uint64_t since_ns;
-	uint32_t staying; /* bit set: all but the one that goes */
+	uint32_t staying; /* bit set: all but the one that goes, and those that wait to go */
+	uint32_t told;	  /* that set, as all have been told last */
 	uint32_t news, heard, gone; /* news: their number */
 	struct home_place place[DSM_INTERVALS]; /* as node 0 has been told */
 	unsigned homes_moved, homes_waiting;
 	uint32_t cpus_moved; /* bit set: away from it, in this change */
 	uint32_t pages_left;
+	uint64_t held_pages, room_pages; /* by the one that goes; on the computers of those that stay */
 	char why[200]; /* it fails */
 	uint32_t came, went;
 	struct event *progress;
@@ -80,12 +82,20 @@ static void tell_all(struct node *node, uint32_t hosts, enum host_op op, const v
 			tell(node, host, op, payload, bytes);
 }
 
+static void see_who_stays(struct node *node, unsigned first)
+{
+	struct hosts *h = node->hosts_state;
+
+	h->staying = hostplan_staying(&h->queue, first, node->hosts);
+}
+
 static void tell_news(struct node *node, uint32_t to)
 {
 	struct hosts *h = node->hosts_state;
 
 	h->news++;
 	h->heard = 0;
+	h->told = h->staying;
 	tell_all(node, to, HOST_NEWS, h->place, sizeof h->place);
 }
 
@@ -147,6 +157,8 @@ static void done(struct node *node, int error, const char *line)
 	hostqueue_pop(&h->queue);
 	answer(node, &request, HOST_DONE, error, line);
 	begin_next(node);
+	if (h->stage == STAGE_NONE && h->told != h->staying) /* one that waited to go stays after all */
+		tell_news(node, node->hosts);
 }
 
 static void fail(struct node *node, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -205,6 +217,7 @@ static void homes_are_moved(struct node *node)
 	struct hosts *h = node->hosts_state;
 	char line[160];
 
+	see_who_stays(node, 0);
 	tell_news(node, node->hosts);
 	if (!h->comes) {
 		h->stage = STAGE_PAGES;
@@ -284,7 +297,7 @@ static void include(struct node *node)
 
 	h->stage = STAGE_TELL;
 	node->hosts |= bit_of(h->host);
-	h->staying = node->hosts;
+	see_who_stays(node, 0);
 	tell_owner(node, HOST_INCLUDED, 0);
 	moves_tell(node, h->host);
 	tell_news(node, node->hosts);
@@ -311,9 +324,9 @@ static void begin_remove(struct node *node)
 
 	if (hostplan_may_go(node->hosts, h->host, node->o.mem_mib, node->o.host_mem_mib, why, sizeof why))
 		return fail(node, EINVAL, "%s", why);
-	h->staying = node->hosts & ~bit_of(h->host);
 	h->stage = STAGE_TELL;
 	h->cpus_moved = h->gone = 0;
+	h->held_pages = h->room_pages = 0;
 	tell_news(node, node->hosts);
 }
 
@@ -344,7 +357,7 @@ static void move_cpus_away(struct node *node)
 
 	h->stage = STAGE_CPUS;
 	if (cpu == MAX_CPUS)
-		return move_homes(node, orders, hostplan_homes_of(h->place, node->hosts, h->host, orders));
+		return move_homes(node, orders, hostplan_homes_of(h->place, h->staying, h->host, orders));
 	for (unsigned i = 0; i < node->o.n_cpus; i++)
 		at[i] = moves_place(node, i);
 	h->cpus_moved |= bit_of(cpu);
@@ -367,6 +380,13 @@ static void move_cpus_back(struct node *node)
 	move_cpu(node, cpu, h->host);
 }
 
+static void stay(struct node *node)
+{
+	see_who_stays(node, 1);
+	node->hosts_state->stage = STAGE_BACK;
+	move_cpus_back(node);
+}
+
 void hosts_on_moved(struct node *node, unsigned cpu, int error, const char *why)
 {
 	struct hosts *h = node->hosts_state;
@@ -376,9 +396,7 @@ void hosts_on_moved(struct node *node, unsigned cpu, int error, const char *why)
 	} else if (h->stage == STAGE_CPUS && error) {
 		snprintf(h->why, sizeof h->why, "%s", why);
 		h->cpus_moved &= ~bit_of(cpu);
-		h->staying = node->hosts;
-		h->stage = STAGE_BACK;
-		move_cpus_back(node);
+		stay(node);
 	} else if (h->stage == STAGE_CPUS) {
 		move_cpus_away(node);
 	}
@@ -389,7 +407,7 @@ static void on_empty(struct node *node)
 	struct hosts *h = node->hosts_state;
 
 	h->stage = STAGE_FORGET;
-	tell_all(node, h->staying, HOST_FORGET, NULL, 0);
+	tell_all(node, node->hosts & ~bit_of(h->host), HOST_FORGET, NULL, 0);
 }
 
 /* All have had its farewell: it is no part of the machine any more. */
@@ -398,9 +416,9 @@ static void on_gone(struct node *node, unsigned from)
 	struct hosts *h = node->hosts_state;
 
 	h->gone |= bit_of(from);
-	if (h->gone != h->staying)
+	if (h->gone != (node->hosts & ~bit_of(h->host)))
 		return;
-	node->hosts = h->staying;
+	node->hosts = h->gone;
 	h->stage = STAGE_RETIRE;
 	tell_owner(node, HOST_RETIRE, 0);
 }
@@ -428,18 +446,24 @@ static void on_ended(struct node *node, unsigned host, const char *how, unsigned
 
 /* --- what the daemons answer ---------------------------------------------------------------------------------------- */
 
-static void on_heard(struct node *node, unsigned from, uint32_t news)
+static void on_heard(struct node *node, const struct msg_host *heard)
 {
 	struct hosts *h = node->hosts_state;
 	struct home_order orders[DSM_INTERVALS];
 
-	if (news != h->news)
+	if (heard->seq != h->news)
 		return;
-	h->heard |= bit_of(from);
+	h->heard |= bit_of(heard->host);
+	if (heard->host == h->host)
+		h->held_pages = heard->nodes;
+	else if (h->staying & bit_of(heard->host))
+		h->room_pages += heard->present;
 	if (h->stage != STAGE_TELL || (h->heard & node->hosts) != node->hosts)
 		return;
 	if (h->comes)
 		move_homes(node, orders, hostplan_homes_for(h->place, node->hosts, h->host, orders));
+	else if (hostplan_has_room(h->held_pages, h->room_pages, h->why, sizeof h->why))
+		stay(node);
 	else
 		move_cpus_away(node);
 }
@@ -449,7 +473,7 @@ void hosts_on_step(struct node *node, const struct msg_host *step)
 	struct hosts *h = node->hosts_state;
 
 	if (step->op == HOST_HEARD)
-		on_heard(node, step->host, step->seq);
+		on_heard(node, step);
 	else if (step->op == HOST_GONE && h->stage == STAGE_FORGET)
 		on_gone(node, step->host);
 	else if (step->op == HOST_EMPTY && h->stage == STAGE_PAGES && step->host == h->host)
@@ -461,6 +485,18 @@ void hosts_on_step(struct node *node, const struct msg_host *step)
 }
 
 /* --- the queue ------------------------------------------------------------------------------------------------------ */
+
+static void tell_those_who_wait(struct node *node)
+{
+	const struct hosts *h = node->hosts_state;
+	char line[160];
+
+	for (unsigned i = 1; i < h->queue.n; i++) {
+		snprintf(line, sizeof line, "hosts come and go one after the other: host %u %s, %u before this one", h->host,
+			 h->comes ? "comes" : "goes", i);
+		answer(node, &h->queue.wait[i], HOST_PROGRESS, 0, line);
+	}
+}
 
 static void on_progress(evutil_socket_t fd, short what, void *ctx)
 {
@@ -478,6 +514,7 @@ static void on_progress(evutil_socket_t fd, short what, void *ctx)
 		snprintf(line, sizeof line, "host %u: %s", h->host, stage_texts[h->stage]);
 	if (node_now_ns() - h->since_ns > PROGRESS_AFTER_NS)
 		answer(node, &h->queue.wait[0], HOST_PROGRESS, 0, line);
+	tell_those_who_wait(node);
 	event_add(h->progress, &second);
 }
 
@@ -492,7 +529,7 @@ static void begin_next(struct node *node)
 	h->host = h->queue.wait[0].body.host;
 	h->since_ns = node_now_ns();
 	h->why[0] = 0;
-	h->staying = node->hosts;
+	see_who_stays(node, 0);
 	event_add(h->progress, &second);
 	if (h->comes)
 		begin_add(node);
@@ -518,6 +555,7 @@ static void request(struct node *node, unsigned client, const struct msg_host *b
 		answer(node, &request, HOST_DONE, EAGAIN, why);
 	else
 		begin_next(node);
+	tell_those_who_wait(node);
 }
 
 /* The machine's owner is the one that starts and reaps daemons. */
@@ -581,7 +619,7 @@ void hosts_start(struct node *node)
 
 	if (!h)
 		die("out of memory");
-	h->staying = node->hosts;
+	h->staying = h->told = node->hosts;
 	for (unsigned i = 0; i < DSM_INTERVALS; i++)
 		h->place[i].node = dsm_interval_start(i, node->o.n_nodes);
 	h->progress = evtimer_new(node->base, on_progress, node);

@@ -144,6 +144,27 @@ static void on_limit(evutil_socket_t fd, short what, void *arg)
 
 /* --- messages ------------------------------------------------------------------------------------------------------- */
 
+/* FAULT_CUT_CHANGES: the message is on its way already, or still waits here; the connection goes with it, every other time before. */
+static bool is_of_change(uint32_t type)
+{
+	return type == MSG_CPU_PREPARE || type == MSG_CPU_GIVE || type == MSG_CPU_STATE || type == MSG_CPU_BACK ||
+	       type == MSG_CPU_STEP || type == MSG_CPU_AT || type == MSG_HOST || type == MSG_HOME_GIVE || type == MSG_HOME_STATE ||
+	       type == MSG_HOME_TAKEN;
+}
+
+static int send_and_cut(ph_vp_t to, const struct msg_header *header, const void *body, uint32_t body_bytes, const void *payload,
+			uint32_t payload_bytes)
+{
+	static unsigned sent;
+	int error;
+
+	if (sent++ % 2)
+		ph_break_connections();
+	error = send_to(to, header, body, body_bytes, payload, payload_bytes);
+	ph_break_connections();
+	return error;
+}
+
 /* A peer that is gone is the supervision's matter: what is sent to it meanwhile goes nowhere. */
 static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body, uint32_t body_bytes,
 		 const void *payload, uint32_t payload_bytes)
@@ -152,6 +173,8 @@ static int carry(void *ctx, unsigned peer, const struct msg_header *header, cons
 
 	if (!overlay_reaches(node, peer))
 		return 0;
+	if (fault_on(FAULT_CUT_CHANGES) && is_of_change(header->type))
+		return send_and_cut(node->overlay->name[peer], header, body, body_bytes, payload, payload_bytes);
 	return send_to(node->overlay->name[peer], header, body, body_bytes, payload, payload_bytes);
 }
 

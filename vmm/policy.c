@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/debug.h"
 #include "vmm/snapshot/freeze.h"
@@ -44,6 +45,12 @@ static uint32_t load_percent(uint32_t processors)
 	return getloadavg(&load, 1) == 1 ? (uint32_t)(load * 100 / processors) : 0;
 }
 
+/* FAULT_LOAD */
+static uint32_t faked_load(const struct node *node)
+{
+	return fault_on(FAULT_LOAD) == node->o.node + 1 ? 2 * AUTO_LOADED_PERCENT : 0;
+}
+
 static void on_look(void *ctx, const struct msg_header *header, const void *body)
 {
 	struct { struct msg_look look; struct cpu_fetches cpu[MAX_CPUS]; } answer;
@@ -54,7 +61,7 @@ static void on_look(void *ctx, const struct msg_header *header, const void *body
 	memcpy(&answer.look, body, sizeof answer.look);
 	answer.look.host = node->o.node;
 	answer.look.processors = processors > 0 ? (uint32_t)processors : 1;
-	answer.look.load_percent = load_percent(answer.look.processors);
+	answer.look.load_percent = fault_on(FAULT_LOAD) ? faked_load(node) : load_percent(answer.look.processors);
 	answer.look.cpus = 0;
 	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
 		if (node_has_cpu(node, cpu)) {

@@ -117,6 +117,8 @@ static void tell_nodes(struct sim *sim)
 {
 	uint32_t nodes = sim->present & ~sim->leaving;
 
+	if (sim_chance(sim, 30)) /* one more that waits to leave, or is told to stay after all */
+		nodes &= ~(1u << sim_random(sim, sim->n_nodes)) | 1;
 	send_to_all(sim, SIM_NODES, &nodes, sizeof(nodes));
 }
 

@@ -88,6 +88,13 @@ static void test_host_queue(void)
 	CU_ASSERT(!hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, 0 }));
 	hostqueue_pop(&q);
 	CU_ASSERT(q.n == MAX_HOST_REQUESTS - 1 && q.wait[0].client == 1);
+	q = (struct hostqueue){ 0 };
+	for (unsigned host = 0; host < 4; host++)
+		hostqueue_push(&q, &(struct host_request){ { .op = host == 2 ? HOST_ADD : HOST_REMOVE, .host = host }, 0 });
+	hostqueue_push(&q, &(struct host_request){ { .op = HOST_REMOVE, .host = UINT32_MAX }, 0 });
+	CU_ASSERT_EQUAL(hostplan_staying(&q, 0, 0x1f), 0x15); /* 0 does not go, 2 comes, there is no such host as the last */
+	CU_ASSERT_EQUAL(hostplan_staying(&q, 2, 0x1f), 0x17);
+	CU_ASSERT_EQUAL(hostplan_staying(&q, 5, 0x1f), 0x1f);
 	CU_ASSERT_EQUAL(hostplan_free(1), 1);
 	CU_ASSERT_EQUAL(hostplan_free(0xd), 1);
 	CU_ASSERT_EQUAL(hostplan_free(~0u), -1);
@@ -107,6 +114,10 @@ static void test_host_may_go(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(why, wrong[i].complaint));
 	}
 	CU_ASSERT_EQUAL(hostplan_may_go(7, 2, 64, 32, why, sizeof why), 0);
+	CU_ASSERT_EQUAL(hostplan_has_room(512, 512, why, sizeof why), 0);
+	CU_ASSERT_EQUAL(hostplan_has_room(0, 0, why, sizeof why), 0);
+	CU_ASSERT_EQUAL(hostplan_has_room(3 * 256, 256, why, sizeof why), -ENOMEM);
+	CU_ASSERT_PTR_NOT_NULL(strstr(why, "holds 3 MiB, and the computers of the others have memory for 1 MiB"));
 	CU_ASSERT_EQUAL(hostplan_may_go(1u << 31 | 1, 31, 64, 0, why, sizeof why), 0);
 }
 
@@ -122,7 +133,7 @@ static void test_host_homes(void)
 		unsigned host = comes ? round : 2 * MAX_NODES - 1 - round, count[MAX_NODES] = { 0 }, n;
 
 		hosts |= 1u << host;
-		n = comes ? hostplan_homes_for(places, hosts, host, orders) : hostplan_homes_of(places, hosts, host, orders);
+		n = comes ? hostplan_homes_for(places, hosts, host, orders) : hostplan_homes_of(places, hosts & ~(1u << host), host, orders);
 		for (unsigned i = 0; i < n; i++) {
 			CU_ASSERT_EQUAL_FATAL(orders[i].from, places[orders[i].interval].node);
 			CU_ASSERT_EQUAL_FATAL(comes ? orders[i].to : orders[i].from, host);
