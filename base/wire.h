@@ -50,7 +50,7 @@ enum interrupt_kind { INTERRUPT_FIXED, INTERRUPT_NMI };
 struct msg_interrupt { uint32_t cpu_mask, vector, kind, reserved; };
 struct msg_cpu_start { uint32_t cpu, eip; };
 enum end_reason { END_COMMAND, END_POWEROFF, END_PANIC, END_GUEST_FAULT, END_PART_DIED, END_USER, END_FAILURE };
-struct msg_machine_end { uint32_t reason /* enum end_reason */, status, node, reserved; };
+struct msg_machine_end { uint32_t reason /* enum end_reason */, status, node, lost /* PART_DIED: host + 1, 0: node */; };
 struct msg_log { uint32_t level, node, cpu /* ~0: none */, reserved; };
 struct msg_dump { uint32_t cpu, seq; };
 struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physical */, boot_params, ranges;
@@ -58,7 +58,7 @@ struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physic
 struct page_range { uint32_t first_gfn, count, owner /* node */; }; /* payload of MACHINE_START: pages that hold data already */
 struct msg_node_ready { uint32_t node, stage /* vmm/node.h: enum ready_stage */; };
 struct msg_stream { uint32_t stream, eof; };
-struct msg_stream_room { uint32_t stream, bytes; };
+struct msg_stream_room { uint32_t stream, bytes, taken /* of input, in all, modulo 2^32 */, reserved; };
 #define CONSOLE_ALL (~0u) /* output for every attached client; else the number of one, which node 0 gave it */
 struct msg_console { uint32_t client, reserved; };
 struct msg_console_size { uint32_t columns, rows; };

@@ -17,9 +17,11 @@ static struct stream {
 	uint32_t head, count; /* input: bytes waiting; output: bytes collected */
 	uint32_t room;	      /* output: bytes that the command line will take beyond those collected */
 	uint32_t returned;    /* input: bytes read by the guest, whose room is not yet given back */
+	uint32_t taken;	      /* input: bytes that ever came, modulo 2^32 */
 	uint8_t bytes[WINDOW];
 } stream[VMP_STREAM_COUNT];
 static uint32_t columns_rows;
+static bool restored; /* the other side does not know what was taken */
 
 static void stream_reset(void)
 {
@@ -59,11 +61,12 @@ static void send_output(unsigned s)
 
 static void give_room(void)
 {
-	struct msg_stream_room body = { .stream = 0, .bytes = stream[0].returned };
+	struct msg_stream_room body = { .stream = 0, .bytes = stream[0].returned, .taken = stream[0].taken };
 
-	if (stream[0].returned)
+	if (stream[0].returned || restored)
 		iosrv_send(MSG_STREAM_ROOM, VNODE_CLI, &body, sizeof body, NULL, 0);
 	stream[0].returned = 0;
+	restored = false;
 }
 
 void stream_flush(void)
@@ -195,6 +198,7 @@ void stream_input(const struct msg_stream *body, const void *bytes, size_t count
 			count = WINDOW - t->count; /* it had no room for more */
 		for (size_t i = 0; i < count; i++)
 			t->bytes[(t->head + t->count++) % WINDOW] = ((const uint8_t *)bytes)[i];
+		t->taken += count;
 	}
 	if (body->eof)
 		t->eof = true;
@@ -224,6 +228,7 @@ static bool stream_restored(void)
 		if (stream[s].head >= WINDOW || stream[s].count > WINDOW)
 			return false;
 	stream[0].returned = WINDOW - stream[0].count;
+	restored = true;
 	for (unsigned s = 1; s < VMP_STREAM_COUNT; s++) {
 		stream[s].eof = false;
 		stream[s].room = WINDOW - stream[s].count;

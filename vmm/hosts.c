@@ -429,7 +429,7 @@ static void on_ended(struct node *node, unsigned host, const char *how, unsigned
 	char line[160];
 
 	if (node_has_host(node, host)) {
-		node_end(node, END_PART_DIED, 0, "the daemon of host %u died: %.*s", host, (int)bytes, how);
+		node_end_lost(node, host, "the daemon of host %u died: %.*s", host, (int)bytes, how);
 	} else if (host != h->host || h->stage == STAGE_NONE) {
 		log_warn("host %u has ended: %.*s", host, (int)bytes, how);
 	} else if (h->comes) {

@@ -24,6 +24,8 @@ int unix_listen(const char *dir, const char *name, char *path, size_t path_bytes
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t mask = umask(0077);
 
+	if (!unix_address(&address, dir, name))
+		unlink(address.sun_path); /* the daemon before this one may have been killed */
 	if (fd < 0 || unix_address(&address, dir, name) || bind(fd, (struct sockaddr *)&address, sizeof address) ||
 	    listen(fd, LISTEN_BACKLOG))
 		die("cannot listen on %s/%s: %s", dir, name, strerror(errno));

@@ -170,6 +170,8 @@ void supervise_start_children(struct node *node);
 /* A reason to end the machine was found on this host. The first one at node 0 wins. */
 void node_end(struct node *node, enum end_reason reason, uint32_t status, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
+/* The same for END_PART_DIED, of another host. */
+void node_end_lost(struct node *node, unsigned host, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line, unsigned line_bytes);
 /* Node 0 is gone, or this daemon was told: end this host's part. */
 void node_end_here(struct node *node);

@@ -15,6 +15,7 @@ enum option_kind {
 	OPTION_TEXT,   /* value: a string */
 	OPTION_NUMBER, /* value: min..max */
 	OPTION_SIZE,   /* value: MiB, min..max */
+	OPTION_TIME,   /* value: ms, min..max */
 	OPTION_LIST,   /* value: NAME=VALUE, may be repeated */
 	OPTION_LATER,  /* named by the design, not in this version */
 };
@@ -58,6 +59,8 @@ static const struct option_rule rules[] = {
 	  "copy DIR into the guest as /share, the current folder; at most a quarter of the guest's memory" },
 	{ "env", "NAME=VALUE", ON_BOOT, OPTION_LIST, FIELD(env), 0, 0,
 	  "put a variable into the command's environment; may be repeated" },
+	{ "checkpoint", "TIME", ON_START, OPTION_TIME, FIELD(checkpoint_ms), 200, 3600000,
+	  "every TIME (as 5s or 500ms) keep what has changed; when a host is lost, go back to that on the hosts that are left" },
 	{ "timeout", "S", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_NUMBER, FIELD(timeout_s), 1, 1000000,
 	  "give up after S seconds, with status 125" },
 	{ "stats", "FILE", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_TEXT, FIELD(stats), 0, 0,
@@ -203,6 +206,36 @@ enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes)
 	return DISK_READ_WRITE;
 }
 
+int options_parse_time(const char *text, uint32_t *ms)
+{
+	char *end;
+	unsigned long value;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*end && strcmp(end, "s") && strcmp(end, "ms"))
+		return -EINVAL;
+	if (errno || value > UINT32_MAX / 1000)
+		return -ERANGE;
+	*ms = (uint32_t)value * (strcmp(end, "ms") ? 1000 : 1);
+	return 0;
+}
+
+static int set_time(struct options *o, const struct option_rule *rule, const char *value)
+{
+	uint32_t ms = 0;
+	int error = options_parse_time(value, &ms);
+
+	if (error == -EINVAL)
+		return fail(o, "--%s %s: not a time; write it as 5s or 500ms", rule->name, value);
+	if (error || ms < rule->min || ms > rule->max)
+		return fail(o, "--%s %s: must be from %ums to %us", rule->name, value, rule->min, rule->max / 1000);
+	*(uint32_t *)((char *)o + rule->offset) = ms;
+	return 0;
+}
+
 static int set_number(struct options *o, const struct option_rule *rule, const char *value)
 {
 	uint32_t number = 0;
@@ -259,6 +292,8 @@ static int apply(struct options *o, const struct option_rule *rule, const char *
 		return set_number(o, rule, value);
 	case OPTION_SIZE:
 		return set_size(o, rule, value);
+	case OPTION_TIME:
+		return set_time(o, rule, value);
 	case OPTION_LIST:
 		return set_list(o, rule, value);
 	case OPTION_LATER:
@@ -331,6 +366,23 @@ static int check_name(struct options *o)
 	return 0;
 }
 
+/* A machine with checkpoints can go back: to other hosts, and with its disk. */
+static int check_checkpoint(struct options *o)
+{
+	size_t ignored;
+
+	if (!o->checkpoint_ms)
+		return 0;
+	if (o->verb == VERB_SNAPSHOT && o->save)
+		return fail(o, "--checkpoint is for machines that are loaded, not for `vmp snapshot save`");
+	if (o->hosts == 1)
+		return fail(o, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
+	if (o->disk && options_disk_mode(o->disk, &ignored) == DISK_READ_WRITE)
+		return fail(o, "--checkpoint needs --disk %.200s,snapshot (or ,ro): what is written to an image cannot be taken back",
+			    o->disk);
+	return 0;
+}
+
 /* What no single option can know. */
 static int check_together(struct options *o, uint32_t host_cpus)
 {
@@ -351,7 +403,7 @@ static int check_together(struct options *o, uint32_t host_cpus)
 		return fail(o, "%s", p.line);
 	if (o->policy && policy_of_name(o->policy) < 0)
 		return fail(o, "--policy %s: no such policy; there are spread, concentrate, auto and fixed", o->policy);
-	if (o->name && check_name(o))
+	if ((o->name && check_name(o)) || check_checkpoint(o))
 		return -EINVAL;
 	if (o->verb == VERB_SNAPSHOT)
 		return 0; /* the file says how many processors there are */

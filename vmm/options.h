@@ -23,6 +23,7 @@ struct options {
 	uint32_t hosts, cpus, mem_mib;
 	uint32_t host_mem_mib; /* 0: no limit */
 	uint32_t timeout_s; /* 0: none */
+	uint32_t checkpoint_ms; /* 0: none is taken */
 	uint32_t top;	    /* vmp pages: how many */
 	uint32_t cpu, to_host; /* vmp cpu move CPU HOST; vmp host remove HOST */
 	bool add;	       /* vmp host add; otherwise remove */
@@ -44,6 +45,9 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus);
 
 /* "256M", "1G", "65536K", "256" (MiB) -> MiB; -EINVAL, or -ERANGE if it is not a whole number of MiB below 2^32. */
 int options_parse_size(const char *text, uint32_t *mib);
+
+/* "5s", "500ms", "5" (seconds) -> ms; -EINVAL, or -ERANGE beyond 32 bits. */
+int options_parse_time(const char *text, uint32_t *ms);
 
 /* "IMAGE[,ro|,snapshot]": the mode, and the length of IMAGE in *path_bytes. */
 enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes);

@@ -115,7 +115,7 @@ static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 		node->failed = true;
 		node_end_here(node);
 	} else {
-		node_end(node, END_PART_DIED, 0, "the daemon of host %d died: host %u hears nothing from it", peer, node->o.node);
+		node_end_lost(node, (unsigned)peer, "the daemon of host %d died: host %u hears nothing from it", peer, node->o.node);
 	}
 }
 

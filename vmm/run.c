@@ -25,6 +25,7 @@
 #include "vmm/dumptext.h"
 #include "vmm/report.h"
 #include "vmm/rundir.h"
+#include "vmm/snapshot/checkpoint.h"
 #include "vmm/streams.h"
 #include "vmm/terminal.h"
 
@@ -47,9 +48,16 @@ struct run {
 	struct rundir rundir;
 	struct report report;
 	struct load load;
+	struct checkpoint checkpoint;
+	struct {
+		uint32_t lost;	   /* bit set of hosts, as far as the machine's daemons have said */
+		uint64_t since_ns; /* 0: the machine does not go back just now */
+		struct problem said /* of the loss, by a daemon */, why;
+	} back;
 	struct gdbserver gdb;
-	bool loads;		/* `vmp snapshot load` */
-	uint32_t input_room;	/* what its stream device has room for */
+	bool loads;		/* `vmp snapshot load`, or the machine has gone back to a checkpoint */
+	bool attached;		/* the console and the streams flow */
+	uint32_t input_room, input_taken; /* what its stream device has room for, and what it had got */
 	struct options loaded;	/* its options, with what the file says */
 	char disk[4200];
 	struct stream_in in;
@@ -57,7 +65,7 @@ struct run {
 	struct escape escape;
 	struct event *retry, *tick, *typed, *limit, *death, *starter;
 	struct event *signals[8];
-	uint64_t start_ns;
+	uint64_t start_ns, connect_ns; /* the machine's beginning; of the last start of daemons */
 	const char *kernel;	/* the file */
 	int log_fd, archive_fd;
 	bool interactive, raw, connected;
@@ -135,6 +143,9 @@ static void end_with(struct run *run, int status, const char *line)
 	run->status = status;
 	problem(&run->why, "%s", line);
 	make_printable(run->why.line);
+	checkpoint_stop(&run->checkpoint);
+	stream_out_release(&run->out);
+	stream_out_release(&run->err);
 	event_add(run->limit, &limit);
 	proceed_to_end(run);
 }
@@ -152,6 +163,8 @@ static void on_signal(evutil_socket_t signal_number, short events, void *context
 /* A daemon has died, or closed the connection. Node 0 may be about to say why, in better words than ours. */
 static const struct timeval death_pause = { 0, 100000 };
 
+static bool go_back(struct run *run, const char *why);
+
 static void on_death(evutil_socket_t fd, short events, void *context)
 {
 	struct run *run = context;
@@ -160,6 +173,8 @@ static void on_death(evutil_socket_t fd, short events, void *context)
 	(void)fd, (void)events;
 	launch_reap(&run->launch);
 	launch_describe(&run->launch, &p);
+	if (go_back(run, p.line))
+		return;
 	run->forced |= !run->connected;
 	end_with(run, EXIT_VMP_FAILURE, p.line);
 	proceed_to_end(run);
@@ -215,6 +230,7 @@ static void on_hosts(struct run *run, const void *body)
 
 	memcpy(&hosts, body, sizeof hosts);
 	run->hosts = hosts.present;
+	checkpoint_hosts(&run->checkpoint, hosts.present);
 	report_keep_hosts(&run->report, hosts.present);
 	proceed_to_end(run);
 }
@@ -408,7 +424,12 @@ static void on_machine_end(struct run *run, const void *body, size_t bytes)
 	int text = bytes - sizeof end;
 
 	memcpy(&end, body, sizeof end);
-	if (end.reason == END_COMMAND) {
+	if (end.reason == END_PART_DIED && run->o->checkpoint_ms && !run->ended) {
+		/* whoever has died with it is known in a moment */
+		run->back.lost |= 1u << ((end.lost ? end.lost - 1 : end.node) % MAX_NODES);
+		problem(&run->back.said, "%.*s", text, (const char *)body + sizeof end);
+		event_add(run->death, &death_pause);
+	} else if (end.reason == END_COMMAND) {
 		end_with(run, end.status & 0xff, "");
 	} else if (end.reason == END_POWEROFF && (run->interactive || (run->background && !run->starter))) {
 		end_with(run, 0, "");
@@ -438,6 +459,18 @@ static void on_gdb_kill(void *context)
 	end_with(context, EXIT_VMP_FAILURE, "the machine was ended by the debugger's kill");
 }
 
+static void on_input_room(struct run *run, const struct msg_stream_room *room)
+{
+	if (room->stream)
+		return;
+	if (run->attached) {
+		stream_in_room(&run->in, room->bytes);
+	} else {
+		run->input_room += room->bytes;
+		run->input_taken = room->taken;
+	}
+}
+
 static void on_message(void *context, const struct msg_header *header, const void *body)
 {
 	struct run *run = context;
@@ -452,10 +485,10 @@ static void on_message(void *context, const struct msg_header *header, const voi
 		break;
 	case MSG_STREAM_ROOM:
 		memcpy(&room, body, sizeof room);
-		if (room.stream == 0 && run->in.client)
-			stream_in_room(&run->in, room.bytes);
-		else if (room.stream == 0)
-			run->input_room += room.bytes;
+		on_input_room(run, &room);
+		break;
+	case MSG_SNAPSHOT_ITEM:
+		checkpoint_on_item(&run->checkpoint, body, header->bytes);
 		break;
 	case MSG_CONSOLE:
 		on_console(run, body, header->bytes);
@@ -516,20 +549,32 @@ static void on_drained(void *context)
 	proceed_to_end(context);
 }
 
-/* The machine is there: attach the console, let the streams flow. */
-static void attach(struct run *run)
+static void attach_streams(struct run *run)
 {
-	struct msg_console_attach attach = { .client = 0, .backlog = 1 << 20 };
-
-	client_send(&run->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
-	on_window_changed(0, 0, run);
-	if (run->interactive) {
-		run->typed = event_new(run->base, 0, EV_READ | EV_PERSIST, on_typed, run);
-		if (!run->typed || event_add(run->typed, NULL))
-			die("no memory");
+	if (run->in.client) {
+		stream_in_again(&run->in, run->input_taken, run->input_room);
+		stream_out_again(&run->out);
+		stream_out_again(&run->err);
 	} else if (stream_in_start(&run->in, &run->client, run->loads ? run->input_room : STREAM_WINDOW)) {
 		die("no memory");
 	}
+}
+
+/* The machine is there: attach the console, let the streams flow. What the console has said before a machine went back is known. */
+static void attach(struct run *run)
+{
+	struct msg_console_attach attach = { .client = 0, .backlog = run->back.since_ns ? 0 : 1 << 20 };
+
+	client_send(&run->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
+	on_window_changed(0, 0, run);
+	run->attached = true;
+	if (!run->interactive)
+		attach_streams(run);
+	else if (!run->typed)
+		run->typed = event_new(run->base, 0, EV_READ | EV_PERSIST, on_typed, run);
+	if (run->interactive && (!run->typed || event_add(run->typed, NULL)))
+		die("no memory");
+	checkpoint_go(&run->checkpoint, &run->client, run->kernel);
 }
 
 /* The daemon answers. A machine that is loaded is not there before its devices are. */
@@ -540,9 +585,23 @@ static void on_connected(struct run *run)
 		attach(run);
 }
 
+/* One line, on the terminal of the machine or in its log. */
+static void report_back(struct run *run)
+{
+	hide_progress(run);
+	dprintf(2, "%svmp: %s: the machine went back %.1f s, to its last checkpoint, and goes on on %u host%s after %.1f s%s\n",
+		run->raw ? "\r\n" : "", run->back.why.line, (run->back.since_ns - run->checkpoint.kept_cut_ns) / 1e9, run->plan.hosts,
+		run->plan.hosts > 1 ? "s" : "", (now_ns() - run->back.since_ns) / 1e9, run->raw ? "\r" : "");
+}
+
 static void on_loaded(void *context)
 {
-	attach(context);
+	struct run *run = context;
+
+	attach(run);
+	if (run->back.since_ns)
+		report_back(run);
+	run->back.since_ns = 0;
 }
 
 static void on_load_failed(void *context, const char *line)
@@ -559,10 +618,68 @@ static void on_retry(evutil_socket_t fd, short events, void *context)
 	(void)fd, (void)events;
 	if (!error)
 		on_connected(run);
-	else if ((error != -ENOENT && error != -ECONNREFUSED) || now_ns() - run->start_ns > CONNECT_LIMIT_MS * 1000000ull)
+	else if ((error != -ENOENT && error != -ECONNREFUSED) || now_ns() - run->connect_ns > CONNECT_LIMIT_MS * 1000000ull)
 		end_with(run, EXIT_VMP_FAILURE, "node daemon 0 does not open its control socket; try --log FILE");
 	else
 		event_add(run->retry, &pause);
+}
+
+static void on_checkpoint_begins(void *context)
+{
+	struct run *run = context;
+
+	stream_in_mark(&run->in);
+}
+
+static void on_checkpoint_cut(void *context)
+{
+	struct run *run = context;
+
+	stream_out_mark(&run->out);
+	stream_out_mark(&run->err);
+}
+
+static void on_checkpoint_kept(void *context)
+{
+	struct run *run = context;
+
+	stream_in_kept(&run->in);
+	stream_out_kept(&run->out);
+	stream_out_kept(&run->err);
+}
+
+static void on_checkpoint_trouble(void *context, const char *line)
+{
+	struct run *run = context;
+
+	if (run->log_fd >= 0)
+		dprintf(run->log_fd, "vmp: no checkpoint: %s\n", line);
+}
+
+static void on_much_output(void *context)
+{
+	struct run *run = context;
+
+	checkpoint_soon(&run->checkpoint);
+}
+
+static int make_checkpoints(struct run *run)
+{
+	struct checkpoint *c = &run->checkpoint;
+
+	if (!run->o->checkpoint_ms)
+		return 0;
+	c->context = run;
+	c->on_begin = on_checkpoint_begins;
+	c->on_cut = on_checkpoint_cut;
+	c->on_kept = on_checkpoint_kept;
+	c->on_trouble = on_checkpoint_trouble;
+	run->in.keeps = run->out.holds = run->err.holds = true;
+	run->out.on_much = run->err.on_much = on_much_output;
+	run->load.context = run;
+	run->load.on_loaded = on_loaded;
+	run->load.on_failed = on_load_failed;
+	return checkpoint_start(c, run->base, run->o->checkpoint_ms);
 }
 
 /* All events exist before the daemons do: from here on, every end goes through the loop. */
@@ -596,8 +713,8 @@ static int make_events(struct run *run, struct problem *p)
 		if (!run->starter || event_add(run->starter, NULL))
 			return problem(p, "no memory");
 	}
-	if (!run->retry || !run->tick || !run->limit || !run->death || stream_out_start(&run->out, &run->client, 1, 1) ||
-	    stream_out_start(&run->err, &run->client, 2, 2))
+	if (!run->retry || !run->tick || !run->limit || !run->death || make_checkpoints(run) ||
+	    stream_out_start(&run->out, &run->client, 1, 1) || stream_out_start(&run->err, &run->client, 2, 2))
 		return problem(p, "no memory");
 	run->out.on_drained = run->err.on_drained = on_drained;
 	run->out.context = run->err.context = run;
@@ -609,6 +726,7 @@ static int make_events(struct run *run, struct problem *p)
 static void free_events(struct run *run)
 {
 	load_close(&run->load);
+	checkpoint_close(&run->checkpoint);
 
 	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed, run->starter };
 
@@ -618,7 +736,7 @@ static void free_events(struct run *run)
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
 		if (events[i])
 			event_free(events[i]);
-	stream_in_stop(&run->in);
+	stream_in_free(&run->in);
 	stream_out_stop(&run->out);
 	stream_out_stop(&run->err);
 	gdbserver_end(&run->gdb, run->status);
@@ -668,27 +786,29 @@ static bool can_grow(const struct run *run, const struct launch_plan *plan)
 {
 	struct problem ignored;
 
-	return plan->hosts > 1 || (run->background && !hostcpu_check(true, &ignored));
+	return plan->hosts > 1 || run->o->checkpoint_ms || (run->background && !hostcpu_check(true, &ignored));
 }
 
 /* A saved machine does not name its engine: either loads what the other saved. */
-static int start_saved(struct run *run, struct problem *p)
+static int start_saved(struct run *run, uint32_t hosts, struct problem *p)
 {
 	const struct saved_machine *saved = &run->load.saved;
-	struct machine_info info = { run->o->cpus, run->o->hosts, run->o->mem_mib, getpid(), "" };
+	struct machine_info info = { run->o->cpus, hosts, run->o->mem_mib, getpid(), "" };
 	struct launch_plan plan = {
-		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
+		.rundir = run->rundir.path, .hosts = hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
+		.host_mem_mib = run->o->host_mem_mib,
 		.log_fd = run->log_fd, .command_line = saved->command_line, .disk = run->o->disk, .verbose = run->o->verbose,
 		.restore = true, .direct = runs_direct(run), .strict = run->o->strict, .hold = run->held,
 	};
 
-	run->kernel = saved->kernel;
+	run->kernel = run->kernel ? run->kernel : saved->kernel;
 	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
 	rundir_write_info(&run->rundir, &info);
 	plan.grows = can_grow(run, &plan);
 	plan.policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
 	run->plan = plan;
 	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
+	run->connect_ns = now_ns();
 	return launch_start(&run->launch, &plan, p);
 }
 
@@ -715,7 +835,65 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 	plan.policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
 	run->plan = plan;
 	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
+	run->connect_ns = now_ns();
 	return launch_start(&run->launch, &plan, p);
+}
+
+/* --- a host is lost -------------------------------------------------------------------------------------------------- */
+
+/* Nothing is left of the machine but its checkpoint, its console and its streams. */
+static void leave_machine(struct run *run)
+{
+	checkpoint_stop(&run->checkpoint);
+	stream_in_lost(&run->in);
+	stream_out_lost(&run->out);
+	stream_out_lost(&run->err);
+	if (run->typed)
+		event_del(run->typed);
+	event_del(run->death);
+	event_del(run->retry);
+	client_close(&run->client);
+	launch_end(&run->launch, 0);
+	run->connected = run->attached = false;
+	run->input_room = run->input_taken = 0;
+}
+
+/* The same path as that of `vmp snapshot load`, with another source. */
+static int start_again(struct run *run, uint32_t hosts, struct problem *p)
+{
+	load_kept(&run->load, run->checkpoint.kept);
+	run->loads = true;
+	run->held = false;
+	run->hosts = hosts < MAX_NODES ? (1u << hosts) - 1 : ~0u;
+	if (start_saved(run, hosts, p))
+		return -1;
+	on_retry(-1, 0, run);
+	return 0;
+}
+
+/* True: the machine is on its way back. Otherwise it ends; with checkpoints, a line says why it cannot go back. */
+static bool go_back(struct run *run, const char *died)
+{
+	uint32_t lost = run->back.lost | launch_lost(&run->launch), left = run->hosts & ~lost;
+	struct problem p, why;
+
+	if (!run->o->checkpoint_ms || run->ended || !lost)
+		return false;
+	if (!run->back.since_ns)
+		run->back.since_ns = now_ns();
+	problem(&run->back.why, "host %d is lost (%.300s)", __builtin_ctz(lost), run->back.said.line[0] ? run->back.said.line : died);
+	run->back.said.line[0] = 0;
+	run->back.lost = 0;
+	if (left && checkpoint_machine(&run->checkpoint)) {
+		leave_machine(run);
+		if (!start_again(run, (uint32_t)__builtin_popcount(left), &p))
+			return true;
+	} else {
+		problem(&p, "%s", left ? "there is no checkpoint yet to go back to" : "no other host is left");
+	}
+	problem(&why, "%.400s; %.200s", run->back.why.line, p.line);
+	end_with(run, EXIT_VMP_FAILURE, why.line);
+	return true;
 }
 
 /* From the first daemon to the last: `p` is filled in if the machine could not be started. */
@@ -751,7 +929,7 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 		goto free_events;
 	if (rundir_claim(&run->rundir, run->o->name, p))
 		goto free_events;
-	if (run->loads ? start_saved(run, p) : start_machine(run, files, p))
+	if (run->loads ? start_saved(run, run->o->hosts, p) : start_machine(run, files, p))
 		goto release_rundir;
 	result = run_loop(run, p);
 	if (result)
@@ -804,6 +982,8 @@ static int prepare_saved(struct run *run, struct problem *p)
 	if (o->hosts > machine->cpus)
 		return problem(p, "--hosts %u is more than the saved machine's %u processors: each host needs one", o->hosts,
 			       machine->cpus);
+	if (o->checkpoint_ms && o->hosts < 2)
+		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
 	o->cpus = machine->cpus;
 	o->mem_mib = machine->mem_mib;
 	o->disk = saved_disk(&run->load.saved, run->disk, sizeof run->disk);

@@ -335,6 +335,18 @@ void node_end(struct node *node, enum end_reason reason, uint32_t status, const 
 	node_end_message(node, &end, line, strlen(line));
 }
 
+void node_end_lost(struct node *node, unsigned host, const char *format, ...)
+{
+	struct msg_machine_end end = { .reason = END_PART_DIED, .node = node->o.node, .lost = host + 1 };
+	char line[END_LINE];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	node_end_message(node, &end, line, strlen(line));
+}
+
 /* Either a step of the end, or node 0 has not answered in END_ANSWER_MS. */
 static void on_end_timer(evutil_socket_t fd, short what, void *arg)
 {

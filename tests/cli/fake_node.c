@@ -108,7 +108,7 @@ static void echo(void)
 			continue;
 		memcpy(&stream, packet + sizeof(struct msg_header), sizeof stream);
 		if (bytes > sizeof stream) {
-			struct msg_stream_room took = { 0, bytes - sizeof stream };
+			struct msg_stream_room took = { .stream = 0, .bytes = bytes - sizeof stream };
 			char copy[MAX_MSG_PAYLOAD];
 
 			memcpy(copy, packet + sizeof(struct msg_header) + sizeof stream, took.bytes);

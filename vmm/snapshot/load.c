@@ -46,6 +46,24 @@ int load_open(struct load *load, const char *path, struct problem *p)
 	return load->reader ? check_processor(load, p) : -1;
 }
 
+void load_kept(struct load *load, const struct kept *kept)
+{
+	load_close(load);
+	load->kept = kept;
+	load->cursor = (struct kept_cursor){ 0 };
+	load->saved = *kept_machine(kept);
+	load->untaken = load->pages = 0;
+	load->all_sent = false;
+}
+
+/* As snapfile_read(). */
+static int read_next(struct load *load, struct snapfile_record *record, void *data, struct problem *p)
+{
+	if (load->kept)
+		return kept_next(load->kept, &load->cursor, record, data);
+	return snapfile_read(load->reader, record, data, p);
+}
+
 static bool for_iosrv(uint32_t kind)
 {
 	return kind == SNAPSHOT_CHIP || kind == SNAPSHOT_DISK || kind == SNAPSHOT_BLOCK || kind == SNAPSHOT_LAST;
@@ -87,7 +105,7 @@ static bool send_next(struct load *load)
 	struct snapfile_record record;
 	struct problem p;
 
-	switch (snapfile_read(load->reader, &record, data, &p)) {
+	switch (read_next(load, &record, data, &p)) {
 	case 1:
 		if (record.kind != SNAPSHOT_MACHINE)
 			send_item(load, record.kind, record.index, data, record.bytes);

@@ -1,18 +1,22 @@
-/* load.h - a saved machine's way from its file into node 0, for `vmp snapshot load` (run.c).
+/* load.h - a saved machine's way into node 0 (restore.h): from its file for `vmp snapshot load`, or from a checkpoint (run.c).
  *
- * Rules of use: load_open() reads the whole file once, so that nothing is started for one that is damaged.  load_start()
+ * Rules of use: load_open() reads the whole file once, so that nothing is started for one that is damaged; or
+ * load_kept(), again if need be.  load_start()
  * when node 0 says that all hosts are connected; load_taken() for each SNAPSHOT_TAKEN; then one of the two calls comes.
  */
 #ifndef VMM_LOAD_H
 #define VMM_LOAD_H
 
 #include "vmm/client.h"
+#include "vmm/snapshot/kept.h"
 #include "vmm/snapshot/saved.h"
 
 struct load {
 	const char *path;
 	struct saved_machine saved;
 	struct snapfile_reader *reader;
+	const struct kept *kept; /* or a checkpoint, in place of a file */
+	struct kept_cursor cursor;
 	struct client *client;
 	struct event *more;
 	unsigned hosts;
@@ -26,6 +30,8 @@ struct load {
 
 /* 0, or -1 with one line: damaged, foreign, of another version, or for another processor. */
 int load_open(struct load *load, const char *path, struct problem *p);
+/* The checkpoint must stand until load_close(). */
+void load_kept(struct load *load, const struct kept *kept);
 void load_start(struct load *load, struct client *client, unsigned hosts);
 void load_taken(struct load *load);
 void load_close(struct load *load);

@@ -1,0 +1,47 @@
+/* checkpoint.h - `--checkpoint S`: the process that owns a machine takes a checkpoint of it every S seconds, and keeps the last.
+ *
+ * It is a snapshot (freeze.h) that is pulled into this process's memory (kept.h); the first one whole, the later ones only what has
+ * changed since the one before.  This process is no host of the machine, so whatever host is lost, with the I/O server or not, the
+ * checkpoint is here whole; run.c then ends what is left of the machine's processes and loads it, on the hosts that are left.
+ * What cannot be survived is the loss of this process: the daemons are its children, and end with it.
+ *
+ * Output of the command's streams is held until a checkpoint stands in which it has been written, and what was read of its input is
+ * remembered as long (streams.h): each byte goes out once, however often the machine goes back.
+ */
+#ifndef VMM_SNAPSHOT_CHECKPOINT_H
+#define VMM_SNAPSHOT_CHECKPOINT_H
+
+#include "vmm/snapshot/kept.h"
+#include "vmm/snapshot/pull.h"
+
+struct checkpoint {
+	struct pull pull;
+	struct kept *kept;
+	struct event *timer;
+	uint32_t interval_ms;
+	uint64_t began_ns, cut_ns;	/* of the one under way: CLOCK_MONOTONIC */
+	uint64_t kept_cut_ns;		/* of the one that stands: its cut; 0: none */
+	uint64_t taken, bytes, pause_ns; /* sums of those that stood */
+	bool whole;			/* the next one cannot build on what stands */
+	void *context;
+	/* A checkpoint begins; what was said before belongs to it; it stands. */
+	void (*on_begin)(void *context);
+	void (*on_cut)(void *context);
+	void (*on_kept)(void *context);
+	void (*on_trouble)(void *context, const char *line); /* one could not be taken: a line for the log */
+};
+
+/* 0 or -ENOMEM. Checkpoints begin when the machine runs: checkpoint_go(). */
+int checkpoint_start(struct checkpoint *c, struct event_base *base, uint32_t interval_ms);
+void checkpoint_go(struct checkpoint *c, struct client *client, const char *kernel);
+void checkpoint_hosts(struct checkpoint *c, uint32_t hosts);
+void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes);
+void checkpoint_soon(struct checkpoint *c); /* output waits for it */
+/* The machine is lost: none is taken before the next checkpoint_go(). */
+void checkpoint_stop(struct checkpoint *c);
+void checkpoint_close(struct checkpoint *c);
+
+/* The machine to go back to, or NULL. */
+const struct saved_machine *checkpoint_machine(const struct checkpoint *c);
+
+#endif
