@@ -149,9 +149,10 @@ void dsm_homes_learn(struct dsm *dsm, const struct home_place *places);
 
 /* This node shall hold nothing: from now on it adopts no page. Or it stays after all. */
 void dsm_leave(struct dsm *dsm, bool leaves);
-/* Between these two, again and again, about every millisecond: pages are handed over, copies dropped. Returns true when
+/* Between these two, again and again, about every millisecond; elapsed_us: since the last step, or as long as one should take. Pages
+ * are handed over, as many as come back soon and in proportion to the time, copies dropped. Returns true when
  * nothing is left; nothing comes then, for as long as no local CPU wants a page. */
-bool dsm_leave_step(struct dsm *dsm);
+bool dsm_leave_step(struct dsm *dsm, uint32_t elapsed_us);
 /* Pages that are here or on their way. */
 uint32_t dsm_pages_here(const struct dsm *dsm);
 /* A node that holds nothing any more (dsm_leave_step() said so) is not to be asked to give up copies again. */

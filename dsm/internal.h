@@ -50,12 +50,14 @@ struct dsm_work {
 };
 
 /* The pages that a node which leaves has asked the homes to take, and for how many steps it waits already. Few at once: the
- * guest's CPUs want their hosts' processors, and their pages, at the same time. */
-enum { LEAVE_WINDOW = 32, LEAVE_AT_ONCE = 16, LEAVE_PATIENCE = 1000 };
+ * guest's CPUs want their hosts' processors, and their pages, at the same time.  How many it begins in a millisecond follows what
+ * comes back: a little more when all had by the next step, half when not even half had. */
+enum { LEAVE_WINDOW = 96, LEAVE_LEAST = 8, LEAVE_FIRST = 16, LEAVE_MOST = 48, LEAVE_PATIENCE = 1000 };
 struct dsm_leaving {
 	bool on;
 	gfn_t next; /* to look at */
-	unsigned count;
+	unsigned pace;
+	unsigned count, begun; /* asked; of those, in the last step */
 	struct { gfn_t gfn; uint32_t steps; } asked[LEAVE_WINDOW];
 };
 

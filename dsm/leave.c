@@ -12,7 +12,7 @@ void dsm_set_nodes(struct dsm *dsm, uint32_t nodes)
 
 void dsm_leave(struct dsm *dsm, bool leaves)
 {
-	dsm->leaving = (struct dsm_leaving){ .on = leaves };
+	dsm->leaving = (struct dsm_leaving){ .on = leaves, .pace = LEAVE_FIRST };
 }
 
 /* Ask for it again when nothing has come of it: the node that was to adopt it may have been leaving too. */
@@ -31,16 +31,33 @@ static void see_to_those_asked(struct dsm *dsm)
 	l->count = left;
 }
 
-bool dsm_leave_step(struct dsm *dsm)
+/* After those that have come back were forgotten. */
+static void adapt_pace(struct dsm_leaving *l)
+{
+	if (!l->begun)
+		return;
+	if (!l->count && l->pace < LEAVE_MOST)
+		l->pace++;
+	else if (l->count > l->begun / 2)
+		l->pace = l->pace / 2 > LEAVE_LEAST ? l->pace / 2 : LEAVE_LEAST;
+	l->begun = 0;
+}
+
+bool dsm_leave_step(struct dsm *dsm, uint32_t elapsed_us)
 {
 	struct dsm_leaving *l = &dsm->leaving;
+	unsigned most;
 
 	bug_on(!l->on);
 	see_to_those_asked(dsm);
-	for (unsigned n = 0; l->next < dsm->n_pages && l->count < LEAVE_WINDOW && n < LEAVE_AT_ONCE; l->next++) {
+	adapt_pace(l);
+	most = (unsigned)((uint64_t)l->pace * elapsed_us / 1000);
+	most += !most;
+	for (unsigned n = 0; l->next < dsm->n_pages && l->count < LEAVE_WINDOW && n < most; l->next++) {
 		if (dsm_is_owner(dsm, l->next)) {
 			l->asked[l->count].gfn = l->next;
 			l->asked[l->count++].steps = 0;
+			l->begun++;
 			dsm_handover(dsm, l->next, DSM_ANY_NODE);
 			n++;
 		} else {

@@ -17,6 +17,7 @@ static struct {
 	uint32_t others; /* whose marks a leaver waits for */
 	uint32_t marks;
 	unsigned steps;
+	uint64_t stepped_ns; /* the last one */
 	bool leaves;
 } part;
 
@@ -85,11 +86,16 @@ static void on_leave_step(evutil_socket_t fd, short what, void *ctx)
 {
 	static const struct timeval pause = { 0, STEP_US };
 	struct node *node = ctx;
+	uint32_t elapsed_us;
+	uint64_t now;
 
 	(void)fd, (void)what;
 	if (!part.leaves || node->ending)
 		return;
-	if (dsm_leave_step(node->dsm)) {
+	now = node_now_ns();
+	elapsed_us = part.steps ? (uint32_t)((now - part.stepped_ns) / 1000) : STEP_US;
+	part.stepped_ns = now;
+	if (dsm_leave_step(node->dsm, elapsed_us)) {
 		tell(node, 0, HOST_EMPTY, 0);
 		return;
 	}

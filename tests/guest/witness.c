@@ -91,13 +91,13 @@ static void *count_expirations(void *arg)
 	p->most_since_ns = check_now_ns();
 	timerfd_settime(fd, 0, &every, NULL);
 	p->since_ns = check_now_ns();
-	while (check_now_ns() < end_ns) {
+	do {
 		p->until_ns = check_now_ns();
 		if (read(fd, &n, sizeof n) != sizeof n)
 			wrong_counts++;
 		p->expirations += (long)n;
 		p->most_until_ns = check_now_ns();
-	}
+	} while (p->most_until_ns < end_ns);
 	close(fd);
 	return NULL;
 }

@@ -249,7 +249,7 @@ void hosts_change(struct sim *sim, struct sim_event *event)
 
 static void leave_step(struct sim *sim, unsigned node)
 {
-	if (dsm_leave_step(sim->nodes[node].dsm))
+	if (dsm_leave_step(sim->nodes[node].dsm, STEP_NS / 1000 * 10))
 		send_step(sim, node, 0, SIM_EMPTY, NULL, 0);
 	else
 		timer(sim, node, SIM_LEAVE_TIMER);

@@ -173,26 +173,62 @@ static void a_leaving_node_gives_up_all_it_has(void)
 	dsm_preloaded(bench.dsm, 0, 2 * LEAVE_WINDOW, SELF);
 	bench.dsm->pages[copy].state = NODE_COPY;
 	dsm_leave(bench.dsm, true);
-	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm));
-	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->messages_sent, LEAVE_AT_ONCE);
-	for (unsigned i = LEAVE_AT_ONCE; i < 2 * LEAVE_WINDOW; i += LEAVE_AT_ONCE)
-		CU_ASSERT_FALSE(dsm_leave_step(bench.dsm));
+	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, 1000));
+	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->messages_sent, LEAVE_FIRST);
+	for (unsigned i = LEAVE_FIRST; i < 2 * LEAVE_WINDOW; i += LEAVE_LEAST)
+		CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, 1000));
 	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->messages_sent, LEAVE_WINDOW);
 	CU_ASSERT_EQUAL(dsm_pages_here(bench.dsm), 2 * LEAVE_WINDOW + 1);
 	for (unsigned i = 0; i < LEAVE_PATIENCE; i++) /* asked again */
-		CU_ASSERT_FALSE(dsm_leave_step(bench.dsm));
+		CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, 1000));
 	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->messages_sent, 2 * LEAVE_WINDOW);
 	bench.log[0] = 0;
 	bench_message(HOME, MSG_DSM_ADOPT, copy, 0, OTHER, 0); /* not here */
 	CU_ASSERT(seen(""));
 	for (gfn_t page = 0; page < 2 * LEAVE_WINDOW; page++) {
 		bench_message(HOME, MSG_DSM_FORWARD_WRITE, page, 1, OTHER, 0);
-		for (unsigned i = 0; page == LEAVE_WINDOW - 1 && i < LEAVE_WINDOW; i += LEAVE_AT_ONCE)
-			CU_ASSERT_FALSE(dsm_leave_step(bench.dsm));
+		for (unsigned i = 0; page == LEAVE_WINDOW - 1 && i < LEAVE_WINDOW; i += LEAVE_LEAST)
+			CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, 1000));
 	}
-	CU_ASSERT_TRUE(dsm_leave_step(bench.dsm));
+	CU_ASSERT_TRUE(dsm_leave_step(bench.dsm, 1000));
 	CU_ASSERT_EQUAL(bench.dsm->pages[copy].state, NODE_NONE);
 	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->drops, 1);
+}
+
+/* How many pages one step of so long begins, when those before `until` have come back. */
+static unsigned begun_in_step(uint32_t elapsed_us, gfn_t *back, gfn_t until)
+{
+	uint64_t before;
+
+	for (; *back < until; ++*back)
+		bench_message(HOME, MSG_DSM_FORWARD_WRITE, *back, 1, OTHER, 0);
+	before = dsm_stats(bench.dsm)->messages_sent;
+	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, elapsed_us));
+	return (unsigned)(dsm_stats(bench.dsm)->messages_sent - before);
+}
+
+static void the_pace_of_leaving_follows_what_comes_back(void)
+{
+	enum { PAGES_THERE = 400 };
+	gfn_t back = 0, asked = 0;
+
+	bench_open(SELF, N_NODES, PAGES_THERE);
+	for (gfn_t page = 0; page < PAGES_THERE; page++)
+		bench.dsm->place[dsm_interval(page)].node = HOME;
+	dsm_preloaded(bench.dsm, 0, PAGES_THERE, SELF);
+	dsm_leave(bench.dsm, true);
+	CU_ASSERT_EQUAL(begun_in_step(1000, &back, 0), LEAVE_FIRST);
+	asked = LEAVE_FIRST;
+	CU_ASSERT_EQUAL(begun_in_step(1000, &back, asked), LEAVE_FIRST + 1); /* all came back */
+	asked += LEAVE_FIRST + 1;
+	CU_ASSERT_EQUAL(begun_in_step(1000, &back, asked - 3), LEAVE_FIRST + 1); /* most */
+	asked += LEAVE_FIRST + 1;
+	CU_ASSERT_EQUAL(begun_in_step(1000, &back, asked - LEAVE_FIRST), LEAVE_LEAST); /* too few */
+	asked += LEAVE_LEAST;
+	CU_ASSERT_EQUAL(begun_in_step(4000, &back, asked), 4 * (LEAVE_LEAST + 1)); /* a step that is late */
+	asked += 4 * (LEAVE_LEAST + 1);
+	CU_ASSERT_EQUAL(begun_in_step(10, &back, asked), 1);
+	CU_ASSERT_EQUAL(begun_in_step(1000000, &back, asked), LEAVE_WINDOW - 1);
 }
 
 /* A page that is still on its way comes first. */
@@ -202,13 +238,13 @@ static void a_leaving_node_waits_for_what_it_has_asked(void)
 	bench_open(SELF, N_NODES, gfn + 1);
 	dsm_want(bench.dsm, gfn, PAGE_WRITE);
 	dsm_leave(bench.dsm, true);
-	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm));
+	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, 1000));
 	bench_message(OTHER, MSG_DSM_GRANT_WRITE, gfn, 1, SELF, 0);
 	bench.log[0] = 0;
-	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm));
+	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, 1000));
 	CU_ASSERT(seen("HANDOVER/32>home"));
 	bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, 2, OTHER, 0);
-	CU_ASSERT_TRUE(dsm_leave_step(bench.dsm));
+	CU_ASSERT_TRUE(dsm_leave_step(bench.dsm, 1000));
 }
 
 /* Seed 1873 of the simulator: the copy was dropped, the node was gone before it had acknowledged, and the writer waited. */
@@ -220,13 +256,13 @@ static void a_leaving_node_answers_what_it_holds(void)
 	bench.hold_us = 100;
 	bench_message(HOME, MSG_DSM_INVALIDATE, gfn, 1, OTHER, 0);
 	dsm_leave(bench.dsm, true);
-	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm));
+	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, 1000));
 	CU_ASSERT(seen("take(none)"));
-	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm));
+	CU_ASSERT_FALSE(dsm_leave_step(bench.dsm, 1000));
 	bench.hold_us = 0;
 	dsm_retry(bench.dsm, gfn);
 	CU_ASSERT(seen("ACK>2"));
-	CU_ASSERT_TRUE(dsm_leave_step(bench.dsm));
+	CU_ASSERT_TRUE(dsm_leave_step(bench.dsm, 1000));
 }
 
 static void who_adopts_is_there_and_stays(void)
@@ -272,6 +308,7 @@ int main(void)
 	CU_ADD_TEST(suite, news_of_homes_count_if_they_are_newer);
 	CU_ADD_TEST(suite, who_joins_knows_no_home_before_it_is_told);
 	CU_ADD_TEST(suite, a_leaving_node_gives_up_all_it_has);
+	CU_ADD_TEST(suite, the_pace_of_leaving_follows_what_comes_back);
 	CU_ADD_TEST(suite, a_leaving_node_waits_for_what_it_has_asked);
 	CU_ADD_TEST(suite, a_leaving_node_answers_what_it_holds);
 	CU_ADD_TEST(suite, who_adopts_is_there_and_stays);
