@@ -75,7 +75,7 @@ struct msg_cpu_handover { uint32_t cpu, from, to, move; };
 struct msg_cpu_state { uint32_t cpu, state_bytes; uint64_t frozen_ns /* since the machine's start */; };
 enum cpu_step { STEP_PREPARED, STEP_TAKEN, STEP_BACK };
 struct msg_cpu_step { uint32_t cpu, move, step /* enum cpu_step */, error /* errno or 0 */, pause_us, reserved; };
-struct msg_ping { uint64_t sent_ns; };
+struct msg_ping { uint64_t sent_ns; uint64_t answered_ns; /* by node 0's clock; 0 in a PING */ };
 
 /* Hosts that come and go (vmm/hosts.h). A payload is a line of text but for NEWS, where it is DSM_INTERVALS home places. */
 enum host_op {
@@ -98,6 +98,7 @@ enum host_op {
 	HOST_FAREWELL, /* leaver->all others: the last that it sends */
 	HOST_GONE,     /* D->D0: it has come */
 	HOST_END,      /* D0->leaver: end */
+	HOST_AT,       /* run client->D0: another computer; payload: "ADDRESS PORT DESTINATION" (vmm/cluster/far.h) */
 };
 struct msg_host { uint32_t host, seq, op /* enum host_op */, error /* errno */, nodes, present; };
 struct msg_hosts { uint32_t present /* bit set */, came, went /* since the machine's start */, policy; };

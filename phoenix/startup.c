@@ -73,6 +73,7 @@ int ph_init_in_loop(ph_vp_t lower, ph_vp_t upper, const char *session, const cha
 	int error = init_runtime(lower, upper, base);
 	if (!error) {
 		name_session(session);
+		rt.shared_secret = true;
 		error = phnx_secret_file(secret_file, rt.ph->secret, text, sizeof text);
 		if (error) {
 			rt_fail(error, "%s", text);
@@ -116,6 +117,25 @@ void ph_set_listen_port(int lower, int upper)
 			listen_on(ports, (size_t)(upper - lower));
 		free(ports);
 	}
+	rt_leave();
+}
+
+int ph_get_listen_port(void)
+{
+	int port = rt_enter("ph_get_listen_port");
+
+	if (port)
+		return port;
+	port = rt.ph->me.n_addrs ? rt.ph->me.addrs[0].port : 0;
+	rt_leave();
+	return port;
+}
+
+void ph_prefer_ssl(void)
+{
+	if (rt_enter("ph_prefer_ssl"))
+		return;
+	rt.ph->learn_protocol = PHNX_TLS;
 	rt_leave();
 }
 

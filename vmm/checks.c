@@ -1,4 +1,5 @@
 /* checks.c - see checks.h. A list of checks, run in order; each prints nothing and changes nothing. */
+#include "base/beside.h"
 #include "vmm/checks.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <unistd.h>
 #include "vmm/elfdeps.h"
 #include "vmm/hostcpu.h"
-#include "vmm/launch.h"
 
 enum {
 	/* Private memory of the machine's processes, measured generously: page tables, buffers, libc. */
@@ -93,7 +93,7 @@ static int find_file(const char *given, const char *built, const char *what, cha
 			return problem(p, "%s %s: %s", what, given, strerror(errno));
 		return 0;
 	}
-	if (launch_path_beside(built, path, PATH_MAX))
+	if (beside_path(built, path, PATH_MAX))
 		return problem(p, "the path of this program is too long");
 	if (access(path, R_OK) && errno != ENOENT)
 		return problem(p, "cannot read the %s %s: %s", what, path, strerror(errno));

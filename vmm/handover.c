@@ -277,7 +277,7 @@ void handover_child_died(struct node *node, struct child *child, const char *how
 void handover_start(struct node *node)
 {
 	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
-		if (!node->o.join && net_vnode_node(VNODE_CPU(cpu), node->o.n_nodes) == (int)node->o.node)
+		if (!node->o.join && net_node_of(node->net, VNODE_CPU(cpu)) == (int)node->o.node)
 			node->cpus_here |= bit_of(cpu);
 	net_on(node->net, MSG_CPU_PREPARE, on_prepare);
 	net_on(node->net, MSG_CPU_STATE, on_state);

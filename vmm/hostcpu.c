@@ -167,12 +167,11 @@ void hostcpu_features(uint32_t features[HOSTCPU_FEATURES])
 	}
 }
 
-bool hostcpu_lacks(const uint32_t features[HOSTCPU_FEATURES], char *name, size_t bytes)
+bool hostcpu_lacking(const uint32_t features[HOSTCPU_FEATURES], const uint32_t here[HOSTCPU_FEATURES], char *name, size_t bytes)
 {
-	uint32_t here[HOSTCPU_FEATURES], missing = 0;
+	uint32_t missing = 0;
 	unsigned word = 0;
 
-	hostcpu_features(here);
 	while (word < HOSTCPU_FEATURES && !(missing = features[word] & ~here[word]))
 		word++;
 	if (!missing)
@@ -182,4 +181,21 @@ bool hostcpu_lacks(const uint32_t features[HOSTCPU_FEATURES], char *name, size_t
 		if (feature_names[i].word == word && missing >> feature_names[i].bit & 1)
 			snprintf(name, bytes, "%s", feature_names[i].name);
 	return true;
+}
+
+bool hostcpu_lacks(const uint32_t features[HOSTCPU_FEATURES], char *name, size_t bytes)
+{
+	uint32_t here[HOSTCPU_FEATURES];
+
+	hostcpu_features(here);
+	return hostcpu_lacking(features, here, name, bytes);
+}
+
+void hostcpu_vendor(char vendor[13])
+{
+	uint32_t most, words[3];
+
+	__cpuid(0, most, words[0], words[2], words[1]);
+	memcpy(vendor, words, 12);
+	vendor[12] = 0;
 }

@@ -13,7 +13,10 @@ bool hostcpu_has_cpuid_faulting(void);
 /* What programs can find out about the processor by CPUID and may then use: words that are compared bit by bit. */
 enum { HOSTCPU_FEATURES = 8 };
 void hostcpu_features(uint32_t features[HOSTCPU_FEATURES]);
-/* Is one of them missing here? Then its name is in `name`. */
+/* Is one of them missing in `here`? Then its name is in `name`. Pure. */
+bool hostcpu_lacking(const uint32_t features[HOSTCPU_FEATURES], const uint32_t here[HOSTCPU_FEATURES], char *name, size_t bytes);
+/* In this computer's? */
 bool hostcpu_lacks(const uint32_t features[HOSTCPU_FEATURES], char *name, size_t bytes);
+void hostcpu_vendor(char vendor[13]);
 
 #endif

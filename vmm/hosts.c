@@ -102,10 +102,14 @@ static void tell_news(struct node *node, uint32_t to)
 static void tell_owner(struct node *node, enum host_op op, int error)
 {
 	struct hosts *h = node->hosts_state;
-	struct msg_host body = { .host = h->host, .op = op, .error = error, .nodes = node->hosts };
-	struct msg_header header = { .type = MSG_HOST, .version = WIRE_VERSION, .bytes = sizeof body, .to = VNODE_CLI };
+	struct { struct msg_host body; char name[64]; } packet = { .body = { .host = h->host, .op = op, .error = error, .nodes = node->hosts } };
+	struct msg_header header = { .type = MSG_HOST, .version = WIRE_VERSION, .bytes = sizeof packet.body, .to = VNODE_CLI };
 
-	clients_send_run(node, &header, &body);
+	if (op == HOST_LAUNCH) {
+		memcpy(packet.name, h->queue.wait[0].name, sizeof packet.name);
+		header.bytes += strnlen(packet.name, sizeof packet.name);
+	}
+	clients_send_run(node, &header, &packet);
 }
 
 static void answer(struct node *node, const struct host_request *request, enum host_op op, int error, const char *line)
@@ -537,12 +541,13 @@ static void begin_next(struct node *node)
 		begin_remove(node);
 }
 
-static void request(struct node *node, unsigned client, const struct msg_host *body)
+static void request(struct node *node, unsigned client, const struct msg_host *body, const char *name, unsigned name_bytes)
 {
 	struct hosts *h = node->hosts_state;
-	struct host_request request = { *body, client };
+	struct host_request request = { *body, client, "" };
 	const char *why = NULL;
 
+	snprintf(request.name, sizeof request.name, "%.*s", (int)name_bytes, name);
 	if (freeze_active())
 		why = "the machine is being saved: try again";
 	else if (debug_holds())
@@ -567,6 +572,8 @@ static void on_owner(struct node *node, const struct msg_host *body, const char 
 		on_launched(node, body, line, bytes);
 	} else if (body->op == HOST_ENDED) {
 		on_ended(node, body->host, line, bytes);
+	} else if (body->op == HOST_AT) {
+		overlay_dial(node, body->host, line, bytes);
 	} else if (body->op == HOST_RETIRED && h->stage == STAGE_RETIRE) {
 		h->stage = STAGE_END;
 		tell(node, h->host, HOST_END, NULL, 0);
@@ -579,7 +586,7 @@ void hosts_on_client(struct node *node, unsigned client, const struct msg_header
 
 	memcpy(&host, body, sizeof host);
 	if (host.op == HOST_ADD || host.op == HOST_REMOVE)
-		request(node, client, &host);
+		request(node, client, &host, (const char *)body + sizeof host, header->bytes - sizeof host);
 	else if (node->client[client].kind == CLIENT_KIND_RUN && host.host < MAX_NODES)
 		on_owner(node, &host, (const char *)body + sizeof host, header->bytes - sizeof host);
 	else

@@ -4,32 +4,19 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+#include "base/beside.h"
 #include "base/log.h"
+#include "vmm/cluster/cluster.h"
+#include "vmm/reaper.h"
 
-enum { MAX_ARGUMENTS = 32, LAUNCH_TOLD = -1 /* a loose daemon's end was taken: no status of waitpid() */ };
-
-int launch_path_beside(const char *name, char *path, size_t bytes)
-{
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	char *slash;
-
-	if (n <= 0)
-		return -1;
-	self[n] = 0;
-	slash = strrchr(self, '/');
-	if (!slash)
-		return -1;
-	*slash = 0;
-	return snprintf(path, bytes, "%s/%s", self, name) < (int)bytes ? 0 : -1;
-}
+enum { MAX_ARGUMENTS = 64, LAUNCH_TOLD = -1 /* a loose daemon's end was taken: no status of waitpid() */ };
 
 /* In the child: nothing that may fail quietly. */
 static void become_node(const struct launch_plan *plan, char *program, char **arguments, pid_t parent)
@@ -56,69 +43,130 @@ static void become_node(const struct launch_plan *plan, char *program, char **ar
 	_exit(EXIT_VMP_FAILURE);
 }
 
-/* hosts: those that it joins, or 0. */
-static pid_t start_node(const struct launch_plan *plan, uint32_t node, uint32_t hosts, struct problem *p)
-{
-	char program[4096], numbers[6][16], join[16], policy[16];
-	char *arguments[MAX_ARGUMENTS];
-	const uint32_t values[6] = { node, plan->hosts, plan->cpus, plan->mem_mib, plan->log_fd, plan->host_mem_mib };
-	static const char *const names[6] = { "--node", "--nodes", "--cpus", "--mem", "--log-fd", "--host-mem" };
-	int n = 0;
-	pid_t parent = getpid(), pid;
+/* --- vmp-node's command line ---------------------------------------------------------------------------------------- */
 
-	if (launch_path_beside("vmp-node", program, sizeof program))
-		return problem(p, "cannot find vmp-node beside this program");
-	arguments[n++] = program;
-	arguments[n++] = "--dir", arguments[n++] = (char *)plan->rundir;
-	for (int i = 0; i < 6; i++) {
-		snprintf(numbers[i], sizeof numbers[i], "%u", values[i]);
-		arguments[n++] = (char *)names[i], arguments[n++] = numbers[i];
-	}
+struct words { char *word[MAX_ARGUMENTS + 1]; int n; char text[2048]; size_t bytes; };
+
+static void add(struct words *w, const char *word)
+{
+	bug_on(w->n == MAX_ARGUMENTS);
+	w->word[w->n++] = (char *)word;
+	w->word[w->n] = NULL;
+}
+
+static void add_text(struct words *w, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add_text(struct words *w, const char *name, const char *format, ...)
+{
+	char *at = w->text + w->bytes;
+	va_list args;
+
+	va_start(args, format);
+	w->bytes += (size_t)vsnprintf(at, sizeof w->text - w->bytes, format, args) + 1;
+	va_end(args);
+	bug_on(w->bytes >= sizeof w->text);
+	add(w, name);
+	add(w, at);
+}
+
+static void add_machine(struct words *w, const struct launch_plan *plan, uint32_t node)
+{
+	const struct cluster_host *line = plan->cluster ? &plan->cluster->host[node] : NULL;
+	bool is_far = line && node;
+
+	if (!is_far)
+		add(w, "--dir"), add(w, plan->rundir);
+	add_text(w, "--node", "%u", node);
+	add_text(w, "--nodes", "%u", plan->hosts);
+	add_text(w, "--cpus", "%u", plan->cpus);
+	add_text(w, "--mem", "%u", plan->mem_mib);
+	add_text(w, "--log-fd", "%d", is_far ? 2 : plan->log_fd);
+	add_text(w, "--host-mem", "%u", line && line->memory_mib ? line->memory_mib : plan->host_mem_mib);
 	if (plan->verbose)
-		arguments[n++] = "--verbose";
+		add(w, "--verbose");
 	if (plan->direct)
-		arguments[n++] = "--direct";
+		add(w, "--direct");
 	if (plan->strict)
-		arguments[n++] = "--strict";
+		add(w, "--strict");
 	if (plan->grows)
-		arguments[n++] = "--grows";
-	if (hosts) {
-		snprintf(join, sizeof join, "%u", hosts);
-		arguments[n++] = "--join", arguments[n++] = join;
+		add(w, "--grows");
+}
+
+static void add_cluster(struct words *w, const struct launch_plan *plan, uint32_t node)
+{
+	const struct cluster_host *line = &plan->cluster->host[node];
+	char places[4 * MAX_CPUS] = "";
+	size_t n = 0;
+
+	for (uint32_t cpu = 0; cpu < plan->cpus; cpu++)
+		n += (size_t)snprintf(places + n, sizeof places - n, "%s%u", cpu ? "," : "", plan->place[cpu]);
+	add_text(w, "--place", "%s", places);
+	add(w, "--cluster"), add(w, line->name);
+	for (uint32_t i = 0; i < line->n_phoenix; i++)
+		add(w, "--phoenix"), add(w, line->phoenix[i]);
+}
+
+/* What node 0 alone does: the guest is loaded there, its devices are there. */
+static void add_guest(struct words *w, const struct launch_plan *plan)
+{
+	if (plan->policy)
+		add_text(w, "--policy", "%u", (unsigned)plan->policy);
+	if (plan->restore) {
+		add(w, "--restore");
+	} else {
+		add(w, "--kernel"), add(w, plan->kernel);
+		add(w, "--initrd"), add(w, plan->image);
+		add(w, "--initrd"), add(w, plan->appended);
 	}
-	if (node == 0 && plan->policy) {
-		snprintf(policy, sizeof policy, "%u", (unsigned)plan->policy);
-		arguments[n++] = "--policy", arguments[n++] = policy;
-	}
-	if (node == 0) {
-		if (plan->restore) {
-			arguments[n++] = "--restore";
-		} else {
-			arguments[n++] = "--kernel", arguments[n++] = (char *)plan->kernel;
-			arguments[n++] = "--initrd", arguments[n++] = (char *)plan->image;
-			arguments[n++] = "--initrd", arguments[n++] = (char *)plan->appended;
-		}
-		arguments[n++] = "--cmdline", arguments[n++] = (char *)plan->command_line;
-		if (plan->disk)
-			arguments[n++] = "--disk", arguments[n++] = (char *)plan->disk;
-		if (plan->hold)
-			arguments[n++] = "--hold";
-	}
-	arguments[n] = NULL;
+	add(w, "--cmdline"), add(w, plan->command_line);
+	if (plan->disk)
+		add(w, "--disk"), add(w, plan->disk);
+	if (plan->hold)
+		add(w, "--hold");
+}
+
+/* --- starting ------------------------------------------------------------------------------------------------------- */
+
+static pid_t start_here(const struct launch_plan *plan, struct words *w, struct problem *p)
+{
+	pid_t parent = getpid(), pid;
+	char program[4096];
+
+	if (beside_path("vmp-node", program, sizeof program))
+		return problem(p, "cannot find vmp-node beside this program");
 	if (access(program, X_OK))
 		return problem(p, "cannot run %s: %s; build it with make", program, strerror(errno));
+	w->word[0] = program;
 	pid = fork();
 	if (pid < 0)
 		return problem(p, "cannot start a node daemon: %s; too many processes?", strerror(errno));
 	if (pid == 0)
-		become_node(plan, program, arguments, parent);
+		become_node(plan, program, w->word, parent);
 	return pid;
+}
+
+/* hosts: those that it joins, or 0. */
+static pid_t start_node(const struct launch_plan *plan, uint32_t node, uint32_t hosts, struct problem *p)
+{
+	struct words w = { 0 };
+
+	add(&w, "vmp-node");
+	add_machine(&w, plan, node);
+	if (hosts)
+		add_text(&w, "--join", "%u", hosts);
+	if (plan->cluster)
+		add_cluster(&w, plan, node);
+	if (node == 0)
+		add_guest(&w, plan);
+	if (plan->cluster && node)
+		return cluster_go(plan->cluster, node, w.word + 1, p);
+	return start_here(plan, &w, p);
 }
 
 int launch_start(struct launch *launch, const struct launch_plan *plan, struct problem *p)
 {
 	memset(launch, 0, sizeof *launch);
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1))
+	launch->cluster = plan->cluster;
+	if (reaper_become())
 		return problem(p, "cannot become the reaper of the machine's processes: %s", strerror(errno));
 	for (uint32_t node = 0; node < plan->hosts; node++) {
 		pid_t pid = start_node(plan, node, 0, p);
@@ -157,9 +205,18 @@ void launch_let_go(struct launch *launch, uint32_t node, bool end)
 		kill(launch->node[node], SIGKILL);
 }
 
-static void describe_end(int status, struct problem *p)
+static const char *why_far(const struct launch *launch, uint32_t node)
 {
-	if (WIFSIGNALED(status))
+	return launch->cluster && node ? cluster_why(launch->cluster, node) : NULL;
+}
+
+static void describe_end(const struct launch *launch, uint32_t node, struct problem *p)
+{
+	int status = launch->status[node];
+
+	if (why_far(launch, node))
+		problem(p, "%s", why_far(launch, node));
+	else if (WIFSIGNALED(status))
 		problem(p, "died of signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else
 		problem(p, "status %d; try --log FILE", WEXITSTATUS(status));
@@ -169,7 +226,7 @@ int launch_take_loose(struct launch *launch, struct problem *p)
 {
 	for (uint32_t i = 0; i < launch->n_nodes; i++)
 		if (launch->loose >> i & 1 && !launch->node[i] && launch->status[i] != LAUNCH_TOLD) {
-			describe_end(launch->status[i], p);
+			describe_end(launch, i, p);
 			launch->status[i] = LAUNCH_TOLD;
 			return (int)i;
 		}
@@ -182,12 +239,15 @@ bool launch_reap(struct launch *launch)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (launch->cluster)
+			cluster_reaped(launch->cluster, pid, status);
 		for (uint32_t i = 0; i < launch->n_nodes; i++)
 			if (launch->node[i] == pid) {
 				launch->node[i] = 0;
 				launch->status[i] = status;
 			}
+	}
 	for (uint32_t i = 0; i < launch->n_nodes; i++)
 		found |= is_missing(launch, i);
 	return found;
@@ -200,7 +260,10 @@ void launch_describe(const struct launch *launch, struct problem *p)
 		if (is_missing(launch, i) && WIFEXITED(launch->status[i]))
 			problem(p, "node daemon %u ended with status %d; try --log FILE", i, WEXITSTATUS(launch->status[i]));
 	for (uint32_t i = launch->n_nodes; i-- > 0;)
-		if (is_missing(launch, i) && WIFSIGNALED(launch->status[i]))
+		if (is_missing(launch, i) && why_far(launch, i))
+			problem(p, "%s", why_far(launch, i));
+	for (uint32_t i = launch->n_nodes; i-- > 0;)
+		if (is_missing(launch, i) && WIFSIGNALED(launch->status[i]) && !why_far(launch, i))
 			problem(p, "node daemon %u died of signal %d (%s)", i, WTERMSIG(launch->status[i]),
 				strsignal(WTERMSIG(launch->status[i])));
 }
@@ -221,56 +284,26 @@ static bool node_is_left(const struct launch *launch)
 	for (uint32_t i = 0; i < launch->n_nodes; i++)
 		if (launch->node[i])
 			return true;
-	return false;
-}
-
-/* Kill our children by /proc's list of them. */
-static void kill_children(void)
-{
-	char path[64];
-	FILE *list;
-	int pid;
-
-	snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
-	list = fopen(path, "re");
-	if (!list)
-		return;
-	while (fscanf(list, "%d", &pid) == 1)
-		kill(pid, SIGKILL);
-	fclose(list);
-}
-
-static void sleep_ms(unsigned ms)
-{
-	struct timespec time = { ms / 1000, ms % 1000 * 1000000L };
-
-	nanosleep(&time, NULL);
+	return launch->cluster && cluster_is_left(launch->cluster);
 }
 
 void launch_end(struct launch *launch, unsigned grace_ms)
 {
-	enum { STEP_MS = 2, LAST_MS = 5000 };
+	enum { STEP_MS = 2, FAR_GRACE_MS = 5000 };
 
+	if (launch->cluster) {
+		cluster_hang_up(launch->cluster);
+		grace_ms += FAR_GRACE_MS;
+	}
 	for (unsigned waited = 0; waited < grace_ms; waited += STEP_MS) {
 		launch_reap(launch);
 		if (!node_is_left(launch))
 			break;
-		sleep_ms(STEP_MS);
+		reaper_sleep_ms(STEP_MS);
 	}
 	for (uint32_t i = 0; i < launch->n_nodes; i++)
 		if (launch->node[i])
 			kill(launch->node[i], SIGKILL);
-	/* Orphans come to us as their parents die: as long as there are children, kill and reap. */
-	for (unsigned waited = 0; waited < LAST_MS; waited += STEP_MS) {
-		pid_t pid;
-
-		do
-			pid = waitpid(-1, NULL, WNOHANG);
-		while (pid > 0);
-		if (pid < 0)
-			break;
-		kill_children();
-		sleep_ms(STEP_MS);
-	}
+	reaper_end_all();
 	memset(launch, 0, sizeof *launch);
 }

@@ -1,4 +1,5 @@
-/* launch.h - the machine's processes: start the node daemons, hear of their deaths, leave nothing behind.
+/* launch.h - the machine's processes: start the node daemons, hear of their deaths, leave nothing behind.  Daemons on other
+ * computers (cluster/cluster.h) are started by an ssh each, which stands for them here.
  *
  * `vmp run` becomes the reaper of its descendants, so that a daemon's orphaned monitors and VM processes come to it when
  * the daemon dies, and launch_end() can end them too.
@@ -12,6 +13,8 @@
 #include "base/wire.h"
 #include "vmm/problem.h"
 
+struct cluster;
+
 struct launch_plan {
 	const char *rundir;
 	uint32_t hosts, cpus, mem_mib, host_mem_mib; /* 0: no limit */
@@ -23,6 +26,8 @@ struct launch_plan {
 	enum policy policy; /* where CPUs run */
 	bool grows; /* more hosts may come */
 	bool restore; /* the machine is loaded: only command_line and disk of the above */
+	struct cluster *cluster; /* its hosts are prepared; NULL: all daemons are on this computer */
+	uint8_t place[MAX_CPUS]; /* with a cluster: where processors begin */
 };
 
 struct launch {
@@ -30,6 +35,7 @@ struct launch {
 	int status[MAX_NODES]; /* of waitpid(), once it has ended */
 	uint32_t n_nodes;
 	uint32_t loose;	       /* bit set: no part of the machine, yet or any more: may end */
+	struct cluster *cluster; /* or NULL */
 };
 
 /* Start all node daemons. On error those already started are ended. */
@@ -52,8 +58,5 @@ uint32_t launch_lost(const struct launch *launch);
 
 /* Wait up to `grace_ms` for the daemons to end by themselves, then kill all that is left of the machine and reap it. */
 void launch_end(struct launch *launch, unsigned grace_ms);
-
-/* Path of a file beside this program: "vmp-node", "guest/vmlinux". 0, or -1 if it does not fit. */
-int launch_path_beside(const char *name, char *path, size_t bytes);
 
 #endif

@@ -156,6 +156,6 @@ void moves_start(struct node *node)
 	if (!node->moves)
 		die("out of memory");
 	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
-		node->moves->at[cpu] = (uint32_t)net_vnode_node(VNODE_CPU(cpu), node->o.n_nodes);
+		node->moves->at[cpu] = (uint32_t)net_node_of(node->net, VNODE_CPU(cpu));
 	net_on(node->net, MSG_CPU_STEP, on_step);
 }

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/schedule.h"
 #include "dsm/dsm.h"
+#include "vmm/cluster/clock.h"
 #include "vmm/conn.h"
 #include "vmm/debug.h"
 #include "vmm/snapshot/freeze.h"
@@ -116,7 +117,7 @@ void node_check_ready(struct node *node)
 {
 	if (node->ending)
 		return;
-	if (!node->told_ready && overlay_complete(node) && children_ready(node)) {
+	if (!node->told_ready && overlay_complete(node) && children_ready(node) && clock_known(node)) {
 		node->told_ready = true;
 		tell_ready(node, READY_CONNECTED);
 	}
@@ -161,9 +162,10 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges)
 {
 	hostpart_on_start(node);
-	node->shm->start_monotonic_ns = start->start_monotonic_ns;
-	node->shm->host_tsc_khz = start->host_tsc_khz ? start->host_tsc_khz : tsc_khz_since(&node->boot_tsc);
-	node->shm->tsc_khz = tsc_trusted() ? node->shm->host_tsc_khz : 0; /* all hosts are on this computer */
+	node->shm->start_monotonic_ns = clock_here(node, start->start_monotonic_ns);
+	node->shm->host_tsc_khz = start->host_tsc_khz && !node->o.cluster ? start->host_tsc_khz : tsc_khz_since(&node->boot_tsc);
+	/* The counters of several computers have nothing to do with each other. */
+	node->shm->tsc_khz = !node->o.cluster && tsc_trusted() ? node->shm->host_tsc_khz : 0;
 	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
 		const struct page_range *range = &ranges[i];
 
@@ -196,6 +198,8 @@ static void start(struct node *node)
 		die("no event loop");
 	node->net = net_new(node->o.node, node->o.n_nodes, node);
 	route_start(node);
+	for (unsigned cpu = 0; cpu < node->o.n_places; cpu++)
+		net_cpu_at(node->net, cpu, node->o.place[cpu], 0);
 	handover_start(node);
 	node->hosts = (uint32_t)((1ull << node->o.n_nodes) - 1);
 	if (node->o.join)
@@ -212,6 +216,7 @@ static void start(struct node *node)
 		clients_listen(node);
 	make_shared_memory(node);
 	pagestore_start(node);
+	clock_start(node);
 	overlay_start(node);
 	supervise_start_children(node);
 	if (node->o.node == 0 && !node->ending && !node->o.restore)

@@ -5,6 +5,8 @@
  *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose]
  *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC] [--hold]
  *     one host that may become several: --grows; a host that joins a machine that runs: --join HOSTS (a bit set)
+ *     one of several computers: --cluster NAME [--phoenix LINE]...; --secret FILE instead of --dir; processors that do not begin in
+ *     turn: --place HOST,HOST...
  *     or, for a machine that was saved: --restore --cmdline STR [--disk SPEC] [--hold]; freeze.h says how it is loaded
  *
  * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines; and `secret`,
@@ -41,7 +43,7 @@ struct dsm;
 struct event;
 struct event_base;
 
-enum { MAX_INITRDS = 8, MAX_CLIENTS = 32, MAX_PRELOADED = 64, END_LINE = 480 };
+enum { MAX_PHOENIX = 8, MAX_INITRDS = 8, MAX_CLIENTS = 32, MAX_PRELOADED = 64, END_LINE = 480 };
 
 struct node_options {
 	const char *dir;
@@ -53,6 +55,11 @@ struct node_options {
 	unsigned policy; /* node 0: enum policy */
 	uint32_t join; /* this one comes to a machine that runs: bit set of its hosts */
 	const char *kernel, *cmdline, *disk;
+	const char *cluster; /* one of several computers; its name in the cluster file */
+	const char *secret;  /* the file with it, which is removed when it is read; NULL: in `dir` */
+	const char *phoenix[MAX_PHOENIX]; /* lines of the overlay's configuration */
+	unsigned n_phoenix, n_places;
+	uint8_t place[MAX_CPUS]; /* where processors begin, if there are n_places */
 	const char *initrd[MAX_INITRDS];
 	unsigned n_initrds;
 };
@@ -96,6 +103,7 @@ struct node {
 	struct node_options o;
 	struct event_base *base;
 	uint64_t boot_ns; /* CLOCK_MONOTONIC when this daemon started */
+	struct clock_sync *clock; /* of several computers; else NULL */
 	struct tsc_mark boot_tsc;
 
 	int ram_fd, shm_fd;
@@ -230,6 +238,8 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 void overlay_start(struct node *node);
 bool overlay_reaches(const struct node *node, unsigned peer); /* its greeting has come */
 bool overlay_complete(const struct node *node);		      /* those of all have */
+/* Node 0: host `peer` listens at "ADDRESS PORT DESTINATION": connect to it, or, if that fails, by ssh to DESTINATION. */
+void overlay_dial(struct node *node, unsigned peer, const char *where, size_t bytes);
 void overlay_flush(struct node *node);			      /* before this daemon dies: its last words go out */
 void overlay_close(struct node *node);
 

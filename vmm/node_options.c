@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN, OPT_POLICY };
+       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN, OPT_POLICY, OPT_CLUSTER, OPT_SECRET, OPT_PHOENIX, OPT_PLACE };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -21,6 +21,8 @@ static const struct option table[] = {
 	{ "host-mem", required_argument, NULL, OPT_HOST_MEM }, { "strict", no_argument, NULL, OPT_STRICT },
 	{ "policy", required_argument, NULL, OPT_POLICY },
 	{ "grows", no_argument, NULL, OPT_GROWS },	     { "join", required_argument, NULL, OPT_JOIN },
+	{ "cluster", required_argument, NULL, OPT_CLUSTER }, { "secret", required_argument, NULL, OPT_SECRET },
+	{ "phoenix", required_argument, NULL, OPT_PHOENIX }, { "place", required_argument, NULL, OPT_PLACE },
 	{ 0 },
 };
 
@@ -35,6 +37,24 @@ static int number(const char *text, unsigned least, unsigned most, unsigned *out
 		return -EINVAL;
 	*out = (unsigned)value;
 	return 0;
+}
+
+/* "0,1,1": the hosts where processors 0, 1 and 2 begin. */
+static int places(struct node_options *o, const char *argument)
+{
+	for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++) {
+		char *end;
+		unsigned long host = strtoul(argument, &end, 10);
+
+		if (end == argument || host >= MAX_NODES || (*end && *end != ','))
+			return -EINVAL;
+		o->place[cpu] = (uint8_t)host;
+		o->n_places = cpu + 1;
+		if (!*end)
+			return 0;
+		argument = end + 1;
+	}
+	return -EINVAL;
 }
 
 static int take(struct node_options *o, int option, const char *argument)
@@ -71,6 +91,14 @@ static int take(struct node_options *o, int option, const char *argument)
 	case OPT_POLICY: return number(argument, 0, POLICIES - 1, &o->policy);
 	case OPT_GROWS: o->grows = true; return 0;
 	case OPT_JOIN: return number(argument, 1, UINT32_MAX, &o->join);
+	case OPT_CLUSTER: o->cluster = argument; return 0;
+	case OPT_SECRET: o->secret = argument; return 0;
+	case OPT_PHOENIX:
+		if (o->n_phoenix == MAX_PHOENIX)
+			return -EINVAL;
+		o->phoenix[o->n_phoenix++] = argument;
+		return 0;
+	case OPT_PLACE: return places(o, argument);
 	default: return -EINVAL;
 	}
 }
@@ -92,10 +120,12 @@ int node_options_parse(struct node_options *o, int argc, char **argv, char *why,
 		}
 	if (optind < argc)
 		snprintf(why, why_bytes, "unexpected argument %s", argv[optind]);
-	else if (!o->dir || !o->n_nodes || !o->n_cpus || !o->mem_mib || o->node >= (o->join ? MAX_NODES : o->n_nodes))
-		snprintf(why, why_bytes, "needs --dir, --node below --nodes, --cpus and --mem");
+	else if ((!o->dir && !o->secret) || !o->n_nodes || !o->n_cpus || !o->mem_mib || o->node >= (o->join ? MAX_NODES : o->n_nodes))
+		snprintf(why, why_bytes, "needs --dir or --secret, --node below --nodes, --cpus and --mem");
 	else if (o->n_nodes > o->n_cpus)
 		snprintf(why, why_bytes, "more hosts (%u) than CPUs (%u)", o->n_nodes, o->n_cpus);
+	else if (o->node == 0 && !o->dir)
+		snprintf(why, why_bytes, "node 0 needs --dir");
 	else if (o->join & 1u << o->node)
 		snprintf(why, why_bytes, "--join %u names this node itself", o->join);
 	else if (o->node == 0 && ((!o->kernel && !o->restore) || !o->cmdline))

@@ -1,12 +1,14 @@
 /* options.c - see options.h. The tables first; the parser is a loop over them. */
 #include "vmm/options.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/limits.h"
+#include "vmm/cluster/file.h"
 #include "vmm/gdb/server.h"
 #include "vmm/placement.h"
 
@@ -17,7 +19,6 @@ enum option_kind {
 	OPTION_SIZE,   /* value: MiB, min..max */
 	OPTION_TIME,   /* value: ms, min..max */
 	OPTION_LIST,   /* value: NAME=VALUE, may be repeated */
-	OPTION_LATER,  /* named by the design, not in this version */
 };
 
 struct option_rule {
@@ -41,6 +42,8 @@ struct option_rule {
 static const struct option_rule rules[] = {
 	{ "hosts", "N", ON_START, OPTION_NUMBER, FIELD(hosts), 1, MAX_NODES,
 	  "make the machine of N hosts (node daemons on this computer); default 1" },
+	{ "cluster", "FILE", ON_START, OPTION_TEXT, FIELD(cluster), 0, 0,
+	  "make the machine of the hosts that FILE names, reached by ssh; see vmp-cluster(5)" },
 	{ "cpus", "N", ON_BOOT, OPTION_NUMBER, FIELD(cpus), 1, MAX_CPUS,
 	  "virtual processors, dealt to the hosts in turn; default: the larger of hosts and this computer's processors" },
 	{ "mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
@@ -85,7 +88,6 @@ static const struct option_rule rules[] = {
 	  "how many pages to list; default 20" },
 	{ "json", NULL, ON(VERB_STATUS) | ON(VERB_REGS) | ON(VERB_PAGES), OPTION_FLAG, FIELD(json), 0, 0,
 	  "print JSON" },
-	{ "cluster", "FILE", ON_BOOT, OPTION_LATER, 0, 0, 0, NULL },
 	{ "help", NULL, ~0u, OPTION_FLAG, FIELD(help), 0, 0, "this text" },
 };
 
@@ -110,15 +112,15 @@ static const struct {
 	[VERB_CPU] = { "cpu", "vmp cpu move CPU HOST [--name NAME]",
 		"Moves a processor of a running machine to another host and prints for how long it stood still. The guest is not told.\n"
 		"A move that fails leaves the processor running where it was." },
-	[VERB_HOST] = { "host", "vmp host add | remove HOST [--name NAME]",
-		"add lets one more host (a node daemon on this computer) come to a running machine; it takes its share of the pages'\n"
-		"homes, and processors can be moved there. remove lets a host go: its processors, homes and pages go to the\n"
+	[VERB_HOST] = { "host", "vmp host add [HOST] | remove HOST [--name NAME]",
+		"add lets one more host come to a running machine, a node daemon on this computer or, in a machine started with\n"
+		"--cluster, HOST of its file; it takes its share of the pages' homes, and processors can be moved there. remove lets a host go: its processors, homes and pages go to the\n"
 		"others. The guest is not told. Host 0 stays." },
 	[VERB_POLICY] = { "policy", "vmp policy spread | concentrate | auto | fixed [--name NAME]",
 		"Says on which hosts the processors of a running machine run. spread: one on each host in turn, the nearest first;\n"
 		"concentrate: as many on a host as it has processors, then the next one; auto: a processor follows the pages that it\n"
 		"fetches, or leaves a computer that has too much to do; fixed: they stay, and `vmp cpu move` alone moves them." },
-	[VERB_SNAPSHOT] = { "snapshot", "vmp snapshot save FILE [--name NAME] | load FILE [--hosts N]",
+	[VERB_SNAPSHOT] = { "snapshot", "vmp snapshot save FILE [--name NAME] | load FILE [--hosts N | --cluster F]",
 		"save writes a running machine into FILE, whole or not at all; the machine goes on, having stood still for\n"
 		"some milliseconds. load lets it go on from there, on any number of hosts (by default as many\n"
 		"as it was saved on), and is then what `vmp run` is: streams, console, exit status. The disk must be as it was;\n"
@@ -296,10 +298,8 @@ static int apply(struct options *o, const struct option_rule *rule, const char *
 		return set_time(o, rule, value);
 	case OPTION_LIST:
 		return set_list(o, rule, value);
-	case OPTION_LATER:
-		break;
 	}
-	return fail(o, "--%s is not in this version", rule->name);
+	return -EINVAL;
 }
 
 /* One option at argv[*i]; leaves *i at its last word. */
@@ -317,8 +317,6 @@ static int parse_option(struct options *o, int argc, char **argv, int *i)
 		if (!(rule->verbs & ON(o->verb)))
 			return fail(o, "--%s is not an option of `vmp %s`; see `vmp help %s`", rule->name,
 				    verbs[o->verb].name, verbs[o->verb].name);
-		if (rule->kind == OPTION_LATER)
-			return fail(o, "--%s is not in this version", rule->name);
 		if (!rule->value && value)
 			return fail(o, "--%s takes no value", rule->name);
 		if (rule->value && !value) {
@@ -375,6 +373,8 @@ static int check_checkpoint(struct options *o)
 		return 0;
 	if (o->verb == VERB_SNAPSHOT && o->save)
 		return fail(o, "--checkpoint is for machines that are loaded, not for `vmp snapshot save`");
+	if (o->cluster)
+		return fail(o, "--checkpoint of a machine of several computers (--cluster) is not in this version");
 	if (o->hosts == 1)
 		return fail(o, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
 	if (o->disk && options_disk_mode(o->disk, &ignored) == DISK_READ_WRITE)
@@ -389,6 +389,8 @@ static int check_together(struct options *o, uint32_t host_cpus)
 	struct gdb_address gdb;
 	struct problem p;
 
+	if (!o->hosts && !o->cluster && o->verb != VERB_SNAPSHOT)
+		o->hosts = 1;
 	if (!o->engine)
 		o->engine = o->strict ? "ptrace" : getenv("VMP_ENGINE");
 	if (!o->engine)
@@ -407,6 +409,8 @@ static int check_together(struct options *o, uint32_t host_cpus)
 		return -EINVAL;
 	if (o->verb == VERB_SNAPSHOT)
 		return 0; /* the file says how many processors there are */
+	if (o->cluster && (o->verb == VERB_RUN || o->verb == VERB_UP))
+		return 0; /* that file says how many hosts there are */
 	if (!o->cpus) {
 		o->cpus = o->hosts > host_cpus ? o->hosts : host_cpus;
 		if (o->cpus > MAX_CPUS)
@@ -420,21 +424,27 @@ static int check_together(struct options *o, uint32_t host_cpus)
 	return 0;
 }
 
+/* A number, or a name: which hosts a machine has, it knows itself. */
+static int take_host(struct options *o, const char *word, const char *command)
+{
+	int error = parse_number(word, &o->to_host);
+
+	if (error && (!isalpha((unsigned char)*word) || strlen(word) >= MAX_HOST_NAME))
+		return fail(o, "%s: %.64s is neither the number nor the name of a host", command, word);
+	o->host = error ? word : NULL;
+	return 0;
+}
+
 /* What follows `vmp cpu`: move CPU HOST. Whether the machine has them, the machine knows. */
 static int take_cpu_words(struct options *o, char **words, unsigned n)
 {
-	const struct { const char *name, *word; uint32_t *number; } numbers[] = {
-		{ "processor", words[1], &o->cpu }, { "host", words[2], &o->to_host },
-	};
-
 	if (n && strcmp(words[0], "move"))
 		return fail(o, "vmp cpu %s: no such command; see `vmp help cpu`", words[0]);
 	if (n != 3)
 		return fail(o, "`vmp cpu move` needs a processor and a host, and nothing else: vmp cpu move 1 0");
-	for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-		if (parse_number(numbers[i].word, numbers[i].number))
-			return fail(o, "vmp cpu move: %s is not the number of a %s", numbers[i].word, numbers[i].name);
-	return 0;
+	if (parse_number(words[1], &o->cpu))
+		return fail(o, "vmp cpu move: %s is not the number of a processor", words[1]);
+	return take_host(o, words[2], "vmp cpu move");
 }
 
 /* What follows `vmp host`: add, remove HOST. */
@@ -443,16 +453,15 @@ static int take_host_words(struct options *o, char **words, unsigned n)
 	o->add = n && !strcmp(words[0], "add");
 	if (n && !o->add && strcmp(words[0], "remove"))
 		return fail(o, "vmp host %s: no such command; see `vmp help host`", words[0]);
-	if (o->add && n == 1)
-		return 0;
-	if (o->add)
-		return fail(o, "vmp host add %s: hosts on other computers are not in this version; leave it away for one on this computer",
-			    words[1]);
-	if (n != 2)
+	if (n != 2 && !(o->add && n == 1))
 		return fail(o, "`vmp host` needs add, or remove and a host: vmp host remove 1");
-	if (parse_number(words[1], &o->to_host))
-		return fail(o, "vmp host remove: %s is not the number of a host", words[1]);
-	return 0;
+	if (o->add) {
+		o->host = words[1] ? words[1] : "";
+		if (strlen(o->host) >= MAX_HOST_NAME)
+			return fail(o, "vmp host add %.16s...: longer than %d characters", o->host, MAX_HOST_NAME - 1);
+		return 0;
+	}
+	return take_host(o, words[1], "vmp host remove");
 }
 
 static int take_policy_words(struct options *o, char **words, unsigned n)
@@ -473,7 +482,7 @@ static int take_snapshot_words(struct options *o, char **words, unsigned n)
 		return fail(o, "vmp snapshot %s: no such command; see `vmp help snapshot`", words[0]);
 	if (n != 2 || !*words[1])
 		return fail(o, "`vmp snapshot` needs save or load, and one file: vmp snapshot save FILE");
-	if (o->save && (o->hosts || o->engine || o->strict || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->policy ||
+	if (o->save && (o->hosts || o->cluster || o->engine || o->strict || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->policy ||
 			o->verbose))
 		return fail(o, "`vmp snapshot save` has one option, --name; the others belong to load");
 	o->file = words[1];
@@ -514,7 +523,7 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 	char *words[MAX_WORDS + 1] = { NULL }; /* the last takes what is too much */
 	unsigned n_words = 0;
 
-	*o = (struct options){ .hosts = 1, .mem_mib = DEFAULT_RAM_MIB, .top = 20 };
+	*o = (struct options){ .mem_mib = DEFAULT_RAM_MIB, .top = 20 };
 	if (argc < 2) {
 		o->verb = VERB_HELP;
 		return fail(o, "what shall I do? For example: vmp run -- nproc; see `vmp help`");
@@ -523,8 +532,6 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 		return -EINVAL;
 	if (o->verb == VERB_HELP)
 		return parse_help_topic(o, argc, argv);
-	if (o->verb == VERB_SNAPSHOT)
-		o->hosts = 0; /* as many as it was saved on */
 	for (int i = 2; i < argc; i++) {
 		bool separator = !strcmp(argv[i], "--");
 

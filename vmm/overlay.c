@@ -4,7 +4,7 @@
  *
  * A connection that breaks is made again, and nothing is lost; a daemon of which nothing was heard for GONE_MS is gone,
  * and the machine ends.  Daemons of one computer talk over local sockets: TCP costs a sixth more for a round trip between two
- * processors, and twice as much within one (phoenix/README.md).
+ * processors, and twice as much within one (phoenix/README.md).  Those of several computers: cluster/links.h.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -16,6 +16,7 @@
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "phnx/phnx.h"
+#include "vmm/cluster/links.h"
 #include "vmm/conn.h"
 #include "vmm/hosts.h"
 #include "vmm/node.h"
@@ -135,11 +136,15 @@ static void on_error(void *arg, int error, const char *text)
 static void on_limit(evutil_socket_t fd, short what, void *arg)
 {
 	struct node *node = arg;
+	unsigned missing = 0;
 
 	(void)fd, (void)what;
-	if (!node->ending)
-		node_end(node, END_FAILURE, 0, "not all daemons of the machine reached host %u within %d s", node->o.node,
-			 CONNECT_LIMIT_MS / 1000);
+	if (node->ending)
+		return;
+	while (missing == node->o.node || !node_has_host(node, missing) || overlay_reaches(node, missing))
+		missing++;
+	node_end(node, END_FAILURE, 0, "host %u and host %u did not reach each other within %d s%s", node->o.node, missing,
+		 CONNECT_LIMIT_MS / 1000, node->o.cluster ? ": is there a way between them, directly or by ssh?" : "");
 }
 
 /* --- messages ------------------------------------------------------------------------------------------------------- */
@@ -246,34 +251,60 @@ static void dial(struct node *node)
 	for (uint32_t left = dialed(node); left; left &= left - 1) {
 		unsigned peer = (unsigned)__builtin_ctz(left);
 
-		path_of(node, "node-%u.sock", peer, path);
-		if (ph_add_port_unix(path))
-			die("cannot connect to %s", path);
+		if (!node->o.cluster) {
+			path_of(node, "node-%u.sock", peer, path);
+			if (ph_add_port_unix(path))
+				die("cannot connect to %s", path);
+		}
 		greet(node, VNODE_DAEMON(peer), false);
 	}
+}
+
+void overlay_dial(struct node *node, unsigned peer, const char *where, size_t bytes)
+{
+	if (node->overlay && node->o.cluster && !node->ending)
+		links_dial(node, peer, where, bytes);
+}
+
+/* The machine's secret, and what others connect to. */
+static void open_ways(struct node *node)
+{
+	char secret[PATH_ROOM], path[PATH_ROOM], why[200];
+	int error;
+
+	if (node->o.secret)
+		snprintf(secret, sizeof secret, "%s", node->o.secret);
+	else
+		path_of(node, "secret", 0, secret);
+	error = ph_init_in_loop(0, MAX_NODES, "vmp", secret, node->base);
+	if (node->o.secret)
+		unlink(secret);
+	if (error)
+		die("cannot use the secret in %s: %s", secret, ph_strerror(error));
+	if (node->o.cluster) {
+		if (links_start(node, why, sizeof why))
+			die("%s", why);
+		return;
+	}
+	path_of(node, "node-%u.sock", node->o.node, path);
+	unlink(path); /* a daemon of this number may have died before */
+	error = ph_listen_unix(path);
+	if (error)
+		die("cannot listen on %s: %s", path, ph_strerror(error));
 }
 
 void overlay_start(struct node *node)
 {
 	const struct timeval limit = { CONNECT_LIMIT_MS / 1000, 0 };
 	struct overlay *overlay;
-	char secret[PATH_ROOM], path[PATH_ROOM];
-	int error;
 
 	if (!node_shares_memory(node))
 		return;
 	overlay = node->overlay = calloc(1, sizeof *overlay);
 	if (!overlay)
 		die("out of memory");
-	path_of(node, "secret", 0, secret);
-	path_of(node, "node-%u.sock", node->o.node, path);
 	ph_set_error_callback(on_error, node);
-	error = ph_init_in_loop(0, MAX_NODES, "vmp", secret, node->base);
-	unlink(path); /* a daemon of this number may have died before */
-	if (!error)
-		error = ph_listen_unix(path);
-	if (error)
-		die("cannot listen on %s: %s", path, ph_strerror(error));
+	open_ways(node);
 	ph_set_failure_timeout(GONE_MS * 1000, PH_GONE_RESEND, on_gone, node);
 	for (int type = 1; type < NET_TYPES; type++)
 		if (ph_set_handler(type, on_message, node))

@@ -11,6 +11,7 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "vmm/client.h"
+#include "vmm/cluster/names.h"
 #include "vmm/dumptext.h"
 #include "vmm/pageheat.h"
 #include "vmm/placement.h"
@@ -26,6 +27,8 @@ struct query {
 	struct client client;
 	struct rundir rundir;
 	struct machine_info info;
+	uint32_t to_host; /* of cpu move, host remove */
+	struct host_names names;
 	struct msg_hosts hosts;
 	void (*start)(struct query *); /* NULL once it has */
 	struct event *limit, *typed, *window, *signals[4];
@@ -305,6 +308,7 @@ static void look_again(struct query *q)
 	q->before = q->now;
 	memset(&q->now, 0, sizeof q->now);
 	q->now.hosts = q->hosts;
+	names_read(&q->now.names, q->rundir.path);
 	report_ask_stats(&q->now.report, &q->client, q->hosts.present);
 }
 
@@ -378,11 +382,40 @@ static void start_down(struct query *q)
 	client_send(&q->client, MSG_MACHINE_END, VNODE_CLI, &end, sizeof end, line, strlen(line));
 }
 
+/* ---- hosts by name ---- */
+
+/* What was typed may be a host's name in the cluster file. */
+static int find_host(struct query *q)
+{
+	const char *name = q->o->host;
+	int host;
+
+	names_read(&q->names, q->rundir.path);
+	q->to_host = q->o->to_host;
+	if (!name || q->o->add)
+		return 0;
+	host = names_find(&q->names, name);
+	if (host < 0)
+		return problem(&q->why, "this machine has no host %s; see vmp status", name);
+	q->to_host = (uint32_t)host;
+	return 0;
+}
+
+static const char *host_text(const struct query *q, uint32_t host)
+{
+	static char text[MAX_HOST_NAME + 32];
+	char number[32];
+
+	snprintf(number, sizeof number, "host %u", host);
+	names_explain(&q->names, number, text, sizeof text);
+	return text;
+}
+
 /* ---- cpu move ---- */
 
 static void start_cpu_move(struct query *q)
 {
-	struct msg_cpu_move move = { .cpu = q->o->cpu, .host = q->o->to_host };
+	struct msg_cpu_move move = { .cpu = q->o->cpu, .host = q->to_host };
 
 	event_del(q->limit); /* moves wait for each other */
 	client_send(&q->client, MSG_CPU_MOVE, VNODE_CLI, &move, sizeof move, NULL, 0);
@@ -391,23 +424,24 @@ static void start_cpu_move(struct query *q)
 static void on_cpu_moved(struct query *q, const void *body, size_t bytes)
 {
 	struct msg_cpu_moved moved;
-	struct problem p;
+	struct problem p, explained;
 
 	memcpy(&moved, body, sizeof moved);
 	problem(&p, "%.*s", (int)(bytes - sizeof moved), (const char *)body + sizeof moved);
 	if (!moved.error)
-		printf("CPU %u runs on host %u; it stood still for %.3f ms\n", moved.cpu, q->o->to_host, moved.pause_us / 1e3);
-	end_query(q, moved.error ? EXIT_VMP_FAILURE : 0, p.line);
+		printf("CPU %u runs on %s; it stood still for %.3f ms\n", moved.cpu, host_text(q, q->to_host), moved.pause_us / 1e3);
+	names_explain(&q->names, p.line, explained.line, sizeof explained.line);
+	end_query(q, moved.error ? EXIT_VMP_FAILURE : 0, explained.line);
 }
 
 /* ---- host add, host remove ---- */
 
 static void start_host(struct query *q)
 {
-	struct msg_host host = { .host = q->o->to_host, .op = q->o->add ? HOST_ADD : HOST_REMOVE };
+	struct msg_host host = { .host = q->to_host, .op = q->o->add ? HOST_ADD : HOST_REMOVE };
 
 	event_del(q->limit); /* hosts come and go one after the other */
-	client_send(&q->client, MSG_HOST, VNODE_CLI, &host, sizeof host, NULL, 0);
+	client_send(&q->client, MSG_HOST, VNODE_CLI, &host, sizeof host, q->o->host, q->o->add ? strlen(q->o->host) : 0);
 }
 
 static void hide_progress(struct query *q)
@@ -422,12 +456,14 @@ static void hide_progress(struct query *q)
 static void on_host(struct query *q, const void *body, size_t bytes)
 {
 	struct msg_host host;
-	struct problem p;
+	struct problem inner, p;
 
 	memcpy(&host, body, sizeof host);
 	if (q->done) /* the machine's end was heard first */
 		return;
-	problem(&p, "%.*s", (int)(bytes - sizeof host), (const char *)body + sizeof host);
+	problem(&inner, "%.*s", (int)(bytes - sizeof host), (const char *)body + sizeof host);
+	names_read(&q->names, q->rundir.path); /* one may have come since */
+	names_explain(&q->names, inner.line, p.line, sizeof p.line);
 	if (host.op == HOST_PROGRESS && isatty(2)) {
 		q->progress_shown = dprintf(2, "\r\033[Kvmp: %s", p.line) > 0;
 	} else if (host.op == HOST_DONE) {
@@ -534,7 +570,7 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 
 	*q = (struct query){ .o = o };
 	q->client = (struct client){ .fd = -1, .context = q, .on_message = on_message, .on_closed = on_closed };
-	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why))
+	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why) || find_host(q))
 		return -1;
 	signal(SIGPIPE, SIG_IGN);
 	q->base = client_new_loop();

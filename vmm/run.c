@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "vmm/checks.h"
 #include "vmm/client.h"
+#include "vmm/cluster/cluster.h"
 #include "vmm/gdb/server.h"
 #include "vmm/guestprog.h"
 #include "vmm/hostcpu.h"
@@ -44,6 +45,9 @@ struct run {
 	struct client client;
 	struct launch launch;
 	struct launch_plan plan; /* for hosts that come */
+	struct cluster cluster;	 /* with --cluster */
+	unsigned adding;	 /* the host that comes, of a cluster; 0: none */
+	uint32_t joins;		 /* bit set: those that it joins */
 	uint32_t hosts;		 /* bit set of those that there are */
 	struct rundir rundir;
 	struct report report;
@@ -58,7 +62,7 @@ struct run {
 	bool loads;		/* `vmp snapshot load`, or the machine has gone back to a checkpoint */
 	bool attached;		/* the console and the streams flow */
 	uint32_t input_room, input_taken; /* what its stream device has room for, and what it had got */
-	struct options loaded;	/* its options, with what the file says */
+	struct options loaded;	/* the options, with what the snapshot's or the cluster's file says */
 	char disk[4200];
 	struct stream_in in;
 	struct stream_out out, err;
@@ -141,7 +145,7 @@ static void end_with(struct run *run, int status, const char *line)
 		return;
 	run->ended = true;
 	run->status = status;
-	problem(&run->why, "%s", line);
+	names_explain(&run->cluster.names, line, run->why.line, sizeof run->why.line);
 	make_printable(run->why.line);
 	checkpoint_stop(&run->checkpoint);
 	stream_out_release(&run->out);
@@ -193,15 +197,96 @@ static void tell_ends(struct run *run)
 	struct problem p;
 	int host;
 
-	while ((host = launch_take_loose(&run->launch, &p)) >= 0)
+	while ((host = launch_take_loose(&run->launch, &p)) >= 0) {
 		answer_host(run, host, HOST_ENDED, 0, p.line);
+		if (run->o->cluster)
+			cluster_forget(&run->cluster, (unsigned)host);
+	}
+}
+
+/* --- hosts that are other computers --------------------------------------------------------------------------------- */
+
+static void tell_where(struct run *run, unsigned host)
+{
+	char where[256];
+
+	if (run->connected && *cluster_where(&run->cluster, host, where, sizeof where))
+		answer_host(run, host, HOST_AT, 0, where);
+}
+
+static void refuse_host(struct run *run, unsigned host, const char *why)
+{
+	answer_host(run, host, HOST_LAUNCHED, EAGAIN, why);
+	cluster_forget(&run->cluster, host);
+	run->adding = 0;
+}
+
+/* A host that is added is prepared, runs, or has failed; or one that runs says where it listens. */
+static void on_cluster_changed(void *context, unsigned host)
+{
+	struct run *run = context;
+	const struct far *far = &run->cluster.far[host];
+	bool is_new = run->adding == host;
+	struct problem p;
+
+	if (run->ended)
+		return;
+	if (is_new && far->state == FAR_OVER && !run->launch.node[host]) {
+		refuse_host(run, host, far->why);
+	} else if (is_new && far->state == FAR_READY) {
+		if (cluster_admit(&run->cluster, host, &p) || launch_add(&run->launch, &run->plan, host, run->joins, &p))
+			refuse_host(run, host, p.line);
+	} else if (far->state == FAR_RUNS) {
+		tell_where(run, host);
+		if (is_new)
+			answer_host(run, host, HOST_LAUNCHED, 0, "");
+		run->adding = is_new ? 0 : run->adding;
+	}
+}
+
+/* `name`: "" for a daemon on this computer. 0: it is there, or will be heard of again. */
+static int add_host(struct run *run, const struct msg_host *host, const char *name, struct problem *p)
+{
+	if (!run->o->cluster && *name)
+		return problem(p, "this machine was not started with --cluster: vmp host add without a name adds a host on this computer");
+	if (!run->o->cluster)
+		return launch_add(&run->launch, &run->plan, host->host, host->nodes, p);
+	run->joins = host->nodes;
+	if (cluster_add(&run->cluster, host->host, name, p))
+		return -1;
+	run->adding = host->host;
+	return 0;
+}
+
+/* Until all are there, or one is not, or somebody has had enough. */
+static int prepare_cluster(struct run *run, struct problem *p)
+{
+	static const struct timeval first_tick = { PROGRESS_MS / 1000, 0 };
+	struct cluster *c = &run->cluster;
+
+	c->base = run->base;
+	c->changed = on_cluster_changed;
+	c->context = run;
+	c->rundir = run->rundir.path;
+	c->log_fd = run->log_fd;
+	run->launch.cluster = c;
+	if (isatty(2))
+		event_add(run->tick, &first_tick);
+	if (cluster_prepare(c, run->o->hosts, p))
+		return -1;
+	while (!run->ended && !cluster_settled(c))
+		event_base_loop(run->base, EVLOOP_ONCE);
+	hide_progress(run);
+	event_del(run->tick);
+	return run->ended ? 0 : cluster_agree(c, p);
 }
 
 /* Node 0 leads when hosts come and go (vmm/hosts.h); this process is the daemons' parent. */
-static void on_host(struct run *run, const void *body)
+static void on_host(struct run *run, const void *body, size_t bytes)
 {
 	struct msg_host host;
 	struct problem p = { "" };
+	char name[MAX_HOST_NAME];
 	int error;
 
 	memcpy(&host, body, sizeof host);
@@ -209,8 +294,10 @@ static void on_host(struct run *run, const void *body)
 		return;
 	switch (host.op) {
 	case HOST_LAUNCH:
-		error = launch_add(&run->launch, &run->plan, host.host, host.nodes, &p);
-		answer_host(run, host.host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
+		snprintf(name, sizeof name, "%.*s", (int)(bytes - sizeof host), (const char *)body + sizeof host);
+		error = add_host(run, &host, name, &p);
+		if (error || !run->o->cluster)
+			answer_host(run, host.host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
 		break;
 	case HOST_INCLUDED:
 		run->launch.loose &= ~(1u << host.host);
@@ -294,11 +381,15 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
 {
 	struct run *run = context;
 	static const struct timeval second = { 1, 0 };
+	char doing[200];
 
 	(void)fd, (void)events;
 	if (run->output_seen || run->ended)
 		return;
-	dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, %u s", run->o->cpus,
+	if (*cluster_doing(&run->cluster, doing, sizeof doing))
+		dprintf(2, "\r\033[Kvmp: %s, %u s", doing, (unsigned)((now_ns() - run->start_ns) / 1000000000));
+	else
+		dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, %u s", run->o->cpus,
 		run->o->hosts, run->o->hosts > 1 ? "s" : "", (unsigned)((now_ns() - run->start_ns) / 1000000000));
 	run->progress_shown = true;
 	event_add(run->tick, &second);
@@ -510,7 +601,7 @@ static void on_message(void *context, const struct msg_header *header, const voi
 		on_snapshot(run, body);
 		break;
 	case MSG_HOST:
-		on_host(run, body);
+		on_host(run, body, header->bytes);
 		break;
 	case MSG_HOSTS:
 		on_hosts(run, body);
@@ -581,6 +672,8 @@ static void attach(struct run *run)
 static void on_connected(struct run *run)
 {
 	run->connected = true;
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		tell_where(run, host);
 	if (!run->loads)
 		attach(run);
 }
@@ -789,6 +882,14 @@ static bool can_grow(const struct run *run, const struct launch_plan *plan)
 	return plan->hosts > 1 || run->o->checkpoint_ms || (run->background && !hostcpu_check(true, &ignored));
 }
 
+static void plan_cluster(struct run *run, struct launch_plan *plan)
+{
+	if (!run->o->cluster)
+		return;
+	plan->cluster = &run->cluster;
+	cluster_file_place(&run->cluster.file, plan->hosts, plan->cpus, plan->place);
+}
+
 /* A saved machine does not name its engine: either loads what the other saved. */
 static int start_saved(struct run *run, uint32_t hosts, struct problem *p)
 {
@@ -805,6 +906,7 @@ static int start_saved(struct run *run, uint32_t hosts, struct problem *p)
 	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
 	rundir_write_info(&run->rundir, &info);
 	plan.grows = can_grow(run, &plan);
+	plan_cluster(run, &plan);
 	plan.policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
 	run->plan = plan;
 	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
@@ -832,6 +934,7 @@ static int start_machine(struct run *run, const struct host_files *files, struct
 	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
 	rundir_write_info(&run->rundir, &info);
 	plan.grows = can_grow(run, &plan);
+	plan_cluster(run, &plan);
 	plan.policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
 	run->plan = plan;
 	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
@@ -925,16 +1028,19 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 {
 	int result = -1;
 
-	if (make_events(run, p))
+	if (make_events(run, p) || rundir_claim(&run->rundir, run->o->name, p))
 		goto free_events;
-	if (rundir_claim(&run->rundir, run->o->name, p))
-		goto free_events;
+	if (run->o->cluster && prepare_cluster(run, p))
+		goto end_processes;
+	if (run->ended) { /* before it began */
+		result = 0;
+		goto end_processes;
+	}
 	if (run->loads ? start_saved(run, run->o->hosts, p) : start_machine(run, files, p))
-		goto release_rundir;
+		goto end_processes;
 	result = run_loop(run, p);
-	if (result)
-		launch_end(&run->launch, 0);
-release_rundir:
+end_processes:
+	launch_end(&run->launch, 0);
 	rundir_release(&run->rundir);
 free_events:
 	free_events(run);
@@ -957,10 +1063,45 @@ static int open_gdb(struct run *run, const char *kernel, struct problem *p)
 	return 0;
 }
 
+/* The machine's hosts are those of the file, or the first of them. */
+static int open_cluster(struct run *run, struct problem *p)
+{
+	struct options *o = &run->loaded;
+	uint32_t lines, memory_mib = 0;
+	bool limited = true;
+
+	if (!o->cluster)
+		return 0;
+	if (cluster_open(&run->cluster, o->cluster, p))
+		return -1;
+	lines = run->cluster.file.n;
+	if (o->hosts > lines)
+		return problem(p, "--hosts %u: %s names %u", o->hosts, o->cluster, lines);
+	if (!o->hosts)
+		o->hosts = lines;
+	if (!o->cpus)
+		o->cpus = cluster_file_cpus(&run->cluster.file, o->hosts);
+	if (o->cpus > MAX_CPUS)
+		o->cpus = MAX_CPUS;
+	if (o->hosts > o->cpus)
+		return problem(p, "%u hosts are more than %u processors: each host needs one; see --hosts", o->hosts, o->cpus);
+	for (uint32_t i = 0; i < o->hosts; i++) {
+		const struct cluster_host *host = &run->cluster.file.host[i];
+
+		limited &= host->memory_mib || o->host_mem_mib;
+		memory_mib += host->memory_mib ? host->memory_mib : o->host_mem_mib;
+	}
+	if (limited && memory_mib < o->mem_mib)
+		return problem(p, "all hosts together may hold %uM, less than --mem %uM", memory_mib, o->mem_mib);
+	return 0;
+}
+
 static int prepare(struct run *run, struct host_files *files, struct problem *p)
 {
 	struct image image;
 
+	if (open_cluster(run, p))
+		return -1;
 	if (checks_before_boot(run->o, files, p) || open_log(run, p) || open_gdb(run, files->kernel, p))
 		return -1;
 	if (image_load(&image, files->image, p))
@@ -977,7 +1118,10 @@ static int prepare_saved(struct run *run, struct problem *p)
 
 	if (load_open(&run->load, o->file, p))
 		return -1;
-	if (!o->hosts)
+	if (o->cluster && machine->tsc_khz)
+		return problem(p, "%s: the saved guest reads this computer's time-stamp counter as its clock, so it can go on on this "
+			       "computer alone; a machine that was started with --cluster can be loaded on any", o->file);
+	if (!o->hosts && !o->cluster)
 		o->hosts = machine->hosts < machine->cpus ? machine->hosts : machine->cpus; /* some may have had no processor */
 	if (o->hosts > machine->cpus)
 		return problem(p, "--hosts %u is more than the saved machine's %u processors: each host needs one", o->hosts,
@@ -986,6 +1130,8 @@ static int prepare_saved(struct run *run, struct problem *p)
 		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
 	o->cpus = machine->cpus;
 	o->mem_mib = machine->mem_mib;
+	if (open_cluster(run, p))
+		return -1;
 	o->disk = saved_disk(&run->load.saved, run->disk, sizeof run->disk);
 	run->interactive = saved_is_interactive(&run->load.saved);
 	return checks_before_load(o, p) || open_log(run, p) || open_gdb(run, run->load.saved.kernel, p) ? -1 : 0;
@@ -1001,6 +1147,7 @@ static int run_to_the_end(struct run *run)
 	run->log_fd = run->archive_fd = run->client.fd = run->gdb.fd = -1;
 	error = (run->loads ? prepare_saved(run, &p) : prepare(run, &files, &p)) || run_prepared(run, &files, &p);
 	load_close(&run->load);
+	cluster_close(&run->cluster);
 	if (error) {
 		log_error("%s", p.line);
 		return EXIT_VMP_FAILURE;
@@ -1017,7 +1164,7 @@ static struct run the_run; /* large: the streams' buffers */
 
 int run_machine(const struct options *o)
 {
-	the_run = (struct run){ .o = o, .interactive = !o->command, .background = o->verb == VERB_UP };
+	the_run = (struct run){ .o = &the_run.loaded, .loaded = *o, .interactive = !o->command, .background = o->verb == VERB_UP };
 	return run_to_the_end(&the_run);
 }
 

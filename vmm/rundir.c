@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +12,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-int problem(struct problem *p, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(p->line, sizeof p->line, format, args);
-	va_end(args);
-	return -1;
-}
 
 /* A folder of ours that nobody else can enter: a file in /tmp may be anybody's trap. */
 static int make_private(const char *path, struct problem *p)

@@ -2,7 +2,7 @@
  *
  *   { "name", "pid", "cpus": N, "hosts": N, "hosts_came", "hosts_went": since the start,
  *     "policy", "memory_mib",
- *     "per_host": [ { "host", "cpus": [N...], "load_percent", "ram_mib", "pages_in_per_s", "pages_out_per_s",
+ *     "per_host": [ { "host", "name": of a cluster's, "cpus": [N...], "load_percent", "ram_mib", "pages_in_per_s", "pages_out_per_s",
  *                     "sent_bytes_per_s", "received_bytes_per_s" } ],
  *     "per_cpu":  [ { "cpu", "host", "load_percent" } ] }
  */
@@ -62,6 +62,13 @@ static const char *name_cpus(uint32_t cpus, const char *between, char *text, siz
 	return text;
 }
 
+/* A host's name has no character that JSON would quote. */
+static const char *name_json(const struct host_names *names, uint32_t host, char *text, size_t bytes)
+{
+	snprintf(text, bytes, names->name[host][0] ? "\"name\": \"%s\", " : "%s", names->name[host]);
+	return text;
+}
+
 static unsigned count_hosts(const struct status_look *now)
 {
 	return (unsigned)__builtin_popcount(now->report.hosts);
@@ -71,7 +78,7 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 		       const struct status_look *now)
 {
 	const char *comma = "";
-	char cpus[4 * MAX_CPUS];
+	char cpus[4 * MAX_CPUS], host_name[MAX_HOST_NAME + 16];
 
 	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, \"hosts_came\": %u, \"hosts_went\": %u, "
 		"\"policy\": \"%s\", \"memory_mib\": %u,\n  \"per_host\": [", name, info->pid, info->cpus, count_hosts(now), now->hosts.came,
@@ -82,9 +89,10 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 		if (!(now->report.hosts >> host & 1))
 			continue;
 		f = figures_of(host, before, now);
-		fprintf(out, "%s\n    {\"host\": %u, \"cpus\": [%s], \"load_percent\": %.1f, \"ram_mib\": %.1f, "
+		fprintf(out, "%s\n    {\"host\": %u, %s\"cpus\": [%s], \"load_percent\": %.1f, \"ram_mib\": %.1f, "
 			"\"pages_in_per_s\": %.1f, \"pages_out_per_s\": %.1f, \"sent_bytes_per_s\": %.0f, "
-			"\"received_bytes_per_s\": %.0f}", comma, host, name_cpus(f.cpus, ", ", cpus, sizeof cpus),
+			"\"received_bytes_per_s\": %.0f}", comma, host, name_json(&now->names, host, host_name, sizeof host_name),
+			name_cpus(f.cpus, ", ", cpus, sizeof cpus),
 			f.load, f.ram_mib, f.pages_in, f.pages_out, f.sent, f.received);
 		comma = ",";
 	}
@@ -104,16 +112,18 @@ static void print_hosts(FILE *out, const struct status_look *before, const struc
 {
 	char cpus[4 * MAX_CPUS];
 
-	fprintf(out, "%4s %7s %9s %11s %12s %11s %15s  %s\n", "host", "load", "RAM MiB", "pages in/s", "pages out/s",
-		"sent KiB/s", "received KiB/s", "processors");
+	fprintf(out, "%4s %7s %9s %11s %12s %11s %15s  %s%s\n", "host", "load", "RAM MiB", "pages in/s", "pages out/s",
+		"sent KiB/s", "received KiB/s", "processors",
+		now->names.name[0][0] ? "  name" : "");
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
 		struct host_figures f;
 
 		if (!(now->report.hosts >> host & 1))
 			continue;
 		f = figures_of(host, before, now);
-		fprintf(out, "%4u %5.0f %% %9.1f %11.0f %12.0f %11.0f %15.0f  %s\n", host, f.load, f.ram_mib, f.pages_in,
-			f.pages_out, f.sent / 1024, f.received / 1024, name_cpus(f.cpus, " ", cpus, sizeof cpus));
+		fprintf(out, "%4u %5.0f %% %9.1f %11.0f %12.0f %11.0f %15.0f  %-*s%s\n", host, f.load, f.ram_mib, f.pages_in,
+			f.pages_out, f.sent / 1024, f.received / 1024, now->names.name[host][0] ? 12 : 0, name_cpus(f.cpus, " ", cpus, sizeof cpus),
+			now->names.name[host]);
 	}
 }
 

@@ -3,6 +3,7 @@
 #define VMM_STATUS_H
 
 #include <stdio.h>
+#include "vmm/cluster/names.h"
 #include "vmm/report.h"
 #include "vmm/rundir.h"
 
@@ -10,6 +11,7 @@
 struct status_look {
 	struct report report;
 	struct msg_hosts hosts;
+	struct host_names names; /* of a cluster */
 	uint64_t at_ns; /* 0: not all have answered yet */
 };
 

@@ -19,6 +19,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/beside.h"
 #include "base/log.h"
 #include "vmm/conn.h"
 #include "vmm/hosts.h"
@@ -33,21 +34,6 @@ enum {
 };
 
 /* --- children ------------------------------------------------------------------------------------------------------- */
-
-/* Path of a program beside our own. */
-static void program_path(const char *name, char *path, size_t bytes)
-{
-	ssize_t n = readlink("/proc/self/exe", path, bytes - 1);
-	char *slash;
-
-	if (n <= 0)
-		die("cannot find out where vmp-node is: %s", strerror(errno));
-	path[n] = 0;
-	slash = strrchr(path, '/');
-	if ((size_t)(slash - path) + strlen(name) + 2 > bytes)
-		die("the path of vmp's programs is too long");
-	strcpy(slash + 1, name);
-}
 
 /* In the child: nothing that may fail quietly. Descriptors in `keep` stay open, all others close on exec. */
 static void become_child(const struct node *node, char *program, char **arguments, const int *keep, unsigned n_keep,
@@ -67,7 +53,7 @@ static void become_child(const struct node *node, char *program, char **argument
 		_exit(EXIT_VMP_FAILURE);
 	for (unsigned i = 0; i < n_keep; i++)
 		fcntl(keep[i], F_SETFD, 0);
-	execv(program, arguments);
+	beside_exec(program, arguments);
 	log_error("cannot run %s: %s; build it with make", program, strerror(errno));
 	_exit(EXIT_VMP_FAILURE);
 }
@@ -80,7 +66,8 @@ static int start_child(struct node *node, struct child *child, const char *progr
 	pid_t parent = getpid();
 	int error;
 
-	program_path(program, path, sizeof path);
+	if (beside_path(program, path, sizeof path))
+		die("the path of vmp's programs is too long");
 	arguments[0] = path;
 	if (access(path, X_OK)) {
 		error = -errno;

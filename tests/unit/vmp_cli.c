@@ -76,8 +76,8 @@ static void good_lines(void)
 		{ "vmp run --hosts=3 --cpus=4 --mem 512M -- x", VERB_RUN, 3, 4, 512, "x" },
 		{ "vmp run --cpus 32 --hosts 32 --mem 880", VERB_RUN, 32, 32, 880, NULL },
 		{ "vmp run --mem 65536K -- x --cpus 0", VERB_RUN, 1, 4, 64, "x" },
-		{ "vmp help", VERB_HELP, 1, 0, 256, NULL },
-		{ "vmp --help", VERB_HELP, 1, 0, 256, NULL },
+		{ "vmp help", VERB_HELP, 0, 0, 256, NULL },
+		{ "vmp --help", VERB_HELP, 0, 0, 256, NULL },
 		{ "vmp --version", VERB_VERSION, 1, 4, 256, NULL },
 		{ "vmp console --name a-b.c_1", VERB_CONSOLE, 1, 4, 256, NULL },
 		{ "vmp pages --top 5 --json", VERB_PAGES, 1, 4, 256, NULL },
@@ -108,7 +108,6 @@ static void good_lines(void)
 		{ "vmp run --mem 17K", VERB_COUNT, 0, 0, 0, "whole number of MiB" },
 		{ "vmp run --mem lots", VERB_COUNT, 0, 0, 0, "not a size" },
 		{ "vmp run --engine kvm", VERB_COUNT, 0, 0, 0, "no such engine" },
-		{ "vmp run --cluster f", VERB_COUNT, 0, 0, 0, "not in this version" },
 		{ "vmp run --gdb=:1", VERB_COUNT, 0, 0, 0, "only addresses of this computer" },
 		{ "vmp run --gdb 1234", VERB_COUNT, 0, 0, 0, "write it as 127.0.0.1:1234" },
 		{ "vmp snapshot save f --gdb 127.0.0.1:1", VERB_COUNT, 0, 0, 0, "has one option" },
@@ -187,15 +186,20 @@ static void hosts_to_come_and_go(void)
 	static const struct { const char *line, *complaint; } wrong[] = {
 		{ "vmp host", "needs add, or remove and a host" }, { "vmp host remove", "needs add, or remove and a host" },
 		{ "vmp host remove 1 2", "needs add, or remove and a host" }, { "vmp host move 1", "no such command" },
-		{ "vmp host remove x", "not the number of a host" }, { "vmp host remove 99999999999", "not the number of a host" },
-		{ "vmp host add lab2", "not in this version" }, { "vmp policy", "needs one of" },
+		{ "vmp host remove .x", "neither the number nor the name" }, { "vmp host remove 99999999999", "neither the number nor" },
+		{ "vmp host add a b", "needs add, or remove and a host" }, { "vmp snapshot save f --cluster c", "has one option" },
+		{ "vmp up --cluster c --checkpoint 5s", "not in this version" },
+		{ "vmp policy", "needs one of" },
 		{ "vmp policy spread auto", "needs one of" }, { "vmp policy away", "no such policy" },
 		{ "vmp run --policy away -- true", "no such policy" }, { "vmp snapshot save f --policy auto", "has one option" },
 	};
 	struct options o;
 
-	CU_ASSERT(parse(&o, "vmp host add --name lab") == 0 && o.verb == VERB_HOST && o.add);
-	CU_ASSERT(parse(&o, "vmp host remove 3") == 0 && !o.add && o.to_host == 3);
+	CU_ASSERT(parse(&o, "vmp host add --name lab") == 0 && o.verb == VERB_HOST && o.add && !strcmp(o.host, ""));
+	CU_ASSERT(parse(&o, "vmp host add harp") == 0 && o.add && !strcmp(o.host, "harp"));
+	CU_ASSERT(parse(&o, "vmp host remove 3") == 0 && !o.add && o.to_host == 3 && !o.host);
+	CU_ASSERT(parse(&o, "vmp host remove harp") == 0 && !o.add && !strcmp(o.host, "harp"));
+	CU_ASSERT(parse(&o, "vmp run --cluster f") == 0 && !strcmp(o.cluster, "f") && !o.hosts && !o.cpus);
 	CU_ASSERT(parse(&o, "vmp policy auto") == 0 && o.verb == VERB_POLICY && !strcmp(o.policy, "auto"));
 	CU_ASSERT(parse(&o, "vmp up --policy spread") == 0 && !strcmp(o.policy, "spread"));
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
@@ -210,7 +214,7 @@ static void processors_to_move(void)
 		{ "vmp cpu", "needs a processor and a host" }, { "vmp cpu move", "needs a processor and a host" },
 		{ "vmp cpu move 1", "needs a processor and a host" }, { "vmp cpu move 1 2 3 4", "and nothing else" },
 		{ "vmp cpu shake 1 2", "no such command" }, { "vmp cpu move x 2", "not the number of a processor" },
-		{ "vmp cpu move 1 99999999999", "not the number of a host" },
+		{ "vmp cpu move 1 99999999999", "neither the number nor the name" },
 	};
 	struct options o;
 

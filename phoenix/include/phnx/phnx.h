@@ -258,6 +258,12 @@ int ph_listen_unix(const char *path);
  * Between processes of one machine it takes two thirds of TCP's time (a round trip of 64 bytes and a page within one
  * processor: 10 us for 16). */
 int ph_add_port_unix(const char *path);
+/* ph_get_listen_port - the port of ph_set_listen_port() or the configuration that was free, 0 if there is none, or an error */
+int ph_get_listen_port(void);
+/* ph_prefer_ssl - speak to the nodes whose addresses are learned from others with TLS 1.3
+ *
+ * So does a node that has a contact point which it speaks to that way. */
+void ph_prefer_ssl(void);
 /* ph_sendv - ph_sendx() of a message in several pieces, which are copied once */
 int ph_sendv(ph_vp_t dest, const struct iovec *pieces, int n, int tag);
 /* ph_flush - write out what waits for the sockets, for at most timeout microseconds: before an end without ph_finalize()

@@ -1,0 +1,306 @@
+/* cluster.c - the pure part of machines of several computers: their file, which of them go together, what is said of those that
+ * fail, names for numbers, clocks, and the archive that they get. */
+#include <CUnit/Basic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "vmm/cluster/bundle.h"
+#include "vmm/cluster/clock.h"
+#include "vmm/cluster/cluster.h"
+
+static struct cluster_file file;
+static struct problem p;
+
+static int parse(const char *text) { return cluster_file_parse(&file, text, strlen(text), &p); }
+
+/* --- the file ------------------------------------------------------------------------------------------------------- */
+
+static void test_file(void)
+{
+	static const char text[] =
+		"# a comment\n"
+		"localhost\n"
+		"\n"
+		"harp user=kaneda port=2222 cpus=4 memory=512M # the fast one\n"
+		"\tcsc10.example.org  phoenix=\"dest harp:30000 ssh user\" phoenix=\"listen_port 30000\"\n"
+		"192.0.2.7 cpus=2\n"
+		"fe80::1";
+
+	CU_ASSERT_EQUAL_FATAL(parse(text), 0);
+	CU_ASSERT_EQUAL_FATAL(file.n, 5);
+	CU_ASSERT_STRING_EQUAL(file.host[0].name, "localhost");
+	CU_ASSERT(!file.host[0].user[0] && !file.host[0].port && !file.host[0].cpus && !file.host[0].memory_mib && !file.host[0].n_phoenix);
+	CU_ASSERT_STRING_EQUAL(file.host[1].name, "harp");
+	CU_ASSERT_STRING_EQUAL(file.host[1].user, "kaneda");
+	CU_ASSERT(file.host[1].port == 2222 && file.host[1].cpus == 4 && file.host[1].memory_mib == 512);
+	CU_ASSERT_EQUAL_FATAL(file.host[2].n_phoenix, 2);
+	CU_ASSERT_STRING_EQUAL(file.host[2].phoenix[0], "dest harp:30000 ssh user");
+	CU_ASSERT_STRING_EQUAL(file.host[2].phoenix[1], "listen_port 30000");
+	CU_ASSERT_STRING_EQUAL(file.host[4].name, "fe80::1");
+	CU_ASSERT(cluster_file_find(&file, "harp") == 1 && cluster_file_find(&file, "har") == -1);
+	CU_ASSERT_EQUAL(cluster_file_cpus(&file, 5), 1 + 4 + 1 + 2 + 1);
+	CU_ASSERT_EQUAL(cluster_file_cpus(&file, 2), 5);
+}
+
+static void test_wrong_files(void)
+{
+	static const struct { const char *text, *complaint; } files[] = {
+		{ "", "1:1: there is no host" }, { "# nothing\n\n", "1:1: there is no host" },
+		{ "-oProxyCommand=x\n", "1:1: '-oProxyCommand=x' is no host's name" }, { "a\nb;reboot\n", "2:1: 'b;reboot' is no host's name" },
+		{ "a\n b c\n", "2:4: 'c' is no setting" }, { "a speed=3", "1:3: 'speed' is no setting" },
+		{ "a\na\n", "2:1: host a stands in line 1 already" }, { "a port=0", "1:3: port=0: must be from 1 to 65535" },
+		{ "a port=65536", "must be from 1 to 65535" }, { "a port=x", "port=x: not a number" }, { "a port=", "port=: not a number" },
+		{ "a cpus=33", "cpus=33: must be from 1 to 32" }, { "a cpus=-1", "cpus=-1: not a number" },
+		{ "a memory=lots", "memory=lots: not a size" }, { "a memory=1G", "not a size from 1M to 880M" }, { "a memory=0", "not a size" },
+		{ "a user=", "1:3: '' is no user's name" }, { "a user=-x", "no user's name" },
+		{ "a user=abcdefghijklmnopqrstuvwxyzabcdefg", "at most 32 characters" }, { "a phoenix=", "phoenix= needs a line" },
+		{ "a phoenix=\"\"", "phoenix= needs a line" }, { "a\nb phoenix=\"dest x\n", "2:3: the quotation mark is not closed" },
+		{ "a\rb\n", "1:3: 'b' is no setting" }, { "a b\001c", "1:4: a control character" }, { "a =", "1:3: '' is no setting" },
+		{ "a phoenix=1 phoenix=2 phoenix=3 phoenix=4 phoenix=5 phoenix=6 phoenix=7 phoenix=8 phoenix=9", "at most 8 lines" },
+	};
+	char many[40 * 8] = "";
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		CU_ASSERT_EQUAL(parse(files[i].text), -1);
+		CU_ASSERT_PTR_NOT_NULL(strstr(p.line, files[i].complaint));
+		if (!strstr(p.line, files[i].complaint))
+			printf("\n    %s: %s\n", files[i].text, p.line);
+	}
+	for (unsigned i = 0; i <= MAX_NODES; i++)
+		snprintf(many + strlen(many), sizeof many - strlen(many), "h%u\n", i);
+	CU_ASSERT_EQUAL(parse(many), -1);
+	CU_ASSERT_PTR_NOT_NULL(strstr(p.line, "33:1: more than 32 hosts"));
+}
+
+/* Whatever stands in a file: an answer, and no access outside of it (the sanitizers watch). */
+static void test_random_files(void)
+{
+	static const char alphabet[] = "ab=\"# \n\tcpus=port=user=memory=phoenix=-1.:\r\0";
+	char text[64];
+
+	srand(7);
+	for (int i = 0; i < 200000; i++) {
+		size_t n = (size_t)rand() % sizeof text;
+		char *exact = malloc(n + 1);
+
+		for (size_t k = 0; k < n; k++)
+			exact[k] = alphabet[(size_t)rand() % (sizeof alphabet - 1)];
+		if (cluster_file_parse(&file, exact, n, &p))
+			CU_ASSERT_FATAL(p.line[0] != 0);
+		free(exact);
+	}
+}
+
+static void test_places(void)
+{
+	static const struct { const char *text; uint32_t hosts, cpus; uint8_t place[8]; } cases[] = {
+		{ "a\nb\n", 2, 2, { 0, 1 } },
+		{ "a\nb cpus=3\n", 2, 4, { 0, 1, 1, 1 } },
+		{ "a cpus=2\nb cpus=2\n", 2, 4, { 0, 1, 0, 1 } },
+		{ "a cpus=4\nb\n", 2, 2, { 0, 1 } },		 /* fewer than asked for: every host has one */
+		{ "a\nb cpus=2\n", 2, 6, { 0, 1, 1, 0, 1, 0 } }, /* more: in turn */
+		{ "a\nb\nc\n", 2, 3, { 0, 1, 0 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		uint8_t place[MAX_CPUS];
+
+		CU_ASSERT_EQUAL_FATAL(parse(cases[i].text), 0);
+		cluster_file_place(&file, cases[i].hosts, cases[i].cpus, place);
+		CU_ASSERT_EQUAL(memcmp(place, cases[i].place, cases[i].cpus), 0);
+	}
+}
+
+/* --- which go together ---------------------------------------------------------------------------------------------- */
+
+static void test_facts(void)
+{
+	struct host_facts a = { .vendor = "AuthenticAMD", .hides = true, .features = { 1, 2, 3, 4, 5, 6, 7, 0xffffffff }, .processors = 2,
+				.address = "fe80::1" }, b;
+	char line[512];
+
+	facts_print(&a, line, sizeof line);
+	CU_ASSERT_EQUAL(facts_parse(&b, line), 0);
+	CU_ASSERT_EQUAL(memcmp(&a, &b, sizeof a), 0);
+	a.address[0] = 0;
+	facts_print(&a, line, sizeof line);
+	CU_ASSERT_EQUAL(facts_parse(&b, line), 0);
+	CU_ASSERT_STRING_EQUAL(b.address, "");
+	strcat(line, " more");
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, line), 0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here"), 0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, ""), 0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0 processors=0 address=-"), 0);
+}
+
+enum { AVX2 = 1 << 5, SHA = 1 << 29 }; /* of word 2 */
+
+static void test_common_subset(void)
+{
+	static const struct {
+		const char *what, *vendor; /* the newcomer's */
+		bool first_hides, hides, shrinks;
+		uint32_t first, word, left; /* word 2 of: the machine, the newcomer, the machine afterwards */
+		const char *complaint;
+	} cases[] = {
+		{ "alike", "AuthenticAMD", 0, 0, 1, AVX2, AVX2, AVX2, NULL },
+		{ "another vendor", "GenuineIntel", 1, 1, 1, AVX2, AVX2, AVX2, "another vendor's (GenuineIntel) than host 0's (AuthenticAMD)" },
+		{ "lacks, and nobody hides", "AuthenticAMD", 0, 0, 1, AVX2, 0, AVX2, "host b: its processor has no AVX2" },
+		{ "lacks, and one does not hide", "AuthenticAMD", 1, 0, 1, AVX2, 0, AVX2, "no AVX2" },
+		{ "lacks, and both hide", "AuthenticAMD", 1, 1, 1, AVX2 | SHA, SHA, SHA, NULL },
+		{ "lacks, and the guest runs", "AuthenticAMD", 1, 1, 0, AVX2 | SHA, SHA, AVX2 | SHA, "no AVX2" },
+		{ "has more, and cannot hide it", "AuthenticAMD", 1, 0, 1, AVX2, AVX2 | SHA, AVX2, "has SHA, which host 0's has not" },
+		{ "has more, and hides it", "AuthenticAMD", 1, 1, 0, AVX2, AVX2 | SHA, AVX2, NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		struct host_facts first = { .vendor = "AuthenticAMD", .hides = cases[i].first_hides };
+		struct host_facts facts = { .hides = cases[i].hides, .features[2] = cases[i].word };
+		uint32_t common[HOSTCPU_FEATURES] = { [2] = cases[i].first };
+		int error;
+
+		strcpy(facts.vendor, cases[i].vendor);
+		error = facts_agree(&first, &facts, "b", cases[i].shrinks, common, &p);
+		CU_ASSERT_EQUAL(error, cases[i].complaint ? -1 : 0);
+		CU_ASSERT_EQUAL(common[2], cases[i].left);
+		if (cases[i].complaint)
+			CU_ASSERT_PTR_NOT_NULL(strstr(p.line, cases[i].complaint));
+		if (error != (cases[i].complaint ? -1 : 0))
+			printf("\n    %s: %s\n", cases[i].what, error ? p.line : "");
+	}
+}
+
+/* --- what is said ----------------------------------------------------------------------------------------------------- */
+
+static void test_explanations(void)
+{
+	static const struct { int status; const char *said, *line; } cases[] = {
+		{ 255 << 8, "user@b: Permission denied (publickey).",
+		  "host b: user@b: Permission denied (publickey).; ssh must log in there without a password; set up a key with ssh-copy-id" },
+		{ 255 << 8, "ssh: connect to host b port 22: Connection refused", "does sshd run there" },
+		{ 255 << 8, "ssh: connect to host b port 22: Connection timed out", "switched on and reachable" },
+		{ 255 << 8, "ssh: Could not resolve hostname b: Name or service not known", "is its name right?" },
+		{ 255 << 8, "Host key verification failed.", "connect once by hand" },
+		{ 1 << 8, "tar: vmproc: Wrote only 2048 of 10240 bytes: No space left on device", "need 30 MB" },
+		{ 126 << 8, "sh: 1: exec: /home/u/.cache/vmp/bin-1/ld.so: Permission denied", "host b: sh: 1" },
+		{ 255 << 8, "", "host b: its ssh connection ended" }, { 3 << 8, "", "host b: what ssh started there ended with status 3" },
+		{ 9, "", "host b: its ssh died of signal 9 (Killed)" },
+	};
+	const struct cluster_host host = { .name = "b" };
+	char why[FAR_LINE];
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		far_explain(&host, cases[i].status, cases[i].said, why, sizeof why);
+		CU_ASSERT_PTR_NOT_NULL(strstr(why, cases[i].line));
+	}
+}
+
+static void test_destinations(void)
+{
+	static const struct { struct cluster_host host; const char *text; } cases[] = {
+		{ { .name = "harp" }, "ssh://harp" }, { { .name = "harp", .user = "u" }, "ssh://u@harp" },
+		{ { .name = "harp", .user = "u", .port = 2222 }, "ssh://u@harp:2222" }, { { .name = "fe80::1", .port = 22 }, "ssh://[fe80::1]:22" },
+	};
+	char text[160];
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		far_destination(&cases[i].host, text, sizeof text);
+		CU_ASSERT_STRING_EQUAL(text, cases[i].text);
+	}
+}
+
+static void test_names(void)
+{
+	static const struct host_names names = { .name = { "here", "harp", "", [12] = "csc10" } };
+	static const struct { const char *line, *out; } cases[] = {
+		{ "host 1 is gone after 3 ms", "host 1 (harp) is gone after 3 ms" }, { "the daemon of host 12 died: host 0 hears nothing",
+		  "the daemon of host 12 (csc10) died: host 0 (here) hears nothing" },
+		{ "host 2 stays", "host 2 stays" }, { "host 99 stays", "host 99 stays" }, { "ghost 1", "ghost 1" }, { "host x", "host x" },
+		{ "host 1", "host 1 (harp)" }, { "", "" },
+	};
+	char out[128];
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		names_explain(&names, cases[i].line, out, sizeof out);
+		CU_ASSERT_STRING_EQUAL(out, cases[i].out);
+		for (size_t room = 1; room < 12; room++) {
+			names_explain(&names, cases[i].line, out, room);
+			CU_ASSERT(strlen(out) < room);
+		}
+	}
+	CU_ASSERT(names_find(&names, "csc10") == 12 && names_find(&names, "") == -1 && names_find(&names, "x") == -1);
+}
+
+/* --- clocks ----------------------------------------------------------------------------------------------------------- */
+
+/* A clock that is ahead by any amount, answers that take any time each way: the guess is as good as half of the least. */
+static void test_clock(void)
+{
+	srand(3);
+	for (int round = 0; round < 1000; round++) {
+		int64_t ahead = ((int64_t)rand() << 20) - (1ll << 50), error;
+		struct clock_guess guess = { 0 };
+		uint64_t now = 1ull << 60;
+
+		for (int i = 0; i < 24; i++) {
+			uint64_t there = 1000 + (uint64_t)rand() % 100000, back = 1000 + (uint64_t)rand() % 100000;
+
+			clock_guess_add(&guess, now, now + there + (uint64_t)ahead, now + there + back);
+			now += there + back;
+		}
+		error = guess.ahead_ns - ahead;
+		CU_ASSERT(guess.answers == 24 && (uint64_t)(error < 0 ? -error : error) <= guess.took_ns / 2 + 1);
+	}
+}
+
+/* --- the archive ------------------------------------------------------------------------------------------------------ */
+
+/* What tar itself says to it. */
+static void test_archive(void)
+{
+	static const char block[512] = "x";
+	struct bundle b = { 0 };
+	char folder[] = "/tmp/vmp-unit.XXXXXX", command[200], text[16] = "";
+	FILE *out;
+
+	CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
+	CU_ASSERT(!bundle_put(&b, "one", "1", 1) && !bundle_put(&b, "empty", "", 0) && !bundle_put(&b, "block", block, sizeof block));
+	CU_ASSERT_EQUAL(b.bytes, 512 * 5);
+	snprintf(command, sizeof command, "tar xf - -C %s", folder);
+	out = popen(command, "w");
+	CU_ASSERT_FATAL(out != NULL);
+	fwrite(b.data, 1, b.bytes, out);
+	fwrite((char[1024]){ 0 }, 1, 1024, out);
+	CU_ASSERT_EQUAL(pclose(out), 0);
+	snprintf(command, sizeof command, "cd %s && cat one && wc -c <block && test -x empty && rm -r %s", folder, folder);
+	out = popen(command, "r");
+	CU_ASSERT(out && fread(text, 1, 5, out) == 5 && pclose(out) == 0);
+	CU_ASSERT_STRING_EQUAL(text, "1512\n");
+	CU_ASSERT_EQUAL(bundle_put(&b, "a name that is longer than the hundred characters which the header of a tar archive has room for, alas", "", 0), -1);
+	bundle_free(&b);
+}
+
+int main(void)
+{
+	CU_pSuite suite;
+	unsigned failed;
+
+	CU_initialize_registry();
+	suite = CU_add_suite("cluster", NULL, NULL);
+	CU_add_test(suite, "file", test_file);
+	CU_add_test(suite, "wrong files", test_wrong_files);
+	CU_add_test(suite, "random files", test_random_files);
+	CU_add_test(suite, "places", test_places);
+	CU_add_test(suite, "facts", test_facts);
+	CU_add_test(suite, "common subset", test_common_subset);
+	CU_add_test(suite, "explanations", test_explanations);
+	CU_add_test(suite, "destinations", test_destinations);
+	CU_add_test(suite, "names", test_names);
+	CU_add_test(suite, "clock", test_clock);
+	CU_add_test(suite, "archive", test_archive);
+	CU_basic_set_mode(CU_BRM_NORMAL);
+	CU_basic_run_tests();
+	failed = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,342 @@
+/* cluster.c - see cluster.h. */
+#include "vmm/cluster/cluster.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "phoenix/config.h"
+
+enum { ALIVE_S = 10, MAX_ARGUMENTS = 64 };
+
+/* --- the file ------------------------------------------------------------------------------------------------------- */
+
+static int read_file(const char *path, char *text, size_t room, size_t *bytes, struct problem *p)
+{
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		return problem(p, "--cluster %s: %s", path, strerror(errno));
+	*bytes = fread(text, 1, room, file);
+	fclose(file);
+	if (*bytes == room)
+		return problem(p, "--cluster %s: more than %zu bytes", path, room - 1);
+	return 0;
+}
+
+/* The lines for Phoenix are read by the daemons; what is wrong with them is said here. */
+static int check_phoenix(const struct cluster *c, struct problem *p)
+{
+	for (uint32_t i = 0; i < c->file.n; i++)
+		for (uint32_t line = 0; line < c->file.host[i].n_phoenix; line++) {
+			const char *text = c->file.host[i].phoenix[line];
+			struct phnx_config config;
+			int error = phnx_config_parse(&config, text, strlen(text), c->file.host[i].name);
+
+			if (error)
+				problem(p, "--cluster %s: host %s: phoenix=\"%s\": %s", c->path, c->file.host[i].name, text, config.error);
+			phnx_config_free(&config);
+			if (error)
+				return -1;
+		}
+	return 0;
+}
+
+static int read_cluster(struct cluster *c, struct problem *p)
+{
+	static char text[MAX_CLUSTER_BYTES + 1];
+	struct problem inner;
+	size_t bytes;
+
+	if (read_file(c->path, text, sizeof text, &bytes, p))
+		return -1;
+	if (cluster_file_parse(&c->file, text, bytes, &inner))
+		return problem(p, "--cluster %s:%s", c->path, inner.line);
+	return check_phoenix(c, p);
+}
+
+/* A socket can be bound to an address of this computer's alone. */
+static bool is_here(const char *name)
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *all = NULL;
+	char ours[256] = "";
+	bool found = false;
+
+	gethostname(ours, sizeof ours - 1);
+	if (!strcmp(name, "localhost") || !strcmp(name, ours) || getaddrinfo(name, NULL, &hints, &all))
+		return !all && (!strcmp(name, "localhost") || !strcmp(name, ours));
+	for (struct addrinfo *i = all; i && !found; i = i->ai_next) {
+		int fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		found = fd >= 0 && !bind(fd, i->ai_addr, i->ai_addrlen);
+		if (fd >= 0)
+			close(fd);
+	}
+	freeaddrinfo(all);
+	return found;
+}
+
+int cluster_open(struct cluster *c, const char *path, struct problem *p)
+{
+	if (!realpath(path, c->path))
+		return problem(p, "--cluster %s: %s", path, strerror(errno));
+	if (read_cluster(c, p))
+		return -1;
+	if (!is_here(c->file.host[0].name))
+		return problem(p, "--cluster %s: the first host is %s, which is not this computer: devices and console are here, so its first "
+			       "line must be; localhost will do", c->path, c->file.host[0].name);
+	hostcpu_vendor(c->first.vendor);
+	hostcpu_features(c->first.features);
+	c->first.hides = hostcpu_has_cpuid_faulting();
+	memcpy(c->common, c->first.features, sizeof c->common);
+	return 0;
+}
+
+/* --- preparing ------------------------------------------------------------------------------------------------------ */
+
+static unsigned number_of(const struct cluster *c, const struct far *far) { return (unsigned)(far - c->far); }
+
+static void on_changed(void *context, struct far *far)
+{
+	struct cluster *c = context;
+
+	if (!c->preparing)
+		c->changed(c->context, number_of(c, far));
+}
+
+static void on_alive(evutil_socket_t fd, short what, void *context)
+{
+	struct cluster *c = context;
+
+	(void)fd, (void)what;
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		far_tell_alive(&c->far[host]);
+}
+
+static int make_ready(struct cluster *c, struct problem *p)
+{
+	static const struct timeval pause = { ALIVE_S, 0 };
+
+	if (!c->bundle.bytes && bundle_make(&c->bundle, p))
+		return -1;
+	if (c->alive)
+		return 0;
+	c->alive = event_new(c->base, -1, EV_PERSIST, on_alive, c);
+	return c->alive && !event_add(c->alive, &pause) ? 0 : problem(p, "no memory");
+}
+
+static int start_far(struct cluster *c, unsigned host, const struct cluster_host *line, struct problem *p)
+{
+	struct far *far = &c->far[host];
+
+	c->host[host] = *line;
+	strcpy(c->names.name[host], line->name);
+	*far = (struct far){ .host = &c->host[host], .bundle = &c->bundle, .base = c->base, .log_fd = c->log_fd, .changed = on_changed,
+			     .context = c };
+	return far_start(far) ? problem(p, "%s", far->why) : 0;
+}
+
+int cluster_prepare(struct cluster *c, uint32_t hosts, struct problem *p)
+{
+	c->preparing = true;
+	c->host[0] = c->file.host[0];
+	strcpy(c->names.name[0], c->host[0].name);
+	if (make_ready(c, p))
+		return -1;
+	c->present = (uint32_t)((1ull << hosts) - 1);
+	for (unsigned host = 1; host < hosts; host++)
+		if (start_far(c, host, &c->file.host[host], p))
+			return -1;
+	return 0;
+}
+
+bool cluster_settled(const struct cluster *c)
+{
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		if (c->far[host].state == FAR_PROBE || c->far[host].state == FAR_COPY)
+			return false;
+	return true;
+}
+
+const char *cluster_doing(const struct cluster *c, char *text, size_t bytes)
+{
+	size_t n = 0;
+	char doing[64];
+
+	*text = 0;
+	for (unsigned host = 1; host < MAX_NODES && n < bytes; host++)
+		if (c->far[host].state == FAR_PROBE || c->far[host].state == FAR_COPY)
+			n += (size_t)snprintf(text + n, bytes - n, "%s%s: %s", n ? "; " : "", c->host[host].name,
+					      far_doing(&c->far[host], doing, sizeof doing));
+	return text;
+}
+
+/* All that fail are named: nobody wants to hear of them one by one. */
+int cluster_agree(struct cluster *c, struct problem *p)
+{
+	unsigned hosts = (unsigned)__builtin_popcount(c->present), failed = 0;
+	struct problem one;
+
+	for (unsigned host = 1; host < MAX_NODES; host++) {
+		const struct far *far = &c->far[host];
+
+		if (!(c->present >> host & 1))
+			continue;
+		if (far->state != FAR_READY)
+			log_error("%s", far->why);
+		else if (facts_agree(&c->first, &far->facts, far->host->name, true, c->common, &one))
+			log_error("%s", one.line);
+		else
+			continue;
+		failed++;
+	}
+	c->preparing = false;
+	if (failed)
+		return problem(p, "%u of the %u hosts cannot take part: the machine was not started", failed, hosts);
+	names_write(&c->names, c->rundir);
+	return 0;
+}
+
+/* --- one more ------------------------------------------------------------------------------------------------------- */
+
+static int is_new(const struct cluster *c, const char *name, struct problem *p)
+{
+	int host = names_find(&c->names, name);
+
+	if (host >= 0 && c->present >> host & 1)
+		return problem(p, "%s is host %d of this machine already", name, host);
+	return 0;
+}
+
+/* The file may have got a new line since. */
+int cluster_add(struct cluster *c, unsigned host, const char *name, struct problem *p)
+{
+	int line;
+
+	if (!*name)
+		return problem(p, "which one? vmp host add NAME, of those in %s", c->path);
+	if (is_new(c, name, p) || read_cluster(c, p))
+		return -1;
+	line = cluster_file_find(&c->file, name);
+	if (line < 0)
+		return problem(p, "%s has no host %s", c->path, name);
+	if (make_ready(c, p) || start_far(c, host, &c->file.host[line], p)) {
+		cluster_forget(c, host);
+		return -1;
+	}
+	c->present |= 1u << host;
+	return 0;
+}
+
+int cluster_admit(struct cluster *c, unsigned host, struct problem *p)
+{
+	if (facts_agree(&c->first, &c->far[host].facts, c->host[host].name, false, c->common, p))
+		return -1;
+	names_write(&c->names, c->rundir);
+	return 0;
+}
+
+/* --- running -------------------------------------------------------------------------------------------------------- */
+
+static int read_secret(struct cluster *c, struct problem *p)
+{
+	unsigned char secret[32];
+	char path[4096];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/secret", c->rundir);
+	file = fopen(path, "re");
+	if (!file || fread(secret, 1, sizeof secret, file) != sizeof secret) {
+		if (file)
+			fclose(file);
+		return problem(p, "cannot read %s", path);
+	}
+	fclose(file);
+	for (size_t i = 0; i < sizeof secret; i++)
+		snprintf(c->secret + 2 * i, 3, "%02x", secret[i]);
+	return 0;
+}
+
+pid_t cluster_go(struct cluster *c, unsigned host, char *const *arguments, struct problem *p)
+{
+	char *all[MAX_ARGUMENTS + 2 * MAX_PHOENIX_LINES + 4];
+	int n = 0;
+
+	if (!c->secret[0] && read_secret(c, p))
+		return -1;
+	for (; arguments[n] && n < MAX_ARGUMENTS; n++)
+		all[n] = arguments[n];
+	all[n] = NULL;
+	if (far_go(&c->far[host], all, c->secret))
+		return problem(p, "%s", c->far[host].why);
+	return c->far[host].pid;
+}
+
+/* Who says in the file what it connects to, connects by itself. */
+const char *cluster_where(const struct cluster *c, unsigned host, char *text, size_t bytes)
+{
+	const struct far *far = &c->far[host];
+	char destination[160];
+
+	*text = 0;
+	if (far->state != FAR_RUNS || !far->port || far->host->n_phoenix)
+		return text;
+	far_destination(far->host, destination, sizeof destination);
+	snprintf(text, bytes, "%s %u %s", far->facts.address[0] ? far->facts.address : far->host->name, far->port, destination);
+	return text;
+}
+
+bool cluster_reaped(struct cluster *c, pid_t pid, int status)
+{
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		if (c->far[host].pid == pid) {
+			far_reaped(&c->far[host], status);
+			return true;
+		}
+	return false;
+}
+
+const char *cluster_why(const struct cluster *c, unsigned host)
+{
+	return host < MAX_NODES && c->far[host].why[0] ? c->far[host].why : NULL;
+}
+
+void cluster_hang_up(struct cluster *c)
+{
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		if (c->present >> host & 1 && c->far[host].host)
+			far_hang_up(&c->far[host]);
+}
+
+bool cluster_is_left(const struct cluster *c)
+{
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		if (c->far[host].pid > 0)
+			return true;
+	return false;
+}
+
+void cluster_forget(struct cluster *c, unsigned host)
+{
+	if (c->far[host].host)
+		far_close(&c->far[host]);
+	c->present &= ~(1u << host);
+	c->names.name[host][0] = 0;
+	names_write(&c->names, c->rundir);
+}
+
+void cluster_close(struct cluster *c)
+{
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		if (c->far[host].host)
+			far_close(&c->far[host]);
+	if (c->alive)
+		event_free(c->alive);
+	c->alive = NULL;
+	bundle_free(&c->bundle);
+}

@@ -1,0 +1,66 @@
+/* cluster.h - the hosts of a machine that are other computers: `vmp run --cluster FILE`, and all that starts machines.
+ *
+ * Host 0 is this computer, the first line of the file; the others are reached by ssh (far.h).  First all are prepared: their
+ * programs are there, they have said what they are, and go together.  Then they are told what to run.  One that fails before that
+ * is named with what to do, as are all others that fail meanwhile.
+ */
+#ifndef VMM_CLUSTER_CLUSTER_H
+#define VMM_CLUSTER_CLUSTER_H
+
+#include "vmm/cluster/far.h"
+#include "vmm/cluster/names.h"
+
+struct cluster {
+	char path[4096];
+	struct cluster_file file;
+	struct bundle bundle;
+	struct far far[MAX_NODES];   /* by host; [0] is not used */
+	struct cluster_host host[MAX_NODES]; /* their lines */
+	struct host_names names;
+	struct host_facts first;     /* this computer */
+	uint32_t common[HOSTCPU_FEATURES]; /* what the guest may use */
+	char secret[2 * 32 + 1];
+	uint32_t present;	     /* bit set: has been started */
+	struct event_base *base;
+	struct event *alive;
+	/* A host's daemon listens (far->port), a host that was added is READY, or a host is OVER. */
+	void (*changed)(void *context, unsigned host);
+	void *context;
+	bool preparing; /* nobody hears of changes yet */
+	const char *rundir;
+	int log_fd;
+};
+
+/* Read the file and look at this computer. 0, or -1 with the problem. */
+int cluster_open(struct cluster *cluster, const char *path, struct problem *p);
+void cluster_close(struct cluster *cluster);
+
+/* Begin to prepare the first `hosts` of the file. 0, or -1. */
+int cluster_prepare(struct cluster *cluster, uint32_t hosts, struct problem *p);
+/* True: nothing is under way any more. */
+bool cluster_settled(const struct cluster *cluster);
+/* After that: may they be a machine? */
+int cluster_agree(struct cluster *cluster, struct problem *p);
+/* Which hosts are being waited for, for people; "" if none. */
+const char *cluster_doing(const struct cluster *cluster, char *text, size_t bytes);
+
+/* Prepare a host of the file as number `host`, while the machine runs; changed() is called when it is READY or OVER. */
+int cluster_add(struct cluster *cluster, unsigned host, const char *name, struct problem *p);
+/* READY: may it join the machine that runs? */
+int cluster_admit(struct cluster *cluster, unsigned host, struct problem *p);
+/* READY: run vmp-node with these arguments, and those that the file adds. The process that stands for it here, or -1. */
+pid_t cluster_go(struct cluster *cluster, unsigned host, char *const *arguments, struct problem *p);
+/* "ADDRESS PORT DESTINATION" of a host whose daemon listens, but that says itself in the file what it connects to: "". */
+const char *cluster_where(const struct cluster *cluster, unsigned host, char *text, size_t bytes);
+
+/* A child was reaped. True: it was one of ours. */
+bool cluster_reaped(struct cluster *cluster, pid_t pid, int status);
+/* Why a host is over, or NULL. */
+const char *cluster_why(const struct cluster *cluster, unsigned host);
+/* End them: their ssh's end soon. */
+void cluster_hang_up(struct cluster *cluster);
+bool cluster_is_left(const struct cluster *cluster); /* some ssh has not ended yet */
+/* It is no host any more. */
+void cluster_forget(struct cluster *cluster, unsigned host);
+
+#endif

@@ -1,0 +1,342 @@
+/* far.c - see far.h. */
+#include "vmm/cluster/far.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/limits.h"
+
+#define FOLDER "d=${XDG_CACHE_HOME:-$HOME/.cache}/vmp/bin-%s; "
+/* For a login shell of any kind: no single quote inside, and no exclamation mark. */
+#define PROBE \
+	"exec sh -c 'case \"$(uname -sm)\" in \"Linux x86_64\") ;; *) echo \"refused it runs $(uname -sm), not Linux x86_64\"; exit 1;; esac; " \
+	FOLDER "[ -e \"$d/complete\" ] || { echo need; exit 0; }; touch \"$d\"; exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp-host\"'"
+/* Into a folder of another name first. Versions that nobody has started for three months go. */
+#define UNPACK \
+	"exec sh -c '" FOLDER "umask 077; t=$d.$$; trap \"rm -rf \\\"$t\\\"\" EXIT HUP INT TERM; " \
+	"mkdir -p \"$t\" && tar xf - -C \"$t\" && [ -e \"$t/complete\" ] && { mv -T \"$t\" \"$d\" || [ -e \"$d/complete\" ]; } || exit 1; " \
+	"find \"${d%%/*}\" -maxdepth 1 -name \"bin-*\" -mtime +90 -exec rm -rf {} + ; exit 0'"
+
+/* --- why ------------------------------------------------------------------------------------------------------------ */
+
+void far_explain(const struct cluster_host *host, int status, const char *said, char *why, size_t bytes)
+{
+	static const struct { const char *said, *todo; } table[] = {
+		{ "Permission denied", "ssh must log in there without a password; set up a key with ssh-copy-id" },
+		{ "Host key verification failed", "connect once by hand with ssh, to accept its key" },
+		{ "Could not resolve", "is its name right?" },
+		{ "Connection refused", "does sshd run there, and on this port (port=)?" },
+		{ "timed out", "is it switched on and reachable?" },
+		{ "No route to host", "is it switched on and reachable?" },
+		{ "Network is unreachable", "is it switched on and reachable?" },
+		{ "No space left", "vmp's programs need 30 MB in ~/.cache there" },
+		{ "quota exceeded", "vmp's programs need 30 MB in ~/.cache there" },
+		{ "tar: not found", "install tar there" },
+		{ "tar: command not found", "install tar there" },
+		{ "cannot execute", "its file system or its processor does not run vmp's programs" },
+		{ "Exec format error", "its file system or its processor does not run vmp's programs" },
+	};
+	const char *todo = "";
+
+	for (size_t i = 0; i < ARRAY_LEN(table) && !*todo; i++)
+		if (strcasestr(said, table[i].said))
+			todo = table[i].todo;
+	if (*said)
+		snprintf(why, bytes, "host %s: %.220s%s%s", host->name, said, *todo ? "; " : "", todo);
+	else if (WIFSIGNALED(status))
+		snprintf(why, bytes, "host %s: its ssh died of signal %d (%s)", host->name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status) == 255)
+		snprintf(why, bytes, "host %s: its ssh connection ended", host->name);
+	else
+		snprintf(why, bytes, "host %s: what ssh started there ended with status %d", host->name, WEXITSTATUS(status));
+}
+
+void far_destination(const struct cluster_host *host, char *text, size_t bytes)
+{
+	bool six = strchr(host->name, ':');
+	int n = snprintf(text, bytes, "ssh://%s%s%s%s%s", host->user, host->user[0] ? "@" : "", six ? "[" : "", host->name, six ? "]" : "");
+
+	if (host->port && n < (int)bytes)
+		snprintf(text + n, bytes - (size_t)n, ":%u", host->port);
+}
+
+const char *far_doing(const struct far *f, char *text, size_t bytes)
+{
+	if (f->state == FAR_COPY && f->bundle->bytes)
+		snprintf(text, bytes, "copying vmp: %zu %%", f->copied * 100 / f->bundle->bytes);
+	else
+		snprintf(text, bytes, "%s", f->state == FAR_PROBE ? "connecting" : f->state == FAR_OVER ? "failed" : "ready");
+	return text;
+}
+
+/* --- the end of an ssh ---------------------------------------------------------------------------------------------- */
+
+static void drop(struct event **event, int *fd)
+{
+	if (*event)
+		event_free(*event);
+	*event = NULL;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void close_streams(struct far *f)
+{
+	drop(&f->on_room, &f->in);
+	drop(&f->on_out, &f->out);
+	drop(&f->on_err, &f->err);
+}
+
+void far_hang_up(struct far *f)
+{
+	f->hung_up = true;
+	drop(&f->on_room, &f->in);
+}
+
+void far_close(struct far *f)
+{
+	close_streams(f);
+	if (f->pid > 0)
+		kill(f->pid, SIGTERM);
+	f->pid = 0;
+	f->state = FAR_OVER;
+}
+
+static void set_state(struct far *f, enum far_state state)
+{
+	f->state = state;
+	f->changed(f->context, f);
+}
+
+static int over(struct far *f, const char *why)
+{
+	snprintf(f->why, sizeof f->why, "%s", why);
+	f->state = FAR_OVER;
+	return -1;
+}
+
+/* --- what it says --------------------------------------------------------------------------------------------------- */
+
+static void take_line(struct far *f)
+{
+	struct host_facts facts;
+
+	if (!strcmp(f->line, "need")) {
+		f->needs = true;
+	} else if (!strncmp(f->line, "refused ", 8)) {
+		snprintf(f->why, sizeof f->why, "host %s: %.300s", f->host->name, f->line + 8);
+	} else if (!strncmp(f->line, "ended ", 6)) {
+		snprintf(f->ended, sizeof f->ended, "%s", f->line + 6);
+	} else if (f->state == FAR_PROBE && !facts_parse(&facts, f->line)) {
+		f->facts = facts;
+		set_state(f, FAR_READY);
+	} else if (f->state == FAR_RUNS && sscanf(f->line, "port %u", &f->port) == 1) {
+		f->changed(f->context, f);
+	} /* the rest is what its login shell writes to whoever comes */
+}
+
+static void on_out(evutil_socket_t fd, short what, void *context)
+{
+	struct far *f = context;
+	char bytes[512];
+	ssize_t n = -1;
+
+	(void)what;
+	errno = 0;
+	while (f->out >= 0 && (n = read(fd, bytes, sizeof bytes)) > 0)
+		for (ssize_t i = 0; i < n && f->out >= 0; i++) {
+			if (bytes[i] != '\n') {
+				f->line[f->line_bytes] = bytes[i];
+				f->line_bytes += f->line_bytes < sizeof f->line - 1;
+				continue;
+			}
+			f->line[f->line_bytes] = 0;
+			f->line_bytes = 0;
+			take_line(f);
+		}
+	if (f->on_out && (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)))
+		event_del(f->on_out);
+}
+
+/* The last line that is not empty; ssh's own warnings are none. */
+static void remember(struct far *f, char *text)
+{
+	char *rest = NULL;
+
+	for (char *line = strtok_r(text, "\r\n", &rest); line; line = strtok_r(NULL, "\r\n", &rest))
+		if (*line && strncmp(line, "Warning: Permanently added", 26))
+			snprintf(f->said, sizeof f->said, "%s", line);
+}
+
+static void on_err(evutil_socket_t fd, short what, void *context)
+{
+	struct far *f = context;
+	char bytes[1024];
+	ssize_t n;
+
+	(void)what;
+	while ((n = read(fd, bytes, sizeof bytes - 1)) > 0) {
+		bytes[n] = 0;
+		if (f->state == FAR_RUNS && f->log_fd >= 0 && write(f->log_fd, bytes, (size_t)n) < 0) {
+			/* a log on a full disk does not stop the machine */
+		}
+		remember(f, bytes);
+	}
+	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+		event_del(f->on_err);
+}
+
+static void on_room(evutil_socket_t fd, short what, void *context)
+{
+	struct far *f = context;
+	ssize_t n = write(fd, f->bundle->data + f->copied, f->bundle->bytes - f->copied);
+
+	(void)what;
+	if (n > 0)
+		f->copied += (size_t)n;
+	if (f->copied == f->bundle->bytes || (n < 0 && errno != EAGAIN && errno != EINTR))
+		drop(&f->on_room, &f->in); /* if it went wrong, its end will say why */
+}
+
+/* --- ssh ------------------------------------------------------------------------------------------------------------ */
+
+static void become_ssh(const struct far *f, const char *command, const int ends[3], pid_t parent)
+{
+	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
+	char port[16], *arguments[24] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
+					  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3" };
+	int n = 10;
+
+	snprintf(port, sizeof port, "%u", f->host->port);
+	if (f->state == FAR_COPY)
+		arguments[n++] = "-C";
+	if (f->host->port)
+		arguments[n++] = "-p", arguments[n++] = port;
+	if (f->host->user[0])
+		arguments[n++] = "-l", arguments[n++] = (char *)f->host->user;
+	arguments[n++] = "--", arguments[n++] = (char *)f->host->name, arguments[n++] = (char *)command;
+	setpgid(0, 0); /* the terminal's Ctrl-C is for vmp alone */
+	prctl(PR_SET_PDEATHSIG, SIGTERM);
+	for (int i = 0; i < 3; i++)
+		if (dup2(ends[i], i) < 0)
+			_exit(EXIT_VMP_FAILURE);
+	signal(SIGPIPE, SIG_DFL);
+	signal(SIGTTIN, SIG_DFL);
+	if (getppid() == parent)
+		execvp(program, arguments);
+	dprintf(2, "cannot run %s: %s\n", program, strerror(errno));
+	_exit(EXIT_VMP_FAILURE);
+}
+
+static int watch(struct far *f)
+{
+	fcntl(f->in, F_SETFL, O_NONBLOCK);
+	fcntl(f->out, F_SETFL, O_NONBLOCK);
+	fcntl(f->err, F_SETFL, O_NONBLOCK);
+	f->on_out = event_new(f->base, f->out, EV_READ | EV_PERSIST, on_out, f);
+	f->on_err = event_new(f->base, f->err, EV_READ | EV_PERSIST, on_err, f);
+	if (f->state == FAR_COPY)
+		f->on_room = event_new(f->base, f->in, EV_WRITE | EV_PERSIST, on_room, f);
+	return f->on_out && f->on_err && !event_add(f->on_out, NULL) && !event_add(f->on_err, NULL) &&
+		(!f->on_room || !event_add(f->on_room, NULL)) ? 0 : over(f, "no memory");
+}
+
+static int start_ssh(struct far *f, enum far_state state, const char *format)
+{
+	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
+	char command[1200];
+	pid_t parent = getpid();
+
+	f->state = state;
+	f->copied = f->line_bytes = 0;
+	f->needs = false;
+	f->said[0] = f->ended[0] = f->why[0] = 0;
+	snprintf(command, sizeof command, format, f->bundle->hash);
+	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) || (f->pid = fork()) < 0) {
+		f->pid = 0;
+		for (int i = 0; i < 2; i++)
+			close(in[i]), close(out[i]), close(err[i]);
+		return over(f, "cannot start ssh: too many processes or open files?");
+	}
+	if (!f->pid)
+		become_ssh(f, command, (int[]){ in[0], out[1], err[1] }, parent);
+	close(in[0]), close(out[1]), close(err[1]);
+	f->in = in[1], f->out = out[0], f->err = err[0];
+	return watch(f);
+}
+
+int far_start(struct far *f)
+{
+	f->in = f->out = f->err = -1;
+	f->port = 0;
+	f->was_copied = false;
+	return start_ssh(f, FAR_PROBE, PROBE);
+}
+
+/* The last that it wrote is still in the pipes. */
+void far_reaped(struct far *f, int status)
+{
+	char why[FAR_LINE];
+	enum far_state state;
+
+	f->pid = 0;
+	if (f->out >= 0)
+		on_out(f->out, 0, f);
+	if (f->err >= 0)
+		on_err(f->err, 0, f);
+	close_streams(f);
+	state = f->state;
+	if (state == FAR_PROBE && f->needs && !f->was_copied && !f->hung_up) {
+		if (start_ssh(f, FAR_COPY, UNPACK))
+			f->changed(f->context, f);
+		return;
+	}
+	if (state == FAR_COPY && WIFEXITED(status) && !WEXITSTATUS(status) && !f->hung_up) {
+		f->was_copied = true;
+		if (start_ssh(f, FAR_PROBE, PROBE))
+			f->changed(f->context, f);
+		return;
+	}
+	if (f->ended[0])
+		snprintf(f->why, sizeof f->why, "host %s: its node daemon %.300s", f->host->name, f->ended);
+	else if (!f->why[0]) {
+		far_explain(f->host, status, f->said, why, sizeof why);
+		snprintf(f->why, sizeof f->why, "%s", why);
+	}
+	set_state(f, FAR_OVER);
+}
+
+static int send_text(struct far *f, const char *text, size_t bytes)
+{
+	return f->in >= 0 && write(f->in, text, bytes) == (ssize_t)bytes ? 0 : -1;
+}
+
+int far_go(struct far *f, char *const *arguments, const char *secret)
+{
+	char text[4096]; /* at most what a pipe takes at once */
+	size_t n = 0;
+
+	for (; *arguments && n < sizeof text; arguments++)
+		n += (size_t)snprintf(text + n, sizeof text - n, "arg %s\n", *arguments);
+	if (n < sizeof text)
+		n += (size_t)snprintf(text + n, sizeof text - n, "secret %s\ngo\n", secret);
+	if (f->state != FAR_READY || n >= sizeof text || send_text(f, text, n)) {
+		snprintf(f->why, sizeof f->why, "host %s: its ssh connection ended", f->host->name);
+		return -1;
+	}
+	f->state = FAR_RUNS;
+	return 0;
+}
+
+void far_tell_alive(struct far *f)
+{
+	if (f->state == FAR_READY)
+		send_text(f, "\n", 1);
+}

@@ -1,0 +1,72 @@
+/* far.h - one host that is another computer, as `vmp` sees it: an ssh that runs vmp-host there.
+ *
+ *   PROBE  ssh asks whether this version's programs are there; if so, they are started
+ *   COPY   they are not: another ssh unpacks the bundle there, then PROBE again
+ *   READY  vmp-host has said what its computer is (facts.h), and waits
+ *   RUNS   it has been told what to run, and has started the node daemon
+ *   OVER   ssh has ended, or could not begin; `why` says so
+ *
+ * Text goes both ways, a line at a time.  From there: need; refused WHY; here FACTS; port N (where the daemon listens); ended HOW.
+ * To there: arg TEXT (one for each argument of vmp-node); secret HEX; go.  An empty line says that we are still there.  When
+ * its standard input ends, vmp-host ends everything that it has started, and itself: whatever becomes of us or of the
+ * connection, nothing stays behind.
+ *
+ * The program is `ssh`, or what the environment's VMP_SSH names.
+ */
+#ifndef VMM_CLUSTER_FAR_H
+#define VMM_CLUSTER_FAR_H
+
+#include <event2/event.h>
+#include <sys/types.h>
+#include "vmm/cluster/bundle.h"
+#include "vmm/cluster/facts.h"
+#include "vmm/cluster/file.h"
+
+enum far_state { FAR_OVER, FAR_PROBE, FAR_COPY, FAR_READY, FAR_RUNS };
+enum { FAR_LINE = 400 };
+
+struct far {
+	/* by the caller, before far_start() */
+	const struct cluster_host *host;
+	const struct bundle *bundle;
+	struct event_base *base;
+	int log_fd; /* what the far side writes to its standard error, once it is ready */
+	void (*changed)(void *context, struct far *far); /* its state, or its port */
+	void *context;
+
+	enum far_state state;
+	pid_t pid; /* of ssh; 0: none */
+	struct host_facts facts; /* from READY on */
+	unsigned port;		 /* where its daemon listens; 0: not yet */
+	char why[FAR_LINE];	 /* OVER */
+
+	/* its own */
+	int in, out, err;
+	struct event *on_out, *on_err, *on_room;
+	size_t copied; /* bytes of the bundle */
+	bool needs, was_copied, hung_up;
+	char line[FAR_LINE], said[FAR_LINE], ended[FAR_LINE]; /* being read; last of its standard error; "ended" */
+	size_t line_bytes;
+};
+
+/* 0, or -1 with `why` set: then its state is FAR_OVER. */
+int far_start(struct far *far);
+/* READY: run vmp-node with these arguments (NULL-terminated); `secret` is hexadecimal. 0, or -1. */
+int far_go(struct far *far, char *const *arguments, const char *secret);
+/* We are still there. */
+void far_tell_alive(struct far *far);
+/* Its ssh, process far->pid, was reaped. */
+void far_reaped(struct far *far, int status);
+/* End what it does: vmp-host hears of it. It is over when its ssh was reaped. */
+void far_hang_up(struct far *far);
+/* Forget all about it. */
+void far_close(struct far *far);
+
+/* In a few words, for whoever waits: "connects", "copying vmp: 40 %". */
+const char *far_doing(const struct far *far, char *text, size_t bytes);
+/* How ssh's options and destination read as one word: ssh://USER@HOST:PORT. */
+void far_destination(const struct cluster_host *host, char *text, size_t bytes);
+/* Why an ssh failed, from its exit status and the last that it said, and what to do. Pure. */
+void far_explain(const struct cluster_host *host, int status, const char *said, char *why, size_t bytes);
+
+#endif

@@ -1,0 +1,41 @@
+/* file.h - a cluster file: the computers of a machine, one per line, in the order of their numbers.
+ *
+ *   HOST [user=U] [port=P] [cpus=N] [memory=M] [phoenix="LINE"]...
+ *
+ * The first is the computer where vmp is typed.  `#` begins a comment.  phoenix= may be repeated: a line each of the Phoenix
+ * configuration (thesis A.7: dest, listen_port), which replace the connection that host 0 would make.  Pure.
+ */
+#ifndef VMM_CLUSTER_FILE_H
+#define VMM_CLUSTER_FILE_H
+
+#include "base/limits.h"
+#include "base/types.h"
+#include "vmm/problem.h"
+
+enum { MAX_HOST_NAME = 64, MAX_USER_NAME = 33, MAX_PHOENIX_LINES = 8, MAX_PHOENIX_LINE = 200, MAX_CLUSTER_BYTES = 65536 };
+
+struct cluster_host {
+	char name[MAX_HOST_NAME];
+	char user[MAX_USER_NAME]; /* "": as ssh decides */
+	uint32_t port;		  /* of ssh; 0: as ssh decides */
+	uint32_t cpus;		  /* processors that begin there; 0: not said */
+	uint32_t memory_mib;	  /* how much of the guest's memory it may hold; 0: no limit of its own */
+	char phoenix[MAX_PHOENIX_LINES][MAX_PHOENIX_LINE];
+	uint32_t n_phoenix;
+};
+
+struct cluster_file { struct cluster_host host[MAX_NODES]; uint32_t n; };
+
+/* 0, or -1 with "LINE:COLUMN: what is wrong". */
+int cluster_file_parse(struct cluster_file *file, const char *text, size_t bytes, struct problem *p);
+
+/* The host of this name, or -1. */
+int cluster_file_find(const struct cluster_file *file, const char *name);
+
+/* How many processors the first `hosts` lines ask for: cpus=, or one. */
+uint32_t cluster_file_cpus(const struct cluster_file *file, uint32_t hosts);
+/* Where each of `cpus` processors begins: in turn, up to what each host asks for; what is left over, in turn again.
+ * cpus >= hosts. Every host gets at least one. */
+void cluster_file_place(const struct cluster_file *file, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS]);
+
+#endif

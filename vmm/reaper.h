@@ -1,0 +1,11 @@
+/* reaper.h - a process that has made itself the reaper of its descendants ends them all. */
+#ifndef VMM_REAPER_H
+#define VMM_REAPER_H
+
+/* Orphans come to their reaper as their parents die. 0, or -errno. */
+int reaper_become(void);
+/* Kill and reap until there is no child left, or some seconds have passed. */
+void reaper_end_all(void);
+void reaper_sleep_ms(unsigned ms);
+
+#endif
