@@ -252,7 +252,7 @@ static int check_memory(const struct options *o, struct problem *p)
 int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p)
 {
 	if (find_file(o->kernel, "guest/vmlinux", "guest kernel", files->kernel, p) ||
-	    find_file(o->image, "guest/initramfs.cpio.gz", "guest image", files->image, p))
+	    find_file(o->image, "guest/initramfs.cpio", "guest image", files->image, p))
 		return -1;
 	if (o->kernel && file_kind(files->kernel, p) != FILE_ELF32)
 		return problem(p, "--kernel %s: not a 32-bit x86 vmlinux (ELF)", o->kernel);

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "vmm/elfdeps.h"
 #include "vmm/initramfs.h"
+#include "vmm/ldcache.h"
 
 #define SHARE "/share"
 #define PROGRAMS "/vmp/bin"
@@ -167,6 +168,7 @@ static int check_share(const struct options *o, struct problem *p)
 
 static void add_libraries(struct guestprog *g)
 {
+	static uint8_t cache[LDCACHE_BYTES]; /* large */
 	char folder[MAX_HOST_PATH], path[2 * MAX_HOST_PATH];
 	const char *where;
 
@@ -179,6 +181,7 @@ static void add_libraries(struct guestprog *g)
 		snprintf(path, sizeof path, "%s/%s", where, g->deps.library[i].name);
 		initramfs_add_file(&g->archive, path, g->deps.library[i].path);
 	}
+	initramfs_add_bytes(&g->archive, "/etc/ld.so.cache", 0644, cache, ldcache_build(&g->deps, where, cache));
 }
 
 /* Strings, each with its NUL, one after the other. */

@@ -1,4 +1,4 @@
-/* image.h - what the guest's base image (cpio.gz) holds: to say "no such command" before the boot. */
+/* image.h - what the guest's base image (cpio, or cpio.gz) holds: to say "no such command" before the boot. */
 #ifndef VMM_IMAGE_H
 #define VMM_IMAGE_H
 

@@ -10,7 +10,7 @@
  *   /vmp/cwd       the folder in which the command or shell starts, ended by a NUL byte; always there.
  *   /share/...     the copy of --share DIR, if given (then /vmp/cwd is "/share").
  *   /vmp/bin/NAME  a program that was named by a path on the host; scripts find their interpreter in the guest.
- *   libraries      at their own absolute path on the host (the loader), and in /lib (the rest).
+ *   libraries      at their own absolute path on the host (the loader), and in one folder (the rest), with an /etc/ld.so.cache.
  */
 #ifndef VMM_INITRAMFS_H
 #define VMM_INITRAMFS_H

@@ -79,7 +79,7 @@ static const struct option_rule rules[] = {
 	{ "kernel", "FILE", ON_BOOT, OPTION_TEXT, FIELD(kernel), 0, 0,
 	  "boot this vmlinux instead of the one that make built" },
 	{ "image", "FILE", ON_BOOT, OPTION_TEXT, FIELD(image), 0, 0,
-	  "unpack this cpio.gz instead of the guest image that make built" },
+	  "unpack this cpio archive (gzip too) instead of the guest image that make built" },
 	{ "gdb", "HOST:PORT[,nowait]", ON_START, OPTION_TEXT, FIELD(gdb), 0, 0,
 	  "serve a GDB on this port of this computer, as 127.0.0.1:1234; the machine waits for it unless nowait" },
 	{ "verbose", NULL, ON_START, OPTION_FLAG, FIELD(verbose), 0, 0,

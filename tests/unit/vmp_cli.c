@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "vmm/checks.h"
 #include "vmm/elfdeps.h"
+#include "vmm/ldcache.h"
 #include "vmm/guestprog.h"
 #include "vmm/image.h"
 #include "vmm/initramfs.h"
@@ -443,6 +444,37 @@ static void libraries_are_found_recursively(void)
 	CU_ASSERT(deps.n == 0 && !*deps.loader);
 }
 
+/* As the host's own ldconfig reads it, in the order that its binary search needs. */
+static void the_loaders_cache(void)
+{
+	static const char *const ascending[] = { "ld.so", "lib.so", "liba.so", "lib2.so", "lib10.so", "lib10.so.1", "lib10.so.12" };
+	static struct elfdeps deps;
+	static uint8_t cache[LDCACHE_BYTES];
+	char listed[1024];
+	size_t n;
+	FILE *f;
+
+	for (unsigned i = 0; i < ARRAY_LEN(ascending); i++) {
+		for (unsigned k = 0; k < ARRAY_LEN(ascending); k++)
+			CU_ASSERT_EQUAL((ldcache_compare(ascending[i], ascending[k]) > 0) - (ldcache_compare(ascending[i], ascending[k]) < 0),
+					(i > k) - (i < k));
+		snprintf(deps.library[(i * 3) % ARRAY_LEN(ascending)].name, MAX_LIBRARY_NAME, "%s", ascending[i]);
+	}
+	deps.n = ARRAY_LEN(ascending);
+	f = fopen(at("cache"), "w");
+	fwrite(cache, ldcache_build(&deps, "/lib32", cache), 1, f);
+	fclose(f);
+	shell("PATH=$PATH:/sbin ldconfig -p -C cache | sed 1d | tr -d '\\t\\n' >listed");
+	f = fopen(at("listed"), "r");
+	n = fread(listed, 1, sizeof listed - 1, f);
+	listed[n] = '\0';
+	fclose(f);
+	CU_ASSERT_STRING_EQUAL(listed, "lib10.so.12 (libc6) => /lib32/lib10.so.12"
+			       "lib10.so.1 (libc6) => /lib32/lib10.so.1" "lib10.so (libc6) => /lib32/lib10.so"
+			       "lib2.so (libc6) => /lib32/lib2.so" "liba.so (libc6) => /lib32/liba.so"
+			       "lib.so (libc6) => /lib32/lib.so" "ld.so (libc6) => /lib32/ld.so");
+}
+
 static void a_missing_loader_names_its_package(void)
 {
 	static struct elfdeps deps;
@@ -711,7 +743,7 @@ int main(void)
 		T(hosts_to_come_and_go),
 		T(good_lines), T(other_options_are_kept), T(processors_to_move), T(snapshots), T(loads), T(disk_specs), T(every_help_fits_and_is_whole), T(escapes),
 		T(cpio_reads_what_we_write), T(a_tree_is_counted_up_to_a_limit), T(a_full_disk_is_an_error),
-		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively),
+		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively), T(the_loaders_cache),
 		T(a_missing_loader_names_its_package), T(commands_reach_the_guest), T(commands_are_refused), T(checksums),
 		T(disks), T(memory_limits), T(heat_is_added_up), T(symbols_are_found), T(dump_is_named),
 		T(reports_are_put_together),
