@@ -50,6 +50,7 @@ void pages_init(struct monitor *m)
 
 	m->shadow_host = (struct shadow_host){ map, unmap, m };
 	m->shadow.host = &m->shadow_host;
+	m->shadow.run = SHADOW_RUN;
 	m->shadow.ram_pages = m->shm->ram_pages;
 	m->shadow.area_limit = host_limit("/proc/sys/vm/max_map_count", 65530) / 3;
 	m->shadow.first_page = lowest < PAGE_BYTES ? 1 : (lowest + PAGE_MASK) >> PAGE_BITS;

@@ -98,6 +98,12 @@ static void hypercall_write_cr3(struct vcpu *v)
 	set_result(v, 0);
 }
 
+static void hypercall_reload_cr3(struct vcpu *v)
+{
+	write_cr3(v, v->cr3);
+	set_result(v, 0);
+}
+
 void hypercall(struct vcpu *v)
 {
 	static void (*const calls[VMP_HC_COUNT])(struct vcpu *) = {
@@ -106,7 +112,7 @@ void hypercall(struct vcpu *v)
 		[VMP_HC_GDT_CHANGED] = hypercall_gdt_changed, [VMP_HC_EXIT] = hypercall_exit,
 		[VMP_HC_YIELD] = hypercall_yield,	    [VMP_HC_TSC_KHZ] = hypercall_tsc_khz,
 		[VMP_HC_SEND_IPI] = hypercall_send_ipi,	    [VMP_HC_FLUSH_RANGE] = hypercall_flush_range,
-		[VMP_HC_WRITE_CR3] = hypercall_write_cr3,
+		[VMP_HC_WRITE_CR3] = hypercall_write_cr3,   [VMP_HC_RELOAD_CR3] = hypercall_reload_cr3,
 	};
 	uint32_t number = v->gpr[EAX];
 

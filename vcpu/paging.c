@@ -146,6 +146,12 @@ int vcpu_walk(struct vcpu *v, gva_t gva, enum vcpu_access access, bool user, str
 	return 0;
 }
 
+/* Accessed, and dirty if it may be written to. */
+static bool is_used(const struct vcpu *v, uint32_t both, uint32_t last)
+{
+	return (both & ENTRY_ACCESSED) && ((last & ENTRY_DIRTY) || !write_allowed(v, both, v->cpl == 3));
+}
+
 int vcpu_peek(struct vcpu *v, gva_t gva, struct vcpu_walk *out, bool *accessed_dirty)
 {
 	struct lookup_entries e;
@@ -161,8 +167,35 @@ int vcpu_peek(struct vcpu *v, gva_t gva, struct vcpu_walk *out, bool *accessed_d
 	both = e.large ? e.pde : e.pde & e.pte;
 	last = e.large ? e.pde : e.pte;
 	entries_describe(v, gva, &e, v->cpl == 3, out);
-	*accessed_dirty = (both & ENTRY_ACCESSED) && ((last & ENTRY_DIRTY) || !write_allowed(v, both, v->cpl == 3));
+	*accessed_dirty = is_used(v, both, last);
 	return 0;
+}
+
+/* The page table that has gva's entry, pinned; NULL: none, or no need of one. `pde` is the entry above. */
+static const uint32_t *pin_page_table(struct vcpu *v, gva_t gva, uint32_t *pde)
+{
+	gpa_t directory = v->cr3 & ~(uint32_t)PAGE_MASK;
+
+	if (!entry_read(v, directory + (gva >> 22) * 4, pde) || !(*pde & ENTRY_PRESENT) || ((*pde & ENTRY_LARGE) && (v->cr4 & CR4_PSE)))
+		return NULL;
+	return v->env->pin(v->env->ctx, *pde & ~(uint32_t)PAGE_MASK, false);
+}
+
+void vcpu_peek_run(struct vcpu *v, gva_t first, unsigned count, struct vcpu_walk *out)
+{
+	struct lookup_entries e = { 0 };
+	const uint32_t *table = v->cr0 & CR0_PG ? pin_page_table(v, first, &e.pde) : NULL;
+
+	for (unsigned i = 0; i < count; i++, first += PAGE_BYTES) {
+		out[i].error = PF_PRESENT;
+		if (!table)
+			continue;
+		e.pte = __atomic_load_n(table + (first >> PAGE_BITS & 0x3ff), __ATOMIC_ACQUIRE);
+		if ((e.pte & ENTRY_PRESENT) && !(e.pte & PTE_RESERVED) && is_used(v, e.pde & e.pte, e.pte))
+			entries_describe(v, first, &e, v->cpl == 3, &out[i]);
+	}
+	if (table)
+		v->env->unpin(v->env->ctx, e.pde & ~(uint32_t)PAGE_MASK);
 }
 
 /* Device memory is touched in one access of 1, 2 or 4 bytes, or bytewise. */

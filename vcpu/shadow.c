@@ -1,5 +1,5 @@
-/* shadow.c - see shadow.h.  Mappings are made in runs: the neighbours within 64 KiB that the guest has mapped and used
- * already, and 4 MiB pages whole.
+/* shadow.c - see shadow.h.  Mappings are made in runs: the neighbours within 64 KiB, or 1 MiB, that the guest has
+ * mapped and used already, and 4 MiB pages whole.
  */
 #include "vcpu/shadow.h"
 
@@ -90,15 +90,9 @@ static void map_run(struct shadow *s, uint32_t page, unsigned count)
 	s->areas++;
 }
 
-static uint32_t walk_entry(const struct vcpu_walk *w)
-{
-	return (w->gpa & ~(uint32_t)PAGE_MASK) | SHADOW_VALID | (w->writable ? SHADOW_WRITE : 0) |
-	       (w->global ? SHADOW_GLOBAL : 0);
-}
-
 static void map_large(struct shadow *s, gva_t gva, const struct vcpu_walk *w)
 {
-	uint32_t first = (gva >> PAGE_BITS) & ~(SHADOW_CHUNK - 1u), entry = walk_entry(w);
+	uint32_t first = (gva >> PAGE_BITS) & ~(SHADOW_CHUNK - 1u), entry = shadow_entry_of(w);
 	uint32_t frame = gpa_to_gfn(w->gpa) & ~(SHADOW_CHUNK - 1u);
 	unsigned count = SHADOW_CHUNK, skip = first < s->first_page ? s->first_page - first : 0;
 
@@ -109,65 +103,71 @@ static void map_large(struct shadow *s, gva_t gva, const struct vcpu_walk *w)
 	map_run(s, first + skip, count - skip);
 }
 
-/* The entries of the run around `page` that are not there yet and may come along. */
-static void gather(struct shadow *s, struct vcpu *v, uint32_t page, uint32_t first, uint32_t fresh[SHADOW_RUN])
+/* The entries of the run from page `first` on that are not there yet and may come along. */
+static void gather(struct shadow *s, struct vcpu *v, uint32_t first, uint32_t *fresh)
 {
-	for (unsigned i = 0; i < SHADOW_RUN; i++) {
-		struct vcpu_walk near;
-		bool used;
+	struct vcpu_walk near[SHADOW_LONG_RUN];
 
-		fresh[i] = 0;
-		if (first + i == page || first + i < s->first_page || s->entry[first + i])
-			continue;
-		if (vcpu_peek(v, (first + i) << PAGE_BITS, &near, &used) || !used || near.large ||
-		    gpa_to_gfn(near.gpa) >= s->ram_pages)
-			continue;
-		fresh[i] = walk_entry(&near);
+	vcpu_peek_run(v, first << PAGE_BITS, s->run, near);
+	for (unsigned i = 0; i < s->run; i++) {
+		bool may_come = !near[i].error && !s->entry[first + i] && first + i >= s->first_page && first + i < WINDOW_PAGE &&
+				gpa_to_gfn(near[i].gpa) < s->ram_pages;
+
+		fresh[i] = may_come ? shadow_entry_of(&near[i]) : 0;
 	}
 }
 
-/* What may stay of an entry: all, less the right to write, or nothing. */
-static uint32_t still_true(struct vcpu *v, uint32_t page, uint32_t entry)
+/* What the entry of a page of the user's is now; 0: it is not there, or has not been used. */
+static uint32_t entry_now(const struct shadow *s, struct vcpu *v, uint32_t page)
 {
 	struct vcpu_walk now;
 	bool used;
-	uint32_t fresh;
 
-	if (vcpu_peek(v, page << PAGE_BITS, &now, &used) || !used || !now.user || now.large || now.global)
+	if (vcpu_peek(v, page << PAGE_BITS, &now, &used) || !used || !now.user || now.large || now.global ||
+	    gpa_to_gfn(now.gpa) >= s->ram_pages)
 		return 0;
-	fresh = walk_entry(&now);
-	return (fresh | SHADOW_WRITE) == (entry | SHADOW_WRITE) ? fresh & entry : 0;
+	return shadow_entry_of(&now);
 }
 
-/* Pages from `page` on, at most to `end`, that have lost the same; `*keep` is what the first one keeps. */
-static uint32_t alike(const struct shadow *s, struct vcpu *v, uint32_t page, uint32_t end, uint32_t *keep)
+/* Pages from `page` on, at most to `end`, that follow each other and have become what follows each other. */
+static uint32_t alike(const struct shadow *s, struct vcpu *v, uint32_t page, uint32_t end, uint32_t *now)
 {
 	uint32_t count = 1;
 
-	*keep = still_true(v, page, s->entry[page]);
+	*now = entry_now(s, v, page);
 	for (; page + count < end && s->entry[page + count] == s->entry[page] + count * PAGE_BYTES; count++)
-		if (still_true(v, page + count, s->entry[page + count]) != (*keep ? *keep + count * PAGE_BYTES : 0))
+		if (entry_now(s, v, page + count) != (*now ? *now + count * PAGE_BYTES : 0))
 			break;
 	return count;
 }
 
-static void refresh_chunk(struct shadow *s, struct vcpu *v, uint32_t page, uint32_t end)
+static void refresh(struct shadow *s, struct vcpu *v, uint32_t page, uint32_t end)
 {
-	uint32_t keep, count;
+	uint32_t now, count;
 
 	for (; page < end; page += count) {
 		count = 1;
 		if (!s->entry[page])
 			continue;
-		count = alike(s, v, page, end, &keep);
-		if (!keep) {
+		count = alike(s, v, page, end, &now);
+		if (!now) {
 			drop_run(s, page, count);
-		} else if (keep != s->entry[page]) {
+		} else if (now != s->entry[page]) {
 			for (uint32_t i = 0; i < count; i++)
-				set_entry(s, page + i, keep + i * PAGE_BYTES);
+				set_entry(s, page + i, now + i * PAGE_BYTES);
 			map_run(s, page, count);
 		}
 	}
+}
+
+void shadow_refresh_range(struct shadow *s, struct vcpu *v, gva_t first, uint32_t pages)
+{
+	uint32_t page = first >> PAGE_BITS, users = page < USER_PAGES ? USER_PAGES - page : 0;
+
+	if (users > pages)
+		users = pages;
+	refresh(s, v, page, page + users);
+	shadow_drop_range(s, (page + users) << PAGE_BITS, pages - users);
 }
 
 void shadow_refresh_user(struct shadow *s, struct vcpu *v)
@@ -180,12 +180,12 @@ void shadow_refresh_user(struct shadow *s, struct vcpu *v)
 	}
 	for (uint32_t chunk = 0; chunk < USER_PAGES / SHADOW_CHUNK && s->user_pages; chunk++)
 		if (chunk_used(s, chunk))
-			refresh_chunk(s, v, chunk * SHADOW_CHUNK, (chunk + 1) * SHADOW_CHUNK);
+			refresh(s, v, chunk * SHADOW_CHUNK, (chunk + 1) * SHADOW_CHUNK);
 }
 
 void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w)
 {
-	uint32_t page = gva >> PAGE_BITS, first = page & ~(SHADOW_RUN - 1u), fresh[SHADOW_RUN];
+	uint32_t page = gva >> PAGE_BITS, first = page & ~(s->run - 1), fresh[SHADOW_LONG_RUN];
 
 	if (s->areas > s->area_limit)
 		shadow_drop_all(s);
@@ -193,18 +193,18 @@ void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 		vcpu_kill(v, "the guest maps address %x, below the host's vm.mmap_min_addr", gva);
 		return;
 	}
-	if (w->large ? page / SHADOW_CHUNK == WINDOW_PAGE / SHADOW_CHUNK : first + SHADOW_RUN > WINDOW_PAGE) {
-		vcpu_kill(v, "the guest maps address %x, beside the CPU window", gva);
+	if (w->large ? page / SHADOW_CHUNK == WINDOW_PAGE / SHADOW_CHUNK : page >= WINDOW_PAGE) {
+		vcpu_kill(v, "the guest maps address %x, where the CPU window is", gva);
 		return;
 	}
 	if (w->large) {
 		map_large(s, gva, w);
 		return;
 	}
-	gather(s, v, page, first, fresh);
-	fresh[page - first] = walk_entry(w);
-	for (unsigned i = 0, count; i < SHADOW_RUN; i += count) {
-		for (count = 1; i + count < SHADOW_RUN && fresh[i] && fresh[i + count] == fresh[i] + count * PAGE_BYTES; count++)
+	gather(s, v, first, fresh);
+	fresh[page - first] = shadow_entry_of(w);
+	for (unsigned i = 0, count; i < s->run; i += count) {
+		for (count = 1; i + count < s->run && fresh[i] && fresh[i + count] == fresh[i] + count * PAGE_BYTES; count++)
 			continue;
 		if (!fresh[i])
 			continue;

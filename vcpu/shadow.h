@@ -9,7 +9,9 @@
 #include "vcpu/vcpu.h"
 
 enum { SHADOW_VALID = 1, SHADOW_WRITE = 2, SHADOW_GLOBAL = 4 };
-enum { LINEAR_PAGES = 1 << 20, SHADOW_CHUNK = 1024, SHADOW_RUN = 16 /* pages mapped together */ };
+enum { LINEAR_PAGES = 1 << 20, SHADOW_CHUNK = 1024 };
+/* Pages looked at together: with several hosts each that comes along has its price, with one hardly. */
+enum { SHADOW_RUN = 16, SHADOW_LONG_RUN = 256 };
 
 /* Both take effect before guest code runs again, in this order. Neither may fail. */
 struct shadow_host {
@@ -22,6 +24,7 @@ struct shadow {
 	const struct shadow_host *host;
 	uint32_t *entry;       /* LINEAR_PAGES of them: frame << 12 | SHADOW_* of the host mapping, 0: none */
 	uint32_t ram_pages;
+	unsigned run;	       /* SHADOW_RUN or SHADOW_LONG_RUN */
 	unsigned first_page;   /* nothing can be mapped below: the host's vm.mmap_min_addr */
 	unsigned area_limit;   /* drop all rather than make more host areas than this: vm.max_map_count is never reached */
 	unsigned areas;	       /* made since the last full drop */
@@ -33,9 +36,17 @@ struct shadow {
 
 static inline uint32_t shadow_entry(const struct shadow *s, gva_t gva) { return s->entry[gva >> PAGE_BITS]; }
 
+/* The entry that a walk asks for. */
+static inline uint32_t shadow_entry_of(const struct vcpu_walk *w)
+{
+	return (w->gpa & ~(uint32_t)PAGE_MASK) | SHADOW_VALID | (w->writable ? SHADOW_WRITE : 0) | (w->global ? SHADOW_GLOBAL : 0);
+}
+
 /* The guest touched gva, and its page tables allow it: map it, and the neighbours that it has used already. */
 void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *walk);
 void shadow_drop_range(struct shadow *s, gva_t first, uint32_t pages);
+/* As shadow_drop_range; but what was mapped of the user's half is mapped as v's page tables have it now, if they do. */
+void shadow_refresh_range(struct shadow *s, struct vcpu *v, gva_t first, uint32_t pages);
 void shadow_drop_all(struct shadow *s);
 void shadow_switch_space(struct shadow *s);
 /* The guest has dropped the user's half of an address space that goes on: what its page tables still say stays mapped. */

@@ -2,6 +2,7 @@
 #include "vcpu/spaces.h"
 
 static uint32_t bit_of(uint32_t number) { return 1u << number; }
+static uint32_t directory_of(const struct vcpu *v) { return v->cr3 & ~(uint32_t)PAGE_MASK; }
 
 void spaces_cr3_loaded(struct spaces *all, uint32_t cr3, bool keep)
 {
@@ -14,11 +15,16 @@ static bool reaches_kernel(gva_t first, uint32_t pages)
 	return first >= VMP_USER_LIMIT || pages > (VMP_USER_LIMIT - first) >> PAGE_BITS;
 }
 
-void spaces_drop_range(struct spaces *all, struct space *own, uint32_t cr3, gva_t first, uint32_t pages)
+void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gva_t first, uint32_t pages)
 {
-	shadow_drop_range(&own->shadow, first, pages);
-	if (first < VMP_USER_LIMIT && own->number != spaces_number(cr3))
-		all->stale |= bit_of(spaces_number(cr3)); /* meant for a space that runs only later */
+	uint32_t number = spaces_number(v->cr3);
+
+	if (own->number == number && own->directory == directory_of(v))
+		shadow_refresh_range(&own->shadow, v, first, pages);
+	else
+		shadow_drop_range(&own->shadow, first, pages);
+	if (first < VMP_USER_LIMIT && own->number != number)
+		all->stale |= bit_of(number); /* meant for a space that runs only later */
 	if (!reaches_kernel(first, pages))
 		return;
 	if (first < VMP_USER_LIMIT) {
@@ -52,7 +58,7 @@ static void catch_up(const struct spaces *all, struct space *own)
 
 void spaces_enter(struct spaces *all, struct space *own, struct vcpu *v)
 {
-	uint32_t number = spaces_number(v->cr3), directory = v->cr3 & ~(uint32_t)PAGE_MASK;
+	uint32_t number = spaces_number(v->cr3), directory = directory_of(v);
 
 	catch_up(all, own);
 	if (own->number != number || own->directory != directory)

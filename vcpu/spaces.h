@@ -35,11 +35,11 @@ static inline uint32_t spaces_number(uint32_t cr3) { return cr3 & VMP_CR3_SPACE;
 /* The host address space that guest code must run in. */
 static inline unsigned spaces_wanted(const struct spaces *all, uint32_t cr3) { return spaces_number(cr3) % all->n; }
 
-/* For the space that has the CPU; cr3 as it is now, which may name another already: */
+/* For the space that has the CPU; cr3, or v->cr3, as it is now, which may name another already: */
 
 /* CR3 was loaded; without `keep` all but the global translations of its number go. */
 void spaces_cr3_loaded(struct spaces *all, uint32_t cr3, bool keep);
-void spaces_drop_range(struct spaces *all, struct space *own, uint32_t cr3, gva_t first, uint32_t pages);
+void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gva_t first, uint32_t pages);
 void spaces_drop_all(struct spaces *all, struct space *own);
 
 /* Before guest code runs in the space spaces_wanted(), v->cr3 being loaded: drop what is no longer true. */

@@ -185,6 +185,9 @@ int vcpu_walk(struct vcpu *v, gva_t gva, enum vcpu_access access, bool user, str
 /* The same without setting bits or asking another host for more than a copy; for dumps and for mapping in runs.
  * `accessed_dirty` tells whether A (and D, for a writable page) stand already. */
 int vcpu_peek(struct vcpu *v, gva_t gva, struct vcpu_walk *out, bool *accessed_dirty);
+/* The same for `count` pages that have one page table. out[].error is 0 for those that are there with A (and D) set; none is
+ * without paging or in a 4 MiB page. */
+void vcpu_peek_run(struct vcpu *v, gva_t first, unsigned count, struct vcpu_walk *out);
 
 /* Copy between guest linear memory and the host, as the processor at this CPL would; on a fault nothing is raised:
  * returns -EFAULT, cr2 and *error are set. Crosses pages. bytes <= 4096. */

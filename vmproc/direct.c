@@ -1,9 +1,9 @@
 /* direct.c - the direct engine: signal handlers, and the gate (gate.S), that run the virtual CPU (direct.h).
  *
- * From one signal, or one call of the gate, to the return from it the guest stands still and struct vcpu holds its registers.
- * In a handler kicks are blocked meanwhile, in the gate they are noted: what comes up comes when guest code would run.  Segment
- * registers need not be saved: this code uses none of them.  FPU and vector registers are in the signal frame, or, in the
- * gate, where they were: this code uses none of these either.
+ * From one signal, or one call of the gate, to the way out the guest stands still and struct vcpu holds its registers.  Kicks
+ * that come meanwhile are noted, and looked at when guest code would run.  Segment registers need not be saved: this code uses
+ * none of them.  FPU and vector registers are in the signal frame, or, in the gate, where they were: this code uses none of
+ * these either.  A handler does not return, but leaves by the gate: the host's rt_sigreturn takes a microsecond.
  */
 #include "vmproc/direct.h"
 
@@ -31,7 +31,7 @@ enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF 
 enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1, SIGNALS = 64 };
 
 struct direct direct;
-_Atomic uint32_t direct_kicked; /* a kick came inside the gate */
+_Atomic uint32_t direct_kicked; /* a kick came while the guest stood still */
 
 /* --- registers ------------------------------------------------------------------------------------------------------ */
 
@@ -198,7 +198,7 @@ static void arm_timer(const struct vcpu *v)
 
 /* --- traps ---------------------------------------------------------------------------------------------------------- */
 
-/* The host maps pages one by one where they are written to, and up to 16 at once where they are read. */
+/* So the host maps what is there of 16 pages at once, not just the one that is written to. */
 static void map(struct vcpu *v, gva_t gva, const struct vcpu_walk *walk)
 {
 	shadow_map(&direct.space.shadow, v, gva, walk);
@@ -213,7 +213,7 @@ static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
 
 	if (vcpu_walk(v, gva, access, v->cpl == 3, &walk)) {
 		count(TRAP_GUEST_FAULT);
-		direct.refault = (struct refault){ v->cpl == 3, v->eip, gva, access };
+		direct.refault = (struct refault){ gva < VMP_USER_LIMIT, v->cpl == 3, v->eip, gva, access };
 		v->cr2 = gva;
 		vcpu_exception(v, VECTOR_PF, walk.error);
 	} else if (gpa_to_gfn(walk.gpa) < direct.shared->ram_pages) {
@@ -225,14 +225,19 @@ static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
 	}
 }
 
-/* The guest has served a user's fault, and the instruction is to run again: what it needs is mapped before it asks. */
+/* The guest has served a fault on the user's half, and the instruction is to run again: what it needs is mapped before it asks.
+ * Nothing is marked as accessed or dirty, since the instruction may be another one at the same place. */
 static void map_what_faulted(struct vcpu *v)
 {
 	const struct refault *r = &direct.refault;
 	struct vcpu_walk walk;
+	bool used;
 
 	direct.refault.wanted = false;
-	if (v->eip == r->eip && !vcpu_walk(v, r->gva, r->access, true, &walk) && gpa_to_gfn(walk.gpa) < direct.shared->ram_pages)
+	if (v->eip != r->eip || (v->cpl == 3) != r->user || vcpu_peek(v, r->gva, &walk, &used) || !used)
+		return;
+	if ((walk.user || !r->user) && (walk.writable || r->access != ACCESS_WRITE) && gpa_to_gfn(walk.gpa) < direct.shared->ram_pages &&
+	    shadow_entry(&direct.space.shadow, r->gva) != shadow_entry_of(&walk))
 		map(v, r->gva, &walk);
 }
 
@@ -401,6 +406,7 @@ static void until_it_can_run(struct vcpu *v)
 	bool woken;
 
 	for (;;) {
+		atomic_store_explicit(&direct_kicked, 0, memory_order_relaxed); /* what it came for is found here */
 		if (v->dead)
 			direct_call(DIRECT_DEAD, 0, 0, 0, 0);
 		if (step->wanted && (direct.traced || v->eip != step->from_eip))
@@ -425,7 +431,7 @@ static void until_it_can_run(struct vcpu *v)
 static void leave(struct vcpu *v, struct sigcontext *r)
 {
 	direct_enter_space(v);
-	if (direct.refault.wanted && v->cpl == 3)
+	if (direct.refault.wanted && (v->cpl == 3 || v->eip == direct.refault.eip))
 		map_what_faulted(v);
 	until_it_can_run(v);
 	direct_settle_segments(v);
@@ -494,11 +500,8 @@ static void begin(struct vcpu *v)
 	}
 }
 
-/* The host enters a handler with the guest's AC, NT and ID, and the return from it keeps the handler's NT and ID. */
-static void change_own_flags(uint32_t clear, uint32_t set)
-{
-	__asm__ volatile("pushfq; andl %0, (%%rsp); orl %1, (%%rsp); popfq" : : "r"(~clear), "r"(set) : "memory", "cc");
-}
+/* The host enters a handler with the guest's AC, NT and ID. */
+static void clear_own_ac(void) { __asm__ volatile("pushfq; andl %0, (%%rsp); popfq" : : "i"(~EFLAGS_AC) : "memory", "cc"); }
 
 static void begin_stop(void)
 {
@@ -507,8 +510,8 @@ static void begin_stop(void)
 	direct_time_switch(TIME_EMULATION);
 }
 
-/* Kicks come in the gate at any instruction: its way out looks for them. */
-static bool kick_in_gate(int signal, struct sigcontext *r)
+/* Kicks come at any instruction of the engine: its way out looks for them. */
+static bool kick_in_engine(int signal, struct sigcontext *r)
 {
 	uint64_t check = (uint64_t)direct_gate_check;
 
@@ -530,13 +533,22 @@ static void on_sent(int signal, siginfo_t *info, void *context)
 	atomic_fetch_or(&direct.shared->sent, 1ull << (signal - 1));
 }
 
+static void leave_gate(struct vcpu *v, struct gate_frame *frame)
+{
+	const struct sigcontext *r = &frame->context;
+
+	leave(v, &frame->context);
+	frame->rip = r->rip, frame->cs = r->cs, frame->eflags = r->eflags, frame->rsp = r->rsp, frame->ss = r->ss;
+	direct.inside = false;
+}
+
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	struct sigcontext *r = &((struct ucontext *)context)->uc_mcontext;
 	struct vcpu *v = &direct.shared->vcpu;
 
-	change_own_flags(EFLAGS_AC, 0);
-	if (kick_in_gate(signal, r))
+	clear_own_ac();
+	if (kick_in_engine(signal, r))
 		return;
 	if (info->si_code <= 0 && signal != SIGUSR1 && signal != SIGALRM) {
 		on_sent(signal, info, context);
@@ -554,23 +566,13 @@ static void handler(int signal, siginfo_t *info, void *context)
 		on_stop(v, signal, info, r);
 	else
 		begin(v);
-	leave(v, r);
-	direct.inside = false;
-	change_own_flags(EFLAGS_NT | EFLAGS_ID, v->eflags & (EFLAGS_NT | EFLAGS_ID));
+	leave_gate(v, (struct gate_frame *)GATE_FRAME_ADDRESS);
+	direct_gate_leave((struct gate_frame *)GATE_FRAME_ADDRESS, (const uint8_t *)r->fpstate);
 }
 
 /* --- the gate ------------------------------------------------------------------------------------------------------- */
 
 void direct_gate_enter(struct gate_frame *frame), direct_gate_again(struct gate_frame *frame);
-
-static void leave_gate(struct vcpu *v, struct gate_frame *frame)
-{
-	const struct sigcontext *r = &frame->context;
-
-	leave(v, &frame->context);
-	frame->rip = r->rip, frame->cs = r->cs, frame->eflags = r->eflags, frame->rsp = r->rsp, frame->ss = r->ss;
-	direct.inside = false;
-}
 
 /* From gate.S: something of the window's wants the engine. */
 void direct_gate_enter(struct gate_frame *frame)
@@ -593,7 +595,6 @@ void direct_gate_again(struct gate_frame *frame)
 
 	begin_stop();
 	count(TRAP_KICK);
-	atomic_store_explicit(&direct_kicked, 0, memory_order_relaxed);
 	segments_in(v);
 	window_close(direct.window, v);
 	leave_gate(v, frame);
@@ -613,7 +614,7 @@ static long install(int signal, void (*function)(int, siginfo_t *, void *), uint
 	return host_call(__NR_rt_sigaction, signal, (long)&action, 0, 8, 0, 0);
 }
 
-/* What can wait is blocked in a handler; the others would be our own faults. */
+/* Nothing is blocked in a handler: kicks are noted, and the others would be our own faults. */
 static long install_all(void)
 {
 	static const int signals[] = { SIGSEGV, SIGBUS, SIGTRAP, SIGILL, SIGFPE, SIGSYS, SIGUSR1, SIGALRM };
@@ -622,7 +623,7 @@ static long install_all(void)
 	for (int signal = 1; signal <= SIGNALS; signal++)
 		install(signal, on_sent, ~0ull); /* but those that nobody may handle */
 	for (unsigned i = 0; i < ARRAY_LEN(signals) && error >= 0; i++)
-		error = install(signals[i], handler, 1ull << (SIGUSR1 - 1) | 1ull << (SIGALRM - 1));
+		error = install(signals[i], handler, 0);
 	return error;
 }
 
@@ -631,7 +632,7 @@ long direct_install(void)
 	struct { void *at; int flags, pad; uint64_t bytes; } stack = { (void *)GATE_STACK_ADDRESS, 0, 0, GATE_STACK_BYTES };
 	struct { uint64_t value; int signal, notify; uint64_t reserved[6]; } event = { 0, SIGALRM, SIGEV_SIGNAL, { 0 } };
 	int timer;
-	long error = host_call(__NR_mmap, GATE_STACK_ADDRESS, GATE_STACK_BYTES, PROT_READ | PROT_WRITE,
+	long error = host_call(__NR_mmap, GATE_STACK_ADDRESS, GATE_STACK_BYTES + GATE_FRAME_BYTES, PROT_READ | PROT_WRITE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	if (error >= 0)

@@ -129,7 +129,7 @@ static void env_flush_range(void *ctx, gva_t first, uint32_t pages)
 	struct direct_shared *s = direct.shared;
 
 	(void)ctx;
-	spaces_drop_range(&s->spaces, &direct.space, s->vcpu.cr3, first, pages);
+	spaces_drop_range(&s->spaces, &direct.space, &s->vcpu, first, pages);
 }
 
 static void env_flush_all(void *ctx)
@@ -144,6 +144,15 @@ static void env_switch_space(void *ctx, bool keep)
 	spaces_cr3_loaded(&direct.shared->spaces, direct.shared->vcpu.cr3, keep);
 }
 
+/* The host maps pages one by one where they are written to, and up to 16 at once around one that is read. */
+static void look_at_each_16(gva_t gva, uint32_t bytes)
+{
+	enum { BLOCK = 16 * PAGE_BYTES };
+
+	for (uint32_t at = 0; at + BLOCK <= bytes; at += BLOCK)
+		(void)*(const volatile uint8_t *)(uintptr_t)(gva + at);
+}
+
 static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable)
 {
 	long error = host_call(__NR_mmap, gva, bytes, PROT_READ | PROT_EXEC | (writable ? PROT_WRITE : 0),
@@ -154,6 +163,8 @@ static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable)
 		vcpu_kill(&direct.shared->vcpu, "the host cannot map %x bytes at %x: error %x", bytes, gva, (uint32_t)-error);
 	else if (direct.shared->many_hosts)
 		direct_call(DIRECT_PAGE_MAPPED, gva, bytes, gpa, 0);
+	else if (writable && gva < VMP_USER_LIMIT)
+		look_at_each_16(gva, bytes);
 }
 
 static void unmap(void *ctx, gva_t gva, uint32_t bytes)
@@ -276,6 +287,7 @@ void direct_env_init(void)
 	direct.space.shadow.host = &direct.shadow_host;
 	direct.space.shadow.entry = (uint32_t *)DIRECT_SHADOW_ADDRESS;
 	direct.space.shadow.ram_pages = s->ram_pages;
+	direct.space.shadow.run = s->many_hosts ? SHADOW_RUN : SHADOW_LONG_RUN;
 	direct.space.shadow.first_page = s->first_page;
 	direct.space.shadow.area_limit = s->area_limit;
 }

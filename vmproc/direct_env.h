@@ -7,8 +7,9 @@
 #include "vcpu/window.h"
 #include "vmproc/direct.h"
 
-/* The guest serves a user's page fault; if the same instruction then runs again, it needs this mapping. */
-struct refault { bool wanted; uint32_t eip; gva_t gva; enum vcpu_access access; };
+/* The guest serves a page fault on the user's half, of its user or its own; if the same instruction then runs again, it needs
+ * this mapping. */
+struct refault { bool wanted, user; uint32_t eip; gva_t gva; enum vcpu_access access; };
 
 struct direct {
 	struct direct_shared *shared;

@@ -1,18 +1,19 @@
-/* gate.S - the engine called from the CPU window's code (vcpu/window_code.S) instead of by a signal: a hypercall costs a tenth.
+/* gate.S - the engine called from the CPU window's code (vcpu/window_code.S) instead of by a signal: a hypercall costs a tenth;
+ * and the way out to the guest, of handlers too, which saves them the host's rt_sigreturn.
  *
  * In: r8d: the place in the window that stands for what is wanted; the guest's other registers, DS, ES, FS and GS as they
  * were, and its stack pointer in ESP.  They are laid down as a signal would have it (struct gate_frame, direct_env.h), and
  * the guest goes on by iretq, where the frame then says.
  *
- * Kicks are not blocked here, as they are in a handler.  The handler finds them in this program's text, sets direct_kicked and
- * returns; the way out looks at that last, and a kick between the look and the iretq sends it back to gate_check.  So RSP
- * stays the same from the start to the iretq.
+ * Kicks are not blocked.  The handler finds them in this program's text, sets direct_kicked and returns; the way out looks at
+ * that last, and a kick between the look and the iretq sends it back to gate_check.  So RSP stays the same from the look to
+ * the iretq.
  */
 #include "vmproc/gate.h"
 
 	.text
-	.globl	direct_gate, direct_gate_check, direct_gate_iretq
-	.hidden	direct_gate, direct_gate_check, direct_gate_iretq, direct_gate_enter, direct_gate_again, direct_kicked
+	.globl	direct_gate, direct_gate_check, direct_gate_iretq, direct_gate_leave
+	.hidden	direct_gate, direct_gate_check, direct_gate_iretq, direct_gate_leave, direct_gate_enter, direct_gate_again, direct_kicked
 direct_gate:
 	mov	%esp, %r9d
 	movabs	$GATE_FRAME_ADDRESS, %r10
@@ -51,5 +52,16 @@ direct_gate_iretq:
 	iretq
 1:	mov	%rsp, %rdi
 	call	direct_gate_again
+	jmp	direct_gate_check
+
+/* The end of a handler: rdi: the frame, laid down; rsi: the guest's FPU and vector registers, as the host put them into the
+ * signal's frame, which is gone as soon as RSP is above it. */
+direct_gate_leave:
+	mov	$-1, %eax
+	mov	%eax, %edx
+	xrstor64 (%rsi)
+	pushq	$2
+	popfq
+	mov	%rdi, %rsp
 	jmp	direct_gate_check
 	.section .note.GNU-stack, "", @progbits

@@ -1,11 +1,12 @@
-/* gate.h - the engine's second entrance: where gate.S lays the guest's registers down. */
+/* gate.h - the engine's second entrance, and its way out: where the guest's registers are laid down for gate.S. */
 #ifndef VMPROC_GATE_H
 #define VMPROC_GATE_H
 
-#define GATE_STACK_BYTES 0x10000 /* the signals' stack: what comes in a gate comes below its frame */
+/* The signals' stack, and above it the frame, so that what comes in a gate comes below it, and no signal's frame overlaps. */
 #define GATE_STACK_ADDRESS 0x700300000000
+#define GATE_STACK_BYTES (0x10000 - GATE_FRAME_BYTES)
 #define GATE_FRAME_BYTES 304
-#define GATE_FRAME_ADDRESS (GATE_STACK_ADDRESS + GATE_STACK_BYTES - GATE_FRAME_BYTES)
+#define GATE_FRAME_ADDRESS (GATE_STACK_ADDRESS + GATE_STACK_BYTES)
 
 /* struct gate_frame: iretq's five words and one unused, then struct sigcontext */
 #define GATE_CONTEXT 48
@@ -47,5 +48,6 @@ GATE_FIELD(ss, GATE_SS);
 _Static_assert(sizeof(struct gate_frame) == GATE_FRAME_BYTES, "a multiple of 16");
 
 extern __attribute__((visibility("hidden"))) const char direct_gate[], direct_gate_check[], direct_gate_iretq[];
+void direct_gate_leave(struct gate_frame *frame, const uint8_t *fpstate) __attribute__((noreturn, visibility("hidden")));
 #endif
 #endif

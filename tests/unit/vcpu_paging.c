@@ -206,12 +206,17 @@ static void peek(void)
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
+		struct vcpu_walk run[3];
 		bool used;
 
 		fake_reset();
 		set32(PAGE_DIR, PAGE_TABLE | cases[n].pde);
 		set_pte(GVA, 0x33000 | cases[n].pte);
 		CU_ASSERT_EQUAL(vcpu_peek(V, GVA, &walk, &used), cases[n].found ? 0 : -EFAULT);
+		vcpu_peek_run(V, (GVA & ~(uint32_t)PAGE_MASK) - PAGE_BYTES, 3, run);
+		CU_ASSERT_EQUAL(!run[1].error, cases[n].found && cases[n].used);
+		if (!run[1].error)
+			CU_ASSERT(run[1].gpa == 0x33000 && run[1].writable == walk.writable && run[1].user == walk.user && !run[1].large);
 		CU_ASSERT_EQUAL(ram32(PAGE_DIR), PAGE_TABLE | cases[n].pde);
 		CU_ASSERT_EQUAL(get_pte(GVA), 0x33000 | cases[n].pte);
 		CU_ASSERT_EQUAL(fake.write_pins, 0);
@@ -221,6 +226,25 @@ static void peek(void)
 			CU_ASSERT_EQUAL(walk.writable, (cases[n].pte & (W | D)) == (W | D));
 		}
 	}
+}
+
+static void peek_at_no_table(void)
+{
+	struct vcpu_walk run[2] = { 0 };
+
+	fake_reset();
+	set32(PAGE_DIR, 0x33000 | P | W | U | A | 0x80 /* 4 MiB */);
+	V->cr4 |= CR4_PSE;
+	vcpu_peek_run(V, GVA, 2, run);
+	CU_ASSERT(run[0].error && run[1].error);
+	fake_reset();
+	set32(PAGE_DIR, 0xf0000000 | P | W);
+	vcpu_peek_run(V, GVA, 2, run);
+	CU_ASSERT(run[0].error && run[1].error && V->dead == VCPU_ALIVE);
+	fake_reset();
+	V->cr0 &= ~(uint32_t)CR0_PG;
+	vcpu_peek_run(V, GVA, 2, run);
+	CU_ASSERT(run[0].error && run[1].error);
 }
 
 /* ---- copies */
@@ -304,7 +328,7 @@ int main(void)
 	static const struct test tests[] = {
 		TEST(paging_off), TEST(small_matrix), TEST(large_matrix), TEST(large_only_with_pse), TEST(reserved_bits),
 		TEST(global_pages), TEST(writable_needs_dirty), TEST(settled_walks_do_not_write), TEST(races),
-		TEST(tables_outside_ram), TEST(peek), TEST(copies), TEST(copies_across_unlike_pages), TEST(copy_faults),
+		TEST(tables_outside_ram), TEST(peek), TEST(peek_at_no_table), TEST(copies), TEST(copies_across_unlike_pages), TEST(copy_faults),
 		TEST(copies_wrap_around), TEST(copies_to_devices),
 	};
 	return run_tests("vcpu paging", tests, ARRAY_LEN(tests));

@@ -29,7 +29,7 @@ static void reset(unsigned n)
 	cr3 = unmapped = 0;
 	for (unsigned i = 0; i < SPACES; i++) {
 		memset(entries[i], 0, sizeof entries[i]);
-		space[i] = (struct space){ .shadow = { .host = &host, .entry = entries[i], .ram_pages = RAM_BYTES >> PAGE_BITS,
+		space[i] = (struct space){ .shadow = { .host = &host, .entry = entries[i], .ram_pages = RAM_BYTES >> PAGE_BITS, .run = SHADOW_RUN,
 						       .first_page = 1, .area_limit = 60000 } };
 	}
 }
@@ -71,30 +71,67 @@ static void a_number_keeps_its_pages(void)
 	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
 }
 
-/* An address space is flushed and goes on (fork): what the page tables still say stays, the rest goes. */
+/* An address space, or a page of it, is flushed and goes on (fork, copy on write): what was mapped is mapped as the page tables
+ * have it now, the rest goes. */
 static void a_flush_of_one_that_goes_on(void)
 {
-	enum { AT = 0x20000, ALL = P | W | U | A | D };
-	static const struct { uint32_t pte; bool stays, writable, new_directory; } rows[] = {
-		{ AT | ALL, true, true, false },	{ AT | (ALL & ~W), true, false, false }, { AT | (ALL & ~D), false, false, false },
-		{ AT | (ALL & ~A), false, false, false }, { AT | (ALL & ~U), false, false, false }, { 0x23000 | ALL, false, false, false },
-		{ 0, false, false, false },		{ AT | ALL, false, false, true },
+	enum { AT = 0x20000, OTHER = 0x23000, ALL = P | W | U | A | D };
+	static const struct { uint32_t pte, frame; bool writable, new_directory; } rows[] = {
+		{ AT | ALL, AT, true, false },	     { AT | (ALL & ~W), AT, false, false }, { AT | (ALL & ~D), 0, false, false },
+		{ AT | (ALL & ~A), 0, false, false }, { AT | (ALL & ~U), 0, false, false },  { OTHER | ALL, OTHER, true, false },
+		{ OTHER | (ALL & ~W), OTHER, false, false }, { VMP_LAPIC_GPA | ALL, 0, false, false }, { 0, 0, false, false },
+		{ AT | ALL, 0, false, true },
 	};
 
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+	for (unsigned i = 0; i < 2 * ARRAY_LEN(rows); i++) {
+		unsigned row = i / 2;
+		bool page_alone = i % 2;
+
+		if (page_alone && rows[row].new_directory)
+			continue;
 		reset(3);
 		set32(PAGE_DIR, PAGE_TABLE | P | W | U | A);
 		load_cr3(PAGE_DIR | 1, false);
 		touch(AT, AT); /* and its neighbours */
 		CU_ASSERT_EQUAL(mapped(AT + PAGE_BYTES), AT + PAGE_BYTES);
-		set_pte(AT, rows[i].pte);
-		if (rows[i].new_directory)
+		set_pte(AT, rows[row].pte);
+		if (rows[row].new_directory)
 			memcpy(fake.ram + 0x7000, fake.ram + PAGE_DIR, PAGE_BYTES);
-		load_cr3((rows[i].new_directory ? 0x7000 : PAGE_DIR) | 1, false);
-		CU_ASSERT_EQUAL(mapped(AT) != 0, rows[i].stays);
-		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT) & SHADOW_WRITE), rows[i].writable);
-		CU_ASSERT_EQUAL(mapped(AT + PAGE_BYTES) != 0, !rows[i].new_directory);
-		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT + PAGE_BYTES) & SHADOW_WRITE), !rows[i].new_directory);
+		if (page_alone)
+			spaces_drop_range(&all, current(), V, AT, 1);
+		else
+			load_cr3((rows[row].new_directory ? 0x7000 : PAGE_DIR) | 1, false);
+		CU_ASSERT_EQUAL(mapped(AT), rows[row].frame);
+		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT) & SHADOW_WRITE), rows[row].writable);
+		CU_ASSERT_EQUAL(mapped(AT + PAGE_BYTES) != 0, !rows[row].new_directory);
+		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT + PAGE_BYTES) & SHADOW_WRITE), !rows[row].new_directory);
+	}
+}
+
+/* What comes along: within the run, and neither the page below the host's first nor the CPU window. */
+static void runs(void)
+{
+	static const struct { gva_t at; unsigned run, first_page; gva_t first, last; } rows[] = {
+		{ 0x24000, SHADOW_RUN, 1, 0x20000, 0x2f000 },
+		{ 0x24000, SHADOW_RUN, 0x22, 0x22000, 0x2f000 },
+		{ 0x24000, SHADOW_LONG_RUN, 1, PAGE_BYTES, RAM_BYTES - PAGE_BYTES },
+		{ VMP_WINDOW - PAGE_BYTES, SHADOW_RUN, 1, VMP_WINDOW & ~0xffffu, VMP_WINDOW - PAGE_BYTES },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct space *s = &space[0];
+
+		reset(1);
+		set32(PAGE_DIR, PAGE_TABLE | P | W | U | A);
+		set32(PAGE_DIR + 4 * (VMP_WINDOW >> 22), PAGE_TABLE | P | W | U | A);
+		for (unsigned page = 0; page < RAM_BYTES >> PAGE_BITS; page++) /* also where the table of the window's 4 MiB looks */
+			set32(PAGE_TABLE + 4 * (0x3f0 + page % 16), (0x20000 + page % 16 * PAGE_BYTES) | P | W | U | A | D);
+		load_cr3(PAGE_DIR, false);
+		s->shadow.run = rows[i].run;
+		s->shadow.first_page = rows[i].first_page;
+		touch(rows[i].at, 0x24000);
+		for (gva_t gva = rows[i].at & ~0xfffffu, n = 0; n < 256; n++, gva += PAGE_BYTES)
+			CU_ASSERT_EQUAL(mapped(gva) != 0, gva >= rows[i].first && gva <= rows[i].last);
 	}
 }
 
@@ -134,7 +171,7 @@ static void ranges(void)
 		load_cr3(2, false);
 		touch(USER_AT, 0x7000);
 		touch(KERNEL, 0x6000);
-		spaces_drop_range(&all, current(), cr3, rows[i].first, rows[i].pages);
+		spaces_drop_range(&all, current(), V, rows[i].first, rows[i].pages);
 		CU_ASSERT_EQUAL(mapped(USER_AT) != 0, rows[i].here);
 		CU_ASSERT_EQUAL(mapped(KERNEL) != 0, rows[i].kernel);
 		load_cr3(1, true);
@@ -152,7 +189,8 @@ static void a_flush_behind_the_load(void)
 	load_cr3(2, false);
 	cr3 = 1;
 	spaces_cr3_loaded(&all, cr3, true);
-	spaces_drop_range(&all, &space[2], cr3, USER_AT, 1);
+	V->cr3 = cr3;
+	spaces_drop_range(&all, &space[2], V, USER_AT, 1);
 	V->cr3 = cr3;
 	spaces_enter(&all, current(), V);
 	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
@@ -170,7 +208,7 @@ static void the_kernels_half_goes_alone(void)
 	shadow_drop_kernel(&current()->shadow);
 	CU_ASSERT_EQUAL(unmapped, 1); /* nothing was there */
 	touch(KERNEL, 0x6000);
-	spaces_drop_range(&all, current(), cr3, KERNEL, 1);
+	spaces_drop_range(&all, current(), V, KERNEL, 1);
 	unmapped = 0;
 	shadow_drop_kernel(&current()->shadow);
 	CU_ASSERT_EQUAL(unmapped, 0);
@@ -187,7 +225,7 @@ static void all_is_dropped_everywhere(void)
 		if (logged == 0)
 			spaces_drop_all(&all, current());
 		for (unsigned i = 0; i < logged; i++)
-			spaces_drop_range(&all, current(), cr3, KERNEL + (1 + i) * PAGE_BYTES, 1);
+			spaces_drop_range(&all, current(), V, KERNEL + (1 + i) * PAGE_BYTES, 1);
 		load_cr3(1, true);
 		CU_ASSERT_EQUAL(mapped(USER_AT) != 0, logged > 0 && logged <= SPACES_LOG);
 		CU_ASSERT_EQUAL(mapped(KERNEL) != 0, logged > 0 && logged <= SPACES_LOG);
@@ -225,11 +263,11 @@ static void at_random(void)
 				break;
 			case 3:
 				truth[number][page] = 1 + rand() % (FRAMES - 1);
-				spaces_drop_range(&all, current(), cr3, user, 1);
+				spaces_drop_range(&all, current(), V, user, 1);
 				break;
 			case 4:
 				kernel[page] = 1 + rand() % (FRAMES - 1);
-				spaces_drop_range(&all, current(), cr3, high, 1);
+				spaces_drop_range(&all, current(), V, high, 1);
 				break;
 			case 5:
 				truth[other][page] = 1 + rand() % (FRAMES - 1);
@@ -263,7 +301,7 @@ static void at_random(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
+		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
 		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(at_random),
 	};
 
