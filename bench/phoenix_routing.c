@@ -60,10 +60,10 @@ static int listen_somewhere(struct sockaddr_in *at)
 	return fd;
 }
 
-/* To send n bytes once, and to receive them. */
-static uint64_t exchange_ns(int from, int to, size_t n)
+/* To send n bytes once, and to receive them, many times. */
+static uint64_t exchanges_ns(int from, int to, size_t n)
 {
-	enum { TIMES = 500 };
+	enum { TIMES = 100 };
 	static char buf[65536];
 	uint64_t start = now_ns(CLOCK_THREAD_CPUTIME_ID);
 
@@ -80,6 +80,19 @@ static uint64_t exchange_ns(int from, int to, size_t n)
 	return (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / TIMES;
 }
 
+/* What it takes when nothing else disturbs. */
+static uint64_t exchange_ns(int from, int to, size_t n)
+{
+	enum { ATTEMPTS = 10 };
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < ATTEMPTS; i++) {
+		uint64_t ns = exchanges_ns(from, to, n);
+		least = ns < least ? ns : least;
+	}
+	return least;
+}
+
 static struct costs measure(void)
 {
 	enum { LINKS = 100 };
@@ -93,14 +106,13 @@ static struct costs measure(void)
 			stop("connect");
 	}
 	uint64_t link = (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / LINKS;
-	exchange_ns(a[0], b[0], 100);
 	uint64_t small = exchange_ns(a[0], b[0], 100), large = exchange_ns(a[0], b[0], 32768);
 	for (int i = 0; i < LINKS; i++) {
 		close(a[i]);
 		close(b[i]);
 	}
 	close(listener);
-	return (struct costs){ small / 2, (large - small) / 32 / 2, link / 2 };
+	return (struct costs){ small / 2, large > small ? (large - small) / 32 / 2 : 0, link / 2 };
 }
 
 /* ---- the network ---- */
@@ -253,7 +265,7 @@ static struct result construct(enum mode mode)
 	begin = s.now;
 	bool (*done)(struct sim *) = mode == OFFLINE || mode == MASTER ? linked : stable;
 	while (!done(&s) && s.now < begin + LIMIT)
-		sim_run(&s, s.now + 500);
+		sim_run(&s, s.now + 250);
 	if (done(&s))
 		r.s = (double)(s.now - begin) / 1e6 + (mode == MASTER ? master_s() : 0);
 	for (int i = 0; i < n_nodes; i++)

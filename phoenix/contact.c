@@ -259,7 +259,7 @@ static void try(struct phnx *ph, struct contact *c)
 		forget(ph, c);
 	} else if (e && e->direct) {
 		contact_linked(ph, c, e->name);
-	} else if (contact_is_neighbour(ph, c, c->at.host)) {
+	} else if (!c->name && contact_is_neighbour(ph, c, c->at.host)) {
 		/* it came first */
 	} else {
 		set(ph, c, CONTACT_DIALING, UINT64_MAX);

@@ -200,6 +200,7 @@ struct routes {
 };
 struct rentry *route_find(struct phnx *ph, ph_vp_t name);
 ph_vp_t route_holder(struct phnx *ph, ph_vp_t vp);	/* whom to send a message for vp to, or 0 */
+void route_progress(struct phnx *ph);		/* a connection came closer to being made */
 void route_link_up(struct phnx *ph, struct plink *l);
 void route_link_down(struct phnx *ph, struct plink *l);
 int route_on_update(struct phnx *ph, struct plink *l, struct reader *r);
@@ -423,7 +424,7 @@ struct phnx {
 	struct plink *links;
 	unsigned n_links;
 	uint64_t links_due;		/* when link_tick() has to look at them */
-	uint64_t progress_us;		/* when a connection last came closer to being made */
+	uint64_t progress_us, pace_us;	/* when a connection last came closer to being made; the usual pause before that */
 	char host[64];			/* this computer's own name, as configurations may have it */
 	uint64_t link_serial;
 	uint64_t link_slots[MAX_LINKS / 64];

@@ -84,7 +84,7 @@ static void mischief(struct sim *s, int node)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, want = argc > 2 ? strtoull(argv[2], NULL, 0) : 200000;
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, want = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000000;
 	struct sim s;
 	int bad = 0;
 

@@ -17,6 +17,7 @@ struct simnode {
 	unsigned unsettled;
 	struct end **ends;
 	unsigned n_ends, room_ends;
+	struct end *kicked;		/* of these the ones that have something to send */
 	unsigned errors;
 	int last_error;
 	void *app;
@@ -29,7 +30,7 @@ struct sim {
 	uint64_t events;
 	/* What a node is busy with, one thing at a time: of a packet, 1024 of its bytes, an end of a new connection; 0: free. */
 	uint64_t packet_cost_ns, kib_cost_ns, link_cost_ns;
-	bool cpu_costs;			/* and the processor time that the library takes here */
+	bool cpu_costs;			/* and the processor time that the library typically takes here */
 	bool (*may_connect)(const struct sim *s, int from, int to);	/* NULL: all of the same group */
 };
 
