@@ -35,6 +35,7 @@ static ph_vp_t space;
 static ph_vp_t multiplier = 61;	/* K: a large estimate of the number of processes */
 static struct block blocks[MAX_BLOCKS][MAX_BLOCKS];
 static double *operands[N_KINDS][MAX_BLOCKS][MAX_BLOCKS];	/* [kind][k][index] */
+static bool arrived;		/* blocks came from another process, since work() last looked */
 static struct { double *a[MAX_BLOCKS][MAX_BLOCKS]; long n; } result;	/* at the holder of virtual node 0 */
 
 static size_t block_bytes(void) { return (size_t)(sizes[1] * sizes[1]) * sizeof(double); }
@@ -133,13 +134,26 @@ static void finish_block(int i, int j)
 	free(r.data);
 }
 
+/* All blocks of fewer steps that are here are done. */
+static int least_step(void)
+{
+	static int least;	/* a block that comes from elsewhere may have less */
+	int k = arrived ? 0 : least;
+
+	arrived = false;
+	for (bool open = false; k < n_blocks && !open; k += !open)
+		for (int i = k; i < n_blocks && !open; i++)
+			open = (blocks[i][k].a && !blocks[i][k].done) || (blocks[k][i].a && !blocks[k][i].done);
+	return least = k;
+}
+
 /* The block that is ready with the smallest step: others wait for it. */
 static bool work(void)
 {
-	int best_i = -1, best_j = -1;
+	int best_i = -1, best_j = -1, least = least_step();
 
-	for (int i = 0; i < n_blocks; i++)
-		for (int j = 0; j < n_blocks; j++)
+	for (int i = least; i < n_blocks; i++)
+		for (int j = least; j < n_blocks && (best_i < 0 || blocks[best_i][best_j].step > least); j++)
 			if (ready(i, j) && (best_i < 0 || blocks[i][j].step < blocks[best_i][best_j].step)) {
 				best_i = i;
 				best_j = j;
@@ -283,6 +297,7 @@ static void unpack(ph_vp_t lo, ph_vp_t hi, struct view *in)
 	int n, i, j;
 
 	(void)hi;
+	arrived = true;
 	if (lo == 0)
 		unpack_result(in);
 	for (view_get(in, &n, sizeof n); n; n--) {
