@@ -285,6 +285,7 @@ struct flows {
 	struct flow *table[FLOW_TABLE], *all;
 	unsigned n, n_timed;
 	struct dest *dests[FLOW_TABLE], *active;
+	struct dest *delivering;	/* of which this node itself receives a message just now; or NULL */
 	uint64_t order, version_seen;
 	size_t out_bytes, in_bytes;
 	struct rmsg *received, **received_end;

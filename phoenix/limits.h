@@ -49,6 +49,7 @@ enum {
 	OVERLAP_GRACE = 2000000,		/* a doubly assumed virtual node is reported after this */
 	ROUTE_EXPIRY = 30000000,		/* an unreachable node is forgotten after this, unless messages wait for it */
 	GOSSIP_INTERVAL = 500000,
+	REDUCE_AGAIN = 200000,			/* whoever has taken the first virtual node asks, if nobody did meanwhile */
 	MIGRATION_RETRY = 20000,		/* a refused attempt is repeated after this, times a random factor */
 };
 

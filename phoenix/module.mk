@@ -34,6 +34,7 @@ $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/config.o))
 $(eval $(call unit-test,phnx_contacts,tests/unit/phnx_contacts.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim.o phoenix/msglog.o phoenix/secret.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
+$(eval $(call unit-test,phnx_reduce,tests/sim/phnx_reduce.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call unit-test,phnx_misuse,tests/unit/phnx_misuse.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
@@ -42,6 +43,7 @@ $(eval $(call unit-test,phnx_loop,tests/unit/phnx_loop.o phnx.o,$(PHNX_LIBS)))
 # Phoenix beside raw TCP and MPI, in one run.
 $(eval $(call program,bench/phoenix_latency,bench/phoenix_latency.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call program,bench/phoenix_routing,bench/phoenix_routing.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
+$(eval $(call program,bench/phoenix_processes,bench/phoenix_processes.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 .PHONY: bench-phoenix
 $(eval $(call program,bench/phoenix_loop,bench/phoenix_loop.o vmm/conn.o base/log.o base/wire.o phnx.o,$(PHNX_LIBS)))
 bench-phoenix: $(B)/bench/phoenix_latency $(B)/bench/phoenix_loop

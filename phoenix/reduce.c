@@ -8,6 +8,11 @@
  * Virtual nodes may move meanwhile.  A node's value counts for what it assumed when its application called; at the top these
  * counts must add up to the whole range.  If they do not, somebody's virtual nodes moved between the call and the asking:
  * then all get PH_EBUSY, and call again.  A node that has handed on all it had before it was asked gets it too.
+ *
+ * The first virtual node may move as well.  Who has it and waits to be asked, in vain, begins an attempt of its own; so there
+ * may be two attempts.  A node whose value has gone into one of them refuses the other (PH_EBUSY), and one that gives an
+ * attempt up tells those who have answered it, now or later, the same: at most one attempt has all values, and who was part
+ * of another calls again.
  */
 #include "phoenix/collective.h"
 
@@ -45,6 +50,7 @@ struct reduction {		/* a call that waits */
 	uint64_t weight;
 	size_t len;
 	struct gather *gather;
+	uint64_t begun_us;	/* or when it last began to ask */
 	bool done;
 	int error;
 	unsigned char *result;
@@ -137,6 +143,8 @@ static void answer(struct phnx *ph, struct gather *g)
 	flow_send_internal(ph, g->parent, TAG_VALUE, &w, 0);
 }
 
+static void tell(struct phnx *ph, struct gather *g, int error, const void *value, size_t len);
+
 /* Whose call a question is for: the one that has not been asked yet. */
 static struct reduction *unasked(struct phnx *ph, const struct gather *g)
 {
@@ -157,21 +165,43 @@ static void advance(struct phnx *ph, struct gather *g)
 	ph->ops->arrived(ph->ctx);	/* a call that waits may go on */
 }
 
-/* In the same attempt a node's value goes once. A new attempt means that an older one, if it is not answered, has failed. */
-static bool asked_twice(struct phnx *ph, const struct gather *g)
+static bool is_top(const struct phnx *ph, const struct gather *g)
+{
+	return g->parent == ph->name && !g->parent_id;
+}
+
+/* Another attempt has come.  The call, if it waits here already, is free for it. */
+static void give_up(struct phnx *ph, struct gather *g)
+{
+	if (g->by)
+		g->by->gather = NULL;
+	g->by = NULL;
+	g->error = PH_EBUSY;
+	if (!is_top(ph, g))
+		answer(ph, g);
+	tell(ph, g, PH_EBUSY, NULL, 0);
+}
+
+/* Whether this node's value is to go into g: once into each attempt, and into one attempt alone. */
+static bool takes_part(struct phnx *ph, struct gather *g)
 {
 	struct gather *o = ph->collectives.gathers, *next;
+	bool part = true;
 
 	for (; o; o = next) {
 		next = o->next;
 		if (o == g || !o->own || o->lo != g->lo || o->hi != g->hi || o->tag != g->tag)
 			continue;
-		if (o->top == g->top && o->top_id == g->top_id)
-			return true;
-		if (!o->answered)
-			gather_free(ph, o);
+		if (o->top == g->top && o->top_id == g->top_id) {
+			part = false;
+		} else if (!o->answered) {
+			give_up(ph, o);
+		} else {
+			part = false;
+			g->error = PH_EBUSY;
+		}
 	}
-	return false;
+	return part;
 }
 
 static void on_gather(struct phnx *ph, ph_vp_t from, struct reader *r)
@@ -184,7 +214,7 @@ static void on_gather(struct phnx *ph, ph_vp_t from, struct reader *r)
 	*g = (struct gather){ .next = ph->collectives.gathers, .id = ++ph->collectives.counter, .parent = from, .parent_id = get64(r) };
 	g->top = (ph_vp_t)get64(r);
 	g->top_id = get64(r);
-	if (from == ph->name && !g->parent_id) {
+	if (is_top(ph, g)) {
 		g->top = ph->name;
 		g->top_id = g->id;
 	}
@@ -200,7 +230,7 @@ static void on_gather(struct phnx *ph, ph_vp_t from, struct reader *r)
 	ph_vps_t here = ph_vps_create_inter(&set, &ph->me.vps), rest = ph_vps_create_diff(&set, &ph->me.vps);
 	g->weight = weight_of(&set);
 	g->missing = rest ? weight_of(rest) : g->weight;
-	g->own = here && here->n && !asked_twice(ph, g);
+	g->own = here && here->n && takes_part(ph, g);
 	if (rest)
 		tree_share(ph, rest, ask, g);
 	ph_vps_destroy(here);
@@ -209,12 +239,43 @@ static void on_gather(struct phnx *ph, ph_vp_t from, struct reader *r)
 	advance(ph, g);
 }
 
+/* ---- the result ---- */
+
+static void send_result(struct phnx *ph, const struct answer *to, int error, const void *value, size_t len)
+{
+	struct writer w = { 0 };
+
+	put64(&w, to->id);
+	put8(&w, (uint8_t)-error);
+	put_bytes(&w, value, len);
+	flow_send_internal(ph, to->node, TAG_RESULT, &w, 0);
+}
+
+static void tell(struct phnx *ph, struct gather *g, int error, const void *value, size_t len)
+{
+	for (unsigned i = 0; i < g->n_answers; i++)
+		send_result(ph, g->answers + i, error, value, len);
+	struct reduction *by = g->by;
+	gather_free(ph, g);
+	if (!by)
+		return;
+	by->result = malloc(len + 1);
+	by->error = by->result ? error : PH_ENOMEM;
+	if (by->result && len)
+		memcpy(by->result, value, len);
+	by->result_len = len;
+	by->done = true;
+	ph->ops->arrived(ph->ctx);
+}
+
 static void on_value(struct phnx *ph, ph_vp_t from, struct reader *r)
 {
 	struct gather *g = gather_find(ph, get64(r));
 	uint64_t id = get64(r), weight = get64(r), counted = get64(r);
 	int error = -(int)get8(r);
 	uint64_t n = get_var(r);
+	if (!g && !r->bad)		/* given up */
+		send_result(ph, &(struct answer){ from, id }, PH_EBUSY, NULL, 0);
 	struct answer *more = g && !r->bad ? realloc(g->answers, (g->n_answers + 1) * sizeof *more) : NULL;
 
 	if (!more)
@@ -231,30 +292,6 @@ static void on_value(struct phnx *ph, ph_vp_t from, struct reader *r)
 	g->counted += counted;
 	g->error = g->error ? g->error : error;
 	advance(ph, g);
-}
-
-/* ---- the result ---- */
-
-static void tell(struct phnx *ph, struct gather *g, int error, const void *value, size_t len)
-{
-	for (unsigned i = 0; i < g->n_answers; i++) {
-		struct writer w = { 0 };
-		put64(&w, g->answers[i].id);
-		put8(&w, (uint8_t)-error);
-		put_bytes(&w, value, len);
-		flow_send_internal(ph, g->answers[i].node, TAG_RESULT, &w, 0);
-	}
-	struct reduction *by = g->by;
-	gather_free(ph, g);
-	if (!by)
-		return;
-	by->result = malloc(len + 1);
-	by->error = by->result ? error : PH_ENOMEM;
-	if (by->result && len)
-		memcpy(by->result, value, len);
-	by->result_len = len;
-	by->done = true;
-	ph->ops->arrived(ph->ctx);
 }
 
 static void on_result(struct phnx *ph, struct reader *r)
@@ -278,6 +315,18 @@ void reduce_on_message(struct phnx *ph, ph_vp_t from, int tag, struct reader *r)
 
 /* ---- a call ---- */
 
+/* Who has the first virtual node asks itself. */
+static void begin_at_top(struct phnx *ph, struct reduction *r)
+{
+	struct gather top = { .lo = r->lo, .hi = r->hi, .tag = r->id };
+	struct vrange range = { r->lo, r->hi };
+
+	if (r->gather || r->done || !ph_vps_is_member(&ph->me.vps, r->lo))
+		return;
+	r->begun_us = phnx_now(ph);
+	ask(ph, ph->name, &(struct ph_vps){ .n = 1, .r = &range }, &top);
+}
+
 struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int id, size_t len)
 {
 	struct vrange range = { lo, hi };
@@ -289,16 +338,13 @@ struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int i
 		return NULL;
 	}
 	*r = (struct reduction){ .next = ph->collectives.list, .lo = lo, .hi = hi, .id = id, .mine = *here,
-				 .weight = weight_of(here), .len = len };
+				 .weight = weight_of(here), .begun_us = phnx_now(ph), .len = len };
 	free(here);
 	ph->collectives.list = r;
 	for (struct gather *g = ph->collectives.gathers; g && !r->gather; g = g->next)
 		if (g->own && !g->by && !g->answered && unasked(ph, g) == r)
 			advance(ph, g);
-	if (!r->gather && ph_vps_is_member(&ph->me.vps, lo)) {	/* the top: it asks itself */
-		struct gather top = { .lo = lo, .hi = hi, .tag = id };
-		ask(ph, ph->name, &(struct ph_vps){ .n = 1, .r = &range }, &top);
-	}
+	begin_at_top(ph, r);
 	return r;
 }
 
@@ -340,7 +386,7 @@ static void pass_on(struct phnx *ph, struct reduction *r, void *value, ph_combin
 	int error = fold(g, r, value, combine);
 
 	g->error = g->error ? g->error : error;
-	if (g->parent != ph->name || g->parent_id)
+	if (!is_top(ph, g))
 		answer(ph, g);
 	else
 		tell(ph, g, g->error ? g->error : g->counted != g->weight ? PH_EBUSY : 0, value, r->len);
@@ -350,6 +396,8 @@ int reduction_poll(struct phnx *ph, struct reduction *r, void *value, size_t len
 {
 	if (r->gather && !r->gather->missing && !r->gather->answered)
 		pass_on(ph, r, value, combine);
+	else if (phnx_now(ph) >= r->begun_us + REDUCE_AGAIN)
+		begin_at_top(ph, r);
 	int error = r->done ? r->error : PH_EAGAIN;
 	if (!r->done && !r->gather && ph_vps_is_exclusive(&r->mine, &ph->me.vps))
 		error = PH_EBUSY;	/* all is somebody else's, and was before anybody asked */

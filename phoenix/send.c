@@ -32,7 +32,7 @@ static void dest_done(struct phnx *ph, struct dest *d)
 	struct flows *fl = &ph->flows;
 	struct dest **at = fl->dests + flow_bucket(d->vp);
 
-	if (d->queue || d->outstanding)
+	if (d->queue || d->outstanding || d == fl->delivering)
 		return;
 	while (*at != d)
 		at = &(*at)->hash_next;
@@ -161,6 +161,21 @@ static bool give_to_flow(struct phnx *ph, struct dest *d, ph_vp_t node, unsigned
 	return true;
 }
 
+/* To this node itself.  What a handler sends to its own node in turn waits until it has returned. */
+static bool give_to_self(struct phnx *ph, struct dest *d)
+{
+	struct flows *fl = &ph->flows;
+
+	if (fl->delivering) {
+		fl->pump = true;
+		return false;
+	}
+	fl->delivering = d;
+	receive_local(ph, queue_pop(d));
+	fl->delivering = NULL;
+	return true;
+}
+
 static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
 {
 	while (d->queue) {
@@ -180,9 +195,7 @@ static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
 		ph_vp_t holder = route_holder(ph, d->vp);
 		if (!holder || (d->outstanding && d->via != holder && !(m->flags & DATA_UNORDERED)))
 			break;
-		if (holder == ph->name)
-			receive_local(ph, queue_pop(d));
-		else if (!give_to_flow(ph, d, holder, 0))
+		if (!(holder == ph->name ? give_to_self(ph, d) : give_to_flow(ph, d, holder, 0)))
 			break;
 	}
 	dest_done(ph, d);

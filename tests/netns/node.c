@@ -1,5 +1,5 @@
 /* node.c - one process of tests/netns/run: sends to every other process for as long as it is told, and checks that what
- * the others send arrives once and in order.
+ * the others send arrives once and in order, and what they multicast once; at the end all values are combined.
  *
  *   node CONFIG TAG INDEX COUNT NEIGHBOURS
  *
@@ -19,15 +19,19 @@
 #include <unistd.h>
 #include "phnx/phnx.h"
 
-enum { WIDTH = 5, MOST = 16, MOST_MESSAGES = 1 << 16, LARGE = 100000, LARGE_EVERY = 32, PACE_US = 10000, TAG = 1 };
+enum { WIDTH = 5, MOST = 16, MOST_MESSAGES = 1 << 16, LARGE = 100000, LARGE_EVERY = 32, PACE_US = 10000,
+       CAST_EVERY = 16, REDUCE_US = 20000000, TAG = 1, CAST = 2, REDUCTION = 3 };
 
 struct message {
 	int source;
 	unsigned number;	/* of the source's messages to this process */
 	bool last;		/* there were `number` of them; this one is none of them */
+	unsigned casts;		/* the source's multicasts, of which `number` is the number of this one, if it is one */
 };
 struct peer {
 	unsigned sent, received, announced;
+	unsigned casts, casts_announced;	/* multicasts that came from it; of this process itself: that it sent */
+	unsigned char cast_seen[MOST_MESSAGES];
 	unsigned next[WIDTH];		/* the smallest number that may come to each virtual node */
 	bool told, heard_last;
 	ph_vp_t name;
@@ -71,7 +75,7 @@ static void send_next(int to, bool last)
 {
 	static char buf[LARGE];
 	struct peer *p = peers + to;
-	struct message m = { me, p->sent, last };
+	struct message m = { me, p->sent, last, peers[me].casts };
 	size_t len = !last && p->sent % LARGE_EVERY == LARGE_EVERY - 1 ? LARGE : sizeof m;
 
 	memcpy(buf, &m, sizeof m);
@@ -81,6 +85,28 @@ static void send_next(int to, bool last)
 		p->told = true;
 	else
 		p->sent++;
+}
+
+static void cast(void)
+{
+	struct message m = { .source = me, .number = peers[me].casts };
+
+	if (m.number < MOST_MESSAGES && ph_multicast(0, count * WIDTH, &m, sizeof m, CAST) == 0)
+		peers[me].casts++;
+}
+
+static void receive_cast(ph_msg_t msg)
+{
+	struct message m;
+
+	memcpy(&m, msg->body, sizeof m);
+	if (msg->len != sizeof m || m.source < 0 || m.source >= count || m.number >= MOST_MESSAGES)
+		fail("a multicast of nonsense", m.source, m.number);
+	if (m.source == me)
+		return;
+	if (peers[m.source].cast_seen[m.number]++)
+		fail("a multicast received twice", m.source, m.number);
+	peers[m.source].casts++;
 }
 
 static void receive(ph_msg_t msg)
@@ -99,6 +125,7 @@ static void receive(ph_msg_t msg)
 			fail("the last message twice", m.source, m.number);
 		p->heard_last = true;
 		p->announced = m.number;
+		p->casts_announced = m.casts;
 		return;
 	}
 	if (p->seen[m.number])
@@ -121,7 +148,8 @@ static bool heard_of_all(void)
 static bool received_all(void)
 {
 	for (int i = 0; i < count; i++)
-		if (i != me && (!peers[i].heard_last || peers[i].received != peers[i].announced))
+		if (i != me && (!peers[i].heard_last || peers[i].received != peers[i].announced ||
+				peers[i].casts != peers[i].casts_announced))
 			return false;
 	return true;
 }
@@ -168,14 +196,38 @@ static void leave_for_a_while(void)
 /* Sends once to everybody; false when everybody has been told that nothing follows. */
 static bool send_round(void)
 {
+	static unsigned round;
 	bool enough = exists("enough", -1), more = false;
 
+	if (!enough && ++round % CAST_EVERY == 0)
+		cast();
 	for (int i = 0; i < count; i++)
 		if (i != me && !peers[i].told) {
 			send_next(i, enough || peers[i].sent + 1 == MOST_MESSAGES);
 			more = true;
 		}
 	return more;
+}
+
+static void unite(void *into, const void *from, size_t len)
+{
+	*(unsigned *)into |= *(const unsigned *)from;
+	(void)len;
+}
+
+/* Everybody's bit comes to everybody. */
+static bool reduce_all(void)
+{
+	unsigned all;
+	int error;
+
+	do {
+		all = 1U << me;
+		error = ph_reduce(0, count * WIDTH, REDUCTION, &all, sizeof all, unite, REDUCE_US);
+	} while (error == PH_EBUSY);
+	if (error || all != (1U << count) - 1)
+		fprintf(stderr, "%d: WRONG: the reduction: %s, %#x\n", me, ph_strerror(error), all);
+	return !error && all == (1U << count) - 1;
 }
 
 static void run(unsigned wanted)
@@ -191,6 +243,8 @@ static void run(unsigned wanted)
 			receive(msg);
 			ph_msg_destroy(msg);
 		}
+		for (; (msg = ph_try_recv(CAST)); ph_msg_destroy(msg))
+			receive_cast(msg);
 		if (!met && heard_of_all()) {
 			met = true;
 			create("met");
@@ -202,11 +256,13 @@ static void run(unsigned wanted)
 	}
 	if (!done) {
 		for (int i = 0; i < count; i++)
-			fprintf(stderr, "%d: of process %d: %u received, %u announced\n", me, i, peers[i].received,
-				peers[i].announced);
+			fprintf(stderr, "%d: of process %d: %u received, %u announced; %u and %u multicasts\n", me, i,
+				peers[i].received, peers[i].announced, peers[i].casts, peers[i].casts_announced);
 		fprintf(stderr, "%d: neighbours %#x, expected %#x\n", me, neighbours(), wanted);
 		_exit(1);
 	}
+	if (!reduce_all())
+		_exit(1);
 }
 
 int main(int argc, char **argv)

@@ -1,4 +1,5 @@
-/* phnx_misuse.c - arguments that are missing or impossible: an error code or a report, and never a crash. */
+/* phnx_misuse.c - arguments that are missing or impossible, handlers that keep their own node busy: an error code or a report,
+ * and never a crash. */
 #include <CUnit/Basic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -153,6 +154,35 @@ static void test_together(void)
 	ph_set_migration(NULL);
 }
 
+/* A message that goes round within one node, by a handler that sends it on. */
+static void pass_on(void *arg, const struct ph_msg *m, ph_vp_t source)
+{
+	int left;
+
+	(void)source;
+	memcpy(&left, m->body, sizeof left);
+	++*(int *)arg;
+	left--;
+	if (left > 0)
+		ph_send(left % 3 ? m->dest : (m->dest + 1) % SPACE, &left, sizeof left, m->tag);
+}
+
+static void test_handler_sends_to_itself(void)
+{
+	int rounds = 10000, seen = 0;
+	ph_vps_t all = ph_vps_create_range(0, SPACE);
+
+	ph_assume_vps(all);
+	ph_set_handler(9, pass_on, &seen);
+	ph_send(1, &rounds, sizeof rounds, 9);
+	for (int i = 0; i < 500 && seen < rounds; i++)
+		ph_timed_recv(10, BRIEFLY);
+	CU_ASSERT_EQUAL(seen, rounds);
+	ph_set_handler(9, NULL, NULL);
+	ph_release_vps(all);
+	ph_vps_destroy(all);
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -162,6 +192,7 @@ int main(void)
 	CU_add_test(suite, "virtual nodes", test_virtual_nodes);
 	CU_add_test(suite, "files, contact points, ports", test_files_and_points);
 	CU_add_test(suite, "collective operations and migration", test_together);
+	CU_add_test(suite, "a handler that sends to its own node", test_handler_sends_to_itself);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	unsigned failed = CU_get_number_of_failures();

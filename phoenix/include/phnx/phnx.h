@@ -322,8 +322,7 @@ typedef void (*ph_combine_fn)(void *into, const void *from, size_t len);
  *
  * Every such node calls it with the same bounds, id and len; an id must not be used again before all have returned.  Values
  * are combined on the way.  If virtual nodes of the range moved between the calls so that not all values are in the result,
- * all get PH_EBUSY and call again; while `lower` itself moves it may be PH_ETIMEDOUT.  0 or an error; value is undefined
- * after an error. */
+ * all get PH_EBUSY and call again.  0 or an error; value is undefined after an error. */
 int ph_reduce(ph_vp_t lower, ph_vp_t upper, int id, void *value, size_t len, ph_combine_fn combine, long long timeout);
 /* ph_barrier - wait until every node that assumes a part of [lower, upper) has called it with this id; 0 or an error */
 int ph_barrier(ph_vp_t lower, ph_vp_t upper, int id, long long timeout);

@@ -1,0 +1,140 @@
+/* phnx_reduce.c - values are combined while virtual nodes move, the range's first one too: every call ends, all with the same
+ * result, or told to call again; and once nothing moves any more, with the result.
+ * Usage: phnx_reduce [SEED [ROUNDS]] */
+#include <stdio.h>
+#include "tests/sim/phnx_sim.h"
+
+enum { NODES = 8, WIDTH = 100, SPACE = NODES * WIDTH, FLOATS = 8, STEP_US = 500, LATEST_US = 20000, MOVING_US = 30000,
+       PATIENCE_US = 20000000 };
+
+struct caller {
+	struct reduction *call;
+	uint64_t at;			/* when it calls (again) */
+	bool done;
+	unsigned value;
+};
+static struct sim s;
+static struct caller callers[NODES];
+static int holder[FLOATS], next_holder[FLOATS];	/* of the virtual nodes [0, FLOATS), which move; next: under way to it, or -1 */
+static unsigned long calls, again, moves;
+
+static void move(int node, ph_vp_t lo, ph_vp_t hi, bool come)
+{
+	struct vrange r = { lo, hi };
+	struct ph_vps vps = { .n = 1, .r = &r };
+
+	(come ? phnx_assume : phnx_release)(s.nodes[node].ph, &vps);
+	sim_touch(&s, node);
+}
+
+static void float_about(bool moving)
+{
+	for (int f = 0; f < FLOATS; f++) {
+		if (next_holder[f] >= 0) {
+			if (moving && sim_random(&s, 4))
+				continue;
+			move(next_holder[f], f, f + 1, true);
+			holder[f] = next_holder[f];
+			next_holder[f] = -1;
+			moves++;
+		} else if (moving && sim_random(&s, 40) == 0) {
+			move(holder[f], f, f + 1, false);
+			next_holder[f] = (int)sim_random(&s, NODES);
+		}
+	}
+}
+
+static void unite(void *into, const void *from, size_t len)
+{
+	*(unsigned *)into |= *(const unsigned *)from;
+	(void)len;
+}
+
+/* 0, or what is wrong. */
+static const char *call(int node, int id)
+{
+	struct caller *c = callers + node;
+	struct phnx *ph = s.nodes[node].ph;
+
+	if (c->done || s.now < c->at)
+		return NULL;
+	if (!c->call) {
+		c->value = 1U << node;
+		c->call = reduction_begin(ph, 0, SPACE, id, sizeof c->value);
+		calls++;
+	}
+	int error = c->call ? reduction_poll(ph, c->call, &c->value, sizeof c->value, unite) : PH_EINVAL;
+	sim_touch(&s, node);
+	if (error == PH_EAGAIN)
+		return NULL;
+	c->call = NULL;
+	c->done = error == 0;
+	c->at = s.now + sim_random(&s, 3000);
+	again += error == PH_EBUSY;
+	return error && error != PH_EBUSY ? "an error" : !error && c->value != (1U << NODES) - 1 ? "not all values" : NULL;
+}
+
+static bool all_done(void)
+{
+	for (int i = 0; i < NODES; i++)
+		if (!callers[i].done)
+			return false;
+	return true;
+}
+
+static const char *play(int id)
+{
+	uint64_t start = s.now;
+	const char *wrong = NULL;
+
+	for (int i = 0; i < NODES; i++)
+		callers[i] = (struct caller){ .at = start + sim_random(&s, LATEST_US) };
+	while (!all_done() && !wrong) {
+		float_about(s.now < start + MOVING_US);
+		for (int i = 0; i < NODES && !wrong; i++)
+			wrong = call(i, id);
+		if (s.now > start + PATIENCE_US)
+			wrong = "a call does not end";
+		sim_run(&s, s.now + STEP_US);
+	}
+	return wrong;
+}
+
+static unsigned left_over(void)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < NODES; i++)
+		n += s.nodes[i].ph->collectives.n_gathers;
+	return n;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	int rounds = argc > 2 ? atoi(argv[2]) : 100;
+	const char *wrong = NULL;
+
+	sim_init(&s, seed, NODES, 0, SPACE);
+	for (int i = 1; i < NODES; i++)
+		sim_know(&s, i, 0);
+	for (int i = 0; i < NODES; i++)
+		move(i, i * WIDTH + FLOATS, (i + 1) * WIDTH + (i < NODES - 1 ? FLOATS : 0), true);
+	for (int f = 0; f < FLOATS; f++)
+		next_holder[f] = 0;
+	sim_run(&s, s.now + 3000000);
+	int round = 0;
+	for (; round < rounds && !wrong; round++)
+		wrong = play(round);
+	if (!wrong) {
+		sim_run(&s, s.now + 5000000);
+		wrong = left_over() ? "questions are left over" : NULL;
+	}
+	printf("seed %llu: %d reductions, %lu calls, %lu told to call again, %lu moves: %s\n", (unsigned long long)seed, round, calls,
+	       again, moves, wrong ? wrong : "all combined");
+	for (int i = 0; wrong && i < NODES; i++)
+		printf("node %d: %s, %u questions\n", i, callers[i].done ? "done" : callers[i].call ? "waits" : "calls later",
+		       s.nodes[i].ph->collectives.n_gathers);
+	sim_free(&s);
+	return wrong != NULL;
+}
