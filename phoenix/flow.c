@@ -206,11 +206,12 @@ void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	bool waiting = false;
 	for (struct dest *d = ph->flows.active; d; d = d->next)
 		if (d->queue && d->wait_us) {
-			waiting |= now >= d->wait_us;
-			if (now < d->wait_us && d->wait_us < *next)
-				*next = d->wait_us;
-			else
+			if (now >= d->wait_us) {
+				waiting = true;
 				d->wait_us = 0;
+			} else if (d->wait_us < *next) {
+				*next = d->wait_us;
+			}
 		}
 	if (ph->flows.pump || waiting || ph->flows.n_timed || ph->flows.version_seen != ph->routes.version)
 		flow_pump(ph);

@@ -464,6 +464,29 @@ static void test_death_is_detected(void)
 	sim_free(&s);
 }
 
+/* A destination waits a while after messages have come back; other timers, which are due before, must not end that in silence. */
+static void test_wait_ends(void)
+{
+	struct sim s;
+	struct rmsg *m = NULL;
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	struct pbuf *b = pbuf_new("wait", 4);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, 7, 0, 0), 0);
+	pbuf_put(b);
+	s.nodes[0].ph->flows.active->wait_us = s.now + 3 * PING_INTERVAL;
+	assume(&s, 1, 0, SPACE);
+	sim_run(&s, s.now + 2 * PING_INTERVAL);
+	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
+	sim_run(&s, s.now + 2 * PING_INTERVAL);
+	m = flow_receive(s.nodes[1].ph, 7);
+	CU_ASSERT_PTR_NOT_NULL(m);
+	free(m);
+	sim_free(&s);
+}
+
 static void test_timed_and_custody(void)
 {
 	struct sim s;
@@ -663,6 +686,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
 	CU_add_test(suite, "random migration keeps the space covered", test_random_migration);
 	CU_add_test(suite, "a death is detected", test_death_is_detected);
+	CU_add_test(suite, "a wait ends though other timers come first", test_wait_ends);
 	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
 	CU_add_test(suite, "a log doubles nothing", test_log_doubles_nothing);
 	CU_add_test(suite, "an overlap is told to both", test_overlap_is_told);
