@@ -178,10 +178,16 @@ struct msg_debug {
 	uint32_t error;		/* answer: errno */
 	uint32_t why;		/* answer of a stop: enum debug_why */
 };
-/* The first sixteen in GDB's order: eax ecx edx ebx esp ebp esi edi eip eflags cs ss ds es fs gs. */
+/* In GDB's order, and in its form; core: eax ecx edx ebx esp ebp esi edi eip eflags cs ss ds es fs gs. */
 enum { DEBUG_CORE_REGISTERS = 16 };
-struct debug_registers { uint32_t core[DEBUG_CORE_REGISTERS], fs_base, gs_base, cr0, cr2, cr3, cr4; };
-_Static_assert(sizeof(struct msg_debug) == 24 && sizeof(struct debug_registers) == 88, "wire");
+struct debug_registers {
+	uint32_t core[DEBUG_CORE_REGISTERS];
+	uint8_t st[8][10];
+	uint32_t fctrl, fstat, ftag, fiseg, fioff, foseg, fooff, fop;
+	uint8_t xmm[8][16];
+	uint32_t mxcsr, fs_base, gs_base, cr0, cr2, cr3, cr4;
+};
+_Static_assert(sizeof(struct msg_debug) == 24 && sizeof(struct debug_registers) == 332, "wire");
 
 /* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom
  * it runs, and how many acknowledgements that node must await. Payload of the two grants with data: the page. */

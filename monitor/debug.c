@@ -8,6 +8,7 @@
  * While CPU 0 is at its very beginning paging is off.  Kernel addresses then mean where the kernel was loaded, so that
  * breakpoints can be set before the first instruction.
  */
+#include "monitor/fpregs.h"
 #include "monitor/monitor.h"
 
 #include <errno.h>
@@ -90,6 +91,30 @@ static uint32_t segment_base(struct monitor *m, uint16_t selector)
 	return vcpu_segment(&m->vcpu, selector >> 3, &segment) ? 0 : segment.base;
 }
 
+static void fpu_get(struct monitor *m, struct debug_registers *r)
+{
+	static uint8_t state[FPSTATE_MAX_BYTES];
+
+	if (process_fpu_save(m, state) > 0)
+		fpregs_get(state + FPSTATE_LEGACY_AT, r);
+}
+
+/* 0, or -errno. */
+static int fpu_set(struct monitor *m, const struct debug_registers *r)
+{
+	static uint8_t state[FPSTATE_MAX_BYTES];
+	int bytes = process_fpu_save(m, state);
+	struct debug_registers now;
+
+	if (bytes < 0)
+		return bytes;
+	fpregs_get(state + FPSTATE_LEGACY_AT, &now);
+	if (fpregs_same(&now, r))
+		return 0;
+	fpregs_set(state + FPSTATE_LEGACY_AT, r);
+	return process_fpu_change(m, state, bytes);
+}
+
 static void on_registers(struct monitor *m, struct msg_debug *body)
 {
 	static const enum vcpu_seg segments[] = { SEG_CS, SEG_SS, SEG_DS, SEG_ES, SEG_FS, SEG_GS };
@@ -103,6 +128,7 @@ static void on_registers(struct monitor *m, struct msg_debug *body)
 		r.core[CORE_SEGMENTS + i] = v->seg[segments[i]];
 	r.fs_base = segment_base(m, v->seg[SEG_FS]);
 	r.gs_base = segment_base(m, v->seg[SEG_GS]);
+	fpu_get(m, &r);
 	body->bytes = state(m);
 	answer(m, body, &r, sizeof r);
 }
@@ -113,9 +139,12 @@ static void on_set_registers(struct monitor *m, struct msg_debug *body, const vo
 	struct vcpu *v = &m->vcpu;
 	struct debug_registers r;
 
-	body->error = bytes == sizeof r ? 0 : EINVAL;
-	if (!body->error) {
+	body->error = EINVAL;
+	if (bytes == sizeof r) {
 		memcpy(&r, data, sizeof r);
+		body->error = -fpu_set(m, &r);
+	}
+	if (!body->error) {
 		memcpy(v->gpr, r.core, sizeof v->gpr);
 		v->eflags = (v->eflags & ~(uint32_t)FLAGS_SETTABLE) | (r.core[CORE_EFLAGS] & FLAGS_SETTABLE);
 		if (m->started && v->eip != r.core[CORE_EIP])

@@ -16,6 +16,7 @@ enum { LEGACY_BYTES = 512, XSAVE_HEADER_BYTES = 64, AT_XSTATE_BV = LEGACY_BYTES,
 
 struct head { uint32_t magic; uint16_t version, components; };
 struct part { uint32_t component, bytes; };
+_Static_assert(sizeof(struct head) == FPSTATE_LEGACY_AT, "the legacy bytes stand behind it");
 
 static const char *const component_names[XSAVE_COMPONENTS] = {
 	"x87", "SSE", "AVX", "MPX", "MPX", "AVX-512", "AVX-512", "AVX-512",

@@ -13,6 +13,7 @@
 enum {
 	FPSTATE_VERSION = 1,
 	FPSTATE_MAX_BYTES = 3072,
+	FPSTATE_LEGACY_AT = 8,	 /* where the legacy bytes stand in it */
 	XSAVE_MAX_BYTES = 16384, /* the host's form, with all that any processor has today */
 	XSAVE_COMPONENTS = 8,	 /* what a guest can have: up to AVX-512 (vcpu/cpuid.c) */
 };

@@ -141,6 +141,7 @@ void process_start(struct monitor *m);	  /* the ptrace engine's: both, and up to
 /* FPU and vector registers, as fpstate.h's. A direct engine's are loaded when it asks for them. */
 int process_fpu_save(struct monitor *m, uint8_t *to);
 int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char *why, size_t why_bytes);
+int process_fpu_change(struct monitor *m, const uint8_t *from, size_t bytes); /* of a CPU that stands: 0, or -errno */
 void process_fetch_userfaultfd(struct monitor *m); /* vm.pid's, if there are several hosts, into vm.userfault_fd */
 void process_signal_ignored(struct monitor *m, int signal, pid_t sender); /* says so, once for each; sender 0: not known */
 void process_enter(struct monitor *m, struct stop *why, bool single_step); /* guest runs until `why`; registers both ways */

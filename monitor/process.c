@@ -266,6 +266,25 @@ int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char 
 	return 0;
 }
 
+int process_fpu_change(struct monitor *m, const uint8_t *from, size_t bytes)
+{
+	static uint8_t xsave[DIRECT_XSAVE_BYTES];
+	uint32_t xsave_bytes = m->direct->xsave_bytes;
+	struct xsave_layout layout;
+	char why[160];
+
+	if (!m->direct_engine)
+		return fpstate_load(m->vm.pid, from, bytes, why, sizeof why) ? -EINVAL : 0;
+	if (!xsave_bytes || xsave_bytes > sizeof xsave) /* it has not run yet */
+		return -EBUSY;
+	memcpy(xsave, m->direct->xsave, xsave_bytes);
+	fpstate_layout(&layout);
+	if (fpstate_unpack(&layout, from, bytes, xsave, xsave_bytes, why, sizeof why))
+		return -EINVAL;
+	memcpy(m->direct->xsave, xsave, xsave_bytes);
+	return 0;
+}
+
 /* --- running -------------------------------------------------------------------------------------------------------- */
 
 static void resume_once(struct monitor *m, int request, struct stop *why)

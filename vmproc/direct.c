@@ -122,6 +122,18 @@ static bool posts_waiting(void)
 	return atomic_load(&direct.slot->post) & (POST_MESSAGE | POST_NMI);
 }
 
+/* The monitor, or a debugger through it, sees all of the CPU, and may change it. */
+static int64_t show(enum direct_call call, uint64_t what)
+{
+	int64_t result;
+
+	direct_fpu_out();
+	result = direct_call(call, what, 0, 0, 0);
+	if (direct.shared->debug.attached)
+		direct_fpu_in();
+	return result;
+}
+
 /* Take in everything that was posted to this CPU. True: the monitor has been asked, and the slot's state
  * may have changed. */
 static bool collect_posts(struct vcpu *v)
@@ -142,8 +154,7 @@ static bool collect_posts(struct vcpu *v)
 		if (post & POST_NMI)
 			v->nmi_pending = true;
 		if (post & ~(uint32_t)POST_NMI) {
-			direct_fpu_out();
-			direct_call(DIRECT_POSTS, post, 0, 0, 0);
+			show(DIRECT_POSTS, post);
 			asked = true;
 		}
 	}
@@ -310,7 +321,7 @@ static void on_debug_trap(struct vcpu *v, int code)
 {
 	count(TRAP_EXCEPTION);
 	if (code == SIGNAL_CODE_KERNEL) { /* int3 */
-		if (direct.shared->debug.attached && direct_call(DIRECT_DEBUG, WHY_BREAKPOINT, 0, 0, 0))
+		if (direct.shared->debug.attached && show(DIRECT_DEBUG, WHY_BREAKPOINT))
 			return;
 		vcpu_software_interrupt(v, VECTOR_BP, v->eip - 1);
 		return;
@@ -410,7 +421,7 @@ static void until_it_can_run(struct vcpu *v)
 		if (v->dead)
 			direct_call(DIRECT_DEAD, 0, 0, 0, 0);
 		if (step->wanted && (direct.traced || v->eip != step->from_eip))
-			direct_call(DIRECT_DEBUG, WHY_STEP, 0, 0, 0);
+			show(DIRECT_DEBUG, WHY_STEP);
 		direct.traced = false;
 		woken = v->halted;
 		if (v->halted)

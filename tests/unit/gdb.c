@@ -370,16 +370,27 @@ static void registers(void)
 	w.r[1].cr3 = 0x1000;
 	CU_ASSERT_STRING_EQUAL(say("Hg2"), "$OK#9a");
 	all = say("g");
-	CU_ASSERT(!strncmp(all, "$44332211", 9) && strlen(all) == 4 + 128 + 224 + 48 && strspn(all + 1 + 128, "x") == 224);
+	CU_ASSERT(!strncmp(all, "$44332211", 9) && strlen(all) == 4 + 2 * sizeof(struct debug_registers));
 	CU_ASSERT(!strncmp(say("p0"), "$44332211#", 10));
-	CU_ASSERT(!strncmp(say("p10"), "$xxxxxxxxxxxxxxxxxxxx#", 22));
-	CU_ASSERT(!strncmp(say("p18"), "$xxxxxxxx#", 10));
-	CU_ASSERT(!strncmp(say("p24"), "$00100000#", 10));
-	CU_ASSERT_STRING_EQUAL(say("p26"), "$E16#ac");
+	memcpy(w.r[1].st[1], "0123456789", 10);
+	w.r[1].fop = 0x7ff, w.r[1].mxcsr = 0x1f80;
+	memcpy(w.r[1].xmm[7], "0123456789abcdef", 16);
+	CU_ASSERT(!strncmp(say("p11"), "$30313233343536373839#", 22));
+	CU_ASSERT(!strncmp(say("p1f"), "$ff070000#", 10));
+	CU_ASSERT(!strncmp(say("p27"), "$30313233343536373839616263646566#", 34));
+	CU_ASSERT(!strncmp(say("p28"), "$801f0000#", 10));
+	CU_ASSERT(!strncmp(say("p2d"), "$00100000#", 10));
+	CU_ASSERT_STRING_EQUAL(say("p2f"), "$E16#ac");
 	CU_ASSERT_STRING_EQUAL(say("pffffffff"), "$E16#ac");
 	CU_ASSERT_STRING_EQUAL(say("P1=78563412"), "$OK#9a");
 	CU_ASSERT_EQUAL(w.r[1].core[1], 0x12345678);
 	CU_ASSERT_STRING_EQUAL(say("Pa=78563412"), "$E16#ac"); /* a selector */
+	CU_ASSERT_STRING_EQUAL(say("P11=41424344454647484950"), "$OK#9a");
+	CU_ASSERT(!memcmp(w.r[1].st[1], "ABCDEFGHIP", 10));
+	CU_ASSERT_STRING_EQUAL(say("P11=4142"), "$E16#ac");
+	CU_ASSERT_STRING_EQUAL(say("P1f=00000000"), "$E16#ac"); /* of the last instruction */
+	CU_ASSERT_STRING_EQUAL(say("P28=00000000"), "$OK#9a");
+	CU_ASSERT_EQUAL(w.r[1].mxcsr, 0);
 	CU_ASSERT_STRING_EQUAL(say("Pffffffff=78563412"), "$E16#ac");
 	CU_ASSERT_STRING_EQUAL(say("P1=7856"), "$E16#ac");
 	CU_ASSERT_STRING_EQUAL(say("G0011"), "$E16#ac");

@@ -1,5 +1,5 @@
 /* monitor_fpstate.c - FPU and vector registers as bytes (monitor/fpstate.c): between processors that keep them at different
- * places, of damaged input, and between two real processes.
+ * places, of damaged input, and between two real processes; as a debugger has them (monitor/fpregs.c).
  */
 #include <CUnit/Basic.h>
 #include <elf.h>
@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "monitor/fpregs.h"
 #include "monitor/fpstate.h"
 
 /* Two processors that know AVX and AVX-512, at different offsets, and one that knows AVX alone. */
@@ -49,6 +50,31 @@ static void between_layouts(void)
 		CU_ASSERT(!memcmp(area + here.offset[c], other + there.offset[c], here.bytes[c]));
 	memcpy(&in_use, other + 512, sizeof in_use);
 	CU_ASSERT_EQUAL(in_use, 0xe7);
+}
+
+/* A stack of three whose top is register 5: a zero, a number, a NaN; and all back again. */
+static void for_a_debugger(void)
+{
+	static const uint8_t one[10] = { 0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f }, nan[10] = { 0, 0, 0, 0, 0, 0, 0, 0xc0, 0xff, 0x7f };
+	struct debug_registers r = { 0 }, again = { 0 };
+	uint8_t back[512] = { 0 };
+
+	fill(3);
+	memcpy(area, &(uint16_t){ 0x37f }, 2);
+	memcpy(area + 2, &(uint16_t){ 5 << 11 }, 2);
+	area[4] = 0xe0;
+	memset(area + 32, 0, 10);
+	memcpy(area + 48, one, sizeof one);
+	memcpy(area + 64, nan, sizeof nan);
+	fpregs_get(area, &r);
+	CU_ASSERT_EQUAL(r.fctrl, 0x37f);
+	CU_ASSERT_EQUAL(r.ftag, 0x87ff); /* 2: the NaN, 0: the number, 1: the zero, 3: the empty ones */
+	CU_ASSERT(!memcmp(r.st[1], one, sizeof one) && !memcmp(r.xmm[7], area + 160 + 7 * 16, 16));
+	CU_ASSERT(!fpregs_same(&r, &again));
+	fpregs_set(back, &r);
+	fpregs_get(back, &again);
+	CU_ASSERT(fpregs_same(&r, &again));
+	CU_ASSERT_EQUAL(back[4], 0xe0);
 }
 
 /* What is not in use does not travel, and so is no reason to refuse. */
@@ -132,6 +158,7 @@ int main(void)
 		return 1;
 	suite = CU_add_suite("fpstate", NULL, NULL);
 	CU_add_test(suite, "between layouts", between_layouts);
+	CU_add_test(suite, "for a debugger", for_a_debugger);
 	CU_add_test(suite, "to a smaller processor", to_a_smaller_processor);
 	CU_add_test(suite, "cut anywhere", cut_anywhere);
 	CU_add_test(suite, "damaged", damaged);
