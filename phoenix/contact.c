@@ -32,11 +32,16 @@ static void settle(struct contacts *all, struct contact *c)
  * Where many nodes have the same list, each that finds itself in it dials the half behind itself at once, and the others,
  * who dial it, only when they have had time to: so there are seldom two links, and seldom many who dial the same node. */
 
+static bool is_loopback(const char *host)
+{
+	return !strcmp(host, "localhost") || !strncmp(host, "127.", 4) || !strcmp(host, "::1");
+}
+
 static bool is_self(struct phnx *ph, const struct phnx_contact *at)
 {
 	for (unsigned i = 0; i < ph->me.n_addrs; i++)
 		if (at->port == ph->me.addrs[i].port &&
-		    (!strcmp(at->host, ph->me.addrs[i].host) || !strcmp(at->host, ph->host) || !strcmp(at->host, "localhost")))
+		    (!strcmp(at->host, ph->me.addrs[i].host) || !strcmp(at->host, ph->host) || is_loopback(at->host)))
 			return true;
 	return false;
 }
