@@ -527,7 +527,7 @@ static void begin_next(struct node *node)
 	static const struct timeval second = { PROGRESS_S, 0 };
 	struct hosts *h = node->hosts_state;
 
-	if (!h->queue.n || h->stage != STAGE_NONE || node->ending)
+	if (!h->queue.n || h->stage != STAGE_NONE || node->ending || freeze_active())
 		return;
 	h->comes = h->queue.wait[0].body.op == HOST_ADD;
 	h->host = h->queue.wait[0].body.host;
@@ -541,6 +541,11 @@ static void begin_next(struct node *node)
 		begin_remove(node);
 }
 
+void hosts_after_snapshot(struct node *node)
+{
+	begin_next(node);
+}
+
 static void request(struct node *node, unsigned client, const struct msg_host *body, const char *name, unsigned name_bytes)
 {
 	struct hosts *h = node->hosts_state;
@@ -548,9 +553,7 @@ static void request(struct node *node, unsigned client, const struct msg_host *b
 	const char *why = NULL;
 
 	snprintf(request.name, sizeof request.name, "%.*s", (int)name_bytes, name);
-	if (freeze_active())
-		why = "the machine is being saved: try again";
-	else if (debug_holds())
+	if (debug_holds())
 		why = "a debugger is attached: hosts stay as they are";
 	else if (node->ending || !node->running)
 		why = node->ending ? "the machine is going down" : "the machine is only starting";

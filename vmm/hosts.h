@@ -28,6 +28,8 @@ void hosts_on_client(struct node *node, unsigned client, const struct msg_header
 void hosts_forget_client(struct node *node, unsigned client);
 void hosts_tell_client(struct node *node, struct conn *conn);
 void hosts_tell_clients(struct node *node);
+/* What was asked for while the machine was saved. */
+void hosts_after_snapshot(struct node *node);
 bool hosts_under_way(const struct node *node);
 /* Bit set: where a CPU may go. */
 uint32_t hosts_that_stay(const struct node *node);

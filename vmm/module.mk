@@ -9,6 +9,7 @@ VMP_OBJECTS := vmm/main.o vmm/options.o vmm/run.o vmm/client.o vmm/streams.o vmm
 $(eval $(call program,vmp,$(VMP_OBJECTS),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,vmp_cli,tests/unit/vmp_cli.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,snapfile,tests/unit/snapfile.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
+$(eval $(call unit-test,checkpoint,tests/unit/checkpoint.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,gdb,tests/unit/gdb.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 
 $(eval $(call unit-test,cluster,tests/unit/cluster.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))

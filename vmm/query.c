@@ -19,7 +19,7 @@
 #include "vmm/status.h"
 #include "vmm/terminal.h"
 
-enum { ANSWER_LIMIT_S = 10, LOOK_MS = 500, TOP_MS = 1000, GONE_LIMIT_MS = 10000 };
+enum { ANSWER_LIMIT_S = 10, BACK_MS = 100, BACK_TRIES = 600, LOOK_MS = 500, TOP_MS = 1000, GONE_LIMIT_MS = 10000 };
 
 struct query {
 	const struct options *o;
@@ -34,6 +34,8 @@ struct query {
 	struct event *limit, *typed, *window, *signals[4];
 	struct escape escape;
 	bool raw, done;
+	unsigned tries; /* console: the machine may be going back to a checkpoint */
+	bool told;	/* of that */
 	bool until_end; /* the machine's end is a good end of this command */
 	int status;
 	struct problem why;
@@ -76,10 +78,14 @@ static void on_limit(evutil_socket_t fd, short events, void *context)
 	end_query(context, EXIT_VMP_FAILURE, "the machine does not answer");
 }
 
+static bool wait_for_machine(struct query *q);
+
 static void on_closed(void *context)
 {
 	struct query *q = context;
 
+	if (wait_for_machine(q))
+		return;
 	if (q->until_end)
 		end_query(q, 0, "");
 	else
@@ -125,6 +131,7 @@ static void on_console(struct query *q, const void *body, size_t bytes)
 {
 	const char *at = (const char *)body + sizeof(struct msg_console);
 
+	q->told = false;
 	for (size_t n = bytes - sizeof(struct msg_console); n;) {
 		ssize_t done = write(1, at, n);
 
@@ -153,6 +160,59 @@ static void start_console(struct query *q)
 		dprintf(2, "Console of %s: Ctrl-] then q detaches.\r\n", q->rundir.name);
 	client_send(&q->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
 	on_window_changed(0, 0, q);
+}
+
+/* A machine with checkpoints has lost a host: is it there again? Its folder is there as long as it may come. */
+static void on_back(evutil_socket_t fd, short events, void *context)
+{
+	static const struct timeval pause = { 0, BACK_MS * 1000 };
+	struct msg_console_attach attach = { .backlog = 0 };
+	struct query *q = context;
+	struct rundir ignored;
+	struct problem p;
+
+	(void)fd, (void)events;
+	if (++q->tries == BACK_TRIES || rundir_find(&ignored, q->rundir.name, &p)) {
+		end_query(q, 0, "");
+		return;
+	}
+	if (client_connect(&q->client, q->base, q->rundir.path, CLIENT_CONSOLE)) {
+		event_add(q->again, &pause);
+		return;
+	}
+	q->tries = 0;
+	client_send(&q->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
+	on_window_changed(0, 0, q);
+}
+
+static bool wait_for_machine(struct query *q)
+{
+	static const struct timeval pause = { 0, BACK_MS * 1000 };
+
+	if (!q->typed || !q->info.checkpoint_ms || q->done)
+		return false;
+	if (!q->again)
+		q->again = evtimer_new(q->base, on_back, q);
+	if (!q->again)
+		die("no memory");
+	if (!q->told)
+		dprintf(2, "%s[vmp: a host was lost; the machine goes back to its last checkpoint, and may repeat itself]%s\n",
+			q->raw ? "\r\n" : "", q->raw ? "\r" : "");
+	q->told = true;
+	client_close(&q->client);
+	event_add(q->again, &pause);
+	return true;
+}
+
+/* A machine's end in good order, or the loss of a part of it. */
+static void on_machine_end(struct query *q, const void *body)
+{
+	struct msg_machine_end end;
+
+	memcpy(&end, body, sizeof end);
+	if (end.reason != END_PART_DIED)
+		q->info.checkpoint_ms = 0;
+	on_closed(q);
 }
 
 /* ---- regs ---- */
@@ -555,7 +615,7 @@ static void on_message(void *context, const struct msg_header *header, const voi
 		on_stats(q, body, header->bytes);
 		break;
 	case MSG_MACHINE_END:
-		on_closed(q);
+		on_machine_end(q, body);
 		break;
 	default:
 		log_warn("unexpected message %s from the node daemon", wire_type_name(header->type));

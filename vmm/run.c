@@ -894,7 +894,7 @@ static void plan_cluster(struct run *run, struct launch_plan *plan)
 static int start_saved(struct run *run, uint32_t hosts, struct problem *p)
 {
 	const struct saved_machine *saved = &run->load.saved;
-	struct machine_info info = { run->o->cpus, hosts, run->o->mem_mib, getpid(), "" };
+	struct machine_info info = { run->o->cpus, hosts, run->o->mem_mib, getpid(), run->o->checkpoint_ms, "" };
 	struct launch_plan plan = {
 		.rundir = run->rundir.path, .hosts = hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
 		.host_mem_mib = run->o->host_mem_mib,
@@ -916,7 +916,7 @@ static int start_saved(struct run *run, uint32_t hosts, struct problem *p)
 
 static int start_machine(struct run *run, const struct host_files *files, struct problem *p)
 {
-	struct machine_info info = { run->o->cpus, run->o->hosts, run->o->mem_mib, getpid(), "" };
+	struct machine_info info = { run->o->cpus, run->o->hosts, run->o->mem_mib, getpid(), run->o->checkpoint_ms, "" };
 	char line[MAX_CMDLINE], archive[64];
 	struct launch_plan plan = {
 		.rundir = run->rundir.path, .hosts = run->o->hosts, .cpus = run->o->cpus, .mem_mib = run->o->mem_mib,
@@ -955,8 +955,8 @@ static void leave_machine(struct run *run)
 		event_del(run->typed);
 	event_del(run->death);
 	event_del(run->retry);
+	launch_end(&run->launch, 0); /* before node 0 can tell anybody that its owner has gone */
 	client_close(&run->client);
-	launch_end(&run->launch, 0);
 	run->connected = run->attached = false;
 	run->input_room = run->input_taken = 0;
 }
@@ -1156,6 +1156,8 @@ static int run_to_the_end(struct run *run)
 		log_error("%s", run->why.line);
 	else if (run->report_asked)
 		report_write(&run->report, run->o, run->start_ns, run->status);
+	if (run->o->summary && !run->why.line[0])
+		checkpoint_report(&run->checkpoint);
 	report_free(&run->report);
 	return run->status;
 }

@@ -23,6 +23,7 @@ struct rundir {
 struct machine_info {
 	uint32_t cpus, hosts, mem_mib;
 	pid_t pid; /* of its `vmp run`, or of the keeper of `vmp up` */
+	uint32_t checkpoint_ms; /* 0: none */
 	char kernel[4096];
 };
 

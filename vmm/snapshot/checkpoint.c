@@ -2,6 +2,7 @@
 #include "vmm/snapshot/checkpoint.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <time.h>
 
 enum { AGAIN_MS = 100 /* the machine could not be cut just now */ };
@@ -147,4 +148,11 @@ void checkpoint_close(struct checkpoint *c)
 const struct saved_machine *checkpoint_machine(const struct checkpoint *c)
 {
 	return c->kept ? kept_machine(c->kept) : NULL;
+}
+
+void checkpoint_report(const struct checkpoint *c)
+{
+	if (c->taken)
+		dprintf(2, "checkpoints: %llu, %.1f MiB each, stood still %.1f ms each\n", (unsigned long long)c->taken,
+			c->bytes / 1048576.0 / c->taken, c->pause_ns / 1e6 / c->taken);
 }

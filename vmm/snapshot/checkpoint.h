@@ -41,6 +41,9 @@ void checkpoint_soon(struct checkpoint *c); /* output waits for it */
 void checkpoint_stop(struct checkpoint *c);
 void checkpoint_close(struct checkpoint *c);
 
+/* For --summary: one line on standard error, if any was taken. */
+void checkpoint_report(const struct checkpoint *c);
+
 /* The machine to go back to, or NULL. */
 const struct saved_machine *checkpoint_machine(const struct checkpoint *c);
 

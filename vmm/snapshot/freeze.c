@@ -28,6 +28,8 @@ static struct freeze {
 	uint32_t sent; /* items */
 } freeze;
 
+static bool ended; /* a snapshot, at least one */
+
 static struct leader { /* node 0 */
 	int client;	       /* its slot */
 	uint32_t seq;	       /* its request, with its slot */
@@ -137,10 +139,18 @@ void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uin
 		copy_when_settled(-1, 0, node);
 }
 
+/* Only when one snapshot has been made. */
+static void perhaps_die(const struct node *node, unsigned step)
+{
+	if (ended)
+		restore_perhaps_die(node, step);
+}
+
 /* --- what every daemon does ----------------------------------------------------------------------------------------- */
 
 static void on_prepare(struct node *node)
 {
+	perhaps_die(node, 1);
 	freeze = (struct freeze){ .active = true, .frozen = true, .error = copy_prepare(node) };
 	send_step(node, 0, SNAPSHOT_PREPARED, 0);
 }
@@ -167,12 +177,16 @@ static void on_monitor_frozen(struct node *node, unsigned cpu)
 
 static void on_end(struct node *node)
 {
+	ended = true;
 	copy_forget(node);
 	freeze = (struct freeze){ 0 };
+	if (node->o.node == 0)
+		hosts_after_snapshot(node);
 }
 
 static void on_cut(struct node *node, enum snapshot_mode mode)
 {
+	perhaps_die(node, 2);
 	freeze.mode = mode;
 	send_marks(node, 0);
 	check_marks(node);
@@ -195,11 +209,14 @@ void freeze_on_pull(void *ctx, const struct msg_header *header, const void *body
 	(void)header;
 	memcpy(&pull, body, sizeof pull);
 	for (uint32_t n = 0; n < pull.count && freeze.active && !freeze.frozen && !freeze.all_sent; n++) {
+		perhaps_die(node, 3);
 		freeze.all_sent = !copy_next(node, &item);
 		if (freeze.all_sent)
 			item = (struct copy_item){ .kind = SNAPSHOT_LAST, .index = freeze.sent };
 		send_item(node, pull.seq, &item);
 	}
+	if (freeze.all_sent)
+		perhaps_die(node, 4);
 }
 
 /* --- node 0 leads --------------------------------------------------------------------------------------------------- */

@@ -2,7 +2,10 @@
 #include "vmm/snapshot/restore.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/conn.h"
 
@@ -54,6 +57,12 @@ static void send_to_child(struct node *node, struct child *child, const struct m
 		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
 }
 
+void restore_perhaps_die(const struct node *node, unsigned step)
+{
+	if (node->o.node == 1 && fault_on(FAULT_CHECKPOINT_DIES) == step)
+		kill(getpid(), SIGKILL);
+}
+
 /* A page that is here already is not loaded over. */
 static void load_page(struct node *node, uint32_t gfn, const void *data, uint32_t bytes)
 {
@@ -80,6 +89,7 @@ void restore_on_item(struct node *node, const struct msg_header *header, const v
 	struct msg_snapshot_item item;
 
 	memcpy(&item, body, sizeof item);
+	restore_perhaps_die(node, 5);
 	if (item.kind == SNAPSHOT_PAGE)
 		load_page(node, item.index, data, bytes);
 	else if (item.kind == SNAPSHOT_CPU)

@@ -19,4 +19,7 @@ void restore_sync(struct node *node);
 void restore_on_item(struct node *node, const struct msg_header *header, const void *body);
 void restore_on_sync(struct node *node);
 
+/* The fault point `checkpoint-dies`. */
+void restore_perhaps_die(const struct node *node, unsigned step);
+
 #endif

@@ -1,0 +1,270 @@
+/* checkpoint.c - what a machine goes back to (vmm/snapshot/kept.c): after any row of whole checkpoints and changes, some of them
+ * abandoned, it is the last one that was committed, byte for byte. And the streams of such a machine (vmm/streams.c): each byte of
+ * output goes out once, each byte of input arrives once, however often it goes back.
+ */
+#include <CUnit/Basic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "vmm/snapshot/kept.h"
+#include "vmm/streams.h"
+
+enum { MIB = 64, PAGES = MIB << 8, BLOCKS = 64, ROUNDS = 40 };
+
+static struct problem p;
+static unsigned random_state = 1;
+
+static unsigned random_below(unsigned n)
+{
+	random_state = random_state * 1103515245 + 12345;
+	return (random_state >> 8) % n;
+}
+
+/* --- the kept checkpoint --- */
+
+/* A page is all of one byte; 0: zero. */
+struct model { uint8_t page[PAGES], block[BLOCKS], cpu; };
+
+static int put(struct kept *k, uint32_t kind, uint32_t index, const void *data, uint32_t bytes)
+{
+	return kept_add(k, &(struct snapfile_record){ kind, index, bytes }, data, &p);
+}
+
+static int put_filled(struct kept *k, uint32_t kind, uint32_t index, uint8_t value)
+{
+	uint8_t data[PAGE_BYTES];
+
+	memset(data, value, sizeof data);
+	return put(k, kind, index, data, value || kind != SNAPSHOT_PAGE ? PAGE_BYTES : 0);
+}
+
+static void put_machine(struct kept *k, uint8_t cpu)
+{
+	const struct snapshot_machine machine = { .hosts = 2, .cpus = 1, .mem_mib = MIB, .clock_ns = cpu };
+	struct snapshot_disk disk = { .bytes = BLOCKS * PAGE_BYTES, .mode = 2, .path = "/d" };
+	uint8_t described[MAX_MSG_PAYLOAD];
+
+	CU_ASSERT_EQUAL(put(k, SNAPSHOT_MACHINE, 0, described, saved_describe(&machine, "line", "/k", described)), 0);
+	CU_ASSERT_EQUAL(put(k, SNAPSHOT_CPU, 0, &cpu, 1), 0);
+	CU_ASSERT_EQUAL(put(k, SNAPSHOT_CHIP, 0, &cpu, 1), 0);
+	CU_ASSERT_EQUAL(put(k, SNAPSHOT_DISK, 0, &disk, sizeof disk), 0);
+}
+
+static void put_contents(struct kept *k, struct model *m, bool changes)
+{
+	for (unsigned i = 0; i < PAGES; i++)
+		if (!changes || !random_below(20)) {
+			m->page[i] = random_below(3);
+			if (m->page[i] || changes)
+				CU_ASSERT_EQUAL(put_filled(k, SNAPSHOT_PAGE, i, m->page[i]), 0);
+		}
+	for (unsigned i = 0; i < BLOCKS; i++)
+		if (!random_below(8)) {
+			m->block[i] = 1 + random_below(200);
+			CU_ASSERT_EQUAL(put_filled(k, SNAPSHOT_BLOCK, i, m->block[i]), 0);
+		} else if (!changes) {
+			m->block[i] = 0;
+		}
+}
+
+static void compare(const struct kept *k, const struct model *m)
+{
+	struct kept_cursor cursor = { 0 };
+	struct snapfile_record record;
+	static struct model got;
+	uint8_t data[MAX_MSG_PAYLOAD];
+	bool whole = true;
+
+	memset(&got, 0, sizeof got);
+	while (kept_next(k, &cursor, &record, data)) {
+		uint8_t *to = record.kind == SNAPSHOT_PAGE ? &got.page[record.index] :
+			      record.kind == SNAPSHOT_BLOCK ? &got.block[record.index] : record.kind == SNAPSHOT_CPU ? &got.cpu : NULL;
+
+		if (!to)
+			continue;
+		whole &= !*to && record.bytes == (record.kind == SNAPSHOT_CPU ? 1 : PAGE_BYTES);
+		whole &= !memcmp(data, data + 1, record.bytes - 1);
+		*to = data[0];
+	}
+	CU_ASSERT(whole);
+	CU_ASSERT(!memcmp(&got, m, sizeof got));
+	CU_ASSERT_EQUAL(kept_machine(k)->machine.clock_ns, m->cpu);
+}
+
+static void last_committed_stands(void)
+{
+	struct kept *k = kept_new();
+	static struct model stands, coming;
+
+	CU_ASSERT_PTR_NULL(kept_machine(k));
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		bool changes = round && random_below(10);
+
+		coming = stands;
+		coming.cpu = 1 + random_below(200);
+		kept_begin(k, changes);
+		put_machine(k, coming.cpu);
+		put_contents(k, &coming, changes);
+		if (round && !random_below(4)) {
+			kept_abandon(k);
+		} else {
+			CU_ASSERT_EQUAL(kept_commit(k, &p), 0);
+			stands = coming;
+		}
+		compare(k, &stands);
+	}
+	kept_free(k);
+}
+
+static void what_cannot_be(void)
+{
+	struct kept *k = kept_new();
+
+	kept_begin(k, false);
+	put_machine(k, 1);
+	CU_ASSERT_EQUAL(put_filled(k, SNAPSHOT_BLOCK, BLOCKS - 1, 1), 0);
+	CU_ASSERT(put_filled(k, SNAPSHOT_BLOCK, BLOCKS, 1) && strstr(p.line, "not the disk's"));
+	CU_ASSERT(put(k, SNAPSHOT_PAGE, 1, "", 0) && strstr(p.line, "not the machine's")); /* of changes alone */
+	CU_ASSERT(kept_commit(k, &p) && strstr(p.line, "memory"));
+	CU_ASSERT_PTR_NULL(kept_machine(k));
+	kept_begin(k, true);
+	put_machine(k, 1);
+	CU_ASSERT(kept_commit(k, &p) && strstr(p.line, "another machine")); /* there is nothing to change */
+	kept_free(k);
+}
+
+/* --- streams --- */
+
+static struct client client;
+static int machine_end;
+
+static void open_client(void)
+{
+	int ends[2];
+
+	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
+	client = (struct client){ .base = client_new_loop(), .fd = ends[0] };
+	machine_end = ends[1];
+}
+
+static void close_client(void)
+{
+	event_base_free(client.base);
+	close(client.fd);
+	close(machine_end);
+}
+
+/* What a pipe has: a string. */
+static const char *drain(int fd)
+{
+	static char text[256];
+	ssize_t n = recv(fd, text, sizeof text - 1, MSG_DONTWAIT);
+
+	text[n > 0 ? n : 0] = 0;
+	return text;
+}
+
+static void output_goes_out_once(void)
+{
+	struct stream_out out = { .holds = true };
+	int ends[2];
+
+	open_client();
+	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	CU_ASSERT_EQUAL(stream_out_start(&out, &client, 1, ends[0]), 0);
+	CU_ASSERT(stream_out_take(&out, "one ", 4));
+	CU_ASSERT_STRING_EQUAL(drain(ends[1]), "");
+	stream_out_mark(&out);
+	CU_ASSERT(stream_out_take(&out, "two ", 4));
+	stream_out_kept(&out);
+	CU_ASSERT_STRING_EQUAL(drain(ends[1]), "one ");
+	stream_out_mark(&out); /* of a checkpoint that never stands */
+	stream_out_lost(&out);
+	stream_out_again(&out);
+	CU_ASSERT(stream_out_take(&out, "2 ", 2));
+	CU_ASSERT_FALSE(stream_out_drained(&out));
+	stream_out_release(&out);
+	CU_ASSERT_STRING_EQUAL(drain(ends[1]), "2 ");
+	CU_ASSERT_TRUE(stream_out_drained(&out));
+	stream_out_stop(&out);
+	close(ends[0]);
+	close(ends[1]);
+	close_client();
+}
+
+/* What has reached the machine since it was asked last; "." at the end of input. */
+static const char *received(void)
+{
+	static char text[512];
+	char packet[512];
+	struct msg_stream stream;
+	const size_t head = sizeof(struct msg_header);
+	size_t at = 0;
+	ssize_t n;
+
+	for (int i = 0; i < 20; i++)
+		event_base_loop(client.base, EVLOOP_NONBLOCK);
+	while ((n = recv(machine_end, packet, sizeof packet, MSG_DONTWAIT)) > 0) {
+		memcpy(&stream, packet + head, sizeof stream);
+		memcpy(text + at, packet + head + sizeof stream, n - head - sizeof stream);
+		at += n - head - sizeof stream;
+		if (stream.eof)
+			text[at++] = '.';
+	}
+	text[at] = 0;
+	return text;
+}
+
+static void input_arrives_once(void)
+{
+	struct stream_in in = { .keeps = true };
+	int ends[2], stdin_before = dup(0);
+
+	open_client();
+	CU_ASSERT_FATAL(!pipe(ends) && dup2(ends[0], 0) == 0);
+	CU_ASSERT_EQUAL(stream_in_start(&in, &client, STREAM_WINDOW), 0);
+	CU_ASSERT(write(ends[1], "abc", 3) == 3);
+	CU_ASSERT_STRING_EQUAL(received(), "abc");
+	stream_in_mark(&in);
+	CU_ASSERT(write(ends[1], "def", 3) == 3);
+	CU_ASSERT_STRING_EQUAL(received(), "def");
+	stream_in_kept(&in);
+	stream_in_lost(&in);
+	CU_ASSERT(write(ends[1], "ghi", 3) == 3);
+	CU_ASSERT_STRING_EQUAL(received(), "");
+	stream_in_again(&in, 4, 3); /* the cut came when the d had */
+	CU_ASSERT_STRING_EQUAL(received(), "efg");
+	stream_in_room(&in, 100);
+	close(ends[1]);
+	CU_ASSERT_STRING_EQUAL(received(), "hi.");
+	stream_in_lost(&in);
+	stream_in_again(&in, 4, 100);
+	CU_ASSERT_STRING_EQUAL(received(), "efghi.");
+	stream_in_lost(&in);
+	stream_in_again(&in, 9, 100);
+	CU_ASSERT_STRING_EQUAL(received(), ".");
+	stream_in_free(&in);
+	dup2(stdin_before, 0);
+	close(stdin_before);
+	close(ends[0]);
+	close_client();
+}
+
+int main(void)
+{
+	unsigned failures;
+	CU_pSuite suite;
+
+	if (CU_initialize_registry())
+		return 1;
+	suite = CU_add_suite("checkpoints", NULL, NULL);
+	CU_add_test(suite, "the last one committed stands", last_committed_stands);
+	CU_add_test(suite, "what cannot be", what_cannot_be);
+	CU_add_test(suite, "output goes out once", output_goes_out_once);
+	CU_add_test(suite, "input arrives once", input_arrives_once);
+	CU_basic_run_tests();
+	failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
