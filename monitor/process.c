@@ -234,7 +234,8 @@ static void settle_in_window(struct monitor *m, struct stop *why)
 	const struct user_regs_struct *r = &m->vm.regs;
 	struct window_stop at = { .rip = r->rip, .esp = r->rsp, .r8 = r->r8, .r10 = r->r10, .eflags = r->eflags };
 
-	why->in_window = m->strict && m->vcpu.cpl == 3 ? window_holds_syscall(r->rip) : window_holds(r->rip);
+	why->in_window = r->cs != VMP_SEL_USER_CS &&
+			 (m->strict && m->vcpu.cpl == 3 ? window_holds_syscall(r->rip) : window_holds(r->rip));
 	if (why->in_window)
 		why->place = window_settle(&m->vcpu, &at);
 }

@@ -193,8 +193,10 @@ static void on_page_fault(struct monitor *m, gva_t gva)
 	struct vcpu_walk walk;
 	enum vcpu_access access;
 
-	/* A page that may be read and still faults was written to. */
-	if (entry && !(entry & SHADOW_WRITE))
+	/* A page that may be read and still faults was run, or written to. */
+	if (v->cpl == 0 && !(entry & SHADOW_EXECUTE) && gva - v->eip < INSN_MAX_BYTES)
+		access = ACCESS_FETCH;
+	else if (entry && !(entry & SHADOW_WRITE))
 		access = ACCESS_WRITE;
 	else
 		access = insn_writes(m, gva) ? ACCESS_WRITE : ACCESS_READ;
@@ -204,7 +206,7 @@ static void on_page_fault(struct monitor *m, gva_t gva)
 		vcpu_exception(v, VECTOR_PF, walk.error);
 	} else if (gpa_to_gfn(walk.gpa) < m->shm->ram_pages) {
 		count_trap(m, TRAP_SHADOW_FAULT);
-		shadow_map(&m->shadow, v, gva, &walk);
+		shadow_map(&m->shadow, v, gva, &walk, access);
 	} else {
 		count_trap(m, TRAP_MMIO);
 		vcpu_emulate_mmio(v, gva, walk.gpa);
@@ -332,6 +334,11 @@ static void on_signal(struct monitor *m, const struct stop *why)
 {
 	struct vcpu *v = &m->vcpu;
 
+	if (m->vm.regs.cs == VMP_SEL_USER_CS && vcpu_strayed(v) && why->signal != SIGTRAP) {
+		count_trap(m, TRAP_GUEST_FAULT);
+		vcpu_beyond_user_limit(v, v->eip, ACCESS_FETCH);
+		return;
+	}
 	if (why->signal == SIGUSR1) {
 		count_trap(m, TRAP_KICK);
 		return;

@@ -61,7 +61,7 @@ enum nesting exception_nesting(enum exception_class first, enum exception_class 
 void exception_external(struct vcpu *v, unsigned vector);
 
 /* ---- decode.c */
-enum { NO_SEGMENT_OVERRIDE = -1, INSN_MAX_BYTES = 15 };
+enum { NO_SEGMENT_OVERRIDE = -1 };
 enum repeat { REPEAT_NONE, REPEAT_NE = 0xf2, REPEAT_E = 0xf3 };
 /* How an opcode is encoded and who may run it: the flags of opcodes.def. */
 enum insn_form {

@@ -84,15 +84,16 @@ void shadow_drop_range(struct shadow *s, gva_t first, uint32_t pages)
 /* Map `count` linear pages whose entries have been set, to frames that follow each other. */
 static void map_run(struct shadow *s, uint32_t page, unsigned count)
 {
-	uint32_t entry = s->entry[page];
+	uint32_t entry = s->entry[page] | (page < USER_PAGES ? SHADOW_EXECUTE : 0);
 
-	s->host->map(s->host->ctx, page << PAGE_BITS, count << PAGE_BITS, entry & ~(uint32_t)PAGE_MASK, entry & SHADOW_WRITE);
+	s->host->map(s->host->ctx, page << PAGE_BITS, count << PAGE_BITS, entry & ~(uint32_t)PAGE_MASK,
+		     entry & (SHADOW_WRITE | SHADOW_EXECUTE));
 	s->areas++;
 }
 
-static void map_large(struct shadow *s, gva_t gva, const struct vcpu_walk *w)
+static void map_large(struct shadow *s, gva_t gva, const struct vcpu_walk *w, uint32_t execute)
 {
-	uint32_t first = (gva >> PAGE_BITS) & ~(SHADOW_CHUNK - 1u), entry = shadow_entry_of(w);
+	uint32_t first = (gva >> PAGE_BITS) & ~(SHADOW_CHUNK - 1u), entry = shadow_entry_of(w) | execute;
 	uint32_t frame = gpa_to_gfn(w->gpa) & ~(SHADOW_CHUNK - 1u);
 	unsigned count = SHADOW_CHUNK, skip = first < s->first_page ? s->first_page - first : 0;
 
@@ -183,9 +184,10 @@ void shadow_refresh_user(struct shadow *s, struct vcpu *v)
 			refresh(s, v, chunk * SHADOW_CHUNK, (chunk + 1) * SHADOW_CHUNK);
 }
 
-void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w)
+void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w, enum vcpu_access access)
 {
 	uint32_t page = gva >> PAGE_BITS, first = page & ~(s->run - 1), fresh[SHADOW_LONG_RUN];
+	uint32_t execute = page >= USER_PAGES && access == ACCESS_FETCH ? SHADOW_EXECUTE : 0;
 
 	if (s->areas > s->area_limit)
 		shadow_drop_all(s);
@@ -198,11 +200,11 @@ void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 		return;
 	}
 	if (w->large) {
-		map_large(s, gva, w);
+		map_large(s, gva, w, execute);
 		return;
 	}
 	gather(s, v, first, fresh);
-	fresh[page - first] = shadow_entry_of(w);
+	fresh[page - first] = shadow_entry_of(w) | execute;
 	for (unsigned i = 0, count; i < s->run; i += count) {
 		for (count = 1; i + count < s->run && fresh[i] && fresh[i + count] == fresh[i] + count * PAGE_BYTES; count++)
 			continue;

@@ -8,14 +8,14 @@
 
 #include "vcpu/vcpu.h"
 
-enum { SHADOW_VALID = 1, SHADOW_WRITE = 2, SHADOW_GLOBAL = 4 };
+enum { SHADOW_VALID = 1, SHADOW_WRITE = 2, SHADOW_GLOBAL = 4, SHADOW_EXECUTE = 8 /* of the kernel's half */ };
 enum { LINEAR_PAGES = 1 << 20, SHADOW_CHUNK = 1024 };
 /* Pages looked at together: with several hosts each that comes along has its price, with one hardly. */
 enum { SHADOW_RUN = 16, SHADOW_LONG_RUN = 256 };
 
 /* Both take effect before guest code runs again, in this order. Neither may fail. */
 struct shadow_host {
-	void (*map)(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable);
+	void (*map)(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights /* SHADOW_WRITE, SHADOW_EXECUTE */);
 	void (*unmap)(void *ctx, gva_t gva, uint32_t bytes);
 	void *ctx;
 };
@@ -42,8 +42,9 @@ static inline uint32_t shadow_entry_of(const struct vcpu_walk *w)
 	return (w->gpa & ~(uint32_t)PAGE_MASK) | SHADOW_VALID | (w->writable ? SHADOW_WRITE : 0) | (w->global ? SHADOW_GLOBAL : 0);
 }
 
-/* The guest touched gva, and its page tables allow it: map it, and the neighbours that it has used already. */
-void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *walk);
+/* The guest touched gva, and its page tables allow it: map it, and the neighbours that it has used already.  Of the kernel's half
+ * only what the kernel runs may be executed: user code that strays there stops at once, nearly everywhere. */
+void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *walk, enum vcpu_access access);
 void shadow_drop_range(struct shadow *s, gva_t first, uint32_t pages);
 /* As shadow_drop_range; but what was mapped of the user's half is mapped as v's page tables have it now, if they do. */
 void shadow_refresh_range(struct shadow *s, struct vcpu *v, gva_t first, uint32_t pages);

@@ -46,6 +46,7 @@ enum vcpu_vector {
 };
 enum { PF_PRESENT = 1, PF_WRITE = 2, PF_USER = 4, PF_RESERVED = 8, PF_FETCH = 16 };
 enum vcpu_access { ACCESS_READ, ACCESS_WRITE, ACCESS_FETCH };
+enum { INSN_MAX_BYTES = 15 };
 
 struct vcpu;
 
@@ -155,9 +156,11 @@ enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa);
 /* Deliver an exception through the guest's IDT; for VECTOR_PF set v->cr2 before. error < 0: no error code. Faults during
  * delivery become #DF, then a triple fault (v->dead). EIP must be where the frame should point. */
 void vcpu_exception(struct vcpu *v, unsigned vector, int64_t error);
-/* A user segment ends at VMP_USER_LIMIT, and the instruction went beyond it: what the host reports as #GP or #SS is the page
+/* A user's data segment ends at VMP_USER_LIMIT, and the instruction went beyond it: what the host reports as #GP or #SS is the page
  * fault of a wild pointer. A jump has been carried out: that was a step of its own. */
 void vcpu_beyond_user_limit(struct vcpu *v, gva_t gva, enum vcpu_access access);
+/* A user's code segment does not end there on the host: user code has run into the guest kernel's addresses. */
+static inline bool vcpu_strayed(const struct vcpu *v) { return v->cpl == 3 && v->eip >= VMP_USER_LIMIT; }
 /* A software interrupt from CPL 3 (int n, int3, into), EIP already behind the instruction: the gate's DPL is checked;
  * `insn_eip` is where #GP points if that fails. */
 void vcpu_software_interrupt(struct vcpu *v, unsigned vector, uint32_t insn_eip);

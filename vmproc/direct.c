@@ -210,16 +210,15 @@ static void arm_timer(const struct vcpu *v)
 /* --- traps ---------------------------------------------------------------------------------------------------------- */
 
 /* So the host maps what is there of 16 pages at once, not just the one that is written to. */
-static void map(struct vcpu *v, gva_t gva, const struct vcpu_walk *walk)
+static void map(struct vcpu *v, gva_t gva, const struct vcpu_walk *walk, enum vcpu_access access)
 {
-	shadow_map(&direct.space.shadow, v, gva, walk);
+	shadow_map(&direct.space.shadow, v, gva, walk, access);
 	if (!direct.shared->many_hosts && !v->dead)
 		(void)*(const volatile uint8_t *)(uintptr_t)gva;
 }
 
-static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
+static void on_page_fault(struct vcpu *v, gva_t gva, enum vcpu_access access)
 {
-	enum vcpu_access access = write ? ACCESS_WRITE : ACCESS_READ;
 	struct vcpu_walk walk;
 
 	if (vcpu_walk(v, gva, access, v->cpl == 3, &walk)) {
@@ -229,7 +228,7 @@ static void on_page_fault(struct vcpu *v, gva_t gva, bool write)
 		vcpu_exception(v, VECTOR_PF, walk.error);
 	} else if (gpa_to_gfn(walk.gpa) < direct.shared->ram_pages) {
 		count(TRAP_SHADOW_FAULT);
-		map(v, gva, &walk);
+		map(v, gva, &walk, access);
 	} else {
 		count(TRAP_MMIO);
 		vcpu_emulate_mmio(v, gva, walk.gpa);
@@ -249,7 +248,7 @@ static void map_what_faulted(struct vcpu *v)
 		return;
 	if ((walk.user || !r->user) && (walk.writable || r->access != ACCESS_WRITE) && gpa_to_gfn(walk.gpa) < direct.shared->ram_pages &&
 	    shadow_entry(&direct.space.shadow, r->gva) != shadow_entry_of(&walk))
-		map(v, r->gva, &walk);
+		map(v, r->gva, &walk, r->access);
 }
 
 static bool on_limit_violation(struct vcpu *v)
@@ -265,6 +264,13 @@ static bool on_limit_violation(struct vcpu *v)
 	count(TRAP_GUEST_FAULT);
 	vcpu_beyond_user_limit(v, direct.shared->arg[0], direct.shared->arg[1]);
 	return true;
+}
+
+/* User code has run into the guest kernel's addresses, and would have faulted at the first instruction there. */
+static void on_stray(struct vcpu *v)
+{
+	count(TRAP_GUEST_FAULT);
+	vcpu_beyond_user_limit(v, v->eip, ACCESS_FETCH);
 }
 
 static void count_instruction(void *ctx, enum vcpu_trap trap)
@@ -358,7 +364,7 @@ static void on_seccomp(struct vcpu *v, const struct sigcontext *r, unsigned numb
 
 static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const struct sigcontext *r, bool in_window)
 {
-	bool write = r->err & 2;
+	bool write = r->err & PF_WRITE;
 
 	if (!in_window && !(r->cs & VMPROC_SEL_TABLE) && signal != SIGSYS) {
 		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %u)", (unsigned)r->cs, v->eip, (unsigned)signal);
@@ -369,7 +375,7 @@ static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const s
 		if (info->si_code == SIGNAL_CODE_KERNEL)
 			on_protection(v, in_window, VECTOR_GP, r->trapno);
 		else if (r->cr2 <= UINT32_MAX)
-			on_page_fault(v, (gva_t)r->cr2, write);
+			on_page_fault(v, (gva_t)r->cr2, write ? ACCESS_WRITE : r->err & PF_FETCH ? ACCESS_FETCH : ACCESS_READ);
 		else
 			vcpu_kill(v, "page fault beyond 4 GiB at eip %x", v->eip);
 		return;
@@ -484,11 +490,13 @@ static bool guest_stopped(struct vcpu *v, struct sigcontext *r, bool in_window)
 
 static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r)
 {
-	bool in_window = window_holds(r->rip);
+	bool is_user = r->cs == VMP_SEL_USER_CS, in_window = window_holds(r->rip) && !is_user;
 
 	if (guest_stopped(v, r, in_window))
 		return;
-	if (signal == SIGUSR1 || signal == SIGALRM)
+	if (is_user && vcpu_strayed(v) && signal != SIGTRAP)
+		on_stray(v);
+	else if (signal == SIGUSR1 || signal == SIGALRM)
 		count(TRAP_KICK);
 	else if (was_step(v, signal, info))
 		direct.traced = true;

@@ -153,17 +153,17 @@ static void look_at_each_16(gva_t gva, uint32_t bytes)
 		(void)*(const volatile uint8_t *)(uintptr_t)(gva + at);
 }
 
-static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable)
+static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights)
 {
-	long error = host_call(__NR_mmap, gva, bytes, PROT_READ | PROT_EXEC | (writable ? PROT_WRITE : 0),
-			       MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
+	long error = host_call(__NR_mmap, gva, bytes,
+			       PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) | (rights & SHADOW_WRITE ? PROT_WRITE : 0), MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
 
 	(void)ctx;
 	if (error < 0)
 		vcpu_kill(&direct.shared->vcpu, "the host cannot map %x bytes at %x: error %x", bytes, gva, (uint32_t)-error);
 	else if (direct.shared->many_hosts)
 		direct_call(DIRECT_PAGE_MAPPED, gva, bytes, gpa, 0);
-	else if (writable && gva < VMP_USER_LIMIT)
+	else if (rights & SHADOW_WRITE && gva < VMP_USER_LIMIT)
 		look_at_each_16(gva, bytes);
 }
 

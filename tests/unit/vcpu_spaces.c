@@ -16,7 +16,14 @@ static uint32_t entries[SPACES][LINEAR_PAGES];
 static uint32_t cr3;
 static unsigned unmapped; /* calls */
 
-static void fake_map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, bool writable) { (void)ctx, (void)gva, (void)bytes, (void)gpa, (void)writable; }
+static uint32_t last_rights;
+
+static void fake_map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights)
+{
+	(void)ctx, (void)gva, (void)bytes, (void)gpa;
+	last_rights = rights;
+}
+
 static void fake_unmap(void *ctx, gva_t gva, uint32_t bytes) { (void)ctx, (void)gva, (void)bytes, unmapped++; }
 
 static void reset(unsigned n)
@@ -40,7 +47,7 @@ static void touch(gva_t gva, gpa_t gpa)
 {
 	struct vcpu_walk w = { .gpa = gpa, .writable = true, .global = gva >= KERNEL };
 
-	shadow_map(&current()->shadow, V, gva, &w);
+	shadow_map(&current()->shadow, V, gva, &w, ACCESS_READ);
 }
 
 static gpa_t mapped(gva_t gva) { return shadow_entry(&current()->shadow, gva) & ~(uint32_t)PAGE_MASK; }
@@ -132,6 +139,24 @@ static void runs(void)
 		touch(rows[i].at, 0x24000);
 		for (gva_t gva = rows[i].at & ~0xfffffu, n = 0; n < 256; n++, gva += PAGE_BYTES)
 			CU_ASSERT_EQUAL(mapped(gva) != 0, gva >= rows[i].first && gva <= rows[i].last);
+	}
+}
+
+/* What the kernel has run may be executed of its half, and all of the user's. */
+static void what_may_be_executed(void)
+{
+	static const struct { gva_t at; bool large; enum vcpu_access access; bool may; } rows[] = {
+		{ USER_AT, false, ACCESS_READ, true }, { USER_AT, true, ACCESS_WRITE, true },
+		{ KERNEL, false, ACCESS_READ, false }, { KERNEL, false, ACCESS_FETCH, true }, { KERNEL, false, ACCESS_WRITE, false },
+		{ KERNEL, true, ACCESS_READ, false },  { KERNEL, true, ACCESS_FETCH, true },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct vcpu_walk w = { .gpa = 0, .writable = true, .large = rows[i].large };
+
+		reset(1);
+		shadow_map(&space[0].shadow, V, rows[i].at, &w, rows[i].access);
+		CU_ASSERT_EQUAL(last_rights, SHADOW_WRITE | (rows[i].may ? SHADOW_EXECUTE : 0));
 	}
 }
 
@@ -301,7 +326,7 @@ static void at_random(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
+		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(what_may_be_executed), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
 		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(at_random),
 	};
 
