@@ -105,53 +105,6 @@ bool insn_writes(struct monitor *m, gva_t gva)
 	return writes;
 }
 
-/* Where a branch goes; false if it is none or memory cannot be read. */
-static bool branch_target(struct monitor *m, const struct insn *insn, uint32_t *target)
-{
-	struct vcpu *v = &m->vcpu;
-	const ZydisDecodedOperand *o = &insn->operand[0];
-	uint32_t at, bytes, error, cr2 = v->cr2;
-	bool ok = true;
-
-	switch (insn->decoded.meta.category) {
-	case ZYDIS_CATEGORY_RET:
-		ok = !vcpu_read(v, v->gpr[ESP], target, 4, true, &error);
-		break;
-	case ZYDIS_CATEGORY_CALL:
-	case ZYDIS_CATEGORY_UNCOND_BR:
-	case ZYDIS_CATEGORY_COND_BR:
-		if (o->type == ZYDIS_OPERAND_TYPE_IMMEDIATE && o->imm.is_relative)
-			*target = v->eip + insn->decoded.length + (uint32_t)o->imm.value.s;
-		else if (o->type == ZYDIS_OPERAND_TYPE_REGISTER)
-			*target = register_value(v, o->reg.value);
-		else if (memory_range(m, insn, o, &at, &bytes) && bytes == 4)
-			ok = !vcpu_read(v, at, target, 4, true, &error);
-		else
-			ok = false;
-		break;
-	default:
-		return false;
-	}
-	v->cr2 = cr2;
-	return ok;
-}
-
-static void take_branch(struct monitor *m, const struct insn *insn, uint32_t target)
-{
-	struct vcpu *v = &m->vcpu;
-	uint32_t error, back = v->eip + insn->decoded.length;
-
-	if (insn->decoded.meta.category == ZYDIS_CATEGORY_CALL) {
-		if (!vcpu_write(v, v->gpr[ESP] - 4, &back, 4, true, &error))
-			v->gpr[ESP] -= 4;
-	} else if (insn->decoded.meta.category == ZYDIS_CATEGORY_RET) {
-		v->gpr[ESP] += 4;
-		if (insn->operand[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE)
-			v->gpr[ESP] += insn->operand[0].imm.value.u;
-	}
-	v->eip = target;
-}
-
 /* The first operand of this access that reaches beyond the limit which is not the guest's own. */
 static bool operand_beyond_limit(struct monitor *m, const struct insn *insn, enum vcpu_access access, gva_t *gva)
 {
@@ -174,19 +127,13 @@ static bool operand_beyond_limit(struct monitor *m, const struct insn *insn, enu
 bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *access)
 {
 	struct insn insn;
-	uint32_t target;
 
 	if (!decode(m, &insn))
 		return false;
 	for (*access = ACCESS_READ; *access <= ACCESS_WRITE; ++*access) /* reads come first */
 		if (operand_beyond_limit(m, &insn, *access, gva))
 			return true;
-	if (!branch_target(m, &insn, &target) || target < VMP_USER_LIMIT)
-		return false;
-	take_branch(m, &insn, target); /* the processor jumps, and faults on the fetch */
-	*gva = target;
-	*access = ACCESS_FETCH;
-	return true;
+	return false;
 }
 
 /* What x87 has left pending comes up at instructions of its own and of MMX. */

@@ -168,7 +168,7 @@ void guestmem_ask(struct monitor *m, gfn_t gfn, enum page_right right); /* wait 
 
 /* insn.c: what the instruction at EIP does to memory */
 bool insn_writes(struct monitor *m, gva_t gva); /* does it write at linear address gva? (false when in doubt) */
-/* The first linear address beyond VMP_USER_LIMIT that it touches or jumps to. A jump is carried out. */
+/* The first linear address beyond VMP_USER_LIMIT that it touches. */
 bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *access);
 bool insn_is_sse(struct monitor *m);
 bool insn_is_bound(struct monitor *m); /* one whose operand can be read */

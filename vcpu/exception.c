@@ -246,11 +246,6 @@ void vcpu_beyond_user_limit(struct vcpu *v, gva_t gva, enum vcpu_access access)
 {
 	struct vcpu_walk walk = { 0 };
 
-	if (access == ACCESS_FETCH && v->eflags & EFLAGS_TF) { /* the fetch fails at the next step */
-		v->dr[6] |= DR6_SINGLE_STEP;
-		vcpu_exception(v, VECTOR_DB, -1);
-		return;
-	}
 	if (!vcpu_walk(v, gva, access, true, &walk))
 		walk.error = PF_USER | PF_PRESENT | (access == ACCESS_WRITE ? PF_WRITE : 0);
 	v->cr2 = gva;

@@ -156,8 +156,8 @@ enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa);
 /* Deliver an exception through the guest's IDT; for VECTOR_PF set v->cr2 before. error < 0: no error code. Faults during
  * delivery become #DF, then a triple fault (v->dead). EIP must be where the frame should point. */
 void vcpu_exception(struct vcpu *v, unsigned vector, int64_t error);
-/* A user's data segment ends at VMP_USER_LIMIT, and the instruction went beyond it: what the host reports as #GP or #SS is the page
- * fault of a wild pointer. A jump has been carried out: that was a step of its own. */
+/* A user's data segment ends at VMP_USER_LIMIT, and the instruction went beyond it, or user code strayed there: what the host
+ * reports as #GP or #SS, or not at all, is the page fault of a wild pointer. */
 void vcpu_beyond_user_limit(struct vcpu *v, gva_t gva, enum vcpu_access access);
 /* A user's code segment does not end there on the host: user code has run into the guest kernel's addresses. */
 static inline bool vcpu_strayed(const struct vcpu *v) { return v->cpl == 3 && v->eip >= VMP_USER_LIMIT; }

@@ -398,11 +398,20 @@ static void beyond_the_user_limit(void)
 		vcpu_beyond_user_limit(V, DATA, rows[i].access); /* mapped, for users too */
 		CU_ASSERT_EQUAL(frame(0), rows[i].error | PF_PRESENT);
 	}
-	fake_reset();
-	fake_user();
-	V->eflags |= EFLAGS_TF;
-	vcpu_beyond_user_limit(V, 0xd0000000, ACCESS_FETCH);
-	CU_ASSERT_TRUE(in_handler(VECTOR_DB) && V->dr[6] & DR6_SINGLE_STEP);
+}
+
+static void strayed(void)
+{
+	static const struct { uint8_t cpl; uint32_t eip; bool strayed; } rows[] = {
+		{ 3, VMP_USER_LIMIT - 1, false }, { 3, VMP_USER_LIMIT, true }, { 3, VMP_STUB_IRET, true }, { 0, VMP_USER_LIMIT, false },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		fake_reset();
+		V->cpl = rows[i].cpl;
+		V->eip = rows[i].eip;
+		CU_ASSERT_EQUAL(vcpu_strayed(V), rows[i].strayed);
+	}
 }
 
 static void what_traps_next(void)
@@ -482,7 +491,7 @@ int main(void)
 		TEST(table_limit), TEST(kernel_gate_from_user_handler), TEST(code_limit), TEST(bad_stacks),
 		TEST(frame_is_all_or_nothing), TEST(nesting_table), TEST(nesting_delivered), TEST(triple_fault),
 		TEST(task_gate_kills), TEST(device_interrupts), TEST(non_maskable), TEST(interrupt_frame_faults),
-		TEST(beyond_the_user_limit), TEST(what_traps_next), TEST(emulated_in_a_run), TEST(birth_and_start),
+		TEST(beyond_the_user_limit), TEST(strayed), TEST(what_traps_next), TEST(emulated_in_a_run), TEST(birth_and_start),
 	};
 	return run_tests("vcpu exceptions", tests, ARRAY_LEN(tests));
 }
