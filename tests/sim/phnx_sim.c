@@ -604,7 +604,9 @@ static void event_free(struct event *ev)
 void sim_free(struct sim *s)
 {
 	for (int i = 0; i < s->n; i++)
-		if (!s->nodes[i].dead)
+		s->nodes[i].dead = true;	/* nobody is to tell the others of anybody's end: that would be n^3 messages */
+	for (int i = 0; i < s->n; i++)
+		if (s->nodes[i].ph)
 			sim_kill(s, i);
 	while (n_heap)
 		event_free(pop());
