@@ -268,15 +268,13 @@ void launch_describe(const struct launch *launch, struct problem *p)
 				strsignal(WTERMSIG(launch->status[i])));
 }
 
-uint32_t launch_lost(const struct launch *launch)
+uint32_t launch_killed(const struct launch *launch)
 {
-	uint32_t killed = 0, missing = 0;
+	uint32_t killed = 0;
 
-	for (uint32_t i = 0; i < launch->n_nodes; i++) {
-		missing |= (uint32_t)is_missing(launch, i) << i;
+	for (uint32_t i = 0; i < launch->n_nodes; i++)
 		killed |= (uint32_t)(is_missing(launch, i) && WIFSIGNALED(launch->status[i])) << i;
-	}
-	return killed ? killed : missing ? 1 : 0;
+	return killed;
 }
 
 static bool node_is_left(const struct launch *launch)

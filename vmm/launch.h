@@ -53,8 +53,8 @@ void launch_let_go(struct launch *launch, uint32_t node, bool kill);
 /* How the daemons ended that have: one killed by a signal is named first, since others may have ended because of it. */
 void launch_describe(const struct launch *launch, struct problem *p);
 
-/* Bit set: the hosts whose daemons were killed; if there are none, but daemons have ended, host 0, which they heard no more. */
-uint32_t launch_lost(const struct launch *launch);
+/* Bit set: the hosts whose daemons were killed. */
+uint32_t launch_killed(const struct launch *launch);
 
 /* Wait up to `grace_ms` for the daemons to end by themselves, then kill all that is left of the machine and reap it. */
 void launch_end(struct launch *launch, unsigned grace_ms);

@@ -977,11 +977,16 @@ static int start_again(struct run *run, uint32_t hosts, struct problem *p)
 /* True: the machine is on its way back. Otherwise it ends; with checkpoints, a line says why it cannot go back. */
 static bool go_back(struct run *run, const char *died)
 {
-	uint32_t lost = run->back.lost | launch_lost(&run->launch), left = run->hosts & ~lost;
+	uint32_t lost = run->back.lost | launch_killed(&run->launch), left;
 	struct problem p, why;
 
-	if (!run->o->checkpoint_ms || run->ended || !lost)
+	if (!run->o->checkpoint_ms || run->ended)
 		return false;
+	if (!lost) { /* the others have ended by themselves: they hear nothing of it, and nobody else could have told us */
+		lost = 1;
+		died = "nothing is heard from its daemon";
+	}
+	left = run->hosts & ~lost;
 	if (!run->back.since_ns)
 		run->back.since_ns = now_ns();
 	problem(&run->back.why, "host %d is lost (%.300s)", __builtin_ctz(lost), run->back.said.line[0] ? run->back.said.line : died);
