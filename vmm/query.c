@@ -522,7 +522,8 @@ static void on_host(struct query *q, const void *body, size_t bytes)
 	if (q->done) /* the machine's end was heard first */
 		return;
 	problem(&inner, "%.*s", (int)(bytes - sizeof host), (const char *)body + sizeof host);
-	names_read(&q->names, q->rundir.path); /* one may have come since */
+	if (q->o->add) /* the one that comes; one that goes has lost its name already */
+		names_read(&q->names, q->rundir.path);
 	names_explain(&q->names, inner.line, p.line, sizeof p.line);
 	if (host.op == HOST_PROGRESS && isatty(2)) {
 		q->progress_shown = dprintf(2, "\r\033[Kvmp: %s", p.line) > 0;

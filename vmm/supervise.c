@@ -351,8 +351,11 @@ static void on_stop_signal(evutil_socket_t signal_number, short what, void *arg)
 	struct node *node = arg;
 
 	(void)what;
-	node_end(node, END_USER, 128 + signal_number, "the daemon of host %u was told to stop by signal %d", node->o.node,
-		 (int)signal_number);
+	if (node->o.secret) /* by vmp-host, whose ssh has ended */
+		node_end(node, END_PART_DIED, 0, "host %u: its ssh connection ended", node->o.node);
+	else
+		node_end(node, END_USER, 128 + signal_number, "the daemon of host %u was told to stop by signal %d", node->o.node,
+			 (int)signal_number);
 }
 
 void supervise_start(struct node *node)

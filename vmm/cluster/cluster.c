@@ -209,7 +209,7 @@ static int is_new(const struct cluster *c, const char *name, struct problem *p)
 	int host = names_find(&c->names, name);
 
 	if (host >= 0 && c->present >> host & 1)
-		return problem(p, "%s is host %d of this machine already", name, host);
+		return problem(p, "%s is a host of this machine already", name);
 	return 0;
 }
 

@@ -20,7 +20,8 @@
 /* Into a folder of another name first. Versions that nobody has started for three months go. */
 #define UNPACK \
 	"exec sh -c '" FOLDER "umask 077; t=$d.$$; trap \"rm -rf \\\"$t\\\"\" EXIT HUP INT TERM; " \
-	"mkdir -p \"$t\" && tar xf - -C \"$t\" && [ -e \"$t/complete\" ] && { mv -T \"$t\" \"$d\" || [ -e \"$d/complete\" ]; } || exit 1; " \
+	"mkdir -p \"$t\" && tar xf - -C \"$t\" && [ -e \"$t/complete\" ] && " \
+	"{ [ -e \"$d/complete\" ] || rm -rf \"$d\"; mv -T \"$t\" \"$d\" 2>/dev/null || [ -e \"$d/complete\" ]; } || exit 1; " \
 	"find \"${d%%/*}\" -maxdepth 1 -name \"bin-*\" -mtime +90 -exec rm -rf {} + ; exit 0'"
 
 /* --- why ------------------------------------------------------------------------------------------------------------ */
