@@ -147,7 +147,8 @@ void wait_for_start(struct monitor *m)
 			freeze_guest(m);
 		if (m->started) {
 			freeze_until_thaw(m);
-			state_resume(m);
+			if (m->state_came) /* or it was started just when the machine was cut */
+				state_resume(m);
 		} else if (m->handover.arrived.state_bytes) {
 			handover_take(m);
 		} else if (m->handover.give_wanted) {

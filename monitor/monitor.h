@@ -91,6 +91,7 @@ struct monitor {
 	struct shadow_host shadow_host;
 	bool many_hosts;
 	bool strict; /* guest users run without the guest kernel's pages, and change level through the monitor alone */
+	bool state_came; /* state_load() has read one */
 	bool direct_engine, direct_loaded; /* direct_loaded: a CPU's state has come */
 	uint8_t direct_fpu[FPSTATE_MAX_BYTES]; /* and its FPU's */
 	size_t direct_fpu_bytes;

@@ -67,6 +67,7 @@ int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *start
 	if (process_fpu_load(m, fpu, head.fpu_bytes, why, why_bytes))
 		return -1;
 	m->vcpu = loaded;
+	m->state_came = true;
 	*started = head.started;
 	/* No selector that this VM process has loaded is the guest's: all are loaded anew, with their bases. */
 	m->vm.regs.ds = m->vm.regs.es = m->vm.regs.fs = m->vm.regs.gs = UINT16_MAX;
