@@ -211,7 +211,7 @@ static void on_room(evutil_socket_t fd, short what, void *context)
 static void become_ssh(const struct far *f, const char *command, const int ends[3], pid_t parent)
 {
 	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
-	char port[16], *arguments[24] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o",
+	char port[16], *arguments[24] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o",
 					  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3" };
 	int n = 10;
 
