@@ -15,7 +15,7 @@
 #include <unistd.h>
 #include "base/limits.h"
 #include "base/log.h"
-#include "vmm/run.h"
+#include "vmm/run/run.h"
 
 /* Whoever leaves the shell gets another one: the machine outlives it. */
 static char *const shell[] = {

@@ -1,6 +1,6 @@
 /* run.h - `vmp run`: check, prepare, start the daemons, carry the streams, end everything. */
-#ifndef VMM_RUN_H
-#define VMM_RUN_H
+#ifndef VMM_RUN_RUN_H
+#define VMM_RUN_RUN_H
 
 #include "vmm/options.h"
 

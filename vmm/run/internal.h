@@ -1,0 +1,96 @@
+/* internal.h - a run, and what its parts are to each other. */
+#ifndef VMM_RUN_INTERNAL_H
+#define VMM_RUN_INTERNAL_H
+
+#include "vmm/checks.h"
+#include "vmm/client.h"
+#include "vmm/cluster/cluster.h"
+#include "vmm/gdb/server.h"
+#include "vmm/launch.h"
+#include "vmm/report.h"
+#include "vmm/run/run.h"
+#include "vmm/rundir.h"
+#include "vmm/snapshot/checkpoint.h"
+#include "vmm/snapshot/load.h"
+#include "vmm/streams.h"
+#include "vmm/terminal.h"
+
+enum { PROGRESS_MS = 2000 }; /* work that takes longer than this shows that it goes on */
+
+struct run {
+	const struct options *o;
+	struct event_base *base;
+	struct client client;
+	struct launch launch;
+	struct launch_plan plan; /* for hosts that come */
+	struct cluster cluster;	 /* with --cluster */
+	unsigned adding;	 /* the host that comes, of a cluster; 0: none */
+	uint32_t joins;		 /* bit set: those that it joins */
+	uint32_t hosts;		 /* bit set of those that there are */
+	struct rundir rundir;
+	struct report report;
+	struct load load;
+	struct checkpoint checkpoint;
+	struct {
+		uint32_t lost;	   /* bit set of hosts, as far as the machine's daemons have said */
+		uint64_t since_ns; /* 0: the machine does not go back just now */
+		struct problem said /* of the loss, by a daemon */, why;
+	} back;
+	struct gdbserver gdb;
+	bool loads;		/* `vmp snapshot load`, or the machine has gone back to a checkpoint */
+	bool attached;		/* the console and the streams flow */
+	uint32_t input_room, input_taken; /* what its stream device has room for, and what it had got */
+	struct options loaded;	/* the options, with what the snapshot's or the cluster's file says */
+	char disk[4200];
+	struct stream_in in;
+	struct stream_out out, err;
+	struct escape escape;
+	struct event *retry, *tick, *typed, *limit, *death, *starter;
+	struct event *signals[8];
+	uint64_t start_ns, connect_ns; /* the machine's beginning; of the last start of daemons */
+	const char *kernel;	/* the file */
+	int log_fd, archive_fd;
+	bool interactive, raw, connected;
+	bool held;		/* the machine waits for a debugger */
+	bool background;	/* `vmp up`: standard error is its socket until userland is there; see up.c */
+	bool progress_shown, output_seen;
+	bool ended;		/* the status is decided */
+	bool report_asked;
+	bool forced;		/* no more waiting for output */
+	int status;
+	struct problem why;	/* empty: nothing to say */
+};
+
+/* run.c */
+uint64_t run_now_ns(void);
+void run_hide_progress(struct run *run);
+/* The first end wins. `line` may be empty; status 125 always comes with one. */
+void run_end(struct run *run, int status, const char *line);
+void run_proceed_to_end(struct run *run); /* something that the end waits for may have happened */
+void run_look_for_deaths(struct run *run); /* in a moment */
+void run_connect(struct run *run); /* to node 0's daemon, as soon as it listens */
+void run_on_loaded(void *context);
+void run_on_load_failed(void *context, const char *line);
+
+/* start.c: 0, or -1 with the problem */
+int run_prepare(struct run *run, struct host_files *files, struct problem *p);
+int run_prepare_saved(struct run *run, struct problem *p);
+int run_start(struct run *run, const struct host_files *files, struct problem *p);
+int run_start_saved(struct run *run, uint32_t hosts, struct problem *p);
+
+/* messages.c */
+void run_on_message(void *context, const struct msg_header *header, const void *body);
+
+/* hosts.c */
+int run_prepare_cluster(struct run *run, struct problem *p);
+void run_tell_where(struct run *run, unsigned host); /* a host of the cluster listens, if it does */
+void run_tell_ends(struct run *run);
+void run_on_host(struct run *run, const void *body, size_t bytes);
+void run_on_hosts(struct run *run, const void *body);
+
+/* back.c */
+int run_make_checkpoints(struct run *run); /* 0, or not */
+bool run_go_back(struct run *run, const char *died);
+void run_report_back(struct run *run);
+
+#endif

@@ -1,0 +1,199 @@
+/* start.c - what is checked and opened before there is a machine, and the start of its daemons. */
+#include "vmm/run/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "vmm/checks.h"
+#include "vmm/guestprog.h"
+#include "vmm/hostcpu.h"
+#include "vmm/placement.h"
+
+static int open_log(struct run *run, struct problem *p)
+{
+	const char *path = run->o->log;
+
+	if (!path && !run->o->verbose)
+		run->log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	else if (!path || !strcmp(path, "-"))
+		run->log_fd = fcntl(2, F_DUPFD_CLOEXEC, 3);
+	else
+		run->log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+	if (run->log_fd < 0)
+		return problem(p, "cannot write the log %s: %s", path ? path : "", strerror(errno));
+	if (!hostcpu_has_cpuid_faulting())
+		dprintf(run->log_fd, "vmp: this processor cannot make CPUID trap: the guest's programs see the host's own CPUID; "
+			"the guest kernel manages all the state that it names\n");
+	return 0;
+}
+
+/* The guest kernel's command line; guest-patches/README.md says what each word is for. */
+static int command_line(const struct run *run, char *line, size_t bytes, struct problem *p)
+{
+	bool quiet = !run->o->log && !run->o->verbose;
+	/* The serial port costs two traps a byte: kernel messages go there only where somebody sees them. */
+	/* Linux looks for six disks, a tenth of a second each; there is one at most. */
+	int n = snprintf(line, bytes, "pata_legacy.probe_mask=%d%s%s%s%s%s", run->o->disk ? 1 : 0,
+			 run->interactive || run->background ? " console=ttyS0" : "", quiet ? " loglevel=3" : "",
+			 run->o->hosts == 1 ? " vmp_ahead=2" : "", run->o->append ? " " : "", run->o->append ? run->o->append : "");
+
+	if (n >= MAX_CMDLINE)
+		return problem(p, "--append: the kernel's command line would be longer than %d characters", MAX_CMDLINE - 1);
+	return 0;
+}
+
+/* Two hosts may always become three. One is a case of its own, which costs less than one of several: what is started in the
+ * background can grow, if this computer can have more than one. */
+static bool can_grow(const struct run *run, const struct launch_plan *plan)
+{
+	struct problem ignored;
+
+	return plan->hosts > 1 || run->o->checkpoint_ms || (run->background && !hostcpu_check(true, &ignored));
+}
+
+static void plan_cluster(struct run *run, struct launch_plan *plan)
+{
+	if (!run->o->cluster)
+		return;
+	plan->cluster = &run->cluster;
+	cluster_file_place(&run->cluster.file, plan->hosts, plan->cpus, plan->place);
+}
+
+/* The last of the preparations, and the daemons. The plan's strings last as long as the call. */
+static int start_daemons(struct run *run, struct launch_plan *plan, struct problem *p)
+{
+	struct machine_info info = { run->o->cpus, plan->hosts, run->o->mem_mib, getpid(), run->o->checkpoint_ms, "" };
+
+	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
+	rundir_write_info(&run->rundir, &info);
+	plan->rundir = run->rundir.path;
+	plan->cpus = run->o->cpus;
+	plan->mem_mib = run->o->mem_mib;
+	plan->host_mem_mib = run->o->host_mem_mib;
+	plan->log_fd = run->log_fd;
+	plan->disk = run->o->disk;
+	plan->verbose = run->o->verbose;
+	plan->direct = !strcmp(run->o->engine, "direct");
+	plan->strict = run->o->strict;
+	plan->hold = run->held;
+	plan->grows = can_grow(run, plan);
+	plan->policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
+	plan_cluster(run, plan);
+	run->plan = *plan;
+	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.disk = NULL;
+	run->connect_ns = run_now_ns();
+	return launch_start(&run->launch, plan, p);
+}
+
+int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
+{
+	struct launch_plan plan = { .hosts = hosts, .command_line = run->load.saved.command_line, .restore = true };
+
+	run->kernel = run->kernel ? run->kernel : run->load.saved.kernel;
+	return start_daemons(run, &plan, p);
+}
+
+int run_start(struct run *run, const struct host_files *files, struct problem *p)
+{
+	char line[MAX_CMDLINE], archive[64];
+	struct launch_plan plan = {
+		.hosts = run->o->hosts, .kernel = files->kernel, .image = files->image, .appended = archive, .command_line = line,
+	};
+
+	/* The daemon opens our memory file by this name: nothing is left behind, whoever dies. */
+	snprintf(archive, sizeof archive, "/proc/%d/fd/%d", getpid(), run->archive_fd);
+	run->kernel = files->kernel;
+	return command_line(run, line, sizeof line, p) ? -1 : start_daemons(run, &plan, p);
+}
+
+/* The port is taken before anything is started; who is to connect reads where. */
+static int open_gdb(struct run *run, const char *kernel, struct problem *p)
+{
+	struct gdb_address address;
+	char line[4200];
+
+	if (!run->o->gdb)
+		return 0;
+	if (gdb_address_parse(run->o->gdb, &address, p) || gdbserver_listen(&run->gdb, &address, p))
+		return -1;
+	run->held = !address.nowait;
+	gdbserver_describe(&run->gdb, kernel, line, sizeof line);
+	dprintf(2, "vmp: %s %s\n", run->held ? "waiting for" : "listening for", line);
+	return 0;
+}
+
+/* The machine's hosts are those of the file, or the first of them. */
+static int open_cluster(struct run *run, struct problem *p)
+{
+	struct options *o = &run->loaded;
+	uint32_t lines, memory_mib = 0;
+	bool limited = true;
+
+	if (!o->cluster)
+		return 0;
+	if (cluster_open(&run->cluster, o->cluster, p))
+		return -1;
+	lines = run->cluster.file.n;
+	if (o->hosts > lines)
+		return problem(p, "--hosts %u: %s names %u", o->hosts, o->cluster, lines);
+	if (!o->hosts)
+		o->hosts = lines;
+	if (!o->cpus)
+		o->cpus = cluster_file_cpus(&run->cluster.file, o->hosts);
+	if (o->cpus > MAX_CPUS)
+		o->cpus = MAX_CPUS;
+	if (o->hosts > o->cpus)
+		return problem(p, "%u hosts are more than %u processors: each host needs one; see --hosts", o->hosts, o->cpus);
+	for (uint32_t i = 0; i < o->hosts; i++) {
+		const struct cluster_host *host = &run->cluster.file.host[i];
+
+		limited &= host->memory_mib || o->host_mem_mib;
+		memory_mib += host->memory_mib ? host->memory_mib : o->host_mem_mib;
+	}
+	if (limited && memory_mib < o->mem_mib)
+		return problem(p, "all hosts together may hold %uM, less than --mem %uM", memory_mib, o->mem_mib);
+	return 0;
+}
+
+int run_prepare(struct run *run, struct host_files *files, struct problem *p)
+{
+	struct image image;
+
+	if (open_cluster(run, p))
+		return -1;
+	if (checks_before_boot(run->o, files, p) || open_log(run, p) || open_gdb(run, files->kernel, p))
+		return -1;
+	if (image_load(&image, files->image, p))
+		return -1;
+	run->archive_fd = guestprog_archive(run->o, &image, p);
+	image_free(&image);
+	return run->archive_fd < 0 ? -1 : 0;
+}
+
+int run_prepare_saved(struct run *run, struct problem *p)
+{
+	struct options *o = &run->loaded;
+	const struct snapshot_machine *machine = &run->load.saved.machine;
+
+	if (load_open(&run->load, o->file, p))
+		return -1;
+	if (o->cluster && machine->tsc_khz)
+		return problem(p, "%s: the saved guest reads this computer's time-stamp counter as its clock, so it can go on on this "
+			       "computer alone; a machine that was started with --cluster can be loaded on any", o->file);
+	if (!o->hosts && !o->cluster)
+		o->hosts = machine->hosts < machine->cpus ? machine->hosts : machine->cpus; /* some may have had no processor */
+	if (o->hosts > machine->cpus)
+		return problem(p, "--hosts %u is more than the saved machine's %u processors: each host needs one", o->hosts,
+			       machine->cpus);
+	if (o->checkpoint_ms && o->hosts < 2)
+		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
+	o->cpus = machine->cpus;
+	o->mem_mib = machine->mem_mib;
+	if (open_cluster(run, p))
+		return -1;
+	o->disk = saved_disk(&run->load.saved, run->disk, sizeof run->disk);
+	run->interactive = saved_is_interactive(&run->load.saved);
+	return checks_before_load(o, p) || open_log(run, p) || open_gdb(run, run->load.saved.kernel, p) ? -1 : 0;
+}
