@@ -36,7 +36,8 @@ static unsigned host_limit(const char *path, unsigned otherwise)
 static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights)
 {
 	process_stub_queue(ctx, __NR_mmap, gva, bytes,
-			   PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) | (rights & SHADOW_WRITE ? PROT_WRITE : 0), MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
+			   PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) | (rights & SHADOW_WRITE ? PROT_WRITE : 0),
+			   MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
 }
 
 static void unmap(void *ctx, gva_t gva, uint32_t bytes)

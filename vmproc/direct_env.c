@@ -156,7 +156,8 @@ static void look_at_each_16(gva_t gva, uint32_t bytes)
 static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights)
 {
 	long error = host_call(__NR_mmap, gva, bytes,
-			       PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) | (rights & SHADOW_WRITE ? PROT_WRITE : 0), MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
+			       PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) | (rights & SHADOW_WRITE ? PROT_WRITE : 0),
+			       MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
 
 	(void)ctx;
 	if (error < 0)

@@ -326,7 +326,8 @@ static void at_random(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(what_may_be_executed), TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
+		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(what_may_be_executed),
+		TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
 		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(at_random),
 	};
 
