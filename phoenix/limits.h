@@ -31,6 +31,7 @@ enum {
 	SLICE_MAX = 65536,			/* members of a slice with a stride */
 
 	HANDSHAKE_TIMEOUT = 5000000,
+	LOGIN_TIMEOUT = 30000000,		/* the same through ssh, which logs in first, perhaps on two hosts */
 	ADDRESS_TIMEOUT = 1000000,		/* then a name's next address is tried */
 	RETRY_MIN = 50000,			/* the first retry of a connection; doubles up to RETRY_MAX */
 	RETRY_LOCAL = 5000,			/* RETRY_MIN of a socket in the file system */

@@ -495,6 +495,12 @@ int phnx_link_input(struct plink *l, size_t n)
 
 /* ---- life ---- */
 
+/* When the other side must have proved itself: later through ssh, which logs in first. */
+static uint64_t proved_by(const struct plink *l)
+{
+	return l->opened_us + (l->contact && l->contact->at.protocol == PHNX_SSH ? LOGIN_TIMEOUT : HANDSHAKE_TIMEOUT);
+}
+
 struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c, const unsigned char binding[32])
 {
 	unsigned slot = 0;
@@ -513,7 +519,7 @@ struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c
 	ph->ops->random(ph->ctx, l->nonce, sizeof l->nonce);
 	ph->links = l;
 	ph->n_links++;
-	look_by(ph, l->opened_us + HANDSHAKE_TIMEOUT);
+	look_by(ph, proved_by(l));
 	route_progress(ph);
 	put_hello(l);
 	return l;
@@ -587,7 +593,7 @@ void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	ph->links_due = UINT64_MAX;
 	for (struct plink *l = ph->links; l; l = following) {
 		following = l->next;
-		uint64_t limit = l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : l->opened_us + HANDSHAKE_TIMEOUT;
+		uint64_t limit = l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : proved_by(l);
 		if (now >= limit) {
 			link_close(l, 0, NULL);
 			following = ph->links;	/* closing may have changed the list */

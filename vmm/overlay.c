@@ -21,7 +21,7 @@
 #include "vmm/hosts.h"
 #include "vmm/node.h"
 
-enum { GONE_MS = 2500, CONNECT_LIMIT_MS = 20000, LAST_WORDS_MS = 200, PATH_ROOM = 108 };
+enum { GONE_MS = 2500, CONNECT_LIMIT_MS = 20000, CLUSTER_LIMIT_MS = 90000, LAST_WORDS_MS = 200, PATH_ROOM = 108 };
 
 struct overlay {
 	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: has not greeted yet */
@@ -132,6 +132,12 @@ static void on_error(void *arg, int error, const char *text)
 		node_end_here(node);
 }
 
+/* Between computers there may be logins on the way. */
+static int connect_limit_ms(const struct node *node)
+{
+	return node->o.cluster ? CLUSTER_LIMIT_MS : CONNECT_LIMIT_MS;
+}
+
 /* Not all have greeted in time. */
 static void on_limit(evutil_socket_t fd, short what, void *arg)
 {
@@ -144,7 +150,7 @@ static void on_limit(evutil_socket_t fd, short what, void *arg)
 	while (missing == node->o.node || !node_has_host(node, missing) || overlay_reaches(node, missing))
 		missing++;
 	node_end(node, END_FAILURE, 0, "host %u and host %u did not reach each other within %d s%s", node->o.node, missing,
-		 CONNECT_LIMIT_MS / 1000, node->o.cluster ? ": is there a way between them, directly or by ssh?" : "");
+		 connect_limit_ms(node) / 1000, node->o.cluster ? ": is there a way between them, directly or by ssh?" : "");
 }
 
 /* --- messages ------------------------------------------------------------------------------------------------------- */
@@ -295,7 +301,7 @@ static void open_ways(struct node *node)
 
 void overlay_start(struct node *node)
 {
-	const struct timeval limit = { CONNECT_LIMIT_MS / 1000, 0 };
+	const struct timeval limit = { connect_limit_ms(node) / 1000, 0 };
 	struct overlay *overlay;
 
 	if (!node_shares_memory(node))

@@ -92,7 +92,7 @@ int cluster_open(struct cluster *c, const char *path, struct problem *p)
 			       "line must be; localhost will do", c->path, c->file.host[0].name);
 	hostcpu_vendor(c->first.vendor);
 	hostcpu_features(c->first.features);
-	c->first.hides = hostcpu_has_cpuid_faulting();
+	c->first.hides = false; /* the monitors show the guest their own host's features: all hosts must have the same */
 	memcpy(c->common, c->first.features, sizeof c->common);
 	return 0;
 }
