@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "bench/clocks.h"
+#include "bench/median.h"
 #include "phnx/phnx.h"
 
 enum { PORT = 29870, ROUNDS = 50, BULK = 65536, BULK_COUNT = 200, MAX_BLOCKS = 1000 };
@@ -116,19 +117,6 @@ static struct sample bulk(const struct way *way, size_t size)
 	return (struct sample){ (now_us() - start) / BULK_COUNT, (cpu_us() - cpu) / BULK_COUNT };
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *v)
-{
-	qsort(v, (size_t)blocks, sizeof *v, by_value);
-	return v[blocks / 2];
-}
-
 /* One row of the table: `other` against raw TCP that sleeps, and raw TCP that polls. */
 static void compare(const char *label, struct sample (*block)(const struct way *, size_t), const struct way *other, size_t size)
 {
@@ -150,9 +138,9 @@ static void compare(const char *label, struct sample (*block)(const struct way *
 		return;
 	printf("%-8s %-4s %-9s %7zu", together ? "together" : "apart", tls ? "TLS" : "TCP", label, size);
 	for (int w = 0; w < n; w++)
-		printf(" %8.2f %6.2f", median(us[w]), median(cpu[w]));
+		printf(" %8.2f %6.2f", median(us[w], blocks), median(cpu[w], blocks));
 	for (int w = 1; w < n; w++)
-		printf(" %6.2f", median(ratio[w]));
+		printf(" %6.2f", median(ratio[w], blocks));
 	printf("\n");
 	fflush(stdout);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include "base/wire.h"
 #include "bench/clocks.h"
+#include "bench/median.h"
 #include "phnx/phnx.h"
 #include "vmm/conn.h"
 
@@ -90,19 +91,6 @@ static double block(bool over, bool page_too, double *cpu)
 	event_base_dispatch(base);
 	*cpu = (cpu_us() - before) / ROUNDS;
 	return (now_us() - start) / ROUNDS;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *v, int n)
-{
-	qsort(v, (size_t)n, sizeof *v, by_value);
-	return v[n / 2];
 }
 
 static void start(int fd, enum way way, const char *dir, bool same)

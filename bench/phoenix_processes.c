@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "bench/clocks.h"
+#include "bench/median.h"
 #include "phoenix/runtime.h"
 
 enum { PORT = 21000, MAX_PROCESSES = 400, MAX_ROUNDS = 25, PATIENCE_US = 120000000, GIVE_UP_S = 240 };
@@ -97,19 +98,6 @@ static double construct(int n, enum mode mode, uint64_t *updates)
 		;
 	*updates = shared->updates;
 	return took;
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static double median(double *v, int n)
-{
-	qsort(v, (size_t)n, sizeof *v, by_value);
-	return v[n / 2];
 }
 
 static void row(int n, int rounds)

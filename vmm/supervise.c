@@ -310,28 +310,31 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 	event_add(node->end_timer, &patience);
 }
 
+static void end_saying(struct node *node, struct msg_machine_end end, const char *format, va_list args)
+{
+	char line[END_LINE];
+
+	end.node = node->o.node;
+	vsnprintf(line, sizeof line, format, args);
+	node_end_message(node, &end, line, strlen(line));
+}
+
 void node_end(struct node *node, enum end_reason reason, uint32_t status, const char *format, ...)
 {
-	struct msg_machine_end end = { .reason = reason, .status = status, .node = node->o.node };
-	char line[END_LINE];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
+	end_saying(node, (struct msg_machine_end){ .reason = reason, .status = status }, format, args);
 	va_end(args);
-	node_end_message(node, &end, line, strlen(line));
 }
 
 void node_end_lost(struct node *node, unsigned host, const char *format, ...)
 {
-	struct msg_machine_end end = { .reason = END_PART_DIED, .node = node->o.node, .lost = host + 1 };
-	char line[END_LINE];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
+	end_saying(node, (struct msg_machine_end){ .reason = END_PART_DIED, .lost = host + 1 }, format, args);
 	va_end(args);
-	node_end_message(node, &end, line, strlen(line));
 }
 
 /* Either a step of the end, or node 0 has not answered in END_ANSWER_MS. */
