@@ -92,7 +92,7 @@ void pages_protect(struct monitor *m)
 
 	if (!m->many_hosts)
 		return;
-	if (m->direct == NULL) {
+	if (!m->direct_engine) {
 		protect(m->vm.userfault_fd, first);
 		return;
 	}

@@ -28,8 +28,9 @@ static void append(char **bytes, size_t *n, size_t *room, const void *more, size
 
 static void drop_first(char *bytes, size_t *n, size_t count)
 {
-	memmove(bytes, bytes + count, *n - count);
 	*n -= count;
+	if (*n)
+		memmove(bytes, bytes + count, *n);
 }
 
 /* --- input ---------------------------------------------------------------------------------------------------------- */

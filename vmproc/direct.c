@@ -613,6 +613,7 @@ void direct_gate_again(struct gate_frame *frame)
 	struct vcpu *v = &direct.shared->vcpu;
 
 	begin_stop();
+	direct.fpu = NULL;
 	count(TRAP_KICK);
 	segments_in(v);
 	window_close(direct.window, v);
