@@ -425,7 +425,7 @@ struct phnx {
 	struct plink *links;
 	unsigned n_links;
 	uint64_t links_due;		/* when link_tick() has to look at them */
-	uint64_t progress_us, pace_us;	/* when a connection last came closer to being made; the usual pause before that */
+	uint64_t progress_us;		/* when a connection last came closer to being made */
 	char host[64];			/* this computer's own name, as configurations may have it */
 	uint64_t link_serial;
 	uint64_t link_slots[MAX_LINKS / 64];

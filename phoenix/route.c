@@ -744,37 +744,23 @@ static uint64_t sweep(struct phnx *ph, uint64_t now)
 	return again;
 }
 
-/* ---- when to tell: the thesis's priorities ----
- * Connections that are being made come first, while they come nearer, but not for ever: what is told once they are all there
- * is told once.  How long a pause means that no more will come is learned from the pauses so far, since a busy computer or a
- * far network makes them longer; and holding may last about a hundred times as long as telling everybody takes. */
+void route_progress(struct phnx *ph) { ph->progress_us = phnx_now(ph); }
 
-void route_progress(struct phnx *ph)
-{
-	enum { TOGETHER = 100, ANOTHER_TIME = 100000 };
-	uint64_t now = phnx_now(ph), pause = now - ph->progress_us;
-
-	if (pause > TOGETHER && pause < ANOTHER_TIME)
-		ph->pace_us = ph->pace_us ? (3 * ph->pace_us + pause) / 4 : pause;
-	ph->progress_us = now;
-}
-
+/* The thesis's priorities: connections that are being made come first, while they come nearer, but not for ever.  What is
+ * told once they are all there is told once. */
 static uint64_t hold_until(struct phnx *ph, uint64_t now)
 {
-	enum { QUIET = 5000, QUIET_AWAITED = 250, QUIET_MOST = 50000, PAUSES = 8, LIMIT = 50000, LIMIT_PER_LINK = 1000 };
-	uint64_t pauses = PAUSES * ph->pace_us < QUIET_MOST ? PAUSES * ph->pace_us : QUIET_MOST;
+	enum { QUIET = 5000, QUIET_AWAITED = 1000, LIMIT = 20000, LIMIT_PER_LINK = 300 };
 	unsigned accepted = 0;
 	bool connecting = ph->contacts.hopeful > 0;
 
-	if (now >= ph->progress_us + (pauses > QUIET ? pauses : QUIET))
+	if (now >= ph->progress_us + QUIET)
 		return now;
 	for (struct plink *l = ph->links; l; l = l->next) {
 		connecting |= l->state & (LINK_HELLO | LINK_AUTH);
 		accepted += !l->contact;
 	}
-	uint64_t least = connecting ? QUIET : QUIET_AWAITED, quiet = pauses > least ? pauses : least;
-	if (!connecting && accepted >= ph->contacts.awaited)
-		return now;
+	uint64_t quiet = connecting ? QUIET : accepted < ph->contacts.awaited ? QUIET_AWAITED : 0;
 	uint64_t limit = ph->routes.dirty_us + LIMIT + (uint64_t)ph->n_links * LIMIT_PER_LINK, until = ph->progress_us + quiet;
 	return limit < until ? limit : until;
 }
