@@ -9,8 +9,6 @@
 #include <Zydis/Zydis.h>
 #include <string.h>
 
-enum { INSN_BYTES = 15 };
-
 struct insn {
 	ZydisDecodedInstruction decoded;
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
@@ -22,8 +20,8 @@ static bool decode(struct monitor *m, struct insn *insn)
 	static bool ready;
 	struct vcpu *v = &m->vcpu;
 	uint32_t error, cr2 = v->cr2, room = PAGE_BYTES - (v->eip & PAGE_MASK);
-	uint8_t bytes[INSN_BYTES];
-	unsigned count = INSN_BYTES;
+	uint8_t bytes[INSN_MAX_BYTES];
+	unsigned count = INSN_MAX_BYTES;
 
 	if (!ready) {
 		ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_COMPAT_32, ZYDIS_STACK_WIDTH_32);
@@ -31,7 +29,7 @@ static bool decode(struct monitor *m, struct insn *insn)
 	}
 	if (vcpu_read(v, v->eip, bytes, count, v->cpl == 3, &error)) {
 		v->cr2 = cr2;
-		count = room < INSN_BYTES ? room : INSN_BYTES;
+		count = room < INSN_MAX_BYTES ? room : INSN_MAX_BYTES;
 		if (vcpu_read(v, v->eip, bytes, count, v->cpl == 3, &error)) {
 			v->cr2 = cr2;
 			return false;
@@ -93,7 +91,7 @@ bool insn_writes(struct monitor *m, gva_t gva)
 	uint32_t at, bytes;
 	bool writes = false;
 
-	if (gva - m->vcpu.eip < INSN_BYTES || !decode(m, &insn))
+	if (gva - m->vcpu.eip < INSN_MAX_BYTES || !decode(m, &insn))
 		return false;
 	for (unsigned i = 0; i < insn.decoded.operand_count; i++) {
 		if (!memory_range(m, &insn, &insn.operand[i], &at, &bytes) || gva - at >= bytes)

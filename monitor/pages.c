@@ -75,7 +75,6 @@ static int let_in(struct monitor *m, gva_t gva, enum page_right right)
 static void protect(int userfault_fd, gva_t first)
 {
 	struct uffdio_writeprotect all = { .range = { first, VMP_WINDOW - (uint64_t)first }, .mode = UFFDIO_WRITEPROTECT_MODE_WP };
-
 	int error;
 
 	do /* EAGAIN: a mapping changes right now */

@@ -200,7 +200,6 @@ struct routes {
 };
 struct rentry *route_find(struct phnx *ph, ph_vp_t name);
 ph_vp_t route_holder(struct phnx *ph, ph_vp_t vp);	/* whom to send a message for vp to, or 0 */
-void route_progress(struct phnx *ph);		/* a connection came closer to being made */
 void route_link_up(struct phnx *ph, struct plink *l);
 void route_link_down(struct phnx *ph, struct plink *l);
 int route_on_update(struct phnx *ph, struct plink *l, struct reader *r);

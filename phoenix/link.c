@@ -225,7 +225,7 @@ static int on_hello(struct plink *l, struct reader *r)
 		link_send(l, FRAME_AUTH, &w, NULL);
 		free(w.data);
 		l->state = LINK_AUTH;
-		route_progress(ph);
+		ph->progress_us = phnx_now(ph);
 		return 0;
 	}
 	return -1;
@@ -292,7 +292,7 @@ static int on_auth(struct plink *l, struct reader *r)
 	l->my_hello = l->peer_hello = (struct writer){ 0 };
 	if (l->contact)
 		contact_linked(l->ph, l->contact, l->peer);
-	route_progress(l->ph);
+	l->ph->progress_us = phnx_now(l->ph);
 	route_link_up(l->ph, l);
 	return 0;
 }
@@ -520,7 +520,7 @@ struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c
 	ph->links = l;
 	ph->n_links++;
 	look_by(ph, proved_by(l));
-	route_progress(ph);
+	ph->progress_us = phnx_now(ph);
 	put_hello(l);
 	return l;
 }

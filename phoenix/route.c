@@ -744,8 +744,6 @@ static uint64_t sweep(struct phnx *ph, uint64_t now)
 	return again;
 }
 
-void route_progress(struct phnx *ph) { ph->progress_us = phnx_now(ph); }
-
 /* The thesis's priorities: connections that are being made come first, while they come nearer, but not for ever.  What is
  * told once they are all there is told once. */
 static uint64_t hold_until(struct phnx *ph, uint64_t now)

@@ -1,6 +1,6 @@
 /* up.c - `vmp up`: the machine's keeper is started here, and waited for until userland is there.
  *
- * The keeper is what `vmp run` is (run.c) in a session of its own, with a shell on the console for a command.  Its standard
+ * The keeper is what `vmp run` is (run/run.c) in a session of its own, with a shell on the console for a command.  Its standard
  * error is a socket to us: what it writes before the machine is up is why it failed, for our standard error; a NUL byte says
  * that the machine is up, and a line for our standard output follows.  When we die before that, the keeper sees the socket
  * close, and ends.

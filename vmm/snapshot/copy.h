@@ -2,8 +2,8 @@
  *
  * At the cut, when nothing runs, pages are only marked: those to be saved (`pending`) in a bit set, and every right to write
  * becomes a right to read, which monitors have seen to in their VM processes (monitor/freeze.c).  So whoever changes a page
- * afterwards comes by the daemon first, and so does whoever takes it away: pagestore.c calls copy_before_change(), which copies a
- * page that is still pending.  All others are sent from where they are.
+ * afterwards comes by the daemon first, and so does whoever takes it away: pagestore.c calls copy_before_change() and
+ * copy_before_loss(), which copy a page that is still pending.  All others are sent from where they are.
  *
  * The same tells what has changed since the last checkpoint: `changed` has the pages that came here, or that somebody here asked
  * to write to, since then.  Any other page's contents are those of the last checkpoint, whoever owned it meanwhile: a write drops
@@ -29,7 +29,7 @@ void copy_forget(const struct node *node);
 bool copy_cpu(unsigned cpu, const void *state, uint32_t bytes);
 int copy_mark(struct node *node, enum snapshot_mode mode);
 
-/* The page's contents or its place are about to change; `changes`: the right to write is raised, or it has just come. */
+/* The page is about to be taken away; it is about to be written to, or has just come. */
 void copy_before_loss(const struct node *node, gfn_t gfn);
 void copy_before_change(const struct node *node, gfn_t gfn);
 

@@ -1,4 +1,4 @@
-/* load.h - a saved machine's way into node 0 (restore.h): from its file for `vmp snapshot load`, or from a checkpoint (run.c).
+/* load.h - a saved machine's way into node 0 (restore.h): from its file for `vmp snapshot load`, or from a checkpoint (run/back.c).
  *
  * Rules of use: load_open() reads the whole file once, so that nothing is started for one that is damaged; or
  * load_kept(), again if need be.  load_start()
