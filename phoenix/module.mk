@@ -31,6 +31,8 @@ $(foreach e,intsort lu,$(eval $(call program,examples/phoenix/$(e)/$(e),examples
 
 $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/vps.o))
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/config.o))
+$(eval $(call unit-test,phnx_wire,tests/unit/phnx_wire.o $(PHNX_CORE),-lcrypto))
+$(eval $(call unit-test,phnx_route,tests/unit/phnx_route.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_contacts,tests/unit/phnx_contacts.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_sim.o phoenix/msglog.o phoenix/secret.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -377,9 +378,91 @@ static int role_stranger(int role)
 	return 0;
 }
 
+/* Without a session only who reads the same user's file is let in. */
+static int role_other_user(int role)
+{
+	char home[64];
+
+	snprintf(home, sizeof home, "%s/user%d", folder, role);
+	setenv("XDG_CONFIG_HOME", home, 1);
+	start(role + 1, role ? 1 : 2, NULL);
+	CHECK(ph_timed_recv(PH_MSG_ANY_TAG, 700000) == PH_MSG_INVALID);
+	CHECK(errors[-PH_EREFUSED] > 0);
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
+/* Speaks a later version of the protocol, and is told what this one is. */
+static int role_later_version(int role)
+{
+	enum { HELLO = 1, LATER = 77 };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 1)),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	unsigned char hello[8 + 4] = { 'P', 'H', HELLO, LATER, 4 };
+	char reply[2000] = "";
+	size_t n = 0;
+	ssize_t got;
+	int s;
+
+	if (role == 0) {
+		start(1, 0, NULL);
+		for (int i = 0; i < 600 && !errors[-PH_EREFUSED]; i++)
+			ph_timed_recv(PH_MSG_ANY_TAG, 100000);
+		CHECK(errors[-PH_EREFUSED] == 1);
+		ph_finalize(NULL, 0);
+		return 0;
+	}
+	while (s = socket(AF_INET, SOCK_STREAM, 0), connect(s, (struct sockaddr *)&in, sizeof in) && close(s) == 0)
+		usleep(10000);
+	CHECK(write(s, hello, sizeof hello) == sizeof hello);
+	while (n < sizeof reply - 1 && (got = read(s, reply + n, sizeof reply - 1 - n)) > 0)
+		n += (size_t)got;
+	CHECK(memmem(reply, n, "protocol version 1 here, 77 there", 33));
+	return 0;
+}
+
 static void test_strangers(void)
 {
 	run_roles(role_stranger, 2);
+	run_roles(role_other_user, 2);
+	run_roles(role_later_version, 2);
+}
+
+/* ---- a session's secret in its file ---- */
+
+static int write_secret_file(mode_t mode)
+{
+	char path[64];
+
+	snprintf(path, sizeof path, "%s/phnx", folder);
+	mkdir(path, 0700);
+	snprintf(path, sizeof path, "%s/phnx/filed", folder);
+	FILE *f = fopen(path, "w");
+	return f && fputs("a secret\n", f) >= 0 && fclose(f) == 0 && chmod(path, mode) == 0;
+}
+
+static int role_session_file(int role)
+{
+	start(role + 1, role ? 1 : 2, "filed");
+	CHECK(errors[-PH_ECONFIG] == 0);
+	return ask_and_answer(role);
+}
+
+static int role_open_file(int role)
+{
+	(void)role;
+	start(0, 0, "filed");
+	CHECK(errors[-PH_ECONFIG] == 1);	/* others can read it */
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
+static void test_session_file(void)
+{
+	CU_ASSERT_TRUE_FATAL(write_secret_file(0600));
+	run_roles(role_session_file, 2);
+	CU_ASSERT_TRUE_FATAL(write_secret_file(0644));
+	run_roles(role_open_file, 1);
 }
 
 /* ---- a node in the middle that only forwards; handlers; the descriptor ---- */
@@ -481,11 +564,113 @@ static void test_log(void)
 	run_roles(role_logger, 1);
 }
 
+/* ---- leaving by the low-level calls (A.6.2), and what waits for a virtual node that is released ---- */
+
+/* What role 0 has sent to virtual nodes that nobody assumes yet comes to role 1 when it assumes them: that to 50 is kept by
+ * role 1 itself, that to 40 comes back with a log. */
+static int role_leaves(int role)
+{
+	char file[64];
+	ph_msg_t m;
+
+	snprintf(file, sizeof file, "%s/away", folder);
+	start(role + 1, role ? 1 : 2, NULL);
+	if (role == 0) {
+		assume_range(0, 1);
+		CHECK((m = ph_timed_recv(1, PATIENCE)));	/* role 1 is there */
+		ph_msg_destroy(m);
+		ph_send(50, "for good", 9, 2);
+		ph_invalidate_routing();
+		while (!ph_mqueue_is_empty())
+			usleep(10000);
+		ph_finalize_runtime();
+
+		start(1, 2, NULL);
+		ph_send(40, "for a while", 12, 2);
+		ph_invalidate_routing();
+		ph_store_msgs(file);
+		ph_finalize_runtime();
+		start(1, 2, NULL);
+		ph_load_msgs(file);
+		assume_range(0, 1);
+		CHECK((m = ph_timed_recv(3, PATIENCE)));
+		ph_msg_destroy(m);
+		unlink(file);
+	} else {
+		ph_send(0, NULL, 0, 1);
+		usleep(300000);
+		assume_range(50, 51);
+		CHECK((m = ph_timed_recv(2, PATIENCE)) && m->dest == 50 && !strcmp(m->body, "for good"));
+		ph_msg_destroy(m);
+		assume_range(40, 41);
+		CHECK((m = ph_timed_rcv(2, PATIENCE)) && m->dest == 40 && !strcmp(m->body, "for a while"));
+		ph_msg_destroy(m);
+		CHECK(ph_timed_rcv(2, 100000) == NULL);
+		ph_send(0, NULL, 0, 3);
+	}
+	ph_finalize(NULL, 10);
+	CHECK(errors[-PH_ELOG] == 0);
+	return 0;
+}
+
+static int role_releases(int role)
+{
+	enum { N = 50 };
+	ph_msg_t m;
+
+	start(role + 1, role ? 1 : 2, NULL);
+	if (role == 0) {
+		ph_vps_t some = ph_vps_create_range(5, 10);
+		assume_range(0, 32);
+		CHECK((m = ph_timed_recv(2, PATIENCE)));	/* the last; the others wait here */
+		ph_vp_t sender = ph_get_source(m);
+		ph_msg_destroy(m);
+		ph_release_vps(some);
+		ph_send(sender, NULL, 0, 4);
+		ph_vps_t mine = ph_get_assumed_vps();
+		CHECK(ph_vps_is_exclusive(mine, some) && ph_vps_get_min_elem(mine) == 0 && ph_vps_get_max_elem(mine) == 31);
+		ph_vps_destroy(mine);
+		ph_vps_destroy(some);
+		ph_release_vp(0);
+		CHECK((m = ph_timed_recv(3, PATIENCE)) && m->dest == 1);
+		ph_msg_destroy(m);
+	} else {
+		for (int i = 0; i < N; i++)
+			ph_send(7, &i, sizeof i, 1);
+		ph_send(7, NULL, 0, 2);
+		CHECK((m = ph_timed_recv(4, PATIENCE)) && m->dest == ph_get_resource_name());
+		ph_msg_destroy(m);
+		assume_range(5, 10);
+		for (int i = 0; i < N; i++) {
+			CHECK((m = ph_timed_recv(1, PATIENCE)) && m->dest == 7 && *(int *)m->body == i);
+			ph_msg_destroy(m);
+		}
+		CHECK(ph_timed_recv(1, 100000) == NULL);
+		ph_send(1, NULL, 0, 3);
+	}
+	ph_finalize(NULL, 10);
+	return 0;
+}
+
+static void test_leaving(void)
+{
+	run_roles(role_leaves, 2);
+	run_roles(role_releases, 2);
+}
+
 /* ---- calls at the wrong time ---- */
 
 static int role_wrong(int role)
 {
+	int ends[2], own = dup(2);
+	char said[200] = "";
+
 	(void)role;
+	CHECK(pipe(ends) == 0 && dup2(ends[1], 2) == 2);	/* without a callback: standard error */
+	ph_try_recv(1);
+	CHECK(dup2(own, 2) == 2 && read(ends[0], said, sizeof said - 1) > 0);
+	CHECK(!strcmp(said, "phnx: the library is not initialised: ph_try_recv()\n"));
+	CHECK(ph_get_vp_lower_bound() == 0 && ph_get_random_vp() == PH_INVALID_VP);
 	ph_set_error_callback(count_error, NULL);
 	ph_send(1, "x", 1, 1);
 	CHECK(ph_recv(1) == PH_MSG_INVALID);
@@ -495,6 +680,9 @@ static int role_wrong(int role)
 	CHECK(errors[-PH_ECONFIG] == 1);
 	CHECK(PH_VP_UPPER_BOUND == SPACE && ph_get_vp_upper_bound() == SPACE);
 	CHECK(ph_get_resource_name() >= 1LL << 62);
+	CHECK(ph_get_vp_lower_bound() == PH_VP_LOWER_BOUND);
+	for (int i = 0; i < 1000; i++)
+		CHECK(ph_get_random_vp() >= 0 && ph_get_random_vp() < SPACE);
 	ph_send(SPACE, "x", 1, 1);	/* the virtual node "adjacent" to the upper bound: an error, and no waiting */
 	ph_send(-1, "x", 1, 1);
 	CHECK(errors[-PH_EBOUND] == 2);
@@ -754,7 +942,9 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "SSH tunnel", test_ssh);
 	CU_add_test(suite, "another secret is refused", test_strangers);
 	CU_add_test(suite, "a node in the middle, a handler, a descriptor", test_middle);
+	CU_add_test(suite, "the session's secret in its file", test_session_file);
 	CU_add_test(suite, "message log", test_log);
+	CU_add_test(suite, "leaving by the low-level calls; a release", test_leaving);
 	CU_add_test(suite, "calls at the wrong time", test_wrong_calls);
 	CU_add_test(suite, "join and leave with state", test_counters);
 	CU_add_test(suite, "multicast, reduce, barrier", test_collective);

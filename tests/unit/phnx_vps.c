@@ -39,6 +39,11 @@ static void test_operations(void)
 		ph_vps_t x = from_bits(a), y = from_bits(b);
 		ph_vps_t u = ph_vps_create_union(x, y), n = ph_vps_create_inter(x, y), d = ph_vps_create_diff(x, y);
 
+		ph_vps_t same = ph_vps_dup(x);
+
+		CU_ASSERT_EQUAL(to_bits(same), a);
+		CU_ASSERT_EQUAL(ph_vps_get_lower_bound(same), ph_vps_get_min_elem(x));
+		ph_vps_destroy(same);
 		CU_ASSERT_EQUAL(to_bits(u), a | b);
 		CU_ASSERT_EQUAL(to_bits(n), a & b);
 		CU_ASSERT_EQUAL(to_bits(d), a & ~b);

@@ -1,0 +1,126 @@
+/* phnx_wire.c - numbers and bytes as they are written between nodes; whom the failure detector gossips to. */
+#include <CUnit/Basic.h>
+#include "phoenix/core.h"
+
+/* ---- wire.h ---- */
+
+static const uint64_t numbers[] = { 0, 1, 127, 128, 255, 16383, 16384, UINT32_MAX, 1ULL << 62, 1ULL << 63, UINT64_MAX };
+enum { N = sizeof numbers / sizeof *numbers };
+
+static void test_numbers(void)
+{
+	struct writer w = { 0 };
+	char text[5];
+
+	for (int i = 0; i < N; i++) {
+		put8(&w, (uint8_t)numbers[i]);
+		put32(&w, (uint32_t)numbers[i]);
+		put64(&w, numbers[i]);
+		put_var(&w, numbers[i]);
+		put_bytes(&w, "five", 5);
+	}
+	struct reader r = { w.data, w.data + w.len, false };
+	for (int i = 0; i < N; i++) {
+		CU_ASSERT_EQUAL(get8(&r), (uint8_t)numbers[i]);
+		CU_ASSERT_EQUAL(get32(&r), (uint32_t)numbers[i]);
+		CU_ASSERT_EQUAL(get64(&r), numbers[i]);
+		CU_ASSERT_EQUAL(get_var(&r), numbers[i]);
+		get_bytes(&r, text, sizeof text);
+		CU_ASSERT_STRING_EQUAL(text, "five");
+	}
+	CU_ASSERT(!r.bad && r.p == r.end);
+	free(w.data);
+}
+
+/* Small numbers are short; the bytes are little-endian. */
+static void test_layout(void)
+{
+	static const struct {
+		uint64_t number;
+		size_t len;
+		unsigned char bytes[10];
+	} rows[] = {
+		{ 0, 1, { 0 } }, { 127, 1, { 127 } }, { 128, 2, { 128, 1 } }, { 300, 2, { 0xac, 2 } }, { 1 << 14, 3, { 128, 128, 1 } },
+		{ UINT64_MAX, 10, { 255, 255, 255, 255, 255, 255, 255, 255, 255, 1 } },
+	};
+
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct writer w = { 0 };
+		put_var(&w, rows[i].number);
+		CU_ASSERT_EQUAL(w.len, rows[i].len);
+		CU_ASSERT(!memcmp(w.data, rows[i].bytes, rows[i].len));
+		free(w.data);
+	}
+	struct writer w = { 0 };
+	put32(&w, 0x01020304);
+	CU_ASSERT(!memcmp(w.data, "\4\3\2\1", 4));
+	free(w.data);
+}
+
+/* Of every length that is too short: zeros, and bad; never a byte beyond the end. */
+static void test_ends(void)
+{
+	unsigned char bytes[16], endless[16], to[8];
+
+	memset(bytes, 0x55, sizeof bytes);
+	memset(endless, 0xff, sizeof endless);
+	for (size_t n = 0; n < 8; n++) {
+		struct reader r = { bytes, bytes + n, false };
+		CU_ASSERT(get64(&r) == 0 && r.bad && r.p == r.end);
+		CU_ASSERT(get8(&r) == 0 && get_var(&r) == 0 && r.p == r.end);
+		r = (struct reader){ bytes, bytes + n, false };
+		get_bytes(&r, to, sizeof to);
+		CU_ASSERT(r.bad && r.p == r.end && !memcmp(to, "\0\0\0\0\0\0\0", 8));
+		r = (struct reader){ endless, endless + n, false };
+		get_var(&r);
+		CU_ASSERT(r.bad && r.p == r.end);
+	}
+	struct reader r = { endless, endless + sizeof endless, false };
+	get_var(&r);
+	CU_ASSERT(r.bad);		/* more than 64 bits */
+	struct writer full = { .bad = true };
+	put_bytes(&full, bytes, 8);
+	CU_ASSERT(full.bad && full.len == 0);
+}
+
+/* ---- detect.c: the double binary round-robin ---- */
+
+/* News of any node reach all others within detect_rounds(n) rounds, whenever it begins; nobody gossips to itself. */
+static void test_gossip(void)
+{
+	for (unsigned n = 2; n <= 130; n++)
+		for (unsigned first = 0; first < detect_rounds(n); first++) {
+			bool knows[130] = { true }, next[130];
+			unsigned told = 0;
+			for (unsigned round = first; round < first + detect_rounds(n); round++) {
+				memcpy(next, knows, sizeof next);
+				for (unsigned s = 0; s < n; s++) {
+					unsigned to = detect_target(s, n, round);
+					CU_ASSERT_FATAL(to < n && to != s);
+					next[to] |= knows[s];
+				}
+				memcpy(knows, next, sizeof knows);
+			}
+			for (unsigned s = 0; s < n; s++)
+				told += knows[s];
+			CU_ASSERT_EQUAL(told, n);
+		}
+	CU_ASSERT_EQUAL(detect_target(0, 1, 5), 0);
+	CU_ASSERT_EQUAL(detect_rounds(1), 0);
+	CU_ASSERT_EQUAL(detect_rounds(8), 6);
+	CU_ASSERT_EQUAL(detect_rounds(9), 8);
+}
+
+int main(void)
+{
+	CU_initialize_registry();
+	CU_pSuite s = CU_add_suite("wire and gossip", NULL, NULL);
+	CU_add_test(s, "what is written is read", test_numbers);
+	CU_add_test(s, "how numbers lie in bytes", test_layout);
+	CU_add_test(s, "a reader stops at its end", test_ends);
+	CU_add_test(s, "gossip reaches all in time", test_gossip);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
