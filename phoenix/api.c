@@ -78,6 +78,14 @@ ph_vp_t ph_get_random_vp(void)
 
 /* ---- messages ---- */
 
+/* Of a message that was not sent: its bytes are the caller's as before. */
+static void drop_body(struct pbuf *body)
+{
+	if (body)
+		body->release = NULL;
+	pbuf_put(body);
+}
+
 /* Waits for room unless that is refused. Takes the reference of body.  What is lent is copied when it is on its way: while
  * the receiver reads it already. */
 static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int tag, unsigned flags, long long timeout,
@@ -87,7 +95,7 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 	int error = rt_enter(call);
 
 	if (error) {
-		pbuf_put(body);
+		drop_body(body);
 		return error;
 	}
 	for (;;) {
@@ -103,7 +111,10 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 	rt_settle();
 	if (body && !body->release)
 		pbuf_keep(body);
-	pbuf_put(body);
+	if (error)
+		drop_body(body);
+	else
+		pbuf_put(body);
 	rt_unlock();
 	return error;
 }
@@ -170,13 +181,15 @@ int ph_sendv(ph_vp_t dest, const struct iovec *pieces, int n, int tag)
 	return send_message("ph_sendv", dest, b, tag, 0, -1, false);
 }
 
+/* end 0: without waiting */
 static ph_msg_t receive(const char *call, int tag, uint64_t end)
 {
-	struct rmsg *m;
-
 	if (rt_enter(call))
 		return PH_MSG_INVALID;
-	while (!(m = flow_receive(rt.ph, tag)) && rt_now() < end) {
+	struct rmsg *m = flow_receive(rt.ph, tag);
+	if (!m && !end && rt_look())
+		m = flow_receive(rt.ph, tag);
+	while (!m && net_time(rt.net) < end) {
 		if (!rt_may_wait(call))
 			break;
 		rt_wait(end);
@@ -184,6 +197,7 @@ static ph_msg_t receive(const char *call, int tag, uint64_t end)
 			rt_unlock();
 			return PH_MSG_INVALID;
 		}
+		m = flow_receive(rt.ph, tag);
 	}
 	rt_leave();
 	return m ? &m->pub : PH_MSG_INVALID;
@@ -211,12 +225,12 @@ ph_msg_t ph_try_rcv(int tag)
 
 ph_msg_t ph_timed_recv(int tag, long long timeout)
 {
-	return receive("ph_timed_recv", tag, rt_now() + (uint64_t)(timeout > 0 ? timeout : 0));
+	return receive("ph_timed_recv", tag, timeout > 0 ? rt_now() + (uint64_t)timeout : 0);
 }
 
 ph_msg_t ph_timed_rcv(int tag, long long timeout)
 {
-	return receive("ph_timed_rcv", tag, rt_now() + (uint64_t)(timeout > 0 ? timeout : 0));
+	return receive("ph_timed_rcv", tag, timeout > 0 ? rt_now() + (uint64_t)timeout : 0);
 }
 
 void ph_msg_destroy(ph_msg_t msg)

@@ -1,19 +1,20 @@
-/* block.c - a few idle blocks of a process, each in a slot that is emptied and filled by one atomic exchange. */
+/* block.c - a few idle blocks of a process, each in a slot that is emptied and filled by one atomic exchange: of pages and more,
+ * and of the few bytes that say where a page is. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "phoenix/block.h"
 
-enum { LEAST = 4096, MOST = 256 << 10, SLOTS = 8 };
+enum { SMALL = 64, LEAST = 4096, MOST = 256 << 10, SLOTS = 16, SMALL_SLOTS = 64 };
 
 struct idle {			/* what an idle block holds */
 	size_t room;
 };
 #ifndef __SANITIZE_ADDRESS__	/* which is to see every use after a free */
-static _Atomic(struct idle *) slots[SLOTS];
+static _Atomic(struct idle *) large[SLOTS], small[SMALL_SLOTS];
 
-static void *take(size_t size, size_t *room)
+static void *take(_Atomic(struct idle *) *slots, int n, size_t size, size_t *room)
 {
-	for (int i = 0; i < SLOTS; i++) {
+	for (int i = 0; i < n; i++) {
 		struct idle *b = atomic_load_explicit(slots + i, memory_order_relaxed) ? atomic_exchange(slots + i, NULL) : NULL;
 		if (b && b->room >= size && b->room / 4 <= size) {
 			*room = b->room;
@@ -25,30 +26,45 @@ static void *take(size_t size, size_t *room)
 	return NULL;
 }
 
-static int keep(struct idle *b)
+static int keep(_Atomic(struct idle *) *slots, int n, struct idle *b)
 {
-	for (int i = 0; i < SLOTS; i++) {
+	for (int i = 0; i < n; i++) {
 		struct idle *none = NULL;
-		if (atomic_compare_exchange_strong(slots + i, &none, b))
+		if (!atomic_load_explicit(slots + i, memory_order_relaxed) && atomic_compare_exchange_strong(slots + i, &none, b))
 			return 1;
 	}
 	return 0;
 }
 
+static void *idle_get(size_t size, size_t *room)
+{
+	if (size == SMALL)
+		return take(small, SMALL_SLOTS, size, room);
+	return size >= LEAST && size <= MOST ? take(large, SLOTS, size, room) : NULL;
+}
+
+static int idle_put(struct idle *b)
+{
+	return b->room == SMALL ? keep(small, SMALL_SLOTS, b) : keep(large, SLOTS, b);
+}
+
 void block_trim(void)
 {
 	for (int i = 0; i < SLOTS; i++)
-		free(atomic_exchange(slots + i, NULL));
+		free(atomic_exchange(large + i, NULL));
+	for (int i = 0; i < SMALL_SLOTS; i++)
+		free(atomic_exchange(small + i, NULL));
 }
 #else
-static void *take(size_t size, size_t *room) { (void)size; (void)room; return NULL; }
-static int keep(struct idle *b) { (void)b; return 0; }
+static void *idle_get(size_t size, size_t *room) { (void)size; (void)room; return NULL; }
+static int idle_put(struct idle *b) { (void)b; return 0; }
 void block_trim(void) { }
 #endif
 
 void *block_get(size_t size, size_t *room)
 {
-	void *b = size >= LEAST && size <= MOST ? take(size, room) : NULL;
+	size = size < SMALL ? SMALL : size;
+	void *b = idle_get(size, room);
 
 	if (b)
 		return b;
@@ -60,11 +76,11 @@ void block_put(void *block, size_t room)
 {
 	struct idle *b = block;
 
-	if (!b || room < LEAST || room > MOST) {
+	if (!b || room < SMALL || (room > SMALL && room < LEAST) || room > MOST) {
 		free(block);
 		return;
 	}
 	b->room = room;
-	if (!keep(b))
+	if (!idle_put(b))
 		free(b);
 }

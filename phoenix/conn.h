@@ -55,6 +55,8 @@ struct net {
 	struct conn *ready;
 	atomic_bool knock, stirred;	/* stirred: something has ended the loop's wait */
 	struct conn *hot;		/* the last that brought something */
+	uint64_t now;			/* the time, as it was read last; 0: to be read again */
+	uint64_t looked_us;		/* when net_look() looked at all connections */
 	unsigned asleep, in_vain;	/* the driver's: see net_stay_awake() */
 	bool shared;			/* so is this */
 	bool dirty;

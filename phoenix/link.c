@@ -43,10 +43,11 @@ void pbuf_keep(struct pbuf *b)
 
 struct pbuf *pbuf_of(const void *data, size_t len, void (*release)(void *arg), void *arg)
 {
-	struct pbuf *b = malloc(sizeof *b);
+	size_t room;
+	struct pbuf *b = block_get(sizeof *b, &room);
 
 	if (b)
-		*b = (struct pbuf){ .refs = 1, .len = len, .data = data, .release = release, .arg = arg };
+		*b = (struct pbuf){ .refs = 1, .len = len, .room = room, .data = data, .release = release, .arg = arg };
 	return b;
 }
 

@@ -40,6 +40,9 @@ $(eval $(call unit-test,phnx_reduce,tests/sim/phnx_reduce.o tests/sim/phnx_sim.o
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call unit-test,phnx_misuse,tests/unit/phnx_misuse.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+comma := ,
+PHNX_WATCHED := malloc calloc realloc sendmsg recv
+$(eval $(call unit-test,phnx_page,tests/unit/phnx_page.o phnx.o,$(PHNX_LIBS) $(PHNX_WATCHED:%=-Wl$(comma)--wrap=%)))
 $(eval $(call unit-test,phnx_loop,tests/unit/phnx_loop.o phnx.o,$(PHNX_LIBS)))
 
 # Phoenix beside raw TCP and MPI, in one run.

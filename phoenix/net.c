@@ -88,10 +88,21 @@ uint64_t net_now(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
+uint64_t net_time(struct net *net)
+{
+	if (!net->now)
+		net->now = net_now();
+	return net->now;
+}
+
+void net_time_goes_on(struct net *net)
+{
+	net->now = 0;
+}
+
 static uint64_t op_now(void *ctx)
 {
-	(void)ctx;
-	return net_now();
+	return net_time(ctx);
 }
 
 static void op_random(void *ctx, void *buf, size_t n)
@@ -391,7 +402,7 @@ void net_settle(struct net *net)
 		accept_all(net);
 	while ((k = pop_ready(net, &what)))
 		handle_ready(k, what);
-	uint64_t now = net_now();
+	uint64_t now = net_time(net);
 	if (now >= net->due)
 		sweep(net, now);
 	uint64_t due = phnx_poll(net->ph);
@@ -400,17 +411,26 @@ void net_settle(struct net *net)
 	flush_dirty(net);
 }
 
-/* Looks for news without waiting: of the connection that brought the last ones, and every now and then of all. */
-static bool look(struct net *net, unsigned turn)
+/* Looks for news without waiting: of the connection that brought the last ones, and, if there are none, of all. */
+static bool look(struct net *net, bool all)
 {
-	enum { OTHERS = 8 };
-
 	net->stirred = false;
 	if (net->hot)
 		conn_read(net->hot);
-	if (!net->stirred && (turn % OTHERS == OTHERS - 1 || !net->hot))
+	if (!net->stirred && all)
 		event_base_loop(net->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
 	return net->stirred;
+}
+
+bool net_look(struct net *net)
+{
+	enum { ALL_US = 100 };		/* it takes a microsecond */
+	uint64_t now = net_time(net);
+	bool all = now >= net->looked_us + ALL_US;
+
+	if (all)
+		net->looked_us = now;
+	return look(net, all);
 }
 
 /* Going to sleep and being woken takes longer than many an answer: a waiting application first stays awake for AWAKE_US.
@@ -421,7 +441,7 @@ static bool look(struct net *net, unsigned turn)
  * woken goes first. */
 bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 {
-	enum { AWAKE_US = 50, OFFER_US = 2, MOST_ASLEEP = 1023, ALONE = 32 };
+	enum { AWAKE_US = 50, OFFER_US = 2, MOST_ASLEEP = 1023, ALONE = 64, OTHERS = 32 };
 	bool came = false;
 
 	if (net->asleep) {
@@ -434,13 +454,15 @@ bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 		bool offer = net->shared || turn > ALONE;
 		if (offer)
 			sched_yield();
-		came = look(net, turn);
+		net->now = now;
+		came = look(net, turn % OTHERS == OTHERS - 1 || !net->hot);
 		now = net_now();
 		if (came) {
 			net->shared = offer && now >= before + OFFER_US;
 			break;
 		}
 	}
+	net->now = now;
 	bool in_time = now < start + AWAKE_US;
 	if (in_time && !came)
 		return false;		/* another thread wants the lock */

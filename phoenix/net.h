@@ -29,6 +29,10 @@ void net_break(struct net *net);		/* every link that is up, as a network may: fo
 void net_loop(struct net *net, uint64_t timeout_us);
 /* Spends a short while awake for an answer, while `wanted` (who waits for the lock) is 0. false: nothing has come. */
 bool net_stay_awake(struct net *net, const atomic_uint *wanted);
+bool net_look(struct net *net);			/* whether anything has come; nobody else may be in net_loop() */
+/* The time, which is read once for what is done at one go: net_time_goes_on() where the lock was taken, or time has passed. */
+uint64_t net_time(struct net *net);
+void net_time_goes_on(struct net *net);
 void net_wake(struct net *net);			/* makes net_loop() in another thread return */
 void net_settle(struct net *net);		/* after any call into the node: timers, and send what there is to send */
 /* Ends all connections so that what was sent arrives. net_loop() until net_closed(), but not for ever. */

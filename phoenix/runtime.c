@@ -3,8 +3,10 @@
  * Who runs the loop.  Exactly one thread at a time waits for events (`driver`).  A thread that waits for a message runs the
  * loop itself: handing a message from a loop thread to a waiting thread costs more (tens of microseconds when another
  * processor must be woken) than the message.  While no call waits, a thread of the library's own runs the loop; it keeps
- * away for AWAY_US after each wait of the application's, so that a program that only receives never meets it.  In a
- * caller's loop (ph_init_in_loop()) there is no such thread.
+ * away for AWAY_US after each wait of the application's, so that a program that only receives never meets it.  A program
+ * that computes, and asks for messages in between without waiting, reads them itself as it asks: else it would hear of
+ * them when AWAY_US had passed, and then at the price of a processor's change of threads for each.  In a caller's loop
+ * (ph_init_in_loop()) there is no such thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -106,7 +108,8 @@ void rt_lock(void)
 		pthread_mutex_lock(&mutex);
 		atomic_fetch_sub(&wanted, 1);
 	}
-	rt_depth++;
+	if (rt_depth++ == 0 && rt.net)
+		net_time_goes_on(rt.net);
 }
 
 void rt_unlock(void)
@@ -155,12 +158,14 @@ static void wait_for(pthread_cond_t *what, uint64_t us)
 	struct timespec t = { (time_t)(at / 1000000), (long)(at % 1000000) * 1000 };
 
 	pthread_cond_timedwait(what, &mutex, &t);
+	if (rt.net)
+		net_time_goes_on(rt.net);
 }
 
 /* Runs the loop, or lets the thread that runs it go on. */
 void rt_wait(uint64_t deadline)
 {
-	uint64_t now = rt_now(), left = deadline <= now ? 0 : deadline - now;
+	uint64_t now = net_time(rt.net), left = deadline <= now ? 0 : deadline - now;
 
 	left = left < FOREVER_STEP ? left : FOREVER_STEP;
 	if (rt.driver == NOBODY) {
@@ -172,9 +177,10 @@ void rt_wait(uint64_t deadline)
 			rt_lock();
 		}
 		rt.driver = NOBODY;
-		rt.last_drive_us = rt_now();
-		if (rt.net)
+		if (rt.net) {
+			rt.last_drive_us = net_time(rt.net);
 			net_settle(rt.net);
+		}
 		if (rt.waiters)
 			pthread_cond_broadcast(&changed);
 		return;
@@ -184,6 +190,21 @@ void rt_wait(uint64_t deadline)
 	rt.waiters++;
 	wait_for(&changed, left);
 	rt.waiters--;
+}
+
+/* Who sleeps by ph_get_fd() between the calls needs the library's thread; and who holds the lock by a handler must not read. */
+bool rt_look(void)
+{
+	if (rt.lodger || rt_depth > 1 || rt.driver == APPLICATION)
+		return false;
+	if (rt.fd < 0)
+		rt.last_drive_us = net_time(rt.net);
+	if (rt.driver == BACKGROUND || !net_look(rt.net))
+		return false;
+	net_settle(rt.net);
+	if (rt.waiters)
+		pthread_cond_broadcast(&changed);
+	return true;
 }
 
 static void *background(void *arg)

@@ -29,6 +29,7 @@ void rt_leave(void);			/* lets the node act on what the call has changed, and un
 int __attribute__((format(printf, 2, 3))) rt_fail(int error, const char *format, ...);	/* reports; returns error */
 uint64_t rt_now(void);
 void rt_wait(uint64_t deadline);	/* waits for something to happen; rt.ph may be NULL afterwards */
+bool rt_look(void);			/* whether anything has happened, as far as can be told at once */
 bool rt_may_wait(const char *call);	/* a handler runs in the loop: it must not wait for it */
 void rt_arrived(void);		/* the receive queue has become empty, or is not any more */
 

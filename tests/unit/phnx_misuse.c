@@ -65,6 +65,27 @@ static void test_no_home(void)
 	CU_ASSERT_EQUAL(reports(PH_ESYSTEM), 0);
 }
 
+/* Resource names are above the virtual nodes, and never below 2^62. */
+static void test_names(void)
+{
+	static const ph_vp_t uppers[] = { 0, SPACE, (1LL << 62) + 1, INT64_MAX - 100 };
+
+	for (size_t i = 0; i < sizeof uppers / sizeof *uppers; i++) {
+		ph_finalize(NULL, 0);
+		ph_init(0, uppers[i], NULL, NULL, "misuse", NULL);
+		ph_vp_t name = ph_get_resource_name();
+		CU_ASSERT(name >= 1LL << 62 && name >= uppers[i]);
+	}
+	ph_finalize(NULL, 0);
+	ph_init(SPACE, 0, NULL, NULL, "misuse", NULL);
+	ph_init(-1, SPACE, NULL, NULL, "misuse", NULL);
+	CU_ASSERT_EQUAL(reports(PH_EINVAL), 2);
+	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);
+	CU_ASSERT_EQUAL(reports(PH_EINVAL), 0);
+	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);	/* twice */
+	CU_ASSERT_EQUAL(reports(PH_EINVAL), 1);
+}
+
 static void test_bodies(void)
 {
 	struct iovec missing = { NULL, 5 }, huge[2] = { { "x", SIZE_MAX }, { "x", 2 } };
@@ -76,6 +97,8 @@ static void test_bodies(void)
 	CU_ASSERT_EQUAL(ph_sendx(1, "x", (size_t)PH_MSG_MAX + 1, 1, 0), PH_ETOOBIG);
 	CU_ASSERT_EQUAL(ph_send_page(1, NULL, 5, 1, never, NULL), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_send_page(1, "x", 1, 1, NULL, NULL), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_send_page(SPACE, "x", 1, 1, never, NULL), PH_EBOUND);
+	CU_ASSERT_EQUAL(ph_send_page(1, "x", (size_t)PH_MSG_MAX + 1, 1, never, NULL), PH_ETOOBIG);
 	CU_ASSERT_EQUAL(ph_sendv(1, &missing, 1, 1), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_sendv(1, NULL, 1, 1), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_sendv(1, &missing, -1, 1), PH_EINVAL);
@@ -188,6 +211,7 @@ int main(void)
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("wrong arguments", start, stop);
 	CU_add_test(suite, "a home that is not there", test_no_home);
+	CU_add_test(suite, "resource names, bounds", test_names);
 	CU_add_test(suite, "bodies", test_bodies);
 	CU_add_test(suite, "virtual nodes", test_virtual_nodes);
 	CU_add_test(suite, "files, contact points, ports", test_files_and_points);

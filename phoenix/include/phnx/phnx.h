@@ -227,7 +227,10 @@ void ph_set_error_callback(ph_error_fn fn, void *arg);
 enum { PH_UNORDERED = 1 };	/* flags of ph_sendx() */
 /* ph_sendx - ph_send() with flags; returns 0 or an error, and PH_EAGAIN instead of waiting for room */
 int ph_sendx(ph_vp_t dest, const void *body, size_t len, int tag, int flags);
-/* ph_send_page - send without a copy: body stays the library's until release(arg) is called */
+/* ph_send_page - send without a copy: body stays the library's until release(arg) is called
+ *
+ * That happens once the message is out of the sender's hands: in whatever thread runs the library's loop, or before this call
+ * returns. After an error (PH_EAGAIN: the queue is full) body is the caller's as before, and release() is not called. */
 int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg), void *arg);
 
 typedef void (*ph_handler_fn)(void *arg, const struct ph_msg *msg, ph_vp_t source);
