@@ -1,4 +1,5 @@
 /* crew.c - starting, the loop of a process, joining and leaving. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -10,15 +11,16 @@
 #include "examples/phoenix/crew/crew.h"
 
 enum { TAG_BEGIN = CREW_TAGS, TAG_FINISH, TAG_KNOCK, TAG_ENTER };
-enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, KNOCK_US = 10000000, MOST = 32 };
+enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, KNOCK_US = 10000000, JOIN_US = 20000000, MOST = 32,
+       LARGE = 4096, TRACE_US = 1000 };
 
 struct letter {
 	struct letter *next;
 	ph_vp_t dest;
+	void *body;
 	size_t len;
 	int tag;
 	long long timeout;
-	unsigned char body[];
 };
 struct crew crew;
 static const struct crew_app *app;
@@ -28,7 +30,9 @@ static struct {
 	int begin, join, port;
 	bool join_elsewhere;
 	const char *config, *tag, *session;
-} options = { .begin = 2 };
+	long long every_us, stay_us;	/* 0: see -k */
+	int trace;			/* a descriptor */
+} options = { .begin = 2, .trace = -1 };
 static bool begun, finishing;
 static atomic_bool finished, right;
 static char verdict[200];
@@ -47,16 +51,26 @@ void *allocate(size_t n)
 	return p;
 }
 
+static void grow(struct bytes *b, size_t room)
+{
+	b->room = room;
+	b->data = realloc(b->data, b->room);
+	if (!b->data) {
+		perror("memory");
+		_exit(1);
+	}
+}
+
+void bytes_expect(struct bytes *b, size_t n)
+{
+	if (n > b->room - b->len)
+		grow(b, b->len + n);
+}
+
 void bytes_put(struct bytes *b, const void *from, size_t n)
 {
-	if (n > b->room - b->len) {
-		b->room = 2 * b->room + n;
-		b->data = realloc(b->data, b->room);
-		if (!b->data) {
-			perror("memory");
-			_exit(1);
-		}
-	}
+	if (n > b->room - b->len)
+		grow(b, 2 * b->room + n);
 	if (n)
 		memcpy(b->data + b->len, from, n);
 	b->len += n;
@@ -94,15 +108,27 @@ long long crew_now_us(void)
 
 /* ---- what the application calls ---- */
 
-void crew_post(ph_vp_t dest, const void *body, size_t len, int tag, long long timeout)
+static void post(ph_vp_t dest, struct bytes *b, int tag, long long timeout)
 {
-	struct letter *l = allocate(sizeof *l + len);
+	struct letter *l = allocate(sizeof *l);
 
-	*l = (struct letter){ .dest = dest, .len = len, .tag = tag, .timeout = timeout };
-	if (len)
-		memcpy(l->body, body, len);
+	*l = (struct letter){ .dest = dest, .body = b->data, .len = b->len, .tag = tag, .timeout = timeout };
+	*b = (struct bytes){ 0 };
 	*outbox_end = l;
 	outbox_end = &l->next;
+}
+
+void crew_post(ph_vp_t dest, const void *body, size_t len, int tag, long long timeout)
+{
+	struct bytes b = { 0 };
+
+	bytes_put(&b, body, len);
+	post(dest, &b, tag, timeout);
+}
+
+void crew_give(ph_vp_t dest, struct bytes *b, int tag)
+{
+	post(dest, b, tag, 0);
 }
 
 void crew_stop_clock(void)
@@ -174,7 +200,40 @@ static void take(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t le
 	pthread_mutex_unlock(&state_lock);
 }
 
+/* ---- what is noted for a plot ---- */
+
+static void note(const char *what, unsigned steps)
+{
+	if (options.trace >= 0)
+		dprintf(options.trace, "%lld %d %s %u\n", crew_now_us(), (int)getpid(), what, steps);
+}
+
+static void note_step(bool last)
+{
+	static unsigned steps;
+	static long long noted_us;
+
+	steps += !last;
+	if (options.trace < 0 || (!last && crew_now_us() < noted_us + TRACE_US))
+		return;
+	note("steps", steps);
+	steps = 0;
+	noted_us = crew_now_us();
+}
+
 /* ---- the loop ---- */
+
+/* A large one is lent to the library, unless there is no room for it now. */
+static void send_letter(struct letter *l)
+{
+	if (l->timeout)
+		ph_timed_send(l->dest, l->body, l->len, l->tag, l->timeout);
+	else if (l->len < LARGE || ph_send_page(l->dest, l->body, l->len, l->tag, free, l->body))
+		ph_send(l->dest, l->body, l->len, l->tag);
+	else
+		return;
+	free(l->body);
+}
 
 static void send_all(void)
 {
@@ -183,10 +242,7 @@ static void send_all(void)
 		outbox = l->next;
 		if (!outbox)
 			outbox_end = &outbox;
-		if (l->timeout)
-			ph_timed_send(l->dest, l->body, l->len, l->tag, l->timeout);
-		else
-			ph_send(l->dest, l->body, l->len, l->tag);
+		send_letter(l);
 		free(l);
 	}
 	if (finishing) {
@@ -228,6 +284,8 @@ static bool turn(void)
 	pthread_mutex_lock(&state_lock);
 	bool busy = begun && app->work();
 	pthread_mutex_unlock(&state_lock);
+	if (busy)
+		note_step(false);
 	send_all();
 	ph_msg_t m = busy ? ph_try_recv(PH_MSG_ANY_TAG) : ph_timed_recv(PH_MSG_ANY_TAG, IDLE_US);
 	for (; m; m = finished ? NULL : ph_try_recv(PH_MSG_ANY_TAG))
@@ -262,23 +320,51 @@ static bool founders_are_ready(void)
 	return m;
 }
 
+static bool holds_some(void)
+{
+	pthread_mutex_lock(&state_lock);
+	bool some = crew.lo < crew.hi;
+	pthread_mutex_unlock(&state_lock);
+	return some;
+}
+
+/* What was under way when its time was up comes all the same: till then the library is busy, and afterwards it may be there. */
+static bool join_the_others(void)
+{
+	long long end = crew_now_us() + JOIN_US;
+
+	for (int tries = 0; tries < 10 && crew_now_us() < end;) {
+		int error = ph_join_vps(ATTEMPT_US);
+		if (!error || holds_some())
+			return true;
+		if (error == PH_EBUSY)
+			usleep(IDLE_US);
+		else
+			tries++;
+	}
+	while (ph_leave_vps(ATTEMPT_US) == PH_EBUSY && crew_now_us() < end)
+		usleep(IDLE_US);
+	return holds_some();
+}
+
 static int guest(int index)
 {
-	int tries = 10;
-
 	if (options.join_elsewhere && !founders_are_ready())
 		return NEVER_JOINED;
-	while (ph_join_vps(ATTEMPT_US))
-		if (--tries == 0)
-			return NEVER_JOINED;
+	if (!join_the_others())
+		return NEVER_JOINED;
 	if (index == 0 && !options.join_elsewhere)
 		ph_multicast(0, app->space, NULL, 0, TAG_BEGIN);
 	on_begin();
-	long long end = began_us + STAY_US;
-	for (int steps = 0; !finished && (options.join_elsewhere || (steps < STAY_STEPS && crew_now_us() < end));)
-		steps += turn();
+	note("join", 0);
+	long long end = began_us + (options.stay_us ? options.stay_us : STAY_US);
+	for (int steps = 0; !finished && (options.join_elsewhere || crew_now_us() < end); steps += turn())
+		if (!options.stay_us && steps >= STAY_STEPS && !options.join_elsewhere)
+			break;
 	if (!finished)
 		leave();
+	note_step(true);
+	note("leave", 0);
 	return 0;
 }
 
@@ -297,6 +383,8 @@ static int founder(int index, int gate)
 		on_begin();
 	while (!finished)
 		turn();
+	note_step(true);
+	note("end", 0);
 	return right ? 0 : 1;
 }
 
@@ -305,8 +393,10 @@ static int process(int index, int gate)
 	struct ph_migration migration = { give, take, NULL };
 	char text[128], c;
 
-	if (index >= options.begin)
+	if (index >= options.begin) {
 		while (read(gate, &c, 1) > 0) {}
+		usleep((useconds_t)((index - options.begin) * options.every_us));
+	}
 	ph_init(0, app->space, options.config, options.tag, options.session, NULL);
 	if (!options.config) {
 		int end = options.port + options.begin + options.join;
@@ -337,6 +427,15 @@ static void read_option(int c)
 		options.begin = 0;
 		options.join = 1;
 		break;
+	case 'e':
+		options.every_us = atoll(optarg) * 1000;
+		break;
+	case 'k':
+		options.stay_us = atoll(optarg) * 1000;
+		break;
+	case 'T':
+		options.trace = open(optarg, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+		break;
 	case 'c':
 		options.config = optarg;
 		break;
@@ -355,13 +454,13 @@ void crew_options(int argc, char **argv, long *sizes, int n_sizes, const char *u
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "n:j:Jc:t:s:")) != -1)
+	while ((c = getopt(argc, argv, "n:j:e:k:JT:c:t:s:")) != -1)
 		read_option(c);
 	for (int i = 0; i < n_sizes && optind + i < argc; i++)
 		sizes[i] = atol(argv[optind + i]);
 	if (options.begin < 0 || options.join < 0 || options.begin + options.join > MOST ||
 	    (options.begin == 0 && !options.config)) {
-		fprintf(stderr, "usage: %s [-n N] [-j N] [-J] [-c CONFIG [-t TAG]] [-s SESSION] %s\n", argv[0], usage);
+		fprintf(stderr, "usage: %s [-n N] [-j N [-e MS] [-k MS]] [-J] [-T FILE] [-c CONFIG [-t TAG]] [-s SESSION] %s\n", argv[0], usage);
 		exit(2);
 	}
 }

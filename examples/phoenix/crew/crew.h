@@ -6,10 +6,13 @@
  * waits for them.  They do not call the library: crew_post() keeps their messages until they return.  A message that comes
  * after its virtual node has moved is sent after it.
  *
- *   PROGRAM [-n N] [-j N] [-J] [-c CONFIG [-t TAG]] [-s SESSION] [SIZE...]
+ *   PROGRAM [-n N] [-j N [-e MS] [-k MS]] [-J] [-T FILE] [-c CONFIG [-t TAG]] [-s SESSION] [SIZE...]
  *     -n N  processes that begin (2), each with an equal share of the virtual nodes
  *     -j N  processes that join while the others work, and leave again (0); work begins when the first has joined
+ *     -e MS one of these every so many milliseconds (0: all at once)
+ *     -k MS and each stays so long (until it has done 30 steps, at most 1500 ms)
  *     -J    this process joins a run that is under way elsewhere, and stays; needs -c
+ *     -T FILE  append to it who joined and left when, and how many steps were done: lines "MICROSECONDS PID WHAT [STEPS]"
  *     -c, -t, -s  configuration, its tag, session, as ph_init() takes them; without -c, ports of this computer
  */
 #ifndef CREW_H
@@ -26,6 +29,7 @@ struct bytes {			/* grows; starts as { 0 }; free(data) */
 	size_t len, room;
 };
 void bytes_put(struct bytes *b, const void *from, size_t n);
+void bytes_expect(struct bytes *b, size_t n);	/* so many will be put */
 struct view {			/* of somebody else's bytes, read from the front */
 	const unsigned char *p, *end;
 };
@@ -59,6 +63,8 @@ extern struct crew {
 static inline bool crew_holds(ph_vp_t vp) { return vp >= crew.lo && vp < crew.hi; }
 /* Sends a message after the function that runs now; with a timeout in microseconds, or 0 for none. */
 void crew_post(ph_vp_t dest, const void *body, size_t len, int tag, long long timeout);
+/* The same, without a copy: b is empty afterwards. */
+void crew_give(ph_vp_t dest, struct bytes *b, int tag);
 /* The clock that crew_finish() reads stops here: checking the result is not counted. */
 void crew_stop_clock(void);
 /* The problem is solved (or wrongly so): all processes end.  Prints the text and the time. */

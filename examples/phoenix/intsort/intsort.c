@@ -48,11 +48,11 @@ static void send_keys(unsigned lo, unsigned hi, const uint32_t *counts, const ui
 		return;
 	for (unsigned i = 0; i < hi - lo; i++)
 		n += counts[i];
+	bytes_expect(&b, sizeof head + (hi - lo) * sizeof *counts + n * sizeof *keys);
 	bytes_put(&b, &head, sizeof head);
 	bytes_put(&b, counts, (hi - lo) * sizeof *counts);
 	bytes_put(&b, keys, n * sizeof *keys);
-	crew_post(lo + (hi - lo) / 2, b.data, b.len, TAG_KEYS, 0);
-	free(b.data);
+	crew_give(lo + (hi - lo) / 2, &b, TAG_KEYS);
 }
 
 /* Takes what is for here, and sends the rest on. */
@@ -90,11 +90,13 @@ static void on_keys(const struct ph_msg *m)
 
 static void distribute(struct cell *c)
 {
-	uint32_t counts[SPACE], *keys = allocate(chunk_keys() * sizeof *keys);
+	static uint32_t *keys;
+	uint32_t counts[SPACE];
 
+	if (!keys)
+		keys = allocate(chunk_keys() * sizeof *keys);
 	partition(c->chunk, chunk_keys(), (unsigned)sizes[1] - 6, SPACE, counts, keys);
 	take_keys(0, SPACE, counts, keys);
-	free(keys);
 	free(c->chunk);
 	c->chunk = NULL;
 }

@@ -54,15 +54,21 @@ static inline void block_solve_left(double *a, const double *diagonal, int n)
 				a[y * n + x] -= diagonal[y * n + k] * a[k * n + x];
 }
 
-/* a -= l u */
+/* a -= l u; four rows of u at once, so that what the compiler makes of the innermost loop matters little */
 static inline void block_update(double *restrict a, const double *restrict l, const double *restrict u, int n)
 {
-	for (int y = 0; y < n; y++)
-		for (int k = 0; k < n; k++) {
-			double f = l[y * n + k];
+	for (int y = 0; y < n; y++, a += n, l += n) {
+		int k = 0;
+		for (; k + 4 <= n; k += 4) {
+			const double f[] = { l[k], l[k + 1], l[k + 2], l[k + 3] };
+			const double *u0 = u + k * n, *u1 = u0 + n, *u2 = u1 + n, *u3 = u2 + n;
 			for (int x = 0; x < n; x++)
-				a[y * n + x] -= f * u[k * n + x];
+				a[x] -= f[0] * u0[x] + f[1] * u1[x] + f[2] * u2[x] + f[3] * u3[x];
 		}
+		for (; k < n; k++)
+			for (int x = 0; x < n; x++)
+				a[x] -= l[k] * u[k * n + x];
+	}
 }
 
 /* |A v - L (U v)| / |A v| for a vector v; factored() gives the elements of L below the diagonal, those of U above. */

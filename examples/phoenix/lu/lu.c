@@ -34,11 +34,14 @@ static int n_blocks;		/* in a row */
 static ph_vp_t space;
 static ph_vp_t multiplier = 61;	/* K: a large estimate of the number of processes */
 static struct block blocks[MAX_BLOCKS][MAX_BLOCKS];
-static double *operands[N_KINDS][MAX_BLOCKS][MAX_BLOCKS];	/* [kind][k][index] */
+static double *operands[N_KINDS][MAX_BLOCKS][MAX_BLOCKS];	/* [kind][k][index]; of a block that is here, its own memory */
 static bool arrived;		/* blocks came from another process, since work() last looked */
 static struct { double *a[MAX_BLOCKS][MAX_BLOCKS]; long n; } result;	/* at the holder of virtual node 0 */
 
 static size_t block_bytes(void) { return (size_t)(sizes[1] * sizes[1]) * sizeof(double); }
+static int last_step(int i, int j) { return i < j ? i : j; }
+static enum kind kind_of(int i, int j) { return i == j ? DIAGONAL : i > j ? LEFT : UPPER; }
+static int index_of(int i, int j) { return i > j ? i : j; }
 static ph_vp_t vp_of(int i, int j) { return multiplier * (i * n_blocks + j) % space; }
 
 /* ---- the multicasting idiom ---- */
@@ -70,35 +73,51 @@ static void send_operand(struct operand o, const double *a)
 		}
 	if (best == PH_INVALID_VP)
 		return;
+	bytes_expect(&b, sizeof o + block_bytes());
 	bytes_put(&b, &o, sizeof o);
 	bytes_put(&b, a, block_bytes());
-	crew_post(best, b.data, b.len, TAG_OPERAND, 0);
-	free(b.data);
+	crew_give(best, &b, TAG_OPERAND);
 }
 
 static void keep_operand(enum kind kind, int k, int index, const void *a)
 {
 	double **at = &operands[kind][k][index];
 
-	if (!*at)
-		*at = allocate(block_bytes());
+	if (*at)
+		return;
+	*at = allocate(block_bytes());
 	memcpy(*at, a, block_bytes());
 }
 
-static void take_operand(struct operand o, const double *a)
+static void pass_operand_on(struct operand o, const double *a)
 {
 	struct operand below = o, above = o;
 
-	keep_operand(o.kind, o.k, o.index, a);
 	below.hi = crew.lo < o.hi ? crew.lo : o.hi;
 	above.lo = crew.hi > o.lo ? crew.hi : o.lo;
 	send_operand(below, a);
 	send_operand(above, a);
 }
 
-/* ---- work ---- */
+/* ---- the result ---- */
 
-static int last_step(int i, int j) { return i < j ? i : j; }
+static double factored(long i, long j)
+{
+	return result.a[i / sizes[1]][j / sizes[1]][i % sizes[1] * sizes[1] + j % sizes[1]];
+}
+
+static void take_result(int i, int j, const void *a)
+{
+	result.a[i][j] = allocate(block_bytes());
+	memcpy(result.a[i][j], a, block_bytes());
+	if (++result.n < space)
+		return;
+	crew_stop_clock();
+	double error = residual(sizes[0], factored);
+	crew_finish(error < 1e-9, "%ld x %ld in blocks of %ld", sizes[0], sizes[0], sizes[1]);
+}
+
+/* ---- work ---- */
 
 static bool ready(int i, int j)
 {
@@ -115,8 +134,8 @@ static bool ready(int i, int j)
 static void finish_block(int i, int j)
 {
 	struct block *b = &blocks[i][j];
-	int k = b->step, n = (int)sizes[1];
-	struct operand o = { i == j ? DIAGONAL : i > j ? LEFT : UPPER, k, i > j ? i : j, 0, space };
+	int k = b->step, n = (int)sizes[1], at[] = { i, j };
+	struct operand o = { kind_of(i, j), k, index_of(i, j), 0, space };
 	struct bytes r = { 0 };
 
 	if (i == j)
@@ -126,12 +145,17 @@ static void finish_block(int i, int j)
 	else
 		block_solve_left(b->a, operands[DIAGONAL][k][k], n);
 	b->done = true;
-	take_operand(o, b->a);
-	bytes_put(&r, &i, sizeof i);
-	bytes_put(&r, &j, sizeof j);
+	if (!operands[o.kind][k][o.index])
+		operands[o.kind][k][o.index] = b->a;
+	pass_operand_on(o, b->a);
+	if (crew_holds(0)) {
+		take_result(i, j, b->a);
+		return;
+	}
+	bytes_expect(&r, sizeof at + block_bytes());
+	bytes_put(&r, at, sizeof at);
 	bytes_put(&r, b->a, block_bytes());
-	crew_post(0, r.data, r.len, TAG_RESULT, 0);
-	free(r.data);
+	crew_give(0, &r, TAG_RESULT);
 }
 
 /* All blocks of fewer steps that are here are done. */
@@ -147,49 +171,30 @@ static int least_step(void)
 	return least = k;
 }
 
-/* The block that is ready with the smallest step: others wait for it. */
-static bool work(void)
+static bool step(int i, int j)
 {
-	int best_i = -1, best_j = -1, least = least_step();
+	struct block *b = &blocks[i][j];
 
-	for (int i = least; i < n_blocks; i++)
-		for (int j = least; j < n_blocks && (best_i < 0 || blocks[best_i][best_j].step > least); j++)
-			if (ready(i, j) && (best_i < 0 || blocks[i][j].step < blocks[best_i][best_j].step)) {
-				best_i = i;
-				best_j = j;
-			}
-	if (best_i < 0)
+	if (!ready(i, j))
 		return false;
-	struct block *b = &blocks[best_i][best_j];
-	if (b->step == last_step(best_i, best_j)) {
-		finish_block(best_i, best_j);
+	if (b->step == last_step(i, j)) {
+		finish_block(i, j);
 	} else {
-		block_update(b->a, operands[LEFT][b->step][best_i], operands[UPPER][b->step][best_j], (int)sizes[1]);
+		block_update(b->a, operands[LEFT][b->step][i], operands[UPPER][b->step][j], (int)sizes[1]);
 		b->step++;
 	}
 	return true;
 }
 
-/* ---- the end ---- */
-
-static double factored(long i, long j)
+/* A block of those that are done first, and so of those that the most others wait for: what is left of the matrix is
+ * updated while operands are under way. */
+static bool work(void)
 {
-	return result.a[i / sizes[1]][j / sizes[1]][i % sizes[1] * sizes[1] + j % sizes[1]];
-}
-
-static void on_result(struct view *in)
-{
-	int i, j;
-
-	view_get(in, &i, sizeof i);
-	view_get(in, &j, sizeof j);
-	result.a[i][j] = allocate(block_bytes());
-	view_get(in, result.a[i][j], block_bytes());
-	if (++result.n < space)
-		return;
-	crew_stop_clock();
-	double error = residual(sizes[0], factored);
-	crew_finish(error < 1e-9, "%ld x %ld in blocks of %ld", sizes[0], sizes[0], sizes[1]);
+	for (int k = least_step(); k < n_blocks; k++)
+		for (int i = k; i < n_blocks; i++)
+			if (step(i, k) || step(k, i))
+				return true;
+	return false;
 }
 
 static void receive(const struct ph_msg *m)
@@ -198,14 +203,14 @@ static void receive(const struct ph_msg *m)
 	struct operand o;
 
 	if (m->tag == TAG_RESULT) {
-		on_result(&in);
+		int at[2];
+		view_get(&in, at, sizeof at);
+		take_result(at[0], at[1], in.p);
 		return;
 	}
 	view_get(&in, &o, sizeof o);
-	double *a = allocate(block_bytes());
-	view_get(&in, a, block_bytes());
-	take_operand(o, a);
-	free(a);
+	keep_operand(o.kind, o.k, o.index, in.p);
+	pass_operand_on(o, (const double *)(const void *)in.p);
 }
 
 /* ---- state ---- */
@@ -286,7 +291,8 @@ static void pack(ph_vp_t lo, ph_vp_t hi, struct bytes *out)
 	for (int i = 0; i < n_blocks; i++)
 		for (int j = 0; j < n_blocks; j++)
 			if (vp_of(i, j) >= lo && vp_of(i, j) < hi) {
-				free(blocks[i][j].a);
+				if (operands[kind_of(i, j)][last_step(i, j)][index_of(i, j)] != blocks[i][j].a)
+					free(blocks[i][j].a);
 				blocks[i][j] = (struct block){ 0 };
 			}
 }
