@@ -23,7 +23,7 @@
 #define BASE_GUEST_ABI_H
 
 /* Changes with everything below. The kernel has it as the absolute symbol vmp_abi_version: others are not booted. */
-#define VMP_ABI_VERSION 3
+#define VMP_ABI_VERSION 4
 
 /* GDT indices and selectors (guest view) */
 #define VMP_GDT_BOOT_CS 2
@@ -83,7 +83,9 @@
 #define VMP_HC_FLUSH_RANGE 9 /* ebx: first address, ecx: pages: as invlpg on each */
 #define VMP_HC_WRITE_CR3 10  /* ebx: as mov to CR3 */
 #define VMP_HC_RELOAD_CR3 11 /* as reading CR3 and writing it again: forgets what may be stale of this address space */
-#define VMP_HC_COUNT 12
+#define VMP_HC_WAIT 12	     /* ebx: vector, ecx: whether any other interrupt will do: sleeps, whatever EFLAGS.IF says, until it is
+			      * requested, and takes the request of this vector back -> 0; may return without one */
+#define VMP_HC_COUNT 13
 
 /* CR3's low bits: which of the address spaces that the monitor keeps this one is (0-7; two page directories may use one
  * number by turns), and whether what it keeps of it is still true. */

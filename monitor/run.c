@@ -150,7 +150,8 @@ static void sleep_halted(struct monitor *m)
 		atomic_store(&m->slot->state, SLOT_MONITOR);
 		collect_posts(m);
 	}
-	m->vcpu.halted = stands_still(m);
+	if (!stands_still(m))
+		vcpu_wake(&m->vcpu);
 	time_switch(m, before);
 }
 

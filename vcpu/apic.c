@@ -91,6 +91,9 @@ int apic_highest(const struct apic *a)
 	return vector >= 0 && ((uint32_t)vector & 0xf0) > (processor_priority(a) & 0xf0) ? vector : -1;
 }
 
+bool apic_requested(const struct apic *a, uint8_t vector) { return a->irr[vector / 32] >> vector % 32 & 1; }
+void apic_withdraw(struct apic *a, uint8_t vector) { bit_clear(a->irr, vector); }
+
 void apic_accept(struct apic *a, uint8_t vector)
 {
 	bit_clear(a->irr, vector);

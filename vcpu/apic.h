@@ -24,6 +24,8 @@ struct apic {
 void apic_init(struct apic *a, uint8_t id);
 void apic_post(struct apic *a, uint8_t vector);	   /* an interrupt arrived from outside */
 int apic_highest(const struct apic *a);		   /* vector deliverable now by priority, or -1 */
+bool apic_requested(const struct apic *a, uint8_t vector); /* whatever the priorities say */
+void apic_withdraw(struct apic *a, uint8_t vector); /* a request is taken back */
 void apic_accept(struct apic *a, uint8_t vector);  /* the CPU takes it: irr -> isr */
 bool apic_end_unwatched(const struct apic *a);	   /* one is in service, and nobody waits for its end */
 void apic_end_of_interrupt(struct apic *a);

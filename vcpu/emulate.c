@@ -168,7 +168,7 @@ enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *c
 			return result;
 		if (v->interrupt_shadow && insn[0] != INSN_STI) /* the shadow of sti ends behind the next instruction */
 			v->interrupt_shadow = false;
-	} while (!one && !v->dead && v->eip != eip && insn_traps_next(v, insn) &&
+	} while (!one && !v->dead && !v->halted && v->eip != eip && insn_traps_next(v, insn) &&
 		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
 	if (v->yields == yields)
 		v->yields = 0;

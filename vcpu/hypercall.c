@@ -71,6 +71,19 @@ static void hypercall_yield(struct vcpu *v)
 	set_result(v, 0);
 }
 
+/* A vector that no interrupt may have would never come. */
+static void hypercall_wait(struct vcpu *v)
+{
+	if (v->gpr[EBX] < 16 || v->gpr[EBX] > 255) {
+		set_result(v, ERR_INVALID);
+		return;
+	}
+	v->halted = true;
+	v->awaited = (uint8_t)v->gpr[EBX];
+	v->awaits_any = v->gpr[ECX];
+	set_result(v, 0);
+}
+
 static void hypercall_tsc_khz(struct vcpu *v) { v->gpr[EAX] = v->env->tsc_khz(v->env->ctx); }
 
 static void hypercall_send_ipi(struct vcpu *v)
@@ -113,6 +126,7 @@ void hypercall(struct vcpu *v)
 		[VMP_HC_YIELD] = hypercall_yield,	    [VMP_HC_TSC_KHZ] = hypercall_tsc_khz,
 		[VMP_HC_SEND_IPI] = hypercall_send_ipi,	    [VMP_HC_FLUSH_RANGE] = hypercall_flush_range,
 		[VMP_HC_WRITE_CR3] = hypercall_write_cr3,   [VMP_HC_RELOAD_CR3] = hypercall_reload_cr3,
+		[VMP_HC_WAIT] = hypercall_wait,
 	};
 	uint32_t number = v->gpr[EAX];
 

@@ -12,9 +12,9 @@
 #include "vcpu/vcpu.h"
 
 enum {
-	VCPU_STATE_VERSION = 2,
+	VCPU_STATE_VERSION = 3,
 	VCPU_STATE_HEAD = 8, /* magic, version, bytes */
-	VCPU_STATE_BYTES = 390,
+	VCPU_STATE_BYTES = 392,
 };
 
 enum vcpu_state_fault {

@@ -65,6 +65,7 @@ enum vcpu_result emulate_sti(struct insn *i)
 enum vcpu_result emulate_hlt(struct insn *i)
 {
 	i->v->halted = true;
+	i->v->awaited = 0;
 	apic_halted(&i->v->apic);
 	return VCPU_HALTED;
 }

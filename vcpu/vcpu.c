@@ -86,5 +86,15 @@ bool vcpu_deliver_interrupt(struct vcpu *v)
 
 bool vcpu_wakes(const struct vcpu *v)
 {
-	return nmi_ready(v) || ((v->eflags & EFLAGS_IF) && apic_highest(&v->apic) >= 0);
+	if (nmi_ready(v) || (v->awaited && apic_requested(&v->apic, v->awaited)))
+		return true;
+	return ((v->eflags & EFLAGS_IF) || (v->awaited && v->awaits_any)) && apic_highest(&v->apic) >= 0;
+}
+
+void vcpu_wake(struct vcpu *v)
+{
+	v->halted = false;
+	if (v->awaited)
+		apic_withdraw(&v->apic, v->awaited);
+	v->awaited = 0;
 }

@@ -105,6 +105,8 @@ struct vcpu {
 	uint16_t seg[SEG_COUNT];
 	uint8_t cpl; /* 0 or 3 */
 	bool halted;
+	uint8_t awaited;     /* halted by VMP_HC_WAIT: the vector that wakes it with interrupts off, too; 0: by hlt */
+	bool awaits_any;     /* then every other interrupt as well */
 	bool interrupt_shadow; /* after sti or mov ss: no interrupt before the next instruction has run */
 	bool nmi_blocked, nmi_pending;
 	bool eoi_offered; /* the window's eoi word stands at 1, or the guest has taken it */
@@ -170,6 +172,7 @@ bool vcpu_interrupt_pending(const struct vcpu *v); /* something would be deliver
 bool vcpu_can_interrupt(const struct vcpu *v);	   /* IF set, no shadow */
 bool vcpu_deliver_interrupt(struct vcpu *v);	   /* NMI or highest vector, if it may be; true: registers changed */
 bool vcpu_wakes(const struct vcpu *v);		   /* a halted CPU must go on */
+void vcpu_wake(struct vcpu *v);			   /* it does, if only because somebody wants it to */
 
 /* iret, wherever EIP points; what it raises points there. */
 enum vcpu_result vcpu_iret(struct vcpu *v);

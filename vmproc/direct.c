@@ -187,7 +187,7 @@ static void sleep_halted(struct vcpu *v)
 		collect_posts(v);
 		tick(v);
 	}
-	v->halted = false;
+	vcpu_wake(v);
 	direct_time_switch(before);
 }
 

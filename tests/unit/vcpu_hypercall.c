@@ -77,6 +77,50 @@ static void send_ipi(void)
 	CU_ASSERT_EQUAL(call(VMP_HC_SEND_IPI, 1, 256), (uint32_t)-EINVAL);
 }
 
+/* What ends a wait: the vector's request, with interrupts off or one of its class in service; others only if so wished. */
+static void wait_for_kick(void)
+{
+	static const struct { bool on, any; uint8_t posted; bool nmi, wakes, withdrawn; } cases[] = {
+		{ false, false, 0, false, false, false },    { false, false, 0xf7, false, true, true },
+		{ false, false, 0x41, false, false, false }, { false, true, 0x41, false, true, false },
+		{ false, true, 0xf7, false, true, true },    { true, false, 0x41, false, true, false },
+		{ false, false, 0, true, true, false },
+	};
+
+	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
+		fake_reset();
+		V->apic.spiv |= 0x100;
+		V->eflags = EFLAGS_FIXED | (cases[n].on ? EFLAGS_IF : 0);
+		CU_ASSERT_EQUAL(call(VMP_HC_WAIT, 0xf7, cases[n].any), 0);
+		CU_ASSERT_TRUE(V->halted);
+		CU_ASSERT_FALSE(vcpu_wakes(V));
+		if (cases[n].posted)
+			apic_post(&V->apic, cases[n].posted);
+		V->nmi_pending = cases[n].nmi;
+		CU_ASSERT_EQUAL(vcpu_wakes(V), cases[n].wakes);
+		vcpu_wake(V);
+		CU_ASSERT_FALSE(V->halted);
+		CU_ASSERT_EQUAL(apic_requested(&V->apic, cases[n].posted), cases[n].posted && !cases[n].withdrawn);
+	}
+	CU_ASSERT_EQUAL(call(VMP_HC_WAIT, 15, 0), (uint32_t)-EINVAL);
+	CU_ASSERT_EQUAL(call(VMP_HC_WAIT, 256, 0), (uint32_t)-EINVAL);
+	CU_ASSERT_FALSE(V->halted);
+}
+
+/* A kick that came before the wait ends it at once; hlt afterwards knows nothing of it. */
+static void kicked_before(void)
+{
+	fake_reset();
+	V->apic.spiv |= 0x100;
+	apic_post(&V->apic, 0xf7);
+	call(VMP_HC_WAIT, 0xf7, 0);
+	CU_ASSERT_TRUE(vcpu_wakes(V));
+	vcpu_wake(V);
+	CU_ASSERT_EQUAL(RUN(0xf4), VCPU_HALTED);
+	apic_post(&V->apic, 0xf7);
+	CU_ASSERT_FALSE(vcpu_wakes(V));
+}
+
 static void flush_range(void)
 {
 	fake_reset();
@@ -228,7 +272,8 @@ static void dump(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(error_numbers), TEST(print), TEST(clocks), TEST(tsc_khz), TEST(send_ipi), TEST(flush_range), TEST(start_cpu),
+		TEST(error_numbers), TEST(print), TEST(clocks), TEST(tsc_khz), TEST(send_ipi), TEST(wait_for_kick), TEST(kicked_before),
+		TEST(flush_range), TEST(start_cpu),
 		TEST(gdt_changed), TEST(ends_and_yields), TEST(unknown), TEST(segment_look_up), TEST(formatter), TEST(kill_keeps_the_first_reason), TEST(dump),
 	};
 	return run_tests("vcpu hypercalls and dumps", tests, ARRAY_LEN(tests));
