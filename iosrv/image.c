@@ -22,7 +22,8 @@ struct image {
 	bool read_only;
 	char path[4096]; /* absolute */
 	uint64_t sectors;
-	uint8_t *own; /* snapshot: one bit per block that the overlay has */
+	uint8_t *own;	  /* snapshot: one bit per block that the overlay has */
+	uint8_t *changed; /* and one per block that was written since the last checkpoint */
 };
 
 static struct image *fail(struct image *image, char *why, size_t why_bytes, const char *path, const char *what)
@@ -31,6 +32,8 @@ static struct image *fail(struct image *image, char *why, size_t why_bytes, cons
 	image_close(image);
 	return NULL;
 }
+
+static size_t map_bytes(const struct image *image) { return image->sectors / BLOCK_SECTORS / 8 + 1; }
 
 struct image *image_open(const char *spec, char *why, size_t why_bytes)
 {
@@ -61,8 +64,9 @@ struct image *image_open(const char *spec, char *why, size_t why_bytes)
 	image->sectors = st.st_size / SECTOR_BYTES;
 	if (snapshot) {
 		image->overlay = memfd_create("vmp-snapshot", MFD_CLOEXEC);
-		image->own = calloc(1, image->sectors / BLOCK_SECTORS / 8 + 1);
-		if (image->overlay < 0 || !image->own || ftruncate(image->overlay, st.st_size))
+		image->own = calloc(1, map_bytes(image));
+		image->changed = calloc(1, map_bytes(image));
+		if (image->overlay < 0 || !image->own || !image->changed || ftruncate(image->overlay, st.st_size))
 			return fail(image, why, why_bytes, path, "no memory for the snapshot");
 	}
 	return image;
@@ -77,6 +81,7 @@ void image_close(struct image *image)
 	if (image->fd >= 0)
 		close(image->fd);
 	free(image->own);
+	free(image->changed);
 	free(image);
 }
 
@@ -139,8 +144,10 @@ int image_write(struct image *image, uint64_t sector, unsigned count, const void
 		return -EROFS;
 	if (image->overlay < 0)
 		return transfer(image->fd, true, sector * SECTOR_BYTES, (void *)from, (size_t)count * SECTOR_BYTES);
-	for (uint64_t block = sector / BLOCK_SECTORS; block <= (sector + count - 1) / BLOCK_SECTORS && !error; block++)
+	for (uint64_t block = sector / BLOCK_SECTORS; block <= (sector + count - 1) / BLOCK_SECTORS && !error; block++) {
 		error = own_block(image, block);
+		image->changed[block / 8] |= 1 << block % 8;
+	}
 	if (!error)
 		error = transfer(image->overlay, true, sector * SECTOR_BYTES, (void *)from, (size_t)count * SECTOR_BYTES);
 	return error;
@@ -158,7 +165,7 @@ int image_flush(struct image *image)
 struct image_copy {
 	int fd;
 	uint64_t bytes;
-	uint8_t *own;
+	uint8_t *has; /* one bit per block */
 };
 
 static uint64_t blocks_of(uint64_t bytes) { return (bytes + BLOCK_BYTES - 1) / BLOCK_BYTES; }
@@ -184,36 +191,37 @@ int image_identity(const struct image *image, struct snapshot_disk *identity)
 	return 0;
 }
 
+static bool has(const struct image_copy *copy, uint64_t block) { return copy->has[block / 8] >> block % 8 & 1; }
+
 void image_copy_free(struct image_copy *copy)
 {
 	if (!copy)
 		return;
 	if (copy->fd >= 0)
 		close(copy->fd);
-	free(copy->own);
+	free(copy->has);
 	free(copy);
 }
 
-int image_copy_make(const struct image *image, struct image_copy **made)
+int image_copy_make(struct image *image, enum snapshot_mode mode, struct image_copy **made)
 {
 	struct image_copy *copy = calloc(1, sizeof *copy);
-	size_t map_bytes = image->sectors / BLOCK_SECTORS / 8 + 1;
 	uint8_t data[BLOCK_BYTES];
 	int error = 0;
 
 	if (!copy)
 		return -ENOMEM;
 	copy->bytes = image->sectors * SECTOR_BYTES;
-	copy->own = malloc(map_bytes);
+	copy->has = malloc(map_bytes(image));
 	copy->fd = memfd_create("vmp-blocks", MFD_CLOEXEC);
-	if (copy->fd < 0 || !copy->own || ftruncate(copy->fd, copy->bytes))
+	if (copy->fd < 0 || !copy->has || ftruncate(copy->fd, copy->bytes))
 		error = -ENOMEM;
 	else
-		memcpy(copy->own, image->own, map_bytes);
+		memcpy(copy->has, mode == CHECKPOINT_CHANGES ? image->changed : image->own, map_bytes(image));
 	for (uint64_t block = 0; !error && block < blocks_of(copy->bytes); block++) {
 		size_t bytes = block_bytes(copy->bytes, block);
 
-		if (!owns(image, block))
+		if (!has(copy, block))
 			continue;
 		error = transfer(image->overlay, false, block * BLOCK_BYTES, data, bytes);
 		if (!error)
@@ -223,6 +231,8 @@ int image_copy_make(const struct image *image, struct image_copy **made)
 		image_copy_free(copy);
 		return error;
 	}
+	if (mode != SNAPSHOT_APART)
+		memset(image->changed, 0, map_bytes(image));
 	*made = copy;
 	return 0;
 }
@@ -231,7 +241,7 @@ int image_copy_next(struct image_copy *copy, uint64_t *block, void *data)
 {
 	int error;
 
-	while (*block < blocks_of(copy->bytes) && !(copy->own[*block / 8] >> *block % 8 & 1))
+	while (*block < blocks_of(copy->bytes) && !has(copy, *block))
 		++*block;
 	if (*block >= blocks_of(copy->bytes))
 		return 0;

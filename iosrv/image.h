@@ -24,9 +24,10 @@ int image_flush(struct image *image);
 /* What the image is, for a snapshot of the machine: 0 or -errno. */
 int image_identity(const struct image *image, struct snapshot_disk *identity);
 
-/* The blocks that a snapshot-mode image keeps apart, as they are now. 0, or -errno; the copy is the caller's. */
+/* The blocks that a snapshot-mode image keeps apart, as they are now; for CHECKPOINT_CHANGES, those written since the last
+ * checkpoint. 0, or -errno; the copy is the caller's. */
 struct image_copy;
-int image_copy_make(const struct image *image, struct image_copy **copy);
+int image_copy_make(struct image *image, enum snapshot_mode mode, struct image_copy **copy);
 void image_copy_free(struct image_copy *copy); /* may be NULL */
 /* The first block at or behind *block: its bytes (IMAGE_BLOCK_BYTES, less at the image's end) with its number in *block;
  * 0: there is none; or -errno. */

@@ -61,7 +61,7 @@ void ide_close(void);
 struct image *ide_image(void); /* NULL: there is no disk */
 
 /* snapshot.c. Rules of use: snapshot_capture() while no CPU and no work of ours runs; 0 or -errno. */
-int snapshot_capture(void);
+int snapshot_capture(enum snapshot_mode mode);
 void snapshot_pull(const struct msg_snapshot_pull *pull); /* send the next items; behind the last one the copy is freed */
 void snapshot_forget(void);
 void snapshot_load(const struct msg_snapshot_item *item, const void *data, size_t bytes);

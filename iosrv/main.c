@@ -226,7 +226,7 @@ static void on_snapshot(const struct packet *p)
 	case SNAPSHOT_SAVE:
 		while (server.work.runs) /* a flush of the disk: its interrupt belongs to what is saved */
 			on_worked(server.work.told[0], EV_READ, NULL);
-		snapshot.result = (uint32_t)-snapshot_capture();
+		snapshot.result = (uint32_t)-snapshot_capture(snapshot.result);
 		snapshot.step = SNAPSHOT_SAVED;
 		iosrv_send(MSG_SNAPSHOT, VNODE_DAEMON(0), &snapshot, sizeof snapshot, NULL, 0);
 		wait_for_thaw();

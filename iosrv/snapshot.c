@@ -1,5 +1,5 @@
 /* snapshot.c - the devices as items of a snapshot (base/wire.h): each chip's state in parts, the disk's identity, and the
- * blocks that the guest has written apart from the image.
+ * blocks that the guest has written apart from the image, or has changed since the last checkpoint.
  *
  * Saving: everything is copied at one moment, while no CPU runs (snapshot_capture); the copy is handed out item by item
  * later, when the guest runs again.  Loading: items come in the same order, and a chip is told when its state is whole.
@@ -34,7 +34,7 @@ void snapshot_forget(void)
 	memset(&copy, 0, sizeof copy);
 }
 
-int snapshot_capture(void)
+int snapshot_capture(enum snapshot_mode mode)
 {
 	snapshot_forget();
 	uart_flush();
@@ -51,7 +51,7 @@ int snapshot_capture(void)
 		int error = image_identity(ide_image(), &copy.disk);
 
 		if (!error && copy.disk.mode == IMAGE_SNAPSHOT)
-			error = image_copy_make(ide_image(), &copy.blocks);
+			error = image_copy_make(ide_image(), mode, &copy.blocks);
 		if (error)
 			return error;
 	}

@@ -25,11 +25,11 @@ static void open_disk(const char *mode)
 	CU_ASSERT_FATAL(ide_open(spec, why, sizeof why) == 0);
 }
 
-/* All items of what the chips are now. */
-static void save(void)
+/* All items of what the chips are now; of its disk, the blocks that the mode is about. */
+static void save_as(enum snapshot_mode mode)
 {
 	fake.n_messages = n_items = 0;
-	CU_ASSERT_FATAL(snapshot_capture() == 0);
+	CU_ASSERT_FATAL(snapshot_capture(mode) == 0);
 	fake.n_messages = 0;
 	for (;;) {
 		snapshot_pull(&(struct msg_snapshot_pull){ .seq = 7, .count = 1 });
@@ -46,6 +46,8 @@ static void save(void)
 	snapshot_pull(&(struct msg_snapshot_pull){ .count = 5 });
 	CU_ASSERT(fake.n_messages == 0); /* the copy is gone */
 }
+
+static void save(void) { save_as(SNAPSHOT_APART); }
 
 static void load(void)
 {
@@ -150,6 +152,38 @@ static void disk_in_the_middle_of_a_write(void)
 	ide_close();
 }
 
+static uint64_t saved_blocks(enum snapshot_mode mode)
+{
+	uint64_t blocks = 0;
+
+	save_as(mode);
+	for (unsigned i = 0; i < n_items; i++)
+		if (items[i].head.kind == SNAPSHOT_BLOCK)
+			blocks |= 1ull << items[i].head.index;
+	return blocks;
+}
+
+/* What a checkpoint must hold is what has been written since the last one, whatever snapshots were made in between. */
+static void a_checkpoint_has_the_blocks_that_changed(void)
+{
+	uint8_t two[1024] = { 1 };
+
+	fake_reset();
+	open_disk(",snapshot");
+	CU_ASSERT_EQUAL(image_write(ide_image(), 8, 1, two), 0);
+	CU_ASSERT_EQUAL(image_write(ide_image(), 31, 2, two), 0); /* the last sector of block 3, and the first of 4 */
+	CU_ASSERT_EQUAL(saved_blocks(SNAPSHOT_APART), 1 << 1 | 1 << 3 | 1 << 4);
+	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_WHOLE), 1 << 1 | 1 << 3 | 1 << 4);
+	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 0);
+	CU_ASSERT_EQUAL(image_write(ide_image(), 24, 1, two), 0);
+	CU_ASSERT_EQUAL(image_write(ide_image(), DISK_SECTORS - 1, 1, two), 0); /* a block that is not whole */
+	CU_ASSERT_EQUAL(saved_blocks(SNAPSHOT_APART), 1 << 1 | 1 << 3 | 1 << 4 | 1 << 12);
+	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 1 << 3 | 1 << 12);
+	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 0);
+	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_WHOLE), 1 << 1 | 1 << 3 | 1 << 4 | 1 << 12);
+	ide_close();
+}
+
 static void changed_disk_is_refused(void)
 {
 	int fd = open(path, O_WRONLY);
@@ -208,6 +242,7 @@ int main(void)
 		{ "each chip comes back", each_chip_comes_back },
 		{ "output has a new reader", output_has_a_new_reader },
 		{ "disk in the middle of a write", disk_in_the_middle_of_a_write },
+		{ "a checkpoint has the blocks that changed", a_checkpoint_has_the_blocks_that_changed },
 		{ "changed disk is refused", changed_disk_is_refused },
 		{ "wrong items are refused", wrong_items_are_refused },
 		{ "impossible states are refused", impossible_states_are_refused },
