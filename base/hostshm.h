@@ -20,6 +20,8 @@
 
 #include <stdatomic.h>
 #include "base/limits.h"
+#include "base/cpufeatures.h"
+#include "base/hostclock.h"
 #include "base/types.h"
 
 #define HOSTSHM_MAGIC 0x31706d76u /* "vmp1" */
@@ -86,6 +88,7 @@ struct host_shm {
 	uint64_t start_monotonic_ns; /* VMP_HC_CLOCK counts from here */
 	uint32_t tsc_khz;	     /* VMP_HC_TSC_KHZ */
 	uint32_t host_tsc_khz;	     /* of this host, measured */
+	struct cpu_features features; /* what the guest may see of the processor */
 	_Atomic int32_t vm_pid[MAX_CPUS][MAX_SPACES]; /* the VM processes, 0 for one that does not exist */
 	_Atomic int32_t monitor_pid[MAX_CPUS];
 	struct vcpu_slot slot[MAX_CPUS];

@@ -159,19 +159,17 @@ static uint64_t env_tsc(void *ctx)
 
 static void env_host_cpuid(void *ctx, uint32_t leaf, uint32_t subleaf, uint32_t out[4])
 {
-	(void)ctx;
+	struct monitor *m = ctx;
+
 	__cpuid_count(leaf, subleaf, out[0], out[1], out[2], out[3]);
+	cpufeatures_hide(&m->shm->features, leaf, subleaf, out);
 }
 
 static uint64_t env_host_xcr0(void *ctx)
 {
-	uint32_t low = 0, high = 0, regs[4];
+	struct monitor *m = ctx;
 
-	env_host_cpuid(ctx, 1, 0, regs);
-	if (!(regs[2] & bit_OSXSAVE))
-		return 0;
-	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	return low | (uint64_t)high << 32;
+	return cpufeatures_hide_state(&m->shm->features, cpufeatures_xcr0());
 }
 
 static void env_print(void *ctx, const char *text, unsigned bytes)

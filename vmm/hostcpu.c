@@ -2,7 +2,6 @@
 #include "vmm/hostcpu.h"
 
 #include <asm/ldt.h>
-#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
@@ -17,6 +16,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/faultpoint.h"
 
 /* Younger than the C library's headers may be (Linux 6.4). */
 #ifndef UFFDIO_CONTINUE_MODE_WP
@@ -141,61 +141,29 @@ bool hostcpu_has_cpuid_faulting(void)
 	return found;
 }
 
-/* Leaf, subleaf, which of eax ebx ecx edx, and the bits that say something about the processor alone. */
-static const struct feature_word { uint32_t leaf, subleaf; uint8_t reg; uint32_t mask; } feature_words[HOSTCPU_FEATURES] = {
-	{ 1, 0, 2, ~(1u << 27 /* OSXSAVE */ | 1u << 31 /* hypervisor */) }, { 1, 0, 3, ~0u },
-	{ 7, 0, 1, ~0u }, { 7, 0, 2, ~(1u << 4 /* OSPKE */) }, { 7, 0, 3, ~0u },
-	{ 0xd, 0, 0, 0xe7 /* the state that a guest can have */ },
-	{ 0x80000001, 0, 2, ~0u }, { 0x80000001, 0, 3, ~0u },
-};
-static const struct { uint8_t word, bit; const char *name; } feature_names[] = {
-	{ 0, 0, "SSE3" }, { 0, 9, "SSSE3" }, { 0, 12, "FMA" }, { 0, 19, "SSE4.1" }, { 0, 20, "SSE4.2" }, { 0, 23, "POPCNT" },
-	{ 0, 25, "AES" }, { 0, 26, "XSAVE" }, { 0, 28, "AVX" }, { 0, 30, "RDRAND" }, { 1, 25, "SSE" }, { 1, 26, "SSE2" },
-	{ 2, 3, "BMI1" }, { 2, 5, "AVX2" }, { 2, 8, "BMI2" }, { 2, 16, "AVX-512" }, { 2, 18, "RDSEED" }, { 2, 29, "SHA" },
-	{ 5, 2, "AVX state" }, { 5, 5, "AVX-512 state" }, { 6, 6, "SSE4A" }, { 6, 16, "FMA4" },
-};
-
-void hostcpu_features(uint32_t features[HOSTCPU_FEATURES])
+void hostcpu_look(struct hostcpu *cpu)
 {
-	for (unsigned i = 0; i < HOSTCPU_FEATURES; i++) {
-		const struct feature_word *w = &feature_words[i];
-		uint32_t regs[4] = { 0 };
+	uint32_t lacks = fault_on(FAULT_CPU_LACKS) - 1;
 
-		if (w->leaf <= __get_cpuid_max(w->leaf & 0x80000000, NULL))
-			__cpuid_count(w->leaf, w->subleaf, regs[0], regs[1], regs[2], regs[3]);
-		features[i] = regs[w->reg] & w->mask;
-	}
+	cpufeatures_vendor(cpu->vendor);
+	cpu->hides = hostcpu_has_cpuid_faulting() || fault_on(FAULT_CPU_HIDES);
+	cpufeatures_look(&cpu->features);
+	if (lacks < 32 * CPU_FEATURE_WORDS)
+		cpu->features.word[lacks / 32] &= ~(1u << lacks % 32);
 }
 
-bool hostcpu_lacking(const uint32_t features[HOSTCPU_FEATURES], const uint32_t here[HOSTCPU_FEATURES], char *name, size_t bytes)
+int hostcpu_agree(struct hostcpu *guest, const struct hostcpu *host, bool shrinks, struct problem *p)
 {
-	uint32_t missing = 0;
-	unsigned word = 0;
+	char feature[64];
 
-	while (word < HOSTCPU_FEATURES && !(missing = features[word] & ~here[word]))
-		word++;
-	if (!missing)
-		return false;
-	snprintf(name, bytes, "feature %u of CPUID leaf %x", (unsigned)__builtin_ctz(missing), feature_words[word].leaf);
-	for (size_t i = 0; i < ARRAY_LEN(feature_names); i++)
-		if (feature_names[i].word == word && missing >> feature_names[i].bit & 1)
-			snprintf(name, bytes, "%s", feature_names[i].name);
-	return true;
-}
-
-bool hostcpu_lacks(const uint32_t features[HOSTCPU_FEATURES], char *name, size_t bytes)
-{
-	uint32_t here[HOSTCPU_FEATURES];
-
-	hostcpu_features(here);
-	return hostcpu_lacking(features, here, name, bytes);
-}
-
-void hostcpu_vendor(char vendor[13])
-{
-	uint32_t most, words[3];
-
-	__cpuid(0, most, words[0], words[2], words[1]);
-	memcpy(vendor, words, 12);
-	vendor[12] = 0;
+	if (strcmp(guest->vendor, host->vendor))
+		return problem(p, "processor is another vendor's (%s) than the guest's (%s)", host->vendor, guest->vendor);
+	if (cpufeatures_lacking(&guest->features, &host->features, feature, sizeof feature) && !(shrinks && guest->hides))
+		return problem(p, "processor has no %s, which the guest's programs may use", feature);
+	if (cpufeatures_lacking(&host->features, &guest->features, feature, sizeof feature) && !host->hides)
+		return problem(p, "processor has %s, which the guest has not, and it cannot be hidden from the guest's programs", feature);
+	guest->hides &= host->hides;
+	for (unsigned i = 0; i < CPU_FEATURE_WORDS; i++)
+		guest->features.word[i] &= host->features.word[i];
+	return 0;
 }

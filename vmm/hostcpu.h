@@ -1,7 +1,9 @@
-/* hostcpu.h - can this host run guest code?  Each thing that an engine leans on is tried once, in a child. */
+/* hostcpu.h - can this host run guest code, and which?  Each thing that an engine leans on is tried once, in a child; processors are
+ * compared. */
 #ifndef VMM_HOSTCPU_H
 #define VMM_HOSTCPU_H
 
+#include "base/cpufeatures.h"
 #include "base/types.h"
 #include "vmm/problem.h"
 
@@ -10,13 +12,17 @@ int hostcpu_check(bool several_hosts, struct problem *p);
 /* Can CPUID be made to trap? If not, guest programs see the host's own. */
 bool hostcpu_has_cpuid_faulting(void);
 
-/* What programs can find out about the processor by CPUID and may then use: words that are compared bit by bit. */
-enum { HOSTCPU_FEATURES = 8 };
-void hostcpu_features(uint32_t features[HOSTCPU_FEATURES]);
-/* Is one of them missing in `here`? Then its name is in `name`. Pure. */
-bool hostcpu_lacking(const uint32_t features[HOSTCPU_FEATURES], const uint32_t here[HOSTCPU_FEATURES], char *name, size_t bytes);
-/* In this computer's? */
-bool hostcpu_lacks(const uint32_t features[HOSTCPU_FEATURES], char *name, size_t bytes);
-void hostcpu_vendor(char vendor[13]);
+/* A processor as a machine's guest is concerned with it. */
+struct hostcpu {
+	char vendor[CPU_VENDOR_TEXT];
+	bool hides;	 /* it can make CPUID trap: programs see what we say */
+	struct cpu_features features;
+};
+void hostcpu_look(struct hostcpu *cpu); /* this computer's */
+
+/* May a host with this processor belong to a machine whose guest sees (or may see) `guest`, which hides if all its hosts can?  What
+ * the newcomer lacks is lost to the guest, if `shrinks` (no program has run yet) and nobody has shown it; what it has beyond that must
+ * be hidden there.  -1 with what is wrong, to follow "its ".  Pure. */
+int hostcpu_agree(struct hostcpu *guest, const struct hostcpu *host, bool shrinks, struct problem *p);
 
 #endif

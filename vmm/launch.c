@@ -72,6 +72,7 @@ static void add_machine(struct words *w, const struct launch_plan *plan, uint32_
 {
 	const struct cluster_host *line = plan->cluster ? &plan->cluster->host[node] : NULL;
 	bool is_far = line && node;
+	char features[CPU_FEATURES_TEXT];
 
 	if (!is_far)
 		add(w, "--dir"), add(w, plan->rundir);
@@ -80,6 +81,8 @@ static void add_machine(struct words *w, const struct launch_plan *plan, uint32_
 	add_text(w, "--cpus", "%u", plan->cpus);
 	add_text(w, "--mem", "%u", plan->mem_mib);
 	add_text(w, "--log-fd", "%d", is_far ? 2 : plan->log_fd);
+	cpufeatures_print(plan->features, features);
+	add_text(w, "--features", "%s", features);
 	add_text(w, "--host-mem", "%u", line && line->memory_mib ? line->memory_mib : plan->host_mem_mib);
 	if (plan->verbose)
 		add(w, "--verbose");

@@ -8,6 +8,7 @@
 #define VMM_LAUNCH_H
 
 #include <sys/types.h>
+#include "base/cpufeatures.h"
 #include "base/limits.h"
 #include "base/types.h"
 #include "base/wire.h"
@@ -19,6 +20,7 @@ struct launch_plan {
 	const char *rundir;
 	uint32_t hosts, cpus, mem_mib, host_mem_mib; /* 0: no limit */
 	int log_fd;
+	const struct cpu_features *features; /* what the guest sees of processors */
 	/* for node 0 */
 	const char *kernel, *image, *appended, *command_line;
 	const char *disk; /* or NULL */

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "vmm/options.h"
@@ -45,6 +46,7 @@ int main(int argc, char **argv)
 
 	open_missing_streams();
 	log_open("vmp", 2, LOG_WARN);
+	fault_open();
 	if (options_parse(&options, argc, argv, cpus > 0 ? cpus : 1)) {
 		log_error("%s", options.error);
 		return EXIT_VMP_FAILURE;

@@ -5,7 +5,8 @@ VMP_OBJECTS := vmm/main.o vmm/options.o vmm/run/run.o vmm/run/start.o vmm/run/me
 	vmm/snapshot/pull.o vmm/snapshot/kept.o vmm/snapshot/checkpoint.o \
 	vmm/snapshot/snapfile.o vmm/tsc.o vmm/up.o vmm/status.o vmm/placement.o vmm/gdb/server.o vmm/gdb/session.o \
 	vmm/gdb/registers.o vmm/gdb/rsp.o vmm/reaper.o vmm/cluster/cluster.o vmm/cluster/far.o vmm/cluster/file.o \
-	vmm/cluster/facts.o vmm/cluster/names.o vmm/cluster/bundle.o phoenix/config.o base/log.o base/wire.o base/beside.o
+	vmm/cluster/facts.o vmm/cluster/names.o vmm/cluster/bundle.o phoenix/config.o base/log.o base/wire.o base/beside.o \
+	base/faultpoint.o base/cpufeatures.o
 $(eval $(call program,vmp,$(VMP_OBJECTS),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,vmp_cli,tests/unit/vmp_cli.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,snapfile,tests/unit/snapfile.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
@@ -15,7 +16,8 @@ $(eval $(call unit-test,gdb,tests/unit/gdb.o $(filter-out vmm/main.o,$(VMP_OBJEC
 $(eval $(call unit-test,cluster,tests/unit/cluster.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 
 # What ssh runs on other computers
-$(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/hostcpu.o vmm/problem.o vmm/reaper.o base/beside.o base/log.o))
+$(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/hostcpu.o vmm/problem.o vmm/reaper.o base/beside.o base/log.o \
+	base/faultpoint.o base/cpufeatures.o))
 
 # The node daemon
 NODE_OBJECTS := vmm/node.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o \

@@ -2,7 +2,7 @@
  * monitors of the CPUs that live here (and, on node 0, the I/O server), and carries messages between them, the other
  * daemons and the command lines.
  *
- *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose]
+ *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose] [--features WORDS]
  *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC] [--hold]
  *     one host that may become several: --grows; a host that joins a machine that runs: --join HOSTS (a bit set)
  *     one of several computers: --cluster NAME [--phoenix LINE]...; --secret FILE instead of --dir; processors that do not begin in
@@ -53,6 +53,7 @@ struct node_options {
 	bool hold; /* the CPUs wait for a debugger */
 	bool grows; /* one host now, perhaps more later */
 	unsigned policy; /* node 0: enum policy */
+	struct cpu_features features; /* what the guest sees of the processor */
 	uint32_t join; /* this one comes to a machine that runs: bit set of its hosts */
 	const char *kernel, *cmdline, *disk;
 	const char *cluster; /* one of several computers; its name in the cluster file */

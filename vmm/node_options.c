@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN, OPT_POLICY, OPT_CLUSTER, OPT_SECRET, OPT_PHOENIX, OPT_PLACE };
+       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN, OPT_POLICY, OPT_CLUSTER, OPT_SECRET, OPT_PHOENIX, OPT_PLACE, OPT_FEATURES };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -23,6 +23,7 @@ static const struct option table[] = {
 	{ "grows", no_argument, NULL, OPT_GROWS },	     { "join", required_argument, NULL, OPT_JOIN },
 	{ "cluster", required_argument, NULL, OPT_CLUSTER }, { "secret", required_argument, NULL, OPT_SECRET },
 	{ "phoenix", required_argument, NULL, OPT_PHOENIX }, { "place", required_argument, NULL, OPT_PLACE },
+	{ "features", required_argument, NULL, OPT_FEATURES },
 	{ 0 },
 };
 
@@ -99,6 +100,7 @@ static int take(struct node_options *o, int option, const char *argument)
 		o->phoenix[o->n_phoenix++] = argument;
 		return 0;
 	case OPT_PLACE: return places(o, argument);
+	case OPT_FEATURES: return cpufeatures_parse(&o->features, argument);
 	default: return -EINVAL;
 	}
 }
@@ -108,6 +110,7 @@ int node_options_parse(struct node_options *o, int argc, char **argv, char *why,
 	int option, which = -1;
 
 	*o = (struct node_options){ .log_fd = 2, .node = MAX_NODES };
+	cpufeatures_look(&o->features);
 	optind = 0;
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "", table, &which)) != -1)

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/cpufeatures.h"
 #include "base/hostshm.h"
 #include "base/schedule.h"
 #include "base/wire.h"
@@ -197,6 +198,59 @@ static void who_computes_is_nicer(void)
 	}
 }
 
+/* Each feature of this processor is shown if the machine has it, and hidden if not; what says nothing of features stays. */
+static void a_feature_that_the_machine_has_not_is_hidden(void)
+{
+	static const struct { uint32_t leaf, subleaf; uint8_t reg, word; uint32_t feature; } all[] = {
+		{ 1, 0, 2, 0, 1u << 20 }, { 1, 0, 3, 1, 1u << 26 }, { 7, 0, 1, 2, 1u << 5 }, { 7, 0, 2, 3, 1u << 8 }, { 7, 0, 3, 4, 1u << 4 },
+		{ 0xd, 0, 0, CPU_FEATURE_STATE, 1u << 2 }, { 0x80000001, 0, 2, 6, 1u << 6 }, { 0x80000001, 0, 3, 7, 1u << 22 },
+		{ 0xd, 1, 0, 8, 1u << 1 },
+	};
+	struct cpu_features features;
+
+	for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
+		uint32_t shown[4] = { ~0u, ~0u, ~0u, ~0u }, hidden[4] = { ~0u, ~0u, ~0u, ~0u }, other[4] = { ~0u, ~0u, ~0u, ~0u };
+
+		memset(&features, 0xff, sizeof features);
+		cpufeatures_hide(&features, all[i].leaf, all[i].subleaf, shown);
+		features.word[all[i].word] &= ~all[i].feature;
+		cpufeatures_hide(&features, all[i].leaf, all[i].subleaf, hidden);
+		cpufeatures_hide(&features, all[i].leaf, 2, other);
+		for (unsigned r = 0; r < 4; r++) {
+			CU_ASSERT_EQUAL(shown[r], ~0u);
+			CU_ASSERT_EQUAL(hidden[r], r == all[i].reg ? ~all[i].feature : ~0u);
+			CU_ASSERT_EQUAL(other[r], ~0u);
+		}
+	}
+	memset(&features, 0, sizeof features);
+	CU_ASSERT_EQUAL(cpufeatures_hide_state(&features, 0x2e7), 0x200);
+	features.word[CPU_FEATURE_STATE] = 7;
+	CU_ASSERT_EQUAL(cpufeatures_hide_state(&features, 0x2e7), 0x207);
+}
+
+static void features_are_text_and_back(void)
+{
+	static const struct cpu_features all = { { 1, 0, 0xffffffff, 0xabc, 5, 6, 7, 8, 9 } };
+	static const char *const wrong[] = { "", "1", "1,0,ffffffff,abc,5,6,7,8", "1,0,ffffffff,abc,5,6,7,8,9,", "1,0,1ffffffff,abc,5,6,7,8,9",
+					     "1,0,,abc,5,6,7,8,9", "x,0,1,abc,5,6,7,8,9" };
+	struct cpu_features back, here, none = { { 0 } };
+	char text[CPU_FEATURES_TEXT], name[64];
+
+	cpufeatures_print(&all, text);
+	CU_ASSERT_STRING_EQUAL(text, "1,0,ffffffff,abc,5,6,7,8,9");
+	CU_ASSERT_EQUAL(cpufeatures_parse(&back, text), 0);
+	CU_ASSERT_EQUAL(memcmp(&back, &all, sizeof all), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++)
+		CU_ASSERT_EQUAL(cpufeatures_parse(&back, wrong[i]), -EINVAL);
+	cpufeatures_look(&here);
+	CU_ASSERT(!cpufeatures_lacking(&here, &here, name, sizeof name) && !cpufeatures_lacking(&none, &here, name, sizeof name));
+	CU_ASSERT(here.word[1] >> 26 & 1); /* SSE2, which every x86-64 processor has */
+	back = here;
+	back.word[1] &= ~(1u << 26);
+	CU_ASSERT(cpufeatures_lacking(&here, &back, name, sizeof name));
+	CU_ASSERT_STRING_EQUAL(name, "SSE2");
+}
+
 int main(void)
 {
 	CU_pSuite suite;
@@ -210,6 +264,8 @@ int main(void)
 	CU_ADD_TEST(suite, no_interrupt_is_lost_or_doubled_when_a_cpu_leaves);
 	CU_ADD_TEST(suite, pins_and_draining_exclude_each_other);
 	CU_ADD_TEST(suite, who_computes_is_nicer);
+	CU_ADD_TEST(suite, a_feature_that_the_machine_has_not_is_hidden);
+	CU_ADD_TEST(suite, features_are_text_and_back);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	return CU_get_number_of_failures() || CU_get_error();

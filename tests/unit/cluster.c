@@ -1,6 +1,7 @@
 /* cluster.c - the pure part of machines of several computers: their file, which of them go together, what is said of those that
  * fail, names for numbers, clocks, and the archive that they get. */
 #include <CUnit/Basic.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,7 +116,7 @@ static void test_places(void)
 
 static void test_facts(void)
 {
-	struct host_facts a = { .vendor = "AuthenticAMD", .hides = true, .features = { 1, 2, 3, 4, 5, 6, 7, 0xffffffff }, .processors = 2,
+	struct host_facts a = { .cpu = { "AuthenticAMD", true, { { 1, 2, 3, 4, 5, 6, 7, 0xffffffff, 9 } } }, .processors = 2,
 				.address = "fe80::1" }, b;
 	char line[512];
 
@@ -130,7 +131,8 @@ static void test_facts(void)
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, line), 0);
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here"), 0);
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, ""), 0);
-	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0 processors=0 address=-"), 0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0 processors=1 address=-"), 0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0,0 processors=0 address=-"), 0);
 }
 
 enum { AVX2 = 1 << 5, SHA = 1 << 29 }; /* of word 2 */
@@ -139,30 +141,32 @@ static void test_common_subset(void)
 {
 	static const struct {
 		const char *what, *vendor; /* the newcomer's */
-		bool first_hides, hides, shrinks;
-		uint32_t first, word, left; /* word 2 of: the machine, the newcomer, the machine afterwards */
+		bool guest_hides, hides, shrinks;
+		uint32_t guest, word, left; /* word 2 of: the machine, the newcomer, the machine afterwards */
 		const char *complaint;
 	} cases[] = {
 		{ "alike", "AuthenticAMD", 0, 0, 1, AVX2, AVX2, AVX2, NULL },
-		{ "another vendor", "GenuineIntel", 1, 1, 1, AVX2, AVX2, AVX2, "another vendor's (GenuineIntel) than host 0's (AuthenticAMD)" },
-		{ "lacks, and nobody hides", "AuthenticAMD", 0, 0, 1, AVX2, 0, AVX2, "host b: its processor has no AVX2" },
-		{ "lacks, and one does not hide", "AuthenticAMD", 1, 0, 1, AVX2, 0, AVX2, "no AVX2" },
+		{ "another vendor", "GenuineIntel", 1, 1, 1, AVX2, AVX2, AVX2, "another vendor's (GenuineIntel) than the guest's (AuthenticAMD)" },
+		{ "lacks, and nobody hides", "AuthenticAMD", 0, 0, 1, AVX2, 0, AVX2, "processor has no AVX2" },
+		{ "lacks, and the others do not hide", "AuthenticAMD", 0, 1, 1, AVX2, 0, AVX2, "no AVX2" },
+		{ "lacks, and need not hide", "AuthenticAMD", 1, 0, 1, AVX2, 0, 0, NULL },
 		{ "lacks, and both hide", "AuthenticAMD", 1, 1, 1, AVX2 | SHA, SHA, SHA, NULL },
 		{ "lacks, and the guest runs", "AuthenticAMD", 1, 1, 0, AVX2 | SHA, SHA, AVX2 | SHA, "no AVX2" },
-		{ "has more, and cannot hide it", "AuthenticAMD", 1, 0, 1, AVX2, AVX2 | SHA, AVX2, "has SHA, which host 0's has not" },
-		{ "has more, and hides it", "AuthenticAMD", 1, 1, 0, AVX2, AVX2 | SHA, AVX2, NULL },
+		{ "has more, and cannot hide it", "AuthenticAMD", 1, 0, 1, AVX2, AVX2 | SHA, AVX2, "has SHA, which the guest has not" },
+		{ "has more, and hides it", "AuthenticAMD", 0, 1, 0, AVX2, AVX2 | SHA, AVX2, NULL },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct host_facts first = { .vendor = "AuthenticAMD", .hides = cases[i].first_hides };
-		struct host_facts facts = { .hides = cases[i].hides, .features[2] = cases[i].word };
-		uint32_t common[HOSTCPU_FEATURES] = { [2] = cases[i].first };
+		struct hostcpu guest = { "AuthenticAMD", cases[i].guest_hides, { { [2] = cases[i].guest } } };
+		struct hostcpu host = { .hides = cases[i].hides, .features = { { [2] = cases[i].word } } };
 		int error;
 
-		strcpy(facts.vendor, cases[i].vendor);
-		error = facts_agree(&first, &facts, "b", cases[i].shrinks, common, &p);
+		strcpy(host.vendor, cases[i].vendor);
+		error = hostcpu_agree(&guest, &host, cases[i].shrinks, &p);
 		CU_ASSERT_EQUAL(error, cases[i].complaint ? -1 : 0);
-		CU_ASSERT_EQUAL(common[2], cases[i].left);
+		CU_ASSERT_EQUAL(guest.features.word[2], cases[i].left);
+		if (!error)
+			CU_ASSERT_EQUAL(guest.hides, cases[i].guest_hides && cases[i].hides);
 		if (cases[i].complaint)
 			CU_ASSERT_PTR_NOT_NULL(strstr(p.line, cases[i].complaint));
 		if (error != (cases[i].complaint ? -1 : 0))

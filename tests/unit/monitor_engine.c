@@ -53,6 +53,7 @@ static void start_machine(struct machine *t, const void *code, size_t bytes)
 	t->shm->ram_pages = RAM_PAGES;
 	t->shm->start_monotonic_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	t->shm->host_tsc_khz = 1000000;
+	cpufeatures_look(&t->shm->features);
 	for (unsigned i = 0; i < RAM_PAGES; i++)
 		t->shm->page_right[i] = PAGE_WRITE;
 	memcpy(t->ram + GUEST_BASE, code, bytes);

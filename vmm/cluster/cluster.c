@@ -81,7 +81,7 @@ static bool is_here(const char *name)
 	return found;
 }
 
-int cluster_open(struct cluster *c, const char *path, struct problem *p)
+int cluster_open(struct cluster *c, const char *path, struct hostcpu *cpu, bool fixed, struct problem *p)
 {
 	if (!realpath(path, c->path))
 		return problem(p, "--cluster %s: %s", path, strerror(errno));
@@ -90,10 +90,8 @@ int cluster_open(struct cluster *c, const char *path, struct problem *p)
 	if (!is_here(c->file.host[0].name))
 		return problem(p, "--cluster %s: the first host is %s, which is not this computer: devices and console are here, so its first "
 			       "line must be; localhost will do", c->path, c->file.host[0].name);
-	hostcpu_vendor(c->first.vendor);
-	hostcpu_features(c->first.features);
-	c->first.hides = false; /* the monitors show the guest their own host's features: all hosts must have the same */
-	memcpy(c->common, c->first.features, sizeof c->common);
+	c->cpu = cpu;
+	c->fixed = fixed;
 	return 0;
 }
 
@@ -176,6 +174,15 @@ const char *cluster_doing(const struct cluster *c, char *text, size_t bytes)
 	return text;
 }
 
+static int agree(struct cluster *c, unsigned host, bool shrinks, struct problem *p)
+{
+	struct problem why;
+
+	if (!hostcpu_agree(c->cpu, &c->far[host].facts.cpu, shrinks, &why))
+		return 0;
+	return problem(p, "host %s: its %s", c->host[host].name, why.line);
+}
+
 /* All that fail are named: nobody wants to hear of them one by one. */
 int cluster_agree(struct cluster *c, struct problem *p)
 {
@@ -189,7 +196,7 @@ int cluster_agree(struct cluster *c, struct problem *p)
 			continue;
 		if (far->state != FAR_READY)
 			log_error("%s", far->why);
-		else if (facts_agree(&c->first, &far->facts, far->host->name, true, c->common, &one))
+		else if (agree(c, host, !c->fixed, &one))
 			log_error("%s", one.line);
 		else
 			continue;
@@ -235,7 +242,7 @@ int cluster_add(struct cluster *c, unsigned host, const char *name, struct probl
 
 int cluster_admit(struct cluster *c, unsigned host, struct problem *p)
 {
-	if (facts_agree(&c->first, &c->far[host].facts, c->host[host].name, false, c->common, p))
+	if (agree(c, host, false, p))
 		return -1;
 	names_write(&c->names, c->rundir);
 	return 0;

@@ -17,8 +17,8 @@ struct cluster {
 	struct far far[MAX_NODES];   /* by host; [0] is not used */
 	struct cluster_host host[MAX_NODES]; /* their lines */
 	struct host_names names;
-	struct host_facts first;     /* this computer */
-	uint32_t common[HOSTCPU_FEATURES]; /* what the guest may use */
+	struct hostcpu *cpu;	     /* what the guest may use: this computer's processor, less what other hosts lack */
+	bool fixed;		     /* it has used it already */
 	char secret[2 * 32 + 1];
 	uint32_t present;	     /* bit set: has been started */
 	struct event_base *base;
@@ -31,15 +31,16 @@ struct cluster {
 	int log_fd;
 };
 
-/* Read the file and look at this computer. 0, or -1 with the problem. */
-int cluster_open(struct cluster *cluster, const char *path, struct problem *p);
+/* Read the file. `cpu` is what the guest may use of this computer's processor, `fixed` if it has run before; it stays. 0, or -1 with
+ * the problem. */
+int cluster_open(struct cluster *cluster, const char *path, struct hostcpu *cpu, bool fixed, struct problem *p);
 void cluster_close(struct cluster *cluster);
 
 /* Begin to prepare the first `hosts` of the file. 0, or -1. */
 int cluster_prepare(struct cluster *cluster, uint32_t hosts, struct problem *p);
 /* True: nothing is under way any more. */
 bool cluster_settled(const struct cluster *cluster);
-/* After that: may they be a machine? */
+/* After that: may they be a machine? Then `cpu` is what its guest sees. */
 int cluster_agree(struct cluster *cluster, struct problem *p);
 /* Which hosts are being waited for, for people; "" if none. */
 const char *cluster_doing(const struct cluster *cluster, char *text, size_t bytes);

@@ -7,41 +7,25 @@
 
 int facts_print(const struct host_facts *f, char *line, size_t bytes)
 {
-	const uint32_t *w = f->features;
+	char features[CPU_FEATURES_TEXT];
 
-	return snprintf(line, bytes, "here vendor=%s hides=%d features=%x,%x,%x,%x,%x,%x,%x,%x processors=%u address=%s", f->vendor, f->hides,
-			w[0], w[1], w[2], w[3], w[4], w[5], w[6], w[7], f->processors, f->address[0] ? f->address : "-");
+	cpufeatures_print(&f->cpu.features, features);
+	return snprintf(line, bytes, "here vendor=%s hides=%d features=%s processors=%u address=%s", f->cpu.vendor, f->cpu.hides, features,
+			f->processors, f->address[0] ? f->address : "-");
 }
 
 int facts_parse(struct host_facts *f, const char *line)
 {
-	uint32_t *w = f->features;
+	char features[CPU_FEATURES_TEXT];
 	int hides = 0, end = 0;
 
+	_Static_assert(sizeof features == 81 && sizeof f->cpu.vendor == 13 && sizeof f->address == 64, "as sscanf() is told");
 	memset(f, 0, sizeof *f);
-	if (sscanf(line, "here vendor=%12s hides=%d features=%x,%x,%x,%x,%x,%x,%x,%x processors=%u address=%63s%n", f->vendor, &hides, &w[0],
-		   &w[1], &w[2], &w[3], &w[4], &w[5], &w[6], &w[7], &f->processors, f->address, &end) != 12 || line[end])
+	if (sscanf(line, "here vendor=%12s hides=%d features=%80s processors=%u address=%63s%n", f->cpu.vendor, &hides, features,
+		   &f->processors, f->address, &end) != 5 || line[end] || cpufeatures_parse(&f->cpu.features, features))
 		return -EPROTO;
-	f->hides = hides;
+	f->cpu.hides = hides;
 	if (!strcmp(f->address, "-"))
 		f->address[0] = 0;
 	return f->processors ? 0 : -EPROTO;
-}
-
-int facts_agree(const struct host_facts *first, const struct host_facts *facts, const char *name, bool shrinks,
-		uint32_t common[HOSTCPU_FEATURES], struct problem *p)
-{
-	bool hides = first->hides && facts->hides;
-	char feature[64];
-
-	if (strcmp(first->vendor, facts->vendor))
-		return problem(p, "host %s: its processor is another vendor's (%s) than host 0's (%s)", name, facts->vendor, first->vendor);
-	if ((!hides || !shrinks) && hostcpu_lacking(common, facts->features, feature, sizeof feature))
-		return problem(p, "host %s: its processor has no %s, which the guest's programs may use", name, feature);
-	if (!hides && hostcpu_lacking(facts->features, common, feature, sizeof feature))
-		return problem(p, "host %s: its processor has %s, which host 0's has not, and it cannot be hidden from the guest's programs",
-			       name, feature);
-	for (unsigned i = 0; i < HOSTCPU_FEATURES; i++)
-		common[i] &= facts->features[i];
-	return 0;
 }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/beside.h"
+#include "base/faultpoint.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "vmm/cluster/facts.h"
@@ -46,15 +47,14 @@ static void refuse(const char *why)
 
 static void say_what_it_is(void)
 {
-	struct host_facts facts = { .processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN), .hides = hostcpu_has_cpuid_faulting() };
+	struct host_facts facts = { .processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) };
 	const char *connection = getenv("SSH_CONNECTION"); /* their address and port, ours and port */
 	char line[512];
 	struct problem p;
 
 	if (hostcpu_check(true, &p))
 		refuse(p.line);
-	hostcpu_vendor(facts.vendor);
-	hostcpu_features(facts.features);
+	hostcpu_look(&facts.cpu);
 	if (connection)
 		sscanf(connection, "%*s %*s %63s", facts.address);
 	facts_print(&facts, line, sizeof line);
@@ -213,6 +213,7 @@ int main(void)
 	pid_t node;
 
 	log_open("vmp-host", 2, LOG_WARN);
+	fault_open();
 	signal(SIGPIPE, SIG_IGN);
 	say_what_it_is();
 	if (!read_request()) {

@@ -23,6 +23,7 @@ struct run {
 	struct client client;
 	struct launch launch;
 	struct launch_plan plan; /* for hosts that come */
+	struct hostcpu cpu;	 /* what the guest sees of the hosts' processors */
 	struct cluster cluster;	 /* with --cluster */
 	unsigned adding;	 /* the host that comes, of a cluster; 0: none */
 	uint32_t joins;		 /* bit set: those that it joins */

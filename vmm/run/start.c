@@ -79,6 +79,7 @@ static int start_daemons(struct run *run, struct launch_plan *plan, struct probl
 	plan->strict = run->o->strict;
 	plan->hold = run->held;
 	plan->grows = can_grow(run, plan);
+	plan->features = &run->cpu.features;
 	plan->policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
 	plan_cluster(run, plan);
 	run->plan = *plan;
@@ -133,7 +134,7 @@ static int open_cluster(struct run *run, struct problem *p)
 
 	if (!o->cluster)
 		return 0;
-	if (cluster_open(&run->cluster, o->cluster, p))
+	if (cluster_open(&run->cluster, o->cluster, &run->cpu, run->load.path != NULL, p))
 		return -1;
 	lines = run->cluster.file.n;
 	if (o->hosts > lines)
@@ -161,6 +162,7 @@ int run_prepare(struct run *run, struct host_files *files, struct problem *p)
 {
 	struct image image;
 
+	hostcpu_look(&run->cpu);
 	if (open_cluster(run, p))
 		return -1;
 	if (checks_before_boot(run->o, files, p) || open_log(run, p) || open_gdb(run, files->kernel, p))
@@ -177,7 +179,7 @@ int run_prepare_saved(struct run *run, struct problem *p)
 	struct options *o = &run->loaded;
 	const struct snapshot_machine *machine = &run->load.saved.machine;
 
-	if (load_open(&run->load, o->file, p))
+	if (load_open(&run->load, o->file, &run->cpu, p))
 		return -1;
 	if (o->cluster && machine->tsc_khz)
 		return problem(p, "%s: the saved guest reads this computer's time-stamp counter as its clock, so it can go on on this "

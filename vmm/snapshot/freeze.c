@@ -252,11 +252,12 @@ static void describe_machine(struct node *node)
 	struct snapshot_machine machine = {
 		.hosts = (uint32_t)__builtin_popcount(node->hosts), .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib, .saved_ns = wallclock_ns(),
 		.clock_ns = node_now_ns() - node->shm->start_monotonic_ns, .pause_ns = node_now_ns() - leader.began_ns,
-		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks,
+		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks, .features = node->o.features,
 	};
 	uint8_t payload[sizeof machine + MAX_CMDLINE];
 	size_t line = strlen(node->o.cmdline) + 1;
 
+	cpufeatures_vendor(machine.vendor);
 	memcpy(payload, &machine, sizeof machine);
 	memcpy(payload + sizeof machine, node->o.cmdline, line);
 	log_info("saved: stood still for %llu us", (unsigned long long)machine.pause_ns / 1000);

@@ -4,26 +4,28 @@
 #include <string.h>
 #include <time.h>
 #include "base/log.h"
-#include "vmm/hostcpu.h"
 #include "vmm/tsc.h"
 
 enum { TURN = 256 /* items between two looks at other events */, UNTAKEN = 64, SYNC_PAGES = 1024 };
 
-static int check_processor(const struct load *load, struct problem *p)
+static int check_processor(const struct load *load, struct hostcpu *cpu, struct problem *p)
 {
-	char lacking[64];
+	const struct snapshot_machine *machine = &load->saved.machine;
+	struct problem why;
+	struct hostcpu here;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (!saved_counter_goes_on(&load->saved, tsc_mark().ticks, now.tv_sec * 1000000000ull + now.tv_nsec))
 		return problem(p, "%s: the saved guest reads the processor's time-stamp counter as its clock, and this is not the "
 			       "computer where it was saved, or it has been restarted since", load->path);
-	if (!hostcpu_lacks(load->saved.machine.features, lacking, sizeof lacking))
-		return 0;
-	return problem(p, "%s: this computer's processor has no %s, which the saved guest may use", load->path, lacking);
+	*cpu = (struct hostcpu){ .hides = true, .features = machine->features };
+	memcpy(cpu->vendor, machine->vendor, sizeof cpu->vendor - 1);
+	hostcpu_look(&here);
+	return hostcpu_agree(cpu, &here, false, &why) ? problem(p, "%s: this computer's %s", load->path, why.line) : 0;
 }
 
-int load_open(struct load *load, const char *path, struct problem *p)
+int load_open(struct load *load, const char *path, struct hostcpu *cpu, struct problem *p)
 {
 	static uint8_t data[MAX_MSG_PAYLOAD];
 	struct snapfile_record record;
@@ -43,7 +45,7 @@ int load_open(struct load *load, const char *path, struct problem *p)
 		return problem(p, "%s is damaged: it %s", path, inner.line);
 	snapfile_close(load->reader);
 	load->reader = snapfile_open(path, p);
-	return load->reader ? check_processor(load, p) : -1;
+	return load->reader ? check_processor(load, cpu, p) : -1;
 }
 
 void load_kept(struct load *load, const struct kept *kept)

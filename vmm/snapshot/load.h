@@ -8,6 +8,7 @@
 #define VMM_LOAD_H
 
 #include "vmm/client.h"
+#include "vmm/hostcpu.h"
 #include "vmm/snapshot/kept.h"
 #include "vmm/snapshot/saved.h"
 
@@ -28,8 +29,8 @@ struct load {
 	void (*on_failed)(void *context, const char *line);
 };
 
-/* 0, or -1 with one line: damaged, foreign, of another version, or for another processor. */
-int load_open(struct load *load, const char *path, struct problem *p);
+/* 0 with the processor that the guest has seen, or -1 with one line: damaged, foreign, of another version, or for another one. */
+int load_open(struct load *load, const char *path, struct hostcpu *cpu, struct problem *p);
 /* The checkpoint must stand until load_close(). */
 void load_kept(struct load *load, const struct kept *kept);
 void load_start(struct load *load, struct client *client, unsigned hosts);

@@ -2,7 +2,6 @@
 #include "vmm/snapshot/pull.h"
 
 #include <string.h>
-#include "vmm/hostcpu.h"
 #include "vmm/snapshot/saved.h"
 
 enum { PULL = 512 /* items asked for at once */, AHEAD = 2 * PULL, SEQ_MASK = 0xffff };
@@ -76,7 +75,6 @@ static void on_cut(struct pull *p, const void *data, uint32_t bytes)
 		return;
 	}
 	memcpy(&machine, data, sizeof machine);
-	hostcpu_features(machine.features);
 	if (p->cut)
 		p->cut(p->context);
 	while (p->part != SNAPSHOT_OF_IOSRV && !(p->hosts >> p->part & 1))

@@ -6,8 +6,8 @@
 #ifndef VMM_SAVED_H
 #define VMM_SAVED_H
 
+#include "base/cpufeatures.h"
 #include "base/wire.h"
-#include "vmm/hostcpu.h"
 #include "vmm/problem.h"
 #include "vmm/snapshot/snapfile.h"
 
@@ -16,7 +16,9 @@ struct snapshot_machine {
 	uint32_t hosts, cpus, mem_mib;
 	uint32_t tsc_khz; /* of the time-stamp counter that the guest reads as its clock; 0: it reads none */
 	uint64_t clock_ns, pause_ns, saved_ns /* since the epoch */, tsc;
-	uint32_t features[HOSTCPU_FEATURES]; /* hostcpu_features() where it was saved */
+	char vendor[16]; /* of its hosts' processors */
+	struct cpu_features features; /* what it has seen of them */
+	uint32_t reserved;
 };
 
 struct saved_machine {
