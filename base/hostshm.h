@@ -12,16 +12,17 @@
  *        publish the frame in a pin slot; full fence; read the right; go on only if it suffices, else unpublish and ask.
  *    The daemon takes a page away in the opposite order: lower the right; full fence; wait until no pin slot names the
  *    frame; only then touch the page (hostshm_drain_pins()).  This is Dekker's algorithm, one side per process.
- *  - A VM process of the ptrace engine never sees this memory; one of the direct engine its own CPU's slot, and the rights
- *    for reading. Therefore each slot is a page, and nothing in it could hurt more than the guest itself.
+ *  - A VM process of the ptrace engine never sees this memory; one of the direct engine its own CPU's slot, and the clock
+ *    and the rights for reading. Therefore the clock and each slot are a page, and nothing in it could hurt more than the guest
+ *    itself.
  */
 #ifndef BASE_HOSTSHM_H
 #define BASE_HOSTSHM_H
 
 #include <stdatomic.h>
-#include "base/limits.h"
 #include "base/cpufeatures.h"
 #include "base/hostclock.h"
+#include "base/limits.h"
 #include "base/types.h"
 
 #define HOSTSHM_MAGIC 0x31706d76u /* "vmp1" */
@@ -85,12 +86,12 @@ struct vcpu_slot {
 struct host_shm {
 	uint32_t magic, bytes;
 	uint32_t node, many_hosts /* there are others, or may be later */, n_cpus, ram_pages;
-	uint64_t start_monotonic_ns; /* VMP_HC_CLOCK counts from here */
 	uint32_t tsc_khz;	     /* VMP_HC_TSC_KHZ */
 	uint32_t host_tsc_khz;	     /* of this host, measured */
 	struct cpu_features features; /* what the guest may see of the processor */
 	_Atomic int32_t vm_pid[MAX_CPUS][MAX_SPACES]; /* the VM processes, 0 for one that does not exist */
 	_Atomic int32_t monitor_pid[MAX_CPUS];
+	struct host_clock clock __attribute__((aligned(4096))); /* VMP_HC_CLOCK */
 	struct vcpu_slot slot[MAX_CPUS];
 	/* followed by ram_pages rights, then ram_pages fault counts */
 	_Atomic uint8_t page_right[];

@@ -133,6 +133,7 @@ static void start_first_space(struct monitor *m)
 		.turn = TURN_VM, .cpu = m->cpu, .n_cpus = m->shm->n_cpus, .ram_pages = m->shm->ram_pages,
 		.first_page = m->shadow.first_page, .area_limit = m->shadow.area_limit, .many_hosts = m->many_hosts,
 		.host_tsc_khz = 1,
+		.clock_offset = offsetof(struct host_shm, clock),
 		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot),
 		.rights_offset = offsetof(struct host_shm, page_right),
 		.has_cpu = { 1 }, .started = 1, .spaces = { .n = GUEST_SPACES },
@@ -159,7 +160,6 @@ static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
 	if (m->debug.stop_wanted)
 		debug_stand(m, WHY_ASKED);
 	/* known only now */
-	m->direct->start_monotonic_ns = m->shm->start_monotonic_ns;
 	m->direct->host_tsc_khz = m->shm->host_tsc_khz;
 	m->direct->tsc_khz = m->shm->tsc_khz;
 	m->direct->vcpu = m->vcpu;

@@ -134,7 +134,7 @@ static uint64_t env_now_ns(void *ctx)
 {
 	struct monitor *m = ctx;
 
-	return monotonic_ns() - m->shm->start_monotonic_ns;
+	return hostclock_now(&m->shm->clock, monotonic_ns);
 }
 
 static uint64_t env_wallclock_ns(void *ctx)

@@ -13,9 +13,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
+
+enum { MOST_BEHIND_NS = 100000000 };
 
 static void save_counters(const struct vcpu_slot *slot, struct cpu_counters *to)
 {
@@ -64,11 +67,27 @@ void handover_give(struct monitor *m)
 
 static void answer(struct monitor *m, int error, const char *why)
 {
-	uint64_t now = m->env.now_ns(m), frozen = m->handover.arrived.frozen_ns;
-	struct msg_cpu_step step = { .cpu = m->cpu, .step = STEP_TAKEN, .error = error,
-				     .pause_us = now > frozen ? (now - frozen) / 1000 : 0 };
+	struct msg_cpu_step step = { .cpu = m->cpu, .step = STEP_TAKEN, .error = error };
 
+	if (!error)
+		step.pause_us = (m->env.now_ns(m) - m->handover.arrived.frozen_ns) / 1000;
 	channel_send(m, MSG_CPU_STEP, VNODE_DAEMON(m->shm->node), &step, sizeof step, why, strlen(why));
+}
+
+/* The CPU has seen the other host's clock when it was frozen, and must not see ours before we are as far.  The hosts' clocks
+ * agree to within what its way takes, so it waits for next to nothing; for a clock that is wrong it does not wait. */
+static bool wait_for_clock(struct monitor *m, char *why, size_t why_bytes)
+{
+	int64_t behind;
+
+	while ((behind = (int64_t)(m->handover.arrived.frozen_ns - m->env.now_ns(m))) > 0) {
+		if (behind > MOST_BEHIND_NS) {
+			snprintf(why, why_bytes, "the machine's clock there is %lld ms behind", (long long)behind / 1000000);
+			return false;
+		}
+		nanosleep(&(struct timespec){ .tv_nsec = behind }, NULL);
+	}
+	return true;
 }
 
 void handover_take(struct monitor *m)
@@ -81,6 +100,8 @@ void handover_take(struct monitor *m)
 		_exit(1);
 	if (m->handover.payload_bytes < sizeof counters || n != m->handover.payload_bytes - sizeof counters) {
 		answer(m, EPROTO, "the message with the CPU is malformed");
+	} else if (!wait_for_clock(m, why, sizeof why)) {
+		answer(m, EAGAIN, why);
 	} else if (state_load(m, m->handover.payload, n, &m->started, why, sizeof why)) {
 		answer(m, EBADMSG, why);
 	} else {

@@ -177,7 +177,7 @@ static void arm_timer(struct monitor *m)
 		return;
 	m->timer_armed_ns = deadline;
 	if (deadline != UINT64_MAX) {
-		uint64_t at = deadline + m->shm->start_monotonic_ns;
+		uint64_t at = hostclock_when(&m->shm->clock, monotonic_ns, deadline);
 
 		when.it_value.tv_sec = at / 1000000000;
 		when.it_value.tv_nsec = at % 1000000000;

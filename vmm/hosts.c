@@ -283,7 +283,7 @@ static void on_launched(struct node *node, const struct msg_host *body, const ch
 static void introduce(struct node *node)
 {
 	struct hosts *h = node->hosts_state;
-	struct msg_machine_start start = { .start_monotonic_ns = node->shm->start_monotonic_ns, .entry = node->preloaded.entry,
+	struct msg_machine_start start = { .start_monotonic_ns = node->start_ns, .entry = node->preloaded.entry,
 					   .boot_params = VMP_BOOT_PARAMS_GPA, .host_tsc_khz = node->shm->host_tsc_khz };
 	struct msg_host news = { .host = h->host, .op = HOST_NEWS, .nodes = node->hosts | bit_of(h->host),
 				 .present = node->hosts | bit_of(h->host) };

@@ -13,7 +13,7 @@ $(eval $(call unit-test,snapfile,tests/unit/snapfile.o $(filter-out vmm/main.o,$
 $(eval $(call unit-test,checkpoint,tests/unit/checkpoint.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,gdb,tests/unit/gdb.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 
-$(eval $(call unit-test,cluster,tests/unit/cluster.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
+$(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/cluster/drift.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 
 # What ssh runs on other computers
 $(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/hostcpu.o vmm/problem.o vmm/reaper.o base/beside.o base/log.o \
@@ -24,7 +24,7 @@ NODE_OBJECTS := vmm/node.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o v
 	vmm/localsock.o vmm/overlay.o vmm/pagestore.o vmm/snapshot/freeze.o vmm/snapshot/copy.o \
 	vmm/snapshot/restore.o vmm/debug.o vmm/hold.o vmm/share.o vmm/tsc.o \
 	vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/hosts.o vmm/hostpart.o vmm/hostplan.o vmm/policy.o \
-	vmm/cluster/clock.o vmm/cluster/links.o vmm/placement.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
+	vmm/cluster/clock.o vmm/cluster/drift.o vmm/cluster/links.o vmm/placement.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS) phnx.o,$(PHNX_LIBS) -lelf))
 $(B)/vmm/overlay.o $(B)/vmm/cluster/links.o: CPPFLAGS += -Iphoenix/include
 $(eval $(call unit-test,node,tests/unit/node.o vmm/node_options.o vmm/net.o vmm/conn.o $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core))

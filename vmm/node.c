@@ -70,7 +70,8 @@ static void make_shared_memory(struct node *node)
 	node->shm->many_hosts = node_shares_memory(node);
 	node->shm->n_cpus = node->o.n_cpus;
 	node->shm->ram_pages = node->ram_pages;
-	node->shm->start_monotonic_ns = node->boot_ns;
+	node->shm->features = node->o.features;
+	hostclock_set(&node->shm->clock, (struct clock_line){ node->boot_ns, 0, 0 });
 	node->boot_tsc = tsc_mark();
 	node->shm->magic = HOSTSHM_MAGIC;
 }
@@ -162,7 +163,8 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges)
 {
 	hostpart_on_start(node);
-	node->shm->start_monotonic_ns = clock_here(node, start->start_monotonic_ns);
+	node->start_ns = start->start_monotonic_ns;
+	clock_begin(node, node->start_ns);
 	node->shm->host_tsc_khz = start->host_tsc_khz && !node->o.cluster ? start->host_tsc_khz : tsc_khz_since(&node->boot_tsc);
 	/* The counters of several computers have nothing to do with each other. */
 	node->shm->tsc_khz = !node->o.cluster && tsc_trusted() ? node->shm->host_tsc_khz : 0;

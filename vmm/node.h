@@ -134,6 +134,7 @@ struct node {
 	struct preloaded preloaded;
 	uint32_t ready[READY_STAGES]; /* bit sets of nodes */
 	bool told_ready, started, running;
+	uint64_t start_ns; /* the machine's, by node 0's clock */
 	uint64_t clock_ns; /* the machine's clock when it starts: 0, or what it was when it was saved */
 	uint64_t user_ns; /* the guest's init first touched a stream register */
 

@@ -200,7 +200,7 @@ static void arm_timer(const struct vcpu *v)
 		return;
 	direct.timer_armed_ns = deadline;
 	if (deadline != UINT64_MAX) {
-		at = deadline + direct.shared->start_monotonic_ns;
+		at = direct_when_ns(deadline);
 		when.it_value.tv_sec = at / 1000000000;
 		when.it_value.tv_nsec = at % 1000000000;
 	}

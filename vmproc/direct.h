@@ -23,6 +23,7 @@
 /* Fixed places in the VM process, all beyond the reach of 32-bit code. */
 #define DIRECT_SHARED_ADDRESS 0x700100010000ull
 #define DIRECT_SLOT_ADDRESS 0x700100020000ull /* this CPU's struct vcpu_slot */
+#define DIRECT_CLOCK_ADDRESS 0x700100021000ull /* the host's struct host_clock, to read */
 #define DIRECT_SHADOW_ADDRESS 0x700200000000ull
 /* GATE_STACK_ADDRESS (gate.h): the stack of signals */
 #define DIRECT_RIGHTS_ADDRESS 0x700400000000ull /* page rights, to read */
@@ -92,7 +93,7 @@ struct direct_shared {
 	uint32_t segments;
 	/* filled in by the monitor before the start */
 	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, host_tsc_khz, tsc_khz;
-	uint64_t start_monotonic_ns, slot_offset, rights_offset; /* in the host's shared memory */
+	uint64_t clock_offset, slot_offset, rights_offset; /* in the host's shared memory */
 	_Atomic uint64_t sent; /* bit n - 1: signal n has come from outside; the monitor reports it */
 	_Atomic uint32_t sender; /* of the last of them: a pid */
 	uint32_t new_space; /* of the VM process that starts */

@@ -194,12 +194,22 @@ static int env_start_cpu(void *ctx, unsigned cpu, uint32_t eip)
 	return direct_call(DIRECT_START_CPU, cpu, eip, 0, 0);
 }
 
-uint64_t direct_now_ns(void)
+static uint64_t monotonic_ns(void)
 {
 	struct __kernel_timespec t;
 
 	host_call(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, (long)&t, 0, 0, 0, 0);
-	return t.tv_sec * 1000000000ull + t.tv_nsec - direct.shared->start_monotonic_ns;
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+uint64_t direct_now_ns(void)
+{
+	return hostclock_now((const struct host_clock *)DIRECT_CLOCK_ADDRESS, monotonic_ns);
+}
+
+uint64_t direct_when_ns(uint64_t machine_ns)
+{
+	return hostclock_when((const struct host_clock *)DIRECT_CLOCK_ADDRESS, monotonic_ns, machine_ns);
 }
 
 static uint64_t env_now_ns(void *ctx)

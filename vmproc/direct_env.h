@@ -56,6 +56,7 @@ void direct_setup_done(enum direct_setup step);
 void direct_env_init(void);
 void direct_begin_cpu(struct vcpu *v); /* as at power-on; for the first of its processes */
 uint64_t direct_now_ns(void); /* since the machine's start */
+uint64_t direct_when_ns(uint64_t machine_ns); /* by the host's CLOCK_MONOTONIC */
 /* Ask the monitor, and wait. */
 int64_t direct_call(enum direct_call call, uint64_t a, uint64_t b, uint64_t c, uint64_t d);
 

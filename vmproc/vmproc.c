@@ -166,6 +166,8 @@ static void prepare_direct(void)
 	direct.window = (struct cpu_window *)VMP_WINDOW;
 	error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot), PROT_READ | PROT_WRITE, VMPROC_SHM_FD, s->slot_offset);
 	if (error >= 0)
+		error = map_at(DIRECT_CLOCK_ADDRESS, PAGE_BYTES, PROT_READ, VMPROC_SHM_FD, s->clock_offset);
+	if (error >= 0)
 		error = map_at(DIRECT_RIGHTS_ADDRESS, s->ram_pages, PROT_READ, VMPROC_SHM_FD, s->rights_offset);
 	if (error >= 0)
 		error = map_at(DIRECT_RAM_ADDRESS, (uint64_t)s->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, VMPROC_RAM_FD, 0);

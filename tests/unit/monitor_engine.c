@@ -37,21 +37,27 @@ struct machine {
 static const char *monitor_path;
 static bool direct; /* the engine */
 
+static uint64_t monotonic_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
 static void start_machine(struct machine *t, const void *code, size_t bytes)
 {
 	int ram = memfd_create("ram", 0), shm = memfd_create("shm", 0), pair[2];
 	char argument[4][16];
-	struct timespec now;
 
 	memset(t, 0, sizeof *t);
 	CU_ASSERT_FATAL(!ftruncate(ram, (off_t)RAM_PAGES << PAGE_BITS) && !ftruncate(shm, hostshm_bytes(RAM_PAGES)));
 	t->ram = mmap(NULL, (size_t)RAM_PAGES << PAGE_BITS, PROT_READ | PROT_WRITE, MAP_SHARED, ram, 0);
 	t->shm = mmap(NULL, hostshm_bytes(RAM_PAGES), PROT_READ | PROT_WRITE, MAP_SHARED, shm, 0);
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	t->shm->magic = HOSTSHM_MAGIC;
 	t->shm->n_cpus = 1;
 	t->shm->ram_pages = RAM_PAGES;
-	t->shm->start_monotonic_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	hostclock_set(&t->shm->clock, (struct clock_line){ monotonic_ns(), 0, 0 });
 	t->shm->host_tsc_khz = 1000000;
 	cpufeatures_look(&t->shm->features);
 	for (unsigned i = 0; i < RAM_PAGES; i++)
@@ -214,7 +220,7 @@ static void start_other_host(struct machine *t, const struct machine *first)
 {
 	start_machine(t, "", 0);
 	memcpy(t->ram, first->ram, (size_t)RAM_PAGES << PAGE_BITS);
-	t->shm->start_monotonic_ns = first->shm->start_monotonic_ns;
+	hostclock_set(&t->shm->clock, hostclock_line(&first->shm->clock));
 	CU_ASSERT(play(t, false));
 }
 
@@ -302,6 +308,42 @@ static void a_cpu_moves_before_it_starts(void)
 	stop_machine(&first);
 }
 
+/* The other host's clock is behind: the CPU waits for it, but not for one that is wrong. */
+static void a_cpu_waits_for_its_clock(void)
+{
+	static const struct { uint64_t behind_ns; bool taken; } cases[] = { { 0, true }, { 50000000, true }, { 10000000000, false } };
+	struct msg_cpu_handover move = { .cpu = 0, .from = 0, .to = 1, .move = 1 };
+
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		struct machine first, second;
+		struct packet packet, answer;
+		struct msg_cpu_state state;
+		struct msg_cpu_step step;
+		struct clock_line line;
+
+		start_machine(&first, monitor_guest_start, monitor_guest_end - monitor_guest_start);
+		CU_ASSERT(play(&first, false));
+		tell(&first, MSG_CPU_GIVE, &move, sizeof move);
+		CU_ASSERT_FATAL(hear(&first, MSG_CPU_STATE, &packet));
+		memcpy(&state, packet.body, sizeof state);
+		start_other_host(&second, &first);
+		/* so that it shows now what it should have shown some time before the CPU was frozen */
+		line = (struct clock_line){ monotonic_ns(), state.frozen_ns - cases[i].behind_ns, 0 };
+		hostclock_set(&second.shm->clock, line);
+		tell(&second, MSG_CPU_STATE, packet.body, packet.header.bytes);
+		CU_ASSERT(hear(&second, MSG_CPU_STEP, &answer));
+		CU_ASSERT(!cases[i].taken || clock_line_at(&line, monotonic_ns()) >= state.frozen_ns);
+		memcpy(&step, answer.body, sizeof step);
+		CU_ASSERT_EQUAL(step.step, STEP_TAKEN);
+		CU_ASSERT_EQUAL(step.error, cases[i].taken ? 0 : EAGAIN);
+		if (!cases[i].taken)
+			CU_ASSERT(!strncmp(answer.body + sizeof step, "the machine's clock there is 9", 30));
+		stop_machine(&second);
+		stop_machine(&first);
+	}
+}
+
+static void direct_a_cpu_waits_for_its_clock(void) { on_the_direct_engine(a_cpu_waits_for_its_clock); }
 static void direct_a_cpu_moves_before_it_starts(void) { on_the_direct_engine(a_cpu_moves_before_it_starts); }
 static void direct_a_cpu_moves(void) { on_the_direct_engine(a_cpu_moves_between_any_two_steps); }
 
@@ -456,6 +498,8 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, direct_a_cpu_moves);
 	CU_ADD_TEST(suite, a_cpu_moves_before_it_starts);
 	CU_ADD_TEST(suite, direct_a_cpu_moves_before_it_starts);
+	CU_ADD_TEST(suite, a_cpu_waits_for_its_clock);
+	CU_ADD_TEST(suite, direct_a_cpu_waits_for_its_clock);
 	CU_ADD_TEST(suite, a_guest_is_stepped_through);
 	CU_ADD_TEST(suite, a_debugger_asks_for_what_is_wrong);
 	CU_ADD_TEST(suite, direct_wrong_requests);

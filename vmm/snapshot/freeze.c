@@ -251,7 +251,7 @@ static void describe_machine(struct node *node)
 {
 	struct snapshot_machine machine = {
 		.hosts = (uint32_t)__builtin_popcount(node->hosts), .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib, .saved_ns = wallclock_ns(),
-		.clock_ns = node_now_ns() - node->shm->start_monotonic_ns, .pause_ns = node_now_ns() - leader.began_ns,
+		.clock_ns = hostclock_now(&node->shm->clock, node_now_ns), .pause_ns = node_now_ns() - leader.began_ns,
 		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks, .features = node->o.features,
 	};
 	uint8_t payload[sizeof machine + MAX_CMDLINE];
