@@ -15,7 +15,7 @@
 #include <sys/times.h>
 #include "check.h"
 
-enum { MAX_CPUS = 32, MS = 1000000, PERIOD_MS = 10, TICK_MS = 10, TICKS_APART = 10, LINE_BYTES = 1024 };
+enum { MAX_CPUS = 32, MS = 1000000, PERIOD_MS = 10, TICK_MS = 10, TICKS_APART = 10, PATIENCE = 20, LINE_BYTES = 1024 };
 
 static int64_t end_ns;
 static int n_cpus;
@@ -102,25 +102,34 @@ static void *count_expirations(void *arg)
 	return NULL;
 }
 
-/* Jiffies against the clock: how far they have moved apart since the first look, in ticks; the best of some looks, for one may
- * come between an interrupt that is late and its tick. */
-static long ticks_apart(void)
+/* How far jiffies are ahead of the clock, in ticks, but for a constant.  They are never early, and late for as long as the processor
+ * that counts them waits for its host or for pages: the least late of some looks counts, and there may be no such one for a while. */
+static int64_t ticks_ahead(void)
 {
-	static int64_t first;
-	static bool known;
-	int64_t best = INT64_MAX;
+	int64_t most = INT64_MIN;
 
 	for (int i = 0; i < 50; i++) {
-		int64_t apart = (int64_t)times(&(struct tms){ 0 }) - check_now_ns() / (TICK_MS * MS);
+		int64_t ahead = (int64_t)times(&(struct tms){ 0 }) - check_now_ns() / (TICK_MS * MS);
 
-		if (!known)
-			first = apart;
-		known = true;
-		if (llabs(apart - first) < llabs(best))
-			best = apart - first;
+		if (ahead > most)
+			most = ahead;
 		usleep(20000);
 	}
-	return (long)llabs(best);
+	return most;
+}
+
+/* They are where they should be, after some patience: what is lost stays lost. */
+static bool jiffies_keep_up(int64_t before)
+{
+	int64_t apart = 0;
+
+	for (int i = 0; i < PATIENCE; i++) {
+		apart = ticks_ahead() - before;
+		if (llabs(apart) <= TICKS_APART)
+			return true;
+		fprintf(stderr, "jiffies are %lld ticks ahead of where they were\n", (long long)apart);
+	}
+	return false;
 }
 
 /* The local timers' interrupts so far, by processor. */
@@ -145,7 +154,7 @@ static bool read_interrupts(long counts[MAX_CPUS])
 
 int main(int argc, char **argv)
 {
-	int64_t start = check_now_ns();
+	int64_t start = check_now_ns(), ahead = ticks_ahead();
 	long before[MAX_CPUS], after[MAX_CPUS], rounds = 1;
 	bool counted = true, explained = true;
 	pthread_t thread[MAX_CPUS][3];
@@ -154,7 +163,6 @@ int main(int argc, char **argv)
 	if (n_cpus > MAX_CPUS)
 		n_cpus = MAX_CPUS;
 	end_ns = start + (argc > 1 ? atoi(argv[1]) : 5) * 1000LL * MS;
-	ticks_apart();
 	if (!expect("the interrupts are counted", read_interrupts(before)))
 		return check_result();
 	for (int cpu = 0; cpu < n_cpus; cpu++) {
@@ -193,7 +201,7 @@ int main(int argc, char **argv)
 	expect("what went round came back", rounds > 0 && !wrong_counts);
 	expect("each timer expired as often as time says", counted);
 	expect("no timer interrupt too many", explained);
-	expect("jiffies keep up with the clock", ticks_apart() <= TICKS_APART);
+	expect("jiffies keep up with the clock", jiffies_keep_up(ahead));
 	expect("the clock never goes back", !went_back);
 	return check_result();
 }
