@@ -357,7 +357,7 @@ static void move_cpus_away(struct node *node)
 	struct hosts *h = node->hosts_state;
 	struct home_order orders[DSM_INTERVALS];
 	uint32_t at[MAX_CPUS];
-	unsigned cpu = cpu_on(node, h->host);
+	unsigned cpu = cpu_on(node, h->host), to;
 
 	h->stage = STAGE_CPUS;
 	if (cpu == MAX_CPUS)
@@ -365,7 +365,9 @@ static void move_cpus_away(struct node *node)
 	for (unsigned i = 0; i < node->o.n_cpus; i++)
 		at[i] = moves_place(node, i);
 	h->cpus_moved |= bit_of(cpu);
-	move_cpu(node, cpu, hostplan_place_for_cpu(at, node->o.n_cpus, h->staying));
+	to = hostplan_place_for_cpu(at, node->o.n_cpus, h->staying);
+	log_info("CPU %u shall move from host %u to host %u; that one goes, and this one has the fewest", cpu, h->host, to);
+	move_cpu(node, cpu, to);
 }
 
 /* Those that have moved away move back, as far as they can; then it is as before. */

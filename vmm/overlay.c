@@ -160,7 +160,7 @@ static bool is_of_change(uint32_t type)
 {
 	return type == MSG_CPU_PREPARE || type == MSG_CPU_GIVE || type == MSG_CPU_STATE || type == MSG_CPU_BACK ||
 	       type == MSG_CPU_STEP || type == MSG_CPU_AT || type == MSG_HOST || type == MSG_HOME_GIVE || type == MSG_HOME_STATE ||
-	       type == MSG_HOME_TAKEN;
+	       type == MSG_HOME_TAKEN || type == MSG_SNAPSHOT;
 }
 
 static int send_and_cut(ph_vp_t to, const struct msg_header *header, const void *body, uint32_t body_bytes, const void *payload,
