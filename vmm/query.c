@@ -19,7 +19,7 @@
 #include "vmm/status.h"
 #include "vmm/terminal.h"
 
-enum { ANSWER_LIMIT_S = 10, BACK_MS = 100, BACK_TRIES = 600, LOOK_MS = 500, TOP_MS = 1000, GONE_LIMIT_MS = 10000 };
+enum { ANSWER_LIMIT_S = 10, PATIENCE_S = 2, BACK_MS = 100, BACK_TRIES = 600, LOOK_MS = 500, TOP_MS = 1000, GONE_LIMIT_MS = 10000 };
 
 struct query {
 	const struct options *o;
@@ -31,10 +31,11 @@ struct query {
 	struct host_names names;
 	struct msg_hosts hosts;
 	void (*start)(struct query *); /* NULL once it has */
-	struct event *limit, *typed, *window, *signals[4];
+	struct event *limit, *typed, *window, *back, *signals[4];
 	struct escape escape;
 	bool raw, done;
-	unsigned tries; /* console: the machine may be going back to a checkpoint */
+	uint32_t kind;	/* of client */
+	unsigned tries; /* console, top: the machine may be going back to a checkpoint */
 	bool told;	/* of that */
 	bool until_end; /* the machine's end is a good end of this command */
 	int status;
@@ -160,59 +161,6 @@ static void start_console(struct query *q)
 		dprintf(2, "Console of %s: Ctrl-] then q detaches.\r\n", q->rundir.name);
 	client_send(&q->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
 	on_window_changed(0, 0, q);
-}
-
-/* A machine with checkpoints has lost a host: is it there again? Its folder is there as long as it may come. */
-static void on_back(evutil_socket_t fd, short events, void *context)
-{
-	static const struct timeval pause = { 0, BACK_MS * 1000 };
-	struct msg_console_attach attach = { .backlog = 0 };
-	struct query *q = context;
-	struct rundir ignored;
-	struct problem p;
-
-	(void)fd, (void)events;
-	if (++q->tries == BACK_TRIES || rundir_find(&ignored, q->rundir.name, &p)) {
-		end_query(q, 0, "");
-		return;
-	}
-	if (client_connect(&q->client, q->base, q->rundir.path, CLIENT_CONSOLE)) {
-		event_add(q->again, &pause);
-		return;
-	}
-	q->tries = 0;
-	client_send(&q->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
-	on_window_changed(0, 0, q);
-}
-
-static bool wait_for_machine(struct query *q)
-{
-	static const struct timeval pause = { 0, BACK_MS * 1000 };
-
-	if (!q->typed || !q->info.checkpoint_ms || q->done)
-		return false;
-	if (!q->again)
-		q->again = evtimer_new(q->base, on_back, q);
-	if (!q->again)
-		die("no memory");
-	if (!q->told)
-		dprintf(2, "%s[vmp: a host was lost; the machine goes back to its last checkpoint, and may repeat itself]%s\n",
-			q->raw ? "\r\n" : "", q->raw ? "\r" : "");
-	q->told = true;
-	client_close(&q->client);
-	event_add(q->again, &pause);
-	return true;
-}
-
-/* A machine's end in good order, or the loss of a part of it. */
-static void on_machine_end(struct query *q, const void *body)
-{
-	struct msg_machine_end end;
-
-	memcpy(&end, body, sizeof end);
-	if (end.reason != END_PART_DIED)
-		q->info.checkpoint_ms = 0;
-	on_closed(q);
 }
 
 /* ---- regs ---- */
@@ -363,8 +311,13 @@ static void print_pages(struct query *q)
 
 /* ---- status and top: two looks, half a second or a second apart ---- */
 
+/* While a machine goes back to a checkpoint, its daemons may not have reached each other: some are asked in vain. */
 static void look_again(struct query *q)
 {
+	static const struct timeval patience = { PATIENCE_S, 0 };
+
+	if (q->live)
+		event_add(q->again, &patience);
 	q->before = q->now;
 	memset(&q->now, 0, sizeof q->now);
 	q->now.hosts = q->hosts;
@@ -385,6 +338,7 @@ static void print_status(struct query *q)
 
 static void print_live(struct query *q)
 {
+	q->told = false;
 	if (isatty(1))
 		printf("\033[H\033[2J");
 	print_status(q);
@@ -559,6 +513,76 @@ static void on_policy(struct query *q, const void *body, size_t bytes)
 	end_query(q, policy.error ? EXIT_VMP_FAILURE : 0, policy.error ? p.line : "");
 }
 
+/* ---- console and top: the machine may go back to a checkpoint ---- */
+
+static void attach_again(struct query *q)
+{
+	struct msg_console_attach attach = { .backlog = 0 };
+
+	client_send(&q->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
+	on_window_changed(0, 0, q);
+}
+
+/* All that is counted begins anew. */
+static void look_anew(struct query *q)
+{
+	memset(&q->now, 0, sizeof q->now);
+	look_again(q);
+}
+
+/* A machine with checkpoints has lost a host: is it there again? Its folder is there as long as it may come. */
+static void on_back(evutil_socket_t fd, short events, void *context)
+{
+	static const struct timeval pause = { 0, BACK_MS * 1000 };
+	struct query *q = context;
+	struct rundir ignored;
+	struct problem p;
+
+	(void)fd, (void)events;
+	if (++q->tries == BACK_TRIES || rundir_find(&ignored, q->rundir.name, &p)) {
+		end_query(q, 0, "");
+		return;
+	}
+	if (client_connect(&q->client, q->base, q->rundir.path, q->kind)) {
+		event_add(q->back, &pause);
+		return;
+	}
+	q->tries = 0;
+	q->start = q->live ? look_anew : attach_again;
+}
+
+static bool wait_for_machine(struct query *q)
+{
+	static const struct timeval pause = { 0, BACK_MS * 1000 };
+
+	if (!(q->typed || q->live) || !q->info.checkpoint_ms || q->done)
+		return false;
+	if (!q->back)
+		q->back = evtimer_new(q->base, on_back, q);
+	if (!q->back)
+		die("no memory");
+	if (!q->told)
+		dprintf(2, "%s[vmp: a host was lost; the machine goes back to its last checkpoint%s]%s\n", q->raw ? "\r\n" : "",
+			q->live ? "" : ", and may repeat itself", q->raw ? "\r" : "");
+	q->told = true;
+	if (q->again)
+		event_del(q->again);
+	client_close(&q->client);
+	event_add(q->back, &pause);
+	return true;
+}
+
+/* A machine's end in good order, or the loss of a part of it. */
+static void on_machine_end(struct query *q, const void *body)
+{
+	struct msg_machine_end end;
+
+	memcpy(&end, body, sizeof end);
+	if (end.reason != END_PART_DIED)
+		q->info.checkpoint_ms = 0;
+	on_closed(q);
+}
+
 /* ---- all ---- */
 
 /* The first message of all: the command can begin. Later: some answers will not come. */
@@ -629,7 +653,7 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 	static const struct timeval limit = { ANSWER_LIMIT_S, 0 };
 	int error;
 
-	*q = (struct query){ .o = o };
+	*q = (struct query){ .o = o, .kind = kind };
 	q->client = (struct client){ .fd = -1, .context = q, .on_message = on_message, .on_closed = on_closed };
 	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why) || find_host(q))
 		return -1;
@@ -653,7 +677,8 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 
 static int close_query(struct query *q)
 {
-	struct event *events[] = { q->limit, q->typed, q->window, q->again, q->signals[0], q->signals[1], q->signals[2], q->signals[3] };
+	struct event *events[] = { q->limit, q->typed, q->window, q->again, q->back, q->signals[0], q->signals[1],
+				   q->signals[2], q->signals[3] };
 
 	hide_progress(q);
 	client_flush(&q->client, 100);
