@@ -208,6 +208,11 @@ void launch_let_go(struct launch *launch, uint32_t node, bool end)
 		kill(launch->node[node], SIGKILL);
 }
 
+static bool was_killed(const struct launch *launch, uint32_t node)
+{
+	return launch->cluster && node ? cluster_is_lost(launch->cluster, node) : WIFSIGNALED(launch->status[node]);
+}
+
 static const char *why_far(const struct launch *launch, uint32_t node)
 {
 	return launch->cluster && node ? cluster_why(launch->cluster, node) : NULL;
@@ -256,19 +261,27 @@ bool launch_reap(struct launch *launch)
 	return found;
 }
 
+static void name_end(const struct launch *launch, uint32_t node, struct problem *p)
+{
+	int status = launch->status[node];
+
+	if (why_far(launch, node))
+		problem(p, "%s", why_far(launch, node));
+	else if (WIFSIGNALED(status))
+		problem(p, "node daemon %u died of signal %d (%s)", node, WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		problem(p, "node daemon %u ended with status %d; try --log FILE", node, WEXITSTATUS(status));
+}
+
 void launch_describe(const struct launch *launch, struct problem *p)
 {
 	problem(p, "node daemon 0 closed the connection; try --log FILE");
 	for (uint32_t i = launch->n_nodes; i-- > 0;)
-		if (is_missing(launch, i) && WIFEXITED(launch->status[i]))
-			problem(p, "node daemon %u ended with status %d; try --log FILE", i, WEXITSTATUS(launch->status[i]));
+		if (is_missing(launch, i) && !was_killed(launch, i))
+			name_end(launch, i, p);
 	for (uint32_t i = launch->n_nodes; i-- > 0;)
-		if (is_missing(launch, i) && why_far(launch, i))
-			problem(p, "%s", why_far(launch, i));
-	for (uint32_t i = launch->n_nodes; i-- > 0;)
-		if (is_missing(launch, i) && WIFSIGNALED(launch->status[i]) && !why_far(launch, i))
-			problem(p, "node daemon %u died of signal %d (%s)", i, WTERMSIG(launch->status[i]),
-				strsignal(WTERMSIG(launch->status[i])));
+		if (is_missing(launch, i) && was_killed(launch, i))
+			name_end(launch, i, p);
 }
 
 uint32_t launch_killed(const struct launch *launch)
@@ -276,35 +289,41 @@ uint32_t launch_killed(const struct launch *launch)
 	uint32_t killed = 0;
 
 	for (uint32_t i = 0; i < launch->n_nodes; i++)
-		killed |= (uint32_t)(is_missing(launch, i) && WIFSIGNALED(launch->status[i])) << i;
+		killed |= (uint32_t)(is_missing(launch, i) && was_killed(launch, i)) << i;
 	return killed;
 }
 
-static bool node_is_left(const struct launch *launch)
+static bool is_left(const struct launch *launch)
 {
 	for (uint32_t i = 0; i < launch->n_nodes; i++)
 		if (launch->node[i])
 			return true;
-	return launch->cluster && cluster_is_left(launch->cluster);
+	return false;
+}
+
+void launch_kill(const struct launch *launch, uint32_t nodes)
+{
+	for (uint32_t i = 0; i < launch->n_nodes; i++)
+		if (nodes >> i & 1 && launch->node[i])
+			kill(launch->node[i], SIGKILL);
 }
 
 void launch_end(struct launch *launch, unsigned grace_ms)
 {
 	enum { STEP_MS = 2, FAR_GRACE_MS = 5000 };
+	unsigned far_grace_ms = launch->cluster ? grace_ms + FAR_GRACE_MS : 0;
 
-	if (launch->cluster) {
+	if (launch->cluster)
 		cluster_hang_up(launch->cluster);
-		grace_ms += FAR_GRACE_MS;
-	}
-	for (unsigned waited = 0; waited < grace_ms; waited += STEP_MS) {
+	for (unsigned waited = 0; waited < grace_ms || waited < far_grace_ms; waited += STEP_MS) {
 		launch_reap(launch);
-		if (!node_is_left(launch))
+		if (!(waited < grace_ms && is_left(launch)) && !(waited < far_grace_ms && cluster_is_left(launch->cluster)))
 			break;
 		reaper_sleep_ms(STEP_MS);
 	}
-	for (uint32_t i = 0; i < launch->n_nodes; i++)
-		if (launch->node[i])
-			kill(launch->node[i], SIGKILL);
+	launch_kill(launch, ~0u);
 	reaper_end_all();
+	if (launch->cluster)
+		cluster_all_reaped(launch->cluster);
 	memset(launch, 0, sizeof *launch);
 }

@@ -52,13 +52,16 @@ bool launch_reap(struct launch *launch);
 int launch_take_loose(struct launch *launch, struct problem *p);
 /* Its end is not the machine's from now on; `kill`: it is ended. */
 void launch_let_go(struct launch *launch, uint32_t node, bool kill);
-/* How the daemons ended that have: one killed by a signal is named first, since others may have ended because of it. */
+/* How the daemons ended that have: one that was killed is named first, since others may have ended because of it. */
 void launch_describe(const struct launch *launch, struct problem *p);
 
-/* Bit set: the hosts whose daemons were killed. */
+/* Bit set: the hosts whose daemons were killed, or with them their computers or what connects to these. */
 uint32_t launch_killed(const struct launch *launch);
+/* Kill the daemons of these hosts, or what stands for them here. */
+void launch_kill(const struct launch *launch, uint32_t nodes);
 
-/* Wait up to `grace_ms` for the daemons to end by themselves, then kill all that is left of the machine and reap it. */
+/* Wait up to `grace_ms` for the daemons to end by themselves, some seconds more for those on other computers, where nobody else
+ * can kill what is left; then kill all that is left of the machine, and reap it. */
 void launch_end(struct launch *launch, unsigned grace_ms);
 
 #endif

@@ -373,8 +373,6 @@ static int check_checkpoint(struct options *o)
 		return 0;
 	if (o->verb == VERB_SNAPSHOT && o->save)
 		return fail(o, "--checkpoint is for machines that are loaded, not for `vmp snapshot save`");
-	if (o->cluster)
-		return fail(o, "--checkpoint of a machine of several computers (--cluster) is not in this version");
 	if (o->hosts == 1)
 		return fail(o, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
 	if (o->disk && options_disk_mode(o->disk, &ignored) == DISK_READ_WRITE)

@@ -179,7 +179,7 @@ static int try_claim(struct rundir *dir, struct problem *p)
 }
 
 /* What the machine's daemons prove to each other that they belong to it. */
-static int make_secret(struct rundir *dir, struct problem *p)
+int rundir_make_secret(const struct rundir *dir, struct problem *p)
 {
 	unsigned char secret[32];
 	char path[RUNDIR_PATH + 8];
@@ -191,11 +191,7 @@ static int make_secret(struct rundir *dir, struct problem *p)
 	ok = fd >= 0 && getrandom(secret, sizeof secret, 0) == sizeof secret && write(fd, secret, sizeof secret) == sizeof secret;
 	if (fd >= 0)
 		ok &= !close(fd);
-	if (ok)
-		return 0;
-	problem(p, "cannot write %s: %s", path, strerror(errno));
-	rundir_release(dir);
-	return -1;
+	return ok ? 0 : problem(p, "cannot write %s: %s", path, strerror(errno));
 }
 
 int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
@@ -210,10 +206,12 @@ int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
 		snprintf(dir->name, sizeof dir->name, "m%d", getpid());
 	for (int i = 0; i < ATTEMPTS && taken < TAKEN_ATTEMPTS; i++) {
 		result = try_claim(dir, p);
-		if (result == 0)
-			return make_secret(dir, p);
-		if (result == -1)
+		if (result == 0 && rundir_make_secret(dir, p)) {
+			rundir_release(dir);
 			return -1;
+		}
+		if (result == 0 || result == -1)
+			return result;
 		taken += result == -EWOULDBLOCK;
 		nanosleep(&moment, NULL);
 	}

@@ -30,6 +30,8 @@ struct machine_info {
 /* Make and claim the folder. A NULL name is replaced by one from the process id. 0, or -1 with the problem. */
 int rundir_claim(struct rundir *dir, const char *name, struct problem *p);
 void rundir_write_info(const struct rundir *dir, const struct machine_info *info);
+/* Another secret than before. 0, or -1 with the problem. */
+int rundir_make_secret(const struct rundir *dir, struct problem *p);
 /* Remove the folder with all in it and drop the lock. */
 void rundir_release(struct rundir *dir);
 

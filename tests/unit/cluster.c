@@ -40,8 +40,11 @@ static void test_file(void)
 	CU_ASSERT_STRING_EQUAL(file.host[2].phoenix[1], "listen_port 30000");
 	CU_ASSERT_STRING_EQUAL(file.host[4].name, "fe80::1");
 	CU_ASSERT(cluster_file_find(&file, "harp") == 1 && cluster_file_find(&file, "har") == -1);
-	CU_ASSERT_EQUAL(cluster_file_cpus(&file, 5), 1 + 4 + 1 + 2 + 1);
-	CU_ASSERT_EQUAL(cluster_file_cpus(&file, 2), 5);
+	CU_ASSERT_EQUAL(cluster_file_cpus(file.host, 5), 1 + 4 + 1 + 2 + 1);
+	CU_ASSERT_EQUAL(cluster_file_cpus(file.host, 2), 5);
+	CU_ASSERT_EQUAL(cluster_file_memory(file.host, 5, 0), 0);
+	CU_ASSERT_EQUAL(cluster_file_memory(file.host, 5, 100), 4 * 100 + 512);
+	CU_ASSERT_EQUAL(cluster_file_memory(file.host + 1, 1, 0), 512);
 }
 
 static void test_wrong_files(void)
@@ -108,7 +111,7 @@ static void test_places(void)
 		uint8_t place[MAX_CPUS];
 
 		CU_ASSERT_EQUAL_FATAL(parse(cases[i].text), 0);
-		cluster_file_place(&file, cases[i].hosts, cases[i].cpus, place);
+		cluster_file_place(file.host, cases[i].hosts, cases[i].cpus, place);
 		CU_ASSERT_EQUAL(memcmp(place, cases[i].place, cases[i].cpus), 0);
 	}
 }
@@ -187,8 +190,14 @@ static void test_explanations(void)
 		{ 255 << 8, "ssh: Could not resolve hostname b: Name or service not known", "is its name right?" },
 		{ 255 << 8, "Host key verification failed.", "connect once by hand" },
 		{ 1 << 8, "tar: vmproc: Wrote only 2048 of 10240 bytes: No space left on device", "need 30 MB" },
-		{ 126 << 8, "sh: 1: exec: /home/u/.cache/vmp/bin-1/ld.so: Permission denied", "host b: sh: 1" },
-		{ 255 << 8, "", "host b: its ssh connection ended" }, { 3 << 8, "", "host b: what ssh started there ended with status 3" },
+		{ 126 << 8, "sh: 1: exec: /home/u/.cache/vmp/bin-1/ld.so: Permission denied",
+		  "host b: sh: 1: exec: /home/u/.cache/vmp/bin-1/ld.so: Permission denied; ~/.cache must be writable there" },
+		{ 1 << 8, "mkdir: cannot create directory '/home/u/.cache': Permission denied", "~/.cache must be writable there" },
+		{ 1 << 8, "mkdir: cannot create directory '/home/u/.cache': Read-only file system", "need 30 MB" },
+		{ 255 << 8, "kex_exchange_identification: Connection closed by remote host", "too many logins" },
+		{ 255 << 8, "Received disconnect from 192.0.2.1 port 22:2: Too many authentication failures", "IdentityFile" },
+		{ 125 << 8, "cannot run ssh: No such file or directory", "install ssh on this computer" },
+		{ 255 << 8, "", "host b: its ssh connection ended" }, { 3 << 8, "", "host b: what ssh started there ended with status 3; does `ssh b true`" },
 		{ 9, "", "host b: its ssh died of signal 9 (Killed)" },
 	};
 	const struct cluster_host host = { .name = "b" };
@@ -198,6 +207,20 @@ static void test_explanations(void)
 		far_explain(&host, cases[i].status, cases[i].said, why, sizeof why);
 		CU_ASSERT_PTR_NOT_NULL(strstr(why, cases[i].line));
 	}
+}
+
+static void test_losses(void)
+{
+	static const struct { int status; const char *ended; bool lost; } cases[] = {
+		{ 0, "", false },			    /* its daemon has ended in order */
+		{ 125 << 8, "with status 125; try --log FILE", false },
+		{ 137 << 8, "died of signal 9 (Killed)", true }, { 139 << 8, "died of signal 11 (Segmentation fault)", true },
+		{ 9, "", true }, { 15, "", true },	    /* its ssh was killed */
+		{ 255 << 8, "", true }, { 137 << 8, "", true }, /* the connection broke; vmp-host was killed */
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
+		CU_ASSERT_EQUAL(far_is_lost(cases[i].status, cases[i].ended), cases[i].lost);
 }
 
 static void test_destinations(void)
@@ -221,7 +244,7 @@ static void test_names(void)
 		{ "host 1 is gone after 3 ms", "host 1 (harp) is gone after 3 ms" }, { "the daemon of host 12 died: host 0 hears nothing",
 		  "the daemon of host 12 (csc10) died: host 0 (here) hears nothing" },
 		{ "host 2 stays", "host 2 stays" }, { "host 99 stays", "host 99 stays" }, { "ghost 1", "ghost 1" }, { "host x", "host x" },
-		{ "host 1", "host 1 (harp)" }, { "", "" },
+		{ "host 1", "host 1 (harp)" }, { "", "" }, { "host 1 (b) is lost, and host 0", "host 1 (b) is lost, and host 0 (here)" },
 	};
 	char out[128];
 
@@ -414,6 +437,7 @@ int main(void)
 	CU_add_test(suite, "facts", test_facts);
 	CU_add_test(suite, "common subset", test_common_subset);
 	CU_add_test(suite, "explanations", test_explanations);
+	CU_add_test(suite, "losses", test_losses);
 	CU_add_test(suite, "destinations", test_destinations);
 	CU_add_test(suite, "names", test_names);
 	CU_add_test(suite, "clock bounds", test_clock_bounds);

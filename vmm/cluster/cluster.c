@@ -97,13 +97,21 @@ int cluster_open(struct cluster *c, const char *path, struct hostcpu *cpu, bool 
 
 /* --- preparing ------------------------------------------------------------------------------------------------------ */
 
-static unsigned number_of(const struct cluster *c, const struct far *far) { return (unsigned)(far - c->far); }
+/* MAX_NODES: of no host any more. */
+static unsigned number_of(const struct cluster *c, const struct far *far)
+{
+	unsigned host = 0;
+
+	while (host < MAX_NODES && c->far[host] != far)
+		host++;
+	return host;
+}
 
 static void on_changed(void *context, struct far *far)
 {
 	struct cluster *c = context;
 
-	if (!c->preparing)
+	if (!c->preparing && number_of(c, far) < MAX_NODES)
 		c->changed(c->context, number_of(c, far));
 }
 
@@ -113,7 +121,8 @@ static void on_alive(evutil_socket_t fd, short what, void *context)
 
 	(void)fd, (void)what;
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		far_tell_alive(&c->far[host]);
+		if (c->far[host])
+			far_tell_alive(c->far[host]);
 }
 
 static int make_ready(struct cluster *c, struct problem *p)
@@ -128,15 +137,37 @@ static int make_ready(struct cluster *c, struct problem *p)
 	return c->alive && !event_add(c->alive, &pause) ? 0 : problem(p, "no memory");
 }
 
+/* There are as many as hosts. */
+static struct far *unused_far(struct cluster *c)
+{
+	struct far *far = c->far_room;
+
+	while (number_of(c, far) < MAX_NODES)
+		far++;
+	return far;
+}
+
 static int start_far(struct cluster *c, unsigned host, const struct cluster_host *line, struct problem *p)
 {
-	struct far *far = &c->far[host];
+	struct far *far = c->far[host] = unused_far(c);
 
 	c->host[host] = *line;
 	strcpy(c->names.name[host], line->name);
-	*far = (struct far){ .host = &c->host[host], .bundle = &c->bundle, .base = c->base, .log_fd = c->log_fd, .changed = on_changed,
-			     .context = c };
+	*far = (struct far){ .host = *line, .bundle = &c->bundle, .base = c->base, .log_fd = c->log_fd, .changed = on_changed, .context = c };
 	return far_start(far) ? problem(p, "%s", far->why) : 0;
+}
+
+static void end_far(struct cluster *c, unsigned host)
+{
+	if (c->far[host])
+		far_close(c->far[host]);
+	c->far[host] = NULL;
+}
+
+/* It is asked what it is, or gets its programs. */
+static bool is_being_prepared(const struct cluster *c, unsigned host)
+{
+	return c->far[host] && (c->far[host]->state == FAR_PROBE || c->far[host]->state == FAR_COPY);
 }
 
 int cluster_prepare(struct cluster *c, uint32_t hosts, struct problem *p)
@@ -146,7 +177,6 @@ int cluster_prepare(struct cluster *c, uint32_t hosts, struct problem *p)
 	strcpy(c->names.name[0], c->host[0].name);
 	if (make_ready(c, p))
 		return -1;
-	c->present = (uint32_t)((1ull << hosts) - 1);
 	for (unsigned host = 1; host < hosts; host++)
 		if (start_far(c, host, &c->file.host[host], p))
 			return -1;
@@ -156,7 +186,7 @@ int cluster_prepare(struct cluster *c, uint32_t hosts, struct problem *p)
 bool cluster_settled(const struct cluster *c)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		if (c->far[host].state == FAR_PROBE || c->far[host].state == FAR_COPY)
+		if (is_being_prepared(c, host))
 			return false;
 	return true;
 }
@@ -168,9 +198,9 @@ const char *cluster_doing(const struct cluster *c, char *text, size_t bytes)
 
 	*text = 0;
 	for (unsigned host = 1; host < MAX_NODES && n < bytes; host++)
-		if (c->far[host].state == FAR_PROBE || c->far[host].state == FAR_COPY)
+		if (is_being_prepared(c, host))
 			n += (size_t)snprintf(text + n, bytes - n, "%s%s: %s", n ? "; " : "", c->host[host].name,
-					      far_doing(&c->far[host], doing, sizeof doing));
+					      far_doing(c->far[host], doing, sizeof doing));
 	return text;
 }
 
@@ -178,7 +208,7 @@ static int agree(struct cluster *c, unsigned host, bool shrinks, struct problem 
 {
 	struct problem why;
 
-	if (!hostcpu_agree(c->cpu, &c->far[host].facts.cpu, shrinks, &why))
+	if (!hostcpu_agree(c->cpu, &c->far[host]->facts.cpu, shrinks, &why))
 		return 0;
 	return problem(p, "host %s: its %s", c->host[host].name, why.line);
 }
@@ -186,14 +216,15 @@ static int agree(struct cluster *c, unsigned host, bool shrinks, struct problem 
 /* All that fail are named: nobody wants to hear of them one by one. */
 int cluster_agree(struct cluster *c, struct problem *p)
 {
-	unsigned hosts = (unsigned)__builtin_popcount(c->present), failed = 0;
+	unsigned hosts = 1, failed = 0;
 	struct problem one;
 
 	for (unsigned host = 1; host < MAX_NODES; host++) {
-		const struct far *far = &c->far[host];
+		const struct far *far = c->far[host];
 
-		if (!(c->present >> host & 1))
+		if (!far)
 			continue;
+		hosts++;
 		if (far->state != FAR_READY)
 			log_error("%s", far->why);
 		else if (agree(c, host, !c->fixed, &one))
@@ -211,15 +242,6 @@ int cluster_agree(struct cluster *c, struct problem *p)
 
 /* --- one more ------------------------------------------------------------------------------------------------------- */
 
-static int is_new(const struct cluster *c, const char *name, struct problem *p)
-{
-	int host = names_find(&c->names, name);
-
-	if (host >= 0 && c->present >> host & 1)
-		return problem(p, "%s is a host of this machine already", name);
-	return 0;
-}
-
 /* The file may have got a new line since. */
 int cluster_add(struct cluster *c, unsigned host, const char *name, struct problem *p)
 {
@@ -227,7 +249,9 @@ int cluster_add(struct cluster *c, unsigned host, const char *name, struct probl
 
 	if (!*name)
 		return problem(p, "which one? vmp host add NAME, of those in %s", c->path);
-	if (is_new(c, name, p) || read_cluster(c, p))
+	if (names_find(&c->names, name) >= 0)
+		return problem(p, "%s is a host of this machine already", name);
+	if (read_cluster(c, p))
 		return -1;
 	line = cluster_file_find(&c->file, name);
 	if (line < 0)
@@ -236,7 +260,6 @@ int cluster_add(struct cluster *c, unsigned host, const char *name, struct probl
 		cluster_forget(c, host);
 		return -1;
 	}
-	c->present |= 1u << host;
 	return 0;
 }
 
@@ -279,30 +302,30 @@ pid_t cluster_go(struct cluster *c, unsigned host, char *const *arguments, struc
 	for (; arguments[n] && n < MAX_ARGUMENTS; n++)
 		all[n] = arguments[n];
 	all[n] = NULL;
-	if (far_go(&c->far[host], all, c->secret))
-		return problem(p, "%s", c->far[host].why);
-	return c->far[host].pid;
+	if (far_go(c->far[host], all, c->secret))
+		return problem(p, "%s", c->far[host]->why);
+	return c->far[host]->pid;
 }
 
 /* Who says in the file what it connects to, connects by itself. */
 const char *cluster_where(const struct cluster *c, unsigned host, char *text, size_t bytes)
 {
-	const struct far *far = &c->far[host];
+	const struct far *far = c->far[host];
 	char destination[160];
 
 	*text = 0;
-	if (far->state != FAR_RUNS || !far->port || far->host->n_phoenix)
+	if (!far || far->state != FAR_RUNS || !far->port || far->host.n_phoenix)
 		return text;
-	far_destination(far->host, destination, sizeof destination);
-	snprintf(text, bytes, "%s %u %s", far->facts.address[0] ? far->facts.address : far->host->name, far->port, destination);
+	far_destination(&far->host, destination, sizeof destination);
+	snprintf(text, bytes, "%s %u %s", far->facts.address[0] ? far->facts.address : far->host.name, far->port, destination);
 	return text;
 }
 
 bool cluster_reaped(struct cluster *c, pid_t pid, int status)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		if (c->far[host].pid == pid) {
-			far_reaped(&c->far[host], status);
+		if (c->far[host] && c->far[host]->pid == pid) {
+			far_reaped(c->far[host], status);
 			return true;
 		}
 	return false;
@@ -310,38 +333,107 @@ bool cluster_reaped(struct cluster *c, pid_t pid, int status)
 
 const char *cluster_why(const struct cluster *c, unsigned host)
 {
-	return host < MAX_NODES && c->far[host].why[0] ? c->far[host].why : NULL;
+	return host < MAX_NODES && c->far[host] && c->far[host]->why[0] ? c->far[host]->why : NULL;
+}
+
+bool cluster_is_lost(const struct cluster *c, unsigned host)
+{
+	return c->far[host] && c->far[host]->state == FAR_OVER && c->far[host]->lost;
 }
 
 void cluster_hang_up(struct cluster *c)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		if (c->present >> host & 1 && c->far[host].host)
-			far_hang_up(&c->far[host]);
+		if (c->far[host])
+			far_hang_up(c->far[host]);
 }
 
 bool cluster_is_left(const struct cluster *c)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		if (c->far[host].pid > 0)
+		if (c->far[host] && c->far[host]->pid > 0)
 			return true;
 	return false;
 }
 
+void cluster_all_reaped(struct cluster *c)
+{
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		if (c->far[host])
+			c->far[host]->pid = 0;
+}
+
 void cluster_forget(struct cluster *c, unsigned host)
 {
-	if (c->far[host].host)
-		far_close(&c->far[host]);
-	c->present &= ~(1u << host);
+	end_far(c, host);
 	c->names.name[host][0] = 0;
 	names_write(&c->names, c->rundir);
 }
 
+/* --- those that are left -------------------------------------------------------------------------------------------- */
+
+static void renumber(struct cluster *c, uint32_t hosts)
+{
+	unsigned n = 1;
+
+	for (unsigned host = 1; host < MAX_NODES; host++) {
+		if (!(hosts >> host & 1)) {
+			end_far(c, host);
+			c->names.name[host][0] = 0;
+		} else if (n++ != host) {
+			c->far[n - 1] = c->far[host];
+			c->far[host] = NULL;
+			c->host[n - 1] = c->host[host];
+			strcpy(c->names.name[n - 1], c->names.name[host]);
+			c->names.name[host][0] = 0;
+		}
+	}
+	names_write(&c->names, c->rundir);
+}
+
+/* The secret is a new one: a daemon that was taken for lost, but lives, has no part in what goes on. */
+int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p)
+{
+	renumber(c, hosts);
+	c->secret[0] = 0;
+	for (unsigned host = 1; host < MAX_NODES && c->far[host]; host++) {
+		struct cluster_host line = c->host[host];
+
+		end_far(c, host);
+		if (start_far(c, host, &line, p))
+			return -1;
+	}
+	return 0;
+}
+
+uint32_t cluster_keep_ready(struct cluster *c, struct problem *p)
+{
+	struct problem one, missing = { "" };
+	uint32_t hosts = 1;
+
+	for (unsigned host = 1; host < MAX_NODES && c->far[host]; host++) {
+		const struct far *far = c->far[host];
+
+		if (far->state != FAR_READY)
+			problem(&one, "%s", far->why[0] ? far->why : "ssh does not get through to it");
+		else if (!agree(c, host, false, &one)) {
+			hosts |= 1u << host;
+			continue;
+		}
+		problem(p, "%.400s, and so is %s (%.200s)", missing.line, far->host.name, one.line);
+		missing = *p;
+	}
+	*p = missing;
+	renumber(c, hosts);
+	return (uint32_t)__builtin_popcount(hosts);
+}
+
+/* --- the end -------------------------------------------------------------------------------------------------------- */
+
 void cluster_close(struct cluster *c)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		if (c->far[host].host)
-			far_close(&c->far[host]);
+		end_far(c, host);
 	if (c->alive)
 		event_free(c->alive);
 	c->alive = NULL;

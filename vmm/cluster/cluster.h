@@ -3,6 +3,9 @@
  * Host 0 is this computer, the first line of the file; the others are reached by ssh (far.h).  First all are prepared: their
  * programs are there, they have said what they are, and go together.  Then they are told what to run.  One that fails before that
  * is named with what to do, as are all others that fail meanwhile.
+ *
+ * A machine with checkpoints that loses hosts goes on on the others (run/back.c): all ssh's are ended, and those hosts are prepared
+ * anew, without what is left of the machine before.
  */
 #ifndef VMM_CLUSTER_CLUSTER_H
 #define VMM_CLUSTER_CLUSTER_H
@@ -14,13 +17,13 @@ struct cluster {
 	char path[4096];
 	struct cluster_file file;
 	struct bundle bundle;
-	struct far far[MAX_NODES];   /* by host; [0] is not used */
+	struct far *far[MAX_NODES];  /* by host; NULL: there is no such host, or it is this computer */
+	struct far far_room[MAX_NODES];
 	struct cluster_host host[MAX_NODES]; /* their lines */
 	struct host_names names;
 	struct hostcpu *cpu;	     /* what the guest may use: this computer's processor, less what other hosts lack */
 	bool fixed;		     /* it has used it already */
 	char secret[2 * 32 + 1];
-	uint32_t present;	     /* bit set: has been started */
 	struct event_base *base;
 	struct event *alive;
 	/* A host's daemon listens (far->port), a host that was added is READY, or a host is OVER. */
@@ -56,12 +59,21 @@ const char *cluster_where(const struct cluster *cluster, unsigned host, char *te
 
 /* A child was reaped. True: it was one of ours. */
 bool cluster_reaped(struct cluster *cluster, pid_t pid, int status);
-/* Why a host is over, or NULL. */
+/* Why a host is over, or NULL; it died, and did not end in order. */
 const char *cluster_why(const struct cluster *cluster, unsigned host);
+bool cluster_is_lost(const struct cluster *cluster, unsigned host);
 /* End them: their ssh's end soon. */
 void cluster_hang_up(struct cluster *cluster);
 bool cluster_is_left(const struct cluster *cluster); /* some ssh has not ended yet */
+/* All have been reaped, by whomever. */
+void cluster_all_reaped(struct cluster *cluster);
 /* It is no host any more. */
 void cluster_forget(struct cluster *cluster, unsigned host);
+
+/* All ssh's have ended, and the hosts of this bit set, of which this computer is one, are left: they are numbered anew, in their
+ * order, and prepared; changed() is called for each. 0, or -1. */
+int cluster_regroup(struct cluster *cluster, uint32_t hosts, struct problem *p);
+/* After that: those that are READY stay, and are numbered once more. How many there are; `p`: which others are missing, and why. */
+uint32_t cluster_keep_ready(struct cluster *cluster, struct problem *p);
 
 #endif

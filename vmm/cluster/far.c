@@ -26,36 +26,56 @@
 
 /* --- why ------------------------------------------------------------------------------------------------------------ */
 
+/* ssh itself has failed (it says 255), or what it was to run there. */
+static const char *what_to_do(bool ssh_failed, const char *said)
+{
+	static const struct { bool ssh; const char *said, *todo; } table[] = {
+		{ true, "Permission denied", "ssh must log in there without a password; set up a key with ssh-copy-id" },
+		{ true, "Too many authentication failures", "name the key for it in ~/.ssh/config (IdentityFile, IdentitiesOnly)" },
+		{ true, "Host key verification failed", "connect once by hand with ssh, to accept its key" },
+		{ true, "Could not resolve", "is its name right?" },
+		{ true, "Connection refused", "does sshd run there, and on this port (port=)?" },
+		{ true, "timed out", "is it switched on and reachable?" },
+		{ true, "No route to host", "is it switched on and reachable?" },
+		{ true, "Network is unreachable", "is it switched on and reachable?" },
+		{ true, "Connection closed", "its sshd did so, and its log says why; perhaps too many logins at once (MaxStartups)" },
+		{ true, "Connection reset", "its sshd did so, and its log says why; perhaps too many logins at once (MaxStartups)" },
+		{ false, "cannot run ssh", "install ssh on this computer (openssh-client)" },
+		{ false, "No space left", "vmp's programs need 30 MB in ~/.cache there" },
+		{ false, "quota exceeded", "vmp's programs need 30 MB in ~/.cache there" },
+		{ false, "Read-only file system", "vmp's programs need 30 MB in ~/.cache there" },
+		{ false, "tar: not found", "install tar there" },
+		{ false, "tar: command not found", "install tar there" },
+		{ false, "Permission denied", "~/.cache must be writable there, and on a file system that runs programs (not noexec)" },
+		{ false, "cannot execute", "its file system or its processor does not run vmp's programs" },
+		{ false, "Exec format error", "its file system or its processor does not run vmp's programs" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(table); i++)
+		if (table[i].ssh == ssh_failed && strcasestr(said, table[i].said))
+			return table[i].todo;
+	return NULL;
+}
+
 void far_explain(const struct cluster_host *host, int status, const char *said, char *why, size_t bytes)
 {
-	static const struct { const char *said, *todo; } table[] = {
-		{ "Permission denied", "ssh must log in there without a password; set up a key with ssh-copy-id" },
-		{ "Host key verification failed", "connect once by hand with ssh, to accept its key" },
-		{ "Could not resolve", "is its name right?" },
-		{ "Connection refused", "does sshd run there, and on this port (port=)?" },
-		{ "timed out", "is it switched on and reachable?" },
-		{ "No route to host", "is it switched on and reachable?" },
-		{ "Network is unreachable", "is it switched on and reachable?" },
-		{ "No space left", "vmp's programs need 30 MB in ~/.cache there" },
-		{ "quota exceeded", "vmp's programs need 30 MB in ~/.cache there" },
-		{ "tar: not found", "install tar there" },
-		{ "tar: command not found", "install tar there" },
-		{ "cannot execute", "its file system or its processor does not run vmp's programs" },
-		{ "Exec format error", "its file system or its processor does not run vmp's programs" },
-	};
-	const char *todo = "";
+	const char *todo = what_to_do(WIFEXITED(status) && WEXITSTATUS(status) == 255, said);
 
-	for (size_t i = 0; i < ARRAY_LEN(table) && !*todo; i++)
-		if (strcasestr(said, table[i].said))
-			todo = table[i].todo;
 	if (*said)
-		snprintf(why, bytes, "host %s: %.220s%s%s", host->name, said, *todo ? "; " : "", todo);
+		snprintf(why, bytes, "host %s: %.220s%s%s", host->name, said, todo ? "; " : "", todo ? todo : "");
 	else if (WIFSIGNALED(status))
 		snprintf(why, bytes, "host %s: its ssh died of signal %d (%s)", host->name, WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status) == 255)
 		snprintf(why, bytes, "host %s: its ssh connection ended", host->name);
 	else
-		snprintf(why, bytes, "host %s: what ssh started there ended with status %d", host->name, WEXITSTATUS(status));
+		snprintf(why, bytes, "host %s: what ssh started there ended with status %d; does `ssh %s true` work?", host->name,
+			 WEXITSTATUS(status), host->name);
+}
+
+/* A daemon that ends by itself, with whatever status, does so because another one is lost. */
+bool far_is_lost(int status, const char *ended)
+{
+	return *ended ? !strncmp(ended, "died ", 5) : status != 0;
 }
 
 void far_destination(const struct cluster_host *host, char *text, size_t bytes)
@@ -132,7 +152,7 @@ static void take_line(struct far *f)
 	if (!strcmp(f->line, "need")) {
 		f->needs = true;
 	} else if (!strncmp(f->line, "refused ", 8)) {
-		snprintf(f->why, sizeof f->why, "host %s: %.300s", f->host->name, f->line + 8);
+		snprintf(f->why, sizeof f->why, "host %s: %.300s", f->host.name, f->line + 8);
 	} else if (!strncmp(f->line, "ended ", 6)) {
 		snprintf(f->ended, sizeof f->ended, "%s", f->line + 6);
 	} else if (f->state == FAR_PROBE && !facts_parse(&facts, f->line)) {
@@ -215,14 +235,14 @@ static void become_ssh(const struct far *f, const char *command, const int ends[
 					  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3" };
 	int n = 10;
 
-	snprintf(port, sizeof port, "%u", f->host->port);
+	snprintf(port, sizeof port, "%u", f->host.port);
 	if (f->state == FAR_COPY)
 		arguments[n++] = "-C";
-	if (f->host->port)
+	if (f->host.port)
 		arguments[n++] = "-p", arguments[n++] = port;
-	if (f->host->user[0])
-		arguments[n++] = "-l", arguments[n++] = (char *)f->host->user;
-	arguments[n++] = "--", arguments[n++] = (char *)f->host->name, arguments[n++] = (char *)command;
+	if (f->host.user[0])
+		arguments[n++] = "-l", arguments[n++] = (char *)f->host.user;
+	arguments[n++] = "--", arguments[n++] = (char *)f->host.name, arguments[n++] = (char *)command;
 	setpgid(0, 0); /* the terminal's Ctrl-C is for vmp alone */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	for (int i = 0; i < 3; i++)
@@ -305,10 +325,11 @@ void far_reaped(struct far *f, int status)
 			f->changed(f->context, f);
 		return;
 	}
+	f->lost = far_is_lost(status, f->ended);
 	if (f->ended[0])
-		snprintf(f->why, sizeof f->why, "host %s: its node daemon %.300s", f->host->name, f->ended);
+		snprintf(f->why, sizeof f->why, "host %s: its node daemon %.300s", f->host.name, f->ended);
 	else if (!f->why[0]) {
-		far_explain(f->host, status, f->said, why, sizeof why);
+		far_explain(&f->host, status, f->said, why, sizeof why);
 		snprintf(f->why, sizeof f->why, "%s", why);
 	}
 	set_state(f, FAR_OVER);
@@ -329,7 +350,7 @@ int far_go(struct far *f, char *const *arguments, const char *secret)
 	if (n < sizeof text)
 		n += (size_t)snprintf(text + n, sizeof text - n, "secret %s\ngo\n", secret);
 	if (f->state != FAR_READY || n >= sizeof text || send_text(f, text, n)) {
-		snprintf(f->why, sizeof f->why, "host %s: its ssh connection ended", f->host->name);
+		snprintf(f->why, sizeof f->why, "host %s: its ssh connection ended", f->host.name);
 		return -1;
 	}
 	f->state = FAR_RUNS;

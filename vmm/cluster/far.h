@@ -27,7 +27,7 @@ enum { FAR_LINE = 400 };
 
 struct far {
 	/* by the caller, before far_start() */
-	const struct cluster_host *host;
+	struct cluster_host host; /* its line of the file */
 	const struct bundle *bundle;
 	struct event_base *base;
 	int log_fd; /* what the far side writes to its standard error, once it is ready */
@@ -39,6 +39,7 @@ struct far {
 	struct host_facts facts; /* from READY on */
 	unsigned port;		 /* where its daemon listens; 0: not yet */
 	char why[FAR_LINE];	 /* OVER */
+	bool lost;		 /* OVER, and not in order */
 
 	/* its own */
 	int in, out, err;
@@ -66,6 +67,9 @@ void far_close(struct far *far);
 const char *far_doing(const struct far *far, char *text, size_t bytes);
 /* How ssh's options and destination read as one word: ssh://USER@HOST:PORT. */
 void far_destination(const struct cluster_host *host, char *text, size_t bytes);
+/* An ssh has ended with this status of waitpid(), and vmp-host has said this of its daemon's end ("": nothing): is the host lost, or
+ * has it ended in order? Pure. */
+bool far_is_lost(int status, const char *ended);
 /* Why an ssh failed, from its exit status and the last that it said, and what to do. Pure. */
 void far_explain(const struct cluster_host *host, int status, const char *said, char *why, size_t bytes);
 

@@ -184,29 +184,41 @@ int cluster_file_find(const struct cluster_file *file, const char *name)
 
 static uint32_t asked(const struct cluster_host *host) { return host->cpus ? host->cpus : 1; }
 
-uint32_t cluster_file_cpus(const struct cluster_file *file, uint32_t hosts)
+uint32_t cluster_file_cpus(const struct cluster_host *host, uint32_t hosts)
 {
 	uint32_t sum = 0;
 
 	for (uint32_t i = 0; i < hosts; i++)
-		sum += asked(&file->host[i]);
+		sum += asked(&host[i]);
 	return sum;
 }
 
-void cluster_file_place(const struct cluster_file *file, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS])
+uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, uint32_t each_mib)
+{
+	uint32_t sum = 0;
+
+	for (uint32_t i = 0; i < hosts; i++) {
+		if (!host[i].memory_mib && !each_mib)
+			return 0;
+		sum += host[i].memory_mib ? host[i].memory_mib : each_mib;
+	}
+	return sum;
+}
+
+void cluster_file_place(const struct cluster_host *host, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS])
 {
 	uint32_t has[MAX_NODES] = { 0 }, cpu = 0;
 	bool dealt = true;
 
 	while (cpu < cpus && dealt) {
 		dealt = false;
-		for (uint32_t host = 0; host < hosts && cpu < cpus; host++)
-			if (has[host] < asked(&file->host[host])) {
-				has[host]++;
-				place[cpu++] = (uint8_t)host;
+		for (uint32_t i = 0; i < hosts && cpu < cpus; i++)
+			if (has[i] < asked(&host[i])) {
+				has[i]++;
+				place[cpu++] = (uint8_t)i;
 				dealt = true;
 			}
 	}
-	for (uint32_t host = 0; cpu < cpus; host = (host + 1) % hosts)
-		place[cpu++] = (uint8_t)host;
+	for (uint32_t i = 0; cpu < cpus; i = (i + 1) % hosts)
+		place[cpu++] = (uint8_t)i;
 }

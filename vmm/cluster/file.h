@@ -32,10 +32,12 @@ int cluster_file_parse(struct cluster_file *file, const char *text, size_t bytes
 /* The host of this name, or -1. */
 int cluster_file_find(const struct cluster_file *file, const char *name);
 
-/* How many processors the first `hosts` lines ask for: cpus=, or one. */
-uint32_t cluster_file_cpus(const struct cluster_file *file, uint32_t hosts);
+/* Of some hosts' lines: how many processors they ask for: cpus=, or one each. */
+uint32_t cluster_file_cpus(const struct cluster_host *host, uint32_t hosts);
+/* How much of the guest's memory they may hold together, if those that do not say may hold `each_mib`; 0: as much as there is. */
+uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, uint32_t each_mib);
 /* Where each of `cpus` processors begins: in turn, up to what each host asks for; what is left over, in turn again.
  * cpus >= hosts. Every host gets at least one. */
-void cluster_file_place(const struct cluster_file *file, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS]);
+void cluster_file_place(const struct cluster_host *host, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS]);
 
 #endif

@@ -57,7 +57,7 @@ void names_explain(const struct host_names *names, const char *line, char *out, 
 		unsigned long host = begins ? strtoul(at + 5, &end, 10) : MAX_NODES;
 
 		n += (size_t)snprintf(out + n, bytes - n, "%.*s", (int)(end - at), at);
-		if (host < MAX_NODES && names->name[host][0] && n < bytes)
+		if (host < MAX_NODES && names->name[host][0] && n < bytes && strncmp(end, " (", 2))
 			n += (size_t)snprintf(out + n, bytes - n, " (%s)", names->name[host]);
 		at = end;
 	}

@@ -13,7 +13,7 @@ void names_write(const struct host_names *names, const char *rundir);
 void names_read(struct host_names *names, const char *rundir); /* none, if there is no such file */
 /* The number of a host of this name, or -1. */
 int names_find(const struct host_names *names, const char *name);
-/* A line for people: each "host 2" in it becomes "host 2 (harp)". Pure. */
+/* A line for people: each "host 2" in it becomes "host 2 (harp)", but where it says so already. Pure. */
 void names_explain(const struct host_names *names, const char *line, char *out, size_t bytes);
 
 #endif

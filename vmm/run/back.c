@@ -1,7 +1,10 @@
 /* back.c - with --checkpoint: what is kept of the streams at each checkpoint, and the way back to the last one when a host is lost. */
 #include "vmm/run/internal.h"
 
+#include <errno.h>
 #include <stdio.h>
+
+enum { REGROUP_LIMIT_S = 30 };
 
 /* One line, on the terminal of the machine or in its log. */
 void run_report_back(struct run *run)
@@ -51,29 +54,12 @@ static void on_much_output(void *context)
 	checkpoint_soon(&run->checkpoint);
 }
 
-int run_make_checkpoints(struct run *run)
-{
-	struct checkpoint *c = &run->checkpoint;
-
-	if (!run->o->checkpoint_ms)
-		return 0;
-	c->context = run;
-	c->on_begin = on_checkpoint_begins;
-	c->on_cut = on_checkpoint_cut;
-	c->on_kept = on_checkpoint_kept;
-	c->on_trouble = on_checkpoint_trouble;
-	run->in.keeps = run->out.holds = run->err.holds = true;
-	run->out.on_much = run->err.on_much = on_much_output;
-	run->load.context = run;
-	run->load.on_loaded = run_on_loaded;
-	run->load.on_failed = run_on_load_failed;
-	return checkpoint_start(c, run->base, run->o->checkpoint_ms);
-}
-
 /* Nothing is left of the machine but its checkpoint, its console and its streams. */
-static void leave_machine(struct run *run)
+static void leave_machine(struct run *run, uint32_t lost)
 {
+	run->adding = 0;
 	checkpoint_stop(&run->checkpoint);
+	load_close(&run->load);
 	stream_in_lost(&run->in);
 	stream_out_lost(&run->out);
 	stream_out_lost(&run->err);
@@ -81,6 +67,7 @@ static void leave_machine(struct run *run)
 		event_del(run->typed);
 	event_del(run->death);
 	event_del(run->retry);
+	launch_kill(&run->launch, lost); /* they may not hear that it ends */
 	launch_end(&run->launch, 0); /* before node 0 can tell anybody that its owner has gone */
 	client_close(&run->client);
 	run->connected = run->attached = false;
@@ -100,11 +87,96 @@ static int start_again(struct run *run, uint32_t hosts, struct problem *p)
 	return 0;
 }
 
+static void end_without_going_back(struct run *run, const struct problem *p)
+{
+	struct problem why;
+
+	problem(&why, "%.400s; %.200s", run->back.why.line, p->line);
+	run_end(run, EXIT_VMP_FAILURE, why.line);
+}
+
+/* --- a cluster's hosts that are left -------------------------------------------------------------------------------- */
+
+/* They are as they were before the machine's start: ssh to each. Who cannot be reached any more is lost, too. */
+static int regroup(struct run *run, uint32_t hosts, struct problem *p)
+{
+	static const struct timeval limit = { REGROUP_LIMIT_S, 0 };
+
+	run->launch.cluster = &run->cluster;
+	if (rundir_make_secret(&run->rundir, p) || cluster_regroup(&run->cluster, hosts, p))
+		return -1;
+	run->back.regroups = true;
+	event_add(run->back.regrouped, &limit);
+	run_look_at_regrouped(run);
+	return 0;
+}
+
+void run_look_at_regrouped(struct run *run)
+{
+	if (cluster_settled(&run->cluster))
+		event_active(run->back.regrouped, EV_TIMEOUT, 0);
+}
+
+static void on_regrouped(evutil_socket_t fd, short what, void *context)
+{
+	struct run *run = context;
+	struct problem missing, why, p;
+	uint32_t hosts;
+
+	(void)fd, (void)what;
+	if (run->ended)
+		return;
+	run->back.regroups = false;
+	hosts = cluster_keep_ready(&run->cluster, &missing);
+	problem(&why, "%.400s%.230s", run->back.why.line, missing.line);
+	run->back.why = why;
+	if (run_hosts_hold(run, run->cluster.host, hosts, &p) || start_again(run, hosts, &p))
+		end_without_going_back(run, &p);
+}
+
+/* This computer is always left, while this process is: when host 0 is lost, another daemon takes its place.  But not once more
+ * before a checkpoint stands: whatever ended the first would end all. */
+static int left_of_cluster(struct run *run, uint32_t lost, uint32_t *left, struct problem *p)
+{
+	*left = (run->hosts & ~lost) | 1;
+	if (!(lost & 1))
+		return 0;
+	if (run->back.first_at == run->checkpoint.taken + 1)
+		return problem(p, "and it was lost before, since the last checkpoint");
+	run->back.first_at = run->checkpoint.taken + 1;
+	return 0;
+}
+
+/* --- the way back --------------------------------------------------------------------------------------------------- */
+
+static int find_left(struct run *run, uint32_t lost, uint32_t *left, struct problem *p)
+{
+	*left = run->hosts & ~lost;
+	if (run->o->cluster && left_of_cluster(run, lost, left, p))
+		return -1;
+	if (!*left)
+		return problem(p, "no other host is left");
+	if (!checkpoint_machine(&run->checkpoint))
+		return problem(p, "there is no checkpoint yet to go back to");
+	if (run->o->cluster)
+		return 0; /* who of them is left is not known yet */
+	return run_hosts_hold(run, NULL, (uint32_t)__builtin_popcount(*left), p);
+}
+
+static void say_what_is_lost(struct run *run, uint32_t lost, const char *died)
+{
+	struct problem line;
+
+	problem(&line, "host %d is lost (%.300s)", __builtin_ctz(lost), run->back.said.line[0] ? run->back.said.line : died);
+	names_explain(&run->cluster.names, line.line, run->back.why.line, sizeof run->back.why.line);
+	run->back.said.line[0] = 0;
+}
+
 /* True: the machine is on its way back. Otherwise it ends; with checkpoints, a line says why it cannot go back. */
 bool run_go_back(struct run *run, const char *died)
 {
 	uint32_t lost = run->back.lost | launch_killed(&run->launch), left;
-	struct problem p, why;
+	struct problem p;
 
 	if (!run->o->checkpoint_ms || run->ended)
 		return false;
@@ -112,20 +184,36 @@ bool run_go_back(struct run *run, const char *died)
 		lost = 1;
 		died = "nothing is heard from its daemon";
 	}
-	left = run->hosts & ~lost;
 	if (!run->back.since_ns)
 		run->back.since_ns = run_now_ns();
-	problem(&run->back.why, "host %d is lost (%.300s)", __builtin_ctz(lost), run->back.said.line[0] ? run->back.said.line : died);
-	run->back.said.line[0] = 0;
+	say_what_is_lost(run, lost, died);
 	run->back.lost = 0;
-	if (left && checkpoint_machine(&run->checkpoint)) {
-		leave_machine(run);
-		if (!start_again(run, (uint32_t)__builtin_popcount(left), &p))
-			return true;
-	} else {
-		problem(&p, "%s", left ? "there is no checkpoint yet to go back to" : "no other host is left");
+	if (find_left(run, lost, &left, &p)) {
+		end_without_going_back(run, &p);
+		return true;
 	}
-	problem(&why, "%.400s; %.200s", run->back.why.line, p.line);
-	run_end(run, EXIT_VMP_FAILURE, why.line);
+	leave_machine(run, lost);
+	if (run->o->cluster ? regroup(run, left, &p) : start_again(run, (uint32_t)__builtin_popcount(left), &p))
+		end_without_going_back(run, &p);
 	return true;
+}
+
+int run_make_checkpoints(struct run *run)
+{
+	struct checkpoint *c = &run->checkpoint;
+
+	if (!run->o->checkpoint_ms)
+		return 0;
+	run->back.regrouped = evtimer_new(run->base, on_regrouped, run);
+	c->context = run;
+	c->on_begin = on_checkpoint_begins;
+	c->on_cut = on_checkpoint_cut;
+	c->on_kept = on_checkpoint_kept;
+	c->on_trouble = on_checkpoint_trouble;
+	run->in.keeps = run->out.holds = run->err.holds = true;
+	run->out.on_much = run->err.on_much = on_much_output;
+	run->load.context = run;
+	run->load.on_loaded = run_on_loaded;
+	run->load.on_failed = run_on_load_failed;
+	return run->back.regrouped ? checkpoint_start(c, run->base, run->o->checkpoint_ms) : -ENOMEM;
 }

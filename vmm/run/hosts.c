@@ -45,12 +45,16 @@ static void refuse_host(struct run *run, unsigned host, const char *why)
 static void on_cluster_changed(void *context, unsigned host)
 {
 	struct run *run = context;
-	const struct far *far = &run->cluster.far[host];
+	const struct far *far = run->cluster.far[host];
 	bool is_new = run->adding == host;
 	struct problem p;
 
 	if (run->ended)
 		return;
+	if (run->back.regroups) {
+		run_look_at_regrouped(run);
+		return;
+	}
 	if (is_new && far->state == FAR_OVER && !run->launch.node[host]) {
 		refuse_host(run, host, far->why);
 	} else if (is_new && far->state == FAR_READY) {

@@ -36,6 +36,9 @@ struct run {
 		uint32_t lost;	   /* bit set of hosts, as far as the machine's daemons have said */
 		uint64_t since_ns; /* 0: the machine does not go back just now */
 		struct problem said /* of the loss, by a daemon */, why;
+		struct event *regrouped; /* a cluster's hosts that are left are prepared, or it has taken too long */
+		bool regroups;		 /* that is waited for */
+		uint64_t first_at;	 /* of a cluster: checkpoints taken when host 0 was lost last, and one */
 	} back;
 	struct gdbserver gdb;
 	bool loads;		/* `vmp snapshot load`, or the machine has gone back to a checkpoint */
@@ -78,6 +81,8 @@ int run_prepare(struct run *run, struct host_files *files, struct problem *p);
 int run_prepare_saved(struct run *run, struct problem *p);
 int run_start(struct run *run, const struct host_files *files, struct problem *p);
 int run_start_saved(struct run *run, uint32_t hosts, struct problem *p);
+/* May so many hosts (with a cluster: of these lines) hold the guest's memory? */
+int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts, struct problem *p);
 
 /* messages.c */
 void run_on_message(void *context, const struct msg_header *header, const void *body);
@@ -92,6 +97,7 @@ void run_on_hosts(struct run *run, const void *body);
 /* back.c */
 int run_make_checkpoints(struct run *run); /* 0, or not */
 bool run_go_back(struct run *run, const char *died);
+void run_look_at_regrouped(struct run *run); /* a host of the cluster that is left is prepared, or is not */
 void run_report_back(struct run *run);
 
 #endif

@@ -346,7 +346,7 @@ static void free_events(struct run *run)
 	load_close(&run->load);
 	checkpoint_close(&run->checkpoint);
 
-	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed, run->starter };
+	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed, run->starter, run->back.regrouped };
 
 	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
 		if (run->signals[i])

@@ -58,7 +58,7 @@ static void plan_cluster(struct run *run, struct launch_plan *plan)
 	if (!run->o->cluster)
 		return;
 	plan->cluster = &run->cluster;
-	cluster_file_place(&run->cluster.file, plan->hosts, plan->cpus, plan->place);
+	cluster_file_place(run->cluster.host, plan->hosts, plan->cpus, plan->place);
 }
 
 /* The last of the preparations, and the daemons. The plan's strings last as long as the call. */
@@ -125,12 +125,34 @@ static int open_gdb(struct run *run, const char *kernel, struct problem *p)
 	return 0;
 }
 
+/* The cluster's file, or the snapshot's, has said how many hosts there are, and which disk. */
+static int check_checkpoint(const struct options *o, struct problem *p)
+{
+	size_t ignored;
+
+	if (!o->checkpoint_ms)
+		return 0;
+	if (o->hosts < 2)
+		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
+	if (o->disk && options_disk_mode(o->disk, &ignored) == DISK_READ_WRITE)
+		return problem(p, "--checkpoint: the machine writes to its disk's image, %.200s, which cannot be taken back", o->disk);
+	return 0;
+}
+
+int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts, struct problem *p)
+{
+	uint32_t each = run->o->host_mem_mib, mib = lines ? cluster_file_memory(lines, hosts, each) : each * hosts;
+
+	if (!mib || mib >= run->o->mem_mib)
+		return 0;
+	return problem(p, "all hosts together may hold %uM, less than the guest's %uM (--mem)", mib, run->o->mem_mib);
+}
+
 /* The machine's hosts are those of the file, or the first of them. */
 static int open_cluster(struct run *run, struct problem *p)
 {
 	struct options *o = &run->loaded;
-	uint32_t lines, memory_mib = 0;
-	bool limited = true;
+	uint32_t lines;
 
 	if (!o->cluster)
 		return 0;
@@ -142,20 +164,12 @@ static int open_cluster(struct run *run, struct problem *p)
 	if (!o->hosts)
 		o->hosts = lines;
 	if (!o->cpus)
-		o->cpus = cluster_file_cpus(&run->cluster.file, o->hosts);
+		o->cpus = cluster_file_cpus(run->cluster.file.host, o->hosts);
 	if (o->cpus > MAX_CPUS)
 		o->cpus = MAX_CPUS;
 	if (o->hosts > o->cpus)
 		return problem(p, "%u hosts are more than %u processors: each host needs one; see --hosts", o->hosts, o->cpus);
-	for (uint32_t i = 0; i < o->hosts; i++) {
-		const struct cluster_host *host = &run->cluster.file.host[i];
-
-		limited &= host->memory_mib || o->host_mem_mib;
-		memory_mib += host->memory_mib ? host->memory_mib : o->host_mem_mib;
-	}
-	if (limited && memory_mib < o->mem_mib)
-		return problem(p, "all hosts together may hold %uM, less than --mem %uM", memory_mib, o->mem_mib);
-	return 0;
+	return run_hosts_hold(run, run->cluster.file.host, o->hosts, p);
 }
 
 int run_prepare(struct run *run, struct host_files *files, struct problem *p)
@@ -163,7 +177,7 @@ int run_prepare(struct run *run, struct host_files *files, struct problem *p)
 	struct image image;
 
 	hostcpu_look(&run->cpu);
-	if (open_cluster(run, p))
+	if (open_cluster(run, p) || check_checkpoint(run->o, p))
 		return -1;
 	if (checks_before_boot(run->o, files, p) || open_log(run, p) || open_gdb(run, files->kernel, p))
 		return -1;
@@ -189,13 +203,13 @@ int run_prepare_saved(struct run *run, struct problem *p)
 	if (o->hosts > machine->cpus)
 		return problem(p, "--hosts %u is more than the saved machine's %u processors: each host needs one", o->hosts,
 			       machine->cpus);
-	if (o->checkpoint_ms && o->hosts < 2)
-		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
 	o->cpus = machine->cpus;
 	o->mem_mib = machine->mem_mib;
 	if (open_cluster(run, p))
 		return -1;
 	o->disk = saved_disk(&run->load.saved, run->disk, sizeof run->disk);
 	run->interactive = saved_is_interactive(&run->load.saved);
+	if (check_checkpoint(o, p))
+		return -1;
 	return checks_before_load(o, p) || open_log(run, p) || open_gdb(run, run->load.saved.kernel, p) ? -1 : 0;
 }
