@@ -168,6 +168,7 @@ struct rentry {
 	uint64_t overlap_us;		/* since when it claims what we assume */
 	bool reported;
 	bool dirty;			/* some neighbour may lack it */
+	bool disputed;			/* a neighbour has lost the way to it, and this node has not */
 	bool learned;			/* its addresses are contact points already */
 };
 struct claim {
@@ -192,6 +193,7 @@ struct routes {
 	unsigned n_claims, room_claims;
 	uint64_t version;		/* changes whenever a message might now find its way */
 	uint64_t clock;			/* the largest stamp seen */
+	uint64_t tardy_us, tardy_until;	/* the simulator's: news waits so much longer than it need, at random */
 	uint64_t digest;
 	uint64_t up[MAX_LINKS / 64];	/* the slots of the neighbours */
 	unsigned up_words;
@@ -205,6 +207,8 @@ void route_link_down(struct phnx *ph, struct plink *l);
 int route_on_update(struct phnx *ph, struct plink *l, struct reader *r);
 int route_on_seqreq(struct phnx *ph, struct plink *l, struct reader *r);
 void route_self_changed(struct phnx *ph);
+void route_clock(struct phnx *ph, uint64_t seen);	/* a stamp, or somebody's clock of them: this node's next claim is newer */
+void route_tell(struct phnx *ph);		/* tells the neighbours what is to be told now, however long it could be held */
 void route_resend_all(struct phnx *ph, struct plink *l);
 void route_gone(struct phnx *ph, struct rentry *e);
 void route_tick(struct phnx *ph, uint64_t now, uint64_t *next);
@@ -346,7 +350,9 @@ struct migration {
 	size_t state_len;
 	struct ph_migration app;
 	/* the wish of a call of the application */
-	enum { WISH_NONE, WISH_JOIN, WISH_LEAVE, WISH_TAKE, WISH_HAND } wish;
+	enum wish { WISH_NONE, WISH_JOIN, WISH_LEAVE, WISH_TAKE, WISH_HAND, WISH_FORMER } wish;
+	enum wish unwanted;		/* what the attempt under way is for, whose call has given up: what comes goes back. FORMER: there was
+					 * a call for something else since */
 	ph_vp_t count;
 	int side;
 	int result;			/* > 0: still under way */
@@ -356,7 +362,7 @@ struct migration {
 void migrate_on_message(struct phnx *ph, const struct rmsg *m);
 void migrate_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 void migrate_peer_gone(struct phnx *ph, ph_vp_t peer);
-int migrate_begin(struct phnx *ph, int wish, ph_vp_t count, int side);
+int migrate_begin(struct phnx *ph, enum wish wish, ph_vp_t count, int side);
 void migrate_cancel(struct phnx *ph);
 
 /* ---- messages of a log ---- */

@@ -13,7 +13,11 @@
  *   give   the giver releases the interval, packs its state, sends `transfer`; it keeps the state until `done`
  *   take   the taker unpacks the state, assumes the interval, answers `done`; each frees its own lock
  *   ask    an initiator that takes first sends `ask`; a partner that has nothing to give answers `abort`
+ *   abort  a taker whose call has given up, or that is leaving, answers `transfer` with it: the giver takes its interval back
  *   death  of the partner frees the lock; a giver whose taker died before `done` takes its interval back
+ *
+ * Each message tells its sender's clock of claims, so that the taker's claim is newer than the giver's: others that hear of the
+ * two in any order, or of the one alone, know whose it is.
  */
 #include "phoenix/core.h"
 
@@ -25,6 +29,7 @@ struct note {				/* a message of the protocol, read */
 	ph_vp_t from;
 	uint32_t attempt;
 	ph_vp_t lo, hi;			/* an interval: the sender's, or the one that moves */
+	uint64_t clock;			/* of claims */
 	int wish, side;			/* of ASK */
 	ph_vp_t count;
 	const void *state;
@@ -44,6 +49,7 @@ static void say(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt, p
 	put32(&w, attempt);
 	put64(&w, (uint64_t)lo);
 	put64(&w, (uint64_t)hi);
+	put64(&w, ph->routes.clock);
 	put8(&w, (uint8_t)m->wish);
 	put8(&w, m->side > 0);
 	put64(&w, (uint64_t)m->count);
@@ -65,6 +71,7 @@ static void tell(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt)
 static void finish(struct phnx *ph, int result)
 {
 	ph->migration.wish = WISH_NONE;
+	ph->migration.unwanted = WISH_NONE;
 	ph->migration.result = result;
 	if (result == 0)
 		ph->migration.done++;
@@ -76,6 +83,7 @@ static void try_again(struct phnx *ph)
 	struct migration *m = &ph->migration;
 
 	m->trying = false;
+	m->unwanted = WISH_NONE;
 	m->asked = 0;
 	m->refused++;
 	m->retry_us = phnx_now(ph) + MIGRATION_RETRY * (1 + phnx_random(ph) % 4);
@@ -131,7 +139,7 @@ static void begin(struct phnx *ph)
 /* "S and I are adjacent as intended" */
 static bool adjacent(struct phnx *ph, const struct note *n)
 {
-	if (n->hi <= n->lo || ph->migration.wish == WISH_NONE)
+	if (n->hi <= n->lo || ph->migration.wish == WISH_NONE || ph->migration.unwanted)
 		return false;
 	if (ph->me.vps.n == 0)
 		return ph->migration.wish == WISH_JOIN || ph->migration.wish == WISH_TAKE;
@@ -182,7 +190,8 @@ static void both_locked(struct phnx *ph, ph_vp_t partner)
 	m->trying = false;
 	m->asked = 0;
 	m->partner = partner;
-	if (gives && ph->me.vps.n != 1) {	/* the application has assumed or released meanwhile */
+	/* The call has given up meanwhile, or the application has assumed or released. */
+	if (m->unwanted || m->wish == WISH_NONE || (gives && ph->me.vps.n != 1)) {
 		unlock(ph);
 		tell(ph, partner, CLEANUP, m->attempt);
 		try_again(ph);
@@ -204,9 +213,9 @@ static void both_locked(struct phnx *ph, ph_vp_t partner)
 	case WISH_TAKE:
 		tell(ph, partner, ASK, m->attempt);
 		break;
-	case WISH_NONE:		/* the call has given up meanwhile */
-		unlock(ph);
-		tell(ph, partner, CLEANUP, m->attempt);
+	case WISH_NONE:
+	case WISH_FORMER:
+		break;
 	}
 }
 
@@ -238,6 +247,13 @@ static void on_transfer(struct phnx *ph, const struct note *n)
 
 	if (!m->locked || (m->holder != n->from && !(mine && m->partner == n->from)))
 		return;		/* the giver is dead to us, and took the interval back */
+	if ((mine && m->unwanted) || ph->leaving) {	/* nobody waits for it here */
+		unlock(ph);
+		tell(ph, n->from, ABORT, n->attempt);
+		if (mine)
+			try_again(ph);
+		return;
+	}
 	take(ph, n->lo, n->hi, n->state, n->state_len);
 	unlock(ph);
 	tell(ph, n->from, DONE, n->attempt);
@@ -256,20 +272,27 @@ static void on_done(struct phnx *ph, const struct note *n)
 		finish(ph, 0);
 }
 
-void migrate_peer_gone(struct phnx *ph, ph_vp_t peer)
+/* The partner is dead, or refuses. */
+static void undo(struct phnx *ph)
 {
 	struct migration *m = &ph->migration;
 	bool mine = i_lead(ph);
 
-	if (m->moving && m->partner == peer) {
+	if (m->moving)
 		take(ph, m->lo, m->hi, m->state, m->state_len);
-		unlock(ph);
-		if (mine)
-			try_again(ph);
-	} else if (m->locked && (m->holder == peer || m->partner == peer || (mine && m->asked == peer))) {
-		unlock(ph);
-		if (mine)
-			try_again(ph);
+	if (mine && m->moving && m->unwanted)
+		m->wish = WISH_NONE;
+	unlock(ph);
+	if (mine)
+		try_again(ph);
+}
+
+void migrate_peer_gone(struct phnx *ph, ph_vp_t peer)
+{
+	struct migration *m = &ph->migration;
+
+	if (m->locked && (m->holder == peer || m->partner == peer || (i_lead(ph) && m->asked == peer))) {
+		undo(ph);
 	} else if (m->asked == peer) {
 		try_again(ph);
 	}
@@ -348,6 +371,7 @@ static bool read_note(const struct rmsg *msg, struct note *n)
 	n->attempt = get32(&r);
 	n->lo = (ph_vp_t)get64(&r);
 	n->hi = (ph_vp_t)get64(&r);
+	n->clock = get64(&r);
 	n->wish = get8(&r);
 	n->side = get8(&r) ? 1 : -1;
 	n->count = (ph_vp_t)get64(&r);
@@ -363,6 +387,7 @@ void migrate_on_message(struct phnx *ph, const struct rmsg *msg)
 
 	if (!read_note(msg, &n))
 		return;
+	route_clock(ph, n.clock);
 	/* Is it the answer that the attempt in flight waits for? */
 	bool current = m->trying && n.attempt == m->attempt;
 	switch (n.kind) {
@@ -412,10 +437,8 @@ void migrate_on_message(struct phnx *ph, const struct rmsg *msg)
 		on_done(ph, &n);
 		break;
 	case ABORT:
-		if (i_lead(ph) && m->partner == n.from) {
-			unlock(ph);
-			try_again(ph);
-		}
+		if ((m->moving || i_lead(ph)) && m->partner == n.from)
+			undo(ph);
 		break;
 	case N_KINDS:
 		break;
@@ -424,7 +447,7 @@ void migrate_on_message(struct phnx *ph, const struct rmsg *msg)
 
 /* ---- calls ---- */
 
-int migrate_begin(struct phnx *ph, int wish, ph_vp_t count, int side)
+int migrate_begin(struct phnx *ph, enum wish wish, ph_vp_t count, int side)
 {
 	struct migration *m = &ph->migration;
 
@@ -433,8 +456,14 @@ int migrate_begin(struct phnx *ph, int wish, ph_vp_t count, int side)
 	if (count < 1 || ph->upper <= ph->lower)
 		return PH_EINVAL;
 	m->wish = wish;
-	m->count = count;
-	m->side = side;
+	/* What an earlier call of the same wish has under way is this one's then: so many short calls come as far as a long one. */
+	if (m->unwanted == wish && (wish == WISH_JOIN || wish == WISH_LEAVE || (m->count == count && m->side == side))) {
+		m->unwanted = WISH_NONE;
+	} else {
+		m->count = count;
+		m->side = side;
+		m->unwanted = m->unwanted ? WISH_FORMER : WISH_NONE;
+	}
 	m->result = 1;
 	m->retry_us = 0;
 	migrate_tick(ph, phnx_now(ph), &(uint64_t){ UINT64_MAX });
@@ -443,8 +472,12 @@ int migrate_begin(struct phnx *ph, int wish, ph_vp_t count, int side)
 
 void migrate_cancel(struct phnx *ph)
 {
-	if (!i_lead(ph) || !ph->migration.partner)	/* else the transfer is under way, and will end */
-		ph->migration.wish = WISH_NONE;
+	struct migration *m = &ph->migration;
+
+	if (!m->unwanted && (m->trying || i_lead(ph)))
+		m->unwanted = m->wish;
+	if (!m->moving || !i_lead(ph))	/* else what is on its way out may arrive: no other wish before it has, or comes back */
+		m->wish = WISH_NONE;
 }
 
 void migrate_tick(struct phnx *ph, uint64_t now, uint64_t *next)

@@ -139,7 +139,7 @@ void phnx_goodbye(struct phnx *ph)
 	ph->closing = true;	/* no new links */
 	route_self_changed(ph);
 	ph->routes.self->nhops = UNREACHABLE;
-	phnx_tick(ph);
+	route_tell(ph);		/* there is no later: whoever does not hear it waits for this node for ever */
 }
 
 /* ---- timers ---- */

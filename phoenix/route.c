@@ -39,8 +39,10 @@ static void mark_dirty(struct phnx *ph, struct rentry *e)
 
 	if (e->dirty || is_rumour(e))
 		return;
-	if (!t->n_dirty)
+	if (!t->n_dirty) {
 		t->dirty_us = phnx_now(ph);
+		t->tardy_until = t->tardy_us ? t->dirty_us + phnx_random(ph) % t->tardy_us : 0;
+	}
 	e->dirty = true;
 	t->dirty_list[t->n_dirty++] = e;
 }
@@ -302,6 +304,7 @@ static void set_route(struct phnx *ph, struct rentry *e, uint64_t seq, unsigned 
 	e->seq = seq;
 	e->nhops = nhops;
 	e->fwd = fwd;
+	e->disputed = false;
 	ph->routes.digest += weight(e);
 	ph->routes.version++;
 	if (nhops == UNREACHABLE) {
@@ -324,6 +327,12 @@ void route_self_changed(struct phnx *ph)
 		note_overlap(ph, ph->routes.list[k]);
 	ph->routes.claims_dirty = true;
 	set_route(ph, e, e->seq + 2, 0, NULL);
+}
+
+void route_clock(struct phnx *ph, uint64_t seen)
+{
+	if (seen > ph->routes.clock && seen < UINT64_MAX / 2)
+		ph->routes.clock = seen;
 }
 
 static void ask_for_seq(struct phnx *ph, struct rentry *e, uint64_t seq, unsigned hops)
@@ -381,6 +390,7 @@ static void on_lost(struct phnx *ph, struct rentry *e, uint64_t seq, const struc
 {
 	struct plink *l = p->sender;
 
+	e->disputed = e->nhops < UNREACHABLE;
 	if (seq < e->seq) {
 		if (e->nhops < UNREACHABLE)	/* we know better: tell it */
 			has_clear(ph, e, l->slot);
@@ -409,8 +419,7 @@ static void on_reachable(struct phnx *ph, struct rentry *e, uint64_t seq, unsign
 			e->payload = *payload;
 			*payload = (struct payload){ 0 };
 			ph->routes.claims_dirty = true;
-			if (e->payload.stamp > ph->routes.clock)
-				ph->routes.clock = e->payload.stamp;
+			route_clock(ph, e->payload.stamp);
 		}
 		bool was_lost = e->nhops == UNREACHABLE && e->learned;
 		set_route(ph, e, seq, hops, p->sender);
@@ -452,13 +461,16 @@ static void on_entry(struct phnx *ph, struct reader *r, const struct promise *p)
 		if (seq > e->seq && !payload.gone && !ph->closing)
 			set_route(ph, e, (seq + 2) & ~1ULL, 0, NULL);
 	} else if (payload.gone) {
+		bool disputed = e->disputed;	/* then the node's own connections have broken: who knows whom it told */
 		route_gone(ph, e);
-		has_promised(e, p);
-	} else if (!e->payload.gone) {
-		if (nhops >= MAX_HOPS)
-			on_lost(ph, e, seq | 1, p);
-		else
-			on_reachable(ph, e, seq, nhops, &payload, p);
+		if (!disputed)
+			has_promised(e, p);
+	} else if (e->payload.gone) {
+		has_clear(ph, e, p->sender->slot);	/* whoever was to tell it has not */
+	} else if (nhops >= MAX_HOPS) {
+		on_lost(ph, e, seq | 1, p);
+	} else {
+		on_reachable(ph, e, seq, nhops, &payload, p);
 	}
 	payload_free(&payload);
 }
@@ -641,6 +653,11 @@ static void flush(struct phnx *ph)
 	free(names.data);
 }
 
+void route_tell(struct phnx *ph)
+{
+	flush(ph);
+}
+
 /* ---- who holds a virtual node ---- */
 
 static int by_lower(const void *a, const void *b)
@@ -773,6 +790,7 @@ void route_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	if (!t->n_dirty)
 		return;
 	uint64_t until = hold_until(ph, now);
+	until = t->tardy_until > until ? t->tardy_until : until;
 	if (now < until)
 		*next = until < *next ? until : *next;
 	else

@@ -327,6 +327,16 @@ void ph_finalize_runtime(void)
 	rt_unlock();
 }
 
+/* What waits here goes back to its senders, now and when a node that was to take virtual nodes over gives them back. */
+static void release_all(void)
+{
+	ph_vps_t mine = rt.ph->me.vps.n ? ph_vps_dup(&rt.ph->me.vps) : NULL;
+
+	if (mine)
+		phnx_release(rt.ph, mine);
+	ph_vps_destroy(mine);
+}
+
 void ph_finalize(const char *msg_log_file, int timeout)
 {
 	if (rt_enter("ph_finalize"))
@@ -336,17 +346,16 @@ void ph_finalize(const char *msg_log_file, int timeout)
 		return;
 	}
 	uint64_t end = timeout < 0 ? UINT64_MAX : rt_now() + (uint64_t)timeout * 1000000;
-	ph_vps_t mine = ph_vps_dup(&rt.ph->me.vps);
-	if (mine)
-		phnx_release(rt.ph, mine);	/* what waits here goes back to its senders */
-	ph_vps_destroy(mine);
+	migrate_cancel(rt.ph);
+	release_all();
 	ph_invalidate_routing();
 	/* Our messages may take for ever; that our senders know what we have received, a few seconds. */
 	for (uint64_t farewell = rt_now() + FAREWELL_US;;) {
 		uint64_t now = rt_now(), step = now + 20000;
-		bool settled = flow_settled(rt.ph) || now >= farewell;
+		bool settled = (flow_settled(rt.ph) && !rt.ph->migration.locked) || now >= farewell;
 		if ((flow_idle(rt.ph) && settled) || now >= end)
 			break;
+		release_all();
 		flow_custody(rt.ph);
 		rt_wait(step < end ? step : end);
 	}

@@ -2,7 +2,8 @@
  *
  * N nodes (their indices are the order of their resource names) share V virtual nodes; each assumes one interval.  Each
  * makes up to TRIES attempts to join, leave, take or hand over.  A query waits, as in the library, until somebody
- * assumes the virtual node that it was sent to.  With -DDEATH one node dies at any moment, and the others learn it at
+ * assumes the virtual node that it was sent to.  A taker may refuse what it is given, since its call has given up or since it
+ * leaves: the giver takes it back.  With -DDEATH one node dies at any moment, and the others learn it at
  * any later one; what they receive of it afterwards they ignore.
  *
  * Checked: no virtual node is ever assumed twice; without death none is lost; each node assumes a single interval; a node
@@ -227,7 +228,10 @@ end:	do
 		:: kind == TRANSFER ->
 			if
 			:: locked && (holder == q || (mine && partner == q)) ->
-				take(l, h); unlock(); say(q, DONE, att, 0, 0)
+				if
+				:: take(l, h); unlock(); say(q, DONE, att, 0, 0)
+				:: unlock(); say(q, ABORT, att, 0, 0)
+				fi
 			:: else		/* only if the giver took it back, since it holds us for dead */
 			fi
 		:: kind == DONE ->
@@ -237,7 +241,8 @@ end:	do
 			fi
 		:: kind == ABORT ->
 			if
-			:: mine && partner == q -> unlock()
+			:: moving && partner == q -> take(mlo, mhi); unlock()
+			:: !moving && mine && partner == q -> unlock()
 			:: else
 			fi
 		:: kind == GONE ->

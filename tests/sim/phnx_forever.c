@@ -1,10 +1,11 @@
 /* phnx_forever.c - the PPoPP paper's own check: messages are forwarded to random virtual nodes for ever, while nodes
  * migrate virtual nodes at random, leave for good, come back as new nodes, and links are cut.  No message may be lost or
- * doubled.  Usage: phnx_forever [SEED [HOPS]] */
+ * doubled.  Usage: phnx_forever [SEED [HOPS [HOLD_US]]], where news of routes waits up to HOLD_US at each node, at random: first
+ * 0, then 30000 unless said otherwise. */
 #include <stdio.h>
 #include "tests/sim/phnx_sim.h"
 
-enum { NODES = 12, TOKENS = 64, SPACE = 100000 };
+enum { NODES = 12, TOKENS = 64, SPACE = 100000, HOPS_A_RESTART = 20000 };
 
 struct token {
 	uint32_t id, hops;
@@ -82,54 +83,88 @@ static void mischief(struct sim *s, int node)
 		sim_cut(s, (int)sim_random(s, NODES), (unsigned)sim_random(s, NODES));
 }
 
-int main(int argc, char **argv)
+static bool go_round(struct sim *s)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, want = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000000;
-	struct sim s;
-	int bad = 0;
+	for (int i = 0; i < NODES; i++)
+		if (forward_all(s, i))
+			return false;
+	return true;
+}
 
+/* false: a message was lost or doubled. */
+static bool stir(struct sim *s, uint64_t want)
+{
+	uint64_t progress = 0, progress_at = s->now;
+
+	while (hops < want) {
+		if (!go_round(s))
+			return false;
+		if (sim_random(s, 4) == 0)
+			mischief(s, (int)sim_random(s, NODES));
+		sim_run(s, s->now + 500);
+		if (hops > progress) {
+			progress = hops;
+			progress_at = s->now;
+		} else if (s->now > progress_at + 60000000) {
+			printf("no message has arrived for a minute\n");
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Every token must still be there: each is seen to come by once more. Returns how many are not. */
+static int missing_tokens(struct sim *s)
+{
+	uint32_t before[TOKENS];
+	int missing = TOKENS;
+
+	for (int i = 0; i < TOKENS; i++)
+		before[i] = hops_of[i];
+	for (uint64_t end = s->now + 60000000; missing && s->now < end && go_round(s); sim_run(s, s->now + 5000)) {
+		missing = 0;
+		for (int i = 0; i < TOKENS; i++)
+			missing += hops_of[i] == before[i];
+	}
+	return missing;
+}
+
+static bool play(uint64_t seed, uint64_t want, uint64_t hold_us)
+{
+	struct sim s;
+
+	hops = restarts = moved = bounced = resent = 0;
+	memset(hops_of, 0, sizeof hops_of);
+	memset(leaving, 0, sizeof leaving);
 	sim_init(&s, seed, NODES, 0, SPACE);
+	sim_tardy(&s, hold_us);
 	for (int i = 1; i < NODES; i++)
 		sim_know(&s, i, 0);
 	struct vrange all = { 0, SPACE };
 	phnx_assume(s.nodes[0].ph, &(struct ph_vps){ .n = 1, .r = &all });
 	for (uint32_t id = 0; id < TOKENS; id++)
 		send_token(&s, 0, id);
-	uint64_t progress = 0, progress_at = s.now;
-	while (hops < want && !bad) {
-		for (int i = 0; i < NODES && !bad; i++)
-			bad = forward_all(&s, i);
-		if (sim_random(&s, 4) == 0)
-			mischief(&s, (int)sim_random(&s, NODES));
-		sim_run(&s, s.now + 500);
-		if (hops > progress) {
-			progress = hops;
-			progress_at = s.now;
-		} else if (s.now > progress_at + 60000000) {
-			printf("no message has arrived for a minute\n");
-			bad = 1;
-		}
-	}
-	/* Every token must still be there: stop the mischief, and see each of them come by once more. */
-	uint32_t before[TOKENS];
-	for (int i = 0; i < TOKENS; i++)
-		before[i] = hops_of[i];
-	int missing = TOKENS;
-	for (uint64_t end = s.now + 60000000; missing && s.now < end && !bad; sim_run(&s, s.now + 5000)) {
-		for (int i = 0; i < NODES && !bad; i++)
-			bad = forward_all(&s, i);
-		missing = 0;
-		for (int i = 0; i < TOKENS; i++)
-			missing += hops_of[i] == before[i];
-	}
+	bool well = stir(&s, want);
+	int missing = well ? missing_tokens(&s) : TOKENS;
 	for (int i = 0; i < NODES; i++) {
 		moved += s.nodes[i].ph->migration.done;
 		bounced += s.nodes[i].ph->flows.bounced;
 		resent += s.nodes[i].ph->flows.resent;
 	}
-	printf("seed %llu: %llu messages, %d of %d tokens lost, %llu migrations, %llu restarts, %llu bounced, %llu resent\n",
-	       (unsigned long long)seed, (unsigned long long)hops, missing, TOKENS, (unsigned long long)moved,
-	       (unsigned long long)restarts, (unsigned long long)bounced, (unsigned long long)resent);
+	printf("seed %llu, news held up to %llu us: %llu messages, %d of %d tokens lost, %llu migrations, %llu restarts, %llu bounced, "
+	       "%llu resent\n", (unsigned long long)seed, (unsigned long long)hold_us, (unsigned long long)hops, missing, TOKENS,
+	       (unsigned long long)moved, (unsigned long long)restarts, (unsigned long long)bounced, (unsigned long long)resent);
 	sim_free(&s);
-	return bad || missing;
+	if (restarts < hops / HOPS_A_RESTART)
+		printf("too few nodes have left: some migration stands still\n");
+	return well && !missing && restarts >= hops / HOPS_A_RESTART;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, want = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000000;
+
+	if (argc > 3)
+		return !play(seed, want, strtoull(argv[3], NULL, 0));
+	return !play(seed, want, 0) || !play(seed, want / 5, 30000);
 }

@@ -1,6 +1,7 @@
 /* phnx_reduce.c - values are combined while virtual nodes move, the range's first one too: every call ends, all with the same
  * result, or told to call again; and once nothing moves any more, with the result.
- * Usage: phnx_reduce [SEED [ROUNDS]] */
+ * Usage: phnx_reduce [SEED [ROUNDS [HOLD_US]]], where news of routes waits up to HOLD_US at each node, at random: first 0, then
+ * 30000 unless said otherwise. */
 #include <stdio.h>
 #include "tests/sim/phnx_sim.h"
 
@@ -109,13 +110,14 @@ static unsigned left_over(void)
 	return n;
 }
 
-int main(int argc, char **argv)
+static bool play_all(uint64_t seed, int rounds, uint64_t hold_us)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	int rounds = argc > 2 ? atoi(argv[2]) : 100;
 	const char *wrong = NULL;
+	int round = 0;
 
+	calls = again = moves = 0;
 	sim_init(&s, seed, NODES, 0, SPACE);
+	sim_tardy(&s, hold_us);
 	for (int i = 1; i < NODES; i++)
 		sim_know(&s, i, 0);
 	for (int i = 0; i < NODES; i++)
@@ -123,18 +125,27 @@ int main(int argc, char **argv)
 	for (int f = 0; f < FLOATS; f++)
 		next_holder[f] = 0;
 	sim_run(&s, s.now + 3000000);
-	int round = 0;
 	for (; round < rounds && !wrong; round++)
 		wrong = play(round);
 	if (!wrong) {
 		sim_run(&s, s.now + 5000000);
 		wrong = left_over() ? "questions are left over" : NULL;
 	}
-	printf("seed %llu: %d reductions, %lu calls, %lu told to call again, %lu moves: %s\n", (unsigned long long)seed, round, calls,
-	       again, moves, wrong ? wrong : "all combined");
+	printf("seed %llu, news held up to %llu us: %d reductions, %lu calls, %lu told to call again, %lu moves: %s\n",
+	       (unsigned long long)seed, (unsigned long long)hold_us, round, calls, again, moves, wrong ? wrong : "all combined");
 	for (int i = 0; wrong && i < NODES; i++)
 		printf("node %d: %s, %u questions\n", i, callers[i].done ? "done" : callers[i].call ? "waits" : "calls later",
 		       s.nodes[i].ph->collectives.n_gathers);
 	sim_free(&s);
-	return wrong != NULL;
+	return !wrong;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
+	int rounds = argc > 2 ? atoi(argv[2]) : 100;
+
+	if (argc > 3)
+		return !play_all(seed, rounds, strtoull(argv[3], NULL, 0));
+	return !play_all(seed, rounds, 0) || !play_all(seed, rounds, 30000);
 }

@@ -525,6 +525,11 @@ void sim_cut(struct sim *s, int node, unsigned k)
 		cut_end(s, s->nodes[node].ends[k % s->nodes[node].n_ends]);
 }
 
+int sim_peer(const struct sim *s, int node, unsigned k)
+{
+	return s->nodes[node].ends[k]->peer->node->id;
+}
+
 void sim_cut_groups(struct sim *s)
 {
 	for (int i = 0; i < s->n; i++)
@@ -554,6 +559,7 @@ static void start(struct sim *s, int i, ph_vp_t lower, ph_vp_t upper)
 
 	n->dead = false;
 	n->ph = phnx_new(&ops, n, lower, upper);
+	n->ph->routes.tardy_us = s->tardy_us;
 	snprintf(n->ph->me.addrs[0].host, sizeof n->ph->me.addrs[0].host, "sim%d", i);
 	n->ph->me.addrs[0].port = 1;
 	n->ph->me.n_addrs = 1;
@@ -566,6 +572,14 @@ void sim_restart(struct sim *s, int node)
 	const struct phnx *any = s->nodes[node ? 0 : 1].ph;
 
 	start(s, node, any->lower, any->upper);
+}
+
+void sim_tardy(struct sim *s, uint64_t us)
+{
+	s->tardy_us = us;
+	for (int i = 0; i < s->n; i++)
+		if (!s->nodes[i].dead)
+			s->nodes[i].ph->routes.tardy_us = us;
 }
 
 void sim_know(struct sim *s, int a, int b)

@@ -27,6 +27,7 @@ struct sim {
 	struct simnode *nodes, **timers;
 	int n;
 	uint64_t delay_min, delay_max;
+	uint64_t tardy_us;		/* sim_tardy() */
 	uint64_t events;
 	/* What a node is busy with, one thing at a time: of a packet, 1024 of its bytes, an end of a new connection; 0: free. */
 	uint64_t packet_cost_ns, kib_cost_ns, link_cost_ns;
@@ -41,8 +42,10 @@ void sim_know(struct sim *s, int a, int b);		/* a's configuration names b */
 void sim_run(struct sim *s, uint64_t until_us);
 /* Runs until check() is true; false when limit_us have passed first. */
 bool sim_until(struct sim *s, uint64_t limit_us, bool (*check)(struct sim *s));
+void sim_tardy(struct sim *s, uint64_t us);		/* news waits up to so long at each node, at random, now and when it starts again */
 void sim_touch(struct sim *s, int node);		/* after calls into a node from outside: let it send */
 void sim_cut(struct sim *s, int node, unsigned k);	/* breaks its k-th link; what was under way is lost */
+int sim_peer(const struct sim *s, int node, unsigned k);	/* whom its k-th link leads to */
 void sim_cut_groups(struct sim *s);			/* breaks every link between groups */
 void sim_kill(struct sim *s, int node);			/* without a word */
 void sim_restart(struct sim *s, int node);		/* a new process with the same address */

@@ -11,7 +11,7 @@
 #include "examples/phoenix/crew/crew.h"
 
 enum { TAG_BEGIN = CREW_TAGS, TAG_FINISH, TAG_KNOCK, TAG_ENTER };
-enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, KNOCK_US = 10000000, JOIN_US = 20000000, MOST = 32,
+enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, KNOCK_US = 10000000, JOIN_US = 5000000, MOST = 32,
        LARGE = 4096, TRACE_US = 1000 };
 
 struct letter {
@@ -304,8 +304,8 @@ static void leave(void)
 	pthread_mutex_unlock(&state_lock);
 	send_all();
 	while (!finished && ph_leave_vps(ATTEMPT_US)) {
-		ph_msg_t m;
-		while (!finished && (m = ph_try_recv(PH_MSG_ANY_TAG)))
+		ph_msg_t m = ph_timed_recv(PH_MSG_ANY_TAG, IDLE_US);
+		for (; m; m = finished ? NULL : ph_try_recv(PH_MSG_ANY_TAG))
 			handle(m);
 	}
 }
@@ -320,40 +320,16 @@ static bool founders_are_ready(void)
 	return m;
 }
 
-static bool holds_some(void)
-{
-	pthread_mutex_lock(&state_lock);
-	bool some = crew.lo < crew.hi;
-	pthread_mutex_unlock(&state_lock);
-	return some;
-}
-
-/* What was under way when its time was up comes all the same: till then the library is busy, and afterwards it may be there. */
-static bool join_the_others(void)
-{
-	long long end = crew_now_us() + JOIN_US;
-
-	for (int tries = 0; tries < 10 && crew_now_us() < end;) {
-		int error = ph_join_vps(ATTEMPT_US);
-		if (!error || holds_some())
-			return true;
-		if (error == PH_EBUSY)
-			usleep(IDLE_US);
-		else
-			tries++;
-	}
-	while (ph_leave_vps(ATTEMPT_US) == PH_EBUSY && crew_now_us() < end)
-		usleep(IDLE_US);
-	return holds_some();
-}
-
 static int guest(int index)
 {
+	bool awaited = index == 0 && !options.join_elsewhere;	/* the founders begin when it has come */
+
 	if (options.join_elsewhere && !founders_are_ready())
 		return NEVER_JOINED;
-	if (!join_the_others())
-		return NEVER_JOINED;
-	if (index == 0 && !options.join_elsewhere)
+	while (ph_join_vps(JOIN_US))
+		if (!awaited)
+			return NEVER_JOINED;
+	if (awaited)
 		ph_multicast(0, app->space, NULL, 0, TAG_BEGIN);
 	on_begin();
 	note("join", 0);

@@ -299,9 +299,14 @@ struct ph_migration {
 };
 /* ph_set_migration - set the application's part of migrations; without it virtual nodes move without state */
 void ph_set_migration(const struct ph_migration *m);
-/* ph_join_vps - obtain half of the interval of a random node, as a fresh node does; 0 or an error */
+/* ph_join_vps - obtain half of the interval of a random node, as a fresh node does; 0 or an error
+ *
+ * PH_ETIMEDOUT, of this call and ph_take_over(): nothing has come, and nothing will. */
 int ph_join_vps(long long timeout);
-/* ph_leave_vps - hand the whole interval over to an adjacent node, as a node does that leaves for good; 0 or an error */
+/* ph_leave_vps - hand the whole interval over to an adjacent node, as a node does that leaves for good; 0 or an error
+ *
+ * PH_ETIMEDOUT, of this call and ph_hand_over(): what was on its way then will arrive, or come back; until it has, the calls
+ * of this section return PH_EBUSY. */
 int ph_leave_vps(long long timeout);
 /* ph_take_over - take count virtual nodes next to this node's interval, from above (side > 0) or below; 0 or an error */
 int ph_take_over(ph_vp_t count, int side, long long timeout);
