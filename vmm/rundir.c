@@ -53,13 +53,12 @@ static int machines_folder(char *path, size_t bytes, struct problem *p)
  * in them sees ENOENT, and tries again. */
 static void remove_empty(const char *machines)
 {
-	char parent[RUNDIR_PATH];
+	char ours[32]; /* the one that machines_folder() makes */
+	int n = snprintf(ours, sizeof ours, "/tmp/vmp-%u", geteuid());
 
-	if (rmdir(machines) || strncmp(machines, "/tmp/vmp-", 9))
+	if (rmdir(machines) || strncmp(machines, ours, (size_t)n) || strcmp(machines + n, "/vmp"))
 		return;
-	snprintf(parent, sizeof parent, "%s", machines);
-	*strrchr(parent, '/') = 0;
-	rmdir(parent);
+	rmdir(ours);
 }
 
 static void remove_contents(const char *path)
