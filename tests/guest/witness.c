@@ -154,7 +154,7 @@ static bool read_interrupts(long counts[MAX_CPUS])
 
 int main(int argc, char **argv)
 {
-	int64_t start = check_now_ns(), ahead = ticks_ahead();
+	int64_t ahead = ticks_ahead(), start = check_now_ns();
 	long before[MAX_CPUS], after[MAX_CPUS], rounds = 1;
 	bool counted = true, explained = true;
 	pthread_t thread[MAX_CPUS][3];
