@@ -39,7 +39,7 @@ void conn_drop_socket(struct conn *k)
 	k->readable = k->writable = NULL;
 	pthread_mutex_lock(&k->net->ready_lock);
 	if (k->lookup)
-		evdns_getaddrinfo_cancel(k->lookup);
+		k->lookup->conn = NULL;
 	k->lookup = NULL;
 	for (struct conn **at = &k->net->ready; k->ready && *at; at = &(*at)->ready_next)
 		if (*at == k) {

@@ -19,6 +19,14 @@
 
 enum conn_state { RESOLVING, CONNECTING, PEEKING, SECURING, OPEN, DRAINING };
 enum ready { READY_READ = 1, READY_WRITE = 2, READY_RESOLVED = 4 };
+/* A name that is being looked up.  It outlives the connection that asked: to cancel it while another thread is in the loop may
+ * wait, within libevent, for a callback that waits for the canceller. */
+struct lookup {
+	struct lookup *next;		/* all this under ready_lock */
+	struct net *net;
+	struct conn *conn;		/* NULL: nobody wants to know any more */
+	struct evdns_getaddrinfo_request *request;
+};
 struct conn {
 	struct conn *next, *ready_next;
 	unsigned ready;			/* under ready_lock */
@@ -29,7 +37,7 @@ struct conn {
 	enum conn_state state;
 	int fd;
 	struct event *readable, *writable;
-	struct evdns_getaddrinfo_request *lookup;
+	struct lookup *lookup;
 	struct contact *contact;
 	struct plink *l;
 	SSL *ssl;
@@ -53,6 +61,7 @@ struct net {
 	struct event *wake;
 	pthread_mutex_t ready_lock;
 	struct conn *ready;
+	struct lookup *lookups;
 	atomic_bool knock, stirred;	/* stirred: something has ended the loop's wait */
 	struct conn *hot;		/* the last that brought something */
 	uint64_t now;			/* the time, as it was read last; 0: to be read again */
@@ -68,7 +77,7 @@ struct net {
 enum { READ_BUDGET = 1 << 20 };	/* bytes of one connection before others have their turn */
 
 /* net.c */
-void net_note_resolved(int error, struct evutil_addrinfo *found, void *conn);
+void net_note_resolved(int error, struct evutil_addrinfo *found, void *lookup);
 void net_event(evutil_socket_t fd, short what, void *conn);
 uint64_t net_now(void);
 void net_look_by(struct net *net, uint64_t when);	/* some connection's time is up by then */

@@ -102,10 +102,19 @@ static void dial_tcp(struct net *net, struct conn *k, const struct phnx_contact 
 		return;
 	}
 	hints.ai_flags = 0;
-	struct evdns_getaddrinfo_request *lookup = evdns_getaddrinfo(net->dns, at->host, port, &hints, net_note_resolved, k);
+	struct lookup *q = malloc(sizeof *q);
+	if (!q) {
+		conn_lost(k);
+		return;
+	}
 	pthread_mutex_lock(&net->ready_lock);
-	if (!(k->ready & READY_RESOLVED))	/* else it was known at once */
-		k->lookup = lookup;
+	*q = (struct lookup){ net->lookups, net, k, NULL };
+	net->lookups = k->lookup = q;
+	pthread_mutex_unlock(&net->ready_lock);
+	struct evdns_getaddrinfo_request *request = evdns_getaddrinfo(net->dns, at->host, port, &hints, net_note_resolved, q);
+	pthread_mutex_lock(&net->ready_lock);
+	if (k->lookup)			/* else it was known at once, and q is gone */
+		q->request = request;
 	pthread_mutex_unlock(&net->ready_lock);
 }
 

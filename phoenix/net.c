@@ -33,36 +33,52 @@ void net_stirred(struct net *net)
 		net->owner->stirred();
 }
 
+/* With ready_lock held. */
 static void note(struct conn *k, unsigned what)
 {
-	pthread_mutex_lock(&k->net->ready_lock);
 	if (!k->ready) {
 		k->ready_next = k->net->ready;
 		k->net->ready = k;
 	}
 	k->ready |= what;
-	pthread_mutex_unlock(&k->net->ready_lock);
-	net_stirred(k->net);
 }
 
 void net_event(evutil_socket_t fd, short what, void *arg)
 {
+	struct conn *k = arg;
+	struct net *net = k->net;
+
 	(void)fd;
-	note(arg, (what & EV_READ ? READY_READ : 0) | (what & EV_WRITE ? READY_WRITE : 0));
+	pthread_mutex_lock(&net->ready_lock);
+	note(k, (what & EV_READ ? READY_READ : 0) | (what & EV_WRITE ? READY_WRITE : 0));
+	pthread_mutex_unlock(&net->ready_lock);
+	net_stirred(net);
 }
 
 void net_note_resolved(int error, struct evutil_addrinfo *found, void *arg)
 {
-	struct conn *k = arg;
+	struct lookup *q = arg, **at;
 
 	if (error == EVUTIL_EAI_CANCEL)
-		return;		/* k is gone */
-	pthread_mutex_lock(&k->net->ready_lock);
-	k->lookup = NULL;
-	k->lookup_error = error;
-	k->found = found;
-	pthread_mutex_unlock(&k->net->ready_lock);
-	note(k, READY_RESOLVED);
+		return;		/* q and its net are gone: net_free() */
+	struct net *net = q->net;
+	pthread_mutex_lock(&net->ready_lock);
+	struct conn *k = q->conn;
+	for (at = &net->lookups; *at != q; at = &(*at)->next)
+		;
+	*at = q->next;
+	if (k) {
+		k->lookup = NULL;
+		k->lookup_error = error;
+		k->found = found;
+		note(k, READY_RESOLVED);
+	}
+	pthread_mutex_unlock(&net->ready_lock);
+	free(q);
+	if (k)
+		net_stirred(net);
+	else if (found)
+		evutil_freeaddrinfo(found);
 }
 
 static struct conn *pop_ready(struct net *net, unsigned *what)
@@ -566,8 +582,13 @@ void net_free(struct net *net)
 		phnx_free(net->ph);
 	while (net->conns)
 		conn_free(net->conns);
+	for (struct lookup *q = net->lookups; q; q = q->next)	/* now nobody is in the loop */
+		if (q->request)
+			evdns_getaddrinfo_cancel(q->request);
 	if (net->dns)
 		evdns_base_free(net->dns, 0);
+	for (struct lookup *q; (q = net->lookups); free(q))
+		net->lookups = q->next;
 	for (int f = 0; f < 2; f++) {
 		if (net->listeners[f])
 			event_free(net->listeners[f]);
