@@ -4,9 +4,8 @@
  *   node CONFIG TAG INDEX COUNT NEIGHBOURS
  *
  * COUNT processes share the virtual nodes, WIDTH each.  NEIGHBOURS ("0,3,4") are those to whom it must have a direct link
- * at the end, and no others.  The script talks to it by files in the current folder (it makes the first five):
+ * at the end, and no others.  The script talks to it by files in the current folder (it makes the first four):
  *
- *   collective   multicast too, and combine values at the end
  *   enough   send no more; tell everybody how many it were
  *   stop     leave
  *   away.I   process I leaves for a while, with its state in state.I and its messages in log.I; it reads both when it starts
@@ -200,7 +199,7 @@ static bool send_round(void)
 	static unsigned round;
 	bool enough = exists("enough", -1), more = false;
 
-	if (!enough && ++round % CAST_EVERY == 0 && exists("collective", -1))
+	if (!enough && ++round % CAST_EVERY == 0)
 		cast();
 	for (int i = 0; i < count; i++)
 		if (i != me && !peers[i].told) {
@@ -262,7 +261,7 @@ static void run(unsigned wanted)
 		fprintf(stderr, "%d: neighbours %#x, expected %#x\n", me, neighbours(), wanted);
 		_exit(1);
 	}
-	if (exists("collective", -1) && !reduce_all())
+	if (!reduce_all())
 		_exit(1);
 }
 
