@@ -167,13 +167,14 @@ enum debug_op {
 	DEBUG_WRITE,	     /* the payload to physical `address`, within a page */
 	DEBUG_REGISTERS,     /* answer: struct debug_registers */
 	DEBUG_SET_REGISTERS, /* payload: struct debug_registers; what must not change does not */
+	DEBUG_WATCH,	     /* payload: struct debug_watch; it takes the place of the one before */
 	DEBUG_OPS,
 };
-enum debug_why { WHY_ASKED, WHY_STEP, WHY_BREAKPOINT, WHY_DEAD /* the machine ends when it is let go */ };
+enum debug_why { WHY_ASKED, WHY_STEP, WHY_BREAKPOINT, WHY_DEAD /* the machine ends when it is let go */, WHY_WATCH, DEBUG_WHYS };
 enum debug_state { DEBUG_CPU_HALTED = 1, DEBUG_CPU_UNSTARTED = 2, DEBUG_CPU_HOST_SHIFT = 8 /* its host above */ };
 struct msg_debug {
 	uint32_t cpu, op;	/* enum debug_op */
-	uint32_t address;	/* answer of a stop: the physical address of EIP, ~0: none */
+	uint32_t address;	/* answer of a stop: the physical address of EIP, ~0: none; WHY_WATCH: the linear one that was watched */
 	uint32_t bytes;		/* answer of a stop, and about registers: enum debug_state bits */
 	uint32_t error;		/* answer: errno */
 	uint32_t why;		/* answer of a stop: enum debug_why */
@@ -187,7 +188,10 @@ struct debug_registers {
 	uint8_t xmm[8][16];
 	uint32_t mxcsr, fs_base, gs_base, cr0, cr2, cr3, cr4;
 };
-_Static_assert(sizeof(struct msg_debug) == 24 && sizeof(struct debug_registers) == 332, "wire");
+/* A processor's debug registers: four linear addresses, and DR7, which says what is watched there (Intel SDM 3, 18.2). */
+enum { DEBUG_WATCHES = 4 };
+struct debug_watch { uint32_t address[DEBUG_WATCHES], control; };
+_Static_assert(sizeof(struct msg_debug) == 24 && sizeof(struct debug_registers) == 332 && sizeof(struct debug_watch) == 20, "wire");
 
 /* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom
  * it runs, and how many acknowledgements that node must await. Payload of the two grants with data: the page. */

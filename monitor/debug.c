@@ -47,7 +47,9 @@ static void answer_stop(struct monitor *m, enum debug_why why)
 {
 	struct msg_debug stop = { .cpu = m->cpu, .op = DEBUG_STOP, .why = why, .bytes = state(m) };
 
-	if (translate(m, m->vcpu.eip, &stop.address))
+	if (why == WHY_WATCH)
+		stop.address = m->debug.watched;
+	else if (translate(m, m->vcpu.eip, &stop.address))
 		stop.address = ~0u;
 	answer(m, &stop, NULL, 0);
 }
@@ -155,6 +157,18 @@ static void on_set_registers(struct monitor *m, struct msg_debug *body, const vo
 	answer(m, body, NULL, 0);
 }
 
+static void on_watch(struct monitor *m, struct msg_debug *body, const void *data, size_t bytes)
+{
+	struct debug_watch watch;
+
+	body->error = EINVAL;
+	if (bytes == sizeof watch) {
+		memcpy(&watch, data, sizeof watch);
+		body->error = -watch_set(m, &watch);
+	}
+	answer(m, body, NULL, 0);
+}
+
 /* --- standing and going ---------------------------------------------------------------------------------------------- */
 
 static void attach(struct monitor *m, bool attached)
@@ -200,6 +214,7 @@ void debug_on_request(struct monitor *m, const struct msg_debug *request, const 
 		go(m, m->debug.step.wanted);
 		return;
 	case DEBUG_FREE:
+		watch_set(m, &(struct debug_watch){ 0 });
 		attach(m, false);
 		go(m, false);
 		return;
@@ -207,6 +222,7 @@ void debug_on_request(struct monitor *m, const struct msg_debug *request, const 
 	case DEBUG_WRITE: on_write(m, &body, payload, bytes); return;
 	case DEBUG_REGISTERS: on_registers(m, &body); return;
 	case DEBUG_SET_REGISTERS: on_set_registers(m, &body, payload, bytes); return;
+	case DEBUG_WATCH: on_watch(m, &body, payload, bytes); return;
 	default: log_warn("CPU %u: unexpected request %u of a debugger", m->cpu, body.op);
 	}
 }
@@ -238,4 +254,12 @@ bool debug_breakpoint(struct monitor *m)
 	if (pass)
 		m->vcpu.eip++;
 	return !pass;
+}
+
+bool debug_watchpoint(struct monitor *m)
+{
+	if (!watch_hit(m))
+		return false;
+	debug_stand(m, WHY_WATCH);
+	return true;
 }

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/killed.h"
 #include "base/log.h"
 
 enum { GUEST_SPACES = 6 }; /* as many as Linux tells apart (TLB_NR_DYN_ASIDS) */
@@ -62,8 +63,8 @@ static void check_alive(struct monitor *m)
 	if (waitpid(-1, &status, WNOHANG) <= 0)
 		return;
 	if (WIFSIGNALED(status))
-		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d", m->cpu,
-			    WTERMSIG(status));
+		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d%s", m->cpu,
+			    WTERMSIG(status), killed_why(WTERMSIG(status)));
 	else
 		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u ended with status %d", m->cpu,
 			    WEXITSTATUS(status));
@@ -112,6 +113,8 @@ static int start_space(struct monitor *m, unsigned space)
 	if (m->vm.pid < 0)
 		return m->vm.pid;
 	error = set_up(m, m->vm.pid);
+	if (!error)
+		error = watch_start(m, m->vm.pid);
 	if (error) {
 		kill(m->vm.pid, SIGKILL);
 		waitpid(m->vm.pid, NULL, 0);
@@ -289,6 +292,8 @@ static int64_t call_DEBUG(struct monitor *m, const struct asked *a)
 	take_vcpu(m);
 	if (a->arg[0] == WHY_BREAKPOINT)
 		handled = debug_breakpoint(m);
+	else if (a->arg[0] == WHY_WATCH)
+		handled = debug_watchpoint(m);
 	else
 		debug_stand(m, WHY_STEP);
 	m->direct->vcpu = m->vcpu;

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
+#include "base/killed.h"
 #include "base/log.h"
 #include "base/schedule.h"
 #include "monitor/state.h"
@@ -197,6 +198,7 @@ int main(int argc, char **argv)
 	snprintf(who, sizeof who, "vmp-monitor %d", a.cpu);
 	log_open(who, a.log, LOG_WARN);
 	fault_open();
+	killed_remember();
 	m->cpu = a.cpu;
 	m->channel = a.socket;
 	m->ram_fd = a.ram;

@@ -76,6 +76,8 @@ struct debug {
 	bool standing;	  /* it has been told so */
 	bool pass;	  /* the int3 is the guest's own */
 	struct debug_step step;
+	struct debug_watch watch; /* as the VM processes have it */
+	gva_t watched;		  /* what was touched of it */
 };
 
 struct monitor {
@@ -205,5 +207,12 @@ void debug_stand(struct monitor *m, enum debug_why why); /* at an instruction bo
 /* The CPU has met an int3, with EIP behind it, and a debugger is attached. False: it is the guest's own. True: whatever there
  * was to do has been done, EIP is where the guest goes on. */
 bool debug_breakpoint(struct monitor *m);
+/* The host has reported a step, or what is watched, behind the instruction. True: it was the latter, and the CPU has stood. */
+bool debug_watchpoint(struct monitor *m);
+
+/* watch.c */
+int watch_set(struct monitor *m, const struct debug_watch *watch); /* the CPU stands: 0; or -errno, and nothing is watched */
+int watch_start(struct monitor *m, pid_t pid); /* a VM process that was not there: 0 or -errno */
+bool watch_hit(struct monitor *m); /* the VM process that has the CPU has touched debug.watched */
 
 #endif

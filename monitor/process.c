@@ -20,6 +20,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/killed.h"
 #include "base/log.h"
 #include "base/schedule.h"
 
@@ -400,7 +401,8 @@ bool process_stub_flush(struct monitor *m)
 		resume_and_wait(m, PTRACE_CONT, &why);
 	} while (why.kind == STOP_SIGNAL && why.signal != SIGTRAP && why.signal != SIGSEGV && why.signal != SIGBUS);
 	if (why.kind == STOP_DIED) {
-		monitor_end(m, END_PART_DIED, 0, "the VM process of CPU %u was killed by signal %d", m->cpu, why.signal);
+		monitor_end(m, END_PART_DIED, 0, "the VM process of CPU %u was killed by signal %d%s", m->cpu, why.signal,
+			    killed_why(why.signal));
 		return true;
 	}
 	if (why.kind != STOP_SIGNAL || why.signal != SIGTRAP)

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/killed.h"
 #include "base/log.h"
 
 uint64_t monotonic_ns(void)
@@ -262,6 +263,7 @@ static void on_bus_error(struct monitor *m, const siginfo_t *info)
 		if (!shadow_entry(&m->shadow, gva))
 			bug("CPU %u: SIGBUS at %x, where nothing is mapped", m->cpu, gva);
 		pages_admit(m, gva, shadow_entry(&m->shadow, gva), insn_writes(m, gva));
+		m->vcpu.interrupt_shadow = true; /* what needed the page runs first: see TRICKS.md */
 		return;
 	case BUS_ADRALN:
 		vcpu_exception(&m->vcpu, VECTOR_AC, 0);
@@ -278,6 +280,8 @@ static void on_breakpoint_or_step(struct monitor *m, const siginfo_t *info)
 	struct vcpu *v = &m->vcpu;
 
 	count_trap(m, TRAP_EXCEPTION);
+	if (info->si_code == TRAP_HWBKPT) /* on_watch() */
+		return;
 	if (info->si_code == SI_KERNEL) { /* int3 */
 		if (m->debug.attached && debug_breakpoint(m))
 			return;
@@ -397,8 +401,8 @@ static void on_stop(struct monitor *m, const struct stop *why)
 		on_seccomp(m);
 		return;
 	case STOP_DIED:
-		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d", m->cpu,
-			    why->signal);
+		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d%s", m->cpu,
+			    why->signal, killed_why(why->signal));
 		return;
 	}
 }
@@ -430,6 +434,19 @@ static void stand_for_debugger(struct monitor *m, bool traced)
 		debug_stand(m, WHY_ASKED);
 }
 
+/* Something that a debugger watches may have been touched, behind the instruction; which of the two a step was the host does not
+ * say. The window's iret, rolled back, would touch it again. True: it was, and the CPU has stood. */
+static bool on_watch(struct monitor *m, const struct stop *why)
+{
+	if (!m->debug.watch.control || why->kind != STOP_SIGNAL || why->signal != SIGTRAP)
+		return false;
+	if (why->info.si_code == TRAP_HWBKPT && why->in_window && why->place == WINDOW_IRET)
+		vcpu_iret(&m->vcpu);
+	else if (why->info.si_code != TRAP_HWBKPT && why->info.si_code != TRAP_TRACE)
+		return false;
+	return debug_watchpoint(m);
+}
+
 /* During a debugger's step no interrupt comes, but what wakes a halted CPU. */
 static void deliver_interrupt(struct monitor *m, bool woken)
 {
@@ -441,8 +458,8 @@ static void deliver_interrupt(struct monitor *m, bool woken)
 static bool run_native(struct monitor *m, struct stop *why)
 {
 	struct vcpu *v = &m->vcpu;
-	/* An interrupt waits for the one instruction in sti's shadow. */
-	bool step = m->debug.step.wanted || (v->interrupt_shadow && vcpu_interrupt_pending(v));
+	/* An interrupt waits for the one instruction in the shadow. */
+	bool step = m->debug.step.wanted || (v->interrupt_shadow && vcpu_wakes(v)), traced;
 	uint32_t eip = v->eip;
 
 	atomic_store_explicit(&m->slot->granted, 0, memory_order_relaxed);
@@ -457,13 +474,16 @@ static bool run_native(struct monitor *m, struct stop *why)
 	/* The end of a system call that the host did not make: nothing has run. */
 	if (why->info.si_code == TRAP_BRKPT && v->eip == eip)
 		why->signal = SIGUSR1;
-	return why->info.si_code == TRAP_TRACE && !(v->eflags & EFLAGS_TF);
+	traced = why->info.si_code == TRAP_TRACE && !(v->eflags & EFLAGS_TF);
+	if (traced)
+		v->interrupt_shadow = false;
+	return traced;
 }
 
 void run_guest(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
-	bool traced = false, woken;
+	bool traced = false, watched, woken;
 	struct stop why;
 
 	m->time_mark_ns = monotonic_ns();
@@ -500,9 +520,11 @@ void run_guest(struct monitor *m)
 		}
 		arm_timer(m);
 		traced = run_native(m, &why);
+		watched = on_watch(m, &why);
 		/* Why did it stop? */
 		if (!traced)
 			on_stop(m, &why);
+		traced &= !watched; /* the debugger knows where it is */
 	}
 	if (v->dead)
 		report_death(m);

@@ -107,7 +107,7 @@ struct vcpu {
 	bool halted;
 	uint8_t awaited;     /* halted by VMP_HC_WAIT: the vector that wakes it with interrupts off, too; 0: by hlt */
 	bool awaits_any;     /* then every other interrupt as well */
-	bool interrupt_shadow; /* after sti or mov ss: no interrupt before the next instruction has run */
+	bool interrupt_shadow; /* after sti, mov ss or the fetch of a page: no interrupt before the next instruction has run */
 	bool nmi_blocked, nmi_pending;
 	bool eoi_offered; /* the window's eoi word stands at 1, or the guest has taken it */
 	uint32_t window_sp0, window_syscall_eip, window_syscall_cs; /* what the guest has written there */

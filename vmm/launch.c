@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/beside.h"
+#include "base/killed.h"
 #include "base/log.h"
 #include "vmm/cluster/cluster.h"
 #include "vmm/reaper.h"
@@ -169,6 +170,7 @@ int launch_start(struct launch *launch, const struct launch_plan *plan, struct p
 {
 	memset(launch, 0, sizeof *launch);
 	launch->cluster = plan->cluster;
+	killed_remember();
 	if (reaper_become())
 		return problem(p, "cannot become the reaper of the machine's processes: %s", strerror(errno));
 	for (uint32_t node = 0; node < plan->hosts; node++) {
@@ -225,7 +227,7 @@ static void describe_end(const struct launch *launch, uint32_t node, struct prob
 	if (why_far(launch, node))
 		problem(p, "%s", why_far(launch, node));
 	else if (WIFSIGNALED(status))
-		problem(p, "died of signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		problem(p, "died of signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)), killed_why(WTERMSIG(status)));
 	else
 		problem(p, "status %d; try --log FILE", WEXITSTATUS(status));
 }
@@ -268,7 +270,8 @@ static void name_end(const struct launch *launch, uint32_t node, struct problem 
 	if (why_far(launch, node))
 		problem(p, "%s", why_far(launch, node));
 	else if (WIFSIGNALED(status))
-		problem(p, "node daemon %u died of signal %d (%s)", node, WTERMSIG(status), strsignal(WTERMSIG(status)));
+		problem(p, "node daemon %u died of signal %d (%s)%s", node, WTERMSIG(status), strsignal(WTERMSIG(status)),
+			killed_why(WTERMSIG(status)));
 	else
 		problem(p, "node daemon %u ended with status %d; try --log FILE", node, WEXITSTATUS(status));
 }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/guest_abi.h"
+#include "base/killed.h"
 #include "base/log.h"
 #include "base/schedule.h"
 #include "dsm/dsm.h"
@@ -272,6 +273,7 @@ int main(int argc, char **argv)
 	snprintf(who, sizeof who, "vmp-node %u", node->o.node);
 	log_open(who, node->o.log_fd, node->o.verbose ? LOG_INFO : LOG_WARN);
 	fault_open();
+	killed_remember();
 	log_on_die(on_die);
 	/* When `vmp run` dies without a word, an orderly end is better than a sudden one. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/beside.h"
+#include "base/killed.h"
 #include "base/log.h"
 #include "vmm/conn.h"
 #include "vmm/hosts.h"
@@ -188,7 +189,8 @@ static void judge_death(struct node *node, struct child *child, int status)
 	if (child->last_words[0])
 		snprintf(how, sizeof how, "ended (%s)", child->last_words);
 	else if (WIFSIGNALED(status))
-		snprintf(how, sizeof how, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		snprintf(how, sizeof how, "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+			 killed_why(WTERMSIG(status)));
 	else
 		snprintf(how, sizeof how, "ended unexpectedly with status %d%s", WEXITSTATUS(status),
 			 WEXITSTATUS(status) == EXIT_VMP_FAILURE ? "; its log (--log FILE) says why" : "");

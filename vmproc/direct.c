@@ -28,6 +28,7 @@ enum { FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF 
 		      EFLAGS_NT | EFLAGS_ID };
 #define SIGNAL_CODE_KERNEL 0x80
 #define TRAP_IS_TRACE 2
+#define TRAP_IS_WATCH 4 /* TRAP_HWBKPT */
 enum { BUS_ALIGNMENT = 1, BUS_ADDRESS = 2, FPE_DIVIDE = 1, SIGNALS = 64 };
 
 struct direct direct;
@@ -311,6 +312,7 @@ static void on_bus_error(struct vcpu *v, bool in_window, int code, gva_t gva, bo
 		direct_time_switch(TIME_SHARED_MEMORY);
 		direct_call(DIRECT_PAGE_ADMIT, gva, entry & ~(uint32_t)PAGE_MASK, write && entry & SHADOW_WRITE,
 			    !!(entry & SHADOW_WRITE));
+		v->interrupt_shadow = true; /* what needed the page runs first: see TRICKS.md */
 		direct_time_switch(TIME_EMULATION);
 		return;
 	case BUS_ALIGNMENT:
@@ -454,8 +456,8 @@ static void leave(struct vcpu *v, struct sigcontext *r)
 	direct_settle_segments(v);
 	arm_timer(v);
 	registers_out(v, r);
-	/* An interrupt waits for the one instruction in sti's shadow. */
-	direct.stepping = direct.shared->debug.step.wanted || (v->interrupt_shadow && vcpu_interrupt_pending(v));
+	/* An interrupt waits for the one instruction in the shadow. */
+	direct.stepping = direct.shared->debug.step.wanted || (v->interrupt_shadow && vcpu_wakes(v));
 	if (direct.stepping)
 		r->eflags |= EFLAGS_TF;
 	direct.left_eip = v->eip;
@@ -466,6 +468,29 @@ static void leave(struct vcpu *v, struct sigcontext *r)
 static bool was_step(const struct vcpu *v, int signal, const siginfo_t *info)
 {
 	return direct.stepping && signal == SIGTRAP && info->si_code == TRAP_IS_TRACE && !(v->eflags & EFLAGS_TF);
+}
+
+/* A debugger that has been told of what is watched knows where it is. */
+static void step_made(struct vcpu *v, bool watched)
+{
+	direct.traced = !watched;
+	v->interrupt_shadow = false;
+}
+
+static bool is_watch(int signal, const siginfo_t *info)
+{
+	return signal == SIGTRAP && info->si_code == TRAP_IS_WATCH;
+}
+
+/* Something that a debugger watches may have been touched, behind the instruction; which of the two a step was the host does not
+ * say. The window's iret, rolled back, would touch it again. True: it was, and the CPU has stood. */
+static bool on_watch(struct vcpu *v, int signal, const siginfo_t *info, bool at_iret)
+{
+	if (signal != SIGTRAP || (info->si_code != TRAP_IS_WATCH && info->si_code != TRAP_IS_TRACE) || !direct.shared->debug.watches)
+		return false;
+	if (at_iret && is_watch(signal, info))
+		vcpu_iret(v);
+	return show(DIRECT_DEBUG, WHY_WATCH);
 }
 
 /* Registers as they are for the guest. True: it was stopped in the window, where what it had called has been carried out. */
@@ -491,15 +516,16 @@ static bool guest_stopped(struct vcpu *v, struct sigcontext *r, bool in_window)
 static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r)
 {
 	bool is_user = r->cs == VMP_SEL_USER_CS, in_window = window_holds(r->rip) && !is_user;
+	bool carried_out = guest_stopped(v, r, in_window), watched = on_watch(v, signal, info, in_window && !carried_out);
 
-	if (guest_stopped(v, r, in_window))
+	if (carried_out || is_watch(signal, info))
 		return;
 	if (is_user && vcpu_strayed(v) && signal != SIGTRAP)
 		on_stray(v);
 	else if (signal == SIGUSR1 || signal == SIGALRM)
 		count(TRAP_KICK);
 	else if (was_step(v, signal, info))
-		direct.traced = true;
+		step_made(v, watched);
 	else
 		on_signal(v, signal, info, r, in_window);
 }
@@ -529,12 +555,14 @@ static void begin_stop(void)
 	direct_time_switch(TIME_EMULATION);
 }
 
+static bool is_engine(const struct sigcontext *r) { return r->rip >> 32 == (uint64_t)direct_gate_check >> 32; }
+
 /* Kicks come at any instruction of the engine: its way out looks for them. */
 static bool kick_in_engine(int signal, struct sigcontext *r)
 {
 	uint64_t check = (uint64_t)direct_gate_check;
 
-	if ((signal != SIGUSR1 && signal != SIGALRM) || r->rip >> 32 != check >> 32)
+	if ((signal != SIGUSR1 && signal != SIGALRM) || !is_engine(r))
 		return false;
 	if (signal == SIGALRM)
 		direct.timer_armed_ns = UINT64_MAX;
@@ -567,7 +595,7 @@ static void handler(int signal, siginfo_t *info, void *context)
 	struct vcpu *v = &direct.shared->vcpu;
 
 	clear_own_ac();
-	if (kick_in_engine(signal, r))
+	if (kick_in_engine(signal, r) || (is_watch(signal, info) && is_engine(r)))
 		return;
 	if (info->si_code <= 0 && signal != SIGUSR1 && signal != SIGALRM) {
 		on_sent(signal, info, context);

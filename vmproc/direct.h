@@ -49,7 +49,7 @@
 	X(PRINT, "bytes; data") \
 	X(MACHINE_END, "why, status") \
 	X(POSTS, "serve the messages that have come; vcpu and xsave are current; the CPU may be saved or move meanwhile") \
-	X(DEBUG, "why (enum debug_why): vcpu is current and stands still for a debugger; 1: the int3 was not the guest's own") \
+	X(DEBUG, "why (enum debug_why): vcpu is current and stands still for a debugger; 1: the int3 was not the guest's own, it was what is watched") \
 	X(DEAD, "vcpu has died, and says why; no answer") \
 	X(BEYOND_LIMIT, "fs base, gs base; vcpu: what did the instruction touch beyond a user segment? arg[0] gva, arg[1] access") \
 	X(PAGE_WANT, "gfn, right: wait until this host has it") \
@@ -86,7 +86,7 @@ struct direct_shared {
 	uint8_t xsave[DIRECT_XSAVE_BYTES] __attribute__((aligned(64))); /* FPU and vector registers, in the processor's standard form */
 	uint32_t xsave_bytes;
 	struct vcpu vcpu; /* env is the VM process's own */
-	struct { uint32_t attached; struct debug_step step; } debug; /* the monitor writes it, for a debugger */
+	struct { uint32_t attached, watches; struct debug_step step; } debug; /* the monitor writes it, for a debugger */
 	struct spaces spaces;
 	uint32_t started; /* bit k: space k has a VM process */
 	struct user_desc segment[VMP_GDT_ENTRIES]; /* what the host's tables must hold, and for which entries */

@@ -2,7 +2,8 @@
  * which becomes a packet with a right sum; 2 the machine was started without waiting.  A line "!CW": CPU C stops, for the
  * reason W, if it runs.  Two CPUs, whose every request is answered at once.
  *
- * Whatever was said: what GDB hears is whole packets, and when it is gone and the CPUs have stopped no breakpoint is left.
+ * Whatever was said: what GDB hears is whole packets, and when it is gone and the CPUs have stopped no breakpoint
+ * and no watchpoint is left.
  */
 #include <string.h>
 #include "tests/fuzz/fuzz.h"
@@ -14,6 +15,7 @@ static struct {
 	struct gdb_session s;
 	uint8_t memory[MEMORY];
 	bool runs[CPUS], asked[CPUS];
+	struct debug_watch watch[CPUS];
 	struct { struct msg_debug answer; uint8_t payload[PAGE_BYTES]; size_t n; } queue[QUEUE];
 	unsigned queued;
 	bool hung_up;
@@ -60,7 +62,11 @@ static void to_machine(void *ctx, const struct msg_debug *request, const void *p
 	case DEBUG_GO:
 	case DEBUG_STEP:
 	case DEBUG_PASS:
-	case DEBUG_FREE: w.runs[a.cpu] = true; return;
+	case DEBUG_FREE:
+		w.runs[a.cpu] = true;
+		if (a.op == DEBUG_FREE)
+			w.watch[a.cpu].control = 0;
+		return;
 	}
 	FUZZ_CHECK(!w.runs[a.cpu]);
 	switch (a.op) {
@@ -68,6 +74,11 @@ static void to_machine(void *ctx, const struct msg_debug *request, const void *p
 	case DEBUG_WRITE:
 		FUZZ_CHECK(a.address < MEMORY && n <= PAGE_BYTES - a.address % PAGE_BYTES);
 		memcpy(w.memory + a.address, payload, n);
+		queue(&a, "", 0);
+		return;
+	case DEBUG_WATCH:
+		FUZZ_CHECK(n == sizeof(struct debug_watch));
+		memcpy(&w.watch[a.cpu], payload, n);
 		queue(&a, "", 0);
 		return;
 	case DEBUG_REGISTERS: queue(&a, &registers, sizeof registers); return;
@@ -83,7 +94,7 @@ static void hang_up(void *ctx) { (void)ctx, w.hung_up = true; }
 
 static void stop(unsigned cpu, unsigned why)
 {
-	struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP, .why = why % 4, .address = 16 * cpu };
+	struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP, .why = why % DEBUG_WHYS, .address = 16 * cpu };
 
 	if (!w.runs[cpu])
 		return;
@@ -159,6 +170,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	settle();
 	for (unsigned i = 0; i < GDB_MAX_BREAKPOINTS; i++)
 		FUZZ_CHECK(!w.s.breakpoint[i].used);
+	for (unsigned cpu = 0; cpu < CPUS; cpu++)
+		FUZZ_CHECK(!w.watch[cpu].control);
 	FUZZ_CHECK(w.s.state == GDB_ALONE || !w.s.talked);
 	return 0;
 }

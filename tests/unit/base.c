@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/cpufeatures.h"
 #include "base/hostshm.h"
+#include "base/killed.h"
 #include "base/schedule.h"
 #include "base/wire.h"
 
@@ -251,6 +255,36 @@ static void features_are_text_and_back(void)
 	CU_ASSERT_STRING_EQUAL(name, "SSE2");
 }
 
+static void the_host_tells_of_kills_for_lack_of_memory(void)
+{
+	static const struct { const char *text; uint64_t count; } cases[] = {
+		{ "nr_free_pages 1\noom_kill 17\nfoo 3\n", 17 }, { "oom_kill 18446744073709551615", UINT64_MAX }, { "nr_oom_kill 4\n", 0 },
+		{ "oom_kill\n", 0 }, { "", 0 },
+	};
+	char folder[] = "/tmp/vmp-unit-XXXXXX", path[64];
+
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	CU_ASSERT_EQUAL(killed_count(folder), 0);
+	snprintf(path, sizeof path, "%s/proc", folder);
+	CU_ASSERT_EQUAL_FATAL(mkdir(path, 0700), 0);
+	strcat(path, "/vmstat");
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		FILE *file = fopen(path, "w");
+
+		CU_ASSERT_PTR_NOT_NULL_FATAL(file);
+		fputs(cases[i].text, file);
+		fclose(file);
+		CU_ASSERT_EQUAL(killed_count(folder), cases[i].count);
+	}
+	unlink(path);
+	*strrchr(path, '/') = 0;
+	rmdir(path);
+	rmdir(folder);
+	killed_remember();
+	CU_ASSERT_STRING_EQUAL(killed_why(SIGSEGV), "");
+	CU_ASSERT_STRING_EQUAL(killed_why(SIGKILL), ""); /* unless one is killed just now */
+}
+
 int main(void)
 {
 	CU_pSuite suite;
@@ -266,6 +300,7 @@ int main(void)
 	CU_ADD_TEST(suite, who_computes_is_nicer);
 	CU_ADD_TEST(suite, a_feature_that_the_machine_has_not_is_hidden);
 	CU_ADD_TEST(suite, features_are_text_and_back);
+	CU_ADD_TEST(suite, the_host_tells_of_kills_for_lack_of_memory);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	return CU_get_number_of_failures() || CU_get_error();

@@ -76,6 +76,12 @@ static void commands(void)
 		{ "Z0,c0,1", RSP_INSERT, 0, 0xc0, 1, "" },
 		{ "z0,c0,1", RSP_REMOVE, 0, 0xc0, 1, "" },
 		{ "Z1,c0,1", RSP_UNKNOWN, 0, 0, 0, "Z1,c0,1" },
+		{ "Z2,c0001000,4", RSP_WATCH, 0, 0xc0001000, 4, "" },
+		{ "z2,c0001000,4", RSP_UNWATCH, 0, 0xc0001000, 4, "" },
+		{ "Z3,c0001000,4", RSP_UNKNOWN, 0, 0, 0, "Z3,c0001000,4" }, /* GDB makes it out of Z4 */
+		{ "Z4,c0001000,10", RSP_WATCH_ACCESS, 0, 0xc0001000, 16, "" },
+		{ "z4,c0001000,10", RSP_UNWATCH_ACCESS, 0, 0xc0001000, 16, "" },
+		{ "Z2,c0001000", RSP_UNKNOWN, 0, 0, 0, "Z2,c0001000" },
 		{ "Hg0", RSP_THREAD_OF_G, 0, 0, 0, "" },
 		{ "Hc-1", RSP_THREAD_OF_C, -1, 0, 0, "" },
 		{ "Hg80000000", RSP_UNKNOWN, 0, 0, 0, "Hg80000000" },
@@ -133,6 +139,8 @@ static struct world {
 	char went[256];	   /* to CPUs, without what is answered at once */
 	char heard[2 * RSP_MAX_TEXT];  /* by GDB */
 	bool hole, ended, hung_up, refuses;
+	struct debug_watch watch[CPUS];
+	bool unwatchable[CPUS];
 	unsigned again;
 	struct { struct msg_debug answer; uint8_t payload[PAGE_BYTES]; size_t n; } queue[8];
 	unsigned queued;
@@ -180,6 +188,12 @@ static void to_machine(void *ctx, const struct msg_debug *request, const void *p
 		queue(&a, "", 0);
 		return;
 	case DEBUG_REGISTERS: queue(&a, &w.r[a.cpu], sizeof w.r[0]); return;
+	case DEBUG_WATCH:
+		CU_ASSERT_FATAL(n == sizeof w.watch[0]);
+		memcpy(&w.watch[a.cpu], payload, n);
+		a.error = w.watch[a.cpu].control && w.unwatchable[a.cpu] ? ENOSPC : 0;
+		queue(&a, "", 0);
+		return;
 	case DEBUG_SET_REGISTERS:
 		memcpy(&w.r[a.cpu], payload, sizeof w.r[0]);
 		queue(&a, "", 0);
@@ -295,6 +309,122 @@ static void foreign_breakpoint(void)
 	stops(0, WHY_BREAKPOINT, 0x20);
 	CU_ASSERT_STRING_EQUAL(w.went, "g0g1p0h0");
 	CU_ASSERT(strstr(w.heard, "$T05thread:2;#") != NULL);
+}
+
+/* DR7 as a text: each register as enabled, kind, length. */
+static void watch_plans(void)
+{
+	static const struct { struct gdb_watch watch[GDB_MAX_WATCHES]; int error; struct debug_watch plan; } cases[] = {
+		{ { { 0 } }, 0, { { 0 }, 0 } },
+		{ { { 1, 0x1003, false } }, 0, { { 0x1003 }, 0x00010001 } },
+		{ { { 2, 0x1002, true } }, 0, { { 0x1002 }, 0x00070001 } },
+		{ { { 4, 0x1004, false } }, 0, { { 0x1004 }, 0x000d0001 } },
+		{ { { 8, 0x1008, false } }, 0, { { 0x1008 }, 0x00090001 } },
+		{ { { 8, 0x1004, false } }, 0, { { 0x1004, 0x1008 }, 0x00dd0005 } },
+		{ { { 4, 0x1001, false } }, 0, { { 0x1001, 0x1002, 0x1004 }, 0x01510015 } },
+		{ { { 0 }, { 32, 0x1000, true } }, 0, { { 0x1000, 0x1008, 0x1010, 0x1018 }, 0xbbbb0055 } },
+		{ { { 4, 0x1000, false }, { 1, 0x2000, true } }, 0, { { 0x1000, 0x2000 }, 0x003d0005 } },
+		{ { { 32, 0x1000, false }, { 1, 0x2000, false } }, -ENOSPC, { { 0 }, 0 } },
+		{ { { 7, 0x1001, false }, { 7, 0x2001, false } }, -ENOSPC, { { 0 }, 0 } },
+		{ { { ~0u, 0, false } }, -ENOSPC, { { 0 }, 0 } },
+		{ { { 1, ~0u, false } }, 0, { { ~0u }, 0x00010001 } },
+		{ { { 2, ~0u, false } }, -EINVAL, { { 0 }, 0 } },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		struct debug_watch plan;
+
+		CU_ASSERT_EQUAL(gdb_watch_plan(cases[i].watch, &plan), cases[i].error);
+		CU_ASSERT(cases[i].error || !memcmp(&plan, &cases[i].plan, sizeof plan));
+	}
+}
+
+static bool watched_everywhere(uint32_t address, uint32_t control)
+{
+	for (unsigned cpu = 0; cpu < CPUS; cpu++)
+		if (w.watch[cpu].address[0] != address || w.watch[cpu].control != control)
+			return false;
+	return true;
+}
+
+static void watchpoints(void)
+{
+	begin_attached();
+	CU_ASSERT_STRING_EQUAL(say("Z2,1010,4"), "$OK#9a");
+	CU_ASSERT(watched_everywhere(0x1010, 0x000d0001));
+	CU_ASSERT_STRING_EQUAL(say("Z2,1010,4"), "$OK#9a"); /* twice is once */
+	CU_ASSERT_STRING_EQUAL(say("vCont;c"), "");
+	stops(1, WHY_WATCH, 0x1012);
+	stops(0, WHY_ASKED, 0);
+	CU_ASSERT(strstr(w.heard, "$T05thread:2;watch:1012;#") != NULL);
+	CU_ASSERT_STRING_EQUAL(say("z2,1010,4"), "$OK#9a");
+	CU_ASSERT(watched_everywhere(0, 0));
+	CU_ASSERT_STRING_EQUAL(say("z2,1010,4"), "$OK#9a");
+	CU_ASSERT_STRING_EQUAL(say("Z4,1018,8"), "$OK#9a");
+	CU_ASSERT(watched_everywhere(0x1018, 0x000b0001));
+	say("vCont;s:1;c");
+	stops(0, WHY_WATCH, 0x1018);
+	stops(1, WHY_ASKED, 0);
+	CU_ASSERT(strstr(w.heard, "$T05thread:1;awatch:1018;#") != NULL);
+	say("vCont;c");
+	stops(0, WHY_STEP, 0x1018);
+	stops(1, WHY_ASKED, 0);
+	CU_ASSERT(strstr(w.heard, "$T05thread:1;#") != NULL);
+}
+
+static void watchpoints_refused(void)
+{
+	begin_attached();
+	CU_ASSERT_STRING_EQUAL(say("Z3,1010,4"), "$#00");
+	CU_ASSERT_STRING_EQUAL(say("Z2,1010,0"), "$E16#ac");
+	CU_ASSERT_STRING_EQUAL(say("Z2,1010,64"), "$E1c#d9");
+	CU_ASSERT_STRING_EQUAL(say("Z2,1010,4"), "$OK#9a");
+	w.unwatchable[1] = true;
+	CU_ASSERT_STRING_EQUAL(say("Z4,1020,4"), "$E1c#d9");
+	CU_ASSERT(watched_everywhere(0x1010, 0x000d0001)); /* as before */
+	w.unwatchable[1] = false;
+	for (unsigned i = 1; i < GDB_MAX_WATCHES; i++) {
+		char text[32];
+
+		sprintf(text, "Z2,%x,1", 0x2000 + i);
+		CU_ASSERT_STRING_EQUAL(say(text), "$OK#9a");
+	}
+	CU_ASSERT_STRING_EQUAL(say("Z2,3000,1"), "$E1c#d9");
+	CU_ASSERT_STRING_EQUAL(say("z2,2001,1"), "$OK#9a");
+	CU_ASSERT_STRING_EQUAL(say("Z2,3000,1"), "$OK#9a");
+}
+
+/* Both touch it in the same moment: GDB hears of the second when it lets it go, if it still watches. */
+static void watched_twice(void)
+{
+	for (unsigned still = 0; still < 2; still++) {
+		begin_attached();
+		say("Z4,1010,4");
+		say("vCont;c");
+		stops(1, WHY_WATCH, 0x1010);
+		stops(0, WHY_WATCH, 0x1011);
+		CU_ASSERT(strstr(w.heard, "$T05thread:2;awatch:1010;#") != NULL);
+		say("z4,1010,4");
+		if (still)
+			say("Z4,1010,4");
+		CU_ASSERT(!strncmp(say("vCont;c"), still ? "$T05thread:1;awatch:1011;#" : "", still ? 26 : 1));
+		CU_ASSERT_STRING_EQUAL(w.went, still ? "" : "g0g1");
+		CU_ASSERT(!still || !strcmp(say("vCont;c"), ""));
+	}
+}
+
+/* It leaves none: who is free watches nothing. */
+static void watch_leaves(void)
+{
+	begin_attached();
+	say("Z2,1010,4");
+	say("D");
+	CU_ASSERT_STRING_EQUAL(w.went, "f0f1d0");
+	say("?");
+	stops(0, WHY_ASKED, 0);
+	stops(1, WHY_ASKED, 0);
+	CU_ASSERT_STRING_EQUAL(say("Z2,1020,1"), "$OK#9a");
+	CU_ASSERT(watched_everywhere(0x1020, 0x00010001));
 }
 
 static void steps(void)
@@ -546,6 +676,8 @@ int main(void)
 	static const struct { const char *name; void (*test)(void); } tests[] = {
 		{ "packets", packets }, { "frames", frames }, { "commands", commands }, { "actions", actions },
 		{ "a breakpoint is hit", breakpoint_hit }, { "the guest's own int3", foreign_breakpoint }, { "steps", steps },
+		{ "plans of watchpoints", watch_plans }, { "watchpoints", watchpoints }, { "watchpoints that cannot be", watchpoints_refused },
+		{ "two CPUs touch what is watched", watched_twice }, { "no watchpoint is left", watch_leaves },
 		{ "Ctrl-C", interrupted }, { "memory over pages", memory_over_pages }, { "registers", registers }, { "threads", threads },
 		{ "kill", kill_machine }, { "detach", detached }, { "GDB dies", died }, { "GDB dies in a request", died_in_a_request },
 		{ "GDB comes later", attaches_later }, { "strangers", strangers }, { "the machine ends", machine_ends },

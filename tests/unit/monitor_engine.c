@@ -467,6 +467,64 @@ static void a_debugger_asks_for_what_is_wrong(void)
 	stop_machine(&t);
 }
 
+static uint32_t set_watch(struct machine *t, const struct debug_watch *watch)
+{
+	struct packet p;
+
+	return answer_to(t, (struct msg_debug){ .op = DEBUG_WATCH }, watch, sizeof *watch, &p).error;
+}
+
+/* From `eip` on until it stands again: why, and where it is then. */
+struct stood { uint32_t why, touched, eip; };
+static struct stood run_from(struct machine *t, uint32_t eip, enum debug_op how)
+{
+	struct debug_registers r = registers_of(t);
+	struct msg_debug stop = { 0 };
+	struct packet p;
+
+	r.core[8] = eip;
+	answer_to(t, (struct msg_debug){ .op = DEBUG_SET_REGISTERS }, &r, sizeof r, &p);
+	ask(t, (struct msg_debug){ .op = how }, "", 0);
+	CU_ASSERT_FATAL(hear(t, MSG_DEBUG_ANSWER, &p));
+	memcpy(&stop, p.body, sizeof stop);
+	return (struct stood){ stop.why, stop.address, registers_of(t).core[8] };
+}
+
+/* A word is read, then written; then the guest goes in a circle. */
+static void a_word_is_watched(void)
+{
+	enum { WORD = GUEST_BASE + 0x4800, READ = GUEST_BASE, WRITE = READ + 5, CIRCLE = WRITE + 5,
+	       ON_WRITE = 1 | 0xd << 16, ON_ACCESS = 1 | 0xf << 16, SECOND_ON_WRITE = 4 | 1 << 20 };
+	static const uint8_t code[] = { 0xa1, 0x00, 0x48, 0x10, 0x00, 0xa3, 0x00, 0x48, 0x10, 0x00, 0xeb, 0xfe };
+	static const struct { struct debug_watch watch; uint32_t from; enum debug_op how; struct stood stood; } cases[] = {
+		{ { { WORD }, ON_WRITE }, READ, DEBUG_GO, { WHY_WATCH, WORD, CIRCLE } },
+		{ { { WORD }, ON_ACCESS }, READ, DEBUG_GO, { WHY_WATCH, WORD, WRITE } },
+		{ { { WORD }, ON_ACCESS }, WRITE, DEBUG_GO, { WHY_WATCH, WORD, CIRCLE } },
+		{ { { WORD - 8, WORD + 3 }, 1 << 16 | 1 | SECOND_ON_WRITE }, READ, DEBUG_GO, { WHY_WATCH, WORD + 3, CIRCLE } },
+		{ { { WORD }, ON_WRITE }, READ, DEBUG_STEP, { WHY_STEP, WRITE, WRITE } }, /* a stop tells where it is */
+		{ { { WORD }, ON_WRITE }, WRITE, DEBUG_STEP, { WHY_WATCH, WORD, CIRCLE } },
+		{ { { WORD }, ON_WRITE }, CIRCLE, DEBUG_STEP, { WHY_STEP, CIRCLE, CIRCLE } },
+	};
+	struct machine t;
+	struct packet p;
+
+	start_standing(&t, code, sizeof code);
+	CU_ASSERT_EQUAL(answer_to(&t, (struct msg_debug){ .op = DEBUG_WATCH }, code, 3, &p).error, EINVAL);
+	CU_ASSERT_NOT_EQUAL(set_watch(&t, &(struct debug_watch){ { WORD + 1 }, ON_WRITE }), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		struct stood stood;
+
+		CU_ASSERT_EQUAL(set_watch(&t, &cases[i].watch), 0);
+		stood = run_from(&t, cases[i].from, cases[i].how);
+		CU_ASSERT(!memcmp(&stood, &cases[i].stood, sizeof stood));
+	}
+	CU_ASSERT_EQUAL(set_watch(&t, &(struct debug_watch){ { 0 }, 0 }), 0);
+	run_from(&t, READ, DEBUG_STEP);
+	CU_ASSERT_EQUAL(run_from(&t, WRITE, DEBUG_STEP).why, WHY_STEP);
+	stop_machine(&t);
+}
+
+static void direct_a_word_is_watched(void) { on_the_direct_engine(a_word_is_watched); }
 static void direct_wrong_requests(void) { on_the_direct_engine(a_debugger_asks_for_what_is_wrong); }
 
 int main(int argc, char **argv)
@@ -503,6 +561,8 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, a_guest_is_stepped_through);
 	CU_ADD_TEST(suite, a_debugger_asks_for_what_is_wrong);
 	CU_ADD_TEST(suite, direct_wrong_requests);
+	CU_ADD_TEST(suite, a_word_is_watched);
+	CU_ADD_TEST(suite, direct_a_word_is_watched);
 	CU_basic_set_mode(CU_BRM_VERBOSE);
 	CU_basic_run_tests();
 	return CU_get_number_of_failures() || CU_get_error();

@@ -39,9 +39,25 @@ static void reply(struct gdb_session *s, const char *format, ...)
 static void reply_error(struct gdb_session *s, unsigned error) { reply(s, "E%02x", error & 0xff); }
 static void reply_ok(struct gdb_session *s) { reply(s, "OK"); }
 
+/* The watchpoint that covers gva, or NULL. */
+static struct gdb_watch *watch_at(struct gdb_session *s, gva_t gva)
+{
+	for (unsigned i = 0; i < GDB_MAX_WATCHES; i++)
+		if (gva - s->watch[i].gva < s->watch[i].bytes)
+			return &s->watch[i];
+	return NULL;
+}
+
 static void reply_stop(struct gdb_session *s)
 {
-	reply(s, "T%02xthread:%x;%s", s->signal, s->stopped_cpu + 1, s->at_breakpoint && s->swbreak ? "swbreak:;" : "");
+	const struct gdb_watch *watch = s->at_watch ? watch_at(s, s->watched_at[s->stopped_cpu]) : NULL;
+	char why[32] = "";
+
+	if (watch)
+		sprintf(why, "%s:%x;", watch->reads ? "awatch" : "watch", s->watched_at[s->stopped_cpu]);
+	else if (s->at_breakpoint && s->swbreak)
+		strcpy(why, "swbreak:;");
+	reply(s, "T%02xthread:%x;%s", s->signal, s->stopped_cpu + 1, why);
 }
 
 /* --- to the machine ------------------------------------------------------------------------------------------------- */
@@ -54,14 +70,17 @@ static void send(struct gdb_session *s, unsigned cpu, enum debug_op op)
 }
 
 /* With an answer that gdb_on_answer() waits for. */
+static void ask_cpu(struct gdb_session *s, struct msg_debug request, const void *payload, size_t n)
+{
+	s->busy = true;
+	s->asked_cpu = request.cpu;
+	s->asked_op = request.op;
+	s->ops->to_machine(s->ctx, &request, payload, n);
+}
+
 static void ask(struct gdb_session *s, enum debug_op op, uint32_t address, uint32_t bytes, const void *payload, size_t n)
 {
-	struct msg_debug request = { .cpu = s->current, .op = op, .address = address, .bytes = bytes };
-
-	s->busy = true;
-	s->asked_cpu = s->current;
-	s->asked_op = op;
-	s->ops->to_machine(s->ctx, &request, payload, n);
+	ask_cpu(s, (struct msg_debug){ .cpu = s->current, .op = op, .address = address, .bytes = bytes }, payload, n);
 }
 
 static void stop_all(struct gdb_session *s)
@@ -77,7 +96,8 @@ static void free_all(struct gdb_session *s)
 	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
 		send(s, cpu, DEBUG_FREE);
 	send(s, 0, DEBUG_DETACH);
-	s->standing = 0;
+	memset(s->watch, 0, sizeof s->watch); /* the CPUs drop theirs */
+	s->standing = s->watched = 0;
 	s->state = GDB_ALONE;
 	s->talked = false;
 }
@@ -164,7 +184,7 @@ static void leave(struct gdb_session *s)
 static void reset_connection(struct gdb_session *s)
 {
 	s->reader.state = RSP_OUTSIDE;
-	s->pending = s->no_ack = s->swbreak = s->resumed = s->at_breakpoint = false;
+	s->pending = s->no_ack = s->swbreak = s->resumed = s->at_breakpoint = s->at_watch = false;
 	s->sent_bytes = 0;
 	s->current = s->of_c = 0;
 }
@@ -312,13 +332,90 @@ static void on_remove(struct gdb_session *s)
 		reply_ok(s);
 }
 
+/* All CPUs get what s->watch has become, one after the other. */
+static void tell_watch(struct gdb_session *s, unsigned cpu)
+{
+	struct debug_watch plan;
+
+	gdb_watch_plan(s->watch, &plan);
+	ask_cpu(s, (struct msg_debug){ .cpu = cpu, .op = DEBUG_WATCH }, &plan, sizeof plan);
+}
+
+static struct gdb_watch *watch_like(struct gdb_session *s, const struct gdb_watch *like)
+{
+	for (unsigned i = 0; i < GDB_MAX_WATCHES; i++)
+		if (s->watch[i].bytes == like->bytes && s->watch[i].gva == like->gva && s->watch[i].reads == like->reads)
+			return &s->watch[i];
+	return NULL;
+}
+
+static void change_watch(struct gdb_session *s, struct gdb_watch *at, struct gdb_watch to)
+{
+	struct debug_watch plan;
+	int error;
+
+	memcpy(s->watch_before, s->watch, sizeof s->watch);
+	*at = to;
+	error = gdb_watch_plan(s->watch, &plan);
+	if (error) {
+		memcpy(s->watch, s->watch_before, sizeof s->watch);
+		reply_error(s, -error);
+		return;
+	}
+	s->watch_error = 0;
+	tell_watch(s, 0);
+}
+
+static void on_watch(struct gdb_session *s, bool reads, bool insert)
+{
+	const struct gdb_watch none = { 0 }, wanted = { s->command.length, s->command.address, reads };
+	struct gdb_watch *there = watch_like(s, &wanted), *room = watch_like(s, &none);
+
+	if (!wanted.bytes)
+		reply_error(s, EINVAL);
+	else if (insert == !!there)
+		reply_ok(s);
+	else if (insert && !room)
+		reply_error(s, ENOSPC);
+	else
+		change_watch(s, insert ? room : there, insert ? wanted : none);
+}
+
+/* What GDB is told of the machine's stop. */
+static void note_stop(struct gdb_session *s, const struct msg_debug *stop)
+{
+	s->stopped_cpu = s->current = s->of_c = stop->cpu;
+	s->signal = stop->why == WHY_DEAD ? SIGNAL_ABORT : SIGNAL_TRAP;
+	s->at_breakpoint = stop->why == WHY_BREAKPOINT;
+	s->at_watch = stop->why == WHY_WATCH;
+	s->watched &= ~(s->at_watch ? 1u << stop->cpu : 0);
+}
+
 enum go { STAY, GO, STEP };
+
+/* One that is to go has touched what is watched already, when it was stopped for another one's sake. */
+static bool tell_watched(struct gdb_session *s, const enum go *go)
+{
+	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++) {
+		if (go[cpu] == STAY || !(s->watched >> cpu & 1))
+			continue;
+		s->watched &= ~(1u << cpu);
+		if (!watch_at(s, s->watched_at[cpu]))
+			continue;
+		note_stop(s, &(struct msg_debug){ .cpu = cpu, .why = WHY_WATCH });
+		reply_stop(s);
+		return true;
+	}
+	return false;
+}
 
 static void resume(struct gdb_session *s, const enum go *go)
 {
+	if (tell_watched(s, go))
+		return;
 	s->state = GDB_RUNNING;
 	s->resumed = true;
-	s->at_breakpoint = false;
+	s->at_breakpoint = s->at_watch = false;
 	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
 		if (go[cpu] != STAY) {
 			s->standing &= ~(1u << cpu);
@@ -381,6 +478,10 @@ static void on_packet(struct gdb_session *s)
 	case RSP_SET_MEMORY: on_set_memory(s); return;
 	case RSP_INSERT: on_insert(s); return;
 	case RSP_REMOVE: on_remove(s); return;
+	case RSP_WATCH: on_watch(s, false, true); return;
+	case RSP_UNWATCH: on_watch(s, false, false); return;
+	case RSP_WATCH_ACCESS: on_watch(s, true, true); return;
+	case RSP_UNWATCH_ACCESS: on_watch(s, true, false); return;
 	case RSP_THREAD_OF_G: on_thread(s, &s->current); return;
 	case RSP_THREAD_OF_C: on_thread(s, &s->of_c); return;
 	case RSP_THREAD_LIVES: reply(s, is_thread(s, s->command.thread) ? "OK" : "E16"); return;
@@ -465,6 +566,24 @@ static void insert_on(struct gdb_session *s, const struct msg_debug *answer, con
 		ask(s, DEBUG_WRITE, b->gpa, 0, &int3, 1);
 }
 
+/* A CPU that cannot have them: then all go back to those before. */
+static void watch_on(struct gdb_session *s, const struct msg_debug *answer)
+{
+	unsigned next = answer->cpu + 1;
+
+	if (answer->error && !s->watch_error) {
+		s->watch_error = answer->error;
+		memcpy(s->watch, s->watch_before, sizeof s->watch);
+		next = 0;
+	}
+	if (next < s->n_cpus)
+		tell_watch(s, next);
+	else if (s->watch_error)
+		reply_error(s, s->watch_error);
+	else
+		reply_ok(s);
+}
+
 /* A text of registers, or why there is none. */
 static void reply_registers(struct gdb_session *s, const struct debug_registers *r)
 {
@@ -521,18 +640,15 @@ static void carry_on(struct gdb_session *s, const struct msg_debug *answer, cons
 	case RSP_SET_MEMORY: write_on(s, answer, n); return;
 	case RSP_INSERT: insert_on(s, answer, payload, n); return;
 	case RSP_REMOVE: reply_ok(s); return;
+	case RSP_WATCH:
+	case RSP_UNWATCH:
+	case RSP_WATCH_ACCESS:
+	case RSP_UNWATCH_ACCESS: watch_on(s, answer); return;
 	default: registers_on(s, answer, payload, n);
 	}
 }
 
 /* --- CPUs that come to stand ---------------------------------------------------------------------------------------- */
-
-static void note_stop(struct gdb_session *s, const struct msg_debug *stop)
-{
-	s->stopped_cpu = s->current = s->of_c = stop->cpu;
-	s->signal = stop->why == WHY_DEAD ? SIGNAL_ABORT : SIGNAL_TRAP;
-	s->at_breakpoint = stop->why == WHY_BREAKPOINT;
-}
 
 static void on_stopped(struct gdb_session *s, const struct msg_debug *stop)
 {
@@ -546,6 +662,10 @@ static void on_stopped(struct gdb_session *s, const struct msg_debug *stop)
 	}
 	s->standing |= 1u << stop->cpu;
 	s->cpu_state[stop->cpu] = stop->bytes;
+	if (stop->why == WHY_WATCH) {
+		s->watched |= 1u << stop->cpu;
+		s->watched_at[stop->cpu] = stop->address;
+	}
 	if (s->state == GDB_RUNNING) {
 		note_stop(s, stop);
 		stop_all(s);
@@ -592,7 +712,7 @@ static void on_interrupt(struct gdb_session *s)
 		return;
 	s->stopped_cpu = s->current;
 	s->signal = SIGNAL_INTERRUPT;
-	s->at_breakpoint = false;
+	s->at_breakpoint = s->at_watch = false;
 	stop_all(s);
 }
 

@@ -8,13 +8,17 @@
  * for every CPU and every host.  A CPU that meets an int3 asks; one that is not ours is the guest's.  What GDB reads and
  * writes where a breakpoint stands is what the guest would have there.
  *
- * A debugger that goes, by `detach` or by dying, leaves no breakpoint, and the machine runs on.
+ * Watchpoints stand in the debug registers of each CPU's VM processes.  A CPU that was stopped for another one's sake and has
+ * touched what is watched in the same moment is asked no more: GDB hears of it when it lets the CPU go.
+ *
+ * A debugger that goes, by `detach` or by dying, leaves none of these, and the machine runs on.
  */
 #ifndef VMM_GDBSESSION_H
 #define VMM_GDBSESSION_H
 
 #include "base/wire.h"
 #include "vmm/gdb/rsp.h"
+#include "vmm/gdb/watch.h"
 
 enum { GDB_MAX_BREAKPOINTS = 256, GDB_MAX_BYTES = RSP_MAX_TEXT / 2 };
 
@@ -53,6 +57,11 @@ struct gdb_session {
 	unsigned current, of_c; /* the CPU that registers and memory are asked of; that `s` steps */
 	unsigned stopped_cpu, signal;
 	bool at_breakpoint;
+	bool at_watch; /* the stopped CPU has touched watched_at[] */
+	uint32_t watched; /* bit set of CPUs that have, and GDB has not been told */
+	gva_t watched_at[MAX_CPUS];
+	struct gdb_watch watch[GDB_MAX_WATCHES], watch_before[GDB_MAX_WATCHES]; /* before: if a CPU cannot have the new ones */
+	uint32_t watch_error; /* it could not */
 	/* the request that is under way */
 	struct rsp_command command;
 	bool busy;

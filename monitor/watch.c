@@ -1,0 +1,113 @@
+/* watch.c - a debugger's watchpoints: the debug registers of this CPU's VM processes.
+ *
+ * Guest addresses are the VM process's own, so what guest code does there the host's processor reports: by a SIGTRAP of its own
+ * kind (TRAP_HWBKPT), behind the instruction.  Debug registers are set by ptrace alone, and stay when the tracer goes.  So the
+ * monitor of a direct engine becomes the tracer of its sleeping VM processes for a moment; the signal then comes to their own
+ * handler, which asks here.  What an engine reads and writes for the guest goes by another mapping, and is not noticed.
+ */
+#include "monitor/monitor.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+
+enum { STATUS = 6, CONTROL = 7 };
+
+static void *place(unsigned number) { return (void *)(offsetof(struct user, u_debugreg) + number * sizeof(long)); }
+
+static int set_register(pid_t pid, unsigned number, uint64_t value)
+{
+	return ptrace(PTRACE_POKEUSER, pid, place(number), value) ? -errno : 0;
+}
+
+/* A VM process that nobody traces, and that sleeps, or soon does: it stands then. The signal that must go on to it, or -errno.
+ * One that has died is left to who asks how. */
+static int seize(pid_t pid)
+{
+	siginfo_t child;
+	int status;
+
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0))
+		return -errno;
+	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+	while (waitid(P_PID, pid, &child, WSTOPPED | WEXITED | WNOWAIT | __WALL))
+		if (errno != EINTR)
+			return -errno;
+	if (child.si_code != CLD_TRAPPED && child.si_code != CLD_STOPPED)
+		return -ESRCH;
+	waitpid(pid, &status, __WALL);
+	return status >> 16 ? 0 : WSTOPSIG(status);
+}
+
+/* The host refuses addresses that do not fit what DR7 says of them, so nothing is said meanwhile. */
+static int set_registers(pid_t pid, const struct debug_watch *watch)
+{
+	int error = set_register(pid, CONTROL, 0);
+
+	for (unsigned i = 0; i < DEBUG_WATCHES && !error; i++)
+		if (watch->control >> 2 * i & 1)
+			error = set_register(pid, i, watch->address[i]);
+	return error ? error : set_register(pid, CONTROL, watch->control);
+}
+
+/* As the tracer of `pid`, which the ptrace engine's monitor is already. */
+typedef int act_on(pid_t pid, const struct debug_watch *watch);
+static int as_tracer(struct monitor *m, pid_t pid, act_on *act, const struct debug_watch *watch)
+{
+	int signal = m->direct_engine ? seize(pid) : 0, result;
+
+	if (signal < 0)
+		return signal;
+	result = act(pid, watch);
+	if (m->direct_engine)
+		ptrace(PTRACE_DETACH, pid, 0, signal);
+	return result;
+}
+
+int watch_start(struct monitor *m, pid_t pid)
+{
+	return m->debug.watch.control ? as_tracer(m, pid, set_registers, &m->debug.watch) : 0;
+}
+
+int watch_set(struct monitor *m, const struct debug_watch *watch)
+{
+	int error = 0;
+
+	if (!watch->control && !m->debug.watch.control)
+		return 0;
+	if (!m->direct_engine)
+		error = as_tracer(m, m->vm.pid, set_registers, watch);
+	for (unsigned space = 0; space < MAX_SPACES && m->direct_engine && !error; space++)
+		if (m->vm.space[space].pid)
+			error = as_tracer(m, m->vm.space[space].pid, set_registers, watch);
+	m->debug.watch = error ? (struct debug_watch){ 0 } : *watch;
+	m->direct->debug.watches = m->debug.watch.control != 0;
+	return error;
+}
+
+/* Which of the four have reported: bits, or -errno. */
+static int take_status(pid_t pid, const struct debug_watch *watch)
+{
+	long status;
+
+	(void)watch;
+	errno = 0;
+	status = ptrace(PTRACE_PEEKUSER, pid, place(STATUS), 0);
+	if (errno)
+		return -errno;
+	set_register(pid, STATUS, 0xffff0ff0); /* none */
+	return status & 0xf;
+}
+
+bool watch_hit(struct monitor *m)
+{
+	int hits = m->debug.watch.control ? as_tracer(m, m->vm.pid, take_status, NULL) : 0;
+
+	if (hits <= 0)
+		return false;
+	m->debug.watched = m->debug.watch.address[__builtin_ctz(hits)];
+	return true;
+}
