@@ -275,6 +275,18 @@ static void begin_attached(void)
 	CU_ASSERT_STRING_EQUAL(say("QStartNoAckMode"), "$OK#9a");
 }
 
+/* All CPUs have died before a debugger comes. */
+static void dead_before(void)
+{
+	begin(false);
+	stops(0, WHY_DEAD, 0);
+	stops(1, WHY_DEAD, 0);
+	CU_ASSERT(!strncmp(say("qSupported:swbreak+"), "$PacketSize=", 12));
+	gdb_gone(&w.s);
+	answer_all();
+	CU_ASSERT_EQUAL(w.s.state, GDB_ALONE);
+}
+
 static void breakpoint_hit(void)
 {
 	begin_attached();
@@ -675,7 +687,8 @@ int main(void)
 {
 	static const struct { const char *name; void (*test)(void); } tests[] = {
 		{ "packets", packets }, { "frames", frames }, { "commands", commands }, { "actions", actions },
-		{ "a breakpoint is hit", breakpoint_hit }, { "the guest's own int3", foreign_breakpoint }, { "steps", steps },
+		{ "dead before", dead_before }, { "a breakpoint is hit", breakpoint_hit },
+		{ "the guest's own int3", foreign_breakpoint }, { "steps", steps },
 		{ "plans of watchpoints", watch_plans }, { "watchpoints", watchpoints }, { "watchpoints that cannot be", watchpoints_refused },
 		{ "two CPUs touch what is watched", watched_twice }, { "no watchpoint is left", watch_leaves },
 		{ "Ctrl-C", interrupted }, { "memory over pages", memory_over_pages }, { "registers", registers }, { "threads", threads },

@@ -670,6 +670,11 @@ static void on_stopped(struct gdb_session *s, const struct msg_debug *stop)
 		note_stop(s, stop);
 		stop_all(s);
 	}
+}
+
+/* Those that died before they were asked to stop, too. */
+static void when_all_stand(struct gdb_session *s)
+{
 	if (s->standing != all_cpus(s) || s->state != GDB_STOPPING)
 		return;
 	s->state = GDB_STANDING;
@@ -687,14 +692,17 @@ void gdb_on_answer(struct gdb_session *s, const struct msg_debug *answer, const 
 {
 	if (answer->cpu >= s->n_cpus)
 		return;
-	if (answer->op == DEBUG_ATTACH)
-		on_attached(s, answer->error);
-	else if (answer->op == DEBUG_STOP)
-		on_stopped(s, answer);
-	else if (s->busy && answer->cpu == s->asked_cpu && answer->op == s->asked_op)
+	if (answer->op == DEBUG_ATTACH || answer->op == DEBUG_STOP) {
+		if (answer->op == DEBUG_ATTACH)
+			on_attached(s, answer->error);
+		else
+			on_stopped(s, answer);
+		when_all_stand(s);
+	} else if (s->busy && answer->cpu == s->asked_cpu && answer->op == s->asked_op) {
 		carry_on(s, answer, payload, n);
-	else
+	} else {
 		log_warn("an answer of CPU %u that no debugger waits for", answer->cpu);
+	}
 }
 
 void gdb_machine_ended(struct gdb_session *s, unsigned status)
