@@ -112,6 +112,7 @@ static void *kicker(void *arg)
 {
 	int n = (intptr_t)arg, count = cpus + 1, signal;
 	sigset_t set;
+	bool last;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
@@ -126,8 +127,9 @@ static void *kicker(void *arg)
 			return "sigwait";
 		if (n == 0 && time_is_up())
 			atomic_store(&over, true);
+		last = answered(); /* of this round: later, it may be the next one's, in which the others wait for this thread */
 		syscall(SYS_tgkill, getpid(), kicked[(n + 1) % count], SIGUSR1);
-		if (answered()) /* the next one sees it too, and n == 0 does not wait once more */
+		if (last)
 			return NULL;
 	}
 }
