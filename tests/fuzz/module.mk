@@ -6,7 +6,7 @@ $(B)/tests/fuzz/replay-wire.o $(B)/tests/fuzz/replay-config.o $(B)/tests/fuzz/re
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DCORPUS='"tests/fuzz/corpus/$*"' -MMD -MP -c -o $@ $<
 $(eval $(call unit-test,phnx_fuzz_wire,tests/fuzz/replay-wire.o tests/fuzz/wire.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_fuzz_config,tests/fuzz/replay-config.o tests/fuzz/config.o phoenix/config.o))
-GDB_OBJECTS := vmm/gdb/session.o vmm/gdb/registers.o vmm/gdb/rsp.o vmm/gdb/watch.o base/log.o
+GDB_OBJECTS := vmm/gdb/session.o vmm/gdb/requests.o vmm/gdb/breakpoint.o vmm/gdb/registers.o vmm/gdb/rsp.o vmm/gdb/watch.o base/log.o
 $(eval $(call unit-test,gdb_fuzz,tests/fuzz/replay-gdb.o tests/fuzz/gdb.o $(GDB_OBJECTS),))
 
 # The fuzzers themselves, with the sanitizers.

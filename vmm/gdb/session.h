@@ -4,9 +4,7 @@
  * GDB hears of it when all stand.  Which of them go on, and which make one step, GDB says each time (vCont; its `set
  * scheduler-locking`).
  *
- * Breakpoints are kept here alone: an int3 in the guest's memory, known by its physical address, so that it is the same one
- * for every CPU and every host.  A CPU that meets an int3 asks; one that is not ours is the guest's.  What GDB reads and
- * writes where a breakpoint stands is what the guest would have there.
+ * Breakpoints (breakpoint.h) are kept here alone.  A CPU that meets an int3 asks; one that is not ours is the guest's.
  *
  * Watchpoints stand in the debug registers of each CPU's VM processes.  A CPU that was stopped for another one's sake and has
  * touched what is watched in the same moment is asked no more: GDB hears of it when it lets the CPU go.
@@ -17,10 +15,11 @@
 #define VMM_GDBSESSION_H
 
 #include "base/wire.h"
+#include "vmm/gdb/breakpoint.h"
 #include "vmm/gdb/rsp.h"
 #include "vmm/gdb/watch.h"
 
-enum { GDB_MAX_BREAKPOINTS = 256, GDB_MAX_BYTES = RSP_MAX_TEXT / 2 };
+enum { GDB_MAX_BYTES = RSP_MAX_TEXT / 2 };
 
 /* What the session does to the world. None calls the session again. */
 struct gdb_ops {
@@ -38,8 +37,6 @@ enum gdb_state {
 	GDB_STANDING, /* all do */
 	GDB_RUNNING,  /* as GDB has said */
 };
-
-struct gdb_breakpoint { bool used; gva_t gva; gpa_t gpa; uint8_t original; };
 
 struct gdb_session {
 	const struct gdb_ops *ops;
