@@ -74,6 +74,7 @@ struct plink {
 	struct rmsg *in;		/* the beginning of a frame that has not come whole, or of one that is expected */
 	size_t in_len, in_room;
 	size_t last_frame;		/* bytes: the next may be like it */
+	bool has_spoken;		/* since bytes came last */
 	uint64_t opened_us, heard_us, ping_us, rtt_us;
 	unsigned digest_misses;
 };

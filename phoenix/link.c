@@ -110,6 +110,7 @@ void link_send(struct plink *l, enum frame_type type, const struct writer *head,
 	*l->out_end = f;
 	l->out_end = &f->next;
 	l->out_bytes += FRAME_HEAD + len;
+	l->has_spoken = true;
 	l->ph->frames_out[type]++;
 	l->ph->ops->kick(l->ph->ctx, l);
 }
@@ -388,6 +389,9 @@ static int dispatch(struct plink *l, enum frame_type type, const unsigned char *
 	case FRAME_GOSSIP:
 		bad = flow_on_frame(ph, l, type, body, len);
 		break;
+	case FRAME_HEARD:
+		bad = len != 0;
+		break;
 	default:
 		bad = -1;
 	}
@@ -466,7 +470,7 @@ static int land(struct plink *l)
 	return closed;
 }
 
-int phnx_link_input(struct plink *l, size_t n)
+static int take_input(struct plink *l, size_t n)
 {
 	const unsigned char *start = l->in ? l->in->block : l->ph->in, *p = start;
 
@@ -491,6 +495,18 @@ int phnx_link_input(struct plink *l, size_t n)
 	rmsg_free(l->in);
 	l->in = NULL;
 	l->in_len = 0;
+	return 0;
+}
+
+/* An sshd that carries nothing but a connection leaves Nagle's algorithm on: the second of two small messages waits until the first is
+ * acknowledged, and the host of ssh, which has nothing to send, does that 40 ms later. So something is sent at once. */
+int phnx_link_input(struct plink *l, size_t n)
+{
+	l->has_spoken = false;
+	if (take_input(l, n))
+		return -1;
+	if (l->contact && l->contact->at.protocol == PHNX_SSH && l->state == LINK_UP && !l->has_spoken)
+		link_send(l, FRAME_HEARD, NULL, NULL);
 	return 0;
 }
 

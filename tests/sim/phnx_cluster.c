@@ -147,6 +147,38 @@ static void test_direct_again(void)
 	sim_free(&s);
 }
 
+/* Who is behind an sshd that waits for acknowledgements gets something back for all that it sends, at once; nobody else does. */
+static void test_heard_through_ssh(void)
+{
+	enum { MESSAGES = 20 };
+	struct sim s;
+	uint64_t heard[2];
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	CU_ASSERT_TRUE_FATAL(sim_until(&s, 5000000, converged));
+	assume(&s, 1, 0, SPACE);
+	sim_run(&s, s.now + 1000000);
+	CU_ASSERT_EQUAL(s.nodes[1].ph->frames_out[FRAME_HEARD], 0);
+	s.nodes[1].ph->links->contact->at.protocol = PHNX_SSH;
+	for (int way = 0; way < 2; way++) {
+		heard[way] = s.nodes[1].ph->frames_out[FRAME_HEARD];
+		for (int i = 0; i < MESSAGES; i++) {
+			struct pbuf *b = pbuf_new("x", 1);
+
+			CU_ASSERT_EQUAL(phnx_send(s.nodes[way].ph, 5, b, 7, 0, 0), 0);
+			pbuf_put(b);
+			sim_touch(&s, way);
+			sim_run(&s, s.now + 1000);	/* later comes what acknowledges the message itself */
+		}
+		heard[way] = s.nodes[1].ph->frames_out[FRAME_HEARD] - heard[way];
+	}
+	CU_ASSERT(heard[0] >= MESSAGES);
+	CU_ASSERT(heard[1] < MESSAGES / 2);
+	CU_ASSERT_EQUAL(s.nodes[0].ph->frames_out[FRAME_HEARD], 0);
+	sim_free(&s);
+}
+
 static void test_refusals(void)
 {
 	struct sim s;
@@ -969,6 +1001,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "a star learns all its nodes", test_star_learns_all);
 	CU_add_test(suite, "a chain routes, and heals", test_chain_routes);
 	CU_add_test(suite, "direct links come back soon", test_direct_again);
+	CU_add_test(suite, "through ssh, what comes is answered at once", test_heard_through_ssh);
 	CU_add_test(suite, "strangers are refused, and told why", test_refusals);
 	CU_add_test(suite, "cut links lose and double nothing", test_cuts_lose_nothing);
 	CU_add_test(suite, "nor do they of messages without order", test_unordered);
