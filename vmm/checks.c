@@ -15,13 +15,9 @@
 #include <unistd.h>
 #include "vmm/elfdeps.h"
 #include "vmm/hostcpu.h"
+#include "vmm/hostmem.h"
 
-enum {
-	/* Private memory of the machine's processes, measured generously: page tables, buffers, libc. */
-	HOST_MIB = 4,
-	CPU_MIB = 4,
-	SECTOR_BYTES = 512,
-};
+enum { SECTOR_BYTES = 512 };
 
 /* The file's SHA-256 in hexadecimal. */
 static int digest_file(const char *path, char hex[65], struct problem *p)
@@ -126,101 +122,6 @@ int check_disk(const char *spec, struct problem *p)
 	return result;
 }
 
-static uint64_t read_number(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	unsigned long long number;
-	int found = file ? fscanf(file, "%llu", &number) : 0;
-
-	if (file)
-		fclose(file);
-	return found == 1 ? number : UINT64_MAX; /* "max" is not a number */
-}
-
-static uint64_t available_bytes(const char *root)
-{
-	char path[PATH_MAX], line[128];
-	unsigned long long kib;
-	uint64_t bytes = UINT64_MAX;
-	FILE *file;
-
-	snprintf(path, sizeof path, "%s/proc/meminfo", root);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof line, file))
-		if (sscanf(line, "MemAvailable: %llu kB", &kib) == 1)
-			bytes = kib << 10;
-	if (file)
-		fclose(file);
-	return bytes;
-}
-
-/* What the group at `folder` and all above it, up to `top`, still allow. */
-static uint64_t group_room(const char *top, const char *group, const char *max_name, const char *usage_name)
-{
-	char folder[PATH_MAX], path[PATH_MAX + 64];
-	uint64_t room = UINT64_MAX;
-
-	snprintf(folder, sizeof folder, "%s%s", top, group);
-	for (;;) {
-		uint64_t max, usage;
-		char *slash;
-
-		snprintf(path, sizeof path, "%s/%s", folder, max_name);
-		max = read_number(path);
-		snprintf(path, sizeof path, "%s/%s", folder, usage_name);
-		usage = read_number(path);
-		if (max < 1ull << 60 && usage != UINT64_MAX) { /* version 1 says "none" by a huge number */
-			uint64_t left = max > usage ? max - usage : 0;
-
-			room = left < room ? left : room;
-		}
-		slash = strrchr(folder, '/');
-		if (!slash || (size_t)(slash - folder) < strlen(top))
-			return room;
-		*slash = 0;
-	}
-}
-
-static uint64_t cgroup_bytes(const char *root)
-{
-	char path[PATH_MAX], line[PATH_MAX], top[PATH_MAX];
-	uint64_t room = UINT64_MAX, here;
-	FILE *file;
-
-	snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof line, file)) {
-		char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
-
-		if (!group)
-			continue;
-		*group++ = 0;
-		group[strcspn(group, "\n")] = 0;
-		if (!strcmp(controllers, ":")) {
-			snprintf(top, sizeof top, "%s/sys/fs/cgroup", root);
-			here = group_room(top, group, "memory.max", "memory.current");
-		} else if (strstr(controllers, "memory")) {
-			snprintf(top, sizeof top, "%s/sys/fs/cgroup/memory", root);
-			here = group_room(top, group, "memory.limit_in_bytes", "memory.usage_in_bytes");
-		} else {
-			continue;
-		}
-		room = here < room ? here : room;
-	}
-	if (file)
-		fclose(file);
-	return room;
-}
-
-uint64_t check_memory_limit_mib(const char *root, const char **what)
-{
-	uint64_t available = available_bytes(root), group = cgroup_bytes(root);
-	uint64_t least = available < group ? available : group;
-
-	*what = available <= group ? "free memory" : "the control group's limit (cgroup)";
-	return least == UINT64_MAX ? UINT64_MAX : least >> 20;
-}
-
 static int check_resource(int resource, uint64_t needed_mib, const char *name, char flag, struct problem *p)
 {
 	struct rlimit limit;
@@ -231,20 +132,19 @@ static int check_resource(int resource, uint64_t needed_mib, const char *name, c
 		       (unsigned long long)limit.rlim_cur >> 20, (unsigned long long)needed_mib, flag);
 }
 
-/* Every host's memory file has the guest's full size but holds only what the host uses: the sum of all is the guest's
- * memory, read copies aside. */
+/* What a cluster's hosts may hold is asked of each (vmm/cluster/). */
 static int check_memory(const struct options *o, struct problem *p)
 {
 	enum { GUEST_ADDRESSES_MIB = 4096 };
-	const char *what;
-	uint64_t limit = check_memory_limit_mib("", &what);
-	uint64_t needed = o->mem_mib + (uint64_t)o->hosts * HOST_MIB + (uint64_t)o->cpus * CPU_MIB;
+	uint64_t needed = hostmem_needed_mib(o->mem_mib, o->hosts, o->cpus);
+	struct hostmem has;
 
-	if (needed > limit)
+	hostmem_look(&has, "");
+	if (!o->cluster && needed > has.mib)
 		return problem(p, "--mem %uM on %u host%s with %u processors needs %llu MiB, and %s is %llu MiB", o->mem_mib,
-			       o->hosts, o->hosts > 1 ? "s" : "", o->cpus, (unsigned long long)needed, what,
-			       (unsigned long long)limit);
-	if (check_resource(RLIMIT_AS, GUEST_ADDRESSES_MIB + o->mem_mib + CPU_MIB, "address space", 'v', p))
+			       o->hosts, o->hosts > 1 ? "s" : "", o->cpus, (unsigned long long)needed, hostmem_name(&has),
+			       (unsigned long long)has.mib);
+	if (check_resource(RLIMIT_AS, GUEST_ADDRESSES_MIB + hostmem_needed_mib(o->mem_mib, 0, 1), "address space", 'v', p))
 		return -1;
 	return check_resource(RLIMIT_FSIZE, o->mem_mib, "the size of files", 'f', p);
 }

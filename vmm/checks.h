@@ -16,7 +16,5 @@ int checks_before_load(const struct options *o, struct problem *p);
 /* The pieces, for the tests. */
 int check_checksum(const char *file, struct problem *p); /* against SHA256SUMS in its folder */
 int check_disk(const char *spec, struct problem *p);
-/* `root` is "/" but for tests: reads /proc and /sys below it. MiB that the host can give, UINT64_MAX if no limit is known. */
-uint64_t check_memory_limit_mib(const char *root, const char **what);
 
 #endif

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
+#include "vmm/hostmem.h"
 
 enum { STEP_US = 1000, STEPS_PER_REPORT = 200 };
 
@@ -136,18 +136,12 @@ static void on_forget(struct node *node, unsigned leaver)
 /* For how many more pages this computer has memory; as many as can be said, if it does not say. */
 static uint32_t free_pages(void)
 {
-	unsigned long long kib = UINT32_MAX;
-	FILE *f = fopen("/proc/meminfo", "re");
-	char line[128];
+	struct hostmem memory;
 
-	while (f && fgets(line, sizeof line, f) && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
-		;
-	if (f)
-		fclose(f);
+	hostmem_look(&memory, "");
 	if (fault_on(FAULT_HOST_FULL))
-		kib = 0;
-	kib >>= PAGE_BITS - 10;
-	return kib < UINT32_MAX ? (uint32_t)kib : UINT32_MAX;
+		memory.mib = 0;
+	return memory.mib < UINT32_MAX >> (20 - PAGE_BITS) ? (uint32_t)memory.mib << (20 - PAGE_BITS) : UINT32_MAX;
 }
 
 /* --- all ------------------------------------------------------------------------------------------------------------ */

@@ -116,12 +116,38 @@ static void test_places(void)
 	}
 }
 
+static void test_memory(void)
+{
+	static const struct { const char *line; uint32_t mem, each; struct hostmem has; const char *complaint; } cases[] = {
+		{ "a", 256, 0, { 264, false }, NULL },
+		{ "a", 256, 0, { 263, false }, "host a: it may come to hold 256 MiB of the guest's memory (--mem), for which it needs 264 MiB, and "
+					       "there free memory is 263 MiB; with memory= in its line it holds less" },
+		{ "a", 256, 0, { UINT64_MAX, false }, NULL },
+		{ "a cpus=4", 256, 0, { 275, true }, "needs 276 MiB, and there the control group's limit (cgroup) is 275 MiB" },
+		{ "a memory=100M", 800, 0, { 108, false }, NULL }, /* much less than the guest's */
+		{ "a memory=100M", 800, 0, { 107, false }, "hold 100 MiB of the guest's memory (memory=), for which it needs 108 MiB" },
+		{ "a memory=100M", 800, 50, { 107, false }, "hold 100 MiB" },
+		{ "a", 800, 50, { 58, false }, NULL },
+		{ "a", 800, 50, { 57, false }, "hold 50 MiB of the guest's memory (--host-mem), for which it needs 58 MiB" },
+		{ "a memory=512M", 256, 0, { 264, false }, NULL }, /* more than there is */
+		{ "a memory=512M", 256, 0, { 0, false }, "hold 256 MiB of the guest's memory (--mem)" },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CU_ASSERT_EQUAL_FATAL(parse(cases[i].line), 0);
+		p.line[0] = 0;
+		CU_ASSERT_EQUAL(cluster_file_fits(file.host, cases[i].mem, cases[i].each, &cases[i].has, &p), cases[i].complaint ? -1 : 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(p.line, cases[i].complaint ? cases[i].complaint : ""));
+	}
+}
+
 /* --- which go together ---------------------------------------------------------------------------------------------- */
 
 static void test_facts(void)
 {
-	struct host_facts a = { .cpu = { "AuthenticAMD", true, { { 1, 2, 3, 4, 5, 6, 7, 0xffffffff, 9 } } }, .processors = 2,
-				.address = "fe80::1" }, b;
+	static struct host_facts a = { .cpu = { "AuthenticAMD", true, { { 1, 2, 3, 4, 5, 6, 7, 0xffffffff, 9 } } }, .processors = 2,
+				.memory = { 4321, true }, .address = "fe80::1" }; /* padding is zero */
+	struct host_facts b;
 	char line[512];
 
 	facts_print(&a, line, sizeof line);
@@ -135,8 +161,8 @@ static void test_facts(void)
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, line), 0);
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here"), 0);
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, ""), 0);
-	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0 processors=1 address=-"), 0);
-	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0,0 processors=0 address=-"), 0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0 processors=1 memory=1 group=0 address=-"), 0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0,0 processors=0 memory=1 group=0 address=-"), 0);
 }
 
 enum { AVX2 = 1 << 5, SHA = 1 << 29 }; /* of word 2 */
@@ -434,6 +460,7 @@ int main(void)
 	CU_add_test(suite, "wrong files", test_wrong_files);
 	CU_add_test(suite, "random files", test_random_files);
 	CU_add_test(suite, "places", test_places);
+	CU_add_test(suite, "memory", test_memory);
 	CU_add_test(suite, "facts", test_facts);
 	CU_add_test(suite, "common subset", test_common_subset);
 	CU_add_test(suite, "explanations", test_explanations);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "base/limits.h"
 #include "vmm/checks.h"
+#include "vmm/hostmem.h"
 #include "vmm/elfdeps.h"
 #include "vmm/ldcache.h"
 #include "vmm/guestprog.h"
@@ -609,24 +610,30 @@ static void disks(void)
 	close(fd);
 }
 
+static struct hostmem memory;
+
+static uint64_t memory_mib(const char *folder)
+{
+	hostmem_look(&memory, at(folder));
+	return memory.mib;
+}
+
 static void memory_limits(void)
 {
-	const char *what;
-
 	shell("mkdir -p h/proc/self h/sys/fs/cgroup/a/b h/sys/fs/cgroup/memory/v1 && "
 	      "printf 'MemTotal: 9 kB\\nMemAvailable:    1048576 kB\\n' >h/proc/meminfo && echo 0::/a/b >h/proc/self/cgroup");
-	CU_ASSERT_EQUAL(check_memory_limit_mib(at("h"), &what), 1024);
+	CU_ASSERT_EQUAL(memory_mib("h"), 1024);
 	shell("cd h/sys/fs/cgroup && echo max >a/b/memory.max && echo 0 >a/b/memory.current && echo 536870912 >a/memory.max && "
 	      "echo 104857600 >a/memory.current");
-	CU_ASSERT_EQUAL(check_memory_limit_mib(at("h"), &what), 412);
-	CU_ASSERT(strstr(what, "cgroup") != NULL);
+	CU_ASSERT_EQUAL(memory_mib("h"), 412);
+	CU_ASSERT(strstr(hostmem_name(&memory), "cgroup") != NULL);
 	shell("echo 4:memory:/v1 >h/proc/self/cgroup && cd h/sys/fs/cgroup/memory && "
 	      "echo 9223372036854771712 >memory.limit_in_bytes && echo 1 >memory.usage_in_bytes && "
 	      "echo 104857600 >v1/memory.limit_in_bytes && echo 52428800 >v1/memory.usage_in_bytes");
-	CU_ASSERT_EQUAL(check_memory_limit_mib(at("h"), &what), 50);
+	CU_ASSERT_EQUAL(memory_mib("h"), 50);
 	shell("echo 209715200 >h/sys/fs/cgroup/memory/v1/memory.usage_in_bytes");
-	CU_ASSERT_EQUAL(check_memory_limit_mib(at("h"), &what), 0);
-	CU_ASSERT_EQUAL(check_memory_limit_mib(at("nonesuch"), &what), UINT64_MAX);
+	CU_ASSERT_EQUAL(memory_mib("h"), 0);
+	CU_ASSERT_EQUAL(memory_mib("nonesuch"), UINT64_MAX);
 }
 
 /* ---- page heat ---- */

@@ -172,8 +172,13 @@ static bool is_being_prepared(const struct cluster *c, unsigned host)
 
 int cluster_prepare(struct cluster *c, uint32_t hosts, struct problem *p)
 {
+	struct hostmem here;
+
 	c->preparing = true;
 	c->host[0] = c->file.host[0];
+	hostmem_look(&here, "");
+	if (cluster_file_fits(&c->host[0], c->mem_mib, c->host_mem_mib, &here, p))
+		return -1;
 	strcpy(c->names.name[0], c->host[0].name);
 	if (make_ready(c, p))
 		return -1;
@@ -213,6 +218,11 @@ static int agree(struct cluster *c, unsigned host, bool shrinks, struct problem 
 	return problem(p, "host %s: its %s", c->host[host].name, why.line);
 }
 
+static int fits(const struct cluster *c, unsigned host, struct problem *p)
+{
+	return cluster_file_fits(&c->host[host], c->mem_mib, c->host_mem_mib, &c->far[host]->facts.memory, p);
+}
+
 /* All that fail are named: nobody wants to hear of them one by one. */
 int cluster_agree(struct cluster *c, struct problem *p)
 {
@@ -227,7 +237,7 @@ int cluster_agree(struct cluster *c, struct problem *p)
 		hosts++;
 		if (far->state != FAR_READY)
 			log_error("%s", far->why);
-		else if (agree(c, host, !c->fixed, &one))
+		else if (fits(c, host, &one) || agree(c, host, !c->fixed, &one))
 			log_error("%s", one.line);
 		else
 			continue;
@@ -265,7 +275,7 @@ int cluster_add(struct cluster *c, unsigned host, const char *name, struct probl
 
 int cluster_admit(struct cluster *c, unsigned host, struct problem *p)
 {
-	if (agree(c, host, false, p))
+	if (fits(c, host, p) || agree(c, host, false, p))
 		return -1;
 	names_write(&c->names, c->rundir);
 	return 0;

@@ -23,6 +23,7 @@ struct cluster {
 	struct host_names names;
 	struct hostcpu *cpu;	     /* what the guest may use: this computer's processor, less what other hosts lack */
 	bool fixed;		     /* it has used it already */
+	uint32_t mem_mib, host_mem_mib; /* the guest's memory; how much of it a host may hold whose line does not say, 0: all */
 	char secret[2 * 32 + 1];
 	struct event_base *base;
 	struct event *alive;

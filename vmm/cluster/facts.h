@@ -7,10 +7,12 @@
 
 #include "base/types.h"
 #include "vmm/hostcpu.h"
+#include "vmm/hostmem.h"
 
 struct host_facts {
 	struct hostcpu cpu;
 	uint32_t processors;
+	struct hostmem memory;
 	char address[64]; /* the one by which ssh reached it; "": not known */
 };
 

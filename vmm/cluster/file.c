@@ -205,6 +205,21 @@ uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, ui
 	return sum;
 }
 
+int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib, const struct hostmem *has,
+		      struct problem *p)
+{
+	uint32_t may = host->memory_mib ? host->memory_mib : each_mib;
+	bool all = !may || may >= mem_mib;
+	uint64_t needed = hostmem_needed_mib(all ? mem_mib : may, 1, asked(host));
+
+	if (needed <= has->mib)
+		return 0;
+	return problem(p, "host %s: it may come to hold %u MiB of the guest's memory (%s), for which it needs %llu MiB, and there %s is "
+		       "%llu MiB%s", host->name, all ? mem_mib : may, all ? "--mem" : host->memory_mib ? "memory=" : "--host-mem",
+		       (unsigned long long)needed, hostmem_name(has), (unsigned long long)has->mib,
+		       all ? "; with memory= in its line it holds less" : "");
+}
+
 void cluster_file_place(const struct cluster_host *host, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS])
 {
 	uint32_t has[MAX_NODES] = { 0 }, cpu = 0;

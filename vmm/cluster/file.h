@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/types.h"
+#include "vmm/hostmem.h"
 #include "vmm/problem.h"
 
 enum { MAX_HOST_NAME = 64, MAX_USER_NAME = 33, MAX_PHOENIX_LINES = 8, MAX_PHOENIX_LINE = 200, MAX_CLUSTER_BYTES = 65536 };
@@ -36,6 +37,9 @@ int cluster_file_find(const struct cluster_file *file, const char *name);
 uint32_t cluster_file_cpus(const struct cluster_host *host, uint32_t hosts);
 /* How much of the guest's memory they may hold together, if those that do not say may hold `each_mib`; 0: as much as there is. */
 uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, uint32_t each_mib);
+/* Has a host's computer memory for all that it may come to hold of a guest of `mem_mib`? 0, or -1 with why not. */
+int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib, const struct hostmem *has,
+		      struct problem *p);
 /* Where each of `cpus` processors begins: in turn, up to what each host asks for; what is left over, in turn again.
  * cpus >= hosts. Every host gets at least one. */
 void cluster_file_place(const struct cluster_host *host, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS]);

@@ -55,6 +55,7 @@ static void say_what_it_is(void)
 	if (hostcpu_check(true, &p))
 		refuse(p.line);
 	hostcpu_look(&facts.cpu);
+	hostmem_look(&facts.memory, "");
 	if (connection)
 		sscanf(connection, "%*s %*s %63s", facts.address);
 	facts_print(&facts, line, sizeof line);

@@ -92,6 +92,8 @@ int run_prepare_cluster(struct run *run, struct problem *p)
 	c->changed = on_cluster_changed;
 	c->context = run;
 	c->rundir = run->rundir.path;
+	c->mem_mib = run->o->mem_mib;
+	c->host_mem_mib = run->o->host_mem_mib;
 	c->log_fd = run->log_fd;
 	run->launch.cluster = c;
 	if (isatty(2))
