@@ -64,6 +64,8 @@ static const struct option_rule rules[] = {
 	  "put a variable into the command's environment; may be repeated" },
 	{ "checkpoint", "TIME", ON_START, OPTION_TIME, FIELD(checkpoint_ms), 200, 3600000,
 	  "every TIME (as 5s or 500ms) keep what has changed; when a host is lost, go back to that on the hosts that are left" },
+	{ "checkpoint-file", "FILE", ON_START, OPTION_TEXT, FIELD(checkpoint_file), 0, 0,
+	  "write each checkpoint to FILE, too, for vmp snapshot load: in another computer's folder it outlives this one" },
 	{ "timeout", "S", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_NUMBER, FIELD(timeout_s), 1, 1000000,
 	  "give up after S seconds, with status 125" },
 	{ "stats", "FILE", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_TEXT, FIELD(stats), 0, 0,
@@ -370,7 +372,7 @@ static int check_checkpoint(struct options *o)
 	size_t ignored;
 
 	if (!o->checkpoint_ms)
-		return 0;
+		return o->checkpoint_file ? fail(o, "--checkpoint-file needs --checkpoint TIME: how often it is written") : 0;
 	if (o->verb == VERB_SNAPSHOT && o->save)
 		return fail(o, "--checkpoint is for machines that are loaded, not for `vmp snapshot save`");
 	if (o->hosts == 1)

@@ -30,6 +30,7 @@ struct options {
 	bool save;	       /* vmp snapshot save FILE; otherwise load */
 	const char *file;
 	const char *engine, *disk, *share, *stats, *log, *name, *append;
+	const char *checkpoint_file; /* each checkpoint is written there, too; or NULL */
 	const char *cluster;	    /* the file with the hosts, or NULL */
 	const char *host;	    /* a host's name instead of to_host, or NULL; vmp host add: "" for one on this computer */
 	const char *policy;	    /* where processors run, or NULL */

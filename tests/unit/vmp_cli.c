@@ -83,6 +83,8 @@ static void good_lines(void)
 		{ "vmp run --hosts 2 --checkpoint 100ms -- x", VERB_COUNT, 0, 0, 0, "from 200ms" },
 		{ "vmp run --hosts 2 --checkpoint 5s --disk i -- x", VERB_COUNT, 0, 0, 0, "i,snapshot" },
 		{ "vmp run --cluster f --checkpoint 5s -- x", VERB_RUN, 0, 0, 256, "x" },
+		{ "vmp run --hosts 2 --checkpoint 5s --checkpoint-file f -- x", VERB_RUN, 2, 4, 256, "x" },
+		{ "vmp run --hosts 2 --checkpoint-file f -- x", VERB_COUNT, 0, 0, 0, "needs --checkpoint TIME" },
 		{ "vmp snapshot save f --checkpoint 5s", VERB_COUNT, 0, 0, 0, "loaded" },
 		{ "vmp run --cpus 32 --hosts 32 --mem 880", VERB_RUN, 32, 32, 880, NULL },
 		{ "vmp run --mem 65536K -- x --cpus 0", VERB_RUN, 1, 4, 64, "x" },

@@ -37,6 +37,7 @@ static void on_checkpoint_kept(void *context)
 	stream_in_kept(&run->in);
 	stream_out_kept(&run->out);
 	stream_out_kept(&run->err);
+	keptfile_write(&run->keptfile, run->checkpoint.kept);
 }
 
 static void on_checkpoint_trouble(void *context, const char *line)
@@ -45,6 +46,14 @@ static void on_checkpoint_trouble(void *context, const char *line)
 
 	if (run->log_fd >= 0)
 		dprintf(run->log_fd, "vmp: no checkpoint: %s\n", line);
+}
+
+static void on_file_trouble(void *context, const char *line)
+{
+	struct run *run = context;
+
+	if (run->log_fd >= 0)
+		dprintf(run->log_fd, "vmp: no file of the last checkpoint: %s\n", line);
 }
 
 static void on_much_output(void *context)
@@ -59,6 +68,7 @@ static void leave_machine(struct run *run, uint32_t lost)
 {
 	run->adding = 0;
 	checkpoint_stop(&run->checkpoint);
+	keptfile_stop(&run->keptfile);
 	load_close(&run->load);
 	stream_in_lost(&run->in);
 	stream_out_lost(&run->out);
@@ -210,6 +220,8 @@ int run_make_checkpoints(struct run *run)
 	c->on_cut = on_checkpoint_cut;
 	c->on_kept = on_checkpoint_kept;
 	c->on_trouble = on_checkpoint_trouble;
+	run->keptfile = (struct keptfile){ .path = run->o->checkpoint_file, .base = run->base, .context = run,
+					   .on_trouble = on_file_trouble };
 	run->in.keeps = run->out.holds = run->err.holds = true;
 	run->out.on_much = run->err.on_much = on_much_output;
 	run->load.context = run;

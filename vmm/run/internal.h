@@ -11,6 +11,7 @@
 #include "vmm/run/run.h"
 #include "vmm/rundir.h"
 #include "vmm/snapshot/checkpoint.h"
+#include "vmm/snapshot/keptfile.h"
 #include "vmm/snapshot/load.h"
 #include "vmm/streams.h"
 #include "vmm/terminal.h"
@@ -32,6 +33,7 @@ struct run {
 	struct report report;
 	struct load load;
 	struct checkpoint checkpoint;
+	struct keptfile keptfile;
 	struct {
 		uint32_t lost;	   /* bit set of hosts, as far as the machine's daemons have said */
 		uint64_t since_ns; /* 0: the machine does not go back just now */

@@ -87,6 +87,7 @@ void run_end(struct run *run, int status, const char *line)
 	names_explain(&run->cluster.names, line, run->why.line, sizeof run->why.line);
 	make_printable(run->why.line);
 	checkpoint_stop(&run->checkpoint);
+	keptfile_stop(&run->keptfile);
 	stream_out_release(&run->out);
 	stream_out_release(&run->err);
 	event_add(run->limit, &limit);

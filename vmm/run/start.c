@@ -128,6 +128,7 @@ static int open_gdb(struct run *run, const char *kernel, struct problem *p)
 /* The cluster's file, or the snapshot's, has said how many hosts there are, and which disk. */
 static int check_checkpoint(const struct options *o, struct problem *p)
 {
+	struct problem why;
 	size_t ignored;
 
 	if (!o->checkpoint_ms)
@@ -136,6 +137,8 @@ static int check_checkpoint(const struct options *o, struct problem *p)
 		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
 	if (o->disk && options_disk_mode(o->disk, &ignored) == DISK_READ_WRITE)
 		return problem(p, "--checkpoint: the machine writes to its disk's image, %.200s, which cannot be taken back", o->disk);
+	if (o->checkpoint_file && keptfile_check(o->checkpoint_file, &why))
+		return problem(p, "--checkpoint-file: %s", why.line);
 	return 0;
 }
 

@@ -4,7 +4,8 @@
  * changed since the one before.  This process is no host of the machine, so whatever host is lost, with the I/O server or not, the
  * checkpoint is here whole; run/back.c then ends what is left of the machine's processes and loads it, on the hosts that are
  * left.  Of the hosts of a cluster each has its copy on another computer, then, but the first.
- * What cannot be survived is the loss of this process: the daemons are its children, and end with it.
+ * What cannot be survived is the loss of this process: the daemons are its children, and end with it; a file may be left
+ * (keptfile.h).
  *
  * Output of the command's streams is held until a checkpoint stands in which it has been written, and what was read of its input is
  * remembered as long (streams.h): each byte goes out once, however often the machine goes back.
