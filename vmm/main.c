@@ -6,7 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "vmm/options.h"
-#include "vmm/query.h"
+#include "vmm/query/query.h"
 #include "vmm/run/run.h"
 #include "vmm/snapshot/save.h"
 #include "vmm/up.h"
