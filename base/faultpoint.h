@@ -15,11 +15,22 @@ enum fault_point {
 	FAULT_POINT_COUNT
 };
 
+extern const char *const fault_names[FAULT_POINT_COUNT];
 extern uint32_t fault_value[FAULT_POINT_COUNT]; /* 0: off; else the n of VMP_FAULT, 1 if none was given */
 
 static inline uint32_t fault_on(enum fault_point point)
 {
 	return __builtin_expect(fault_value[point], 0);
+}
+
+/* What a process does that shall die; a test that has several of them in one process sets its own, which does not return. */
+extern void (*fault_death)(void);
+
+/* Dies of SIGKILL, if the point is on with n = `step`. */
+static inline void fault_die_at(enum fault_point point, uint32_t step)
+{
+	if (fault_on(point) == step)
+		fault_death();
 }
 
 /* Switch one on (n != 0) or off (0). */

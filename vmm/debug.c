@@ -27,7 +27,7 @@ static void attach(struct node *node, struct msg_debug *body)
 {
 	struct msg_header header = { .type = MSG_DEBUG_ANSWER, .version = WIRE_VERSION, .bytes = sizeof *body, .to = VNODE_CLI };
 
-	if (!node->running || freeze_holds() || moves_under_way(node))
+	if (!node->running || freeze_holds(node) || moves_under_way(node))
 		body->error = EAGAIN;
 	else
 		attached = true;

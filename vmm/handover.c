@@ -24,7 +24,6 @@
 #include "vmm/node.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -40,13 +39,6 @@ static void step(struct node *node, vnode_t to, const struct msg_cpu_handover *m
 	struct msg_cpu_step body = { .cpu = move->cpu, .move = move->move, .step = what, .error = error, .pause_us = pause_us };
 
 	net_send(node->net, to, MSG_CPU_STEP, &body, sizeof body, why, strlen(why));
-}
-
-/* FAULT_MOVE_HOST_DIES */
-static void perhaps_die(unsigned step)
-{
-	if (fault_on(FAULT_MOVE_HOST_DIES) == step)
-		kill(getpid(), SIGKILL);
 }
 
 static bool is_sound(const struct node *node, const struct msg_cpu_handover *move)
@@ -93,7 +85,7 @@ static void on_prepare(void *ctx, const struct msg_header *header, const void *b
 	memcpy(&move, body, sizeof move);
 	if (!is_sound(node, &move) || node->ending)
 		return;
-	perhaps_die(1);
+	fault_die_at(FAULT_MOVE_HOST_DIES, 1);
 	child = &node->monitor[move.cpu];
 	if (fault_on(FAULT_MOVE_NO_SPARE)) {
 		step(node, VNODE_DAEMON(0), &move, STEP_PREPARED, EAGAIN, 0, "no monitor could be started there");
@@ -106,7 +98,7 @@ static void on_prepare(void *ctx, const struct msg_header *header, const void *b
 	child->part = PART_SPARE;
 	child->handover = move;
 	if (fault_on(FAULT_MOVE_SPARE_DIES))
-		kill(child->pid, SIGKILL);
+		supervise_kill(child);
 }
 
 void handover_spare_ready(struct node *node, struct child *child)
@@ -134,7 +126,7 @@ static void on_state(void *ctx, const struct msg_header *header, const void *bod
 	memcpy(&state, body, sizeof state);
 	if (state.cpu >= node->o.n_cpus)
 		return;
-	perhaps_die(4);
+	fault_die_at(FAULT_MOVE_HOST_DIES, 4);
 	child = &node->monitor[state.cpu];
 	net_cpu_at(node->net, state.cpu, node->o.node, child->handover.move);
 	node->cpus_here |= bit_of(state.cpu);
@@ -182,7 +174,7 @@ static void on_give(void *ctx, const struct msg_header *header, const void *body
 	if (!is_sound(node, &move) || node->ending)
 		return;
 	child = &node->monitor[move.cpu];
-	perhaps_die(2);
+	fault_die_at(FAULT_MOVE_HOST_DIES, 2);
 	bug_on(!node_has_cpu(node, move.cpu) || child->part != PART_RUNS);
 	child->handover = move;
 	route_to_child(node, child, header, body);
@@ -209,7 +201,7 @@ void handover_on_state(struct node *node, struct child *child, const struct msg_
 	send_posts_on(node, child->cpu);
 	if (fault_on(FAULT_MOVE_HOST_DIES) == 3)
 		overlay_flush(node);
-	perhaps_die(3);
+	fault_die_at(FAULT_MOVE_HOST_DIES, 3);
 }
 
 static void on_back(void *ctx, const struct msg_header *header, const void *body)

@@ -3,9 +3,8 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
@@ -13,13 +12,13 @@
 
 enum { STEP_US = 1000, STEPS_PER_REPORT = 200 };
 
-static struct {
+struct hostpart {
 	uint32_t others; /* whose marks a leaver waits for */
 	uint32_t marks;
 	unsigned steps;
 	uint64_t stepped_ns; /* the last one */
 	bool leaves;
-} part;
+};
 
 static uint32_t bit_of(unsigned host) { return 1u << host; }
 
@@ -28,13 +27,6 @@ static void tell(struct node *node, unsigned to, enum host_op op, uint32_t nodes
 	struct msg_host body = { .host = node->o.node, .op = op, .nodes = nodes };
 
 	net_send(node->net, VNODE_DAEMON(to), MSG_HOST, &body, sizeof body, NULL, 0);
-}
-
-/* The fault points `host-join-dies` and `host-leave-dies`: at this step of the one that comes or goes. */
-static void perhaps_die(unsigned which, unsigned step)
-{
-	if (fault_on(which) == step)
-		kill(getpid(), SIGKILL);
 }
 
 /* --- homes ---------------------------------------------------------------------------------------------------------- */
@@ -49,8 +41,8 @@ static void on_home_give(void *ctx, const struct msg_header *header, const void 
 	if (home.interval >= DSM_INTERVALS || home.to >= MAX_NODES || home.to == node->o.node || node->ending ||
 	    dsm_home_give(node->dsm, home.interval, home.to))
 		log_error("interval %u of homes shall go to host %u: it is not here", home.interval, home.to);
-	if (part.leaves)
-		perhaps_die(FAULT_HOST_LEAVE_DIES, 1);
+	if (node->hostpart->leaves)
+		fault_die_at(FAULT_HOST_LEAVE_DIES, 1);
 }
 
 static void on_home_state(void *ctx, const struct msg_header *header, const void *body)
@@ -60,7 +52,7 @@ static void on_home_state(void *ctx, const struct msg_header *header, const void
 	int result;
 
 	if (node->o.join)
-		perhaps_die(FAULT_HOST_JOIN_DIES, 4);
+		fault_die_at(FAULT_HOST_JOIN_DIES, 4);
 	memcpy(&home, body, sizeof home);
 	result = dsm_on_home_state(node->dsm, &home, (const char *)body + sizeof home, header->bytes - sizeof home);
 	if (result < 0)
@@ -86,20 +78,21 @@ static void on_leave_step(evutil_socket_t fd, short what, void *ctx)
 {
 	static const struct timeval pause = { 0, STEP_US };
 	struct node *node = ctx;
+	struct hostpart *part = node->hostpart;
 	uint32_t elapsed_us;
 	uint64_t now;
 
 	(void)fd, (void)what;
-	if (!part.leaves || node->ending)
+	if (!part->leaves || node->ending)
 		return;
 	now = node_now_ns();
-	elapsed_us = part.steps ? (uint32_t)((now - part.stepped_ns) / 1000) : STEP_US;
-	part.stepped_ns = now;
+	elapsed_us = part->steps ? (uint32_t)((now - part->stepped_ns) / 1000) : STEP_US;
+	part->stepped_ns = now;
 	if (dsm_leave_step(node->dsm, elapsed_us)) {
 		tell(node, 0, HOST_EMPTY, 0);
 		return;
 	}
-	if (++part.steps % STEPS_PER_REPORT == 0)
+	if (++part->steps % STEPS_PER_REPORT == 0)
 		tell(node, 0, HOST_PROGRESS, dsm_pages_here(node->dsm));
 	if (event_base_once(node->base, -1, EV_TIMEOUT, on_leave_step, node, &pause))
 		die("no memory for events");
@@ -107,8 +100,8 @@ static void on_leave_step(evutil_socket_t fd, short what, void *ctx)
 
 static void on_leave(struct node *node)
 {
-	perhaps_die(FAULT_HOST_LEAVE_DIES, 2);
-	part.steps = 0;
+	fault_die_at(FAULT_HOST_LEAVE_DIES, 2);
+	node->hostpart->steps = 0;
 	dsm_leave(node->dsm, true);
 	on_leave_step(-1, 0, node);
 }
@@ -116,12 +109,14 @@ static void on_leave(struct node *node)
 /* The others ask this host for nothing any more. When all have said so, neither does it send them anything. */
 static void on_mark(struct node *node, unsigned from)
 {
-	perhaps_die(FAULT_HOST_LEAVE_DIES, 3);
-	part.marks |= bit_of(from);
-	if (part.marks != part.others)
+	struct hostpart *part = node->hostpart;
+
+	fault_die_at(FAULT_HOST_LEAVE_DIES, 3);
+	part->marks |= bit_of(from);
+	if (part->marks != part->others)
 		return;
 	for (unsigned peer = 0; peer < MAX_NODES; peer++)
-		if (part.others & bit_of(peer))
+		if (part->others & bit_of(peer))
 			tell(node, peer, HOST_FAREWELL, 0);
 }
 
@@ -150,20 +145,21 @@ static void on_news(struct node *node, const struct msg_host *news, const void *
 {
 	struct msg_host heard = { .host = node->o.node, .seq = news->seq, .op = HOST_HEARD };
 	struct home_place places[DSM_INTERVALS];
+	struct hostpart *part = node->hostpart;
 
 	if (bytes != sizeof places || !(news->present & bit_of(node->o.node))) {
 		log_error("news of the hosts that make no sense: ignored");
 		return;
 	}
 	if (node->o.join && !(node->hosts & bit_of(node->o.node)))
-		perhaps_die(FAULT_HOST_JOIN_DIES, 3);
+		fault_die_at(FAULT_HOST_JOIN_DIES, 3);
 	memcpy(places, homes, sizeof places);
 	dsm_homes_learn(node->dsm, places);
 	dsm_set_nodes(node->dsm, news->nodes);
 	node->hosts = news->present;
-	part.leaves = news->host == node->o.node && !(news->nodes & bit_of(node->o.node));
-	part.others = news->present & ~bit_of(node->o.node);
-	part.marks = 0;
+	part->leaves = news->host == node->o.node && !(news->nodes & bit_of(node->o.node));
+	part->others = news->present & ~bit_of(node->o.node);
+	part->marks = 0;
 	heard.nodes = dsm_pages_here(node->dsm);
 	heard.present = free_pages();
 	net_send(node->net, VNODE_DAEMON(0), MSG_HOST, &heard, sizeof heard, NULL, 0);
@@ -184,7 +180,7 @@ static void on_host(void *ctx, const struct msg_header *header, const void *body
 	case HOST_MARK: on_mark(node, header->from_node); return;
 	case HOST_FAREWELL: tell(node, 0, HOST_GONE, 0); return;
 	case HOST_END:
-		perhaps_die(FAULT_HOST_LEAVE_DIES, 4);
+		fault_die_at(FAULT_HOST_LEAVE_DIES, 4);
 		node_end_here(node);
 		return;
 	}
@@ -207,13 +203,16 @@ bool hostpart_peer_lost(struct node *node, unsigned peer)
 void hostpart_on_start(const struct node *node)
 {
 	if (node->o.join)
-		perhaps_die(FAULT_HOST_JOIN_DIES, 2);
+		fault_die_at(FAULT_HOST_JOIN_DIES, 2);
 }
 
 void hostpart_start(struct node *node)
 {
+	node->hostpart = calloc(1, sizeof *node->hostpart);
+	if (!node->hostpart)
+		die("out of memory");
 	if (node->o.join)
-		perhaps_die(FAULT_HOST_JOIN_DIES, 1);
+		fault_die_at(FAULT_HOST_JOIN_DIES, 1);
 	net_on(node->net, MSG_HOME_GIVE, on_home_give);
 	net_on(node->net, MSG_HOME_STATE, on_home_state);
 	net_on(node->net, MSG_HOME_TAKEN, on_home_taken);

@@ -46,6 +46,7 @@ struct hosts {
 	struct hostqueue queue;
 	enum stage stage;
 	bool comes;
+	bool connected; /* the one that comes has reached all others, perhaps before the owner has said that it started it */
 	unsigned host; /* that comes or goes */
 	uint64_t since_ns;
 	uint32_t staying; /* bit set: all but the one that goes, and those that wait to go */
@@ -54,6 +55,7 @@ struct hosts {
 	struct home_place place[DSM_INTERVALS]; /* as node 0 has been told */
 	unsigned homes_moved, homes_waiting;
 	uint32_t cpus_moved; /* bit set: away from it, in this change */
+	bool waits_for_move; /* one that began before it was to go, perhaps to there */
 	uint32_t pages_left;
 	uint64_t held_pages, room_pages; /* by the one that goes; on the computers of those that stay */
 	char why[200]; /* it fails */
@@ -249,6 +251,7 @@ static void begin_add(struct node *node)
 	if (host < 0)
 		return fail(node, EINVAL, "this machine has %d hosts, and cannot have more", MAX_NODES);
 	h->host = (unsigned)host;
+	h->connected = false;
 	if (fault_on(FAULT_HOST_NO_DAEMON))
 		return fail(node, EAGAIN, "host %d does not come: its daemon could not be started", host);
 	h->stage = STAGE_LAUNCH;
@@ -267,18 +270,6 @@ void hosts_join_failed(struct node *node, unsigned host, const char *line, unsig
 	tell_owner(node, HOST_RETIRE, EAGAIN);
 }
 
-static void on_launched(struct node *node, const struct msg_host *body, const char *line, unsigned bytes)
-{
-	struct hosts *h = node->hosts_state;
-
-	if (h->stage != STAGE_LAUNCH || body->host != h->host)
-		return;
-	if (body->error)
-		fail(node, (int)body->error, "host %u does not come: %.*s", h->host, (int)bytes, line);
-	else
-		h->stage = STAGE_CONNECT;
-}
-
 /* It knows the others: now it gets to know the machine. */
 static void introduce(struct node *node)
 {
@@ -292,6 +283,19 @@ static void introduce(struct node *node)
 	moves_tell(node, h->host);
 	net_send(node->net, VNODE_DAEMON(h->host), MSG_HOST, &news, sizeof news, h->place, sizeof h->place);
 	net_send(node->net, VNODE_DAEMON(h->host), MSG_MACHINE_START, &start, sizeof start, NULL, 0);
+}
+
+static void on_launched(struct node *node, const struct msg_host *body, const char *line, unsigned bytes)
+{
+	struct hosts *h = node->hosts_state;
+
+	if (h->stage != STAGE_LAUNCH || body->host != h->host)
+		return;
+	if (body->error)
+		return fail(node, (int)body->error, "host %u does not come: %.*s", h->host, (int)bytes, line);
+	h->stage = STAGE_CONNECT;
+	if (h->connected)
+		introduce(node);
 }
 
 /* From here on its end is the machine's. A CPU may have moved since it was introduced. */
@@ -313,6 +317,8 @@ void hosts_on_ready(struct node *node, const struct msg_node_ready *ready)
 
 	if (!hosts_joins(node, ready->node))
 		log_error("host %u is ready, whom nobody has called", ready->node);
+	else if (h->stage == STAGE_LAUNCH && ready->stage == READY_CONNECTED)
+		h->connected = true;
 	else if (h->stage == STAGE_CONNECT && ready->stage == READY_CONNECTED)
 		introduce(node);
 	else if (h->stage == STAGE_START && ready->stage == READY_STARTED)
@@ -360,6 +366,9 @@ static void move_cpus_away(struct node *node)
 	unsigned cpu = cpu_on(node, h->host), to;
 
 	h->stage = STAGE_CPUS;
+	h->waits_for_move = moves_one_goes(node);
+	if (h->waits_for_move)
+		return;
 	if (cpu == MAX_CPUS)
 		return move_homes(node, orders, hostplan_homes_of(h->place, h->staying, h->host, orders));
 	for (unsigned i = 0; i < node->o.n_cpus; i++)
@@ -399,13 +408,21 @@ void hosts_on_moved(struct node *node, unsigned cpu, int error, const char *why)
 
 	if (h->stage == STAGE_BACK) {
 		move_cpus_back(node);
-	} else if (h->stage == STAGE_CPUS && error) {
+	} else if (h->stage == STAGE_CPUS && error && moves_place(node, cpu) == h->host) {
 		snprintf(h->why, sizeof h->why, "%s", why);
 		h->cpus_moved &= ~bit_of(cpu);
 		stay(node);
 	} else if (h->stage == STAGE_CPUS) {
 		move_cpus_away(node);
 	}
+}
+
+void hosts_after_move(struct node *node)
+{
+	struct hosts *h = node->hosts_state;
+
+	if (h->stage == STAGE_CPUS && h->waits_for_move)
+		move_cpus_away(node);
 }
 
 static void on_empty(struct node *node)
@@ -529,7 +546,7 @@ static void begin_next(struct node *node)
 	static const struct timeval second = { PROGRESS_S, 0 };
 	struct hosts *h = node->hosts_state;
 
-	if (!h->queue.n || h->stage != STAGE_NONE || node->ending || freeze_active())
+	if (!h->queue.n || h->stage != STAGE_NONE || node->ending || freeze_active(node))
 		return;
 	h->comes = h->queue.wait[0].body.op == HOST_ADD;
 	h->host = h->queue.wait[0].body.host;

@@ -39,6 +39,8 @@ void hosts_on_ready(struct node *node, const struct msg_node_ready *ready);
 void hosts_join_failed(struct node *node, unsigned host, const char *line, unsigned line_bytes);
 /* The answer to a move that was asked for by MOVE_CLIENT_HOSTS. */
 void hosts_on_moved(struct node *node, unsigned cpu, int error, const char *why);
+/* A move has ended, whoever asked for it. */
+void hosts_after_move(struct node *node);
 /* What the daemons answer. */
 void hosts_on_step(struct node *node, const struct msg_host *step);
 void hosts_on_home_taken(struct node *node, unsigned host, const struct msg_home *home);

@@ -103,6 +103,8 @@ static void on_step(void *ctx, const struct msg_header *header, const void *body
 	snprintf(why, sizeof why, "CPU %u stays on host %u: %.*s", step.cpu, node->moves->current.from,
 		 (int)(header->bytes - sizeof step), (const char *)body + sizeof step);
 	act(node, movequeue_step(&node->moves->queue, &step), &step, why);
+	if (!moves_one_goes(node))
+		hosts_after_move(node);
 	begin_next(node);
 }
 
@@ -110,7 +112,7 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 {
 	struct move_request request = { .move = *move, .client = client };
 
-	if (freeze_holds())
+	if (freeze_holds(node))
 		answer(node, client, move, EAGAIN, 0, "the machine is being saved: try again");
 	else if (debug_holds())
 		answer(node, client, move, EAGAIN, 0, "a debugger is attached: processors stay where they are");
@@ -125,6 +127,11 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 bool moves_under_way(const struct node *node)
 {
 	return node->moves->queue.n || hosts_under_way(node);
+}
+
+bool moves_one_goes(const struct node *node)
+{
+	return node->moves->queue.stage != MOVE_WAITS;
 }
 
 unsigned moves_place(const struct node *node, unsigned cpu)

@@ -208,6 +208,7 @@ static void start(struct node *node)
 	if (node->o.join)
 		node->hosts = node->o.join;
 	hostpart_start(node);
+	freeze_start(node);
 	policy_start(node);
 	if (node->o.node == 0) {
 		moves_start(node);

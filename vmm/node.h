@@ -124,6 +124,8 @@ struct node {
 	uint32_t cpus_here; /* bit set: messages for these end here */
 	struct moves *moves; /* node 0 */
 	struct hosts *hosts_state; /* node 0 */
+	struct hostpart *hostpart;
+	struct freeze *freeze;
 	struct event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
 
 	int control_fd;
@@ -189,6 +191,8 @@ void supervise_proceed(struct node *node);
 
 /* Start a monitor: 0, or -errno with the reason in `why`. */
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes);
+/* Its death is noticed when it is reaped. */
+void supervise_kill(struct child *child);
 /* End a child of which nothing is expected any more; its `handover` stays, for what is still under way. */
 void supervise_release(struct child *child);
 void supervise_last_words(struct child *child, const char *line, size_t bytes);
@@ -205,6 +209,7 @@ void handover_child_died(struct node *node, struct child *child, const char *how
 enum { MOVE_CLIENT_NOBODY = MAX_CLIENTS, MOVE_CLIENT_HOSTS, MOVE_CLIENT_POLICY /* hosts_on_moved(), policy_on_moved() get the answer */ };
 void moves_start(struct node *node);
 bool moves_under_way(const struct node *node);
+bool moves_one_goes(const struct node *node); /* a CPU is on its way, or about to go */
 unsigned moves_place(const struct node *node, unsigned cpu); /* the host where it is, a move under way not counted */
 void moves_tell(struct node *node, unsigned host); /* where all CPUs are */
 void moves_forget_client(struct node *node, unsigned client);

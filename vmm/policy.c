@@ -177,7 +177,7 @@ static void on_timer(evutil_socket_t fd, short what, void *ctx)
 	(void)fd, (void)what;
 	if (node->ending || (state.policy != POLICY_AUTO && !state.applying))
 		return;
-	if (node->running && !state.moving && !freeze_active() && !debug_holds() && !hosts_under_way(node))
+	if (node->running && !state.moving && !freeze_active(node) && !debug_holds() && !hosts_under_way(node))
 		ask_all(node);
 	event_add(state.timer, &pause);
 }

@@ -158,10 +158,20 @@ void supervise_start_children(struct node *node)
 		node_end(node, END_FAILURE, 0, "%s", why);
 }
 
-void supervise_release(struct child *child)
+static void send_signal(struct child *child, int signal_number)
 {
 	if (child->pid > 0)
-		kill(child->pid, SIGKILL);
+		kill(child->pid, signal_number);
+}
+
+void supervise_kill(struct child *child)
+{
+	send_signal(child, SIGKILL);
+}
+
+void supervise_release(struct child *child)
+{
+	supervise_kill(child);
 	if (child->conn)
 		conn_close(child->conn);
 	child->pid = 0;
@@ -220,12 +230,6 @@ static void on_sigchld(evutil_socket_t signal_number, short what, void *arg)
 
 /* --- the end -------------------------------------------------------------------------------------------------------- */
 
-static void kill_child(struct child *child, int signal_number)
-{
-	if (child->pid > 0)
-		kill(child->pid, signal_number);
-}
-
 static unsigned children_left(const struct node *node)
 {
 	unsigned left = node->iosrv.pid > 0;
@@ -245,7 +249,7 @@ void supervise_proceed(struct node *node)
 	if (!node->ending)
 		return;
 	if (now >= node->end_deadline_ns - (END_LIMIT_MS - IOSRV_GRACE_MS) * 1000000ull)
-		kill_child(&node->iosrv, SIGKILL);
+		supervise_kill(&node->iosrv);
 	if (!children_left(node) && !waits_for_client)
 		event_base_loopbreak(node->base);
 	else if (now >= node->end_deadline_ns && !waits_for_client)
@@ -263,11 +267,11 @@ void node_end_here(struct node *node)
 	node->ending = true;
 	node->end_deadline_ns = node_now_ns() + END_LIMIT_MS * 1000000ull;
 	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
-		kill_child(&node->monitor[cpu], SIGKILL);
+		supervise_kill(&node->monitor[cpu]);
 	/* The console's last bytes are in its socket already: it sends them before it answers the CPU. */
 	if (node->iosrv.conn)
 		conn_drain(node->iosrv.conn);
-	kill_child(&node->iosrv, SIGTERM);
+	send_signal(&node->iosrv, SIGTERM);
 	event_active(node->end_timer, EV_TIMEOUT, 0);
 }
 

@@ -1,4 +1,5 @@
 /* cluster.c - nodes with memory, the network between them, and what must always hold. */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +14,8 @@ static struct sim *the_sim; /* the callbacks' context is a node */
 
 static void print_repeat(const struct sim *sim)
 {
-	fprintf(stderr, "  seed %llu failed; repeat: build/tests/sim/dsm-sim --seed %llu --nodes %u%s%s --trace\n",
-		(unsigned long long)sim->seed, (unsigned long long)sim->seed, sim->n_nodes,
+	fprintf(stderr, "  seed %llu failed; repeat: build/tests/sim/%s --seed %llu --nodes %u%s%s --trace\n",
+		(unsigned long long)sim->seed, program_invocation_short_name, (unsigned long long)sim->seed, sim->n_nodes,
 		sim->fault_name ? " --fault " : "", sim->fault_name ? sim->fault_name : "");
 }
 
@@ -22,7 +23,7 @@ void sim_fail(struct sim *sim, const char *format, ...)
 {
 	va_list arguments;
 
-	fprintf(stderr, "dsm-sim: %llu ns: ", (unsigned long long)sim->now_ns);
+	fprintf(stderr, "%s: %llu ns: ", program_invocation_short_name, (unsigned long long)sim->now_ns);
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
@@ -212,6 +213,7 @@ void cluster_open(struct sim *sim)
 
 void cluster_close(struct sim *sim)
 {
+	hosts_close(sim);
 	for (unsigned i = 0; i < sim->n_nodes; i++) {
 		dsm_free(sim->nodes[i].dsm);
 		sim->nodes[i].dsm = NULL;
@@ -227,6 +229,10 @@ static void deliver(struct sim *sim, struct sim_event *event)
 				     .from_node = event->from,
 				     .bytes = (uint32_t)sizeof(event->body) + (event->payload ? PAGE_BYTES : 0) };
 
+	if (hosts_lost(sim, event)) {
+		free(event->payload);
+		return;
+	}
 	sim_trace(sim, "node %u <- %u %s page %u txn %u", event->node, event->from, wire_type_name(event->type),
 		  event->body.gfn, event->body.txn);
 	if (!sim->nodes[event->node].dsm)
@@ -297,20 +303,36 @@ void cluster_run(struct sim *sim)
 		events_add(&event);
 	}
 	hosts_plan(sim);
-	while (events_next(&event)) {
+	while (!sim->ended && events_next(&event)) {
 		sim->now_ns = event.at_ns;
 		sim->steps++;
 		handle(sim, &event);
-		if (sim->cpus_running && events_only_watch())
+		if (sim->cpus_running && !sim->ended && events_only_watch())
 			sim_fail(sim, "%u CPUs wait, and nothing is on its way", sim->cpus_running);
 	}
+}
+
+unsigned cluster_home_of(struct sim *sim, gfn_t gfn)
+{
+	unsigned home = MAX_NODES;
+
+	for (unsigned i = 0; i < sim->n_nodes; i++) {
+		if (!sim->nodes[i].dsm || !home_is_here(sim->nodes[i].dsm, gfn))
+			continue;
+		if (home != MAX_NODES)
+			sim_fail(sim, "page %u has its home on node %u and on node %u", gfn, home, i);
+		home = i;
+	}
+	if (home == MAX_NODES)
+		sim_fail(sim, "page %u has no home", gfn);
+	return home;
 }
 
 /* Nothing is on its way: no page is in between, and each touched page has one owner, which its home knows. */
 void cluster_check_idle(struct sim *sim)
 {
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++) {
-		struct home_page *home = &sim->nodes[hosts_home_of(sim, gfn)].dsm->homes[gfn];
+		struct home_page *home = &sim->nodes[cluster_home_of(sim, gfn)].dsm->homes[gfn];
 		uint32_t owners = 0, holders = 0;
 
 		for (unsigned i = 0; i < sim->n_nodes; i++) {
@@ -335,4 +357,5 @@ void cluster_check_idle(struct sim *sim)
 		if (home->state == HOME_UNTOUCHED && holders)
 			sim_fail(sim, "page %u: held by %#x, but untouched", gfn, holders);
 	}
+	hosts_check_idle(sim);
 }

@@ -147,6 +147,10 @@ void cpu_step(struct sim *sim, unsigned index)
 	struct sim_cpu *cpu = &sim->cpus[index];
 	uint64_t pause = 50 + sim_random(sim, 500);
 
+	if (cpu->held) {
+		cpu->stepped = true;
+		return;
+	}
 	cpu->granted = 0;
 	if (cpu->buffered && (cpu->next_op == cpu->n_ops || sim_chance(sim, 30))) {
 		drain_one(sim, cpu);
@@ -163,6 +167,20 @@ void cpu_step(struct sim *sim, unsigned index)
 	/* ready() may have come within have(), when another CPU of the node got the page meanwhile: it has scheduled us. */
 	if (!cpu->waits_for && !cpu->granted)
 		schedule(sim, index, pause);
+}
+
+void cpu_hold(struct sim *sim, unsigned index)
+{
+	sim->cpus[index].held = true;
+}
+
+void cpu_go(struct sim *sim, unsigned index)
+{
+	bool stepped = sim->cpus[index].stepped;
+
+	sim->cpus[index].held = sim->cpus[index].stepped = false;
+	if (stepped)
+		schedule(sim, index, 1000 + sim_random(sim, 20000));
 }
 
 bool cpu_move(struct sim *sim, unsigned index, unsigned node)

@@ -34,22 +34,6 @@ void hosts_open(struct sim *sim)
 	memcpy(change.place, dsm_homes(sim->nodes[0].dsm), sizeof(change.place));
 }
 
-unsigned hosts_home_of(struct sim *sim, gfn_t gfn)
-{
-	unsigned home = MAX_NODES;
-
-	for (unsigned i = 0; i < sim->n_nodes; i++) {
-		if (!sim->nodes[i].dsm || !home_is_here(sim->nodes[i].dsm, gfn))
-			continue;
-		if (home != MAX_NODES)
-			sim_fail(sim, "page %u has its home on node %u and on node %u", gfn, home, i);
-		home = i;
-	}
-	if (home == MAX_NODES)
-		sim_fail(sim, "page %u has no home", gfn);
-	return home;
-}
-
 void hosts_plan(struct sim *sim)
 {
 	struct sim_event event = { .kind = EVENT_CHANGE };
@@ -347,3 +331,13 @@ void hosts_on_event(struct sim *sim, struct sim_event *event)
 	}
 	free(event->payload);
 }
+
+bool hosts_lost(struct sim *sim, const struct sim_event *event)
+{
+	(void)sim, (void)event;
+	return false;
+}
+
+void hosts_close(struct sim *sim) { (void)sim; }
+void hosts_check_idle(struct sim *sim) { (void)sim; }
+int hosts_report(void) { return 0; }

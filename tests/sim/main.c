@@ -1,9 +1,10 @@
-/* main.c - dsm-sim: run the page protocol under many seeds.
+/* main.c - dsm-sim, daemon-sim: run the page protocol under many seeds.
  *
  *   dsm-sim --seeds N [--first S] [--nodes N]      every seed must be right; the first that is not is named
  *   dsm-sim --seed S [--nodes N] [--trace]         one seed, with all that happens
  *   dsm-sim --fault NAME[:n] --expect-forbidden    with a fault on, some seed must show a forbidden litmus outcome
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,15 +38,17 @@ static void run_seed(struct sim *sim, struct totals *totals)
 	for (unsigned i = 0; i < sim->n_cpus; i++)
 		sim->cpus[i].node = i < start ? i : sim_random(sim, start);
 	cluster_open(sim);
-	for (unsigned i = 0; i < litmus; i++, word += 2)
+	for (unsigned i = 0; i < litmus && !sim->ended; i++, word += 2)
 		litmus_round(sim, word);
 	for (unsigned i = 0; i < sim->n_cpus; i++) {
 		sim->cpus[i].n_ops = 0;
 		cpu_random_program(sim, i, SIM_MAX_OPS);
 		cpu_start(sim, i, sim_random(sim, 20000));
 	}
-	cluster_run(sim);
-	cluster_check_idle(sim);
+	if (!sim->ended)
+		cluster_run(sim);
+	if (!sim->ended)
+		cluster_check_idle(sim);
 	for (unsigned i = 0; i < sim->n_nodes; i++)
 		if (sim->nodes[i].dsm)
 			add_stats(totals, dsm_stats(sim->nodes[i].dsm));
@@ -64,8 +67,8 @@ static void run_seed(struct sim *sim, struct totals *totals)
 
 static void print_totals(const struct totals *totals, uint64_t seeds, bool counters)
 {
-	printf("dsm-sim: %llu seeds, %llu steps, %llu messages, %llu litmus rounds; %llu moves of homes and processors, "
-	       "%llu joins, %llu leaves\n", (unsigned long long)seeds, (unsigned long long)totals->steps,
+	printf("%s: %llu seeds, %llu steps, %llu messages, %llu litmus rounds; %llu moves of homes and processors, "
+	       "%llu joins, %llu leaves\n", program_invocation_short_name, (unsigned long long)seeds, (unsigned long long)totals->steps,
 	       (unsigned long long)totals->messages, (unsigned long long)totals->litmus_rounds,
 	       (unsigned long long)totals->moves, (unsigned long long)totals->joins, (unsigned long long)totals->leaves);
 	if (!counters)
@@ -135,5 +138,5 @@ int main(int argc, char **argv)
 		run_seed(&sim, &totals);
 	}
 	print_totals(&totals, seeds, counters);
-	return expect ? judge_fault(&totals, fault) : 0;
+	return expect ? judge_fault(&totals, fault) : hosts_report();
 }

@@ -3,7 +3,8 @@
  *   main.c     the command line: seeds, faults, what to print
  *   events.c   the clock: an ordered queue of what happens next; random numbers
  *   cluster.c  nodes: their memory, the callbacks of dsm/, the network between them, the invariants
- *   hosts.c    homes that move, nodes that join and leave, processors that move
+ *   hosts.c    homes that move, nodes that join and leave, processors that move (dsm-sim); in its place:
+ *   daemons.c  the same by the daemons' own code, with faults at its steps (daemon-sim); daemon_world.c: what that calls
  *   cpu.c      virtual processors: in order, with or without a store buffer; each access is checked
  *   litmus.c   the litmus tests and their forbidden outcomes
  *
@@ -44,6 +45,7 @@ struct sim_cpu {
 	uint64_t waits_since;
 	unsigned granted; /* page + 1: it may go on, and has not yet */
 	bool done;
+	bool held, stepped; /* it stands still; and its next step has been due since */
 };
 
 struct sim_node {
@@ -61,6 +63,7 @@ struct sim {
 	unsigned depth; /* of the store buffers in this run; 0: sequential consistency is expected */
 	bool expect_fault; /* a fault point is on: count instead of stopping */
 	bool verbose;
+	bool ended; /* the machine has ended in the midst, as it may; what is left of the run means nothing */
 	struct sim_node nodes[MAX_NODES];
 	struct sim_cpu cpus[SIM_MAX_CPUS];
 	unsigned cpus_running;
@@ -102,6 +105,7 @@ void cluster_open(struct sim *sim);
 void cluster_close(struct sim *sim);
 void cluster_run(struct sim *sim); /* until every CPU is done and nothing is on its way */
 void cluster_check_idle(struct sim *sim);
+unsigned cluster_home_of(struct sim *sim, gfn_t gfn); /* the one node that serves it */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -112,10 +116,15 @@ void hosts_change(struct sim *sim, struct sim_event *event);
 void hosts_on_event(struct sim *sim, struct sim_event *event);
 void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body, const void *payload, uint32_t bytes);
 void hosts_watch(struct sim *sim);
-unsigned hosts_home_of(struct sim *sim, gfn_t gfn); /* the one node that serves it */
+bool hosts_lost(struct sim *sim, const struct sim_event *event); /* it goes nowhere: a daemon has died */
+void hosts_close(struct sim *sim);
+void hosts_check_idle(struct sim *sim);
+int hosts_report(void); /* of all seeds: a line, and the exit status */
 
 /* cpu.c */
 bool cpu_move(struct sim *sim, unsigned cpu, unsigned node); /* false: it waits for a page */
+void cpu_hold(struct sim *sim, unsigned cpu); /* at its next step, until: */
+void cpu_go(struct sim *sim, unsigned cpu);
 void cpu_start(struct sim *sim, unsigned cpu, uint32_t delay_ns);
 void cpu_step(struct sim *sim, unsigned cpu);
 void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word, uint32_t value);

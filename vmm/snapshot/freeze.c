@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/event.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "base/guest_abi.h"
@@ -18,25 +19,29 @@
 
 enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
 
-static struct freeze {
-	bool active;		/* between PREPARE and END */
+struct freeze {
+	bool active;		/* between PREPARE and END; what follows is of one snapshot */
 	bool frozen;		/* between PREPARE and THAW */
 	bool saving, all_sent;
 	int error;		/* -errno: there is no room for the snapshot */
 	enum snapshot_mode mode;
 	uint32_t frozen_cpus, saved_cpus, marks[MARK_ROUNDS];
 	uint32_t sent; /* items */
-} freeze;
+	bool ended; /* a snapshot, at least one */
+	struct leader { /* node 0 */
+		int client;	       /* its slot */
+		uint32_t seq;	       /* its request, with its slot */
+		enum snapshot_mode mode;
+		uint32_t prepared_nodes, frozen_nodes, done_nodes, result;
+		uint64_t began_ns;
+	} leader;
+};
 
-static bool ended; /* a snapshot, at least one */
-
-static struct leader { /* node 0 */
-	int client;	       /* its slot */
-	uint32_t seq;	       /* its request, with its slot */
-	enum snapshot_mode mode;
-	uint32_t prepared_nodes, frozen_nodes, done_nodes, result;
-	uint64_t began_ns;
-} leader = { .client = NO_CLIENT };
+/* Of a snapshot; who leads the next knows what for. */
+static void forget(struct freeze *f)
+{
+	*f = (struct freeze){ .ended = f->ended, .leader = f->leader };
+}
 
 static uint32_t local_cpus(const struct node *node)
 {
@@ -96,10 +101,11 @@ static void copy_when_settled(evutil_socket_t fd, short what, void *context)
 {
 	static const struct timeval moment = { 0, SETTLE_MS * 1000 };
 	struct node *node = context;
+	const struct freeze *f = node->freeze;
 
 	(void)fd, (void)what;
 	if (!node->dsm || dsm_settled(node->dsm))
-		send_step(node, 0, SNAPSHOT_DONE, (uint32_t)-(freeze.error ? freeze.error : copy_mark(node, freeze.mode)));
+		send_step(node, 0, SNAPSHOT_DONE, (uint32_t)-(f->error ? f->error : copy_mark(node, f->mode)));
 	else if (event_base_once(node->base, -1, EV_TIMEOUT, copy_when_settled, node, &moment))
 		die("no memory for events");
 }
@@ -109,20 +115,22 @@ static void send_marks(struct node *node, uint32_t round)
 	for (unsigned peer = 0; peer < MAX_NODES; peer++)
 		if (node_has_host(node, peer) && peer != node->o.node)
 			send_step(node, peer, SNAPSHOT_MARK, round);
-	freeze.marks[round] |= 1u << node->o.node;
+	node->freeze->marks[round] |= 1u << node->o.node;
 }
 
 /* A round's marks are all here. Behind those of the first nothing comes that was sent to this host, but for what another
  * host passes on to a CPU that has moved here; that is ahead of its mark of the second. Then the CPUs give their state. */
 static void check_marks(struct node *node)
 {
-	if (freeze.marks[0] != node->hosts || freeze.saving)
+	struct freeze *f = node->freeze;
+
+	if (f->marks[0] != node->hosts || f->saving)
 		return;
-	if (!(freeze.marks[1] >> node->o.node & 1))
+	if (!(f->marks[1] >> node->o.node & 1))
 		send_marks(node, 1);
-	if (freeze.marks[1] != node->hosts)
+	if (f->marks[1] != node->hosts)
 		return;
-	freeze.saving = true;
+	f->saving = true;
 	tell_monitors(node, SNAPSHOT_SAVE);
 	if (!local_cpus(node))
 		copy_when_settled(-1, 0, node);
@@ -130,19 +138,19 @@ static void check_marks(struct node *node)
 
 void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uint32_t bytes)
 {
-	if (!freeze.error && !copy_cpu(cpu, state, bytes)) {
+	if (!node->freeze->error && !copy_cpu(cpu, state, bytes)) {
 		log_error("CPU %u sent a state of %u bytes that nobody asked for", cpu, bytes);
 		return;
 	}
-	freeze.saved_cpus |= 1u << cpu;
-	if (freeze.saved_cpus == local_cpus(node))
+	node->freeze->saved_cpus |= 1u << cpu;
+	if (node->freeze->saved_cpus == local_cpus(node))
 		copy_when_settled(-1, 0, node);
 }
 
 /* Only when one snapshot has been made. */
 static void perhaps_die(const struct node *node, unsigned step)
 {
-	if (ended)
+	if (node->freeze->ended)
 		restore_perhaps_die(node, step);
 }
 
@@ -151,7 +159,9 @@ static void perhaps_die(const struct node *node, unsigned step)
 static void on_prepare(struct node *node)
 {
 	perhaps_die(node, 1);
-	freeze = (struct freeze){ .active = true, .frozen = true, .error = copy_prepare(node) };
+	forget(node->freeze);
+	node->freeze->active = node->freeze->frozen = true;
+	node->freeze->error = copy_prepare(node);
 	send_step(node, 0, SNAPSHOT_PREPARED, 0);
 }
 
@@ -164,22 +174,22 @@ static void on_freeze(struct node *node)
 
 static void on_thaw(struct node *node)
 {
-	freeze.frozen = false;
+	node->freeze->frozen = false;
 	tell_monitors(node, SNAPSHOT_THAW);
 }
 
 static void on_monitor_frozen(struct node *node, unsigned cpu)
 {
-	freeze.frozen_cpus |= 1u << cpu;
-	if (freeze.frozen_cpus == local_cpus(node))
+	node->freeze->frozen_cpus |= 1u << cpu;
+	if (node->freeze->frozen_cpus == local_cpus(node))
 		send_step(node, 0, SNAPSHOT_FROZEN, 0);
 }
 
 static void on_end(struct node *node)
 {
-	ended = true;
+	node->freeze->ended = true;
 	copy_forget(node);
-	freeze = (struct freeze){ 0 };
+	forget(node->freeze);
 	if (node->o.node == 0)
 		hosts_after_snapshot(node);
 }
@@ -187,7 +197,7 @@ static void on_end(struct node *node)
 static void on_cut(struct node *node, enum snapshot_mode mode)
 {
 	perhaps_die(node, 2);
-	freeze.mode = mode;
+	node->freeze->mode = mode;
 	send_marks(node, 0);
 	check_marks(node);
 }
@@ -197,25 +207,26 @@ static void send_item(struct node *node, uint32_t seq, const struct copy_item *o
 	struct msg_snapshot_item item = { .of = node->o.node, .seq = seq, .kind = of->kind, .index = of->index };
 
 	net_send(node->net, VNODE_CLI, MSG_SNAPSHOT_ITEM, &item, sizeof item, of->data, of->bytes);
-	freeze.sent++;
+	node->freeze->sent++;
 }
 
 void freeze_on_pull(void *ctx, const struct msg_header *header, const void *body)
 {
 	struct node *node = ctx;
+	struct freeze *f = node->freeze;
 	struct msg_snapshot_pull pull;
 	struct copy_item item;
 
 	(void)header;
 	memcpy(&pull, body, sizeof pull);
-	for (uint32_t n = 0; n < pull.count && freeze.active && !freeze.frozen && !freeze.all_sent; n++) {
+	for (uint32_t n = 0; n < pull.count && f->active && !f->frozen && !f->all_sent; n++) {
 		perhaps_die(node, 3);
-		freeze.all_sent = !copy_next(node, &item);
-		if (freeze.all_sent)
-			item = (struct copy_item){ .kind = SNAPSHOT_LAST, .index = freeze.sent };
+		f->all_sent = !copy_next(node, &item);
+		if (f->all_sent)
+			item = (struct copy_item){ .kind = SNAPSHOT_LAST, .index = f->sent };
 		send_item(node, pull.seq, &item);
 	}
-	if (freeze.all_sent)
+	if (f->all_sent)
 		perhaps_die(node, 4);
 }
 
@@ -250,8 +261,9 @@ static void refuse(struct node *node, uint32_t seq, bool later, const char *why)
 static void describe_machine(struct node *node)
 {
 	struct snapshot_machine machine = {
-		.hosts = (uint32_t)__builtin_popcount(node->hosts), .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib, .saved_ns = wallclock_ns(),
-		.clock_ns = hostclock_now(&node->shm->clock, node_now_ns), .pause_ns = node_now_ns() - leader.began_ns,
+		.hosts = (uint32_t)__builtin_popcount(node->hosts), .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib,
+		.saved_ns = wallclock_ns(),
+		.clock_ns = hostclock_now(&node->shm->clock, node_now_ns), .pause_ns = node_now_ns() - node->freeze->leader.began_ns,
 		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks, .features = node->o.features,
 	};
 	uint8_t payload[sizeof machine + MAX_CMDLINE];
@@ -261,12 +273,12 @@ static void describe_machine(struct node *node)
 	memcpy(payload, &machine, sizeof machine);
 	memcpy(payload + sizeof machine, node->o.cmdline, line);
 	log_info("saved: stood still for %llu us", (unsigned long long)machine.pause_ns / 1000);
-	answer_client(node, leader.seq, SNAPSHOT_MACHINE, 0, payload, sizeof machine + line);
+	answer_client(node, node->freeze->leader.seq, SNAPSHOT_MACHINE, 0, payload, sizeof machine + line);
 }
 
 static void end_snapshot(struct node *node)
 {
-	leader.client = NO_CLIENT;
+	node->freeze->leader.client = NO_CLIENT;
 	tell_iosrv(node, SNAPSHOT_END, 0);
 	send_step_to_all(node, SNAPSHOT_END, 0);
 }
@@ -274,23 +286,23 @@ static void end_snapshot(struct node *node)
 /* Everything is copied, or cannot be. */
 static void finish(struct node *node)
 {
-	uint32_t result = leader.result;
+	uint32_t result = node->freeze->leader.result;
 
 	/* The clock is read before any CPU can read it again. */
-	if (!result && leader.client != NO_CLIENT)
+	if (!result && node->freeze->leader.client != NO_CLIENT)
 		describe_machine(node);
 	tell_iosrv(node, SNAPSHOT_THAW, 0);
 	send_step_to_all(node, SNAPSHOT_THAW, 0);
 	if (result)
-		refuse(node, leader.seq, false,
+		refuse(node, node->freeze->leader.seq, false,
 		       "a host has not got the memory for a copy of the machine; close something, or use more hosts");
-	if (result || leader.client == NO_CLIENT)
+	if (result || node->freeze->leader.client == NO_CLIENT)
 		end_snapshot(node);
 }
 
 static void begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode)
 {
-	if (leader.client != NO_CLIENT || freeze.active || !node->running || node->ending || moves_under_way(node) ||
+	if (node->freeze->leader.client != NO_CLIENT || node->freeze->active || !node->running || node->ending || moves_under_way(node) ||
 	    debug_holds()) {
 		refuse(node, seq, true, !node->running ? "the machine has not started yet" :
 				  hosts_under_way(node) ? "a host comes or goes: try again" :
@@ -300,49 +312,49 @@ static void begin(struct node *node, unsigned number, uint32_t seq, enum snapsho
 		return;
 	}
 	/* What has changed since the last checkpoint is the owner's to ask for alone. */
-	leader = (struct leader){ .client = number, .seq = seq,
-				  .mode = node->client[number].kind == CLIENT_KIND_RUN ? mode : SNAPSHOT_APART };
+	node->freeze->leader = (struct leader){ .client = number, .seq = seq,
+						.mode = node->client[number].kind == CLIENT_KIND_RUN ? mode : SNAPSHOT_APART };
 	send_step_to_all(node, SNAPSHOT_PREPARE, 0);
 }
 
 static void on_iosrv_saved(struct node *node, uint32_t result)
 {
-	leader.result |= result;
-	send_step_to_all(node, SNAPSHOT_CUT, leader.mode);
+	node->freeze->leader.result |= result;
+	send_step_to_all(node, SNAPSHOT_CUT, node->freeze->leader.mode);
 }
 
 static void on_node_prepared(struct node *node, unsigned of)
 {
-	leader.prepared_nodes |= 1u << of;
-	if (leader.prepared_nodes != node->hosts)
+	node->freeze->leader.prepared_nodes |= 1u << of;
+	if (node->freeze->leader.prepared_nodes != node->hosts)
 		return;
-	leader.began_ns = node_now_ns();
+	node->freeze->leader.began_ns = node_now_ns();
 	send_step_to_all(node, SNAPSHOT_FREEZE, 0);
 }
 
 static void on_node_frozen(struct node *node, unsigned of)
 {
-	leader.frozen_nodes |= 1u << of;
-	if (leader.frozen_nodes == node->hosts)
-		tell_iosrv(node, SNAPSHOT_SAVE, leader.mode);
+	node->freeze->leader.frozen_nodes |= 1u << of;
+	if (node->freeze->leader.frozen_nodes == node->hosts)
+		tell_iosrv(node, SNAPSHOT_SAVE, node->freeze->leader.mode);
 }
 
 static void on_node_done(struct node *node, unsigned of, uint32_t result)
 {
-	leader.result |= result;
-	leader.done_nodes |= 1u << of;
-	if (leader.done_nodes == node->hosts)
+	node->freeze->leader.result |= result;
+	node->freeze->leader.done_nodes |= 1u << of;
+	if (node->freeze->leader.done_nodes == node->hosts)
 		finish(node);
 }
 
-bool freeze_active(void)
+bool freeze_active(const struct node *node)
 {
-	return freeze.active;
+	return node->freeze->active;
 }
 
-bool freeze_holds(void)
+bool freeze_holds(const struct node *node)
 {
-	return freeze.frozen;
+	return node->freeze->frozen;
 }
 
 void freeze_on_message(void *ctx, const struct msg_header *header, const void *body)
@@ -360,7 +372,7 @@ void freeze_on_message(void *ctx, const struct msg_header *header, const void *b
 	case SNAPSHOT_MARK:
 		if (!node_has_host(node, m.of) || m.result >= MARK_ROUNDS)
 			break;
-		freeze.marks[m.result] |= 1u << m.of;
+		node->freeze->marks[m.result] |= 1u << m.of;
 		check_marks(node);
 		return;
 	case SNAPSHOT_SAVED: on_iosrv_saved(node, m.result); return;
@@ -390,7 +402,7 @@ void freeze_on_monitor(struct node *node, unsigned cpu, const void *body)
 	struct msg_snapshot m;
 
 	memcpy(&m, body, sizeof m);
-	if (m.step == SNAPSHOT_FROZEN && freeze.active)
+	if (m.step == SNAPSHOT_FROZEN && node->freeze->active)
 		on_monitor_frozen(node, cpu);
 	else
 		log_error("unexpected step %u of a snapshot from CPU %u", m.step, cpu);
@@ -398,10 +410,10 @@ void freeze_on_monitor(struct node *node, unsigned cpu, const void *body)
 
 void freeze_client_gone(struct node *node, unsigned number)
 {
-	if (leader.client != (int)number)
+	if (node->freeze->leader.client != (int)number)
 		return;
-	if (freeze.frozen || !freeze.active)
-		leader.client = NO_CLIENT; /* finish() sees it */
+	if (node->freeze->frozen || !node->freeze->active)
+		node->freeze->leader.client = NO_CLIENT; /* finish() sees it */
 	else
 		end_snapshot(node);
 }
@@ -452,7 +464,7 @@ static void on_client_pull(struct node *node, unsigned number, const void *body)
 
 	memcpy(&pull, body, sizeof pull);
 	pull.seq = (pull.seq & ((1u << CLIENT_BITS) - 1)) | number << CLIENT_BITS;
-	if (leader.client != (int)number)
+	if (node->freeze->leader.client != (int)number)
 		log_warn("a command line pulls a snapshot that it does not save: dropped");
 	else if (pull.of == SNAPSHOT_OF_IOSRV)
 		send_to_child(node, &node->iosrv, MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
@@ -475,4 +487,12 @@ void freeze_on_client(struct node *node, unsigned number, const struct msg_heade
 		else
 			log_warn("a command line sent a part of a machine that is not being loaded: dropped");
 	}
+}
+
+void freeze_start(struct node *node)
+{
+	node->freeze = calloc(1, sizeof *node->freeze);
+	if (!node->freeze)
+		die("out of memory");
+	node->freeze->leader.client = NO_CLIENT;
 }

@@ -19,10 +19,11 @@
 
 #include "vmm/node.h"
 
+void freeze_start(struct node *node);
 /* The CPUs of this host stand still, or are about to. */
-bool freeze_holds(void);
+bool freeze_holds(const struct node *node);
 /* Or the copy of this host's part is still there. */
-bool freeze_active(void);
+bool freeze_active(const struct node *node);
 /* MSG_SNAPSHOT that came to this daemon, from whomever. */
 void freeze_on_message(void *ctx, const struct msg_header *header, const void *body);
 void freeze_on_item(void *ctx, const struct msg_header *header, const void *body);

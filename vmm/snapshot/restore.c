@@ -2,9 +2,7 @@
 #include "vmm/snapshot/restore.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/conn.h"
@@ -59,8 +57,8 @@ static void send_to_child(struct node *node, struct child *child, const struct m
 
 void restore_perhaps_die(const struct node *node, unsigned step)
 {
-	if (node->o.node == 1 && fault_on(FAULT_CHECKPOINT_DIES) == step)
-		kill(getpid(), SIGKILL);
+	if (node->o.node == 1)
+		fault_die_at(FAULT_CHECKPOINT_DIES, step);
 }
 
 /* A page that is here already is not loaded over. */
