@@ -95,7 +95,7 @@ static double block(bool over, bool page_too, double *cpu)
 
 static void start(int fd, enum way way, const char *dir, bool same)
 {
-	static const struct conn_handler handler = { on_bare, on_closed };
+	static const struct conn_handler handler = { on_bare, on_closed, NULL };
 	char path[128];
 	cpu_set_t one;
 

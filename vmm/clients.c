@@ -263,7 +263,7 @@ static void on_client_closed(struct conn *conn, int reason)
 	node->end_told = true; /* and nobody else needs to be told why */
 }
 
-static const struct conn_handler client_handler = { on_client_message, on_client_closed };
+static const struct conn_handler client_handler = { on_client_message, on_client_closed, NULL };
 
 static void on_incoming(evutil_socket_t listen_fd, short what, void *arg)
 {

@@ -183,10 +183,13 @@ static int write_queue(struct conn *conn)
 static void on_writable(evutil_socket_t fd, short what, void *arg)
 {
 	struct conn *conn = arg;
+	size_t queued = conn->queued_bytes;
 
 	(void)fd, (void)what;
 	if (!write_queue(conn))
 		event_del(conn->writable);
+	if (conn->queued_bytes < queued && conn->handler->on_written)
+		conn->handler->on_written(conn);
 }
 
 void conn_flush(struct conn *conn, int timeout_ms)

@@ -29,10 +29,13 @@ enum {
 typedef void (*conn_message_fn)(struct conn *conn, const struct msg_header *header, const void *body);
 /* reason: 0 = the other end closed, otherwise -errno (-EPROTO: it sent nonsense). */
 typedef void (*conn_closed_fn)(struct conn *conn, int reason);
+/* Something that was queued is in the socket now; for who has to be told to look there. May be NULL; no conn_close() inside. */
+typedef void (*conn_written_fn)(struct conn *conn);
 
 struct conn_handler {
 	conn_message_fn on_message;
 	conn_closed_fn on_closed;
+	conn_written_fn on_written;
 };
 
 /* Owns `fd` from now on (set non-blocking). `name` is for logs: "monitor of CPU 3". `owner` and `index` are the caller's. */

@@ -415,6 +415,14 @@ static void on_monitor_closed(struct conn *conn, int reason)
 	on_child_closed(node, &node->monitor[conn_index(conn)], reason);
 }
 
+/* What was announced before it was there. */
+static void on_monitor_written(struct conn *conn)
+{
+	struct node *node = conn_owner(conn);
+
+	hostshm_post(node->shm, conn_index(conn), POST_MESSAGE);
+}
+
 static void on_iosrv_closed(struct conn *conn, int reason)
 {
 	struct node *node = conn_owner(conn);
@@ -422,5 +430,5 @@ static void on_iosrv_closed(struct conn *conn, int reason)
 	on_child_closed(node, &node->iosrv, reason);
 }
 
-const struct conn_handler route_monitor_handler = { on_monitor_message, on_monitor_closed };
-const struct conn_handler route_iosrv_handler = { on_iosrv_message, on_iosrv_closed };
+const struct conn_handler route_monitor_handler = { on_monitor_message, on_monitor_closed, on_monitor_written };
+const struct conn_handler route_iosrv_handler = { on_iosrv_message, on_iosrv_closed, NULL };

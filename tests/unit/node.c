@@ -84,7 +84,7 @@ static void test_bounds(void)
 /* --- connections and nets ------------------------------------------------------------------------------------------- */
 
 struct end { /* what one end of a pair saw */
-	unsigned messages, closed;
+	unsigned messages, closed, written;
 	int reason;
 	struct msg_header last;
 	char body[CONN_MAX_PACKET];
@@ -107,7 +107,14 @@ static void on_end_closed(struct conn *conn, int reason)
 	end->reason = reason;
 }
 
-static const struct conn_handler end_handler = { on_end_message, on_end_closed };
+static void on_end_written(struct conn *conn)
+{
+	struct end *end = conn_owner(conn);
+
+	end->written++;
+}
+
+static const struct conn_handler end_handler = { on_end_message, on_end_closed, on_end_written };
 
 static void make_pair(struct event_base *base, struct conn *conn[2], struct end end[2])
 {
@@ -118,7 +125,8 @@ static void make_pair(struct event_base *base, struct conn *conn[2], struct end 
 	conn[1] = conn_new(base, fd[1], "right", &end_handler, &end[1], 0);
 }
 
-/* More than the socket holds is queued, in order, up to the limit; the limit loses nothing of what was accepted. */
+/* More than the socket holds is queued, in order, up to the limit; the limit loses nothing of what was accepted. Who sent it hears
+ * when what was queued is in the socket, which others may have looked into before. */
 static void test_queue(void)
 {
 	static struct end end[2];
@@ -134,10 +142,13 @@ static void test_queue(void)
 		accepted++, page[0]++;
 	CU_ASSERT(accepted > CONN_QUEUE_BYTES / PAGE_BYTES / 2);
 	CU_ASSERT(conn_queued_bytes(conn[0]) <= CONN_QUEUE_BYTES);
+	CU_ASSERT_EQUAL(end[0].written, 0);
 	for (int i = 0; i < 100000 && end[1].messages < accepted; i++)
 		event_base_loop(base, EVLOOP_ONCE);
 	CU_ASSERT_EQUAL(end[1].messages, accepted);
 	CU_ASSERT_EQUAL(conn_queued_bytes(conn[0]), 0);
+	CU_ASSERT(end[0].written > 0);
+	CU_ASSERT_EQUAL(end[1].written, 0);
 	CU_ASSERT_EQUAL(end[1].body[sizeof body], (char)(accepted - 1));
 	conn_close(conn[0]);
 	conn_drain(conn[1]);
