@@ -19,11 +19,16 @@ enum { ALIVE_S = 10, MAX_ARGUMENTS = 64 };
 static int read_file(const char *path, char *text, size_t room, size_t *bytes, struct problem *p)
 {
 	FILE *file = fopen(path, "re");
+	int error = file ? 0 : errno;
 
-	if (!file)
-		return problem(p, "--cluster %s: %s", path, strerror(errno));
-	*bytes = fread(text, 1, room, file);
-	fclose(file);
+	*bytes = 0;
+	if (file) {
+		*bytes = fread(text, 1, room, file);
+		error = ferror(file) ? errno : 0; /* of a folder, say */
+		fclose(file);
+	}
+	if (error)
+		return problem(p, "--cluster %s: %s", path, strerror(error));
 	if (*bytes == room)
 		return problem(p, "--cluster %s: more than %zu bytes", path, room - 1);
 	return 0;
