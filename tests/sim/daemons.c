@@ -49,7 +49,7 @@ static struct {
 	struct saving saving;
 	unsigned fault; /* of `faults`, NO_FAULT or KILLED */
 	bool met;	/* it has shown, in this seed */
-	bool member_died, ended_as_asked;
+	bool member_died; /* the machine may end */
 	unsigned current; /* whose code runs */
 	jmp_buf death;
 	int log_fd;
@@ -61,7 +61,7 @@ static struct { /* over all seeds */
 
 static struct node *first(void) { return &daemons[0].node; }
 
-/* --- the log: without a fault a daemon has nothing to complain of ---------------------------------------------------- */
+/* --- the log: without a fault a daemon has nothing to complain of ------------------------------------------------------- */
 
 static void copy_log(void)
 {
@@ -96,7 +96,6 @@ static void open_log(void)
 
 /* --- deaths ------------------------------------------------------------------------------------------------------------- */
 
-/* The owner hears of the end before any client does. */
 void machine_ends(unsigned from, const char *why)
 {
 	sim_trace(machine, "the machine ends: node %u: %s", from, why);
@@ -135,6 +134,9 @@ void daemon_ends(unsigned number)
 {
 	if (node_has_host(first(), number) || dsm_pages_here(daemons[number].node.dsm))
 		sim_fail(machine, "daemon %u ends with %u pages", number, dsm_pages_here(daemons[number].node.dsm));
+	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
+		if (machine->cpus[cpu].node == number)
+			sim_fail(machine, "daemon %u ends, and CPU %u is there", number, cpu);
 	machine->leaves++;
 	daemons[number].dead = daemons[number].in_order = true;
 	daemons[number].unsaid_ns = ~0ull;
