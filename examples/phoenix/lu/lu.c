@@ -36,6 +36,7 @@ static ph_vp_t multiplier = 61;	/* K: a large estimate of the number of processe
 static struct block blocks[MAX_BLOCKS][MAX_BLOCKS];
 static double *operands[N_KINDS][MAX_BLOCKS][MAX_BLOCKS];	/* [kind][k][index]; of a block that is here, its own memory */
 static bool arrived;		/* blocks came from another process, since work() last looked */
+static bool news;		/* blocks or operands did, or a block was done here: what was not ready then may be now */
 static struct { double *a[MAX_BLOCKS][MAX_BLOCKS]; long n; } result;	/* at the holder of virtual node 0 */
 
 static size_t block_bytes(void) { return (size_t)(sizes[1] * sizes[1]) * sizeof(double); }
@@ -87,6 +88,7 @@ static void keep_operand(enum kind kind, int k, int index, const void *a)
 		return;
 	*at = allocate(block_bytes());
 	memcpy(*at, a, block_bytes());
+	news = true;
 }
 
 static void pass_operand_on(struct operand o, const double *a)
@@ -144,7 +146,7 @@ static void finish_block(int i, int j)
 		block_solve_right(b->a, operands[DIAGONAL][k][k], n);
 	else
 		block_solve_left(b->a, operands[DIAGONAL][k][k], n);
-	b->done = true;
+	b->done = news = true;
 	if (!operands[o.kind][k][o.index])
 		operands[o.kind][k][o.index] = b->a;
 	pass_operand_on(o, b->a);
@@ -187,11 +189,16 @@ static bool step(int i, int j)
 }
 
 /* A block of those that are done first, and so of those that the most others wait for: what is left of the matrix is
- * updated while operands are under way. */
+ * updated while operands are under way.  Without news it goes on where it was. */
 static bool work(void)
 {
-	for (int k = least_step(); k < n_blocks; k++)
-		for (int i = k; i < n_blocks; i++)
+	static int k, i;
+
+	if (news)
+		k = i = least_step();
+	news = false;
+	for (; k < n_blocks; i = ++k)
+		for (; i < n_blocks; i++)
 			if (step(i, k) || step(k, i))
 				return true;
 	return false;
@@ -222,6 +229,7 @@ static void begin(ph_vp_t lo, ph_vp_t hi)
 			if (vp_of(i, j) < lo || vp_of(i, j) >= hi)
 				continue;
 			blocks[i][j].a = allocate(block_bytes());
+			news = true;
 			block_fill(blocks[i][j].a, i, j, (int)sizes[1], sizes[0]);
 		}
 }
@@ -303,7 +311,7 @@ static void unpack(ph_vp_t lo, ph_vp_t hi, struct view *in)
 	int n, i, j;
 
 	(void)hi;
-	arrived = true;
+	arrived = news = true;
 	if (lo == 0)
 		unpack_result(in);
 	for (view_get(in, &n, sizeof n); n; n--) {
