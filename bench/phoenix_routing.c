@@ -1,7 +1,8 @@
 /* phoenix_routing.c - how long it takes until a routing table is built (thesis, figures 3.3 to 3.8).
  *
  * Nodes in a simulated network: each is busy with one thing at a time, for as long as a packet and a connection cost the
- * kernel of this computer (measured at the start), and as long as the library's own code takes here.
+ * kernel of this computer (measured at the start), and as long as the library's own code takes here.  A packet is under way
+ * for 25 to 75 us, at random, as in a local network; in one that is "far", for 50 to 500.
  *
  *   offline    which node connects to which is given; done when the connections are there
  *   master     all names are given; each node tries all others, tells node 0 whom it reached, which calculates all paths
@@ -13,7 +14,9 @@
  *   naive      `names` with DSDV as it is in the books: each change is told to each neighbour at once
  *
  * One subnet, or three in the proportion 14 : 8 : 3, of which the first nodes alone can reach each other.
- * Usage: phoenix_routing table [NODES...] | naive [NODES...] | curve NODES | storm NODES */
+ * "phases" says when, with `names`, the last connection was there, the last node knew its subnet, the last gateway knew all
+ * nodes, and the last table was complete.
+ * Usage: phoenix_routing [far] table [NODES...] | naive [NODES...] | phases [NODES...] | curve NODES | storm NODES */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -21,7 +24,7 @@
 #include <unistd.h>
 #include "tests/sim/phnx_sim.h"
 
-enum { MAX_NODES = 1000, LIMIT = 60000000, STEP = 100 };
+enum { MAX_NODES = 1000, LIMIT = 60000000, STEP = 20, NEAR_MIN = 25, NEAR_MAX = 75, FAR_MIN = 50, FAR_MAX = 500 };
 enum mode { OFFLINE, MASTER, TOLD, NAMES, DISCOVERY, NAIVE };
 struct costs {
 	uint64_t packet_ns, kib_ns, link_ns;
@@ -32,7 +35,7 @@ struct result {
 };
 static struct sim s;
 static int n_nodes;
-static bool three;
+static bool three, far_away;
 static struct costs costs;
 
 static uint64_t now_ns(clockid_t clock)
@@ -211,6 +214,8 @@ static void start(enum mode mode)
 {
 	sim_init(&s, 1, n_nodes, 0, 1 << 20);
 	s.may_connect = reaches;
+	s.delay_min = far_away ? FAR_MIN : NEAR_MIN;
+	s.delay_max = far_away ? FAR_MAX : NEAR_MAX;
 	s.packet_cost_ns = costs.packet_ns;
 	s.kib_cost_ns = costs.kib_ns;
 	s.link_cost_ns = costs.link_ns;
@@ -311,6 +316,52 @@ static void naive(void)
 	fflush(stdout);
 }
 
+static bool knows(const struct sim *sim, int node, bool all)
+{
+	const struct phnx *ph = sim->nodes[node].ph;
+	int known = 0, asked = 0;
+
+	for (int j = 0; j < n_nodes; j++)
+		asked += all || reaches(sim, node, j);
+	for (unsigned k = 0; k < ph->routes.n; k++)
+		known += ph->routes.list[k]->nhops != UNREACHABLE && (all || ph->routes.list[k]->nhops < 2);
+	return known >= asked;
+}
+
+static bool subnets_known(struct sim *sim)
+{
+	for (int i = 0; i < n_nodes; i++)
+		if (!knows(sim, i, false))
+			return false;
+	return true;
+}
+
+static bool gateways_know(struct sim *sim)
+{
+	for (int i = 0; i < n_nodes; i++)
+		if (is_gateway(i) && !knows(sim, i, true))
+			return false;
+	return true;
+}
+
+static void phases(void)
+{
+	bool (*const done[])(struct sim *) = { linked, subnets_known, gateways_know, stable };
+	uint64_t begin;
+
+	start(NAMES);
+	begin = s.now;
+	printf("%6d %7s", n_nodes, three ? "three" : "one");
+	for (unsigned i = 0; i < sizeof done / sizeof *done; i++) {
+		while (!done[i](&s) && s.now < begin + LIMIT)
+			sim_run(&s, s.now + STEP);
+		printf(" %9.4f", (double)(s.now - begin) / 1e6);
+	}
+	printf("\n");
+	fflush(stdout);
+	sim_free(&s);
+}
+
 static void print_pairs(uint64_t since)
 {
 	uint64_t reachable, hops, all = (uint64_t)n_nodes * (uint64_t)(n_nodes - 1);
@@ -371,9 +422,11 @@ static void for_each(void (*what)(void), int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	const char *what = argc > 1 ? argv[1] : "table";
-
 	costs = measure();
+	far_away = argc > 1 && !strcmp(argv[1], "far");
+	argc -= far_away;
+	argv += far_away;
+	const char *what = argc > 1 ? argv[1] : "table";
 	n_nodes = argc > 2 ? atoi(argv[2]) : 224;
 	fprintf(stderr, "a packet costs each side %llu ns and %llu ns per KiB, a connection %llu ns\n", (unsigned long long)costs.packet_ns,
 		(unsigned long long)costs.kib_ns, (unsigned long long)costs.link_ns);
@@ -384,6 +437,9 @@ int main(int argc, char **argv)
 	} else if (!strcmp(what, "naive")) {
 		printf("%6s %7s %10s %10s %9s %9s\n", "nodes", "subnets", "updates", "naive", "s", "naive s");
 		for_each(naive, argc, argv);
+	} else if (!strcmp(what, "phases")) {
+		printf("%6s %7s %9s %9s %9s %9s\n", "nodes", "subnets", "linked", "subnets", "gateways", "all");
+		for_each(phases, argc, argv);
 	} else if (!strcmp(what, "curve") || !strcmp(what, "storm")) {
 		(strcmp(what, "curve") ? storm : curve)();
 	} else {

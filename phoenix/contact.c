@@ -53,6 +53,7 @@ static void settle_order(struct phnx *ph, uint64_t now)
 	unsigned n = all->n_configured, self = UINT32_MAX;
 
 	all->fresh = false;
+	all->settled_us = now;
 	for (unsigned i = 0; i < all->n; i++)
 		if (!all->heap[i]->name && is_self(ph, &all->heap[i]->at))
 			self = all->heap[i]->index;
@@ -63,7 +64,7 @@ static void settle_order(struct phnx *ph, uint64_t now)
 			struct contact *c = all->heap[i];
 			unsigned step = (c->index + n - self) % n;
 			bool mine = 2 * step < n || (2 * step == n && self < c->index);
-			all->awaited += !mine;
+			c->awaited = !mine;
 			c->due_us = now + step + (mine ? 0 : OTHERS_FIRST + n * PER_CONTACT);
 			c->fresh = false;
 		}
@@ -255,6 +256,14 @@ void contact_link_down(struct phnx *ph, ph_vp_t peer)
 	}
 }
 
+/* While connections are being made, those that others should make may be on their way, too. */
+static bool may_be_coming(const struct phnx *ph, const struct contact *c, uint64_t now)
+{
+	const struct contacts *all = &ph->contacts;
+
+	return c->awaited && now < all->settled_us + OTHERS_LAST && (all->hopeful || now < ph->progress_us + OTHERS_FIRST);
+}
+
 /* Its time has come. */
 static void try(struct phnx *ph, struct contact *c)
 {
@@ -266,7 +275,10 @@ static void try(struct phnx *ph, struct contact *c)
 		contact_linked(ph, c, e->name);
 	} else if (!c->name && contact_is_neighbour(ph, c, c->at.host)) {
 		/* it came first */
+	} else if (may_be_coming(ph, c, phnx_now(ph))) {
+		set(ph, c, CONTACT_IDLE, phnx_now(ph) + OTHERS_FIRST);
 	} else {
+		c->awaited = false;
 		set(ph, c, CONTACT_DIALING, UINT64_MAX);
 		ph->ops->dial(ph->ctx, c);
 	}

@@ -76,6 +76,9 @@ struct plink {
 	size_t last_frame;		/* bytes: the next may be like it */
 	bool has_spoken;		/* since bytes came last */
 	uint64_t opened_us, heard_us, ping_us, rtt_us;
+	bool told;			/* the peer has told of routes */
+	uint64_t *named;		/* the neighbours (by slot) that it then named as its own */
+	unsigned named_words;
 	unsigned digest_misses;
 };
 
@@ -88,14 +91,14 @@ struct contact {
 	uint64_t due_us, backoff_us;	/* IDLE: when to try it */
 	unsigned place;			/* in the heap */
 	unsigned index;			/* among the configured ones */
-	bool fresh;			/* configured, and never tried */
+	bool fresh, awaited;		/* configured, and never tried; it should dial this node */
 	void *transport;
 };
 struct contacts {
 	struct contact **heap;		/* by due_us */
 	unsigned n, room, n_learned, n_configured;
 	unsigned dialing, hopeful;	/* hopeful: of those the ones that have not failed since they last succeeded */
-	unsigned awaited;		/* nodes that should dial this one */
+	uint64_t settled_us;		/* when it was last settled who dials whom first */
 	bool fresh;			/* some are: their order has to be settled */
 };
 
@@ -169,6 +172,7 @@ struct rentry {
 	uint64_t overlap_us;		/* since when it claims what we assume */
 	bool reported;
 	bool dirty;			/* some neighbour may lack it */
+	bool told;			/* some neighbour was told of it */
 	bool disputed;			/* a neighbour has lost the way to it, and this node has not */
 	bool learned;			/* its addresses are contact points already */
 };
@@ -188,7 +192,9 @@ struct routes {
 	struct rentry *self;
 	struct rentry **dirty_list;	/* what must be told to a neighbour */
 	unsigned n_dirty;
-	uint64_t dirty_us;
+	uint64_t dirty_us, urgent_us;	/* since when; urgent: somebody knows it as it was before; or 0 */
+	uint64_t told_us;		/* when a neighbour last began to tell */
+	unsigned n_silent;		/* neighbours that have not */
 	bool claims_dirty;
 	struct claim *claims;
 	unsigned n_claims, room_claims;
@@ -429,7 +435,7 @@ struct phnx {
 	uint64_t due;			/* when the next timer is */
 	uint64_t gossip_us;		/* 0: no gossip */
 	struct plink *links;
-	unsigned n_links;
+	unsigned n_links, n_proving;	/* of these: those whose peers have not proved themselves yet */
 	uint64_t links_due;		/* when link_tick() has to look at them */
 	uint64_t progress_us;		/* when a connection last came closer to being made */
 	char host[64];			/* this computer's own name, as configurations may have it */

@@ -39,6 +39,7 @@ enum {
 	SILENT_RETRY = 64000000,		/* the same for learned end points that have never answered */
 	LEARNED_DELAY = 200000,			/* of the two nodes that learn of each other, one waits so long */
 	OTHERS_FIRST = 10000,			/* contact points that should dial this node are dialed after this at the earliest */
+	OTHERS_LAST = 500000,			/* the same at the latest, while connections are being made */
 	PING_INTERVAL = 500000,
 	LINK_TIMEOUT = 8000000,			/* a silent link is closed */
 	RTO_MIN = 100000,			/* resending starts after this; doubles up to RTO_MAX */

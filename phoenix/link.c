@@ -287,6 +287,7 @@ static int on_auth(struct plink *l, struct reader *r)
 		return -1;
 	l->peer = l->claimed;
 	l->state = LINK_UP;
+	l->ph->n_proving--;
 	ping(l, phnx_now(l->ph));
 	look_by(l->ph, l->ping_us + PING_INTERVAL);
 	free(l->my_hello.data);
@@ -536,6 +537,7 @@ struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c
 	ph->ops->random(ph->ctx, l->nonce, sizeof l->nonce);
 	ph->links = l;
 	ph->n_links++;
+	ph->n_proving++;
 	look_by(ph, proved_by(l));
 	ph->progress_us = phnx_now(ph);
 	put_hello(l);
@@ -552,6 +554,7 @@ static void drop(struct plink *l)
 		at = &(*at)->next;
 	*at = l->next;
 	ph->n_links--;
+	ph->n_proving -= !up;
 	l->state = LINK_CLOSING;
 	if (up)
 		route_link_down(ph, l);
@@ -568,6 +571,7 @@ static void drop(struct plink *l)
 	free(l->my_hello.data);
 	free(l->peer_hello.data);
 	rmsg_free(l->in);
+	free(l->named);
 	free(l);
 }
 

@@ -6,9 +6,11 @@
  * The thesis's two optimisations:
  *   - An update names the neighbours that its sender sends it to; receivers do not pass it on among these.  The sets
  *     trans and rcpt of the thesis are one set here (`has`), since their union alone is ever asked for; and one list of
- *     names serves a whole message, since after each flush all of a sender's neighbours have everything.
- *   - Updates are merged: first connections are made, then received updates are processed, and only then (route_tick())
- *     is everything that changed sent in one message per neighbour.
+ *     names serves a whole message, since after each flush all of a sender's neighbours have everything.  The names say
+ *     more: of these, the sender hears what they are themselves, and need not be told.  So it does no harm if of two nodes
+ *     that connect just then only one has named the other.
+ *   - Updates are merged: first connections are made; then a node tells what it is itself; and what it knows of others
+ *     when its neighbours have told what they are (route_tick()), all in one message per neighbour.
  *
  * Where this departs from DSDV: a node that has another way does not adopt "unreachable" from a neighbour that is not on
  * its way.  It asks the destination for a newer sequence number instead (SEQREQ, as the Babel protocol does), so that one
@@ -181,11 +183,26 @@ static void has_clear(struct phnx *ph, struct rentry *e, unsigned slot)
 static void has_nobody(struct phnx *ph, struct rentry *e)
 {
 	mark_dirty(ph, e);
+	if (e->told && !ph->routes.urgent_us)
+		ph->routes.urgent_us = phnx_now(ph);
 	if (e->has_words)
 		memset(e->has, 0, e->has_words * sizeof *e->has);
 }
 
-static void flush(struct phnx *ph);
+static bool names(const struct plink *l, unsigned slot)
+{
+	return slot / 64 < l->named_words && (l->named[slot / 64] >> slot % 64 & 1);
+}
+
+/* Nobody told it, or promised to, and it does not hear it from the node itself. */
+static bool lacks(const struct phnx *ph, const struct plink *l, const struct rentry *e)
+{
+	bool neighbour = e->direct && e->nhops < UNREACHABLE && !ph->leaving;
+
+	return !has(e, l->slot) && !(neighbour && names(l, e->direct->slot));
+}
+
+static void flush(struct phnx *ph, unsigned from);
 
 /* The neighbours that the sender of an update promised it to. */
 struct promise {
@@ -494,17 +511,36 @@ static void get_names(struct phnx *ph, struct reader *r, struct promise *p)
 	}
 }
 
+static void keep_names(struct plink *l, const struct promise *p)
+{
+	uint64_t *bits = realloc(l->named, p->words * sizeof *bits);
+
+	l->named_words = 0;
+	if (!bits)
+		return;		/* then something is sent once too often */
+	memcpy(bits, p->bits, p->words * sizeof *bits);
+	l->named = bits;
+	l->named_words = p->words;
+}
+
 int route_on_update(struct phnx *ph, struct plink *l, struct reader *r)
 {
 	struct promise p = { .sender = l };
 
+	if (!l->told) {
+		ph->routes.told_us = phnx_now(ph);
+		ph->routes.n_silent--;
+	}
+	l->told = true;
 	promise_add(&p, l->slot);
 	get_names(ph, r, &p);
+	if (ph->routes.algorithm != ROUTING_NAIVE)
+		keep_names(l, &p);
 	uint64_t n = get_var(r);
 	for (uint64_t i = 0; i < n && !r->bad; i++) {
 		on_entry(ph, r, &p);
 		if (ph->routes.algorithm == ROUTING_NAIVE)
-			flush(ph);
+			flush(ph, 0);
 	}
 	return 0;
 }
@@ -521,6 +557,7 @@ void route_link_up(struct phnx *ph, struct plink *l)
 		e->direct = l;
 		ph->routes.neighbours += mix((uint64_t)l->peer);
 	}
+	ph->routes.n_silent++;
 	ph->routes.up[l->slot / 64] |= 1ULL << l->slot % 64;
 	if (l->slot / 64 >= ph->routes.up_words)
 		ph->routes.up_words = l->slot / 64 + 1;
@@ -539,6 +576,8 @@ void route_link_down(struct phnx *ph, struct plink *l)
 			e->direct = other;
 			if (!other)
 				ph->routes.neighbours -= mix((uint64_t)l->peer);
+			if (!other && e->fwd != l)	/* others were told that this node hears of it directly */
+				has_nobody(ph, ph->routes.self);
 		}
 		if (e->fwd != l)
 			continue;
@@ -547,6 +586,10 @@ void route_link_down(struct phnx *ph, struct plink *l)
 		else
 			set_route(ph, e, e->seq | 1, UNREACHABLE, NULL);
 	}
+	ph->routes.n_silent -= !l->told;
+	for (struct plink *k = ph->links; k; k = k->next)
+		if (l->slot / 64 < k->named_words)
+			k->named[l->slot / 64] &= ~(1ULL << l->slot % 64);
 	ph->routes.up[l->slot / 64] &= ~(1ULL << l->slot % 64);
 	ph->routes.version++;
 	sweep_by(ph, phnx_now(ph) + ROUTE_EXPIRY);
@@ -556,6 +599,7 @@ void route_resend_all(struct phnx *ph, struct plink *l)
 {
 	for (unsigned k = 0; k < ph->routes.n; k++)
 		has_clear(ph, ph->routes.list[k], l->slot);
+	l->named_words = 0;
 }
 
 /* ---- telling the neighbours ---- */
@@ -584,78 +628,129 @@ static void put_names(struct phnx *ph, struct writer *w)
 			put64(w, (uint64_t)l->peer);
 }
 
-static void send_update(struct plink *l, const struct writer *names, const struct writer *entries, uint64_t n)
+/* A message, and of what it tells, by place in the list of what is to be told: most neighbours are told the same. */
+struct bundle {
+	struct pbuf *message;
+	uint64_t told[MAX_NODES_KNOWN / 64];
+};
+
+static void send_entries(struct plink *l, const struct writer *names, const struct writer *entries, uint64_t n, struct bundle *b)
 {
 	struct writer w = { 0 };
 
 	put_bytes(&w, names->data, names->len);
 	put_var(&w, n);
 	put_bytes(&w, entries->data, entries->len);
-	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
-	if (b)
-		link_send(l, FRAME_ROUTE, NULL, b);
-	pbuf_put(b);
+	pbuf_put(b->message);
+	b->message = w.bad ? NULL : pbuf_new(w.data, w.len);
+	if (b->message)
+		link_send(l, FRAME_ROUTE, NULL, b->message);
 	free(w.data);
 }
 
-static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names)
+static void send_bundle(struct phnx *ph, struct plink *l, const struct writer *names, struct bundle *b)
 {
 	struct routes *t = &ph->routes;
 	struct writer entries = { 0 };
+	bool split = false;
 	uint64_t n = 0;
 
 	for (unsigned k = 0; k < t->n_dirty; k++) {
-		struct rentry *e = t->dirty_list[k];
-		if (has(e, l->slot))
+		if (!(b->told[k / 64] >> k % 64 & 1))
 			continue;
-		has_set(e, l->slot);
-		put_entry(ph, &entries, e);
-		n++;
 		if (entries.len > FLUSH_BYTES) {
-			send_update(l, names, &entries, n);
+			send_entries(l, names, &entries, n, b);
 			entries.len = n = 0;
+			split = true;
 		}
+		put_entry(ph, &entries, t->dirty_list[k]);
+		n++;
 	}
-	if (n)
-		send_update(l, names, &entries, n);
+	send_entries(l, names, &entries, n, b);
 	free(entries.data);
+	if (!split)
+		return;
+	pbuf_put(b->message);		/* it is not all of the bundle */
+	b->message = NULL;
 }
 
-/* The neighbours that lack some entry, by slot; few, as a rule: all others have been promised it. Returns how many words. */
-static unsigned find_lacking(struct phnx *ph, uint64_t lacking[MAX_LINKS / 64])
+/* From there on, what stands in the list of what is to be told. */
+static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names, unsigned from, struct bundle *b)
+{
+	struct routes *t = &ph->routes;
+	uint64_t told[MAX_NODES_KNOWN / 64];
+	size_t bytes = (t->n_dirty + 63) / 64 * sizeof *told;
+	bool any = false;
+
+	memset(told, 0, bytes);
+	for (unsigned k = from; k < t->n_dirty; k++) {
+		struct rentry *e = t->dirty_list[k];
+		if (!lacks(ph, l, e))
+			continue;
+		has_set(e, l->slot);
+		e->told = any = true;
+		told[k / 64] |= 1ULL << k % 64;
+	}
+	if (any && b->message && !memcmp(b->told, told, bytes)) {
+		link_send(l, FRAME_ROUTE, NULL, b->message);
+	} else if (any) {
+		memcpy(b->told, told, bytes);
+		send_bundle(ph, l, names, b);
+	}
+}
+
+/* The neighbours that may lack some entry, by slot; few, as a rule: all others have been promised it. Returns how many words. */
+static unsigned find_lacking(struct phnx *ph, uint64_t lacking[MAX_LINKS / 64], unsigned from)
 {
 	struct routes *t = &ph->routes;
 
 	for (unsigned i = 0; i < t->up_words; i++) {
 		lacking[i] = 0;
-		for (unsigned k = 0; k < t->n_dirty; k++)
+		for (unsigned k = from; k < t->n_dirty; k++)
 			lacking[i] |= t->up[i] & ~(i < t->dirty_list[k]->has_words ? t->dirty_list[k]->has[i] : 0);
 	}
 	return t->up_words;
 }
 
-static void flush(struct phnx *ph)
+static void flush(struct phnx *ph, unsigned from)
 {
 	struct routes *t = &ph->routes;
 	uint64_t lacking[MAX_LINKS / 64];
-	unsigned words = find_lacking(ph, lacking);
+	unsigned words = find_lacking(ph, lacking, from);
 	struct writer names = { 0 };
+	struct bundle last;
 
+	last.message = NULL;
 	for (struct plink *l = t->algorithm == ROUTING_SILENT ? NULL : ph->links; l; l = l->next) {
 		if (l->state != LINK_UP || l->slot / 64 >= words || !(lacking[l->slot / 64] >> l->slot % 64 & 1))
 			continue;
 		if (!names.len)
 			put_names(ph, &names);
-		flush_to(ph, l, &names);
+		flush_to(ph, l, &names, from, &last);
 	}
-	while (t->n_dirty)
+	while (t->n_dirty > from)
 		t->dirty_list[--t->n_dirty]->dirty = false;
+	if (!from)
+		t->urgent_us = 0;
+	pbuf_put(last.message);
 	free(names.data);
+}
+
+static void flush_self(struct phnx *ph)
+{
+	struct routes *t = &ph->routes;
+	unsigned k = 0, last = t->n_dirty - 1;
+
+	while (t->dirty_list[k] != t->self)
+		k++;
+	t->dirty_list[k] = t->dirty_list[last];
+	t->dirty_list[last] = t->self;
+	flush(ph, last);
 }
 
 void route_tell(struct phnx *ph)
 {
-	flush(ph);
+	flush(ph, 0);
 }
 
 /* ---- who holds a virtual node ---- */
@@ -761,40 +856,66 @@ static uint64_t sweep(struct phnx *ph, uint64_t now)
 	return again;
 }
 
-/* The thesis's priorities: connections that are being made come first, while they come nearer, but not for ever.  What is
- * told once they are all there is told once. */
-static uint64_t hold_until(struct phnx *ph, uint64_t now)
-{
-	enum { QUIET = 5000, QUIET_AWAITED = 1000, LIMIT = 20000, LIMIT_PER_LINK = 300 };
-	unsigned accepted = 0;
-	bool connecting = ph->contacts.hopeful > 0;
+/* ---- when to tell: the thesis's priorities ----
+ * Connections that are being made come first, while they come nearer: then a node has few neighbours to tell later, and names
+ * all that it dials.  What it is itself is told then; what it knows of others, when all neighbours have told what they are.
+ * But not for ever, and soon if somebody was told what is not so any more: messages go astray until it is put right. */
 
-	if (now >= ph->progress_us + QUIET)
-		return now;
-	for (struct plink *l = ph->links; l; l = l->next) {
-		connecting |= l->state & (LINK_HELLO | LINK_AUTH);
-		accepted += !l->contact;
-	}
-	uint64_t quiet = connecting ? QUIET : accepted < ph->contacts.awaited ? QUIET_AWAITED : 0;
-	uint64_t limit = ph->routes.dirty_us + LIMIT + (uint64_t)ph->n_links * LIMIT_PER_LINK, until = ph->progress_us + quiet;
-	return limit < until ? limit : until;
+static uint64_t limit(const struct phnx *ph)
+{
+	enum { LIMIT = 20000, LIMIT_PER_LINK = 300, FIRST_LIMIT = 300000, FIRST_PER_LINK = 5000 };
+	const struct routes *t = &ph->routes;
+
+	return t->urgent_us ? t->urgent_us + LIMIT + (uint64_t)ph->n_links * LIMIT_PER_LINK
+			    : t->dirty_us + FIRST_LIMIT + (uint64_t)ph->n_links * FIRST_PER_LINK;
+}
+
+/* Whoever is dialed and has not answered in twice the time that the slowest neighbour takes, is not there. */
+static uint64_t answer_us(const struct phnx *ph)
+{
+	enum { LEAST = 5000 };
+	uint64_t rtt_us = 0;
+
+	for (const struct plink *l = ph->links; l; l = l->next)
+		rtt_us = l->rtt_us > rtt_us ? l->rtt_us : rtt_us;
+	return LEAST + 2 * rtt_us;
+}
+
+/* When to tell what this node is itself, in *self, and when to tell all. */
+static uint64_t hold_until(const struct phnx *ph, uint64_t now, uint64_t *self)
+{
+	enum { BUSY = 50000 };		/* so long whoever has answered once may take for the next answer */
+	const struct routes *t = &ph->routes;
+	uint64_t most = limit(ph), last = ph->progress_us > t->told_us ? ph->progress_us : t->told_us, all;
+
+	*self = ph->n_proving ? ph->progress_us + BUSY : ph->contacts.hopeful ? ph->progress_us + answer_us(ph) : now;
+	all = t->n_silent && last + BUSY > *self ? last + BUSY : *self;
+	*self = most < *self ? most : *self;
+	return most < all ? most : all;
 }
 
 void route_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	struct routes *t = &ph->routes;
+	uint64_t self, all;
 
 	if (now >= t->sweep_us)
 		t->sweep_us = sweep(ph, now);
 	*next = t->sweep_us < *next ? t->sweep_us : *next;
 	if (!t->n_dirty)
 		return;
-	uint64_t until = hold_until(ph, now);
-	until = t->tardy_until > until ? t->tardy_until : until;
-	if (now < until)
+	all = hold_until(ph, now, &self);
+	self = t->self->dirty ? self : all;
+	self = t->tardy_until > self ? t->tardy_until : self;
+	all = t->tardy_until > all ? t->tardy_until : all;
+	if (now >= all)
+		flush(ph, 0);
+	else if (now >= self && t->self->dirty)
+		flush_self(ph);
+	if (t->n_dirty) {
+		uint64_t until = t->self->dirty ? self : all;
 		*next = until < *next ? until : *next;
-	else
-		flush(ph);
+	}
 }
 
 bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct writer *head, struct pbuf *body)

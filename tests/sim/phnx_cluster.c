@@ -71,6 +71,43 @@ static void test_star_learns_all(void)
 	sim_free(&s);
 }
 
+/* ---- how much is said until all know all: in one place, each node tells each neighbour once, which is the least there can be;
+ * where connections come slowly, some twice ---- */
+
+static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max)
+{
+	struct sim s;
+	uint64_t updates = 0;
+
+	sim_init(&s, seed, 24, 0, SPACE);
+	s.delay_min = delay_min;
+	s.delay_max = delay_max;
+	for (int i = 0; i < s.n; i++)
+		for (int k = 0; k < s.n; k++)
+			sim_know(&s, i, k);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	sim_run(&s, s.now + 2000000);
+	for (int i = 0; i < s.n; i++) {
+		CU_ASSERT_EQUAL(s.nodes[i].ph->n_links, (unsigned)s.n - 1);
+		updates += s.nodes[i].ph->frames_out[FRAME_ROUTE];
+	}
+	sim_free(&s);
+	return updates;
+}
+
+static void test_few_updates(void)
+{
+	enum { LEAST = 24 * 23 };
+	uint64_t near = updates_of_mesh(50, 500), far = updates_of_mesh(1000, 20000), farther = updates_of_mesh(1000, 50000);
+
+	if (getenv("SIM_VERBOSE"))
+		printf("updates of 24 nodes: %llu, %llu, %llu\n", (unsigned long long)near, (unsigned long long)far,
+		       (unsigned long long)farther);
+	CU_ASSERT_EQUAL(near, LEAST);
+	CU_ASSERT(far <= LEAST * 5 / 4);
+	CU_ASSERT(farther <= LEAST * 3 / 2);
+}
+
 static bool only_neighbours(const struct sim *s, int from, int to)
 {
 	(void)s;
@@ -999,6 +1036,7 @@ int main(int argc, char **argv)
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("phnx_cluster", NULL, NULL);
 	CU_add_test(suite, "a star learns all its nodes", test_star_learns_all);
+	CU_add_test(suite, "few updates where all are neighbours", test_few_updates);
 	CU_add_test(suite, "a chain routes, and heals", test_chain_routes);
 	CU_add_test(suite, "direct links come back soon", test_direct_again);
 	CU_add_test(suite, "through ssh, what comes is answered at once", test_heard_through_ssh);
