@@ -447,6 +447,12 @@ static bool on_watch(struct monitor *m, const struct stop *why)
 	return debug_watchpoint(m);
 }
 
+/* A debugger wants one instruction, or an interrupt waits for the one in the shadow. */
+static bool wants_step(const struct monitor *m)
+{
+	return m->debug.step.wanted || (m->vcpu.interrupt_shadow && vcpu_wakes(&m->vcpu));
+}
+
 /* During a debugger's step no interrupt comes, but what wakes a halted CPU. */
 static void deliver_interrupt(struct monitor *m, bool woken)
 {
@@ -458,8 +464,7 @@ static void deliver_interrupt(struct monitor *m, bool woken)
 static bool run_native(struct monitor *m, struct stop *why)
 {
 	struct vcpu *v = &m->vcpu;
-	/* An interrupt waits for the one instruction in the shadow. */
-	bool step = m->debug.step.wanted || (v->interrupt_shadow && vcpu_wakes(v)), traced;
+	bool step = wants_step(m), traced;
 	uint32_t eip = v->eip;
 
 	atomic_store_explicit(&m->slot->granted, 0, memory_order_relaxed);
@@ -505,6 +510,10 @@ void run_guest(struct monitor *m)
 		/* From here on a kick is a signal, which stops guest code as soon as it runs. */
 		atomic_store(&m->slot->state, SLOT_RUNNING);
 		collect_posts(m);
+		if (wants_step(m) && vcpu_step_by_hand(v) && m->debug.step.wanted) {
+			atomic_store(&m->slot->state, SLOT_MONITOR);
+			continue;
+		}
 		deliver_interrupt(m, woken);
 		if (m->strict && v->cpl == 3)
 			shadow_drop_kernel(&m->shadow);

@@ -5,7 +5,7 @@
  */
 #include "vcpu/internal.h"
 
-enum { INSN_INT = 0xcd, INSN_HLT = 0xf4, INSN_CLI = 0xfa, INSN_STI = 0xfb };
+enum { INSN_PUSHF = 0x9c, INSN_POPF = 0x9d, INSN_INT = 0xcd, INSN_IRET = 0xcf, INSN_HLT = 0xf4, INSN_CLI = 0xfa, INSN_STI = 0xfb };
 
 struct opcode { uint16_t form; insn_handler *handler; };
 
@@ -127,6 +127,25 @@ enum vcpu_result vcpu_emulate(struct vcpu *v)
 	if (result == VCPU_NOT_MINE)
 		v->interrupt_shadow = shadow;
 	return insn_finish(&i, result);
+}
+
+bool vcpu_step_by_hand(struct vcpu *v)
+{
+	uint32_t cr2 = v->cr2;
+	struct insn i;
+
+	if (v->cpl != 3 || v->dead)
+		return false;
+	insn_start(&i, v);
+	if (insn_decode_opcode(&i)) {
+		v->cr2 = cr2; /* the fault is the step's */
+		return false;
+	}
+	if ((i.opcode != INSN_PUSHF && i.opcode != INSN_POPF && i.opcode != INSN_IRET) || i.lock)
+		return false;
+	v->interrupt_shadow = false;
+	insn_finish(&i, i.opcode == INSN_PUSHF ? emulate_pushf(&i) : i.opcode == INSN_POPF ? emulate_popf(&i) : emulate_iret(&i));
+	return true;
 }
 
 bool insn_traps_next(struct vcpu *v, uint8_t insn[2])

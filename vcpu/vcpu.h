@@ -151,6 +151,10 @@ enum vcpu_result vcpu_emulate(struct vcpu *v);
 enum vcpu_trap { VCPU_TRAP_PRIVILEGED, VCPU_TRAP_MARKER, VCPU_TRAP_HYPERCALL, VCPU_TRAP_SYSCALL };
 enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *ctx, enum vcpu_trap), void *ctx);
 
+/* Before a step by the host's trap flag, which user code's pushf would show, and its popf and iret would lose or have lost: these
+ * are carried out here, as vcpu_emulate() does. False: it is another instruction, to be stepped. */
+bool vcpu_step_by_hand(struct vcpu *v);
+
 /* The instruction at EIP touches device memory at `gpa` (linear address `gva`): moves of 1, 2, 4 bytes, and/or/test/xchg.
  * The local APIC is served in here. Unknown instructions kill the guest. */
 enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa);

@@ -406,12 +406,20 @@ static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const s
 
 /* --- from one stretch of guest code to the next --------------------------------------------------------------------- */
 
+/* A debugger wants one instruction, or an interrupt waits for the one in the shadow. */
+static bool wants_step(const struct vcpu *v)
+{
+	return direct.shared->debug.step.wanted || (v->interrupt_shadow && vcpu_wakes(v));
+}
+
 /* The last thing before guest code: interrupts. During a debugger's step none comes but what wakes a halted CPU, and the
  * window's iret, which would start again and again, is carried out here. False: look again. */
 static bool can_run(struct vcpu *v, bool woken)
 {
 	const struct debug_step *step = &direct.shared->debug.step;
 
+	if (wants_step(v))
+		vcpu_step_by_hand(v);
 	if (!step->wanted || woken)
 		vcpu_deliver_interrupt(v);
 	else if (window_holds(v->eip))
@@ -456,8 +464,7 @@ static void leave(struct vcpu *v, struct sigcontext *r)
 	direct_settle_segments(v);
 	arm_timer(v);
 	registers_out(v, r);
-	/* An interrupt waits for the one instruction in the shadow. */
-	direct.stepping = direct.shared->debug.step.wanted || (v->interrupt_shadow && vcpu_wakes(v));
+	direct.stepping = wants_step(v);
 	if (direct.stepping)
 		r->eflags |= EFLAGS_TF;
 	direct.left_eip = v->eip;

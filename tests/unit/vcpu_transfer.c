@@ -125,6 +125,59 @@ static void single_steps_without_trap(void)
 	CU_ASSERT_EQUAL(RUN(0xf4), VCPU_HALTED);
 }
 
+/* ---- what the host's trap flag would show in, or spoil */
+
+/* User code's next instruction, interrupts waiting for it. */
+static bool by_hand(const uint8_t *code, unsigned bytes)
+{
+	memcpy(fake.ram + CODE, code, bytes);
+	V->eip = CODE;
+	V->interrupt_shadow = true;
+	return vcpu_step_by_hand(V);
+}
+#define BY_HAND(...) by_hand((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+
+static void steps_by_hand(void)
+{
+	fake_reset();
+	fake_user();
+	V->gpr[ESP] = USER_STACK;
+	CU_ASSERT_TRUE(BY_HAND(0x9c));
+	CU_ASSERT_EQUAL(ram32(USER_STACK - 4), EFLAGS_FIXED | EFLAGS_IF);
+	CU_ASSERT_EQUAL(V->eip, CODE + 1);
+	CU_ASSERT_FALSE(V->interrupt_shadow);
+	CU_ASSERT_TRUE(BY_HAND(0x66, 0x9c));
+	CU_ASSERT_EQUAL(V->gpr[ESP], USER_STACK - 6);
+	push32(EFLAGS_FIXED | EFLAGS_CF | EFLAGS_TF | EFLAGS_IOPL);
+	CU_ASSERT_TRUE(BY_HAND(0x9d));
+	CU_ASSERT_EQUAL(V->eflags, EFLAGS_FIXED | EFLAGS_IF | EFLAGS_CF | EFLAGS_TF);
+	CU_ASSERT_TRUE(BY_HAND(0x9c)); /* under the program's own flag: its trap */
+	CU_ASSERT_TRUE(faulted(VECTOR_DB, -1, CODE + 1));
+	CU_ASSERT_TRUE(V->dr[6] & DR6_SINGLE_STEP);
+	fake_reset();
+	fake_user();
+	push32(EFLAGS_FIXED | EFLAGS_ZF), push32(VMP_SEL_USER_CS), push32(0x12345);
+	CU_ASSERT_TRUE(BY_HAND(0xcf));
+	CU_ASSERT_EQUAL(V->eip, 0x12345);
+	CU_ASSERT_EQUAL(V->eflags, EFLAGS_FIXED | EFLAGS_IF | EFLAGS_ZF);
+}
+
+static void steps_by_the_host(void)
+{
+	fake_reset(); /* the kernel's are not native */
+	CU_ASSERT_FALSE(BY_HAND(0x9c));
+	fake_user();
+	CU_ASSERT_FALSE(BY_HAND(0x90));
+	CU_ASSERT_FALSE(BY_HAND(0xf0, 0x9c));
+	CU_ASSERT_FALSE(BY_HAND(0x0f, 0x9c, 0xc0));
+	CU_ASSERT_TRUE(V->interrupt_shadow);
+	V->cr2 = 0x1234;
+	set_pte(CODE, 0);
+	CU_ASSERT_FALSE(BY_HAND(0x9c));
+	CU_ASSERT_EQUAL(V->cr2, 0x1234);
+	CU_ASSERT_EQUAL(V->eip, CODE);
+}
+
 /* ---- iret */
 
 static void make_frame(uint32_t eip, uint32_t cs, uint32_t eflags, uint32_t esp, uint32_t ss)
@@ -647,7 +700,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		TEST(flags_cli_sti), TEST(sti_hlt), TEST(flags_push), TEST(flags_pop), TEST(single_steps),
-		TEST(single_steps_without_trap), TEST(iret_same_level), TEST(iret_to_user),
+		TEST(single_steps_without_trap), TEST(steps_by_hand), TEST(steps_by_the_host), TEST(iret_same_level), TEST(iret_to_user),
 		TEST(iret_bad_frames), TEST(iret_page_faults), TEST(iret_modes), TEST(iret_user), TEST(iret_16bit),
 		TEST(software_interrupts), TEST(into), TEST(far_jumps), TEST(far_jump_faults), TEST(far_return_outer),
 		TEST(segment_stores), TEST(segment_pushes), TEST(segment_pops), TEST(segment_loads), TEST(segment_load_faults),
