@@ -54,7 +54,7 @@ $(B)/%.o: %.S
 include base/module.mk $(wildcard vcpu/module.mk)
 include $(filter-out base/module.mk vcpu/module.mk,$(wildcard */module.mk tests/*/module.mk))
 
-.PHONY: all programs guest setup run unit check soak lint tour clean help
+.PHONY: all programs guest setup run unit-tests unit check soak lint tour clean help
 all: programs guest
 
 programs: $(PROGRAMS)
@@ -101,7 +101,9 @@ help:
 	@echo "  make tour       what the files are for, in reading order"
 	@echo "  make lint       include rules, ABI numbers"
 
-unit: $(UNIT_TESTS)
+unit-tests: $(UNIT_TESTS)
+
+unit: unit-tests
 	$(Q)scripts/run-unit-tests $(UNIT_TESTS)
 clean:
 	$(Q)rm -rf build build-san $(CLEAN)

@@ -18,4 +18,4 @@ $(B)/vcpu/all.o: $(addprefix $(B)/,$(VCPU_OBJECTS))
 	$(Q)ld -r -o $@ $^
 	$(Q)! nm -u $@ | grep -Evw '$(VCPU_MAY_CALL)|__(asan|ubsan)_\w*|__stack_chk_fail'
 	$(Q)! grep -hE '^#include' vcpu/*.[ch] | grep -Ev '"(vcpu/\w+\.(h|def)|base/(types|limits|guest_abi)\.h)"|<std(arg|bool|def|int)\.h>'
-unit: $(B)/vcpu/all.o
+unit-tests: $(B)/vcpu/all.o
