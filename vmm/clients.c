@@ -237,7 +237,9 @@ static void on_client_message(struct conn *conn, const struct msg_header *header
 		struct msg_machine_end end;
 
 		memcpy(&end, body, sizeof end);
+		node->end_told |= node->client[number].kind == CLIENT_KIND_RUN; /* it has all that it waits for */
 		node_end_message(node, &end, (const char *)body + sizeof end, header->bytes - sizeof end);
+		supervise_proceed(node);
 		break;
 	}
 	default:

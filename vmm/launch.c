@@ -93,6 +93,8 @@ static void add_machine(struct words *w, const struct launch_plan *plan, uint32_
 		add(w, "--strict");
 	if (plan->grows)
 		add(w, "--grows");
+	if (plan->report)
+		add(w, "--report");
 }
 
 static void add_cluster(struct words *w, const struct launch_plan *plan, uint32_t node)

@@ -27,6 +27,7 @@ struct launch_plan {
 	bool verbose, direct, strict, hold; /* hold: the CPUs wait for a debugger */
 	enum policy policy; /* where CPUs run */
 	bool grows; /* more hosts may come */
+	bool report; /* who ends says what it has counted */
 	bool restore; /* the machine is loaded: only command_line and disk of the above */
 	struct cluster *cluster; /* its hosts are prepared; NULL: all daemons are on this computer */
 	uint8_t place[MAX_CPUS]; /* with a cluster: where processors begin */

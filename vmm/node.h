@@ -52,6 +52,7 @@ struct node_options {
 	bool verbose, restore, direct, strict; /* direct: the engine; strict: the ptrace engine's mode */
 	bool hold; /* the CPUs wait for a debugger */
 	bool grows; /* one host now, perhaps more later */
+	bool report; /* at its end a daemon says what it has counted: STATS and PAGES, to `vmp run` */
 	unsigned policy; /* node 0: enum policy */
 	struct cpu_features features; /* what the guest sees of the processor */
 	uint32_t join; /* this one comes to a machine that runs: bit set of its hosts */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum { OPT_DIR = 1, OPT_NODE, OPT_NODES, OPT_CPUS, OPT_MEM, OPT_LOG_FD, OPT_VERBOSE, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE,
-       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN, OPT_POLICY, OPT_CLUSTER, OPT_SECRET, OPT_PHOENIX, OPT_PLACE, OPT_FEATURES };
+       OPT_DISK, OPT_RESTORE, OPT_DIRECT, OPT_STRICT, OPT_HOLD, OPT_HOST_MEM, OPT_GROWS, OPT_JOIN, OPT_POLICY, OPT_CLUSTER, OPT_SECRET, OPT_PHOENIX, OPT_PLACE, OPT_FEATURES, OPT_REPORT };
 
 static const struct option table[] = {
 	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
@@ -23,7 +23,7 @@ static const struct option table[] = {
 	{ "grows", no_argument, NULL, OPT_GROWS },	     { "join", required_argument, NULL, OPT_JOIN },
 	{ "cluster", required_argument, NULL, OPT_CLUSTER }, { "secret", required_argument, NULL, OPT_SECRET },
 	{ "phoenix", required_argument, NULL, OPT_PHOENIX }, { "place", required_argument, NULL, OPT_PLACE },
-	{ "features", required_argument, NULL, OPT_FEATURES },
+	{ "features", required_argument, NULL, OPT_FEATURES }, { "report", no_argument, NULL, OPT_REPORT },
 	{ 0 },
 };
 
@@ -91,6 +91,7 @@ static int take(struct node_options *o, int option, const char *argument)
 	case OPT_HOLD: o->hold = true; return 0;
 	case OPT_POLICY: return number(argument, 0, POLICIES - 1, &o->policy);
 	case OPT_GROWS: o->grows = true; return 0;
+	case OPT_REPORT: o->report = true; return 0;
 	case OPT_JOIN: return number(argument, 1, UINT32_MAX, &o->join);
 	case OPT_CLUSTER: o->cluster = argument; return 0;
 	case OPT_SECRET: o->secret = argument; return 0;

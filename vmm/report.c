@@ -30,25 +30,19 @@ static const char *const trap_names[TRAP_KIND_COUNT] = {
 
 /* ---- fetching ---- */
 
-void report_ask_stats(struct report *report, struct client *client, uint32_t hosts)
+void report_expect(struct report *report, uint32_t hosts)
 {
 	report->hosts = hosts;
+}
+
+void report_ask_stats(struct report *report, struct client *client, uint32_t hosts)
+{
+	report_expect(report, hosts);
 	for (uint32_t node = 0; node < MAX_NODES; node++) {
 		struct msg_stats stats = { .node = node };
 
 		if (hosts >> node & 1)
 			client_send(client, MSG_STATS_REQUEST, VNODE_DAEMON(node), &stats, sizeof stats, NULL, 0);
-	}
-}
-
-void report_ask(struct report *report, struct client *client, uint32_t hosts)
-{
-	report_ask_stats(report, client, hosts);
-	for (uint32_t node = 0; node < MAX_NODES; node++) {
-		struct msg_pages pages = { .node = node };
-
-		if (hosts >> node & 1)
-			client_send(client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
 	}
 }
 

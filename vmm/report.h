@@ -1,4 +1,4 @@
-/* report.h - what the nodes counted, fetched when the command has ended: --stats and --summary. */
+/* report.h - what the nodes counted, which they send as they end: --stats and --summary. */
 #ifndef VMM_REPORT_H
 #define VMM_REPORT_H
 
@@ -8,7 +8,7 @@
 #include "vmm/stats.h"
 
 struct report {
-	uint32_t hosts; /* bit set of those that were asked */
+	uint32_t hosts; /* bit set of those that are to answer */
 	uint64_t parts_seen[MAX_NODES]; /* bit set of the parts that came */
 	uint32_t parts[MAX_NODES];	/* 0: none came yet */
 	bool pages_seen[MAX_NODES];
@@ -18,8 +18,9 @@ struct report {
 	struct pageheat heat; /* of all nodes together */
 };
 
-void report_ask(struct report *report, struct client *client, uint32_t hosts /* bit set */);
-/* Of those that were asked, only these are still there. */
+/* These will send theirs. */
+void report_expect(struct report *report, uint32_t hosts /* bit set */);
+/* Of those, only these are still there. */
 void report_keep_hosts(struct report *report, uint32_t hosts);
 void report_on_stats(struct report *report, const void *body, size_t bytes);
 void report_on_pages(struct report *report, const void *body, size_t bytes);

@@ -272,6 +272,10 @@ void node_end_here(struct node *node)
 	if (node->iosrv.conn)
 		conn_drain(node->iosrv.conn);
 	send_signal(&node->iosrv, SIGTERM);
+	if (node->o.report) {
+		node_stats_send(node, 0);
+		node_pages_send(node, 0);
+	}
 	event_active(node->end_timer, EV_TIMEOUT, 0);
 }
 
@@ -283,9 +287,9 @@ static void end_machine(struct node *node, const struct msg_machine_end *end, co
 	node->end = *end;
 	snprintf(node->end_line, sizeof node->end_line, "%.*s", (int)line_bytes, line);
 	log_info("the machine ends: %s", node->end_line[0] ? node->end_line : "(no line)");
-	node_end_here(node);
-	node->end_told |= clients_have_run(node);
 	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line, strlen(node->end_line));
+	node_end_here(node);
+	node->end_told |= clients_have_run(node) && !node->o.report; /* with a report `vmp run` goes when it has all hosts' */
 	for (unsigned peer = 1; peer < MAX_NODES; peer++)
 		if (node_has_host(node, peer) || hosts_joins(node, peer))
 			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end, node->end_line,

@@ -61,7 +61,7 @@ struct run {
 	bool background;	/* `vmp up`: standard error is its socket until userland is there; see up.c */
 	bool progress_shown, output_seen;
 	bool ended;		/* the status is decided */
-	bool report_asked;
+	bool report_expected;	/* --stats or --summary: what the hosts send as they end */
 	bool forced;		/* no more waiting for output */
 	int status;
 	struct problem why;	/* empty: nothing to say */
@@ -69,6 +69,7 @@ struct run {
 
 /* run.c */
 uint64_t run_now_ns(void);
+bool run_wants_report(const struct run *run);
 void run_hide_progress(struct run *run);
 /* The first end wins. `line` may be empty; status 125 always comes with one. */
 void run_end(struct run *run, int status, const char *line);

@@ -38,22 +38,17 @@ void run_hide_progress(struct run *run)
 	run->progress_shown = false;
 }
 
+bool run_wants_report(const struct run *run) { return run->o->stats || run->o->summary; }
+
 /* The end, step by step; called again whenever something that it waits for has happened. */
 void run_proceed_to_end(struct run *run)
 {
-	bool wants_report = run->o->stats || run->o->summary;
-
 	if (!run->ended)
 		return;
 	if (!run->forced && !run->interactive && !(stream_out_drained(&run->out) && stream_out_drained(&run->err)))
 		return;
-	if (!run->forced && wants_report && !run->why.line[0] && run->connected) {
-		if (!run->report_asked)
-			report_ask(&run->report, &run->client, run->hosts);
-		run->report_asked = true;
-		if (!report_is_complete(&run->report))
-			return;
-	}
+	if (!run->forced && run->report_expected && !report_is_complete(&run->report) && run->connected)
+		return;
 	event_base_loopbreak(run->base);
 }
 
@@ -86,6 +81,9 @@ void run_end(struct run *run, int status, const char *line)
 	run->status = status;
 	names_explain(&run->cluster.names, line, run->why.line, sizeof run->why.line);
 	make_printable(run->why.line);
+	run->report_expected = run_wants_report(run) && !run->why.line[0] && !run->forced;
+	if (run->report_expected)
+		report_expect(&run->report, run->hosts);
 	checkpoint_stop(&run->checkpoint);
 	keptfile_stop(&run->keptfile);
 	stream_out_release(&run->out);
@@ -429,7 +427,7 @@ static int run_to_the_end(struct run *run)
 	}
 	if (run->why.line[0])
 		log_error("%s", run->why.line);
-	else if (run->report_asked)
+	else if (run->report_expected)
 		report_write(&run->report, run->o, run->start_ns, run->status);
 	if (run->o->summary && !run->why.line[0])
 		checkpoint_report(&run->checkpoint);

@@ -79,6 +79,7 @@ static int start_daemons(struct run *run, struct launch_plan *plan, struct probl
 	plan->strict = run->o->strict;
 	plan->hold = run->held;
 	plan->grows = can_grow(run, plan);
+	plan->report = run_wants_report(run);
 	plan->features = &run->cpu.features;
 	plan->policy = run->o->policy ? (enum policy)policy_of_name(run->o->policy) : POLICY_FIXED;
 	plan_cluster(run, plan);
