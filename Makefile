@@ -75,10 +75,11 @@ check: setup
 	$(Q)scripts/check
 
 # Hours rather than minutes: fifty boots, long litmus runs, the largest machines, Linux's own tests of RCU and locks in interrupt
-# storms; many random instructions.
+# storms; many random instructions, many seeds.
 soak: all $(B)/tests/unit/phnx_thousand
 	$(Q)tests/machine/run --long
 	$(Q)tests/model/run --long
+	$(Q)tests/sim/run --long
 	$(Q)$(B)/tests/unit/phnx_thousand $$(date +%s) 1000
 	$(Q)$(MAKE) --no-print-directory diff
 

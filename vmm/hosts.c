@@ -1,5 +1,6 @@
-/* hosts.c - node 0 leads what changes about the machine's hosts; hosts.h tells the story. */
-#include "vmm/hosts.h"
+/* hosts.c - node 0 leads what changes about the machine's hosts: who is next, what is said to whom, how it ends.  hosts.h tells the
+ * story. */
+#include "vmm/hostlead.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -7,34 +8,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/faultpoint.h"
-#include "base/guest_abi.h"
 #include "base/log.h"
-#include "dsm/dsm.h"
 #include "vmm/conn.h"
 #include "vmm/debug.h"
 #include "vmm/snapshot/freeze.h"
-#include "vmm/hostplan.h"
 #include "vmm/policy.h"
 
 enum { NOBODY = MAX_CLIENTS, PROGRESS_AFTER_NS = 2000000000, PROGRESS_S = 1 };
 
-/* How far the change under way is: what it waits for. */
-enum stage {
-	STAGE_NONE,
-	STAGE_LAUNCH,  /* comes: the owner's answer */
-	STAGE_CONNECT, /* comes: it has reached all others */
-	STAGE_START,   /* comes: it knows what it must */
-	STAGE_TELL,    /* all have heard of it; or: goes: all have heard that it leaves */
-	STAGE_CPUS,    /* goes: a CPU's move */
-	STAGE_HOMES,   /* homes that are on their way */
-	STAGE_PAGES,   /* goes: it is empty */
-	STAGE_FORGET,  /* goes: all have had its farewell */
-	STAGE_RETIRE,  /* goes: the owner expects its end */
-	STAGE_END,     /* goes: its process has ended */
-	STAGE_BACK,    /* does not go: a CPU moves back */
-	STAGE_CLEAR,   /* does not come: its process has ended */
-};
 static const char *const stage_texts[] = {
 	[STAGE_LAUNCH] = "its daemon starts", [STAGE_CONNECT] = "it connects to the others", [STAGE_START] = "it gets ready",
 	[STAGE_TELL] = "the others hear of it", [STAGE_CPUS] = "its processors move away", [STAGE_HOMES] = "page homes move",
@@ -42,34 +23,11 @@ static const char *const stage_texts[] = {
 	[STAGE_END] = "it ends", [STAGE_BACK] = "its processors move back", [STAGE_CLEAR] = "its daemon ends",
 };
 
-struct hosts {
-	struct hostqueue queue;
-	enum stage stage;
-	bool comes;
-	bool connected; /* the one that comes has reached all others, perhaps before the owner has said that it started it */
-	unsigned host; /* that comes or goes */
-	uint64_t since_ns;
-	uint32_t staying; /* bit set: all but the one that goes, and those that wait to go */
-	uint32_t told;	  /* that set, as all have been told last */
-	uint32_t news, heard, gone; /* news: their number */
-	struct home_place place[DSM_INTERVALS]; /* as node 0 has been told */
-	unsigned homes_moved, homes_waiting;
-	uint32_t cpus_moved; /* bit set: away from it, in this change */
-	bool waits_for_move; /* one that began before it was to go, perhaps to there */
-	uint32_t pages_left;
-	uint64_t held_pages, room_pages; /* by the one that goes; on the computers of those that stay */
-	char why[200]; /* it fails */
-	uint32_t came, went;
-	struct event *progress;
-};
-
-static uint32_t bit_of(unsigned host) { return 1u << host; }
-
 static void begin_next(struct node *node);
 
 /* --- messages ------------------------------------------------------------------------------------------------------- */
 
-static void tell(struct node *node, unsigned to, enum host_op op, const void *payload, uint32_t bytes)
+void hosts_tell(struct node *node, unsigned to, enum host_op op, const void *payload, uint32_t bytes)
 {
 	struct hosts *h = node->hosts_state;
 	struct msg_host body = { .host = h->host, .seq = h->news, .op = op, .nodes = h->staying, .present = node->hosts };
@@ -77,31 +35,31 @@ static void tell(struct node *node, unsigned to, enum host_op op, const void *pa
 	net_send(node->net, VNODE_DAEMON(to), MSG_HOST, &body, sizeof body, payload, bytes);
 }
 
-static void tell_all(struct node *node, uint32_t hosts, enum host_op op, const void *payload, uint32_t bytes)
+void hosts_tell_all(struct node *node, uint32_t hosts, enum host_op op, const void *payload, uint32_t bytes)
 {
 	for (unsigned host = 0; host < MAX_NODES; host++)
 		if (hosts & bit_of(host))
-			tell(node, host, op, payload, bytes);
+			hosts_tell(node, host, op, payload, bytes);
 }
 
-static void see_who_stays(struct node *node, unsigned first)
+void hosts_see_who_stays(struct node *node, unsigned first)
 {
 	struct hosts *h = node->hosts_state;
 
 	h->staying = hostplan_staying(&h->queue, first, node->hosts);
 }
 
-static void tell_news(struct node *node, uint32_t to)
+void hosts_tell_news(struct node *node, uint32_t to)
 {
 	struct hosts *h = node->hosts_state;
 
 	h->news++;
 	h->heard = 0;
 	h->told = h->staying;
-	tell_all(node, to, HOST_NEWS, h->place, sizeof h->place);
+	hosts_tell_all(node, to, HOST_NEWS, h->place, sizeof h->place);
 }
 
-static void tell_owner(struct node *node, enum host_op op, int error)
+void hosts_tell_owner(struct node *node, enum host_op op, int error)
 {
 	struct hosts *h = node->hosts_state;
 	struct { struct msg_host body; char name[64]; } packet = { .body = { .host = h->host, .op = op, .error = error, .nodes = node->hosts } };
@@ -164,11 +122,10 @@ static void done(struct node *node, int error, const char *line)
 	answer(node, &request, HOST_DONE, error, line);
 	begin_next(node);
 	if (h->stage == STAGE_NONE && h->told != h->staying) /* one that waited to go stays after all */
-		tell_news(node, node->hosts);
+		hosts_tell_news(node, node->hosts);
 }
 
-static void fail(struct node *node, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-static void fail(struct node *node, int error, const char *format, ...)
+void hosts_fail(struct node *node, int error, const char *format, ...)
 {
 	char line[200];
 	va_list args;
@@ -179,7 +136,7 @@ static void fail(struct node *node, int error, const char *format, ...)
 	done(node, error, line);
 }
 
-static unsigned ms_since(const struct hosts *h)
+unsigned hosts_ms_since(const struct hosts *h)
 {
 	return (unsigned)((node_now_ns() - h->since_ns) / 1000000);
 }
@@ -188,7 +145,7 @@ static unsigned ms_since(const struct hosts *h)
 
 static void homes_are_moved(struct node *node);
 
-static void move_homes(struct node *node, const struct home_order *orders, unsigned n)
+void hosts_move_homes(struct node *node, const struct home_order *orders, unsigned n)
 {
 	struct hosts *h = node->hosts_state;
 
@@ -223,228 +180,23 @@ static void homes_are_moved(struct node *node)
 	struct hosts *h = node->hosts_state;
 	char line[160];
 
-	see_who_stays(node, 0);
-	tell_news(node, node->hosts);
+	hosts_see_who_stays(node, 0);
+	hosts_tell_news(node, node->hosts);
 	if (!h->comes) {
 		h->stage = STAGE_PAGES;
 		h->pages_left = 0;
-		tell(node, h->host, HOST_LEAVE, NULL, 0);
+		hosts_tell(node, h->host, HOST_LEAVE, NULL, 0);
 		return;
 	}
 	h->came++;
 	hosts_tell_clients(node);
-	snprintf(line, sizeof line, "host %u is there after %u ms, with %u of the %u intervals of page homes", h->host, ms_since(h),
+	snprintf(line, sizeof line, "host %u is there after %u ms, with %u of the %u intervals of page homes", h->host, hosts_ms_since(h),
 		 h->homes_moved, DSM_INTERVALS);
 	done(node, 0, line);
 	policy_host_came();
 }
 
-/* --- a host comes --------------------------------------------------------------------------------------------------- */
-
-static void begin_add(struct node *node)
-{
-	struct hosts *h = node->hosts_state;
-	int host = hostplan_free(node->hosts);
-
-	if (!node->dsm)
-		return fail(node, EINVAL, "this machine was started for one host: start it with vmp up, or with more hosts");
-	if (host < 0)
-		return fail(node, EINVAL, "this machine has %d hosts, and cannot have more", MAX_NODES);
-	h->host = (unsigned)host;
-	h->connected = false;
-	if (fault_on(FAULT_HOST_NO_DAEMON))
-		return fail(node, EAGAIN, "host %d does not come: its daemon could not be started", host);
-	h->stage = STAGE_LAUNCH;
-	tell_owner(node, HOST_LAUNCH, 0);
-}
-
-/* Until all are told of it, it can be as if it had never been. */
-void hosts_join_failed(struct node *node, unsigned host, const char *line, unsigned line_bytes)
-{
-	struct hosts *h = node->hosts_state;
-
-	if (!hosts_joins(node, host) || h->stage < STAGE_CONNECT || h->stage > STAGE_START)
-		return;
-	snprintf(h->why, sizeof h->why, "%.*s", (int)line_bytes, line);
-	h->stage = STAGE_CLEAR;
-	tell_owner(node, HOST_RETIRE, EAGAIN);
-}
-
-/* It knows the others: now it gets to know the machine. */
-static void introduce(struct node *node)
-{
-	struct hosts *h = node->hosts_state;
-	struct msg_machine_start start = { .start_monotonic_ns = node->start_ns, .entry = node->preloaded.entry,
-					   .boot_params = VMP_BOOT_PARAMS_GPA, .host_tsc_khz = node->shm->host_tsc_khz };
-	struct msg_host news = { .host = h->host, .op = HOST_NEWS, .nodes = node->hosts | bit_of(h->host),
-				 .present = node->hosts | bit_of(h->host) };
-
-	h->stage = STAGE_START;
-	moves_tell(node, h->host);
-	net_send(node->net, VNODE_DAEMON(h->host), MSG_HOST, &news, sizeof news, h->place, sizeof h->place);
-	net_send(node->net, VNODE_DAEMON(h->host), MSG_MACHINE_START, &start, sizeof start, NULL, 0);
-}
-
-static void on_launched(struct node *node, const struct msg_host *body, const char *line, unsigned bytes)
-{
-	struct hosts *h = node->hosts_state;
-
-	if (h->stage != STAGE_LAUNCH || body->host != h->host)
-		return;
-	if (body->error)
-		return fail(node, (int)body->error, "host %u does not come: %.*s", h->host, (int)bytes, line);
-	h->stage = STAGE_CONNECT;
-	if (h->connected)
-		introduce(node);
-}
-
-/* From here on its end is the machine's. A CPU may have moved since it was introduced. */
-static void include(struct node *node)
-{
-	struct hosts *h = node->hosts_state;
-
-	h->stage = STAGE_TELL;
-	node->hosts |= bit_of(h->host);
-	see_who_stays(node, 0);
-	tell_owner(node, HOST_INCLUDED, 0);
-	moves_tell(node, h->host);
-	tell_news(node, node->hosts);
-}
-
-void hosts_on_ready(struct node *node, const struct msg_node_ready *ready)
-{
-	struct hosts *h = node->hosts_state;
-
-	if (!hosts_joins(node, ready->node))
-		log_error("host %u is ready, whom nobody has called", ready->node);
-	else if (h->stage == STAGE_LAUNCH && ready->stage == READY_CONNECTED)
-		h->connected = true;
-	else if (h->stage == STAGE_CONNECT && ready->stage == READY_CONNECTED)
-		introduce(node);
-	else if (h->stage == STAGE_START && ready->stage == READY_STARTED)
-		include(node);
-}
-
-/* --- a host goes ---------------------------------------------------------------------------------------------------- */
-
-static void begin_remove(struct node *node)
-{
-	struct hosts *h = node->hosts_state;
-	char why[200];
-
-	if (hostplan_may_go(node->hosts, h->host, node->o.mem_mib, node->o.host_mem_mib, why, sizeof why))
-		return fail(node, EINVAL, "%s", why);
-	h->stage = STAGE_TELL;
-	h->cpus_moved = h->gone = 0;
-	h->held_pages = h->room_pages = 0;
-	tell_news(node, node->hosts);
-}
-
-/* A CPU that is there, or MAX_CPUS. */
-static unsigned cpu_on(const struct node *node, unsigned host)
-{
-	unsigned cpu = 0;
-
-	while (cpu < node->o.n_cpus && moves_place(node, cpu) != host)
-		cpu++;
-	return cpu < node->o.n_cpus ? cpu : MAX_CPUS;
-}
-
-static void move_cpu(struct node *node, unsigned cpu, unsigned to)
-{
-	struct msg_cpu_move move = { .cpu = cpu, .host = to };
-
-	moves_request(node, MOVE_CLIENT_HOSTS, &move);
-}
-
-/* The next CPU goes where there are fewest; when there is none, the homes. */
-static void move_cpus_away(struct node *node)
-{
-	struct hosts *h = node->hosts_state;
-	struct home_order orders[DSM_INTERVALS];
-	uint32_t at[MAX_CPUS];
-	unsigned cpu = cpu_on(node, h->host), to;
-
-	h->stage = STAGE_CPUS;
-	h->waits_for_move = moves_one_goes(node);
-	if (h->waits_for_move)
-		return;
-	if (cpu == MAX_CPUS)
-		return move_homes(node, orders, hostplan_homes_of(h->place, h->staying, h->host, orders));
-	for (unsigned i = 0; i < node->o.n_cpus; i++)
-		at[i] = moves_place(node, i);
-	h->cpus_moved |= bit_of(cpu);
-	to = hostplan_place_for_cpu(at, node->o.n_cpus, h->staying);
-	log_info("CPU %u shall move from host %u to host %u; that one goes, and this one has the fewest", cpu, h->host, to);
-	move_cpu(node, cpu, to);
-}
-
-/* Those that have moved away move back, as far as they can; then it is as before. */
-static void move_cpus_back(struct node *node)
-{
-	struct hosts *h = node->hosts_state;
-	unsigned cpu;
-
-	if (!h->cpus_moved) {
-		tell_news(node, node->hosts);
-		fail(node, EAGAIN, "host %u stays: %s", h->host, h->why);
-		return;
-	}
-	cpu = (unsigned)__builtin_ctz(h->cpus_moved);
-	h->cpus_moved &= ~bit_of(cpu);
-	move_cpu(node, cpu, h->host);
-}
-
-static void stay(struct node *node)
-{
-	see_who_stays(node, 1);
-	node->hosts_state->stage = STAGE_BACK;
-	move_cpus_back(node);
-}
-
-void hosts_on_moved(struct node *node, unsigned cpu, int error, const char *why)
-{
-	struct hosts *h = node->hosts_state;
-
-	if (h->stage == STAGE_BACK) {
-		move_cpus_back(node);
-	} else if (h->stage == STAGE_CPUS && error && moves_place(node, cpu) == h->host) {
-		snprintf(h->why, sizeof h->why, "%s", why);
-		h->cpus_moved &= ~bit_of(cpu);
-		stay(node);
-	} else if (h->stage == STAGE_CPUS) {
-		move_cpus_away(node);
-	}
-}
-
-void hosts_after_move(struct node *node)
-{
-	struct hosts *h = node->hosts_state;
-
-	if (h->stage == STAGE_CPUS && h->waits_for_move)
-		move_cpus_away(node);
-}
-
-static void on_empty(struct node *node)
-{
-	struct hosts *h = node->hosts_state;
-
-	h->stage = STAGE_FORGET;
-	tell_all(node, node->hosts & ~bit_of(h->host), HOST_FORGET, NULL, 0);
-}
-
-/* All have had its farewell: it is no part of the machine any more. */
-static void on_gone(struct node *node, unsigned from)
-{
-	struct hosts *h = node->hosts_state;
-
-	h->gone |= bit_of(from);
-	if (h->gone != (node->hosts & ~bit_of(h->host)))
-		return;
-	node->hosts = h->gone;
-	h->stage = STAGE_RETIRE;
-	tell_owner(node, HOST_RETIRE, 0);
-}
+/* --- what the owner and the daemons answer ---------------------------------------------------------------------------- */
 
 static void on_ended(struct node *node, unsigned host, const char *how, unsigned bytes)
 {
@@ -458,16 +210,14 @@ static void on_ended(struct node *node, unsigned host, const char *how, unsigned
 	} else if (h->comes) {
 		if (h->stage != STAGE_CLEAR)
 			snprintf(h->why, sizeof h->why, "its daemon ended: %.*s", (int)bytes, how);
-		fail(node, EAGAIN, "host %u does not come: %s", host, h->why);
+		hosts_fail(node, EAGAIN, "host %u does not come: %s", host, h->why);
 	} else {
 		h->went++;
 		hosts_tell_clients(node);
-		snprintf(line, sizeof line, "host %u is gone after %u ms", host, ms_since(h));
+		snprintf(line, sizeof line, "host %u is gone after %u ms", host, hosts_ms_since(h));
 		done(node, 0, line);
 	}
 }
-
-/* --- what the daemons answer ---------------------------------------------------------------------------------------- */
 
 static void on_heard(struct node *node, const struct msg_host *heard)
 {
@@ -484,11 +234,11 @@ static void on_heard(struct node *node, const struct msg_host *heard)
 	if (h->stage != STAGE_TELL || (h->heard & node->hosts) != node->hosts)
 		return;
 	if (h->comes)
-		move_homes(node, orders, hostplan_homes_for(h->place, node->hosts, h->host, orders));
+		hosts_move_homes(node, orders, hostplan_homes_for(h->place, node->hosts, h->host, orders));
 	else if (hostplan_has_room(h->held_pages, h->room_pages, h->why, sizeof h->why))
-		stay(node);
+		hosts_stay(node);
 	else
-		move_cpus_away(node);
+		hosts_move_cpus_away(node);
 }
 
 void hosts_on_step(struct node *node, const struct msg_host *step)
@@ -498,9 +248,9 @@ void hosts_on_step(struct node *node, const struct msg_host *step)
 	if (step->op == HOST_HEARD)
 		on_heard(node, step);
 	else if (step->op == HOST_GONE && h->stage == STAGE_FORGET)
-		on_gone(node, step->host);
+		hosts_on_gone(node, step->host);
 	else if (step->op == HOST_EMPTY && h->stage == STAGE_PAGES && step->host == h->host)
-		on_empty(node);
+		hosts_on_empty(node);
 	else if (step->op == HOST_PROGRESS && h->stage == STAGE_PAGES && step->host == h->host)
 		h->pages_left = step->nodes;
 	else
@@ -552,12 +302,12 @@ static void begin_next(struct node *node)
 	h->host = h->queue.wait[0].body.host;
 	h->since_ns = node_now_ns();
 	h->why[0] = 0;
-	see_who_stays(node, 0);
+	hosts_see_who_stays(node, 0);
 	event_add(h->progress, &second);
 	if (h->comes)
-		begin_add(node);
+		hosts_begin_add(node);
 	else
-		begin_remove(node);
+		hosts_begin_remove(node);
 }
 
 void hosts_after_snapshot(struct node *node)
@@ -591,14 +341,14 @@ static void on_owner(struct node *node, const struct msg_host *body, const char 
 	struct hosts *h = node->hosts_state;
 
 	if (body->op == HOST_LAUNCHED) {
-		on_launched(node, body, line, bytes);
+		hosts_on_launched(node, body, line, bytes);
 	} else if (body->op == HOST_ENDED) {
 		on_ended(node, body->host, line, bytes);
 	} else if (body->op == HOST_AT) {
 		overlay_dial(node, body->host, line, bytes);
 	} else if (body->op == HOST_RETIRED && h->stage == STAGE_RETIRE) {
 		h->stage = STAGE_END;
-		tell(node, h->host, HOST_END, NULL, 0);
+		hosts_tell(node, h->host, HOST_END, NULL, 0);
 	}
 }
 

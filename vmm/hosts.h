@@ -1,6 +1,6 @@
 /* hosts.h - hosts that come to a machine that runs, and go from it.
  *
- * Node 0 leads (hosts.c), one change after the other; each daemon does its part (hostpart.c); what shall happen is decided in
+ * Node 0 leads (hosts.c, hostcomes.c, hostgoes.c), one change after the other; each daemon does its part (hostpart.c); what shall happen is decided in
  * hostplan.c, which is pure.  Daemons are started and reaped by the `vmp run` or keeper that owns the machine.
  *
  * Host K comes:
@@ -21,7 +21,7 @@
 
 #include "vmm/node.h"
 
-/* --- node 0 --- */
+/* --- node 0; hostlead.h has what its files share --- */
 void hosts_start(struct node *node);
 /* MSG_HOST of a command line, or of the machine's owner. */
 void hosts_on_client(struct node *node, unsigned client, const struct msg_header *header, const void *body);

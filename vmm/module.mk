@@ -22,10 +22,10 @@ $(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/h
 	base/beside.o base/log.o base/faultpoint.o base/cpufeatures.o))
 
 # The node daemon
-NODE_OBJECTS := vmm/node.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o \
+NODE_OBJECTS := vmm/node.o vmm/stages.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o \
 	vmm/localsock.o vmm/overlay.o vmm/pagestore.o vmm/snapshot/freeze.o vmm/snapshot/copy.o \
 	vmm/snapshot/restore.o vmm/debug.o vmm/hold.o vmm/share.o vmm/tsc.o \
-	vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/hosts.o vmm/hostpart.o vmm/hostplan.o vmm/hostmem.o vmm/policy.o \
+	vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/hosts.o vmm/hostcomes.o vmm/hostgoes.o vmm/hostpart.o vmm/hostplan.o vmm/hostmem.o vmm/policy.o \
 	vmm/cluster/clock.o vmm/cluster/drift.o vmm/cluster/links.o vmm/placement.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS) phnx.o,$(PHNX_LIBS) -lelf))
 $(B)/vmm/overlay.o $(B)/vmm/cluster/links.o: CPPFLAGS += -Iphoenix/include

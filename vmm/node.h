@@ -22,10 +22,11 @@
  * A machine's end: whoever finds a reason tells node 0 (MACHINE_END); the first one wins.  Node 0 tells its clients and all
  * daemons; each kills its children, reaps them, removes its socket and exits.  A daemon that loses node 0 ends at once.
  *
- * One thread, one libevent loop, one struct node.  Files: node.c (start), route.c (who gets which message), clients.c (the
- * control socket), overlay.c (messages between daemons), supervise.c (children; the end), pagestore.c (taking pages from
- * CPUs), moves.c and handover.c (CPUs that move), hosts.c and hostpart.c (hosts that come and go), policy.c (where CPUs run), guest_load.c (what stands in RAM at the start), snapshot/freeze.c (saving and loading
- * the machine), debug.c (a debugger), node_stats.c.
+ * One thread, one libevent loop, one struct node.  Files: node.c (start), stages.c (the order above), route.c (who gets which
+ * message), clients.c (the control socket), overlay.c (messages between daemons), supervise.c (children; the end), pagestore.c
+ * (taking pages from CPUs), moves.c and handover.c (CPUs that move), hosts.c, hostcomes.c, hostgoes.c and hostpart.c (hosts that
+ * come and go), policy.c (where CPUs run), guest_load.c (what stands in RAM at the start), snapshot/freeze.c (saving and loading the
+ * machine), debug.c (a debugger), node_stats.c.
  */
 #ifndef VMM_NODE_H
 #define VMM_NODE_H
@@ -39,6 +40,7 @@
 #include "vmm/tsc.h"
 
 struct conn;
+struct copy;
 struct dsm;
 struct event;
 struct event_base;
@@ -127,6 +129,7 @@ struct node {
 	struct hosts *hosts_state; /* node 0 */
 	struct hostpart *hostpart;
 	struct freeze *freeze;
+	struct copy *copy; /* what this host adds to a snapshot */
 	struct event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
 
 	int control_fd;
@@ -166,7 +169,7 @@ static inline bool node_has_cpu(const struct node *node, unsigned cpu)
 
 uint64_t node_now_ns(void);
 
-/* node.c */
+/* stages.c: the start of a machine */
 void node_check_ready(struct node *node); /* something said HELLO: perhaps that was the last */
 void node_on_ready(struct node *node, const struct msg_node_ready *ready);
 void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges);

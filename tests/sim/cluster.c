@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "dsm/internal.h"
 #include "tests/sim/sim.h"
@@ -115,6 +117,8 @@ static void on_take(void *ctx, gfn_t gfn, enum page_right new_right, void *conte
 	struct sim_node *node = ctx;
 
 	sim_trace(the_sim, "node %u: take page %u down to %d", node->index, gfn, new_right);
+	if (new_right == PAGE_NONE && node->right[gfn] != PAGE_NONE)
+		hosts_page_goes(the_sim, node->index, gfn);
 	if (node->right[gfn] < new_right)
 		sim_fail(the_sim, "node %u: take raises page %u from %d to %d", node->index, gfn, node->right[gfn], new_right);
 	node->right[gfn] = (uint8_t)new_right;
@@ -135,6 +139,7 @@ static void on_fill(void *ctx, gfn_t gfn, const void *contents, enum page_right 
 		memcpy(node->memory[gfn], contents, PAGE_BYTES);
 	else
 		memset(node->memory[gfn], 0, PAGE_BYTES);
+	hosts_page_changes(the_sim, node->index, gfn);
 	node->right[gfn] = (uint8_t)right;
 	check_rights(the_sim, gfn);
 }
@@ -146,6 +151,7 @@ static void on_upgrade(void *ctx, gfn_t gfn)
 	sim_trace(the_sim, "node %u: raise page %u", node->index, gfn);
 	if (node->right[gfn] != PAGE_READ && !the_sim->expect_fault)
 		sim_fail(the_sim, "node %u: raise of page %u, which has right %d", node->index, gfn, node->right[gfn]);
+	hosts_page_changes(the_sim, node->index, gfn);
 	node->right[gfn] = PAGE_WRITE;
 	check_rights(the_sim, gfn);
 }
@@ -175,6 +181,26 @@ static void on_after_us(void *ctx, gfn_t gfn, uint32_t us)
 	}
 }
 
+/* A node's memory is mapped as long as this process lives; a file, as a daemon's is. */
+static void make_ram(struct sim_node *node, unsigned n_pages)
+{
+	static struct { int fd; uint8_t *bytes; } ram[MAX_NODES];
+	const size_t bytes = (size_t)SIM_MAX_PAGES * PAGE_BYTES;
+
+	if (!ram[node->index].bytes) {
+		ram[node->index].fd = memfd_create("ram", MFD_CLOEXEC);
+		ram[node->index].bytes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ram[node->index].fd, 0);
+		if (ram[node->index].bytes == MAP_FAILED)
+			die("no memory for a node");
+	}
+	if (ftruncate(ram[node->index].fd, (off_t)n_pages * PAGE_BYTES))
+		die("no memory for a node");
+	node->ram_fd = ram[node->index].fd;
+	node->ram = ram[node->index].bytes;
+	for (unsigned page = 0; page < SIM_MAX_PAGES; page++)
+		node->memory[page] = (uint32_t *)(node->ram + (size_t)page * PAGE_BYTES);
+}
+
 struct dsm *cluster_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
 {
 	struct sim_node *node = &sim->nodes[index];
@@ -182,20 +208,23 @@ struct dsm *cluster_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
 
 	node->index = index;
 	node->dsm = dsm_new(index, n_nodes, sim->n_pages, &host);
+	make_ram(node, sim->n_pages);
 	for (unsigned page = 0; page < sim->n_pages; page++) {
-		if (!node->memory[page])
-			node->memory[page] = malloc(PAGE_BYTES);
 		memset(node->memory[page], 0xdd, PAGE_BYTES);
 		node->right[page] = PAGE_NONE;
 	}
 	return node->dsm;
 }
 
-void cluster_open(struct sim *sim)
+void cluster_begin(struct sim *sim)
 {
 	unsigned n_start = (unsigned)__builtin_popcount(sim->present);
 
 	the_sim = sim;
+	for (unsigned i = 0; i < sim->n_nodes; i++) {
+		sim->nodes[i].right = hosts_rights(i);
+		memset((void *)sim->nodes[i].right, PAGE_NONE, sim->n_pages);
+	}
 	for (unsigned i = 0; i < n_start; i++)
 		cluster_new_node(sim, i, n_start);
 	hosts_open(sim);
@@ -211,14 +240,12 @@ void cluster_open(struct sim *sim)
 	}
 }
 
-void cluster_close(struct sim *sim)
+void cluster_end(struct sim *sim)
 {
 	hosts_close(sim);
 	for (unsigned i = 0; i < sim->n_nodes; i++) {
 		dsm_free(sim->nodes[i].dsm);
 		sim->nodes[i].dsm = NULL;
-		for (unsigned page = 0; page < sim->n_pages; page++)
-			free(sim->nodes[i].memory[page]);
 	}
 	events_clear();
 }
@@ -284,18 +311,26 @@ static void handle(struct sim *sim, struct sim_event *event)
 	case EVENT_WATCH:
 		cpu_watch(sim);
 		hosts_watch(sim);
-		event->at_ns += WATCH_NS;
 		if (sim->cpus_running)
-			events_add(event);
+			cluster_watch(sim);
 		return;
 	}
 }
 
-void cluster_run(struct sim *sim)
+void cluster_watch(struct sim *sim)
 {
 	struct sim_event event = { .kind = EVENT_WATCH, .at_ns = sim->now_ns + WATCH_NS };
 
 	events_add(&event);
+}
+
+void cluster_run(struct sim *sim)
+{
+	struct sim_event event;
+
+	sim->runs++;
+	sim->went_back = false;
+	cluster_watch(sim);
 	for (unsigned i = sim_random(sim, 12); i; i--) {
 		event = (struct sim_event){ .kind = EVENT_POKE, .at_ns = sim->now_ns + sim_random(sim, 2000000),
 					    .node = (uint8_t)sim_random(sim, sim->n_nodes),
@@ -344,7 +379,8 @@ void cluster_check_idle(struct sim *sim)
 			state = dsm->pages[gfn].state;
 			if (state != NODE_NONE && state != NODE_COPY && state != NODE_OWNED && state != NODE_WRITE)
 				sim_fail(sim, "node %u leaves page %u in %s", i, gfn, node_state_name[state]);
-			if (dsm_right(dsm, gfn) != sim->nodes[i].right[gfn])
+			if (dsm_right(dsm, gfn) != sim->nodes[i].right[gfn] && !(sim->lowers &&
+			    dsm_right(dsm, gfn) == PAGE_WRITE && sim->nodes[i].right[gfn] == PAGE_READ))
 				sim_fail(sim, "node %u: page %u: the rights differ", i, gfn);
 			owners |= (uint32_t)dsm_is_owner(dsm, gfn) << i;
 			holders |= (uint32_t)(dsm_right(dsm, gfn) != PAGE_NONE) << i;

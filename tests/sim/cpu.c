@@ -42,6 +42,7 @@ static bool have(struct sim *sim, struct sim_cpu *cpu, gfn_t gfn, enum page_righ
 	cpu->waits_right = right;
 	cpu->waits_since = sim->now_ns;
 	sim_trace(sim, "cpu %zu wants page %u, right %d", cpu - sim->cpus, gfn, right);
+	hosts_page_wanted(sim, cpu->node, gfn, right);
 	dsm_want(node->dsm, gfn, right);
 	return false;
 }
@@ -225,6 +226,8 @@ void cpu_watch(struct sim *sim)
 	uint64_t transaction_ns = 4ull * SIM_MAX_DELAY_NS + DSM_HOLD_MAX_US * 1000ull;
 	uint64_t bound_ns = 2 * (sim->n_nodes * transaction_ns + SIM_MAX_DELAY_NS);
 
+	if (sim->broken)
+		return;
 	if (sim->changes) /* a request, or a confirmation, may have to be passed on */
 		bound_ns *= 2;
 

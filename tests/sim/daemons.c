@@ -1,13 +1,17 @@
 /* daemons.c - in place of hosts.c (daemon-sim): what changes about hosts and processors is led by the daemons' own code.
  *
- * Each node of the simulator has a `struct node` with what the daemon runs: vmm/hosts.c, hostpart.c, moves.c, handover.c,
- * snapshot/freeze.c and net.c, on the simulator's network and clock (daemon_world.c plays all that they call).  Here are those who
- * ask: the command lines, which let processors move, hosts come and go, and the machine be saved, at random and several at once,
- * while the litmus tests run; the owner, which starts and reaps daemons; and what goes wrong.  In most seeds one fault point is on
- * for a while, or a daemon is killed at any moment.  Then:
- *   - each request has been answered, "done" or "as before", and all is in order (world_check_idle()); or
- *   - the machine has ended, and it may: a host that is a part of it has died.
- * Never anything in between.  A fault point after which nothing has ever failed, ended or gone back was not met: the run fails.
+ * Each node of the simulator has a `struct node` with what the daemon runs: vmm/hosts.c, hostpart.c, moves.c, handover.c, stages.c and
+ * net.c, and of vmm/snapshot/ freeze.c, copy.c and restore.c, on the simulator's network and clock; the process that owns the machine
+ * runs what takes checkpoints and goes back to them (daemon_owner.c).  Here are those who ask: the command lines, which let processors
+ * move, hosts come and go, and the machine be saved and loaded, at random and several at once, while the litmus tests run; and what goes
+ * wrong.  In most seeds one fault point is on for a while, or daemons are killed, or no more heard of, at any moment, also when the
+ * machine is on its way back.  Then:
+ *   - each request has been answered, "done" or "as before", or the machine that was asked is lost, and all is in order
+ *     (world_check_idle()); or
+ *   - the machine has ended, and it may: a host that was a part of it is lost, and no checkpoint stands, or no other host is left.
+ * Never anything in between.  What was saved or kept is the machine as it stood still at the cut, and one that is loaded goes on from
+ * there: its processors must see what was in its memory then.  A fault point after which nothing has ever failed, ended or gone back was
+ * not met: the run fails.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -22,8 +26,9 @@
 #include "dsm/internal.h"
 #include "tests/sim/daemons.h"
 #include "vmm/hosts.h"
+#include "vmm/snapshot/pull.h"
 
-enum { REQUESTS = 64, CLIENTS = 30, PULL_ITEMS = 3, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000 };
+enum { REQUESTS = 64, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000 };
 enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, REQUEST_KINDS };
 
 /* What may go wrong; `most`: what is asked for more often then. */
@@ -36,27 +41,29 @@ static const struct fault { enum fault_point point; uint32_t n; enum request_kin
 	{ FAULT_HOST_LEAVE_DIES, 1, ASK_REMOVE },  { FAULT_HOST_LEAVE_DIES, 2, ASK_REMOVE }, { FAULT_HOST_LEAVE_DIES, 3, ASK_REMOVE },
 	{ FAULT_HOST_LEAVE_DIES, 4, ASK_REMOVE },  { FAULT_SNAPSHOT_NO_MEMORY, 2, ASK_SAVE }, { FAULT_CHECKPOINT_DIES, 1, ASK_SAVE },
 	{ FAULT_CHECKPOINT_DIES, 2, ASK_SAVE },	   { FAULT_CHECKPOINT_DIES, 3, ASK_SAVE },  { FAULT_CHECKPOINT_DIES, 4, ASK_SAVE },
+	{ FAULT_CHECKPOINT_DIES, 5, ASK_SAVE },	   { FAULT_SNAPSHOT_FULL, 1, ASK_SAVE },    { FAULT_SNAPSHOT_FULL, 2, ASK_SAVE },
 };
-enum { FAULTS = ARRAY_LEN(faults), NO_FAULT = FAULTS, KILLED };
+enum { FAULTS = ARRAY_LEN(faults), NO_FAULT = FAULTS, KILLED, SILENCED };
 
 struct request { enum request_kind kind; bool open; unsigned what, to; uint64_t since_ns; };
-/* A client that saves: from whom it pulls. */
-struct saving { uint32_t hosts; unsigned from; };
+/* A client that saves: where to, what that should be, and for which request. */
+struct saver { struct client client; struct pull pull; struct kept *kept; struct witness cut; struct request *request; };
 
 static struct {
-	unsigned n_start, n, adds_open;
+	unsigned n, adds_open;
 	struct request request[REQUESTS];
-	struct saving saving;
-	unsigned fault; /* of `faults`, NO_FAULT or KILLED */
-	bool met;	/* it has shown, in this seed */
-	bool member_died; /* the machine may end */
+	struct saver saver[LAST_CLIENT + 1];
+	struct saver *saved; /* the last one that has all */
+	bool loaded;	     /* from there */
+	unsigned fault;	     /* of `faults`, or one of those above */
+	bool met;	     /* it has shown, in this seed */
 	unsigned current; /* whose code runs */
 	jmp_buf death;
 	int log_fd;
 } plan;
 
 static struct { /* over all seeds */
-	uint64_t done[REQUEST_KINDS], as_before[REQUEST_KINDS], ended, met[FAULTS + 2], seeds;
+	uint64_t done[REQUEST_KINDS], as_before[REQUEST_KINDS], lost, ended, met[FAULTS + 3], seeds;
 } seen;
 
 static struct node *first(void) { return &daemons[0].node; }
@@ -96,22 +103,28 @@ static void open_log(void)
 
 /* --- deaths ------------------------------------------------------------------------------------------------------------- */
 
-void machine_ends(unsigned from, const char *why)
+void machine_ends(const char *why)
 {
-	sim_trace(machine, "the machine ends: node %u: %s", from, why);
-	if (!plan.member_died)
-		sim_fail(machine, "node %u ends the machine, though no host of it has died: %s", from, why);
+	sim_trace(machine, "the machine ends: %s", why);
+	if (!machine->broken)
+		sim_fail(machine, "the machine ends, though no host of it has died: %s", why);
 	plan.met = machine->ended = true;
 }
 
+/* The others hear of it; and of one that is silent, it hears the same of them. */
 static void no_longer(unsigned number)
 {
-	world_after(WORLD_REAPED, 0, PORT_OWNER, number, NULL, 0);
+	daemons[number].unsaid_ns = machine->now_ns + (sim_chance(machine, 50) ? sim_random(machine, 200000) : SIM_MAX_DELAY_NS);
+	machine->broken |= node_has_host(first(), number) || !daemons[number].loose;
 	for (unsigned peer = 0; peer < machine->n_nodes; peer++) {
 		struct sim_event lost = { .kind = EVENT_HOST, .type = WORLD_LOST, .home.generation = daemons[number].life };
 
-		if (peer != number && daemons[peer].exists)
-			cluster_send(machine, number, peer, &lost, NULL, 0);
+		if (peer == number || !daemons[peer].exists)
+			continue;
+		cluster_send(machine, number, peer, &lost, NULL, 0);
+		lost.home.generation = daemons[peer].life;
+		if (daemons[number].silent && !daemons[number].dead)
+			cluster_send(machine, peer, number, &lost, NULL, 0);
 	}
 }
 
@@ -122,87 +135,76 @@ void daemon_dies(unsigned number)
 	bug_on(number >= MAX_NODES);
 	sim_trace(machine, "daemon %u dies", number);
 	daemon->dead = true;
-	daemon->unsaid_ns = machine->now_ns + (sim_chance(machine, 50) ? sim_random(machine, 200000) : SIM_MAX_DELAY_NS);
-	plan.member_died |= node_has_host(first(), number) || !daemon->loose;
-	if (number == 0)
-		return machine_ends(0, "host 0 is lost");
+	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
+		if (machine->cpus[cpu].node == number)
+			cpu_hold(machine, cpu);
+	world_after(WORLD_REAPED, OWNER, PORT_OWNER, number, NULL, 0);
+	if (!daemon->silent)
+		no_longer(number);
+}
+
+static void daemon_falls_silent(unsigned number)
+{
+	if (__builtin_popcount(first()->hosts) < 2) /* who could miss it, or be missed? */
+		return;
+	sim_trace(machine, "nobody hears of daemon %u any more", number);
+	daemons[number].silent = true;
 	no_longer(number);
 }
 
-/* In order, as one that leaves. */
 void daemon_ends(unsigned number)
 {
-	if (node_has_host(first(), number) || dsm_pages_here(daemons[number].node.dsm))
-		sim_fail(machine, "daemon %u ends with %u pages", number, dsm_pages_here(daemons[number].node.dsm));
-	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
+	const struct dsm *dsm = daemons[number].node.dsm;
+
+	if (!machine->broken && (node_has_host(first(), number) || dsm_pages_here(dsm)))
+		sim_fail(machine, "daemon %u ends with %u pages", number, dsm_pages_here(dsm));
+	for (unsigned cpu = 0; cpu < machine->n_cpus && !machine->broken; cpu++)
 		if (machine->cpus[cpu].node == number)
 			sim_fail(machine, "daemon %u ends, and CPU %u is there", number, cpu);
 	machine->leaves++;
+	world_after(WORLD_REAPED, OWNER, PORT_OWNER, number, NULL, 0);
 	daemons[number].dead = daemons[number].in_order = true;
-	daemons[number].unsaid_ns = ~0ull;
 	no_longer(number);
+	daemons[number].unsaid_ns = ~0ull;
 }
 
 static void die_here(void) { longjmp(plan.death, 1); }
+void daemon_runs(unsigned number) { plan.current = number; }
 
 bool hosts_lost(struct sim *sim, const struct sim_event *event)
 {
-	const struct daemon *from = &daemons[event->from];
+	const struct daemon *from = &daemons[event->from], *to = &daemons[event->node];
+	bool between = event->kind == EVENT_DELIVER || event->type == WORLD_MESSAGE;
 
-	if (daemons[event->node].in_order && (event->kind == EVENT_DELIVER || event->type == WORLD_MESSAGE))
+	if (between && to->in_order && !sim->broken)
 		sim_fail(sim, "a message from node %u comes to node %u, which has left", event->from, event->node);
-	return daemons[event->node].dead || (from->dead && event->at_ns > from->unsaid_ns && event->type != WORLD_LOST);
+	if (to->dead || event->type == WORLD_LOST)
+		return to->dead;
+	if (between && to->silent && event->at_ns > to->unsaid_ns)
+		return true;
+	return (from->dead || (between && from->silent)) && event->at_ns > from->unsaid_ns;
 }
 
-/* --- the owner ------------------------------------------------------------------------------------------------------------ */
-
-static void answer_host(unsigned host, enum host_op op)
+static bool is_of_machine(const struct sim_event *event)
 {
-	struct msg_host answer = { .host = host, .op = op };
-
-	world_send_client(0, MSG_HOST, &answer, sizeof answer);
+	if (event->kind != EVENT_HOST)
+		return event->kind != EVENT_CHANGE && event->kind != EVENT_POKE;
+	return event->type < WORLD_POST && !(event->node == OWNER && event->type == WORLD_TIMER);
 }
 
-static void launch(const struct msg_host *host)
+void machine_is_lost(void)
 {
-	plan.current = host->host;
-	cluster_new_node(machine, host->host, 0);
-	answer_host(host->host, HOST_LAUNCHED);
-	machine->joins++;
-	world_new_daemon(host->host, plan.n_start, host->nodes);
-	world_after(WORLD_CONNECTED, host->host, PORT_OWNER, daemons[host->host].life, NULL, 0);
-}
-
-void owner_on_message(const struct msg_header *header, const void *body)
-{
-	struct msg_host host;
-
-	if (header->type != MSG_HOST)
-		return;
-	memcpy(&host, body, sizeof host);
-	if (host.op == HOST_LAUNCH)
-		return launch(&host);
-	daemons[host.host].loose = host.op == HOST_RETIRE;
-	if (host.op == HOST_RETIRE && host.error && daemons[host.host].exists && !daemons[host.host].dead)
-		daemon_dies(host.host);
-	if (host.op == HOST_RETIRE)
-		answer_host(host.host, HOST_RETIRED);
-}
-
-static void on_reaped(unsigned number)
-{
-	struct daemon *daemon = &daemons[number];
-
-	if (!daemon->loose)
-		return machine_ends(0, "the owner has lost a host");
-	if (!plan.member_died) { /* else what is left of its pages is of no matter: the machine ends */
-		daemon->exists = false;
-		daemon->life++;
-		dsm_free(machine->nodes[number].dsm);
-		machine->nodes[number].dsm = NULL;
-		daemon->node.dsm = NULL;
-	}
-	answer_host(number, HOST_ENDED);
+	sim_trace(machine, "all of the machine is gone; it is loaded");
+	plan.met |= machine->broken;
+	machine->broken = false;
+	events_forget(is_of_machine);
+	cluster_watch(machine);
+	for (unsigned i = 0; i < REQUESTS; i++)
+		seen.lost += plan.request[i].open;
+	memset(plan.request, 0, sizeof plan.request);
+	plan.adds_open = 0;
+	for (unsigned i = 1; i <= LAST_CLIENT; i++)
+		plan.saver[i].pull.active = false;
 }
 
 /* --- those who ask ------------------------------------------------------------------------------------------------------- */
@@ -216,33 +218,10 @@ static enum request_kind choose_request(void)
 	return some[sim_random(machine, ARRAY_LEN(some))];
 }
 
-void hosts_change(struct sim *sim, struct sim_event *event)
-{
-	unsigned seq = plan.n++ % REQUESTS, client = 1 + seq % CLIENTS;
-	struct request *r = &plan.request[seq];
-	enum request_kind kind = choose_request();
-	struct msg_cpu_move move = { .cpu = sim_random(sim, sim->n_cpus), .seq = seq, .host = sim_random(sim, sim->n_nodes) };
-	struct msg_host host = { .seq = seq, .op = kind == ASK_ADD ? HOST_ADD : HOST_REMOVE, .host = 1 + sim_random(sim, sim->n_nodes) };
-	struct msg_snapshot save = { .seq = seq, .step = SNAPSHOT_SAVE };
-
-	(void)event;
-	if (r->open || (kind == ASK_ADD && (unsigned)__builtin_popcount(first()->hosts) + plan.adds_open >= sim->n_nodes))
-		return;
-	*r = (struct request){ .kind = kind, .open = true, .what = kind == ASK_MOVE ? move.cpu : host.host, .to = move.host,
-			       .since_ns = sim->now_ns };
-	plan.adds_open += kind == ASK_ADD;
-	if (kind == ASK_MOVE)
-		world_send_client(client, MSG_CPU_MOVE, &move, sizeof move);
-	else if (kind == ASK_SAVE)
-		world_send_client(client, MSG_SNAPSHOT, &save, sizeof save);
-	else
-		world_send_client(client, MSG_HOST, &host, sizeof host);
-}
-
 /* Nothing was wrong, and so only what cannot be, or must wait, is refused. */
 static bool is_refusal(const char *why)
 {
-	static const char *const texts[] = { "already", "there is no", "try again", "host 0 stays", "may hold", "is going down" };
+	static const char *const texts[] = { "already", "there is no", "try again", "host 0 stays", "may hold", "is going down", "only starting", "not started yet" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
 		if (strstr(why, texts[i]))
@@ -269,71 +248,131 @@ static void close_request(struct request *r, uint32_t error, const char *why, ui
 	seen.done[r->kind] += !error;
 }
 
-/* The next items, of the next host that has any; after all, the end. */
-static void pull(unsigned client, uint32_t seq)
-{
-	struct msg_snapshot end = { .seq = seq, .step = SNAPSHOT_END };
-	struct msg_snapshot_pull next = { .seq = seq, .count = PULL_ITEMS };
+/* --- saving and loading ----------------------------------------------------------------------------------------------- */
 
-	if (plan.saving.hosts && sim_chance(machine, 3)) {
-		world_after(WORLD_CLIENT_GONE, 0, PORT_CLIENT, client, NULL, 0);
-	} else if (plan.saving.hosts) {
-		next.of = plan.saving.from = (unsigned)__builtin_ctz(plan.saving.hosts);
-		return world_send_client(client, MSG_SNAPSHOT_PULL, &next, sizeof next);
-	} else {
-		world_send_client(client, MSG_SNAPSHOT, &end, sizeof end);
+static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
+{
+	struct saver *s = context;
+
+	if (sim_chance(machine, 1)) { /* Ctrl-C */
+		s->pull.active = false;
+		world_after(WORLD_CLIENT_GONE, 0, PORT_CLIENT, (uint32_t)s->client.fd, NULL, 0);
+		close_request(s->request, 0, "", 0);
 	}
-	close_request(&plan.request[seq], 0, "", 0);
+	return s->pull.active ? kept_add(s->kept, record, data, p) : 0;
 }
 
-static void on_item(const struct msg_snapshot_item *item, uint32_t seq, unsigned client, const char *line, uint32_t bytes)
-{
-	static unsigned items;
+static void on_cut(void *context) { ((struct saver *)context)->cut = world_cut; }
 
-	if (!plan.request[seq].open) /* it has gone */
-		return;
-	switch (item->kind) {
-	case SNAPSHOT_REFUSED:
-		return close_request(&plan.request[seq], 1, item->index ? "try again" : line, item->index ? 9 : bytes);
-	case SNAPSHOT_MACHINE:
-		world_check_cut();
-		plan.saving.hosts = first()->hosts;
-		items = 0;
-		return pull(client, seq);
-	case SNAPSHOT_LAST:
-		plan.saving.hosts &= plan.saving.hosts - 1;
-		items = 0;
-		return pull(client, seq);
-	default:
-		if (++items % PULL_ITEMS == 0)
-			pull(client, seq);
+static void on_saved(void *context)
+{
+	struct saver *s = context;
+	struct problem p;
+
+	if (!kept_commit(s->kept, &p)) {
+		owner_check_kept(s->kept, &s->cut);
+		plan.saved = s;
+	} else if (s->cut.written) { /* a machine without any memory is none */
+		sim_fail(machine, "what was saved %s", p.line);
 	}
+	close_request(s->request, 0, "", 0);
+}
+
+static void on_not_saved(void *context, const char *line, bool nothing_happened)
+{
+	struct saver *s = context;
+
+	kept_abandon(s->kept);
+	close_request(s->request, 1, nothing_happened ? "try again" : line, nothing_happened ? 9 : (uint32_t)strlen(line));
+}
+
+static void save(struct saver *s, unsigned number, struct request *request)
+{
+	if (plan.saved == s)
+		plan.saved = NULL;
+	if (!s->kept)
+		s->kept = kept_new();
+	kept_begin(s->kept, false);
+	s->client.fd = (int)number;
+	s->request = request;
+	s->pull.client = &s->client;
+	s->pull.kernel = "kernel";
+	s->pull.hosts = first()->hosts;
+	s->pull.context = s;
+	s->pull.cut = on_cut;
+	s->pull.keep = keep;
+	s->pull.done = on_saved;
+	s->pull.failed = on_not_saved;
+	pull_start(&s->pull, SNAPSHOT_APART);
+}
+
+void clients_on_hosts(uint32_t hosts)
+{
+	for (unsigned i = 1; i <= LAST_CLIENT; i++)
+		plan.saver[i].pull.hosts = hosts;
+}
+
+/* On any number of hosts; while it is loaded from there, or may have to be again, nobody writes to that. */
+static void load_saved(void)
+{
+	if (!plan.saved || plan.loaded)
+		return;
+	plan.loaded = true;
+	owner_load(plan.saved->kept, &plan.saved->cut, 1 + sim_random(machine, machine->n_nodes));
+}
+
+/* --- all requests ---------------------------------------------------------------------------------------------------- */
+
+void hosts_change(struct sim *sim, struct sim_event *event)
+{
+	unsigned seq = plan.n++ % REQUESTS, client = 1 + seq % LAST_CLIENT;
+	struct request *r = &plan.request[seq];
+	enum request_kind kind = choose_request();
+	struct msg_cpu_move move = { .cpu = sim_random(sim, sim->n_cpus), .seq = seq, .host = sim_random(sim, sim->n_nodes) };
+	struct msg_host host = { .seq = seq, .op = kind == ASK_ADD ? HOST_ADD : HOST_REMOVE, .host = 1 + sim_random(sim, sim->n_nodes) };
+
+	(void)event;
+	if (r->open || (kind == ASK_SAVE && plan.saver[client].pull.active) || (kind == ASK_ADD && (unsigned)__builtin_popcount(first()->hosts) + plan.adds_open >= sim->n_nodes))
+		return;
+	*r = (struct request){ .kind = kind, .open = true, .what = kind == ASK_MOVE ? move.cpu : host.host, .to = move.host,
+			       .since_ns = sim->now_ns };
+	plan.adds_open += kind == ASK_ADD;
+	if (kind == ASK_MOVE)
+		world_send_client(client, MSG_CPU_MOVE, &move, sizeof move);
+	else if (kind == ASK_SAVE)
+		save(&plan.saver[client], client, r);
+	else
+		world_send_client(client, MSG_HOST, &host, sizeof host);
 }
 
 void client_on_answer(const struct msg_header *header, const void *body)
 {
+	static _Alignas(8) uint8_t item[CONN_MAX_PACKET];
 	struct { uint32_t first, tag, third, fourth; } words; /* of all answers */
 	unsigned client;
 	uint32_t seq;
 
 	memcpy(&words, body, sizeof words);
 	client = words.tag >> 24;
-	seq = words.tag & 0xffffff;
-	if (header->type == MSG_SNAPSHOT_ITEM)
-		on_item(&(struct msg_snapshot_item){ .kind = words.third, .index = words.fourth }, seq, client,
-			(const char *)body + sizeof(struct msg_snapshot_item), header->bytes - sizeof(struct msg_snapshot_item));
-	else if (header->type == MSG_CPU_MOVED)
+	words.tag = seq = words.tag & 0xffffff;
+	if (header->type == MSG_SNAPSHOT_ITEM) {
+		memcpy(item, body, header->bytes);
+		memcpy(item, &words, sizeof words);
+		pull_on_item(&plan.saver[client].pull, item, header->bytes);
+	} else if (header->type == MSG_CPU_MOVED) {
 		close_request(&plan.request[seq], words.third, (const char *)body + sizeof(struct msg_cpu_moved),
 			      header->bytes - sizeof(struct msg_cpu_moved));
-	else if (words.third == HOST_DONE)
+	} else if (words.third == HOST_DONE) {
 		close_request(&plan.request[seq], words.fourth, (const char *)body + sizeof(struct msg_host),
 			      header->bytes - sizeof(struct msg_host));
+	}
 }
 
 /* --- a seed ------------------------------------------------------------------------------------------------------------- */
 
 void hosts_open(struct sim *sim)
 {
+	unsigned n_start = (unsigned)__builtin_popcount(sim->present);
 	int log_fd = plan.log_fd;
 
 	machine = sim;
@@ -341,13 +380,14 @@ void hosts_open(struct sim *sim)
 	memset(&plan, 0, sizeof plan);
 	plan.log_fd = log_fd;
 	open_log();
-	plan.n_start = (unsigned)__builtin_popcount(sim->present);
-	plan.fault = sim_chance(sim, 70) ? sim_random(sim, FAULTS) : sim_chance(sim, 50) ? KILLED : NO_FAULT;
+	sim->lowers = true;
+	plan.fault = sim_chance(sim, 70) ? sim_random(sim, FAULTS) : NO_FAULT + sim_random(sim, 3);
 	world_open();
 	for (unsigned i = 0; i < FAULTS; i++)
 		fault_set(faults[i].point, 0);
-	for (unsigned number = 0; number < plan.n_start; number++)
-		world_new_daemon(number, plan.n_start, 0);
+	for (unsigned number = 0; number < n_start; number++)
+		world_new_daemon(number, n_start, 0, false);
+	owner_open(n_start, sim->changes && sim_chance(sim, 60) ? 1 + sim_random(sim, 3) : 0);
 }
 
 static void later(enum world_event kind, enum sim_event_kind event_kind, uint32_t most_ns)
@@ -358,14 +398,25 @@ static void later(enum world_event kind, enum sim_event_kind event_kind, uint32_
 	events_add(&event);
 }
 
+/* They show only when a machine goes back. */
+static bool faults_at_load(void)
+{
+	return plan.fault < FAULTS && faults[plan.fault].point == FAULT_CHECKPOINT_DIES && faults[plan.fault].n == 5;
+}
+
 void hosts_plan(struct sim *sim)
 {
 	for (unsigned i = sim->changes ? sim_random(sim, sim->changes + 1) : 0; i; i--)
 		later(0, EVENT_CHANGE, 3000000);
 	for (unsigned i = sim_random(sim, 20); i; i--)
 		later(WORLD_POST, EVENT_HOST, 3000000);
-	if (plan.fault == KILLED && sim_chance(sim, 20))
+	if ((plan.fault == KILLED || faults_at_load()) && sim_chance(sim, 20))
 		later(WORLD_KILL, EVENT_HOST, 6000000);
+	if (plan.fault == SILENCED && sim_chance(sim, 20))
+		later(WORLD_SILENCE, EVENT_HOST, 6000000);
+	if (sim_chance(sim, 10))
+		later(WORLD_LOAD, EVENT_HOST, 6000000);
+	owner_plan();
 	for (unsigned i = plan.fault < FAULTS ? 2 : 0; i; i--)
 		later(WORLD_FAULT, EVENT_HOST, 10000000);
 }
@@ -384,23 +435,23 @@ void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body
 	net_send(daemons[from].node.net, VNODE_DAEMON(body->to), MSG_HOME_STATE, body, sizeof *body, payload, bytes);
 }
 
-static void kill_one(void)
+static void lose_one(void (*how)(unsigned number))
 {
 	unsigned number = sim_random(machine, machine->n_nodes);
 
-	if (daemons[number].exists && !daemons[number].dead)
-		daemon_dies(number);
+	if (daemons[number].exists && !daemons[number].dead && !daemons[number].silent)
+		how(number);
 }
 
 static void on_event(struct sim_event *event)
 {
-	const struct msg_header *header = event->payload;
-
 	switch (event->type) {
-	case WORLD_TO_OWNER: owner_on_message(header, header + 1); break;
-	case WORLD_REAPED: on_reaped(event->home.generation); break;
-	case WORLD_POST: world_post(); break;
-	case WORLD_KILL: kill_one(); break;
+	case WORLD_TO_OWNER:
+	case WORLD_REAPED: owner_on_event(event); break;
+	case WORLD_POST: children_post(); break;
+	case WORLD_KILL: lose_one(daemon_dies); break;
+	case WORLD_SILENCE: lose_one(daemon_falls_silent); break;
+	case WORLD_LOAD: load_saved(); break;
 	case WORLD_FAULT: fault_set(faults[plan.fault].point, fault_on(faults[plan.fault].point) ? 0 : faults[plan.fault].n); break;
 	default: world_on_event(event);
 	}
@@ -437,8 +488,8 @@ void hosts_on_event(struct sim *sim, struct sim_event *event)
 
 void hosts_check_idle(struct sim *sim)
 {
-	if (plan.member_died)
-		sim_fail(sim, "a host has died, and the machine goes on");
+	if (sim->broken)
+		sim_fail(sim, "a host is lost, and the machine neither ends nor goes back");
 	for (unsigned i = 0; i < REQUESTS; i++)
 		if (plan.request[i].open)
 			sim_fail(sim, "request %u of kind %u for %u is not answered", i, plan.request[i].kind, plan.request[i].what);
@@ -454,6 +505,12 @@ void hosts_close(struct sim *sim)
 	seen.met[plan.fault] += plan.met;
 	seen.ended += sim->ended;
 	seen.seeds++;
+	owner_close();
+	for (unsigned i = 1; i <= LAST_CLIENT; i++)
+		kept_free(plan.saver[i].kept);
+	for (unsigned number = 0; number < sim->n_nodes; number++)
+		world_forget_daemon(number);
+	world_close();
 }
 
 int hosts_report(void)
@@ -464,10 +521,13 @@ int hosts_report(void)
 	for (unsigned i = 0; i < REQUEST_KINDS; i++)
 		printf("%s%llu %s done, %llu as before", i ? "; " : "  ", (unsigned long long)seen.done[i], kinds[i],
 		       (unsigned long long)seen.as_before[i]);
-	printf("; %llu machines ended; of faults were met\n ", (unsigned long long)seen.ended);
+	printf("\n  %llu checkpoints, %llu machines went back to one, %llu were loaded, %llu requests lost with a machine; %llu ended\n",
+	       (unsigned long long)owner_count.checkpoints, (unsigned long long)owner_count.back, (unsigned long long)owner_count.loads,
+	       (unsigned long long)seen.lost, (unsigned long long)seen.ended);
+	printf("  of faults were met");
 	for (unsigned i = 0; i < FAULTS; i++)
 		printf(" %s:%u %llu", fault_names[faults[i].point], faults[i].n, (unsigned long long)seen.met[i]);
-	printf(", killed %llu\n", (unsigned long long)seen.met[KILLED]);
+	printf(", killed %llu, silent %llu\n", (unsigned long long)seen.met[KILLED], (unsigned long long)seen.met[SILENCED]);
 	for (unsigned i = 0; i < FAULTS && seen.seeds >= ENOUGH_SEEDS; i++)
 		if (!seen.met[i] && faults[i].point != FAULT_MOVE_SOURCE_DIES) { /* which ends in "done" */
 			printf("  fault point %s:%u has never shown\n", fault_names[faults[i].point], faults[i].n);

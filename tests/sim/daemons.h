@@ -1,22 +1,42 @@
-/* daemons.h - what daemons.c (what happens to the machine, and what must come of it) and daemon_world.c (what the daemons call)
- * share. */
+/* daemons.h - what the files of daemon-sim share.
+ *
+ *   daemons.c          what happens to the machine: who asks for what, what goes wrong, and what must come of it
+ *   daemon_owner.c     the process that owns the machine: it starts and reaps daemons, takes checkpoints, goes back to them
+ *   daemon_world.c     what the daemons call: loop, sockets, clients; their beginning and their end
+ *   daemon_children.c  monitors and the I/O server, interrupts
+ */
 #ifndef TESTS_SIM_DAEMONS_H
 #define TESTS_SIM_DAEMONS_H
 
 #include "tests/sim/sim.h"
+#include "vmm/conn.h"
 #include "vmm/node.h"
+#include "vmm/snapshot/kept.h"
+
+enum { OWNER = MAX_NODES - 1 /* in a node's place */, LAST_CLIENT = 30 };
 
 /* A node daemon. */
 struct daemon {
 	struct node node;
 	bool exists;	     /* until it is reaped */
 	bool dead, in_order; /* killed, or ended in order; until there is another of its number */
-	bool loose;	   /* its end is not the machine's, as the owner knows it */
-	uint32_t life;	   /* which one of this number; a message from, or to, an earlier one goes nowhere */
-	uint64_t unsaid_ns; /* what a dead one had not delivered by then is lost */
+	bool silent;	     /* it lives, and nobody hears of it any more, nor it of anybody */
+	bool gave_up;	     /* it ended since it could tell nobody why the machine must */
+	bool loose;	     /* its end is not the machine's, as the owner knows it */
+	bool connected;	     /* it has reached all others */
+	uint32_t life;	     /* which one of this number; a message from, or to, an earlier one goes nowhere */
+	uint64_t unsaid_ns;  /* what a dead or silent one had not delivered by then is lost */
 };
 extern struct daemon daemons[MAX_NODES];
 extern struct sim *machine; /* that the daemons are */
+
+/* The machine as it stood still at a cut: what of it is saved must be this. */
+struct witness {
+	unsigned run, cpus_running; /* of the simulator's */
+	bool written; /* some of its memory is not zero */
+	uint32_t latest[SIM_MAX_PAGES][SIM_WORDS], devices;
+	struct sim_cpu cpu[SIM_MAX_CPUS];
+};
 
 /* The events of daemon-sim: of a sim_event, `type`; home.interval: a CPU, or PORT_*; home.generation: a child's pid, a life. */
 enum world_event {
@@ -31,33 +51,68 @@ enum world_event {
 	WORLD_TO_OWNER,	  /* payload: header and body */
 	WORLD_FROM_CLIENT, /* to node 0; home.generation: the client's number */
 	WORLD_CLIENT_GONE,
+	WORLD_OWNER_CAME, /* node 0's owner is connected */
 	WORLD_CONNECTED,  /* a daemon has reached all others */
-	WORLD_LOST,	  /* a daemon hears that `from` is gone */
+	WORLD_LOST,	  /* a daemon hears that `from` is gone, or will not be heard of */
+	WORLD_GIVES_UP,	  /* a daemon that has told node 0 why the machine must end has had no answer */
 	WORLD_REAPED,	  /* the owner notices a daemon's end */
+	/* what is planned, whatever becomes of the machine */
 	WORLD_POST,	  /* some CPU sends an interrupt */
 	WORLD_FAULT,	  /* on, or off */
 	WORLD_KILL,
+	WORLD_SILENCE,	  /* nobody hears of a daemon any more */
+	WORLD_LOAD,	  /* all is killed, and the machine loaded from where it was saved */
+	WORLD_EVENTS,
 };
 enum { PORT_IOSRV = SIM_MAX_CPUS, PORT_OWNER, PORT_CLIENT, PORTS };
+struct packet { struct msg_header header; uint8_t body[CONN_MAX_PACKET]; };
+struct conn { unsigned node, port; };
+struct client;
 
 /* daemon_world.c */
 void world_open(void);
-void world_new_daemon(unsigned number, unsigned n_start, uint32_t join);
+void world_close(void);
+struct event_base *world_base(unsigned node);
+void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool restore);
+void world_forget_daemon(unsigned number); /* and all that it has */
 void world_on_event(struct sim_event *event);
-/* A local event of a daemon, in order behind those of the same port and kind. */
+/* A local event of a daemon, in order behind those of the same port and kind: after a while, or after delay_ns. */
 void world_after(enum world_event kind, unsigned node, unsigned port, uint32_t id, const void *packet, uint32_t bytes);
-/* MSG_* to node 0 from one of its clients. */
-void world_send_client(unsigned number, enum msg_type type, const void *body, uint32_t bytes);
-/* Some CPU that runs sends an interrupt to one that has not got as many as there are vectors. */
-void world_post(void);
-void world_check_cut(void); /* what was copied is the machine as it stood still */
+void world_after_ns(uint64_t delay_ns, enum world_event kind, unsigned node, unsigned port, uint32_t id, const void *packet, uint32_t bytes);
+uint32_t world_pack(struct packet *packet, const struct msg_header *header, const void *body, uint32_t body_bytes,
+		    const void *payload, uint32_t payload_bytes);
+void world_send_client(unsigned number, enum msg_type type, const void *body, uint32_t bytes); /* to node 0 */
 void world_check_idle(void);
+extern struct witness world_cut; /* the last one */
+
+/* daemon_children.c */
+void children_forget(void);
+void children_on_event(struct sim_event *event);
+/* Some CPU that runs sends an interrupt to one that has not got as many as there are vectors, and writes to a device. */
+void children_post(void);
+void children_load(const struct witness *from); /* all CPUs stand still until they are loaded as they were there */
+void children_check_loaded(void);
+void children_check_idle(void); /* no interrupt is on its way */
+void witness_take(struct witness *w);
+
+/* daemon_owner.c */
+void owner_open(unsigned hosts, uint32_t checkpoint_ms);
+void owner_close(void);
+void owner_plan(void); /* for a run */
+void owner_on_event(const struct sim_event *event);
+void owner_load(const struct kept *kept, const struct witness *w, unsigned hosts);
+bool owner_is_checkpoint(const void *event);
+bool owner_is_here(void);
+void owner_check_kept(const struct kept *kept, const struct witness *w);
+extern struct owner_count { uint64_t checkpoints, back, loads; } owner_count;
 
 /* daemons.c */
 void daemon_dies(unsigned number);
-void daemon_ends(unsigned number);
-void machine_ends(unsigned from, const char *why);
-void owner_on_message(const struct msg_header *header, const void *body);
+void daemon_ends(unsigned number); /* in order, as one that leaves */
+void machine_ends(const char *why);
+void machine_is_lost(void); /* there is another now */
+void daemon_runs(unsigned number); /* its code, from now on: it is the one that may die */
 void client_on_answer(const struct msg_header *header, const void *body);
+void clients_on_hosts(uint32_t hosts);
 
 #endif

@@ -70,6 +70,21 @@ bool events_only_watch(void)
 	return heap_count == watches;
 }
 
+void events_forget(bool (*is_gone)(const struct sim_event *event))
+{
+	size_t n = heap_count;
+	struct sim_event *all = heap;
+
+	heap = NULL;
+	heap_count = heap_room = watches = 0;
+	for (size_t i = 0; i < n; i++)
+		if (is_gone(&all[i]))
+			free(all[i].payload);
+		else
+			events_add(&all[i]);
+	free(all);
+}
+
 /* xorshift64*: the same numbers on every machine. */
 uint32_t sim_random(struct sim *sim, uint32_t below)
 {

@@ -338,6 +338,16 @@ bool hosts_lost(struct sim *sim, const struct sim_event *event)
 	return false;
 }
 
+_Atomic uint8_t *hosts_rights(unsigned node)
+{
+	static _Atomic uint8_t rights[MAX_NODES][SIM_MAX_PAGES];
+
+	return rights[node];
+}
+
+void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn) { (void)sim, (void)node, (void)gfn; }
+void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn) { (void)sim, (void)node, (void)gfn; }
+void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right) { (void)sim, (void)node, (void)gfn, (void)right; }
 void hosts_close(struct sim *sim) { (void)sim; }
 void hosts_check_idle(struct sim *sim) { (void)sim; }
 int hosts_report(void) { return 0; }

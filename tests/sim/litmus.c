@@ -164,6 +164,6 @@ void litmus_round(struct sim *sim, unsigned word)
 	}
 	sim_trace(sim, "litmus %s on pages %u %u word %u", round.test->name, round.pages[0], round.pages[1], word);
 	cluster_run(sim);
-	if (!sim->ended)
+	if (!sim->ended && !sim->went_back)
 		judge(sim, &round, first_op);
 }

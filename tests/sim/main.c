@@ -37,7 +37,7 @@ static void run_seed(struct sim *sim, struct totals *totals)
 	sim->present = (1u << start) - 1;
 	for (unsigned i = 0; i < sim->n_cpus; i++)
 		sim->cpus[i].node = i < start ? i : sim_random(sim, start);
-	cluster_open(sim);
+	cluster_begin(sim);
 	for (unsigned i = 0; i < litmus && !sim->ended; i++, word += 2)
 		litmus_round(sim, word);
 	for (unsigned i = 0; i < sim->n_cpus; i++) {
@@ -52,7 +52,7 @@ static void run_seed(struct sim *sim, struct totals *totals)
 	for (unsigned i = 0; i < sim->n_nodes; i++)
 		if (sim->nodes[i].dsm)
 			add_stats(totals, dsm_stats(sim->nodes[i].dsm));
-	cluster_close(sim);
+	cluster_end(sim);
 	totals->steps += sim->steps;
 	totals->messages += sim->messages;
 	totals->litmus_rounds += sim->litmus_rounds;

@@ -51,8 +51,10 @@ struct sim_cpu {
 struct sim_node {
 	struct dsm *dsm;
 	unsigned index;
-	uint8_t right[SIM_MAX_PAGES];
-	uint32_t *memory[SIM_MAX_PAGES];
+	_Atomic uint8_t *right; /* of its processors: of each page */
+	int ram_fd;
+	uint8_t *ram;
+	uint32_t *memory[SIM_MAX_PAGES]; /* its pages */
 };
 
 struct sim {
@@ -64,6 +66,10 @@ struct sim {
 	bool expect_fault; /* a fault point is on: count instead of stopping */
 	bool verbose;
 	bool ended; /* the machine has ended in the midst, as it may; what is left of the run means nothing */
+	bool broken; /* a part of it is lost, and it has not gone back yet: nobody need get on */
+	bool lowers; /* rights to write are lowered now and then, and come back when they are wanted */
+	unsigned runs; /* calls of cluster_run() so far */
+	bool went_back; /* in this run, to before its beginning: what its programs were to show means nothing */
 	struct sim_node nodes[MAX_NODES];
 	struct sim_cpu cpus[SIM_MAX_CPUS];
 	unsigned cpus_running;
@@ -93,6 +99,7 @@ void events_clear(void);
 void events_add(const struct sim_event *event);
 bool events_next(struct sim_event *event);
 bool events_only_watch(void); /* nothing but EVENT_WATCH is left */
+void events_forget(bool (*is_gone)(const struct sim_event *event)); /* those of which it says so */
 uint32_t sim_random(struct sim *sim, uint32_t below);
 bool sim_chance(struct sim *sim, uint32_t percent);
 
@@ -101,9 +108,10 @@ struct dsm *cluster_new_node(struct sim *sim, unsigned node, unsigned n_nodes);
 /* On its way from one node to another, behind what went before it. The payload is copied. */
 void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event *event, const void *payload,
 		  uint32_t payload_bytes);
-void cluster_open(struct sim *sim);
-void cluster_close(struct sim *sim);
+void cluster_begin(struct sim *sim);
+void cluster_end(struct sim *sim);
 void cluster_run(struct sim *sim); /* until every CPU is done and nothing is on its way */
+void cluster_watch(struct sim *sim); /* from time to time, while CPUs run */
 void cluster_check_idle(struct sim *sim);
 unsigned cluster_home_of(struct sim *sim, gfn_t gfn); /* the one node that serves it */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -116,6 +124,11 @@ void hosts_change(struct sim *sim, struct sim_event *event);
 void hosts_on_event(struct sim *sim, struct sim_event *event);
 void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body, const void *payload, uint32_t bytes);
 void hosts_watch(struct sim *sim);
+_Atomic uint8_t *hosts_rights(unsigned node); /* where those of a node's pages are kept */
+/* A page is taken from a node's CPUs; has come there, or may be written to from now on; is wanted by one of them. */
+void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn);
+void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn);
+void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right);
 bool hosts_lost(struct sim *sim, const struct sim_event *event); /* it goes nowhere: a daemon has died */
 void hosts_close(struct sim *sim);
 void hosts_check_idle(struct sim *sim);

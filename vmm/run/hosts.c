@@ -125,10 +125,12 @@ void run_on_host(struct run *run, const void *body, size_t bytes)
 		if (error || !run->o->cluster)
 			answer_host(run, host.host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
 		break;
-	case HOST_INCLUDED:
+	case HOST_INCLUDED: /* if the others are lost from here on, the machine can go back on this one */
 		run->launch.loose &= ~(1u << host.host);
+		run->hosts |= 1u << host.host;
 		break;
 	case HOST_RETIRE:
+		run->hosts &= ~(1u << host.host);
 		launch_let_go(&run->launch, host.host, host.error);
 		answer_host(run, host.host, HOST_RETIRED, 0, "");
 		break;

@@ -19,14 +19,15 @@
 
 enum { CPU_STATE_LIMIT = 4096 };
 
-/* Once, when the daemon starts. */
-void copy_start(const struct node *node);
+/* Once, when the daemon starts; and when it ends, though the process lives on. */
+void copy_start(struct node *node);
+void copy_end(struct node *node);
 /* Room for what the other functions note: 0 or -ENOMEM. copy_forget() frees it, and whatever was copied. */
 int copy_prepare(const struct node *node);
 void copy_forget(const struct node *node);
 
 /* While everything stands still. copy_cpu: false: nobody has asked for it, or it is too long. */
-bool copy_cpu(unsigned cpu, const void *state, uint32_t bytes);
+bool copy_cpu(const struct node *node, unsigned cpu, const void *state, uint32_t bytes);
 int copy_mark(struct node *node, enum snapshot_mode mode);
 
 /* The page is about to be taken away; it is about to be written to, or has just come. */

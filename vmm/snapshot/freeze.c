@@ -138,7 +138,7 @@ static void check_marks(struct node *node)
 
 void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uint32_t bytes)
 {
-	if (!node->freeze->error && !copy_cpu(cpu, state, bytes)) {
+	if (!node->freeze->error && !copy_cpu(node, cpu, state, bytes)) {
 		log_error("CPU %u sent a state of %u bytes that nobody asked for", cpu, bytes);
 		return;
 	}

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include "base/faultpoint.h"
 
 enum { BLOCK_BYTES = 4096, FIRST_ROOM = 1 << 20 };
 
@@ -145,7 +146,8 @@ int kept_add(struct kept *k, const struct snapfile_record *record, const void *d
 	if (record->kind == SNAPSHOT_BLOCK && (record->bytes > BLOCK_BYTES ||
 	    (uint64_t)record->index * BLOCK_BYTES + record->bytes > k->coming.disk.bytes))
 		return problem(p, "has a block %u that is not the disk's", record->index);
-	if (records_add(large ? &k->large_coming : &k->small_coming, record, data))
+	if (fault_on(FAULT_SNAPSHOT_FULL) == (record->kind == SNAPSHOT_PAGE ? 1 : record->kind == SNAPSHOT_CPU ? 2 : ~0u) ||
+	    records_add(large ? &k->large_coming : &k->small_coming, record, data))
 		return problem(p, "needs more memory than there is");
 	return 0;
 }

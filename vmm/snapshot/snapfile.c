@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#include "base/faultpoint.h"
+#include "base/wire.h"
 
 enum { CHUNK = 64 << 10, PATH_BYTES = 4096, LEVEL = 1 };
 
@@ -121,6 +123,8 @@ fail:
 
 int snapfile_write(struct snapfile_writer *w, const struct snapfile_record *record, const void *data, struct problem *p)
 {
+	if (fault_on(FAULT_SNAPSHOT_FULL) == 3 && record->kind == SNAPSHOT_PAGE)
+		return problem(p, "cannot write %s: %s", w->path, strerror(ENOSPC));
 	w->tail.records++;
 	w->tail.raw_bytes += sizeof *record + record->bytes;
 	w->tail.raw_crc = crc32(crc32(w->tail.raw_crc, (const void *)record, sizeof *record), data, record->bytes);

@@ -1,0 +1,386 @@
+/* daemon_owner.c - the process that owns the daemons' machine, in daemon-sim: it starts and reaps them, takes checkpoints, and lets the
+ * machine go back to the last one when a host is lost.
+ *
+ * That it does as `vmp run` does: vmm/run/back.c, and of vmm/snapshot/ checkpoint.c, pull.c, kept.c and load.c, with a `struct run`.
+ * Here is what these call, and what vmm/run/messages.c and hosts.c do with what node 0 says.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/faultpoint.h"
+#include "base/log.h"
+#include "tests/sim/daemons.h"
+#include "vmm/hosts.h"
+#include "vmm/run/internal.h"
+
+enum { DEATH_NS = 1000000 };
+
+struct owner_count owner_count;
+
+static struct {
+	struct run run;
+	struct options options;
+	bool here; /* node 0 knows it */
+	uint32_t said_lost; /* hosts that have been said to be */
+	struct witness cut, kept, loads; /* of the checkpoint that is taken; of the one that stands; of what is loaded */
+} owner;
+
+bool owner_is_here(void) { return owner.here; }
+bool owner_is_checkpoint(const void *event) { return event == owner.run.checkpoint.timer; }
+
+/* --- what is kept is what was ------------------------------------------------------------------------------------------- */
+
+static void check_record(const struct snapfile_record *record, const void *data, const struct witness *w, uint32_t *pages)
+{
+	bool right = true;
+
+	if (record->kind == SNAPSHOT_PAGE) {
+		*pages |= 1u << record->index;
+		right = record->index < machine->n_pages && !memcmp(data, w->latest[record->index], sizeof w->latest[0]);
+	} else if (record->kind == SNAPSHOT_CPU) {
+		right = !memcmp(data, &w->cpu[record->index], sizeof w->cpu[0]);
+	} else if (record->kind == SNAPSHOT_CHIP) {
+		right = !memcmp(data, &w->devices, sizeof w->devices);
+	}
+	if (!right)
+		sim_fail(machine, "item %u of kind %u is saved, but not as it was", record->index, record->kind);
+}
+
+void owner_check_kept(const struct kept *kept, const struct witness *w)
+{
+	static const uint32_t zeroes[SIM_WORDS];
+	static uint8_t data[MAX_MSG_PAYLOAD];
+	struct kept_cursor cursor = { 0 };
+	struct snapfile_record record;
+	uint32_t pages = 0;
+
+	while (kept_next(kept, &cursor, &record, data))
+		check_record(&record, data, w, &pages);
+	for (unsigned page = 0; page < machine->n_pages; page++)
+		if (!(pages >> page & 1) && memcmp(w->latest[page], zeroes, sizeof zeroes))
+			sim_fail(machine, "page %u is not saved", page);
+}
+
+/* --- what back.c calls ---------------------------------------------------------------------------------------------------- */
+
+uint64_t run_now_ns(void) { return machine->now_ns; }
+void run_hide_progress(struct run *run) { (void)run; }
+
+int stream_out_start(struct stream_out *out, struct client *client, uint32_t stream, int fd) { (void)out, (void)client, (void)stream, (void)fd; return 0; }
+void stream_in_mark(struct stream_in *in) { (void)in; }
+void stream_in_kept(struct stream_in *in) { (void)in; }
+void stream_in_lost(struct stream_in *in) { (void)in; }
+void stream_out_kept(struct stream_out *out) { (void)out; }
+void stream_out_lost(struct stream_out *out) { (void)out; }
+
+/* The checkpoint that comes was cut. */
+void stream_out_mark(struct stream_out *out)
+{
+	if (out == &owner.run.out)
+		owner.cut = world_cut;
+}
+
+/* It stands. */
+void keptfile_write(struct keptfile *f, const struct kept *kept)
+{
+	(void)f;
+	owner_check_kept(kept, &owner.cut);
+	owner.kept = owner.cut;
+	owner_count.checkpoints++;
+}
+
+void keptfile_stop(struct keptfile *f) { (void)f; }
+
+/* Hosts of which the machine had a part until now, and which live. */
+static uint32_t left(void)
+{
+	uint32_t hosts = 0;
+
+	for (unsigned number = 0; number < machine->n_nodes; number++)
+		if (daemons[number].exists && !daemons[number].loose && !daemons[number].dead && !daemons[number].silent &&
+		    !(owner.said_lost >> number & 1))
+			hosts |= 1u << number;
+	return hosts;
+}
+
+void run_end(struct run *run, int status, const char *line)
+{
+	(void)status;
+	if (!strstr(line, "no other host is left") && !strstr(line, "there is no checkpoint yet"))
+		sim_fail(machine, "the machine cannot go back: %s", line);
+	if (strstr(line, "no other host is left") && left())
+		sim_fail(machine, "%s, but there are %#x", line, left());
+	if (strstr(line, "there is no checkpoint yet") && run->checkpoint.kept_cut_ns)
+		sim_fail(machine, "%s, but one stands", line);
+	run->ended = true;
+	machine_ends(line);
+}
+
+/* All of what is left of it, at once. */
+void launch_kill(const struct launch *launch, uint32_t nodes) { (void)launch, (void)nodes; }
+
+void launch_end(struct launch *launch, unsigned grace_ms)
+{
+	(void)launch, (void)grace_ms;
+	owner.here = false;
+	for (unsigned number = 0; number < machine->n_nodes; number++) {
+		dsm_free(machine->nodes[number].dsm);
+		machine->nodes[number].dsm = NULL;
+		memset((void *)machine->nodes[number].right, PAGE_NONE, machine->n_pages);
+		world_forget_daemon(number);
+	}
+}
+
+uint32_t launch_killed(const struct launch *launch)
+{
+	uint32_t killed = 0;
+
+	(void)launch;
+	for (unsigned number = 0; number < machine->n_nodes; number++)
+		killed |= (uint32_t)(daemons[number].dead && !daemons[number].gave_up && !daemons[number].loose) << number;
+	return killed;
+}
+
+int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts, struct problem *p)
+{
+	(void)run, (void)lines, (void)hosts, (void)p;
+	return 0;
+}
+
+int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
+{
+	(void)p;
+	if (run->load.kept == run->checkpoint.kept)
+		owner.loads = owner.kept;
+	machine_is_lost();
+	machine->went_back |= owner.loads.run != machine->runs;
+	machine->present = (1u << hosts) - 1;
+	owner.said_lost = 0;
+	run->plan.hosts = hosts;
+	for (unsigned number = 0; number < hosts; number++)
+		cluster_new_node(machine, number, hosts);
+	children_load(&owner.loads);
+	for (unsigned number = 0; number < hosts; number++)
+		world_new_daemon(number, hosts, 0, true);
+	return 0;
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *context)
+{
+	struct run *run = context;
+
+	(void)fd, (void)what;
+	run->client.fd = 0;
+	run->connected = owner.here = true;
+	world_after(WORLD_OWNER_CAME, 0, PORT_OWNER, 0, NULL, 0);
+}
+
+void run_connect(struct run *run)
+{
+	const struct timeval soon = { 0, 1 + (suseconds_t)sim_random(machine, 500) };
+
+	event_add(run->retry, &soon);
+}
+
+/* It goes on. */
+void run_on_loaded(void *context)
+{
+	struct run *run = context;
+
+	children_check_loaded();
+	owner_count.back += run->back.since_ns != 0;
+	owner_count.loads += !run->back.since_ns;
+	run->back.since_ns = 0;
+	checkpoint_go(&run->checkpoint, &run->client, "kernel");
+}
+
+void run_on_load_failed(void *context, const char *line)
+{
+	(void)context;
+	sim_fail(machine, "loading fails: %s", line);
+}
+
+void run_look_for_deaths(struct run *run)
+{
+	const struct timeval pause = { 0, (suseconds_t)(1 + sim_random(machine, DEATH_NS / 1000)) };
+
+	event_add(run->death, &pause);
+}
+
+static void on_death(evutil_socket_t fd, short what, void *context)
+{
+	struct run *run = context;
+
+	(void)fd, (void)what;
+	if (!run_go_back(run, "it died") && !machine->ended)
+		machine_ends("a host is lost");
+}
+
+/* There is no cluster. */
+void names_explain(const struct host_names *names, const char *line, char *to, size_t bytes) { (void)names; snprintf(to, bytes, "%s", line); }
+bool cluster_settled(const struct cluster *c) { (void)c; return true; }
+uint32_t cluster_keep_ready(struct cluster *c, struct problem *missing) { (void)c, (void)missing; return 0; }
+int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p) { (void)c, (void)hosts, (void)p; return -1; }
+int rundir_make_secret(const struct rundir *rundir, struct problem *p) { (void)rundir, (void)p; return -1; }
+
+/* --- daemons ---------------------------------------------------------------------------------------------------------------- */
+
+static void answer_host(unsigned host, enum host_op op)
+{
+	struct msg_host answer = { .host = host, .op = op };
+
+	world_send_client(0, MSG_HOST, &answer, sizeof answer);
+}
+
+static void launch(const struct msg_host *host)
+{
+	daemon_runs(host->host);
+	dsm_free(machine->nodes[host->host].dsm);
+	cluster_new_node(machine, host->host, 0);
+	answer_host(host->host, HOST_LAUNCHED);
+	machine->joins++;
+	world_new_daemon(host->host, owner.run.plan.hosts, host->nodes, false);
+}
+
+static void on_host(const struct msg_host *host)
+{
+	struct daemon *daemon = &daemons[host->host];
+
+	if (host->op == HOST_LAUNCH)
+		return launch(host);
+	daemon->loose = host->op == HOST_RETIRE;
+	owner.run.hosts = (owner.run.hosts & ~(1u << host->host)) | (uint32_t)!daemon->loose << host->host;
+	if (!daemon->loose)
+		return;
+	if (host->error && daemon->exists && !daemon->dead)
+		daemon_dies(host->host);
+	answer_host(host->host, HOST_RETIRED);
+}
+
+static void on_reaped(unsigned number)
+{
+	struct daemon *daemon = &daemons[number];
+
+	if (!daemon->loose)
+		return run_look_for_deaths(&owner.run);
+	if (!machine->broken) { /* else what is left of its pages is of no matter: the machine ends, or goes back */
+		daemon->exists = false;
+		daemon->life++;
+		dsm_free(machine->nodes[number].dsm);
+		machine->nodes[number].dsm = NULL;
+		daemon->node.dsm = NULL;
+	}
+	answer_host(number, HOST_ENDED);
+}
+
+/* --- what node 0 says --------------------------------------------------------------------------------------------------------- */
+
+static void on_snapshot_step(enum snapshot_step step)
+{
+	if (step == SNAPSHOT_READY)
+		load_start(&owner.run.load, &owner.run.client, owner.run.plan.hosts);
+	else if (step == SNAPSHOT_TAKEN)
+		load_taken(&owner.run.load);
+}
+
+static void on_machine_end(const struct msg_machine_end *end)
+{
+	owner.run.back.lost |= 1u << (end->lost ? end->lost - 1 : end->node);
+	owner.said_lost |= owner.run.back.lost;
+	run_look_for_deaths(&owner.run);
+}
+
+static void on_message(const struct packet *packet)
+{
+	struct run *run = &owner.run;
+	union {
+		struct msg_host host;
+		struct msg_hosts hosts;
+		struct msg_snapshot snapshot;
+		struct msg_machine_end end;
+	} body;
+
+	memcpy(&body, packet->body, packet->header.bytes < sizeof body ? packet->header.bytes : sizeof body);
+	switch (packet->header.type) {
+	case MSG_HOST:
+		return on_host(&body.host);
+	case MSG_HOSTS:
+		run->hosts = body.hosts.present;
+		return checkpoint_hosts(&run->checkpoint, run->hosts);
+	case MSG_SNAPSHOT_ITEM:
+		return checkpoint_on_item(&run->checkpoint, packet->body, packet->header.bytes);
+	case MSG_SNAPSHOT:
+		return on_snapshot_step(body.snapshot.step);
+	case MSG_MACHINE_END:
+		return on_machine_end(&body.end);
+	default:
+		sim_fail(machine, "the owner gets %s", wire_type_name(packet->header.type));
+	}
+}
+
+void owner_on_event(const struct sim_event *event)
+{
+	if (event->type == WORLD_REAPED)
+		on_reaped(event->home.generation);
+	else
+		on_message(event->payload);
+}
+
+/* --- its life ------------------------------------------------------------------------------------------------------------------- */
+
+void owner_open(unsigned hosts, uint32_t checkpoint_ms)
+{
+	struct run *run = &owner.run;
+
+	memset(&owner, 0, sizeof owner);
+	owner.here = true;
+	owner.options.checkpoint_ms = checkpoint_ms;
+	run->o = &owner.options;
+	run->base = run->client.base = world_base(OWNER);
+	run->log_fd = -1;
+	run->plan.hosts = hosts;
+	run->hosts = (1u << hosts) - 1;
+	run->load.context = run;
+	run->load.on_loaded = run_on_loaded;
+	run->load.on_failed = run_on_load_failed;
+	run->death = evtimer_new(run->base, on_death, run);
+	run->retry = evtimer_new(run->base, on_retry, run);
+	if (run_make_checkpoints(run))
+		die("no memory");
+	checkpoint_hosts(&run->checkpoint, run->hosts);
+	checkpoint_go(&run->checkpoint, &run->client, "kernel");
+}
+
+void owner_close(void)
+{
+	load_close(&owner.run.load);
+	checkpoint_close(&owner.run.checkpoint);
+	event_free(owner.run.death);
+	event_free(owner.run.retry);
+}
+
+void owner_plan(void)
+{
+	const struct timeval soon = { 0, (suseconds_t)sim_random(machine, 3000) };
+
+	if (owner.run.checkpoint.timer && !owner.run.checkpoint.pull.active)
+		event_add(owner.run.checkpoint.timer, &soon);
+}
+
+/* Everything of the machine is killed, and somebody loads what was saved of it before. */
+void owner_load(const struct kept *kept, const struct witness *w, unsigned hosts)
+{
+	uint32_t checkpoint_ms = owner.options.checkpoint_ms;
+	struct problem p;
+
+	launch_end(&owner.run.launch, 0);
+	owner_close();
+	owner_open(hosts, checkpoint_ms);
+	checkpoint_stop(&owner.run.checkpoint);
+	owner.here = false;
+	owner.loads = *w;
+	load_kept(&owner.run.load, kept);
+	run_start_saved(&owner.run, hosts, &p);
+	run_connect(&owner.run);
+}
