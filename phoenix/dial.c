@@ -127,17 +127,29 @@ static void dial_unix(struct conn *k, const struct phnx_contact *at)
 		conn_lost(k);
 }
 
+/* Where whoever started us shares ssh's connections (ControlMaster), with room for what %n stands for in a socket's name; or NULL. */
+static const char *shared_by(const struct phnx_contact *at)
+{
+	const char *path = getenv("PHNX_SSH_CONTROL");
+
+	return path && *path && strlen(path) + strlen(at->host) < sizeof ((struct sockaddr_un *)0)->sun_path ? path : NULL;
+}
+
 /* ssh -W carries one TCP connection over its standard input and output. */
 static void dial_ssh(struct conn *k, const struct phnx_contact *at)
 {
 	const char *program = getenv("PHNX_SSH") ? getenv("PHNX_SSH") : "ssh";
-	char target[32], login[2 * MAX_HOST];
+	char target[32], login[2 * MAX_HOST], control[128];
 	posix_spawn_file_actions_t actions;
 	int pair[2];
 
 	snprintf(target, sizeof target, "127.0.0.1:%d", at->port);
 	snprintf(login, sizeof login, "%s%s%s", at->user ? at->user : "", at->user ? "@" : "", at->host);
-	char *argv[] = { (char *)program, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-W", target, "--", login, NULL };
+	snprintf(control, sizeof control, "ControlPath=%s", shared_by(at) ? shared_by(at) : "");
+	char *own[] = { (char *)program, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-W", target, "--", login, NULL };
+	char *shared[] = { (char *)program, "-o", "ControlMaster=no", "-o", control, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
+			   "-W", target, "--", login, NULL };
+	char **argv = shared_by(at) ? shared : own;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
 		conn_lost(k);
 		return;

@@ -126,7 +126,7 @@ int node_options_parse(struct node_options *o, int argc, char **argv, char *why,
 		snprintf(why, why_bytes, "unexpected argument %s", argv[optind]);
 	else if ((!o->dir && !o->secret) || !o->n_nodes || !o->n_cpus || !o->mem_mib || o->node >= (o->join ? MAX_NODES : o->n_nodes))
 		snprintf(why, why_bytes, "needs --dir or --secret, --node below --nodes, --cpus and --mem");
-	else if (o->n_nodes > o->n_cpus)
+	else if (o->n_nodes > o->n_cpus && !o->n_places)
 		snprintf(why, why_bytes, "more hosts (%u) than CPUs (%u)", o->n_nodes, o->n_cpus);
 	else if (o->node == 0 && !o->dir)
 		snprintf(why, why_bytes, "node 0 needs --dir");

@@ -26,12 +26,13 @@ static void test_file(void)
 		"harp user=kaneda port=2222 cpus=4 memory=512M # the fast one\n"
 		"\tcsc10.example.org  phoenix=\"dest harp:30000 ssh user\" phoenix=\"listen_port 30000\"\n"
 		"192.0.2.7 cpus=2\n"
-		"fe80::1";
+		"fe80::1\n"
+		"memory-alone cpus=0";
 
 	CU_ASSERT_EQUAL_FATAL(parse(text), 0);
-	CU_ASSERT_EQUAL_FATAL(file.n, 5);
+	CU_ASSERT_EQUAL_FATAL(file.n, 6);
 	CU_ASSERT_STRING_EQUAL(file.host[0].name, "localhost");
-	CU_ASSERT(!file.host[0].user[0] && !file.host[0].port && !file.host[0].cpus && !file.host[0].memory_mib && !file.host[0].n_phoenix);
+	CU_ASSERT(!file.host[0].user[0] && !file.host[0].port && file.host[0].cpus == 1 && !file.host[0].memory_mib && !file.host[0].n_phoenix);
 	CU_ASSERT_STRING_EQUAL(file.host[1].name, "harp");
 	CU_ASSERT_STRING_EQUAL(file.host[1].user, "kaneda");
 	CU_ASSERT(file.host[1].port == 2222 && file.host[1].cpus == 4 && file.host[1].memory_mib == 512);
@@ -42,6 +43,7 @@ static void test_file(void)
 	CU_ASSERT(cluster_file_find(&file, "harp") == 1 && cluster_file_find(&file, "har") == -1);
 	CU_ASSERT_EQUAL(cluster_file_cpus(file.host, 5), 1 + 4 + 1 + 2 + 1);
 	CU_ASSERT_EQUAL(cluster_file_cpus(file.host, 2), 5);
+	CU_ASSERT(cluster_file_cpus(file.host, 6) == 9 && cluster_file_askers(file.host, 6) == 5 && !cluster_file_askers(file.host + 5, 1));
 	CU_ASSERT_EQUAL(cluster_file_memory(file.host, 5, 0), 0);
 	CU_ASSERT_EQUAL(cluster_file_memory(file.host, 5, 100), 4 * 100 + 512);
 	CU_ASSERT_EQUAL(cluster_file_memory(file.host + 1, 1, 0), 512);
@@ -55,7 +57,7 @@ static void test_wrong_files(void)
 		{ "a\n b c\n", "2:4: 'c' is no setting" }, { "a speed=3", "1:3: 'speed' is no setting" },
 		{ "a\na\n", "2:1: host a stands in line 1 already" }, { "a port=0", "1:3: port=0: must be from 1 to 65535" },
 		{ "a port=65536", "must be from 1 to 65535" }, { "a port=x", "port=x: not a number" }, { "a port=", "port=: not a number" },
-		{ "a cpus=33", "cpus=33: must be from 1 to 32" }, { "a cpus=-1", "cpus=-1: not a number" },
+		{ "a cpus=33", "cpus=33: must be from 0 to 32" }, { "a cpus=-1", "cpus=-1: not a number" },
 		{ "a memory=lots", "memory=lots: not a size" }, { "a memory=1G", "not a size from 1M to 880M" }, { "a memory=0", "not a size" },
 		{ "a user=", "1:3: '' is no user's name" }, { "a user=-x", "no user's name" },
 		{ "a user=abcdefghijklmnopqrstuvwxyzabcdefg", "at most 32 characters" }, { "a phoenix=", "phoenix= needs a line" },
@@ -105,6 +107,10 @@ static void test_places(void)
 		{ "a cpus=4\nb\n", 2, 2, { 0, 1 } },		 /* fewer than asked for: every host has one */
 		{ "a\nb cpus=2\n", 2, 6, { 0, 1, 1, 0, 1, 0 } }, /* more: in turn */
 		{ "a\nb\nc\n", 2, 3, { 0, 1, 0 } },
+		{ "a cpus=2\nb cpus=0\nc\n", 3, 3, { 0, 2, 0 } },
+		{ "a cpus=0\nb\nc cpus=0\n", 3, 3, { 1, 1, 1 } }, /* more, and not to those that ask for none */
+		{ "a cpus=0\nb cpus=0\n", 2, 3, { 0, 1, 0 } },	  /* of a machine that was saved, or has lost hosts */
+		{ "a\nb\nc\n", 3, 2, { 0, 1 } },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

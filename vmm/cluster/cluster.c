@@ -159,6 +159,8 @@ static int start_far(struct cluster *c, unsigned host, const struct cluster_host
 	c->host[host] = *line;
 	strcpy(c->names.name[host], line->name);
 	*far = (struct far){ .host = *line, .bundle = &c->bundle, .base = c->base, .log_fd = c->log_fd, .changed = on_changed, .context = c };
+	if (snprintf(far->control, sizeof far->control, FAR_CONTROL_FORMAT, c->rundir, line->name) >= (int)sizeof far->control)
+		far->control[0] = 0;
 	return far_start(far) ? problem(p, "%s", far->why) : 0;
 }
 

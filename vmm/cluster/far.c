@@ -231,13 +231,16 @@ static void on_room(evutil_socket_t fd, short what, void *context)
 static void become_ssh(const struct far *f, const char *command, const int ends[3], pid_t parent)
 {
 	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
-	char port[16], *arguments[24] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o",
+	char port[16], control[FAR_CONTROL + 16], *arguments[24] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o",
 					  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3" };
 	int n = 10;
 
 	snprintf(port, sizeof port, "%u", f->host.port);
+	snprintf(control, sizeof control, "ControlPath=%s", f->control);
 	if (f->state == FAR_COPY)
 		arguments[n++] = "-C";
+	else if (f->control[0])
+		arguments[n++] = "-o", arguments[n++] = "ControlMaster=yes", arguments[n++] = "-o", arguments[n++] = control;
 	if (f->host.port)
 		arguments[n++] = "-p", arguments[n++] = port;
 	if (f->host.user[0])
@@ -280,6 +283,8 @@ static int start_ssh(struct far *f, enum far_state state, const char *format)
 	f->needs = false;
 	f->said[0] = f->ended[0] = f->why[0] = 0;
 	snprintf(command, sizeof command, format, f->bundle->hash);
+	if (f->control[0])
+		unlink(f->control); /* of an ssh that was killed */
 	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) || (f->pid = fork()) < 0) {
 		f->pid = 0;
 		for (int i = 0; i < 2; i++)

@@ -11,6 +11,9 @@
  * its standard input ends, vmp-host ends everything that it has started, and itself: whatever becomes of us or of the
  * connection, nothing stays behind.
  *
+ * Tunnels through ssh (links.h) share the connection on which vmp-host runs, by OpenSSH's ControlMaster: no second login, and sshd,
+ * which runs something on it, does not hold small messages back.
+ *
  * The program is `ssh`, or what the environment's VMP_SSH names.
  */
 #ifndef VMM_CLUSTER_FAR_H
@@ -23,13 +26,16 @@
 #include "vmm/cluster/file.h"
 
 enum far_state { FAR_OVER, FAR_PROBE, FAR_COPY, FAR_READY, FAR_RUNS };
-enum { FAR_LINE = 400 };
+enum { FAR_LINE = 400, FAR_CONTROL = 92 /* ssh adds 17 characters for a moment: 108 are all that a socket's name may have */ };
+/* What `control` is called: in which run's folder, of which host, which is "%n" in what ssh reads. */
+#define FAR_CONTROL_FORMAT "%s/ssh-%s"
 
 struct far {
 	/* by the caller, before far_start() */
 	struct cluster_host host; /* its line of the file */
 	const struct bundle *bundle;
 	struct event_base *base;
+	char control[FAR_CONTROL]; /* the socket by which others may use the connection; "": none */
 	int log_fd; /* what the far side writes to its standard error, once it is ready */
 	void (*changed)(void *context, struct far *far); /* its state, or its port */
 	void *context;

@@ -124,7 +124,7 @@ static int parse_setting(struct parser *p, const struct word *word, struct clust
 	if (!strcmp(name, "port"))
 		return take_number(p, word, name, value, 1, 65535, &host->port);
 	if (!strcmp(name, "cpus"))
-		return take_number(p, word, name, value, 1, MAX_CPUS, &host->cpus);
+		return take_number(p, word, name, value, 0, MAX_CPUS, &host->cpus);
 	if (!strcmp(name, "memory"))
 		return take_memory(p, word, value, &host->memory_mib);
 	if (!strcmp(name, "phoenix"))
@@ -134,7 +134,7 @@ static int parse_setting(struct parser *p, const struct word *word, struct clust
 
 static int parse_line(struct parser *p)
 {
-	struct cluster_host host = { 0 };
+	struct cluster_host host = { .cpus = 1 };
 	struct word word, first;
 	int more = next_word(p, &first), known;
 
@@ -182,15 +182,22 @@ int cluster_file_find(const struct cluster_file *file, const char *name)
 	return -1;
 }
 
-static uint32_t asked(const struct cluster_host *host) { return host->cpus ? host->cpus : 1; }
-
 uint32_t cluster_file_cpus(const struct cluster_host *host, uint32_t hosts)
 {
 	uint32_t sum = 0;
 
 	for (uint32_t i = 0; i < hosts; i++)
-		sum += asked(&host[i]);
+		sum += host[i].cpus;
 	return sum;
+}
+
+uint32_t cluster_file_askers(const struct cluster_host *host, uint32_t hosts)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < hosts; i++)
+		n += host[i].cpus > 0;
+	return n;
 }
 
 uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, uint32_t each_mib)
@@ -210,7 +217,7 @@ int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_
 {
 	uint32_t may = host->memory_mib ? host->memory_mib : each_mib;
 	bool all = !may || may >= mem_mib;
-	uint64_t needed = hostmem_needed_mib(all ? mem_mib : may, 1, asked(host));
+	uint64_t needed = hostmem_needed_mib(all ? mem_mib : may, 1, host->cpus ? host->cpus : 1);
 
 	if (needed <= has->mib)
 		return 0;
@@ -228,12 +235,13 @@ void cluster_file_place(const struct cluster_host *host, uint32_t hosts, uint32_
 	while (cpu < cpus && dealt) {
 		dealt = false;
 		for (uint32_t i = 0; i < hosts && cpu < cpus; i++)
-			if (has[i] < asked(&host[i])) {
+			if (has[i] < host[i].cpus) {
 				has[i]++;
 				place[cpu++] = (uint8_t)i;
 				dealt = true;
 			}
 	}
 	for (uint32_t i = 0; cpu < cpus; i = (i + 1) % hosts)
-		place[cpu++] = (uint8_t)i;
+		if (host[i].cpus || !cluster_file_askers(host, hosts))
+			place[cpu++] = (uint8_t)i;
 }

@@ -19,7 +19,7 @@ struct cluster_host {
 	char name[MAX_HOST_NAME];
 	char user[MAX_USER_NAME]; /* "": as ssh decides */
 	uint32_t port;		  /* of ssh; 0: as ssh decides */
-	uint32_t cpus;		  /* processors that begin there; 0: not said */
+	uint32_t cpus;		  /* processors that begin there; 1 if it is not said */
 	uint32_t memory_mib;	  /* how much of the guest's memory it may hold; 0: no limit of its own */
 	char phoenix[MAX_PHOENIX_LINES][MAX_PHOENIX_LINE];
 	uint32_t n_phoenix;
@@ -33,15 +33,16 @@ int cluster_file_parse(struct cluster_file *file, const char *text, size_t bytes
 /* The host of this name, or -1. */
 int cluster_file_find(const struct cluster_file *file, const char *name);
 
-/* Of some hosts' lines: how many processors they ask for: cpus=, or one each. */
+/* Of some hosts' lines: how many processors they ask for, and how many of the hosts ask for any. */
 uint32_t cluster_file_cpus(const struct cluster_host *host, uint32_t hosts);
+uint32_t cluster_file_askers(const struct cluster_host *host, uint32_t hosts);
 /* How much of the guest's memory they may hold together, if those that do not say may hold `each_mib`; 0: as much as there is. */
 uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, uint32_t each_mib);
 /* Has a host's computer memory for all that it may come to hold of a guest of `mem_mib`? 0, or -1 with why not. */
 int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib, const struct hostmem *has,
 		      struct problem *p);
-/* Where each of `cpus` processors begins: in turn, up to what each host asks for; what is left over, in turn again.
- * cpus >= hosts. Every host gets at least one. */
+/* Where each of `cpus` processors begins: in turn, up to what each host asks for; what is left over, in turn again, to those that
+ * ask for any, or to all, if none does. */
 void cluster_file_place(const struct cluster_host *host, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS]);
 
 #endif

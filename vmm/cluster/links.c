@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "phnx/phnx.h"
+#include "vmm/cluster/far.h"
 
 enum { ROOM = 256 };
 
@@ -21,8 +22,13 @@ int links_start(struct node *node, char *why, size_t why_bytes)
 {
 	char text[MAX_PHOENIX * ROOM] = "";
 	size_t n = 0;
+	char control[ROOM];
 	int port;
 
+	if (node->o.dir) {
+		snprintf(control, sizeof control, FAR_CONTROL_FORMAT, node->o.dir, "%n");
+		setenv("PHNX_SSH_CONTROL", control, 1);
+	}
 	ph_prefer_ssl();
 	for (unsigned i = 0; i < node->o.n_phoenix && n < sizeof text; i++)
 		n += (size_t)snprintf(text + n, sizeof text - n, "%s\n", node->o.phoenix[i]);

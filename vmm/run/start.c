@@ -156,7 +156,7 @@ int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint
 static int open_cluster(struct run *run, struct problem *p)
 {
 	struct options *o = &run->loaded;
-	uint32_t lines;
+	uint32_t lines, askers;
 
 	if (!o->cluster)
 		return 0;
@@ -169,10 +169,14 @@ static int open_cluster(struct run *run, struct problem *p)
 		o->hosts = lines;
 	if (!o->cpus)
 		o->cpus = cluster_file_cpus(run->cluster.file.host, o->hosts);
+	if (!o->cpus)
+		return problem(p, "%s: no host has a processor (cpus=0)", o->cluster);
 	if (o->cpus > MAX_CPUS)
 		o->cpus = MAX_CPUS;
-	if (o->hosts > o->cpus)
-		return problem(p, "%u hosts are more than %u processors: each host needs one; see --hosts", o->hosts, o->cpus);
+	askers = cluster_file_askers(run->cluster.file.host, o->hosts);
+	if (askers > o->cpus)
+		return problem(p, "%u hosts are more than %u processors: each host needs one, but for those of cpus=0; see --hosts", askers,
+			       o->cpus);
 	return run_hosts_hold(run, run->cluster.file.host, o->hosts, p);
 }
 
@@ -204,7 +208,7 @@ int run_prepare_saved(struct run *run, struct problem *p)
 			       "computer alone; a machine that was started with --cluster can be loaded on any", o->file);
 	if (!o->hosts && !o->cluster)
 		o->hosts = machine->hosts < machine->cpus ? machine->hosts : machine->cpus; /* some may have had no processor */
-	if (o->hosts > machine->cpus)
+	if (!o->cluster && o->hosts > machine->cpus)
 		return problem(p, "--hosts %u is more than the saved machine's %u processors: each host needs one", o->hosts,
 			       machine->cpus);
 	o->cpus = machine->cpus;
