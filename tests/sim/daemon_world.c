@@ -352,6 +352,8 @@ void node_end_lost(struct node *node, unsigned host, const char *format, ...)
 	(void)format;
 	if (!daemons[host].dead && !daemons[host].silent && !daemons[node->o.node].silent)
 		sim_fail(machine, "node %u takes node %u for dead", node->o.node, host);
+	/* It may have died just before it became a part of the machine. */
+	machine->broken |= node_has_host(&daemons[0].node, node->o.node) && node_has_host(&daemons[0].node, host);
 	tell_end(node, &end);
 }
 

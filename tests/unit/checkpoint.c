@@ -56,7 +56,8 @@ static void put_contents(struct kept *k, struct model *m, bool changes)
 	for (unsigned i = 0; i < PAGES; i++)
 		if (!changes || !random_below(20)) {
 			m->page[i] = random_below(3);
-			if (m->page[i] || changes)
+			/* Now and then it comes from two hosts. */
+			for (unsigned times = m->page[i] || changes ? 1 + !random_below(30) : 0; times; times--)
 				CU_ASSERT_EQUAL(put_filled(k, SNAPSHOT_PAGE, i, m->page[i]), 0);
 		}
 	for (unsigned i = 0; i < BLOCKS; i++)

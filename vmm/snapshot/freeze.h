@@ -10,7 +10,8 @@
  *   4. All DONE: THAW. The pause ends here, whatever the file is written to.
  *   5. The client pulls the parts, item by item (pull.h). END, or the client's end, frees what is left of the copies.
  *      A page that somebody is about to change before it was pulled is copied first.
- *   With one page owner each and no request under way, owned pages of all hosts together are the RAM, each page once.
+ *   With one page owner each, owned pages of all hosts together are the RAM; a page that is on its way with nobody waiting for it
+ *      may be marked by both (saved.h).
  * The owner of the machine may ask for a checkpoint: the same, but later ones hold only what has changed (checkpoint.h).
  * Loading: restore.h.
  */

@@ -141,6 +141,8 @@ int kept_add(struct kept *k, const struct snapfile_record *record, const void *d
 {
 	bool large = record->kind == SNAPSHOT_PAGE || record->kind == SNAPSHOT_BLOCK;
 
+	if (saved_has(&k->coming, record))
+		return 0;
 	if (saved_add(&k->coming, record, data, p))
 		return -1;
 	if (record->kind == SNAPSHOT_BLOCK && (record->bytes > BLOCK_BYTES ||

@@ -87,6 +87,8 @@ static int keep(void *context, const struct snapfile_record *record, const void 
 	struct save *s = context;
 	struct problem inner;
 
+	if (saved_has(&s->machine, record))
+		return 0;
 	if (saved_add(&s->machine, record, data, &inner))
 		return problem(p, "the machine's state %s; this is a bug in vmp", inner.line);
 	if (snapfile_write(s->file, record, data, p))

@@ -56,6 +56,12 @@ static int add_page(struct saved_machine *s, uint32_t gfn, uint32_t bytes, struc
 	return 0;
 }
 
+bool saved_has(const struct saved_machine *s, const struct snapfile_record *record)
+{
+	return record->kind == SNAPSHOT_PAGE && s->started && record->index < s->machine.mem_mib << (20 - PAGE_BITS) &&
+	       s->page_seen[record->index / 8] >> record->index % 8 & 1;
+}
+
 static int add_cpu(struct saved_machine *s, uint32_t cpu, struct problem *p)
 {
 	if (cpu >= s->machine.cpus)
