@@ -4,7 +4,7 @@
  * in tests/sim) opens links, brings bytes, takes bytes, tells the time through `struct phnx_ops`, and calls phnx_tick().
  * Not thread-safe: runtime.c holds one lock around everything.
  *
- *   link.c    frames and the handshake       route.c   the routing table (DSDV)
+ *   link.c    frames and the handshake       route.c, tell.c   the routing table (DSDV), who is told of it
  *   flow.c    messages, end to end           send.c, receive.c   its two sides
  *   contact.c whom to connect to             node.c    timers, life
  *   migrate.c moving virtual nodes           detect.c  who is gone
@@ -240,6 +240,7 @@ struct smsg {				/* a message on its way out */
 	uint64_t deadline_us;		/* 0: none */
 	uint64_t seq, sent_us;
 	bool held;			/* the receiver has it */
+	bool again;			/* it was sent more than once */
 	struct doubt doubt;
 	struct dest *to;
 	struct pbuf *body;
@@ -277,7 +278,9 @@ struct flow {
 	struct smsg **ring;
 	unsigned ring_size;
 	size_t bytes;
-	uint64_t rto_us, rto_at, credit;
+	uint64_t rto_us, rto_at, credit;	/* after rto_us, at rto_at, the peer is asked */
+	uint64_t asked_us;		/* when it was first asked without having answered since; 0: it has */
+	uint64_t srtt_us, rttvar_us;	/* how long its answers take, and how far they differ; 0: not known */
 	unsigned gen_seen;
 	uint64_t way;			/* serial of the link that it was last sent over */
 	/* from the peer */

@@ -5,8 +5,12 @@
  *   CONSUMED  the application has it (or its time was up): forget it
  *   BOUNCED   the holder does not assume the destination any more: back into the queue, and on to the next holder
  *   HELD      it arrived and waits for the application: no need to send it again
- *   MISSING   send it again, after a while or when the link to the next hop has changed
+ *   MISSING   it has not come yet
  * An ACK carries all outcomes from the sender's oldest unresolved number on, so any ACK may be lost.
+ *
+ * Losses.  Links lose nothing until they break: what takes long is on its way, behind much else perhaps, and to send it again would
+ * make all of it take longer.  So nothing is sent again because time is up, or because the way has changed.  The receiver is asked
+ * (PROBE), by the same way, behind what is still coming: of what its answer lacks, all that was sent before is lost.
  *
  * Order.  A flow delivers in order.  A destination that moves is fenced: nothing more is sent to it before all that was
  * under way to its old holder is resolved, and what came back goes first, in its old order.  The receiver does its part:
@@ -134,10 +138,10 @@ int flow_on_frame(struct phnx *ph, struct plink *l, enum frame_type type, const 
 		return send_on_ack(ph, from, &r);
 	case FRAME_PROBE: {
 		struct flow *f = flow_get(ph, from);
-		uint64_t una = get_var(&r);
-		if (f && !r.bad) {
+		uint64_t una = get_var(&r), sent = get_var(&r);
+		if (f && !r.bad && sent <= WINDOW_MSGS) {
 			receive_forget(f, una);
-			receive_ack(ph, f);
+			receive_answer(ph, f, una + sent);
 		}
 		return 0;
 	}
@@ -169,21 +173,32 @@ void flow_destroy(struct phnx *ph, struct flow *f)
 
 /* ---- timers ---- */
 
+static bool is_up(const struct phnx *ph, uint64_t way)
+{
+	const struct plink *l = ph->links;
+
+	while (l && (l->serial != way || l->state != LINK_UP))
+		l = l->next;
+	return l != NULL;
+}
+
 static void tick_flow(struct phnx *ph, struct flow *f, uint64_t now, uint64_t *next)
 {
 	if (ph->flows.n_timed && f->ring_size)
 		send_expire(ph, f, now);
 	if (f->una != f->next_seq) {
 		uint64_t way = flow_way(ph, f->peer);
-		if (way && way != f->way) {	/* what was under way on the old link may be lost */
-			f->rto_us = RTO_MIN;
-			soon(&f->rto_at, now);
+		if (way && way != f->way) {
+			if (!is_up(ph, f->way)) {	/* what was under way there may be lost */
+				f->rto_us = RTO_MIN;
+				soon(&f->rto_at, now);
+			}
 			f->way = way;
 		}
 		if (!f->rto_at)
 			f->rto_at = now + f->rto_us;
 		if (now >= f->rto_at)
-			send_again(ph, f, now);
+			send_ask(ph, f, now);
 		*next = f->rto_at < *next ? f->rto_at : *next;
 	}
 	if (f->ack_at && now >= f->ack_at)

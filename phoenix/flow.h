@@ -40,7 +40,8 @@ void flow_send_internal(struct phnx *ph, ph_vp_t to, int tag, struct writer *w, 
 /* Of the numbers from first on, those whose bits are set had arrived at peer; the others are in doubt no more. */
 void send_certain(struct phnx *ph, ph_vp_t peer, ph_vp_t name, uint64_t first, uint64_t n, const unsigned char *bits);
 int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
-void send_again(struct phnx *ph, struct flow *f, uint64_t now);	/* what has not arrived; when all has, asks about it */
+void send_ask(struct phnx *ph, struct flow *f, uint64_t now);	/* what of all that is under way has not come; that is sent again */
+uint64_t send_patience(const struct flow *f);			/* how long to wait before asking, the first time */
 void send_expire(struct phnx *ph, struct flow *f, uint64_t now);
 void send_free(struct phnx *ph, struct flow *f);		/* everything that is under way in f */
 void send_dest_free(struct phnx *ph, struct dest *d);
@@ -51,6 +52,7 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r);
 void receive_forget(struct flow *f, uint64_t una);		/* the sender has read the outcomes of all below una */
 void receive_expire(struct phnx *ph, uint64_t now);
 void receive_ack(struct phnx *ph, struct flow *f);
+void receive_answer(struct phnx *ph, struct flow *f, uint64_t sent);	/* the same; and of all below `sent`, what has not come */
 void receive_put_ack(struct phnx *ph, struct flow *f, struct writer *w);	/* at most ACK_LIMIT bytes */
 void receive_local(struct phnx *ph, struct smsg *s);		/* sent by this node to itself; frees s */
 size_t rmsg_bytes(const struct rmsg *m);

@@ -42,7 +42,7 @@ enum {
 	OTHERS_LAST = 500000,			/* the same at the latest, while connections are being made */
 	PING_INTERVAL = 500000,
 	LINK_TIMEOUT = 8000000,			/* a silent link is closed */
-	RTO_MIN = 100000,			/* resending starts after this; doubles up to RTO_MAX */
+	RTO_MIN = 100000,			/* a silent receiver is asked after this at the earliest; doubles up to RTO_MAX */
 	RTO_MAX = 2000000,
 	/* A consumed message is acknowledged with the next data, or after this: a message of its own wakes both sides. */
 	ACK_DELAY = 20000,

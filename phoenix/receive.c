@@ -31,8 +31,9 @@ static bool slot_room(struct flow *f, uint64_t seq)
 	return true;
 }
 
-/* What became of the messages of f, in at most room bytes, or as many as it takes (0). What does not fit is told later. */
-static void put_ack(struct phnx *ph, struct flow *f, bool confirm, struct writer *w, size_t room)
+/* What became of the messages of f, in at most room bytes, or as many as it takes (0). What does not fit is told later.  That the
+ * last ones are missing goes without saying, unless it was asked, up to `sent`: then they come last, even if there are none. */
+static void put_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sent, struct writer *w, size_t room)
 {
 	enum { RUN_BYTES = 1 + 3 };
 	uint64_t free_bytes = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
@@ -48,31 +49,42 @@ static void put_ack(struct phnx *ph, struct flow *f, bool confirm, struct writer
 		uint8_t outcome = f->slots[s % f->n_slots].outcome;
 		while (s < end && f->slots[s % f->n_slots].outcome == outcome)
 			s++;
-		if (s == end && outcome == OUT_MISSING)
-			break;		/* goes without saying */
+		if (s == end && outcome == OUT_MISSING) {
+			end = s = start;
+			break;
+		}
 		put8(w, outcome);
 		put_var(w, s - start);
+	}
+	if (sent && s == end) {
+		put8(w, OUT_MISSING);
+		put_var(w, sent > s ? sent - s : 0);
 	}
 	if (room && s < end && f->slots[s % f->n_slots].outcome != OUT_MISSING)	/* no later than if nothing had been told */
 		ack_within(ph, f, due ? due : phnx_now(ph) + ACK_DELAY);
 }
 
-static void send_ack_asking(struct phnx *ph, struct flow *f, bool confirm)
+static void send_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sent)
 {
 	struct writer *w = flow_frame(ph);
 
-	put_ack(ph, f, confirm, w, 0);
+	put_ack(ph, f, confirm, sent, w, 0);
 	flow_send_frame(ph, f->peer, FRAME_ACK, w);
 }
 
 void receive_ack(struct phnx *ph, struct flow *f)
 {
-	send_ack_asking(ph, f, false);
+	send_ack(ph, f, false, 0);
+}
+
+void receive_answer(struct phnx *ph, struct flow *f, uint64_t sent)
+{
+	send_ack(ph, f, false, sent);
 }
 
 void receive_put_ack(struct phnx *ph, struct flow *f, struct writer *w)
 {
-	put_ack(ph, f, false, w, w->len + ACK_LIMIT);
+	put_ack(ph, f, false, 0, w, w->len + ACK_LIMIT);
 }
 
 /* ---- towards the application ---- */
@@ -480,7 +492,7 @@ bool flow_settled(struct phnx *ph)
 		if (now < f->confirm_us + RTO_MIN / 4)
 			continue;
 		f->confirm_us = now;
-		send_ack_asking(ph, f, true);
+		send_ack(ph, f, true, 0);
 	}
 	return settled;
 }

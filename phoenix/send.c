@@ -150,7 +150,7 @@ static bool give_to_flow(struct phnx *ph, struct dest *d, ph_vp_t node, unsigned
 	struct smsg *m = queue_pop(d);
 	m->seq = f->next_seq++;
 	m->flags |= more_flags;
-	m->held = false;
+	m->held = m->again = false;
 	m->to = d;
 	f->ring[m->seq % f->ring_size] = m;
 	f->bytes += m->body->len;
@@ -360,6 +360,24 @@ static void resolve_sent(struct phnx *ph, struct flow *f, uint64_t seq, enum out
 	dest_done(ph, d);
 }
 
+/* How long an answer takes, by what was sent once alone (RFC 6298). */
+static void measure(struct flow *f, const struct smsg *m, uint64_t now)
+{
+	uint64_t took = now - m->sent_us, off = took > f->srtt_us ? took - f->srtt_us : f->srtt_us - took;
+
+	if (m->again)
+		return;
+	f->rttvar_us = f->srtt_us ? (3 * f->rttvar_us + off) / 4 : took / 2;
+	f->srtt_us = f->srtt_us ? (7 * f->srtt_us + took) / 8 : took;
+}
+
+uint64_t send_patience(const struct flow *f)
+{
+	uint64_t us = f->srtt_us + 4 * f->rttvar_us;
+
+	return us < RTO_MIN ? RTO_MIN : us > RTO_MAX ? RTO_MAX : us;
+}
+
 static void advance_una(struct phnx *ph, struct flow *f)
 {
 	uint64_t before = f->una;
@@ -367,7 +385,7 @@ static void advance_una(struct phnx *ph, struct flow *f)
 	while (f->una < f->next_seq && !f->ring[f->una % f->ring_size])
 		f->una++;
 	if (f->una != before || f->una == f->next_seq) {
-		f->rto_us = RTO_MIN;
+		f->rto_us = send_patience(f);
 		f->rto_at = f->una == f->next_seq ? 0 : phnx_now(ph) + f->rto_us;
 		ph->flows.pump = true;
 	}
@@ -377,36 +395,50 @@ static void send_probe(struct phnx *ph, struct flow *f)
 {
 	struct writer *w = flow_frame(ph);
 
+	if (!f->asked_us)
+		f->asked_us = phnx_now(ph);
 	put_var(w, f->una);
+	put_var(w, f->next_seq - f->una);
 	flow_send_frame(ph, f->peer, FRAME_PROBE, w);
 }
 
-/* Sends again what has not arrived; when all has, asks what became of it. */
-void send_again(struct phnx *ph, struct flow *f, uint64_t now)
+void send_ask(struct phnx *ph, struct flow *f, uint64_t now)
+{
+	f->rto_us = 2 * f->rto_us < RTO_MAX ? 2 * f->rto_us : RTO_MAX;
+	f->rto_at = now + f->rto_us;
+	send_probe(ph, f);
+}
+
+static void transmit_again(struct phnx *ph, struct flow *f, struct smsg *m)
+{
+	m->again = true;
+	ph->flows.resent++;
+	transmit(ph, f, m);
+}
+
+/* The peer was asked about all below `end`, and has told: what it has not, and was sent before it was asked, is lost. */
+static void send_lost(struct phnx *ph, struct flow *f, uint64_t end)
 {
 	unsigned msgs = 0;
 	size_t bytes = 0;
 
-	f->rto_us = 2 * f->rto_us < RTO_MAX ? 2 * f->rto_us : RTO_MAX;
-	f->rto_at = now + f->rto_us;
-	for (uint64_t s = f->una; s < f->next_seq && msgs < RESEND_MSGS && bytes < RESEND_BYTES; s++) {
+	for (uint64_t s = f->una; s < end && msgs < RESEND_MSGS && bytes < RESEND_BYTES; s++) {
 		struct smsg *m = f->ring[s % f->ring_size];
-		if (!m || m->held)
+		if (!m || m->held || m->sent_us >= f->asked_us || (msgs && bytes + m->body->len > f->credit))
 			continue;
-		ph->flows.resent++;
-		transmit(ph, f, m);
+		transmit_again(ph, f, m);
 		msgs++;
 		bytes += m->body->len;
 	}
-	if (msgs == 0)
-		send_probe(ph, f);
+	f->asked_us = 0;
 }
 
 int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 {
 	struct flow *f = flow_find(ph, from);
 	uint64_t s = get_var(r), credit = get_var(r), gen = get_var(r), now = phnx_now(ph);
-	bool confirm = gen & 1;
+	bool confirm = gen & 1, measured = false;
+	enum outcome outcome = OUT_CONSUMED;
 	uint64_t gap = UINT64_MAX;
 
 	if (r->bad || !f || !f->ring_size || s > f->next_seq)
@@ -416,7 +448,7 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 	if (gen > f->gen_seen)
 		f->gen_seen = (unsigned)gen;
 	while (r->p < r->end) {
-		enum outcome outcome = get8(r);
+		outcome = get8(r);
 		uint64_t n = get_var(r);
 		if (r->bad || n > UINT64_MAX / 2 - s)
 			return -1;
@@ -428,13 +460,13 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 				gap = gap < s ? gap : s;
 				continue;
 			}
-			m->held = true;
+			if (!m->held && !measured)
+				measure(f, m, now);
+			m->held = measured = true;
 			if (gap < s) {		/* something later has arrived: the gap is a loss */
 				struct smsg *lost = f->ring[gap % f->ring_size];
-				if (lost && now >= lost->sent_us + GAP_WAIT) {
-					ph->flows.resent++;
-					transmit(ph, f, lost);
-				}
+				if (lost && now >= lost->sent_us + GAP_WAIT + f->srtt_us + 4 * f->rttvar_us)
+					transmit_again(ph, f, lost);
 				gap = UINT64_MAX - 1;
 			}
 			if (outcome != OUT_HELD)
@@ -442,6 +474,8 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 		}
 	}
 	advance_una(ph, f);
+	if (outcome == OUT_MISSING && f->asked_us)
+		send_lost(ph, f, s);
 	if (confirm)
 		send_probe(ph, f);	/* it tells our una */
 	return 0;

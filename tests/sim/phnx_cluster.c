@@ -345,6 +345,45 @@ static void test_unordered(void)
 	traffic_flags = 0;
 }
 
+/* Nodes that are slow, each busy for milliseconds with every packet, as many processes on few processors are: what takes long has
+ * not got lost, and is not sent again, which would only make it take longer. */
+static void test_slow_nodes(void)
+{
+	enum { EACH = 240, TOGETHER = 12 };
+	struct sim s;
+	uint64_t resent = 0, probes = 0, began;
+
+	sim_init(&s, seed, 8, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	share_out(&s);
+	sim_run(&s, s.now + 1000000);
+	start_traffic(&s);
+	s.packet_cost_ns = 1000000;
+	s.kib_cost_ns = 10000000;
+	began = s.now;
+	for (int sent = 0; sent < EACH; sent += TOGETHER) {
+		for (int i = 0; i < s.n; i++)
+			for (int k = 0; k < TOGETHER; k++)
+				send_one(&s, i);
+		sim_run(&s, s.now + 10000);
+	}
+	CU_ASSERT_TRUE(sim_until(&s, 60000000, all_received));
+	for (int i = 0; i < s.n; i++) {
+		resent += s.nodes[i].ph->flows.resent;
+		probes += s.nodes[i].ph->frames_out[FRAME_PROBE];
+	}
+	if (getenv("SIM_VERBOSE"))
+		printf("slow nodes: %u sent, %llu resent, %llu times asked, %.1f s\n", ledger->sent, (unsigned long long)resent,
+		       (unsigned long long)probes, (double)(s.now - began) / 1e6);
+	CU_ASSERT_EQUAL(resent, 0);
+	CU_ASSERT(probes < ledger->sent / 4);
+	s.packet_cost_ns = s.kib_cost_ns = 0;
+	end_traffic(&s);
+	sim_free(&s);
+}
+
 /* A receiver that takes nothing stops its senders before anybody's memory is full; when it takes, all comes. */
 static void test_bounds(void)
 {
@@ -1043,6 +1082,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "strangers are refused, and told why", test_refusals);
 	CU_add_test(suite, "cut links lose and double nothing", test_cuts_lose_nothing);
 	CU_add_test(suite, "nor do they of messages without order", test_unordered);
+	CU_add_test(suite, "what slow nodes have is not sent again", test_slow_nodes);
 	CU_add_test(suite, "who takes nothing stops its senders", test_bounds);
 	CU_add_test(suite, "a partition heals", test_partition_heals);
 	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
