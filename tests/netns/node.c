@@ -20,7 +20,7 @@
 #include "phnx/phnx.h"
 
 enum { WIDTH = 5, MOST = 16, MOST_MESSAGES = 1 << 16, LARGE = 100000, LARGE_EVERY = 32, PACE_US = 10000,
-       CAST_EVERY = 16, REDUCE_US = 20000000, TAG = 1, CAST = 2, REDUCTION = 3 };
+       CAST_EVERY = 16, REDUCE_US = 300000000, TAG = 1, CAST = 2, REDUCTION = 3 };
 
 struct message {
 	int source;
