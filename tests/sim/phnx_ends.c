@@ -1,0 +1,246 @@
+/* phnx_ends.c - phnx_cluster's tests of what ends a wait: a death, a time-out, a log that is read. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "phoenix/msglog.h"
+#include "tests/sim/phnx_cluster.h"
+
+/* ---- death ---- */
+
+static int gone_seen, returned_seen;
+
+static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
+{
+	(void)arg;
+	(void)name;
+	if (returned)
+		returned_seen++;
+	else
+		gone_seen++;
+}
+
+/* What was under way to a node that is gone: to the next holder, back to its sender, or nowhere. */
+static void test_gone_policies(void)
+{
+	static const struct {
+		enum ph_gone_policy policy;
+		bool returned, resent;
+	} rows[] = { { PH_GONE_RESEND, false, true }, { PH_GONE_RETURN, true, false }, { PH_GONE_DISCARD, false, false } };
+
+	for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
+		struct sim s;
+		sim_init(&s, seed, 3, 0, SPACE);
+		sim_know(&s, 1, 0);
+		sim_know(&s, 2, 0);
+		CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+		assume(&s, 2, 0, SPACE);
+		for (int i = 0; i < s.n; i++)
+			s.nodes[i].ph->detector = (struct detector){ .timeout_us = 3000000, .policy = rows[row].policy, .fn = on_gone };
+		sim_run(&s, s.now + 1000000);
+		gone_seen = returned_seen = 0;
+		sim_kill(&s, 2);
+		struct pbuf *b = pbuf_new("x", 1);
+		CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, 7, 0, 0), 0);
+		pbuf_put(b);
+		sim_touch(&s, 0);
+		sim_run(&s, s.now + 10000000);
+		CU_ASSERT_EQUAL(gone_seen, 2);
+		CU_ASSERT_EQUAL(returned_seen, rows[row].returned);
+		CU_ASSERT_EQUAL(flow_idle(s.nodes[0].ph), !rows[row].resent);
+		assume(&s, 1, 0, SPACE);
+		sim_run(&s, s.now + 1000000);
+		struct rmsg *m = flow_receive(s.nodes[1].ph, 7);
+		CU_ASSERT_EQUAL(m != NULL, rows[row].resent);
+		rmsg_free(m);
+		sim_free(&s);
+	}
+}
+
+static void test_death_is_detected(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 10, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	share_out(&s);
+	gone_seen = returned_seen = 0;
+	for (int i = 0; i < s.n; i++) {
+		s.nodes[i].ph->detector.timeout_us = 6000000;
+		s.nodes[i].ph->detector.policy = PH_GONE_RETURN;
+		s.nodes[i].ph->detector.fn = on_gone;
+	}
+	sim_run(&s, s.now + 20000000);
+	CU_ASSERT_EQUAL(gone_seen, 0);		/* nobody is suspected while all live */
+	sim_kill(&s, 9);
+	struct pbuf *b = pbuf_new("x", 1);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, SPACE - 1, b, 7, 0, 0), 0);
+	sim_run(&s, s.now + 20000000);
+	CU_ASSERT_EQUAL(gone_seen, 9);		/* each learns it once */
+	CU_ASSERT_EQUAL(returned_seen, 1);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, SPACE - 1, b, 7, 0, 0), 0);
+	assume(&s, 3, SPACE * 9 / 10, SPACE);	/* and another takes its place */
+	sim_run(&s, s.now + 1000000);
+	struct rmsg *m = flow_receive(s.nodes[3].ph, 7);
+	CU_ASSERT_PTR_NOT_NULL(m);
+	free(m);
+	pbuf_put(b);
+	sim_free(&s);
+}
+
+/* A destination waits a while after messages have come back; other timers, which are due before, must not end that in silence. */
+static void test_wait_ends(void)
+{
+	struct sim s;
+	struct rmsg *m = NULL;
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	struct pbuf *b = pbuf_new("wait", 4);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, 7, 0, 0), 0);
+	pbuf_put(b);
+	s.nodes[0].ph->flows.active->wait_us = s.now + 3 * PING_INTERVAL;
+	assume(&s, 1, 0, SPACE);
+	sim_run(&s, s.now + 2 * PING_INTERVAL);
+	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
+	sim_run(&s, s.now + 2 * PING_INTERVAL);
+	m = flow_receive(s.nodes[1].ph, 7);
+	CU_ASSERT_PTR_NOT_NULL(m);
+	free(m);
+	sim_free(&s);
+}
+
+static void test_timed_and_custody(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 3, 0, SPACE);
+	sim_know(&s, 1, 0);
+	sim_know(&s, 2, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	struct pbuf *b = pbuf_new("late", 4);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, 7, 0, s.now + 100000), 0);	/* nobody assumes 5 in time */
+	sim_run(&s, s.now + 500000);
+	assume(&s, 1, 0, 10);
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
+	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 6, b, 7, 0, s.now + 100000), 0);	/* arrives, but nobody receives */
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
+
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 100, b, 7, 0, 0), 0);	/* kept by a neighbour while 0 leaves */
+	flow_custody(s.nodes[0].ph);
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
+	phnx_goodbye(s.nodes[0].ph);
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 100000);
+	sim_kill(&s, 0);
+	assume(&s, 1, 100, 101);
+	sim_run(&s, s.now + 1000000);
+	struct rmsg *m = flow_receive(s.nodes[1].ph, 7);
+	CU_ASSERT(m && m->pub.len == 4 && !memcmp(m->pub.body, "late", 4));
+	free(m);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, SPACE, b, 7, 0, 0), PH_EBOUND);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, -1, b, 7, 0, 0), PH_EBOUND);
+	pbuf_put(b);
+	sim_free(&s);
+}
+
+/* ---- a log: what had arrived before its writer stopped does not arrive again ---- */
+
+static bool nobody(const struct sim *s, int from, int to)
+{
+	(void)s;
+	(void)from;
+	(void)to;
+	return false;
+}
+
+static unsigned received_numbers(struct sim *s, int node, int *next)
+{
+	struct rmsg *m;
+	unsigned n = 0;
+
+	for (; (m = flow_receive(s->nodes[node].ph, 7)); n++) {
+		CU_ASSERT_EQUAL(*(int *)m->pub.body, *next);
+		++*next;
+		rmsg_free(m);
+	}
+	sim_touch(s, node);
+	return n;
+}
+
+static void send_numbers(struct sim *s, int node, int from, int to)
+{
+	for (int i = from; i < to; i++) {
+		struct pbuf *b = pbuf_new(&i, sizeof i);
+		CU_ASSERT_EQUAL(phnx_send(s->nodes[node].ph, 5, b, 7, 0, 0), 0);
+		pbuf_put(b);
+	}
+	sim_touch(s, node);
+}
+
+static void stop_and_load(bool gone)
+{
+	char file[] = "/tmp/phnx-doubt-XXXXXX", text[200];
+	struct sim s;
+	int next = 0;
+
+	close(mkstemp(file));
+	sim_init(&s, seed, 3, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
+	assume(&s, 0, 0, 10);
+	sim_run(&s, s.now + 100000);
+	send_numbers(&s, 1, 0, 3);
+	sim_run(&s, s.now + 1000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3);	/* but no acknowledgement comes back */
+	s.may_connect = nobody;
+	while (s.nodes[1].n_ends)
+		sim_cut(&s, 1, 0);
+	send_numbers(&s, 1, 3, 6);
+	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
+	sim_kill(&s, 1);
+	if (gone) {
+		for (int i = 0; i < s.n; i += 2)
+			s.nodes[i].ph->detector.timeout_us = 3000000;
+		sim_run(&s, s.now + 15000000);
+	}
+	s.may_connect = NULL;
+	sim_restart(&s, 1);
+	CU_ASSERT_EQUAL(msglog_load(s.nodes[1].ph, file, text, sizeof text), 0);
+	send_numbers(&s, 1, 6, 9);
+	sim_know(&s, 1, 2);
+	sim_run(&s, s.now + 3000000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 6);
+	sim_run(&s, s.now + 1000000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
+	sim_free(&s);
+	unlink(file);
+}
+
+static void test_log_doubles_nothing(void)
+{
+	stop_and_load(false);
+	stop_and_load(true);
+}
+
+/* ---- all of them ---- */
+
+void add_ends(CU_pSuite suite)
+{
+	CU_add_test(suite, "a death is detected", test_death_is_detected);
+	CU_add_test(suite, "what was under way to the dead", test_gone_policies);
+	CU_add_test(suite, "a wait ends though other timers come first", test_wait_ends);
+	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
+	CU_add_test(suite, "a log doubles nothing", test_log_doubles_nothing);
+}

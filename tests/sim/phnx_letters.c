@@ -1,0 +1,283 @@
+/* phnx_letters.c - phnx_cluster's tests of messages: each arrives once and in order, whatever breaks; queues are bounded; what is slow is
+ * not sent again. */
+#include <stdio.h>
+#include <string.h>
+#include "tests/sim/phnx_cluster.h"
+
+/* ---- traffic: numbered messages from every node to random virtual nodes ---- */
+
+struct traffic {
+	uint32_t sent[SPACE];		/* per destination */
+};
+struct ledger {
+	unsigned char seen[64][4096];	/* by sender and serial number: how often */
+	uint32_t last[64][SPACE];	/* of (sender, destination): for the order */
+	uint32_t serial[64];
+	unsigned received, sent, doubled, disordered;
+};
+struct letter {
+	uint32_t sender, serial, per_dest;
+};
+static struct ledger *ledger;
+static unsigned traffic_flags;
+
+void send_one(struct sim *s, int from)
+{
+	struct phnx *ph = s->nodes[from].ph;
+	struct traffic *t = s->nodes[from].app;
+	ph_vp_t dest = (ph_vp_t)sim_random(s, SPACE / 16) * 16;
+	struct letter letter = { (uint32_t)from, ledger->serial[from], t->sent[dest] + 1 };
+	struct pbuf *b = pbuf_new(&letter, sizeof letter);
+
+	if (ledger->serial[from] < 4096 && phnx_send(ph, dest, b, 7, traffic_flags, 0) == 0) {
+		ledger->serial[from]++;
+		t->sent[dest]++;
+		ledger->sent++;
+	}
+	pbuf_put(b);
+	sim_touch(s, from);
+}
+
+void receive_all(struct sim *s, int node)
+{
+	struct rmsg *m;
+
+	while ((m = flow_receive(s->nodes[node].ph, 7))) {
+		struct letter *l = m->pub.body;
+		ledger->received++;
+		ledger->doubled += ledger->seen[l->sender][l->serial]++ != 0;
+		ledger->disordered += l->per_dest != ledger->last[l->sender][m->pub.dest] + 1;
+		ledger->last[l->sender][m->pub.dest] = l->per_dest;
+		free(m);
+	}
+	sim_touch(s, node);
+}
+
+bool all_received(struct sim *s)
+{
+	for (int i = 0; i < s->n; i++)
+		if (!s->nodes[i].dead)
+			receive_all(s, i);
+	return ledger->received >= ledger->sent;
+}
+
+void start_traffic(struct sim *s)
+{
+	ledger = calloc(1, sizeof *ledger);
+	for (int i = 0; i < s->n; i++)
+		s->nodes[i].app = calloc(1, sizeof(struct traffic));
+}
+
+void end_traffic(struct sim *s)
+{
+	CU_ASSERT_TRUE(sim_until(s, 60000000, all_received));
+	sim_run(s, s->now + 3000000);
+	all_received(s);
+	if (ledger->received != ledger->sent || ledger->doubled || ledger->disordered)
+		printf("\nseed %llu: sent %u received %u doubled %u out of order %u\n", (unsigned long long)seed, ledger->sent,
+		       ledger->received, ledger->doubled, ledger->disordered);
+	CU_ASSERT_EQUAL(ledger->received, ledger->sent);
+	CU_ASSERT_EQUAL(ledger->doubled, 0);
+	CU_ASSERT(traffic_flags == DATA_UNORDERED || ledger->disordered == 0);
+	for (int i = 0; i < s->n; i++)
+		free(s->nodes[i].app);
+	free(ledger);
+}
+
+static void test_cuts_lose_nothing(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 8, 0, SPACE);
+	sim_tardy(&s, tardy_us);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, i - 1);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	share_out(&s);
+	start_traffic(&s);
+	for (int round = 0; round < 1500; round++) {
+		send_one(&s, (int)sim_random(&s, 8));
+		if (sim_random(&s, 20) == 0)
+			sim_cut(&s, (int)sim_random(&s, 8), (unsigned)sim_random(&s, 8));
+		receive_all(&s, (int)sim_random(&s, 8));
+		sim_run(&s, s.now + 200 + sim_random(&s, 3000));
+	}
+	end_traffic(&s);
+	sim_free(&s);
+}
+
+/* Unordered messages may overtake each other, and do, but none is lost or doubled either. */
+static void test_unordered(void)
+{
+	traffic_flags = DATA_UNORDERED;
+	test_cuts_lose_nothing();
+	traffic_flags = 0;
+}
+
+/* Nodes that are slow, each busy for milliseconds with every packet, as many processes on few processors are: what takes long has
+ * not got lost, and is not sent again, which would only make it take longer. */
+static void test_slow_nodes(void)
+{
+	enum { EACH = 240, TOGETHER = 12 };
+	struct sim s;
+	uint64_t resent = 0, probes = 0, began;
+
+	sim_init(&s, seed, 8, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	share_out(&s);
+	sim_run(&s, s.now + 1000000);
+	start_traffic(&s);
+	s.packet_cost_ns = 1000000;
+	s.kib_cost_ns = 10000000;
+	began = s.now;
+	for (int sent = 0; sent < EACH; sent += TOGETHER) {
+		for (int i = 0; i < s.n; i++)
+			for (int k = 0; k < TOGETHER; k++)
+				send_one(&s, i);
+		sim_run(&s, s.now + 10000);
+	}
+	CU_ASSERT_TRUE(sim_until(&s, 60000000, all_received));
+	for (int i = 0; i < s.n; i++) {
+		resent += s.nodes[i].ph->flows.resent;
+		probes += s.nodes[i].ph->frames_out[FRAME_PROBE];
+	}
+	if (getenv("SIM_VERBOSE"))
+		printf("slow nodes: %u sent, %llu resent, %llu times asked, %.1f s\n", ledger->sent, (unsigned long long)resent,
+		       (unsigned long long)probes, (double)(s.now - began) / 1e6);
+	CU_ASSERT_EQUAL(resent, 0);
+	CU_ASSERT(probes < ledger->sent / 4);
+	s.packet_cost_ns = s.kib_cost_ns = 0;
+	end_traffic(&s);
+	sim_free(&s);
+}
+
+/* A receiver that takes nothing stops its senders before anybody's memory is full; when it takes, all comes. */
+static void test_bounds(void)
+{
+	enum { SENDERS = 10, BYTES = 100000, SOME = 100 };	/* the first sends until it is told to stop */
+	static unsigned char body[BYTES];
+	unsigned sent[SENDERS + 1] = { 0 }, came[SENDERS + 1] = { 0 }, total = 0;
+	struct sim s;
+	struct rmsg *m;
+
+	sim_init(&s, seed, SENDERS + 1, 0, SPACE);
+	for (int i = 1; i <= SENDERS; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	assume(&s, 0, 0, SPACE);
+	sim_run(&s, s.now + 100000);
+	for (int i = 1; i <= SENDERS; i++) {
+		int error = 0;
+		for (memcpy(body, &i, sizeof i); !error && (i == 1 || sent[i] < SOME); sent[i] += !error) {
+			struct pbuf *b = pbuf_new(body, sizeof body);
+			memcpy(b->own + sizeof i, &sent[i], sizeof sent[i]);
+			error = phnx_send(s.nodes[i].ph, 5, b, 7, 0, 0);
+			pbuf_put(b);
+		}
+		CU_ASSERT_EQUAL(error, i == 1 ? PH_EAGAIN : 0);
+		CU_ASSERT(s.nodes[i].ph->flows.out_bytes <= SEND_QUEUE_BYTES + sent[i] * sizeof(struct smsg));
+		total += sent[i];
+		sim_touch(&s, i);
+		sim_run(&s, s.now + 300000);
+	}
+	sim_run(&s, s.now + 3000000);
+	CU_ASSERT(s.nodes[0].ph->flows.in_bytes <= 2u * RECV_QUEUE_BYTES);
+	for (int quiet = 0; total && quiet < 300; quiet++) {
+		for (; (m = flow_receive(s.nodes[0].ph, 7)); total--, quiet = 0) {
+			unsigned from, number;
+			memcpy(&from, m->pub.body, sizeof from);
+			memcpy(&number, (char *)m->pub.body + sizeof from, sizeof number);
+			CU_ASSERT_EQUAL(number, came[from]++);
+			rmsg_free(m);
+		}
+		sim_touch(&s, 0);
+		sim_run(&s, s.now + 100000);
+	}
+	CU_ASSERT_EQUAL(total, 0);
+	for (int i = 1; i <= SENDERS; i++)
+		CU_ASSERT_EQUAL(came[i], sent[i]);
+	sim_free(&s);
+}
+
+static void test_partition_heals(void)
+{
+	struct sim s;
+
+	sim_init(&s, seed, 8, 0, SPACE);
+	sim_tardy(&s, tardy_us);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	share_out(&s);
+	sim_run(&s, s.now + 200000);
+	start_traffic(&s);
+	for (int round = 0; round < 600; round++) {
+		if (round == 200) {
+			for (int i = 4; i < 8; i++)
+				s.nodes[i].group = 1;
+			sim_cut_groups(&s);
+		}
+		if (round == 400)
+			for (int i = 4; i < 8; i++)
+				s.nodes[i].group = 0;
+		send_one(&s, (int)sim_random(&s, 8));
+		receive_all(&s, (int)sim_random(&s, 8));
+		sim_run(&s, s.now + 5000);
+	}
+	CU_ASSERT_TRUE(sim_until(&s, 20000000, converged));
+	end_traffic(&s);
+	sim_free(&s);
+}
+
+/* The mapping changes by hand, without the protocol: released here, assumed there. */
+static void test_moving_target(void)
+{
+	struct sim s;
+	int owner[16];
+
+	sim_init(&s, seed, 6, 0, SPACE);
+	sim_tardy(&s, tardy_us);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	for (int i = 0; i < 16; i++)
+		assume(&s, owner[i] = i % 6, i * 64, i * 64 + 64);
+	start_traffic(&s);
+	for (int round = 0; round < 2000; round++) {
+		send_one(&s, (int)sim_random(&s, 6));
+		if (sim_random(&s, 10) == 0) {
+			int i = (int)sim_random(&s, 16), to = (int)sim_random(&s, 6);
+			release(&s, owner[i], i * 64, i * 64 + 64);
+			sim_run(&s, s.now + sim_random(&s, 2000));
+			assume(&s, owner[i] = to, i * 64, i * 64 + 64);
+		}
+		if (sim_random(&s, 4) == 0)
+			receive_all(&s, (int)sim_random(&s, 6));
+		if (sim_random(&s, 100) == 0)
+			sim_cut(&s, (int)sim_random(&s, 6), (unsigned)sim_random(&s, 6));
+		sim_run(&s, s.now + sim_random(&s, 1500));
+	}
+	end_traffic(&s);
+	sim_free(&s);
+}
+
+/* ---- all of them ---- */
+
+void add_letters(CU_pSuite suite)
+{
+	CU_add_test(suite, "cut links lose and double nothing", test_cuts_lose_nothing);
+	CU_add_test(suite, "nor do they of messages without order", test_unordered);
+	CU_add_test(suite, "what slow nodes have is not sent again", test_slow_nodes);
+	CU_add_test(suite, "who takes nothing stops its senders", test_bounds);
+	CU_add_test(suite, "a partition heals", test_partition_heals);
+	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
+}
+
+void add_letters_tardily(CU_pSuite suite)
+{
+	CU_add_test(suite, "cut links lose and double nothing", test_cuts_lose_nothing);
+	CU_add_test(suite, "a partition heals", test_partition_heals);
+	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
+}
