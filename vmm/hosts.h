@@ -1,7 +1,7 @@
 /* hosts.h - hosts that come to a machine that runs, and go from it.
  *
- * Node 0 leads (hosts.c, hostcomes.c, hostgoes.c), one change after the other; each daemon does its part (hostpart.c); what shall happen is decided in
- * hostplan.c, which is pure.  Daemons are started and reaped by the `vmp run` or keeper that owns the machine.
+ * Node 0 leads (hosts.c, hostcomes.c, hostgoes.c), one change after the other; each daemon does its part (hostpart.c); what shall
+ * happen is decided in hostplan.c, which is pure.  Daemons are started and reaped by the `vmp run` or keeper that owns the machine.
  *
  * Host K comes:
  *   1. LAUNCH: the owner starts its daemon, which connects to all that there are, and says NODE_READY.

@@ -1,10 +1,10 @@
 /* daemon_children.c - monitors, the I/O server, and interrupts; see daemons.h.
  *
- * A monitor is a model of monitor/handover.c and monitor/freeze.c: it stops its CPU where that waits for no page, and takes it in.  A
- * CPU's state on its way to a file or a checkpoint is the simulator's whole processor, so that one that is loaded goes on from there.
- * Interrupts go as in vmm/route.c: to the slot of a CPU that is here, else to where it is believed to be.  Each that is sent has a
- * vector of its own until it has been collected, so that one which is lost, or comes twice, shows.  The one device counts how often it
- * was written to.
+ * A monitor is a model of monitor/handover.c and monitor/freeze.c: it stops its CPU where that waits for no page, and takes it
+ * in.  A CPU's state on its way to a file or a checkpoint is the simulator's whole processor, so that one that is loaded goes on
+ * from there. Interrupts go as in vmm/route.c: to the slot of a CPU that is here, else to where it is believed to be.  Each that
+ * is sent has a vector of its own until it has been collected, so that one which is lost, or comes twice, shows.  The one device
+ * counts how often it was written to.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
-/* daemon_owner.c - the process that owns the daemons' machine, in daemon-sim: it starts and reaps them, takes checkpoints, and lets the
- * machine go back to the last one when a host is lost.
+/* daemon_owner.c - the process that owns the daemons' machine, in daemon-sim: it starts and reaps them, takes checkpoints, and
+ * lets the machine go back to the last one when a host is lost.
  *
- * That it does as `vmp run` does: vmm/run/back.c, and of vmm/snapshot/ checkpoint.c, pull.c, kept.c and load.c, with a `struct run`.
- * Here is what these call, and what vmm/run/messages.c and hosts.c do with what node 0 says.
+ * That it does as `vmp run` does: vmm/run/back.c, and of vmm/snapshot/ checkpoint.c, pull.c, kept.c and load.c, with a `struct
+ * run`. Here is what these call, and what vmm/run/messages.c and hosts.c do with what node 0 says.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -67,7 +67,6 @@ void owner_check_kept(const struct kept *kept, const struct witness *w)
 uint64_t run_now_ns(void) { return machine->now_ns; }
 void run_hide_progress(struct run *run) { (void)run; }
 
-int stream_out_start(struct stream_out *out, struct client *client, uint32_t stream, int fd) { (void)out, (void)client, (void)stream, (void)fd; return 0; }
 void stream_in_mark(struct stream_in *in) { (void)in; }
 void stream_in_kept(struct stream_in *in) { (void)in; }
 void stream_in_lost(struct stream_in *in) { (void)in; }
@@ -218,7 +217,12 @@ static void on_death(evutil_socket_t fd, short what, void *context)
 }
 
 /* There is no cluster. */
-void names_explain(const struct host_names *names, const char *line, char *to, size_t bytes) { (void)names; snprintf(to, bytes, "%s", line); }
+void names_explain(const struct host_names *names, const char *line, char *to, size_t bytes)
+{
+	(void)names;
+	snprintf(to, bytes, "%s", line);
+}
+
 bool cluster_settled(const struct cluster *c) { (void)c; return true; }
 uint32_t cluster_keep_ready(struct cluster *c, struct problem *missing) { (void)c, (void)missing; return 0; }
 int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p) { (void)c, (void)hosts, (void)p; return -1; }

@@ -1,5 +1,5 @@
-/* daemon_world.c - what the daemons of daemon-sim, and the process that owns them, call: loop, clock, sockets, clients; the daemons'
- * beginning and end.  See daemons.h. */
+/* daemon_world.c - what the daemons of daemon-sim, and the process that owns them, call: loop, clock, sockets, clients; the
+ * daemons' beginning and end.  See daemons.h. */
 #include <errno.h>
 #include <event2/event.h>
 #include <stdarg.h>
@@ -389,7 +389,7 @@ void policy_host_came(void) { }
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why) { (void)node, (void)cpu, (void)error, (void)why; }
 bool debug_holds(void) { return false; }
 void debug_hold_all(struct node *node) { (void)node; }
-void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip) { sim_fail(machine, "node %u starts CPU %u at %x", node->o.node, cpu, eip); }
+void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip) { (void)node, (void)eip; sim_fail(machine, "CPU %u starts", cpu); }
 
 /* --- pages: what vmm/pagestore.c does for a snapshot ------------------------------------------------------------------------ */
 

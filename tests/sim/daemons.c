@@ -1,17 +1,18 @@
 /* daemons.c - in place of hosts.c (daemon-sim): what changes about hosts and processors is led by the daemons' own code.
  *
- * Each node of the simulator has a `struct node` with what the daemon runs: vmm/hosts.c, hostpart.c, moves.c, handover.c, stages.c and
- * net.c, and of vmm/snapshot/ freeze.c, copy.c and restore.c, on the simulator's network and clock; the process that owns the machine
- * runs what takes checkpoints and goes back to them (daemon_owner.c).  Here are those who ask: the command lines, which let processors
- * move, hosts come and go, and the machine be saved and loaded, at random and several at once, while the litmus tests run; and what goes
- * wrong.  In most seeds one fault point is on for a while, or daemons are killed, or no more heard of, at any moment, also when the
- * machine is on its way back.  Then:
+ * Each node of the simulator has a `struct node` with what the daemon runs: vmm/hosts.c, hostcomes.c, hostgoes.c, hostpart.c,
+ * moves.c, handover.c, stages.c and net.c, and of vmm/snapshot/ freeze.c, copy.c and restore.c, on the simulator's network and
+ * clock; the process that owns the machine runs what takes checkpoints and goes back to them (daemon_owner.c).  Here are those
+ * who ask: the command lines, which let processors move, hosts come and go, and the machine be saved and loaded, at random and
+ * several at once, while the litmus tests run; and what goes wrong.  In most seeds one fault point is on for a while, or daemons
+ * are killed, or no more heard of, at any moment, also when the machine is on its way back.  Then:
  *   - each request has been answered, "done" or "as before", or the machine that was asked is lost, and all is in order
  *     (world_check_idle()); or
- *   - the machine has ended, and it may: a host that was a part of it is lost, and no checkpoint stands, or no other host is left.
- * Never anything in between.  What was saved or kept is the machine as it stood still at the cut, and one that is loaded goes on from
- * there: its processors must see what was in its memory then.  A fault point after which nothing has ever failed, ended or gone back was
- * not met: the run fails.
+ *   - the machine has ended, and it may: a host that was a part of it is lost, and no checkpoint stands, or no other host is
+ *     left.
+ * Never anything in between.  What was saved or kept is the machine as it stood still at the cut, and one that is loaded goes on
+ * from there: its processors must see what was in its memory then.  A fault point after which nothing has ever failed, ended or
+ * gone back was not met: the run fails.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -213,15 +214,19 @@ static enum request_kind choose_request(void)
 {
 	static const enum request_kind some[] = { ASK_MOVE, ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE };
 
+	enum request_kind kind = some[sim_random(machine, ARRAY_LEN(some))];
+
 	if (plan.fault < FAULTS && sim_chance(machine, 60))
-		return faults[plan.fault].most;
-	return some[sim_random(machine, ARRAY_LEN(some))];
+		kind = faults[plan.fault].most;
+	/* Who leaves passes nothing on. */
+	return kind == ASK_REMOVE && fault_on(FAULT_MOVE_UNTOLD) ? ASK_MOVE : kind;
 }
 
 /* Nothing was wrong, and so only what cannot be, or must wait, is refused. */
 static bool is_refusal(const char *why)
 {
-	static const char *const texts[] = { "already", "there is no", "try again", "host 0 stays", "may hold", "is going down", "only starting", "not started yet" };
+	static const char *const texts[] = { "already", "there is no", "try again", "host 0 stays", "may hold", "is going down",
+					     "only starting", "not started yet" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
 		if (strstr(why, texts[i]))
@@ -329,10 +334,12 @@ void hosts_change(struct sim *sim, struct sim_event *event)
 	struct request *r = &plan.request[seq];
 	enum request_kind kind = choose_request();
 	struct msg_cpu_move move = { .cpu = sim_random(sim, sim->n_cpus), .seq = seq, .host = sim_random(sim, sim->n_nodes) };
-	struct msg_host host = { .seq = seq, .op = kind == ASK_ADD ? HOST_ADD : HOST_REMOVE, .host = 1 + sim_random(sim, sim->n_nodes) };
+	struct msg_host host = { .seq = seq, .op = kind == ASK_ADD ? HOST_ADD : HOST_REMOVE,
+				 .host = 1 + sim_random(sim, sim->n_nodes) };
+	bool no_more = (unsigned)__builtin_popcount(first()->hosts) + plan.adds_open >= sim->n_nodes;
 
 	(void)event;
-	if (r->open || (kind == ASK_SAVE && plan.saver[client].pull.active) || (kind == ASK_ADD && (unsigned)__builtin_popcount(first()->hosts) + plan.adds_open >= sim->n_nodes))
+	if (r->open || (kind == ASK_SAVE && plan.saver[client].pull.active) || (kind == ASK_ADD && no_more))
 		return;
 	*r = (struct request){ .kind = kind, .open = true, .what = kind == ASK_MOVE ? move.cpu : host.host, .to = move.host,
 			       .since_ns = sim->now_ns };
@@ -385,6 +392,7 @@ void hosts_open(struct sim *sim)
 	world_open();
 	for (unsigned i = 0; i < FAULTS; i++)
 		fault_set(faults[i].point, 0);
+	fault_set(FAULT_MOVE_UNTOLD, sim_chance(sim, 10)); /* nothing goes wrong, but much is passed on */
 	for (unsigned number = 0; number < n_start; number++)
 		world_new_daemon(number, n_start, 0, false);
 	owner_open(n_start, sim->changes && sim_chance(sim, 60) ? 1 + sim_random(sim, 3) : 0);

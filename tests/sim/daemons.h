@@ -78,7 +78,8 @@ void world_forget_daemon(unsigned number); /* and all that it has */
 void world_on_event(struct sim_event *event);
 /* A local event of a daemon, in order behind those of the same port and kind: after a while, or after delay_ns. */
 void world_after(enum world_event kind, unsigned node, unsigned port, uint32_t id, const void *packet, uint32_t bytes);
-void world_after_ns(uint64_t delay_ns, enum world_event kind, unsigned node, unsigned port, uint32_t id, const void *packet, uint32_t bytes);
+void world_after_ns(uint64_t delay_ns, enum world_event kind, unsigned node, unsigned port, uint32_t id, const void *packet,
+		    uint32_t bytes);
 uint32_t world_pack(struct packet *packet, const struct msg_header *header, const void *body, uint32_t body_bytes,
 		    const void *payload, uint32_t payload_bytes);
 void world_send_client(unsigned number, enum msg_type type, const void *body, uint32_t bytes); /* to node 0 */

@@ -347,7 +347,11 @@ _Atomic uint8_t *hosts_rights(unsigned node)
 
 void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn) { (void)sim, (void)node, (void)gfn; }
 void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn) { (void)sim, (void)node, (void)gfn; }
-void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right) { (void)sim, (void)node, (void)gfn, (void)right; }
+void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
+{
+	(void)sim, (void)node, (void)gfn, (void)right;
+}
+
 void hosts_close(struct sim *sim) { (void)sim; }
 void hosts_check_idle(struct sim *sim) { (void)sim; }
 int hosts_report(void) { return 0; }

@@ -205,7 +205,8 @@ static bool next_cpu(const struct node *node, struct copy_item *item)
 
 	for (; copy->at_cpu < node->o.n_cpus; copy->at_cpu++)
 		if (copy->cpu_bytes[copy->at_cpu]) {
-			*item = (struct copy_item){ SNAPSHOT_CPU, copy->at_cpu, copy->cpu_bytes[copy->at_cpu], copy->cpu[copy->at_cpu] };
+			*item = (struct copy_item){ SNAPSHOT_CPU, copy->at_cpu, copy->cpu_bytes[copy->at_cpu],
+						    copy->cpu[copy->at_cpu] };
 			copy->at_cpu++;
 			return true;
 		}

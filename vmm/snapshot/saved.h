@@ -34,8 +34,8 @@ struct saved_machine {
 };
 
 int saved_add(struct saved_machine *s, const struct snapfile_record *record, const void *data, struct problem *p);
-/* A page that has come already.  Two hosts send one that went from the one to the other, with nobody waiting for it, when the first had
- * marked its pages and the second had not: both as it was at the cut.  A file has it once. */
+/* A page that has come already.  Two hosts send one that went from the one to the other, with nobody waiting for it, when the first
+ * had marked its pages and the second had not: both as it was at the cut.  A file has it once. */
 bool saved_has(const struct saved_machine *s, const struct snapfile_record *record);
 int saved_complete(const struct saved_machine *s, struct problem *p);
 void saved_free(struct saved_machine *s);
