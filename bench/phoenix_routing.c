@@ -16,7 +16,8 @@
  * One subnet, or three in the proportion 14 : 8 : 3, of which the first nodes alone can reach each other.
  * "phases" says when, with `names`, the last connection was there, the last node knew its subnet, the last gateway knew all
  * nodes, and the last table was complete.
- * Usage: phoenix_routing [far] table [NODES...] | naive [NODES...] | phases [NODES...] | curve NODES | storm NODES */
+ * "ratio" runs offline and names in turns, for medians.
+ * Usage: phoenix_routing [far] table|ratio|naive|phases [NODES...] | curve NODES | storm NODES */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/socket.h>

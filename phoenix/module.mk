@@ -40,7 +40,7 @@ $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_let
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_reduce,tests/sim/phnx_reduce.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
-$(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+$(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o tests/unit/phnx_calls.o tests/unit/phnx_crews.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call unit-test,phnx_misuse,tests/unit/phnx_misuse.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 comma := ,
 PHNX_WATCHED := malloc calloc realloc sendmsg recv

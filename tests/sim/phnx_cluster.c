@@ -1,5 +1,5 @@
-/* phnx_cluster.c - seeded clusters of Phoenix nodes in one process: here, how they find each other, and refuse strangers; the rest in
- * phnx_letters.c, phnx_moves.c and phnx_ends.c.  Usage: phnx_cluster [SEED]; a failure prints the seed. */
+/* phnx_cluster.c - seeded clusters of Phoenix nodes in one process: here, how they find each other, and refuse strangers; the
+ * rest in phnx_letters.c, phnx_moves.c and phnx_ends.c.  Usage: phnx_cluster [SEED]; a failure prints the seed. */
 #include <stdio.h>
 #include <string.h>
 #include "tests/sim/phnx_cluster.h"

@@ -1,5 +1,5 @@
-/* phnx_letters.c - phnx_cluster's tests of messages: each arrives once and in order, whatever breaks; queues are bounded; what is slow is
- * not sent again. */
+/* phnx_letters.c - phnx_cluster's tests of messages: each arrives once and in order, whatever breaks; queues are bounded;
+ * what is slow is not sent again. */
 #include <stdio.h>
 #include <string.h>
 #include "tests/sim/phnx_cluster.h"

@@ -1,0 +1,286 @@
+/* phnx_calls.c - phnx_net's tests of the calls: a node that only forwards, handlers, message logs, leaving, and every call at the
+ * wrong time. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "tests/unit/phnx_net.h"
+
+/* ---- a node in the middle that only forwards; handlers; the descriptor ---- */
+
+static void answer(void *arg, const struct ph_msg *msg, ph_vp_t source)
+{
+	(void)arg;
+	ph_send(source, msg->body, msg->len, 9);
+	if (ph_recv(PH_MSG_ANY_TAG))	/* refused: a handler must not wait */
+		abort();
+}
+
+static int role_middle(int role)
+{
+	start(role == 1, role != 1, NULL);
+	if (role == 2) {
+		CHECK(ph_set_handler(5, answer, NULL) == 0);
+		assume_range(32, SPACE);
+		CHECK(ph_timed_recv(77, PATIENCE));
+		CHECK(errors[-PH_EINVAL] == 1);
+	} else if (role == 0) {
+		int fd = ph_get_fd();
+		struct pollfd p = { fd, POLLIN, 0 };
+		CHECK(fd >= 0 && poll(&p, 1, 0) == 0);
+		ph_send(33, "ping", 5, 5);
+		CHECK(poll(&p, 1, PATIENCE / 1000) == 1);
+		ph_msg_t m = ph_try_recv(PH_MSG_ANY_TAG);
+		CHECK(m && m->tag == 9 && !strcmp(m->body, "ping"));
+		CHECK(ph_get_source(m) != ph_get_resource_name());
+		ph_msg_destroy(m);
+		CHECK(poll(&p, 1, 0) == 0);
+		ph_send(33, "", 0, 77);
+		ph_send(20, "", 0, 78);
+	} else {
+		assume_range(16, 32);
+		CHECK(ph_timed_recv(78, PATIENCE));
+		CHECK(ph_timed_recv(79, 300000) == NULL);
+	}
+	ph_finalize(NULL, 5);
+	return 0;
+}
+
+static void test_middle(void)
+{
+	run_roles(role_middle, 3);
+}
+
+/* ---- a log carries a message over a time when nobody is there ---- */
+
+static int role_logger(int role)
+{
+	char file[64];
+	FILE *f;
+
+	(void)role;
+	snprintf(file, sizeof file, "%s/log", folder);
+	start(0, 0, NULL);
+	ph_send(7, "kept", 5, 3);
+	CHECK(!ph_mqueue_is_empty());
+	ph_finalize(file, 0);
+	ph_init(0, SPACE, NULL, NULL, NULL, file);
+	assume_range(0, 10);
+	ph_msg_t m = ph_timed_recv(3, PATIENCE);
+	CHECK(m && m->dest == 7 && !strcmp(m->body, "kept"));
+	ph_msg_destroy(m);
+	ph_finalize(NULL, 0);
+	CHECK(errors[-PH_ELOG] == 0);
+	CHECK((f = fopen(file, "r+")));
+	fseek(f, 40, SEEK_SET);
+	int byte = fgetc(f);
+	fseek(f, 40, SEEK_SET);
+	fputc(byte ^ 1, f);
+	fclose(f);
+	ph_init(0, SPACE, NULL, NULL, NULL, file);	/* damaged */
+	CHECK(errors[-PH_ELOG] == 1 && ph_mqueue_is_empty());
+	ph_store_msgs("/dev/null/nowhere");
+	CHECK(errors[-PH_ELOG] == 2);
+	struct rlimit little = { 100, RLIM_INFINITY }, all = { RLIM_INFINITY, RLIM_INFINITY };
+	signal(SIGXFSZ, SIG_IGN);
+	unlink(file);
+	ph_send(7, "much too long for what is left of the disk ........................................................", 100, 3);
+	CHECK(setrlimit(RLIMIT_FSIZE, &little) == 0);
+	ph_store_msgs(file);		/* as when the disk is full: an error, and half a file is no file */
+	CHECK(errors[-PH_ELOG] == 3 && access(file, F_OK));
+	setrlimit(RLIMIT_FSIZE, &all);
+	ph_store_msgs(file);
+	CHECK(errors[-PH_ELOG] == 3 && !access(file, F_OK));
+	ph_finalize(NULL, 0);
+	setenv("PHNX_SECRET", "of another session", 1);
+	ph_init(0, SPACE, NULL, NULL, "tests", file);
+	CHECK(errors[-PH_ELOG] == 4 && ph_mqueue_is_empty());
+	ph_finalize(NULL, 0);
+	unlink(file);
+	return 0;
+}
+
+static void test_log(void)
+{
+	run_roles(role_logger, 1);
+}
+
+/* ---- leaving by the low-level calls (A.6.2), and what waits for a virtual node that is released ---- */
+
+/* What role 0 has sent to virtual nodes that nobody assumes yet comes to role 1 when it assumes them: that to 50 is kept by
+ * role 1 itself, that to 40 comes back with a log. */
+static int role_leaves(int role)
+{
+	char file[64];
+	ph_msg_t m;
+
+	snprintf(file, sizeof file, "%s/away", folder);
+	start(role + 1, role ? 1 : 2, NULL);
+	if (role == 0) {
+		assume_range(0, 1);
+		CHECK((m = ph_timed_recv(1, PATIENCE)));	/* role 1 is there */
+		ph_msg_destroy(m);
+		ph_send(50, "for good", 9, 2);
+		ph_invalidate_routing();
+		while (!ph_mqueue_is_empty())
+			usleep(10000);
+		ph_finalize_runtime();
+
+		start(1, 2, NULL);
+		ph_send(40, "for a while", 12, 2);
+		ph_invalidate_routing();
+		ph_store_msgs(file);
+		ph_finalize_runtime();
+		start(1, 2, NULL);
+		ph_load_msgs(file);
+		assume_range(0, 1);
+		CHECK((m = ph_timed_recv(3, PATIENCE)));
+		ph_msg_destroy(m);
+		unlink(file);
+	} else {
+		ph_send(0, NULL, 0, 1);
+		usleep(300000);
+		assume_range(50, 51);
+		CHECK((m = ph_timed_recv(2, PATIENCE)) && m->dest == 50 && !strcmp(m->body, "for good"));
+		ph_msg_destroy(m);
+		assume_range(40, 41);
+		CHECK((m = ph_timed_rcv(2, PATIENCE)) && m->dest == 40 && !strcmp(m->body, "for a while"));
+		ph_msg_destroy(m);
+		CHECK(ph_timed_rcv(2, 100000) == NULL);
+		ph_send(0, NULL, 0, 3);
+	}
+	ph_finalize(NULL, 10);
+	CHECK(errors[-PH_ELOG] == 0);
+	return 0;
+}
+
+static int role_releases(int role)
+{
+	enum { N = 50 };
+	ph_msg_t m;
+
+	start(role + 1, role ? 1 : 2, NULL);
+	if (role == 0) {
+		ph_vps_t some = ph_vps_create_range(5, 10);
+		assume_range(0, 32);
+		CHECK((m = ph_timed_recv(2, PATIENCE)));	/* the last; the others wait here */
+		ph_vp_t sender = ph_get_source(m);
+		ph_msg_destroy(m);
+		ph_release_vps(some);
+		ph_send(sender, NULL, 0, 4);
+		ph_vps_t mine = ph_get_assumed_vps();
+		CHECK(ph_vps_is_exclusive(mine, some) && ph_vps_get_min_elem(mine) == 0 && ph_vps_get_max_elem(mine) == 31);
+		ph_vps_destroy(mine);
+		ph_vps_destroy(some);
+		ph_release_vp(0);
+		CHECK((m = ph_timed_recv(3, PATIENCE)) && m->dest == 1);
+		ph_msg_destroy(m);
+	} else {
+		for (int i = 0; i < N; i++)
+			ph_send(7, &i, sizeof i, 1);
+		ph_send(7, NULL, 0, 2);
+		CHECK((m = ph_timed_recv(4, PATIENCE)) && m->dest == ph_get_resource_name());
+		ph_msg_destroy(m);
+		assume_range(5, 10);
+		for (int i = 0; i < N; i++) {
+			CHECK((m = ph_timed_recv(1, PATIENCE)) && m->dest == 7 && *(int *)m->body == i);
+			ph_msg_destroy(m);
+		}
+		CHECK(ph_timed_recv(1, 100000) == NULL);
+		ph_send(1, NULL, 0, 3);
+	}
+	ph_finalize(NULL, 10);
+	return 0;
+}
+
+static void test_leaving(void)
+{
+	run_roles(role_leaves, 2);
+	run_roles(role_releases, 2);
+}
+
+/* ---- calls at the wrong time ---- */
+
+static int role_wrong(int role)
+{
+	int ends[2], own = dup(2);
+	char said[200] = "";
+
+	(void)role;
+	CHECK(pipe(ends) == 0 && dup2(ends[1], 2) == 2);	/* without a callback: standard error */
+	ph_try_recv(1);
+	CHECK(dup2(own, 2) == 2 && read(ends[0], said, sizeof said - 1) > 0);
+	CHECK(!strcmp(said, "phnx: the library is not initialised: ph_try_recv()\n"));
+	CHECK(ph_get_vp_lower_bound() == 0 && ph_get_random_vp() == PH_INVALID_VP);
+	ph_set_error_callback(count_error, NULL);
+	ph_send(1, "x", 1, 1);
+	CHECK(ph_recv(1) == PH_MSG_INVALID);
+	ph_finalize(NULL, -1);
+	CHECK(errors[-PH_ENOTINIT] == 3);
+	ph_init(0, SPACE, "/nonexistent", NULL, NULL, NULL);
+	CHECK(errors[-PH_ECONFIG] == 1);
+	CHECK(PH_VP_UPPER_BOUND == SPACE && ph_get_vp_upper_bound() == SPACE);
+	CHECK(ph_get_resource_name() >= 1LL << 62);
+	CHECK(ph_get_vp_lower_bound() == PH_VP_LOWER_BOUND);
+	for (int i = 0; i < 1000; i++)
+		CHECK(ph_get_random_vp() >= 0 && ph_get_random_vp() < SPACE);
+	ph_send(SPACE, "x", 1, 1);	/* the virtual node "adjacent" to the upper bound: an error, and no waiting */
+	ph_send(-1, "x", 1, 1);
+	CHECK(errors[-PH_EBOUND] == 2);
+	ph_assume_vp(SPACE);
+	CHECK(errors[-PH_EBOUND] == 3);
+	assume_range(0, SPACE);
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 8)) };
+	int taken = socket(AF_INET, SOCK_STREAM, 0);
+	CHECK(bind(taken, (struct sockaddr *)&in, sizeof in) == 0 && listen(taken, 1) == 0);
+	ph_set_listen_port(base_port + 8, base_port + 9);	/* in use, and the range is exhausted with it */
+	CHECK(errors[-PH_EPORT] == 1);
+	ph_set_listen_port(base_port + 8, base_port + 10);
+	CHECK(errors[-PH_EPORT] == 1);
+	close(taken);
+	CHECK(ph_hand_over(1, 1, 1000000) == PH_EBOUND);
+	CHECK(ph_sendx(1, "x", PH_MSG_MAX + 1, 1, 0) == PH_ETOOBIG);
+	ph_add_port_tcp("no.such.host.invalid", 1);
+	CHECK(ph_timed_recv(99, 200000) == NULL);
+	pid_t pid = fork();
+	if (pid == 0) {
+		ph_send(1, "x", 1, 1);
+		_exit(errors[-PH_EFORK] != 1);
+	}
+	int status;
+	waitpid(pid, &status, 0);
+	CHECK(status == 0);
+	ph_timed_send(5, "x", 1, 50, 1000);
+	usleep(20000);
+	CHECK(ph_try_recv(50) == NULL);
+	ph_send(5, "any", 4, PH_MSG_ANY_TAG);
+	ph_msg_t m = ph_try_rcv(17);
+	CHECK(m && m->tag == PH_MSG_ANY_TAG);
+	ph_msg_destroy(m);
+	ph_finalize(NULL, 0);
+	ph_finalize(NULL, 0);
+	CHECK(errors[-PH_ENOTINIT] == 4);
+	return 0;
+}
+
+static void test_wrong_calls(void)
+{
+	run_roles(role_wrong, 1);
+}
+
+/* ---- all of them ---- */
+
+void add_calls(CU_pSuite suite)
+{
+	CU_add_test(suite, "a node in the middle, a handler, a descriptor", test_middle);
+	CU_add_test(suite, "message log", test_log);
+	CU_add_test(suite, "leaving by the low-level calls; a release", test_leaving);
+	CU_add_test(suite, "calls at the wrong time", test_wrong_calls);
+}
