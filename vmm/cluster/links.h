@@ -2,8 +2,9 @@
  *
  * Each listens on a port of [LINKS_PORT, LINKS_PORT + LINKS_PORTS), or as its lines of the cluster file say, and lets nobody in
  * who does not prove the machine's secret.  Node 0 connects to each by TLS 1.3 under that secret; where that does not succeed
- * within LINKS_PATIENCE_MS, because only SSH gets through, by a tunnel of the system's ssh too, on the connection that vmp has (far.h).  What Phoenix learns of the others'
- * addresses makes the links between them; who cannot reach another directly does so through the others.
+ * within LINKS_PATIENCE_MS, because only SSH gets through, by a tunnel of the system's ssh too, on the connection that vmp has
+ * (far.h).  What Phoenix learns of the others' addresses makes the links between them; who cannot reach another directly does so
+ * through the others.
  */
 #ifndef VMM_CLUSTER_LINKS_H
 #define VMM_CLUSTER_LINKS_H
