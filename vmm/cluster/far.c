@@ -231,8 +231,9 @@ static void on_room(evutil_socket_t fd, short what, void *context)
 static void become_ssh(const struct far *f, const char *command, const int ends[3], pid_t parent)
 {
 	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
-	char port[16], control[FAR_CONTROL + 16], *arguments[24] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o",
+	char port[16], control[FAR_CONTROL + 16], *arguments[32] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o",
 					  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3" };
+	const char *shares[] = { "-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-o", control };
 	int n = 10;
 
 	snprintf(port, sizeof port, "%u", f->host.port);
@@ -240,7 +241,8 @@ static void become_ssh(const struct far *f, const char *command, const int ends[
 	if (f->state == FAR_COPY)
 		arguments[n++] = "-C";
 	else if (f->control[0])
-		arguments[n++] = "-o", arguments[n++] = "ControlMaster=yes", arguments[n++] = "-o", arguments[n++] = control;
+		for (size_t i = 0; i < ARRAY_LEN(shares); i++)
+			arguments[n++] = (char *)shares[i];
 	if (f->host.port)
 		arguments[n++] = "-p", arguments[n++] = port;
 	if (f->host.user[0])
