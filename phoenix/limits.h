@@ -3,7 +3,7 @@
 #define PHOENIX_LIMITS_H
 
 enum {
-	PHNX_VERSION = 2,			/* of the protocol between nodes */
+	PHNX_VERSION = 3,			/* of the protocol between nodes */
 	MAX_SESSION = 64,			/* a session's name, with its terminator */
 	MAX_HOST = 254,				/* a host's name, with its terminator */
 	MAX_UNIX_PATH = 108,			/* of a socket in the file system, with its terminator */

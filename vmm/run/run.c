@@ -336,6 +336,7 @@ static int make_events(struct run *run, struct problem *p)
 	run->out.on_drained = run->err.on_drained = on_drained;
 	run->out.context = run->err.context = run;
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* --checkpoint-file beyond the limit is an error like a full disk */
 	signal(SIGTTIN, SIG_IGN);
 	return 0;
 }
