@@ -298,6 +298,7 @@ void route_tell(struct phnx *ph)
 {
 	flush(ph, 0);
 }
+
 /* ---- when to tell: the thesis's priorities ----
  * Connections that are being made come first, while they come nearer: then a node has few neighbours to tell later, and names
  * all that it dials.  What it is itself is told then; what it knows of others, when all neighbours have told what they are.

@@ -20,7 +20,8 @@
  *      gives them to its dsm and answers NODE_READY (READY_STARTED): only then may any CPU ask for a page.
  *   4. When all have answered, node 0 starts CPU 0.
  * A machine's end: whoever finds a reason tells node 0 (MACHINE_END); the first one wins.  Node 0 tells its clients and all
- * daemons; each kills its children, reaps them, removes its socket and exits.  A daemon that loses node 0 ends at once.
+ * daemons; each kills its children, reaps them, removes its socket and exits.  With --report each first sends what it has counted,
+ * and node 0 waits until `vmp run` has had it from all.  A daemon that loses node 0 ends at once.
  *
  * One thread, one libevent loop, one struct node.  Files: node.c (start), stages.c (the order above), route.c (who gets which
  * message), clients.c (the control socket), overlay.c (messages between daemons), supervise.c (children; the end), pagestore.c
