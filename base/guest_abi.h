@@ -7,7 +7,7 @@
  * the VM process's LDT: LDT entry i shadows the guest's GDT entry i (the monitor fills it at lgdt and at
  * VMP_HC_GDT_CHANGED).  All have RPL 3, so that they load natively and can be set by ptrace, except the kernel's CS:
  * its RPL is 0 in every frame that the guest sees, which keeps user_mode() unpatched.  `mov %cs` and `push %cs` in
- * kernel code are therefore rewritten.  User segments end at 3 GiB.  The three TLS entries are the host's own (12-14).
+ * kernel code are therefore rewritten.  User segments end at VMP_USER_LIMIT.  The three TLS entries are the host's own (12-14).
  *
  * Traps.  `int $VMP_INT_MARKER` stands before a sensitive instruction that would not trap by itself: the monitor
  * emulates the instruction that follows it.  `call VMP_STUB_HYPERCALL` is a hypercall: number in %eax, arguments in
@@ -23,7 +23,7 @@
 #define BASE_GUEST_ABI_H
 
 /* Changes with everything below. The kernel has it as the absolute symbol vmp_abi_version: others are not booted. */
-#define VMP_ABI_VERSION 4
+#define VMP_ABI_VERSION 5
 
 /* GDT indices and selectors (guest view) */
 #define VMP_GDT_BOOT_CS 2
@@ -47,7 +47,7 @@
 #define VMP_SEL_USER_CS (VMP_GDT_USER_CS * 8 + 7)	/* 0x97 */
 #define VMP_SEL_USER_DS (VMP_GDT_USER_DS * 8 + 7)	/* 0x9f */
 #define VMP_SEL_PERCPU (VMP_GDT_PERCPU * 8 + 7)		/* 0xa7 */
-#define VMP_USER_LIMIT 0xc0000000			/* guest user segments end here; the guest's PAGE_OFFSET */
+#define VMP_USER_LIMIT 0xb0000000			/* guest user segments end here; the guest's PAGE_OFFSET */
 
 #define VMP_INT_SYSCALL 0x81
 #define VMP_INT_MARKER 0x82

@@ -64,6 +64,13 @@ static struct vcpu_segment segment_of(struct monitor *m, ZydisRegister segment)
 	return s;
 }
 
+/* A far call to 64-bit code, such as a system call's to the window: its pushes know no base of SS. */
+static bool calls_64(const struct insn *insn)
+{
+	return insn->decoded.mnemonic == ZYDIS_MNEMONIC_CALL && insn->operand[0].type == ZYDIS_OPERAND_TYPE_POINTER &&
+	       insn->operand[0].ptr.segment == VMP_SEL_HOST64;
+}
+
 /* First byte and length of a memory operand. Pushes count from below the stack pointer. */
 static bool memory_range(struct monitor *m, const struct insn *insn, const ZydisDecodedOperand *o, uint32_t *at,
 			 uint32_t *bytes)
@@ -81,6 +88,8 @@ static bool memory_range(struct monitor *m, const struct insn *insn, const Zydis
 
 		*at -= pushed;
 		*bytes = pushed;
+		if (calls_64(insn))
+			*at -= segment_of(m, o->mem.segment).base;
 	}
 	return true;
 }

@@ -7,3 +7,4 @@ $(eval $(call program,vmp-monitor,$(MONITOR_OBJECTS) $(VCPU_OBJECTS) $(BASE_OBJE
 $(eval $(call unit-test,monitor_engine,tests/unit/monitor_engine.o tests/unit/monitor_guest.o $(BASE_OBJECTS),))
 $(B)/tests/unit/monitor_engine: $(B)/vmp-monitor $(B)/vmproc
 $(eval $(call unit-test,monitor_fpstate,tests/unit/monitor_fpstate.o monitor/fpstate.o monitor/fpregs.o,))
+$(eval $(call unit-test,monitor_insn,tests/unit/monitor_insn.o tests/unit/vcpu_fake.o monitor/insn.o $(VCPU_OBJECTS),-lZydis))

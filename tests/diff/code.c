@@ -88,7 +88,7 @@ uint32_t random_pointer(void)
 	uint32_t at = area + (AREA_DATA + random_below(AREA_PAGES - AREA_DATA)) * 4096;
 
 	if (sequence.user && random_chance(4))
-		return random_word() | 0xc0000000;
+		return random_word() | VMP_USER_LIMIT;
 	return random_chance(70) ? at + random_below(24) - 12 : at + random_below(4096);
 }
 

@@ -132,7 +132,7 @@ void kind_bound(void) { emit_byte(0x62); emit_memory(data_register()); }
 void kind_jump(void)
 {
 	static const uint32_t targets[] = { USER_AREA, USER_AREA + 3 * 4096 + 5, USER_AREA + 8 * 4096, KERNEL_AREA,
-					    KERNEL_AREA + AREA_DATA * 4096, 0xc0100000, 0xffffffff, 0xf0000000, 0 };
+					    KERNEL_AREA + AREA_DATA * 4096, DIRECT + 0x100000, 0xffffffff, 0xf0000000, 0 };
 	uint32_t target = RANDOM_OF(targets);
 
 	sequence.last = true;

@@ -185,7 +185,7 @@ void kind_load_segment(void)
 		return;
 	}
 	/* vmp's kernel runs at level 3: nothing stops it when it takes a user's segment for its stack, and user segments end
-	 * at 3 GiB. */
+	 * at VMP_USER_LIMIT. */
 	if (fixed || random_chance(40))
 		value = fixed && segment == SS ? 9 * 8 + 7 : bad_selector();
 	else

@@ -24,7 +24,7 @@
 #endif
 
 /* Linear: the first 4 MiB of RAM stand at DIRECT; the areas that sequences touch; the local APIC. */
-#define DIRECT 0xc0000000
+#define DIRECT VMP_USER_LIMIT
 #define USER_AREA 0x40000000
 #define KERNEL_AREA 0xd0000000
 #define APIC_AREA 0xf0000000

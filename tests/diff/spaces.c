@@ -114,14 +114,24 @@ void spaces_init(void)
 	spaces_reset();
 }
 
-static void large_reset(void)
+static void large_fill(uint32_t first, uint32_t words)
 {
 	uint32_t *word = physical(PHYS_LARGE);
 
-	for (uint32_t i = 0; large_written && i < LARGE_WORDS; i++)
+	for (uint32_t i = first; i < first + words; i++)
 		word[i] = (i + 77) * 0x85ebca6b;
+}
+
+/* Code differs by build. User code runs here, but can't write it elsewhere; a kernel's could copy it, and runs elsewhere. */
+static void large_reset(void)
+{
+	if (large_written)
+		large_fill(0, LARGE_WORDS);
 	large_written = false;
-	memcpy(physical(PHYS_LARGE + AREA_CODE * 4096), frame_words(FRAME_CODE), 2 * 4096);
+	if (sequence.user)
+		memcpy(physical(PHYS_LARGE + AREA_CODE * 4096), frame_words(FRAME_CODE), 2 * 4096);
+	else
+		large_fill(AREA_CODE * 1024, 2 * 1024);
 }
 
 void spaces_reset(void)

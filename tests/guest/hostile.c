@@ -10,7 +10,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include "base/guest_abi.h"
 #include "tests/guest/check.h"
+
+#define KERNEL (VMP_USER_LIMIT + (16 << 20)) /* where it is loaded */
 
 static sigjmp_buf back;
 static void leave(int signal) { siglongjmp(back, signal); }
@@ -107,13 +110,13 @@ static void by_stub(const char *argument)
 	far_jump(0x33, (uint32_t)(uintptr_t)at);
 }
 
-/* The host's own 32-bit segment has no limit at 3 GiB. */
+/* The host's own 32-bit segment has no limit at VMP_USER_LIMIT. */
 static void by_flat_segment(const char *argument)
 {
 	uint32_t value = 0;
 
 	(void)argument;
-	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl 0xc1000000, %0; popl %%ds" : "=&r"(value) : "r"(0x2b) : "memory");
+	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl %c2, %0; popl %%ds" : "=&r"(value) : "r"(0x2b), "i"(KERNEL) : "memory");
 }
 
 /* Reads the guest kernel's memory by the host's flat segment and by the guest kernel's own, and says what came of it. */
@@ -131,8 +134,8 @@ static void by_kernel_memory(const char *argument)
 		}
 		uint32_t value;
 
-		__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl 0xc1000000, %0; popl %%ds"
-				 : "=&r"(value) : "r"(selectors[i]) : "memory");
+		__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl %c2, %0; popl %%ds"
+				 : "=&r"(value) : "r"(selectors[i]), "i"(KERNEL) : "memory");
 		printf("segment %x: reads the guest kernel\n", selectors[i]);
 	}
 	memcpy(back, outside, sizeof outside);

@@ -2,11 +2,14 @@
  * happens. */
 #include <setjmp.h>
 #include <signal.h>
+#include "base/guest_abi.h"
 #include "tests/guest/check.h"
 
 static sigjmp_buf back;
 static void *volatile seen_address;
 static volatile int seen_code;
+
+#define KERNEL (VMP_USER_LIMIT + (16 << 20)) /* where it is loaded */
 
 static void leave(int signal, siginfo_t *info, void *context)
 {
@@ -44,27 +47,27 @@ static void try_straddling(void)
 	int signal;
 
 	if (!(signal = sigsetjmp(back, 1)))
-		*(volatile uint32_t *)0xbffffffe = 1;
-	expect("a write across 3 GiB faults", signal == SIGSEGV);
+		*(volatile uint32_t *)(VMP_USER_LIMIT - 2) = 1;
+	expect("a write across the limit faults", signal == SIGSEGV);
 	if (!(signal = sigsetjmp(back, 1)))
-		__asm__ volatile("movl %0, %%edi; movl $64, %%ecx; cld; rep stosl" : : "r"(0xc0000000) : "edi", "ecx", "memory");
-	expect("a string write above 3 GiB faults", signal == SIGSEGV);
+		__asm__ volatile("movl %0, %%edi; movl $64, %%ecx; cld; rep stosl" : : "r"(VMP_USER_LIMIT) : "edi", "ecx", "memory");
+	expect("a string write above it faults", signal == SIGSEGV);
 	if (!(signal = sigsetjmp(back, 1)))
-		__asm__ volatile("movl %%esp, %%esi; movl %0, %%esp; pushl $1; movl %%esi, %%esp" : : "r"(0xc1000000)
+		__asm__ volatile("movl %%esp, %%esi; movl %0, %%esp; pushl $1; movl %%esi, %%esp" : : "r"(KERNEL)
 				 : "esi", "memory");
-	expect("a push above 3 GiB faults", signal == SIGSEGV);
+	expect("a push above it faults", signal == SIGSEGV);
 }
 
 /* The kernel refuses such pointers too. */
 static void try_system_calls(void)
 {
-	expect("write() from kernel memory is EFAULT", write(1, (void *)0xc1000000, 16) < 0 && errno == EFAULT);
-	expect("read() into kernel memory is EFAULT", read(0, (void *)0xc1000000, 16) <= 0);
+	expect("write() from kernel memory is EFAULT", write(1, (void *)KERNEL, 16) < 0 && errno == EFAULT);
+	expect("read() into kernel memory is EFAULT", read(0, (void *)KERNEL, 16) <= 0);
 }
 
 int main(void)
 {
-	static const uintptr_t addresses[] = { 0xc0000000, 0xc0100000, 0xc1000000, 0xcfffffff, 0xe0000000, 0xfec00000,
+	static const uintptr_t addresses[] = { VMP_USER_LIMIT, 0xb0100000, KERNEL, 0xbfffffff, 0xc0000000, 0xe0000000, 0xfec00000,
 					       0xfee00000, 0xffc00000, 0xfffff000, 0xfffffffc };
 	static char stack[65536];
 	stack_t other = { .ss_sp = stack, .ss_size = sizeof stack };

@@ -58,7 +58,7 @@ static void test_wrong_files(void)
 		{ "a\na\n", "2:1: host a stands in line 1 already" }, { "a port=0", "1:3: port=0: must be from 1 to 65535" },
 		{ "a port=65536", "must be from 1 to 65535" }, { "a port=x", "port=x: not a number" }, { "a port=", "port=: not a number" },
 		{ "a cpus=33", "cpus=33: must be from 0 to 32" }, { "a cpus=-1", "cpus=-1: not a number" },
-		{ "a memory=lots", "memory=lots: not a size" }, { "a memory=1G", "not a size from 1M to 880M" }, { "a memory=0", "not a size" },
+		{ "a memory=lots", "memory=lots: not a size" }, { "a memory=2G", "not a size from 1M to 1024M" }, { "a memory=0", "not a size" },
 		{ "a user=", "1:3: '' is no user's name" }, { "a user=-x", "no user's name" },
 		{ "a user=abcdefghijklmnopqrstuvwxyzabcdefg", "at most 32 characters" }, { "a phoenix=", "phoenix= needs a line" },
 		{ "a phoenix=\"\"", "phoenix= needs a line" }, { "a\nb phoenix=\"dest x\n", "2:3: the quotation mark is not closed" },

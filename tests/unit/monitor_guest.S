@@ -56,7 +56,7 @@ monitor_guest_start:
 	cmpl	$0x12345678, %fs:0
 	jne	1f
 	PASSED(2)
-1:	/* paging: 4 MiB pages, the low 16 MiB at 0 (for users too) and at 3 GiB (kernel) */
+1:	/* paging: 4 MiB pages, the low 16 MiB at 0 (for users too) and at VMP_USER_LIMIT (kernel) */
 	GATE(0, on_divide, 0)
 	GATE(6, on_undefined, 0)
 	GATE(14, on_page_fault, 0)
@@ -67,7 +67,7 @@ monitor_guest_start:
 	movl	$1024, %ecx
 	rep	stosl
 	movl	$0x087, PAGE_DIRECTORY
-	movl	$0x083, PAGE_DIRECTORY + 768 * 4
+	movl	$0x083, PAGE_DIRECTORY + (VMP_USER_LIMIT >> 22) * 4
 	movl	%cr4, %eax
 	orl	$0x10, %eax
 	movl	%eax, %cr4

@@ -224,8 +224,8 @@ static void make_gdt(void)
 	set_descriptor(VMP_GDT_BOOT_DS, 0, 0xfffff, 0x92, FLAT);
 	set_descriptor(VMP_GDT_KERNEL_CS, 0, 0xfffff, 0x9a, FLAT);
 	set_descriptor(VMP_GDT_KERNEL_DS, 0, 0xfffff, 0x92, FLAT);
-	set_descriptor(VMP_GDT_USER_CS, 0, 0xbffff, 0xfa, FLAT);
-	set_descriptor(VMP_GDT_USER_DS, 0, 0xbffff, 0xf2, FLAT);
+	set_descriptor(VMP_GDT_USER_CS, 0, (VMP_USER_LIMIT - 1) >> 12, 0xfa, FLAT);
+	set_descriptor(VMP_GDT_USER_DS, 0, (VMP_USER_LIMIT - 1) >> 12, 0xf2, FLAT);
 	set_descriptor(VMP_GDT_PERCPU, BASED_AT, 0xfffff, 0xf2, FLAT);
 	set_descriptor(VMP_GDT_TSS, TSS, 0x67, 0x89, 0);
 	set_descriptor(VMP_GDT_LDT, DATA, 0xff, 0x82, 0);

@@ -135,7 +135,7 @@ static void descriptor_tables(void)
 	CU_ASSERT_EQUAL(RUN(0x0f, 0x01, 0x15, 0x00, 0x00, 0x04, 0x00), VCPU_DONE); /* lgdt DATA */
 	CU_ASSERT_EQUAL(fake.segments_changed, VMP_GDT_ENTRIES);
 	CU_ASSERT_EQUAL(fake.segment[VMP_GDT_PERCPU].base, BASED_AT);
-	CU_ASSERT_EQUAL(fake.segment[VMP_GDT_USER_CS].limit, 0xbfffffff);
+	CU_ASSERT_EQUAL(fake.segment[VMP_GDT_USER_CS].limit, VMP_USER_LIMIT - 1);
 	CU_ASSERT_TRUE(fake.segment[VMP_GDT_USER_CS].big && fake.segment[VMP_GDT_USER_CS].granular);
 	CU_ASSERT_EQUAL(fake.segment[VMP_GDT_USER_CS].dpl, 3);
 	CU_ASSERT_FALSE(fake.segment[GDT_ABSENT].present);
@@ -335,7 +335,7 @@ static void descriptor_questions(void)
 	CU_ASSERT_EQUAL(V->gpr[ECX], 0x00c0f200); /* limit bits are masked out, but 19-16 are not type: only 0x00f0ff00 */
 	RUN(MARKER, 0x0f, 0x03, 0xc8); /* lsl */
 	CU_ASSERT_TRUE(zf());
-	CU_ASSERT_EQUAL(V->gpr[ECX], 0xbfffffff);
+	CU_ASSERT_EQUAL(V->gpr[ECX], VMP_USER_LIMIT - 1);
 	V->gpr[EAX] = SEL_TSS;
 	RUN(MARKER, 0x0f, 0x03, 0xc8);
 	CU_ASSERT_TRUE(zf());

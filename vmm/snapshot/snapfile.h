@@ -14,7 +14,7 @@
 #include "base/types.h"
 #include "vmm/problem.h"
 
-enum { SNAPFILE_VERSION = 3 };
+enum { SNAPFILE_VERSION = 4 };
 
 /* One item of the machine (base/wire.h: enum snapshot_kind, and its index); bytes <= MAX_MSG_PAYLOAD. */
 struct snapfile_record { uint32_t kind, index, bytes; };
