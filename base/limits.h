@@ -5,7 +5,7 @@
 enum {
 	MAX_CPUS = 32,
 	MAX_NODES = 32,
-	MIN_RAM_MIB = 48,
+	MIN_RAM_MIB = 32,
 	MAX_RAM_MIB = 1024,	   /* the guest kernel maps all of RAM from VMP_USER_LIMIT on and has no high memory */
 	DEFAULT_RAM_MIB = 256,
 	MAX_MSG_PAYLOAD = 8192,	   /* bytes after a message's fixed body */
