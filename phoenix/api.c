@@ -287,8 +287,10 @@ int ph_get_fd(void)
 
 long long ph_get_rtt(ph_vp_t resource_name)
 {
-	if (rt_enter("ph_get_rtt"))
-		return PH_ENOTINIT;
+	int error = rt_enter("ph_get_rtt");
+
+	if (error)
+		return error;
 	struct plink *l = link_find(rt.ph, resource_name);
 	long long rtt = l && l->rtt_us ? (long long)l->rtt_us : PH_EINVAL;
 	rt_unlock();
@@ -374,8 +376,10 @@ int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int
 	if (error)
 		return error;
 	error = in_space(lower, upper) ? check_body(body, len, PH_MSG_MAX - 64) : PH_EBOUND;
-	if (!error)
-		error = multicast_send(rt.ph, lower, upper, tag, body, len);
+	while (!error && (error = multicast_send(rt.ph, lower, upper, tag, body, len)) == PH_EAGAIN && rt_depth == 1) {
+		rt_wait(UINT64_MAX);
+		error = rt.ph ? 0 : PH_ENOTINIT;
+	}
 	rt_leave();
 	return error;
 }

@@ -179,6 +179,8 @@ int multicast_send(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int tag, const void 
 	struct cast c = { ph->name, ++ph->collectives.counter, tag, body, len };
 	struct vrange r = { lo, hi };
 
+	if (!flow_has_room(ph, len))
+		return PH_EAGAIN;
 	send_cast(ph, ph_vps_is_empty(&ph->me.vps) || !ph_vps_is_member(&ph->me.vps, lo) ? lo : ph->name,
 		  &(struct ph_vps){ .n = 1, .r = &r }, &c);
 	return 0;

@@ -71,6 +71,8 @@ struct plink {
 	struct writer my_hello, peer_hello;
 	struct outframe *out, **out_end;
 	size_t out_bytes;
+	unsigned n_out;
+	bool unread;			/* the peer reads too little: it is to be closed */
 	struct rmsg *in;		/* the beginning of a frame that has not come whole, or of one that is expected */
 	size_t in_len, in_room;
 	size_t last_frame;		/* bytes: the next may be like it */
@@ -322,6 +324,7 @@ size_t rmsg_room(const struct rmsg *m);			/* of its block, without that one */
 void rmsg_free(struct rmsg *m);
 struct handler **flow_handler(struct phnx *ph, int tag);	/* where the handler of this tag stands, or would stand */
 void flow_handle(struct phnx *ph);			/* gives what waits to a newly set handler */
+bool flow_has_room(const struct phnx *ph, size_t len);	/* for one more of its own messages */
 bool flow_waiting(struct phnx *ph, int tag);
 void flow_pump(struct phnx *ph);
 void flow_release(struct phnx *ph, const struct ph_vps *vps);
@@ -412,6 +415,7 @@ struct collectives {
 	struct reduction *list;
 	struct gather *gathers;
 	unsigned n_gathers;
+	size_t value_bytes;
 	uint64_t counter;
 	struct { ph_vp_t origin; uint64_t counter; } seen[SEEN_MULTICASTS];
 	unsigned next_seen;

@@ -20,13 +20,18 @@ enum {
 	MAX_FRAME = (16 << 20) + 256,		/* the largest message and its header */
 	MAX_HANDSHAKE_FRAME = 1024,		/* before a peer has proved itself */
 	MAX_LINK_QUEUE = 64 << 20,		/* unsent bytes of a link; then data frames are dropped, and sent again */
+	MAX_LINK_UNREAD = 2 * MAX_LINK_QUEUE,	/* unsent bytes of a link, and */
+	MAX_LINK_FRAMES = 1 << 20,		/* unsent frames; whose peer reads so little is closed */
 	SEND_QUEUE_BYTES = 64 << 20,		/* unconsumed messages that a node has sent; then senders wait */
+	KEPT_BYTES = 256 << 20,			/* the same with what it passes on for others; then it accepts no more of that */
 	RECV_QUEUE_BYTES = 64 << 20,		/* messages that wait for the application */
 	WINDOW_MSGS = 4096,			/* unresolved messages between a pair of nodes */
 	WINDOW_BYTES = 8 << 20,			/* the same in bytes; one message is always allowed */
 	MAX_FLOWS = 16384,			/* peers of which a node keeps sequence numbers */
 	SEEN_MULTICASTS = 256,			/* the last ones, of which a second copy is recognised */
 	MAX_PAST = 64,				/* nodes that are gone, of which it is known what had arrived */
+	MAX_VALUE_BYTES = 256 << 20,		/* values of reductions that wait to be combined */
+	MAX_ANSWERS = 16384,			/* to one question of a reduction */
 	MAX_REDUCTIONS = 1024,			/* that other nodes may begin before this one joins in */
 	SLICE_MAX = 65536,			/* members of a slice with a stride */
 

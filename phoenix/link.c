@@ -62,6 +62,15 @@ void pbuf_put(struct pbuf *b)
 
 /* ---- sending ---- */
 
+/* link_tick() is to look at the links by then. */
+static void look_by(struct phnx *ph, uint64_t when)
+{
+	if (when < ph->links_due)
+		ph->links_due = when;
+	if (when < ph->due)
+		ph->due = when;
+}
+
 static struct outframe *outframe_new(struct phnx *ph)
 {
 	struct outframe *f = ph->spare_frames;
@@ -93,6 +102,11 @@ void link_send(struct plink *l, enum frame_type type, const struct writer *head,
 
 	if (l->state == LINK_CLOSING || (head && head->bad) || FRAME_HEAD + head_len > FRAME_HEAD_MAX)
 		return;
+	if (l->out_bytes + len > MAX_LINK_UNREAD || l->n_out == MAX_LINK_FRAMES) {
+		l->unread = true;
+		look_by(l->ph, 0);
+		return;
+	}
 	struct outframe *f = outframe_new(l->ph);
 	if (!f)
 		return;		/* as if the frame was lost: what matters is sent again */
@@ -110,6 +124,7 @@ void link_send(struct plink *l, enum frame_type type, const struct writer *head,
 	*l->out_end = f;
 	l->out_end = &f->next;
 	l->out_bytes += FRAME_HEAD + len;
+	l->n_out++;
 	l->has_spoken = true;
 	l->ph->frames_out[type]++;
 	l->ph->ops->kick(l->ph->ctx, l);
@@ -139,6 +154,7 @@ void phnx_link_taken(struct plink *l, size_t n)
 		l->out = f->next;
 		if (!l->out)
 			l->out_end = &l->out;
+		l->n_out--;
 		outframe_free(l->ph, f);
 	}
 }
@@ -238,15 +254,6 @@ struct plink *link_find(struct phnx *ph, ph_vp_t peer)
 	struct rentry *e = route_find(ph, peer);
 
 	return e ? e->direct : NULL;
-}
-
-/* link_tick() is to look at the links by then. */
-static void look_by(struct phnx *ph, uint64_t when)
-{
-	if (when < ph->links_due)
-		ph->links_due = when;
-	if (when < ph->due)
-		ph->due = when;
 }
 
 /* Two links to one peer: the node with the smaller name keeps the one that it dialed, and it alone closes the other. */
@@ -615,7 +622,9 @@ void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	for (struct plink *l = ph->links; l; l = following) {
 		following = l->next;
 		uint64_t limit = l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : proved_by(l);
-		if (now >= limit) {
+		if (now >= limit || l->unread) {
+			if (l->unread)
+				phnx_report(ph, PH_EPEER, "a peer reads too little of what is sent to it");
 			link_close(l, 0, NULL);
 			following = ph->links;	/* closing may have changed the list */
 			ph->links_due = UINT64_MAX;

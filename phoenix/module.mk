@@ -34,6 +34,7 @@ $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/vps.o))
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/config.o))
 $(eval $(call unit-test,phnx_wire,tests/unit/phnx_wire.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_route,tests/unit/phnx_route.o $(PHNX_CORE),-lcrypto))
+$(eval $(call unit-test,phnx_greedy,tests/unit/phnx_greedy.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_contacts,tests/unit/phnx_contacts.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_letters.o tests/sim/phnx_moves.o tests/sim/phnx_ends.o \
 	tests/sim/phnx_sim.o phoenix/msglog.o phoenix/secret.o $(PHNX_CORE),-lcrypto))

@@ -126,7 +126,7 @@ int phnx_send(struct phnx *ph, ph_vp_t dest, struct pbuf *body, int tag, unsigne
 		return PH_EBOUND;
 	if (body->len > PH_MSG_MAX)
 		return PH_ETOOBIG;
-	if (ph->flows.out_bytes + body->len > SEND_QUEUE_BYTES && ph->flows.out_bytes)
+	if (!flow_has_room(ph, body->len))
 		return PH_EAGAIN;
 	return flow_send(ph, dest, ph->name, body, tag, flags, deadline_us);
 }

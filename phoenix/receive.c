@@ -420,6 +420,10 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 		ph->flows.dropped++;
 		return 0;
 	}
+	if (flags & (DATA_CUSTODY | DATA_INTERNAL) && ph->flows.out_bytes > KEPT_BYTES) {	/* it may lead to more */
+		ph->flows.dropped++;
+		return 0;
+	}
 	bool at_once = seq == f->recv_next && !(flags & (DATA_INTERNAL | DATA_VOID | DATA_CUSTODY)) && *flow_handler(ph, tag);
 	struct rmsg brief, *m = rmsg_of_frame(ph, r->p, len, at_once ? &brief : NULL);
 	if (!m)

@@ -77,6 +77,21 @@ static struct gather *gather_find(struct phnx *ph, uint64_t id)
 	return g;
 }
 
+static void drop_value(struct phnx *ph, struct gather *g)
+{
+	struct value *v = g->values;
+
+	g->values = v->next;
+	ph->collectives.value_bytes -= sizeof *v + v->len;
+	free(v);
+}
+
+static void drop_values(struct phnx *ph, struct gather *g)
+{
+	while (g->values)
+		drop_value(ph, g);
+}
+
 static void gather_free(struct phnx *ph, struct gather *g)
 {
 	struct gather **at = &ph->collectives.gathers;
@@ -87,24 +102,27 @@ static void gather_free(struct phnx *ph, struct gather *g)
 	ph->collectives.n_gathers--;
 	if (g->by)
 		g->by->gather = NULL;
-	for (struct value *v; (v = g->values); free(v))
-		g->values = v->next;
+	drop_values(ph, g);
 	free(g->answers);
 	free(g);
 }
 
-static bool add_value(struct gather *g, const void *data, size_t len)
+/* 0 or an error. */
+static int add_value(struct phnx *ph, struct gather *g, const void *data, size_t len)
 {
-	struct value *v = malloc(sizeof *v + len);
+	struct value *v;
 
-	if (!v)
-		return false;
+	if (ph->collectives.value_bytes + len > MAX_VALUE_BYTES)
+		return PH_ETOOBIG;
+	if (!(v = malloc(sizeof *v + len)))
+		return PH_ENOMEM;
+	ph->collectives.value_bytes += sizeof *v + len;
 	v->next = g->values;
 	v->len = len;
 	if (len)
 		memcpy(v->data, data, len);
 	g->values = v;
-	return true;
+	return 0;
 }
 
 static void ask(struct phnx *ph, ph_vp_t to, const struct ph_vps *set, void *arg)
@@ -276,18 +294,21 @@ static void on_value(struct phnx *ph, ph_vp_t from, struct reader *r)
 	uint64_t n = get_var(r);
 	if (!g && !r->bad)		/* given up */
 		send_result(ph, &(struct answer){ from, id }, PH_EBUSY, NULL, 0);
+	if (g && (!weight || !g->missing || g->n_answers == MAX_ANSWERS))
+		return;			/* nobody was asked for it */
 	struct answer *more = g && !r->bad ? realloc(g->answers, (g->n_answers + 1) * sizeof *more) : NULL;
 
 	if (!more)
 		return;
 	g->answers = more;
 	g->answers[g->n_answers++] = (struct answer){ from, id };
-	for (; n && !r->bad; n--) {
+	for (; n && !error; n--) {
 		size_t len = get32(r);
-		if (len > (size_t)(r->end - r->p) || !add_value(g, r->p, len))
-			return;
-		r->p += len;
+		error = r->bad || len > (size_t)(r->end - r->p) ? PH_EINVAL : add_value(ph, g, r->p, len);
+		r->p += error ? 0 : len;
 	}
+	if (error)			/* nobody will want the others */
+		drop_values(ph, g);
 	g->missing -= weight < g->missing ? weight : g->missing;
 	g->counted += counted;
 	g->error = g->error ? g->error : error;
@@ -363,27 +384,24 @@ void reduction_end(struct phnx *ph, struct reduction *r)
 }
 
 /* All that was asked for is here: one value of it. */
-static int fold(struct gather *g, struct reduction *r, void *value, ph_combine_fn combine)
+static int fold(struct phnx *ph, struct gather *g, struct reduction *r, void *value, ph_combine_fn combine)
 {
 	int error = 0;
 
-	for (struct value *v; (v = g->values); free(v)) {
-		g->values = v->next;
+	for (const struct value *v; (v = g->values); drop_value(ph, g)) {
 		if (v->len != r->len)
 			error = PH_EINVAL;
 		else if (r->len && combine)
 			combine(value, v->data, v->len);
 	}
 	g->counted += r->weight;
-	if (!error && !add_value(g, value, r->len))
-		error = PH_ENOMEM;
-	return error;
+	return error ? error : add_value(ph, g, value, r->len);
 }
 
 static void pass_on(struct phnx *ph, struct reduction *r, void *value, ph_combine_fn combine)
 {
 	struct gather *g = r->gather;
-	int error = fold(g, r, value, combine);
+	int error = fold(ph, g, r, value, combine);
 
 	g->error = g->error ? g->error : error;
 	if (!is_top(ph, g))

@@ -243,6 +243,11 @@ int flow_send_again(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *
 	return error;
 }
 
+bool flow_has_room(const struct phnx *ph, size_t len)
+{
+	return !ph->flows.out_bytes || ph->flows.out_bytes + len <= SEND_QUEUE_BYTES;
+}
+
 void flow_send_internal(struct phnx *ph, ph_vp_t to, int tag, struct writer *w, uint64_t deadline_us)
 {
 	struct pbuf *b = w->bad ? NULL : pbuf_new(w->data, w->len);

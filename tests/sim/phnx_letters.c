@@ -201,6 +201,38 @@ static void test_bounds(void)
 	sim_free(&s);
 }
 
+/* Nor does a multicast for which there is nobody fill its sender's memory. */
+static void test_cast_bounds(void)
+{
+	enum { BYTES = 100000, ENOUGH = 2000 };
+	static unsigned char body[BYTES];
+	struct sim s;
+	unsigned sent = 0;
+	int error = 0;
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	assume(&s, 0, 0, SPACE / 2);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	for (; !error && sent < ENOUGH; sent += !error) {
+		error = multicast_send(s.nodes[0].ph, SPACE / 4, SPACE, 7, body, sizeof body);
+		sim_touch(&s, 0);
+		for (struct rmsg *m; (m = flow_receive(s.nodes[0].ph, 7));)
+			rmsg_free(m);
+	}
+	CU_ASSERT_EQUAL(error, PH_EAGAIN);
+	assume(&s, 1, SPACE / 2, SPACE);
+	for (int i = 0; sent && i < 600; i++) {
+		sim_run(&s, s.now + 100000);
+		for (struct rmsg *m; (m = flow_receive(s.nodes[1].ph, 7)); sent--)
+			rmsg_free(m);
+		sim_touch(&s, 1);
+	}
+	CU_ASSERT_EQUAL(sent, 0);
+	CU_ASSERT_EQUAL(multicast_send(s.nodes[0].ph, SPACE / 4, SPACE, 7, body, sizeof body), 0);
+	sim_free(&s);
+}
+
 static void test_partition_heals(void)
 {
 	struct sim s;
@@ -271,6 +303,7 @@ void add_letters(CU_pSuite suite)
 	CU_add_test(suite, "nor do they of messages without order", test_unordered);
 	CU_add_test(suite, "what slow nodes have is not sent again", test_slow_nodes);
 	CU_add_test(suite, "who takes nothing stops its senders", test_bounds);
+	CU_add_test(suite, "a multicast to nobody waits for room", test_cast_bounds);
 	CU_add_test(suite, "a partition heals", test_partition_heals);
 	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "phnx/phnx.h"
 
 enum { SPACE = 10, BRIEFLY = 20000 };
@@ -37,6 +39,88 @@ static void add_up(void *into, const void *from, size_t len)
 	(void)from;
 	(void)len;
 }
+
+/* ---- every call without a running library ---- */
+
+static ph_vp_t calls_nothing(void)
+{
+	static char config[] = "listen_port 30000";
+	struct iovec piece = { "x", 1 };
+	ph_vps_t some = ph_vps_create_range(0, 5);
+	int value = 1, bad = 0;
+
+	/* These report. */
+	ph_finalize(NULL, 0);
+	ph_assume_vps(some);
+	ph_assume_vp(1);
+	ph_release_vps(some);
+	ph_release_vp(1);
+	ph_vps_destroy(some);
+	ph_vps_t none = ph_get_assumed_vps();
+	bad += !ph_vps_is_empty(none);
+	ph_vps_destroy(none);
+	bad += ph_get_resource_name() != PH_INVALID_VP;
+	ph_send(1, "x", 1, 1);
+	ph_timed_send(1, "x", 1, 1, 1000);
+	bad += ph_recv(1) != PH_MSG_INVALID;
+	bad += ph_rcv(1) != PH_MSG_INVALID;
+	bad += ph_try_recv(1) != PH_MSG_INVALID;
+	bad += ph_try_rcv(1) != PH_MSG_INVALID;
+	bad += ph_timed_recv(1, BRIEFLY) != PH_MSG_INVALID;
+	bad += ph_timed_rcv(1, BRIEFLY) != PH_MSG_INVALID;
+	ph_add_port_tcp("localhost", 1);
+	ph_add_port_ssh("localhost", 1, NULL);
+	ph_add_port_ssl("localhost", 1);
+	ph_load_msgs("/dev/null");
+	ph_set_listen_port(1, 2);
+	ph_set_session_id("misuse");
+	ph_read_config(config, sizeof config - 1, NULL);
+	ph_finalize_runtime();
+	ph_invalidate_routing();
+	bad += ph_mqueue_is_empty() != 1;
+	ph_store_msgs("/dev/null");
+	ph_prefer_ssl();
+	ph_flush(1);
+	ph_break_connections();
+	ph_set_failure_timeout(1, PH_GONE_RESEND, NULL, NULL);
+	ph_set_migration(NULL);
+	enum { REPORT = 31 };
+	/* These report, and return it. */
+	int error[] = {
+		ph_sendx(1, "x", 1, 1, 0), ph_sendv(1, &piece, 1, 1), ph_send_page(1, "x", 1, 1, never, NULL),
+		ph_set_handler(1, NULL, NULL), ph_get_fd(), (int)ph_get_rtt(1), ph_listen_unix("/nonexistent"),
+		ph_add_port_unix("/nonexistent"), ph_get_listen_port(), ph_join_vps(1), ph_leave_vps(1), ph_take_over(1, 1, 1),
+		ph_hand_over(1, 1, 1), ph_multicast(0, 1, "x", 1, 1), ph_reduce(0, 1, 1, &value, sizeof value, add_up, 1),
+		ph_barrier(0, 1, 1, 1),
+	};
+	enum { RETURN = sizeof error / sizeof *error };
+	int expected = error[0];
+	for (size_t i = 0; i < RETURN; i++)
+		bad += error[i] != expected;
+	bad += expected != PH_ENOTINIT && expected != PH_EFORK;
+	bad += reports(expected) != REPORT + RETURN;
+	/* And these need none. */
+	bad += ph_get_vp_lower_bound() != 0 || ph_get_vp_upper_bound() != 0 || ph_get_random_vp() != PH_INVALID_VP;
+	return bad ? -1 : expected;
+}
+
+static void test_before_and_after(void)
+{
+	int status;
+
+	ph_finalize(NULL, 0);
+	CU_ASSERT_EQUAL(calls_nothing(), PH_ENOTINIT);
+	ph_init(0, 0, NULL, NULL, "misuse", NULL);
+	pid_t child = fork();
+	if (child == 0)
+		_exit(calls_nothing() == PH_EFORK ? 0 : 1);
+	CU_ASSERT(waitpid(child, &status, 0) == child && status == 0);
+	CU_ASSERT_NOT_EQUAL(ph_get_resource_name(), PH_INVALID_VP);	/* the parent's goes on */
+	ph_finalize(NULL, 0);
+	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);
+}
+
+/* ---- a running one ---- */
 
 static int start(void)
 {
@@ -210,6 +294,7 @@ int main(void)
 {
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("wrong arguments", start, stop);
+	CU_add_test(suite, "every call before initialisation, after finalisation, after fork", test_before_and_after);
 	CU_add_test(suite, "a home that is not there", test_no_home);
 	CU_add_test(suite, "resource names, bounds", test_names);
 	CU_add_test(suite, "bodies", test_bodies);

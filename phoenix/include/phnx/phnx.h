@@ -89,7 +89,8 @@ ph_vp_t ph_get_random_vp(void);
 /* ph_send - send len bytes to a virtual node or resource name
  *
  * Returns at once; the message waits in the local queue while nobody assumes dest.  Only when that queue has reached its
- * bound does the call wait for room.  Messages of one process to one dest arrive in the order in which they were sent. */
+ * bound does the call wait for room; messages to this process itself are not bounded, since nobody else could make room.
+ * Messages of one process to one dest arrive in the order in which they were sent. */
 void ph_send(ph_vp_t dest, const void *body, size_t len, int tag);
 /* ph_timed_send - ph_send(), but the message disappears if nobody receives it within timeout microseconds */
 void ph_timed_send(ph_vp_t dest, const void *body, size_t len, int tag, long long timeout);
@@ -321,7 +322,8 @@ int ph_hand_over(ph_vp_t count, int side, long long timeout);
 /* ph_multicast - send one message to every node that assumes a part of [lower, upper); 0 or an error
  *
  * The message's dest is the smallest virtual node of the receiver's part.  A part that moves while the message is under
- * way gets it at its old or its new node; a node never gets it twice. */
+ * way gets it at its old or its new node; a node never gets it twice.  Like ph_send() it waits while the queue is full; in a
+ * handler it returns PH_EAGAIN instead. */
 int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int tag);
 
 /* Folds `from` into `into`, both of len bytes.  Must be associative and commutative. */

@@ -1,0 +1,208 @@
+/* phnx_greedy.c - a neighbour that knows the secret and costs this node what it can: it reads nothing, answers questions for ever,
+ * and gives to be kept and passed on what nobody will ever take.  The node's memory stays within bounds. */
+#include <CUnit/Basic.h>
+#include <malloc.h>
+#include "phoenix/core.h"
+
+enum { MESSAGE = 1 << 20, MESSAGES = 450, SMALL_FRAMES = 2000000 };
+#define SPACE (1LL << 40)	/* virtual nodes in all */
+static const ph_vp_t greedy = (1LL << 62) + 1;
+
+static uint64_t now = 1000000;
+static bool closed;
+static int last_error;
+static struct phnx *ph;
+static struct plink *l;
+
+static uint64_t op_now(void *ctx) { (void)ctx; return now; }
+static void op_random(void *ctx, void *buf, size_t n) { (void)ctx; memset(buf, 1, n); }
+static void op_contact(void *ctx, struct contact *c) { (void)ctx; (void)c; }
+static void op_kick(void *ctx, struct plink *link) { (void)ctx; (void)link; }
+static void op_close(void *ctx, struct plink *link) { (void)ctx; (void)link; closed = true; }
+static void op_report(void *ctx, int error, const char *text) { (void)ctx; (void)text; last_error = error; }
+static void op_arrived(void *ctx) { (void)ctx; }
+static const struct phnx_ops ops = { op_now, op_random, op_contact, op_contact, op_kick, op_close, op_report, op_arrived };
+
+static void make_node(void)
+{
+	closed = false;
+	last_error = 0;
+	ph = phnx_new(&ops, NULL, 0, SPACE);
+	l = phnx_link_open(ph, NULL, NULL, NULL);
+	l->peer = greedy;
+	l->state = LINK_UP;
+	ph->n_proving--;
+	route_link_up(ph, l);
+}
+
+static size_t megabytes(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return (m.uordblks + m.hblkhd) >> 20;
+}
+
+/* A frame comes; false: the link is closed. */
+static bool comes(enum frame_type type, const struct writer *w)
+{
+	unsigned char head[FRAME_HEAD] = { 'P', 'H', (unsigned char)type, PHNX_VERSION, (unsigned char)w->len,
+		(unsigned char)(w->len >> 8), (unsigned char)(w->len >> 16), (unsigned char)(w->len >> 24) };
+
+	for (size_t at = 0, n, room; at < FRAME_HEAD + w->len && !closed; at += n) {
+		unsigned char *to = phnx_link_space(l, &room);
+		const unsigned char *from = at < FRAME_HEAD ? head + at : w->data + at - FRAME_HEAD;
+		n = at < FRAME_HEAD ? FRAME_HEAD - at : FRAME_HEAD + w->len - at;
+		n = n < room ? n : room;
+		memcpy(to, from, n);
+		if (phnx_link_input(l, n))
+			break;
+	}
+	now += 10;
+	if (!closed)
+		phnx_poll(ph);
+	return !closed;
+}
+
+/* The neighbour reads what was sent to it, and acknowledges nothing. */
+static void reads_all(void)
+{
+	if (!closed && l->out_bytes)
+		phnx_link_taken(l, l->out_bytes);
+}
+
+/* A message comes, in its turn. */
+static bool message_comes(ph_vp_t dest, int tag, unsigned flags, const struct writer *body)
+{
+	struct writer w = { 0 };
+	const struct flow *f = ph->flows.all;
+	uint64_t seq = f && f->recv_next != UINT64_MAX ? f->recv_next : 1;
+
+	put64(&w, (uint64_t)ph->name);
+	put64(&w, (uint64_t)greedy);
+	put8(&w, 0);
+	put_var(&w, seq);		/* it knows the outcome of all before */
+	put_var(&w, 0);
+	put_var(&w, 0);
+	put64(&w, (uint64_t)greedy);
+	put64(&w, (uint64_t)dest);
+	put32(&w, (uint32_t)tag);
+	put8(&w, (uint8_t)flags);
+	put_var(&w, 0);
+	put8(&w, 0);
+	put8(&w, 0);
+	put_bytes(&w, body->data, body->len);
+	bool up = comes(FRAME_DATA, &w);
+	free(w.data);
+	reads_all();
+	return up;
+}
+
+static void put_much(struct writer *w)
+{
+	static unsigned char much[MESSAGE];
+
+	put_bytes(w, much, sizeof much);
+}
+
+/* ---- what it does ---- */
+
+/* Every PING must be answered; who reads no answer is left. */
+static void test_reads_nothing(void)
+{
+	struct writer w = { 0 };
+	size_t before = megabytes(), most = before;
+	int i;
+
+	make_node();
+	put64(&w, 1);
+	put64(&w, ph->routes.digest);
+	for (i = 0; i < SMALL_FRAMES && comes(FRAME_PING, &w); i++)
+		if (i % 10000 == 0 && megabytes() > most)
+			most = megabytes();
+	CU_ASSERT(closed);
+	CU_ASSERT_EQUAL(last_error, PH_EPEER);
+	CU_ASSERT(most - before < 400);
+	free(w.data);
+	phnx_free(ph);
+}
+
+/* Messages for virtual nodes that nobody has: kept for a node that leaves; or to be shared out. */
+static void test_gives_to_keep(void)
+{
+	for (int cast = 0; cast < 2; cast++) {
+		size_t before = megabytes(), most = before;
+		struct writer body = { 0 };
+		make_node();
+		if (cast) {
+			put64(&body, (uint64_t)greedy);
+			put64(&body, 1);
+			put32(&body, 5);
+			put_var(&body, 1);
+			put64(&body, 1);
+			put64(&body, SPACE);
+		}
+		put_much(&body);
+		for (int i = 0; i < MESSAGES; i++) {
+			CU_ASSERT(message_comes(cast ? ph->name : 1, cast ? TAG_MULTICAST : 5, cast ? DATA_INTERNAL : DATA_CUSTODY, &body));
+			if (megabytes() > most)
+				most = megabytes();
+		}
+		CU_ASSERT(most - before < 330);
+		CU_ASSERT(ph->flows.dropped > 0);
+		free(body.data);
+		phnx_free(ph);
+	}
+}
+
+/* A question that this node has passed on is answered again and again, for no virtual node at all, or one at a time. */
+static void test_answers_for_ever(void)
+{
+	for (uint64_t weight = 0; weight < 2; weight++) {
+		size_t before = megabytes(), most = before;
+		struct writer question = { 0 }, answer = { 0 };
+		make_node();
+		put64(&question, 77);
+		put64(&question, (uint64_t)greedy);
+		put64(&question, 77);
+		put64(&question, 0);
+		put64(&question, SPACE);
+		put32(&question, 3);
+		put_var(&question, 1);
+		put64(&question, 0);
+		put64(&question, SPACE);
+		CU_ASSERT(message_comes(ph->name, TAG_GATHER, DATA_INTERNAL, &question));
+		CU_ASSERT_PTR_NOT_NULL_FATAL(ph->collectives.gathers);
+		CU_ASSERT_EQUAL(ph->collectives.n_gathers, 1);
+		for (int i = 0; i < MESSAGES; i++) {
+			answer.len = 0;
+			put64(&answer, 1);
+			put64(&answer, 1 + (uint64_t)i);
+			put64(&answer, weight);
+			put64(&answer, weight);
+			put8(&answer, 0);
+			put_var(&answer, 1);
+			put32(&answer, MESSAGE);
+			put_much(&answer);
+			CU_ASSERT(message_comes(ph->name, TAG_VALUE, DATA_INTERNAL, &answer));
+			if (megabytes() > most)
+				most = megabytes();
+		}
+		CU_ASSERT(most - before < 330);
+		free(question.data);
+		free(answer.data);
+		phnx_free(ph);
+	}
+}
+
+int main(void)
+{
+	CU_initialize_registry();
+	CU_pSuite s = CU_add_suite("a greedy neighbour", NULL, NULL);
+	CU_add_test(s, "reads nothing", test_reads_nothing);
+	CU_add_test(s, "gives to keep", test_gives_to_keep);
+	CU_add_test(s, "answers for ever", test_answers_for_ever);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures != 0;
+}
