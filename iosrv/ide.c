@@ -91,6 +91,7 @@ static void ide_reset(void)
 	ide.heads = HEADS;
 	ide.track_sectors = TRACK_SECTORS;
 	show_signature();
+	flushing = NO_FLUSH;
 }
 
 static void finish(uint8_t error)

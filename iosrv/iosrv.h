@@ -1,6 +1,6 @@
 /* iosrv.h - the I/O server: one process that holds all device state, beside node 0.
  *
- * Reading order: main.c (messages in and out, the event loop), chips.c (which chip answers which address), then a file per
+ * Reading order: main.c (the process), serve.c (a message), chips.c (which chip answers which address), then a file per
  * chip: uart16550.c (console), stream.c (standard streams of the command), ioapic.c, ide.c (disk); snapshot.c saves and loads them.
  *
  * Rules of use: one thread; a chip's handler never waits.  A chip raises its line by iosrv_raise(); lines are
@@ -35,15 +35,21 @@ void chips_reset(void);
 /* Serve one request; `data` holds count*size bytes, in or out. Returns the value of a single read. */
 uint32_t chips_access(const struct msg_io_request *request, void *data);
 
-/* main.c */
+/* serve.c */
 void iosrv_raise(unsigned line);				/* one edge on an interrupt line */
 void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi);	/* the IO-APIC's output */
+void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* ends the machine */
+void serve_start(void);						/* all devices are as after power-on */
+void serve(const struct msg_header *header, const void *body);	/* a message, checked */
+void serve_due(void (*call)(void));				/* now, or after the thaw */
+
+/* main.c */
 void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
 		size_t payload_bytes);
-void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* ends the machine */
 unsigned iosrv_cpus(void);
 /* Run `work` in a thread of its own, then `done` with its result in the loop. One piece of work at a time. */
 void iosrv_work(int (*work)(void), void (*done)(int result));
+void iosrv_finish_work(void); /* now: waits for it */
 void iosrv_call_later(unsigned ms, void (*call)(void)); /* one call at a time: a later wish replaces it */
 
 /* Chips' own entries for what comes from the command line. */

@@ -1,9 +1,9 @@
-/* main.c - the I/O server's loop: requests from CPUs, bytes from the command line, answers and interrupts out.
+/* main.c - the I/O server's process: its socket, its loop, a thread for what takes long.
  *
  *   vmp-iosrv --socket FD --cpus N [--disk IMAGE[,ro|,snapshot]]
  *
- * Started by node 0's daemon; ends when the daemon closes the socket.  Requests that wait in the socket are served in a
- * row; collected output goes out before the server sleeps.
+ * Started by node 0's daemon; ends when the daemon closes the socket.  Messages that wait in the socket are served in a
+ * row (serve.c); collected output goes out before the server sleeps.
  */
 #include "iosrv/iosrv.h"
 
@@ -13,7 +13,6 @@
 #include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,43 +67,12 @@ void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_by
 	}
 }
 
-void iosrv_fail(const char *format, ...)
-{
-	struct msg_machine_end end = { .reason = END_FAILURE, .status = EXIT_VMP_FAILURE };
-	char line[512];
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	if (n >= (int)sizeof line)
-		n = sizeof line - 1;
-	iosrv_send(MSG_MACHINE_END, VNODE_DAEMON(0), &end, sizeof end, line, n);
-}
-
-void iosrv_raise(unsigned line)
-{
-	ioapic_raise(line);
-}
-
-void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
-{
-	for (; cpus; cpus &= cpus - 1) { /* one message per CPU: each may live elsewhere */
-		unsigned cpu = __builtin_ctz(cpus);
-		struct msg_interrupt body = { .cpu_mask = 1u << cpu, .vector = vector,
-					      .kind = nmi ? INTERRUPT_NMI : INTERRUPT_FIXED };
-
-		iosrv_send(MSG_INTERRUPT, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
-	}
-}
-
 static void on_later(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
 	(void)context;
-	server.later_call();
+	serve_due(server.later_call);
 }
 
 void iosrv_call_later(unsigned ms, void (*call)(void))
@@ -149,144 +117,10 @@ void iosrv_work(int (*work)(void), void (*done)(int result))
 		done(work()); /* no thread to be had: then all wait */
 }
 
-/* A request that cannot be served ends the machine: its CPU would wait for ever. */
-static void on_io_request(const struct packet *p)
+void iosrv_finish_work(void)
 {
-	struct msg_io_request q;
-	struct msg_io_reply reply;
-	uint8_t data[PAGE_BYTES];
-	size_t bytes, sent = p->header.bytes - sizeof q;
-	bool in, string;
-
-	memcpy(&q, p->bytes, sizeof q);
-	bytes = (size_t)q.size * q.count;
-	if (q.cpu >= server.n_cpus || (q.size != 1 && q.size != 2 && q.size != 4) || !q.count ||
-	    q.count > PAGE_BYTES / q.size || q.kind > IO_MMIO_WRITE) {
-		iosrv_fail("CPU %u sent a malformed I/O request (%u x %u bytes, kind %u); this is a bug in vmp", q.cpu, q.count,
-			   q.size, q.kind);
-		return;
-	}
-	in = q.kind == IO_PORT_IN || q.kind == IO_MMIO_READ;
-	string = q.count > 1;
-	if (!in && string && sent != bytes) {
-		iosrv_fail("an I/O request of CPU %u carries %zu bytes for %zu; this is a bug in vmp", q.cpu, sent, bytes);
-		return;
-	}
-	if (!in && string)
-		memcpy(data, p->bytes + sizeof q, bytes);
-	reply = (struct msg_io_reply){ .cpu = q.cpu, .seq = q.seq, .count = q.count };
-	reply.value = chips_access(&q, data);
-	iosrv_send(MSG_IO_REPLY, VNODE_CPU(q.cpu), &reply, sizeof reply, data, in && string ? bytes : 0);
-}
-
-static void on_stream(const struct packet *p)
-{
-	struct msg_stream body;
-
-	memcpy(&body, p->bytes, sizeof body);
-	stream_input(&body, p->bytes + sizeof body, p->header.bytes - sizeof body);
-}
-
-/* --- a snapshot of the machine: stand still between SAVE and THAW --- */
-
-static bool receive(struct packet *p, int flags, ssize_t *n);
-static void dispatch(const struct packet *p);
-
-/* What arrives meanwhile is served after the thaw: it is not part of what was saved. */
-static void wait_for_thaw(void)
-{
-	struct packet *waiting = NULL, p;
-	size_t count = 0;
-	ssize_t n;
-
-	while (receive(&p, 0, &n)) {
-		struct msg_snapshot snapshot;
-
-		memcpy(&snapshot, p.bytes, sizeof snapshot);
-		if (p.header.type == MSG_SNAPSHOT && snapshot.step == SNAPSHOT_THAW)
-			break;
-		waiting = reallocarray(waiting, count + 1, sizeof *waiting);
-		if (!waiting)
-			die("no memory for what arrives during a snapshot");
-		waiting[count++] = p;
-	}
-	for (size_t i = 0; i < count; i++)
-		dispatch(&waiting[i]);
-	free(waiting);
-}
-
-static void on_worked(evutil_socket_t fd, short what, void *context);
-
-static void on_snapshot(const struct packet *p)
-{
-	struct msg_snapshot snapshot;
-
-	memcpy(&snapshot, p->bytes, sizeof snapshot);
-	switch (snapshot.step) {
-	case SNAPSHOT_SAVE:
-		while (server.work.runs) /* a flush of the disk: its interrupt belongs to what is saved */
-			on_worked(server.work.told[0], EV_READ, NULL);
-		snapshot.result = (uint32_t)-snapshot_capture(snapshot.result);
-		snapshot.step = SNAPSHOT_SAVED;
-		iosrv_send(MSG_SNAPSHOT, VNODE_DAEMON(0), &snapshot, sizeof snapshot, NULL, 0);
-		wait_for_thaw();
-		return;
-	case SNAPSHOT_END:
-		snapshot_forget();
-		return;
-	case SNAPSHOT_THAW: /* of a machine that was loaded */
-		return;
-	default:
-		iosrv_fail("the I/O server was sent step %u of a snapshot; this is a bug in vmp", snapshot.step);
-	}
-}
-
-static void dispatch(const struct packet *p)
-{
-	struct msg_snapshot_pull pull;
-	struct msg_snapshot_item item;
-	struct msg_stream_room room;
-	struct msg_console_size size;
-	struct msg_console_attach attach;
-
-	switch (p->header.type) {
-	case MSG_HELLO:
-		return;
-	case MSG_IO_REQUEST:
-		on_io_request(p);
-		return;
-	case MSG_STREAM:
-		on_stream(p);
-		return;
-	case MSG_STREAM_ROOM:
-		memcpy(&room, p->bytes, sizeof room);
-		stream_room(&room);
-		return;
-	case MSG_CONSOLE:
-		uart_input(p->bytes + sizeof(struct msg_console), p->header.bytes - sizeof(struct msg_console));
-		return;
-	case MSG_CONSOLE_SIZE:
-		memcpy(&size, p->bytes, sizeof size);
-		stream_window(size.columns, size.rows);
-		return;
-	case MSG_CONSOLE_ATTACH:
-		memcpy(&attach, p->bytes, sizeof attach);
-		uart_attach(attach.client, attach.backlog);
-		return;
-	case MSG_SNAPSHOT:
-		on_snapshot(p);
-		return;
-	case MSG_SNAPSHOT_PULL:
-		memcpy(&pull, p->bytes, sizeof pull);
-		snapshot_pull(&pull);
-		return;
-	case MSG_SNAPSHOT_ITEM:
-		memcpy(&item, p->bytes, sizeof item);
-		snapshot_load(&item, p->bytes + sizeof item, p->header.bytes - sizeof item);
-		return;
-	default:
-		iosrv_fail("the I/O server was sent %s; this is a bug in vmp", wire_type_name(p->header.type));
-	}
+	while (server.work.runs)
+		on_worked(server.work.told[0], EV_READ, NULL);
 }
 
 /* One packet that makes sense; false: none (n is what recv() said). */
@@ -315,7 +149,7 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	(void)context;
 	while (receive(&p, MSG_DONTWAIT, &n))
-		dispatch(&p);
+		serve(&p.header, p.bytes);
 	uart_flush();
 	stream_flush();
 	if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
@@ -345,7 +179,7 @@ static const char *parse(int argc, char **argv)
 }
 
 /* Until the daemon closes the socket. */
-static void serve(void)
+static void run_loop(void)
 {
 	struct event *readable = NULL;
 
@@ -378,12 +212,12 @@ int main(int argc, char **argv)
 	signal(SIGINT, SIG_IGN); /* the daemon ends us */
 	log_open("vmp-iosrv", 2, LOG_WARN);
 	disk = parse(argc, argv);
-	chips_reset();
+	serve_start();
 	iosrv_send(MSG_HELLO, VNODE_DAEMON(0), &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_IOSRV },
 		   sizeof(struct msg_hello), NULL, 0);
 	if (disk && ide_open(disk, why, sizeof why))
 		iosrv_fail("%s", why);
-	serve();
+	run_loop();
 	ide_close();
 	return 0;
 }

@@ -32,6 +32,7 @@ void snapshot_forget(void)
 		free(copy.chip[i]);
 	image_copy_free(copy.blocks);
 	memset(&copy, 0, sizeof copy);
+	memset(loaded, 0, sizeof loaded);
 }
 
 int snapshot_capture(enum snapshot_mode mode)

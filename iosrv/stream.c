@@ -27,6 +27,8 @@ static void stream_reset(void)
 {
 	memset(stream, 0, sizeof stream);
 	stream[1].room = stream[2].room = WINDOW;
+	columns_rows = 0;
+	restored = false;
 }
 
 static uint32_t status(unsigned s)

@@ -70,10 +70,16 @@ static void send_again(struct stream_in *in)
 static void read_input(struct stream_in *in)
 {
 	static const struct timeval soon = { 0, 300000 };
+	struct pollfd pollfd = { .fd = in->fd, .events = POLLIN };
 	char bytes[MAX_MSG_PAYLOAD];
-	ssize_t n = read(0, bytes, in->room < sizeof bytes ? in->room : sizeof bytes);
+	ssize_t n;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR || (errno == EIO && isatty(0)))) {
+	if (poll(&pollfd, 1, 0) == 0) { /* what was to be read when the daemon was slow has been read since */
+		wait_for_input(in);
+		return;
+	}
+	n = read(in->fd, bytes, in->room < sizeof bytes ? in->room : sizeof bytes);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR || (errno == EIO && isatty(in->fd)))) {
 		/* EIO: a terminal that another job uses now (SIGTTIN is ignored) */
 		event_add(in->retry, &soon);
 		return;
@@ -102,11 +108,11 @@ static void on_input(evutil_socket_t fd, short events, void *context)
 	}
 }
 
-int stream_in_start(struct stream_in *in, struct client *client, uint32_t room)
+int stream_in_start(struct stream_in *in, struct client *client, uint32_t taken, uint32_t room)
 {
-	*in = (struct stream_in){ .client = client, .room = room, .keeps = in->keeps };
-	in->event = event_new(client->base, 0, EV_READ, on_input, in);
-	in->retry = event_new(client->base, 0, EV_TIMEOUT, on_input, in);
+	*in = (struct stream_in){ .client = client, .fd = in->fd, .room = room, .keeps = in->keeps, .base = taken };
+	in->event = event_new(client->base, in->fd, EV_READ, on_input, in);
+	in->retry = event_new(client->base, in->fd, EV_TIMEOUT, on_input, in);
 	if (!in->event || !in->retry)
 		return -ENOMEM;
 	wait_for_input(in);
@@ -136,7 +142,7 @@ void stream_in_free(struct stream_in *in)
 	if (in->retry)
 		event_free(in->retry);
 	free(in->sent);
-	*in = (struct stream_in){ .keeps = in->keeps };
+	*in = (struct stream_in){ .fd = in->fd, .keeps = in->keeps };
 }
 
 void stream_in_mark(struct stream_in *in) { in->mark = in->again; }

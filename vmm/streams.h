@@ -17,6 +17,7 @@ enum { HELD_MAX = 4 << 20 };
 struct stream_in {
 	struct client *client;
 	struct event *event, *retry;
+	int fd; /* by the caller: standard input, as it comes */
 	uint32_t room; /* bytes that the machine will take */
 	bool ended;
 	/* what was sent since the last checkpoint: byte number `base`, modulo 2^32, and on; `again`: of these, the next to be sent */
@@ -41,8 +42,9 @@ struct stream_out {
 	size_t n, room, ready, cut; /* cut: how many came before the checkpoint that is being taken */
 };
 
-/* 0, or -ENOMEM. Input flows as soon as the client is connected and there is room: STREAM_WINDOW bytes in a new machine. */
-int stream_in_start(struct stream_in *in, struct client *client, uint32_t room);
+/* 0, or -ENOMEM. Input flows as soon as the client is connected and there is room: STREAM_WINDOW bytes in a new machine, which
+ * has taken none; one that was loaded says both. */
+int stream_in_start(struct stream_in *in, struct client *client, uint32_t taken, uint32_t room);
 void stream_in_room(struct stream_in *in, uint32_t bytes);
 /* The machine reads no more; the end. */
 void stream_in_stop(struct stream_in *in);

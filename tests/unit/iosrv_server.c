@@ -12,7 +12,7 @@
 #include "base/guest_abi.h"
 #include "base/wire.h"
 
-enum { WAIT_MS = 60000 }; /* for hangs alone */
+enum { WAIT_MS = 60000 /* for hangs alone */, STILL_MS = 50 };
 
 static char program[4096];
 static int daemon_end = -1;
@@ -230,6 +230,40 @@ static void test_flush(void)
 	unlink(image);
 }
 
+static void step(enum snapshot_step step, uint32_t result)
+{
+	struct msg_snapshot snapshot = { .step = step, .result = result };
+
+	send_bytes(MSG_SNAPSHOT, &snapshot, sizeof snapshot);
+}
+
+/* What comes between the save and the thaw is no part of what is saved: it is served afterwards, in its order. */
+static void test_stands_still(void)
+{
+	struct msg_snapshot snapshot;
+	struct msg_io_reply reply;
+	struct packet p;
+
+	start(NULL);
+	expect_hello();
+	step(SNAPSHOT_SAVE, SNAPSHOT_APART);
+	CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_SNAPSHOT);
+	memcpy(&snapshot, p.bytes, sizeof snapshot);
+	CU_ASSERT(snapshot.step == SNAPSHOT_SAVED && !snapshot.result);
+	for (uint32_t seq = 1; seq <= 3; seq++)
+		request((struct msg_io_request){ .seq = seq, .address = 0x71, .kind = IO_PORT_IN, .size = 1, .count = 1 }, NULL, 0);
+	CU_ASSERT(!receive(&p, STILL_MS));
+	step(SNAPSHOT_THAW, 0);
+	for (uint32_t seq = 1; seq <= 3; seq++) {
+		CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_IO_REPLY);
+		memcpy(&reply, p.bytes, sizeof reply);
+		CU_ASSERT(reply.seq == seq);
+	}
+	step(SNAPSHOT_END, 0);
+	CU_ASSERT(answers());
+	stop();
+}
+
 static void test_missing_image(void)
 {
 	struct msg_machine_end end;
@@ -264,6 +298,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "bad requests", test_bad_requests);
 	CU_add_test(suite, "bad messages", test_bad_messages);
 	CU_add_test(suite, "flush", test_flush);
+	CU_add_test(suite, "it stands still", test_stands_still);
 	CU_add_test(suite, "missing image", test_missing_image);
 	CU_basic_set_mode(CU_BRM_NORMAL);
 	CU_basic_run_tests();

@@ -90,6 +90,11 @@ int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint
 /* messages.c */
 void run_on_message(void *context, const struct msg_header *header, const void *body);
 
+/* flow.c */
+void run_on_stream(struct run *run, const void *body, size_t bytes);
+void run_on_stream_room(struct run *run, const void *body);
+void run_attach_streams(struct run *run);
+
 /* hosts.c */
 int run_prepare_cluster(struct run *run, struct problem *p);
 void run_tell_where(struct run *run, unsigned host); /* a host of the cluster listens, if it does */

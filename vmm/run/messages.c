@@ -23,12 +23,6 @@ static void on_machine_up(struct run *run)
 	dup2(run->log_fd, 2);
 }
 
-static void see_output(struct run *run)
-{
-	run->output_seen = true;
-	run_hide_progress(run);
-}
-
 static void write_all(int fd, const char *bytes, size_t n)
 {
 	while (n) {
@@ -41,22 +35,6 @@ static void write_all(int fd, const char *bytes, size_t n)
 		bytes += done;
 		n -= done;
 	}
-}
-
-static void on_stream(struct run *run, const void *body, size_t bytes)
-{
-	struct msg_stream stream;
-	size_t n = bytes - sizeof stream;
-	const char *data = (const char *)body + sizeof stream;
-
-	memcpy(&stream, body, sizeof stream);
-	if (n)
-		see_output(run);
-	if (stream.stream == 0 && stream.eof) /* the guest reads no more */
-		stream_in_stop(&run->in);
-	else if ((stream.stream != 1 && stream.stream != 2) ||
-		 !stream_out_take(stream.stream == 1 ? &run->out : &run->err, data, n))
-		run_end(run, EXIT_VMP_FAILURE, "the I/O server broke the rules of the streams; this is a bug in vmp");
 }
 
 static void on_console(struct run *run, const void *body, size_t bytes)
@@ -149,33 +127,19 @@ static void on_snapshot(struct run *run, const void *body)
 		load_taken(&run->load);
 }
 
-static void on_input_room(struct run *run, const struct msg_stream_room *room)
-{
-	if (room->stream)
-		return;
-	if (run->attached) {
-		stream_in_room(&run->in, room->bytes);
-	} else {
-		run->input_room += room->bytes;
-		run->input_taken = room->taken;
-	}
-}
-
 void run_on_message(void *context, const struct msg_header *header, const void *body)
 {
 	struct run *run = context;
 	struct msg_command_exit command_exit;
-	struct msg_stream_room room;
 
 	switch (header->type) {
 	case MSG_HELLO:
 		break;
 	case MSG_STREAM:
-		on_stream(run, body, header->bytes);
+		run_on_stream(run, body, header->bytes);
 		break;
 	case MSG_STREAM_ROOM:
-		memcpy(&room, body, sizeof room);
-		on_input_room(run, &room);
+		run_on_stream_room(run, body);
 		break;
 	case MSG_SNAPSHOT_ITEM:
 		checkpoint_on_item(&run->checkpoint, body, header->bytes);

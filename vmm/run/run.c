@@ -229,17 +229,6 @@ static void on_drained(void *context)
 	run_proceed_to_end(context);
 }
 
-static void attach_streams(struct run *run)
-{
-	if (run->in.client) {
-		stream_in_again(&run->in, run->input_taken, run->input_room);
-		stream_out_again(&run->out);
-		stream_out_again(&run->err);
-	} else if (stream_in_start(&run->in, &run->client, run->loads ? run->input_room : STREAM_WINDOW)) {
-		die("no memory");
-	}
-}
-
 /* The machine is there: attach the console, let the streams flow. What the console has said before a machine went back is known. */
 static void attach(struct run *run)
 {
@@ -249,7 +238,7 @@ static void attach(struct run *run)
 	on_window_changed(0, 0, run);
 	run->attached = true;
 	if (!run->interactive)
-		attach_streams(run);
+		run_attach_streams(run);
 	else if (!run->typed)
 		run->typed = event_new(run->base, 0, EV_READ | EV_PERSIST, on_typed, run);
 	if (run->interactive && (!run->typed || event_add(run->typed, NULL)))

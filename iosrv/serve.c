@@ -1,0 +1,227 @@
+/* serve.c - what a message to the I/O server leads to: an access of a chip, bytes for one, a step of a snapshot.
+ *
+ * Between SAVE and THAW the server stands still: what arrives meanwhile is put aside, and served after the thaw, since it is not
+ * part of what was saved.
+ */
+#include "iosrv/iosrv.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+
+static struct {
+	bool still;
+	void (*due)(void);	     /* the delayed call, which has become due since */
+	struct msg_header **waiting; /* each with its body behind it */
+	size_t count;
+} server;
+
+void iosrv_fail(const char *format, ...)
+{
+	struct msg_machine_end end = { .reason = END_FAILURE, .status = EXIT_VMP_FAILURE };
+	char line[512];
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	if (n >= (int)sizeof line)
+		n = sizeof line - 1;
+	iosrv_send(MSG_MACHINE_END, VNODE_DAEMON(0), &end, sizeof end, line, n);
+}
+
+void iosrv_raise(unsigned line)
+{
+	ioapic_raise(line);
+}
+
+void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
+{
+	for (; cpus; cpus &= cpus - 1) { /* one message per CPU: each may live elsewhere */
+		unsigned cpu = __builtin_ctz(cpus);
+		struct msg_interrupt body = { .cpu_mask = 1u << cpu, .vector = vector,
+					      .kind = nmi ? INTERRUPT_NMI : INTERRUPT_FIXED };
+
+		iosrv_send(MSG_INTERRUPT, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
+	}
+}
+
+/* A request that cannot be served ends the machine: its CPU would wait for ever. */
+static void on_io_request(const struct msg_header *header, const uint8_t *body)
+{
+	struct msg_io_request q;
+	struct msg_io_reply reply;
+	uint8_t data[PAGE_BYTES];
+	size_t bytes, sent = header->bytes - sizeof q;
+	bool in, string;
+
+	memcpy(&q, body, sizeof q);
+	bytes = (size_t)q.size * q.count;
+	if (q.cpu >= iosrv_cpus() || (q.size != 1 && q.size != 2 && q.size != 4) || !q.count ||
+	    q.count > PAGE_BYTES / q.size || q.kind > IO_MMIO_WRITE) {
+		iosrv_fail("CPU %u sent a malformed I/O request (%u x %u bytes, kind %u); this is a bug in vmp", q.cpu, q.count,
+			   q.size, q.kind);
+		return;
+	}
+	in = q.kind == IO_PORT_IN || q.kind == IO_MMIO_READ;
+	string = q.count > 1;
+	if (!in && string && sent != bytes) {
+		iosrv_fail("an I/O request of CPU %u carries %zu bytes for %zu; this is a bug in vmp", q.cpu, sent, bytes);
+		return;
+	}
+	if (!in && string)
+		memcpy(data, body + sizeof q, bytes);
+	reply = (struct msg_io_reply){ .cpu = q.cpu, .seq = q.seq, .count = q.count };
+	reply.value = chips_access(&q, data);
+	iosrv_send(MSG_IO_REPLY, VNODE_CPU(q.cpu), &reply, sizeof reply, data, in && string ? bytes : 0);
+}
+
+static void on_stream(const struct msg_header *header, const uint8_t *body)
+{
+	struct msg_stream stream;
+
+	memcpy(&stream, body, sizeof stream);
+	stream_input(&stream, body + sizeof stream, header->bytes - sizeof stream);
+}
+
+/* --- a snapshot of the machine: stand still between SAVE and THAW --- */
+
+static void put_aside(const struct msg_header *header, const void *body)
+{
+	struct msg_header *copy = malloc(sizeof *copy + header->bytes);
+
+	server.waiting = reallocarray(server.waiting, server.count + 1, sizeof *server.waiting);
+	if (!copy || !server.waiting)
+		die("no memory for what arrives during a snapshot");
+	*copy = *header;
+	memcpy(copy + 1, body, header->bytes);
+	server.waiting[server.count++] = copy;
+}
+
+static void go_on(void)
+{
+	struct msg_header **waiting = server.waiting;
+	void (*due)(void) = server.due;
+	size_t count = server.count;
+
+	memset(&server, 0, sizeof server);
+	if (due)
+		due();
+	for (size_t i = 0; i < count; i++) {
+		serve(waiting[i], waiting[i] + 1);
+		free(waiting[i]);
+	}
+	free(waiting);
+}
+
+static bool is_thaw(const struct msg_header *header, const void *body)
+{
+	struct msg_snapshot snapshot;
+
+	if (header->type != MSG_SNAPSHOT)
+		return false;
+	memcpy(&snapshot, body, sizeof snapshot);
+	return snapshot.step == SNAPSHOT_THAW;
+}
+
+void serve_due(void (*call)(void))
+{
+	if (server.still)
+		server.due = call;
+	else
+		call();
+}
+
+static void on_snapshot(const uint8_t *body)
+{
+	struct msg_snapshot snapshot;
+
+	memcpy(&snapshot, body, sizeof snapshot);
+	switch (snapshot.step) {
+	case SNAPSHOT_SAVE:
+		iosrv_finish_work(); /* a flush of the disk: its interrupt belongs to what is saved */
+		snapshot.result = (uint32_t)-snapshot_capture(snapshot.result);
+		snapshot.step = SNAPSHOT_SAVED;
+		iosrv_send(MSG_SNAPSHOT, VNODE_DAEMON(0), &snapshot, sizeof snapshot, NULL, 0);
+		server.still = true;
+		return;
+	case SNAPSHOT_END:
+		snapshot_forget();
+		return;
+	case SNAPSHOT_THAW: /* of a machine that was loaded */
+		return;
+	default:
+		iosrv_fail("the I/O server was sent step %u of a snapshot; this is a bug in vmp", snapshot.step);
+	}
+}
+
+static void dispatch(const struct msg_header *header, const uint8_t *body)
+{
+	struct msg_snapshot_pull pull;
+	struct msg_snapshot_item item;
+	struct msg_stream_room room;
+	struct msg_console_size size;
+	struct msg_console_attach attach;
+
+	switch (header->type) {
+	case MSG_HELLO:
+		return;
+	case MSG_IO_REQUEST:
+		on_io_request(header, body);
+		return;
+	case MSG_STREAM:
+		on_stream(header, body);
+		return;
+	case MSG_STREAM_ROOM:
+		memcpy(&room, body, sizeof room);
+		stream_room(&room);
+		return;
+	case MSG_CONSOLE:
+		uart_input(body + sizeof(struct msg_console), header->bytes - sizeof(struct msg_console));
+		return;
+	case MSG_CONSOLE_SIZE:
+		memcpy(&size, body, sizeof size);
+		stream_window(size.columns, size.rows);
+		return;
+	case MSG_CONSOLE_ATTACH:
+		memcpy(&attach, body, sizeof attach);
+		uart_attach(attach.client, attach.backlog);
+		return;
+	case MSG_SNAPSHOT:
+		on_snapshot(body);
+		return;
+	case MSG_SNAPSHOT_PULL:
+		memcpy(&pull, body, sizeof pull);
+		snapshot_pull(&pull);
+		return;
+	case MSG_SNAPSHOT_ITEM:
+		memcpy(&item, body, sizeof item);
+		snapshot_load(&item, body + sizeof item, header->bytes - sizeof item);
+		return;
+	default:
+		iosrv_fail("the I/O server was sent %s; this is a bug in vmp", wire_type_name(header->type));
+	}
+}
+
+void serve(const struct msg_header *header, const void *body)
+{
+	if (!server.still)
+		dispatch(header, body);
+	else if (is_thaw(header, body))
+		go_on();
+	else
+		put_aside(header, body);
+}
+
+void serve_start(void)
+{
+	for (size_t i = 0; i < server.count; i++)
+		free(server.waiting[i]);
+	free(server.waiting);
+	memset(&server, 0, sizeof server);
+	snapshot_forget();
+	chips_reset();
+}
