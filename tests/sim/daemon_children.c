@@ -1,10 +1,9 @@
-/* daemon_children.c - monitors, the I/O server, and interrupts; see daemons.h.
+/* daemon_children.c - monitors and interrupts; see daemons.h.
  *
  * A monitor is a model of monitor/handover.c and monitor/freeze.c: it stops its CPU where that waits for no page, and takes it
  * in.  A CPU's state on its way to a file or a checkpoint is the simulator's whole processor, so that one that is loaded goes on
- * from there. Interrupts go as in vmm/route.c: to the slot of a CPU that is here, else to where it is believed to be.  Each that
- * is sent has a vector of its own until it has been collected, so that one which is lost, or comes twice, shows.  The one device
- * counts how often it was written to.
+ * from there. What children say goes through vmm/route.c. Each interrupt that is sent has a vector of its own until it has been
+ * collected, so that one which is lost, or comes twice, shows.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -24,21 +23,21 @@ static struct {
 	enum wish wish[MAX_NODES][SIM_MAX_CPUS];
 	uint32_t killed[MAX_NODES][SIM_MAX_CPUS]; /* the last pid that does nothing any more, and will be reaped */
 	bool outstanding[SIM_MAX_CPUS][VECTORS];
-	struct { uint32_t writes, copy, items; bool taken; } device;
+	bool looks[SIM_MAX_CPUS]; /* at its posts, soon */
 	uint32_t to_load; /* bit set of CPUs */
 	struct witness loaded;
 } children;
-_Static_assert(sizeof(struct sim_cpu) <= CPU_STATE_LIMIT, "a state");
+_Static_assert(sizeof(struct cpu_state) <= CPU_STATE_LIMIT, "a state");
 
 /* As it stands still, wherever. */
-static struct sim_cpu state_of(unsigned cpu)
+static void state_of(unsigned cpu, struct cpu_state *state)
 {
-	struct sim_cpu state = machine->cpus[cpu];
-
-	state.node = 0;
-	state.held = state.stepped = false;
-	state.waits_since = 0;
-	return state;
+	memset(state, 0, sizeof *state);
+	state->cpu = machine->cpus[cpu];
+	state->guest = guests[cpu];
+	state->cpu.node = 0;
+	state->cpu.held = state->cpu.stepped = false;
+	state->cpu.waits_since = 0;
 }
 
 void witness_take(struct witness *w)
@@ -48,12 +47,12 @@ void witness_take(struct witness *w)
 	w->written = memcmp(machine->latest, zeroes, sizeof zeroes);
 	w->run = machine->runs;
 	w->cpus_running = machine->cpus_running;
-	w->devices = children.device.writes;
+	w->typed = guests[0].pos + io_input_waiting();
 	memcpy(w->latest, machine->latest, sizeof w->latest);
 	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++) {
 		if (!machine->cpus[cpu].held)
 			sim_fail(machine, "the machine is cut, and CPU %u runs", cpu);
-		w->cpu[cpu] = state_of(cpu);
+		state_of(cpu, &w->cpu[cpu]);
 	}
 	children_check_idle();
 }
@@ -63,6 +62,7 @@ void children_load(const struct witness *from)
 	uint32_t pid = children.next_pid;
 
 	children_forget();
+	guests_forget();
 	children.next_pid = pid;
 	children.loaded = *from;
 	children.to_load = (1u << machine->n_cpus) - 1;
@@ -70,14 +70,6 @@ void children_load(const struct witness *from)
 	memcpy(machine->latest, from->latest, sizeof machine->latest);
 	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
 		machine->cpus[cpu] = (struct sim_cpu){ .held = true, .node = MAX_NODES };
-}
-
-/* All devices have been loaded; the CPUs are before they go on. */
-void children_check_loaded(void)
-{
-	if (children.device.writes != children.loaded.devices)
-		sim_fail(machine, "the device has been written to %u times, but %u were loaded", children.loaded.devices,
-			 children.device.writes);
 }
 
 /* --- interrupts ------------------------------------------------------------------------------------------------------- */
@@ -89,25 +81,38 @@ static void collect(unsigned number, unsigned cpu)
 	atomic_exchange(&slot->post, 0);
 	for (unsigned word = 0; word < VECTORS / 32; word++)
 		for (uint32_t bits = atomic_exchange(&slot->irr[word], 0); bits; bits &= bits - 1) {
-			bool *outstanding = &children.outstanding[cpu][word * 32 + (unsigned)__builtin_ctz(bits)];
+			unsigned vector = word * 32 + (unsigned)__builtin_ctz(bits);
+			bool *outstanding = &children.outstanding[cpu][vector];
 
+			if (vector == GUEST_VECTOR) {
+				guest_interrupt(cpu);
+				continue;
+			}
 			if (!*outstanding)
 				sim_fail(machine, "an interrupt has come twice to CPU %u", cpu);
 			*outstanding = false;
 		}
 }
 
-void route_interrupt(struct node *node, const struct msg_interrupt *interrupt)
+static bool has_interrupt(const struct vcpu_slot *slot)
 {
-	unsigned cpu = (unsigned)__builtin_ctz(interrupt->cpu_mask);
+	bool has = false;
 
-	if (node_has_cpu(node, cpu)) {
-		hostshm_post_interrupt(node->shm, cpu, (uint8_t)interrupt->vector);
-		world_after(WORLD_COLLECT, node->o.node, cpu, 0, NULL, 0);
-	} else if (net_node_of(node->net, VNODE_CPU(cpu)) != (int)node->o.node) {
-		net_send(node->net, VNODE_CPU(cpu), MSG_INTERRUPT, interrupt, sizeof *interrupt, NULL, 0);
-	} else {
-		sim_fail(machine, "node %u: an interrupt for CPU %u, which is nowhere", node->o.node, cpu);
+	for (unsigned word = 0; word < VECTORS / 32; word++)
+		has |= atomic_load(&slot->irr[word]) != 0;
+	return has;
+}
+
+void children_look_at_posts(void)
+{
+	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++) {
+		unsigned number = machine->cpus[cpu].node;
+		bool lives = number < MAX_NODES && daemons[number].exists && !daemons[number].dead;
+
+		if (!lives || machine->cpus[cpu].held || children.looks[cpu] || !has_interrupt(&daemons[number].node.shm->slot[cpu]))
+			continue;
+		children.looks[cpu] = true;
+		world_after(WORLD_COLLECT, number, cpu, 0, NULL, 0);
 	}
 }
 
@@ -119,7 +124,6 @@ void children_post(void)
 
 	if (from->held || daemons[from->node].dead || children.outstanding[to][vector])
 		return;
-	children.device.writes++;
 	children.outstanding[to][vector] = true;
 	route_interrupt(&daemons[from->node].node, &interrupt);
 }
@@ -141,8 +145,8 @@ static void kill_child(unsigned node, unsigned cpu, uint32_t pid)
 	world_after(WORLD_CHILD_DIED, node, cpu, pid, NULL, 0);
 }
 
-static void from_child(unsigned node, unsigned port, uint32_t pid, enum msg_type type, const void *body, uint32_t body_bytes,
-		       const void *payload, uint32_t payload_bytes)
+void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type, const void *body, uint32_t body_bytes,
+		  const void *payload, uint32_t payload_bytes)
 {
 	struct msg_header header = { .type = type, .version = WIRE_VERSION, .from_node = node };
 	static struct packet packet;
@@ -162,12 +166,9 @@ int conn_send(struct conn *conn, const struct msg_header *header, const void *bo
 	return 0;
 }
 
-void route_to_child(struct node *node, struct child *child, const struct msg_header *header, const void *body)
-{
-	(void)node;
-	if (child->conn)
-		conn_send(child->conn, header, body, header->bytes, NULL, 0);
-}
+void *conn_owner(const struct conn *conn) { return &daemons[conn->node].node; }
+unsigned conn_index(const struct conn *conn) { return conn->port; }
+const char *conn_name(const struct conn *conn) { return conn->port == PORT_IOSRV ? "I/O server" : "monitor"; }
 
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
 {
@@ -189,6 +190,7 @@ void supervise_start_children(struct node *node)
 	char why[1];
 
 	if (node->o.node == 0) {
+		io_start();
 		node->iosrv.conn = &children.conn[0][PORT_IOSRV];
 		world_after(WORLD_CHILD_READY, 0, PORT_IOSRV, 0, NULL, 0);
 	}
@@ -211,13 +213,17 @@ void supervise_release(struct child *child)
 	child->ready = false;
 }
 
-static void on_child_ready(struct node *node, struct child *child)
+static void hear(unsigned node, unsigned port, const struct msg_header *header, const void *body)
 {
-	child->ready = true;
-	if (child->part == PART_SPARE)
-		handover_spare_ready(node, child);
-	else
-		node_check_ready(node);
+	(port == PORT_IOSRV ? &route_iosrv_handler : &route_monitor_handler)->on_message(&children.conn[node][port], header, body);
+}
+
+static void on_child_ready(unsigned node, unsigned port)
+{
+	const struct msg_hello hello = { .wire_version = WIRE_VERSION, .role = port == PORT_IOSRV ? PEER_IOSRV : PEER_MONITOR };
+	const struct msg_header header = { .type = MSG_HELLO, .version = WIRE_VERSION, .bytes = sizeof hello };
+
+	hear(node, port, &header, &hello);
 }
 
 static void on_child_died(struct node *node, struct child *child)
@@ -236,14 +242,14 @@ static void stop(unsigned number, unsigned cpu, uint32_t pid)
 	uint8_t bytes[STATE_BYTES] = { [STATE_BYTES / 2] = fault_on(FAULT_MOVE_DAMAGE) ? 1 : 0 };
 	enum wish wish = children.wish[number][cpu];
 
-	if (machine->cpus[cpu].waits_for || machine->cpus[cpu].granted)
+	if (machine->cpus[cpu].waits_for || machine->cpus[cpu].granted || guest_waits(cpu))
 		return world_after_ns(BOUNDARY_NS, WORLD_BOUNDARY, number, cpu, pid, NULL, 0);
 	cpu_hold(machine, cpu);
 	collect(number, cpu);
 	if (wish == WISH_GIVE)
-		from_child(number, cpu, pid, MSG_CPU_STATE, &state, sizeof state, bytes, sizeof bytes);
+		children_say(number, cpu, pid, MSG_CPU_STATE, &state, sizeof state, bytes, sizeof bytes);
 	else
-		from_child(number, cpu, pid, MSG_SNAPSHOT, &frozen, sizeof frozen, NULL, 0);
+		children_say(number, cpu, pid, MSG_SNAPSHOT, &frozen, sizeof frozen, NULL, 0);
 	if (wish == WISH_GIVE && fault_on(FAULT_MOVE_SOURCE_DIES))
 		kill_child(number, cpu, pid);
 }
@@ -257,6 +263,7 @@ static void go_on(unsigned number, unsigned cpu)
 	machine->cpus[cpu].node = number;
 	collect(number, cpu);
 	cpu_go(machine, cpu);
+	guest_go(cpu);
 }
 
 static void take_in(unsigned number, unsigned cpu, uint32_t pid, const uint8_t *state)
@@ -270,35 +277,37 @@ static void take_in(unsigned number, unsigned cpu, uint32_t pid, const uint8_t *
 		go_on(number, cpu);
 		machine->moves++;
 	}
-	from_child(number, cpu, pid, MSG_CPU_STEP, &step, sizeof step, why, (uint32_t)strlen(why));
+	children_say(number, cpu, pid, MSG_CPU_STEP, &step, sizeof step, why, (uint32_t)strlen(why));
 }
 
 static void load(unsigned number, unsigned cpu, const struct msg_snapshot_item *item, const void *state, uint32_t bytes)
 {
-	const struct sim_cpu *was = &children.loaded.cpu[cpu];
+	const struct cpu_state *was = &children.loaded.cpu[cpu];
 
 	if (item->kind != SNAPSHOT_CPU || item->index != cpu || !(children.to_load >> cpu & 1))
 		sim_fail(machine, "CPU %u is not to be loaded with item %u of kind %u", cpu, item->index, item->kind);
 	if (bytes != sizeof *was || memcmp(state, was, sizeof *was))
 		sim_fail(machine, "CPU %u is not as it was", cpu);
 	children.to_load &= ~(1u << cpu);
-	memcpy(&machine->cpus[cpu], state, sizeof *was);
+	machine->cpus[cpu] = was->cpu;
+	guests[cpu] = was->guest;
 	machine->cpus[cpu].node = number;
 	machine->cpus[cpu].held = true;
-	machine->cpus[cpu].stepped = !was->done;
+	machine->cpus[cpu].stepped = !was->cpu.done;
 }
 
 static void on_snapshot_step(unsigned number, unsigned cpu, uint32_t pid, uint32_t step)
 {
-	struct sim_cpu state;
+	struct msg_snapshot_item item = { .of = number, .kind = SNAPSHOT_CPU, .index = cpu };
+	struct cpu_state state;
 
 	children.wish[number][cpu] = WISH_FREEZE;
 	if (step == SNAPSHOT_FREEZE) {
 		stop(number, cpu, pid);
 	} else if (step == SNAPSHOT_SAVE) {
 		collect(number, cpu);
-		state = state_of(cpu);
-		from_child(number, cpu, pid, MSG_SNAPSHOT_ITEM, &state, sizeof state, NULL, 0);
+		state_of(cpu, &state);
+		children_say(number, cpu, pid, MSG_SNAPSHOT_ITEM, &item, sizeof item, &state, sizeof state);
 	} else {
 		go_on(number, cpu);
 	}
@@ -310,6 +319,9 @@ static void monitor_on_message(unsigned number, unsigned cpu, uint32_t pid, cons
 	struct msg_snapshot_item item;
 
 	switch (packet->header.type) {
+	case MSG_IO_REPLY:
+		guest_on_reply(cpu, packet);
+		break;
 	case MSG_CPU_GIVE:
 		children.wish[number][cpu] = WISH_GIVE;
 		stop(number, cpu, pid);
@@ -333,86 +345,20 @@ static void monitor_on_message(unsigned number, unsigned cpu, uint32_t pid, cons
 	}
 }
 
-/* --- the I/O server ----------------------------------------------------------------------------------------------------- */
-
-static void iosrv_answer(enum snapshot_step step)
-{
-	struct msg_snapshot answer = { .step = step };
-
-	from_child(0, PORT_IOSRV, 0, MSG_SNAPSHOT, &answer, sizeof answer, NULL, 0);
-}
-
-static void iosrv_on_pull(const struct msg_snapshot_pull *pull)
-{
-	struct msg_snapshot_item chip = { .of = SNAPSHOT_OF_IOSRV, .seq = pull->seq, .kind = SNAPSHOT_CHIP };
-	struct msg_snapshot_item last = { .of = SNAPSHOT_OF_IOSRV, .seq = pull->seq, .kind = SNAPSHOT_LAST, .index = 1 };
-
-	for (uint32_t n = 0; n < pull->count && children.device.taken; n++)
-		if (!children.device.items++) {
-			from_child(0, PORT_IOSRV, 0, MSG_SNAPSHOT_ITEM, &chip, sizeof chip, &children.device.copy,
-				   sizeof children.device.copy);
-		} else {
-			from_child(0, PORT_IOSRV, 0, MSG_SNAPSHOT_ITEM, &last, sizeof last, NULL, 0);
-			children.device.taken = false;
-		}
-}
-
-static void iosrv_on_message(const struct packet *packet)
-{
-	struct msg_snapshot step;
-	struct msg_snapshot_item item;
-	struct msg_snapshot_pull pull;
-
-	if (packet->header.type == MSG_SNAPSHOT_PULL) {
-		memcpy(&pull, packet->body, sizeof pull);
-		iosrv_on_pull(&pull);
-	} else if (packet->header.type == MSG_SNAPSHOT_ITEM) {
-		memcpy(&item, packet->body, sizeof item);
-		if (item.kind == SNAPSHOT_CHIP)
-			memcpy(&children.device.writes, packet->body + sizeof item, sizeof children.device.writes);
-		iosrv_answer(SNAPSHOT_TAKEN);
-	} else {
-		memcpy(&step, packet->body, sizeof step);
-		children.device.taken &= step.step != SNAPSHOT_END;
-		if (step.step != SNAPSHOT_SAVE)
-			return;
-		children.device.copy = children.device.writes;
-		children.device.items = 0;
-		children.device.taken = true;
-		iosrv_answer(SNAPSHOT_SAVED);
-	}
-}
-
 /* --- what they say -------------------------------------------------------------------------------------------------------- */
 
-static void on_from_child(struct node *node, unsigned port, const struct packet *packet)
+static void on_iosrv_event(struct sim_event *event)
 {
-	struct child *child = &node->monitor[port % MAX_CPUS];
+	const struct packet *packet = event->payload;
 
-	if (port == PORT_IOSRV && packet->header.type == MSG_SNAPSHOT_ITEM)
-		clients_send_answer(node, &packet->header, packet->body);
-	else if (port == PORT_IOSRV)
-		freeze_on_message(node, &packet->header, packet->body);
-	else if (packet->header.type == MSG_CPU_STATE)
-		handover_on_state(node, child, &packet->header, packet->body);
-	else if (packet->header.type == MSG_CPU_STEP)
-		handover_on_step(node, child, &packet->header, packet->body);
-	else if (packet->header.type == MSG_SNAPSHOT_ITEM)
-		freeze_on_cpu_state(node, port, packet->body, packet->header.bytes);
+	if (event->type == WORLD_CHILD_READY)
+		on_child_ready(event->node, PORT_IOSRV);
+	else if (event->type == WORLD_TO_CHILD)
+		io_on_message(packet);
+	else if (event->type == WORLD_IO)
+		io_on_event(event->home.generation);
 	else
-		freeze_on_monitor(node, port, packet->body);
-}
-
-static void on_iosrv_event(struct node *node, const struct sim_event *event)
-{
-	if (event->type == WORLD_CHILD_READY) {
-		node->iosrv.ready = true;
-		node_check_ready(node);
-	} else if (event->type == WORLD_TO_CHILD) {
-		iosrv_on_message(event->payload);
-	} else {
-		on_from_child(node, PORT_IOSRV, event->payload);
-	}
+		hear(event->node, PORT_IOSRV, &packet->header, packet->body);
 }
 
 /* A child that has ended since neither says nor hears anything. */
@@ -424,16 +370,19 @@ void children_on_event(struct sim_event *event)
 	struct child *child = &node->monitor[port % MAX_CPUS];
 
 	if (event->type == WORLD_COLLECT) {
+		children.looks[port] = false;
 		if (machine->cpus[port].node == event->node && !machine->cpus[port].held)
 			collect(event->node, port);
 	} else if (port == PORT_IOSRV) {
-		on_iosrv_event(node, event);
+		on_iosrv_event(event);
+	} else if (event->type == WORLD_GUEST) {
+		guest_step(port, pid);
 	} else if ((uint32_t)child->pid != pid) {
 		return;
 	} else if (children.killed[event->node][port] == pid && event->type != WORLD_CHILD_DIED && event->type != WORLD_FROM_CHILD) {
 		return;
 	} else if (event->type == WORLD_CHILD_READY) {
-		on_child_ready(node, child);
+		on_child_ready(event->node, port);
 	} else if (event->type == WORLD_CHILD_DIED) {
 		on_child_died(node, child);
 	} else if (event->type == WORLD_BOUNDARY) {
@@ -441,7 +390,7 @@ void children_on_event(struct sim_event *event)
 	} else if (event->type == WORLD_TO_CHILD) {
 		monitor_on_message(event->node, port, pid, event->payload);
 	} else {
-		on_from_child(node, port, event->payload);
+		hear(event->node, port, &((const struct packet *)event->payload)->header, ((const struct packet *)event->payload)->body);
 	}
 }
 

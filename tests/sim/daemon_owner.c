@@ -1,8 +1,8 @@
 /* daemon_owner.c - the process that owns the daemons' machine, in daemon-sim: it starts and reaps them, takes checkpoints, and
  * lets the machine go back to the last one when a host is lost.
  *
- * That it does as `vmp run` does: vmm/run/back.c, and of vmm/snapshot/ checkpoint.c, pull.c, kept.c and load.c, with a `struct
- * run`. Here is what these call, and what vmm/run/messages.c and hosts.c do with what node 0 says.
+ * That it does as `vmp run` does: vmm/run/back.c and flow.c, vmm/streams.c, and of vmm/snapshot/ checkpoint.c, pull.c, kept.c and
+ * load.c, with a `struct run`. Here is what these call, and what vmm/run/messages.c and hosts.c do with what node 0 says.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -40,8 +40,6 @@ static void check_record(const struct snapfile_record *record, const void *data,
 		right = record->index < machine->n_pages && !memcmp(data, w->latest[record->index], sizeof w->latest[0]);
 	} else if (record->kind == SNAPSHOT_CPU) {
 		right = !memcmp(data, &w->cpu[record->index], sizeof w->cpu[0]);
-	} else if (record->kind == SNAPSHOT_CHIP) {
-		right = !memcmp(data, &w->devices, sizeof w->devices);
 	}
 	if (!right)
 		sim_fail(machine, "item %u of kind %u is saved, but not as it was", record->index, record->kind);
@@ -67,19 +65,6 @@ void owner_check_kept(const struct kept *kept, const struct witness *w)
 uint64_t run_now_ns(void) { return machine->now_ns; }
 void run_hide_progress(struct run *run) { (void)run; }
 
-void stream_in_mark(struct stream_in *in) { (void)in; }
-void stream_in_kept(struct stream_in *in) { (void)in; }
-void stream_in_lost(struct stream_in *in) { (void)in; }
-void stream_out_kept(struct stream_out *out) { (void)out; }
-void stream_out_lost(struct stream_out *out) { (void)out; }
-
-/* The checkpoint that comes was cut. */
-void stream_out_mark(struct stream_out *out)
-{
-	if (out == &owner.run.out)
-		owner.cut = world_cut;
-}
-
 /* It stands. */
 void keptfile_write(struct keptfile *f, const struct kept *kept)
 {
@@ -87,6 +72,7 @@ void keptfile_write(struct keptfile *f, const struct kept *kept)
 	owner_check_kept(kept, &owner.cut);
 	owner.kept = owner.cut;
 	owner_count.checkpoints++;
+	user_look();
 }
 
 void keptfile_stop(struct keptfile *f) { (void)f; }
@@ -113,6 +99,7 @@ void run_end(struct run *run, int status, const char *line)
 	if (strstr(line, "there is no checkpoint yet") && run->checkpoint.kept_cut_ns)
 		sim_fail(machine, "%s, but one stands", line);
 	run->ended = true;
+	user_check(run, false);
 	machine_ends(line);
 }
 
@@ -182,16 +169,22 @@ void run_connect(struct run *run)
 	event_add(run->retry, &soon);
 }
 
+static void attach(struct run *run)
+{
+	run->attached = true;
+	run_attach_streams(run);
+	checkpoint_go(&run->checkpoint, &run->client, "kernel");
+}
+
 /* It goes on. */
 void run_on_loaded(void *context)
 {
 	struct run *run = context;
 
-	children_check_loaded();
 	owner_count.back += run->back.since_ns != 0;
 	owner_count.loads += !run->back.since_ns;
 	run->back.since_ns = 0;
-	checkpoint_go(&run->checkpoint, &run->client, "kernel");
+	attach(run);
 }
 
 void run_on_load_failed(void *context, const char *line)
@@ -302,6 +295,7 @@ static void on_message(const struct packet *packet)
 		struct msg_host host;
 		struct msg_hosts hosts;
 		struct msg_snapshot snapshot;
+		struct msg_snapshot_item item;
 		struct msg_machine_end end;
 	} body;
 
@@ -313,11 +307,20 @@ static void on_message(const struct packet *packet)
 		run->hosts = body.hosts.present;
 		return checkpoint_hosts(&run->checkpoint, run->hosts);
 	case MSG_SNAPSHOT_ITEM:
+		if (body.item.kind == SNAPSHOT_MACHINE) /* the checkpoint that comes was cut */
+			owner.cut = world_cut;
 		return checkpoint_on_item(&run->checkpoint, packet->body, packet->header.bytes);
 	case MSG_SNAPSHOT:
 		return on_snapshot_step(body.snapshot.step);
 	case MSG_MACHINE_END:
 		return on_machine_end(&body.end);
+	case MSG_STREAM:
+		run_on_stream(run, packet->body, packet->header.bytes);
+		return user_look();
+	case MSG_MACHINE_UP: /* the first touch of a stream */
+		return;
+	case MSG_STREAM_ROOM:
+		return run_on_stream_room(run, packet->body);
 	default:
 		sim_fail(machine, "the owner gets %s", wire_type_name(packet->header.type));
 	}
@@ -333,12 +336,13 @@ void owner_on_event(const struct sim_event *event)
 
 /* --- its life ------------------------------------------------------------------------------------------------------------------- */
 
-void owner_open(unsigned hosts, uint32_t checkpoint_ms)
+/* A new machine's, or of one that is loaded as it was. */
+static void begin(unsigned hosts, uint32_t checkpoint_ms, const struct witness *loaded)
 {
 	struct run *run = &owner.run;
 
 	memset(&owner, 0, sizeof owner);
-	owner.here = true;
+	run->loads = loaded;
 	owner.options.checkpoint_ms = checkpoint_ms;
 	run->o = &owner.options;
 	run->base = run->client.base = world_base(OWNER);
@@ -353,20 +357,38 @@ void owner_open(unsigned hosts, uint32_t checkpoint_ms)
 	if (run_make_checkpoints(run))
 		die("no memory");
 	checkpoint_hosts(&run->checkpoint, run->hosts);
-	checkpoint_go(&run->checkpoint, &run->client, "kernel");
+	user_open(run, loaded);
+}
+
+void owner_open(unsigned hosts, uint32_t checkpoint_ms)
+{
+	begin(hosts, checkpoint_ms, NULL);
+	attach(&owner.run);
+	owner.here = true;
 }
 
 void owner_close(void)
 {
+	user_close(&owner.run);
 	load_close(&owner.run.load);
 	checkpoint_close(&owner.run.checkpoint);
 	event_free(owner.run.death);
 	event_free(owner.run.retry);
 }
 
+/* All is at rest; with nothing more to come, all that was said comes out. */
+void owner_check_idle(void)
+{
+	guests_check();
+	user_check(&owner.run, true);
+}
+
 void owner_plan(void)
 {
 	const struct timeval soon = { 0, (suseconds_t)sim_random(machine, 3000) };
+
+	guests_plan();
+	user_plan();
 
 	if (owner.run.checkpoint.timer && !owner.run.checkpoint.pull.active)
 		event_add(owner.run.checkpoint.timer, &soon);
@@ -380,9 +402,7 @@ void owner_load(const struct kept *kept, const struct witness *w, unsigned hosts
 
 	launch_end(&owner.run.launch, 0);
 	owner_close();
-	owner_open(hosts, checkpoint_ms);
-	checkpoint_stop(&owner.run.checkpoint);
-	owner.here = false;
+	begin(hosts, checkpoint_ms, w);
 	owner.loads = *w;
 	load_kept(&owner.run.load, kept);
 	run_start_saved(&owner.run, hosts, &p);

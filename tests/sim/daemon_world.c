@@ -2,6 +2,7 @@
  * daemons' beginning and end.  See daemons.h. */
 #include <errno.h>
 #include <event2/event.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,15 @@ struct sim *machine;
 struct witness world_cut;
 
 struct event_base { unsigned node; };
-struct event { struct event *next; unsigned node; event_callback_fn callback; void *context; uint64_t armed; /* 0: not */ };
+struct event {
+	struct event *next;
+	unsigned node;
+	event_callback_fn callback;
+	void *context;
+	uint64_t armed; /* 0: not */
+	int fd;
+	bool reads, waits; /* for its file */
+};
 struct timer { struct event *event; event_callback_fn once; void *context; uint64_t armed; uint32_t life; };
 
 static struct world {
@@ -99,12 +108,11 @@ struct event *event_new(struct event_base *base, evutil_socket_t fd, short what,
 {
 	struct event *event = malloc(sizeof *event);
 
-	(void)fd, (void)what;
-	*event = (struct event){ world.events, base->node, callback, context, 0 };
+	*event = (struct event){ world.events, base->node, callback, context, 0, fd, what & EV_READ, false };
 	return world.events = event;
 }
 
-void event_free(struct event *event) { event->armed = 0; }
+void event_free(struct event *event) { event_del(event); }
 
 static void arm(unsigned node, struct timer *timer, const struct timeval *after)
 {
@@ -114,10 +122,26 @@ static void arm(unsigned node, struct timer *timer, const struct timeval *after)
 		       sizeof *timer);
 }
 
+static void look_at_file(struct event *event)
+{
+	const struct timeval soon = { 0, (suseconds_t)sim_random(machine, 50) };
+	struct pollfd file = { .fd = event->fd, .events = event->reads ? POLLIN : POLLOUT };
+
+	if (!event->waits || !poll(&file, 1, 0))
+		return;
+	event->waits = false;
+	event_add(event, &soon);
+}
+
 int event_add(struct event *event, const struct timeval *after)
 {
 	struct timer timer = { .event = event };
 
+	if (!after) {
+		event->waits = true;
+		look_at_file(event);
+		return 0;
+	}
 	arm(event->node, &timer, after);
 	event->armed = world.arms;
 	return 0;
@@ -126,7 +150,14 @@ int event_add(struct event *event, const struct timeval *after)
 int event_del(struct event *event)
 {
 	event->armed = 0;
+	event->waits = false;
 	return 0;
+}
+
+void world_look_at_files(void)
+{
+	for (struct event *event = world.events; event; event = event->next)
+		look_at_file(event);
 }
 
 void event_active(struct event *event, int what, short calls)
@@ -158,7 +189,9 @@ static void on_timer(const struct sim_event *event)
 	if (timer.once)
 		timer.once(-1, EV_TIMEOUT, timer.context);
 	else if (timer.event->armed == timer.armed && (machine->cpus_running || !owner_is_checkpoint(timer.event)))
-		timer.event->callback(-1, EV_TIMEOUT, timer.event->context);
+		timer.event->callback(timer.event->fd, EV_TIMEOUT, timer.event->context);
+	if (!timer.once && timer.event->fd >= 0)
+		user_look();
 }
 
 /* --- messages between daemons ----------------------------------------------------------------------------------------- */
@@ -291,9 +324,13 @@ uint32_t clients_tag(unsigned client, uint32_t seq) { return seq | client << 24;
 
 static void on_client(struct node *node, unsigned number, const struct packet *packet)
 {
+	struct msg_header readdressed = packet->header;
 	struct msg_cpu_move move;
 
-	if (packet->header.type == MSG_CPU_MOVE) {
+	readdressed.to = VNODE_IOSRV;
+	if (packet->header.type == MSG_STREAM || packet->header.type == MSG_STREAM_ROOM) {
+		net_forward(node->net, &readdressed, packet->body);
+	} else if (packet->header.type == MSG_CPU_MOVE) {
 		memcpy(&move, packet->body, sizeof move);
 		moves_request(node, number, &move);
 	} else if (packet->header.type == MSG_HOST) {
@@ -357,20 +394,20 @@ void node_end_lost(struct node *node, unsigned host, const char *format, ...)
 	tell_end(node, &end);
 }
 
-void node_end_here(struct node *node) { daemon_ends(node->o.node); }
-
-static void on_machine_end(void *context, const struct msg_header *header, const void *body)
+/* It leaves; or node 0 has told it that all ends. */
+void node_end_here(struct node *node)
 {
-	struct node *node = context;
-	struct msg_machine_end end;
-
-	memcpy(&end, body, sizeof end);
-	if (node->o.node)
+	if (daemons[0].node.ending)
 		stop_here(node);
-	else if (node_has_host(node, header->from_node))
-		tell_end(node, &end);
 	else
-		hosts_join_failed(node, header->from_node, "", 0);
+		daemon_ends(node->o.node);
+}
+
+void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line, unsigned bytes)
+{
+	if (end->reason != END_PART_DIED)
+		sim_fail(machine, "node %u ends the machine: %.*s", end->node, (int)bytes, line);
+	tell_end(node, end);
 }
 
 static void give_up(unsigned number)
@@ -389,7 +426,14 @@ void policy_host_came(void) { }
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why) { (void)node, (void)cpu, (void)error, (void)why; }
 bool debug_holds(void) { return false; }
 void debug_hold_all(struct node *node) { (void)node; }
-void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip) { (void)node, (void)eip; sim_fail(machine, "CPU %u starts", cpu); }
+void debug_on_request(void *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
+void debug_on_answer(void *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
+void node_stats_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
+void node_pages_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
+void pagestore_want(struct node *node, const struct msg_page_want *want) { (void)node, (void)want; }
+void pagestore_on_message(void *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
+void clients_send_console(struct node *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
+void supervise_last_words(struct child *child, const char *line, size_t bytes) { (void)child, (void)line, (void)bytes; }
 
 /* --- pages: what vmm/pagestore.c does for a snapshot ------------------------------------------------------------------------ */
 
@@ -424,35 +468,6 @@ void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_righ
 
 /* --- daemons ------------------------------------------------------------------------------------------------------------ */
 
-static void on_interrupt(void *context, const struct msg_header *header, const void *body)
-{
-	struct msg_interrupt interrupt;
-
-	(void)header;
-	memcpy(&interrupt, body, sizeof interrupt);
-	route_interrupt(context, &interrupt);
-}
-
-static void on_machine_start(void *context, const struct msg_header *header, const void *body)
-{
-	struct page_range ranges[MAX_PRELOADED];
-	struct msg_machine_start start;
-
-	memcpy(&start, body, sizeof start);
-	bug_on(header->bytes != sizeof start + start.ranges * sizeof *ranges);
-	memcpy(ranges, (const char *)body + sizeof start, start.ranges * sizeof *ranges);
-	node_on_start(context, &start, ranges);
-}
-
-static void on_node_ready(void *context, const struct msg_header *header, const void *body)
-{
-	struct msg_node_ready ready;
-
-	(void)header;
-	memcpy(&ready, body, sizeof ready);
-	node_on_ready(context, &ready);
-}
-
 void world_forget_daemon(unsigned number)
 {
 	struct daemon *daemon = &daemons[number];
@@ -469,13 +484,7 @@ void world_forget_daemon(unsigned number)
 
 static void set_handlers(struct node *node)
 {
-	net_on(node->net, MSG_INTERRUPT, on_interrupt);
-	net_on(node->net, MSG_MACHINE_START, on_machine_start);
-	net_on(node->net, MSG_MACHINE_END, on_machine_end);
-	net_on(node->net, MSG_NODE_READY, on_node_ready);
-	net_on(node->net, MSG_SNAPSHOT, freeze_on_message);
-	net_on(node->net, MSG_SNAPSHOT_ITEM, freeze_on_item);
-	net_on(node->net, MSG_SNAPSHOT_PULL, freeze_on_pull);
+	route_start(node);
 	net_carry(node->net, carry, on_overflow);
 }
 
@@ -582,6 +591,7 @@ void world_open(void)
 {
 	for (unsigned number = 0; number < machine->n_nodes; number++)
 		world_forget_daemon(number);
+	guests_open();
 	memset(&world, 0, sizeof world);
 	children_forget();
 }

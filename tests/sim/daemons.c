@@ -1,18 +1,19 @@
 /* daemons.c - in place of hosts.c (daemon-sim): what changes about hosts and processors is led by the daemons' own code.
  *
  * Each node of the simulator has a `struct node` with what the daemon runs: vmm/hosts.c, hostcomes.c, hostgoes.c, hostpart.c,
- * moves.c, handover.c, stages.c and net.c, and of vmm/snapshot/ freeze.c, copy.c and restore.c, on the simulator's network and
- * clock; the process that owns the machine runs what takes checkpoints and goes back to them (daemon_owner.c).  Here are those
- * who ask: the command lines, which let processors move, hosts come and go, and the machine be saved and loaded, at random and
- * several at once, while the litmus tests run; and what goes wrong.  In most seeds one fault point is on for a while, or daemons
- * are killed, or no more heard of, at any moment, also when the machine is on its way back.  Then:
+ * moves.c, handover.c, stages.c, route.c and net.c, and of vmm/snapshot/ freeze.c, copy.c and restore.c, on the simulator's network
+ * and clock; the I/O server its own serve.c and chips; the process that owns the machine what takes checkpoints and goes back to them
+ * (daemon_owner.c), and the streams.  Here are those who ask: the command lines, which let processors move, hosts come and go, and
+ * the machine be saved and loaded, at random and several at once, while the litmus tests run and the guest uses its devices; and
+ * what goes wrong.  In most seeds one fault point is on for a while, or daemons are killed, or no more heard of, at any moment, also
+ * when the machine is on its way back.  Then:
  *   - each request has been answered, "done" or "as before", or the machine that was asked is lost, and all is in order
  *     (world_check_idle()); or
  *   - the machine has ended, and it may: a host that was a part of it is lost, and no checkpoint stands, or no other host is
  *     left.
  * Never anything in between.  What was saved or kept is the machine as it stood still at the cut, and one that is loaded goes on
- * from there: its processors must see what was in its memory then.  A fault point after which nothing has ever failed, ended or
- * gone back was not met: the run fails.
+ * from there: its processors must see what was in its memory and on its disk then, and each byte that is typed or said comes once.
+ * A fault point after which nothing has ever failed, ended or gone back was not met: the run fails.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -29,7 +30,7 @@
 #include "vmm/hosts.h"
 #include "vmm/snapshot/pull.h"
 
-enum { REQUESTS = 64, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000 };
+enum { REQUESTS = 64, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000, SEED_LIMIT_S = 200 };
 enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, REQUEST_KINDS };
 
 /* What may go wrong; `most`: what is asked for more often then. */
@@ -90,12 +91,21 @@ static void on_abort(int number)
 	sim_fail(machine, "aborted");
 }
 
+/* Some call of the code that runs here waits, which it must not. */
+static void on_alarm(int number)
+{
+	(void)number;
+	sim_fail(machine, "it hangs");
+}
+
 static void open_log(void)
 {
 	if (!plan.log_fd) {
 		plan.log_fd = memfd_create("log", MFD_CLOEXEC);
 		signal(SIGABRT, on_abort);
+		signal(SIGALRM, on_alarm);
 	}
+	alarm(SEED_LIMIT_S);
 	if (ftruncate(plan.log_fd, 0))
 		die("no log");
 	lseek(plan.log_fd, 0, SEEK_SET);
@@ -460,6 +470,7 @@ static void on_event(struct sim_event *event)
 	case WORLD_KILL: lose_one(daemon_dies); break;
 	case WORLD_SILENCE: lose_one(daemon_falls_silent); break;
 	case WORLD_LOAD: load_saved(); break;
+	case WORLD_USER: user_on_event(event->home.generation); break;
 	case WORLD_FAULT: fault_set(faults[plan.fault].point, fault_on(faults[plan.fault].point) ? 0 : faults[plan.fault].n); break;
 	default: world_on_event(event);
 	}
@@ -488,6 +499,7 @@ void hosts_on_event(struct sim *sim, struct sim_event *event)
 		on_event(event);
 	}
 	free(event->payload);
+	children_look_at_posts();
 	if (event->type == WORLD_TIMER) /* also when no processor has anything more to do */
 		hosts_watch(sim);
 	if (!sim->ended)
@@ -502,6 +514,7 @@ void hosts_check_idle(struct sim *sim)
 		if (plan.request[i].open)
 			sim_fail(sim, "request %u of kind %u for %u is not answered", i, plan.request[i].kind, plan.request[i].what);
 	world_check_idle();
+	owner_check_idle();
 	if (plan.fault == NO_FAULT && lseek(plan.log_fd, 0, SEEK_CUR) > 0 && !sim->verbose) {
 		copy_log();
 		sim_fail(sim, "nothing is wrong, but the log has a line");

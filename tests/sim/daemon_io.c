@@ -1,0 +1,167 @@
+/* daemon_io.c - the I/O server of daemon-sim: iosrv/serve.c and the chips, in place of iosrv/main.c; see daemons.h.
+ *
+ * Its disk is a file, with what the guest writes kept apart. What it has collected goes out a moment after a message, so that several
+ * may come before; work that takes long is done later.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "base/log.h"
+#include "iosrv/image.h"
+#include "iosrv/iosrv.h"
+#include "tests/sim/daemons.h"
+
+static struct {
+	bool wakes; /* and will soon sleep */
+	uint32_t turn; /* of what is due */
+	void (*later)(void), (*done)(int result);
+	int (*work)(void);
+	char folder[32], image[64]; /* of all seeds */
+} io;
+enum { IO_SLEEPS, IO_WORKED, IO_LATER /* and more */ };
+
+static void again(uint32_t id)
+{
+	world_after(WORLD_IO, 0, PORT_IOSRV, id, NULL, 0);
+}
+
+unsigned iosrv_cpus(void) { return machine->n_cpus; }
+
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload, size_t payload_bytes)
+{
+	(void)to;
+	children_say(0, PORT_IOSRV, 0, type, body, (uint32_t)body_bytes, payload, (uint32_t)payload_bytes);
+}
+
+void iosrv_work(int (*work)(void), void (*done)(int result))
+{
+	bug_on(io.work != NULL);
+	io.work = work;
+	io.done = done;
+	again(IO_WORKED);
+}
+
+void iosrv_finish_work(void)
+{
+	while (io.work) {
+		int (*work)(void) = io.work;
+
+		io.work = NULL;
+		io.done(work()); /* which may begin the next */
+	}
+}
+
+void iosrv_call_later(unsigned ms, void (*call)(void))
+{
+	(void)ms;
+	io.later = call;
+	again(io.turn = io.turn < IO_LATER ? IO_LATER : io.turn + 1);
+}
+
+void io_on_message(const struct packet *packet)
+{
+	serve(&packet->header, packet->body);
+	if (!io.wakes)
+		again(IO_SLEEPS);
+	io.wakes = true;
+}
+
+static void sleep_soon(void)
+{
+	io.wakes = false;
+	uart_flush();
+	stream_flush();
+}
+
+void io_on_event(uint32_t id)
+{
+	if (id == IO_SLEEPS)
+		sleep_soon();
+	else if (id == IO_WORKED)
+		iosrv_finish_work();
+	else if (id == io.turn)
+		serve_due(io.later);
+}
+
+/* --- the disk ---------------------------------------------------------------------------------------------------------- */
+
+void io_sector(uint8_t *to, uint32_t sector, uint8_t version)
+{
+	for (unsigned i = 0; i < SECTOR_BYTES; i++)
+		to[i] = (uint8_t)(sector * 7 + version * 31 + i + i / 256);
+}
+
+static void remove_folder(void)
+{
+	unlink(io.image);
+	rmdir(io.folder);
+}
+
+const char *io_folder(void)
+{
+	if (io.folder[0])
+		return io.folder;
+	snprintf(io.folder, sizeof io.folder, "%s/daemon-sim-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+	if (!mkdtemp(io.folder))
+		die("no folder %s", io.folder);
+	atexit(remove_folder);
+	return io.folder;
+}
+
+static void make_image(void)
+{
+	uint8_t bytes[SECTOR_BYTES];
+	FILE *file;
+
+	snprintf(io.image, sizeof io.image, "%s/disk", io_folder());
+	file = fopen(io.image, "w");
+	for (uint32_t sector = 0; file && sector < DISK_SECTORS; sector++) {
+		io_sector(bytes, sector, 0);
+		fwrite(bytes, 1, sizeof bytes, file);
+	}
+	if (!file || fclose(file))
+		die("no disk %s", io.image);
+}
+
+uint32_t io_input_waiting(void)
+{
+	const struct msg_io_request status = { .kind = IO_PORT_IN, .address = VMP_STREAM_PORT + VMP_STREAM_STATUS, .size = 4, .count = 1 };
+
+	return chips_access(&status, NULL) & ~VMP_STREAM_EOF;
+}
+
+void io_check_disk(const uint8_t *version)
+{
+	uint8_t is[SECTOR_BYTES], should_be[SECTOR_BYTES];
+
+	for (uint32_t sector = 0; sector < DISK_SECTORS; sector++) {
+		io_sector(should_be, sector, version[sector]);
+		if (image_read(ide_image(), sector, 1, is) || memcmp(is, should_be, sizeof is))
+			sim_fail(machine, "sector %u is not what was written last", sector);
+	}
+}
+
+/* --- its process ------------------------------------------------------------------------------------------------------- */
+
+void io_start(void)
+{
+	char spec[80], why[256];
+
+	io_end();
+	if (!io.image[0])
+		make_image();
+	serve_start();
+	snprintf(spec, sizeof spec, "%s,snapshot", io.image);
+	if (ide_open(spec, why, sizeof why))
+		die("%s", why);
+}
+
+void io_end(void)
+{
+	ide_close();
+	io.wakes = false;
+	io.turn = 0;
+	io.work = NULL;
+}
