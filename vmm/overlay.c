@@ -3,7 +3,8 @@
  * every lower node, or, when it joins a machine that runs, all; RUNDIR/secret proves that a daemon belongs to this machine.
  *
  * A connection that breaks is made again, and nothing is lost; a daemon of which nothing was heard for GONE_MS is gone,
- * and the machine ends.  Between computers that is CLUSTER_GONE_MS: what is heard there may come through several ssh's.
+ * and the machine ends.  That is long: a computer that has too much to do may leave one out for seconds.  Who has died on
+ * this computer is known at once, from its parent.
  *
  * Daemons of one computer talk over local sockets: TCP costs a sixth more for a round trip between two processors, and twice as
  * much within one (phoenix/README.md).  Those of several computers: cluster/links.h.
@@ -23,7 +24,7 @@
 #include "vmm/hosts.h"
 #include "vmm/node.h"
 
-enum { GONE_MS = 2500, CLUSTER_GONE_MS = 10000, CONNECT_LIMIT_MS = 20000, CLUSTER_LIMIT_MS = 90000, LAST_WORDS_MS = 200, PATH_ROOM = 108 };
+enum { GONE_MS = 10000, CONNECT_LIMIT_MS = 20000, CLUSTER_LIMIT_MS = 90000, LAST_WORDS_MS = 200, PATH_ROOM = 108 };
 
 struct overlay {
 	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: has not greeted yet */
@@ -313,7 +314,7 @@ void overlay_start(struct node *node)
 		die("out of memory");
 	ph_set_error_callback(on_error, node);
 	open_ways(node);
-	ph_set_failure_timeout((node->o.cluster ? CLUSTER_GONE_MS : GONE_MS) * 1000, PH_GONE_RESEND, on_gone, node);
+	ph_set_failure_timeout(GONE_MS * 1000, PH_GONE_RESEND, on_gone, node);
 	for (int type = 1; type < NET_TYPES; type++)
 		if (ph_set_handler(type, on_message, node))
 			die("out of memory");
