@@ -12,10 +12,12 @@
 #include "vmm/report.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/log.h"
 #include "vmm/pageheat.h"
 
@@ -28,7 +30,19 @@ static const char *const trap_names[TRAP_KIND_COUNT] = {
 #undef X
 };
 
-/* ---- fetching ---- */
+/* ---- what the hosts send ---- */
+
+int report_open(struct report *report, const struct options *o, struct problem *p)
+{
+	int fd;
+
+	if (!o->stats)
+		return 0;
+	fd = open(o->stats, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		report->stats = fdopen(fd, "w");
+	return report->stats ? 0 : problem(p, "cannot write --stats %s: %s", o->stats, strerror(errno));
+}
 
 void report_expect(struct report *report, uint32_t hosts)
 {
@@ -117,6 +131,8 @@ bool report_is_complete(const struct report *report)
 void report_free(struct report *report)
 {
 	pageheat_free(&report->heat);
+	if (report->stats)
+		fclose(report->stats);
 }
 
 /* ---- writing ---- */
@@ -250,18 +266,17 @@ void report_write(struct report *report, const struct options *o, uint64_t start
 {
 	struct totals t = sum_up(report);
 	struct timespec now;
-	FILE *file;
 
 	if (!report_is_complete(report))
 		log_warn("not every host has answered: the figures are incomplete");
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	t.end_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
 	pageheat_sort(&report->heat);
-	if (o->stats) {
-		file = fopen(o->stats, "we");
-		if (file)
-			put_json(file, report, &t, o, start_ns, status);
-		if (!file || ferror(file) || fclose(file))
+	if (report->stats) {
+		if (ftruncate(fileno(report->stats), 0) && errno != EINVAL) /* what is no file has no length */
+			log_warn("cannot empty --stats %s: %s", o->stats, strerror(errno));
+		put_json(report->stats, report, &t, o, start_ns, status);
+		if (fflush(report->stats))
 			log_error("cannot write --stats %s: %s", o->stats, strerror(errno));
 	}
 	if (o->summary)

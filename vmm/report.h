@@ -2,6 +2,7 @@
 #ifndef VMM_REPORT_H
 #define VMM_REPORT_H
 
+#include <stdio.h>
 #include "vmm/client.h"
 #include "vmm/options.h"
 #include "vmm/pageheat.h"
@@ -16,7 +17,11 @@ struct report {
 	struct cpu_stats cpu[MAX_CPUS];
 	bool cpu_seen[MAX_CPUS];
 	struct pageheat heat; /* of all nodes together */
+	FILE *stats;	      /* --stats FILE, or NULL */
 };
+
+/* Opens --stats FILE, if that is asked for; what it holds stays until the report is written. */
+int report_open(struct report *report, const struct options *o, struct problem *p);
 
 /* These will send theirs. */
 void report_expect(struct report *report, uint32_t hosts /* bit set */);
@@ -28,7 +33,7 @@ void report_on_pages(struct report *report, const void *body, size_t bytes);
 void report_ask_stats(struct report *report, struct client *client, uint32_t hosts);
 bool report_has_stats(const struct report *report);
 bool report_is_complete(const struct report *report);
-/* Write --stats FILE and print --summary, as asked for. */
+/* Writes --stats FILE and prints --summary, as asked for. */
 void report_write(struct report *report, const struct options *o, uint64_t start_ns, int status);
 void report_free(struct report *report);
 

@@ -180,6 +180,12 @@ static int open_cluster(struct run *run, struct problem *p)
 	return run_hosts_hold(run, run->cluster.file.host, o->hosts, p);
 }
 
+/* What the machine's end, or its whole life, is written to, and where a debugger is awaited. */
+static int open_outputs(struct run *run, const char *kernel, struct problem *p)
+{
+	return open_log(run, p) || report_open(&run->report, run->o, p) || open_gdb(run, kernel, p) ? -1 : 0;
+}
+
 int run_prepare(struct run *run, struct host_files *files, struct problem *p)
 {
 	struct image image;
@@ -187,7 +193,7 @@ int run_prepare(struct run *run, struct host_files *files, struct problem *p)
 	hostcpu_look(&run->cpu);
 	if (open_cluster(run, p) || check_checkpoint(run->o, p))
 		return -1;
-	if (checks_before_boot(run->o, files, p) || open_log(run, p) || open_gdb(run, files->kernel, p))
+	if (checks_before_boot(run->o, files, p) || open_outputs(run, files->kernel, p))
 		return -1;
 	if (image_load(&image, files->image, p))
 		return -1;
@@ -219,5 +225,5 @@ int run_prepare_saved(struct run *run, struct problem *p)
 	run->interactive = saved_is_interactive(&run->load.saved);
 	if (check_checkpoint(o, p))
 		return -1;
-	return checks_before_load(o, p) || open_log(run, p) || open_gdb(run, run->load.saved.kernel, p) ? -1 : 0;
+	return checks_before_load(o, p) || open_outputs(run, run->load.saved.kernel, p) ? -1 : 0;
 }
