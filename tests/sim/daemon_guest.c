@@ -12,7 +12,7 @@
 #include "tests/sim/daemons.h"
 
 enum { INPUT, OUTPUT, ERRORS, DISK, GUESTS };
-enum { MOST_BYTES = 4096, PAUSE_NS = 20000, WAKES = GUEST_VECTOR, HALF = SECTOR_BYTES / 2, FLAT = 1 << 11 };
+enum { MOST_BYTES = 4096, MOST_LOOKS = 50000, PAUSE_NS = 20000, WAKES = GUEST_VECTOR, HALF = SECTOR_BYTES / 2, FLAT = 1 << 11 };
 enum { ATA_BUSY = 0x80, ATA_DRQ = 8, ATA_ERROR = 1, ATA_READ = 0x20, ATA_WRITE = 0x30, ATA_FLUSH = 0xe7 };
 
 /* The steps; each but the last two is one request. */
@@ -148,8 +148,11 @@ static void disk_seen(struct guest *g, uint32_t status)
 {
 	if (status & ATA_ERROR)
 		sim_fail(machine, "the disk fails at sector %u", g->sector);
+	if (++g->looks == MOST_LOOKS)
+		sim_fail(machine, "the disk is busy for ever");
 	if (status & ATA_BUSY)
 		return;
+	g->looks = 0;
 	if (status & ATA_DRQ) {
 		g->at = DISK_MOVE;
 		return;

@@ -3,6 +3,7 @@
  * Its disk is a file, with what the guest writes kept apart. What it has collected goes out a moment after a message, so that several
  * may come before; work that takes long is done later.
  */
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,10 @@ static struct {
 	uint32_t turn; /* of what is due */
 	void (*later)(void), (*done)(int result);
 	int (*work)(void);
-	char folder[32], image[64]; /* of all seeds */
+	char folder[32], image[IO_PATH]; /* of all seeds */
 } io;
 enum { IO_SLEEPS, IO_WORKED, IO_LATER /* and more */ };
+enum { WORK_NS = 1000000 };
 
 static void again(uint32_t id)
 {
@@ -40,7 +42,7 @@ void iosrv_work(int (*work)(void), void (*done)(int result))
 	bug_on(io.work != NULL);
 	io.work = work;
 	io.done = done;
-	again(IO_WORKED);
+	world_after_ns(1 + sim_random(machine, WORK_NS), WORLD_IO, 0, PORT_IOSRV, IO_WORKED, NULL, 0);
 }
 
 void iosrv_finish_work(void)
@@ -95,19 +97,23 @@ void io_sector(uint8_t *to, uint32_t sector, uint8_t version)
 
 static void remove_folder(void)
 {
-	unlink(io.image);
+	DIR *folder = opendir(io.folder);
+
+	for (struct dirent *file; folder && (file = readdir(folder));)
+		unlinkat(dirfd(folder), file->d_name, 0);
+	closedir(folder);
 	rmdir(io.folder);
 }
 
-const char *io_folder(void)
+void io_path(char path[IO_PATH], const char *name)
 {
-	if (io.folder[0])
-		return io.folder;
-	snprintf(io.folder, sizeof io.folder, "%s/daemon-sim-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
-	if (!mkdtemp(io.folder))
-		die("no folder %s", io.folder);
-	atexit(remove_folder);
-	return io.folder;
+	if (!io.folder[0]) {
+		snprintf(io.folder, sizeof io.folder, "%s/daemon-sim-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+		if (!mkdtemp(io.folder))
+			die("no folder %s", io.folder);
+		atexit(remove_folder);
+	}
+	snprintf(path, IO_PATH, "%s/%s", io.folder, name);
 }
 
 static void make_image(void)
@@ -115,7 +121,7 @@ static void make_image(void)
 	uint8_t bytes[SECTOR_BYTES];
 	FILE *file;
 
-	snprintf(io.image, sizeof io.image, "%s/disk", io_folder());
+	io_path(io.image, "disk");
 	file = fopen(io.image, "w");
 	for (uint32_t sector = 0; file && sector < DISK_SECTORS; sector++) {
 		io_sector(bytes, sector, 0);

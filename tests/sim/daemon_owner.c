@@ -8,6 +8,8 @@
 #include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "tests/sim/daemons.h"
@@ -24,6 +26,10 @@ static struct {
 	bool here; /* node 0 knows it */
 	uint32_t said_lost; /* hosts that have been said to be */
 	struct witness cut, kept, loads; /* of the checkpoint that is taken; of the one that stands; of what is loaded */
+	void (*on_kept)(void *context);	 /* what back.c does then */
+	char path[IO_PATH];		 /* of its file, if it has one */
+	bool has_file;
+	struct witness file;
 } owner;
 
 bool owner_is_here(void) { return owner.here; }
@@ -31,33 +37,60 @@ bool owner_is_checkpoint(const void *event) { return event == owner.run.checkpoi
 
 /* --- what is kept is what was ------------------------------------------------------------------------------------------- */
 
-static void check_record(const struct snapfile_record *record, const void *data, const struct witness *w, uint32_t *pages)
-{
-	bool right = true;
+/* A source of records, as kept_next() and snapfile_read() are. */
+struct source { const struct kept *kept; struct kept_cursor cursor; struct snapfile_reader *file; };
 
-	if (record->kind == SNAPSHOT_PAGE) {
-		*pages |= 1u << record->index;
-		right = record->index < machine->n_pages && !memcmp(data, w->latest[record->index], sizeof w->latest[0]);
-	} else if (record->kind == SNAPSHOT_CPU) {
-		right = !memcmp(data, &w->cpu[record->index], sizeof w->cpu[0]);
-	}
-	if (!right)
-		sim_fail(machine, "item %u of kind %u is saved, but not as it was", record->index, record->kind);
+static int next_record(struct source *from, struct snapfile_record *record, void *data)
+{
+	struct problem p;
+
+	return from->kept ? kept_next(from->kept, &from->cursor, record, data) : snapfile_read(from->file, record, data, &p);
+}
+
+static bool record_is(const struct snapfile_record *record, const void *data, const struct witness *w, uint32_t *pages)
+{
+	if (record->kind == SNAPSHOT_CPU)
+		return !memcmp(data, &w->cpu[record->index], sizeof w->cpu[0]);
+	if (record->kind != SNAPSHOT_PAGE)
+		return true;
+	*pages |= 1u << record->index;
+	return record->index < machine->n_pages && !memcmp(data, w->latest[record->index], sizeof w->latest[0]);
+}
+
+/* All that it has is as it was, and it has all. */
+static bool source_is(struct source *from, const struct witness *w)
+{
+	static const uint32_t zeroes[SIM_WORDS];
+	static uint8_t data[MAX_MSG_PAYLOAD];
+	struct snapfile_record record;
+	uint32_t pages = 0;
+	int got;
+
+	while ((got = next_record(from, &record, data)) == 1)
+		if (!record_is(&record, data, w, &pages))
+			return false;
+	for (unsigned page = 0; page < machine->n_pages; page++)
+		if (!(pages >> page & 1) && memcmp(w->latest[page], zeroes, sizeof zeroes))
+			return false;
+	return !got;
 }
 
 void owner_check_kept(const struct kept *kept, const struct witness *w)
 {
-	static const uint32_t zeroes[SIM_WORDS];
-	static uint8_t data[MAX_MSG_PAYLOAD];
-	struct kept_cursor cursor = { 0 };
-	struct snapfile_record record;
-	uint32_t pages = 0;
+	struct source from = { .kept = kept };
 
-	while (kept_next(kept, &cursor, &record, data))
-		check_record(&record, data, w, &pages);
-	for (unsigned page = 0; page < machine->n_pages; page++)
-		if (!(pages >> page & 1) && memcmp(w->latest[page], zeroes, sizeof zeroes))
-			sim_fail(machine, "page %u is not saved", page);
+	if (!source_is(&from, w))
+		sim_fail(machine, "the machine is saved, but not as it was");
+}
+
+bool owner_file_is(const char *path, const struct witness *w)
+{
+	struct problem p;
+	struct source from = { .file = w ? snapfile_open(path, &p) : NULL };
+	bool is = w ? from.file && source_is(&from, w) : access(path, F_OK) != 0;
+
+	snapfile_close(from.file);
+	return is;
 }
 
 /* --- what back.c calls ---------------------------------------------------------------------------------------------------- */
@@ -65,17 +98,41 @@ void owner_check_kept(const struct kept *kept, const struct witness *w)
 uint64_t run_now_ns(void) { return machine->now_ns; }
 void run_hide_progress(struct run *run) { (void)run; }
 
-/* It stands. */
-void keptfile_write(struct keptfile *f, const struct kept *kept)
+/* The checkpoint's file is the one before, or the new one: the latter if nothing is wrong. Who writes it has ended. */
+static void check_file(const struct witness *before)
 {
-	(void)f;
-	owner_check_kept(kept, &owner.cut);
-	owner.kept = owner.cut;
-	owner_count.checkpoints++;
-	user_look();
+	bool wrong = fault_on(FAULT_SNAPSHOT_FULL) >= 3 || (fault_on(FAULT_FILE_DIES) && fault_on(FAULT_FILE_DIES) < 4) ||
+		     !owner.cut.written;
+
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	if (!wrong && owner.run.keptfile.heard && !owner_file_is(owner.path, &owner.cut))
+		sim_fail(machine, "the checkpoint's file is not written");
+	if (owner_file_is(owner.path, &owner.cut)) {
+		owner.file = owner.cut;
+		owner.has_file = true;
+		owner_count.files++;
+	} else if (!owner_file_is(owner.path, before)) {
+		sim_fail(machine, "the checkpoint's file is neither the one before nor the new one");
+	}
 }
 
-void keptfile_stop(struct keptfile *f) { (void)f; }
+/* It stands. */
+static void on_kept(void *context)
+{
+	bool begun = owner.run.keptfile.heard;
+
+	owner_check_kept(owner.run.checkpoint.kept, &owner.cut);
+	owner.kept = owner.cut;
+	owner_count.checkpoints++;
+	owner.on_kept(context);
+	user_look();
+	if (begun || !owner.run.keptfile.heard)
+		return;
+	if (sim_chance(machine, 10)) /* as when a host is lost */
+		keptfile_stop(&owner.run.keptfile);
+	check_file(owner.has_file ? &owner.file : NULL);
+}
 
 /* Hosts of which the machine had a part until now, and which live. */
 static uint32_t left(void)
@@ -137,7 +194,7 @@ int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint
 int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 {
 	(void)p;
-	if (run->load.kept == run->checkpoint.kept)
+	if (run->load.kept && run->load.kept == run->checkpoint.kept)
 		owner.loads = owner.kept;
 	machine_is_lost();
 	machine->went_back |= owner.loads.run != machine->runs;
@@ -354,8 +411,14 @@ static void begin(unsigned hosts, uint32_t checkpoint_ms, const struct witness *
 	run->load.on_failed = run_on_load_failed;
 	run->death = evtimer_new(run->base, on_death, run);
 	run->retry = evtimer_new(run->base, on_retry, run);
+	io_path(owner.path, "checkpoint");
+	unlink(owner.path);
+	if (checkpoint_ms && sim_chance(machine, 15))
+		owner.options.checkpoint_file = owner.path;
 	if (run_make_checkpoints(run))
 		die("no memory");
+	owner.on_kept = run->checkpoint.on_kept;
+	run->checkpoint.on_kept = on_kept;
 	checkpoint_hosts(&run->checkpoint, run->hosts);
 	user_open(run, loaded);
 }
@@ -369,6 +432,7 @@ void owner_open(unsigned hosts, uint32_t checkpoint_ms)
 
 void owner_close(void)
 {
+	keptfile_stop(&owner.run.keptfile);
 	user_close(&owner.run);
 	load_close(&owner.run.load);
 	checkpoint_close(&owner.run.checkpoint);
@@ -395,16 +459,20 @@ void owner_plan(void)
 }
 
 /* Everything of the machine is killed, and somebody loads what was saved of it before. */
-void owner_load(const struct kept *kept, const struct witness *w, unsigned hosts)
+void owner_load(const struct kept *kept, const char *path, const struct witness *w, unsigned hosts)
 {
 	uint32_t checkpoint_ms = owner.options.checkpoint_ms;
-	struct problem p;
+	struct problem p = { "" };
+	struct hostcpu cpu;
 
 	launch_end(&owner.run.launch, 0);
 	owner_close();
 	begin(hosts, checkpoint_ms, w);
 	owner.loads = *w;
-	load_kept(&owner.run.load, kept);
+	if (kept)
+		load_kept(&owner.run.load, kept);
+	else if (load_open(&owner.run.load, path, &cpu, &p))
+		sim_fail(machine, "what was saved cannot be loaded: %s", p.line);
 	run_start_saved(&owner.run, hosts, &p);
 	run_connect(&owner.run);
 }

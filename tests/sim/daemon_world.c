@@ -15,6 +15,7 @@
 #include "vmm/client.h"
 #include "vmm/cluster/clock.h"
 #include "vmm/debug.h"
+#include "vmm/hostcpu.h"
 #include "vmm/hostmem.h"
 #include "vmm/hosts.h"
 #include "vmm/policy.h"
@@ -37,13 +38,14 @@ struct event {
 	void *context;
 	uint64_t armed; /* 0: not */
 	int fd;
-	bool reads, waits; /* for its file */
+	bool reads, lasts, waits; /* for its file */
 };
 struct timer { struct event *event; event_callback_fn once; void *context; uint64_t armed; uint32_t life; };
 
 static struct world {
 	struct event_base base[MAX_NODES];
 	struct event *events; /* all that there have been */
+	struct hostcpu computer;
 	uint64_t arms, last_local[WORLD_EVENTS][MAX_NODES][PORTS];
 } world;
 /* One for each daemon; there are no more. */
@@ -108,7 +110,7 @@ struct event *event_new(struct event_base *base, evutil_socket_t fd, short what,
 {
 	struct event *event = malloc(sizeof *event);
 
-	*event = (struct event){ world.events, base->node, callback, context, 0, fd, what & EV_READ, false };
+	*event = (struct event){ world.events, base->node, callback, context, 0, fd, what & EV_READ, what & EV_PERSIST, false };
 	return world.events = event;
 }
 
@@ -168,6 +170,8 @@ void event_active(struct event *event, int what, short calls)
 	event_add(event, &now);
 }
 
+evutil_socket_t event_get_fd(const struct event *event) { return event->fd; }
+
 int event_base_once(struct event_base *base, evutil_socket_t fd, short what, event_callback_fn callback, void *context,
 		    const struct timeval *after)
 {
@@ -190,8 +194,11 @@ static void on_timer(const struct sim_event *event)
 		timer.once(-1, EV_TIMEOUT, timer.context);
 	else if (timer.event->armed == timer.armed && (machine->cpus_running || !owner_is_checkpoint(timer.event)))
 		timer.event->callback(timer.event->fd, EV_TIMEOUT, timer.event->context);
-	if (!timer.once && timer.event->fd >= 0)
-		user_look();
+	if (timer.once || timer.event->fd < 0)
+		return;
+	user_look();
+	if (timer.event->lasts && timer.event->armed)
+		event_add(timer.event, NULL);
 }
 
 /* --- messages between daemons ----------------------------------------------------------------------------------------- */
@@ -499,7 +506,7 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	daemon->exists = true;
 	daemon->loose = join;
 	node->o = (struct node_options){ .node = number, .n_nodes = n_start, .n_cpus = machine->n_cpus, .mem_mib = 64, .grows = true,
-					 .join = join, .restore = restore, .cmdline = "" };
+					 .join = join, .restore = restore, .cmdline = "", .features = world.computer.features };
 	node->base = world_base(number);
 	node->shm = (struct host_shm *)shm[number];
 	memset(node->shm->slot, 0, machine->n_cpus * sizeof node->shm->slot[0]);
@@ -593,6 +600,7 @@ void world_open(void)
 		world_forget_daemon(number);
 	guests_open();
 	memset(&world, 0, sizeof world);
+	hostcpu_look(&world.computer);
 	children_forget();
 }
 

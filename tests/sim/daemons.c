@@ -29,6 +29,7 @@
 #include "tests/sim/daemons.h"
 #include "vmm/hosts.h"
 #include "vmm/snapshot/pull.h"
+#include "vmm/snapshot/savefile.h"
 
 enum { REQUESTS = 64, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000, SEED_LIMIT_S = 200 };
 enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, REQUEST_KINDS };
@@ -44,12 +45,23 @@ static const struct fault { enum fault_point point; uint32_t n; enum request_kin
 	{ FAULT_HOST_LEAVE_DIES, 4, ASK_REMOVE },  { FAULT_SNAPSHOT_NO_MEMORY, 2, ASK_SAVE }, { FAULT_CHECKPOINT_DIES, 1, ASK_SAVE },
 	{ FAULT_CHECKPOINT_DIES, 2, ASK_SAVE },	   { FAULT_CHECKPOINT_DIES, 3, ASK_SAVE },  { FAULT_CHECKPOINT_DIES, 4, ASK_SAVE },
 	{ FAULT_CHECKPOINT_DIES, 5, ASK_SAVE },	   { FAULT_SNAPSHOT_FULL, 1, ASK_SAVE },    { FAULT_SNAPSHOT_FULL, 2, ASK_SAVE },
+	{ FAULT_SNAPSHOT_FULL, 3, ASK_SAVE },	   { FAULT_SNAPSHOT_FULL, 4, ASK_SAVE },    { FAULT_FILE_DIES, 1, ASK_SAVE },
+	{ FAULT_FILE_DIES, 2, ASK_SAVE },	   { FAULT_FILE_DIES, 3, ASK_SAVE },	    { FAULT_FILE_DIES, 4, ASK_SAVE },
 };
 enum { FAULTS = ARRAY_LEN(faults), NO_FAULT = FAULTS, KILLED, SILENCED };
 
 struct request { enum request_kind kind; bool open; unsigned what, to; uint64_t since_ns; };
-/* A client that saves: where to, what that should be, and for which request. */
-struct saver { struct client client; struct pull pull; struct kept *kept; struct witness cut; struct request *request; };
+/* A client that saves: where to - into memory, or into a file -, what that should be, and for which request. */
+struct saver {
+	struct client client;
+	struct pull pull;
+	struct kept *kept;
+	bool to_file, has_file;
+	struct savefile to;
+	char path[IO_PATH];
+	struct witness cut, file; /* of what comes; of what the file was before */
+	struct request *request;
+};
 
 static struct {
 	unsigned n, adds_open;
@@ -60,7 +72,9 @@ static struct {
 	unsigned fault;	     /* of `faults`, or one of those above */
 	bool met;	     /* it has shown, in this seed */
 	unsigned current; /* whose code runs */
-	jmp_buf death;
+	jmp_buf death, writer_death;
+	bool writes; /* a client writes to a file: it is the one that may die */
+	pid_t pid;
 	int log_fd;
 } plan;
 
@@ -179,7 +193,13 @@ void daemon_ends(unsigned number)
 	daemons[number].unsaid_ns = ~0ull;
 }
 
-static void die_here(void) { longjmp(plan.death, 1); }
+static void die_here(void)
+{
+	if (getpid() != plan.pid) /* who writes a checkpoint's file */
+		kill(getpid(), SIGKILL);
+	longjmp(plan.writes ? plan.writer_death : plan.death, 1);
+}
+
 void daemon_runs(unsigned number) { plan.current = number; }
 
 bool hosts_lost(struct sim *sim, const struct sim_event *event)
@@ -214,8 +234,10 @@ void machine_is_lost(void)
 		seen.lost += plan.request[i].open;
 	memset(plan.request, 0, sizeof plan.request);
 	plan.adds_open = 0;
-	for (unsigned i = 1; i <= LAST_CLIENT; i++)
+	for (unsigned i = 1; i <= LAST_CLIENT; i++) {
 		plan.saver[i].pull.active = false;
+		savefile_abandon(&plan.saver[i].to);
+	}
 }
 
 /* --- those who ask ------------------------------------------------------------------------------------------------------- */
@@ -265,25 +287,83 @@ static void close_request(struct request *r, uint32_t error, const char *why, ui
 
 /* --- saving and loading ----------------------------------------------------------------------------------------------- */
 
+/* Who saves is gone, by Ctrl-C or killed: an end of the request that is neither an error nor done. */
+static void saver_goes(struct saver *s)
+{
+	s->pull.active = false;
+	world_after(WORLD_CLIENT_GONE, 0, PORT_CLIENT, (uint32_t)s->client.fd, NULL, 0);
+	close_request(s->request, 0, "", 0);
+}
+
+/* It is the one before, or the new one, if that may be. */
+static void check_file(struct saver *s, bool may_be_new)
+{
+	savefile_abandon(&s->to);
+	if (may_be_new && owner_file_is(s->path, &s->cut)) {
+		s->file = s->cut;
+		s->has_file = true;
+		plan.saved = s;
+	} else if (!owner_file_is(s->path, s->has_file ? &s->file : NULL)) {
+		sim_fail(machine, "the machine's file is neither the one before nor the new one");
+	}
+}
+
+/* With the last record, and the commit, all may have been written when it dies. */
+static int write_to_file(struct saver *s, const struct snapfile_record *record, const void *data, struct problem *p)
+{
+	int result;
+
+	if (setjmp(plan.writer_death)) {
+		plan.writes = false;
+		plan.met = true;
+		check_file(s, !record && fault_on(FAULT_FILE_DIES) == 4);
+		saver_goes(s);
+		return 0;
+	}
+	plan.writes = true;
+	result = record ? savefile_add(&s->to, record, data, p) : savefile_commit(&s->to, p);
+	plan.writes = false;
+	return result;
+}
+
 static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
 {
 	struct saver *s = context;
 
-	if (sim_chance(machine, 1)) { /* Ctrl-C */
-		s->pull.active = false;
-		world_after(WORLD_CLIENT_GONE, 0, PORT_CLIENT, (uint32_t)s->client.fd, NULL, 0);
-		close_request(s->request, 0, "", 0);
+	if (sim_chance(machine, 1)) {
+		saver_goes(s);
+		if (s->to_file)
+			check_file(s, false);
 	}
-	return s->pull.active ? kept_add(s->kept, record, data, p) : 0;
+	if (!s->pull.active)
+		return 0;
+	return s->to_file ? write_to_file(s, record, data, p) : kept_add(s->kept, record, data, p);
 }
 
 static void on_cut(void *context) { ((struct saver *)context)->cut = world_cut; }
+
+static void on_file_saved(struct saver *s)
+{
+	struct problem p;
+
+	if (write_to_file(s, NULL, NULL, &p)) {
+		check_file(s, false);
+		close_request(s->request, 1, s->cut.written ? p.line : "try again", s->cut.written ? (uint32_t)strlen(p.line) : 9);
+	} else if (s->request->open) { /* else it has died */
+		check_file(s, true);
+		if (plan.saved != s)
+			sim_fail(machine, "the machine's file is not what was saved");
+		close_request(s->request, 0, "", 0);
+	}
+}
 
 static void on_saved(void *context)
 {
 	struct saver *s = context;
 	struct problem p;
 
+	if (s->to_file)
+		return on_file_saved(s);
 	if (!kept_commit(s->kept, &p)) {
 		owner_check_kept(s->kept, &s->cut);
 		plan.saved = s;
@@ -297,17 +377,44 @@ static void on_not_saved(void *context, const char *line, bool nothing_happened)
 {
 	struct saver *s = context;
 
-	kept_abandon(s->kept);
+	if (s->to_file)
+		check_file(s, false);
+	else
+		kept_abandon(s->kept);
 	close_request(s->request, 1, nothing_happened ? "try again" : line, nothing_happened ? 9 : (uint32_t)strlen(line));
+}
+
+static bool fault_of_files(void)
+{
+	enum fault_point point = plan.fault < FAULTS ? faults[plan.fault].point : FAULT_POINT_COUNT;
+
+	return point == FAULT_FILE_DIES || (point == FAULT_SNAPSHOT_FULL && faults[plan.fault].n >= 3);
+}
+
+/* Where to: into its memory, or into its file. */
+static void begin_to_save(struct saver *s, unsigned number)
+{
+	char name[16];
+	struct problem p;
+
+	s->to_file = sim_chance(machine, fault_of_files() ? 80 : 15);
+	if (!s->kept)
+		s->kept = kept_new();
+	if (!s->to_file)
+		return kept_begin(s->kept, false);
+	snprintf(name, sizeof name, "saved.%u", number);
+	io_path(s->path, name);
+	if (!s->has_file)
+		unlink(s->path); /* of another seed */
+	if (savefile_begin(&s->to, s->path, &p))
+		die("%s", p.line);
 }
 
 static void save(struct saver *s, unsigned number, struct request *request)
 {
 	if (plan.saved == s)
 		plan.saved = NULL;
-	if (!s->kept)
-		s->kept = kept_new();
-	kept_begin(s->kept, false);
+	begin_to_save(s, number);
 	s->client.fd = (int)number;
 	s->request = request;
 	s->pull.client = &s->client;
@@ -333,7 +440,7 @@ static void load_saved(void)
 	if (!plan.saved || plan.loaded)
 		return;
 	plan.loaded = true;
-	owner_load(plan.saved->kept, &plan.saved->cut, 1 + sim_random(machine, machine->n_nodes));
+	owner_load(plan.saved->to_file ? NULL : plan.saved->kept, plan.saved->path, &plan.saved->cut, 1 + sim_random(machine, machine->n_nodes));
 }
 
 /* --- all requests ---------------------------------------------------------------------------------------------------- */
@@ -396,6 +503,7 @@ void hosts_open(struct sim *sim)
 	fault_death = die_here;
 	memset(&plan, 0, sizeof plan);
 	plan.log_fd = log_fd;
+	plan.pid = getpid();
 	open_log();
 	sim->lowers = true;
 	plan.fault = sim_chance(sim, 70) ? sim_random(sim, FAULTS) : NO_FAULT + sim_random(sim, 3);
@@ -403,6 +511,7 @@ void hosts_open(struct sim *sim)
 	for (unsigned i = 0; i < FAULTS; i++)
 		fault_set(faults[i].point, 0);
 	fault_set(FAULT_MOVE_UNTOLD, sim_chance(sim, 10)); /* nothing goes wrong, but much is passed on */
+	fault_set(FAULT_FILE_SHORT, sim_chance(sim, 20) ? 500 + sim_random(sim, 5000) : 0);
 	for (unsigned number = 0; number < n_start; number++)
 		world_new_daemon(number, n_start, 0, false);
 	owner_open(n_start, sim->changes && sim_chance(sim, 60) ? 1 + sim_random(sim, 3) : 0);
@@ -527,8 +636,10 @@ void hosts_close(struct sim *sim)
 	seen.ended += sim->ended;
 	seen.seeds++;
 	owner_close();
-	for (unsigned i = 1; i <= LAST_CLIENT; i++)
+	for (unsigned i = 1; i <= LAST_CLIENT; i++) {
 		kept_free(plan.saver[i].kept);
+		savefile_abandon(&plan.saver[i].to);
+	}
 	for (unsigned number = 0; number < sim->n_nodes; number++)
 		world_forget_daemon(number);
 	world_close();
@@ -542,8 +653,8 @@ int hosts_report(void)
 	for (unsigned i = 0; i < REQUEST_KINDS; i++)
 		printf("%s%llu %s done, %llu as before", i ? "; " : "  ", (unsigned long long)seen.done[i], kinds[i],
 		       (unsigned long long)seen.as_before[i]);
-	printf("\n  %llu checkpoints, %llu machines went back to one, %llu were loaded, %llu requests lost with a machine; %llu ended\n",
-	       (unsigned long long)owner_count.checkpoints, (unsigned long long)owner_count.back, (unsigned long long)owner_count.loads,
+	printf("\n  %llu checkpoints, %llu files of one, %llu machines went back to one, %llu were loaded, %llu requests lost with a machine; %llu ended\n",
+	       (unsigned long long)owner_count.checkpoints, (unsigned long long)owner_count.files, (unsigned long long)owner_count.back, (unsigned long long)owner_count.loads,
 	       (unsigned long long)seen.lost, (unsigned long long)seen.ended);
 	printf("  of faults were met");
 	for (unsigned i = 0; i < FAULTS; i++)

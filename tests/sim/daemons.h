@@ -16,7 +16,7 @@
 #include "vmm/node.h"
 #include "vmm/snapshot/kept.h"
 
-enum { OWNER = MAX_NODES - 1 /* in a node's place */, LAST_CLIENT = 30, GUEST_VECTOR = 31, DISK_SECTORS = 60 };
+enum { IO_PATH = 64, OWNER = MAX_NODES - 1 /* in a node's place */, LAST_CLIENT = 30, GUEST_VECTOR = 31, DISK_SECTORS = 60 };
 
 /* A node daemon. */
 struct daemon {
@@ -40,6 +40,7 @@ struct guest {
 	uint32_t pos; /* bytes, or operations, done */
 	uint32_t n;   /* bytes, or sectors, of what is under way */
 	uint8_t command, half;
+	uint16_t looks; /* since the disk was not busy */
 	uint32_t sector;
 	uint8_t version[DISK_SECTORS]; /* how often each has been written */
 };
@@ -123,7 +124,7 @@ void io_start(void);
 void io_end(void);
 void io_on_message(const struct packet *packet);
 void io_on_event(uint32_t id);
-const char *io_folder(void); /* for files; it goes in the end */
+void io_path(char path[IO_PATH], const char *name); /* of a file in a folder that goes in the end */
 void io_sector(uint8_t *to, uint32_t sector, uint8_t version); /* as its version-th write leaves it */
 uint32_t io_input_waiting(void); /* bytes that the guest has not read yet */
 void io_check_disk(const uint8_t *version);
@@ -156,12 +157,15 @@ void owner_open(unsigned hosts, uint32_t checkpoint_ms);
 void owner_close(void);
 void owner_plan(void); /* for a run */
 void owner_on_event(const struct sim_event *event);
-void owner_load(const struct kept *kept, const struct witness *w, unsigned hosts);
+/* From where it is kept, or from a file. */
+void owner_load(const struct kept *kept, const char *path, const struct witness *w, unsigned hosts);
 bool owner_is_checkpoint(const void *event);
 bool owner_is_here(void);
 void owner_check_idle(void);
 void owner_check_kept(const struct kept *kept, const struct witness *w);
-extern struct owner_count { uint64_t checkpoints, back, loads; } owner_count;
+/* The file is that machine; NULL: there is none. */
+bool owner_file_is(const char *path, const struct witness *w);
+extern struct owner_count { uint64_t checkpoints, files, back, loads; } owner_count;
 
 /* daemons.c */
 void daemon_dies(unsigned number);

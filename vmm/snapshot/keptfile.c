@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "vmm/snapshot/savefile.h"
 
 /* --- the child ------------------------------------------------------------------------------------------------------ */
 
@@ -19,7 +20,7 @@ static bool owner_waits(void)
 	return recv(END, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
-static int write_all(struct snapfile_writer *file, const struct kept *kept, struct problem *p)
+static int write_all(struct savefile *to, const struct kept *kept, struct problem *p)
 {
 	static uint8_t data[MAX_MSG_PAYLOAD];
 	struct kept_cursor cursor = { 0 };
@@ -28,27 +29,24 @@ static int write_all(struct snapfile_writer *file, const struct kept *kept, stru
 	while (kept_next(kept, &cursor, &record, data))
 		if (!owner_waits())
 			return problem(p, "nobody waits for it");
-		else if (snapfile_write(file, &record, data, p))
+		else if (savefile_add(to, &record, data, p))
 			return -1;
-	return 0;
+	return savefile_commit(to, p);
 }
 
 /* All other files belong to the owner: who waits for its death by one of them shall not wait for this process. */
 static void be_writer(const char *path, const struct kept *kept, int end) __attribute__((noreturn));
 static void be_writer(const char *path, const struct kept *kept, int end)
 {
-	struct snapfile_writer *file;
+	struct savefile to;
 	struct problem p;
-	int result = -1;
+	int result;
 
 	if (dup2(end, END) < 0 || close_range(END + 1, ~0u, 0))
 		_exit(EXIT_VMP_FAILURE);
 	setpriority(PRIO_PROCESS, 0, NICE);
-	file = snapfile_create(path, &p);
-	if (file && !write_all(file, kept, &p))
-		result = snapfile_commit(file, &p);
-	else
-		snapfile_abandon(file);
+	result = savefile_begin(&to, path, &p) || write_all(&to, kept, &p);
+	savefile_abandon(&to);
 	if (result && send(END, p.line, strlen(p.line), MSG_NOSIGNAL) < 0) {
 		/* nobody wants to know */
 	}

@@ -15,7 +15,7 @@
 #include "vmm/client.h"
 #include "vmm/rundir.h"
 #include "vmm/snapshot/pull.h"
-#include "vmm/snapshot/saved.h"
+#include "vmm/snapshot/savefile.h"
 
 enum { SILENCE_S = 60, PROGRESS_NS = 200000000, AGAIN_MS = 50, PATIENCE_NS = 2000000000 };
 
@@ -27,8 +27,7 @@ struct save {
 	struct machine_info info;
 	struct pull pull;
 	struct event *limit, *again, *signals[4];
-	struct snapfile_writer *file;
-	struct saved_machine machine;
+	struct savefile to;
 	uint64_t began_ns, shown_ns;
 	bool shown, done;
 	int status;
@@ -78,37 +77,21 @@ static void show_progress(struct save *s)
 		return;
 	s->shown_ns = now;
 	s->shown = true;
-	dprintf(2, "\r\033[Kvmp: %llu MiB of at most %u MiB saved", (unsigned long long)snapfile_raw_bytes(s->file) >> 20,
-		s->machine.machine.mem_mib);
+	dprintf(2, "\r\033[Kvmp: %llu MiB of at most %u MiB saved", (unsigned long long)snapfile_raw_bytes(s->to.file) >> 20,
+		s->to.machine.machine.mem_mib);
 }
 
 static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
 {
 	struct save *s = context;
-	struct problem inner;
 
-	if (saved_has(&s->machine, record))
-		return 0;
-	if (saved_add(&s->machine, record, data, &inner))
-		return problem(p, "the machine's state %s; this is a bug in vmp", inner.line);
-	if (snapfile_write(s->file, record, data, p))
+	if (savefile_add(&s->to, record, data, p))
 		return -1;
 	show_progress(s);
 	return 0;
 }
 
-static void on_done(void *context)
-{
-	struct save *s = context;
-	struct problem p, inner;
-
-	if (saved_complete(&s->machine, &inner)) {
-		problem(&p, "the machine's state %s; this is a bug in vmp", inner.line);
-		end_save(s, EXIT_VMP_FAILURE, p.line);
-	} else {
-		end_save(s, 0, "");
-	}
-}
+static void on_done(void *context) { end_save(context, 0, ""); }
 
 static void on_again(evutil_socket_t fd, short events, void *context)
 {
@@ -172,8 +155,7 @@ static int prepare(struct save *s)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error like a full disk */
 	/* The file first: who cannot write it need not stop the machine. */
-	s->file = snapfile_create(s->o->file, &s->why);
-	if (!s->file)
+	if (savefile_begin(&s->to, s->o->file, &s->why))
 		return -1;
 	s->base = client_new_loop();
 	if (!s->base)
@@ -198,40 +180,35 @@ static void report(const struct save *s, uint64_t file_bytes)
 	double seconds = (now_ns() - s->began_ns) / 1e9;
 
 	printf("%s: saved in %s: %.1f MiB of memory as %.1f MiB in %.2f s; the machine stood still for %.1f ms\n", s->rundir.name,
-	       s->o->file, s->machine.pages / 256.0, file_bytes / 1048576.0, seconds, s->machine.machine.pause_ns / 1e6);
+	       s->o->file, s->to.machine.pages / 256.0, file_bytes / 1048576.0, seconds, s->to.machine.machine.pause_ns / 1e6);
 }
 
 static void finish(struct save *s)
 {
-	uint64_t file_bytes = s->file ? snapfile_file_bytes(s->file) : 0;
+	uint64_t file_bytes = snapfile_file_bytes(s->to.file);
 
 	pull_stop(&s->pull);
 	client_flush(&s->client, 100);
 	if (s->shown && write(2, "\r\033[K", 4) < 0) {
 		/* a terminal that is gone needs no cleaning */
 	}
-	if (s->status) {
-		snapfile_abandon(s->file);
-	} else if (snapfile_commit(s->file, &s->why)) {
+	if (!s->status && savefile_commit(&s->to, &s->why))
 		s->status = EXIT_VMP_FAILURE;
-	} else {
+	if (!s->status)
 		report(s, file_bytes);
-	}
-	s->file = NULL;
 }
 
 static void free_save(struct save *s)
 {
 	struct event *events[] = { s->limit, s->again, s->signals[0], s->signals[1], s->signals[2], s->signals[3] };
 
-	snapfile_abandon(s->file);
+	savefile_abandon(&s->to);
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
 		if (events[i])
 			event_free(events[i]);
 	client_close(&s->client);
 	if (s->base)
 		event_base_free(s->base);
-	saved_free(&s->machine);
 }
 
 int save_machine(const struct options *o)

@@ -41,7 +41,7 @@ static int put(struct snapfile_writer *w, const void *bytes, size_t n, struct pr
 	const char *at = bytes;
 
 	while (n) {
-		ssize_t done = write(w->fd, at, n);
+		ssize_t done = write(w->fd, at, fault_on(FAULT_FILE_SHORT) && n > fault_on(FAULT_FILE_SHORT) ? fault_on(FAULT_FILE_SHORT) : n);
 
 		if (done < 0 && errno == EINTR)
 			continue;
@@ -52,6 +52,12 @@ static int put(struct snapfile_writer *w, const void *bytes, size_t n, struct pr
 		w->file_bytes += done;
 	}
 	return 0;
+}
+
+/* FAULT_SNAPSHOT_FULL */
+static int no_room(const struct snapfile_writer *w, struct problem *p)
+{
+	return problem(p, "cannot write %s: %s", w->path, strerror(ENOSPC));
 }
 
 static int compress_some(struct snapfile_writer *w, const void *bytes, size_t n, int flush, struct problem *p)
@@ -123,8 +129,10 @@ fail:
 
 int snapfile_write(struct snapfile_writer *w, const struct snapfile_record *record, const void *data, struct problem *p)
 {
+	if (record->kind == SNAPSHOT_PAGE)
+		fault_die_at(FAULT_FILE_DIES, 1);
 	if (fault_on(FAULT_SNAPSHOT_FULL) == 3 && record->kind == SNAPSHOT_PAGE)
-		return problem(p, "cannot write %s: %s", w->path, strerror(ENOSPC));
+		return no_room(w, p);
 	w->tail.records++;
 	w->tail.raw_bytes += sizeof *record + record->bytes;
 	w->tail.raw_crc = crc32(crc32(w->tail.raw_crc, (const void *)record, sizeof *record), data, record->bytes);
@@ -150,6 +158,7 @@ static int give_name(struct snapfile_writer *w, struct problem *p)
 		if (errno != EEXIST)
 			return problem(p, "cannot give %s its name: %s", w->path, strerror(errno));
 	}
+	fault_die_at(FAULT_FILE_DIES, 3);
 	if (rename(w->temporary, w->path))
 		return problem(p, "cannot give %s its name: %s", w->path, strerror(errno));
 	w->temporary[0] = 0;
@@ -177,10 +186,16 @@ int snapfile_commit(struct snapfile_writer *w, struct problem *p)
 	w->tail.crc = checksum(&w->tail, offsetof(struct tail, crc));
 	if (!result)
 		result = put(w, &w->tail, sizeof w->tail, p);
+	if (!result && fault_on(FAULT_SNAPSHOT_FULL) == 4)
+		result = no_room(w, p);
 	if (!result && fsync(w->fd))
 		result = problem(p, "cannot write %s: %s", w->path, strerror(errno));
 	if (!result)
+		fault_die_at(FAULT_FILE_DIES, 2);
+	if (!result)
 		result = give_name(w, p);
+	if (!result)
+		fault_die_at(FAULT_FILE_DIES, 4);
 	if (!result)
 		sync_folder(w);
 	snapfile_abandon(w);
