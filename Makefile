@@ -86,6 +86,7 @@ soak: all $(B)/tests/unit/phnx_thousand
 lint:
 	$(Q)scripts/check-includes
 	$(Q)scripts/check-abi
+	$(Q)scripts/check-faults
 
 # The commentary of the files, in reading order.
 tour:

@@ -34,7 +34,7 @@
 enum { REQUESTS = 64, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000, SEED_LIMIT_S = 200 };
 enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, REQUEST_KINDS };
 
-/* What may go wrong; `most`: what is asked for more often then. */
+/* What may go wrong (tests/faults.table); `most`: what is asked for more often then. */
 static const struct fault { enum fault_point point; uint32_t n; enum request_kind most; } faults[] = {
 	{ FAULT_MOVE_NO_SPARE, 1, ASK_MOVE },	   { FAULT_MOVE_SPARE_DIES, 1, ASK_MOVE },  { FAULT_MOVE_TARGET_DIES, 1, ASK_MOVE },
 	{ FAULT_MOVE_DAMAGE, 1, ASK_MOVE },	   { FAULT_MOVE_SOURCE_DIES, 1, ASK_MOVE }, { FAULT_MOVE_HOST_DIES, 1, ASK_MOVE },
