@@ -113,6 +113,7 @@ static void charge(struct simnode *node, uint64_t ns)
 	if (node->busy_until < the_sim->now)
 		node->busy_until = the_sim->now;
 	node->busy_ns += ns;
+	node->all_busy_ns += ns;
 	node->busy_until += node->busy_ns / 1000;
 	node->busy_ns %= 1000;
 }

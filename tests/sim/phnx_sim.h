@@ -12,7 +12,7 @@ struct simnode {
 	bool dead;
 	uint64_t tick_at;		/* UINT64_MAX: dead */
 	int place;			/* among the timers */
-	uint64_t busy_until, busy_ns;
+	uint64_t busy_until, busy_ns, all_busy_ns;	/* all_busy_ns: since the start */
 	struct event *waiting, **waiting_end;	/* until it is not busy any more */
 	unsigned unsettled;
 	struct end **ends;
