@@ -58,6 +58,7 @@ struct saver {
 	struct kept *kept;
 	bool to_file, has_file;
 	struct savefile to;
+	struct snapfile_writer *writer; /* what a death in the midst leaves */
 	char path[IO_PATH];
 	struct witness cut, file; /* of what comes; of what the file was before */
 	struct request *request;
@@ -313,9 +314,11 @@ static int write_to_file(struct saver *s, const struct snapfile_record *record, 
 {
 	int result;
 
+	s->writer = s->to.file;
 	if (setjmp(plan.writer_death)) {
 		plan.writes = false;
 		plan.met = true;
+		s->to.file = s->writer;
 		check_file(s, !record && fault_on(FAULT_FILE_DIES) == 4);
 		saver_goes(s);
 		return 0;
