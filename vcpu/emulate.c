@@ -42,7 +42,7 @@ static enum vcpu_result run(struct insn *i, const struct opcode *o)
 		return VCPU_NOT_MINE;
 	if (insn_decode_operands(i, o->form))
 		return VCPU_RAISED;
-	if (i->lock)
+	if (i->lock && !(o->form & FORM_GROUP))
 		return insn_raise(i, VECTOR_UD, -1); /* none of ours may be locked */
 	if (privilege_fails(i, o->form))
 		return VCPU_RAISED;

@@ -76,6 +76,7 @@ enum insn_form {
 	FORM_CPL0 = 1 << 7,	 /* privileged: #GP(0) at CPL 3 */
 	FORM_IOPL = 1 << 8,	 /* #GP(0) when CPL > IOPL */
 	FORM_MARKED = 1 << 9,	 /* mine only behind a marker */
+	FORM_GROUP = 1 << 10,	 /* many instructions, told apart by ModRM; of some only a few are mine */
 };
 struct insn {
 	struct vcpu *v;

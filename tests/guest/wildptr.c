@@ -36,6 +36,11 @@ static void try(uintptr_t address)
 	expect(line, signal == SIGSEGV);
 	printf("        address %p code %d\n", seen_address, seen_code);
 	if (!(signal = sigsetjmp(back, 1)))
+		__asm__ volatile("lock incl %0" : "+m"(*at));
+	snprintf(line, sizeof line, "a locked increment at %#lx faults", (unsigned long)address);
+	expect(line, signal == SIGSEGV);
+	printf("        address %p code %d\n", seen_address, seen_code);
+	if (!(signal = sigsetjmp(back, 1)))
 		((void (*)(void))address)();
 	snprintf(line, sizeof line, "a jump to %#lx faults", (unsigned long)address);
 	expect(line, signal == SIGSEGV);
