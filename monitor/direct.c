@@ -12,10 +12,9 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/killed.h"
 #include "base/log.h"
-
-enum { GUEST_SPACES = 6 }; /* as many as Linux tells apart (TLB_NR_DYN_ASIDS) */
 
 /* A call's arguments, as they were when it came. */
 struct asked { uint64_t arg[6]; };
@@ -135,11 +134,12 @@ static void start_first_space(struct monitor *m)
 	*m->direct = (struct direct_shared){
 		.turn = TURN_VM, .cpu = m->cpu, .n_cpus = m->shm->n_cpus, .ram_pages = m->shm->ram_pages,
 		.first_page = m->shadow.first_page, .area_limit = m->shadow.area_limit, .many_hosts = m->many_hosts,
+		.always_bare = fault_on(FAULT_ALWAYS_BARE),
 		.host_tsc_khz = 1,
 		.clock_offset = offsetof(struct host_shm, clock),
 		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot),
 		.rights_offset = offsetof(struct host_shm, page_right),
-		.has_cpu = { 1 }, .started = 1, .spaces = { .n = GUEST_SPACES },
+		.has_cpu = { 1 }, .started = 1, .spaces = { .n = DIRECT_GUEST_SPACES },
 	};
 	error = start_space(m, 0);
 	if (error)
@@ -173,11 +173,12 @@ static int64_t call_NEW_SPACE(struct monitor *m, const struct asked *a)
 {
 	int error;
 
-	if (a->arg[0] >= GUEST_SPACES || m->vm.space[a->arg[0]].pid)
+	if (a->arg[0] >= DIRECT_SPACES || m->vm.space[a->arg[0]].pid)
 		return refuse(m, "an address space that it cannot have"), 0;
 	error = start_space(m, a->arg[0]);
 	if (error)
-		log_warn("CPU %u makes do with one host address space: %s; too many processes?", m->cpu, strerror(-error));
+		log_warn("CPU %u makes do with %s: %s; too many processes?", m->cpu,
+			 a->arg[0] == DIRECT_BARE_SPACE ? "slower computing" : "one host address space", strerror(-error));
 	return error;
 }
 

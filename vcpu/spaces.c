@@ -2,12 +2,15 @@
 #include "vcpu/spaces.h"
 
 static uint32_t bit_of(uint32_t number) { return 1u << number; }
+static uint32_t *stale_of(struct spaces *all, const struct space *own) { return own->bare ? &all->bare_stale : &all->stale; }
 static uint32_t directory_of(const struct vcpu *v) { return v->cr3 & ~(uint32_t)PAGE_MASK; }
 
 void spaces_cr3_loaded(struct spaces *all, uint32_t cr3, bool keep)
 {
-	if (!keep)
-		all->stale |= bit_of(spaces_number(cr3));
+	if (keep)
+		return;
+	all->stale |= bit_of(spaces_number(cr3));
+	all->bare_stale |= bit_of(spaces_number(cr3));
 }
 
 static bool reaches_kernel(gva_t first, uint32_t pages)
@@ -25,6 +28,8 @@ void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gv
 		shadow_drop_range(&own->shadow, first, pages);
 	if (first < VMP_USER_LIMIT && own->number != number)
 		all->stale |= bit_of(number); /* meant for a space that runs only later */
+	if (first < VMP_USER_LIMIT)
+		all->bare_stale |= bit_of(number);
 	if (!reaches_kernel(first, pages))
 		return;
 	if (first < VMP_USER_LIMIT) {
@@ -58,14 +63,14 @@ static void catch_up(const struct spaces *all, struct space *own)
 
 void spaces_enter(struct spaces *all, struct space *own, struct vcpu *v)
 {
-	uint32_t number = spaces_number(v->cr3), directory = directory_of(v);
+	uint32_t number = spaces_number(v->cr3), directory = directory_of(v), *stale = stale_of(all, own);
 
 	catch_up(all, own);
 	if (own->number != number || own->directory != directory)
 		shadow_switch_space(&own->shadow);
-	else if (all->stale & bit_of(number))
+	else if (*stale & bit_of(number))
 		shadow_refresh_user(&own->shadow, v);
 	own->number = number;
 	own->directory = directory;
-	all->stale &= ~bit_of(number);
+	*stale &= ~bit_of(number);
 }

@@ -90,7 +90,7 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 	if (v->seg[SEG_GS] != direct.entered_with[SEG_GS])
 		WRITE_SEGMENT(gs, vmproc_selector(v->seg[SEG_GS]));
 	window_open(direct.window, v);
-	if (direct.tls_stale || direct.refault.wanted)
+	if (direct.tls_stale || direct.refault.wanted || direct_bare_awaits(v))
 		direct.window->slow_return = true;
 }
 
@@ -206,6 +206,16 @@ static void arm_timer(const struct vcpu *v)
 		when.it_value.tv_nsec = at % 1000000000;
 	}
 	host_call(__NR_timer_settime, direct.timer, 1 /* TIMER_ABSTIME */, (long)&when, 0, 0, 0);
+}
+
+void direct_disarm_timer(void)
+{
+	static const struct __kernel_itimerspec never;
+
+	if (direct.timer_armed_ns == UINT64_MAX)
+		return;
+	direct.timer_armed_ns = UINT64_MAX;
+	host_call(__NR_timer_settime, direct.timer, 0, (long)&never, 0, 0, 0);
 }
 
 /* --- traps ---------------------------------------------------------------------------------------------------------- */
@@ -455,12 +465,21 @@ static void until_it_can_run(struct vcpu *v)
 	}
 }
 
+/* An interrupt may want another place than the program that it interrupts. */
+static void until_it_can_run_here(struct vcpu *v)
+{
+	do {
+		atomic_store(&direct.slot->state, SLOT_MONITOR);
+		direct_enter_space(v);
+		if (direct.refault.wanted && (v->cpl == 3 || v->eip == direct.refault.eip))
+			map_what_faulted(v);
+		until_it_can_run(v);
+	} while (!direct_is_in_place(v));
+}
+
 static void leave(struct vcpu *v, struct sigcontext *r)
 {
-	direct_enter_space(v);
-	if (direct.refault.wanted && (v->cpl == 3 || v->eip == direct.refault.eip))
-		map_what_faulted(v);
-	until_it_can_run(v);
+	until_it_can_run_here(v);
 	direct_settle_segments(v);
 	arm_timer(v);
 	registers_out(v, r);
@@ -520,9 +539,8 @@ static bool guest_stopped(struct vcpu *v, struct sigcontext *r, bool in_window)
 	return place != WINDOW_IRET;
 }
 
-static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r)
+static void serve(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r, bool is_user, bool in_window)
 {
-	bool is_user = r->cs == VMP_SEL_USER_CS, in_window = window_holds(r->rip) && !is_user;
 	bool carried_out = guest_stopped(v, r, in_window), watched = on_watch(v, signal, info, in_window && !carried_out);
 
 	if (carried_out || is_watch(signal, info))
@@ -535,6 +553,14 @@ static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct si
 		step_made(v, watched);
 	else
 		on_signal(v, signal, info, r, in_window);
+}
+
+static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct sigcontext *r)
+{
+	bool is_user = r->cs == VMP_SEL_USER_CS;
+
+	serve(v, signal, info, r, is_user, !is_user && (direct_is_bare() ? window_holds_syscall(r->rip) : window_holds(r->rip)));
+	direct_bare_stopped(v, is_user, signal == SIGALRM);
 }
 
 /* The first signal is our own. */

@@ -7,6 +7,7 @@
  *
  * A virtual CPU has several VM processes, one for each host address space that it keeps (vcpu/spaces.h).  They pass the CPU
  * to each other with this memory; all but one sleep.  Where "the VM process" is said, the one that has the CPU is meant.
+ * The bare one is for programs that compute (direct_bare.c).
  *
  * The VM process is not trusted: the monitor copies what it reads, and carries out only what a guest may cause anyway.
  */
@@ -17,6 +18,7 @@
 #include <stdatomic.h>
 #include "base/types.h"
 #include "base/wire.h"
+#include "vcpu/computing.h"
 #include "vcpu/spaces.h"
 #include "vcpu/vcpu.h"
 
@@ -63,6 +65,9 @@ enum direct_call {
 };
 
 enum { DIRECT_XSAVE_BYTES = 12 << 10 };
+/* Host address spaces: the guest's, as many as Linux tells apart (TLB_NR_DYN_ASIDS), and the bare one. */
+enum { DIRECT_GUEST_SPACES = 6, DIRECT_BARE_SPACE, DIRECT_SPACES };
+_Static_assert((int)DIRECT_SPACES <= (int)MAX_SPACES, "a VM process each");
 enum direct_turn { TURN_VM, TURN_MONITOR };
 /* A VM process starts; each step is set by the side that has done it. */
 enum direct_setup {
@@ -88,11 +93,12 @@ struct direct_shared {
 	struct vcpu vcpu; /* env is the VM process's own */
 	struct { uint32_t attached, watches; struct debug_step step; } debug; /* the monitor writes it, for a debugger */
 	struct spaces spaces;
-	uint32_t started; /* bit k: space k has a VM process */
+	uint32_t started, refused; /* bit k: space k has a VM process; cannot have one */
+	struct computing computing;
 	struct user_desc segment[VMP_GDT_ENTRIES]; /* what the host's tables must hold, and for which entries */
 	uint32_t segments;
 	/* filled in by the monitor before the start */
-	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, host_tsc_khz, tsc_khz;
+	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, always_bare, host_tsc_khz, tsc_khz;
 	uint64_t clock_offset, slot_offset, rights_offset; /* in the host's shared memory */
 	_Atomic uint64_t sent; /* bit n - 1: signal n has come from outside; the monitor reports it */
 	_Atomic uint32_t sender; /* of the last of them: a pid */

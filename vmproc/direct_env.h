@@ -38,18 +38,29 @@ extern struct direct direct;
 /* direct.c */
 long direct_install(void); /* signals, their stack, the timer; before the jail. 0 or -errno */
 void direct_run(void) __attribute__((noreturn));
+void direct_disarm_timer(void);
 enum time_kind direct_time_switch(enum time_kind to); /* returns the kind that was open */
 
 /* direct_space.c: this process's part in passing the CPU from space to space */
 void direct_wait_for_cpu(void);
 void direct_take_cpu(void); /* in a handler; it has come from another process */
 void direct_enter_space(struct vcpu *v); /* guest code is to run next: in the right process, which is up to date */
+bool direct_is_in_place(const struct vcpu *v); /* it is this one */
 void direct_settle_segments(struct vcpu *v); /* v is as guest code will find it; before registers go out */
 void direct_segment_changed(unsigned index, const struct vcpu_segment *s);
 /* FPU and vector registers, in the signal frame or in the processor, from and to the shared memory */
 void direct_fpu_size(void); /* in the first handler: how many bytes they are */
 void direct_fpu_out(void);
 void direct_fpu_in(void);
+
+/* direct_bare.c: the host address space for programs that compute */
+static inline bool direct_is_bare(void) { return direct.number == DIRECT_BARE_SPACE; }
+bool direct_bare_wanted(const struct vcpu *v); /* it is where v is to go on */
+bool direct_bare_awaits(const struct vcpu *v); /* it will be, when the guest kernel returns to its user */
+void direct_bare_stopped(const struct vcpu *v, bool was_user, bool tick); /* and has been dealt with; interrupts come later */
+long direct_bare_set_up(void); /* this process is to be the bare one; before the jail: 0 or -errno */
+void direct_bare_window(bool open); /* the page below 4 GiB that set_thread_area's argument needs; else nobody can touch it */
+struct user_desc direct_bare_descriptor(struct user_desc d);
 
 /* direct_env.c */
 void direct_setup_done(enum direct_setup step);

@@ -1,5 +1,5 @@
 /* direct_space.c - passing the virtual CPU from one VM process to another, when the guest loads a CR3 that belongs to another
- * host address space; and what the one that gets it makes good: mappings (vcpu/spaces.h), registers in the signal frame, and
+ * host address space, or a program goes to the bare one and comes back (direct_bare.c); and what the one that gets it makes good: mappings (vcpu/spaces.h), registers in the signal frame, and
  * descriptors.
  *
  * It costs two futex calls and the host's change of address space.  The CPU changes hands in the middle of a signal handler,
@@ -56,12 +56,16 @@ static void give_descriptor(const struct user_desc *d, bool tls)
 	long result;
 
 	if (!tls) {
-		stub->descriptor = *d;
+		stub->descriptor = direct_is_bare() ? direct_bare_descriptor(*d) : *d;
 		host_call(__NR_modify_ldt, 0x11, (long)&stub->descriptor, sizeof *d, 0, 0, 0);
 		return;
 	}
+	if (direct_is_bare())
+		direct_bare_window(true);
 	*low = *d;
 	__asm__ volatile("int $0x80" : "=a"(result) : "a"(243L), "b"(low) : "memory", "r8", "r9", "r10", "r11");
+	if (direct_is_bare())
+		direct_bare_window(false);
 }
 
 static bool is_given(unsigned index)
@@ -143,9 +147,16 @@ void direct_settle_segments(struct vcpu *v)
 {
 	if (direct.tls_stale && v->cpl == 3)
 		settle_tls(v);
-	for (unsigned i = 0; i < SEG_COUNT; i++)
-		if (v->seg[i] != direct.entered_with[i] && vmproc_is_tls(v->seg[i] >> 3))
-			make_loadable(v->seg[i] >> 3);
+	for (unsigned i = 0; i < SEG_COUNT; i++) {
+		unsigned index = v->seg[i] >> 3;
+
+		if (v->seg[i] == direct.entered_with[i])
+			continue;
+		if (vmproc_is_tls(index))
+			make_loadable(index);
+		else if (index && !loads_here(index) && i != SEG_CS && i != SEG_SS) /* one of the host's own */
+			v->seg[i] = 0;
+	}
 }
 
 /* --- passing the CPU on --------------------------------------------------------------------------------------------- */
@@ -172,6 +183,8 @@ static void pass_cpu(unsigned to)
 
 	direct_fpu_out();
 	direct_time_switch(TIME_EMULATION);
+	if (to == DIRECT_BARE_SPACE || direct_is_bare())
+		direct_disarm_timer(); /* it would wake this process, tick for tick */
 	atomic_store(&direct.slot->space, to);
 	atomic_store(&s->has_cpu[direct.number], 0);
 	atomic_store(&s->has_cpu[to], 1);
@@ -180,27 +193,33 @@ static void pass_cpu(unsigned to)
 	direct_take_cpu();
 }
 
-/* Where it cannot be started, the CPU does with the first. */
-static unsigned started_space(struct direct_shared *s, unsigned wanted)
+static unsigned wanted_space(const struct vcpu *v)
 {
-	if (s->started >> wanted & 1)
-		return wanted;
+	return direct_bare_wanted(v) ? DIRECT_BARE_SPACE : spaces_wanted(&direct.shared->spaces, v->cr3);
+}
+
+bool direct_is_in_place(const struct vcpu *v) { return wanted_space(v) == direct.number; }
+
+/* Where one cannot be started, the CPU does with the first, or without the bare one. */
+static void start_space(struct direct_shared *s, unsigned wanted)
+{
+	if ((s->started | s->refused) >> wanted & 1)
+		return;
 	if (direct_call(DIRECT_NEW_SPACE, wanted, 0, 0, 0) == 0) {
 		s->started |= 1u << wanted;
-		return wanted;
+		return;
 	}
-	s->spaces.n = 1;
-	return 0;
+	s->refused |= 1u << wanted;
+	if (wanted != DIRECT_BARE_SPACE)
+		s->spaces.n = 1;
 }
 
 void direct_enter_space(struct vcpu *v)
 {
 	struct direct_shared *s = direct.shared;
-	unsigned wanted = spaces_wanted(&s->spaces, v->cr3);
 
-	if (wanted != direct.number)
-		wanted = started_space(s, wanted);
-	if (wanted != direct.number)
-		pass_cpu(wanted);
+	start_space(s, wanted_space(v));
+	if (!direct_is_in_place(v))
+		pass_cpu(wanted_space(v));
 	spaces_enter(&s->spaces, &direct.space, v);
 }

@@ -137,6 +137,8 @@ static long close_direct_jail(void)
 		IF(setup, 1), GIVE(SECCOMP_RET_ALLOW),
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)(sizeof direct.shared->has_cpu - 1)), MUST_BE(has_cpu),
 		GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_mprotect, 13), /* direct_bare_window() */
+		ADDRESS(0, VMP_WINDOW), LOAD_LOW(1), MUST_BE(PAGE_BYTES), BELOW_4_GIB(1), GIVE(SECCOMP_RET_ALLOW),
 		MAPPING_CALLS(descriptor),
 		GIVE(REFUSE),
 	};
@@ -164,7 +166,9 @@ static void prepare_direct(void)
 	direct.number = s->new_space;
 	direct.slot = (struct vcpu_slot *)DIRECT_SLOT_ADDRESS;
 	direct.window = (struct cpu_window *)VMP_WINDOW;
-	error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot), PROT_READ | PROT_WRITE, VMPROC_SHM_FD, s->slot_offset);
+	error = direct_is_bare() ? direct_bare_set_up() : 0;
+	if (error >= 0)
+		error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot), PROT_READ | PROT_WRITE, VMPROC_SHM_FD, s->slot_offset);
 	if (error >= 0)
 		error = map_at(DIRECT_CLOCK_ADDRESS, PAGE_BYTES, PROT_READ, VMPROC_SHM_FD, s->clock_offset);
 	if (error >= 0)

@@ -1,18 +1,19 @@
 /* vcpu_spaces.c - several host address spaces for one CPU (vcpu/spaces.c): what is kept, what goes, and that nothing stays
- * that should have gone.
+ * that should have gone; and which program computes (vcpu/computing.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/unit/vcpu_fake.h"
+#include "vcpu/computing.h"
 #include "vcpu/spaces.h"
 
 #define V (&fake.v)
-enum { SPACES = 3, KERNEL = VMP_USER_LIMIT, USER_AT = 0x100000 /* beyond what gather() would take along */ };
+enum { SPACES = 3, BARE = SPACES, KERNEL = VMP_USER_LIMIT, USER_AT = 0x100000 /* beyond what gather() would take along */ };
 
 static struct spaces all;
-static struct space space[SPACES];
-static uint32_t entries[SPACES][LINEAR_PAGES];
+static struct space space[SPACES + 1];
+static uint32_t entries[SPACES + 1][LINEAR_PAGES];
 static uint32_t cr3;
 static unsigned unmapped; /* calls */
 
@@ -34,23 +35,26 @@ static void reset(unsigned n)
 	set32(PAGE_DIR, 0); /* no neighbour comes along */
 	all = (struct spaces){ .n = n };
 	cr3 = unmapped = 0;
-	for (unsigned i = 0; i < SPACES; i++) {
+	for (unsigned i = 0; i <= BARE; i++) {
 		memset(entries[i], 0, sizeof entries[i]);
 		space[i] = (struct space){ .shadow = { .host = &host, .entry = entries[i], .ram_pages = RAM_BYTES >> PAGE_BITS, .run = SHADOW_RUN,
-						       .first_page = 1, .area_limit = 60000 } };
+						       .first_page = 1, .area_limit = 60000 }, .bare = i == BARE };
 	}
 }
 
 static struct space *current(void) { return &space[spaces_wanted(&all, cr3)]; }
 
-static void touch(gva_t gva, gpa_t gpa)
+static void touch_in(struct space *where, gva_t gva, gpa_t gpa)
 {
 	struct vcpu_walk w = { .gpa = gpa, .writable = true, .global = gva >= KERNEL };
 
-	shadow_map(&current()->shadow, V, gva, &w, ACCESS_READ);
+	shadow_map(&where->shadow, V, gva, &w, ACCESS_READ);
 }
 
-static gpa_t mapped(gva_t gva) { return shadow_entry(&current()->shadow, gva) & ~(uint32_t)PAGE_MASK; }
+static void touch(gva_t gva, gpa_t gpa) { touch_in(current(), gva, gpa); }
+
+static gpa_t mapped_in(const struct space *where, gva_t gva) { return shadow_entry(&where->shadow, gva) & ~(uint32_t)PAGE_MASK; }
+static gpa_t mapped(gva_t gva) { return mapped_in(current(), gva); }
 
 static void load_cr3(uint32_t number, bool keep)
 {
@@ -257,18 +261,82 @@ static void all_is_dropped_everywhere(void)
 	}
 }
 
+static void the_bare_one(void)
+{
+	enum { NOTHING, SAME_NUMBER, OTHER_NUMBER, OTHER_DIRECTORY, FLUSHED, PAGE_FLUSHED, KERNEL_FLUSHED, OTHERS_FLUSHED, ALL_DROPPED };
+	static const struct { int what; bool there; } rows[] = {
+		{ NOTHING, true }, { SAME_NUMBER, true }, { OTHER_NUMBER, false }, { OTHER_DIRECTORY, false }, { FLUSHED, false },
+		{ PAGE_FLUSHED, false }, { KERNEL_FLUSHED, true }, { OTHERS_FLUSHED, true }, { ALL_DROPPED, false },
+	};
+	struct space *bare = &space[BARE];
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		reset(3);
+		load_cr3(1, false);
+		spaces_enter(&all, bare, V);
+		touch_in(bare, USER_AT, 0x5000);
+		spaces_enter(&all, current(), V);
+		switch (rows[i].what) {
+		case SAME_NUMBER: load_cr3(1, true); break;
+		case OTHER_NUMBER: load_cr3(2, true); break;
+		case OTHER_DIRECTORY: load_cr3(PAGE_DIR | 1, true); break;
+		case FLUSHED: load_cr3(1, false); break;
+		case PAGE_FLUSHED: spaces_drop_range(&all, current(), V, USER_AT, 1); break;
+		case KERNEL_FLUSHED: spaces_drop_range(&all, current(), V, KERNEL, 1); break;
+		case OTHERS_FLUSHED:
+			load_cr3(2, false);
+			spaces_drop_range(&all, current(), V, USER_AT, 1);
+			load_cr3(1, true);
+			break;
+		case ALL_DROPPED: spaces_drop_all(&all, current()); break;
+		}
+		spaces_enter(&all, bare, V);
+		CU_ASSERT_EQUAL(mapped_in(bare, USER_AT) != 0, rows[i].there);
+		spaces_enter(&all, current(), V);
+		spaces_enter(&all, bare, V);
+		CU_ASSERT_EQUAL(mapped_in(bare, USER_AT) != 0, rows[i].there);
+	}
+}
+
+/* T: a tick finds the program running; t: another one; K, k: it wants the kernel, where it was believed to compute, or not. */
+static void who_computes(void)
+{
+	static const struct { const char *past; bool computes; uint32_t doubt; } rows[] = {
+		{ "", false, 0 }, { "T", false, 0 }, { "TT", true, 0 }, { "TTT", true, 0 }, { "TtT", false, 0 }, { "tTT", true, 0 },
+		{ "TkT", false, 0 }, { "TTk", false, 0 }, { "TTkTT", true, 0 }, { "kTT", true, 0 },
+		{ "TTK", false, 1 }, { "TTKTT", false, 1 }, { "TTKTTT", false, 1 }, { "TTKTTTT", true, 1 },
+		{ "TTKTTTTK", false, 2 }, { "TTKTTTTTK", false, 0 }, { "TTKTTTTTKTT", true, 0 }, { "TTTK", false, 0 },
+		{ "TTKKKKKKKK", false, COMPUTING_MOST_DOUBT }, { "TTKTkT", false, 1 }, { "TTt", false, 0 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct computing c = { 0 };
+
+		for (const char *p = rows[i].past; *p; p++) {
+			if (*p == 'T' || *p == 't')
+				computing_tick(&c, *p == 'T' ? 0x1001 : 0x2002);
+			else
+				computing_trap(&c, *p == 'K');
+		}
+		if (computing_is(&c, 0x1001) != rows[i].computes || c.doubt != rows[i].doubt)
+			CU_FAIL(rows[i].past);
+		CU_ASSERT_FALSE(computing_is(&c, 0x3003));
+	}
+}
+
 /* A guest that changes its page tables and flushes as the architecture asks it to, at random: no host mapping is ever older
  * than that permits. What is true of a page is a version, which is its frame. */
 static void at_random(void)
 {
 	enum { NUMBERS = 7, PAGES = 4, FRAMES = RAM_BYTES >> PAGE_BITS, STEPS = 200000 };
-	unsigned truth[NUMBERS][PAGES], kernel[PAGES], wrong = 0, kept = 0;
+	unsigned truth[NUMBERS][PAGES], kernel[PAGES], wrong = 0, kept = 0, seen_bare;
 	bool changed[NUMBERS] = { false };
 
 	srand(1);
 	for (unsigned n = 1; n <= SPACES; n++) {
 		reset(n);
 		load_cr3(0, false);
+		seen_bare = 0;
 		for (unsigned p = 0; p < PAGES; p++) {
 			kernel[p] = 1 + rand() % (FRAMES - 1);
 			for (unsigned i = 0; i < NUMBERS; i++)
@@ -278,7 +346,7 @@ static void at_random(void)
 			unsigned number = spaces_number(cr3), page = rand() % PAGES, other = rand() % NUMBERS;
 			gva_t user = USER_AT + page * 0x100000, high = KERNEL + page * 0x100000;
 
-			switch (rand() % 8) {
+			switch (rand() % 9) {
 			case 0: case 1:
 				kept += mapped(user) != 0;
 				touch(user, truth[number][page] << PAGE_BITS);
@@ -310,6 +378,17 @@ static void at_random(void)
 				if (rand() % 50 == 0)
 					spaces_drop_all(&all, current());
 				break;
+			case 8: /* its user computes for a while */
+				spaces_enter(&all, &space[BARE], V);
+				for (unsigned p = 0; p < PAGES; p++) {
+					gpa_t here = mapped_in(&space[BARE], USER_AT + p * 0x100000);
+
+					wrong += here && here != truth[number][p] << PAGE_BITS;
+					seen_bare += here != 0;
+				}
+				touch_in(&space[BARE], user, truth[number][page] << PAGE_BITS);
+				spaces_enter(&all, current(), V);
+				break;
 			}
 			for (unsigned p = 0; p < PAGES; p++) {
 				gpa_t here = mapped(USER_AT + p * 0x100000), above = mapped(KERNEL + p * 0x100000);
@@ -318,6 +397,7 @@ static void at_random(void)
 				wrong += above && above != kernel[p] << PAGE_BITS;
 			}
 		}
+		CU_ASSERT(seen_bare > 0);
 	}
 	CU_ASSERT_EQUAL(wrong, 0);
 	CU_ASSERT(kept > 0);
@@ -328,7 +408,7 @@ int main(void)
 	static const struct test tests[] = {
 		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(what_may_be_executed),
 		TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
-		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(at_random),
+		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(the_bare_one), TEST(who_computes), TEST(at_random),
 	};
 
 	return run_tests("vcpu spaces", tests, ARRAY_LEN(tests));

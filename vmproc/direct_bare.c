@@ -1,0 +1,57 @@
+/* direct_bare.c - the bare host address space: a program that computes runs there, with nothing of the guest kernel beside it.
+ *
+ * Elsewhere user data segments end where the guest kernel begins, so that no wild pointer gets there, and such a segment slows the
+ * stack down (TRICKS.md).  Here the kernel's half is empty, the CPU window too: segments reach 4 GiB, and a wild pointer is a page
+ * fault.  The price is that each entry into the guest kernel passes the CPU on, and each return back; so only programs that ticks
+ * alone interrupt (vcpu/computing.h) are worth it.
+ *
+ * Whatever they want of the guest kernel stops them: a system call's far call, which elsewhere runs the window's code, finds no page
+ * there.  The kernel's return to them must not go unseen: direct_bare_awaits().
+ */
+#include <linux/mman.h>
+#include "vmproc/direct_env.h"
+#include "vmproc/host.h"
+#include "vmproc/vmproc.h"
+
+bool direct_bare_awaits(const struct vcpu *v)
+{
+	const struct direct_shared *s = direct.shared;
+
+	return (computing_is(&s->computing, v->cr3) || s->always_bare) && !(s->refused >> DIRECT_BARE_SPACE & 1) &&
+	       !s->debug.attached;
+}
+
+bool direct_bare_wanted(const struct vcpu *v) { return v->cpl == 3 && direct_bare_awaits(v); }
+
+void direct_bare_stopped(const struct vcpu *v, bool was_user, bool tick)
+{
+	struct computing *c = &direct.shared->computing;
+
+	if (tick && was_user)
+		computing_tick(c, v->cr3);
+	else if (v->cpl == 0 && (was_user || direct_is_bare()))
+		computing_trap(c, direct_is_bare());
+}
+
+long direct_bare_set_up(void)
+{
+	static struct cpu_window own;
+
+	direct.space.bare = true;
+	direct.window = &own;
+	host_call(__NR_munmap, VMP_STUB_SYSCALL, PAGE_BYTES, 0, 0, 0, 0);
+	return host_call(__NR_mmap, VMP_WINDOW, PAGE_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+void direct_bare_window(bool open)
+{
+	host_call(__NR_mprotect, VMP_WINDOW, PAGE_BYTES, open ? PROT_READ | PROT_WRITE : PROT_NONE, 0, 0, 0);
+}
+
+/* Only those of users' data are shorter than the guest has them (vmproc_descriptor()). */
+struct user_desc direct_bare_descriptor(struct user_desc d)
+{
+	if (d.limit_in_pages && d.limit == (VMP_USER_LIMIT - 1) >> PAGE_BITS)
+		d.limit = UINT32_MAX >> PAGE_BITS;
+	return d;
+}
