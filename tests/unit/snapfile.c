@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -202,6 +203,43 @@ static void full_disk_leaves_the_old_file(void)
 	CU_ASSERT_EQUAL(read_file(), 0);
 }
 
+/* A writer that was killed leaves a file, which goes when somebody writes the same one; nothing else does. */
+static void what_is_left_goes(void)
+{
+	static const struct { const char *name; enum { SNAPSHOT, LOCKED, TEXT, EMPTY, LINK, FOLDER } is; bool stays; } rows[] = {
+		{ "machine.vmp-000001", SNAPSHOT, false }, { "machine.vmp-999999", SNAPSHOT, false },
+		{ "machine.vmp-000002", LOCKED, true },	   { "machine.vmp-000003", TEXT, true },
+		{ "machine.vmp-000004", EMPTY, true },	   { "machine.vmp-000005", LINK, true },
+		{ "machine.vmp-000006", FOLDER, true },	   { "machine.vmp-12345", SNAPSHOT, true },
+		{ "machine.vmp-1234567", SNAPSHOT, true }, { "machine.vmp--12345", SNAPSHOT, true },
+		{ "machine.vmp-backup", SNAPSHOT, true },  { "machine.000001", SNAPSHOT, true },
+		{ "machine2.vmp-000001", SNAPSHOT, true }, { "achine.vmp-000001", SNAPSHOT, true },
+	};
+	char name[128];
+
+	CU_ASSERT_EQUAL(write_file(), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		size_t bytes = rows[i].is <= LOCKED ? load_whole() : rows[i].is == TEXT ? 30 : 0;
+		int fd = -1;
+
+		snprintf(name, sizeof name, "%s/%s", folder, rows[i].name);
+		if (rows[i].is != LINK && rows[i].is != FOLDER)
+			fd = open(name, O_RDWR | O_CREAT, 0600);
+		CU_ASSERT(rows[i].is != LINK || !symlink("machine", name));
+		CU_ASSERT(rows[i].is != FOLDER || !mkdir(name, 0700));
+		if (rows[i].is == TEXT)
+			memset(whole, 'x', bytes);
+		CU_ASSERT(!bytes || write(fd, whole, bytes) == (ssize_t)bytes);
+		CU_ASSERT(rows[i].is != LOCKED || !flock(fd, LOCK_EX));
+		CU_ASSERT_EQUAL(write_file(), 0);
+		CU_ASSERT_EQUAL(!faccessat(AT_FDCWD, name, F_OK, AT_SYMLINK_NOFOLLOW), rows[i].stays);
+		if (fd >= 0)
+			close(fd);
+		remove(name);
+	}
+	CU_ASSERT_EQUAL(files(), 1);
+}
+
 static void cannot_be_created(void)
 {
 	CU_ASSERT_PTR_NULL(snapfile_create("/nowhere/at/all", &p));
@@ -294,6 +332,7 @@ int main(void)
 	CU_add_test(suite, "foreign", foreign);
 	CU_add_test(suite, "abandoned leaves nothing", abandoned_leaves_nothing);
 	CU_add_test(suite, "full disk leaves the old file", full_disk_leaves_the_old_file);
+	CU_add_test(suite, "what is left goes", what_is_left_goes);
 	CU_add_test(suite, "cannot be created", cannot_be_created);
 	CU_add_test(suite, "what cannot be a machine", what_cannot_be_a_machine);
 	CU_add_test(suite, "disks", disks);

@@ -1,19 +1,22 @@
 /* snapfile.c - see snapfile.h. zlib's fastest level: a machine's memory is large, and its owner waits. */
 #include "vmm/snapshot/snapfile.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include "base/faultpoint.h"
 #include "base/wire.h"
 
-enum { CHUNK = 64 << 10, PATH_BYTES = 4096, LEVEL = 1 };
+enum { CHUNK = 64 << 10, PATH_BYTES = 4096, LEVEL = 1, NUMBERS = 1000000 };
+#define TEMPORARY_NAME "%s.vmp-%06u"
 
 struct head { char magic[8]; uint32_t version, crc; };
 struct tail { char magic[8]; uint64_t records, raw_bytes; uint32_t raw_crc, crc; };
@@ -28,7 +31,7 @@ static uint32_t checksum(const void *bytes, size_t n)
 /* --- writing --- */
 
 struct snapfile_writer {
-	char path[PATH_BYTES], temporary[PATH_BYTES + 8]; /* temporary: empty while the file has no name */
+	char path[PATH_BYTES], temporary[PATH_BYTES + 16]; /* temporary: empty while the file has no name */
 	int fd;
 	z_stream z;
 	struct tail tail;
@@ -80,20 +83,104 @@ static int compress_some(struct snapfile_writer *w, const void *bytes, size_t n,
 	return 0;
 }
 
-/* In the folder where it will stand, so that it can get its name at once. */
+/* The name beside its own that a file has for a while: one that nobody else has, which make() takes. 0, or -errno. */
+static int name_for_a_while(struct snapfile_writer *w, int (*make)(struct snapfile_writer *w))
+{
+	int result = -EEXIST;
+
+	for (unsigned i = 0; i < NUMBERS && result == -EEXIST; i++) {
+		snprintf(w->temporary, sizeof w->temporary, TEMPORARY_NAME, w->path, ((unsigned)getpid() + i) % NUMBERS);
+		result = make(w);
+	}
+	if (result)
+		w->temporary[0] = 0;
+	return result;
+}
+
+static int make_file(struct snapfile_writer *w)
+{
+	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	return w->fd < 0 ? -errno : 0;
+}
+
+static int make_link(struct snapfile_writer *w)
+{
+	char self[64];
+
+	snprintf(self, sizeof self, "/proc/self/fd/%d", w->fd);
+	return linkat(AT_FDCWD, self, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW) ? -errno : 0;
+}
+
+/* In the folder where it will stand, so that it can get its name at once. The lock says that somebody writes it. 0, or -errno. */
 static int open_nameless(struct snapfile_writer *w)
 {
 	char folder[PATH_BYTES];
+	int error = 0;
 
 	snprintf(folder, sizeof folder, "%s", w->path);
 	w->fd = open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
-	if (w->fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL))
-		return w->fd;
-	snprintf(w->temporary, sizeof w->temporary, "%s.XXXXXX", w->path);
-	w->fd = mkostemp(w->temporary, O_CLOEXEC);
 	if (w->fd < 0)
-		w->temporary[0] = 0;
-	return w->fd;
+		error = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL ? name_for_a_while(w, make_file) : -errno;
+	if (!error)
+		flock(w->fd, LOCK_EX); /* somebody may look whether it is left */
+	return error;
+}
+
+/* --- what a writer has left that was killed --- */
+
+static bool begins_a_snapshot(int fd)
+{
+	struct head head;
+
+	return pread(fd, &head, sizeof head, 0) == sizeof head && !memcmp(head.magic, head_magic, sizeof head.magic);
+}
+
+/* Nobody writes it, and its name is still its own: then nobody else takes that away while it is locked here. */
+static bool is_left(int folder, const char *name, int fd)
+{
+	struct stat file, named;
+
+	return !flock(fd, LOCK_EX | LOCK_NB) && begins_a_snapshot(fd) && !fstat(fd, &file) && S_ISREG(file.st_mode) &&
+	       !fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) && named.st_dev == file.st_dev && named.st_ino == file.st_ino;
+}
+
+static void remove_if_left(int folder, const char *name)
+{
+	int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (is_left(folder, name, fd))
+		unlinkat(folder, name, 0);
+	close(fd);
+}
+
+static bool is_temporary(const char *name, const char *of)
+{
+	char expected[NAME_MAX + 16];
+	size_t n = strlen(name);
+
+	if (n < 6 || snprintf(expected, sizeof expected, TEMPORARY_NAME, of, (unsigned)strtoul(name + n - 6, NULL, 10)) >= (int)sizeof expected)
+		return false;
+	return !strcmp(name, expected);
+}
+
+static void remove_what_is_left(const char *path)
+{
+	char folder[PATH_BYTES], file[PATH_BYTES];
+	struct dirent *entry;
+	const char *name;
+	DIR *dir;
+
+	snprintf(folder, sizeof folder, "%s", path);
+	snprintf(file, sizeof file, "%s", path);
+	name = basename(file);
+	dir = opendir(dirname(folder));
+	while (dir && (entry = readdir(dir)))
+		if (is_temporary(entry->d_name, name))
+			remove_if_left(dirfd(dir), entry->d_name);
+	if (dir)
+		closedir(dir);
 }
 
 struct snapfile_writer *snapfile_create(const char *path, struct problem *p)
@@ -101,23 +188,27 @@ struct snapfile_writer *snapfile_create(const char *path, struct problem *p)
 	struct snapfile_writer *w = calloc(1, sizeof *w);
 	struct head head = { .version = SNAPFILE_VERSION };
 	struct stat st;
+	int error;
 
 	if (!w || deflateInit(&w->z, LEVEL) != Z_OK) {
 		free(w);
 		problem(p, "no memory");
 		return NULL;
 	}
+	w->fd = -1;
 	w->z.next_out = w->out;
 	w->z.avail_out = sizeof w->out;
 	snprintf(w->path, sizeof w->path, "%s", path);
-	if (strlen(path) >= sizeof w->path || open_nameless(w) < 0) {
-		problem(p, "cannot write %s: %s", path, strerror(strlen(path) >= sizeof w->path ? ENAMETOOLONG : errno));
+	error = strlen(path) >= sizeof w->path ? -ENAMETOOLONG : open_nameless(w);
+	if (error) {
+		problem(p, "cannot write %s: %s", path, strerror(-error));
 		goto fail;
 	}
 	if (!stat(path, &st) && !S_ISREG(st.st_mode)) {
 		problem(p, "cannot write %s: it is not a regular file", path);
 		goto fail;
 	}
+	remove_what_is_left(path);
 	memcpy(head.magic, head_magic, sizeof head.magic);
 	head.crc = checksum(&head, offsetof(struct head, crc));
 	if (!put(w, &head, sizeof head, p))
@@ -147,17 +238,10 @@ uint64_t snapfile_file_bytes(const struct snapfile_writer *w) { return w->file_b
 /* A nameless file gets a name beside its own first: link() does not replace. */
 static int give_name(struct snapfile_writer *w, struct problem *p)
 {
-	char self[64];
+	int error = w->temporary[0] ? 0 : name_for_a_while(w, make_link);
 
-	snprintf(self, sizeof self, "/proc/self/fd/%d", w->fd);
-	for (unsigned i = 0; !w->temporary[0]; i++) {
-		snprintf(w->temporary, sizeof w->temporary, "%s.%06u", w->path, (unsigned)(getpid() + i) % 1000000);
-		if (!linkat(AT_FDCWD, self, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW))
-			break;
-		w->temporary[0] = 0;
-		if (errno != EEXIST)
-			return problem(p, "cannot give %s its name: %s", w->path, strerror(errno));
-	}
+	if (error)
+		return problem(p, "cannot give %s its name: %s", w->path, strerror(-error));
 	fault_die_at(FAULT_FILE_DIES, 3);
 	if (rename(w->temporary, w->path))
 		return problem(p, "cannot give %s its name: %s", w->path, strerror(errno));

@@ -5,8 +5,9 @@
  *   tail    "vmpsend\n", records, bytes before compression, CRC-32 of them, checksum of the tail; then the file ends
  *
  * A file appears under its name when it is whole and on the disk, or not at all: it is written without a name where the
- * file system can do that (O_TMPFILE), and else under a name of its own that goes with it.  Who is killed between the last two steps
- * leaves it whole, but under such a name, and the file before under its own.
+ * file system can do that (O_TMPFILE), and else under a name for a while, FILE.vmp-NNNNNN.  Who is killed between the last two steps
+ * leaves it whole, but under such a name, and the file before under its own.  The next who writes FILE removes it: whoever is alive
+ * holds a lock (flock) on what he writes.
  */
 #ifndef VMM_SNAPFILE_H
 #define VMM_SNAPFILE_H
