@@ -12,6 +12,8 @@
  *        publish the frame in a pin slot; full fence; read the right; go on only if it suffices, else unpublish and ask.
  *    The daemon takes a page away in the opposite order: lower the right; full fence; wait until no pin slot names the
  *    frame; only then touch the page (hostshm_drain_pins()).  This is Dekker's algorithm, one side per process.
+ *    A host that will never have another beside it takes rights away only at a snapshot's cut, when no CPU runs: there, nothing
+ *    is published, and looking at the right is enough.
  *  - A VM process of the ptrace engine never sees this memory; one of the direct engine its own CPU's slot, and the clock
  *    and the rights for reading. Therefore the clock and each slot are a page, and nothing in it could hurt more than the guest
  *    itself.
@@ -26,8 +28,6 @@
 #include "base/types.h"
 
 #define HOSTSHM_MAGIC 0x31706d76u /* "vmp1" */
-
-enum page_right { PAGE_NONE, PAGE_READ, PAGE_WRITE }; /* ordered: each includes the one before */
 
 enum slot_state {
 	SLOT_ABSENT,  /* this CPU lives on another host, is not started yet, or is on its way */

@@ -1,4 +1,4 @@
-/* types.h - the kinds of address that everybody shares, and one converter each way.
+/* types.h - the kinds of address that everybody shares, and one converter each way; what a host may do with a page.
  *
  * A guest has linear addresses (gva_t), physical addresses (gpa_t) and page frames (gfn_t); the host has pointers.
  * The names say which one a value is: an address never travels as a bare integer.
@@ -15,6 +15,9 @@ typedef uint32_t gpa_t; /* guest physical address (no PAE: 32 bits) */
 typedef uint32_t gfn_t; /* guest page frame number: gpa >> 12 */
 
 enum { PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS, PAGE_MASK = PAGE_BYTES - 1 };
+
+/* What a host may do with a page of RAM; ordered: each includes the one before. */
+enum page_right { PAGE_NONE, PAGE_READ, PAGE_WRITE };
 
 static inline gfn_t gpa_to_gfn(gpa_t gpa) { return gpa >> PAGE_BITS; }
 static inline gpa_t gfn_to_gpa(gfn_t gfn) { return gfn << PAGE_BITS; }

@@ -2,6 +2,7 @@
  *
  * The right to a page is the daemon's to give and to take; see base/hostshm.h for the order of steps that makes a pin and a
  * taking-away exclude each other.  A pin is held for the time of one emulated instruction, never across a wait.
+ * A host that has all memory for itself takes a right away only while no CPU runs: there, looking at it is enough.
  */
 #include "monitor/monitor.h"
 
@@ -12,7 +13,7 @@ void *guestmem_try_pin(struct monitor *m, gfn_t gfn, enum page_right right)
 	void *page = m->ram + ((size_t)gfn << PAGE_BITS);
 
 	if (!m->many_hosts)
-		return page;
+		return atomic_load(&m->shm->page_right[gfn]) >= right ? page : NULL;
 	for (unsigned i = 0; i < PINS_PER_CPU; i++) {
 		_Atomic uint32_t *pin = &m->slot->pin[i];
 

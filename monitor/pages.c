@@ -3,7 +3,8 @@
  * Two layers that know nothing of each other decide whether guest code may touch a linear page.  The guest's page table
  * decides through the mapping made here (mmap of the RAM descriptor with the guest's protection; a touch that it forbids is
  * SIGSEGV).  The page protocol decides through userfaultfd (a touch of a page that this host does not hold is SIGBUS), and
- * the daemon can take a page from all mappings at once without asking anybody; see TRICKS.md.
+ * the daemon can take a page from all mappings at once without asking anybody; see TRICKS.md.  Where no other host can hold one there
+ * is no second layer: while the machine is saved, what may not be written to yet is mapped to be read (vcpu/shadow.c).
  */
 #include "monitor/monitor.h"
 
@@ -52,6 +53,7 @@ void pages_init(struct monitor *m)
 	m->shadow_host = (struct shadow_host){ map, unmap, m };
 	m->shadow.host = &m->shadow_host;
 	m->shadow.run = SHADOW_RUN;
+	m->shadow.right = m->many_hosts ? NULL : m->shm->page_right;
 	m->shadow.ram_pages = m->shm->ram_pages;
 	m->shadow.area_limit = host_limit("/proc/sys/vm/max_map_count", 65530) / 3;
 	m->shadow.first_page = lowest < PAGE_BYTES ? 1 : (lowest + PAGE_MASK) >> PAGE_BITS;
@@ -85,12 +87,23 @@ static void protect(int userfault_fd, gva_t first)
 		bug("userfaultfd write-protect: %s", strerror(error));
 }
 
+/* Before guest code runs again. */
+static void drop_all(struct monitor *m)
+{
+	if (m->direct_engine)
+		m->direct->spaces.all_drops++;
+	else
+		shadow_drop_all(&m->shadow);
+}
+
 void pages_protect(struct monitor *m)
 {
 	gva_t first = m->shadow.first_page << PAGE_BITS;
 
-	if (!m->many_hosts)
+	if (!m->many_hosts) {
+		drop_all(m);
 		return;
+	}
 	if (!m->direct_engine) {
 		protect(m->vm.userfault_fd, first);
 		return;

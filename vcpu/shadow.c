@@ -91,17 +91,47 @@ static void map_run(struct shadow *s, uint32_t page, unsigned count)
 	s->areas++;
 }
 
-static void map_large(struct shadow *s, gva_t gva, const struct vcpu_walk *w, uint32_t execute)
+/* Map what is to be anew of the `count` pages from `first` on: fresh[i], or 0. */
+static void map_fresh(struct shadow *s, uint32_t first, const uint32_t *fresh, unsigned count)
 {
-	uint32_t first = (gva >> PAGE_BITS) & ~(SHADOW_CHUNK - 1u), entry = shadow_entry_of(w) | execute;
-	uint32_t frame = gpa_to_gfn(w->gpa) & ~(SHADOW_CHUNK - 1u);
-	unsigned count = SHADOW_CHUNK, skip = first < s->first_page ? s->first_page - first : 0;
+	for (unsigned i = 0, run; i < count; i += run) {
+		for (run = 1; i + run < count && fresh[i] && fresh[i + run] == fresh[i] + run * PAGE_BYTES; run++)
+			continue;
+		if (!fresh[i])
+			continue;
+		for (unsigned k = 0; k < run; k++)
+			set_entry(s, first + i + k, fresh[i + k]);
+		map_run(s, first + i, run);
+	}
+}
 
-	if (frame + count > s->ram_pages)
-		count = s->ram_pages - frame;
-	for (unsigned i = skip; i < count; i++)
-		set_entry(s, first + i, (frame + i) << PAGE_BITS | (entry & PAGE_MASK));
-	map_run(s, first + skip, count - skip);
+/* What the kernel has run of a frame stays so when it may be written to. */
+static uint32_t still_run(uint32_t old, uint32_t entry)
+{
+	return entry | ((old ^ entry) & ~(uint32_t)PAGE_MASK ? 0 : old & SHADOW_EXECUTE);
+}
+
+/* Of the 4 MiB around page `touched`, what is not there yet, or was there otherwise. */
+static void gather_large(const struct shadow *s, uint32_t touched, const struct vcpu_walk *w, uint32_t execute, uint32_t *fresh)
+{
+	uint32_t first = touched & ~(SHADOW_CHUNK - 1u);
+	struct vcpu_walk at = *w;
+
+	for (uint32_t i = 0; i < SHADOW_CHUNK; i++) {
+		uint32_t old = s->entry[first + i], entry;
+
+		at.gpa = (w->gpa & ~(SHADOW_CHUNK * PAGE_BYTES - 1u)) + i * PAGE_BYTES;
+		entry = still_run(old, shadow_entry_of(s, &at) | execute);
+		if (first + i < s->first_page || gpa_to_gfn(at.gpa) >= s->ram_pages)
+			entry = 0;
+		fresh[i] = entry != old || first + i == touched ? entry : 0;
+	}
+}
+
+/* An entry that is there already comes along if it lacks the right to write alone: that is given for several frames at once. */
+static bool lacks_right(const struct shadow *s, uint32_t old, uint32_t entry)
+{
+	return s->right && entry & SHADOW_WRITE && still_run(old, entry) == (old ^ SHADOW_WRITE);
 }
 
 /* The entries of the run from page `first` on that are not there yet and may come along. */
@@ -111,10 +141,11 @@ static void gather(struct shadow *s, struct vcpu *v, uint32_t first, uint32_t *f
 
 	vcpu_peek_run(v, first << PAGE_BITS, s->run, near);
 	for (unsigned i = 0; i < s->run; i++) {
-		bool may_come = !near[i].error && !s->entry[first + i] && first + i >= s->first_page && first + i < WINDOW_PAGE &&
+		bool may_come = !near[i].error && first + i >= s->first_page && first + i < WINDOW_PAGE &&
 				gpa_to_gfn(near[i].gpa) < s->ram_pages;
+		uint32_t old = s->entry[first + i], entry = may_come ? shadow_entry_of(s, &near[i]) : 0;
 
-		fresh[i] = may_come ? shadow_entry_of(&near[i]) : 0;
+		fresh[i] = !old ? entry : lacks_right(s, old, entry) ? still_run(old, entry) : 0;
 	}
 }
 
@@ -127,7 +158,7 @@ static uint32_t entry_now(const struct shadow *s, struct vcpu *v, uint32_t page)
 	if (vcpu_peek(v, page << PAGE_BITS, &now, &used) || !used || !now.user || now.large || now.global ||
 	    gpa_to_gfn(now.gpa) >= s->ram_pages)
 		return 0;
-	return shadow_entry_of(&now);
+	return shadow_entry_of(s, &now);
 }
 
 /* Pages from `page` on, at most to `end`, that follow each other and have become what follows each other. */
@@ -184,9 +215,15 @@ void shadow_refresh_user(struct shadow *s, struct vcpu *v)
 			refresh(s, v, chunk * SHADOW_CHUNK, (chunk + 1) * SHADOW_CHUNK);
 }
 
+static void ask_right(struct vcpu *v, gpa_t gpa)
+{
+	v->env->pin(v->env->ctx, gpa, true);
+	v->env->unpin(v->env->ctx, gpa);
+}
+
 void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w, enum vcpu_access access)
 {
-	uint32_t page = gva >> PAGE_BITS, first = page & ~(s->run - 1), fresh[SHADOW_LONG_RUN];
+	uint32_t page = gva >> PAGE_BITS, first = page & ~(s->run - 1), fresh[SHADOW_CHUNK];
 	uint32_t execute = page >= USER_PAGES && access == ACCESS_FETCH ? SHADOW_EXECUTE : 0;
 
 	if (s->areas > s->area_limit)
@@ -199,19 +236,14 @@ void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 		vcpu_kill(v, "the guest maps address %x, where the CPU window is", gva);
 		return;
 	}
+	if (s->right && access == ACCESS_WRITE && gpa_to_gfn(w->gpa) < s->ram_pages)
+		ask_right(v, w->gpa);
 	if (w->large) {
-		map_large(s, gva, w, execute);
+		gather_large(s, page, w, execute, fresh);
+		map_fresh(s, page & ~(SHADOW_CHUNK - 1u), fresh, SHADOW_CHUNK);
 		return;
 	}
 	gather(s, v, first, fresh);
-	fresh[page - first] = shadow_entry_of(w) | execute;
-	for (unsigned i = 0, count; i < s->run; i += count) {
-		for (count = 1; i + count < s->run && fresh[i] && fresh[i + count] == fresh[i] + count * PAGE_BYTES; count++)
-			continue;
-		if (!fresh[i])
-			continue;
-		for (unsigned k = 0; k < count; k++)
-			set_entry(s, first + i + k, fresh[i + k]);
-		map_run(s, first + i, count);
-	}
+	fresh[page - first] = still_run(s->entry[page], shadow_entry_of(s, w)) | execute;
+	map_fresh(s, first, fresh, s->run);
 }

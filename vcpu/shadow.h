@@ -23,6 +23,7 @@ struct shadow_host {
 struct shadow {
 	const struct shadow_host *host;
 	uint32_t *entry;       /* LINEAR_PAGES of them: frame << 12 | SHADOW_* of the host mapping, 0: none */
+	const _Atomic uint8_t *right; /* enum page_right of each frame: PAGE_WRITE to write to it; NULL: others see to that */
 	uint32_t ram_pages;
 	unsigned run;	       /* SHADOW_RUN or SHADOW_LONG_RUN */
 	unsigned first_page;   /* nothing can be mapped below: the host's vm.mmap_min_addr */
@@ -36,14 +37,21 @@ struct shadow {
 
 static inline uint32_t shadow_entry(const struct shadow *s, gva_t gva) { return s->entry[gva >> PAGE_BITS]; }
 
-/* The entry that a walk asks for. */
-static inline uint32_t shadow_entry_of(const struct vcpu_walk *w)
+static inline bool shadow_may_write(const struct shadow *s, gfn_t gfn)
 {
-	return (w->gpa & ~(uint32_t)PAGE_MASK) | SHADOW_VALID | (w->writable ? SHADOW_WRITE : 0) | (w->global ? SHADOW_GLOBAL : 0);
+	return !s->right || gfn >= s->ram_pages || s->right[gfn] == PAGE_WRITE;
+}
+
+/* The entry that a walk asks for. */
+static inline uint32_t shadow_entry_of(const struct shadow *s, const struct vcpu_walk *w)
+{
+	return (w->gpa & ~(uint32_t)PAGE_MASK) | SHADOW_VALID | (w->global ? SHADOW_GLOBAL : 0) |
+	       (w->writable && shadow_may_write(s, gpa_to_gfn(w->gpa)) ? SHADOW_WRITE : 0);
 }
 
 /* The guest touched gva, and its page tables allow it: map it, and the neighbours that it has used already.  Of the kernel's half
- * only what the kernel runs may be executed: user code that strays there stops at once, nearly everywhere. */
+ * only what the kernel runs may be executed: user code that strays there stops at once, nearly everywhere.  For a write, the right
+ * to the frame is asked for first. */
 void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *walk, enum vcpu_access access);
 void shadow_drop_range(struct shadow *s, gva_t first, uint32_t pages);
 /* As shadow_drop_range; but what was mapped of the user's half is mapped as v's page tables have it now, if they do. */

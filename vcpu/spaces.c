@@ -48,7 +48,7 @@ void spaces_drop_all(struct spaces *all, struct space *own)
 	own->seen_ranges = all->ranges;
 }
 
-static void catch_up(const struct spaces *all, struct space *own)
+void spaces_catch_up(const struct spaces *all, struct space *own)
 {
 	bool too_late = all->ranges - own->seen_ranges > SPACES_LOG;
 
@@ -65,7 +65,7 @@ void spaces_enter(struct spaces *all, struct space *own, struct vcpu *v)
 {
 	uint32_t number = spaces_number(v->cr3), directory = directory_of(v), *stale = stale_of(all, own);
 
-	catch_up(all, own);
+	spaces_catch_up(all, own);
 	if (own->number != number || own->directory != directory)
 		shadow_switch_space(&own->shadow);
 	else if (*stale & bit_of(number))

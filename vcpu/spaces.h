@@ -47,6 +47,9 @@ void spaces_cr3_loaded(struct spaces *all, uint32_t cr3, bool keep);
 void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gva_t first, uint32_t pages);
 void spaces_drop_all(struct spaces *all, struct space *own);
 
+/* What others have dropped of the space that has the CPU, its monitor among them, goes there. */
+void spaces_catch_up(const struct spaces *all, struct space *own);
+
 /* Before guest code runs in the space spaces_wanted(), or user code in the bare one, v->cr3 being loaded: drop what is no longer
  * true. */
 void spaces_enter(struct spaces *all, struct space *own, struct vcpu *v);

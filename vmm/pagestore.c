@@ -32,7 +32,10 @@
 #include "vmm/share.h"
 #include "vmm/snapshot/copy.h"
 
-enum { RECENT = 1024 /* pages whose arrival is remembered (direct-mapped) */ };
+enum {
+	RECENT = 1024,	 /* pages whose arrival is remembered (direct-mapped) */
+	GIVEN_BACK = 16, /* aligned pages that are copied at once for a snapshot */
+};
 
 struct retry { /* one pending dsm_retry() */
 	struct retry *next;
@@ -283,10 +286,19 @@ static void keep_to_share(struct node *node)
 /* A snapshot took the right to write from the CPUs here, not from this host (vmm/snapshot/copy.h). */
 static void give_back_right(struct node *node, gfn_t gfn)
 {
-	if (dsm_right(node->dsm, gfn) != PAGE_WRITE || atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
+	if ((node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) || atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
 		return;
 	copy_before_change(node, gfn);
 	set_right(node, gfn, PAGE_WRITE);
+}
+
+/* To copy a page costs less than to be asked for it: where no other host may want them, its neighbours come along. */
+static void give_back_rights(struct node *node, gfn_t wanted)
+{
+	gfn_t count = node->dsm ? 1 : GIVEN_BACK, first = wanted & ~(count - 1);
+
+	for (gfn_t gfn = first; gfn < first + count && gfn < node->ram_pages; gfn++)
+		give_back_right(node, gfn);
 }
 
 void pagestore_want(struct node *node, const struct msg_page_want *want)
@@ -299,13 +311,12 @@ void pagestore_want(struct node *node, const struct msg_page_want *want)
 		return;
 	}
 	*wait = (struct page_wait){ .waiting = true, .gfn = want->gfn, .right = want->right };
-	if (!node->dsm) {
-		answer(node, want->cpu, want->gfn, PAGE_WRITE);
-		return;
-	}
 	if (want->right == PAGE_WRITE)
-		give_back_right(node, want->gfn);
-	dsm_want(node->dsm, want->gfn, want->right);
+		give_back_rights(node, want->gfn);
+	if (node->dsm)
+		dsm_want(node->dsm, want->gfn, want->right);
+	else
+		answer(node, want->cpu, want->gfn, want->right);
 }
 
 /* A page has come that these CPUs wait for. */

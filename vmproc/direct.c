@@ -156,6 +156,7 @@ static bool collect_posts(struct vcpu *v)
 			v->nmi_pending = true;
 		if (post & ~(uint32_t)POST_NMI) {
 			show(DIRECT_POSTS, post);
+			spaces_catch_up(&direct.shared->spaces, &direct.space); /* it may have been saved */
 			asked = true;
 		}
 	}
@@ -258,7 +259,7 @@ static void map_what_faulted(struct vcpu *v)
 	if (v->eip != r->eip || (v->cpl == 3) != r->user || vcpu_peek(v, r->gva, &walk, &used) || !used)
 		return;
 	if ((walk.user || !r->user) && (walk.writable || r->access != ACCESS_WRITE) && gpa_to_gfn(walk.gpa) < direct.shared->ram_pages &&
-	    shadow_entry(&direct.space.shadow, r->gva) != shadow_entry_of(&walk))
+	    shadow_entry(&direct.space.shadow, r->gva) != shadow_entry_of(&direct.space.shadow, &walk))
 		map(v, r->gva, &walk, r->access);
 }
 

@@ -36,7 +36,7 @@ static void *try_pin(gfn_t gfn, enum page_right right)
 	void *page = (void *)(DIRECT_RAM_ADDRESS + ((uint64_t)gfn << PAGE_BITS));
 
 	if (!direct.shared->many_hosts)
-		return page;
+		return atomic_load(&rights[gfn]) >= right ? page : NULL;
 	for (unsigned i = 0; i < PINS_PER_CPU; i++) {
 		_Atomic uint32_t *pin = &direct.slot->pin[i];
 
@@ -309,6 +309,7 @@ void direct_env_init(void)
 	direct.shadow_host = (struct shadow_host){ map, unmap, NULL };
 	direct.space.shadow.host = &direct.shadow_host;
 	direct.space.shadow.entry = (uint32_t *)DIRECT_SHADOW_ADDRESS;
+	direct.space.shadow.right = s->many_hosts ? NULL : (const _Atomic uint8_t *)DIRECT_RIGHTS_ADDRESS;
 	direct.space.shadow.ram_pages = s->ram_pages;
 	direct.space.shadow.run = s->many_hosts ? SHADOW_RUN : SHADOW_LONG_RUN;
 	direct.space.shadow.first_page = s->first_page;

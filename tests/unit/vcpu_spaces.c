@@ -18,11 +18,13 @@ static uint32_t cr3;
 static unsigned unmapped; /* calls */
 
 static uint32_t last_rights;
+static unsigned maps; /* calls */
 
 static void fake_map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights)
 {
 	(void)ctx, (void)gva, (void)bytes, (void)gpa;
 	last_rights = rights;
+	maps++;
 }
 
 static void fake_unmap(void *ctx, gva_t gva, uint32_t bytes) { (void)ctx, (void)gva, (void)bytes, unmapped++; }
@@ -161,6 +163,54 @@ static void what_may_be_executed(void)
 		reset(1);
 		shadow_map(&space[0].shadow, V, rows[i].at, &w, rows[i].access);
 		CU_ASSERT_EQUAL(last_rights, SHADOW_WRITE | (rows[i].may ? SHADOW_EXECUTE : 0));
+	}
+}
+
+/* The machine is saved: rights to frames have gone, and come back for pairs of them, as a pin asks for one. */
+static _Atomic uint8_t right[RAM_BYTES >> PAGE_BITS];
+
+static void give_pair(struct fake *f, gpa_t gpa, bool write)
+{
+	(void)f;
+	if (write)
+		right[gpa_to_gfn(gpa) & ~1u] = right[gpa_to_gfn(gpa) | 1] = PAGE_WRITE;
+}
+
+static void what_may_be_written_to(void)
+{
+	enum { AT = 0x20000, FRAME = AT >> PAGE_BITS };
+	static const struct { bool large, kernel, has_right; enum vcpu_access before, then; unsigned pairs, maps; bool asks; } rows[] = {
+		{ false, false, true, ACCESS_READ, ACCESS_WRITE, 8, 1, true }, /* all is as without rights */
+		{ false, false, false, ACCESS_READ, ACCESS_READ, 0, 1, false },
+		{ false, false, false, ACCESS_READ, ACCESS_WRITE, 1, 1, true },
+		{ false, true, false, ACCESS_FETCH, ACCESS_WRITE, 1, 2, true },
+		{ true, true, false, ACCESS_READ, ACCESS_READ, 0, 1, false },
+		{ true, true, false, ACCESS_FETCH, ACCESS_WRITE, 1, 1, true },
+		{ true, true, true, ACCESS_FETCH, ACCESS_WRITE, (RAM_BYTES >> PAGE_BITS) / 2, 1, true },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct shadow *s = &space[0].shadow;
+		gva_t at = AT + (rows[i].kernel ? KERNEL : 0);
+		struct vcpu_walk w = { .gpa = AT, .writable = true, .large = rows[i].large, .global = rows[i].kernel };
+		unsigned writable = 0, count = rows[i].large ? RAM_BYTES >> PAGE_BITS : SHADOW_RUN;
+
+		reset(1);
+		set32(PAGE_DIR, PAGE_TABLE | P | W | U | A);
+		set32(PAGE_DIR + 4 * (KERNEL >> 22), PAGE_TABLE | P | W | A);
+		memset((void *)right, rows[i].has_right ? PAGE_WRITE : PAGE_READ, sizeof right);
+		s->right = right;
+		fake.on_pin = give_pair;
+		shadow_map(s, V, at, &w, rows[i].before);
+		CU_ASSERT(!(shadow_entry(s, at) & SHADOW_WRITE) == !rows[i].has_right && fake.write_pins == 0);
+		maps = 0;
+		shadow_map(s, V, at, &w, rows[i].then);
+		CU_ASSERT_EQUAL(fake.write_pins, rows[i].asks);
+		CU_ASSERT_EQUAL(maps, rows[i].maps);
+		for (unsigned page = 0; page < count; page++)
+			writable += !!(shadow_entry(s, (at & ~0xfffffu) + (rows[i].large ? page : FRAME + page) * PAGE_BYTES) & SHADOW_WRITE);
+		CU_ASSERT_EQUAL(writable, 2 * rows[i].pairs);
+		CU_ASSERT_EQUAL(!!(shadow_entry(s, at) & SHADOW_EXECUTE), rows[i].before == ACCESS_FETCH);
 	}
 }
 
@@ -406,7 +456,7 @@ static void at_random(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(what_may_be_executed),
+		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(what_may_be_executed), TEST(what_may_be_written_to),
 		TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
 		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(the_bare_one), TEST(who_computes), TEST(at_random),
 	};

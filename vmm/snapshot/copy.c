@@ -62,11 +62,19 @@ void copy_end(struct node *node)
 	node->copy = NULL;
 }
 
+/* Who has all memory for himself has every right but while it is saved. */
+static void give_back_rights(const struct node *node)
+{
+	if (!node->dsm && node->copy->pending)
+		memset((void *)node->shm->page_right, PAGE_WRITE, node->ram_pages);
+}
+
 void copy_forget(const struct node *node)
 {
 	struct copy *copy = node->copy;
 	uint64_t *changed = copy->changed;
 
+	give_back_rights(node);
 	if (copy->pages)
 		munmap(copy->pages, ram_bytes(node));
 	free(copy->pending);
@@ -151,17 +159,6 @@ static void copy_page(const struct node *node, gfn_t gfn)
 	set(node->copy->copied, gfn);
 }
 
-static void copy_all(const struct node *node)
-{
-	const struct copy *copy = node->copy;
-
-	for (gfn_t gfn = 0; gfn < node->ram_pages; gfn++)
-		if (has(copy->pending, gfn) && is_zero(page_of(node, gfn)))
-			clear(copy->pending, gfn);
-		else if (has(copy->pending, gfn))
-			copy_page(node, gfn);
-}
-
 int copy_mark(struct node *node, enum snapshot_mode mode)
 {
 	struct copy *copy = node->copy;
@@ -176,10 +173,7 @@ int copy_mark(struct node *node, enum snapshot_mode mode)
 		error = mark_all(node);
 	if (mode != SNAPSHOT_APART)
 		memset(copy->changed, 0, words(node) * sizeof *copy->changed);
-	if (node->dsm)
-		lower_rights(node);
-	else if (!error)
-		copy_all(node);
+	lower_rights(node);
 	return error;
 }
 

@@ -9,7 +9,7 @@
  * to write to, since then.  Any other page's contents are those of the last checkpoint, whoever owned it meanwhile: a write drops
  * all copies, and a copy that is fetched again came.
  *
- * A host that shares its memory with none for ever has no such rights: there, pages are copied at the cut.
+ * A host that shares its memory with none for ever has the right to write to all of it, but from a cut until all is sent.
  */
 #ifndef VMM_SNAPSHOT_COPY_H
 #define VMM_SNAPSHOT_COPY_H
