@@ -1,13 +1,17 @@
 /* phnx_calls.c - phnx_net's tests of the calls: a node that only forwards, handlers, message logs, leaving, and every call at the
  * wrong time. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -126,9 +130,88 @@ static int role_logger(int role)
 	return 0;
 }
 
+static bool write_to(const char *file, const char *text)
+{
+	FILE *f = fopen(file, "w");
+	bool ok = f && fputs(text, f) >= 0;
+
+	return f && fclose(f) == 0 && ok;
+}
+
+/* A file system of 64 KiB, of this process's own; gone with it. */
+static int make_little_disk(const char *at)
+{
+	char user[64], group[64];
+
+	snprintf(user, sizeof user, "0 %u 1", geteuid());
+	snprintf(group, sizeof group, "0 %u 1", getegid());
+	CHECK(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0);
+	CHECK(write_to("/proc/self/setgroups", "deny") && write_to("/proc/self/uid_map", user) && write_to("/proc/self/gid_map", group));
+	CHECK(mount("none", at, "tmpfs", 0, "size=64k") == 0);
+	return 0;
+}
+
+static char told[512];
+
+static void keep_told(void *arg, int error, const char *text)
+{
+	(void)arg;
+	errors[-error]++;
+	snprintf(told, sizeof told, "%s", text);
+}
+
+static unsigned files_in(const char *at)
+{
+	DIR *d = opendir(at);
+	unsigned n = 0;
+
+	for (struct dirent *e; d && (e = readdir(d));)
+		n += e->d_name[0] != '.';
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* The disk is full: an error that says so, and no half of a file; when there is room again, all that was to be kept. */
+static int role_full_disk(int role)
+{
+	static char much[3 << 14], filler[16 << 10];
+	char disk[64], log[80], other[80];
+
+	(void)role;
+	snprintf(disk, sizeof disk, "%s/disk", folder);
+	snprintf(log, sizeof log, "%s/log", disk);
+	snprintf(other, sizeof other, "%s/other", disk);
+	CHECK(make_little_disk(disk) == 0);
+	memset(filler, 'x', sizeof filler - 1);
+	CHECK(write_to(other, filler));
+	start(0, 0, NULL);
+	ph_set_error_callback(keep_told, NULL);
+	ph_send(7, much, sizeof much, 3);
+	ph_store_msgs(log);
+	CHECK(errors[-PH_ELOG] == 1 && strstr(told, "No space left on device"));
+	CHECK(files_in(disk) == 1 && !ph_mqueue_is_empty());
+	CHECK(unlink(other) == 0);
+	ph_finalize(log, 0);
+	CHECK(errors[-PH_ELOG] == 1 && files_in(disk) == 1);
+	ph_init(0, SPACE, NULL, NULL, NULL, log);
+	assume_range(0, 10);
+	ph_msg_t m = ph_timed_recv(3, PATIENCE);
+	CHECK(m && m->len == sizeof much);
+	ph_msg_destroy(m);
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
 static void test_log(void)
 {
+	char disk[64];
+
 	run_roles(role_logger, 1);
+	snprintf(disk, sizeof disk, "%s/disk", folder);
+	CU_ASSERT(mkdir(disk, 0700) == 0);
+	run_roles(role_full_disk, 1);
+	rmdir(disk);
 }
 
 /* ---- leaving by the low-level calls (A.6.2), and what waits for a virtual node that is released ---- */

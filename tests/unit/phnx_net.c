@@ -85,7 +85,8 @@ static int ask_and_answer(int role)
 		}
 		ph_msg_t m = ph_timed_recv(i + 1, PATIENCE);
 		CHECK(m && m->len == sizes[i] && m->tag == i + 1);
-		CHECK(ph_get_rtt(ph_get_source(m)) > 0 && ph_get_rtt(ph_get_source(m)) < PATIENCE);
+		if (i < N - 1)		/* who has sent the last one may be gone already */
+			CHECK(ph_get_rtt(ph_get_source(m)) > 0 && ph_get_rtt(ph_get_source(m)) < PATIENCE);
 		for (size_t k = 0; k < sizes[i]; k += 997)
 			CHECK(((char *)m->body)[k] == 'a' + i);
 		if (role == 1)
