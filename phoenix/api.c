@@ -92,6 +92,7 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 			bool wait)
 {
 	uint64_t deadline = timeout >= 0 ? rt_now() + (uint64_t)timeout + 1 : 0;
+	size_t len = body ? body->len : 0;
 	int error = rt_enter(call);
 
 	if (error) {
@@ -102,7 +103,7 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 		error = body ? phnx_send(rt.ph, dest, body, tag, flags, deadline) : PH_ENOMEM;
 		if (error != PH_EAGAIN || !wait || rt_depth > 1)
 			break;
-		rt_wait(UINT64_MAX);
+		rt_wait_for_room();
 		if (!rt.ph) {
 			error = PH_ENOTINIT;
 			break;
@@ -115,6 +116,8 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 		drop_body(body);
 	else
 		pbuf_put(body);
+	if (!error)
+		rt_sent(len);
 	rt_unlock();
 	return error;
 }
@@ -199,6 +202,8 @@ static ph_msg_t receive(const char *call, int tag, uint64_t end)
 		}
 		m = flow_receive(rt.ph, tag);
 	}
+	if (m)
+		rt_took();
 	rt_leave();
 	return m ? &m->pub : PH_MSG_INVALID;
 }
@@ -377,7 +382,7 @@ int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int
 		return error;
 	error = in_space(lower, upper) ? check_body(body, len, PH_MSG_MAX - 64) : PH_EBOUND;
 	while (!error && (error = multicast_send(rt.ph, lower, upper, tag, body, len)) == PH_EAGAIN && rt_depth == 1) {
-		rt_wait(UINT64_MAX);
+		rt_wait_for_room();
 		error = rt.ph ? 0 : PH_ENOTINIT;
 	}
 	rt_leave();

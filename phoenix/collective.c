@@ -174,12 +174,21 @@ static bool first_copy(struct phnx *ph, const struct cast *c)
 	return true;
 }
 
+static bool holds_any(const struct ph_vps *mine, ph_vp_t lo, ph_vp_t hi)
+{
+	size_t i = 0;
+
+	while (i < mine->n && mine->r[i].hi <= lo)
+		i++;
+	return i < mine->n && mine->r[i].lo < hi;
+}
+
 int multicast_send(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int tag, const void *body, size_t len)
 {
 	struct cast c = { ph->name, ++ph->collectives.counter, tag, body, len };
 	struct vrange r = { lo, hi };
 
-	if (!flow_has_room(ph, len))
+	if (!flow_has_room(ph, len) || (holds_any(&ph->me.vps, lo, hi) && !receive_has_room(ph, tag, len)))
 		return PH_EAGAIN;
 	send_cast(ph, ph_vps_is_empty(&ph->me.vps) || !ph_vps_is_member(&ph->me.vps, lo) ? lo : ph->name,
 		  &(struct ph_vps){ .n = 1, .r = &r }, &c);

@@ -134,7 +134,7 @@ int conn_watch(struct conn *k)
 int conn_write(struct conn *k, struct iovec *iov, size_t n, size_t *sent)
 {
 	struct msghdr msg = { .msg_iov = iov, .msg_iovlen = n };
-	ssize_t got = sendmsg(k->fd, &msg, MSG_NOSIGNAL);
+	ssize_t got = n == 1 ? send(k->fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL) : sendmsg(k->fd, &msg, MSG_NOSIGNAL);
 
 	*sent = got > 0 ? (size_t)got : 0;
 	return got >= 0 || errno == EAGAIN || errno == EINTR ? 0 : -1;

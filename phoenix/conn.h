@@ -62,7 +62,7 @@ struct net {
 	pthread_mutex_t ready_lock;
 	struct conn *ready;
 	struct lookup *lookups;
-	atomic_bool knock, stirred;	/* stirred: something has ended the loop's wait */
+	atomic_bool noted, knock, stirred;	/* noted: something is in `ready`. stirred: something has ended the loop's wait */
 	struct conn *hot;		/* the last that brought something */
 	uint64_t now;			/* the time, as it was read last; 0: to be read again */
 	uint64_t looked_us;		/* when net_look() looked at all connections */

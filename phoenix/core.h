@@ -44,14 +44,14 @@ void pbuf_put(struct pbuf *b);
 /* ---- links ---- */
 
 enum link_state { LINK_HELLO = 1, LINK_AUTH = 2, LINK_UP = 4, LINK_CLOSING = 8, LINK_ANY = 15 };
-enum { FRAME_HEAD_MAX = 120, SECRET_BYTES = 32, IN_BYTES = 16384, HANDLER_TABLE = 64 };
+enum { FRAME_HEAD_MAX = 120, SMALL_BODY = 136, SECRET_BYTES = 32, IN_BYTES = 16384, HANDLER_TABLE = 64 };
 
 struct outframe {
 	struct outframe *next;
 	unsigned head_len;
 	size_t done;			/* bytes that the transport has taken */
-	struct pbuf *body;
-	unsigned char head[FRAME_HEAD_MAX];
+	struct pbuf *body;		/* or NULL */
+	unsigned char head[FRAME_HEAD_MAX + SMALL_BODY];	/* and behind it a body that is small: one piece costs a socket less than two */
 };
 struct rmsg;
 struct rentry;
@@ -292,6 +292,7 @@ struct flow {
 	unsigned gen, gen_acked;	/* counts bouncing; messages of an older one to [bounce_lo, bounce_hi) bounce too */
 	ph_vp_t bounce_lo, bounce_hi;
 	unsigned unacked;
+	size_t unacked_bytes;
 	uint64_t ack_at;		/* 0: nothing to acknowledge */
 	uint64_t confirm_us;		/* when the peer was last asked whether it knows all outcomes */
 };
@@ -307,6 +308,7 @@ struct flows {
 	struct smsg *spare;
 	struct dest *spare_dest;
 	bool pump;			/* something may move now */
+	bool self_waits;		/* a message from this node to itself, for room */
 	uint64_t ack_soonest;		/* UINT64_MAX: no acknowledgement waits */
 	uint64_t sent, resent, delivered, bounced, forwarded, dropped;	/* counts */
 };
@@ -325,6 +327,7 @@ void rmsg_free(struct rmsg *m);
 struct handler **flow_handler(struct phnx *ph, int tag);	/* where the handler of this tag stands, or would stand */
 void flow_handle(struct phnx *ph);			/* gives what waits to a newly set handler */
 bool flow_has_room(const struct phnx *ph, size_t len);	/* for one more of its own messages */
+bool receive_has_room(struct phnx *ph, int tag, size_t len);	/* for one more from this node itself */
 bool flow_waiting(struct phnx *ph, int tag);
 void flow_pump(struct phnx *ph);
 void flow_release(struct phnx *ph, const struct ph_vps *vps);
@@ -474,6 +477,7 @@ int phnx_assume(struct phnx *ph, const struct ph_vps *vps);
 int phnx_release(struct phnx *ph, const struct ph_vps *vps);
 int phnx_send(struct phnx *ph, ph_vp_t dest, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us);
 void phnx_goodbye(struct phnx *ph);	/* tell all that this node is gone for good */
+bool phnx_calls_back(const struct phnx *ph);	/* whether what arrives may be handled by functions of the application */
 void phnx_report(struct phnx *ph, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 uint64_t phnx_now(struct phnx *ph);
 uint64_t phnx_random(struct phnx *ph);

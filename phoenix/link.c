@@ -113,14 +113,18 @@ void link_send(struct plink *l, enum frame_type type, const struct writer *head,
 	f->next = NULL;
 	f->head_len = FRAME_HEAD + (unsigned)head_len;
 	f->done = 0;
-	f->body = body;
 	unsigned char h[FRAME_HEAD] = { 'P', 'H', (unsigned char)type, PHNX_VERSION, (unsigned char)len,
 		(unsigned char)(len >> 8), (unsigned char)(len >> 16), (unsigned char)(len >> 24) };
 	memcpy(f->head, h, FRAME_HEAD);
 	if (head_len)
 		memcpy(f->head + FRAME_HEAD, head->data, head_len);
-	if (body)
+	f->body = body && body->len > SMALL_BODY ? body : NULL;
+	if (f->body) {
 		body->refs++;
+	} else if (len > head_len) {
+		memcpy(f->head + f->head_len, body->data, body->len);
+		f->head_len += (unsigned)body->len;
+	}
 	*l->out_end = f;
 	l->out_end = &f->next;
 	l->out_bytes += FRAME_HEAD + len;

@@ -41,6 +41,7 @@ static void note(struct conn *k, unsigned what)
 		k->net->ready = k;
 	}
 	k->ready |= what;
+	k->net->noted = true;
 }
 
 void net_event(evutil_socket_t fd, short what, void *arg)
@@ -414,10 +415,11 @@ void net_settle(struct net *net)
 	struct conn *k;
 	unsigned what;
 
-	if (atomic_exchange(&net->knock, false))
+	if (net->knock && atomic_exchange(&net->knock, false))
 		accept_all(net);
-	while ((k = pop_ready(net, &what)))
-		handle_ready(k, what);
+	if (net->noted && atomic_exchange(&net->noted, false))
+		while ((k = pop_ready(net, &what)))
+			handle_ready(k, what);
 	uint64_t now = net_time(net);
 	if (now >= net->due)
 		sweep(net, now);
@@ -466,15 +468,18 @@ bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 	}
 	uint64_t start = net_now(), now = start;
 	for (unsigned turn = 0; now < start + AWAKE_US && !atomic_load(wanted); turn++) {
-		uint64_t before = now;
-		bool offer = net->shared || turn > ALONE;
-		if (offer)
+		bool taken = false;
+		if (net->shared || turn > ALONE) {
+			uint64_t before = now;
 			sched_yield();
+			now = net_now();
+			taken = now >= before + OFFER_US;
+		}
 		net->now = now;
 		came = look(net, turn % OTHERS == OTHERS - 1 || !net->hot);
 		now = net_now();
 		if (came) {
-			net->shared = offer && now >= before + OFFER_US;
+			net->shared = taken;
 			break;
 		}
 	}

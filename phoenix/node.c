@@ -131,6 +131,15 @@ int phnx_send(struct phnx *ph, ph_vp_t dest, struct pbuf *body, int tag, unsigne
 	return flow_send(ph, dest, ph->name, body, tag, flags, deadline_us);
 }
 
+bool phnx_calls_back(const struct phnx *ph)
+{
+	bool any = ph->detector.fn || ph->migration.app.give || ph->migration.app.take;
+
+	for (int i = 0; i < HANDLER_TABLE; i++)
+		any |= ph->handlers[i] != NULL;
+	return any;
+}
+
 void phnx_goodbye(struct phnx *ph)
 {
 	flow_ack_all(ph);

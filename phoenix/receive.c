@@ -41,6 +41,7 @@ static void put_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sent
 
 	f->ack_at = 0;
 	f->unacked = 0;
+	f->unacked_bytes = 0;
 	put_var(w, f->r_una);
 	put_var(w, free_bytes >> 10);
 	put_var(w, (uint64_t)f->gen << 1 | confirm);
@@ -98,7 +99,9 @@ static void resolve_received(struct phnx *ph, struct rmsg *m, enum outcome outco
 		return;
 	f->slots[m->seq % f->n_slots].outcome = (uint8_t)outcome;
 	uint64_t now = phnx_now(ph);
-	ack_within(ph, f, ++f->unacked >= ACK_EVERY || outcome == OUT_BOUNCED ? now : now + ACK_DELAY);
+	f->unacked_bytes += m->pub.len;
+	bool many = ++f->unacked >= ACK_EVERY || f->unacked_bytes >= ACK_BYTES;
+	ack_within(ph, f, many || outcome == OUT_BOUNCED ? now : now + ACK_DELAY);
 }
 
 static void bounce(struct phnx *ph, struct flow *f, struct rmsg *m)
@@ -164,6 +167,7 @@ static struct rmsg *unlink_received(struct phnx *ph, struct rmsg **at)
 		ph->flows.received_end = at;
 	ph->flows.in_bytes -= rmsg_bytes(m);
 	ph->flows.n_timed -= m->deadline_us != 0;
+	ph->flows.pump |= ph->flows.self_waits;
 	return m;
 }
 
@@ -221,6 +225,7 @@ void flow_handle(struct phnx *ph)
 		ph->flows.n_timed -= m->deadline_us != 0;
 		deliver(ph, m);
 	}
+	ph->flows.pump |= ph->flows.self_waits;
 	if (!ph->flows.received)
 		ph->ops->arrived(ph->ctx);
 }
@@ -289,6 +294,12 @@ static struct rmsg *rmsg_of_frame(struct phnx *ph, const unsigned char *body, si
 	*m = (struct rmsg){ .pub = { .body = (void *)body, .len = len }, .room = m->room };
 	((unsigned char *)m->pub.body)[len] = 0;	/* the block has room for it */
 	return m;
+}
+
+/* What a handler takes needs none; and one message is always allowed. */
+bool receive_has_room(struct phnx *ph, int tag, size_t len)
+{
+	return *flow_handler(ph, tag) || !ph->flows.in_bytes || ph->flows.in_bytes + len <= RECV_QUEUE_BYTES;
 }
 
 void receive_local(struct phnx *ph, struct smsg *s)
@@ -392,10 +403,8 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	uint64_t life = get_var(r);
 	unsigned ack_len = get8(r);
 	struct reader ack = { r->p, r->p + ack_len, false };
-	for (unsigned skip = ack_len; skip; skip--)
-		get8(r);
-	for (unsigned pad = get8(r); pad; pad--)
-		get8(r);
+	get_past(r, ack_len);
+	get_past(r, get8(r));
 	size_t len = (size_t)(r->end - r->p);
 
 	if (r->bad || seq - una >= WINDOW_MSGS || dest < 0 || len > PH_MSG_MAX)

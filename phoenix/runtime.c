@@ -192,6 +192,22 @@ void rt_wait(uint64_t deadline)
 	rt.waiters--;
 }
 
+void rt_wait_for_room(void)
+{
+	rt.senders++;
+	rt_wait(UINT64_MAX);
+	rt.senders--;
+}
+
+/* Another thread may wait for room for a message to this node itself. */
+void rt_took(void)
+{
+	if (!rt.senders)
+		return;
+	net_wake(rt.net);
+	pthread_cond_broadcast(&changed);
+}
+
 /* Who sleeps by ph_get_fd() between the calls needs the library's thread; and who holds the lock by a handler must not read. */
 bool rt_look(void)
 {
@@ -205,6 +221,19 @@ bool rt_look(void)
 	if (rt.waiters)
 		pthread_cond_broadcast(&changed);
 	return true;
+}
+
+/* Who only sends reads the acknowledgements itself too: the library's thread would take the processor, and the lock, from it for each.
+ * Not if that could call the application back, which may hold a lock of its own here. */
+void rt_sent(size_t bytes)
+{
+	rt.sent_bytes += bytes;
+	if (++rt.sent < ACK_EVERY && rt.sent_bytes < ACK_BYTES)
+		return;
+	rt.sent = 0;
+	rt.sent_bytes = 0;
+	if (!phnx_calls_back(rt.ph))
+		rt_look();
 }
 
 static void *background(void *arg)

@@ -10,8 +10,10 @@ extern struct runtime {
 	struct phnx *ph;		/* NULL: not initialised */
 	bool shared_secret, stop, forked, lodger;	/* lodger: in a caller's loop */
 	enum { NOBODY, BACKGROUND, APPLICATION } driver;
-	unsigned waiters;
+	unsigned waiters, senders;	/* threads that wait; of all that wait, those for room */
 	uint64_t last_drive_us;
+	unsigned sent;			/* messages and bytes since the application last looked for acknowledgements */
+	size_t sent_bytes;
 	pthread_t thread;
 	int fd;				/* of ph_get_fd(), or -1 */
 	bool fd_set;
@@ -29,6 +31,9 @@ void rt_leave(void);			/* lets the node act on what the call has changed, and un
 int __attribute__((format(printf, 2, 3))) rt_fail(int error, const char *format, ...);	/* reports; returns error */
 uint64_t rt_now(void);
 void rt_wait(uint64_t deadline);	/* waits for something to happen; rt.ph may be NULL afterwards */
+void rt_sent(size_t bytes);		/* a message of the application's: reads what comes back, now and then */
+void rt_wait_for_room(void);		/* the same, for what a message taken from the queue may bring; rt_took() ends it */
+void rt_took(void);
 bool rt_look(void);			/* whether anything has happened, as far as can be told at once */
 bool rt_may_wait(const char *call);	/* a handler runs in the loop: it must not wait for it */
 void rt_arrived(void);		/* the receive queue has become empty, or is not any more */

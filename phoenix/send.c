@@ -161,10 +161,15 @@ static bool give_to_flow(struct phnx *ph, struct dest *d, ph_vp_t node, unsigned
 	return true;
 }
 
-/* To this node itself.  What a handler sends to its own node in turn waits until it has returned. */
+/* To this node itself, as long as it has room.  What a handler sends to its own node in turn waits until it has returned. */
 static bool give_to_self(struct phnx *ph, struct dest *d)
 {
 	struct flows *fl = &ph->flows;
+
+	if (!(d->queue->flags & DATA_INTERNAL) && !receive_has_room(ph, d->queue->tag, d->queue->body->len)) {
+		fl->self_waits = true;
+		return false;
+	}
 
 	if (fl->delivering) {
 		fl->pump = true;
@@ -296,7 +301,7 @@ void flow_pump(struct phnx *ph)
 	uint64_t now = phnx_now(ph);
 	struct dest *following;
 
-	ph->flows.pump = false;
+	ph->flows.pump = ph->flows.self_waits = false;
 	ph->flows.version_seen = ph->routes.version;
 	for (struct dest *d = ph->flows.active; d; d = following) {
 		following = d->next;

@@ -6,6 +6,7 @@
 #ifndef PHOENIX_WIRE_H
 #define PHOENIX_WIRE_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -37,9 +38,9 @@ static inline uint64_t get_le(struct reader *r, int bytes)
 		r->p = r->end;
 		return 0;
 	}
-	for (int i = 0; i < bytes; i++)
-		v |= (uint64_t)*r->p++ << 8 * i;
-	return v;
+	memcpy(&v, r->p, (size_t)bytes);
+	r->p += bytes;
+	return le64toh(v);
 }
 static inline uint8_t get8(struct reader *r) { return (uint8_t)get_le(r, 1); }
 static inline uint32_t get32(struct reader *r) { return (uint32_t)get_le(r, 4); }
@@ -57,6 +58,14 @@ static inline uint64_t get_var(struct reader *r)
 	}
 	r->bad = true;
 	return 0;
+}
+static inline void get_past(struct reader *r, size_t n)
+{
+	if ((size_t)(r->end - r->p) < n) {
+		r->bad = true;
+		n = (size_t)(r->end - r->p);
+	}
+	r->p += n;
 }
 static inline void get_bytes(struct reader *r, void *to, size_t n)
 {
@@ -95,11 +104,8 @@ static inline void put_bytes(struct writer *w, const void *from, size_t n)
 }
 static inline void put_le(struct writer *w, uint64_t v, int bytes)
 {
-	unsigned char b[8];
-
-	for (int i = 0; i < bytes; i++)
-		b[i] = (unsigned char)(v >> 8 * i);
-	put_bytes(w, b, (size_t)bytes);
+	v = htole64(v);
+	put_bytes(w, &v, (size_t)bytes);
 }
 static inline void put8(struct writer *w, uint8_t v) { put_le(w, v, 1); }
 static inline void put32(struct writer *w, uint32_t v) { put_le(w, v, 4); }

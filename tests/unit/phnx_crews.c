@@ -197,9 +197,47 @@ static int role_threads(int role)
 	return 0;
 }
 
+/* More than a node keeps of its own messages to itself: the thread that sends waits for the one that takes. */
+enum { OWN_MESSAGES = 160, OWN_BYTES = 1 << 20 };
+
+static void *sends_to_itself(void *arg)
+{
+	(void)arg;
+	for (int i = 0; i < OWN_MESSAGES; i++) {
+		static char body[OWN_BYTES];
+		memcpy(body, &i, sizeof i);
+		ph_send(3, body, sizeof body, 1);
+	}
+	ph_send(3, "", 0, 2);
+	return NULL;
+}
+
+static int role_itself(int role)
+{
+	pthread_t t;
+
+	(void)role;
+	start(0, 0, NULL);
+	assume_range(0, SPACE);
+	pthread_create(&t, NULL, sends_to_itself, NULL);
+	CHECK(ph_timed_recv(2, 300000) == NULL);	/* it waits */
+	for (int i = 0; i < OWN_MESSAGES; i++) {
+		ph_msg_t m = ph_timed_recv(1, PATIENCE);
+		CHECK(m && m->len == OWN_BYTES && *(int *)m->body == i);
+		ph_msg_destroy(m);
+	}
+	ph_msg_t last = ph_timed_recv(2, PATIENCE);
+	CHECK(last);
+	ph_msg_destroy(last);
+	pthread_join(t, NULL);
+	ph_finalize(NULL, 5);
+	return 0;
+}
+
 static void test_threads(void)
 {
 	run_roles(role_threads, 2);
+	run_roles(role_itself, 1);
 }
 
 /* ---- all of them ---- */

@@ -1,5 +1,5 @@
 /* phnx_greedy.c - a neighbour that knows the secret and costs this node what it can: it reads nothing, answers questions for ever,
- * and gives to be kept and passed on what nobody will ever take.  The node's memory stays within bounds. */
+ * and gives to be kept and passed on what nobody will ever take; or the node itself does.  Its memory stays within bounds. */
 #include <CUnit/Basic.h>
 #include <malloc.h>
 #include "phoenix/core.h"
@@ -194,6 +194,43 @@ static void test_answers_for_ever(void)
 	}
 }
 
+/* A node that sends to itself, or multicasts to itself alone, and takes nothing: it is told to wait, then gets all, in order. */
+static void test_sends_to_itself(void)
+{
+	for (int cast = 0; cast < 2; cast++) {
+		size_t before = megabytes();
+		struct vrange r = { 7, 9 };
+		struct writer body = { 0 };
+		uint32_t sent = 0, taken = 0, first;
+		int error;
+
+		make_node();
+		CU_ASSERT_EQUAL(phnx_assume(ph, &(struct ph_vps){ .n = 1, .r = &r }), 0);
+		put_much(&body);
+		do {
+			memcpy(body.data, &sent, sizeof sent);
+			struct pbuf *b = pbuf_new(body.data, body.len);
+			error = cast ? multicast_send(ph, 7, 9, 5, body.data, body.len) : phnx_send(ph, 7, b, 5, 0, 0);
+			pbuf_put(b);
+			sent += !error;
+			now += 10;
+			phnx_poll(ph);
+		} while (!error && sent < MESSAGES);
+		CU_ASSERT_EQUAL(error, PH_EAGAIN);
+		CU_ASSERT(sent > 50 && megabytes() - before < ((RECV_QUEUE_BYTES + SEND_QUEUE_BYTES) >> 20) + 10);
+		for (struct rmsg *m; (m = flow_receive(ph, 5)); taken++) {
+			memcpy(&first, m->pub.body, sizeof first);
+			CU_ASSERT_EQUAL(first, taken);
+			rmsg_free(m);
+			phnx_poll(ph);
+		}
+		CU_ASSERT_EQUAL(taken, sent);
+		CU_ASSERT(flow_idle(ph));
+		free(body.data);
+		phnx_free(ph);
+	}
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -201,6 +238,7 @@ int main(void)
 	CU_add_test(s, "reads nothing", test_reads_nothing);
 	CU_add_test(s, "gives to keep", test_gives_to_keep);
 	CU_add_test(s, "answers for ever", test_answers_for_ever);
+	CU_add_test(s, "sends to itself", test_sends_to_itself);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();
