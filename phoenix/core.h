@@ -243,6 +243,7 @@ struct smsg {				/* a message on its way out */
 	uint64_t seq, sent_us;
 	bool held;			/* the receiver has it */
 	bool again;			/* it was sent more than once */
+	bool logged;			/* it stands in a message log: the log's loader sends it, this node does not */
 	struct doubt doubt;
 	struct dest *to;
 	struct pbuf *body;
@@ -331,7 +332,8 @@ bool receive_has_room(struct phnx *ph, int tag, size_t len);	/* for one more fro
 bool flow_waiting(struct phnx *ph, int tag);
 void flow_pump(struct phnx *ph);
 void flow_release(struct phnx *ph, const struct ph_vps *vps);
-bool flow_idle(struct phnx *ph);			/* nothing that we sent is unresolved */
+bool flow_idle(struct phnx *ph);			/* nothing that we sent is unresolved, but for what stands in a log */
+void flow_logged(struct phnx *ph);			/* all that is unresolved stands in a log now */
 void flow_custody(struct phnx *ph);			/* hand what finds no holder to a neighbour */
 void flow_peer_gone(struct phnx *ph, ph_vp_t peer);
 int flow_on_frame(struct phnx *ph, struct plink *l, enum frame_type type, const unsigned char *frame, size_t len);

@@ -93,8 +93,10 @@ int msglog_store(struct phnx *ph, const char *file, char *text, size_t room)
 		ok = fclose(f) == 0 && ok;
 	ok = ok && rename(temp, file) == 0;
 	free(w.data);
-	if (ok)
+	if (ok) {
+		flow_logged(ph);
 		return 0;
+	}
 	snprintf(text, room, "cannot write the message log %s: %s", file, strerror(error ? error : errno));
 	if (f)
 		unlink(temp);

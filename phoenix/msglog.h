@@ -4,7 +4,7 @@
 
 #include "phoenix/core.h"
 
-/* Writes every message that nobody has received. 0, or PH_ELOG with text. */
+/* Writes every message that nobody has received; none of them is sent from here any more. 0, or PH_ELOG with text. */
 int msglog_store(struct phnx *ph, const char *file, char *text, size_t room);
 /* Reads them into the queue; all or nothing. */
 int msglog_load(struct phnx *ph, const char *file, char *text, size_t room);

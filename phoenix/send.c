@@ -190,6 +190,8 @@ static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
 			smsg_free(ph, queue_pop(d));
 			continue;
 		}
+		if (m->logged)
+			break;
 		if (m->doubt.peer && now < m->doubt.until_us) {
 			d->wait_us = m->doubt.until_us;
 			break;
@@ -328,7 +330,7 @@ void flow_custody(struct phnx *ph)
 	for (struct dest *d = ph->flows.active; keeper && d; d = following) {
 		following = d->next;
 		while (d->queue && !d->outstanding && !route_holder(ph, d->vp) && d->vp < ph->upper &&
-		       !(d->queue->flags & DATA_INTERNAL))
+		       !(d->queue->flags & DATA_INTERNAL) && !d->queue->logged)
 			if (!give_to_flow(ph, d, keeper->peer, DATA_CUSTODY))
 				break;
 	}
@@ -352,11 +354,12 @@ static void requeue(struct phnx *ph, struct smsg *m)
 	ph->flows.pump = true;
 }
 
+/* One that stands in a log stays as it is, whatever became of it: so its receiver does not forget that before the loader asks. */
 static void resolve_sent(struct phnx *ph, struct flow *f, uint64_t seq, enum outcome outcome)
 {
 	struct smsg *m = f->ring[seq % f->ring_size];
 
-	if (!m)
+	if (!m || m->logged)
 		return;
 	f->ring[seq % f->ring_size] = NULL;
 	f->bytes -= m->body->len;
@@ -493,9 +496,36 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 
 /* ---- departures ---- */
 
+/* What a log may hold is the application's; a number whose contents are gone is not kept there. */
+static bool is_logged(struct smsg *m, bool now)
+{
+	m->logged |= now && !(m->flags & (DATA_INTERNAL | DATA_VOID));
+	return m->logged;
+}
+
+/* Whether all that is to be sent stands in a log; now: it does from now on. */
+static bool all_logged(struct phnx *ph, bool now)
+{
+	bool all = true;
+
+	for (struct dest *d = ph->flows.active; d; d = d->next)
+		for (struct smsg *m = d->queue; m && (all || now); m = m->next)
+			all &= is_logged(m, now);
+	for (struct flow *f = ph->flows.all; f; f = f->all_next)
+		for (uint64_t s = f->una; s < f->next_seq && (all || now); s++)
+			if (f->ring[s % f->ring_size])
+				all &= is_logged(f->ring[s % f->ring_size], now);
+	return all;
+}
+
+void flow_logged(struct phnx *ph)
+{
+	all_logged(ph, true);
+}
+
 bool flow_idle(struct phnx *ph)
 {
-	return ph->flows.active == NULL;
+	return !ph->flows.active || all_logged(ph, false);
 }
 
 /* Gives a message that was under way to a dead node back to the application. */
@@ -522,7 +552,7 @@ void flow_peer_gone(struct phnx *ph, ph_vp_t peer)
 			struct smsg *m = f->ring[s % f->ring_size];
 			if (!m)
 				continue;
-			if ((ph->detector.policy == PH_GONE_RESEND || m->flags & DATA_INTERNAL) && m->dest != peer) {
+			if ((ph->detector.policy == PH_GONE_RESEND || m->flags & DATA_INTERNAL || m->logged) && m->dest != peer) {
 				requeue(ph, m);
 				continue;
 			}

@@ -234,6 +234,57 @@ static void test_log_doubles_nothing(void)
 	stop_and_load(true);
 }
 
+static unsigned load_numbers(struct sim *s, int node, const char *file, int *next)
+{
+	char text[200];
+
+	sim_kill(s, node);
+	sim_restart(s, node);
+	CU_ASSERT_EQUAL(msglog_load(s->nodes[node].ph, file, text, sizeof text), 0);
+	sim_know(s, node, 2);
+	sim_run(s, s->now + 3000000);
+	return received_numbers(s, 2, next);
+}
+
+/* The writer of a log goes on for a while: what stands in it waited for a holder, or was under way to one that gives it back. */
+static void store_and_stay(bool under_way)
+{
+	char file[] = "/tmp/phnx-stay-XXXXXX", text[200];
+	struct sim s;
+	int next = 0;
+
+	close(mkstemp(file));
+	sim_init(&s, seed, 3, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
+	if (under_way)
+		assume(&s, 0, 0, 10);
+	sim_run(&s, s.now + 100000);
+	send_numbers(&s, 1, 0, 3);
+	sim_run(&s, s.now + 100000);
+	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
+	flow_custody(s.nodes[1].ph);
+	if (under_way)
+		release(&s, 0, 0, 10);
+	assume(&s, 2, 0, 10);
+	sim_run(&s, s.now + 3000000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 2, &next), 0);
+	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);	/* a later one has it all too */
+	CU_ASSERT_EQUAL(load_numbers(&s, 1, file, &next), 3);
+	sim_run(&s, s.now + 1000000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
+	sim_free(&s);
+	unlink(file);
+}
+
+static void test_log_is_not_sent(void)
+{
+	store_and_stay(false);
+	store_and_stay(true);
+}
+
 /* ---- all of them ---- */
 
 void add_ends(CU_pSuite suite)
@@ -243,4 +294,5 @@ void add_ends(CU_pSuite suite)
 	CU_add_test(suite, "a wait ends though other timers come first", test_wait_ends);
 	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
 	CU_add_test(suite, "a log doubles nothing", test_log_doubles_nothing);
+	CU_add_test(suite, "what stands in a log is not sent by its writer", test_log_is_not_sent);
 }

@@ -239,6 +239,8 @@ static int role_leaves(int role)
 		ph_send(40, "for a while", 12, 2);
 		ph_invalidate_routing();
 		ph_store_msgs(file);
+		CHECK(ph_mqueue_is_empty());
+		usleep(300000);			/* long enough for a connection: what stands in the log must not go out */
 		ph_finalize_runtime();
 		start(1, 2, NULL);
 		ph_load_msgs(file);

@@ -187,7 +187,10 @@ void ph_finalize_runtime(void);
 void ph_invalidate_routing(void);
 /* ph_mqueue_is_empty - 1 if no message waits in the local queue, else 0 */
 int ph_mqueue_is_empty(void);
-/* ph_store_msgs - write the messages of the local queue to a file */
+/* ph_store_msgs - write the messages of the local queue to a file
+ *
+ * Whoever loads the file sends them: this process sends none of them any more, nor what it is given later for the same virtual nodes.
+ * The queue counts as empty then. */
 void ph_store_msgs(const char *filename);
 
 /* ---- Beyond the appendix ---- */
