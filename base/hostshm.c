@@ -69,11 +69,23 @@ void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits)
 	hostshm_kick(shm, cpu);
 }
 
-void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn)
+void hostshm_forget_pins(struct vcpu_slot *slot)
 {
+	for (unsigned i = 0; i < PINS_PER_CPU; i++)
+		atomic_store(&slot->pin[i], 0);
+}
+
+void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone, void *ctx)
+{
+	enum { YIELDS_PER_QUESTION = 64 };
+	unsigned yields = 0;
+
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned cpu = 0; cpu < shm->n_cpus; cpu++)
 		for (unsigned i = 0; i < PINS_PER_CPU; i++)
-			while (atomic_load(&shm->slot[cpu].pin[i]) == gfn + 1)
+			while (atomic_load(&shm->slot[cpu].pin[i]) == gfn + 1) {
 				sched_yield();
+				if (++yields % YIELDS_PER_QUESTION == 0 && is_gone(ctx, cpu))
+					hostshm_forget_pins(&shm->slot[cpu]);
+			}
 }

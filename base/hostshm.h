@@ -120,7 +120,12 @@ bool hostshm_try_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector, b
 /* Post bits of enum slot_post and kick. */
 void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits);
 
-/* Daemon: wait until no CPU of this host pins `gfn`. Call after lowering its right. Pins are held for microseconds. */
-void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn);
+/* Daemon: wait until no CPU of this host pins `gfn`. Call after lowering its right. Pins are held for microseconds, unless who
+ * holds one dies: is_gone is asked now and then, and true if nobody is left who could give that CPU's pin back. */
+typedef bool hostshm_is_gone(void *ctx, unsigned cpu);
+void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone, void *ctx);
+
+/* Whoever held pins in this slot is dead. */
+void hostshm_forget_pins(struct vcpu_slot *slot);
 
 #endif

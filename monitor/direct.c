@@ -61,6 +61,7 @@ static void check_alive(struct monitor *m)
 	}
 	if (waitpid(-1, &status, WNOHANG) <= 0)
 		return;
+	hostshm_forget_pins(m->slot); /* the daemon may be waiting for one, before it hears of this */
 	if (WIFSIGNALED(status))
 		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d%s", m->cpu,
 			    WTERMSIG(status), killed_why(WTERMSIG(status)));

@@ -24,6 +24,7 @@
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/log.h"
 #include "dsm/dsm.h"
@@ -110,6 +111,16 @@ static void host_send_home(void *ctx, const struct msg_home *body, const void *p
 	net_send(node->net, VNODE_DAEMON(body->to), MSG_HOME_STATE, body, sizeof *body, payload, payload_bytes);
 }
 
+/* Its VM processes die with it. What they had begun is lost with the machine. */
+static bool monitor_is_gone(void *ctx, unsigned cpu)
+{
+	const struct node *node = ctx;
+	siginfo_t child = { 0 };
+	pid_t pid = node->monitor[cpu].pid;
+
+	return !pid || waitid(P_PID, pid, &child, WEXITED | WNOHANG | WNOWAIT) || child.si_pid == pid;
+}
+
 static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *contents)
 {
 	struct node *node = ctx;
@@ -125,7 +136,7 @@ static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *con
 	if (new_right == PAGE_NONE)
 		copy_before_loss(node, gfn);
 	set_right(node, gfn, PAGE_NONE);
-	hostshm_drain_pins(node->shm, gfn);
+	hostshm_drain_pins(node->shm, gfn, monitor_is_gone, node);
 	if (right == PAGE_WRITE) {
 		extract(node, gfn, to);
 	} else {

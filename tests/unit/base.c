@@ -151,6 +151,32 @@ static void *pinner(void *arg)
 	return NULL;
 }
 
+static bool nobody_is_gone(void *ctx, unsigned cpu) { (void)ctx, (void)cpu; return false; }
+
+/* CPU 1 dies after it has been asked for a few times. */
+static bool one_dies(void *ctx, unsigned cpu)
+{
+	unsigned *asked = ctx;
+
+	return cpu == 1 && ++*asked == 3;
+}
+
+static void a_pin_of_the_dead(void)
+{
+	struct host_shm *shm = new_shm(3, 1);
+	unsigned asked = 0;
+
+	atomic_store(&shm->slot[0].pin[0], 7 + 1);
+	atomic_store(&shm->slot[1].pin[PINS_PER_CPU - 1], 5 + 1);
+	hostshm_drain_pins(shm, 5, one_dies, &asked);
+	CU_ASSERT_EQUAL(asked, 3);
+	CU_ASSERT_EQUAL(atomic_load(&shm->slot[1].pin[PINS_PER_CPU - 1]), 0);
+	CU_ASSERT_EQUAL(atomic_load(&shm->slot[0].pin[0]), 7 + 1);
+	hostshm_forget_pins(&shm->slot[0]);
+	hostshm_drain_pins(shm, 7, nobody_is_gone, NULL);
+	free(shm);
+}
+
 static void pins_and_draining_exclude_each_other(void)
 {
 	struct contest c = { .shm = new_shm(1, 1) };
@@ -166,7 +192,7 @@ static void pins_and_draining_exclude_each_other(void)
 
 		atomic_store(&c.shm->page_right[0], PAGE_WRITE);
 		atomic_store(&c.shm->page_right[0], PAGE_NONE);
-		hostshm_drain_pins(c.shm, 0);
+		hostshm_drain_pins(c.shm, 0, nobody_is_gone, NULL);
 		before = c.touched;
 		for (volatile int spin = 0; spin < 20; spin++)
 			continue;
@@ -297,6 +323,7 @@ int main(void)
 	CU_ADD_TEST(suite, a_post_to_an_absent_cpu_is_refused);
 	CU_ADD_TEST(suite, no_interrupt_is_lost_or_doubled_when_a_cpu_leaves);
 	CU_ADD_TEST(suite, pins_and_draining_exclude_each_other);
+	CU_ADD_TEST(suite, a_pin_of_the_dead);
 	CU_ADD_TEST(suite, who_computes_is_nicer);
 	CU_ADD_TEST(suite, a_feature_that_the_machine_has_not_is_hidden);
 	CU_ADD_TEST(suite, features_are_text_and_back);

@@ -173,8 +173,11 @@ static void a_killed_vm_process_is_named(void)
 	while (!t.shm->vm_pid[0][0])
 		usleep(1000);
 	usleep(50000);
+	if (direct) /* in the middle of an emulated instruction, so to speak */
+		atomic_store(&t.shm->slot[0].pin[1], 5 + 1);
 	kill(t.shm->vm_pid[0][0], SIGKILL);
 	CU_ASSERT(play(&t, true));
+	CU_ASSERT_EQUAL(atomic_load(&t.shm->slot[0].pin[1]), 0);
 	CU_ASSERT_EQUAL(t.end.reason, END_PART_DIED);
 	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "VM process of CPU 0"));
 	stop_machine(&t);
