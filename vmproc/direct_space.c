@@ -1,6 +1,6 @@
 /* direct_space.c - passing the virtual CPU from one VM process to another, when the guest loads a CR3 that belongs to another
- * host address space, or a program goes to the bare one and comes back (direct_bare.c); and what the one that gets it makes good: mappings (vcpu/spaces.h), registers in the signal frame, and
- * descriptors.
+ * host address space, or a program goes to the bare one and comes back (direct_bare.c); and what the one that gets it makes
+ * good: mappings (vcpu/spaces.h), registers in the signal frame, and descriptors.
  *
  * It costs two futex calls and the host's change of address space.  The CPU changes hands in the middle of a signal handler,
  * where struct vcpu holds all registers but the FPU's; whoever gets it goes on in its own handler, in which it has slept.

@@ -188,6 +188,14 @@ static void send_numbers(struct sim *s, int node, int from, int to)
 	sim_touch(s, node);
 }
 
+static void three_connected(struct sim *s)
+{
+	sim_init(s, seed, 3, 0, SPACE);
+	for (int i = 1; i < s->n; i++)
+		sim_know(s, i, 0);
+	CU_ASSERT_TRUE(sim_until(s, 5000000, all_direct));
+}
+
 static void stop_and_load(bool gone)
 {
 	char file[] = "/tmp/phnx-doubt-XXXXXX", text[200];
@@ -195,10 +203,7 @@ static void stop_and_load(bool gone)
 	int next = 0;
 
 	close(mkstemp(file));
-	sim_init(&s, seed, 3, 0, SPACE);
-	for (int i = 1; i < s.n; i++)
-		sim_know(&s, i, 0);
-	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
+	three_connected(&s);
 	assume(&s, 0, 0, 10);
 	sim_run(&s, s.now + 100000);
 	send_numbers(&s, 1, 0, 3);
@@ -254,10 +259,7 @@ static void store_and_stay(bool under_way)
 	int next = 0;
 
 	close(mkstemp(file));
-	sim_init(&s, seed, 3, 0, SPACE);
-	for (int i = 1; i < s.n; i++)
-		sim_know(&s, i, 0);
-	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
+	three_connected(&s);
 	if (under_way)
 		assume(&s, 0, 0, 10);
 	sim_run(&s, s.now + 100000);
