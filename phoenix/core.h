@@ -310,6 +310,7 @@ struct flows {
 	struct dest *spare_dest;
 	bool pump;			/* something may move now */
 	bool self_waits;		/* a message from this node to itself, for room */
+	bool logged;			/* a log was written: what others give this node to keep now would be in none */
 	uint64_t ack_soonest;		/* UINT64_MAX: no acknowledgement waits */
 	uint64_t sent, resent, delivered, bounced, forwarded, dropped;	/* counts */
 };
@@ -337,7 +338,7 @@ void flow_logged(struct phnx *ph);			/* all that is unresolved stands in a log n
 void flow_custody(struct phnx *ph);			/* hand what finds no holder to a neighbour */
 void flow_peer_gone(struct phnx *ph, ph_vp_t peer);
 int flow_on_frame(struct phnx *ph, struct plink *l, enum frame_type type, const unsigned char *frame, size_t len);
-void flow_ack_all(struct phnx *ph);
+void flow_farewell(struct phnx *ph);			/* the last that others hear of this node's flows */
 bool flow_settled(struct phnx *ph);			/* every sender knows what became of its messages; if not, asks */
 void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 void flow_free(struct phnx *ph);

@@ -5,8 +5,10 @@
  * the message, and what waits behind it for the same destination, stays.  A node that cannot be asked for DOUBT_WAIT, or is
  * gone, cannot deny anything: then the message is sent.
  *
+ * What the answer denies, and is under way still, is refused when it comes: its sender has ended, and the loader sends it.
+ *
  * A node knows the answer as long as it has its side of the flow; when the other side is gone for good, what is needed
- * for the answer is kept: of the last MAX_PAST ones.
+ * for the answer is kept: of the last MAX_PAST ones that left something in doubt.
  */
 #include "phoenix/flow.h"
 
@@ -47,18 +49,23 @@ void doubt_keep(struct phnx *ph, const struct flow *f)
 	all->next_past = (all->next_past + 1) % MAX_PAST;
 }
 
-static bool arrived(struct phnx *ph, ph_vp_t name, uint64_t seq)
+static const struct past *past_of(const struct phnx *ph, ph_vp_t name)
+{
+	for (int i = 0; i < MAX_PAST; i++)
+		if (ph->doubts.past[i] && ph->doubts.past[i]->name == name)
+			return ph->doubts.past[i];
+	return NULL;
+}
+
+static bool arrived(struct phnx *ph, const struct past *p, ph_vp_t name, uint64_t seq)
 {
 	const struct flow *f = flow_find(ph, name);
 
-	if (f && f->recv_next != UINT64_MAX)
-		return seq < f->r_una || (seq - f->r_una < f->n_slots && has_arrived(f->slots + seq % f->n_slots));
-	for (int i = 0; i < MAX_PAST; i++) {
-		const struct past *p = ph->doubts.past[i];
-		if (p && p->name == name)
-			return seq < p->from || (seq - p->from < BITS && p->bits[(seq - p->from) / 8] >> (seq - p->from) % 8 & 1);
-	}
-	return false;
+	if (p)
+		return seq < p->from || (seq - p->from < BITS && p->bits[(seq - p->from) / 8] >> (seq - p->from) % 8 & 1);
+	if (!f || f->recv_next == UINT64_MAX)
+		return false;
+	return seq < f->r_una || (seq - f->r_una < f->n_slots && has_arrived(f->slots + seq % f->n_slots));
 }
 
 static void on_question(struct phnx *ph, ph_vp_t from, struct reader *r)
@@ -68,11 +75,15 @@ static void on_question(struct phnx *ph, ph_vp_t from, struct reader *r)
 	unsigned char bits[BITS / 8] = { 0 };
 	struct writer w = { 0 };
 
-	if (r->bad || n > BITS)
+	if (r->bad || n > BITS || name < ph->upper || name == ph->name)
 		return;
+	const struct past *p = past_of(ph, name);
+	const struct rentry *e = route_find(ph, name);
 	for (uint64_t i = 0; i < n; i++)
-		if (arrived(ph, name, first + i))
+		if (arrived(ph, p, name, first + i))
 			set_bit(bits, i);
+	if (!p && !(e && e->payload.gone))	/* from one that is gone nothing is taken anyway */
+		receive_deny(ph, name, first, n, bits);
 	put64(&w, (uint64_t)name);
 	put64(&w, first);
 	put32(&w, (uint32_t)n);

@@ -42,6 +42,7 @@ void send_certain(struct phnx *ph, ph_vp_t peer, ph_vp_t name, uint64_t first, u
 int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
 void send_ask(struct phnx *ph, struct flow *f, uint64_t now);	/* what of all that is under way has not come; that is sent again */
 uint64_t send_patience(const struct flow *f);			/* how long to wait before asking, the first time */
+void send_settled(struct phnx *ph);				/* to all of whose outcomes it knows, before it ends */
 void send_expire(struct phnx *ph, struct flow *f, uint64_t now);
 void send_free(struct phnx *ph, struct flow *f);		/* everything that is under way in f */
 void send_dest_free(struct phnx *ph, struct dest *d);
@@ -50,6 +51,8 @@ void smsg_free(struct phnx *ph, struct smsg *m);
 /* receive.c */
 int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r);
 void receive_forget(struct flow *f, uint64_t una);		/* the sender has read the outcomes of all below una */
+/* Of a node's numbers from first on, those whose bits are not set have not arrived; if they do, they come too late. */
+void receive_deny(struct phnx *ph, ph_vp_t name, uint64_t first, uint64_t n, const unsigned char *bits);
 void receive_expire(struct phnx *ph, uint64_t now);
 void receive_ack(struct phnx *ph, struct flow *f);
 void receive_answer(struct phnx *ph, struct flow *f, uint64_t sent);	/* the same; and of all below `sent`, what has not come */

@@ -142,7 +142,7 @@ bool phnx_calls_back(const struct phnx *ph)
 
 void phnx_goodbye(struct phnx *ph)
 {
-	flow_ack_all(ph);
+	flow_farewell(ph);
 	free(ph->me.vps.r);
 	ph->me = (struct payload){ .gone = true };
 	ph->closing = true;	/* no new links */

@@ -345,21 +345,28 @@ static bool must_bounce(struct phnx *ph, const struct flow *f, const struct rmsg
 	       (m->gen < f->gen && m->pub.dest >= f->bounce_lo && m->pub.dest <= f->bounce_hi);
 }
 
+/* A message that finds no holder becomes this node's.  One that leaves, or has written its log, may end before it finds one. */
+static bool keep(struct phnx *ph, const struct rmsg *m)
+{
+	bool ends = ph->leaving || ph->closing || ph->flows.logged;
+	struct pbuf *b = ends ? NULL : pbuf_new(m->pub.body, m->pub.len);
+	bool kept = b && !flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags & DATA_UNORDERED, m->deadline_us);
+
+	pbuf_put(b);
+	return kept;
+}
+
 /* A message's turn has come. */
 static void accept(struct phnx *ph, struct flow *f, struct rmsg *m)
 {
 	if (m->flags & DATA_VOID) {
 		resolve_received(ph, m, OUT_CONSUMED);
 		rmsg_free(m);
-	} else if (m->flags & DATA_CUSTODY) {
-		struct pbuf *b = pbuf_new(m->pub.body, m->pub.len);
-		resolve_received(ph, m, b ? OUT_CONSUMED : OUT_BOUNCED);
-		if (b)
-			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags & DATA_UNORDERED, m->deadline_us);
-		pbuf_put(b);
-		rmsg_free(m);
-	} else if (must_bounce(ph, f, m)) {
+	} else if (m->flags & DATA_CUSTODY ? !keep(ph, m) : must_bounce(ph, f, m)) {
 		bounce(ph, f, m);
+	} else if (m->flags & DATA_CUSTODY) {
+		resolve_received(ph, m, OUT_CONSUMED);
+		rmsg_free(m);
 	} else {
 		deliver(ph, m);
 	}
@@ -391,6 +398,32 @@ void receive_forget(struct flow *f, uint64_t una)
 	for (; f->r_una < una; f->r_una++)
 		if (f->n_slots)
 			f->slots[f->r_una % f->n_slots] = (struct rslot){ 0 };
+}
+
+static void deny_one(struct phnx *ph, struct flow *f, uint64_t seq)
+{
+	if (seq < f->r_una || seq - f->r_una >= 2 * WINDOW_MSGS || !slot_room(f, seq))
+		return;
+	struct rslot *slot = f->slots + seq % f->n_slots;
+	if (slot->early) {
+		ph->flows.in_bytes -= rmsg_bytes(slot->early);
+		rmsg_free(slot->early);
+	}
+	*slot = (struct rslot){ .outcome = OUT_BOUNCED };
+}
+
+void receive_deny(struct phnx *ph, ph_vp_t name, uint64_t first, uint64_t n, const unsigned char *bits)
+{
+	struct flow *f = flow_get(ph, name);
+
+	if (!f)
+		return;
+	if (f->recv_next == UINT64_MAX)		/* nothing has come yet */
+		f->recv_next = f->r_una = 0;
+	for (uint64_t i = 0; i < n; i++)
+		if (!(bits[i / 8] >> i % 8 & 1))
+			deny_one(ph, f, first + i);
+	accept_in_turn(ph, f);
 }
 
 int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
@@ -484,8 +517,9 @@ void flow_release(struct phnx *ph, const struct ph_vps *vps)
 		ph->ops->arrived(ph->ctx);
 }
 
-void flow_ack_all(struct phnx *ph)
+void flow_farewell(struct phnx *ph)
 {
+	send_settled(ph);
 	for (struct flow *f = ph->flows.all; f; f = f->all_next)
 		if (f->ack_at)
 			receive_ack(ph, f);

@@ -181,6 +181,17 @@ static bool give_to_self(struct phnx *ph, struct dest *d)
 	return true;
 }
 
+/* Whoever would take it, the first message of the queue is not to be sent now; and until when. */
+static bool must_stay(struct dest *d, uint64_t now)
+{
+	const struct smsg *m = d->queue;
+
+	if (m->doubt.peer && now < m->doubt.until_us)
+		d->wait_us = m->doubt.until_us;
+	d->fenced = d->fenced && d->outstanding;
+	return m->logged || now < d->wait_us || d->fenced;
+}
+
 static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
 {
 	while (d->queue) {
@@ -190,14 +201,7 @@ static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
 			smsg_free(ph, queue_pop(d));
 			continue;
 		}
-		if (m->logged)
-			break;
-		if (m->doubt.peer && now < m->doubt.until_us) {
-			d->wait_us = m->doubt.until_us;
-			break;
-		}
-		d->fenced = d->fenced && d->outstanding;
-		if (now < d->wait_us || d->fenced)
+		if (must_stay(d, now))
 			break;
 		ph_vp_t holder = route_holder(ph, d->vp);
 		if (!holder || (d->outstanding && d->via != holder && !(m->flags & DATA_UNORDERED)))
@@ -319,6 +323,7 @@ void flow_pump(struct phnx *ph)
 /* Messages that nobody assumes go to a neighbour, which sends them on as if they were its own. */
 void flow_custody(struct phnx *ph)
 {
+	uint64_t now = phnx_now(ph);
 	struct plink *keeper = NULL;
 	struct dest *following;
 
@@ -330,7 +335,7 @@ void flow_custody(struct phnx *ph)
 	for (struct dest *d = ph->flows.active; keeper && d; d = following) {
 		following = d->next;
 		while (d->queue && !d->outstanding && !route_holder(ph, d->vp) && d->vp < ph->upper &&
-		       !(d->queue->flags & DATA_INTERNAL) && !d->queue->logged)
+		       !(d->queue->flags & DATA_INTERNAL) && !must_stay(d, now))
 			if (!give_to_flow(ph, d, keeper->peer, DATA_CUSTODY))
 				break;
 	}
@@ -496,36 +501,49 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 
 /* ---- departures ---- */
 
-/* What a log may hold is the application's; a number whose contents are gone is not kept there. */
-static bool is_logged(struct smsg *m, bool now)
+/* Tells every receiver that it may forget the outcomes, all of which are known: then nothing is in doubt when this node is gone. */
+void send_settled(struct phnx *ph)
 {
-	m->logged |= now && !(m->flags & (DATA_INTERNAL | DATA_VOID));
-	return m->logged;
+	for (struct flow *f = ph->flows.all; f; f = f->all_next)
+		if (f->next_seq && f->una == f->next_seq)
+			send_probe(ph, f);
 }
 
-/* Whether all that is to be sent stands in a log; now: it does from now on. */
-static bool all_logged(struct phnx *ph, bool now)
+/* Every message that is to be sent, or whose outcome is not known, until fn says false of one. */
+static bool for_all(struct phnx *ph, bool (*fn)(struct smsg *m))
 {
 	bool all = true;
 
 	for (struct dest *d = ph->flows.active; d; d = d->next)
-		for (struct smsg *m = d->queue; m && (all || now); m = m->next)
-			all &= is_logged(m, now);
+		for (struct smsg *m = d->queue; m && all; m = m->next)
+			all = fn(m);
 	for (struct flow *f = ph->flows.all; f; f = f->all_next)
-		for (uint64_t s = f->una; s < f->next_seq && (all || now); s++)
-			if (f->ring[s % f->ring_size])
-				all &= is_logged(f->ring[s % f->ring_size], now);
+		for (uint64_t s = f->una; s < f->next_seq && all; s++)
+			all = !f->ring[s % f->ring_size] || fn(f->ring[s % f->ring_size]);
 	return all;
+}
+
+/* What a log may hold is the application's; a number whose contents are gone is not kept there. */
+static bool mark_logged(struct smsg *m)
+{
+	m->logged |= !(m->flags & (DATA_INTERNAL | DATA_VOID));
+	return true;
+}
+
+static bool is_logged(struct smsg *m)
+{
+	return m->logged;
 }
 
 void flow_logged(struct phnx *ph)
 {
-	all_logged(ph, true);
+	ph->flows.logged = true;
+	for_all(ph, mark_logged);
 }
 
 bool flow_idle(struct phnx *ph)
 {
-	return !ph->flows.active || all_logged(ph, false);
+	return !ph->flows.active || for_all(ph, is_logged);
 }
 
 /* Gives a message that was under way to a dead node back to the application. */

@@ -154,6 +154,55 @@ static void test_timed_and_custody(void)
 	sim_free(&s);
 }
 
+/* One that leaves, or whose log is written, may be about to end: what it is given to keep then goes back, and to somebody else. */
+static void keeper_ends(bool by_log)
+{
+	char file[] = "/tmp/phnx-keeper-XXXXXX", text[200];
+	struct sim s;
+
+	close(mkstemp(file));
+	sim_init(&s, seed, 3, 0, SPACE);
+	sim_know(&s, 1, 0);
+	sim_know(&s, 2, 1);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
+	struct pbuf *b = pbuf_new("kept", 4);
+	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 100, b, 7, 0, 0), 0);
+	pbuf_put(b);
+	flow_custody(s.nodes[0].ph);
+	struct flow *f = s.nodes[0].ph->flows.all;
+	while (f->next_seq == f->una)
+		f = f->all_next;
+	int keeper = f->peer == s.nodes[1].ph->name ? 1 : 2;
+	s.nodes[keeper].ph->leaving = !by_log;		/* nobody else has heard of it yet */
+	if (by_log)
+		CU_ASSERT_EQUAL(msglog_store(s.nodes[keeper].ph, file, text, sizeof text), 0);
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[keeper].ph));
+	CU_ASSERT_FALSE(flow_idle(s.nodes[0].ph));
+	phnx_goodbye(s.nodes[keeper].ph);
+	sim_touch(&s, keeper);
+	sim_run(&s, s.now + 100000);
+	sim_kill(&s, keeper);
+	flow_custody(s.nodes[0].ph);
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 500000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
+	assume(&s, 3 - keeper, 100, 101);
+	sim_run(&s, s.now + 500000);
+	struct rmsg *m = flow_receive(s.nodes[3 - keeper].ph, 7);
+	CU_ASSERT(m && m->pub.len == 4 && !memcmp(m->pub.body, "kept", 4));
+	rmsg_free(m);
+	sim_free(&s);
+	unlink(file);
+}
+
+static void test_keeper_ends(void)
+{
+	keeper_ends(false);
+	keeper_ends(true);
+}
+
 /* ---- a log: what had arrived before its writer stopped does not arrive again ---- */
 
 static bool nobody(const struct sim *s, int from, int to)
@@ -287,6 +336,143 @@ static void test_log_is_not_sent(void)
 	store_and_stay(true);
 }
 
+/* ---- a log's question that comes before what it asks about ---- */
+
+static bool around_two(const struct sim *s, int from, int to)
+{
+	(void)s;
+	return from == 2 || to == 2;
+}
+
+/* Of three messages `before` arrive, and the others are under way, slowly, through node 2, when their sender has ended and its
+ * successor, who has a way of its own, asks. */
+static void overtake(int before)
+{
+	enum { SLOW = 1000000 };
+	char file[] = "/tmp/phnx-late-XXXXXX", text[200];
+	struct sim s;
+	int next = 0;
+
+	close(mkstemp(file));
+	sim_init(&s, seed, 3, 0, SPACE);
+	s.may_connect = around_two;
+	sim_know(&s, 0, 2);
+	sim_know(&s, 1, 2);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	assume(&s, 0, 0, 10);
+	sim_run(&s, s.now + 100000);
+	send_numbers(&s, 1, 0, before);
+	sim_run(&s, s.now + 100000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), (unsigned)before);
+	sim_run(&s, s.now + 100000);
+	uint64_t arrive = s.now + SLOW;
+	send_numbers(&s, 1, before, 3);
+	uint64_t least = s.delay_min, most = s.delay_max;
+	s.delay_min = s.delay_max = SLOW;
+	sim_run(&s, s.now + 1000);
+	s.delay_min = least;
+	s.delay_max = most;
+	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
+	sim_kill(&s, 1);
+	s.may_connect = NULL;
+	sim_restart(&s, 1);
+	CU_ASSERT_EQUAL(msglog_load(s.nodes[1].ph, file, text, sizeof text), 0);
+	sim_know(&s, 1, 0);
+	sim_run(&s, arrive - SLOW / 4);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3 - (unsigned)before);
+	sim_run(&s, arrive + SLOW);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 0);	/* now the old ones are there */
+	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
+	sim_free(&s);
+	unlink(file);
+}
+
+static void test_question_overtakes(void)
+{
+	overtake(0);
+	overtake(1);
+}
+
+/* What is in doubt is given to nobody to keep, who could not ask. */
+static void test_doubt_is_not_kept(void)
+{
+	char file[] = "/tmp/phnx-away-XXXXXX", text[200];
+	struct sim s;
+	int next = 0;
+
+	close(mkstemp(file));
+	three_connected(&s);
+	assume(&s, 0, 0, 10);
+	sim_run(&s, s.now + 100000);
+	send_numbers(&s, 1, 0, 3);
+	sim_run(&s, s.now + 1000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3);	/* but no acknowledgement has come back */
+	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
+	sim_kill(&s, 1);
+	s.nodes[0].group = 1;
+	sim_cut_groups(&s);
+	sim_restart(&s, 1);
+	CU_ASSERT_EQUAL(msglog_load(s.nodes[1].ph, file, text, sizeof text), 0);
+	sim_know(&s, 1, 2);
+	sim_run(&s, s.now + 1000000);
+	flow_custody(s.nodes[1].ph);
+	sim_touch(&s, 1);
+	sim_run(&s, s.now + 1000000);
+	CU_ASSERT_FALSE(flow_idle(s.nodes[1].ph));
+	s.nodes[0].group = 0;
+	sim_run(&s, s.now + 5000000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 0);
+	sim_run(&s, s.now + 1000000);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
+	sim_free(&s);
+	unlink(file);
+}
+
+/* Nodes that end with nothing in doubt leave nothing behind; else they would crowd out what is known of one that did. */
+static void test_many_leave(void)
+{
+	char file[] = "/tmp/phnx-many-XXXXXX", text[200];
+	struct sim s;
+	int next = 0, many = 0;
+
+	close(mkstemp(file));
+	three_connected(&s);
+	assume(&s, 0, 0, 10);
+	sim_run(&s, s.now + 100000);
+	send_numbers(&s, 1, 0, 3);
+	sim_run(&s, s.now + 1000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3);	/* but no acknowledgement has come back */
+	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
+	phnx_goodbye(s.nodes[1].ph);
+	sim_touch(&s, 1);
+	sim_run(&s, s.now + 10000);
+	sim_kill(&s, 1);
+	for (int round = 0; round <= MAX_PAST; round++, many = 0) {
+		if (round) {
+			sim_restart(&s, 2);
+			sim_know(&s, 2, 0);
+			sim_run(&s, s.now + 100000);
+		}
+		send_numbers(&s, 2, 0, 1);
+		sim_run(&s, s.now + 10000);
+		CU_ASSERT_EQUAL(received_numbers(&s, 0, &many), 1);
+		sim_run(&s, s.now + 100000);
+		CU_ASSERT_TRUE(flow_idle(s.nodes[2].ph));
+		phnx_goodbye(s.nodes[2].ph);
+		sim_touch(&s, 2);
+		sim_run(&s, s.now + 10000);
+		sim_kill(&s, 2);
+	}
+	sim_restart(&s, 1);
+	CU_ASSERT_EQUAL(msglog_load(s.nodes[1].ph, file, text, sizeof text), 0);
+	sim_know(&s, 1, 0);
+	sim_run(&s, s.now + 3000000);
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 0);
+	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
+	sim_free(&s);
+	unlink(file);
+}
+
 /* ---- all of them ---- */
 
 void add_ends(CU_pSuite suite)
@@ -295,6 +481,10 @@ void add_ends(CU_pSuite suite)
 	CU_add_test(suite, "what was under way to the dead", test_gone_policies);
 	CU_add_test(suite, "a wait ends though other timers come first", test_wait_ends);
 	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
+	CU_add_test(suite, "who ends keeps nothing for others", test_keeper_ends);
 	CU_add_test(suite, "a log doubles nothing", test_log_doubles_nothing);
+	CU_add_test(suite, "nor if its question overtakes what it asks about", test_question_overtakes);
+	CU_add_test(suite, "nor through a keeper", test_doubt_is_not_kept);
+	CU_add_test(suite, "nor if many others have left since", test_many_leave);
 	CU_add_test(suite, "what stands in a log is not sent by its writer", test_log_is_not_sent);
 }
