@@ -81,12 +81,15 @@ static void act(struct node *node, enum move_action action, const struct msg_cpu
 	}
 }
 
+/* While the machine stands still to be saved, moves wait. */
 static void begin_next(struct node *node)
 {
 	struct moves *moves = node->moves;
 	enum move_action action;
 	char why[160];
 
+	if (freeze_holds(node))
+		return;
 	do {
 		action = movequeue_begin(&moves->queue, moves->at, node->o.n_cpus, hosts_that_stay(node), why, sizeof why);
 		act(node, action, NULL, why);
@@ -112,9 +115,7 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 {
 	struct move_request request = { .move = *move, .client = client };
 
-	if (freeze_holds(node))
-		answer(node, client, move, EAGAIN, 0, "the machine is being saved: try again");
-	else if (debug_holds())
+	if (debug_holds())
 		answer(node, client, move, EAGAIN, 0, "a debugger is attached: processors stay where they are");
 	else if (node->ending || !node->running)
 		answer(node, client, move, EAGAIN, 0, node->ending ? "the machine is going down" : "the machine is only starting");
@@ -122,6 +123,11 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 		answer(node, client, move, EAGAIN, 0, "too many moves wait already");
 	else
 		begin_next(node);
+}
+
+void moves_after_freeze(struct node *node)
+{
+	begin_next(node);
 }
 
 bool moves_under_way(const struct node *node)

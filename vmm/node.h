@@ -219,6 +219,7 @@ unsigned moves_place(const struct node *node, unsigned cpu); /* the host where i
 void moves_tell(struct node *node, unsigned host); /* where all CPUs are */
 void moves_forget_client(struct node *node, unsigned client);
 void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move);
+void moves_after_freeze(struct node *node); /* CPUs run again: moves that were asked for meanwhile may begin */
 
 /* route.c */
 void route_to_child(struct node *node, struct child *child, const struct msg_header *header, const void *body);

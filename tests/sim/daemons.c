@@ -255,12 +255,14 @@ static enum request_kind choose_request(void)
 	return kind == ASK_REMOVE && fault_on(FAULT_MOVE_UNTOLD) ? ASK_MOVE : kind;
 }
 
-/* Nothing was wrong, and so only what cannot be, or must wait, is refused. */
-static bool is_refusal(const char *why)
+/* Nothing was wrong, and so only what cannot be is refused; and a snapshot, which does not wait for what is under way. */
+static bool is_refusal(enum request_kind kind, const char *why)
 {
-	static const char *const texts[] = { "already", "there is no", "try again", "host 0 stays", "may hold", "is going down",
-					     "only starting", "not started yet" };
+	static const char *const texts[] = { "already", "there is no", "host 0 stays", "may hold", "is going down", "only starting",
+					     "not started yet" };
 
+	if (kind == ASK_SAVE && strstr(why, "try again"))
+		return true;
 	for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
 		if (strstr(why, texts[i]))
 			return true;
@@ -277,7 +279,7 @@ static void close_request(struct request *r, uint32_t error, const char *why, ui
 	sim_trace(machine, "request %zd: %s", r - plan.request, error ? line : "done");
 	r->open = false;
 	plan.adds_open -= r->kind == ASK_ADD;
-	if (error && !is_refusal(line)) {
+	if (error && !is_refusal(r->kind, line)) {
 		if (plan.fault == NO_FAULT)
 			sim_fail(machine, "nothing is wrong, but %s", line);
 		seen.as_before[r->kind]++;

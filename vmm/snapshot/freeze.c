@@ -296,6 +296,7 @@ static void finish(struct node *node)
 	if (result)
 		refuse(node, node->freeze->leader.seq, false,
 		       "a host has not got the memory for a copy of the machine; close something, or use more hosts");
+	moves_after_freeze(node); /* behind the last THAW: nobody hears of a move before it */
 	if (result || node->freeze->leader.client == NO_CLIENT)
 		end_snapshot(node);
 }
