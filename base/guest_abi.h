@@ -23,7 +23,7 @@
 #define BASE_GUEST_ABI_H
 
 /* Changes with everything below. The kernel has it as the absolute symbol vmp_abi_version: others are not booted. */
-#define VMP_ABI_VERSION 5
+#define VMP_ABI_VERSION 6
 
 /* GDT indices and selectors (guest view) */
 #define VMP_GDT_BOOT_CS 2
@@ -85,7 +85,8 @@
 #define VMP_HC_RELOAD_CR3 11 /* as reading CR3 and writing it again: forgets what may be stale of this address space */
 #define VMP_HC_WAIT 12	     /* ebx: vector, ecx: whether any other interrupt will do: sleeps, whatever EFLAGS.IF says, until it is
 			      * requested, and takes the request of this vector back -> 0; may return without one */
-#define VMP_HC_COUNT 13
+#define VMP_HC_APIC_WRITE 13 /* ebx: the register's offset in the page of the local APIC, ecx: value */
+#define VMP_HC_COUNT 14
 
 /* CR3's low bits: which of the address spaces that the monitor keeps this one is (0-7; two page directories may use one
  * number by turns), and whether what it keeps of it is still true. */

@@ -123,7 +123,7 @@ static unsigned divider(const struct apic *a)
 }
 
 static uint64_t tick_ns(const struct apic *a) { return (uint64_t)divider(a) * (1000000000 / VMP_LAPIC_TIMER_HZ); }
-static uint64_t period_ns(const struct apic *a) { return a->timer_initial * tick_ns(a); }
+uint64_t apic_timer_ns(const struct apic *a) { return a->timer_initial * tick_ns(a); }
 
 static void timer_arm(struct apic *a, uint64_t now_ns, uint64_t count)
 {
@@ -185,7 +185,7 @@ uint64_t apic_deadline(const struct apic *a)
 
 void apic_tick(struct apic *a, uint64_t now_ns)
 {
-	uint64_t period = period_ns(a);
+	uint64_t period = apic_timer_ns(a);
 
 	if (fires_ns(a) > now_ns)
 		return;

@@ -35,6 +35,7 @@ void apic_write(struct vcpu *v, uint32_t offset, uint32_t value);
 /* ns (of env->now_ns) when the timer fires next, UINT64_MAX if never; apic_tick posts it if it is due. */
 uint64_t apic_deadline(const struct apic *a);
 void apic_tick(struct apic *a, uint64_t now_ns);
+uint64_t apic_timer_ns(const struct apic *a); /* what the timer was last set for */
 void apic_timer_taken(struct apic *a, uint8_t vector, uint64_t now_ns); /* the CPU has taken this interrupt: the timer's? */
 void apic_halted(struct apic *a); /* the CPU has nothing to do: its timer need not rest */
 

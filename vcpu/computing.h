@@ -31,6 +31,16 @@ static inline void computing_tick(struct computing *c, uint32_t cr3)
 	c->cr3 = cr3;
 }
 
+/* When the host's timer is to fire that interrupts a program that computes, by CLOCK_MONOTONIC: with the next of the host's ticks
+ * (TRICKS.md), which come where that is a multiple of tick_ns; unless it would be late by more than half of what it was set for.
+ * tick_ns 0: not known. */
+static inline uint64_t computing_due_ns(uint64_t due_ns, uint64_t set_for_ns, uint64_t tick_ns)
+{
+	uint64_t late = tick_ns ? (tick_ns - due_ns % tick_ns) % tick_ns : 0;
+
+	return late <= set_for_ns / 2 ? due_ns + late : due_ns;
+}
+
 /* User code, which was believed to compute or not, wants the guest kernel. */
 static inline void computing_trap(struct computing *c, bool believed)
 {

@@ -117,6 +117,16 @@ static void hypercall_reload_cr3(struct vcpu *v)
 	set_result(v, 0);
 }
 
+static void hypercall_apic_write(struct vcpu *v)
+{
+	if (v->gpr[EBX] >= PAGE_BYTES) {
+		set_result(v, ERR_INVALID);
+		return;
+	}
+	device_write(v, VMP_LAPIC_GPA + v->gpr[EBX], 4, v->gpr[ECX]);
+	set_result(v, 0);
+}
+
 void hypercall(struct vcpu *v)
 {
 	static void (*const calls[VMP_HC_COUNT])(struct vcpu *) = {
@@ -126,7 +136,7 @@ void hypercall(struct vcpu *v)
 		[VMP_HC_YIELD] = hypercall_yield,	    [VMP_HC_TSC_KHZ] = hypercall_tsc_khz,
 		[VMP_HC_SEND_IPI] = hypercall_send_ipi,	    [VMP_HC_FLUSH_RANGE] = hypercall_flush_range,
 		[VMP_HC_WRITE_CR3] = hypercall_write_cr3,   [VMP_HC_RELOAD_CR3] = hypercall_reload_cr3,
-		[VMP_HC_WAIT] = hypercall_wait,
+		[VMP_HC_WAIT] = hypercall_wait,		    [VMP_HC_APIC_WRITE] = hypercall_apic_write,
 	};
 	uint32_t number = v->gpr[EAX];
 

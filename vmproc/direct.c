@@ -203,6 +203,8 @@ static void arm_timer(const struct vcpu *v)
 	direct.timer_armed_ns = deadline;
 	if (deadline != UINT64_MAX) {
 		at = direct_when_ns(deadline);
+		if (direct_is_bare())
+			at = computing_due_ns(at, apic_timer_ns(&v->apic), direct.host_tick_ns);
 		when.it_value.tv_sec = at / 1000000000;
 		when.it_value.tv_nsec = at % 1000000000;
 	}

@@ -9,6 +9,8 @@
  * there.  The kernel's return to them must not go unseen: direct_bare_awaits().
  */
 #include <linux/mman.h>
+#include <linux/time.h>
+#include <linux/time_types.h>
 #include "vmproc/direct_env.h"
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
@@ -33,10 +35,18 @@ void direct_bare_stopped(const struct vcpu *v, bool was_user, bool tick)
 		computing_trap(c, direct_is_bare());
 }
 
+static uint64_t host_tick_ns(void)
+{
+	struct __kernel_timespec resolution;
+
+	return host_call(__NR_clock_getres, CLOCK_MONOTONIC_COARSE, (long)&resolution, 0, 0, 0, 0) < 0 ? 0 : resolution.tv_nsec;
+}
+
 long direct_bare_set_up(void)
 {
 	static struct cpu_window own;
 
+	direct.host_tick_ns = host_tick_ns();
 	direct.space.bare = true;
 	direct.window = &own;
 	host_call(__NR_munmap, VMP_STUB_SYSCALL, PAGE_BYTES, 0, 0, 0, 0);

@@ -28,6 +28,7 @@ struct direct {
 	struct refault refault;
 	int timer;
 	uint64_t timer_armed_ns; /* deadline of the host timer, UINT64_MAX: none */
+	uint64_t host_tick_ns; /* in the bare space */
 	uint16_t entered_with[SEG_COUNT]; /* segment registers when the guest was stopped */
 	uint32_t left_eip;	 /* where the guest went on */
 	enum time_kind time_kind;

@@ -121,6 +121,19 @@ static void kicked_before(void)
 	CU_ASSERT_FALSE(vcpu_wakes(V));
 }
 
+/* As a store to the APIC's page would: whole aligned registers only, and none beyond the page. */
+static void apic_register(void)
+{
+	fake_reset();
+	CU_ASSERT_EQUAL(call(VMP_HC_APIC_WRITE, 0x80, 0x20), 0);
+	CU_ASSERT_EQUAL(V->apic.tpr, 0x20);
+	CU_ASSERT_EQUAL(call(VMP_HC_APIC_WRITE, 0x84, 0x30), 0);
+	CU_ASSERT_EQUAL(V->apic.tpr, 0x20);
+	CU_ASSERT_EQUAL(call(VMP_HC_APIC_WRITE, PAGE_BYTES, 0x30), (uint32_t)-EINVAL);
+	CU_ASSERT_EQUAL(call(VMP_HC_APIC_WRITE, 0xffffffff, 0x30), (uint32_t)-EINVAL);
+	CU_ASSERT_EQUAL(V->apic.tpr, 0x20);
+}
+
 static void flush_range(void)
 {
 	fake_reset();
@@ -273,7 +286,7 @@ int main(void)
 {
 	static const struct test tests[] = {
 		TEST(error_numbers), TEST(print), TEST(clocks), TEST(tsc_khz), TEST(send_ipi), TEST(wait_for_kick), TEST(kicked_before),
-		TEST(flush_range), TEST(start_cpu),
+		TEST(apic_register), TEST(flush_range), TEST(start_cpu),
 		TEST(gdt_changed), TEST(ends_and_yields), TEST(unknown), TEST(segment_look_up), TEST(formatter), TEST(kill_keeps_the_first_reason), TEST(dump),
 	};
 	return run_tests("vcpu hypercalls and dumps", tests, ARRAY_LEN(tests));

@@ -374,6 +374,18 @@ static void who_computes(void)
 	}
 }
 
+static void interrupted_with_host_ticks(void)
+{
+	static const struct { uint64_t due, set_for, tick, at; } rows[] = {
+		{ 1000, 1000, 400, 1200 }, { 1200, 1000, 400, 1200 }, { 1201, 1000, 400, 1600 }, { 1000, 400, 400, 1200 },
+		{ 1000, 399, 400, 1000 },  { 1200, 0, 400, 1200 },    { 1000, 1000, 0, 1000 },	 { 1001, 799, 400, 1200 },
+		{ 801, 797, 400, 801 },	   { 801, 798, 400, 1200 },   { 0, 10, 400, 0 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		CU_ASSERT_EQUAL(computing_due_ns(rows[i].due, rows[i].set_for, rows[i].tick), rows[i].at);
+}
+
 /* A guest that changes its page tables and flushes as the architecture asks it to, at random: no host mapping is ever older
  * than that permits. What is true of a page is a version, which is its frame. */
 static void at_random(void)
@@ -458,7 +470,7 @@ int main(void)
 	static const struct test tests[] = {
 		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(what_may_be_executed), TEST(what_may_be_written_to),
 		TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
-		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(the_bare_one), TEST(who_computes), TEST(at_random),
+		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(the_bare_one), TEST(who_computes), TEST(interrupted_with_host_ticks), TEST(at_random),
 	};
 
 	return run_tests("vcpu spaces", tests, ARRAY_LEN(tests));
