@@ -18,6 +18,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -110,6 +111,32 @@ static void bring_loopback_up(void)
 		complain("cannot bring up", "lo");
 	if (fd >= 0)
 		close(fd);
+}
+
+/* On several hosts the kernel boots with one processor (maxcpus=1): what it sets up, and what it ticks meanwhile, crosses no host. The
+ * others come now, while init stays where it is: each fetches what it needs itself. */
+static void bring_processors_up(void)
+{
+	cpu_set_t first, all;
+	char path[64], online;
+	int fd;
+
+	CPU_ZERO(&first);
+	CPU_SET(0, &first);
+	memset(&all, 0xff, sizeof all);
+	for (unsigned cpu = 1;; cpu++) {
+		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/online", cpu);
+		fd = open(path, O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			break;
+		if (read(fd, &online, 1) == 1 && online == '0') {
+			sched_setaffinity(0, sizeof first, &first);
+			if (pwrite(fd, "1", 1, 0) < 0)
+				complain("cannot bring up", path);
+		}
+		close(fd);
+	}
+	sched_setaffinity(0, sizeof all, &all);
 }
 
 /* ---- What to run ---- */
@@ -534,6 +561,7 @@ int main(void)
 	if (sethostname("vmp", 3) < 0)
 		complain("cannot set", "the host's name");
 	bring_loopback_up();
+	bring_processors_up();
 	set_environment();
 	change_to_start_folder();
 	/* Asked in any case: the machine takes the first touch of its stream device for the end of the boot. */
