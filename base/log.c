@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/limits.h"
 
@@ -27,11 +28,23 @@ void log_open(const char *who, int fd, enum log_level level)
 			log_threshold = i;
 }
 
+/* Whoever looks closely wants to know when: seconds since the computer's start, the same for all of its processes. */
+static void print_time(char *text, size_t bytes)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	snprintf(text, bytes, "%lld.%03ld ", (long long)now.tv_sec, now.tv_nsec / 1000000);
+}
+
 static void put_line(const char *format, va_list args, const char *mark)
 {
-	char line[1024];
-	int saved = errno;
-	int n = snprintf(line, sizeof line, "%s: %s", log_who, mark);
+	char line[1024], when[32] = "";
+	int saved = errno, n;
+
+	if (log_threshold >= LOG_DEBUG)
+		print_time(when, sizeof when);
+	n = snprintf(line, sizeof line, "%s%s: %s", when, log_who, mark);
 
 	n += vsnprintf(line + n, sizeof line - n, format, args);
 	if (n > (int)sizeof line - 2)

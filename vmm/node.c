@@ -113,6 +113,7 @@ static void start(struct node *node)
 	make_shared_memory(node);
 	pagestore_start(node);
 	clock_start(node);
+	log_debug("starts");
 	overlay_start(node);
 	supervise_start_children(node);
 	if (node->o.node == 0 && !node->ending && !node->o.restore)

@@ -95,6 +95,7 @@ static void on_hello(struct node *node, const void *body, ph_vp_t source)
 		return;
 	}
 	*name = source;
+	log_debug("host %u has greeted", hello.index);
 	if (!hello.answer)
 		greet(node, source, true);
 	if (overlay_complete(node))

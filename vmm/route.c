@@ -290,6 +290,7 @@ static void on_hello(struct node *node, struct child *child, const void *body, e
 		return;
 	}
 	child->ready = true;
+	log_debug("%s is ready", child->name);
 	if (child->part == PART_SPARE)
 		handover_spare_ready(node, child);
 	else

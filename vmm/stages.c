@@ -52,6 +52,7 @@ void node_check_ready(struct node *node)
 		return;
 	if (!node->told_ready && overlay_complete(node) && children_ready(node) && clock_known(node)) {
 		node->told_ready = true;
+		log_debug("ready");
 		tell_ready(node, READY_CONNECTED);
 	}
 	if (node->o.node != 0 || node->started || !all_ready(node, READY_CONNECTED) || !clients_have_run(node))

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include "base/log.h"
 
 enum { REGROUP_LIMIT_S = 30 };
 
@@ -79,6 +80,7 @@ static void leave_machine(struct run *run, uint32_t lost)
 	event_del(run->retry);
 	launch_kill(&run->launch, lost); /* they may not hear that it ends */
 	launch_end(&run->launch, 0); /* before node 0 can tell anybody that its owner has gone */
+	log_debug("the way back: all processes of the machine have ended");
 	client_close(&run->client);
 	run->connected = run->attached = false;
 	run->input_room = run->input_taken = 0;
@@ -93,6 +95,7 @@ static int start_again(struct run *run, uint32_t hosts, struct problem *p)
 	run->hosts = hosts < MAX_NODES ? (1u << hosts) - 1 : ~0u;
 	if (run_start_saved(run, hosts, p))
 		return -1;
+	log_debug("the way back: %u daemons start", hosts);
 	run_connect(run);
 	return 0;
 }
@@ -202,6 +205,7 @@ bool run_go_back(struct run *run, const char *died)
 		end_without_going_back(run, &p);
 		return true;
 	}
+	log_debug("the way back: %s", run->back.why.line);
 	leave_machine(run, lost);
 	if (run->o->cluster ? regroup(run, left, &p) : start_again(run, (uint32_t)__builtin_popcount(left), &p))
 		end_without_going_back(run, &p);

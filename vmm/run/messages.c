@@ -121,8 +121,10 @@ static void on_snapshot(struct run *run, const void *body)
 	memcpy(&snapshot, body, sizeof snapshot);
 	if (!run->loads || run->ended)
 		return;
-	if (snapshot.step == SNAPSHOT_READY)
+	if (snapshot.step == SNAPSHOT_READY) {
+		log_debug("all hosts are ready to be loaded");
 		load_start(&run->load, &run->client, run->plan.hosts);
+	}
 	else if (snapshot.step == SNAPSHOT_TAKEN)
 		load_taken(&run->load);
 }

@@ -250,6 +250,7 @@ static void attach(struct run *run)
 static void on_connected(struct run *run)
 {
 	run->connected = true;
+	log_debug("node daemon 0 has taken the connection");
 	for (unsigned host = 1; host < MAX_NODES; host++)
 		run_tell_where(run, host);
 	if (!run->loads)
@@ -260,6 +261,7 @@ void run_on_loaded(void *context)
 {
 	struct run *run = context;
 
+	log_debug("all that was saved is loaded");
 	attach(run);
 	if (run->back.since_ns)
 		run_report_back(run);
