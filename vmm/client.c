@@ -17,7 +17,10 @@ struct client_packet {
 	char data[];
 };
 
-enum { MAX_PACKET = sizeof(struct msg_header) + 256 + MAX_MSG_PAYLOAD };
+enum {
+	MAX_PACKET = sizeof(struct msg_header) + 256 + MAX_MSG_PAYLOAD,
+	ENOUGH_QUEUED = 1 << 20, /* more than a daemon takes in the moment after which its sender looks again */
+};
 
 struct event_base *client_new_loop(void)
 {
@@ -90,6 +93,7 @@ static bool send_first(struct client *c)
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
+	c->queued_bytes -= packet->bytes;
 	c->first = packet->next; /* a broken connection shows itself at the reading side */
 	if (!c->first)
 		c->last = NULL;
@@ -130,12 +134,13 @@ void client_send(struct client *c, enum msg_type type, vnode_t to, const void *b
 	else
 		c->first = packet;
 	c->last = packet;
+	c->queued_bytes += packet->bytes;
 	on_writable(c->fd, 0, c);
 }
 
-bool client_idle(const struct client *c)
+bool client_has_room(const struct client *c)
 {
-	return !c->first;
+	return c->queued_bytes < ENOUGH_QUEUED;
 }
 
 void client_flush(struct client *c, int timeout_ms)
@@ -167,6 +172,7 @@ int client_connect(struct client *c, struct event_base *base, const char *rundir
 	c->base = base;
 	c->fd = fd;
 	c->first = c->last = NULL;
+	c->queued_bytes = 0;
 	c->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, c);
 	c->writable = event_new(base, fd, EV_WRITE, on_writable, c);
 	if (!c->readable || !c->writable || event_add(c->readable, NULL))

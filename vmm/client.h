@@ -21,6 +21,7 @@ struct client {
 	int fd;
 	struct event *readable, *writable;
 	struct client_packet *first, *last; /* to be sent */
+	size_t queued_bytes;		    /* in these */
 	void *context;
 	/* `body` is valid during the call; its size has been checked against the type. */
 	void (*on_message)(void *context, const struct msg_header *header, const void *body);
@@ -34,7 +35,7 @@ void client_close(struct client *c);
 /* Queue a message with its fixed body and its payload. */
 void client_send(struct client *c, enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
 		 size_t payload_bytes);
-bool client_idle(const struct client *c);
+bool client_has_room(const struct client *c); /* whoever has much to send waits while there is none */
 /* Send what is queued, waiting at most `timeout_ms`. */
 void client_flush(struct client *c, int timeout_ms);
 

@@ -98,7 +98,7 @@ static void on_input(evutil_socket_t fd, short events, void *context)
 	struct stream_in *in = context;
 
 	(void)fd, (void)events;
-	if (!client_idle(in->client)) { /* the daemon is slow: look again later */
+	if (!client_has_room(in->client)) { /* the daemon is slow: look again later */
 		event_add(in->retry, &moment);
 	} else if (in->again < in->n_sent && in->room) {
 		send_again(in);

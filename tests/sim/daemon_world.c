@@ -283,7 +283,7 @@ void client_send(struct client *c, enum msg_type type, vnode_t to, const void *b
 		send_client((unsigned)c->fd, &header, body, (uint32_t)body_bytes, payload, (uint32_t)payload_bytes);
 }
 
-bool client_idle(const struct client *c) { (void)c; return !sim_chance(machine, 10); }
+bool client_has_room(const struct client *c) { (void)c; return !sim_chance(machine, 10); }
 void client_close(struct client *c) { c->fd = -1; }
 
 bool clients_have_run(const struct node *node) { (void)node; return owner_is_here(); }

@@ -130,7 +130,7 @@ static void on_more(evutil_socket_t fd, short events, void *context)
 
 	(void)fd, (void)events;
 	for (unsigned n = 0; n < TURN; n++) {
-		if (!client_idle(load->client)) { /* the daemon is slow: look again later */
+		if (!client_has_room(load->client)) { /* the daemon is slow: look again later */
 			event_add(load->more, &moment);
 			return;
 		}
