@@ -63,6 +63,7 @@
 #define VMP_CPU_SYSCALL 0xffffc010 /* the guest writes: their entry point, */
 #define VMP_CPU_SYSCALL_CS 0xffffc014 /* and its code segment; 0: not yet */
 #define VMP_CPU_EOI 0xffffc018	   /* 1: the end of the interrupt in service may be signalled by writing 0 here */
+#define VMP_CPU_SPINS 0xffffc028   /* turns that who waits for another CPU spins before it waits by a hypercall; 1: not at all */
 /* then a page of code, which the monitor provides: */
 #define VMP_STUB_SYSCALL 0xffffd000 /* `lcall $VMP_SEL_HOST64` from user mode: as `int $0x80`, returns 2 bytes further on */
 #define VMP_STUB_IRET 0xffffd100    /* `jmp` from kernel mode: as `iret`, with interrupts off; faults point here */

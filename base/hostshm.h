@@ -76,7 +76,8 @@ struct vcpu_slot {
 	_Atomic uint32_t pin[PINS_PER_CPU]; /* frame + 1, or 0 */
 	_Atomic uint32_t granted;	    /* frame + 1 of the last page asked for, until the guest has run with it */
 	_Atomic uint32_t space;		    /* which of its VM processes has the CPU; theirs, so take it modulo MAX_SPACES */
-	uint32_t pad[2];
+	_Atomic uint32_t spins;		    /* VMP_CPU_SPINS; the daemon says */
+	uint32_t pad;
 	/* statistics, written by the monitor alone */
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
 	_Atomic uint64_t time_ns[TIME_KIND_COUNT];

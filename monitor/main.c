@@ -9,7 +9,6 @@
 #include <getopt.h>
 #include <linux/futex.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
@@ -86,25 +85,6 @@ static void map_shared(struct monitor *m, const struct arguments *a)
 	if (m->shm == MAP_FAILED || m->ram == MAP_FAILED)
 		die("cannot map the guest's RAM: %s", strerror(errno));
 	munmap(head, sizeof *head);
-}
-
-/* A monitor and its VM process hand over to each other thousands of times a second: on one processor a stop costs 4-11 us,
- * across two 50-64 us.  The pair shares one of the processors that we are allowed. */
-static void pin_pair(unsigned cpu)
-{
-	cpu_set_t allowed, one;
-	int count, skip;
-
-	if (sched_getaffinity(0, sizeof allowed, &allowed) || !(count = CPU_COUNT(&allowed)))
-		return;
-	skip = cpu % count;
-	for (int processor = 0; processor < CPU_SETSIZE; processor++)
-		if (CPU_ISSET(processor, &allowed) && skip-- == 0) {
-			CPU_ZERO(&one);
-			CPU_SET(processor, &one);
-			sched_setaffinity(0, sizeof one, &one);
-			return;
-		}
 }
 
 static void prepare_signals(struct monitor *m)
@@ -210,7 +190,6 @@ int main(int argc, char **argv)
 	m->slot = &m->shm->slot[m->cpu];
 	m->many_hosts = m->shm->many_hosts;
 	schedule_promptly();
-	pin_pair(m->cpu);
 	prepare_signals(m);
 	env_init(m);
 	vcpu_init(&m->vcpu, m->cpu, m->shm->n_cpus, m->shm->ram_pages << PAGE_BITS, &m->env);

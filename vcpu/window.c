@@ -4,7 +4,7 @@
 
 extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_slow[], window_trap[];
 
-void window_open(struct cpu_window *w, struct vcpu *v)
+void window_open(struct cpu_window *w, struct vcpu *v, uint32_t spins)
 {
 	w->iflag = v->eflags & EFLAGS_IF;
 	w->pending = vcpu_interrupt_pending(v);
@@ -14,6 +14,7 @@ void window_open(struct cpu_window *w, struct vcpu *v)
 	w->syscall_eip = v->window_syscall_eip;
 	w->syscall_cs = v->window_syscall_cs;
 	w->eoi = v->eoi_offered = apic_end_unwatched(&v->apic);
+	w->spins = spins;
 }
 
 void window_close(struct cpu_window *w, struct vcpu *v)

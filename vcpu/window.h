@@ -24,6 +24,7 @@ struct cpu_window {
 	volatile uint32_t eoi;
 	uint32_t slow_return;
 	uint64_t gate;
+	uint32_t spins;
 };
 #define WINDOW_FIELD(field, address) _Static_assert(offsetof(struct cpu_window, field) == (address) - VMP_WINDOW, #field)
 WINDOW_FIELD(iflag, VMP_CPU_IFLAG);
@@ -33,11 +34,12 @@ WINDOW_FIELD(sp0, VMP_CPU_SP0);
 WINDOW_FIELD(syscall_eip, VMP_CPU_SYSCALL);
 WINDOW_FIELD(syscall_cs, VMP_CPU_SYSCALL_CS);
 WINDOW_FIELD(eoi, VMP_CPU_EOI);
+WINDOW_FIELD(spins, VMP_CPU_SPINS);
 WINDOW_FIELD(slow_return, WINDOW_SLOW_RETURN);
 WINDOW_FIELD(gate, WINDOW_GATE);
 
-/* Before guest code runs: the window as v has it. After it: back again, so that v is the whole truth. */
-void window_open(struct cpu_window *w, struct vcpu *v);
+/* Before guest code runs: the window as v has it, and VMP_CPU_SPINS. After it: back again, so that v is the whole truth. */
+void window_open(struct cpu_window *w, struct vcpu *v, uint32_t spins);
 void window_close(struct cpu_window *w, struct vcpu *v);
 
 /* The guest trusts no user with the window: behind window_open(), and instead of window_close() if it ran at CPL 3. */

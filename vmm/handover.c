@@ -30,8 +30,15 @@
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/conn.h"
+#include "vmm/processors.h"
 
 static uint32_t bit_of(unsigned cpu) { return 1u << cpu; }
+
+static void has_cpu(struct node *node, unsigned cpu, bool here)
+{
+	node->cpus_here = here ? node->cpus_here | bit_of(cpu) : node->cpus_here & ~bit_of(cpu);
+	processors_settle(node);
+}
 
 static void step(struct node *node, vnode_t to, const struct msg_cpu_handover *move, enum cpu_step what, int error,
 		 uint32_t pause_us, const char *why)
@@ -110,7 +117,7 @@ void handover_spare_ready(struct node *node, struct child *child)
 static void give_back(struct node *node, const struct msg_cpu_handover *move, const char *why)
 {
 	log_warn("CPU %u goes back to host %u: %s", move->cpu, move->from, why);
-	node->cpus_here &= ~bit_of(move->cpu);
+	has_cpu(node, move->cpu, false);
 	net_cpu_at(node->net, move->cpu, move->from, move->move);
 	net_send(node->net, VNODE_DAEMON(move->from), MSG_CPU_BACK, move, sizeof *move, why, strlen(why));
 	send_posts_on(node, move->cpu);
@@ -129,7 +136,7 @@ static void on_state(void *ctx, const struct msg_header *header, const void *bod
 	fault_die_at(FAULT_MOVE_HOST_DIES, 4);
 	child = &node->monitor[state.cpu];
 	net_cpu_at(node->net, state.cpu, node->o.node, child->handover.move);
-	node->cpus_here |= bit_of(state.cpu);
+	has_cpu(node, state.cpu, true);
 	if (child->part != PART_SPARE || !child->pid) {
 		give_back(node, &child->handover, "the monitor that was to take it has died");
 		return;
@@ -194,7 +201,7 @@ void handover_on_state(struct node *node, struct child *child, const struct msg_
 		return;
 	}
 	child->part = PART_FROZEN;
-	node->cpus_here &= ~bit_of(child->cpu);
+	has_cpu(node, child->cpu, false);
 	net_cpu_at(node->net, child->cpu, move->to, move->move);
 	net_send(node->net, VNODE_DAEMON(move->to), MSG_CPU_STATE, &state, sizeof state, (const char *)body + sizeof state,
 		 payload);
@@ -217,7 +224,7 @@ static void on_back(void *ctx, const struct msg_header *header, const void *body
 	child = &node->monitor[move.cpu];
 	bug_on(child->part != PART_FROZEN || child->handover.move != move.move);
 	snprintf(why, sizeof why, "%.*s", (int)(header->bytes - sizeof move), (const char *)body + sizeof move);
-	node->cpus_here |= bit_of(move.cpu);
+	has_cpu(node, move.cpu, true);
 	net_cpu_at(node->net, move.cpu, node->o.node, move.move);
 	child->part = PART_RUNS;
 	if (!child->pid) {

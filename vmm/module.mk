@@ -25,11 +25,11 @@ $(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/h
 NODE_OBJECTS := vmm/node.o vmm/stages.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o \
 	vmm/localsock.o vmm/overlay.o vmm/pagestore.o vmm/snapshot/freeze.o vmm/snapshot/copy.o \
 	vmm/snapshot/restore.o vmm/debug.o vmm/hold.o vmm/share.o vmm/tsc.o \
-	vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/hosts.o vmm/hostcomes.o vmm/hostgoes.o vmm/hostpart.o vmm/hostplan.o vmm/hostmem.o vmm/policy.o \
+	vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/processors.o vmm/hosts.o vmm/hostcomes.o vmm/hostgoes.o vmm/hostpart.o vmm/hostplan.o vmm/hostmem.o vmm/policy.o \
 	vmm/cluster/clock.o vmm/cluster/drift.o vmm/cluster/links.o vmm/placement.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS) phnx.o,$(PHNX_LIBS) -lelf))
 $(B)/vmm/overlay.o $(B)/vmm/cluster/links.o: CPPFLAGS += -Iphoenix/include
 $(eval $(call unit-test,node,tests/unit/node.o vmm/node_options.o vmm/net.o vmm/conn.o $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core))
-$(eval $(call unit-test,node_plans,tests/unit/node_plans.o vmm/movequeue.o vmm/hostplan.o vmm/placement.o $(DSM_OBJECTS) $(BASE_OBJECTS)))
+$(eval $(call unit-test,node_plans,tests/unit/node_plans.o vmm/movequeue.o vmm/hostplan.o vmm/placement.o vmm/processors.o $(DSM_OBJECTS) $(BASE_OBJECTS)))
 $(eval $(call unit-test,node_guest,tests/unit/node_guest.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o $(BASE_OBJECTS),-lelf))
 $(eval $(call unit-test,node_pages,tests/unit/node_pages.o vmm/hold.o vmm/share.o $(BASE_OBJECTS)))

@@ -84,6 +84,7 @@ struct child {
 	unsigned cpu;
 	struct conn *conn; /* NULL when it is closed */
 	bool ready;	   /* its HELLO came */
+	unsigned processor; /* on which it is (processors.c), counted from 1; 0: on any */
 	char name[48];
 	char last_words[160]; /* a spare's: why it ends; "" if it has not said so */
 };

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "vmm/conn.h"
 #include "vmm/hosts.h"
+#include "vmm/processors.h"
 
 enum {
 	MAX_ARGUMENTS = 20,
@@ -109,6 +110,7 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	child->role = CHILD_MONITOR;
 	child->cpu = cpu;
 	child->last_words[0] = 0;
+	child->processor = 0;
 	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu, node->o.node);
 	snprintf(number[0], sizeof number[0], "%u", cpu);
 	for (int i = 0; i < 4; i++)
@@ -119,6 +121,8 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_monitor_handler, why,
 			    why_bytes);
 	close(sockets[1]);
+	if (!error)
+		processors_settle(node);
 	return error;
 }
 

@@ -89,7 +89,7 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 		WRITE_SEGMENT(fs, vmproc_selector(v->seg[SEG_FS]));
 	if (v->seg[SEG_GS] != direct.entered_with[SEG_GS])
 		WRITE_SEGMENT(gs, vmproc_selector(v->seg[SEG_GS]));
-	window_open(direct.window, v);
+	window_open(direct.window, v, atomic_load_explicit(&direct.slot->spins, memory_order_relaxed));
 	if (direct.tls_stale || direct.refault.wanted || direct_bare_awaits(v))
 		direct.window->slow_return = true;
 }

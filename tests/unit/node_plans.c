@@ -1,5 +1,5 @@
 /* node_plans.c - what node 0 decides, as pure code: which CPUs move, which hosts may come and go and who gets their homes and
- * CPUs, and where the policies want CPUs to run. */
+ * CPUs, and where the policies want CPUs to run; and which processors a host gives its CPUs. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "vmm/hostplan.h"
 #include "vmm/movequeue.h"
 #include "vmm/placement.h"
+#include "vmm/processors.h"
 
 /* --- moves of CPUs -------------------------------------------------------------------------------------------------- */
 
@@ -284,6 +285,26 @@ static void test_placement_away_from_load(void)
 	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
 }
 
+/* --- processors of a host ------------------------------------------------------------------------------------------- */
+
+static void test_processors(void)
+{
+	static const struct { uint32_t cpus; unsigned processors; bool shared; uint16_t of[5]; } rows[] = {
+		{ 0x00, 2, false, { 0 } },	      { 0x01, 1, false, { 0 } },	  { 0x03, 1, true, { 0, 0 } },
+		{ 0x02, 2, false, { 9, 1 } },	      { 0x03, 2, false, { 0, 1 } },	  { 0x05, 2, false, { 0, 9, 1 } },
+		{ 0x0a, 2, false, { 9, 1, 9, 0 } },   { 0x0f, 2, true, { 0, 1, 0, 1 } },  { 0x15, 2, true, { 0, 9, 1, 9, 0 } },
+		{ 0x11, 4, false, { 0, 9, 9, 9, 1 } }, { 0x13, 4, false, { 0, 1, 9, 9, 2 } }, { 0x1f, 4, true, { 0, 1, 2, 3, 0 } },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		uint16_t processor[MAX_CPUS] = { 9, 9, 9, 9, 9 };
+
+		CU_ASSERT_EQUAL(processors_deal(rows[i].cpus, rows[i].processors, processor), rows[i].shared);
+		for (unsigned cpu = 0; cpu < 5; cpu++)
+			CU_ASSERT_EQUAL(processor[cpu], rows[i].cpus >> cpu & 1 ? rows[i].of[cpu] : 9);
+	}
+}
+
 int main(void)
 {
 	CU_pSuite suite;
@@ -301,6 +322,7 @@ int main(void)
 	CU_add_test(suite, "spread and concentrate", test_placement);
 	CU_add_test(suite, "a CPU follows its pages", test_placement_towards_pages);
 	CU_add_test(suite, "a CPU leaves a loaded host", test_placement_away_from_load);
+	CU_add_test(suite, "processors of a host", test_processors);
 	CU_basic_run_tests();
 	failed = CU_get_number_of_failures();
 	CU_cleanup_registry();

@@ -26,9 +26,10 @@ static void flag_and_cr2(void)
 	fake_reset();
 	V->cr2 = 0x5678;
 	V->eflags |= EFLAGS_IF;
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	CU_ASSERT_EQUAL(w.iflag, EFLAGS_IF);
 	CU_ASSERT_EQUAL(w.cr2, 0x5678);
+	CU_ASSERT_EQUAL(w.spins, 7);
 	CU_ASSERT_FALSE(w.pending);
 	w.iflag = 0xffffffff & ~EFLAGS_IF; /* whatever else the guest writes there */
 	window_close(&w, V);
@@ -36,11 +37,11 @@ static void flag_and_cr2(void)
 	CU_ASSERT_FALSE(V->eflags & EFLAGS_IOPL);
 	CU_ASSERT_FALSE(w.slow_return);
 	V->nmi_blocked = true; /* iret must come to us */
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	CU_ASSERT_TRUE(w.slow_return && !w.pending);
 	V->nmi_blocked = false;
 	V->eflags |= EFLAGS_IOPL; /* the host would not take it away */
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	CU_ASSERT_TRUE(w.slow_return && !w.pending);
 }
 
@@ -51,14 +52,14 @@ static void restricted(void)
 
 	fake_reset();
 	V->window_syscall_cs = VMP_SEL_KERNEL_CS;
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	window_restrict(&w, V);
 	CU_ASSERT(w.slow_return && w.syscall_cs == VMP_SEL_KERNEL_CS); /* the guest kernel has its entry still */
 	fake_user();
 	apic_write(V, 0xf0, 0x1ff);
 	apic_post(&V->apic, 0x50);
 	apic_accept(&V->apic, 0x50);
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	CU_ASSERT(w.eoi && V->eoi_offered);
 	window_restrict(&w, V);
 	CU_ASSERT(w.slow_return && !w.syscall_cs && !w.eoi && !V->eoi_offered);
@@ -74,25 +75,25 @@ static void end_of_interrupt(void)
 
 	fake_reset();
 	apic_write(V, 0xf0, 0x1ff);
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	CU_ASSERT_FALSE(w.eoi); /* none in service */
 	apic_post(&V->apic, 0x50);
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	CU_ASSERT_TRUE(w.pending && w.slow_return);
 	CU_ASSERT_FALSE(w.eoi);
 	apic_accept(&V->apic, 0x50);
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	CU_ASSERT_TRUE(w.eoi);
 	window_close(&w, V); /* not signalled yet */
 	CU_ASSERT_TRUE(apic_end_unwatched(&V->apic));
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	w.eoi = 0;
 	window_close(&w, V);
 	CU_ASSERT_FALSE(apic_end_unwatched(&V->apic));
 	apic_post(&V->apic, 0x50);
 	apic_accept(&V->apic, 0x50);
 	apic_post(&V->apic, 0x40); /* waits for the end: it must be signalled aloud */
-	window_open(&w, V);
+	window_open(&w, V, 7);
 	CU_ASSERT_FALSE(w.eoi);
 	window_close(&w, V);
 	CU_ASSERT_EQUAL(apic_highest(&V->apic), -1);
