@@ -24,6 +24,31 @@ struct conn *conn_new(struct net *net, int fd, struct contact *c, enum conn_stat
 	return k;
 }
 
+void conn_has_more(struct conn *k)
+{
+	struct net *net = k->net;
+
+	if (k->dirty)
+		return;
+	k->dirty = true;
+	k->dirty_next = NULL;
+	*(net->dirty ? net->dirty_end : &net->dirty) = k;
+	net->dirty_end = &k->dirty_next;
+}
+
+static void clean(struct conn *k)
+{
+	struct conn **at = &k->net->dirty, *before = NULL;
+
+	for (; *at && *at != k; at = &before->dirty_next)
+		before = *at;
+	if (!*at)
+		return;
+	*at = k->dirty_next;
+	if (!k->dirty_next && before)
+		k->net->dirty_end = &before->dirty_next;
+}
+
 static void cool(struct conn *k)
 {
 	if (k->net->hot == k)
@@ -61,6 +86,7 @@ void conn_free(struct conn *k)
 		at = &(*at)->next;
 	*at = k->next;
 	cool(k);
+	clean(k);
 	conn_drop_socket(k);
 	if (k->found)
 		evutil_freeaddrinfo(k->found);

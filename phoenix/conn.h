@@ -28,7 +28,7 @@ struct lookup {
 	struct evdns_getaddrinfo_request *request;
 };
 struct conn {
-	struct conn *next, *ready_next;
+	struct conn *next, *ready_next, *dirty_next;
 	unsigned ready;			/* under ready_lock */
 	int lookup_error;
 	struct evutil_addrinfo *found, *numeric;	/* owned: by libevent's resolver, by the C library's */
@@ -68,7 +68,7 @@ struct net {
 	uint64_t looked_us;		/* when net_look() looked at all connections */
 	unsigned asleep, in_vain;	/* the driver's: see net_stay_awake() */
 	bool shared;			/* so is this */
-	bool dirty;
+	struct conn *dirty, **dirty_end;	/* those that have more to send, in their order */
 	uint64_t due;			/* when the timer fires, while it is armed */
 	atomic_bool armed;
 	SSL_CTX *server, *client;
@@ -92,6 +92,7 @@ void conn_lost(struct conn *k);		/* of no use any more: tells the node, frees k 
 void conn_close(struct conn *k);	/* the node closes its link */
 bool conn_open(struct conn *k);		/* ready for frames. false: k is gone */
 int conn_watch(struct conn *k);		/* for readiness of k->fd; 0 or -1 */
+void conn_has_more(struct conn *k);	/* to send: it has its turn when net_settle() ends */
 void conn_flush(struct conn *k);
 bool conn_push(struct conn *k);		/* writes what it can, and never ends k. true: something waits */
 void conn_read(struct conn *k);		/* k may be gone */

@@ -196,7 +196,8 @@ struct routes {
 	unsigned n_dirty;
 	uint64_t dirty_us, urgent_us;	/* since when; urgent: somebody knows it as it was before; or 0 */
 	uint64_t told_us;		/* when a neighbour last began to tell */
-	unsigned n_silent;		/* neighbours that have not */
+	uint64_t silent[MAX_LINKS / 64];	/* the slots of the neighbours that have not */
+	uint64_t here[MAX_LINKS / 64];	/* of those that are of the same place, for all that is known (tell.c) */
 	bool claims_dirty;
 	struct claim *claims;
 	unsigned n_claims, room_claims;

@@ -136,10 +136,8 @@ static void op_random(void *ctx, void *buf, size_t n)
 
 static void op_kick(void *ctx, struct plink *l)
 {
-	struct net *net = ctx;
-
-	((struct conn *)l->transport)->dirty = true;
-	net->dirty = true;
+	(void)ctx;
+	conn_has_more(l->transport);
 }
 
 static void op_report(void *ctx, int error, const char *text)
@@ -384,20 +382,17 @@ static void sweep(struct net *net, uint64_t now)
 
 static void flush_dirty(struct net *net)
 {
-	for (int rounds = 0; net->dirty && rounds < 8; rounds++) {
-		net->dirty = false;
-		for (struct conn *k = net->conns, *next; k; k = next) {
-			next = k->next;
-			if (k->dirty)
-				conn_flush(k);
-		}
+	while (net->dirty) {
+		struct conn *k = net->dirty;
+		net->dirty = k->dirty_next;
+		conn_flush(k);
 	}
 }
 
 static void handle_ready(struct conn *k, unsigned what)
 {
 	if (what & READY_WRITE && k->state == OPEN)
-		k->dirty = k->net->dirty = true;	/* flush_dirty() follows */
+		conn_has_more(k);	/* flush_dirty() follows */
 	if (what & READY_RESOLVED)
 		dial_resolved(k);
 	else if (k->state == CONNECTING && what & READY_WRITE)
@@ -511,9 +506,8 @@ void net_wake(struct net *net)
 
 void net_push(struct net *net)
 {
-	for (struct conn *k = net->dirty ? net->conns : NULL; k; k = k->next)
-		if (k->dirty)
-			conn_push(k);
+	for (struct conn *k = net->dirty; k; k = k->dirty_next)
+		conn_push(k);
 }
 
 void net_flush(struct net *net, uint64_t timeout_us)

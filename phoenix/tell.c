@@ -4,8 +4,9 @@
  *     names serves a whole message, since after each flush all of a sender's neighbours have everything.  The names say
  *     more: of these, the sender hears what they are themselves, and need not be told.  So it does no harm if of two nodes
  *     that connect just then only one has named the other.
- *   - Updates are merged: first connections are made; then a node tells what it is itself; and what it knows of others
- *     when its neighbours have told what they are (tell_tick()), all in one message per neighbour.
+ *   - Updates are merged: first connections are made; then a node tells what it is itself, and what it has heard of other
+ *     places; and what it knows of its own place when its neighbours there have told what they are (tell_tick()), all in one
+ *     message per neighbour.
  */
 #include "phoenix/route.h"
 
@@ -86,6 +87,38 @@ static bool lacks(const struct phnx *ph, const struct plink *l, const struct ren
 	return !has(e, l->slot) && !(neighbour && names(l, e->direct->slot));
 }
 
+/* ---- places: a subnet, as a rule ----
+ * Whoever has at least half of this node's neighbours is of the same place, and so are those that it names.  Other places hear of
+ * this one as soon as it is known here, whether they have told or not; this one hears of others in the message in which a node tells
+ * what it is itself; and what goes to other places goes first, since it has the longest way before it. */
+
+static bool is_of_here(const struct phnx *ph, const struct plink *l)
+{
+	unsigned shared = 0;
+
+	for (unsigned i = 0; i < l->named_words; i++)
+		shared += (unsigned)__builtin_popcountll(ph->routes.up[i] & l->named[i]);
+	return 2 * shared >= ph->n_links;	/* with those that are being made: the first to tell may be far away */
+}
+
+static bool is_here(const struct routes *t, unsigned slot)
+{
+	return t->here[slot / 64] >> slot % 64 & 1;
+}
+
+/* A neighbour of this place has not told yet; or any, as long as nobody of this place has. */
+static bool waits_for_some(const struct routes *t)
+{
+	uint64_t silent = 0, here = 0, both = 0;
+
+	for (unsigned i = 0; i < t->up_words; i++) {
+		silent |= t->silent[i];
+		here |= t->here[i];
+		both |= t->silent[i] & t->here[i];
+	}
+	return both || (silent && !here);
+}
+
 static void promise_add(struct promise *p, unsigned slot)
 {
 	for (; p->words <= slot / 64; p->words++)
@@ -131,13 +164,16 @@ static void keep_names(struct plink *l, const struct promise *p)
 	memcpy(bits, p->bits, p->words * sizeof *bits);
 	l->named = bits;
 	l->named_words = p->words;
+	bool of_here = is_of_here(l->ph, l);
+	for (unsigned i = 0; of_here && i < p->words; i++)
+		l->ph->routes.here[i] |= bits[i];
 }
 
 void get_promise(struct phnx *ph, struct plink *sender, struct reader *r, struct promise *p)
 {
 	if (!sender->told) {
 		ph->routes.told_us = phnx_now(ph);
-		ph->routes.n_silent--;
+		ph->routes.silent[sender->slot / 64] &= ~(1ULL << sender->slot % 64);
 	}
 	sender->told = true;
 	p->sender = sender;
@@ -263,17 +299,20 @@ static void flush(struct phnx *ph, unsigned from)
 	struct routes *t = &ph->routes;
 	uint64_t lacking[MAX_LINKS / 64];
 	unsigned words = find_lacking(ph, lacking, from);
+	bool silent = t->algorithm == ROUTING_SILENT;
 	struct writer names = { 0 };
 	struct bundle last;
 
 	last.message = NULL;
-	for (struct plink *l = t->algorithm == ROUTING_SILENT ? NULL : ph->links; l; l = l->next) {
-		if (l->state != LINK_UP || l->slot / 64 >= words || !(lacking[l->slot / 64] >> l->slot % 64 & 1))
-			continue;
-		if (!names.len)
-			put_names(ph, &names);
-		flush_to(ph, l, &names, from, &last);
-	}
+	for (int here = 0; here < 2 && !silent; here++)
+		for (struct plink *l = ph->links; l; l = l->next) {
+			bool lacks_some = l->slot / 64 < words && (lacking[l->slot / 64] >> l->slot % 64 & 1);
+			if (is_here(t, l->slot) != here || l->state != LINK_UP || !lacks_some)
+				continue;
+			if (!names.len)
+				put_names(ph, &names);
+			flush_to(ph, l, &names, from, &last);
+		}
 	while (t->n_dirty > from)
 		t->dirty_list[--t->n_dirty]->dirty = false;
 	if (!from)
@@ -282,16 +321,22 @@ static void flush(struct phnx *ph, unsigned from)
 	free(names.data);
 }
 
+/* What this node is itself, and what it knows of other places. */
 static void flush_self(struct phnx *ph)
 {
 	struct routes *t = &ph->routes;
-	unsigned k = 0, last = t->n_dirty - 1;
+	unsigned from = t->n_dirty;
 
-	while (t->dirty_list[k] != t->self)
-		k++;
-	t->dirty_list[k] = t->dirty_list[last];
-	t->dirty_list[last] = t->self;
-	flush(ph, last);
+	for (unsigned k = 0; k < from;) {
+		struct rentry *e = t->dirty_list[k];
+		if (e->direct && is_here(t, e->direct->slot)) {	/* its neighbours hear of it from itself */
+			k++;
+			continue;
+		}
+		t->dirty_list[k] = t->dirty_list[--from];
+		t->dirty_list[from] = e;
+	}
+	flush(ph, from);
 }
 
 void route_tell(struct phnx *ph)
@@ -301,7 +346,8 @@ void route_tell(struct phnx *ph)
 
 /* ---- when to tell: the thesis's priorities ----
  * Connections that are being made come first, while they come nearer: then a node has few neighbours to tell later, and names
- * all that it dials.  What it is itself is told then; what it knows of others, when all neighbours have told what they are.
+ * all that it dials.  What it is itself is told then; what it knows of others, when all neighbours of its place have told what they
+ * are.
  * But not for ever, and soon if somebody was told what is not so any more: messages go astray until it is put right. */
 
 static uint64_t limit(const struct phnx *ph)
@@ -332,7 +378,7 @@ static uint64_t hold_until(const struct phnx *ph, uint64_t now, uint64_t *self)
 	uint64_t most = limit(ph), last = ph->progress_us > t->told_us ? ph->progress_us : t->told_us, all;
 
 	*self = ph->n_proving ? ph->progress_us + BUSY : ph->contacts.hopeful ? ph->progress_us + answer_us(ph) : now;
-	all = t->n_silent && last + BUSY > *self ? last + BUSY : *self;
+	all = waits_for_some(t) && last + BUSY > *self ? last + BUSY : *self;
 	*self = most < *self ? most : *self;
 	return most < all ? most : all;
 }
@@ -364,7 +410,7 @@ void tell_link_up(struct phnx *ph, struct plink *l)
 {
 	struct routes *t = &ph->routes;
 
-	t->n_silent++;
+	t->silent[l->slot / 64] |= 1ULL << l->slot % 64;
 	t->up[l->slot / 64] |= 1ULL << l->slot % 64;
 	if (l->slot / 64 >= t->up_words)
 		t->up_words = l->slot / 64 + 1;
@@ -372,9 +418,10 @@ void tell_link_up(struct phnx *ph, struct plink *l)
 
 void tell_link_down(struct phnx *ph, struct plink *l)
 {
-	ph->routes.n_silent -= !l->told;
 	for (struct plink *k = ph->links; k; k = k->next)
 		if (l->slot / 64 < k->named_words)
 			k->named[l->slot / 64] &= ~(1ULL << l->slot % 64);
 	ph->routes.up[l->slot / 64] &= ~(1ULL << l->slot % 64);
+	ph->routes.silent[l->slot / 64] &= ~(1ULL << l->slot % 64);
+	ph->routes.here[l->slot / 64] &= ~(1ULL << l->slot % 64);
 }

@@ -261,8 +261,9 @@ static void op_kick(void *ctx, struct plink *l)
 		return;
 	e->kicked = true;
 	e->refs++;
-	e->next_kicked = node->kicked;
-	node->kicked = e;
+	e->next_kicked = NULL;
+	*(node->kicked ? node->kicked_end : &node->kicked) = e;
+	node->kicked_end = &e->next_kicked;
 }
 
 static void forget_end(struct simnode *node, struct end *e)

@@ -17,7 +17,7 @@ struct simnode {
 	unsigned unsettled;
 	struct end **ends;
 	unsigned n_ends, room_ends;
-	struct end *kicked;		/* of these the ones that have something to send */
+	struct end *kicked, **kicked_end;	/* of these the ones that have something to send, in their order */
 	unsigned errors;
 	int last_error;
 	void *app;
