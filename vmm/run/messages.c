@@ -124,9 +124,9 @@ static void on_snapshot(struct run *run, const void *body)
 	if (snapshot.step == SNAPSHOT_READY) {
 		log_debug("all hosts are ready to be loaded");
 		load_start(&run->load, &run->client, run->plan.hosts);
-	}
-	else if (snapshot.step == SNAPSHOT_TAKEN)
+	} else if (snapshot.step == SNAPSHOT_TAKEN) {
 		load_taken(&run->load);
+	}
 }
 
 void run_on_message(void *context, const struct msg_header *header, const void *body)
