@@ -29,7 +29,7 @@ static int open_log(struct run *run, struct problem *p)
 	return 0;
 }
 
-/* On several hosts our image's init brings the other processors up: 2,800 pages are asked for until two are there, where a boot with
+/* On several hosts our image's init brings the other processors up: 3,800 pages are asked for until two are there, where a boot with
  * both asks for 10,700 (bench/README.md). The kernel's code stays one for several processors meanwhile. */
 static const char *for_hosts(const struct options *o)
 {
