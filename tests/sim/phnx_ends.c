@@ -245,6 +245,17 @@ static void three_connected(struct sim *s)
 	CU_ASSERT_TRUE(sim_until(s, 5000000, all_direct));
 }
 
+/* Node 1 has sent three numbers to node 0, which has received them; no acknowledgement has come back yet. */
+static void three_in_doubt(struct sim *s, int *next)
+{
+	three_connected(s);
+	assume(s, 0, 0, 10);
+	sim_run(s, s->now + 100000);
+	send_numbers(s, 1, 0, 3);
+	sim_run(s, s->now + 1000);
+	CU_ASSERT_EQUAL(received_numbers(s, 0, next), 3);
+}
+
 static void stop_and_load(bool gone)
 {
 	char file[] = "/tmp/phnx-doubt-XXXXXX", text[200];
@@ -252,12 +263,7 @@ static void stop_and_load(bool gone)
 	int next = 0;
 
 	close(mkstemp(file));
-	three_connected(&s);
-	assume(&s, 0, 0, 10);
-	sim_run(&s, s.now + 100000);
-	send_numbers(&s, 1, 0, 3);
-	sim_run(&s, s.now + 1000);
-	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3);	/* but no acknowledgement comes back */
+	three_in_doubt(&s, &next);
 	s.may_connect = nobody;
 	while (s.nodes[1].n_ends)
 		sim_cut(&s, 1, 0);
@@ -401,12 +407,7 @@ static void test_doubt_is_not_kept(void)
 	int next = 0;
 
 	close(mkstemp(file));
-	three_connected(&s);
-	assume(&s, 0, 0, 10);
-	sim_run(&s, s.now + 100000);
-	send_numbers(&s, 1, 0, 3);
-	sim_run(&s, s.now + 1000);
-	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3);	/* but no acknowledgement has come back */
+	three_in_doubt(&s, &next);
 	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
 	sim_kill(&s, 1);
 	s.nodes[0].group = 1;
@@ -436,12 +437,7 @@ static void test_many_leave(void)
 	int next = 0, many = 0;
 
 	close(mkstemp(file));
-	three_connected(&s);
-	assume(&s, 0, 0, 10);
-	sim_run(&s, s.now + 100000);
-	send_numbers(&s, 1, 0, 3);
-	sim_run(&s, s.now + 1000);
-	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3);	/* but no acknowledgement has come back */
+	three_in_doubt(&s, &next);
 	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
 	phnx_goodbye(s.nodes[1].ph);
 	sim_touch(&s, 1);
