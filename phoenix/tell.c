@@ -347,8 +347,7 @@ void route_tell(struct phnx *ph)
 /* ---- when to tell: the thesis's priorities ----
  * Connections that are being made come first, while they come nearer: then a node has few neighbours to tell later, and names
  * all that it dials.  What it is itself is told then; what it knows of others, when all neighbours of its place have told what they
- * are.
- * But not for ever, and soon if somebody was told what is not so any more: messages go astray until it is put right. */
+ * are.  But not for ever, and soon if somebody was told what is not so any more: messages go astray until it is put right. */
 
 static uint64_t limit(const struct phnx *ph)
 {

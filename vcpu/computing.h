@@ -2,7 +2,7 @@
  * guest kernel.  Pure; the direct engine lets such a program run in a host address space of its own (vmproc/direct_bare.c).
  *
  * System calls do not stop a guest elsewhere, so a program that makes many may be believed to compute; it is found out as soon as
- * it is, and the next time it takes twice as long to convince.
+ * it is, and the next time it takes twice as long to convince.  What interrupts it is not in a hurry: computing_due_ns().
  */
 #ifndef VCPU_COMPUTING_H
 #define VCPU_COMPUTING_H
