@@ -5,5 +5,5 @@ build/bench/%: bench/%.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $<
 
 .PHONY: bench
-bench: all build/bench/pingpong
+bench: all
 	$(Q)bench/run
