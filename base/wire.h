@@ -147,6 +147,7 @@ enum snapshot_kind {
 	SNAPSHOT_BLOCK,	  /* index: block of 4 KiB that the guest has written, kept apart from the image */
 	SNAPSHOT_PAGE,	  /* index: frame; pages that are zero do not travel */
 	SNAPSHOT_LAST,	  /* index: items before, from this node or the I/O server */
+	SNAPSHOT_WAITS,	  /* before all others: one line that says for what; the machine is saved after that */
 	SNAPSHOT_KINDS,
 };
 struct msg_snapshot_item { uint32_t of, seq, kind, index; };

@@ -7,7 +7,12 @@
 
 enum { MAX_HOST_REQUESTS = 64 };
 
-struct host_request { struct msg_host body; unsigned client; char name[64] /* of one that comes: as the owner knows it, or "" */; };
+struct host_request {
+	struct msg_host body;
+	unsigned client;
+	char name[64]; /* of one that comes: as the owner knows it, or "" */
+	uint64_t since_ns;
+};
 /* In order of their coming; the front is under way. */
 struct hostqueue { struct host_request wait[MAX_HOST_REQUESTS]; unsigned n; };
 

@@ -11,8 +11,9 @@
 #include "base/log.h"
 #include "vmm/conn.h"
 #include "vmm/debug.h"
-#include "vmm/snapshot/freeze.h"
 #include "vmm/policy.h"
+#include "vmm/snapshot/freeze.h"
+#include "vmm/snapshot/turn.h"
 
 enum { NOBODY = MAX_CLIENTS, PROGRESS_AFTER_NS = 2000000000, PROGRESS_S = 1 };
 
@@ -23,7 +24,7 @@ static const char *const stage_texts[] = {
 	[STAGE_END] = "it ends", [STAGE_BACK] = "its processors move back", [STAGE_CLEAR] = "its daemon ends",
 };
 
-static void begin_next(struct node *node);
+static void begin_in_turn(struct node *node);
 
 /* --- messages ------------------------------------------------------------------------------------------------------- */
 
@@ -117,12 +118,14 @@ static void done(struct node *node, int error, const char *line)
 	log_info("%s", line);
 	h->stage = STAGE_NONE;
 	h->staying = node->hosts;
-	event_del(h->progress);
 	hostqueue_pop(&h->queue);
+	if (!h->queue.n)
+		event_del(h->progress);
 	answer(node, &request, HOST_DONE, error, line);
-	begin_next(node);
+	begin_in_turn(node);
 	if (h->stage == STAGE_NONE && h->told != h->staying) /* one that waited to go stays after all */
 		hosts_tell_news(node, node->hosts);
+	turn_next(node);
 }
 
 void hosts_fail(struct node *node, int error, const char *format, ...)
@@ -264,23 +267,28 @@ static void tell_those_who_wait(struct node *node)
 	const struct hosts *h = node->hosts_state;
 	char line[160];
 
-	for (unsigned i = 1; i < h->queue.n; i++) {
+	for (unsigned i = 1; i < h->queue.n && h->stage != STAGE_NONE; i++) {
 		snprintf(line, sizeof line, "hosts come and go one after the other: host %u %s, %u before this one", h->host,
 			 h->comes ? "comes" : "goes", i);
 		answer(node, &h->queue.wait[i], HOST_PROGRESS, 0, line);
 	}
 }
 
-static void on_progress(evutil_socket_t fd, short what, void *ctx)
+/* Which lasts until the one who saves has all of the machine. */
+static void tell_those_who_wait_for_snapshot(struct node *node)
 {
-	static const struct timeval second = { PROGRESS_S, 0 };
-	struct node *node = ctx;
-	struct hosts *h = node->hosts_state;
+	const struct hosts *h = node->hosts_state;
+
+	for (unsigned i = 0; i < h->queue.n; i++)
+		if (node_now_ns() - h->queue.wait[i].since_ns > PROGRESS_AFTER_NS)
+			answer(node, &h->queue.wait[i], HOST_PROGRESS, 0, "waiting for the snapshot that is being made");
+}
+
+static void tell_those_concerned(struct node *node)
+{
+	const struct hosts *h = node->hosts_state;
 	char line[160];
 
-	(void)fd, (void)what;
-	if (h->stage == STAGE_NONE)
-		return;
 	if (h->stage == STAGE_PAGES && h->pages_left)
 		snprintf(line, sizeof line, "host %u: %s, %u MiB are left", h->host, stage_texts[h->stage], h->pages_left >> 8);
 	else
@@ -288,12 +296,25 @@ static void on_progress(evutil_socket_t fd, short what, void *ctx)
 	if (node_now_ns() - h->since_ns > PROGRESS_AFTER_NS)
 		answer(node, &h->queue.wait[0], HOST_PROGRESS, 0, line);
 	tell_those_who_wait(node);
-	event_add(h->progress, &second);
+}
+
+static void on_progress(evutil_socket_t fd, short what, void *ctx)
+{
+	static const struct timeval second = { PROGRESS_S, 0 };
+	struct node *node = ctx;
+	struct hosts *h = node->hosts_state;
+
+	(void)fd, (void)what;
+	if (h->stage == STAGE_NONE)
+		tell_those_who_wait_for_snapshot(node);
+	else
+		tell_those_concerned(node);
+	if (h->queue.n)
+		event_add(h->progress, &second);
 }
 
 static void begin_next(struct node *node)
 {
-	static const struct timeval second = { PROGRESS_S, 0 };
 	struct hosts *h = node->hosts_state;
 
 	if (!h->queue.n || h->stage != STAGE_NONE || node->ending || freeze_active(node))
@@ -303,11 +324,17 @@ static void begin_next(struct node *node)
 	h->since_ns = node_now_ns();
 	h->why[0] = 0;
 	hosts_see_who_stays(node, 0);
-	event_add(h->progress, &second);
 	if (h->comes)
 		hosts_begin_add(node);
 	else
 		hosts_begin_remove(node);
+}
+
+/* A snapshot that waits for moves alone comes first. */
+static void begin_in_turn(struct node *node)
+{
+	if (!turn_is_next(node))
+		begin_next(node);
 }
 
 void hosts_after_snapshot(struct node *node)
@@ -317,8 +344,9 @@ void hosts_after_snapshot(struct node *node)
 
 static void request(struct node *node, unsigned client, const struct msg_host *body, const char *name, unsigned name_bytes)
 {
+	static const struct timeval second = { PROGRESS_S, 0 };
 	struct hosts *h = node->hosts_state;
-	struct host_request request = { *body, client, "" };
+	struct host_request request = { *body, client, "", node_now_ns() };
 	const char *why = NULL;
 
 	snprintf(request.name, sizeof request.name, "%.*s", (int)name_bytes, name);
@@ -329,9 +357,10 @@ static void request(struct node *node, unsigned client, const struct msg_host *b
 	else if (!hostqueue_push(&h->queue, &request))
 		why = "too many hosts wait to come or go";
 	if (why)
-		answer(node, &request, HOST_DONE, EAGAIN, why);
-	else
-		begin_next(node);
+		return answer(node, &request, HOST_DONE, EAGAIN, why);
+	if (h->queue.n == 1)
+		event_add(h->progress, &second);
+	begin_in_turn(node);
 	tell_those_who_wait(node);
 }
 
@@ -378,6 +407,16 @@ void hosts_forget_client(struct node *node, unsigned client)
 bool hosts_under_way(const struct node *node)
 {
 	return node->hosts_state->queue.n;
+}
+
+bool hosts_one_goes(const struct node *node)
+{
+	return node->hosts_state->stage != STAGE_NONE;
+}
+
+void hosts_describe(const struct node *node, char *line, size_t bytes)
+{
+	snprintf(line, bytes, "host %u, which %s", node->hosts_state->host, node->hosts_state->comes ? "comes" : "goes");
 }
 
 uint32_t hosts_that_stay(const struct node *node)

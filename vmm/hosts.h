@@ -28,9 +28,12 @@ void hosts_on_client(struct node *node, unsigned client, const struct msg_header
 void hosts_forget_client(struct node *node, unsigned client);
 void hosts_tell_client(struct node *node, struct conn *conn);
 void hosts_tell_clients(struct node *node);
-/* What was asked for while the machine was saved. */
+/* What was asked for while the machine was saved, or was to be. */
 void hosts_after_snapshot(struct node *node);
-bool hosts_under_way(const struct node *node);
+bool hosts_under_way(const struct node *node); /* one that waits counts */
+bool hosts_one_goes(const struct node *node);  /* or comes */
+/* Which: "host 2, which comes". */
+void hosts_describe(const struct node *node, char *line, size_t bytes);
 /* Bit set: where a CPU may go. */
 uint32_t hosts_that_stay(const struct node *node);
 /* A daemon that is started, but is no host of the machine yet. */

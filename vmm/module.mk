@@ -23,7 +23,7 @@ $(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/h
 
 # The node daemon
 NODE_OBJECTS := vmm/node.o vmm/stages.o vmm/node_options.o vmm/node_stats.o vmm/supervise.o vmm/route.o vmm/clients.o \
-	vmm/localsock.o vmm/overlay.o vmm/pagestore.o vmm/snapshot/freeze.o vmm/snapshot/copy.o \
+	vmm/localsock.o vmm/overlay.o vmm/pagestore.o vmm/snapshot/freeze.o vmm/snapshot/turn.o vmm/snapshot/copy.o \
 	vmm/snapshot/restore.o vmm/debug.o vmm/hold.o vmm/share.o vmm/tsc.o \
 	vmm/moves.o vmm/movequeue.o vmm/handover.o vmm/processors.o vmm/hosts.o vmm/hostcomes.o vmm/hostgoes.o vmm/hostpart.o vmm/hostplan.o vmm/hostmem.o vmm/policy.o \
 	vmm/cluster/clock.o vmm/cluster/drift.o vmm/cluster/links.o vmm/placement.o vmm/guest_load.o vmm/kernel_load.o vmm/bootparams.o vmm/mptable.o vmm/net.o vmm/conn.o

@@ -10,10 +10,11 @@
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/debug.h"
-#include "vmm/snapshot/freeze.h"
 #include "vmm/hosts.h"
 #include "vmm/movequeue.h"
 #include "vmm/policy.h"
+#include "vmm/snapshot/freeze.h"
+#include "vmm/snapshot/turn.h"
 
 struct moves {
 	struct movequeue queue;
@@ -81,19 +82,17 @@ static void act(struct node *node, enum move_action action, const struct msg_cpu
 	}
 }
 
-/* While the machine stands still to be saved, moves wait. */
+/* While the machine stands still to be saved, or is about to, moves wait. */
 static void begin_next(struct node *node)
 {
 	struct moves *moves = node->moves;
-	enum move_action action;
+	enum move_action action = MOVE_FAILED;
 	char why[160];
 
-	if (freeze_holds(node))
-		return;
-	do {
+	while (action == MOVE_FAILED && !freeze_holds(node) && !turn_is_next(node)) {
 		action = movequeue_begin(&moves->queue, moves->at, node->o.n_cpus, hosts_that_stay(node), why, sizeof why);
 		act(node, action, NULL, why);
-	} while (action == MOVE_FAILED);
+	}
 }
 
 static void on_step(void *ctx, const struct msg_header *header, const void *body)
@@ -108,6 +107,7 @@ static void on_step(void *ctx, const struct msg_header *header, const void *body
 	act(node, movequeue_step(&node->moves->queue, &step), &step, why);
 	if (!moves_one_goes(node))
 		hosts_after_move(node);
+	turn_next(node);
 	begin_next(node);
 }
 

@@ -22,9 +22,10 @@
 #include "dsm/dsm.h"
 #include "vmm/cluster/clock.h"
 #include "vmm/conn.h"
-#include "vmm/snapshot/freeze.h"
 #include "vmm/hosts.h"
 #include "vmm/policy.h"
+#include "vmm/snapshot/freeze.h"
+#include "vmm/snapshot/turn.h"
 
 static struct node the_node = { .ram_fd = -1, .shm_fd = -1 };
 
@@ -105,6 +106,7 @@ static void start(struct node *node)
 	if (node->o.node == 0) {
 		moves_start(node);
 		hosts_start(node);
+		turn_start(node);
 	}
 	supervise_start(node);
 	/* The command line must be able to connect before anything can fail: it is told what failed. */

@@ -131,6 +131,7 @@ struct node {
 	struct hosts *hosts_state; /* node 0 */
 	struct hostpart *hostpart;
 	struct freeze *freeze;
+	struct turn *turn; /* node 0 */
 	struct copy *copy; /* what this host adds to a snapshot */
 	struct event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
 
@@ -220,7 +221,7 @@ unsigned moves_place(const struct node *node, unsigned cpu); /* the host where i
 void moves_tell(struct node *node, unsigned host); /* where all CPUs are */
 void moves_forget_client(struct node *node, unsigned client);
 void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move);
-void moves_after_freeze(struct node *node); /* CPUs run again: moves that were asked for meanwhile may begin */
+void moves_after_freeze(struct node *node); /* what moves may have waited for is over */
 
 /* route.c */
 void route_to_child(struct node *node, struct child *child, const struct msg_header *header, const void *body);

@@ -22,6 +22,7 @@
 #include "vmm/snapshot/copy.h"
 #include "vmm/snapshot/freeze.h"
 #include "vmm/snapshot/restore.h"
+#include "vmm/snapshot/turn.h"
 #include "vmm/tsc.h"
 
 enum { GIVES_UP_NS = 8000000, PULLS = 4 };
@@ -82,8 +83,9 @@ void world_after_ns(uint64_t delay_ns, enum world_event kind, unsigned node, uns
 {
 	struct sim_event event = { .kind = EVENT_HOST, .type = (uint16_t)kind, .node = (uint8_t)node, .from = (uint8_t)node,
 				   .home = { .interval = port, .generation = id }, .payload_bytes = bytes };
-	/* What a child has said is heard before its death. */
-	enum world_event order = kind == WORLD_CHILD_READY || kind == WORLD_CHILD_DIED ? WORLD_FROM_CHILD : kind;
+	/* What a child, or a client, has said is heard before its death. */
+	enum world_event order = kind == WORLD_CHILD_READY || kind == WORLD_CHILD_DIED ? WORLD_FROM_CHILD :
+				 kind == WORLD_CLIENT_GONE ? WORLD_FROM_CLIENT : kind;
 	uint64_t *last = &world.last_local[order][node][port];
 
 	event.at_ns = machine->now_ns + delay_ns;
@@ -485,6 +487,7 @@ void world_forget_daemon(unsigned number)
 	free(node->hosts_state);
 	free(node->hostpart);
 	free(node->freeze);
+	free(node->turn);
 	copy_end(node);
 	*daemon = (struct daemon){ .life = daemon->life + 1 };
 }
@@ -528,6 +531,7 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	if (number == 0) {
 		moves_start(node);
 		hosts_start(node);
+		turn_start(node);
 		node->client[0].kind = CLIENT_KIND_RUN;
 		for (unsigned i = 1; i < MAX_CLIENTS; i++)
 			node->client[i].kind = CLIENT_KIND_QUERY;

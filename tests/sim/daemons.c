@@ -15,6 +15,7 @@
  * from there: its processors must see what was in its memory and on its disk then, and each byte that is typed or said comes once.
  * A fault point after which nothing has ever failed, ended or gone back was not met: the run fails.
  */
+#include <event2/event.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -255,14 +256,12 @@ static enum request_kind choose_request(void)
 	return kind == ASK_REMOVE && fault_on(FAULT_MOVE_UNTOLD) ? ASK_MOVE : kind;
 }
 
-/* Nothing was wrong, and so only what cannot be is refused; and a snapshot, which does not wait for what is under way. */
-static bool is_refusal(enum request_kind kind, const char *why)
+/* Nothing was wrong, and so only what cannot be is refused; nothing since something else is under way. */
+static bool is_refusal(const char *why)
 {
 	static const char *const texts[] = { "already", "there is no", "host 0 stays", "may hold", "is going down", "only starting",
 					     "not started yet" };
 
-	if (kind == ASK_SAVE && strstr(why, "try again"))
-		return true;
 	for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
 		if (strstr(why, texts[i]))
 			return true;
@@ -279,7 +278,7 @@ static void close_request(struct request *r, uint32_t error, const char *why, ui
 	sim_trace(machine, "request %zd: %s", r - plan.request, error ? line : "done");
 	r->open = false;
 	plan.adds_open -= r->kind == ASK_ADD;
-	if (error && !is_refusal(r->kind, line)) {
+	if (error && !is_refusal(line)) {
 		if (plan.fault == NO_FAULT)
 			sim_fail(machine, "nothing is wrong, but %s", line);
 		seen.as_before[r->kind]++;
@@ -331,15 +330,29 @@ static int write_to_file(struct saver *s, const struct snapfile_record *record, 
 	return result;
 }
 
+/* At any moment, also before it is his turn. */
+static void give_up(struct saver *s)
+{
+	saver_goes(s);
+	if (s->to_file)
+		check_file(s, false);
+}
+
+static void on_impatience(evutil_socket_t fd, short what, void *context)
+{
+	struct saver *s = context;
+
+	(void)fd, (void)what;
+	if (s->pull.active)
+		give_up(s);
+}
+
 static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
 {
 	struct saver *s = context;
 
-	if (sim_chance(machine, 1)) {
-		saver_goes(s);
-		if (s->to_file)
-			check_file(s, false);
-	}
+	if (sim_chance(machine, 1))
+		give_up(s);
 	if (!s->pull.active)
 		return 0;
 	return s->to_file ? write_to_file(s, record, data, p) : kept_add(s->kept, record, data, p);
@@ -349,11 +362,12 @@ static void on_cut(void *context) { ((struct saver *)context)->cut = world_cut; 
 
 static void on_file_saved(struct saver *s)
 {
+	static const char nothing[] = "there is no memory in it yet";
 	struct problem p;
 
 	if (write_to_file(s, NULL, NULL, &p)) {
 		check_file(s, false);
-		close_request(s->request, 1, s->cut.written ? p.line : "try again", s->cut.written ? (uint32_t)strlen(p.line) : 9);
+		close_request(s->request, 1, s->cut.written ? p.line : nothing, (uint32_t)strlen(s->cut.written ? p.line : nothing));
 	} else if (s->request->open) { /* else it has died */
 		check_file(s, true);
 		if (plan.saved != s)
@@ -382,11 +396,12 @@ static void on_not_saved(void *context, const char *line, bool nothing_happened)
 {
 	struct saver *s = context;
 
+	(void)nothing_happened;
 	if (s->to_file)
 		check_file(s, false);
 	else
 		kept_abandon(s->kept);
-	close_request(s->request, 1, nothing_happened ? "try again" : line, nothing_happened ? 9 : (uint32_t)strlen(line));
+	close_request(s->request, 1, line, (uint32_t)strlen(line));
 }
 
 static bool fault_of_files(void)
@@ -417,6 +432,8 @@ static void begin_to_save(struct saver *s, unsigned number)
 
 static void save(struct saver *s, unsigned number, struct request *request)
 {
+	const struct timeval patience = { 0, (suseconds_t)sim_random(machine, 3000) };
+
 	if (plan.saved == s)
 		plan.saved = NULL;
 	begin_to_save(s, number);
@@ -431,6 +448,8 @@ static void save(struct saver *s, unsigned number, struct request *request)
 	s->pull.done = on_saved;
 	s->pull.failed = on_not_saved;
 	pull_start(&s->pull, SNAPSHOT_APART);
+	if (sim_chance(machine, 5))
+		event_base_once(world_base(OWNER), -1, EV_TIMEOUT, on_impatience, s, &patience);
 }
 
 void clients_on_hosts(uint32_t hosts)

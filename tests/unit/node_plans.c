@@ -85,14 +85,14 @@ static void test_host_queue(void)
 	static struct hostqueue q;
 
 	for (unsigned i = 0; i < MAX_HOST_REQUESTS; i++)
-		CU_ASSERT(hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, i, "" }));
-	CU_ASSERT(!hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, 0, "" }));
+		CU_ASSERT(hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, i, "", 0 }));
+	CU_ASSERT(!hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, 0, "", 0 }));
 	hostqueue_pop(&q);
 	CU_ASSERT(q.n == MAX_HOST_REQUESTS - 1 && q.wait[0].client == 1);
 	q = (struct hostqueue){ 0 };
 	for (unsigned host = 0; host < 4; host++)
-		hostqueue_push(&q, &(struct host_request){ { .op = host == 2 ? HOST_ADD : HOST_REMOVE, .host = host }, 0, "" });
-	hostqueue_push(&q, &(struct host_request){ { .op = HOST_REMOVE, .host = UINT32_MAX }, 0, "" });
+		hostqueue_push(&q, &(struct host_request){ { .op = host == 2 ? HOST_ADD : HOST_REMOVE, .host = host }, 0, "", 0 });
+	hostqueue_push(&q, &(struct host_request){ { .op = HOST_REMOVE, .host = UINT32_MAX }, 0, "", 0 });
 	CU_ASSERT_EQUAL(hostplan_staying(&q, 0, 0x1f), 0x15); /* 0 does not go, 2 comes, there is no such host as the last */
 	CU_ASSERT_EQUAL(hostplan_staying(&q, 2, 0x1f), 0x17);
 	CU_ASSERT_EQUAL(hostplan_staying(&q, 5, 0x1f), 0x1f);

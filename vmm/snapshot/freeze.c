@@ -10,11 +10,11 @@
 #include "base/log.h"
 #include "dsm/dsm.h"
 #include "vmm/conn.h"
-#include "vmm/debug.h"
 #include "vmm/hosts.h"
 #include "vmm/snapshot/copy.h"
 #include "vmm/snapshot/restore.h"
 #include "vmm/snapshot/saved.h"
+#include "vmm/snapshot/turn.h"
 #include "vmm/tsc.h"
 
 enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
@@ -190,8 +190,6 @@ static void on_end(struct node *node)
 	node->freeze->ended = true;
 	copy_forget(node);
 	forget(node->freeze);
-	if (node->o.node == 0)
-		hosts_after_snapshot(node);
 }
 
 static void on_cut(struct node *node, enum snapshot_mode mode)
@@ -240,8 +238,7 @@ static uint64_t wallclock_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static void answer_client(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data,
-			  uint32_t bytes)
+void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, uint32_t bytes)
 {
 	struct msg_snapshot_item item = { .seq = seq, .kind = kind, .index = index };
 	struct msg_header header = { .type = MSG_SNAPSHOT_ITEM, .version = WIRE_VERSION, .to = VNODE_CLI,
@@ -251,11 +248,6 @@ static void answer_client(struct node *node, uint32_t seq, enum snapshot_kind ki
 	memcpy(packet, &item, sizeof item);
 	memcpy(packet + sizeof item, data, bytes);
 	clients_send_answer(node, &header, packet);
-}
-
-static void refuse(struct node *node, uint32_t seq, bool later, const char *why)
-{
-	answer_client(node, seq, SNAPSHOT_REFUSED, later, why, strlen(why));
 }
 
 static void describe_machine(struct node *node)
@@ -273,7 +265,7 @@ static void describe_machine(struct node *node)
 	memcpy(payload, &machine, sizeof machine);
 	memcpy(payload + sizeof machine, node->o.cmdline, line);
 	log_info("saved: stood still for %llu us", (unsigned long long)machine.pause_ns / 1000);
-	answer_client(node, node->freeze->leader.seq, SNAPSHOT_MACHINE, 0, payload, sizeof machine + line);
+	freeze_answer(node, node->freeze->leader.seq, SNAPSHOT_MACHINE, 0, payload, sizeof machine + line);
 }
 
 static void end_snapshot(struct node *node)
@@ -281,11 +273,14 @@ static void end_snapshot(struct node *node)
 	node->freeze->leader.client = NO_CLIENT;
 	tell_iosrv(node, SNAPSHOT_END, 0);
 	send_step_to_all(node, SNAPSHOT_END, 0);
+	hosts_after_snapshot(node);
+	turn_next(node);
 }
 
 /* Everything is copied, or cannot be. */
 static void finish(struct node *node)
 {
+	static const char no_memory[] = "a host has not got the memory for a copy of the machine; close something, or use more hosts";
 	uint32_t result = node->freeze->leader.result;
 
 	/* The clock is read before any CPU can read it again. */
@@ -294,28 +289,23 @@ static void finish(struct node *node)
 	tell_iosrv(node, SNAPSHOT_THAW, 0);
 	send_step_to_all(node, SNAPSHOT_THAW, 0);
 	if (result)
-		refuse(node, node->freeze->leader.seq, false,
-		       "a host has not got the memory for a copy of the machine; close something, or use more hosts");
+		freeze_answer(node, node->freeze->leader.seq, SNAPSHOT_REFUSED, 0, no_memory, sizeof no_memory - 1);
 	moves_after_freeze(node); /* behind the last THAW: nobody hears of a move before it */
 	if (result || node->freeze->leader.client == NO_CLIENT)
 		end_snapshot(node);
 }
 
-static void begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode)
+void freeze_begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode)
 {
-	if (node->freeze->leader.client != NO_CLIENT || node->freeze->active || !node->running || node->ending || moves_under_way(node) ||
-	    debug_holds()) {
-		refuse(node, seq, true, !node->running ? "the machine has not started yet" :
-				  hosts_under_way(node) ? "a host comes or goes: try again" :
-				  moves_under_way(node) ? "a processor is moving: try again" :
-				  debug_holds() ? "a debugger is attached, whose breakpoints stand in its memory" :
-				  "the machine is being saved already: try again");
-		return;
-	}
 	/* What has changed since the last checkpoint is the owner's to ask for alone. */
-	node->freeze->leader = (struct leader){ .client = number, .seq = seq,
+	node->freeze->leader = (struct leader){ .client = (int)number, .seq = seq,
 						.mode = node->client[number].kind == CLIENT_KIND_RUN ? mode : SNAPSHOT_APART };
 	send_step_to_all(node, SNAPSHOT_PREPARE, 0);
+}
+
+bool freeze_is_led(const struct node *node)
+{
+	return node->freeze->leader.client != NO_CLIENT || node->freeze->active;
 }
 
 static void on_iosrv_saved(struct node *node, uint32_t result)
@@ -411,6 +401,7 @@ void freeze_on_monitor(struct node *node, unsigned cpu, const void *body)
 
 void freeze_client_gone(struct node *node, unsigned number)
 {
+	turn_forget_client(node, number);
 	if (node->freeze->leader.client != (int)number)
 		return;
 	if (node->freeze->frozen || !node->freeze->active)
@@ -448,7 +439,7 @@ static void on_client_step(struct node *node, unsigned number, const void *body)
 	memcpy(&m, body, sizeof m);
 	m.seq = (m.seq & ((1u << CLIENT_BITS) - 1)) | number << CLIENT_BITS;
 	if (m.step == SNAPSHOT_SAVE)
-		begin(node, number, m.seq, m.result);
+		turn_ask(node, number, m.seq, m.result);
 	else if (m.step == SNAPSHOT_END)
 		freeze_client_gone(node, number);
 	else if (m.step == SNAPSHOT_SYNC && is_loading(node, number))

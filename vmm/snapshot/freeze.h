@@ -1,7 +1,7 @@
 /* freeze.h - the node daemon's part in saving a machine: one consistent cut over all hosts.
  *
  * In order (base/wire.h has the steps; node 0 leads):
- *   1. A client sends SAVE. Every daemon PREPAREs, then is told to FREEZE, and tells its monitors: each CPU stops at an
+ *   1. A client sends SAVE. In its turn (turn.h) every daemon PREPAREs, then is told to FREEZE, and tells its monitors: each CPU stops at an
  *      instruction boundary, after the pages and the I/O that it waits for have come. Daemons and I/O server serve on meanwhile.
  *   2. When all CPUs of all hosts are FROZEN, the I/O server copies its devices (SAVED) and stands still. Interrupts that
  *      it raised before are ahead of its answer.
@@ -32,6 +32,13 @@ void freeze_on_pull(void *ctx, const struct msg_header *header, const void *body
 /* From the monitor of a CPU of ours. */
 void freeze_on_monitor(struct node *node, unsigned cpu, const void *body);
 void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uint32_t bytes);
+
+/* Node 0. A snapshot begins for client `number`; seq: its request, with its slot. */
+void freeze_begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode);
+/* One is being made, or is there to be pulled. */
+bool freeze_is_led(const struct node *node);
+/* To the client of that request. */
+void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, uint32_t bytes);
 /* From client `number` of node 0. */
 void freeze_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body);
 void freeze_client_gone(struct node *node, unsigned number);

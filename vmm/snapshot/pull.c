@@ -115,6 +115,11 @@ void pull_on_item(struct pull *p, const void *body, size_t body_bytes)
 		problem(&why, "%.*s", (int)bytes, (const char *)data);
 		fail(p, why.line, item.index);
 		return;
+	case SNAPSHOT_WAITS:
+		problem(&why, "%.*s", (int)bytes, (const char *)data);
+		if (p->waits)
+			p->waits(p->context, why.line);
+		return;
 	case SNAPSHOT_MACHINE:
 		on_cut(p, data, bytes);
 		return;

@@ -14,6 +14,7 @@ struct pull {
 	const char *kernel;  /* the guest kernel's file */
 	uint32_t hosts;	     /* bit set of those that there are: the user keeps it up to date */
 	void *context;
+	void (*waits)(void *context, const char *line); /* for what; now and then while something else comes first. May be NULL */
 	void (*cut)(void *context); /* the machine goes on; what it said before was before the cut. May be NULL */
 	/* 0, or -1 with the reason, and it ends. The first record is the machine. */
 	int (*keep)(void *context, const struct snapfile_record *record, const void *data, struct problem *p);

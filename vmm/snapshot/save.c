@@ -13,11 +13,12 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "vmm/client.h"
+#include "vmm/cluster/names.h"
 #include "vmm/rundir.h"
 #include "vmm/snapshot/pull.h"
 #include "vmm/snapshot/savefile.h"
 
-enum { SILENCE_S = 60, PROGRESS_NS = 200000000, AGAIN_MS = 50, PATIENCE_NS = 2000000000 };
+enum { SILENCE_S = 60, PROGRESS_NS = 200000000 };
 
 struct save {
 	const struct options *o;
@@ -26,7 +27,7 @@ struct save {
 	struct rundir rundir;
 	struct machine_info info;
 	struct pull pull;
-	struct event *limit, *again, *signals[4];
+	struct event *limit, *signals[4];
 	struct savefile to;
 	uint64_t began_ns, shown_ns;
 	bool shown, done;
@@ -93,24 +94,24 @@ static int keep(void *context, const struct snapfile_record *record, const void 
 
 static void on_done(void *context) { end_save(context, 0, ""); }
 
-static void on_again(evutil_socket_t fd, short events, void *context)
-{
-	struct save *s = context;
-
-	(void)fd, (void)events;
-	pull_start(&s->pull, SNAPSHOT_APART);
-}
-
-/* A processor moves, or a checkpoint is taken: that passes. */
 static void on_failed(void *context, const char *line, bool nothing_happened)
 {
-	static const struct timeval moment = { 0, AGAIN_MS * 1000 };
-	struct save *s = context;
+	(void)nothing_happened;
+	end_save(context, EXIT_VMP_FAILURE, line);
+}
 
-	if (nothing_happened && now_ns() - s->began_ns < PATIENCE_NS)
-		event_add(s->again, &moment);
-	else
-		end_save(s, EXIT_VMP_FAILURE, line);
+/* A host comes or goes, or another snapshot is made: it is told for as long as that takes. */
+static void on_waits(void *context, const char *line)
+{
+	struct save *s = context;
+	struct host_names names;
+	struct problem explained;
+
+	if (!isatty(2))
+		return;
+	names_read(&names, s->rundir.path);
+	names_explain(&names, line, explained.line, sizeof explained.line);
+	s->shown = dprintf(2, "\r\033[Kvmp: %s", explained.line) > 0;
 }
 
 static void on_item(struct save *s, const void *body, size_t bytes)
@@ -166,8 +167,7 @@ static int prepare(struct save *s)
 			return problem(&s->why, "no memory");
 	}
 	s->limit = evtimer_new(s->base, on_limit, s);
-	s->again = evtimer_new(s->base, on_again, s);
-	if (!s->limit || !s->again || event_add(s->limit, &limit))
+	if (!s->limit || event_add(s->limit, &limit))
 		return problem(&s->why, "no memory");
 	error = client_connect(&s->client, s->base, s->rundir.path, CLIENT_QUERY);
 	if (error)
@@ -200,7 +200,7 @@ static void finish(struct save *s)
 
 static void free_save(struct save *s)
 {
-	struct event *events[] = { s->limit, s->again, s->signals[0], s->signals[1], s->signals[2], s->signals[3] };
+	struct event *events[] = { s->limit, s->signals[0], s->signals[1], s->signals[2], s->signals[3] };
 
 	savefile_abandon(&s->to);
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
@@ -217,8 +217,8 @@ int save_machine(const struct options *o)
 
 	s = (struct save){ .o = o, .began_ns = now_ns(), .status = EXIT_VMP_FAILURE };
 	s.client = (struct client){ .fd = -1, .context = &s, .on_message = on_message, .on_closed = on_closed };
-	s.pull = (struct pull){ .client = &s.client, .kernel = s.info.kernel, .context = &s, .keep = keep, .done = on_done,
-				.failed = on_failed };
+	s.pull = (struct pull){ .client = &s.client, .kernel = s.info.kernel, .context = &s, .waits = on_waits, .keep = keep,
+				.done = on_done, .failed = on_failed };
 	if (!prepare(&s)) {
 		pull_start(&s.pull, SNAPSHOT_APART);
 		event_base_dispatch(s.base);
