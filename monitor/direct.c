@@ -1,7 +1,8 @@
 /* direct.c - the monitor of a VM process that runs its virtual CPU itself (vmproc/direct.h): serves its calls.
  *
  * The monitor sleeps on the turn word.  Whatever the VM process has written is copied before it is looked at; an argument
- * out of range is the guest's end.  A VM process that dies, or that somebody stops, interrupts the sleep by SIGCHLD.
+ * out of range is the guest's end.  A VM process that dies, or that somebody stops, interrupts the sleep by SIGCHLD; one that has
+ * not got the CPU is not missed before the CPU is to go there, so the signal is remembered.
  */
 #include "monitor/monitor.h"
 
@@ -55,9 +56,11 @@ static void check_alive(struct monitor *m)
 	siginfo_t child = { 0 };
 	int status;
 
-	if (waitid(P_ALL, 0, &child, WSTOPPED | WNOHANG) == 0 && child.si_pid) {
+	m->child_changed = 0;
+	while (waitid(P_ALL, 0, &child, WSTOPPED | WNOHANG) == 0 && child.si_pid) {
 		process_signal_ignored(m, child.si_status, 0);
 		kill(child.si_pid, SIGCONT);
+		child.si_pid = 0;
 	}
 	if (waitpid(-1, &status, WNOHANG) <= 0)
 		return;
@@ -408,12 +411,15 @@ void direct_run(struct monitor *m)
 {
 	start_first_space(m);
 	while (!m->ending) {
+		if (m->child_changed) {
+			check_alive(m);
+			continue;
+		}
 		if (atomic_load(&m->direct->turn) == TURN_MONITOR) {
 			serve(m);
 			continue;
 		}
-		if (syscall(SYS_futex, &m->direct->turn, FUTEX_WAIT, TURN_VM, &second, NULL, 0) && errno != EAGAIN)
-			check_alive(m);
+		syscall(SYS_futex, &m->direct->turn, FUTEX_WAIT, TURN_VM, &second, NULL, 0);
 		check_signals(m);
 	}
 }

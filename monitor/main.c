@@ -36,8 +36,12 @@ static void on_alarm(int signal)
 	errno = saved;
 }
 
-/* Interrupts a sleep. */
-static void on_child(int signal) { (void)signal; }
+/* Interrupts a sleep; who is awake looks before the next. */
+static void on_child(int signal)
+{
+	(void)signal;
+	monitor.child_changed = 1;
+}
 
 /* The daemon hears why, and who started the machine reads it. */
 static void on_die(const char *line)

@@ -98,6 +98,7 @@ struct monitor {
 	uint8_t direct_fpu[FPSTATE_MAX_BYTES]; /* and its FPU's */
 	size_t direct_fpu_bytes;
 	struct direct_shared *direct; /* shared with the VM process: never trust what is read from it */
+	volatile sig_atomic_t child_changed; /* direct.c: a VM process has died, or was stopped */
 	bool dump_wanted, ending;
 	bool started;		/* the CPU has left the wait for its start */
 	bool freeze_wanted, frozen; /* freeze.c */

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/killed.h"
@@ -40,9 +41,18 @@ enum time_kind time_switch(struct monitor *m, enum time_kind to)
 	return from;
 }
 
+/* What fails since a VM process was killed is that death: with checkpoints the machine goes back. */
+static bool vm_process_died(void)
+{
+	siginfo_t child = { 0 };
+
+	return !waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT | __WALL) && child.si_pid;
+}
+
 void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, const char *format, ...)
 {
-	struct msg_machine_end end = { .reason = reason, .status = status, .node = m->shm->node };
+	bool died = reason == END_FAILURE && vm_process_died();
+	struct msg_machine_end end = { .reason = died ? END_PART_DIED : reason, .status = status, .node = m->shm->node };
 	char line[512];
 	va_list args;
 	int n;
