@@ -98,6 +98,8 @@ enum host_op {
 	HOST_FAREWELL, /* leaver->all others: the last that it sends */
 	HOST_GONE,     /* D->D0: it has come */
 	HOST_END,      /* D0->leaver: end */
+	HOST_YIELD,    /* D0->run client: host 0 shall go: the machine is to go on without it */
+	HOST_STAYS,    /* back: it cannot; payload: why */
 	HOST_AT,       /* run client->D0: another computer; payload: "ADDRESS PORT DESTINATION" (vmm/cluster/far.h) */
 };
 struct msg_host { uint32_t host, seq, op /* enum host_op */, error /* errno */, nodes, present; };
@@ -133,6 +135,7 @@ enum snapshot_mode {
 	SNAPSHOT_APART,	    /* the whole machine, for a file */
 	CHECKPOINT_WHOLE,   /* the whole machine, as what later changes are changes of */
 	CHECKPOINT_CHANGES, /* what has changed since the last checkpoint; a page without data is zero now */
+	CHECKPOINT_LAST,    /* the same, and the machine does not go on here: no THAW before END */
 };
 struct msg_snapshot { uint32_t of /* node or CPU */, seq, step /* enum snapshot_step */, result; uint64_t clock_ns; };
 #define SNAPSHOT_OF_IOSRV MAX_NODES /* in `of`, where a node can stand */

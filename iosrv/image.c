@@ -217,7 +217,7 @@ int image_copy_make(struct image *image, enum snapshot_mode mode, struct image_c
 	if (copy->fd < 0 || !copy->has || ftruncate(copy->fd, copy->bytes))
 		error = -ENOMEM;
 	else
-		memcpy(copy->has, mode == CHECKPOINT_CHANGES ? image->changed : image->own, map_bytes(image));
+		memcpy(copy->has, mode >= CHECKPOINT_CHANGES ? image->changed : image->own, map_bytes(image));
 	for (uint64_t block = 0; !error && block < blocks_of(copy->bytes); block++) {
 		size_t bytes = block_bytes(copy->bytes, block);
 

@@ -212,6 +212,8 @@ void serve(const struct msg_header *header, const void *body)
 		dispatch(header, body);
 	else if (is_thaw(header, body))
 		go_on();
+	else if (header->type == MSG_SNAPSHOT_PULL)	/* it goes on elsewhere */
+		dispatch(header, body);
 	else
 		put_aside(header, body);
 }

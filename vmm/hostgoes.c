@@ -12,6 +12,10 @@ void hosts_begin_remove(struct node *node)
 
 	if (hostplan_may_go(node->hosts, h->host, node->o.mem_mib, node->o.host_mem_mib, why, sizeof why))
 		return hosts_fail(node, EINVAL, "%s", why);
+	if (!h->host) {
+		h->stage = STAGE_YIELD;
+		return hosts_tell_owner(node, HOST_YIELD, 0);
+	}
 	h->stage = STAGE_TELL;
 	h->cpus_moved = h->gone = 0;
 	h->held_pages = h->room_pages = 0;

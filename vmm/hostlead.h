@@ -22,6 +22,7 @@ enum stage {
 	STAGE_END,     /* goes: its process has ended */
 	STAGE_BACK,    /* does not go: a CPU moves back */
 	STAGE_CLEAR,   /* does not come: its process has ended */
+	STAGE_YIELD,   /* host 0 goes: the end of this process, or word that it stays */
 };
 
 struct hosts {

@@ -39,8 +39,8 @@ int hostplan_may_go(uint32_t hosts, uint32_t host, uint32_t mem_mib, uint32_t ho
 
 	if (host >= MAX_NODES || !(hosts >> host & 1))
 		snprintf(why, why_bytes, "there is no host %u; vmp status shows which there are", host);
-	else if (host == 0)
-		snprintf(why, why_bytes, "host 0 stays: it has the machine's devices, and its control socket; vmp down ends the machine");
+	else if (!left)
+		snprintf(why, why_bytes, "host %u is the last one; vmp down ends the machine", host);
 	else if (host_mem_mib && (uint64_t)host_mem_mib * left < mem_mib)
 		snprintf(why, why_bytes, "the hosts that would be left may hold %llu MiB of the guest's %u MiB (--host-mem)",
 			 (unsigned long long)host_mem_mib * left, mem_mib);

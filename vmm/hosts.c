@@ -22,6 +22,7 @@ static const char *const stage_texts[] = {
 	[STAGE_TELL] = "the others hear of it", [STAGE_CPUS] = "its processors move away", [STAGE_HOMES] = "page homes move",
 	[STAGE_PAGES] = "its pages move", [STAGE_FORGET] = "the others take leave of it", [STAGE_RETIRE] = "it ends",
 	[STAGE_END] = "it ends", [STAGE_BACK] = "its processors move back", [STAGE_CLEAR] = "its daemon ends",
+	[STAGE_YIELD] = "the machine goes over to the others",
 };
 
 static void begin_in_turn(struct node *node);
@@ -373,6 +374,8 @@ static void on_owner(struct node *node, const struct msg_host *body, const char 
 		hosts_on_launched(node, body, line, bytes);
 	} else if (body->op == HOST_ENDED) {
 		on_ended(node, body->host, line, bytes);
+	} else if (body->op == HOST_STAYS && h->stage == STAGE_YIELD) {
+		hosts_fail(node, EAGAIN, "host 0 stays: %.*s", (int)bytes, line);
 	} else if (body->op == HOST_AT) {
 		overlay_dial(node, body->host, line, bytes);
 	} else if (body->op == HOST_RETIRED && h->stage == STAGE_RETIRE) {
@@ -411,7 +414,9 @@ bool hosts_under_way(const struct node *node)
 
 bool hosts_one_goes(const struct node *node)
 {
-	return node->hosts_state->stage != STAGE_NONE;
+	const struct hosts *h = node->hosts_state;
+
+	return h->stage != STAGE_NONE && h->stage != STAGE_YIELD; /* which is a checkpoint, as far as others are concerned */
 }
 
 void hosts_describe(const struct node *node, char *line, size_t bytes)

@@ -15,6 +15,8 @@
  *   4. FORGET to all others, which take it out of their copysets and send it MARK, the last that they send.  When it has all marks
  *      it sends FAREWELL to each, the last that it sends, and they tell node 0: GONE.  No message is under way then.
  *   5. The owner is told to expect its end, and it ends.
+ * Host 0 goes: its devices, and who leads, go over with all the rest: the owner takes a checkpoint behind which nobody goes on, ends
+ * all daemons, and loads it on one host less (YIELD; run/yield.c).  Whoever leads then has number 0.
  */
 #ifndef VMM_HOSTS_H
 #define VMM_HOSTS_H
@@ -31,7 +33,7 @@ void hosts_tell_clients(struct node *node);
 /* What was asked for while the machine was saved, or was to be. */
 void hosts_after_snapshot(struct node *node);
 bool hosts_under_way(const struct node *node); /* one that waits counts */
-bool hosts_one_goes(const struct node *node);  /* or comes */
+bool hosts_one_goes(const struct node *node);  /* or comes; but for host 0, for which the machine is saved */
 /* Which: "host 2, which comes". */
 void hosts_describe(const struct node *node, char *line, size_t bytes);
 /* Bit set: where a CPU may go. */

@@ -1,6 +1,6 @@
 # The command line
 VMP_OBJECTS := vmm/main.o vmm/options.o vmm/run/run.o vmm/run/start.o vmm/run/messages.o vmm/run/flow.o vmm/run/hosts.o vmm/run/back.o \
-	vmm/client.o vmm/streams.o vmm/launch.o vmm/rundir.o vmm/problem.o vmm/terminal.o vmm/query/query.o \
+	vmm/run/yield.o vmm/client.o vmm/streams.o vmm/launch.o vmm/rundir.o vmm/problem.o vmm/terminal.o vmm/query/query.o \
 	vmm/query/console.o vmm/query/dumps.o vmm/query/looks.o vmm/query/changes.o vmm/query/back.o vmm/report.o \
 	vmm/pageheat.o vmm/dumptext.o vmm/initramfs.o vmm/guestprog.o vmm/elfdeps.o vmm/ldcache.o vmm/image.o vmm/checks.o \
 	vmm/hostcpu.o vmm/hostmem.o vmm/snapshot/save.o vmm/snapshot/load.o vmm/snapshot/saved.o vmm/snapshot/pull.o \

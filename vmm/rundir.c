@@ -243,8 +243,8 @@ void rundir_write_info(const struct rundir *dir, const struct machine_info *info
 	file = fopen(path, "we");
 	if (!file)
 		return;
-	fprintf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nkernel=%s\n", info->cpus, info->hosts, info->mem_mib,
-		info->pid, info->checkpoint_ms, info->kernel);
+	fprintf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nkernel=%s\n", info->cpus, info->hosts,
+		info->mem_mib, info->pid, info->checkpoint_ms, info->yields, info->kernel);
 	fclose(file);
 }
 
@@ -259,8 +259,8 @@ int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct
 	file = fopen(path, "re");
 	if (!file)
 		return problem(p, "the machine %s is only starting; try again", dir->name);
-	found = fscanf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nkernel=%4095[^\n]", &info->cpus, &info->hosts,
-		       &info->mem_mib, &info->pid, &info->checkpoint_ms, info->kernel);
+	found = fscanf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nkernel=%4095[^\n]", &info->cpus,
+		       &info->hosts, &info->mem_mib, &info->pid, &info->checkpoint_ms, &info->yields, info->kernel);
 	fclose(file);
 	if (found < 4 || !info->cpus || info->cpus > MAX_CPUS || !info->hosts || info->hosts > MAX_NODES)
 		return problem(p, "%s is damaged", path);

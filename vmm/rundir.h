@@ -24,6 +24,7 @@ struct machine_info {
 	uint32_t cpus, hosts, mem_mib;
 	pid_t pid; /* of its `vmp run`, or of the keeper of `vmp up` */
 	uint32_t checkpoint_ms; /* 0: none */
+	uint32_t yields; /* 1: host 0 goes just now, and the machine comes back on the others */
 	char kernel[4096];
 };
 

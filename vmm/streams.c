@@ -84,7 +84,10 @@ static void read_input(struct stream_in *in)
 		event_add(in->retry, &soon);
 		return;
 	}
-	if (n > 0 && in->keeps) {
+	if (n > 0 && !in->keeps) {
+		in->base += (uint32_t)(in->n_sent + n); /* of which all that is there has been sent */
+		in->n_sent = in->again = 0;
+	} else if (n > 0) {
 		append(&in->sent, &in->n_sent, &in->sent_room, bytes, n);
 		in->again = in->n_sent;
 	}
@@ -184,7 +187,7 @@ static uint32_t room_of(const struct stream_out *out)
 {
 	if (out->holds)
 		return out->n <= HELD_MAX - STREAM_WINDOW ? out->owed : 0;
-	return out->owed - (uint32_t)out->n;
+	return out->owed > out->n ? out->owed - (uint32_t)out->n : 0; /* more is there when it was held before */
 }
 
 static void acknowledge(struct stream_out *out)
@@ -294,6 +297,13 @@ void stream_out_release(struct stream_out *out)
 {
 	out->ready = out->n;
 	on_output(out->fd, 0, out);
+}
+
+void stream_out_hold(struct stream_out *out, bool holds)
+{
+	out->holds = holds;
+	if (!holds)
+		stream_out_release(out);
 }
 
 void stream_out_lost(struct stream_out *out)

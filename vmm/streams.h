@@ -5,7 +5,7 @@
  *
  * A machine with checkpoints (vmm/snapshot/checkpoint.h) may go back and say everything since the last one again, and perhaps in
  * other words.  So output then waits here until it is behind a checkpoint (`holds`): it is acknowledged when it comes, up to
- * HELD_MAX bytes of it; and input that was sent since is kept, to be sent again (`keeps`).
+ * HELD_MAX bytes of it; and input that was sent since is kept, to be sent again (`keeps`).  Both may begin and end at any time.
  */
 #ifndef VMM_STREAMS_H
 #define VMM_STREAMS_H
@@ -64,6 +64,7 @@ void stream_out_stop(struct stream_out *out);
 void stream_out_mark(struct stream_out *out);
 void stream_out_kept(struct stream_out *out);
 void stream_out_release(struct stream_out *out);
+void stream_out_hold(struct stream_out *out, bool holds); /* from here on, or no more */
 void stream_out_lost(struct stream_out *out);
 void stream_out_again(struct stream_out *out);
 

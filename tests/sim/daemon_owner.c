@@ -1,7 +1,7 @@
 /* daemon_owner.c - the process that owns the daemons' machine, in daemon-sim: it starts and reaps them, takes checkpoints, and
  * lets the machine go back to the last one when a host is lost.
  *
- * That it does as `vmp run` does: vmm/run/back.c and flow.c, vmm/streams.c, and of vmm/snapshot/ checkpoint.c, pull.c, kept.c and
+ * That it does as `vmp run` does: vmm/run/back.c, yield.c and flow.c, vmm/streams.c, and of vmm/snapshot/ checkpoint.c, pull.c, kept.c and
  * load.c, with a `struct run`. Here is what these call, and what vmm/run/messages.c and hosts.c do with what node 0 says.
  */
 #include <errno.h>
@@ -33,7 +33,8 @@ static struct {
 } owner;
 
 bool owner_is_here(void) { return owner.here; }
-bool owner_is_checkpoint(const void *event) { return event == owner.run.checkpoint.timer; }
+/* Of those that come by themselves. */
+bool owner_is_checkpoint(const void *event) { return event == owner.run.checkpoint.timer && !owner.run.checkpoint.last; }
 
 /* --- what is kept is what was ------------------------------------------------------------------------------------------- */
 
@@ -191,6 +192,14 @@ int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint
 	return 0;
 }
 
+struct machine_info run_info(const struct run *run, uint32_t hosts)
+{
+	(void)run;
+	return (struct machine_info){ .hosts = hosts };
+}
+
+void rundir_write_info(const struct rundir *rundir, const struct machine_info *info) { (void)rundir, (void)info; }
+
 int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 {
 	(void)p;
@@ -238,10 +247,15 @@ void run_on_loaded(void *context)
 {
 	struct run *run = context;
 
-	owner_count.back += run->back.since_ns != 0;
+	bool yields = run->yield.under_way;
+
+	owner_count.yields += yields;
+	owner_count.back += run->back.since_ns && !yields;
 	owner_count.loads += !run->back.since_ns;
-	run->back.since_ns = 0;
 	attach(run);
+	if (yields)
+		run_has_yielded(run);
+	run->back.since_ns = 0;
 }
 
 void run_on_load_failed(void *context, const char *line)
@@ -303,6 +317,8 @@ static void on_host(const struct msg_host *host)
 
 	if (host->op == HOST_LAUNCH)
 		return launch(host);
+	if (host->op == HOST_YIELD)
+		return run_yield(&owner.run);
 	daemon->loose = host->op == HOST_RETIRE;
 	owner.run.hosts = (owner.run.hosts & ~(1u << host->host)) | (uint32_t)!daemon->loose << host->host;
 	if (!daemon->loose)
@@ -454,7 +470,7 @@ void owner_plan(void)
 	guests_plan();
 	user_plan();
 
-	if (owner.run.checkpoint.timer && !owner.run.checkpoint.pull.active)
+	if (owner.options.checkpoint_ms && !owner.run.checkpoint.pull.active)
 		event_add(owner.run.checkpoint.timer, &soon);
 }
 

@@ -259,7 +259,7 @@ static enum request_kind choose_request(void)
 /* Nothing was wrong, and so only what cannot be is refused; nothing since something else is under way. */
 static bool is_refusal(const char *why)
 {
-	static const char *const texts[] = { "already", "there is no", "host 0 stays", "may hold", "is going down", "only starting",
+	static const char *const texts[] = { "already", "there is no", "is the last one", "may hold", "is going down", "only starting",
 					     "not started yet" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
@@ -476,7 +476,7 @@ void hosts_change(struct sim *sim, struct sim_event *event)
 	enum request_kind kind = choose_request();
 	struct msg_cpu_move move = { .cpu = sim_random(sim, sim->n_cpus), .seq = seq, .host = sim_random(sim, sim->n_nodes) };
 	struct msg_host host = { .seq = seq, .op = kind == ASK_ADD ? HOST_ADD : HOST_REMOVE,
-				 .host = 1 + sim_random(sim, sim->n_nodes) };
+				 .host = sim_random(sim, sim->n_nodes + 1) };
 	bool no_more = (unsigned)__builtin_popcount(first()->hosts) + plan.adds_open >= sim->n_nodes;
 
 	(void)event;
@@ -677,9 +677,9 @@ int hosts_report(void)
 	for (unsigned i = 0; i < REQUEST_KINDS; i++)
 		printf("%s%llu %s done, %llu as before", i ? "; " : "  ", (unsigned long long)seen.done[i], kinds[i],
 		       (unsigned long long)seen.as_before[i]);
-	printf("\n  %llu checkpoints, %llu files of one, %llu machines went back to one, %llu were loaded, %llu requests lost with a machine; %llu ended\n",
-	       (unsigned long long)owner_count.checkpoints, (unsigned long long)owner_count.files, (unsigned long long)owner_count.back, (unsigned long long)owner_count.loads,
-	       (unsigned long long)seen.lost, (unsigned long long)seen.ended);
+	printf("\n  %llu checkpoints, %llu files of one, %llu machines went back to one, %llu went on without host 0, %llu were loaded, %llu requests lost with a machine; %llu ended\n",
+	       (unsigned long long)owner_count.checkpoints, (unsigned long long)owner_count.files, (unsigned long long)owner_count.back,
+	       (unsigned long long)owner_count.yields, (unsigned long long)owner_count.loads, (unsigned long long)seen.lost, (unsigned long long)seen.ended);
 	printf("  of faults were met");
 	for (unsigned i = 0; i < FAULTS; i++)
 		printf(" %s:%u %llu", fault_names[faults[i].point], faults[i].n, (unsigned long long)seen.met[i]);

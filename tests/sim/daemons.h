@@ -165,7 +165,7 @@ void owner_check_idle(void);
 void owner_check_kept(const struct kept *kept, const struct witness *w);
 /* The file is that machine; NULL: there is none. */
 bool owner_file_is(const char *path, const struct witness *w);
-extern struct owner_count { uint64_t checkpoints, files, back, loads; } owner_count;
+extern struct owner_count { uint64_t checkpoints, files, back, loads, yields; } owner_count;
 
 /* daemons.c */
 void daemon_dies(unsigned number);

@@ -194,6 +194,50 @@ static void output_goes_out_once(void)
 	close_client();
 }
 
+/* It is held for the one checkpoint behind which the machine goes on elsewhere; what is left of it then is written all the same, and
+ * the machine, which has room again, is told of what it has said since alone. */
+static void output_is_held_for_a_while(void)
+{
+	static char much[STREAM_WINDOW];
+	struct stream_out out = { 0 };
+	struct msg_stream_room room;
+	char packet[64];
+	int ends[2], few = 1;
+	size_t came = 0;
+	ssize_t n;
+
+	open_client();
+	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_STREAM, 0, ends));
+	setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &few, sizeof few);
+	CU_ASSERT_EQUAL(stream_out_start(&out, &client, 1, ends[0]), 0);
+	CU_ASSERT(stream_out_take(&out, much, sizeof much)); /* some of it waits to be read */
+	CU_ASSERT_FALSE(stream_out_drained(&out));
+	stream_out_hold(&out, true);
+	stream_out_mark(&out);
+	stream_out_kept(&out);
+	stream_out_lost(&out);
+	while (recv(machine_end, packet, sizeof packet, MSG_DONTWAIT) > 0)
+		;
+	stream_out_again(&out);
+	stream_out_hold(&out, false);
+	CU_ASSERT(stream_out_take(&out, "end", 3));
+	while (!stream_out_drained(&out) || came < sizeof much + 3) {
+		if ((n = recv(ends[1], much, sizeof much, MSG_DONTWAIT)) > 0)
+			came += (size_t)n;
+		event_base_loop(client.base, EVLOOP_NONBLOCK);
+	}
+	CU_ASSERT_EQUAL(came, sizeof much + 3);
+	n = recv(machine_end, packet, sizeof packet, MSG_DONTWAIT);
+	CU_ASSERT_FATAL(n == sizeof(struct msg_header) + sizeof room);
+	memcpy(&room, packet + sizeof(struct msg_header), sizeof room);
+	CU_ASSERT_EQUAL(room.bytes, 3);
+	CU_ASSERT(recv(machine_end, packet, sizeof packet, MSG_DONTWAIT) < 0);
+	stream_out_stop(&out);
+	close(ends[0]);
+	close(ends[1]);
+	close_client();
+}
+
 /* What has reached the machine since it was asked last; "." at the end of input. */
 static const char *received(void)
 {
@@ -252,6 +296,37 @@ static void input_arrives_behind(uint32_t taken)
 	close_client();
 }
 
+/* As long as nobody keeps it, it is only counted. */
+static void input_is_kept_for_a_while(void)
+{
+	struct stream_in in = { 0 };
+	int ends[2];
+
+	open_client();
+	CU_ASSERT_FATAL(!pipe(ends));
+	in.fd = ends[0];
+	CU_ASSERT_EQUAL(stream_in_start(&in, &client, 10, STREAM_WINDOW), 0);
+	CU_ASSERT(write(ends[1], "abc", 3) == 3);
+	CU_ASSERT_STRING_EQUAL(received(), "abc");
+	for (uint32_t at = 13; at < 40; at += 9) {
+		in.keeps = true;
+		stream_in_mark(&in);
+		CU_ASSERT(write(ends[1], "defgh", 5) == 5);
+		CU_ASSERT_STRING_EQUAL(received(), "defgh");
+		stream_in_lost(&in);
+		stream_in_again(&in, at + 2, 2); /* the cut came when the e had */
+		in.keeps = false;
+		CU_ASSERT_STRING_EQUAL(received(), "fg");
+		CU_ASSERT(write(ends[1], "ijkl", 4) == 4);
+		stream_in_room(&in, 100);
+		CU_ASSERT_STRING_EQUAL(received(), "hijkl");
+	}
+	stream_in_free(&in);
+	close(ends[0]);
+	close(ends[1]);
+	close_client();
+}
+
 static void input_arrives_once(void)
 {
 	input_arrives_behind(0);
@@ -270,7 +345,9 @@ int main(void)
 	CU_add_test(suite, "the last one committed stands", last_committed_stands);
 	CU_add_test(suite, "what cannot be", what_cannot_be);
 	CU_add_test(suite, "output goes out once", output_goes_out_once);
+	CU_add_test(suite, "output is held for a while", output_is_held_for_a_while);
 	CU_add_test(suite, "input arrives once", input_arrives_once);
+	CU_add_test(suite, "input is kept for a while", input_is_kept_for_a_while);
 	CU_basic_run_tests();
 	failures = CU_get_number_of_failures();
 	CU_cleanup_registry();

@@ -104,8 +104,8 @@ static void test_host_queue(void)
 static void test_host_may_go(void)
 {
 	static const struct { uint32_t hosts, host, mem, host_mem; const char *complaint; } wrong[] = {
-		{ 3, 2, 64, 0, "no host 2" }, { 3, UINT32_MAX, 64, 0, "no host 4294967295" }, { 3, 0, 64, 0, "host 0 stays" },
-		{ 1, 0, 64, 0, "host 0 stays" }, { 7, 2, 64, 31, "hold 62 MiB of the guest's 64 MiB" },
+		{ 3, 2, 64, 0, "no host 2" }, { 3, UINT32_MAX, 64, 0, "no host 4294967295" }, { 6, 0, 64, 0, "no host 0" },
+		{ 1, 0, 64, 0, "the last one" }, { 7, 2, 64, 31, "hold 62 MiB of the guest's 64 MiB" },
 	};
 	char why[200];
 
@@ -115,6 +115,7 @@ static void test_host_may_go(void)
 		CU_ASSERT_PTR_NOT_NULL(strstr(why, wrong[i].complaint));
 	}
 	CU_ASSERT_EQUAL(hostplan_may_go(7, 2, 64, 32, why, sizeof why), 0);
+	CU_ASSERT_EQUAL(hostplan_may_go(3, 0, 64, 0, why, sizeof why), 0);
 	CU_ASSERT_EQUAL(hostplan_has_room(512, 512, why, sizeof why), 0);
 	CU_ASSERT_EQUAL(hostplan_has_room(0, 0, why, sizeof why), 0);
 	CU_ASSERT_EQUAL(hostplan_has_room(3 * 256, 256, why, sizeof why), -ENOMEM);

@@ -78,6 +78,7 @@ void change_start_host(struct query *q)
 	struct msg_host host = { .host = q->to_host, .op = q->o->add ? HOST_ADD : HOST_REMOVE };
 
 	event_del(q->limit); /* hosts come and go one after the other */
+	q->yields_ns = !q->o->add && !q->to_host ? query_now_ns() : 0;
 	client_send(&q->client, MSG_HOST, VNODE_CLI, &host, sizeof host, q->o->host, q->o->add ? strlen(q->o->host) : 0);
 }
 
@@ -110,6 +111,14 @@ void change_on_host(struct query *q, const void *body, size_t bytes)
 			printf("%s\n", p.line);
 		query_end(q, host.error ? EXIT_VMP_FAILURE : 0, host.error ? p.line : "");
 	}
+}
+
+void change_has_yielded(struct query *q)
+{
+	change_hide_progress(q);
+	printf("host 0 is gone after %llu ms; the others have new numbers (vmp status)\n",
+	       (unsigned long long)(query_now_ns() - q->yields_ns) / 1000000);
+	query_end(q, 0, "");
 }
 
 /* ---- policy ---- */

@@ -26,6 +26,7 @@ struct query {
 	uint32_t kind;	/* of client */
 	unsigned tries; /* console, top: the machine may be going back to a checkpoint */
 	bool told;	/* of that */
+	uint64_t yields_ns; /* host 0 shall go: since when; the machine comes back without it */
 	bool until_end; /* the machine's end is a good end of this command */
 	int status;
 	struct problem why;
@@ -44,6 +45,7 @@ struct query {
 	bool progress_shown; /* host */
 };
 
+uint64_t query_now_ns(void);
 /* query.c: the first reason to end wins; `line`: what went wrong, or "". */
 void query_end(struct query *q, int status, const char *line);
 
@@ -79,8 +81,12 @@ void change_on_moved(struct query *q, const void *body, size_t bytes);
 void change_on_host(struct query *q, const void *body, size_t bytes);
 void change_on_policy(struct query *q, const void *body, size_t bytes);
 void change_hide_progress(struct query *q);
+void change_has_yielded(struct query *q);
 
-/* back.c: console and top go on when a machine goes back to a checkpoint. False: this one does not, or this command ends. */
+/* back.c: console and top go on when a machine goes back to a checkpoint, or host 0 has gone, and who asked for that hears of it.
+ * False: this machine does not come back, or this command ends. */
 bool query_wait_for_machine(struct query *q);
+/* Host 0 goes just now: the machine comes back on the others. */
+bool query_yields(const struct query *q);
 
 #endif

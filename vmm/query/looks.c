@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "base/limits.h"
 #include "base/log.h"
@@ -50,12 +49,10 @@ static void print_live(struct query *q)
 void look_check(struct query *q)
 {
 	static const struct timeval pauses[] = { { 0, LOOK_MS * 1000 }, { TOP_MS / 1000, 0 } };
-	struct timespec time;
 
 	if (q->now.at_ns || !report_has_stats(&q->now.report))
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	q->now.at_ns = time.tv_sec * 1000000000ull + time.tv_nsec;
+	q->now.at_ns = query_now_ns();
 	if (q->before.at_ns && !q->live)
 		query_end(q, 0, "");
 	else if (q->before.at_ns)

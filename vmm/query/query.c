@@ -7,10 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 #include "base/limits.h"
 #include "base/log.h"
 
-enum { ANSWER_LIMIT_S = 10, GONE_LIMIT_MS = 10000 };
+enum { ANSWER_LIMIT_S = 10, GONE_LIMIT_MS = 10000, YIELD_TRIES = 600, YIELD_LOOK_US = 50000 };
+
+uint64_t query_now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
 
 void query_end(struct query *q, int status, const char *line)
 {
@@ -45,7 +55,8 @@ static void on_closed(void *context)
 	if (q->until_end)
 		query_end(q, 0, "");
 	else
-		query_end(q, EXIT_VMP_FAILURE, "the machine has ended");
+		query_end(q, EXIT_VMP_FAILURE, query_yields(q) ? "host 0 has gone meanwhile: ask again; the others have new numbers" :
+								 "the machine has ended");
 }
 
 /* A machine's end in good order, or the loss of a part of it. */
@@ -55,7 +66,7 @@ static void on_machine_end(struct query *q, const void *body)
 
 	memcpy(&end, body, sizeof end);
 	if (end.reason != END_PART_DIED)
-		q->info.checkpoint_ms = 0;
+		q->info.checkpoint_ms = q->yields_ns = 0;
 	on_closed(q);
 }
 
@@ -121,6 +132,12 @@ static void on_message(void *context, const struct msg_header *header, const voi
 	}
 }
 
+static void wait_while_it_yields(const struct query *q)
+{
+	for (unsigned tries = 0; tries < YIELD_TRIES && query_yields(q); tries++)
+		usleep(YIELD_LOOK_US);
+}
+
 static int open_query(struct query *q, const struct options *o, uint32_t kind)
 {
 	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -131,6 +148,7 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 	q->client = (struct client){ .fd = -1, .context = q, .on_message = on_message, .on_closed = on_closed };
 	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why) || change_find_host(q))
 		return -1;
+	wait_while_it_yields(q);
 	signal(SIGPIPE, SIG_IGN);
 	q->base = client_new_loop();
 	if (!q->base)

@@ -20,6 +20,8 @@ static void on_checkpoint_begins(void *context)
 {
 	struct run *run = context;
 
+	if (run->checkpoint.last == LAST_UNDER_WAY)
+		run_yield_begins(run);
 	stream_in_mark(&run->in);
 }
 
@@ -47,6 +49,8 @@ static void on_checkpoint_trouble(void *context, const char *line)
 
 	if (run->log_fd >= 0)
 		dprintf(run->log_fd, "vmp: no checkpoint: %s\n", line);
+	if (run->yield.wanted)
+		run_stays(run, line);
 }
 
 static void on_file_trouble(void *context, const char *line)
@@ -98,6 +102,16 @@ static int start_again(struct run *run, uint32_t hosts, struct problem *p)
 	log_debug("the way back: %u daemons start", hosts);
 	run_connect(run);
 	return 0;
+}
+
+void run_start_elsewhere(struct run *run, uint32_t hosts)
+{
+	struct problem p;
+
+	run->back.why.line[0] = 0; /* nothing is lost */
+	leave_machine(run, 0);
+	if (start_again(run, hosts, &p))
+		run_end(run, EXIT_VMP_FAILURE, p.line);
 }
 
 static void end_without_going_back(struct run *run, const struct problem *p)
@@ -185,13 +199,16 @@ static void say_what_is_lost(struct run *run, uint32_t lost, const char *died)
 	run->back.said.line[0] = 0;
 }
 
+/* Not to the checkpoint that is only there for host 0 to go: what was said behind it has been heard. */
+bool run_can_go_back(const struct run *run) { return run->o->checkpoint_ms || run->yield.under_way; }
+
 /* True: the machine is on its way back. Otherwise it ends; with checkpoints, a line says why it cannot go back. */
 bool run_go_back(struct run *run, const char *died)
 {
 	uint32_t lost = run->back.lost | launch_killed(&run->launch), left;
 	struct problem p;
 
-	if (!run->o->checkpoint_ms || run->ended)
+	if (!run_can_go_back(run) || run->ended)
 		return false;
 	if (!lost) { /* the others have ended by themselves: they hear nothing of it, and nobody else could have told us */
 		lost = 1;
@@ -216,17 +233,16 @@ int run_make_checkpoints(struct run *run)
 {
 	struct checkpoint *c = &run->checkpoint;
 
-	if (!run->o->checkpoint_ms)
-		return 0;
 	run->back.regrouped = evtimer_new(run->base, on_regrouped, run);
 	c->context = run;
 	c->on_begin = on_checkpoint_begins;
 	c->on_cut = on_checkpoint_cut;
 	c->on_kept = on_checkpoint_kept;
+	c->on_last = run_on_stands_still;
 	c->on_trouble = on_checkpoint_trouble;
 	run->keptfile = (struct keptfile){ .path = run->o->checkpoint_file, .base = run->base, .context = run,
 					   .on_trouble = on_file_trouble };
-	run->in.keeps = run->out.holds = run->err.holds = true;
+	run->in.keeps = run->out.holds = run->err.holds = run->o->checkpoint_ms;
 	run->out.on_much = run->err.on_much = on_much_output;
 	run->load.context = run;
 	run->load.on_loaded = run_on_loaded;

@@ -125,6 +125,9 @@ void run_on_host(struct run *run, const void *body, size_t bytes)
 		if (error || !run->o->cluster)
 			answer_host(run, host.host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
 		break;
+	case HOST_YIELD:
+		run_yield(run);
+		break;
 	case HOST_INCLUDED: /* if the others are lost from here on, the machine can go back on this one */
 		run->launch.loose &= ~(1u << host.host);
 		run->hosts |= 1u << host.host;

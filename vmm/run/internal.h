@@ -42,6 +42,10 @@ struct run {
 		bool regroups;		 /* that is waited for */
 		uint64_t first_at;	 /* of a cluster: checkpoints taken when host 0 was lost last, and one */
 	} back;
+	struct {
+		bool wanted;	/* host 0 shall go */
+		bool under_way; /* it has gone, with all others; the machine is there again when it is loaded */
+	} yield;
 	struct gdbserver gdb;
 	bool loads;		/* `vmp snapshot load`, or the machine has gone back to a checkpoint */
 	bool attached;		/* the console and the streams flow */
@@ -84,6 +88,7 @@ int run_prepare(struct run *run, struct host_files *files, struct problem *p);
 int run_prepare_saved(struct run *run, struct problem *p);
 int run_start(struct run *run, const struct host_files *files, struct problem *p);
 int run_start_saved(struct run *run, uint32_t hosts, struct problem *p);
+struct machine_info run_info(const struct run *run, uint32_t hosts);
 /* May so many hosts (with a cluster: of these lines) hold the guest's memory? */
 int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts, struct problem *p);
 
@@ -107,5 +112,14 @@ int run_make_checkpoints(struct run *run); /* 0, or not */
 bool run_go_back(struct run *run, const char *died);
 void run_look_at_regrouped(struct run *run); /* a host of the cluster that is left is prepared, or is not */
 void run_report_back(struct run *run);
+bool run_can_go_back(const struct run *run);
+void run_start_elsewhere(struct run *run, uint32_t hosts); /* from the checkpoint that has just been taken */
+
+/* yield.c */
+void run_yield(struct run *run);	/* host 0 shall go */
+void run_yield_begins(struct run *run); /* its last checkpoint */
+void run_stays(struct run *run, const char *why);
+void run_on_stands_still(void *context);
+void run_has_yielded(struct run *run);
 
 #endif

@@ -97,7 +97,7 @@ static void on_machine_end(struct run *run, const void *body, size_t bytes)
 	int text = bytes - sizeof end;
 
 	memcpy(&end, body, sizeof end);
-	if (end.reason == END_PART_DIED && run->o->checkpoint_ms && !run->ended) {
+	if (end.reason == END_PART_DIED && run_can_go_back(run) && !run->ended) {
 		/* whoever has died with it is known in a moment */
 		run->back.lost |= 1u << ((end.lost ? end.lost - 1 : end.node) % MAX_NODES);
 		problem(&run->back.said, "%.*s", text, (const char *)body + sizeof end);

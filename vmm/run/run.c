@@ -263,7 +263,9 @@ void run_on_loaded(void *context)
 
 	log_debug("all that was saved is loaded");
 	attach(run);
-	if (run->back.since_ns)
+	if (run->yield.under_way)
+		run_has_yielded(run);
+	if (run->back.since_ns && run->back.why.line[0])
 		run_report_back(run);
 	run->back.since_ns = 0;
 }

@@ -57,7 +57,7 @@ static bool can_grow(const struct run *run, const struct launch_plan *plan)
 {
 	struct problem ignored;
 
-	return plan->hosts > 1 || run->o->checkpoint_ms || (run->background && !hostcpu_check(true, &ignored));
+	return plan->hosts > 1 || run->o->hosts > 1 || run->o->checkpoint_ms || (run->background && !hostcpu_check(true, &ignored));
 }
 
 static void plan_cluster(struct run *run, struct launch_plan *plan)
@@ -68,12 +68,20 @@ static void plan_cluster(struct run *run, struct launch_plan *plan)
 	cluster_file_place(run->cluster.host, plan->hosts, plan->cpus, plan->place);
 }
 
+struct machine_info run_info(const struct run *run, uint32_t hosts)
+{
+	struct machine_info info = { .cpus = run->o->cpus, .hosts = hosts, .mem_mib = run->o->mem_mib, .pid = getpid(),
+				     .checkpoint_ms = run->o->checkpoint_ms, .yields = run->yield.wanted };
+
+	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
+	return info;
+}
+
 /* The last of the preparations, and the daemons. The plan's strings last as long as the call. */
 static int start_daemons(struct run *run, struct launch_plan *plan, struct problem *p)
 {
-	struct machine_info info = { run->o->cpus, plan->hosts, run->o->mem_mib, getpid(), run->o->checkpoint_ms, "" };
+	struct machine_info info = run_info(run, plan->hosts);
 
-	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
 	rundir_write_info(&run->rundir, &info);
 	plan->rundir = run->rundir.path;
 	plan->cpus = run->o->cpus;

@@ -30,9 +30,11 @@ static void on_timer(evutil_socket_t fd, short events, void *context)
 	if (c->pull.active)
 		return;
 	c->began_ns = now_ns();
+	if (c->last && !c->whole)
+		c->last = LAST_UNDER_WAY;
 	kept_begin(c->kept, !c->whole);
 	c->on_begin(c->context);
-	pull_start(&c->pull, c->whole ? CHECKPOINT_WHOLE : CHECKPOINT_CHANGES);
+	pull_start(&c->pull, c->whole ? CHECKPOINT_WHOLE : c->last ? CHECKPOINT_LAST : CHECKPOINT_CHANGES);
 }
 
 /* The next one begins an interval after this one did, or at once. */
@@ -40,6 +42,10 @@ static void set_timer(struct checkpoint *c)
 {
 	uint64_t passed_ms = (now_ns() - c->began_ns) / 1000000;
 
+	if (c->last)
+		begin_in(c, 0);
+	if (c->last || !c->interval_ms)
+		return;
 	begin_in(c, passed_ms < c->interval_ms ? c->interval_ms - passed_ms : 0);
 }
 
@@ -69,6 +75,7 @@ static void on_failed(void *context, const char *line, bool nothing_happened)
 		return;
 	}
 	c->whole = true;
+	c->last = LAST_NOT;
 	c->on_trouble(c->context, line);
 	set_timer(c);
 }
@@ -80,6 +87,8 @@ static void on_done(void *context)
 	struct problem inner, p;
 
 	if (kept_commit(c->kept, &inner)) {
+		if (c->last == LAST_UNDER_WAY)
+			pull_thaw(&c->pull);
 		problem(&p, "the checkpoint %s", inner.line);
 		on_failed(c, p.line, false);
 		return;
@@ -90,7 +99,10 @@ static void on_done(void *context)
 	c->bytes += bytes;
 	c->pause_ns += kept_machine(c->kept)->machine.pause_ns;
 	c->on_kept(c->context);
-	set_timer(c);
+	if (c->last == LAST_UNDER_WAY)
+		c->on_last(c->context);
+	else
+		set_timer(c);
 }
 
 int checkpoint_start(struct checkpoint *c, struct event_base *base, uint32_t interval_ms)
@@ -109,7 +121,9 @@ void checkpoint_go(struct checkpoint *c, struct client *client, const char *kern
 	c->pull.client = client;
 	c->pull.kernel = kernel;
 	c->whole = true;
-	begin_in(c, c->interval_ms);
+	c->last = LAST_NOT;
+	if (c->interval_ms)
+		begin_in(c, c->interval_ms);
 }
 
 void checkpoint_hosts(struct checkpoint *c, uint32_t hosts) { c->pull.hosts = hosts; }
@@ -122,8 +136,23 @@ void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes)
 
 void checkpoint_soon(struct checkpoint *c)
 {
-	if (c->timer && !c->pull.active)
+	if (c->timer && c->interval_ms && !c->pull.active)
 		begin_in(c, 0);
+}
+
+void checkpoint_last(struct checkpoint *c)
+{
+	c->last = LAST_WANTED;
+	if (!c->pull.active)
+		begin_in(c, 0);
+}
+
+void checkpoint_thaw(struct checkpoint *c)
+{
+	pull_thaw(&c->pull);
+	c->last = LAST_NOT;
+	c->whole = true;
+	set_timer(c);
 }
 
 void checkpoint_stop(struct checkpoint *c)

@@ -1,4 +1,5 @@
-/* checkpoint.h - `--checkpoint S`: the process that owns a machine takes a checkpoint of it every S seconds, and keeps the last.
+/* checkpoint.h - `--checkpoint S`: the process that owns a machine takes a checkpoint of it every S seconds, and keeps the last;
+ * and the one that is taken, with --checkpoint or not, when the machine's first host goes (run/yield.c).
  *
  * It is a snapshot (freeze.h) that is pulled into this process's memory (kept.h); the first one whole, the later ones only what has
  * changed since the one before.  This process is no host of the machine, so whatever host is lost, with the I/O server or not, the
@@ -6,6 +7,9 @@
  * left.  Of the hosts of a cluster each has its copy on another computer, then, but the first.
  * What cannot be survived is the loss of this process: the daemons are its children, and end with it; a file may be left
  * (keptfile.h).
+ *
+ * When host 0 goes there is no loss: a checkpoint is taken while the machine runs, if none stands, then one behind which it does not
+ * go on.
  *
  * Output of the command's streams is held until a checkpoint stands in which it has been written, and what was read of its input is
  * remembered as long (streams.h): each byte goes out once, however often the machine goes back.
@@ -20,7 +24,8 @@ struct checkpoint {
 	struct pull pull;
 	struct kept *kept;
 	struct event *timer;
-	uint32_t interval_ms;
+	uint32_t interval_ms; /* 0: only when it is asked for */
+	enum { LAST_NOT, LAST_WANTED, LAST_UNDER_WAY } last;
 	uint64_t began_ns, cut_ns;	/* of the one under way: CLOCK_MONOTONIC */
 	uint64_t kept_cut_ns;		/* of the one that stands: its cut; 0: none */
 	uint64_t taken, bytes, pause_ns; /* sums of those that stood */
@@ -30,6 +35,7 @@ struct checkpoint {
 	void (*on_begin)(void *context);
 	void (*on_cut)(void *context);
 	void (*on_kept)(void *context);
+	void (*on_last)(void *context); /* it stands, and so does the machine: checkpoint_thaw(), or its end */
 	void (*on_trouble)(void *context, const char *line); /* one could not be taken: a line for the log */
 };
 
@@ -39,6 +45,9 @@ void checkpoint_go(struct checkpoint *c, struct client *client, const char *kern
 void checkpoint_hosts(struct checkpoint *c, uint32_t hosts);
 void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes);
 void checkpoint_soon(struct checkpoint *c); /* output waits for it */
+/* One behind which the machine does not go on: on_last() comes, or on_trouble(). */
+void checkpoint_last(struct checkpoint *c);
+void checkpoint_thaw(struct checkpoint *c);
 /* The machine is lost: none is taken before the next checkpoint_go(). */
 void checkpoint_stop(struct checkpoint *c);
 void checkpoint_close(struct checkpoint *c);

@@ -166,7 +166,7 @@ int copy_mark(struct node *node, enum snapshot_mode mode)
 
 	if (!copy->pending)
 		return -ENOMEM;
-	copy->all_changes = mode == CHECKPOINT_CHANGES;
+	copy->all_changes = mode >= CHECKPOINT_CHANGES;
 	if (copy->all_changes)
 		mark_changes(node);
 	else

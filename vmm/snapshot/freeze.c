@@ -22,6 +22,7 @@ enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
 struct freeze {
 	bool active;		/* between PREPARE and END; what follows is of one snapshot */
 	bool frozen;		/* between PREPARE and THAW */
+	bool last;		/* CHECKPOINT_LAST: it is pulled while all stands still */
 	bool saving, all_sent;
 	int error;		/* -errno: there is no room for the snapshot */
 	enum snapshot_mode mode;
@@ -34,6 +35,7 @@ struct freeze {
 		enum snapshot_mode mode;
 		uint32_t prepared_nodes, frozen_nodes, done_nodes, result;
 		uint64_t began_ns;
+		bool stands;	       /* CHECKPOINT_LAST: all is copied, and nobody goes on */
 	} leader;
 };
 
@@ -196,6 +198,7 @@ static void on_cut(struct node *node, enum snapshot_mode mode)
 {
 	perhaps_die(node, 2);
 	node->freeze->mode = mode;
+	node->freeze->last = mode == CHECKPOINT_LAST;
 	send_marks(node, 0);
 	check_marks(node);
 }
@@ -217,7 +220,7 @@ void freeze_on_pull(void *ctx, const struct msg_header *header, const void *body
 
 	(void)header;
 	memcpy(&pull, body, sizeof pull);
-	for (uint32_t n = 0; n < pull.count && f->active && !f->frozen && !f->all_sent; n++) {
+	for (uint32_t n = 0; n < pull.count && f->active && (!f->frozen || f->last) && !f->all_sent; n++) {
 		perhaps_die(node, 3);
 		f->all_sent = !copy_next(node, &item);
 		if (f->all_sent)
@@ -277,21 +280,37 @@ static void end_snapshot(struct node *node)
 	turn_next(node);
 }
 
+void freeze_thaw_all(struct node *node)
+{
+	tell_iosrv(node, SNAPSHOT_THAW, 0);
+	send_step_to_all(node, SNAPSHOT_THAW, 0);
+}
+
+/* Behind the last THAW: nobody hears of a move before it. */
+static void thaw(struct node *node)
+{
+	node->freeze->leader.stands = false;
+	freeze_thaw_all(node);
+	moves_after_freeze(node);
+}
+
 /* Everything is copied, or cannot be. */
 static void finish(struct node *node)
 {
 	static const char no_memory[] = "a host has not got the memory for a copy of the machine; close something, or use more hosts";
-	uint32_t result = node->freeze->leader.result;
+	struct leader *leader = &node->freeze->leader;
+	uint32_t result = leader->result;
 
 	/* The clock is read before any CPU can read it again. */
-	if (!result && node->freeze->leader.client != NO_CLIENT)
+	if (!result && leader->client != NO_CLIENT)
 		describe_machine(node);
-	tell_iosrv(node, SNAPSHOT_THAW, 0);
-	send_step_to_all(node, SNAPSHOT_THAW, 0);
+	leader->stands = !result && leader->client != NO_CLIENT && leader->mode == CHECKPOINT_LAST;
+	if (leader->stands)
+		return;
 	if (result)
-		freeze_answer(node, node->freeze->leader.seq, SNAPSHOT_REFUSED, 0, no_memory, sizeof no_memory - 1);
-	moves_after_freeze(node); /* behind the last THAW: nobody hears of a move before it */
-	if (result || node->freeze->leader.client == NO_CLIENT)
+		freeze_answer(node, leader->seq, SNAPSHOT_REFUSED, 0, no_memory, sizeof no_memory - 1);
+	thaw(node);
+	if (result || leader->client == NO_CLIENT)
 		end_snapshot(node);
 }
 
@@ -404,16 +423,13 @@ void freeze_client_gone(struct node *node, unsigned number)
 	turn_forget_client(node, number);
 	if (node->freeze->leader.client != (int)number)
 		return;
-	if (node->freeze->frozen || !node->freeze->active)
+	if (node->freeze->leader.stands)
+		thaw(node); /* it goes on here after all */
+	else if (node->freeze->frozen || !node->freeze->active) {
 		node->freeze->leader.client = NO_CLIENT; /* finish() sees it */
-	else
-		end_snapshot(node);
-}
-
-void freeze_thaw_all(struct node *node)
-{
-	tell_iosrv(node, SNAPSHOT_THAW, 0);
-	send_step_to_all(node, SNAPSHOT_THAW, 0);
+		return;
+	}
+	end_snapshot(node);
 }
 
 void freeze_on_item(void *ctx, const struct msg_header *header, const void *body)

@@ -12,7 +12,8 @@
  *      A page that somebody is about to change before it was pulled is copied first.
  *   With one page owner each, owned pages of all hosts together are the RAM; a page that is on its way with nobody waiting for it
  *      may be marked by both (saved.h).
- * The owner of the machine may ask for a checkpoint: the same, but later ones hold only what has changed (checkpoint.h).
+ * The owner of the machine may ask for a checkpoint: the same, but later ones hold only what has changed (checkpoint.h).  Behind a
+ * CHECKPOINT_LAST nobody thaws: it is pulled while all stands still, and the machine goes on elsewhere, or at END here after all.
  * Loading: restore.h.
  */
 #ifndef VMM_FREEZE_H

@@ -17,6 +17,7 @@ void pull_start(struct pull *p, enum snapshot_mode mode)
 {
 	p->seq = (p->seq + 1) & SEQ_MASK;
 	p->part = p->asked = p->came = 0;
+	p->mode = mode;
 	p->active = true;
 	step(p, SNAPSHOT_SAVE, mode);
 }
@@ -27,6 +28,8 @@ void pull_stop(struct pull *p)
 		step(p, SNAPSHOT_END, 0);
 	p->active = false;
 }
+
+void pull_thaw(struct pull *p) { step(p, SNAPSHOT_END, 0); }
 
 static void fail(struct pull *p, const char *line, bool nothing_happened)
 {
@@ -90,7 +93,9 @@ static void on_part_done(struct pull *p, uint32_t items)
 	}
 	p->asked = p->came = 0;
 	if (p->part == SNAPSHOT_OF_IOSRV) {
-		pull_stop(p);
+		if (p->mode != CHECKPOINT_LAST)
+			pull_stop(p);
+		p->active = false;
 		p->done(p->context);
 		return;
 	}
