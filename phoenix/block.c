@@ -1,16 +1,16 @@
 /* block.c - a few idle blocks of a process, each in a slot that is emptied and filled by one atomic exchange: of pages and more,
- * and of the few bytes that say where a page is. */
+ * of a KiB and more, for which malloc() is slower than for less, and of the few bytes that say where a page is. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include "phoenix/block.h"
 
-enum { SMALL = 64, LEAST = 4096, MOST = 256 << 10, SLOTS = 16, SMALL_SLOTS = 64 };
+enum { SMALL = 64, MIDDLE = 1024, LEAST = 4096, MOST = 256 << 10, SLOTS = 16, SMALL_SLOTS = 64 };
 
 struct idle {			/* what an idle block holds */
 	size_t room;
 };
 #ifndef __SANITIZE_ADDRESS__	/* which is to see every use after a free */
-static _Atomic(struct idle *) large[SLOTS], small[SMALL_SLOTS];
+static _Atomic(struct idle *) large[SLOTS], middle[SLOTS], small[SMALL_SLOTS];
 
 static void *take(_Atomic(struct idle *) *slots, int n, size_t size, size_t *room)
 {
@@ -40,18 +40,22 @@ static void *idle_get(size_t size, size_t *room)
 {
 	if (size == SMALL)
 		return take(small, SMALL_SLOTS, size, room);
+	if (size >= MIDDLE && size < LEAST)
+		return take(middle, SLOTS, size, room);
 	return size >= LEAST && size <= MOST ? take(large, SLOTS, size, room) : NULL;
 }
 
 static int idle_put(struct idle *b)
 {
-	return b->room == SMALL ? keep(small, SMALL_SLOTS, b) : keep(large, SLOTS, b);
+	return b->room == SMALL ? keep(small, SMALL_SLOTS, b) : keep(b->room < LEAST ? middle : large, SLOTS, b);
 }
 
 void block_trim(void)
 {
-	for (int i = 0; i < SLOTS; i++)
+	for (int i = 0; i < SLOTS; i++) {
 		free(atomic_exchange(large + i, NULL));
+		free(atomic_exchange(middle + i, NULL));
+	}
 	for (int i = 0; i < SMALL_SLOTS; i++)
 		free(atomic_exchange(small + i, NULL));
 }
@@ -76,7 +80,7 @@ void block_put(void *block, size_t room)
 {
 	struct idle *b = block;
 
-	if (!b || room < SMALL || (room > SMALL && room < LEAST) || room > MOST) {
+	if (!b || room < SMALL || (room > SMALL && room < MIDDLE) || room > MOST) {
 		free(block);
 		return;
 	}

@@ -51,8 +51,10 @@ static void clean(struct conn *k)
 
 static void cool(struct conn *k)
 {
-	if (k->net->hot == k)
-		k->net->hot = NULL;
+	if (k->net->hot != k)
+		return;
+	net_watch_all(k->net);
+	k->net->hot = NULL;
 }
 
 void conn_drop_socket(struct conn *k)
@@ -180,21 +182,37 @@ size_t conn_gather(struct plink *l, struct iovec *iov, size_t room)
 	return n;
 }
 
+/* Small pieces as one, which costs a socket less. */
+static size_t join(struct iovec *iov, size_t n, size_t want, unsigned char *to)
+{
+	unsigned char *end = to;
+
+	for (size_t i = 0; i < n; end += iov[i++].iov_len)
+		memcpy(end, iov[i].iov_base, iov[i].iov_len);
+	iov[0] = (struct iovec){ to, want };
+	return 1;
+}
+
 static int flush_plain(struct conn *k)
 {
+	enum { JOINED = 2048 };
+	unsigned char joined[JOINED];
 	struct iovec iov[64];
 	size_t n, sent, want;
 
-	do {
+	while (k->l->out) {
 		n = conn_gather(k->l, iov, 64);
 		want = 0;
 		for (size_t i = 0; i < n; i++)
 			want += iov[i].iov_len;
-		if (n && conn_write(k, iov, n, &sent))
+		if (n > 1 && want <= JOINED)
+			n = join(iov, n, want, joined);
+		if (conn_write(k, iov, n, &sent))
 			return -1;
-		if (n)
-			phnx_link_taken(k->l, sent);
-	} while (n && sent == want);
+		phnx_link_taken(k->l, sent);
+		if (sent < want)
+			break;
+	}
 	return 0;
 }
 
@@ -224,6 +242,8 @@ bool conn_push(struct conn *k)
 
 void conn_stirs(struct conn *k)
 {
+	if (k->net->hot != k)
+		net_watch_all(k->net);
 	k->net->hot = k;
 	k->net->stirred = true;
 }
@@ -246,8 +266,8 @@ static void read_plain(struct conn *k)
 			return;		/* the link was closed: conn_close() did the rest */
 		if (k->net->lodger)
 			continue;	/* what came meanwhile costs less now than another round of the loop */
-		if ((size_t)n < room || (total > IN_BYTES && !k->l->in_len))
-			return;		/* read to the end, or to that of a large frame */
+		if ((size_t)n < room || (!k->l->in_len && (total > IN_BYTES || k->net->ph->flows.received)))
+			return;	/* read to the end, or to that of a large frame, or of a message that may be waited for */
 	}
 }
 

@@ -64,6 +64,8 @@ struct net {
 	struct lookup *lookups;
 	atomic_bool noted, knock, stirred;	/* noted: something is in `ready`. stirred: something has ended the loop's wait */
 	struct conn *hot;		/* the last that brought something */
+	struct conn *left_out;		/* NULL, or `hot`: libevent does not watch it meanwhile */
+	unsigned prompt;		/* how often in a row it brought something while somebody stayed awake for that */
 	uint64_t now;			/* the time, as it was read last; 0: to be read again */
 	uint64_t looked_us;		/* when net_look() looked at all connections */
 	unsigned asleep, in_vain;	/* the driver's: see net_stay_awake() */

@@ -288,7 +288,7 @@ struct flow {
 	unsigned gen_seen;
 	uint64_t way;			/* serial of the link that it was last sent over */
 	/* from the peer */
-	uint64_t recv_next, r_una;
+	uint64_t recv_next, r_una, r_end;	/* r_end: nothing from there on has come */
 	struct rslot *slots;
 	unsigned n_slots;
 	unsigned gen, gen_acked;	/* counts bouncing; messages of an older one to [bounce_lo, bounce_hi) bounce too */
@@ -483,7 +483,10 @@ int phnx_send(struct phnx *ph, ph_vp_t dest, struct pbuf *body, int tag, unsigne
 void phnx_goodbye(struct phnx *ph);	/* tell all that this node is gone for good */
 bool phnx_calls_back(const struct phnx *ph);	/* whether what arrives may be handled by functions of the application */
 void phnx_report(struct phnx *ph, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
-uint64_t phnx_now(struct phnx *ph);
 uint64_t phnx_random(struct phnx *ph);
+static inline uint64_t phnx_now(struct phnx *ph)
+{
+	return ph->ops->now(ph->ctx);
+}
 
 #endif

@@ -34,7 +34,7 @@ void doubt_keep(struct phnx *ph, const struct flow *f)
 	struct past *p = NULL;
 
 	for (uint64_t s = f->r_una; s < f->r_una + f->n_slots; s++) {
-		if (!has_arrived(f->slots + s % f->n_slots))
+		if (!has_arrived(slot_at(f, s)))
 			continue;
 		if (!p && !(p = calloc(1, sizeof *p + BITS / 8)))
 			return;
@@ -65,7 +65,7 @@ static bool arrived(struct phnx *ph, const struct past *p, ph_vp_t name, uint64_
 		return seq < p->from || (seq - p->from < BITS && p->bits[(seq - p->from) / 8] >> (seq - p->from) % 8 & 1);
 	if (!f || f->recv_next == UINT64_MAX)
 		return false;
-	return seq < f->r_una || (seq - f->r_una < f->n_slots && has_arrived(f->slots + seq % f->n_slots));
+	return seq < f->r_una || (seq - f->r_una < f->n_slots && has_arrived(slot_at(f, seq)));
 }
 
 static void on_question(struct phnx *ph, ph_vp_t from, struct reader *r)

@@ -14,6 +14,17 @@ static inline unsigned flow_bucket(ph_vp_t name)
 	return (unsigned)((uint64_t)name * 0x9e3779b97f4a7c15ULL >> 56);
 }
 
+/* Where a number stands; both tables are powers of two. */
+static inline struct smsg **ring_at(const struct flow *f, uint64_t seq)
+{
+	return f->ring + (seq & (f->ring_size - 1));
+}
+
+static inline struct rslot *slot_at(const struct flow *f, uint64_t seq)
+{
+	return f->slots + (seq & (f->n_slots - 1));
+}
+
 /* Brings a time (0: none) forward. */
 static inline void soon(uint64_t *at, uint64_t when)
 {

@@ -405,6 +405,11 @@ static void handle_ready(struct conn *k, unsigned what)
 		conn_read(k);
 }
 
+bool net_has_notes(const struct net *net)
+{
+	return net->knock || net->noted;
+}
+
 void net_settle(struct net *net)
 {
 	struct conn *k;
@@ -422,6 +427,24 @@ void net_settle(struct net *net)
 	if (due < net->due || now >= net->due || !net->armed)
 		arm(net, due);
 	flush_dirty(net);
+}
+
+/* The last that brought something is left out of the loop while it answers promptly, and is looked at anyway: a socket in an epoll
+ * set calls it back for each packet, at the sender's expense if the sender is on this computer.  Whoever goes to sleep calls
+ * net_watch_all() before. */
+static void leave_out(struct net *net)
+{
+	if (net->left_out || net->lodger || !net->hot || event_del(net->hot->readable))
+		return;
+	net->left_out = net->hot;
+}
+
+void net_watch_all(struct net *net)
+{
+	if (net->left_out)
+		event_add(net->left_out->readable, NULL);
+	net->left_out = NULL;
+	net->prompt = 0;
 }
 
 /* Looks for news without waiting: of the connection that brought the last ones, and, if there are none, of all. */
@@ -454,7 +477,7 @@ bool net_look(struct net *net)
  * woken goes first. */
 bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 {
-	enum { AWAKE_US = 50, OFFER_US = 2, MOST_ASLEEP = 1023, ALONE = 64, OTHERS = 32 };
+	enum { AWAKE_US = 50, OFFER_US = 2, MOST_ASLEEP = 1023, ALONE = 64, OTHERS = 64, PROMPT = 16 };
 	bool came = false;
 
 	if (net->asleep) {
@@ -472,11 +495,13 @@ bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 		}
 		net->now = now;
 		came = look(net, turn % OTHERS == OTHERS - 1 || !net->hot);
-		now = net_now();
-		if (came) {
+		if (came) {	/* just now, for all that the clock is needed for: it is not read again before the answer */
 			net->shared = taken;
+			if (++net->prompt == PROMPT)
+				leave_out(net);
 			break;
 		}
+		now = net_now();
 	}
 	net->now = now;
 	bool in_time = now < start + AWAKE_US;

@@ -25,6 +25,7 @@ int net_listen_unix(struct net *net, const char *path);
 void net_push(struct net *net);		/* writes what the sockets take: from a handler, too */
 void net_flush(struct net *net, uint64_t timeout_us);	/* the same, and waits. Neither ends a connection, whatever is wrong with it */
 void net_break(struct net *net);		/* every link that is up, as a network may: for tests */
+void net_watch_all(struct net *net);		/* before net_loop() */
 /* Without the lock: waits for events, at most for timeout_us; net_settle() then handles them. */
 void net_loop(struct net *net, uint64_t timeout_us);
 /* Spends a short while awake for an answer, while `wanted` (who waits for the lock) is 0. false: nothing has come. */
@@ -34,6 +35,7 @@ bool net_look(struct net *net);			/* whether anything has come; nobody else may 
 uint64_t net_time(struct net *net);
 void net_time_goes_on(struct net *net);
 void net_wake(struct net *net);			/* makes net_loop() in another thread return */
+bool net_has_notes(const struct net *net);	/* of what is ready, which net_settle() handles */
 void net_settle(struct net *net);		/* after any call into the node: timers, and send what there is to send */
 /* Ends all connections so that what was sent arrives. net_loop() until net_closed(), but not for ever. */
 void net_shutdown(struct net *net);

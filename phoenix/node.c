@@ -3,11 +3,6 @@
 #include <stdio.h>
 #include "phoenix/core.h"
 
-uint64_t phnx_now(struct phnx *ph)
-{
-	return ph->ops->now(ph->ctx);
-}
-
 uint64_t phnx_random(struct phnx *ph)
 {
 	uint64_t v;

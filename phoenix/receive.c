@@ -24,7 +24,7 @@ static bool slot_room(struct flow *f, uint64_t seq)
 	if (!slots)
 		return false;
 	for (uint64_t s = f->r_una; f->n_slots && s < f->r_una + f->n_slots; s++)
-		slots[s % n] = f->slots[s % f->n_slots];
+		slots[s % n] = *slot_at(f, s);
 	free(f->slots);
 	f->slots = slots;
 	f->n_slots = n;
@@ -37,7 +37,7 @@ static void put_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sent
 {
 	enum { RUN_BYTES = 1 + 3 };
 	uint64_t free_bytes = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
-	uint64_t s = f->r_una, end = f->r_una + f->n_slots, due = f->ack_at;
+	uint64_t s = f->r_una, end = f->r_end > s ? f->r_end : s, due = f->ack_at;
 
 	f->ack_at = 0;
 	f->unacked = 0;
@@ -47,13 +47,9 @@ static void put_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sent
 	put_var(w, (uint64_t)f->gen << 1 | confirm);
 	for (int runs = 0; s < end && runs < MAX_RUNS && (!room || w->len + RUN_BYTES <= room); runs++) {
 		uint64_t start = s;
-		uint8_t outcome = f->slots[s % f->n_slots].outcome;
-		while (s < end && f->slots[s % f->n_slots].outcome == outcome)
+		uint8_t outcome = slot_at(f, s)->outcome;
+		while (s < end && slot_at(f, s)->outcome == outcome)
 			s++;
-		if (s == end && outcome == OUT_MISSING) {
-			end = s = start;
-			break;
-		}
 		put8(w, outcome);
 		put_var(w, s - start);
 	}
@@ -61,7 +57,7 @@ static void put_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sent
 		put8(w, OUT_MISSING);
 		put_var(w, sent > s ? sent - s : 0);
 	}
-	if (room && s < end && f->slots[s % f->n_slots].outcome != OUT_MISSING)	/* no later than if nothing had been told */
+	if (room && s < end && slot_at(f, s)->outcome != OUT_MISSING)	/* no later than if nothing had been told */
 		ack_within(ph, f, due ? due : phnx_now(ph) + ACK_DELAY);
 }
 
@@ -97,7 +93,7 @@ static void resolve_received(struct phnx *ph, struct rmsg *m, enum outcome outco
 
 	if (!f || m->seq < f->r_una || m->seq - f->r_una >= f->n_slots)
 		return;
-	f->slots[m->seq % f->n_slots].outcome = (uint8_t)outcome;
+	slot_at(f, m->seq)->outcome = (uint8_t)outcome;
 	uint64_t now = phnx_now(ph);
 	f->unacked_bytes += m->pub.len;
 	bool many = ++f->unacked >= ACK_EVERY || f->unacked_bytes >= ACK_BYTES;
@@ -375,7 +371,7 @@ static void accept(struct phnx *ph, struct flow *f, struct rmsg *m)
 static void accept_in_turn(struct phnx *ph, struct flow *f)
 {
 	while (f->recv_next - f->r_una < f->n_slots) {
-		struct rslot *slot = f->slots + f->recv_next % f->n_slots;
+		struct rslot *slot = slot_at(f, f->recv_next);
 		struct rmsg *m = slot->early;
 		if (slot->outcome == OUT_MISSING)
 			break;
@@ -397,19 +393,20 @@ void receive_forget(struct flow *f, uint64_t una)
 		return;		/* impossible for an honest peer */
 	for (; f->r_una < una; f->r_una++)
 		if (f->n_slots)
-			f->slots[f->r_una % f->n_slots] = (struct rslot){ 0 };
+			*slot_at(f, f->r_una) = (struct rslot){ 0 };
 }
 
 static void deny_one(struct phnx *ph, struct flow *f, uint64_t seq)
 {
 	if (seq < f->r_una || seq - f->r_una >= 2 * WINDOW_MSGS || !slot_room(f, seq))
 		return;
-	struct rslot *slot = f->slots + seq % f->n_slots;
+	struct rslot *slot = slot_at(f, seq);
 	if (slot->early) {
 		ph->flows.in_bytes -= rmsg_bytes(slot->early);
 		rmsg_free(slot->early);
 	}
 	*slot = (struct rslot){ .outcome = OUT_BOUNCED };
+	f->r_end = seq < f->r_end ? f->r_end : seq + 1;
 }
 
 void receive_deny(struct phnx *ph, ph_vp_t name, uint64_t first, uint64_t n, const unsigned char *bits)
@@ -453,7 +450,7 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	ack_within(ph, f, now + ACK_DELAY);
 	if (seq < f->r_una || seq - f->r_una >= 2 * WINDOW_MSGS)
 		return 0;
-	if (!slot_room(f, seq) || f->slots[seq % f->n_slots].outcome != OUT_MISSING) {
+	if (!slot_room(f, seq) || slot_at(f, seq)->outcome != OUT_MISSING) {
 		ack_within(ph, f, now);	/* doubled: its sender missed an ACK */
 		return 0;
 	}
@@ -478,13 +475,14 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	m->flags = flags;
 	m->gen = (unsigned)gen;
 	m->deadline_us = life ? now + life : 0;
-	f->slots[seq % f->n_slots] = (struct rslot){ .outcome = OUT_HELD };
+	*slot_at(f, seq) = (struct rslot){ .outcome = OUT_HELD };
+	f->r_end = seq < f->r_end ? f->r_end : seq + 1;
 	if (m == &brief)
 		f->recv_next++;
 	if (m == &brief || flags & DATA_UNORDERED) {
 		accept(ph, f, m);
 	} else {
-		f->slots[seq % f->n_slots].early = m;
+		slot_at(f, seq)->early = m;
 		ph->flows.in_bytes += rmsg_bytes(m);
 	}
 	accept_in_turn(ph, f);

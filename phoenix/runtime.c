@@ -171,15 +171,20 @@ void rt_wait(uint64_t deadline)
 	if (rt.driver == NOBODY) {
 		rt.driver = APPLICATION;
 		net_settle(rt.net);
-		if (!left || !net_stay_awake(rt.net, &wanted)) {
+		bool came = left && net_stay_awake(rt.net, &wanted);
+		if (!came) {
+			net_watch_all(rt.net);
 			rt_unlock();
 			net_loop(rt.net, left);
 			rt_lock();
 		}
 		rt.driver = NOBODY;
+		rt.sent = 0;
+		rt.sent_bytes = 0;
 		if (rt.net) {
 			rt.last_drive_us = net_time(rt.net);
-			net_settle(rt.net);
+			if (!came || net_has_notes(rt.net))
+				net_settle(rt.net);	/* else whoever waits does, as it leaves, or waits on */
 		}
 		if (rt.waiters)
 			pthread_cond_broadcast(&changed);
@@ -250,6 +255,7 @@ static void *background(void *arg)
 		}
 		rt.driver = BACKGROUND;
 		net_settle(rt.net);
+		net_watch_all(rt.net);
 		rt_unlock();
 		net_loop(rt.net, FOREVER_STEP);
 		rt_lock();

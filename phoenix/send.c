@@ -91,7 +91,7 @@ static bool ring_room(struct flow *f)
 	if (!ring)
 		return false;
 	for (uint64_t s = f->una; s < f->next_seq; s++)
-		ring[s % n] = f->ring[s % f->ring_size];
+		ring[s % n] = *ring_at(f, s);
 	free(f->ring);
 	f->ring = ring;
 	f->ring_size = n;
@@ -152,7 +152,7 @@ static bool give_to_flow(struct phnx *ph, struct dest *d, ph_vp_t node, unsigned
 	m->flags |= more_flags;
 	m->held = m->again = false;
 	m->to = d;
-	f->ring[m->seq % f->ring_size] = m;
+	*ring_at(f, m->seq) = m;
 	f->bytes += m->body->len;
 	d->outstanding++;
 	d->via = node;
@@ -362,11 +362,11 @@ static void requeue(struct phnx *ph, struct smsg *m)
 /* One that stands in a log stays as it is, whatever became of it: so its receiver does not forget that before the loader asks. */
 static void resolve_sent(struct phnx *ph, struct flow *f, uint64_t seq, enum outcome outcome)
 {
-	struct smsg *m = f->ring[seq % f->ring_size];
+	struct smsg *m = *ring_at(f, seq);
 
 	if (!m || m->logged)
 		return;
-	f->ring[seq % f->ring_size] = NULL;
+	*ring_at(f, seq) = NULL;
 	f->bytes -= m->body->len;
 	if (outcome == OUT_BOUNCED && !(m->flags & DATA_VOID)) {
 		requeue(ph, m);
@@ -400,7 +400,7 @@ static void advance_una(struct phnx *ph, struct flow *f)
 {
 	uint64_t before = f->una;
 
-	while (f->una < f->next_seq && !f->ring[f->una % f->ring_size])
+	while (f->una < f->next_seq && !*ring_at(f, f->una))
 		f->una++;
 	if (f->una != before || f->una == f->next_seq) {
 		f->rto_us = send_patience(f);
@@ -441,7 +441,7 @@ static void send_lost(struct phnx *ph, struct flow *f, uint64_t end)
 	size_t bytes = 0;
 
 	for (uint64_t s = f->una; s < end && msgs < RESEND_MSGS && bytes < RESEND_BYTES; s++) {
-		struct smsg *m = f->ring[s % f->ring_size];
+		struct smsg *m = *ring_at(f, s);
 		if (!m || m->held || m->sent_us >= f->asked_us || (msgs && bytes + m->body->len > f->credit))
 			continue;
 		transmit_again(ph, f, m);
@@ -471,7 +471,7 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 		if (r->bad || n > UINT64_MAX / 2 - s)
 			return -1;
 		for (uint64_t end = s + n; s < end && s < f->next_seq; s++) {
-			struct smsg *m = s < f->una ? NULL : f->ring[s % f->ring_size];
+			struct smsg *m = s < f->una ? NULL : *ring_at(f, s);
 			if (!m)
 				continue;
 			if (outcome == OUT_MISSING) {
@@ -482,7 +482,7 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 				measure(f, m, now);
 			m->held = measured = true;
 			if (gap < s) {		/* something later has arrived: the gap is a loss */
-				struct smsg *lost = f->ring[gap % f->ring_size];
+				struct smsg *lost = *ring_at(f, gap);
 				if (lost && now >= lost->sent_us + GAP_WAIT + f->srtt_us + 4 * f->rttvar_us)
 					transmit_again(ph, f, lost);
 				gap = UINT64_MAX - 1;
@@ -519,7 +519,7 @@ static bool for_all(struct phnx *ph, bool (*fn)(struct smsg *m))
 			all = fn(m);
 	for (struct flow *f = ph->flows.all; f; f = f->all_next)
 		for (uint64_t s = f->una; s < f->next_seq && all; s++)
-			all = !f->ring[s % f->ring_size] || fn(f->ring[s % f->ring_size]);
+			all = !*ring_at(f, s) || fn(*ring_at(f, s));
 	return all;
 }
 
@@ -567,7 +567,7 @@ void flow_peer_gone(struct phnx *ph, ph_vp_t peer)
 		*at = f->next;
 		ph->flows.n--;
 		for (uint64_t s = f->una; s < f->next_seq; s++) {
-			struct smsg *m = f->ring[s % f->ring_size];
+			struct smsg *m = *ring_at(f, s);
 			if (!m)
 				continue;
 			if ((ph->detector.policy == PH_GONE_RESEND || m->flags & DATA_INTERNAL || m->logged) && m->dest != peer) {
@@ -604,7 +604,7 @@ void flow_peer_gone(struct phnx *ph, ph_vp_t peer)
 void send_expire(struct phnx *ph, struct flow *f, uint64_t now)
 {
 	for (uint64_t s = f->una; s < f->next_seq; s++) {
-		struct smsg *m = f->ring[s % f->ring_size];
+		struct smsg *m = *ring_at(f, s);
 		if (!m || !m->deadline_us || m->held || now < m->deadline_us || (m->flags & DATA_VOID))
 			continue;
 		struct pbuf *empty = pbuf_new(NULL, 0);
@@ -622,8 +622,8 @@ void send_expire(struct phnx *ph, struct flow *f, uint64_t now)
 void send_free(struct phnx *ph, struct flow *f)
 {
 	for (uint64_t s = f->una; s < f->next_seq; s++)
-		if (f->ring[s % f->ring_size])
-			smsg_free(ph, f->ring[s % f->ring_size]);
+		if (*ring_at(f, s))
+			smsg_free(ph, *ring_at(f, s));
 }
 
 void send_dest_free(struct phnx *ph, struct dest *d)

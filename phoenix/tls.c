@@ -218,7 +218,7 @@ void tls_read(struct conn *k)
 		BIO_write(k->from_net, buf, (int)n);
 		if (k->state == SECURING && !tls_advance(k))
 			return;
-		if (k->state == OPEN && decrypt(k))
-			return;
+		if ((k->state == OPEN && decrypt(k)) || (!k->net->lodger && (size_t)n < sizeof buf))
+			return;		/* as read_plain() */
 	}
 }

@@ -29,7 +29,10 @@ struct reader {
 	bool bad;
 };
 
-static inline uint64_t get_le(struct reader *r, int bytes)
+/* Inlined always: of a number of bytes that the compiler knows, it is one load or store, not a call of memcpy(). */
+#define ONE_LOAD static inline __attribute__((always_inline))
+
+ONE_LOAD uint64_t get_le(struct reader *r, int bytes)
 {
 	uint64_t v = 0;
 
@@ -42,14 +45,16 @@ static inline uint64_t get_le(struct reader *r, int bytes)
 	r->p += bytes;
 	return le64toh(v);
 }
-static inline uint8_t get8(struct reader *r) { return (uint8_t)get_le(r, 1); }
-static inline uint32_t get32(struct reader *r) { return (uint32_t)get_le(r, 4); }
-static inline uint64_t get64(struct reader *r) { return get_le(r, 8); }
+ONE_LOAD uint8_t get8(struct reader *r) { return (uint8_t)get_le(r, 1); }
+ONE_LOAD uint32_t get32(struct reader *r) { return (uint32_t)get_le(r, 4); }
+ONE_LOAD uint64_t get64(struct reader *r) { return get_le(r, 8); }
 
 static inline uint64_t get_var(struct reader *r)
 {
 	uint64_t v = 0;
 
+	if (r->p < r->end && *r->p < 128)	/* nearly all are */
+		return *r->p++;
 	for (int shift = 0; shift < 64; shift += 7) {
 		uint8_t b = get8(r);
 		v |= (uint64_t)(b & 127) << shift;
@@ -86,30 +91,36 @@ struct writer {
 	bool bad;
 };
 
-static inline void put_bytes(struct writer *w, const void *from, size_t n)
+static inline __attribute__((cold)) void writer_grow(struct writer *w, size_t n)
 {
-	if (n > w->room - w->len) {
-		size_t room = 2 * w->room + n + 64;
-		unsigned char *data = w->bad || n > UINT32_MAX ? NULL : realloc(w->data, room);
-		if (!data) {
-			w->bad = true;
-			return;
-		}
-		w->data = data;
-		w->room = room;
+	size_t room = 2 * w->room + n + 64;
+	unsigned char *data = w->bad || n > UINT32_MAX ? NULL : realloc(w->data, room);
+
+	if (!data) {
+		w->bad = true;
+		return;
 	}
-	if (n && !w->bad)
+	w->data = data;
+	w->room = room;
+}
+ONE_LOAD void put_bytes(struct writer *w, const void *from, size_t n)
+{
+	if (n > w->room - w->len)
+		writer_grow(w, n);
+	if (w->bad)
+		return;
+	if (n)
 		memcpy(w->data + w->len, from, n);
 	w->len += n;
 }
-static inline void put_le(struct writer *w, uint64_t v, int bytes)
+ONE_LOAD void put_le(struct writer *w, uint64_t v, int bytes)
 {
 	v = htole64(v);
 	put_bytes(w, &v, (size_t)bytes);
 }
-static inline void put8(struct writer *w, uint8_t v) { put_le(w, v, 1); }
-static inline void put32(struct writer *w, uint32_t v) { put_le(w, v, 4); }
-static inline void put64(struct writer *w, uint64_t v) { put_le(w, v, 8); }
+ONE_LOAD void put8(struct writer *w, uint8_t v) { put_le(w, v, 1); }
+ONE_LOAD void put32(struct writer *w, uint32_t v) { put_le(w, v, 4); }
+ONE_LOAD void put64(struct writer *w, uint64_t v) { put_le(w, v, 8); }
 
 static inline void put_var(struct writer *w, uint64_t v)
 {
