@@ -10,7 +10,8 @@
  *
  * Losses.  Links lose nothing until they break: what takes long is on its way, behind much else perhaps, and to send it again would
  * make all of it take longer.  So nothing is sent again because time is up, or because the way has changed.  The receiver is asked
- * (PROBE), by the same way, behind what is still coming: of what its answer lacks, all that was sent before is lost.
+ * (PROBE), by the same way, behind what is still coming: of what its answer lacks, all that was sent before is lost, and sent
+ * again; of much of it a part, and the next when the answer to another question says that this has come.
  *
  * Order.  A flow delivers in order.  A destination that moves is fenced: nothing more is sent to it before all that was
  * under way to its old holder is resolved, and what came back goes first, in its old order.  The receiver does its part:

@@ -434,21 +434,33 @@ static void transmit_again(struct phnx *ph, struct flow *f, struct smsg *m)
 	transmit(ph, f, m);
 }
 
-/* The peer was asked about all below `end`, and has told: what it has not, and was sent before it was asked, is lost. */
+/* The peer was asked about all below `end`, and has told: what it has not, and was sent before it was asked, is lost.  If that is
+ * more than is sent at one go, it is asked again behind that: a receiver that waits for one of the last would else have them at the
+ * pace of ever longer patience. */
 static void send_lost(struct phnx *ph, struct flow *f, uint64_t end)
 {
 	unsigned msgs = 0;
 	size_t bytes = 0;
+	bool more = false;
 
-	for (uint64_t s = f->una; s < end && msgs < RESEND_MSGS && bytes < RESEND_BYTES; s++) {
+	for (uint64_t s = f->una; s < end; s++) {
 		struct smsg *m = *ring_at(f, s);
 		if (!m || m->held || m->sent_us >= f->asked_us || (msgs && bytes + m->body->len > f->credit))
 			continue;
+		more = msgs == RESEND_MSGS || bytes >= RESEND_BYTES;
+		if (more)
+			break;
 		transmit_again(ph, f, m);
 		msgs++;
 		bytes += m->body->len;
 	}
 	f->asked_us = 0;
+	if (msgs) {		/* and it does answer */
+		f->rto_us = send_patience(f);
+		f->rto_at = phnx_now(ph) + f->rto_us;
+	}
+	if (more)
+		send_probe(ph, f);
 }
 
 int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
