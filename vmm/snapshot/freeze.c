@@ -34,7 +34,7 @@ struct freeze {
 		uint32_t seq;	       /* its request, with its slot */
 		enum snapshot_mode mode;
 		uint32_t prepared_nodes, frozen_nodes, done_nodes, result;
-		uint64_t began_ns;
+		uint64_t began_ns, frozen_ns, saved_ns; /* when the pause began, all CPUs stood, the devices were copied */
 		bool stands;	       /* CHECKPOINT_LAST: all is copied, and nobody goes on */
 	} leader;
 };
@@ -253,6 +253,14 @@ void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uin
 	clients_send_answer(node, &header, packet);
 }
 
+static unsigned long long us_between(uint64_t from_ns, uint64_t to_ns) { return (to_ns - from_ns) / 1000; }
+
+static void log_pause(const struct leader *l, uint64_t pause_ns)
+{
+	log_info("saved: stood still for %llu us: %llu until all processors did, %llu for the devices, %llu for the cut", us_between(0, pause_ns),
+		 us_between(l->began_ns, l->frozen_ns), us_between(l->frozen_ns, l->saved_ns), us_between(l->saved_ns, l->began_ns + pause_ns));
+}
+
 static void describe_machine(struct node *node)
 {
 	struct snapshot_machine machine = {
@@ -267,7 +275,7 @@ static void describe_machine(struct node *node)
 	cpufeatures_vendor(machine.vendor);
 	memcpy(payload, &machine, sizeof machine);
 	memcpy(payload + sizeof machine, node->o.cmdline, line);
-	log_info("saved: stood still for %llu us", (unsigned long long)machine.pause_ns / 1000);
+	log_pause(&node->freeze->leader, machine.pause_ns);
 	freeze_answer(node, node->freeze->leader.seq, SNAPSHOT_MACHINE, 0, payload, sizeof machine + line);
 }
 
@@ -330,6 +338,7 @@ bool freeze_is_led(const struct node *node)
 static void on_iosrv_saved(struct node *node, uint32_t result)
 {
 	node->freeze->leader.result |= result;
+	node->freeze->leader.saved_ns = node_now_ns();
 	send_step_to_all(node, SNAPSHOT_CUT, node->freeze->leader.mode);
 }
 
@@ -345,8 +354,10 @@ static void on_node_prepared(struct node *node, unsigned of)
 static void on_node_frozen(struct node *node, unsigned of)
 {
 	node->freeze->leader.frozen_nodes |= 1u << of;
-	if (node->freeze->leader.frozen_nodes == node->hosts)
-		tell_iosrv(node, SNAPSHOT_SAVE, node->freeze->leader.mode);
+	if (node->freeze->leader.frozen_nodes != node->hosts)
+		return;
+	node->freeze->leader.frozen_ns = node_now_ns();
+	tell_iosrv(node, SNAPSHOT_SAVE, node->freeze->leader.mode);
 }
 
 static void on_node_done(struct node *node, unsigned of, uint32_t result)
