@@ -73,20 +73,37 @@ void kind_override(void)
 }
 
 /* Every repetition ends at a page that is not there.  Of cmps QEMU reads the second operand first. */
+/* From one pointer to somewhere near it, but not so near, whatever the pages there are mapped to, that what is read was just written:
+ * by another address a processor does not see that, and copies many bytes at a time. */
+static void emit_repeated_copy(uint8_t opcode)
+{
+	enum { FAR = 128 };
+
+	emit_byte(0x8d); /* lea N(%esi), %edi */
+	emit_byte(0x80 | EDI << 3 | ESI);
+	emit_word((random_below(5) - 2) * 0x1000 + FAR + random_below(0x1000 - 2 * FAR), 4);
+	emit_byte(0xf3);
+	emit_byte(opcode);
+}
+
 void kind_string(void)
 {
 	static const uint8_t opcodes[] = { 0xa4, 0xa5, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf };
 	static const uint8_t strict[] = { 0xa6, 0xa7 };
+	uint8_t opcode = is_strict() && random_chance(30) ? RANDOM_OF(strict) : RANDOM_OF(opcodes);
+	bool copies = opcode == 0xa4 || opcode == 0xa5, repeats = random_chance(70);
 
 	if (random_chance(60))
 		emit_move(ECX, random_chance(80) ? random_below(40) : 0x2000 + random_below(0x1000));
 	else
 		emit_byte(0x90); /* its single steps end where it begins, which must not be behind padding */
-	if (random_chance(70))
+	if (copies && repeats && !is_strict())
+		return emit_repeated_copy(opcode);
+	if (repeats)
 		emit_byte(random_chance(70) ? 0xf3 : 0xf2);
 	if (random_chance(15))
 		emit_byte(0x66);
-	emit_byte(is_strict() && random_chance(30) ? RANDOM_OF(strict) : RANDOM_OF(opcodes));
+	emit_byte(opcode);
 }
 
 void kind_push(void) { emit_byte(0x50 | data_register()); }
