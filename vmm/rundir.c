@@ -234,18 +234,21 @@ void rundir_release(struct rundir *dir)
 	remove_empty(machines);
 }
 
+/* Who reads it meanwhile reads what was there before. */
 void rundir_write_info(const struct rundir *dir, const struct machine_info *info)
 {
-	char path[RUNDIR_PATH + 16];
+	char path[RUNDIR_PATH + 16], written[RUNDIR_PATH + 16];
 	FILE *file;
 
 	snprintf(path, sizeof path, "%s/machine", dir->path);
-	file = fopen(path, "we");
+	snprintf(written, sizeof written, "%s/machine.new", dir->path);
+	file = fopen(written, "we");
 	if (!file)
 		return;
 	fprintf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nkernel=%s\n", info->cpus, info->hosts,
 		info->mem_mib, info->pid, info->checkpoint_ms, info->yields, info->kernel);
-	fclose(file);
+	if (fclose(file) || rename(written, path))
+		unlink(written);
 }
 
 int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct problem *p)
