@@ -124,10 +124,9 @@ uint32_t good_selector(bool used)
 {
 	static const uint16_t wide[] = { SEL_USER_DS, SEL_USER_DS, 12 * 8 + 3 };
 	static const uint16_t narrow[] = { 6 * 8 + 7, VMP_GDT_ESPFIX * 8 + 7, 7 * 8 + 7, 14 * 8 + 3, VMP_SEL_PERCPU, SEL_USER_CS, 0 };
+	uint16_t selector = (used && !is_strict()) || random_chance(50) ? RANDOM_OF(wide) : RANDOM_OF(narrow);
 
-	if (used && !is_strict())
-		return RANDOM_OF(wide);
-	return random_chance(50) ? RANDOM_OF(wide) : RANDOM_OF(narrow);
+	return selector == VMP_SEL_PERCPU && sequence.user ? 0 : selector; /* user code that goes beyond the user's limit in it */
 }
 
 uint32_t any_selector(void) { return random_chance(40) ? bad_selector() : good_selector(false); }

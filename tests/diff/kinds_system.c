@@ -136,16 +136,20 @@ void kind_halt(void)
 }
 
 /* A system call: as programs have it, or through the window as the guest's vDSO has it, which leaves its return address below
- * the stack. */
+ * the stack: such a call, to 64-bit code, knows no limit of the stack's segment, so it is not made with one in the kernel's pages. */
 void kind_syscall(void)
 {
-	unsigned from = sequence.bytes;
+	bool plain = random_chance(40), as_vdso = random_chance(30);
+	unsigned from;
 
-	if (random_chance(40)) {
+	if (plain) {
 		EMIT("\xcd\x80");
 		return;
 	}
-	if (random_chance(30)) { /* the vDSO's other way */
+	if (sequence.user && is_strict() && !as_vdso)
+		emit_move(ESP, USER_AREA + AREA_DATA * 4096 + random_below((AREA_PAGES - AREA_DATA) * 4096));
+	from = sequence.bytes;
+	if (as_vdso) { /* its other way */
 		emit_as_one(from, 16);
 		emit_byte(0xcd);
 		emit_byte(INT_SYSCALL);
