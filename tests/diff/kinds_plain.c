@@ -72,7 +72,6 @@ void kind_override(void)
 	emit_word((random_chance(50) ? USER_AREA : 0) + page * 4096 + random_below(120) - 12, 4);
 }
 
-/* Every repetition ends at a page that is not there.  Of cmps QEMU reads the second operand first. */
 /* From one pointer to somewhere near it, but not so near, whatever the pages there are mapped to, that what is read was just written:
  * by another address a processor does not see that, and copies many bytes at a time. */
 static void emit_repeated_copy(uint8_t opcode)
@@ -86,6 +85,7 @@ static void emit_repeated_copy(uint8_t opcode)
 	emit_byte(opcode);
 }
 
+/* Every repetition ends at a page that is not there.  Of cmps QEMU reads the second operand first. */
 void kind_string(void)
 {
 	static const uint8_t opcodes[] = { 0xa4, 0xa5, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf };

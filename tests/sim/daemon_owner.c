@@ -246,7 +246,6 @@ static void attach(struct run *run)
 void run_on_loaded(void *context)
 {
 	struct run *run = context;
-
 	bool yields = run->yield.under_way;
 
 	owner_count.yields += yields;

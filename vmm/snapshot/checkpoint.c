@@ -147,14 +147,6 @@ void checkpoint_last(struct checkpoint *c)
 		begin_in(c, 0);
 }
 
-void checkpoint_thaw(struct checkpoint *c)
-{
-	pull_thaw(&c->pull);
-	c->last = LAST_NOT;
-	c->whole = true;
-	set_timer(c);
-}
-
 void checkpoint_stop(struct checkpoint *c)
 {
 	c->pull.active = false;

@@ -35,7 +35,7 @@ struct checkpoint {
 	void (*on_begin)(void *context);
 	void (*on_cut)(void *context);
 	void (*on_kept)(void *context);
-	void (*on_last)(void *context); /* it stands, and so does the machine: checkpoint_thaw(), or its end */
+	void (*on_last)(void *context); /* it stands, and so does the machine, which is ended now */
 	void (*on_trouble)(void *context, const char *line); /* one could not be taken: a line for the log */
 };
 
@@ -47,7 +47,6 @@ void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes);
 void checkpoint_soon(struct checkpoint *c); /* output waits for it */
 /* One behind which the machine does not go on: on_last() comes, or on_trouble(). */
 void checkpoint_last(struct checkpoint *c);
-void checkpoint_thaw(struct checkpoint *c);
 /* The machine is lost: none is taken before the next checkpoint_go(). */
 void checkpoint_stop(struct checkpoint *c);
 void checkpoint_close(struct checkpoint *c);
