@@ -8,20 +8,36 @@
 
 enum { MAX_ARGUMENTS = 120 };
 
-int beside_path(const char *name, char *path, size_t bytes)
+int beside_folder(char *folder, size_t bytes)
 {
-	char self[4096];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	ssize_t n = readlink("/proc/self/exe", folder, bytes);
 	char *slash;
 
-	if (n <= 0)
+	if (n <= 0 || (size_t)n == bytes)
 		return -1;
-	self[n] = 0;
-	slash = strrchr(self, '/');
+	folder[n] = 0;
+	slash = strrchr(folder, '/');
 	if (!slash)
 		return -1;
 	*slash = 0;
-	return snprintf(path, bytes, "%s/%s", self, name) < (int)bytes ? 0 : -1;
+	return 0;
+}
+
+static int path_in(const char *folder, const char *name, char *path, size_t bytes)
+{
+	return snprintf(path, bytes, "%s/%s", folder, name) < (int)bytes ? 0 : -1;
+}
+
+int beside_path(const char *name, char *path, size_t bytes)
+{
+	char folder[4096];
+
+	return beside_folder(folder, sizeof folder) ? -1 : path_in(folder, name, path, bytes);
+}
+
+int beside_loader(const char *folder, char *path, size_t bytes)
+{
+	return path_in(folder, BESIDE_LOADER, path, bytes) || access(path, X_OK) ? -1 : 0;
 }
 
 void beside_exec(char *path, char **arguments)
@@ -29,12 +45,10 @@ void beside_exec(char *path, char **arguments)
 	char loader[4096], folder[4096], *with[MAX_ARGUMENTS + 4] = { loader, "--library-path", folder, path };
 	int n = 0;
 
-	if (beside_path(BESIDE_LOADER, loader, sizeof loader) || access(loader, X_OK)) {
+	if (beside_folder(folder, sizeof folder) || beside_loader(folder, loader, sizeof loader)) {
 		execv(path, arguments);
 		return;
 	}
-	snprintf(folder, sizeof folder, "%s", loader);
-	*strrchr(folder, '/') = 0;
 	for (n = 1; arguments[n]; n++) {
 		if (n == MAX_ARGUMENTS) {
 			errno = E2BIG;

@@ -39,7 +39,7 @@ static void become_node(const struct launch_plan *plan, char *program, char **ar
 	if (plan->log_fd > 2)
 		dup2(plan->log_fd, 2);
 	fcntl(plan->log_fd, F_SETFD, 0);
-	execv(program, arguments);
+	beside_exec(program, arguments);
 	dprintf(2, "vmp: cannot run %s: %s; build it with make\n", program, strerror(errno));
 	_exit(EXIT_VMP_FAILURE);
 }

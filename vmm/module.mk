@@ -16,6 +16,7 @@ $(eval $(call unit-test,checkpoint,tests/unit/checkpoint.o $(filter-out vmm/main
 $(eval $(call unit-test,gdb,tests/unit/gdb.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 
 $(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/cluster/drift.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
+$(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv)
 
 # What ssh runs on other computers
 $(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/hostcpu.o vmm/hostmem.o vmm/problem.o vmm/reaper.o \

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/beside.h"
 #include "base/hostclock.h"
 #include "vmm/cluster/bundle.h"
 #include "vmm/cluster/cluster.h"
@@ -79,7 +80,99 @@ static void test_wrong_files(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(p.line, "33:1: more than 32 hosts"));
 }
 
-/* Whatever stands in a file: an answer, and no access outside of it (the sanitizers watch). */
+static bool is_same_host(const struct cluster_host *a, const struct cluster_host *b)
+{
+	bool same = !strcmp(a->name, b->name) && !strcmp(a->user, b->user) && a->port == b->port && a->cpus == b->cpus &&
+		    a->memory_mib == b->memory_mib && a->n_phoenix == b->n_phoenix;
+
+	for (uint32_t i = 0; same && i < a->n_phoenix; i++)
+		same = !strcmp(a->phoenix[i], b->phoenix[i]);
+	return same;
+}
+
+/* What was parsed, printed and parsed again. */
+static bool comes_back(void)
+{
+	static struct cluster_file again;
+	static char text[MAX_NODES * (CLUSTER_LINE + 1)];
+	bool same;
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < file.n; i++) {
+		cluster_file_print_line(&file.host[i], text + n);
+		n += strlen(text + n);
+		text[n++] = '\n';
+	}
+	same = !cluster_file_parse(&again, text, n, &p) && again.n == file.n;
+	for (uint32_t i = 0; same && i < file.n; i++)
+		same = is_same_host(&file.host[i], &again.host[i]);
+	if (!same)
+		printf("\n    %.*s: %s\n", (int)n, text, p.line);
+	return same;
+}
+
+static void test_printed_lines(void)
+{
+	static const char *const files[] = {
+		"localhost", "a user=u", "a port=1", "a port=65535", "a cpus=0", "a cpus=1", "a cpus=32", "a memory=1M", "a memory=1G", "_:-. user=_:-.",
+		"fe80::1 port=22 phoenix=x user=u memory=7M cpus=3", "a\nb user=u\n\n# a comment\nc phoenix=\"dest a:30000 ssh u\"\n",
+		"a phoenix=word", "a phoenix=\"two words\"", "a phoenix=\"a\ttab \"", "a phoenix=#", "a phoenix=\"# x\"", "a phoenix==", "a phoenix=\\",
+		"a phoenix=b\"c d\"e", "a phoenix=\"b c\"d\"e f\"", "a phoenix=\"\"b\"\"", "a phoenix=\"b \"\" c\"", "a phoenix=b\"\"", "a phoenix=\"\"\"\"",
+		"a phoenix=1 phoenix=\"2 2\" phoenix=3\"3 3\" phoenix=4 phoenix=5 phoenix=6 phoenix=7 phoenix=\"8 \"",
+		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk user=abcdefghijklmnopqrstuvwxyzabcdef",
+	};
+	static char longest[CLUSTER_LINE];
+	size_t n = (size_t)sprintf(longest, "%063d user=%032d port=65535 cpus=32 memory=1024M", 0, 0);
+
+	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
+		CU_ASSERT_EQUAL_FATAL(parse(files[i]), 0);
+		CU_ASSERT(comes_back());
+	}
+	for (int i = 0; i < MAX_PHOENIX_LINES; i++)
+		n += (size_t)sprintf(longest + n, " phoenix=\"%0*d\"", MAX_PHOENIX_LINE - 1, i);
+	CU_ASSERT_EQUAL_FATAL(parse(longest), 0);
+	CU_ASSERT(comes_back());
+}
+
+static void test_first_host(void)
+{
+	static const struct { const char *before, *name, *old, *after; int result; } cases[] = {
+		{ "localhost\nb\nc\n", "b", "192.0.2.1", "b\n192.0.2.1\nc\n", 0 },
+		{ "localhost\nb\nc\n", "c", "fe80::1", "c\nfe80::1\nb\n", 0 },
+		{ "localhost cpus=2 memory=9M\nb user=u port=3\n", "b", "a", "b user=u port=3\na cpus=2 memory=9M\n", 0 },
+		{ "a\nb\nc\n", "c", "192.0.2.1", "c\na\nb\n", 0 }, /* it has a name */
+		{ "a\nb\n", "b", "", "b\na\n", 0 },
+		{ "a\nb\n", "b", "a", "b\na\n", 0 },
+		{ "a\nlocalhost\nc\n", "c", "a2", "c\na\na2\n", 0 }, /* the first by its name, and by ssh once more */
+		{ "a\nlocalhost\nc\n", "localhost", "x", "localhost\na\nc\n", 0 },
+		{ "localhost\nb\n", "localhost", "", "localhost\nb\n", 0 }, /* it is the first already */
+		{ "b\nc\n", "b", "x", "b\nc\n", 0 },
+		{ "localhost\nb\n", "d", "a", NULL, -1 }, { "a\nb\n", "", "x", NULL, -1 },
+		{ "localhost\nb\nc\n", "b", "c", NULL, -1 }, { "localhost\nb\nc\n", "b", "b", NULL, -1 }, /* names that are taken */
+		{ "localhost\nb\n", "b", "localhost", NULL, -1 },
+		{ "localhost\nb\n", "b", "", NULL, -1 }, { "localhost\nb\n", "b", "-x", NULL, -1 }, { "localhost\nb\n", "b", "x y", NULL, -1 },
+		{ "localhost\nb\n", "b", "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl", NULL, -1 },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		static struct cluster_file got;
+		const char *after = cases[i].after ? cases[i].after : cases[i].before;
+		bool same;
+
+		CU_ASSERT_EQUAL_FATAL(parse(cases[i].before), 0);
+		CU_ASSERT_EQUAL(cluster_file_make_first(&file, cases[i].name, cases[i].old), cases[i].result);
+		got = file;
+		CU_ASSERT_EQUAL_FATAL(parse(after), 0);
+		same = got.n == file.n;
+		for (uint32_t host = 0; same && host < file.n; host++)
+			same = is_same_host(&got.host[host], &file.host[host]);
+		CU_ASSERT(same);
+		if (!same)
+			printf("\n    case %zu\n", i);
+	}
+}
+
+/* Whatever stands in a file: an answer, and no access outside of it (the sanitizers watch); and its lines can be printed. */
 static void test_random_files(void)
 {
 	static const char alphabet[] = "ab=\"# \n\tcpus=port=user=memory=phoenix=-1.:\r\0";
@@ -93,7 +186,9 @@ static void test_random_files(void)
 		for (size_t k = 0; k < n; k++)
 			exact[k] = alphabet[(size_t)rand() % (sizeof alphabet - 1)];
 		if (cluster_file_parse(&file, exact, n, &p))
-			CU_ASSERT_FATAL(p.line[0] != 0);
+			CU_ASSERT_FATAL(p.line[0] != 0)
+		else
+			CU_ASSERT_FATAL(comes_back());
 		free(exact);
 	}
 }
@@ -431,6 +526,19 @@ static void test_clock_line(void)
 /* --- the archive ------------------------------------------------------------------------------------------------------ */
 
 /* What tar itself says to it. */
+static void unpack(const struct bundle *b, const char *folder)
+{
+	char command[200];
+	FILE *tar;
+
+	snprintf(command, sizeof command, "tar xf - -C '%s'", folder);
+	tar = popen(command, "w");
+	CU_ASSERT_FATAL(tar != NULL);
+	fwrite(b->data, 1, b->bytes, tar);
+	fwrite((char[1024]){ 0 }, 1, 1024, tar); /* its end */
+	CU_ASSERT_EQUAL_FATAL(pclose(tar), 0);
+}
+
 static void test_archive(void)
 {
 	static const char block[512] = "x";
@@ -441,18 +549,60 @@ static void test_archive(void)
 	CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
 	CU_ASSERT(!bundle_put(&b, "one", "1", 1) && !bundle_put(&b, "empty", "", 0) && !bundle_put(&b, "block", block, sizeof block));
 	CU_ASSERT_EQUAL(b.bytes, 512 * 5);
-	snprintf(command, sizeof command, "tar xf - -C %s", folder);
-	out = popen(command, "w");
-	CU_ASSERT_FATAL(out != NULL);
-	fwrite(b.data, 1, b.bytes, out);
-	fwrite((char[1024]){ 0 }, 1, 1024, out);
-	CU_ASSERT_EQUAL(pclose(out), 0);
+	unpack(&b, folder);
 	snprintf(command, sizeof command, "cd %s && cat one && wc -c <block && test -x empty && rm -r %s", folder, folder);
 	out = popen(command, "r");
 	CU_ASSERT(out && fread(text, 1, 5, out) == 5 && pclose(out) == 0);
 	CU_ASSERT_STRING_EQUAL(text, "1512\n");
 	CU_ASSERT_EQUAL(bundle_put(&b, "a name that is longer than the hundred characters which the header of a tar archive has room for, alas", "", 0), -1);
 	bundle_free(&b);
+}
+
+/* How often this command prints a line. */
+static int lines_of(const char *command)
+{
+	FILE *out = popen(command, "r");
+	char line[1000];
+	int n = 0;
+
+	CU_ASSERT_FATAL(out != NULL);
+	while (fgets(line, sizeof line, out))
+		n++;
+	CU_ASSERT_EQUAL(pclose(out), 0);
+	return n;
+}
+
+/* A copy has all that a machine's first host needs, of its own, and makes the same copy again. */
+static void test_copy_of_a_copy(void)
+{
+	struct bundle here = { 0 }, there = { 0 }, changed = { 0 };
+	char folder[] = "/tmp/vmp unit.XXXXXX", programs[4096], command[300];
+
+	CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
+	CU_ASSERT_FATAL(!beside_path("../..", programs, sizeof programs));
+	CU_ASSERT_EQUAL_FATAL(bundle_make_of(&here, programs, &p), 0);
+	unpack(&here, folder);
+	CU_ASSERT_EQUAL_FATAL(bundle_make_of(&there, folder, &p), 0);
+	CU_ASSERT_STRING_EQUAL(here.hash, there.hash);
+	CU_ASSERT(here.bytes == there.bytes && !memcmp(here.data, there.data, here.bytes));
+	/* Nothing of the computer's, for any program; the vDSO has no path. */
+	snprintf(command, sizeof command, "cd '%s' && for p in vmp vmp-host vmp-node vmp-monitor vmp-iosrv; do "
+		 "\"$PWD/ld.so\" --library-path \"$PWD\" --list \"./$p\" || echo fails; done | grep -vF -e \"$PWD/\" -e linux-vdso; true", folder);
+	CU_ASSERT_EQUAL(lines_of(command), 0);
+	snprintf(command, sizeof command, "ln -s '%s/run-vmp' '%s/link' && cd / && '%s/link' help", folder, folder, folder);
+	CU_ASSERT(lines_of(command) > 3);
+	/* And where the computer's loader and libraries are others. */
+	snprintf(command, sizeof command, "cd '%s' && mkdir others && for f in *.so*; do echo >>$f && cp $f others; done", folder);
+	CU_ASSERT_EQUAL(lines_of(command), 0);
+	CU_ASSERT_EQUAL_FATAL(bundle_make_of(&changed, folder, &p), 0);
+	unpack(&changed, folder);
+	snprintf(command, sizeof command, "cd '%s/others' && for f in *; do cmp $f ../$f; done", folder);
+	CU_ASSERT_EQUAL(lines_of(command), 0);
+	snprintf(command, sizeof command, "rm -r '%s'", folder);
+	CU_ASSERT_EQUAL(lines_of(command), 0);
+	bundle_free(&here);
+	bundle_free(&there);
+	bundle_free(&changed);
 }
 
 int main(void)
@@ -464,6 +614,8 @@ int main(void)
 	suite = CU_add_suite("cluster", NULL, NULL);
 	CU_add_test(suite, "file", test_file);
 	CU_add_test(suite, "wrong files", test_wrong_files);
+	CU_add_test(suite, "printed lines", test_printed_lines);
+	CU_add_test(suite, "first host", test_first_host);
 	CU_add_test(suite, "random files", test_random_files);
 	CU_add_test(suite, "places", test_places);
 	CU_add_test(suite, "memory", test_memory);
@@ -477,6 +629,7 @@ int main(void)
 	CU_add_test(suite, "clock drift", test_clock_drift);
 	CU_add_test(suite, "clock line", test_clock_line);
 	CU_add_test(suite, "archive", test_archive);
+	CU_add_test(suite, "copy of a copy", test_copy_of_a_copy);
 	CU_basic_set_mode(CU_BRM_NORMAL);
 	CU_basic_run_tests();
 	failed = CU_get_number_of_failures();

@@ -13,12 +13,23 @@
 #include <unistd.h>
 #include "base/beside.h"
 
-#define LOADER "/lib64/ld-linux-x86-64.so.2"
+#define SYSTEM_LOADER "/lib64/ld-linux-x86-64.so.2"
 enum { BLOCK = 512, RECORD = 10240, MAX_LIBRARIES = 64, LIBRARY_PATH = 512 };
 
-static const char *const programs[] = { "vmp-host", "vmp-node", "vmp-monitor", "vmproc" };
+static const char *const programs[] = { "vmp-host", "vmp-node", "vmp-monitor", "vmproc", "vmp-iosrv", "vmp" };
+static const char run_vmp[] = "#!/bin/sh\n"
+			      "# vmp, with the libraries that lie beside it.\n"
+			      "d=$(dirname \"$(readlink -f \"$0\")\")\n"
+			      "exec \"$d/" BESIDE_LOADER "\" --library-path \"$d\" \"$d/vmp\" \"$@\"\n";
 
-struct libraries { char path[MAX_LIBRARIES][LIBRARY_PATH]; size_t n; };
+/* What the programs of one folder are run with. */
+struct libraries {
+	const char *folder;
+	bool came_along; /* loader and libraries are in the folder, too: it is a bundle that was unpacked */
+	char loader[LIBRARY_PATH];
+	char path[MAX_LIBRARIES][LIBRARY_PATH];
+	size_t n;
+};
 
 extern char **environ;
 
@@ -89,15 +100,18 @@ static int put_file(struct bundle *b, const char *name, const char *path, struct
 
 /* --- libraries ------------------------------------------------------------------------------------------------------ */
 
-/* "	libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f...)" */
+/* "	libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f...)". Without a path it is the vDSO; of the loader the name is one. */
 static int add_library(struct libraries *all, const char *line, struct problem *p)
 {
-	char name[LIBRARY_PATH], path[LIBRARY_PATH];
+	const char *name = line + strspn(line, " \t"), *arrow = strstr(name, " => /"), *end = strrchr(name, '(');
+	char path[LIBRARY_PATH];
 
 	if (strstr(line, "not found"))
 		return problem(p, "a library that other hosts need is missing here:%s", line);
-	if (sscanf(line, " %511s => %511s", name, path) != 2 || path[0] != '/')
-		return 0; /* the vDSO; the loader */
+	if (*name == '/' || !arrow || !end || end < arrow)
+		return 0;
+	if (snprintf(path, sizeof path, "%.*s", (int)(end - arrow - 5), arrow + 4) >= (int)sizeof path)
+		return problem(p, "the path of a library that other hosts need is too long:%s", line);
 	for (size_t i = 0; i < all->n; i++)
 		if (!strcmp(all->path[i], path))
 			return 0;
@@ -110,7 +124,8 @@ static int add_library(struct libraries *all, const char *line, struct problem *
 /* The loader says what it would load. A static program has none. */
 static int add_libraries(struct libraries *all, const char *program, struct problem *p)
 {
-	char *arguments[] = { LOADER, "--list", (char *)program, NULL }, line[2 * LIBRARY_PATH + 64];
+	char *system[] = { all->loader, "--list", (char *)program, NULL }, line[2 * LIBRARY_PATH + 64];
+	char *own[] = { all->loader, "--library-path", (char *)all->folder, "--list", (char *)program, NULL }, *nothing[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	int ends[2], result = 0, status;
 	pid_t pid;
@@ -121,12 +136,12 @@ static int add_libraries(struct libraries *all, const char *program, struct prob
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	errno = posix_spawn(&pid, LOADER, &actions, NULL, arguments, environ);
+	errno = posix_spawn(&pid, all->loader, &actions, NULL, all->came_along ? own : system, all->came_along ? nothing : environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	if (errno) {
 		close(ends[0]);
-		return problem(p, "cannot run " LOADER ": %s", strerror(errno));
+		return problem(p, "cannot run %s: %s", all->loader, strerror(errno));
 	}
 	list = fdopen(ends[0], "r");
 	while (list && !result && fgets(line, sizeof line, list))
@@ -151,24 +166,41 @@ static int name_by_contents(struct bundle *b)
 	return 0;
 }
 
-int bundle_make(struct bundle *b, struct problem *p)
+int bundle_make_of(struct bundle *b, const char *folder, struct problem *p)
 {
 	static struct libraries all;
-	char path[4096];
+	char path[LIBRARY_PATH];
 
+	all.folder = folder;
 	all.n = 0;
-	for (size_t i = 0; i < ARRAY_LEN(programs); i++)
-		if (beside_path(programs[i], path, sizeof path) || put_file(b, programs[i], path, p) || add_libraries(&all, path, p))
+	all.came_along = !beside_loader(folder, all.loader, sizeof all.loader);
+	if (!all.came_along)
+		strcpy(all.loader, SYSTEM_LOADER);
+	for (size_t i = 0; i < ARRAY_LEN(programs); i++) {
+		if (snprintf(path, sizeof path, "%s/%s", folder, programs[i]) >= (int)sizeof path)
+			return problem(p, "the path of vmp's programs is too long");
+		if (put_file(b, programs[i], path, p) || add_libraries(&all, path, p))
 			return -1;
+	}
 	for (size_t i = 0; i < all.n; i++)
 		if (put_file(b, strrchr(all.path[i], '/') + 1, all.path[i], p))
 			return -1;
-	if (put_file(b, BESIDE_LOADER, LOADER, p))
+	if (put_file(b, BESIDE_LOADER, all.loader, p))
 		return -1;
-	/* Last, so that it says that all before it is there. */
-	if (bundle_put(b, "complete", "", 0) || grow(b, 2 * BLOCK) || grow(b, (RECORD - b->bytes % RECORD) % RECORD) || name_by_contents(b))
+	/* The mark is last, so that it says that all before it is there. */
+	if (bundle_put(b, "run-vmp", run_vmp, strlen(run_vmp)) || bundle_put(b, "complete", "", 0) || grow(b, 2 * BLOCK) ||
+	    grow(b, (RECORD - b->bytes % RECORD) % RECORD) || name_by_contents(b))
 		return problem(p, "no memory for the programs that other hosts need");
 	return 0;
+}
+
+int bundle_make(struct bundle *b, struct problem *p)
+{
+	char folder[LIBRARY_PATH];
+
+	if (beside_folder(folder, sizeof folder))
+		return problem(p, "the path of vmp's programs is too long");
+	return bundle_make_of(b, folder, p);
 }
 
 void bundle_free(struct bundle *b)

@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 #include "vmm/options.h"
+
+#define HERE "localhost" /* what every computer calls itself */
 
 struct parser {
 	const char *at, *end, *line_start;
@@ -172,6 +175,58 @@ int cluster_file_parse(struct cluster_file *file, const char *text, size_t bytes
 		p.line++;
 	}
 	return file->n ? 0 : problem(problem_out, "1:1: there is no host in it");
+}
+
+/* Is this, as a word of a line, the whole word, and read as this text? */
+static bool is_one_word(const char *text, bool quoted)
+{
+	size_t n = strlen(text);
+	bool inside = quoted;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!inside && isspace((unsigned char)text[i]))
+			return false;
+		inside ^= text[i] == '"';
+	}
+	return inside == quoted && (quoted || !(n >= 2 && text[0] == '"' && text[n - 1] == '"'));
+}
+
+void cluster_file_print_line(const struct cluster_host *host, char line[CLUSTER_LINE])
+{
+	int n = snprintf(line, CLUSTER_LINE, "%s", host->name);
+
+	if (host->user[0])
+		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " user=%s", host->user);
+	if (host->port)
+		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " port=%u", host->port);
+	n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " cpus=%u", host->cpus);
+	if (host->memory_mib)
+		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " memory=%uM", host->memory_mib);
+	for (uint32_t i = 0; i < host->n_phoenix; i++) {
+		const char *quote = is_one_word(host->phoenix[i], true) ? "\"" : "";
+
+		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " phoenix=%s%s%s", quote, host->phoenix[i], quote);
+	}
+	bug_on(n >= CLUSTER_LINE);
+}
+
+int cluster_file_make_first(struct cluster_file *file, const char *name, const char *old_first_name)
+{
+	int first = cluster_file_find(file, name), here = cluster_file_find(file, HERE);
+	struct cluster_host host;
+
+	if (first < 0)
+		return -1;
+	if (here >= 0 && here != first) {
+		if (!is_name(old_first_name, strlen(old_first_name)) || strlen(old_first_name) >= MAX_HOST_NAME ||
+		    cluster_file_find(file, old_first_name) >= 0)
+			return -1;
+		strcpy(file->host[here].name, old_first_name);
+	}
+	host = file->host[first];
+	memmove(file->host + 1, file->host, (size_t)first * sizeof host);
+	file->host[0] = host;
+	return 0;
 }
 
 int cluster_file_find(const struct cluster_file *file, const char *name)

@@ -30,8 +30,17 @@ struct cluster_file { struct cluster_host host[MAX_NODES]; uint32_t n; };
 /* 0, or -1 with "LINE:COLUMN: what is wrong". */
 int cluster_file_parse(struct cluster_file *file, const char *text, size_t bytes, struct problem *p);
 
+/* A host's line, without its end, such that parsing it gives the same again: as parsed, it fits. */
+enum { CLUSTER_LINE = 256 + MAX_PHOENIX_LINES * (MAX_PHOENIX_LINE + 16) };
+void cluster_file_print_line(const struct cluster_host *host, char line[CLUSTER_LINE]);
+
 /* The host of this name, or -1. */
 int cluster_file_find(const struct cluster_file *file, const char *name);
+
+/* The file as the computer of host `name` has it: its line is the first, the others keep their order, and whoever was called
+ * localhost where the file comes from has `old_first_name` (an address, say; not looked at if there is none). -1, and the file is as
+ * it was: there is no such host, or that is no name, or a host's name already. */
+int cluster_file_make_first(struct cluster_file *file, const char *name, const char *old_first_name);
 
 /* Of some hosts' lines: how many processors they ask for, and how many of the hosts ask for any. */
 uint32_t cluster_file_cpus(const struct cluster_host *host, uint32_t hosts);
