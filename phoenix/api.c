@@ -297,7 +297,7 @@ long long ph_get_rtt(ph_vp_t resource_name)
 	if (error)
 		return error;
 	struct plink *l = link_find(rt.ph, resource_name);
-	long long rtt = l && l->rtt_us ? (long long)l->rtt_us : PH_EINVAL;
+	long long rtt = l ? (long long)l->rtt_us : PH_EINVAL;
 	rt_unlock();
 	return rtt;
 }

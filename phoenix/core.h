@@ -78,6 +78,7 @@ struct plink {
 	size_t last_frame;		/* bytes: the next may be like it */
 	bool has_spoken;		/* since bytes came last */
 	uint64_t opened_us, heard_us, ping_us, rtt_us;
+	bool measured;			/* by a ping; until then rtt_us is the greeting's */
 	bool told;			/* the peer has told of routes */
 	uint64_t *named;		/* the neighbours (by slot) that it then named as its own */
 	unsigned named_words;

@@ -260,14 +260,17 @@ struct plink *link_find(struct phnx *ph, ph_vp_t peer)
 	return e ? e->direct : NULL;
 }
 
-/* Two links to one peer: the node with the smaller name keeps the one that it dialed, and it alone closes the other. */
+/* Two links to one peer: the node with the smaller name keeps the one that it dialed, and it alone closes the other; not before a
+ * ping was answered if that is the older one, since the peer may have no other way yet. */
 static bool close_double(struct plink *l)
 {
 	struct plink *other = link_find(l->ph, l->claimed);
 
-	if (!other || l->ph->name > l->claimed)
+	if (!other || other == l || l->ph->name > l->claimed)
 		return false;
 	struct plink *worse = other->contact || !l->contact ? l : other;
+	if (worse == other && !l->measured)
+		return false;
 	if (worse->contact)
 		contact_doubled(l->ph, worse->contact, l->claimed);
 	link_close(worse, 0, "second link between the same nodes");
@@ -298,6 +301,7 @@ static int on_auth(struct plink *l, struct reader *r)
 		return -1;
 	l->peer = l->claimed;
 	l->state = LINK_UP;
+	l->rtt_us = phnx_now(l->ph) - l->opened_us + 1;	/* its greeting was answered */
 	l->ph->n_proving--;
 	ping(l, phnx_now(l->ph));
 	look_by(l->ph, l->ping_us + PING_INTERVAL);
@@ -351,13 +355,17 @@ static int on_ping(struct plink *l, struct reader *r)
 	return 0;
 }
 
+/* -1: the link is closed and freed */
 static int on_pong(struct plink *l, struct reader *r)
 {
 	uint64_t rtt = phnx_now(l->ph) - get64(r);
+	bool first = !l->measured;
 
-	if (rtt < LINK_TIMEOUT)
-		l->rtt_us = l->rtt_us ? (7 * l->rtt_us + rtt) / 8 : rtt;
-	return 0;
+	if (r->bad || rtt >= LINK_TIMEOUT)
+		return 0;
+	l->rtt_us = first ? rtt : (7 * l->rtt_us + rtt) / 8;
+	l->measured = true;
+	return first && close_double(l) ? -1 : 0;
 }
 
 /* ---- receiving ---- */
@@ -387,7 +395,9 @@ static int dispatch(struct plink *l, enum frame_type type, const unsigned char *
 		bad = on_ping(l, &r);
 		break;
 	case FRAME_PONG:
-		bad = on_pong(l, &r);
+		if (on_pong(l, &r))
+			return -1;
+		bad = 0;
 		break;
 	case FRAME_ROUTE:
 		bad = route_on_update(ph, l, &r);

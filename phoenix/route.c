@@ -342,8 +342,6 @@ void route_link_down(struct phnx *ph, struct plink *l)
 
 	while (other && (other->peer != l->peer || other->state != LINK_UP))
 		other = other->next;
-	if (other && !other->rtt_us)	/* of two that were made at the same time, the one that has not been measured yet is left */
-		other->rtt_us = l->rtt_us;
 	for (unsigned k = 0; k < ph->routes.n; k++) {
 		struct rentry *e = ph->routes.list[k];
 		if (e->direct == l) {

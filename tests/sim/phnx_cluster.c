@@ -180,6 +180,48 @@ static void test_direct_again(void)
 	sim_free(&s);
 }
 
+/* ---- two that dial each other at once: whoever has heard from the other knows how long that takes, whichever link is left ---- */
+
+static bool knows_time(const struct sim *s, int node)
+{
+	struct plink *l = link_find(s->nodes[node].ph, s->nodes[!node].ph->name);
+
+	return l && l->rtt_us;
+}
+
+static bool times_are_known(uint64_t sub_seed)
+{
+	enum { UNTIL = 100000, STEP = 5 };
+	struct sim s;
+	bool known = true;
+
+	sim_init(&s, sub_seed, 2, 0, SPACE);
+	share_out(&s);
+	for (int i = 0; i < 2; i++) {
+		struct pbuf *b = pbuf_new("x", 1);
+		CU_ASSERT_EQUAL(phnx_send(s.nodes[i].ph, i ? 0 : SPACE - 1, b, 7, 0, 0), 0);
+		pbuf_put(b);
+		sim_know(&s, i, !i);
+	}
+	for (uint64_t end = s.now + UNTIL; s.now < end; sim_run(&s, s.now + STEP))
+		for (int i = 0; i < 2; i++)
+			known &= !s.nodes[i].ph->flows.received || knows_time(&s, i);
+	for (int i = 0; i < 2; i++)
+		known &= s.nodes[i].ph->flows.received && s.nodes[i].ph->n_links == 1;
+	sim_free(&s);
+	return known;
+}
+
+static void test_time_of_a_double_link(void)
+{
+	enum { TIMES = 200 };
+	int unknown = 0;
+
+	for (int i = 0; i < TIMES; i++)
+		unknown += !times_are_known(seed * TIMES + (uint64_t)i);
+	CU_ASSERT_EQUAL(unknown, 0);
+}
+
 /* Who is behind an sshd that waits for acknowledgements gets something back for all that it sends, at once; nobody else does. */
 static void test_heard_through_ssh(void)
 {
@@ -315,6 +357,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "few updates where all are neighbours", test_few_updates);
 	CU_add_test(suite, "a chain routes, and heals", test_chain_routes);
 	CU_add_test(suite, "direct links come back soon", test_direct_again);
+	CU_add_test(suite, "a neighbour's time is known, whichever of two links is left", test_time_of_a_double_link);
 	CU_add_test(suite, "through ssh, what comes is answered at once", test_heard_through_ssh);
 	CU_add_test(suite, "strangers are refused, and told why", test_refusals);
 	add_letters(suite);
