@@ -6,7 +6,7 @@ VMP_OBJECTS := vmm/main.o vmm/options.o vmm/run/run.o vmm/run/start.o vmm/run/me
 	vmm/hostcpu.o vmm/hostmem.o vmm/snapshot/save.o vmm/snapshot/load.o vmm/snapshot/saved.o vmm/snapshot/pull.o \
 	vmm/snapshot/kept.o vmm/snapshot/keptfile.o vmm/snapshot/savefile.o vmm/snapshot/checkpoint.o vmm/snapshot/snapfile.o vmm/tsc.o vmm/up.o \
 	vmm/status.o vmm/placement.o vmm/gdb/server.o vmm/gdb/session.o vmm/gdb/requests.o vmm/gdb/breakpoint.o \
-	vmm/gdb/registers.o vmm/gdb/rsp.o vmm/gdb/watch.o vmm/reaper.o vmm/cluster/cluster.o vmm/cluster/far.o vmm/cluster/file.o \
+	vmm/gdb/registers.o vmm/gdb/rsp.o vmm/gdb/watch.o vmm/reaper.o vmm/cluster/cluster.o vmm/cluster/far.o vmm/cluster/ssh.o vmm/cluster/file.o \
 	vmm/cluster/facts.o vmm/cluster/names.o vmm/cluster/bundle.o phoenix/config.o base/log.o base/wire.o base/beside.o \
 	base/faultpoint.o base/cpufeatures.o base/killed.o
 $(eval $(call program,vmp,$(VMP_OBJECTS),-levent -lelf -lz -lcrypto))

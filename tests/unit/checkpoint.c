@@ -93,6 +93,49 @@ static void compare(const struct kept *k, const struct model *m)
 	CU_ASSERT_EQUAL(kept_machine(k)->machine.clock_ns, m->cpu);
 }
 
+/* As what takes it elsewhere does it. */
+static void copy(struct kept *from, struct kept *to)
+{
+	struct kept_cursor cursor = kept_changes(from);
+	struct snapfile_record record;
+	uint8_t data[MAX_MSG_PAYLOAD];
+
+	kept_begin(to, cursor.changes);
+	while (kept_next(from, &cursor, &record, data))
+		CU_ASSERT_EQUAL(kept_add(to, &record, data, &p), 0);
+	CU_ASSERT_EQUAL(kept_commit(to, &p), 0);
+	kept_copied(from, true);
+}
+
+static void copy_follows(void)
+{
+	struct kept *k = kept_new(), *other = kept_new();
+	static struct model m;
+	unsigned whole = 0;
+
+	for (unsigned round = 0; round < ROUNDS; round++) {
+		bool changes = round && random_below(5);
+
+		m.cpu = 1 + random_below(200);
+		kept_begin(k, changes);
+		put_machine(k, m.cpu);
+		if (!changes)
+			memset(m.page, 0, sizeof m.page);
+		put_contents(k, &m, changes);
+		CU_ASSERT_EQUAL(kept_commit(k, &p), 0);
+		if (!random_below(8))
+			kept_copied(k, false);
+		if (random_below(3)) /* it may lag behind */
+			continue;
+		whole += !kept_changes(k).changes;
+		copy(k, other);
+		compare(other, &m);
+	}
+	CU_ASSERT(whole > 1 && whole < ROUNDS / 4);
+	kept_free(k);
+	kept_free(other);
+}
+
 static void last_committed_stands(void)
 {
 	struct kept *k = kept_new();
@@ -343,6 +386,7 @@ int main(void)
 		return 1;
 	suite = CU_add_suite("checkpoints", NULL, NULL);
 	CU_add_test(suite, "the last one committed stands", last_committed_stands);
+	CU_add_test(suite, "a copy follows", copy_follows);
 	CU_add_test(suite, "what cannot be", what_cannot_be);
 	CU_add_test(suite, "output goes out once", output_goes_out_once);
 	CU_add_test(suite, "output is held for a while", output_is_held_for_a_while);

@@ -7,19 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/limits.h"
+#include "vmm/cluster/ssh.h"
 
-#define FOLDER "d=${XDG_CACHE_HOME:-$HOME/.cache}/vmp/bin-%s; "
 /* For a login shell of any kind: no single quote inside, and no exclamation mark. */
 #define PROBE \
 	"exec sh -c 'case \"$(uname -sm)\" in \"Linux x86_64\") ;; *) echo \"refused it runs $(uname -sm), not Linux x86_64\"; exit 1;; esac; " \
-	FOLDER "[ -e \"$d/complete\" ] || { echo need; exit 0; }; touch \"$d\"; exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp-host\"'"
+	SSH_FOLDER "[ -e \"$d/complete\" ] || { echo need; exit 0; }; touch \"$d\"; exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp-host\"'"
 /* Into a folder of another name first. Versions that nobody has started for three months go. */
 #define UNPACK \
-	"exec sh -c '" FOLDER "umask 077; t=$d.$$; trap \"rm -rf \\\"$t\\\"\" EXIT HUP INT TERM; " \
+	"exec sh -c '" SSH_FOLDER "umask 077; t=$d.$$; trap \"rm -rf \\\"$t\\\"\" EXIT HUP INT TERM; " \
 	"mkdir -p \"$t\" && tar xf - -C \"$t\" && [ -e \"$t/complete\" ] && " \
 	"{ [ -e \"$d/complete\" ] || rm -rf \"$d\"; mv -T \"$t\" \"$d\" 2>/dev/null || [ -e \"$d/complete\" ]; } || exit 1; " \
 	"find \"${d%%/*}\" -maxdepth 1 -name \"bin-*\" -mtime +90 -exec rm -rf {} + ; exit 0'"
@@ -228,44 +227,8 @@ static void on_room(evutil_socket_t fd, short what, void *context)
 
 /* --- ssh ------------------------------------------------------------------------------------------------------------ */
 
-static void become_ssh(const struct far *f, const char *command, const int ends[3], pid_t parent)
-{
-	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
-	char port[16], control[FAR_CONTROL + 16], *arguments[32] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o",
-					  "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3" };
-	const char *shares[] = { "-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-o", control };
-	int n = 10;
-
-	snprintf(port, sizeof port, "%u", f->host.port);
-	snprintf(control, sizeof control, "ControlPath=%s", f->control);
-	if (f->state == FAR_COPY)
-		arguments[n++] = "-C";
-	else if (f->control[0])
-		for (size_t i = 0; i < ARRAY_LEN(shares); i++)
-			arguments[n++] = (char *)shares[i];
-	if (f->host.port)
-		arguments[n++] = "-p", arguments[n++] = port;
-	if (f->host.user[0])
-		arguments[n++] = "-l", arguments[n++] = (char *)f->host.user;
-	arguments[n++] = "--", arguments[n++] = (char *)f->host.name, arguments[n++] = (char *)command;
-	setpgid(0, 0); /* the terminal's Ctrl-C is for vmp alone */
-	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	for (int i = 0; i < 3; i++)
-		if (dup2(ends[i], i) < 0)
-			_exit(EXIT_VMP_FAILURE);
-	signal(SIGPIPE, SIG_DFL);
-	signal(SIGTTIN, SIG_DFL);
-	if (getppid() == parent)
-		execvp(program, arguments);
-	dprintf(2, "cannot run %s: %s\n", program, strerror(errno));
-	_exit(EXIT_VMP_FAILURE);
-}
-
 static int watch(struct far *f)
 {
-	fcntl(f->in, F_SETFL, O_NONBLOCK);
-	fcntl(f->out, F_SETFL, O_NONBLOCK);
-	fcntl(f->err, F_SETFL, O_NONBLOCK);
 	f->on_out = event_new(f->base, f->out, EV_READ | EV_PERSIST, on_out, f);
 	f->on_err = event_new(f->base, f->err, EV_READ | EV_PERSIST, on_err, f);
 	if (f->state == FAR_COPY)
@@ -276,27 +239,23 @@ static int watch(struct far *f)
 
 static int start_ssh(struct far *f, enum far_state state, const char *format)
 {
-	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
-	char command[1200];
-	pid_t parent = getpid();
+	char command[1200], control[FAR_CONTROL + 16];
+	const char *shares[] = { "-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-o", control, NULL }, *packs[] = { "-C", NULL };
+	bool has_control = f->control[0];
+	struct ssh ssh;
 
 	f->state = state;
 	f->copied = f->line_bytes = 0;
 	f->needs = false;
 	f->said[0] = f->ended[0] = f->why[0] = 0;
 	snprintf(command, sizeof command, format, f->bundle->hash);
-	if (f->control[0])
+	snprintf(control, sizeof control, "ControlPath=%s", f->control);
+	if (has_control)
 		unlink(f->control); /* of an ssh that was killed */
-	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) || (f->pid = fork()) < 0) {
-		f->pid = 0;
-		for (int i = 0; i < 2; i++)
-			close(in[i]), close(out[i]), close(err[i]);
+	if (ssh_start(&ssh, &f->host, state == FAR_COPY ? packs : has_control ? shares : NULL, command))
 		return over(f, "cannot start ssh: too many processes or open files?");
-	}
-	if (!f->pid)
-		become_ssh(f, command, (int[]){ in[0], out[1], err[1] }, parent);
-	close(in[0]), close(out[1]), close(err[1]);
-	f->in = in[1], f->out = out[0], f->err = err[0];
+	f->pid = ssh.pid;
+	f->in = ssh.in, f->out = ssh.out, f->err = ssh.err;
 	return watch(f);
 }
 

@@ -13,8 +13,6 @@
  *
  * Tunnels through ssh (links.h) share the connection on which vmp-host runs, by OpenSSH's ControlMaster: no second login, and sshd,
  * which runs something on it, does not hold small messages back.
- *
- * The program is `ssh`, or what the environment's VMP_SSH names.
  */
 #ifndef VMM_CLUSTER_FAR_H
 #define VMM_CLUSTER_FAR_H

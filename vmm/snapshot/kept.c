@@ -10,11 +10,12 @@
 enum { BLOCK_BYTES = 4096, FIRST_ROOM = 1 << 20 };
 
 struct records { uint8_t *bytes; size_t n, room; };
-/* Equal pieces of 4 KiB, of which some are there; `end`: bytes of all together. */
-struct pieces { uint8_t *bytes, *there; uint64_t end; };
+/* Equal pieces of 4 KiB, of which some are there, and some have come or gone since they were copied; `end`: bytes of all together. */
+struct pieces { uint8_t *bytes, *there, *changed; uint64_t end; };
 
 struct kept {
 	bool valid, changes;
+	bool copied; /* what has changed since is marked in `pages` and `blocks` */
 	struct saved_machine machine, coming;
 	struct records small, small_coming; /* all but pages and blocks */
 	struct records large_coming;
@@ -70,6 +71,7 @@ static void pieces_free(struct pieces *p)
 	if (p->bytes)
 		munmap(p->bytes, p->end);
 	free(p->there);
+	free(p->changed);
 	*p = (struct pieces){ 0 };
 }
 
@@ -80,10 +82,11 @@ static int pieces_make(struct pieces *p, uint64_t end)
 		return 0;
 	p->end = end;
 	p->there = calloc(count_of(p) / 8 + 1, 1);
+	p->changed = calloc(count_of(p) / 8 + 1, 1);
 	p->bytes = mmap(NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p->bytes == MAP_FAILED)
 		p->bytes = NULL;
-	if (p->bytes && p->there)
+	if (p->bytes && p->there && p->changed)
 		return 0;
 	pieces_free(p);
 	return -1;
@@ -98,12 +101,23 @@ static void pieces_put(struct pieces *p, uint64_t i, const void *data, size_t by
 		p->there[i / 8] |= 1 << i % 8;
 	else
 		p->there[i / 8] &= ~(1 << i % 8);
+	p->changed[i / 8] |= 1 << i % 8;
 }
 
-static bool pieces_next(const struct pieces *p, uint64_t *i)
+static void pieces_copied(struct pieces *p)
 {
+	if (p->changed)
+		memset(p->changed, 0, count_of(p) / 8 + 1);
+}
+
+static bool is_there(const struct pieces *p, uint64_t i) { return p->there[i / 8] >> i % 8 & 1; }
+
+static bool pieces_next(const struct pieces *p, uint64_t *i, bool changes)
+{
+	const uint8_t *wanted = changes ? p->changed : p->there;
+
 	for (; *i < count_of(p); ++*i)
-		if (p->there[*i / 8] >> *i % 8 & 1)
+		if (wanted[*i / 8] >> *i % 8 & 1)
 			return true;
 	return false;
 }
@@ -161,7 +175,7 @@ static int make_room(struct kept *k, struct problem *p)
 
 	if (k->changes)
 		return k->valid && k->pages.end == ram && k->blocks.end == disk ? 0 : problem(p, "has changes of another machine");
-	k->valid = false;
+	k->valid = k->copied = false;
 	return pieces_make(&k->pages, ram) || pieces_make(&k->blocks, disk) ? problem(p, "needs more memory than there is") : 0;
 }
 
@@ -192,7 +206,7 @@ size_t kept_bytes(const struct kept *k) { return k->small_coming.n + k->large_co
 
 static bool give(const struct pieces *p, uint32_t kind, uint64_t i, struct snapfile_record *record, void *data)
 {
-	*record = (struct snapfile_record){ kind, (uint32_t)i, (uint32_t)bytes_of(p, i) };
+	*record = (struct snapfile_record){ kind, (uint32_t)i, is_there(p, i) ? (uint32_t)bytes_of(p, i) : 0 };
 	memcpy(data, p->bytes + i * BLOCK_BYTES, record->bytes);
 	return true;
 }
@@ -206,10 +220,19 @@ bool kept_next(const struct kept *k, struct kept_cursor *cursor, struct snapfile
 		memcpy(data, small, record->bytes);
 		return true;
 	}
-	if (pieces_next(&k->blocks, &cursor->block))
+	if (pieces_next(&k->blocks, &cursor->block, cursor->changes))
 		return give(&k->blocks, SNAPSHOT_BLOCK, cursor->block++, record, data);
-	if (!pieces_next(&k->pages, &gfn))
+	if (!pieces_next(&k->pages, &gfn, cursor->changes))
 		return false;
 	cursor->gfn = gfn + 1;
 	return give(&k->pages, SNAPSHOT_PAGE, gfn, record, data);
 }
+
+void kept_copied(struct kept *k, bool copied)
+{
+	k->copied = copied;
+	pieces_copied(&k->pages);
+	pieces_copied(&k->blocks);
+}
+
+struct kept_cursor kept_changes(const struct kept *k) { return (struct kept_cursor){ .changes = k->copied }; }
