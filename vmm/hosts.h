@@ -16,7 +16,8 @@
  *      it sends FAREWELL to each, the last that it sends, and they tell node 0: GONE.  No message is under way then.
  *   5. The owner is told to expect its end, and it ends.
  * Host 0 goes: its devices, and who leads, go over with all the rest: the owner takes a checkpoint behind which nobody goes on, ends
- * all daemons, and loads it on one host less (YIELD; run/yield.c).  Whoever leads then has number 0.
+ * all daemons, and loads it on one host less (YIELD; run/yield.c), or another owner does, on another computer (standby/sender.h).
+ * Whoever leads then has number 0.
  */
 #ifndef VMM_HOSTS_H
 #define VMM_HOSTS_H

@@ -179,7 +179,7 @@ int launch_start(struct launch *launch, const struct launch_plan *plan, struct p
 		pid_t pid = start_node(plan, node, 0, p);
 
 		if (pid < 0) {
-			launch_end(launch, 0);
+			launch_end(launch, 0, 0);
 			return -1;
 		}
 		launch->node[launch->n_nodes++] = pid;
@@ -313,7 +313,7 @@ void launch_kill(const struct launch *launch, uint32_t nodes)
 			kill(launch->node[i], SIGKILL);
 }
 
-void launch_end(struct launch *launch, unsigned grace_ms)
+void launch_end(struct launch *launch, unsigned grace_ms, pid_t but)
 {
 	enum { STEP_MS = 2, FAR_GRACE_MS = 5000 };
 	unsigned far_grace_ms = launch->cluster ? grace_ms + FAR_GRACE_MS : 0;
@@ -327,7 +327,7 @@ void launch_end(struct launch *launch, unsigned grace_ms)
 		reaper_sleep_ms(STEP_MS);
 	}
 	launch_kill(launch, ~0u);
-	reaper_end_all();
+	reaper_end_all(but);
 	if (launch->cluster)
 		cluster_all_reaped(launch->cluster);
 	memset(launch, 0, sizeof *launch);

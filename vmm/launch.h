@@ -62,7 +62,7 @@ uint32_t launch_killed(const struct launch *launch);
 void launch_kill(const struct launch *launch, uint32_t nodes);
 
 /* Wait up to `grace_ms` for the daemons to end by themselves, some seconds more for those on other computers, where nobody else
- * can kill what is left; then kill all that is left of the machine, and reap it. */
-void launch_end(struct launch *launch, unsigned grace_ms);
+ * can kill what is left; then kill all that is left of the machine, and reap it. `but`: a child that is no part of it, or 0. */
+void launch_end(struct launch *launch, unsigned grace_ms, pid_t but);
 
 #endif

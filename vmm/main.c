@@ -72,6 +72,8 @@ int main(int argc, char **argv)
 		return query_policy(&options);
 	case VERB_SNAPSHOT:
 		return options.save ? save_machine(&options) : run_saved(&options);
+	case VERB_STANDBY:
+		return run_standby(&options);
 	case VERB_CONSOLE:
 		return query_console(&options);
 	case VERB_REGS:

@@ -1,12 +1,12 @@
 # The command line
 VMP_OBJECTS := vmm/main.o vmm/options.o vmm/run/run.o vmm/run/start.o vmm/run/messages.o vmm/run/flow.o vmm/run/hosts.o vmm/run/back.o \
-	vmm/run/yield.o vmm/client.o vmm/streams.o vmm/launch.o vmm/rundir.o vmm/problem.o vmm/terminal.o vmm/query/query.o \
+	vmm/run/yield.o vmm/run/standby.o vmm/run/takeover.o vmm/standby/record.o vmm/standby/orders.o vmm/standby/sender.o vmm/client.o vmm/streams.o vmm/launch.o vmm/rundir.o vmm/problem.o vmm/terminal.o vmm/query/query.o \
 	vmm/query/console.o vmm/query/dumps.o vmm/query/looks.o vmm/query/changes.o vmm/query/back.o vmm/report.o \
 	vmm/pageheat.o vmm/dumptext.o vmm/initramfs.o vmm/guestprog.o vmm/elfdeps.o vmm/ldcache.o vmm/image.o vmm/checks.o \
 	vmm/hostcpu.o vmm/hostmem.o vmm/snapshot/save.o vmm/snapshot/load.o vmm/snapshot/saved.o vmm/snapshot/pull.o \
 	vmm/snapshot/kept.o vmm/snapshot/keptfile.o vmm/snapshot/savefile.o vmm/snapshot/checkpoint.o vmm/snapshot/snapfile.o vmm/tsc.o vmm/up.o \
 	vmm/status.o vmm/placement.o vmm/gdb/server.o vmm/gdb/session.o vmm/gdb/requests.o vmm/gdb/breakpoint.o \
-	vmm/gdb/registers.o vmm/gdb/rsp.o vmm/gdb/watch.o vmm/reaper.o vmm/cluster/cluster.o vmm/cluster/far.o vmm/cluster/ssh.o vmm/cluster/file.o \
+	vmm/gdb/registers.o vmm/gdb/rsp.o vmm/gdb/watch.o vmm/reaper.o vmm/cluster/cluster.o vmm/cluster/far.o vmm/cluster/ssh.o vmm/cluster/presence.o vmm/cluster/file.o \
 	vmm/cluster/facts.o vmm/cluster/names.o vmm/cluster/bundle.o phoenix/config.o base/log.o base/wire.o base/beside.o \
 	base/faultpoint.o base/cpufeatures.o base/killed.o
 $(eval $(call program,vmp,$(VMP_OBJECTS),-levent -lelf -lz -lcrypto))
@@ -19,7 +19,7 @@ $(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/cluster/drift.o $(filte
 $(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv)
 
 # What ssh runs on other computers
-$(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/hostcpu.o vmm/hostmem.o vmm/problem.o vmm/reaper.o \
+$(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/cluster/presence.o vmm/hostcpu.o vmm/hostmem.o vmm/problem.o vmm/reaper.o \
 	base/beside.o base/log.o base/faultpoint.o base/cpufeatures.o))
 
 # The node daemon

@@ -116,8 +116,8 @@ static const struct {
 		"A move that fails leaves the processor running where it was." },
 	[VERB_HOST] = { "host", "vmp host add [HOST] | remove HOST [--name NAME]",
 		"add lets one more host come to a running machine, a node daemon on this computer or, in a machine started with\n"
-		"--cluster, HOST of its file; it takes its share of the pages' homes, and processors can be moved there. remove lets a host go: its processors, homes and pages go to the\n"
-		"others. The guest is not told. Host 0 stays." },
+		"--cluster, HOST of its file; it takes its share of the pages' homes, and processors can be moved there. remove lets a\n"
+		"host go: its processors, homes and pages go to the others, with host 0 the devices and console. The guest is not told." },
 	[VERB_POLICY] = { "policy", "vmp policy spread | concentrate | auto | fixed [--name NAME]",
 		"Says on which hosts the processors of a running machine run. spread: one on each host in turn, the nearest first;\n"
 		"concentrate: as many on a host as it has processors, then the next one; auto: a processor follows the pages that it\n"
@@ -133,6 +133,9 @@ static const struct {
 		"Shows every processor of a running machine: registers, code, and where EIP and ESP lead." },
 	[VERB_PAGES] = { "pages", "vmp pages [--name NAME] [--top N] [--json]",
 		"Shows which guest pages the hosts ask each other for most often, with the kernel symbol that lies there." },
+	[VERB_STANDBY] = { "standby", "vmp standby",
+		"Started by vmp itself, through ssh, on a host of a cluster: has a copy of the machine's last checkpoint, and goes on\n"
+		"with the machine when the computer where `vmp up` was typed is lost, or goes. See vmp-cluster(5)." },
 	[VERB_VERSION] = { "version", "vmp --version", "Prints the version." },
 	[VERB_HELP] = { "help", "vmp help [COMMAND]", "Says how to use a command." },
 };

@@ -14,20 +14,21 @@ int reaper_become(void)
 	return prctl(PR_SET_CHILD_SUBREAPER, 1) ? -errno : 0;
 }
 
-/* By /proc's list of them. */
-static void kill_children(void)
+/* By /proc's list of them. How many there were. */
+static unsigned kill_children(pid_t but)
 {
 	char path[64];
+	unsigned n = 0;
 	FILE *list;
 	int pid;
 
 	snprintf(path, sizeof path, "/proc/self/task/%d/children", getpid());
 	list = fopen(path, "re");
-	if (!list)
-		return;
-	while (fscanf(list, "%d", &pid) == 1)
-		kill(pid, SIGKILL);
-	fclose(list);
+	while (list && fscanf(list, "%d", &pid) == 1)
+		n += pid != but && !kill(pid, SIGKILL);
+	if (list)
+		fclose(list);
+	return n;
 }
 
 void reaper_sleep_ms(unsigned ms)
@@ -37,7 +38,7 @@ void reaper_sleep_ms(unsigned ms)
 	nanosleep(&time, NULL);
 }
 
-void reaper_end_all(void)
+void reaper_end_all(pid_t but)
 {
 	enum { STEP_MS = 2, LAST_MS = 5000 };
 
@@ -47,9 +48,8 @@ void reaper_end_all(void)
 		do
 			pid = waitpid(-1, NULL, WNOHANG);
 		while (pid > 0);
-		if (pid < 0)
+		if (pid < 0 || !kill_children(but))
 			break;
-		kill_children();
 		reaper_sleep_ms(STEP_MS);
 	}
 }

@@ -245,10 +245,17 @@ void rundir_write_info(const struct rundir *dir, const struct machine_info *info
 	file = fopen(written, "we");
 	if (!file)
 		return;
-	fprintf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nkernel=%s\n", info->cpus, info->hosts,
-		info->mem_mib, info->pid, info->checkpoint_ms, info->yields, info->kernel);
+	fprintf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nyielded=%u\nstandby=%s\nelsewhere=%s\nkernel=%s\n",
+		info->cpus, info->hosts, info->mem_mib, info->pid, info->checkpoint_ms, info->yields, info->yielded,
+		info->standby[0] ? info->standby : "-", info->elsewhere[0] ? info->elsewhere : "-", info->kernel);
 	if (fclose(file) || rename(written, path))
 		unlink(written);
+}
+
+static void drop_dash(char *text)
+{
+	if (!strcmp(text, "-"))
+		*text = 0;
 }
 
 int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct problem *p)
@@ -262,9 +269,13 @@ int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct
 	file = fopen(path, "re");
 	if (!file)
 		return problem(p, "the machine %s is only starting; try again", dir->name);
-	found = fscanf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nkernel=%4095[^\n]", &info->cpus,
-		       &info->hosts, &info->mem_mib, &info->pid, &info->checkpoint_ms, &info->yields, info->kernel);
+	_Static_assert(sizeof info->standby == 64 && sizeof info->elsewhere == 256, "as fscanf() is told");
+	found = fscanf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nyielded=%u\nstandby=%63s\nelsewhere=%255[^\n]\n"
+		       "kernel=%4095[^\n]", &info->cpus, &info->hosts, &info->mem_mib, &info->pid, &info->checkpoint_ms, &info->yields,
+		       &info->yielded, info->standby, info->elsewhere, info->kernel);
 	fclose(file);
+	drop_dash(info->standby);
+	drop_dash(info->elsewhere);
 	if (found < 4 || !info->cpus || info->cpus > MAX_CPUS || !info->hosts || info->hosts > MAX_NODES)
 		return problem(p, "%s is damaged", path);
 	return 0;

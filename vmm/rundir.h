@@ -24,7 +24,10 @@ struct machine_info {
 	uint32_t cpus, hosts, mem_mib;
 	pid_t pid; /* of its `vmp run`, or of the keeper of `vmp up` */
 	uint32_t checkpoint_ms; /* 0: none */
-	uint32_t yields; /* 1: host 0 goes just now, and the machine comes back on the others */
+	uint32_t yields;  /* 1: host 0 goes just now, and the machine comes back on the others */
+	uint32_t yielded; /* how many times it has gone */
+	char standby[MAX_NAME]; /* the host that would go on with it; "": none */
+	char elsewhere[256];	/* it is none here any more: where it goes on, for people */
 	char kernel[4096];
 };
 

@@ -81,8 +81,8 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 	char cpus[4 * MAX_CPUS], host_name[MAX_HOST_NAME + 16];
 
 	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, \"hosts_came\": %u, \"hosts_went\": %u, "
-		"\"policy\": \"%s\", \"memory_mib\": %u,\n  \"per_host\": [", name, info->pid, info->cpus, count_hosts(now), now->hosts.came,
-		now->hosts.went, policy_name(now->hosts.policy), info->mem_mib);
+		"\"policy\": \"%s\", \"memory_mib\": %u, \"standby\": \"%s\",\n  \"per_host\": [", name, info->pid, info->cpus, count_hosts(now),
+		now->hosts.came, now->hosts.went, policy_name(now->hosts.policy), info->mem_mib, info->standby);
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
 		struct host_figures f;
 
@@ -151,6 +151,8 @@ void status_print(FILE *out, const char *name, const struct machine_info *info, 
 		fprintf(out, " (%u came, %u went)", now->hosts.came, now->hosts.went);
 	if (now->hosts.policy != POLICY_FIXED)
 		fprintf(out, ", policy %s", policy_name(now->hosts.policy));
+	if (info->standby[0])
+		fprintf(out, ", %s stands by", info->standby);
 	fprintf(out, "; process %d\n", info->pid);
 	print_hosts(out, before, now);
 	print_cpus(out, info, before, now);

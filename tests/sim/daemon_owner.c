@@ -164,9 +164,9 @@ void run_end(struct run *run, int status, const char *line)
 /* All of what is left of it, at once. */
 void launch_kill(const struct launch *launch, uint32_t nodes) { (void)launch, (void)nodes; }
 
-void launch_end(struct launch *launch, unsigned grace_ms)
+void launch_end(struct launch *launch, unsigned grace_ms, pid_t but)
 {
-	(void)launch, (void)grace_ms;
+	(void)launch, (void)grace_ms, (void)but;
 	owner.here = false;
 	for (unsigned number = 0; number < machine->n_nodes; number++) {
 		dsm_free(machine->nodes[number].dsm);
@@ -246,14 +246,13 @@ static void attach(struct run *run)
 void run_on_loaded(void *context)
 {
 	struct run *run = context;
-	bool yields = run->yield.under_way;
+	bool yields = run->yield == YIELD_LEFT;
 
 	owner_count.yields += yields;
 	owner_count.back += run->back.since_ns && !yields;
 	owner_count.loads += !run->back.since_ns;
 	attach(run);
-	if (yields)
-		run_has_yielded(run);
+	run_yield_ends(run);
 	run->back.since_ns = 0;
 }
 
@@ -279,7 +278,7 @@ static void on_death(evutil_socket_t fd, short what, void *context)
 		machine_ends("a host is lost");
 }
 
-/* There is no cluster. */
+/* There is no cluster, and no standby. */
 void names_explain(const struct host_names *names, const char *line, char *to, size_t bytes)
 {
 	(void)names;
@@ -289,6 +288,9 @@ void names_explain(const struct host_names *names, const char *line, char *to, s
 bool cluster_settled(const struct cluster *c) { (void)c; return true; }
 uint32_t cluster_keep_ready(struct cluster *c, struct problem *missing) { (void)c, (void)missing; return 0; }
 int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p) { (void)c, (void)hosts, (void)p; return -1; }
+void run_standby_look(struct run *run) { (void)run; }
+const char *run_standby_why_not(const struct run *run) { (void)run; return NULL; }
+bool run_standby_is_busy(void *context) { (void)context; return false; }
 int rundir_make_secret(const struct rundir *rundir, struct problem *p) { (void)rundir, (void)p; return -1; }
 
 /* --- daemons ---------------------------------------------------------------------------------------------------------------- */
@@ -480,7 +482,7 @@ void owner_load(const struct kept *kept, const char *path, const struct witness 
 	struct problem p = { "" };
 	struct hostcpu cpu;
 
-	launch_end(&owner.run.launch, 0);
+	launch_end(&owner.run.launch, 0, 0);
 	owner_close();
 	begin(hosts, checkpoint_ms, w);
 	owner.loads = *w;

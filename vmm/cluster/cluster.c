@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
@@ -92,12 +93,17 @@ int cluster_open(struct cluster *c, const char *path, struct hostcpu *cpu, bool 
 		return problem(p, "--cluster %s: %s", path, strerror(errno));
 	if (read_cluster(c, p))
 		return -1;
-	if (!is_here(c->file.host[0].name))
-		return problem(p, "--cluster %s: the first host is %s, which is not this computer: devices and console are here, so its first "
-			       "line must be; localhost will do", c->path, c->file.host[0].name);
 	c->cpu = cpu;
 	c->fixed = fixed;
 	return 0;
+}
+
+int cluster_begins_here(const struct cluster *c, struct problem *p)
+{
+	if (is_here(c->file.host[0].name))
+		return 0;
+	return problem(p, "--cluster %s: the first host is %s, which is not this computer: devices and console are here, so its first line must "
+		       "be; localhost will do", c->path, c->file.host[0].name);
 }
 
 /* --- preparing ------------------------------------------------------------------------------------------------------ */
@@ -294,6 +300,7 @@ static int read_secret(struct cluster *c, struct problem *p)
 {
 	unsigned char secret[32];
 	char path[4096];
+	uint64_t id;
 	FILE *file;
 
 	snprintf(path, sizeof path, "%s/secret", c->rundir);
@@ -306,6 +313,9 @@ static int read_secret(struct cluster *c, struct problem *p)
 	fclose(file);
 	for (size_t i = 0; i < sizeof secret; i++)
 		snprintf(c->secret + 2 * i, 3, "%02x", secret[i]);
+	if (getrandom(&id, sizeof id, 0) != sizeof id)
+		return problem(p, "no random numbers: %s", strerror(errno));
+	snprintf(c->id, sizeof c->id, "%016llx", (unsigned long long)id);
 	return 0;
 }
 
@@ -319,7 +329,7 @@ pid_t cluster_go(struct cluster *c, unsigned host, char *const *arguments, struc
 	for (; arguments[n] && n < MAX_ARGUMENTS; n++)
 		all[n] = arguments[n];
 	all[n] = NULL;
-	if (far_go(c->far[host], all, c->secret))
+	if (far_go(c->far[host], all, c->secret, c->id))
 		return problem(p, "%s", c->far[host]->why);
 	return c->far[host]->pid;
 }

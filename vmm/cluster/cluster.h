@@ -12,6 +12,7 @@
 
 #include "vmm/cluster/far.h"
 #include "vmm/cluster/names.h"
+#include "vmm/cluster/presence.h"
 
 struct cluster {
 	char path[4096];
@@ -24,7 +25,7 @@ struct cluster {
 	struct hostcpu *cpu;	     /* what the guest may use: this computer's processor, less what other hosts lack */
 	bool fixed;		     /* it has used it already */
 	uint32_t mem_mib, host_mem_mib; /* the guest's memory; how much of it a host may hold whose line does not say, 0: all */
-	char secret[2 * 32 + 1];
+	char secret[2 * 32 + 1], id[PRESENCE_ID + 1]; /* of the daemons that run: both anew when it goes back */
 	struct event_base *base;
 	struct event *alive;
 	/* A host's daemon listens (far->port), a host that was added is READY, or a host is OVER. */
@@ -38,6 +39,8 @@ struct cluster {
 /* Read the file. `cpu` is what the guest may use of this computer's processor, `fixed` if it has run before; it stays. 0, or -1 with
  * the problem. */
 int cluster_open(struct cluster *cluster, const char *path, struct hostcpu *cpu, bool fixed, struct problem *p);
+/* Is its first host this computer? 0, or -1. */
+int cluster_begins_here(const struct cluster *cluster, struct problem *p);
 void cluster_close(struct cluster *cluster);
 
 /* Begin to prepare the first `hosts` of the file. 0, or -1. */

@@ -10,17 +10,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/limits.h"
+#include "vmm/cluster/presence.h"
 #include "vmm/cluster/ssh.h"
 
 /* For a login shell of any kind: no single quote inside, and no exclamation mark. */
 #define PROBE \
 	"exec sh -c 'case \"$(uname -sm)\" in \"Linux x86_64\") ;; *) echo \"refused it runs $(uname -sm), not Linux x86_64\"; exit 1;; esac; " \
 	SSH_FOLDER "[ -e \"$d/complete\" ] || { echo need; exit 0; }; touch \"$d\"; exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp-host\"'"
-/* Into a folder of another name first. Versions that nobody has started for three months go. */
+/* Into a folder of another name first; hosts may share their files, and get it at the same time. Versions that nobody has started for three
+ * months go. */
 #define UNPACK \
-	"exec sh -c '" SSH_FOLDER "umask 077; t=$d.$$; trap \"rm -rf \\\"$t\\\"\" EXIT HUP INT TERM; " \
-	"mkdir -p \"$t\" && tar xf - -C \"$t\" && [ -e \"$t/complete\" ] && " \
-	"{ [ -e \"$d/complete\" ] || rm -rf \"$d\"; mv -T \"$t\" \"$d\" 2>/dev/null || [ -e \"$d/complete\" ]; } || exit 1; " \
+	"exec sh -c '" SSH_FOLDER "umask 077; mkdir -p \"${d%%/*}\" && t=$(mktemp -d \"$d.XXXXXX\") || exit 1; " \
+	"trap \"rm -rf \\\"$t\\\"\" EXIT HUP INT TERM; tar xf - -C \"$t\" && [ -e \"$t/complete\" ] || exit 1; " \
+	"there() { mv -T \"$t\" \"$d\" 2>/dev/null || [ -e \"$d/complete\" ]; }; there || { rm -rf \"$d\"; there; } || exit 1; " \
 	"find \"${d%%/*}\" -maxdepth 1 -name \"bin-*\" -mtime +90 -exec rm -rf {} + ; exit 0'"
 
 /* --- why ------------------------------------------------------------------------------------------------------------ */
@@ -306,15 +308,17 @@ static int send_text(struct far *f, const char *text, size_t bytes)
 	return f->in >= 0 && write(f->in, text, bytes) == (ssize_t)bytes ? 0 : -1;
 }
 
-int far_go(struct far *f, char *const *arguments, const char *secret)
+int far_go(struct far *f, char *const *arguments, const char *secret, const char *id)
 {
 	char text[4096]; /* at most what a pipe takes at once */
+	char present[MAX_PRESENCE];
 	size_t n = 0;
 
 	for (; *arguments && n < sizeof text; arguments++)
 		n += (size_t)snprintf(text + n, sizeof text - n, "arg %s\n", *arguments);
+	presence_name(present, id, f->host.name);
 	if (n < sizeof text)
-		n += (size_t)snprintf(text + n, sizeof text - n, "secret %s\ngo\n", secret);
+		n += (size_t)snprintf(text + n, sizeof text - n, "secret %s\npresent %s\ngo\n", secret, present);
 	if (f->state != FAR_READY || n >= sizeof text || send_text(f, text, n)) {
 		snprintf(f->why, sizeof f->why, "host %s: its ssh connection ended", f->host.name);
 		return -1;

@@ -7,7 +7,7 @@
  *   OVER   ssh has ended, or could not begin; `why` says so
  *
  * Text goes both ways, a line at a time.  From there: need; refused WHY; here FACTS; port N (where the daemon listens); ended HOW.
- * To there: arg TEXT (one for each argument of vmp-node); secret HEX; go.  An empty line says that we are still there.  When
+ * To there: arg TEXT (one for each argument of vmp-node); secret HEX; present NAME (presence.h); go.  An empty line says that we are still there.  When
  * its standard input ends, vmp-host ends everything that it has started, and itself: whatever becomes of us or of the
  * connection, nothing stays behind.
  *
@@ -56,8 +56,8 @@ struct far {
 
 /* 0, or -1 with `why` set: then its state is FAR_OVER. */
 int far_start(struct far *far);
-/* READY: run vmp-node with these arguments (NULL-terminated); `secret` is hexadecimal. 0, or -1. */
-int far_go(struct far *far, char *const *arguments, const char *secret);
+/* READY: run vmp-node with these arguments (NULL-terminated); `secret` is hexadecimal, `id` the machine's. 0, or -1. */
+int far_go(struct far *far, char *const *arguments, const char *secret, const char *id);
 /* We are still there. */
 void far_tell_alive(struct far *far);
 /* Its ssh, process far->pid, was reaped. */

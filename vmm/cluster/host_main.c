@@ -18,6 +18,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "vmm/cluster/facts.h"
+#include "vmm/cluster/presence.h"
 #include "vmm/reaper.h"
 
 enum {
@@ -111,6 +112,8 @@ static bool take_line(const char *line)
 		add_argument(line + 4);
 	else if (!strncmp(line, "secret ", 7))
 		keep_secret(line + 7);
+	else if (!strncmp(line, "present ", 8))
+		presence_hold(line + 8); /* to the end of this process */
 	return !strcmp(line, "go");
 }
 
@@ -231,7 +234,7 @@ int main(void)
 	if (reaper_become() || signals < 0 || (node = start_node()) < 0)
 		refuse("it cannot start a process");
 	result = wait_for(node, signals);
-	reaper_end_all();
+	reaper_end_all(0);
 	forget_secret();
 	return result;
 }

@@ -16,6 +16,23 @@ bool query_yields(const struct query *q)
 	return !rundir_read_info(&q->rundir, &now, &p) && now.yields;
 }
 
+/* Not here: another computer of the cluster is its first host now. */
+static bool has_gone_elsewhere(struct query *q)
+{
+	struct machine_info now;
+	struct problem p;
+
+	if (rundir_read_info(&q->rundir, &now, &p) || !now.elsewhere[0])
+		return false;
+	if (q->yields_ns) {
+		change_has_gone(q, now.elsewhere);
+	} else {
+		problem(&p, "the machine goes on on %s", now.elsewhere);
+		query_end(q, 0, p.line);
+	}
+	return true;
+}
+
 /* Is it there again? Its folder is there as long as it may come. */
 static void on_back(evutil_socket_t fd, short events, void *context)
 {
@@ -25,6 +42,8 @@ static void on_back(evutil_socket_t fd, short events, void *context)
 	struct problem p;
 
 	(void)fd, (void)events;
+	if (has_gone_elsewhere(q))
+		return;
 	if (++q->tries == BACK_TRIES || rundir_find(&ignored, q->rundir.name, &p)) {
 		query_end(q, q->yields_ns ? EXIT_VMP_FAILURE : 0, q->yields_ns ? "the machine has ended" : "");
 		return;

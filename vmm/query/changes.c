@@ -113,11 +113,26 @@ void change_on_host(struct query *q, const void *body, size_t bytes)
 	}
 }
 
+static unsigned long long yield_ms(const struct query *q) { return (query_now_ns() - q->yields_ns) / 1000000; }
+
 void change_has_yielded(struct query *q)
 {
+	struct machine_info now;
+	struct problem p;
+
 	change_hide_progress(q);
-	printf("host 0 is gone after %llu ms; the others have new numbers (vmp status)\n",
-	       (unsigned long long)(query_now_ns() - q->yields_ns) / 1000000);
+	if (rundir_read_info(&q->rundir, &now, &p) || now.yielded == q->info.yielded) {
+		query_end(q, EXIT_VMP_FAILURE, "host 0 stays: the machine had to come back to it; its log (--log) says why");
+		return;
+	}
+	printf("host 0 is gone after %llu ms; the others have new numbers (vmp status)\n", yield_ms(q));
+	query_end(q, 0, "");
+}
+
+void change_has_gone(struct query *q, const char *where)
+{
+	change_hide_progress(q);
+	printf("host 0 is gone after %llu ms; the machine goes on on %s\n", yield_ms(q), where);
 	query_end(q, 0, "");
 }
 

@@ -81,7 +81,8 @@ void change_on_moved(struct query *q, const void *body, size_t bytes);
 void change_on_host(struct query *q, const void *body, size_t bytes);
 void change_on_policy(struct query *q, const void *body, size_t bytes);
 void change_hide_progress(struct query *q);
-void change_has_yielded(struct query *q);
+void change_has_yielded(struct query *q); /* the machine is there again: has host 0 gone? */
+void change_has_gone(struct query *q, const char *where); /* with all of the machine, there */
 
 /* back.c: console and top go on when a machine goes back to a checkpoint, or host 0 has gone, and who asked for that hears of it.
  * False: this machine does not come back, or this command ends. */

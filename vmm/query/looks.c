@@ -31,6 +31,11 @@ static void on_again(evutil_socket_t fd, short events, void *context)
 
 void look_print_status(struct query *q)
 {
+	struct machine_info now;
+	struct problem p;
+
+	if (!rundir_read_info(&q->rundir, &now, &p))
+		q->info = now;
 	status_print(stdout, q->rundir.name, &q->info, &q->before, &q->now, q->o->json);
 }
 

@@ -41,6 +41,7 @@ static void on_checkpoint_kept(void *context)
 	stream_out_kept(&run->out);
 	stream_out_kept(&run->err);
 	keptfile_write(&run->keptfile, run->checkpoint.kept);
+	run_standby_look(run);
 }
 
 static void on_checkpoint_trouble(void *context, const char *line)
@@ -49,7 +50,7 @@ static void on_checkpoint_trouble(void *context, const char *line)
 
 	if (run->log_fd >= 0)
 		dprintf(run->log_fd, "vmp: no checkpoint: %s\n", line);
-	if (run->yield.wanted)
+	if (run->yield)
 		run_stays(run, line);
 }
 
@@ -68,8 +69,7 @@ static void on_much_output(void *context)
 	checkpoint_soon(&run->checkpoint);
 }
 
-/* Nothing is left of the machine but its checkpoint, its console and its streams. */
-static void leave_machine(struct run *run, uint32_t lost)
+void run_leave_machine(struct run *run, uint32_t lost)
 {
 	run->adding = 0;
 	checkpoint_stop(&run->checkpoint);
@@ -83,7 +83,7 @@ static void leave_machine(struct run *run, uint32_t lost)
 	event_del(run->death);
 	event_del(run->retry);
 	launch_kill(&run->launch, lost); /* they may not hear that it ends */
-	launch_end(&run->launch, 0); /* before node 0 can tell anybody that its owner has gone */
+	launch_end(&run->launch, 0, run->standby.to.ssh); /* before node 0 can tell anybody that its owner has gone */
 	log_debug("the way back: all processes of the machine have ended");
 	client_close(&run->client);
 	run->connected = run->attached = false;
@@ -91,13 +91,18 @@ static void leave_machine(struct run *run, uint32_t lost)
 }
 
 /* The same path as that of `vmp snapshot load`, with another source. */
-static int start_again(struct run *run, uint32_t hosts, struct problem *p)
+int run_load_kept(struct run *run, uint32_t hosts, struct problem *p)
 {
 	load_kept(&run->load, run->checkpoint.kept);
 	run->loads = true;
 	run->held = false;
 	run->hosts = hosts < MAX_NODES ? (1u << hosts) - 1 : ~0u;
-	if (run_start_saved(run, hosts, p))
+	return run_start_saved(run, hosts, p);
+}
+
+static int start_again(struct run *run, uint32_t hosts, struct problem *p)
+{
+	if (run_load_kept(run, hosts, p))
 		return -1;
 	log_debug("the way back: %u daemons start", hosts);
 	run_connect(run);
@@ -109,7 +114,7 @@ void run_start_elsewhere(struct run *run, uint32_t hosts)
 	struct problem p;
 
 	run->back.why.line[0] = 0; /* nothing is lost */
-	leave_machine(run, 0);
+	run_leave_machine(run, 0);
 	if (start_again(run, hosts, &p))
 		run_end(run, EXIT_VMP_FAILURE, p.line);
 }
@@ -154,6 +159,7 @@ static void on_regrouped(evutil_socket_t fd, short what, void *context)
 	if (run->ended)
 		return;
 	run->back.regroups = false;
+	run->standby.cannot = 0; /* they have other numbers */
 	hosts = cluster_keep_ready(&run->cluster, &missing);
 	problem(&why, "%.400s%.230s", run->back.why.line, missing.line);
 	run->back.why = why;
@@ -200,7 +206,7 @@ static void say_what_is_lost(struct run *run, uint32_t lost, const char *died)
 }
 
 /* Not to the checkpoint that is only there for host 0 to go: what was said behind it has been heard. */
-bool run_can_go_back(const struct run *run) { return run->o->checkpoint_ms || run->yield.under_way; }
+bool run_can_go_back(const struct run *run) { return run->o->checkpoint_ms || run->yield >= YIELD_LEFT; }
 
 /* True: the machine is on its way back. Otherwise it ends; with checkpoints, a line says why it cannot go back. */
 bool run_go_back(struct run *run, const char *died)
@@ -223,10 +229,28 @@ bool run_go_back(struct run *run, const char *died)
 		return true;
 	}
 	log_debug("the way back: %s", run->back.why.line);
-	leave_machine(run, lost);
+	run_leave_machine(run, lost);
 	if (run->o->cluster ? regroup(run, left, &p) : start_again(run, (uint32_t)__builtin_popcount(left), &p))
 		end_without_going_back(run, &p);
 	return true;
+}
+
+/* Of a cluster, whose standby was to go on with the machine, and does not. */
+void run_start_again(struct run *run, const char *why)
+{
+	struct problem p;
+
+	problem(&run->back.why, "%s", why);
+	run->back.since_ns = run_now_ns();
+	run->yield = YIELD_BACK;
+	if (regroup(run, run->hosts, &p))
+		end_without_going_back(run, &p);
+}
+
+void run_set_checkpoints(struct run *run)
+{
+	run->checkpoint.interval_ms = run->o->checkpoint_ms;
+	run->in.keeps = run->out.holds = run->err.holds = run->o->checkpoint_ms;
 }
 
 int run_make_checkpoints(struct run *run)
@@ -239,10 +263,11 @@ int run_make_checkpoints(struct run *run)
 	c->on_cut = on_checkpoint_cut;
 	c->on_kept = on_checkpoint_kept;
 	c->on_last = run_on_stands_still;
+	c->is_in_use = run_standby_is_busy;
 	c->on_trouble = on_checkpoint_trouble;
 	run->keptfile = (struct keptfile){ .path = run->o->checkpoint_file, .base = run->base, .context = run,
 					   .on_trouble = on_file_trouble };
-	run->in.keeps = run->out.holds = run->err.holds = run->o->checkpoint_ms;
+	run_set_checkpoints(run);
 	run->out.on_much = run->err.on_much = on_much_output;
 	run->load.context = run;
 	run->load.on_loaded = run_on_loaded;

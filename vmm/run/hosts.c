@@ -82,10 +82,8 @@ static int add_host(struct run *run, const struct msg_host *host, const char *na
 	return 0;
 }
 
-/* Until all are there, or one is not, or somebody has had enough. */
-int run_prepare_cluster(struct run *run, struct problem *p)
+int run_begin_cluster(struct run *run, struct problem *p)
 {
-	static const struct timeval first_tick = { PROGRESS_MS / 1000, 0 };
 	struct cluster *c = &run->cluster;
 
 	c->base = run->base;
@@ -96,9 +94,18 @@ int run_prepare_cluster(struct run *run, struct problem *p)
 	c->host_mem_mib = run->o->host_mem_mib;
 	c->log_fd = run->log_fd;
 	run->launch.cluster = c;
+	return cluster_prepare(c, run->o->hosts, p);
+}
+
+/* Until all are there, or one is not, or somebody has had enough. */
+int run_prepare_cluster(struct run *run, struct problem *p)
+{
+	static const struct timeval first_tick = { PROGRESS_MS / 1000, 0 };
+	struct cluster *c = &run->cluster;
+
 	if (isatty(2))
 		event_add(run->tick, &first_tick);
-	if (cluster_prepare(c, run->o->hosts, p))
+	if (run_begin_cluster(run, p))
 		return -1;
 	while (!run->ended && !cluster_settled(c))
 		event_base_loop(run->base, EVLOOP_ONCE);
@@ -150,5 +157,6 @@ void run_on_hosts(struct run *run, const void *body)
 	run->hosts = hosts.present;
 	checkpoint_hosts(&run->checkpoint, hosts.present);
 	report_keep_hosts(&run->report, hosts.present);
+	run_standby_look(run);
 	run_proceed_to_end(run);
 }

@@ -13,6 +13,7 @@
 #include "vmm/snapshot/checkpoint.h"
 #include "vmm/snapshot/keptfile.h"
 #include "vmm/snapshot/load.h"
+#include "vmm/standby/sender.h"
 #include "vmm/streams.h"
 #include "vmm/terminal.h"
 
@@ -42,10 +43,18 @@ struct run {
 		bool regroups;		 /* that is waited for */
 		uint64_t first_at;	 /* of a cluster: checkpoints taken when host 0 was lost last, and one */
 	} back;
+	enum { YIELD_NOT, YIELD_WANTED /* host 0 shall go */, YIELD_STANDS /* and the machine stands still, and is kept */,
+	       YIELD_LEFT /* it has gone, with all others: the machine is there again when it is loaded */,
+	       YIELD_BACK /* the same, but that host 0 stays after all */ } yield;
+	uint32_t yielded; /* so many times host 0 has gone */
 	struct {
-		bool wanted;	/* host 0 shall go */
-		bool under_way; /* it has gone, with all others; the machine is there again when it is loaded */
-	} yield;
+		struct sender to;
+		uint32_t cannot;      /* bit set: hosts of the cluster that have refused */
+		uint64_t copied;      /* how many checkpoints had been taken when its copy was the last */
+		struct event *again;  /* look for one again; the end, when the machine has gone there */
+	} standby;
+	bool stands_by;		   /* `vmp standby`: this process is another one's, until it takes the machine over */
+	struct takeover *takeover; /* then; or NULL */
 	struct gdbserver gdb;
 	bool loads;		/* `vmp snapshot load`, or the machine has gone back to a checkpoint */
 	bool attached;		/* the console and the streams flow */
@@ -88,6 +97,7 @@ int run_prepare(struct run *run, struct host_files *files, struct problem *p);
 int run_prepare_saved(struct run *run, struct problem *p);
 int run_start(struct run *run, const struct host_files *files, struct problem *p);
 int run_start_saved(struct run *run, uint32_t hosts, struct problem *p);
+int run_open_log(struct run *run, struct problem *p);
 struct machine_info run_info(const struct run *run, uint32_t hosts);
 /* May so many hosts (with a cluster: of these lines) hold the guest's memory? */
 int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts, struct problem *p);
@@ -101,7 +111,8 @@ void run_on_stream_room(struct run *run, const void *body);
 void run_attach_streams(struct run *run);
 
 /* hosts.c */
-int run_prepare_cluster(struct run *run, struct problem *p);
+int run_begin_cluster(struct run *run, struct problem *p);   /* its hosts are being prepared */
+int run_prepare_cluster(struct run *run, struct problem *p); /* they are */
 void run_tell_where(struct run *run, unsigned host); /* a host of the cluster listens, if it does */
 void run_tell_ends(struct run *run);
 void run_on_host(struct run *run, const void *body, size_t bytes);
@@ -109,17 +120,36 @@ void run_on_hosts(struct run *run, const void *body);
 
 /* back.c */
 int run_make_checkpoints(struct run *run); /* 0, or not */
+void run_set_checkpoints(struct run *run); /* as the options say */
 bool run_go_back(struct run *run, const char *died);
 void run_look_at_regrouped(struct run *run); /* a host of the cluster that is left is prepared, or is not */
 void run_report_back(struct run *run);
 bool run_can_go_back(const struct run *run);
-void run_start_elsewhere(struct run *run, uint32_t hosts); /* from the checkpoint that has just been taken */
+void run_leave_machine(struct run *run, uint32_t lost); /* nothing is left of it but its checkpoint, its console and its streams */
+/* From the checkpoint that has just been taken: on so many hosts; on those of a cluster, for this reason. */
+void run_start_elsewhere(struct run *run, uint32_t hosts);
+void run_start_again(struct run *run, const char *why);
+int run_load_kept(struct run *run, uint32_t hosts, struct problem *p);
 
 /* yield.c */
 void run_yield(struct run *run);	/* host 0 shall go */
 void run_yield_begins(struct run *run); /* its last checkpoint */
 void run_stays(struct run *run, const char *why);
 void run_on_stands_still(void *context);
-void run_has_yielded(struct run *run);
+void run_yield_ends(struct run *run); /* the machine is there again, without host 0 or with it */
+
+/* standby.c */
+int run_standby_open(struct run *run);
+void run_standby_look(struct run *run);	 /* does it know all that it should? */
+bool run_standby_is_busy(void *context); /* the checkpoint that stands is on its way there */
+const char *run_standby_why_not(const struct run *run); /* another computer cannot go on with this machine; NULL: perhaps it can */
+void run_standby_end(struct run *run);	 /* the machine has ended: it shall not go on with it; when it has heard that, or a while has passed */
+void run_standby_name(const struct run *run, char name[MAX_NAME]); /* of its host; "": there is none */
+
+/* takeover.c: `vmp standby` */
+int run_stand_by(struct run *run, struct problem *p); /* 0: the machine is this process's now, or run->ended; or -1 */
+int run_take_over(struct run *run, struct problem *p);
+void run_has_taken_over(struct run *run); /* if it has, the machine is there */
+void run_takeover_ends(struct run *run, const char *why); /* this process does; with the reason if it is for one */
 
 #endif

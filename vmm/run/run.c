@@ -257,17 +257,20 @@ static void on_connected(struct run *run)
 		attach(run);
 }
 
+/* A machine that was loaded is there. */
+
 void run_on_loaded(void *context)
 {
 	struct run *run = context;
 
 	log_debug("all that was saved is loaded");
 	attach(run);
-	if (run->yield.under_way)
-		run_has_yielded(run);
+	run_yield_ends(run);
 	if (run->back.since_ns && run->back.why.line[0])
 		run_report_back(run);
 	run->back.since_ns = 0;
+	run_has_taken_over(run);
+	run_standby_look(run);
 }
 
 void run_on_load_failed(void *context, const char *line)
@@ -318,12 +321,12 @@ static int make_events(struct run *run, struct problem *p)
 	run->gdb.context = run;
 	if (run->gdb.fd >= 0 && gdbserver_start(&run->gdb, run->base, &run->client, run->o->cpus, run->held))
 		return problem(p, "no memory");
-	if (run->background) {
+	if (run->o->verb == VERB_UP) {
 		run->starter = event_new(run->base, 2, EV_READ, on_starter_gone, run);
 		if (!run->starter || event_add(run->starter, NULL))
 			return problem(p, "no memory");
 	}
-	if (!run->retry || !run->tick || !run->limit || !run->death || run_make_checkpoints(run) ||
+	if (!run->retry || !run->tick || !run->limit || !run->death || run_make_checkpoints(run) || run_standby_open(run) ||
 	    stream_out_start(&run->out, &run->client, 1, 1) || stream_out_start(&run->err, &run->client, 2, 2))
 		return problem(p, "no memory");
 	run->out.on_drained = run->err.on_drained = on_drained;
@@ -374,9 +377,10 @@ static int run_loop(struct run *run, struct problem *p)
 	run_connect(run);
 	event_base_dispatch(run->base);
 	run_hide_progress(run);
+	run_standby_end(run);
 	client_send(&run->client, MSG_MACHINE_END, VNODE_CLI, &end, sizeof end, NULL, 0);
 	client_flush(&run->client, 100);
-	launch_end(&run->launch, GRACE_MS);
+	launch_end(&run->launch, GRACE_MS, 0);
 	terminal_restore();
 	return 0;
 }
@@ -385,23 +389,31 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 {
 	int result = -1;
 
-	if (make_events(run, p) || rundir_claim(&run->rundir, run->o->name, p))
+	if (make_events(run, p) || (run->stands_by ? run_stand_by(run, p) : rundir_claim(&run->rundir, run->o->name, p)))
 		goto free_events;
-	if (run->o->cluster && run_prepare_cluster(run, p))
+	if (run->o->cluster && !run->stands_by && run_prepare_cluster(run, p))
 		goto end_processes;
 	if (run->ended) { /* before it began */
 		result = 0;
 		goto end_processes;
 	}
-	if (run->loads ? run_start_saved(run, run->o->hosts, p) : run_start(run, files, p))
+	if (run->stands_by ? run_take_over(run, p) : run->loads ? run_start_saved(run, run->o->hosts, p) : run_start(run, files, p))
 		goto end_processes;
 	result = run_loop(run, p);
 end_processes:
-	launch_end(&run->launch, 0);
+	run_standby_end(run);
+	launch_end(&run->launch, 0, 0);
 	rundir_release(&run->rundir);
 free_events:
 	free_events(run);
 	return result;
+}
+
+static int prepare(struct run *run, struct host_files *files, struct problem *p)
+{
+	if (run->stands_by) /* what it shall be is not known yet */
+		return 0;
+	return run->loads ? run_prepare_saved(run, p) : run_prepare(run, files, p);
 }
 
 static int run_to_the_end(struct run *run)
@@ -411,10 +423,11 @@ static int run_to_the_end(struct run *run)
 	int error;
 
 	run->start_ns = run_now_ns();
-	run->log_fd = run->archive_fd = run->client.fd = run->gdb.fd = -1;
-	error = (run->loads ? run_prepare_saved(run, &p) : run_prepare(run, &files, &p)) || run_prepared(run, &files, &p);
+	run->log_fd = run->archive_fd = run->client.fd = run->gdb.fd = run->rundir.lock_fd = -1;
+	error = prepare(run, &files, &p) || run_prepared(run, &files, &p);
 	load_close(&run->load);
 	cluster_close(&run->cluster);
+	run_takeover_ends(run, error ? p.line : run->why.line);
 	if (error) {
 		log_error("%s", p.line);
 		return EXIT_VMP_FAILURE;
@@ -443,5 +456,11 @@ int run_saved(const struct options *o)
 	the_run.load.context = &the_run;
 	the_run.load.on_loaded = run_on_loaded;
 	the_run.load.on_failed = run_on_load_failed;
+	return run_to_the_end(&the_run);
+}
+
+int run_standby(const struct options *o)
+{
+	the_run = (struct run){ .o = &the_run.loaded, .loaded = *o, .loads = true, .stands_by = true, .background = true };
 	return run_to_the_end(&the_run);
 }

@@ -10,4 +10,7 @@ int run_machine(const struct options *o);
 /* `vmp snapshot load`: the same for a machine that goes on from where it was saved. */
 int run_saved(const struct options *o);
 
+/* `vmp standby`: for a machine that another process owns, until that one is lost, or hands it over. */
+int run_standby(const struct options *o);
+
 #endif

@@ -11,7 +11,7 @@
 #include "vmm/hostcpu.h"
 #include "vmm/placement.h"
 
-static int open_log(struct run *run, struct problem *p)
+int run_open_log(struct run *run, struct problem *p)
 {
 	const char *path = run->o->log;
 
@@ -71,9 +71,11 @@ static void plan_cluster(struct run *run, struct launch_plan *plan)
 struct machine_info run_info(const struct run *run, uint32_t hosts)
 {
 	struct machine_info info = { .cpus = run->o->cpus, .hosts = hosts, .mem_mib = run->o->mem_mib, .pid = getpid(),
-				     .checkpoint_ms = run->o->checkpoint_ms, .yields = run->yield.wanted };
+				     .checkpoint_ms = run->o->checkpoint_ms, .yields = run->yield != YIELD_NOT,
+				     .yielded = run->yielded };
 
 	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
+	run_standby_name(run, info.standby);
 	return info;
 }
 
@@ -175,7 +177,7 @@ static int open_cluster(struct run *run, struct problem *p)
 
 	if (!o->cluster)
 		return 0;
-	if (cluster_open(&run->cluster, o->cluster, &run->cpu, run->load.path != NULL, p))
+	if (cluster_open(&run->cluster, o->cluster, &run->cpu, run->load.path != NULL, p) || cluster_begins_here(&run->cluster, p))
 		return -1;
 	lines = run->cluster.file.n;
 	if (o->hosts > lines)
@@ -198,7 +200,7 @@ static int open_cluster(struct run *run, struct problem *p)
 /* What the machine's end, or its whole life, is written to, and where a debugger is awaited. */
 static int open_outputs(struct run *run, const char *kernel, struct problem *p)
 {
-	return open_log(run, p) || report_open(&run->report, run->o, p) || open_gdb(run, kernel, p) ? -1 : 0;
+	return run_open_log(run, p) || report_open(&run->report, run->o, p) || open_gdb(run, kernel, p) ? -1 : 0;
 }
 
 int run_prepare(struct run *run, struct host_files *files, struct problem *p)

@@ -3,18 +3,22 @@
  * Too much is only there to be handed over piece by piece: the devices, the control socket, who leads.  So all goes over at once, on
  * the way that the machine would go back by (back.c), but that nothing is lost on it: the last checkpoint is taken at a standstill
  * which ends elsewhere.  A first one, if none stands, is taken while the machine runs, so that little is left to be saved then.
- * Until all is in this process's memory, whatever fails leaves the machine as it was.
+ * Until all is kept, whatever fails leaves the machine as it was.
+ *
+ * Of a cluster host 0 is this computer, with this process.  So a standby (standby.c) on one of the others has got the hosts ready before
+ * the machine stands still, and goes on with it as their owner when it has the last checkpoint.
  */
 #include "vmm/run/internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void write_info(struct run *run, bool yields)
+static void set_yield(struct run *run, int yield)
 {
-	struct machine_info info = run_info(run, run->plan.hosts);
+	struct machine_info info;
 
-	info.yields = yields;
+	run->yield = yield;
+	info = run_info(run, run->plan.hosts);
 	rundir_write_info(&run->rundir, &info);
 }
 
@@ -27,21 +31,32 @@ static void hold_streams(struct run *run, bool hold)
 
 void run_yield(struct run *run)
 {
-	if (run->o->cluster) {
-		run_stays(run, "it is the computer where vmp was typed, whose console and disk are the machine's; it ends by vmp down, and "
-			       "vmp snapshot save and load take it to another");
+	const char *why = run->o->cluster ? run_standby_why_not(run) : NULL;
+
+	if (why) {
+		run_stays(run, why);
 		return;
 	}
-	run->yield.wanted = true;
-	write_info(run, true);
-	checkpoint_last(&run->checkpoint);
+	set_yield(run, YIELD_WANTED);
+	if (run->o->cluster)
+		run_standby_look(run);
+	else
+		checkpoint_last(&run->checkpoint);
 }
 
 /* From here on what goes in and out belongs to the machine that goes on. */
 void run_yield_begins(struct run *run)
 {
-	if (run->yield.wanted && !run->o->checkpoint_ms)
+	if (run->yield == YIELD_WANTED && !run->o->checkpoint_ms)
 		hold_streams(run, true);
+}
+
+static void end_yield(struct run *run)
+{
+	run->yielded += run->yield == YIELD_LEFT;
+	set_yield(run, YIELD_NOT);
+	if (!run->o->checkpoint_ms)
+		hold_streams(run, false);
 }
 
 /* All is as before. */
@@ -49,12 +64,10 @@ void run_stays(struct run *run, const char *why)
 {
 	struct msg_host answer = { .op = HOST_STAYS };
 
-	if (run->yield.wanted) {
-		write_info(run, false);
-		if (!run->o->checkpoint_ms)
-			hold_streams(run, false);
-	}
-	run->yield.wanted = false;
+	if (run->yield == YIELD_STANDS)
+		checkpoint_stays(&run->checkpoint);
+	if (run->yield)
+		end_yield(run);
 	client_send(&run->client, MSG_HOST, VNODE_CLI, &answer, sizeof answer, why, strlen(why));
 }
 
@@ -62,20 +75,23 @@ void run_on_stands_still(void *context)
 {
 	struct run *run = context;
 
-	if (!run->yield.wanted || run->ended)
+	if (run->yield != YIELD_WANTED || run->ended)
 		return;
-	run->yield.under_way = true;
+	run->yield = YIELD_STANDS;
+	if (run->o->cluster) {
+		run_standby_look(run);
+		return;
+	}
+	run->yield = YIELD_LEFT;
 	run->back.since_ns = run_now_ns();
 	run_start_elsewhere(run, (uint32_t)__builtin_popcount(run->hosts) - 1);
 }
 
-void run_has_yielded(struct run *run)
+void run_yield_ends(struct run *run)
 {
-	if (run->log_fd >= 0)
+	if (run->yield == YIELD_LEFT && run->log_fd >= 0)
 		dprintf(run->log_fd, "vmp: host 0 has gone: the machine stood still for %.3f s, and goes on on %u host%s\n",
 			(run_now_ns() - run->checkpoint.kept_cut_ns) / 1e9, run->plan.hosts, run->plan.hosts > 1 ? "s" : "");
-	run->yield.wanted = run->yield.under_way = false;
-	write_info(run, false);
-	if (!run->o->checkpoint_ms)
-		hold_streams(run, false);
+	if (run->yield)
+		end_yield(run);
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { AGAIN_MS = 100 /* the machine could not be cut just now */ };
+enum { AGAIN_MS = 100 /* not just now */ };
 
 static uint64_t now_ns(void)
 {
@@ -29,6 +29,10 @@ static void on_timer(evutil_socket_t fd, short events, void *context)
 	(void)fd, (void)events;
 	if (c->pull.active)
 		return;
+	if (c->is_in_use && c->is_in_use(c->context)) {
+		begin_in(c, AGAIN_MS);
+		return;
+	}
 	c->began_ns = now_ns();
 	if (c->last && !c->whole)
 		c->last = LAST_UNDER_WAY;
@@ -145,6 +149,13 @@ void checkpoint_last(struct checkpoint *c)
 	c->last = LAST_WANTED;
 	if (!c->pull.active)
 		begin_in(c, 0);
+}
+
+void checkpoint_stays(struct checkpoint *c)
+{
+	pull_thaw(&c->pull);
+	c->last = LAST_NOT;
+	set_timer(c);
 }
 
 void checkpoint_stop(struct checkpoint *c)

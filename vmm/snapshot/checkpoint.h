@@ -5,8 +5,8 @@
  * changed since the one before.  This process is no host of the machine, so whatever host is lost, with the I/O server or not, the
  * checkpoint is here whole; run/back.c then ends what is left of the machine's processes and loads it, on the hosts that are
  * left.  Of the hosts of a cluster each has its copy on another computer, then, but the first.
- * What cannot be survived is the loss of this process: the daemons are its children, and end with it; a file may be left
- * (keptfile.h).
+ * The loss of this process, whose children the daemons are, is survived by a cluster's machine of `vmp up`: another process has a copy,
+ * on one of the other computers (vmm/standby/).  Of other machines a file may be left (keptfile.h).
  *
  * When host 0 goes there is no loss: a checkpoint is taken while the machine runs, if none stands, then one behind which it does not
  * go on.
@@ -37,6 +37,7 @@ struct checkpoint {
 	void (*on_kept)(void *context);
 	void (*on_last)(void *context); /* it stands, and so does the machine, which is ended now */
 	void (*on_trouble)(void *context, const char *line); /* one could not be taken: a line for the log */
+	bool (*is_in_use)(void *context); /* the one that stands must stand a while longer. May be NULL */
 };
 
 /* 0 or -ENOMEM. Checkpoints begin when the machine runs: checkpoint_go(). */
@@ -47,6 +48,8 @@ void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes);
 void checkpoint_soon(struct checkpoint *c); /* output waits for it */
 /* One behind which the machine does not go on: on_last() comes, or on_trouble(). */
 void checkpoint_last(struct checkpoint *c);
+/* After on_last(): the machine goes on where it is, after all. */
+void checkpoint_stays(struct checkpoint *c);
 /* The machine is lost: none is taken before the next checkpoint_go(). */
 void checkpoint_stop(struct checkpoint *c);
 void checkpoint_close(struct checkpoint *c);

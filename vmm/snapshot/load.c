@@ -8,11 +8,18 @@
 
 enum { TURN = 256 /* items between two looks at other events */, UNTAKEN = 64, SYNC_PAGES = 1024 };
 
+int load_check_processor(struct hostcpu *cpu, struct problem *p)
+{
+	struct hostcpu here;
+
+	hostcpu_look(&here);
+	return hostcpu_agree(cpu, &here, false, p);
+}
+
 static int check_processor(const struct load *load, struct hostcpu *cpu, struct problem *p)
 {
 	const struct snapshot_machine *machine = &load->saved.machine;
 	struct problem why;
-	struct hostcpu here;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -21,8 +28,7 @@ static int check_processor(const struct load *load, struct hostcpu *cpu, struct 
 			       "computer where it was saved, or it has been restarted since", load->path);
 	*cpu = (struct hostcpu){ .hides = true, .features = machine->features };
 	memcpy(cpu->vendor, machine->vendor, sizeof cpu->vendor - 1);
-	hostcpu_look(&here);
-	return hostcpu_agree(cpu, &here, false, &why) ? problem(p, "%s: this computer's %s", load->path, why.line) : 0;
+	return load_check_processor(cpu, &why) ? problem(p, "%s: this computer's %s", load->path, why.line) : 0;
 }
 
 int load_open(struct load *load, const char *path, struct hostcpu *cpu, struct problem *p)

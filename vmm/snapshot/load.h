@@ -31,6 +31,8 @@ struct load {
 
 /* 0 with the processor that the guest has seen, or -1 with one line: damaged, foreign, of another version, or for another one. */
 int load_open(struct load *load, const char *path, struct hostcpu *cpu, struct problem *p);
+/* May a guest that has seen `cpu` go on on this computer's processor? 0, or -1 with why not, to follow "this computer's ". */
+int load_check_processor(struct hostcpu *cpu, struct problem *p);
 /* The checkpoint must stand until load_close(). */
 void load_kept(struct load *load, const struct kept *kept);
 void load_start(struct load *load, struct client *client, unsigned hosts);
