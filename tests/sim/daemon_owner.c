@@ -289,6 +289,8 @@ bool cluster_settled(const struct cluster *c) { (void)c; return true; }
 uint32_t cluster_keep_ready(struct cluster *c, struct problem *missing) { (void)c, (void)missing; return 0; }
 int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p) { (void)c, (void)hosts, (void)p; return -1; }
 void run_standby_look(struct run *run) { (void)run; }
+bool run_standby_may_live(const struct run *run) { (void)run; return false; }
+void run_standby_leave(struct run *run) { (void)run; }
 const char *run_standby_why_not(const struct run *run) { (void)run; return NULL; }
 bool run_standby_is_busy(void *context) { (void)context; return false; }
 int rundir_make_secret(const struct rundir *rundir, struct problem *p) { (void)rundir, (void)p; return -1; }

@@ -149,6 +149,16 @@ void run_look_at_regrouped(struct run *run)
 		event_active(run->back.regrouped, EV_TIMEOUT, 0);
 }
 
+/* Two machines must not come of one: whoever has more hosts goes on. */
+static int too_few(struct run *run, uint32_t hosts, struct problem *p)
+{
+	if (!run->back.doubt || hosts * 2 >= run->back.before)
+		return 0;
+	run_standby_leave(run);
+	return problem(p, "only %u of its %u hosts are reached from here, so it may go on on host %s, which stood by", hosts, run->back.before,
+		       run->standby.to.host.name);
+}
+
 static void on_regrouped(evutil_socket_t fd, short what, void *context)
 {
 	struct run *run = context;
@@ -163,7 +173,7 @@ static void on_regrouped(evutil_socket_t fd, short what, void *context)
 	hosts = cluster_keep_ready(&run->cluster, &missing);
 	problem(&why, "%.400s%.230s", run->back.why.line, missing.line);
 	run->back.why = why;
-	if (run_hosts_hold(run, run->cluster.host, hosts, &p) || start_again(run, hosts, &p))
+	if (too_few(run, hosts, &p) || run_hosts_hold(run, run->cluster.host, hosts, &p) || start_again(run, hosts, &p))
 		end_without_going_back(run, &p);
 }
 
@@ -224,6 +234,8 @@ bool run_go_back(struct run *run, const char *died)
 		run->back.since_ns = run_now_ns();
 	say_what_is_lost(run, lost, died);
 	run->back.lost = 0;
+	run->back.before = (uint32_t)__builtin_popcount(run->hosts);
+	run->back.doubt = run_standby_may_live(run);
 	if (find_left(run, lost, &left, &p)) {
 		end_without_going_back(run, &p);
 		return true;

@@ -42,6 +42,8 @@ struct run {
 		struct event *regrouped; /* a cluster's hosts that are left are prepared, or it has taken too long */
 		bool regroups;		 /* that is waited for */
 		uint64_t first_at;	 /* of a cluster: checkpoints taken when host 0 was lost last, and one */
+		uint32_t before;	 /* how many hosts there were */
+		bool doubt;		 /* the standby was silent: it may go on with the machine, too */
 	} back;
 	enum { YIELD_NOT, YIELD_WANTED /* host 0 shall go */, YIELD_STANDS /* and the machine stands still, and is kept */,
 	       YIELD_LEFT /* it has gone, with all others: the machine is there again when it is loaded */,
@@ -141,6 +143,8 @@ void run_yield_ends(struct run *run); /* the machine is there again, without hos
 /* standby.c */
 int run_standby_open(struct run *run);
 void run_standby_look(struct run *run);	 /* does it know all that it should? */
+bool run_standby_may_live(const struct run *run); /* it has a copy, and nothing is heard of it */
+void run_standby_leave(struct run *run);	  /* what becomes of it is its own business */
 bool run_standby_is_busy(void *context); /* the checkpoint that stands is on its way there */
 const char *run_standby_why_not(const struct run *run); /* another computer cannot go on with this machine; NULL: perhaps it can */
 void run_standby_end(struct run *run);	 /* the machine has ended: it shall not go on with it; when it has heard that, or a while has passed */

@@ -212,6 +212,10 @@ bool run_standby_is_busy(void *context)
 	return run->standby.to.state == SENDER_COPIES;
 }
 
+bool run_standby_may_live(const struct run *run) { return run->standby.copied && sender_is_silent(&run->standby.to); }
+
+void run_standby_leave(struct run *run) { sender_close(&run->standby.to); }
+
 /* --- what it answers ------------------------------------------------------------------------------------------------ */
 
 static void on_up_there(struct run *run)

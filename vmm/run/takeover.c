@@ -313,6 +313,7 @@ static bool on_record(void *context, const struct snapfile_record *record, const
 		on_commit(run, record->index);
 		return true;
 	case STANDBY_ALIVE:
+		say(t, "alive\n");
 		return true;
 	case STANDBY_PREPARE:
 		fault_die_at(FAULT_STANDBY_DIES, 3);

@@ -78,6 +78,11 @@ void sender_end(struct sender *s)
 	put(s, STANDBY_END, 0, NULL, 0);
 }
 
+bool sender_is_silent(const struct sender *s)
+{
+	return s->state != SENDER_OFF && now_ns() - s->heard_ns > SENDER_DOUBT_S * 1000000000ull;
+}
+
 bool sender_has_ended(const struct sender *s) { return s->state == SENDER_OFF; }
 
 /* --- what it says --------------------------------------------------------------------------------------------------- */
@@ -107,7 +112,8 @@ static void take_answer(struct sender *s, const struct answer *answer, const cha
 
 static void take_line(struct sender *s, const char *line)
 {
-	if (s->ending) /* it answers what was asked before */
+	s->heard_ns = now_ns();
+	if (s->ending || !strcmp(line, "alive")) /* or it answers what was asked before */
 		return;
 	if (!strncmp(line, "over ", 5)) {
 		s->is_over = true;
@@ -235,6 +241,7 @@ int sender_start(struct sender *s, const struct cluster_host *host, const char *
 		return -1;
 	}
 	s->state = SENDER_IDLE;
+	s->heard_ns = now_ns();
 	sender_order(s, orders);
 	return 0;
 }

@@ -6,7 +6,8 @@
  * computer shall go: then the standby gets the last checkpoint of a machine that stands still, and is told to go on.
  *
  * Of an owner that is silent nobody knows whether it lives: it goes on, too, if it can, without those whom it does not reach.  So the
- * standby goes on only with at least half of the hosts.  (Of two computers, whose connection is cut, each has a machine then.)
+ * standby goes on only with at least half of the hosts, and so does an owner that has not heard of its standby for SENDER_DOUBT_S: it
+ * says "alive" now and then.  (Of two computers, whose connection is cut, each has a machine then.)
  *
  *   STARTS    ssh begins, or new orders are on their way: "ready", or "refused WHY"
  *   IDLE      its copy is some checkpoint; nothing is under way
@@ -24,7 +25,7 @@
 #include "vmm/cluster/file.h"
 #include "vmm/snapshot/kept.h"
 
-enum { STANDBY_SILENCE_S = 15, STANDBY_ALIVE_S = 2, SENDER_LINE = 400 };
+enum { STANDBY_SILENCE_S = 15, STANDBY_ALIVE_S = 2, SENDER_DOUBT_S = 6, SENDER_LINE = 400 };
 
 enum sender_state { SENDER_OFF, SENDER_STARTS, SENDER_IDLE, SENDER_COPIES, SENDER_PREPARES, SENDER_GOES };
 
@@ -50,7 +51,7 @@ struct sender {
 	struct event *alive;
 	struct kept *kept;	   /* COPIES */
 	struct kept_cursor cursor; /* of it */
-	uint64_t cut_ns;
+	uint64_t cut_ns, heard_ns; /* of what is copied; when it has said anything last */
 	unsigned copies;
 	char said[SENDER_LINE]; /* last of its standard error */
 	bool ending;	   /* STANDBY_END is on its way */
@@ -70,5 +71,7 @@ void sender_end(struct sender *s);
 /* Has it heard that, or is there none? */
 bool sender_has_ended(const struct sender *s);
 void sender_close(struct sender *s);
+/* Its connection stands, but it may be that nobody is there. */
+bool sender_is_silent(const struct sender *s);
 
 #endif
