@@ -9,6 +9,7 @@ enum {
 	MAX_RAM_MIB = 1024,	   /* the guest kernel maps all of RAM from VMP_USER_LIMIT on and has no high memory */
 	DEFAULT_RAM_MIB = 256,
 	MAX_MSG_PAYLOAD = 8192,	   /* bytes after a message's fixed body */
+	MAX_PRELOADED = 64,	   /* runs of pages that hold data when a machine starts */
 	MAX_NAME = 64,		   /* a machine's name */
 	MAX_CMDLINE = 2048,	   /* the guest kernel's command line (its own limit) */
 	MAX_SPACES = 8,		   /* host address spaces of one virtual CPU: as many as CR3's low bits can name */

@@ -25,6 +25,7 @@
 #include "vmm/hosts.h"
 #include "vmm/policy.h"
 #include "vmm/snapshot/freeze.h"
+#include "vmm/snapshot/restore.h"
 #include "vmm/snapshot/turn.h"
 
 static struct node the_node = { .ram_fd = -1, .shm_fd = -1 };
@@ -113,6 +114,7 @@ static void start(struct node *node)
 	if (node->o.node == 0)
 		clients_listen(node);
 	make_shared_memory(node);
+	restore_offer_ram(node);
 	pagestore_start(node);
 	clock_start(node);
 	log_debug("starts");

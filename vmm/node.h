@@ -46,7 +46,7 @@ struct dsm;
 struct event;
 struct event_base;
 
-enum { MAX_PHOENIX = 8, MAX_INITRDS = 8, MAX_CLIENTS = 32, MAX_PRELOADED = 64, END_LINE = 480 };
+enum { MAX_PHOENIX = 8, MAX_INITRDS = 8, MAX_CLIENTS = 32, END_LINE = 480 };
 
 struct node_options {
 	const char *dir;

@@ -352,7 +352,7 @@ static void on_reaped(unsigned number)
 static void on_snapshot_step(enum snapshot_step step)
 {
 	if (step == SNAPSHOT_READY)
-		load_start(&owner.run.load, &owner.run.client, owner.run.plan.hosts);
+		load_start(&owner.run.load, &owner.run.client, owner.run.plan.hosts, world_rundir());
 	else if (step == SNAPSHOT_TAKEN)
 		load_taken(&owner.run.load);
 }

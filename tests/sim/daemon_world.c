@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "dsm/internal.h"
@@ -21,6 +22,7 @@
 #include "vmm/policy.h"
 #include "vmm/snapshot/copy.h"
 #include "vmm/snapshot/freeze.h"
+#include "vmm/snapshot/ram.h"
 #include "vmm/snapshot/restore.h"
 #include "vmm/snapshot/turn.h"
 #include "vmm/tsc.h"
@@ -498,6 +500,25 @@ static void set_handlers(struct node *node)
 	net_carry(node->net, carry, on_overflow);
 }
 
+const char *world_rundir(void)
+{
+	static char path[IO_PATH];
+
+	io_path(path, "");
+	return path;
+}
+
+/* As it starts; half of the hosts might as well be other computers. */
+static void offer_ram(struct node *node)
+{
+	char link[IO_PATH + 16];
+
+	snprintf(link, sizeof link, RAM_LINK_FORMAT, world_rundir(), node->o.node);
+	unlink(link);
+	node->o.dir = sim_chance(machine, 50) ? world_rundir() : NULL;
+	restore_offer_ram(node);
+}
+
 /* As vmm/node.c does it. What neither joins nor is loaded runs already. */
 void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool restore)
 {
@@ -517,8 +538,10 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	node->ram = at->ram;
 	node->ram_fd = at->ram_fd;
 	node->ram_pages = machine->n_pages;
-	if (restore)
+	if (restore) {
 		memset(node->ram, 0, (size_t)machine->n_pages * PAGE_BYTES);
+		offer_ram(node);
+	}
 	copy_start(node);
 	node->net = net_new(number, n_start, node);
 	set_handlers(node);

@@ -93,6 +93,7 @@ struct run;
 void world_open(void);
 void world_close(void);
 struct event_base *world_base(unsigned node);
+const char *world_rundir(void); /* of all */
 void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool restore);
 void world_forget_daemon(unsigned number); /* and all that it has */
 void world_on_event(struct sim_event *event);

@@ -1,13 +1,17 @@
 /* checkpoint.c - what a machine goes back to (vmm/snapshot/kept.c): after any row of whole checkpoints and changes, some of them
- * abandoned, it is the last one that was committed, byte for byte. And the streams of such a machine (vmm/streams.c): each byte of
+ * abandoned, it is the last one that was committed, byte for byte. Its way into the hosts' memory (vmm/snapshot/load.c). And the streams of such a machine (vmm/streams.c): each byte of
  * output goes out once, each byte of input arrives once, however often it goes back.
  */
 #include <CUnit/Basic.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
-#include "vmm/snapshot/kept.h"
+#include "vmm/snapshot/load.h"
+#include "vmm/snapshot/ram.h"
 #include "vmm/streams.h"
 
 enum { MIB = 64, PAGES = MIB << 8, BLOCKS = 64, ROUNDS = 40 };
@@ -178,10 +182,179 @@ static void what_cannot_be(void)
 	kept_free(k);
 }
 
-/* --- streams --- */
+/* --- loading it: hosts 0 and 2 of three are on this computer --- */
+
+enum { HOSTS = 3, FAR = 1 };
 
 static struct client client;
 static int machine_end;
+static struct {
+	char folder[32];
+	int ram[HOSTS];
+	struct load load;
+	uint8_t page[PAGES]; /* as it came for the host that is not here; 0: it did not */
+	unsigned loaded, failed;
+} hosts;
+
+static void on_loaded(void *context) { (void)context; hosts.loaded++; }
+static void on_failed(void *context, const char *line)
+{
+	(void)context;
+	CU_ASSERT_STRING_EQUAL(line, "the memory of host 2 cannot be loaded: Operation not permitted");
+	hosts.failed++;
+}
+static void on_client_message(void *context, const struct msg_header *header, const void *body) { (void)context, (void)header, (void)body; }
+
+static void connect_client(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int listening = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	snprintf(address.sun_path, sizeof address.sun_path, "%s/control.sock", hosts.folder);
+	CU_ASSERT_FATAL(!bind(listening, (struct sockaddr *)&address, sizeof address) && !listen(listening, 1));
+	client = (struct client){ .on_message = on_client_message };
+	CU_ASSERT_FATAL(!client_connect(&client, client_new_loop(), hosts.folder, CLIENT_RUN));
+	machine_end = accept(listening, NULL, NULL);
+	close(listening);
+}
+
+static void offer_ram(unsigned host)
+{
+	char path[64], memory[64];
+
+	hosts.ram[host] = memfd_create("ram", MFD_ALLOW_SEALING);
+	CU_ASSERT_FATAL(!ftruncate(hosts.ram[host], (off_t)PAGES * PAGE_BYTES));
+	snprintf(path, sizeof path, RAM_LINK_FORMAT, hosts.folder, host);
+	snprintf(memory, sizeof memory, "/proc/self/fd/%d", hosts.ram[host]);
+	if (host != FAR)
+		CU_ASSERT_FATAL(!symlink(memory, path));
+}
+
+static void open_hosts(void)
+{
+	strcpy(hosts.folder, "/tmp/vmp-unit.XXXXXX");
+	CU_ASSERT_FATAL(mkdtemp(hosts.folder) != NULL);
+	connect_client();
+	for (unsigned host = 0; host < HOSTS; host++)
+		offer_ram(host);
+	hosts.load = (struct load){ .on_loaded = on_loaded, .on_failed = on_failed };
+	memset(hosts.page, 0, sizeof hosts.page);
+	hosts.loaded = hosts.failed = 0;
+}
+
+static void close_hosts(void)
+{
+	char path[64];
+
+	load_close(&hosts.load);
+	CU_ASSERT(!hosts.load.here);
+	client_close(&client);
+	event_base_free(client.base);
+	close(machine_end);
+	for (unsigned host = 0; host < HOSTS; host++) {
+		close(hosts.ram[host]);
+		snprintf(path, sizeof path, RAM_LINK_FORMAT, hosts.folder, host);
+		unlink(path);
+	}
+	snprintf(path, sizeof path, "%s/control.sock", hosts.folder);
+	unlink(path);
+	CU_ASSERT_EQUAL(rmdir(hosts.folder), 0);
+}
+
+static void answer_item(const struct msg_snapshot_item *item, const uint8_t *data)
+{
+	if (item->kind == SNAPSHOT_PAGE) {
+		CU_ASSERT_EQUAL(ram_host_of(item->index, PAGES, HOSTS), FAR);
+		CU_ASSERT_EQUAL(hosts.page[item->index], 0);
+		hosts.page[item->index] = data[0];
+	} else if (item->kind != SNAPSHOT_CPU) {
+		load_taken(&hosts.load); /* by the I/O server */
+	}
+}
+
+/* What node 0 would do with all that has come. */
+static void answer(void)
+{
+	static struct { struct msg_header header; union { struct msg_snapshot step; struct msg_snapshot_item item; }; uint8_t data[MAX_MSG_PAYLOAD]; } m;
+	ssize_t n;
+
+	while ((n = recv(machine_end, &m, sizeof m, MSG_DONTWAIT)) > 0)
+		if (m.header.type == MSG_SNAPSHOT_ITEM)
+			answer_item(&m.item, (const uint8_t *)&m + sizeof m.header + sizeof m.item);
+		else if (m.header.type == MSG_SNAPSHOT && m.step.step == SNAPSHOT_SYNC)
+			for (unsigned host = 0; host < HOSTS; host++)
+				load_taken(&hosts.load);
+}
+
+static void load_all(const struct kept *k)
+{
+	load_kept(&hosts.load, k);
+	load_start(&hosts.load, &client, HOSTS, hosts.folder);
+	for (unsigned i = 0; i < 100000 && !hosts.loaded && !hosts.failed; i++) {
+		event_base_loop(client.base, EVLOOP_NONBLOCK);
+		answer();
+	}
+}
+
+/* The page as the host has it that shall have it, and no other. */
+static uint8_t page_there(const uint8_t *ram[HOSTS], gfn_t gfn)
+{
+	unsigned host = ram_host_of(gfn, PAGES, HOSTS);
+	const uint8_t *page = ram[host] + ((size_t)gfn << PAGE_BITS);
+
+	for (unsigned other = 0; other < HOSTS; other++)
+		if (other != host && ram[other][(size_t)gfn << PAGE_BITS])
+			return 255;
+	return host == FAR ? hosts.page[gfn] : memcmp(page, page + 1, PAGE_BYTES - 1) ? 254 : *page;
+}
+
+static void pages_come_to_their_hosts(void)
+{
+	static struct model m;
+	const uint8_t *ram[HOSTS];
+	struct kept *k = kept_new();
+	unsigned wrong = 0;
+
+	kept_begin(k, false);
+	put_machine(k, 1);
+	put_contents(k, &m, false);
+	for (gfn_t gfn = 0; gfn < 3000; gfn++) /* runs, over the stripes' ends; what came first counts */
+		put_filled(k, SNAPSHOT_PAGE, gfn, m.page[gfn] = m.page[gfn] ? m.page[gfn] : 1 + gfn % 200);
+	CU_ASSERT_EQUAL_FATAL(kept_commit(k, &p), 0);
+	open_hosts();
+	load_all(k);
+	CU_ASSERT(hosts.loaded == 1 && !hosts.failed && !hosts.load.here);
+	for (unsigned host = 0; host < HOSTS; host++)
+		ram[host] = mmap(NULL, (size_t)PAGES * PAGE_BYTES, PROT_READ, MAP_SHARED, hosts.ram[host], 0);
+	for (gfn_t gfn = 0; gfn < PAGES; gfn++)
+		wrong += page_there(ram, gfn) != m.page[gfn];
+	CU_ASSERT_EQUAL(wrong, 0);
+	for (unsigned host = 0; host < HOSTS; host++)
+		munmap((void *)ram[host], (size_t)PAGES * PAGE_BYTES);
+	close_hosts();
+	kept_free(k);
+}
+
+static void what_cannot_be_written(void)
+{
+	struct kept *k = kept_new();
+
+	kept_begin(k, false);
+	put_machine(k, 1);
+	for (gfn_t gfn = 0; gfn < PAGES; gfn++)
+		put_filled(k, SNAPSHOT_PAGE, gfn, 7);
+	for (unsigned i = 0; i < BLOCKS; i++)
+		put_filled(k, SNAPSHOT_BLOCK, i, 7);
+	CU_ASSERT_EQUAL_FATAL(kept_commit(k, &p), 0);
+	open_hosts();
+	CU_ASSERT_FATAL(!fcntl(hosts.ram[2], F_ADD_SEALS, F_SEAL_WRITE));
+	load_all(k);
+	CU_ASSERT(hosts.failed == 1 && !hosts.loaded);
+	close_hosts();
+	kept_free(k);
+}
+
+/* --- streams --- */
 
 static void open_client(void)
 {
@@ -388,6 +561,8 @@ int main(void)
 	CU_add_test(suite, "the last one committed stands", last_committed_stands);
 	CU_add_test(suite, "a copy follows", copy_follows);
 	CU_add_test(suite, "what cannot be", what_cannot_be);
+	CU_add_test(suite, "pages come to their hosts", pages_come_to_their_hosts);
+	CU_add_test(suite, "what cannot be written", what_cannot_be_written);
 	CU_add_test(suite, "output goes out once", output_goes_out_once);
 	CU_add_test(suite, "output is held for a while", output_is_held_for_a_while);
 	CU_add_test(suite, "input arrives once", input_arrives_once);

@@ -123,7 +123,7 @@ static void on_snapshot(struct run *run, const void *body)
 		return;
 	if (snapshot.step == SNAPSHOT_READY) {
 		log_debug("all hosts are ready to be loaded");
-		load_start(&run->load, &run->client, run->plan.hosts);
+		load_start(&run->load, &run->client, run->plan.hosts, run->rundir.path);
 	} else if (snapshot.step == SNAPSHOT_TAKEN) {
 		load_taken(&run->load);
 	}

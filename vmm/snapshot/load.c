@@ -1,12 +1,18 @@
 /* load.c - see load.h. */
 #include "vmm/snapshot/load.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 #include "base/log.h"
+#include "vmm/snapshot/ram.h"
 #include "vmm/tsc.h"
 
-enum { TURN = 256 /* items between two looks at other events */, UNTAKEN = 64, SYNC_PAGES = 1024 };
+enum { TURN = 256 /* items between two looks at other events */, UNTAKEN = 64, SYNC_PAGES = 1024, RUN_PAGES = 16 };
 
 int load_check_processor(struct hostcpu *cpu, struct problem *p)
 {
@@ -96,6 +102,77 @@ static void send_item(struct load *load, uint32_t kind, uint32_t index, const vo
 		send_sync(load);
 }
 
+/* --- the memory of hosts on this computer --------------------------------------------------------------------------- */
+
+/* The next record is read behind the pages that wait. */
+static uint8_t run_bytes[RUN_PAGES * PAGE_BYTES + MAX_MSG_PAYLOAD];
+
+static uint8_t *run_end(const struct load *load) { return run_bytes + load->run * PAGE_BYTES; }
+
+static void open_ram(struct load *load, const char *rundir)
+{
+	char path[4096];
+	struct stat st;
+
+	for (unsigned host = 0; host < load->hosts; host++) {
+		snprintf(path, sizeof path, RAM_LINK_FORMAT, rundir, host);
+		load->ram[host] = open(path, O_WRONLY | O_CLOEXEC);
+		if (load->ram[host] < 0 || fstat(load->ram[host], &st))
+			continue;
+		load->here |= 1u << host;
+		load->ram_pages = (uint32_t)(st.st_size >> PAGE_BITS);
+	}
+}
+
+/* Or they would live as long as we do. */
+static void close_ram(struct load *load)
+{
+	for (; load->here; load->here &= load->here - 1)
+		close(load->ram[__builtin_ctz(load->here)]);
+	load->run = 0;
+}
+
+static bool is_here(const struct load *load, const struct snapfile_record *record)
+{
+	return record->kind == SNAPSHOT_PAGE && record->bytes == PAGE_BYTES && record->index < load->ram_pages &&
+	       load->here >> ram_host_of(record->index, load->ram_pages, load->hosts) & 1;
+}
+
+static bool write_run(struct load *load)
+{
+	size_t bytes = load->run * PAGE_BYTES;
+	unsigned host;
+	struct problem p;
+
+	if (!load->run)
+		return true;
+	host = ram_host_of(load->run_first, load->ram_pages, load->hosts);
+	load->run = 0;
+	errno = ENOSPC;
+	if (pwrite(load->ram[host], run_bytes, bytes, (off_t)load->run_first << PAGE_BITS) == (ssize_t)bytes)
+		return true;
+	problem(&p, "the memory of host %u cannot be loaded: %s", host, strerror(errno));
+	load->on_failed(load->context, p.line);
+	return false;
+}
+
+/* A page that lies at run_end(). */
+static bool add_to_run(struct load *load, gfn_t gfn)
+{
+	const uint8_t *data = run_end(load);
+
+	if (load->run && (gfn != load->run_first + load->run || gfn % ram_stripe(load->ram_pages) == 0)) {
+		if (!write_run(load))
+			return false;
+		memmove(run_bytes, data, PAGE_BYTES);
+	}
+	if (!load->run)
+		load->run_first = gfn;
+	return ++load->run < RUN_PAGES || write_run(load);
+}
+
+/* --- one after the other -------------------------------------------------------------------------------------------- */
+
 /* All is taken: the machine may start. */
 static void check_loaded(struct load *load)
 {
@@ -103,22 +180,26 @@ static void check_loaded(struct load *load)
 
 	if (!load->all_sent || load->untaken)
 		return;
+	close_ram(load);
 	client_send(load->client, MSG_SNAPSHOT, VNODE_CLI, &loaded, sizeof loaded, NULL, 0);
 	load->on_loaded(load->context);
 }
 
 static bool send_next(struct load *load)
 {
-	static uint8_t data[MAX_MSG_PAYLOAD];
 	struct snapfile_record record;
 	struct problem p;
 
-	switch (read_next(load, &record, data, &p)) {
+	switch (read_next(load, &record, run_end(load), &p)) {
 	case 1:
+		if (is_here(load, &record))
+			return add_to_run(load, record.index);
 		if (record.kind != SNAPSHOT_MACHINE)
-			send_item(load, record.kind, record.index, data, record.bytes);
+			send_item(load, record.kind, record.index, run_end(load), record.bytes);
 		return true;
 	case 0:
+		if (!write_run(load))
+			return false;
 		send_item(load, SNAPSHOT_LAST, 0, NULL, 0);
 		send_sync(load);
 		load->all_sent = true;
@@ -146,9 +227,10 @@ static void on_more(evutil_socket_t fd, short events, void *context)
 	event_add(load->more, &at_once);
 }
 
-void load_start(struct load *load, struct client *client, unsigned hosts)
+void load_start(struct load *load, struct client *client, unsigned hosts, const char *rundir)
 {
 	load->hosts = hosts;
+	open_ram(load, rundir);
 	load->client = client;
 	load->more = evtimer_new(client->base, on_more, load);
 	if (!load->more)
@@ -172,6 +254,7 @@ void load_close(struct load *load)
 	if (load->more)
 		event_free(load->more);
 	load->more = NULL;
+	close_ram(load);
 	snapfile_close(load->reader);
 	load->reader = NULL;
 	saved_free(&load->saved);

@@ -1,4 +1,5 @@
-/* load.h - a saved machine's way into node 0 (restore.h): from its file for `vmp snapshot load`, or from a checkpoint (run/back.c).
+/* load.h - a saved machine's way into its daemons (restore.h): from its file for `vmp snapshot load`, or from a checkpoint
+ * (run/back.c).  Pages of hosts on this computer are written into their memory, all else goes to node 0.
  *
  * Rules of use: load_open() reads the whole file once, so that nothing is started for one that is damaged; or
  * load_kept(), again if need be.  load_start()
@@ -21,8 +22,13 @@ struct load {
 	struct client *client;
 	struct event *more;
 	unsigned hosts;
+	uint32_t here; /* bit set: the hosts whose memory is open */
+	int ram[MAX_NODES];
+	uint32_t ram_pages;
+	gfn_t run_first; /* pages one after the other that will be written together */
+	uint32_t run;
 	uint32_t untaken; /* items and SYNCs that were not answered yet */
-	uint32_t pages;
+	uint32_t pages; /* that were sent */
 	bool all_sent;
 	void *context;
 	void (*on_loaded)(void *context); /* the machine starts */
@@ -35,7 +41,8 @@ int load_open(struct load *load, const char *path, struct hostcpu *cpu, struct p
 int load_check_processor(struct hostcpu *cpu, struct problem *p);
 /* The checkpoint must stand until load_close(). */
 void load_kept(struct load *load, const struct kept *kept);
-void load_start(struct load *load, struct client *client, unsigned hosts);
+/* rundir: where the hosts of this computer offer their memory. */
+void load_start(struct load *load, struct client *client, unsigned hosts, const char *rundir);
 void load_taken(struct load *load);
 void load_close(struct load *load);
 

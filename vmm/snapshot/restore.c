@@ -2,22 +2,38 @@
 #include "vmm/snapshot/restore.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/conn.h"
+#include "vmm/snapshot/ram.h"
 
-static uint32_t stripe_pages(const struct node *node) { return (node->ram_pages + MAX_PRELOADED - 1) / MAX_PRELOADED; }
+/* Without the link pages come as items. */
+void restore_offer_ram(const struct node *node)
+{
+	char link[4096], memory[64];
+
+	if (!node->o.dir)
+		return;
+	snprintf(link, sizeof link, RAM_LINK_FORMAT, node->o.dir, node->o.node);
+	snprintf(memory, sizeof memory, "/proc/%d/fd/%d", getpid(), node->ram_fd);
+	unlink(link); /* a daemon of this number may have died before */
+	if (symlink(memory, link))
+		log_warn("cannot make %s: %s", link, strerror(errno));
+}
 
 static void deal_pages(struct node *node)
 {
 	struct preloaded *p = &node->preloaded;
+	uint32_t stripe = ram_stripe(node->ram_pages);
 
-	for (gfn_t first = 0; first < node->ram_pages; first += stripe_pages(node)) {
-		uint32_t left = node->ram_pages - first, count = left < stripe_pages(node) ? left : stripe_pages(node);
+	for (gfn_t first = 0; first < node->ram_pages; first += stripe) {
+		uint32_t left = node->ram_pages - first;
 
-		p->range[p->count] = (struct page_range){ first, count, p->count % node->o.n_nodes };
-		p->count++;
+		p->range[p->count++] = (struct page_range){ first, left < stripe ? left : stripe,
+							    ram_host_of(first, node->ram_pages, node->o.n_nodes) };
 	}
 }
 
@@ -100,7 +116,7 @@ void restore_on_item(struct node *node, const struct msg_header *header, const v
 static vnode_t place_of(const struct node *node, const struct msg_snapshot_item *item)
 {
 	switch (item->kind) {
-	case SNAPSHOT_PAGE: return VNODE_DAEMON(item->index / stripe_pages(node) % node->o.n_nodes);
+	case SNAPSHOT_PAGE: return VNODE_DAEMON(ram_host_of(item->index, node->ram_pages, node->o.n_nodes));
 	case SNAPSHOT_CPU: return VNODE_CPU(item->index % node->o.n_cpus);
 	default: return VNODE_IOSRV;
 	}

@@ -1,14 +1,20 @@
 /* restore.h - the node daemons' part in loading a machine that was saved (vmm/snapshot/load.h is the other side).
  *
  * Node 0 was started with --restore.  When all hosts are connected it tells the run client READY, which sends the items.  Pages are
- * dealt over the hosts in stripes and are their owners' from the start; CPUs go to their hosts' monitors, the rest to the I/O
+ * dealt over the hosts in stripes (ram.h) and are their owners' from the start; CPUs go to their hosts' monitors, the rest to the I/O
  * server.  LOADED starts the machine with the saved clock, and ends in THAW.
+ *
+ * The run client itself writes those pages that belong to hosts on its computer into their memory: a fifth of the time that they
+ * take as messages.  Only those of other computers come as items.
  * Flow: the I/O server answers each of its items with TAKEN, and every daemon each SYNC, which comes behind some thousand pages.
  */
 #ifndef VMM_SNAPSHOT_RESTORE_H
 #define VMM_SNAPSHOT_RESTORE_H
 
 #include "vmm/node.h"
+
+/* Every daemon, at its start: who loads the machine on this computer finds its memory. */
+void restore_offer_ram(const struct node *node);
 
 /* Node 0: all hosts are connected. Then what the run client sends: items, and SYNC. */
 void restore_begin(struct node *node);
