@@ -4,8 +4,8 @@
  * dealt over the hosts in stripes (ram.h) and are their owners' from the start; CPUs go to their hosts' monitors, the rest to the I/O
  * server.  LOADED starts the machine with the saved clock, and ends in THAW.
  *
- * The run client itself writes those pages that belong to hosts on its computer into their memory: a fifth of the time that they
- * take as messages.  Only those of other computers come as items.
+ * The run client itself writes those pages that belong to hosts on its computer into their memory, with a fifth of the work
+ * (bench/README.md).  Only those of other computers come as items.
  * Flow: the I/O server answers each of its items with TAKEN, and every daemon each SYNC, which comes behind some thousand pages.
  */
 #ifndef VMM_SNAPSHOT_RESTORE_H
