@@ -471,6 +471,9 @@ void run_has_taken_over(struct run *run)
 {
 	if (!run->takeover || run->takeover->to < 0)
 		return;
+	if (run->takeover->is == TOLD)
+		dprintf(run->log_fd, "vmp: host 0 has gone: the machine stood still for %.3f s, and goes on on %u host%s\n",
+			(run_now_ns() - run->checkpoint.kept_cut_ns) / 1e9, run->plan.hosts, run->plan.hosts > 1 ? "s" : "");
 	say(run->takeover, "up\n");
 	forget_owner(run->takeover);
 }
