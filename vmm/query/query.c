@@ -142,6 +142,7 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 {
 	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
 	static const struct timeval limit = { ANSWER_LIMIT_S, 0 };
+	struct problem ignored;
 	int error;
 
 	*q = (struct query){ .o = o, .kind = kind };
@@ -149,6 +150,8 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why) || change_find_host(q))
 		return -1;
 	wait_while_it_yields(q);
+	if (!rundir_read_info(&q->rundir, &q->info, &ignored) && q->info.elsewhere[0])
+		return problem(&q->why, "the machine %s goes on on %s", q->rundir.name, q->info.elsewhere);
 	signal(SIGPIPE, SIG_IGN);
 	q->base = client_new_loop();
 	if (!q->base)

@@ -67,7 +67,13 @@ static void on_limit(evutil_socket_t fd, short events, void *context)
 
 static void on_closed(void *context)
 {
-	end_save(context, EXIT_VMP_FAILURE, "the machine has ended; nothing was saved");
+	struct save *s = context;
+	struct machine_info now;
+	struct problem p;
+	bool yields = !rundir_read_info(&s->rundir, &now, &p) && now.yields;
+
+	end_save(s, EXIT_VMP_FAILURE, yields ? "host 0 goes just now, and the machine comes back without it; nothing was saved: ask again" :
+					     "the machine has ended; nothing was saved");
 }
 
 static void show_progress(struct save *s)

@@ -137,11 +137,12 @@ static void on_lines(struct bufferevent *from, void *context)
 	struct evbuffer *input = bufferevent_get_input(from);
 	char *line;
 
-	while (s->from && (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_LF))) {
+	/* What a line says may be the end of this connection, and the beginning of another one. */
+	while (s->from == from && (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_LF))) {
 		take_line(s, line);
 		free(line);
 	}
-	if (s->from && evbuffer_get_length(input) > SENDER_LINE)
+	if (s->from == from && evbuffer_get_length(input) > SENDER_LINE)
 		fail(s, "%s", "it says a line without an end");
 }
 
