@@ -31,6 +31,7 @@ enum {
 	IOSRV_GRACE_MS = 300,	/* between SIGTERM and SIGKILL: the disk image is closed in order */
 	END_LIMIT_MS = 800,	/* `vmp run` kills what is left after a second */
 	END_ANSWER_MS = 2000,	/* a daemon waits so long for node 0 to spread the word */
+	END_ORPHAN_MS = 400,	/* the same, when who has started it is gone */
 	CLIENT_LIMIT_MS = 3000, /* node 0 failed before `vmp run` was connected: it waits so long to tell it */
 	END_STEP_MS = 20,
 };
@@ -365,14 +366,18 @@ static void on_end_timer(evutil_socket_t fd, short what, void *arg)
 
 static void on_stop_signal(evutil_socket_t signal_number, short what, void *arg)
 {
+	static const struct timeval patience = { 0, END_ORPHAN_MS * 1000 };
 	struct node *node = arg;
 
 	(void)what;
-	if (node->o.secret) /* by vmp-host, whose ssh has ended */
+	if (node->o.secret) { /* by vmp-host, whose ssh has ended, perhaps with node 0 */
 		node_end(node, END_PART_DIED, 0, "host %u: its ssh connection ended", node->o.node);
-	else
+		if (!node->ending)
+			event_add(node->end_timer, &patience);
+	} else {
 		node_end(node, END_USER, 128 + signal_number, "the daemon of host %u was told to stop by signal %d", node->o.node,
 			 (int)signal_number);
+	}
 }
 
 void supervise_start(struct node *node)
