@@ -21,6 +21,7 @@ static void on_machine_up(struct run *run)
 	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name, run->o->cpus, run->o->hosts,
 		run->o->hosts > 1 ? "s" : "", (run_now_ns() - run->start_ns) / 1e9);
 	dup2(run->log_fd, 2);
+	run_standby_look(run);
 }
 
 static void write_all(int fd, const char *bytes, size_t n)

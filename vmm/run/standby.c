@@ -1,7 +1,7 @@
 /* standby.c - another process has a copy of the last checkpoint, on another computer of the cluster, and goes on with the machine if this
  * computer is lost, or goes (vmm/standby/sender.h).
  *
- * A machine of `vmp up --cluster --checkpoint` has one as soon as one of its hosts can; without checkpoints, when host 0 is to go
+ * A machine of `vmp up --cluster --checkpoint` has one as soon as it is up and one of its hosts can; without checkpoints, when host 0 is to go
  * (yield.c).  What it is told next is decided in one place, next_step(), whenever something has changed.
  */
 #include "vmm/run/internal.h"
@@ -80,7 +80,7 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 
 static bool wants_one(const struct run *run)
 {
-	return run->background && run->o->cluster && run->attached && !run->ended && run->yield < YIELD_LEFT &&
+	return run->background && !run->starter && run->o->cluster && run->attached && !run->ended && run->yield < YIELD_LEFT &&
 	       (run->o->checkpoint_ms || run->yield);
 }
 
