@@ -39,6 +39,8 @@ static void close_stream(struct bufferevent **stream)
 {
 	if (!*stream)
 		return;
+	/* In its own callback it is freed when that returns; its number may be another's by then. */
+	bufferevent_disable(*stream, EV_READ | EV_WRITE);
 	close(bufferevent_getfd(*stream));
 	bufferevent_free(*stream);
 	*stream = NULL;
@@ -163,6 +165,18 @@ static void on_errors(struct bufferevent *err, void *context)
 	evbuffer_drain(input, evbuffer_get_length(input) > SENDER_LINE ? evbuffer_get_length(input) : 0);
 }
 
+/* What has come, and is not read yet. */
+static void read_rest(struct bufferevent *stream)
+{
+	struct evbuffer *input = bufferevent_get_input(stream);
+
+	evbuffer_unfreeze(input, false); /* but in its own callback nobody may add to it */
+	while (evbuffer_read(input, bufferevent_getfd(stream), -1) > 0)
+		;
+	evbuffer_freeze(input, false);
+}
+
+/* Of an ssh that has ended, any stream's end may be seen first; what it said before counts: it may have gone on with the machine. */
 static void on_end(struct bufferevent *stream, short what, void *context)
 {
 	struct sender *s = context;
@@ -172,9 +186,14 @@ static void on_end(struct bufferevent *stream, short what, void *context)
 		bufferevent_disable(stream, EV_READ);
 		return;
 	}
-	if (s->err)
-		on_errors(s->err, s);
-	fail(s, "%s", s->said[0] ? s->said : "its ssh connection ended");
+	read_rest(s->err);
+	on_errors(s->err, s);
+	if (stream == s->to) {
+		read_rest(s->from);
+		on_lines(s->from, s);
+	}
+	if (stream == s->to || stream == s->from)
+		fail(s, "%s", s->said[0] ? s->said : "its ssh connection ended");
 }
 
 /* --- what is said to it --------------------------------------------------------------------------------------------- */
