@@ -241,6 +241,17 @@ static void settle_in_window(struct monitor *m, struct stop *why)
 		why->place = window_settle(&m->vcpu, &at);
 }
 
+/* Whoever is stopped, and is gone for ptrace, was killed, but may take a while to die: then what fails is that death (monitor_end()). */
+static int save_stopped(pid_t pid, uint8_t *to)
+{
+	int bytes = fpstate_save(pid, to);
+	siginfo_t child;
+
+	while (bytes == -ESRCH && waitid(P_PID, pid, &child, WEXITED | WNOWAIT | __WALL) && errno == EINTR)
+		;
+	return bytes;
+}
+
 int process_fpu_save(struct monitor *m, uint8_t *to)
 {
 	static uint8_t xsave[DIRECT_XSAVE_BYTES];
@@ -248,7 +259,7 @@ int process_fpu_save(struct monitor *m, uint8_t *to)
 	uint32_t bytes;
 
 	if (!m->direct_engine)
-		return fpstate_save(m->vm.pid, to);
+		return save_stopped(m->vm.pid, to);
 	bytes = m->direct->xsave_bytes;
 	if (!bytes) /* it has not run yet */
 		return fpstate_at_reset(to);
