@@ -586,7 +586,8 @@ static size_t put_overview(char *out, size_t bytes)
 	size_t at = put(out, bytes, 0, "vmp: one shared-memory IA-32 multiprocessor made of many hosts\n\n");
 
 	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
-		at = put(out, bytes, at, "  %s\n", verbs[i].usage);
+		if (i != VERB_STANDBY) /* nobody types it */
+			at = put(out, bytes, at, "  %s\n", verbs[i].usage);
 	return put(out, bytes, at, "\n`vmp help COMMAND` says more. A first one to try: vmp run --hosts 2 --cpus 2 -- nproc\n");
 }
 

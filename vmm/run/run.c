@@ -405,6 +405,7 @@ end_processes:
 	launch_end(&run->launch, 0, 0);
 	rundir_release(&run->rundir);
 free_events:
+	run_takeover_ends(run, result ? p->line : run->why.line);
 	free_events(run);
 	return result;
 }
@@ -427,7 +428,6 @@ static int run_to_the_end(struct run *run)
 	error = prepare(run, &files, &p) || run_prepared(run, &files, &p);
 	load_close(&run->load);
 	cluster_close(&run->cluster);
-	run_takeover_ends(run, error ? p.line : run->why.line);
 	if (error) {
 		log_error("%s", p.line);
 		return EXIT_VMP_FAILURE;
