@@ -79,6 +79,7 @@ check: setup
 soak: all $(B)/tests/unit/phnx_thousand
 	$(Q)tests/machine/run --long
 	$(Q)tests/model/run --long
+	$(Q)tests/model/run-standby --long
 	$(Q)tests/sim/run --long
 	$(Q)$(B)/tests/unit/phnx_thousand $$(date +%s) 1000
 	$(Q)$(MAKE) --no-print-directory diff
