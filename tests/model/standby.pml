@@ -20,10 +20,10 @@
  * told that the machine has ended.  STUCK: nobody starts the machine again when the standby that was told to go on is lost.  With
  * CUT, NO_HALF: the standby does not count the hosts when it goes on on its own; NO_DOUBT: nor does the owner, of whose standby nothing is heard.
  *
- * Four of them are the code as it is.  LINGERS: who has refused does not end by itself, but waits as if its owner were lost: if the
- * machine ends meanwhile, it is there again.  With CUT, COUNTED_BEFORE: who has got the hosts ready before the cut does not count them any
- * more; NO_DOUBT_THEN: nor does an owner whose standby was told to go on, and may not have heard it.  BREAKS: the connection to the
- * standby ends while both live: as long as the standby waits, the machine must not end, nor another one stand by.
+ * LINGERS: who has refused does not end by itself, but waits as if its owner were lost.  With CUT, COUNTED_BEFORE: who has got the hosts
+ * ready before the cut does not count them any more; NO_DOUBT_THEN: nor does an owner whose standby was told to go on, and may not have
+ * heard it.  BREAKS: the connection to the standby ends while both live, and the owner does not wait as long as that one may: the machine
+ * ends, or another one stands by.  (It waits with the latter, and with what it ends itself; what ends by itself then is there again.)
  */
 #ifndef STANDBYS
 #define STANDBYS 2

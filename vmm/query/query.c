@@ -12,7 +12,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 
-enum { ANSWER_LIMIT_S = 10, GONE_LIMIT_MS = 10000, YIELD_TRIES = 600, YIELD_LOOK_US = 50000 };
+enum { ANSWER_LIMIT_S = 10, GONE_LIMIT_MS = 30000, YIELD_TRIES = 600, YIELD_LOOK_US = 50000 };
 
 uint64_t query_now_ns(void)
 {

@@ -255,6 +255,7 @@ void run_start_again(struct run *run, const char *why)
 	problem(&run->back.why, "%s", why);
 	run->back.since_ns = run_now_ns();
 	run->yield = YIELD_BACK;
+	run->back.doubt = false; /* it has said that it does not, or is dead */
 	if (regroup(run, run->hosts, &p))
 		end_without_going_back(run, &p);
 }

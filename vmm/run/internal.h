@@ -52,7 +52,8 @@ struct run {
 	struct {
 		struct sender to;
 		uint32_t cannot;      /* bit set: hosts of the cluster that have refused */
-		uint64_t copied;      /* how many checkpoints had been taken when its copy was the last */
+		uint64_t copied, copies; /* how many checkpoints had been taken when its copy was the last; the one that is on its way */
+		uint64_t forgotten_ns; /* one whose connection broke may be there until then */
 		struct event *again;  /* look for one again; the end, when the machine has gone there */
 	} standby;
 	bool stands_by;		   /* `vmp standby`: this process is another one's, until it takes the machine over */

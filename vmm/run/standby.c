@@ -13,7 +13,8 @@
 #include "base/faultpoint.h"
 #include "vmm/standby/orders.h"
 
-enum { AGAIN_S = 30 /* hosts that could not be one are asked again */, LINGER_S = 1 /* whoever asked reads where it is now */, END_MS = 5000 };
+enum { AGAIN_S = 30 /* hosts that could not be one are asked again */, LINGER_S = 1 /* whoever asked reads where it is now */, END_MS = 5000,
+       FORGOTTEN_MS = (STANDBY_SILENCE_S + 1) * 1000 /* one whose connection broke has given up, with the machine's processes before its eyes */ };
 
 static char told[MAX_ORDERS]; /* the last orders */
 
@@ -102,17 +103,29 @@ static void rule_out(struct run *run, const char *name)
 		run->standby.cannot |= 1u << host;
 }
 
+/* One whose connection has broken may still be there, on a host that is. */
+static bool one_may_be_there(const struct run *run)
+{
+	int host = names_find(&run->cluster.names, run->standby.to.host.name);
+
+	return run_now_ns() < run->standby.forgotten_ns && host > 0 && run->hosts >> host & 1;
+}
+
 static void start_one(struct run *run)
 {
-	static const struct timeval later = { AGAIN_S, 0 };
+	static const struct timeval later = { AGAIN_S, 0 }, soon = { 1, 0 };
 	static char orders[MAX_ORDERS];
 	struct sender *to = &run->standby.to;
 	struct problem p;
 	unsigned host;
 
+	if (one_may_be_there(run) && !run->yield) {
+		event_add(run->standby.again, &soon);
+		return;
+	}
 	while ((host = choose_host(run))) {
 		print_orders(run, run->cluster.names.name[host], orders);
-		run->standby.copied = 0;
+		run->standby.copied = run->standby.copies = 0;
 		if (run->checkpoint.kept)
 			kept_copied(run->checkpoint.kept, false);
 		if (!sender_start(to, &run->cluster.host[host], run->cluster.bundle.hash, orders)) {
@@ -179,7 +192,7 @@ static void do_step(struct run *run)
 	case STEP_COPY:
 		if (run->yield == YIELD_STANDS)
 			fault_die_at(FAULT_OWNER_DIES, 2);
-		run->standby.copied = run->checkpoint.taken;
+		run->standby.copies = run->checkpoint.taken;
 		sender_copy(to, run->checkpoint.kept, run->checkpoint.kept_cut_ns);
 		break;
 	case STEP_PREPARE:
@@ -212,7 +225,13 @@ bool run_standby_is_busy(void *context)
 	return run->standby.to.state == SENDER_COPIES;
 }
 
-bool run_standby_may_live(const struct run *run) { return run->standby.copied && sender_is_silent(&run->standby.to); }
+/* It may have a copy, and nothing is heard of it. */
+bool run_standby_may_live(const struct run *run)
+{
+	const struct sender *to = &run->standby.to;
+
+	return to->state != SENDER_OFF && run->standby.copied && sender_is_silent(to);
+}
 
 void run_standby_leave(struct run *run) { sender_close(&run->standby.to); }
 
@@ -239,8 +258,10 @@ static void on_done(void *context, enum sender_state before)
 		on_up_there(run);
 		return;
 	}
-	if (before == SENDER_COPIES)
+	if (before == SENDER_COPIES) {
 		kept_copied(run->checkpoint.kept, true);
+		run->standby.copied = run->standby.copies;
+	}
 	if (run->attached)
 		write_info(run, "");
 	run_standby_look(run);
@@ -267,9 +288,15 @@ static void on_failed(void *context, enum sender_state before)
 		return;
 	}
 	say(run, "%s does not stand by: %s", to->host.name, to->why);
+	if (run->attached)
+		write_info(run, "");
 	rule_out(run, to->host.name);
 	problem(&p, "host %s cannot go on with the machine: %s", to->host.name, to->why);
-	if (before == SENDER_GOES)
+	if (to->broke && run->standby.copies)
+		run->standby.forgotten_ns = run_now_ns() + FORGOTTEN_MS * 1000000ull;
+	if (before == SENDER_GOES && to->broke && sender_is_silent(to))
+		run_end(run, EXIT_VMP_FAILURE, p.line); /* what it was told it may have done */
+	else if (before == SENDER_GOES)
 		run_start_again(run, p.line);
 	else if (run->yield == YIELD_STANDS || to->state == SENDER_IDLE)
 		run_stays(run, p.line);
@@ -288,7 +315,8 @@ static void on_again(evutil_socket_t fd, short what, void *context)
 		run_end(run, 0, "");
 		return;
 	}
-	run->standby.cannot = 0;
+	if (!choose_host(run))
+		run->standby.cannot = 0;
 	run_standby_look(run);
 }
 
@@ -301,8 +329,25 @@ int run_standby_open(struct run *run)
 
 static void on_end_limit(evutil_socket_t fd, short what, void *context)
 {
+	struct run *run = context;
+
 	(void)fd, (void)what;
-	sender_close(context);
+	say(run, "%s was not told of the machine's end, and may go on with it%s", run->standby.to.host.name, "");
+	sender_close(&run->standby.to);
+}
+
+static void on_moment(evutil_socket_t fd, short what, void *context) { (void)fd, (void)what, (void)context; }
+
+/* With the machine's processes before its eyes. */
+static void wait_until_forgotten(struct run *run)
+{
+	static const struct timeval moment = { 0, 100000 };
+
+	if (!one_may_be_there(run))
+		return;
+	say(run, "the machine ends when its standby on %s, whose connection has broken, must have given up%s", run->standby.to.host.name, "");
+	while (one_may_be_there(run) && !event_base_once(run->base, -1, EV_TIMEOUT, on_moment, NULL, &moment))
+		event_base_loop(run->base, EVLOOP_ONCE);
 }
 
 void run_standby_end(struct run *run)
@@ -316,7 +361,8 @@ void run_standby_end(struct run *run)
 	run->standby.again = NULL;
 	sender_end(to);
 	if (to->state != SENDER_OFF)
-		event_base_once(run->base, -1, EV_TIMEOUT, on_end_limit, to, &limit);
+		event_base_once(run->base, -1, EV_TIMEOUT, on_end_limit, run, &limit);
 	while (to->state != SENDER_OFF)
 		event_base_loop(run->base, EVLOOP_ONCE);
+	wait_until_forgotten(run);
 }

@@ -28,7 +28,7 @@ struct takeover {
 	struct bufferevent *from;
 	int to;			     /* lines for the owner; -1: there is none any more */
 	struct record_reader reader;
-	struct event *silence, *look;
+	struct event *silence, *look, *alive;
 	enum { STANDS_BY, LOST /* the owner is */, TOLD /* to go on */ } is;
 	bool silent;		     /* LOST: it may live, and not be reached */
 	uint64_t lost_ns;	     /* LOST: since when */
@@ -113,7 +113,7 @@ static int prepare(struct run *run, struct problem *p)
 static void on_settled(struct run *run)
 {
 	struct takeover *t = run->takeover;
-	uint32_t wanted = run->loaded.hosts, before = t->orders.hosts.n;
+	uint32_t wanted = run->loaded.hosts;
 	struct problem missing, p;
 
 	t->preparing = false;
@@ -123,11 +123,6 @@ static void on_settled(struct run *run)
 	if (t->is == LOST) {
 		problem(&p, "%.400s%.230s", run->back.why.line, missing.line);
 		run->back.why = p;
-		if (t->silent && run->loaded.hosts * 2 < before) {
-			problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there", run->back.why.line,
-				run->loaded.hosts, before);
-			run_end(run, EXIT_VMP_FAILURE, p.line);
-		}
 	} else if (run->loaded.hosts < wanted) {
 		say(t, "unprepared it cannot reach %s\n", missing.line + strlen(", and so is "));
 		release(run);
@@ -175,10 +170,13 @@ static void on_lost(struct run *run, const char *why)
 	if (!checkpoint_machine(&run->checkpoint)) {
 		problem(&p, "%s, and no checkpoint had come yet", run->back.why.line);
 		run_end(run, EXIT_VMP_FAILURE, p.line);
-	} else if (!t->preparing && !t->prepared && prepare(run, &p)) {
-		run_end(run, EXIT_VMP_FAILURE, p.line);
 	} else {
-		on_look(-1, 0, run);
+		if (t->silent && t->prepared) /* who was reached then may not be now */
+			release(run);
+		if (!t->preparing && !t->prepared && prepare(run, &p))
+			run_end(run, EXIT_VMP_FAILURE, p.line);
+		else
+			on_look(-1, 0, run);
 	}
 }
 
@@ -189,6 +187,12 @@ static void on_silence(evutil_socket_t fd, short what, void *context)
 	(void)fd, (void)what;
 	run->takeover->silent = true;
 	on_lost(run, "nothing was heard of it for a while");
+}
+
+static void on_alive(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what;
+	say(context, "alive\n");
 }
 
 static void on_end(struct bufferevent *from, short what, void *context)
@@ -235,25 +239,30 @@ static int take_orders(struct run *run, struct problem *p)
 	return 0;
 }
 
+/* And has nothing more to do: a copy that it has is no other's business. */
+static bool refuse(struct run *run, const char *why)
+{
+	say(run->takeover, "refused %s\n", why);
+	run_end(run, EXIT_VMP_FAILURE, "");
+	return false;
+}
+
 static bool on_orders(struct run *run, const struct snapfile_record *record, const void *data)
 {
 	struct takeover *t = run->takeover;
 	struct problem p;
 
-	if (t->text_bytes + record->bytes > sizeof t->text) {
-		say(t, "refused its orders are too long\n");
-		return false;
-	}
+	if (t->text_bytes + record->bytes > sizeof t->text)
+		return refuse(run, "its orders are too long");
 	memcpy(t->text + t->text_bytes, data, record->bytes);
 	t->text_bytes += record->bytes;
 	if (!record->index)
 		return true;
 	if (take_orders(run, &p))
-		say(t, "refused %s\n", p.line);
-	else
-		say(t, "ready\n");
+		return refuse(run, p.line);
 	t->text_bytes = 0;
-	return t->ordered;
+	say(t, "ready\n");
+	return true;
 }
 
 static int check_image(const struct run *run, struct problem *p)
@@ -270,17 +279,20 @@ static int check_image(const struct run *run, struct problem *p)
 	return problem(p, "the disk's image %s is another one there; a copy must have its time, too (cp -p, rsync -t)", disk->path);
 }
 
-static void on_commit(struct run *run, uint32_t age_ms)
+static bool on_commit(struct run *run, uint32_t age_ms)
 {
 	struct takeover *t = run->takeover;
-	struct problem p = t->trouble;
+	struct problem why = t->trouble, p;
 
-	if (!p.line[0] && !kept_commit(run->checkpoint.kept, &p) && !check_image(run, &p)) {
+	if (!why.line[0] && !kept_commit(run->checkpoint.kept, &why)) {
+		if (check_image(run, &p))
+			return refuse(run, p.line);
 		run->checkpoint.kept_cut_ns = run_now_ns() - age_ms * 1000000ull;
 		say(t, "kept\n");
-		return;
+		return true;
 	}
-	say(t, "refused the checkpoint %s\n", p.line);
+	problem(&p, "the checkpoint %s", why.line);
+	return refuse(run, p.line);
 }
 
 static void on_prepare(struct run *run)
@@ -310,10 +322,8 @@ static bool on_record(void *context, const struct snapfile_record *record, const
 		kept_begin(run->checkpoint.kept, record->index);
 		return true;
 	case STANDBY_COMMIT:
-		on_commit(run, record->index);
-		return true;
+		return on_commit(run, record->index);
 	case STANDBY_ALIVE:
-		say(t, "alive\n");
 		return true;
 	case STANDBY_PREPARE:
 		fault_die_at(FAULT_STANDBY_DIES, 3);
@@ -365,6 +375,7 @@ static void find_owner(struct takeover *t)
 /* Standard streams become nobody's: what the machine has of them is `vmp up`'s. */
 static int take_streams(struct run *run, struct problem *p)
 {
+	static const struct timeval often = { STANDBY_ALIVE_S, 0 };
 	struct takeover *t = run->takeover;
 	int in = fcntl(0, F_DUPFD_CLOEXEC, 3), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -376,10 +387,24 @@ static int take_streams(struct run *run, struct problem *p)
 	t->from = bufferevent_socket_new(run->base, in, BEV_OPT_CLOSE_ON_FREE);
 	t->silence = evtimer_new(run->base, on_silence, run);
 	t->look = evtimer_new(run->base, on_look, run);
-	if (!t->from || !t->silence || !t->look)
+	t->alive = event_new(run->base, -1, EV_PERSIST, on_alive, t);
+	if (!t->from || !t->silence || !t->look || !t->alive || event_add(t->alive, &often))
 		return problem(p, "no memory");
 	bufferevent_setcb(t->from, on_bytes, NULL, on_end, run);
 	return bufferevent_enable(t->from, EV_READ);
+}
+
+/* Of an owner that may live: whoever has more of the hosts goes on. */
+static void count_hosts(struct run *run)
+{
+	struct takeover *t = run->takeover;
+	struct problem p;
+
+	if (!t->silent || run->ended || run->loaded.hosts * 2 >= t->orders.hosts.n)
+		return;
+	problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there", run->back.why.line, run->loaded.hosts,
+		t->orders.hosts.n);
+	run_end(run, EXIT_VMP_FAILURE, p.line);
 }
 
 int run_stand_by(struct run *run, struct problem *p)
@@ -402,6 +427,7 @@ int run_stand_by(struct run *run, struct problem *p)
 	}
 	event_del(t->silence);
 	bufferevent_disable(t->from, EV_READ);
+	count_hosts(run);
 	return 0;
 }
 
@@ -454,16 +480,17 @@ int run_take_over(struct run *run, struct problem *p)
 
 static void forget_owner(struct takeover *t)
 {
+	struct event *events[] = { t->silence, t->look, t->alive };
+
 	if (t->from)
 		bufferevent_free(t->from);
-	if (t->silence)
-		event_free(t->silence);
-	if (t->look)
-		event_free(t->look);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		if (events[i])
+			event_free(events[i]);
 	if (t->to >= 0)
 		close(t->to);
 	t->from = NULL;
-	t->silence = t->look = NULL;
+	t->silence = t->look = t->alive = NULL;
 	t->to = -1;
 }
 

@@ -60,12 +60,15 @@ void sender_close(struct sender *s)
 	s->state = SENDER_OFF;
 }
 
+static const char broken[] = "%s"; /* and it has not said so itself */
+
 static void fail(struct sender *s, const char *format, const char *why)
 {
 	enum sender_state before = s->state;
 	bool ending = s->ending;
 
 	snprintf(s->why, sizeof s->why, format, why);
+	s->broke = format == broken;
 	sender_close(s);
 	if (!ending)
 		s->failed(s->context, before);
@@ -80,10 +83,7 @@ void sender_end(struct sender *s)
 	put(s, STANDBY_END, 0, NULL, 0);
 }
 
-bool sender_is_silent(const struct sender *s)
-{
-	return s->state != SENDER_OFF && now_ns() - s->heard_ns > SENDER_DOUBT_S * 1000000000ull;
-}
+bool sender_is_silent(const struct sender *s) { return now_ns() - s->heard_ns > SENDER_DOUBT_S * 1000000000ull; }
 
 bool sender_has_ended(const struct sender *s) { return s->state == SENDER_OFF; }
 
@@ -95,6 +95,14 @@ static const struct answer { enum sender_state state; const char *word; enum { D
 	{ SENDER_PREPARES, "prepared", DONE },	{ SENDER_PREPARES, "unprepared ", REFUSED },
 	{ SENDER_GOES, "up", DONE },		{ SENDER_GOES, "failed ", FAILED },
 };
+
+/* A reason follows a word that ends with a space. */
+static bool begins_with(const char *line, const char *word)
+{
+	size_t n = strlen(word);
+
+	return word[n - 1] == ' ' ? !strncmp(line, word, n) : !strcmp(line, word);
+}
 
 static void take_answer(struct sender *s, const struct answer *answer, const char *rest)
 {
@@ -122,14 +130,11 @@ static void take_line(struct sender *s, const char *line)
 		fail(s, "%s", line + 5);
 		return;
 	}
-	for (size_t i = 0; i < ARRAY_LEN(answers); i++) {
-		size_t n = strlen(answers[i].word);
-
-		if (answers[i].state == s->state && !strncmp(line, answers[i].word, n)) {
-			take_answer(s, &answers[i], line + n);
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++)
+		if (answers[i].state == s->state && begins_with(line, answers[i].word)) {
+			take_answer(s, &answers[i], line + strlen(answers[i].word));
 			return;
 		}
-	}
 	fail(s, "it says \"%.100s\"", line);
 }
 
@@ -193,7 +198,7 @@ static void on_end(struct bufferevent *stream, short what, void *context)
 		on_lines(s->from, s);
 	}
 	if (stream == s->to || stream == s->from)
-		fail(s, "%s", s->said[0] ? s->said : "its ssh connection ended");
+		fail(s, broken, s->said[0] ? s->said : "its ssh connection ended");
 }
 
 /* --- what is said to it --------------------------------------------------------------------------------------------- */

@@ -5,6 +5,10 @@
  * machine's processes on the standby's own computer have ended (presence.h): as long as they live, their owner does.  Or the owner's
  * computer shall go: then the standby gets the last checkpoint of a machine that stands still, and is told to go on.
  *
+ * An owner whose connection to its standby breaks does not know what has become of that one, and starts no other before it must have
+ * given up, nor ends the machine.  (If the machine ends by itself, or by `vmp down`, within these seconds, the standby that nobody could
+ * tell goes on with it.)
+ *
  * Of an owner that is silent nobody knows whether it lives: it goes on, too, if it can, without those whom it does not reach.  So the
  * standby goes on only with at least half of the hosts, and so does an owner that has not heard of its standby for SENDER_DOUBT_S: it
  * says "alive" now and then.  (Of two computers, whose connection is cut, each has a machine then.)
@@ -43,6 +47,7 @@ struct sender {
 	struct cluster_host host;
 	bool prepared; /* the other hosts are ready */
 	bool is_over;  /* OFF: it has gone on with the machine on its own */
+	bool broke;    /* OFF: its connection has ended without a word of its own: it may be there for STANDBY_SILENCE_S */
 	char why[SENDER_LINE];
 
 	/* its own */
@@ -71,7 +76,7 @@ void sender_end(struct sender *s);
 /* Has it heard that, or is there none? */
 bool sender_has_ended(const struct sender *s);
 void sender_close(struct sender *s);
-/* Its connection stands, but it may be that nobody is there. */
+/* Nothing has come of it for SENDER_DOUBT_S, now or when its connection ended. */
 bool sender_is_silent(const struct sender *s);
 
 #endif
