@@ -63,7 +63,7 @@ static void settle_order(struct phnx *ph, uint64_t now)
 		if (all->heap[i]->fresh) {
 			struct contact *c = all->heap[i];
 			unsigned step = (c->index + n - self) % n;
-			bool mine = 2 * step < n || (2 * step == n && self < c->index);
+			bool mine = (step && 2 * step < n) || (2 * step == n && self < c->index);
 			c->awaited = !mine;
 			c->due_us = now + step + (mine ? 0 : OTHERS_FIRST + n * PER_CONTACT);
 			c->fresh = false;

@@ -79,9 +79,11 @@ struct plink {
 	bool has_spoken;		/* since bytes came last */
 	uint64_t opened_us, heard_us, ping_us, rtt_us;
 	bool measured;			/* by a ping; until then rtt_us is the greeting's */
-	bool told;			/* the peer has told of routes */
-	uint64_t *named;		/* the neighbours (by slot) that it then named as its own */
+	bool told;			/* the peer has named its neighbours, */
+	uint64_t *named;		/* these (by slot) */
 	unsigned named_words;
+	ph_vp_t some[SOME_NAMES];	/* of those that it had when the link was new */
+	unsigned n_some;
 	unsigned digest_misses;
 };
 
@@ -196,9 +198,17 @@ struct routes {
 	struct rentry **dirty_list;	/* what must be told to a neighbour */
 	unsigned n_dirty;
 	uint64_t dirty_us, urgent_us;	/* since when; urgent: somebody knows it as it was before; or 0 */
-	uint64_t told_us;		/* when a neighbour last began to tell */
-	uint64_t silent[MAX_LINKS / 64];	/* the slots of the neighbours that have not */
-	uint64_t here[MAX_LINKS / 64];	/* of those that are of the same place, for all that is known (tell.c) */
+	uint64_t told_us;		/* when a neighbour last named its neighbours for the first time */
+	uint64_t silent[MAX_LINKS / 64];	/* the slots of those that have not */
+	uint64_t here[MAX_LINKS / 64];	/* of those that have, who are of the same place (tell.c) */
+	uint64_t away[MAX_LINKS / 64];	/* of those that have not, who seem to be elsewhere */
+	uint64_t owed[MAX_LINKS / 64];	/* whom this node has yet to name all its neighbours */
+	unsigned n_owed;
+	ph_vp_t last[SOME_NAMES];	/* those who became neighbours last */
+	uint64_t n_last;
+	unsigned n_unsure;		/* neighbours that have named some of theirs, hardly any of them this node's */
+	bool news, far_news;		/* since the neighbours were last told; something of other places is among them */
+	bool new_neighbours;		/* since then, too: they may lack anything */
 	bool claims_dirty;
 	struct claim *claims;
 	unsigned n_claims, room_claims;
@@ -453,6 +463,7 @@ struct phnx {
 	unsigned n_links, n_proving;	/* of these: those whose peers have not proved themselves yet */
 	uint64_t links_due;		/* when link_tick() has to look at them */
 	uint64_t progress_us;		/* when a connection last came closer to being made */
+	uint64_t slowest_us;		/* so long a neighbour took to answer, at most */
 	char host[64];			/* this computer's own name, as configurations may have it */
 	uint64_t link_serial;
 	uint64_t link_slots[MAX_LINKS / 64];

@@ -3,7 +3,7 @@
 #define PHOENIX_LIMITS_H
 
 enum {
-	PHNX_VERSION = 3,			/* of the protocol between nodes */
+	PHNX_VERSION = 4,			/* of the protocol between nodes */
 	MAX_SESSION = 64,			/* a session's name, with its terminator */
 	MAX_HOST = 254,				/* a host's name, with its terminator */
 	MAX_UNIX_PATH = 108,			/* of a socket in the file system, with its terminator */
@@ -16,6 +16,7 @@ enum {
 	MAX_NODES_KNOWN = 16384,		/* entries of a routing table */
 	MAX_ADDRS = 4,				/* addresses that one node announces */
 	MAX_LINKS = 4096,
+	SOME_NAMES = 4,				/* of neighbours, that a node names when a link is new */
 	MAX_HOPS = 64,
 	MAX_FRAME = (16 << 20) + 256,		/* the largest message and its header */
 	MAX_HANDSHAKE_FRAME = 1024,		/* before a peer has proved itself */

@@ -363,6 +363,7 @@ static int on_pong(struct plink *l, struct reader *r)
 
 	if (r->bad || rtt >= LINK_TIMEOUT)
 		return 0;
+	l->ph->slowest_us = rtt > l->ph->slowest_us ? rtt : l->ph->slowest_us;
 	l->rtt_us = first ? rtt : (7 * l->rtt_us + rtt) / 8;
 	l->measured = true;
 	return first && close_double(l) ? -1 : 0;

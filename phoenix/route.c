@@ -324,8 +324,6 @@ void route_link_up(struct phnx *ph, struct plink *l)
 {
 	struct rentry *e = route_find(ph, l->peer);
 
-	for (unsigned k = 0; k < ph->routes.n; k++)
-		has_clear(ph, ph->routes.list[k], l->slot);
 	if (!e)
 		e = add(ph, l->peer);
 	if (e && !e->direct) {
@@ -344,6 +342,7 @@ void route_link_down(struct phnx *ph, struct plink *l)
 		other = other->next;
 	for (unsigned k = 0; k < ph->routes.n; k++) {
 		struct rentry *e = ph->routes.list[k];
+		has_not(e, l->slot);
 		if (e->direct == l) {
 			e->direct = other;
 			if (!other)

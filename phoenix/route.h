@@ -24,6 +24,7 @@ struct promise {			/* the neighbours that the sender of an update promised it to
 };
 void get_promise(struct phnx *ph, struct plink *sender, struct reader *r, struct promise *p);
 void has_promised(struct rentry *e, const struct promise *p);
+void has_not(struct rentry *e, unsigned slot);
 void has_clear(struct phnx *ph, struct rentry *e, unsigned slot);
 void has_nobody(struct phnx *ph, struct rentry *e);
 void tell_link_up(struct phnx *ph, struct plink *l);

@@ -1,12 +1,13 @@
-/* tell.c - what the neighbours are told of routes, and when (thesis chapter 3), with the thesis's two optimisations:
+/* tell.c - what the neighbours are told of routes, and when (thesis chapter 3). A node tells a new neighbour what it is itself in the
+ * packet of the first ping, which costs next to nothing (greet()); the rest with the thesis's two optimisations:
  *   - An update names the neighbours that its sender sends it to; receivers do not pass it on among these.  The sets
  *     trans and rcpt of the thesis are one set here (`has`), since their union alone is ever asked for; and one list of
  *     names serves a whole message, since after each flush all of a sender's neighbours have everything.  The names say
  *     more: of these, the sender hears what they are themselves, and need not be told.  So it does no harm if of two nodes
  *     that connect just then only one has named the other.
- *   - Updates are merged: first connections are made; then a node tells what it is itself, and what it has heard of other
- *     places; and what it knows of its own place when its neighbours there have told what they are (tell_tick()), all in one
- *     message per neighbour.
+ *   - Updates are merged: first connections are made; then a node tells what it has heard of other places, and other places what it
+ *     knows; what it knows of its own place, when its neighbours there have named theirs (tell_tick()): as a rule nothing is
+ *     left of that then.
  */
 #include "phoenix/route.h"
 
@@ -18,17 +19,47 @@ static bool is_rumour(const struct rentry *e)
 	return e->seq == 1 && e->nhops == UNREACHABLE && !e->payload.gone;
 }
 
+/* Those that have told whom they are connected to, by that; of the others, all that are not known to be elsewhere. */
+static uint64_t here_word(const struct routes *t, unsigned i)
+{
+	return t->here[i] | (t->silent[i] & ~t->away[i]);
+}
+
+static bool is_here(const struct routes *t, unsigned slot)
+{
+	return here_word(t, slot / 64) >> slot % 64 & 1;
+}
+
+static bool is_of_elsewhere(const struct routes *t, const struct rentry *e)
+{
+	const struct plink *from = e->direct ? e->direct : e->fwd;
+
+	return !from || !is_here(t, from->slot);
+}
+
+/* From now on something is to be told. */
+static void begin_to_hold(struct phnx *ph)
+{
+	struct routes *t = &ph->routes;
+
+	if (t->n_dirty || t->n_owed || t->new_neighbours)
+		return;
+	t->dirty_us = phnx_now(ph);
+	t->tardy_until = t->tardy_us ? t->dirty_us + phnx_random(ph) % t->tardy_us : 0;
+}
+
 /* Some neighbour may lack the entry. */
 static void mark_dirty(struct phnx *ph, struct rentry *e)
 {
 	struct routes *t = &ph->routes;
 
-	if (e->dirty || is_rumour(e))
+	if (is_rumour(e))
 		return;
-	if (!t->n_dirty) {
-		t->dirty_us = phnx_now(ph);
-		t->tardy_until = t->tardy_us ? t->dirty_us + phnx_random(ph) % t->tardy_us : 0;
-	}
+	t->news = true;
+	t->far_news |= is_of_elsewhere(t, e);
+	if (e->dirty)
+		return;
+	begin_to_hold(ph);
 	e->dirty = true;
 	t->dirty_list[t->n_dirty++] = e;
 }
@@ -58,11 +89,16 @@ static void has_set(struct rentry *e, unsigned slot)
 		e->has[slot / 64] |= 1ULL << slot % 64;
 }
 
+void has_not(struct rentry *e, unsigned slot)
+{
+	if (slot / 64 < e->has_words)
+		e->has[slot / 64] &= ~(1ULL << slot % 64);
+}
+
 void has_clear(struct phnx *ph, struct rentry *e, unsigned slot)
 {
 	mark_dirty(ph, e);
-	if (slot / 64 < e->has_words)
-		e->has[slot / 64] &= ~(1ULL << slot % 64);
+	has_not(e, slot);
 }
 
 void has_nobody(struct phnx *ph, struct rentry *e)
@@ -79,18 +115,20 @@ static bool names(const struct plink *l, unsigned slot)
 	return slot / 64 < l->named_words && (l->named[slot / 64] >> slot % 64 & 1);
 }
 
-/* Nobody told it, or promised to, and it does not hear it from the node itself. */
+/* Nobody told it, or promised to, and it does not hear what this node does from the same neighbour. */
 static bool lacks(const struct phnx *ph, const struct plink *l, const struct rentry *e)
 {
-	bool neighbour = e->direct && e->nhops < UNREACHABLE && !ph->leaving;
+	const struct plink *from = e->direct ? e->direct : e->fwd;
+	bool hears = from && e->nhops < UNREACHABLE && !ph->leaving;
 
-	return !has(e, l->slot) && !(neighbour && names(l, e->direct->slot));
+	return !has(e, l->slot) && !(hears && names(l, from->slot));
 }
 
 /* ---- places: a subnet, as a rule ----
- * Whoever has at least half of this node's neighbours is of the same place, and so are those that it names.  Other places hear of
- * this one as soon as it is known here, whether they have told or not; this one hears of others in the message in which a node tells
- * what it is itself; and what goes to other places goes first, since it has the longest way before it. */
+ * Whoever has at least half of this node's neighbours is of the same place, and so are those that it names; who has only named some
+ * yet, unless hardly any of these are this node's, too.  Other places hear of this one as soon as no connection is being made, before
+ * all have named theirs; this one hears of others a little later; and what goes to other places goes first, since it has the
+ * longest way before it. */
 
 static bool is_of_here(const struct phnx *ph, const struct plink *l)
 {
@@ -101,22 +139,51 @@ static bool is_of_here(const struct phnx *ph, const struct plink *l)
 	return 2 * shared >= ph->n_links;	/* with those that are being made: the first to tell may be far away */
 }
 
-static bool is_here(const struct routes *t, unsigned slot)
-{
-	return t->here[slot / 64] >> slot % 64 & 1;
-}
-
-/* A neighbour of this place has not told yet; or any, as long as nobody of this place has. */
+/* A neighbour of this place has not told yet. */
 static bool waits_for_some(const struct routes *t)
 {
-	uint64_t silent = 0, here = 0, both = 0;
+	uint64_t some = 0;
 
-	for (unsigned i = 0; i < t->up_words; i++) {
-		silent |= t->silent[i];
-		here |= t->here[i];
-		both |= t->silent[i] & t->here[i];
-	}
-	return both || (silent && !here);
+	for (unsigned i = 0; i < t->up_words; i++)
+		some |= t->silent[i] & here_word(t, i);
+	return some;
+}
+
+/* Whether it is elsewhere is not the question any more. */
+static void settle(struct plink *l)
+{
+	struct routes *t = &l->ph->routes;
+
+	t->n_unsure -= l->n_some != 0;
+	l->n_some = 0;
+	t->away[l->slot / 64] &= ~(1ULL << l->slot % 64);
+}
+
+/* Who has named only a few of its neighbours, and half of these are this node's, is of this place. */
+static void judge(struct plink *l)
+{
+	unsigned shared = 0;
+
+	for (unsigned i = 0; i < l->n_some && 2 * shared < l->n_some; i++)
+		shared += link_find(l->ph, l->some[i]) != NULL;
+	if (2 * shared >= l->n_some)
+		settle(l);
+}
+
+/* Some have become neighbours since. */
+static void judge_all(struct phnx *ph)
+{
+	for (struct plink *l = ph->links; l && ph->routes.n_unsure; l = l->next)
+		if (l->n_some)
+			judge(l);
+}
+
+static bool any_away(const struct routes *t)
+{
+	for (unsigned i = 0; i < t->up_words; i++)
+		if (t->up[i] & ~here_word(t, i))
+			return true;
+	return false;
 }
 
 static void promise_add(struct promise *p, unsigned slot)
@@ -154,6 +221,23 @@ static void get_names(struct phnx *ph, struct reader *r, struct promise *p)
 	}
 }
 
+static void get_some_names(struct reader *r, struct plink *l)
+{
+	struct routes *t = &l->ph->routes;
+	unsigned n = get8(r);
+
+	settle(l);
+	r->bad |= n > SOME_NAMES;
+	for (unsigned i = 0; i < n && !r->bad; i++)
+		l->some[i] = (ph_vp_t)get64(r);
+	if (r->bad || !n || l->told)
+		return;
+	l->n_some = n;
+	t->n_unsure++;
+	t->away[l->slot / 64] |= 1ULL << l->slot % 64;
+	judge(l);
+}
+
 static void keep_names(struct plink *l, const struct promise *p)
 {
 	uint64_t *bits = realloc(l->named, p->words * sizeof *bits);
@@ -165,20 +249,26 @@ static void keep_names(struct plink *l, const struct promise *p)
 	l->named = bits;
 	l->named_words = p->words;
 	bool of_here = is_of_here(l->ph, l);
+	l->ph->routes.far_news |= !of_here;
 	for (unsigned i = 0; of_here && i < p->words; i++)
 		l->ph->routes.here[i] |= bits[i];
 }
 
 void get_promise(struct phnx *ph, struct plink *sender, struct reader *r, struct promise *p)
 {
+	p->sender = sender;
+	p->words = 0;
+	promise_add(p, sender->slot);
+	if (!get8(r)) {
+		get_some_names(r, sender);
+		return;
+	}
 	if (!sender->told) {
 		ph->routes.told_us = phnx_now(ph);
 		ph->routes.silent[sender->slot / 64] &= ~(1ULL << sender->slot % 64);
 	}
 	sender->told = true;
-	p->sender = sender;
-	p->words = 0;
-	promise_add(p, sender->slot);
+	settle(sender);
 	get_names(ph, r, p);
 	if (ph->routes.algorithm != ROUTING_NAIVE)
 		keep_names(sender, p);
@@ -203,11 +293,23 @@ static void put_names(struct phnx *ph, struct writer *w)
 
 	for (struct plink *l = ph->links; l; l = l->next)
 		n += l->state == LINK_UP;
+	put8(w, 1);
 	put_var(w, n);
 	put64(w, ph->routes.neighbours);
 	for (struct plink *l = ph->links; l; l = l->next)
 		if (l->state == LINK_UP)
 			put64(w, (uint64_t)l->peer);
+}
+
+/* The last ones. */
+static void put_some_names(const struct routes *t, struct writer *w)
+{
+	unsigned n = t->n_last < SOME_NAMES ? (unsigned)t->n_last : SOME_NAMES;
+
+	put8(w, 0);
+	put8(w, (uint8_t)n);
+	for (unsigned i = 0; i < n; i++)
+		put64(w, (uint64_t)t->last[i]);
 }
 
 /* A message, and of what it tells, by place in the list of what is to be told: most neighbours are told the same. */
@@ -256,13 +358,26 @@ static void send_bundle(struct phnx *ph, struct plink *l, const struct writer *n
 	b->message = NULL;
 }
 
+static bool is_owed(const struct routes *t, unsigned slot)
+{
+	return t->owed[slot / 64] >> slot % 64 & 1;
+}
+
+static void owe(struct routes *t, unsigned slot, bool whether)
+{
+	uint64_t *word = t->owed + slot / 64, bit = 1ULL << slot % 64;
+
+	t->n_owed += whether - !!(*word & bit);
+	*word = whether ? *word | bit : *word & ~bit;
+}
+
 /* From there on, what stands in the list of what is to be told. */
-static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names, unsigned from, struct bundle *b)
+static void flush_to(struct phnx *ph, struct plink *l, const struct writer *names, unsigned from, bool owed, struct bundle *b)
 {
 	struct routes *t = &ph->routes;
 	uint64_t told[MAX_NODES_KNOWN / 64];
 	size_t bytes = (t->n_dirty + 63) / 64 * sizeof *told;
-	bool any = false;
+	bool any = owed && is_owed(t, l->slot);
 
 	memset(told, 0, bytes);
 	for (unsigned k = from; k < t->n_dirty; k++) {
@@ -273,9 +388,12 @@ static void flush_to(struct phnx *ph, struct plink *l, const struct writer *name
 		e->told = any = true;
 		told[k / 64] |= 1ULL << k % 64;
 	}
-	if (any && b->message && !memcmp(b->told, told, bytes)) {
+	if (!any)
+		return;
+	owe(t, l->slot, false);
+	if (b->message && !memcmp(b->told, told, bytes)) {
 		link_send(l, FRAME_ROUTE, NULL, b->message);
-	} else if (any) {
+	} else {
 		memcpy(b->told, told, bytes);
 		send_bundle(ph, l, names, b);
 	}
@@ -294,7 +412,18 @@ static unsigned find_lacking(struct phnx *ph, uint64_t lacking[MAX_LINKS / 64], 
 	return t->up_words;
 }
 
-static void flush(struct phnx *ph, unsigned from)
+/* Whoever has become a neighbour since the last time may lack anything. */
+static void look_again(struct phnx *ph)
+{
+	struct routes *t = &ph->routes;
+
+	for (unsigned k = 0; t->new_neighbours && k < t->n; k++)
+		mark_dirty(ph, t->list[k]);
+	t->new_neighbours = false;
+}
+
+/* From there on to the neighbours of this place, all to the others; and `owed`: to whom it is owed, the names. */
+static void flush(struct phnx *ph, unsigned from, bool owed)
 {
 	struct routes *t = &ph->routes;
 	uint64_t lacking[MAX_LINKS / 64];
@@ -306,48 +435,74 @@ static void flush(struct phnx *ph, unsigned from)
 	last.message = NULL;
 	for (int here = 0; here < 2 && !silent; here++)
 		for (struct plink *l = ph->links; l; l = l->next) {
-			bool lacks_some = l->slot / 64 < words && (lacking[l->slot / 64] >> l->slot % 64 & 1);
+			bool lacks_some = (l->slot / 64 < words && (lacking[l->slot / 64] >> l->slot % 64 & 1)) ||
+					  (owed && is_owed(t, l->slot)) || (!here && from);
 			if (is_here(t, l->slot) != here || l->state != LINK_UP || !lacks_some)
 				continue;
 			if (!names.len)
 				put_names(ph, &names);
-			flush_to(ph, l, &names, from, &last);
+			flush_to(ph, l, &names, here ? from : 0, owed, &last);
 		}
 	while (t->n_dirty > from)
 		t->dirty_list[--t->n_dirty]->dirty = false;
+	t->news = false;
 	if (!from)
 		t->urgent_us = 0;
 	pbuf_put(last.message);
 	free(names.data);
 }
 
-/* What this node is itself, and what it knows of other places. */
-static void flush_self(struct phnx *ph)
+/* What this node is itself, and what it knows of other places; to these, what it knows of its own. */
+static void tell_here(struct phnx *ph)
 {
 	struct routes *t = &ph->routes;
-	unsigned from = t->n_dirty;
+	unsigned from;
 
+	look_again(ph);
+	from = t->n_dirty;
 	for (unsigned k = 0; k < from;) {
 		struct rentry *e = t->dirty_list[k];
-		if (e->direct && is_here(t, e->direct->slot)) {	/* its neighbours hear of it from itself */
+		if (!is_of_elsewhere(t, e)) {	/* its neighbours hear of it from the same neighbour */
 			k++;
 			continue;
 		}
 		t->dirty_list[k] = t->dirty_list[--from];
 		t->dirty_list[from] = e;
 	}
-	flush(ph, from);
+	flush(ph, from, false);
+	t->far_news = false;
+}
+
+/* Other places, of this one; if there are any. */
+static void tell_away(struct phnx *ph)
+{
+	judge_all(ph);
+	if (any_away(&ph->routes)) {
+		look_again(ph);
+		flush(ph, ph->routes.n_dirty, false);
+	}
+	ph->routes.news = false;
+}
+
+/* Those to whom this node has only named some. */
+static void tell_names(struct phnx *ph)
+{
+	flush(ph, ph->routes.n_dirty, true);
 }
 
 void route_tell(struct phnx *ph)
 {
-	flush(ph, 0);
+	look_again(ph);
+	flush(ph, 0, false);
+	ph->routes.far_news = false;
 }
 
 /* ---- when to tell: the thesis's priorities ----
  * Connections that are being made come first, while they come nearer: then a node has few neighbours to tell later, and names
- * all that it dials.  What it is itself is told then; what it knows of others, when all neighbours of its place have told what they
- * are.  But not for ever, and soon if somebody was told what is not so any more: messages go astray until it is put right. */
+ * all that it dials.  Other places are told then; this one of other places when there is a pause, since that is much for a gateway to
+ * send, and a connection that comes meanwhile would wait behind it; whom a node has, when it has rested, since nobody waits for that;
+ * and what it knows of others, when all neighbours of its place have named theirs.  But not for ever, and soon if somebody was told
+ * what is not so any more: messages go astray until it is put right. */
 
 static uint64_t limit(const struct phnx *ph)
 {
@@ -358,52 +513,96 @@ static uint64_t limit(const struct phnx *ph)
 			    : t->dirty_us + FIRST_LIMIT + (uint64_t)ph->n_links * FIRST_PER_LINK;
 }
 
-/* Whoever is dialed and has not answered in twice the time that the slowest neighbour takes, is not there. */
+/* Whoever is dialed and has not answered in twice the time that the slowest neighbour took, is not there. */
 static uint64_t answer_us(const struct phnx *ph)
 {
 	enum { LEAST = 5000 };
-	uint64_t rtt_us = 0;
 
-	for (const struct plink *l = ph->links; l; l = l->next)
-		rtt_us = l->rtt_us > rtt_us ? l->rtt_us : rtt_us;
-	return LEAST + 2 * rtt_us;
+	return LEAST + 2 * ph->slowest_us;
 }
 
-/* When to tell what this node is itself, in *self, and when to tell all. */
-static uint64_t hold_until(const struct phnx *ph, uint64_t now, uint64_t *self)
+static bool is_connecting(const struct phnx *ph)
+{
+	return ph->n_proving || ph->contacts.hopeful;
+}
+
+struct times {			/* when to tell */
+	uint64_t away, here, names, all;	/* other places; this one of others; whom this node has; everything */
+};
+
+static uint64_t least_of(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static uint64_t most_of(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static struct times hold_until(const struct phnx *ph, uint64_t now)
 {
 	enum { BUSY = 50000 };		/* so long whoever has answered once may take for the next answer */
+	enum { PAUSE = 150, REST = 2000, REST_PER_LINK = 100 };
 	const struct routes *t = &ph->routes;
-	uint64_t most = limit(ph), last = ph->progress_us > t->told_us ? ph->progress_us : t->told_us, all;
+	uint64_t rest = REST + (uint64_t)ph->n_links * REST_PER_LINK, most = limit(ph);
+	uint64_t made = ph->n_proving ? ph->progress_us + BUSY : ph->contacts.hopeful ? ph->progress_us + answer_us(ph) : now;
+	uint64_t named = waits_for_some(t) ? most_of(ph->progress_us, t->told_us) + BUSY + 2 * rest : 0;
 
-	*self = ph->n_proving ? ph->progress_us + BUSY : ph->contacts.hopeful ? ph->progress_us + answer_us(ph) : now;
-	all = waits_for_some(t) && last + BUSY > *self ? last + BUSY : *self;
-	*self = most < *self ? most : *self;
-	return most < all ? most : all;
+	return (struct times){
+		.away = most_of(least_of(made, most), t->tardy_until),
+		.here = most_of(least_of(most_of(made, ph->progress_us + PAUSE), most), t->tardy_until),
+		.names = least_of(most_of(made, ph->progress_us + rest), most),
+		.all = most_of(least_of(most_of(made, named), most), t->tardy_until),
+	};
 }
 
 void tell_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	struct routes *t = &ph->routes;
-	uint64_t self, all;
 
-	if (!t->n_dirty)
+	if (!t->n_dirty && !t->n_owed && !t->new_neighbours)
 		return;
-	all = hold_until(ph, now, &self);
-	self = t->self->dirty ? self : all;
-	self = t->tardy_until > self ? t->tardy_until : self;
-	all = t->tardy_until > all ? t->tardy_until : all;
-	if (now >= all)
-		flush(ph, 0);
-	else if (now >= self && t->self->dirty)
-		flush_self(ph);
-	if (t->n_dirty) {
-		uint64_t until = t->self->dirty ? self : all;
-		*next = until < *next ? until : *next;
-	}
+	struct times at = hold_until(ph, now);
+	if (t->news && now >= at.away)
+		tell_away(ph);
+	if (t->far_news && now >= at.here)
+		tell_here(ph);
+	if ((t->n_dirty || t->new_neighbours) && now >= at.all)
+		route_tell(ph);
+	if (t->n_owed && now >= at.names)
+		tell_names(ph);
+	if (t->n_dirty || t->new_neighbours)
+		*next = least_of(*next, t->news ? at.away : t->far_news ? at.here : at.all);
+	if (t->n_owed)
+		*next = least_of(*next, at.names);
 }
 
 /* ---- neighbours ---- */
+
+/* What this node is goes with the first ping; and whom it has, unless others are to be told that later all the same. */
+static void greet(struct phnx *ph, struct plink *l)
+{
+	struct routes *t = &ph->routes;
+	struct writer w = { 0 };
+	bool some = is_connecting(ph) || t->n_owed;
+
+	if (some)
+		put_some_names(t, &w);
+	else
+		put_names(ph, &w);
+	put_var(&w, 1);
+	put_entry(ph, &w, t->self);
+	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
+	if (b)
+		link_send(l, FRAME_ROUTE, NULL, b);
+	pbuf_put(b);
+	free(w.data);
+	owe(t, l->slot, some);
+	has_set(t->self, l->slot);
+	t->self->told = true;
+	t->last[t->n_last++ % SOME_NAMES] = l->peer;
+}
 
 void tell_link_up(struct phnx *ph, struct plink *l)
 {
@@ -413,6 +612,12 @@ void tell_link_up(struct phnx *ph, struct plink *l)
 	t->up[l->slot / 64] |= 1ULL << l->slot % 64;
 	if (l->slot / 64 >= t->up_words)
 		t->up_words = l->slot / 64 + 1;
+	begin_to_hold(ph);
+	t->new_neighbours = t->news = true;
+	if (t->algorithm == ROUTING_OPTIMISED)
+		greet(ph, l);
+	else if (t->algorithm == ROUTING_NAIVE)
+		route_tell(ph);
 }
 
 void tell_link_down(struct phnx *ph, struct plink *l)
@@ -423,4 +628,6 @@ void tell_link_down(struct phnx *ph, struct plink *l)
 	ph->routes.up[l->slot / 64] &= ~(1ULL << l->slot % 64);
 	ph->routes.silent[l->slot / 64] &= ~(1ULL << l->slot % 64);
 	ph->routes.here[l->slot / 64] &= ~(1ULL << l->slot % 64);
+	settle(l);
+	owe(&ph->routes, l->slot, false);
 }

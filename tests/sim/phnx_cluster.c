@@ -67,8 +67,8 @@ static void test_star_learns_all(void)
 	sim_free(&s);
 }
 
-/* ---- how much is said until all know all: in one place, each node tells each neighbour once, which is the least there can be;
- * where connections come slowly, some twice ---- */
+/* ---- how much is said until all know all: in one place, each node tells each neighbour what it is, with the first ping, and whom
+ * it has, once; where connections come slowly, some twice ---- */
 
 static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max)
 {
@@ -93,15 +93,15 @@ static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max)
 
 static void test_few_updates(void)
 {
-	enum { LEAST = 24 * 23 };
+	enum { LEAST = 2 * 24 * 23 };
 	uint64_t near = updates_of_mesh(50, 500), far = updates_of_mesh(1000, 20000), farther = updates_of_mesh(1000, 50000);
 
 	if (getenv("SIM_VERBOSE"))
 		printf("updates of 24 nodes: %llu, %llu, %llu\n", (unsigned long long)near, (unsigned long long)far,
 		       (unsigned long long)farther);
 	CU_ASSERT_EQUAL(near, LEAST);
-	CU_ASSERT(far <= LEAST * 5 / 4);
-	CU_ASSERT(farther <= LEAST * 3 / 2);
+	CU_ASSERT(far <= LEAST * 21 / 20);
+	CU_ASSERT(farther <= LEAST * 11 / 10);
 }
 
 static bool only_neighbours(const struct sim *s, int from, int to)
@@ -191,7 +191,7 @@ static bool knows_time(const struct sim *s, int node)
 
 static bool times_are_known(uint64_t sub_seed)
 {
-	enum { UNTIL = 100000, STEP = 5 };
+	enum { UNTIL = 100000, STEP = 5, LATE = 2000000 };	/* LATE: what a closed link has swallowed was sent again */
 	struct sim s;
 	bool known = true;
 
@@ -206,6 +206,7 @@ static bool times_are_known(uint64_t sub_seed)
 	for (uint64_t end = s.now + UNTIL; s.now < end; sim_run(&s, s.now + STEP))
 		for (int i = 0; i < 2; i++)
 			known &= !s.nodes[i].ph->flows.received || knows_time(&s, i);
+	sim_run(&s, s.now + LATE);
 	for (int i = 0; i < 2; i++)
 		known &= s.nodes[i].ph->flows.received && s.nodes[i].ph->n_links == 1;
 	sim_free(&s);

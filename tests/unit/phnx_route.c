@@ -35,6 +35,7 @@ static void hear(int i, ph_vp_t name, uint64_t seq, unsigned hops, uint64_t stam
 {
 	struct writer w = { 0 };
 
+	put8(&w, 1);
 	put_var(&w, 0);			/* promised to nobody */
 	put64(&w, 0);
 	put_var(&w, 1);
