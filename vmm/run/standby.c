@@ -7,6 +7,7 @@
 #include "vmm/run/internal.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,11 +19,15 @@ enum { AGAIN_S = 30 /* hosts that could not be one are asked again */, LINGER_S 
 
 static char told[MAX_ORDERS]; /* the last orders */
 
-static void say(const struct run *run, const char *format, const char *host, const char *why)
+static void say(const struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct run *run, const char *format, ...)
 {
 	char line[1024];
+	va_list args;
 
-	snprintf(line, sizeof line, format, host, why);
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
 	if (run->log_fd >= 0)
 		dprintf(run->log_fd, "vmp: %s\n", line);
 }
@@ -81,8 +86,16 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 
 static bool wants_one(const struct run *run)
 {
-	return run->background && !run->starter && run->o->cluster && run->attached && !run->ended && run->yield < YIELD_LEFT &&
+	return run->background && !run->starter && run->o->cluster && !run->ended && run->yield < YIELD_LEFT &&
 	       (run->o->checkpoint_ms || run->yield);
+}
+
+/* The host of the one that there is, or was last; 0: it is none of the machine's any more. */
+static unsigned host_of_it(const struct run *run)
+{
+	int host = names_find(&run->cluster.names, run->standby.to.host.name);
+
+	return host > 0 && run->hosts >> host & 1 ? (unsigned)host : 0;
 }
 
 /* The first that runs, and has not refused. 0: there is none. */
@@ -95,21 +108,8 @@ static unsigned choose_host(const struct run *run)
 	return 0;
 }
 
-static void rule_out(struct run *run, const char *name)
-{
-	int host = names_find(&run->cluster.names, name);
-
-	if (host > 0)
-		run->standby.cannot |= 1u << host;
-}
-
-/* One whose connection has broken may still be there, on a host that is. */
-static bool one_may_be_there(const struct run *run)
-{
-	int host = names_find(&run->cluster.names, run->standby.to.host.name);
-
-	return run_now_ns() < run->standby.forgotten_ns && host > 0 && run->hosts >> host & 1;
-}
+/* One whose connection has broken, on a host that is there. */
+static bool one_may_be_there(const struct run *run) { return run_now_ns() < run->standby.forgotten_ns && host_of_it(run); }
 
 static void start_one(struct run *run)
 {
@@ -148,11 +148,10 @@ enum step { STEP_NONE, STEP_END, STEP_ORDER, STEP_COPY, STEP_PREPARE, STEP_RELEA
 static enum step next_step(const struct run *run, const char *orders)
 {
 	const struct sender *to = &run->standby.to;
-	int host = names_find(&run->cluster.names, to->host.name);
 
-	if (host <= 0 || !(run->hosts >> host & 1) || !wants_one(run))
+	if (!host_of_it(run) || !wants_one(run))
 		return STEP_END;
-	if (to->state != SENDER_IDLE)
+	if (to->state != SENDER_IDLE || !run->attached) /* or the machine is on its way back */
 		return STEP_NONE;
 	if (run->yield == YIELD_NOT && to->prepared)
 		return STEP_RELEASE;
@@ -168,6 +167,7 @@ static enum step next_step(const struct run *run, const char *orders)
 static void go(struct run *run)
 {
 	run->yield = YIELD_LEFT;
+	event_del(run->standby.again);
 	run_leave_machine(run, 0);
 	sender_go(&run->standby.to);
 	fault_die_at(FAULT_OWNER_DIES, 3);
@@ -214,7 +214,7 @@ void run_standby_look(struct run *run)
 {
 	if (run->standby.to.state != SENDER_OFF)
 		do_step(run);
-	else if (wants_one(run))
+	else if (wants_one(run) && run->attached)
 		start_one(run);
 }
 
@@ -245,7 +245,7 @@ static void on_up_there(struct run *run)
 
 	snprintf(where, sizeof where, "%s, with that computer as its first: ssh %s .cache/vmp/bin-%s/run-vmp status", host, host,
 		 run->cluster.bundle.hash);
-	say(run, "the machine goes on on %s%s", where, "");
+	say(run, "the machine goes on on %s", where);
 	write_info(run, where);
 	event_add(run->standby.again, &linger);
 }
@@ -290,7 +290,7 @@ static void on_failed(void *context, enum sender_state before)
 	say(run, "%s does not stand by: %s", to->host.name, to->why);
 	if (run->attached)
 		write_info(run, "");
-	rule_out(run, to->host.name);
+	run->standby.cannot |= 1u << host_of_it(run);
 	problem(&p, "host %s cannot go on with the machine: %s", to->host.name, to->why);
 	if (to->broke && run->standby.copies)
 		run->standby.forgotten_ns = run_now_ns() + FORGOTTEN_MS * 1000000ull;
@@ -332,7 +332,7 @@ static void on_end_limit(evutil_socket_t fd, short what, void *context)
 	struct run *run = context;
 
 	(void)fd, (void)what;
-	say(run, "%s was not told of the machine's end, and may go on with it%s", run->standby.to.host.name, "");
+	say(run, "%s was not told of the machine's end, and may go on with it", run->standby.to.host.name);
 	sender_close(&run->standby.to);
 }
 
@@ -345,7 +345,7 @@ static void wait_until_forgotten(struct run *run)
 
 	if (!one_may_be_there(run))
 		return;
-	say(run, "the machine ends when its standby on %s, whose connection has broken, must have given up%s", run->standby.to.host.name, "");
+	say(run, "the machine ends when its standby on %s, whose connection has broken, must have given up", run->standby.to.host.name);
 	while (one_may_be_there(run) && !event_base_once(run->base, -1, EV_TIMEOUT, on_moment, NULL, &moment))
 		event_base_loop(run->base, EVLOOP_ONCE);
 }
