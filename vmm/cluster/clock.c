@@ -11,7 +11,9 @@
 #include "base/log.h"
 #include "vmm/cluster/drift.h"
 
-enum { FIRST_ANSWERS = 24, ANSWERS = 4, TELL_FROM_NS = 1000000 };
+/* At first, when nothing is known of a rate, looks are more frequent: what moves apart by 500 millionths has come 0.1 ms far then, less than
+ * a page takes from one host to another, and nobody can see it. */
+enum { FIRST_ANSWERS = 24, ANSWERS = 4, TELL_FROM_NS = 1000000, EARLY_LOOKS = 30, EARLY_NS = 100000000 };
 
 struct clock_sync {
 	struct drift drift;
@@ -19,6 +21,7 @@ struct clock_sync {
 	bool asked;
 	uint64_t start_ns; /* of the machine, by node 0's clock */
 	int timer_fd;
+	unsigned looks;
 };
 
 /* FAULT_CLOCK_DRIFTS: this host's clock, as it would be if it ran too fast; what the machine's line over that one is over ours. */
@@ -81,6 +84,14 @@ static int64_t behind_ns(const struct node *node, uint64_t now_ns)
 	return (int64_t)(here + (uint64_t)drift_ahead(&clock->drift, here) - clock->start_ns - clock_line_at(&line, now_ns));
 }
 
+static void look_every(struct clock_sync *clock, time_t s, long ns)
+{
+	const struct itimerspec every = { { s, ns }, { s, ns } };
+
+	if (timerfd_settime(clock->timer_fd, 0, &every, NULL))
+		die("cannot set a timer: %s", strerror(errno));
+}
+
 static void on_timer(evutil_socket_t fd, short what, void *context)
 {
 	struct node *node = context;
@@ -96,6 +107,8 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 		log_info("the machine's clock is %lld us behind node 0's, give or take %llu us; it runs %lld millionths too fast for a while",
 			 (long long)behind / 1000, (unsigned long long)drift_doubt(&clock->drift, here_ns(node, now_ns)) / 1000,
 			 (long long)((double)faster / 4294.967296));
+	if (++clock->looks == EARLY_LOOKS)
+		look_every(clock, DRIFT_PERIOD_S, 0);
 	clock->wanted = ANSWERS;
 	ask(node);
 }
@@ -126,14 +139,14 @@ bool clock_known(struct node *node)
 /* A timer of its own: see TRICKS.md for what one of libevent's costs. */
 static void follow(struct node *node)
 {
-	const struct itimerspec every = { { DRIFT_PERIOD_S, 0 }, { DRIFT_PERIOD_S, 0 } };
 	struct clock_sync *clock = node->clock;
 	struct event *event;
 
 	clock->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
 	event = event_new(node->base, clock->timer_fd, EV_READ | EV_PERSIST, on_timer, node);
-	if (clock->timer_fd < 0 || !event || event_add(event, NULL) || timerfd_settime(clock->timer_fd, 0, &every, NULL))
+	if (clock->timer_fd < 0 || !event || event_add(event, NULL))
 		die("cannot make a timer: %s", strerror(errno));
+	look_every(clock, 0, EARLY_NS);
 }
 
 void clock_begin(struct node *node, uint64_t start_ns)

@@ -5,8 +5,9 @@
 #define CHANGE 1e-4   /* nor do they often change their rates by more */
 #define WANDER 5e-11  /* by how much a rate itself may change, in each second: it gets warm */
 #define SECOND 1e9
+#define JUDGE_AFTER (SECOND / 5)
 
-enum { JUDGE_S = 1, JUDGE_ANEW_S = 60, SETTLE_S = 4 * DRIFT_PERIOD_S };
+enum { JUDGE_ANEW_S = 60, SETTLE_S = 4 * DRIFT_PERIOD_S };
 
 static double least(double a, double b) { return a < b ? a : b; }
 static double most(double a, double b) { return a > b ? a : b; }
@@ -35,7 +36,7 @@ static void judge(struct drift *d)
 
 	if (2 * (d->high_ns - d->low_ns) < d->since.high_ns - d->since.low_ns)
 		return begin_judging(d); /* the first answer, say, was slow */
-	if (passed < JUDGE_S * SECOND)
+	if (passed < JUDGE_AFTER)
 		return;
 	d->slowest = most(d->slowest, (double)(d->low_ns - d->since.high_ns) / passed);
 	d->fastest = least(d->fastest, (double)(d->high_ns - d->since.low_ns) / passed);
