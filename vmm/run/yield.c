@@ -38,6 +38,7 @@ void run_yield(struct run *run)
 		return;
 	}
 	set_yield(run, YIELD_WANTED);
+	run->standby.cannot = 0; /* what they lacked may be there now */
 	if (run->o->cluster)
 		run_standby_look(run);
 	else
