@@ -34,6 +34,7 @@ struct parser {
 	const char *tag;
 	char bound['z' + 1][MAX_DIGITS + 1];	/* values of variables; "" = not bound */
 	bool checking;				/* in an arm that does not match: check, declare nothing */
+	size_t checked;				/* contact points of that arm: as many as one that matches may have */
 	struct phnx_config *out;
 };
 
@@ -120,6 +121,8 @@ static int parse_range(struct parser *p, const struct word *w, size_t *i, bool p
 	if (parse_number(p, w, i, &hi) < 0)
 		return -1;
 	out->hi = hi;
+	if (!pattern && *i < w->len && w->text[*i] == '/')
+		return wrong(p, w->line, w->column + (int)*i, "a range names a variable in the pattern of a 'match' alone");
 	if (pattern && *i + 1 < w->len && w->text[*i] == '/') {
 		out->c = w->text[*i + 1];
 		if (!isalpha((unsigned char)out->c))
@@ -271,11 +274,12 @@ static int add_contact(struct parser *p, int line, void *arg)
 
 	if (port < 0)
 		return -1;
+	if ((p->checking ? p->checked++ : p->out->n_contacts) == MAX_CONTACTS)
+		return wrong(p, line, d->column, "more than %d contact points", MAX_CONTACTS);
 	if (p->checking)
 		return 0;
-	if (p->out->n_contacts == MAX_CONTACTS ||
-	    !grow(&p->out->contacts, &p->out->room_contacts, p->out->n_contacts, sizeof *p->out->contacts))
-		return wrong(p, line, d->column, "more than %d contact points", MAX_CONTACTS);
+	if (!grow(&p->out->contacts, &p->out->room_contacts, p->out->n_contacts, sizeof *p->out->contacts))
+		return wrong(p, line, d->column, "no memory for so many contact points");
 	p->out->contacts[p->out->n_contacts++] = (struct phnx_contact){
 		.host = copy(d->host), .port = port, .protocol = d->contact.protocol, .user = copy(d->contact.user),
 		.cert = copy(d->contact.cert), .key = copy(d->contact.key),
@@ -453,6 +457,7 @@ static int parse_match(struct parser *p, const struct word *keyword)
 		if (parse_pattern(p, &hit))
 			return -1;
 		p->checking = matched || !hit;
+		p->checked = 0;
 		matched |= hit;
 		for (;;) {
 			if (!next_word(p, false, &w))

@@ -54,6 +54,7 @@ struct net {
 	bool lodger;			/* the loop is the caller's */
 	struct event *timer, *listeners[2];	/* of IPv4, or a socket in the file system; of IPv6 */
 	int timer_fd, listen_fds[2];
+	uint64_t deaf_until;		/* 0: listens */
 	char unix_path[MAX_UNIX_PATH];	/* "": there is none in the file system */
 	struct phnx *ph;
 	const struct net_owner *owner;

@@ -186,6 +186,7 @@ void phnx_dial_failed(struct phnx *ph, struct contact *c)
 {
 	struct rentry *e = c->peer ? route_find(ph, c->peer) : NULL;
 	bool known = e && e->nhops < UNREACHABLE;	/* somebody else reaches it: then we should too, as we once did */
+	ph->contacts.failed = true;
 	uint64_t longest = c->name && !c->peer ? SILENT_RETRY : c->name && !known ? 2 * RETRY_MAX : known ? RETRY_MAX / 2 : RETRY_MAX;
 
 	set(ph, c, CONTACT_IDLE, phnx_now(ph) + c->backoff_us + phnx_random(ph) % (c->backoff_us / 4));

@@ -79,11 +79,17 @@ struct plink {
 	bool has_spoken;		/* since bytes came last */
 	uint64_t opened_us, heard_us, ping_us, rtt_us;
 	bool measured;			/* by a ping; until then rtt_us is the greeting's */
+	bool owes_proof;		/* the peer has greeted, */
+	struct plink *next_owing;
+	bool greeted;			/* the proof said what this node is: */
+	bool greeted_all;		/* and named all neighbours */
+	uint64_t greeting_seq, greeting_names;	/* its number and their digest then */
 	bool told;			/* the peer has named its neighbours, */
 	uint64_t *named;		/* these (by slot) */
 	unsigned named_words;
 	ph_vp_t some[SOME_NAMES];	/* of those that it had when the link was new */
 	unsigned n_some;
+	bool unsure;			/* hardly any of these are this node's: perhaps it is elsewhere */
 	unsigned digest_misses;
 };
 
@@ -103,6 +109,7 @@ struct contacts {
 	struct contact **heap;		/* by due_us */
 	unsigned n, room, n_learned, n_configured;
 	unsigned dialing, hopeful;	/* hopeful: of those the ones that have not failed since they last succeeded */
+	bool failed;			/* one of them, ever */
 	uint64_t settled_us;		/* when it was last settled who dials whom first */
 	bool fresh;			/* some are: their order has to be settled */
 };
@@ -133,6 +140,7 @@ void link_send(struct plink *l, enum frame_type type, const struct writer *head,
 void link_close(struct plink *l, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void link_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 struct plink *link_find(struct phnx *ph, ph_vp_t peer);
+void link_prove(struct phnx *ph);		/* to all whose greetings have come */
 
 /* ---- contact points ---- */
 
@@ -204,9 +212,9 @@ struct routes {
 	uint64_t away[MAX_LINKS / 64];	/* of those that have not, who seem to be elsewhere */
 	uint64_t owed[MAX_LINKS / 64];	/* whom this node has yet to name all its neighbours */
 	unsigned n_owed;
-	ph_vp_t last[SOME_NAMES];	/* those who became neighbours last */
+	ph_vp_t last[LAST_NAMES];	/* those that greeted last, as they say: for a guess at places, no more */
 	uint64_t n_last;
-	unsigned n_unsure;		/* neighbours that have named some of theirs, hardly any of them this node's */
+	unsigned n_unsure;		/* neighbours that are `unsure` */
 	bool news, far_news;		/* since the neighbours were last told; something of other places is among them */
 	bool new_neighbours;		/* since then, too: they may lack anything */
 	bool claims_dirty;
@@ -223,6 +231,8 @@ struct routes {
 };
 struct rentry *route_find(struct phnx *ph, ph_vp_t name);
 ph_vp_t route_holder(struct phnx *ph, ph_vp_t vp);	/* whom to send a message for vp to, or 0 */
+void route_greet(struct plink *l, struct writer *w);	/* what this node is, for its proof to l */
+uint64_t route_rests_at(const struct phnx *ph);	/* when no connection was made for a while */
 void route_link_up(struct phnx *ph, struct plink *l);
 void route_link_down(struct phnx *ph, struct plink *l);
 int route_on_update(struct phnx *ph, struct plink *l, struct reader *r);
@@ -253,6 +263,7 @@ struct smsg {				/* a message on its way out */
 	uint64_t order;			/* of sending, over all destinations */
 	uint64_t deadline_us;		/* 0: none */
 	uint64_t seq, sent_us;
+	unsigned gen;			/* of its receiver's bouncing, as far as was known when it was first sent */
 	bool held;			/* the receiver has it */
 	bool again;			/* it was sent more than once */
 	bool logged;			/* it stands in a message log: the log's loader sends it, this node does not */
@@ -264,6 +275,7 @@ struct dest {				/* a destination with messages on their way */
 	struct dest *hash_next, *next, *prev;
 	ph_vp_t vp;
 	struct smsg *queue, **queue_end;	/* not yet given to a flow, in order */
+	uint64_t newest;			/* of all that were ever in the queue, in order of sending */
 	unsigned outstanding;			/* given to the flow `via` and unresolved */
 	ph_vp_t via;
 	bool active;
@@ -274,7 +286,7 @@ struct rmsg {				/* a received message; `pub` is what the application sees */
 	struct ph_msg pub;
 	struct rmsg *next;
 	ph_vp_t source, peer;		/* peer 0: sent by this node to itself */
-	uint64_t seq, deadline_us;
+	uint64_t seq, deadline_us;	/* seq: of its flow; of one from this node to itself its `order`, of a multicast 0 */
 	unsigned flags;
 	unsigned gen;
 	size_t room;			/* of the whole block; 0: it lies where its frame arrived, for one handler's call */
@@ -380,6 +392,7 @@ struct migration {
 	void *state;
 	size_t state_len;
 	struct ph_migration app;
+	bool reported;			/* that there is too much state for whoever asks */
 	/* the wish of a call of the application */
 	enum wish { WISH_NONE, WISH_JOIN, WISH_LEAVE, WISH_TAKE, WISH_HAND, WISH_FORMER } wish;
 	enum wish unwanted;		/* what the attempt under way is for, whose call has given up: what comes goes back. FORMER: there was
@@ -456,11 +469,13 @@ struct phnx {
 	ph_vp_t lower, upper, name;
 	char session[MAX_SESSION];
 	unsigned char secret[SECRET_BYTES];
+	struct evp_cipher_ctx_st *seal;	/* for what goes with proofs; NULL: not needed yet */
 	bool has_session, leaving, closing;
 	uint64_t due;			/* when the next timer is */
 	uint64_t gossip_us;		/* 0: no gossip */
 	struct plink *links;
 	unsigned n_links, n_proving;	/* of these: those whose peers have not proved themselves yet */
+	struct plink *owing;		/* proofs */
 	uint64_t links_due;		/* when link_tick() has to look at them */
 	uint64_t progress_us;		/* when a connection last came closer to being made */
 	uint64_t slowest_us;		/* so long a neighbour took to answer, at most */

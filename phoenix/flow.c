@@ -16,7 +16,9 @@
  * Order.  A flow delivers in order.  A destination that moves is fenced: nothing more is sent to it before all that was
  * under way to its old holder is resolved, and what came back goes first, in its old order.  The receiver does its part:
  * after it has bounced a message it bounces all later ones to the same destinations that were sent before their sender
- * knew (`gen`), even when it assumes the destination again.
+ * knew (`gen`), even when it assumes the destination again.  What is sent again tells what its sender knew the first time; what
+ * comes before its turn says nothing of what its sender knew when it sent those before it; and an ACK too short for all outcomes
+ * tells of no new bouncing.
  *
  * Bounds.  WINDOW_* per flow, SEND_QUEUE_BYTES per sender, RECV_QUEUE_BYTES per receiver: over it, arriving messages are
  * dropped unseen, and sent again later.

@@ -46,6 +46,10 @@ bool flow_send_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, struct w
 void doubt_keep(struct phnx *ph, const struct flow *f);	/* its peer is gone */
 
 /* send.c */
+/* flow_send() of a message that has its place in the order of sending already; it goes when flow_pump() is called.  NULL: out of
+ * memory. */
+struct dest *send_enqueue(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags,
+			  uint64_t deadline_us, uint64_t order);
 /* A message of the library's own; frees w's bytes. */
 void flow_send_internal(struct phnx *ph, ph_vp_t to, int tag, struct writer *w, uint64_t deadline_us);
 /* Of the numbers from first on, those whose bits are set had arrived at peer; the others are in doubt no more. */

@@ -3,7 +3,7 @@
 #define PHOENIX_LIMITS_H
 
 enum {
-	PHNX_VERSION = 4,			/* of the protocol between nodes */
+	PHNX_VERSION = 5,			/* of the protocol between nodes */
 	MAX_SESSION = 64,			/* a session's name, with its terminator */
 	MAX_HOST = 254,				/* a host's name, with its terminator */
 	MAX_UNIX_PATH = 108,			/* of a socket in the file system, with its terminator */
@@ -17,9 +17,11 @@ enum {
 	MAX_ADDRS = 4,				/* addresses that one node announces */
 	MAX_LINKS = 4096,
 	SOME_NAMES = 4,				/* of neighbours, that a node names when a link is new */
+	LAST_NAMES = 64,			/* of these some */
 	MAX_HOPS = 64,
 	MAX_FRAME = (16 << 20) + 256,		/* the largest message and its header */
 	MAX_HANDSHAKE_FRAME = 1024,		/* before a peer has proved itself */
+	MAX_GREETING = 900,			/* what a node says of itself with its proof; what is longer comes later */
 	MAX_LINK_QUEUE = 64 << 20,		/* unsent bytes of a link; then data frames are dropped, and sent again */
 	MAX_LINK_UNREAD = 2 * MAX_LINK_QUEUE,	/* unsent bytes of a link, and */
 	MAX_LINK_FRAMES = 1 << 20,		/* unsent frames; whose peer reads so little is closed */
@@ -58,6 +60,7 @@ enum {
 	OVERLAP_GRACE = 2000000,		/* a doubly assumed virtual node is reported after this */
 	ROUTE_EXPIRY = 30000000,		/* an unreachable node is forgotten after this, unless messages wait for it */
 	GOSSIP_INTERVAL = 500000,
+	PASSED_ON = 100000,			/* who passed nothing on for so long, and some round trips, may leave */
 	REDUCE_AGAIN = 200000,			/* whoever has taken the first virtual node asks, if nobody did meanwhile */
 	MIGRATION_RETRY = 20000,		/* a refused attempt is repeated after this, times a random factor */
 };

@@ -3,6 +3,10 @@
  * Both sides send HELLO at once, and answer the other's HELLO with AUTH: an HMAC under the session's secret over both
  * HELLOs (with their nonces) and, under TLS, the channel's exported key.  The sender's role goes in too, so that a proof
  * cannot be reflected.  Until AUTH is verified nothing but a small HELLO, AUTH or REFUSE is read.
+ *
+ * AUTH also says what its sender is, in the words of a FRAME_ROUTE: whoever believes the proof need not wait for another packet.
+ * But its sender has not seen a proof yet; so only those who have the secret can read it. It is one more thing that the HMAC is
+ * over, and encrypted under a key of its own with that as the initial counter (a synthetic one, as in RFC 5297).
  */
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -184,10 +188,11 @@ static void put_hello(struct plink *l)
 	send_buffer(l, FRAME_HELLO, w);
 }
 
-static bool proof(struct plink *l, bool mine, unsigned char mac[32])
+static bool proof(struct plink *l, bool mine, const struct writer *said, unsigned char mac[32])
 {
 	const struct writer *a = mine ? &l->my_hello : &l->peer_hello, *b = mine ? &l->peer_hello : &l->my_hello;
-	struct writer w = { 0 };
+	unsigned char all[64 + 3 * MAX_HANDSHAKE_FRAME];
+	struct writer w = { .data = all, .room = sizeof all };	/* never grows */
 	unsigned n = 32;
 
 	put_bytes(&w, "phnx proof", 10);
@@ -195,9 +200,75 @@ static bool proof(struct plink *l, bool mine, unsigned char mac[32])
 	put_bytes(&w, a->data, a->len);
 	put_bytes(&w, b->data, b->len);
 	put_bytes(&w, l->binding, sizeof l->binding);
-	bool ok = !w.bad && HMAC(EVP_sha256(), l->ph->secret, SECRET_BYTES, w.data, w.len, mac, &n);
-	free(w.data);
-	return ok;
+	put_bytes(&w, said->data, said->len);
+	return !a->bad && !b->bad && HMAC(EVP_sha256(), l->ph->secret, SECRET_BYTES, w.data, w.len, mac, &n);
+}
+
+/* The same makes it legible again. */
+static bool seal(struct phnx *ph, struct writer *said, const unsigned char mac[32])
+{
+	static const unsigned char purpose[] = "phnx seal";
+	unsigned char key[32];
+	unsigned n = sizeof key;
+	int len = (int)said->len;
+
+	if (!len)
+		return true;
+	if (!ph->seal && HMAC(EVP_sha256(), ph->secret, SECRET_BYTES, purpose, sizeof purpose - 1, key, &n) &&
+	    (ph->seal = EVP_CIPHER_CTX_new()) && !EVP_EncryptInit_ex(ph->seal, EVP_aes_256_ctr(), NULL, key, NULL)) {
+		EVP_CIPHER_CTX_free(ph->seal);
+		ph->seal = NULL;
+	}
+	return ph->seal && EVP_EncryptInit_ex(ph->seal, NULL, NULL, NULL, mac) &&
+	       EVP_EncryptUpdate(ph->seal, said->data, &len, said->data, len);
+}
+
+static void send_proof(struct plink *l)
+{
+	struct writer *said = &l->ph->scratch;
+	unsigned char mac[32];
+
+	l->owes_proof = false;
+	said->len = said->bad = 0;
+	route_greet(l, said);
+	if (!proof(l, true, said, mac) || !seal(l->ph, said, mac)) {
+		memset(mac, 0, sizeof mac);
+		said->len = 0;
+	}
+	struct writer head = { .data = mac, .len = sizeof mac };
+	struct pbuf *body = pbuf_new(said->data, said->len);
+	if (body)
+		link_send(l, FRAME_AUTH, &head, body);
+	pbuf_put(body);
+}
+
+/* All greetings that came together are known by then, and so route_greet() has somebody to name. */
+void link_prove(struct phnx *ph)
+{
+	for (struct plink *l; (l = ph->owing);) {
+		ph->owing = l->next_owing;
+		if (l->owes_proof)
+			send_proof(l);
+	}
+}
+
+static void owe_proof(struct plink *l)
+{
+	struct routes *t = &l->ph->routes;
+
+	t->last[t->n_last++ % LAST_NAMES] = l->claimed;
+	l->owes_proof = true;
+	l->next_owing = l->ph->owing;
+	l->ph->owing = l;
+}
+
+static void owe_nothing(struct plink *l)
+{
+	for (struct plink **at = &l->ph->owing; *at; at = &(*at)->next_owing)
+		if (*at == l) {
+			*at = l->next_owing;
+			return;
+		}
 }
 
 static int on_hello(struct plink *l, struct reader *r)
@@ -227,7 +298,9 @@ static int on_hello(struct plink *l, struct reader *r)
 	get_bytes(r, nonce, sizeof nonce);
 	if (r->bad || r->p != r->end)
 		link_close(l, PH_EPEER, "malformed greeting");
-	else if (has_session != ph->has_session || strcmp(session, ph->session))
+	else if (has_session != ph->has_session)
+		link_close(l, PH_EREFUSED, "%s a session here, %s there", has_session ? "without" : "with", has_session ? "with" : "without");
+	else if (strcmp(session, ph->session))
 		link_close(l, PH_EREFUSED, "session '%.64s' here, '%.64s' there", ph->session, session);
 	else if (lower != ph->lower || upper != ph->upper)
 		link_close(l, PH_EREFUSED, "virtual nodes [%lld, %lld) here, [%lld, %lld) there", ph->lower, ph->upper, lower,
@@ -239,13 +312,7 @@ static int on_hello(struct plink *l, struct reader *r)
 	} else if (l->claimed < ph->upper || l->claimed <= 0)
 		link_close(l, PH_EPEER, "a resource name among the virtual nodes");
 	else {
-		struct writer w = { 0 };
-		unsigned char mac[32];
-		if (!proof(l, true, mac))
-			memset(mac, 0, sizeof mac);
-		put_bytes(&w, mac, sizeof mac);
-		link_send(l, FRAME_AUTH, &w, NULL);
-		free(w.data);
+		owe_proof(l);
 		l->state = LINK_AUTH;
 		ph->progress_us = phnx_now(ph);
 		return 0;
@@ -288,31 +355,60 @@ static void ping(struct plink *l, uint64_t now)
 	free(w.data);
 }
 
-static int on_auth(struct plink *l, struct reader *r)
+static bool is_proof(struct plink *l, struct reader *r, struct writer *said)
 {
 	unsigned char mac[32], theirs[32];
 
 	get_bytes(r, theirs, sizeof theirs);
-	if (r->bad || !proof(l, false, mac) || CRYPTO_memcmp(mac, theirs, sizeof mac)) {
-		link_close(l, PH_EREFUSED, "the secrets of session '%.64s' differ", l->ph->session);
-		return -1;
-	}
-	if (close_double(l))
-		return -1;
+	put_bytes(said, r->p, (size_t)(r->end - r->p));
+	return !r->bad && seal(l->ph, said, theirs) && proof(l, false, said, mac) && !CRYPTO_memcmp(mac, theirs, sizeof mac);
+}
+
+/* The first ping waits until connections rest, as nobody waits for it, but not for ever. */
+static uint64_t ping_at(const struct plink *l)
+{
+	uint64_t rest = route_rests_at(l->ph), latest = l->opened_us + PING_INTERVAL;
+
+	return l->ping_us ? l->ping_us + PING_INTERVAL : rest < latest ? rest : latest;
+}
+
+static void link_up(struct plink *l)
+{
 	l->peer = l->claimed;
 	l->state = LINK_UP;
 	l->rtt_us = phnx_now(l->ph) - l->opened_us + 1;	/* its greeting was answered */
+	l->ph->slowest_us = l->rtt_us > l->ph->slowest_us ? l->rtt_us : l->ph->slowest_us;
 	l->ph->n_proving--;
-	ping(l, phnx_now(l->ph));
-	look_by(l->ph, l->ping_us + PING_INTERVAL);
 	free(l->my_hello.data);
 	free(l->peer_hello.data);
 	l->my_hello = l->peer_hello = (struct writer){ 0 };
 	if (l->contact)
 		contact_linked(l->ph, l->contact, l->peer);
 	l->ph->progress_us = phnx_now(l->ph);
+	look_by(l->ph, ping_at(l));
 	route_link_up(l->ph, l);
-	return 0;
+}
+
+static int on_auth(struct plink *l, struct reader *r)
+{
+	unsigned char words[MAX_HANDSHAKE_FRAME];
+	struct writer said = { .data = words, .room = sizeof words };	/* never grows */
+	bool closed = true, bad = false;
+
+	if (l->owes_proof)
+		send_proof(l);		/* before anything else that is sent to whoever has proved itself */
+	if (!is_proof(l, r, &said))
+		link_close(l, PH_EREFUSED, "the secrets of session '%.64s' differ", l->ph->session);
+	else
+		closed = close_double(l);
+	if (!closed) {
+		struct reader s = { said.data, said.data + said.len, false };
+		link_up(l);
+		bad = said.len && (route_on_update(l->ph, l, &s) || s.bad);
+	}
+	if (bad)
+		link_close(l, PH_EPEER, "malformed words with a proof");
+	return -(closed || bad);
 }
 
 static int on_refuse(struct plink *l, struct reader *r)
@@ -358,7 +454,7 @@ static int on_ping(struct plink *l, struct reader *r)
 /* -1: the link is closed and freed */
 static int on_pong(struct plink *l, struct reader *r)
 {
-	uint64_t rtt = phnx_now(l->ph) - get64(r);
+	uint64_t rtt = phnx_now(l->ph) - get64(r) + 1;	/* what is done at one go is done at one time: it may not be 0 */
 	bool first = !l->measured;
 
 	if (r->bad || rtt >= LINK_TIMEOUT)
@@ -577,6 +673,7 @@ static void drop(struct plink *l)
 	*at = l->next;
 	ph->n_links--;
 	ph->n_proving -= !up;
+	owe_nothing(l);
 	l->state = LINK_CLOSING;
 	if (up)
 		route_link_down(ph, l);
@@ -645,9 +742,9 @@ void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 			ph->links_due = UINT64_MAX;
 			continue;
 		}
-		if (l->state == LINK_UP && now + TOGETHER >= l->ping_us + PING_INTERVAL)
+		if (l->state == LINK_UP && now + (l->ping_us ? TOGETHER : 0) >= ping_at(l))
 			ping(l, now);
-		uint64_t due = l->state == LINK_UP ? l->ping_us + PING_INTERVAL : limit;
+		uint64_t due = l->state == LINK_UP ? ping_at(l) : limit;
 		ph->links_due = due < ph->links_due ? due : ph->links_due;
 	}
 	*next = ph->links_due < *next ? ph->links_due : *next;

@@ -14,6 +14,7 @@
  *   take   the taker unpacks the state, assumes the interval, answers `done`; each frees its own lock
  *   ask    an initiator that takes first sends `ask`; a partner that has nothing to give answers `abort`
  *   abort  a taker whose call has given up, or that is leaving, answers `transfer` with it: the giver takes its interval back
+ *          so does a partner whose application refuses to give, or has more state than a message holds
  *   death  of the partner frees the lock; a giver whose taker died before `done` takes its interval back
  *
  * Each message tells its sender's clock of claims, so that the taker's claim is newer than the giver's: others that hear of the
@@ -22,7 +23,7 @@
 #include "phoenix/core.h"
 
 enum kind { QUERY, LOCK_YOU_FIRST, LOCK2, FAIL1, FAIL2, OK1, OK2, CLEANUP, CLEANUP_ACK, ASK, TRANSFER, DONE, ABORT, N_KINDS };
-enum { ATTEMPT_TIMEOUT = 5000000 };
+enum { ATTEMPT_TIMEOUT = 5000000, MAX_STATE = PH_MSG_MAX - 64 };
 
 struct note {				/* a message of the protocol, read */
 	enum kind kind;
@@ -148,8 +149,18 @@ static bool adjacent(struct phnx *ph, const struct note *n)
 
 /* ---- release, transfer, death ---- */
 
-/* Both nodes are locked and agree: this one gives [lo, hi) to its partner. */
-static void give(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, uint32_t attempt)
+static void take(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
+{
+	struct vrange range = { lo, hi };
+	struct ph_vps moving = { .n = 1, .r = &range };
+
+	if (ph->migration.app.take)
+		ph->migration.app.take(ph->migration.app.arg, lo, hi, state, len);
+	phnx_assume(ph, &moving);
+}
+
+/* Both nodes are locked and agree: this one gives [lo, hi) to its partner.  After an error it has it as before. */
+static int give(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, uint32_t attempt)
 {
 	struct migration *m = &ph->migration;
 	struct vrange range = { lo, hi };
@@ -161,19 +172,17 @@ static void give(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, uint32_t attempt)
 	m->state = NULL;
 	m->state_len = 0;
 	phnx_release(ph, &moving);
-	if (m->app.give && m->app.give(m->app.arg, lo, hi, &m->state, &m->state_len))
-		m->state_len = 0;
+	int error = m->app.give ? m->app.give(m->app.arg, lo, hi, &m->state, &m->state_len) : 0;
+	if (error) {
+		phnx_assume(ph, &moving);
+		return error < 0 ? error : PH_EINVAL;
+	}
+	if (m->state_len > MAX_STATE) {
+		take(ph, lo, hi, m->state, m->state_len);
+		return PH_ETOOBIG;
+	}
 	say(ph, m->partner, TRANSFER, attempt, lo, hi, m->state, m->state_len);
-}
-
-static void take(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
-{
-	struct vrange range = { lo, hi };
-	struct ph_vps moving = { .n = 1, .r = &range };
-
-	if (ph->migration.app.take)
-		ph->migration.app.take(ph->migration.app.arg, lo, hi, state, len);
-	phnx_assume(ph, &moving);
+	return 0;
 }
 
 static bool i_lead(struct phnx *ph)
@@ -197,17 +206,16 @@ static void both_locked(struct phnx *ph, ph_vp_t partner)
 		try_again(ph);
 		return;
 	}
+	int error = 0;
 	switch (m->wish) {
 	case WISH_LEAVE:
-		give(ph, low(ph), high(ph), m->attempt);
+		error = give(ph, low(ph), high(ph), m->attempt);
 		break;
 	case WISH_HAND:
 		if (m->count >= high(ph) - low(ph))
 			m->count = high(ph) - low(ph);
-		if (m->side > 0)
-			give(ph, high(ph) - m->count, high(ph), m->attempt);
-		else
-			give(ph, low(ph), low(ph) + m->count, m->attempt);
+		error = m->side > 0 ? give(ph, high(ph) - m->count, high(ph), m->attempt)
+				    : give(ph, low(ph), low(ph) + m->count, m->attempt);
 		break;
 	case WISH_JOIN:
 	case WISH_TAKE:
@@ -216,6 +224,11 @@ static void both_locked(struct phnx *ph, ph_vp_t partner)
 	case WISH_NONE:
 	case WISH_FORMER:
 		break;
+	}
+	if (error) {
+		unlock(ph);
+		tell(ph, partner, CLEANUP, m->attempt);
+		finish(ph, error);
 	}
 }
 
@@ -228,16 +241,17 @@ static void on_ask(struct phnx *ph, const struct note *n)
 		return;
 	m->partner = n->from;
 	ph_vp_t count = n->wish == WISH_JOIN ? size / 2 : n->count < size ? n->count : size;
-	if (count == 0 || ph->me.vps.n != 1) {
+	/* The taker lies below us if its side is up; a joining node gets the lower half, as appendix B does. */
+	bool lower = n->wish == WISH_JOIN || n->side > 0;
+	int error = count == 0 || ph->me.vps.n != 1 ? PH_EINVAL
+		: lower ? give(ph, low(ph), low(ph) + count, n->attempt) : give(ph, high(ph) - count, high(ph), n->attempt);
+	if (error) {
 		unlock(ph);
 		tell(ph, n->from, ABORT, n->attempt);
-		return;
 	}
-	/* The taker lies below us if its side is up; a joining node gets the lower half, as appendix B does. */
-	if (n->wish == WISH_JOIN || n->side > 0)
-		give(ph, low(ph), low(ph) + count, n->attempt);
-	else
-		give(ph, high(ph) - count, high(ph), n->attempt);
+	if (error == PH_ETOOBIG && !m->reported)
+		phnx_report(ph, error, "the state of so many virtual nodes, which another node asks for, is more than a message holds");
+	m->reported |= error == PH_ETOOBIG;
 }
 
 static void on_transfer(struct phnx *ph, const struct note *n)

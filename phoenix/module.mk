@@ -54,8 +54,16 @@ $(eval $(call program,bench/phoenix_routing,bench/phoenix_routing.o tests/sim/ph
 $(eval $(call program,bench/phoenix_processes,bench/phoenix_processes.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 .PHONY: bench-phoenix
 $(eval $(call program,bench/phoenix_loop,bench/phoenix_loop.o vmm/conn.o base/log.o base/wire.o phnx.o,$(PHNX_LIBS)))
-bench-phoenix: $(B)/bench/phoenix_latency $(B)/bench/phoenix_loop
+# Minutes; first what matters most that the computer is quiet for.  The plots go to build/bench/results.
+bench-phoenix: $(addprefix $(B)/bench/phoenix_,latency loop routing processes)
 	$(Q)bench/phoenix
+	$(Q)$(B)/bench/phoenix_loop
+	$(Q)$(B)/bench/phoenix_routing ratio 100 200 400
+	$(Q)$(B)/bench/phoenix_routing table 100 200 400
+	$(Q)$(B)/bench/phoenix_routing naive 25 50
+	$(Q)$(B)/bench/phoenix_processes
+	$(Q)bench/phoenix_plots
+	$(Q)bench/phoenix_speed
 
 # ---- make install-phoenix [PREFIX=/usr/local] [DESTDIR=]: the library alone ----
 PREFIX ?= /usr/local

@@ -162,7 +162,8 @@ int msglog_load(struct phnx *ph, const char *file, char *text, size_t room)
 		snprintf(text, room, "cannot read the message log %s: %s", file, strerror(errno));
 		return PH_ELOG;
 	}
-	while ((n = fread(buf, 1, sizeof buf, f)) > 0 && w.len < 2u * SEND_QUEUE_BYTES)
+	/* A log is as long as its writer's queue, which may hold what others gave it to keep; what has no end is none. */
+	while ((n = fread(buf, 1, sizeof buf, f)) > 0 && w.len < 2u * KEPT_BYTES)
 		put_bytes(&w, buf, n);
 	fclose(f);
 	int error = w.bad || check_and_load(ph, w.data, w.len);

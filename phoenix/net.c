@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -203,21 +204,50 @@ static bool welcome(struct net *net, int fd)
 	return !*net->unix_path || (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) && who.uid == geteuid());
 }
 
+/* How many may be connected that have not proved themselves: descriptors are left for who belongs here, and for the application. */
+static rlim_t most_strangers(void)
+{
+	struct rlimit files;
+
+	return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / 2 > MAX_LINKS / 4 ? MAX_LINKS / 4 : files.rlim_cur / 2;
+}
+
+/* There is no descriptor for who knocks: nobody looks who does before `deaf_until`, else the loop would not rest until then. */
+static void turn_deaf(struct net *net)
+{
+	for (int f = 0; f < 2; f++)
+		if (net->listeners[f])
+			event_del(net->listeners[f]);
+	net->deaf_until = net_now() + RETRY_MIN;
+	net_look_by(net, net->deaf_until);
+}
+
+static void hear_again(struct net *net)
+{
+	net->deaf_until = 0;
+	for (int f = 0; f < 2; f++)
+		if (net->listeners[f])
+			event_add(net->listeners[f], NULL);
+}
+
 static void accept_all(struct net *net)
 {
-	unsigned strangers = 0;
+	rlim_t strangers = 0, most = most_strangers();
 	int fd;
 
 	for (struct conn *k = net->conns; k; k = k->next)
-		strangers += !k->l;
-	for (int i = 0; i < 2; i++)
+		strangers += !k->l || k->l->state != LINK_UP;
+	for (int i = 0; i < 2; i++) {
 		while (net->listen_fds[i] >= 0 && (fd = accept4(net->listen_fds[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-			struct conn *k = welcome(net, fd) && strangers++ < MAX_LINKS / 4 ? conn_new(net, fd, NULL, PEEKING) : NULL;
+			struct conn *k = welcome(net, fd) && strangers++ < most ? conn_new(net, fd, NULL, PEEKING) : NULL;
 			if (!k)
 				close(fd);
 			else if (conn_watch(k))
 				conn_free(k);
 		}
+		if (net->listen_fds[i] >= 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+			turn_deaf(net);
+	}
 }
 
 /* Whether others may connect to it: of IPv6's no link's own, which would need the interface's name. */
@@ -364,6 +394,8 @@ void net_look_by(struct net *net, uint64_t when)
 
 static void sweep(struct net *net, uint64_t now)
 {
+	if (net->deaf_until && now >= net->deaf_until)
+		hear_again(net);
 	for (struct conn *k = net->conns, *next; k; k = next) {
 		next = k->next;
 		bool another = k->state == CONNECTING && k->address;
@@ -557,6 +589,7 @@ void net_shutdown(struct net *net)
 	for (int f = 0; f < 2; f++)
 		if (net->listeners[f])
 			event_del(net->listeners[f]);
+	net->deaf_until = 0;
 	flush_dirty(net);
 	while (net->ph->links)
 		link_close(net->ph->links, 0, NULL);

@@ -1,4 +1,5 @@
 /* node.c - a whole node: its set of virtual nodes, its timers, its end. */
+#include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include "phoenix/core.h"
@@ -66,6 +67,7 @@ void phnx_free(struct phnx *ph)
 		free(f);
 	}
 	block_trim();
+	EVP_CIPHER_CTX_free(ph->seal);
 	free(ph->scratch.data);
 	free(ph->migration.state);
 	free(ph->me.vps.r);
@@ -168,6 +170,7 @@ uint64_t phnx_poll(struct phnx *ph)
 {
 	uint64_t now = phnx_now(ph);
 
+	link_prove(ph);
 	if (now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.n_dirty ||
 	    ph->flows.version_seen != ph->routes.version)
 		return phnx_tick(ph);

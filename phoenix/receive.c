@@ -1,7 +1,10 @@
 /* receive.c - the receiver's side of flow.c: messages in their turn, to the application, and what their senders are told. */
 #include "phoenix/flow.h"
 
-enum { MAX_RUNS = 256 };	/* of equal outcomes in one ACK */
+enum {
+	MAX_RUNS = 256,		/* of equal outcomes in one ACK */
+	RUN_BYTES = 1 + 3, GEN_BYTES = 5,
+};
 
 /* ---- outcomes ---- */
 
@@ -35,24 +38,28 @@ static bool slot_room(struct flow *f, uint64_t seq)
  * last ones are missing goes without saying, unless it was asked, up to `sent`: then they come last, even if there are none. */
 static void put_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sent, struct writer *w, size_t room)
 {
-	enum { RUN_BYTES = 1 + 3 };
 	uint64_t free_bytes = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
 	uint64_t s = f->r_una, end = f->r_end > s ? f->r_end : s, due = f->ack_at;
+	unsigned char told[MAX_RUNS * RUN_BYTES];
+	struct writer runs = { .data = told, .room = sizeof told };
 
 	f->ack_at = 0;
 	f->unacked = 0;
 	f->unacked_bytes = 0;
 	put_var(w, f->r_una);
 	put_var(w, free_bytes >> 10);
-	put_var(w, (uint64_t)f->gen << 1 | confirm);
-	for (int runs = 0; s < end && runs < MAX_RUNS && (!room || w->len + RUN_BYTES <= room); runs++) {
+	size_t most = room ? room - w->len - GEN_BYTES : sizeof told;
+	while (s < end && runs.len + RUN_BYTES <= most) {
 		uint64_t start = s;
 		uint8_t outcome = slot_at(f, s)->outcome;
 		while (s < end && slot_at(f, s)->outcome == outcome)
 			s++;
-		put8(w, outcome);
-		put_var(w, s - start);
+		put8(&runs, outcome);
+		put_var(&runs, s - start);
 	}
+	unsigned gen = s < end ? f->gen_acked : f->gen;	/* its sender knows what bounced, if all of it is told */
+	put_var(w, (uint64_t)gen << 1 | confirm);
+	put_bytes(w, told, runs.len);
 	if (sent && s == end) {
 		put8(w, OUT_MISSING);
 		put_var(w, sent > s ? sent - s : 0);
@@ -306,6 +313,7 @@ void receive_local(struct phnx *ph, struct smsg *s)
 		m->pub.dest = s->dest;
 		m->pub.tag = s->tag;
 		m->source = s->origin;
+		m->seq = s->order;
 		m->flags = s->flags & (DATA_UNORDERED | DATA_INTERNAL);
 		m->deadline_us = s->deadline_us;
 		deliver(ph, m);
@@ -352,7 +360,15 @@ static bool keep(struct phnx *ph, const struct rmsg *m)
 	return kept;
 }
 
-/* A message's turn has come. */
+/* A message's turn has come: all that come after it were sent by one who knew at least as much. */
+static void take_turn(struct flow *f, const struct rmsg *m)
+{
+	f->recv_next++;
+	if (m->gen > f->gen_acked && m->gen <= f->gen)
+		f->gen_acked = m->gen;
+}
+
+/* To the application, into this node's own queue, or back. */
 static void accept(struct phnx *ph, struct flow *f, struct rmsg *m)
 {
 	if (m->flags & DATA_VOID) {
@@ -376,9 +392,11 @@ static void accept_in_turn(struct phnx *ph, struct flow *f)
 		if (slot->outcome == OUT_MISSING)
 			break;
 		slot->early = NULL;
-		f->recv_next++;
-		if (!m)
+		if (!m) {		/* it was accepted, or denied, before its turn */
+			f->recv_next++;
 			continue;
+		}
+		take_turn(f, m);
 		ph->flows.in_bytes -= rmsg_bytes(m);
 		accept(ph, f, m);
 	}
@@ -445,8 +463,6 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	if (!f)
 		return 0;
 	receive_forget(f, una);
-	if (gen > f->gen_acked && gen <= f->gen)
-		f->gen_acked = (unsigned)gen;
 	ack_within(ph, f, now + ACK_DELAY);
 	if (seq < f->r_una || seq - f->r_una >= 2 * WINDOW_MSGS)
 		return 0;
@@ -478,7 +494,7 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	*slot_at(f, seq) = (struct rslot){ .outcome = OUT_HELD };
 	f->r_end = seq < f->r_end ? f->r_end : seq + 1;
 	if (m == &brief)
-		f->recv_next++;
+		take_turn(f, m);
 	if (m == &brief || flags & DATA_UNORDERED) {
 		accept(ph, f, m);
 	} else {
@@ -506,8 +522,9 @@ void flow_release(struct phnx *ph, const struct ph_vps *vps)
 			continue;
 		}
 		struct pbuf *b = pbuf_new(m->pub.body, m->pub.len);
+		uint64_t order = !m->peer && m->seq ? m->seq : ++ph->flows.order;
 		if (b)
-			flow_send(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags, m->deadline_us);
+			send_enqueue(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags, m->deadline_us, order);
 		pbuf_put(b);
 		rmsg_free(m);
 	}

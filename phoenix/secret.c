@@ -130,13 +130,19 @@ static int local_secret(char *secret, size_t *len, char *text, size_t room)
 	return 0;
 }
 
-static void make_key(const char *secret, size_t len, unsigned char key[32])
+/* Of the secret without the end of its line.  0, or an error with text, and no key: everybody knows the empty one. */
+static int make_key(const char *secret, size_t len, unsigned char key[32], char *text, size_t room)
 {
 	static const unsigned char purpose[32] = "phnx session key";
 
 	while (len && (secret[len - 1] == '\n' || secret[len - 1] == '\r'))
 		len--;
+	if (!len) {
+		snprintf(text, room, "an empty line is no secret");
+		return PH_ECONFIG;
+	}
 	phnx_mac(purpose, secret, len, key);
+	return 0;
 }
 
 int phnx_secret(const char *session, unsigned char key[32], bool *shared, char *text, size_t room)
@@ -163,9 +169,9 @@ int phnx_secret(const char *session, unsigned char key[32], bool *shared, char *
 		if (read_secret(path, secret, &len, text, room))
 			return PH_ECONFIG;
 	}
-	make_key(secret, len, key);
-	*shared = session != NULL;
-	return 0;
+	int error = make_key(secret, len, key, text, room);
+	*shared = session && !error;
+	return error;
 }
 
 int phnx_secret_file(const char *path, unsigned char key[32], char *text, size_t room)
@@ -175,6 +181,5 @@ int phnx_secret_file(const char *path, unsigned char key[32], char *text, size_t
 
 	if (read_secret(path, secret, &len, text, room))
 		return PH_ECONFIG;
-	make_key(secret, len, key);
-	return 0;
+	return make_key(secret, len, key, text, room);
 }

@@ -70,10 +70,11 @@ static struct smsg *queue_pop(struct dest *d)
 
 static void queue_insert(struct dest *d, struct smsg *m)
 {
-	struct smsg **at = &d->queue;
+	struct smsg **at = m->order > d->newest ? d->queue_end : &d->queue;
 
 	while (*at && (*at)->order < m->order)
 		at = &(*at)->next;
+	d->newest = m->order > d->newest ? m->order : d->newest;
 	m->next = *at;
 	*at = m;
 	if (!m->next)
@@ -110,7 +111,7 @@ static void transmit(struct phnx *ph, struct flow *f, struct smsg *m)
 	m->sent_us = now;
 	put_var(&w, f->una);
 	put_var(&w, m->seq - f->una);
-	put_var(&w, f->gen_seen);
+	put_var(&w, m->gen);
 	put64(&w, (uint64_t)m->origin);
 	put64(&w, (uint64_t)m->dest);
 	put32(&w, (uint32_t)m->tag);
@@ -149,6 +150,7 @@ static bool give_to_flow(struct phnx *ph, struct dest *d, ph_vp_t node, unsigned
 		return false;
 	struct smsg *m = queue_pop(d);
 	m->seq = f->next_seq++;
+	m->gen = f->gen_seen;
 	m->flags |= more_flags;
 	m->held = m->again = false;
 	m->to = d;
@@ -212,7 +214,8 @@ static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
 	dest_done(ph, d);
 }
 
-int flow_send(struct phnx *ph, ph_vp_t vp, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us)
+struct dest *send_enqueue(struct phnx *ph, ph_vp_t vp, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags,
+			  uint64_t deadline_us, uint64_t order)
 {
 	struct flows *fl = &ph->flows;
 	struct dest *d = dest_get(ph, vp);
@@ -224,19 +227,24 @@ int flow_send(struct phnx *ph, ph_vp_t vp, ph_vp_t origin, struct pbuf *body, in
 		m = malloc(sizeof *m);
 	if (!d || !m) {
 		free(m);
-		return PH_ENOMEM;
+		return NULL;
 	}
-	*m = (struct smsg){ .dest = vp, .origin = origin, .tag = tag, .flags = flags, .order = ++fl->order,
+	*m = (struct smsg){ .dest = vp, .origin = origin, .tag = tag, .flags = flags, .order = order,
 			    .deadline_us = deadline_us, .body = body };
 	body->refs++;
 	fl->out_bytes += body->len + OVERHEAD;
 	fl->n_timed += deadline_us != 0;
-	bool first = !d->queue;
-	*d->queue_end = m;
-	d->queue_end = &m->next;
-	if (first)
+	queue_insert(d, m);
+	return d;
+}
+
+int flow_send(struct phnx *ph, ph_vp_t vp, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us)
+{
+	struct dest *d = send_enqueue(ph, vp, origin, body, tag, flags, deadline_us, ++ph->flows.order);
+
+	if (d && !d->queue->next)	/* else what is before it waits for something */
 		pump_dest(ph, d, phnx_now(ph));
-	return 0;
+	return d ? 0 : PH_ENOMEM;
 }
 
 int flow_send_again(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags,
@@ -320,7 +328,8 @@ void flow_pump(struct phnx *ph)
 	}
 }
 
-/* Messages that nobody assumes go to a neighbour, which sends them on as if they were its own. */
+/* Messages that nobody assumes go to a neighbour, which sends them on as if they were its own: all of one destination to the same
+ * one at once, since nobody would keep the order of some that it has and others that find a holder first. */
 void flow_custody(struct phnx *ph)
 {
 	uint64_t now = phnx_now(ph);
@@ -334,8 +343,10 @@ void flow_custody(struct phnx *ph)
 	}
 	for (struct dest *d = ph->flows.active; keeper && d; d = following) {
 		following = d->next;
-		while (d->queue && !d->outstanding && !route_holder(ph, d->vp) && d->vp < ph->upper &&
-		       !(d->queue->flags & DATA_INTERNAL) && !must_stay(d, now))
+		if (d->outstanding)
+			continue;
+		while (d->queue && !route_holder(ph, d->vp) && d->vp < ph->upper && !(d->queue->flags & DATA_INTERNAL) &&
+		       !must_stay(d, now))
 			if (!give_to_flow(ph, d, keeper->peer, DATA_CUSTODY))
 				break;
 	}

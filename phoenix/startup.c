@@ -99,7 +99,9 @@ static void listen_on(const int *ports, size_t n)
 {
 	int error = net_listen(rt.net, ports, n, rt.shared_secret);
 
-	if (error)
+	if (error == PH_EINVAL)
+		rt_fail(error, "this node listens already");
+	else if (error)
 		rt_fail(error, "none of %zu ports from %d on can be listened to", n, ports[0]);
 }
 
@@ -231,11 +233,12 @@ static void read_config_file(const char *name, const char *tag)
 {
 	FILE *f = fopen(name, "r");
 	char *text = malloc(MAX_CONFIG_BYTES + 1);
+	size_t n = f && text ? fread(text, 1, MAX_CONFIG_BYTES + 1, f) : 0;
 
-	if (!f || !text)
+	if (!f || !text || ferror(f))
 		rt_fail(PH_ECONFIG, "%s: %s", name, strerror(errno));
 	else
-		read_config(text, fread(text, 1, MAX_CONFIG_BYTES + 1, f), tag, name);
+		read_config(text, n, tag, name);
 	if (f)
 		fclose(f);
 	free(text);
@@ -272,6 +275,17 @@ void ph_init(ph_vp_t lower, ph_vp_t upper, const char *config_file, const char *
 
 /* ---- the end ---- */
 
+/* What waits here goes back to its senders, or into the queue if this process is its sender: now and when a node that was to take
+ * virtual nodes over gives them back. */
+static void release_all(void)
+{
+	ph_vps_t mine = rt.ph->me.vps.n ? ph_vps_dup(&rt.ph->me.vps) : NULL;
+
+	if (mine)
+		phnx_release(rt.ph, mine);
+	ph_vps_destroy(mine);
+}
+
 void ph_invalidate_routing(void)
 {
 	if (rt_enter("ph_invalidate_routing"))
@@ -287,8 +301,10 @@ int ph_mqueue_is_empty(void)
 {
 	if (rt_enter("ph_mqueue_is_empty"))
 		return 1;
-	if (rt.ph->leaving)
+	if (rt.ph->leaving) {
+		release_all();
 		flow_custody(rt.ph);
+	}
 	int empty = flow_idle(rt.ph);
 	rt_leave();
 	return empty;
@@ -300,6 +316,8 @@ void ph_store_msgs(const char *filename)
 
 	if (rt_enter("ph_store_msgs"))
 		return;
+	if (rt.ph->leaving)
+		release_all();
 	int error = filename ? msglog_store(rt.ph, filename, text, sizeof text) : PH_EINVAL;
 	if (error)
 		rt_fail(error, "%s", filename ? text : "ph_store_msgs() without a file");
@@ -327,18 +345,25 @@ void ph_finalize_runtime(void)
 	rt_unlock();
 }
 
-/* What waits here goes back to its senders, now and when a node that was to take virtual nodes over gives them back. */
-static void release_all(void)
-{
-	ph_vps_t mine = rt.ph->me.vps.n ? ph_vps_dup(&rt.ph->me.vps) : NULL;
+/* Others' messages may have no other way than through this node, and the next follows an answer to the last: so the result of a
+ * reduction goes from node to node, of which the first could end with it. */
+struct passing {
+	uint64_t frames, since_us;	/* so many messages had gone out; the last one then */
+};
 
-	if (mine)
-		phnx_release(rt.ph, mine);
-	ph_vps_destroy(mine);
+static bool passes_on(struct passing *p, uint64_t now)
+{
+	uint64_t frames = rt.ph->frames_out[FRAME_DATA];
+
+	if (!p->since_us || frames != p->frames)
+		*p = (struct passing){ frames, now };
+	return rt.ph->flows.forwarded && now < p->since_us + PASSED_ON + 2 * rt.ph->slowest_us;
 }
 
 void ph_finalize(const char *msg_log_file, int timeout)
 {
+	struct passing passing = { 0 };
+
 	if (rt_enter("ph_finalize"))
 		return;
 	if (!rt_may_wait("ph_finalize")) {
@@ -348,11 +373,15 @@ void ph_finalize(const char *msg_log_file, int timeout)
 	uint64_t end = timeout < 0 ? UINT64_MAX : rt_now() + (uint64_t)timeout * 1000000;
 	migrate_cancel(rt.ph);
 	release_all();
-	ph_invalidate_routing();
-	/* Our messages may take for ever; that our senders know what we have received, a few seconds. */
+	rt.ph->me.leaving = true;	/* nobody gives it anything to keep any more */
+	route_self_changed(rt.ph);
+	/* Our messages may take for ever; others' on their way, and that our senders know what we have received, a few seconds. */
 	for (uint64_t farewell = rt_now() + FAREWELL_US;;) {
 		uint64_t now = rt_now(), step = now + 20000;
-		bool settled = (flow_settled(rt.ph) && !rt.ph->migration.locked) || now >= farewell;
+		bool late = now >= farewell || now >= end;
+		if (!rt.ph->leaving && (late || !passes_on(&passing, now)))
+			ph_invalidate_routing();
+		bool settled = late || (rt.ph->leaving && flow_settled(rt.ph) && !rt.ph->migration.locked);
 		if ((flow_idle(rt.ph) && settled) || now >= end)
 			break;
 		release_all();

@@ -1,5 +1,5 @@
 /* tell.c - what the neighbours are told of routes, and when (thesis chapter 3). A node tells a new neighbour what it is itself in the
- * packet of the first ping, which costs next to nothing (greet()); the rest with the thesis's two optimisations:
+ * packet of its proof, which costs next to nothing (route_greet()); the rest with the thesis's two optimisations:
  *   - An update names the neighbours that its sender sends it to; receivers do not pass it on among these.  The sets
  *     trans and rcpt of the thesis are one set here (`has`), since their union alone is ever asked for; and one list of
  *     names serves a whole message, since after each flush all of a sender's neighbours have everything.  The names say
@@ -154,19 +154,41 @@ static void settle(struct plink *l)
 {
 	struct routes *t = &l->ph->routes;
 
-	t->n_unsure -= l->n_some != 0;
-	l->n_some = 0;
+	t->n_unsure -= l->unsure;
+	l->unsure = false;
 	t->away[l->slot / 64] &= ~(1ULL << l->slot % 64);
 }
 
-/* Who has named only a few of its neighbours, and half of these are this node's, is of this place. */
+static bool is_mentioned_by(const struct plink *by, const struct plink *l)
+{
+	bool any = names(by, l->slot);
+
+	for (unsigned i = 0; i < by->n_some; i++)
+		any |= by->some[i] == l->peer;
+	return any;
+}
+
+/* Nobody of this place has it, as far as they have told. */
+static bool is_stranger(const struct plink *l)
+{
+	for (const struct plink *k = l->ph->links; k; k = k->next)
+		if (k != l && k->state == LINK_UP && is_here(&l->ph->routes, k->slot) && is_mentioned_by(k, l))
+			return false;
+	return true;
+}
+
+/* Who has named only some of its neighbours, and half of these are this node's, is of this place; but who had hardly any yet is of
+ * another one if nobody of this place names it, where there are other places. */
 static void judge(struct plink *l)
 {
-	unsigned shared = 0;
+	unsigned shared = 0, others = 0;
 
-	for (unsigned i = 0; i < l->n_some && 2 * shared < l->n_some; i++)
+	for (unsigned i = 0; i < l->n_some; i++) {
+		others += l->some[i] != l->ph->name;
 		shared += link_find(l->ph, l->some[i]) != NULL;
-	if (2 * shared >= l->n_some)
+	}
+	bool hardly_any = l->n_some < SOME_NAMES && l->ph->contacts.failed;
+	if (2 * shared >= others && !(hardly_any && is_stranger(l)))
 		settle(l);
 }
 
@@ -174,7 +196,7 @@ static void judge(struct plink *l)
 static void judge_all(struct phnx *ph)
 {
 	for (struct plink *l = ph->links; l && ph->routes.n_unsure; l = l->next)
-		if (l->n_some)
+		if (l->unsure)
 			judge(l);
 }
 
@@ -230,9 +252,10 @@ static void get_some_names(struct reader *r, struct plink *l)
 	r->bad |= n > SOME_NAMES;
 	for (unsigned i = 0; i < n && !r->bad; i++)
 		l->some[i] = (ph_vp_t)get64(r);
-	if (r->bad || !n || l->told)
+	if (r->bad || l->told)
 		return;
 	l->n_some = n;
+	l->unsure = true;
 	t->n_unsure++;
 	t->away[l->slot / 64] |= 1ULL << l->slot % 64;
 	judge(l);
@@ -301,15 +324,17 @@ static void put_names(struct phnx *ph, struct writer *w)
 			put64(w, (uint64_t)l->peer);
 }
 
-/* The last ones. */
-static void put_some_names(const struct routes *t, struct writer *w)
+/* To each neighbour others of the last ones: so all together name nearly all. */
+static void put_some_names(const struct plink *l, struct writer *w)
 {
-	unsigned n = t->n_last < SOME_NAMES ? (unsigned)t->n_last : SOME_NAMES;
+	const struct routes *t = &l->ph->routes;
+	unsigned known = t->n_last < LAST_NAMES ? (unsigned)t->n_last : LAST_NAMES;
+	unsigned n = known < SOME_NAMES ? known : SOME_NAMES;
 
 	put8(w, 0);
 	put8(w, (uint8_t)n);
 	for (unsigned i = 0; i < n; i++)
-		put64(w, (uint64_t)t->last[i]);
+		put64(w, (uint64_t)t->last[(l->slot * SOME_NAMES + i) % known]);
 }
 
 /* A message, and of what it tells, by place in the list of what is to be told: most neighbours are told the same. */
@@ -458,6 +483,7 @@ static void tell_here(struct phnx *ph)
 	struct routes *t = &ph->routes;
 	unsigned from;
 
+	judge_all(ph);
 	look_again(ph);
 	from = t->n_dirty;
 	for (unsigned k = 0; k < from;) {
@@ -521,11 +547,6 @@ static uint64_t answer_us(const struct phnx *ph)
 	return LEAST + 2 * ph->slowest_us;
 }
 
-static bool is_connecting(const struct phnx *ph)
-{
-	return ph->n_proving || ph->contacts.hopeful;
-}
-
 struct times {			/* when to tell */
 	uint64_t away, here, names, all;	/* other places; this one of others; whom this node has; everything */
 };
@@ -540,19 +561,30 @@ static uint64_t most_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
+static uint64_t rest_us(const struct phnx *ph)
+{
+	enum { REST = 2000, REST_PER_LINK = 100 };
+
+	return REST + (uint64_t)ph->n_links * REST_PER_LINK;
+}
+
+uint64_t route_rests_at(const struct phnx *ph)
+{
+	return ph->progress_us + rest_us(ph);
+}
+
 static struct times hold_until(const struct phnx *ph, uint64_t now)
 {
 	enum { BUSY = 50000 };		/* so long whoever has answered once may take for the next answer */
-	enum { PAUSE = 150, REST = 2000, REST_PER_LINK = 100 };
 	const struct routes *t = &ph->routes;
-	uint64_t rest = REST + (uint64_t)ph->n_links * REST_PER_LINK, most = limit(ph);
+	uint64_t most = limit(ph);
 	uint64_t made = ph->n_proving ? ph->progress_us + BUSY : ph->contacts.hopeful ? ph->progress_us + answer_us(ph) : now;
-	uint64_t named = waits_for_some(t) ? most_of(ph->progress_us, t->told_us) + BUSY + 2 * rest : 0;
+	uint64_t named = waits_for_some(t) ? most_of(ph->progress_us, t->told_us) + BUSY + 2 * rest_us(ph) : 0;
 
 	return (struct times){
 		.away = most_of(least_of(made, most), t->tardy_until),
-		.here = most_of(least_of(most_of(made, ph->progress_us + PAUSE), most), t->tardy_until),
-		.names = least_of(most_of(made, ph->progress_us + rest), most),
+		.here = most_of(least_of(made, most), t->tardy_until),
+		.names = least_of(most_of(made, route_rests_at(ph)), most),
 		.all = most_of(least_of(most_of(made, named), most), t->tardy_until),
 	};
 }
@@ -580,28 +612,62 @@ void tell_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 
 /* ---- neighbours ---- */
 
-/* What this node is goes with the first ping; and whom it has, unless others are to be told that later all the same. */
-static void greet(struct phnx *ph, struct plink *l)
+/* But for the connection that l is. */
+static bool is_connecting_elsewhere(const struct plink *l)
 {
-	struct routes *t = &ph->routes;
-	struct writer w = { 0 };
-	bool some = is_connecting(ph) || t->n_owed;
+	return l->ph->n_proving > 1 || l->ph->contacts.hopeful > (l->contact != NULL);
+}
 
-	if (some)
-		put_some_names(t, &w);
+/* What this node is; and whom it has, unless others are to be told that later all the same. */
+static void put_greeting(struct plink *l, struct writer *w)
+{
+	struct routes *t = &l->ph->routes;
+
+	l->greeted_all = !is_connecting_elsewhere(l) && !t->n_owed;
+	l->greeting_names = t->neighbours;
+	l->greeting_seq = t->self->seq;
+	if (l->greeted_all)
+		put_names(l->ph, w);
 	else
-		put_names(ph, &w);
-	put_var(&w, 1);
-	put_entry(ph, &w, t->self);
+		put_some_names(l, w);
+	put_var(w, 1);
+	put_entry(l->ph, w, t->self);
+}
+
+void route_greet(struct plink *l, struct writer *w)
+{
+	if (l->ph->routes.algorithm != ROUTING_OPTIMISED)
+		return;
+	put_greeting(l, w);
+	l->greeted = !w->bad && w->len <= MAX_GREETING;
+	l->ph->frames_out[FRAME_ROUTE] += l->greeted;
+	if (!l->greeted)
+		w->len = 0;
+}
+
+/* It is too much for a proof. */
+static void greet_at_length(struct plink *l)
+{
+	struct writer w = { 0 };
+
+	put_greeting(l, &w);
 	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
 	if (b)
 		link_send(l, FRAME_ROUTE, NULL, b);
 	pbuf_put(b);
 	free(w.data);
-	owe(t, l->slot, some);
+}
+
+/* A proof is some time under way: what was said with it may not be so any more. */
+static void note_greeting(struct plink *l)
+{
+	struct routes *t = &l->ph->routes;
+
+	owe(t, l->slot, !l->greeted_all || l->greeting_names + mix((uint64_t)l->peer) != t->neighbours);
+	if (l->greeting_seq != t->self->seq)
+		return;
 	has_set(t->self, l->slot);
 	t->self->told = true;
-	t->last[t->n_last++ % SOME_NAMES] = l->peer;
 }
 
 void tell_link_up(struct phnx *ph, struct plink *l)
@@ -614,10 +680,13 @@ void tell_link_up(struct phnx *ph, struct plink *l)
 		t->up_words = l->slot / 64 + 1;
 	begin_to_hold(ph);
 	t->new_neighbours = t->news = true;
-	if (t->algorithm == ROUTING_OPTIMISED)
-		greet(ph, l);
-	else if (t->algorithm == ROUTING_NAIVE)
+	if (t->algorithm == ROUTING_OPTIMISED) {
+		if (!l->greeted)
+			greet_at_length(l);
+		note_greeting(l);
+	} else if (t->algorithm == ROUTING_NAIVE) {
 		route_tell(ph);
+	}
 }
 
 void tell_link_down(struct phnx *ph, struct plink *l)

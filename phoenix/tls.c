@@ -47,13 +47,26 @@ static int psk_find(SSL *ssl, const unsigned char *id, size_t id_len, SSL_SESSIO
 	return 1;
 }
 
-static int load_certificate(struct net *net, SSL_CTX *ctx, const struct phnx_contact *at)
+static int load_files(struct conn *k, const struct phnx_contact *at)
 {
-	if (SSL_CTX_use_certificate_chain_file(ctx, at->cert) == 1 &&
-	    SSL_CTX_use_PrivateKey_file(ctx, at->key, SSL_FILETYPE_PEM) == 1)
+	if (SSL_use_certificate_chain_file(k->ssl, at->cert) == 1 && SSL_use_PrivateKey_file(k->ssl, at->key, SSL_FILETYPE_PEM) == 1)
 		return 0;
-	phnx_report(net->ph, PH_ECONFIG, "cannot use certificate %s with key %s", at->cert, at->key);
+	ERR_clear_error();
+	phnx_report(k->net->ph, PH_ECONFIG, "cannot use certificate %s with key %s", at->cert, at->key);
 	return -1;
+}
+
+/* Whose files this side shows: the contact point's that it dials; to whoever dials it, those of any that has some.  Or NULL. */
+static const struct phnx_contact *with_files(const struct conn *k)
+{
+	const struct contacts *all = &k->net->ph->contacts;
+
+	if (k->contact)
+		return k->contact->at.cert ? &k->contact->at : NULL;
+	for (unsigned i = 0; i < all->n; i++)
+		if (all->heap[i]->at.cert)
+			return &all->heap[i]->at;
+	return NULL;
 }
 
 /* Who is who is proved by the session's secret, bound to this TLS channel (link.c); certificates are not chained to any
@@ -71,12 +84,6 @@ static SSL_CTX *tls_context(struct net *net, bool server)
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_NONE, NULL);
 	if (server)
 		SSL_CTX_set_psk_find_session_callback(ctx, psk_find);
-	const struct contacts *all = &net->ph->contacts;
-	for (unsigned i = 0; server && i < all->n; i++)
-		if (all->heap[i]->at.cert) {
-			load_certificate(net, ctx, &all->heap[i]->at);
-			break;
-		}
 	return ctx;
 }
 
@@ -94,15 +101,15 @@ int tls_start(struct conn *k, bool server)
 		return -1;
 	BIO_set_mem_eof_return(k->from_net, -1);
 	SSL_set_bio(k->ssl, k->from_net, k->to_net);
+	const struct phnx_contact *files = with_files(k);
+	if (files && load_files(k, files) && !server)
+		return -1;		/* a listener has the secret's key for those who ask with that */
 	if (server) {
 		SSL_set_accept_state(k->ssl);
 	} else {
 		SSL_set_connect_state(k->ssl);
-		if (!k->contact->at.cert)
+		if (!files)
 			SSL_set_psk_use_session_callback(k->ssl, psk_offer);
-		else if (SSL_use_certificate_chain_file(k->ssl, k->contact->at.cert) != 1 ||
-			 SSL_use_PrivateKey_file(k->ssl, k->contact->at.key, SSL_FILETYPE_PEM) != 1)
-			return -1;
 	}
 	k->state = SECURING;
 	return 0;
@@ -129,6 +136,21 @@ static int flush_cipher(struct conn *k)
 	return 0;
 }
 
+/* OpenSSL's words for another secret's key say little to whom it concerns: the client is only told that a parameter was illegal. */
+static void report_failure(struct conn *k)
+{
+	struct phnx *ph = k->net->ph;
+	unsigned long error = ERR_peek_error();
+	const char *reason = ERR_reason_error_string(error);
+	int number = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
+
+	if (number == SSL_R_BINDER_DOES_NOT_VERIFY || number == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
+		phnx_report(ph, PH_EREFUSED, "TLS: the secrets of session '%s' differ", ph->session);
+	else
+		phnx_report(ph, PH_EREFUSED, "TLS: %s", reason ? reason : "handshake failed");
+	ERR_clear_error();
+}
+
 bool tls_advance(struct conn *k)
 {
 	int n = SSL_do_handshake(k->ssl), error = SSL_get_error(k->ssl, n);
@@ -138,9 +160,7 @@ bool tls_advance(struct conn *k)
 		return conn_open(k);
 	if (!broken && (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE))
 		return true;
-	phnx_report(k->net->ph, PH_EREFUSED, "TLS: %s", ERR_reason_error_string(ERR_peek_error())
-		    ? ERR_reason_error_string(ERR_peek_error()) : "handshake failed");
-	ERR_clear_error();
+	report_failure(k);
 	conn_lost(k);
 	return false;
 }

@@ -18,6 +18,7 @@ $(eval $(call unit-test,gdb,tests/unit/gdb.o $(filter-out vmm/main.o,$(VMP_OBJEC
 
 $(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/cluster/drift.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 $(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv)
+$(eval $(call unit-test,presence,tests/unit/presence.o vmm/cluster/presence.o))
 
 # What ssh runs on other computers
 $(eval $(call program,vmp-host,vmm/cluster/host_main.o vmm/cluster/facts.o vmm/cluster/presence.o vmm/hostcpu.o vmm/hostmem.o vmm/problem.o vmm/reaper.o \

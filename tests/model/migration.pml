@@ -2,9 +2,9 @@
  *
  * N nodes (their indices are the order of their resource names) share V virtual nodes; each assumes one interval.  Each
  * makes up to TRIES attempts to join, leave, take or hand over.  A query waits, as in the library, until somebody
- * assumes the virtual node that it was sent to.  A taker may refuse what it is given, since its call has given up or since it
- * leaves: the giver takes it back.  With -DDEATH one node dies at any moment, and the others learn it at
- * any later one; what they receive of it afterwards they ignore.
+ * assumes the virtual node that it was sent to.  A giver may refuse, since its application gives no state; a taker what it is
+ * given, since its call has given up or since it leaves: the giver takes it back.  With -DDEATH one node dies at any moment,
+ * and the others learn it at any later one; what they receive of it afterwards they ignore.
  *
  * Checked: no virtual node is ever assumed twice; without death none is lost; each node assumes a single interval; a node
  * has one attempt in flight; nobody is left locked, trying or waiting at the end (invalid end states and the final
@@ -100,6 +100,7 @@ inline both_locked(q) {
 	:: wish == LEAVE -> give(lo[p], hi[p], attempt)
 	:: wish == HAND && up -> give((hi[p] - 1), hi[p], attempt)
 	:: wish == HAND && !up -> give(lo[p], (lo[p] + 1), attempt)
+	:: wish == LEAVE || wish == HAND -> unlock(); say(q, CLEANUP, attempt, 0, 0)	/* its application gives no state */
 	:: wish == JOIN || wish == TAKE -> say(q, ASK, attempt, (wish == JOIN -> 1 : 0), up)
 	fi
 }
@@ -220,8 +221,8 @@ end:	do
 				:: l == 0 && h == 0 -> give_lo = hi[p] - 1; give_hi = hi[p]
 				fi;
 				if
-				:: give_lo == give_hi -> unlock(); say(q, ABORT, att, 0, 0)
-				:: else -> give(give_lo, give_hi, att)
+				:: unlock(); say(q, ABORT, att, 0, 0)		/* nothing to give, or its application refuses */
+				:: give_lo != give_hi -> give(give_lo, give_hi, att)
 				fi
 			:: else
 			fi

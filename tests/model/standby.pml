@@ -22,8 +22,11 @@
  *
  * LINGERS: who has refused does not end by itself, but waits as if its owner were lost.  With CUT, COUNTED_BEFORE: who has got the hosts
  * ready before the cut does not count them any more; NO_DOUBT_THEN: nor does an owner whose standby was told to go on, and may not have
- * heard it.  BREAKS: the connection to the standby ends while both live, and the owner does not wait as long as that one may: the machine
- * ends, or another one stands by.  (It waits with the latter, and with what it ends itself; what ends by itself then is there again.)
+ * heard it.
+ *
+ * BREAKS: the connection to the standby ends while both live, but not while that one goes on.  The owner waits as long as that one may
+ * before another one stands by; and when it ends the machine's processes on the other computers, it says so there
+ * (vmm/cluster/presence.h).  Options that must fail then: NO_WAIT, NO_WORD.
  */
 #ifndef STANDBYS
 #define STANDBYS 2
@@ -50,6 +53,7 @@ bool dead[COMPUTERS], on[COMPUTERS]; /* on: its machine runs */
 bool held[COMPUTERS];		     /* the owner's machine has processes there */
 bool closed[COMPUTERS];		     /* the owner has closed its connection to it */
 bool left[COMPUTERS];		     /* it stands by no more */
+bool word[COMPUTERS];		     /* it was told there that the owner lives and has ended the machine's processes */
 bool away[COMPUTERS], broken[COMPUTERS]; /* CUT, BREAKS */
 byte copy[COMPUTERS];
 
@@ -87,6 +91,14 @@ inline say(what, n)
 	:: CONNECTED(to) && !left[to] -> down[to]!what(n)
 	:: else
 	fi
+}
+/* Its machine ends on the others, and it says so. */
+inline leave_machine()
+{
+	on[0] = false;
+#ifndef NO_WORD
+	for (i : 1 .. STANDBYS) { word[i] = word[i] || (held[i] && NEAR(0, i)) }
+#endif
 }
 /* Host 0. */
 inline stays()
@@ -137,7 +149,7 @@ inline next_step()
 	:: !(yield == NOT && prepared) && !changed && LAGS -> copied = taken; sends = taken; state = COPIES; say(BEGIN, 0)
 	:: !(yield == NOT && prepared) && !changed && !LAGS && !prepared -> state = PREPARES; say(PREPARE, 0)
 	:: !changed && !LAGS && prepared && yield == WANTED -> last = true
-	:: !changed && !LAGS && prepared && yield == STANDS -> yield = LEFT; on[0] = false; state = GOES; unsaid = true
+	:: !changed && !LAGS && prepared && yield == STANDS -> yield = LEFT; leave_machine(); state = GOES; unsaid = true
 	fi
 }
 #ifdef NO_DOUBT_THEN
@@ -149,6 +161,11 @@ inline next_step()
 #define IN_USE false
 #else
 #define IN_USE (state == COPIES)
+#endif
+#ifdef NO_WAIT
+#define FORGOTTEN true
+#else
+#define FORGOTTEN (!broken[to] || left[to] || dead[to])
 #endif
 #define THERE_IS_A_STEP ((yield == NOT && prepared) || changed || (LAGS && !pulls) || (!LAGS && yield == WANTED && (!prepared || !last)) || \
 			 (!LAGS && yield == STANDS))
@@ -187,7 +204,7 @@ active proctype owner()
 	:: atomic { !dead[0] && WANTS ->
 		ended = true;
 		if :: state != OFF && !ending -> end_standby() :: else fi }
-	:: atomic { !dead[0] && ended && state == OFF -> on[0] = false; over = true; over_here = true }
+	:: atomic { !dead[0] && ended && state == OFF -> leave_machine(); over = true; over_here = true }
 	/* The standby that was told to go on does not. */
 	:: atomic { !dead[0] && yield == BACK ->
 		yield = NOT;
@@ -199,7 +216,7 @@ active proctype owner()
 		:: else -> run_machine(0, taken)
 		fi;
 #endif
-		for (i : 1 .. STANDBYS) { held[i] = !dead[i] && !away[i] } }
+		for (i : 1 .. STANDBYS) { held[i] = !dead[i] && !away[i]; word[i] = false } }
 
 #ifdef CUT
 	/* Hosts are lost. A standby that is silent may live: with fewer than half of the hosts this one ends, as if it were dead. */
@@ -220,7 +237,7 @@ active proctype owner()
 #endif
 
 	/* its standby */
-	:: atomic { !dead[0] && WANTS && state == OFF && to < STANDBYS ->
+	:: atomic { !dead[0] && WANTS && state == OFF && to < STANDBYS && FORGOTTEN ->
 		to++; state = STARTS; copied = 0;
 		say(ORDERS, 0) }
 	:: atomic { !dead[0] && WANTS && state == OFF && to == STANDBYS && yield != NOT -> stays() }
@@ -297,7 +314,8 @@ end_never_started:
 	if
 	:: atomic { dead[me] -> goto end }
 	:: atomic { !dead[me] && held[me] && !dead[0] -> leave() } /* the machine runs on */
-	:: atomic { !dead[me] && !held[me] ->
+	:: atomic { !dead[me] && !held[me] && word[me] && broken[me] -> leave() }
+	:: atomic { !dead[me] && !held[me] && !(word[me] && broken[me]) ->
 #ifndef NO_HALF
 		if :: away[me] && !HALF(me) && !COUNTED -> leave() :: else fi;
 #endif
@@ -351,7 +369,7 @@ end:	do
 	:: atomic { held[2] && away[2] -> held[2] = false }
 #endif
 #ifdef BREAKS
-	:: atomic { broken[1] + broken[2] == 0 && state != OFF -> broken[to] = true }
+	:: atomic { broken[1] + broken[2] == 0 && state != OFF && state != GOES -> broken[to] = true }
 #endif
 	od
 }

@@ -291,6 +291,7 @@ int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p) { (voi
 void run_standby_look(struct run *run) { (void)run; }
 bool run_standby_may_live(const struct run *run) { (void)run; return false; }
 void run_standby_leave(struct run *run) { (void)run; }
+void run_tell_over(struct run *run) { (void)run; }
 const char *run_standby_why_not(const struct run *run) { (void)run; return NULL; }
 bool run_standby_is_busy(void *context) { (void)context; return false; }
 int rundir_make_secret(const struct rundir *rundir, struct problem *p) { (void)rundir, (void)p; return -1; }

@@ -298,34 +298,170 @@ static void test_partition_heals(void)
 }
 
 /* The mapping changes by hand, without the protocol: released here, assumed there. */
-static void test_moving_target(void)
+static void move_at_random(int nodes, int ranges, int rounds, uint64_t calm, uint64_t intact, uint64_t pause_us)
 {
 	struct sim s;
-	int owner[16];
+	int owner[16], width = SPACE / ranges;
 
-	sim_init(&s, seed, 6, 0, SPACE);
+	sim_init(&s, seed, nodes, 0, SPACE);
 	sim_tardy(&s, tardy_us);
 	for (int i = 1; i < s.n; i++)
 		sim_know(&s, i, 0);
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
-	for (int i = 0; i < 16; i++)
-		assume(&s, owner[i] = i % 6, i * 64, i * 64 + 64);
+	for (int i = 0; i < ranges; i++)
+		assume(&s, owner[i] = i % nodes, i * width, i * width + width);
 	start_traffic(&s);
-	for (int round = 0; round < 2000; round++) {
-		send_one(&s, (int)sim_random(&s, 6));
-		if (sim_random(&s, 10) == 0) {
-			int i = (int)sim_random(&s, 16), to = (int)sim_random(&s, 6);
-			release(&s, owner[i], i * 64, i * 64 + 64);
+	for (int round = 0; round < rounds; round++) {
+		send_one(&s, (int)sim_random(&s, (uint64_t)nodes));
+		if (sim_random(&s, calm) == 0) {
+			int i = (int)sim_random(&s, (uint64_t)ranges), to = (int)sim_random(&s, (uint64_t)nodes);
+			release(&s, owner[i], i * width, i * width + width);
 			sim_run(&s, s.now + sim_random(&s, 2000));
-			assume(&s, owner[i] = to, i * 64, i * 64 + 64);
+			assume(&s, owner[i] = to, i * width, i * width + width);
 		}
 		if (sim_random(&s, 4) == 0)
-			receive_all(&s, (int)sim_random(&s, 6));
-		if (sim_random(&s, 100) == 0)
-			sim_cut(&s, (int)sim_random(&s, 6), (unsigned)sim_random(&s, 6));
-		sim_run(&s, s.now + sim_random(&s, 1500));
+			receive_all(&s, (int)sim_random(&s, (uint64_t)nodes));
+		if (sim_random(&s, intact) == 0)
+			sim_cut(&s, (int)sim_random(&s, (uint64_t)nodes), (unsigned)sim_random(&s, (uint64_t)nodes));
+		sim_run(&s, s.now + sim_random(&s, pause_us));
 	}
 	end_traffic(&s);
+	sim_free(&s);
+}
+
+static void test_moving_target(void)
+{
+	move_at_random(6, 16, 2000, 10, 100, 1500);
+}
+
+/* Much is under way to what moves, comes back, and moves to where it was, over links that break all the time. */
+static void test_hasty_target(void)
+{
+	move_at_random(3, 4, 6000, 5, 12, 400);
+}
+
+static void send_tagged(struct sim *s, int from, ph_vp_t dest, int tag)
+{
+	struct pbuf *b = pbuf_new(&tag, sizeof tag);
+
+	CU_ASSERT_EQUAL(phnx_send(s->nodes[from].ph, dest, b, tag, 0, 0), 0);
+	pbuf_put(b);
+	sim_touch(s, from);
+}
+
+static void ignore(void *arg, const struct ph_msg *msg, ph_vp_t source)
+{
+	(void)arg;
+	(void)msg;
+	(void)source;
+}
+
+/* An acknowledgement that travels with a message may be too short to tell of all that bounced.  What its reader then sends to the
+ * same virtual node, which is back where it was, does not overtake what it does not know to have bounced. */
+static void answer_at_once(void *arg, const struct ph_msg *msg, ph_vp_t source)
+{
+	(void)msg;
+	(void)source;
+	send_tagged(arg, 1, 100, 2);
+}
+
+static void test_short_ack(void)
+{
+	struct handler swallow = { .tag = 3, .fn = ignore }, reply = { .tag = 4, .fn = answer_at_once };
+	struct sim s;
+	struct rmsg *m;
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	assume(&s, 0, 0, SPACE);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	*flow_handler(s.nodes[0].ph, 3) = &swallow;
+	*flow_handler(s.nodes[1].ph, 4) = &reply;
+	reply.arg = &s;
+	for (int i = 0; i < 40; i++)
+		send_tagged(&s, 1, 5, i % 2 ? 3 : 7);	/* taken and not taken in turns: many words in an acknowledgement */
+	send_tagged(&s, 1, 100, 1);
+	sim_run(&s, s.now + 100000);
+	ph_vps_t vps = ph_vps_create_range(100, 101);
+	phnx_release(s.nodes[0].ph, vps);
+	phnx_assume(s.nodes[0].ph, vps);
+	ph_vps_destroy(vps);
+	send_tagged(&s, 0, s.nodes[1].ph->name, 4);
+	sim_run(&s, s.now + 1000000);
+	while ((m = flow_receive(s.nodes[0].ph, 7)))
+		rmsg_free(m);
+	for (int tag = 1; tag <= 2; tag++) {
+		m = flow_receive(s.nodes[0].ph, PH_MSG_ANY_TAG);
+		CU_ASSERT(m && m->pub.dest == 100 && m->pub.tag == tag);
+		rmsg_free(m);
+	}
+	*flow_handler(s.nodes[0].ph, 3) = *flow_handler(s.nodes[1].ph, 4) = NULL;
+	sim_free(&s);
+}
+
+/* What a node has sent to itself and not taken yet, and what still waited for room there, goes with the virtual node in order. */
+static void test_own_messages_move(void)
+{
+	enum { EACH = 1 << 20, ROOM = RECV_QUEUE_BYTES / EACH, N = ROOM + ROOM / 4 };
+	static unsigned char body[EACH];
+	struct sim s;
+	int came = 0;
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	assume(&s, 0, 0, SPACE);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	for (int i = 0; i < N; i++) {
+		struct pbuf *b = pbuf_new(body, sizeof body);
+		CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, i, 0, 0), 0);
+		pbuf_put(b);
+	}
+	release(&s, 0, 0, SPACE);
+	assume(&s, 1, 0, SPACE);
+	for (int quiet = 0; came < N && quiet < 100; quiet++) {
+		for (struct rmsg *m; (m = flow_receive(s.nodes[1].ph, PH_MSG_ANY_TAG)); came++, quiet = 0) {
+			CU_ASSERT_EQUAL(m->pub.tag, came);
+			rmsg_free(m);
+		}
+		sim_touch(&s, 1);
+		sim_run(&s, s.now + 100000);
+	}
+	CU_ASSERT_EQUAL(came, N);
+	sim_free(&s);
+}
+
+/* What neighbours keep of a node that leaves, because nobody has its destination, arrives in order too, whenever somebody comes. */
+static void test_kept_in_order(void)
+{
+	enum { N = 8, ROUNDS = 200 };
+	struct sim s;
+	struct rmsg *m;
+
+	sim_init(&s, seed, 4, 0, SPACE);
+	for (int i = 1; i < s.n; i++)
+		sim_know(&s, i, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
+	sim_tardy(&s, 30000);
+	for (int round = 0; round < ROUNDS; round++) {
+		int came = 0;
+		for (int i = 0; i < N; i++)
+			send_tagged(&s, 1, 5, i);
+		uint64_t somebody = s.now + sim_random(&s, 60000), end = s.now + 1000000;
+		while (s.now < end) {
+			flow_custody(s.nodes[1].ph);
+			sim_touch(&s, 1);
+			sim_run(&s, s.now + 50);
+			if (s.now >= somebody && !s.nodes[3].ph->me.vps.n)
+				assume(&s, 3, 0, SPACE);
+			if (s.now >= somebody + 60000)
+				sim_run(&s, end);
+		}
+		for (; (m = flow_receive(s.nodes[3].ph, PH_MSG_ANY_TAG)); rmsg_free(m))
+			CU_ASSERT_EQUAL(m->pub.tag, came++);
+		CU_ASSERT_EQUAL(came, N);
+		release(&s, 3, 0, SPACE);
+		sim_run(&s, s.now + 100000);
+	}
 	sim_free(&s);
 }
 
@@ -341,6 +477,10 @@ void add_letters(CU_pSuite suite)
 	CU_add_test(suite, "a multicast to nobody waits for room", test_cast_bounds);
 	CU_add_test(suite, "a partition heals", test_partition_heals);
 	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
+	CU_add_test(suite, "also if they move all the time, and links break", test_hasty_target);
+	CU_add_test(suite, "nothing overtakes what a short acknowledgement leaves out", test_short_ack);
+	CU_add_test(suite, "a node's messages to itself move in order", test_own_messages_move);
+	CU_add_test(suite, "nor do neighbours change the order of what they keep", test_kept_in_order);
 }
 
 void add_letters_tardily(CU_pSuite suite)
@@ -348,4 +488,5 @@ void add_letters_tardily(CU_pSuite suite)
 	CU_add_test(suite, "cut links lose and double nothing", test_cuts_lose_nothing);
 	CU_add_test(suite, "a partition heals", test_partition_heals);
 	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
+	CU_add_test(suite, "also if they move all the time, and links break", test_hasty_target);
 }

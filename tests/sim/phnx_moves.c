@@ -179,6 +179,75 @@ static void test_no_migration_to_who_leaves(void)
 	sim_free(&s);
 }
 
+/* What the application does not give, or what is too much for a message, stays, and nobody's lock with it. */
+static int give_nothing(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
+{
+	(void)arg, (void)lo, (void)hi, (void)state, (void)len;
+	return PH_ENOMEM;
+}
+
+static int give_too_much(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
+{
+	unsigned char *owned = arg;
+
+	*len = PH_MSG_MAX;
+	*state = calloc(1, *len);
+	memset(owned + lo, 0, (size_t)(hi - lo));
+	return 0;
+}
+
+static void take_much_back(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
+{
+	unsigned char *owned = arg;
+
+	(void)state;
+	CU_ASSERT_EQUAL(len, PH_MSG_MAX);
+	memset(owned + lo, 1, (size_t)(hi - lo));
+}
+
+static void test_what_is_not_given(void)
+{
+	enum { LEFT = 100 };
+	static const struct {
+		struct ph_migration app;
+		int error;
+	} rows[] = {
+		{ { give_nothing, take_state, halves[0] }, PH_ENOMEM },
+		{ { give_too_much, take_much_back, halves[0] }, PH_ETOOBIG },
+	};
+	static const enum wish wishes[] = { WISH_HAND, WISH_LEAVE, WISH_TAKE };	/* the last one is node 1's */
+	struct sim s;
+
+	begin_join(&s);
+	sim_run(&s, s.now + 1000000);
+	struct phnx *giver = s.nodes[0].ph;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+		for (size_t k = 0; k < sizeof wishes / sizeof *wishes; k++) {
+			int caller = wishes[k] == WISH_TAKE;
+			struct migration *m = &s.nodes[caller].ph->migration;
+			giver->migration.app = rows[i].app;
+			CU_ASSERT_EQUAL(migrate_begin(s.nodes[caller].ph, wishes[k], LEFT, caller ? 1 : -1), 0);
+			sim_touch(&s, caller);
+			sim_run(&s, s.now + 1000000);
+			CU_ASSERT_EQUAL(m->result, caller ? 1 : rows[i].error);
+			migrate_cancel(s.nodes[caller].ph);
+			sim_run(&s, s.now + 1000000);
+			CU_ASSERT_EQUAL(assumed(&s, 0), SPACE / 2);
+			CU_ASSERT_EQUAL(assumed(&s, 1), SPACE / 2);
+			for (int v = 0; v < SPACE; v++)
+				CU_ASSERT_EQUAL(halves[0][v], v >= SPACE / 2);
+			CU_ASSERT_FALSE(s.nodes[0].ph->migration.locked || s.nodes[1].ph->migration.locked);
+		}
+	CU_ASSERT_EQUAL(s.nodes[0].last_error, PH_ETOOBIG);
+	CU_ASSERT_EQUAL(s.nodes[0].errors, 1);
+	giver->migration.app = (struct ph_migration){ no_state, take_state, halves[0] };
+	CU_ASSERT_EQUAL(migrate_begin(giver, WISH_HAND, LEFT, -1), 0);
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 1000000);
+	CU_ASSERT_EQUAL(assumed(&s, 1), SPACE / 2 + LEFT);
+	sim_free(&s);
+}
+
 /* A node that has left is known to have left, however long it could hold what it has to tell: what is sent to its virtual nodes
  * would wait for it for ever. */
 static void test_farewell_is_not_held(void)
@@ -280,6 +349,7 @@ void add_moves(CU_pSuite suite)
 	CU_add_test(suite, "random migration keeps the space covered", test_random_migration);
 	CU_add_test(suite, "who gives a migration up gets nothing", test_migration_given_up);
 	CU_add_test(suite, "nothing moves to a node that leaves", test_no_migration_to_who_leaves);
+	CU_add_test(suite, "what is not given stays", test_what_is_not_given);
 	CU_add_test(suite, "a farewell is not held back", test_farewell_is_not_held);
 	CU_add_test(suite, "a farewell is passed on", test_farewell_is_passed_on);
 	CU_add_test(suite, "who takes over claims last", test_taker_claims_last);

@@ -151,15 +151,6 @@ static int make_little_disk(const char *at)
 	return 0;
 }
 
-static char told[512];
-
-static void keep_told(void *arg, int error, const char *text)
-{
-	(void)arg;
-	errors[-error]++;
-	snprintf(told, sizeof told, "%s", text);
-}
-
 static unsigned files_in(const char *at)
 {
 	DIR *d = opendir(at);
@@ -186,7 +177,6 @@ static int role_full_disk(int role)
 	memset(filler, 'x', sizeof filler - 1);
 	CHECK(write_to(other, filler));
 	start(0, 0, NULL);
-	ph_set_error_callback(keep_told, NULL);
 	ph_send(7, much, sizeof much, 3);
 	ph_store_msgs(log);
 	CHECK(errors[-PH_ELOG] == 1 && strstr(told, "No space left on device"));
@@ -203,11 +193,42 @@ static int role_full_disk(int role)
 	return 0;
 }
 
+/* A node that others gave much to keep has more in its log than it may send itself. */
+static int role_much(int role)
+{
+	enum { MUCH = 15 << 20, N = 3, TIMES = 3 };
+	char file[64], *much = calloc(1, MUCH);
+
+	(void)role;
+	snprintf(file, sizeof file, "%s/much", folder);
+	start(0, 0, NULL);
+	for (int i = 0; i < N; i++)
+		ph_send(7, much, MUCH, 3);
+	free(much);
+	ph_finalize(file, 0);
+	start(0, 0, NULL);
+	for (int i = 0; i < TIMES; i++)
+		ph_load_msgs(file);
+	ph_finalize(file, 0);
+	ph_init(0, SPACE, NULL, NULL, NULL, file);
+	unlink(file);
+	assume_range(0, 10);
+	for (int i = 0; i < N * TIMES; i++) {
+		ph_msg_t m = ph_timed_recv(3, PATIENCE);
+		CHECK(m && m->len == MUCH);
+		ph_msg_destroy(m);
+	}
+	CHECK(ph_try_recv(3) == NULL && errors[-PH_ELOG] == 0);
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
 static void test_log(void)
 {
 	char disk[64];
 
 	run_roles(role_logger, 1);
+	run_roles(role_much, 1);
 	snprintf(disk, sizeof disk, "%s/disk", folder);
 	CU_ASSERT(mkdir(disk, 0700) == 0);
 	run_roles(role_full_disk, 1);
@@ -216,8 +237,8 @@ static void test_log(void)
 
 /* ---- leaving by the low-level calls (A.6.2), and what waits for a virtual node that is released ---- */
 
-/* What role 0 has sent to virtual nodes that nobody assumes yet comes to role 1 when it assumes them: that to 50 is kept by
- * role 1 itself, that to 40 comes back with a log. */
+/* What role 0 has sent to virtual nodes that nobody assumes yet, or to its own, comes to role 1 when it assumes them: that to 50
+ * and 51 is kept by role 1 itself, that to 40 and 41 comes back with a log. */
 static int role_leaves(int role)
 {
 	char file[64];
@@ -230,6 +251,8 @@ static int role_leaves(int role)
 		CHECK((m = ph_timed_recv(1, PATIENCE)));	/* role 1 is there */
 		ph_msg_destroy(m);
 		ph_send(50, "for good", 9, 2);
+		assume_range(51, 52);
+		ph_send(51, "for good", 9, 2);
 		ph_invalidate_routing();
 		while (!ph_mqueue_is_empty())
 			usleep(10000);
@@ -237,6 +260,8 @@ static int role_leaves(int role)
 
 		start(1, 2, NULL);
 		ph_send(40, "for a while", 12, 2);
+		assume_range(41, 42);
+		ph_send(41, "for a while", 12, 2);
 		ph_invalidate_routing();
 		ph_store_msgs(file);
 		CHECK(ph_mqueue_is_empty());
@@ -251,12 +276,16 @@ static int role_leaves(int role)
 	} else {
 		ph_send(0, NULL, 0, 1);
 		usleep(300000);
-		assume_range(50, 51);
-		CHECK((m = ph_timed_recv(2, PATIENCE)) && m->dest == 50 && !strcmp(m->body, "for good"));
-		ph_msg_destroy(m);
-		assume_range(40, 41);
-		CHECK((m = ph_timed_rcv(2, PATIENCE)) && m->dest == 40 && !strcmp(m->body, "for a while"));
-		ph_msg_destroy(m);
+		for (int vp = 50; vp < 52; vp++) {
+			assume_range(vp, vp + 1);
+			CHECK((m = ph_timed_recv(2, PATIENCE)) && m->dest == vp && !strcmp(m->body, "for good"));
+			ph_msg_destroy(m);
+		}
+		for (int vp = 40; vp < 42; vp++) {
+			assume_range(vp, vp + 1);
+			CHECK((m = ph_timed_rcv(2, PATIENCE)) && m->dest == vp && !strcmp(m->body, "for a while"));
+			ph_msg_destroy(m);
+		}
 		CHECK(ph_timed_rcv(2, 100000) == NULL);
 		ph_send(0, NULL, 0, 3);
 	}
@@ -328,8 +357,11 @@ static int role_wrong(int role)
 	CHECK(ph_recv(1) == PH_MSG_INVALID);
 	ph_finalize(NULL, -1);
 	CHECK(errors[-PH_ENOTINIT] == 3);
-	ph_init(0, SPACE, "/nonexistent", NULL, NULL, NULL);
+	ph_init(0, SPACE, "/", NULL, NULL, NULL);	/* it opens, but is no file */
 	CHECK(errors[-PH_ECONFIG] == 1);
+	ph_finalize(NULL, 0);
+	ph_init(0, SPACE, "/nonexistent", NULL, NULL, NULL);
+	CHECK(errors[-PH_ECONFIG] == 2);
 	CHECK(PH_VP_UPPER_BOUND == SPACE && ph_get_vp_upper_bound() == SPACE);
 	CHECK(ph_get_resource_name() >= 1LL << 62);
 	CHECK(ph_get_vp_lower_bound() == PH_VP_LOWER_BOUND);

@@ -115,6 +115,7 @@ static void test_errors(void)
 		{ "dest host", "1:6: dest needs HOST:PORT" },
 		{ "dest h[3-2]:1", "1:7: the range [3-2] is empty" },
 		{ "dest h[3-5:1", "1:7: this '[' is not closed" },
+		{ "dest h[3-5/x]:1", "1:11: a range names a variable in the pattern" },
 		{ "dest h[x]:1", "1:8: a number must stand here" },
 		{ "dest h:1 ssl cert", "1:10: ssl takes a certificate and a key" },
 		{ "dest h:1 tcp", "1:10: 'tcp' is one word too many" },
@@ -124,7 +125,8 @@ static void test_errors(void)
 		{ "match\n a", "1:1: 'begin' must follow" },
 		{ "match begin\n a dest", "2:3: '->' must follow the pattern" },
 		{ "match begin a -> dest :1 end", "1:23: dest needs HOST:PORT" },
-		{ "dest n[0-999999999]:1", "more than 65536 contact points" },
+		{ "dest n[0-999999999]:1", "1:21: more than 65536 contact points" },
+		{ "match begin x -> dest n[0-999999999]:[1-60000] end", "1:38: more than 65536 contact points" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -118,6 +118,22 @@ static int role_collective(int role)
 	return 0;
 }
 
+/* Only role 0 can be connected to: it is through first, and the others get the result through it. */
+enum { RAYS = 8 };
+
+static int role_star(int role)
+{
+	long value = 1L << 8 * role;
+
+	start(role ? 0 : 1, role ? 1 : 0, NULL);
+	assume_range(SPACE * role / RAYS, SPACE * (role + 1) / RAYS);
+	CHECK(ph_barrier(0, SPACE, 1, PATIENCE) == 0);
+	CHECK(ph_reduce(0, SPACE, 2, &value, sizeof value, add_long, PATIENCE / 12) == 0);
+	CHECK(value == 0x0101010101010101);
+	ph_finalize(NULL, 5);
+	return 0;
+}
+
 /* The borders between the nodes move all the time; each round's result must hold every node's value once. */
 enum { MOVERS = 4, ROUNDS = 30 };
 static volatile bool moving;
@@ -162,6 +178,7 @@ static int role_moving_reduction(int role)
 static void test_collective(void)
 {
 	run_roles(role_collective, 5);
+	run_roles(role_star, RAYS);
 	run_roles(role_moving_reduction, MOVERS);
 }
 

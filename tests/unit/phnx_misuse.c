@@ -149,6 +149,20 @@ static void test_no_home(void)
 	CU_ASSERT_EQUAL(reports(PH_ESYSTEM), 0);
 }
 
+/* Nor has a session whose secret is an empty line one that others could know. */
+static void test_empty_secret(void)
+{
+	ph_finalize(NULL, 0);
+	setenv("PHNX_SECRET", "\n", 1);
+	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);
+	CU_ASSERT_EQUAL(reports(PH_ECONFIG), 1);
+	CU_ASSERT_EQUAL(reports(PH_ESYSTEM), 1);	/* so it has none, and there is no home either */
+	ph_finalize(NULL, 0);
+	setenv("PHNX_SECRET", "for the test", 1);
+	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);
+	CU_ASSERT_EQUAL(reports(PH_ECONFIG), 0);
+}
+
 /* Resource names are above the virtual nodes, and never below 2^62. */
 static void test_names(void)
 {
@@ -296,6 +310,7 @@ int main(void)
 	CU_pSuite suite = CU_add_suite("wrong arguments", start, stop);
 	CU_add_test(suite, "every call before initialisation, after finalisation, after fork", test_before_and_after);
 	CU_add_test(suite, "a home that is not there", test_no_home);
+	CU_add_test(suite, "a secret that is none", test_empty_secret);
 	CU_add_test(suite, "resource names, bounds", test_names);
 	CU_add_test(suite, "bodies", test_bodies);
 	CU_add_test(suite, "virtual nodes", test_virtual_nodes);

@@ -9,15 +9,18 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "tests/unit/phnx_net.h"
 
 int base_port;
 char folder[] = "/tmp/phnx-net-XXXXXX";
 int errors[32];
+char told[512];
 
 void count_error(void *arg, int error, const char *text)
 {
@@ -25,6 +28,7 @@ void count_error(void *arg, int error, const char *text)
 	if (getenv("PHNX_VERBOSE"))
 		fprintf(stderr, "[%d] %s: %s\n", (int)getpid(), ph_strerror(error), text);
 	errors[-error]++;
+	snprintf(told, sizeof told, "%s", text);
 }
 
 /* A range of ports that no other such process uses: whoever is bound to the first one has it. */
@@ -321,6 +325,22 @@ static int role_tls_files(int role)
 	return ask_and_answer(role);
 }
 
+/* Of files that are not there whoever names them is told. */
+static int role_tls_no_files(int role)
+{
+	char config[100];
+	int n = snprintf(config, sizeof config, "dest 127.0.0.1:%d ssl /nonexistent/cert /nonexistent/key", base_port + 1);
+
+	(void)role;
+	start(1, 0, NULL);
+	ph_read_config(config, (size_t)n, NULL);
+	for (int i = 0; i < PATIENCE / 10000 && !errors[-PH_ECONFIG]; i++)
+		ph_timed_recv(PH_MSG_ANY_TAG, 10000);
+	CHECK(errors[-PH_ECONFIG] && strstr(told, "/nonexistent/cert"));
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
 static void test_tls_with_files(void)
 {
 	char cert[64], key[64];
@@ -331,6 +351,7 @@ static void test_tls_with_files(void)
 	run_roles(role_tls_files, 2);
 	unlink(cert);
 	unlink(key);
+	run_roles(role_tls_no_files, 1);
 }
 
 static int role_ssh(int role)
@@ -390,6 +411,21 @@ static int role_stranger(int role)
 	return 0;
 }
 
+/* TLS fails before anything of ours is said: both sides are told in the same words all the same. */
+static int role_tls_stranger(int role)
+{
+	setenv("PHNX_SECRET", role ? "one" : "another", 1);
+	start(role ? 0 : 1, 0, "tests");
+	if (role)
+		ph_add_port_ssl("127.0.0.1", base_port + 1);
+	for (int i = 0; i < PATIENCE / 10000 && !errors[-PH_EREFUSED]; i++)
+		ph_timed_recv(PH_MSG_ANY_TAG, 10000);
+	CHECK(strstr(told, "the secrets of session 'tests' differ"));
+	ph_timed_recv(PH_MSG_ANY_TAG, 300000);		/* for the other one to try again */
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
 /* Without a session only who reads the same user's file is let in. */
 static int role_other_user(int role)
 {
@@ -404,40 +440,157 @@ static int role_other_user(int role)
 	return 0;
 }
 
+static int refuse_one(void)
+{
+	start(1, 0, NULL);
+	for (int i = 0; i < 600 && !errors[-PH_EREFUSED]; i++)
+		ph_timed_recv(PH_MSG_ANY_TAG, 100000);
+	CHECK(errors[-PH_EREFUSED] == 1);
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
+static int connect_bare(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 1)),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int s;
+
+	while (s = socket(AF_INET, SOCK_STREAM, 0), connect(s, (struct sockaddr *)&in, sizeof in) && close(s) == 0)
+		usleep(10000);
+	return s;
+}
+
 /* Speaks a later version of the protocol, and is told what this one is. */
 static int role_later_version(int role)
 {
 	enum { HELLO = 1, LATER = 77 };
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 1)),
-				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	unsigned char hello[8 + 4] = { 'P', 'H', HELLO, LATER, 4 };
 	char reply[2000] = "";
 	size_t n = 0;
 	ssize_t got;
 	int s;
 
-	if (role == 0) {
-		start(1, 0, NULL);
-		for (int i = 0; i < 600 && !errors[-PH_EREFUSED]; i++)
-			ph_timed_recv(PH_MSG_ANY_TAG, 100000);
-		CHECK(errors[-PH_EREFUSED] == 1);
-		ph_finalize(NULL, 0);
-		return 0;
-	}
-	while (s = socket(AF_INET, SOCK_STREAM, 0), connect(s, (struct sockaddr *)&in, sizeof in) && close(s) == 0)
-		usleep(10000);
+	if (role == 0)
+		return refuse_one();
+	s = connect_bare();
 	CHECK(write(s, hello, sizeof hello) == sizeof hello);
 	while (n < sizeof reply - 1 && (got = read(s, reply + n, sizeof reply - 1 - n)) > 0)
 		n += (size_t)got;
-	CHECK(memmem(reply, n, "protocol version 4 here, 77 there", 33));
+	CHECK(memmem(reply, n, "protocol version 5 here, 77 there", 33));
+	return 0;
+}
+
+/* A frame from a bare socket: how long, with its head; 0: none that fits. */
+static size_t read_frame(int s, unsigned char *frame, size_t room)
+{
+	enum { HEAD = 8 };
+	size_t n = 0, len = HEAD;
+	ssize_t got;
+
+	while (n < len && (got = read(s, frame + n, len - n)) > 0) {
+		n += (size_t)got;
+		if (n >= HEAD)
+			len = HEAD + (frame[4] | (size_t)frame[5] << 8);
+		if (len > room)
+			return 0;
+	}
+	return n < len ? 0 : len;
+}
+
+/* Who greets, but has no proof, gets something that it cannot read: of the node's address, for one, nothing. */
+static int role_curious(int role)
+{
+	enum { AUTH = 2, ASKS = 8 + 5, SESSION = 8 + 7, PROOF = 8 + 32 };
+	unsigned char frame[1200];
+	size_t len;
+	int s;
+
+	if (role == 0)
+		return refuse_one();
+	s = connect_bare();
+	CHECK(write(s, "P", 1) == 1);			/* no TLS */
+	CHECK((len = read_frame(s, frame, sizeof frame)) > 0);
+	frame[ASKS] ^= 1;
+	frame[SESSION + 1 + frame[SESSION] + 8 + 8] ^= 1;	/* another name */
+	CHECK(write(s, frame + 1, len - 1) == (ssize_t)len - 1);
+	CHECK((len = read_frame(s, frame, sizeof frame)) > PROOF && frame[2] == AUTH);
+	CHECK(!memmem(frame, len, "127.0.0.1", 9));
+	CHECK(write(s, frame, len) == (ssize_t)len);	/* and its own proof is none of ours */
+	CHECK(read_frame(s, frame, sizeof frame) > 0 && memmem(frame, sizeof frame, "differ", 6));
+	close(s);
 	return 0;
 }
 
 static void test_strangers(void)
 {
 	run_roles(role_stranger, 2);
+	run_roles(role_tls_stranger, 2);
 	run_roles(role_other_user, 2);
 	run_roles(role_later_version, 2);
+	run_roles(role_curious, 2);
+}
+
+/* ---- few descriptors ---- */
+
+enum { FEW = 64, CROWD = 200 };
+
+/* Many connect and say nothing, or a beginning: they do not get all descriptors. */
+static int role_crowded(int role)
+{
+	struct rlimit few = { FEW, FEW };
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 1)),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fds[CROWD];
+
+	if (role == 0) {
+		CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+		start(1, 0, NULL);
+		for (int i = 0; i < 50; i++) {
+			ph_timed_recv(9, 20000);
+			int fd = dup(0);
+			CHECK(fd >= 0 && close(fd) == 0);
+		}
+	} else {
+		for (int i = 0; i < CROWD; i++) {
+			while (fds[i] = socket(AF_INET, SOCK_STREAM, 0), connect(fds[i], (struct sockaddr *)&in, sizeof in) && !close(fds[i]))
+				usleep(10000);
+			(void)!send(fds[i], "PH", i % 3, MSG_NOSIGNAL);
+		}
+		usleep(1000000);
+		for (int i = 0; i < CROWD; i++)
+			close(fds[i]);
+		start(0, 1, NULL);
+	}
+	return ask_and_answer(role);
+}
+
+/* Who has no descriptor left for who knocks, does not spend its time with that; and opens when there is one again. */
+static int role_full(int role)
+{
+	struct rlimit few = { FEW, FEW };
+	int fds[FEW], n = 0;
+
+	if (role == 1) {
+		start(0, 1, NULL);
+		return ask_and_answer(role);
+	}
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	start(1, 0, NULL);
+	while ((fds[n] = dup(0)) >= 0)
+		n++;
+	clock_t before = clock();
+	ph_timed_recv(9, 500000);
+	CHECK(clock() - before < CLOCKS_PER_SEC / 4);
+	while (n > 0)
+		close(fds[--n]);
+	return ask_and_answer(role);
+}
+
+static void test_few_descriptors(void)
+{
+	run_roles(role_crowded, 2);
+	run_roles(role_full, 2);
 }
 
 /* ---- a session's secret in its file ---- */
@@ -493,6 +646,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "TLS with certificate and key files", test_tls_with_files);
 	CU_add_test(suite, "SSH tunnel", test_ssh);
 	CU_add_test(suite, "another secret is refused", test_strangers);
+	CU_add_test(suite, "few descriptors", test_few_descriptors);
 	CU_add_test(suite, "the session's secret in its file", test_session_file);
 	add_calls(suite);
 	add_crews(suite);

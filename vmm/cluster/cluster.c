@@ -368,6 +368,13 @@ bool cluster_is_lost(const struct cluster *c, unsigned host)
 	return c->far[host] && c->far[host]->state == FAR_OVER && c->far[host]->lost;
 }
 
+void cluster_tell_over(struct cluster *c)
+{
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		if (c->far[host])
+			far_tell_over(c->far[host]);
+}
+
 void cluster_hang_up(struct cluster *c)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)

@@ -66,6 +66,8 @@ bool cluster_reaped(struct cluster *cluster, pid_t pid, int status);
 /* Why a host is over, or NULL; it died, and did not end in order. */
 const char *cluster_why(const struct cluster *cluster, unsigned host);
 bool cluster_is_lost(const struct cluster *cluster, unsigned host);
+/* far_tell_over() to all. */
+void cluster_tell_over(struct cluster *cluster);
 /* End them: their ssh's end soon. */
 void cluster_hang_up(struct cluster *cluster);
 bool cluster_is_left(const struct cluster *cluster); /* some ssh has not ended yet */

@@ -116,6 +116,15 @@ static void close_streams(struct far *f)
 	drop(&f->on_err, &f->err);
 }
 
+void far_tell_over(struct far *f)
+{
+	static const char over[] = "over\n";
+
+	if (f->state == FAR_RUNS && f->in >= 0 && write(f->in, over, sizeof over - 1) < 0) {
+		/* then it is over anyway */
+	}
+}
+
 void far_hang_up(struct far *f)
 {
 	f->hung_up = true;

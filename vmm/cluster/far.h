@@ -7,9 +7,9 @@
  *   OVER   ssh has ended, or could not begin; `why` says so
  *
  * Text goes both ways, a line at a time.  From there: need; refused WHY; here FACTS; port N (where the daemon listens); ended HOW.
- * To there: arg TEXT (one for each argument of vmp-node); secret HEX; present NAME (presence.h); go.  An empty line says that we are still there.  When
- * its standard input ends, vmp-host ends everything that it has started, and itself: whatever becomes of us or of the
- * connection, nothing stays behind.
+ * To there: arg TEXT (one for each argument of vmp-node); secret HEX; present NAME (presence.h); go; over (far_tell_over()).  An empty
+ * line says that we are still there.  When its standard input ends, vmp-host ends everything that it has started, and itself:
+ * whatever becomes of us or of the connection, nothing stays behind.
  *
  * Tunnels through ssh (links.h) share the connection on which vmp-host runs, by OpenSSH's ControlMaster: no second login, and sshd,
  * which runs something on it, does not hold small messages back.
@@ -62,6 +62,8 @@ int far_go(struct far *far, char *const *arguments, const char *secret, const ch
 void far_tell_alive(struct far *far);
 /* Its ssh, process far->pid, was reaped. */
 void far_reaped(struct far *far, int status);
+/* RUNS: we end what runs there.  Who stands by there need not believe that we are lost (presence.h). */
+void far_tell_over(struct far *far);
 /* End what it does: vmp-host hears of it. It is over when its ssh was reaped. */
 void far_hang_up(struct far *far);
 /* Forget all about it. */

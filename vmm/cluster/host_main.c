@@ -34,6 +34,7 @@ static struct {
 	char *argument[MAX_ARGUMENTS + 1];
 	int n;
 	char secret_file[MAX_PATH];
+	char present[MAX_PRESENCE];
 } request;
 
 static void refuse(const char *why) __attribute__((noreturn));
@@ -112,8 +113,10 @@ static bool take_line(const char *line)
 		add_argument(line + 4);
 	else if (!strncmp(line, "secret ", 7))
 		keep_secret(line + 7);
-	else if (!strncmp(line, "present ", 8))
-		presence_hold(line + 8); /* to the end of this process */
+	else if (!strncmp(line, "present ", 8)) {
+		snprintf(request.present, sizeof request.present, "%.*s", MAX_PRESENCE - 1, line + 8);
+		presence_hold(request.present); /* to the end of this process */
+	}
 	return !strcmp(line, "go");
 }
 
@@ -186,12 +189,40 @@ static int look_at(pid_t node)
 	return -1;
 }
 
+/* What is said while the daemon runs. False: nobody is there any more. */
+static bool hear(void)
+{
+	static char line[16];
+	static size_t n;
+	char c;
+
+	if (read(0, &c, 1) != 1)
+		return false;
+	line[n] = c;
+	n += n < sizeof line - 1;
+	if (c == '\n') {
+		line[n - 1] = 0;
+		n = 0;
+		if (!strcmp(line, "over"))
+			presence_tell(request.present);
+	}
+	return true;
+}
+
+/* And what it has said last. */
+static void hear_all(void)
+{
+	struct pollfd input = { .fd = 0, .events = POLLIN };
+
+	while (poll(&input, 1, 0) > 0 && hear())
+		;
+}
+
 /* Until the daemon has ended, or nobody is there any more; then it has a moment to end in order. */
 static int wait_for(pid_t node, int signals)
 {
 	struct pollfd polled[2] = { { .fd = 0, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
 	struct signalfd_siginfo info;
-	char ignored[64];
 	int result = -1;
 
 	while ((result = look_at(node)) < 0) {
@@ -199,9 +230,10 @@ static int wait_for(pid_t node, int signals)
 			break;
 		if (polled[1].revents && read(signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD)
 			break;
-		if (polled[0].revents && read(0, ignored, sizeof ignored) <= 0)
+		if (polled[0].revents && !hear())
 			break;
 	}
+	hear_all();
 	if (result >= 0)
 		return result;
 	kill(node, SIGTERM);

@@ -15,4 +15,11 @@ void presence_name(char name[MAX_PRESENCE], const char *id, const char *host);
 int presence_hold(const char *name);
 bool presence_is_held(const char *name);
 
+/* Who stands by on that computer (vmm/standby/sender.h) can be told a word there: that the machine's owner lives, and has ended what runs
+ * under this name.  A descriptor, which can be polled, or -1: somebody stands by already. */
+int presence_listen(const char *name);
+/* It was told, by this user's processes alone; forgets that. */
+bool presence_heard(int fd);
+void presence_tell(const char *name);
+
 #endif

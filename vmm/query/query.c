@@ -91,6 +91,8 @@ static void on_message(void *context, const struct msg_header *header, const voi
 {
 	struct query *q = context;
 
+	if (q->done) /* what came with the last word, and behind it, is told to nobody */
+		return;
 	switch (header->type) {
 	case MSG_HELLO:
 	case MSG_LOG:

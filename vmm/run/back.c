@@ -83,6 +83,7 @@ void run_leave_machine(struct run *run, uint32_t lost)
 	event_del(run->death);
 	event_del(run->retry);
 	launch_kill(&run->launch, lost); /* they may not hear that it ends */
+	run_tell_over(run);
 	launch_end(&run->launch, 0, run->standby.to.ssh); /* before node 0 can tell anybody that its owner has gone */
 	log_debug("the way back: all processes of the machine have ended");
 	client_close(&run->client);

@@ -139,6 +139,7 @@ void run_yield(struct run *run);	/* host 0 shall go */
 void run_yield_begins(struct run *run); /* its last checkpoint */
 void run_stays(struct run *run, const char *why);
 void run_on_stands_still(void *context);
+void run_say_gone(const struct run *run); /* to the log */
 void run_yield_ends(struct run *run); /* the machine is there again, without host 0 or with it */
 
 /* standby.c */
@@ -146,6 +147,7 @@ int run_standby_open(struct run *run);
 void run_standby_look(struct run *run);	 /* does it know all that it should? */
 bool run_standby_may_live(const struct run *run); /* it has a copy, and nothing is heard of it */
 void run_standby_leave(struct run *run);	  /* what becomes of it is its own business */
+void run_tell_over(struct run *run);	  /* to one that nobody could tell otherwise: far_tell_over() */
 bool run_standby_is_busy(void *context); /* the checkpoint that stands is on its way there */
 const char *run_standby_why_not(const struct run *run); /* another computer cannot go on with this machine; NULL: perhaps it can */
 void run_standby_end(struct run *run);	 /* the machine has ended: it shall not go on with it; when it has heard that, or a while has passed */

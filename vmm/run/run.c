@@ -79,6 +79,7 @@ void run_end(struct run *run, int status, const char *line)
 		return;
 	run->ended = true;
 	run->status = status;
+	run_tell_over(run); /* before the machine's processes there have ended */
 	names_explain(&run->cluster.names, line, run->why.line, sizeof run->why.line);
 	make_printable(run->why.line);
 	run->report_expected = run_wants_report(run) && !run->why.line[0] && !run->forced;

@@ -14,7 +14,7 @@
 #include "base/faultpoint.h"
 #include "vmm/standby/orders.h"
 
-enum { AGAIN_S = 30 /* hosts that could not be one are asked again */, LINGER_S = 1 /* whoever asked reads where it is now */, END_MS = 5000,
+enum { AGAIN_S = 30 /* hosts that could not be one are asked again */, LINGER_S = 1 /* whoever asked reads where it is now */, END_MS = 5000, BELIEVED_MS = 1000,
        FORGOTTEN_MS = (STANDBY_SILENCE_S + 1) * 1000 /* one whose connection broke has given up, with the machine's processes before its eyes */ };
 
 static char told[MAX_ORDERS]; /* the last orders */
@@ -119,7 +119,7 @@ static void start_one(struct run *run)
 	struct problem p;
 	unsigned host;
 
-	if (one_may_be_there(run) && !run->yield) {
+	if (one_may_be_there(run)) {
 		event_add(run->standby.again, &soon);
 		return;
 	}
@@ -235,6 +235,13 @@ bool run_standby_may_live(const struct run *run)
 
 void run_standby_leave(struct run *run) { sender_close(&run->standby.to); }
 
+/* Not if it may live and nobody reaches it: what is said to it now it would hear when it has gone on, and others have not. */
+void run_tell_over(struct run *run)
+{
+	if (!run->back.since_ns || !run->back.doubt)
+		cluster_tell_over(&run->cluster);
+}
+
 /* --- what it answers ------------------------------------------------------------------------------------------------ */
 
 static void on_up_there(struct run *run)
@@ -338,16 +345,15 @@ static void on_end_limit(evutil_socket_t fd, short what, void *context)
 
 static void on_moment(evutil_socket_t fd, short what, void *context) { (void)fd, (void)what, (void)context; }
 
-/* With the machine's processes before its eyes. */
-static void wait_until_forgotten(struct run *run)
+/* One whose connection has just broken did not believe yet that this owner lives. */
+static void tell_again(struct run *run)
 {
 	static const struct timeval moment = { 0, 100000 };
+	uint64_t until = run_now_ns() + BELIEVED_MS * 1000000ull;
 
-	if (!one_may_be_there(run))
-		return;
-	say(run, "the machine ends when its standby on %s, whose connection has broken, must have given up", run->standby.to.host.name);
-	while (one_may_be_there(run) && !event_base_once(run->base, -1, EV_TIMEOUT, on_moment, NULL, &moment))
+	while (one_may_be_there(run) && run_now_ns() < until && !event_base_once(run->base, -1, EV_TIMEOUT, on_moment, NULL, &moment))
 		event_base_loop(run->base, EVLOOP_ONCE);
+	run_tell_over(run);
 }
 
 void run_standby_end(struct run *run)
@@ -364,5 +370,5 @@ void run_standby_end(struct run *run)
 		event_base_once(run->base, -1, EV_TIMEOUT, on_end_limit, run, &limit);
 	while (to->state != SENDER_OFF)
 		event_base_loop(run->base, EVLOOP_ONCE);
-	wait_until_forgotten(run);
+	tell_again(run);
 }

@@ -22,16 +22,16 @@
 #include "vmm/standby/orders.h"
 #include "vmm/standby/record.h"
 
-enum { LOOK_MS = 50 };
+enum { LOOK_MS = 50, LOST_MS = 500 };
 
 struct takeover {
 	struct bufferevent *from;
 	int to;			     /* lines for the owner; -1: there is none any more */
 	struct record_reader reader;
-	struct event *silence, *look, *alive;
+	struct event *silence, *look, *alive, *word;
 	enum { STANDS_BY, LOST /* the owner is */, TOLD /* to go on */ } is;
 	bool silent;		     /* LOST: it may live, and not be reached */
-	uint64_t lost_ns;	     /* LOST: since when */
+	uint64_t heard_ns;	     /* when the owner has said anything last */
 	bool gone;		     /* LOST: and so are the machine's processes here */
 	char text[MAX_ORDERS];	     /* of the orders that come */
 	size_t text_bytes;
@@ -133,6 +133,21 @@ static void on_settled(struct run *run)
 
 /* --- the owner is lost ---------------------------------------------------------------------------------------------- */
 
+/* Its owner lives, and has ended the machine here: it needs nobody who takes over.  One who can say so itself is not meant, nor one who
+ * was lost just then, perhaps while it ended all that to start it again. */
+static void on_word(evutil_socket_t fd, short what, void *context)
+{
+	struct run *run = context;
+	struct takeover *t = run->takeover;
+	uint64_t now = run_now_ns();
+
+	(void)what;
+	if (!presence_heard(fd))
+		return;
+	if (t->is == LOST ? now - run->back.since_ns > LOST_MS * 1000000ull : t->is == STANDS_BY && now - t->heard_ns > SENDER_DOUBT_S * 1000000000ull)
+		run_end(run, 0, "");
+}
+
 /* The machine's processes on this computer end when their owner does, or when they have heard nothing of the others for a while. */
 static void on_look(evutil_socket_t fd, short what, void *context)
 {
@@ -145,9 +160,13 @@ static void on_look(evutil_socket_t fd, short what, void *context)
 	(void)fd, (void)what;
 	presence_name(present, t->orders.id, t->orders.host);
 	t->gone = !presence_is_held(present);
+	if (t->gone && t->word) /* what was said before they had ended */
+		on_word(event_get_fd(t->word), 0, run);
+	if (run->ended)
+		return;
 	if (t->gone) {
 		say(t, "over %s\n", run->back.why.line);
-	} else if (run_now_ns() - t->lost_ns > STANDBY_SILENCE_S * 1000000000ull) {
+	} else if (run_now_ns() - run->back.since_ns > STANDBY_SILENCE_S * 1000000000ull) {
 		problem(&p, "%s, but its machine runs on here: another one shall stand by", run->back.why.line);
 		run_end(run, EXIT_VMP_FAILURE, p.line);
 	} else {
@@ -165,7 +184,7 @@ static void on_lost(struct run *run, const char *why)
 	t->is = LOST;
 	bufferevent_disable(t->from, EV_READ);
 	event_del(t->silence);
-	t->lost_ns = run->back.since_ns = run_now_ns();
+	run->back.since_ns = run_now_ns();
 	problem(&run->back.why, "host 0 (%s) is lost (%s)", t->owner, why);
 	if (!checkpoint_machine(&run->checkpoint)) {
 		problem(&p, "%s, and no checkpoint had come yet", run->back.why.line);
@@ -225,6 +244,22 @@ static int take_processor(struct run *run, const struct orders *orders, struct p
 	return load_check_processor(&run->cpu, &why) ? problem(p, "its %s", why.line) : 0;
 }
 
+/* One that stands by here already, and has lost its owner, is told in this one's place. */
+static void listen_here(struct run *run)
+{
+	struct takeover *t = run->takeover;
+	char present[MAX_PRESENCE];
+	int fd;
+
+	presence_name(present, t->orders.id, t->orders.host);
+	fd = presence_listen(present);
+	t->word = fd >= 0 ? event_new(run->base, fd, EV_READ | EV_PERSIST, on_word, run) : NULL;
+	if (t->word)
+		event_add(t->word, NULL);
+	else if (fd >= 0)
+		close(fd);
+}
+
 static int take_orders(struct run *run, struct problem *p)
 {
 	struct takeover *t = run->takeover;
@@ -235,6 +270,8 @@ static int take_orders(struct run *run, struct problem *p)
 	t->options = (struct options){ .verb = VERB_STANDBY, .mem_mib = orders->mem_mib, .host_mem_mib = orders->host_mem_mib,
 				       .checkpoint_ms = orders->checkpoint_ms, .engine = orders->engine, .strict = orders->strict,
 				       .verbose = orders->verbose, .policy = orders->policy[0] ? orders->policy : NULL };
+	if (!t->ordered)
+		listen_here(run);
 	t->ordered = true;
 	return 0;
 }
@@ -310,6 +347,7 @@ static bool on_record(void *context, const struct snapfile_record *record, const
 	struct takeover *t = run->takeover;
 
 	event_add(t->silence, &limit);
+	t->heard_ns = run_now_ns();
 	if (!t->ordered && record->kind != STANDBY_ORDERS)
 		return false;
 	switch (record->kind) {
@@ -391,7 +429,7 @@ static int take_streams(struct run *run, struct problem *p)
 	if (!t->from || !t->silence || !t->look || !t->alive || event_add(t->alive, &often))
 		return problem(p, "no memory");
 	bufferevent_setcb(t->from, on_bytes, NULL, on_end, run);
-	return bufferevent_enable(t->from, EV_READ);
+	return bufferevent_enable(t->from, EV_READ) ? problem(p, "cannot read what its owner says") : 0;
 }
 
 /* Of an owner that may live: whoever has more of the hosts goes on. */
@@ -487,10 +525,14 @@ static void forget_owner(struct takeover *t)
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
 		if (events[i])
 			event_free(events[i]);
+	if (t->word) {
+		close(event_get_fd(t->word));
+		event_free(t->word);
+	}
 	if (t->to >= 0)
 		close(t->to);
 	t->from = NULL;
-	t->silence = t->look = t->alive = NULL;
+	t->silence = t->look = t->alive = t->word = NULL;
 	t->to = -1;
 }
 
@@ -499,8 +541,7 @@ void run_has_taken_over(struct run *run)
 	if (!run->takeover || run->takeover->to < 0)
 		return;
 	if (run->takeover->is == TOLD)
-		dprintf(run->log_fd, "vmp: host 0 has gone: the machine stood still for %.3f s, and goes on on %u host%s\n",
-			(run_now_ns() - run->checkpoint.kept_cut_ns) / 1e9, run->plan.hosts, run->plan.hosts > 1 ? "s" : "");
+		run_say_gone(run);
 	say(run->takeover, "up\n");
 	forget_owner(run->takeover);
 }

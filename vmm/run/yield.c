@@ -88,11 +88,17 @@ void run_on_stands_still(void *context)
 	run_start_elsewhere(run, (uint32_t)__builtin_popcount(run->hosts) - 1);
 }
 
-void run_yield_ends(struct run *run)
+void run_say_gone(const struct run *run)
 {
-	if (run->yield == YIELD_LEFT && run->log_fd >= 0)
+	if (run->log_fd >= 0)
 		dprintf(run->log_fd, "vmp: host 0 has gone: the machine stood still for %.3f s, and goes on on %u host%s\n",
 			(run_now_ns() - run->checkpoint.kept_cut_ns) / 1e9, run->plan.hosts, run->plan.hosts > 1 ? "s" : "");
+}
+
+void run_yield_ends(struct run *run)
+{
+	if (run->yield == YIELD_LEFT)
+		run_say_gone(run);
 	if (run->yield)
 		end_yield(run);
 }

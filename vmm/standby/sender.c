@@ -85,8 +85,6 @@ void sender_end(struct sender *s)
 
 bool sender_is_silent(const struct sender *s) { return now_ns() - s->heard_ns > SENDER_DOUBT_S * 1000000000ull; }
 
-bool sender_has_ended(const struct sender *s) { return s->state == SENDER_OFF; }
-
 /* --- what it says --------------------------------------------------------------------------------------------------- */
 
 static const struct answer { enum sender_state state; const char *word; enum { DONE, REFUSED, FAILED } is; } answers[] = {

@@ -6,8 +6,9 @@
  * computer shall go: then the standby gets the last checkpoint of a machine that stands still, and is told to go on.
  *
  * An owner whose connection to its standby breaks does not know what has become of that one, and starts no other before it must have
- * given up, nor ends the machine.  (If the machine ends by itself, or by `vmp down`, within these seconds, the standby that nobody could
- * tell goes on with it.)
+ * given up.  If it ends the machine, or the machine's processes on that computer to start it again, it tells vmp-host there, which tells
+ * whoever stands by (far_tell_over()), unless that one may live and nobody reaches it.  (A connection that breaks between "go on" and
+ * "up", while both live, leaves two machines: nobody can know then what the other has done.)
  *
  * Of an owner that is silent nobody knows whether it lives: it goes on, too, if it can, without those whom it does not reach.  So the
  * standby goes on only with at least half of the hosts, and so does an owner that has not heard of its standby for SENDER_DOUBT_S: it
@@ -73,8 +74,6 @@ void sender_release(struct sender *s);
 void sender_go(struct sender *s);
 /* The machine has ended, or another one stands by: OFF, in a moment. */
 void sender_end(struct sender *s);
-/* Has it heard that, or is there none? */
-bool sender_has_ended(const struct sender *s);
 void sender_close(struct sender *s);
 /* Nothing has come of it for SENDER_DOUBT_S, now or when its connection ended. */
 bool sender_is_silent(const struct sender *s);

@@ -89,7 +89,7 @@ ph_vp_t ph_get_random_vp(void);
 /* ph_send - send len bytes to a virtual node or resource name
  *
  * Returns at once; the message waits in the local queue while nobody assumes dest.  Only when that queue has reached its
- * bound does the call wait for room; messages to this process itself are not bounded, since nobody else could make room.
+ * bound does the call wait for room, which for messages to this process itself only another of its threads can make.
  * Messages of one process to one dest arrive in the order in which they were sent. */
 void ph_send(ph_vp_t dest, const void *body, size_t len, int tag);
 /* ph_timed_send - ph_send(), but the message disappears if nobody receives it within timeout microseconds */
@@ -169,7 +169,9 @@ ph_vp_t ph_vps_get_upper_bound(const ph_vps_t vps);
 void ph_init_runtime(ph_vp_t lower, ph_vp_t upper);
 /* ph_add_port_tcp - a contact point: keep trying to connect to hostname:port */
 void ph_add_port_tcp(const char *hostname, int port);
-/* ph_add_port_ssh - a contact point behind an SSH login on hostname (user may be NULL) */
+/* ph_add_port_ssh - a contact point behind an SSH login on hostname (user may be NULL)
+ *
+ * Why it cannot be reached (an unknown host, a login that is refused) ssh says itself, on standard error. */
 void ph_add_port_ssh(const char *hostname, int port, const char *user);
 /* ph_add_port_ssl - a contact point spoken to with TLS 1.3 under the session's secret */
 void ph_add_port_ssl(const char *hostname, int port);
@@ -183,7 +185,10 @@ void ph_set_session_id(const char *session);
 void ph_read_config(char *buf, size_t len, const char *config_tag);
 /* ph_finalize_runtime - close all connections and stop the library */
 void ph_finalize_runtime(void);
-/* ph_invalidate_routing - tell the neighbours that nothing is reachable through this process any more */
+/* ph_invalidate_routing - tell the neighbours that nothing is reachable through this process any more
+ *
+ * From then on ph_mqueue_is_empty() and ph_store_msgs() release its virtual nodes, so that what it has sent to itself and not
+ * received is in the queue too. */
 void ph_invalidate_routing(void);
 /* ph_mqueue_is_empty - 1 if no message waits in the local queue, else 0 */
 int ph_mqueue_is_empty(void);
@@ -293,15 +298,20 @@ void ph_set_failure_timeout(long long timeout, enum ph_gone_policy policy, ph_go
 
 /* ---- migration of virtual nodes with application state (PPoPP 2003, section 3.5) ---- */
 
-/* The application's part.  give() is called on the node that loses [lower, upper), after the release: it returns the state
- * in *state (from malloc, freed by the library) and *len.  take() is called on the node that gains it, before the
- * assumption.  Both run in the library's loop and must not wait. */
+/* ph_set_migration - set the application's part of migrations; without it virtual nodes move without state
+ *
+ * give() is called on the node that loses [lower, upper), after the release: it returns the state in *state (from malloc, freed
+ * by the library) and *len.  take() is called on the node that gains it, before the assumption.  Both run in the library's loop
+ * and must not wait.
+ *
+ * What give() refuses, by returning an error instead of 0, stays where it is, and ph_leave_vps() and ph_hand_over() return that
+ * error.  So does state of more than PH_MSG_MAX - 64 bytes, which take() gets back: PH_ETOOBIG.  Whoever wants to have what is
+ * refused asks on until its time is up. */
 struct ph_migration {
 	int (*give)(void *arg, ph_vp_t lower, ph_vp_t upper, void **state, size_t *len);
 	void (*take)(void *arg, ph_vp_t lower, ph_vp_t upper, const void *state, size_t len);
 	void *arg;
 };
-/* ph_set_migration - set the application's part of migrations; without it virtual nodes move without state */
 void ph_set_migration(const struct ph_migration *m);
 /* ph_join_vps - obtain half of the interval of a random node, as a fresh node does; 0 or an error
  *
