@@ -367,11 +367,15 @@ bool flow_settled(struct phnx *ph);			/* every sender knows what became of its m
 void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 void flow_free(struct phnx *ph);
 
+struct loaded;
 /* A message of a log, with what is in doubt of it; then doubt_ask(). */
 int flow_send_again(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *body, int tag, unsigned flags,
 		    uint64_t deadline_us, const struct doubt *doubt);
 void doubt_ask(struct phnx *ph);
 void doubt_on_message(struct phnx *ph, const struct rmsg *m);
+bool doubt_is_loaded(const struct phnx *ph, ph_vp_t writer, uint64_t order);	/* such a message, from whatever log */
+void doubt_note_loaded(struct phnx *ph, struct loaded *log);			/* which becomes the node's */
+void doubt_unlock(struct phnx *ph);						/* the files of these logs are another process's */
 void doubt_free(struct phnx *ph);
 
 /* Sends a frame with a routing header (source, destination, hops) towards a node; false: no way. */
@@ -416,8 +420,16 @@ struct past {				/* of a node that is gone */
 	uint64_t from;			/* all below had arrived, and of those from here on: */
 	unsigned char bits[];
 };
+struct loaded {				/* a log that this node has loaded */
+	struct loaded *next;
+	int fd;				/* its file, locked as long as this is open; or -1 */
+	ph_vp_t writer;			/* whose name is nobody else's */
+	size_t n;
+	uint64_t orders[];		/* of its messages among all that the writer has sent, the least first */
+};
 struct doubts {
 	struct past *past[MAX_PAST];
+	struct loaded *loaded;
 	unsigned next_past, n_asking;
 	struct doubt asking[MAX_PAST];
 };

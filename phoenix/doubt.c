@@ -1,4 +1,4 @@
-/* doubt.c - messages of a log that may have arrived before their sender stopped: had arrived those, the others not.
+/* doubt.c - messages of a log: which may have arrived before their sender stopped, and which this node has loaded already.
  *
  * A log keeps, with each message that was under way, to whom it was and under which name and number.  Whoever loads it asks
  * that node (TAG_DOUBT) what it has of the old name, forgets what has arrived, and sends the rest; until the answer comes
@@ -9,7 +9,11 @@
  *
  * A node knows the answer as long as it has its side of the flow; when the other side is gone for good, what is needed
  * for the answer is kept: of the last MAX_PAST ones that left something in doubt.
+ *
+ * A message that waited for a holder when the log was written was under way to nobody, and no other node can tell whether it was
+ * loaded before.  So its loader remembers.
  */
+#include <unistd.h>
 #include "phoenix/flow.h"
 
 enum { BITS = 2 * WINDOW_MSGS };
@@ -156,8 +160,50 @@ void doubt_on_message(struct phnx *ph, const struct rmsg *m)
 		on_answer(ph, m->source, &r);
 }
 
+/* ---- what was loaded ---- */
+
+static bool has_order(const struct loaded *log, uint64_t order)
+{
+	size_t lo = 0, hi = log->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (log->orders[mid] < order)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < log->n && log->orders[lo] == order;
+}
+
+bool doubt_is_loaded(const struct phnx *ph, ph_vp_t writer, uint64_t order)
+{
+	for (const struct loaded *log = ph->doubts.loaded; log; log = log->next)
+		if (log->writer == writer && has_order(log, order))
+			return true;
+	return false;
+}
+
+void doubt_note_loaded(struct phnx *ph, struct loaded *log)
+{
+	log->next = ph->doubts.loaded;
+	ph->doubts.loaded = log;
+}
+
+void doubt_unlock(struct phnx *ph)
+{
+	for (struct loaded *log = ph->doubts.loaded; log; log = log->next) {
+		if (log->fd >= 0)
+			close(log->fd);
+		log->fd = -1;
+	}
+}
+
 void doubt_free(struct phnx *ph)
 {
+	doubt_unlock(ph);
+	for (struct loaded *log; (log = ph->doubts.loaded); free(log))
+		ph->doubts.loaded = log->next;
 	for (int i = 0; i < MAX_PAST; i++)
 		free(ph->doubts.past[i]);
 }

@@ -1,15 +1,21 @@
 /* msglog.c - the message log: a head, the messages, and an HMAC under the session's secret over all of it, so that a
  * damaged file and one of another session are told from a good one before a single message is believed.  The file appears
- * under its name only when it is complete. */
+ * under its name only when it is complete.
+ *
+ * A message stands in a log with its number among all that the log's writer sent, and whoever has loaded it loads none with that
+ * number of that writer again: neither from the same log nor from a later one, which has it too.  Another process is kept from
+ * loading the same file by a lock, as long as the first one's node lives. */
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "phoenix/msglog.h"
 #include "phoenix/secret.h"
 
-static const char magic[8] = "PHNXLOG2";
+static const char magic[8] = "PHNXLOG3";
 
 /* peer: whom it is under way to, or 0. */
 static void put_message(struct phnx *ph, struct writer *w, const struct smsg *m, ph_vp_t peer)
@@ -24,6 +30,7 @@ static void put_message(struct phnx *ph, struct writer *w, const struct smsg *m,
 	put64(w, (uint64_t)(peer ? peer : m->doubt.peer));
 	put64(w, (uint64_t)(peer ? ph->name : m->doubt.name));
 	put64(w, peer ? m->seq : m->doubt.seq);
+	put64(w, m->order);
 	put32(w, (uint32_t)m->body->len);
 	put_bytes(w, m->body->data, m->body->len);
 }
@@ -75,6 +82,7 @@ int msglog_store(struct phnx *ph, const char *file, char *text, size_t room)
 	put_bytes(&w, magic, sizeof magic);
 	put64(&w, (uint64_t)ph->lower);
 	put64(&w, (uint64_t)ph->upper);
+	put64(&w, (uint64_t)ph->name);
 	put64(&w, n);
 	put_bytes(&w, body.data, body.len);
 	free(body.data);
@@ -103,74 +111,158 @@ int msglog_store(struct phnx *ph, const char *file, char *text, size_t room)
 	return PH_ELOG;
 }
 
-static bool get_message(struct phnx *ph, struct reader *r, bool really)
-{
-	ph_vp_t dest = (ph_vp_t)get64(r), origin = (ph_vp_t)get64(r);
-	int tag = (int)get32(r);
-	unsigned flags = get8(r);
-	uint64_t life = get64(r), now = phnx_now(ph);
-	struct doubt doubt = { .peer = (ph_vp_t)get64(r), .name = (ph_vp_t)get64(r), .seq = get64(r), .until_us = now + DOUBT_WAIT };
-	size_t len = get32(r);
+/* ---- loading ---- */
 
-	if (r->bad || len > PH_MSG_MAX || len > (size_t)(r->end - r->p) || dest < 0)
+struct record {
+	ph_vp_t dest, origin;
+	int tag;
+	unsigned flags;
+	uint64_t life, order;
+	struct doubt doubt;
+	const unsigned char *body;
+	size_t len;
+};
+enum { LEAST_RECORD = 8 + 8 + 4 + 1 + 8 + 8 + 8 + 8 + 8 + 4 };
+
+static bool get_record(struct reader *r, struct record *m)
+{
+	m->dest = (ph_vp_t)get64(r);
+	m->origin = (ph_vp_t)get64(r);
+	m->tag = (int)get32(r);
+	m->flags = get8(r) & DATA_UNORDERED;
+	m->life = get64(r);
+	m->doubt = (struct doubt){ 0 };
+	m->doubt.peer = (ph_vp_t)get64(r);
+	m->doubt.name = (ph_vp_t)get64(r);
+	m->doubt.seq = get64(r);
+	m->order = get64(r);
+	m->len = get32(r);
+	m->body = r->p;
+	if (r->bad || m->len > PH_MSG_MAX || m->len > (size_t)(r->end - r->p) || m->dest < 0)
 		return false;
-	if (really) {
-		struct pbuf *b = pbuf_new(r->p, len);
-		if (!b)
-			return false;
-		uint64_t deadline = life ? now + life : 0;
-		if (doubt.peer)
-			flow_send_again(ph, dest, origin, b, tag, flags & DATA_UNORDERED, deadline, &doubt);
-		else
-			flow_send(ph, dest, origin, b, tag, flags & DATA_UNORDERED, deadline);
-		pbuf_put(b);
-	}
-	r->p += len;
+	r->p += m->len;
 	return true;
 }
 
-static int check_and_load(struct phnx *ph, const unsigned char *data, size_t len)
+static void send_record(struct phnx *ph, struct record *m)
+{
+	struct pbuf *b = pbuf_new(m->body, m->len);
+	uint64_t now = phnx_now(ph), deadline = m->life ? now + m->life : 0;
+
+	m->doubt.until_us = now + DOUBT_WAIT;
+	if (!b)
+		phnx_report(ph, PH_ENOMEM, "a message of a log was lost for want of memory");
+	else if (m->doubt.peer)
+		flow_send_again(ph, m->dest, m->origin, b, m->tag, m->flags, deadline, &m->doubt);
+	else
+		flow_send(ph, m->dest, m->origin, b, m->tag, m->flags, deadline);
+	pbuf_put(b);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* What stands in the log, of which *records becomes the first message; NULL: it is damaged, or of another session or space. */
+static struct loaded *examine(struct phnx *ph, const unsigned char *data, size_t len, struct reader *records)
 {
 	unsigned char mac[32], head[8];
+	struct record m;
 
-	if (len < sizeof magic + 24 + 32)
-		return -1;
-	phnx_mac(ph->secret, data, len - 32, mac);
-	if (CRYPTO_memcmp(mac, data + len - 32, 32))
-		return -1;
-	for (int really = 0; really < 2; really++) {
-		struct reader r = { data, data + len - 32, false };
-		get_bytes(&r, head, sizeof head);
-		ph_vp_t lower = (ph_vp_t)get64(&r), upper = (ph_vp_t)get64(&r);
-		if (memcmp(head, magic, sizeof head) || lower != ph->lower || upper != ph->upper)
-			return -1;
-		for (uint64_t n = get64(&r); n; n--)
-			if (!get_message(ph, &r, really))
-				return -1;
-	}
-	return 0;
+	if (len < sizeof magic + 4 * 8 + sizeof mac)
+		return NULL;
+	phnx_mac(ph->secret, data, len - sizeof mac, mac);
+	if (CRYPTO_memcmp(mac, data + len - sizeof mac, sizeof mac))
+		return NULL;
+	struct reader r = { data, data + len - sizeof mac, false };
+	get_bytes(&r, head, sizeof head);
+	ph_vp_t lower = (ph_vp_t)get64(&r), upper = (ph_vp_t)get64(&r), writer = (ph_vp_t)get64(&r);
+	uint64_t n = get64(&r);
+	if (memcmp(head, magic, sizeof head) || lower != ph->lower || upper != ph->upper || n > len / LEAST_RECORD)
+		return NULL;
+	struct loaded *log = malloc(sizeof *log + n * sizeof *log->orders);
+	if (!log)
+		return NULL;
+	*log = (struct loaded){ .fd = -1, .writer = writer, .n = n };
+	*records = r;
+	for (uint64_t i = 0; i < n; log->orders[i++] = m.order)
+		if (!get_record(&r, &m)) {
+			free(log);
+			return NULL;
+		}
+	qsort(log->orders, n, sizeof *log->orders, by_size);
+	return log;
+}
+
+/* How many messages were new. */
+static uint64_t send_new(struct phnx *ph, const struct loaded *log, struct reader *records)
+{
+	struct record m;
+	uint64_t n = 0;
+
+	for (uint64_t i = 0; i < log->n && get_record(records, &m); i++)
+		if (!doubt_is_loaded(ph, log->writer, m.order)) {
+			send_record(ph, &m);
+			n++;
+		}
+	doubt_ask(ph);
+	return n;
+}
+
+/* The node keeps `log`, and with it the file's lock, unless all this fails. */
+static int load(struct phnx *ph, struct loaded *log, struct reader *records, const char *file, char *text, size_t room)
+{
+	if (log->writer == ph->name)
+		snprintf(text, room, "the message log %s is this node's own, which sends none of it any more", file);
+	else if (send_new(ph, log, records) == 0 && log->n)
+		snprintf(text, room, "what stands in the message log %s was loaded before", file);
+	else
+		return 0;
+	return PH_ELOG;
+}
+
+/* A log is as long as its writer's queue, which may hold what others gave it to keep; what has no end is none. */
+static void read_all(int fd, struct writer *w)
+{
+	unsigned char buf[65536];
+	ssize_t n;
+
+	while (w->len < 2u * KEPT_BYTES && ((n = read(fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR)))
+		if (n > 0)
+			put_bytes(w, buf, (size_t)n);
 }
 
 int msglog_load(struct phnx *ph, const char *file, char *text, size_t room)
 {
-	FILE *f = fopen(file, "r");
 	struct writer w = { 0 };
-	unsigned char buf[65536];
-	size_t n;
+	struct reader records;
+	int fd = open(file, O_RDONLY | O_CLOEXEC), error = PH_ELOG;
 
-	if (!f) {
+	if (fd < 0) {
 		snprintf(text, room, "cannot read the message log %s: %s", file, strerror(errno));
 		return PH_ELOG;
 	}
-	/* A log is as long as its writer's queue, which may hold what others gave it to keep; what has no end is none. */
-	while ((n = fread(buf, 1, sizeof buf, f)) > 0 && w.len < 2u * KEPT_BYTES)
-		put_bytes(&w, buf, n);
-	fclose(f);
-	int error = w.bad || check_and_load(ph, w.data, w.len);
-	doubt_ask(ph);
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		snprintf(text, room, "the message log %s was loaded before, by this process or by one that has not ended", file);
+		close(fd);
+		return PH_ELOG;
+	}
+	read_all(fd, &w);
+	struct loaded *log = w.bad ? NULL : examine(ph, w.data, w.len, &records);
+	if (log)
+		error = load(ph, log, &records, file, text, room);
+	else
+		snprintf(text, room, "the message log %s is damaged, or of another session or space", file);
 	free(w.data);
-	if (!error)
-		return 0;
-	snprintf(text, room, "the message log %s is damaged, or of another session or space", file);
-	return PH_ELOG;
+	if (!error) {
+		log->fd = fd;
+		doubt_note_loaded(ph, log);
+	} else {
+		free(log);
+		close(fd);
+	}
+	return error;
 }

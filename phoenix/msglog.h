@@ -6,7 +6,7 @@
 
 /* Writes every message that nobody has received; none of them is sent from here any more. 0, or PH_ELOG with text. */
 int msglog_store(struct phnx *ph, const char *file, char *text, size_t room);
-/* Reads them into the queue; all or nothing. */
+/* Reads those into the queue that this node has not loaded before; all of them or, with PH_ELOG, nothing. */
 int msglog_load(struct phnx *ph, const char *file, char *text, size_t room);
 
 #endif

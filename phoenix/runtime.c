@@ -85,6 +85,8 @@ static void make_lock(void)
 static void in_child(void)
 {
 	rt.forked |= rt.net != NULL;
+	if (rt.ph)
+		doubt_unlock(rt.ph);	/* a lock would last as long as the child */
 	rt.net = NULL;
 	rt.ph = NULL;
 	rt.driver = NOBODY;

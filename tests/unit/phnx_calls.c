@@ -197,21 +197,24 @@ static int role_full_disk(int role)
 static int role_much(int role)
 {
 	enum { MUCH = 15 << 20, N = 3, TIMES = 3 };
-	char file[64], *much = calloc(1, MUCH);
+	char files[TIMES][64], *much = calloc(1, MUCH);
 
 	(void)role;
-	snprintf(file, sizeof file, "%s/much", folder);
-	start(0, 0, NULL);
-	for (int i = 0; i < N; i++)
-		ph_send(7, much, MUCH, 3);
+	for (int i = 0; i < TIMES; i++) {
+		snprintf(files[i], sizeof files[i], "%s/much%d", folder, i);
+		start(0, 0, NULL);
+		for (int k = 0; k < N; k++)
+			ph_send(7, much, MUCH, 3);
+		ph_finalize(files[i], 0);
+	}
 	free(much);
-	ph_finalize(file, 0);
 	start(0, 0, NULL);
 	for (int i = 0; i < TIMES; i++)
-		ph_load_msgs(file);
-	ph_finalize(file, 0);
-	ph_init(0, SPACE, NULL, NULL, NULL, file);
-	unlink(file);
+		ph_load_msgs(files[i]);
+	ph_finalize(files[0], 0);
+	ph_init(0, SPACE, NULL, NULL, NULL, files[0]);
+	for (int i = 0; i < TIMES; i++)
+		unlink(files[i]);
 	assume_range(0, 10);
 	for (int i = 0; i < N * TIMES; i++) {
 		ph_msg_t m = ph_timed_recv(3, PATIENCE);
@@ -223,12 +226,104 @@ static int role_much(int role)
 	return 0;
 }
 
+/* ---- a log is loaded once ---- */
+
+/* A log of the messages "1" and "2", a copy of it, and a later one of "1" to "3". */
+static int write_logs(const char *first, const char *copy, const char *later)
+{
+	char bytes[1000];
+
+	start(0, 0, NULL);
+	ph_send(7, "1", 2, 3);
+	ph_send(7, "2", 2, 3);
+	ph_store_msgs(first);
+	ph_send(7, "3", 2, 3);
+	ph_store_msgs(later);
+	ph_finalize(NULL, 0);
+	FILE *from = fopen(first, "r"), *to = fopen(copy, "w");
+	CHECK(from && to);
+	size_t n = fread(bytes, 1, sizeof bytes, from);
+	CHECK(n > 0 && n < sizeof bytes && fwrite(bytes, 1, n, to) == n && fclose(to) == 0 && fclose(from) == 0);
+	return 0;
+}
+
+/* Another process, which loads the file when it is told to. */
+static pid_t load_later(const char *file, int *tell)
+{
+	int ends[2];
+	char c;
+	pid_t pid = pipe(ends) ? -1 : fork();
+
+	if (pid == 0) {
+		close(ends[1]);
+		if (read(ends[0], &c, 1) != 1)
+			_exit(2);
+		start(0, 0, NULL);
+		ph_load_msgs(file);
+		_exit(!(errors[-PH_ELOG] == 1 && ph_mqueue_is_empty()));
+	}
+	close(ends[0]);
+	*tell = ends[1];
+	return pid;
+}
+
+static int take_all(const char *file, const char *want)
+{
+	ph_msg_t m;
+
+	assume_range(0, 10);
+	for (; *want; want++) {
+		CHECK((m = ph_timed_recv(3, PATIENCE)) && *(char *)m->body == *want);
+		ph_msg_destroy(m);
+	}
+	CHECK(ph_try_recv(3) == NULL);
+	ph_send(17, "own", 4, 3);
+	ph_store_msgs(file);
+	ph_load_msgs(file);		/* the node's own: it would be there twice */
+	return 0;
+}
+
+static int role_twice(int role)
+{
+	char first[64], copy[64], later[64];
+	int tell, status = -1;
+
+	(void)role;
+	snprintf(first, sizeof first, "%s/first", folder);
+	snprintf(copy, sizeof copy, "%s/copy", folder);
+	snprintf(later, sizeof later, "%s/later", folder);
+	pid_t other = load_later(first, &tell);
+	CHECK(write_logs(first, copy, later) == 0);
+	start(0, 0, NULL);
+	ph_load_msgs(first);
+	CHECK(errors[-PH_ELOG] == 0);
+	ph_load_msgs(first);
+	CHECK(errors[-PH_ELOG] == 1 && strstr(told, "loaded before"));
+	ph_load_msgs(copy);
+	CHECK(errors[-PH_ELOG] == 2 && strstr(told, "loaded before"));
+	CHECK(write(tell, "x", 1) == 1 && waitpid(other, &status, 0) == other && status == 0);
+	ph_load_msgs(later);
+	CHECK(errors[-PH_ELOG] == 2);
+	CHECK(take_all(later, "123") == 0);
+	CHECK(errors[-PH_ELOG] == 3 && strstr(told, "own"));
+	pid_t child = fork();
+	if (child == 0)
+		pause();
+	ph_finalize(NULL, 0);
+	start(0, 0, NULL);
+	ph_load_msgs(first);		/* no child of a fork locks it; what had been received, is not known any more */
+	CHECK(errors[-PH_ELOG] == 3 && !ph_mqueue_is_empty());
+	ph_finalize(NULL, 0);
+	return kill(child, SIGKILL) || unlink(first) || unlink(copy) || unlink(later) ? __LINE__ : 0;
+}
+
 static void test_log(void)
 {
 	char disk[64];
 
 	run_roles(role_logger, 1);
 	run_roles(role_much, 1);
+	run_roles(role_twice, 1);
 	snprintf(disk, sizeof disk, "%s/disk", folder);
 	CU_ASSERT(mkdir(disk, 0700) == 0);
 	run_roles(role_full_disk, 1);

@@ -175,7 +175,14 @@ void ph_add_port_tcp(const char *hostname, int port);
 void ph_add_port_ssh(const char *hostname, int port, const char *user);
 /* ph_add_port_ssl - a contact point spoken to with TLS 1.3 under the session's secret */
 void ph_add_port_ssl(const char *hostname, int port);
-/* ph_load_msgs - take the messages of a file that ph_store_msgs() wrote into the local queue */
+/* ph_load_msgs - take the messages of a file that ph_store_msgs() wrote into the local queue
+ *
+ * A log is loaded once (PH_ELOG).  Of one that its writer wrote later than another, which has what is in that one too, the rest is
+ * taken.  Another process is kept from loading the same file as long as this one has not called ph_finalize(): by a lock, for
+ * which a descriptor stays open.  It cannot be known that the file is a copy of one that another process has loaded, that it is
+ * loaded on another computer meanwhile, or that whoever loaded it has ended: then every message that had reached its receiver
+ * since comes once more.  So a log is best removed, or written anew, when its loader ends, and loaded again only if that one
+ * died at once. */
 void ph_load_msgs(const char *filename);
 /* ph_set_listen_port - listen on an unused port of [lower, upper); loopback only while the session has no secret */
 void ph_set_listen_port(int lower, int upper);
