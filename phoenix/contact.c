@@ -261,8 +261,10 @@ void contact_link_down(struct phnx *ph, ph_vp_t peer)
 static bool may_be_coming(const struct phnx *ph, const struct contact *c, uint64_t now)
 {
 	const struct contacts *all = &ph->contacts;
+	uint64_t late = phnx_lateness(ph, now);
 
-	return c->awaited && now < all->settled_us + OTHERS_LAST && (all->hopeful || now < ph->progress_us + OTHERS_FIRST);
+	return c->awaited && now < all->settled_us + OTHERS_LAST + MANY_TURNS * late &&
+	       (all->hopeful || now < ph->progress_us + OTHERS_FIRST + PAUSE_TURNS * late);
 }
 
 /* Its time has come. */

@@ -232,7 +232,7 @@ struct routes {
 struct rentry *route_find(struct phnx *ph, ph_vp_t name);
 ph_vp_t route_holder(struct phnx *ph, ph_vp_t vp);	/* whom to send a message for vp to, or 0 */
 void route_greet(struct plink *l, struct writer *w);	/* what this node is, for its proof to l */
-uint64_t route_rests_at(const struct phnx *ph);	/* when no connection was made for a while */
+uint64_t route_rests_at(const struct phnx *ph, uint64_t now);	/* when no connection was made for a while */
 void route_link_up(struct phnx *ph, struct plink *l);
 void route_link_down(struct phnx *ph, struct plink *l);
 int route_on_update(struct phnx *ph, struct plink *l, struct reader *r);
@@ -491,6 +491,7 @@ struct phnx {
 	uint64_t links_due;		/* when link_tick() has to look at them */
 	uint64_t progress_us;		/* when a connection last came closer to being made */
 	uint64_t slowest_us;		/* so long a neighbour took to answer, at most */
+	uint64_t late_us, late_at;	/* so late this node itself came to what was due, and when: phnx_lateness() */
 	char host[64];			/* this computer's own name, as configurations may have it */
 	uint64_t link_serial;
 	uint64_t link_slots[MAX_LINKS / 64];
@@ -519,6 +520,7 @@ struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at,
 int phnx_assume(struct phnx *ph, const struct ph_vps *vps);
 int phnx_release(struct phnx *ph, const struct ph_vps *vps);
 int phnx_send(struct phnx *ph, ph_vp_t dest, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us);
+uint64_t phnx_lateness(const struct phnx *ph, uint64_t now);	/* so late nodes come to what is due, these seconds */
 void phnx_goodbye(struct phnx *ph);	/* tell all that this node is gone for good */
 bool phnx_calls_back(const struct phnx *ph);	/* whether what arrives may be handled by functions of the application */
 void phnx_report(struct phnx *ph, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -48,6 +48,10 @@ enum {
 	LEARNED_DELAY = 200000,			/* of the two nodes that learn of each other, one waits so long */
 	OTHERS_FIRST = 10000,			/* contact points that should dial this node are dialed after this at the earliest */
 	OTHERS_LAST = 500000,			/* the same at the latest, while connections are being made */
+	/* What others do is waited for as many times longer as nodes run late: a pause, and all that is waited for at most. */
+	PAUSE_TURNS = 2,
+	MANY_TURNS = 16,
+	MOST_LATE = 1000000,
 	PING_INTERVAL = 500000,
 	LINK_TIMEOUT = 8000000,			/* a silent link is closed */
 	RTO_MIN = 100000,			/* a silent receiver is asked after this at the earliest; doubles up to RTO_MAX */

@@ -365,9 +365,9 @@ static bool is_proof(struct plink *l, struct reader *r, struct writer *said)
 }
 
 /* The first ping waits until connections rest, as nobody waits for it, but not for ever. */
-static uint64_t ping_at(const struct plink *l)
+static uint64_t ping_at(const struct plink *l, uint64_t now)
 {
-	uint64_t rest = route_rests_at(l->ph), latest = l->opened_us + PING_INTERVAL;
+	uint64_t rest = route_rests_at(l->ph, now), latest = l->opened_us + PING_INTERVAL;
 
 	return l->ping_us ? l->ping_us + PING_INTERVAL : rest < latest ? rest : latest;
 }
@@ -385,7 +385,7 @@ static void link_up(struct plink *l)
 	if (l->contact)
 		contact_linked(l->ph, l->contact, l->peer);
 	l->ph->progress_us = phnx_now(l->ph);
-	look_by(l->ph, ping_at(l));
+	look_by(l->ph, ping_at(l, phnx_now(l->ph)));
 	route_link_up(l->ph, l);
 }
 
@@ -742,9 +742,9 @@ void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 			ph->links_due = UINT64_MAX;
 			continue;
 		}
-		if (l->state == LINK_UP && now + (l->ping_us ? TOGETHER : 0) >= ping_at(l))
+		if (l->state == LINK_UP && now + (l->ping_us ? TOGETHER : 0) >= ping_at(l, now))
 			ping(l, now);
-		uint64_t due = l->state == LINK_UP ? ping_at(l) : limit;
+		uint64_t due = l->state == LINK_UP ? ping_at(l, now) : limit;
 		ph->links_due = due < ph->links_due ? due : ph->links_due;
 	}
 	*next = ph->links_due < *next ? ph->links_due : *next;

@@ -308,7 +308,7 @@ static int listen_at(const struct sockaddr *at, socklen_t len)
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
 	if (at->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
-	if (bind(fd, at, len) == 0 && listen(fd, 128) == 0)
+	if (bind(fd, at, len) == 0 && listen(fd, SOMAXCONN) == 0)
 		return fd;
 	int error = errno;
 	close(fd);
@@ -364,7 +364,7 @@ int net_listen_unix(struct net *net, const char *path)
 		return PH_EINVAL;
 	strcpy(un.sun_path, path);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof un) || chmod(path, 0600) || listen(fd, 128)) {
+	if (fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof un) || chmod(path, 0600) || listen(fd, SOMAXCONN)) {
 		if (fd >= 0)
 			close(fd);
 		return PH_EPORT;

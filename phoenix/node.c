@@ -150,6 +150,27 @@ void phnx_goodbye(struct phnx *ph)
 
 /* ---- timers ---- */
 
+/* Where many nodes share a processor, each comes late to what is due; then others may be about to do what they seem not to do, and
+ * whoever takes a pause for an end must wait for a longer one.  What a node sees of that itself, it takes for what holds for all;
+ * half of it after a second, if it has seen no more; and a computer that stood still for long does not count for more than a second. */
+static void note_lateness(struct phnx *ph, uint64_t now)
+{
+	uint64_t late = ph->due && now > ph->due ? now - ph->due : 0;
+
+	late = late < MOST_LATE ? late : MOST_LATE;
+	if (late < phnx_lateness(ph, now))
+		return;
+	ph->late_us = late;
+	ph->late_at = now;
+}
+
+uint64_t phnx_lateness(const struct phnx *ph, uint64_t now)
+{
+	uint64_t seconds = (now - ph->late_at) / 1000000;
+
+	return seconds < 64 ? ph->late_us >> seconds : 0;
+}
+
 uint64_t phnx_tick(struct phnx *ph)
 {
 	uint64_t now = phnx_now(ph), next = now + PING_INTERVAL;
@@ -171,6 +192,7 @@ uint64_t phnx_poll(struct phnx *ph)
 	uint64_t now = phnx_now(ph);
 
 	link_prove(ph);
+	note_lateness(ph, now);
 	if (now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.n_dirty ||
 	    ph->flows.version_seen != ph->routes.version)
 		return phnx_tick(ph);

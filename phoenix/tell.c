@@ -528,15 +528,16 @@ void route_tell(struct phnx *ph)
  * all that it dials.  Other places are told then; this one of other places when there is a pause, since that is much for a gateway to
  * send, and a connection that comes meanwhile would wait behind it; whom a node has, when it has rested, since nobody waits for that;
  * and what it knows of others, when all neighbours of its place have named theirs.  But not for ever, and soon if somebody was told
- * what is not so any more: messages go astray until it is put right. */
+ * what is not so any more: messages go astray until it is put right.  All that takes longer where nodes run late. */
 
-static uint64_t limit(const struct phnx *ph)
+static uint64_t limit(const struct phnx *ph, uint64_t now)
 {
 	enum { LIMIT = 20000, LIMIT_PER_LINK = 300, FIRST_LIMIT = 300000, FIRST_PER_LINK = 5000 };
 	const struct routes *t = &ph->routes;
+	uint64_t most = t->urgent_us ? t->urgent_us + LIMIT + (uint64_t)ph->n_links * LIMIT_PER_LINK
+				     : t->dirty_us + FIRST_LIMIT + (uint64_t)ph->n_links * FIRST_PER_LINK;
 
-	return t->urgent_us ? t->urgent_us + LIMIT + (uint64_t)ph->n_links * LIMIT_PER_LINK
-			    : t->dirty_us + FIRST_LIMIT + (uint64_t)ph->n_links * FIRST_PER_LINK;
+	return most + MANY_TURNS * phnx_lateness(ph, now);
 }
 
 /* Whoever is dialed and has not answered in twice the time that the slowest neighbour took, is not there. */
@@ -561,30 +562,30 @@ static uint64_t most_of(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-static uint64_t rest_us(const struct phnx *ph)
+static uint64_t rest_us(const struct phnx *ph, uint64_t now)
 {
 	enum { REST = 2000, REST_PER_LINK = 100 };
 
-	return REST + (uint64_t)ph->n_links * REST_PER_LINK;
+	return REST + (uint64_t)ph->n_links * REST_PER_LINK + PAUSE_TURNS * phnx_lateness(ph, now);
 }
 
-uint64_t route_rests_at(const struct phnx *ph)
+uint64_t route_rests_at(const struct phnx *ph, uint64_t now)
 {
-	return ph->progress_us + rest_us(ph);
+	return ph->progress_us + rest_us(ph, now);
 }
 
 static struct times hold_until(const struct phnx *ph, uint64_t now)
 {
 	enum { BUSY = 50000 };		/* so long whoever has answered once may take for the next answer */
 	const struct routes *t = &ph->routes;
-	uint64_t most = limit(ph);
-	uint64_t made = ph->n_proving ? ph->progress_us + BUSY : ph->contacts.hopeful ? ph->progress_us + answer_us(ph) : now;
-	uint64_t named = waits_for_some(t) ? most_of(ph->progress_us, t->told_us) + BUSY + 2 * rest_us(ph) : 0;
+	uint64_t most = limit(ph, now), answers = ph->progress_us + PAUSE_TURNS * phnx_lateness(ph, now);
+	uint64_t made = ph->n_proving ? answers + BUSY : ph->contacts.hopeful ? answers + answer_us(ph) : most_of(answers, now);
+	uint64_t named = waits_for_some(t) ? most_of(ph->progress_us, t->told_us) + BUSY + 2 * rest_us(ph, now) : 0;
 
 	return (struct times){
 		.away = most_of(least_of(made, most), t->tardy_until),
 		.here = most_of(least_of(made, most), t->tardy_until),
-		.names = least_of(most_of(made, route_rests_at(ph)), most),
+		.names = least_of(most_of(made, route_rests_at(ph, now)), most),
 		.all = most_of(least_of(most_of(made, named), most), t->tardy_until),
 	};
 }

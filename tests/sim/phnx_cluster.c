@@ -68,9 +68,9 @@ static void test_star_learns_all(void)
 }
 
 /* ---- how much is said until all know all: in one place, each node tells each neighbour what it is, with the first ping, and whom
- * it has, once; where connections come slowly, some twice ---- */
+ * it has, once; where connections come slowly, some twice; no more where the nodes seldom get a processor ---- */
 
-static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max)
+static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max, uint64_t turn_us)
 {
 	struct sim s;
 	uint64_t updates = 0;
@@ -78,6 +78,7 @@ static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max)
 	sim_init(&s, seed, 24, 0, SPACE);
 	s.delay_min = delay_min;
 	s.delay_max = delay_max;
+	s.turn_us = turn_us;
 	for (int i = 0; i < s.n; i++)
 		for (int k = 0; k < s.n; k++)
 			sim_know(&s, i, k);
@@ -94,7 +95,7 @@ static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max)
 static void test_few_updates(void)
 {
 	enum { LEAST = 2 * 24 * 23 };
-	uint64_t near = updates_of_mesh(50, 500), far = updates_of_mesh(1000, 20000), farther = updates_of_mesh(1000, 50000);
+	uint64_t near = updates_of_mesh(50, 500, 0), far = updates_of_mesh(1000, 20000, 0), farther = updates_of_mesh(1000, 50000, 0);
 
 	if (getenv("SIM_VERBOSE"))
 		printf("updates of 24 nodes: %llu, %llu, %llu\n", (unsigned long long)near, (unsigned long long)far,
@@ -102,6 +103,12 @@ static void test_few_updates(void)
 	CU_ASSERT_EQUAL(near, LEAST);
 	CU_ASSERT(far <= LEAST * 21 / 20);
 	CU_ASSERT(farther <= LEAST * 11 / 10);
+	for (uint64_t turn = 10000; turn <= 250000; turn *= 5) {
+		uint64_t shared = updates_of_mesh(50, 500, turn);
+		if (getenv("SIM_VERBOSE"))
+			printf("each once in %llu us: %llu\n", (unsigned long long)turn, (unsigned long long)shared);
+		CU_ASSERT(shared <= LEAST * 11 / 10);
+	}
 }
 
 static bool only_neighbours(const struct sim *s, int from, int to)

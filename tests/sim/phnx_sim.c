@@ -106,7 +106,15 @@ static void set_tick(struct sim *s, struct simnode *node, uint64_t when)
 	place(s, i, node);
 }
 
-/* ---- what a node's work costs it, if anything ---- */
+/* ---- when a node may run, and what its work costs it, if anything ---- */
+
+/* Now, as a rule. */
+static uint64_t its_turn(const struct sim *s, const struct simnode *node)
+{
+	uint64_t place = s->turn_us * (uint64_t)node->id / (uint64_t)s->n;
+
+	return s->turn_us ? s->now + (place + s->turn_us - s->now % s->turn_us) % s->turn_us : s->now;
+}
 
 static void charge(struct simnode *node, uint64_t ns)
 {
@@ -152,6 +160,10 @@ static void resume_later(struct simnode *node)
 
 static bool postponed(struct simnode *node, struct event *ev)
 {
+	uint64_t turn = its_turn(the_sim, node);
+
+	if (node->busy_until < turn)
+		node->busy_until = turn;
 	if (!node->waiting && node->busy_until <= the_sim->now)
 		return false;
 	if (!node->waiting) {
@@ -312,6 +324,10 @@ static void settle(struct sim *s, struct simnode *node)
 
 	if (node->dead || (node->waiting && ++node->unsettled < MOST_TOGETHER))
 		return;
+	if (its_turn(s, node) > s->now) {
+		set_tick(s, node, its_turn(s, node));
+		return;
+	}
 	node->unsettled = 0;
 	uint64_t when = s->now, start = clock_ns();
 	size_t bytes = 0;

@@ -31,6 +31,7 @@ struct sim {
 	uint64_t events;
 	/* What a node is busy with, one thing at a time: of a packet, 1024 of its bytes, an end of a new connection; 0: free. */
 	uint64_t packet_cost_ns, kib_cost_ns, link_cost_ns;
+	uint64_t turn_us;		/* nodes that share a processor run once in so long, one after the other; 0: whenever they want */
 	bool cpu_costs;			/* and the processor time that the library typically takes here */
 	bool (*may_connect)(const struct sim *s, int from, int to);	/* NULL: all of the same group */
 };
