@@ -53,7 +53,6 @@ static void settle_order(struct phnx *ph, uint64_t now)
 	unsigned n = all->n_configured, self = UINT32_MAX;
 
 	all->fresh = false;
-	all->settled_us = now;
 	for (unsigned i = 0; i < all->n; i++)
 		if (!all->heap[i]->name && is_self(ph, &all->heap[i]->at))
 			self = all->heap[i]->index;
@@ -64,7 +63,7 @@ static void settle_order(struct phnx *ph, uint64_t now)
 			struct contact *c = all->heap[i];
 			unsigned step = (c->index + n - self) % n;
 			bool mine = (step && 2 * step < n) || (2 * step == n && self < c->index);
-			c->awaited = !mine;
+			c->awaited_until = mine ? 0 : now + OTHERS_LAST;
 			c->due_us = now + step + (mine ? 0 : OTHERS_FIRST + n * PER_CONTACT);
 			c->fresh = false;
 		}
@@ -161,8 +160,7 @@ struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at,
 	}
 	c->place = all->n++;
 	all->heap[c->place] = c;
-	/* Of two nodes that learn of each other one dials first, so that there are seldom two links. */
-	set(ph, c, CONTACT_IDLE, phnx_now(ph) + (name && name < ph->name ? LEARNED_DELAY : 0));
+	set(ph, c, CONTACT_IDLE, phnx_now(ph));
 	return c;
 }
 
@@ -171,12 +169,18 @@ void contact_learn(struct phnx *ph, struct rentry *e)
 	if (!ph->learn || e->learned || e->direct || e->payload.n_addrs == 0 || ph->contacts.n_learned >= MAX_LEARNED ||
 	    ph->leaving)
 		return;
+	/* Of two nodes that learn of each other one dials first, and one address after the other, so that there are seldom two links. */
+	uint64_t now = phnx_now(ph), when = now + (e->name < ph->name ? LEARNED_DELAY : 0);
 	e->learned = true;
-	for (unsigned i = 0; i < e->payload.n_addrs; i++) {
+	for (unsigned i = 0; i < e->payload.n_addrs; i++, when += ADDRESS_DELAY) {
 		const struct address *a = e->payload.addrs + i;
 		struct phnx_contact at = { .host = (char *)a->host, .port = a->port, .protocol = ph->learn_protocol };
-		if (a->port && phnx_add_contact(ph, &at, e->name))
-			ph->contacts.n_learned++;
+		struct contact *c = a->port ? phnx_add_contact(ph, &at, e->name) : NULL;
+		if (!c)
+			continue;
+		c->awaited_until = when > now ? when + OTHERS_LAST : 0;
+		set(ph, c, CONTACT_IDLE, when);
+		ph->contacts.n_learned++;
 	}
 }
 
@@ -263,7 +267,7 @@ static bool may_be_coming(const struct phnx *ph, const struct contact *c, uint64
 	const struct contacts *all = &ph->contacts;
 	uint64_t late = phnx_lateness(ph, now);
 
-	return c->awaited && now < all->settled_us + OTHERS_LAST + MANY_TURNS * late &&
+	return c->awaited_until && now < c->awaited_until + MANY_TURNS * late &&
 	       (all->hopeful || now < ph->progress_us + OTHERS_FIRST + PAUSE_TURNS * late);
 }
 
@@ -281,7 +285,7 @@ static void try(struct phnx *ph, struct contact *c)
 	} else if (may_be_coming(ph, c, phnx_now(ph))) {
 		set(ph, c, CONTACT_IDLE, phnx_now(ph) + OTHERS_FIRST);
 	} else {
-		c->awaited = false;
+		c->awaited_until = 0;
 		set(ph, c, CONTACT_DIALING, UINT64_MAX);
 		ph->ops->dial(ph->ctx, c);
 	}

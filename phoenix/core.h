@@ -102,7 +102,8 @@ struct contact {
 	uint64_t due_us, backoff_us;	/* IDLE: when to try it */
 	unsigned place;			/* in the heap */
 	unsigned index;			/* among the configured ones */
-	bool fresh, awaited;		/* configured, and never tried; it should dial this node */
+	bool fresh;			/* configured, and never tried */
+	uint64_t awaited_until;		/* its node should come to be linked otherwise; 0: no, or not any more */
 	void *transport;
 };
 struct contacts {
@@ -110,7 +111,6 @@ struct contacts {
 	unsigned n, room, n_learned, n_configured;
 	unsigned dialing, hopeful;	/* hopeful: of those the ones that have not failed since they last succeeded */
 	bool failed;			/* one of them, ever */
-	uint64_t settled_us;		/* when it was last settled who dials whom first */
 	bool fresh;			/* some are: their order has to be settled */
 };
 

@@ -46,11 +46,13 @@ enum {
 	RETRY_MAX = 2000000,
 	SILENT_RETRY = 64000000,		/* the same for learned end points that have never answered */
 	LEARNED_DELAY = 200000,			/* of the two nodes that learn of each other, one waits so long */
+	ADDRESS_DELAY = 250000,			/* between the addresses of one of these (RFC 8305) */
 	OTHERS_FIRST = 10000,			/* contact points that should dial this node are dialed after this at the earliest */
 	OTHERS_LAST = 500000,			/* the same at the latest, while connections are being made */
 	/* What others do is waited for as many times longer as nodes run late: a pause, and all that is waited for at most. */
 	PAUSE_TURNS = 2,
 	MANY_TURNS = 16,
+	LEAST_LATE = 5000,			/* less comes from a node's own work */
 	MOST_LATE = 1000000,
 	PING_INTERVAL = 500000,
 	LINK_TIMEOUT = 8000000,			/* a silent link is closed */

@@ -158,7 +158,7 @@ static void note_lateness(struct phnx *ph, uint64_t now)
 	uint64_t late = ph->due && now > ph->due ? now - ph->due : 0;
 
 	late = late < MOST_LATE ? late : MOST_LATE;
-	if (late < phnx_lateness(ph, now))
+	if (late < LEAST_LATE || late < phnx_lateness(ph, now))
 		return;
 	ph->late_us = late;
 	ph->late_at = now;

@@ -111,6 +111,43 @@ static void test_few_updates(void)
 	}
 }
 
+/* Links that were made, each counted at both its ends, where all know the first node, and learn of the others from it, each with two
+ * addresses. */
+static unsigned ends_of_star(uint64_t turn_us)
+{
+	struct sim s;
+	unsigned ends = 0;
+
+	sim_init(&s, seed, 24, 0, SPACE);
+	s.turn_us = turn_us;
+	for (int i = 0; i < s.n; i++) {
+		struct payload *me = &s.nodes[i].ph->me;
+		me->addrs[me->n_addrs] = me->addrs[0];
+		me->addrs[me->n_addrs++].port++;
+		route_self_changed(s.nodes[i].ph);
+		if (i)
+			sim_know(&s, i, 0);
+	}
+	CU_ASSERT_TRUE(sim_until(&s, 20000000, converged));
+	sim_run(&s, s.now + 5000000);
+	for (int i = 0; i < s.n; i++) {
+		CU_ASSERT_EQUAL(s.nodes[i].ph->n_links, (unsigned)s.n - 1);
+		ends += (unsigned)s.nodes[i].ph->link_serial;
+	}
+	sim_free(&s);
+	return ends;
+}
+
+static void test_no_second_links(void)
+{
+	for (uint64_t turn = 0; turn <= 200000; turn += 100000) {
+		unsigned ends = ends_of_star(turn);
+		if (getenv("SIM_VERBOSE"))
+			printf("ends of links, each node once in %llu us: %u\n", (unsigned long long)turn, ends);
+		CU_ASSERT(ends <= 24 * 23 * 21 / 20);
+	}
+}
+
 static bool only_neighbours(const struct sim *s, int from, int to)
 {
 	(void)s;
@@ -363,6 +400,7 @@ int main(int argc, char **argv)
 	CU_pSuite suite = CU_add_suite("phnx_cluster", NULL, NULL);
 	CU_add_test(suite, "a star learns all its nodes", test_star_learns_all);
 	CU_add_test(suite, "few updates where all are neighbours", test_few_updates);
+	CU_add_test(suite, "no second links", test_no_second_links);
 	CU_add_test(suite, "a chain routes, and heals", test_chain_routes);
 	CU_add_test(suite, "direct links come back soon", test_direct_again);
 	CU_add_test(suite, "a neighbour's time is known, whichever of two links is left", test_time_of_a_double_link);
