@@ -283,6 +283,13 @@ static int take_all(const char *file, const char *want)
 	return 0;
 }
 
+static void pause_after(int tell)
+{
+	if (write(tell, "x", 1) == 1)
+		pause();
+	_exit(0);
+}
+
 static int role_twice(int role)
 {
 	char first[64], copy[64], later[64];
@@ -306,15 +313,22 @@ static int role_twice(int role)
 	CHECK(errors[-PH_ELOG] == 2);
 	CHECK(take_all(later, "123") == 0);
 	CHECK(errors[-PH_ELOG] == 3 && strstr(told, "own"));
+	int ends[2];
+	char c;
+	CHECK(pipe(ends) == 0);
 	pid_t child = fork();
-	if (child == 0)
-		pause();
+	if (child == 0) {
+		alarm(60);
+		pause_after(ends[1]);
+	}
+	CHECK(read(ends[0], &c, 1) == 1);	/* it has come out of fork() */
 	ph_finalize(NULL, 0);
 	start(0, 0, NULL);
 	ph_load_msgs(first);		/* no child of a fork locks it; what had been received, is not known any more */
+	kill(child, SIGKILL);
 	CHECK(errors[-PH_ELOG] == 3 && !ph_mqueue_is_empty());
 	ph_finalize(NULL, 0);
-	return kill(child, SIGKILL) || unlink(first) || unlink(copy) || unlink(later) ? __LINE__ : 0;
+	return unlink(first) || unlink(copy) || unlink(later) ? __LINE__ : 0;
 }
 
 static void test_log(void)
