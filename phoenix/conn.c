@@ -59,6 +59,7 @@ static void cool(struct conn *k)
 
 void conn_drop_socket(struct conn *k)
 {
+	ssh_deafen(k);
 	if (k->readable)
 		event_free(k->readable);	/* waits for its callback in another thread */
 	if (k->writable)
@@ -111,6 +112,7 @@ void conn_lost(struct conn *k)
 	struct contact *c = l ? NULL : k->contact;
 	struct phnx *ph = k->net->ph;
 
+	ssh_lost(k);
 	k->l = NULL;
 	conn_free(k);
 	if (l)

@@ -1,7 +1,8 @@
 /* conn.h - what net.c, conn.c, tls.c and dial.c have in common; nobody else includes it.
  *
  *   net.c   the loop, what libevent calls, listening        conn.c  one connection: its life, plain bytes
- *   tls.c   TLS 1.3 over memory BIOs                         dial.c  names, addresses, SSH tunnels
+ *   tls.c   TLS 1.3 over memory BIOs                         dial.c  names, addresses
+ *   ssh.c   SSH tunnels
  *
  * Everything but the notes that net.c's callbacks leave (`ready`) is under the lock of runtime.c.
  */
@@ -18,7 +19,7 @@
 #include "phoenix/net.h"
 
 enum conn_state { RESOLVING, CONNECTING, PEEKING, SECURING, OPEN, DRAINING };
-enum ready { READY_READ = 1, READY_WRITE = 2, READY_RESOLVED = 4 };
+enum ready { READY_READ = 1, READY_WRITE = 2, READY_RESOLVED = 4, READY_SAID = 8 };
 /* A name that is being looked up.  It outlives the connection that asked: to cancel it while another thread is in the loop may
  * wait, within libevent, for a callback that waits for the canceller. */
 struct lookup {
@@ -47,6 +48,7 @@ struct conn {
 	bool dirty, blocked;
 	uint64_t since_us;
 	pid_t ssh;
+	struct said *said;		/* by ssh */
 };
 struct net {
 	struct event_base *base;
@@ -82,6 +84,7 @@ enum { READ_BUDGET = 1 << 20 };	/* bytes of one connection before others have th
 /* net.c */
 void net_note_resolved(int error, struct evutil_addrinfo *found, void *lookup);
 void net_event(evutil_socket_t fd, short what, void *conn);
+void net_ssh_event(evutil_socket_t fd, short what, void *conn);
 uint64_t net_now(void);
 void net_look_by(struct net *net, uint64_t when);	/* some connection's time is up by then */
 
@@ -119,5 +122,11 @@ void dial_stop(struct net *net, struct contact *c);
 void dial_next(struct conn *k);		/* the next address; k may be gone */
 void dial_resolved(struct conn *k);
 void dial_connected(struct conn *k);
+
+/* ssh.c */
+void ssh_start(struct conn *k, const struct phnx_contact *at);	/* k may be gone */
+void ssh_hear(struct conn *k);		/* what it says */
+void ssh_lost(struct conn *k);		/* the connection is: ends it, and reports why */
+void ssh_deafen(struct conn *k);	/* k goes */
 
 #endif

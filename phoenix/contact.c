@@ -2,6 +2,8 @@
  *
  * They stand in a heap, the one to be dialed next first, so that a thousand contact points that never answer cost nothing
  * while they wait; and since the one that has waited longest is next, each has its turn. */
+#include <stdarg.h>
+#include <stdio.h>
 #include "phoenix/core.h"
 
 /* ---- the heap ---- */
@@ -104,6 +106,7 @@ static void release(struct phnx *ph, struct contact *c)
 	free(c->at.user);
 	free(c->at.cert);
 	free(c->at.key);
+	free(c->complaint);
 	free(c);
 }
 
@@ -202,6 +205,23 @@ void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer)
 	c->peer = peer;
 	set(ph, c, CONTACT_LINKED, UINT64_MAX);
 	c->backoff_us = least_backoff(c);
+	free(c->complaint);
+	c->complaint = NULL;
+}
+
+void contact_complain(struct phnx *ph, struct contact *c, int error, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	if (c->complaint && !strcmp(c->complaint, text))
+		return;
+	free(c->complaint);
+	c->complaint = strdup(text);
+	phnx_report(ph, error, "%s", text);
 }
 
 /* It can be reached again, by whatever way: a direct one may be open too. */

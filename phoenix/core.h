@@ -104,6 +104,7 @@ struct contact {
 	unsigned index;			/* among the configured ones */
 	bool fresh;			/* configured, and never tried */
 	uint64_t awaited_until;		/* its node should come to be linked otherwise; 0: no, or not any more */
+	char *complaint;		/* why it was not reached, as reported; or NULL */
 	void *transport;
 };
 struct contacts {
@@ -149,6 +150,8 @@ void contact_learn(struct phnx *ph, struct rentry *e);
 void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer);
 void contact_doubled(struct phnx *ph, struct contact *c, ph_vp_t peer);	/* there is another link: look again soon */
 void contact_is_self(struct phnx *ph, struct contact *c);
+/* Reports why it is not reached, if that is not why it was not the last time. */
+void contact_complain(struct phnx *ph, struct contact *c, int error, const char *format, ...) __attribute__((format(printf, 4, 5)));
 void contact_link_down(struct phnx *ph, ph_vp_t peer);			/* no link leads to it any more */
 /* Whether a neighbour has connected to this node from there already; then c counts as linked. (host: numeric) */
 bool contact_is_neighbour(struct phnx *ph, struct contact *c, const char *host);

@@ -1,15 +1,11 @@
-/* dial.c - from a contact point to a connection: names, addresses, TCP, the system's ssh. */
+/* dial.c - from a contact point to a connection: names, addresses, TCP; ssh.c has the tunnels. */
 #include <errno.h>
 #include <netdb.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include "phoenix/conn.h"
-
-extern char **environ;
 
 /* ---- the addresses of a name, one after the other ---- */
 
@@ -127,50 +123,6 @@ static void dial_unix(struct conn *k, const struct phnx_contact *at)
 		conn_lost(k);
 }
 
-/* Where whoever started us shares ssh's connections (ControlMaster), with room for what %n stands for in a socket's name; or NULL. */
-static const char *shared_by(const struct phnx_contact *at)
-{
-	const char *path = getenv("PHNX_SSH_CONTROL");
-
-	return path && *path && strlen(path) + strlen(at->host) < sizeof ((struct sockaddr_un *)0)->sun_path ? path : NULL;
-}
-
-/* ssh -W carries one TCP connection over its standard input and output. */
-static void dial_ssh(struct conn *k, const struct phnx_contact *at)
-{
-	const char *program = getenv("PHNX_SSH") ? getenv("PHNX_SSH") : "ssh";
-	char target[32], login[2 * MAX_HOST], control[128];
-	posix_spawn_file_actions_t actions;
-	int pair[2];
-
-	snprintf(target, sizeof target, "127.0.0.1:%d", at->port);
-	snprintf(login, sizeof login, "%s%s%s", at->user ? at->user : "", at->user ? "@" : "", at->host);
-	snprintf(control, sizeof control, "ControlPath=%s", shared_by(at) ? shared_by(at) : "");
-	char *own[] = { (char *)program, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-W", target, "--", login, NULL };
-	char *shared[] = { (char *)program, "-o", "ControlMaster=no", "-o", control, "-o", "BatchMode=yes", "-o", "ConnectTimeout=10",
-			   "-W", target, "--", login, NULL };
-	char **argv = shared_by(at) ? shared : own;
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair)) {
-		conn_lost(k);
-		return;
-	}
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, pair[1], 0);
-	posix_spawn_file_actions_adddup2(&actions, pair[1], 1);
-	int error = posix_spawnp(&k->ssh, program, &actions, NULL, argv, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	close(pair[1]);
-	k->fd = pair[0];
-	if (error) {
-		k->ssh = 0;
-		phnx_report(k->net->ph, PH_ESYSTEM, "cannot run %s: %s", program, strerror(error));
-	}
-	if (error || conn_watch(k))
-		conn_lost(k);
-	else
-		conn_open(k);
-}
-
 void dial_start(struct net *net, struct contact *c)
 {
 	struct conn *k = conn_new(net, -1, c, RESOLVING);
@@ -178,7 +130,7 @@ void dial_start(struct net *net, struct contact *c)
 	if (!k)
 		phnx_dial_failed(net->ph, c);
 	else if (c->at.protocol == PHNX_SSH)
-		dial_ssh(k, &c->at);
+		ssh_start(k, &c->at);
 	else if (c->at.protocol == PHNX_UNIX)
 		dial_unix(k, &c->at);
 	else

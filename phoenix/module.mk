@@ -2,7 +2,7 @@
 PHNX_CORE := phoenix/block.o phoenix/vps.o phoenix/config.o phoenix/link.o phoenix/route.o phoenix/tell.o phoenix/payload.o \
 	     phoenix/holder.o phoenix/flow.o phoenix/send.o phoenix/receive.o phoenix/contact.o phoenix/node.o phoenix/detect.o \
 	     phoenix/migrate.o phoenix/collective.o phoenix/reduce.o phoenix/doubt.o
-PHNX_OBJECTS := $(PHNX_CORE) phoenix/net.o phoenix/conn.o phoenix/tls.o phoenix/dial.o phoenix/secret.o phoenix/msglog.o \
+PHNX_OBJECTS := $(PHNX_CORE) phoenix/net.o phoenix/conn.o phoenix/tls.o phoenix/dial.o phoenix/ssh.o phoenix/secret.o phoenix/msglog.o \
 		phoenix/runtime.o phoenix/startup.o phoenix/api.o
 PHNX_LIBS := -levent -levent_pthreads -lssl -lcrypto -lpthread
 $(B)/phoenix/%.o $(B)/examples/phoenix/%.o $(B)/tests/unit/phnx_%.o $(B)/tests/sim/phnx_%.o $(B)/bench/phoenix_%.o: CPPFLAGS += -Iphoenix/include

@@ -1,4 +1,4 @@
-/* net.c - a node on real connections: the loop, listening; what happens on one connection is conn.c's, tls.c's, dial.c's.
+/* net.c - a node on real connections: the loop, listening; what happens on one connection is conn.c's, tls.c's, dial.c's, ssh.c's.
  *
  * Readiness comes from libevent, bytes go straight to the sockets: no bufferevents, since a message is written by the
  * thread that sends it, at once, and read by the thread that waits for it.
@@ -53,6 +53,19 @@ void net_event(evutil_socket_t fd, short what, void *arg)
 	(void)fd;
 	pthread_mutex_lock(&net->ready_lock);
 	note(k, (what & EV_READ ? READY_READ : 0) | (what & EV_WRITE ? READY_WRITE : 0));
+	pthread_mutex_unlock(&net->ready_lock);
+	net_stirred(net);
+}
+
+void net_ssh_event(evutil_socket_t fd, short what, void *arg)
+{
+	struct conn *k = arg;
+	struct net *net = k->net;
+
+	(void)fd;
+	(void)what;
+	pthread_mutex_lock(&net->ready_lock);
+	note(k, READY_SAID);
 	pthread_mutex_unlock(&net->ready_lock);
 	net_stirred(net);
 }
@@ -423,6 +436,8 @@ static void flush_dirty(struct net *net)
 
 static void handle_ready(struct conn *k, unsigned what)
 {
+	if (what & READY_SAID)
+		ssh_hear(k);
 	if (what & READY_WRITE && k->state == OPEN)
 		conn_has_more(k);	/* flush_dirty() follows */
 	if (what & READY_RESOLVED)

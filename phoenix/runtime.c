@@ -32,7 +32,7 @@ const char *ph_strerror(int error)
 	static const char *const texts[] = {
 		"success", "the library is not initialised", "used in the child of a fork", "virtual node out of bounds",
 		"too large", "the queue is full", "out of memory", "error in the configuration", "error in a message log",
-		"no free port", "unknown host", "virtual node assumed twice", "refused", "protocol violated by a peer",
+		"no free port", "host not reached", "virtual node assumed twice", "refused", "protocol violated by a peer",
 		"node gone", "timed out", "invalid argument", "a migration is under way", "system error",
 	};
 

@@ -364,9 +364,86 @@ static int role_ssh(int role)
 	return ask_and_answer(role);
 }
 
+/* What ssh is to fail with from now on; nothing: it connects. */
+static int let_ssh_say(const char *text)
+{
+	char temp[64];
+
+	snprintf(temp, sizeof temp, "%s/ssh-says.new", folder);
+	FILE *f = fopen(temp, "w");
+	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0 && rename(temp, getenv("PHNX_TEST_SAYS")) == 0);
+	return 0;
+}
+
+static int ssh_complains(int nth, const char *says, const char *want)
+{
+	CHECK(let_ssh_say(says) == 0);
+	for (int i = 0; i < PATIENCE / 10000 && errors[-PH_EHOST] < nth; i++)
+		ph_timed_recv(PH_MSG_ANY_TAG, 10000);
+	if (errors[-PH_EHOST] != nth || strcmp(told, want))
+		printf("\ntold %d times, at last '%s', but not '%s'\n", errors[-PH_EHOST], told, want);
+	CHECK(errors[-PH_EHOST] == nth && !strcmp(told, want));
+	return 0;
+}
+
+/* More than a pipe holds, a line that is too long, and then why. */
+static char *much_said(const char *why)
+{
+	enum { LINES = 5000, LONG = 1000 };
+	char *text = calloc(1, 40 * LINES + LONG + 100), *end = text;
+
+	for (int i = 0; i < LINES; i++)
+		end += sprintf(end, "debug1: that is line %d of many\r\n", i);
+	memset(end, 'x', LONG);
+	sprintf(end + LONG, "\r\n%s\r\nstdio forwarding failed\r\n", why);
+	return text;
+}
+
+static int role_ssh_fails(int role)
+{
+	static const char unknown[] = "ssh: Could not resolve hostname gateway: Name or service not known";
+	char says[64], silence[64], line[300] = "", want[300] = "ssh to gateway: ";
+	struct stat st;
+
+	snprintf(says, sizeof says, "%s/ssh-says", folder);
+	snprintf(silence, sizeof silence, "%s/silence", folder);
+	setenv("PHNX_TEST_SAYS", says, 1);
+	setenv("PHNX_SSH", "/proc/self/exe", 1);
+	start(role ? 0 : 1, 0, NULL);
+	if (role == 1) {
+		char *much = much_said("user@gateway: Permission denied (publickey).");
+		int terminal = dup(2);
+		CHECK(freopen(silence, "w", stderr) && let_ssh_say(unknown) == 0);
+		ph_add_port_ssh("gateway", base_port + 1, "user");
+		CHECK(ssh_complains(1, unknown, strcat(strcpy(line, want), unknown)) == 0);
+		ph_timed_recv(PH_MSG_ANY_TAG, 1000000);		/* it is tried again and again, for the same reason */
+		CHECK(ssh_complains(2, much, "ssh to gateway: user@gateway: Permission denied (publickey).") == 0);
+		memset(line, 'y', sizeof line - 1);
+		memset(want + strlen(want), 'y', 200);
+		CHECK(ssh_complains(3, line, want) == 0);
+		CHECK(ssh_complains(4, "\n", "ssh to gateway: status 255") == 0);
+		CHECK(stat(silence, &st) == 0 && st.st_size == 0 && dup2(terminal, 2) == 2);
+		free(much);
+		CHECK(let_ssh_say("") == 0);
+	}
+	return ask_and_answer(role);
+}
+
 static void test_ssh(void)
 {
 	run_roles(role_ssh, 2);
+	run_roles(role_ssh_fails, 2);
+}
+
+/* As ssh does when it fails. */
+static bool complains_as_ssh(void)
+{
+	FILE *f = getenv("PHNX_TEST_SAYS") ? fopen(getenv("PHNX_TEST_SAYS"), "r") : NULL;
+	bool any = false;
+
+	for (int c; f && (c = getc(f)) != EOF; any = true)
+		putc(c, stderr);
+	return any;
 }
 
 /* What ssh -W does, without the encryption. */
@@ -376,6 +453,8 @@ static int play_ssh(char **argv)
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	char buf[65536];
 
+	if (complains_as_ssh())
+		return 255;
 	for (; *argv; argv++)
 		if (!strcmp(*argv, "-W"))
 			target = argv[1];

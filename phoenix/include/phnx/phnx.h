@@ -171,7 +171,9 @@ void ph_init_runtime(ph_vp_t lower, ph_vp_t upper);
 void ph_add_port_tcp(const char *hostname, int port);
 /* ph_add_port_ssh - a contact point behind an SSH login on hostname (user may be NULL)
  *
- * Why it cannot be reached (an unknown host, a login that is refused) ssh says itself, on standard error. */
+ * ssh must be able to log in without asking anything.  When it fails (an unknown host, a login that is refused, nobody who listens
+ * on the port there), the last line that it says is reported (PH_EHOST), again only after that line has changed or the connection
+ * was made.  Nothing else that it writes to its standard error is shown. */
 void ph_add_port_ssh(const char *hostname, int port, const char *user);
 /* ph_add_port_ssl - a contact point spoken to with TLS 1.3 under the session's secret */
 void ph_add_port_ssl(const char *hostname, int port);
@@ -219,7 +221,7 @@ enum ph_error {
 	PH_ECONFIG = -7,	/* the configuration, with line and column */
 	PH_ELOG = -8,		/* a log file that cannot be read or written, is damaged or of another session */
 	PH_EPORT = -9,		/* no port of the range is free */
-	PH_EHOST = -10,		/* an unknown host */
+	PH_EHOST = -10,		/* an unknown host, or one that ssh does not reach */
 	PH_EOVERLAP = -11,	/* another node assumes the same virtual node */
 	PH_EREFUSED = -12,	/* a peer refused us, or we a peer: wrong session, secret, version, bounds */
 	PH_EPEER = -13,		/* a peer broke the protocol */
