@@ -121,13 +121,14 @@ void conn_lost(struct conn *k)
 		phnx_dial_failed(ph, c);
 }
 
-static void note_origin(struct conn *k)
+void conn_origin(const struct conn *k, char *host, size_t room)
 {
 	struct sockaddr_storage at;
 	socklen_t len = sizeof at;
 
-	if (getpeername(k->fd, (struct sockaddr *)&at, &len) == 0)
-		getnameinfo((struct sockaddr *)&at, len, k->l->from, sizeof k->l->from, NULL, 0, NI_NUMERICHOST);
+	if (getpeername(k->fd, (struct sockaddr *)&at, &len) ||
+	    getnameinfo((struct sockaddr *)&at, len, host, (socklen_t)room, NULL, 0, NI_NUMERICHOST))
+		*host = 0;
 }
 
 bool conn_open(struct conn *k)
@@ -140,7 +141,7 @@ bool conn_open(struct conn *k)
 	}
 	if (k->l) {
 		if (!k->contact)
-			note_origin(k);
+			conn_origin(k, k->l->from, sizeof k->l->from);
 		return true;
 	}
 	conn_lost(k);

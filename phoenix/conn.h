@@ -97,6 +97,7 @@ void conn_drop_socket(struct conn *k);	/* and whatever has been noted of it */
 void conn_lost(struct conn *k);		/* of no use any more: tells the node, frees k */
 void conn_close(struct conn *k);	/* the node closes its link */
 bool conn_open(struct conn *k);		/* ready for frames. false: k is gone */
+void conn_origin(const struct conn *k, char *host, size_t room);	/* the other side's address; "" if it has none */
 int conn_watch(struct conn *k);		/* for readiness of k->fd; 0 or -1 */
 void conn_has_more(struct conn *k);	/* to send: it has its turn when net_settle() ends */
 void conn_flush(struct conn *k);

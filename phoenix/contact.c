@@ -209,6 +209,16 @@ void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer)
 	c->complaint = NULL;
 }
 
+void contact_where(const struct contact *c, const char *from, char where[WHERE_ROOM])
+{
+	bool six = c && strchr(c->at.host, ':');
+
+	if (c && c->at.port)
+		snprintf(where, WHERE_ROOM, "%s%.128s%s:%d", six ? "[" : "", c->at.host, six ? "]" : "", c->at.port);
+	else
+		snprintf(where, WHERE_ROOM, "%.128s", c ? c->at.host : *from ? from : "an unknown address");
+}
+
 void contact_complain(struct phnx *ph, struct contact *c, int error, const char *format, ...)
 {
 	char text[512];

@@ -155,6 +155,9 @@ void contact_complain(struct phnx *ph, struct contact *c, int error, const char 
 void contact_link_down(struct phnx *ph, ph_vp_t peer);			/* no link leads to it any more */
 /* Whether a neighbour has connected to this node from there already; then c counts as linked. (host: numeric) */
 bool contact_is_neighbour(struct phnx *ph, struct contact *c, const char *host);
+enum { WHERE_ROOM = 160 };
+/* Where a peer is: of one that was dialed, c as the user named it; else (NULL) `from`, its address as far as that is known. */
+void contact_where(const struct contact *c, const char *from, char where[WHERE_ROOM]);
 void contact_alive(struct phnx *ph, ph_vp_t peer);
 void contact_free_all(struct phnx *ph);
 

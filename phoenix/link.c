@@ -169,6 +169,17 @@ void phnx_link_taken(struct plink *l, size_t n)
 
 /* ---- handshake ---- */
 
+/* Who the peer is, as far as that is known: its name is what it claims. */
+static void report_peer(const struct plink *l, int error, const char *what, const char *why)
+{
+	char where[WHERE_ROOM], name[40] = "";
+
+	contact_where(l->contact, l->from, where);
+	if (l->claimed)
+		snprintf(name, sizeof name, ", resource name %lld,", l->claimed);
+	phnx_report(l->ph, error, "the peer at %s%s %s%s", where, name, what, why);
+}
+
 static void put_hello(struct plink *l)
 {
 	struct phnx *ph = l->ph;
@@ -424,7 +435,7 @@ static int on_refuse(struct plink *l, struct reader *r)
 		if ((unsigned char)text[i] < ' ' || text[i] == 127)
 			text[i] = '?';
 	if (error)
-		phnx_report(l->ph, PH_EREFUSED, "a peer refused this node: %s", text);
+		report_peer(l, PH_EREFUSED, "refused this node: ", text);
 	else if (l->contact && l->contact->state == CONTACT_DIALING && l->claimed)
 		contact_doubled(l->ph, l->contact, l->claimed);
 	link_close(l, 0, NULL);
@@ -706,7 +717,7 @@ void link_close(struct plink *l, int error, const char *format, ...)
 		vsnprintf(text, sizeof text, format, args);
 		va_end(args);
 		if (error)
-			phnx_report(ph, error, "a peer was refused: %s", text);
+			report_peer(l, error, "was refused: ", text);
 		put8(&w, (uint8_t)-error);
 		put_bytes(&w, text, strlen(text));
 		send_buffer(l, FRAME_REFUSE, &w);
@@ -736,7 +747,7 @@ void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 		uint64_t limit = l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : proved_by(l);
 		if (now >= limit || l->unread) {
 			if (l->unread)
-				phnx_report(ph, PH_EPEER, "a peer reads too little of what is sent to it");
+				report_peer(l, PH_EPEER, "reads too little of what is sent to it", "");
 			link_close(l, 0, NULL);
 			following = ph->links;	/* closing may have changed the list */
 			ph->links_due = UINT64_MAX;

@@ -142,12 +142,15 @@ static void report_failure(struct conn *k)
 	struct phnx *ph = k->net->ph;
 	unsigned long error = ERR_peek_error();
 	const char *reason = ERR_reason_error_string(error);
+	char from[64], where[WHERE_ROOM];
 	int number = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
 
+	conn_origin(k, from, sizeof from);
+	contact_where(k->contact, from, where);
 	if (number == SSL_R_BINDER_DOES_NOT_VERIFY || number == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)
-		phnx_report(ph, PH_EREFUSED, "TLS: the secrets of session '%s' differ", ph->session);
+		phnx_report(ph, PH_EREFUSED, "TLS with the peer at %s: the secrets of session '%s' differ", where, ph->session);
 	else
-		phnx_report(ph, PH_EREFUSED, "TLS: %s", reason ? reason : "handshake failed");
+		phnx_report(ph, PH_EREFUSED, "TLS with the peer at %s: %s", where, reason ? reason : "handshake failed");
 	ERR_clear_error();
 }
 

@@ -490,16 +490,37 @@ static int role_stranger(int role)
 	return 0;
 }
 
+/* A refusal names who was refused, or has refused: whom this node has dialed, or where the other came from; and its resource name. */
+static int role_named(int role)
+{
+	char dialed[80];
+
+	setenv("PHNX_SECRET", role ? "one" : "another", 1);
+	snprintf(dialed, sizeof dialed, "the peer at 127.0.0.1:%d, resource name ", base_port + 1);
+	start(role ? 0 : 1, role ? 1 : 0, "tests");
+	for (int i = 0; i < PATIENCE / 10000 && !errors[-PH_EREFUSED]; i++)
+		ph_timed_recv(PH_MSG_ANY_TAG, 10000);
+	CHECK(!strncmp(told, role ? dialed : "the peer at 127.0.0.1, resource name ", role ? strlen(dialed) : 37));
+	ph_timed_recv(PH_MSG_ANY_TAG, 300000);		/* for the other one to try again */
+	ph_finalize(NULL, 0);
+	return 0;
+}
+
 /* TLS fails before anything of ours is said: both sides are told in the same words all the same. */
 static int role_tls_stranger(int role)
 {
+	char want[100], port[16] = "";
+
 	setenv("PHNX_SECRET", role ? "one" : "another", 1);
 	start(role ? 0 : 1, 0, "tests");
 	if (role)
 		ph_add_port_ssl("127.0.0.1", base_port + 1);
 	for (int i = 0; i < PATIENCE / 10000 && !errors[-PH_EREFUSED]; i++)
 		ph_timed_recv(PH_MSG_ANY_TAG, 10000);
-	CHECK(strstr(told, "the secrets of session 'tests' differ"));
+	if (role)
+		snprintf(port, sizeof port, ":%d", base_port + 1);
+	snprintf(want, sizeof want, "TLS with the peer at 127.0.0.1%s: the secrets of session 'tests' differ", port);
+	CHECK(!strcmp(told, want));
 	ph_timed_recv(PH_MSG_ANY_TAG, 300000);		/* for the other one to try again */
 	ph_finalize(NULL, 0);
 	return 0;
@@ -524,7 +545,7 @@ static int refuse_one(void)
 	start(1, 0, NULL);
 	for (int i = 0; i < 600 && !errors[-PH_EREFUSED]; i++)
 		ph_timed_recv(PH_MSG_ANY_TAG, 100000);
-	CHECK(errors[-PH_EREFUSED] == 1);
+	CHECK(errors[-PH_EREFUSED] == 1 && strstr(told, "the peer at 127.0.0.1"));
 	ph_finalize(NULL, 0);
 	return 0;
 }
@@ -604,6 +625,7 @@ static int role_curious(int role)
 static void test_strangers(void)
 {
 	run_roles(role_stranger, 2);
+	run_roles(role_named, 2);
 	run_roles(role_tls_stranger, 2);
 	run_roles(role_other_user, 2);
 	run_roles(role_later_version, 2);
