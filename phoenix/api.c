@@ -87,7 +87,7 @@ static void drop_body(struct pbuf *body)
 }
 
 /* Waits for room unless that is refused. Takes the reference of body.  What is lent is copied when it is on its way: while
- * the receiver reads it already. */
+ * the receiver reads it already; and so is everything else done then. */
 static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int tag, unsigned flags, long long timeout,
 			bool wait)
 {
@@ -109,13 +109,14 @@ static int send_message(const char *call, ph_vp_t dest, struct pbuf *body, int t
 			break;
 		}
 	}
-	rt_settle();
+	rt_send();
 	if (body && !body->release)
 		pbuf_keep(body);
 	if (error)
 		drop_body(body);
 	else
 		pbuf_put(body);
+	rt_settle();
 	if (!error)
 		rt_sent(len);
 	rt_unlock();
@@ -204,7 +205,10 @@ static ph_msg_t receive(const char *call, int tag, uint64_t end)
 	}
 	if (m)
 		rt_took();
-	rt_leave();
+	if (m && rt_may_answer())
+		rt_unlock();
+	else
+		rt_leave();
 	return m ? &m->pub : PH_MSG_INVALID;
 }
 

@@ -135,6 +135,7 @@ void phnx_link_lost(struct plink *l);				/* the transport's connection is gone; 
 void phnx_dial_failed(struct phnx *ph, struct contact *c);
 uint64_t phnx_poll(struct phnx *ph);				/* all input was given; returns when to call at the latest */
 uint64_t phnx_tick(struct phnx *ph);				/* the same, and looks at every timer */
+bool phnx_can_wait(struct phnx *ph);				/* phnx_poll() can, until the application has answered a message */
 
 /* Inside. */
 void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body);
@@ -327,7 +328,7 @@ struct flow {
 	uint64_t ack_at;		/* 0: nothing to acknowledge */
 	uint64_t confirm_us;		/* when the peer was last asked whether it knows all outcomes */
 };
-enum { FLOW_TABLE = 256 };
+enum { FLOW_TABLE = 256, LATE_ACK = 32 };
 struct flows {
 	struct flow *table[FLOW_TABLE], *all;
 	unsigned n, n_timed;
@@ -342,6 +343,11 @@ struct flows {
 	bool self_waits;		/* a message from this node to itself, for room */
 	bool logged;			/* a log was written: what others give this node to keep now would be in none */
 	uint64_t ack_soonest;		/* UINT64_MAX: no acknowledgement waits */
+	struct {			/* the last acknowledgement that came with a message: read when nobody waits for that any more */
+		ph_vp_t from;
+		unsigned len;		/* 0: none */
+		unsigned char bytes[LATE_ACK];
+	} late;
 	uint64_t sent, resent, delivered, bounced, forwarded, dropped;	/* counts */
 };
 struct handler {
@@ -358,10 +364,11 @@ size_t rmsg_room(const struct rmsg *m);			/* of its block, without that one */
 void rmsg_free(struct rmsg *m);
 struct handler **flow_handler(struct phnx *ph, int tag);	/* where the handler of this tag stands, or would stand */
 void flow_handle(struct phnx *ph);			/* gives what waits to a newly set handler */
-bool flow_has_room(const struct phnx *ph, size_t len);	/* for one more of its own messages */
+bool flow_has_room(struct phnx *ph, size_t len);	/* for one more of its own messages */
 bool receive_has_room(struct phnx *ph, int tag, size_t len);	/* for one more from this node itself */
 bool flow_waiting(struct phnx *ph, int tag);
 void flow_pump(struct phnx *ph);
+void flow_catch_up(struct phnx *ph);			/* reads the acknowledgement that was kept for later, if there is one */
 void flow_release(struct phnx *ph, const struct ph_vps *vps);
 bool flow_idle(struct phnx *ph);			/* nothing that we sent is unresolved, but for what stands in a log */
 void flow_logged(struct phnx *ph);			/* all that is unresolved stands in a log now */

@@ -134,6 +134,8 @@ int flow_on_frame(struct phnx *ph, struct plink *l, enum frame_type type, const 
 		return 0;
 	if (e)
 		e->heard_us = phnx_now(ph);
+	if (type != FRAME_DATA)
+		flow_catch_up(ph);
 	switch (type) {
 	case FRAME_DATA:
 		return receive_on_data(ph, from, &r);

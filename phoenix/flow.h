@@ -55,6 +55,7 @@ void flow_send_internal(struct phnx *ph, ph_vp_t to, int tag, struct writer *w, 
 /* Of the numbers from first on, those whose bits are set had arrived at peer; the others are in doubt no more. */
 void send_certain(struct phnx *ph, ph_vp_t peer, ph_vp_t name, uint64_t first, uint64_t n, const unsigned char *bits);
 int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
+int send_keep_ack(struct phnx *ph, ph_vp_t from, struct reader *r);	/* the same, but read later, if it is short */
 void send_ask(struct phnx *ph, struct flow *f, uint64_t now);	/* what of all that is under way has not come; that is sent again */
 uint64_t send_patience(const struct flow *f);			/* how long to wait before asking, the first time */
 void send_settled(struct phnx *ph);				/* to all of whose outcomes it knows, before it ends */

@@ -40,6 +40,7 @@ static uint64_t put_all(struct phnx *ph, struct writer *w)
 {
 	uint64_t n = 0;
 
+	flow_catch_up(ph);
 	for (int i = 0; i < FLOW_TABLE; i++)
 		for (struct flow *f = ph->flows.table[i]; f; f = f->next)
 			for (uint64_t s = f->una; s < f->next_seq; s++) {

@@ -425,7 +425,7 @@ static void sweep(struct net *net, uint64_t now)
 	}
 }
 
-static void flush_dirty(struct net *net)
+void net_send(struct net *net)
 {
 	while (net->dirty) {
 		struct conn *k = net->dirty;
@@ -439,7 +439,7 @@ static void handle_ready(struct conn *k, unsigned what)
 	if (what & READY_SAID)
 		ssh_hear(k);
 	if (what & READY_WRITE && k->state == OPEN)
-		conn_has_more(k);	/* flush_dirty() follows */
+		conn_has_more(k);	/* net_send() follows */
 	if (what & READY_RESOLVED)
 		dial_resolved(k);
 	else if (k->state == CONNECTING && what & READY_WRITE)
@@ -473,7 +473,12 @@ void net_settle(struct net *net)
 	uint64_t due = phnx_poll(net->ph);
 	if (due < net->due || now >= net->due || !net->armed)
 		arm(net, due);
-	flush_dirty(net);
+	net_send(net);
+}
+
+bool net_can_wait(const struct net *net)
+{
+	return !net_has_notes(net) && !net->dirty && phnx_can_wait(net->ph);
 }
 
 /* The last that brought something is left out of the loop while it answers promptly, and is looked at anyway: a socket in an epoll
@@ -605,7 +610,7 @@ void net_shutdown(struct net *net)
 		if (net->listeners[f])
 			event_del(net->listeners[f]);
 	net->deaf_until = 0;
-	flush_dirty(net);
+	net_send(net);
 	while (net->ph->links)
 		link_close(net->ph->links, 0, NULL);
 }

@@ -37,6 +37,8 @@ void net_time_goes_on(struct net *net);
 void net_wake(struct net *net);			/* makes net_loop() in another thread return */
 bool net_has_notes(const struct net *net);	/* of what is ready, which net_settle() handles */
 void net_settle(struct net *net);		/* after any call into the node: timers, and send what there is to send */
+void net_send(struct net *net);			/* only the last of these; net_settle() is still due */
+bool net_can_wait(const struct net *net);	/* net_settle() can, until the application has answered a message */
 /* Ends all connections so that what was sent arrives. net_loop() until net_closed(), but not for ever. */
 void net_shutdown(struct net *net);
 bool net_closed(struct net *net);

@@ -175,6 +175,7 @@ uint64_t phnx_tick(struct phnx *ph)
 {
 	uint64_t now = phnx_now(ph), next = now + PING_INTERVAL;
 
+	flow_catch_up(ph);
 	contact_tick(ph, now, &next);
 	link_tick(ph, now, &next);
 	migrate_tick(ph, now, &next);
@@ -187,14 +188,24 @@ uint64_t phnx_tick(struct phnx *ph)
 }
 
 /* With hundreds of nodes a tick looks at hundreds of timers: not after every frame. */
+static bool must_tick(const struct phnx *ph, uint64_t now)
+{
+	return now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.n_dirty || ph->flows.version_seen != ph->routes.version;
+}
+
+bool phnx_can_wait(struct phnx *ph)
+{
+	return !ph->owing && !ph->flows.pump && !must_tick(ph, phnx_now(ph));
+}
+
 uint64_t phnx_poll(struct phnx *ph)
 {
 	uint64_t now = phnx_now(ph);
 
 	link_prove(ph);
 	note_lateness(ph, now);
-	if (now >= ph->due || now >= ph->flows.ack_soonest || ph->routes.n_dirty ||
-	    ph->flows.version_seen != ph->routes.version)
+	flow_catch_up(ph);
+	if (must_tick(ph, now))
 		return phnx_tick(ph);
 	if (ph->flows.pump)
 		flow_pump(ph);

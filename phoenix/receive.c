@@ -457,7 +457,7 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 
 	if (r->bad || seq - una >= WINDOW_MSGS || dest < 0 || len > PH_MSG_MAX)
 		return -1;
-	if (ack_len && send_on_ack(ph, from, &ack))
+	if (ack_len && send_keep_ack(ph, from, &ack))
 		return -1;
 	struct flow *f = flow_get(ph, from);
 	if (!f)

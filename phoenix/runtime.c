@@ -138,10 +138,23 @@ void rt_settle(void)
 		net_push(rt.net);	/* what else the handler does, may take long, or wake somebody who does */
 }
 
+void rt_send(void)
+{
+	if (rt.net && rt_depth == 1)
+		net_send(rt.net);
+}
+
 void rt_leave(void)
 {
 	rt_settle();
 	rt_unlock();
+}
+
+/* Most programs answer a message, and somebody waits for the answer: what can wait is done behind that.  If there is none, the
+ * library's thread does it when it takes over, after AWAY_US. */
+bool rt_may_answer(void)
+{
+	return rt_depth == 1 && !rt.lodger && rt.driver == NOBODY && net_can_wait(rt.net);
 }
 
 /* ---- waiting ---- */
@@ -224,7 +237,8 @@ bool rt_look(void)
 		rt.last_drive_us = net_time(rt.net);
 	if (rt.driver == BACKGROUND || !net_look(rt.net))
 		return false;
-	net_settle(rt.net);
+	if (net_has_notes(rt.net))
+		net_settle(rt.net);
 	if (rt.waiters)
 		pthread_cond_broadcast(&changed);
 	return true;
@@ -239,8 +253,8 @@ void rt_sent(size_t bytes)
 		return;
 	rt.sent = 0;
 	rt.sent_bytes = 0;
-	if (!phnx_calls_back(rt.ph))
-		rt_look();
+	if (!phnx_calls_back(rt.ph) && rt_look())
+		rt_settle();
 }
 
 static void *background(void *arg)

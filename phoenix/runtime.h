@@ -26,7 +26,9 @@ void rt_lock(void);
 void rt_unlock(void);
 int rt_enter(const char *call);		/* locks, if there is a node; else reports, does not, and returns the error */
 void rt_settle(void);
+void rt_send(void);			/* sends what there is to send; rt_settle() is still due */
 void rt_leave(void);			/* lets the node act on what the call has changed, and unlocks */
+bool rt_may_answer(void);		/* with a message that was received, before the node acts on what that has changed */
 
 int __attribute__((format(printf, 2, 3))) rt_fail(int error, const char *format, ...);	/* reports; returns error */
 uint64_t rt_now(void);
@@ -34,7 +36,7 @@ void rt_wait(uint64_t deadline);	/* waits for something to happen; rt.ph may be 
 void rt_sent(size_t bytes);		/* a message of the application's: reads what comes back, now and then */
 void rt_wait_for_room(void);		/* the same, for what a message taken from the queue may bring; rt_took() ends it */
 void rt_took(void);
-bool rt_look(void);			/* whether anything has happened, as far as can be told at once */
+bool rt_look(void);			/* whether anything has happened, as far as can be told at once; then rt_settle() is due */
 bool rt_may_wait(const char *call);	/* a handler runs in the loop: it must not wait for it */
 void rt_arrived(void);		/* the receive queue has become empty, or is not any more */
 

@@ -262,9 +262,16 @@ int flow_send_again(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *
 	return error;
 }
 
-bool flow_has_room(const struct phnx *ph, size_t len)
+static bool has_room(const struct phnx *ph, size_t len)
 {
 	return !ph->flows.out_bytes || ph->flows.out_bytes + len <= SEND_QUEUE_BYTES;
+}
+
+bool flow_has_room(struct phnx *ph, size_t len)
+{
+	if (!has_room(ph, len))
+		flow_catch_up(ph);
+	return has_room(ph, len);
 }
 
 void flow_send_internal(struct phnx *ph, ph_vp_t to, int tag, struct writer *w, uint64_t deadline_us)
@@ -336,6 +343,7 @@ void flow_custody(struct phnx *ph)
 	struct plink *keeper = NULL;
 	struct dest *following;
 
+	flow_catch_up(ph);
 	for (struct plink *l = ph->links; l; l = l->next) {
 		struct rentry *e = l->state == LINK_UP ? route_find(ph, l->peer) : NULL;
 		if (e && e->nhops == 1 && !e->payload.leaving && !e->payload.gone)
@@ -522,11 +530,38 @@ int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 	return 0;
 }
 
+/* The message that it came with is for the application first, whose answer others wait for.  It is as if it had come on its own,
+ * right behind the message: before any other, and before anybody asks what is under way.  No link is closed for one that makes no
+ * sense: nobody knows any more over which it came. */
+int send_keep_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
+{
+	size_t len = (size_t)(r->end - r->p);
+
+	flow_catch_up(ph);
+	if (len > LATE_ACK)
+		return send_on_ack(ph, from, r);
+	ph->flows.late.from = from;
+	ph->flows.late.len = (unsigned)len;
+	memcpy(ph->flows.late.bytes, r->p, len);
+	return 0;
+}
+
+void flow_catch_up(struct phnx *ph)
+{
+	struct reader r = { ph->flows.late.bytes, ph->flows.late.bytes + ph->flows.late.len, false };
+
+	if (!ph->flows.late.len)
+		return;
+	ph->flows.late.len = 0;		/* what follows may come here again */
+	send_on_ack(ph, ph->flows.late.from, &r);
+}
+
 /* ---- departures ---- */
 
 /* Tells every receiver that it may forget the outcomes, all of which are known: then nothing is in doubt when this node is gone. */
 void send_settled(struct phnx *ph)
 {
+	flow_catch_up(ph);
 	for (struct flow *f = ph->flows.all; f; f = f->all_next)
 		if (f->next_seq && f->una == f->next_seq)
 			send_probe(ph, f);
@@ -560,12 +595,14 @@ static bool is_logged(struct smsg *m)
 
 void flow_logged(struct phnx *ph)
 {
+	flow_catch_up(ph);
 	ph->flows.logged = true;
 	for_all(ph, mark_logged);
 }
 
 bool flow_idle(struct phnx *ph)
 {
+	flow_catch_up(ph);
 	return !ph->flows.active || for_all(ph, is_logged);
 }
 
@@ -583,6 +620,7 @@ void flow_peer_gone(struct phnx *ph, ph_vp_t peer)
 {
 	struct flow **at = ph->flows.table + flow_bucket(peer);
 
+	flow_catch_up(ph);
 	while (*at && (*at)->peer != peer)
 		at = &(*at)->next;
 	if (*at) {

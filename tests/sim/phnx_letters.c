@@ -465,6 +465,82 @@ static void test_kept_in_order(void)
 	sim_free(&s);
 }
 
+/* ---- the acknowledgement that comes with an answer ---- */
+
+enum { LARGE = 1 << 20, ASK = 5, ANSWER = 6 };
+struct asker {
+	struct phnx *ph;
+	void (*looks)(struct phnx *ph);	/* at what only shows when the acknowledgement was read */
+	unsigned answers;
+};
+
+static void on_question(void *arg, const struct ph_msg *m, ph_vp_t source)
+{
+	struct pbuf *b = pbuf_new("yes", 3);
+
+	(void)m;
+	CU_ASSERT_EQUAL(phnx_send(arg, source, b, ANSWER, 0, 0), 0);
+	pbuf_put(b);
+}
+
+static void on_answer(void *arg, const struct ph_msg *m, ph_vp_t source)
+{
+	struct asker *a = arg;
+
+	(void)m, (void)source;
+	a->answers++;
+	CU_ASSERT_TRUE(a->ph->flows.out_bytes > LARGE);		/* nobody has waited for it to be read */
+	if (a->looks)
+		a->looks(a->ph);
+	CU_ASSERT_EQUAL(a->ph->flows.out_bytes > LARGE, !a->looks);
+}
+
+static void has_nothing_under_way(struct phnx *ph)
+{
+	CU_ASSERT_TRUE(flow_idle(ph));
+}
+
+static void has_room_again(struct phnx *ph)
+{
+	CU_ASSERT_TRUE(flow_has_room(ph, SEND_QUEUE_BYTES));
+}
+
+static void loses_its_peer(struct phnx *ph)
+{
+	flow_peer_gone(ph, ph->flows.all->peer);
+}
+
+static void test_late_ack(void)
+{
+	static void (*const looks[])(struct phnx *) = { NULL, NULL, has_nothing_under_way, has_room_again, flow_logged, NULL, loses_its_peer };
+	enum { N = sizeof looks / sizeof *looks };
+	struct sim s;
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	assume(&s, 1, 0, SPACE);
+	sim_run(&s, s.now + 1000000);
+	struct asker asker = { .ph = s.nodes[0].ph };
+	struct handler *asks = calloc(1, sizeof *asks), *answers = calloc(1, sizeof *answers);
+	*asks = (struct handler){ .tag = ASK, .fn = on_question, .arg = s.nodes[1].ph };
+	*answers = (struct handler){ .tag = ANSWER, .fn = on_answer, .arg = &asker };
+	*flow_handler(s.nodes[1].ph, ASK) = asks;
+	*flow_handler(s.nodes[0].ph, ANSWER) = answers;
+	for (int i = 0; i < N; i++) {
+		struct pbuf *b = pbuf_new(NULL, LARGE);
+		memset(b->own, 0, LARGE);
+		asker.looks = looks[i];
+		CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, ASK, 0, 0), 0);
+		pbuf_put(b);
+		sim_touch(&s, 0);
+		sim_run(&s, s.now + 10000);
+		CU_ASSERT_EQUAL(asker.answers, i + 1);
+		CU_ASSERT_EQUAL(s.nodes[0].ph->flows.out_bytes, 0);
+	}
+	sim_free(&s);
+}
+
 /* ---- all of them ---- */
 
 void add_letters(CU_pSuite suite)
@@ -479,6 +555,7 @@ void add_letters(CU_pSuite suite)
 	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
 	CU_add_test(suite, "also if they move all the time, and links break", test_hasty_target);
 	CU_add_test(suite, "nothing overtakes what a short acknowledgement leaves out", test_short_ack);
+	CU_add_test(suite, "an acknowledgement is read behind its message, or when somebody asks", test_late_ack);
 	CU_add_test(suite, "a node's messages to itself move in order", test_own_messages_move);
 	CU_add_test(suite, "nor do neighbours change the order of what they keep", test_kept_in_order);
 }

@@ -317,6 +317,19 @@ static const struct phnx_ops ops = { op_now, op_random, op_dial, op_undial, op_k
 
 /* ---- running ---- */
 
+/* A real node does what can wait when its application has answered, or some milliseconds later; so does one in two here. */
+static bool settles_later(struct sim *s, struct simnode *node)
+{
+	enum { LATEST = 4000 };
+
+	if (!s->tardy_us || !phnx_can_wait(node->ph) || sim_random(s, 2))
+		return false;
+	drain_all(node);
+	uint64_t when = s->now + 1 + sim_random(s, LATEST);
+	set_tick(s, node, when < node->tick_at || node->tick_at <= s->now ? when : node->tick_at);
+	return true;
+}
+
 /* As a real node does: once for all that has come meanwhile. */
 static void settle(struct sim *s, struct simnode *node)
 {
@@ -329,6 +342,8 @@ static void settle(struct sim *s, struct simnode *node)
 		return;
 	}
 	node->unsettled = 0;
+	if (settles_later(s, node))
+		return;
 	uint64_t when = s->now, start = clock_ns();
 	size_t bytes = 0;
 	for (int again = 0; again < 100 && when <= s->now; again++)

@@ -43,7 +43,8 @@ void sim_know(struct sim *s, int a, int b);		/* a's configuration names b */
 void sim_run(struct sim *s, uint64_t until_us);
 /* Runs until check() is true; false when limit_us have passed first. */
 bool sim_until(struct sim *s, uint64_t limit_us, bool (*check)(struct sim *s));
-void sim_tardy(struct sim *s, uint64_t us);		/* news waits up to so long at each node, at random, now and when it starts again */
+/* News waits up to so long at each node, at random, now and when it starts again; and up to 4 ms what phnx_can_wait() for. */
+void sim_tardy(struct sim *s, uint64_t us);
 void sim_touch(struct sim *s, int node);		/* after calls into a node from outside: let it send */
 void sim_cut(struct sim *s, int node, unsigned k);	/* breaks its k-th link; what was under way is lost */
 int sim_peer(const struct sim *s, int node, unsigned k);	/* whom its k-th link leads to */

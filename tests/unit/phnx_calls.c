@@ -1,4 +1,4 @@
-/* phnx_calls.c - phnx_net's tests of the calls: a node that only forwards, handlers, message logs, leaving, and every call at the
+/* phnx_calls.c - phnx_net's tests of the calls: a node that only forwards, handlers, who calls nothing, message logs, leaving, and every call at the
  * wrong time. */
 #include <arpa/inet.h>
 #include <dirent.h>
@@ -60,6 +60,56 @@ static int role_middle(int role)
 static void test_middle(void)
 {
 	run_roles(role_middle, 3);
+}
+
+/* ---- a program that calls nothing: the library's thread does what waits ---- */
+
+static volatile sig_atomic_t handled;
+
+static void on_late(void *arg, const struct ph_msg *msg, ph_vp_t source)
+{
+	(void)arg, (void)msg, (void)source;
+	handled = 1;
+}
+
+/* Role 1 pauses between its answers for so long that the library's thread takes over, in vain; then it calls nothing any more. */
+static int role_idle(int role)
+{
+	enum { ROUNDS = 30, PAUSE_US = 5000, LATE = 5 };
+
+	start(role == 0, role == 1, NULL);
+	if (role == 1)
+		CHECK(ph_set_handler(LATE, on_late, NULL) == 0);
+	assume_range(role, role + 1);
+	for (int i = 0; i < ROUNDS; i++) {
+		if (role == 0)
+			ph_send(1, "", 0, 1);
+		ph_msg_t m = ph_timed_recv(1, PATIENCE);
+		CHECK(m);
+		ph_msg_destroy(m);
+		if (role == 1)
+			ph_send(0, "", 0, 1);
+		usleep(PAUSE_US);
+	}
+	if (role == 0) {
+		ph_send(1, "", 0, 2);		/* received, but not answered */
+		while (!ph_mqueue_is_empty())
+			usleep(1000);
+		ph_send(1, "", 0, LATE);
+	} else {
+		ph_msg_t m = ph_timed_recv(2, PATIENCE);
+		CHECK(m);
+		ph_msg_destroy(m);
+		while (!handled)
+			usleep(1000);
+	}
+	ph_finalize(NULL, 5);
+	return 0;
+}
+
+static void test_idle(void)
+{
+	run_roles(role_idle, 2);
 }
 
 /* ---- a log carries a message over a time when nobody is there ---- */
@@ -527,6 +577,7 @@ static void test_wrong_calls(void)
 void add_calls(CU_pSuite suite)
 {
 	CU_add_test(suite, "a node in the middle, a handler, a descriptor", test_middle);
+	CU_add_test(suite, "programs that call nothing", test_idle);
 	CU_add_test(suite, "message log", test_log);
 	CU_add_test(suite, "leaving by the low-level calls; a release", test_leaving);
 	CU_add_test(suite, "calls at the wrong time", test_wrong_calls);
