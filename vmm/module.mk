@@ -13,7 +13,7 @@ $(eval $(call program,vmp,$(VMP_OBJECTS),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,vmp_cli,tests/unit/vmp_cli.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,snapfile,tests/unit/snapfile.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,checkpoint,tests/unit/checkpoint.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
-$(eval $(call unit-test,standby,tests/unit/standby.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
+$(eval $(call unit-test,standby,$(addprefix tests/unit/standby,.o _record.o _orders.o _fake.o _sender.o) $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 $(eval $(call unit-test,gdb,tests/unit/gdb.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
 
 $(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/cluster/drift.o $(filter-out vmm/main.o,$(VMP_OBJECTS)),-levent -lelf -lz -lcrypto))
