@@ -243,22 +243,62 @@ static void hear_again(struct net *net)
 			event_add(net->listeners[f], NULL);
 }
 
-static void accept_all(struct net *net)
+static rlim_t count_strangers(const struct net *net)
 {
-	rlim_t strangers = 0, most = most_strangers();
-	int fd;
+	rlim_t n = 0;
 
 	for (struct conn *k = net->conns; k; k = k->next)
-		strangers += !k->l || k->l->state != LINK_UP;
+		n += !k->l || k->l->state != LINK_UP;
+	return n;
+}
+
+/* 2: connected, and has not greeted; 1: its link is closed, and it has yet to read why; 0: neither, or this node dialed it. */
+static int how_idle(const struct conn *k)
+{
+	if (k->contact)
+		return 0;
+	return k->state == DRAINING ? 1 : !k->l || k->l->state == LINK_HELLO ? 2 : 0;
+}
+
+/* As a SYN cache does: the oldest that is idle goes, so that who greets as it connects gets in at once. */
+static bool make_room(struct net *net)
+{
+	struct conn *worst = NULL;
+
+	for (struct conn *k = net->conns; k; k = k->next)	/* the newest is first */
+		if (how_idle(k) && (!worst || how_idle(k) >= how_idle(worst)))
+			worst = k;
+	if (worst)
+		conn_lost(worst);
+	return worst != NULL;
+}
+
+/* Of those who knock, half as many as have a place: before it is the others' turn, what these say is read.  False: there may be more. */
+static bool accept_some(struct net *net, int listener)
+{
+	rlim_t n = count_strangers(net), most = most_strangers();
+
+	for (rlim_t some = most / 2 + 1; some; some--) {
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0)
+			return true;
+		bool room = welcome(net, fd) && (n < most || make_room(net));
+		n += room && n < most;
+		struct conn *k = room ? conn_new(net, fd, NULL, PEEKING) : NULL;
+		if (!k)
+			close(fd);
+		else if (conn_watch(k))
+			conn_free(k);
+	}
+	return false;
+}
+
+static void accept_all(struct net *net)
+{
 	for (int i = 0; i < 2; i++) {
-		while (net->listen_fds[i] >= 0 && (fd = accept4(net->listen_fds[i], NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0) {
-			struct conn *k = welcome(net, fd) && strangers++ < most ? conn_new(net, fd, NULL, PEEKING) : NULL;
-			if (!k)
-				close(fd);
-			else if (conn_watch(k))
-				conn_free(k);
-		}
-		if (net->listen_fds[i] >= 0 && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
+		if (net->listen_fds[i] < 0 || !accept_some(net, net->listen_fds[i]))
+			continue;
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
 			turn_deaf(net);
 	}
 }

@@ -666,6 +666,29 @@ static int role_crowded(int role)
 	return ask_and_answer(role);
 }
 
+/* Strangers that say nothing, or not enough, and stay, keep nobody out until their time is up. */
+static int role_besieged(int role)
+{
+	enum { AT_ONCE = 3500000 };		/* they have 5 seconds */
+	struct rlimit few = { FEW, FEW };
+	ph_msg_t m;
+
+	if (role == 0) {
+		CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+		start(1, 0, NULL);
+		ph_send(40, "", 1, 30);
+	} else {
+		for (int i = 0; i < FEW; i++)
+			(void)!send(connect_bare(), i % 2 ? "PH\1\5" : "\x16\3\1\2", (size_t)(i % 5), MSG_NOSIGNAL);
+		usleep(200000);
+		start(0, 1, NULL);
+		assume_range(32, SPACE);
+		CHECK((m = ph_timed_recv(30, AT_ONCE)));
+		ph_msg_destroy(m);
+	}
+	return ask_and_answer(role);
+}
+
 /* Who has no descriptor left for who knocks, does not spend its time with that; and opens when there is one again. */
 static int role_full(int role)
 {
@@ -691,6 +714,7 @@ static int role_full(int role)
 static void test_few_descriptors(void)
 {
 	run_roles(role_crowded, 2);
+	run_roles(role_besieged, 2);
 	run_roles(role_full, 2);
 }
 
