@@ -52,7 +52,8 @@ enum {
 	/* What others do is waited for as many times longer as nodes run late: a pause, and all that is waited for at most. */
 	PAUSE_TURNS = 2,
 	MANY_TURNS = 16,
-	LEAST_LATE = 5000,			/* less comes from a node's own work */
+	LEAST_LATE = 5000,			/* less, and so much for each link, comes from a node's own work */
+	LEAST_LATE_PER_LINK = 100,
 	MOST_LATE = 1000000,
 	PING_INTERVAL = 500000,
 	LINK_TIMEOUT = 8000000,			/* a silent link is closed */

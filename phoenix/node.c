@@ -155,10 +155,10 @@ void phnx_goodbye(struct phnx *ph)
  * half of it after a second, if it has seen no more; and a computer that stood still for long does not count for more than a second. */
 static void note_lateness(struct phnx *ph, uint64_t now)
 {
-	uint64_t late = ph->due && now > ph->due ? now - ph->due : 0;
+	uint64_t late = ph->due && now > ph->due ? now - ph->due : 0, own_work = LEAST_LATE + (uint64_t)ph->n_links * LEAST_LATE_PER_LINK;
 
 	late = late < MOST_LATE ? late : MOST_LATE;
-	if (late < LEAST_LATE || late < phnx_lateness(ph, now))
+	if (late < own_work || late < phnx_lateness(ph, now))
 		return;
 	ph->late_us = late;
 	ph->late_at = now;
