@@ -577,15 +577,16 @@ uint64_t route_rests_at(const struct phnx *ph, uint64_t now)
 static struct times hold_until(const struct phnx *ph, uint64_t now)
 {
 	enum { BUSY = 50000 };		/* so long whoever has answered once may take for the next answer */
+	enum { RESTS = 4 };		/* nobody waits for names, and they would take processors from those who still connect */
 	const struct routes *t = &ph->routes;
 	uint64_t most = limit(ph, now), answers = ph->progress_us + PAUSE_TURNS * phnx_lateness(ph, now);
 	uint64_t made = ph->n_proving ? answers + BUSY : ph->contacts.hopeful ? answers + answer_us(ph) : most_of(answers, now);
-	uint64_t named = waits_for_some(t) ? most_of(ph->progress_us, t->told_us) + BUSY + 2 * rest_us(ph, now) : 0;
+	uint64_t named = waits_for_some(t) ? most_of(ph->progress_us, t->told_us) + BUSY + (RESTS + 1) * rest_us(ph, now) : 0;
 
 	return (struct times){
 		.away = most_of(least_of(made, most), t->tardy_until),
 		.here = most_of(least_of(made, most), t->tardy_until),
-		.names = least_of(most_of(made, route_rests_at(ph, now)), most),
+		.names = least_of(most_of(made, ph->progress_us + RESTS * rest_us(ph, now)), most),
 		.all = most_of(least_of(most_of(made, named), most), t->tardy_until),
 	};
 }
