@@ -576,6 +576,8 @@ bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 		net->asleep--;
 		return false;
 	}
+	if (net->prompt >= PROMPT)	/* while the other side is at work, not before the answer to it */
+		leave_out(net);
 	uint64_t start = net_now(), now = start;
 	for (unsigned turn = 0; now < start + AWAKE_US && !atomic_load(wanted); turn++) {
 		bool taken = false;
@@ -589,8 +591,7 @@ bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 		came = look(net, turn % OTHERS == OTHERS - 1 || !net->hot);
 		if (came) {	/* just now, for all that the clock is needed for: it is not read again before the answer */
 			net->shared = taken;
-			if (++net->prompt == PROMPT)
-				leave_out(net);
+			net->prompt++;
 			break;
 		}
 		now = net_now();

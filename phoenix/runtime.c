@@ -3,10 +3,11 @@
  * Who runs the loop.  Exactly one thread at a time waits for events (`driver`).  A thread that waits for a message runs the
  * loop itself: handing a message from a loop thread to a waiting thread costs more (tens of microseconds when another
  * processor must be woken) than the message.  While no call waits, a thread of the library's own runs the loop; it keeps
- * away for AWAY_US after each wait of the application's, so that a program that only receives never meets it.  A program
- * that computes, and asks for messages in between without waiting, reads them itself as it asks: else it would hear of
- * them when AWAY_US had passed, and then at the price of a processor's change of threads for each.  In a caller's loop
- * (ph_init_in_loop()) there is no such thread.
+ * away for AWAY_US after each wait of the application's, so that a program that only receives never meets it.  Where the next
+ * wait comes before that thread had anything to do, it was there in vain, and the wait has to have it leave (20 us, on one
+ * processor): then it keeps away for AWAY_LONG, until it is needed.  A program that computes, and asks for messages in between
+ * without waiting, reads them itself as it asks: else it would hear of them when AWAY_US had passed, and then at the price of a
+ * processor's change of threads for each.  In a caller's loop (ph_init_in_loop()) there is no such thread.
  */
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 #include "phoenix/runtime.h"
 
-enum { AWAY_US = 2000, FOREVER_STEP = 1000000 };
+enum { AWAY_US = 2000, AWAY_LONG = 4000, FOREVER_STEP = 1000000 };
 
 struct runtime rt = { .fd = -1 };
 _Thread_local unsigned rt_depth;
@@ -24,6 +25,7 @@ static atomic_uint wanted;		/* threads that wait for it */
 static pthread_cond_t changed;		/* the driver has gone, or something has arrived */
 static pthread_cond_t stopping;		/* ends the background thread's sleep */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static uint64_t away_us = AWAY_US;	/* how long the library's thread keeps away */
 
 /* ---- errors ---- */
 
@@ -151,7 +153,7 @@ void rt_leave(void)
 }
 
 /* Most programs answer a message, and somebody waits for the answer: what can wait is done behind that.  If there is none, the
- * library's thread does it when it takes over, after AWAY_US. */
+ * library's thread does it when it takes over. */
 bool rt_may_answer(void)
 {
 	return rt_depth == 1 && !rt.lodger && rt.driver == NOBODY && net_can_wait(rt.net);
@@ -205,8 +207,10 @@ void rt_wait(uint64_t deadline)
 			pthread_cond_broadcast(&changed);
 		return;
 	}
-	if (rt.driver == BACKGROUND)
+	if (rt.driver == BACKGROUND) {
+		away_us = AWAY_LONG;
 		net_wake(rt.net);
+	}
 	rt.waiters++;
 	wait_for(&changed, left);
 	rt.waiters--;
@@ -262,11 +266,12 @@ static void *background(void *arg)
 	(void)arg;
 	rt_lock();
 	while (!rt.stop) {
-		uint64_t now = rt_now();
-		if (rt.driver != NOBODY || rt.waiters || now < rt.last_drive_us + AWAY_US) {
+		uint64_t now = rt_now(), due = rt.last_drive_us + away_us;
+		bool others = rt.driver != NOBODY || rt.waiters;
+		if (others || now < due) {
 			if (rt.driver == NOBODY && rt.waiters)
 				pthread_cond_broadcast(&changed);	/* one of them drives */
-			wait_for(&stopping, AWAY_US);
+			wait_for(&stopping, others ? AWAY_US : due - now);
 			continue;
 		}
 		rt.driver = BACKGROUND;
@@ -276,6 +281,8 @@ static void *background(void *arg)
 		net_loop(rt.net, FOREVER_STEP);
 		rt_lock();
 		rt.driver = NOBODY;
+		if (!rt.waiters)
+			away_us = AWAY_US;
 		net_settle(rt.net);
 		if (rt.waiters)
 			pthread_cond_broadcast(&changed);
