@@ -500,7 +500,7 @@ struct phnx {
 	uint64_t gossip_us;		/* 0: no gossip */
 	struct plink *links;
 	unsigned n_links, n_proving;	/* of these: those whose peers have not proved themselves yet */
-	struct plink *owing;		/* proofs */
+	struct plink *owing, **owing_end;	/* proofs, in the order of their greetings */
 	uint64_t links_due;		/* when link_tick() has to look at them */
 	uint64_t progress_us;		/* when a connection last came closer to being made */
 	uint64_t slowest_us;		/* so long a neighbour took to answer, at most */

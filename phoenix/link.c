@@ -253,11 +253,22 @@ static void send_proof(struct plink *l)
 	pbuf_put(body);
 }
 
+static void owe_nothing(struct plink *l)
+{
+	for (struct plink **at = &l->ph->owing; *at; at = &(*at)->next_owing)
+		if (*at == l) {
+			*at = l->next_owing;
+			if (!*at)
+				l->ph->owing_end = at;
+			return;
+		}
+}
+
 /* All greetings that came together are known by then, and so route_greet() has somebody to name. */
 void link_prove(struct phnx *ph)
 {
 	for (struct plink *l; (l = ph->owing);) {
-		ph->owing = l->next_owing;
+		owe_nothing(l);
 		if (l->owes_proof)
 			send_proof(l);
 	}
@@ -269,17 +280,9 @@ static void owe_proof(struct plink *l)
 
 	t->last[t->n_last++ % LAST_NAMES] = l->claimed;
 	l->owes_proof = true;
-	l->next_owing = l->ph->owing;
-	l->ph->owing = l;
-}
-
-static void owe_nothing(struct plink *l)
-{
-	for (struct plink **at = &l->ph->owing; *at; at = &(*at)->next_owing)
-		if (*at == l) {
-			*at = l->next_owing;
-			return;
-		}
+	l->next_owing = NULL;
+	*l->ph->owing_end = l;
+	l->ph->owing_end = &l->next_owing;
 }
 
 static int on_hello(struct plink *l, struct reader *r)

@@ -35,6 +35,7 @@ struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_v
 	ph->lower = lower;
 	ph->upper = upper;
 	ph->name = least + (ph_vp_t)(phnx_random(ph) % (uint64_t)(INT64_MAX - least));
+	ph->owing_end = &ph->owing;
 	ph->flows.received_end = &ph->flows.received;
 	ph->flows.ack_soonest = UINT64_MAX;
 	ph->learn = true;

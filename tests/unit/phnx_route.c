@@ -1,5 +1,6 @@
 /* phnx_route.c - the routing table of one node between two neighbours, whose updates the test writes: which route it takes by
- * DSDV's rules, who holds a virtual node, how much it says of a node that assumes very many. */
+ * DSDV's rules, who holds a virtual node, how much it says of a node that assumes very many; and to which of many that greet at once it
+ * proves itself first. */
 #include <CUnit/Basic.h>
 #include "phoenix/core.h"
 
@@ -14,10 +15,22 @@ static struct plink *links[2];
 static uint64_t op_now(void *ctx) { (void)ctx; return now; }
 static void op_random(void *ctx, void *buf, size_t n) { (void)ctx; memset(buf, ME, n); }
 static void op_contact(void *ctx, struct contact *c) { (void)ctx; (void)c; }
+static struct plink *proved[8];		/* to whom proofs have gone */
+static unsigned n_proved;
+static void op_kick(void *ctx, struct plink *l)
+{
+	const struct outframe *f = l->out;
+
+	(void)ctx;
+	while (f->next)
+		f = f->next;
+	if (f->head[2] == FRAME_AUTH)
+		proved[n_proved++] = l;
+}
 static void op_link(void *ctx, struct plink *l) { (void)ctx; (void)l; }
 static void op_report(void *ctx, int error, const char *text) { (void)ctx; (void)error; (void)text; }
 static void op_arrived(void *ctx) { (void)ctx; }
-static const struct phnx_ops ops = { op_now, op_random, op_contact, op_contact, op_link, op_link, op_report, op_arrived };
+static const struct phnx_ops ops = { op_now, op_random, op_contact, op_contact, op_kick, op_link, op_report, op_arrived };
 
 static void make_node(void)
 {
@@ -149,6 +162,50 @@ static void test_size(void)
 	phnx_free(ph);
 }
 
+/* As this node greets, but for the name. */
+static void greets(struct plink *l, ph_vp_t name)
+{
+	enum { NAME = 4 + 4 + 16 };
+	size_t room, n = l->my_hello.len;
+	unsigned char *to = phnx_link_space(l, &room);
+	struct writer w = { .data = to, .room = room };
+
+	put8(&w, 'P');
+	put8(&w, 'H');
+	put8(&w, FRAME_HELLO);
+	put8(&w, PHNX_VERSION);
+	put32(&w, (uint32_t)n);
+	put_bytes(&w, l->my_hello.data, n);
+	w.len = FRAME_HEAD + NAME;
+	put64(&w, (uint64_t)name);
+	CU_ASSERT_EQUAL(phnx_link_input(l, FRAME_HEAD + n), 0);
+}
+
+/* In the order in which they greeted; some, the last one too, are lost before. */
+static void test_proofs(void)
+{
+	enum { N = 6 };
+	static const int order[N] = { 3, 0, 4, 1, 5, 2 };
+	struct plink *all[N];
+	unsigned n = 0;
+
+	ph = phnx_new(&ops, NULL, 0, SPACE);
+	for (int i = 0; i < N; i++)
+		all[i] = phnx_link_open(ph, NULL, NULL, NULL);
+	for (int i = 0; i < N - 1; i++)
+		greets(all[order[i]], names[0] + 1 + order[i]);
+	phnx_link_lost(all[4]);
+	phnx_link_lost(all[5]);
+	greets(all[2], names[0] + 3);
+	CU_ASSERT_EQUAL(n_proved, 0);
+	phnx_poll(ph);
+	CU_ASSERT_EQUAL(n_proved, N - 2);
+	for (int i = 0; i < N; i++)
+		if (order[i] < 4)
+			CU_ASSERT_PTR_EQUAL(proved[n++], all[order[i]]);
+	phnx_free(ph);
+}
+
 int main(void)
 {
 	CU_initialize_registry();
@@ -156,6 +213,7 @@ int main(void)
 	CU_add_test(s, "which route is taken", test_rules);
 	CU_add_test(s, "who holds a virtual node", test_holders);
 	CU_add_test(s, "very many virtual nodes", test_size);
+	CU_add_test(s, "proofs go in the order of the greetings", test_proofs);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();
