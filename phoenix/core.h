@@ -139,6 +139,9 @@ bool phnx_can_wait(struct phnx *ph);				/* phnx_poll() can, until the applicatio
 
 /* Inside. */
 void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body);
+/* The same of a head that is written where it is sent from: to w, FRAME_HEAD_MAX - FRAME_HEAD bytes at most. NULL: out of memory. */
+struct outframe *link_frame(struct plink *l, struct writer *w);
+void link_commit(struct plink *l, struct outframe *f, enum frame_type type, const struct writer *w, struct pbuf *body);
 void link_close(struct plink *l, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void link_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 struct plink *link_find(struct phnx *ph, ph_vp_t peer);
@@ -391,7 +394,10 @@ void doubt_note_loaded(struct phnx *ph, struct loaded *log);			/* which becomes 
 void doubt_unlock(struct phnx *ph);						/* the files of these logs are another process's */
 void doubt_free(struct phnx *ph);
 
-/* Sends a frame with a routing header (source, destination, hops) towards a node; false: no way. */
+struct plink *route_way(struct phnx *ph, ph_vp_t to);	/* the link towards a node; NULL: none */
+/* A frame with a routing header (source, destination, hops), to be written and given to link_commit(); NULL: it cannot go there. */
+struct outframe *route_begin(struct plink *l, ph_vp_t to, enum frame_type type, struct writer *w);
+/* Sends one towards a node; false: no way. */
 bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct writer *head, struct pbuf *body);
 
 /* ---- migration ---- */

@@ -79,8 +79,7 @@ bool flow_send_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, struct w
 
 uint64_t flow_way(struct phnx *ph, ph_vp_t peer)
 {
-	struct rentry *e = route_find(ph, peer);
-	struct plink *l = e && e->direct ? e->direct : e ? e->fwd : NULL;
+	struct plink *l = route_way(ph, peer);
 
 	return l ? l->serial : 0;
 }
@@ -94,8 +93,7 @@ static void release_block(void *m)
 
 static void forward(struct phnx *ph, ph_vp_t to, enum frame_type type, const unsigned char *frame, size_t len)
 {
-	struct rentry *e = route_find(ph, to);
-	struct plink *l = e && e->direct ? e->direct : e ? e->fwd : NULL;
+	struct plink *l = route_way(ph, to);
 	unsigned hops = frame[16] + 1u;
 
 	if (!l || l->state != LINK_UP || hops > MAX_HOPS || l->out_bytes > MAX_LINK_QUEUE) {

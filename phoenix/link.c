@@ -100,32 +100,34 @@ static void outframe_free(struct phnx *ph, struct outframe *f)
 	ph->n_spare_frames++;
 }
 
-void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body)
+struct outframe *link_frame(struct plink *l, struct writer *w)
 {
-	size_t head_len = head ? head->len : 0, len = head_len + (body ? body->len : 0);
+	struct outframe *f = outframe_new(l->ph);
 
-	if (l->state == LINK_CLOSING || (head && head->bad) || FRAME_HEAD + head_len > FRAME_HEAD_MAX)
-		return;
+	if (f)
+		*w = (struct writer){ .data = f->head + FRAME_HEAD, .room = FRAME_HEAD_MAX - FRAME_HEAD };
+	return f;
+}
+
+void link_commit(struct plink *l, struct outframe *f, enum frame_type type, const struct writer *w, struct pbuf *body)
+{
+	size_t len = w->len + (body ? body->len : 0);
+
+	f->next = NULL;
+	f->head_len = FRAME_HEAD + (unsigned)w->len;
+	f->done = 0;
+	f->body = NULL;
 	if (l->out_bytes + len > MAX_LINK_UNREAD || l->n_out == MAX_LINK_FRAMES) {
 		l->unread = true;
 		look_by(l->ph, 0);
+		outframe_free(l->ph, f);
 		return;
 	}
-	struct outframe *f = outframe_new(l->ph);
-	if (!f)
-		return;		/* as if the frame was lost: what matters is sent again */
-	f->next = NULL;
-	f->head_len = FRAME_HEAD + (unsigned)head_len;
-	f->done = 0;
-	unsigned char h[FRAME_HEAD] = { 'P', 'H', (unsigned char)type, PHNX_VERSION, (unsigned char)len,
-		(unsigned char)(len >> 8), (unsigned char)(len >> 16), (unsigned char)(len >> 24) };
-	memcpy(f->head, h, FRAME_HEAD);
-	if (head_len)
-		memcpy(f->head + FRAME_HEAD, head->data, head_len);
-	f->body = body && body->len > SMALL_BODY ? body : NULL;
-	if (f->body) {
+	lay64(f->head, 'P' | 'H' << 8 | (uint64_t)type << 16 | PHNX_VERSION << 24 | (uint64_t)len << 32);
+	if (len > w->len && body->len > SMALL_BODY) {
+		f->body = body;
 		body->refs++;
-	} else if (len > head_len) {
+	} else if (len > w->len) {
 		memcpy(f->head + f->head_len, body->data, body->len);
 		f->head_len += (unsigned)body->len;
 	}
@@ -136,6 +138,20 @@ void link_send(struct plink *l, enum frame_type type, const struct writer *head,
 	l->has_spoken = true;
 	l->ph->frames_out[type]++;
 	l->ph->ops->kick(l->ph->ctx, l);
+}
+
+void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body)
+{
+	struct writer w;
+
+	if (l->state == LINK_CLOSING || (head && (head->bad || FRAME_HEAD + head->len > FRAME_HEAD_MAX)))
+		return;
+	struct outframe *f = link_frame(l, &w);
+	if (!f)
+		return;		/* as if the frame was lost: what matters is sent again */
+	if (head)
+		put_bytes(&w, head->data, head->len);
+	link_commit(l, f, type, &w, body);
 }
 
 static void send_buffer(struct plink *l, enum frame_type type, struct writer *w)

@@ -3,7 +3,8 @@
 
 enum {
 	MAX_RUNS = 256,		/* of equal outcomes in one ACK */
-	RUN_BYTES = 1 + 3, GEN_BYTES = 5,
+	RUN_BYTES = 1 + 3, GEN_BYTES = 5, LAST_BYTES = 1 + 10,
+	MOST_ACK = 10 + 10 + GEN_BYTES + MAX_RUNS * RUN_BYTES,
 };
 
 /* ---- outcomes ---- */
@@ -34,37 +35,46 @@ static bool slot_room(struct flow *f, uint64_t seq)
 	return true;
 }
 
-/* What became of the messages of f, in at most room bytes, or as many as it takes (0). What does not fit is told later.  That the
- * last ones are missing goes without saying, unless it was asked, up to `sent`: then they come last, even if there are none. */
+/* Equal outcomes from *s on, as runs, in at most so many bytes; *s: the first that is not told. */
+static unsigned char *lay_runs(const struct flow *f, uint64_t *s, uint64_t end, unsigned char *p, size_t most)
+{
+	const unsigned char *limit = p + most;
+
+	while (*s < end && p + RUN_BYTES <= limit) {
+		uint64_t start = *s;
+		uint8_t outcome = slot_at(f, start)->outcome;
+		while (*s < end && slot_at(f, *s)->outcome == outcome)
+			++*s;
+		p = lay8(p, outcome);
+		p = lay_var(p, *s - start);
+	}
+	return p;
+}
+
+/* What became of the messages of f, in at most room bytes; what does not fit is told later.  That the last ones are missing goes
+ * without saying, unless it was asked, up to `sent`: then they come last, even if there are none. */
 static void put_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sent, struct writer *w, size_t room)
 {
 	uint64_t free_bytes = ph->flows.in_bytes < RECV_QUEUE_BYTES ? RECV_QUEUE_BYTES - ph->flows.in_bytes : 0;
 	uint64_t s = f->r_una, end = f->r_end > s ? f->r_end : s, due = f->ack_at;
-	unsigned char told[MAX_RUNS * RUN_BYTES];
-	struct writer runs = { .data = told, .room = sizeof told };
+	unsigned char *start = writer_room(w, room + LAST_BYTES);
 
 	f->ack_at = 0;
 	f->unacked = 0;
 	f->unacked_bytes = 0;
-	put_var(w, f->r_una);
-	put_var(w, free_bytes >> 10);
-	size_t most = room ? room - w->len - GEN_BYTES : sizeof told;
-	while (s < end && runs.len + RUN_BYTES <= most) {
-		uint64_t start = s;
-		uint8_t outcome = slot_at(f, s)->outcome;
-		while (s < end && slot_at(f, s)->outcome == outcome)
-			s++;
-		put8(&runs, outcome);
-		put_var(&runs, s - start);
+	if (!start)
+		return;
+	unsigned char *gen_at = lay_var(lay_var(start, f->r_una), free_bytes >> 10);
+	size_t most = (size_t)(start + room - gen_at) - GEN_BYTES;
+	unsigned char *p = lay_runs(f, &s, end, lay_var(gen_at, (uint64_t)f->gen << 1 | confirm), most);
+	if (s < end && f->gen_acked != f->gen) {	/* its sender knows what bounced, if all of it is told: so not this time */
+		s = f->r_una;
+		p = lay_runs(f, &s, end, lay_var(gen_at, (uint64_t)f->gen_acked << 1 | confirm), most);
 	}
-	unsigned gen = s < end ? f->gen_acked : f->gen;	/* its sender knows what bounced, if all of it is told */
-	put_var(w, (uint64_t)gen << 1 | confirm);
-	put_bytes(w, told, runs.len);
-	if (sent && s == end) {
-		put8(w, OUT_MISSING);
-		put_var(w, sent > s ? sent - s : 0);
-	}
-	if (room && s < end && slot_at(f, s)->outcome != OUT_MISSING)	/* no later than if nothing had been told */
+	if (sent && s == end)
+		p = lay_var(lay8(p, OUT_MISSING), sent > s ? sent - s : 0);
+	w->len += (size_t)(p - start);
+	if (room < MOST_ACK && s < end && slot_at(f, s)->outcome != OUT_MISSING)	/* no later than if nothing had been told */
 		ack_within(ph, f, due ? due : phnx_now(ph) + ACK_DELAY);
 }
 
@@ -72,7 +82,7 @@ static void send_ack(struct phnx *ph, struct flow *f, bool confirm, uint64_t sen
 {
 	struct writer *w = flow_frame(ph);
 
-	put_ack(ph, f, confirm, sent, w, 0);
+	put_ack(ph, f, confirm, sent, w, MOST_ACK);
 	flow_send_frame(ph, f->peer, FRAME_ACK, w);
 }
 
@@ -88,7 +98,7 @@ void receive_answer(struct phnx *ph, struct flow *f, uint64_t sent)
 
 void receive_put_ack(struct phnx *ph, struct flow *f, struct writer *w)
 {
-	put_ack(ph, f, false, 0, w, w->len + ACK_LIMIT);
+	put_ack(ph, f, false, 0, w, ACK_LIMIT);
 }
 
 /* ---- towards the application ---- */
@@ -441,28 +451,59 @@ void receive_deny(struct phnx *ph, ph_vp_t name, uint64_t first, uint64_t n, con
 	accept_in_turn(ph, f);
 }
 
+struct data {			/* what such a frame says */
+	uint64_t una, seq, gen, life;
+	ph_vp_t origin, dest;
+	int tag;
+	unsigned flags;
+	struct reader ack;
+	const unsigned char *body;
+	size_t len;
+};
+
+/* r is a copy, which the compiler keeps in registers. */
+static inline bool get_data(struct reader r, struct data *d)
+{
+	d->una = get_var(&r);
+	d->seq = d->una + get_var(&r);
+	d->gen = get_var(&r);
+	d->origin = (ph_vp_t)get64(&r);
+	d->dest = (ph_vp_t)get64(&r);
+	d->tag = (int)get32(&r);
+	d->flags = get8(&r);
+	d->life = get_var(&r);
+	unsigned ack_len = get8(&r);
+	d->ack = (struct reader){ r.p, r.p + ack_len, false };
+	get_past(&r, ack_len);
+	get_past(&r, get8(&r));
+	d->body = r.p;
+	d->len = (size_t)(r.end - r.p);
+	return !r.bad && d->seq - d->una < WINDOW_MSGS && d->dest >= 0 && d->len <= PH_MSG_MAX;
+}
+
+static bool has_place(const struct phnx *ph, const struct flow *f, const struct data *d)
+{
+	size_t most = d->seq == f->recv_next ? 2u * RECV_QUEUE_BYTES : RECV_QUEUE_BYTES;	/* the gap must close */
+
+	if (ph->flows.in_bytes && ph->flows.in_bytes + d->len > most)
+		return false;
+	return !(d->flags & (DATA_CUSTODY | DATA_INTERNAL)) || ph->flows.out_bytes <= KEPT_BYTES;	/* it may lead to more */
+}
+
 int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 {
-	uint64_t una = get_var(r), seq = una + get_var(r), now = phnx_now(ph);
-	uint64_t gen = get_var(r);
-	ph_vp_t origin = (ph_vp_t)get64(r), dest = (ph_vp_t)get64(r);
-	int tag = (int)get32(r);
-	unsigned flags = get8(r);
-	uint64_t life = get_var(r);
-	unsigned ack_len = get8(r);
-	struct reader ack = { r->p, r->p + ack_len, false };
-	get_past(r, ack_len);
-	get_past(r, get8(r));
-	size_t len = (size_t)(r->end - r->p);
+	uint64_t now = phnx_now(ph);
+	struct data d;
 
-	if (r->bad || seq - una >= WINDOW_MSGS || dest < 0 || len > PH_MSG_MAX)
+	if (!get_data(*r, &d))
 		return -1;
-	if (ack_len && send_keep_ack(ph, from, &ack))
+	const uint64_t seq = d.seq;
+	if (d.ack.p != d.ack.end && send_keep_ack(ph, from, &d.ack))
 		return -1;
 	struct flow *f = flow_get(ph, from);
 	if (!f)
 		return 0;
-	receive_forget(f, una);
+	receive_forget(f, d.una);
 	ack_within(ph, f, now + ACK_DELAY);
 	if (seq < f->r_una || seq - f->r_una >= 2 * WINDOW_MSGS)
 		return 0;
@@ -470,32 +511,27 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 		ack_within(ph, f, now);	/* doubled: its sender missed an ACK */
 		return 0;
 	}
-	size_t most = seq == f->recv_next ? 2u * RECV_QUEUE_BYTES : RECV_QUEUE_BYTES;	/* the gap must close */
-	if (ph->flows.in_bytes && ph->flows.in_bytes + len > most) {
+	if (!has_place(ph, f, &d)) {
 		ph->flows.dropped++;
 		return 0;
 	}
-	if (flags & (DATA_CUSTODY | DATA_INTERNAL) && ph->flows.out_bytes > KEPT_BYTES) {	/* it may lead to more */
-		ph->flows.dropped++;
-		return 0;
-	}
-	bool at_once = seq == f->recv_next && !(flags & (DATA_INTERNAL | DATA_VOID | DATA_CUSTODY)) && *flow_handler(ph, tag);
-	struct rmsg brief, *m = rmsg_of_frame(ph, r->p, len, at_once ? &brief : NULL);
+	bool at_once = seq == f->recv_next && !(d.flags & (DATA_INTERNAL | DATA_VOID | DATA_CUSTODY)) && *flow_handler(ph, d.tag);
+	struct rmsg brief, *m = rmsg_of_frame(ph, d.body, d.len, at_once ? &brief : NULL);
 	if (!m)
 		return 0;
-	m->pub.dest = dest;
-	m->pub.tag = tag;
-	m->source = origin;
+	m->pub.dest = d.dest;
+	m->pub.tag = d.tag;
+	m->source = d.origin;
 	m->peer = from;
 	m->seq = seq;
-	m->flags = flags;
-	m->gen = (unsigned)gen;
-	m->deadline_us = life ? now + life : 0;
+	m->flags = d.flags;
+	m->gen = (unsigned)d.gen;
+	m->deadline_us = d.life ? now + d.life : 0;
 	*slot_at(f, seq) = (struct rslot){ .outcome = OUT_HELD };
 	f->r_end = seq < f->r_end ? f->r_end : seq + 1;
 	if (m == &brief)
 		take_turn(f, m);
-	if (m == &brief || flags & DATA_UNORDERED) {
+	if (m == &brief || d.flags & DATA_UNORDERED) {
 		accept(ph, f, m);
 	} else {
 		slot_at(f, seq)->early = m;

@@ -416,24 +416,41 @@ void route_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	tell_tick(ph, now, next);
 }
 
-bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct writer *head, struct pbuf *body)
+struct plink *route_way(struct phnx *ph, ph_vp_t to)
 {
 	struct rentry *e = route_find(ph, to);
-	struct plink *l = e && e->direct ? e->direct : e ? e->fwd : NULL;
-	unsigned char stack[FRAME_HEAD_MAX];
-	struct writer w = { .data = stack, .room = sizeof stack };	/* never grows */
 
-	if (!l || l->state != LINK_UP || head->len > FRAME_HEAD_MAX - FRAME_HEAD - ROUTED_HEAD)
-		return false;
+	return !e ? NULL : e->direct ? e->direct : e->fwd;
+}
+
+struct outframe *route_begin(struct plink *l, ph_vp_t to, enum frame_type type, struct writer *w)
+{
+	if (!l || l->state != LINK_UP)
+		return NULL;
 	if (type == FRAME_DATA && l->out_bytes > MAX_LINK_QUEUE) {
-		ph->flows.dropped++;
-		return false;
+		l->ph->flows.dropped++;
+		return NULL;
 	}
-	put64(&w, (uint64_t)to);
-	put64(&w, (uint64_t)ph->name);
-	put8(&w, 0);
+	struct outframe *f = link_frame(l, w);
+	if (!f)
+		return NULL;
+	unsigned char *p = lay64(w->data, (uint64_t)to);
+	p = lay64(p, (uint64_t)l->ph->name);
+	lay8(p, 0);
+	w->len = ROUTED_HEAD;
+	return f;
+}
+
+bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct writer *head, struct pbuf *body)
+{
+	struct plink *l = route_way(ph, to);
+	struct writer w;
+	struct outframe *f = head->len <= FRAME_HEAD_MAX - FRAME_HEAD - ROUTED_HEAD ? route_begin(l, to, type, &w) : NULL;
+
+	if (!f)
+		return false;
 	put_bytes(&w, head->data, head->len);
-	link_send(l, type, &w, body);
+	link_commit(l, f, type, &w, body);
 	return true;
 }
 

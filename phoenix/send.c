@@ -101,33 +101,42 @@ static bool ring_room(struct flow *f)
 
 /* ---- sending ---- */
 
+/* At most HEAD_LIMIT bytes, for which there is room. */
+static void put_data_head(struct phnx *ph, struct flow *f, const struct smsg *m, uint64_t now, struct writer *w)
+{
+	unsigned char *p = lay_var(w->data + w->len, f->una);
+
+	p = lay_var(p, m->seq - f->una);
+	p = lay_var(p, m->gen);
+	p = lay64(p, (uint64_t)m->origin);
+	p = lay64(p, (uint64_t)m->dest);
+	p = lay32(p, (uint32_t)m->tag);
+	p = lay8(p, (uint8_t)m->flags);
+	p = lay_var(p, m->deadline_us > now ? m->deadline_us - now : m->deadline_us ? 1 : 0);
+	unsigned char *ack_len = p++;
+	w->len = (size_t)(p - w->data);
+	if (f->ack_at)		/* what is due to the other side travels along */
+		receive_put_ack(ph, f, w);
+	*ack_len = (unsigned char)(w->data + w->len - p);
+	unsigned pad = BODY_ALIGN - 1 - (FRAME_HEAD + w->len) % BODY_ALIGN;
+	p = lay8(w->data + w->len, (uint8_t)pad);
+	lay64(lay64(p, 0), 0);		/* BODY_ALIGN zeros, of which so many count */
+	w->len += 1 + pad;
+}
+
 static void transmit(struct phnx *ph, struct flow *f, struct smsg *m)
 {
-	static const unsigned char zeros[BODY_ALIGN];
-	unsigned char stack[HEAD_LIMIT];
-	struct writer w = { .data = stack, .room = sizeof stack };	/* never grows: no allocation on this path */
 	uint64_t now = phnx_now(ph);
+	struct plink *l = route_way(ph, f->peer);
+	struct writer w;
+	struct outframe *frame = route_begin(l, f->peer, FRAME_DATA, &w);
 
 	m->sent_us = now;
-	put_var(&w, f->una);
-	put_var(&w, m->seq - f->una);
-	put_var(&w, m->gen);
-	put64(&w, (uint64_t)m->origin);
-	put64(&w, (uint64_t)m->dest);
-	put32(&w, (uint32_t)m->tag);
-	put8(&w, (uint8_t)m->flags);
-	put_var(&w, m->deadline_us > now ? m->deadline_us - now : m->deadline_us ? 1 : 0);
-	size_t ack_at = w.len;
-	put8(&w, 0);
-	if (f->ack_at && flow_way(ph, f->peer)) {	/* what is due to the other side travels along */
-		receive_put_ack(ph, f, &w);
-		stack[ack_at] = (unsigned char)(w.len - ack_at - 1);
+	if (frame) {
+		put_data_head(ph, f, m, now, &w);
+		link_commit(l, frame, FRAME_DATA, &w, m->body);
+		f->way = f->way ? f->way : l->serial;
 	}
-	unsigned pad = BODY_ALIGN - 1 - (FRAME_HEAD + ROUTED_HEAD + w.len) % BODY_ALIGN;
-	put8(&w, (uint8_t)pad);
-	put_bytes(&w, zeros, pad);
-	if (route_frame(ph, f->peer, FRAME_DATA, &w, m->body) && !f->way)
-		f->way = flow_way(ph, f->peer);
 	if (!f->rto_at)
 		f->rto_at = now + f->rto_us;
 	if (f->rto_at < ph->due)

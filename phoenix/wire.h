@@ -122,6 +122,33 @@ ONE_LOAD void put8(struct writer *w, uint8_t v) { put_le(w, v, 1); }
 ONE_LOAD void put32(struct writer *w, uint32_t v) { put_le(w, v, 4); }
 ONE_LOAD void put64(struct writer *w, uint64_t v) { put_le(w, v, 8); }
 
+/* Room for n bytes more, which the caller lays there and counts; NULL: out of memory. */
+static inline unsigned char *writer_room(struct writer *w, size_t n)
+{
+	if (n > w->room - w->len)
+		writer_grow(w, n);
+	return w->bad ? NULL : w->data + w->len;
+}
+
+/* The same numbers where room is certain: they return where the next one goes. */
+ONE_LOAD unsigned char *lay_le(unsigned char *p, uint64_t v, int bytes)
+{
+	v = htole64(v);
+	memcpy(p, &v, (size_t)bytes);
+	return p + bytes;
+}
+ONE_LOAD unsigned char *lay8(unsigned char *p, uint8_t v) { return lay_le(p, v, 1); }
+ONE_LOAD unsigned char *lay32(unsigned char *p, uint32_t v) { return lay_le(p, v, 4); }
+ONE_LOAD unsigned char *lay64(unsigned char *p, uint64_t v) { return lay_le(p, v, 8); }
+
+static inline unsigned char *lay_var(unsigned char *p, uint64_t v)
+{
+	for (; v >= 128; v >>= 7)
+		*p++ = (unsigned char)(v | 128);
+	*p++ = (unsigned char)v;
+	return p;
+}
+
 static inline void put_var(struct writer *w, uint64_t v)
 {
 	for (; v >= 128; v >>= 7)

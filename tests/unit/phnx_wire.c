@@ -50,7 +50,13 @@ static void test_layout(void)
 		CU_ASSERT_EQUAL(w.len, rows[i].len);
 		CU_ASSERT(!memcmp(w.data, rows[i].bytes, rows[i].len));
 		free(w.data);
+		unsigned char laid[16] = { 0 };
+		CU_ASSERT_PTR_EQUAL(lay_var(laid, rows[i].number), laid + rows[i].len);
+		CU_ASSERT(!memcmp(laid, rows[i].bytes, rows[i].len));
 	}
+	unsigned char laid[13];
+	CU_ASSERT_PTR_EQUAL(lay64(lay32(lay8(laid, 5), 0x01020304), 0x0807060504030201), laid + 13);
+	CU_ASSERT(!memcmp(laid, "\5\4\3\2\1\1\2\3\4\5\6\7\10", 13));
 	struct writer w = { 0 };
 	put32(&w, 0x01020304);
 	CU_ASSERT(!memcmp(w.data, "\4\3\2\1", 4));
