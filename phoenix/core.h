@@ -133,6 +133,7 @@ int phnx_link_input(struct plink *l, size_t n);			/* n bytes were put there; -1:
 void phnx_link_taken(struct plink *l, size_t n);		/* n bytes of the out queue were sent */
 void phnx_link_lost(struct plink *l);				/* the transport's connection is gone; frees the link */
 void phnx_dial_failed(struct phnx *ph, struct contact *c);
+uint64_t phnx_handshake_timeout(const struct phnx *ph, uint64_t now);	/* a connection that is not a link's by then is closed */
 uint64_t phnx_poll(struct phnx *ph);				/* all input was given; returns when to call at the latest */
 uint64_t phnx_tick(struct phnx *ph);				/* the same, and looks at every timer */
 bool phnx_can_wait(struct phnx *ph);				/* phnx_poll() can, until the application has answered a message */

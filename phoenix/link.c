@@ -661,10 +661,15 @@ int phnx_link_input(struct plink *l, size_t n)
 
 /* ---- life ---- */
 
-/* When the other side must have proved itself: later through ssh, which logs in first. */
-static uint64_t proved_by(const struct plink *l)
+uint64_t phnx_handshake_timeout(const struct phnx *ph, uint64_t now)
 {
-	return l->opened_us + (l->contact && l->contact->at.protocol == PHNX_SSH ? LOGIN_TIMEOUT : HANDSHAKE_TIMEOUT);
+	return HANDSHAKE_TIMEOUT + MANY_TURNS * phnx_lateness(ph, now);
+}
+
+/* When the other side must have proved itself: later through ssh, which logs in first. */
+static uint64_t proved_by(const struct plink *l, uint64_t now)
+{
+	return l->opened_us + (l->contact && l->contact->at.protocol == PHNX_SSH ? LOGIN_TIMEOUT : phnx_handshake_timeout(l->ph, now));
 }
 
 struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c, const unsigned char binding[32])
@@ -686,7 +691,7 @@ struct plink *phnx_link_open(struct phnx *ph, void *transport, struct contact *c
 	ph->links = l;
 	ph->n_links++;
 	ph->n_proving++;
-	look_by(ph, proved_by(l));
+	look_by(ph, proved_by(l, l->opened_us));
 	ph->progress_us = phnx_now(ph);
 	put_hello(l);
 	return l;
@@ -763,7 +768,7 @@ void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	ph->links_due = UINT64_MAX;
 	for (struct plink *l = ph->links; l; l = following) {
 		following = l->next;
-		uint64_t limit = l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : proved_by(l);
+		uint64_t limit = l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : proved_by(l, now);
 		if (now >= limit || l->unread) {
 			if (l->unread)
 				report_peer(l, PH_EPEER, "reads too little of what is sent to it", "");

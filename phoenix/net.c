@@ -452,7 +452,7 @@ static void sweep(struct net *net, uint64_t now)
 	for (struct conn *k = net->conns, *next; k; k = next) {
 		next = k->next;
 		bool another = k->state == CONNECTING && k->address;
-		uint64_t limit = k->state == DRAINING ? RETRY_MAX : another ? ADDRESS_TIMEOUT : HANDSHAKE_TIMEOUT;
+		uint64_t limit = k->state == DRAINING ? RETRY_MAX : another ? ADDRESS_TIMEOUT : phnx_handshake_timeout(net->ph, now);
 		if (k->l || now < k->since_us + limit)
 			continue;
 		if (k->state == DRAINING)
