@@ -357,7 +357,7 @@ static bool passes_on(struct passing *p, uint64_t now)
 
 	if (!p->since_us || frames != p->frames)
 		*p = (struct passing){ frames, now };
-	return rt.ph->flows.forwarded && now < p->since_us + PASSED_ON + 2 * rt.ph->slowest_us;
+	return rt.ph->flows.forwarded && now < p->since_us + PASSED_ON + 2 * rt.ph->slowest_us + PAUSE_TURNS * phnx_lateness(rt.ph, now);
 }
 
 void ph_finalize(const char *msg_log_file, int timeout)
