@@ -11,6 +11,7 @@ enum {
 	MAX_CONFIG_BYTES = 1 << 20,
 	MAX_CONTACTS = 65536,			/* end points that one configuration may name */
 	MAX_DIALING = 64,			/* connections under way at once */
+	MAX_SSH_LINE = 200,			/* of what ssh says */
 	MAX_LEARNED = 4096,			/* end points learned from routing messages */
 	MAX_RANGES = 4096,			/* of one node's announced set */
 	MAX_NODES_KNOWN = 16384,		/* entries of a routing table */

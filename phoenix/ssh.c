@@ -18,11 +18,10 @@ extern char **environ;
 
 /* ---- what it says ---- */
 
-enum { SAID_MAX = 200 };
 struct said {
 	int fd;
 	struct event *readable;
-	char line[SAID_MAX + 1], last[SAID_MAX + 1];	/* line: the one that has not ended */
+	char line[MAX_SSH_LINE + 1], last[MAX_SSH_LINE + 1];	/* line: the one that has not ended */
 	unsigned n;					/* bytes of it */
 	bool up;	/* the link was, when it was last heard: what was said before is no reason for anything */
 };
@@ -49,7 +48,7 @@ static void take(struct said *s, const char *bytes, size_t n)
 	for (; n; n--, bytes++)
 		if (*bytes == '\n')
 			end_line(s);
-		else if (*bytes && *bytes != '\r' && s->n < SAID_MAX)
+		else if (*bytes && *bytes != '\r' && s->n < MAX_SSH_LINE)
 			s->line[s->n++] = *bytes;
 }
 
