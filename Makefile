@@ -1,5 +1,5 @@
 # One explicit list of objects per program, in each folder's module.mk.  V=1 shows the commands, SAN=1 builds with
-# address and undefined-behaviour sanitizers (in build-san/).
+# address and undefined-behaviour sanitizers (in build-san/), SAN=thread with the thread sanitizer (in build-tsan/).
 #   make            everything, and the guest kernel and image (cached)
 #   make programs   the host's programs alone
 #   make help       the rest
@@ -8,6 +8,9 @@
 ifeq ($(SAN),1)
 B := build-san
 SANFLAGS := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+else ifeq ($(SAN),thread)
+B := build-tsan
+SANFLAGS := -fsanitize=thread
 else
 B := build
 endif
@@ -109,4 +112,4 @@ unit-tests: $(UNIT_TESTS)
 unit: unit-tests
 	$(Q)scripts/run-unit-tests $(UNIT_TESTS)
 clean:
-	$(Q)rm -rf build build-san $(CLEAN)
+	$(Q)rm -rf build build-san build-tsan $(CLEAN)

@@ -290,8 +290,9 @@ int ph_get_fd(void)
 	if (rt.fd < 0)
 		rt.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	rt_arrived();
+	int fd = rt.fd;
 	rt_leave();
-	return rt.fd < 0 ? PH_ESYSTEM : rt.fd;
+	return fd < 0 ? PH_ESYSTEM : fd;
 }
 
 long long ph_get_rtt(ph_vp_t resource_name)

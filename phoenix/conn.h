@@ -74,7 +74,7 @@ struct net {
 	unsigned asleep, in_vain;	/* the driver's: see net_stay_awake() */
 	bool shared;			/* so is this */
 	struct conn *dirty, **dirty_end;	/* those that have more to send, in their order */
-	uint64_t due;			/* when the timer fires, while it is armed */
+	atomic_uint_least64_t due;	/* when the timer fires, while it is armed */
 	atomic_bool armed;
 	SSL_CTX *server, *client;
 };

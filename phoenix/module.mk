@@ -41,8 +41,12 @@ $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_let
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_reduce,tests/sim/phnx_reduce.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
-$(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o tests/unit/phnx_calls.o tests/unit/phnx_crews.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+$(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o tests/unit/phnx_calls.o tests/unit/phnx_crews.o tests/unit/phnx_threads.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call unit-test,phnx_misuse,tests/unit/phnx_misuse.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+# What happens in several threads at once, under the thread sanitizer: make SAN=thread unit-threads
+.PHONY: unit-threads
+unit-threads: $(addprefix $(B)/tests/unit/phnx_,net loop page misuse)
+	$(Q)scripts/run-unit-tests $^
 comma := ,
 PHNX_WATCHED := malloc calloc realloc sendmsg recv
 $(eval $(call unit-test,phnx_page,tests/unit/phnx_page.o phnx.o,$(PHNX_LIBS) $(PHNX_WATCHED:%=-Wl$(comma)--wrap=%)))

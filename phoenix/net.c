@@ -619,7 +619,7 @@ void net_loop(struct net *net, uint64_t timeout_us)
 void net_wake(struct net *net)
 {
 	net->stirred = true;
-	event_base_loopbreak(net->base);
+	event_active(net->wake, 0, 0);	/* also of one that is about to begin: event_base_loopbreak() would be forgotten then */
 }
 
 void net_push(struct net *net)

@@ -57,14 +57,18 @@ int rt_fail(int error, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof text, format, args);
 	va_end(args);
+	rt_lock();
 	report(error, text);
+	rt_unlock();
 	return error;
 }
 
 void ph_set_error_callback(ph_error_fn fn, void *arg)
 {
+	rt_lock();
 	rt.error_fn = fn;
 	rt.error_arg = arg;
+	rt_unlock();
 }
 
 /* ---- the lock ---- */
@@ -92,6 +96,7 @@ static void in_child(void)
 	rt.net = NULL;
 	rt.ph = NULL;
 	rt.driver = NOBODY;
+	rt.waiters = rt.senders = 0;
 	rt.fd = -1;
 	rt_depth = 0;
 	wanted = 0;
@@ -127,9 +132,9 @@ int rt_enter(const char *call)
 	rt_lock();
 	if (rt.ph)
 		return 0;
-	int error = rt.forked ? PH_EFORK : PH_ENOTINIT;
+	int error = rt_fail(rt.forked ? PH_EFORK : PH_ENOTINIT, "%s()", call);
 	rt_unlock();
-	return rt_fail(error, "%s()", call);
+	return error;
 }
 
 void rt_settle(void)
@@ -341,9 +346,23 @@ int rt_start(ph_vp_t lower, ph_vp_t upper, struct event_base *base)
 	return 0;
 }
 
+/* Whoever waits finds that the node has gone; not before they all have left may what they wait in be freed. */
+static void send_home(void)
+{
+	enum { STEP = 1000 };
+
+	rt.ph = NULL;
+	while (rt.driver == APPLICATION || rt.waiters) {
+		net_wake(rt.net);
+		pthread_cond_broadcast(&changed);
+		wait_for(&stopping, STEP);
+	}
+}
+
 void rt_stop(void)
 {
 	rt.stop = true;
+	send_home();
 	net_wake(rt.net);
 	pthread_cond_broadcast(&stopping);
 	rt_unlock();
@@ -352,7 +371,6 @@ void rt_stop(void)
 	rt_lock();
 	net_free(rt.net);
 	rt.net = NULL;
-	rt.ph = NULL;
 	if (rt.fd >= 0)
 		close(rt.fd);
 	rt.fd = -1;

@@ -7,7 +7,7 @@
 
 extern struct runtime {
 	struct net *net;
-	struct phnx *ph;		/* NULL: not initialised */
+	struct phnx *ph;		/* NULL: not initialised, or, if there is a net, about to end */
 	bool shared_secret, stop, forked, lodger;	/* lodger: in a caller's loop */
 	enum { NOBODY, BACKGROUND, APPLICATION } driver;
 	unsigned waiters, senders;	/* threads that wait; of all that wait, those for room */

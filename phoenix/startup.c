@@ -26,8 +26,8 @@ static int load_secret(const char *session)
 /* 0 or an error. */
 static int init_runtime(ph_vp_t lower, ph_vp_t upper, struct event_base *base)
 {
-	if (rt.ph || lower < 0 || upper < lower || upper >= INT64_MAX - 1)
-		return rt_fail(PH_EINVAL, "%s", rt.ph ? "the library is initialised already" : "impossible bounds");
+	if (rt.net || lower < 0 || upper < lower || upper >= INT64_MAX - 1)
+		return rt_fail(PH_EINVAL, "%s", rt.net ? "the library is initialised already" : "impossible bounds");
 	int error = rt_start(lower, upper, base);
 	if (error)
 		return error;
@@ -338,10 +338,12 @@ void ph_finalize_runtime(void)
 	phnx_goodbye(rt.ph);
 	net_settle(rt.net);
 	net_shutdown(rt.net);
-	for (uint64_t end = rt_now() + CLOSE_WAIT; !net_closed(rt.net) && rt_now() < end;)
+	for (uint64_t end = rt_now() + CLOSE_WAIT; rt.ph && !net_closed(rt.net) && rt_now() < end;)
 		rt_wait(end);
-	rt_stop();
-	PH_VP_LOWER_BOUND = PH_VP_UPPER_BOUND = 0;
+	if (rt.ph) {		/* else another thread has ended it */
+		rt_stop();
+		PH_VP_LOWER_BOUND = PH_VP_UPPER_BOUND = 0;
+	}
 	rt_unlock();
 }
 
@@ -387,6 +389,10 @@ void ph_finalize(const char *msg_log_file, int timeout)
 		release_all();
 		flow_custody(rt.ph);
 		rt_wait(step < end ? step : end);
+		if (!rt.ph) {	/* another thread has ended it */
+			rt_unlock();
+			return;
+		}
 	}
 	if (msg_log_file && !flow_idle(rt.ph))
 		ph_store_msgs(msg_log_file);

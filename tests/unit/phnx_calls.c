@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -64,12 +65,12 @@ static void test_middle(void)
 
 /* ---- a program that calls nothing: the library's thread does what waits ---- */
 
-static volatile sig_atomic_t handled;
+static atomic_bool handled;
 
 static void on_late(void *arg, const struct ph_msg *msg, ph_vp_t source)
 {
 	(void)arg, (void)msg, (void)source;
-	handled = 1;
+	handled = true;
 }
 
 /* Role 1 pauses between its answers for so long that the library's thread takes over, in vain; then it calls nothing any more. */
@@ -390,7 +391,11 @@ static void test_log(void)
 	run_roles(role_twice, 1);
 	snprintf(disk, sizeof disk, "%s/disk", folder);
 	CU_ASSERT(mkdir(disk, 0700) == 0);
+#ifndef __SANITIZE_THREAD__	/* whose own thread keeps the process from having a file system of its own */
 	run_roles(role_full_disk, 1);
+#else
+	(void)role_full_disk;
+#endif
 	rmdir(disk);
 }
 

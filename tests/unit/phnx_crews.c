@@ -1,29 +1,30 @@
-/* phnx_crews.c - phnx_net's tests of what processes do together: join and leave with state, collectives, threads. */
+/* phnx_crews.c - phnx_net's tests of what processes do together: join and leave with state, collectives. */
 #include <pthread.h>
-#include <string.h>
+#include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
 #include "tests/unit/phnx_net.h"
 
 /* ---- joining and leaving with state ---- */
 
-static long table[SPACE];
+static _Atomic long table[SPACE];	/* changed in the library's loop, counted outside of it */
 
 static int give(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
 {
 	(void)arg;
-	*len = (size_t)(hi - lo) * sizeof *table;
-	*state = malloc(*len);
-	memcpy(*state, table + lo, *len);
-	memset(table + lo, 0, *len);
+	long *counts = malloc((size_t)(hi - lo) * sizeof *counts);
+	for (ph_vp_t v = lo; v < hi; v++)
+		counts[v - lo] = atomic_exchange(table + v, 0);
+	*state = counts;
+	*len = (size_t)(hi - lo) * sizeof *counts;
 	return 0;
 }
 
 static void take(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
 {
 	(void)arg;
-	if (len == (size_t)(hi - lo) * sizeof *table)
-		memcpy(table + lo, state, len);
+	for (ph_vp_t v = lo; v < hi && len == (size_t)(hi - lo) * sizeof(long); v++)
+		table[v] = ((const long *)state)[v - lo];
 }
 
 /* In the library's loop, where no virtual node can move between the message and its count. */
@@ -89,7 +90,7 @@ static void test_counters(void)
 
 /* ---- collective operations ---- */
 
-static void add_long(void *into, const void *from, size_t len)
+void add_long(void *into, const void *from, size_t len)
 {
 	(void)len;
 	*(long *)into += *(const long *)from;
@@ -136,7 +137,7 @@ static int role_star(int role)
 
 /* The borders between the nodes move all the time; each round's result must hold every node's value once. */
 enum { MOVERS = 4, ROUNDS = 30 };
-static volatile bool moving;
+static atomic_bool moving;
 
 static void *move_borders(void *role)
 {
@@ -182,86 +183,10 @@ static void test_collective(void)
 	run_roles(role_moving_reduction, MOVERS);
 }
 
-/* ---- threads ---- */
-
-static void *many_sends(void *arg)
-{
-	for (int i = 0; i < 1000; i++)
-		ph_send(40, &i, sizeof i, (int)(long)arg);
-	return NULL;
-}
-
-static int role_threads(int role)
-{
-	pthread_t t[4];
-
-	start(role + 1, role ? 1 : 2, NULL);
-	assume_range(role ? 32 : 0, role ? 64 : 32);
-	if (role == 0) {
-		for (long i = 0; i < 4; i++)
-			pthread_create(t + i, NULL, many_sends, (void *)(i + 1));
-		for (int i = 0; i < 4; i++)
-			pthread_join(t[i], NULL);
-	} else {
-		for (int i = 0; i < 1000; i++)
-			for (int tag = 4; tag; tag--) {
-				ph_msg_t m = ph_timed_recv(tag, PATIENCE);
-				CHECK(m && *(int *)m->body == i);
-				ph_msg_destroy(m);
-			}
-	}
-	ph_finalize(NULL, 10);
-	return 0;
-}
-
-/* More than a node keeps of its own messages to itself: the thread that sends waits for the one that takes. */
-enum { OWN_MESSAGES = 160, OWN_BYTES = 1 << 20 };
-
-static void *sends_to_itself(void *arg)
-{
-	(void)arg;
-	for (int i = 0; i < OWN_MESSAGES; i++) {
-		static char body[OWN_BYTES];
-		memcpy(body, &i, sizeof i);
-		ph_send(3, body, sizeof body, 1);
-	}
-	ph_send(3, "", 0, 2);
-	return NULL;
-}
-
-static int role_itself(int role)
-{
-	pthread_t t;
-
-	(void)role;
-	start(0, 0, NULL);
-	assume_range(0, SPACE);
-	pthread_create(&t, NULL, sends_to_itself, NULL);
-	CHECK(ph_timed_recv(2, 300000) == NULL);	/* it waits */
-	for (int i = 0; i < OWN_MESSAGES; i++) {
-		ph_msg_t m = ph_timed_recv(1, PATIENCE);
-		CHECK(m && m->len == OWN_BYTES && *(int *)m->body == i);
-		ph_msg_destroy(m);
-	}
-	ph_msg_t last = ph_timed_recv(2, PATIENCE);
-	CHECK(last);
-	ph_msg_destroy(last);
-	pthread_join(t, NULL);
-	ph_finalize(NULL, 5);
-	return 0;
-}
-
-static void test_threads(void)
-{
-	run_roles(role_threads, 2);
-	run_roles(role_itself, 1);
-}
-
 /* ---- all of them ---- */
 
 void add_crews(CU_pSuite suite)
 {
 	CU_add_test(suite, "join and leave with state", test_counters);
 	CU_add_test(suite, "multicast, reduce, barrier", test_collective);
-	CU_add_test(suite, "threads", test_threads);
 }

@@ -1,5 +1,6 @@
 /* phnx_net.c - real processes on this machine: here, how they are connected, by TCP, TLS, an SSH tunnel (this program plays
- * ssh), and who is refused; what they call in phnx_calls.c, what they do together in phnx_crews.c. */
+ * ssh), and who is refused; what they call in phnx_calls.c, what they do together in phnx_crews.c, and in
+ * several threads in phnx_threads.c. */
 #include <arpa/inet.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -775,6 +776,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "the session's secret in its file", test_session_file);
 	add_calls(suite);
 	add_crews(suite);
+	add_threads(suite);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
 	CU_cleanup_registry();

@@ -17,11 +17,13 @@ extern char told[512];			/* the last one's text */
 void run_roles(int (*role)(int), int n);
 
 void count_error(void *arg, int error, const char *text);
+void add_long(void *into, const void *from, size_t len);	/* of ph_reduce() */
 void assume_range(ph_vp_t lo, ph_vp_t hi);
 /* Ports from base_port on; 0: listens nowhere, or dials nobody. */
 void start(int listen, int dial, const char *session);
 
 void add_calls(CU_pSuite suite);	/* phnx_calls.c */
 void add_crews(CU_pSuite suite);	/* phnx_crews.c */
+void add_threads(CU_pSuite suite);	/* phnx_threads.c */
 
 #endif
