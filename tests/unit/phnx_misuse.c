@@ -1,6 +1,7 @@
 /* phnx_misuse.c - arguments that are missing or impossible, handlers that keep their own node busy: an error code or a report,
  * and never a crash. */
 #include <CUnit/Basic.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -282,7 +283,7 @@ static void pass_on(void *arg, const struct ph_msg *m, ph_vp_t source)
 
 	(void)source;
 	memcpy(&left, m->body, sizeof left);
-	++*(int *)arg;
+	++*(atomic_int *)arg;
 	left--;
 	if (left > 0)
 		ph_send(left % 3 ? m->dest : (m->dest + 1) % SPACE, &left, sizeof left, m->tag);
@@ -290,7 +291,8 @@ static void pass_on(void *arg, const struct ph_msg *m, ph_vp_t source)
 
 static void test_handler_sends_to_itself(void)
 {
-	int rounds = 10000, seen = 0;
+	int rounds = 10000;
+	atomic_int seen = 0;
 	ph_vps_t all = ph_vps_create_range(0, SPACE);
 
 	ph_assume_vps(all);

@@ -48,6 +48,12 @@ static int claim_ports(void)
 	return -1;
 }
 
+#ifdef __SANITIZE_THREAD__
+enum { TIME_LIMIT = 250 };
+#else
+enum { TIME_LIMIT = 90 };
+#endif
+
 void run_roles(int (*role)(int), int n)
 {
 	pid_t pids[MAX_ROLES];
@@ -57,7 +63,7 @@ void run_roles(int (*role)(int), int n)
 	fflush(stdout);
 	for (int i = 0; i < n; i++)
 		if ((pids[i] = fork()) == 0) {
-			alarm(90);
+			alarm(TIME_LIMIT);
 			int line = role(i);
 			if (line)
 				printf("\nrole %d: line %d\n", i, line);
