@@ -68,11 +68,31 @@ static bool may_be_replaced(const char *file)
 	return stat(file, &st) || S_ISREG(st.st_mode);
 }
 
+/* Under another name until it is whole: one that no file has, whatever was left behind by a process of the same number that died.
+ * 0 or what errno has. */
+static int write_whole(const char *file, const struct writer *w)
+{
+	char temp[4096];
+
+	if (snprintf(temp, sizeof temp, "%s.%d.%llx", file, (int)getpid(), (unsigned long long)phnx_random64()) >= (int)sizeof temp)
+		return ENAMETOOLONG;
+	FILE *f = fopen(temp, "wx");
+	if (!f)
+		return errno;
+	int error = fwrite(w->data, 1, w->len, f) != w->len || fflush(f) || fsync(fileno(f)) ? errno : 0;
+	if (fclose(f) && !error)
+		error = errno;
+	if (!error && rename(temp, file))
+		error = errno;
+	if (error)
+		unlink(temp);
+	return error;
+}
+
 int msglog_store(struct phnx *ph, const char *file, char *text, size_t room)
 {
 	struct writer body = { 0 }, w = { 0 };
 	unsigned char mac[32];
-	char temp[4096];
 
 	if (!may_be_replaced(file)) {
 		snprintf(text, room, "the message log %s would take the place of something else than a file", file);
@@ -94,21 +114,13 @@ int msglog_store(struct phnx *ph, const char *file, char *text, size_t room)
 		snprintf(text, room, "no memory for the message log");
 		return PH_ENOMEM;
 	}
-	snprintf(temp, sizeof temp, "%s.%d", file, (int)getpid());
-	FILE *f = fopen(temp, "wx");
-	bool ok = f && fwrite(w.data, 1, w.len, f) == w.len && fflush(f) == 0 && fsync(fileno(f)) == 0;
-	int error = errno;
-	if (f)
-		ok = fclose(f) == 0 && ok;
-	ok = ok && rename(temp, file) == 0;
+	int error = write_whole(file, &w);
 	free(w.data);
-	if (ok) {
+	if (!error) {
 		flow_logged(ph);
 		return 0;
 	}
-	snprintf(text, room, "cannot write the message log %s: %s", file, strerror(error ? error : errno));
-	if (f)
-		unlink(temp);
+	snprintf(text, room, "cannot write the message log %s: %s", file, strerror(error));
 	return PH_ELOG;
 }
 
@@ -145,19 +157,21 @@ static bool get_record(struct reader *r, struct record *m)
 	return true;
 }
 
-static void send_record(struct phnx *ph, struct record *m)
+static int send_record(struct phnx *ph, struct record *m)
 {
 	struct pbuf *b = pbuf_new(m->body, m->len);
 	uint64_t now = phnx_now(ph), deadline = m->life ? now + m->life : 0;
+	int error;
 
 	m->doubt.until_us = now + DOUBT_WAIT;
 	if (!b)
-		phnx_report(ph, PH_ENOMEM, "a message of a log was lost for want of memory");
+		error = PH_ENOMEM;
 	else if (m->doubt.peer)
-		flow_send_again(ph, m->dest, m->origin, b, m->tag, m->flags, deadline, &m->doubt);
+		error = flow_send_again(ph, m->dest, m->origin, b, m->tag, m->flags, deadline, &m->doubt);
 	else
-		flow_send(ph, m->dest, m->origin, b, m->tag, m->flags, deadline);
+		error = flow_send(ph, m->dest, m->origin, b, m->tag, m->flags, deadline);
 	pbuf_put(b);
+	return error;
 }
 
 static int by_size(const void *a, const void *b)
@@ -167,103 +181,130 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* What stands in the log, of which *records becomes the first message; NULL: it is damaged, or of another session or space. */
-static struct loaded *examine(struct phnx *ph, const unsigned char *data, size_t len, struct reader *records)
+/* A log's messages, as they stand in it. */
+struct contents {
+	ph_vp_t writer;
+	uint64_t n;
+	struct reader records;
+};
+
+/* Whether the log is whole, and of this session and space. */
+static bool examine(struct phnx *ph, const struct writer *w, struct contents *c)
 {
 	unsigned char mac[32], head[8];
 	struct record m;
 
-	if (len < sizeof magic + 4 * 8 + sizeof mac)
-		return NULL;
-	phnx_mac(ph->secret, data, len - sizeof mac, mac);
-	if (CRYPTO_memcmp(mac, data + len - sizeof mac, sizeof mac))
-		return NULL;
-	struct reader r = { data, data + len - sizeof mac, false };
+	if (w->len < sizeof magic + 4 * 8 + sizeof mac)
+		return false;
+	const unsigned char *end = w->data + w->len - sizeof mac;
+	phnx_mac(ph->secret, w->data, w->len - sizeof mac, mac);
+	if (CRYPTO_memcmp(mac, end, sizeof mac))
+		return false;
+	struct reader r = { w->data, end, false };
 	get_bytes(&r, head, sizeof head);
-	ph_vp_t lower = (ph_vp_t)get64(&r), upper = (ph_vp_t)get64(&r), writer = (ph_vp_t)get64(&r);
-	uint64_t n = get64(&r);
-	if (memcmp(head, magic, sizeof head) || lower != ph->lower || upper != ph->upper || n > len / LEAST_RECORD)
-		return NULL;
-	struct loaded *log = malloc(sizeof *log + n * sizeof *log->orders);
-	if (!log)
-		return NULL;
-	*log = (struct loaded){ .fd = -1, .writer = writer, .n = n };
-	*records = r;
-	for (uint64_t i = 0; i < n; log->orders[i++] = m.order)
-		if (!get_record(&r, &m)) {
-			free(log);
-			return NULL;
-		}
-	qsort(log->orders, n, sizeof *log->orders, by_size);
-	return log;
+	ph_vp_t lower = (ph_vp_t)get64(&r), upper = (ph_vp_t)get64(&r);
+	c->writer = (ph_vp_t)get64(&r);
+	c->n = get64(&r);
+	c->records = r;
+	if (memcmp(head, magic, sizeof head) || lower != ph->lower || upper != ph->upper || c->n > w->len / LEAST_RECORD)
+		return false;
+	for (uint64_t i = 0; i < c->n; i++)
+		if (!get_record(&r, &m))
+			return false;
+	return true;
 }
 
-/* How many messages were new. */
-static uint64_t send_new(struct phnx *ph, const struct loaded *log, struct reader *records)
+/* Sends what is new, and notes it.  After an error the rest is as if it had never been seen: it is new the next time. */
+static int send_new(struct phnx *ph, struct contents *c, struct loaded *log)
 {
 	struct record m;
-	uint64_t n = 0;
+	int error = 0;
 
-	for (uint64_t i = 0; i < log->n && get_record(records, &m); i++)
-		if (!doubt_is_loaded(ph, log->writer, m.order)) {
-			send_record(ph, &m);
-			n++;
-		}
+	for (uint64_t i = 0; i < c->n && !error && get_record(&c->records, &m); i++)
+		if (!doubt_is_loaded(ph, c->writer, m.order) && !(error = send_record(ph, &m)))
+			log->orders[log->n++] = m.order;
+	qsort(log->orders, log->n, sizeof *log->orders, by_size);
 	doubt_ask(ph);
-	return n;
+	return error;
 }
 
-/* The node keeps `log`, and with it the file's lock, unless all this fails. */
-static int load(struct phnx *ph, struct loaded *log, struct reader *records, const char *file, char *text, size_t room)
+/* The node keeps what it has loaded, and with it fd, whose lock says so to others: unless it has to load the rest another time. */
+static int load(struct phnx *ph, struct contents *c, int fd, const char *file, char *text, size_t room)
 {
-	if (log->writer == ph->name)
+	if (c->writer == ph->name) {
 		snprintf(text, room, "the message log %s is this node's own, which sends none of it any more", file);
-	else if (send_new(ph, log, records) == 0 && log->n)
+		return PH_ELOG;
+	}
+	struct loaded *log = malloc(sizeof *log + c->n * sizeof *log->orders);
+	if (log)
+		*log = (struct loaded){ .fd = -1, .writer = c->writer };
+	int error = log ? send_new(ph, c, log) : PH_ENOMEM;
+	if (error) {
+		snprintf(text, room, "no memory for all of the message log %s: the rest has yet to be loaded", file);
+	} else if (c->n && !log->n) {
 		snprintf(text, room, "what stands in the message log %s was loaded before", file);
-	else
-		return 0;
-	return PH_ELOG;
+		error = PH_ELOG;
+	}
+	if (log && (log->n || !error)) {
+		log->fd = error ? -1 : fd;
+		doubt_note_loaded(ph, log);
+	} else {
+		free(log);
+	}
+	return error;
 }
 
-/* A log is as long as its writer's queue, which may hold what others gave it to keep; what has no end is none. */
-static void read_all(int fd, struct writer *w)
+/* A log is as long as its writer's queue, which may hold what others gave it to keep; what has no end is none.  0 or what errno has. */
+static int read_all(int fd, struct writer *w)
 {
 	unsigned char buf[65536];
-	ssize_t n;
+	ssize_t n = 0;
 
 	while (w->len < 2u * KEPT_BYTES && ((n = read(fd, buf, sizeof buf)) > 0 || (n < 0 && errno == EINTR)))
 		if (n > 0)
 			put_bytes(w, buf, (size_t)n);
+	return n < 0 ? errno : w->bad ? ENOMEM : 0;
+}
+
+static int load_from(struct phnx *ph, int fd, const char *file, char *text, size_t room)
+{
+	struct writer w = { 0 };
+	struct contents c;
+	struct stat st;
+	int error;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		snprintf(text, room, "the message log %s is not a file", file);
+		return PH_ELOG;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		snprintf(text, room, "the message log %s was loaded before, by this process or by one that has not ended", file);
+		return PH_ELOG;
+	}
+	error = read_all(fd, &w);
+	if (error) {
+		snprintf(text, room, "cannot read the message log %s: %s", file, strerror(error));
+		error = error == ENOMEM ? PH_ENOMEM : PH_ELOG;
+	} else if (!examine(ph, &w, &c)) {
+		snprintf(text, room, "the message log %s is damaged, or of another session or space", file);
+		error = PH_ELOG;
+	} else {
+		error = load(ph, &c, fd, file, text, room);
+	}
+	free(w.data);
+	return error;
 }
 
 int msglog_load(struct phnx *ph, const char *file, char *text, size_t room)
 {
-	struct writer w = { 0 };
-	struct reader records;
-	int fd = open(file, O_RDONLY | O_CLOEXEC), error = PH_ELOG;
+	int fd = open(file, O_RDONLY | O_CLOEXEC | O_NONBLOCK);		/* of a pipe that nobody writes, the others would wait with us */
 
 	if (fd < 0) {
 		snprintf(text, room, "cannot read the message log %s: %s", file, strerror(errno));
 		return PH_ELOG;
 	}
-	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
-		snprintf(text, room, "the message log %s was loaded before, by this process or by one that has not ended", file);
+	int error = load_from(ph, fd, file, text, room);
+	if (error)
 		close(fd);
-		return PH_ELOG;
-	}
-	read_all(fd, &w);
-	struct loaded *log = w.bad ? NULL : examine(ph, w.data, w.len, &records);
-	if (log)
-		error = load(ph, log, &records, file, text, room);
-	else
-		snprintf(text, room, "the message log %s is damaged, or of another session or space", file);
-	free(w.data);
-	if (!error) {
-		log->fd = fd;
-		doubt_note_loaded(ph, log);
-	} else {
-		free(log);
-		close(fd);
-	}
 	return error;
 }

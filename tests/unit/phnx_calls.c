@@ -244,6 +244,35 @@ static int role_full_disk(int role)
 	return 0;
 }
 
+/* What is no file is no log: nothing takes its place, nobody waits for it, and the messages stay. What a process of the same number
+ * has left behind is in nobody's way. */
+static int role_no_file(int role)
+{
+	char pipe[64], left[96], log[64];
+	const char *not_files[] = { folder, pipe, "/dev/full", "/dev/zero" };
+	enum { N = sizeof not_files / sizeof *not_files };
+
+	(void)role;
+	snprintf(pipe, sizeof pipe, "%s/pipe", folder);
+	snprintf(log, sizeof log, "%s/log", folder);
+	snprintf(left, sizeof left, "%s.%d", log, (int)getpid());
+	CHECK(mkfifo(pipe, 0600) == 0 && write_to(left, "half a log"));
+	start(0, 0, NULL);
+	ph_send(7, "kept", 5, 3);
+	for (int i = 0; i < N; i++) {
+		ph_load_msgs(not_files[i]);
+		CHECK(errors[-PH_ELOG] == 2 * i + 1 && strstr(told, "is not a file"));
+		ph_store_msgs(not_files[i]);
+		CHECK(errors[-PH_ELOG] == 2 * i + 2 && strstr(told, "else than a file"));
+		CHECK(!ph_mqueue_is_empty());
+	}
+	ph_store_msgs(log);
+	CHECK(errors[-PH_ELOG] == 2 * N && ph_mqueue_is_empty());
+	ph_finalize(NULL, 0);
+	CHECK(unlink(pipe) == 0 && unlink(left) == 0 && unlink(log) == 0);
+	return 0;
+}
+
 /* A node that others gave much to keep has more in its log than it may send itself. */
 static int role_much(int role)
 {
@@ -387,6 +416,7 @@ static void test_log(void)
 	char disk[64];
 
 	run_roles(role_logger, 1);
+	run_roles(role_no_file, 1);
 	run_roles(role_much, 1);
 	run_roles(role_twice, 1);
 	snprintf(disk, sizeof disk, "%s/disk", folder);

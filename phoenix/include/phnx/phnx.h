@@ -59,7 +59,8 @@ void ph_init(ph_vp_t lower, ph_vp_t upper, const char *config_file, const char *
 
 /* ph_finalize - leave, after the local message queue is empty or timeout seconds have passed
  *
- * A timeout of -1 waits for ever.  What is left then goes to msg_log_file, or is lost if that is NULL.  "Empty" means that
+ * A timeout of -1 waits for ever.  What is left then goes to msg_log_file, or is lost if that is NULL or cannot be written (PH_ELOG:
+ * whoever cannot afford that calls ph_store_msgs() before, after which all is still there if it failed).  "Empty" means that
  * every message was taken by a receiver, or handed to a neighbour that keeps it for a node that is away. */
 void ph_finalize(const char *msg_log_file, int timeout);
 
@@ -179,7 +180,7 @@ void ph_add_port_ssh(const char *hostname, int port, const char *user);
 void ph_add_port_ssl(const char *hostname, int port);
 /* ph_load_msgs - take the messages of a file that ph_store_msgs() wrote into the local queue
  *
- * A log is loaded once (PH_ELOG).  Of one that its writer wrote later than another, which has what is in that one too, the rest is
+ * A log is loaded once (PH_ELOG).  If memory runs out (PH_ENOMEM), what had no room is loaded by another call.  Of one that its writer wrote later than another, which has what is in that one too, the rest is
  * taken.  Another process is kept from loading the same file as long as this one has not called ph_finalize(): by a lock, for
  * which a descriptor stays open.  It cannot be known that the file is a copy of one that another process has loaded, that it is
  * loaded on another computer meanwhile, or that whoever loaded it has ended: then every message that had reached its receiver
@@ -203,6 +204,7 @@ void ph_invalidate_routing(void);
 int ph_mqueue_is_empty(void);
 /* ph_store_msgs - write the messages of the local queue to a file
  *
+ * The file must be a new one or take the place of an ordinary one; after an error (PH_ELOG, PH_ENOMEM) the queue is as it was.
  * Whoever loads the file sends them: this process sends none of them any more, nor what it is given later for the same virtual nodes.
  * The queue counts as empty then. */
 void ph_store_msgs(const char *filename);
