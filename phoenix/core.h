@@ -338,6 +338,7 @@ struct flows {
 	unsigned n, n_timed;
 	struct dest *dests[FLOW_TABLE], *active;
 	struct dest *delivering;	/* of which this node itself receives a message just now; or NULL */
+	bool handling;			/* the library or a handler is at a message just now */
 	uint64_t order, version_seen;
 	size_t out_bytes, in_bytes;
 	struct rmsg *received, **received_end;
@@ -491,6 +492,7 @@ struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int i
 int reduction_poll(struct phnx *ph, struct reduction *r, void *value, size_t len, ph_combine_fn combine);
 void reduction_end(struct phnx *ph, struct reduction *r);
 void deliver_multicast(struct phnx *ph, ph_vp_t dest, ph_vp_t source, int tag, const void *body, size_t len);
+void reduce_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 void collective_free(struct phnx *ph);
 
 /* ---- the node ---- */

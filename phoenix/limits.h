@@ -69,6 +69,8 @@ enum {
 	ROUTE_EXPIRY = 30000000,		/* an unreachable node is forgotten after this, unless messages wait for it */
 	GOSSIP_INTERVAL = 500000,
 	PASSED_ON = 100000,			/* who passed nothing on for so long, and some round trips, may leave */
+	REDUCE_DOUBT = 1000000,			/* who was asked for a value, and has none, asks after this whether it is still wanted; doubles */
+	REDUCE_DOUBT_MAX = 64000000,
 	REDUCE_AGAIN = 200000,			/* whoever has taken the first virtual node asks, if nobody did meanwhile */
 	MIGRATION_RETRY = 20000,		/* a refused attempt is repeated after this, times a random factor */
 };

@@ -182,6 +182,7 @@ uint64_t phnx_tick(struct phnx *ph)
 	migrate_tick(ph, now, &next);
 	detect_tick(ph, now, &next);
 	flow_tick(ph, now, &next);
+	reduce_tick(ph, now, &next);
 	route_tick(ph, now, &next);
 	if (ph->flows.pump || ph->flows.version_seen != ph->routes.version)
 		next = now;

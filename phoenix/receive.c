@@ -158,6 +158,8 @@ static void deliver(struct phnx *ph, struct rmsg *m)
 			ph->ops->arrived(ph->ctx);
 		return;
 	}
+	bool outer = ph->flows.handling;	/* a multicast comes within the library's own message */
+	ph->flows.handling = true;
 	ph->flows.delivered++;
 	resolve_received(ph, m, OUT_CONSUMED);
 	if (m->flags & DATA_INTERNAL && m->pub.tag == TAG_MIGRATION)
@@ -168,6 +170,7 @@ static void deliver(struct phnx *ph, struct rmsg *m)
 		collective_on_message(ph, m);
 	else if (h && !(m->flags & DATA_VOID))
 		h->fn(h->arg, &m->pub, m->source);
+	ph->flows.handling = outer;
 	rmsg_free(m);
 }
 

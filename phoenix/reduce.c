@@ -13,6 +13,9 @@
  * may be two attempts.  A node whose value has gone into one of them refuses the other (PH_EBUSY), and one that gives an
  * attempt up tells those who have answered it, now or later, the same: at most one attempt has all values, and who was part
  * of another calls again.
+ *
+ * Whoever waits for a call that does not come, since its caller was part of another attempt, or for those who do, would wait for
+ * ever: it asks now and then whether its answer is still wanted, with one that speaks for no virtual nodes.
  */
 #include "phoenix/collective.h"
 
@@ -41,6 +44,7 @@ struct gather {			/* a question that this node was asked */
 	struct value *values;
 	struct answer *answers;
 	unsigned n_answers;
+	uint64_t doubt_us, patience_us;	/* not answered by then: does anybody still want it? */
 };
 struct reduction {		/* a call that waits */
 	struct reduction *next;
@@ -140,6 +144,16 @@ static void ask(struct phnx *ph, ph_vp_t to, const struct ph_vps *set, void *arg
 	flow_send_internal(ph, to, TAG_GATHER, &w, 0);
 }
 
+static void put_answer(struct writer *w, const struct gather *g, uint64_t weight, uint64_t counted, int error, uint64_t n_values)
+{
+	put64(w, g->parent_id);
+	put64(w, g->id);
+	put64(w, weight);
+	put64(w, counted);
+	put8(w, (uint8_t)-error);
+	put_var(w, n_values);
+}
+
 static void answer(struct phnx *ph, struct gather *g)
 {
 	struct writer w = { 0 };
@@ -148,12 +162,7 @@ static void answer(struct phnx *ph, struct gather *g)
 	for (struct value *v = g->values; v; v = v->next)
 		n++;
 	g->answered = true;
-	put64(&w, g->parent_id);
-	put64(&w, g->id);
-	put64(&w, g->weight);
-	put64(&w, g->counted);
-	put8(&w, (uint8_t)-g->error);
-	put_var(&w, n);
+	put_answer(&w, g, g->weight, g->counted, g->error, n);
 	for (struct value *v = g->values; v; v = v->next) {
 		put32(&w, (uint32_t)v->len);
 		put_bytes(&w, v->data, v->len);
@@ -229,7 +238,8 @@ static void on_gather(struct phnx *ph, ph_vp_t from, struct reader *r)
 
 	if (!g)
 		return;
-	*g = (struct gather){ .next = ph->collectives.gathers, .id = ++ph->collectives.counter, .parent = from, .parent_id = get64(r) };
+	*g = (struct gather){ .next = ph->collectives.gathers, .id = ++ph->collectives.counter, .parent = from, .parent_id = get64(r),
+			      .doubt_us = phnx_now(ph) + REDUCE_DOUBT, .patience_us = REDUCE_DOUBT };
 	g->top = (ph_vp_t)get64(r);
 	g->top_id = get64(r);
 	if (is_top(ph, g)) {
@@ -295,7 +305,7 @@ static void on_value(struct phnx *ph, ph_vp_t from, struct reader *r)
 	if (!g && !r->bad)		/* given up */
 		send_result(ph, &(struct answer){ from, id }, PH_EBUSY, NULL, 0);
 	if (g && (!weight || !g->missing || g->n_answers == MAX_ANSWERS))
-		return;			/* nobody was asked for it */
+		return;			/* it is wanted still; or nobody was asked for it */
 	struct answer *more = g && !r->bad ? realloc(g->answers, (g->n_answers + 1) * sizeof *more) : NULL;
 
 	if (!more)
@@ -322,6 +332,37 @@ static void on_result(struct phnx *ph, struct reader *r)
 
 	if (g && !r->bad)
 		tell(ph, g, error, r->p, (size_t)(r->end - r->p));
+}
+
+static void ask_whether_wanted(struct phnx *ph, const struct gather *g)
+{
+	struct writer w = { 0 };
+
+	put_answer(&w, g, 0, 0, 0, 0);
+	flow_send_internal(ph, g->parent, TAG_VALUE, &w, 0);
+}
+
+/* Nobody else wants an answer to the first question, but the call that asked. */
+static bool may_be_unwanted(const struct phnx *ph, const struct gather *g)
+{
+	return !g->answered && !(is_top(ph, g) && g->by);
+}
+
+void reduce_tick(struct phnx *ph, uint64_t now, uint64_t *next)
+{
+	for (struct gather *g = ph->collectives.gathers; g;) {
+		bool doubtful = may_be_unwanted(ph, g);
+		if (doubtful && now >= g->doubt_us) {
+			g->patience_us *= g->patience_us < REDUCE_DOUBT_MAX ? 2 : 1;
+			g->doubt_us = now + g->patience_us;
+			ask_whether_wanted(ph, g);
+			g = ph->collectives.gathers;	/* of an answer that came at once it may be another one */
+			continue;
+		}
+		if (doubtful && g->doubt_us < *next)
+			*next = g->doubt_us;
+		g = g->next;
+	}
 }
 
 void reduce_on_message(struct phnx *ph, ph_vp_t from, int tag, struct reader *r)

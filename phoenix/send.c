@@ -182,7 +182,7 @@ static bool give_to_self(struct phnx *ph, struct dest *d)
 		return false;
 	}
 
-	if (fl->delivering) {
+	if (fl->handling) {
 		fl->pump = true;
 		return false;
 	}
