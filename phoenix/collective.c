@@ -67,15 +67,20 @@ static struct branch *find_branches(struct phnx *ph, ph_vps_t *rest, size_t *n)
 			size_t i = 0;
 			while (i < *n && all[i].way != way)
 				i++;
+			struct branch *b = all + i;
 			if (i == *n)
-				all[(*n)++] = (struct branch){ .by = e, .way = way, .class = distance_class(way) };
-			if (e->direct)
-				all[i].by = e;		/* the neighbour itself, before those behind it */
-			ph_vps_t left = merge(&all[i].vps, theirs) ? ph_vps_create_diff(*rest, theirs) : NULL;
-			if (left) {
-				ph_vps_destroy(*rest);
-				*rest = left;
+				*b = (struct branch){ .by = e, .way = way, .class = distance_class(way) };
+			ph_vps_t left = ph_vps_create_diff(*rest, theirs);
+			if (!left || !merge(&b->vps, theirs)) {		/* it goes with what is nobody's, then */
+				ph_vps_destroy(left);
+				ph_vps_destroy(theirs);
+				continue;
 			}
+			*n += i == *n;
+			if (e->direct)
+				b->by = e;		/* the neighbour itself, before those behind it */
+			ph_vps_destroy(*rest);
+			*rest = left;
 		}
 		ph_vps_destroy(theirs);
 	}
@@ -97,14 +102,17 @@ void tree_share(struct phnx *ph, const struct ph_vps *set, tree_fn give, void *a
 		if (start == 0 || all[start].class == 0)
 			start += (end - start) / 2;	/* the nearest: their farther half */
 		for (size_t i = start + 1; i < end; i++)
-			merge(&all[start].vps, &all[i].vps);
+			if (!merge(&all[start].vps, &all[i].vps))
+				give(ph, first_of(all + i), &all[i].vps, arg);
 		give(ph, first_of(all + start), &all[start].vps, arg);
 		end = start;
 	}
 	for (size_t i = 0; i < n; i++)
 		free(all[i].vps.r);
 	free(all);
-	if (rest && rest->n)		/* nobody's yet: it waits for whoever will assume the first of them */
+	if (!rest && set->n)		/* no memory to share it out */
+		give(ph, set->r[0].lo, set, arg);
+	else if (rest && rest->n)	/* nobody's yet: it waits for whoever will assume the first of them */
 		give(ph, rest->r[0].lo, rest, arg);
 	ph_vps_destroy(rest);
 }
@@ -122,15 +130,18 @@ bool get_set(struct phnx *ph, struct reader *r, struct ph_vps *set)
 {
 	uint64_t n = get_var(r);
 	ph_vp_t at = ph->lower;
+	bool short_of_memory = false;
 
 	*set = (struct ph_vps){ 0 };
-	for (uint64_t i = 0; i < n && n <= MAX_RANGES && !r->bad; i++) {
+	for (uint64_t i = 0; i < n && n <= MAX_RANGES && !r->bad && !short_of_memory; i++) {
 		ph_vp_t lo = (ph_vp_t)get64(r), hi = (ph_vp_t)get64(r);
-		if (lo < at || hi <= lo || hi > ph->upper || !vps_append(set, lo, hi))
-			r->bad = true;
+		r->bad |= lo < at || hi <= lo || hi > ph->upper;
+		short_of_memory = !r->bad && !vps_append(set, lo, hi);
 		at = hi;
 	}
-	if (!r->bad && set->n)
+	if (short_of_memory)
+		phnx_report(ph, PH_ENOMEM, "a part of a collective operation was lost for want of memory");
+	if (!r->bad && !short_of_memory && set->n)
 		return true;
 	free(set->r);
 	*set = (struct ph_vps){ 0 };
@@ -205,6 +216,8 @@ static void on_multicast(struct phnx *ph, struct reader *r)
 	c.body = r->p;
 	c.len = (size_t)(r->end - r->p);
 	ph_vps_t here = ph_vps_create_inter(&set, &ph->me.vps), rest = ph_vps_create_diff(&set, &ph->me.vps);
+	if (!here || !rest)
+		phnx_report(ph, PH_ENOMEM, "a multicast was lost for want of memory");
 	if (rest)
 		tree_share(ph, rest, send_cast, &c);	/* first the others: they are farther */
 	if (here && here->n && first_copy(ph, &c))

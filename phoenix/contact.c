@@ -96,18 +96,23 @@ static void set(struct phnx *ph, struct contact *c, enum contact_state state, ui
 		ph->due = ph->contacts.heap[0]->due_us;
 }
 
-static void release(struct phnx *ph, struct contact *c)
+static void contact_free(struct contact *c)
 {
-	ph->ops->undial(ph->ctx, c);
-	for (struct plink *l = ph->links; l; l = l->next)
-		if (l->contact == c)
-			l->contact = NULL;
 	free(c->at.host);
 	free(c->at.user);
 	free(c->at.cert);
 	free(c->at.key);
 	free(c->complaint);
 	free(c);
+}
+
+static void release(struct phnx *ph, struct contact *c)
+{
+	ph->ops->undial(ph->ctx, c);
+	for (struct plink *l = ph->links; l; l = l->next)
+		if (l->contact == c)
+			l->contact = NULL;
+	contact_free(c);
 }
 
 /* The node that it was learned from is gone. */
@@ -133,28 +138,40 @@ void contact_free_all(struct phnx *ph)
 
 /* ---- new ones ---- */
 
+static bool copy(char **to, const char *from)
+{
+	*to = from ? strdup(from) : NULL;
+	return !from || *to;
+}
+
+static bool heap_room(struct contacts *all)
+{
+	unsigned room = all->room ? 2 * all->room : 16;
+	struct contact **heap = all->n == all->room ? realloc(all->heap, room * sizeof *heap) : NULL;
+
+	if (!heap)
+		return all->n < all->room;
+	all->heap = heap;
+	all->room = room;
+	return true;
+}
+
 struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at, ph_vp_t name)
 {
 	struct contacts *all = &ph->contacts;
 	struct contact *c = calloc(1, sizeof *c);
 
-	if (c && all->n == all->room) {
-		unsigned room = all->room ? 2 * all->room : 16;
-		struct contact **heap = realloc(all->heap, room * sizeof *heap);
-		if (!heap) {
-			free(c);
-			return NULL;
-		}
-		all->heap = heap;
-		all->room = room;
-	}
 	if (!c)
 		return NULL;
 	c->at = *at;
-	c->at.host = strdup(at->host);
-	c->at.user = at->user ? strdup(at->user) : NULL;
-	c->at.cert = at->cert ? strdup(at->cert) : NULL;
-	c->at.key = at->key ? strdup(at->key) : NULL;
+	bool copied = copy(&c->at.host, at->host);
+	copied &= copy(&c->at.user, at->user);
+	copied &= copy(&c->at.cert, at->cert);
+	copied &= copy(&c->at.key, at->key);
+	if (!copied || !heap_room(all)) {
+		contact_free(c);
+		return NULL;
+	}
 	c->name = name;
 	c->backoff_us = least_backoff(c);
 	if (!name) {

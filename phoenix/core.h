@@ -346,6 +346,7 @@ struct flows {
 	struct dest *spare_dest;
 	bool pump;			/* something may move now */
 	bool self_waits;		/* a message from this node to itself, for room */
+	bool stranded;			/* messages that wait here must go on, and there is no memory for that */
 	bool logged;			/* a log was written: what others give this node to keep now would be in none */
 	uint64_t ack_soonest;		/* UINT64_MAX: no acknowledgement waits */
 	struct {			/* the last acknowledgement that came with a message: read when nobody waits for that any more */
@@ -374,7 +375,7 @@ bool receive_has_room(struct phnx *ph, int tag, size_t len);	/* for one more fro
 bool flow_waiting(struct phnx *ph, int tag);
 void flow_pump(struct phnx *ph);
 void flow_catch_up(struct phnx *ph);			/* reads the acknowledgement that was kept for later, if there is one */
-void flow_release(struct phnx *ph, const struct ph_vps *vps);
+void flow_release(struct phnx *ph);			/* virtual nodes of this node's have been released */
 bool flow_idle(struct phnx *ph);			/* nothing that we sent is unresolved, but for what stands in a log */
 void flow_logged(struct phnx *ph);			/* all that is unresolved stands in a log now */
 void flow_custody(struct phnx *ph);			/* hand what finds no holder to a neighbour */
@@ -405,6 +406,11 @@ bool route_frame(struct phnx *ph, ph_vp_t to, enum frame_type type, const struct
 /* ---- migration ---- */
 
 enum { TAG_MIGRATION = 1, TAG_MULTICAST, TAG_GATHER, TAG_VALUE, TAG_RESULT, TAG_DOUBT, TAG_CERTAINTY };	/* of messages with DATA_INTERNAL */
+struct unsaid {				/* a message for which there was no memory */
+	ph_vp_t to, lo, hi, count;
+	int kind, wish, side;
+	uint32_t attempt;
+};
 struct migration {
 	bool locked, trying;
 	ph_vp_t holder;			/* who holds this node's lock, if locked */
@@ -426,6 +432,8 @@ struct migration {
 	int side;
 	int result;			/* > 0: still under way */
 	uint64_t retry_us;
+	struct unsaid unsaid[8];	/* in their order */
+	unsigned n_unsaid;
 	uint64_t done, refused;		/* counts */
 };
 void migrate_on_message(struct phnx *ph, const struct rmsg *m);
@@ -541,6 +549,7 @@ void phnx_free(struct phnx *ph);
 struct contact *phnx_add_contact(struct phnx *ph, const struct phnx_contact *at, ph_vp_t name);
 int phnx_assume(struct phnx *ph, const struct ph_vps *vps);
 int phnx_release(struct phnx *ph, const struct ph_vps *vps);
+int phnx_become(struct phnx *ph, ph_vps_t vps);	/* has these from now on, no others; frees vps. NULL: PH_ENOMEM */
 int phnx_send(struct phnx *ph, ph_vp_t dest, struct pbuf *body, int tag, unsigned flags, uint64_t deadline_us);
 uint64_t phnx_lateness(const struct phnx *ph, uint64_t now);	/* so late nodes come to what is due, these seconds */
 void phnx_goodbye(struct phnx *ph);	/* tell all that this node is gone for good */

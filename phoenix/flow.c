@@ -215,6 +215,11 @@ void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	enum { TIMED_STEP = 10000 };
 
 	ph->flows.ack_soonest = UINT64_MAX;
+	if (ph->flows.stranded) {
+		flow_release(ph);
+		ph->flows.pump = true;
+		*next = now + MEMORY_WAIT < *next ? now + MEMORY_WAIT : *next;
+	}
 	if (ph->flows.n_timed) {
 		receive_expire(ph, now);
 		*next = now + TIMED_STEP < *next ? now + TIMED_STEP : *next;

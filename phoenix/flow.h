@@ -73,7 +73,8 @@ void receive_expire(struct phnx *ph, uint64_t now);
 void receive_ack(struct phnx *ph, struct flow *f);
 void receive_answer(struct phnx *ph, struct flow *f, uint64_t sent);	/* the same; and of all below `sent`, what has not come */
 void receive_put_ack(struct phnx *ph, struct flow *f, struct writer *w);	/* at most ACK_LIMIT bytes */
-void receive_local(struct phnx *ph, struct smsg *s);		/* sent by this node to itself; frees s */
+struct rmsg *receive_copy(const struct smsg *s);		/* of one from this node to itself; NULL: out of memory */
+void receive_local(struct phnx *ph, struct rmsg *m);		/* such a copy */
 size_t rmsg_bytes(const struct rmsg *m);
 
 #endif

@@ -64,6 +64,7 @@ enum {
 	ACK_DELAY = 20000,
 	ACK_EVERY = 16,				/* or after so many messages, */
 	ACK_BYTES = 512 << 10,			/* or bytes: their sender uses the memory again while it is in its cache */
+	MEMORY_WAIT = 20000,			/* then what there was no memory for is tried again */
 	DOUBT_WAIT = 10000000,			/* for a node that can tell which messages of a log had arrived */
 	OVERLAP_GRACE = 2000000,		/* a doubly assumed virtual node is reported after this */
 	ROUTE_EXPIRY = 30000000,		/* an unreachable node is forgotten after this, unless messages wait for it */

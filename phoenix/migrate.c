@@ -40,31 +40,62 @@ struct note {				/* a message of the protocol, read */
 static ph_vp_t low(struct phnx *ph) { return ph->me.vps.n ? ph->me.vps.r[0].lo : 0; }
 static ph_vp_t high(struct phnx *ph) { return ph->me.vps.n ? ph->me.vps.r[ph->me.vps.n - 1].hi : 0; }
 
-static void say(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt, ph_vp_t lo, ph_vp_t hi, const void *state,
-		size_t state_len)
+static bool utter(struct phnx *ph, const struct unsaid *u)
 {
-	struct migration *m = &ph->migration;
+	const struct migration *m = &ph->migration;
 	struct writer w = { 0 };
 
-	put8(&w, (uint8_t)kind);
-	put32(&w, attempt);
-	put64(&w, (uint64_t)lo);
-	put64(&w, (uint64_t)hi);
+	put8(&w, (uint8_t)u->kind);
+	put32(&w, u->attempt);
+	put64(&w, (uint64_t)u->lo);
+	put64(&w, (uint64_t)u->hi);
 	put64(&w, ph->routes.clock);
-	put8(&w, (uint8_t)m->wish);
-	put8(&w, m->side > 0);
-	put64(&w, (uint64_t)m->count);
-	put_bytes(&w, state, state_len);
+	put8(&w, (uint8_t)u->wish);
+	put8(&w, u->side > 0);
+	put64(&w, (uint64_t)u->count);
+	if (u->kind == TRANSFER)
+		put_bytes(&w, m->state, m->state_len);
 	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
-	if (!b || flow_send(ph, to, ph->name, b, TAG_MIGRATION, DATA_INTERNAL, 0))
-		phnx_report(ph, PH_ENOMEM, "a migration stands still for want of memory");
+	bool sent = b && !flow_send(ph, u->to, ph->name, b, TAG_MIGRATION, DATA_INTERNAL, 0);
 	pbuf_put(b);
 	free(w.data);
+	return sent;
+}
+
+/* What there was no memory for is said later, and before anything else: a partner that is not told waits for ever. */
+static void say_rest(struct phnx *ph)
+{
+	struct migration *m = &ph->migration;
+
+	while (m->n_unsaid) {
+		struct unsaid first = m->unsaid[0];
+		bool void_now = first.kind == TRANSFER && !m->moving;	/* the taker has died, and the giver has it back */
+		if (!void_now && !utter(ph, &first))
+			break;
+		memmove(m->unsaid, m->unsaid + 1, --m->n_unsaid * sizeof *m->unsaid);
+	}
+}
+
+static void say(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt, ph_vp_t lo, ph_vp_t hi)
+{
+	struct migration *m = &ph->migration;
+	struct unsaid u = { .to = to, .lo = lo, .hi = hi, .count = m->count, .kind = kind, .wish = m->wish, .side = m->side,
+			    .attempt = attempt };
+	uint64_t again = phnx_now(ph) + MEMORY_WAIT;
+
+	if (!m->n_unsaid && utter(ph, &u))
+		return;
+	if (m->n_unsaid == sizeof m->unsaid / sizeof *m->unsaid) {
+		phnx_report(ph, PH_ENOMEM, "a migration stands still for want of memory");
+		return;
+	}
+	m->unsaid[m->n_unsaid++] = u;
+	ph->due = again < ph->due ? again : ph->due;
 }
 
 static void tell(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt)
 {
-	say(ph, to, kind, attempt, low(ph), high(ph), NULL, 0);
+	say(ph, to, kind, attempt, low(ph), high(ph));
 }
 
 /* ---- the application's wish ---- */
@@ -149,14 +180,24 @@ static bool adjacent(struct phnx *ph, const struct note *n)
 
 /* ---- release, transfer, death ---- */
 
-static void take(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
+/* false: there is no memory for that, and nothing was done. */
+static bool take(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
 {
 	struct vrange range = { lo, hi };
-	struct ph_vps moving = { .n = 1, .r = &range };
+	ph_vps_t all = ph_vps_create_union(&ph->me.vps, &(struct ph_vps){ .n = 1, .r = &range });
 
+	if (!all)
+		return false;
 	if (ph->migration.app.take)
 		ph->migration.app.take(ph->migration.app.arg, lo, hi, state, len);
-	phnx_assume(ph, &moving);
+	phnx_become(ph, all);
+	return true;
+}
+
+static void take_back(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
+{
+	if (!take(ph, lo, hi, state, len))
+		phnx_report(ph, PH_ENOMEM, "virtual nodes [%lld, %lld), which could not move, are lost for want of memory", lo, hi);
 }
 
 /* Both nodes are locked and agree: this one gives [lo, hi) to its partner.  After an error it has it as before. */
@@ -178,10 +219,10 @@ static int give(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, uint32_t attempt)
 		return error < 0 ? error : PH_EINVAL;
 	}
 	if (m->state_len > MAX_STATE) {
-		take(ph, lo, hi, m->state, m->state_len);
+		take_back(ph, lo, hi, m->state, m->state_len);
 		return PH_ETOOBIG;
 	}
-	say(ph, m->partner, TRANSFER, attempt, lo, hi, m->state, m->state_len);
+	say(ph, m->partner, TRANSFER, attempt, lo, hi);
 	return 0;
 }
 
@@ -261,14 +302,14 @@ static void on_transfer(struct phnx *ph, const struct note *n)
 
 	if (!m->locked || (m->holder != n->from && !(mine && m->partner == n->from)))
 		return;		/* the giver is dead to us, and took the interval back */
-	if ((mine && m->unwanted) || ph->leaving) {	/* nobody waits for it here */
+	if ((mine && m->unwanted) || ph->leaving ||	/* nobody waits for it here, or there is no memory */
+	    !take(ph, n->lo, n->hi, n->state, n->state_len)) {
 		unlock(ph);
 		tell(ph, n->from, ABORT, n->attempt);
 		if (mine)
 			try_again(ph);
 		return;
 	}
-	take(ph, n->lo, n->hi, n->state, n->state_len);
 	unlock(ph);
 	tell(ph, n->from, DONE, n->attempt);
 	if (mine)
@@ -293,7 +334,7 @@ static void undo(struct phnx *ph)
 	bool mine = i_lead(ph);
 
 	if (m->moving)
-		take(ph, m->lo, m->hi, m->state, m->state_len);
+		take_back(ph, m->lo, m->hi, m->state, m->state_len);
 	if (mine && m->moving && m->unwanted)
 		m->wish = WISH_NONE;
 	unlock(ph);
@@ -338,7 +379,7 @@ static void on_lock_you_first(struct phnx *ph, const struct note *n)
 	if (!m->locked && adjacent(ph, n)) {
 		lock(ph, ph->name);
 		m->asked = n->from;
-		say(ph, n->from, LOCK2, m->attempt, n->lo, n->hi, NULL, 0);
+		say(ph, n->from, LOCK2, m->attempt, n->lo, n->hi);
 	} else {
 		try_again(ph);
 	}
@@ -498,6 +539,10 @@ void migrate_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	struct migration *m = &ph->migration;
 
+	if (m->n_unsaid) {
+		say_rest(ph);
+		*next = now + MEMORY_WAIT < *next ? now + MEMORY_WAIT : *next;
+	}
 	/* Nobody owes an answer to a query whose receiver has died: another attempt, and late answers are undone. */
 	if (m->trying && !m->asked && now >= m->tried_us + ATTEMPT_TIMEOUT)
 		try_again(ph);

@@ -40,6 +40,12 @@ $(eval $(call unit-test,phnx_cluster,tests/sim/phnx_cluster.o tests/sim/phnx_let
 	tests/sim/phnx_sim.o phoenix/msglog.o phoenix/secret.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_forever,tests/sim/phnx_forever.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_reduce,tests/sim/phnx_reduce.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
+# Allocations of the library's alone may fail there.
+$(B)/tests/sim/phnx_core.o: $(addprefix $(B)/,$(PHNX_CORE))
+	@echo "  LD    $@"
+	$(Q)$(LD) -r -o $@ $^
+	$(Q)objcopy $(foreach f,malloc calloc realloc strdup,--redefine-sym $(f)=phnx_test_$(f)) $@
+$(eval $(call unit-test,phnx_memory,tests/sim/phnx_memory.o tests/sim/phnx_sim.o tests/sim/phnx_core.o,-lcrypto))
 $(eval $(call unit-test,phnx_thousand,tests/sim/phnx_thousand.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_net,tests/unit/phnx_net.o tests/unit/phnx_calls.o tests/unit/phnx_crews.o tests/unit/phnx_threads.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call unit-test,phnx_misuse,tests/unit/phnx_misuse.o $(PHNX_OBJECTS),$(PHNX_LIBS)))

@@ -41,6 +41,7 @@ struct phnx *phnx_new(const struct phnx_ops *ops, void *ctx, ph_vp_t lower, ph_v
 	ph->learn = true;
 	ph->gossip_us = GOSSIP_INTERVAL;
 	if (route_init(ph)) {
+		route_free(ph);
 		free(ph);
 		return NULL;
 	}
@@ -77,7 +78,7 @@ void phnx_free(struct phnx *ph)
 
 /* ---- virtual nodes ---- */
 
-static int set_mine(struct phnx *ph, ph_vps_t vps)
+int phnx_become(struct phnx *ph, ph_vps_t vps)
 {
 	if (!vps)
 		return PH_ENOMEM;
@@ -103,16 +104,16 @@ int phnx_assume(struct phnx *ph, const struct ph_vps *vps)
 {
 	if (!in_bounds(ph, vps))
 		return PH_EBOUND;
-	return set_mine(ph, ph_vps_create_union(&ph->me.vps, (ph_vps_t)vps));
+	return phnx_become(ph, ph_vps_create_union(&ph->me.vps, (ph_vps_t)vps));
 }
 
 int phnx_release(struct phnx *ph, const struct ph_vps *vps)
 {
 	if (!in_bounds(ph, vps))
 		return PH_EBOUND;
-	int error = set_mine(ph, ph_vps_create_diff(&ph->me.vps, (ph_vps_t)vps));
+	int error = phnx_become(ph, ph_vps_create_diff(&ph->me.vps, (ph_vps_t)vps));
 	if (!error)
-		flow_release(ph, vps);
+		flow_release(ph);
 	return error;
 }
 

@@ -318,22 +318,24 @@ bool receive_has_room(struct phnx *ph, int tag, size_t len)
 	return *flow_handler(ph, tag) || !ph->flows.in_bytes || ph->flows.in_bytes + len <= RECV_QUEUE_BYTES;
 }
 
-void receive_local(struct phnx *ph, struct smsg *s)
+struct rmsg *receive_copy(const struct smsg *s)
 {
 	struct rmsg *m = rmsg_new(s->body->data, s->body->len);
 
-	if (m) {
-		m->pub.dest = s->dest;
-		m->pub.tag = s->tag;
-		m->source = s->origin;
-		m->seq = s->order;
-		m->flags = s->flags & (DATA_UNORDERED | DATA_INTERNAL);
-		m->deadline_us = s->deadline_us;
-		deliver(ph, m);
-	} else {
-		phnx_report(ph, PH_ENOMEM, "a message was lost for want of memory");
-	}
-	smsg_free(ph, s);
+	if (!m)
+		return NULL;
+	m->pub.dest = s->dest;
+	m->pub.tag = s->tag;
+	m->source = s->origin;
+	m->seq = s->order;
+	m->flags = s->flags & (DATA_UNORDERED | DATA_INTERNAL);
+	m->deadline_us = s->deadline_us;
+	return m;
+}
+
+void receive_local(struct phnx *ph, struct rmsg *m)
+{
+	deliver(ph, m);
 }
 
 /* This node's copy of a multicast. */
@@ -341,8 +343,10 @@ void deliver_multicast(struct phnx *ph, ph_vp_t dest, ph_vp_t source, int tag, c
 {
 	struct rmsg *m = rmsg_new(body, len);
 
-	if (!m)
+	if (!m) {
+		phnx_report(ph, PH_ENOMEM, "a multicast was lost for want of memory");
 		return;
+	}
 	m->pub.dest = dest;
 	m->pub.tag = tag;
 	m->source = source;
@@ -546,27 +550,50 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 
 /* ---- changes of the mapping, and departures ---- */
 
-/* What waits here for the released virtual nodes goes back to its senders, or on its way again if we sent it. */
-void flow_release(struct phnx *ph, const struct ph_vps *vps)
+static bool send_on(struct phnx *ph, const struct rmsg *m)
 {
+	struct pbuf *b = pbuf_new(m->pub.body, m->pub.len);
+	uint64_t order = !m->peer && m->seq ? m->seq : ++ph->flows.order;
+	bool sent = b && send_enqueue(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags, m->deadline_us, order);
+
+	pbuf_put(b);
+	return sent;
+}
+
+/* Whether it waits here for a virtual node that was released.  A copy of a multicast has reached this node, and perhaps whoever assumes
+ * the virtual node now has one too: so it stays, unless this node has nothing any more. */
+static bool is_astray(struct phnx *ph, const struct rmsg *m)
+{
+	bool copy = !m->peer && !m->seq;
+
+	return !is_mine(ph, m->pub.dest) && !(copy && ph->me.vps.n);
+}
+
+/* What waits here for virtual nodes that were released goes back to its senders, or on its way again if we sent it.  If there is no
+ * memory for that, nothing at all leaves before it has: it must not be overtaken. */
+void flow_release(struct phnx *ph)
+{
+	bool stranded = false;
+
 	for (struct rmsg **at = &ph->flows.received; *at;) {
-		if (!ph_vps_is_member((ph_vps_t)vps, (*at)->pub.dest)) {
-			at = &(*at)->next;
-			continue;
-		}
-		struct rmsg *m = unlink_received(ph, at);
+		struct rmsg *m = *at;
 		struct flow *f = m->peer ? flow_find(ph, m->peer) : NULL;
-		if (f) {
-			bounce(ph, f, m);
+		bool goes = is_astray(ph, m);
+		stranded |= goes && !f && !stranded && !send_on(ph, m);
+		if (!goes || (!f && stranded)) {
+			at = &m->next;
 			continue;
 		}
-		struct pbuf *b = pbuf_new(m->pub.body, m->pub.len);
-		uint64_t order = !m->peer && m->seq ? m->seq : ++ph->flows.order;
-		if (b)
-			send_enqueue(ph, m->pub.dest, m->source, b, m->pub.tag, m->flags, m->deadline_us, order);
-		pbuf_put(b);
-		rmsg_free(m);
+		unlink_received(ph, at);
+		if (f)
+			bounce(ph, f, m);
+		else
+			rmsg_free(m);
 	}
+	ph->flows.stranded = stranded;
+	uint64_t again = phnx_now(ph) + MEMORY_WAIT;
+	if (stranded && again < ph->due)
+		ph->due = again;
 	if (!ph->flows.received)
 		ph->ops->arrived(ph->ctx);
 }

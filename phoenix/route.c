@@ -35,17 +35,24 @@ static void insert(struct routes *t, struct rentry *e)
 	t->slots[i & (t->n_slots - 1)] = e;
 }
 
-static bool rehash(struct routes *t, unsigned n_slots)
+static void rehash(struct routes *t)
 {
-	struct rentry **slots = calloc(n_slots, sizeof *slots);
+	memset(t->slots, 0, t->n_slots * sizeof *t->slots);
+	for (unsigned k = 0; k < t->n; k++)
+		insert(t, t->list[k]);
+}
+
+static bool widen(struct routes *t)
+{
+	unsigned n_slots = t->n_slots ? 2 * t->n_slots : 32;
+	struct rentry **slots = malloc(n_slots * sizeof *slots);
 
 	if (!slots)
 		return false;
 	free(t->slots);
 	t->slots = slots;
 	t->n_slots = n_slots;
-	for (unsigned k = 0; k < t->n; k++)
-		insert(t, t->list[k]);
+	rehash(t);
 	return true;
 }
 
@@ -71,7 +78,7 @@ static struct rentry *add(struct phnx *ph, ph_vp_t name)
 	e->nhops = UNREACHABLE;
 	e->lost_us = e->heard_us = phnx_now(ph);
 	t->list[t->n++] = e;
-	if (t->n * 2 > t->n_slots && !rehash(t, t->n_slots ? 2 * t->n_slots : 32)) {
+	if (t->n * 2 > t->n_slots && !widen(t)) {
 		t->n--;
 		goto fail;
 	}
@@ -91,7 +98,7 @@ static void forget(struct phnx *ph, unsigned k)
 	for (unsigned i = 0; e->dirty && i < t->n_dirty; i++)
 		if (t->dirty_list[i] == e)
 			t->dirty_list[i] = t->dirty_list[--t->n_dirty];
-	rehash(t, t->n_slots);
+	rehash(t);
 	t->claims_dirty = true;
 	payload_free(&e->payload);
 	free(e->has);
@@ -149,11 +156,7 @@ void route_self_changed(struct phnx *ph)
 {
 	struct rentry *e = ph->routes.self;
 
-	payload_free(&e->payload);
-	e->payload = ph->me;
-	e->payload.vps = (struct ph_vps){ 0 };
-	for (size_t i = 0; i < ph->me.vps.n; i++)
-		vps_append(&e->payload.vps, ph->me.vps.r[i].lo, ph->me.vps.r[i].hi);
+	e->payload = ph->me;		/* the set is the node's own */
 	for (unsigned k = 0; k < ph->routes.n; k++)
 		note_overlap(ph, ph->routes.list[k]);
 	ph->routes.claims_dirty = true;
@@ -470,7 +473,8 @@ void route_free(struct phnx *ph)
 	struct routes *t = &ph->routes;
 
 	for (unsigned k = 0; k < t->n; k++) {
-		payload_free(&t->list[k]->payload);
+		if (t->list[k] != t->self)
+			payload_free(&t->list[k]->payload);
 		free(t->list[k]->has);
 		free(t->list[k]);
 	}

@@ -172,6 +172,14 @@ static bool give_to_flow(struct phnx *ph, struct dest *d, ph_vp_t node, unsigned
 	return true;
 }
 
+/* Nothing of d goes for so long. */
+static void rest(struct phnx *ph, struct dest *d, uint64_t us)
+{
+	d->wait_us = phnx_now(ph) + us;
+	if (d->wait_us < ph->due)
+		ph->due = d->wait_us;
+}
+
 /* To this node itself, as long as it has room.  What a handler sends to its own node in turn waits until it has returned. */
 static bool give_to_self(struct phnx *ph, struct dest *d)
 {
@@ -186,21 +194,27 @@ static bool give_to_self(struct phnx *ph, struct dest *d)
 		fl->pump = true;
 		return false;
 	}
+	struct rmsg *m = receive_copy(d->queue);
+	if (!m) {
+		rest(ph, d, MEMORY_WAIT);
+		return false;
+	}
+	smsg_free(ph, queue_pop(d));
 	fl->delivering = d;
-	receive_local(ph, queue_pop(d));
+	receive_local(ph, m);
 	fl->delivering = NULL;
 	return true;
 }
 
 /* Whoever would take it, the first message of the queue is not to be sent now; and until when. */
-static bool must_stay(struct dest *d, uint64_t now)
+static bool must_stay(const struct phnx *ph, struct dest *d, uint64_t now)
 {
 	const struct smsg *m = d->queue;
 
 	if (m->doubt.peer && now < m->doubt.until_us)
 		d->wait_us = m->doubt.until_us;
 	d->fenced = d->fenced && d->outstanding;
-	return m->logged || now < d->wait_us || d->fenced;
+	return m->logged || now < d->wait_us || d->fenced || ph->flows.stranded;
 }
 
 static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
@@ -212,7 +226,7 @@ static void pump_dest(struct phnx *ph, struct dest *d, uint64_t now)
 			smsg_free(ph, queue_pop(d));
 			continue;
 		}
-		if (must_stay(d, now))
+		if (must_stay(ph, d, now))
 			break;
 		ph_vp_t holder = route_holder(ph, d->vp);
 		if (!holder || (d->outstanding && d->via != holder && !(m->flags & DATA_UNORDERED)))
@@ -236,6 +250,8 @@ struct dest *send_enqueue(struct phnx *ph, ph_vp_t vp, ph_vp_t origin, struct pb
 		m = malloc(sizeof *m);
 	if (!d || !m) {
 		free(m);
+		if (d)
+			dest_done(ph, d);
 		return NULL;
 	}
 	*m = (struct smsg){ .dest = vp, .origin = origin, .tag = tag, .flags = flags, .order = order,
@@ -287,8 +303,8 @@ void flow_send_internal(struct phnx *ph, ph_vp_t to, int tag, struct writer *w, 
 {
 	struct pbuf *b = w->bad ? NULL : pbuf_new(w->data, w->len);
 
-	if (b)
-		flow_send(ph, to, ph->name, b, tag, DATA_INTERNAL, deadline_us);
+	if (!b || flow_send(ph, to, ph->name, b, tag, DATA_INTERNAL, deadline_us))
+		phnx_report(ph, PH_ENOMEM, "a part of a collective operation was lost for want of memory");
 	pbuf_put(b);
 	free(w->data);
 }
@@ -363,7 +379,7 @@ void flow_custody(struct phnx *ph)
 		if (d->outstanding)
 			continue;
 		while (d->queue && !route_holder(ph, d->vp) && d->vp < ph->upper && !(d->queue->flags & DATA_INTERNAL) &&
-		       !must_stay(d, now))
+		       !must_stay(ph, d, now))
 			if (!give_to_flow(ph, d, keeper->peer, DATA_CUSTODY))
 				break;
 	}
@@ -378,9 +394,7 @@ static void requeue(struct phnx *ph, struct smsg *m)
 
 	d->outstanding--;
 	d->fenced = d->outstanding > 0;
-	d->wait_us = phnx_now(ph) + BOUNCE_WAIT;
-	if (d->wait_us < ph->due)
-		ph->due = d->wait_us;
+	rest(ph, d, BOUNCE_WAIT);
 	m->flags &= ~(unsigned)DATA_CUSTODY;
 	m->to = NULL;
 	queue_insert(d, m);

@@ -351,8 +351,8 @@ static void send_entries(struct plink *l, const struct writer *names, const stru
 	put_var(&w, n);
 	put_bytes(&w, entries->data, entries->len);
 	pbuf_put(b->message);
-	b->message = w.bad ? NULL : pbuf_new(w.data, w.len);
-	if (b->message)
+	b->message = w.bad || names->bad || entries->bad ? NULL : pbuf_new(w.data, w.len);
+	if (b->message)		/* else it is as if the message was lost: on_ping() */
 		link_send(l, FRAME_ROUTE, NULL, b->message);
 	free(w.data);
 }

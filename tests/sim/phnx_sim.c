@@ -304,6 +304,7 @@ static void op_report(void *ctx, int error, const char *text)
 
 	node->errors++;
 	node->last_error = error;
+	node->short_of_memory |= error == PH_ENOMEM;
 	if (getenv("SIM_VERBOSE"))
 		printf("%llu node %d: %s\n", (unsigned long long)the_sim->now, node->id, text);
 }
@@ -615,14 +616,14 @@ void sim_tardy(struct sim *s, uint64_t us)
 			s->nodes[i].ph->routes.tardy_us = us;
 }
 
-void sim_know(struct sim *s, int a, int b)
+bool sim_know(struct sim *s, int a, int b)
 {
 	char host[32];
 	struct phnx_contact at = { .host = host, .port = 1 };
 
 	snprintf(host, sizeof host, "sim%d", b);
-	phnx_add_contact(s->nodes[a].ph, &at, 0);
 	set_tick(s, s->nodes + a, s->now);
+	return phnx_add_contact(s->nodes[a].ph, &at, 0) != NULL;
 }
 
 void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper)

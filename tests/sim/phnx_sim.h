@@ -20,6 +20,7 @@ struct simnode {
 	struct end *kicked, **kicked_end;	/* of these the ones that have something to send, in their order */
 	unsigned errors;
 	int last_error;
+	bool short_of_memory;		/* it has reported that, ever */
 	void *app;
 };
 struct sim {
@@ -39,7 +40,7 @@ struct sim {
 void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper);
 void sim_free(struct sim *s);
 uint64_t sim_random(struct sim *s, uint64_t below);
-void sim_know(struct sim *s, int a, int b);		/* a's configuration names b */
+bool sim_know(struct sim *s, int a, int b);		/* a's configuration names b; false: no memory */
 void sim_run(struct sim *s, uint64_t until_us);
 /* Runs until check() is true; false when limit_us have passed first. */
 bool sim_until(struct sim *s, uint64_t limit_us, bool (*check)(struct sim *s));

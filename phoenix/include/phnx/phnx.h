@@ -346,7 +346,8 @@ int ph_hand_over(ph_vp_t count, int side, long long timeout);
 /* ph_multicast - send one message to every node that assumes a part of [lower, upper); 0 or an error
  *
  * The message's dest is the smallest virtual node of the receiver's part.  A part that moves while the message is under
- * way gets it at its old or its new node; a node never gets it twice.  Like ph_send() it waits while the queue is full; in a
+ * way gets it at its old or its new node; a node never gets it twice.  Where memory runs out on its way, which is reported there
+ * (PH_ENOMEM), those behind may not get it; so it is with ph_reduce(), whose callers then wait until their time is up.  Like ph_send() it waits while the queue is full; in a
  * handler it returns PH_EAGAIN instead. */
 int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int tag);
 
