@@ -50,7 +50,7 @@ extern ph_vp_t PH_VP_LOWER_BOUND, PH_VP_UPPER_BOUND;
 
 /* ph_init - start the library, set up contact points, load stored messages
  *
- * [lower, upper) is the space of virtual nodes, 0 <= lower <= upper < 2^63.  config_file names a configuration file,
+ * [lower, upper) is the space of virtual nodes, 0 <= lower <= upper < 2^63 - 2 (what is above it is for resource names).  config_file names a configuration file,
  * or is NULL: no contact points.  config_tag selects in its match blocks, or is NULL.  session is the session's name,
  * whose secret is in $PHNX_SECRET or in ~/.config/phnx/SESSION (mode 0600); with NULL only processes of the same user on
  * the same machine are accepted.  msg_log_file is what ph_finalize() wrote, or NULL. */
@@ -70,7 +70,9 @@ void ph_finalize(const char *msg_log_file, int timeout);
 void ph_assume_vps(const ph_vps_t vps);
 /* ph_assume_vp - let this process assume one virtual node */
 void ph_assume_vp(ph_vp_t vp);
-/* ph_release_vps - let this process release the virtual nodes vps; messages that wait for them here travel on */
+/* ph_release_vps - let this process release the virtual nodes vps; messages that wait for them here travel on
+ *
+ * Copies of multicasts stay, as long as the process assumes anything: the next holder may have its own. */
 void ph_release_vps(const ph_vps_t vps);
 /* ph_release_vp - let this process release one virtual node */
 void ph_release_vp(ph_vp_t vp);
@@ -149,7 +151,8 @@ int ph_vps_iter_has_next(ph_vps_iter_t x);
 /* ph_vps_iter_next - the next slice: lower, lower + stride, ... below upper
  *
  * The slice starts at the smallest member left and has the distance to the next one as its stride, as far as members
- * follow (65,536 of them at most).  All three are PH_INVALID_VP when none is left. */
+ * follow (65,536 of them at most): that of a single member is [lower, lower + 1) with a stride of 1, as the thesis's example has it,
+ * whose formula has upper in the slice, and 0 as that stride.  All three are PH_INVALID_VP when none is left. */
 void ph_vps_iter_next(ph_vps_iter_t x, ph_vp_t *lower, ph_vp_t *upper, ph_vp_t *stride);
 /* ph_vps_iter_range_next - the next run of members without a gap, [lower, upper) */
 void ph_vps_iter_range_next(ph_vps_iter_t x, ph_vp_t *lower, ph_vp_t *upper);
