@@ -496,7 +496,8 @@ int multicast_send(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int tag, const void 
 void collective_on_message(struct phnx *ph, const struct rmsg *m);
 /* NULL: this node assumes nothing of [lo, hi), or no memory. */
 struct reduction *reduction_begin(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, int id, size_t len);
-/* value: in, this node's, which may become that of several. 0: the result is in it, PH_EAGAIN: not yet, or an error. After anything but PH_EAGAIN it is forgotten. */
+/* value: in, this node's, which may become that of several. 0: the result is in it, PH_EAGAIN: not yet, or an error. After anything
+ * but PH_EAGAIN it is forgotten. */
 int reduction_poll(struct phnx *ph, struct reduction *r, void *value, size_t len, ph_combine_fn combine);
 void reduction_end(struct phnx *ph, struct reduction *r);
 void deliver_multicast(struct phnx *ph, ph_vp_t dest, ph_vp_t source, int tag, const void *body, size_t len);

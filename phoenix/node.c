@@ -154,7 +154,8 @@ void phnx_goodbye(struct phnx *ph)
 
 /* Where many nodes share a processor, each comes late to what is due; then others may be about to do what they seem not to do, and
  * whoever takes a pause for an end must wait for a longer one.  What a node sees of that itself, it takes for what holds for all;
- * half of it after a second, if it has seen no more; and a computer that stood still for long does not count for more than a second. */
+ * half of it after a second, if it has seen no more; and a computer that stood still for long does not count for more than a
+ * second. */
 static void note_lateness(struct phnx *ph, uint64_t now)
 {
 	uint64_t late = ph->due && now > ph->due ? now - ph->due : 0, own_work = LEAST_LATE + (uint64_t)ph->n_links * LEAST_LATE_PER_LINK;

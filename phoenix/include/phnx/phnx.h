@@ -50,10 +50,10 @@ extern ph_vp_t PH_VP_LOWER_BOUND, PH_VP_UPPER_BOUND;
 
 /* ph_init - start the library, set up contact points, load stored messages
  *
- * [lower, upper) is the space of virtual nodes, 0 <= lower <= upper < 2^63 - 2 (what is above it is for resource names).  config_file names a configuration file,
- * or is NULL: no contact points.  config_tag selects in its match blocks, or is NULL.  session is the session's name,
- * whose secret is in $PHNX_SECRET or in ~/.config/phnx/SESSION (mode 0600); with NULL only processes of the same user on
- * the same machine are accepted.  msg_log_file is what ph_finalize() wrote, or NULL. */
+ * [lower, upper) is the space of virtual nodes, 0 <= lower <= upper < 2^63 - 2 (what is above it is for resource names).
+ * config_file names a configuration file, or is NULL: no contact points.  config_tag selects in its match blocks, or is NULL.
+ * session is the session's name, whose secret is in $PHNX_SECRET or in ~/.config/phnx/SESSION (mode 0600); with NULL only
+ * processes of the same user on the same machine are accepted.  msg_log_file is what ph_finalize() wrote, or NULL. */
 void ph_init(ph_vp_t lower, ph_vp_t upper, const char *config_file, const char *config_tag, const char *session,
 	     const char *msg_log_file);
 
@@ -183,12 +183,12 @@ void ph_add_port_ssh(const char *hostname, int port, const char *user);
 void ph_add_port_ssl(const char *hostname, int port);
 /* ph_load_msgs - take the messages of a file that ph_store_msgs() wrote into the local queue
  *
- * A log is loaded once (PH_ELOG).  If memory runs out (PH_ENOMEM), what had no room is loaded by another call.  Of one that its writer wrote later than another, which has what is in that one too, the rest is
- * taken.  Another process is kept from loading the same file as long as this one has not called ph_finalize(): by a lock, for
- * which a descriptor stays open.  It cannot be known that the file is a copy of one that another process has loaded, that it is
- * loaded on another computer meanwhile, or that whoever loaded it has ended: then every message that had reached its receiver
- * since comes once more.  So a log is best removed, or written anew, when its loader ends, and loaded again only if that one
- * died at once. */
+ * A log is loaded once (PH_ELOG).  If memory runs out (PH_ENOMEM), what had no room is loaded by another call.  Of a log that
+ * its writer wrote later than another, and which so has what is in that one too, the rest is taken.  Another process is kept
+ * from loading the same file as long as this one has not called ph_finalize(): by a lock, for which a descriptor stays open.
+ * It cannot be known that the file is a copy of one that another process has loaded, that it is loaded on another computer
+ * meanwhile, or that whoever loaded it has ended: then every message that had reached its receiver since comes once more.  So a
+ * log is best removed, or written anew, when its loader ends, and loaded again only if that one died at once. */
 void ph_load_msgs(const char *filename);
 /* ph_set_listen_port - listen on an unused port of [lower, upper); loopback only while the session has no secret */
 void ph_set_listen_port(int lower, int upper);
@@ -349,9 +349,9 @@ int ph_hand_over(ph_vp_t count, int side, long long timeout);
 /* ph_multicast - send one message to every node that assumes a part of [lower, upper); 0 or an error
  *
  * The message's dest is the smallest virtual node of the receiver's part.  A part that moves while the message is under
- * way gets it at its old or its new node; a node never gets it twice.  Where memory runs out on its way, which is reported there
- * (PH_ENOMEM), those behind may not get it; so it is with ph_reduce(), whose callers then wait until their time is up.  Like ph_send() it waits while the queue is full; in a
- * handler it returns PH_EAGAIN instead. */
+ * way gets it at its old or its new node; a node never gets it twice.  Where memory runs out on its way, which is reported
+ * there (PH_ENOMEM), those behind may not get it; so it is with ph_reduce(), whose callers then wait until their time is up.
+ * Like ph_send() it waits while the queue is full; in a handler it returns PH_EAGAIN instead. */
 int ph_multicast(ph_vp_t lower, ph_vp_t upper, const void *body, size_t len, int tag);
 
 /* Folds `from` into `into`, both of len bytes.  Must be associative and commutative. */
