@@ -180,17 +180,25 @@ static bool adjacent(struct phnx *ph, const struct note *n)
 
 /* ---- release, transfer, death ---- */
 
-/* false: there is no memory for that, and nothing was done. */
+/* false: there is no memory for that, and nothing was done.  The application gets its state where it may hold anything. */
 static bool take(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, const void *state, size_t len)
 {
 	struct vrange range = { lo, hi };
 	ph_vps_t all = ph_vps_create_union(&ph->me.vps, &(struct ph_vps){ .n = 1, .r = &range });
+	bool askew = (uintptr_t)state % BODY_ALIGN != 0;
+	void *own = askew ? malloc(len + 1) : NULL;
 
-	if (!all)
+	if (!all || (askew && !own)) {
+		ph_vps_destroy(all);
+		free(own);
 		return false;
+	}
+	if (own)
+		state = memcpy(own, state, len);
 	if (ph->migration.app.take)
 		ph->migration.app.take(ph->migration.app.arg, lo, hi, state, len);
 	phnx_become(ph, all);
+	free(own);
 	return true;
 }
 

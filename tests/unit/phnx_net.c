@@ -406,11 +406,23 @@ static char *much_said(const char *why)
 	return text;
 }
 
+/* How much there is; it is shown. */
+static int show(const char *file)
+{
+	FILE *f = fopen(file, "r");
+	int n = 0;
+
+	for (int c; f && (c = getc(f)) != EOF; n++)
+		fputc(c, stderr);
+	if (f)
+		fclose(f);
+	return f ? n : -1;
+}
+
 static int role_ssh_fails(int role)
 {
 	static const char unknown[] = "ssh: Could not resolve hostname gateway: Name or service not known";
 	char says[64], silence[64], line[300] = "", want[300] = "ssh to gateway: ";
-	struct stat st;
 
 	snprintf(says, sizeof says, "%s/ssh-says", folder);
 	snprintf(silence, sizeof silence, "%s/silence", folder);
@@ -429,7 +441,7 @@ static int role_ssh_fails(int role)
 		memset(want + strlen(want), 'y', 200);
 		CHECK(ssh_complains(3, line, want) == 0);
 		CHECK(ssh_complains(4, "\n", "ssh to gateway: status 255") == 0);
-		CHECK(stat(silence, &st) == 0 && st.st_size == 0 && dup2(terminal, 2) == 2);
+		CHECK(dup2(terminal, 2) == 2 && show(silence) == 0);
 		free(much);
 		CHECK(let_ssh_say("") == 0);
 	}

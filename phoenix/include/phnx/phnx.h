@@ -315,8 +315,8 @@ void ph_set_failure_timeout(long long timeout, enum ph_gone_policy policy, ph_go
 /* ph_set_migration - set the application's part of migrations; without it virtual nodes move without state
  *
  * give() is called on the node that loses [lower, upper), after the release: it returns the state in *state (from malloc, freed
- * by the library) and *len.  take() is called on the node that gains it, before the assumption.  Both run in the library's loop
- * and must not wait.
+ * by the library) and *len.  take() is called on the node that gains it, before the assumption; its state is aligned for any
+ * object.  Both run in the library's loop and must not wait.
  *
  * What give() refuses, by returning an error instead of 0, stays where it is, and ph_leave_vps() and ph_hand_over() return that
  * error.  So does state of more than PH_MSG_MAX - 64 bytes, which take() gets back: PH_ETOOBIG.  Whoever wants to have what is
