@@ -3,14 +3,15 @@
 #define PHNX_NET_H
 
 #include <CUnit/Basic.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include "phnx/phnx.h"
 
 enum { SPACE = 64, PATIENCE = 60000000, MAX_ROLES = 8 };
 extern int base_port;			/* of this test */
 extern char folder[];			/* for files; removed in the end */
-extern int errors[32];			/* reported to this process, by number without its sign */
-extern char told[512];			/* the last one's text */
+extern atomic_int errors[32];		/* reported to this process, by number without its sign */
+extern char *_Atomic told;		/* the last one's text */
 
 /* A role runs in its own process; it fails by returning a line number. */
 #define CHECK(x) do { if (!(x)) return __LINE__; } while (0)
