@@ -55,7 +55,7 @@ enum {
 	MANY_TURNS = 16,
 	LEAST_LATE = 5000,			/* less, and so much for each link, comes from a node's own work */
 	LEAST_LATE_PER_LINK = 100,
-	MOST_LATE = 1000000,
+	MOST_LATE = 1000000,			/* more counts as this: the computer stood still */
 	PING_INTERVAL = 500000,
 	LINK_TIMEOUT = 8000000,			/* a silent link is closed */
 	RTO_MIN = 100000,			/* a silent receiver is asked after this at the earliest; doubles up to RTO_MAX */

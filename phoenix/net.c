@@ -45,29 +45,27 @@ static void note(struct conn *k, unsigned what)
 	k->net->noted = true;
 }
 
-void net_event(evutil_socket_t fd, short what, void *arg)
+static void note_event(struct conn *k, unsigned what)
 {
-	struct conn *k = arg;
 	struct net *net = k->net;
 
-	(void)fd;
 	pthread_mutex_lock(&net->ready_lock);
-	note(k, (what & EV_READ ? READY_READ : 0) | (what & EV_WRITE ? READY_WRITE : 0));
+	note(k, what);
 	pthread_mutex_unlock(&net->ready_lock);
 	net_stirred(net);
 }
 
+void net_event(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	note_event(arg, (what & EV_READ ? READY_READ : 0) | (what & EV_WRITE ? READY_WRITE : 0));
+}
+
 void net_ssh_event(evutil_socket_t fd, short what, void *arg)
 {
-	struct conn *k = arg;
-	struct net *net = k->net;
-
 	(void)fd;
 	(void)what;
-	pthread_mutex_lock(&net->ready_lock);
-	note(k, READY_SAID);
-	pthread_mutex_unlock(&net->ready_lock);
-	net_stirred(net);
+	note_event(arg, READY_SAID);
 }
 
 void net_note_resolved(int error, struct evutil_addrinfo *found, void *arg)
