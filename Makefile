@@ -54,8 +54,8 @@ $(B)/%.o: %.S
 
 
 # First those whose objects others link.
-include base/module.mk $(wildcard vcpu/module.mk)
-include $(filter-out base/module.mk vcpu/module.mk,$(wildcard */module.mk tests/*/module.mk))
+include base/module.mk vcpu/module.mk dsm/module.mk vmm/shared/module.mk
+include $(filter-out base/module.mk vcpu/module.mk dsm/module.mk vmm/shared/module.mk,$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
 
 .PHONY: all programs guest setup run unit-tests unit check soak lint tour clean help
 all: programs guest

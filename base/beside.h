@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* The loader of a copy that has its libraries beside it (vmm/cluster/bundle.h). */
+/* The loader of a copy that has its libraries beside it (vmm/cli/cluster/bundle.h). */
 #define BESIDE_LOADER "ld.so"
 
 /* The folder of this program; path of a file in it: 0, or -1 if it does not fit. */

@@ -2,7 +2,7 @@
  * read in its shared memory, VM processes too.
  *
  * Where all hosts are on one computer, it never changes after the machine's start.  On several, the daemon turns it a little
- * every few seconds, so that it follows node 0's (vmm/cluster/clock.c).  It is turned about what it shows at that moment, and its
+ * every few seconds, so that it follows node 0's (vmm/node/clock/clock_sync.c).  It is turned about what it shows at that moment, and its
  * rate stays near 1: so it neither jumps nor goes back, nor stands.  Who reads it meanwhile reads again: else one CPU might follow
  * the old line for a moment longer than the next one, which would then be behind.
  */

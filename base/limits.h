@@ -11,6 +11,7 @@ enum {
 	MAX_MSG_PAYLOAD = 8192,	   /* bytes after a message's fixed body */
 	MAX_PRELOADED = 64,	   /* runs of pages that hold data when a machine starts */
 	MAX_NAME = 64,		   /* a machine's name */
+	MAX_HOST_NAME = 64,	   /* a host's name in a cluster file */
 	MAX_CMDLINE = 2048,	   /* the guest kernel's command line (its own limit) */
 	MAX_SPACES = 8,		   /* host address spaces of one virtual CPU: as many as CR3's low bits can name */
 	PINS_PER_CPU = 4,	   /* pages that one virtual CPU's monitor may pin at once */

@@ -56,7 +56,7 @@ struct msg_dump { uint32_t cpu, seq; };
 struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physical */, boot_params, ranges;
 			   uint32_t host_tsc_khz; /* for a host that joins: do not measure; else 0 */ };
 struct page_range { uint32_t first_gfn, count, owner /* node */; }; /* payload of MACHINE_START: pages that hold data already */
-struct msg_node_ready { uint32_t node, stage /* vmm/node.h: enum ready_stage */; };
+struct msg_node_ready { uint32_t node, stage /* vmm/node/node.h: enum ready_stage */; };
 struct msg_stream { uint32_t stream, eof; };
 struct msg_stream_room { uint32_t stream, bytes, taken /* of input, in all, modulo 2^32 */, reserved; };
 #define CONSOLE_ALL (~0u) /* output for every attached client; else the number of one, which node 0 gave it */
@@ -77,7 +77,7 @@ enum cpu_step { STEP_PREPARED, STEP_TAKEN, STEP_BACK };
 struct msg_cpu_step { uint32_t cpu, move, step /* enum cpu_step */, error /* errno or 0 */, pause_us, reserved; };
 struct msg_ping { uint64_t sent_ns; uint64_t answered_ns; /* by node 0's clock; 0 in a PING */ };
 
-/* Hosts that come and go (vmm/hosts.h). A payload is a line of text but for NEWS, where it is DSM_INTERVALS home places. */
+/* Hosts that come and go (vmm/node/hosts/hosts.h). A payload is a line of text but for NEWS, where it is DSM_INTERVALS home places. */
 enum host_op {
 	HOST_ADD,      /* C->D0: `nodes` 0 */
 	HOST_REMOVE,   /* C->D0 */
@@ -100,13 +100,13 @@ enum host_op {
 	HOST_END,      /* D0->leaver: end */
 	HOST_YIELD,    /* D0->run client: host 0 shall go: the machine is to go on without it */
 	HOST_STAYS,    /* back: it cannot; payload: why */
-	HOST_AT,       /* run client->D0: another computer; payload: "ADDRESS PORT DESTINATION" (vmm/cluster/far.h) */
+	HOST_AT,       /* run client->D0: another computer; payload: "ADDRESS PORT DESTINATION" (vmm/cli/cluster/far.h) */
 };
 struct msg_host { uint32_t host, seq, op /* enum host_op */, error /* errno */, nodes, present; };
 struct msg_hosts { uint32_t present /* bit set */, came, went /* since the machine's start */, policy; };
 _Static_assert(sizeof(struct msg_host) == 24 && sizeof(struct msg_hosts) == 16, "wire");
 
-/* Where CPUs run (vmm/placement.h). */
+/* Where CPUs run (vmm/shared/placement.h). */
 enum policy { POLICY_FIXED, POLICY_SPREAD, POLICY_CONCENTRATE, POLICY_AUTO, POLICIES };
 struct msg_policy { uint32_t policy, seq, error, reserved; };
 struct msg_look { uint64_t sent_ns; uint32_t host, processors, load_percent /* runnable for each processor */, cpus; };
@@ -143,8 +143,8 @@ struct msg_snapshot_pull { uint32_t of, seq, count, reserved; };
 /* What a machine is made of; payload: the data. */
 enum snapshot_kind {
 	SNAPSHOT_REFUSED, /* in place of SNAPSHOT_MACHINE: one line that says why; index 1: nothing has happened, try again */
-	SNAPSHOT_MACHINE, /* struct snapshot_machine (vmm/snapshot/saved.h) and two strings */
-	SNAPSHOT_CPU,	  /* index: the CPU; monitor/state.h */
+	SNAPSHOT_MACHINE, /* struct snapshot_machine (vmm/shared/snapshot_machine.h) and two strings */
+	SNAPSHOT_CPU,	  /* index: the CPU; monitor/cpu_state.h */
 	SNAPSHOT_CHIP,	  /* index: chip << 16 | part */
 	SNAPSHOT_DISK,	  /* struct snapshot_disk */
 	SNAPSHOT_BLOCK,	  /* index: block of 4 KiB that the guest has written, kept apart from the image */

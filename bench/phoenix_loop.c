@@ -1,5 +1,5 @@
 /* phoenix_loop.c - what carries the messages of node daemons, in their own kind of loop: half round trips between two
- * processes that hold a bare connection (vmm/conn.c: AF_UNIX, one message a packet) and Phoenix links at the same time.
+ * processes that hold a bare connection (vmm/node/wire/conn.c: AF_UNIX, one message a packet) and Phoenix links at the same time.
  *
  * A request of 40 bytes is answered with 40 bytes, or with 40 bytes and a page, as the page protocol does.  Blocks of the
  * ways take turns, so that other work on the machine meets all alike; medians of the blocks.
@@ -18,7 +18,7 @@
 #include "bench/clocks.h"
 #include "bench/median.h"
 #include "phnx/phnx.h"
-#include "vmm/conn.h"
+#include "vmm/node/wire/conn.h"
 
 enum { ROUNDS = 200, MAX_BLOCKS = 1000, PORT = 29880, TAG = MSG_DSM_GRANT_READ };
 enum way { BARE, OVERLAY_UNIX, OVERLAY_TCP, WAYS };

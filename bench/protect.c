@@ -1,6 +1,6 @@
 /* protect.c - two ways to take a page of guest RAM away from a process that has it mapped and runs on:
  *
- *   punch      as the node daemon does (vmm/pagestore.c): the page into a pipe, its hole punched in the memfd, the pipe read;
+ *   punch      as the node daemon does (vmm/node/pages/pagestore.c): the page into a pipe, its hole punched in the memfd, the pipe read;
  *              given back by UFFDIO_CONTINUE.  A page that may still be read: the same, and back write-protected.
  *   mprotect   the process is stopped by a signal, protects the page itself and says so; the page is copied.  Given back by
  *              the process's own mprotect, which its fault would lead to.

@@ -3,7 +3,7 @@
  * A message to this node itself goes into a queue of work, which the outermost entry point empties: so no handler runs
  * inside another one, and messages within a node keep their order as those between nodes do.
  */
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 
 #include <errno.h>
 #include <stdio.h>

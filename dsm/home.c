@@ -1,5 +1,5 @@
 /* home.c - a page at its home: requests become events of home_table.def, whose actions are done here. */
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
  *
  * Each move of an interval makes a new generation.  What a node believes is replaced by what is newer alone, so passing on ends.
  */
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 
 #include <errno.h>
 #include <string.h>

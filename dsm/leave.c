@@ -1,7 +1,7 @@
 /* leave.c - a node that leaves: all that it owns is handed over, many pages at a time, its copies are dropped, and the homes
  * forget it.  Where another node has a copy of a page, it becomes the owner without data; the home sees to that.
  */
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 
 #include "base/log.h"
 

@@ -3,7 +3,7 @@
  * One table is a page as a node sees it (node_table.def), the other a page as its home sees it (home_table.def);
  * lists.h names their states, events and actions.  They are data: table.c makes arrays of them, and a cell that is
  * missing or given twice does not compile.  An impossible cell says why it is impossible; meeting one at run time is a
- * bug of ours and stops the process with that sentence.  node.c and home.c turn messages into events and carry the
+ * bug of ours and stops the process with that sentence.  dsm_node.c and home.c turn messages into events and carry the
  * actions out.
  */
 #ifndef DSM_TABLE_H

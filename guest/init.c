@@ -1,7 +1,7 @@
 /* init.c - the guest's first process: makes an ordinary small Linux, runs what the user asked for, ends the machine.
  *
  * scripts/guest-image puts it into the base image as /init (32-bit, static).  What to run stands in the archive that vmp
- * appends for each run: see vmm/initramfs.h for /vmp/command, /vmp/environ and /vmp/cwd.  Without a command the user gets
+ * appends for each run: see vmm/cli/guest/initramfs.h for /vmp/command, /vmp/environ and /vmp/cwd.  Without a command the user gets
  * a shell on the console.  The same image boots an unpatched kernel under QEMU, the reference machine of the tests.
  *
  * The command's three streams and its exit status leave the machine in one of two ways:

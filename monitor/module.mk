@@ -1,7 +1,7 @@
 # The ptrace engine.
-MONITOR_OBJECTS := monitor/main.o monitor/run.o monitor/process.o monitor/pages.o monitor/guestmem.o monitor/insn.o \
-	monitor/env.o monitor/channel.o monitor/direct.o monitor/fpstate.o monitor/fpregs.o \
-	monitor/state.o monitor/freeze.o monitor/debug.o monitor/watch.o monitor/handover.o
+MONITOR_OBJECTS := monitor/monitor.o monitor/ptrace_run.o monitor/process.o monitor/pages.o monitor/guestmem.o monitor/insn.o \
+	monitor/env.o monitor/channel.o monitor/direct_serve.o monitor/fpstate.o monitor/fpregs.o \
+	monitor/cpu_state.o monitor/cpu_freeze.o monitor/cpu_debug.o monitor/watch.o monitor/cpu_handover.o
 $(eval $(call program,vmp-monitor,$(MONITOR_OBJECTS) $(VCPU_OBJECTS) $(BASE_OBJECTS),-lZydis))
 
 $(eval $(call unit-test,monitor_engine,tests/unit/monitor_engine.o tests/unit/monitor_guest.o $(BASE_OBJECTS),))

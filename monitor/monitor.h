@@ -1,11 +1,11 @@
 /* monitor.h - a monitor process: one per virtual CPU, paired with the VM process that runs guest code; on the ptrace engine it
  * runs the virtual CPU, on the direct engine (vmproc/direct.h) it serves the VM processes, which do.
  *
- * Reading order: main.c (a monitor's life), run.c (the trap loop of the ptrace engine), process.c (the VM process under
- * ptrace), direct.c (the direct engine's VM processes and their calls), pages.c (host mappings that follow the guest's page
+ * Reading order: monitor.c (a monitor's life), ptrace_run.c (the trap loop of the ptrace engine), process.c (the VM process under
+ * ptrace), direct_serve.c (the direct engine's VM processes and their calls), pages.c (host mappings that follow the guest's page
  * tables), guestmem.c (pins: touching RAM that other hosts may want), insn.c (what an ordinary instruction touches), env.c
- * (what the virtual CPU asks of the world), channel.c (messages with the node daemon), freeze.c (standing still for a
- * snapshot), debug.c (and for a debugger), handover.c (to and from other hosts), state.h (a CPU as bytes), fpstate.h (its FPU
+ * (what the virtual CPU asks of the world), channel.c (messages with the node daemon), cpu_freeze.c (standing still for a
+ * snapshot), cpu_debug.c (and for a debugger), cpu_handover.c (to and from other hosts), cpu_state.h (a CPU as bytes), fpstate.h (its FPU
  * and vector registers).
  *
  * Rules of use:
@@ -26,12 +26,12 @@
 #include "base/hostshm.h"
 #include "base/types.h"
 #include "base/wire.h"
+#include "monitor/cpu_state.h"
 #include "vcpu/shadow.h"
 #include "vcpu/vcpu.h"
-#include "monitor/state.h"
+#include "vcpu/window.h"
 #include "vmproc/direct.h"
 #include "vmproc/vmproc.h"
-#include "vcpu/window.h"
 
 /* Why the VM process stopped. */
 struct stop {
@@ -61,7 +61,7 @@ struct vm_process {
 struct cpu_counters { uint64_t traps[TRAP_KIND_COUNT], time_ns[TIME_KIND_COUNT], fetch_us8[FETCH_BUCKETS]; };
 enum { CPU_PAYLOAD_BYTES = CPU_STATE_MAX_BYTES + sizeof(struct cpu_counters) };
 
-/* This CPU on its way to or from another host (handover.c). */
+/* This CPU on its way to or from another host (cpu_handover.c). */
 struct handover {
 	bool give_wanted, frozen;
 	struct msg_cpu_state arrived; /* state_bytes 0: nothing */
@@ -69,7 +69,7 @@ struct handover {
 	uint8_t payload[CPU_PAYLOAD_BYTES];
 };
 
-/* This CPU and a debugger (debug.c). */
+/* This CPU and a debugger (cpu_debug.c). */
 struct debug {
 	bool attached;	  /* an int3 may be the debugger's */
 	bool stop_wanted; /* stand still at the next instruction boundary, and */
@@ -98,10 +98,10 @@ struct monitor {
 	uint8_t direct_fpu[FPSTATE_MAX_BYTES]; /* and its FPU's */
 	size_t direct_fpu_bytes;
 	struct direct_shared *direct; /* shared with the VM process: never trust what is read from it */
-	volatile sig_atomic_t child_changed; /* direct.c: a VM process has died, or was stopped */
+	volatile sig_atomic_t child_changed; /* direct_serve.c: a VM process has died, or was stopped */
 	bool dump_wanted, ending;
 	bool started;		/* the CPU has left the wait for its start */
-	bool freeze_wanted, frozen; /* freeze.c */
+	bool freeze_wanted, frozen; /* cpu_freeze.c */
 	struct handover handover;
 	struct debug debug;
 	uint32_t dump_seq;
@@ -121,11 +121,11 @@ static inline void count_trap(struct monitor *m, enum trap_kind kind)
 enum time_kind time_switch(struct monitor *m, enum time_kind to);
 uint64_t monotonic_ns(void);
 
-/* main.c */
+/* monitor.c */
 void wait_for_start(struct monitor *m);
 void process_announce(struct monitor *m); /* this CPU can be started */
 
-/* run.c: run the virtual CPU until the machine ends. */
+/* ptrace_run.c: run the virtual CPU until the machine ends. */
 void run_guest(struct monitor *m);
 void collect_posts(struct monitor *m); /* take in what was posted to this CPU, and its own timer */
 void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, const char *format, ...)
@@ -135,7 +135,7 @@ void report_death(struct monitor *m); /* the guest did what no guest may */
 void serve_posts(struct monitor *m, uint32_t posts); /* enum slot_post bits that were set, but for POST_START */
 void give_away(struct monitor *m); /* handover.give_wanted, at an instruction boundary: returns if the CPU stays */
 
-/* direct.c: start the direct engine in a VM process, and serve it until the machine ends. */
+/* direct_serve.c: start the direct engine in a VM process, and serve it until the machine ends. */
 void direct_run(struct monitor *m);
 
 /* process.c */
@@ -180,7 +180,7 @@ bool insn_was_into(struct monitor *m); /* the one before EIP, it would trap, and
 
 void send_dump(struct monitor *m);
 
-/* handover.c */
+/* cpu_handover.c */
 void handover_give(struct monitor *m); /* returns when nobody took it: the CPU goes on here */
 void handover_take(struct monitor *m); /* what has arrived is this CPU */
 
@@ -196,13 +196,13 @@ void channel_wait(struct monitor *m, enum msg_type type, void *body, size_t body
 void channel_drain(struct monitor *m); /* serve what has arrived, without waiting */
 void channel_serve(struct monitor *m); /* wait for one message and serve it */
 
-/* freeze.c: a CPU that stands still while the machine is saved or loaded */
+/* cpu_freeze.c: a CPU that stands still while the machine is saved or loaded */
 void freeze_on_step(struct monitor *m, const struct msg_snapshot *snapshot);
 void freeze_load(struct monitor *m, const void *state, size_t bytes);
 void freeze_guest(struct monitor *m); /* freeze_wanted, at an instruction boundary: returns when the machine goes on */
 void freeze_until_thaw(struct monitor *m);
 
-/* debug.c */
+/* cpu_debug.c */
 void debug_on_request(struct monitor *m, const struct msg_debug *request, const void *payload, size_t bytes);
 void debug_stand(struct monitor *m, enum debug_why why); /* at an instruction boundary: returns when the CPU is let go */
 /* The CPU has met an int3, with EIP behind it, and a debugger is attached. False: it is the guest's own. True: whatever there

@@ -192,7 +192,7 @@ static void registers_to_host(struct monitor *m)
 /* The guest may have changed level without a stop, through the window. */
 static void level_from_host(struct vcpu *v, const struct user_regs_struct *r)
 {
-	if (!(r->cs & VMPROC_SEL_TABLE)) /* a host selector: run.c decides what that means */
+	if (!(r->cs & VMPROC_SEL_TABLE)) /* a host selector: ptrace_run.c decides what that means */
 		return;
 	v->cpl = r->cs >> 3 == VMP_GDT_USER_CS ? 3 : 0;
 	v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~VMPROC_SEL_RPL;

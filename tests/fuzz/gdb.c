@@ -1,4 +1,4 @@
-/* gdb.c - fuzzes what is said to the debugger's port (vmm/gdb/session.h).  The first byte: 1 raw bytes, else lines, each of
+/* gdb.c - fuzzes what is said to the debugger's port (vmm/cli/gdb/gdb_session.h).  The first byte: 1 raw bytes, else lines, each of
  * which becomes a packet with a right sum; 2 the machine was started without waiting.  A line "!CW": CPU C stops, for the
  * reason W, if it runs.  Two CPUs, whose every request is answered at once.
  *
@@ -7,7 +7,7 @@
  */
 #include <string.h>
 #include "tests/fuzz/fuzz.h"
-#include "vmm/gdb/session.h"
+#include "vmm/cli/gdb/gdb_session.h"
 
 enum { CPUS = 2, MEMORY = 2 * PAGE_BYTES, QUEUE = 8 };
 

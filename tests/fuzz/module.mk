@@ -6,11 +6,11 @@ $(B)/tests/fuzz/replay-wire.o $(B)/tests/fuzz/replay-config.o $(B)/tests/fuzz/re
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DCORPUS='"tests/fuzz/corpus/$*"' -MMD -MP -c -o $@ $<
 $(eval $(call unit-test,phnx_fuzz_wire,tests/fuzz/replay-wire.o tests/fuzz/wire.o $(PHNX_CORE),-lcrypto))
 $(eval $(call unit-test,phnx_fuzz_config,tests/fuzz/replay-config.o tests/fuzz/config.o phoenix/config.o))
-GDB_OBJECTS := vmm/gdb/session.o vmm/gdb/requests.o vmm/gdb/breakpoint.o vmm/gdb/registers.o vmm/gdb/rsp.o vmm/gdb/watch.o base/log.o
+GDB_OBJECTS := vmm/cli/gdb/gdb_session.o vmm/cli/gdb/requests.o vmm/cli/gdb/breakpoint.o vmm/cli/gdb/registers.o vmm/cli/gdb/rsp.o vmm/cli/gdb/gdb_watch.o base/log.o
 $(eval $(call unit-test,gdb_fuzz,tests/fuzz/replay-gdb.o tests/fuzz/gdb.o $(GDB_OBJECTS),))
 # Most of it for the one function of options.o that reads a size.
-STANDBY_OBJECTS := vmm/standby/record.o vmm/standby/orders.o vmm/cluster/file.o vmm/hostmem.o vmm/problem.o vmm/options.o vmm/placement.o \
-	vmm/gdb/server.o vmm/client.o base/wire.o $(GDB_OBJECTS)
+STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o vmm/cli/cluster/cluster_file.o vmm/shared/hostmem.o vmm/shared/problem.o vmm/cli/options.o vmm/shared/placement.o \
+	vmm/cli/gdb/gdb_server.o vmm/cli/client.o base/wire.o $(GDB_OBJECTS)
 $(eval $(call unit-test,standby_fuzz,tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS),-levent))
 
 # The fuzzers themselves, with the sanitizers.

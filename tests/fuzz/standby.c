@@ -1,4 +1,4 @@
-/* standby.c - fuzzes what a standby is told (vmm/standby/record.h): the first byte says in what pieces the rest comes, as records; those of
+/* standby.c - fuzzes what a standby is told (vmm/cli/standby/record.h): the first byte says in what pieces the rest comes, as records; those of
  * orders together are orders, as takeover.c takes them.
  *
  * Whatever was said: no record is larger than a message, the pieces make no difference, and orders that were taken, printed and parsed
@@ -6,8 +6,8 @@
  */
 #include <string.h>
 #include "tests/fuzz/fuzz.h"
-#include "vmm/standby/orders.h"
-#include "vmm/standby/record.h"
+#include "vmm/cli/standby/orders.h"
+#include "vmm/cli/standby/record.h"
 
 static struct {
 	char text[MAX_ORDERS];

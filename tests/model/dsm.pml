@@ -1,7 +1,7 @@
 /* dsm.pml - the page protocol as a Promela model, made of the same lists and tables as the code.
  *
  * dsm/node_table.def and dsm/home_table.def are included below: each CELL becomes a branch, each NEVER an error.  What
- * stands here is what node.c, home.c and dsm.c are in C: the meaning of the actions, messages to events, the queue.
+ * stands here is what dsm_node.c, home.c and dsm.c are in C: the meaning of the actions, messages to events, the queue.
  *
  * A step is a node handling one message, and with it all that it sends to itself, as dsm.c does.  Between two nodes
  * messages keep their order (one channel per ordered pair); nothing else is assumed.
@@ -109,7 +109,7 @@ hidden byte m_from, m_req, m_acks, m_txn, m_val, p, i, node, b, holders, count, 
 	:: else -> net[TO(node, to)]!type, p, req, acks, txn, value \
 	fi
 
-/* The actions of lists.h at a node: node.c's act() */
+/* The actions of lists.h at a node: dsm_node.c's act() */
 #define NODE_DO_NOTHING skip
 #define NODE_DO_ASK_READ SEND(HOME(p), DSM_READ, node, 0, 0, 0)
 #define NODE_DO_ASK_WRITE SEND(HOME(p), DSM_WRITE, node, 0, 0, 0)
@@ -240,7 +240,7 @@ inline write_grant(complete, waiting)
 	fi
 }
 
-/* node.c's node_on_message(): the event of a message */
+/* dsm_node.c's node_on_message(): the event of a message */
 inline to_event()
 {
 	if
@@ -446,7 +446,7 @@ end:
 		if
 		:: nempty(net[TO(from, to)]) -> hold = 0
 #ifdef HOLDS
-		/* A local CPU has not yet run with the page: keep the request (node.c's hold()). */
+		/* A local CPU has not yet run with the page: keep the request (dsm_node.c's hold()). */
 		:: net[TO(from, to)]?[DSM_FORWARD_WRITE, _, _, _, _, _] -> hold = 1
 		:: net[TO(from, to)]?[DSM_FORWARD_READ, _, _, _, _, _] -> hold = 1
 		:: net[TO(from, to)]?[DSM_INVALIDATE, _, _, _, _, _] -> hold = 1

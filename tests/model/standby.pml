@@ -1,10 +1,10 @@
-/* standby.pml - a machine's owner and those who stand by (vmm/standby/sender.h), as a Promela model: who has the machine, and from which
+/* standby.pml - a machine's owner and those who stand by (vmm/cli/standby/sender.h), as a Promela model: who has the machine, and from which
  * checkpoint, whoever dies at whichever step.
  *
  * The owner is on computer 0 and starts a standby on computer 1, or another one on 2 when that one has refused, is lost or goes.  What
- * stands here in steps are vmm/run/standby.c's next_step() and what follows from each answer, the states of vmm/standby/sender.c, and
- * vmm/run/takeover.c.  A checkpoint is a number.  Of what was said before a death, any beginning arrives.  When the owner's machine has
- * ended, its processes on the other computers (vmm/cluster/presence.h) end a while after it; as long as they live, a standby whose
+ * stands here in steps are vmm/cli/run/run_standby.c's next_step() and what follows from each answer, the states of vmm/cli/standby/sender.c, and
+ * vmm/cli/run/takeover.c.  A checkpoint is a number.  Of what was said before a death, any beginning arrives.  When the owner's machine has
+ * ended, its processes on the other computers (vmm/shared/presence.h) end a while after it; as long as they live, a standby whose
  * connection has ended waits, or gives up, but that is after the longest time in which they notice a death.
  *
  * What must hold: there are never two machines.  It goes on from the last checkpoint; or, if its owner is lost, from the last of which
@@ -26,7 +26,7 @@
  *
  * BREAKS: the connection to the standby ends while both live, but not while that one goes on.  The owner waits as long as that one may
  * before another one stands by; and when it ends the machine's processes on the other computers, it says so there
- * (vmm/cluster/presence.h).  Options that must fail then: NO_WAIT, NO_WORD.
+ * (vmm/shared/presence.h).  Options that must fail then: NO_WAIT, NO_WORD.
  */
 #ifndef STANDBYS
 #define STANDBYS 2
@@ -108,7 +108,7 @@ inline stays()
 	pulls_last = false;
 	answer = STAYS
 }
-/* on_failed() of vmm/run/standby.c. */
+/* on_failed() of vmm/cli/run/run_standby.c. */
 inline fail()
 {
 	closed[to] = true;

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "base/log.h"
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 #include "tests/sim/sim.h"
 
 enum { POISON = 0xdddddddd, WATCH_NS = 5000000 };

@@ -1,8 +1,8 @@
 /* daemon_children.c - monitors and interrupts; see daemons.h.
  *
- * A monitor is a model of monitor/handover.c and monitor/freeze.c: it stops its CPU where that waits for no page, and takes it
+ * A monitor is a model of monitor/cpu_handover.c and monitor/cpu_freeze.c: it stops its CPU where that waits for no page, and takes it
  * in.  A CPU's state on its way to a file or a checkpoint is the simulator's whole processor, so that one that is loaded goes on
- * from there. What children say goes through vmm/route.c. Each interrupt that is sent has a vector of its own until it has been
+ * from there. What children say goes through vmm/node/wire/route.c. Each interrupt that is sent has a vector of its own until it has been
  * collected, so that one which is lost, or comes twice, shows.
  */
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "tests/sim/daemons.h"
-#include "vmm/processors.h"
-#include "vmm/snapshot/copy.h"
-#include "vmm/snapshot/freeze.h"
+#include "vmm/node/cut/copy.h"
+#include "vmm/node/cut/freeze.h"
+#include "vmm/node/moves/processors.h"
 
 enum { FIRST_VECTOR = 32, VECTORS = 256, BOUNDARY_NS = 20000, STATE_BYTES = 8 };
 enum wish { WISH_NOTHING, WISH_GIVE, WISH_FREEZE };

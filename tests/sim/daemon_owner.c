@@ -1,8 +1,8 @@
 /* daemon_owner.c - the process that owns the daemons' machine, in daemon-sim: it starts and reaps them, takes checkpoints, and
  * lets the machine go back to the last one when a host is lost.
  *
- * That it does as `vmp run` does: vmm/run/back.c, yield.c and flow.c, vmm/streams.c, and of vmm/snapshot/ checkpoint.c, pull.c, kept.c and
- * load.c, with a `struct run`. Here is what these call, and what vmm/run/messages.c and hosts.c do with what node 0 says.
+ * That it does as `vmp run` does: vmm/cli/run/go_back.c, yield.c and load_flow.c, vmm/cli/streams.c, and of vmm/cli/snapshot/ checkpoint.c, pull.c, kept.c and
+ * load.c, with a `struct run`. Here is what these call, and what vmm/cli/run/run_messages.c and run_hosts.c do with what node 0 says.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -13,8 +13,8 @@
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "tests/sim/daemons.h"
-#include "vmm/hosts.h"
-#include "vmm/run/internal.h"
+#include "vmm/cli/run/run_private.h"
+#include "vmm/node/hosts/hosts.h"
 
 enum { DEATH_NS = 1000000 };
 
@@ -26,7 +26,7 @@ static struct {
 	bool here; /* node 0 knows it */
 	uint32_t said_lost; /* hosts that have been said to be */
 	struct witness cut, kept, loads; /* of the checkpoint that is taken; of the one that stands; of what is loaded */
-	void (*on_kept)(void *context);	 /* what back.c does then */
+	void (*on_kept)(void *context);	 /* what go_back.c does then */
 	char path[IO_PATH];		 /* of its file, if it has one */
 	bool has_file;
 	struct witness file;
@@ -94,7 +94,7 @@ bool owner_file_is(const char *path, const struct witness *w)
 	return is;
 }
 
-/* --- what back.c calls ---------------------------------------------------------------------------------------------------- */
+/* --- what go_back.c calls ---------------------------------------------------------------------------------------------------- */
 
 uint64_t run_now_ns(void) { return machine->now_ns; }
 void run_hide_progress(struct run *run) { (void)run; }

@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "tests/sim/daemons.h"
-#include "vmm/run/internal.h"
+#include "vmm/cli/run/run_private.h"
 
 enum { TYPES, READS, SMALL_PIPE = 4096, STREAMS = 3 };
 

@@ -11,21 +11,21 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 #include "tests/sim/daemons.h"
-#include "vmm/client.h"
-#include "vmm/cluster/clock.h"
-#include "vmm/debug.h"
-#include "vmm/hostcpu.h"
-#include "vmm/hostmem.h"
-#include "vmm/hosts.h"
-#include "vmm/policy.h"
-#include "vmm/snapshot/copy.h"
-#include "vmm/snapshot/freeze.h"
-#include "vmm/snapshot/ram.h"
-#include "vmm/snapshot/restore.h"
-#include "vmm/snapshot/turn.h"
-#include "vmm/tsc.h"
+#include "vmm/cli/client.h"
+#include "vmm/node/clock/clock_sync.h"
+#include "vmm/node/cut/copy.h"
+#include "vmm/node/cut/freeze.h"
+#include "vmm/node/cut/restore.h"
+#include "vmm/node/cut/turn.h"
+#include "vmm/node/debugger.h"
+#include "vmm/node/hosts/hosts.h"
+#include "vmm/node/moves/policy.h"
+#include "vmm/shared/hostcpu.h"
+#include "vmm/shared/hostmem.h"
+#include "vmm/shared/ram.h"
+#include "vmm/shared/tsc.h"
 
 enum { GIVES_UP_NS = 8000000, PULLS = 4 };
 
@@ -351,7 +351,7 @@ static void on_client(struct node *node, unsigned number, const struct packet *p
 	}
 }
 
-/* --- the machine's end, as in vmm/supervise.c --------------------------------------------------------------------------- */
+/* --- the machine's end, as in vmm/node/supervise.c --------------------------------------------------------------------------- */
 
 static void stop_here(struct node *node)
 {
@@ -446,7 +446,7 @@ void pagestore_on_message(void *node, const struct msg_header *header, const voi
 void clients_send_console(struct node *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
 void supervise_last_words(struct child *child, const char *line, size_t bytes) { (void)child, (void)line, (void)bytes; }
 
-/* --- pages: what vmm/pagestore.c does for a snapshot ------------------------------------------------------------------------ */
+/* --- pages: what vmm/node/pages/pagestore.c does for a snapshot ------------------------------------------------------------------------ */
 
 _Atomic uint8_t *hosts_rights(unsigned node) { return ((struct host_shm *)shm[node])->page_right; }
 
@@ -519,7 +519,7 @@ static void offer_ram(struct node *node)
 	restore_offer_ram(node);
 }
 
-/* As vmm/node.c does it. What neither joins nor is loaded runs already. */
+/* As vmm/node/node.c does it. What neither joins nor is loaded runs already. */
 void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool restore)
 {
 	struct daemon *daemon = &daemons[number];
@@ -567,7 +567,7 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	hostpart_start(node); /* the last: here it may die */
 }
 
-/* As in vmm/overlay.c: without node 0 nobody is left to tell. */
+/* As in vmm/node/wire/overlay.c: without node 0 nobody is left to tell. */
 static void on_lost(struct node *node, unsigned peer)
 {
 	if (node->ending || hostpart_peer_lost(node, peer))

@@ -1,7 +1,7 @@
 /* daemons.c - in place of hosts.c (daemon-sim): what changes about hosts and processors is led by the daemons' own code.
  *
- * Each node of the simulator has a `struct node` with what the daemon runs: vmm/hosts.c, hostcomes.c, hostgoes.c, hostpart.c,
- * moves.c, handover.c, stages.c, route.c and net.c, and of vmm/snapshot/ freeze.c, copy.c and restore.c, on the simulator's network
+ * Each node of the simulator has a `struct node` with what the daemon runs: vmm/node/hosts/hosts.c, hostcomes.c, hostgoes.c, hostpart.c,
+ * moves.c, handover.c, stages.c, route.c and net.c, and of vmm/node/cut/ freeze.c, copy.c and restore.c, on the simulator's network
  * and clock; the I/O server its own serve.c and chips; the process that owns the machine what takes checkpoints and goes back to them
  * (daemon_owner.c), and the streams.  Here are those who ask: the command lines, which let processors move, hosts come and go, and
  * the machine be saved and loaded, at random and several at once, while the litmus tests run and the guest uses its devices; and
@@ -26,11 +26,11 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 #include "tests/sim/daemons.h"
-#include "vmm/hosts.h"
-#include "vmm/snapshot/pull.h"
-#include "vmm/snapshot/savefile.h"
+#include "vmm/cli/snapshot/pull.h"
+#include "vmm/cli/snapshot/savefile.h"
+#include "vmm/node/hosts/hosts.h"
 
 enum { REQUESTS = 64, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000, SEED_LIMIT_S = 200 };
 enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, REQUEST_KINDS };

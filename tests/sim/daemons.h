@@ -12,9 +12,9 @@
 #define TESTS_SIM_DAEMONS_H
 
 #include "tests/sim/sim.h"
-#include "vmm/conn.h"
-#include "vmm/node.h"
-#include "vmm/snapshot/kept.h"
+#include "vmm/cli/snapshot/kept.h"
+#include "vmm/node/node.h"
+#include "vmm/node/wire/conn.h"
 
 enum { IO_PATH = 64, OWNER = MAX_NODES - 1 /* in a node's place */, LAST_CLIENT = 30, GUEST_VECTOR = 31, DISK_SECTORS = 60 };
 

@@ -5,13 +5,13 @@
  *     node K joins      NEWS to K; JOINED back; NODES to all; then some homes move there
  *     node K leaves     NODES to all; its processors move, and its homes; NEWS to all; LEAVE; EMPTY; FORGET to all others, whose
  *                       MARK to K is the last that they send it; FAREWELL from K to each, the last that it sends; GONE
- * The daemons do the same (vmm/hosts.c).  A message to a node that is gone fails the run: without FAREWELL, what K passed on
+ * The daemons do the same (vmm/node/hosts/hosts.c).  A message to a node that is gone fails the run: without FAREWELL, what K passed on
  * last was still on its way to a node that left next.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 #include "tests/sim/sim.h"
 
 enum { STEP_NS = 100000, CHANGE_LIMIT_NS = 2000000000 };

@@ -1,5 +1,5 @@
-/* checkpoint.c - what a machine goes back to (vmm/snapshot/kept.c): after any row of whole checkpoints and changes, some of them
- * abandoned, it is the last one that was committed, byte for byte. Its way into the hosts' memory (vmm/snapshot/load.c). And the streams of such a machine (vmm/streams.c): each byte of
+/* checkpoint.c - what a machine goes back to (vmm/cli/snapshot/kept.c): after any row of whole checkpoints and changes, some of them
+ * abandoned, it is the last one that was committed, byte for byte. Its way into the hosts' memory (vmm/cli/snapshot/load.c). And the streams of such a machine (vmm/cli/streams.c): each byte of
  * output goes out once, each byte of input arrives once, however often it goes back.
  */
 #include <CUnit/Basic.h>
@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "vmm/snapshot/load.h"
-#include "vmm/snapshot/ram.h"
-#include "vmm/streams.h"
+#include "vmm/cli/snapshot/load.h"
+#include "vmm/shared/ram.h"
+#include "vmm/cli/streams.h"
 
 enum { MIB = 64, PAGES = MIB << 8, BLOCKS = 64, ROUNDS = 40 };
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include "base/beside.h"
 #include "base/hostclock.h"
-#include "vmm/cluster/bundle.h"
-#include "vmm/cluster/cluster.h"
-#include "vmm/cluster/drift.h"
+#include "vmm/cli/cluster/bundle.h"
+#include "vmm/cli/cluster/cluster.h"
+#include "vmm/node/clock/drift.h"
 
 static struct cluster_file file;
 static struct problem p;

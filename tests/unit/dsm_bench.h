@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include "dsm/internal.h"
+#include "dsm/dsm_private.h"
 
 enum { BENCH_PARTS = 8 };
 

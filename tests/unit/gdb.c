@@ -4,9 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include "vmm/gdb/server.h"
-#include "vmm/gdb/session.h"
-#include "vmm/gdb/rsp.h"
+#include "vmm/cli/gdb/gdb_server.h"
+#include "vmm/cli/gdb/gdb_session.h"
+#include "vmm/cli/gdb/rsp.h"
 
 /* ---- packets ---- */
 

@@ -12,9 +12,9 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
-#include "vmm/conn.h"
-#include "vmm/net.h"
-#include "vmm/node.h"
+#include "vmm/node/wire/conn.h"
+#include "vmm/node/wire/net.h"
+#include "vmm/node/node.h"
 
 /* --- roles ---------------------------------------------------------------------------------------------------------- */
 

@@ -8,9 +8,9 @@
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "base/limits.h"
-#include "vmm/bootparams.h"
-#include "vmm/kernel_load.h"
-#include "vmm/mptable.h"
+#include "vmm/node/load/bootparams.h"
+#include "vmm/node/load/kernel_load.h"
+#include "vmm/node/load/mptable.h"
 
 /* --- kernel --------------------------------------------------------------------------------------------------------- */
 

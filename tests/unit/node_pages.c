@@ -1,8 +1,8 @@
 /* node_pages.c - which pages a host keeps: for how long against requests, and how many. */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
-#include "vmm/hold.h"
-#include "vmm/share.h"
+#include "vmm/node/pages/hold.h"
+#include "vmm/node/pages/share.h"
 
 /* --- how long a page stays ------------------------------------------------------------------------------------------- */
 

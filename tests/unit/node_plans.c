@@ -7,10 +7,10 @@
 #include <string.h>
 #include "base/wire.h"
 #include "dsm/dsm.h"
-#include "vmm/hostplan.h"
-#include "vmm/movequeue.h"
-#include "vmm/placement.h"
-#include "vmm/processors.h"
+#include "vmm/node/hosts/hostplan.h"
+#include "vmm/node/moves/movequeue.h"
+#include "vmm/shared/placement.h"
+#include "vmm/node/moves/processors.h"
 
 /* --- moves of CPUs -------------------------------------------------------------------------------------------------- */
 

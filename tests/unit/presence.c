@@ -1,9 +1,9 @@
-/* presence.c - tests of vmm/cluster/presence.h: a name is one process's; a word to whoever stands by comes from this user alone. */
+/* presence.c - tests of vmm/shared/presence.h: a name is one process's; a word to whoever stands by comes from this user alone. */
 #include <CUnit/Basic.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "vmm/cluster/presence.h"
+#include "vmm/shared/presence.h"
 
 static char name[MAX_PRESENCE];
 

@@ -1,4 +1,4 @@
-/* snapfile.c - the file of a saved machine (vmm/snapshot/snapfile.c) and what must be in it (vmm/snapshot/saved.c): what was
+/* snapfile.c - the file of a saved machine (vmm/cli/snapshot/snapfile.c) and what must be in it (vmm/cli/snapshot/saved.c): what was
  * written comes back; cut, damaged, foreign and prolonged files are refused with a line; a file is there whole or not at all.
  */
 #include <CUnit/Basic.h>
@@ -13,8 +13,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "vmm/snapshot/saved.h"
-#include "vmm/snapshot/snapfile.h"
+#include "vmm/cli/snapshot/saved.h"
+#include "vmm/cli/snapshot/snapfile.h"
 
 enum { CPUS = 2, PAGES = 40 };
 

@@ -1,4 +1,4 @@
-/* standby.c - what a machine's owner and its standby say to each other (vmm/standby/): here the program, which is also the standby that
+/* standby.c - what a machine's owner and its standby say to each other (vmm/cli/standby/): here the program, which is also the standby that
  * the tests talk to; records in standby_record.c, orders in standby_orders.c, the owner's end in standby_sender.c, and what answers
  * it in standby_fake.c.
  */

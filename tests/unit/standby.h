@@ -3,7 +3,7 @@
 #define TESTS_STANDBY_H
 
 #include <CUnit/Basic.h>
-#include "vmm/standby/record.h"
+#include "vmm/cli/standby/record.h"
 
 enum { HEAD = sizeof(struct snapfile_record), HEARD_FD = 200 };
 

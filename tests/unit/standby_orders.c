@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/standby.h"
-#include "vmm/standby/orders.h"
+#include "vmm/cli/standby/orders.h"
 
 static struct problem p;
 

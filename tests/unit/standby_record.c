@@ -1,4 +1,4 @@
-/* standby_record.c - records from a stream that is cut anywhere (vmm/standby/record.c). */
+/* standby_record.c - records from a stream that is cut anywhere (vmm/cli/standby/record.c). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* standby_sender.c - the owner's end (vmm/standby/sender.c) against a standby that answers as a script has it, right or wrong. */
+/* standby_sender.c - the owner's end (vmm/cli/standby/sender.c) against a standby that answers as a script has it, right or wrong. */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "tests/unit/standby.h"
-#include "vmm/standby/sender.h"
+#include "vmm/cli/standby/sender.h"
 
 static struct problem p;
 

@@ -12,19 +12,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/limits.h"
-#include "vmm/checks.h"
-#include "vmm/hostmem.h"
-#include "vmm/elfdeps.h"
-#include "vmm/ldcache.h"
-#include "vmm/guestprog.h"
-#include "vmm/image.h"
-#include "vmm/initramfs.h"
-#include "vmm/options.h"
-#include "vmm/dumptext.h"
-#include "vmm/pageheat.h"
-#include "vmm/report.h"
-#include "vmm/status.h"
-#include "vmm/terminal.h"
+#include "vmm/cli/run/checks.h"
+#include "vmm/shared/hostmem.h"
+#include "vmm/cli/guest/elfdeps.h"
+#include "vmm/cli/guest/ldcache.h"
+#include "vmm/cli/guest/guestprog.h"
+#include "vmm/cli/guest/guest_image.h"
+#include "vmm/cli/guest/initramfs.h"
+#include "vmm/cli/options.h"
+#include "vmm/cli/query/dumptext.h"
+#include "vmm/cli/query/pageheat.h"
+#include "vmm/cli/query/report.h"
+#include "vmm/cli/query/status.h"
+#include "vmm/cli/terminal.h"
 
 static char work[] = "/tmp/vmp-test-XXXXXX";
 

@@ -1,0 +1,210 @@
+/* monitor.c - a monitor's life: started by its node daemon with the host's shared memory, it prepares its VM process, waits to
+ * be started (or, as a spare, for a CPU from another host), runs its virtual CPU, and ends when the daemon does.
+ *
+ *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD [--direct|--strict]
+ */
+#include "monitor/monitor.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/faultpoint.h"
+#include "base/killed.h"
+#include "base/log.h"
+#include "base/schedule.h"
+#include "monitor/cpu_state.h"
+
+static struct monitor monitor;
+
+static void on_alarm(int signal)
+{
+	int saved = errno;
+
+	(void)signal;
+	monitor.timer_armed_ns = UINT64_MAX;
+	if (monitor.vm.pid > 0)
+		kill(monitor.vm.pid, SIGUSR1);
+	errno = saved;
+}
+
+/* Interrupts a sleep; who is awake looks before the next. */
+static void on_child(int signal)
+{
+	(void)signal;
+	monitor.child_changed = 1;
+}
+
+/* The daemon hears why, and who started the machine reads it. */
+static void on_die(const char *line)
+{
+	monitor_end(&monitor, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u: %s", monitor.cpu, line);
+}
+
+struct arguments { int cpu, socket, ram, shm, log; bool direct, strict; };
+
+static struct arguments parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "cpu", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
+		{ "ram-fd", required_argument, NULL, 'r' }, { "shm-fd", required_argument, NULL, 'm' },
+		{ "log-fd", required_argument, NULL, 'l' }, { "direct", no_argument, NULL, 'd' },
+		{ "strict", no_argument, NULL, 'S' }, { 0 },
+	};
+	struct arguments a = { -1, -1, -1, -1, 2, false, false };
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (c) {
+		case 'c': a.cpu = atoi(optarg); break;
+		case 's': a.socket = atoi(optarg); break;
+		case 'r': a.ram = atoi(optarg); break;
+		case 'm': a.shm = atoi(optarg); break;
+		case 'l': a.log = atoi(optarg); break;
+		case 'd': a.direct = true; break;
+		case 'S': a.strict = true; break;
+		default: exit(EXIT_VMP_FAILURE);
+		}
+	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0)
+		die("vmp-monitor is started by vmp-node, not by hand");
+	return a;
+}
+
+static void map_shared(struct monitor *m, const struct arguments *a)
+{
+	struct host_shm *head = mmap(NULL, sizeof *head, PROT_READ, MAP_SHARED, a->shm, 0);
+
+	if (head == MAP_FAILED || head->magic != HOSTSHM_MAGIC)
+		die("the host's shared memory is not what this vmp-monitor expects");
+	m->shm = mmap(NULL, hostshm_bytes(head->ram_pages), PROT_READ | PROT_WRITE, MAP_SHARED, a->shm, 0);
+	m->ram = mmap(NULL, (size_t)head->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, MAP_SHARED, a->ram, 0);
+	if (m->shm == MAP_FAILED || m->ram == MAP_FAILED)
+		die("cannot map the guest's RAM: %s", strerror(errno));
+	munmap(head, sizeof *head);
+}
+
+static void prepare_signals(struct monitor *m)
+{
+	struct sigaction alarm = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+
+	sigaction(SIGALRM, &alarm, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGINT, SIG_IGN); /* the daemon ends us */
+	m->timer_armed_ns = UINT64_MAX;
+	if (timer_create(CLOCK_MONOTONIC, &event, &m->timer))
+		die("no timer: %s; see ulimit -i", strerror(errno));
+}
+
+/* Flat boot segments stand before the guest loads a table of its own. */
+static void prepare_boot_segments(struct monitor *m)
+{
+	struct vcpu_segment flat = { .limit = UINT32_MAX, .present = true, .big = true, .granular = true };
+
+	flat.type = 0xb;
+	process_set_segment(m, VMP_GDT_BOOT_CS, &flat);
+	flat.type = 0x3;
+	process_set_segment(m, VMP_GDT_BOOT_DS, &flat);
+}
+
+static bool take_post(struct monitor *m, uint32_t bit)
+{
+	return atomic_fetch_and(&m->slot->post, ~bit) & bit;
+}
+
+/* Until the CPU is started, or the state of one that runs has come: from a file, or from another host. */
+void wait_for_start(struct monitor *m)
+{
+	while (!m->started) {
+		uint32_t wake = atomic_load(&m->slot->wake);
+
+		if (take_post(m, POST_MESSAGE))
+			channel_drain(m);
+		if (m->freeze_wanted)
+			freeze_guest(m);
+		if (m->started) {
+			freeze_until_thaw(m);
+			if (m->state_came) /* or it was started just when the machine was cut */
+				state_resume(m);
+		} else if (m->handover.arrived.state_bytes) {
+			handover_take(m);
+		} else if (m->handover.give_wanted) {
+			handover_give(m);
+		} else if (take_post(m, POST_START)) {
+			vcpu_start(&m->vcpu, atomic_load(&m->slot->start_eip), m->cpu ? 0 : VMP_BOOT_PARAMS_GPA);
+			log_debug("CPU %u starts at %x", m->cpu, m->vcpu.eip);
+			m->started = true;
+		} else if (!(atomic_load(&m->slot->post) & (POST_MESSAGE | POST_START))) {
+			syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, wake, NULL, NULL, 0);
+		}
+	}
+	atomic_store(&m->slot->state, SLOT_MONITOR);
+}
+
+void process_announce(struct monitor *m)
+{
+	atomic_store(&m->shm->monitor_pid[m->cpu], getpid());
+	channel_send(m, MSG_HELLO, VNODE_DAEMON(m->shm->node),
+		     &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_MONITOR, .index = m->cpu },
+		     sizeof(struct msg_hello), NULL, 0);
+}
+
+static void run_ptrace_engine(struct monitor *m)
+{
+	process_start(m);
+	prepare_boot_segments(m);
+	process_announce(m);
+	wait_for_start(m);
+	run_guest(m);
+}
+
+static void run_direct_engine(struct monitor *m)
+{
+	signal(SIGCHLD, on_child);
+	direct_run(m);
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = parse(argc, argv);
+	struct monitor *m = &monitor;
+	char who[32];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	snprintf(who, sizeof who, "vmp-monitor %d", a.cpu);
+	log_open(who, a.log, LOG_WARN);
+	fault_open();
+	killed_remember();
+	m->cpu = a.cpu;
+	m->channel = a.socket;
+	m->ram_fd = a.ram;
+	m->shm_fd = a.shm;
+	m->direct_engine = a.direct;
+	m->strict = a.strict;
+	map_shared(m, &a);
+	log_on_die(on_die);
+	m->slot = &m->shm->slot[m->cpu];
+	m->many_hosts = m->shm->many_hosts;
+	schedule_promptly();
+	prepare_signals(m);
+	env_init(m);
+	vcpu_init(&m->vcpu, m->cpu, m->shm->n_cpus, m->shm->ram_pages << PAGE_BITS, &m->env);
+	pages_init(m);
+	if (m->direct_engine)
+		run_direct_engine(m);
+	else
+		run_ptrace_engine(m);
+
+	/* The daemon was told why, and ends everybody. */
+	atomic_store(&m->slot->state, SLOT_HALTED);
+	for (;;)
+		poll(&(struct pollfd){ .fd = m->channel, .events = POLLIN }, 1, 1000), channel_drain(m);
+}

@@ -1,0 +1,611 @@
+/* options.c - see options.h. The tables first; the parser is a loop over them. */
+#include "vmm/cli/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/limits.h"
+#include "vmm/cli/cluster/cluster_file.h"
+#include "vmm/cli/gdb/gdb_server.h"
+#include "vmm/shared/placement.h"
+
+enum option_kind {
+	OPTION_FLAG,   /* no value: sets a bool */
+	OPTION_TEXT,   /* value: a string */
+	OPTION_NUMBER, /* value: min..max */
+	OPTION_SIZE,   /* value: MiB, min..max */
+	OPTION_TIME,   /* value: ms, min..max */
+	OPTION_LIST,   /* value: NAME=VALUE, may be repeated */
+};
+
+struct option_rule {
+	const char *name;
+	const char *value; /* its name in the help, or NULL */
+	unsigned verbs;	   /* bits 1 << enum verb */
+	enum option_kind kind;
+	size_t offset; /* in struct options */
+	uint32_t min, max;
+	const char *help;
+};
+
+#define ON(verb) (1u << (verb))
+#define ON_BOOT (ON(VERB_RUN) | ON(VERB_UP))
+#define ON_START (ON_BOOT | ON(VERB_SNAPSHOT))
+#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_HOST) | ON(VERB_POLICY) | ON(VERB_SNAPSHOT) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
+#define FIELD(name) offsetof(struct options, name)
+#define STRING(number) STRING_OF(number)
+#define STRING_OF(number) #number
+
+static const struct option_rule rules[] = {
+	{ "hosts", "N", ON_START, OPTION_NUMBER, FIELD(hosts), 1, MAX_NODES,
+	  "make the machine of N hosts (node daemons on this computer); default 1" },
+	{ "cluster", "FILE", ON_START, OPTION_TEXT, FIELD(cluster), 0, 0,
+	  "make the machine of the hosts that FILE names, reached by ssh; see vmp-cluster(5)" },
+	{ "cpus", "N", ON_BOOT, OPTION_NUMBER, FIELD(cpus), 1, MAX_CPUS,
+	  "virtual processors, dealt to the hosts in turn; default: the larger of hosts and this computer's processors" },
+	{ "mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
+	  "guest memory, as 256M or 1G; default 256M" },
+	{ "host-mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(host_mem_mib), 1, MAX_RAM_MIB,
+	  "a host that holds more of it lets go of what it has only read; default: no limit" },
+	{ "policy", "NAME", ON_START, OPTION_TEXT, FIELD(policy), 0, 0,
+	  "where processors run: fixed (the default), spread, concentrate or auto; see `vmp help policy`" },
+	{ "engine", "NAME", ON_START, OPTION_TEXT, FIELD(engine), 0, 0,
+	  "direct (the default) or ptrace; also from the environment's VMP_ENGINE" },
+	{ "strict", NULL, ON_START, OPTION_FLAG, FIELD(strict), 0, 0,
+	  "the guest's programs run in a host address space without the guest kernel: slow, on the ptrace engine alone" },
+	{ "disk", "IMAGE[,ro|,snapshot]", ON_BOOT, OPTION_TEXT, FIELD(disk), 0, 0,
+	  "a raw image as /dev/sda; ro: read only; snapshot: writes are forgotten" },
+	{ "share", "DIR", ON_BOOT, OPTION_TEXT, FIELD(share), 0, 0,
+	  "copy DIR into the guest as /share, the current folder; at most a quarter of the guest's memory" },
+	{ "env", "NAME=VALUE", ON_BOOT, OPTION_LIST, FIELD(env), 0, 0,
+	  "put a variable into the command's environment; may be repeated" },
+	{ "checkpoint", "TIME", ON_START, OPTION_TIME, FIELD(checkpoint_ms), 200, 3600000,
+	  "every TIME (as 5s or 500ms) keep what has changed; when a host is lost, go back to that on the hosts that are left" },
+	{ "checkpoint-file", "FILE", ON_START, OPTION_TEXT, FIELD(checkpoint_file), 0, 0,
+	  "write each checkpoint to FILE, too, for vmp snapshot load: in another computer's folder it outlives this one" },
+	{ "timeout", "S", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_NUMBER, FIELD(timeout_s), 1, 1000000,
+	  "give up after S seconds, with status 125" },
+	{ "stats", "FILE", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_TEXT, FIELD(stats), 0, 0,
+	  "when the command has ended, write what was counted, as JSON" },
+	{ "summary", NULL, ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_FLAG, FIELD(summary), 0, 0,
+	  "when the command has ended, print a short account on standard error" },
+	{ "log", "FILE", ON_START, OPTION_TEXT, FIELD(log), 0, 0,
+	  "write kernel messages and the daemons' log there (- is standard error)" },
+	{ "name", "NAME", ON_BOOT | ON_MACHINE, OPTION_TEXT, FIELD(name), 0, 0,
+	  "the machine's name, for the other commands; the only running machine needs none" },
+	{ "append", "TEXT", ON_BOOT, OPTION_TEXT, FIELD(append), 0, 0,
+	  "add to the guest kernel's command line" },
+	{ "kernel", "FILE", ON_BOOT, OPTION_TEXT, FIELD(kernel), 0, 0,
+	  "boot this vmlinux instead of the one that make built" },
+	{ "image", "FILE", ON_BOOT, OPTION_TEXT, FIELD(image), 0, 0,
+	  "unpack this cpio archive (gzip too) instead of the guest image that make built" },
+	{ "gdb", "HOST:PORT[,nowait]", ON_START, OPTION_TEXT, FIELD(gdb), 0, 0,
+	  "serve a GDB on this port of this computer, as 127.0.0.1:1234; the machine waits for it unless nowait" },
+	{ "verbose", NULL, ON_START, OPTION_FLAG, FIELD(verbose), 0, 0,
+	  "more lines in the log; without --log they go to standard error" },
+	{ "top", "N", ON(VERB_PAGES), OPTION_NUMBER, FIELD(top), 1, 100000,
+	  "how many pages to list; default 20" },
+	{ "json", NULL, ON(VERB_STATUS) | ON(VERB_REGS) | ON(VERB_PAGES), OPTION_FLAG, FIELD(json), 0, 0,
+	  "print JSON" },
+	{ "help", NULL, ~0u, OPTION_FLAG, FIELD(help), 0, 0, "this text" },
+};
+
+static const struct {
+	const char *name, *usage, *what;
+} verbs[VERB_COUNT] = {
+	[VERB_RUN] = { "run", "vmp run [OPTION...] [-- COMMAND ARG...]",
+		"Boots a machine, runs COMMAND inside and exits with its status. COMMAND is a program of the guest's own\n"
+		"(busybox), a 32-bit program or script of this computer named by a path, or one under --share DIR.\n"
+		"Without COMMAND: a shell on the guest's console; Ctrl-] then q quits. Status " STRING(125)
+		" is vmp's own failure." },
+	[VERB_UP] = { "up", "vmp up [OPTION...]",
+		"Boots a machine in the background and returns when its userland is there; it runs until `vmp down`, or until it is\n"
+		"switched off inside. A shell waits on its console: `vmp console`." },
+	[VERB_STATUS] = { "status", "vmp status [--name NAME] [--json]",
+		"Shows a running machine: its hosts with load, memory in use and page traffic, and where each processor runs.\n"
+		"Load and traffic are those of half a second." },
+	[VERB_TOP] = { "top", "vmp top [--name NAME]",
+		"Shows what `vmp status` shows, again every second, until Ctrl-C or until the machine ends." },
+	[VERB_DOWN] = { "down", "vmp down [--name NAME]",
+		"Ends a running machine at once, as if its power were cut, and returns when nothing of it is left." },
+	[VERB_CPU] = { "cpu", "vmp cpu move CPU HOST [--name NAME]",
+		"Moves a processor of a running machine to another host and prints for how long it stood still. The guest is not told.\n"
+		"A move that fails leaves the processor running where it was." },
+	[VERB_HOST] = { "host", "vmp host add [HOST] | remove HOST [--name NAME]",
+		"add lets one more host come to a running machine, a node daemon on this computer or, in a machine started with\n"
+		"--cluster, HOST of its file; it takes its share of the pages' homes, and processors can be moved there. remove lets a\n"
+		"host go: its processors, homes and pages go to the others, with host 0 the devices and console. The guest is not told." },
+	[VERB_POLICY] = { "policy", "vmp policy spread | concentrate | auto | fixed [--name NAME]",
+		"Says on which hosts the processors of a running machine run. spread: one on each host in turn, the nearest first;\n"
+		"concentrate: as many on a host as it has processors, then the next one; auto: a processor follows the pages that it\n"
+		"fetches, or leaves a computer that has too much to do; fixed: they stay, and `vmp cpu move` alone moves them." },
+	[VERB_SNAPSHOT] = { "snapshot", "vmp snapshot save FILE [--name NAME] | load FILE [--hosts N | --cluster F]",
+		"save writes a running machine into FILE, whole or not at all; the machine goes on, having stood still for\n"
+		"some milliseconds. load lets it go on from there, on any number of hosts (by default as many\n"
+		"as it was saved on), and is then what `vmp run` is: streams, console, exit status. The disk must be as it was;\n"
+		"writes under --disk IMAGE,snapshot are in FILE." },
+	[VERB_CONSOLE] = { "console", "vmp console [--name NAME]",
+		"Attaches this terminal to the console of a running machine; Ctrl-] then q detaches." },
+	[VERB_REGS] = { "regs", "vmp regs [--name NAME] [--json]",
+		"Shows every processor of a running machine: registers, code, and where EIP and ESP lead." },
+	[VERB_PAGES] = { "pages", "vmp pages [--name NAME] [--top N] [--json]",
+		"Shows which guest pages the hosts ask each other for most often, with the kernel symbol that lies there." },
+	[VERB_STANDBY] = { "standby", "vmp standby",
+		"Started by vmp itself, through ssh, on a host of a cluster: has a copy of the machine's last checkpoint, and goes on\n"
+		"with the machine when the computer where `vmp up` was typed is lost, or goes. See vmp-cluster(5)." },
+	[VERB_VERSION] = { "version", "vmp --version", "Prints the version." },
+	[VERB_HELP] = { "help", "vmp help [COMMAND]", "Says how to use a command." },
+};
+
+static int fail(struct options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int fail(struct options *o, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(o->error, sizeof o->error, format, args);
+	va_end(args);
+	return -EINVAL;
+}
+
+static int parse_number(const char *text, uint32_t *number)
+{
+	char *end;
+	unsigned long value;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*end)
+		return -EINVAL;
+	if (errno || value > UINT32_MAX)
+		return -ERANGE;
+	*number = value;
+	return 0;
+}
+
+int options_parse_size(const char *text, uint32_t *mib)
+{
+	static const struct { const char *suffix; unsigned shift; } units[] = {
+		{ "K", 10 }, { "M", 20 }, { "G", 30 }, { "", 20 }, { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 },
+	};
+	char *end;
+	unsigned long long value;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
+		if (strcasecmp(end, units[i].suffix))
+			continue;
+		if (errno || value > UINT64_MAX >> units[i].shift)
+			return -ERANGE;
+		value <<= units[i].shift;
+		if (value & ((1u << 20) - 1) || value >> 20 > UINT32_MAX)
+			return -ERANGE;
+		*mib = value >> 20;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes)
+{
+	static const struct { const char *suffix; enum disk_mode mode; } modes[] = {
+		{ ",ro", DISK_READ_ONLY }, { ",snapshot", DISK_SNAPSHOT },
+	};
+	size_t n = strlen(spec);
+
+	for (size_t i = 0; i < ARRAY_LEN(modes); i++) {
+		size_t suffix = strlen(modes[i].suffix);
+
+		if (n > suffix && !strcmp(spec + n - suffix, modes[i].suffix)) {
+			*path_bytes = n - suffix;
+			return modes[i].mode;
+		}
+	}
+	*path_bytes = n;
+	return DISK_READ_WRITE;
+}
+
+int options_parse_time(const char *text, uint32_t *ms)
+{
+	char *end;
+	unsigned long value;
+
+	if (*text < '0' || *text > '9')
+		return -EINVAL;
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (*end && strcmp(end, "s") && strcmp(end, "ms"))
+		return -EINVAL;
+	if (errno || value > UINT32_MAX / 1000)
+		return -ERANGE;
+	*ms = (uint32_t)value * (strcmp(end, "ms") ? 1000 : 1);
+	return 0;
+}
+
+static int set_time(struct options *o, const struct option_rule *rule, const char *value)
+{
+	uint32_t ms = 0;
+	int error = options_parse_time(value, &ms);
+
+	if (error == -EINVAL)
+		return fail(o, "--%s %s: not a time; write it as 5s or 500ms", rule->name, value);
+	if (error || ms < rule->min || ms > rule->max)
+		return fail(o, "--%s %s: must be from %ums to %us", rule->name, value, rule->min, rule->max / 1000);
+	*(uint32_t *)((char *)o + rule->offset) = ms;
+	return 0;
+}
+
+static int set_number(struct options *o, const struct option_rule *rule, const char *value)
+{
+	uint32_t number = 0;
+	int error = parse_number(value, &number);
+
+	if (error == -EINVAL)
+		return fail(o, "--%s %s: not a number", rule->name, value);
+	if (error || number < rule->min || number > rule->max)
+		return fail(o, "--%s %s: must be from %u to %u", rule->name, value, rule->min, rule->max);
+	*(uint32_t *)((char *)o + rule->offset) = number;
+	return 0;
+}
+
+static int set_size(struct options *o, const struct option_rule *rule, const char *value)
+{
+	uint32_t mib = 0;
+	int error = options_parse_size(value, &mib);
+
+	if (error == -EINVAL)
+		return fail(o, "--%s %s: not a size; write it as 256M or 1G", rule->name, value);
+	if (error)
+		return fail(o, "--%s %s: must be a whole number of MiB, from %uM to %uM", rule->name, value, rule->min,
+			    rule->max);
+	if (mib < rule->min)
+		return fail(o, "--%s %s: too small, the guest needs at least %uM to boot", rule->name, value, rule->min);
+	if (mib > rule->max)
+		return fail(o, "--%s %s: too large, the guest kernel can map at most %uM", rule->name, value, rule->max);
+	*(uint32_t *)((char *)o + rule->offset) = mib;
+	return 0;
+}
+
+static int set_list(struct options *o, const struct option_rule *rule, const char *value)
+{
+	if (!strchr(value, '=') || value[0] == '=')
+		return fail(o, "--%s %s: must be NAME=VALUE", rule->name, value);
+	if (o->n_env == MAX_ENV_OPTIONS)
+		return fail(o, "--%s: at most %d variables", rule->name, MAX_ENV_OPTIONS);
+	o->env[o->n_env++] = value;
+	return 0;
+}
+
+static int apply(struct options *o, const struct option_rule *rule, const char *value)
+{
+	switch (rule->kind) {
+	case OPTION_FLAG:
+		*(bool *)((char *)o + rule->offset) = true;
+		return 0;
+	case OPTION_TEXT:
+		if (!*value)
+			return fail(o, "--%s needs a value: --%s %s", rule->name, rule->name, rule->value);
+		*(const char **)((char *)o + rule->offset) = value;
+		return 0;
+	case OPTION_NUMBER:
+		return set_number(o, rule, value);
+	case OPTION_SIZE:
+		return set_size(o, rule, value);
+	case OPTION_TIME:
+		return set_time(o, rule, value);
+	case OPTION_LIST:
+		return set_list(o, rule, value);
+	}
+	return -EINVAL;
+}
+
+/* One option at argv[*i]; leaves *i at its last word. */
+static int parse_option(struct options *o, int argc, char **argv, int *i)
+{
+	const char *word = argv[*i] + 2, *equals = strchr(word, '=');
+	size_t n = equals ? (size_t)(equals - word) : strlen(word);
+
+	for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
+		const struct option_rule *rule = &rules[r];
+		const char *value = equals ? equals + 1 : NULL;
+
+		if (strlen(rule->name) != n || memcmp(rule->name, word, n))
+			continue;
+		if (!(rule->verbs & ON(o->verb)))
+			return fail(o, "--%s is not an option of `vmp %s`; see `vmp help %s`", rule->name,
+				    verbs[o->verb].name, verbs[o->verb].name);
+		if (!rule->value && value)
+			return fail(o, "--%s takes no value", rule->name);
+		if (rule->value && !value) {
+			if (*i + 1 >= argc)
+				return fail(o, "--%s needs a value: --%s %s", rule->name, rule->name, rule->value);
+			value = argv[++*i];
+		}
+		return apply(o, rule, value);
+	}
+	return fail(o, "no such option: --%.*s; see `vmp help %s`", (int)n, word, verbs[o->verb].name);
+}
+
+static int parse_verb(struct options *o, const char *word)
+{
+	static const struct { const char *word; enum verb verb; } words[] = {
+		{ "--version", VERB_VERSION }, { "-V", VERB_VERSION }, { "--help", VERB_HELP }, { "-h", VERB_HELP },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++)
+		if (!strcmp(word, words[i].word)) {
+			o->verb = words[i].verb;
+			return 0;
+		}
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (!strcmp(word, verbs[i].name)) {
+			o->verb = i;
+			return 0;
+		}
+	return fail(o, "no such command: %s; see `vmp help`", word);
+}
+
+static int check_name(struct options *o)
+{
+	size_t n = strlen(o->name);
+
+	if (n >= MAX_NAME)
+		return fail(o, "--name %.16s...: longer than %d characters", o->name, MAX_NAME - 1);
+	for (size_t i = 0; i < n; i++) {
+		char c = o->name[i];
+
+		if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+		      (i && strchr("-_.", c))))
+			return fail(o, "--name %s: only letters, digits, and -_. after the first", o->name);
+	}
+	return 0;
+}
+
+/* A machine with checkpoints can go back: to other hosts, and with its disk. */
+static int check_checkpoint(struct options *o)
+{
+	size_t ignored;
+
+	if (!o->checkpoint_ms)
+		return o->checkpoint_file ? fail(o, "--checkpoint-file needs --checkpoint TIME: how often it is written") : 0;
+	if (o->verb == VERB_SNAPSHOT && o->save)
+		return fail(o, "--checkpoint is for machines that are loaded, not for `vmp snapshot save`");
+	if (o->hosts == 1)
+		return fail(o, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
+	if (o->disk && options_disk_mode(o->disk, &ignored) == DISK_READ_WRITE)
+		return fail(o, "--checkpoint needs --disk %.200s,snapshot (or ,ro): what is written to an image cannot be taken back",
+			    o->disk);
+	return 0;
+}
+
+/* What no single option can know. */
+static int check_together(struct options *o, uint32_t host_cpus)
+{
+	struct gdb_address gdb;
+	struct problem p;
+
+	if (!o->hosts && !o->cluster && o->verb != VERB_SNAPSHOT)
+		o->hosts = 1;
+	if (!o->engine)
+		o->engine = o->strict ? "ptrace" : getenv("VMP_ENGINE");
+	if (!o->engine)
+		o->engine = "direct";
+	if (strcmp(o->engine, "ptrace") && strcmp(o->engine, "direct"))
+		return fail(o, "--engine %s: no such engine; there are direct and ptrace", o->engine);
+	if (o->strict && strcmp(o->engine, "ptrace"))
+		return fail(o, "--strict is a mode of --engine ptrace: leave --engine %s away", o->engine);
+	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->verbose))
+		return fail(o, "`vmp up` returns before the machine ends: give its log a file with --log FILE");
+	if (o->gdb && gdb_address_parse(o->gdb, &gdb, &p))
+		return fail(o, "%s", p.line);
+	if (o->policy && policy_of_name(o->policy) < 0)
+		return fail(o, "--policy %s: no such policy; there are spread, concentrate, auto and fixed", o->policy);
+	if ((o->name && check_name(o)) || check_checkpoint(o))
+		return -EINVAL;
+	if (o->verb == VERB_SNAPSHOT)
+		return 0; /* the file says how many processors there are */
+	if (o->cluster && (o->verb == VERB_RUN || o->verb == VERB_UP))
+		return 0; /* that file says how many hosts there are */
+	if (!o->cpus) {
+		o->cpus = o->hosts > host_cpus ? o->hosts : host_cpus;
+		if (o->cpus > MAX_CPUS)
+			o->cpus = MAX_CPUS;
+	}
+	if (o->hosts > o->cpus)
+		return fail(o, "--hosts %u is more than --cpus %u: each host needs a processor", o->hosts, o->cpus);
+	if (o->host_mem_mib && (uint64_t)o->hosts * o->host_mem_mib < o->mem_mib)
+		return fail(o, "--host-mem %uM on %u host%s is less than --mem %uM", o->host_mem_mib, o->hosts,
+			    o->hosts == 1 ? "" : "s", o->mem_mib);
+	return 0;
+}
+
+/* A number, or a name: which hosts a machine has, it knows itself. */
+static int take_host(struct options *o, const char *word, const char *command)
+{
+	int error = parse_number(word, &o->to_host);
+
+	if (error && (!isalpha((unsigned char)*word) || strlen(word) >= MAX_HOST_NAME))
+		return fail(o, "%s: %.64s is neither the number nor the name of a host", command, word);
+	o->host = error ? word : NULL;
+	return 0;
+}
+
+/* What follows `vmp cpu`: move CPU HOST. Whether the machine has them, the machine knows. */
+static int take_cpu_words(struct options *o, char **words, unsigned n)
+{
+	if (n && strcmp(words[0], "move"))
+		return fail(o, "vmp cpu %s: no such command; see `vmp help cpu`", words[0]);
+	if (n != 3)
+		return fail(o, "`vmp cpu move` needs a processor and a host, and nothing else: vmp cpu move 1 0");
+	if (parse_number(words[1], &o->cpu))
+		return fail(o, "vmp cpu move: %s is not the number of a processor", words[1]);
+	return take_host(o, words[2], "vmp cpu move");
+}
+
+/* What follows `vmp host`: add, remove HOST. */
+static int take_host_words(struct options *o, char **words, unsigned n)
+{
+	o->add = n && !strcmp(words[0], "add");
+	if (n && !o->add && strcmp(words[0], "remove"))
+		return fail(o, "vmp host %s: no such command; see `vmp help host`", words[0]);
+	if (n != 2 && !(o->add && n == 1))
+		return fail(o, "`vmp host` needs add, or remove and a host: vmp host remove 1");
+	if (o->add) {
+		o->host = words[1] ? words[1] : "";
+		if (strlen(o->host) >= MAX_HOST_NAME)
+			return fail(o, "vmp host add %.16s...: longer than %d characters", o->host, MAX_HOST_NAME - 1);
+		return 0;
+	}
+	return take_host(o, words[1], "vmp host remove");
+}
+
+static int take_policy_words(struct options *o, char **words, unsigned n)
+{
+	if (n != 1)
+		return fail(o, "`vmp policy` needs one of spread, concentrate, auto and fixed");
+	if (policy_of_name(words[0]) < 0)
+		return fail(o, "vmp policy %s: no such policy; see `vmp help policy`", words[0]);
+	o->policy = words[0];
+	return 0;
+}
+
+/* What follows `vmp snapshot`: save FILE, load FILE. */
+static int take_snapshot_words(struct options *o, char **words, unsigned n)
+{
+	o->save = n && !strcmp(words[0], "save");
+	if (n && !o->save && strcmp(words[0], "load"))
+		return fail(o, "vmp snapshot %s: no such command; see `vmp help snapshot`", words[0]);
+	if (n != 2 || !*words[1])
+		return fail(o, "`vmp snapshot` needs save or load, and one file: vmp snapshot save FILE");
+	if (o->save && (o->hosts || o->cluster || o->engine || o->strict || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->policy ||
+			o->verbose))
+		return fail(o, "`vmp snapshot save` has one option, --name; the others belong to load");
+	o->file = words[1];
+	return 0;
+}
+
+/* Words that are not options: what a verb takes them for. */
+static int take_words(struct options *o, char **words, unsigned n)
+{
+	switch (o->verb) {
+	case VERB_CPU: return take_cpu_words(o, words, n);
+	case VERB_HOST: return take_host_words(o, words, n);
+	case VERB_POLICY: return take_policy_words(o, words, n);
+	case VERB_SNAPSHOT: return take_snapshot_words(o, words, n);
+	default: return 0;
+	}
+}
+
+static bool takes_words(enum verb verb)
+{
+	return ON(verb) & (ON(VERB_CPU) | ON(VERB_HOST) | ON(VERB_POLICY) | ON(VERB_SNAPSHOT));
+}
+
+/* `vmp help VERB` is `vmp VERB --help`. */
+static int parse_help_topic(struct options *o, int argc, char **argv)
+{
+	if (argc < 3 || argv[2][0] == '-')
+		return 0;
+	if (parse_verb(o, argv[2]))
+		return -EINVAL;
+	o->help = true;
+	return 0;
+}
+
+int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
+{
+	enum { MAX_WORDS = 3 };
+	char *words[MAX_WORDS + 1] = { NULL }; /* the last takes what is too much */
+	unsigned n_words = 0;
+
+	*o = (struct options){ .mem_mib = DEFAULT_RAM_MIB, .top = 20 };
+	if (argc < 2) {
+		o->verb = VERB_HELP;
+		return fail(o, "what shall I do? For example: vmp run -- nproc; see `vmp help`");
+	}
+	if (parse_verb(o, argv[1]))
+		return -EINVAL;
+	if (o->verb == VERB_HELP)
+		return parse_help_topic(o, argc, argv);
+	for (int i = 2; i < argc; i++) {
+		bool separator = !strcmp(argv[i], "--");
+
+		if (takes_words(o->verb) && argv[i][0] != '-') {
+			words[n_words < MAX_WORDS ? n_words : MAX_WORDS] = argv[i];
+			n_words++;
+			continue;
+		}
+		if (!strcmp(argv[i], "-h")) {
+			o->help = true;
+			continue;
+		}
+		if (!separator && !strncmp(argv[i], "--", 2)) {
+			if (parse_option(o, argc, argv, &i))
+				return -EINVAL;
+			continue;
+		}
+		if (o->verb != VERB_RUN)
+			return fail(o, "`vmp %s` takes no argument %s", verbs[o->verb].name, argv[i]);
+		if (!separator && argv[i][0] == '-')
+			return fail(o, "no such option: %s; see `vmp help run`", argv[i]);
+		o->command = argv + i + separator;
+		if (!o->command[0] || !o->command[0][0])
+			return fail(o, "no command after --; leave out -- for a shell");
+		break;
+	}
+	if (o->help)
+		return 0;
+	if (take_words(o, words, n_words))
+		return -EINVAL;
+	return check_together(o, host_cpus);
+}
+
+/* snprintf's habit, piece by piece */
+static size_t put(char *out, size_t bytes, size_t at, const char *format, ...) __attribute__((format(printf, 4, 5)));
+static size_t put(char *out, size_t bytes, size_t at, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(at < bytes ? out + at : NULL, at < bytes ? bytes - at : 0, format, args);
+	va_end(args);
+	return at + (n > 0 ? n : 0);
+}
+
+static size_t put_overview(char *out, size_t bytes)
+{
+	size_t at = put(out, bytes, 0, "vmp: one shared-memory IA-32 multiprocessor made of many hosts\n\n");
+
+	for (size_t i = 0; i < ARRAY_LEN(verbs); i++)
+		if (i != VERB_STANDBY) /* nobody types it */
+			at = put(out, bytes, at, "  %s\n", verbs[i].usage);
+	return put(out, bytes, at, "\n`vmp help COMMAND` says more. A first one to try: vmp run --hosts 2 --cpus 2 -- nproc\n");
+}
+
+size_t options_help(enum verb verb, char *out, size_t bytes)
+{
+	size_t at;
+
+	if (verb == VERB_HELP)
+		return put_overview(out, bytes);
+	at = put(out, bytes, 0, "%s\n\n%s\n\n", verbs[verb].usage, verbs[verb].what);
+	for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
+		const struct option_rule *rule = &rules[r];
+		char left[48];
+
+		if (!(rule->verbs & ON(verb)) || !rule->help)
+			continue;
+		snprintf(left, sizeof left, "--%s%s%s", rule->name, rule->value ? " " : "", rule->value ? rule->value : "");
+		at = put(out, bytes, at, strlen(left) > 18 ? "  %s\n  %18s  %s\n" : "  %-18s%s  %s\n", left, "", rule->help);
+	}
+	return at;
+}

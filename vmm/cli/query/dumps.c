@@ -1,0 +1,155 @@
+/* dumps.c - `vmp regs`: where each processor stands; `vmp pages`: which pages go to and fro. Each ends when the answer is whole. */
+#include "vmm/cli/query/query_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/guest_abi.h"
+#include "base/log.h"
+#include "vmm/cli/query/dumptext.h"
+
+static void put_json_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		unsigned char c = *text;
+
+		if (c == '"' || c == '\\')
+			printf("\\%c", c);
+		else if (c == '\n')
+			printf("\\n");
+		else if (c < 0x20 || c >= 0x7f)
+			printf("\\u%04x", c);
+		else
+			putchar(c);
+	}
+	putchar('"');
+}
+
+/* ---- regs ---- */
+
+void regs_start(struct query *q)
+{
+	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++) {
+		struct msg_dump dump = { .cpu = cpu };
+
+		client_send(&q->client, MSG_DUMP_REQUEST, VNODE_CPU(cpu), &dump, sizeof dump, NULL, 0);
+	}
+}
+
+void regs_on_dump(struct query *q, uint32_t host, const void *body, size_t bytes)
+{
+	struct msg_dump dump;
+	size_t n = bytes - sizeof dump;
+	char *grown;
+
+	memcpy(&dump, body, sizeof dump);
+	if (dump.cpu >= q->info.cpus || q->dump_done[dump.cpu])
+		return;
+	if (n) {
+		grown = realloc(q->dump[dump.cpu], q->dump_bytes[dump.cpu] + n + 1);
+		if (!grown)
+			die("no memory");
+		q->dump[dump.cpu] = grown;
+		memcpy(grown + q->dump_bytes[dump.cpu], (const char *)body + sizeof dump, n);
+		q->dump_bytes[dump.cpu] += n;
+		grown[q->dump_bytes[dump.cpu]] = 0;
+		return;
+	}
+	q->dump_done[dump.cpu] = true;
+	q->dump_host[dump.cpu] = host;
+	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++)
+		if (!q->dump_done[cpu])
+			return;
+	query_end(q, 0, "");
+}
+
+/* For people, a paragraph each; with --json the same text, one string for each CPU. */
+void regs_print(struct query *q)
+{
+	struct symbols symbols;
+
+	symbols_load(&symbols, q->info.kernel);
+	if (q->o->json)
+		printf("[");
+	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++) {
+		const char *text = q->dump[cpu] ? q->dump[cpu] : "";
+
+		if (q->o->json) {
+			printf("%s\n  {\"cpu\": %u, \"host\": %u, \"text\": ", cpu ? "," : "", cpu, q->dump_host[cpu]);
+			put_json_string(text);
+			printf("}");
+		} else {
+			printf("%s", cpu ? "\n" : "");
+			dump_print(stdout, text, &symbols);
+		}
+	}
+	if (q->o->json)
+		printf("\n]\n");
+	symbols_free(&symbols);
+}
+
+/* ---- pages ---- */
+
+void pages_start(struct query *q)
+{
+	q->asks_pages = true;
+	for (uint32_t node = 0; node < MAX_NODES; node++) {
+		struct msg_pages pages = { .node = node };
+
+		if (q->hosts.present >> node & 1)
+			client_send(&q->client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
+	}
+}
+
+void pages_check(struct query *q)
+{
+	for (uint32_t node = 0; node < MAX_NODES; node++)
+		if (q->hosts.present >> node & 1 && !q->node_done[node])
+			return;
+	query_end(q, 0, "");
+}
+
+void pages_on_answer(struct query *q, const void *body, size_t bytes)
+{
+	struct msg_pages pages;
+
+	memcpy(&pages, body, sizeof pages);
+	if (pages.node >= MAX_NODES)
+		return;
+	pageheat_add(&q->heat, (const char *)body + sizeof pages, (bytes - sizeof pages) / sizeof(struct page_heat));
+	q->node_done[pages.node] = true;
+	pages_check(q);
+}
+
+void pages_print(struct query *q)
+{
+	struct symbols symbols;
+
+	symbols_load(&symbols, q->info.kernel);
+	pageheat_sort(&q->heat);
+	if (q->o->json)
+		printf("[");
+	else
+		printf("%10s  %-10s  %s\n", "requests", "physical", "kernel symbols there");
+	for (size_t i = 0; i < q->heat.n && i < q->o->top; i++) {
+		const struct page_heat *page = &q->heat.page[i];
+		gpa_t address = gfn_to_gpa(page->gfn);
+		char text[160];
+
+		symbols_describe(&symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text, sizeof text);
+		if (q->o->json) {
+			printf("%s\n  {\"physical\": \"0x%08x\", \"requests\": %u, \"symbols\": ", i ? "," : "", address,
+			       page->faults);
+			put_json_string(text);
+			printf("}");
+		} else {
+			printf("%10u  0x%08x  %s\n", page->faults, address, text);
+		}
+	}
+	if (q->o->json)
+		printf("\n]\n");
+	else if (!q->heat.n)
+		printf("no page was asked for; a machine on one host has no need to\n");
+	symbols_free(&symbols);
+}

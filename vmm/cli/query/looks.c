@@ -1,0 +1,94 @@
+/* looks.c - `vmp status` and `vmp top`: what the hosts count, looked at twice, half a second or a second apart. */
+#include "vmm/cli/query/query_private.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/limits.h"
+#include "base/log.h"
+
+enum { PATIENCE_S = 2, LOOK_MS = 500, TOP_MS = 1000 };
+
+/* While a machine goes back to a checkpoint, its daemons may not have reached each other: some are asked in vain. */
+static void look_again(struct query *q)
+{
+	static const struct timeval patience = { PATIENCE_S, 0 };
+
+	if (q->live)
+		event_add(q->again, &patience);
+	q->before = q->now;
+	memset(&q->now, 0, sizeof q->now);
+	q->now.hosts = q->hosts;
+	names_read(&q->now.names, q->rundir.path);
+	report_ask_stats(&q->now.report, &q->client, q->hosts.present);
+}
+
+static void on_again(evutil_socket_t fd, short events, void *context)
+{
+	(void)fd, (void)events;
+	look_again(context);
+}
+
+void look_print_status(struct query *q)
+{
+	struct machine_info now;
+	struct problem p;
+
+	if (!rundir_read_info(&q->rundir, &now, &p))
+		q->info = now;
+	status_print(stdout, q->rundir.name, &q->info, &q->before, &q->now, q->o->json);
+}
+
+static void print_live(struct query *q)
+{
+	q->told = false;
+	if (isatty(1))
+		printf("\033[H\033[2J");
+	look_print_status(q);
+	if (!isatty(1))
+		putchar('\n');
+	if (fflush(stdout))
+		query_end(q, EXIT_VMP_FAILURE, "cannot write the answer");
+}
+
+void look_check(struct query *q)
+{
+	static const struct timeval pauses[] = { { 0, LOOK_MS * 1000 }, { TOP_MS / 1000, 0 } };
+
+	if (q->now.at_ns || !report_has_stats(&q->now.report))
+		return;
+	q->now.at_ns = query_now_ns();
+	if (q->before.at_ns && !q->live)
+		query_end(q, 0, "");
+	else if (q->before.at_ns)
+		print_live(q);
+	event_add(q->again, &pauses[q->live && q->before.at_ns]);
+}
+
+void look_on_stats(struct query *q, const void *body, size_t bytes)
+{
+	report_on_stats(&q->now.report, body, bytes);
+	look_check(q);
+}
+
+void look_start_status(struct query *q)
+{
+	q->again = evtimer_new(q->base, on_again, q);
+	if (!q->again)
+		die("no memory");
+	look_again(q);
+}
+
+void look_start_top(struct query *q)
+{
+	q->live = q->until_end = true;
+	event_del(q->limit);
+	look_start_status(q);
+}
+
+/* All that is counted begins anew. */
+void look_anew(struct query *q)
+{
+	memset(&q->now, 0, sizeof q->now);
+	look_again(q);
+}

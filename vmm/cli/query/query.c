@@ -1,0 +1,267 @@
+/* query.c - see query.h. Each command is a loop around one connection that ends when the answer is whole: what it asks, and what it
+ * does with the answer, is in console.c, dumps.c, looks.c and changes.c. */
+#include "vmm/cli/query/query_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/limits.h"
+#include "base/log.h"
+
+enum { ANSWER_LIMIT_S = 10, GONE_LIMIT_MS = 30000, YIELD_TRIES = 600, YIELD_LOOK_US = 50000 };
+
+uint64_t query_now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+void query_end(struct query *q, int status, const char *line)
+{
+	if (q->done)
+		return;
+	q->done = true;
+	q->status = status;
+	problem(&q->why, "%s", line);
+	event_base_loopbreak(q->base);
+}
+
+static void on_signal(evutil_socket_t signal_number, short events, void *context)
+{
+	struct query *q = context;
+
+	(void)events;
+	query_end(q, q->live && signal_number == SIGINT ? 0 : 128 + signal_number, "");
+}
+
+static void on_limit(evutil_socket_t fd, short events, void *context)
+{
+	(void)fd, (void)events;
+	query_end(context, EXIT_VMP_FAILURE, "the machine does not answer");
+}
+
+static void on_closed(void *context)
+{
+	struct query *q = context;
+
+	if (query_wait_for_machine(q))
+		return;
+	if (q->until_end)
+		query_end(q, 0, "");
+	else
+		query_end(q, EXIT_VMP_FAILURE, query_yields(q) ? "host 0 has gone meanwhile: ask again; the others have new numbers" :
+								 "the machine has ended");
+}
+
+/* A machine's end in good order, or the loss of a part of it. */
+static void on_machine_end(struct query *q, const void *body)
+{
+	struct msg_machine_end end;
+
+	memcpy(&end, body, sizeof end);
+	if (end.reason != END_PART_DIED)
+		q->info.checkpoint_ms = q->yields_ns = 0;
+	on_closed(q);
+}
+
+/* The first message of all: the command can begin. Later: some answers will not come. */
+static void on_hosts(struct query *q, const void *body)
+{
+	void (*start)(struct query *) = q->start;
+
+	memcpy(&q->hosts, body, sizeof q->hosts);
+	q->start = NULL;
+	if (start) {
+		start(q);
+	} else if (q->again) {
+		report_keep_hosts(&q->now.report, q->hosts.present);
+		look_check(q);
+	} else if (q->asks_pages) {
+		pages_check(q);
+	}
+}
+
+static void on_message(void *context, const struct msg_header *header, const void *body)
+{
+	struct query *q = context;
+
+	if (q->done) /* what came with the last word, and behind it, is told to nobody */
+		return;
+	switch (header->type) {
+	case MSG_HELLO:
+	case MSG_LOG:
+	case MSG_STREAM:
+	case MSG_STREAM_ROOM:
+	case MSG_COMMAND_EXIT:
+	case MSG_MACHINE_UP:
+		break;
+	case MSG_CONSOLE:
+		if (q->typed)
+			console_on_output(q, body, header->bytes);
+		break;
+	case MSG_DUMP:
+		regs_on_dump(q, header->from_node, body, header->bytes);
+		break;
+	case MSG_PAGES:
+		pages_on_answer(q, body, header->bytes);
+		break;
+	case MSG_HOSTS:
+		on_hosts(q, body);
+		break;
+	case MSG_POLICY:
+		change_on_policy(q, body, header->bytes);
+		break;
+	case MSG_HOST:
+		change_on_host(q, body, header->bytes);
+		break;
+	case MSG_CPU_MOVED:
+		change_on_moved(q, body, header->bytes);
+		break;
+	case MSG_STATS:
+		look_on_stats(q, body, header->bytes);
+		break;
+	case MSG_MACHINE_END:
+		on_machine_end(q, body);
+		break;
+	default:
+		log_warn("unexpected message %s from the node daemon", wire_type_name(header->type));
+	}
+}
+
+static void wait_while_it_yields(const struct query *q)
+{
+	for (unsigned tries = 0; tries < YIELD_TRIES && query_yields(q); tries++)
+		usleep(YIELD_LOOK_US);
+}
+
+static int open_query(struct query *q, const struct options *o, uint32_t kind)
+{
+	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const struct timeval limit = { ANSWER_LIMIT_S, 0 };
+	struct problem ignored;
+	int error;
+
+	*q = (struct query){ .o = o, .kind = kind };
+	q->client = (struct client){ .fd = -1, .context = q, .on_message = on_message, .on_closed = on_closed };
+	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why) || change_find_host(q))
+		return -1;
+	wait_while_it_yields(q);
+	if (!rundir_read_info(&q->rundir, &q->info, &ignored) && q->info.elsewhere[0])
+		return problem(&q->why, "the machine %s goes on on %s", q->rundir.name, q->info.elsewhere);
+	signal(SIGPIPE, SIG_IGN);
+	q->base = client_new_loop();
+	if (!q->base)
+		return problem(&q->why, "no memory");
+	for (size_t i = 0; i < ARRAY_LEN(quitting); i++) {
+		q->signals[i] = evsignal_new(q->base, quitting[i], on_signal, q);
+		if (!q->signals[i] || event_add(q->signals[i], NULL))
+			return problem(&q->why, "no memory");
+	}
+	q->limit = evtimer_new(q->base, on_limit, q);
+	if (!q->limit || (kind == CLIENT_QUERY && event_add(q->limit, &limit)))
+		return problem(&q->why, "no memory");
+	error = client_connect(&q->client, q->base, q->rundir.path, kind);
+	if (error)
+		return problem(&q->why, "cannot connect to the machine %s: %s", q->rundir.name, strerror(-error));
+	return 0;
+}
+
+static int close_query(struct query *q)
+{
+	struct event *events[] = { q->limit, q->typed, q->window, q->again, q->back, q->signals[0], q->signals[1],
+				   q->signals[2], q->signals[3] };
+
+	change_hide_progress(q);
+	client_flush(&q->client, 100);
+	terminal_restore();
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		if (events[i])
+			event_free(events[i]);
+	client_close(&q->client);
+	if (q->base)
+		event_base_free(q->base);
+	for (size_t i = 0; i < MAX_CPUS; i++)
+		free(q->dump[i]);
+	pageheat_free(&q->heat);
+	if (q->why.line[0]) {
+		log_error("%s", q->why.line);
+		return q->status ? q->status : EXIT_VMP_FAILURE;
+	}
+	return q->status;
+}
+
+static int ask(const struct options *o, uint32_t kind, void (*start)(struct query *), void (*print)(struct query *))
+{
+	static struct query q;
+
+	if (!open_query(&q, o, kind)) {
+		q.start = start;
+		event_base_dispatch(q.base);
+		if (!q.status && print) {
+			print(&q);
+			if (fflush(stdout))
+				problem(&q.why, "cannot write the answer: %s", strerror(errno));
+		}
+	}
+	return close_query(&q);
+}
+
+int query_console(const struct options *o)
+{
+	return ask(o, CLIENT_CONSOLE, console_start, NULL);
+}
+
+int query_regs(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, regs_start, regs_print);
+}
+
+int query_pages(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, pages_start, pages_print);
+}
+
+int query_status(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, look_start_status, look_print_status);
+}
+
+int query_top(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, look_start_top, NULL);
+}
+
+/* Whoever asks for the end wants the name and the disk free afterwards. */
+static void wait_until_gone(struct query *q)
+{
+	if (rundir_wait_gone(&q->rundir, GONE_LIMIT_MS)) {
+		q->status = EXIT_VMP_FAILURE;
+		problem(&q->why, "the machine %s has ended, but its process %d does not", q->rundir.name, q->info.pid);
+	}
+}
+
+int query_down(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, change_start_down, wait_until_gone);
+}
+
+int query_cpu_move(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, change_start_move, NULL);
+}
+
+int query_host(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, change_start_host, NULL);
+}
+
+int query_policy(const struct options *o)
+{
+	return ask(o, CLIENT_QUERY, change_start_policy, NULL);
+}

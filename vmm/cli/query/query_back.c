@@ -1,0 +1,79 @@
+/* query_back.c - a machine with checkpoints that loses a host goes back to the last one, and one whose host 0 goes comes back on the others:
+ * console and top wait for it, and go on; who asked for host 0 to go hears when it has. */
+#include "vmm/cli/query/query_private.h"
+
+#include <stdio.h>
+#include <string.h>
+#include "base/log.h"
+
+enum { BACK_MS = 100, BACK_TRIES = 600 };
+
+bool query_yields(const struct query *q)
+{
+	struct machine_info now;
+	struct problem p;
+
+	return !rundir_read_info(&q->rundir, &now, &p) && now.yields;
+}
+
+/* Not here: another computer of the cluster is its first host now. */
+static bool has_gone_elsewhere(struct query *q)
+{
+	struct machine_info now;
+	struct problem p;
+
+	if (rundir_read_info(&q->rundir, &now, &p) || !now.elsewhere[0])
+		return false;
+	if (q->yields_ns) {
+		change_has_gone(q, now.elsewhere);
+	} else {
+		problem(&p, "the machine goes on on %s", now.elsewhere);
+		query_end(q, 0, p.line);
+	}
+	return true;
+}
+
+/* Is it there again? Its folder is there as long as it may come. */
+static void on_back(evutil_socket_t fd, short events, void *context)
+{
+	static const struct timeval pause = { 0, BACK_MS * 1000 };
+	struct query *q = context;
+	struct rundir ignored;
+	struct problem p;
+
+	(void)fd, (void)events;
+	if (has_gone_elsewhere(q))
+		return;
+	if (++q->tries == BACK_TRIES || rundir_find(&ignored, q->rundir.name, &p)) {
+		query_end(q, q->yields_ns ? EXIT_VMP_FAILURE : 0, q->yields_ns ? "the machine has ended" : "");
+		return;
+	}
+	if (query_yields(q) || client_connect(&q->client, q->base, q->rundir.path, q->kind)) {
+		event_add(q->back, &pause);
+		return;
+	}
+	q->tries = 0;
+	q->start = q->live ? look_anew : q->typed ? console_attach_again : change_has_yielded;
+}
+
+bool query_wait_for_machine(struct query *q)
+{
+	static const struct timeval pause = { 0, BACK_MS * 1000 };
+	bool host_0_goes = query_yields(q);
+
+	if (!(q->typed || q->live || q->yields_ns) || !(q->info.checkpoint_ms || host_0_goes) || q->done)
+		return false;
+	if (!q->back)
+		q->back = evtimer_new(q->base, on_back, q);
+	if (!q->back)
+		die("no memory");
+	if (!q->told && !host_0_goes)
+		dprintf(2, "%s[vmp: a host was lost; the machine goes back to its last checkpoint%s]%s\n", q->raw ? "\r\n" : "",
+			q->live ? "" : ", and may repeat itself", q->raw ? "\r" : "");
+	q->told = !host_0_goes;
+	if (q->again)
+		event_del(q->again);
+	client_close(&q->client);
+	event_add(q->back, &pause);
+	return true;
+}

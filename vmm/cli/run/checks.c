@@ -1,0 +1,169 @@
+/* checks.c - see checks.h. A list of checks, run in order; each prints nothing and changes nothing. */
+#include "base/beside.h"
+#include "vmm/cli/run/checks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "vmm/cli/guest/elfdeps.h"
+#include "vmm/shared/hostcpu.h"
+#include "vmm/shared/hostmem.h"
+
+enum { SECTOR_BYTES = 512 };
+
+/* The file's SHA-256 in hexadecimal. */
+static int digest_file(const char *path, char hex[65], struct problem *p)
+{
+	static char buffer[65536];
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned digest_bytes = 0;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool ok = context && fd >= 0 && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
+	ssize_t n = 0;
+
+	while (ok && (n = read(fd, buffer, sizeof buffer)) > 0)
+		ok = EVP_DigestUpdate(context, buffer, n);
+	ok = ok && n == 0 && EVP_DigestFinal_ex(context, digest, &digest_bytes);
+	if (fd >= 0)
+		close(fd);
+	EVP_MD_CTX_free(context);
+	if (!ok)
+		return problem(p, "cannot read %s: %s", path, strerror(errno));
+	for (unsigned i = 0; i < digest_bytes && i < 32; i++)
+		sprintf(hex + 2 * i, "%02x", digest[i]);
+	return 0;
+}
+
+/* The line "HEX  NAME" or "HEX *NAME" for this file. */
+static bool find_sum(const char *sums_path, const char *name, char hex[65])
+{
+	enum { HEX = 64, BEFORE_NAME = HEX + 2 };
+	FILE *sums = fopen(sums_path, "re");
+	char line[PATH_MAX + BEFORE_NAME + 2];
+	bool hit = false;
+
+	while (sums && !hit && fgets(line, sizeof line, sums)) {
+		line[strcspn(line, "\n")] = 0;
+		if (strspn(line, "0123456789abcdef") != HEX || !line[HEX + 1])
+			continue;
+		hit = !strcmp(line + BEFORE_NAME + 2 * !strncmp(line + BEFORE_NAME, "./", 2), name);
+		snprintf(hex, HEX + 1, "%.64s", line);
+	}
+	if (sums)
+		fclose(sums);
+	return hit;
+}
+
+int check_checksum(const char *file, struct problem *p)
+{
+	char path[PATH_MAX], sums[PATH_MAX + 16], wanted[65], found[65];
+	char *name;
+
+	if (!realpath(file, path))
+		return problem(p, "cannot find %s: %s; make builds it", file, strerror(errno));
+	name = strrchr(path, '/') + 1;
+	snprintf(sums, sizeof sums, "%.*sSHA256SUMS", (int)(name - path), path);
+	if (!find_sum(sums, name, wanted))
+		return problem(p, "%s has no checksum of %s; remove that folder and let make build it again", sums, name);
+	if (digest_file(path, found, p))
+		return -1;
+	if (strcmp(wanted, found))
+		return problem(p, "%s is damaged (its checksum is wrong); remove its folder and let make build it again", path);
+	return 0;
+}
+
+/* One of the files to boot from: the user's own, or what `make` built, undamaged. */
+static int find_file(const char *given, const char *built, const char *what, char *path, struct problem *p)
+{
+	if (given) {
+		if (!realpath(given, path))
+			return problem(p, "%s %s: %s", what, given, strerror(errno));
+		return 0;
+	}
+	if (beside_path(built, path, PATH_MAX))
+		return problem(p, "the path of this program is too long");
+	if (access(path, R_OK) && errno != ENOENT)
+		return problem(p, "cannot read the %s %s: %s", what, path, strerror(errno));
+	if (access(path, R_OK))
+		return problem(p, "the %s is not built yet; make builds it", what);
+	return check_checksum(path, p);
+}
+
+int check_disk(const char *spec, struct problem *p)
+{
+	char path[PATH_MAX];
+	size_t n;
+	enum disk_mode mode = options_disk_mode(spec, &n);
+	struct stat st;
+	int fd, lock = mode == DISK_READ_WRITE ? LOCK_EX : LOCK_SH, result = 0;
+
+	snprintf(path, sizeof path, "%.*s", (int)n, spec);
+	fd = open(path, (mode == DISK_READ_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return problem(p, "--disk %s: %s%s", path, strerror(errno),
+			       errno == EACCES && mode == DISK_READ_WRITE ? "; with ,ro or ,snapshot it need not be writable" : "");
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		result = problem(p, "--disk %s: not a regular file; this version takes raw image files", path);
+	else if (!st.st_size || st.st_size % SECTOR_BYTES)
+		result = problem(p, "--disk %s: its size, %lld bytes, is not a multiple of %d; is it a raw image?", path,
+				 (long long)st.st_size, SECTOR_BYTES);
+	else if (flock(fd, lock | LOCK_NB))
+		result = problem(p, "--disk %s: in use by another machine", path);
+	close(fd);
+	return result;
+}
+
+static int check_resource(int resource, uint64_t needed_mib, const char *name, char flag, struct problem *p)
+{
+	struct rlimit limit;
+
+	if (getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >> 20 >= needed_mib)
+		return 0;
+	return problem(p, "%s is limited to %llu MiB, and this machine needs %llu MiB; raise it with ulimit -%c", name,
+		       (unsigned long long)limit.rlim_cur >> 20, (unsigned long long)needed_mib, flag);
+}
+
+/* What a cluster's hosts may hold is asked of each (vmm/cli/cluster/). */
+static int check_memory(const struct options *o, struct problem *p)
+{
+	enum { GUEST_ADDRESSES_MIB = 4096 };
+	uint64_t needed = hostmem_needed_mib(o->mem_mib, o->hosts, o->cpus);
+	struct hostmem has;
+
+	hostmem_look(&has, "");
+	if (!o->cluster && needed > has.mib)
+		return problem(p, "--mem %uM on %u host%s with %u processors needs %llu MiB, and %s is %llu MiB", o->mem_mib,
+			       o->hosts, o->hosts > 1 ? "s" : "", o->cpus, (unsigned long long)needed, hostmem_name(&has),
+			       (unsigned long long)has.mib);
+	if (check_resource(RLIMIT_AS, GUEST_ADDRESSES_MIB + hostmem_needed_mib(o->mem_mib, 0, 1), "address space", 'v', p))
+		return -1;
+	return check_resource(RLIMIT_FSIZE, o->mem_mib, "the size of files", 'f', p);
+}
+
+int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p)
+{
+	if (find_file(o->kernel, "guest/vmlinux", "guest kernel", files->kernel, p) ||
+	    find_file(o->image, "guest/initramfs.cpio", "guest image", files->image, p))
+		return -1;
+	if (o->kernel && file_kind(files->kernel, p) != FILE_ELF32)
+		return problem(p, "--kernel %s: not a 32-bit x86 vmlinux (ELF)", o->kernel);
+	return checks_before_load(o, p);
+}
+
+int checks_before_load(const struct options *o, struct problem *p)
+{
+	if (o->disk && check_disk(o->disk, p))
+		return -1;
+	if (check_memory(o, p))
+		return -1;
+	return hostcpu_check(o->hosts > 1, p);
+}

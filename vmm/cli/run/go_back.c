@@ -1,0 +1,290 @@
+/* go_back.c - with --checkpoint: what is kept of the streams at each checkpoint, and the way back to the last one when a host is lost. */
+#include "vmm/cli/run/run_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include "base/log.h"
+
+enum { REGROUP_LIMIT_S = 30 };
+
+/* One line, on the terminal of the machine or in its log. */
+void run_report_back(struct run *run)
+{
+	run_hide_progress(run);
+	dprintf(2, "%svmp: %s: the machine went back %.1f s, to its last checkpoint, and goes on on %u host%s after %.1f s%s\n",
+		run->raw ? "\r\n" : "", run->back.why.line, (run->back.since_ns - run->checkpoint.kept_cut_ns) / 1e9, run->plan.hosts,
+		run->plan.hosts > 1 ? "s" : "", (run_now_ns() - run->back.since_ns) / 1e9, run->raw ? "\r" : "");
+}
+
+static void on_checkpoint_begins(void *context)
+{
+	struct run *run = context;
+
+	if (run->checkpoint.last == LAST_UNDER_WAY)
+		run_yield_begins(run);
+	stream_in_mark(&run->in);
+}
+
+static void on_checkpoint_cut(void *context)
+{
+	struct run *run = context;
+
+	stream_out_mark(&run->out);
+	stream_out_mark(&run->err);
+}
+
+static void on_checkpoint_kept(void *context)
+{
+	struct run *run = context;
+
+	stream_in_kept(&run->in);
+	stream_out_kept(&run->out);
+	stream_out_kept(&run->err);
+	keptfile_write(&run->keptfile, run->checkpoint.kept);
+	run_standby_look(run);
+}
+
+static void on_checkpoint_trouble(void *context, const char *line)
+{
+	struct run *run = context;
+
+	if (run->log_fd >= 0)
+		dprintf(run->log_fd, "vmp: no checkpoint: %s\n", line);
+	if (run->yield)
+		run_stays(run, line);
+}
+
+static void on_file_trouble(void *context, const char *line)
+{
+	struct run *run = context;
+
+	if (run->log_fd >= 0)
+		dprintf(run->log_fd, "vmp: no file of the last checkpoint: %s\n", line);
+}
+
+static void on_much_output(void *context)
+{
+	struct run *run = context;
+
+	checkpoint_soon(&run->checkpoint);
+}
+
+void run_leave_machine(struct run *run, uint32_t lost)
+{
+	run->adding = 0;
+	checkpoint_stop(&run->checkpoint);
+	keptfile_stop(&run->keptfile);
+	load_close(&run->load);
+	stream_in_lost(&run->in);
+	stream_out_lost(&run->out);
+	stream_out_lost(&run->err);
+	if (run->typed)
+		event_del(run->typed);
+	event_del(run->death);
+	event_del(run->retry);
+	launch_kill(&run->launch, lost); /* they may not hear that it ends */
+	run_tell_over(run);
+	launch_end(&run->launch, 0, run->standby.to.ssh); /* before node 0 can tell anybody that its owner has gone */
+	log_debug("the way back: all processes of the machine have ended");
+	client_close(&run->client);
+	run->connected = run->attached = false;
+	run->input_room = run->input_taken = 0;
+}
+
+/* The same path as that of `vmp snapshot load`, with another source. */
+int run_load_kept(struct run *run, uint32_t hosts, struct problem *p)
+{
+	load_kept(&run->load, run->checkpoint.kept);
+	run->loads = true;
+	run->held = false;
+	run->hosts = hosts < MAX_NODES ? (1u << hosts) - 1 : ~0u;
+	return run_start_saved(run, hosts, p);
+}
+
+static int start_again(struct run *run, uint32_t hosts, struct problem *p)
+{
+	if (run_load_kept(run, hosts, p))
+		return -1;
+	log_debug("the way back: %u daemons start", hosts);
+	run_connect(run);
+	return 0;
+}
+
+void run_start_elsewhere(struct run *run, uint32_t hosts)
+{
+	struct problem p;
+
+	run->back.why.line[0] = 0; /* nothing is lost */
+	run_leave_machine(run, 0);
+	if (start_again(run, hosts, &p))
+		run_end(run, EXIT_VMP_FAILURE, p.line);
+}
+
+static void end_without_going_back(struct run *run, const struct problem *p)
+{
+	struct problem why;
+
+	problem(&why, "%.400s; %.200s", run->back.why.line, p->line);
+	run_end(run, EXIT_VMP_FAILURE, why.line);
+}
+
+/* --- a cluster's hosts that are left -------------------------------------------------------------------------------- */
+
+/* They are as they were before the machine's start: ssh to each. Who cannot be reached any more is lost, too. */
+static int regroup(struct run *run, uint32_t hosts, struct problem *p)
+{
+	static const struct timeval limit = { REGROUP_LIMIT_S, 0 };
+
+	run->launch.cluster = &run->cluster;
+	if (rundir_make_secret(&run->rundir, p) || cluster_regroup(&run->cluster, hosts, p))
+		return -1;
+	run->back.regroups = true;
+	event_add(run->back.regrouped, &limit);
+	run_look_at_regrouped(run);
+	return 0;
+}
+
+void run_look_at_regrouped(struct run *run)
+{
+	if (cluster_settled(&run->cluster))
+		event_active(run->back.regrouped, EV_TIMEOUT, 0);
+}
+
+/* Two machines must not come of one: whoever has more hosts goes on. */
+static int too_few(struct run *run, uint32_t hosts, struct problem *p)
+{
+	if (!run->back.doubt || hosts * 2 >= run->back.before)
+		return 0;
+	run_standby_leave(run);
+	return problem(p, "only %u of its %u hosts are reached from here, so it may go on on host %s, which stood by", hosts, run->back.before,
+		       run->standby.to.host.name);
+}
+
+static void on_regrouped(evutil_socket_t fd, short what, void *context)
+{
+	struct run *run = context;
+	struct problem missing, why, p;
+	uint32_t hosts;
+
+	(void)fd, (void)what;
+	if (run->ended)
+		return;
+	run->back.regroups = false;
+	run->standby.cannot = 0; /* they have other numbers */
+	hosts = cluster_keep_ready(&run->cluster, &missing);
+	problem(&why, "%.400s%.230s", run->back.why.line, missing.line);
+	run->back.why = why;
+	if (too_few(run, hosts, &p) || run_hosts_hold(run, run->cluster.host, hosts, &p) || start_again(run, hosts, &p))
+		end_without_going_back(run, &p);
+}
+
+/* This computer is always left, while this process is: when host 0 is lost, another daemon takes its place.  But not once more
+ * before a checkpoint stands: whatever ended the first would end all. */
+static int left_of_cluster(struct run *run, uint32_t lost, uint32_t *left, struct problem *p)
+{
+	*left = (run->hosts & ~lost) | 1;
+	if (!(lost & 1))
+		return 0;
+	if (run->back.first_at == run->checkpoint.taken + 1)
+		return problem(p, "and it was lost before, since the last checkpoint");
+	run->back.first_at = run->checkpoint.taken + 1;
+	return 0;
+}
+
+/* --- the way back --------------------------------------------------------------------------------------------------- */
+
+static int find_left(struct run *run, uint32_t lost, uint32_t *left, struct problem *p)
+{
+	*left = run->hosts & ~lost;
+	if (run->o->cluster && left_of_cluster(run, lost, left, p))
+		return -1;
+	if (!*left)
+		return problem(p, "no other host is left");
+	if (!checkpoint_machine(&run->checkpoint))
+		return problem(p, "there is no checkpoint yet to go back to");
+	if (run->o->cluster)
+		return 0; /* who of them is left is not known yet */
+	return run_hosts_hold(run, NULL, (uint32_t)__builtin_popcount(*left), p);
+}
+
+static void say_what_is_lost(struct run *run, uint32_t lost, const char *died)
+{
+	struct problem line;
+
+	problem(&line, "host %d is lost (%.300s)", __builtin_ctz(lost), run->back.said.line[0] ? run->back.said.line : died);
+	names_explain(&run->cluster.names, line.line, run->back.why.line, sizeof run->back.why.line);
+	run->back.said.line[0] = 0;
+}
+
+/* Not to the checkpoint that is only there for host 0 to go: what was said behind it has been heard. */
+bool run_can_go_back(const struct run *run) { return run->o->checkpoint_ms || run->yield >= YIELD_LEFT; }
+
+/* True: the machine is on its way back. Otherwise it ends; with checkpoints, a line says why it cannot go back. */
+bool run_go_back(struct run *run, const char *died)
+{
+	uint32_t lost = run->back.lost | launch_killed(&run->launch), left;
+	struct problem p;
+
+	if (!run_can_go_back(run) || run->ended)
+		return false;
+	if (!lost) { /* the others have ended by themselves: they hear nothing of it, and nobody else could have told us */
+		lost = 1;
+		died = "nothing is heard from its daemon";
+	}
+	if (!run->back.since_ns)
+		run->back.since_ns = run_now_ns();
+	say_what_is_lost(run, lost, died);
+	run->back.lost = 0;
+	run->back.before = (uint32_t)__builtin_popcount(run->hosts);
+	run->back.doubt = run_standby_may_live(run);
+	if (find_left(run, lost, &left, &p)) {
+		end_without_going_back(run, &p);
+		return true;
+	}
+	log_debug("the way back: %s", run->back.why.line);
+	run_leave_machine(run, lost);
+	if (run->o->cluster ? regroup(run, left, &p) : start_again(run, (uint32_t)__builtin_popcount(left), &p))
+		end_without_going_back(run, &p);
+	return true;
+}
+
+/* Of a cluster, whose standby was to go on with the machine, and does not. */
+void run_start_again(struct run *run, const char *why)
+{
+	struct problem p;
+
+	problem(&run->back.why, "%s", why);
+	run->back.since_ns = run_now_ns();
+	run->yield = YIELD_BACK;
+	run->back.doubt = false; /* it has said that it does not, or is dead */
+	if (regroup(run, run->hosts, &p))
+		end_without_going_back(run, &p);
+}
+
+void run_set_checkpoints(struct run *run)
+{
+	run->checkpoint.interval_ms = run->o->checkpoint_ms;
+	run->in.keeps = run->out.holds = run->err.holds = run->o->checkpoint_ms;
+}
+
+int run_make_checkpoints(struct run *run)
+{
+	struct checkpoint *c = &run->checkpoint;
+
+	run->back.regrouped = evtimer_new(run->base, on_regrouped, run);
+	c->context = run;
+	c->on_begin = on_checkpoint_begins;
+	c->on_cut = on_checkpoint_cut;
+	c->on_kept = on_checkpoint_kept;
+	c->on_last = run_on_stands_still;
+	c->is_in_use = run_standby_is_busy;
+	c->on_trouble = on_checkpoint_trouble;
+	run->keptfile = (struct keptfile){ .path = run->o->checkpoint_file, .base = run->base, .context = run,
+					   .on_trouble = on_file_trouble };
+	run_set_checkpoints(run);
+	run->out.on_much = run->err.on_much = on_much_output;
+	run->load.context = run;
+	run->load.on_loaded = run_on_loaded;
+	run->load.on_failed = run_on_load_failed;
+	return run->back.regrouped ? checkpoint_start(c, run->base, run->o->checkpoint_ms) : -ENOMEM;
+}

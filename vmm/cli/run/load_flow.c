@@ -1,0 +1,55 @@
+/* load_flow.c - the command's streams of a run: what the machine's stream device says of them, and how they begin to flow, when the
+ * machine is there or is there again. */
+#include "vmm/cli/run/run_private.h"
+
+#include <string.h>
+#include "base/guest_abi.h"
+#include "base/log.h"
+
+static void see_output(struct run *run)
+{
+	run->output_seen = true;
+	run_hide_progress(run);
+}
+
+void run_on_stream(struct run *run, const void *body, size_t bytes)
+{
+	struct msg_stream stream;
+	size_t n = bytes - sizeof stream;
+	const char *data = (const char *)body + sizeof stream;
+
+	memcpy(&stream, body, sizeof stream);
+	if (n)
+		see_output(run);
+	if (stream.stream == 0 && stream.eof) /* the guest reads no more */
+		stream_in_stop(&run->in);
+	else if ((stream.stream != 1 && stream.stream != 2) ||
+		 !stream_out_take(stream.stream == 1 ? &run->out : &run->err, data, n))
+		run_end(run, EXIT_VMP_FAILURE, "the I/O server broke the rules of the streams; this is a bug in vmp");
+}
+
+void run_on_stream_room(struct run *run, const void *body)
+{
+	struct msg_stream_room room;
+
+	memcpy(&room, body, sizeof room);
+	if (room.stream)
+		return;
+	if (run->attached) {
+		stream_in_room(&run->in, room.bytes);
+	} else {
+		run->input_room += room.bytes;
+		run->input_taken = room.taken;
+	}
+}
+
+void run_attach_streams(struct run *run)
+{
+	if (run->in.client) {
+		stream_in_again(&run->in, run->input_taken, run->input_room);
+		stream_out_again(&run->out);
+		stream_out_again(&run->err);
+	} else if (stream_in_start(&run->in, &run->client, run->input_taken, run->loads ? run->input_room : STREAM_WINDOW)) {
+		die("no memory");
+	}
+}

@@ -1,0 +1,467 @@
+/* run.c - `vmp run`, and the keeper of `vmp up`: the loop, and the end.
+ *
+ * What happens in order: checks, archive, run folder (start.c), daemons (run_hosts.c where they are on other computers), the loop, the
+ * end.  The loop has three phases: connecting (the daemons come up), running, and ending (output is written out, statistics are
+ * fetched).  Whatever ends the machine first decides the status and the line; see run_end().
+ */
+#include "vmm/cli/run/run_private.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/log.h"
+
+enum {
+	CONNECT_RETRY_MS = 5,
+	CONNECT_LIMIT_MS = 10000,
+	END_LIMIT_MS = 3000, /* for the last output and the statistics, once the machine has ended */
+	GRACE_MS = 1000,     /* for the daemons to end by themselves */
+};
+
+uint64_t run_now_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * 1000000000ull + time.tv_nsec;
+}
+
+void run_hide_progress(struct run *run)
+{
+	if (run->progress_shown && write(2, "\r\033[K", 4) < 0) {
+		/* a terminal that is gone needs no cleaning */
+	}
+	run->progress_shown = false;
+}
+
+bool run_wants_report(const struct run *run) { return run->o->stats || run->o->summary; }
+
+/* The end, step by step; called again whenever something that it waits for has happened. */
+void run_proceed_to_end(struct run *run)
+{
+	if (!run->ended)
+		return;
+	if (!run->forced && !run->interactive && !(stream_out_drained(&run->out) && stream_out_drained(&run->err)))
+		return;
+	if (!run->forced && run->report_expected && !report_is_complete(&run->report) && run->connected)
+		return;
+	event_base_loopbreak(run->base);
+}
+
+static void on_limit(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+
+	(void)fd, (void)events;
+	run->forced = true;
+	run_proceed_to_end(run);
+}
+
+/* What the guest had a hand in does not get control of the terminal, nor a second line. */
+static void make_printable(char *line)
+{
+	line[strcspn(line, "\r\n")] = 0;
+	for (; *line; line++)
+		if ((unsigned char)*line < ' ' || *line == 0x7f)
+			*line = '?';
+}
+
+/* The first end wins. `line` may be empty; status 125 always comes with one. */
+void run_end(struct run *run, int status, const char *line)
+{
+	static const struct timeval limit = { END_LIMIT_MS / 1000, 0 };
+
+	if (run->ended)
+		return;
+	run->ended = true;
+	run->status = status;
+	run_tell_over(run); /* before the machine's processes there have ended */
+	names_explain(&run->cluster.names, line, run->why.line, sizeof run->why.line);
+	make_printable(run->why.line);
+	run->report_expected = run_wants_report(run) && !run->why.line[0] && !run->forced;
+	if (run->report_expected)
+		report_expect(&run->report, run->hosts);
+	checkpoint_stop(&run->checkpoint);
+	keptfile_stop(&run->keptfile);
+	stream_out_release(&run->out);
+	stream_out_release(&run->err);
+	event_add(run->limit, &limit);
+	run_proceed_to_end(run);
+}
+
+static void on_signal(evutil_socket_t signal_number, short events, void *context)
+{
+	struct run *run = context;
+
+	(void)events;
+	run->forced = true;
+	run_end(run, 128 + signal_number, "");
+	event_base_loopbreak(run->base);
+}
+
+/* A daemon has died, or closed the connection. Node 0 may be about to say why, in better words than ours. */
+static const struct timeval death_pause = { 0, 100000 };
+
+void run_look_for_deaths(struct run *run) { event_add(run->death, &death_pause); }
+
+static void on_death(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	struct problem p;
+
+	(void)fd, (void)events;
+	launch_reap(&run->launch);
+	launch_describe(&run->launch, &p);
+	if (run_go_back(run, p.line))
+		return;
+	run->forced |= !run->connected;
+	run_end(run, EXIT_VMP_FAILURE, p.line);
+	run_proceed_to_end(run);
+}
+
+static void on_child(evutil_socket_t signal_number, short events, void *context)
+{
+	struct run *run = context;
+
+	(void)signal_number, (void)events;
+	if (launch_reap(&run->launch))
+		run_look_for_deaths(run);
+	run_tell_ends(run);
+}
+
+static void on_window_changed(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	struct msg_console_size size = { 0 };
+
+	(void)fd, (void)events;
+	terminal_size(&size.columns, &size.rows);
+	if (run->connected && size.columns)
+		client_send(&run->client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL, 0);
+}
+
+static void on_timeout(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	struct problem p;
+
+	(void)fd, (void)events;
+	run->forced = true;
+	problem(&p, "the command did not end within %u s (--timeout)", run->o->timeout_s);
+	run_end(run, EXIT_VMP_FAILURE, p.line);
+}
+
+/* Background: the `vmp up` that waits for userland is gone. */
+static void on_starter_gone(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+
+	(void)fd, (void)events;
+	run->forced = true;
+	run_end(run, EXIT_VMP_FAILURE, "vmp up did not wait");
+}
+
+/* On a terminal, after a while without a sign of life from the guest: one line that is redrawn. */
+static void on_tick(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	static const struct timeval second = { 1, 0 };
+	char doing[200];
+
+	(void)fd, (void)events;
+	if (run->output_seen || run->ended)
+		return;
+	if (*cluster_doing(&run->cluster, doing, sizeof doing))
+		dprintf(2, "\r\033[Kvmp: %s, %u s", doing, (unsigned)((run_now_ns() - run->start_ns) / 1000000000));
+	else
+		dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, %u s", run->o->cpus,
+		run->o->hosts, run->o->hosts > 1 ? "s" : "", (unsigned)((run_now_ns() - run->start_ns) / 1000000000));
+	run->progress_shown = true;
+	event_add(run->tick, &second);
+}
+
+/* The shell's console: what is typed goes there until the escape. */
+static void on_typed(evutil_socket_t fd, short events, void *context)
+{
+	struct run *run = context;
+	struct msg_console body = { 0 };
+	char typed[256], bytes[512];
+	ssize_t n = read(fd, typed, sizeof typed);
+	size_t count;
+	bool quit = false;
+
+	(void)events;
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) { /* the end of a script: what Ctrl-D says to a shell */
+		event_del(run->typed);
+		client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, "\004", 1);
+		return;
+	}
+	count = run->raw ? escape_filter(&run->escape, typed, n, bytes, &quit) : (size_t)n;
+	client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, run->raw ? bytes : typed, count);
+	if (quit)
+		run_end(run, 0, "");
+}
+
+static void on_gdb_kill(void *context)
+{
+	run_end(context, EXIT_VMP_FAILURE, "the machine was ended by the debugger's kill");
+}
+
+static void on_closed(void *context)
+{
+	struct run *run = context;
+
+	run->connected = false;
+	run->forced |= run->ended;
+	if (run->ended)
+		run_proceed_to_end(run);
+	else
+		run_look_for_deaths(run);
+}
+
+static void on_drained(void *context)
+{
+	run_proceed_to_end(context);
+}
+
+/* The machine is there: attach the console, let the streams flow. What the console has said before a machine went back is known. */
+static void attach(struct run *run)
+{
+	struct msg_console_attach attach = { .client = 0, .backlog = run->back.since_ns ? 0 : 1 << 20 };
+
+	client_send(&run->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
+	on_window_changed(0, 0, run);
+	run->attached = true;
+	if (!run->interactive)
+		run_attach_streams(run);
+	else if (!run->typed)
+		run->typed = event_new(run->base, 0, EV_READ | EV_PERSIST, on_typed, run);
+	if (run->interactive && (!run->typed || event_add(run->typed, NULL)))
+		die("no memory");
+	checkpoint_go(&run->checkpoint, &run->client, run->kernel);
+}
+
+/* The daemon answers. A machine that is loaded is not there before its devices are. */
+static void on_connected(struct run *run)
+{
+	run->connected = true;
+	log_debug("node daemon 0 has taken the connection");
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		run_tell_where(run, host);
+	if (!run->loads)
+		attach(run);
+}
+
+/* A machine that was loaded is there. */
+
+void run_on_loaded(void *context)
+{
+	struct run *run = context;
+
+	log_debug("all that was saved is loaded");
+	attach(run);
+	run_yield_ends(run);
+	if (run->back.since_ns && run->back.why.line[0])
+		run_report_back(run);
+	run->back.since_ns = 0;
+	run_has_taken_over(run);
+	run_standby_look(run);
+}
+
+void run_on_load_failed(void *context, const char *line)
+{
+	run_end(context, EXIT_VMP_FAILURE, line);
+}
+
+static void on_retry(evutil_socket_t fd, short events, void *context)
+{
+	static const struct timeval pause = { 0, CONNECT_RETRY_MS * 1000 };
+	struct run *run = context;
+	int error = client_connect(&run->client, run->base, run->rundir.path, CLIENT_RUN);
+
+	(void)fd, (void)events;
+	if (!error)
+		on_connected(run);
+	else if ((error != -ENOENT && error != -ECONNREFUSED) || run_now_ns() - run->connect_ns > CONNECT_LIMIT_MS * 1000000ull)
+		run_end(run, EXIT_VMP_FAILURE, "node daemon 0 does not open its control socket; try --log FILE");
+	else
+		event_add(run->retry, &pause);
+}
+
+void run_connect(struct run *run) { on_retry(-1, 0, run); }
+
+/* All events exist before the daemons do: from here on, every end goes through the loop. */
+static int make_events(struct run *run, struct problem *p)
+{
+	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	size_t n = 0;
+
+	run->base = client_new_loop();
+	if (!run->base)
+		return problem(p, "no memory");
+	run->client = (struct client){ .base = run->base, .fd = -1, .context = run, .on_message = run_on_message,
+				       .on_closed = on_closed };
+	for (size_t i = 0; i < ARRAY_LEN(quitting); i++)
+		run->signals[n++] = evsignal_new(run->base, quitting[i], on_signal, run);
+	run->signals[n++] = evsignal_new(run->base, SIGCHLD, on_child, run);
+	run->signals[n++] = evsignal_new(run->base, SIGWINCH, on_window_changed, run);
+	for (size_t i = 0; i < n; i++)
+		if (!run->signals[i] || event_add(run->signals[i], NULL))
+			return problem(p, "no memory");
+	run->retry = evtimer_new(run->base, on_retry, run);
+	run->tick = evtimer_new(run->base, on_tick, run);
+	run->limit = evtimer_new(run->base, on_limit, run);
+	run->death = evtimer_new(run->base, on_death, run);
+	run->gdb.on_kill = on_gdb_kill;
+	run->gdb.context = run;
+	if (run->gdb.fd >= 0 && gdbserver_start(&run->gdb, run->base, &run->client, run->o->cpus, run->held))
+		return problem(p, "no memory");
+	if (run->o->verb == VERB_UP) {
+		run->starter = event_new(run->base, 2, EV_READ, on_starter_gone, run);
+		if (!run->starter || event_add(run->starter, NULL))
+			return problem(p, "no memory");
+	}
+	if (!run->retry || !run->tick || !run->limit || !run->death || run_make_checkpoints(run) || run_standby_open(run) ||
+	    stream_out_start(&run->out, &run->client, 1, 1) || stream_out_start(&run->err, &run->client, 2, 2))
+		return problem(p, "no memory");
+	run->out.on_drained = run->err.on_drained = on_drained;
+	run->out.context = run->err.context = run;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* --checkpoint-file beyond the limit is an error like a full disk */
+	signal(SIGTTIN, SIG_IGN);
+	return 0;
+}
+
+static void free_events(struct run *run)
+{
+	load_close(&run->load);
+	checkpoint_close(&run->checkpoint);
+
+	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed, run->starter, run->back.regrouped };
+
+	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
+		if (run->signals[i])
+			event_free(run->signals[i]);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		if (events[i])
+			event_free(events[i]);
+	stream_in_free(&run->in);
+	stream_out_stop(&run->out);
+	stream_out_stop(&run->err);
+	gdbserver_end(&run->gdb, run->status);
+	client_close(&run->client);
+	if (run->base)
+		event_base_free(run->base);
+}
+
+/* From the first daemon to the last: `p` is filled in if the machine could not be started. */
+static int run_loop(struct run *run, struct problem *p)
+{
+	const struct timeval timeout = { run->o->timeout_s, 0 }, first_tick = { PROGRESS_MS / 1000, 0 };
+	struct msg_machine_end end = { .reason = END_USER };
+
+	if (run->o->timeout_s && event_base_once(run->base, -1, EV_TIMEOUT, on_timeout, run, &timeout))
+		return problem(p, "no memory");
+	if (!run->interactive && isatty(2))
+		event_add(run->tick, &first_tick);
+	if (run->interactive) {
+		run->raw = terminal_raw();
+		if (run->raw)
+			dprintf(2, "Ctrl-] then q quits.\r\n");
+	}
+	run_connect(run);
+	event_base_dispatch(run->base);
+	run_hide_progress(run);
+	run_standby_end(run);
+	client_send(&run->client, MSG_MACHINE_END, VNODE_CLI, &end, sizeof end, NULL, 0);
+	client_flush(&run->client, 100);
+	launch_end(&run->launch, GRACE_MS, 0);
+	terminal_restore();
+	return 0;
+}
+
+static int run_prepared(struct run *run, const struct host_files *files, struct problem *p)
+{
+	int result = -1;
+
+	if (make_events(run, p) || (run->stands_by ? run_stand_by(run, p) : rundir_claim(&run->rundir, run->o->name, p)))
+		goto free_events;
+	if (run->o->cluster && !run->stands_by && run_prepare_cluster(run, p))
+		goto end_processes;
+	if (run->ended) { /* before it began */
+		result = 0;
+		goto end_processes;
+	}
+	if (run->stands_by ? run_take_over(run, p) : run->loads ? run_start_saved(run, run->o->hosts, p) : run_start(run, files, p))
+		goto end_processes;
+	result = run_loop(run, p);
+end_processes:
+	run_standby_end(run);
+	launch_end(&run->launch, 0, 0);
+	rundir_release(&run->rundir);
+free_events:
+	run_takeover_ends(run, result ? p->line : run->why.line);
+	free_events(run);
+	return result;
+}
+
+static int prepare(struct run *run, struct host_files *files, struct problem *p)
+{
+	if (run->stands_by) /* what it shall be is not known yet */
+		return 0;
+	return run->loads ? run_prepare_saved(run, p) : run_prepare(run, files, p);
+}
+
+static int run_to_the_end(struct run *run)
+{
+	static struct host_files files;
+	struct problem p = { "" };
+	int error;
+
+	run->start_ns = run_now_ns();
+	run->log_fd = run->archive_fd = run->client.fd = run->gdb.fd = run->rundir.lock_fd = -1;
+	error = prepare(run, &files, &p) || run_prepared(run, &files, &p);
+	load_close(&run->load);
+	cluster_close(&run->cluster);
+	if (error) {
+		log_error("%s", p.line);
+		return EXIT_VMP_FAILURE;
+	}
+	if (run->why.line[0])
+		log_error("%s", run->why.line);
+	else if (run->report_expected)
+		report_write(&run->report, run->o, run->start_ns, run->status);
+	if (run->o->summary && !run->why.line[0])
+		checkpoint_report(&run->checkpoint);
+	report_free(&run->report);
+	return run->status;
+}
+
+static struct run the_run; /* large: the streams' buffers */
+
+int run_machine(const struct options *o)
+{
+	the_run = (struct run){ .o = &the_run.loaded, .loaded = *o, .interactive = !o->command, .background = o->verb == VERB_UP };
+	return run_to_the_end(&the_run);
+}
+
+int run_saved(const struct options *o)
+{
+	the_run = (struct run){ .o = &the_run.loaded, .loaded = *o, .loads = true };
+	the_run.load.context = &the_run;
+	the_run.load.on_loaded = run_on_loaded;
+	the_run.load.on_failed = run_on_load_failed;
+	return run_to_the_end(&the_run);
+}
+
+int run_standby(const struct options *o)
+{
+	the_run = (struct run){ .o = &the_run.loaded, .loaded = *o, .loads = true, .stands_by = true, .background = true };
+	return run_to_the_end(&the_run);
+}

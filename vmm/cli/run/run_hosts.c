@@ -1,0 +1,162 @@
+/* run_hosts.c - hosts that come, go, or are other computers (vmm/cli/cluster/): this process is the daemons' parent. */
+#include "vmm/cli/run/run_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static void answer_host(struct run *run, uint32_t host, enum host_op op, int error, const char *line)
+{
+	struct msg_host answer = { .host = host, .op = op, .error = error };
+
+	client_send(&run->client, MSG_HOST, VNODE_CLI, &answer, sizeof answer, line, strlen(line));
+}
+
+/* Daemons that are no part of the machine, yet or any more, and have ended. */
+void run_tell_ends(struct run *run)
+{
+	struct problem p;
+	int host;
+
+	while ((host = launch_take_loose(&run->launch, &p)) >= 0) {
+		answer_host(run, host, HOST_ENDED, 0, p.line);
+		if (run->o->cluster)
+			cluster_forget(&run->cluster, (unsigned)host);
+	}
+}
+
+void run_tell_where(struct run *run, unsigned host)
+{
+	char where[256];
+
+	if (run->connected && *cluster_where(&run->cluster, host, where, sizeof where))
+		answer_host(run, host, HOST_AT, 0, where);
+}
+
+static void refuse_host(struct run *run, unsigned host, const char *why)
+{
+	answer_host(run, host, HOST_LAUNCHED, EAGAIN, why);
+	cluster_forget(&run->cluster, host);
+	run->adding = 0;
+}
+
+/* A host that is added is prepared, runs, or has failed; or one that runs says where it listens. */
+static void on_cluster_changed(void *context, unsigned host)
+{
+	struct run *run = context;
+	const struct far *far = run->cluster.far[host];
+	bool is_new = run->adding == host;
+	struct problem p;
+
+	if (run->ended)
+		return;
+	if (run->back.regroups) {
+		run_look_at_regrouped(run);
+		return;
+	}
+	if (is_new && far->state == FAR_OVER && !run->launch.node[host]) {
+		refuse_host(run, host, far->why);
+	} else if (is_new && far->state == FAR_READY) {
+		if (cluster_admit(&run->cluster, host, &p) || launch_add(&run->launch, &run->plan, host, run->joins, &p))
+			refuse_host(run, host, p.line);
+	} else if (far->state == FAR_RUNS) {
+		run_tell_where(run, host);
+		if (is_new)
+			answer_host(run, host, HOST_LAUNCHED, 0, "");
+		run->adding = is_new ? 0 : run->adding;
+	}
+}
+
+/* `name`: "" for a daemon on this computer. 0: it is there, or will be heard of again. */
+static int add_host(struct run *run, const struct msg_host *host, const char *name, struct problem *p)
+{
+	if (!run->o->cluster && *name)
+		return problem(p, "this machine was not started with --cluster: vmp host add without a name adds a host on this computer");
+	if (!run->o->cluster)
+		return launch_add(&run->launch, &run->plan, host->host, host->nodes, p);
+	run->joins = host->nodes;
+	if (cluster_add(&run->cluster, host->host, name, p))
+		return -1;
+	run->adding = host->host;
+	return 0;
+}
+
+int run_begin_cluster(struct run *run, struct problem *p)
+{
+	struct cluster *c = &run->cluster;
+
+	c->base = run->base;
+	c->changed = on_cluster_changed;
+	c->context = run;
+	c->rundir = run->rundir.path;
+	c->mem_mib = run->o->mem_mib;
+	c->host_mem_mib = run->o->host_mem_mib;
+	c->log_fd = run->log_fd;
+	run->launch.cluster = c;
+	return cluster_prepare(c, run->o->hosts, p);
+}
+
+/* Until all are there, or one is not, or somebody has had enough. */
+int run_prepare_cluster(struct run *run, struct problem *p)
+{
+	static const struct timeval first_tick = { PROGRESS_MS / 1000, 0 };
+	struct cluster *c = &run->cluster;
+
+	if (isatty(2))
+		event_add(run->tick, &first_tick);
+	if (run_begin_cluster(run, p))
+		return -1;
+	while (!run->ended && !cluster_settled(c))
+		event_base_loop(run->base, EVLOOP_ONCE);
+	run_hide_progress(run);
+	event_del(run->tick);
+	return run->ended ? 0 : cluster_agree(c, p);
+}
+
+/* Node 0 leads when hosts come and go (vmm/node/hosts/hosts.h); this process is the daemons' parent. */
+void run_on_host(struct run *run, const void *body, size_t bytes)
+{
+	struct msg_host host;
+	struct problem p = { "" };
+	char name[MAX_HOST_NAME];
+	int error;
+
+	memcpy(&host, body, sizeof host);
+	if (host.host >= MAX_NODES || run->ended)
+		return;
+	switch (host.op) {
+	case HOST_LAUNCH:
+		snprintf(name, sizeof name, "%.*s", (int)(bytes - sizeof host), (const char *)body + sizeof host);
+		error = add_host(run, &host, name, &p);
+		if (error || !run->o->cluster)
+			answer_host(run, host.host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
+		break;
+	case HOST_YIELD:
+		run_yield(run);
+		break;
+	case HOST_INCLUDED: /* if the others are lost from here on, the machine can go back on this one */
+		run->launch.loose &= ~(1u << host.host);
+		run->hosts |= 1u << host.host;
+		break;
+	case HOST_RETIRE:
+		run->hosts &= ~(1u << host.host);
+		launch_let_go(&run->launch, host.host, host.error);
+		answer_host(run, host.host, HOST_RETIRED, 0, "");
+		break;
+	}
+	launch_reap(&run->launch);
+	run_tell_ends(run);
+}
+
+void run_on_hosts(struct run *run, const void *body)
+{
+	struct msg_hosts hosts;
+
+	memcpy(&hosts, body, sizeof hosts);
+	run->hosts = hosts.present;
+	checkpoint_hosts(&run->checkpoint, hosts.present);
+	report_keep_hosts(&run->report, hosts.present);
+	run_standby_look(run);
+	run_proceed_to_end(run);
+}

@@ -1,0 +1,558 @@
+/* takeover.c - `vmp standby`, which a machine's owner starts by ssh on another host (standby.c; vmm/cli/standby/sender.h has the story from
+ * there): keeps a copy of the last checkpoint, and becomes the machine's owner when it is told to, or when the one before is lost.
+ *
+ * It is `vmp up`'s keeper, with another beginning: what that one gets from its command line comes here as orders, and the machine as a
+ * checkpoint, which is loaded as on any way back (go_back.c).
+ */
+#include "vmm/cli/run/run_private.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/faultpoint.h"
+#include "base/log.h"
+#include "vmm/cli/standby/orders.h"
+#include "vmm/cli/standby/record.h"
+#include "vmm/shared/hostmem.h"
+
+enum { LOOK_MS = 50, LOST_MS = 500 };
+
+struct takeover {
+	struct bufferevent *from;
+	int to;			     /* lines for the owner; -1: there is none any more */
+	struct record_reader reader;
+	struct event *silence, *look, *alive, *word;
+	enum { STANDS_BY, LOST /* the owner is */, TOLD /* to go on */ } is;
+	bool silent;		     /* LOST: it may live, and not be reached */
+	uint64_t heard_ns;	     /* when the owner has said anything last */
+	bool gone;		     /* LOST: and so are the machine's processes here */
+	char text[MAX_ORDERS];	     /* of the orders that come */
+	size_t text_bytes;
+	struct orders orders;
+	struct options options;	     /* as the orders say */
+	bool ordered, preparing, prepared;
+	struct problem trouble;	     /* of the checkpoint that comes: why it cannot be kept */
+	char owner[MAX_HOST_NAME];   /* its computer, as seen from here */
+	char cluster[RUNDIR_PATH + 16]; /* the file */
+};
+
+static void say(struct takeover *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct takeover *t, const char *format, ...)
+{
+	va_list args;
+
+	if (t->to < 0)
+		return;
+	va_start(args, format);
+	vdprintf(t->to, format, args);
+	va_end(args);
+}
+
+/* --- the other hosts ------------------------------------------------------------------------------------------------ */
+
+/* As this computer has it: its own line first, and the owner's last, which may come back one day. */
+static int write_cluster(struct takeover *t, struct problem *p)
+{
+	static struct cluster_file file;
+	struct cluster_host owner;
+	char line[CLUSTER_LINE];
+	FILE *out;
+
+	file = t->orders.hosts;
+	if (cluster_file_make_first(&file, t->orders.host, t->owner))
+		return problem(p, "the owner's computer has no name here that could be a host's: %s", t->owner);
+	owner = file.host[1];
+	memmove(&file.host[1], &file.host[2], (file.n - 2) * sizeof file.host[0]);
+	file.host[file.n - 1] = owner;
+	out = fopen(t->cluster, "we");
+	for (uint32_t i = 0; out && i < file.n; i++) {
+		cluster_file_print_line(&file.host[i], line);
+		fprintf(out, "%s\n", line);
+	}
+	return !out || fclose(out) ? problem(p, "cannot write %s: %s", t->cluster, strerror(errno)) : 0;
+}
+
+static void release(struct run *run)
+{
+	struct takeover *t = run->takeover;
+
+	launch_end(&run->launch, 0, 0);
+	cluster_close(&run->cluster);
+	memset(&run->cluster, 0, sizeof run->cluster);
+	rundir_release(&run->rundir);
+	t->preparing = t->prepared = false;
+}
+
+static int prepare(struct run *run, struct problem *p)
+{
+	struct takeover *t = run->takeover;
+
+	run->loaded = t->options;
+	run->loaded.hosts = t->orders.hosts.n - 1;
+	run->loaded.cluster = t->cluster;
+	if (rundir_claim(&run->rundir, t->orders.name, p) && rundir_claim(&run->rundir, NULL, p))
+		return -1;
+	run->loaded.name = run->rundir.name;
+	snprintf(t->cluster, sizeof t->cluster, "%s/cluster", run->rundir.path);
+	t->preparing = true;
+	if (write_cluster(t, p) || cluster_open(&run->cluster, t->cluster, &run->cpu, true, p) || run_begin_cluster(run, p)) {
+		release(run);
+		return -1;
+	}
+	return 0;
+}
+
+/* All are ready, or will not be. */
+static void on_settled(struct run *run)
+{
+	struct takeover *t = run->takeover;
+	uint32_t wanted = run->loaded.hosts;
+	struct problem missing, p;
+
+	t->preparing = false;
+	t->prepared = true;
+	run->cluster.preparing = false;
+	run->loaded.hosts = cluster_keep_ready(&run->cluster, &missing);
+	if (t->is == LOST) {
+		problem(&p, "%.400s%.230s", run->back.why.line, missing.line);
+		run->back.why = p;
+	} else if (run->loaded.hosts < wanted) {
+		say(t, "unprepared it cannot reach %s\n", missing.line + strlen(", and so is "));
+		release(run);
+	} else {
+		say(t, "prepared\n");
+	}
+}
+
+/* --- the owner is lost ---------------------------------------------------------------------------------------------- */
+
+/* Its owner lives, and has ended the machine here: it needs nobody who takes over.  One who can say so itself is not meant, nor one who
+ * was lost just then, perhaps while it ended all that to start it again. */
+static void on_word(evutil_socket_t fd, short what, void *context)
+{
+	struct run *run = context;
+	struct takeover *t = run->takeover;
+	uint64_t now = run_now_ns();
+
+	(void)what;
+	if (!presence_heard(fd))
+		return;
+	if (t->is == LOST ? now - run->back.since_ns > LOST_MS * 1000000ull : t->is == STANDS_BY && now - t->heard_ns > SENDER_DOUBT_S * 1000000000ull)
+		run_end(run, 0, "");
+}
+
+/* The machine's processes on this computer end when their owner does, or when they have heard nothing of the others for a while. */
+static void on_look(evutil_socket_t fd, short what, void *context)
+{
+	static const struct timeval moment = { 0, LOOK_MS * 1000 };
+	struct run *run = context;
+	struct takeover *t = run->takeover;
+	char present[MAX_PRESENCE];
+	struct problem p;
+
+	(void)fd, (void)what;
+	presence_name(present, t->orders.id, t->orders.host);
+	t->gone = !presence_is_held(present);
+	if (t->gone && t->word) /* what was said before they had ended */
+		on_word(event_get_fd(t->word), 0, run);
+	if (run->ended)
+		return;
+	if (t->gone) {
+		say(t, "over %s\n", run->back.why.line);
+	} else if (run_now_ns() - run->back.since_ns > STANDBY_SILENCE_S * 1000000000ull) {
+		problem(&p, "%s, but its machine runs on here: another one shall stand by", run->back.why.line);
+		run_end(run, EXIT_VMP_FAILURE, p.line);
+	} else {
+		event_add(t->look, &moment);
+	}
+}
+
+static void on_lost(struct run *run, const char *why)
+{
+	struct takeover *t = run->takeover;
+	struct problem p;
+
+	if (t->is != STANDS_BY || run->ended)
+		return;
+	t->is = LOST;
+	bufferevent_disable(t->from, EV_READ);
+	event_del(t->silence);
+	run->back.since_ns = run_now_ns();
+	problem(&run->back.why, "host 0 (%s) is lost (%s)", t->owner, why);
+	if (!checkpoint_machine(&run->checkpoint)) {
+		problem(&p, "%s, and no checkpoint had come yet", run->back.why.line);
+		run_end(run, EXIT_VMP_FAILURE, p.line);
+	} else {
+		if (t->silent && t->prepared) /* who was reached then may not be now */
+			release(run);
+		if (!t->preparing && !t->prepared && prepare(run, &p))
+			run_end(run, EXIT_VMP_FAILURE, p.line);
+		else
+			on_look(-1, 0, run);
+	}
+}
+
+static void on_silence(evutil_socket_t fd, short what, void *context)
+{
+	struct run *run = context;
+
+	(void)fd, (void)what;
+	run->takeover->silent = true;
+	on_lost(run, "nothing was heard of it for a while");
+}
+
+static void on_alive(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what;
+	say(context, "alive\n");
+}
+
+static void on_end(struct bufferevent *from, short what, void *context)
+{
+	(void)from, (void)what;
+	on_lost(context, "its connection to the standby ended");
+}
+
+/* --- what it says --------------------------------------------------------------------------------------------------- */
+
+static int check_memory(const struct orders *orders, struct problem *p)
+{
+	struct hostmem has;
+
+	hostmem_look(&has, "");
+	if (has.mib >= orders->mem_mib)
+		return 0;
+	return problem(p, "a copy of the machine needs %u MiB, and %s is %llu MiB", orders->mem_mib, hostmem_name(&has),
+		       (unsigned long long)has.mib);
+}
+
+static int take_processor(struct run *run, const struct orders *orders, struct problem *p)
+{
+	struct problem why;
+
+	run->cpu = (struct hostcpu){ .hides = true };
+	snprintf(run->cpu.vendor, sizeof run->cpu.vendor, "%.*s", (int)sizeof run->cpu.vendor - 1, orders->vendor);
+	if (cpufeatures_parse(&run->cpu.features, orders->features))
+		return problem(p, "its orders do not say what the guest has seen of its processors");
+	return load_check_processor(&run->cpu, &why) ? problem(p, "its %s", why.line) : 0;
+}
+
+/* One that stands by here already, and has lost its owner, is told in this one's place. */
+static void listen_here(struct run *run)
+{
+	struct takeover *t = run->takeover;
+	char present[MAX_PRESENCE];
+	int fd;
+
+	presence_name(present, t->orders.id, t->orders.host);
+	fd = presence_listen(present);
+	t->word = fd >= 0 ? event_new(run->base, fd, EV_READ | EV_PERSIST, on_word, run) : NULL;
+	if (t->word)
+		event_add(t->word, NULL);
+	else if (fd >= 0)
+		close(fd);
+}
+
+static int take_orders(struct run *run, struct problem *p)
+{
+	struct takeover *t = run->takeover;
+	struct orders *orders = &t->orders;
+
+	if (orders_parse(orders, t->text, t->text_bytes, p) || check_memory(orders, p) || take_processor(run, orders, p))
+		return -1;
+	t->options = (struct options){ .verb = VERB_STANDBY, .mem_mib = orders->mem_mib, .host_mem_mib = orders->host_mem_mib,
+				       .checkpoint_ms = orders->checkpoint_ms, .engine = orders->engine, .strict = orders->strict,
+				       .verbose = orders->verbose, .policy = orders->policy[0] ? orders->policy : NULL };
+	if (!t->ordered)
+		listen_here(run);
+	t->ordered = true;
+	return 0;
+}
+
+/* And has nothing more to do: a copy that it has is no other's business. */
+static bool refuse(struct run *run, const char *why)
+{
+	say(run->takeover, "refused %s\n", why);
+	run_end(run, EXIT_VMP_FAILURE, "");
+	return false;
+}
+
+static bool on_orders(struct run *run, const struct snapfile_record *record, const void *data)
+{
+	struct takeover *t = run->takeover;
+	struct problem p;
+
+	if (t->text_bytes + record->bytes > sizeof t->text)
+		return refuse(run, "its orders are too long");
+	memcpy(t->text + t->text_bytes, data, record->bytes);
+	t->text_bytes += record->bytes;
+	if (!record->index)
+		return true;
+	if (take_orders(run, &p))
+		return refuse(run, p.line);
+	t->text_bytes = 0;
+	say(t, "ready\n");
+	return true;
+}
+
+static int check_image(const struct run *run, struct problem *p)
+{
+	const struct snapshot_disk *disk = &checkpoint_machine(&run->checkpoint)->disk;
+	struct stat st;
+
+	if (!disk->bytes)
+		return 0;
+	if (stat(disk->path, &st))
+		return problem(p, "the disk's image is not there: %s: %s", disk->path, strerror(errno));
+	if ((uint64_t)st.st_size == disk->bytes && st.st_mtim.tv_sec * 1000000000ull + st.st_mtim.tv_nsec == disk->mtime_ns)
+		return 0;
+	return problem(p, "the disk's image %s is another one there; a copy must have its time, too (cp -p, rsync -t)", disk->path);
+}
+
+static bool on_commit(struct run *run, uint32_t age_ms)
+{
+	struct takeover *t = run->takeover;
+	struct problem why = t->trouble, p;
+
+	if (!why.line[0] && !kept_commit(run->checkpoint.kept, &why)) {
+		if (check_image(run, &p))
+			return refuse(run, p.line);
+		run->checkpoint.kept_cut_ns = run_now_ns() - age_ms * 1000000ull;
+		say(t, "kept\n");
+		return true;
+	}
+	problem(&p, "the checkpoint %s", why.line);
+	return refuse(run, p.line);
+}
+
+static void on_prepare(struct run *run)
+{
+	struct problem p;
+
+	if (prepare(run, &p))
+		say(run->takeover, "unprepared %s\n", p.line);
+}
+
+static bool on_record(void *context, const struct snapfile_record *record, const void *data)
+{
+	static const struct timeval limit = { STANDBY_SILENCE_S, 0 };
+	struct run *run = context;
+	struct takeover *t = run->takeover;
+
+	event_add(t->silence, &limit);
+	t->heard_ns = run_now_ns();
+	if (!t->ordered && record->kind != STANDBY_ORDERS)
+		return false;
+	switch (record->kind) {
+	case STANDBY_ORDERS:
+		fault_die_at(FAULT_STANDBY_DIES, 1);
+		return on_orders(run, record, data);
+	case STANDBY_BEGIN:
+		fault_die_at(FAULT_STANDBY_DIES, 2);
+		t->trouble.line[0] = 0;
+		kept_begin(run->checkpoint.kept, record->index);
+		return true;
+	case STANDBY_COMMIT:
+		return on_commit(run, record->index);
+	case STANDBY_ALIVE:
+		return true;
+	case STANDBY_PREPARE:
+		fault_die_at(FAULT_STANDBY_DIES, 3);
+		on_prepare(run);
+		return true;
+	case STANDBY_RELEASE:
+		release(run);
+		return true;
+	case STANDBY_GO:
+		fault_die_at(FAULT_STANDBY_DIES, 4);
+		t->is = t->prepared && checkpoint_machine(&run->checkpoint) ? TOLD : t->is;
+		return t->is == TOLD;
+	case STANDBY_END:
+		run_end(run, 0, "");
+		return true;
+	default:
+		if (!t->trouble.line[0])
+			kept_add(run->checkpoint.kept, record, data, &t->trouble);
+		return true;
+	}
+}
+
+static void on_bytes(struct bufferevent *from, void *context)
+{
+	struct run *run = context;
+	struct evbuffer *input = bufferevent_get_input(from);
+	size_t n;
+
+	while (!run->ended && run->takeover->is == STANDS_BY && (n = evbuffer_get_contiguous_space(input)) > 0) {
+		if (record_read(&run->takeover->reader, evbuffer_pullup(input, (ssize_t)n), n)) {
+			run_end(run, EXIT_VMP_FAILURE, "what its owner says is nothing that a standby knows");
+			return;
+		}
+		evbuffer_drain(input, n);
+	}
+}
+
+/* --- standing by ---------------------------------------------------------------------------------------------------- */
+
+/* The address that ssh has come from. */
+static void find_owner(struct takeover *t)
+{
+	const char *connection = getenv("SSH_CONNECTION");
+
+	if (!connection || sscanf(connection, "%63s", t->owner) != 1)
+		strcpy(t->owner, "owner");
+}
+
+/* Standard streams become nobody's: what the machine has of them is `vmp up`'s. */
+static int take_streams(struct run *run, struct problem *p)
+{
+	static const struct timeval often = { STANDBY_ALIVE_S, 0 };
+	struct takeover *t = run->takeover;
+	int in = fcntl(0, F_DUPFD_CLOEXEC, 3), null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	t->to = fcntl(1, F_DUPFD_CLOEXEC, 3);
+	if (in < 0 || t->to < 0 || null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
+		return problem(p, "vmp starts its standby by itself, through ssh");
+	close(null);
+	fcntl(in, F_SETFL, fcntl(in, F_GETFL) | O_NONBLOCK);
+	t->from = bufferevent_socket_new(run->base, in, BEV_OPT_CLOSE_ON_FREE);
+	t->silence = evtimer_new(run->base, on_silence, run);
+	t->look = evtimer_new(run->base, on_look, run);
+	t->alive = event_new(run->base, -1, EV_PERSIST, on_alive, t);
+	if (!t->from || !t->silence || !t->look || !t->alive || event_add(t->alive, &often))
+		return problem(p, "no memory");
+	bufferevent_setcb(t->from, on_bytes, NULL, on_end, run);
+	return bufferevent_enable(t->from, EV_READ) ? problem(p, "cannot read what its owner says") : 0;
+}
+
+/* Of an owner that may live: whoever has more of the hosts goes on. */
+static void count_hosts(struct run *run)
+{
+	struct takeover *t = run->takeover;
+	struct problem p;
+
+	if (!t->silent || run->ended || run->loaded.hosts * 2 >= t->orders.hosts.n)
+		return;
+	problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there", run->back.why.line, run->loaded.hosts,
+		t->orders.hosts.n);
+	run_end(run, EXIT_VMP_FAILURE, p.line);
+}
+
+int run_stand_by(struct run *run, struct problem *p)
+{
+	static const struct timeval limit = { STANDBY_SILENCE_S, 0 };
+	struct takeover *t = run->takeover = calloc(1, sizeof *t);
+
+	if (!t)
+		return problem(p, "no memory");
+	t->reader = (struct record_reader){ .context = run, .on_record = on_record };
+	setsid();
+	signal(SIGHUP, SIG_IGN);
+	find_owner(t);
+	if (take_streams(run, p) || event_add(t->silence, &limit))
+		return -1;
+	while (!run->ended && !(t->prepared && (t->is == TOLD || t->gone))) {
+		event_base_loop(run->base, EVLOOP_ONCE);
+		if (t->preparing && cluster_settled(&run->cluster))
+			on_settled(run);
+	}
+	event_del(t->silence);
+	bufferevent_disable(t->from, EV_READ);
+	count_hosts(run);
+	return 0;
+}
+
+/* --- taking over ---------------------------------------------------------------------------------------------------- */
+
+/* Nobody reads what it says any more: ${XDG_STATE_HOME:-~/.local/state}/vmp/NAME.log. */
+static const char *log_path(const struct run *run, char path[4096])
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	size_t n = (size_t)(state && *state == '/' ? snprintf(path, 4096, "%s/vmp", state) :
+							snprintf(path, 4096, "%s/.local/state/vmp", home ? home : ""));
+
+	for (char *slash = path; n < 4000 && (slash = strchr(slash + 1, '/'));) {
+		*slash = 0;
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	mkdir(path, 0700);
+	snprintf(path + n, n < 4096 ? 4096 - n : 0, "/%s.log", run->rundir.name);
+	return path;
+}
+
+static int open_log(struct run *run, struct problem *p)
+{
+	static char path[4096];
+
+	run->loaded.log = log_path(run, path);
+	if (!run_open_log(run, p))
+		return dup2(run->log_fd, 2) < 0 ? problem(p, "cannot write the log %s", path) : 0;
+	run->loaded.log = NULL; /* then without one */
+	run->loaded.verbose = false;
+	return run_open_log(run, p);
+}
+
+int run_take_over(struct run *run, struct problem *p)
+{
+	const struct saved_machine *machine = checkpoint_machine(&run->checkpoint);
+	struct options *o = &run->loaded;
+
+	o->cpus = machine->machine.cpus;
+	o->disk = saved_disk(machine, run->disk, sizeof run->disk);
+	if (open_log(run, p) || checks_before_load(o, p) || run_hosts_hold(run, run->cluster.host, o->hosts, p))
+		return -1;
+	run->cluster.log_fd = run->standby.to.log_fd = run->log_fd;
+	run_set_checkpoints(run);
+	dprintf(run->log_fd, "vmp: %s: this computer takes over\n",
+		run->takeover->is == LOST ? run->back.why.line : "the computer before goes");
+	return run_load_kept(run, o->hosts, p);
+}
+
+static void forget_owner(struct takeover *t)
+{
+	struct event *events[] = { t->silence, t->look, t->alive };
+
+	if (t->from)
+		bufferevent_free(t->from);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		if (events[i])
+			event_free(events[i]);
+	if (t->word) {
+		close(event_get_fd(t->word));
+		event_free(t->word);
+	}
+	if (t->to >= 0)
+		close(t->to);
+	t->from = NULL;
+	t->silence = t->look = t->alive = t->word = NULL;
+	t->to = -1;
+}
+
+void run_has_taken_over(struct run *run)
+{
+	if (!run->takeover || run->takeover->to < 0)
+		return;
+	if (run->takeover->is == TOLD)
+		run_say_gone(run);
+	say(run->takeover, "up\n");
+	forget_owner(run->takeover);
+}
+
+void run_takeover_ends(struct run *run, const char *why)
+{
+	if (!run->takeover)
+		return;
+	if (run->takeover->is == TOLD && *why)
+		say(run->takeover, "failed %s\n", why);
+	forget_owner(run->takeover);
+	free(run->takeover);
+	run->takeover = NULL;
+}

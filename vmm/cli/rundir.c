@@ -1,0 +1,326 @@
+/* rundir.c - see rundir.h. */
+#include "vmm/cli/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A folder of ours that nobody else can enter: a file in /tmp may be anybody's trap. */
+static int make_private(const char *path, struct problem *p)
+{
+	struct stat st;
+
+	if (mkdir(path, 0700) && errno != EEXIST)
+		return problem(p, "cannot make the folder %s: %s", path, strerror(errno));
+	if (lstat(path, &st))
+		return problem(p, "cannot look at the folder %s: %s", path, strerror(errno));
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return problem(p, "%s is not a folder of yours; remove it, or set XDG_RUNTIME_DIR to one that is", path);
+	if (st.st_mode & 077 && chmod(path, 0700))
+		return problem(p, "%s is open to other users: %s", path, strerror(errno));
+	return 0;
+}
+
+/* The folder of all machines of this user. */
+static int machines_folder(char *path, size_t bytes, struct problem *p)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+	int n;
+
+	if (runtime && *runtime == '/' && !stat(runtime, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid()) {
+		n = snprintf(path, bytes, "%s/vmp", runtime);
+	} else {
+		n = snprintf(path, bytes, "/tmp/vmp-%u", geteuid());
+		if (make_private(path, p))
+			return -1;
+		n += snprintf(path + n, bytes - n, "/vmp");
+	}
+	if (n >= (int)bytes)
+		return problem(p, "the path in XDG_RUNTIME_DIR is too long for sockets: %s", runtime);
+	return make_private(path, p);
+}
+
+/* The last one turns off the light: without machines, their common folders go too. Who is just about to make a machine
+ * in them sees ENOENT, and tries again. */
+static void remove_empty(const char *machines)
+{
+	char ours[32]; /* the one that machines_folder() makes */
+	int n = snprintf(ours, sizeof ours, "/tmp/vmp-%u", geteuid());
+
+	if (rmdir(machines) || strncmp(machines, ours, (size_t)n) || strcmp(machines + n, "/vmp"))
+		return;
+	rmdir(ours);
+}
+
+static void remove_contents(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+
+	if (!folder)
+		return;
+	while ((entry = readdir(folder)))
+		if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, ".."))
+			unlinkat(dirfd(folder), entry->d_name, 0);
+	closedir(folder);
+}
+
+/* The lock of a machine's folder: its descriptor if it was free and is ours now, -EWOULDBLOCK if its machine lives.
+ * A folder removed between open and lock leaves us with a file that has no name any more: -ESTALE. */
+static int take_lock(const char *path, int flags)
+{
+	char file[RUNDIR_PATH + 8];
+	struct stat named, ours;
+	int fd;
+
+	snprintf(file, sizeof file, "%s/lock", path);
+	fd = open(file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB)) {
+		int error = -errno;
+
+		close(fd);
+		return error;
+	}
+	if (fstat(fd, &ours) || stat(file, &named) || ours.st_ino != named.st_ino) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+static void remove_if_dead(const char *path)
+{
+	int fd = take_lock(path, O_CREAT);
+
+	if (fd < 0)
+		return;
+	remove_contents(path);
+	rmdir(path);
+	close(fd);
+}
+
+/* Call for each machine's folder; stale ones are gone afterwards. Returns how many live; the last one's name in `name`,
+ * all names with spaces between in `names`. */
+static unsigned living_machines(const char *machines, char *name, char *names, size_t bytes)
+{
+	DIR *folder = opendir(machines);
+	struct dirent *entry;
+	unsigned count = 0;
+	size_t at = 0;
+
+	*names = 0;
+	while (folder && (entry = readdir(folder))) {
+		char path[RUNDIR_PATH + MAX_NAME];
+		int fd;
+
+		if (entry->d_name[0] == '.' || strlen(entry->d_name) >= MAX_NAME)
+			continue;
+		snprintf(path, sizeof path, "%s/%s", machines, entry->d_name);
+		fd = take_lock(path, 0);
+		if (fd >= 0)
+			close(fd);
+		if (fd != -EWOULDBLOCK) {
+			remove_if_dead(path);
+			continue;
+		}
+		count++;
+		snprintf(name, MAX_NAME, "%s", entry->d_name);
+		if (at < bytes)
+			at += snprintf(names + at, bytes - at, " %s", entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	return count;
+}
+
+static int set_path(struct rundir *dir, const char *machines, struct problem *p)
+{
+	if (snprintf(dir->path, sizeof dir->path, "%s/%s", machines, dir->name) >= (int)sizeof dir->path)
+		return problem(p, "the path %s/%s is too long for sockets; use a shorter --name or XDG_RUNTIME_DIR",
+			       machines, dir->name);
+	return 0;
+}
+
+/* One attempt: 0, -ESTALE if another vmp was cleaning up meanwhile, -EWOULDBLOCK if the name is taken (or a sweep looks at
+ * it just now), or -1 with the problem. */
+static int try_claim(struct rundir *dir, struct problem *p)
+{
+	char machines[RUNDIR_PATH], last[MAX_NAME], names[256];
+
+	errno = 0;
+	if (machines_folder(machines, sizeof machines, p))
+		return errno == ENOENT ? -ESTALE : -1;
+	living_machines(machines, last, names, sizeof names); /* sweeps */
+	if (set_path(dir, machines, p))
+		return -1;
+	errno = 0;
+	if (make_private(dir->path, p))
+		return errno == ENOENT ? -ESTALE : -1;
+	dir->lock_fd = take_lock(dir->path, O_CREAT);
+	if (dir->lock_fd >= 0)
+		return 0;
+	if (dir->lock_fd == -ENOENT)
+		return -ESTALE;
+	if (dir->lock_fd == -ESTALE || dir->lock_fd == -EWOULDBLOCK)
+		return dir->lock_fd;
+	return problem(p, "cannot lock %s/lock: %s", dir->path, strerror(-dir->lock_fd));
+}
+
+/* What the machine's daemons prove to each other that they belong to it. */
+int rundir_make_secret(const struct rundir *dir, struct problem *p)
+{
+	unsigned char secret[32];
+	char path[RUNDIR_PATH + 8];
+	int fd;
+	bool ok;
+
+	snprintf(path, sizeof path, "%s/secret", dir->path);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	ok = fd >= 0 && getrandom(secret, sizeof secret, 0) == sizeof secret && write(fd, secret, sizeof secret) == sizeof secret;
+	if (fd >= 0)
+		ok &= !close(fd);
+	return ok ? 0 : problem(p, "cannot write %s: %s", path, strerror(errno));
+}
+
+int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
+{
+	enum { ATTEMPTS = 200, TAKEN_ATTEMPTS = 10 };
+	static const struct timespec moment = { 0, 2000000 };
+	int result = -ESTALE, taken = 0;
+
+	if (name)
+		snprintf(dir->name, sizeof dir->name, "%s", name);
+	else
+		snprintf(dir->name, sizeof dir->name, "m%d", getpid());
+	for (int i = 0; i < ATTEMPTS && taken < TAKEN_ATTEMPTS; i++) {
+		result = try_claim(dir, p);
+		if (result == 0 && rundir_make_secret(dir, p)) {
+			rundir_release(dir);
+			return -1;
+		}
+		if (result == 0 || result == -1)
+			return result;
+		taken += result == -EWOULDBLOCK;
+		nanosleep(&moment, NULL);
+	}
+	if (result == -EWOULDBLOCK)
+		return problem(p, "a machine named %s is running already; choose another --name", dir->name);
+	return problem(p, "cannot make the folder %s: others keep removing it", dir->path);
+}
+
+void rundir_release(struct rundir *dir)
+{
+	char machines[RUNDIR_PATH];
+
+	if (dir->lock_fd < 0)
+		return;
+	remove_contents(dir->path);
+	rmdir(dir->path);
+	close(dir->lock_fd);
+	dir->lock_fd = -1;
+	snprintf(machines, sizeof machines, "%s", dir->path);
+	*strrchr(machines, '/') = 0;
+	remove_empty(machines);
+}
+
+/* Who reads it meanwhile reads what was there before. */
+void rundir_write_info(const struct rundir *dir, const struct machine_info *info)
+{
+	char path[RUNDIR_PATH + 16], written[RUNDIR_PATH + 16];
+	FILE *file;
+
+	snprintf(path, sizeof path, "%s/machine", dir->path);
+	snprintf(written, sizeof written, "%s/machine.new", dir->path);
+	file = fopen(written, "we");
+	if (!file)
+		return;
+	fprintf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nyielded=%u\nstandby=%s\nelsewhere=%s\nkernel=%s\n",
+		info->cpus, info->hosts, info->mem_mib, info->pid, info->checkpoint_ms, info->yields, info->yielded,
+		info->standby[0] ? info->standby : "-", info->elsewhere[0] ? info->elsewhere : "-", info->kernel);
+	if (fclose(file) || rename(written, path))
+		unlink(written);
+}
+
+static void drop_dash(char *text)
+{
+	if (!strcmp(text, "-"))
+		*text = 0;
+}
+
+int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct problem *p)
+{
+	char path[RUNDIR_PATH + 16];
+	FILE *file;
+	int found;
+
+	memset(info, 0, sizeof *info);
+	snprintf(path, sizeof path, "%s/machine", dir->path);
+	file = fopen(path, "re");
+	if (!file)
+		return problem(p, "the machine %s is only starting; try again", dir->name);
+	_Static_assert(sizeof info->standby == 64 && sizeof info->elsewhere == 256, "as fscanf() is told");
+	found = fscanf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nyielded=%u\nstandby=%63s\nelsewhere=%255[^\n]\n"
+		       "kernel=%4095[^\n]", &info->cpus, &info->hosts, &info->mem_mib, &info->pid, &info->checkpoint_ms, &info->yields,
+		       &info->yielded, info->standby, info->elsewhere, info->kernel);
+	fclose(file);
+	drop_dash(info->standby);
+	drop_dash(info->elsewhere);
+	if (found < 4 || !info->cpus || info->cpus > MAX_CPUS || !info->hosts || info->hosts > MAX_NODES)
+		return problem(p, "%s is damaged", path);
+	return 0;
+}
+
+int rundir_find(struct rundir *dir, const char *name, struct problem *p)
+{
+	char machines[RUNDIR_PATH], last[MAX_NAME], names[256];
+	unsigned count;
+	int fd;
+
+	dir->lock_fd = -1;
+	if (machines_folder(machines, sizeof machines, p))
+		return -1;
+	count = living_machines(machines, last, names, sizeof names);
+	if (!name && count > 1)
+		return problem(p, "several machines are running; choose one with --name:%s", names);
+	if (!count) {
+		remove_empty(machines);
+		return problem(p, "no machine of yours is running");
+	}
+	snprintf(dir->name, sizeof dir->name, "%s", name ? name : last);
+	if (set_path(dir, machines, p))
+		return -1;
+	fd = take_lock(dir->path, 0);
+	if (fd >= 0)
+		close(fd);
+	if (fd != -EWOULDBLOCK)
+		return problem(p, "no machine named %s is running; these are:%s", dir->name, names);
+	return 0;
+}
+
+int rundir_wait_gone(const struct rundir *dir, unsigned limit_ms)
+{
+	enum { STEP_MS = 5 };
+	static const struct timespec step = { 0, STEP_MS * 1000000 };
+
+	for (unsigned waited = 0; waited < limit_ms; waited += STEP_MS) {
+		int fd = take_lock(dir->path, 0);
+
+		if (fd >= 0)
+			close(fd);
+		if (fd != -EWOULDBLOCK)
+			return 0;
+		nanosleep(&step, NULL);
+	}
+	return -ETIMEDOUT;
+}

@@ -1,0 +1,190 @@
+/* checkpoint.c - see checkpoint.h. */
+#include "vmm/cli/snapshot/checkpoint.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+enum { AGAIN_MS = 100 /* not just now */ };
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void begin_in(struct checkpoint *c, uint64_t ms)
+{
+	const struct timeval when = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
+
+	event_add(c->timer, &when);
+}
+
+static void on_timer(evutil_socket_t fd, short events, void *context)
+{
+	struct checkpoint *c = context;
+
+	(void)fd, (void)events;
+	if (c->pull.active)
+		return;
+	if (c->is_in_use && c->is_in_use(c->context)) {
+		begin_in(c, AGAIN_MS);
+		return;
+	}
+	c->began_ns = now_ns();
+	if (c->last && !c->whole)
+		c->last = LAST_UNDER_WAY;
+	kept_begin(c->kept, !c->whole);
+	c->on_begin(c->context);
+	pull_start(&c->pull, c->whole ? CHECKPOINT_WHOLE : c->last ? CHECKPOINT_LAST : CHECKPOINT_CHANGES);
+}
+
+/* The next one begins an interval after this one did, or at once. */
+static void set_timer(struct checkpoint *c)
+{
+	uint64_t passed_ms = (now_ns() - c->began_ns) / 1000000;
+
+	if (c->last)
+		begin_in(c, 0);
+	if (c->last || !c->interval_ms)
+		return;
+	begin_in(c, passed_ms < c->interval_ms ? c->interval_ms - passed_ms : 0);
+}
+
+static void on_cut(void *context)
+{
+	struct checkpoint *c = context;
+
+	c->cut_ns = now_ns();
+	c->on_cut(c->context);
+}
+
+static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
+{
+	struct checkpoint *c = context;
+	struct problem inner;
+
+	return kept_add(c->kept, record, data, &inner) ? problem(p, "the checkpoint %s", inner.line) : 0;
+}
+
+static void on_failed(void *context, const char *line, bool nothing_happened)
+{
+	struct checkpoint *c = context;
+
+	kept_abandon(c->kept);
+	if (nothing_happened) {
+		begin_in(c, AGAIN_MS);
+		return;
+	}
+	c->whole = true;
+	c->last = LAST_NOT;
+	c->on_trouble(c->context, line);
+	set_timer(c);
+}
+
+static void on_done(void *context)
+{
+	struct checkpoint *c = context;
+	size_t bytes = kept_bytes(c->kept);
+	struct problem inner, p;
+
+	if (kept_commit(c->kept, &inner)) {
+		if (c->last == LAST_UNDER_WAY)
+			pull_thaw(&c->pull);
+		problem(&p, "the checkpoint %s", inner.line);
+		on_failed(c, p.line, false);
+		return;
+	}
+	c->whole = false;
+	c->kept_cut_ns = c->cut_ns;
+	c->taken++;
+	c->bytes += bytes;
+	c->pause_ns += kept_machine(c->kept)->machine.pause_ns;
+	c->on_kept(c->context);
+	if (c->last == LAST_UNDER_WAY)
+		c->on_last(c->context);
+	else
+		set_timer(c);
+}
+
+int checkpoint_start(struct checkpoint *c, struct event_base *base, uint32_t interval_ms)
+{
+	c->interval_ms = interval_ms;
+	c->kept = kept_new();
+	c->timer = evtimer_new(base, on_timer, c);
+	c->pull = (struct pull){ .context = c, .cut = on_cut, .keep = keep, .done = on_done, .failed = on_failed };
+	return c->kept && c->timer ? 0 : -ENOMEM;
+}
+
+void checkpoint_go(struct checkpoint *c, struct client *client, const char *kernel)
+{
+	if (!c->timer)
+		return;
+	c->pull.client = client;
+	c->pull.kernel = kernel;
+	c->whole = true;
+	c->last = LAST_NOT;
+	if (c->interval_ms)
+		begin_in(c, c->interval_ms);
+}
+
+void checkpoint_hosts(struct checkpoint *c, uint32_t hosts) { c->pull.hosts = hosts; }
+
+void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes)
+{
+	if (c->timer)
+		pull_on_item(&c->pull, body, bytes);
+}
+
+void checkpoint_soon(struct checkpoint *c)
+{
+	if (c->timer && c->interval_ms && !c->pull.active)
+		begin_in(c, 0);
+}
+
+void checkpoint_last(struct checkpoint *c)
+{
+	c->last = LAST_WANTED;
+	if (!c->pull.active)
+		begin_in(c, 0);
+}
+
+void checkpoint_stays(struct checkpoint *c)
+{
+	pull_thaw(&c->pull);
+	c->last = LAST_NOT;
+	set_timer(c);
+}
+
+void checkpoint_stop(struct checkpoint *c)
+{
+	c->pull.active = false;
+	if (c->kept)
+		kept_abandon(c->kept);
+	if (c->timer)
+		event_del(c->timer);
+}
+
+void checkpoint_close(struct checkpoint *c)
+{
+	checkpoint_stop(c);
+	if (c->timer)
+		event_free(c->timer);
+	kept_free(c->kept);
+	c->timer = NULL;
+	c->kept = NULL;
+}
+
+const struct saved_machine *checkpoint_machine(const struct checkpoint *c)
+{
+	return c->kept ? kept_machine(c->kept) : NULL;
+}
+
+void checkpoint_report(const struct checkpoint *c)
+{
+	if (c->taken)
+		dprintf(2, "checkpoints: %llu, %.1f MiB each, stood still %.1f ms each\n", (unsigned long long)c->taken,
+			c->bytes / 1048576.0 / c->taken, c->pause_ns / 1e6 / c->taken);
+}

@@ -1,0 +1,134 @@
+/* keptfile.c - see keptfile.h. */
+#include "vmm/cli/snapshot/keptfile.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "vmm/cli/snapshot/savefile.h"
+
+/* --- the child ------------------------------------------------------------------------------------------------------ */
+
+enum { END = 3 /* its end of the socket */, NICE = 10 };
+
+static bool owner_waits(void)
+{
+	char byte;
+
+	return recv(END, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+static int write_all(struct savefile *to, const struct kept *kept, struct problem *p)
+{
+	static uint8_t data[MAX_MSG_PAYLOAD];
+	struct kept_cursor cursor = { 0 };
+	struct snapfile_record record;
+
+	while (kept_next(kept, &cursor, &record, data))
+		if (!owner_waits())
+			return problem(p, "nobody waits for it");
+		else if (savefile_add(to, &record, data, p))
+			return -1;
+	return savefile_commit(to, p);
+}
+
+/* All other files belong to the owner: who waits for its death by one of them shall not wait for this process. */
+static void be_writer(const char *path, const struct kept *kept, int end) __attribute__((noreturn));
+static void be_writer(const char *path, const struct kept *kept, int end)
+{
+	struct savefile to;
+	struct problem p;
+	int result;
+
+	if (dup2(end, END) < 0 || close_range(END + 1, ~0u, 0))
+		_exit(EXIT_VMP_FAILURE);
+	setpriority(PRIO_PROCESS, 0, NICE);
+	result = savefile_begin(&to, path, &p) || write_all(&to, kept, &p);
+	savefile_abandon(&to);
+	if (result && send(END, p.line, strlen(p.line), MSG_NOSIGNAL) < 0) {
+		/* nobody wants to know */
+	}
+	_exit(result ? EXIT_VMP_FAILURE : 0);
+}
+
+/* --- its owner ------------------------------------------------------------------------------------------------------ */
+
+int keptfile_check(const char *path, struct problem *p)
+{
+	struct snapfile_writer *file = snapfile_create(path, p);
+
+	snapfile_abandon(file);
+	return file ? 0 : -1;
+}
+
+static void on_heard(evutil_socket_t fd, short what, void *context)
+{
+	struct keptfile *f = context;
+	size_t n = strlen(f->said.line);
+	ssize_t got = recv(fd, f->said.line + n, sizeof f->said.line - 1 - n, MSG_DONTWAIT);
+
+	(void)what;
+	if (got > 0 || (got < 0 && errno == EAGAIN))
+		return;
+	keptfile_stop(f);
+	if (f->said.line[0])
+		f->on_trouble(f->context, f->said.line);
+}
+
+/* Signals that come between the fork and its end are the owner's: what would hear of them here is its loop. */
+static pid_t fork_deaf(void)
+{
+	sigset_t all, before;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	pid = fork();
+	if (pid)
+		sigprocmask(SIG_SETMASK, &before, NULL);
+	return pid;
+}
+
+static void listen_to(struct keptfile *f, int end)
+{
+	memset(&f->said, 0, sizeof f->said);
+	f->heard = event_new(f->base, end, EV_READ | EV_PERSIST, on_heard, f);
+	if (!f->heard)
+		close(end);
+	else if (event_add(f->heard, NULL))
+		keptfile_stop(f);
+}
+
+void keptfile_write(struct keptfile *f, const struct kept *kept)
+{
+	int end[2];
+	pid_t pid;
+
+	if (!f->path || f->heard)
+		return;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, end)) {
+		f->on_trouble(f->context, "no socket for who writes it");
+		return;
+	}
+	pid = fork_deaf();
+	if (!pid)
+		be_writer(f->path, kept, end[1]);
+	close(end[1]);
+	if (pid > 0) {
+		listen_to(f, end[0]);
+		return;
+	}
+	close(end[0]);
+	f->on_trouble(f->context, "no process to write it");
+}
+
+void keptfile_stop(struct keptfile *f)
+{
+	if (!f->heard)
+		return;
+	close(event_get_fd(f->heard));
+	event_free(f->heard);
+	f->heard = NULL;
+}

@@ -1,0 +1,237 @@
+/* save.c - `vmp snapshot save FILE`: asks the machine for a cut (freeze.h), pulls what its hosts hold (pull.h), and writes it.
+ *
+ * The machine runs on while the file is written.  Hosts send only what was asked for, so that a slow disk fills no queue.
+ * Whatever goes wrong, the machine is left as it was and no file is there.
+ */
+#include "vmm/cli/snapshot/save.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "vmm/cli/client.h"
+#include "vmm/cli/cluster/host_names.h"
+#include "vmm/cli/rundir.h"
+#include "vmm/cli/snapshot/pull.h"
+#include "vmm/cli/snapshot/savefile.h"
+
+enum { SILENCE_S = 60, PROGRESS_NS = 200000000 };
+
+struct save {
+	const struct options *o;
+	struct event_base *base;
+	struct client client;
+	struct rundir rundir;
+	struct machine_info info;
+	struct pull pull;
+	struct event *limit, *signals[4];
+	struct savefile to;
+	uint64_t began_ns, shown_ns;
+	bool shown, done;
+	int status;
+	struct problem why;
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void end_save(struct save *s, int status, const char *line)
+{
+	if (s->done)
+		return;
+	s->done = true;
+	s->status = status;
+	problem(&s->why, "%s", line);
+	event_base_loopbreak(s->base);
+}
+
+static void on_signal(evutil_socket_t signal_number, short events, void *context)
+{
+	(void)events;
+	end_save(context, 128 + signal_number, "");
+}
+
+static void on_limit(evutil_socket_t fd, short events, void *context)
+{
+	(void)fd, (void)events;
+	end_save(context, EXIT_VMP_FAILURE, "the machine does not answer");
+}
+
+static void on_closed(void *context)
+{
+	struct save *s = context;
+	struct machine_info now;
+	struct problem p;
+	bool yields = !rundir_read_info(&s->rundir, &now, &p) && now.yields;
+
+	end_save(s, EXIT_VMP_FAILURE, yields ? "host 0 goes just now, and the machine comes back without it; nothing was saved: ask again" :
+					     "the machine has ended; nothing was saved");
+}
+
+static void show_progress(struct save *s)
+{
+	uint64_t now = now_ns();
+
+	if (!isatty(2) || now - s->shown_ns < PROGRESS_NS)
+		return;
+	s->shown_ns = now;
+	s->shown = true;
+	dprintf(2, "\r\033[Kvmp: %llu MiB of at most %u MiB saved", (unsigned long long)snapfile_raw_bytes(s->to.file) >> 20,
+		s->to.machine.machine.mem_mib);
+}
+
+static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
+{
+	struct save *s = context;
+
+	if (savefile_add(&s->to, record, data, p))
+		return -1;
+	show_progress(s);
+	return 0;
+}
+
+static void on_done(void *context) { end_save(context, 0, ""); }
+
+static void on_failed(void *context, const char *line, bool nothing_happened)
+{
+	(void)nothing_happened;
+	end_save(context, EXIT_VMP_FAILURE, line);
+}
+
+/* A host comes or goes, or another snapshot is made: it is told for as long as that takes. */
+static void on_waits(void *context, const char *line)
+{
+	struct save *s = context;
+	struct host_names names;
+	struct problem explained;
+
+	if (!isatty(2))
+		return;
+	names_read(&names, s->rundir.path);
+	names_explain(&names, line, explained.line, sizeof explained.line);
+	s->shown = dprintf(2, "\r\033[Kvmp: %s", explained.line) > 0;
+}
+
+static void on_item(struct save *s, const void *body, size_t bytes)
+{
+	static const struct timeval limit = { SILENCE_S, 0 };
+
+	if (s->done)
+		return;
+	event_add(s->limit, &limit);
+	pull_on_item(&s->pull, body, bytes);
+}
+
+static void on_message(void *context, const struct msg_header *header, const void *body)
+{
+	struct save *s = context;
+	struct msg_hosts hosts;
+
+	switch (header->type) {
+	case MSG_SNAPSHOT_ITEM:
+		on_item(s, body, header->bytes);
+		break;
+	case MSG_HOSTS:
+		memcpy(&hosts, body, sizeof hosts);
+		s->pull.hosts = hosts.present; /* they stay as they are while the machine is saved */
+		break;
+	case MSG_MACHINE_END:
+		on_closed(context);
+		break;
+	default: /* what is told to every client */
+		break;
+	}
+}
+
+static int prepare(struct save *s)
+{
+	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
+	static const struct timeval limit = { SILENCE_S, 0 };
+	int error;
+
+	if (rundir_find(&s->rundir, s->o->name, &s->why) || rundir_read_info(&s->rundir, &s->info, &s->why))
+		return -1;
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error like a full disk */
+	/* The file first: who cannot write it need not stop the machine. */
+	if (savefile_begin(&s->to, s->o->file, &s->why))
+		return -1;
+	s->base = client_new_loop();
+	if (!s->base)
+		return problem(&s->why, "no memory");
+	for (size_t i = 0; i < ARRAY_LEN(quitting); i++) {
+		s->signals[i] = evsignal_new(s->base, quitting[i], on_signal, s);
+		if (!s->signals[i] || event_add(s->signals[i], NULL))
+			return problem(&s->why, "no memory");
+	}
+	s->limit = evtimer_new(s->base, on_limit, s);
+	if (!s->limit || event_add(s->limit, &limit))
+		return problem(&s->why, "no memory");
+	error = client_connect(&s->client, s->base, s->rundir.path, CLIENT_QUERY);
+	if (error)
+		return problem(&s->why, "cannot connect to the machine %s: %s", s->rundir.name, strerror(-error));
+	return 0;
+}
+
+static void report(const struct save *s, uint64_t file_bytes)
+{
+	double seconds = (now_ns() - s->began_ns) / 1e9;
+
+	printf("%s: saved in %s: %.1f MiB of memory as %.1f MiB in %.2f s; the machine stood still for %.1f ms\n", s->rundir.name,
+	       s->o->file, s->to.machine.pages / 256.0, file_bytes / 1048576.0, seconds, s->to.machine.machine.pause_ns / 1e6);
+}
+
+static void finish(struct save *s)
+{
+	uint64_t file_bytes = snapfile_file_bytes(s->to.file);
+
+	pull_stop(&s->pull);
+	client_flush(&s->client, 100);
+	if (s->shown && write(2, "\r\033[K", 4) < 0) {
+		/* a terminal that is gone needs no cleaning */
+	}
+	if (!s->status && savefile_commit(&s->to, &s->why))
+		s->status = EXIT_VMP_FAILURE;
+	if (!s->status)
+		report(s, file_bytes);
+}
+
+static void free_save(struct save *s)
+{
+	struct event *events[] = { s->limit, s->signals[0], s->signals[1], s->signals[2], s->signals[3] };
+
+	savefile_abandon(&s->to);
+	for (size_t i = 0; i < ARRAY_LEN(events); i++)
+		if (events[i])
+			event_free(events[i]);
+	client_close(&s->client);
+	if (s->base)
+		event_base_free(s->base);
+}
+
+int save_machine(const struct options *o)
+{
+	static struct save s;
+
+	s = (struct save){ .o = o, .began_ns = now_ns(), .status = EXIT_VMP_FAILURE };
+	s.client = (struct client){ .fd = -1, .context = &s, .on_message = on_message, .on_closed = on_closed };
+	s.pull = (struct pull){ .client = &s.client, .kernel = s.info.kernel, .context = &s, .waits = on_waits, .keep = keep,
+				.done = on_done, .failed = on_failed };
+	if (!prepare(&s)) {
+		pull_start(&s.pull, SNAPSHOT_APART);
+		event_base_dispatch(s.base);
+		finish(&s);
+	}
+	free_save(&s);
+	if (s.why.line[0])
+		log_error("%s", s.why.line);
+	return s.status;
+}

@@ -1,0 +1,317 @@
+/* sender.c - see sender.h. */
+#include "vmm/cli/standby/sender.h"
+
+#include <event2/buffer.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/faultpoint.h"
+#include "base/log.h"
+#include "vmm/cli/cluster/cluster_ssh.h"
+#include "vmm/cli/standby/record.h"
+
+enum { LOW_BYTES = 256 << 10 /* less than this under way: there is room for more */ };
+
+#define COMMAND "exec sh -c '" SSH_FOLDER "exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp\" standby'"
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+static void put(struct sender *s, uint32_t kind, uint32_t index, const void *data, size_t bytes)
+{
+	struct snapfile_record record = { kind, index, (uint32_t)bytes };
+
+	if (!s->to || bufferevent_write(s->to, &record, sizeof record) || (bytes && bufferevent_write(s->to, data, bytes)))
+		log_debug("standby: a record could not be sent");
+}
+
+/* --- the end -------------------------------------------------------------------------------------------------------- */
+
+static void close_stream(struct bufferevent **stream)
+{
+	if (!*stream)
+		return;
+	/* In its own callback it is freed when that returns; its number may be another's by then. */
+	bufferevent_disable(*stream, EV_READ | EV_WRITE);
+	close(bufferevent_getfd(*stream));
+	bufferevent_free(*stream);
+	*stream = NULL;
+}
+
+void sender_close(struct sender *s)
+{
+	close_stream(&s->to);
+	close_stream(&s->from);
+	close_stream(&s->err);
+	if (s->alive)
+		event_free(s->alive);
+	s->alive = NULL;
+	s->ssh = 0;
+	s->kept = NULL;
+	s->prepared = s->ending = false;
+	s->state = SENDER_OFF;
+}
+
+static const char broken[] = "%s"; /* and it has not said so itself */
+
+static void fail(struct sender *s, const char *format, const char *why)
+{
+	enum sender_state before = s->state;
+	bool ending = s->ending;
+
+	snprintf(s->why, sizeof s->why, format, why);
+	s->broke = format == broken;
+	sender_close(s);
+	if (!ending)
+		s->failed(s->context, before);
+}
+
+void sender_end(struct sender *s)
+{
+	if (s->state == SENDER_OFF || s->ending)
+		return;
+	s->ending = true;
+	s->kept = NULL;
+	put(s, STANDBY_END, 0, NULL, 0);
+}
+
+bool sender_is_silent(const struct sender *s) { return now_ns() - s->heard_ns > SENDER_DOUBT_S * 1000000000ull; }
+
+/* --- what it says --------------------------------------------------------------------------------------------------- */
+
+static const struct answer { enum sender_state state; const char *word; enum { DONE, REFUSED, FAILED } is; } answers[] = {
+	{ SENDER_STARTS, "ready", DONE },	{ SENDER_STARTS, "refused ", FAILED },
+	{ SENDER_COPIES, "kept", DONE },	{ SENDER_COPIES, "refused ", FAILED },
+	{ SENDER_PREPARES, "prepared", DONE },	{ SENDER_PREPARES, "unprepared ", REFUSED },
+	{ SENDER_GOES, "up", DONE },		{ SENDER_GOES, "failed ", FAILED },
+};
+
+/* A reason follows a word that ends with a space. */
+static bool begins_with(const char *line, const char *word)
+{
+	size_t n = strlen(word);
+
+	return word[n - 1] == ' ' ? !strncmp(line, word, n) : !strcmp(line, word);
+}
+
+static void take_answer(struct sender *s, const struct answer *answer, const char *rest)
+{
+	enum sender_state before = s->state;
+
+	if (answer->is == FAILED) {
+		fail(s, "%s", rest);
+		return;
+	}
+	s->state = SENDER_IDLE;
+	s->prepared |= before == SENDER_PREPARES && answer->is == DONE;
+	if (before == SENDER_GOES)
+		sender_close(s);
+	snprintf(s->why, sizeof s->why, "%s", rest);
+	(answer->is == DONE ? s->done : s->failed)(s->context, before);
+}
+
+static void take_line(struct sender *s, const char *line)
+{
+	s->heard_ns = now_ns();
+	if (s->ending || !strcmp(line, "alive")) /* or it answers what was asked before */
+		return;
+	if (!strncmp(line, "over ", 5)) {
+		s->is_over = true;
+		fail(s, "%s", line + 5);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_LEN(answers); i++)
+		if (answers[i].state == s->state && begins_with(line, answers[i].word)) {
+			take_answer(s, &answers[i], line + strlen(answers[i].word));
+			return;
+		}
+	fail(s, "it says \"%.100s\"", line);
+}
+
+static void on_lines(struct bufferevent *from, void *context)
+{
+	struct sender *s = context;
+	struct evbuffer *input = bufferevent_get_input(from);
+	char *line;
+
+	/* What a line says may be the end of this connection, and the beginning of another one. */
+	while (s->from == from && (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_LF))) {
+		take_line(s, line);
+		free(line);
+	}
+	if (s->from == from && evbuffer_get_length(input) > SENDER_LINE)
+		fail(s, "%s", "it says a line without an end");
+}
+
+/* The last line says why, if anything does. */
+static void on_errors(struct bufferevent *err, void *context)
+{
+	struct sender *s = context;
+	struct evbuffer *input = bufferevent_get_input(err);
+	char *line;
+
+	while ((line = evbuffer_readln(input, NULL, EVBUFFER_EOL_LF))) {
+		if (s->log_fd >= 0)
+			dprintf(s->log_fd, "%s\n", line);
+		if (*line && strncmp(line, "Warning: Permanently added", 26))
+			snprintf(s->said, sizeof s->said, "%s", line);
+		free(line);
+	}
+	evbuffer_drain(input, evbuffer_get_length(input) > SENDER_LINE ? evbuffer_get_length(input) : 0);
+}
+
+/* What has come, and is not read yet. */
+static void read_rest(struct bufferevent *stream)
+{
+	struct evbuffer *input = bufferevent_get_input(stream);
+
+	evbuffer_unfreeze(input, false); /* but in its own callback nobody may add to it */
+	while (evbuffer_read(input, bufferevent_getfd(stream), -1) > 0)
+		;
+	evbuffer_freeze(input, false);
+}
+
+/* Of an ssh that has ended, any stream's end may be seen first; what it said before counts: it may have gone on with the machine. */
+static void on_end(struct bufferevent *stream, short what, void *context)
+{
+	struct sender *s = context;
+
+	(void)what;
+	if (stream == s->err) {
+		bufferevent_disable(stream, EV_READ);
+		return;
+	}
+	read_rest(s->err);
+	on_errors(s->err, s);
+	if (stream == s->to) {
+		read_rest(s->from);
+		on_lines(s->from, s);
+	}
+	if (stream == s->to || stream == s->from)
+		fail(s, broken, s->said[0] ? s->said : "its ssh connection ended");
+}
+
+/* --- what is said to it --------------------------------------------------------------------------------------------- */
+
+/* As much of the copy as there is room for. */
+static void on_room(struct bufferevent *to, void *context)
+{
+	static uint8_t data[MAX_MSG_PAYLOAD];
+	struct sender *s = context;
+	struct snapfile_record record;
+
+	while (s->kept && evbuffer_get_length(bufferevent_get_output(to)) < LOW_BYTES) {
+		if (kept_next(s->kept, &s->cursor, &record, data)) {
+			put(s, record.kind, record.index, data, record.bytes);
+			continue;
+		}
+		if (s->copies == 3)
+			fault_die_at(FAULT_OWNER_DIES, 1);
+		put(s, STANDBY_COMMIT, (uint32_t)((now_ns() - s->cut_ns) / 1000000), NULL, 0);
+		s->kept = NULL;
+	}
+}
+
+static void on_alive(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what;
+	put(context, STANDBY_ALIVE, 0, NULL, 0);
+}
+
+static struct bufferevent *open_stream(struct sender *s, int fd, bufferevent_data_cb on_read, bufferevent_data_cb on_write)
+{
+	struct bufferevent *stream = bufferevent_socket_new(s->base, fd, 0);
+
+	if (!stream) {
+		close(fd);
+		return NULL;
+	}
+	bufferevent_setcb(stream, on_read, on_write, on_end, s);
+	bufferevent_setwatermark(stream, EV_WRITE, LOW_BYTES / 2, 0);
+	return bufferevent_enable(stream, on_read ? EV_READ : EV_WRITE) ? NULL : stream;
+}
+
+int sender_start(struct sender *s, const struct cluster_host *host, const char *hash, const char *orders)
+{
+	static const struct timeval often = { STANDBY_ALIVE_S, 0 };
+	char command[600];
+	struct ssh ssh;
+
+	s->host = *host;
+	s->said[0] = s->why[0] = 0;
+	s->is_over = false;
+	snprintf(command, sizeof command, COMMAND, hash);
+	if (ssh_start(&ssh, host, NULL, command)) {
+		snprintf(s->why, sizeof s->why, "cannot start ssh: too many processes or open files?");
+		return -1;
+	}
+	s->ssh = ssh.pid;
+	s->to = open_stream(s, ssh.in, NULL, on_room);
+	s->from = open_stream(s, ssh.out, on_lines, NULL);
+	s->err = open_stream(s, ssh.err, on_errors, NULL);
+	s->alive = event_new(s->base, -1, EV_PERSIST, on_alive, s);
+	if (!s->to || !s->from || !s->err || !s->alive || event_add(s->alive, &often)) {
+		sender_close(s);
+		snprintf(s->why, sizeof s->why, "no memory");
+		return -1;
+	}
+	s->state = SENDER_IDLE;
+	s->heard_ns = now_ns();
+	sender_order(s, orders);
+	return 0;
+}
+
+static void begin(struct sender *s, enum sender_state state)
+{
+	bug_on(s->state != SENDER_IDLE);
+	s->state = state;
+}
+
+void sender_order(struct sender *s, const char *orders)
+{
+	size_t left = strlen(orders), piece;
+
+	begin(s, SENDER_STARTS);
+	for (; left; orders += piece, left -= piece) {
+		piece = left < MAX_MSG_PAYLOAD ? left : MAX_MSG_PAYLOAD;
+		put(s, STANDBY_ORDERS, piece == left, orders, piece);
+	}
+}
+
+void sender_copy(struct sender *s, struct kept *kept, uint64_t cut_ns)
+{
+	begin(s, SENDER_COPIES);
+	s->copies++;
+	s->kept = kept;
+	s->cursor = kept_changes(kept);
+	s->cut_ns = cut_ns;
+	put(s, STANDBY_BEGIN, s->cursor.changes, NULL, 0);
+	on_room(s->to, s);
+}
+
+void sender_prepare(struct sender *s)
+{
+	begin(s, SENDER_PREPARES);
+	put(s, STANDBY_PREPARE, 0, NULL, 0);
+}
+
+void sender_release(struct sender *s)
+{
+	s->prepared = false;
+	put(s, STANDBY_RELEASE, 0, NULL, 0);
+}
+
+void sender_go(struct sender *s)
+{
+	bug_on(!s->prepared);
+	begin(s, SENDER_GOES);
+	put(s, STANDBY_GO, 0, NULL, 0);
+}

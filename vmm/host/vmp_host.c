@@ -1,0 +1,272 @@
+/* vmp_host.c - vmp-host: what ssh runs on a computer that shall be a host (far.h).  It says what the computer is, starts the
+ * node daemon when it is told to, and waits.  When its standard input ends, or the daemon does, it ends all that was started
+ * here, and itself.  Nothing stays behind: the daemon's secret is in a file for as long as the daemon starts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/beside.h"
+#include "base/faultpoint.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "vmm/shared/facts.h"
+#include "vmm/shared/presence.h"
+#include "vmm/shared/reaper.h"
+
+enum {
+	SILENCE_MS = 60000, /* as long as nothing runs, vmp says every few seconds that it is there */
+	GRACE_MS = 1500,    /* for the daemon to end by itself */
+	STEP_MS = 5,
+	MAX_ARGUMENTS = 64, MAX_REQUEST = 8192, MAX_PATH = 256,
+};
+
+static struct {
+	char text[MAX_REQUEST]; /* the arguments, one after the other */
+	size_t bytes;
+	char *argument[MAX_ARGUMENTS + 1];
+	int n;
+	char secret_file[MAX_PATH];
+	char present[MAX_PRESENCE];
+} request;
+
+static void refuse(const char *why) __attribute__((noreturn));
+static void refuse(const char *why)
+{
+	printf("refused %s\n", why);
+	fflush(stdout);
+	exit(EXIT_VMP_FAILURE);
+}
+
+/* --- what this computer is ------------------------------------------------------------------------------------------ */
+
+static void say_what_it_is(void)
+{
+	struct host_facts facts = { .processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) };
+	const char *connection = getenv("SSH_CONNECTION"); /* their address and port, ours and port */
+	char line[512];
+	struct problem p;
+
+	if (hostcpu_check(true, &p))
+		refuse(p.line);
+	hostcpu_look(&facts.cpu);
+	hostmem_look(&facts.memory, "");
+	if (connection)
+		sscanf(connection, "%*s %*s %63s", facts.address);
+	facts_print(&facts, line, sizeof line);
+	puts(line);
+	fflush(stdout);
+}
+
+/* --- what it shall run ---------------------------------------------------------------------------------------------- */
+
+static const char *secret_folder(void)
+{
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+
+	return runtime && *runtime == '/' && strlen(runtime) < MAX_PATH - 32 && !access(runtime, W_OK) ? runtime : "/tmp";
+}
+
+static void keep_secret(const char *hex)
+{
+	unsigned char secret[64];
+	size_t n = 0;
+	unsigned byte;
+	int fd;
+
+	for (; n < sizeof secret && sscanf(hex + 2 * n, "%2x", &byte) == 1; n++)
+		secret[n] = (unsigned char)byte;
+	snprintf(request.secret_file, sizeof request.secret_file, "%s/vmp-secret.XXXXXX", secret_folder());
+	fd = mkostemp(request.secret_file, O_CLOEXEC);
+	if (fd < 0 || write(fd, secret, n) != (ssize_t)n || close(fd))
+		refuse("cannot write a file to /tmp");
+}
+
+static void forget_secret(void)
+{
+	if (request.secret_file[0])
+		unlink(request.secret_file);
+	request.secret_file[0] = 0;
+}
+
+static void add_argument(const char *text)
+{
+	size_t n = strlen(text) + 1;
+
+	if (request.n == MAX_ARGUMENTS || request.bytes + n > sizeof request.text)
+		refuse("its daemon has too many arguments; this is a bug in vmp");
+	request.argument[request.n++] = memcpy(request.text + request.bytes, text, n);
+	request.bytes += n;
+}
+
+/* True: all is said. */
+static bool take_line(const char *line)
+{
+	if (!strncmp(line, "arg ", 4))
+		add_argument(line + 4);
+	else if (!strncmp(line, "secret ", 7))
+		keep_secret(line + 7);
+	else if (!strncmp(line, "present ", 8)) {
+		snprintf(request.present, sizeof request.present, "%.*s", MAX_PRESENCE - 1, line + 8);
+		presence_hold(request.present); /* to the end of this process */
+	}
+	return !strcmp(line, "go");
+}
+
+/* To the line "go". False: nobody is there any more. */
+static bool read_request(void)
+{
+	static char line[1024];
+	struct pollfd input = { .fd = 0, .events = POLLIN };
+	size_t n = 0;
+
+	add_argument("vmp-node");
+	for (;;) {
+		if (poll(&input, 1, SILENCE_MS) <= 0 || read(0, line + n, 1) != 1)
+			return false;
+		if (line[n] != '\n') {
+			n += n < sizeof line - 1;
+			continue;
+		}
+		line[n] = 0;
+		n = 0;
+		if (take_line(line))
+			return true;
+	}
+}
+
+/* --- running -------------------------------------------------------------------------------------------------------- */
+
+static pid_t start_node(void)
+{
+	pid_t parent = getpid(), pid;
+	char path[4096];
+	sigset_t none;
+
+	add_argument("--secret");
+	add_argument(request.secret_file);
+	if (beside_path("vmp-node", path, sizeof path))
+		refuse("the path of vmp's programs is too long");
+	pid = fork();
+	if (pid)
+		return pid;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() == parent && dup2(open("/dev/null", O_RDONLY), 0) == 0)
+		beside_exec(path, request.argument);
+	fprintf(stderr, "cannot run %s: %s\n", path, strerror(errno));
+	_exit(EXIT_VMP_FAILURE);
+}
+
+/* Its exit status, or 128 and its signal; said on the way out. */
+static int say_how_it_ended(int status)
+{
+	if (WIFSIGNALED(status))
+		printf("ended died of signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else if (WEXITSTATUS(status))
+		printf("ended with status %d; try --log FILE\n", WEXITSTATUS(status));
+	fflush(stdout);
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/* -1: it runs. */
+static int look_at(pid_t node)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		if (pid == node)
+			return say_how_it_ended(status);
+	return -1;
+}
+
+/* What is said while the daemon runs. False: nobody is there any more. */
+static bool hear(void)
+{
+	static char line[16];
+	static size_t n;
+	char c;
+
+	if (read(0, &c, 1) != 1)
+		return false;
+	line[n] = c;
+	n += n < sizeof line - 1;
+	if (c == '\n') {
+		line[n - 1] = 0;
+		n = 0;
+		if (!strcmp(line, "over"))
+			presence_tell(request.present);
+	}
+	return true;
+}
+
+/* And what it has said last. */
+static void hear_all(void)
+{
+	struct pollfd input = { .fd = 0, .events = POLLIN };
+
+	while (poll(&input, 1, 0) > 0 && hear())
+		;
+}
+
+/* Until the daemon has ended, or nobody is there any more; then it has a moment to end in order. */
+static int wait_for(pid_t node, int signals)
+{
+	struct pollfd polled[2] = { { .fd = 0, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+	struct signalfd_siginfo info;
+	int result = -1;
+
+	while ((result = look_at(node)) < 0) {
+		if (poll(polled, 2, -1) < 0 && errno != EINTR)
+			break;
+		if (polled[1].revents && read(signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD)
+			break;
+		if (polled[0].revents && !hear())
+			break;
+	}
+	hear_all();
+	if (result >= 0)
+		return result;
+	kill(node, SIGTERM);
+	for (unsigned waited = 0; waited < GRACE_MS && (result = look_at(node)) < 0; waited += STEP_MS)
+		reaper_sleep_ms(STEP_MS);
+	return result < 0 ? EXIT_VMP_FAILURE : result;
+}
+
+int main(void)
+{
+	sigset_t set;
+	int signals, result;
+	pid_t node;
+
+	log_open("vmp-host", 2, LOG_WARN);
+	fault_open();
+	signal(SIGPIPE, SIG_IGN);
+	say_what_it_is();
+	if (!read_request()) {
+		forget_secret();
+		return EXIT_VMP_FAILURE;
+	}
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (reaper_become() || signals < 0 || (node = start_node()) < 0)
+		refuse("it cannot start a process");
+	result = wait_for(node, signals);
+	reaper_end_all(0);
+	forget_secret();
+	return result;
+}

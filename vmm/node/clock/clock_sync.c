@@ -1,0 +1,165 @@
+/* clock_sync.c - see clock_sync.h. */
+#include "vmm/node/clock/clock_sync.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include "base/faultpoint.h"
+#include "base/log.h"
+#include "vmm/node/clock/drift.h"
+
+/* At first, when nothing is known of a rate, looks are more frequent: what moves apart by 500 millionths has come 0.1 ms far then, less than
+ * a page takes from one host to another, and nobody can see it. */
+enum { FIRST_ANSWERS = 24, ANSWERS = 4, TELL_FROM_NS = 1000000, EARLY_LOOKS = 30, EARLY_NS = 100000000 };
+
+struct clock_sync {
+	struct drift drift;
+	unsigned wanted; /* answers, before it is enough for now */
+	bool asked;
+	uint64_t start_ns; /* of the machine, by node 0's clock */
+	int timer_fd;
+	unsigned looks;
+};
+
+/* FAULT_CLOCK_DRIFTS: this host's clock, as it would be if it ran too fast; what the machine's line over that one is over ours. */
+static double too_fast(void) { return fault_on(FAULT_CLOCK_DRIFTS) * 1e-6; }
+
+static uint64_t here_ns(const struct node *node, uint64_t now_ns)
+{
+	return now_ns + (uint64_t)((double)(now_ns - node->boot_ns) * too_fast());
+}
+
+static int64_t over_ours(int64_t faster) { return faster + (int64_t)((double)(faster + (1ll << 32)) * too_fast()); }
+
+static void ask(struct node *node)
+{
+	struct msg_ping ping = { .sent_ns = here_ns(node, node_now_ns()) };
+
+	net_send(node->net, VNODE_DAEMON(0), MSG_PING, &ping, sizeof ping, NULL, 0);
+}
+
+static void on_ping(void *ctx, const struct msg_header *header, const void *body)
+{
+	struct node *node = ctx;
+	struct msg_ping ping;
+
+	memcpy(&ping, body, sizeof ping);
+	ping.answered_ns = node_now_ns();
+	net_send(node->net, VNODE_DAEMON(header->from_node), MSG_PONG, &ping, sizeof ping, NULL, 0);
+}
+
+static void on_pong(void *ctx, const struct msg_header *header, const void *body)
+{
+	struct node *node = ctx;
+	struct clock_sync *clock = node->clock;
+	uint64_t now_ns = here_ns(node, node_now_ns());
+	struct msg_ping pong;
+
+	(void)header;
+	memcpy(&pong, body, sizeof pong);
+	if (!drift_add(&clock->drift, pong.sent_ns, pong.answered_ns, now_ns))
+		log_warn("this host's clock or node 0's has changed its pace, or stood still: they are compared anew");
+	if (!clock->wanted || --clock->wanted) {
+		if (clock->wanted)
+			ask(node);
+		return;
+	}
+	if (clock->drift.answers != FIRST_ANSWERS)
+		return;
+	log_info("node 0's clock is %lld us ahead, give or take %llu us", (long long)drift_ahead(&clock->drift, now_ns) / 1000,
+		 (unsigned long long)drift_doubt(&clock->drift, now_ns) / 1000);
+	node_check_ready(node);
+}
+
+/* By how much the machine's clock here is behind node 0's. */
+static int64_t behind_ns(const struct node *node, uint64_t now_ns)
+{
+	const struct clock_sync *clock = node->clock;
+	struct clock_line line = hostclock_line(&node->shm->clock);
+	uint64_t here = here_ns(node, now_ns);
+
+	return (int64_t)(here + (uint64_t)drift_ahead(&clock->drift, here) - clock->start_ns - clock_line_at(&line, now_ns));
+}
+
+static void look_every(struct clock_sync *clock, time_t s, long ns)
+{
+	const struct itimerspec every = { { s, ns }, { s, ns } };
+
+	if (timerfd_settime(clock->timer_fd, 0, &every, NULL))
+		die("cannot set a timer: %s", strerror(errno));
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *context)
+{
+	struct node *node = context;
+	struct clock_sync *clock = node->clock;
+	uint64_t now_ns = node_now_ns(), times;
+	int64_t behind = behind_ns(node, now_ns), faster = drift_steer(behind, drift_rate(&clock->drift));
+
+	(void)what;
+	if (read(fd, &times, sizeof times) != sizeof times)
+		return;
+	hostclock_turn(&node->shm->clock, node_now_ns, over_ours(faster));
+	if (llabs(behind) >= TELL_FROM_NS)
+		log_info("the machine's clock is %lld us behind node 0's, give or take %llu us; it runs %lld millionths too fast for a while",
+			 (long long)behind / 1000, (unsigned long long)drift_doubt(&clock->drift, here_ns(node, now_ns)) / 1000,
+			 (long long)((double)faster / 4294.967296));
+	if (++clock->looks == EARLY_LOOKS)
+		look_every(clock, DRIFT_PERIOD_S, 0);
+	clock->wanted = ANSWERS;
+	ask(node);
+}
+
+void clock_start(struct node *node)
+{
+	if (!node->o.cluster)
+		return;
+	node->clock = calloc(1, sizeof *node->clock);
+	if (!node->clock)
+		die("out of memory");
+	net_on(node->net, MSG_PING, on_ping);
+	net_on(node->net, MSG_PONG, on_pong);
+}
+
+bool clock_known(struct node *node)
+{
+	if (!node->clock || node->o.node == 0 || node->clock->drift.answers >= FIRST_ANSWERS)
+		return true;
+	if (!node->clock->asked) {
+		node->clock->asked = true;
+		node->clock->wanted = FIRST_ANSWERS;
+		ask(node);
+	}
+	return false;
+}
+
+/* A timer of its own: see TRICKS.md for what one of libevent's costs. */
+static void follow(struct node *node)
+{
+	struct clock_sync *clock = node->clock;
+	struct event *event;
+
+	clock->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	event = event_new(node->base, clock->timer_fd, EV_READ | EV_PERSIST, on_timer, node);
+	if (clock->timer_fd < 0 || !event || event_add(event, NULL))
+		die("cannot make a timer: %s", strerror(errno));
+	look_every(clock, 0, EARLY_NS);
+}
+
+void clock_begin(struct node *node, uint64_t start_ns)
+{
+	struct clock_sync *clock = node->clock;
+	uint64_t now_ns = node_now_ns(), here = here_ns(node, now_ns);
+
+	if (!clock || node->o.node == 0) {
+		hostclock_set(&node->shm->clock, (struct clock_line){ start_ns, 0, 0 });
+		return;
+	}
+	clock->start_ns = start_ns;
+	hostclock_set(&node->shm->clock, (struct clock_line){ now_ns, here + (uint64_t)drift_ahead(&clock->drift, here) - start_ns,
+							      over_ours(drift_steer(0, drift_rate(&clock->drift))) });
+	follow(node);
+}

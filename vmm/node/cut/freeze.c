@@ -1,0 +1,517 @@
+/* freeze.c - see freeze.h. */
+#include "vmm/node/cut/freeze.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "base/guest_abi.h"
+#include "base/log.h"
+#include "dsm/dsm.h"
+#include "vmm/node/cut/copy.h"
+#include "vmm/node/cut/restore.h"
+#include "vmm/node/cut/turn.h"
+#include "vmm/node/hosts/hosts.h"
+#include "vmm/node/wire/conn.h"
+#include "vmm/shared/snapshot_machine.h"
+#include "vmm/shared/tsc.h"
+
+enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
+
+struct freeze {
+	bool active;		/* between PREPARE and END; what follows is of one snapshot */
+	bool frozen;		/* between PREPARE and THAW */
+	bool last;		/* CHECKPOINT_LAST: it is pulled while all stands still */
+	bool saving, all_sent;
+	int error;		/* -errno: there is no room for the snapshot */
+	enum snapshot_mode mode;
+	uint32_t frozen_cpus, saved_cpus, marks[MARK_ROUNDS];
+	uint32_t sent; /* items */
+	bool ended; /* a snapshot, at least one */
+	struct leader { /* node 0 */
+		int client;	       /* its slot */
+		uint32_t seq;	       /* its request, with its slot */
+		enum snapshot_mode mode;
+		uint32_t prepared_nodes, frozen_nodes, done_nodes, result;
+		uint64_t began_ns, frozen_ns, saved_ns; /* when the pause began, all CPUs stood, the devices were copied */
+		bool stands;	       /* CHECKPOINT_LAST: all is copied, and nobody goes on */
+	} leader;
+};
+
+/* Of a snapshot; who leads the next knows what for. */
+static void forget(struct freeze *f)
+{
+	*f = (struct freeze){ .ended = f->ended, .leader = f->leader };
+}
+
+static uint32_t local_cpus(const struct node *node)
+{
+	uint32_t cpus = 0;
+
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+		cpus |= (uint32_t)node_has_cpu(node, cpu) << cpu;
+	return cpus;
+}
+
+static void send_step(struct node *node, unsigned to, enum snapshot_step step, uint32_t result)
+{
+	struct msg_snapshot body = { .of = node->o.node, .step = step, .result = result };
+
+	net_send(node->net, VNODE_DAEMON(to), MSG_SNAPSHOT, &body, sizeof body, NULL, 0);
+}
+
+static void send_step_to_all(struct node *node, enum snapshot_step step, uint32_t result)
+{
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer))
+			send_step(node, peer, step, result);
+}
+
+static void send_to_child(struct node *node, struct child *child, enum msg_type type, const void *body, uint32_t body_bytes,
+			  const void *payload, uint32_t payload_bytes)
+{
+	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes,
+				     .from_node = node->o.node };
+
+	if (child->conn && conn_send(child->conn, &header, body, body_bytes, payload, payload_bytes) == -ENOBUFS)
+		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
+}
+
+static void tell_monitors(struct node *node, enum snapshot_step step)
+{
+	struct msg_snapshot body = { .of = node->o.node, .step = step };
+
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+		if (node_has_cpu(node, cpu)) {
+			send_to_child(node, &node->monitor[cpu], MSG_SNAPSHOT, &body, sizeof body, NULL, 0);
+			hostshm_post(node->shm, cpu, POST_MESSAGE);
+		}
+}
+
+static void tell_iosrv(struct node *node, enum snapshot_step step, uint32_t result)
+{
+	struct msg_snapshot body = { .step = step, .result = result };
+
+	send_to_child(node, &node->iosrv, MSG_SNAPSHOT, &body, sizeof body, NULL, 0);
+}
+
+/* --- the cut -------------------------------------------------------------------------------------------------------- */
+
+/* No CPU waits for a page, but one may be on its way that nobody waits for: it comes first. */
+static void copy_when_settled(evutil_socket_t fd, short what, void *context)
+{
+	static const struct timeval moment = { 0, SETTLE_MS * 1000 };
+	struct node *node = context;
+	const struct freeze *f = node->freeze;
+
+	(void)fd, (void)what;
+	if (!node->dsm || dsm_settled(node->dsm))
+		send_step(node, 0, SNAPSHOT_DONE, (uint32_t)-(f->error ? f->error : copy_mark(node, f->mode)));
+	else if (event_base_once(node->base, -1, EV_TIMEOUT, copy_when_settled, node, &moment))
+		die("no memory for events");
+}
+
+static void send_marks(struct node *node, uint32_t round)
+{
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer) && peer != node->o.node)
+			send_step(node, peer, SNAPSHOT_MARK, round);
+	node->freeze->marks[round] |= 1u << node->o.node;
+}
+
+/* A round's marks are all here. Behind those of the first nothing comes that was sent to this host, but for what another
+ * host passes on to a CPU that has moved here; that is ahead of its mark of the second. Then the CPUs give their state. */
+static void check_marks(struct node *node)
+{
+	struct freeze *f = node->freeze;
+
+	if (f->marks[0] != node->hosts || f->saving)
+		return;
+	if (!(f->marks[1] >> node->o.node & 1))
+		send_marks(node, 1);
+	if (f->marks[1] != node->hosts)
+		return;
+	f->saving = true;
+	tell_monitors(node, SNAPSHOT_SAVE);
+	if (!local_cpus(node))
+		copy_when_settled(-1, 0, node);
+}
+
+void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uint32_t bytes)
+{
+	if (!node->freeze->error && !copy_cpu(node, cpu, state, bytes)) {
+		log_error("CPU %u sent a state of %u bytes that nobody asked for", cpu, bytes);
+		return;
+	}
+	node->freeze->saved_cpus |= 1u << cpu;
+	if (node->freeze->saved_cpus == local_cpus(node))
+		copy_when_settled(-1, 0, node);
+}
+
+/* Only when one snapshot has been made. */
+static void perhaps_die(const struct node *node, unsigned step)
+{
+	if (node->freeze->ended)
+		restore_perhaps_die(node, step);
+}
+
+/* --- what every daemon does ----------------------------------------------------------------------------------------- */
+
+static void on_prepare(struct node *node)
+{
+	perhaps_die(node, 1);
+	forget(node->freeze);
+	node->freeze->active = node->freeze->frozen = true;
+	node->freeze->error = copy_prepare(node);
+	send_step(node, 0, SNAPSHOT_PREPARED, 0);
+}
+
+static void on_freeze(struct node *node)
+{
+	tell_monitors(node, SNAPSHOT_FREEZE);
+	if (!local_cpus(node)) /* they may all have moved away */
+		send_step(node, 0, SNAPSHOT_FROZEN, 0);
+}
+
+static void on_thaw(struct node *node)
+{
+	node->freeze->frozen = false;
+	tell_monitors(node, SNAPSHOT_THAW);
+}
+
+static void on_monitor_frozen(struct node *node, unsigned cpu)
+{
+	node->freeze->frozen_cpus |= 1u << cpu;
+	if (node->freeze->frozen_cpus == local_cpus(node))
+		send_step(node, 0, SNAPSHOT_FROZEN, 0);
+}
+
+static void on_end(struct node *node)
+{
+	node->freeze->ended = true;
+	copy_forget(node);
+	forget(node->freeze);
+}
+
+static void on_cut(struct node *node, enum snapshot_mode mode)
+{
+	perhaps_die(node, 2);
+	node->freeze->mode = mode;
+	node->freeze->last = mode == CHECKPOINT_LAST;
+	send_marks(node, 0);
+	check_marks(node);
+}
+
+static void send_item(struct node *node, uint32_t seq, const struct copy_item *of)
+{
+	struct msg_snapshot_item item = { .of = node->o.node, .seq = seq, .kind = of->kind, .index = of->index };
+
+	net_send(node->net, VNODE_CLI, MSG_SNAPSHOT_ITEM, &item, sizeof item, of->data, of->bytes);
+	node->freeze->sent++;
+}
+
+void freeze_on_pull(void *ctx, const struct msg_header *header, const void *body)
+{
+	struct node *node = ctx;
+	struct freeze *f = node->freeze;
+	struct msg_snapshot_pull pull;
+	struct copy_item item;
+
+	(void)header;
+	memcpy(&pull, body, sizeof pull);
+	for (uint32_t n = 0; n < pull.count && f->active && (!f->frozen || f->last) && !f->all_sent; n++) {
+		perhaps_die(node, 3);
+		f->all_sent = !copy_next(node, &item);
+		if (f->all_sent)
+			item = (struct copy_item){ .kind = SNAPSHOT_LAST, .index = f->sent };
+		send_item(node, pull.seq, &item);
+	}
+	if (f->all_sent)
+		perhaps_die(node, 4);
+}
+
+/* --- node 0 leads --------------------------------------------------------------------------------------------------- */
+
+static uint64_t wallclock_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+
+void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, uint32_t bytes)
+{
+	struct msg_snapshot_item item = { .seq = seq, .kind = kind, .index = index };
+	struct msg_header header = { .type = MSG_SNAPSHOT_ITEM, .version = WIRE_VERSION, .to = VNODE_CLI,
+				     .from_node = node->o.node, .bytes = sizeof item + bytes };
+	uint8_t packet[sizeof item + MAX_MSG_PAYLOAD];
+
+	memcpy(packet, &item, sizeof item);
+	memcpy(packet + sizeof item, data, bytes);
+	clients_send_answer(node, &header, packet);
+}
+
+static unsigned long long us_between(uint64_t from_ns, uint64_t to_ns) { return (to_ns - from_ns) / 1000; }
+
+static void log_pause(const struct leader *l, uint64_t pause_ns)
+{
+	log_info("saved: stood still for %llu us: %llu until all processors did, %llu for the devices, %llu for the cut", us_between(0, pause_ns),
+		 us_between(l->began_ns, l->frozen_ns), us_between(l->frozen_ns, l->saved_ns), us_between(l->saved_ns, l->began_ns + pause_ns));
+}
+
+static void describe_machine(struct node *node)
+{
+	struct snapshot_machine machine = {
+		.hosts = (uint32_t)__builtin_popcount(node->hosts), .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib,
+		.saved_ns = wallclock_ns(),
+		.clock_ns = hostclock_now(&node->shm->clock, node_now_ns), .pause_ns = node_now_ns() - node->freeze->leader.began_ns,
+		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks, .features = node->o.features,
+	};
+	uint8_t payload[sizeof machine + MAX_CMDLINE];
+	size_t line = strlen(node->o.cmdline) + 1;
+
+	cpufeatures_vendor(machine.vendor);
+	memcpy(payload, &machine, sizeof machine);
+	memcpy(payload + sizeof machine, node->o.cmdline, line);
+	log_pause(&node->freeze->leader, machine.pause_ns);
+	freeze_answer(node, node->freeze->leader.seq, SNAPSHOT_MACHINE, 0, payload, sizeof machine + line);
+}
+
+static void end_snapshot(struct node *node)
+{
+	node->freeze->leader.client = NO_CLIENT;
+	tell_iosrv(node, SNAPSHOT_END, 0);
+	send_step_to_all(node, SNAPSHOT_END, 0);
+	hosts_after_snapshot(node);
+	turn_next(node);
+}
+
+void freeze_thaw_all(struct node *node)
+{
+	tell_iosrv(node, SNAPSHOT_THAW, 0);
+	send_step_to_all(node, SNAPSHOT_THAW, 0);
+}
+
+/* Behind the last THAW: nobody hears of a move before it. */
+static void thaw(struct node *node)
+{
+	node->freeze->leader.stands = false;
+	freeze_thaw_all(node);
+	moves_after_freeze(node);
+}
+
+/* Everything is copied, or cannot be. */
+static void finish(struct node *node)
+{
+	static const char no_memory[] = "a host has not got the memory for a copy of the machine; close something, or use more hosts";
+	struct leader *leader = &node->freeze->leader;
+	uint32_t result = leader->result;
+
+	/* The clock is read before any CPU can read it again. */
+	if (!result && leader->client != NO_CLIENT)
+		describe_machine(node);
+	leader->stands = !result && leader->client != NO_CLIENT && leader->mode == CHECKPOINT_LAST;
+	if (leader->stands)
+		return;
+	if (result)
+		freeze_answer(node, leader->seq, SNAPSHOT_REFUSED, 0, no_memory, sizeof no_memory - 1);
+	thaw(node);
+	if (result || leader->client == NO_CLIENT)
+		end_snapshot(node);
+}
+
+void freeze_begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode)
+{
+	/* What has changed since the last checkpoint is the owner's to ask for alone. */
+	node->freeze->leader = (struct leader){ .client = (int)number, .seq = seq,
+						.mode = node->client[number].kind == CLIENT_KIND_RUN ? mode : SNAPSHOT_APART };
+	send_step_to_all(node, SNAPSHOT_PREPARE, 0);
+}
+
+bool freeze_is_led(const struct node *node)
+{
+	return node->freeze->leader.client != NO_CLIENT || node->freeze->active;
+}
+
+static void on_iosrv_saved(struct node *node, uint32_t result)
+{
+	node->freeze->leader.result |= result;
+	node->freeze->leader.saved_ns = node_now_ns();
+	send_step_to_all(node, SNAPSHOT_CUT, node->freeze->leader.mode);
+}
+
+static void on_node_prepared(struct node *node, unsigned of)
+{
+	node->freeze->leader.prepared_nodes |= 1u << of;
+	if (node->freeze->leader.prepared_nodes != node->hosts)
+		return;
+	node->freeze->leader.began_ns = node_now_ns();
+	send_step_to_all(node, SNAPSHOT_FREEZE, 0);
+}
+
+static void on_node_frozen(struct node *node, unsigned of)
+{
+	node->freeze->leader.frozen_nodes |= 1u << of;
+	if (node->freeze->leader.frozen_nodes != node->hosts)
+		return;
+	node->freeze->leader.frozen_ns = node_now_ns();
+	tell_iosrv(node, SNAPSHOT_SAVE, node->freeze->leader.mode);
+}
+
+static void on_node_done(struct node *node, unsigned of, uint32_t result)
+{
+	node->freeze->leader.result |= result;
+	node->freeze->leader.done_nodes |= 1u << of;
+	if (node->freeze->leader.done_nodes == node->hosts)
+		finish(node);
+}
+
+bool freeze_active(const struct node *node)
+{
+	return node->freeze->active;
+}
+
+bool freeze_holds(const struct node *node)
+{
+	return node->freeze->frozen;
+}
+
+void freeze_on_message(void *ctx, const struct msg_header *header, const void *body)
+{
+	struct node *node = ctx;
+	struct msg_snapshot m;
+
+	memcpy(&m, body, sizeof m);
+	switch (m.step) {
+	case SNAPSHOT_PREPARE: on_prepare(node); return;
+	case SNAPSHOT_FREEZE: on_freeze(node); return;
+	case SNAPSHOT_CUT: on_cut(node, m.result); return;
+	case SNAPSHOT_THAW: on_thaw(node); return;
+	case SNAPSHOT_END: on_end(node); return;
+	case SNAPSHOT_MARK:
+		if (!node_has_host(node, m.of) || m.result >= MARK_ROUNDS)
+			break;
+		node->freeze->marks[m.result] |= 1u << m.of;
+		check_marks(node);
+		return;
+	case SNAPSHOT_SAVED: on_iosrv_saved(node, m.result); return;
+	case SNAPSHOT_TAKEN: clients_send_run(node, header, body); return;
+	case SNAPSHOT_SYNC: restore_on_sync(node); return;
+	case SNAPSHOT_PREPARED:
+		if (!node_has_host(node, m.of))
+			break;
+		on_node_prepared(node, m.of);
+		return;
+	case SNAPSHOT_FROZEN:
+		if (!node_has_host(node, m.of))
+			break;
+		on_node_frozen(node, m.of);
+		return;
+	case SNAPSHOT_DONE:
+		if (!node_has_host(node, m.of))
+			break;
+		on_node_done(node, m.of, m.result);
+		return;
+	}
+	log_error("unexpected step %u of a snapshot, of %u", m.step, m.of);
+}
+
+void freeze_on_monitor(struct node *node, unsigned cpu, const void *body)
+{
+	struct msg_snapshot m;
+
+	memcpy(&m, body, sizeof m);
+	if (m.step == SNAPSHOT_FROZEN && node->freeze->active)
+		on_monitor_frozen(node, cpu);
+	else
+		log_error("unexpected step %u of a snapshot from CPU %u", m.step, cpu);
+}
+
+void freeze_client_gone(struct node *node, unsigned number)
+{
+	turn_forget_client(node, number);
+	if (node->freeze->leader.client != (int)number)
+		return;
+	if (node->freeze->leader.stands)
+		thaw(node); /* it goes on here after all */
+	else if (node->freeze->frozen || !node->freeze->active) {
+		node->freeze->leader.client = NO_CLIENT; /* finish() sees it */
+		return;
+	}
+	end_snapshot(node);
+}
+
+void freeze_on_item(void *ctx, const struct msg_header *header, const void *body)
+{
+	if (header->to == VNODE_CLI)
+		clients_send_answer(ctx, header, body);
+	else
+		restore_on_item(ctx, header, body);
+}
+
+/* --- what a command line sends ---------------------------------------------------------------------------------------- */
+
+/* Between READY and LOADED, and it is the client that does it. */
+static bool is_loading(const struct node *node, unsigned number)
+{
+	return node->o.restore && node->preloaded.count && !node->started && node->client[number].kind == CLIENT_KIND_RUN;
+}
+
+static void on_client_step(struct node *node, unsigned number, const void *body)
+{
+	struct msg_snapshot m;
+
+	memcpy(&m, body, sizeof m);
+	m.seq = (m.seq & ((1u << CLIENT_BITS) - 1)) | number << CLIENT_BITS;
+	if (m.step == SNAPSHOT_SAVE)
+		turn_ask(node, number, m.seq, m.result);
+	else if (m.step == SNAPSHOT_END)
+		freeze_client_gone(node, number);
+	else if (m.step == SNAPSHOT_SYNC && is_loading(node, number))
+		restore_sync(node);
+	else if (m.step == SNAPSHOT_LOADED && is_loading(node, number))
+		node_start_loaded(node, m.clock_ns);
+	else
+		log_warn("a command line sent step %u of a snapshot: dropped", m.step);
+}
+
+static void on_client_pull(struct node *node, unsigned number, const void *body)
+{
+	struct msg_snapshot_pull pull;
+
+	memcpy(&pull, body, sizeof pull);
+	pull.seq = (pull.seq & ((1u << CLIENT_BITS) - 1)) | number << CLIENT_BITS;
+	if (node->freeze->leader.client != (int)number)
+		log_warn("a command line pulls a snapshot that it does not save: dropped");
+	else if (pull.of == SNAPSHOT_OF_IOSRV)
+		send_to_child(node, &node->iosrv, MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
+	else if (node_has_host(node, pull.of))
+		net_send(node->net, VNODE_DAEMON(pull.of), MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
+}
+
+void freeze_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body)
+{
+	switch (header->type) {
+	case MSG_SNAPSHOT:
+		on_client_step(node, number, body);
+		return;
+	case MSG_SNAPSHOT_PULL:
+		on_client_pull(node, number, body);
+		return;
+	default:
+		if (is_loading(node, number))
+			restore_item(node, header, body);
+		else
+			log_warn("a command line sent a part of a machine that is not being loaded: dropped");
+	}
+}
+
+void freeze_start(struct node *node)
+{
+	node->freeze = calloc(1, sizeof *node->freeze);
+	if (!node->freeze)
+		die("out of memory");
+	node->freeze->leader.client = NO_CLIENT;
+}

@@ -1,0 +1,50 @@
+/* freeze.h - the node daemon's part in saving a machine: one consistent cut over all hosts.
+ *
+ * In order (base/wire.h has the steps; node 0 leads):
+ *   1. A client sends SAVE. In its turn (turn.h) every daemon PREPAREs, then is told to FREEZE, and tells its monitors: each CPU stops at an
+ *      instruction boundary, after the pages and the I/O that it waits for have come. Daemons and I/O server serve on meanwhile.
+ *   2. When all CPUs of all hosts are FROZEN, the I/O server copies its devices (SAVED) and stands still. Interrupts that
+ *      it raised before are ahead of its answer.
+ *   3. CUT: every daemon sends every other one a MARK, twice. Between two daemons messages keep their order, so behind the
+ *      marks no interrupt is under way. Then each CPU's state is taken, and the pages that this host owns are marked (copy.h).
+ *   4. All DONE: THAW. The pause ends here, whatever the file is written to.
+ *   5. The client pulls the parts, item by item (pull.h). END, or the client's end, frees what is left of the copies.
+ *      A page that somebody is about to change before it was pulled is copied first.
+ *   With one page owner each, owned pages of all hosts together are the RAM; a page that is on its way with nobody waiting for it
+ *      may be marked by both (saved.h).
+ * The owner of the machine may ask for a checkpoint: the same, but later ones hold only what has changed (checkpoint.h).  Behind a
+ * CHECKPOINT_LAST nobody thaws: it is pulled while all stands still, and the machine goes on elsewhere, or at END here after all.
+ * Loading: restore.h.
+ */
+#ifndef VMM_NODE_CUT_FREEZE_H
+#define VMM_NODE_CUT_FREEZE_H
+
+#include "vmm/node/node.h"
+
+void freeze_start(struct node *node);
+/* The CPUs of this host stand still, or are about to. */
+bool freeze_holds(const struct node *node);
+/* Or the copy of this host's part is still there. */
+bool freeze_active(const struct node *node);
+/* MSG_SNAPSHOT that came to this daemon, from whomever. */
+void freeze_on_message(void *ctx, const struct msg_header *header, const void *body);
+void freeze_on_item(void *ctx, const struct msg_header *header, const void *body);
+void freeze_on_pull(void *ctx, const struct msg_header *header, const void *body);
+/* From the monitor of a CPU of ours. */
+void freeze_on_monitor(struct node *node, unsigned cpu, const void *body);
+void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uint32_t bytes);
+
+/* Node 0. A snapshot begins for client `number`; seq: its request, with its slot. */
+void freeze_begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode);
+/* One is being made, or is there to be pulled. */
+bool freeze_is_led(const struct node *node);
+/* To the client of that request. */
+void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, uint32_t bytes);
+/* From client `number` of node 0. */
+void freeze_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body);
+void freeze_client_gone(struct node *node, unsigned number);
+
+/* Node 0, --restore: all hosts have started with what was loaded. */
+void freeze_thaw_all(struct node *node);
+
+#endif

@@ -1,0 +1,138 @@
+/* restore.c - see restore.h. */
+#include "vmm/node/cut/restore.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/faultpoint.h"
+#include "base/log.h"
+#include "vmm/node/wire/conn.h"
+#include "vmm/shared/ram.h"
+
+/* Without the link pages come as items. */
+void restore_offer_ram(const struct node *node)
+{
+	char link[4096], memory[64];
+
+	if (!node->o.dir)
+		return;
+	snprintf(link, sizeof link, RAM_LINK_FORMAT, node->o.dir, node->o.node);
+	snprintf(memory, sizeof memory, "/proc/%d/fd/%d", getpid(), node->ram_fd);
+	unlink(link); /* a daemon of this number may have died before */
+	if (symlink(memory, link))
+		log_warn("cannot make %s: %s", link, strerror(errno));
+}
+
+static void deal_pages(struct node *node)
+{
+	struct preloaded *p = &node->preloaded;
+	uint32_t stripe = ram_stripe(node->ram_pages);
+
+	for (gfn_t first = 0; first < node->ram_pages; first += stripe) {
+		uint32_t left = node->ram_pages - first;
+
+		p->range[p->count++] = (struct page_range){ first, left < stripe ? left : stripe,
+							    ram_host_of(first, node->ram_pages, node->o.n_nodes) };
+	}
+}
+
+void restore_begin(struct node *node)
+{
+	struct msg_snapshot ready = { .step = SNAPSHOT_READY };
+	struct msg_header header = { .type = MSG_SNAPSHOT, .version = WIRE_VERSION, .bytes = sizeof ready, .to = VNODE_CLI };
+
+	deal_pages(node);
+	clients_send_run(node, &header, &ready);
+}
+
+void restore_sync(struct node *node)
+{
+	struct msg_snapshot sync = { .of = node->o.node, .step = SNAPSHOT_SYNC };
+
+	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
+		net_send(node->net, VNODE_DAEMON(peer), MSG_SNAPSHOT, &sync, sizeof sync, NULL, 0);
+}
+
+void restore_on_sync(struct node *node)
+{
+	struct msg_snapshot taken = { .of = node->o.node, .step = SNAPSHOT_TAKEN };
+
+	net_send(node->net, VNODE_DAEMON(0), MSG_SNAPSHOT, &taken, sizeof taken, NULL, 0);
+}
+
+static void send_to_child(struct node *node, struct child *child, const struct msg_snapshot_item *item, const void *data,
+			  uint32_t bytes)
+{
+	struct msg_header header = { .type = MSG_SNAPSHOT_ITEM, .version = WIRE_VERSION, .bytes = sizeof *item + bytes,
+				     .from_node = node->o.node };
+
+	if (child->conn && conn_send(child->conn, &header, item, sizeof *item, data, bytes) == -ENOBUFS)
+		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
+}
+
+void restore_perhaps_die(const struct node *node, unsigned step)
+{
+	if (node->o.node == 1)
+		fault_die_at(FAULT_CHECKPOINT_DIES, step);
+}
+
+/* A page that is here already is not loaded over. */
+static void load_page(struct node *node, uint32_t gfn, const void *data, uint32_t bytes)
+{
+	if (gfn >= node->ram_pages || bytes != PAGE_BYTES || (node->dsm && atomic_load(&node->shm->page_right[gfn]) != PAGE_NONE))
+		node_end(node, END_FAILURE, 0, "the snapshot has a page %x, which is not RAM", gfn);
+	else
+		memcpy(node->ram + ((size_t)gfn << PAGE_BITS), data, bytes);
+}
+
+static void load_cpu(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
+{
+	if (item->index >= node->o.n_cpus || !node_has_cpu(node, item->index)) {
+		log_error("the state of CPU %u, which is not here", item->index);
+		return;
+	}
+	send_to_child(node, &node->monitor[item->index], item, data, bytes);
+	hostshm_post(node->shm, item->index, POST_MESSAGE);
+}
+
+void restore_on_item(struct node *node, const struct msg_header *header, const void *body)
+{
+	const uint8_t *data = (const uint8_t *)body + sizeof(struct msg_snapshot_item);
+	uint32_t bytes = header->bytes - sizeof(struct msg_snapshot_item);
+	struct msg_snapshot_item item;
+
+	memcpy(&item, body, sizeof item);
+	restore_perhaps_die(node, 5);
+	if (item.kind == SNAPSHOT_PAGE)
+		load_page(node, item.index, data, bytes);
+	else if (item.kind == SNAPSHOT_CPU)
+		load_cpu(node, &item, data, bytes);
+	else
+		log_error("an item of kind %u of a saved machine, which is not for this host", item.kind);
+}
+
+/* The virtual node for which an item is; VNODE_IOSRV for devices. */
+static vnode_t place_of(const struct node *node, const struct msg_snapshot_item *item)
+{
+	switch (item->kind) {
+	case SNAPSHOT_PAGE: return VNODE_DAEMON(ram_host_of(item->index, node->ram_pages, node->o.n_nodes));
+	case SNAPSHOT_CPU: return VNODE_CPU(item->index % node->o.n_cpus);
+	default: return VNODE_IOSRV;
+	}
+}
+
+void restore_item(struct node *node, const struct msg_header *header, const void *body)
+{
+	const uint8_t *data = (const uint8_t *)body + sizeof(struct msg_snapshot_item);
+	uint32_t bytes = header->bytes - sizeof(struct msg_snapshot_item);
+	struct msg_snapshot_item item;
+	vnode_t to;
+
+	memcpy(&item, body, sizeof item);
+	to = place_of(node, &item);
+	if (to == VNODE_IOSRV)
+		send_to_child(node, &node->iosrv, &item, data, bytes);
+	else
+		net_send(node->net, to, MSG_SNAPSHOT_ITEM, &item, sizeof item, data, bytes);
+}

@@ -1,0 +1,68 @@
+/* debugger.c - see debugger.h. */
+#include "vmm/node/debugger.h"
+
+#include <errno.h>
+#include <string.h>
+#include "base/log.h"
+#include "vmm/node/cut/freeze.h"
+
+static bool attached; /* node 0 */
+
+bool debug_holds(void)
+{
+	return attached;
+}
+
+void debug_hold_all(struct node *node)
+{
+	attached = true;
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++) {
+		struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP };
+
+		net_send(node->net, VNODE_CPU(cpu), MSG_DEBUG, &stop, sizeof stop, NULL, 0);
+	}
+}
+
+static void attach(struct node *node, struct msg_debug *body)
+{
+	struct msg_header header = { .type = MSG_DEBUG_ANSWER, .version = WIRE_VERSION, .bytes = sizeof *body, .to = VNODE_CLI };
+
+	if (!node->running || freeze_holds(node) || moves_under_way(node))
+		body->error = EAGAIN;
+	else
+		attached = true;
+	clients_send_run(node, &header, body);
+}
+
+void debug_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body)
+{
+	struct msg_header readdressed = *header;
+	struct msg_debug request;
+
+	memcpy(&request, body, sizeof request);
+	if (node->client[number].kind != CLIENT_KIND_RUN || request.cpu >= node->o.n_cpus || request.op >= DEBUG_OPS) {
+		log_warn("a command line sent a debugger's request %u for CPU %u: dropped", request.op, request.cpu);
+	} else if (request.op == DEBUG_ATTACH) {
+		attach(node, &request);
+	} else if (request.op == DEBUG_DETACH) {
+		attached = false;
+	} else {
+		readdressed.to = VNODE_CPU(request.cpu);
+		net_forward(node->net, &readdressed, body);
+	}
+}
+
+void debug_on_request(void *ctx, const struct msg_header *header, const void *body)
+{
+	struct node *node = ctx;
+	struct msg_debug request;
+
+	memcpy(&request, body, sizeof request);
+	route_to_cpu(node, request.cpu, header, body);
+}
+
+void debug_on_answer(void *ctx, const struct msg_header *header, const void *body)
+{
+	if (!clients_send_run(ctx, header, body))
+		log_warn("a debugger's answer for a run client that is not there");
+}

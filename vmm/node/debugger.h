@@ -1,0 +1,21 @@
+/* debugger.h - a debugger's requests (MSG_DEBUG) on their way from the run client to CPUs, and their answers (MSG_DEBUG_ANSWER).
+ *
+ * The debugger itself speaks to the run client (vmm/cli/gdb/gdb_session.h).  Node 0 remembers that there is one: CPUs stay where they are
+ * meanwhile, and nothing is saved, since breakpoints stand in the guest's memory.
+ */
+#ifndef VMM_NODE_DEBUGGER_H
+#define VMM_NODE_DEBUGGER_H
+
+#include "vmm/node/node.h"
+
+/* Node 0: a debugger is attached. */
+bool debug_holds(void);
+/* Node 0, --hold: all CPUs stand still before their first instruction. */
+void debug_hold_all(struct node *node);
+/* Node 0: from a command line. */
+void debug_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body);
+/* On a CPU's host, and back on node 0. */
+void debug_on_request(void *ctx, const struct msg_header *header, const void *body);
+void debug_on_answer(void *ctx, const struct msg_header *header, const void *body);
+
+#endif

@@ -1,0 +1,45 @@
+/* bootparams.c - see bootparams.h. No BIOS wrote these fields: they say only what our kernel asks for. */
+#include "vmm/node/load/bootparams.h"
+
+#include <asm/bootparam.h>
+#include <string.h>
+#include "base/guest_abi.h"
+#include "base/limits.h"
+
+enum {
+	BOOT_FLAG = 0xaa55,
+	HEADER_MAGIC = 0x53726448, /* "HdrS" */
+	PROTOCOL = 0x020f,
+	LOADER_UNDEFINED = 0xff,
+	LOADED_HIGH_FLAG = 1,
+	E820_RAM = 1, E820_RESERVED = 2,
+	FIRST_MIB = 1 << 20,
+};
+
+_Static_assert(sizeof(struct boot_params) == PAGE_BYTES, "boot_params is one page");
+
+void bootparams_build(void *page, uint32_t ram_bytes, gpa_t initrd, uint32_t initrd_bytes)
+{
+	struct boot_params *b = page;
+	/* The MP table's page is reserved by the kernel itself once it is found, but below 1 MiB nothing above it is RAM. */
+	const struct boot_e820_entry map[] = {
+		{ 0, VMP_MP_TABLE_GPA, E820_RAM },
+		{ VMP_MP_TABLE_GPA, FIRST_MIB - VMP_MP_TABLE_GPA, E820_RESERVED },
+		{ FIRST_MIB, ram_bytes - FIRST_MIB, E820_RAM },
+	};
+
+	memset(b, 0, sizeof *b);
+	b->hdr.boot_flag = BOOT_FLAG;
+	b->hdr.header = HEADER_MAGIC;
+	b->hdr.version = PROTOCOL;
+	b->hdr.type_of_loader = LOADER_UNDEFINED;
+	b->hdr.loadflags = LOADED_HIGH_FLAG;
+	b->hdr.ramdisk_image = initrd_bytes ? initrd : 0;
+	b->hdr.ramdisk_size = initrd_bytes;
+	b->hdr.initrd_addr_max = ram_bytes - 1;
+	b->hdr.cmd_line_ptr = VMP_CMDLINE_GPA;
+	b->hdr.cmdline_size = MAX_CMDLINE - 1;
+	b->hdr.hardware_subarch = VMP_HARDWARE_SUBARCH;
+	memcpy(b->e820_table, map, sizeof map);
+	b->e820_entries = ARRAY_LEN(map);
+}

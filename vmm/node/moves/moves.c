@@ -1,0 +1,174 @@
+/* moves.c - node 0 lets CPUs move, one after the other: who asks first is served first, and gets an answer when the CPU runs
+ * at its new place, or why it does not.  handover.c has the picture of a move; movequeue.c decides what comes next.
+ */
+#include "vmm/node/node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/faultpoint.h"
+#include "base/log.h"
+#include "vmm/node/cut/freeze.h"
+#include "vmm/node/cut/turn.h"
+#include "vmm/node/debugger.h"
+#include "vmm/node/hosts/hosts.h"
+#include "vmm/node/moves/movequeue.h"
+#include "vmm/node/moves/policy.h"
+
+struct moves {
+	struct movequeue queue;
+	uint32_t at[MAX_CPUS], since[MAX_CPUS]; /* which move that was */
+	struct msg_cpu_handover current;
+};
+
+static void answer(struct node *node, unsigned client, const struct msg_cpu_move *move, int error, uint32_t pause_us,
+		   const char *why)
+{
+	struct { struct msg_cpu_moved moved; char why[200]; } packet = {
+		.moved = { .cpu = move->cpu, .seq = clients_tag(client, move->seq), .error = error, .pause_us = pause_us },
+	};
+	struct msg_header header = { .type = MSG_CPU_MOVED, .version = WIRE_VERSION, .to = VNODE_CLI,
+				     .bytes = sizeof packet.moved + strnlen(why, sizeof packet.why) };
+
+	memcpy(packet.why, why, header.bytes - sizeof packet.moved);
+	if (client == MOVE_CLIENT_HOSTS)
+		hosts_on_moved(node, move->cpu, error, why);
+	else if (client == MOVE_CLIENT_POLICY)
+		policy_on_moved(node, move->cpu, error, why);
+	else if (client != MOVE_CLIENT_NOBODY)
+		clients_send_answer(node, &header, &packet);
+}
+
+static void tell_all(struct node *node, const struct msg_cpu_handover *move)
+{
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer) && (!fault_on(FAULT_MOVE_UNTOLD) || peer == move->from || peer == move->to))
+			net_send(node->net, VNODE_DAEMON(peer), MSG_CPU_AT, move, sizeof *move, NULL, 0);
+}
+
+/* Do what the front asks for, and begin the next one when it has ended. */
+static void act(struct node *node, enum move_action action, const struct msg_cpu_step *step, const char *why)
+{
+	struct moves *moves = node->moves;
+	struct move_request front = moves->queue.wait[0];
+
+	switch (action) {
+	case MOVE_NOTHING:
+		return;
+	case MOVE_PREPARE:
+		moves->current = (struct msg_cpu_handover){ .cpu = front.move.cpu, .from = moves->at[front.move.cpu],
+							    .to = front.move.host, .move = moves->queue.number };
+		net_send(node->net, VNODE_DAEMON(front.move.host), MSG_CPU_PREPARE, &moves->current, sizeof moves->current,
+			 NULL, 0);
+		return;
+	case MOVE_GIVE:
+		net_send(node->net, VNODE_DAEMON(moves->current.from), MSG_CPU_GIVE, &moves->current, sizeof moves->current,
+			 NULL, 0);
+		return;
+	case MOVE_DONE:
+		log_info("CPU %u moved from host %u to host %u in %u us", moves->current.cpu, moves->current.from,
+			 moves->current.to, step->pause_us);
+		moves->at[front.move.cpu] = front.move.host;
+		moves->since[front.move.cpu] = moves->current.move;
+		movequeue_pop(&moves->queue);
+		tell_all(node, &moves->current);
+		answer(node, front.client, &front.move, 0, step->pause_us, "");
+		break;
+	case MOVE_FAILED:
+		movequeue_pop(&moves->queue);
+		answer(node, front.client, &front.move, step ? step->error : EINVAL, 0, why);
+		break;
+	}
+}
+
+/* While the machine stands still to be saved, or is about to, moves wait. */
+static void begin_next(struct node *node)
+{
+	struct moves *moves = node->moves;
+	enum move_action action = MOVE_FAILED;
+	char why[160];
+
+	while (action == MOVE_FAILED && !freeze_holds(node) && !turn_is_next(node)) {
+		action = movequeue_begin(&moves->queue, moves->at, node->o.n_cpus, hosts_that_stay(node), why, sizeof why);
+		act(node, action, NULL, why);
+	}
+}
+
+static void on_step(void *ctx, const struct msg_header *header, const void *body)
+{
+	struct node *node = ctx;
+	struct msg_cpu_step step;
+	char why[200];
+
+	memcpy(&step, body, sizeof step);
+	snprintf(why, sizeof why, "CPU %u stays on host %u: %.*s", step.cpu, node->moves->current.from,
+		 (int)(header->bytes - sizeof step), (const char *)body + sizeof step);
+	act(node, movequeue_step(&node->moves->queue, &step), &step, why);
+	if (!moves_one_goes(node))
+		hosts_after_move(node);
+	turn_next(node);
+	begin_next(node);
+}
+
+void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move)
+{
+	struct move_request request = { .move = *move, .client = client };
+
+	if (debug_holds())
+		answer(node, client, move, EAGAIN, 0, "a debugger is attached: processors stay where they are");
+	else if (node->ending || !node->running)
+		answer(node, client, move, EAGAIN, 0, node->ending ? "the machine is going down" : "the machine is only starting");
+	else if (!movequeue_push(&node->moves->queue, &request))
+		answer(node, client, move, EAGAIN, 0, "too many moves wait already");
+	else
+		begin_next(node);
+}
+
+void moves_after_freeze(struct node *node)
+{
+	begin_next(node);
+}
+
+bool moves_under_way(const struct node *node)
+{
+	return node->moves->queue.n || hosts_under_way(node);
+}
+
+bool moves_one_goes(const struct node *node)
+{
+	return node->moves->queue.stage != MOVE_WAITS;
+}
+
+unsigned moves_place(const struct node *node, unsigned cpu)
+{
+	return node->moves->at[cpu];
+}
+
+void moves_tell(struct node *node, unsigned host)
+{
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++) {
+		struct msg_cpu_handover place = { .cpu = cpu, .from = node->moves->at[cpu], .to = node->moves->at[cpu],
+						  .move = node->moves->since[cpu] };
+
+		net_send(node->net, VNODE_DAEMON(host), MSG_CPU_AT, &place, sizeof place, NULL, 0);
+	}
+}
+
+/* Its moves go on; nobody hears of them, least of all whoever gets its slot. */
+void moves_forget_client(struct node *node, unsigned client)
+{
+	for (unsigned i = 0; i < node->moves->queue.n; i++)
+		if (node->moves->queue.wait[i].client == client)
+			node->moves->queue.wait[i].client = MOVE_CLIENT_NOBODY;
+}
+
+void moves_start(struct node *node)
+{
+	node->moves = calloc(1, sizeof *node->moves);
+	if (!node->moves)
+		die("out of memory");
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+		node->moves->at[cpu] = (uint32_t)net_node_of(node->net, VNODE_CPU(cpu));
+	net_on(node->net, MSG_CPU_STEP, on_step);
+}

@@ -1,0 +1,117 @@
+/* stages.c - the start of a machine, stage by stage (node.h has the order): who is ready, and what happens then. */
+#include "vmm/node/node.h"
+
+#include "base/guest_abi.h"
+#include "base/log.h"
+#include "dsm/dsm.h"
+#include "vmm/node/clock/clock_sync.h"
+#include "vmm/node/cut/freeze.h"
+#include "vmm/node/cut/restore.h"
+#include "vmm/node/debugger.h"
+#include "vmm/node/hosts/hosts.h"
+
+static void tell_ready(struct node *node, enum ready_stage stage)
+{
+	struct msg_node_ready ready = { .node = node->o.node, .stage = stage };
+
+	net_send(node->net, VNODE_DAEMON(0), MSG_NODE_READY, &ready, sizeof ready, NULL, 0);
+}
+
+static bool children_ready(const struct node *node)
+{
+	if (node->o.node == 0 && !node->iosrv.ready)
+		return false;
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+		if (node_has_cpu(node, cpu) && !node->monitor[cpu].ready)
+			return false;
+	return true;
+}
+
+static bool all_ready(const struct node *node, enum ready_stage stage)
+{
+	return node->ready[stage] == (uint32_t)((1ull << node->o.n_nodes) - 1);
+}
+
+static void start_machine(struct node *node)
+{
+	struct msg_machine_start start = {
+		.start_monotonic_ns = node_now_ns() - node->clock_ns, .entry = node->preloaded.entry, .boot_params = VMP_BOOT_PARAMS_GPA,
+		.ranges = node->preloaded.count,
+	};
+
+	node->started = true;
+	log_info("all hosts are ready after %llu ms", (unsigned long long)((node_now_ns() - node->boot_ns) / 1000000));
+	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
+		net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_START, &start, sizeof start, node->preloaded.range,
+			 node->preloaded.count * sizeof node->preloaded.range[0]);
+}
+
+void node_check_ready(struct node *node)
+{
+	if (node->ending)
+		return;
+	if (!node->told_ready && overlay_complete(node) && children_ready(node) && clock_known(node)) {
+		node->told_ready = true;
+		log_debug("ready");
+		tell_ready(node, READY_CONNECTED);
+	}
+	if (node->o.node != 0 || node->started || !all_ready(node, READY_CONNECTED) || !clients_have_run(node))
+		return;
+	if (node->o.restore && !node->preloaded.count)
+		restore_begin(node);
+	else if (!node->o.restore && node->preloaded.count)
+		start_machine(node);
+}
+
+void node_start_loaded(struct node *node, uint64_t clock_ns)
+{
+	node->clock_ns = clock_ns;
+	start_machine(node);
+}
+
+void node_on_ready(struct node *node, const struct msg_node_ready *ready)
+{
+	if (node->started && ready->node < MAX_NODES && !node_has_host(node, ready->node)) {
+		hosts_on_ready(node, ready);
+		return;
+	}
+	if (ready->node >= node->o.n_nodes || ready->stage >= READY_STAGES) {
+		log_error("NODE_READY of host %u, stage %u: ignored", ready->node, ready->stage);
+		return;
+	}
+	node->ready[ready->stage] |= 1u << ready->node;
+	if (ready->stage == READY_CONNECTED)
+		node_check_ready(node);
+	else if (all_ready(node, READY_STARTED) && !node->running) {
+		node->running = true;
+		if (node->o.hold)
+			debug_hold_all(node);
+		if (node->o.restore)
+			freeze_thaw_all(node);
+		else
+			route_start_cpu(node, 0, node->preloaded.entry);
+	}
+}
+
+void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges)
+{
+	hostpart_on_start(node);
+	node->start_ns = start->start_monotonic_ns;
+	clock_begin(node, node->start_ns);
+	node->shm->host_tsc_khz = start->host_tsc_khz && !node->o.cluster ? start->host_tsc_khz : tsc_khz_since(&node->boot_tsc);
+	/* The counters of several computers have nothing to do with each other. */
+	node->shm->tsc_khz = !node->o.cluster && tsc_trusted() ? node->shm->host_tsc_khz : 0;
+	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
+		const struct page_range *range = &ranges[i];
+
+		if (range->first_gfn > node->ram_pages || range->count > node->ram_pages - range->first_gfn ||
+		    range->owner >= node->o.n_nodes) {
+			node_end(node, END_FAILURE, 0, "the preloaded pages lie outside RAM; this is a bug in vmp");
+			return;
+		}
+		if (range->owner == node->o.node)
+			pagestore_preloaded(node, range->first_gfn, range->count);
+		dsm_preloaded(node->dsm, range->first_gfn, range->count, range->owner);
+	}
+	tell_ready(node, READY_STARTED);
+}

@@ -1,0 +1,393 @@
+/* supervise.c - the children of a node daemon, and the end of the machine.
+ *
+ * Whatever dies, ends the machine (but for the monitors of a CPU's move: handover.c); what differs is only the line that
+ * names it.  A child that dies has often said why
+ * before: its socket is read to the end before its death is judged.  The rest is one state: `ending`.  It is entered once,
+ * kills every child, and the loop is left when the last one is reaped, or at the latest at the deadline.
+ */
+#include "vmm/node/node.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/beside.h"
+#include "base/killed.h"
+#include "base/log.h"
+#include "vmm/node/hosts/hosts.h"
+#include "vmm/node/moves/processors.h"
+#include "vmm/node/wire/conn.h"
+
+enum {
+	MAX_ARGUMENTS = 20,
+	IOSRV_GRACE_MS = 300,	/* between SIGTERM and SIGKILL: the disk image is closed in order */
+	END_LIMIT_MS = 800,	/* `vmp run` kills what is left after a second */
+	END_ANSWER_MS = 2000,	/* a daemon waits so long for node 0 to spread the word */
+	END_ORPHAN_MS = 400,	/* the same, when who has started it is gone */
+	CLIENT_LIMIT_MS = 3000, /* node 0 failed before `vmp run` was connected: it waits so long to tell it */
+	END_STEP_MS = 20,
+};
+
+/* --- children ------------------------------------------------------------------------------------------------------- */
+
+/* In the child: nothing that may fail quietly. Descriptors in `keep` stay open, all others close on exec. */
+static void become_child(const struct node *node, char *program, char **arguments, const int *keep, unsigned n_keep,
+			 pid_t parent)
+{
+	sigset_t none;
+	int null = open("/dev/null", O_RDWR);
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	signal(SIGPIPE, SIG_DFL);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(EXIT_VMP_FAILURE);
+	/* What a child writes to its standard streams (a sanitizer's report, say) belongs in the log. */
+	if (null < 0 || dup2(null, 0) < 0 || dup2(node->o.log_fd, 1) < 0 || dup2(node->o.log_fd, 2) < 0)
+		_exit(EXIT_VMP_FAILURE);
+	for (unsigned i = 0; i < n_keep; i++)
+		fcntl(keep[i], F_SETFD, 0);
+	beside_exec(program, arguments);
+	log_error("cannot run %s: %s; build it with make", program, strerror(errno));
+	_exit(EXIT_VMP_FAILURE);
+}
+
+/* 0, or -errno with the reason in `why`. Owns `ours`, our end of its socket. */
+static int start_child(struct node *node, struct child *child, const char *program, char **arguments, const int *keep,
+		       unsigned n_keep, int ours, const struct conn_handler *handler, char *why, size_t why_bytes)
+{
+	char path[4096];
+	pid_t parent = getpid();
+	int error;
+
+	if (beside_path(program, path, sizeof path))
+		die("the path of vmp's programs is too long");
+	arguments[0] = path;
+	if (access(path, X_OK)) {
+		error = -errno;
+		snprintf(why, why_bytes, "cannot run %s: %s; build it with make", path, strerror(errno));
+		close(ours);
+		return error;
+	}
+	child->pid = fork();
+	if (child->pid == 0)
+		become_child(node, path, arguments, keep, n_keep, parent);
+	if (child->pid < 0) {
+		error = -errno;
+		child->pid = 0;
+		snprintf(why, why_bytes, "cannot start the %s: %s; too many processes?", child->name, strerror(errno));
+		close(ours);
+		return error;
+	}
+	child->conn = conn_new(node->base, ours, child->name, handler, node, child->cpu);
+	log_debug("%s is process %d", child->name, child->pid);
+	return 0;
+}
+
+static void make_pair(int sockets[2])
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+		die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
+}
+
+int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
+{
+	struct child *child = &node->monitor[cpu];
+	char number[5][16];
+	int sockets[2], error;
+
+	make_pair(sockets);
+	const int fds[] = { sockets[1], node->ram_fd, node->shm_fd, node->o.log_fd };
+
+	child->role = CHILD_MONITOR;
+	child->cpu = cpu;
+	child->last_words[0] = 0;
+	child->processor = 0;
+	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu, node->o.node);
+	snprintf(number[0], sizeof number[0], "%u", cpu);
+	for (int i = 0; i < 4; i++)
+		snprintf(number[i + 1], sizeof number[i + 1], "%d", fds[i]);
+	char *arguments[] = { NULL, "--cpu", number[0], "--socket", number[1], "--ram-fd", number[2], "--shm-fd", number[3],
+			      "--log-fd", number[4], node->o.direct ? "--direct" : node->o.strict ? "--strict" : NULL, NULL };
+
+	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_monitor_handler, why,
+			    why_bytes);
+	close(sockets[1]);
+	if (!error)
+		processors_settle(node);
+	return error;
+}
+
+static int start_iosrv(struct node *node, char *why, size_t why_bytes)
+{
+	struct child *child = &node->iosrv;
+	char number[3][16];
+	int sockets[2], error;
+
+	make_pair(sockets);
+	const int fds[] = { sockets[1], node->o.log_fd };
+
+	child->role = CHILD_IOSRV;
+	snprintf(child->name, sizeof child->name, "I/O server");
+	snprintf(number[0], sizeof number[0], "%d", sockets[1]);
+	snprintf(number[1], sizeof number[1], "%u", node->o.n_cpus);
+	char *arguments[MAX_ARGUMENTS] = { NULL, "--socket", number[0], "--cpus", number[1] };
+	int n = 5;
+
+	if (node->o.disk)
+		arguments[n++] = "--disk", arguments[n++] = (char *)node->o.disk;
+	error = start_child(node, child, "vmp-iosrv", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_iosrv_handler, why,
+			    why_bytes);
+	close(sockets[1]);
+	return error;
+}
+
+void supervise_start_children(struct node *node)
+{
+	char why[END_LINE];
+	int error = node->o.node == 0 ? start_iosrv(node, why, sizeof why) : 0;
+
+	for (unsigned cpu = 0; cpu < node->o.n_cpus && !error && !node->ending; cpu++)
+		if (node_has_cpu(node, cpu))
+			error = supervise_start_monitor(node, cpu, why, sizeof why);
+	if (error)
+		node_end(node, END_FAILURE, 0, "%s", why);
+}
+
+static void send_signal(struct child *child, int signal_number)
+{
+	if (child->pid > 0)
+		kill(child->pid, signal_number);
+}
+
+void supervise_kill(struct child *child)
+{
+	send_signal(child, SIGKILL);
+}
+
+void supervise_release(struct child *child)
+{
+	supervise_kill(child);
+	if (child->conn)
+		conn_close(child->conn);
+	child->pid = 0;
+	child->conn = NULL;
+	child->part = PART_RUNS;
+	child->ready = false;
+}
+
+void supervise_last_words(struct child *child, const char *line, size_t bytes)
+{
+	snprintf(child->last_words, sizeof child->last_words, "%.*s", (int)bytes, line);
+}
+
+static void judge_death(struct node *node, struct child *child, int status)
+{
+	bool was_spare = child->part == PART_SPARE;
+	char how[sizeof child->last_words + 16];
+
+	child->pid = 0;
+	/* Its last words first: they may say more than its exit status. */
+	if (child->conn)
+		conn_drain(child->conn);
+	if (node->ending || (was_spare && child->part == PART_RUNS && !child->ready)) /* its last word released it */
+		return;
+	if (child->last_words[0])
+		snprintf(how, sizeof how, "ended (%s)", child->last_words);
+	else if (WIFSIGNALED(status))
+		snprintf(how, sizeof how, "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+			 killed_why(WTERMSIG(status)));
+	else
+		snprintf(how, sizeof how, "ended unexpectedly with status %d%s", WEXITSTATUS(status),
+			 WEXITSTATUS(status) == EXIT_VMP_FAILURE ? "; its log (--log FILE) says why" : "");
+	if (child->part == PART_RUNS)
+		node_end(node, END_PART_DIED, 0, "the %s %s", child->name, how);
+	else
+		handover_child_died(node, child, how);
+}
+
+static void on_sigchld(evutil_socket_t signal_number, short what, void *arg)
+{
+	struct node *node = arg;
+	int status;
+	pid_t pid;
+
+	(void)signal_number, (void)what;
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		if (pid == node->iosrv.pid)
+			judge_death(node, &node->iosrv, status);
+		for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+			if (pid == node->monitor[cpu].pid)
+				judge_death(node, &node->monitor[cpu], status);
+	}
+	if (node->ending)
+		supervise_proceed(node);
+}
+
+/* --- the end -------------------------------------------------------------------------------------------------------- */
+
+static unsigned children_left(const struct node *node)
+{
+	unsigned left = node->iosrv.pid > 0;
+
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+		left += node->monitor[cpu].pid > 0;
+	return left;
+}
+
+/* Called whenever something that the end waits for may have happened, and every END_STEP_MS. */
+void supervise_proceed(struct node *node)
+{
+	uint64_t now = node_now_ns();
+	const struct timeval step = { 0, END_STEP_MS * 1000 };
+	bool waits_for_client = node->o.node == 0 && !node->end_told;
+
+	if (!node->ending)
+		return;
+	if (now >= node->end_deadline_ns - (END_LIMIT_MS - IOSRV_GRACE_MS) * 1000000ull)
+		supervise_kill(&node->iosrv);
+	if (!children_left(node) && !waits_for_client)
+		event_base_loopbreak(node->base);
+	else if (now >= node->end_deadline_ns && !waits_for_client)
+		event_base_loopbreak(node->base);
+	else if (now >= node->end_deadline_ns + (CLIENT_LIMIT_MS - END_LIMIT_MS) * 1000000ull)
+		event_base_loopbreak(node->base);
+	else
+		event_add(node->end_timer, &step);
+}
+
+void node_end_here(struct node *node)
+{
+	if (node->ending)
+		return;
+	node->ending = true;
+	node->end_deadline_ns = node_now_ns() + END_LIMIT_MS * 1000000ull;
+	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+		supervise_kill(&node->monitor[cpu]);
+	/* The console's last bytes are in its socket already: it sends them before it answers the CPU. */
+	if (node->iosrv.conn)
+		conn_drain(node->iosrv.conn);
+	send_signal(&node->iosrv, SIGTERM);
+	if (node->o.report) {
+		node_stats_send(node, 0);
+		node_pages_send(node, 0);
+	}
+	event_active(node->end_timer, EV_TIMEOUT, 0);
+}
+
+/* Node 0: the first reason wins; clients hear it before any daemon's death can reach them. */
+static void end_machine(struct node *node, const struct msg_machine_end *end, const char *line, unsigned line_bytes)
+{
+	if (node->ending)
+		return;
+	node->end = *end;
+	snprintf(node->end_line, sizeof node->end_line, "%.*s", (int)line_bytes, line);
+	log_info("the machine ends: %s", node->end_line[0] ? node->end_line : "(no line)");
+	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line, strlen(node->end_line));
+	node_end_here(node);
+	node->end_told |= clients_have_run(node) && !node->o.report; /* with a report `vmp run` goes when it has all hosts' */
+	for (unsigned peer = 1; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer) || hosts_joins(node, peer))
+			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end, node->end_line,
+				 strlen(node->end_line));
+}
+
+void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line, unsigned line_bytes)
+{
+	const struct timeval patience = { END_ANSWER_MS / 1000, 0 };
+
+	if (node->ending)
+		return;
+	if (line_bytes > END_LINE - 1)
+		line_bytes = END_LINE - 1;
+	if (node->o.node == 0) {
+		end_machine(node, end, line, line_bytes);
+		return;
+	}
+	log_info("host %u has a reason to end the machine: %.*s", node->o.node, (int)line_bytes, line);
+	if (!overlay_reaches(node, 0)) {
+		/* Not connected yet: the log, and the exit status, are the only ways to be heard. */
+		log_error("%.*s", (int)line_bytes, line);
+		node->failed = true;
+		node_end_here(node);
+		return;
+	}
+	net_send(node->net, VNODE_DAEMON(0), MSG_MACHINE_END, end, sizeof *end, line, line_bytes);
+	event_add(node->end_timer, &patience);
+}
+
+static void end_saying(struct node *node, struct msg_machine_end end, const char *format, va_list args)
+{
+	char line[END_LINE];
+
+	end.node = node->o.node;
+	vsnprintf(line, sizeof line, format, args);
+	node_end_message(node, &end, line, strlen(line));
+}
+
+void node_end(struct node *node, enum end_reason reason, uint32_t status, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	end_saying(node, (struct msg_machine_end){ .reason = reason, .status = status }, format, args);
+	va_end(args);
+}
+
+void node_end_lost(struct node *node, unsigned host, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	end_saying(node, (struct msg_machine_end){ .reason = END_PART_DIED, .lost = host + 1 }, format, args);
+	va_end(args);
+}
+
+/* Either a step of the end, or node 0 has not answered in END_ANSWER_MS. */
+static void on_end_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct node *node = arg;
+
+	(void)fd, (void)what;
+	if (node->ending)
+		supervise_proceed(node);
+	else
+		node_end_here(node);
+}
+
+static void on_stop_signal(evutil_socket_t signal_number, short what, void *arg)
+{
+	static const struct timeval patience = { 0, END_ORPHAN_MS * 1000 };
+	struct node *node = arg;
+
+	(void)what;
+	if (node->o.secret) { /* by vmp-host, whose ssh has ended, perhaps with node 0 */
+		node_end(node, END_PART_DIED, 0, "host %u: its ssh connection ended", node->o.node);
+		if (!node->ending)
+			event_add(node->end_timer, &patience);
+	} else {
+		node_end(node, END_USER, 128 + signal_number, "the daemon of host %u was told to stop by signal %d", node->o.node,
+			 (int)signal_number);
+	}
+}
+
+void supervise_start(struct node *node)
+{
+	node->on_chld = evsignal_new(node->base, SIGCHLD, on_sigchld, node);
+	node->on_term = evsignal_new(node->base, SIGTERM, on_stop_signal, node);
+	node->on_int = evsignal_new(node->base, SIGINT, on_stop_signal, node);
+	node->end_timer = evtimer_new(node->base, on_end_timer, node);
+	if (!node->on_chld || !node->on_term || !node->on_int || !node->end_timer || event_add(node->on_chld, NULL) ||
+	    event_add(node->on_term, NULL) || event_add(node->on_int, NULL))
+		die("no memory for events");
+	signal(SIGPIPE, SIG_IGN);
+}

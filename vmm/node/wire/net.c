@@ -1,0 +1,149 @@
+/* net.c - see net.h. */
+#include "vmm/node/wire/net.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "vmm/node/wire/conn.h"
+
+struct net {
+	unsigned node, n_nodes;
+	void *ctx;
+	net_handler_fn handler[NET_TYPES];
+	net_carrier_fn carrier;
+	void (*overflow)(void *ctx, unsigned peer);
+	bool overflown;
+	struct { int node /* -1: where it was at the start */; uint32_t move; } cpu[MAX_CPUS];
+	struct net_counts counts[MAX_NODES];
+};
+
+int net_vnode_node(vnode_t to, unsigned n_nodes)
+{
+	if (to >= 0 && to < MAX_NODES)
+		return (int)to; /* VNODE_DAEMON */
+	if (to >= VNODE_CPU(0) && to < VNODE_CPU(MAX_CPUS))
+		return (int)((to - VNODE_CPU(0)) % n_nodes);
+	if (to == VNODE_IOSRV || to == VNODE_CLI)
+		return 0;
+	return -1;
+}
+
+void net_cpu_at(struct net *net, unsigned cpu, unsigned node, uint32_t move)
+{
+	bug_on(cpu >= MAX_CPUS || node >= MAX_NODES);
+	if (move < net->cpu[cpu].move)
+		return;
+	net->cpu[cpu].node = (int)node;
+	net->cpu[cpu].move = move;
+}
+
+int net_node_of(const struct net *net, vnode_t to)
+{
+	if (to >= VNODE_CPU(0) && to < VNODE_CPU(MAX_CPUS) && net->cpu[to - VNODE_CPU(0)].node >= 0)
+		return net->cpu[to - VNODE_CPU(0)].node;
+	return net_vnode_node(to, net->n_nodes);
+}
+
+struct net *net_new(unsigned node, unsigned n_nodes, void *ctx)
+{
+	struct net *net = calloc(1, sizeof *net);
+
+	if (!net)
+		die("out of memory");
+	net->node = node;
+	net->n_nodes = n_nodes;
+	net->ctx = ctx;
+	for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++)
+		net->cpu[cpu].node = -1;
+	return net;
+}
+
+void net_free(struct net *net)
+{
+	free(net);
+}
+
+void net_on(struct net *net, enum msg_type type, net_handler_fn handler)
+{
+	bug_on((unsigned)type >= NET_TYPES || net->handler[type]);
+	net->handler[type] = handler;
+}
+
+void net_carry(struct net *net, net_carrier_fn carrier, void (*overflow)(void *ctx, unsigned peer))
+{
+	net->carrier = carrier;
+	net->overflow = overflow;
+}
+
+const struct net_counts *net_counts(const struct net *net, unsigned peer)
+{
+	return &net->counts[peer];
+}
+
+static void deliver(struct net *net, const struct msg_header *header, const void *body)
+{
+	if (header->type < NET_TYPES && net->handler[header->type])
+		net->handler[header->type](net->ctx, header, body);
+	else
+		log_error("no handler for %s from host %u: dropped", wire_type_name(header->type), header->from_node);
+}
+
+static void send_to_peer(struct net *net, unsigned peer, const struct msg_header *header, const void *body,
+			 uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
+{
+	struct net_count *count = &net->counts[peer].sent[header->type];
+
+	if (!net->carrier)
+		return;
+	if (net->carrier(net->ctx, peer, header, body, body_bytes, payload, payload_bytes) && !net->overflown) {
+		net->overflown = true;
+		net->overflow(net->ctx, peer);
+	}
+	count->messages++;
+	count->bytes += sizeof *header + header->bytes;
+}
+
+void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
+	      uint32_t payload_bytes)
+{
+	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes, .to = to,
+				     .from_node = net->node };
+	int node = net_node_of(net, to);
+	/* Handlers see one contiguous message; only local messages with a payload pay for the copy. */
+	char whole[CONN_MAX_PACKET];
+
+	if (node < 0) {
+		log_error("%s to nobody (virtual node %llx): dropped", wire_type_name(type), (unsigned long long)to);
+	} else if ((unsigned)node != net->node) {
+		send_to_peer(net, node, &header, body, body_bytes, payload, payload_bytes);
+	} else if (!payload_bytes) {
+		deliver(net, &header, body);
+	} else {
+		bug_on(body_bytes + payload_bytes > sizeof whole);
+		memcpy(whole, body, body_bytes);
+		memcpy(whole + body_bytes, payload, payload_bytes);
+		deliver(net, &header, whole);
+	}
+}
+
+void net_forward(struct net *net, const struct msg_header *header, const void *body)
+{
+	int node = net_node_of(net, header->to);
+
+	if (node < 0)
+		log_error("%s to nobody (virtual node %llx): dropped", wire_type_name(header->type),
+			  (unsigned long long)header->to);
+	else if ((unsigned)node == net->node)
+		deliver(net, header, body);
+	else
+		send_to_peer(net, node, header, body, header->bytes, NULL, 0);
+}
+
+void net_receive(struct net *net, unsigned peer, const struct msg_header *header, const void *body)
+{
+	struct net_count *count = &net->counts[peer].received[header->type];
+
+	count->messages++;
+	count->bytes += sizeof *header + header->bytes;
+	net_forward(net, header, body);
+}

@@ -1,0 +1,344 @@
+/* overlay.c - what carries messages between the daemons of a machine: each is a node of the Phoenix library, in the
+ * daemon's own event loop, and assumes the virtual node VNODE_DAEMON(k).  Node k listens on RUNDIR/node-k.sock and dials
+ * every lower node, or, when it joins a machine that runs, all; RUNDIR/secret proves that a daemon belongs to this machine.
+ *
+ * A connection that breaks is made again, and nothing is lost; a daemon of which nothing was heard for GONE_MS is gone,
+ * and the machine ends.  That is long: a computer that has too much to do may leave one out for seconds.  Who has died on
+ * this computer is known at once, from its parent.
+ *
+ * Daemons of one computer talk over local sockets: TCP costs a sixth more for a round trip between two processors, and twice as
+ * much within one (phoenix/README.md).  Those of several computers: links.h.
+ */
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "base/faultpoint.h"
+#include "base/log.h"
+#include "phnx/phnx.h"
+#include "vmm/node/hosts/hosts.h"
+#include "vmm/node/node.h"
+#include "vmm/node/wire/conn.h"
+#include "vmm/node/wire/links.h"
+
+enum { GONE_MS = 10000, CONNECT_LIMIT_MS = 20000, CLUSTER_LIMIT_MS = 90000, LAST_WORDS_MS = 200, PATH_ROOM = 108 };
+
+struct overlay {
+	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: has not greeted yet */
+	struct event *limit, *cut;
+};
+
+static int send_to(ph_vp_t to, const struct msg_header *header, const void *body, uint32_t body_bytes, const void *payload,
+		   uint32_t payload_bytes)
+{
+	const struct iovec pieces[] = {
+		{ (void *)header, sizeof *header }, { (void *)body, body_bytes }, { (void *)payload, payload_bytes },
+	};
+
+	return ph_sendv(to, pieces, ARRAY_LEN(pieces), header->type) ? -ENOBUFS : 0;
+}
+
+/* --- who is there --------------------------------------------------------------------------------------------------- */
+
+/* -1: nobody who has greeted. */
+static int peer_of(const struct node *node, ph_vp_t name)
+{
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (node->overlay->name[peer] == name)
+			return (int)peer;
+	return -1;
+}
+
+bool overlay_reaches(const struct node *node, unsigned peer)
+{
+	return node->overlay && node->overlay->name[peer];
+}
+
+bool overlay_complete(const struct node *node)
+{
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (node_has_host(node, peer) && peer != node->o.node && !overlay_reaches(node, peer))
+			return false;
+	return true;
+}
+
+/* Whom this daemon dials: the lower ones, or, when it joins a machine that runs, all. */
+static uint32_t dialed(const struct node *node)
+{
+	return node->o.join ? node->o.join : (1u << node->o.node) - 1;
+}
+
+/* The first message between two daemons goes to a virtual node, from the one that dials.  The answer, and all that follow, go to
+ * the resource name that has proved itself: a daemon that is gone takes nothing of what is for its successor. */
+static void greet(struct node *node, ph_vp_t to, bool answer)
+{
+	struct msg_hello hello = { .wire_version = WIRE_VERSION, .role = PEER_DAEMON, .index = node->o.node, .answer = answer };
+	struct msg_header header = { .type = MSG_HELLO, .version = WIRE_VERSION, .bytes = sizeof hello, .from_node = node->o.node };
+
+	if (send_to(to, &header, &hello, sizeof hello, NULL, 0))
+		log_error("cannot greet: out of memory");
+}
+
+static void on_hello(struct node *node, const void *body, ph_vp_t source)
+{
+	ph_vp_t *name;
+	struct msg_hello hello;
+
+	memcpy(&hello, body, sizeof hello);
+	name = &node->overlay->name[hello.index % MAX_NODES];
+	if (hello.role != PEER_DAEMON || hello.index >= MAX_NODES || hello.index == node->o.node ||
+	    (*name && *name != source && node_has_host(node, hello.index))) {
+		log_error("a daemon greets as number %u: ignored", hello.index);
+		return;
+	}
+	*name = source;
+	log_debug("host %u has greeted", hello.index);
+	if (!hello.answer)
+		greet(node, source, true);
+	if (overlay_complete(node))
+		event_del(node->overlay->limit);
+	node_check_ready(node);
+}
+
+/* It has taken its leave, or nothing was heard of it for too long. */
+static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
+{
+	struct node *node = arg;
+	int peer = peer_of(node, name);
+
+	(void)returned;
+	if (peer < 0)
+		return;
+	node->overlay->name[peer] = 0;
+	if (node->ending || hostpart_peer_lost(node, (unsigned)peer))
+		return;
+	if (peer == 0) { /* nobody is left to tell */
+		log_error("host %u has lost the daemon of host 0", node->o.node);
+		node->failed = true;
+		node_end_here(node);
+	} else {
+		node_end_lost(node, (unsigned)peer, "the daemon of host %d died: host %u hears nothing from it", peer, node->o.node);
+	}
+}
+
+/* What the library has to say; PH_EGONE: the others took this daemon for dead. */
+static void on_error(void *arg, int error, const char *text)
+{
+	struct node *node = arg;
+
+	if (node->ending)
+		return;
+	log_warn("%s: %s", ph_strerror(error), text);
+	if (error == PH_EGONE)
+		node_end_here(node);
+}
+
+/* Between computers there may be logins on the way. */
+static int connect_limit_ms(const struct node *node)
+{
+	return node->o.cluster ? CLUSTER_LIMIT_MS : CONNECT_LIMIT_MS;
+}
+
+/* Not all have greeted in time. */
+static void on_limit(evutil_socket_t fd, short what, void *arg)
+{
+	struct node *node = arg;
+	unsigned missing = 0;
+
+	(void)fd, (void)what;
+	if (node->ending)
+		return;
+	while (missing == node->o.node || !node_has_host(node, missing) || overlay_reaches(node, missing))
+		missing++;
+	node_end(node, END_FAILURE, 0, "host %u and host %u did not reach each other within %d s%s", node->o.node, missing,
+		 connect_limit_ms(node) / 1000, node->o.cluster ? ": is there a way between them, directly or by ssh?" : "");
+}
+
+/* --- messages ------------------------------------------------------------------------------------------------------- */
+
+/* FAULT_CUT_CHANGES: the message is on its way already, or still waits here; the connection goes with it, every other time before. */
+static bool is_of_change(uint32_t type)
+{
+	return type == MSG_CPU_PREPARE || type == MSG_CPU_GIVE || type == MSG_CPU_STATE || type == MSG_CPU_BACK ||
+	       type == MSG_CPU_STEP || type == MSG_CPU_AT || type == MSG_HOST || type == MSG_HOME_GIVE || type == MSG_HOME_STATE ||
+	       type == MSG_HOME_TAKEN || type == MSG_SNAPSHOT;
+}
+
+static int send_and_cut(ph_vp_t to, const struct msg_header *header, const void *body, uint32_t body_bytes, const void *payload,
+			uint32_t payload_bytes)
+{
+	static unsigned sent;
+	int error;
+
+	if (sent++ % 2)
+		ph_break_connections();
+	error = send_to(to, header, body, body_bytes, payload, payload_bytes);
+	ph_break_connections();
+	return error;
+}
+
+/* A peer that is gone is the supervision's matter: what is sent to it meanwhile goes nowhere. */
+static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body, uint32_t body_bytes,
+		 const void *payload, uint32_t payload_bytes)
+{
+	const struct node *node = ctx;
+
+	if (!overlay_reaches(node, peer))
+		return 0;
+	if (fault_on(FAULT_CUT_CHANGES) && is_of_change(header->type))
+		return send_and_cut(node->overlay->name[peer], header, body, body_bytes, payload, payload_bytes);
+	return send_to(node->overlay->name[peer], header, body, body_bytes, payload, payload_bytes);
+}
+
+static void on_overflow(void *ctx, unsigned peer)
+{
+	struct node *node = ctx;
+
+	node_end(node, END_FAILURE, 0, "host %u does not take the messages of host %u", peer, node->o.node);
+}
+
+static void on_message(void *arg, const struct ph_msg *msg, ph_vp_t source)
+{
+	struct node *node = arg;
+	struct msg_header header;
+	int peer = peer_of(node, source);
+	char why[160];
+
+	if (conn_check_packet(msg->body, msg->len, why, sizeof why)) {
+		node_end(node, END_FAILURE, 0, "host %d sent nonsense to host %u: %s", peer, node->o.node, why);
+		return;
+	}
+	memcpy(&header, msg->body, sizeof header);
+	if (header.type == MSG_HELLO)
+		on_hello(node, (const char *)msg->body + sizeof header, source);
+	else if (peer >= 0)
+		net_receive(node->net, (unsigned)peer, &header, (const char *)msg->body + sizeof header);
+	else
+		log_error("%s from a daemon that has not greeted: dropped", wire_type_name(header.type));
+}
+
+void overlay_flush(struct node *node)
+{
+	if (node->overlay)
+		ph_flush(LAST_WORDS_MS * 1000);
+}
+
+/* --- start and end -------------------------------------------------------------------------------------------------- */
+
+static void set_cut(struct node *node);
+
+/* FAULT_CUT_LINKS */
+static void on_cut(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	ph_break_connections();
+	set_cut(arg);
+}
+
+static void set_cut(struct node *node)
+{
+	struct timeval pause = { fault_on(FAULT_CUT_LINKS) / 1000, fault_on(FAULT_CUT_LINKS) % 1000 * 1000 };
+
+	evtimer_add(node->overlay->cut, &pause);
+}
+
+static void path_of(const struct node *node, const char *format, unsigned number, char path[PATH_ROOM])
+{
+	int n = snprintf(path, PATH_ROOM, "%s/", node->o.dir);
+
+	if (n >= PATH_ROOM || snprintf(path + n, PATH_ROOM - (size_t)n, format, number) >= PATH_ROOM - n)
+		die("the path %s is too long for sockets", node->o.dir);
+}
+
+/* The daemons start at the same time, in any order: the library tries again until they listen. */
+static void dial(struct node *node)
+{
+	char path[PATH_ROOM];
+
+	for (uint32_t left = dialed(node); left; left &= left - 1) {
+		unsigned peer = (unsigned)__builtin_ctz(left);
+
+		if (!node->o.cluster) {
+			path_of(node, "node-%u.sock", peer, path);
+			if (ph_add_port_unix(path))
+				die("cannot connect to %s", path);
+		}
+		greet(node, VNODE_DAEMON(peer), false);
+	}
+}
+
+void overlay_dial(struct node *node, unsigned peer, const char *where, size_t bytes)
+{
+	if (node->overlay && node->o.cluster && !node->ending)
+		links_dial(node, peer, where, bytes);
+}
+
+/* The machine's secret, and what others connect to. */
+static void open_ways(struct node *node)
+{
+	char secret[PATH_ROOM], path[PATH_ROOM], why[200];
+	int error;
+
+	if (node->o.secret)
+		snprintf(secret, sizeof secret, "%s", node->o.secret);
+	else
+		path_of(node, "secret", 0, secret);
+	error = ph_init_in_loop(0, MAX_NODES, "vmp", secret, node->base);
+	if (node->o.secret)
+		unlink(secret);
+	if (error)
+		die("cannot use the secret in %s: %s", secret, ph_strerror(error));
+	if (node->o.cluster) {
+		if (links_start(node, why, sizeof why))
+			die("%s", why);
+		return;
+	}
+	path_of(node, "node-%u.sock", node->o.node, path);
+	unlink(path); /* a daemon of this number may have died before */
+	error = ph_listen_unix(path);
+	if (error)
+		die("cannot listen on %s: %s", path, ph_strerror(error));
+}
+
+void overlay_start(struct node *node)
+{
+	const struct timeval limit = { connect_limit_ms(node) / 1000, 0 };
+	struct overlay *overlay;
+
+	if (!node_shares_memory(node))
+		return;
+	overlay = node->overlay = calloc(1, sizeof *overlay);
+	if (!overlay)
+		die("out of memory");
+	ph_set_error_callback(on_error, node);
+	open_ways(node);
+	ph_set_failure_timeout(GONE_MS * 1000, PH_GONE_RESEND, on_gone, node);
+	for (int type = 1; type < NET_TYPES; type++)
+		if (ph_set_handler(type, on_message, node))
+			die("out of memory");
+	ph_assume_vp(VNODE_DAEMON(node->o.node));
+	dial(node);
+	net_carry(node->net, carry, on_overflow);
+	overlay->limit = evtimer_new(node->base, on_limit, node);
+	overlay->cut = evtimer_new(node->base, on_cut, node);
+	if (!overlay->limit || !overlay->cut || (!overlay_complete(node) && event_add(overlay->limit, &limit)))
+		die("no memory for events");
+	if (fault_on(FAULT_CUT_LINKS))
+		set_cut(node);
+}
+
+/* The last words go out, and this daemon takes its leave: the others need not wait until it is silent. */
+void overlay_close(struct node *node)
+{
+	if (!node->overlay)
+		return;
+	overlay_flush(node);
+	ph_finalize_runtime();
+	event_free(node->overlay->limit);
+	event_free(node->overlay->cut);
+	free(node->overlay);
+	node->overlay = NULL;
+}

@@ -1,0 +1,170 @@
+/* placement.c - see placement.h. */
+#include "vmm/shared/placement.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const names[POLICIES] = {
+	[POLICY_FIXED] = "fixed", [POLICY_SPREAD] = "spread", [POLICY_CONCENTRATE] = "concentrate", [POLICY_AUTO] = "auto",
+};
+
+const char *policy_name(enum policy policy)
+{
+	return (unsigned)policy < POLICIES ? names[policy] : "?";
+}
+
+int policy_of_name(const char *name)
+{
+	for (int i = 0; i < POLICIES; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return -EINVAL;
+}
+
+static void count_cpus(const struct placement_look *look, unsigned count[MAX_NODES])
+{
+	memset(count, 0, MAX_NODES * sizeof *count);
+	for (unsigned cpu = 0; cpu < look->n_cpus; cpu++)
+		count[look->cpu[cpu].host]++;
+}
+
+/* --- spread and concentrate ----------------------------------------------------------------------------------------- */
+
+static unsigned distance(const struct placement_look *look, unsigned host)
+{
+	uint32_t us = look->host[host].rtt_us;
+
+	return us ? 32 - (unsigned)__builtin_clz(us) : 0;
+}
+
+/* Hosts, the nearest first: how many. */
+static unsigned rank(const struct placement_look *look, unsigned order[MAX_NODES])
+{
+	unsigned n = 0;
+
+	for (unsigned host = 0; host < MAX_NODES; host++) {
+		unsigned at = n;
+
+		if (!(look->hosts >> host & 1))
+			continue;
+		for (; at && distance(look, order[at - 1]) > distance(look, host); at--)
+			order[at] = order[at - 1];
+		order[at] = host;
+		n++;
+	}
+	return n;
+}
+
+/* How many CPUs each host should have. Beyond all their processors they are dealt in turn. */
+static void deal(enum policy policy, const struct placement_look *look, const unsigned *order, unsigned n, unsigned want[MAX_NODES])
+{
+	unsigned left = look->n_cpus;
+
+	memset(want, 0, MAX_NODES * sizeof *want);
+	for (unsigned i = 0; i < n && policy == POLICY_CONCENTRATE; i++) {
+		uint32_t room = look->host[order[i]].processors;
+
+		want[order[i]] = left < room ? left : room;
+		left -= want[order[i]];
+	}
+	for (unsigned i = 0; left; i++, left--)
+		want[order[i % n]]++;
+}
+
+bool placement_step(enum policy policy, const struct placement_look *look, struct placement_move *move)
+{
+	unsigned order[MAX_NODES], count[MAX_NODES], want[MAX_NODES], n = rank(look, order);
+	int from = -1, to = -1;
+
+	if (!n)
+		return false;
+	deal(policy, look, order, n, want);
+	count_cpus(look, count);
+	for (unsigned i = 0; i < n; i++) {
+		if (count[order[i]] > want[order[i]])
+			from = (int)order[i]; /* the farthest that has too many */
+		if (to < 0 && count[order[i]] < want[order[i]])
+			to = (int)order[i]; /* the nearest that has too few */
+	}
+	if (from < 0 || to < 0)
+		return false;
+	*move = (struct placement_move){ .from = (unsigned)from, .to = (unsigned)to };
+	for (unsigned cpu = 0; cpu < look->n_cpus; cpu++)
+		if (look->cpu[cpu].host == (unsigned)from)
+			move->cpu = cpu;
+	snprintf(move->why, sizeof move->why, "%s: host %d has %u processors and should have %u, host %d (%u us away) %u and %u",
+		 policy_name(policy), from, count[from], want[from], to, look->host[to].rtt_us, count[to], want[to]);
+	return true;
+}
+
+/* --- auto ----------------------------------------------------------------------------------------------------------- */
+
+static bool has_room(const struct placement_look *look, const unsigned *count, unsigned host)
+{
+	return count[host] < look->host[host].processors;
+}
+
+/* The host from which most of the CPU's pages come, if that is worth a move; else MAX_NODES. */
+static unsigned attraction(const struct placement_look *look, const unsigned *count, unsigned cpu, struct placement_move *move)
+{
+	const uint32_t *fetched = look->cpu[cpu].fetched;
+	unsigned best = look->cpu[cpu].host;
+	uint64_t all = 0;
+
+	for (unsigned host = 0; host < MAX_NODES; host++) {
+		all += fetched[host];
+		if (look->hosts >> host & 1 && fetched[host] > fetched[best])
+			best = host;
+	}
+	if (best == look->cpu[cpu].host || all < AUTO_PAGES || fetched[best] * 100ull < all * AUTO_SHARE_PERCENT ||
+	    !has_room(look, count, best))
+		return MAX_NODES;
+	snprintf(move->why, sizeof move->why, "auto: %llu %% of the %llu pages that it fetched came from there",
+		 fetched[best] * 100ull / all, (unsigned long long)all);
+	return best;
+}
+
+/* A computer with less to do, if the CPU's has too much; else MAX_NODES. */
+static unsigned relief(const struct placement_look *look, const unsigned *count, unsigned cpu, struct placement_move *move)
+{
+	unsigned here = look->cpu[cpu].host, best = here;
+	uint32_t load = look->host[here].load_percent;
+
+	for (unsigned host = 0; host < MAX_NODES; host++)
+		if (look->hosts >> host & 1 && look->host[host].load_percent < look->host[best].load_percent &&
+		    has_room(look, count, host))
+			best = host;
+	if (load < AUTO_LOADED_PERCENT || look->host[best].load_percent + AUTO_LESS_PERCENT > load)
+		return MAX_NODES;
+	snprintf(move->why, sizeof move->why, "auto: the computer of host %u has a load of %u %%, that of host %u %u %%", here, load,
+		 best, look->host[best].load_percent);
+	return best;
+}
+
+bool placement_auto(struct placement_auto *state, const struct placement_look *look, struct placement_move *move)
+{
+	unsigned count[MAX_NODES];
+	bool moves = false;
+
+	count_cpus(look, count);
+	for (unsigned cpu = 0; cpu < look->n_cpus; cpu++) {
+		struct placement_move wish = { .cpu = cpu, .from = look->cpu[cpu].host };
+		unsigned to = attraction(look, count, cpu, &wish);
+
+		if (to == MAX_NODES)
+			to = relief(look, count, cpu, &wish);
+		if (state->cpu[cpu].rest)
+			state->cpu[cpu].rest--;
+		state->cpu[cpu].looks = to == MAX_NODES ? 0 : to == state->cpu[cpu].towards ? state->cpu[cpu].looks + 1 : 1;
+		state->cpu[cpu].towards = to;
+		if (moves || state->cpu[cpu].looks < AUTO_LOOKS || state->cpu[cpu].rest)
+			continue;
+		state->cpu[cpu].looks = 0;
+		state->cpu[cpu].rest = AUTO_REST;
+		wish.to = to;
+		*move = wish;
+		moves = true;
+	}
+	return moves;
+}

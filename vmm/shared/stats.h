@@ -1,0 +1,48 @@
+/* stats.h - the payload of STATS messages: what one node counted, and each of its CPUs.
+ *
+ * A node answers STATS_REQUEST with one or more STATS messages: each payload is one struct node_stats followed by
+ * `cpus_in_part` struct cpu_stats; part 0 .. parts-1 together name every CPU that lives on the node once.  The node's own
+ * counters are the same in every part.  Times are ns of CLOCK_MONOTONIC (the nodes of this version share one host).
+ * The per-CPU arrays are copies of struct vcpu_slot's, so that --stats means what base/hostshm.h says.
+ */
+#ifndef VMM_SHARED_STATS_H
+#define VMM_SHARED_STATS_H
+
+#include "base/hostshm.h"
+#include "base/limits.h"
+#include "base/types.h"
+
+/* What a node counts, expanded from one list: X(field, text) */
+#define NODE_COUNTERS(X) \
+	X(page_requests, "pages asked for by this node's CPUs") \
+	X(page_fetches, "of these, answered with a page's contents from another node") \
+	X(page_upgrades, "of these, rights raised without data") \
+	X(page_zero_fills, "of these, pages never touched before") \
+	X(page_aheads, "pages fetched in a run of reads before a CPU asked for them; not among the requests, but the fetches") \
+	X(page_invalidations, "pages given up to other nodes") \
+	X(page_drops, "copies that this node let go of, to keep to its share") \
+	X(ram_bytes, "bytes of guest RAM that this node holds at the moment") \
+	X(messages_sent, "messages sent to other nodes") \
+	X(messages_received, "messages received from other nodes") \
+	X(bytes_sent, "bytes sent to other nodes") \
+	X(bytes_received, "bytes received from other nodes")
+
+struct node_stats {
+	uint32_t node, part, parts, cpus_in_part;
+	uint64_t user_monotonic_ns; /* when the guest's init first touched a stream register; 0: not yet, or another node */
+#define X(field, text) uint64_t field;
+	NODE_COUNTERS(X)
+#undef X
+};
+
+struct cpu_stats {
+	uint32_t cpu, node;
+	uint64_t traps[TRAP_KIND_COUNT];
+	uint64_t time_ns[TIME_KIND_COUNT];
+	uint64_t fetch_us8[FETCH_BUCKETS];
+};
+
+enum { CPU_STATS_PER_PART = (MAX_MSG_PAYLOAD - sizeof(struct node_stats)) / sizeof(struct cpu_stats) };
+_Static_assert(CPU_STATS_PER_PART >= 16, "two parts hold every CPU");
+
+#endif
