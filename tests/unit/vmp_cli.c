@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include "base/limits.h"
 #include "vmm/cli/run/checks.h"
@@ -320,16 +322,37 @@ static void write_sample(const char *path)
 static void cpio_reads_what_we_write(void)
 {
 	shell("mkdir -p tree/deep/empty && seq 5000 >tree/numbers && ln -s numbers tree/link && echo >tree/deep/one && "
-	      "printf x >tree/odd && chmod 755 tree/odd && mkfifo tree/pipe && touch tree/nothing");
+	      "printf x >tree/odd && chmod 755 tree/odd && mkfifo tree/pipe && touch tree/nothing && "
+	      "ln tree/odd tree/deep/again && touch -d '2001-02-03 04:05:06' tree/odd tree/deep/empty");
 	write_sample(at("sample.cpio"));
 	shell("mkdir out && cd out && cpio --quiet -idm <../sample.cpio");
-	shell("rm tree/pipe && diff -r tree out/share && [ -x out/share/odd ] && [ $(readlink out/lib/x) = y ]");
+	shell("diff -r --exclude=pipe tree out/share && [ -x out/share/odd ] && [ $(readlink out/lib/x) = y ]");
+	shell("[ -p out/share/pipe ] && [ out/share/odd -ef out/share/deep/again ]");
+	shell("cd tree && find . -type f -exec sh -c 'for f; do "
+	      "[ $(stat -c %%Y $f) = $(stat -c %%Y ../out/share/$f) ] || exit 1; done' - {} +");
 	shell("[ -d out/share/deep/empty ] && [ $(readlink out/share/link) = numbers ]");
 	shell("printf 'ls\\0-l\\0' | cmp - out/vmp/command");
 	/* the same input, the same archive */
-	shell("mkfifo tree/pipe");
 	write_sample(at("again.cpio"));
 	shell("cmp sample.cpio again.cpio");
+}
+
+static void what_cannot_be_copied_is_counted(void)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct initramfs archive;
+	int fd = open("/dev/null", O_WRONLY), listener = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	shell("mkdir uncopied");
+	snprintf(address.sun_path, sizeof address.sun_path, "%s", at("uncopied/socket"));
+	CU_ASSERT_EQUAL_FATAL(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+	initramfs_start(&archive, fd);
+	initramfs_add_tree(&archive, "/share", at("uncopied"));
+	CU_ASSERT_EQUAL(initramfs_finish(&archive), 0);
+	CU_ASSERT_EQUAL(archive.left_out, 1);
+	CU_ASSERT(strstr(archive.first_left_out, "uncopied/socket") != NULL);
+	close(listener);
+	close(fd);
 }
 
 static void a_tree_is_counted_up_to_a_limit(void)
@@ -763,7 +786,8 @@ int main(void)
 #define T(name) { #name, name }
 		T(hosts_to_come_and_go),
 		T(good_lines), T(other_options_are_kept), T(processors_to_move), T(snapshots), T(loads), T(disk_specs), T(every_help_fits_and_is_whole), T(escapes),
-		T(cpio_reads_what_we_write), T(a_tree_is_counted_up_to_a_limit), T(a_full_disk_is_an_error),
+		T(cpio_reads_what_we_write), T(what_cannot_be_copied_is_counted),
+		T(a_tree_is_counted_up_to_a_limit), T(a_full_disk_is_an_error),
 		T(an_image_is_read_back), T(files_are_told_apart), T(interpreters), T(libraries_are_found_recursively), T(the_loaders_cache),
 		T(a_missing_loader_names_its_package), T(commands_reach_the_guest), T(commands_are_refused), T(checksums),
 		T(disks), T(memory_limits), T(heat_is_added_up), T(symbols_are_found), T(dump_is_named),

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/log.h"
 #include "vmm/cli/guest/elfdeps.h"
 #include "vmm/cli/guest/initramfs.h"
 #include "vmm/cli/guest/ldcache.h"
@@ -243,6 +244,9 @@ static int write_archive(struct guestprog *g, int fd, struct problem *p)
 	initramfs_start(&g->archive, fd);
 	if (g->o->share)
 		initramfs_add_tree(&g->archive, SHARE, g->o->share);
+	if (g->archive.left_out)
+		log_warn("--share %s: %u sockets or devices are left out, %s first", g->o->share, g->archive.left_out,
+			 g->archive.first_left_out);
 	add_libraries(g);
 	if (g->copy)
 		initramfs_add_file(&g->archive, g->guest_path, g->host_path);

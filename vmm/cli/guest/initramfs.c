@@ -1,5 +1,6 @@
 /* initramfs.c - see initramfs.h. The format is "newc" (cpio(5)): a header of 110 hexadecimal characters, the name and the
- * bytes, each padded to four.  Owners are root, times zero: the same input gives the same archive.
+ * bytes, each padded to four.  Owners are root.  What comes from the host keeps its time of change, all else has time 0:
+ * the same input gives the same archive.  The guest kernel makes hard links of regular files that have one inode number.
  */
 #include "vmm/cli/guest/initramfs.h"
 
@@ -7,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +16,17 @@
 #include <unistd.h>
 
 enum { HEADER_BYTES = 110, COPY_BYTES = 65536 };
+
+/* What the header of one entry says besides its name. */
+struct archived {
+	uint32_t inode, links;
+	mode_t mode;
+	time_t changed;
+	uint64_t bytes;
+};
+
+/* A file of the host with several names, and its inode number in the archive. */
+struct linked { dev_t device; ino_t inode; uint32_t as; };
 
 static void fail(struct initramfs *archive, int error)
 {
@@ -45,20 +58,32 @@ static void pad(struct initramfs *archive)
 	put(archive, "\0\0\0", -archive->bytes & 3);
 }
 
-/* Header and name; `bytes` of contents must follow, then pad(). */
-static void put_header(struct initramfs *archive, const char *name, mode_t mode, uint64_t bytes)
+/* The header has room for the seconds from 1970 to 2106. */
+static uint32_t header_time(time_t changed)
+{
+	return changed < 0 ? 0 : changed > UINT32_MAX ? UINT32_MAX : (uint32_t)changed;
+}
+
+/* Header and name; the entry's contents must follow, then pad(). */
+static void put_entry(struct initramfs *archive, const char *name, const struct archived *e)
 {
 	char header[HEADER_BYTES + 1];
 
-	if (bytes > UINT32_MAX) {
+	if (e->bytes > UINT32_MAX) {
 		fail(archive, -EFBIG);
 		return;
 	}
-	snprintf(header, sizeof header, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", archive->next_inode++,
-		 mode, 0, 0, S_ISDIR(mode) ? 2 : 1, 0, (unsigned)bytes, 0, 0, 0, 0, (unsigned)strlen(name) + 1, 0);
+	snprintf(header, sizeof header, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", e->inode, e->mode, 0, 0,
+		 e->links, header_time(e->changed), (unsigned)e->bytes, 0, 0, 0, 0, (unsigned)strlen(name) + 1, 0);
 	put(archive, header, HEADER_BYTES);
 	put(archive, name, strlen(name) + 1);
 	pad(archive);
+}
+
+static void put_header(struct initramfs *archive, const char *name, mode_t mode, time_t changed, uint64_t bytes)
+{
+	put_entry(archive, name, &(struct archived){ .inode = archive->next_inode++, .links = S_ISDIR(mode) ? 2 : 1, .mode = mode,
+						  .changed = changed, .bytes = bytes });
 }
 
 static bool has_folder(const struct initramfs *archive, const char *path)
@@ -104,29 +129,39 @@ void initramfs_start(struct initramfs *archive, int fd)
 	*archive = (struct initramfs){ .fd = fd, .next_inode = 1 };
 }
 
-void initramfs_add_folder(struct initramfs *archive, const char *path, mode_t mode)
+static void add_folder(struct initramfs *archive, const char *path, mode_t mode, time_t changed)
 {
 	if (!path[1] || has_folder(archive, path)) /* the root is there */
 		return;
 	add_parents(archive, path);
 	remember_folder(archive, path);
-	put_header(archive, path + 1, S_IFDIR | (mode & 07777), 0);
+	put_header(archive, path + 1, S_IFDIR | (mode & 07777), changed, 0);
+}
+
+void initramfs_add_folder(struct initramfs *archive, const char *path, mode_t mode)
+{
+	add_folder(archive, path, mode, 0);
 }
 
 void initramfs_add_bytes(struct initramfs *archive, const char *path, mode_t mode, const void *bytes, size_t n)
 {
 	add_parents(archive, path);
-	put_header(archive, path + 1, S_IFREG | (mode & 07777), n);
+	put_header(archive, path + 1, S_IFREG | (mode & 07777), 0, n);
 	put(archive, bytes, n);
+	pad(archive);
+}
+
+static void add_link(struct initramfs *archive, const char *path, const char *target, time_t changed)
+{
+	add_parents(archive, path);
+	put_header(archive, path + 1, S_IFLNK | 0777, changed, strlen(target));
+	put(archive, target, strlen(target));
 	pad(archive);
 }
 
 void initramfs_add_link(struct initramfs *archive, const char *path, const char *target)
 {
-	add_parents(archive, path);
-	put_header(archive, path + 1, S_IFLNK | 0777, strlen(target));
-	put(archive, target, strlen(target));
-	pad(archive);
+	add_link(archive, path, target, 0);
 }
 
 /* Exactly `bytes` bytes, as the header has promised. */
@@ -151,6 +186,54 @@ static void copy_contents(struct initramfs *archive, int fd, uint64_t bytes)
 	}
 }
 
+static int compare_linked(const void *left, const void *right)
+{
+	const struct linked *a = left, *b = right;
+
+	if (a->device != b->device)
+		return a->device < b->device ? -1 : 1;
+	return a->inode < b->inode ? -1 : a->inode > b->inode;
+}
+
+/* Returns the inode number of a file of the host in the archive; *again is set if its contents are there already. */
+static uint32_t inode_of(struct initramfs *archive, const struct stat *st, bool *again)
+{
+	struct linked *link, **known;
+
+	*again = false;
+	if (st->st_nlink < 2)
+		return archive->next_inode++;
+	link = malloc(sizeof *link);
+	if (link)
+		*link = (struct linked){ st->st_dev, st->st_ino, archive->next_inode };
+	known = link ? tsearch(link, &archive->linked, compare_linked) : NULL;
+	if (!known) {
+		free(link);
+		fail(archive, -ENOMEM);
+		return 0;
+	}
+	*again = *known != link;
+	if (*again)
+		free(link);
+	else
+		archive->next_inode++;
+	return (*known)->as;
+}
+
+static void copy_file(struct initramfs *archive, const char *path, int fd, const struct stat *st)
+{
+	struct archived e = { .mode = S_IFREG | (st->st_mode & 07777), .changed = st->st_mtime };
+	bool again;
+
+	add_parents(archive, path);
+	e.inode = inode_of(archive, st, &again);
+	e.links = st->st_nlink < 2 ? 1 : 2; /* two or more are the same to the guest kernel */
+	e.bytes = again ? 0 : (uint64_t)st->st_size;
+	put_entry(archive, path + 1, &e);
+	copy_contents(archive, fd, e.bytes);
+	pad(archive);
+}
+
 void initramfs_add_file(struct initramfs *archive, const char *path, const char *host_path)
 {
 	int fd = open(host_path, O_RDONLY | O_CLOEXEC);
@@ -165,12 +248,15 @@ void initramfs_add_file(struct initramfs *archive, const char *path, const char 
 	} else if (!S_ISREG(st.st_mode)) {
 		fail(archive, -EINVAL);
 	} else {
-		add_parents(archive, path);
-		put_header(archive, path + 1, S_IFREG | (st.st_mode & 07777), st.st_size);
-		copy_contents(archive, fd, st.st_size);
-		pad(archive);
+		copy_file(archive, path, fd, &st);
 	}
 	close(fd);
+}
+
+static void leave_out(struct initramfs *archive, const char *host_path)
+{
+	if (!archive->left_out++)
+		snprintf(archive->first_left_out, sizeof archive->first_left_out, "%.255s", host_path);
 }
 
 static void add_entry(struct initramfs *archive, const char *path, const char *host_path)
@@ -182,7 +268,7 @@ static void add_entry(struct initramfs *archive, const char *path, const char *h
 	if (lstat(host_path, &st)) {
 		fail(archive, -errno);
 	} else if (S_ISDIR(st.st_mode)) {
-		initramfs_add_folder(archive, path, st.st_mode);
+		add_folder(archive, path, st.st_mode, st.st_mtime);
 		initramfs_add_tree(archive, path, host_path);
 	} else if (S_ISREG(st.st_mode)) {
 		initramfs_add_file(archive, path, host_path);
@@ -193,7 +279,12 @@ static void add_entry(struct initramfs *archive, const char *path, const char *h
 			return;
 		}
 		target[n] = 0;
-		initramfs_add_link(archive, path, target);
+		add_link(archive, path, target, st.st_mtime);
+	} else if (S_ISFIFO(st.st_mode)) {
+		add_parents(archive, path);
+		put_header(archive, path + 1, S_IFIFO | (st.st_mode & 07777), st.st_mtime, 0);
+	} else {
+		leave_out(archive, host_path);
 	}
 }
 
@@ -201,12 +292,15 @@ void initramfs_add_tree(struct initramfs *archive, const char *path, const char 
 {
 	DIR *folder = opendir(host_path);
 	struct dirent *entry;
+	struct stat st;
 
-	if (!folder) {
+	if (!folder || fstat(dirfd(folder), &st)) {
 		fail(archive, -errno);
+		if (folder)
+			closedir(folder);
 		return;
 	}
-	initramfs_add_folder(archive, path, 0755);
+	add_folder(archive, path, 0755, st.st_mtime);
 	while (!archive->error && (entry = readdir(folder))) {
 		char inside[PATH_MAX], outside[PATH_MAX];
 
@@ -223,7 +317,9 @@ void initramfs_add_tree(struct initramfs *archive, const char *path, const char 
 
 int initramfs_finish(struct initramfs *archive)
 {
-	put_header(archive, "TRAILER!!!", 0, 0);
+	put_header(archive, "TRAILER!!!", 0, 0, 0);
+	tdestroy(archive->linked, free);
+	archive->linked = NULL;
 	for (size_t i = 0; i < archive->n_folders; i++)
 		free(archive->folders[i]);
 	free(archive->folders);

@@ -27,6 +27,9 @@ struct initramfs {
 	/* Folders already in the archive, so that each is made once. Owned; freed by initramfs_finish(). */
 	char **folders;
 	size_t n_folders;
+	void *linked; /* the host's files of several names that are in the archive, a tree of tsearch(3); owned likewise */
+	uint32_t left_out; /* sockets and devices that were not copied, and the first of them */
+	char first_left_out[256];
 };
 
 void initramfs_start(struct initramfs *archive, int fd);
@@ -37,7 +40,8 @@ void initramfs_add_bytes(struct initramfs *archive, const char *path, mode_t mod
 void initramfs_add_link(struct initramfs *archive, const char *path, const char *target);
 /* A regular file of the host. A file that shrinks meanwhile is filled up with zeros, one that grows is cut off. */
 void initramfs_add_file(struct initramfs *archive, const char *path, const char *host_path);
-/* A folder of the host with all below it; symbolic links stay links, sockets and devices are left out. */
+/* A folder of the host with all below it; times of change, links and FIFOs stay what they are.
+ * Sockets and devices are left out, and counted. */
 void initramfs_add_tree(struct initramfs *archive, const char *path, const char *host_path);
 
 /* End the archive. 0, or the first error. */
