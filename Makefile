@@ -57,7 +57,7 @@ $(B)/%.o: %.S
 include base/module.mk vcpu/module.mk dsm/module.mk vmm/shared/module.mk
 include $(filter-out base/module.mk vcpu/module.mk dsm/module.mk vmm/shared/module.mk,$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
 
-.PHONY: all programs guest setup run unit-tests unit check soak lint tour clean help
+.PHONY: all programs guest setup run unit-tests unit check check-quick soak lint tour clean help
 all: programs guest
 
 programs: $(PROGRAMS)
@@ -76,6 +76,10 @@ run: setup
 
 check: setup
 	$(Q)scripts/check
+
+# Below three minutes: for each change.
+check-quick: setup
+	$(Q)scripts/check --quick
 
 # Hours rather than minutes: fifty boots, long litmus runs, the largest machines, Linux's own tests of RCU and locks in interrupt
 # storms; many random instructions, many seeds.
@@ -99,7 +103,8 @@ tour:
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -5 | tail -3
 	@echo "  make run        boot two hosts and run EP class W on both"
-	@echo "  make check      all tests"
+	@echo "  make check      all tests; scripts/check --list: its stages, scripts/check STAGE: one of them"
+	@echo "  make check-quick    less than three minutes of them, for each change"
 	@echo "  make soak       the long runs too"
 	@echo "  make unit       unit tests alone"
 	@echo "  make diff       random instructions on both engines and QEMU: SEQUENCES=100000 SEED=..."

@@ -214,6 +214,17 @@ static unsigned files_in(const char *at)
 	return n;
 }
 
+/* Whether this user may make namespaces, for a disk of one's own. */
+static bool may_make_namespaces(void)
+{
+	pid_t child = fork();
+	int status = 0;
+
+	if (child == 0)
+		_exit(unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0);
+	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
 /* The disk is full: an error that says so, and no half of a file; when there is room again, all that was to be kept. */
 static int role_full_disk(int role)
 {
@@ -421,10 +432,15 @@ static void test_log(void)
 	run_roles(role_twice, 1);
 	snprintf(disk, sizeof disk, "%s/disk", folder);
 	CU_ASSERT(mkdir(disk, 0700) == 0);
-#ifndef __SANITIZE_THREAD__	/* whose own thread keeps the process from having a file system of its own */
-	run_roles(role_full_disk, 1);
+	/* The thread sanitizer's own thread keeps the process from having a file system of its own. */
+#ifndef __SANITIZE_THREAD__
+	if (may_make_namespaces())
+		run_roles(role_full_disk, 1);
+	else
+		printf("\nskipped: a full disk: this computer does not let ordinary users make namespaces\n");
 #else
 	(void)role_full_disk;
+	(void)may_make_namespaces;
 #endif
 	rmdir(disk);
 }
