@@ -16,7 +16,7 @@
 #include <string.h>
 #include "base/guest_abi.h"
 #include "base/log.h"
-#include "iosrv/image.h"
+#include "iosrv/diskimage.h"
 
 enum { DATA, ERROR_FEATURES, COUNT, LBA_LOW, LBA_MID, LBA_HIGH, DEVICE, STATUS_COMMAND };
 enum { BUSY = 0x80, READY = 0x40, SEEK_DONE = 0x10, DRQ = 0x08, ERR = 0x01, IDLE = READY | SEEK_DONE };
@@ -41,11 +41,11 @@ static struct ide {
 } ide;
 static enum { NO_FLUSH, FLUSH_ABANDONED /* by a reset */, FLUSHING, FLUSH_AGAIN } flushing; /* the host's, not the guest's */
 
-static struct image *image; /* NULL: there is no disk */
+static struct diskimage *image; /* NULL: there is no disk */
 
 static uint64_t disk_sectors(void)
 {
-	return image ? image_sectors(image) : 0;
+	return image ? diskimage_sectors(image) : 0;
 }
 
 static bool slave_selected(void)
@@ -139,7 +139,7 @@ static void read_block(void)
 	int result;
 
 	begin_block();
-	result = image_read(image, ide.sector, ide.block_bytes / SECTOR_BYTES, ide.buffer);
+	result = diskimage_read(image, ide.sector, ide.block_bytes / SECTOR_BYTES, ide.buffer);
 	if (result) {
 		log_warn("disk: reading sector %llu: %s", (unsigned long long)ide.sector, strerror(-result));
 		finish_with(result);
@@ -166,7 +166,7 @@ static void end_read_block(void)
 
 static int flush_image(void)
 {
-	return image_flush(image);
+	return diskimage_flush(image);
 }
 
 static void on_flushed(int result)
@@ -195,7 +195,7 @@ static void flush(void)
 static void end_write_block(void)
 {
 	uint32_t sectors = ide.block_bytes / SECTOR_BYTES;
-	int result = image_write(image, ide.sector, sectors, ide.buffer);
+	int result = diskimage_write(image, ide.sector, sectors, ide.buffer);
 
 	if (result) {
 		log_warn("disk: writing sector %llu: %s", (unsigned long long)ide.sector, strerror(-result));
@@ -257,7 +257,7 @@ static void command_transfer(unsigned flags)
 		finish(ABORTED);
 		return;
 	}
-	if (!result && ide.writing && image_read_only(image))
+	if (!result && ide.writing && diskimage_read_only(image))
 		result = -EROFS;
 	if (result)
 		finish_with(result);
@@ -273,7 +273,7 @@ static void command_verify(unsigned flags)
 
 	for (uint32_t n; !result && ide.left; ide.left -= n, ide.sector += n) {
 		n = ide.left < MULTIPLE_MAX ? ide.left : MULTIPLE_MAX;
-		result = image_read(image, ide.sector, n, ide.buffer);
+		result = diskimage_read(image, ide.sector, n, ide.buffer);
 		if (result)
 			break;
 	}
@@ -485,13 +485,13 @@ static void begin_command(uint8_t code)
 
 int ide_open(const char *spec, char *error, size_t error_bytes)
 {
-	image = image_open(spec, error, error_bytes);
+	image = diskimage_open(spec, error, error_bytes);
 	return image ? 0 : -EINVAL;
 }
 
 void ide_close(void)
 {
-	image_close(image);
+	diskimage_close(image);
 	image = NULL;
 }
 
@@ -636,7 +636,7 @@ static bool ide_restored(void)
 	return flushing == NO_FLUSH;
 }
 
-struct image *ide_image(void)
+struct diskimage *ide_image(void)
 {
 	return image;
 }

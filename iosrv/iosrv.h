@@ -1,7 +1,7 @@
 /* iosrv.h - the I/O server: one process that holds all device state, beside node 0.
  *
- * Reading order: main.c (the process), serve.c (a message), chips.c (which chip answers which address), then a file per
- * chip: uart16550.c (console), stream.c (standard streams of the command), ioapic.c, ide.c (disk); snapshot.c saves and loads them.
+ * Reading order: iosrv_main.c (the process), serve.c (a message), chips.c (which chip answers which address), then a file per
+ * chip: uart.c (console), stream.c (standard streams of the command), ioapic.c, ide.c (disk); snapshot.c saves and loads them.
  *
  * Rules of use: one thread; a chip's handler never waits.  A chip raises its line by iosrv_raise(); lines are
  * edge-triggered: each call is one edge.
@@ -64,7 +64,7 @@ void stream_flush(void);
 void ioapic_raise(unsigned pin);
 int ide_open(const char *spec, char *error, size_t error_bytes); /* IMAGE[,ro|,snapshot]; 0 or -errno with a line */
 void ide_close(void);
-struct image *ide_image(void); /* NULL: there is no disk */
+struct diskimage *ide_image(void); /* NULL: there is no disk */
 
 /* snapshot.c. Rules of use: snapshot_capture() while no CPU and no work of ours runs; 0 or -errno. */
 int snapshot_capture(enum snapshot_mode mode);

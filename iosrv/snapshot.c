@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "iosrv/image.h"
+#include "iosrv/diskimage.h"
 
 enum { MAX_CHIPS = 8, PART_BYTES = MAX_MSG_PAYLOAD };
 
@@ -17,7 +17,7 @@ static struct {
 	bool taken;
 	void *chip[MAX_CHIPS]; /* the copy of its state */
 	struct snapshot_disk disk;
-	struct image_copy *blocks;
+	struct diskimage_copy *blocks;
 	/* where the next item is */
 	unsigned at_chip, at_part;
 	bool disk_sent;
@@ -30,7 +30,7 @@ void snapshot_forget(void)
 {
 	for (unsigned i = 0; i < MAX_CHIPS; i++)
 		free(copy.chip[i]);
-	image_copy_free(copy.blocks);
+	diskimage_copy_free(copy.blocks);
 	memset(&copy, 0, sizeof copy);
 	memset(loaded, 0, sizeof loaded);
 }
@@ -49,10 +49,10 @@ int snapshot_capture(enum snapshot_mode mode)
 		memcpy(copy.chip[i], chips[i]->state, chips[i]->state_bytes);
 	}
 	if (ide_image()) {
-		int error = image_identity(ide_image(), &copy.disk);
+		int error = diskimage_identity(ide_image(), &copy.disk);
 
 		if (!error && copy.disk.mode == IMAGE_SNAPSHOT)
-			error = image_copy_make(ide_image(), mode, &copy.blocks);
+			error = diskimage_copy_make(ide_image(), mode, &copy.blocks);
 		if (error)
 			return error;
 	}
@@ -109,7 +109,7 @@ static bool send_block(uint32_t seq)
 
 	if (!copy.blocks)
 		return false;
-	bytes = image_copy_next(copy.blocks, &copy.at_block, data);
+	bytes = diskimage_copy_next(copy.blocks, &copy.at_block, data);
 	if (bytes < 0)
 		iosrv_fail("the copy of the disk's blocks cannot be read: %s", strerror(-bytes));
 	if (bytes <= 0)
@@ -154,13 +154,13 @@ static void load_disk(const void *data, size_t bytes)
 	}
 	memcpy(&was, data, sizeof was);
 	was.path[sizeof was.path - 1] = 0;
-	if (image_identity(ide_image(), &is) || is.bytes != was.bytes || is.mtime_ns != was.mtime_ns)
+	if (diskimage_identity(ide_image(), &is) || is.bytes != was.bytes || is.mtime_ns != was.mtime_ns)
 		iosrv_fail("disk image %s has changed since the snapshot was saved", was.path);
 }
 
 static void load_block(uint32_t block, const void *data, size_t bytes)
 {
-	int error = ide_image() ? image_put_block(ide_image(), block, data, bytes) : -ENODEV;
+	int error = ide_image() ? diskimage_put_block(ide_image(), block, data, bytes) : -ENODEV;
 
 	if (error)
 		iosrv_fail("the snapshot's disk block %u cannot be put back: %s", block, strerror(-error));

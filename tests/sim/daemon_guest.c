@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/guest_abi.h"
-#include "iosrv/image.h"
+#include "iosrv/diskimage.h"
 #include "tests/sim/daemons.h"
 
 enum { INPUT, OUTPUT, ERRORS, DISK, GUESTS };

@@ -1,4 +1,4 @@
-/* daemon_io.c - the I/O server of daemon-sim: iosrv/serve.c and the chips, in place of iosrv/main.c; see daemons.h.
+/* daemon_io.c - the I/O server of daemon-sim: iosrv/serve.c and the chips, in place of iosrv/iosrv_main.c; see daemons.h.
  *
  * Its disk is a file, with what the guest writes kept apart. What it has collected goes out a moment after a message, so that several
  * may come before; work that takes long is done later.
@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "base/log.h"
-#include "iosrv/image.h"
+#include "iosrv/diskimage.h"
 #include "iosrv/iosrv.h"
 #include "tests/sim/daemons.h"
 
@@ -144,7 +144,7 @@ void io_check_disk(const uint8_t *version)
 
 	for (uint32_t sector = 0; sector < DISK_SECTORS; sector++) {
 		io_sector(should_be, sector, version[sector]);
-		if (image_read(ide_image(), sector, 1, is) || memcmp(is, should_be, sizeof is))
+		if (diskimage_read(ide_image(), sector, 1, is) || memcmp(is, should_be, sizeof is))
 			sim_fail(machine, "sector %u is not what was written last", sector);
 	}
 }

@@ -1,4 +1,4 @@
-/* iosrv_fake.c - see iosrv_fake.h. Stands in for iosrv/main.c. */
+/* iosrv_fake.c - see iosrv_fake.h. Stands in for iosrv/iosrv_main.c. */
 #include "tests/unit/iosrv_fake.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/guest_abi.h"
-#include "iosrv/image.h"
+#include "iosrv/diskimage.h"
 #include "tests/unit/iosrv_fake.h"
 
 enum { DATA = VMP_IDE_PORT, NSECT = DATA + 2, LBAL, LBAM, LBAH, DEVICE, COMMAND, DISK_SECTORS = 100 };
@@ -170,13 +170,13 @@ static void a_checkpoint_has_the_blocks_that_changed(void)
 
 	fake_reset();
 	open_disk(",snapshot");
-	CU_ASSERT_EQUAL(image_write(ide_image(), 8, 1, two), 0);
-	CU_ASSERT_EQUAL(image_write(ide_image(), 31, 2, two), 0); /* the last sector of block 3, and the first of 4 */
+	CU_ASSERT_EQUAL(diskimage_write(ide_image(), 8, 1, two), 0);
+	CU_ASSERT_EQUAL(diskimage_write(ide_image(), 31, 2, two), 0); /* the last sector of block 3, and the first of 4 */
 	CU_ASSERT_EQUAL(saved_blocks(SNAPSHOT_APART), 1 << 1 | 1 << 3 | 1 << 4);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_WHOLE), 1 << 1 | 1 << 3 | 1 << 4);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 0);
-	CU_ASSERT_EQUAL(image_write(ide_image(), 24, 1, two), 0);
-	CU_ASSERT_EQUAL(image_write(ide_image(), DISK_SECTORS - 1, 1, two), 0); /* a block that is not whole */
+	CU_ASSERT_EQUAL(diskimage_write(ide_image(), 24, 1, two), 0);
+	CU_ASSERT_EQUAL(diskimage_write(ide_image(), DISK_SECTORS - 1, 1, two), 0); /* a block that is not whole */
 	CU_ASSERT_EQUAL(saved_blocks(SNAPSHOT_APART), 1 << 1 | 1 << 3 | 1 << 4 | 1 << 12);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 1 << 3 | 1 << 12);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 0);

@@ -1,4 +1,4 @@
-/* main.c - the I/O server's process: its socket, its loop, a thread for what takes long.
+/* iosrv_main.c - the I/O server's process: its socket, its loop, a thread for what takes long.
  *
  *   vmp-iosrv --socket FD --cpus N [--disk IMAGE[,ro|,snapshot]]
  *

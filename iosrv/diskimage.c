@@ -1,9 +1,9 @@
-/* image.c - a raw disk image on the host: read-write, read-only, or with the guest's writes kept apart and forgotten.
+/* diskimage.c - a raw disk image on the host: read-write, read-only, or with the guest's writes kept apart and forgotten.
  *
  * A snapshot's writes go to a memory file of the image's size, of which only what was written takes memory; one bit per
  * 4 KiB block tells where a block is.
  */
-#include "iosrv/image.h"
+#include "iosrv/diskimage.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 enum { BLOCK_BYTES = IMAGE_BLOCK_BYTES, BLOCK_SECTORS = BLOCK_BYTES / SECTOR_BYTES };
 
-struct image {
+struct diskimage {
 	int fd, overlay; /* overlay: -1 unless snapshot */
 	bool read_only;
 	char path[4096]; /* absolute */
@@ -26,21 +26,21 @@ struct image {
 	uint8_t *changed; /* and one per block that was written since the last checkpoint */
 };
 
-static struct image *fail(struct image *image, char *why, size_t why_bytes, const char *path, const char *what)
+static struct diskimage *fail(struct diskimage *image, char *why, size_t why_bytes, const char *path, const char *what)
 {
 	snprintf(why, why_bytes, "disk image %s: %s", path, what);
-	image_close(image);
+	diskimage_close(image);
 	return NULL;
 }
 
-static size_t map_bytes(const struct image *image) { return image->sectors / BLOCK_SECTORS / 8 + 1; }
+static size_t map_bytes(const struct diskimage *image) { return image->sectors / BLOCK_SECTORS / 8 + 1; }
 
-struct image *image_open(const char *spec, char *why, size_t why_bytes)
+struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes)
 {
 	const char *comma = strrchr(spec, ',');
 	bool ro = comma && !strcmp(comma, ",ro"), snapshot = comma && !strcmp(comma, ",snapshot");
 	char path[4096];
-	struct image *image = calloc(1, sizeof *image);
+	struct diskimage *image = calloc(1, sizeof *image);
 	struct stat st;
 
 	snprintf(path, sizeof path, "%.*s", ro || snapshot ? (int)(comma - spec) : (int)strlen(spec), spec);
@@ -72,7 +72,7 @@ struct image *image_open(const char *spec, char *why, size_t why_bytes)
 	return image;
 }
 
-void image_close(struct image *image)
+void diskimage_close(struct diskimage *image)
 {
 	if (!image)
 		return;
@@ -85,10 +85,10 @@ void image_close(struct image *image)
 	free(image);
 }
 
-uint64_t image_sectors(const struct image *image) { return image->sectors; }
-bool image_read_only(const struct image *image) { return image->read_only; }
+uint64_t diskimage_sectors(const struct diskimage *image) { return image->sectors; }
+bool diskimage_read_only(const struct diskimage *image) { return image->read_only; }
 
-static bool owns(const struct image *image, uint64_t block) { return image->own[block / 8] >> block % 8 & 1; }
+static bool owns(const struct diskimage *image, uint64_t block) { return image->own[block / 8] >> block % 8 & 1; }
 
 static int transfer(int fd, bool write, uint64_t at, void *data, size_t bytes)
 {
@@ -107,7 +107,7 @@ static int transfer(int fd, bool write, uint64_t at, void *data, size_t bytes)
 }
 
 /* The snapshot's copy of a block, made now if there is none. */
-static int own_block(struct image *image, uint64_t block)
+static int own_block(struct diskimage *image, uint64_t block)
 {
 	uint8_t data[BLOCK_BYTES];
 	uint64_t at = block * BLOCK_BYTES, left = image->sectors * SECTOR_BYTES - at;
@@ -124,7 +124,7 @@ static int own_block(struct image *image, uint64_t block)
 	return error;
 }
 
-int image_read(struct image *image, uint64_t sector, unsigned count, void *to)
+int diskimage_read(struct diskimage *image, uint64_t sector, unsigned count, void *to)
 {
 	int error = 0;
 
@@ -136,7 +136,7 @@ int image_read(struct image *image, uint64_t sector, unsigned count, void *to)
 	return error;
 }
 
-int image_write(struct image *image, uint64_t sector, unsigned count, const void *from)
+int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, const void *from)
 {
 	int error = 0;
 
@@ -153,7 +153,7 @@ int image_write(struct image *image, uint64_t sector, unsigned count, const void
 	return error;
 }
 
-int image_flush(struct image *image)
+int diskimage_flush(struct diskimage *image)
 {
 	if (image->read_only || image->overlay >= 0)
 		return 0;
@@ -162,7 +162,7 @@ int image_flush(struct image *image)
 
 /* --- snapshots of the machine --- */
 
-struct image_copy {
+struct diskimage_copy {
 	int fd;
 	uint64_t bytes;
 	uint8_t *has; /* one bit per block */
@@ -177,7 +177,7 @@ static size_t block_bytes(uint64_t bytes, uint64_t block)
 	return left < BLOCK_BYTES ? left : BLOCK_BYTES;
 }
 
-int image_identity(const struct image *image, struct snapshot_disk *identity)
+int diskimage_identity(const struct diskimage *image, struct snapshot_disk *identity)
 {
 	struct stat st;
 
@@ -191,9 +191,9 @@ int image_identity(const struct image *image, struct snapshot_disk *identity)
 	return 0;
 }
 
-static bool has(const struct image_copy *copy, uint64_t block) { return copy->has[block / 8] >> block % 8 & 1; }
+static bool has(const struct diskimage_copy *copy, uint64_t block) { return copy->has[block / 8] >> block % 8 & 1; }
 
-void image_copy_free(struct image_copy *copy)
+void diskimage_copy_free(struct diskimage_copy *copy)
 {
 	if (!copy)
 		return;
@@ -203,9 +203,9 @@ void image_copy_free(struct image_copy *copy)
 	free(copy);
 }
 
-int image_copy_make(struct image *image, enum snapshot_mode mode, struct image_copy **made)
+int diskimage_copy_make(struct diskimage *image, enum snapshot_mode mode, struct diskimage_copy **made)
 {
-	struct image_copy *copy = calloc(1, sizeof *copy);
+	struct diskimage_copy *copy = calloc(1, sizeof *copy);
 	uint8_t data[BLOCK_BYTES];
 	int error = 0;
 
@@ -228,7 +228,7 @@ int image_copy_make(struct image *image, enum snapshot_mode mode, struct image_c
 			error = transfer(copy->fd, true, block * BLOCK_BYTES, data, bytes);
 	}
 	if (error) {
-		image_copy_free(copy);
+		diskimage_copy_free(copy);
 		return error;
 	}
 	if (mode != SNAPSHOT_APART)
@@ -237,7 +237,7 @@ int image_copy_make(struct image *image, enum snapshot_mode mode, struct image_c
 	return 0;
 }
 
-int image_copy_next(struct image_copy *copy, uint64_t *block, void *data)
+int diskimage_copy_next(struct diskimage_copy *copy, uint64_t *block, void *data)
 {
 	int error;
 
@@ -249,7 +249,7 @@ int image_copy_next(struct image_copy *copy, uint64_t *block, void *data)
 	return error ? error : (int)block_bytes(copy->bytes, *block);
 }
 
-int image_put_block(struct image *image, uint64_t block, const void *data, size_t bytes)
+int diskimage_put_block(struct diskimage *image, uint64_t block, const void *data, size_t bytes)
 {
 	uint64_t all = image->sectors * SECTOR_BYTES;
 	int error;

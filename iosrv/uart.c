@@ -1,4 +1,4 @@
-/* uart16550.c - the console: a 16550A at VMP_UART_PORT, line VMP_UART_IRQ.
+/* uart.c - the console: a 16550A at VMP_UART_PORT, line VMP_UART_IRQ.
  *
  * Two things differ from the chip that Linux knows, both on purpose.  What is transmitted leaves at once, but "transmitter
  * empty" is told only when the driver looks (IIR, LSR, IER) or a moment later: Linux writes 16 bytes and looks again
