@@ -4,19 +4,56 @@
 #include <string.h>
 #include "base/log.h"
 
-const struct chip *const chips[] = { &uart_chip, &stream_chip, &ioapic_chip, &ide_command_chip, &ide_control_chip, NULL };
+const struct chip *const chips[N_CHIPS] = {
+#define X(name) &name##_chip,
+#include "iosrv/chips.def"
+#undef X
+};
+
+unsigned chips_number(const struct chip *chip)
+{
+	unsigned i = 0;
+
+	while (i < N_CHIPS && chips[i] != chip)
+		i++;
+	bug_on(i == N_CHIPS);
+	return i;
+}
 
 void chips_reset(void)
 {
-	for (unsigned i = 0; chips[i]; i++)
-		if (chips[i]->reset)
-			chips[i]->reset();
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		chips[i]->reset();
 }
 
-static const struct chip *chip_at(uint32_t address, bool mmio)
+void chips_flush(void)
 {
-	for (unsigned i = 0; chips[i]; i++)
-		if (chips[i]->mmio == mmio && address >= chips[i]->first && address <= chips[i]->last)
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		if (chips[i]->flush)
+			chips[i]->flush();
+}
+
+/* The chip's offset of an address; false if the address is not the chip's. */
+static bool offset_in(const struct chip *chip, uint32_t address, bool mmio, uint32_t *offset)
+{
+	uint32_t before = 0;
+
+	for (unsigned i = 0; i < CHIP_RANGES; before += chip->range[i++].count) {
+		const struct chip_range *range = &chip->range[i];
+
+		if (range->mmio == mmio && address - range->first < range->count) {
+			*offset = before + (address - range->first);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* The chip that answers an address, and its offset there; NULL if no chip does. */
+static const struct chip *chip_at(uint32_t address, bool mmio, uint32_t *offset)
+{
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		if (offset_in(chips[i], address, mmio, offset))
 			return chips[i];
 	return NULL;
 }
@@ -40,9 +77,8 @@ static void tell_absent(const struct msg_io_request *q)
 	log_debug("nothing at %s %x", port ? "port" : "address", q->address);
 }
 
-static void read_string(const struct chip *chip, const struct msg_io_request *q, uint8_t *data)
+static void read_string(const struct chip *chip, uint32_t offset, const struct msg_io_request *q, uint8_t *data)
 {
-	uint32_t offset = q->address - chip->first;
 	unsigned done = 0;
 
 	if (chip->read_string)
@@ -54,10 +90,8 @@ static void read_string(const struct chip *chip, const struct msg_io_request *q,
 	}
 }
 
-static void write_string(const struct chip *chip, const struct msg_io_request *q, const uint8_t *data)
+static void write_string(const struct chip *chip, uint32_t offset, const struct msg_io_request *q, const uint8_t *data)
 {
-	uint32_t offset = q->address - chip->first;
-
 	if (chip->write_string) {
 		chip->write_string(offset, q->size, q->count, data);
 		return;
@@ -73,7 +107,9 @@ static void write_string(const struct chip *chip, const struct msg_io_request *q
 uint32_t chips_access(const struct msg_io_request *q, void *data)
 {
 	bool out = q->kind == IO_PORT_OUT || q->kind == IO_MMIO_WRITE;
-	const struct chip *chip = chip_at(q->address, q->kind == IO_MMIO_READ || q->kind == IO_MMIO_WRITE);
+	bool mmio = q->kind == IO_MMIO_READ || q->kind == IO_MMIO_WRITE;
+	uint32_t offset;
+	const struct chip *chip = chip_at(q->address, mmio, &offset);
 
 	if (!chip) {
 		tell_absent(q);
@@ -83,14 +119,14 @@ uint32_t chips_access(const struct msg_io_request *q, void *data)
 	}
 	if (q->count > 1) {
 		if (out)
-			write_string(chip, q, data);
+			write_string(chip, offset, q, data);
 		else
-			read_string(chip, q, data);
+			read_string(chip, offset, q, data);
 		return 0;
 	}
 	/* A string port sees single accesses as strings of one. */
 	if (!out)
-		return chip->read(q->address - chip->first, q->size) & ones(q->size);
-	chip->write(q->address - chip->first, q->size, q->value);
+		return chip->read(offset, q->size) & ones(q->size);
+	chip->write(offset, q->size, q->value);
 	return 0;
 }

@@ -18,7 +18,8 @@
 #include "base/log.h"
 #include "iosrv/diskimage.h"
 
-enum { DATA, ERROR_FEATURES, COUNT, LBA_LOW, LBA_MID, LBA_HIGH, DEVICE, STATUS_COMMAND };
+/* Offsets: the command block's eight ports, then the control block's one (device control, alternate status). */
+enum { DATA, ERROR_FEATURES, COUNT, LBA_LOW, LBA_MID, LBA_HIGH, DEVICE, STATUS_COMMAND, CONTROL, COMMAND_BLOCK = CONTROL };
 enum { BUSY = 0x80, READY = 0x40, SEEK_DONE = 0x10, DRQ = 0x08, ERR = 0x01, IDLE = READY | SEEK_DONE };
 enum { ABORTED = 0x04, NOT_FOUND = 0x10, UNCORRECTABLE = 0x40, PROTECTED = 0x40 /* the same bit, of a write */ };
 enum { CONTROL_HOB = 0x80, CONTROL_RESET = 4, CONTROL_NIEN = 2, DEVICE_LBA = 0x40, DEVICE_SLAVE = 0x10 };
@@ -164,12 +165,13 @@ static void end_read_block(void)
 	read_block();
 }
 
-static int flush_image(void)
+/* In the disk's thread. */
+static int ide_work(void)
 {
 	return diskimage_flush(image);
 }
 
-static void on_flushed(int result)
+static void ide_on_worked(int result)
 {
 	bool again = flushing == FLUSH_AGAIN, wanted = flushing == FLUSHING;
 
@@ -177,7 +179,7 @@ static void on_flushed(int result)
 	if (result)
 		log_warn("disk: flushing: %s", strerror(-result));
 	if (again)
-		iosrv_work(flush_image, on_flushed);
+		iosrv_start_work(&ide_chip);
 	else if (wanted)
 		finish(result ? UNCORRECTABLE : 0);
 }
@@ -189,7 +191,7 @@ static void flush(void)
 	ide.status = BUSY;
 	flushing = one_runs ? FLUSH_AGAIN : FLUSHING;
 	if (!one_runs)
-		iosrv_work(flush_image, on_flushed);
+		iosrv_start_work(&ide_chip);
 }
 
 static void end_write_block(void)
@@ -524,6 +526,22 @@ static uint8_t read_status(void)
 	return slave_selected() ? 0 : ide.status;
 }
 
+static void write_control(uint8_t value)
+{
+	bool was_reset = ide.control & CONTROL_RESET;
+
+	ide.control = value;
+	if (value & CONTROL_RESET) {
+		ide.irq = ide.identifying = false;
+		ide.left = ide.block_bytes = ide.at = 0;
+		ide.status = BUSY;
+		if (flushing != NO_FLUSH)
+			flushing = FLUSH_ABANDONED;
+	} else if (was_reset)
+		show_signature();
+	update_line();
+}
+
 static uint32_t ide_read(uint32_t offset, unsigned size)
 {
 	uint32_t value = 0;
@@ -540,6 +558,8 @@ static uint32_t ide_read(uint32_t offset, unsigned size)
 		if (!slave_selected())
 			drop_interrupt();
 		return read_status();
+	case CONTROL:
+		return read_status();
 	case DEVICE:
 		return ide.file[0][DEVICE] | 0xa0;
 	default:
@@ -553,6 +573,10 @@ static void ide_write(uint32_t offset, unsigned size, uint32_t value)
 		return;
 	if (offset == DATA) {
 		move_data(true, (uint8_t *)&value, size);
+		return;
+	}
+	if (offset == CONTROL) {
+		write_control(value);
 		return;
 	}
 	ide.control &= ~CONTROL_HOB;
@@ -596,33 +620,6 @@ static void ide_write_string(uint32_t offset, unsigned size, unsigned count, con
 	}
 }
 
-/* Device control and alternate status: one port. */
-static uint32_t control_read(uint32_t offset, unsigned size)
-{
-	(void)offset;
-	return disk_sectors() ? read_status() : size == 4 ? ~0u : (1u << 8 * size) - 1;
-}
-
-static void control_write(uint32_t offset, unsigned size, uint32_t value)
-{
-	bool was_reset = ide.control & CONTROL_RESET;
-
-	(void)offset;
-	(void)size;
-	if (!disk_sectors())
-		return;
-	ide.control = value;
-	if (value & CONTROL_RESET) {
-		ide.irq = ide.identifying = false;
-		ide.left = ide.block_bytes = ide.at = 0;
-		ide.status = BUSY;
-		if (flushing != NO_FLUSH)
-			flushing = FLUSH_ABANDONED;
-	} else if (was_reset)
-		show_signature();
-	update_line();
-}
-
 static bool ide_restored(void)
 {
 	if (ide.multiple > MULTIPLE_MAX || ide.block_sectors > MULTIPLE_MAX || ide.block_bytes > sizeof ide.buffer ||
@@ -641,12 +638,8 @@ struct diskimage *ide_image(void)
 	return image;
 }
 
-const struct chip ide_command_chip = {
-	.name = "disk", .first = VMP_IDE_PORT, .last = VMP_IDE_PORT + 7, .reset = ide_reset, .read = ide_read,
-	.write = ide_write, .read_string = ide_read_string, .write_string = ide_write_string, .state = &ide,
-	.state_bytes = sizeof ide, .restored = ide_restored,
-};
-const struct chip ide_control_chip = {
-	.name = "disk control", .first = VMP_IDE_CONTROL_PORT, .last = VMP_IDE_CONTROL_PORT, .read = control_read,
-	.write = control_write,
+const struct chip ide_chip = {
+	.name = "disk", .range = { { VMP_IDE_PORT, COMMAND_BLOCK }, { VMP_IDE_CONTROL_PORT, 1 } }, .reset = ide_reset,
+	.read = ide_read, .write = ide_write, .read_string = ide_read_string, .write_string = ide_write_string,
+	.work = ide_work, .on_worked = ide_on_worked, .state = &ide, .state_bytes = sizeof ide, .restored = ide_restored,
 };

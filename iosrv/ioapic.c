@@ -115,6 +115,6 @@ static void ioapic_write(uint32_t offset, unsigned size, uint32_t value)
 }
 
 const struct chip ioapic_chip = {
-	.name = "IO-APIC", .first = VMP_IOAPIC_GPA, .last = VMP_IOAPIC_GPA + 0xfff, .mmio = true, .reset = ioapic_reset,
-	.read = ioapic_read, .write = ioapic_write, .state = &io, .state_bytes = sizeof io,
+	.name = "IO-APIC", .range = { { VMP_IOAPIC_GPA, PAGE_BYTES, true } }, .reset = ioapic_reset, .read = ioapic_read,
+	.write = ioapic_write, .state = &io, .state_bytes = sizeof io,
 };

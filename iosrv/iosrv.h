@@ -1,10 +1,14 @@
-/* iosrv.h - the I/O server: one process that holds all device state, beside node 0.
+/* iosrv.h - the I/O server: one process beside node 0's daemon that holds the state of all devices.
  *
- * Reading order: iosrv_main.c (the process), serve.c (a message), chips.c (which chip answers which address), then a file per
- * chip: uart.c (console), stream.c (standard streams of the command), ioapic.c, ide.c (disk); snapshot.c saves and loads them.
+ * The daemon passes on what CPUs do at device addresses, and what the user types; the server answers, raises interrupts
+ * and sends output.  Reading order: iosrv_main.c (the process), serve.c (what a message leads to), chips.c (which chip
+ * answers an address), then one file per chip: uart.c (console), stream.c (standard streams of the command), ioapic.c,
+ * ide.c (disk, with its image in diskimage.c); chipstate.c and snapshot.c save and load the chips, worker.c has threads.
  *
- * Rules of use: one thread; a chip's handler never waits.  A chip raises its line by iosrv_raise(); lines are
- * edge-triggered: each call is one edge.
+ * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to chips.def.
+ *
+ * Rules of use: all functions run in the server's one loop, except a chip's work().  A chip's handler never waits.
+ * A chip raises its interrupt line by iosrv_raise(); lines are edge-triggered, and each call is one edge.
  */
 #ifndef IOSRV_IOSRV_H
 #define IOSRV_IOSRV_H
@@ -12,26 +16,45 @@
 #include "base/types.h"
 #include "base/wire.h"
 
-/* A chip: its addresses, and what it does when it is touched there. All state of a chip stands in its file, in one struct
- * that can be saved and restored as it is. */
+/* Addresses that a chip answers: `count` ports, or guest-physical addresses, from `first` on. */
+struct chip_range { uint32_t first, count; bool mmio; };
+enum { CHIP_RANGES = 2 };
+
+/* A chip.  Its state is one struct in its file.  Functions may be NULL, except reset, read and write. */
 struct chip {
-	const char *name;
-	uint32_t first, last; /* addresses, inclusive */
-	bool mmio;	      /* guest-physical addresses rather than ports */
-	void (*reset)(void);
+	const char *name; /* in messages for the user */
+	/* Offsets count on from one range to the next: the second range begins at offset range[0].count. */
+	struct chip_range range[CHIP_RANGES];
+	void (*reset)(void); /* as after power-on */
 	uint32_t (*read)(uint32_t offset, unsigned size);
 	void (*write)(uint32_t offset, unsigned size, uint32_t value);
 	/* A string of `count` accesses to one address; NULL: one by one. Returns the accesses that had data. */
 	unsigned (*read_string)(uint32_t offset, unsigned size, unsigned count, void *data);
 	void (*write_string)(uint32_t offset, unsigned size, unsigned count, const void *data);
+	void (*flush)(void);	       /* send the output that was collected: the server is about to sleep */
+	void (*on_timer)(void);	       /* the time of iosrv_start_timer() has passed */
+	int (*work)(void);	       /* what takes long: runs in a thread of the chip's own */
+	void (*on_worked)(int result); /* the result of work(), in the loop */
 	void *state;
 	size_t state_bytes;
 	/* A saved state has been put into `state`: false if it cannot be, else timers and windows are set up anew. */
 	bool (*restored)(void);
 };
 
-extern const struct chip *const chips[]; /* ends with NULL */
+enum {
+#define X(name) CHIP_##name,
+#include "iosrv/chips.def"
+#undef X
+	N_CHIPS
+};
+#define X(name) extern const struct chip name##_chip;
+#include "iosrv/chips.def"
+#undef X
+extern const struct chip *const chips[N_CHIPS];
+
+unsigned chips_number(const struct chip *chip); /* its place in chips[] */
 void chips_reset(void);
+void chips_flush(void);
 /* Serve one request; `data` holds count*size bytes, in or out. Returns the value of a single read. */
 uint32_t chips_access(const struct msg_io_request *request, void *data);
 
@@ -41,26 +64,26 @@ void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi);	/* the IO-APIC's 
 void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* ends the machine */
 void serve_start(void);						/* all devices are as after power-on */
 void serve(const struct msg_header *header, const void *body);	/* a message, checked */
-void serve_due(void (*call)(void));				/* now, or after the thaw */
+void serve_timer(const struct chip *chip);			/* its timer: now, or after the thaw */
 
-/* main.c */
+/* iosrv_main.c */
 void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
 		size_t payload_bytes);
 unsigned iosrv_cpus(void);
-/* Run `work` in a thread of its own, then `done` with its result in the loop. One piece of work at a time. */
-void iosrv_work(int (*work)(void), void (*done)(int result));
-void iosrv_finish_work(void); /* now: waits for it */
-void iosrv_call_later(unsigned ms, void (*call)(void)); /* one call at a time: a later wish replaces it */
+/* Call the chip's on_timer() in so many milliseconds. A chip has one timer: a later call replaces an earlier one. */
+void iosrv_start_timer(const struct chip *chip, unsigned ms);
+
+/* worker.c */
+/* Run the chip's work() in its thread, then on_worked() in the loop. A chip has one piece of work at a time. */
+void iosrv_start_work(const struct chip *chip);
+void iosrv_finish_work(void); /* waits until no chip has work */
 
 /* Chips' own entries for what comes from the command line. */
 void uart_input(const void *bytes, size_t count);
 void uart_attach(uint32_t client, uint32_t backlog_bytes);
-void uart_flush(void);	  /* send collected output; called when the server is about to sleep */
-void uart_drained(void);  /* a moment after the guest's last byte */
 void stream_input(const struct msg_stream *body, const void *bytes, size_t count);
 void stream_room(const struct msg_stream_room *body);
 void stream_window(uint32_t columns, uint32_t rows);
-void stream_flush(void);
 void ioapic_raise(unsigned pin);
 int ide_open(const char *spec, char *error, size_t error_bytes); /* IMAGE[,ro|,snapshot]; 0 or -errno with a line */
 void ide_close(void);
@@ -68,10 +91,8 @@ struct diskimage *ide_image(void); /* NULL: there is no disk */
 
 /* snapshot.c. Rules of use: snapshot_capture() while no CPU and no work of ours runs; 0 or -errno. */
 int snapshot_capture(enum snapshot_mode mode);
-void snapshot_pull(const struct msg_snapshot_pull *pull); /* send the next items; behind the last one the copy is freed */
+void snapshot_pull(const struct msg_snapshot_pull *pull); /* send the next items; after the last one the copy is freed */
 void snapshot_forget(void);
 void snapshot_load(const struct msg_snapshot_item *item, const void *data, size_t bytes);
-
-extern const struct chip uart_chip, stream_chip, ioapic_chip, ide_command_chip, ide_control_chip;
 
 #endif

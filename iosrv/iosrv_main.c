@@ -1,4 +1,4 @@
-/* iosrv_main.c - the I/O server's process: its socket, its loop, a thread for what takes long.
+/* iosrv_main.c - the I/O server's process: its socket, its loop, its timers.
  *
  *   vmp-iosrv --socket FD --cpus N [--disk IMAGE[,ro|,snapshot]]
  *
@@ -9,10 +9,8 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,21 +21,14 @@
 #include <unistd.h>
 #include "base/log.h"
 #include "base/schedule.h"
+#include "iosrv/worker.h"
 
 static struct server {
 	int socket;
 	unsigned n_cpus;
 	struct event_base *loop;
-	struct event *later; /* the one delayed call that may be due */
-	void (*later_call)(void);
-	struct event *worked;
-	struct work {
-		pthread_t thread;
-		bool runs;
-		int told[2]; /* a pipe: its result, from the thread to the loop */
-		int (*work)(void);
-		void (*done)(int result);
-	} work;
+	struct event *readable;
+	struct event *timer[N_CHIPS]; /* NULL: this chip has no on_timer() */
 } server;
 
 struct packet {
@@ -67,60 +58,19 @@ void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_by
 	}
 }
 
-static void on_later(evutil_socket_t fd, short what, void *context)
+static void on_timer(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd;
 	(void)what;
-	(void)context;
-	serve_due(server.later_call);
+	serve_timer(context);
 }
 
-void iosrv_call_later(unsigned ms, void (*call)(void))
+void iosrv_start_timer(const struct chip *chip, unsigned ms)
 {
 	struct timeval delay = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 
-	server.later_call = call;
-	if (event_add(server.later, &delay))
-		call(); /* too soon is better than never */
-}
-
-static void *run_work(void *context)
-{
-	struct work *work = context;
-	int result = work->work();
-
-	while (write(work->told[1], &result, sizeof result) < 0 && errno == EINTR)
-		;
-	return NULL;
-}
-
-static void on_worked(evutil_socket_t fd, short what, void *context)
-{
-	int result;
-
-	(void)what;
-	(void)context;
-	if (read(fd, &result, sizeof result) != sizeof result)
-		return;
-	pthread_join(server.work.thread, NULL);
-	server.work.runs = false;
-	server.work.done(result); /* may begin the next */
-}
-
-void iosrv_work(int (*work)(void), void (*done)(int result))
-{
-	bug_on(server.work.runs);
-	server.work.work = work;
-	server.work.done = done;
-	server.work.runs = !pthread_create(&server.work.thread, NULL, run_work, &server.work);
-	if (!server.work.runs)
-		done(work()); /* no thread to be had: then all wait */
-}
-
-void iosrv_finish_work(void)
-{
-	while (server.work.runs)
-		on_worked(server.work.told[0], EV_READ, NULL);
+	if (event_add(server.timer[chips_number(chip)], &delay))
+		serve_timer(chip); /* too soon is better than never */
 }
 
 /* One packet that makes sense; false: none (n is what recv() said). */
@@ -150,8 +100,7 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 	(void)context;
 	while (receive(&p, MSG_DONTWAIT, &n))
 		serve(&p.header, p.bytes);
-	uart_flush();
-	stream_flush();
+	chips_flush();
 	if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
 		event_base_loopbreak(server.loop);
 }
@@ -178,25 +127,33 @@ static const char *parse(int argc, char **argv)
 	return disk;
 }
 
-/* Until the daemon closes the socket. */
-static void run_loop(void)
+static void open_loop(void)
 {
 	struct event *readable = NULL;
 
 	server.loop = event_base_new();
-	if (server.loop && !pipe2(server.work.told, O_CLOEXEC)) {
+	if (server.loop)
 		readable = event_new(server.loop, server.socket, EV_READ | EV_PERSIST, on_readable, NULL);
-		server.worked = event_new(server.loop, server.work.told[0], EV_READ | EV_PERSIST, on_worked, NULL);
-		server.later = evtimer_new(server.loop, on_later, NULL);
-	}
-	if (!readable || !server.later || !server.worked || event_add(readable, NULL) || event_add(server.worked, NULL))
+	if (!readable || event_add(readable, NULL))
 		die("no event loop: %s", strerror(errno));
-	event_base_dispatch(server.loop);
-	if (server.work.runs)
-		pthread_join(server.work.thread, NULL);
-	event_free(readable);
-	event_free(server.worked);
-	event_free(server.later);
+	server.readable = readable;
+	for (unsigned i = 0; i < N_CHIPS; i++) {
+		if (!chips[i]->on_timer)
+			continue;
+		server.timer[i] = evtimer_new(server.loop, on_timer, (void *)chips[i]);
+		if (!server.timer[i])
+			die("no timer for the %s: %s", chips[i]->name, strerror(errno));
+	}
+	worker_open(server.loop);
+}
+
+static void close_loop(void)
+{
+	worker_close();
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		if (server.timer[i])
+			event_free(server.timer[i]);
+	event_free(server.readable);
 	event_base_free(server.loop);
 }
 
@@ -217,7 +174,9 @@ int main(int argc, char **argv)
 		   sizeof(struct msg_hello), NULL, 0);
 	if (disk && ide_open(disk, why, sizeof why))
 		iosrv_fail("%s", why);
-	run_loop();
+	open_loop();
+	event_base_dispatch(server.loop); /* until the daemon closes the socket */
+	close_loop();
 	ide_close();
 	return 0;
 }

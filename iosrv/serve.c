@@ -13,7 +13,7 @@
 
 static struct {
 	bool still;
-	void (*due)(void);	     /* the delayed call, which has become due since */
+	bool due[N_CHIPS];	     /* chips whose timer's time has passed since */
 	struct msg_header **waiting; /* each with its body behind it */
 	size_t count;
 } server;
@@ -104,12 +104,14 @@ static void put_aside(const struct msg_header *header, const void *body)
 static void go_on(void)
 {
 	struct msg_header **waiting = server.waiting;
-	void (*due)(void) = server.due;
 	size_t count = server.count;
+	bool due[N_CHIPS];
 
+	memcpy(due, server.due, sizeof due);
 	memset(&server, 0, sizeof server);
-	if (due)
-		due();
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		if (due[i])
+			chips[i]->on_timer();
 	for (size_t i = 0; i < count; i++) {
 		serve(waiting[i], waiting[i] + 1);
 		free(waiting[i]);
@@ -127,12 +129,12 @@ static bool is_thaw(const struct msg_header *header, const void *body)
 	return snapshot.step == SNAPSHOT_THAW;
 }
 
-void serve_due(void (*call)(void))
+void serve_timer(const struct chip *chip)
 {
 	if (server.still)
-		server.due = call;
+		server.due[chips_number(chip)] = true;
 	else
-		call();
+		chip->on_timer();
 }
 
 static void on_snapshot(const uint8_t *body)

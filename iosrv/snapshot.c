@@ -11,11 +11,11 @@
 #include <string.h>
 #include "iosrv/diskimage.h"
 
-enum { MAX_CHIPS = 8, PART_BYTES = MAX_MSG_PAYLOAD };
+enum { PART_BYTES = MAX_MSG_PAYLOAD };
 
 static struct {
 	bool taken;
-	void *chip[MAX_CHIPS]; /* the copy of its state */
+	void *chip[N_CHIPS]; /* the copy of its state */
 	struct snapshot_disk disk;
 	struct diskimage_copy *blocks;
 	/* where the next item is */
@@ -24,11 +24,11 @@ static struct {
 	uint64_t at_block;
 	uint32_t items;
 } copy;
-static size_t loaded[MAX_CHIPS]; /* bytes of each chip's state that have come */
+static size_t loaded[N_CHIPS]; /* bytes of each chip's state that have come */
 
 void snapshot_forget(void)
 {
-	for (unsigned i = 0; i < MAX_CHIPS; i++)
+	for (unsigned i = 0; i < N_CHIPS; i++)
 		free(copy.chip[i]);
 	diskimage_copy_free(copy.blocks);
 	memset(&copy, 0, sizeof copy);
@@ -38,11 +38,8 @@ void snapshot_forget(void)
 int snapshot_capture(enum snapshot_mode mode)
 {
 	snapshot_forget();
-	uart_flush();
-	stream_flush();
-	for (unsigned i = 0; chips[i]; i++) {
-		if (!chips[i]->state)
-			continue;
+	chips_flush();
+	for (unsigned i = 0; i < N_CHIPS; i++) {
 		copy.chip[i] = malloc(chips[i]->state_bytes);
 		if (!copy.chip[i])
 			return -ENOMEM;
@@ -77,7 +74,7 @@ static size_t part_bytes(const struct chip *chip, unsigned part)
 
 static bool send_chip(uint32_t seq)
 {
-	while (chips[copy.at_chip]) {
+	while (copy.at_chip < N_CHIPS) {
 		const struct chip *chip = chips[copy.at_chip];
 		size_t bytes = part_bytes(chip, copy.at_part);
 
@@ -132,11 +129,9 @@ void snapshot_pull(const struct msg_snapshot_pull *pull)
 
 static void load_chip(uint32_t index, const void *data, size_t bytes)
 {
-	unsigned number = index >> 16, part = index & 0xffff, n = 0;
+	unsigned number = index >> 16, part = index & 0xffff;
 
-	while (chips[n])
-		n++;
-	if (number >= n || !bytes || bytes != part_bytes(chips[number], part)) {
+	if (number >= N_CHIPS || !bytes || bytes != part_bytes(chips[number], part)) {
 		iosrv_fail("the snapshot's devices are not those of this version of vmp");
 		return;
 	}
@@ -169,7 +164,7 @@ static void load_block(uint32_t block, const void *data, size_t bytes)
 /* All parts are there: each chip looks whether its state can be, and takes up what time has to do with it. */
 static void finish_load(void)
 {
-	for (unsigned i = 0; chips[i]; i++) {
+	for (unsigned i = 0; i < N_CHIPS; i++) {
 		bool whole = loaded[i] == chips[i]->state_bytes;
 
 		loaded[i] = 0;
@@ -178,12 +173,12 @@ static void finish_load(void)
 			return;
 		}
 	}
-	for (unsigned i = 0; chips[i]; i++)
+	for (unsigned i = 0; i < N_CHIPS; i++)
 		if (chips[i]->restored && !chips[i]->restored()) {
 			iosrv_fail("the snapshot's state of the %s cannot be", chips[i]->name);
 			return;
 		}
-	stream_flush();
+	chips_flush();
 }
 
 void snapshot_load(const struct msg_snapshot_item *item, const void *data, size_t bytes)

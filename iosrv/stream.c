@@ -71,7 +71,7 @@ static void give_room(void)
 	restored = false;
 }
 
-void stream_flush(void)
+static void stream_flush(void)
 {
 	send_output(1);
 	send_output(2);
@@ -240,7 +240,8 @@ static bool stream_restored(void)
 }
 
 const struct chip stream_chip = {
-	.name = "streams", .first = VMP_STREAM_PORT, .last = VMP_STREAM_COLS_ROWS_PORT + 3, .reset = stream_reset,
-	.read = stream_read, .write = stream_write, .read_string = stream_read_string,
-	.write_string = stream_write_string, .state = stream, .state_bytes = sizeof stream, .restored = stream_restored,
+	.name = "streams", .range = { { VMP_STREAM_PORT, VMP_STREAM_COLS_ROWS_PORT + 4 - VMP_STREAM_PORT } },
+	.reset = stream_reset, .read = stream_read, .write = stream_write, .read_string = stream_read_string,
+	.write_string = stream_write_string, .flush = stream_flush, .state = stream, .state_bytes = sizeof stream,
+	.restored = stream_restored,
 };

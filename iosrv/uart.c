@@ -93,7 +93,7 @@ static void send_to(uint32_t client, const void *bytes, size_t count)
 	}
 }
 
-void uart_flush(void)
+static void uart_flush(void)
 {
 	if (u.pending_count)
 		send_to(CONSOLE_ALL, u.pending, u.pending_count);
@@ -108,7 +108,7 @@ static void drain(void)
 	u.draining = false;
 }
 
-void uart_drained(void)
+static void uart_on_timer(void)
 {
 	drain();
 	update_line();
@@ -118,7 +118,7 @@ static void transmit(uint8_t byte)
 {
 	u.thre_pending = false;
 	if (!u.draining)
-		iosrv_call_later(EMPTY_AFTER_MS, uart_drained);
+		iosrv_start_timer(&uart_chip, EMPTY_AFTER_MS);
 	u.draining = true;
 	if (u.mcr & MCR_LOOP) {
 		u.overrun |= u.loop_count == LOOP_BYTES;
@@ -279,11 +279,11 @@ static bool uart_restored(void)
 	    u.pending_count > PENDING_BYTES)
 		return false;
 	if (u.draining)
-		iosrv_call_later(EMPTY_AFTER_MS, uart_drained);
+		iosrv_start_timer(&uart_chip, EMPTY_AFTER_MS);
 	return true;
 }
 
 const struct chip uart_chip = {
-	.name = "console", .first = VMP_UART_PORT, .last = VMP_UART_PORT + 7, .reset = uart_reset,
-	.read = uart_read, .write = uart_write, .state = &u, .state_bytes = sizeof u, .restored = uart_restored,
+	.name = "console", .range = { { VMP_UART_PORT, 8 } }, .reset = uart_reset, .read = uart_read, .write = uart_write,
+	.flush = uart_flush, .on_timer = uart_on_timer, .state = &u, .state_bytes = sizeof u, .restored = uart_restored,
 };

@@ -1,4 +1,5 @@
-/* daemon_io.c - the I/O server of daemon-sim: iosrv/serve.c and the chips, in place of iosrv/iosrv_main.c; see daemons.h.
+/* daemon_io.c - the I/O server of daemon-sim: iosrv/serve.c and the chips, in place of iosrv_main.c and worker.c;
+ * see daemons.h.
  *
  * Its disk is a file, with what the guest writes kept apart. What it has collected goes out a moment after a message, so that several
  * may come before; work that takes long is done later.
@@ -16,12 +17,11 @@
 
 static struct {
 	bool wakes; /* and will soon sleep */
-	uint32_t turn; /* of what is due */
-	void (*later)(void), (*done)(int result);
-	int (*work)(void);
+	uint32_t turn[N_CHIPS]; /* of its timer: an earlier turn's time has been replaced */
+	bool works[N_CHIPS];
 	char folder[32], image[IO_PATH]; /* of all seeds */
 } io;
-enum { IO_SLEEPS, IO_WORKED, IO_LATER /* and more */ };
+enum { IO_SLEEPS, IO_WORKED, IO_TIMER = IO_WORKED + N_CHIPS /* + chip + N_CHIPS * turn */ };
 enum { WORK_NS = 1000000 };
 
 static void again(uint32_t id)
@@ -37,29 +37,35 @@ void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_by
 	children_say(0, PORT_IOSRV, 0, type, body, (uint32_t)body_bytes, payload, (uint32_t)payload_bytes);
 }
 
-void iosrv_work(int (*work)(void), void (*done)(int result))
+void iosrv_start_work(const struct chip *chip)
 {
-	bug_on(io.work != NULL);
-	io.work = work;
-	io.done = done;
-	world_after_ns(1 + sim_random(machine, WORK_NS), WORLD_IO, 0, PORT_IOSRV, IO_WORKED, NULL, 0);
+	unsigned number = chips_number(chip);
+
+	bug_on(io.works[number]);
+	io.works[number] = true;
+	world_after_ns(1 + sim_random(machine, WORK_NS), WORLD_IO, 0, PORT_IOSRV, IO_WORKED + number, NULL, 0);
+}
+
+static void finish_work(unsigned number)
+{
+	while (io.works[number]) {
+		io.works[number] = false;
+		chips[number]->on_worked(chips[number]->work()); /* which may begin the next */
+	}
 }
 
 void iosrv_finish_work(void)
 {
-	while (io.work) {
-		int (*work)(void) = io.work;
-
-		io.work = NULL;
-		io.done(work()); /* which may begin the next */
-	}
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		finish_work(i);
 }
 
-void iosrv_call_later(unsigned ms, void (*call)(void))
+void iosrv_start_timer(const struct chip *chip, unsigned ms)
 {
+	unsigned number = chips_number(chip);
+
 	(void)ms;
-	io.later = call;
-	again(io.turn = io.turn < IO_LATER ? IO_LATER : io.turn + 1);
+	again(IO_TIMER + number + N_CHIPS * ++io.turn[number]);
 }
 
 void io_on_message(const struct packet *packet)
@@ -73,18 +79,17 @@ void io_on_message(const struct packet *packet)
 static void sleep_soon(void)
 {
 	io.wakes = false;
-	uart_flush();
-	stream_flush();
+	chips_flush();
 }
 
 void io_on_event(uint32_t id)
 {
 	if (id == IO_SLEEPS)
 		sleep_soon();
-	else if (id == IO_WORKED)
-		iosrv_finish_work();
-	else if (id == io.turn)
-		serve_due(io.later);
+	else if (id < IO_TIMER)
+		finish_work(id - IO_WORKED);
+	else if ((id - IO_TIMER) / N_CHIPS == io.turn[(id - IO_TIMER) % N_CHIPS])
+		serve_timer(chips[(id - IO_TIMER) % N_CHIPS]);
 }
 
 /* --- the disk ---------------------------------------------------------------------------------------------------------- */
@@ -168,6 +173,6 @@ void io_end(void)
 {
 	ide_close();
 	io.wakes = false;
-	io.turn = 0;
-	io.work = NULL;
+	memset(io.turn, 0, sizeof io.turn);
+	memset(io.works, 0, sizeof io.works);
 }

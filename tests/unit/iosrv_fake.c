@@ -1,4 +1,4 @@
-/* iosrv_fake.c - see iosrv_fake.h. Stands in for iosrv/iosrv_main.c. */
+/* iosrv_fake.c - see iosrv_fake.h. Stands in for serve.c, iosrv_main.c and worker.c. */
 #include "tests/unit/iosrv_fake.h"
 
 #include <string.h>
@@ -54,28 +54,37 @@ unsigned iosrv_cpus(void)
 	return fake.cpus;
 }
 
-void iosrv_call_later(unsigned ms, void (*call)(void))
+void iosrv_start_timer(const struct chip *chip, unsigned ms)
 {
-	fake.later = call;
-	fake.later_ms = ms;
+	CU_ASSERT(ms > 0);
+	fake.timer[chips_number(chip)] = true;
 }
 
-void iosrv_work(int (*work)(void), void (*done)(int result))
+bool fake_timer(const struct chip *chip)
 {
-	CU_ASSERT_FATAL(!fake.work);
-	fake.work = work;
-	fake.done = done;
+	bool *started = &fake.timer[chips_number(chip)], was = *started;
+
+	*started = false;
+	if (was)
+		chip->on_timer();
+	return was;
+}
+
+void iosrv_start_work(const struct chip *chip)
+{
+	CU_ASSERT_FATAL(!fake.works);
+	fake.works = chip;
 	if (!fake.slow)
 		fake_work();
 }
 
 void fake_work(void)
 {
-	int (*work)(void) = fake.work;
+	const struct chip *chip = fake.works;
 
-	CU_ASSERT_FATAL(work != NULL);
-	fake.work = NULL;
-	fake.done(work());
+	CU_ASSERT_FATAL(chip != NULL);
+	fake.works = NULL;
+	chip->on_worked(chip->work());
 }
 
 static uint32_t access_one(enum io_kind kind, uint32_t address, unsigned size, uint32_t value)

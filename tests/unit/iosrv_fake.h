@@ -8,13 +8,12 @@
 enum { FAKE_MESSAGES = 64, FAKE_INTERRUPTS = 64 };
 
 extern struct fake {
-	unsigned cpus, edges[24], n_messages, n_interrupts, later_ms;
-	void (*later)(void);
+	unsigned cpus, edges[24], n_messages, n_interrupts;
+	bool timer[N_CHIPS]; /* started, and not yet passed */
 	bool may_fail; /* iosrv_fail() is counted, not a failure of the test */
 	unsigned failures;
 	bool slow; /* work waits for fake_work() */
-	int (*work)(void);
-	void (*done)(int result);
+	const struct chip *works; /* NULL: none does */
 	struct fake_message {
 		enum msg_type type;
 		vnode_t to;
@@ -31,6 +30,7 @@ void port_ins(uint32_t port, unsigned size, unsigned count, void *to);
 void port_outs(uint32_t port, unsigned size, unsigned count, const void *from);
 uint32_t mmio_read(uint32_t address);
 void mmio_write(uint32_t address, uint32_t value);
+bool fake_timer(const struct chip *chip); /* its time passes; false if it was not started */
 void fake_work(void);
 unsigned fake_edges(unsigned line); /* since the last call */
 /* The first message of a type that was not yet taken, or NULL. */

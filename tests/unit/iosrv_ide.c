@@ -203,7 +203,7 @@ static void test_flush(void)
 	out(COMMAND, 0xec); /* not heard */
 	CU_ASSERT(in(STATUS) == 0x80);
 	fake_work();
-	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == IDLE && fake.work == NULL);
+	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == IDLE && fake.works == NULL);
 	issue28(0xe7, 0, 0);
 	out(CONTROL, SRST), out(CONTROL, 0);
 	CU_ASSERT(in(STATUS) == IDLE);
@@ -216,7 +216,7 @@ static void test_flush(void)
 	issue28(0xe7, 0, 0);
 	out(CONTROL, SRST), out(CONTROL, 0);
 	fake_work(); /* abandoned: not told */
-	CU_ASSERT(in(STATUS) == IDLE && fake_edges(IRQ) == 0 && fake.work == NULL);
+	CU_ASSERT(in(STATUS) == IDLE && fake_edges(IRQ) == 0 && fake.works == NULL);
 	out(DEVICE, 0xa0 | LBA), out(FEATURE, 0x82), out(COMMAND, 0xef); /* without a cache each write is flushed */
 	fake_work();
 	fake_edges(IRQ);

@@ -29,7 +29,7 @@ static void test_input(void)
 	CU_ASSERT(status(0) == 9);
 	port_ins(reg(0, VMP_STREAM_DATA), 1, 5, bytes);
 	CU_ASSERT(!memcmp(bytes, "hello", 5) && status(0) == 4);
-	stream_flush();
+	stream_chip.flush();
 	m = fake_take(MSG_STREAM_ROOM);
 	CU_ASSERT_FATAL(m != NULL);
 	CU_ASSERT(((const struct msg_stream_room *)m->body)->bytes == 5 && m->to == VNODE_CLI);
@@ -65,7 +65,7 @@ static void test_input_window(void)
 		port_ins(reg(0, VMP_STREAM_DATA), 1, sizeof block, block);
 		for (unsigned i = 0; i < sizeof block; i++)
 			CU_ASSERT_FATAL(block[i] == got++ % 251);
-		stream_flush();
+		stream_chip.flush();
 		fake.n_messages = 0;
 	}
 	for (unsigned i = 0; i < 2; i++)
@@ -89,7 +89,7 @@ static void test_output(void)
 		CU_ASSERT_FATAL(status(1) == room);
 	}
 	port_outs(reg(1, VMP_STREAM_DATA), 1, 10, block); /* no room: its own fault */
-	stream_flush();
+	stream_chip.flush();
 	while ((m = fake_take(MSG_STREAM))) {
 		CU_ASSERT(((const struct msg_stream *)m->body)->stream == 1 && !((const struct msg_stream *)m->body)->eof);
 		CU_ASSERT(m->payload[1] == 1 && m->to == VNODE_CLI);
@@ -116,7 +116,7 @@ static void test_reader_gone(void)
 	stream_input(&(struct msg_stream){ .stream = 1, .eof = 1 }, NULL, 0);
 	CU_ASSERT(status(1) == VMP_STREAM_EOF && status(2) == WINDOW);
 	port_outs(reg(1, VMP_STREAM_DATA), 1, 3, "abc");
-	stream_flush();
+	stream_chip.flush();
 	CU_ASSERT(fake.n_messages == 0);
 }
 
@@ -130,7 +130,7 @@ static void test_close(void)
 	port_out(reg(2, VMP_STREAM_CLOSE), 4, 0);
 	port_out(reg(2, VMP_STREAM_CLOSE), 4, 0);
 	port_out(reg(2, VMP_STREAM_DATA), 1, 'x');
-	stream_flush();
+	stream_chip.flush();
 	m = fake_take(MSG_STREAM);
 	CU_ASSERT_FATAL(m && m->payload_bytes == 5);
 	CU_ASSERT(!memcmp(m->payload, "eabcd", 5));
