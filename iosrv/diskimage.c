@@ -124,10 +124,17 @@ static int own_block(struct diskimage *image, uint64_t block)
 	return error;
 }
 
+static bool is_within(const struct diskimage *image, uint64_t sector, unsigned count)
+{
+	return count && sector < image->sectors && count <= image->sectors - sector;
+}
+
 int diskimage_read(struct diskimage *image, uint64_t sector, unsigned count, void *to)
 {
 	int error = 0;
 
+	if (!is_within(image, sector, count))
+		return -ERANGE;
 	if (image->overlay < 0)
 		return transfer(image->fd, false, sector * SECTOR_BYTES, to, (size_t)count * SECTOR_BYTES);
 	for (unsigned i = 0; i < count && !error; i++)
@@ -142,6 +149,8 @@ int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, co
 
 	if (image->read_only)
 		return -EROFS;
+	if (!is_within(image, sector, count))
+		return -ERANGE;
 	if (image->overlay < 0)
 		return transfer(image->fd, true, sector * SECTOR_BYTES, (void *)from, (size_t)count * SECTOR_BYTES);
 	for (uint64_t block = sector / BLOCK_SECTORS; block <= (sector + count - 1) / BLOCK_SECTORS && !error; block++) {

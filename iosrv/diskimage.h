@@ -15,7 +15,7 @@ struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes);
 void diskimage_close(struct diskimage *image);
 uint64_t diskimage_sectors(const struct diskimage *image);
 bool diskimage_read_only(const struct diskimage *image);
-/* 0 or -errno: -EROFS, -ENOSPC, -EIO, ... The range must lie within the image. */
+/* 0 or -errno: -ERANGE if the sectors are not all within the image, -EROFS, -ENOSPC, -EIO, ... */
 int diskimage_read(struct diskimage *image, uint64_t sector, unsigned count, void *to);
 int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, const void *from);
 /* What was written before is on the host's disk when this returns 0. */

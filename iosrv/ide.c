@@ -23,23 +23,33 @@ enum { DATA, ERROR_FEATURES, COUNT, LBA_LOW, LBA_MID, LBA_HIGH, DEVICE, STATUS_C
 enum { BUSY = 0x80, READY = 0x40, SEEK_DONE = 0x10, DRQ = 0x08, ERR = 0x01, IDLE = READY | SEEK_DONE };
 enum { ABORTED = 0x04, NOT_FOUND = 0x10, UNCORRECTABLE = 0x40, PROTECTED = 0x40 /* the same bit, of a write */ };
 enum { CONTROL_HOB = 0x80, CONTROL_RESET = 4, CONTROL_NIEN = 2, DEVICE_LBA = 0x40, DEVICE_SLAVE = 0x10 };
-enum { MULTIPLE_MAX = 16, HEADS = 16, TRACK_SECTORS = 63, MAX_CYLINDERS = 16383, WORDS = SECTOR_BYTES / 2 };
+enum { MULTIPLE_MAX = 16, HEADS = 16, TRACK_SECTORS = 63, MAX_CYLINDERS = 16383, WORDS = SECTOR_BYTES / 2,
+       BUFFER_BYTES = MULTIPLE_MAX * SECTOR_BYTES };
 #define LBA28_SECTORS 0x0fffffffu
 
-static struct ide {
-	uint8_t file[2][8]; /* the registers as last written [0], and the time before [1], for 48-bit commands */
-	uint8_t status, error, control, command;
-	bool irq /* INTRQ */, line /* and let through */, cache /* writes need no flush of their own */;
-	uint32_t multiple; /* sectors in a block of READ/WRITE MULTIPLE, 0: not allowed */
-	uint32_t heads, track_sectors;
-	/* the transfer under way */
-	bool writing, identifying;
-	uint64_t sector;
-	uint32_t left;		 /* sectors still to be moved, this block's included */
-	uint32_t block_sectors;	 /* of a full block */
-	uint32_t at, block_bytes; /* in the buffer */
-	uint8_t buffer[MULTIPLE_MAX * SECTOR_BYTES];
-} ide;
+#define STATE(X)                                                                                   \
+	/* The registers as last written [0], and the time before [1], for 48-bit commands. */     \
+	X(uint8_t, file, [2][8], 0, 0xff)                                                          \
+	X(uint8_t, status, , 0, 0xff)                                                              \
+	X(uint8_t, error, , 0, 0xff)                                                               \
+	X(uint8_t, control, , 0, 0xff)                                                             \
+	X(uint8_t, command, , 0, 0xff)                                                             \
+	X(bool, irq, , 0, 1) /* INTRQ */                                                           \
+	X(bool, line, , 0, 1) /* INTRQ, if it is let through */                                    \
+	X(bool, cache, , 0, 1) /* a write needs no flush of its own */                             \
+	X(uint32_t, multiple, , 0, MULTIPLE_MAX) /* sectors of a block of READ MULTIPLE; 0: off */ \
+	X(uint32_t, heads, , 1, HEADS)                                                             \
+	X(uint32_t, track_sectors, , 1, 255)                                                       \
+	/* The transfer under way: `left`, `at` and `block_bytes` are 0 unless the status has DRQ. */ \
+	X(bool, writing, , 0, 1)                                                                   \
+	X(bool, identifying, , 0, 1)                                                               \
+	X(uint64_t, sector, , 0, UINT64_MAX)                                                       \
+	X(uint32_t, left, , 0, 65536) /* sectors still to be moved, this block's included */       \
+	X(uint32_t, block_sectors, , 0, MULTIPLE_MAX) /* of a full block */                        \
+	X(uint32_t, at, , 0, BUFFER_BYTES) /* bytes of the buffer that are moved */                \
+	X(uint32_t, block_bytes, , 0, BUFFER_BYTES) /* of those that it holds */                   \
+	X(uint8_t, buffer, [BUFFER_BYTES], 0, 0xff)
+static struct state { STATE(CHIPSTATE_MEMBER) } ide;
 static enum { NO_FLUSH, FLUSH_ABANDONED /* by a reset */, FLUSHING, FLUSH_AGAIN } flushing; /* the host's, not the guest's */
 
 static struct diskimage *image; /* NULL: there is no disk */
@@ -75,9 +85,16 @@ static void drop_interrupt(void)
 	update_line();
 }
 
+static void end_transfer(void)
+{
+	ide.left = ide.block_bytes = ide.at = 0;
+	ide.identifying = false;
+}
+
 /* What a device shows after a reset: that it is an ATA disk and that it is well. */
 static void show_signature(void)
 {
+	end_transfer();
 	memset(ide.file, 0, sizeof ide.file);
 	ide.file[0][COUNT] = ide.file[0][LBA_LOW] = 1;
 	ide.error = 1;
@@ -97,8 +114,7 @@ static void ide_reset(void)
 
 static void finish(uint8_t error)
 {
-	ide.left = ide.block_bytes = ide.at = 0;
-	ide.identifying = false;
+	end_transfer();
 	ide.error = error;
 	ide.status = IDLE | (error ? ERR : 0);
 	interrupt();
@@ -157,8 +173,7 @@ static void end_read_block(void)
 	ide.left -= sectors;
 	ide.sector += sectors;
 	if (ide.identifying || !ide.left) {
-		ide.identifying = false;
-		ide.left = ide.block_bytes = ide.at = 0;
+		end_transfer();
 		ide.status = IDLE;
 		return;
 	}
@@ -475,7 +490,7 @@ static void begin_command(uint8_t code)
 		return; /* held in reset, or a flush is under way */
 	ide.command = code;
 	ide.error = 0;
-	ide.identifying = false;
+	end_transfer();
 	for (unsigned i = 0; i < ARRAY_LEN(commands); i++)
 		if (commands[i].code == code) {
 			commands[i].run(commands[i].flags);
@@ -532,8 +547,8 @@ static void write_control(uint8_t value)
 
 	ide.control = value;
 	if (value & CONTROL_RESET) {
-		ide.irq = ide.identifying = false;
-		ide.left = ide.block_bytes = ide.at = 0;
+		ide.irq = false;
+		end_transfer();
 		ide.status = BUSY;
 		if (flushing != NO_FLUSH)
 			flushing = FLUSH_ABANDONED;
@@ -620,17 +635,32 @@ static void ide_write_string(uint32_t offset, unsigned size, unsigned count, con
 	}
 }
 
-static bool ide_restored(void)
+/* What contradicts itself in a transfer that waits for the guest. */
+static const char *impossible_transfer(void)
 {
-	if (ide.multiple > MULTIPLE_MAX || ide.block_sectors > MULTIPLE_MAX || ide.block_bytes > sizeof ide.buffer ||
-	    ide.at > ide.block_bytes || !ide.heads || !ide.track_sectors)
-		return false;
-	/* A transfer lies within the disk, and a block in the transfer. */
-	if (ide.block_bytes && !ide.identifying &&
-	    (ide.sector >= disk_sectors() || ide.left > disk_sectors() - ide.sector ||
-	     ide.block_bytes > (uint64_t)ide.left * SECTOR_BYTES))
-		return false;
-	return flushing == NO_FLUSH;
+	uint64_t sectors = disk_sectors();
+	uint32_t block = ide.left < ide.block_sectors ? ide.left : ide.block_sectors;
+
+	if (!block || ide.block_bytes != block * SECTOR_BYTES || ide.at >= ide.block_bytes)
+		return "its transfer's counts contradict each other";
+	if (ide.identifying)
+		return ide.writing || ide.left != 1 ? "it is being written to, and identified" : NULL;
+	if (ide.sector >= sectors || ide.left > sectors - ide.sector)
+		return "its transfer leads beyond the disk's end";
+	return ide.writing && diskimage_read_only(image) ? "it is read-only, and being written to" : NULL;
+}
+
+static const char *ide_impossible(void)
+{
+	bool idle = ide.status == IDLE || ide.status == (IDLE | ERR), moves = ide.status == (IDLE | DRQ);
+
+	if (ide.multiple & (ide.multiple - 1))
+		return "its blocks have a size that no disk has";
+	if (ide.status == BUSY ? !(ide.control & CONTROL_RESET) : !idle && !moves) /* nothing is flushed while it is saved */
+		return "it has a status that no disk has";
+	if (moves)
+		return impossible_transfer();
+	return ide.left || ide.at || ide.block_bytes || ide.identifying ? "it has a transfer that nobody waits for" : NULL;
 }
 
 struct diskimage *ide_image(void)
@@ -641,5 +671,6 @@ struct diskimage *ide_image(void)
 const struct chip ide_chip = {
 	.name = "disk", .range = { { VMP_IDE_PORT, COMMAND_BLOCK }, { VMP_IDE_CONTROL_PORT, 1 } }, .reset = ide_reset,
 	.read = ide_read, .write = ide_write, .read_string = ide_read_string, .write_string = ide_write_string,
-	.work = ide_work, .on_worked = ide_on_worked, .state = &ide, .state_bytes = sizeof ide, .restored = ide_restored,
+	.work = ide_work, .on_worked = ide_on_worked, .state = CHIPSTATE(ide),
+	.impossible = ide_impossible,
 };

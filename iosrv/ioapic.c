@@ -14,12 +14,16 @@ enum { MODE_FIXED, MODE_LOWEST, MODE_NMI = 4 };
 #define ENTRY_MASKED (1u << 16)
 #define ENTRY_LOGICAL (1u << 11)
 
-static struct ioapic {
-	uint32_t select, id;
-	uint32_t entry[PINS][2]; /* low, high */
-	bool waiting[PINS];	 /* an edge came while masked */
-	uint32_t next;		 /* round robin */
-} io;
+#define ENTRY_LOW 0x1afffu /* the bits of an entry's low half that can be written; the others are its status */
+#define ID_BITS 0xff000000u
+
+#define STATE(X)                                                                                   \
+	X(uint32_t, select, , 0, 0xff)                                                             \
+	X(uint32_t, id, , 0, ID_BITS)                                                              \
+	X(uint32_t, entry, [PINS][2], 0, UINT32_MAX) /* low, high */                               \
+	X(bool, waiting, [PINS], 0, 1) /* an edge came while masked */                             \
+	X(uint32_t, next, , 0, UINT32_MAX) /* round robin: the next CPU to ask, modulo 32 */
+static struct state { STATE(CHIPSTATE_MEMBER) } io;
 
 static void ioapic_reset(void)
 {
@@ -91,10 +95,10 @@ static void write_register(uint32_t index, uint32_t value)
 	unsigned pin = (index - INDEX_TABLE) / 2;
 
 	if (index == INDEX_ID)
-		io.id = value & 0xff000000; /* 8 bits, as later chips: with 16 CPUs and more its id is above 15 */
+		io.id = value & ID_BITS; /* 8 bits, as later chips: with 16 CPUs and more its id is above 15 */
 	if (index < INDEX_TABLE || pin >= PINS)
 		return;
-	io.entry[pin][index & 1] = index & 1 ? value : value & 0x1afff; /* status bits are read-only */
+	io.entry[pin][index & 1] = index & 1 ? value : value & ENTRY_LOW;
 	if (io.waiting[pin] && !(io.entry[pin][0] & ENTRY_MASKED))
 		deliver(pin);
 }
@@ -114,7 +118,15 @@ static void ioapic_write(uint32_t offset, unsigned size, uint32_t value)
 		write_register(io.select, value);
 }
 
+static const char *ioapic_impossible(void)
+{
+	for (unsigned pin = 0; pin < PINS; pin++)
+		if (io.entry[pin][0] & ~ENTRY_LOW)
+			return "an entry has bits that are not its own";
+	return io.id & ~ID_BITS ? "its id has more than 8 bits" : NULL;
+}
+
 const struct chip ioapic_chip = {
 	.name = "IO-APIC", .range = { { VMP_IOAPIC_GPA, PAGE_BYTES, true } }, .reset = ioapic_reset, .read = ioapic_read,
-	.write = ioapic_write, .state = &io, .state_bytes = sizeof io,
+	.write = ioapic_write, .state = CHIPSTATE(io), .impossible = ioapic_impossible,
 };

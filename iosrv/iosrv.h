@@ -5,7 +5,8 @@
  * answers an address), then one file per chip: uart.c (console), stream.c (standard streams of the command), ioapic.c,
  * ide.c (disk, with its image in diskimage.c); chipstate.c and snapshot.c save and load the chips, worker.c has threads.
  *
- * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to chips.def.
+ * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to chips.def.  Its state is
+ * described by one list (chipstate.h), which makes it part of snapshots.
  *
  * Rules of use: all functions run in the server's one loop, except a chip's work().  A chip's handler never waits.
  * A chip raises its interrupt line by iosrv_raise(); lines are edge-triggered, and each call is one edge.
@@ -15,12 +16,13 @@
 
 #include "base/types.h"
 #include "base/wire.h"
+#include "iosrv/chipstate.h"
 
 /* Addresses that a chip answers: `count` ports, or guest-physical addresses, from `first` on. */
 struct chip_range { uint32_t first, count; bool mmio; };
 enum { CHIP_RANGES = 2 };
 
-/* A chip.  Its state is one struct in its file.  Functions may be NULL, except reset, read and write. */
+/* A chip.  Functions may be NULL, except reset, read and write. */
 struct chip {
 	const char *name; /* in messages for the user */
 	/* Offsets count on from one range to the next: the second range begins at offset range[0].count. */
@@ -35,10 +37,10 @@ struct chip {
 	void (*on_timer)(void);	       /* the time of iosrv_start_timer() has passed */
 	int (*work)(void);	       /* what takes long: runs in a thread of the chip's own */
 	void (*on_worked)(int result); /* the result of work(), in the loop */
-	void *state;
-	size_t state_bytes;
-	/* A saved state has been put into `state`: false if it cannot be, else timers and windows are set up anew. */
-	bool (*restored)(void);
+	struct chipstate state;	       /* what is saved (chipstate.h) */
+	/* All chips' states have been loaded, and each field is legal. What contradicts itself between them; NULL: nothing. */
+	const char *(*impossible)(void);
+	void (*restored)(void); /* no chip's state is impossible: start timers, tell the other side */
 };
 
 enum {

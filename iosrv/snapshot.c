@@ -2,13 +2,15 @@
  * blocks that the guest has written apart from the image, or has changed since the last checkpoint.
  *
  * Saving: everything is copied at one moment, while no CPU runs (snapshot_capture); the copy is handed out item by item
- * later, when the guest runs again.  Loading: items come in the same order, and a chip is told when its state is whole.
+ * later, when the guest runs again.  Loading: items come in the same order; when the last one has come, all is checked, then
+ * all chips are loaded.
  */
 #include "iosrv/iosrv.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/log.h"
 #include "iosrv/diskimage.h"
 
 enum { PART_BYTES = MAX_MSG_PAYLOAD };
@@ -24,7 +26,14 @@ static struct {
 	uint64_t at_block;
 	uint32_t items;
 } copy;
-static size_t loaded[N_CHIPS]; /* bytes of each chip's state that have come */
+static struct { uint8_t *bytes; size_t count; } loaded[N_CHIPS]; /* what has come of each chip's state */
+
+static void forget_loaded(void)
+{
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		free(loaded[i].bytes);
+	memset(loaded, 0, sizeof loaded);
+}
 
 void snapshot_forget(void)
 {
@@ -32,7 +41,7 @@ void snapshot_forget(void)
 		free(copy.chip[i]);
 	diskimage_copy_free(copy.blocks);
 	memset(&copy, 0, sizeof copy);
-	memset(loaded, 0, sizeof loaded);
+	forget_loaded();
 }
 
 int snapshot_capture(enum snapshot_mode mode)
@@ -40,10 +49,10 @@ int snapshot_capture(enum snapshot_mode mode)
 	snapshot_forget();
 	chips_flush();
 	for (unsigned i = 0; i < N_CHIPS; i++) {
-		copy.chip[i] = malloc(chips[i]->state_bytes);
+		copy.chip[i] = malloc(chipstate_bytes(chips[i]));
 		if (!copy.chip[i])
 			return -ENOMEM;
-		memcpy(copy.chip[i], chips[i]->state, chips[i]->state_bytes);
+		chipstate_save(chips[i], copy.chip[i]);
 	}
 	if (ide_image()) {
 		int error = diskimage_identity(ide_image(), &copy.disk);
@@ -67,9 +76,9 @@ static void send_item(uint32_t seq, enum snapshot_kind kind, uint32_t index, con
 
 static size_t part_bytes(const struct chip *chip, unsigned part)
 {
-	size_t at = (size_t)part * PART_BYTES;
+	size_t at = (size_t)part * PART_BYTES, all = chipstate_bytes(chip);
 
-	return at >= chip->state_bytes ? 0 : chip->state_bytes - at < PART_BYTES ? chip->state_bytes - at : PART_BYTES;
+	return at >= all ? 0 : all - at < PART_BYTES ? all - at : PART_BYTES;
 }
 
 static bool send_chip(uint32_t seq)
@@ -127,16 +136,22 @@ void snapshot_pull(const struct msg_snapshot_pull *pull)
 
 /* --- loading --- */
 
+/* The parts of a chip come in their order. */
 static void load_chip(uint32_t index, const void *data, size_t bytes)
 {
 	unsigned number = index >> 16, part = index & 0xffff;
 
-	if (number >= N_CHIPS || !bytes || bytes != part_bytes(chips[number], part)) {
+	if (number >= N_CHIPS || !bytes || bytes != part_bytes(chips[number], part) ||
+	    loaded[number].count != (size_t)part * PART_BYTES) {
 		iosrv_fail("the snapshot's devices are not those of this version of vmp");
 		return;
 	}
-	memcpy((uint8_t *)chips[number]->state + (size_t)part * PART_BYTES, data, bytes);
-	loaded[number] += bytes;
+	if (!loaded[number].bytes)
+		loaded[number].bytes = malloc(chipstate_bytes(chips[number]));
+	if (!loaded[number].bytes)
+		die("no memory for the snapshot's %s", chips[number]->name);
+	memcpy(loaded[number].bytes + loaded[number].count, data, bytes);
+	loaded[number].count += bytes;
 }
 
 static void load_disk(const void *data, size_t bytes)
@@ -161,23 +176,46 @@ static void load_block(uint32_t block, const void *data, size_t bytes)
 		iosrv_fail("the snapshot's disk block %u cannot be put back: %s", block, strerror(-error));
 }
 
-/* All parts are there: each chip looks whether its state can be, and takes up what time has to do with it. */
+/* Checks all parts of all chips. No chip is changed; false if the machine has been ended. */
+static bool check_loaded(void)
+{
+	char why[160];
+
+	for (unsigned i = 0; i < N_CHIPS; i++) {
+		if (loaded[i].count != chipstate_bytes(chips[i])) {
+			iosrv_fail("the snapshot lacks a part of the %s", chips[i]->name);
+			return false;
+		}
+		if (chipstate_check(chips[i], loaded[i].bytes, why, sizeof why)) {
+			iosrv_fail("the snapshot's %s cannot be loaded: %s", chips[i]->name, why);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* The last item has come: all chips take up what was saved, or, when a part of it is not legal, the machine ends. */
 static void finish_load(void)
 {
+	if (!check_loaded()) {
+		forget_loaded();
+		return;
+	}
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		chipstate_load(chips[i], loaded[i].bytes);
+	forget_loaded();
 	for (unsigned i = 0; i < N_CHIPS; i++) {
-		bool whole = loaded[i] == chips[i]->state_bytes;
+		const char *why = chips[i]->impossible ? chips[i]->impossible() : NULL;
 
-		loaded[i] = 0;
-		if (!whole) {
-			iosrv_fail("the snapshot lacks a part of the %s", chips[i]->name);
+		if (why) {
+			chips_reset(); /* CPUs may go on for a moment */
+			iosrv_fail("the snapshot's %s cannot be loaded: %s", chips[i]->name, why);
 			return;
 		}
 	}
 	for (unsigned i = 0; i < N_CHIPS; i++)
-		if (chips[i]->restored && !chips[i]->restored()) {
-			iosrv_fail("the snapshot's state of the %s cannot be", chips[i]->name);
-			return;
-		}
+		if (chips[i]->restored)
+			chips[i]->restored();
 	chips_flush();
 }
 

@@ -12,14 +12,17 @@
 enum { WINDOW = 65536, REGISTERS = 16, STATE_EXIT = VMP_STREAM_EXIT_PORT - VMP_STREAM_PORT,
        STATE_WINDOW = VMP_STREAM_COLS_ROWS_PORT - VMP_STREAM_PORT };
 
-static struct stream {
-	bool armed, eof /* no more input; or the reader has gone */, closed;
-	uint32_t head, count; /* input: bytes waiting; output: bytes collected */
-	uint32_t room;	      /* output: bytes that the command line will take beyond those collected */
-	uint32_t returned;    /* input: bytes read by the guest, whose room is not yet given back */
-	uint32_t taken;	      /* input: bytes that ever came, modulo 2^32 */
-	uint8_t bytes[WINDOW];
-} stream[VMP_STREAM_COUNT];
+#define STATE(X)                                                                                   \
+	X(bool, armed, , 0, 1)                                                                     \
+	X(bool, eof, , 0, 1) /* input: there is no more; output: the reader has gone */            \
+	X(bool, closed, , 0, 1)                                                                    \
+	X(uint32_t, head, , 0, WINDOW - 1) /* input: where in `bytes` the oldest byte is */        \
+	X(uint32_t, count, , 0, WINDOW) /* input: bytes waiting; output: bytes collected */        \
+	X(uint32_t, room, , 0, WINDOW) /* output: bytes that the command line takes beyond them */ \
+	X(uint32_t, returned, , 0, WINDOW) /* input: bytes read, whose room is not given back */   \
+	X(uint32_t, taken, , 0, UINT32_MAX) /* input: bytes that ever came, modulo 2^32 */         \
+	X(uint8_t, bytes, [WINDOW], 0, 0xff)
+static struct state { STATE(CHIPSTATE_MEMBER) } stream[VMP_STREAM_COUNT];
 static uint32_t columns_rows;
 static bool restored; /* the other side does not know what was taken */
 
@@ -33,7 +36,7 @@ static void stream_reset(void)
 
 static uint32_t status(unsigned s)
 {
-	struct stream *t = &stream[s];
+	struct state *t = &stream[s];
 
 	if (s == 0)
 		return t->count ? t->count : t->eof ? VMP_STREAM_EOF : 0;
@@ -51,7 +54,7 @@ static void tell(unsigned s)
 
 static void send_output(unsigned s)
 {
-	struct stream *t = &stream[s];
+	struct state *t = &stream[s];
 	struct msg_stream body = { .stream = s };
 
 	for (uint32_t at = 0, part; at < t->count; at += part) {
@@ -80,7 +83,7 @@ static void stream_flush(void)
 
 static unsigned read_input(void *data, unsigned bytes)
 {
-	struct stream *t = &stream[0];
+	struct state *t = &stream[0];
 	uint8_t *to = data;
 	unsigned n = bytes < t->count ? bytes : t->count;
 
@@ -96,7 +99,7 @@ static unsigned read_input(void *data, unsigned bytes)
 
 static void write_output(unsigned s, const void *data, unsigned bytes)
 {
-	struct stream *t = &stream[s];
+	struct state *t = &stream[s];
 
 	if (t->eof || t->closed)
 		return;
@@ -190,7 +193,7 @@ static void stream_write_string(uint32_t offset, unsigned size, unsigned count, 
 /* From the command line. */
 void stream_input(const struct msg_stream *body, const void *bytes, size_t count)
 {
-	struct stream *t;
+	struct state *t;
 
 	if (body->stream >= VMP_STREAM_COUNT)
 		return;
@@ -209,7 +212,7 @@ void stream_input(const struct msg_stream *body, const void *bytes, size_t count
 
 void stream_room(const struct msg_stream_room *body)
 {
-	struct stream *t;
+	struct state *t;
 
 	if (body->stream == 0 || body->stream >= VMP_STREAM_COUNT)
 		return;
@@ -224,11 +227,8 @@ void stream_window(uint32_t columns, uint32_t rows)
 }
 
 /* Another command line is at the other end now: it reads again, takes a whole window, and is told how much input fits. */
-static bool stream_restored(void)
+static void stream_restored(void)
 {
-	for (unsigned s = 0; s < VMP_STREAM_COUNT; s++)
-		if (stream[s].head >= WINDOW || stream[s].count > WINDOW)
-			return false;
 	stream[0].returned = WINDOW - stream[0].count;
 	restored = true;
 	for (unsigned s = 1; s < VMP_STREAM_COUNT; s++) {
@@ -236,12 +236,11 @@ static bool stream_restored(void)
 		stream[s].room = WINDOW - stream[s].count;
 		tell(s);
 	}
-	return true;
 }
 
 const struct chip stream_chip = {
 	.name = "streams", .range = { { VMP_STREAM_PORT, VMP_STREAM_COLS_ROWS_PORT + 4 - VMP_STREAM_PORT } },
 	.reset = stream_reset, .read = stream_read, .write = stream_write, .read_string = stream_read_string,
-	.write_string = stream_write_string, .flush = stream_flush, .state = stream, .state_bytes = sizeof stream,
+	.write_string = stream_write_string, .flush = stream_flush, .state = CHIPSTATE(stream),
 	.restored = stream_restored,
 };

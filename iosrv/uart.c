@@ -22,14 +22,30 @@ enum { LSR_RX = 1, LSR_OVERRUN = 2, LSR_EMPTY = 0x60, MSR_READY = 0xb0 /* carrie
        MSR_RING = 0x40 };
 enum { WIRE_BYTES = 65536, LOOP_BYTES = 16, PENDING_BYTES = 4096, BACKLOG_BYTES = 65536, EMPTY_AFTER_MS = 1 };
 
-static struct uart {
-	uint8_t ier, fcr, lcr, mcr, scr, divisor[2];
-	uint8_t modem_seen; /* the modem lines at the last read of MSR */
-	bool thre_pending, draining /* bytes were written, and "empty" is not told yet */, overrun, line;
-	uint32_t wire_at, wire_count, loop_at, loop_count, pending_count;
-	uint64_t backlog_end; /* bytes ever put in */
-	uint8_t wire[WIRE_BYTES], loop[LOOP_BYTES], pending[PENDING_BYTES], backlog[BACKLOG_BYTES];
-} u;
+#define STATE(X)                                                                                   \
+	X(uint8_t, ier, , 0, 0x0f)                                                                 \
+	X(uint8_t, fcr, , 0, 0xff)                                                                 \
+	X(uint8_t, lcr, , 0, 0xff)                                                                 \
+	X(uint8_t, mcr, , 0, 0x1f)                                                                 \
+	X(uint8_t, scr, , 0, 0xff)                                                                 \
+	X(uint8_t, divisor, [2], 0, 0xff)                                                          \
+	X(uint8_t, modem_seen, , 0, 0xff) /* the modem lines at the last read of MSR */            \
+	X(bool, thre_pending, , 0, 1)                                                              \
+	X(bool, draining, , 0, 1) /* bytes were written, and "empty" is not told yet */            \
+	X(bool, overrun, , 0, 1)                                                                   \
+	X(bool, line, , 0, 1)                                                                      \
+	/* Rings and buffers: where the oldest byte is, and how many there are. */                 \
+	X(uint32_t, wire_at, , 0, WIRE_BYTES - 1)                                                  \
+	X(uint32_t, wire_count, , 0, WIRE_BYTES)                                                   \
+	X(uint32_t, loop_at, , 0, LOOP_BYTES - 1)                                                  \
+	X(uint32_t, loop_count, , 0, LOOP_BYTES)                                                   \
+	X(uint32_t, pending_count, , 0, PENDING_BYTES)                                             \
+	X(uint64_t, backlog_end, , 0, UINT64_MAX) /* bytes ever put in */                          \
+	X(uint8_t, wire, [WIRE_BYTES], 0, 0xff)                                                    \
+	X(uint8_t, loop, [LOOP_BYTES], 0, 0xff)                                                    \
+	X(uint8_t, pending, [PENDING_BYTES], 0, 0xff)                                              \
+	X(uint8_t, backlog, [BACKLOG_BYTES], 0, 0xff)
+static struct state { STATE(CHIPSTATE_MEMBER) } u;
 
 static uint8_t modem_lines(void)
 {
@@ -273,17 +289,13 @@ void uart_attach(uint32_t client, uint32_t backlog_bytes)
 	}
 }
 
-static bool uart_restored(void)
+static void uart_restored(void)
 {
-	if (u.wire_at >= WIRE_BYTES || u.wire_count > WIRE_BYTES || u.loop_at >= LOOP_BYTES || u.loop_count > LOOP_BYTES ||
-	    u.pending_count > PENDING_BYTES)
-		return false;
 	if (u.draining)
 		iosrv_start_timer(&uart_chip, EMPTY_AFTER_MS);
-	return true;
 }
 
 const struct chip uart_chip = {
 	.name = "console", .range = { { VMP_UART_PORT, 8 } }, .reset = uart_reset, .read = uart_read, .write = uart_write,
-	.flush = uart_flush, .on_timer = uart_on_timer, .state = &u, .state_bytes = sizeof u, .restored = uart_restored,
+	.flush = uart_flush, .on_timer = uart_on_timer, .state = CHIPSTATE(u), .restored = uart_restored,
 };

@@ -308,6 +308,10 @@ static void test_small_commands(void)
 		if (rows[i].command == 0xe5)
 			CU_ASSERT(in(NSECT) == 0xff);
 	}
+	issue28(0x20, 7, 1);
+	out(COMMAND, 0x90); /* another command ends a transfer */
+	CU_ASSERT(in(STATUS) == IDLE && port_in(DATA, 2) == 0 && in(STATUS) == IDLE);
+	fake_edges(IRQ);
 	out(NSECT, 0), out(COMMAND, 0xc6); /* blocks of no size: READ MULTIPLE is off */
 	CU_ASSERT(in(STATUS) == IDLE);
 	issue28(0xc4, 0, 1);
