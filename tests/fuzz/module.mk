@@ -1,6 +1,6 @@
 # Fuzzers: tests/fuzz/run (libFuzzer, clang), and their corpus as unit tests.
 $(B)/tests/fuzz/%.o: CPPFLAGS += -Iphoenix/include
-$(B)/tests/fuzz/replay-wire.o $(B)/tests/fuzz/replay-config.o $(B)/tests/fuzz/replay-gdb.o $(B)/tests/fuzz/replay-standby.o: $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
+$(foreach t,wire config gdb standby chips,$(B)/tests/fuzz/replay-$(t).o): $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
 	@echo "  CC    $@"
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DCORPUS='"tests/fuzz/corpus/$*"' -MMD -MP -c -o $@ $<
@@ -13,6 +13,9 @@ STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o vmm/cli/clu
 	vmm/cli/gdb/gdb_server.o vmm/cli/client.o base/wire.o $(GDB_OBJECTS)
 $(eval $(call unit-test,standby_fuzz,tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS),-levent))
 
+CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/wire.o
+$(eval $(call unit-test,iosrv_fuzz,tests/fuzz/replay-chips.o tests/fuzz/chips.o $(CHIPS_OBJECTS),))
+
 # The fuzzers themselves, with the sanitizers.
 FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE -I. -Iphoenix/include -fsanitize=fuzzer,address,undefined \
 	      -fno-sanitize-recover=undefined
@@ -20,6 +23,7 @@ build/fuzz/wire: tests/fuzz/wire.c $(PHNX_CORE:.o=.c)
 build/fuzz/config: tests/fuzz/config.c phoenix/config.c
 build/fuzz/gdb: tests/fuzz/gdb.c $(GDB_OBJECTS:.o=.c)
 build/fuzz/standby: tests/fuzz/standby.c $(STANDBY_OBJECTS:.o=.c)
+build/fuzz/chips: tests/fuzz/chips.c $(CHIPS_OBJECTS:.o=.c)
 build/fuzz/%: tests/fuzz/fuzz.h
 	@echo "  FUZZ  $@"
 	$(Q)mkdir -p $(@D)

@@ -1,0 +1,262 @@
+/* chips.c - fuzzes the I/O server's chips: a saved state with arbitrary bytes, then arbitrary accesses.
+ *
+ * The first byte chooses the disk.  Then come operations (enum op), each a byte with its operands behind it.  A saved form
+ * of all chips is kept; POKE changes a field of it, LOAD gives it to the chips, SAVE makes it anew from them.
+ *
+ * Whatever was loaded: it is refused with one line, or the chips work on it; and what chips save, they can load.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/guest_abi.h"
+#include "iosrv/diskimage.h"
+#include "iosrv/iosrv.h"
+#include "tests/fuzz/fuzz.h"
+
+enum { CPUS = 4, DISK_BYTES = 100 * SECTOR_BYTES + 1024, NO_DISK = 3, MAX_ITEMS = 256 };
+enum op { ACCESS, POKE, LOAD, SAVE, INPUT, ROOM, TIMER, WORKED, OPS };
+
+static struct {
+	const uint8_t *at;
+	size_t left;
+	unsigned ends; /* lines that ended the machine */
+	bool timer[N_CHIPS], works[N_CHIPS];
+	uint8_t *form[N_CHIPS];
+	size_t form_bytes[N_CHIPS];
+	bool keeps; /* what is pulled is the new saved form */
+	bool last;
+} w;
+
+static uint64_t number(unsigned bytes)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < bytes && w.left; i++, w.left--)
+		value |= (uint64_t)*w.at++ << 8 * i;
+	return value;
+}
+
+/* --- in place of iosrv_main.c and worker.c --- */
+
+unsigned iosrv_cpus(void) { return CPUS; }
+
+static void keep(const struct msg_snapshot_item *item, const void *data, size_t bytes)
+{
+	unsigned chip = item->index >> 16;
+
+	w.last |= item->kind == SNAPSHOT_LAST;
+	if (item->kind != SNAPSHOT_CHIP)
+		return;
+	FUZZ_CHECK(chip < N_CHIPS && w.form_bytes[chip] + bytes <= chipstate_bytes(chips[chip]));
+	memcpy(w.form[chip] + w.form_bytes[chip], data, bytes);
+	w.form_bytes[chip] += bytes;
+}
+
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
+		size_t payload_bytes)
+{
+	uint32_t least, most;
+
+	FUZZ_CHECK(!wire_type_bounds(type, &least, &most));
+	FUZZ_CHECK(body_bytes == least && body_bytes + payload_bytes <= most);
+	FUZZ_CHECK(to == VNODE_CLI || to == VNODE_DAEMON(0) || (to >= VNODE_CPU(0) && to < VNODE_CPU(CPUS)));
+	w.ends += type == MSG_MACHINE_END;
+	if (type == MSG_SNAPSHOT_ITEM && w.keeps)
+		keep(body, payload, payload_bytes);
+}
+
+void iosrv_start_timer(const struct chip *chip, unsigned ms)
+{
+	FUZZ_CHECK(ms && chip->on_timer);
+	w.timer[chips_number(chip)] = true;
+}
+
+void iosrv_start_work(const struct chip *chip)
+{
+	FUZZ_CHECK(!w.works[chips_number(chip)]);
+	w.works[chips_number(chip)] = true;
+}
+
+static void finish_work(unsigned chip)
+{
+	while (w.works[chip]) {
+		w.works[chip] = false;
+		chips[chip]->on_worked(chips[chip]->work());
+	}
+}
+
+void iosrv_finish_work(void)
+{
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		finish_work(i);
+}
+
+/* --- operations --- */
+
+static void say(uint16_t type, const void *body, size_t body_bytes, const void *data, size_t bytes)
+{
+	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + bytes };
+	static uint8_t packet[256 + MAX_MSG_PAYLOAD];
+
+	memcpy(packet, body, body_bytes);
+	if (bytes)
+		memcpy(packet + body_bytes, data, bytes);
+	serve(&header, packet);
+}
+
+static void do_access(void)
+{
+	static const struct { uint32_t address, count; } places[] = {
+		{ VMP_UART_PORT, 8 }, { VMP_IDE_PORT, 8 }, { VMP_IDE_CONTROL_PORT, 1 }, { VMP_STREAM_PORT, 0x40 },
+		{ VMP_IOAPIC_GPA, 0x14 }, { 0, 1024 },
+	};
+	static uint8_t data[PAGE_BYTES];
+	unsigned place = number(1) % ARRAY_LEN(places), how = number(1), shape = number(1), more;
+	struct msg_io_request q = { .cpu = how >> 4 & 3, .kind = how & 3, .size = 1 << (how >> 2 & 3) % 3 };
+
+	q.address = places[place].address + shape % places[place].count;
+	q.count = 1 + (how & 0x80 ? number(2) % (PAGE_BYTES / q.size) : 0);
+	q.value = number(how & 0x40 ? 4 : 1);
+	more = q.kind == IO_PORT_OUT || q.kind == IO_MMIO_WRITE ? q.count > 1 : 0;
+	memset(data, q.value, sizeof data);
+	say(MSG_IO_REQUEST, &q, sizeof q, data, more ? (size_t)q.size * q.count : 0);
+}
+
+static void do_poke(void)
+{
+	unsigned chip = number(1) % N_CHIPS, n = number(1);
+	const struct chipstate *s = &chips[chip]->state;
+	const struct chipstate_field *field = &s->field[n % s->n_fields];
+	size_t at = sizeof(uint32_t) + (n / s->n_fields) % s->copies * ((chipstate_bytes(chips[chip]) - 4) / s->copies);
+	uint64_t value;
+
+	for (const struct chipstate_field *f = s->field; f != field; f++)
+		at += (size_t)f->bytes * f->count;
+	if (field->count > 1)
+		at += number(2) % field->count * field->bytes;
+	value = number(field->bytes);
+	memcpy(w.form[chip] + at, &value, field->bytes);
+}
+
+static void load_item(uint32_t kind, uint32_t index, const void *data, size_t bytes)
+{
+	say(MSG_SNAPSHOT_ITEM, &(struct msg_snapshot_item){ .of = SNAPSHOT_OF_IOSRV, .kind = kind, .index = index },
+	    sizeof(struct msg_snapshot_item), data, bytes);
+}
+
+/* Loading is for a server that has just been started. Returns whether the chips took it. */
+static bool do_load(void)
+{
+	unsigned before = w.ends;
+
+	iosrv_finish_work();
+	serve_start();
+	for (unsigned chip = 0; chip < N_CHIPS; chip++)
+		for (size_t at = 0, part; at < w.form_bytes[chip]; at += part) {
+			part = w.form_bytes[chip] - at < MAX_MSG_PAYLOAD ? w.form_bytes[chip] - at : MAX_MSG_PAYLOAD;
+			load_item(SNAPSHOT_CHIP, chip << 16 | at / MAX_MSG_PAYLOAD, w.form[chip] + at, part);
+		}
+	load_item(SNAPSHOT_LAST, 0, NULL, 0);
+	FUZZ_CHECK(w.ends - before <= 1);
+	return w.ends == before;
+}
+
+static void do_save(void)
+{
+	struct msg_snapshot step = { .step = SNAPSHOT_SAVE, .result = SNAPSHOT_APART };
+
+	memset(w.form_bytes, 0, sizeof w.form_bytes);
+	w.last = false;
+	w.keeps = true;
+	say(MSG_SNAPSHOT, &step, sizeof step, NULL, 0);
+	say(MSG_SNAPSHOT_PULL, &(struct msg_snapshot_pull){ .count = MAX_ITEMS }, sizeof(struct msg_snapshot_pull), NULL, 0);
+	w.keeps = false;
+	FUZZ_CHECK(w.last);
+	step.step = SNAPSHOT_THAW;
+	say(MSG_SNAPSHOT, &step, sizeof step, NULL, 0);
+}
+
+static void do_input(void)
+{
+	static uint8_t bytes[MAX_MSG_PAYLOAD];
+	unsigned how = number(1), count = number(2) % (MAX_MSG_PAYLOAD + 1);
+	struct msg_stream stream = { .stream = how >> 1 & 3, .eof = how >> 3 & 1 };
+
+	memset(bytes, how, sizeof bytes);
+	if (how & 1)
+		say(MSG_CONSOLE, &(struct msg_console){ 0 }, sizeof(struct msg_console), bytes, count);
+	else
+		say(MSG_STREAM, &stream, sizeof stream, bytes, count);
+}
+
+static void do_room(void)
+{
+	unsigned how = number(1);
+	uint32_t value = number(4);
+
+	if (how & 1)
+		say(MSG_CONSOLE_ATTACH, &(struct msg_console_attach){ .client = how >> 4, .backlog = value },
+		    sizeof(struct msg_console_attach), NULL, 0);
+	else
+		say(MSG_STREAM_ROOM, &(struct msg_stream_room){ .stream = how >> 4, .bytes = value },
+		    sizeof(struct msg_stream_room), NULL, 0);
+	chips_flush();
+}
+
+static void do_timer(void)
+{
+	unsigned chip = number(1) % N_CHIPS;
+
+	if (w.timer[chip])
+		serve_timer(chips[chip]);
+	w.timer[chip] = false;
+}
+
+static void open_disk(unsigned mode)
+{
+	static const char *const modes[] = { "", ",ro", ",snapshot" };
+	char path[] = "/tmp/vmp-fuzz-XXXXXX", spec[64], why[256];
+	int fd;
+
+	ide_close();
+	if (mode == NO_DISK)
+		return;
+	fd = mkstemp(path);
+	snprintf(spec, sizeof spec, "%s%s", path, modes[mode]);
+	FUZZ_CHECK(fd >= 0 && !ftruncate(fd, DISK_BYTES) && !ide_open(spec, why, sizeof why));
+	close(fd);
+	unlink(path);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	memset(w.timer, 0, sizeof w.timer);
+	memset(w.works, 0, sizeof w.works);
+	for (unsigned i = 0; i < N_CHIPS; i++) {
+		w.form_bytes[i] = chipstate_bytes(chips[i]);
+		if (!w.form[i])
+			w.form[i] = malloc(w.form_bytes[i]);
+	}
+	w.at = data;
+	w.left = size;
+	w.ends = 0;
+	serve_start();
+	open_disk(number(1) % (NO_DISK + 1));
+	for (unsigned i = 0; i < N_CHIPS; i++)
+		chipstate_save(chips[i], w.form[i]);
+	while (w.left)
+		switch ((enum op)(number(1) % OPS)) {
+		case ACCESS: do_access(); break;
+		case POKE: do_poke(); break;
+		case LOAD: do_load(); break;
+		case SAVE: do_save(); break;
+		case INPUT: do_input(); break;
+		case ROOM: do_room(); break;
+		case TIMER: do_timer(); break;
+		case WORKED: finish_work(number(1) % N_CHIPS); break;
+		case OPS: break;
+		}
+	do_save();
+	FUZZ_CHECK(do_load());
+	return 0;
+}
