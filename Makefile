@@ -52,10 +52,9 @@ $(B)/%.o: %.S
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-
-# First those whose objects others link.
-include base/module.mk vcpu/module.mk dsm/module.mk vmm/shared/module.mk
-include $(filter-out base/module.mk vcpu/module.mk dsm/module.mk vmm/shared/module.mk,$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
+# The rules of every folder; first those whose objects others link. A copy with a few folders alone can build those.
+FIRST_RULES := $(wildcard base/module.mk vcpu/module.mk dsm/module.mk vmm/shared/module.mk)
+include $(FIRST_RULES) $(filter-out $(FIRST_RULES),$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
 
 .PHONY: all programs guest setup run unit-tests unit check check-quick soak lint tour clean help
 all: programs guest
