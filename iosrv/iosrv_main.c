@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/schedule.h"
 #include "iosrv/worker.h"
 
@@ -108,23 +109,25 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 static const char *parse(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' }, { "cpus", required_argument, NULL, 'c' },
-		{ "disk", required_argument, NULL, 'd' }, { 0 },
+		{ "socket", required_argument, NULL, 's' }, { 0 },
 	};
-	const char *disk = NULL;
+	struct machine machine;
+	char why[200];
 	int c;
 
 	server.socket = -1;
+	machine_defaults(&machine);
+	if (machine_take_words(&machine, MACHINE_IOSRV, &argc, argv, why, sizeof why))
+		die("%s", why);
+	server.n_cpus = machine.cpus;
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (c) {
 		case 's': server.socket = atoi(optarg); break;
-		case 'c': server.n_cpus = atoi(optarg); break;
-		case 'd': disk = optarg; break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
-	if (server.socket < 0 || server.n_cpus < 1 || server.n_cpus > MAX_CPUS)
+	if (server.socket < 0 || !server.n_cpus)
 		die("vmp-iosrv is started by vmp-node, not by hand");
-	return disk;
+	return machine.disk;
 }
 
 static void open_loop(void)

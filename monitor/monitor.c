@@ -1,7 +1,7 @@
 /* monitor.c - a monitor's life: started by its node daemon with the host's shared memory, it prepares its VM process, waits to
  * be started (or, as a spare, for a CPU from another host), runs its virtual CPU, and ends when the daemon does.
  *
- *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD [--direct|--strict]
+ *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD, and what of the machine it reads: base/machine.def
  */
 #include "monitor/monitor.h"
 
@@ -20,6 +20,7 @@
 #include "base/faultpoint.h"
 #include "base/killed.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/schedule.h"
 #include "monitor/cpu_state.h"
 
@@ -49,19 +50,22 @@ static void on_die(const char *line)
 	monitor_end(&monitor, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u: %s", monitor.cpu, line);
 }
 
-struct arguments { int cpu, socket, ram, shm, log; bool direct, strict; };
+struct arguments { int cpu, socket, ram, shm, log; struct machine machine; };
 
 static struct arguments parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "cpu", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
 		{ "ram-fd", required_argument, NULL, 'r' }, { "shm-fd", required_argument, NULL, 'm' },
-		{ "log-fd", required_argument, NULL, 'l' }, { "direct", no_argument, NULL, 'd' },
-		{ "strict", no_argument, NULL, 'S' }, { 0 },
+		{ "log-fd", required_argument, NULL, 'l' }, { 0 },
 	};
-	struct arguments a = { -1, -1, -1, -1, 2, false, false };
+	struct arguments a = { -1, -1, -1, -1, 2, { 0 } };
+	char why[200];
 	int c;
 
+	machine_defaults(&a.machine);
+	if (machine_take_words(&a.machine, MACHINE_MONITOR, &argc, argv, why, sizeof why))
+		die("%s", why);
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
 		switch (c) {
 		case 'c': a.cpu = atoi(optarg); break;
@@ -69,8 +73,6 @@ static struct arguments parse(int argc, char **argv)
 		case 'r': a.ram = atoi(optarg); break;
 		case 'm': a.shm = atoi(optarg); break;
 		case 'l': a.log = atoi(optarg); break;
-		case 'd': a.direct = true; break;
-		case 'S': a.strict = true; break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
 	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0)
@@ -187,8 +189,8 @@ int main(int argc, char **argv)
 	m->channel = a.socket;
 	m->ram_fd = a.ram;
 	m->shm_fd = a.shm;
-	m->direct_engine = a.direct;
-	m->strict = a.strict;
+	m->direct_engine = a.machine.engine == ENGINE_DIRECT;
+	m->strict = a.machine.strict;
 	map_shared(m, &a);
 	log_on_die(on_die);
 	m->slot = &m->shm->slot[m->cpu];

@@ -8,10 +8,9 @@ $(eval $(call unit-test,phnx_fuzz_wire,tests/fuzz/replay-wire.o tests/fuzz/wire.
 $(eval $(call unit-test,phnx_fuzz_config,tests/fuzz/replay-config.o tests/fuzz/config.o phoenix/config.o))
 GDB_OBJECTS := vmm/cli/gdb/gdb_session.o vmm/cli/gdb/requests.o vmm/cli/gdb/breakpoint.o vmm/cli/gdb/registers.o vmm/cli/gdb/rsp.o vmm/cli/gdb/gdb_watch.o base/log.o
 $(eval $(call unit-test,gdb_fuzz,tests/fuzz/replay-gdb.o tests/fuzz/gdb.o $(GDB_OBJECTS),))
-# Most of it for the one function of options.o that reads a size.
-STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o vmm/cli/cluster/cluster_file.o vmm/shared/hostmem.o vmm/shared/problem.o vmm/cli/options.o vmm/shared/placement.o \
-	vmm/cli/gdb/gdb_server.o vmm/cli/client.o base/wire.o $(GDB_OBJECTS)
-$(eval $(call unit-test,standby_fuzz,tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS),-levent))
+STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o vmm/cli/cluster/cluster_file.o \
+	vmm/shared/hostmem.o vmm/shared/problem.o base/machine.o base/quantity.o base/log.o
+$(eval $(call unit-test,standby_fuzz,tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS)))
 
 CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/wire.o
 $(eval $(call unit-test,iosrv_fuzz,tests/fuzz/replay-chips.o tests/fuzz/chips.o $(CHIPS_OBJECTS),))

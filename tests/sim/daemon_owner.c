@@ -195,7 +195,7 @@ int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint
 struct machine_info run_info(const struct run *run, uint32_t hosts)
 {
 	(void)run;
-	return (struct machine_info){ .hosts = hosts };
+	return (struct machine_info){ .machine.hosts = hosts };
 }
 
 void rundir_write_info(const struct rundir *rundir, const struct machine_info *info) { (void)rundir, (void)info; }
@@ -209,7 +209,7 @@ int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 	machine->went_back |= owner.loads.run != machine->runs;
 	machine->present = (1u << hosts) - 1;
 	owner.said_lost = 0;
-	run->plan.hosts = hosts;
+	run->plan.machine.hosts = hosts;
 	for (unsigned number = 0; number < hosts; number++)
 		cluster_new_node(machine, number, hosts);
 	children_load(&owner.loads);
@@ -312,7 +312,7 @@ static void launch(const struct msg_host *host)
 	cluster_new_node(machine, host->host, 0);
 	answer_host(host->host, HOST_LAUNCHED);
 	machine->joins++;
-	world_new_daemon(host->host, owner.run.plan.hosts, host->nodes, false);
+	world_new_daemon(host->host, owner.run.plan.machine.hosts, host->nodes, false);
 }
 
 static void on_host(const struct msg_host *host)
@@ -353,7 +353,7 @@ static void on_reaped(unsigned number)
 static void on_snapshot_step(enum snapshot_step step)
 {
 	if (step == SNAPSHOT_READY)
-		load_start(&owner.run.load, &owner.run.client, owner.run.plan.hosts, world_rundir());
+		load_start(&owner.run.load, &owner.run.client, owner.run.plan.machine.hosts, world_rundir());
 	else if (step == SNAPSHOT_TAKEN)
 		load_taken(&owner.run.load);
 }
@@ -420,11 +420,11 @@ static void begin(unsigned hosts, uint32_t checkpoint_ms, const struct witness *
 
 	memset(&owner, 0, sizeof owner);
 	run->loads = loaded;
-	owner.options.checkpoint_ms = checkpoint_ms;
+	owner.options.machine.checkpoint_ms = checkpoint_ms;
 	run->o = &owner.options;
 	run->base = run->client.base = world_base(OWNER);
 	run->log_fd = -1;
-	run->plan.hosts = hosts;
+	run->plan.machine.hosts = hosts;
 	run->hosts = (1u << hosts) - 1;
 	run->load.context = run;
 	run->load.on_loaded = run_on_loaded;
@@ -474,14 +474,14 @@ void owner_plan(void)
 	guests_plan();
 	user_plan();
 
-	if (owner.options.checkpoint_ms && !owner.run.checkpoint.pull.active)
+	if (owner.options.machine.checkpoint_ms && !owner.run.checkpoint.pull.active)
 		event_add(owner.run.checkpoint.timer, &soon);
 }
 
 /* Everything of the machine is killed, and somebody loads what was saved of it before. */
 void owner_load(const struct kept *kept, const char *path, const struct witness *w, unsigned hosts)
 {
-	uint32_t checkpoint_ms = owner.options.checkpoint_ms;
+	uint32_t checkpoint_ms = owner.options.machine.checkpoint_ms;
 	struct problem p = { "" };
 	struct hostcpu cpu;
 

@@ -529,8 +529,8 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	world_forget_daemon(number);
 	daemon->exists = true;
 	daemon->loose = join;
-	node->o = (struct node_options){ .node = number, .n_nodes = n_start, .n_cpus = machine->n_cpus, .mem_mib = 64, .grows = true,
-					 .join = join, .restore = restore, .cmdline = "", .features = world.computer.features };
+	node->o = (struct node_options){ .node = number, .join = join, .cmdline = "", .features = world.computer.features };
+	node->o.machine = (struct machine){ .hosts = n_start, .cpus = machine->n_cpus, .mem_mib = 64, .grows = true, .restore = restore };
 	node->base = world_base(number);
 	node->shm = (struct host_shm *)shm[number];
 	memset(node->shm->slot, 0, machine->n_cpus * sizeof node->shm->slot[0]);

@@ -45,7 +45,7 @@ static int put_filled(struct kept *k, uint32_t kind, uint32_t index, uint8_t val
 
 static void put_machine(struct kept *k, uint8_t cpu)
 {
-	const struct snapshot_machine machine = { .hosts = 2, .cpus = 1, .mem_mib = MIB, .clock_ns = cpu };
+	const struct snapshot_machine machine = { .machine = "hosts 2\ncpus 1\nmem 64M\n", .clock_ns = cpu };
 	struct snapshot_disk disk = { .bytes = BLOCKS * PAGE_BYTES, .mode = 2, .path = "/d" };
 	uint8_t described[MAX_MSG_PAYLOAD];
 

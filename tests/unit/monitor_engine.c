@@ -72,7 +72,7 @@ static void start_machine(struct machine *t, const void *code, size_t bytes)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
 		execl(monitor_path, "vmp-monitor", "--cpu", "0", "--socket", argument[0], "--ram-fd", argument[1], "--shm-fd",
-		      argument[2], "--log-fd", "2", direct ? "--direct" : (char *)NULL, (char *)NULL);
+		      argument[2], "--log-fd", "2", "--engine", direct ? "direct" : "ptrace", (char *)NULL);
 		_exit(1);
 	}
 	close(pair[1]);

@@ -301,19 +301,19 @@ static void test_places(void)
 static void test_options(void)
 {
 	static const struct { bool good; const char *line; } cases[] = {
-		{ true, "--dir /d --node 0 --nodes 1 --cpus 1 --mem 256 --log-fd 3 --kernel k --cmdline c --initrd a --initrd b" },
-		{ true, "--dir /d --node 1 --nodes 2 --cpus 2 --mem 256" },
-		{ false, "--dir /d --node 2 --nodes 2 --cpus 2 --mem 256" },
-		{ false, "--dir /d --node 0 --nodes 2 --cpus 1 --mem 256 --kernel k --cmdline c" },
-		{ false, "--dir /d --node 0 --nodes 1 --cpus 33 --mem 256 --kernel k --cmdline c" },
-		{ false, "--dir /d --node 0 --nodes 1 --cpus 0 --mem 256 --kernel k --cmdline c" },
-		{ false, "--dir /d --node 0 --nodes 1 --cpus 1 --mem 8 --kernel k --cmdline c" },
-		{ false, "--dir /d --node 0 --nodes 1 --cpus 1 --mem 100000 --kernel k --cmdline c" },
-		{ false, "--dir /d --node 0 --nodes 1 --cpus 1x --mem 256 --kernel k --cmdline c" },
-		{ false, "--dir /d --node 0 --nodes 1 --cpus 1 --mem 256" },
-		{ false, "--node 0 --nodes 1 --cpus 1 --mem 256 --kernel k --cmdline c" },
-		{ false, "--dir /d --node 1 --nodes 2 --cpus 2 --mem 256 --what" },
-		{ false, "--dir /d --node 1 --nodes 2 --cpus 2 --mem 256 stray" },
+		{ true, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 256 --log-fd 3 --kernel k --cmdline c --initrd a --initrd b" },
+		{ true, "--dir /d --node 1 --hosts 2 --cpus 2 --mem 256" },
+		{ false, "--dir /d --node 2 --hosts 2 --cpus 2 --mem 256" },
+		{ false, "--dir /d --node 0 --hosts 2 --cpus 1 --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --hosts 1 --cpus 33 --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --hosts 1 --cpus 0 --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 8 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 100000 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --hosts 1 --cpus 1x --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 256" },
+		{ false, "--node 0 --hosts 1 --cpus 1 --mem 256 --kernel k --cmdline c" },
+		{ false, "--dir /d --node 1 --hosts 2 --cpus 2 --mem 256 --what" },
+		{ false, "--dir /d --node 1 --hosts 2 --cpus 2 --mem 256 stray" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {

@@ -29,7 +29,7 @@ static uint8_t random_byte(void)
 	return random_state >> 16;
 }
 
-static const struct snapshot_machine machine = { .hosts = 1, .cpus = CPUS, .mem_mib = 64, .clock_ns = 5 };
+static const struct snapshot_machine machine = { .machine = "hosts 1\ncpus 2\nmem 64M\n", .clock_ns = 5 };
 
 /* The records of a small machine, in order; false at the end. */
 static bool make_record(unsigned n, struct snapfile_record *record)

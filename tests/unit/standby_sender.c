@@ -146,7 +146,7 @@ static bool is(enum sender_state state, unsigned done, unsigned failed, enum sen
 /* A machine's checkpoint of so many pages that are not zero. */
 static struct kept *make_kept(uint32_t pages)
 {
-	const struct snapshot_machine machine = { .hosts = 2, .cpus = 1, .mem_mib = 64 };
+	const struct snapshot_machine machine = { .machine = "hosts 2\ncpus 1\nmem 64M\n" };
 	struct kept *k = kept_new();
 	uint8_t data[MAX_MSG_PAYLOAD] = { 1 };
 

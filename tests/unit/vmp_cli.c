@@ -81,13 +81,15 @@ static void good_lines(void)
 		{ "vmp run --hosts 2 --checkpoint 500ms -- x", VERB_RUN, 2, 4, 256, "x" },
 		{ "vmp run --hosts 2 --checkpoint 5s --disk i,ro -- x", VERB_RUN, 2, 4, 256, "x" },
 		{ "vmp run --hosts 1 --checkpoint 5s -- x", VERB_COUNT, 0, 0, 0, "needs --hosts 2" },
-		{ "vmp run --hosts 2 --checkpoint 5m -- x", VERB_COUNT, 0, 0, 0, "not a time" },
+		{ "vmp run --hosts 2 --checkpoint 5x -- x", VERB_COUNT, 0, 0, 0, "not a time" },
 		{ "vmp run --hosts 2 --checkpoint 100ms -- x", VERB_COUNT, 0, 0, 0, "from 200ms" },
 		{ "vmp run --hosts 2 --checkpoint 5s --disk i -- x", VERB_COUNT, 0, 0, 0, "i,snapshot" },
 		{ "vmp run --cluster f --checkpoint 5s -- x", VERB_RUN, 0, 0, 256, "x" },
 		{ "vmp run --hosts 2 --checkpoint 5s --checkpoint-file f -- x", VERB_RUN, 2, 4, 256, "x" },
 		{ "vmp run --hosts 2 --checkpoint-file f -- x", VERB_COUNT, 0, 0, 0, "needs --checkpoint TIME" },
-		{ "vmp snapshot save f --checkpoint 5s", VERB_COUNT, 0, 0, 0, "loaded" },
+		{ "vmp snapshot save f --checkpoint 5s", VERB_COUNT, 0, 0, 0, "has one option" },
+		{ "vmp run --mem 0.5G --hosts 2 --checkpoint 1.5s -- x", VERB_RUN, 2, 4, 512, "x" },
+		{ "vmp run --mem 1.5G", VERB_COUNT, 0, 0, 0, "too large; must be from 32M to 1024M" },
 		{ "vmp run --cpus 32 --hosts 32 --mem 1G", VERB_RUN, 32, 32, 1024, NULL },
 		{ "vmp run --mem 65536K -- x --cpus 0", VERB_RUN, 1, 4, 64, "x" },
 		{ "vmp help", VERB_HELP, 0, 0, 256, NULL },
@@ -143,8 +145,8 @@ static void good_lines(void)
 		if (bad)
 			ok = error == -EINVAL && strstr(o.error, lines[i].command) && !strchr(o.error, '\n');
 		else
-			ok = !error && o.verb == lines[i].verb && o.hosts == lines[i].hosts && o.cpus == lines[i].cpus &&
-			     o.mem_mib == lines[i].mem && !o.command == !lines[i].command &&
+			ok = !error && o.verb == lines[i].verb && o.machine.hosts == lines[i].hosts && o.machine.cpus == lines[i].cpus &&
+			     o.machine.mem_mib == lines[i].mem && !o.command == !lines[i].command &&
 			     (!o.command || !strcmp(o.command[0], lines[i].command));
 		if (!ok)
 			printf("\n    %s: %d %s\n", lines[i].line, error, o.error);
@@ -157,13 +159,13 @@ static void other_options_are_kept(void)
 	struct options o;
 
 	CU_ASSERT_EQUAL(parse(&o, "vmp run --disk d,ro --share s --stats=st --log l --env A=1 --env B= --summary -- c -x --y"), 0);
-	CU_ASSERT_STRING_EQUAL(o.disk, "d,ro");
+	CU_ASSERT_STRING_EQUAL(o.machine.disk, "d,ro");
 	CU_ASSERT_STRING_EQUAL(o.share, "s");
 	CU_ASSERT_STRING_EQUAL(o.stats, "st");
 	CU_ASSERT_STRING_EQUAL(o.log, "l");
 	CU_ASSERT_EQUAL(o.n_env, 2);
 	CU_ASSERT_STRING_EQUAL(o.env[1], "B=");
-	CU_ASSERT(o.summary && !o.verbose);
+	CU_ASSERT(o.summary && !o.machine.verbose);
 	CU_ASSERT_STRING_EQUAL(o.command[2], "--y");
 	CU_ASSERT_PTR_NULL(o.command[3]);
 	CU_ASSERT(parse(&o, "vmp help run") == 0 && o.verb == VERB_RUN && o.help);
@@ -184,10 +186,10 @@ static void snapshots(void)
 	CU_ASSERT(parse(&o, "vmp snapshot save f --name lab") == 0 && o.verb == VERB_SNAPSHOT && o.save);
 	CU_ASSERT_STRING_EQUAL(o.file, "f");
 	CU_ASSERT_STRING_EQUAL(o.name, "lab");
-	CU_ASSERT(parse(&o, "vmp snapshot load f") == 0 && !o.save && o.hosts == 0);
-	CU_ASSERT(parse(&o, "vmp snapshot load f --engine ptrace") == 0 && !strcmp(o.engine, "ptrace"));
-	CU_ASSERT(parse(&o, "vmp snapshot load f --strict") == 0 && o.strict && !strcmp(o.engine, "ptrace"));
-	CU_ASSERT(parse(&o, "vmp snapshot load --hosts 32 f --timeout 5") == 0 && o.hosts == 32 && o.timeout_s == 5);
+	CU_ASSERT(parse(&o, "vmp snapshot load f") == 0 && !o.save && o.machine.hosts == 0);
+	CU_ASSERT(parse(&o, "vmp snapshot load f --engine ptrace") == 0 && o.machine.engine == ENGINE_PTRACE);
+	CU_ASSERT(parse(&o, "vmp snapshot load f --strict") == 0 && o.machine.strict && o.machine.engine == ENGINE_PTRACE);
+	CU_ASSERT(parse(&o, "vmp snapshot load --hosts 32 f --timeout 5") == 0 && o.machine.hosts == 32 && o.timeout_s == 5);
 	CU_ASSERT(parse(&o, "vmp snapshot --help") == 0 && o.help);
 	for (size_t n = 0; n < ARRAY_LEN(wrong); n++) {
 		CU_ASSERT(parse(&o, wrong[n].line) != 0);
@@ -212,9 +214,9 @@ static void hosts_to_come_and_go(void)
 	CU_ASSERT(parse(&o, "vmp host add harp") == 0 && o.add && !strcmp(o.host, "harp"));
 	CU_ASSERT(parse(&o, "vmp host remove 3") == 0 && !o.add && o.to_host == 3 && !o.host);
 	CU_ASSERT(parse(&o, "vmp host remove harp") == 0 && !o.add && !strcmp(o.host, "harp"));
-	CU_ASSERT(parse(&o, "vmp run --cluster f") == 0 && !strcmp(o.cluster, "f") && !o.hosts && !o.cpus);
-	CU_ASSERT(parse(&o, "vmp policy auto") == 0 && o.verb == VERB_POLICY && !strcmp(o.policy, "auto"));
-	CU_ASSERT(parse(&o, "vmp up --policy spread") == 0 && !strcmp(o.policy, "spread"));
+	CU_ASSERT(parse(&o, "vmp run --cluster f") == 0 && !strcmp(o.cluster, "f") && !o.machine.hosts && !o.machine.cpus);
+	CU_ASSERT(parse(&o, "vmp policy auto") == 0 && o.verb == VERB_POLICY && o.machine.policy == POLICY_AUTO);
+	CU_ASSERT(parse(&o, "vmp up --policy spread") == 0 && o.machine.policy == POLICY_SPREAD);
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
 		CU_ASSERT_EQUAL(parse(&o, wrong[i].line), -EINVAL);
 		CU_ASSERT_PTR_NOT_NULL(strstr(o.error, wrong[i].complaint));
@@ -733,7 +735,7 @@ struct stats_part { struct msg_stats head; struct node_stats node; struct cpu_st
 static void reports_are_put_together(void)
 {
 	static struct report report;
-	struct options o = { .hosts = 2, .cpus = 3, .mem_mib = 64, .stats = at("stats.json") };
+	struct options o = { .machine = { .hosts = 2, .cpus = 3, .mem_mib = 64 }, .stats = at("stats.json") };
 	struct stats_part part = { .node = { .node = 0, .parts = 2, .part = 1, .cpus_in_part = 1, .user_monotonic_ns = 3000000,
 					     .page_requests = 5 } };
 	const size_t one_cpu = offsetof(struct stats_part, cpu[1]);

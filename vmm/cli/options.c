@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/limits.h"
+#include "base/quantity.h"
 #include "vmm/cli/cluster/cluster_file.h"
 #include "vmm/cli/gdb/gdb_server.h"
 #include "vmm/shared/placement.h"
@@ -16,8 +17,6 @@ enum option_kind {
 	OPTION_FLAG,   /* no value: sets a bool */
 	OPTION_TEXT,   /* value: a string */
 	OPTION_NUMBER, /* value: min..max */
-	OPTION_SIZE,   /* value: MiB, min..max */
-	OPTION_TIME,   /* value: ms, min..max */
 	OPTION_LIST,   /* value: NAME=VALUE, may be repeated */
 };
 
@@ -39,31 +38,14 @@ struct option_rule {
 #define STRING(number) STRING_OF(number)
 #define STRING_OF(number) #number
 
+/* What concerns the command alone; what the machine is like, see base/machine.def. */
 static const struct option_rule rules[] = {
-	{ "hosts", "N", ON_START, OPTION_NUMBER, FIELD(hosts), 1, MAX_NODES,
-	  "make the machine of N hosts (node daemons on this computer); default 1" },
 	{ "cluster", "FILE", ON_START, OPTION_TEXT, FIELD(cluster), 0, 0,
 	  "make the machine of the hosts that FILE names, reached by ssh; see vmp-cluster(5)" },
-	{ "cpus", "N", ON_BOOT, OPTION_NUMBER, FIELD(cpus), 1, MAX_CPUS,
-	  "virtual processors, dealt to the hosts in turn; default: the larger of hosts and this computer's processors" },
-	{ "mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(mem_mib), MIN_RAM_MIB, MAX_RAM_MIB,
-	  "guest memory, as 256M or 1G; default 256M" },
-	{ "host-mem", "SIZE", ON_BOOT, OPTION_SIZE, FIELD(host_mem_mib), 1, MAX_RAM_MIB,
-	  "a host that holds more of it lets go of what it has only read; default: no limit" },
-	{ "policy", "NAME", ON_START, OPTION_TEXT, FIELD(policy), 0, 0,
-	  "where processors run: fixed (the default), spread, concentrate or auto; see `vmp help policy`" },
-	{ "engine", "NAME", ON_START, OPTION_TEXT, FIELD(engine), 0, 0,
-	  "direct (the default) or ptrace; also from the environment's VMP_ENGINE" },
-	{ "strict", NULL, ON_START, OPTION_FLAG, FIELD(strict), 0, 0,
-	  "the guest's programs run in a host address space without the guest kernel: slow, on the ptrace engine alone" },
-	{ "disk", "IMAGE[,ro|,snapshot]", ON_BOOT, OPTION_TEXT, FIELD(disk), 0, 0,
-	  "a raw image as /dev/sda; ro: read only; snapshot: writes are forgotten" },
 	{ "share", "DIR", ON_BOOT, OPTION_TEXT, FIELD(share), 0, 0,
 	  "copy DIR into the guest as /share, the current folder; at most a quarter of the guest's memory" },
 	{ "env", "NAME=VALUE", ON_BOOT, OPTION_LIST, FIELD(env), 0, 0,
 	  "put a variable into the command's environment; may be repeated" },
-	{ "checkpoint", "TIME", ON_START, OPTION_TIME, FIELD(checkpoint_ms), 200, 3600000,
-	  "every TIME (as 5s or 500ms) keep what has changed; when a host is lost, go back to that on the hosts that are left" },
 	{ "checkpoint-file", "FILE", ON_START, OPTION_TEXT, FIELD(checkpoint_file), 0, 0,
 	  "write each checkpoint to FILE, too, for vmp snapshot load: in another computer's folder it outlives this one" },
 	{ "timeout", "S", ON(VERB_RUN) | ON(VERB_SNAPSHOT), OPTION_NUMBER, FIELD(timeout_s), 1, 1000000,
@@ -84,8 +66,6 @@ static const struct option_rule rules[] = {
 	  "unpack this cpio archive (gzip too) instead of the guest image that make built" },
 	{ "gdb", "HOST:PORT[,nowait]", ON_START, OPTION_TEXT, FIELD(gdb), 0, 0,
 	  "serve a GDB on this port of this computer, as 127.0.0.1:1234; the machine waits for it unless nowait" },
-	{ "verbose", NULL, ON_START, OPTION_FLAG, FIELD(verbose), 0, 0,
-	  "more lines in the log; without --log they go to standard error" },
 	{ "top", "N", ON(VERB_PAGES), OPTION_NUMBER, FIELD(top), 1, 100000,
 	  "how many pages to list; default 20" },
 	{ "json", NULL, ON(VERB_STATUS) | ON(VERB_REGS) | ON(VERB_PAGES), OPTION_FLAG, FIELD(json), 0, 0,
@@ -151,49 +131,6 @@ static int fail(struct options *o, const char *format, ...)
 	return -EINVAL;
 }
 
-static int parse_number(const char *text, uint32_t *number)
-{
-	char *end;
-	unsigned long value;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (*end)
-		return -EINVAL;
-	if (errno || value > UINT32_MAX)
-		return -ERANGE;
-	*number = value;
-	return 0;
-}
-
-int options_parse_size(const char *text, uint32_t *mib)
-{
-	static const struct { const char *suffix; unsigned shift; } units[] = {
-		{ "K", 10 }, { "M", 20 }, { "G", 30 }, { "", 20 }, { "KiB", 10 }, { "MiB", 20 }, { "GiB", 30 },
-	};
-	char *end;
-	unsigned long long value;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	value = strtoull(text, &end, 10);
-	for (size_t i = 0; i < ARRAY_LEN(units); i++) {
-		if (strcasecmp(end, units[i].suffix))
-			continue;
-		if (errno || value > UINT64_MAX >> units[i].shift)
-			return -ERANGE;
-		value <<= units[i].shift;
-		if (value & ((1u << 20) - 1) || value >> 20 > UINT32_MAX)
-			return -ERANGE;
-		*mib = value >> 20;
-		return 0;
-	}
-	return -EINVAL;
-}
-
 enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes)
 {
 	static const struct { const char *suffix; enum disk_mode mode; } modes[] = {
@@ -213,64 +150,16 @@ enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes)
 	return DISK_READ_WRITE;
 }
 
-int options_parse_time(const char *text, uint32_t *ms)
-{
-	char *end;
-	unsigned long value;
-
-	if (*text < '0' || *text > '9')
-		return -EINVAL;
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (*end && strcmp(end, "s") && strcmp(end, "ms"))
-		return -EINVAL;
-	if (errno || value > UINT32_MAX / 1000)
-		return -ERANGE;
-	*ms = (uint32_t)value * (strcmp(end, "ms") ? 1000 : 1);
-	return 0;
-}
-
-static int set_time(struct options *o, const struct option_rule *rule, const char *value)
-{
-	uint32_t ms = 0;
-	int error = options_parse_time(value, &ms);
-
-	if (error == -EINVAL)
-		return fail(o, "--%s %s: not a time; write it as 5s or 500ms", rule->name, value);
-	if (error || ms < rule->min || ms > rule->max)
-		return fail(o, "--%s %s: must be from %ums to %us", rule->name, value, rule->min, rule->max / 1000);
-	*(uint32_t *)((char *)o + rule->offset) = ms;
-	return 0;
-}
-
 static int set_number(struct options *o, const struct option_rule *rule, const char *value)
 {
 	uint32_t number = 0;
-	int error = parse_number(value, &number);
+	int error = quantity_parse_number(value, &number);
 
 	if (error == -EINVAL)
 		return fail(o, "--%s %s: not a number", rule->name, value);
 	if (error || number < rule->min || number > rule->max)
 		return fail(o, "--%s %s: must be from %u to %u", rule->name, value, rule->min, rule->max);
 	*(uint32_t *)((char *)o + rule->offset) = number;
-	return 0;
-}
-
-static int set_size(struct options *o, const struct option_rule *rule, const char *value)
-{
-	uint32_t mib = 0;
-	int error = options_parse_size(value, &mib);
-
-	if (error == -EINVAL)
-		return fail(o, "--%s %s: not a size; write it as 256M or 1G", rule->name, value);
-	if (error)
-		return fail(o, "--%s %s: must be a whole number of MiB, from %uM to %uM", rule->name, value, rule->min,
-			    rule->max);
-	if (mib < rule->min)
-		return fail(o, "--%s %s: too small, the guest needs at least %uM to boot", rule->name, value, rule->min);
-	if (mib > rule->max)
-		return fail(o, "--%s %s: too large, the guest kernel can map at most %uM", rule->name, value, rule->max);
-	*(uint32_t *)((char *)o + rule->offset) = mib;
 	return 0;
 }
 
@@ -297,14 +186,45 @@ static int apply(struct options *o, const struct option_rule *rule, const char *
 		return 0;
 	case OPTION_NUMBER:
 		return set_number(o, rule, value);
-	case OPTION_SIZE:
-		return set_size(o, rule, value);
-	case OPTION_TIME:
-		return set_time(o, rule, value);
 	case OPTION_LIST:
 		return set_list(o, rule, value);
 	}
 	return -EINVAL;
+}
+
+/* An option of either table. */
+struct option {
+	const char *name, *value, *help;
+	unsigned verbs;
+	const struct machine_row *row;	/* of the machine, or NULL */
+	const struct option_rule *rule; /* otherwise */
+};
+
+enum { N_OPTIONS = MACHINE_ROWS + ARRAY_LEN(rules) };
+
+static struct option option_at(size_t i)
+{
+	static const unsigned verbs_of[] = {
+		[MACHINE_TYPED_NO] = 0, [MACHINE_TYPED_BOOT] = ON_BOOT, [MACHINE_TYPED_START] = ON_START,
+	};
+
+	if (i < MACHINE_ROWS) {
+		const struct machine_row *row = &machine_rows[i];
+
+		return (struct option){ row->word, row->value, row->help, verbs_of[row->typed], row, NULL };
+	}
+	const struct option_rule *rule = &rules[i - MACHINE_ROWS];
+
+	return (struct option){ rule->name, rule->value, rule->help, rule->verbs, NULL, rule };
+}
+
+static int apply_option(struct options *o, const struct option *option, const char *value)
+{
+	if (strcmp(option->name, "name") && strcmp(option->name, "help"))
+		o->typed++;
+	if (option->row)
+		return machine_set(&o->machine, option->row, value, o->error, sizeof o->error);
+	return apply(o, option->rule, value);
 }
 
 /* One option at argv[*i]; leaves *i at its last word. */
@@ -313,23 +233,23 @@ static int parse_option(struct options *o, int argc, char **argv, int *i)
 	const char *word = argv[*i] + 2, *equals = strchr(word, '=');
 	size_t n = equals ? (size_t)(equals - word) : strlen(word);
 
-	for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
-		const struct option_rule *rule = &rules[r];
+	for (size_t at = 0; at < N_OPTIONS; at++) {
+		const struct option option = option_at(at);
 		const char *value = equals ? equals + 1 : NULL;
 
-		if (strlen(rule->name) != n || memcmp(rule->name, word, n))
+		if (!option.verbs || strlen(option.name) != n || memcmp(option.name, word, n))
 			continue;
-		if (!(rule->verbs & ON(o->verb)))
-			return fail(o, "--%s is not an option of `vmp %s`; see `vmp help %s`", rule->name,
+		if (!(option.verbs & ON(o->verb)))
+			return fail(o, "--%s is not an option of `vmp %s`; see `vmp help %s`", option.name,
 				    verbs[o->verb].name, verbs[o->verb].name);
-		if (!rule->value && value)
-			return fail(o, "--%s takes no value", rule->name);
-		if (rule->value && !value) {
+		if (!option.value && value)
+			return fail(o, "--%s takes no value", option.name);
+		if (option.value && !value) {
 			if (*i + 1 >= argc)
-				return fail(o, "--%s needs a value: --%s %s", rule->name, rule->name, rule->value);
+				return fail(o, "--%s needs a value: --%s %s", option.name, option.name, option.value);
 			value = argv[++*i];
 		}
-		return apply(o, rule, value);
+		return apply_option(o, &option, value);
 	}
 	return fail(o, "no such option: --%.*s; see `vmp help %s`", (int)n, word, verbs[o->verb].name);
 }
@@ -374,15 +294,24 @@ static int check_checkpoint(struct options *o)
 {
 	size_t ignored;
 
-	if (!o->checkpoint_ms)
+	if (!o->machine.checkpoint_ms)
 		return o->checkpoint_file ? fail(o, "--checkpoint-file needs --checkpoint TIME: how often it is written") : 0;
-	if (o->verb == VERB_SNAPSHOT && o->save)
-		return fail(o, "--checkpoint is for machines that are loaded, not for `vmp snapshot save`");
-	if (o->hosts == 1)
+	if (o->machine.hosts == 1)
 		return fail(o, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
-	if (o->disk && options_disk_mode(o->disk, &ignored) == DISK_READ_WRITE)
+	if (o->machine.disk && options_disk_mode(o->machine.disk, &ignored) == DISK_READ_WRITE)
 		return fail(o, "--checkpoint needs --disk %.200s,snapshot (or ,ro): what is written to an image cannot be taken back",
-			    o->disk);
+			    o->machine.disk);
+	return 0;
+}
+
+/* None was given. */
+static int choose_engine(struct options *o)
+{
+	const char *name = getenv("VMP_ENGINE");
+
+	if (!o->machine.strict && name)
+		return machine_set(&o->machine, &machine_rows[MACHINE_ROW_engine], name, o->error, sizeof o->error);
+	o->machine.engine = o->machine.strict ? ENGINE_PTRACE : ENGINE_DIRECT;
 	return 0;
 }
 
@@ -392,45 +321,39 @@ static int check_together(struct options *o, uint32_t host_cpus)
 	struct gdb_address gdb;
 	struct problem p;
 
-	if (!o->hosts && !o->cluster && o->verb != VERB_SNAPSHOT)
-		o->hosts = 1;
-	if (!o->engine)
-		o->engine = o->strict ? "ptrace" : getenv("VMP_ENGINE");
-	if (!o->engine)
-		o->engine = "direct";
-	if (strcmp(o->engine, "ptrace") && strcmp(o->engine, "direct"))
-		return fail(o, "--engine %s: no such engine; there are direct and ptrace", o->engine);
-	if (o->strict && strcmp(o->engine, "ptrace"))
-		return fail(o, "--strict is a mode of --engine ptrace: leave --engine %s away", o->engine);
-	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->verbose))
+	if (!o->machine.hosts && !o->cluster && o->verb != VERB_SNAPSHOT)
+		o->machine.hosts = 1;
+	if (!o->machine.engine && choose_engine(o))
+		return -EINVAL;
+	if (o->machine.strict && o->machine.engine != ENGINE_PTRACE)
+		return fail(o, "--strict is a mode of --engine ptrace: leave --engine %s away", engine_name(o->machine.engine));
+	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->machine.verbose))
 		return fail(o, "`vmp up` returns before the machine ends: give its log a file with --log FILE");
 	if (o->gdb && gdb_address_parse(o->gdb, &gdb, &p))
 		return fail(o, "%s", p.line);
-	if (o->policy && policy_of_name(o->policy) < 0)
-		return fail(o, "--policy %s: no such policy; there are spread, concentrate, auto and fixed", o->policy);
 	if ((o->name && check_name(o)) || check_checkpoint(o))
 		return -EINVAL;
 	if (o->verb == VERB_SNAPSHOT)
 		return 0; /* the file says how many processors there are */
 	if (o->cluster && (o->verb == VERB_RUN || o->verb == VERB_UP))
 		return 0; /* that file says how many hosts there are */
-	if (!o->cpus) {
-		o->cpus = o->hosts > host_cpus ? o->hosts : host_cpus;
-		if (o->cpus > MAX_CPUS)
-			o->cpus = MAX_CPUS;
+	if (!o->machine.cpus) {
+		o->machine.cpus = o->machine.hosts > host_cpus ? o->machine.hosts : host_cpus;
+		if (o->machine.cpus > MAX_CPUS)
+			o->machine.cpus = MAX_CPUS;
 	}
-	if (o->hosts > o->cpus)
-		return fail(o, "--hosts %u is more than --cpus %u: each host needs a processor", o->hosts, o->cpus);
-	if (o->host_mem_mib && (uint64_t)o->hosts * o->host_mem_mib < o->mem_mib)
-		return fail(o, "--host-mem %uM on %u host%s is less than --mem %uM", o->host_mem_mib, o->hosts,
-			    o->hosts == 1 ? "" : "s", o->mem_mib);
+	if (o->machine.hosts > o->machine.cpus)
+		return fail(o, "--hosts %u is more than --cpus %u: each host needs a processor", o->machine.hosts, o->machine.cpus);
+	if (o->machine.host_mem_mib && (uint64_t)o->machine.hosts * o->machine.host_mem_mib < o->machine.mem_mib)
+		return fail(o, "--host-mem %uM on %u host%s is less than --mem %uM", o->machine.host_mem_mib, o->machine.hosts,
+			    o->machine.hosts == 1 ? "" : "s", o->machine.mem_mib);
 	return 0;
 }
 
 /* A number, or a name: which hosts a machine has, it knows itself. */
 static int take_host(struct options *o, const char *word, const char *command)
 {
-	int error = parse_number(word, &o->to_host);
+	int error = quantity_parse_number(word, &o->to_host);
 
 	if (error && (!isalpha((unsigned char)*word) || strlen(word) >= MAX_HOST_NAME))
 		return fail(o, "%s: %.64s is neither the number nor the name of a host", command, word);
@@ -445,7 +368,7 @@ static int take_cpu_words(struct options *o, char **words, unsigned n)
 		return fail(o, "vmp cpu %s: no such command; see `vmp help cpu`", words[0]);
 	if (n != 3)
 		return fail(o, "`vmp cpu move` needs a processor and a host, and nothing else: vmp cpu move 1 0");
-	if (parse_number(words[1], &o->cpu))
+	if (quantity_parse_number(words[1], &o->cpu))
 		return fail(o, "vmp cpu move: %s is not the number of a processor", words[1]);
 	return take_host(o, words[2], "vmp cpu move");
 }
@@ -473,7 +396,7 @@ static int take_policy_words(struct options *o, char **words, unsigned n)
 		return fail(o, "`vmp policy` needs one of spread, concentrate, auto and fixed");
 	if (policy_of_name(words[0]) < 0)
 		return fail(o, "vmp policy %s: no such policy; see `vmp help policy`", words[0]);
-	o->policy = words[0];
+	o->machine.policy = (uint32_t)policy_of_name(words[0]);
 	return 0;
 }
 
@@ -485,8 +408,7 @@ static int take_snapshot_words(struct options *o, char **words, unsigned n)
 		return fail(o, "vmp snapshot %s: no such command; see `vmp help snapshot`", words[0]);
 	if (n != 2 || !*words[1])
 		return fail(o, "`vmp snapshot` needs save or load, and one file: vmp snapshot save FILE");
-	if (o->save && (o->hosts || o->cluster || o->engine || o->strict || o->timeout_s || o->stats || o->summary || o->log || o->gdb || o->policy ||
-			o->verbose))
+	if (o->save && o->typed)
 		return fail(o, "`vmp snapshot save` has one option, --name; the others belong to load");
 	o->file = words[1];
 	return 0;
@@ -526,7 +448,8 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 	char *words[MAX_WORDS + 1] = { NULL }; /* the last takes what is too much */
 	unsigned n_words = 0;
 
-	*o = (struct options){ .mem_mib = DEFAULT_RAM_MIB, .top = 20 };
+	*o = (struct options){ .top = 20 };
+	machine_defaults(&o->machine);
 	if (argc < 2) {
 		o->verb = VERB_HELP;
 		return fail(o, "what shall I do? For example: vmp run -- nproc; see `vmp help`");
@@ -598,14 +521,14 @@ size_t options_help(enum verb verb, char *out, size_t bytes)
 	if (verb == VERB_HELP)
 		return put_overview(out, bytes);
 	at = put(out, bytes, 0, "%s\n\n%s\n\n", verbs[verb].usage, verbs[verb].what);
-	for (size_t r = 0; r < ARRAY_LEN(rules); r++) {
-		const struct option_rule *rule = &rules[r];
+	for (size_t i = 0; i < N_OPTIONS; i++) {
+		const struct option option = option_at(i);
 		char left[48];
 
-		if (!(rule->verbs & ON(verb)) || !rule->help)
+		if (!(option.verbs & ON(verb)) || !option.help)
 			continue;
-		snprintf(left, sizeof left, "--%s%s%s", rule->name, rule->value ? " " : "", rule->value ? rule->value : "");
-		at = put(out, bytes, at, strlen(left) > 18 ? "  %s\n  %18s  %s\n" : "  %-18s%s  %s\n", left, "", rule->help);
+		snprintf(left, sizeof left, "--%s%s%s", option.name, option.value ? " " : "", option.value ? option.value : "");
+		at = put(out, bytes, at, strlen(left) > 18 ? "  %s\n  %18s  %s\n" : "  %-18s%s  %s\n", left, "", option.help);
 	}
 	return at;
 }

@@ -1,11 +1,13 @@
 /* options.h - what the user typed, as one struct.
  *
- * Parsing is pure: no file is opened, nothing is printed.  One table (options.c) holds every option with its limits and
- * its line of help, so that parser, `--help` and the unit test cannot disagree.
+ * Parsing is pure: no file is opened, nothing is printed.  Two tables hold every option with its limits and its line of help,
+ * so that parser, `--help` and the unit test cannot disagree: base/machine.def what a machine is, options.c what concerns the
+ * command alone.
  */
 #ifndef VMM_CLI_OPTIONS_H
 #define VMM_CLI_OPTIONS_H
 
+#include "base/machine.h"
 #include "base/types.h"
 
 enum verb {
@@ -21,23 +23,21 @@ enum disk_mode { DISK_READ_WRITE, DISK_READ_ONLY, DISK_SNAPSHOT };
 struct options {
 	enum verb verb;
 	bool help; /* --help: say what `verb` does instead */
-	uint32_t hosts, cpus, mem_mib;
-	uint32_t host_mem_mib; /* 0: no limit */
+	struct machine machine; /* what it shall be; of a loaded one, and with a cluster, some is said later by a file */
+	unsigned typed; /* how many options were given, but for --name and --help */
 	uint32_t timeout_s; /* 0: none */
-	uint32_t checkpoint_ms; /* 0: none is taken */
 	uint32_t top;	    /* vmp pages: how many */
 	uint32_t cpu, to_host; /* vmp cpu move CPU HOST; vmp host remove HOST */
 	bool add;	       /* vmp host add; otherwise remove */
 	bool save;	       /* vmp snapshot save FILE; otherwise load */
 	const char *file;
-	const char *engine, *disk, *share, *stats, *log, *name, *append;
+	const char *share, *stats, *log, *name, *append;
 	const char *checkpoint_file; /* each checkpoint is written there, too; or NULL */
 	const char *cluster;	    /* the file with the hosts, or NULL */
 	const char *host;	    /* a host's name instead of to_host, or NULL; vmp host add: "" for one on this computer */
-	const char *policy;	    /* where processors run, or NULL */
 	const char *gdb;	    /* where a debugger is waited for, or NULL */
 	const char *kernel, *image; /* NULL: what `make` built */
-	bool summary, verbose, json, strict;
+	bool summary, json;
 	const char *env[MAX_ENV_OPTIONS];
 	uint32_t n_env;
 	char **command; /* NULL-terminated, or NULL: a shell */
@@ -46,12 +46,6 @@ struct options {
 
 /* 0, or -EINVAL with one line in o->error. `host_cpus` is what --cpus defaults to. Strings point into argv. */
 int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus);
-
-/* "256M", "1G", "65536K", "256" (MiB) -> MiB; -EINVAL, or -ERANGE if it is not a whole number of MiB below 2^32. */
-int options_parse_size(const char *text, uint32_t *mib);
-
-/* "5s", "500ms", "5" (seconds) -> ms; -EINVAL, or -ERANGE beyond 32 bits. */
-int options_parse_time(const char *text, uint32_t *ms);
 
 /* "IMAGE[,ro|,snapshot]": the mode, and the length of IMAGE in *path_bytes. */
 enum disk_mode options_disk_mode(const char *spec, size_t *path_bytes);

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/quantity.h"
 
 /* A folder of ours that nobody else can enter: a file in /tmp may be anybody's trap. */
 static int make_private(const char *path, struct problem *p)
@@ -237,7 +238,7 @@ void rundir_release(struct rundir *dir)
 /* Who reads it meanwhile reads what was there before. */
 void rundir_write_info(const struct rundir *dir, const struct machine_info *info)
 {
-	char path[RUNDIR_PATH + 16], written[RUNDIR_PATH + 16];
+	char path[RUNDIR_PATH + 16], written[RUNDIR_PATH + 16], text[MACHINE_TEXT];
 	FILE *file;
 
 	snprintf(path, sizeof path, "%s/machine", dir->path);
@@ -245,38 +246,57 @@ void rundir_write_info(const struct rundir *dir, const struct machine_info *info
 	file = fopen(written, "we");
 	if (!file)
 		return;
-	fprintf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nyielded=%u\nstandby=%s\nelsewhere=%s\nkernel=%s\n",
-		info->cpus, info->hosts, info->mem_mib, info->pid, info->checkpoint_ms, info->yields, info->yielded,
-		info->standby[0] ? info->standby : "-", info->elsewhere[0] ? info->elsewhere : "-", info->kernel);
+	machine_print(&info->machine, MACHINE_INFO, text, sizeof text);
+	fprintf(file, "%spid %d\nyields %u\nyielded %u\nstandby %s\nelsewhere %s\nkernel %s\n", text, info->pid, info->yields,
+		info->yielded, info->standby, info->elsewhere, info->kernel);
 	if (fclose(file) || rename(written, path))
 		unlink(written);
 }
 
-static void drop_dash(char *text)
+/* A line of the file that is no part of the machine's description; one of another version's is passed over. */
+static void take_info(struct machine_info *info, const char *line)
 {
-	if (!strcmp(text, "-"))
-		*text = 0;
+	const char *value = strchr(line, ' ');
+	size_t n = value ? (size_t)(value++ - line) : 0;
+	const struct { const char *word; char *text; size_t room; uint32_t *number; } words[] = {
+		{ "pid", NULL, 0, (uint32_t *)&info->pid },
+		{ "yields", NULL, 0, &info->yields },
+		{ "yielded", NULL, 0, &info->yielded },
+		{ "standby", info->standby, sizeof info->standby, NULL },
+		{ "elsewhere", info->elsewhere, sizeof info->elsewhere, NULL },
+		{ "kernel", info->kernel, sizeof info->kernel, NULL },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		if (!n || strlen(words[i].word) != n || memcmp(words[i].word, line, n))
+			continue;
+		if (words[i].number)
+			quantity_parse_number(value, words[i].number);
+		else
+			snprintf(words[i].text, words[i].room, "%s", value);
+	}
 }
 
 int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct problem *p)
 {
-	char path[RUNDIR_PATH + 16];
+	char path[RUNDIR_PATH + 16], line[sizeof info->kernel + 16], why[200];
 	FILE *file;
-	int found;
+	int error = 0;
 
 	memset(info, 0, sizeof *info);
+	machine_defaults(&info->machine);
 	snprintf(path, sizeof path, "%s/machine", dir->path);
 	file = fopen(path, "re");
 	if (!file)
 		return problem(p, "the machine %s is only starting; try again", dir->name);
-	_Static_assert(sizeof info->standby == 64 && sizeof info->elsewhere == 256, "as fscanf() is told");
-	found = fscanf(file, "cpus=%u\nhosts=%u\nmem=%u\npid=%d\ncheckpoint=%u\nyields=%u\nyielded=%u\nstandby=%63s\nelsewhere=%255[^\n]\n"
-		       "kernel=%4095[^\n]", &info->cpus, &info->hosts, &info->mem_mib, &info->pid, &info->checkpoint_ms, &info->yields,
-		       &info->yielded, info->standby, info->elsewhere, info->kernel);
+	while (fgets(line, sizeof line, file)) {
+		line[strcspn(line, "\n")] = 0;
+		if (machine_read_line(&info->machine, MACHINE_INFO, line, strlen(line), why, sizeof why) == -EINVAL)
+			error = -EINVAL;
+		take_info(info, line);
+	}
 	fclose(file);
-	drop_dash(info->standby);
-	drop_dash(info->elsewhere);
-	if (found < 4 || !info->cpus || info->cpus > MAX_CPUS || !info->hosts || info->hosts > MAX_NODES)
+	if (error || !info->pid || !info->machine.cpus || !info->machine.hosts)
 		return problem(p, "%s is damaged", path);
 	return 0;
 }

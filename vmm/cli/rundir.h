@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 #include "base/limits.h"
+#include "base/machine.h"
 #include "base/types.h"
 #include "vmm/shared/problem.h"
 
@@ -21,9 +22,8 @@ struct rundir {
 };
 
 struct machine_info {
-	uint32_t cpus, hosts, mem_mib;
+	struct machine machine; /* what MACHINE_INFO reads; the hosts that it has now */
 	pid_t pid; /* of its `vmp run`, or of the keeper of `vmp up` */
-	uint32_t checkpoint_ms; /* 0: none */
 	uint32_t yields;  /* 1: host 0 goes just now, and the machine comes back on the others */
 	uint32_t yielded; /* how many times it has gone */
 	char standby[MAX_NAME]; /* the host that would go on with it; "": none */

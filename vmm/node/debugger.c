@@ -16,7 +16,7 @@ bool debug_holds(void)
 void debug_hold_all(struct node *node)
 {
 	attached = true;
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
 		struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP };
 
 		net_send(node->net, VNODE_CPU(cpu), MSG_DEBUG, &stop, sizeof stop, NULL, 0);
@@ -40,7 +40,7 @@ void debug_on_client(struct node *node, unsigned number, const struct msg_header
 	struct msg_debug request;
 
 	memcpy(&request, body, sizeof request);
-	if (node->client[number].kind != CLIENT_KIND_RUN || request.cpu >= node->o.n_cpus || request.op >= DEBUG_OPS) {
+	if (node->client[number].kind != CLIENT_KIND_RUN || request.cpu >= node->o.machine.cpus || request.op >= DEBUG_OPS) {
 		log_warn("a command line sent a debugger's request %u for CPU %u: dropped", request.op, request.cpu);
 	} else if (request.op == DEBUG_ATTACH) {
 		attach(node, &request);

@@ -58,7 +58,7 @@ static void make_shared_memory(struct node *node)
 	void *mapped;
 	size_t shm_bytes;
 
-	node->ram_pages = node->o.mem_mib << (20 - PAGE_BITS);
+	node->ram_pages = node->o.machine.mem_mib << (20 - PAGE_BITS);
 	shm_bytes = (hostshm_bytes(node->ram_pages) + PAGE_MASK) & ~(size_t)PAGE_MASK;
 	node->ram_fd = make_memory("vmp-ram", (size_t)node->ram_pages << PAGE_BITS, &mapped);
 	node->ram = mapped;
@@ -68,7 +68,7 @@ static void make_shared_memory(struct node *node)
 	node->shm->bytes = (uint32_t)shm_bytes;
 	node->shm->node = node->o.node;
 	node->shm->many_hosts = node_shares_memory(node);
-	node->shm->n_cpus = node->o.n_cpus;
+	node->shm->n_cpus = node->o.machine.cpus;
 	node->shm->ram_pages = node->ram_pages;
 	node->shm->features = node->o.features;
 	hostclock_set(&node->shm->clock, (struct clock_line){ node->boot_ns, 0, 0 });
@@ -93,12 +93,12 @@ static void start(struct node *node)
 	node->base = event_base_new();
 	if (!node->base)
 		die("no event loop");
-	node->net = net_new(node->o.node, node->o.n_nodes, node);
+	node->net = net_new(node->o.node, node->o.machine.hosts, node);
 	route_start(node);
 	for (unsigned cpu = 0; cpu < node->o.n_places; cpu++)
 		net_cpu_at(node->net, cpu, node->o.place[cpu], 0);
 	handover_start(node);
-	node->hosts = (uint32_t)((1ull << node->o.n_nodes) - 1);
+	node->hosts = (uint32_t)((1ull << node->o.machine.hosts) - 1);
 	if (node->o.join)
 		node->hosts = node->o.join;
 	hostpart_start(node);
@@ -120,7 +120,7 @@ static void start(struct node *node)
 	log_debug("starts");
 	overlay_start(node);
 	supervise_start_children(node);
-	if (node->o.node == 0 && !node->ending && !node->o.restore)
+	if (node->o.node == 0 && !node->ending && !node->o.machine.restore)
 		load_guest(node);
 }
 
@@ -169,7 +169,7 @@ int main(int argc, char **argv)
 	if (node_options_parse(&node->o, argc, argv, why, sizeof why))
 		die("vmp-node: %s (vmp-node is started by vmp run)", why);
 	snprintf(who, sizeof who, "vmp-node %u", node->o.node);
-	log_open(who, node->o.log_fd, node->o.verbose ? LOG_INFO : LOG_WARN);
+	log_open(who, node->o.log_fd, node->o.machine.verbose ? LOG_INFO : LOG_WARN);
 	fault_open();
 	killed_remember();
 	log_on_die(on_die);

@@ -2,12 +2,12 @@
  * monitors of the CPUs that live here (and, on node 0, the I/O server), and carries messages between them, the other
  * daemons and the command lines.
  *
- *   vmp-node --dir RUNDIR --node K --nodes N --cpus M --mem MIB --log-fd FD [--verbose] [--features WORDS]
- *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR [--disk SPEC] [--hold]
- *     one host that may become several: --grows; a host that joins a machine that runs: --join HOSTS (a bit set)
+ *   vmp-node --dir RUNDIR --node K --log-fd FD [--features WORDS], and the machine's description: base/machine.def
+ *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR
+ *     a host that joins a machine that runs: --join HOSTS (a bit set)
  *     one of several computers: --cluster NAME [--phoenix LINE]...; --secret FILE instead of --dir; processors that do not begin in
  *     turn: --place HOST,HOST...
- *     or, for a machine that was saved: --restore --cmdline STR [--disk SPEC] [--hold]; freeze.h says how it is loaded
+ *     a machine that was saved has --restore instead of kernel and initrd; cut/restore.h says how it is loaded
  *
  * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for command lines; and `secret`,
  * by which the daemons know each other.
@@ -35,6 +35,7 @@
 #include <sys/types.h>
 #include "base/hostshm.h"
 #include "base/limits.h"
+#include "base/machine.h"
 #include "base/types.h"
 #include "base/wire.h"
 #include "vmm/node/wire/net.h"
@@ -50,16 +51,12 @@ enum { MAX_PHOENIX = 8, MAX_INITRDS = 8, MAX_CLIENTS = 32, END_LINE = 480 };
 
 struct node_options {
 	const char *dir;
-	unsigned node, n_nodes, n_cpus, mem_mib, host_mem_mib; /* 0: no limit */
+	struct machine machine; /* what MACHINE_NODE and, on host 0, MACHINE_NODE0 read; its hosts are those at the start */
+	unsigned node;
 	int log_fd;
-	bool verbose, restore, direct, strict; /* direct: the engine; strict: the ptrace engine's mode */
-	bool hold; /* the CPUs wait for a debugger */
-	bool grows; /* one host now, perhaps more later */
-	bool report; /* at its end a daemon says what it has counted: STATS and PAGES, to `vmp run` */
-	unsigned policy; /* node 0: enum policy */
 	struct cpu_features features; /* what the guest sees of the processor */
 	uint32_t join; /* this one comes to a machine that runs: bit set of its hosts */
-	const char *kernel, *cmdline, *disk;
+	const char *kernel, *cmdline;
 	const char *cluster; /* one of several computers; its name in the cluster file */
 	const char *secret;  /* the file with it, which is removed when it is read; NULL: in `dir` */
 	const char *phoenix[MAX_PHOENIX]; /* lines of the overlay's configuration */
@@ -162,7 +159,7 @@ static inline bool node_has_host(const struct node *node, unsigned host)
 /* Pages may be on other hosts, now or later. */
 static inline bool node_shares_memory(const struct node *node)
 {
-	return node->o.n_nodes > 1 || node->o.grows || node->o.join;
+	return node->o.machine.hosts > 1 || node->o.machine.grows || node->o.join;
 }
 
 static inline bool node_has_cpu(const struct node *node, unsigned cpu)

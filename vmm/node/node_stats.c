@@ -73,7 +73,7 @@ void node_stats_send(struct node *node, uint32_t seq)
 		fill_node_stats(node, &payload.node);
 		payload.node.part = part;
 		payload.node.parts = parts;
-		for (; cpu < node->o.n_cpus && n < CPU_STATS_PER_PART; cpu++)
+		for (; cpu < node->o.machine.cpus && n < CPU_STATS_PER_PART; cpu++)
 			if (node_has_cpu(node, cpu))
 				fill_cpu_stats(node, cpu, &payload.cpu[n++]);
 		payload.node.cpus_in_part = n;

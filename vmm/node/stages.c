@@ -21,7 +21,7 @@ static bool children_ready(const struct node *node)
 {
 	if (node->o.node == 0 && !node->iosrv.ready)
 		return false;
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node_has_cpu(node, cpu) && !node->monitor[cpu].ready)
 			return false;
 	return true;
@@ -29,7 +29,7 @@ static bool children_ready(const struct node *node)
 
 static bool all_ready(const struct node *node, enum ready_stage stage)
 {
-	return node->ready[stage] == (uint32_t)((1ull << node->o.n_nodes) - 1);
+	return node->ready[stage] == (uint32_t)((1ull << node->o.machine.hosts) - 1);
 }
 
 static void start_machine(struct node *node)
@@ -41,7 +41,7 @@ static void start_machine(struct node *node)
 
 	node->started = true;
 	log_info("all hosts are ready after %llu ms", (unsigned long long)((node_now_ns() - node->boot_ns) / 1000000));
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
+	for (unsigned peer = 0; peer < node->o.machine.hosts; peer++)
 		net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_START, &start, sizeof start, node->preloaded.range,
 			 node->preloaded.count * sizeof node->preloaded.range[0]);
 }
@@ -57,9 +57,9 @@ void node_check_ready(struct node *node)
 	}
 	if (node->o.node != 0 || node->started || !all_ready(node, READY_CONNECTED) || !clients_have_run(node))
 		return;
-	if (node->o.restore && !node->preloaded.count)
+	if (node->o.machine.restore && !node->preloaded.count)
 		restore_begin(node);
-	else if (!node->o.restore && node->preloaded.count)
+	else if (!node->o.machine.restore && node->preloaded.count)
 		start_machine(node);
 }
 
@@ -75,7 +75,7 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 		hosts_on_ready(node, ready);
 		return;
 	}
-	if (ready->node >= node->o.n_nodes || ready->stage >= READY_STAGES) {
+	if (ready->node >= node->o.machine.hosts || ready->stage >= READY_STAGES) {
 		log_error("NODE_READY of host %u, stage %u: ignored", ready->node, ready->stage);
 		return;
 	}
@@ -84,9 +84,9 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 		node_check_ready(node);
 	else if (all_ready(node, READY_STARTED) && !node->running) {
 		node->running = true;
-		if (node->o.hold)
+		if (node->o.machine.hold)
 			debug_hold_all(node);
-		if (node->o.restore)
+		if (node->o.machine.restore)
 			freeze_thaw_all(node);
 		else
 			route_start_cpu(node, 0, node->preloaded.entry);
@@ -105,7 +105,7 @@ void node_on_start(struct node *node, const struct msg_machine_start *start, con
 		const struct page_range *range = &ranges[i];
 
 		if (range->first_gfn > node->ram_pages || range->count > node->ram_pages - range->first_gfn ||
-		    range->owner >= node->o.n_nodes) {
+		    range->owner >= node->o.machine.hosts) {
 			node_end(node, END_FAILURE, 0, "the preloaded pages lie outside RAM; this is a bug in vmp");
 			return;
 		}

@@ -27,7 +27,7 @@
 #include "vmm/node/wire/conn.h"
 
 enum {
-	MAX_ARGUMENTS = 20,
+	MAX_ARGUMENTS = 12 + 2 * MACHINE_ROWS,
 	IOSRV_GRACE_MS = 300,	/* between SIGTERM and SIGKILL: the disk image is closed in order */
 	END_LIMIT_MS = 800,	/* `vmp run` kills what is left after a second */
 	END_ANSWER_MS = 2000,	/* a daemon waits so long for node 0 to spread the word */
@@ -99,6 +99,13 @@ static void make_pair(int sockets[2])
 		die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
 }
 
+/* The machine's description behind the first `n` arguments. */
+static void add_words(char *arguments[], int n, const struct machine_words *words)
+{
+	for (unsigned i = 0; i < words->n; i++)
+		arguments[n++] = words->word[i];
+}
+
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
 {
 	struct child *child = &node->monitor[cpu];
@@ -116,9 +123,12 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	snprintf(number[0], sizeof number[0], "%u", cpu);
 	for (int i = 0; i < 4; i++)
 		snprintf(number[i + 1], sizeof number[i + 1], "%d", fds[i]);
-	char *arguments[] = { NULL, "--cpu", number[0], "--socket", number[1], "--ram-fd", number[2], "--shm-fd", number[3],
-			      "--log-fd", number[4], node->o.direct ? "--direct" : node->o.strict ? "--strict" : NULL, NULL };
+	char *arguments[MAX_ARGUMENTS] = { NULL, "--cpu", number[0], "--socket", number[1], "--ram-fd", number[2],
+					   "--shm-fd", number[3], "--log-fd", number[4] };
+	struct machine_words described;
 
+	machine_words(&node->o.machine, MACHINE_MONITOR, &described);
+	add_words(arguments, 11, &described);
 	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_monitor_handler, why,
 			    why_bytes);
 	close(sockets[1]);
@@ -130,7 +140,8 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 {
 	struct child *child = &node->iosrv;
-	char number[3][16];
+	struct machine_words described;
+	char number[16];
 	int sockets[2], error;
 
 	make_pair(sockets);
@@ -138,13 +149,11 @@ static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 
 	child->role = CHILD_IOSRV;
 	snprintf(child->name, sizeof child->name, "I/O server");
-	snprintf(number[0], sizeof number[0], "%d", sockets[1]);
-	snprintf(number[1], sizeof number[1], "%u", node->o.n_cpus);
-	char *arguments[MAX_ARGUMENTS] = { NULL, "--socket", number[0], "--cpus", number[1] };
-	int n = 5;
+	snprintf(number, sizeof number, "%d", sockets[1]);
+	char *arguments[MAX_ARGUMENTS] = { NULL, "--socket", number };
 
-	if (node->o.disk)
-		arguments[n++] = "--disk", arguments[n++] = (char *)node->o.disk;
+	machine_words(&node->o.machine, MACHINE_IOSRV, &described);
+	add_words(arguments, 3, &described);
 	error = start_child(node, child, "vmp-iosrv", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_iosrv_handler, why,
 			    why_bytes);
 	close(sockets[1]);
@@ -156,7 +165,7 @@ void supervise_start_children(struct node *node)
 	char why[END_LINE];
 	int error = node->o.node == 0 ? start_iosrv(node, why, sizeof why) : 0;
 
-	for (unsigned cpu = 0; cpu < node->o.n_cpus && !error && !node->ending; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus && !error && !node->ending; cpu++)
 		if (node_has_cpu(node, cpu))
 			error = supervise_start_monitor(node, cpu, why, sizeof why);
 	if (error)
@@ -225,7 +234,7 @@ static void on_sigchld(evutil_socket_t signal_number, short what, void *arg)
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == node->iosrv.pid)
 			judge_death(node, &node->iosrv, status);
-		for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+		for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 			if (pid == node->monitor[cpu].pid)
 				judge_death(node, &node->monitor[cpu], status);
 	}
@@ -239,7 +248,7 @@ static unsigned children_left(const struct node *node)
 {
 	unsigned left = node->iosrv.pid > 0;
 
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		left += node->monitor[cpu].pid > 0;
 	return left;
 }
@@ -271,13 +280,13 @@ void node_end_here(struct node *node)
 		return;
 	node->ending = true;
 	node->end_deadline_ns = node_now_ns() + END_LIMIT_MS * 1000000ull;
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		supervise_kill(&node->monitor[cpu]);
 	/* The console's last bytes are in its socket already: it sends them before it answers the CPU. */
 	if (node->iosrv.conn)
 		conn_drain(node->iosrv.conn);
 	send_signal(&node->iosrv, SIGTERM);
-	if (node->o.report) {
+	if (node->o.machine.report) {
 		node_stats_send(node, 0);
 		node_pages_send(node, 0);
 	}
@@ -294,7 +303,7 @@ static void end_machine(struct node *node, const struct msg_machine_end *end, co
 	log_info("the machine ends: %s", node->end_line[0] ? node->end_line : "(no line)");
 	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line, strlen(node->end_line));
 	node_end_here(node);
-	node->end_told |= clients_have_run(node) && !node->o.report; /* with a report `vmp run` goes when it has all hosts' */
+	node->end_told |= clients_have_run(node) && !node->o.machine.report; /* with a report `vmp run` goes when it has all hosts' */
 	for (unsigned peer = 1; peer < MAX_NODES; peer++)
 		if (node_has_host(node, peer) || hosts_joins(node, peer))
 			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end, node->end_line,

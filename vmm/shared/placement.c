@@ -4,20 +4,17 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-static const char *const names[POLICIES] = {
-	[POLICY_FIXED] = "fixed", [POLICY_SPREAD] = "spread", [POLICY_CONCENTRATE] = "concentrate", [POLICY_AUTO] = "auto",
-};
+#include "base/machine.h"
 
 const char *policy_name(enum policy policy)
 {
-	return (unsigned)policy < POLICIES ? names[policy] : "?";
+	return (unsigned)policy < POLICIES ? policy_names[policy] : "?";
 }
 
 int policy_of_name(const char *name)
 {
 	for (int i = 0; i < POLICIES; i++)
-		if (!strcmp(name, names[i]))
+		if (!strcmp(name, policy_names[i]))
 			return i;
 	return -EINVAL;
 }

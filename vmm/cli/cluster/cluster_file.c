@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/limits.h"
 #include "base/log.h"
-#include "vmm/cli/options.h"
+#include "base/quantity.h"
 
 #define HERE "localhost" /* what every computer calls itself */
 
@@ -89,7 +90,7 @@ static int take_number(struct parser *p, const struct word *word, const char *na
 
 static int take_memory(struct parser *p, const struct word *word, const char *text, uint32_t *out)
 {
-	if (options_parse_size(text, out) || !*out || *out > MAX_RAM_MIB)
+	if (quantity_parse_mib(text, out) || !*out || *out > MAX_RAM_MIB)
 		return wrong(p, word->column, "memory=%s: not a size from 1M to %dM", text, MAX_RAM_MIB);
 	return 0;
 }

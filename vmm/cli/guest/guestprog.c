@@ -151,7 +151,7 @@ static void add_share_needs(struct guestprog *g)
 
 static int check_share(const struct options *o, struct problem *p)
 {
-	int64_t limit = ((int64_t)o->mem_mib << 20) / 4, bytes;
+	int64_t limit = ((int64_t)o->machine.mem_mib << 20) / 4, bytes;
 	struct stat st;
 
 	if (stat(o->share, &st))
@@ -163,7 +163,7 @@ static int check_share(const struct options *o, struct problem *p)
 		return problem(p, "--share %s: %s", o->share, strerror(-bytes));
 	if (bytes > limit)
 		return problem(p, "--share %s: larger than a quarter of the guest's memory (%lld MiB of %u MiB); give more "
-			       "--mem or share less", o->share, (long long)(limit >> 20), o->mem_mib);
+			       "--mem or share less", o->share, (long long)(limit >> 20), o->machine.mem_mib);
 	return 0;
 }
 
@@ -237,7 +237,7 @@ static void add_command(struct guestprog *g)
 
 static int write_archive(struct guestprog *g, int fd, struct problem *p)
 {
-	int64_t limit = ((int64_t)g->o->mem_mib << 20) / 4;
+	int64_t limit = ((int64_t)g->o->machine.mem_mib << 20) / 4;
 	const char *folder = g->o->share ? SHARE : "/root";
 	int error;
 
@@ -258,7 +258,7 @@ static int write_archive(struct guestprog *g, int fd, struct problem *p)
 		return problem(p, "cannot make the archive for the guest: %s", strerror(-error));
 	if ((int64_t)g->archive.bytes > limit)
 		return problem(p, "the share, the program and its libraries are larger than a quarter of the guest's memory "
-			       "(%lld MiB of %u MiB); give more --mem", (long long)(limit >> 20), g->o->mem_mib);
+			       "(%lld MiB of %u MiB); give more --mem", (long long)(limit >> 20), g->o->machine.mem_mib);
 	return 0;
 }
 

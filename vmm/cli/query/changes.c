@@ -140,7 +140,7 @@ void change_has_gone(struct query *q, const char *where)
 
 void change_start_policy(struct query *q)
 {
-	struct msg_policy policy = { .policy = (uint32_t)policy_of_name(q->o->policy) };
+	struct msg_policy policy = { .policy = q->o->machine.policy };
 
 	event_del(q->limit); /* it is answered when all processors are there */
 	client_send(&q->client, MSG_POLICY, VNODE_CLI, &policy, sizeof policy, NULL, 0);

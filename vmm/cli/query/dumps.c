@@ -30,7 +30,7 @@ static void put_json_string(const char *text)
 
 void regs_start(struct query *q)
 {
-	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++) {
+	for (uint32_t cpu = 0; cpu < q->info.machine.cpus; cpu++) {
 		struct msg_dump dump = { .cpu = cpu };
 
 		client_send(&q->client, MSG_DUMP_REQUEST, VNODE_CPU(cpu), &dump, sizeof dump, NULL, 0);
@@ -44,7 +44,7 @@ void regs_on_dump(struct query *q, uint32_t host, const void *body, size_t bytes
 	char *grown;
 
 	memcpy(&dump, body, sizeof dump);
-	if (dump.cpu >= q->info.cpus || q->dump_done[dump.cpu])
+	if (dump.cpu >= q->info.machine.cpus || q->dump_done[dump.cpu])
 		return;
 	if (n) {
 		grown = realloc(q->dump[dump.cpu], q->dump_bytes[dump.cpu] + n + 1);
@@ -58,7 +58,7 @@ void regs_on_dump(struct query *q, uint32_t host, const void *body, size_t bytes
 	}
 	q->dump_done[dump.cpu] = true;
 	q->dump_host[dump.cpu] = host;
-	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++)
+	for (uint32_t cpu = 0; cpu < q->info.machine.cpus; cpu++)
 		if (!q->dump_done[cpu])
 			return;
 	query_end(q, 0, "");
@@ -72,7 +72,7 @@ void regs_print(struct query *q)
 	symbols_load(&symbols, q->info.kernel);
 	if (q->o->json)
 		printf("[");
-	for (uint32_t cpu = 0; cpu < q->info.cpus; cpu++) {
+	for (uint32_t cpu = 0; cpu < q->info.machine.cpus; cpu++) {
 		const char *text = q->dump[cpu] ? q->dump[cpu] : "";
 
 		if (q->o->json) {

@@ -66,7 +66,7 @@ static void on_machine_end(struct query *q, const void *body)
 
 	memcpy(&end, body, sizeof end);
 	if (end.reason != END_PART_DIED)
-		q->info.checkpoint_ms = q->yields_ns = 0;
+		q->info.machine.checkpoint_ms = q->yields_ns = 0;
 	on_closed(q);
 }
 

@@ -61,7 +61,7 @@ bool query_wait_for_machine(struct query *q)
 	static const struct timeval pause = { 0, BACK_MS * 1000 };
 	bool host_0_goes = query_yields(q);
 
-	if (!(q->typed || q->live || q->yields_ns) || !(q->info.checkpoint_ms || host_0_goes) || q->done)
+	if (!(q->typed || q->live || q->yields_ns) || !(q->info.machine.checkpoint_ms || host_0_goes) || q->done)
 		return false;
 	if (!q->back)
 		q->back = evtimer_new(q->base, on_back, q);

@@ -215,7 +215,7 @@ static void put_json(FILE *file, const struct report *report, const struct total
 
 	fprintf(file, "{\n  \"version\": 1, \"status\": %d, \"hosts\": %u, \"cpus\": %u, \"memory_mib\": %u,\n"
 		"  \"boot_ms\": %.3f, \"run_ms\": %.3f,\n  \"per_host\": [",
-		status, (unsigned)__builtin_popcount(report->hosts), o->cpus, o->mem_mib, ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
+		status, (unsigned)__builtin_popcount(report->hosts), o->machine.cpus, o->machine.mem_mib, ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
 	for (uint32_t i = 0; i < MAX_NODES; i++) {
 		if (!was_asked(report, i))
 			continue;
@@ -244,8 +244,8 @@ static void put_json(FILE *file, const struct report *report, const struct total
 static void put_summary(FILE *file, const struct report *report, const struct totals *t, const struct options *o,
 			uint64_t start_ns)
 {
-	fprintf(file, "vmp: %u processors on %u host%s: boot %.0f ms, then %.0f ms\n", o->cpus, o->hosts,
-		o->hosts > 1 ? "s" : "", ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
+	fprintf(file, "vmp: %u processors on %u host%s: boot %.0f ms, then %.0f ms\n", o->machine.cpus, o->machine.hosts,
+		o->machine.hosts > 1 ? "s" : "", ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
 	fprintf(file, "     %-16s %9s %13s %9s %9s\n", "seconds", "native", "shared memory", "emulation", "idle");
 	for (uint32_t i = 0; i < MAX_CPUS; i++) {
 		const uint64_t *ns = report->cpu[i].time_ns;

@@ -81,8 +81,8 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 	char cpus[4 * MAX_CPUS], host_name[MAX_HOST_NAME + 16];
 
 	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, \"hosts_came\": %u, \"hosts_went\": %u, "
-		"\"policy\": \"%s\", \"memory_mib\": %u, \"standby\": \"%s\",\n  \"per_host\": [", name, info->pid, info->cpus, count_hosts(now),
-		now->hosts.came, now->hosts.went, policy_name(now->hosts.policy), info->mem_mib, info->standby);
+		"\"policy\": \"%s\", \"memory_mib\": %u, \"standby\": \"%s\",\n  \"per_host\": [", name, info->pid, info->machine.cpus, count_hosts(now),
+		now->hosts.came, now->hosts.went, policy_name(now->hosts.policy), info->machine.mem_mib, info->standby);
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
 		struct host_figures f;
 
@@ -98,7 +98,7 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 	}
 	fprintf(out, "],\n  \"per_cpu\": [");
 	comma = "";
-	for (uint32_t cpu = 0; cpu < info->cpus; cpu++) {
+	for (uint32_t cpu = 0; cpu < info->machine.cpus; cpu++) {
 		if (!now->report.cpu_seen[cpu])
 			continue;
 		fprintf(out, "%s\n    {\"cpu\": %u, \"host\": %u, \"load_percent\": %.1f}", comma, cpu, now->report.cpu[cpu].node,
@@ -131,7 +131,7 @@ static void print_cpus(FILE *out, const struct machine_info *info, const struct 
 		       const struct status_look *now)
 {
 	fprintf(out, "%4s %7s %5s\n", "CPU", "load", "host");
-	for (uint32_t cpu = 0; cpu < info->cpus; cpu++)
+	for (uint32_t cpu = 0; cpu < info->machine.cpus; cpu++)
 		if (now->report.cpu_seen[cpu])
 			fprintf(out, "%4u %5.0f %% %5u\n", cpu,
 				status_cpu_load(&before->report.cpu[cpu], &now->report.cpu[cpu], now->at_ns - before->at_ns),
@@ -145,7 +145,7 @@ void status_print(FILE *out, const char *name, const struct machine_info *info, 
 		print_json(out, name, info, before, now);
 		return;
 	}
-	fprintf(out, "%s: %u processors, %u MiB, %u host%s", name, info->cpus, info->mem_mib, count_hosts(now),
+	fprintf(out, "%s: %u processors, %u MiB, %u host%s", name, info->machine.cpus, info->machine.mem_mib, count_hosts(now),
 		count_hosts(now) > 1 ? "s" : "");
 	if (now->hosts.came || now->hosts.went)
 		fprintf(out, " (%u came, %u went)", now->hosts.came, now->hosts.went);

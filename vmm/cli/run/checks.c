@@ -136,17 +136,17 @@ static int check_resource(int resource, uint64_t needed_mib, const char *name, c
 static int check_memory(const struct options *o, struct problem *p)
 {
 	enum { GUEST_ADDRESSES_MIB = 4096 };
-	uint64_t needed = hostmem_needed_mib(o->mem_mib, o->hosts, o->cpus);
+	uint64_t needed = hostmem_needed_mib(o->machine.mem_mib, o->machine.hosts, o->machine.cpus);
 	struct hostmem has;
 
 	hostmem_look(&has, "");
 	if (!o->cluster && needed > has.mib)
-		return problem(p, "--mem %uM on %u host%s with %u processors needs %llu MiB, and %s is %llu MiB", o->mem_mib,
-			       o->hosts, o->hosts > 1 ? "s" : "", o->cpus, (unsigned long long)needed, hostmem_name(&has),
+		return problem(p, "--mem %uM on %u host%s with %u processors needs %llu MiB, and %s is %llu MiB", o->machine.mem_mib,
+			       o->machine.hosts, o->machine.hosts > 1 ? "s" : "", o->machine.cpus, (unsigned long long)needed, hostmem_name(&has),
 			       (unsigned long long)has.mib);
-	if (check_resource(RLIMIT_AS, GUEST_ADDRESSES_MIB + hostmem_needed_mib(o->mem_mib, 0, 1), "address space", 'v', p))
+	if (check_resource(RLIMIT_AS, GUEST_ADDRESSES_MIB + hostmem_needed_mib(o->machine.mem_mib, 0, 1), "address space", 'v', p))
 		return -1;
-	return check_resource(RLIMIT_FSIZE, o->mem_mib, "the size of files", 'f', p);
+	return check_resource(RLIMIT_FSIZE, o->machine.mem_mib, "the size of files", 'f', p);
 }
 
 int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p)
@@ -161,9 +161,9 @@ int checks_before_boot(const struct options *o, struct host_files *files, struct
 
 int checks_before_load(const struct options *o, struct problem *p)
 {
-	if (o->disk && check_disk(o->disk, p))
+	if (o->machine.disk && check_disk(o->machine.disk, p))
 		return -1;
 	if (check_memory(o, p))
 		return -1;
-	return hostcpu_check(o->hosts > 1, p);
+	return hostcpu_check(o->machine.hosts > 1, p);
 }

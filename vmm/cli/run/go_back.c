@@ -12,8 +12,8 @@ void run_report_back(struct run *run)
 {
 	run_hide_progress(run);
 	dprintf(2, "%svmp: %s: the machine went back %.1f s, to its last checkpoint, and goes on on %u host%s after %.1f s%s\n",
-		run->raw ? "\r\n" : "", run->back.why.line, (run->back.since_ns - run->checkpoint.kept_cut_ns) / 1e9, run->plan.hosts,
-		run->plan.hosts > 1 ? "s" : "", (run_now_ns() - run->back.since_ns) / 1e9, run->raw ? "\r" : "");
+		run->raw ? "\r\n" : "", run->back.why.line, (run->back.since_ns - run->checkpoint.kept_cut_ns) / 1e9, run->plan.machine.hosts,
+		run->plan.machine.hosts > 1 ? "s" : "", (run_now_ns() - run->back.since_ns) / 1e9, run->raw ? "\r" : "");
 }
 
 static void on_checkpoint_begins(void *context)
@@ -217,7 +217,7 @@ static void say_what_is_lost(struct run *run, uint32_t lost, const char *died)
 }
 
 /* Not to the checkpoint that is only there for host 0 to go: what was said behind it has been heard. */
-bool run_can_go_back(const struct run *run) { return run->o->checkpoint_ms || run->yield >= YIELD_LEFT; }
+bool run_can_go_back(const struct run *run) { return run->o->machine.checkpoint_ms || run->yield >= YIELD_LEFT; }
 
 /* True: the machine is on its way back. Otherwise it ends; with checkpoints, a line says why it cannot go back. */
 bool run_go_back(struct run *run, const char *died)
@@ -263,8 +263,8 @@ void run_start_again(struct run *run, const char *why)
 
 void run_set_checkpoints(struct run *run)
 {
-	run->checkpoint.interval_ms = run->o->checkpoint_ms;
-	run->in.keeps = run->out.holds = run->err.holds = run->o->checkpoint_ms;
+	run->checkpoint.interval_ms = run->o->machine.checkpoint_ms;
+	run->in.keeps = run->out.holds = run->err.holds = run->o->machine.checkpoint_ms;
 }
 
 int run_make_checkpoints(struct run *run)
@@ -286,5 +286,5 @@ int run_make_checkpoints(struct run *run)
 	run->load.context = run;
 	run->load.on_loaded = run_on_loaded;
 	run->load.on_failed = run_on_load_failed;
-	return run->back.regrouped ? checkpoint_start(c, run->base, run->o->checkpoint_ms) : -ENOMEM;
+	return run->back.regrouped ? checkpoint_start(c, run->base, run->o->machine.checkpoint_ms) : -ENOMEM;
 }

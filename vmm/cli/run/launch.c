@@ -46,7 +46,14 @@ static void become_node(const struct launch_plan *plan, char *program, char **ar
 
 /* --- vmp-node's command line ---------------------------------------------------------------------------------------- */
 
-struct words { char *word[MAX_ARGUMENTS + 1]; int n; char text[2048]; size_t bytes; };
+struct words {
+	char *word[MAX_ARGUMENTS + 1];
+	int n;
+	char text[2048];
+	size_t bytes;
+	struct machine machine; /* as this host's daemon has it */
+	struct machine_words described;
+};
 
 static void add(struct words *w, const char *word)
 {
@@ -78,23 +85,15 @@ static void add_machine(struct words *w, const struct launch_plan *plan, uint32_
 	if (!is_far)
 		add(w, "--dir"), add(w, plan->rundir);
 	add_text(w, "--node", "%u", node);
-	add_text(w, "--nodes", "%u", plan->hosts);
-	add_text(w, "--cpus", "%u", plan->cpus);
-	add_text(w, "--mem", "%u", plan->mem_mib);
 	add_text(w, "--log-fd", "%d", is_far ? 2 : plan->log_fd);
 	cpufeatures_print(plan->features, features);
 	add_text(w, "--features", "%s", features);
-	add_text(w, "--host-mem", "%u", line && line->memory_mib ? line->memory_mib : plan->host_mem_mib);
-	if (plan->verbose)
-		add(w, "--verbose");
-	if (plan->direct)
-		add(w, "--direct");
-	if (plan->strict)
-		add(w, "--strict");
-	if (plan->grows)
-		add(w, "--grows");
-	if (plan->report)
-		add(w, "--report");
+	w->machine = plan->machine;
+	if (line && line->memory_mib)
+		w->machine.host_mem_mib = line->memory_mib;
+	machine_words(&w->machine, MACHINE_NODE | (node ? 0 : MACHINE_NODE0), &w->described);
+	for (unsigned i = 0; i < w->described.n; i++)
+		add(w, w->described.word[i]);
 }
 
 static void add_cluster(struct words *w, const struct launch_plan *plan, uint32_t node)
@@ -103,7 +102,7 @@ static void add_cluster(struct words *w, const struct launch_plan *plan, uint32_
 	char places[4 * MAX_CPUS] = "";
 	size_t n = 0;
 
-	for (uint32_t cpu = 0; cpu < plan->cpus; cpu++)
+	for (uint32_t cpu = 0; cpu < plan->machine.cpus; cpu++)
 		n += (size_t)snprintf(places + n, sizeof places - n, "%s%u", cpu ? "," : "", plan->place[cpu]);
 	add_text(w, "--place", "%s", places);
 	add(w, "--cluster"), add(w, line->name);
@@ -114,20 +113,12 @@ static void add_cluster(struct words *w, const struct launch_plan *plan, uint32_
 /* What node 0 alone does: the guest is loaded there, its devices are there. */
 static void add_guest(struct words *w, const struct launch_plan *plan)
 {
-	if (plan->policy)
-		add_text(w, "--policy", "%u", (unsigned)plan->policy);
-	if (plan->restore) {
-		add(w, "--restore");
-	} else {
+	if (!plan->machine.restore) {
 		add(w, "--kernel"), add(w, plan->kernel);
 		add(w, "--initrd"), add(w, plan->image);
 		add(w, "--initrd"), add(w, plan->appended);
 	}
 	add(w, "--cmdline"), add(w, plan->command_line);
-	if (plan->disk)
-		add(w, "--disk"), add(w, plan->disk);
-	if (plan->hold)
-		add(w, "--hold");
 }
 
 /* --- starting ------------------------------------------------------------------------------------------------------- */
@@ -175,7 +166,7 @@ int launch_start(struct launch *launch, const struct launch_plan *plan, struct p
 	killed_remember();
 	if (reaper_become())
 		return problem(p, "cannot become the reaper of the machine's processes: %s", strerror(errno));
-	for (uint32_t node = 0; node < plan->hosts; node++) {
+	for (uint32_t node = 0; node < plan->machine.hosts; node++) {
 		pid_t pid = start_node(plan, node, 0, p);
 
 		if (pid < 0) {

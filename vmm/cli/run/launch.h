@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include "base/cpufeatures.h"
 #include "base/limits.h"
+#include "base/machine.h"
 #include "base/types.h"
 #include "base/wire.h"
 #include "vmm/shared/problem.h"
@@ -18,17 +19,11 @@ struct cluster;
 
 struct launch_plan {
 	const char *rundir;
-	uint32_t hosts, cpus, mem_mib, host_mem_mib; /* 0: no limit */
+	struct machine machine;
 	int log_fd;
 	const struct cpu_features *features; /* what the guest sees of processors */
-	/* for node 0 */
+	/* for node 0; of a machine that is loaded, the last alone */
 	const char *kernel, *image, *appended, *command_line;
-	const char *disk; /* or NULL */
-	bool verbose, direct, strict, hold; /* hold: the CPUs wait for a debugger */
-	enum policy policy; /* where CPUs run */
-	bool grows; /* more hosts may come */
-	bool report; /* who ends says what it has counted */
-	bool restore; /* the machine is loaded: only command_line and disk of the above */
 	struct cluster *cluster; /* its hosts are prepared; NULL: all daemons are on this computer */
 	uint8_t place[MAX_CPUS]; /* with a cluster: where processors begin */
 };

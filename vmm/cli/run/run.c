@@ -178,8 +178,8 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
 	if (*cluster_doing(&run->cluster, doing, sizeof doing))
 		dprintf(2, "\r\033[Kvmp: %s, %u s", doing, (unsigned)((run_now_ns() - run->start_ns) / 1000000000));
 	else
-		dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, %u s", run->o->cpus,
-		run->o->hosts, run->o->hosts > 1 ? "s" : "", (unsigned)((run_now_ns() - run->start_ns) / 1000000000));
+		dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, %u s", run->o->machine.cpus,
+		run->o->machine.hosts, run->o->machine.hosts > 1 ? "s" : "", (unsigned)((run_now_ns() - run->start_ns) / 1000000000));
 	run->progress_shown = true;
 	event_add(run->tick, &second);
 }
@@ -320,7 +320,7 @@ static int make_events(struct run *run, struct problem *p)
 	run->death = evtimer_new(run->base, on_death, run);
 	run->gdb.on_kill = on_gdb_kill;
 	run->gdb.context = run;
-	if (run->gdb.fd >= 0 && gdbserver_start(&run->gdb, run->base, &run->client, run->o->cpus, run->held))
+	if (run->gdb.fd >= 0 && gdbserver_start(&run->gdb, run->base, &run->client, run->o->machine.cpus, run->held))
 		return problem(p, "no memory");
 	if (run->o->verb == VERB_UP) {
 		run->starter = event_new(run->base, 2, EV_READ, on_starter_gone, run);
@@ -398,7 +398,7 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 		result = 0;
 		goto end_processes;
 	}
-	if (run->stands_by ? run_take_over(run, p) : run->loads ? run_start_saved(run, run->o->hosts, p) : run_start(run, files, p))
+	if (run->stands_by ? run_take_over(run, p) : run->loads ? run_start_saved(run, run->o->machine.hosts, p) : run_start(run, files, p))
 		goto end_processes;
 	result = run_loop(run, p);
 end_processes:

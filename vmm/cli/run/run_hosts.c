@@ -90,11 +90,11 @@ int run_begin_cluster(struct run *run, struct problem *p)
 	c->changed = on_cluster_changed;
 	c->context = run;
 	c->rundir = run->rundir.path;
-	c->mem_mib = run->o->mem_mib;
-	c->host_mem_mib = run->o->host_mem_mib;
+	c->mem_mib = run->o->machine.mem_mib;
+	c->host_mem_mib = run->o->machine.host_mem_mib;
 	c->log_fd = run->log_fd;
 	run->launch.cluster = c;
-	return cluster_prepare(c, run->o->hosts, p);
+	return cluster_prepare(c, run->o->machine.hosts, p);
 }
 
 /* Until all are there, or one is not, or somebody has had enough. */

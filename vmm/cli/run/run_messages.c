@@ -18,8 +18,8 @@ static void on_machine_up(struct run *run)
 		return;
 	event_free(run->starter);
 	run->starter = NULL;
-	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name, run->o->cpus, run->o->hosts,
-		run->o->hosts > 1 ? "s" : "", (run_now_ns() - run->start_ns) / 1e9);
+	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name, run->o->machine.cpus, run->o->machine.hosts,
+		run->o->machine.hosts > 1 ? "s" : "", (run_now_ns() - run->start_ns) / 1e9);
 	dup2(run->log_fd, 2);
 	run_standby_look(run);
 }
@@ -63,7 +63,7 @@ static void report_death(struct run *run, const char *text, int bytes)
 	dump_print(out, state, &symbols);
 	fclose(out);
 	run_hide_progress(run);
-	write_all(run->o->log || run->o->verbose ? run->log_fd : 2, report, report_bytes);
+	write_all(run->o->log || run->o->machine.verbose ? run->log_fd : 2, report, report_bytes);
 	symbols_free(&symbols);
 	free(report);
 	free(state);
@@ -124,7 +124,7 @@ static void on_snapshot(struct run *run, const void *body)
 		return;
 	if (snapshot.step == SNAPSHOT_READY) {
 		log_debug("all hosts are ready to be loaded");
-		load_start(&run->load, &run->client, run->plan.hosts, run->rundir.path);
+		load_start(&run->load, &run->client, run->plan.machine.hosts, run->rundir.path);
 	} else if (snapshot.step == SNAPSHOT_TAKEN) {
 		load_taken(&run->load);
 	}

@@ -42,7 +42,7 @@ void run_standby_name(const struct run *run, char name[MAX_NAME])
 
 static void write_info(const struct run *run, const char *elsewhere)
 {
-	struct machine_info info = run_info(run, run->plan.hosts);
+	struct machine_info info = run_info(run, run->plan.machine.hosts);
 
 	snprintf(info.elsewhere, sizeof info.elsewhere, "%s", elsewhere);
 	rundir_write_info(&run->rundir, &info);
@@ -54,7 +54,7 @@ const char *run_standby_why_not(const struct run *run)
 
 	if (!run->background)
 		return "it is the computer where vmp was typed, whose terminal and streams are the machine's; vmp up starts one without";
-	if (run->o->disk && options_disk_mode(run->o->disk, &ignored) == DISK_READ_WRITE)
+	if (run->o->machine.disk && options_disk_mode(run->o->machine.disk, &ignored) == DISK_READ_WRITE)
 		return "the machine writes to its disk's image there; one that was started with --disk IMAGE,snapshot can go elsewhere";
 	return NULL;
 }
@@ -66,16 +66,13 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 	static struct orders orders;
 	const struct options *o = run->o;
 
-	orders = (struct orders){ .strict = o->strict, .verbose = o->verbose, .mem_mib = o->mem_mib, .host_mem_mib = o->host_mem_mib,
-				  .checkpoint_ms = o->checkpoint_ms };
+	orders = (struct orders){ .machine = o->machine };
 	snprintf(orders.name, sizeof orders.name, "%s", run->rundir.name);
 	snprintf(orders.id, sizeof orders.id, "%s", run->cluster.id);
 	snprintf(orders.host, sizeof orders.host, "%s", host);
-	snprintf(orders.engine, sizeof orders.engine, "%s", o->engine);
 	snprintf(orders.vendor, sizeof orders.vendor, "%s", run->cpu.vendor);
 	_Static_assert((int)CPU_FEATURES_TEXT <= (int)MAX_ORDER, "room");
 	cpufeatures_print(&run->cpu.features, orders.features);
-	snprintf(orders.policy, sizeof orders.policy, "%s", o->policy ? o->policy : "");
 	for (unsigned i = 0; i < MAX_NODES; i++)
 		if (run->hosts >> i & 1)
 			orders.hosts.host[orders.hosts.n++] = run->cluster.host[i];
@@ -87,7 +84,7 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 static bool wants_one(const struct run *run)
 {
 	return run->background && !run->starter && run->o->cluster && !run->ended && run->yield < YIELD_LEFT &&
-	       (run->o->checkpoint_ms || run->yield);
+	       (run->o->machine.checkpoint_ms || run->yield);
 }
 
 /* The host of the one that there is, or was last; 0: it is none of the machine's any more. */

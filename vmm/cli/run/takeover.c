@@ -95,7 +95,7 @@ static int prepare(struct run *run, struct problem *p)
 	struct takeover *t = run->takeover;
 
 	run->loaded = t->options;
-	run->loaded.hosts = t->orders.hosts.n - 1;
+	run->loaded.machine.hosts = t->orders.hosts.n - 1;
 	run->loaded.cluster = t->cluster;
 	if (rundir_claim(&run->rundir, t->orders.name, p) && rundir_claim(&run->rundir, NULL, p))
 		return -1;
@@ -113,17 +113,17 @@ static int prepare(struct run *run, struct problem *p)
 static void on_settled(struct run *run)
 {
 	struct takeover *t = run->takeover;
-	uint32_t wanted = run->loaded.hosts;
+	uint32_t wanted = run->loaded.machine.hosts;
 	struct problem missing, p;
 
 	t->preparing = false;
 	t->prepared = true;
 	run->cluster.preparing = false;
-	run->loaded.hosts = cluster_keep_ready(&run->cluster, &missing);
+	run->loaded.machine.hosts = cluster_keep_ready(&run->cluster, &missing);
 	if (t->is == LOST) {
 		problem(&p, "%.400s%.230s", run->back.why.line, missing.line);
 		run->back.why = p;
-	} else if (run->loaded.hosts < wanted) {
+	} else if (run->loaded.machine.hosts < wanted) {
 		say(t, "unprepared it cannot reach %s\n", missing.line + strlen(", and so is "));
 		release(run);
 	} else {
@@ -227,9 +227,9 @@ static int check_memory(const struct orders *orders, struct problem *p)
 	struct hostmem has;
 
 	hostmem_look(&has, "");
-	if (has.mib >= orders->mem_mib)
+	if (has.mib >= orders->machine.mem_mib)
 		return 0;
-	return problem(p, "a copy of the machine needs %u MiB, and %s is %llu MiB", orders->mem_mib, hostmem_name(&has),
+	return problem(p, "a copy of the machine needs %u MiB, and %s is %llu MiB", orders->machine.mem_mib, hostmem_name(&has),
 		       (unsigned long long)has.mib);
 }
 
@@ -267,9 +267,7 @@ static int take_orders(struct run *run, struct problem *p)
 
 	if (orders_parse(orders, t->text, t->text_bytes, p) || check_memory(orders, p) || take_processor(run, orders, p))
 		return -1;
-	t->options = (struct options){ .verb = VERB_STANDBY, .mem_mib = orders->mem_mib, .host_mem_mib = orders->host_mem_mib,
-				       .checkpoint_ms = orders->checkpoint_ms, .engine = orders->engine, .strict = orders->strict,
-				       .verbose = orders->verbose, .policy = orders->policy[0] ? orders->policy : NULL };
+	t->options = (struct options){ .verb = VERB_STANDBY, .machine = orders->machine };
 	if (!t->ordered)
 		listen_here(run);
 	t->ordered = true;
@@ -438,9 +436,9 @@ static void count_hosts(struct run *run)
 	struct takeover *t = run->takeover;
 	struct problem p;
 
-	if (!t->silent || run->ended || run->loaded.hosts * 2 >= t->orders.hosts.n)
+	if (!t->silent || run->ended || run->loaded.machine.hosts * 2 >= t->orders.hosts.n)
 		return;
-	problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there", run->back.why.line, run->loaded.hosts,
+	problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there", run->back.why.line, run->loaded.machine.hosts,
 		t->orders.hosts.n);
 	run_end(run, EXIT_VMP_FAILURE, p.line);
 }
@@ -496,7 +494,7 @@ static int open_log(struct run *run, struct problem *p)
 	if (!run_open_log(run, p))
 		return dup2(run->log_fd, 2) < 0 ? problem(p, "cannot write the log %s", path) : 0;
 	run->loaded.log = NULL; /* then without one */
-	run->loaded.verbose = false;
+	run->loaded.machine.verbose = false;
 	return run_open_log(run, p);
 }
 
@@ -505,15 +503,15 @@ int run_take_over(struct run *run, struct problem *p)
 	const struct saved_machine *machine = checkpoint_machine(&run->checkpoint);
 	struct options *o = &run->loaded;
 
-	o->cpus = machine->machine.cpus;
-	o->disk = saved_disk(machine, run->disk, sizeof run->disk);
-	if (open_log(run, p) || checks_before_load(o, p) || run_hosts_hold(run, run->cluster.host, o->hosts, p))
+	o->machine.cpus = machine->was.cpus;
+	o->machine.disk = saved_disk(machine, run->disk, sizeof run->disk);
+	if (open_log(run, p) || checks_before_load(o, p) || run_hosts_hold(run, run->cluster.host, o->machine.hosts, p))
 		return -1;
 	run->cluster.log_fd = run->standby.to.log_fd = run->log_fd;
 	run_set_checkpoints(run);
 	dprintf(run->log_fd, "vmp: %s: this computer takes over\n",
 		run->takeover->is == LOST ? run->back.why.line : "the computer before goes");
-	return run_load_kept(run, o->hosts, p);
+	return run_load_kept(run, o->machine.hosts, p);
 }
 
 static void forget_owner(struct takeover *t)

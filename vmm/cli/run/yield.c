@@ -18,7 +18,7 @@ static void set_yield(struct run *run, int yield)
 	struct machine_info info;
 
 	run->yield = yield;
-	info = run_info(run, run->plan.hosts);
+	info = run_info(run, run->plan.machine.hosts);
 	rundir_write_info(&run->rundir, &info);
 }
 
@@ -48,7 +48,7 @@ void run_yield(struct run *run)
 /* From here on what goes in and out belongs to the machine that goes on. */
 void run_yield_begins(struct run *run)
 {
-	if (run->yield == YIELD_WANTED && !run->o->checkpoint_ms)
+	if (run->yield == YIELD_WANTED && !run->o->machine.checkpoint_ms)
 		hold_streams(run, true);
 }
 
@@ -56,7 +56,7 @@ static void end_yield(struct run *run)
 {
 	run->yielded += run->yield == YIELD_LEFT;
 	set_yield(run, YIELD_NOT);
-	if (!run->o->checkpoint_ms)
+	if (!run->o->machine.checkpoint_ms)
 		hold_streams(run, false);
 }
 
@@ -92,7 +92,7 @@ void run_say_gone(const struct run *run)
 {
 	if (run->log_fd >= 0)
 		dprintf(run->log_fd, "vmp: host 0 has gone: the machine stood still for %.3f s, and goes on on %u host%s\n",
-			(run_now_ns() - run->checkpoint.kept_cut_ns) / 1e9, run->plan.hosts, run->plan.hosts > 1 ? "s" : "");
+			(run_now_ns() - run->checkpoint.kept_cut_ns) / 1e9, run->plan.machine.hosts, run->plan.machine.hosts > 1 ? "s" : "");
 }
 
 void run_yield_ends(struct run *run)

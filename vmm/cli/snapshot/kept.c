@@ -171,7 +171,7 @@ int kept_add(struct kept *k, const struct snapfile_record *record, const void *d
 /* A new machine's memory and disk, or those that stand are this one's. */
 static int make_room(struct kept *k, struct problem *p)
 {
-	uint64_t ram = (uint64_t)k->coming.machine.mem_mib << 20, disk = k->coming.disk.bytes;
+	uint64_t ram = (uint64_t)k->coming.was.mem_mib << 20, disk = k->coming.disk.bytes;
 
 	if (k->changes)
 		return k->valid && k->pages.end == ram && k->blocks.end == disk ? 0 : problem(p, "has changes of another machine");

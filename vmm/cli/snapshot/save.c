@@ -85,7 +85,7 @@ static void show_progress(struct save *s)
 	s->shown_ns = now;
 	s->shown = true;
 	dprintf(2, "\r\033[Kvmp: %llu MiB of at most %u MiB saved", (unsigned long long)snapfile_raw_bytes(s->to.file) >> 20,
-		s->to.machine.machine.mem_mib);
+		s->to.machine.was.mem_mib);
 }
 
 static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)

@@ -26,6 +26,21 @@ static int take_string(char *to, size_t room, const char **at, const char *end)
 	return 0;
 }
 
+/* The machine's description: each line is one that this version knows. */
+static bool read_machine(struct saved_machine *s)
+{
+	const char *at = s->machine.machine, *end;
+	char why[200];
+
+	machine_defaults(&s->was);
+	if (!memchr(at, 0, sizeof s->machine.machine))
+		return false;
+	for (; (end = strchr(at, '\n')); at = end + 1)
+		if (machine_read_line(&s->was, MACHINE_SAVED, at, (size_t)(end - at), why, sizeof why))
+			return false;
+	return !*at && s->was.hosts && s->was.cpus;
+}
+
 static int add_machine(struct saved_machine *s, const struct snapfile_record *record, const void *data, struct problem *p)
 {
 	const char *at = (const char *)data + sizeof s->machine, *end = (const char *)data + record->bytes;
@@ -35,10 +50,9 @@ static int add_machine(struct saved_machine *s, const struct snapfile_record *re
 		return problem(p, "does not describe a machine");
 	memcpy(m, data, sizeof *m);
 	if (take_string(s->command_line, sizeof s->command_line, &at, end) ||
-	    take_string(s->kernel, sizeof s->kernel, &at, end) || m->cpus < 1 || m->cpus > MAX_CPUS || m->hosts < 1 ||
-	    m->hosts > MAX_NODES || m->mem_mib < MIN_RAM_MIB || m->mem_mib > MAX_RAM_MIB)
+	    take_string(s->kernel, sizeof s->kernel, &at, end) || !read_machine(s))
 		return problem(p, "does not describe a machine");
-	s->page_seen = calloc(1, m->mem_mib << (20 - PAGE_BITS) >> 3);
+	s->page_seen = calloc(1, s->was.mem_mib << (20 - PAGE_BITS) >> 3);
 	if (!s->page_seen)
 		return problem(p, "needs more memory than there is");
 	s->started = true;
@@ -47,7 +61,7 @@ static int add_machine(struct saved_machine *s, const struct snapfile_record *re
 
 static int add_page(struct saved_machine *s, uint32_t gfn, uint32_t bytes, struct problem *p)
 {
-	if (gfn >= s->machine.mem_mib << (20 - PAGE_BITS) || (bytes != PAGE_BYTES && (bytes || !s->changes)))
+	if (gfn >= s->was.mem_mib << (20 - PAGE_BITS) || (bytes != PAGE_BYTES && (bytes || !s->changes)))
 		return problem(p, "has a page %u that is not the machine's", gfn);
 	if (s->page_seen[gfn / 8] >> gfn % 8 & 1)
 		return problem(p, "names page %u twice", gfn);
@@ -58,13 +72,13 @@ static int add_page(struct saved_machine *s, uint32_t gfn, uint32_t bytes, struc
 
 bool saved_has(const struct saved_machine *s, const struct snapfile_record *record)
 {
-	return record->kind == SNAPSHOT_PAGE && s->started && record->index < s->machine.mem_mib << (20 - PAGE_BITS) &&
+	return record->kind == SNAPSHOT_PAGE && s->started && record->index < s->was.mem_mib << (20 - PAGE_BITS) &&
 	       s->page_seen[record->index / 8] >> record->index % 8 & 1;
 }
 
 static int add_cpu(struct saved_machine *s, uint32_t cpu, struct problem *p)
 {
-	if (cpu >= s->machine.cpus)
+	if (cpu >= s->was.cpus)
 		return problem(p, "has a processor %u that is not the machine's", cpu);
 	if (s->cpus >> cpu & 1)
 		return problem(p, "names processor %u twice", cpu);
@@ -108,7 +122,7 @@ int saved_add(struct saved_machine *s, const struct snapfile_record *record, con
 
 int saved_complete(const struct saved_machine *s, struct problem *p)
 {
-	uint32_t all = s->machine.cpus >= 32 ? ~0u : (1u << s->machine.cpus) - 1;
+	uint32_t all = s->was.cpus >= 32 ? ~0u : (1u << s->was.cpus) - 1;
 
 	if (!s->started)
 		return problem(p, "is empty");

@@ -14,6 +14,7 @@
 
 struct saved_machine {
 	struct snapshot_machine machine;
+	struct machine was; /* read from it */
 	char command_line[MAX_CMDLINE], kernel[4096];
 	struct snapshot_disk disk; /* bytes 0: none */
 	uint32_t cpus;		   /* bit set of those that came */

@@ -16,7 +16,7 @@
 #include "base/types.h"
 #include "vmm/shared/problem.h"
 
-enum { SNAPFILE_VERSION = 4 };
+enum { SNAPFILE_VERSION = 5 };
 
 /* One item of the machine (base/wire.h: enum snapshot_kind, and its index); bytes <= MAX_MSG_PAYLOAD. */
 struct snapfile_record { uint32_t kind, index, bytes; };

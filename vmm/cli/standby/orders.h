@@ -4,6 +4,7 @@
 #ifndef VMM_CLI_STANDBY_ORDERS_H
 #define VMM_CLI_STANDBY_ORDERS_H
 
+#include "base/machine.h"
 #include "vmm/cli/cluster/cluster_file.h"
 #include "vmm/shared/presence.h"
 
@@ -13,10 +14,8 @@ struct orders {
 	char name[MAX_NAME];	  /* the machine's */
 	char id[PRESENCE_ID + 1]; /* of its daemons (presence.h) */
 	char host[MAX_HOST_NAME]; /* the standby's, of the hosts below */
-	char engine[MAX_ORDER], policy[MAX_ORDER]; /* "": none was asked for */
 	char vendor[MAX_ORDER], features[MAX_ORDER]; /* what the guest has seen of its hosts' processors (cpufeatures_print()) */
-	bool strict, verbose;
-	uint32_t mem_mib, host_mem_mib, checkpoint_ms;
+	struct machine machine; /* what MACHINE_STANDBY reads */
 	struct cluster_file hosts; /* that there are */
 };
 

@@ -197,7 +197,7 @@ static bool next_cpu(const struct node *node, struct copy_item *item)
 {
 	struct copy *copy = node->copy;
 
-	for (; copy->at_cpu < node->o.n_cpus; copy->at_cpu++)
+	for (; copy->at_cpu < node->o.machine.cpus; copy->at_cpu++)
 		if (copy->cpu_bytes[copy->at_cpu]) {
 			*item = (struct copy_item){ SNAPSHOT_CPU, copy->at_cpu, copy->cpu_bytes[copy->at_cpu],
 						    copy->cpu[copy->at_cpu] };

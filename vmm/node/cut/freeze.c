@@ -49,7 +49,7 @@ static uint32_t local_cpus(const struct node *node)
 {
 	uint32_t cpus = 0;
 
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		cpus |= (uint32_t)node_has_cpu(node, cpu) << cpu;
 	return cpus;
 }
@@ -82,7 +82,7 @@ static void tell_monitors(struct node *node, enum snapshot_step step)
 {
 	struct msg_snapshot body = { .of = node->o.node, .step = step };
 
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node_has_cpu(node, cpu)) {
 			send_to_child(node, &node->monitor[cpu], MSG_SNAPSHOT, &body, sizeof body, NULL, 0);
 			hostshm_post(node->shm, cpu, POST_MESSAGE);
@@ -264,14 +264,16 @@ static void log_pause(const struct leader *l, uint64_t pause_ns)
 static void describe_machine(struct node *node)
 {
 	struct snapshot_machine machine = {
-		.hosts = (uint32_t)__builtin_popcount(node->hosts), .cpus = node->o.n_cpus, .mem_mib = node->o.mem_mib,
 		.saved_ns = wallclock_ns(),
 		.clock_ns = hostclock_now(&node->shm->clock, node_now_ns), .pause_ns = node_now_ns() - node->freeze->leader.began_ns,
 		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks, .features = node->o.features,
 	};
+	struct machine now = node->o.machine;
 	uint8_t payload[sizeof machine + MAX_CMDLINE];
 	size_t line = strlen(node->o.cmdline) + 1;
 
+	now.hosts = (uint32_t)__builtin_popcount(node->hosts);
+	machine_print(&now, MACHINE_SAVED, machine.machine, sizeof machine.machine);
 	cpufeatures_vendor(machine.vendor);
 	memcpy(payload, &machine, sizeof machine);
 	memcpy(payload + sizeof machine, node->o.cmdline, line);
@@ -456,7 +458,7 @@ void freeze_on_item(void *ctx, const struct msg_header *header, const void *body
 /* Between READY and LOADED, and it is the client that does it. */
 static bool is_loading(const struct node *node, unsigned number)
 {
-	return node->o.restore && node->preloaded.count && !node->started && node->client[number].kind == CLIENT_KIND_RUN;
+	return node->o.machine.restore && node->preloaded.count && !node->started && node->client[number].kind == CLIENT_KIND_RUN;
 }
 
 static void on_client_step(struct node *node, unsigned number, const void *body)

@@ -33,7 +33,7 @@ static void deal_pages(struct node *node)
 		uint32_t left = node->ram_pages - first;
 
 		p->range[p->count++] = (struct page_range){ first, left < stripe ? left : stripe,
-							    ram_host_of(first, node->ram_pages, node->o.n_nodes) };
+							    ram_host_of(first, node->ram_pages, node->o.machine.hosts) };
 	}
 }
 
@@ -50,7 +50,7 @@ void restore_sync(struct node *node)
 {
 	struct msg_snapshot sync = { .of = node->o.node, .step = SNAPSHOT_SYNC };
 
-	for (unsigned peer = 0; peer < node->o.n_nodes; peer++)
+	for (unsigned peer = 0; peer < node->o.machine.hosts; peer++)
 		net_send(node->net, VNODE_DAEMON(peer), MSG_SNAPSHOT, &sync, sizeof sync, NULL, 0);
 }
 
@@ -88,7 +88,7 @@ static void load_page(struct node *node, uint32_t gfn, const void *data, uint32_
 
 static void load_cpu(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
 {
-	if (item->index >= node->o.n_cpus || !node_has_cpu(node, item->index)) {
+	if (item->index >= node->o.machine.cpus || !node_has_cpu(node, item->index)) {
 		log_error("the state of CPU %u, which is not here", item->index);
 		return;
 	}
@@ -116,8 +116,8 @@ void restore_on_item(struct node *node, const struct msg_header *header, const v
 static vnode_t place_of(const struct node *node, const struct msg_snapshot_item *item)
 {
 	switch (item->kind) {
-	case SNAPSHOT_PAGE: return VNODE_DAEMON(ram_host_of(item->index, node->ram_pages, node->o.n_nodes));
-	case SNAPSHOT_CPU: return VNODE_CPU(item->index % node->o.n_cpus);
+	case SNAPSHOT_PAGE: return VNODE_DAEMON(ram_host_of(item->index, node->ram_pages, node->o.machine.hosts));
+	case SNAPSHOT_CPU: return VNODE_CPU(item->index % node->o.machine.cpus);
 	default: return VNODE_IOSRV;
 	}
 }

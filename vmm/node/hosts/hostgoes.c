@@ -10,7 +10,7 @@ void hosts_begin_remove(struct node *node)
 	struct hosts *h = node->hosts_state;
 	char why[200];
 
-	if (hostplan_may_go(node->hosts, h->host, node->o.mem_mib, node->o.host_mem_mib, why, sizeof why))
+	if (hostplan_may_go(node->hosts, h->host, node->o.machine.mem_mib, node->o.machine.host_mem_mib, why, sizeof why))
 		return hosts_fail(node, EINVAL, "%s", why);
 	if (!h->host) {
 		h->stage = STAGE_YIELD;
@@ -27,9 +27,9 @@ static unsigned cpu_on(const struct node *node, unsigned host)
 {
 	unsigned cpu = 0;
 
-	while (cpu < node->o.n_cpus && moves_place(node, cpu) != host)
+	while (cpu < node->o.machine.cpus && moves_place(node, cpu) != host)
 		cpu++;
-	return cpu < node->o.n_cpus ? cpu : MAX_CPUS;
+	return cpu < node->o.machine.cpus ? cpu : MAX_CPUS;
 }
 
 static void move_cpu(struct node *node, unsigned cpu, unsigned to)
@@ -53,10 +53,10 @@ void hosts_move_cpus_away(struct node *node)
 		return;
 	if (cpu == MAX_CPUS)
 		return hosts_move_homes(node, orders, hostplan_homes_of(h->place, h->staying, h->host, orders));
-	for (unsigned i = 0; i < node->o.n_cpus; i++)
+	for (unsigned i = 0; i < node->o.machine.cpus; i++)
 		at[i] = moves_place(node, i);
 	h->cpus_moved |= bit_of(cpu);
-	to = hostplan_place_for_cpu(at, node->o.n_cpus, h->staying);
+	to = hostplan_place_for_cpu(at, node->o.machine.cpus, h->staying);
 	log_info("CPU %u shall move from host %u to host %u; that one goes, and this one has the fewest", cpu, h->host, to);
 	move_cpu(node, cpu, to);
 }

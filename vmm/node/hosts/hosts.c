@@ -444,7 +444,7 @@ void hosts_start(struct node *node)
 		die("out of memory");
 	h->staying = h->told = node->hosts;
 	for (unsigned i = 0; i < DSM_INTERVALS; i++)
-		h->place[i].node = dsm_interval_start(i, node->o.n_nodes);
+		h->place[i].node = dsm_interval_start(i, node->o.machine.hosts);
 	h->progress = evtimer_new(node->base, on_progress, node);
 	if (!h->progress)
 		die("no memory for events");

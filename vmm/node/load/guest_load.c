@@ -81,7 +81,7 @@ static int load_initrds(struct node *node, gpa_t kernel_end, gpa_t *start, uint3
 	error = open_initrds(&node->o, initrd, &total, why, why_bytes);
 	if (!error && total + kernel_end + PAGE_BYTES > ram_bytes) {
 		snprintf(why, why_bytes, "the guest's image of %llu MiB does not fit into its RAM of %u MiB (use a larger --mem)",
-			 (unsigned long long)(total + (1 << 20) - 1) >> 20, node->o.mem_mib);
+			 (unsigned long long)(total + (1 << 20) - 1) >> 20, node->o.machine.mem_mib);
 		error = -1;
 	}
 	*start = at = error ? 0 : (gpa_t)((ram_bytes - total) & ~(uint64_t)PAGE_MASK);
@@ -114,7 +114,7 @@ int guest_load(struct node *node, char *why, size_t why_bytes)
 		return -1;
 	bootparams_build(node->ram + VMP_BOOT_PARAMS_GPA, ram_bytes, initrd, initrd_bytes);
 	strcpy((char *)node->ram + VMP_CMDLINE_GPA, node->o.cmdline);
-	table_bytes = mptable_build(node->ram + VMP_MP_TABLE_GPA, node->o.n_cpus);
+	table_bytes = mptable_build(node->ram + VMP_MP_TABLE_GPA, node->o.machine.cpus);
 	add_range(node, VMP_BOOT_PARAMS_GPA, VMP_BOOT_PARAMS_GPA + PAGE_BYTES);
 	add_range(node, VMP_CMDLINE_GPA, VMP_CMDLINE_GPA + MAX_CMDLINE);
 	add_range(node, VMP_MP_TABLE_GPA, VMP_MP_TABLE_GPA + table_bytes);

@@ -50,7 +50,7 @@ static void step(struct node *node, vnode_t to, const struct msg_cpu_handover *m
 
 static bool is_sound(const struct node *node, const struct msg_cpu_handover *move)
 {
-	if (move->cpu < node->o.n_cpus && move->from < MAX_NODES && move->to < MAX_NODES)
+	if (move->cpu < node->o.machine.cpus && move->from < MAX_NODES && move->to < MAX_NODES)
 		return true;
 	log_error("a move of CPU %u from host %u to %u: ignored", move->cpu, move->from, move->to);
 	return false;
@@ -131,7 +131,7 @@ static void on_state(void *ctx, const struct msg_header *header, const void *bod
 	struct child *child;
 
 	memcpy(&state, body, sizeof state);
-	if (state.cpu >= node->o.n_cpus)
+	if (state.cpu >= node->o.machine.cpus)
 		return;
 	fault_die_at(FAULT_MOVE_HOST_DIES, 4);
 	child = &node->monitor[state.cpu];
@@ -275,7 +275,7 @@ void handover_child_died(struct node *node, struct child *child, const char *how
 
 void handover_start(struct node *node)
 {
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (!node->o.join && net_node_of(node->net, VNODE_CPU(cpu)) == (int)node->o.node)
 			node->cpus_here |= bit_of(cpu);
 	net_on(node->net, MSG_CPU_PREPARE, on_prepare);

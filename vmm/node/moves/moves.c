@@ -90,7 +90,7 @@ static void begin_next(struct node *node)
 	char why[160];
 
 	while (action == MOVE_FAILED && !freeze_holds(node) && !turn_is_next(node)) {
-		action = movequeue_begin(&moves->queue, moves->at, node->o.n_cpus, hosts_that_stay(node), why, sizeof why);
+		action = movequeue_begin(&moves->queue, moves->at, node->o.machine.cpus, hosts_that_stay(node), why, sizeof why);
 		act(node, action, NULL, why);
 	}
 }
@@ -147,7 +147,7 @@ unsigned moves_place(const struct node *node, unsigned cpu)
 
 void moves_tell(struct node *node, unsigned host)
 {
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++) {
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
 		struct msg_cpu_handover place = { .cpu = cpu, .from = node->moves->at[cpu], .to = node->moves->at[cpu],
 						  .move = node->moves->since[cpu] };
 
@@ -168,7 +168,7 @@ void moves_start(struct node *node)
 	node->moves = calloc(1, sizeof *node->moves);
 	if (!node->moves)
 		die("out of memory");
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		node->moves->at[cpu] = (uint32_t)net_node_of(node->net, VNODE_CPU(cpu));
 	net_on(node->net, MSG_CPU_STEP, on_step);
 }

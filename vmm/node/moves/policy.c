@@ -63,7 +63,7 @@ static void on_look(void *ctx, const struct msg_header *header, const void *body
 	answer.look.processors = processors > 0 ? (uint32_t)processors : 1;
 	answer.look.load_percent = fault_on(FAULT_LOAD) ? faked_load(node) : load_percent(answer.look.processors);
 	answer.look.cpus = 0;
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node_has_cpu(node, cpu)) {
 			answer.cpu[answer.look.cpus].cpu = cpu;
 			memcpy(answer.cpu[answer.look.cpus++].from, node->fetched[cpu], sizeof node->fetched[cpu]);
@@ -120,7 +120,7 @@ static void apply(struct node *node)
 	struct placement_move next;
 	char line[100];
 
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		state.look.cpu[cpu].host = moves_place(node, cpu);
 	if (placement_step(state.policy, &state.look, &next))
 		return move(node, &next);
@@ -136,10 +136,10 @@ static void decide(struct node *node)
 	struct placement_move next;
 
 	state.look.hosts = state.asked;
-	state.look.n_cpus = node->o.n_cpus;
+	state.look.n_cpus = node->o.machine.cpus;
 	if (state.applying)
 		return apply(node);
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		state.look.cpu[cpu].host = moves_place(node, cpu);
 	if (state.policy == POLICY_AUTO && !moves_under_way(node) && placement_auto(&state.automatic, &state.look, &next))
 		move(node, &next);
@@ -161,7 +161,7 @@ static void on_looked(void *ctx, const struct msg_header *header, const void *bo
 	state.look.host[look.host].load_percent = look.load_percent;
 	for (uint32_t i = 0; i < look.cpus; i++) {
 		memcpy(&fetches, (const char *)body + sizeof look + i * sizeof fetches, sizeof fetches);
-		if (fetches.cpu < node->o.n_cpus)
+		if (fetches.cpu < node->o.machine.cpus)
 			memcpy(state.look.cpu[fetches.cpu].fetched, fetches.from, sizeof fetches.from);
 	}
 	if (state.answered == state.asked)
@@ -248,7 +248,7 @@ void policy_start(struct node *node)
 	if (node->o.node)
 		return;
 	net_on(node->net, MSG_LOOKED, on_looked);
-	state.policy = node->o.policy;
+	state.policy = node->o.machine.policy;
 	state.timer = evtimer_new(node->base, on_timer, node);
 	if (!state.timer)
 		die("no memory for events");

@@ -58,12 +58,12 @@ void processors_settle(struct node *node)
 
 	if (sched_getaffinity(0, sizeof allowed, &allowed) || !(processors = CPU_COUNT(&allowed)))
 		return;
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++) /* those, too, that are to come */
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) /* those, too, that are to come */
 		if (node->monitor[cpu].pid && node->monitor[cpu].part != PART_FROZEN)
 			cpus |= 1u << cpu;
 	shared = processors_deal(cpus, (unsigned)processors, processor) ||
-		 (!node->o.cluster && node->o.n_cpus > (unsigned)processors); /* all hosts are on this computer */
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++) {
+		 (!node->o.cluster && node->o.machine.cpus > (unsigned)processors); /* all hosts are on this computer */
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
 		struct child *child = &node->monitor[cpu];
 
 		atomic_store(&node->shm->slot[cpu].spins, shared ? NO_SPINS : SPINS);

@@ -197,7 +197,7 @@ static void host_ready(void *ctx, gfn_t gfn, enum page_right right)
 {
 	struct node *node = ctx;
 
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node->wait[cpu].waiting && node->wait[cpu].gfn == gfn && node->wait[cpu].right <= right)
 			answer(node, cpu, gfn, right);
 }
@@ -205,7 +205,7 @@ static void host_ready(void *ctx, gfn_t gfn, enum page_right right)
 /* A CPU that was given the page and has not resumed with it keeps it; one that still waits for it has not got it. */
 static bool not_yet_used(const struct node *node, gfn_t gfn)
 {
-	for (unsigned cpu = 0; cpu < node->o.n_cpus; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (atomic_load(&node->shm->slot[cpu].granted) == gfn + 1 &&
 		    !(node->wait[cpu].waiting && node->wait[cpu].gfn == gfn))
 			return true;
@@ -333,7 +333,7 @@ void pagestore_want(struct node *node, const struct msg_page_want *want)
 /* A page has come that these CPUs wait for. */
 static void count_fetch(struct node *node, gfn_t gfn, unsigned from)
 {
-	for (unsigned cpu = 0; cpu < node->o.n_cpus && from < MAX_NODES; cpu++)
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus && from < MAX_NODES; cpu++)
 		if (node->wait[cpu].waiting && node->wait[cpu].gfn == gfn)
 			node->fetched[cpu][from]++;
 }
@@ -380,7 +380,7 @@ void pagestore_start(struct node *node)
 	if (pipe2(node->pages->pipe, O_CLOEXEC | O_NONBLOCK))
 		die("cannot make a pipe: %s", strerror(errno));
 	make_retry_timer(node);
-	node->pages->share = share_new(node->ram_pages, node->o.host_mem_mib ?
-				       node->o.host_mem_mib << (20 - PAGE_BITS) : node->ram_pages);
-	node->dsm = dsm_new(node->o.node, node->o.join ? 0 : node->o.n_nodes, node->ram_pages, &host);
+	node->pages->share = share_new(node->ram_pages, node->o.machine.host_mem_mib ?
+				       node->o.machine.host_mem_mib << (20 - PAGE_BITS) : node->ram_pages);
+	node->dsm = dsm_new(node->o.node, node->o.join ? 0 : node->o.machine.hosts, node->ram_pages, &host);
 }

@@ -115,7 +115,7 @@ static void forward_query(struct node *node, unsigned number, const struct msg_h
 	bool of_cpu = header->type == MSG_DUMP_REQUEST;
 
 	memcpy(&query, body, sizeof query);
-	if (of_cpu ? query.of >= node->o.n_cpus : !node_has_host(node, query.of)) {
+	if (of_cpu ? query.of >= node->o.machine.cpus : !node_has_host(node, query.of)) {
 		log_warn("a query about %s %u, which this machine does not have", of_cpu ? "CPU" : "host", query.of);
 		return;
 	}

@@ -81,7 +81,7 @@ void route_interrupt(struct node *node, const struct msg_interrupt *interrupt)
 
 	for (; left; left &= ~done) {
 		unsigned cpu = __builtin_ctz(left);
-		int home = cpu < node->o.n_cpus ? net_node_of(node->net, VNODE_CPU(cpu)) : -1;
+		int home = cpu < node->o.machine.cpus ? net_node_of(node->net, VNODE_CPU(cpu)) : -1;
 
 		done = 1u << cpu;
 		if (node_has_cpu(node, cpu))
@@ -328,7 +328,7 @@ static void on_monitor_message(struct conn *conn, const struct msg_header *heade
 		struct msg_cpu_start start;
 
 		memcpy(&start, body, sizeof start);
-		if (start.cpu < node->o.n_cpus)
+		if (start.cpu < node->o.machine.cpus)
 			resend(node, VNODE_CPU(start.cpu), header, body);
 		break;
 	}
@@ -373,7 +373,7 @@ static void on_iosrv_message(struct conn *conn, const struct msg_header *header,
 		break;
 	case MSG_IO_REPLY:
 		memcpy(&reply, body, sizeof reply);
-		if (reply.cpu < node->o.n_cpus)
+		if (reply.cpu < node->o.machine.cpus)
 			resend(node, VNODE_CPU(reply.cpu), header, body);
 		break;
 	case MSG_INTERRUPT:
