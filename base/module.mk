@@ -1,4 +1,13 @@
 # What all programs share.
-BASE_OBJECTS := base/log.o base/hostshm.o base/wire.o base/machine.o base/quantity.o base/faultpoint.o base/schedule.o base/beside.o base/cpufeatures.o base/killed.o
+
+# The version of the messages: a hash of all that says how they look (base/wire.h).
+WIRE_FILES := $(wildcard base/msg.def base/wire.h base/types.h base/limits.h base/cpufeatures.h base/machine.h \
+	vmm/shared/stats.h vmm/shared/snapshot_machine.h)
+WIRE_HASH := -DWIRE_HASH=$(shell scripts/wire-hash $(WIRE_FILES))u
+$(B)/base/wire.o: CPPFLAGS += $(WIRE_HASH)
+$(B)/base/wire.o: $(WIRE_FILES)
+
+BASE_OBJECTS := base/log.o base/hostshm.o base/machine.o base/packet.o base/quantity.o base/wire.o base/faultpoint.o base/schedule.o base/beside.o base/cpufeatures.o base/killed.o
 $(eval $(call unit-test,machine,tests/unit/machine.o base/machine.o base/quantity.o base/log.o))
+$(eval $(call unit-test,packet,tests/unit/packet.o base/packet.o base/wire.o))
 $(eval $(call unit-test,base,tests/unit/base.o $(BASE_OBJECTS),-lpthread))

@@ -1,15 +1,21 @@
 /* wire.h - the bodies of the messages in msg.def, and the header before each.
  *
- * All local sockets are AF_UNIX SOCK_SEQPACKET, one message a packet.  Layouts are little-endian, without padding, and
- * pinned by the asserts below; WIRE_VERSION changes with any of them.
+ * All local sockets are AF_UNIX SOCK_SEQPACKET, one message a packet (base/packet.h).  Layouts are little-endian.  None of the
+ * structs from here to the end of the bodies has padding, or the compiler complains; so the sizes in msg.def, which are
+ * asserted, pin every offset as well.
+ *
+ * wire_version is a hash of msg.def and of the headers that its messages need, without their comments (scripts/wire-hash):
+ * programs that differ in any message, field, enum or limit have different versions, and refuse each other at HELLO.  What
+ * must stay as it is for ever, so that they can: struct msg_header, and type and body of HELLO.
  */
 #ifndef BASE_WIRE_H
 #define BASE_WIRE_H
 
+#include <stddef.h>
 #include "base/limits.h"
 #include "base/types.h"
 
-enum { WIRE_VERSION = 1 };
+extern const uint32_t wire_version;
 
 /* A virtual node: the address of a role, not of a process (the Phoenix library's names).  A role can move. */
 typedef int64_t vnode_t;
@@ -20,15 +26,17 @@ typedef int64_t vnode_t;
 #define VNODE_HOME_BASE ((vnode_t)0x100000)		/* page homes: VNODE_HOME_BASE + (K*gfn mod 2^20) */
 #define VNODE_HOME_COUNT ((vnode_t)1 << 20)
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
+
 struct msg_header {
 	uint16_t type;	  /* msg.def */
-	uint16_t version; /* WIRE_VERSION */
+	uint16_t version; /* the low half of wire_version */
 	uint32_t bytes;	  /* body and payload, without this header */
 	int64_t to;	  /* virtual node; a daemon passes on what is not its own */
 	uint32_t from_node;
 	uint32_t reserved;
 };
-_Static_assert(sizeof(struct msg_header) == 24, "wire");
 
 enum peer_role { PEER_DAEMON, PEER_MONITOR, PEER_IOSRV, PEER_CLI };
 struct msg_hello { uint32_t wire_version, role, index /* node or CPU */, answer /* between daemons: 1, to the other's */; };
@@ -104,14 +112,12 @@ enum host_op {
 };
 struct msg_host { uint32_t host, seq, op /* enum host_op */, error /* errno */, nodes, present; };
 struct msg_hosts { uint32_t present /* bit set */, came, went /* since the machine's start */, policy; };
-_Static_assert(sizeof(struct msg_host) == 24 && sizeof(struct msg_hosts) == 16, "wire");
 
 /* Where CPUs run (vmm/shared/placement.h). */
 enum policy { POLICY_FIXED, POLICY_SPREAD, POLICY_CONCENTRATE, POLICY_AUTO, POLICIES };
 struct msg_policy { uint32_t policy, seq, error, reserved; };
 struct msg_look { uint64_t sent_ns; uint32_t host, processors, load_percent /* runnable for each processor */, cpus; };
 struct cpu_fetches { uint32_t cpu, from[MAX_NODES]; }; /* pages since the last look, by the host that sent them */
-_Static_assert(sizeof(struct msg_look) == 24, "wire");
 
 enum snapshot_step {
 	SNAPSHOT_SAVE,	  /* C->D0: begin. D->M, D0->I: all is frozen, make a copy of what you hold */
@@ -154,7 +160,6 @@ enum snapshot_kind {
 	SNAPSHOT_KINDS,
 };
 struct msg_snapshot_item { uint32_t of, seq, kind, index; };
-_Static_assert(sizeof(struct msg_snapshot) == 24 && sizeof(struct msg_snapshot_item) == 16, "wire");
 /* What a disk image must be when the machine is loaded. */
 struct snapshot_disk { uint64_t bytes, mtime_ns; uint32_t mode /* 0 read-write, 1 ro, 2 snapshot */, reserved; char path[4096]; };
 
@@ -195,12 +200,10 @@ struct debug_registers {
 /* A processor's debug registers: four linear addresses, and DR7, which says what is watched there (Intel SDM 3, 18.2). */
 enum { DEBUG_WATCHES = 4 };
 struct debug_watch { uint32_t address[DEBUG_WATCHES], control; };
-_Static_assert(sizeof(struct msg_debug) == 24 && sizeof(struct debug_registers) == 332 && sizeof(struct debug_watch) == 20, "wire");
 
 /* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom
  * it runs, and how many acknowledgements that node must await. Payload of the two grants with data: the page. */
 struct msg_dsm { uint32_t gfn, txn; uint32_t requester /* node */; uint32_t acks /* HANDOVER: the new owner */; };
-_Static_assert(sizeof(struct msg_dsm) == 16, "wire");
 
 /* An interval of page homes that goes to node `to`, which is its `generation`th place. */
 struct msg_home { uint32_t interval, generation, to, last /* of its parts */; };
@@ -209,17 +212,44 @@ struct home_item { uint32_t gfn, txn, copyset, waiting; uint8_t state, owner, re
 struct home_item_waiting { uint16_t type; uint8_t from, target; };
 /* Where each interval is: DSM_INTERVALS of these. */
 struct home_place { uint32_t node, generation; };
-_Static_assert(sizeof(struct msg_home) == 16 && sizeof(struct home_item) == 20 && sizeof(struct home_item_waiting) == 4 &&
-		       sizeof(struct home_place) == 8, "wire");
+
+#pragma GCC diagnostic pop
 
 enum msg_type {
-#define X(name, number, body, payload) MSG_##name = number,
+#define MESSAGE(name, number, body, bytes, payload) MSG_##name = number,
 #include "base/msg.def"
-#undef X
+	MESSAGE_TYPES = 96, /* numbers are below */
 };
 
-/* Name of a type for logs, or "?"; smallest and largest legal `bytes` for a type: 0, or -EPROTO for an unknown one. */
+/* body_NAME is the struct of message NAME. */
+#define MESSAGE(name, number, body, bytes, payload) typedef struct body body_##name;
+#include "base/msg.def"
+
+#define MESSAGE(name, number, body, bytes, payload) _Static_assert(sizeof(struct body) == (bytes) && (number) < MESSAGE_TYPES, #name);
+#define LAYOUT(type, bytes) _Static_assert(sizeof(struct type) == (bytes), #type);
+#include "base/msg.def"
+_Static_assert(sizeof(struct msg_header) == 24 && offsetof(struct msg_header, bytes) == 4 && offsetof(struct msg_hello, role) == 4 &&
+	       MSG_HELLO == 1 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "what programs of all versions understand");
+
+/* Who sends to whom; msg.def says what. */
+enum wire_link {
+	LINK_MONITOR_TO_NODE, LINK_IOSRV_TO_NODE, LINK_CLIENT_TO_NODE, /* the client's kind does not matter */
+	LINK_NODE_TO_NODE, LINK_NODE_TO_LEADER, LINK_LEADER_TO_NODE,
+	LINK_NODE_TO_MONITOR, LINK_NODE_TO_IOSRV, LINK_NODE_TO_RUN, LINK_NODE_TO_QUERY, LINK_NODE_TO_SAVE,
+	LINKS,
+	LINK_OVERLAY = LINKS, /* any of the three between nodes: a message may be on its way to another node */
+};
+
+/* Name of a type for logs, or "?"; of a link: "a monitor to its node". */
 const char *wire_type_name(uint16_t type);
+const char *wire_link_name(enum wire_link link);
+/* A message of this type may come on this link. */
+bool wire_is_legal(enum wire_link link, uint16_t type);
+/* The smallest and largest legal `bytes` for a type: 0, or -EPROTO for an unknown one. */
 int wire_type_bounds(uint16_t type, uint32_t *min_bytes, uint32_t *max_bytes);
+/* `bytes` is legal, and is a whole number of the payload's items. */
+bool wire_size_is_legal(uint16_t type, uint32_t bytes);
+/* A type's body, without payload; 0 for an unknown one. */
+uint32_t wire_body_bytes(uint16_t type);
 
 #endif

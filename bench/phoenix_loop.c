@@ -36,10 +36,9 @@ static void send_one(bool page_too)
 {
 	struct msg_dsm body = { .gfn = with_page };
 	uint32_t bytes = page_too ? sizeof page : 0;
-	struct msg_header header = { .type = TAG, .version = WIRE_VERSION, .bytes = sizeof body + bytes, .to = !child };
+	struct msg_header header = packet_header(page_too ? MSG_DSM_GRANT_READ : MSG_DSM_READ, !child, child, sizeof body + bytes);
 	struct iovec parts[] = { { &header, sizeof header }, { &body, sizeof body }, { page, bytes } };
 
-	header.type = page_too ? MSG_DSM_GRANT_READ : MSG_DSM_READ;
 	if (overlay ? ph_sendv(!child, parts, 3, header.type) : conn_send(bare, &header, &body, sizeof body, page, bytes))
 		_exit(1);
 }
@@ -54,13 +53,13 @@ static void take(const struct msg_dsm *body)
 		send_one(false);
 }
 
-static void on_bare(struct conn *conn, const struct msg_header *header, const void *body)
+static void on_bare(struct conn *conn, const struct message *message)
 {
 	struct msg_dsm m;
 
-	(void)conn, (void)header;
+	(void)conn;
 	overlay = false;
-	memcpy(&m, body, sizeof m);
+	memcpy(&m, message->body, sizeof m);
 	take(&m);
 }
 
@@ -95,7 +94,7 @@ static double block(bool over, bool page_too, double *cpu)
 
 static void start(int fd, enum way way, const char *dir, bool same)
 {
-	static const struct conn_handler handler = { on_bare, on_closed, NULL };
+	static const struct conn_handler handler = { LINK_NODE_TO_NODE, on_bare, on_closed, NULL };
 	char path[128];
 	cpu_set_t one;
 

@@ -15,6 +15,7 @@
 #define IOSRV_IOSRV_H
 
 #include "base/types.h"
+#include "base/dispatch.h"
 #include "base/wire.h"
 #include "iosrv/chipstate.h"
 
@@ -65,7 +66,9 @@ void iosrv_raise(unsigned line);				/* one edge on an interrupt line */
 void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi);	/* the IO-APIC's output */
 void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* ends the machine */
 void serve_start(void);						/* all devices are as after power-on */
-void serve(const struct msg_header *header, const void *body);	/* a message, checked */
+void serve(const struct message *m); /* which packet_check() has passed: calls one of the functions that base/msg.def names */
+#define NODE_TO_IOSRV(name, how, handler) HANDLER_##how(void *none, name, handler)
+#include "base/msg.def"
 void serve_timer(const struct chip *chip);			/* its timer: now, or after the thaw */
 
 /* iosrv_main.c */

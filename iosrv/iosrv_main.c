@@ -10,13 +10,11 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <getopt.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <signal.h>
 #include <unistd.h>
 #include "base/log.h"
@@ -32,11 +30,6 @@ static struct server {
 	struct event *timer[N_CHIPS]; /* NULL: this chip has no on_timer() */
 } server;
 
-struct packet {
-	struct msg_header header;
-	uint8_t bytes[256 + MAX_MSG_PAYLOAD];
-};
-
 unsigned iosrv_cpus(void)
 {
 	return server.n_cpus;
@@ -45,18 +38,10 @@ unsigned iosrv_cpus(void)
 void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
 		size_t payload_bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes, .to = to };
-	struct iovec parts[3] = { { &header, sizeof header }, { (void *)body, body_bytes },
-				  { (void *)payload, payload_bytes } };
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = payload_bytes ? 3 : 2 };
+	struct msg_header header = packet_header(type, to, 0, (uint32_t)(body_bytes + payload_bytes));
 
-	while (sendmsg(server.socket, &message, MSG_NOSIGNAL) < 0) {
-		if (errno == EINTR)
-			continue;
-		if (errno != EAGAIN && errno != EWOULDBLOCK)
-			exit(EXIT_VMP_FAILURE); /* the daemon has gone, and the machine with it */
-		poll(&(struct pollfd){ .fd = server.socket, .events = POLLOUT }, 1, -1);
-	}
+	if (packet_send(server.socket, &header, body, (uint32_t)body_bytes, payload, (uint32_t)payload_bytes, true))
+		exit(EXIT_VMP_FAILURE); /* the daemon has gone, and the machine with it */
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
@@ -74,36 +59,27 @@ void iosrv_start_timer(const struct chip *chip, unsigned ms)
 		serve_timer(chip); /* too soon is better than never */
 }
 
-/* One packet that makes sense; false: none (n is what recv() said). */
-static bool receive(struct packet *p, int flags, ssize_t *n)
-{
-	uint32_t least, most;
-
-	while ((*n = recv(server.socket, p, sizeof *p, flags)) > 0 || (*n < 0 && errno == EINTR)) {
-		if (*n < 0)
-			continue;
-		if ((size_t)*n >= sizeof p->header && p->header.version == WIRE_VERSION &&
-		    (size_t)*n == sizeof p->header + p->header.bytes && !wire_type_bounds(p->header.type, &least, &most) &&
-		    p->header.bytes >= least && p->header.bytes <= most)
-			return true;
-		iosrv_fail("the I/O server was sent nonsense (%zd bytes); this is a bug in vmp", *n);
-	}
-	return false;
-}
-
 static void on_readable(evutil_socket_t fd, short what, void *context)
 {
-	struct packet p;
-	ssize_t n;
+	struct packet_buffer buffer;
+	struct message m;
+	char why[200];
+	int result;
 
-	(void)fd;
 	(void)what;
 	(void)context;
-	while (receive(&p, MSG_DONTWAIT, &n))
-		serve(&p.header, p.bytes);
+	while ((result = packet_receive(fd, &buffer, LINK_NODE_TO_IOSRV, &m, false, why, sizeof why))) {
+		if (result > 0) {
+			serve(&m);
+			continue;
+		}
+		if (result != -EPROTO && result != -EPROTONOSUPPORT) { /* the daemon has closed the socket */
+			event_base_loopbreak(server.loop);
+			break;
+		}
+		iosrv_fail("the I/O server was sent nonsense: %s; this is a bug in vmp", why);
+	}
 	chips_flush();
-	if (n == 0 || (errno != EAGAIN && errno != EWOULDBLOCK))
-		event_base_loopbreak(server.loop);
 }
 
 static const char *parse(int argc, char **argv)
@@ -173,7 +149,7 @@ int main(int argc, char **argv)
 	log_open("vmp-iosrv", 2, LOG_WARN);
 	disk = parse(argc, argv);
 	serve_start();
-	iosrv_send(MSG_HELLO, VNODE_DAEMON(0), &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_IOSRV },
+	iosrv_send(MSG_HELLO, VNODE_DAEMON(0), &(struct msg_hello){ .wire_version = wire_version, .role = PEER_IOSRV },
 		   sizeof(struct msg_hello), NULL, 0);
 	if (disk && ide_open(disk, why, sizeof why))
 		iosrv_fail("%s", why);

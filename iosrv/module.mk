@@ -4,5 +4,5 @@ IOSRV_OBJECTS := iosrv/serve.o iosrv/chips.o iosrv/chipstate.o iosrv/diskimage.o
 $(eval $(call program,vmp-iosrv,iosrv/iosrv_main.o iosrv/worker.o $(IOSRV_OBJECTS) $(BASE_OBJECTS),-levent -lpthread))
 IOSRV_TEST_OBJECTS := tests/unit/iosrv_fake.o $(filter-out iosrv/serve.o,$(IOSRV_OBJECTS)) $(BASE_OBJECTS)
 $(foreach t,uart stream ioapic ide snapshot,$(eval $(call unit-test,iosrv_$(t),tests/unit/iosrv_$(t).o $(IOSRV_TEST_OBJECTS),)))
-$(eval $(call unit-test,iosrv_server,tests/unit/iosrv_server.o,))
+$(eval $(call unit-test,iosrv_server,tests/unit/iosrv_server.o base/packet.o base/wire.o,))
 $(B)/tests/unit/iosrv_server: $(B)/vmp-iosrv

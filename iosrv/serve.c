@@ -50,54 +50,74 @@ void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
 }
 
 /* A request that cannot be served ends the machine: its CPU would wait for ever. */
-static void on_io_request(const struct msg_header *header, const uint8_t *body)
+void serve_io_request(void *none, const struct message *m, const struct msg_io_request *q)
 {
-	struct msg_io_request q;
 	struct msg_io_reply reply;
 	uint8_t data[PAGE_BYTES];
-	size_t bytes, sent = header->bytes - sizeof q;
+	size_t bytes = (size_t)q->size * q->count;
 	bool in, string;
 
-	memcpy(&q, body, sizeof q);
-	bytes = (size_t)q.size * q.count;
-	if (q.cpu >= iosrv_cpus() || (q.size != 1 && q.size != 2 && q.size != 4) || !q.count ||
-	    q.count > PAGE_BYTES / q.size || q.kind > IO_MMIO_WRITE) {
-		iosrv_fail("CPU %u sent a malformed I/O request (%u x %u bytes, kind %u); this is a bug in vmp", q.cpu, q.count,
-			   q.size, q.kind);
+	(void)none;
+	if (q->cpu >= iosrv_cpus() || (q->size != 1 && q->size != 2 && q->size != 4) || !q->count ||
+	    q->count > PAGE_BYTES / q->size || q->kind > IO_MMIO_WRITE) {
+		iosrv_fail("CPU %u sent a malformed I/O request (%u x %u bytes, kind %u); this is a bug in vmp", q->cpu, q->count,
+			   q->size, q->kind);
 		return;
 	}
-	in = q.kind == IO_PORT_IN || q.kind == IO_MMIO_READ;
-	string = q.count > 1;
-	if (!in && string && sent != bytes) {
-		iosrv_fail("an I/O request of CPU %u carries %zu bytes for %zu; this is a bug in vmp", q.cpu, sent, bytes);
+	in = q->kind == IO_PORT_IN || q->kind == IO_MMIO_READ;
+	string = q->count > 1;
+	if (!in && string && m->payload_bytes != bytes) {
+		iosrv_fail("an I/O request of CPU %u carries %u bytes for %zu; this is a bug in vmp", q->cpu, m->payload_bytes, bytes);
 		return;
 	}
 	if (!in && string)
-		memcpy(data, body + sizeof q, bytes);
-	reply = (struct msg_io_reply){ .cpu = q.cpu, .seq = q.seq, .count = q.count };
-	reply.value = chips_access(&q, data);
-	iosrv_send(MSG_IO_REPLY, VNODE_CPU(q.cpu), &reply, sizeof reply, data, in && string ? bytes : 0);
+		memcpy(data, m->payload, bytes);
+	reply = (struct msg_io_reply){ .cpu = q->cpu, .seq = q->seq, .count = q->count };
+	reply.value = chips_access(q, data);
+	iosrv_send(MSG_IO_REPLY, VNODE_CPU(q->cpu), &reply, sizeof reply, data, in && string ? bytes : 0);
 }
 
-static void on_stream(const struct msg_header *header, const uint8_t *body)
+void serve_stream(void *none, const struct message *m, const struct msg_stream *stream)
 {
-	struct msg_stream stream;
+	(void)none;
+	stream_input(stream, m->payload, m->payload_bytes);
+}
 
-	memcpy(&stream, body, sizeof stream);
-	stream_input(&stream, body + sizeof stream, header->bytes - sizeof stream);
+void serve_stream_room(void *none, const struct message *m, const struct msg_stream_room *room)
+{
+	(void)none, (void)m;
+	stream_room(room);
+}
+
+void serve_console(void *none, const struct message *m, const struct msg_console *console)
+{
+	(void)none, (void)console;
+	uart_input(m->payload, m->payload_bytes);
+}
+
+void serve_console_size(void *none, const struct message *m, const struct msg_console_size *size)
+{
+	(void)none, (void)m;
+	stream_window(size->columns, size->rows);
+}
+
+void serve_console_attach(void *none, const struct message *m, const struct msg_console_attach *attach)
+{
+	(void)none, (void)m;
+	uart_attach(attach->client, attach->backlog);
 }
 
 /* --- a snapshot of the machine: stand still between SAVE and THAW --- */
 
-static void put_aside(const struct msg_header *header, const void *body)
+static void put_aside(const struct message *m)
 {
-	struct msg_header *copy = malloc(sizeof *copy + header->bytes);
+	struct msg_header *copy = malloc(sizeof *copy + m->header.bytes);
 
 	server.waiting = reallocarray(server.waiting, server.count + 1, sizeof *server.waiting);
 	if (!copy || !server.waiting)
 		die("no memory for what arrives during a snapshot");
-	*copy = *header;
-	memcpy(copy + 1, body, header->bytes);
+	*copy = m->header;
+	memcpy(copy + 1, m->body, m->header.bytes);
 	server.waiting[server.count++] = copy;
 }
 
@@ -113,19 +133,21 @@ static void go_on(void)
 		if (due[i])
 			chips[i]->on_timer();
 	for (size_t i = 0; i < count; i++) {
-		serve(waiting[i], waiting[i] + 1);
+		struct message m = packet_message(waiting[i], waiting[i] + 1);
+
+		serve(&m);
 		free(waiting[i]);
 	}
 	free(waiting);
 }
 
-static bool is_thaw(const struct msg_header *header, const void *body)
+static bool is_thaw(const struct message *m)
 {
 	struct msg_snapshot snapshot;
 
-	if (header->type != MSG_SNAPSHOT)
+	if (m->header.type != MSG_SNAPSHOT)
 		return false;
-	memcpy(&snapshot, body, sizeof snapshot);
+	memcpy(&snapshot, m->body, sizeof snapshot);
 	return snapshot.step == SNAPSHOT_THAW;
 }
 
@@ -137,11 +159,11 @@ void serve_timer(const struct chip *chip)
 		chip->on_timer();
 }
 
-static void on_snapshot(const uint8_t *body)
+void serve_snapshot(void *none, const struct message *m, const struct msg_snapshot *body)
 {
-	struct msg_snapshot snapshot;
+	struct msg_snapshot snapshot = *body;
 
-	memcpy(&snapshot, body, sizeof snapshot);
+	(void)none, (void)m;
 	switch (snapshot.step) {
 	case SNAPSHOT_SAVE:
 		iosrv_finish_work(); /* a flush of the disk: its interrupt belongs to what is saved */
@@ -160,64 +182,37 @@ static void on_snapshot(const uint8_t *body)
 	}
 }
 
-static void dispatch(const struct msg_header *header, const uint8_t *body)
+void serve_snapshot_pull(void *none, const struct message *m, const struct msg_snapshot_pull *pull)
 {
-	struct msg_snapshot_pull pull;
-	struct msg_snapshot_item item;
-	struct msg_stream_room room;
-	struct msg_console_size size;
-	struct msg_console_attach attach;
-
-	switch (header->type) {
-	case MSG_HELLO:
-		return;
-	case MSG_IO_REQUEST:
-		on_io_request(header, body);
-		return;
-	case MSG_STREAM:
-		on_stream(header, body);
-		return;
-	case MSG_STREAM_ROOM:
-		memcpy(&room, body, sizeof room);
-		stream_room(&room);
-		return;
-	case MSG_CONSOLE:
-		uart_input(body + sizeof(struct msg_console), header->bytes - sizeof(struct msg_console));
-		return;
-	case MSG_CONSOLE_SIZE:
-		memcpy(&size, body, sizeof size);
-		stream_window(size.columns, size.rows);
-		return;
-	case MSG_CONSOLE_ATTACH:
-		memcpy(&attach, body, sizeof attach);
-		uart_attach(attach.client, attach.backlog);
-		return;
-	case MSG_SNAPSHOT:
-		on_snapshot(body);
-		return;
-	case MSG_SNAPSHOT_PULL:
-		memcpy(&pull, body, sizeof pull);
-		snapshot_pull(&pull);
-		return;
-	case MSG_SNAPSHOT_ITEM:
-		memcpy(&item, body, sizeof item);
-		snapshot_load(&item, body + sizeof item, header->bytes - sizeof item);
-		return;
-	default:
-		iosrv_fail("the I/O server was sent %s; this is a bug in vmp", wire_type_name(header->type));
-	}
+	(void)none, (void)m;
+	snapshot_pull(pull);
 }
 
-void serve(const struct msg_header *header, const void *body)
+void serve_snapshot_item(void *none, const struct message *m, const struct msg_snapshot_item *item)
 {
-	if (!server.still)
-		dispatch(header, body);
-	else if (is_thaw(header, body))
+	(void)none;
+	snapshot_load(item, m->payload, m->payload_bytes);
+}
+
+static bool dispatch(const struct message *m)
+{
+	switch (m->header.type) {
+#define NODE_TO_IOSRV(name, how, handler) SERVE_##how(NULL, m, name, handler)
+#include "base/msg.def"
+	}
+	return false;
+}
+
+void serve(const struct message *m)
+{
+	bool goes_on_elsewhere = m->header.type == MSG_SNAPSHOT_PULL;
+
+	if (server.still && is_thaw(m))
 		go_on();
-	else if (header->type == MSG_SNAPSHOT_PULL)	/* it goes on elsewhere */
-		dispatch(header, body);
+	else if (server.still && !goes_on_elsewhere)
+		put_aside(m);
 	else
-		put_aside(header, body);
+		bug_on(!dispatch(m)); /* iosrv_main.c has refused what is not for the I/O server */
 }
 
 void serve_start(void)

@@ -196,8 +196,10 @@ static void go(struct monitor *m, bool step)
 	m->direct->debug.step = m->debug.step;
 }
 
-void debug_on_request(struct monitor *m, const struct msg_debug *request, const void *payload, size_t bytes)
+void debug_on_request(struct monitor *m, const struct message *message, const struct msg_debug *request)
 {
+	const void *payload = message->payload;
+	size_t bytes = message->payload_bytes;
 	struct msg_debug body = *request;
 
 	if (body.op != DEBUG_STOP && !m->debug.standing) {

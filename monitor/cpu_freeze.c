@@ -33,8 +33,9 @@ static void save(struct monitor *m, uint32_t seq)
 	channel_send(m, MSG_SNAPSHOT_ITEM, VNODE_DAEMON(m->shm->node), &item, sizeof item, state, bytes);
 }
 
-void freeze_on_step(struct monitor *m, const struct msg_snapshot *snapshot)
+void freeze_on_step(struct monitor *m, const struct message *message, const struct msg_snapshot *snapshot)
 {
+	(void)message;
 	switch (snapshot->step) {
 	case SNAPSHOT_FREEZE:
 		m->freeze_wanted = true;
@@ -69,15 +70,16 @@ void freeze_guest(struct monitor *m)
 	time_switch(m, before);
 }
 
-void freeze_load(struct monitor *m, const void *state, size_t bytes)
+void freeze_on_item(struct monitor *m, const struct message *message, const struct msg_snapshot_item *item)
 {
 	char why[160];
 
+	(void)item;
 	if (m->started) {
 		log_warn("CPU %u runs already, and was given a state to load", m->cpu);
 		return;
 	}
 	m->frozen = true;
-	if (state_load(m, state, bytes, &m->started, why, sizeof why))
+	if (state_load(m, message->payload, message->payload_bytes, &m->started, why, sizeof why))
 		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be loaded: %s", m->cpu, why);
 }

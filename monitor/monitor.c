@@ -155,7 +155,7 @@ void process_announce(struct monitor *m)
 {
 	atomic_store(&m->shm->monitor_pid[m->cpu], getpid());
 	channel_send(m, MSG_HELLO, VNODE_DAEMON(m->shm->node),
-		     &(struct msg_hello){ .wire_version = WIRE_VERSION, .role = PEER_MONITOR, .index = m->cpu },
+		     &(struct msg_hello){ .wire_version = wire_version, .role = PEER_MONITOR, .index = m->cpu },
 		     sizeof(struct msg_hello), NULL, 0);
 }
 

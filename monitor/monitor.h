@@ -25,6 +25,7 @@
 #undef PAGE_SIZE
 #include "base/hostshm.h"
 #include "base/types.h"
+#include "base/dispatch.h"
 #include "base/wire.h"
 #include "monitor/cpu_state.h"
 #include "vcpu/shadow.h"
@@ -195,15 +196,15 @@ void channel_wait(struct monitor *m, enum msg_type type, void *body, size_t body
 		  size_t payload_room, size_t *payload_bytes);
 void channel_drain(struct monitor *m); /* serve what has arrived, without waiting */
 void channel_serve(struct monitor *m); /* wait for one message and serve it */
+/* The functions that serve what nobody waits for, as base/msg.def says. */
+#define NODE_TO_MONITOR(name, how, handler) HANDLER_##how(struct monitor *monitor, name, handler)
+#include "base/msg.def"
 
 /* cpu_freeze.c: a CPU that stands still while the machine is saved or loaded */
-void freeze_on_step(struct monitor *m, const struct msg_snapshot *snapshot);
-void freeze_load(struct monitor *m, const void *state, size_t bytes);
 void freeze_guest(struct monitor *m); /* freeze_wanted, at an instruction boundary: returns when the machine goes on */
 void freeze_until_thaw(struct monitor *m);
 
 /* cpu_debug.c */
-void debug_on_request(struct monitor *m, const struct msg_debug *request, const void *payload, size_t bytes);
 void debug_stand(struct monitor *m, enum debug_why why); /* at an instruction boundary: returns when the CPU is let go */
 /* The CPU has met an int3, with EIP behind it, and a debugger is attached. False: it is the guest's own. True: whatever there
  * was to do has been done, EIP is where the guest goes on. */

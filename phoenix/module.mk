@@ -63,7 +63,7 @@ $(eval $(call program,bench/phoenix_latency,bench/phoenix_latency.o $(PHNX_OBJEC
 $(eval $(call program,bench/phoenix_routing,bench/phoenix_routing.o tests/sim/phnx_sim.o $(PHNX_CORE),-lcrypto))
 $(eval $(call program,bench/phoenix_processes,bench/phoenix_processes.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 .PHONY: bench-phoenix
-$(eval $(call program,bench/phoenix_loop,bench/phoenix_loop.o vmm/node/wire/conn.o base/log.o base/wire.o phnx.o,$(PHNX_LIBS)))
+$(eval $(call program,bench/phoenix_loop,bench/phoenix_loop.o vmm/node/wire/conn.o base/log.o base/packet.o base/wire.o phnx.o,$(PHNX_LIBS)))
 # Minutes; first what matters most that the computer is quiet for.  The plots go to build/bench/results.
 bench-phoenix: $(addprefix $(B)/bench/phoenix_,latency loop routing processes)
 	$(Q)bench/phoenix

@@ -18,7 +18,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-#include "base/wire.h"
+#include "base/packet.h"
 
 enum { WINDOW = 65536 };
 static int control;
@@ -28,7 +28,7 @@ static char packet[sizeof(struct msg_header) + 256 + MAX_MSG_PAYLOAD];
 
 static void send_message(enum msg_type type, const void *body, size_t body_bytes, const void *payload, size_t n)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + n };
+	struct msg_header header = packet_header(type, VNODE_CLI, 0, (uint32_t)(body_bytes + n));
 
 	memcpy(packet, &header, sizeof header);
 	memcpy(packet + sizeof header, body, body_bytes);

@@ -1,3 +1,3 @@
 # The command line against a fake node daemon: tests/cli/run
-$(eval $(call program,tests/cli/vmp-node,tests/cli/fake_node.o,))
+$(eval $(call program,tests/cli/vmp-node,tests/cli/fake_node.o base/packet.o base/wire.o,))
 $(eval $(call program,tests/cli/without,tests/cli/without.o,))

@@ -95,13 +95,15 @@ void iosrv_finish_work(void)
 
 static void say(uint16_t type, const void *body, size_t body_bytes, const void *data, size_t bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + bytes };
+	struct msg_header header = packet_header(type, VNODE_IOSRV, 0, (uint32_t)(body_bytes + bytes));
+	struct message m;
 	static uint8_t packet[256 + MAX_MSG_PAYLOAD];
 
 	memcpy(packet, body, body_bytes);
 	if (bytes)
 		memcpy(packet + body_bytes, data, bytes);
-	serve(&header, packet);
+	m = packet_message(&header, packet);
+	serve(&m);
 }
 
 static void do_access(void)

@@ -12,11 +12,11 @@ STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o vmm/cli/clu
 	vmm/shared/hostmem.o vmm/shared/problem.o base/machine.o base/quantity.o base/log.o
 $(eval $(call unit-test,standby_fuzz,tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS)))
 
-CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/wire.o
+CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/packet.o base/wire.o
 $(eval $(call unit-test,iosrv_fuzz,tests/fuzz/replay-chips.o tests/fuzz/chips.o $(CHIPS_OBJECTS),))
 
 # The fuzzers themselves, with the sanitizers.
-FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE -I. -Iphoenix/include -fsanitize=fuzzer,address,undefined \
+FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE $(WIRE_HASH) -I. -Iphoenix/include -fsanitize=fuzzer,address,undefined \
 	      -fno-sanitize-recover=undefined
 build/fuzz/wire: tests/fuzz/wire.c $(PHNX_CORE:.o=.c)
 build/fuzz/config: tests/fuzz/config.c phoenix/config.c

@@ -252,8 +252,7 @@ void cluster_end(struct sim *sim)
 
 static void deliver(struct sim *sim, struct sim_event *event)
 {
-	struct msg_header header = { .type = event->type, .version = WIRE_VERSION, .to = event->to,
-				     .from_node = event->from,
+	struct msg_header header = { .type = event->type, .to = event->to, .from_node = event->from,
 				     .bytes = (uint32_t)sizeof(event->body) + (event->payload ? PAGE_BYTES : 0) };
 
 	if (hosts_lost(sim, event)) {

@@ -149,7 +149,7 @@ static void kill_child(unsigned node, unsigned cpu, uint32_t pid)
 void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type, const void *body, uint32_t body_bytes,
 		  const void *payload, uint32_t payload_bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .from_node = node };
+	struct msg_header header = packet_header(type, 0, node, 0);
 	static struct packet packet;
 
 	world_after(WORLD_FROM_CHILD, node, port, pid, &packet,
@@ -218,13 +218,16 @@ void supervise_release(struct child *child)
 
 static void hear(unsigned node, unsigned port, const struct msg_header *header, const void *body)
 {
-	(port == PORT_IOSRV ? &route_iosrv_handler : &route_monitor_handler)->on_message(&children.conn[node][port], header, body);
+	struct message m = packet_message(header, body);
+
+	m.from = port;
+	(port == PORT_IOSRV ? &route_iosrv_handler : &route_monitor_handler)->on_message(&children.conn[node][port], &m);
 }
 
 static void on_child_ready(unsigned node, unsigned port)
 {
-	const struct msg_hello hello = { .wire_version = WIRE_VERSION, .role = port == PORT_IOSRV ? PEER_IOSRV : PEER_MONITOR };
-	const struct msg_header header = { .type = MSG_HELLO, .version = WIRE_VERSION, .bytes = sizeof hello };
+	const struct msg_hello hello = { .wire_version = wire_version, .role = port == PORT_IOSRV ? PEER_IOSRV : PEER_MONITOR };
+	const struct msg_header header = packet_header(MSG_HELLO, 0, node, sizeof hello);
 
 	hear(node, port, &header, &hello);
 }

@@ -70,7 +70,9 @@ void iosrv_start_timer(const struct chip *chip, unsigned ms)
 
 void io_on_message(const struct packet *packet)
 {
-	serve(&packet->header, packet->body);
+	struct message m = packet_message(&packet->header, packet->body);
+
+	serve(&m);
 	if (!io.wakes)
 		again(IO_SLEEPS);
 	io.wakes = true;

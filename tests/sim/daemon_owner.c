@@ -367,6 +367,7 @@ static void on_machine_end(const struct msg_machine_end *end)
 
 static void on_message(const struct packet *packet)
 {
+	struct message m = packet_message(&packet->header, packet->body);
 	struct run *run = &owner.run;
 	union {
 		struct msg_host host;
@@ -374,6 +375,8 @@ static void on_message(const struct packet *packet)
 		struct msg_snapshot snapshot;
 		struct msg_snapshot_item item;
 		struct msg_machine_end end;
+		struct msg_stream stream;
+		struct msg_stream_room room;
 	} body;
 
 	memcpy(&body, packet->body, packet->header.bytes < sizeof body ? packet->header.bytes : sizeof body);
@@ -392,12 +395,12 @@ static void on_message(const struct packet *packet)
 	case MSG_MACHINE_END:
 		return on_machine_end(&body.end);
 	case MSG_STREAM:
-		run_on_stream(run, packet->body, packet->header.bytes);
+		run_on_stream(run, &m, &body.stream);
 		return user_look();
 	case MSG_MACHINE_UP: /* the first touch of a stream */
 		return;
 	case MSG_STREAM_ROOM:
-		return run_on_stream_room(run, packet->body);
+		return run_on_stream_room(run, &m, &body.room);
 	default:
 		sim_fail(machine, "the owner gets %s", wire_type_name(packet->header.type));
 	}

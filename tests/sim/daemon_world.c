@@ -257,7 +257,7 @@ static void send_client(unsigned number, const struct msg_header *header, const 
 
 void world_send_client(unsigned number, enum msg_type type, const void *body, uint32_t bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION };
+	struct msg_header header = packet_header(type, VNODE_CLI, 0, 0);
 
 	send_client(number, &header, body, bytes, NULL, 0);
 }
@@ -277,7 +277,7 @@ static void send_pull(unsigned number, const struct msg_header *header, const st
 void client_send(struct client *c, enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
 		 size_t payload_bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .to = to };
+	struct msg_header header = packet_header(type, to, 0, 0);
 
 	if (c->fd < 0)
 		return;
@@ -304,7 +304,7 @@ bool clients_send_run(struct node *node, const struct msg_header *header, const 
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
 {
 	struct { uint32_t first, tag, third; } words; /* of all answers */
-	static uint8_t copy[CONN_MAX_PACKET];
+	static uint8_t copy[PACKET_MAX_BYTES];
 
 	memcpy(&words, body, sizeof words);
 	if (header->type == MSG_SNAPSHOT_ITEM && words.third == SNAPSHOT_MACHINE)
@@ -320,7 +320,7 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
 		      uint32_t payload_bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes };
+	struct msg_header header = packet_header(type, VNODE_CLI, 0, body_bytes);
 	struct msg_hosts hosts;
 
 	(void)payload, (void)payload_bytes;
@@ -335,20 +335,11 @@ uint32_t clients_tag(unsigned client, uint32_t seq) { return seq | client << 24;
 
 static void on_client(struct node *node, unsigned number, const struct packet *packet)
 {
-	struct msg_header readdressed = packet->header;
-	struct msg_cpu_move move;
+	struct message m = packet_message(&packet->header, packet->body);
 
-	readdressed.to = VNODE_IOSRV;
-	if (packet->header.type == MSG_STREAM || packet->header.type == MSG_STREAM_ROOM) {
-		net_forward(node->net, &readdressed, packet->body);
-	} else if (packet->header.type == MSG_CPU_MOVE) {
-		memcpy(&move, packet->body, sizeof move);
-		moves_request(node, number, &move);
-	} else if (packet->header.type == MSG_HOST) {
-		hosts_on_client(node, number, &packet->header, packet->body);
-	} else {
-		freeze_on_client(node, number, &packet->header, packet->body);
-	}
+	m.from = number;
+	if (!dispatch_from_client(node, &m))
+		sim_fail(machine, "a command line sends %s", wire_type_name(packet->header.type));
 }
 
 /* --- the machine's end, as in vmm/node/supervise.c --------------------------------------------------------------------------- */
@@ -363,7 +354,7 @@ static void stop_here(struct node *node)
 
 static void tell_end(struct node *node, const struct msg_machine_end *end)
 {
-	struct msg_header header = { .type = MSG_MACHINE_END, .version = WIRE_VERSION, .bytes = sizeof *end, .to = VNODE_CLI };
+	struct msg_header header = packet_header(MSG_MACHINE_END, VNODE_CLI, node->o.node, sizeof *end);
 
 	if (node->ending)
 		return;
@@ -437,14 +428,29 @@ void policy_host_came(void) { }
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why) { (void)node, (void)cpu, (void)error, (void)why; }
 bool debug_holds(void) { return false; }
 void debug_hold_all(struct node *node) { (void)node; }
-void debug_on_request(void *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
-void debug_on_answer(void *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
 void node_stats_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
 void node_pages_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
 void pagestore_want(struct node *node, const struct msg_page_want *want) { (void)node, (void)want; }
-void pagestore_on_message(void *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
 void clients_send_console(struct node *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
 void supervise_last_words(struct child *child, const char *line, size_t bytes) { (void)child, (void)line, (void)bytes; }
+
+/* Nobody sends these. */
+#define NOBODY(handler, type) \
+	void handler(struct node *node, const struct message *m, const struct type *body) { (void)node, (void)m, (void)body; }
+NOBODY(clients_on_attach, msg_console_attach)
+NOBODY(clients_on_console, msg_console)
+NOBODY(clients_on_end, msg_machine_end)
+NOBODY(clients_on_hello, msg_hello)
+NOBODY(clock_on_ping, msg_ping)
+NOBODY(clock_on_pong, msg_ping)
+NOBODY(debug_on_client, msg_debug)
+NOBODY(debug_on_request, msg_debug)
+NOBODY(pagestore_on_message, msg_dsm)
+NOBODY(policy_on_client, msg_policy)
+NOBODY(policy_on_look, msg_look)
+NOBODY(policy_on_looked, msg_look)
+void clients_on_query(struct node *node, const struct message *m) { (void)node, (void)m; }
+void debug_on_answer(struct node *node, const struct message *m) { (void)node, (void)m; }
 
 /* --- pages: what vmm/node/pages/pagestore.c does for a snapshot ------------------------------------------------------------------------ */
 
@@ -494,12 +500,6 @@ void world_forget_daemon(unsigned number)
 	*daemon = (struct daemon){ .life = daemon->life + 1 };
 }
 
-static void set_handlers(struct node *node)
-{
-	route_start(node);
-	net_carry(node->net, carry, on_overflow);
-}
-
 const char *world_rundir(void)
 {
 	static char path[IO_PATH];
@@ -543,8 +543,8 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 		offer_ram(node);
 	}
 	copy_start(node);
-	node->net = net_new(number, n_start, node);
-	set_handlers(node);
+	node->net = net_new(number, n_start, route_deliver, node);
+	net_carry(node->net, carry, on_overflow);
 	if (!restore && !join)
 		for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
 			net_cpu_at(node->net, cpu, machine->cpus[cpu].node, 0);
@@ -586,8 +586,11 @@ void world_on_event(struct sim_event *event)
 
 	switch (event->type) {
 	case WORLD_MESSAGE:
-		if (same_life)
-			net_receive(daemon->node.net, event->from, &packet->header, packet->body);
+		if (same_life) {
+			struct message m = packet_message(&packet->header, packet->body);
+
+			net_receive(daemon->node.net, event->from, &m);
+		}
 		break;
 	case WORLD_TIMER:
 		on_timer(event);

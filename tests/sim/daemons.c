@@ -495,7 +495,7 @@ void hosts_change(struct sim *sim, struct sim_event *event)
 
 void client_on_answer(const struct msg_header *header, const void *body)
 {
-	static _Alignas(8) uint8_t item[CONN_MAX_PACKET];
+	static _Alignas(8) uint8_t item[PACKET_MAX_BYTES];
 	struct { uint32_t first, tag, third, fourth; } words; /* of all answers */
 	unsigned client;
 	uint32_t seq;

@@ -84,7 +84,7 @@ enum world_event {
 	WORLD_EVENTS,
 };
 enum { PORT_IOSRV = SIM_MAX_CPUS, PORT_OWNER, PORT_CLIENT, PORT_USER, PORTS };
-struct packet { struct msg_header header; uint8_t body[CONN_MAX_PACKET]; };
+struct packet { struct msg_header header; uint8_t body[PACKET_MAX_BYTES]; };
 struct conn { unsigned node, port; };
 struct client;
 struct run;

@@ -28,26 +28,6 @@ static struct host_shm *new_shm(unsigned cpus, unsigned pages)
 	return shm;
 }
 
-static void every_message_has_a_name_and_bounds(void)
-{
-	static const struct { uint16_t type; uint32_t body; bool payload; } all[] = {
-#define X(name, number, body, payload) { number, sizeof(body), payload },
-#include "base/msg.def"
-#undef X
-	};
-	uint32_t least, most;
-
-	for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
-		CU_ASSERT_EQUAL(wire_type_bounds(all[i].type, &least, &most), 0);
-		CU_ASSERT_EQUAL(least, all[i].body);
-		CU_ASSERT_EQUAL(most, all[i].body + (all[i].payload ? MAX_MSG_PAYLOAD : 0));
-		CU_ASSERT_STRING_NOT_EQUAL(wire_type_name(all[i].type), "?");
-	}
-	CU_ASSERT_EQUAL(wire_type_bounds(0, &least, &most), -EPROTO);
-	CU_ASSERT_EQUAL(wire_type_bounds(0xffff, &least, &most), -EPROTO);
-	CU_ASSERT_STRING_EQUAL(wire_type_name(0xffff), "?");
-}
-
 static void page_faults_do_not_overlap_rights(void)
 {
 	for (unsigned pages = 1; pages < 40; pages++) {
@@ -317,7 +297,6 @@ int main(void)
 
 	CU_initialize_registry();
 	suite = CU_add_suite("base", NULL, NULL);
-	CU_ADD_TEST(suite, every_message_has_a_name_and_bounds);
 	CU_ADD_TEST(suite, page_faults_do_not_overlap_rights);
 	CU_ADD_TEST(suite, a_post_moves_the_futex_word_once);
 	CU_ADD_TEST(suite, a_post_to_an_absent_cpu_is_refused);

@@ -203,7 +203,7 @@ static void on_failed(void *context, const char *line)
 	CU_ASSERT_STRING_EQUAL(line, "the memory of host 2 cannot be loaded: Operation not permitted");
 	hosts.failed++;
 }
-static void on_client_message(void *context, const struct msg_header *header, const void *body) { (void)context, (void)header, (void)body; }
+static void on_client_message(void *context, const struct message *m) { (void)context, (void)m; }
 
 static void connect_client(void)
 {
@@ -212,7 +212,7 @@ static void connect_client(void)
 
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/control.sock", hosts.folder);
 	CU_ASSERT_FATAL(!bind(listening, (struct sockaddr *)&address, sizeof address) && !listen(listening, 1));
-	client = (struct client){ .on_message = on_client_message };
+	client = (struct client){ .link = LINK_NODE_TO_RUN, .on_message = on_client_message };
 	CU_ASSERT_FATAL(!client_connect(&client, client_new_loop(), hosts.folder, CLIENT_RUN));
 	machine_end = accept(listening, NULL, NULL);
 	close(listening);

@@ -127,7 +127,7 @@ static int bench_message(unsigned from, uint16_t type, gfn_t gfn, uint32_t txn, 
 {
 	bool page = type == MSG_DSM_GRANT_READ || type == MSG_DSM_GRANT_WRITE;
 	struct msg_dsm body = { .gfn = gfn, .txn = txn, .requester = requester, .acks = acks };
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .from_node = from,
+	struct msg_header header = { .type = type, .from_node = from,
 				     .bytes = (uint32_t)sizeof(body) + (page ? PAGE_BYTES : 0) };
 
 	return dsm_on_message(bench.dsm, &header, &body, page ? bench.page : NULL);

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/guest_abi.h"
-#include "base/wire.h"
+#include "base/packet.h"
 
 enum { WAIT_MS = 60000 /* for hangs alone */, STILL_MS = 50 };
 
@@ -59,12 +59,12 @@ static bool receive(struct packet *p, int timeout_ms)
 	if (poll(&wait, 1, timeout_ms) != 1)
 		return false;
 	n = recv(daemon_end, p, sizeof *p, 0);
-	return n > 0 && (size_t)n == sizeof p->header + p->header.bytes && p->header.version == WIRE_VERSION;
+	return n > 0 && (size_t)n == sizeof p->header + p->header.bytes && p->header.version == (uint16_t)wire_version;
 }
 
 static void send_bytes(uint16_t type, const void *bytes, size_t count)
 {
-	struct packet p = { .header = { .type = type, .version = WIRE_VERSION, .bytes = count, .to = VNODE_IOSRV } };
+	struct packet p = { .header = packet_header(type, VNODE_IOSRV, 0, (uint32_t)count) };
 
 	memcpy(p.bytes, bytes, count);
 	CU_ASSERT(send(daemon_end, &p, sizeof p.header + count, 0) > 0);
@@ -116,7 +116,7 @@ static void expect_hello(void)
 
 	CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_HELLO);
 	memcpy(&hello, p.bytes, sizeof hello);
-	CU_ASSERT(hello.role == PEER_IOSRV && hello.wire_version == WIRE_VERSION);
+	CU_ASSERT(hello.role == PEER_IOSRV && hello.wire_version == wire_version);
 }
 
 static void test_requests(void)
@@ -168,7 +168,7 @@ static void test_bad_requests(void)
 static void test_bad_messages(void)
 {
 	static const uint8_t zeros[MAX_MSG_PAYLOAD];
-	struct packet p = { .header = { .type = MSG_STREAM, .version = WIRE_VERSION } };
+	struct packet p = { .header = packet_header(MSG_STREAM, 0, 0, 0) };
 
 	start(NULL);
 	expect_hello();
@@ -186,7 +186,7 @@ static void test_bad_messages(void)
 	CU_ASSERT(send(daemon_end, &p, sizeof p.header + 8, 0) > 0);
 	CU_ASSERT(fails("nonsense"));
 	p.header.bytes = 8;
-	p.header.version = WIRE_VERSION + 1;
+	p.header.version++;
 	CU_ASSERT(send(daemon_end, &p, sizeof p.header + 8, 0) > 0);
 	CU_ASSERT(fails("nonsense"));
 	send_bytes(MSG_STREAM, &(struct msg_stream){ .stream = ~0u }, sizeof(struct msg_stream));

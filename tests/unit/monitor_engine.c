@@ -19,7 +19,7 @@
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "base/hostshm.h"
-#include "base/wire.h"
+#include "base/packet.h"
 
 enum { RAM_PAGES = 4096, GUEST_BASE = 0x100000, STEPS = 10 };
 extern const char monitor_guest_start[], monitor_guest_end[];
@@ -201,7 +201,7 @@ struct packet { struct msg_header header; char body[MAX_MSG_PAYLOAD + 64]; };
 
 static void tell(struct machine *t, enum msg_type type, const void *body, size_t bytes)
 {
-	struct packet p = { .header = { .type = type, .version = WIRE_VERSION, .bytes = bytes } };
+	struct packet p = { .header = packet_header(type, VNODE_CPU(0), 0, (uint32_t)bytes) };
 
 	memcpy(p.body, body, bytes);
 	CU_ASSERT_FATAL(send(t->channel, &p, sizeof p.header + bytes, 0) > 0);

@@ -1,4 +1,4 @@
-/* node.c - messages of the node daemon: which node plays a role, which packets are legal, queues, routing between two nets; and
+/* node.c - messages of the node daemon: which node plays a role, queues, routing between two nets; and
  * its options. What it decides, loads and keeps: node_plans.c, node_guest.c, node_pages.c. */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -35,68 +35,22 @@ static void test_roles(void)
 	CU_ASSERT_EQUAL(net_vnode_node(VNODE_HOME_BASE, 4), -1); /* where homes are, the page protocol knows */
 }
 
-/* --- packets -------------------------------------------------------------------------------------------------------- */
-
-static int check(uint16_t type, uint16_t version, uint32_t claimed, size_t actual)
-{
-	static char packet[CONN_MAX_PACKET * 2];
-	struct msg_header header = { .type = type, .version = version, .bytes = claimed };
-	char why[160] = "";
-	int result;
-
-	memcpy(packet, &header, sizeof header);
-	result = conn_check_packet(packet, sizeof header + actual, why, sizeof why);
-	CU_ASSERT_EQUAL(result != 0, why[0] != 0);
-	return result;
-}
-
-/* Every type: its smallest and largest size are legal, one byte less or more is not. */
-static void test_bounds(void)
-{
-	static const struct { uint16_t type; uint32_t body; bool payload; } types[] = {
-#define X(name, number, body, payload) { MSG_##name, sizeof(body), payload },
-#include "base/msg.def"
-#undef X
-	};
-
-	for (size_t i = 0; i < ARRAY_LEN(types); i++) {
-		uint32_t least = types[i].body, most = least + (types[i].payload ? MAX_MSG_PAYLOAD : 0);
-
-		CU_ASSERT_EQUAL(conn_body_bytes(types[i].type), least);
-		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, least, least), 0);
-		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, most, most), 0);
-		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, least - 1, least - 1), -EPROTO);
-		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, most + 1, most + 1), -EPROTO);
-		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION, least + 1, least), -EPROTO);
-		CU_ASSERT_EQUAL(check(types[i].type, WIRE_VERSION + 1, least, least), -EPROTO);
-		CU_ASSERT(types[i].type < NET_TYPES);
-		CU_ASSERT(sizeof(struct msg_header) + most <= CONN_MAX_PACKET);
-	}
-	CU_ASSERT_EQUAL(check(0, WIRE_VERSION, 8, 8), -EPROTO);
-	CU_ASSERT_EQUAL(check(9999, WIRE_VERSION, 8, 8), -EPROTO);
-	for (size_t n = 0; n < sizeof(struct msg_header); n++) {
-		char why[160];
-
-		CU_ASSERT_EQUAL(conn_check_packet(why, n, why, sizeof why), -EPROTO);
-	}
-}
-
 /* --- connections and nets ------------------------------------------------------------------------------------------- */
 
 struct end { /* what one end of a pair saw */
 	unsigned messages, closed, written;
 	int reason;
 	struct msg_header last;
-	char body[CONN_MAX_PACKET];
+	char body[PACKET_MAX_BYTES];
 };
 
-static void on_end_message(struct conn *conn, const struct msg_header *header, const void *body)
+static void on_end_message(struct conn *conn, const struct message *m)
 {
 	struct end *end = conn_owner(conn);
 
 	end->messages++;
-	end->last = *header;
-	memcpy(end->body, body, header->bytes);
+	end->last = m->header;
+	memcpy(end->body, m->body, m->header.bytes);
 }
 
 static void on_end_closed(struct conn *conn, int reason)
@@ -114,7 +68,7 @@ static void on_end_written(struct conn *conn)
 	end->written++;
 }
 
-static const struct conn_handler end_handler = { on_end_message, on_end_closed, on_end_written };
+static const struct conn_handler end_handler = { LINK_NODE_TO_IOSRV, on_end_message, on_end_closed, on_end_written };
 
 static void make_pair(struct event_base *base, struct conn *conn[2], struct end end[2])
 {
@@ -134,7 +88,7 @@ static void test_queue(void)
 	struct conn *conn[2];
 	char page[PAGE_BYTES] = { 0 };
 	struct msg_stream body = { .stream = 1 };
-	struct msg_header header = { .type = MSG_STREAM, .version = WIRE_VERSION, .bytes = sizeof body + sizeof page };
+	struct msg_header header = packet_header(MSG_STREAM, 0, 0, sizeof body + sizeof page);
 	unsigned accepted = 0;
 
 	make_pair(base, conn, end);
@@ -161,7 +115,7 @@ static void test_nonsense_closes(void)
 {
 	static struct end end;
 	struct event_base *base = event_base_new();
-	struct msg_header header = { .type = MSG_PING, .version = WIRE_VERSION, .bytes = 3 };
+	struct msg_header header = packet_header(MSG_STREAM, 0, 0, 3);
 	int fd[2];
 
 	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
@@ -184,13 +138,24 @@ struct site {
 };
 static struct site site[2];
 
-static void on_interrupt(void *ctx, const struct msg_header *header, const void *body)
+static void on_delivered(void *ctx, const struct message *m)
 {
 	struct site *here = ctx;
 
-	CU_ASSERT_EQUAL(header->bytes, sizeof here->last);
-	memcpy(&here->last, body, sizeof here->last);
+	if (m->header.type != MSG_INTERRUPT)
+		return;
+	CU_ASSERT_EQUAL(m->header.bytes, sizeof here->last);
+	memcpy(&here->last, m->body, sizeof here->last);
 	here->delivered++;
+}
+
+/* A message that `node` gets from the other one. */
+static void receive(unsigned node, vnode_t to, const struct msg_interrupt *interrupt)
+{
+	struct msg_header header = packet_header(MSG_INTERRUPT, to, !node, sizeof *interrupt);
+	struct message m = packet_message(&header, interrupt);
+
+	net_receive(site[node].net, !node, &m);
 }
 
 static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body, uint32_t body_bytes,
@@ -217,17 +182,18 @@ static void on_overflow(void *ctx, unsigned peer)
 
 static void arrive(unsigned node)
 {
+	struct message m = packet_message(&site[node].header, site[node].body);
+
 	CU_ASSERT(site[node].waits);
 	site[node].waits = false;
-	net_receive(site[node].net, !node, &site[node].header, site[node].body);
+	net_receive(site[node].net, !node, &m);
 }
 
 static void make_sites(void)
 {
 	memset(site, 0, sizeof site);
 	for (unsigned node = 0; node < 2; node++) {
-		site[node].net = net_new(node, 2, &site[node]);
-		net_on(site[node].net, MSG_INTERRUPT, on_interrupt);
+		site[node].net = net_new(node, 2, on_delivered, &site[node]);
 		net_carry(site[node].net, carry, on_overflow);
 	}
 }
@@ -251,8 +217,7 @@ static void test_net(void)
 	CU_ASSERT(site[0].delivered == 1 && site[1].delivered == 1);
 	CU_ASSERT_EQUAL(site[1].last.vector, 0x31);
 	/* What came to the wrong node is passed on. */
-	net_receive(site[1].net, 0, &(struct msg_header){ MSG_INTERRUPT, WIRE_VERSION, sizeof interrupt, VNODE_CPU(4), 1, 0 },
-		    &interrupt);
+	receive(1, VNODE_CPU(4), &interrupt);
 	arrive(0);
 	CU_ASSERT_EQUAL(site[0].delivered, 2);
 	CU_ASSERT_EQUAL(net_counts(site[0].net, 1)->sent[MSG_INTERRUPT].messages, 1);
@@ -289,8 +254,7 @@ static void test_places(void)
 	CU_ASSERT_EQUAL(net_node_of(site[0].net, VNODE_CPU(0)), 0);
 	net_cpu_at(site[0].net, 0, 1, 8);
 	net_cpu_at(site[1].net, 0, 1, 8);
-	net_receive(site[0].net, 1, &(struct msg_header){ MSG_INTERRUPT, WIRE_VERSION, sizeof interrupt, VNODE_CPU(0), 1, 0 },
-		    &interrupt);
+	receive(0, VNODE_CPU(0), &interrupt);
 	arrive(1);
 	CU_ASSERT(site[0].delivered == 0 && site[1].delivered == 1);
 	free_sites();
@@ -341,7 +305,6 @@ int main(void)
 		return EXIT_FAILURE;
 	suite = CU_add_suite("node", NULL, NULL);
 	CU_add_test(suite, "the node of a role", test_roles);
-	CU_add_test(suite, "sizes of every message type", test_bounds);
 	CU_add_test(suite, "a queue keeps order and its limit", test_queue);
 	CU_add_test(suite, "nonsense ends a connection", test_nonsense_closes);
 	CU_add_test(suite, "routing between two nodes", test_net);

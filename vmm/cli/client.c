@@ -11,16 +11,7 @@
 #include <unistd.h>
 #include "base/log.h"
 
-struct client_packet {
-	struct client_packet *next;
-	size_t bytes;
-	char data[];
-};
-
-enum {
-	MAX_PACKET = sizeof(struct msg_header) + 256 + MAX_MSG_PAYLOAD,
-	ENOUGH_QUEUED = 1 << 20, /* more than a daemon takes in the moment after which its sender looks again */
-};
+enum { ENOUGH_QUEUED = 1 << 20 }; /* more than a daemon takes in the moment after which its sender looks again */
 
 struct event_base *client_new_loop(void)
 {
@@ -45,118 +36,71 @@ static void closed(struct client *c)
 		c->on_closed(c->context);
 }
 
-/* False: the daemon does not speak our language. */
-static bool packet_is_sound(const char *packet, size_t bytes, struct msg_header *header)
-{
-	uint32_t min, max;
-
-	if (bytes < sizeof *header)
-		return false;
-	memcpy(header, packet, sizeof *header);
-	return header->version == WIRE_VERSION && header->bytes == bytes - sizeof *header &&
-	       !wire_type_bounds(header->type, &min, &max) && header->bytes >= min && header->bytes <= max;
-}
-
 static void on_readable(evutil_socket_t fd, short events, void *context)
 {
-	static _Alignas(16) char packet[MAX_PACKET];
+	static struct packet_buffer packet;
 	struct client *c = context;
-	struct msg_header header;
+	struct message m;
+	char why[160];
 
 	(void)events;
 	for (int i = 0; i < 64 && c->fd == fd; i++) { /* then other events get their turn */
-		ssize_t n = recv(fd, packet, sizeof packet, MSG_DONTWAIT | MSG_TRUNC);
+		int result = packet_receive(fd, &packet, c->link, &m, false, why, sizeof why);
 
-		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		if (result == 0)
 			return;
-		/* The daemon closed without reading all that we sent. The error comes first, and once; its last words after it. */
-		if (n < 0 && errno == ECONNRESET)
-			continue;
-		if (n <= 0) {
+		if (result < 0) {
+			if (result == -EPROTO || result == -EPROTONOSUPPORT)
+				log_error("the node daemon: %s", why);
 			closed(c);
 			return;
 		}
-		if ((size_t)n > sizeof packet || !packet_is_sound(packet, n, &header)) {
-			log_error("a message from the node daemon is malformed; are all programs of one build?");
-			closed(c);
-			return;
-		}
-		c->on_message(c->context, &header, packet + sizeof header);
+		if (m.header.type != MSG_HELLO) /* its version, which has been checked, is all that it says */
+			c->on_message(c->context, &m);
 	}
-}
-
-/* Returns false when the socket is full or gone. */
-static bool send_first(struct client *c)
-{
-	struct client_packet *packet = c->first;
-	ssize_t n = send(c->fd, packet->data, packet->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return false;
-	c->queued_bytes -= packet->bytes;
-	c->first = packet->next; /* a broken connection shows itself at the reading side */
-	if (!c->first)
-		c->last = NULL;
-	free(packet);
-	return true;
 }
 
 static void on_writable(evutil_socket_t fd, short events, void *context)
 {
 	struct client *c = context;
 
-	(void)fd, (void)events;
-	while (c->first && send_first(c))
-		;
-	if (c->first)
+	(void)events;
+	if (packet_queue_write(&c->queue, fd))
 		event_add(c->writable, NULL);
 }
 
 void client_send(struct client *c, enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
 		 size_t payload_bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes, .to = to };
-	struct client_packet *packet;
+	struct msg_header header = packet_header(type, to, 0, body_bytes + payload_bytes);
 
 	if (c->fd < 0)
 		return;
-	packet = malloc(sizeof *packet + sizeof header + header.bytes);
-	if (!packet)
+	/* A broken connection shows itself at the reading side. */
+	if (packet_queue_send(&c->queue, c->fd, SIZE_MAX, &header, body, body_bytes, payload, payload_bytes) == -ENOBUFS)
 		die("no memory");
-	packet->next = NULL;
-	packet->bytes = sizeof header + header.bytes;
-	memcpy(packet->data, &header, sizeof header);
-	memcpy(packet->data + sizeof header, body, body_bytes);
-	if (payload_bytes)
-		memcpy(packet->data + sizeof header + body_bytes, payload, payload_bytes);
-	if (c->last)
-		c->last->next = packet;
-	else
-		c->first = packet;
-	c->last = packet;
-	c->queued_bytes += packet->bytes;
-	on_writable(c->fd, 0, c);
+	if (c->queue.first)
+		event_add(c->writable, NULL);
 }
 
 bool client_has_room(const struct client *c)
 {
-	return c->queued_bytes < ENOUGH_QUEUED;
+	return c->queue.bytes < ENOUGH_QUEUED;
 }
 
 void client_flush(struct client *c, int timeout_ms)
 {
-	while (c->fd >= 0 && c->first) {
-		struct pollfd pollfd = { .fd = c->fd, .events = POLLOUT };
+	struct pollfd pollfd = { .fd = c->fd, .events = POLLOUT };
 
-		if (!send_first(c) && poll(&pollfd, 1, timeout_ms) <= 0)
+	while (c->fd >= 0 && packet_queue_write(&c->queue, c->fd))
+		if (poll(&pollfd, 1, timeout_ms) <= 0)
 			return;
-	}
 }
 
 int client_connect(struct client *c, struct event_base *base, const char *rundir, uint32_t kind)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	struct msg_hello hello = { WIRE_VERSION, PEER_CLI, kind, 0 };
+	struct msg_hello hello = { wire_version, PEER_CLI, kind, 0 };
 	int fd;
 
 	snprintf(address.sun_path, sizeof address.sun_path, "%s/control.sock", rundir);
@@ -171,8 +115,7 @@ int client_connect(struct client *c, struct event_base *base, const char *rundir
 	}
 	c->base = base;
 	c->fd = fd;
-	c->first = c->last = NULL;
-	c->queued_bytes = 0;
+	c->queue = (struct packet_queue){ 0 };
 	c->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, c);
 	c->writable = event_new(base, fd, EV_WRITE, on_writable, c);
 	if (!c->readable || !c->writable || event_add(c->readable, NULL))
@@ -190,11 +133,5 @@ void client_close(struct client *c)
 	c->readable = c->writable = NULL;
 	close(c->fd);
 	c->fd = -1;
-	while (c->first) {
-		struct client_packet *packet = c->first;
-
-		c->first = packet->next;
-		free(packet);
-	}
-	c->last = NULL;
+	packet_queue_clear(&c->queue);
 }

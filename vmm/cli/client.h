@@ -1,30 +1,28 @@
 /* client.h - a connection to a machine's control socket (node 0), in a libevent loop.
  *
- * Each packet is checked for its size, copied to an aligned buffer and handed to on_message; packets to send are queued,
- * so that a slow daemon never blocks the loop.
+ * Each packet is checked (base/packet.h) and handed to on_message; packets to send are queued, so that a slow daemon never
+ * blocks the loop.
  */
 #ifndef VMM_CLI_CLIENT_H
 #define VMM_CLI_CLIENT_H
 
 #include <event2/event.h>
-#include "base/wire.h"
+#include "base/packet.h"
 #include "vmm/shared/problem.h"
 
 /* HELLO's index: the one `vmp run` that owns the machine, `vmp console`, another command (enum client_kind in node.h). */
 enum { CLIENT_RUN, CLIENT_CONSOLE, CLIENT_QUERY };
 enum { STREAM_WINDOW = 65536 }; /* bytes that may be under way in a stream before the first STREAM_ROOM */
 
-struct client_packet;
-
 struct client {
 	struct event_base *base;
 	int fd;
 	struct event *readable, *writable;
-	struct client_packet *first, *last; /* to be sent */
-	size_t queued_bytes;		    /* in these */
+	struct packet_queue queue; /* to be sent */
+	enum wire_link link;	   /* what this client may be told */
 	void *context;
-	/* `body` is valid during the call; its size has been checked against the type. */
-	void (*on_message)(void *context, const struct msg_header *header, const void *body);
+	/* `m` is valid during the call. HELLO is not told. */
+	void (*on_message)(void *context, const struct message *m);
 	void (*on_closed)(void *context);
 };
 

@@ -10,7 +10,7 @@ CLI_GUEST := $(addprefix guest/,elfdeps guest_image guestprog initramfs ldcache)
 VMP_OBJECTS := $(patsubst %,vmm/cli/%.o,client options rundir streams terminal \
 	$(CLI_RUN) $(CLI_QUERY) $(CLI_GDB) $(CLI_SNAPSHOT) $(CLI_CLUSTER) $(CLI_STANDBY) $(CLI_GUEST)) \
 	$(patsubst %,vmm/shared/%.o,facts hostcpu hostmem placement presence problem reaper tsc) \
-	phoenix/config.o $(patsubst %,base/%.o,log machine quantity wire beside faultpoint cpufeatures killed)
+	phoenix/config.o $(patsubst %,base/%.o,log machine packet quantity wire beside faultpoint cpufeatures killed)
 VMP_LIBS := -levent -lelf -lz -lcrypto
 $(eval $(call program,vmp,vmm/cli/vmp.o $(VMP_OBJECTS),$(VMP_LIBS)))
 

@@ -2,7 +2,6 @@
 #include "vmm/node/debugger.h"
 
 #include <errno.h>
-#include <string.h>
 #include "base/log.h"
 #include "vmm/node/cut/freeze.h"
 
@@ -25,7 +24,7 @@ void debug_hold_all(struct node *node)
 
 static void attach(struct node *node, struct msg_debug *body)
 {
-	struct msg_header header = { .type = MSG_DEBUG_ANSWER, .version = WIRE_VERSION, .bytes = sizeof *body, .to = VNODE_CLI };
+	struct msg_header header = packet_header(MSG_DEBUG_ANSWER, VNODE_CLI, node->o.node, sizeof *body);
 
 	if (!node->running || freeze_holds(node) || moves_under_way(node))
 		body->error = EAGAIN;
@@ -34,35 +33,30 @@ static void attach(struct node *node, struct msg_debug *body)
 	clients_send_run(node, &header, body);
 }
 
-void debug_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body)
+void debug_on_client(struct node *node, const struct message *m, const struct msg_debug *body)
 {
-	struct msg_header readdressed = *header;
-	struct msg_debug request;
+	struct message readdressed = *m;
+	struct msg_debug request = *body;
 
-	memcpy(&request, body, sizeof request);
-	if (node->client[number].kind != CLIENT_KIND_RUN || request.cpu >= node->o.machine.cpus || request.op >= DEBUG_OPS) {
+	if (node->client[m->from].kind != CLIENT_KIND_RUN || request.cpu >= node->o.machine.cpus || request.op >= DEBUG_OPS) {
 		log_warn("a command line sent a debugger's request %u for CPU %u: dropped", request.op, request.cpu);
 	} else if (request.op == DEBUG_ATTACH) {
 		attach(node, &request);
 	} else if (request.op == DEBUG_DETACH) {
 		attached = false;
 	} else {
-		readdressed.to = VNODE_CPU(request.cpu);
-		net_forward(node->net, &readdressed, body);
+		readdressed.header.to = VNODE_CPU(request.cpu);
+		net_forward(node->net, &readdressed);
 	}
 }
 
-void debug_on_request(void *ctx, const struct msg_header *header, const void *body)
+void debug_on_request(struct node *node, const struct message *m, const struct msg_debug *request)
 {
-	struct node *node = ctx;
-	struct msg_debug request;
-
-	memcpy(&request, body, sizeof request);
-	route_to_cpu(node, request.cpu, header, body);
+	route_to_cpu(node, request->cpu, m);
 }
 
-void debug_on_answer(void *ctx, const struct msg_header *header, const void *body)
+void debug_on_answer(struct node *node, const struct message *m)
 {
-	if (!clients_send_run(ctx, header, body))
+	if (!clients_send_run(node, &m->header, m->body))
 		log_warn("a debugger's answer for a run client that is not there");
 }

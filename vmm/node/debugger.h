@@ -12,10 +12,5 @@
 bool debug_holds(void);
 /* Node 0, --hold: all CPUs stand still before their first instruction. */
 void debug_hold_all(struct node *node);
-/* Node 0: from a command line. */
-void debug_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body);
-/* On a CPU's host, and back on node 0. */
-void debug_on_request(void *ctx, const struct msg_header *header, const void *body);
-void debug_on_answer(void *ctx, const struct msg_header *header, const void *body);
 
 #endif

@@ -1,6 +1,6 @@
 # vmp-node: the daemon of one host.
 in = $(patsubst %,vmm/node/%.o,$(1))
-NODE_WIRE := $(call in,$(addprefix wire/,clients conn links localsock net overlay route))
+NODE_WIRE := $(call in,$(addprefix wire/,clients conn dispatch links localsock net overlay route))
 NODE_PAGES := $(call in,$(addprefix pages/,hold pagestore share))
 NODE_MOVES := $(call in,$(addprefix moves/,handover movequeue moves policy processors))
 NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan hosts))

@@ -93,8 +93,7 @@ static void start(struct node *node)
 	node->base = event_base_new();
 	if (!node->base)
 		die("no event loop");
-	node->net = net_new(node->o.node, node->o.machine.hosts, node);
-	route_start(node);
+	node->net = net_new(node->o.node, node->o.machine.hosts, route_deliver, node);
 	for (unsigned cpu = 0; cpu < node->o.n_places; cpu++)
 		net_cpu_at(node->net, cpu, node->o.place[cpu], 0);
 	handover_start(node);

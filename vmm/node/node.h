@@ -23,8 +23,8 @@
  * daemons; each kills its children, reaps them, removes its socket and exits.  With --report each first sends what it has counted,
  * and node 0 waits until `vmp run` has had it from all.  A daemon that loses node 0 ends at once.
  *
- * One thread, one libevent loop, one struct node.  Files: node.c (start), stages.c (the order above), route.c (who gets which
- * message), clients.c (the control socket), overlay.c (messages between daemons), supervise.c (children; the end), pagestore.c
+ * One thread, one libevent loop, one struct node.  Files: node.c (start), stages.c (the order above), route.c (what goes through
+ * this daemon), clients.c (the control socket), overlay.c (messages between daemons), supervise.c (children; the end), pagestore.c
  * (taking pages from CPUs), moves.c and handover.c (CPUs that move), hosts.c, hostcomes.c, hostgoes.c and hostpart.c (hosts that
  * come and go), policy.c (where CPUs run), guest_load.c (what stands in RAM at the start), snapshot/freeze.c (saving and loading the
  * machine), debugger.c (a debugger), node_stats.c.
@@ -38,6 +38,7 @@
 #include "base/machine.h"
 #include "base/types.h"
 #include "base/wire.h"
+#include "vmm/node/wire/handlers.h"
 #include "vmm/node/wire/net.h"
 #include "vmm/shared/tsc.h"
 
@@ -202,9 +203,7 @@ void supervise_release(struct child *child);
 void supervise_last_words(struct child *child, const char *line, size_t bytes);
 
 /* handover.c: a CPU moves between two hosts. */
-void handover_start(struct node *node); /* which CPUs live here; handlers */
-void handover_on_state(struct node *node, struct child *child, const struct msg_header *header, const void *body);
-void handover_on_step(struct node *node, struct child *child, const struct msg_header *header, const void *body);
+void handover_start(struct node *node); /* which CPUs live here */
 void handover_spare_ready(struct node *node, struct child *child);
 /* A spare or frozen monitor has died. */
 void handover_child_died(struct node *node, struct child *child, const char *how);
@@ -221,11 +220,14 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 void moves_after_freeze(struct node *node); /* what moves may have waited for is over */
 
 /* route.c */
-void route_to_child(struct node *node, struct child *child, const struct msg_header *header, const void *body);
+void route_to_child(struct node *node, struct child *child, const struct message *m);
 /* To the monitor of a CPU that should be here, which then looks; an error in the log if it is not. */
-void route_to_cpu(struct node *node, unsigned cpu, const struct msg_header *header, const void *body);
+void route_to_cpu(struct node *node, unsigned cpu, const struct message *m);
 void route_interrupt(struct node *node, const struct msg_interrupt *interrupt); /* to wherever its CPUs are */
-void route_start(struct node *node);
+/* A daemon breaks the rules of the messages, or is of another version: that ends the machine, or, if it only joins, its part. */
+void route_peer_is_wrong(struct node *node, unsigned peer, const char *why);
+/* A net_deliver_fn: what has arrived for the roles of this node. `ctx`: the node. */
+void route_deliver(void *ctx, const struct message *m);
 extern const struct conn_handler route_monitor_handler, route_iosrv_handler;
 void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip);
 
@@ -258,7 +260,6 @@ void overlay_close(struct node *node);
 /* pagestore.c */
 void pagestore_start(struct node *node);
 void pagestore_want(struct node *node, const struct msg_page_want *want);
-void pagestore_on_message(void *ctx, const struct msg_header *header, const void *body);
 /* At the start, on the host that has them: these pages hold data, with the right to write. */
 void pagestore_preloaded(struct node *node, gfn_t first, uint32_t count);
 

@@ -13,7 +13,7 @@ static void count_traffic(const struct node *node, struct node_stats *s)
 	for (unsigned peer = 0; peer < MAX_NODES; peer++) {
 		const struct net_counts *counts = net_counts(node->net, peer);
 
-		for (unsigned type = 0; type < NET_TYPES; type++) {
+		for (unsigned type = 0; type < MESSAGE_TYPES; type++) {
 			s->messages_sent += counts->sent[type].messages;
 			s->bytes_sent += counts->sent[type].bytes;
 			s->messages_received += counts->received[type].messages;
@@ -127,6 +127,6 @@ static void log_type(unsigned peer, unsigned type, const struct net_counts *coun
 void node_stats_log(struct node *node)
 {
 	for (unsigned peer = 0; peer < MAX_NODES; peer++)
-		for (unsigned type = 0; type < NET_TYPES; type++)
+		for (unsigned type = 0; type < MESSAGE_TYPES; type++)
 			log_type(peer, type, net_counts(node->net, peer));
 }

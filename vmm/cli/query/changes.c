@@ -58,17 +58,18 @@ void change_start_move(struct query *q)
 	client_send(&q->client, MSG_CPU_MOVE, VNODE_CLI, &move, sizeof move, NULL, 0);
 }
 
-void change_on_moved(struct query *q, const void *body, size_t bytes)
+void change_on_moved(struct query *q, const struct message *m, const struct msg_cpu_moved *moved)
 {
-	struct msg_cpu_moved moved;
 	struct problem p, explained;
 
-	memcpy(&moved, body, sizeof moved);
-	problem(&p, "%.*s", (int)(bytes - sizeof moved), (const char *)body + sizeof moved);
-	if (!moved.error)
-		printf("CPU %u runs on %s; it stood still for %.3f ms\n", moved.cpu, host_text(q, q->to_host), moved.pause_us / 1e3);
+	if (q->done)
+		return;
+	problem(&p, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
+	if (!moved->error)
+		printf("CPU %u runs on %s; it stood still for %.3f ms\n", moved->cpu, host_text(q, q->to_host),
+		       moved->pause_us / 1e3);
 	names_explain(&q->names, p.line, explained.line, sizeof explained.line);
-	query_end(q, moved.error ? EXIT_VMP_FAILURE : 0, explained.line);
+	query_end(q, moved->error ? EXIT_VMP_FAILURE : 0, explained.line);
 }
 
 /* ---- host add, host remove ---- */
@@ -91,25 +92,23 @@ void change_hide_progress(struct query *q)
 }
 
 /* What takes long is shown where somebody sees it: one line that is redrawn. */
-void change_on_host(struct query *q, const void *body, size_t bytes)
+void change_on_host(struct query *q, const struct message *m, const struct msg_host *host)
 {
-	struct msg_host host;
 	struct problem inner, p;
 
-	memcpy(&host, body, sizeof host);
 	if (q->done) /* the machine's end was heard first */
 		return;
-	problem(&inner, "%.*s", (int)(bytes - sizeof host), (const char *)body + sizeof host);
+	problem(&inner, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
 	if (q->o->add) /* the one that comes; one that goes has lost its name already */
 		names_read(&q->names, q->rundir.path);
 	names_explain(&q->names, inner.line, p.line, sizeof p.line);
-	if (host.op == HOST_PROGRESS && isatty(2)) {
+	if (host->op == HOST_PROGRESS && isatty(2)) {
 		q->progress_shown = dprintf(2, "\r\033[Kvmp: %s", p.line) > 0;
-	} else if (host.op == HOST_DONE) {
+	} else if (host->op == HOST_DONE) {
 		change_hide_progress(q);
-		if (!host.error)
+		if (!host->error)
 			printf("%s\n", p.line);
-		query_end(q, host.error ? EXIT_VMP_FAILURE : 0, host.error ? p.line : "");
+		query_end(q, host->error ? EXIT_VMP_FAILURE : 0, host->error ? p.line : "");
 	}
 }
 
@@ -146,16 +145,14 @@ void change_start_policy(struct query *q)
 	client_send(&q->client, MSG_POLICY, VNODE_CLI, &policy, sizeof policy, NULL, 0);
 }
 
-void change_on_policy(struct query *q, const void *body, size_t bytes)
+void change_on_policy(struct query *q, const struct message *m, const struct msg_policy *policy)
 {
-	struct msg_policy policy;
 	struct problem p;
 
-	memcpy(&policy, body, sizeof policy);
-	problem(&p, "%.*s", (int)(bytes - sizeof policy), (const char *)body + sizeof policy);
+	problem(&p, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
 	if (q->done)
 		return;
-	if (!policy.error)
+	if (!policy->error)
 		printf("%s\n", p.line);
-	query_end(q, policy.error ? EXIT_VMP_FAILURE : 0, policy.error ? p.line : "");
+	query_end(q, policy->error ? EXIT_VMP_FAILURE : 0, policy->error ? p.line : "");
 }

@@ -42,12 +42,15 @@ static void on_typed(evutil_socket_t fd, short events, void *context)
 		query_end(q, 0, "");
 }
 
-void console_on_output(struct query *q, const void *body, size_t bytes)
+void console_on_output(struct query *q, const struct message *m, const struct msg_console *console)
 {
-	const char *at = (const char *)body + sizeof(struct msg_console);
+	const char *at = m->payload;
 
+	(void)console;
+	if (q->done || !q->typed)
+		return;
 	q->told = false;
-	for (size_t n = bytes - sizeof(struct msg_console); n;) {
+	for (size_t n = m->payload_bytes; n;) {
 		ssize_t done = write(1, at, n);
 
 		if (done < 0 && errno == EINTR)

@@ -37,27 +37,25 @@ void regs_start(struct query *q)
 	}
 }
 
-void regs_on_dump(struct query *q, uint32_t host, const void *body, size_t bytes)
+void regs_on_dump(struct query *q, const struct message *m, const struct msg_dump *dump)
 {
-	struct msg_dump dump;
-	size_t n = bytes - sizeof dump;
+	size_t n = m->payload_bytes;
 	char *grown;
 
-	memcpy(&dump, body, sizeof dump);
-	if (dump.cpu >= q->info.machine.cpus || q->dump_done[dump.cpu])
+	if (q->done || dump->cpu >= q->info.machine.cpus || q->dump_done[dump->cpu])
 		return;
 	if (n) {
-		grown = realloc(q->dump[dump.cpu], q->dump_bytes[dump.cpu] + n + 1);
+		grown = realloc(q->dump[dump->cpu], q->dump_bytes[dump->cpu] + n + 1);
 		if (!grown)
 			die("no memory");
-		q->dump[dump.cpu] = grown;
-		memcpy(grown + q->dump_bytes[dump.cpu], (const char *)body + sizeof dump, n);
-		q->dump_bytes[dump.cpu] += n;
-		grown[q->dump_bytes[dump.cpu]] = 0;
+		q->dump[dump->cpu] = grown;
+		memcpy(grown + q->dump_bytes[dump->cpu], m->payload, n);
+		q->dump_bytes[dump->cpu] += n;
+		grown[q->dump_bytes[dump->cpu]] = 0;
 		return;
 	}
-	q->dump_done[dump.cpu] = true;
-	q->dump_host[dump.cpu] = host;
+	q->dump_done[dump->cpu] = true;
+	q->dump_host[dump->cpu] = m->header.from_node;
 	for (uint32_t cpu = 0; cpu < q->info.machine.cpus; cpu++)
 		if (!q->dump_done[cpu])
 			return;
@@ -110,15 +108,12 @@ void pages_check(struct query *q)
 	query_end(q, 0, "");
 }
 
-void pages_on_answer(struct query *q, const void *body, size_t bytes)
+void pages_on_answer(struct query *q, const struct message *m, const struct msg_pages *pages)
 {
-	struct msg_pages pages;
-
-	memcpy(&pages, body, sizeof pages);
-	if (pages.node >= MAX_NODES)
+	if (q->done || pages->node >= MAX_NODES)
 		return;
-	pageheat_add(&q->heat, (const char *)body + sizeof pages, (bytes - sizeof pages) / sizeof(struct page_heat));
-	q->node_done[pages.node] = true;
+	pageheat_add(&q->heat, m->payload, m->payload_bytes / sizeof(struct page_heat));
+	q->node_done[pages->node] = true;
 	pages_check(q);
 }
 

@@ -65,9 +65,12 @@ void look_check(struct query *q)
 	event_add(q->again, &pauses[q->live && q->before.at_ns]);
 }
 
-void look_on_stats(struct query *q, const void *body, size_t bytes)
+void look_on_stats(struct query *q, const struct message *m, const struct msg_stats *stats)
 {
-	report_on_stats(&q->now.report, body, bytes);
+	(void)stats;
+	if (q->done)
+		return;
+	report_on_stats(&q->now.report, m->body, m->header.bytes);
 	look_check(q);
 }
 

@@ -60,22 +60,25 @@ static void on_closed(void *context)
 }
 
 /* A machine's end in good order, or the loss of a part of it. */
-static void on_machine_end(struct query *q, const void *body)
+void query_on_machine_end(struct query *q, const struct message *m, const struct msg_machine_end *end)
 {
-	struct msg_machine_end end;
-
-	memcpy(&end, body, sizeof end);
-	if (end.reason != END_PART_DIED)
+	(void)m;
+	if (q->done)
+		return;
+	if (end->reason != END_PART_DIED)
 		q->info.machine.checkpoint_ms = q->yields_ns = 0;
 	on_closed(q);
 }
 
 /* The first message of all: the command can begin. Later: some answers will not come. */
-static void on_hosts(struct query *q, const void *body)
+void query_on_hosts(struct query *q, const struct message *m, const struct msg_hosts *hosts)
 {
 	void (*start)(struct query *) = q->start;
 
-	memcpy(&q->hosts, body, sizeof q->hosts);
+	(void)m;
+	if (q->done)
+		return;
+	q->hosts = *hosts;
 	q->start = NULL;
 	if (start) {
 		start(q);
@@ -87,51 +90,19 @@ static void on_hosts(struct query *q, const void *body)
 	}
 }
 
-static void on_message(void *context, const struct msg_header *header, const void *body)
+static bool dispatch(struct query *q, const struct message *m)
 {
-	struct query *q = context;
-
-	if (q->done) /* what came with the last word, and behind it, is told to nobody */
-		return;
-	switch (header->type) {
-	case MSG_HELLO:
-	case MSG_LOG:
-	case MSG_STREAM:
-	case MSG_STREAM_ROOM:
-	case MSG_COMMAND_EXIT:
-	case MSG_MACHINE_UP:
-		break;
-	case MSG_CONSOLE:
-		if (q->typed)
-			console_on_output(q, body, header->bytes);
-		break;
-	case MSG_DUMP:
-		regs_on_dump(q, header->from_node, body, header->bytes);
-		break;
-	case MSG_PAGES:
-		pages_on_answer(q, body, header->bytes);
-		break;
-	case MSG_HOSTS:
-		on_hosts(q, body);
-		break;
-	case MSG_POLICY:
-		change_on_policy(q, body, header->bytes);
-		break;
-	case MSG_HOST:
-		change_on_host(q, body, header->bytes);
-		break;
-	case MSG_CPU_MOVED:
-		change_on_moved(q, body, header->bytes);
-		break;
-	case MSG_STATS:
-		look_on_stats(q, body, header->bytes);
-		break;
-	case MSG_MACHINE_END:
-		on_machine_end(q, body);
-		break;
-	default:
-		log_warn("unexpected message %s from the node daemon", wire_type_name(header->type));
+	switch (m->header.type) {
+#define NODE_TO_QUERY(name, how, handler) SERVE_##how(q, m, name, handler)
+#include "base/msg.def"
 	}
+	return false;
+}
+
+/* What comes with the last word, and behind it, is told to nobody: every handler looks at q->done. */
+static void on_message(void *context, const struct message *m)
+{
+	bug_on(!dispatch(context, m)); /* client.c has refused what is not told to a query */
 }
 
 static void wait_while_it_yields(const struct query *q)
@@ -148,7 +119,7 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 	int error;
 
 	*q = (struct query){ .o = o, .kind = kind };
-	q->client = (struct client){ .fd = -1, .context = q, .on_message = on_message, .on_closed = on_closed };
+	q->client = (struct client){ .fd = -1, .context = q, .link = LINK_NODE_TO_QUERY, .on_message = on_message, .on_closed = on_closed };
 	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why) || change_find_host(q))
 		return -1;
 	wait_while_it_yields(q);

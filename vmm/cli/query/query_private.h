@@ -2,6 +2,7 @@
 #ifndef VMM_CLI_QUERY_QUERY_PRIVATE_H
 #define VMM_CLI_QUERY_QUERY_PRIVATE_H
 
+#include "base/dispatch.h"
 #include "vmm/cli/client.h"
 #include "vmm/cli/cluster/host_names.h"
 #include "vmm/cli/query/pageheat.h"
@@ -52,15 +53,12 @@ void query_end(struct query *q, int status, const char *line);
 /* console.c */
 void console_start(struct query *q);
 void console_attach_again(struct query *q);
-void console_on_output(struct query *q, const void *body, size_t bytes);
 
 /* dumps.c: regs, and pages */
 void regs_start(struct query *q);
-void regs_on_dump(struct query *q, uint32_t host, const void *body, size_t bytes);
 void regs_print(struct query *q);
 void pages_start(struct query *q);
 void pages_check(struct query *q); /* that may have been the last answer */
-void pages_on_answer(struct query *q, const void *body, size_t bytes);
 void pages_print(struct query *q);
 
 /* looks.c: status, and top */
@@ -68,7 +66,6 @@ void look_start_status(struct query *q);
 void look_start_top(struct query *q);
 void look_anew(struct query *q); /* all that is counted begins anew */
 void look_check(struct query *q); /* that may have been the last answer */
-void look_on_stats(struct query *q, const void *body, size_t bytes);
 void look_print_status(struct query *q);
 
 /* changes.c: down, cpu move, host add and remove, policy */
@@ -77,9 +74,6 @@ void change_start_down(struct query *q);
 void change_start_move(struct query *q);
 void change_start_host(struct query *q);
 void change_start_policy(struct query *q);
-void change_on_moved(struct query *q, const void *body, size_t bytes);
-void change_on_host(struct query *q, const void *body, size_t bytes);
-void change_on_policy(struct query *q, const void *body, size_t bytes);
 void change_hide_progress(struct query *q);
 void change_has_yielded(struct query *q); /* the machine is there again: has host 0 gone? */
 void change_has_gone(struct query *q, const char *where); /* with all of the machine, there */
@@ -89,5 +83,9 @@ void change_has_gone(struct query *q, const char *where); /* with all of the mac
 bool query_wait_for_machine(struct query *q);
 /* Host 0 goes just now: the machine comes back on the others. */
 bool query_yields(const struct query *q);
+
+/* What the node daemon tells it, each in the file of what was asked: base/msg.def. */
+#define NODE_TO_QUERY(name, how, handler) HANDLER_##how(struct query *q, name, handler)
+#include "base/msg.def"
 
 #endif

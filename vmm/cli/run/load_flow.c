@@ -12,34 +12,27 @@ static void see_output(struct run *run)
 	run_hide_progress(run);
 }
 
-void run_on_stream(struct run *run, const void *body, size_t bytes)
+void run_on_stream(struct run *run, const struct message *m, const struct msg_stream *stream)
 {
-	struct msg_stream stream;
-	size_t n = bytes - sizeof stream;
-	const char *data = (const char *)body + sizeof stream;
-
-	memcpy(&stream, body, sizeof stream);
-	if (n)
+	if (m->payload_bytes)
 		see_output(run);
-	if (stream.stream == 0 && stream.eof) /* the guest reads no more */
+	if (stream->stream == 0 && stream->eof) /* the guest reads no more */
 		stream_in_stop(&run->in);
-	else if ((stream.stream != 1 && stream.stream != 2) ||
-		 !stream_out_take(stream.stream == 1 ? &run->out : &run->err, data, n))
+	else if ((stream->stream != 1 && stream->stream != 2) ||
+		 !stream_out_take(stream->stream == 1 ? &run->out : &run->err, m->payload, m->payload_bytes))
 		run_end(run, EXIT_VMP_FAILURE, "the I/O server broke the rules of the streams; this is a bug in vmp");
 }
 
-void run_on_stream_room(struct run *run, const void *body)
+void run_on_stream_room(struct run *run, const struct message *m, const struct msg_stream_room *room)
 {
-	struct msg_stream_room room;
-
-	memcpy(&room, body, sizeof room);
-	if (room.stream)
+	(void)m;
+	if (room->stream)
 		return;
 	if (run->attached) {
-		stream_in_room(&run->in, room.bytes);
+		stream_in_room(&run->in, room->bytes);
 	} else {
-		run->input_room += room.bytes;
-		run->input_taken = room.taken;
+		run->input_room += room->bytes;
+		run->input_taken = room->taken;
 	}
 }
 

@@ -305,7 +305,7 @@ static int make_events(struct run *run, struct problem *p)
 	run->base = client_new_loop();
 	if (!run->base)
 		return problem(p, "no memory");
-	run->client = (struct client){ .base = run->base, .fd = -1, .context = run, .on_message = run_on_message,
+	run->client = (struct client){ .base = run->base, .fd = -1, .context = run, .link = LINK_NODE_TO_RUN, .on_message = run_on_message,
 				       .on_closed = on_closed };
 	for (size_t i = 0; i < ARRAY_LEN(quitting); i++)
 		run->signals[n++] = evsignal_new(run->base, quitting[i], on_signal, run);

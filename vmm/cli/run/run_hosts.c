@@ -115,48 +115,44 @@ int run_prepare_cluster(struct run *run, struct problem *p)
 }
 
 /* Node 0 leads when hosts come and go (vmm/node/hosts/hosts.h); this process is the daemons' parent. */
-void run_on_host(struct run *run, const void *body, size_t bytes)
+void run_on_host(struct run *run, const struct message *m, const struct msg_host *host)
 {
-	struct msg_host host;
 	struct problem p = { "" };
 	char name[MAX_HOST_NAME];
 	int error;
 
-	memcpy(&host, body, sizeof host);
-	if (host.host >= MAX_NODES || run->ended)
+	if (host->host >= MAX_NODES || run->ended)
 		return;
-	switch (host.op) {
+	switch (host->op) {
 	case HOST_LAUNCH:
-		snprintf(name, sizeof name, "%.*s", (int)(bytes - sizeof host), (const char *)body + sizeof host);
-		error = add_host(run, &host, name, &p);
+		snprintf(name, sizeof name, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
+		error = add_host(run, host, name, &p);
 		if (error || !run->o->cluster)
-			answer_host(run, host.host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
+			answer_host(run, host->host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
 		break;
 	case HOST_YIELD:
 		run_yield(run);
 		break;
 	case HOST_INCLUDED: /* if the others are lost from here on, the machine can go back on this one */
-		run->launch.loose &= ~(1u << host.host);
-		run->hosts |= 1u << host.host;
+		run->launch.loose &= ~(1u << host->host);
+		run->hosts |= 1u << host->host;
 		break;
 	case HOST_RETIRE:
-		run->hosts &= ~(1u << host.host);
-		launch_let_go(&run->launch, host.host, host.error);
-		answer_host(run, host.host, HOST_RETIRED, 0, "");
+		run->hosts &= ~(1u << host->host);
+		launch_let_go(&run->launch, host->host, host->error);
+		answer_host(run, host->host, HOST_RETIRED, 0, "");
 		break;
 	}
 	launch_reap(&run->launch);
 	run_tell_ends(run);
 }
 
-void run_on_hosts(struct run *run, const void *body)
+void run_on_hosts(struct run *run, const struct message *m, const struct msg_hosts *hosts)
 {
-	struct msg_hosts hosts;
-
-	memcpy(&hosts, body, sizeof hosts);
-	run->hosts = hosts.present;
-	checkpoint_hosts(&run->checkpoint, hosts.present);
-	report_keep_hosts(&run->report, hosts.present);
+	(void)m;
+	run->hosts = hosts->present;
+	checkpoint_hosts(&run->checkpoint, hosts->present);
+	report_keep_hosts(&run->report, hosts->present);
 	run_standby_look(run);
 	run_proceed_to_end(run);
 }

@@ -12,8 +12,9 @@
 enum { LOG_LINE = 1024 };
 
 /* Background: userland is there. From here on the machine lives without its starter. */
-static void on_machine_up(struct run *run)
+void run_on_machine_up(struct run *run, const struct message *m, const struct msg_machine_up *up)
 {
+	(void)m, (void)up;
 	if (!run->starter)
 		return;
 	event_free(run->starter);
@@ -38,14 +39,13 @@ static void write_all(int fd, const char *bytes, size_t n)
 	}
 }
 
-static void on_console(struct run *run, const void *body, size_t bytes)
+void run_on_console(struct run *run, const struct message *m, const struct msg_console *console)
 {
-	size_t skip = sizeof(struct msg_console);
-
+	(void)console;
 	if (run->interactive)
-		write_all(1, (const char *)body + skip, bytes - skip);
+		write_all(1, m->payload, m->payload_bytes);
 	else if (run->log_fd >= 0)
-		write_all(run->log_fd, (const char *)body + skip, bytes - skip);
+		write_all(run->log_fd, m->payload, m->payload_bytes);
 }
 
 /* What a monitor says of a guest that died goes to the log, or else to standard error. */
@@ -69,122 +69,104 @@ static void report_death(struct run *run, const char *text, int bytes)
 	free(state);
 }
 
-static void on_log(struct run *run, const void *body, size_t bytes)
+void run_on_log(struct run *run, const struct message *m, const struct msg_log *log)
 {
-	struct msg_log log;
 	char line[LOG_LINE], cpu[16] = "";
-	const char *data = (const char *)body + sizeof log;
-	int n, text = bytes - sizeof log;
+	const char *data = m->payload;
+	int n, text = (int)m->payload_bytes;
 
-	memcpy(&log, body, sizeof log);
-	if (log.level == LOG_ERROR) {
+	if (log->level == LOG_ERROR) {
 		report_death(run, data, text);
 		return;
 	}
 	if (run->log_fd < 0)
 		return;
-	if (log.cpu != ~0u)
-		snprintf(cpu, sizeof cpu, " cpu %u", log.cpu);
+	if (log->cpu != ~0u)
+		snprintf(cpu, sizeof cpu, " cpu %u", log->cpu);
 	while (text && data[text - 1] == '\n')
 		text--;
-	n = snprintf(line, sizeof line, "node %u%s: %.*s\n", log.node, cpu, text, data);
+	n = snprintf(line, sizeof line, "node %u%s: %.*s\n", log->node, cpu, text, data);
 	write_all(run->log_fd, line, n < (int)sizeof line ? n : (int)sizeof line - 1);
 }
 
-static void on_machine_end(struct run *run, const void *body, size_t bytes)
+void run_on_machine_end(struct run *run, const struct message *m, const struct msg_machine_end *end)
 {
-	struct msg_machine_end end;
 	struct problem p;
-	int text = bytes - sizeof end;
+	int text = (int)m->payload_bytes;
 
-	memcpy(&end, body, sizeof end);
-	if (end.reason == END_PART_DIED && run_can_go_back(run) && !run->ended) {
+	if (end->reason == END_PART_DIED && run_can_go_back(run) && !run->ended) {
 		/* whoever has died with it is known in a moment */
-		run->back.lost |= 1u << ((end.lost ? end.lost - 1 : end.node) % MAX_NODES);
-		problem(&run->back.said, "%.*s", text, (const char *)body + sizeof end);
+		run->back.lost |= 1u << ((end->lost ? end->lost - 1 : end->node) % MAX_NODES);
+		problem(&run->back.said, "%.*s", text, (const char *)m->payload);
 		run_look_for_deaths(run);
-	} else if (end.reason == END_COMMAND) {
-		run_end(run, end.status & 0xff, "");
-	} else if (end.reason == END_POWEROFF && (run->interactive || (run->background && !run->starter))) {
+	} else if (end->reason == END_COMMAND) {
+		run_end(run, end->status & 0xff, "");
+	} else if (end->reason == END_POWEROFF && (run->interactive || (run->background && !run->starter))) {
 		run_end(run, 0, "");
-	} else if (end.reason == END_POWEROFF) {
+	} else if (end->reason == END_POWEROFF) {
 		run_end(run, EXIT_VMP_FAILURE, "the guest was switched off before the command ended");
 	} else {
-		problem(&p, "%.*s", text, (const char *)body + sizeof end);
+		problem(&p, "%.*s", text, (const char *)m->payload);
 		run_end(run, EXIT_VMP_FAILURE, text ? p.line : "the machine ended without saying why; try --log FILE");
 	}
 }
 
-static void on_snapshot(struct run *run, const void *body)
+void run_on_snapshot(struct run *run, const struct message *m, const struct msg_snapshot *snapshot)
 {
-	struct msg_snapshot snapshot;
-
-	memcpy(&snapshot, body, sizeof snapshot);
+	(void)m;
 	if (!run->loads || run->ended)
 		return;
-	if (snapshot.step == SNAPSHOT_READY) {
+	if (snapshot->step == SNAPSHOT_READY) {
 		log_debug("all hosts are ready to be loaded");
 		load_start(&run->load, &run->client, run->plan.machine.hosts, run->rundir.path);
-	} else if (snapshot.step == SNAPSHOT_TAKEN) {
+	} else if (snapshot->step == SNAPSHOT_TAKEN) {
 		load_taken(&run->load);
 	}
 }
 
-void run_on_message(void *context, const struct msg_header *header, const void *body)
+void run_on_snapshot_item(struct run *run, const struct message *m, const struct msg_snapshot_item *item)
 {
-	struct run *run = context;
-	struct msg_command_exit command_exit;
+	(void)item;
+	checkpoint_on_item(&run->checkpoint, m->body, m->header.bytes);
+}
 
-	switch (header->type) {
-	case MSG_HELLO:
-		break;
-	case MSG_STREAM:
-		run_on_stream(run, body, header->bytes);
-		break;
-	case MSG_STREAM_ROOM:
-		run_on_stream_room(run, body);
-		break;
-	case MSG_SNAPSHOT_ITEM:
-		checkpoint_on_item(&run->checkpoint, body, header->bytes);
-		break;
-	case MSG_CONSOLE:
-		on_console(run, body, header->bytes);
-		break;
-	case MSG_LOG:
-		on_log(run, body, header->bytes);
-		break;
-	case MSG_MACHINE_UP:
-		on_machine_up(run);
-		break;
-	case MSG_COMMAND_EXIT:
-		memcpy(&command_exit, body, sizeof command_exit);
-		run_end(run, command_exit.status & 0xff, "");
-		break;
-	case MSG_MACHINE_END:
-		on_machine_end(run, body, header->bytes);
-		break;
-	case MSG_SNAPSHOT:
-		on_snapshot(run, body);
-		break;
-	case MSG_HOST:
-		run_on_host(run, body, header->bytes);
-		break;
-	case MSG_HOSTS:
-		run_on_hosts(run, body);
-		break;
-	case MSG_DEBUG_ANSWER:
-		if (run->gdb.fd >= 0)
-			gdbserver_on_answer(&run->gdb, body, header->bytes);
-		break;
-	case MSG_STATS:
-		report_on_stats(&run->report, body, header->bytes);
-		run_proceed_to_end(run);
-		break;
-	case MSG_PAGES:
-		report_on_pages(&run->report, body, header->bytes);
-		run_proceed_to_end(run);
-		break;
-	default:
-		log_warn("unexpected message %s from the node daemon", wire_type_name(header->type));
+void run_on_command_exit(struct run *run, const struct message *m, const struct msg_command_exit *command_exit)
+{
+	(void)m;
+	run_end(run, command_exit->status & 0xff, "");
+}
+
+void run_on_debug_answer(struct run *run, const struct message *m, const struct msg_debug *answer)
+{
+	(void)answer;
+	if (run->gdb.fd >= 0)
+		gdbserver_on_answer(&run->gdb, m->body, m->header.bytes);
+}
+
+void run_on_stats(struct run *run, const struct message *m, const struct msg_stats *stats)
+{
+	(void)stats;
+	report_on_stats(&run->report, m->body, m->header.bytes);
+	run_proceed_to_end(run);
+}
+
+void run_on_pages(struct run *run, const struct message *m, const struct msg_pages *pages)
+{
+	(void)pages;
+	report_on_pages(&run->report, m->body, m->header.bytes);
+	run_proceed_to_end(run);
+}
+
+static bool dispatch(struct run *run, const struct message *m)
+{
+	switch (m->header.type) {
+#define NODE_TO_RUN(name, how, handler) SERVE_##how(run, m, name, handler)
+#include "base/msg.def"
 	}
+	return false;
+}
+
+void run_on_message(void *context, const struct message *m)
+{
+	bug_on(!dispatch(context, m)); /* client.c has refused what is not told to a run client */
 }

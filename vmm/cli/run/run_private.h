@@ -2,6 +2,7 @@
 #ifndef VMM_CLI_RUN_RUN_PRIVATE_H
 #define VMM_CLI_RUN_RUN_PRIVATE_H
 
+#include "base/dispatch.h"
 #include "vmm/cli/client.h"
 #include "vmm/cli/cluster/cluster.h"
 #include "vmm/cli/gdb/gdb_server.h"
@@ -106,11 +107,11 @@ struct machine_info run_info(const struct run *run, uint32_t hosts);
 int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts, struct problem *p);
 
 /* messages.c */
-void run_on_message(void *context, const struct msg_header *header, const void *body);
+void run_on_message(void *context, const struct message *m); /* calls one of the handlers that base/msg.def names */
+#define NODE_TO_RUN(name, how, handler) HANDLER_##how(struct run *run, name, handler)
+#include "base/msg.def"
 
 /* load_flow.c */
-void run_on_stream(struct run *run, const void *body, size_t bytes);
-void run_on_stream_room(struct run *run, const void *body);
 void run_attach_streams(struct run *run);
 
 /* run_hosts.c */
@@ -118,8 +119,6 @@ int run_begin_cluster(struct run *run, struct problem *p);   /* its hosts are be
 int run_prepare_cluster(struct run *run, struct problem *p); /* they are */
 void run_tell_where(struct run *run, unsigned host); /* a host of the cluster listens, if it does */
 void run_tell_ends(struct run *run);
-void run_on_host(struct run *run, const void *body, size_t bytes);
-void run_on_hosts(struct run *run, const void *body);
 
 /* go_back.c */
 int run_make_checkpoints(struct run *run); /* 0, or not */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/dispatch.h"
 #include "base/log.h"
 #include "vmm/cli/client.h"
 #include "vmm/cli/cluster/host_names.h"
@@ -120,35 +121,45 @@ static void on_waits(void *context, const char *line)
 	s->shown = dprintf(2, "\r\033[Kvmp: %s", explained.line) > 0;
 }
 
-static void on_item(struct save *s, const void *body, size_t bytes)
+#define NODE_TO_SAVE(name, how, handler) HANDLER_##how(struct save *s, name, handler)
+#include "base/msg.def"
+
+void save_on_item(struct save *s, const struct message *m, const struct msg_snapshot_item *item)
 {
 	static const struct timeval limit = { SILENCE_S, 0 };
 
+	(void)item;
 	if (s->done)
 		return;
 	event_add(s->limit, &limit);
-	pull_on_item(&s->pull, body, bytes);
+	pull_on_item(&s->pull, m->body, m->header.bytes);
 }
 
-static void on_message(void *context, const struct msg_header *header, const void *body)
+/* They stay as they are while the machine is saved. */
+void save_on_hosts(struct save *s, const struct message *m, const struct msg_hosts *hosts)
 {
-	struct save *s = context;
-	struct msg_hosts hosts;
+	(void)m;
+	s->pull.hosts = hosts->present;
+}
 
-	switch (header->type) {
-	case MSG_SNAPSHOT_ITEM:
-		on_item(s, body, header->bytes);
-		break;
-	case MSG_HOSTS:
-		memcpy(&hosts, body, sizeof hosts);
-		s->pull.hosts = hosts.present; /* they stay as they are while the machine is saved */
-		break;
-	case MSG_MACHINE_END:
-		on_closed(context);
-		break;
-	default: /* what is told to every client */
-		break;
+void save_on_machine_end(struct save *s, const struct message *m, const struct msg_machine_end *end)
+{
+	(void)m, (void)end;
+	on_closed(s);
+}
+
+static bool dispatch(struct save *s, const struct message *m)
+{
+	switch (m->header.type) {
+#define NODE_TO_SAVE(name, how, handler) SERVE_##how(s, m, name, handler)
+#include "base/msg.def"
 	}
+	return false;
+}
+
+static void on_message(void *context, const struct message *m)
+{
+	bug_on(!dispatch(context, m)); /* client.c has refused what is not told to this client */
 }
 
 static int prepare(struct save *s)
@@ -222,7 +233,7 @@ int save_machine(const struct options *o)
 	static struct save s;
 
 	s = (struct save){ .o = o, .began_ns = now_ns(), .status = EXIT_VMP_FAILURE };
-	s.client = (struct client){ .fd = -1, .context = &s, .on_message = on_message, .on_closed = on_closed };
+	s.client = (struct client){ .fd = -1, .context = &s, .link = LINK_NODE_TO_SAVE, .on_message = on_message, .on_closed = on_closed };
 	s.pull = (struct pull){ .client = &s.client, .kernel = s.info.kernel, .context = &s, .waits = on_waits, .keep = keep,
 				.done = on_done, .failed = on_failed };
 	if (!prepare(&s)) {

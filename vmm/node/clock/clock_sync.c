@@ -41,26 +41,23 @@ static void ask(struct node *node)
 	net_send(node->net, VNODE_DAEMON(0), MSG_PING, &ping, sizeof ping, NULL, 0);
 }
 
-static void on_ping(void *ctx, const struct msg_header *header, const void *body)
+void clock_on_ping(struct node *node, const struct message *m, const struct msg_ping *body)
 {
-	struct node *node = ctx;
-	struct msg_ping ping;
+	struct msg_ping ping = *body;
 
-	memcpy(&ping, body, sizeof ping);
 	ping.answered_ns = node_now_ns();
-	net_send(node->net, VNODE_DAEMON(header->from_node), MSG_PONG, &ping, sizeof ping, NULL, 0);
+	net_send(node->net, VNODE_DAEMON(m->from), MSG_PONG, &ping, sizeof ping, NULL, 0);
 }
 
-static void on_pong(void *ctx, const struct msg_header *header, const void *body)
+void clock_on_pong(struct node *node, const struct message *m, const struct msg_ping *pong)
 {
-	struct node *node = ctx;
 	struct clock_sync *clock = node->clock;
 	uint64_t now_ns = here_ns(node, node_now_ns());
-	struct msg_ping pong;
 
-	(void)header;
-	memcpy(&pong, body, sizeof pong);
-	if (!drift_add(&clock->drift, pong.sent_ns, pong.answered_ns, now_ns))
+	(void)m;
+	if (!clock)
+		return; /* nobody here has asked */
+	if (!drift_add(&clock->drift, pong->sent_ns, pong->answered_ns, now_ns))
 		log_warn("this host's clock or node 0's has changed its pace, or stood still: they are compared anew");
 	if (!clock->wanted || --clock->wanted) {
 		if (clock->wanted)
@@ -120,8 +117,6 @@ void clock_start(struct node *node)
 	node->clock = calloc(1, sizeof *node->clock);
 	if (!node->clock)
 		die("out of memory");
-	net_on(node->net, MSG_PING, on_ping);
-	net_on(node->net, MSG_PONG, on_pong);
 }
 
 bool clock_known(struct node *node)

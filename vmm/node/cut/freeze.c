@@ -71,8 +71,7 @@ static void send_step_to_all(struct node *node, enum snapshot_step step, uint32_
 static void send_to_child(struct node *node, struct child *child, enum msg_type type, const void *body, uint32_t body_bytes,
 			  const void *payload, uint32_t payload_bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes,
-				     .from_node = node->o.node };
+	struct msg_header header = packet_header(type, 0, node->o.node, body_bytes + payload_bytes);
 
 	if (child->conn && conn_send(child->conn, &header, body, body_bytes, payload, payload_bytes) == -ENOBUFS)
 		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
@@ -138,13 +137,14 @@ static void check_marks(struct node *node)
 		copy_when_settled(-1, 0, node);
 }
 
-void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uint32_t bytes)
+void freeze_on_cpu_state(struct node *node, const struct message *m, const struct msg_snapshot_item *item)
 {
-	if (!node->freeze->error && !copy_cpu(node, cpu, state, bytes)) {
-		log_error("CPU %u sent a state of %u bytes that nobody asked for", cpu, bytes);
+	(void)item;
+	if (!node->freeze->error && !copy_cpu(node, m->from, m->payload, m->payload_bytes)) {
+		log_error("CPU %u sent a state of %u bytes that nobody asked for", m->from, m->payload_bytes);
 		return;
 	}
-	node->freeze->saved_cpus |= 1u << cpu;
+	node->freeze->saved_cpus |= 1u << m->from;
 	if (node->freeze->saved_cpus == local_cpus(node))
 		copy_when_settled(-1, 0, node);
 }
@@ -211,21 +211,18 @@ static void send_item(struct node *node, uint32_t seq, const struct copy_item *o
 	node->freeze->sent++;
 }
 
-void freeze_on_pull(void *ctx, const struct msg_header *header, const void *body)
+void freeze_on_pull(struct node *node, const struct message *m, const struct msg_snapshot_pull *pull)
 {
-	struct node *node = ctx;
 	struct freeze *f = node->freeze;
-	struct msg_snapshot_pull pull;
 	struct copy_item item;
 
-	(void)header;
-	memcpy(&pull, body, sizeof pull);
-	for (uint32_t n = 0; n < pull.count && f->active && (!f->frozen || f->last) && !f->all_sent; n++) {
+	(void)m;
+	for (uint32_t n = 0; n < pull->count && f->active && (!f->frozen || f->last) && !f->all_sent; n++) {
 		perhaps_die(node, 3);
 		f->all_sent = !copy_next(node, &item);
 		if (f->all_sent)
 			item = (struct copy_item){ .kind = SNAPSHOT_LAST, .index = f->sent };
-		send_item(node, pull.seq, &item);
+		send_item(node, pull->seq, &item);
 	}
 	if (f->all_sent)
 		perhaps_die(node, 4);
@@ -244,8 +241,7 @@ static uint64_t wallclock_ns(void)
 void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, uint32_t bytes)
 {
 	struct msg_snapshot_item item = { .seq = seq, .kind = kind, .index = index };
-	struct msg_header header = { .type = MSG_SNAPSHOT_ITEM, .version = WIRE_VERSION, .to = VNODE_CLI,
-				     .from_node = node->o.node, .bytes = sizeof item + bytes };
+	struct msg_header header = packet_header(MSG_SNAPSHOT_ITEM, VNODE_CLI, node->o.node, sizeof item + bytes);
 	uint8_t packet[sizeof item + MAX_MSG_PAYLOAD];
 
 	memcpy(packet, &item, sizeof item);
@@ -380,55 +376,64 @@ bool freeze_holds(const struct node *node)
 	return node->freeze->frozen;
 }
 
-void freeze_on_message(void *ctx, const struct msg_header *header, const void *body)
+static void on_bad_step(const struct msg_snapshot *body, const char *from, unsigned number)
 {
-	struct node *node = ctx;
-	struct msg_snapshot m;
+	log_error("unexpected step %u of a snapshot, of %u, from %s %u", body->step, body->of, from, number);
+}
 
-	memcpy(&m, body, sizeof m);
-	switch (m.step) {
+void freeze_on_node(struct node *node, const struct message *m, const struct msg_snapshot *body)
+{
+	bool of_host = node_has_host(node, body->of);
+
+	switch (body->step) {
 	case SNAPSHOT_PREPARE: on_prepare(node); return;
 	case SNAPSHOT_FREEZE: on_freeze(node); return;
-	case SNAPSHOT_CUT: on_cut(node, m.result); return;
+	case SNAPSHOT_CUT: on_cut(node, body->result); return;
 	case SNAPSHOT_THAW: on_thaw(node); return;
 	case SNAPSHOT_END: on_end(node); return;
 	case SNAPSHOT_MARK:
-		if (!node_has_host(node, m.of) || m.result >= MARK_ROUNDS)
+		if (!of_host || body->result >= MARK_ROUNDS)
 			break;
-		node->freeze->marks[m.result] |= 1u << m.of;
+		node->freeze->marks[body->result] |= 1u << body->of;
 		check_marks(node);
 		return;
-	case SNAPSHOT_SAVED: on_iosrv_saved(node, m.result); return;
-	case SNAPSHOT_TAKEN: clients_send_run(node, header, body); return;
+	case SNAPSHOT_TAKEN: clients_send_run(node, &m->header, m->body); return;
 	case SNAPSHOT_SYNC: restore_on_sync(node); return;
 	case SNAPSHOT_PREPARED:
-		if (!node_has_host(node, m.of))
+		if (!of_host)
 			break;
-		on_node_prepared(node, m.of);
+		on_node_prepared(node, body->of);
 		return;
 	case SNAPSHOT_FROZEN:
-		if (!node_has_host(node, m.of))
+		if (!of_host)
 			break;
-		on_node_frozen(node, m.of);
+		on_node_frozen(node, body->of);
 		return;
 	case SNAPSHOT_DONE:
-		if (!node_has_host(node, m.of))
+		if (!of_host)
 			break;
-		on_node_done(node, m.of, m.result);
+		on_node_done(node, body->of, body->result);
 		return;
 	}
-	log_error("unexpected step %u of a snapshot, of %u", m.step, m.of);
+	on_bad_step(body, "host", m->from);
 }
 
-void freeze_on_monitor(struct node *node, unsigned cpu, const void *body)
+void freeze_on_iosrv(struct node *node, const struct message *m, const struct msg_snapshot *body)
 {
-	struct msg_snapshot m;
-
-	memcpy(&m, body, sizeof m);
-	if (m.step == SNAPSHOT_FROZEN && node->freeze->active)
-		on_monitor_frozen(node, cpu);
+	if (body->step == SNAPSHOT_SAVED)
+		on_iosrv_saved(node, body->result);
+	else if (body->step == SNAPSHOT_TAKEN)
+		clients_send_run(node, &m->header, m->body);
 	else
-		log_error("unexpected step %u of a snapshot from CPU %u", m.step, cpu);
+		on_bad_step(body, "I/O server", 0);
+}
+
+void freeze_on_monitor(struct node *node, const struct message *m, const struct msg_snapshot *body)
+{
+	if (body->step == SNAPSHOT_FROZEN && node->freeze->active)
+		on_monitor_frozen(node, m->from);
+	else
+		on_bad_step(body, "CPU", m->from);
 }
 
 void freeze_client_gone(struct node *node, unsigned number)
@@ -445,12 +450,12 @@ void freeze_client_gone(struct node *node, unsigned number)
 	end_snapshot(node);
 }
 
-void freeze_on_item(void *ctx, const struct msg_header *header, const void *body)
+void freeze_on_item(struct node *node, const struct message *m, const struct msg_snapshot_item *item)
 {
-	if (header->to == VNODE_CLI)
-		clients_send_answer(ctx, header, body);
+	if (m->header.to == VNODE_CLI)
+		clients_send_answer(node, &m->header, m->body);
 	else
-		restore_on_item(ctx, header, body);
+		restore_on_item(node, item, m->payload, m->payload_bytes);
 }
 
 /* --- what a command line sends ---------------------------------------------------------------------------------------- */
@@ -461,31 +466,28 @@ static bool is_loading(const struct node *node, unsigned number)
 	return node->o.machine.restore && node->preloaded.count && !node->started && node->client[number].kind == CLIENT_KIND_RUN;
 }
 
-static void on_client_step(struct node *node, unsigned number, const void *body)
+void freeze_on_client(struct node *node, const struct message *m, const struct msg_snapshot *body)
 {
-	struct msg_snapshot m;
+	uint32_t seq = (body->seq & ((1u << CLIENT_BITS) - 1)) | m->from << CLIENT_BITS;
 
-	memcpy(&m, body, sizeof m);
-	m.seq = (m.seq & ((1u << CLIENT_BITS) - 1)) | number << CLIENT_BITS;
-	if (m.step == SNAPSHOT_SAVE)
-		turn_ask(node, number, m.seq, m.result);
-	else if (m.step == SNAPSHOT_END)
-		freeze_client_gone(node, number);
-	else if (m.step == SNAPSHOT_SYNC && is_loading(node, number))
+	if (body->step == SNAPSHOT_SAVE)
+		turn_ask(node, m->from, seq, body->result);
+	else if (body->step == SNAPSHOT_END)
+		freeze_client_gone(node, m->from);
+	else if (body->step == SNAPSHOT_SYNC && is_loading(node, m->from))
 		restore_sync(node);
-	else if (m.step == SNAPSHOT_LOADED && is_loading(node, number))
-		node_start_loaded(node, m.clock_ns);
+	else if (body->step == SNAPSHOT_LOADED && is_loading(node, m->from))
+		node_start_loaded(node, body->clock_ns);
 	else
-		log_warn("a command line sent step %u of a snapshot: dropped", m.step);
+		log_warn("a command line sent step %u of a snapshot: dropped", body->step);
 }
 
-static void on_client_pull(struct node *node, unsigned number, const void *body)
+void freeze_on_client_pull(struct node *node, const struct message *m, const struct msg_snapshot_pull *body)
 {
-	struct msg_snapshot_pull pull;
+	struct msg_snapshot_pull pull = *body;
 
-	memcpy(&pull, body, sizeof pull);
-	pull.seq = (pull.seq & ((1u << CLIENT_BITS) - 1)) | number << CLIENT_BITS;
-	if (node->freeze->leader.client != (int)number)
+	pull.seq = (pull.seq & ((1u << CLIENT_BITS) - 1)) | m->from << CLIENT_BITS;
+	if (node->freeze->leader.client != (int)m->from)
 		log_warn("a command line pulls a snapshot that it does not save: dropped");
 	else if (pull.of == SNAPSHOT_OF_IOSRV)
 		send_to_child(node, &node->iosrv, MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
@@ -493,21 +495,12 @@ static void on_client_pull(struct node *node, unsigned number, const void *body)
 		net_send(node->net, VNODE_DAEMON(pull.of), MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
 }
 
-void freeze_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body)
+void freeze_on_client_item(struct node *node, const struct message *m, const struct msg_snapshot_item *item)
 {
-	switch (header->type) {
-	case MSG_SNAPSHOT:
-		on_client_step(node, number, body);
-		return;
-	case MSG_SNAPSHOT_PULL:
-		on_client_pull(node, number, body);
-		return;
-	default:
-		if (is_loading(node, number))
-			restore_item(node, header, body);
-		else
-			log_warn("a command line sent a part of a machine that is not being loaded: dropped");
-	}
+	if (is_loading(node, m->from))
+		restore_item(node, item, m->payload, m->payload_bytes);
+	else
+		log_warn("a command line sent a part of a machine that is not being loaded: dropped");
 }
 
 void freeze_start(struct node *node)

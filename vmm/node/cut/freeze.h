@@ -26,13 +26,6 @@ void freeze_start(struct node *node);
 bool freeze_holds(const struct node *node);
 /* Or the copy of this host's part is still there. */
 bool freeze_active(const struct node *node);
-/* MSG_SNAPSHOT that came to this daemon, from whomever. */
-void freeze_on_message(void *ctx, const struct msg_header *header, const void *body);
-void freeze_on_item(void *ctx, const struct msg_header *header, const void *body);
-void freeze_on_pull(void *ctx, const struct msg_header *header, const void *body);
-/* From the monitor of a CPU of ours. */
-void freeze_on_monitor(struct node *node, unsigned cpu, const void *body);
-void freeze_on_cpu_state(struct node *node, unsigned cpu, const void *state, uint32_t bytes);
 
 /* Node 0. A snapshot begins for client `number`; seq: its request, with its slot. */
 void freeze_begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode);
@@ -40,8 +33,6 @@ void freeze_begin(struct node *node, unsigned number, uint32_t seq, enum snapsho
 bool freeze_is_led(const struct node *node);
 /* To the client of that request. */
 void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, uint32_t bytes);
-/* From client `number` of node 0. */
-void freeze_on_client(struct node *node, unsigned number, const struct msg_header *header, const void *body);
 void freeze_client_gone(struct node *node, unsigned number);
 
 /* Node 0, --restore: all hosts have started with what was loaded. */

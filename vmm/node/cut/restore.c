@@ -40,7 +40,7 @@ static void deal_pages(struct node *node)
 void restore_begin(struct node *node)
 {
 	struct msg_snapshot ready = { .step = SNAPSHOT_READY };
-	struct msg_header header = { .type = MSG_SNAPSHOT, .version = WIRE_VERSION, .bytes = sizeof ready, .to = VNODE_CLI };
+	struct msg_header header = packet_header(MSG_SNAPSHOT, VNODE_CLI, node->o.node, sizeof ready);
 
 	deal_pages(node);
 	clients_send_run(node, &header, &ready);
@@ -64,8 +64,7 @@ void restore_on_sync(struct node *node)
 static void send_to_child(struct node *node, struct child *child, const struct msg_snapshot_item *item, const void *data,
 			  uint32_t bytes)
 {
-	struct msg_header header = { .type = MSG_SNAPSHOT_ITEM, .version = WIRE_VERSION, .bytes = sizeof *item + bytes,
-				     .from_node = node->o.node };
+	struct msg_header header = packet_header(MSG_SNAPSHOT_ITEM, 0, node->o.node, sizeof *item + bytes);
 
 	if (child->conn && conn_send(child->conn, &header, item, sizeof *item, data, bytes) == -ENOBUFS)
 		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
@@ -96,20 +95,15 @@ static void load_cpu(struct node *node, const struct msg_snapshot_item *item, co
 	hostshm_post(node->shm, item->index, POST_MESSAGE);
 }
 
-void restore_on_item(struct node *node, const struct msg_header *header, const void *body)
+void restore_on_item(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
 {
-	const uint8_t *data = (const uint8_t *)body + sizeof(struct msg_snapshot_item);
-	uint32_t bytes = header->bytes - sizeof(struct msg_snapshot_item);
-	struct msg_snapshot_item item;
-
-	memcpy(&item, body, sizeof item);
 	restore_perhaps_die(node, 5);
-	if (item.kind == SNAPSHOT_PAGE)
-		load_page(node, item.index, data, bytes);
-	else if (item.kind == SNAPSHOT_CPU)
-		load_cpu(node, &item, data, bytes);
+	if (item->kind == SNAPSHOT_PAGE)
+		load_page(node, item->index, data, bytes);
+	else if (item->kind == SNAPSHOT_CPU)
+		load_cpu(node, item, data, bytes);
 	else
-		log_error("an item of kind %u of a saved machine, which is not for this host", item.kind);
+		log_error("an item of kind %u of a saved machine, which is not for this host", item->kind);
 }
 
 /* The virtual node for which an item is; VNODE_IOSRV for devices. */
@@ -122,17 +116,12 @@ static vnode_t place_of(const struct node *node, const struct msg_snapshot_item 
 	}
 }
 
-void restore_item(struct node *node, const struct msg_header *header, const void *body)
+void restore_item(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
 {
-	const uint8_t *data = (const uint8_t *)body + sizeof(struct msg_snapshot_item);
-	uint32_t bytes = header->bytes - sizeof(struct msg_snapshot_item);
-	struct msg_snapshot_item item;
-	vnode_t to;
+	vnode_t to = place_of(node, item);
 
-	memcpy(&item, body, sizeof item);
-	to = place_of(node, &item);
 	if (to == VNODE_IOSRV)
-		send_to_child(node, &node->iosrv, &item, data, bytes);
+		send_to_child(node, &node->iosrv, item, data, bytes);
 	else
-		net_send(node->net, to, MSG_SNAPSHOT_ITEM, &item, sizeof item, data, bytes);
+		net_send(node->net, to, MSG_SNAPSHOT_ITEM, item, sizeof *item, data, bytes);
 }

@@ -18,11 +18,11 @@ void restore_offer_ram(const struct node *node);
 
 /* Node 0: all hosts are connected. Then what the run client sends: items, and SYNC. */
 void restore_begin(struct node *node);
-void restore_item(struct node *node, const struct msg_header *header, const void *body);
+void restore_item(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes);
 void restore_sync(struct node *node);
 
 /* Every daemon: an item from node 0, for this host; SYNC from node 0. */
-void restore_on_item(struct node *node, const struct msg_header *header, const void *body);
+void restore_on_item(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes);
 void restore_on_sync(struct node *node);
 
 /* The fault point `checkpoint-dies`. */

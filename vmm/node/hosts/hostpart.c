@@ -31,45 +31,33 @@ static void tell(struct node *node, unsigned to, enum host_op op, uint32_t nodes
 
 /* --- homes ---------------------------------------------------------------------------------------------------------- */
 
-static void on_home_give(void *ctx, const struct msg_header *header, const void *body)
+void hostpart_on_home_give(struct node *node, const struct message *m, const struct msg_home *home)
 {
-	struct node *node = ctx;
-	struct msg_home home;
-
-	(void)header;
-	memcpy(&home, body, sizeof home);
-	if (home.interval >= DSM_INTERVALS || home.to >= MAX_NODES || home.to == node->o.node || node->ending ||
-	    dsm_home_give(node->dsm, home.interval, home.to))
-		log_error("interval %u of homes shall go to host %u: it is not here", home.interval, home.to);
+	(void)m;
+	if (home->interval >= DSM_INTERVALS || home->to >= MAX_NODES || home->to == node->o.node || node->ending ||
+	    dsm_home_give(node->dsm, home->interval, home->to))
+		log_error("interval %u of homes shall go to host %u: it is not here", home->interval, home->to);
 	if (node->hostpart->leaves)
 		fault_die_at(FAULT_HOST_LEAVE_DIES, 1);
 }
 
-static void on_home_state(void *ctx, const struct msg_header *header, const void *body)
+void hostpart_on_home_state(struct node *node, const struct message *m, const struct msg_home *home)
 {
-	struct node *node = ctx;
-	struct msg_home home;
 	int result;
 
 	if (node->o.join)
 		fault_die_at(FAULT_HOST_JOIN_DIES, 4);
-	memcpy(&home, body, sizeof home);
-	result = dsm_on_home_state(node->dsm, &home, (const char *)body + sizeof home, header->bytes - sizeof home);
+	result = dsm_on_home_state(node->dsm, home, m->payload, m->payload_bytes);
 	if (result < 0)
-		node_end(node, END_FAILURE, 0, "host %u sent damaged homes to host %u; this is a bug in vmp", header->from_node,
+		node_end(node, END_FAILURE, 0, "host %u sent damaged homes to host %u; this is a bug in vmp", m->from,
 			 node->o.node);
 	else if (result)
-		net_send(node->net, VNODE_DAEMON(0), MSG_HOME_TAKEN, &home, sizeof home, NULL, 0);
+		net_send(node->net, VNODE_DAEMON(0), MSG_HOME_TAKEN, home, sizeof *home, NULL, 0);
 }
 
-static void on_home_taken(void *ctx, const struct msg_header *header, const void *body)
+void hostpart_on_home_taken(struct node *node, const struct message *m, const struct msg_home *home)
 {
-	struct node *node = ctx;
-	struct msg_home home;
-
-	memcpy(&home, body, sizeof home);
-	if (node->o.node == 0)
-		hosts_on_home_taken(node, header->from_node, &home);
+	hosts_on_home_taken(node, m->from, home);
 }
 
 /* --- leaving -------------------------------------------------------------------------------------------------------- */
@@ -165,26 +153,24 @@ static void on_news(struct node *node, const struct msg_host *news, const void *
 	net_send(node->net, VNODE_DAEMON(0), MSG_HOST, &heard, sizeof heard, NULL, 0);
 }
 
-static void on_host(void *ctx, const struct msg_header *header, const void *body)
+void hostpart_on_host(struct node *node, const struct message *m, const struct msg_host *body)
 {
-	struct node *node = ctx;
-	struct msg_host step;
+	struct msg_host step = *body;
 
-	memcpy(&step, body, sizeof step);
 	if (step.host >= MAX_NODES || node->ending)
 		return;
 	switch (step.op) {
-	case HOST_NEWS: on_news(node, &step, (const char *)body + sizeof step, header->bytes - sizeof step); return;
+	case HOST_NEWS: on_news(node, &step, m->payload, m->payload_bytes); return;
 	case HOST_LEAVE: on_leave(node); return;
 	case HOST_FORGET: on_forget(node, step.host); return;
-	case HOST_MARK: on_mark(node, header->from_node); return;
+	case HOST_MARK: on_mark(node, m->from); return;
 	case HOST_FAREWELL: tell(node, 0, HOST_GONE, 0); return;
 	case HOST_END:
 		fault_die_at(FAULT_HOST_LEAVE_DIES, 4);
 		node_end_here(node);
 		return;
 	}
-	step.host = header->from_node;
+	step.host = m->from;
 	if (node->o.node == 0)
 		hosts_on_step(node, &step);
 }
@@ -213,8 +199,4 @@ void hostpart_start(struct node *node)
 		die("out of memory");
 	if (node->o.join)
 		fault_die_at(FAULT_HOST_JOIN_DIES, 1);
-	net_on(node->net, MSG_HOME_GIVE, on_home_give);
-	net_on(node->net, MSG_HOME_STATE, on_home_state);
-	net_on(node->net, MSG_HOME_TAKEN, on_home_taken);
-	net_on(node->net, MSG_HOST, on_host);
 }

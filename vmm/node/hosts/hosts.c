@@ -65,7 +65,7 @@ void hosts_tell_owner(struct node *node, enum host_op op, int error)
 {
 	struct hosts *h = node->hosts_state;
 	struct { struct msg_host body; char name[64]; } packet = { .body = { .host = h->host, .op = op, .error = error, .nodes = node->hosts } };
-	struct msg_header header = { .type = MSG_HOST, .version = WIRE_VERSION, .bytes = sizeof packet.body, .to = VNODE_CLI };
+	struct msg_header header = packet_header(MSG_HOST, VNODE_CLI, node->o.node, sizeof packet.body);
 
 	if (op == HOST_LAUNCH) {
 		memcpy(packet.name, h->queue.wait[0].name, sizeof packet.name);
@@ -80,8 +80,8 @@ static void answer(struct node *node, const struct host_request *request, enum h
 		.body = { .host = node->hosts_state->host, .seq = clients_tag(request->client, request->body.seq), .op = op,
 			  .error = error },
 	};
-	struct msg_header header = { .type = MSG_HOST, .version = WIRE_VERSION, .to = VNODE_CLI,
-				     .bytes = sizeof packet.body + strnlen(line, sizeof packet.line) };
+	struct msg_header header = packet_header(MSG_HOST, VNODE_CLI, node->o.node,
+						 sizeof packet.body + strnlen(line, sizeof packet.line));
 
 	memcpy(packet.line, line, header.bytes - sizeof packet.body);
 	if (request->client != NOBODY)
@@ -97,7 +97,7 @@ static struct msg_hosts describe(const struct node *node)
 void hosts_tell_client(struct node *node, struct conn *conn)
 {
 	struct msg_hosts hosts = describe(node);
-	struct msg_header header = { .type = MSG_HOSTS, .version = WIRE_VERSION, .bytes = sizeof hosts, .to = VNODE_CLI };
+	struct msg_header header = packet_header(MSG_HOSTS, VNODE_CLI, node->o.node, sizeof hosts);
 
 	conn_send(conn, &header, &hosts, sizeof hosts, NULL, 0);
 }
@@ -384,17 +384,14 @@ static void on_owner(struct node *node, const struct msg_host *body, const char 
 	}
 }
 
-void hosts_on_client(struct node *node, unsigned client, const struct msg_header *header, const void *body)
+void hosts_on_client(struct node *node, const struct message *m, const struct msg_host *host)
 {
-	struct msg_host host;
-
-	memcpy(&host, body, sizeof host);
-	if (host.op == HOST_ADD || host.op == HOST_REMOVE)
-		request(node, client, &host, (const char *)body + sizeof host, header->bytes - sizeof host);
-	else if (node->client[client].kind == CLIENT_KIND_RUN && host.host < MAX_NODES)
-		on_owner(node, &host, (const char *)body + sizeof host, header->bytes - sizeof host);
+	if (host->op == HOST_ADD || host->op == HOST_REMOVE)
+		request(node, m->from, host, m->payload, m->payload_bytes);
+	else if (node->client[m->from].kind == CLIENT_KIND_RUN && host->host < MAX_NODES)
+		on_owner(node, host, m->payload, m->payload_bytes);
 	else
-		log_warn("a command line sent step %u of a host: dropped", host.op);
+		log_warn("a command line sent step %u of a host: dropped", host->op);
 }
 
 /* The change goes on; nobody hears of it, least of all whoever gets its slot. */

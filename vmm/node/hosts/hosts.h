@@ -26,8 +26,6 @@
 
 /* --- node 0; hostlead.h has what its files share --- */
 void hosts_start(struct node *node);
-/* MSG_HOST of a command line, or of the machine's owner. */
-void hosts_on_client(struct node *node, unsigned client, const struct msg_header *header, const void *body);
 void hosts_forget_client(struct node *node, unsigned client);
 void hosts_tell_client(struct node *node, struct conn *conn);
 void hosts_tell_clients(struct node *node);

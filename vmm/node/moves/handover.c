@@ -81,29 +81,26 @@ static void send_posts_on(struct node *node, unsigned cpu)
 
 /* --- the target ----------------------------------------------------------------------------------------------------- */
 
-static void on_prepare(void *ctx, const struct msg_header *header, const void *body)
+void handover_on_prepare(struct node *node, const struct message *m, const struct msg_cpu_handover *move)
 {
-	struct node *node = ctx;
-	struct msg_cpu_handover move;
 	struct child *child;
 	char why[160];
 
-	(void)header;
-	memcpy(&move, body, sizeof move);
-	if (!is_sound(node, &move) || node->ending)
+	(void)m;
+	if (!is_sound(node, move) || node->ending)
 		return;
 	fault_die_at(FAULT_MOVE_HOST_DIES, 1);
-	child = &node->monitor[move.cpu];
+	child = &node->monitor[move->cpu];
 	if (fault_on(FAULT_MOVE_NO_SPARE)) {
-		step(node, VNODE_DAEMON(0), &move, STEP_PREPARED, EAGAIN, 0, "no monitor could be started there");
+		step(node, VNODE_DAEMON(0), move, STEP_PREPARED, EAGAIN, 0, "no monitor could be started there");
 		return;
 	}
-	if (supervise_start_monitor(node, move.cpu, why, sizeof why)) {
-		step(node, VNODE_DAEMON(0), &move, STEP_PREPARED, EAGAIN, 0, why);
+	if (supervise_start_monitor(node, move->cpu, why, sizeof why)) {
+		step(node, VNODE_DAEMON(0), move, STEP_PREPARED, EAGAIN, 0, why);
 		return;
 	}
 	child->part = PART_SPARE;
-	child->handover = move;
+	child->handover = *move;
 	if (fault_on(FAULT_MOVE_SPARE_DIES))
 		supervise_kill(child);
 }
@@ -124,77 +121,69 @@ static void give_back(struct node *node, const struct msg_cpu_handover *move, co
 }
 
 /* The state has come from the source. */
-static void on_state(void *ctx, const struct msg_header *header, const void *body)
+void handover_on_state(struct node *node, const struct message *m, const struct msg_cpu_state *state)
 {
-	struct node *node = ctx;
-	struct msg_cpu_state state;
 	struct child *child;
 
-	memcpy(&state, body, sizeof state);
-	if (state.cpu >= node->o.machine.cpus)
+	if (state->cpu >= node->o.machine.cpus)
 		return;
 	fault_die_at(FAULT_MOVE_HOST_DIES, 4);
-	child = &node->monitor[state.cpu];
-	net_cpu_at(node->net, state.cpu, node->o.node, child->handover.move);
-	has_cpu(node, state.cpu, true);
+	child = &node->monitor[state->cpu];
+	net_cpu_at(node->net, state->cpu, node->o.node, child->handover.move);
+	has_cpu(node, state->cpu, true);
 	if (child->part != PART_SPARE || !child->pid) {
 		give_back(node, &child->handover, "the monitor that was to take it has died");
 		return;
 	}
 	if (fault_on(FAULT_MOVE_SLOW))
 		usleep(fault_on(FAULT_MOVE_SLOW) * 1000);
-	route_to_child(node, child, header, body);
-	hostshm_post(node->shm, state.cpu, POST_MESSAGE);
+	route_to_child(node, child, m);
+	hostshm_post(node->shm, state->cpu, POST_MESSAGE);
 }
 
 /* The spare's answer. Whatever it says about itself, it is the spare of this move. */
-void handover_on_step(struct node *node, struct child *child, const struct msg_header *header, const void *body)
+void handover_on_monitor_step(struct node *node, const struct message *m, const struct msg_cpu_step *taken)
 {
-	struct msg_cpu_step taken;
+	struct child *child = &node->monitor[m->from];
 	struct msg_cpu_handover move = child->handover;
 	char why[160];
 
-	memcpy(&taken, body, sizeof taken);
 	if (child->part != PART_SPARE || !node_has_cpu(node, child->cpu)) {
 		log_error("the %s speaks of a move that there is not", child->name);
 		return;
 	}
-	if (!taken.error) {
+	if (!taken->error) {
 		child->part = PART_RUNS;
-		step(node, VNODE_DAEMON(0), &move, STEP_TAKEN, 0, taken.pause_us, "");
+		step(node, VNODE_DAEMON(0), &move, STEP_TAKEN, 0, taken->pause_us, "");
 		return;
 	}
-	snprintf(why, sizeof why, "%.*s", (int)(header->bytes - sizeof taken), (const char *)body + sizeof taken);
+	snprintf(why, sizeof why, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
 	supervise_release(child);
 	give_back(node, &move, why);
 }
 
 /* --- the source ----------------------------------------------------------------------------------------------------- */
 
-static void on_give(void *ctx, const struct msg_header *header, const void *body)
+void handover_on_give(struct node *node, const struct message *m, const struct msg_cpu_handover *move)
 {
-	struct node *node = ctx;
-	struct msg_cpu_handover move;
 	struct child *child;
 
-	memcpy(&move, body, sizeof move);
-	if (!is_sound(node, &move) || node->ending)
+	if (!is_sound(node, move) || node->ending)
 		return;
-	child = &node->monitor[move.cpu];
+	child = &node->monitor[move->cpu];
 	fault_die_at(FAULT_MOVE_HOST_DIES, 2);
-	bug_on(!node_has_cpu(node, move.cpu) || child->part != PART_RUNS);
-	child->handover = move;
-	route_to_child(node, child, header, body);
-	hostshm_post(node->shm, move.cpu, POST_MESSAGE);
+	bug_on(!node_has_cpu(node, move->cpu) || child->part != PART_RUNS);
+	child->handover = *move;
+	route_to_child(node, child, m);
+	hostshm_post(node->shm, move->cpu, POST_MESSAGE);
 }
 
-void handover_on_state(struct node *node, struct child *child, const struct msg_header *header, const void *body)
+void handover_on_monitor_state(struct node *node, const struct message *m, const struct msg_cpu_state *body)
 {
+	struct child *child = &node->monitor[m->from];
 	const struct msg_cpu_handover *move = &child->handover;
-	struct msg_cpu_state state;
-	uint32_t payload = header->bytes - sizeof state;
+	struct msg_cpu_state state = *body;
 
-	memcpy(&state, body, sizeof state);
 	state.cpu = child->cpu;
 	if (child->part != PART_RUNS || !node_has_cpu(node, child->cpu) || move->from != node->o.node || node->ending) {
 		log_error("the %s gives its CPU away: nobody has asked for it", child->name);
@@ -203,54 +192,47 @@ void handover_on_state(struct node *node, struct child *child, const struct msg_
 	child->part = PART_FROZEN;
 	has_cpu(node, child->cpu, false);
 	net_cpu_at(node->net, child->cpu, move->to, move->move);
-	net_send(node->net, VNODE_DAEMON(move->to), MSG_CPU_STATE, &state, sizeof state, (const char *)body + sizeof state,
-		 payload);
+	net_send(node->net, VNODE_DAEMON(move->to), MSG_CPU_STATE, &state, sizeof state, m->payload, m->payload_bytes);
 	send_posts_on(node, child->cpu);
 	if (fault_on(FAULT_MOVE_HOST_DIES) == 3)
 		overlay_flush(node);
 	fault_die_at(FAULT_MOVE_HOST_DIES, 3);
 }
 
-static void on_back(void *ctx, const struct msg_header *header, const void *body)
+void handover_on_back(struct node *node, const struct message *m, const struct msg_cpu_handover *move)
 {
-	struct node *node = ctx;
-	struct msg_cpu_handover move;
 	struct child *child;
 	char why[160];
 
-	memcpy(&move, body, sizeof move);
-	if (!is_sound(node, &move))
+	if (!is_sound(node, move))
 		return;
-	child = &node->monitor[move.cpu];
-	bug_on(child->part != PART_FROZEN || child->handover.move != move.move);
-	snprintf(why, sizeof why, "%.*s", (int)(header->bytes - sizeof move), (const char *)body + sizeof move);
-	has_cpu(node, move.cpu, true);
-	net_cpu_at(node->net, move.cpu, node->o.node, move.move);
+	child = &node->monitor[move->cpu];
+	bug_on(child->part != PART_FROZEN || child->handover.move != move->move);
+	snprintf(why, sizeof why, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
+	has_cpu(node, move->cpu, true);
+	net_cpu_at(node->net, move->cpu, node->o.node, move->move);
 	child->part = PART_RUNS;
 	if (!child->pid) {
 		node_end(node, END_PART_DIED, 0, "the %s died while its CPU was on its way, and the way led back (%s)",
 			 child->name, why);
 		return;
 	}
-	route_to_child(node, child, header, body);
-	step(node, VNODE_DAEMON(0), &move, STEP_BACK, EAGAIN, 0, why);
+	route_to_child(node, child, m);
+	step(node, VNODE_DAEMON(0), move, STEP_BACK, EAGAIN, 0, why);
 }
 
 /* --- both, and all -------------------------------------------------------------------------------------------------- */
 
-static void on_at(void *ctx, const struct msg_header *header, const void *body)
+void handover_on_at(struct node *node, const struct message *m, const struct msg_cpu_handover *move)
 {
-	struct node *node = ctx;
-	struct msg_cpu_handover move;
 	struct child *child;
 
-	(void)header;
-	memcpy(&move, body, sizeof move);
-	if (!is_sound(node, &move))
+	(void)m;
+	if (!is_sound(node, move))
 		return;
-	net_cpu_at(node->net, move.cpu, move.to, move.move);
-	child = &node->monitor[move.cpu];
-	if (child->part == PART_FROZEN && child->handover.move == move.move)
+	net_cpu_at(node->net, move->cpu, move->to, move->move);
+	child = &node->monitor[move->cpu];
+	if (child->part == PART_FROZEN && child->handover.move == move->move)
 		supervise_release(child);
 }
 
@@ -278,9 +260,4 @@ void handover_start(struct node *node)
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (!node->o.join && net_node_of(node->net, VNODE_CPU(cpu)) == (int)node->o.node)
 			node->cpus_here |= bit_of(cpu);
-	net_on(node->net, MSG_CPU_PREPARE, on_prepare);
-	net_on(node->net, MSG_CPU_STATE, on_state);
-	net_on(node->net, MSG_CPU_GIVE, on_give);
-	net_on(node->net, MSG_CPU_BACK, on_back);
-	net_on(node->net, MSG_CPU_AT, on_at);
 }

@@ -28,8 +28,8 @@ static void answer(struct node *node, unsigned client, const struct msg_cpu_move
 	struct { struct msg_cpu_moved moved; char why[200]; } packet = {
 		.moved = { .cpu = move->cpu, .seq = clients_tag(client, move->seq), .error = error, .pause_us = pause_us },
 	};
-	struct msg_header header = { .type = MSG_CPU_MOVED, .version = WIRE_VERSION, .to = VNODE_CLI,
-				     .bytes = sizeof packet.moved + strnlen(why, sizeof packet.why) };
+	struct msg_header header = packet_header(MSG_CPU_MOVED, VNODE_CLI, node->o.node,
+						 sizeof packet.moved + strnlen(why, sizeof packet.why));
 
 	memcpy(packet.why, why, header.bytes - sizeof packet.moved);
 	if (client == MOVE_CLIENT_HOSTS)
@@ -95,16 +95,13 @@ static void begin_next(struct node *node)
 	}
 }
 
-static void on_step(void *ctx, const struct msg_header *header, const void *body)
+void moves_on_step(struct node *node, const struct message *m, const struct msg_cpu_step *step)
 {
-	struct node *node = ctx;
-	struct msg_cpu_step step;
 	char why[200];
 
-	memcpy(&step, body, sizeof step);
-	snprintf(why, sizeof why, "CPU %u stays on host %u: %.*s", step.cpu, node->moves->current.from,
-		 (int)(header->bytes - sizeof step), (const char *)body + sizeof step);
-	act(node, movequeue_step(&node->moves->queue, &step), &step, why);
+	snprintf(why, sizeof why, "CPU %u stays on host %u: %.*s", step->cpu, node->moves->current.from, (int)m->payload_bytes,
+		 (const char *)m->payload);
+	act(node, movequeue_step(&node->moves->queue, step), step, why);
 	if (!moves_one_goes(node))
 		hosts_after_move(node);
 	turn_next(node);
@@ -123,6 +120,11 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 		answer(node, client, move, EAGAIN, 0, "too many moves wait already");
 	else
 		begin_next(node);
+}
+
+void moves_on_client(struct node *node, const struct message *m, const struct msg_cpu_move *move)
+{
+	moves_request(node, m->from, move);
 }
 
 void moves_after_freeze(struct node *node)
@@ -170,5 +172,4 @@ void moves_start(struct node *node)
 		die("out of memory");
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		node->moves->at[cpu] = (uint32_t)net_node_of(node->net, VNODE_CPU(cpu));
-	net_on(node->net, MSG_CPU_STEP, on_step);
 }

@@ -51,14 +51,13 @@ static uint32_t faked_load(const struct node *node)
 	return fault_on(FAULT_LOAD) == node->o.node + 1 ? 2 * AUTO_LOADED_PERCENT : 0;
 }
 
-static void on_look(void *ctx, const struct msg_header *header, const void *body)
+void policy_on_look(struct node *node, const struct message *m, const struct msg_look *look)
 {
 	struct { struct msg_look look; struct cpu_fetches cpu[MAX_CPUS]; } answer;
-	struct node *node = ctx;
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-	(void)header;
-	memcpy(&answer.look, body, sizeof answer.look);
+	(void)m;
+	answer.look = *look;
 	answer.look.host = node->o.node;
 	answer.look.processors = processors > 0 ? (uint32_t)processors : 1;
 	answer.look.load_percent = fault_on(FAULT_LOAD) ? faked_load(node) : load_percent(answer.look.processors);
@@ -80,8 +79,8 @@ static void answer_to(struct node *node, uint32_t seq, int error, const char *li
 	struct { struct msg_policy body; char line[200]; } packet = {
 		.body = { .policy = state.policy, .seq = seq, .error = error },
 	};
-	struct msg_header header = { .type = MSG_POLICY, .version = WIRE_VERSION, .to = VNODE_CLI,
-				     .bytes = sizeof packet.body + strnlen(line, sizeof packet.line) };
+	struct msg_header header = packet_header(MSG_POLICY, VNODE_CLI, node->o.node,
+						 sizeof packet.body + strnlen(line, sizeof packet.line));
 
 	memcpy(packet.line, line, header.bytes - sizeof packet.body);
 	clients_send_answer(node, &header, &packet);
@@ -145,22 +144,19 @@ static void decide(struct node *node)
 		move(node, &next);
 }
 
-static void on_looked(void *ctx, const struct msg_header *header, const void *body)
+void policy_on_looked(struct node *node, const struct message *m, const struct msg_look *look)
 {
-	struct node *node = ctx;
 	struct cpu_fetches fetches;
-	struct msg_look look;
 
-	memcpy(&look, body, sizeof look);
-	if (look.host >= MAX_NODES || !(state.asked & ~state.answered & 1u << look.host) ||
-	    header->bytes != sizeof look + look.cpus * sizeof fetches)
+	if (look->host >= MAX_NODES || !(state.asked & ~state.answered & 1u << look->host) ||
+	    m->payload_bytes != look->cpus * sizeof fetches)
 		return;
-	state.answered |= 1u << look.host;
-	state.look.host[look.host].rtt_us = look.host ? (uint32_t)((node_now_ns() - look.sent_ns) / 1000) : 0;
-	state.look.host[look.host].processors = look.processors;
-	state.look.host[look.host].load_percent = look.load_percent;
-	for (uint32_t i = 0; i < look.cpus; i++) {
-		memcpy(&fetches, (const char *)body + sizeof look + i * sizeof fetches, sizeof fetches);
+	state.answered |= 1u << look->host;
+	state.look.host[look->host].rtt_us = look->host ? (uint32_t)((node_now_ns() - look->sent_ns) / 1000) : 0;
+	state.look.host[look->host].processors = look->processors;
+	state.look.host[look->host].load_percent = look->load_percent;
+	for (uint32_t i = 0; i < look->cpus; i++) {
+		memcpy(&fetches, (const char *)m->payload + i * sizeof fetches, sizeof fetches);
 		if (fetches.cpu < node->o.machine.cpus)
 			memcpy(state.look.cpu[fetches.cpu].fetched, fetches.from, sizeof fetches.from);
 	}
@@ -205,9 +201,9 @@ static void begin(void)
 	event_active(state.timer, EV_TIMEOUT, 0);
 }
 
-void policy_on_client(struct node *node, unsigned client, const struct msg_policy *body)
+void policy_on_client(struct node *node, const struct message *m, const struct msg_policy *body)
 {
-	uint32_t seq = clients_tag(client, body->seq);
+	uint32_t seq = clients_tag(m->from, body->seq);
 	const char *why = NULL;
 
 	if (state.client != NOBODY || state.moving)
@@ -220,7 +216,7 @@ void policy_on_client(struct node *node, unsigned client, const struct msg_polic
 		answer_to(node, seq, EAGAIN, why);
 		return;
 	}
-	state.client = client;
+	state.client = m->from;
 	state.seq = seq;
 	log_info("policy %s", policy_name(body->policy));
 	state.policy = body->policy;
@@ -244,10 +240,8 @@ void policy_forget_client(unsigned client)
 
 void policy_start(struct node *node)
 {
-	net_on(node->net, MSG_LOOK, on_look);
 	if (node->o.node)
 		return;
-	net_on(node->net, MSG_LOOKED, on_looked);
 	state.policy = node->o.machine.policy;
 	state.timer = evtimer_new(node->base, on_timer, node);
 	if (!state.timer)

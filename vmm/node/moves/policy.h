@@ -6,8 +6,6 @@
 
 void policy_start(struct node *node);
 enum policy policy_now(void);
-/* A command line chooses another one. */
-void policy_on_client(struct node *node, unsigned client, const struct msg_policy *body);
 void policy_forget_client(unsigned client);
 /* The answer to a move that was asked for by MOVE_CLIENT_POLICY. */
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why);

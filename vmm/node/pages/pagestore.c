@@ -185,8 +185,7 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 static void answer(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right)
 {
 	struct msg_page_ready ready = { .gfn = gfn, .right = right };
-	struct msg_header header = { .type = MSG_PAGE_READY, .version = WIRE_VERSION, .bytes = sizeof ready,
-				     .to = VNODE_CPU(cpu), .from_node = node->o.node };
+	struct msg_header header = packet_header(MSG_PAGE_READY, VNODE_CPU(cpu), node->o.node, sizeof ready);
 
 	node->wait[cpu].waiting = false;
 	if (node->monitor[cpu].conn)
@@ -338,20 +337,15 @@ static void count_fetch(struct node *node, gfn_t gfn, unsigned from)
 			node->fetched[cpu][from]++;
 }
 
-void pagestore_on_message(void *ctx, const struct msg_header *header, const void *body)
+void pagestore_on_message(struct node *node, const struct message *m, const struct msg_dsm *dsm)
 {
-	struct node *node = ctx;
-	struct msg_dsm dsm;
-	uint32_t payload = header->bytes - sizeof dsm;
-	bool with_page = header->type == MSG_DSM_GRANT_READ || header->type == MSG_DSM_GRANT_WRITE;
+	const void *page = m->payload_bytes ? m->payload : NULL;
 
-	memcpy(&dsm, body, sizeof dsm);
-	if (with_page)
-		count_fetch(node, dsm.gfn, header->from_node);
-	if (!node->dsm || payload != (with_page ? PAGE_BYTES : 0) ||
-	    dsm_on_message(node->dsm, header, &dsm, with_page ? (const char *)body + sizeof dsm : NULL))
-		node_end(node, END_FAILURE, 0, "host %u sent a wrong %s for page %x; this is a bug in vmp", header->from_node,
-			 wire_type_name(header->type), dsm.gfn);
+	if (page)
+		count_fetch(node, dsm->gfn, m->from);
+	if (!node->dsm || dsm_on_message(node->dsm, &m->header, dsm, page))
+		node_end(node, END_FAILURE, 0, "host %u sent a wrong %s for page %x; this is a bug in vmp", m->from,
+			 wire_type_name(m->header.type), dsm->gfn);
 	else
 		keep_to_share(node);
 }

@@ -60,8 +60,7 @@ bool clients_send_run(struct node *node, const struct msg_header *header, const 
 void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
 		      uint32_t payload_bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes,
-				     .to = VNODE_CLI, .from_node = node->o.node };
+	struct msg_header header = packet_header(type, VNODE_CLI, node->o.node, body_bytes + payload_bytes);
 
 	for (unsigned i = 0; i < MAX_CLIENTS; i++)
 		if (node->client[i].conn)
@@ -109,61 +108,64 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 		log_warn("%s does not take its answers", conn_name(slot->conn));
 }
 
-static void forward_query(struct node *node, unsigned number, const struct msg_header *header, const void *body)
+void clients_on_query(struct node *node, const struct message *m)
 {
 	struct query query;
-	bool of_cpu = header->type == MSG_DUMP_REQUEST;
+	bool of_cpu = m->header.type == MSG_DUMP_REQUEST;
 
-	memcpy(&query, body, sizeof query);
+	memcpy(&query, m->body, sizeof query);
 	if (of_cpu ? query.of >= node->o.machine.cpus : !node_has_host(node, query.of)) {
 		log_warn("a query about %s %u, which this machine does not have", of_cpu ? "CPU" : "host", query.of);
 		return;
 	}
-	query.seq = clients_tag(number, query.seq);
-	net_send(node->net, of_cpu ? VNODE_CPU(query.of) : VNODE_DAEMON(query.of), header->type, &query, sizeof query, NULL, 0);
+	query.seq = clients_tag(m->from, query.seq);
+	net_send(node->net, of_cpu ? VNODE_CPU(query.of) : VNODE_DAEMON(query.of), m->header.type, &query, sizeof query, NULL, 0);
 }
 
 /* Its number goes in front of what a client sends to the console, so that the I/O server can answer it alone. */
-static void forward_console(struct node *node, unsigned number, const struct msg_header *header, const void *body)
+void clients_on_console(struct node *node, const struct message *m, const struct msg_console *body)
 {
-	struct msg_console console;
+	struct msg_console console = *body;
 
-	memcpy(&console, body, sizeof console);
-	console.client = number;
-	net_send(node->net, VNODE_IOSRV, header->type, &console, sizeof console, (const char *)body + sizeof console,
-		 header->bytes - sizeof console);
+	console.client = m->from;
+	net_send(node->net, VNODE_IOSRV, MSG_CONSOLE, &console, sizeof console, m->payload, m->payload_bytes);
 }
 
-static void attach_console(struct node *node, unsigned number, const void *body)
+void clients_on_attach(struct node *node, const struct message *m, const struct msg_console_attach *body)
 {
-	struct msg_console_attach attach;
+	struct msg_console_attach attach = *body;
 
-	memcpy(&attach, body, sizeof attach);
-	attach.client = number;
-	node->client[number].console = true;
+	attach.client = m->from;
+	node->client[m->from].console = true;
 	net_send(node->net, VNODE_IOSRV, MSG_CONSOLE_ATTACH, &attach, sizeof attach, NULL, 0);
 }
 
-static void greet(struct node *node, struct conn *conn, const void *body)
+static void refuse(struct client_slot *slot)
+{
+	struct conn *conn = slot->conn;
+
+	slot->conn = NULL;
+	conn_close(conn);
+}
+
+void clients_on_hello(struct node *node, const struct message *m, const struct msg_hello *hello)
 {
 	static const char *const names[] = { "vmp run", "a console client", "a query" };
-	struct msg_hello hello, ours = { .wire_version = WIRE_VERSION, .role = PEER_DAEMON, .index = node->o.node };
-	struct msg_header header = { .type = MSG_HELLO, .version = WIRE_VERSION, .bytes = sizeof ours };
-	struct client_slot *slot = &node->client[conn_index(conn)];
+	struct msg_hello ours = { .wire_version = wire_version, .role = PEER_DAEMON, .index = node->o.node };
+	struct msg_header header = packet_header(MSG_HELLO, VNODE_CLI, node->o.node, sizeof ours);
+	struct client_slot *slot = &node->client[m->from];
 
-	memcpy(&hello, body, sizeof hello);
-	if (hello.wire_version != WIRE_VERSION || hello.role != PEER_CLI || hello.index > CLIENT_KIND_QUERY || slot->greeted ||
-	    (hello.index == CLIENT_KIND_RUN && clients_have_run(node))) {
+	if (hello->wire_version != wire_version || hello->role != PEER_CLI || hello->index > CLIENT_KIND_QUERY || slot->greeted ||
+	    (hello->index == CLIENT_KIND_RUN && clients_have_run(node))) {
 		log_warn("a command line introduced itself wrongly: refused");
-		slot->conn = NULL;
-		conn_close(conn);
+		refuse(slot);
 		return;
 	}
-	slot->kind = hello.index;
+	slot->kind = hello->index;
 	slot->greeted = true;
 	log_debug("%s connected", names[slot->kind]);
-	conn_send(conn, &header, &ours, sizeof ours, NULL, 0);
-	hosts_tell_client(node, conn);
+	conn_send(slot->conn, &header, &ours, sizeof ours, NULL, 0);
+	hosts_tell_client(node, slot->conn);
 	if (slot->kind != CLIENT_KIND_RUN)
 		return;
 	if (node->ending) { /* the machine failed before: now there is somebody to hear it */
@@ -175,75 +177,22 @@ static void greet(struct node *node, struct conn *conn, const void *body)
 	}
 }
 
-static void on_client_message(struct conn *conn, const struct msg_header *header, const void *body)
+void clients_on_end(struct node *node, const struct message *m, const struct msg_machine_end *end)
+{
+	node->end_told |= node->client[m->from].kind == CLIENT_KIND_RUN; /* it has all that it waits for */
+	node_end_message(node, end, m->payload, m->payload_bytes);
+	supervise_proceed(node);
+}
+
+static void on_client_message(struct conn *conn, const struct message *m)
 {
 	struct node *node = conn_owner(conn);
-	unsigned number = conn_index(conn);
-	struct msg_header readdressed = *header;
 
-	readdressed.to = VNODE_IOSRV;
-	if (header->type != MSG_HELLO && !node->client[number].greeted) {
-		log_warn("a command line began with %s: refused", wire_type_name(header->type));
-		node->client[number].conn = NULL;
-		conn_close(conn);
-		return;
-	}
-	switch (header->type) {
-	case MSG_HELLO:
-		greet(node, conn, body);
-		break;
-	case MSG_STREAM:
-	case MSG_STREAM_ROOM:
-	case MSG_CONSOLE_SIZE:
-		net_forward(node->net, &readdressed, body);
-		break;
-	case MSG_CONSOLE:
-		forward_console(node, number, header, body);
-		break;
-	case MSG_CONSOLE_ATTACH:
-		attach_console(node, number, body);
-		break;
-	case MSG_DUMP_REQUEST:
-	case MSG_STATS_REQUEST:
-	case MSG_PAGES_REQUEST:
-		forward_query(node, number, header, body);
-		break;
-	case MSG_CPU_MOVE: {
-		struct msg_cpu_move move;
-
-		memcpy(&move, body, sizeof move);
-		moves_request(node, number, &move);
-		break;
-	}
-	case MSG_POLICY: {
-		struct msg_policy policy;
-
-		memcpy(&policy, body, sizeof policy);
-		policy_on_client(node, number, &policy);
-		break;
-	}
-	case MSG_HOST:
-		hosts_on_client(node, number, header, body);
-		break;
-	case MSG_SNAPSHOT:
-	case MSG_SNAPSHOT_PULL:
-	case MSG_SNAPSHOT_ITEM:
-		freeze_on_client(node, number, header, body);
-		break;
-	case MSG_DEBUG:
-		debug_on_client(node, number, header, body);
-		break;
-	case MSG_MACHINE_END: {
-		struct msg_machine_end end;
-
-		memcpy(&end, body, sizeof end);
-		node->end_told |= node->client[number].kind == CLIENT_KIND_RUN; /* it has all that it waits for */
-		node_end_message(node, &end, (const char *)body + sizeof end, header->bytes - sizeof end);
-		supervise_proceed(node);
-		break;
-	}
-	default:
-		log_warn("unexpected message %s from %s: dropped", wire_type_name(header->type), conn_name(conn));
+	if (m->header.type != MSG_HELLO && !node->client[m->from].greeted) {
+		log_warn("a command line began with %s: refused", wire_type_name(m->header.type));
+		refuse(&node->client[m->from]);
+	} else {
+		bug_on(!dispatch_from_client(node, m)); /* what the link does not allow has not come so far */
 	}
 }
 
@@ -265,7 +214,7 @@ static void on_client_closed(struct conn *conn, int reason)
 	node->end_told = true; /* and nobody else needs to be told why */
 }
 
-static const struct conn_handler client_handler = { on_client_message, on_client_closed, NULL };
+static const struct conn_handler client_handler = { LINK_CLIENT_TO_NODE, on_client_message, on_client_closed, NULL };
 
 static void on_incoming(evutil_socket_t listen_fd, short what, void *arg)
 {
@@ -290,20 +239,18 @@ void clients_last_words(struct node *node, const char *line)
 {
 	enum { PATIENCE_MS = 2000 };
 	struct msg_machine_end end = { .reason = END_FAILURE, .node = node->o.node };
-	struct msg_header header = { .type = MSG_MACHINE_END, .version = WIRE_VERSION, .bytes = sizeof end + strlen(line),
-				     .to = VNODE_CLI, .from_node = node->o.node };
+	struct msg_header header = packet_header(MSG_MACHINE_END, VNODE_CLI, node->o.node, sizeof end + strlen(line));
 	struct pollfd incoming = { .fd = node->control_fd, .events = POLLIN };
-	struct iovec parts[3] = { { &header, sizeof header }, { &end, sizeof end }, { (void *)line, strlen(line) } };
-	struct msghdr message = { .msg_iov = parts, .msg_iovlen = 3 };
-	int fd = -1;
+	int fd, error;
 
 	if (clients_have_run(node)) {
 		clients_send_all(node, MSG_MACHINE_END, &end, sizeof end, line, strlen(line));
 		conn_flush(run_client(node)->conn, PATIENCE_MS);
 	} else if (node->control_event && poll(&incoming, 1, PATIENCE_MS) == 1) {
 		fd = unix_accept(node->control_fd);
-		if (fd >= 0 && sendmsg(fd, &message, MSG_NOSIGNAL) < 0)
-			log_warn("nobody could be told: %s", strerror(errno));
+		error = fd < 0 ? 0 : packet_send(fd, &header, &end, sizeof end, line, strlen(line), false);
+		if (error)
+			log_warn("nobody could be told: %s", strerror(-error));
 	}
 	if (node->control_event)
 		unlink(control_path);

@@ -1,8 +1,7 @@
 /* conn.h - one connection of the node daemon: a SOCK_SEQPACKET socket, one message a packet, and a bounded send queue.
  *
- * Whoever is at the other end - a monitor, the I/O server, another daemon, a command line - the same happens here: a
- * packet is received into a buffer of our own, its header's version and its size are checked against the type's bounds,
- * and only then it is handed up.  A packet that fails the check ends the connection with a line that says why.
+ * The other end is a monitor, the I/O server or a command line: base/packet.h checks what comes from it, and it is handed up.  A
+ * packet that fails the check ends the connection with a line that says why.
  *
  * Rules of use:
  *  - conn_send() never blocks.  What the socket does not take now is queued; a queue that would pass CONN_QUEUE_BYTES is
@@ -14,8 +13,8 @@
 #ifndef VMM_NODE_WIRE_CONN_H
 #define VMM_NODE_WIRE_CONN_H
 
+#include "base/packet.h"
 #include "base/types.h"
-#include "base/wire.h"
 
 struct event_base;
 struct conn;
@@ -25,14 +24,15 @@ enum {
 	CONN_BATCH = 64,	    /* messages taken from one socket before the others get their turn */
 };
 
-/* A received message: `body` points to header->bytes bytes, valid during the call. */
-typedef void (*conn_message_fn)(struct conn *conn, const struct msg_header *header, const void *body);
-/* reason: 0 = the other end closed, otherwise -errno (-EPROTO: it sent nonsense). */
+/* A received message, valid during the call; m->from: the connection's index. */
+typedef void (*conn_message_fn)(struct conn *conn, const struct message *m);
+/* reason: 0 = the other end closed, otherwise -errno (-EPROTO: it broke the rules; -EPROTONOSUPPORT: it is of another version). */
 typedef void (*conn_closed_fn)(struct conn *conn, int reason);
 /* Something that was queued is in the socket now; for who has to be told to look there. May be NULL; no conn_close() inside. */
 typedef void (*conn_written_fn)(struct conn *conn);
 
 struct conn_handler {
+	enum wire_link link;
 	conn_message_fn on_message;
 	conn_closed_fn on_closed;
 	conn_written_fn on_written;
@@ -62,14 +62,5 @@ void *conn_owner(const struct conn *conn);
 unsigned conn_index(const struct conn *conn);
 int conn_fd(const struct conn *conn);
 size_t conn_queued_bytes(const struct conn *conn);
-
-/* Check a packet of `n` bytes as received: 0, or -EPROTO with the reason in `why`. Pure. */
-int conn_check_packet(const void *packet, size_t n, char *why, size_t why_bytes);
-
-/* A message's type has a payload after a fixed body: the body's size, and where the payload starts. */
-uint32_t conn_body_bytes(uint16_t type);
-
-/* The largest packet of any type, header included. */
-enum { CONN_MAX_PACKET = sizeof(struct msg_header) + 256 + MAX_MSG_PAYLOAD };
 
 #endif

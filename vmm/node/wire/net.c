@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "vmm/node/wire/conn.h"
 
 struct net {
 	unsigned node, n_nodes;
+	net_deliver_fn deliver;
 	void *ctx;
-	net_handler_fn handler[NET_TYPES];
 	net_carrier_fn carrier;
 	void (*overflow)(void *ctx, unsigned peer);
 	bool overflown;
@@ -44,7 +43,7 @@ int net_node_of(const struct net *net, vnode_t to)
 	return net_vnode_node(to, net->n_nodes);
 }
 
-struct net *net_new(unsigned node, unsigned n_nodes, void *ctx)
+struct net *net_new(unsigned node, unsigned n_nodes, net_deliver_fn deliver, void *ctx)
 {
 	struct net *net = calloc(1, sizeof *net);
 
@@ -52,6 +51,7 @@ struct net *net_new(unsigned node, unsigned n_nodes, void *ctx)
 		die("out of memory");
 	net->node = node;
 	net->n_nodes = n_nodes;
+	net->deliver = deliver;
 	net->ctx = ctx;
 	for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++)
 		net->cpu[cpu].node = -1;
@@ -63,12 +63,6 @@ void net_free(struct net *net)
 	free(net);
 }
 
-void net_on(struct net *net, enum msg_type type, net_handler_fn handler)
-{
-	bug_on((unsigned)type >= NET_TYPES || net->handler[type]);
-	net->handler[type] = handler;
-}
-
 void net_carry(struct net *net, net_carrier_fn carrier, void (*overflow)(void *ctx, unsigned peer))
 {
 	net->carrier = carrier;
@@ -78,14 +72,6 @@ void net_carry(struct net *net, net_carrier_fn carrier, void (*overflow)(void *c
 const struct net_counts *net_counts(const struct net *net, unsigned peer)
 {
 	return &net->counts[peer];
-}
-
-static void deliver(struct net *net, const struct msg_header *header, const void *body)
-{
-	if (header->type < NET_TYPES && net->handler[header->type])
-		net->handler[header->type](net->ctx, header, body);
-	else
-		log_error("no handler for %s from host %u: dropped", wire_type_name(header->type), header->from_node);
 }
 
 static void send_to_peer(struct net *net, unsigned peer, const struct msg_header *header, const void *body,
@@ -103,47 +89,57 @@ static void send_to_peer(struct net *net, unsigned peer, const struct msg_header
 	count->bytes += sizeof *header + header->bytes;
 }
 
+static void drop(const struct msg_header *header)
+{
+	log_error("%s to nobody (virtual node %llx): dropped", wire_type_name(header->type), (unsigned long long)header->to);
+}
+
+static void deliver(struct net *net, const struct msg_header *header, const void *body)
+{
+	struct message m = packet_message(header, body);
+
+	net->deliver(net->ctx, &m);
+}
+
 void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
 	      uint32_t payload_bytes)
 {
-	struct msg_header header = { .type = type, .version = WIRE_VERSION, .bytes = body_bytes + payload_bytes, .to = to,
-				     .from_node = net->node };
+	struct msg_header header = packet_header(type, to, net->node, body_bytes + payload_bytes);
 	int node = net_node_of(net, to);
-	/* Handlers see one contiguous message; only local messages with a payload pay for the copy. */
-	char whole[CONN_MAX_PACKET];
+	/* The payload of a message stands behind its body; only local messages with a payload pay for the copy. */
+	struct packet_buffer whole;
 
 	if (node < 0) {
-		log_error("%s to nobody (virtual node %llx): dropped", wire_type_name(type), (unsigned long long)to);
+		drop(&header);
 	} else if ((unsigned)node != net->node) {
 		send_to_peer(net, node, &header, body, body_bytes, payload, payload_bytes);
 	} else if (!payload_bytes) {
 		deliver(net, &header, body);
 	} else {
 		bug_on(body_bytes + payload_bytes > sizeof whole);
-		memcpy(whole, body, body_bytes);
-		memcpy(whole + body_bytes, payload, payload_bytes);
-		deliver(net, &header, whole);
+		memcpy(whole.bytes, body, body_bytes);
+		memcpy(whole.bytes + body_bytes, payload, payload_bytes);
+		deliver(net, &header, whole.bytes);
 	}
 }
 
-void net_forward(struct net *net, const struct msg_header *header, const void *body)
+void net_forward(struct net *net, const struct message *m)
 {
-	int node = net_node_of(net, header->to);
+	int node = net_node_of(net, m->header.to);
 
 	if (node < 0)
-		log_error("%s to nobody (virtual node %llx): dropped", wire_type_name(header->type),
-			  (unsigned long long)header->to);
+		drop(&m->header);
 	else if ((unsigned)node == net->node)
-		deliver(net, header, body);
+		net->deliver(net->ctx, m);
 	else
-		send_to_peer(net, node, header, body, header->bytes, NULL, 0);
+		send_to_peer(net, node, &m->header, m->body, m->header.bytes, NULL, 0);
 }
 
-void net_receive(struct net *net, unsigned peer, const struct msg_header *header, const void *body)
+void net_receive(struct net *net, unsigned peer, const struct message *m)
 {
-	struct net_count *count = &net->counts[peer].received[header->type];
+	struct net_count *count = &net->counts[peer].received[m->header.type];
 
 	count->messages++;
-	count->bytes += sizeof *header + header->bytes;
-	net_forward(net, header, body);
+	count->bytes += sizeof m->header + m->header.bytes;
+	net_forward(net, m);
 }

@@ -21,7 +21,6 @@
 #include "phnx/phnx.h"
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/node.h"
-#include "vmm/node/wire/conn.h"
 #include "vmm/node/wire/links.h"
 
 enum { GONE_MS = 10000, CONNECT_LIMIT_MS = 20000, CLUSTER_LIMIT_MS = 90000, LAST_WORDS_MS = 200, PATH_ROOM = 108 };
@@ -75,8 +74,8 @@ static uint32_t dialed(const struct node *node)
  * the resource name that has proved itself: a daemon that is gone takes nothing of what is for its successor. */
 static void greet(struct node *node, ph_vp_t to, bool answer)
 {
-	struct msg_hello hello = { .wire_version = WIRE_VERSION, .role = PEER_DAEMON, .index = node->o.node, .answer = answer };
-	struct msg_header header = { .type = MSG_HELLO, .version = WIRE_VERSION, .bytes = sizeof hello, .from_node = node->o.node };
+	struct msg_hello hello = { .wire_version = wire_version, .role = PEER_DAEMON, .index = node->o.node, .answer = answer };
+	struct msg_header header = packet_header(MSG_HELLO, to, node->o.node, sizeof hello);
 
 	if (send_to(to, &header, &hello, sizeof hello, NULL, 0))
 		log_error("cannot greet: out of memory");
@@ -88,6 +87,10 @@ static void on_hello(struct node *node, const void *body, ph_vp_t source)
 	struct msg_hello hello;
 
 	memcpy(&hello, body, sizeof hello);
+	if (hello.wire_version != wire_version && hello.index < MAX_NODES) {
+		route_peer_is_wrong(node, hello.index, "it is of another version of vmp: install one version everywhere");
+		return;
+	}
 	name = &node->overlay->name[hello.index % MAX_NODES];
 	if (hello.role != PEER_DAEMON || hello.index >= MAX_NODES || hello.index == node->o.node ||
 	    (*name && *name != source && node_has_host(node, hello.index))) {
@@ -200,24 +203,43 @@ static void on_overflow(void *ctx, unsigned peer)
 	node_end(node, END_FAILURE, 0, "host %u does not take the messages of host %u", peer, node->o.node);
 }
 
+/* Header and HELLO are the same in all versions: whoever speaks another one has at least a number. */
+static int number_of(const struct node *node, const struct ph_msg *msg, ph_vp_t source)
+{
+	struct { struct msg_header header; struct msg_hello hello; } greeting;
+	int peer = peer_of(node, source);
+
+	if (peer >= 0 || msg->len < sizeof greeting)
+		return peer;
+	memcpy(&greeting, msg->body, sizeof greeting);
+	return greeting.header.type == MSG_HELLO && greeting.hello.index < MAX_NODES ? (int)greeting.hello.index : -1;
+}
+
+static void on_nonsense(struct node *node, const struct ph_msg *msg, ph_vp_t source, const char *why)
+{
+	int peer = number_of(node, msg, source);
+
+	if (peer >= 0)
+		route_peer_is_wrong(node, (unsigned)peer, why);
+	else
+		log_error("a daemon that has not greeted: %s", why);
+}
+
 static void on_message(void *arg, const struct ph_msg *msg, ph_vp_t source)
 {
 	struct node *node = arg;
-	struct msg_header header;
+	struct message m;
 	int peer = peer_of(node, source);
 	char why[160];
 
-	if (conn_check_packet(msg->body, msg->len, why, sizeof why)) {
-		node_end(node, END_FAILURE, 0, "host %d sent nonsense to host %u: %s", peer, node->o.node, why);
-		return;
-	}
-	memcpy(&header, msg->body, sizeof header);
-	if (header.type == MSG_HELLO)
-		on_hello(node, (const char *)msg->body + sizeof header, source);
+	if (packet_check(msg->body, msg->len, LINK_OVERLAY, &m, why, sizeof why))
+		on_nonsense(node, msg, source, why);
+	else if (m.header.type == MSG_HELLO)
+		on_hello(node, m.body, source);
 	else if (peer >= 0)
-		net_receive(node->net, (unsigned)peer, &header, (const char *)msg->body + sizeof header);
+		net_receive(node->net, (unsigned)peer, &m);
 	else
-		log_error("%s from a daemon that has not greeted: dropped", wire_type_name(header.type));
+		log_error("%s from a daemon that has not greeted: dropped", wire_type_name(m.header.type));
 }
 
 void overlay_flush(struct node *node)
@@ -316,7 +338,7 @@ void overlay_start(struct node *node)
 	ph_set_error_callback(on_error, node);
 	open_ways(node);
 	ph_set_failure_timeout(GONE_MS * 1000, PH_GONE_RESEND, on_gone, node);
-	for (int type = 1; type < NET_TYPES; type++)
+	for (int type = 1; type < MESSAGE_TYPES; type++)
 		if (ph_set_handler(type, on_message, node))
 			die("out of memory");
 	ph_assume_vp(VNODE_DAEMON(node->o.node));
