@@ -3,7 +3,7 @@
  * packet_check() is pure.  Before anybody looks into a packet it finds that header and size fit the type, that the sender speaks
  * this version of the messages, and that a message of this type may come on this link (msg.def).  Who uses it:
  *	monitor/channel.c	waits in packet_send() and packet_receive()
- *	iosrv/main.c		receives without waiting, and waits until it has sent
+ *	iosrv/iosrv_main.c	receives without waiting, and waits until it has sent
  *	vmm/node/wire/conn.c, vmm/cli/client.c	in a libevent loop: never wait; what the socket does not take is queued here
  *	vmm/node/wire/overlay.c	packet_check() alone: the Phoenix library carries its packets
  * Whoever gets an error from here knows that the other end broke the rules: a child or peer ends its part of the machine, a
