@@ -97,7 +97,6 @@ void process_prepare(struct monitor *m)
 		die("cannot map the stub page: %s", strerror(errno));
 	m->vm.window = (struct cpu_window *)((char *)m->vm.stub + STUB_FD_WINDOW);
 	memcpy((char *)m->vm.window + PAGE_BYTES, window_code, window_code_end - window_code);
-	m->vm.window->gate = window_trap_gate(); /* the direct engine has one of its own */
 	m->vm.stub->want_userfault = m->many_hosts;
 	m->vm.stub->want_direct = m->direct_engine;
 	m->direct = (struct direct_shared *)((char *)m->vm.stub + STUB_FD_DIRECT);
@@ -168,7 +167,7 @@ static void registers_to_host(struct monitor *m)
 	r->rsp = v->gpr[ESP], r->rbp = v->gpr[EBP], r->rsi = v->gpr[ESI], r->rdi = v->gpr[EDI];
 	r->r8 = r->r9 = r->r10 = r->r11 = r->r12 = r->r13 = r->r14 = r->r15 = 0;
 	r->rip = v->eip;
-	window_open(m->vm.window, v, atomic_load(&m->slot->spins));
+	window_open(m->vm.window, v, window_trap_gate(), atomic_load(&m->slot->spins));
 	if (m->strict)
 		window_restrict(m->vm.window, v);
 	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;

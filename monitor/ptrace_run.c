@@ -354,17 +354,19 @@ static void on_signal(struct monitor *m, const struct stop *why)
 		vcpu_beyond_user_limit(v, v->eip, ACCESS_FETCH);
 		return;
 	}
+	/* Before anything is resumed, also after a kick: what runs outside the guest's segments may be the mapping stub with a
+	 * list that this monitor has not written, of which a kick would let every call succeed. */
+	if (!why->in_window && !in_guest_segment(m)) {
+		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %d)", (unsigned)m->vm.regs.cs,
+			  v->eip, why->signal);
+		return;
+	}
 	if (why->signal == SIGUSR1) {
 		count_trap(m, TRAP_KICK);
 		return;
 	}
 	if (why->in_window && why->place != WINDOW_IRET) {
 		count_trap(m, why->place == WINDOW_SYSCALL ? TRAP_SYSCALL : TRAP_HYPERCALL);
-		return;
-	}
-	if (!why->in_window && !in_guest_segment(m)) {
-		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %d)", (unsigned)m->vm.regs.cs,
-			  v->eip, why->signal);
 		return;
 	}
 	switch (why->signal) {

@@ -4,8 +4,9 @@
 
 extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_slow[], window_trap[];
 
-void window_open(struct cpu_window *w, struct vcpu *v, uint32_t spins)
+void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t spins)
 {
+	w->gate = gate;
 	w->iflag = v->eflags & EFLAGS_IF;
 	w->pending = vcpu_interrupt_pending(v);
 	w->slow_return = w->pending || v->nmi_blocked || v->eflags & EFLAGS_IOPL; /* iret ends the last two */

@@ -38,8 +38,10 @@ WINDOW_FIELD(spins, VMP_CPU_SPINS);
 WINDOW_FIELD(slow_return, WINDOW_SLOW_RETURN);
 WINDOW_FIELD(gate, WINDOW_GATE);
 
-/* Before guest code runs: the window as v has it, and VMP_CPU_SPINS. After it: back again, so that v is the whole truth. */
-void window_open(struct cpu_window *w, struct vcpu *v, uint32_t spins);
+/* Before guest code runs: the window as v has it, VMP_CPU_SPINS, and the engine's gate.  Every word is written each time: a guest's
+ * program may have written any of them, and with --strict the guest kernel, which runs next, trusts them all.
+ * After guest code: back again, so that v is the whole truth. */
+void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t spins);
 void window_close(struct cpu_window *w, struct vcpu *v);
 
 /* The guest trusts no user with the window: behind window_open(), and instead of window_close() if it ran at CPL 3. */

@@ -89,7 +89,8 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 		WRITE_SEGMENT(fs, vmproc_selector(v->seg[SEG_FS]));
 	if (v->seg[SEG_GS] != direct.entered_with[SEG_GS])
 		WRITE_SEGMENT(gs, vmproc_selector(v->seg[SEG_GS]));
-	window_open(direct.window, v, atomic_load_explicit(&direct.slot->spins, memory_order_relaxed));
+	window_open(direct.window, v, (uint64_t)direct_gate,
+		    atomic_load_explicit(&direct.slot->spins, memory_order_relaxed));
 	if (direct.tls_stale || direct.refault.wanted || direct_bare_awaits(v))
 		direct.window->slow_return = true;
 }
@@ -735,7 +736,6 @@ void direct_run(void)
 
 	direct.timer_armed_ns = UINT64_MAX;
 	direct_env_init();
-	direct.window->gate = (uint64_t)direct_gate; /* the same in all processes of a CPU */
 	direct_wait_for_cpu();
 	if (direct.number == 0) {
 		direct_begin_cpu(v);

