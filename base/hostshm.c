@@ -5,8 +5,29 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+struct host_shm *hostshm_map(int head_fd, int cpus_fd, uint32_t ram_pages)
+{
+	size_t rest = hostshm_cpus_bytes(ram_pages);
+	char *at = mmap(NULL, HOSTSHM_HEAD_BYTES + rest, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at == MAP_FAILED)
+		return NULL;
+	if (mmap(at, HOSTSHM_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, head_fd, 0) == MAP_FAILED ||
+	    mmap(at + HOSTSHM_HEAD_BYTES, rest, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, cpus_fd, 0) == MAP_FAILED) {
+		munmap(at, HOSTSHM_HEAD_BYTES + rest);
+		return NULL;
+	}
+	return (struct host_shm *)at;
+}
+
+void hostshm_unmap(struct host_shm *shm, uint32_t ram_pages)
+{
+	munmap(shm, HOSTSHM_HEAD_BYTES + hostshm_cpus_bytes(ram_pages));
+}
 
 /* The order matters: the post stands before `wake` moves, `wake` moves before `state` is read.  A CPU that goes to sleep
  * reads `wake`, sets HALTED, looks at its posts, and sleeps only if `wake` is as it was.  A CPU that goes to run sets

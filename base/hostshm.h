@@ -1,4 +1,6 @@
-/* hostshm.h - the memory that a host's node daemon shares with its monitors (one memfd, beside the guest's RAM memfd).
+/* hostshm.h - the memory that a host's node daemon shares with its monitors: two memfds, beside the guest's RAM memfd, mapped one
+ * behind the other.  The head is the daemon's and the monitors' alone; the rest, from the clock on, is in another memfd, because
+ * VM processes of the direct engine are given that one.
  *
  * Rules of use:
  *  - The daemon creates it, writes the header and every page's right, and reads the statistics.
@@ -14,14 +16,16 @@
  *    frame; only then touch the page (hostshm_drain_pins()).  This is Dekker's algorithm, one side per process.
  *    A host that will never have another beside it takes rights away only at a snapshot's cut, when no CPU runs: there, nothing
  *    is published, and looking at the right is enough.
- *  - A VM process of the ptrace engine never sees this memory; one of the direct engine its own CPU's slot, and the clock
- *    and the rights for reading. Therefore the clock and each slot are a page, and nothing in it could hurt more than the guest
- *    itself.
+ *  - A VM process of the ptrace engine never sees this memory; one of the direct engine maps its own CPU's slot, and the clock
+ *    and the rights for reading, at places that its monitor gives it on its command line, and closes the descriptor before
+ *    guest code runs.  Therefore the clock and each slot are a page, and nothing there is a process id, a bound or a place of
+ *    anybody else's: what a monitor or the daemon takes from a slot it checks.
  */
 #ifndef BASE_HOSTSHM_H
 #define BASE_HOSTSHM_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include "base/cpufeatures.h"
 #include "base/hostclock.h"
 #include "base/limits.h"
@@ -85,23 +89,38 @@ struct vcpu_slot {
 } __attribute__((aligned(4096)));
 
 struct host_shm {
-	uint32_t magic, bytes;
+	uint32_t magic, reserved;
 	uint32_t node, many_hosts /* there are others, or may be later */, n_cpus, ram_pages;
 	uint32_t tsc_khz;	     /* VMP_HC_TSC_KHZ */
 	uint32_t host_tsc_khz;	     /* of this host, measured */
 	struct cpu_features features; /* what the guest may see of the processor */
 	_Atomic int32_t vm_pid[MAX_CPUS][MAX_SPACES]; /* the VM processes, 0 for one that does not exist */
 	_Atomic int32_t monitor_pid[MAX_CPUS];
+	/* from here on in the second memfd */
 	struct host_clock clock __attribute__((aligned(4096))); /* VMP_HC_CLOCK */
 	struct vcpu_slot slot[MAX_CPUS];
 	/* followed by ram_pages rights, then ram_pages fault counts */
 	_Atomic uint8_t page_right[];
 };
 
+enum { HOSTSHM_HEAD_BYTES = offsetof(struct host_shm, clock) };
+_Static_assert(HOSTSHM_HEAD_BYTES % PAGE_BYTES == 0 && offsetof(struct host_shm, slot) % PAGE_BYTES == 0 &&
+	       sizeof(struct vcpu_slot) % PAGE_BYTES == 0 && offsetof(struct host_shm, page_right) % PAGE_BYTES == 0, "pages of their own");
+
 static inline size_t hostshm_bytes(uint32_t ram_pages)
 {
 	return sizeof(struct host_shm) + (ram_pages + 7u) / 8 * 8 + (size_t)ram_pages * sizeof(uint32_t);
 }
+
+/* Bytes of the second memfd. */
+static inline size_t hostshm_cpus_bytes(uint32_t ram_pages)
+{
+	return (hostshm_bytes(ram_pages) - HOSTSHM_HEAD_BYTES + PAGE_MASK) & ~(size_t)PAGE_MASK;
+}
+
+/* Map the two memfds one behind the other; NULL with errno if that cannot be. */
+struct host_shm *hostshm_map(int head_fd, int cpus_fd, uint32_t ram_pages);
+void hostshm_unmap(struct host_shm *shm, uint32_t ram_pages);
 
 /* Faults taken per page on this host (requests to the daemon), for `vmp pages`. */
 static inline _Atomic uint32_t *hostshm_page_faults(struct host_shm *shm)

@@ -101,8 +101,8 @@ static int set_up(struct monitor *m, pid_t pid)
 	atomic_store(&s->setup, SETUP_TAKEN);
 	syscall(SYS_futex, &s->setup, FUTEX_WAKE, 1, NULL, NULL, 0);
 	if (!wait_for_setup(m, pid, SETUP_JAILED))
-		return -ECHILD;
-	return s->setup_error;
+		return s->setup_error ? s->setup_error : -ECHILD; /* for the message alone: others may have written it */
+	return 0;
 }
 
 /* The VM process of a host address space: 0, or -errno and nothing is left of it. */
@@ -110,9 +110,8 @@ static int start_space(struct monitor *m, unsigned space)
 {
 	int error;
 
-	m->direct->new_space = space;
 	atomic_store(&m->direct->setup, SETUP_BEGUN);
-	m->vm.pid = process_spawn(m);
+	m->vm.pid = process_spawn(m, space);
 	if (m->vm.pid < 0)
 		return m->vm.pid;
 	error = set_up(m, m->vm.pid);
@@ -140,9 +139,6 @@ static void start_first_space(struct monitor *m)
 		.first_page = m->shadow.first_page, .area_limit = m->shadow.area_limit, .many_hosts = m->many_hosts,
 		.always_bare = fault_on(FAULT_ALWAYS_BARE),
 		.host_tsc_khz = 1,
-		.clock_offset = offsetof(struct host_shm, clock),
-		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot),
-		.rights_offset = offsetof(struct host_shm, page_right),
 		.has_cpu = { 1 }, .started = 1, .spaces = { .n = DIRECT_GUEST_SPACES },
 	};
 	error = start_space(m, 0);

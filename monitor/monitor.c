@@ -1,7 +1,7 @@
 /* monitor.c - a monitor's life: started by its node daemon with the host's shared memory, it prepares its VM process, waits to
  * be started (or, as a spare, for a CPU from another host), runs its virtual CPU, and ends when the daemon does.
  *
- *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --log-fd FD, and what of the machine it reads: base/machine.def
+ *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --cpus-fd FD --log-fd FD, and what of the machine it reads: base/machine.def
  */
 #include "monitor/monitor.h"
 
@@ -50,16 +50,17 @@ static void on_die(const char *line)
 	monitor_end(&monitor, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u: %s", monitor.cpu, line);
 }
 
-struct arguments { int cpu, socket, ram, shm, log; struct machine machine; };
+struct arguments { int cpu, socket, ram, shm, cpus, log; struct machine machine; };
 
 static struct arguments parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "cpu", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
 		{ "ram-fd", required_argument, NULL, 'r' }, { "shm-fd", required_argument, NULL, 'm' },
+		{ "cpus-fd", required_argument, NULL, 'p' },
 		{ "log-fd", required_argument, NULL, 'l' }, { 0 },
 	};
-	struct arguments a = { -1, -1, -1, -1, 2, { 0 } };
+	struct arguments a = { -1, -1, -1, -1, -1, 2, { 0 } };
 	char why[200];
 	int c;
 
@@ -72,25 +73,26 @@ static struct arguments parse(int argc, char **argv)
 		case 's': a.socket = atoi(optarg); break;
 		case 'r': a.ram = atoi(optarg); break;
 		case 'm': a.shm = atoi(optarg); break;
+		case 'p': a.cpus = atoi(optarg); break;
 		case 'l': a.log = atoi(optarg); break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
-	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0)
+	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0 || a.cpus < 0)
 		die("vmp-monitor is started by vmp-node, not by hand");
 	return a;
 }
 
 static void map_shared(struct monitor *m, const struct arguments *a)
 {
-	struct host_shm *head = mmap(NULL, sizeof *head, PROT_READ, MAP_SHARED, a->shm, 0);
+	struct host_shm *head = mmap(NULL, HOSTSHM_HEAD_BYTES, PROT_READ, MAP_SHARED, a->shm, 0);
 
 	if (head == MAP_FAILED || head->magic != HOSTSHM_MAGIC)
 		die("the host's shared memory is not what this vmp-monitor expects");
-	m->shm = mmap(NULL, hostshm_bytes(head->ram_pages), PROT_READ | PROT_WRITE, MAP_SHARED, a->shm, 0);
+	m->shm = hostshm_map(a->shm, a->cpus, head->ram_pages);
 	m->ram = mmap(NULL, (size_t)head->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, MAP_SHARED, a->ram, 0);
-	if (m->shm == MAP_FAILED || m->ram == MAP_FAILED)
+	if (!m->shm || m->ram == MAP_FAILED)
 		die("cannot map the guest's RAM: %s", strerror(errno));
-	munmap(head, sizeof *head);
+	munmap(head, HOSTSHM_HEAD_BYTES);
 }
 
 static void prepare_signals(struct monitor *m)
@@ -188,7 +190,7 @@ int main(int argc, char **argv)
 	m->cpu = a.cpu;
 	m->channel = a.socket;
 	m->ram_fd = a.ram;
-	m->shm_fd = a.shm;
+	m->cpus_fd = a.cpus;
 	m->direct_engine = a.machine.engine == ENGINE_DIRECT;
 	m->strict = a.machine.strict;
 	map_shared(m, &a);

@@ -88,7 +88,7 @@ struct monitor {
 	struct host_shm *shm;
 	struct vcpu_slot *slot;
 	uint8_t *ram; /* the alias: all of guest RAM; touch only pinned pages */
-	int ram_fd, shm_fd, channel;
+	int ram_fd, cpus_fd, channel;
 	struct vm_process vm;
 	struct shadow shadow;
 	struct shadow_host shadow_host;
@@ -141,7 +141,7 @@ void direct_run(struct monitor *m);
 
 /* process.c */
 void process_prepare(struct monitor *m);  /* what it will share with its VM processes */
-pid_t process_spawn(struct monitor *m);	  /* a VM process, or -errno */
+pid_t process_spawn(struct monitor *m, unsigned space);	  /* a VM process, or -errno */
 void process_start(struct monitor *m);	  /* the ptrace engine's: both, and up to where it is in its jail */
 /* FPU and vector registers, as fpstate.h's. A direct engine's are loaded when it asks for them. */
 int process_fpu_save(struct monitor *m, uint8_t *to);

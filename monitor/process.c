@@ -30,10 +30,16 @@ enum { GUEST_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLA
 			    EFLAGS_AC };
 
 /* The child's side: descriptors in their places, nothing else open, traced, gone with the monitor. */
-static void become_vm_process(struct monitor *m, const char *path, pid_t monitor)
+static void become_vm_process(struct monitor *m, const char *path, unsigned space, pid_t monitor)
 {
+	const struct vmproc_start start = {
+		.direct = m->direct_engine, .userfault = m->many_hosts, .space = space, .ram_pages = m->shm->ram_pages,
+		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot) - HOSTSHM_HEAD_BYTES,
+		.rights_offset = offsetof(struct host_shm, page_right) - HOSTSHM_HEAD_BYTES,
+	};
+	char words[VMPROC_START_WORDS][24], *arguments[VMPROC_START_WORDS + 2] = { "vmproc" };
 	struct rlimit none = { 0, 0 };
-	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(m->vm.stub_fd, F_DUPFD, 16), shm = fcntl(m->shm_fd, F_DUPFD, 16);
+	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(m->vm.stub_fd, F_DUPFD, 16), cpus = fcntl(m->cpus_fd, F_DUPFD, 16);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != monitor) /* it was gone before */
@@ -42,13 +48,17 @@ static void become_vm_process(struct monitor *m, const char *path, pid_t monitor
 	schedule_behind(m->many_hosts ? NICE_FAR_BEHIND : NICE_BEHIND);
 	if (ram < 0 || stub < 0 || dup2(ram, VMPROC_RAM_FD) < 0 || dup2(stub, VMPROC_STUB_FD) < 0)
 		_exit(1);
-	if (m->direct_engine && dup2(shm, VMPROC_SHM_FD) < 0)
+	if (m->direct_engine && dup2(cpus, VMPROC_CPUS_FD) < 0)
 		_exit(1);
-	syscall(SYS_close_range, (m->direct_engine ? VMPROC_SHM_FD : VMPROC_STUB_FD) + 1, ~0u, 0);
+	syscall(SYS_close_range, (m->direct_engine ? VMPROC_CPUS_FD : VMPROC_STUB_FD) + 1, ~0u, 0);
 	signal(SIGUSR1, SIG_DFL);
 	if (!m->direct_engine && ptrace(PTRACE_TRACEME, 0, 0, 0))
 		_exit(1);
-	execl(path, "vmproc", (char *)NULL);
+	for (unsigned i = 0; i < VMPROC_START_WORDS; i++) {
+		snprintf(words[i], sizeof words[i], "%llu", (unsigned long long)((const uint64_t *)&start)[i]);
+		arguments[i + 1] = words[i];
+	}
+	execv(path, arguments);
 	_exit(1);
 }
 
@@ -97,12 +107,10 @@ void process_prepare(struct monitor *m)
 		die("cannot map the stub page: %s", strerror(errno));
 	m->vm.window = (struct cpu_window *)((char *)m->vm.stub + STUB_FD_WINDOW);
 	memcpy((char *)m->vm.window + PAGE_BYTES, window_code, window_code_end - window_code);
-	m->vm.stub->want_userfault = m->many_hosts;
-	m->vm.stub->want_direct = m->direct_engine;
 	m->direct = (struct direct_shared *)((char *)m->vm.stub + STUB_FD_DIRECT);
 }
 
-pid_t process_spawn(struct monitor *m)
+pid_t process_spawn(struct monitor *m, unsigned space)
 {
 	char path[4096];
 	pid_t monitor = getpid(), pid;
@@ -114,14 +122,14 @@ pid_t process_spawn(struct monitor *m)
 	strcpy(strrchr(path, '/') + 1, "vmproc");
 	pid = fork();
 	if (!pid)
-		become_vm_process(m, path, monitor);
+		become_vm_process(m, path, space, monitor);
 	return pid < 0 ? -errno : pid;
 }
 
 void process_start(struct monitor *m)
 {
 	process_prepare(m);
-	m->vm.pid = process_spawn(m);
+	m->vm.pid = process_spawn(m, 0);
 	if (m->vm.pid < 0)
 		die("its VM process cannot be started: %s; too many processes?", strerror(-m->vm.pid));
 	wait_for_trap(m, "exec");

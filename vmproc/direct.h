@@ -97,12 +97,11 @@ struct direct_shared {
 	struct computing computing;
 	struct user_desc segment[VMP_GDT_ENTRIES]; /* what the host's tables must hold, and for which entries */
 	uint32_t segments;
-	/* filled in by the monitor before the start */
+	/* Filled in by the monitor before the start. A guest may write it all: a VM process that starts takes what it maps from
+	 * its command line (struct vmproc_start). */
 	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, always_bare, host_tsc_khz, tsc_khz;
-	uint64_t clock_offset, slot_offset, rights_offset; /* in the host's shared memory */
 	_Atomic uint64_t sent; /* bit n - 1: signal n has come from outside; the monitor reports it */
 	_Atomic uint32_t sender; /* of the last of them: a pid */
-	uint32_t new_space; /* of the VM process that starts */
 	_Atomic uint32_t setup; /* enum direct_setup; futex */
 	int32_t setup_error; /* -errno of what failed in the VM process that starts, or 0 */
 };

@@ -2,7 +2,7 @@
  *
  * Freestanding (no libc, no stack protector, no thread-local storage): guest code will run here with segment registers of
  * its own, and nothing of a C library may lie about for hostile code to use.  Started by monitor/process.c with the guest's
- * RAM as descriptor 3 and the stub page's memory as 4.  On the ptrace engine two stops on `int3` tell the monitor how far it is: the first when
+ * RAM as descriptor 3, the stub page's memory as 4, and struct vmproc_start on its command line.  On the ptrace engine two stops on `int3` tell the monitor how far it is: the first when
  * its userfaultfd can be fetched, the second when the jail is closed.  From then on the monitor sets every register.
  */
 #include "vmproc/vmproc.h"
@@ -154,7 +154,7 @@ static long map_at(uint64_t address, uint64_t bytes, int protection, int fd, uin
 }
 
 /* What the direct engine needs beside the stub page and the window. */
-static void prepare_direct(void)
+static void prepare_direct(const struct vmproc_start *start)
 {
 	struct direct_shared *s = (struct direct_shared *)DIRECT_SHARED_ADDRESS;
 	long error = map_at(DIRECT_SHARED_ADDRESS, STUB_FD_BYTES - STUB_FD_DIRECT, PROT_READ | PROT_WRITE, VMPROC_STUB_FD,
@@ -163,18 +163,19 @@ static void prepare_direct(void)
 	if (error < 0)
 		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
 	direct.shared = s;
-	direct.number = s->new_space;
+	direct.number = (unsigned)start->space;
 	direct.slot = (struct vcpu_slot *)DIRECT_SLOT_ADDRESS;
 	direct.window = (struct cpu_window *)VMP_WINDOW;
 	error = direct_is_bare() ? direct_bare_set_up() : 0;
 	if (error >= 0)
-		error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot), PROT_READ | PROT_WRITE, VMPROC_SHM_FD, s->slot_offset);
+		error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot), PROT_READ | PROT_WRITE, VMPROC_CPUS_FD,
+			       start->slot_offset);
 	if (error >= 0)
-		error = map_at(DIRECT_CLOCK_ADDRESS, PAGE_BYTES, PROT_READ, VMPROC_SHM_FD, s->clock_offset);
+		error = map_at(DIRECT_CLOCK_ADDRESS, PAGE_BYTES, PROT_READ, VMPROC_CPUS_FD, 0);
 	if (error >= 0)
-		error = map_at(DIRECT_RIGHTS_ADDRESS, s->ram_pages, PROT_READ, VMPROC_SHM_FD, s->rights_offset);
+		error = map_at(DIRECT_RIGHTS_ADDRESS, start->ram_pages, PROT_READ, VMPROC_CPUS_FD, start->rights_offset);
 	if (error >= 0)
-		error = map_at(DIRECT_RAM_ADDRESS, (uint64_t)s->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, VMPROC_RAM_FD, 0);
+		error = map_at(DIRECT_RAM_ADDRESS, start->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, VMPROC_RAM_FD, 0);
 	if (error >= 0)
 		error = map_at(DIRECT_SHADOW_ADDRESS, LINEAR_PAGES * sizeof(uint32_t), PROT_READ | PROT_WRITE, -1, 0);
 	if (error >= 0)
@@ -185,9 +186,35 @@ static void prepare_direct(void)
 		host_call(__NR_futex, (long)&s->setup, FUTEX_WAIT, SETUP_MAPPED, 0, 0, 0);
 }
 
-void vmproc_main(void);
-void vmproc_main(void)
+/* Decimal words to numbers. False: they are not as many, or no numbers. */
+static bool take_start(const long *stack, struct vmproc_start *start)
 {
+	char *const *word = (char *const *)(stack + 2); /* behind argc and argv[0] */
+
+	if (stack[0] != VMPROC_START_WORDS + 1)
+		return false;
+	for (unsigned i = 0; i < VMPROC_START_WORDS; i++) {
+		uint64_t value = 0;
+
+		for (const char *digit = word[i]; *digit; digit++) {
+			if (*digit < '0' || *digit > '9')
+				return false;
+			value = value * 10 + (uint64_t)(*digit - '0');
+		}
+		((uint64_t *)start)[i] = value;
+	}
+	return true;
+}
+
+/* `stack` is as the host begins a process: argc, argv. */
+void vmproc_main(const long *stack);
+void vmproc_main(const long *stack)
+{
+	struct vmproc_start start;
+
+	if (!take_start(stack, &start))
+		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
+
 	long error = host_call(__NR_mmap, STUB_PAGE_ADDRESS, STUB_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 			  VMPROC_STUB_FD, 0);
 
@@ -203,17 +230,21 @@ void vmproc_main(void)
 	page->stub_syscall_end = (uint64_t)vmproc_stub_syscall_end;
 	page->cpuid_faulting = host_call(__NR_arch_prctl, ARCH_SET_CPUID, 0, 0, 0, 0, 0) == 0;
 	page->userfault_fd = -1;
-	if (page->want_userfault)
+	if (start.userfault)
 		open_userfaultfd();
-	if (page->want_direct)
-		prepare_direct();
+	if (start.direct)
+		prepare_direct(&start);
 	else
 		__asm__ volatile("int3" ::: "memory");
 
 	host_call(__NR_close_range, VMPROC_STUB_FD, ~0u, 0, 0, 0, 0);
 	host_call(__NR_close_range, 0, VMPROC_RAM_FD - 1, 0, 0, 0, 0);
-	if (page->want_direct) {
-		direct.shared->setup_error = close_direct_jail();
+	if (start.direct) {
+		error = close_direct_jail();
+		if (error) { /* nobody else is asked: what is shared, hostile code may write */
+			direct.shared->setup_error = (int32_t)error;
+			host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
+		}
 		direct_setup_done(SETUP_JAILED);
 		direct_run();
 	}
@@ -222,4 +253,4 @@ void vmproc_main(void)
 	__builtin_unreachable();
 }
 
-__asm__(".globl _start\n_start:\n	and $-16, %rsp\n	call vmproc_main\n");
+__asm__(".globl _start\n_start:\n	mov %rsp, %rdi\n	and $-16, %rsp\n	call vmproc_main\n");

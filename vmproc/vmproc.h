@@ -23,7 +23,7 @@
 enum {
 	VMPROC_RAM_FD = 3,
 	VMPROC_STUB_FD = 4,
-	VMPROC_SHM_FD = 5, /* direct engine: the host's shared memory, until it is mapped */
+	VMPROC_CPUS_FD = 5, /* direct engine: clock, slots and rights of the host's shared memory, until they are mapped */
 	VMPROC_TLS_ENTRIES = 3, /* from VMP_GDT_TLS_MIN on */
 	VMPROC_SEL_TABLE = 4,	/* in a selector: the LDT */
 	VMPROC_SEL_RPL = 3,
@@ -33,6 +33,16 @@ enum {
 	STUB_FD_DIRECT = STUB_FD_WINDOW + 2 * 4096, /* and struct direct_shared */
 	STUB_FD_BYTES = STUB_FD_DIRECT + 16 * 4096,
 };
+
+/* How a VM process starts: its command line, one decimal number for each field.  Not the stub page and not struct direct_shared: the
+ * guest code of the CPU's other VM processes can write these meanwhile. */
+struct vmproc_start {
+	uint64_t direct;    /* 1: the direct engine (direct.h) */
+	uint64_t userfault; /* 1: with a userfaultfd */
+	uint64_t space;	    /* direct engine: which of the CPU's host address spaces it is */
+	uint64_t ram_pages, slot_offset, rights_offset; /* of VMPROC_CPUS_FD, which begins with the clock */
+};
+enum { VMPROC_START_WORDS = sizeof(struct vmproc_start) / sizeof(uint64_t) };
 
 /* One system call for the stub. */
 struct stub_op {
@@ -46,9 +56,7 @@ struct stub_page {
 	int32_t userfault_fd, userfault_error;
 	int32_t cpuid_faulting; /* 1: CPUID traps */
 	int32_t setup_error;	/* -errno of the step that failed, 0 if all is well */
-	/* filled in by the monitor before the start */
-	int32_t want_userfault;
-	int32_t want_direct; /* the direct engine (direct.h) */
+	int32_t pad[2];
 	struct user_desc descriptor; /* for modify_ldt */
 	uint8_t reserved[64 - 56 + 64 * 2];
 	struct stub_op op[STUB_OPS];

@@ -20,6 +20,7 @@
 #include "base/guest_abi.h"
 #include "base/hostshm.h"
 #include "base/packet.h"
+#include "vmproc/direct.h"
 
 enum { RAM_PAGES = 4096, GUEST_BASE = 0x100000, STEPS = 10 };
 extern const char monitor_guest_start[], monitor_guest_end[];
@@ -47,13 +48,15 @@ static uint64_t monotonic_ns(void)
 
 static void start_machine(struct machine *t, const void *code, size_t bytes)
 {
-	int ram = memfd_create("ram", 0), shm = memfd_create("shm", 0), pair[2];
+	int ram = memfd_create("ram", 0), shm = memfd_create("shm", 0), cpus = memfd_create("cpus", 0), pair[2];
 	char argument[4][16];
 
 	memset(t, 0, sizeof *t);
-	CU_ASSERT_FATAL(!ftruncate(ram, (off_t)RAM_PAGES << PAGE_BITS) && !ftruncate(shm, hostshm_bytes(RAM_PAGES)));
+	CU_ASSERT_FATAL(!ftruncate(ram, (off_t)RAM_PAGES << PAGE_BITS) && !ftruncate(shm, HOSTSHM_HEAD_BYTES) &&
+			!ftruncate(cpus, (off_t)hostshm_cpus_bytes(RAM_PAGES)));
 	t->ram = mmap(NULL, (size_t)RAM_PAGES << PAGE_BITS, PROT_READ | PROT_WRITE, MAP_SHARED, ram, 0);
-	t->shm = mmap(NULL, hostshm_bytes(RAM_PAGES), PROT_READ | PROT_WRITE, MAP_SHARED, shm, 0);
+	t->shm = hostshm_map(shm, cpus, RAM_PAGES);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(t->shm);
 	t->shm->magic = HOSTSHM_MAGIC;
 	t->shm->n_cpus = 1;
 	t->shm->ram_pages = RAM_PAGES;
@@ -67,17 +70,19 @@ static void start_machine(struct machine *t, const void *code, size_t bytes)
 	snprintf(argument[0], 16, "%d", pair[1]);
 	snprintf(argument[1], 16, "%d", ram);
 	snprintf(argument[2], 16, "%d", shm);
+	snprintf(argument[3], 16, "%d", cpus);
 	t->monitor = fork();
 	if (!t->monitor) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(pair[0]);
 		execl(monitor_path, "vmp-monitor", "--cpu", "0", "--socket", argument[0], "--ram-fd", argument[1], "--shm-fd",
-		      argument[2], "--log-fd", "2", "--engine", direct ? "direct" : "ptrace", (char *)NULL);
+		      argument[2], "--cpus-fd", argument[3], "--log-fd", "2", "--engine", direct ? "direct" : "ptrace", (char *)NULL);
 		_exit(1);
 	}
 	close(pair[1]);
 	close(ram);
 	close(shm);
+	close(cpus);
 	t->channel = pair[0];
 	setsockopt(t->channel, SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ .tv_sec = 60 }, sizeof(struct timeval));
 }
@@ -118,7 +123,7 @@ static void stop_machine(struct machine *t)
 		CU_ASSERT(waitpid(vm, NULL, 0) == vm || errno == ECHILD);
 	close(t->channel);
 	munmap(t->ram, (size_t)RAM_PAGES << PAGE_BITS);
-	munmap(t->shm, hostshm_bytes(RAM_PAGES));
+	hostshm_unmap(t->shm, RAM_PAGES);
 }
 
 static void each_step_of_the_guest(void)
@@ -187,6 +192,101 @@ static void on_the_direct_engine(void (*test)(void))
 {
 	direct = true;
 	test();
+	direct = false;
+}
+
+/* --- an attack: guest code in 64 bits changes what a new VM process of its CPU might take for its own ------------------------------------- */
+
+enum { ATTACK_DONE = 0x2000 };
+_Static_assert((uint32_t)DIRECT_RAM_ADDRESS == 0, "the attack has its upper half alone");
+extern const char attack_start[], attack_end[];
+
+/* Never called: guest code, with the layout of struct direct_shared.  It wipes what the monitor has filled in before the start, asks
+ * for one more VM process, notes the answer in guest memory, and waits for its end. */
+__attribute__((used, noinline)) static void attack_code(void)
+{
+	__asm__ volatile(
+		".pushsection .rodata\n"
+		".globl attack_start, attack_end\n"
+		"attack_start:\n"
+		"	.code32\n"
+		"	ljmp	$0x33, $(%c[base] + 1f - attack_start)\n"
+		"	.code64\n"
+		"1:	mov	$%c[shared_high], %%ebx\n"
+		"	shl	$32, %%rbx\n"
+		"	or	$%c[shared_low], %%rbx\n"
+		"	lea	%c[first](%%rbx), %%rdi\n"
+		"	mov	$%c[words], %%ecx\n"
+		"	xor	%%eax, %%eax\n"
+		"	rep stosl\n"
+		"	movl	$%c[new_space], %c[call](%%rbx)\n"
+		"	movq	$1, %c[arg](%%rbx)\n"
+		"	movl	$%c[monitors], %c[turn](%%rbx)\n"
+		"	lea	%c[turn](%%rbx), %%rdi\n"
+		"	mov	$202, %%eax\n" /* futex(&turn, FUTEX_WAKE, 1) */
+		"	mov	$1, %%esi\n"
+		"	mov	$1, %%edx\n"
+		"	syscall\n"
+		"2:	pause\n"
+		"	cmpl	$%c[vms], %c[turn](%%rbx)\n"
+		"	jne	2b\n"
+		"	mov	%c[result](%%rbx), %%eax\n"
+		"	mov	$%c[ram_high], %%edx\n"
+		"	shl	$32, %%rdx\n"
+		"	mov	%%eax, %c[done] + 4(%%rdx)\n"
+		"	movl	$1, %c[done](%%rdx)\n"
+		"3:	jmp	3b\n"
+		"attack_end:\n"
+		".popsection\n"
+		: : [base] "i"(GUEST_BASE), [shared_high] "i"((int)(DIRECT_SHARED_ADDRESS >> 32)),
+		    [shared_low] "i"((int)(uint32_t)DIRECT_SHARED_ADDRESS), [ram_high] "i"((int)(DIRECT_RAM_ADDRESS >> 32)), [done] "i"(ATTACK_DONE),
+		    [first] "i"(offsetof(struct direct_shared, cpu)),
+		    [words] "i"((offsetof(struct direct_shared, sent) - offsetof(struct direct_shared, cpu)) / 4),
+		    [new_space] "i"(DIRECT_NEW_SPACE), [call] "i"(offsetof(struct direct_shared, call)),
+		    [arg] "i"(offsetof(struct direct_shared, arg)), [turn] "i"(offsetof(struct direct_shared, turn)),
+		    [result] "i"(offsetof(struct direct_shared, result)), [monitors] "i"(TURN_MONITOR), [vms] "i"(TURN_VM));
+}
+
+/* How often a process maps a memfd of this name from `offset` on, and for writing; ~0: it is gone. */
+static unsigned count_mappings(pid_t pid, const char *name, unsigned long offset, bool writable)
+{
+	char path[64], line[512], rights[8];
+	unsigned long at;
+	unsigned n = 0;
+	FILE *maps;
+
+	snprintf(path, sizeof path, "/proc/%d/maps", pid);
+	maps = fopen(path, "re");
+	if (!maps)
+		return ~0u;
+	while (fgets(line, sizeof line, maps))
+		n += sscanf(line, "%*s %7s %lx", rights, &at) == 2 && strstr(line, name) && at == offset && (!writable || rights[1] == 'w');
+	fclose(maps);
+	return n;
+}
+
+static void direct_a_new_space_maps_its_own(void)
+{
+	const volatile uint32_t *done;
+	struct machine t;
+	pid_t pid;
+
+	direct = true;
+	start_machine(&t, attack_start, (size_t)(attack_end - attack_start));
+	done = (const volatile uint32_t *)(t.ram + ATTACK_DONE);
+	CU_ASSERT(play(&t, false));
+	t.shm->slot[0].start_eip = GUEST_BASE;
+	hostshm_post(t.shm, 0, POST_START);
+	for (unsigned i = 0; i < 1000 && !done[0]; i++)
+		usleep(10000);
+	CU_ASSERT_EQUAL_FATAL(done[0], 1);
+	CU_ASSERT_EQUAL(done[1], 0);
+	pid = t.shm->vm_pid[0][1];
+	CU_ASSERT(pid > 0);
+	CU_ASSERT_EQUAL(count_mappings(pid, "memfd:shm", 0, false), 0);
+	CU_ASSERT_EQUAL(count_mappings(pid, "memfd:cpus", 0, true), 0);
+	CU_ASSERT_EQUAL(count_mappings(pid, "memfd:cpus", offsetof(struct host_shm, slot) - offsetof(struct host_shm, clock), true), 1);
+	stop_machine(&t);
 	direct = false;
 }
 
@@ -555,6 +655,7 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, direct_triple_fault);
 	CU_ADD_TEST(suite, direct_host_system_calls);
 	CU_ADD_TEST(suite, direct_killed_vm_process);
+	CU_ADD_TEST(suite, direct_a_new_space_maps_its_own);
 	CU_ADD_TEST(suite, a_cpu_moves_between_any_two_steps);
 	CU_ADD_TEST(suite, direct_a_cpu_moves);
 	CU_ADD_TEST(suite, a_cpu_moves_before_it_starts);

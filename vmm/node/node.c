@@ -28,7 +28,7 @@
 #include "vmm/node/moves/policy.h"
 #include "vmm/node/wire/conn.h"
 
-static struct node the_node = { .ram_fd = -1, .shm_fd = -1 };
+static struct node the_node = { .ram_fd = -1, .shm_fd = -1, .cpus_fd = -1 };
 
 uint64_t node_now_ns(void)
 {
@@ -41,31 +41,29 @@ uint64_t node_now_ns(void)
 /* --- shared memory -------------------------------------------------------------------------------------------------- */
 
 /* A memfd of a fixed size: sealed, so that nobody's mapping can lose its end. */
-static int make_memory(const char *name, size_t bytes, void **mapped)
+static int make_memory(const char *name, size_t bytes)
 {
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0 || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
 		die("cannot make %zu MiB of shared memory: %s; see ulimit -a", bytes >> 20, strerror(errno));
-	*mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (*mapped == MAP_FAILED)
-		die("cannot map %zu MiB of shared memory: %s; see ulimit -v", bytes >> 20, strerror(errno));
 	return fd;
 }
 
 static void make_shared_memory(struct node *node)
 {
-	void *mapped;
-	size_t shm_bytes;
+	size_t ram_bytes;
 
 	node->ram_pages = node->o.machine.mem_mib << (20 - PAGE_BITS);
-	shm_bytes = (hostshm_bytes(node->ram_pages) + PAGE_MASK) & ~(size_t)PAGE_MASK;
-	node->ram_fd = make_memory("vmp-ram", (size_t)node->ram_pages << PAGE_BITS, &mapped);
-	node->ram = mapped;
-	madvise(node->ram, (size_t)node->ram_pages << PAGE_BITS, MADV_DONTDUMP);
-	node->shm_fd = make_memory("vmp-host", shm_bytes, &mapped);
-	node->shm = mapped;
-	node->shm->bytes = (uint32_t)shm_bytes;
+	ram_bytes = (size_t)node->ram_pages << PAGE_BITS;
+	node->ram_fd = make_memory("vmp-ram", ram_bytes);
+	node->ram = mmap(NULL, ram_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, node->ram_fd, 0);
+	node->shm_fd = make_memory("vmp-host", HOSTSHM_HEAD_BYTES);
+	node->cpus_fd = make_memory("vmp-cpus", hostshm_cpus_bytes(node->ram_pages));
+	node->shm = hostshm_map(node->shm_fd, node->cpus_fd, node->ram_pages);
+	if (node->ram == MAP_FAILED || !node->shm)
+		die("cannot map %zu MiB of shared memory: %s; see ulimit -v", ram_bytes >> 20, strerror(errno));
+	madvise(node->ram, ram_bytes, MADV_DONTDUMP);
 	node->shm->node = node->o.node;
 	node->shm->many_hosts = node_shares_memory(node);
 	node->shm->n_cpus = node->o.machine.cpus;
@@ -153,6 +151,7 @@ static void on_die(const char *line)
 	if (node->o.node == 0) {
 		close(node->ram_fd); /* descriptors may be what there is too little of */
 		close(node->shm_fd);
+		close(node->cpus_fd);
 		clients_last_words(node, line);
 	} else if (overlay_reaches(node, 0)) {
 		net_send(node->net, VNODE_DAEMON(0), MSG_MACHINE_END, &end, sizeof end, line, strlen(line));

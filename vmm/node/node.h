@@ -110,7 +110,7 @@ struct node {
 	struct clock_sync *clock; /* of several computers; else NULL */
 	struct tsc_mark boot_tsc;
 
-	int ram_fd, shm_fd;
+	int ram_fd, shm_fd, cpus_fd; /* base/hostshm.h */
 	uint8_t *ram; /* the alias: all of guest RAM, writable */
 	uint32_t ram_pages;
 	struct host_shm *shm;

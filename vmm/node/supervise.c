@@ -27,7 +27,7 @@
 #include "vmm/node/wire/conn.h"
 
 enum {
-	MAX_ARGUMENTS = 12 + 2 * MACHINE_ROWS,
+	MAX_ARGUMENTS = 14 + 2 * MACHINE_ROWS,
 	IOSRV_GRACE_MS = 300,	/* between SIGTERM and SIGKILL: the disk image is closed in order */
 	END_LIMIT_MS = 800,	/* `vmp run` kills what is left after a second */
 	END_ANSWER_MS = 2000,	/* a daemon waits so long for node 0 to spread the word */
@@ -109,11 +109,11 @@ static void add_words(char *arguments[], int n, const struct machine_words *word
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
 {
 	struct child *child = &node->monitor[cpu];
-	char number[5][16];
+	char number[6][16];
 	int sockets[2], error;
 
 	make_pair(sockets);
-	const int fds[] = { sockets[1], node->ram_fd, node->shm_fd, node->o.log_fd };
+	const int fds[] = { sockets[1], node->ram_fd, node->shm_fd, node->cpus_fd, node->o.log_fd };
 
 	child->role = CHILD_MONITOR;
 	child->cpu = cpu;
@@ -121,14 +121,14 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	child->processor = 0;
 	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu, node->o.node);
 	snprintf(number[0], sizeof number[0], "%u", cpu);
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		snprintf(number[i + 1], sizeof number[i + 1], "%d", fds[i]);
 	char *arguments[MAX_ARGUMENTS] = { NULL, "--cpu", number[0], "--socket", number[1], "--ram-fd", number[2],
-					   "--shm-fd", number[3], "--log-fd", number[4] };
+					   "--shm-fd", number[3], "--cpus-fd", number[4], "--log-fd", number[5] };
 	struct machine_words described;
 
 	machine_words(&node->o.machine, MACHINE_MONITOR, &described);
-	add_words(arguments, 11, &described);
+	add_words(arguments, 13, &described);
 	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_monitor_handler, why,
 			    why_bytes);
 	close(sockets[1]);
