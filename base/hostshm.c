@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 struct host_shm *hostshm_map(int head_fd, int cpus_fd, uint32_t ram_pages)
@@ -96,9 +97,18 @@ void hostshm_forget_pins(struct vcpu_slot *slot)
 		atomic_store(&slot->pin[i], 0);
 }
 
-void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone, void *ctx)
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+int hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone, void *ctx)
 {
 	enum { YIELDS_PER_QUESTION = 64 };
+	uint64_t limit_ms = 0;
 	unsigned yields = 0;
 
 	atomic_thread_fence(memory_order_seq_cst);
@@ -106,7 +116,14 @@ void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gon
 		for (unsigned i = 0; i < PINS_PER_CPU; i++)
 			while (atomic_load(&shm->slot[cpu].pin[i]) == gfn + 1) {
 				sched_yield();
-				if (++yields % YIELDS_PER_QUESTION == 0 && is_gone(ctx, cpu))
+				if (++yields % YIELDS_PER_QUESTION)
+					continue;
+				if (!limit_ms)
+					limit_ms = now_ms() + HOSTSHM_PIN_LIMIT_MS;
+				if (is_gone(ctx, cpu))
 					hostshm_forget_pins(&shm->slot[cpu]);
+				else if (now_ms() > limit_ms)
+					return (int)cpu;
 			}
+	return -1;
 }

@@ -141,9 +141,11 @@ bool hostshm_try_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector, b
 void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits);
 
 /* Daemon: wait until no CPU of this host pins `gfn`. Call after lowering its right. Pins are held for microseconds, unless who
- * holds one dies: is_gone is asked now and then, and true if nobody is left who could give that CPU's pin back. */
+ * holds one dies: is_gone is asked now and then, and true if nobody is left who could give that CPU's pin back.
+ * -1, or the number of a CPU that has not given it back for HOSTSHM_PIN_LIMIT_MS: hostile code may write the pins of its own slot. */
+enum { HOSTSHM_PIN_LIMIT_MS = 6000 };
 typedef bool hostshm_is_gone(void *ctx, unsigned cpu);
-void hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone, void *ctx);
+int hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone, void *ctx);
 
 /* Whoever held pins in this slot is dead. */
 void hostshm_forget_pins(struct vcpu_slot *slot);

@@ -16,25 +16,33 @@
 #include "base/faultpoint.h"
 #include "base/killed.h"
 #include "base/log.h"
+#include "vcpu/state.h"
 
 /* A call's arguments, as they were when it came. */
 struct asked { uint64_t arg[6]; };
 typedef int64_t call_handler(struct monitor *m, const struct asked *a);
 
-/* The virtual CPU as the VM process has it; for what only reads it. */
-static void take_vcpu(struct monitor *m)
-{
-	m->vcpu = m->direct->vcpu;
-	m->vcpu.env = &m->env;
-	m->vcpu.number = m->cpu;
-	m->vcpu.n_cpus = m->shm->n_cpus;
-	m->vcpu.ram_bytes = m->shm->ram_pages << PAGE_BITS;
-	m->vcpu.dead_reason[sizeof m->vcpu.dead_reason - 1] = 0;
-}
-
 static void refuse(struct monitor *m, const char *what)
 {
 	monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "the VM process of CPU %u asked for %s", m->cpu, what);
+}
+
+/* The virtual CPU as the VM process has it.  False: it is none that could be, and the machine ends. */
+static bool take_vcpu(struct monitor *m)
+{
+	if (!vcpu_state_take(&m->vcpu, &m->direct->vcpu))
+		return true;
+	refuse(m, "something for a virtual CPU that cannot be");
+	return false;
+}
+
+/* And back, with the VM process's own env: no address of the monitor's is shown to it. */
+static void give_vcpu(struct monitor *m)
+{
+	struct vcpu given = m->vcpu;
+
+	given.env = m->direct->vcpu.env;
+	m->direct->vcpu = given;
 }
 
 /* --- VM processes --------------------------------------------------------------------------------------------------- */
@@ -165,7 +173,7 @@ static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
 	/* known only now */
 	m->direct->host_tsc_khz = m->shm->host_tsc_khz;
 	m->direct->tsc_khz = m->shm->tsc_khz;
-	m->direct->vcpu = m->vcpu;
+	give_vcpu(m);
 	return m->direct_loaded;
 }
 
@@ -268,9 +276,8 @@ static int64_t call_MACHINE_END(struct monitor *m, const struct asked *a)
 
 static int64_t call_POSTS(struct monitor *m, const struct asked *a)
 {
-	const struct vcpu_env *env = m->direct->vcpu.env;
-
-	take_vcpu(m);
+	if (!take_vcpu(m))
+		return 0;
 	serve_posts(m, a->arg[0]);
 	if (m->freeze_wanted)
 		freeze_guest(m);
@@ -278,27 +285,23 @@ static int64_t call_POSTS(struct monitor *m, const struct asked *a)
 		give_away(m);
 	if (m->debug.stop_wanted)
 		debug_stand(m, WHY_ASKED);
-	m->direct->vcpu = m->vcpu; /* with the interrupts that have come meanwhile */
-	m->direct->vcpu.env = env;
+	give_vcpu(m); /* with the interrupts that have come meanwhile */
 	return 0;
 }
 
 static int64_t call_DEBUG(struct monitor *m, const struct asked *a)
 {
-	const struct vcpu_env *env = m->direct->vcpu.env;
 	bool handled = true;
 
-	if (!m->debug.attached)
+	if (!m->debug.attached || !take_vcpu(m))
 		return 0;
-	take_vcpu(m);
 	if (a->arg[0] == WHY_BREAKPOINT)
 		handled = debug_breakpoint(m);
 	else if (a->arg[0] == WHY_WATCH)
 		handled = debug_watchpoint(m);
 	else
 		debug_stand(m, WHY_STEP);
-	m->direct->vcpu = m->vcpu;
-	m->direct->vcpu.env = env;
+	give_vcpu(m);
 	return handled;
 }
 
@@ -321,8 +324,8 @@ static int64_t call_LOAD_FPU(struct monitor *m, const struct asked *a)
 static int64_t call_DEAD(struct monitor *m, const struct asked *a)
 {
 	(void)a;
-	take_vcpu(m);
-	report_death(m);
+	if (take_vcpu(m))
+		report_death(m);
 	return 0;
 }
 
@@ -332,7 +335,8 @@ static int64_t call_BEYOND_LIMIT(struct monitor *m, const struct asked *a)
 	gva_t gva = 0;
 	bool found;
 
-	take_vcpu(m);
+	if (!take_vcpu(m))
+		return 0;
 	m->vm.regs.fs_base = a->arg[0];
 	m->vm.regs.gs_base = a->arg[1];
 	found = insn_beyond_user_limit(m, &gva, &access);
@@ -361,7 +365,8 @@ static int64_t call_PAGE_MAPPED(struct monitor *m, const struct asked *a)
 	uint32_t entry[SHADOW_RUN];
 	uint64_t frame = gpa_to_gfn(a->arg[2]);
 
-	if (!m->many_hosts || a->arg[0] + a->arg[1] > VMP_WINDOW || frame + (a->arg[1] >> PAGE_BITS) > m->shm->ram_pages)
+	if (!m->many_hosts || a->arg[0] >= VMP_WINDOW || a->arg[1] > VMP_WINDOW - a->arg[0] ||
+	    frame + (a->arg[1] >> PAGE_BITS) > m->shm->ram_pages)
 		return refuse(m, "pages that do not exist"), 0;
 	for (unsigned i = 0; i < SHADOW_RUN; i++)
 		entry[i] = entry_of(gfn_to_gpa(frame + i), false);

@@ -96,6 +96,28 @@ enum vcpu_state_fault vcpu_state_load(struct vcpu *v, const void *from, uint32_t
 	return fault;
 }
 
+enum vcpu_state_fault vcpu_state_take(struct vcpu *v, const volatile struct vcpu *from)
+{
+	struct vcpu theirs = *from, taken = *v;
+	enum vcpu_state_fault fault = VCPU_STATE_GOOD;
+
+	for (unsigned n = 0; n < ARRAY_LEN(fields) && !fault; n++)
+		fault = take_field(&taken, &fields[n], (const uint8_t *)&theirs + fields[n].offset);
+	if (!fault && ((taken.cpl != 0 && taken.cpl != 3) || (unsigned)theirs.dead > VCPU_KILLED || theirs.delivering > 256 ||
+		       *(const uint8_t *)&theirs.eoi_offered > 1))
+		fault = VCPU_STATE_DAMAGED;
+	if (fault)
+		return fault;
+	taken.eoi_offered = theirs.eoi_offered;
+	taken.dead = theirs.dead;
+	__builtin_memcpy(taken.dead_reason, theirs.dead_reason, sizeof taken.dead_reason);
+	taken.dead_reason[sizeof taken.dead_reason - 1] = 0;
+	taken.yields = theirs.yields;
+	taken.delivering = theirs.delivering;
+	*v = taken;
+	return VCPU_STATE_GOOD;
+}
+
 const char *vcpu_state_fault_text(enum vcpu_state_fault fault)
 {
 	switch (fault) {

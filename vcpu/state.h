@@ -31,6 +31,9 @@ void vcpu_state_save(const struct vcpu *v, void *to);
 
 /* `v` is initialised (vcpu_init). Nothing changes unless the result is VCPU_STATE_GOOD. */
 enum vcpu_state_fault vcpu_state_load(struct vcpu *v, const void *from, uint32_t bytes);
+/* The same from a struct vcpu that somebody else can write, who has this CPU: `from` is copied once, then checked.  What is not in
+ * state.def comes too, within its limits, but for env, which stays.  GOOD, or DAMAGED or MISPLACED and nothing changes. */
+enum vcpu_state_fault vcpu_state_take(struct vcpu *v, const volatile struct vcpu *from);
 /* What to say about it: "is damaged", ... */
 const char *vcpu_state_fault_text(enum vcpu_state_fault fault);
 

@@ -148,12 +148,14 @@ static void a_pin_of_the_dead(void)
 
 	atomic_store(&shm->slot[0].pin[0], 7 + 1);
 	atomic_store(&shm->slot[1].pin[PINS_PER_CPU - 1], 5 + 1);
-	hostshm_drain_pins(shm, 5, one_dies, &asked);
+	CU_ASSERT_EQUAL(hostshm_drain_pins(shm, 5, one_dies, &asked), -1);
 	CU_ASSERT_EQUAL(asked, 3);
 	CU_ASSERT_EQUAL(atomic_load(&shm->slot[1].pin[PINS_PER_CPU - 1]), 0);
 	CU_ASSERT_EQUAL(atomic_load(&shm->slot[0].pin[0]), 7 + 1);
 	hostshm_forget_pins(&shm->slot[0]);
-	hostshm_drain_pins(shm, 7, nobody_is_gone, NULL);
+	CU_ASSERT_EQUAL(hostshm_drain_pins(shm, 7, nobody_is_gone, NULL), -1);
+	atomic_store(&shm->slot[1].pin[1], 9 + 1); /* hostile code has left it there, and its monitor lives */
+	CU_ASSERT_EQUAL(hostshm_drain_pins(shm, 9, nobody_is_gone, NULL), 1);
 	free(shm);
 }
 

@@ -54,6 +54,39 @@ static void expect_refused(uint32_t bytes, enum vcpu_state_fault fault)
 	CU_ASSERT(!memcmp(&fake.v, &before, sizeof before));
 }
 
+/* Another struct vcpu, which hostile code may write: any byte of it, at any value. What is taken all the same is a CPU that can be. */
+static void taken_from_the_hostile(void)
+{
+	static struct vcpu theirs, before;
+	bool bounded = true, whole = true;
+	unsigned refused = 0;
+
+	fresh();
+	theirs = fake.v;
+	theirs.env = NULL;
+	theirs.gpr[EAX]++;
+	theirs.yields = 9;
+	CU_ASSERT_EQUAL(vcpu_state_take(&fake.v, &theirs), VCPU_STATE_GOOD);
+	CU_ASSERT(fake.v.env && fake.v.gpr[EAX] == theirs.gpr[EAX] && fake.v.yields == 9);
+	before = fake.v;
+	for (size_t at = 0; at < sizeof theirs; at++)
+		for (unsigned change = 1; change < 256; change++) {
+			((uint8_t *)&theirs)[at] ^= (uint8_t)change;
+			if (vcpu_state_take(&fake.v, &theirs)) {
+				refused++;
+				whole &= !memcmp(&fake.v, &before, sizeof before);
+			} else {
+				bounded &= fake.v.env == before.env && fake.v.number == before.number && fake.v.n_cpus == before.n_cpus &&
+					   fake.v.ram_bytes == before.ram_bytes && (fake.v.cpl == 0 || fake.v.cpl == 3) &&
+					   (unsigned)fake.v.dead <= VCPU_KILLED && fake.v.delivering <= 256 &&
+					   memchr(fake.v.dead_reason, 0, sizeof fake.v.dead_reason);
+			}
+			((uint8_t *)&theirs)[at] ^= (uint8_t)change;
+			fake.v = before;
+		}
+	CU_ASSERT(bounded && whole && refused > 1000);
+}
+
 static void cut_anywhere(void)
 {
 	fresh();
@@ -133,7 +166,7 @@ static void checksum_is_zlibs(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(round_trip), TEST(cut_anywhere), TEST(damaged_anywhere), TEST(foreign_and_versioned), TEST(another_cpu),
+		TEST(round_trip), TEST(taken_from_the_hostile), TEST(cut_anywhere), TEST(damaged_anywhere), TEST(foreign_and_versioned), TEST(another_cpu),
 		TEST(impossible_values), TEST(rebuild_announces_descriptors), TEST(checksum_is_zlibs),
 	};
 

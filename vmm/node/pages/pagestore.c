@@ -126,6 +126,7 @@ static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *con
 	struct node *node = ctx;
 	uint8_t *alias = alias_of(node, gfn), *to = contents ? contents : node->pages->scratch;
 	enum page_right right = atomic_load(&node->shm->page_right[gfn]);
+	int cpu;
 
 	bug_on(new_right > right || new_right == PAGE_WRITE);
 	if (right == new_right) {
@@ -136,7 +137,12 @@ static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *con
 	if (new_right == PAGE_NONE)
 		copy_before_loss(node, gfn);
 	set_right(node, gfn, PAGE_NONE);
-	hostshm_drain_pins(node->shm, gfn, monitor_is_gone, node);
+	cpu = hostshm_drain_pins(node->shm, gfn, monitor_is_gone, node);
+	if (cpu >= 0) {
+		node_end(node, END_GUEST_FAULT, 0, "CPU %d has held page %x for more than %d ms: its guest has changed what is the monitor's",
+			 cpu, gfn, HOSTSHM_PIN_LIMIT_MS);
+		hostshm_forget_pins(&node->shm->slot[cpu]);
+	}
 	if (right == PAGE_WRITE) {
 		extract(node, gfn, to);
 	} else {
