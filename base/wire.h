@@ -1,4 +1,4 @@
-/* wire.h - the bodies of the messages in msg.def, and the header before each.
+/* wire.h - messages as types: the bodies of msg.def, the header before each, and the enums and items that they speak of.
  *
  * All local sockets are AF_UNIX SOCK_SEQPACKET, one message a packet (base/packet.h).  Layouts are little-endian.  None of the
  * structs from here to the end of the bodies has padding, or the compiler complains; so the sizes in msg.def, which are
@@ -39,51 +39,14 @@ struct msg_header {
 };
 
 enum peer_role { PEER_DAEMON, PEER_MONITOR, PEER_IOSRV, PEER_CLI };
-struct msg_hello { uint32_t wire_version, role, index /* node or CPU */, answer /* between daemons: 1, to the other's */; };
-struct msg_page_want { uint32_t cpu, gfn, right /* enum page_right */, reserved; };
-struct msg_page_ready { uint32_t gfn, right; };
 
 enum io_kind { IO_PORT_IN, IO_PORT_OUT, IO_MMIO_READ, IO_MMIO_WRITE };
-struct msg_io_request {
-	uint32_t cpu, seq;
-	uint32_t address; /* port or guest-physical address */
-	uint32_t kind;	  /* enum io_kind */
-	uint32_t size;	  /* bytes of one access: 1, 2, 4 */
-	uint32_t count;	  /* accesses: 1, or more for ins/outs; count*size <= 4096; outs carries the bytes as payload */
-	uint32_t value;	  /* for a single write */
-	uint32_t reserved;
-};
-struct msg_io_reply { uint32_t cpu, seq, value, count; /* ins: bytes as payload */ };
 enum interrupt_kind { INTERRUPT_FIXED, INTERRUPT_NMI };
-struct msg_interrupt { uint32_t cpu_mask, vector, kind, reserved; };
-struct msg_cpu_start { uint32_t cpu, eip; };
 enum end_reason { END_COMMAND, END_POWEROFF, END_PANIC, END_GUEST_FAULT, END_PART_DIED, END_USER, END_FAILURE };
-struct msg_machine_end { uint32_t reason /* enum end_reason */, status, node, lost /* PART_DIED: host + 1, 0: node */; };
-struct msg_log { uint32_t level, node, cpu /* ~0: none */, reserved; };
-struct msg_dump { uint32_t cpu, seq; };
-struct msg_machine_start { uint64_t start_monotonic_ns; uint32_t entry /* physical */, boot_params, ranges;
-			   uint32_t host_tsc_khz; /* for a host that joins: do not measure; else 0 */ };
 struct page_range { uint32_t first_gfn, count, owner /* node */; }; /* payload of MACHINE_START: pages that hold data already */
-struct msg_node_ready { uint32_t node, stage /* vmm/node/node.h: enum ready_stage */; };
-struct msg_stream { uint32_t stream, eof; };
-struct msg_stream_room { uint32_t stream, bytes, taken /* of input, in all, modulo 2^32 */, reserved; };
 #define CONSOLE_ALL (~0u) /* output for every attached client; else the number of one, which node 0 gave it */
-struct msg_console { uint32_t client, reserved; };
-struct msg_console_size { uint32_t columns, rows; };
-struct msg_console_attach { uint32_t client, backlog; };
-struct msg_command_exit { uint32_t status, reserved; };
-struct msg_stats { uint32_t node, seq; };
-struct msg_pages { uint32_t node, seq; };
 struct page_heat { uint32_t gfn, faults; };
-struct msg_machine_up { uint64_t boot_ns; /* since the daemon's start */ };
-struct msg_cpu_move { uint32_t cpu, seq, host, reserved; };
-struct msg_cpu_moved { uint32_t cpu, seq, error /* errno, 0: it runs there */, pause_us; };
-/* Moves are numbered, one after the other: what a node knows about a CPU's place is replaced by what a later move says. */
-struct msg_cpu_handover { uint32_t cpu, from, to, move; };
-struct msg_cpu_state { uint32_t cpu, state_bytes; uint64_t frozen_ns /* since the machine's start */; };
 enum cpu_step { STEP_PREPARED, STEP_TAKEN, STEP_BACK };
-struct msg_cpu_step { uint32_t cpu, move, step /* enum cpu_step */, error /* errno or 0 */, pause_us, reserved; };
-struct msg_ping { uint64_t sent_ns; uint64_t answered_ns; /* by node 0's clock; 0 in a PING */ };
 
 /* Hosts that come and go (vmm/node/hosts/hosts.h). A payload is a line of text but for NEWS, where it is DSM_INTERVALS home places. */
 enum host_op {
@@ -110,13 +73,9 @@ enum host_op {
 	HOST_STAYS,    /* back: it cannot; payload: why */
 	HOST_AT,       /* run client->D0: another computer; payload: "ADDRESS PORT DESTINATION" (vmm/cli/cluster/far.h) */
 };
-struct msg_host { uint32_t host, seq, op /* enum host_op */, error /* errno */, nodes, present; };
-struct msg_hosts { uint32_t present /* bit set */, came, went /* since the machine's start */, policy; };
 
 /* Where CPUs run (vmm/shared/placement.h). */
 enum policy { POLICY_FIXED, POLICY_SPREAD, POLICY_CONCENTRATE, POLICY_AUTO, POLICIES };
-struct msg_policy { uint32_t policy, seq, error, reserved; };
-struct msg_look { uint64_t sent_ns; uint32_t host, processors, load_percent /* runnable for each processor */, cpus; };
 struct cpu_fetches { uint32_t cpu, from[MAX_NODES]; }; /* pages since the last look, by the host that sent them */
 
 enum snapshot_step {
@@ -143,9 +102,7 @@ enum snapshot_mode {
 	CHECKPOINT_CHANGES, /* what has changed since the last checkpoint; a page without data is zero now */
 	CHECKPOINT_LAST,    /* the same, and the machine does not go on here: no THAW before END */
 };
-struct msg_snapshot { uint32_t of /* node or CPU */, seq, step /* enum snapshot_step */, result; uint64_t clock_ns; };
 #define SNAPSHOT_OF_IOSRV MAX_NODES /* in `of`, where a node can stand */
-struct msg_snapshot_pull { uint32_t of, seq, count, reserved; };
 /* What a machine is made of; payload: the data. */
 enum snapshot_kind {
 	SNAPSHOT_REFUSED, /* in place of SNAPSHOT_MACHINE: one line that says why; index 1: nothing has happened, try again */
@@ -159,7 +116,6 @@ enum snapshot_kind {
 	SNAPSHOT_WAITS,	  /* before all others: one line that says for what; the machine is saved after that */
 	SNAPSHOT_KINDS,
 };
-struct msg_snapshot_item { uint32_t of, seq, kind, index; };
 /* What a disk image must be when the machine is loaded. */
 struct snapshot_disk { uint64_t bytes, mtime_ns; uint32_t mode /* 0 read-write, 1 ro, 2 snapshot */, reserved; char path[4096]; };
 
@@ -181,13 +137,6 @@ enum debug_op {
 };
 enum debug_why { WHY_ASKED, WHY_STEP, WHY_BREAKPOINT, WHY_DEAD /* the machine ends when it is let go */, WHY_WATCH, DEBUG_WHYS };
 enum debug_state { DEBUG_CPU_HALTED = 1, DEBUG_CPU_UNSTARTED = 2, DEBUG_CPU_HOST_SHIFT = 8 /* its host above */ };
-struct msg_debug {
-	uint32_t cpu, op;	/* enum debug_op */
-	uint32_t address;	/* answer of a stop: the physical address of EIP, ~0: none; WHY_WATCH: the linear one that was watched */
-	uint32_t bytes;		/* answer of a stop, and about registers: enum debug_state bits */
-	uint32_t error;		/* answer: errno */
-	uint32_t why;		/* answer of a stop: enum debug_why */
-};
 /* In GDB's order, and in its form; core: eax ecx edx ebx esp ebp esi edi eip eflags cs ss ds es fs gs. */
 enum { DEBUG_CORE_REGISTERS = 16 };
 struct debug_registers {
@@ -201,17 +150,15 @@ struct debug_registers {
 enum { DEBUG_WATCHES = 4 };
 struct debug_watch { uint32_t address[DEBUG_WATCHES], control; };
 
-/* Every message of the page protocol: the page, the home's number for the transaction (0 in what starts one), for whom
- * it runs, and how many acknowledgements that node must await. Payload of the two grants with data: the page. */
-struct msg_dsm { uint32_t gfn, txn; uint32_t requester /* node */; uint32_t acks /* HANDOVER: the new owner */; };
-
-/* An interval of page homes that goes to node `to`, which is its `generation`th place. */
-struct msg_home { uint32_t interval, generation, to, last /* of its parts */; };
 /* Payload of HOME_STATE: pages that were ever touched, each followed by its `waiting` requests, oldest first. */
 struct home_item { uint32_t gfn, txn, copyset, waiting; uint8_t state, owner, requester, reserved; };
 struct home_item_waiting { uint16_t type; uint8_t from, target; };
 /* Where each interval is: DSM_INTERVALS of these. */
 struct home_place { uint32_t node, generation; };
+
+/* The bodies of the messages. */
+#define BODY(name, ...) struct name { __VA_ARGS__ };
+#include "base/msg.def"
 
 #pragma GCC diagnostic pop
 
