@@ -2,7 +2,7 @@
 
 # The version of the messages: a hash of all that says how they look (base/wire.h).
 WIRE_FILES := $(wildcard base/msg.def base/wire.h base/types.h base/limits.h base/cpufeatures.h base/machine.h \
-	vmm/shared/stats.h vmm/shared/snapshot_machine.h)
+	base/machine.def vmm/shared/stats.h vmm/shared/snapshot_machine.h monitor/cpu_state.h monitor/fpstate.h vcpu/state.h)
 WIRE_HASH := -DWIRE_HASH=$(shell scripts/wire-hash $(WIRE_FILES))u
 $(B)/base/wire.o: CPPFLAGS += $(WIRE_HASH)
 $(B)/base/wire.o: $(WIRE_FILES)

@@ -55,6 +55,10 @@ int packet_check(const void *packet, size_t n, enum wire_link link, struct messa
 			 header.bytes, wire_body_bytes(header.type));
 		return -EPROTO;
 	}
+	if (link == LINK_OVERLAY && header.from_node >= MAX_NODES) { /* handlers count by it */
+		snprintf(why, why_bytes, "%s from node %u, which there cannot be", wire_type_name(header.type), header.from_node);
+		return -EPROTO;
+	}
 	*m = packet_message(&header, (const char *)packet + sizeof header);
 	return 0;
 }

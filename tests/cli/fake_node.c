@@ -4,6 +4,7 @@
  *   echo      sends standard input back as standard output, then exits with 7
  *   flood     1 MiB of numbered lines on standard output and one line on standard error, then 0
  *   yes       output without end, until its reader is gone; then 3
+ *   policy    says what only a query is told
  *   panic     MACHINE_END with a line
  *   die       node 0 kills itself; die1: node 1 does
  *   console   echoes the console, ends with `poweroff` when it sees "quit"
@@ -194,6 +195,8 @@ int main(int argc, char **argv)
 		flood();
 	if (!strcmp(part, "console"))
 		play_console();
+	if (!strcmp(part, "policy"))
+		send_message(MSG_POLICY, &(struct msg_policy){ .policy = POLICY_AUTO }, sizeof(struct msg_policy), NULL, 0);
 	if (!strcmp(part, "panic"))
 		end_machine(END_PANIC, "the guest kernel panicked: all is lost");
 	if (!strcmp(part, "die"))

@@ -139,6 +139,51 @@ static void what_is_no_packet(void)
 	CU_ASSERT_EQUAL(check(LINK_NODE_TO_NODE, MSG_DSM_READ, (uint16_t)wire_version, ~0u, 16), -EPROTO);
 }
 
+/* Between nodes: the number of the node that says it is what handlers count by. */
+static void a_node_that_cannot_be(void)
+{
+	struct { struct msg_header header; struct msg_dsm body; } wrong = {
+		.header = packet_header(MSG_DSM_READ, VNODE_DAEMON(1), MAX_NODES, sizeof(struct msg_dsm)),
+	};
+	struct message m;
+
+	CU_ASSERT_EQUAL(packet_check(&wrong, sizeof wrong, LINK_OVERLAY, &m, why, sizeof why), -EPROTO);
+	CU_ASSERT_STRING_EQUAL(why, "DSM_READ from node 32, which there cannot be");
+	wrong.header.from_node = MAX_NODES - 1;
+	CU_ASSERT_EQUAL(packet_check(&wrong, sizeof wrong, LINK_OVERLAY, &m, why, sizeof why), 0);
+}
+
+/* --- the version ---------------------------------------------------------------------------------------------------------- */
+
+static unsigned long hash_of(const char *text)
+{
+	char path[] = "/tmp/wire-hash-XXXXXX", command[80];
+	unsigned long hash = 0;
+	int fd = mkstemp(path);
+	FILE *out;
+
+	CU_ASSERT_FATAL(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+	snprintf(command, sizeof command, "scripts/wire-hash %s", path);
+	out = popen(command, "r");
+	CU_ASSERT_FATAL(out && fscanf(out, "%lu", &hash) == 1);
+	pclose(out);
+	unlink(path);
+	return hash;
+}
+
+/* Another field is another version; a comment is not. */
+static void what_the_version_depends_on(void)
+{
+	unsigned long before = hash_of("BODY(a, uint32_t b;)\n");
+
+	CU_ASSERT(wire_version != 0 && before != 0);
+	CU_ASSERT_EQUAL(hash_of("/* a\n * comment */\nBODY(a,\n\tuint32_t b; /* of two ** stars */\n)\n"), before);
+	CU_ASSERT_NOT_EQUAL(hash_of("BODY(a, uint32_t b, c;)\n"), before);
+	CU_ASSERT_NOT_EQUAL(hash_of("BODY(a, uint64_t b;)\n"), before);
+	CU_ASSERT_NOT_EQUAL(hash_of("BODY(a, uint32_t c;)\n"), before);
+}
+
 /* --- sockets -------------------------------------------------------------------------------------------------------------- */
 
 static struct packet_buffer buffer;
@@ -276,6 +321,8 @@ int main(void)
 	CU_add_test(suite, "each message on each link", each_message_on_each_link);
 	CU_add_test(suite, "who may not say what", who_may_not_say_what);
 	CU_add_test(suite, "what is no packet", what_is_no_packet);
+	CU_add_test(suite, "a node that cannot be", a_node_that_cannot_be);
+	CU_add_test(suite, "what the version depends on", what_the_version_depends_on);
 	CU_add_test(suite, "packets come through", packets_come_through);
 	CU_add_test(suite, "last words come behind a reset", last_words_come_behind_a_reset);
 	CU_add_test(suite, "a queue keeps order and its limit", a_queue_keeps_order_and_its_limit);

@@ -51,7 +51,7 @@ static void on_readable(evutil_socket_t fd, short events, void *context)
 			return;
 		if (result < 0) {
 			if (result == -EPROTO || result == -EPROTONOSUPPORT)
-				log_error("the node daemon: %s", why);
+				snprintf(c->wrong, sizeof c->wrong, "the machine's node daemon: %s", why);
 			closed(c);
 			return;
 		}

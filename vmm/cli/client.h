@@ -19,6 +19,7 @@ struct client {
 	int fd;
 	struct event *readable, *writable;
 	struct packet_queue queue; /* to be sent */
+	char wrong[200];	   /* why this side has ended it: the daemon broke the rules, or is of another version; or "" */
 	enum wire_link link;	   /* what this client may be told */
 	void *context;
 	/* `m` is valid during the call. HELLO is not told. */

@@ -15,6 +15,7 @@ $(B)/vmm/node/wire/overlay.o $(B)/vmm/node/wire/links.o: CPPFLAGS += -Iphoenix/i
 
 $(eval $(call unit-test,node,tests/unit/node.o vmm/node/node_options.o \
 	$(call in,wire/net wire/conn) $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core))
+$(eval $(call unit-test,node_dispatch,tests/unit/node_dispatch.o $(BASE_OBJECTS)))
 $(eval $(call unit-test,node_plans,tests/unit/node_plans.o $(call in,moves/movequeue hosts/hostplan moves/processors) \
 	vmm/shared/placement.o $(DSM_OBJECTS) $(BASE_OBJECTS)))
 $(eval $(call unit-test,node_guest,tests/unit/node_guest.o $(call in,load/kernel_load load/bootparams load/mptable) \

@@ -50,6 +50,8 @@ static void on_closed(void *context)
 {
 	struct query *q = context;
 
+	if (q->client.wrong[0])
+		return query_end(q, EXIT_VMP_FAILURE, q->client.wrong);
 	if (query_wait_for_machine(q))
 		return;
 	if (q->until_end)

@@ -218,6 +218,8 @@ static void on_closed(void *context)
 	struct run *run = context;
 
 	run->connected = false;
+	if (run->client.wrong[0])
+		run_end(run, EXIT_VMP_FAILURE, run->client.wrong);
 	run->forced |= run->ended;
 	if (run->ended)
 		run_proceed_to_end(run);

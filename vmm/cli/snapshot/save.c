@@ -73,6 +73,8 @@ static void on_closed(void *context)
 	struct problem p;
 	bool yields = !rundir_read_info(&s->rundir, &now, &p) && now.yields;
 
+	if (s->client.wrong[0])
+		return end_save(s, EXIT_VMP_FAILURE, s->client.wrong);
 	end_save(s, EXIT_VMP_FAILURE, yields ? "host 0 goes just now, and the machine comes back without it; nothing was saved: ask again" :
 					     "the machine has ended; nothing was saved");
 }

@@ -196,13 +196,24 @@ static void on_client_message(struct conn *conn, const struct message *m)
 	}
 }
 
+/* Of whatever version a command line is, it understands a HELLO as far as to say that this daemon is of another one. */
+static void tell_version(struct node *node, int fd)
+{
+	struct msg_hello ours = { .wire_version = wire_version, .role = PEER_DAEMON, .index = node->o.node };
+	struct msg_header header = packet_header(MSG_HELLO, VNODE_CLI, node->o.node, sizeof ours);
+
+	if (packet_send(fd, &header, &ours, sizeof ours, NULL, 0, false))
+		log_debug("a command line of another version has gone already");
+}
+
 static void on_client_closed(struct conn *conn, int reason)
 {
 	struct node *node = conn_owner(conn);
 	struct client_slot *slot = &node->client[conn_index(conn)];
 	bool was_run = slot->greeted && slot->kind == CLIENT_KIND_RUN;
 
-	(void)reason;
+	if (reason == -EPROTONOSUPPORT)
+		tell_version(node, conn_fd(conn));
 	moves_forget_client(node, conn_index(conn));
 	hosts_forget_client(node, conn_index(conn));
 	policy_forget_client(conn_index(conn));
