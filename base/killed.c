@@ -29,5 +29,7 @@ void killed_remember(void)
 
 const char *killed_why(int signal)
 {
+	if (signal == SIGSYS)
+		return "; it made a system call that it has given up: a bug in vmp, or an attack";
 	return signal == SIGKILL && killed_count("") > before ? "; the host, or a control group (cgroup), ran out of memory" : "";
 }

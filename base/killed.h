@@ -10,7 +10,7 @@
 /* At a program's start: how often that has happened before. */
 void killed_remember(void);
 
-/* Behind "signal 9": that it has happened since, or "". */
+/* Behind "signal 9": that it has happened since, or "". Behind SIGSYS: what that means (base/confine.h). */
 const char *killed_why(int signal);
 
 /* The host's count, 0 if it does not tell; `root`: "" but for tests. */

@@ -7,7 +7,8 @@ WIRE_HASH := -DWIRE_HASH=$(shell scripts/wire-hash $(WIRE_FILES))u
 $(B)/base/wire.o: CPPFLAGS += $(WIRE_HASH)
 $(B)/base/wire.o: $(WIRE_FILES)
 
-BASE_OBJECTS := base/log.o base/hostshm.o base/machine.o base/packet.o base/quantity.o base/wire.o base/faultpoint.o base/schedule.o base/beside.o base/cpufeatures.o base/killed.o
+BASE_OBJECTS := $(addprefix base/,confine.o log.o hostshm.o machine.o packet.o quantity.o wire.o faultpoint.o schedule.o beside.o cpufeatures.o killed.o)
+$(eval $(call unit-test,confine,tests/unit/confine.o base/confine.o,-lpthread))
 $(eval $(call unit-test,machine,tests/unit/machine.o base/machine.o base/quantity.o base/log.o))
 $(eval $(call unit-test,packet,tests/unit/packet.o base/packet.o base/wire.o))
 $(eval $(call unit-test,base,tests/unit/base.o $(BASE_OBJECTS),-lpthread))

@@ -78,6 +78,10 @@ unsigned iosrv_cpus(void);
 /* Call the chip's on_timer() in so many milliseconds. A chip has one timer: a later call replaces an earlier one. */
 void iosrv_start_timer(const struct chip *chip, unsigned ms);
 
+/* iosrv_confine.c. Both die if it cannot be; what a kernel does not know at all is left out. */
+void iosrv_confine_files(void); /* everything is open; no thread has been started */
+void iosrv_confine_calls(void); /* all threads run */
+
 /* worker.c */
 /* Run the chip's work() in its thread, then on_worked() in the loop. A chip has one piece of work at a time. */
 void iosrv_start_work(const struct chip *chip);

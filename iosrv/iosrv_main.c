@@ -123,7 +123,9 @@ static void open_loop(void)
 		if (!server.timer[i])
 			die("no timer for the %s: %s", chips[i]->name, strerror(errno));
 	}
+	iosrv_confine_files();
 	worker_open(server.loop);
+	iosrv_confine_calls();
 }
 
 static void close_loop(void)

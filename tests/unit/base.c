@@ -290,6 +290,7 @@ static void the_host_tells_of_kills_for_lack_of_memory(void)
 	rmdir(folder);
 	killed_remember();
 	CU_ASSERT_STRING_EQUAL(killed_why(SIGSEGV), "");
+	CU_ASSERT(strstr(killed_why(SIGSYS), "system call") != NULL);
 	CU_ASSERT_STRING_EQUAL(killed_why(SIGKILL), ""); /* unless one is killed just now */
 }
 
