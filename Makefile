@@ -99,6 +99,7 @@ soak: all $(B)/tests/unit/phnx_thousand
 lint:
 	$(Q)scripts/check-includes
 	$(Q)scripts/check-abi
+	$(Q)scripts/check-tricks
 	$(Q)scripts/check-faults
 
 # The commentary of the files, in reading order.

@@ -40,6 +40,7 @@ int beside_loader(const char *folder, char *path, size_t bytes)
 	return path_in(folder, BESIDE_LOADER, path, bytes) || access(path, X_OK) ? -1 : 0;
 }
 
+/* (TRICKS: own-loader) */
 void beside_exec(char *path, char **arguments)
 {
 	char loader[4096], folder[4096], *with[MAX_ARGUMENTS + 4] = { loader, "--library-path", folder, path };

@@ -44,7 +44,7 @@ static inline struct clock_line hostclock_line(const struct host_clock *clock)
 				    atomic_load_explicit(&clock->faster, memory_order_relaxed) };
 }
 
-/* The line, and what CLOCK_MONOTONIC shows while it holds. */
+/* The line, and what CLOCK_MONOTONIC shows while it holds. (TRICKS: clock-turns) */
 static inline struct clock_line hostclock_read(const struct host_clock *clock, uint64_t (*monotonic_ns)(void), uint64_t *now_ns)
 {
 	for (;;) {

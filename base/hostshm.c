@@ -33,7 +33,8 @@ void hostshm_unmap(struct host_shm *shm, uint32_t ram_pages)
 /* The order matters: the post stands before `wake` moves, `wake` moves before `state` is read.  A CPU that goes to sleep
  * reads `wake`, sets HALTED, looks at its posts, and sleeps only if `wake` is as it was.  A CPU that goes to run sets
  * RUNNING and looks at its posts; a signal sent to a stopped VM process stops it again as soon as it runs.  A VM process that
- * passes its CPU on is not RUNNING; the next one sets `space` before RUNNING. */
+ * passes its CPU on is not RUNNING; the next one sets `space` before RUNNING.
+ * (TRICKS: kick-is-a-hint) */
 void hostshm_kick(struct host_shm *shm, unsigned cpu)
 {
 	struct vcpu_slot *slot = &shm->slot[cpu];
@@ -91,6 +92,7 @@ void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits)
 	hostshm_kick(shm, cpu);
 }
 
+/* (TRICKS: dead-pins) */
 void hostshm_forget_pins(struct vcpu_slot *slot)
 {
 	for (unsigned i = 0; i < PINS_PER_CPU; i++)
@@ -105,6 +107,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+/* (TRICKS: pin-then-look) */
 int hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone, void *ctx)
 {
 	enum { YIELDS_PER_QUESTION = 64 };

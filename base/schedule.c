@@ -9,6 +9,7 @@
 
 enum { PROMPT_SLICE_NS = 100000, NICE_MOST = 19 };
 
+/* (TRICKS: short-slices) */
 void schedule_promptly(void)
 {
 	struct sched_attr attributes = { .size = sizeof attributes, .sched_policy = SCHED_NORMAL,
@@ -17,7 +18,8 @@ void schedule_promptly(void)
 	syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-/* Without a slice the host's own is meant: the short one of the process that started this one must not stay. */
+/* Without a slice the host's own is meant: the short one of the process that started this one must not stay.
+ * (TRICKS: guests-behind) */
 void schedule_behind(int nicer)
 {
 	struct sched_attr attributes = { .size = sizeof attributes, .sched_policy = SCHED_NORMAL,

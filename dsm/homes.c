@@ -37,7 +37,8 @@ const struct home_place *dsm_homes(const struct dsm *dsm)
 	return dsm->place;
 }
 
-/* Whether a home is here is decided by its state's coming and going alone. */
+/* Whether a home is here is decided by its state's coming and going alone.
+ * (TRICKS: homes-not-phoenix) */
 void dsm_homes_learn(struct dsm *dsm, const struct home_place *places)
 {
 	for (unsigned i = 0; i < DSM_INTERVALS; i++) {
@@ -108,6 +109,7 @@ static void give_page(struct part *part, gfn_t gfn)
 	*page = (struct home_page){ 0 };
 }
 
+/* (TRICKS: home-moves-busy) */
 int dsm_home_give(struct dsm *dsm, unsigned interval, unsigned to)
 {
 	struct home_place *place = &dsm->place[interval];

@@ -70,7 +70,8 @@ bool dsm_leave_step(struct dsm *dsm, uint32_t elapsed_us)
 	return dsm_pages_here(dsm) == 0;
 }
 
-/* A copy that is dropped while its invalidation is held is still to be acknowledged. */
+/* A copy that is dropped while its invalidation is held is still to be acknowledged.
+ * (TRICKS: copy-owes-ack) */
 uint32_t dsm_pages_here(const struct dsm *dsm)
 {
 	uint32_t count = 0;

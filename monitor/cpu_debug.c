@@ -245,6 +245,7 @@ void debug_stand(struct monitor *m, enum debug_why why)
 	time_switch(m, before);
 }
 
+/* (TRICKS: breakpoint-met-again) */
 bool debug_breakpoint(struct monitor *m)
 {
 	bool pass;

@@ -75,7 +75,8 @@ static void answer(struct monitor *m, int error, const char *why)
 }
 
 /* The CPU has seen the other host's clock when it was frozen, and must not see ours before we are as far.  The hosts' clocks
- * agree to within what its way takes, so it waits for next to nothing; for a clock that is wrong it does not wait. */
+ * agree to within what its way takes, so it waits for next to nothing; for a clock that is wrong it does not wait.
+ * (TRICKS: clock-goes-along) */
 static bool wait_for_clock(struct monitor *m, char *why, size_t why_bytes)
 {
 	int64_t behind;

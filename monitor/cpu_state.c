@@ -51,6 +51,7 @@ int state_check(const uint8_t *from, size_t bytes, char *why, size_t why_bytes)
 	return 0;
 }
 
+/* (TRICKS: selectors-as-held) */
 int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *started, char *why, size_t why_bytes)
 {
 	const uint8_t *vcpu = from + CPU_STATE_HEAD, *fpu = vcpu + VCPU_STATE_BYTES;

@@ -58,7 +58,8 @@ static void check_signals(struct monitor *m)
 		process_signal_ignored(m, __builtin_ctzll(sent) + 1, atomic_load(&m->direct->sender));
 }
 
-/* They are this process's only children. One that somebody has stopped goes on. */
+/* They are this process's only children. One that somebody has stopped goes on.
+ * (TRICKS: death-is-noted) */
 static void check_alive(struct monitor *m)
 {
 	siginfo_t child = { 0 };

@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 
+/* (TRICKS: pin-then-look) */
 void *guestmem_try_pin(struct monitor *m, gfn_t gfn, enum page_right right)
 {
 	void *page = m->ram + ((size_t)gfn << PAGE_BITS);

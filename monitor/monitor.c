@@ -37,7 +37,7 @@ static void on_alarm(int signal)
 	errno = saved;
 }
 
-/* Interrupts a sleep; who is awake looks before the next. */
+/* Interrupts a sleep; who is awake looks before the next. (TRICKS: death-is-noted) */
 static void on_child(int signal)
 {
 	(void)signal;
@@ -108,7 +108,7 @@ static void prepare_signals(struct monitor *m)
 		die("no timer: %s; see ulimit -i", strerror(errno));
 }
 
-/* Flat boot segments stand before the guest loads a table of its own. */
+/* Flat boot segments stand before the guest loads a table of its own. (TRICKS: boot-selectors) */
 static void prepare_boot_segments(struct monitor *m)
 {
 	struct vcpu_segment flat = { .limit = UINT32_MAX, .present = true, .big = true, .granular = true };

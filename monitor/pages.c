@@ -3,7 +3,7 @@
  * Two layers that know nothing of each other decide whether guest code may touch a linear page.  The guest's page table
  * decides through the mapping made here (mmap of the RAM descriptor with the guest's protection; a touch that it forbids is
  * SIGSEGV).  The page protocol decides through userfaultfd (a touch of a page that this host does not hold is SIGBUS), and
- * the daemon can take a page from all mappings at once without asking anybody; see TRICKS.md.  Where no other host can hold one there
+ * the daemon can take a page from all mappings at once without asking anybody; (TRICKS: punch-everywhere).  Where no other host can hold one there
  * is no second layer: while the machine is saved, what may not be written to yet is mapped to be read (vcpu/shadow.c).
  */
 #include "monitor/monitor.h"
@@ -65,7 +65,8 @@ void pages_init(struct monitor *m)
 
 /* --- pages that other hosts may hold -------------------------------------------------------------------------------- */
 
-/* Let the VM process at one page; the page is pinned. 0, or -errno of the host. */
+/* Let the VM process at one page; the page is pinned. 0, or -errno of the host.
+ * (TRICKS: minor-faults-too) */
 static int let_in(struct monitor *m, gva_t gva, enum page_right right)
 {
 	struct uffdio_continue go = { .range = { gva & ~(uint64_t)PAGE_MASK, PAGE_BYTES },

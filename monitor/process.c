@@ -160,12 +160,14 @@ static uint64_t segment_base(struct monitor *m, uint16_t selector)
 
 /* The flags that the VM process keeps itself. ID is the user's own; where the monitor changes it, it changes at the
  * next return to user mode through the window, since ptrace cannot. Alignment checks stop at privilege level 3 on a real processor, so a guest
- * kernel that was entered with AC set must not run with it: it goes back into effect when the guest is in user mode. */
+ * kernel that was entered with AC set must not run with it: it goes back into effect when the guest is in user mode.
+ * (TRICKS: flags-by-iret, user-ac) */
 static uint32_t native_flags(const struct vcpu *v)
 {
 	return v->cpl == 3 ? GUEST_FLAGS_NATIVE | EFLAGS_ID : GUEST_FLAGS_NATIVE & ~(uint32_t)EFLAGS_AC;
 }
 
+/* (TRICKS: fs-base, orig-rax) */
 static void registers_to_host(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;

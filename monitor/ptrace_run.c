@@ -198,6 +198,7 @@ static void arm_timer(struct monitor *m)
 
 /* --- exceptions and instructions ------------------------------------------------------------------------------------ */
 
+/* (TRICKS: read-or-write) */
 static void on_page_fault(struct monitor *m, gva_t gva)
 {
 	struct vcpu *v = &m->vcpu;
@@ -225,6 +226,7 @@ static void on_page_fault(struct monitor *m, gva_t gva)
 	}
 }
 
+/* (TRICKS: user-limit) */
 static bool on_limit_violation(struct monitor *m)
 {
 	enum vcpu_access access;
@@ -237,7 +239,7 @@ static bool on_limit_violation(struct monitor *m)
 	return true;
 }
 
-/* A tracer is not told that it was #OF or #BR. */
+/* A tracer is not told that it was #OF or #BR. (TRICKS: trap-without-name) */
 static bool on_trap_without_name(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
@@ -261,6 +263,7 @@ static void on_general_protection(struct monitor *m, enum vcpu_vector vector)
 		vcpu_exception(&m->vcpu, vector, 0);
 }
 
+/* (TRICKS: fetched-runs-first) */
 static void on_bus_error(struct monitor *m, const siginfo_t *info)
 {
 	gva_t gva = (uintptr_t)info->si_addr;
@@ -273,7 +276,7 @@ static void on_bus_error(struct monitor *m, const siginfo_t *info)
 		if (!shadow_entry(&m->shadow, gva))
 			bug("CPU %u: SIGBUS at %x, where nothing is mapped", m->cpu, gva);
 		pages_admit(m, gva, shadow_entry(&m->shadow, gva), insn_writes(m, gva));
-		m->vcpu.interrupt_shadow = true; /* what needed the page runs first: see TRICKS.md */
+		m->vcpu.interrupt_shadow = true; /* what needed the page runs first (TRICKS: fetched-runs-first) */
 		return;
 	case BUS_ADRALN:
 		vcpu_exception(&m->vcpu, VECTOR_AC, 0);
@@ -309,7 +312,8 @@ static bool in_guest_segment(struct monitor *m)
 	return m->vm.regs.cs & 4;
 }
 
-/* A system call that the host did not serve: the guest's own, or an attempt on the jail. */
+/* A system call that the host did not serve: the guest's own, or an attempt on the jail.
+ * (TRICKS: orig-rax) */
 static void on_seccomp(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;
@@ -459,20 +463,23 @@ static bool on_watch(struct monitor *m, const struct stop *why)
 	return debug_watchpoint(m);
 }
 
-/* A debugger wants one instruction, or an interrupt waits for the one in the shadow. */
+/* A debugger wants one instruction, or an interrupt waits for the one in the shadow.
+ * (TRICKS: sti-shadow) */
 static bool wants_step(const struct monitor *m)
 {
 	return m->debug.step.wanted || (m->vcpu.interrupt_shadow && vcpu_wakes(&m->vcpu));
 }
 
-/* During a debugger's step no interrupt comes, but what wakes a halted CPU. */
+/* During a debugger's step no interrupt comes, but what wakes a halted CPU.
+ * (TRICKS: step-without-interrupt) */
 static void deliver_interrupt(struct monitor *m, bool woken)
 {
 	if (!m->debug.step.wanted || woken)
 		vcpu_deliver_interrupt(&m->vcpu);
 }
 
-/* Guest code until it stops. True: all that it did was one traced instruction. */
+/* Guest code until it stops. True: all that it did was one traced instruction.
+ * (TRICKS: step-is-made) */
 static bool run_native(struct monitor *m, struct stop *why)
 {
 	struct vcpu *v = &m->vcpu;
@@ -497,6 +504,7 @@ static bool run_native(struct monitor *m, struct stop *why)
 	return traced;
 }
 
+/* (TRICKS: kick-is-a-hint) */
 void run_guest(struct monitor *m)
 {
 	struct vcpu *v = &m->vcpu;

@@ -55,6 +55,7 @@ static int set_registers(pid_t pid, const struct debug_watch *watch)
 
 /* As the tracer of `pid`, which the ptrace engine's monitor is already. */
 typedef int act_on(pid_t pid, const struct debug_watch *watch);
+/* (TRICKS: watch-needs-tracer) */
 static int as_tracer(struct monitor *m, pid_t pid, act_on *act, const struct debug_watch *watch)
 {
 	int signal = m->direct_engine ? seize(pid) : 0, result;

@@ -152,6 +152,7 @@ static uint32_t timer_current(const struct apic *a, uint64_t now_ns)
 enum { REST_TIMES = 4 };
 static const uint64_t REST_FROM_NS = 1000000, REST_MAX_NS = 10000000000;
 
+/* (TRICKS: timer-rest) */
 static void timer_rest(struct apic *a, uint64_t now_ns)
 {
 	uint64_t took = now_ns - a->timer_taken_ns;

@@ -32,8 +32,8 @@ static inline void computing_tick(struct computing *c, uint32_t cr3)
 }
 
 /* When the host's timer is to fire that interrupts a program that computes, by CLOCK_MONOTONIC: with the next of the host's ticks
- * (TRICKS.md), which come where that is a multiple of tick_ns; unless it would be late by more than half of what it was set for.
- * tick_ns 0: not known. */
+ * (TRICKS: tick-with-host), which come where that is a multiple of tick_ns; unless it would be late by more than half of what it was set for.
+ * tick_ns 0: not known. (TRICKS: tick-with-host) */
 static inline uint64_t computing_due_ns(uint64_t due_ns, uint64_t set_for_ns, uint64_t tick_ns)
 {
 	uint64_t late = tick_ns ? (tick_ns - due_ns % tick_ns) % tick_ns : 0;

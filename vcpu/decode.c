@@ -25,6 +25,7 @@ enum vcpu_result insn_raise(struct insn *i, unsigned vector, int64_t error)
 	return VCPU_RAISED;
 }
 
+/* (TRICKS: emulated-step) */
 enum vcpu_result insn_finish(struct insn *i, enum vcpu_result result)
 {
 	struct vcpu *v = i->v;

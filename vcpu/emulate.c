@@ -129,6 +129,7 @@ enum vcpu_result vcpu_emulate(struct vcpu *v)
 	return insn_finish(&i, result);
 }
 
+/* (TRICKS: fetched-runs-first) */
 bool vcpu_step_by_hand(struct vcpu *v)
 {
 	uint32_t cr2 = v->cr2;

@@ -71,7 +71,7 @@ static void hypercall_yield(struct vcpu *v)
 	set_result(v, 0);
 }
 
-/* A vector that no interrupt may have would never come. */
+/* A vector that no interrupt may have would never come. (TRICKS: wait-by-vector) */
 static void hypercall_wait(struct vcpu *v)
 {
 	if (v->gpr[EBX] < 16 || v->gpr[EBX] > 255) {

@@ -192,6 +192,7 @@ static void refresh(struct shadow *s, struct vcpu *v, uint32_t page, uint32_t en
 	}
 }
 
+/* (TRICKS: refresh-not-drop) */
 void shadow_refresh_range(struct shadow *s, struct vcpu *v, gva_t first, uint32_t pages)
 {
 	uint32_t page = first >> PAGE_BITS, users = page < USER_PAGES ? USER_PAGES - page : 0;
@@ -202,6 +203,7 @@ void shadow_refresh_range(struct shadow *s, struct vcpu *v, gva_t first, uint32_
 	shadow_drop_range(s, (page + users) << PAGE_BITS, pages - users);
 }
 
+/* (TRICKS: refresh-not-drop) */
 void shadow_refresh_user(struct shadow *s, struct vcpu *v)
 {
 	enum { TOO_MANY = 2048 }; /* looking at them would take longer than their faults */

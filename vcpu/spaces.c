@@ -18,6 +18,7 @@ static bool reaches_kernel(gva_t first, uint32_t pages)
 	return first >= VMP_USER_LIMIT || pages > (VMP_USER_LIMIT - first) >> PAGE_BITS;
 }
 
+/* (TRICKS: kernel-flush-everywhere) */
 void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gva_t first, uint32_t pages)
 {
 	uint32_t number = spaces_number(v->cr3);

@@ -165,7 +165,8 @@ void vcpu_exception(struct vcpu *v, unsigned vector, int64_t error);
 /* A user's data segment ends at VMP_USER_LIMIT, and the instruction went beyond it, or user code strayed there: what the host
  * reports as #GP or #SS, or not at all, is the page fault of a wild pointer. */
 void vcpu_beyond_user_limit(struct vcpu *v, gva_t gva, enum vcpu_access access);
-/* A user's code segment does not end there on the host: user code has run into the guest kernel's addresses. */
+/* A user's code segment does not end there on the host: user code has run into the guest kernel's addresses.
+ * (TRICKS: code-limit) */
 static inline bool vcpu_strayed(const struct vcpu *v) { return v->cpl == 3 && v->eip >= VMP_USER_LIMIT; }
 /* A software interrupt from CPL 3 (int n, int3, into), EIP already behind the instruction: the gate's DPL is checked;
  * `insn_eip` is where #GP points if that fails. */

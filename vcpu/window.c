@@ -18,6 +18,7 @@ void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t s
 	w->spins = spins;
 }
 
+/* (TRICKS: eoi-offer) */
 void window_close(struct cpu_window *w, struct vcpu *v)
 {
 	v->eflags = (v->eflags & ~(uint32_t)EFLAGS_IF) | (w->iflag & EFLAGS_IF);
@@ -102,6 +103,7 @@ uint64_t window_trap_gate(void) { return place(window_trap); }
 
 bool window_holds_syscall(uint64_t rip) { return window_holds(rip) && rip < place(window_syscall_end); }
 
+/* (TRICKS: window-settle) */
 enum window_place window_settle(struct vcpu *v, const struct window_stop *stop)
 {
 	uint32_t rip = stop->rip == place(window_trap) ? stop->r8 : stop->rip;

@@ -71,9 +71,11 @@ window_iret_marked:				/* from here on the frame is not as the guest made it */
 	jz	2f
 	movl	$0x200, %ss:VMP_CPU_IFLAG
 2:	iret
+/* (TRICKS: slow-frames) */
 window_iret_slow:
 	ljmp	$VMP_SEL_HOST64, $(VMP_STUB_SYSCALL + window_iret_gate - window_code)
 	.code64
+/* (TRICKS: iretl-64) */
 window_iret64:
 	mov	%esp, %esp			/* the upper half is undefined until now */
 	iretl					/* in 64-bit mode it takes ESP and SS from the frame always */

@@ -39,7 +39,8 @@ _Atomic uint32_t direct_kicked; /* a kick came while the guest stood still */
 #define READ_SEGMENT(name) ({ uint16_t value_; __asm__ volatile("mov %%" #name ", %0" : "=r"(value_)); value_; })
 #define WRITE_SEGMENT(name, value) __asm__ volatile("mov %0, %%" #name : : "r"((uint32_t)(value)))
 
-/* A guest kernel that was entered with AC set must not run with it: see TRICKS.md. */
+/* A guest kernel that was entered with AC set must not run with it.
+ * (TRICKS: user-ac) */
 static uint32_t native_flags(const struct vcpu *v)
 {
 	return v->cpl == 3 ? FLAGS_NATIVE : FLAGS_NATIVE & ~EFLAGS_AC;
@@ -251,7 +252,8 @@ static void on_page_fault(struct vcpu *v, gva_t gva, enum vcpu_access access)
 }
 
 /* The guest has served a fault on the user's half, and the instruction is to run again: what it needs is mapped before it asks.
- * Nothing is marked as accessed or dirty, since the instruction may be another one at the same place. */
+ * Nothing is marked as accessed or dirty, since the instruction may be another one at the same place.
+ * (TRICKS: map-before-return) */
 static void map_what_faulted(struct vcpu *v)
 {
 	const struct refault *r = &direct.refault;
@@ -266,6 +268,7 @@ static void map_what_faulted(struct vcpu *v)
 		map(v, r->gva, &walk, r->access);
 }
 
+/* (TRICKS: user-limit) */
 static bool on_limit_violation(struct vcpu *v)
 {
 	uint64_t fs, gs;
@@ -314,6 +317,7 @@ static void on_protection(struct vcpu *v, bool in_window, enum vcpu_vector vecto
 	}
 }
 
+/* (TRICKS: fetched-runs-first) */
 static void on_bus_error(struct vcpu *v, bool in_window, int code, gva_t gva, bool write)
 {
 	uint32_t entry = shadow_entry(&direct.space.shadow, gva);
@@ -326,7 +330,7 @@ static void on_bus_error(struct vcpu *v, bool in_window, int code, gva_t gva, bo
 		direct_time_switch(TIME_SHARED_MEMORY);
 		direct_call(DIRECT_PAGE_ADMIT, gva, entry & ~(uint32_t)PAGE_MASK, write && entry & SHADOW_WRITE,
 			    !!(entry & SHADOW_WRITE));
-		v->interrupt_shadow = true; /* what needed the page runs first: see TRICKS.md */
+		v->interrupt_shadow = true; /* what needed the page runs first (TRICKS: fetched-runs-first) */
 		direct_time_switch(TIME_EMULATION);
 		return;
 	case BUS_ALIGNMENT:
@@ -420,14 +424,16 @@ static void on_signal(struct vcpu *v, int signal, const siginfo_t *info, const s
 
 /* --- from one stretch of guest code to the next --------------------------------------------------------------------- */
 
-/* A debugger wants one instruction, or an interrupt waits for the one in the shadow. */
+/* A debugger wants one instruction, or an interrupt waits for the one in the shadow.
+ * (TRICKS: sti-shadow) */
 static bool wants_step(const struct vcpu *v)
 {
 	return direct.shared->debug.step.wanted || (v->interrupt_shadow && vcpu_wakes(v));
 }
 
 /* The last thing before guest code: interrupts. During a debugger's step none comes but what wakes a halted CPU, and the
- * window's iret, which would start again and again, is carried out here. False: look again. */
+ * window's iret, which would start again and again, is carried out here. False: look again.
+ * (TRICKS: step-without-interrupt) */
 static bool can_run(struct vcpu *v, bool woken)
 {
 	const struct debug_step *step = &direct.shared->debug.step;
@@ -495,6 +501,7 @@ static void leave(struct vcpu *v, struct sigcontext *r)
 	direct_time_switch(TIME_NATIVE);
 }
 
+/* (TRICKS: step-is-made) */
 static bool was_step(const struct vcpu *v, int signal, const siginfo_t *info)
 {
 	return direct.stepping && signal == SIGTRAP && info->si_code == TRAP_IS_TRACE && !(v->eflags & EFLAGS_TF);
@@ -513,7 +520,8 @@ static bool is_watch(int signal, const siginfo_t *info)
 }
 
 /* Something that a debugger watches may have been touched, behind the instruction; which of the two a step was the host does not
- * say. The window's iret, rolled back, would touch it again. True: it was, and the CPU has stood. */
+ * say. The window's iret, rolled back, would touch it again. True: it was, and the CPU has stood.
+ * (TRICKS: step-hides-watch) */
 static bool on_watch(struct vcpu *v, int signal, const siginfo_t *info, bool at_iret)
 {
 	if (signal != SIGTRAP || (info->si_code != TRAP_IS_WATCH && info->si_code != TRAP_IS_TRACE) || !direct.shared->debug.watches)
@@ -582,7 +590,7 @@ static void begin(struct vcpu *v)
 	}
 }
 
-/* The host enters a handler with the guest's AC, NT and ID. */
+/* The host enters a handler with the guest's AC, NT and ID. (TRICKS: clear-own-ac) */
 static void clear_own_ac(void) { __asm__ volatile("pushfq; andl %0, (%%rsp); popfq" : : "i"(~EFLAGS_AC) : "memory", "cc"); }
 
 static void begin_stop(void)
@@ -594,7 +602,8 @@ static void begin_stop(void)
 
 static bool is_engine(const struct sigcontext *r) { return r->rip >> 32 == (uint64_t)direct_gate_check >> 32; }
 
-/* Kicks come at any instruction of the engine: its way out looks for them. */
+/* Kicks come at any instruction of the engine: its way out looks for them.
+ * (TRICKS: kick-before-iretq) */
 static bool kick_in_engine(int signal, struct sigcontext *r)
 {
 	uint64_t check = (uint64_t)direct_gate_check;
@@ -609,7 +618,8 @@ static bool kick_in_engine(int signal, struct sigcontext *r)
 	return true;
 }
 
-/* Not for what the code did: it goes on as if nothing had come, and the monitor says so. */
+/* Not for what the code did: it goes on as if nothing had come, and the monitor says so.
+ * (TRICKS: sent-signal) */
 static void on_sent(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
@@ -626,6 +636,7 @@ static void leave_gate(struct vcpu *v, struct gate_frame *frame)
 	direct.inside = false;
 }
 
+/* (TRICKS: no-segments) */
 static void handler(int signal, siginfo_t *info, void *context)
 {
 	struct sigcontext *r = &((struct ucontext *)context)->uc_mcontext;
@@ -699,7 +710,8 @@ static long install(int signal, void (*function)(int, siginfo_t *, void *), uint
 	return host_call(__NR_rt_sigaction, signal, (long)&action, 0, 8, 0, 0);
 }
 
-/* Nothing is blocked in a handler: kicks are noted, and the others would be our own faults. */
+/* Nothing is blocked in a handler: kicks are noted, and the others would be our own faults.
+ * (TRICKS: nothing-blocked) */
 static long install_all(void)
 {
 	static const int signals[] = { SIGSEGV, SIGBUS, SIGTRAP, SIGILL, SIGFPE, SIGSYS, SIGUSR1, SIGALRM };

@@ -1,7 +1,7 @@
 /* direct_bare.c - the bare host address space: a program that computes runs there, with nothing of the guest kernel beside it.
  *
  * Elsewhere user data segments end where the guest kernel begins, so that no wild pointer gets there, and such a segment slows the
- * stack down (TRICKS.md).  Here the kernel's half is empty, the CPU window too: segments reach 4 GiB, and a wild pointer is a page
+ * stack down (TRICKS: bare-space).  Here the kernel's half is empty, the CPU window too: segments reach 4 GiB, and a wild pointer is a page
  * fault.  The price is that each entry into the guest kernel passes the CPU on, and each return back; so only programs that ticks
  * alone interrupt (vcpu/computing.h) are worth it.
  *
@@ -58,7 +58,8 @@ void direct_bare_window(bool open)
 	host_call(__NR_mprotect, VMP_WINDOW, PAGE_BYTES, open ? PROT_READ | PROT_WRITE : PROT_NONE, 0, 0, 0);
 }
 
-/* Only those of users' data are shorter than the guest has them (vmproc_descriptor()). */
+/* Only those of users' data are shorter than the guest has them (vmproc_descriptor()).
+ * (TRICKS: bare-space) */
 struct user_desc direct_bare_descriptor(struct user_desc d)
 {
 	if (d.limit_in_pages && d.limit == (VMP_USER_LIMIT - 1) >> PAGE_BITS)

@@ -144,7 +144,8 @@ static void env_switch_space(void *ctx, bool keep)
 	spaces_cr3_loaded(&direct.shared->spaces, direct.shared->vcpu.cr3, keep);
 }
 
-/* The host maps pages one by one where they are written to, and up to 16 at once around one that is read. */
+/* The host maps pages one by one where they are written to, and up to 16 at once around one that is read.
+ * (TRICKS: touch-each-16) */
 static void look_at_each_16(gva_t gva, uint32_t bytes)
 {
 	enum { BLOCK = 16 * PAGE_BYTES };

@@ -48,7 +48,7 @@ void direct_fpu_in(void)
 /* --- descriptors ---------------------------------------------------------------------------------------------------- */
 
 /* In the host's tables: the TLS entries by the one call that can, which only i386 has, with its argument below 4 GiB; the
- * others in the LDT. */
+ * others in the LDT. (TRICKS: tls-call) */
 static void give_descriptor(const struct user_desc *d, bool tls)
 {
 	struct user_desc *low = (struct user_desc *)DIRECT_TLS_ARGUMENT;
@@ -112,7 +112,8 @@ void direct_segment_changed(unsigned index, const struct vcpu_segment *s)
 
 static bool loads_here(unsigned index) { return direct.given_entries >> index & 1 && !direct.given[index].seg_not_present; }
 
-/* A selector in use must load here. A processor that has it loaded would not notice that its entry has gone. */
+/* A selector in use must load here. A processor that has it loaded would not notice that its entry has gone.
+ * (TRICKS: late-tls) */
 static void make_loadable(unsigned index)
 {
 	if (!loads_here(index))
@@ -130,7 +131,7 @@ static void catch_up_segments(void)
 	look_for_stale_tls();
 }
 
-/* User code sees the guest's own TLS entries. */
+/* User code sees the guest's own TLS entries. (TRICKS: late-tls) */
 static void settle_tls(struct vcpu *v)
 {
 	for (unsigned i = VMP_GDT_TLS_MIN; i < VMP_GDT_TLS_MIN + VMPROC_TLS_ENTRIES; i++)
@@ -143,6 +144,7 @@ static void settle_tls(struct vcpu *v)
 	direct.tls_stale = false;
 }
 
+/* (TRICKS: host-selector) */
 void direct_settle_segments(struct vcpu *v)
 {
 	if (direct.tls_stale && v->cpl == 3)
@@ -171,6 +173,7 @@ void direct_wait_for_cpu(void)
 	direct.time_kind = TIME_EMULATION;
 }
 
+/* (TRICKS: whose-state) */
 void direct_take_cpu(void)
 {
 	direct_fpu_in();

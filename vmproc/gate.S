@@ -38,6 +38,7 @@ direct_gate:
 	popfq
 	mov	%rsp, %rdi
 	call	direct_gate_enter
+/* (TRICKS: kick-before-iretq) */
 direct_gate_check:
 	cmpl	$0, direct_kicked(%rip)
 	jne	1f
@@ -55,7 +56,7 @@ direct_gate_iretq:
 	jmp	direct_gate_check
 
 /* The end of a handler: rdi: the frame, laid down; rsi: the guest's FPU and vector registers, as the host put them into the
- * signal's frame, which is gone as soon as RSP is above it. */
+ * signal's frame, which is gone as soon as RSP is above it. (TRICKS: flags-by-iret) */
 direct_gate_leave:
 	mov	$-1, %eax
 	mov	%eax, %edx

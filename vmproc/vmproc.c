@@ -51,7 +51,8 @@ __asm__(".text\n"
 	"	jmp	1b\n");
 extern __attribute__((visibility("hidden"))) const char vmproc_stub[], vmproc_stub_syscall_end[];
 
-/* userfaultfd: errors as SIGBUS at the instruction that touched the page, for user-mode accesses only: no privilege. */
+/* userfaultfd: errors as SIGBUS at the instruction that touched the page, for user-mode accesses only: no privilege.
+ * (TRICKS: minor-faults-too) */
 static void open_userfaultfd(void)
 {
 	struct uffdio_api api = {

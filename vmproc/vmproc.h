@@ -66,6 +66,7 @@ struct stub_page {
  * selector says; and the host runs all at RPL 3. */
 static inline bool vmproc_is_tls(unsigned index) { return index - VMP_GDT_TLS_MIN < VMPROC_TLS_ENTRIES; }
 
+/* (TRICKS: shadow-ldt) */
 static inline uint16_t vmproc_selector(uint16_t selector)
 {
 	unsigned index = selector >> 3;
@@ -88,7 +89,7 @@ static inline bool vmproc_kernel_needs(unsigned index)
 }
 
 /* What the host's tables get for entry `index` of the guest's GDT; *tls: in the host's own GDT, else in the LDT. False: the
- * host keeps what it has. */
+ * host keeps what it has. (TRICKS: code-limit, tls-untrimmed) */
 static inline bool vmproc_descriptor(unsigned index, const struct vcpu_segment *s, struct user_desc *d, bool *tls)
 {
 	uint32_t limit = s->limit;

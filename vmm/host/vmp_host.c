@@ -47,6 +47,7 @@ static void refuse(const char *why)
 
 /* --- what this computer is ------------------------------------------------------------------------------------------ */
 
+/* (TRICKS: port-comes-back) */
 static void say_what_it_is(void)
 {
 	struct host_facts facts = { .processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) };
@@ -189,7 +190,7 @@ static int look_at(pid_t node)
 	return -1;
 }
 
-/* What is said while the daemon runs. False: nobody is there any more. */
+/* What is said while the daemon runs. False: nobody is there any more. (TRICKS: stdin-is-life) */
 static bool hear(void)
 {
 	static char line[16];

@@ -38,6 +38,7 @@ static int hold(const char *whose, const char *name)
 
 int presence_hold(const char *name) { return hold("host", name); }
 
+/* (TRICKS: ask-presence) */
 bool presence_is_held(const char *name)
 {
 	int fd = presence_hold(name);

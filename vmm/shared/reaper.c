@@ -44,6 +44,7 @@ void reaper_sleep_ms(unsigned ms)
 	nanosleep(&time, NULL);
 }
 
+/* (TRICKS: kill-all-at-once) */
 void reaper_end_all(pid_t but)
 {
 	enum { STEP_MS = 2, LAST_MS = 5000 };

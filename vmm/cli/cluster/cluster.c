@@ -426,7 +426,8 @@ static void renumber(struct cluster *c, uint32_t hosts)
 	names_write(&c->names, c->rundir);
 }
 
-/* The secret is a new one: a daemon that was taken for lost, but lives, has no part in what goes on. */
+/* The secret is a new one: a daemon that was taken for lost, but lives, has no part in what goes on.
+ * (TRICKS: new-secret) */
 int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p)
 {
 	renumber(c, hosts);

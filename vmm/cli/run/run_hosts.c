@@ -114,7 +114,8 @@ int run_prepare_cluster(struct run *run, struct problem *p)
 	return run->ended ? 0 : cluster_agree(c, p);
 }
 
-/* Node 0 leads when hosts come and go (vmm/node/hosts/hosts.h); this process is the daemons' parent. */
+/* Node 0 leads when hosts come and go (vmm/node/hosts/hosts.h); this process is the daemons' parent.
+ * (TRICKS: counted-early) */
 void run_on_host(struct run *run, const struct message *m, const struct msg_host *host)
 {
 	struct problem p = { "" };

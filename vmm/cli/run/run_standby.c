@@ -232,7 +232,8 @@ bool run_standby_may_live(const struct run *run)
 
 void run_standby_leave(struct run *run) { sender_close(&run->standby.to); }
 
-/* Not if it may live and nobody reaches it: what is said to it now it would hear when it has gone on, and others have not. */
+/* Not if it may live and nobody reaches it: what is said to it now it would hear when it has gone on, and others have not.
+ * (TRICKS: no-late-farewell) */
 void run_tell_over(struct run *run)
 {
 	if (!run->back.since_ns || !run->back.doubt)

@@ -134,7 +134,8 @@ static void on_settled(struct run *run)
 /* --- the owner is lost ---------------------------------------------------------------------------------------------- */
 
 /* Its owner lives, and has ended the machine here: it needs nobody who takes over.  One who can say so itself is not meant, nor one who
- * was lost just then, perhaps while it ended all that to start it again. */
+ * was lost just then, perhaps while it ended all that to start it again.
+ * (TRICKS: neighbour-tells) */
 static void on_word(evutil_socket_t fd, short what, void *context)
 {
 	struct run *run = context;
@@ -148,7 +149,8 @@ static void on_word(evutil_socket_t fd, short what, void *context)
 		run_end(run, 0, "");
 }
 
-/* The machine's processes on this computer end when their owner does, or when they have heard nothing of the others for a while. */
+/* The machine's processes on this computer end when their owner does, or when they have heard nothing of the others for a while.
+ * (TRICKS: ask-presence) */
 static void on_look(evutil_socket_t fd, short what, void *context)
 {
 	static const struct timeval moment = { 0, LOOK_MS * 1000 };

@@ -81,6 +81,7 @@ static int64_t behind_ns(const struct node *node, uint64_t now_ns)
 	return (int64_t)(here + (uint64_t)drift_ahead(&clock->drift, here) - clock->start_ns - clock_line_at(&line, now_ns));
 }
 
+/* (TRICKS: clock-often-first) */
 static void look_every(struct clock_sync *clock, time_t s, long ns)
 {
 	const struct itimerspec every = { { s, ns }, { s, ns } };
@@ -131,7 +132,8 @@ bool clock_known(struct node *node)
 	return false;
 }
 
-/* A timer of its own: see TRICKS.md for what one of libevent's costs. */
+/* A timer of its own: one of libevent's has its price.
+ * (TRICKS: timer-descriptors) */
 static void follow(struct node *node)
 {
 	struct clock_sync *clock = node->clock;

@@ -59,6 +59,7 @@ static void begin(struct drift *d, int64_t now_ns, int64_t low_ns, int64_t high_
 	begin_judging(d);
 }
 
+/* (TRICKS: clock-bounds) */
 bool drift_add(struct drift *d, uint64_t asked_ns, uint64_t answered_ns, uint64_t came_ns)
 {
 	int64_t apart_ns = (int64_t)((double)(came_ns - asked_ns) * MOST) + 1;

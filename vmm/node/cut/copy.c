@@ -144,7 +144,7 @@ static void mark_changes(const struct node *node)
 		}
 }
 
-/* No pin is held and no VM process can write: nobody races with this. */
+/* No pin is held and no VM process can write: nobody races with this. (TRICKS: lower-locally) */
 static void lower_rights(struct node *node)
 {
 	for (gfn_t gfn = 0; gfn < node->ram_pages; gfn++)

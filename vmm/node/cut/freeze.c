@@ -97,7 +97,8 @@ static void tell_iosrv(struct node *node, enum snapshot_step step, uint32_t resu
 
 /* --- the cut -------------------------------------------------------------------------------------------------------- */
 
-/* No CPU waits for a page, but one may be on its way that nobody waits for: it comes first. */
+/* No CPU waits for a page, but one may be on its way that nobody waits for: it comes first.
+ * (TRICKS: page-in-flight) */
 static void copy_when_settled(evutil_socket_t fd, short what, void *context)
 {
 	static const struct timeval moment = { 0, SETTLE_MS * 1000 };
@@ -120,7 +121,8 @@ static void send_marks(struct node *node, uint32_t round)
 }
 
 /* A round's marks are all here. Behind those of the first nothing comes that was sent to this host, but for what another
- * host passes on to a CPU that has moved here; that is ahead of its mark of the second. Then the CPUs give their state. */
+ * host passes on to a CPU that has moved here; that is ahead of its mark of the second. Then the CPUs give their state.
+ * (TRICKS: cpus-devices-cpus) */
 static void check_marks(struct node *node)
 {
 	struct freeze *f = node->freeze;

@@ -77,6 +77,7 @@ static void include(struct node *node)
 	hosts_tell_news(node, node->hosts);
 }
 
+/* (TRICKS: either-first) */
 void hosts_on_ready(struct node *node, const struct msg_node_ready *ready)
 {
 	struct hosts *h = node->hosts_state;

@@ -39,7 +39,8 @@ static void move_cpu(struct node *node, unsigned cpu, unsigned to)
 	moves_request(node, MOVE_CLIENT_HOSTS, &move);
 }
 
-/* The next CPU goes where there are fewest; when there is none, the homes. */
+/* The next CPU goes where there are fewest; when there is none, the homes.
+ * (TRICKS: wait-for-move) */
 void hosts_move_cpus_away(struct node *node)
 {
 	struct hosts *h = node->hosts_state;

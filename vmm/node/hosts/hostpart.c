@@ -94,7 +94,8 @@ static void on_leave(struct node *node)
 	on_leave_step(-1, 0, node);
 }
 
-/* The others ask this host for nothing any more. When all have said so, neither does it send them anything. */
+/* The others ask this host for nothing any more. When all have said so, neither does it send them anything.
+ * (TRICKS: heard-out) */
 static void on_mark(struct node *node, unsigned from)
 {
 	struct hostpart *part = node->hostpart;

@@ -44,8 +44,8 @@ static uint32_t until_run_us(struct page_hold *hold, bool awaited, uint32_t grac
  * updates the guest's clock, all other CPUs look at the sequence counter in the same page again and again.  Not longer,
  * or a thread that spins on a word would wait for its turn (a handover between two hosts took 3.1-6.8 ms with 100-400 us
  * against everybody, 1.9-2.5 ms without).  The next request comes about 36 us after the right to write: a hold that is over by
-then costs no timer, and no wake-up of a daemon beside a guest that spins (TRICKS.md).  Only between two writers that want
-nothing but the page it stays longer. */
+then costs no timer, and no wake-up of a daemon beside a guest that spins (TRICKS: short-hold).  Only between two writers that want
+nothing but the page it stays longer. (TRICKS: short-hold) */
 uint32_t hold_us(struct page_hold *hold, gfn_t gfn, enum page_right has, enum page_right left, bool awaited, uint64_t now_ns)
 {
 	uint64_t age_us = since_us(hold->came_ns, now_ns);

@@ -69,13 +69,15 @@ static void set_right(struct node *node, gfn_t gfn, enum page_right right)
 	atomic_store(&node->shm->page_right[gfn], right);
 }
 
+/* (TRICKS: punch-everywhere) */
 static void punch(struct node *node, gfn_t gfn)
 {
 	if (fallocate(node->ram_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)gfn << PAGE_BITS, PAGE_BYTES))
 		die("cannot take a page of guest RAM: %s", strerror(errno));
 }
 
-/* Take a page that VM processes may be writing to: afterwards nobody has it, and `contents` is its last state. */
+/* Take a page that VM processes may be writing to: afterwards nobody has it, and `contents` is its last state.
+ * (TRICKS: splice-then-punch) */
 static void extract(struct node *node, gfn_t gfn, uint8_t *contents)
 {
 	struct iovec page = { alias_of(node, gfn), PAGE_BYTES };

@@ -325,6 +325,7 @@ static void open_ways(struct node *node)
 		die("cannot listen on %s: %s", path, ph_strerror(error));
 }
 
+/* (TRICKS: one-order) */
 void overlay_start(struct node *node)
 {
 	const struct timeval limit = { connect_limit_ms(node) / 1000, 0 };
