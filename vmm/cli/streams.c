@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "base/log.h"
@@ -210,6 +211,18 @@ static void on_reader_gone(struct stream_out *out)
 	out->n = out->ready = out->cut = 0;
 }
 
+/* Only a pipe, a socket or a terminal (EIO) has a reader that goes; else output is lost, and somebody must be told. */
+static void on_write_error(struct stream_out *out, int error)
+{
+	static const char *const names[] = { [1] = "output", [2] = "error" };
+	struct stat file;
+	bool device = !fstat(out->fd, &file) && S_ISCHR(file.st_mode);
+
+	on_reader_gone(out);
+	if (error != EPIPE && error != ECONNRESET && !(error == EIO && device) && out->on_failed)
+		out->on_failed(out->context, names[out->stream], error);
+}
+
 static void written(struct stream_out *out, size_t n)
 {
 	drop_first(out->bytes, &out->n, n);
@@ -237,7 +250,7 @@ static void on_output(evutil_socket_t fd, short events, void *context)
 			break;
 		if (n < 0) {
 			at = 0;
-			on_reader_gone(out);
+			on_write_error(out, errno);
 			break;
 		}
 		at += n;

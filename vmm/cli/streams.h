@@ -35,6 +35,8 @@ struct stream_out {
 	bool broken; /* its reader is gone: what comes is dropped */
 	void (*on_drained)(void *context);
 	void (*on_much)(void *context); /* much output waits for a checkpoint */
+	/* It cannot be written, for another reason than that its reader is gone: a full disk, say. What comes is dropped. */
+	void (*on_failed)(void *context, const char *name, int error);
 	void *context;
 	bool holds;
 	uint32_t owed;		    /* bytes that are not acknowledged yet */

@@ -232,6 +232,20 @@ static void on_drained(void *context)
 	run_proceed_to_end(context);
 }
 
+/* What the command says is lost: it must not end as if all were well. Of a machine that has ended already, too. */
+static void on_output_failed(void *context, const char *name, int error)
+{
+	struct run *run = context;
+	char line[100];
+
+	snprintf(line, sizeof line, "cannot write standard %s: %s", name, strerror(error));
+	if (run->ended && !run->why.line[0]) {
+		run->status = EXIT_VMP_FAILURE;
+		problem(&run->why, "%s", line);
+	}
+	run_end(run, EXIT_VMP_FAILURE, line);
+}
+
 /* The machine is there: attach the console, let the streams flow. What the console has said before a machine went back is known. */
 static void attach(struct run *run)
 {
@@ -333,6 +347,7 @@ static int make_events(struct run *run, struct problem *p)
 	    stream_out_start(&run->out, &run->client, 1, 1) || stream_out_start(&run->err, &run->client, 2, 2))
 		return problem(p, "no memory");
 	run->out.on_drained = run->err.on_drained = on_drained;
+	run->out.on_failed = run->err.on_failed = on_output_failed;
 	run->out.context = run->err.context = run;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* --checkpoint-file beyond the limit is an error like a full disk */
