@@ -133,6 +133,20 @@ static void round_trip(void)
 	CU_ASSERT_EQUAL(files(), 1);
 }
 
+/* It holds the guest's memory: nobody else may read it, whatever the umask allows, and over an older file too. */
+static void nobody_else_reads_it(void)
+{
+	mode_t before = umask(0);
+	struct stat st;
+
+	CU_ASSERT_EQUAL(write_file(), 0);
+	CU_ASSERT(!stat(path, &st) && (st.st_mode & 07777) == 0600);
+	chmod(path, 0644);
+	CU_ASSERT_EQUAL(write_file(), 0);
+	CU_ASSERT(!stat(path, &st) && (st.st_mode & 07777) == 0600);
+	umask(before);
+}
+
 static void cut_anywhere(void)
 {
 	size_t bytes;
@@ -327,6 +341,7 @@ int main(void)
 	snprintf(path, sizeof path, "%s/machine", folder);
 	suite = CU_add_suite("snapshot files", NULL, NULL);
 	CU_add_test(suite, "round trip", round_trip);
+	CU_add_test(suite, "nobody else reads it", nobody_else_reads_it);
 	CU_add_test(suite, "cut anywhere", cut_anywhere);
 	CU_add_test(suite, "damaged anywhere", damaged_anywhere);
 	CU_add_test(suite, "foreign", foreign);

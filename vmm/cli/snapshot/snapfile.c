@@ -83,6 +83,9 @@ static int compress_some(struct snapfile_writer *w, const void *bytes, size_t n,
 	return 0;
 }
 
+/* A saved machine holds all of the guest's memory, its passwords too. Who wants to share it says so by chmod. */
+enum { SNAPFILE_MODE = 0600 };
+
 /* The name beside its own that a file has for a while: one that nobody else has, which make() takes. 0, or -errno. */
 static int name_for_a_while(struct snapfile_writer *w, int (*make)(struct snapfile_writer *w))
 {
@@ -99,7 +102,7 @@ static int name_for_a_while(struct snapfile_writer *w, int (*make)(struct snapfi
 
 static int make_file(struct snapfile_writer *w)
 {
-	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	w->fd = open(w->temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, SNAPFILE_MODE);
 	return w->fd < 0 ? -errno : 0;
 }
 
@@ -118,7 +121,7 @@ static int open_nameless(struct snapfile_writer *w)
 	int error = 0;
 
 	snprintf(folder, sizeof folder, "%s", w->path);
-	w->fd = open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, 0666);
+	w->fd = open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, SNAPFILE_MODE);
 	if (w->fd < 0)
 		error = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL ? name_for_a_while(w, make_file) : -errno;
 	if (!error)
