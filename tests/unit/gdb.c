@@ -1,9 +1,15 @@
 /* gdb.c - what GDB sends as packets and commands, whole dialogues between GDB and a machine of make-believe, addresses. */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "vmm/cli/gdb/gdb_peer.h"
 #include "vmm/cli/gdb/gdb_server.h"
 #include "vmm/cli/gdb/gdb_session.h"
 #include "vmm/cli/gdb/rsp.h"
@@ -683,6 +689,134 @@ static void addresses(void)
 	}
 }
 
+/* ---- who connects ---- */
+
+static const char table[] =
+	"  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+	"   0: 0100007F:04D2 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 11 1 0 100 0 0 10 0\n"
+	"   1: 0100007F:04D2 0100007F:C001 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4 0 10 -1\n"
+	"   2: 0100007F:C001 0100007F:04D2 01 00000000:00000000 00:00000000 00000000  1001        0 13 1 0 20 4 0 10 -1\n"
+	"   3: 0100007F:C002 0100007F:04D2 04 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 0 10 -1\n"
+	"   4: 0100007F:C003 0100007F:04D2 01 00000000:00000000 00:00000000 00000000     0        0 0 1 0 20 4 0 10 -1\n"
+	"   5: 0000000000000000FFFF00000100007F:C004 0000000000000000FFFF00000100007F:04D2 01 00000000:00000000 00:00000000 "
+	"00000000  1004        0 14 1 0 20 4 0 10 -1\n"
+	"   6: 00000000000000000000000001000000:C005 00000000000000000000000001000000:04D2 01 00000000:00000000 00:00000000 "
+	"00000000  1005        0 15 1 0 20 4 0 10 -1\n"
+	"   7: 01000000:C006 01000000:04D2 01 00000000:00000000 00:00000000 00000000  1006        0 16 1 0 20 4 0 10 -1\n"
+	"nonsense\n";
+
+static union gdb_peer end_at(bool v6, unsigned port)
+{
+	union gdb_peer end = { .v4 = { .sin_family = AF_INET, .sin_port = htons(port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
+
+	if (v6)
+		end.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(port),
+						.sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	return end;
+}
+
+static void peers(void)
+{
+	static const struct { bool v6; unsigned port; bool found; uid_t user; } rows[] = {
+		{ false, 0xc001, true, 1001 }, /* the peer's end, not ours */
+		{ false, 0xc002, false, 0 }, { false, 0xc003, false, 0 }, /* closed: without a user */
+		{ false, 0xc004, true, 1004 }, { true, 0xc005, true, 1005 },
+		{ true, 0xc006, false, 0 }, /* another family's address */
+		{ false, 0xc009, false, 0 },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		union gdb_peer peer = end_at(rows[i].v6, rows[i].port), own = end_at(rows[i].v6, 0x4d2);
+		FILE *file = fmemopen((void *)(uintptr_t)table, sizeof table - 1, "r");
+		uid_t user = 0;
+
+		CU_ASSERT_EQUAL(gdb_peer_find(file, &peer, &own, &user), rows[i].found);
+		CU_ASSERT_EQUAL(user, rows[i].user);
+		fclose(file);
+	}
+}
+
+/* What a real connection is said to be, of another user's process or ours; `closed`: by its maker, at once. */
+static int said_of_connection(bool v6, uid_t other, bool closed)
+{
+	union gdb_peer at = end_at(v6, 0);
+	socklen_t bytes = v6 ? sizeof at.v6 : sizeof at.v4;
+	int listener = socket(at.any.sa_family, SOCK_STREAM, 0), fd, result, go[2];
+	uid_t user = 0;
+	pid_t pid;
+
+	if (bind(listener, &at.any, bytes) && v6) { /* this computer has no IPv6 */
+		close(listener);
+		return other ? -EPERM : closed ? -ESRCH : 0;
+	}
+	CU_ASSERT_FATAL(!listen(listener, 1) && !getsockname(listener, &at.any, &bytes) && !pipe(go));
+	pid = fork();
+	if (!pid) {
+		char byte;
+		int mine;
+
+		close(go[1]);
+		if (other && setuid(other))
+			_exit(1);
+		mine = socket(at.any.sa_family, SOCK_STREAM, 0);
+		if (connect(mine, &at.any, bytes))
+			_exit(1);
+		if (closed)
+			close(mine);
+		_exit(read(go[0], &byte, 1) != 0); /* until the test is over */
+	}
+	close(go[0]);
+	fd = accept(listener, NULL, NULL);
+	if (closed) { /* its end has been seen */
+		char byte;
+
+		CU_ASSERT_EQUAL(read(fd, &byte, 1), 0);
+	}
+	result = gdb_peer_check(fd, &user);
+	CU_ASSERT(result == -ESRCH || user == (other ? other : geteuid()));
+	close(go[1]);
+	CU_ASSERT(waitpid(pid, NULL, 0) == pid);
+	close(fd);
+	close(listener);
+	return result;
+}
+
+static void connections(void)
+{
+	for (int v6 = 0; v6 < 2; v6++) {
+		CU_ASSERT_EQUAL(said_of_connection(v6, 0, false), 0);
+		CU_ASSERT_EQUAL(said_of_connection(v6, 0, true), -ESRCH);
+		if (geteuid() == 0) /* nobody else can become another user */
+			CU_ASSERT_EQUAL(said_of_connection(v6, 65534, false), -EPERM);
+	}
+}
+
+/* The path of a kernel may be a snapshot's word; it is shown as a command to paste. */
+static void pasted(void)
+{
+	static const struct { const char *kernel, *line; } rows[] = {
+		{ "/k/vmlinux-6.1", "gdb /k/vmlinux-6.1 -ex 'target " }, { "", "gdb '' -ex 'target " },
+		{ "/a b;$(reboot)", "gdb '/a b;$(reboot)' -ex 'target " }, { "/it's", "gdb '/it'\\''s' -ex 'target " },
+		{ "/a\nb\033c", "gdb '/a?b?c' -ex 'target " },
+	};
+	struct gdb_address a;
+	struct gdbserver g;
+	struct problem p;
+	char line[4200], word[4096];
+
+	CU_ASSERT_FATAL(!gdb_address_parse("127.0.0.1:0", &a, &p) && !gdbserver_listen(&g, &a, &p));
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		gdbserver_describe(&g, rows[i].kernel, line, sizeof line);
+		CU_ASSERT(!strncmp(line, rows[i].line, strlen(rows[i].line)));
+	}
+	memset(word, '\'', sizeof word - 1);
+	word[sizeof word - 1] = 0;
+	gdbserver_describe(&g, word, line, sizeof line);
+	CU_ASSERT(strlen(line) < sizeof line);
+	close(g.fd);
+}
+
 int main(void)
 {
 	static const struct { const char *name; void (*test)(void); } tests[] = {
@@ -695,6 +829,7 @@ int main(void)
 		{ "kill", kill_machine }, { "detach", detached }, { "GDB dies", died }, { "GDB dies in a request", died_in_a_request },
 		{ "GDB comes later", attaches_later }, { "strangers", strangers }, { "the machine ends", machine_ends },
 		{ "wrong answers", wrong_answers }, { "addresses", addresses },
+		{ "who connects", peers }, { "connections", connections }, { "a line to paste", pasted },
 	};
 	unsigned failures;
 	CU_pSuite suite;

@@ -1,7 +1,7 @@
 # vmp: the command line.
 CLI_RUN := $(addprefix run/,checks go_back launch load_flow run run_hosts run_messages run_standby start takeover up yield)
 CLI_QUERY := $(addprefix query/,changes console dumps dumptext looks pageheat query query_back report status)
-CLI_GDB := $(addprefix gdb/,breakpoint gdb_server gdb_session gdb_watch registers requests rsp)
+CLI_GDB := $(addprefix gdb/,breakpoint gdb_peer gdb_server gdb_session gdb_watch registers requests rsp)
 CLI_SNAPSHOT := $(addprefix snapshot/,checkpoint kept keptfile load pull save saved savefile snapfile)
 CLI_CLUSTER := $(addprefix cluster/,bundle cluster cluster_file cluster_ssh far host_names)
 CLI_STANDBY := $(addprefix standby/,orders record sender)

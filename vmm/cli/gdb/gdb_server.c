@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "vmm/cli/gdb/gdb_peer.h"
 
 enum { AGAIN_MS = 20, INPUT_LIMIT = 64 << 10, OUTPUT_LIMIT = 64 << 10 };
 
@@ -78,16 +79,37 @@ int gdbserver_listen(struct gdbserver *g, const struct gdb_address *a, struct pr
 	return -1;
 }
 
+/* As one word for a shell: the path may come from a snapshot's file, and the line is there to be pasted. */
+static void quote_word(const char *word, char *quoted, size_t bytes)
+{
+	size_t n = 0;
+
+	if (word[0] && !word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,@%:=-")]) {
+		snprintf(quoted, bytes, "%s", word);
+		return;
+	}
+	quoted[n++] = '\'';
+	for (; *word && n + 6 < bytes; word++) {
+		if (*word == '\'')
+			n += (size_t)snprintf(quoted + n, bytes - n, "'\\''");
+		else
+			quoted[n++] = (unsigned char)*word < ' ' || *word == 0x7f ? '?' : *word;
+	}
+	quoted[n++] = '\'';
+	quoted[n] = 0;
+}
+
 void gdbserver_describe(const struct gdbserver *g, const char *kernel, char *line, size_t bytes)
 {
 	struct gdb_address a = { .bytes = sizeof a.at };
-	char host[INET6_ADDRSTRLEN] = "?";
+	char host[INET6_ADDRSTRLEN] = "?", file[4096];
 	bool v6;
 
 	getsockname(g->fd, &a.at.any, &a.bytes);
 	v6 = a.at.any.sa_family == AF_INET6;
 	inet_ntop(a.at.any.sa_family, v6 ? (void *)&a.at.v6.sin6_addr : (void *)&a.at.v4.sin_addr, host, sizeof host);
-	snprintf(line, bytes, "gdb %s -ex 'target remote %s%s%s:%u'", kernel, v6 ? "[" : "", host, v6 ? "]" : "",
+	quote_word(kernel, file, sizeof file);
+	snprintf(line, bytes, "gdb %s -ex 'target remote %s%s%s:%u'", file, v6 ? "[" : "", host, v6 ? "]" : "",
 		 ntohs(a.at.v4.sin_port));
 }
 
@@ -132,6 +154,20 @@ static void on_event(struct bufferevent *gdb, short what, void *context)
 		close_gdb(context);
 }
 
+/* Only who may kill `vmp run` may have the machine. The first who is turned away is said. */
+static bool is_let_in(struct gdbserver *g, int fd)
+{
+	uid_t user = 0;
+	int error = gdb_peer_check(fd, &user);
+
+	if (error == -EPERM && !g->turned_away)
+		log_warn("--gdb: a connection of user %u was turned away: only you and root are let in", (unsigned)user);
+	else if (error && !g->turned_away)
+		log_warn("--gdb: a connection was turned away: /proc/net/tcp does not say whose it is");
+	g->turned_away |= error != 0;
+	return !error;
+}
+
 static void on_incoming(evutil_socket_t listening, short what, void *context)
 {
 	struct gdbserver *g = context;
@@ -140,12 +176,12 @@ static void on_incoming(evutil_socket_t listening, short what, void *context)
 	(void)what;
 	if (fd < 0)
 		return;
-	if (!g->gdb) {
+	if (!g->gdb && is_let_in(g, fd)) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 		g->gdb = bufferevent_socket_new(event_get_base(g->incoming), fd, BEV_OPT_CLOSE_ON_FREE);
 	}
 	if (!g->gdb || bufferevent_getfd(g->gdb) != fd) {
-		close(fd); /* one at a time */
+		close(fd); /* one at a time; or not ours */
 		return;
 	}
 	bufferevent_setcb(g->gdb, on_bytes, NULL, on_event, g);

@@ -1,8 +1,8 @@
 /* gdb_server.h - `--gdb HOST:PORT[,nowait]`: a socket on which one GDB at a time is served (gdb/session.h), in the event loop of
  * `vmp run`.
  *
- * The protocol knows no password: only addresses of this computer are taken.  Everybody who may connect to it can do to the
- * machine what its owner can.  Who sends what no GDB would is hung up on, and the machine hears nothing of it.
+ * The protocol knows no password, and who is connected can do to the machine what its owner can.  So only addresses of this
+ * computer are taken, and of its users only our own and root are let in (gdb_peer.h).  Who sends what no GDB would is hung up on, and the machine hears nothing of it.
  */
 #ifndef VMM_CLI_GDB_GDB_SERVER_H
 #define VMM_CLI_GDB_GDB_SERVER_H
@@ -27,13 +27,14 @@ struct gdbserver {
 	struct event *incoming, *again;
 	struct bufferevent *gdb; /* or NULL */
 	bool hang_up;
+	bool turned_away; /* somebody was, and it was said */
 	void (*on_kill)(void *context);
 	void *context;
 };
 
 /* Take the port, and say where it is; fd -1 otherwise. 0, or -1. */
 int gdbserver_listen(struct gdbserver *g, const struct gdb_address *address, struct problem *p);
-/* How to connect, for people: "gdb VMLINUX -ex 'target remote HOST:PORT'". */
+/* How to connect, to be pasted: "gdb VMLINUX -ex 'target remote HOST:PORT'", with VMLINUX quoted for a shell. */
 void gdbserver_describe(const struct gdbserver *g, const char *kernel, char *line, size_t bytes);
 /* `client` is or will be connected. 0, or -1 without memory. */
 int gdbserver_start(struct gdbserver *g, struct event_base *base, struct client *client, unsigned n_cpus, bool held);
