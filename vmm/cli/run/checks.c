@@ -82,6 +82,8 @@ int check_checksum(const char *file, struct problem *p)
 }
 
 /* One of the files to boot from: the user's own, or what `make` built, undamaged. */
+enum { LEAST_DESCRIPTORS = 32, DESCRIPTORS_PER_CPU = 2 };
+
 static int find_file(const char *given, const char *built, const char *what, char *path, struct problem *p)
 {
 	if (given) {
@@ -149,6 +151,19 @@ static int check_memory(const struct options *o, struct problem *p)
 	return check_resource(RLIMIT_FSIZE, o->machine.mem_mib, "the size of files", 'f', p);
 }
 
+/* A daemon raises its own limit as far as it may, and needs a few for each CPU. Where too few are left, one of many parts
+ * fails, each in its own words; this says it first. */
+static int check_descriptors(const struct options *o, struct problem *p)
+{
+	rlim_t needed = LEAST_DESCRIPTORS + DESCRIPTORS_PER_CPU * o->machine.cpus;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= needed)
+		return 0;
+	return problem(p, "the number of open files is limited to %llu, and this machine needs %llu; raise it with ulimit -n",
+		       (unsigned long long)limit.rlim_max, (unsigned long long)needed);
+}
+
 int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p)
 {
 	if (find_file(o->kernel, "guest/vmlinux", "guest kernel", files->kernel, p) ||
@@ -163,7 +178,7 @@ int checks_before_load(const struct options *o, struct problem *p)
 {
 	if (o->machine.disk && check_disk(o->machine.disk, p))
 		return -1;
-	if (check_memory(o, p))
+	if (check_memory(o, p) || check_descriptors(o, p))
 		return -1;
 	return hostcpu_check(o->machine.hosts > 1, p);
 }
