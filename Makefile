@@ -21,7 +21,7 @@ CFLAGS := -std=c11 -O2 -g -Wall -Wextra -Wimplicit-fallthrough -Wmissing-prototy
 LDFLAGS := $(SANFLAGS)
 ifndef SAN
 # What a compiler can add against whoever finds a way to write beside an object; tests/cli/run looks whether it is there.
-CFLAGS += -fPIE -fstack-protector-strong -D_FORTIFY_SOURCE=2
+CFLAGS += -fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 endif
 
