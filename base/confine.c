@@ -2,6 +2,7 @@
 #include "base/confine.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -19,7 +20,8 @@ enum { SANITIZED = true };
 enum { SANITIZED = false };
 #endif
 
-/* A limit of one byte instead of none: the kernel ignores a limit of 0 when dumps go to a program, and obeys this one. */
+/* A limit of one byte instead of none: the kernel ignores a limit of 0 when dumps go to a program,
+ * and obeys this one. */
 enum { NO_DUMP = 1 };
 
 int confine_privileges(void)
@@ -34,30 +36,49 @@ int confine_privileges(void)
 	return setrlimit(RLIMIT_CORE, &limit) ? -errno : 0;
 }
 
-/* --- Landlock: numbers of its own, since the C library's headers are older than what kernels know --- */
+/* --- Landlock: numbers of its own, since the C library's headers are older than what kernels know
+ * --- */
 
-enum { LANDLOCK_CREATE = 444, LANDLOCK_RESTRICT = 446, LANDLOCK_VERSION_FLAG = 1 };
+enum { LANDLOCK_CREATE = 444, LANDLOCK_ADD, LANDLOCK_RESTRICT = 446, LANDLOCK_VERSION_FLAG = 1 };
 
-/* The kernel's struct landlock_ruleset_attr. Each version of the interface knows more of it; a longer struct that ends in
- * zeros is accepted by older kernels. */
+/* The kernel's struct landlock_ruleset_attr. Each version of the interface knows more of it; a
+ * longer struct that ends in zeros is accepted by older kernels. */
 struct ruleset { uint64_t files, tcp, scope; };
 
-static struct ruleset everything_of(long version)
+static struct ruleset everything_of(long version, bool signals)
 {
-	/* Rights on files: 13 in the first version, then REFER, TRUNCATE, and from version 5 on IOCTL_DEV. */
+	/* Rights on files: 13 in the first version, then REFER, TRUNCATE, and from version 5 on
+	 * IOCTL_DEV. */
 	unsigned rights = version >= 5 ? 16 : version >= 3 ? 15 : version == 2 ? 14 : 13;
 
 	return (struct ruleset){
 		.files = (1ull << rights) - 1,
 		.tcp = version >= 4 ? 3 : 0,	/* bind, connect */
-		.scope = version >= 6 ? 3 : 0,	/* abstract sockets of others, signals to others */
+		/* abstract sockets of others, signals to others */
+		.scope = version >= 6 ? (signals ? 1 : 3) : 0,
 	};
 }
 
-int confine_files(void)
+/* 0 or -errno. */
+static int let_open(int rules, const struct confine_file *file)
+{
+	enum { EXECUTE = 1, READ = 4, BENEATH_PATH = 1 };
+	struct { uint64_t rights; int32_t fd; } __attribute__((packed)) rule = {
+		.rights = READ | (file->execute ? EXECUTE : 0), .fd = open(file->path, O_PATH | O_CLOEXEC),
+	};
+	int error = 0;
+
+	if (rule.fd < 0 || syscall(LANDLOCK_ADD, rules, BENEATH_PATH, &rule, 0))
+		error = -errno;
+	if (rule.fd >= 0)
+		close(rule.fd);
+	return error;
+}
+
+int confine_files(const struct confine_file *file, unsigned n, bool signals)
 {
 	struct ruleset ruleset;
-	int fd, error;
+	int fd, error = 0;
 	long version;
 
 	if (SANITIZED)
@@ -65,11 +86,14 @@ int confine_files(void)
 	version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION_FLAG);
 	if (version < 0)
 		return -errno;
-	ruleset = everything_of(version);
+	ruleset = everything_of(version, signals);
 	fd = (int)syscall(LANDLOCK_CREATE, &ruleset, sizeof ruleset, 0);
 	if (fd < 0)
 		return -errno;
-	error = syscall(LANDLOCK_RESTRICT, fd, 0) ? -errno : 0;
+	for (unsigned i = 0; i < n && !error; i++)
+		error = let_open(fd, &file[i]);
+	if (!error && syscall(LANDLOCK_RESTRICT, fd, 0))
+		error = -errno;
 	close(fd);
 	return error;
 }
@@ -128,7 +152,8 @@ int confine_calls(const struct confine_call *calls, unsigned n)
 		put_call(&p, &calls[i]);
 	put(&p, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 	filter.len = (uint16_t)p.length;
-	/* For all threads: -1 if it fails for this one, or the number of a thread that has a filter of its own. */
+	/* For all threads: -1 if it fails for this one, or the number of a thread that has a
+	 * filter of its own. */
 	result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter);
 	return result > 0 ? -EBUSY : result ? -errno : 0;
 }

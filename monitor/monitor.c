@@ -17,6 +17,8 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/beside.h"
+#include "base/confine.h"
 #include "base/faultpoint.h"
 #include "base/killed.h"
 #include "base/log.h"
@@ -176,6 +178,26 @@ static void run_direct_engine(struct monitor *m)
 	direct_run(m);
 }
 
+/* A second wall: who takes over a monitor has the guest's memory. It must not reach the host's files, nor its network.
+ * VM processes are started while the guest runs, and read what killed them; signals go to those of other CPUs.
+ * A filter of system calls would have to allow all that a VM process needs before it has its jail, and ptrace. */
+static void confine(void)
+{
+	char path[4096];
+	const struct confine_file files[] = { { path, true }, { "/proc/vmstat", false } };
+	int error = confine_privileges();
+
+	if (error)
+		die("cannot confine the monitor: %s", strerror(-error));
+	if (beside_path("vmproc", path, sizeof path))
+		die("the path of vmp's programs is too long");
+	error = confine_files(files, ARRAY_LEN(files), true);
+	if (error == -EOPNOTSUPP || error == -ENOSYS)
+		log_info("this kernel has no Landlock; the monitor goes without");
+	else if (error)
+		die("cannot confine the monitor's files: %s", strerror(-error));
+}
+
 int main(int argc, char **argv)
 {
 	struct arguments a = parse(argc, argv);
@@ -202,6 +224,7 @@ int main(int argc, char **argv)
 	env_init(m);
 	vcpu_init(&m->vcpu, m->cpu, m->shm->n_cpus, m->shm->ram_pages << PAGE_BITS, &m->env);
 	pages_init(m);
+	confine();
 	if (m->direct_engine)
 		run_direct_engine(m);
 	else

@@ -1,5 +1,5 @@
-/* confine.c - tests of base/confine.h: each row does something in a process of its own that is confined, and says how that
- * ends: by exit status, or killed.
+/* confine.c - tests of base/confine.h: each row does something in a process of its own that is
+ * confined, and says how that ends: by exit status, or killed.
  */
 #include <CUnit/Basic.h>
 #include <errno.h>
@@ -174,7 +174,7 @@ static int files_by_name(void)
 
 	if (confine_privileges())
 		return FAILED;
-	error = confine_files();
+	error = confine_files(NULL, 0, false);
 	if (error == -EOPNOTSUPP || error == -ENOSYS)
 		return 2;
 	if (error || read(fd, &byte, 1) != 1)
@@ -186,12 +186,41 @@ static int files_by_name(void)
 	return 1;
 }
 
+/* Files that are named stay: one to be read, one to be executed; a signal goes out if it may. */
+static int files_but_two(void)
+{
+	static const struct confine_file files[] = { { "/proc/vmstat", false }, { "/proc/self/exe", true } };
+	int error, fd;
+
+	if (confine_privileges())
+		return FAILED;
+	error = confine_files(files, ARRAY_LEN(files), true);
+	if (error == -EOPNOTSUPP || error == -ENOSYS)
+		return 2;
+	fd = error ? -1 : open("/proc/vmstat", O_RDONLY);
+	if (fd < 0 || open("/proc/self/status", O_RDONLY) >= 0 || kill(getppid(), 0))
+		return FAILED;
+	if (open("/proc/vmstat", O_WRONLY) >= 0 || execl("/bin/sh", "sh", "-c", "exit 1", NULL) != -1 || errno != EACCES)
+		return FAILED;
+	return 1;
+}
+
+static int no_such_file(void)
+{
+	int error = confine_privileges() ? -1 : confine_files(&(struct confine_file){ "/nowhere", false }, 1, true);
+
+	return error == -ENOENT ? 1 : error == -EOPNOTSUPP || error == -ENOSYS ? 2 : FAILED;
+}
+
 static void files_are_confined(void)
 {
-	int how = outcome(files_by_name);
+	static int (*const rows[])(void) = { files_by_name, files_but_two, no_such_file };
 
-	if (!SANITIZED)
+	for (unsigned i = 0; i < ARRAY_LEN(rows) && !SANITIZED; i++) {
+		int how = outcome(rows[i]);
+
 		CU_ASSERT(how == 1 || how == 2);
+	}
 }
 
 static int crash_without_a_dump(void)

@@ -272,7 +272,7 @@ static void test_stands_still(void)
 
 /* --- the second wall (iosrv/iosrv_confine.c): the server is made to call what it does not need --- */
 
-#ifndef __SANITIZE_ADDRESS__ /* such a build is not confined: base/confine.h */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* such a build is not confined: base/confine.h */
 
 /* Stops the server where it waits for messages, which it will do sooner or later. */
 static void stop_in_epoll_wait(struct user_regs_struct *regs)
@@ -436,7 +436,7 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "flush", test_flush);
 	CU_add_test(suite, "it stands still", test_stands_still);
 	CU_add_test(suite, "missing image", test_missing_image);
-#ifndef __SANITIZE_ADDRESS__
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 	CU_add_test(suite, "forbidden calls", test_forbidden_calls);
 	CU_add_test(suite, "allowed calls", test_allowed_calls);
 	CU_add_test(suite, "all threads are confined", test_all_threads_are_confined);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/confine.h"
 #include "base/faultpoint.h"
 #include "base/killed.h"
 #include "base/log.h"
@@ -46,7 +47,8 @@ static int make_memory(const char *name, size_t bytes)
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0 || ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL))
-		die("cannot make %zu MiB of shared memory: %s; see ulimit -a", bytes >> 20, strerror(errno));
+		die("cannot make %zu MiB of shared memory: %s; see ulimit -%c", bytes >> 20, strerror(errno),
+		    errno == EMFILE ? 'n' : 'a');
 	return fd;
 }
 
@@ -171,6 +173,10 @@ int main(int argc, char **argv)
 	fault_open();
 	killed_remember();
 	log_on_die(on_die);
+	/* No more than that: it opens files and sockets, and starts programs, as long as the machine runs. What it starts has
+	 * walls of its own. */
+	if (confine_privileges())
+		die("cannot give up privileges: %s", strerror(errno));
 	/* When `vmp run` dies without a word, an orderly end is better than a sudden one. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	schedule_promptly();
