@@ -9,6 +9,13 @@ build/examples/%: examples/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(GUEST_CFLAGS) -fopenmp -pthread -o $@ $< -lm -Wl,--no-warnings
 
+# The NAS Parallel Benchmarks beside EP.
+NPB := $(addprefix build/examples/npb/,cg is mg)
+$(NPB): build/examples/npb/%: examples/npb/%.c examples/npb/npb.c examples/npb/npb.h
+	@echo "  CC    $<"
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(GUEST_CFLAGS) -Iexamples/npb -fopenmp -pthread -o $@ $< examples/npb/npb.c -lm -Wl,--no-warnings
+
 .PHONY: examples
-examples: $(EXAMPLES)
+examples: $(EXAMPLES) $(NPB)
 all: examples
