@@ -100,9 +100,10 @@ lint:
 	$(Q)scripts/check-includes
 	$(Q)scripts/check-abi
 	$(Q)scripts/check-tricks
+	$(Q)scripts/tour --check
 	$(Q)scripts/check-faults
 
-# The commentary of the files, in reading order.
+# Four walks through the code.
 tour:
 	@scripts/tour
 
@@ -115,7 +116,7 @@ help:
 	@echo "  make unit       unit tests alone"
 	@echo "  make diff       random instructions on both engines and QEMU: SEQUENCES=100000 SEED=..."
 	@echo "  make bench      figures (bench/README.md)"
-	@echo "  make tour       what the files are for, in reading order"
+	@echo "  make tour       four walks through the code: a page, a trap, a key press, a lost host"
 	@echo "  make lint       include rules, ABI numbers"
 
 unit-tests: $(UNIT_TESTS)
