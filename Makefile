@@ -74,9 +74,13 @@ guest: programs
 setup:
 	$(Q)scripts/setup
 
-# Install what is missing, build everything, boot 2 CPUs over 2 hosts, run EP class W on both.
-run: setup
-	$(Q)$(MAKE) --no-print-directory all
+# Install what is missing, build what a machine needs and no test, boot 2 CPUs over 2 hosts, run EP class W on both.
+RUN_PROGRAMS := $(addprefix $(B)/,vmp vmp-node vmp-monitor vmproc vmp-iosrv vmp-host)
+run:
+	$(Q)scripts/setup run
+	@echo "building the programs (a minute), and, once, the guest kernel (some minutes)"
+	$(Q)$(MAKE) --no-print-directory $(RUN_PROGRAMS) build/examples/ep
+	$(Q)scripts/guest-links $(B)
 	./vmp run --hosts 2 --cpus 2 --summary --env OMP_NUM_THREADS=2 -- $(B)/examples/ep W
 
 check: setup
