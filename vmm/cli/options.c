@@ -33,7 +33,15 @@ struct option_rule {
 #define ON(verb) (1u << (verb))
 #define ON_BOOT (ON(VERB_RUN) | ON(VERB_UP))
 #define ON_START (ON_BOOT | ON(VERB_SNAPSHOT))
-#define ON_MACHINE (ON(VERB_STATUS) | ON(VERB_TOP) | ON(VERB_DOWN) | ON(VERB_CPU) | ON(VERB_HOST) | ON(VERB_POLICY) | ON(VERB_SNAPSHOT) | ON(VERB_CONSOLE) | ON(VERB_REGS) | ON(VERB_PAGES))
+#define ASKS 1u
+#define BOOTS 0u
+#define NONE 0u
+enum {
+	ON_MACHINE = 0
+#define COMMAND(verb, word, machine, ...) | machine << VERB_##verb
+#include "vmm/cli/commands.def"
+#undef COMMAND
+};
 #define FIELD(name) offsetof(struct options, name)
 #define STRING(number) STRING_OF(number)
 #define STRING_OF(number) #number
@@ -76,48 +84,9 @@ static const struct option_rule rules[] = {
 static const struct {
 	const char *name, *usage, *what;
 } verbs[VERB_COUNT] = {
-	[VERB_RUN] = { "run", "vmp run [OPTION...] [-- COMMAND ARG...]",
-		"Boots a machine, runs COMMAND inside and exits with its status. COMMAND is a program of the guest's own\n"
-		"(busybox), a 32-bit program or script of this computer named by a path, or one under --share DIR.\n"
-		"Without COMMAND: a shell on the guest's console; Ctrl-] then q quits. Status " STRING(125)
-		" is vmp's own failure." },
-	[VERB_UP] = { "up", "vmp up [OPTION...]",
-		"Boots a machine in the background and returns when its userland is there; it runs until `vmp down`, or until it is\n"
-		"switched off inside. A shell waits on its console: `vmp console`." },
-	[VERB_STATUS] = { "status", "vmp status [--name NAME] [--json]",
-		"Shows a running machine: its hosts with load, memory in use and page traffic, and where each processor runs.\n"
-		"Load and traffic are those of half a second." },
-	[VERB_TOP] = { "top", "vmp top [--name NAME]",
-		"Shows what `vmp status` shows, again every second, until Ctrl-C or until the machine ends." },
-	[VERB_DOWN] = { "down", "vmp down [--name NAME]",
-		"Ends a running machine at once, as if its power were cut, and returns when nothing of it is left." },
-	[VERB_CPU] = { "cpu", "vmp cpu move CPU HOST [--name NAME]",
-		"Moves a processor of a running machine to another host and prints for how long it stood still. The guest is not told.\n"
-		"A move that fails leaves the processor running where it was." },
-	[VERB_HOST] = { "host", "vmp host add [HOST] | remove HOST [--name NAME]",
-		"add lets one more host come to a running machine, a node daemon on this computer or, in a machine started with\n"
-		"--cluster, HOST of its file; it takes its share of the pages' homes, and processors can be moved there. remove lets a\n"
-		"host go: its processors, homes and pages go to the others, with host 0 the devices and console. The guest is not told." },
-	[VERB_POLICY] = { "policy", "vmp policy spread | concentrate | auto | fixed [--name NAME]",
-		"Says on which hosts the processors of a running machine run. spread: one on each host in turn, the nearest first;\n"
-		"concentrate: as many on a host as it has processors, then the next one; auto: a processor follows the pages that it\n"
-		"fetches, or leaves a computer that has too much to do; fixed: they stay, and `vmp cpu move` alone moves them." },
-	[VERB_SNAPSHOT] = { "snapshot", "vmp snapshot save FILE [--name NAME] | load FILE [--hosts N | --cluster F]",
-		"save writes a running machine into FILE, whole or not at all; the machine goes on, having stood still for\n"
-		"some milliseconds. load lets it go on from there, on any number of hosts (by default as many\n"
-		"as it was saved on), and is then what `vmp run` is: streams, console, exit status. The disk must be as it was;\n"
-		"writes under --disk IMAGE,snapshot are in FILE." },
-	[VERB_CONSOLE] = { "console", "vmp console [--name NAME]",
-		"Attaches this terminal to the console of a running machine; Ctrl-] then q detaches." },
-	[VERB_REGS] = { "regs", "vmp regs [--name NAME] [--json]",
-		"Shows every processor of a running machine: registers, code, and where EIP and ESP lead." },
-	[VERB_PAGES] = { "pages", "vmp pages [--name NAME] [--top N] [--json]",
-		"Shows which guest pages the hosts ask each other for most often, with the kernel symbol that lies there." },
-	[VERB_STANDBY] = { "standby", "vmp standby",
-		"Started by vmp itself, through ssh, on a host of a cluster: has a copy of the machine's last checkpoint, and goes on\n"
-		"with the machine when the computer where `vmp up` was typed is lost, or goes. See vmp-cluster(5)." },
-	[VERB_VERSION] = { "version", "vmp --version", "Prints the version." },
-	[VERB_HELP] = { "help", "vmp help [COMMAND]", "Says how to use a command." },
+#define COMMAND(verb, word, machine, function, usage, what) [VERB_##verb] = { word, usage, what },
+#include "vmm/cli/commands.def"
+#undef COMMAND
 };
 
 static int fail(struct options *o, const char *format, ...) __attribute__((format(printf, 2, 3)));

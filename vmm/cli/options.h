@@ -11,8 +11,9 @@
 #include "base/types.h"
 
 enum verb {
-	VERB_RUN, VERB_UP, VERB_STATUS, VERB_TOP, VERB_DOWN, VERB_CPU, VERB_HOST, VERB_POLICY, VERB_SNAPSHOT, VERB_CONSOLE, VERB_REGS, VERB_PAGES,
-	VERB_STANDBY, VERB_VERSION, VERB_HELP,
+#define COMMAND(verb, ...) VERB_##verb,
+#include "vmm/cli/commands.def"
+#undef COMMAND
 	VERB_COUNT
 };
 

@@ -21,8 +21,23 @@ static int print_help(enum verb verb)
 	return fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_VMP_FAILURE : 0;
 }
 
-static int print_version(void)
+/* The functions of all commands, each in the file that its name leads to. */
+#define COMMAND(verb, word, machine, function, ...) int function(const struct options *);
+#include "vmm/cli/commands.def"
+#undef COMMAND
+static int (*const functions[VERB_COUNT])(const struct options *) = {
+#define COMMAND(verb, word, machine, function, ...) [VERB_##verb] = function,
+#include "vmm/cli/commands.def"
+#undef COMMAND
+};
+
+int vmp_snapshot(const struct options *o) { return o->save ? save_machine(o) : run_saved(o); }
+
+int vmp_help(const struct options *o) { return print_help(o->verb); }
+
+int vmp_version(const struct options *o)
 {
+	(void)o;
 	puts("vmp " VMP_VERSION " (engines: ptrace, direct)");
 	return fflush(stdout) ? EXIT_VMP_FAILURE : 0;
 }
@@ -53,38 +68,5 @@ int main(int argc, char **argv)
 	}
 	if (options.help)
 		return print_help(options.verb);
-	switch (options.verb) {
-	case VERB_RUN:
-		return run_machine(&options);
-	case VERB_UP:
-		return up_machine(&options);
-	case VERB_STATUS:
-		return query_status(&options);
-	case VERB_TOP:
-		return query_top(&options);
-	case VERB_DOWN:
-		return query_down(&options);
-	case VERB_CPU:
-		return query_cpu_move(&options);
-	case VERB_HOST:
-		return query_host(&options);
-	case VERB_POLICY:
-		return query_policy(&options);
-	case VERB_SNAPSHOT:
-		return options.save ? save_machine(&options) : run_saved(&options);
-	case VERB_STANDBY:
-		return run_standby(&options);
-	case VERB_CONSOLE:
-		return query_console(&options);
-	case VERB_REGS:
-		return query_regs(&options);
-	case VERB_PAGES:
-		return query_pages(&options);
-	case VERB_VERSION:
-		return print_version();
-	case VERB_HELP:
-	case VERB_COUNT:
-		break;
-	}
-	return print_help(VERB_HELP);
+	return functions[options.verb](&options);
 }
