@@ -30,7 +30,7 @@ int run_open_log(struct run *run, struct problem *p)
 }
 
 /* On several hosts our image's init brings the other processors up: 3,800 pages are asked for until two are there, where a boot with
- * both asks for 10,700 (bench/README.md). The kernel's code stays one for several processors meanwhile. */
+ * both asks for 10,700 (bench/notebook/boot-over-hosts.md). The kernel's code stays one for several processors meanwhile. */
 static const char *for_hosts(const struct options *o)
 {
 	return o->machine.hosts == 1 ? " vmp_ahead=2" : o->image ? "" : " maxcpus=1 noreplace-smp";

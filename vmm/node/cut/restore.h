@@ -5,7 +5,7 @@
  * server.  LOADED starts the machine with the saved clock, and ends in THAW.
  *
  * The run client itself writes those pages that belong to hosts on its computer into their memory, with a fifth of the work
- * (bench/README.md).  Only those of other computers come as items.
+ * (bench/notebook/checkpoints.md).  Only those of other computers come as items.
  * Flow: the I/O server answers each of its items with TAKEN, and every daemon each SYNC, which comes behind some thousand pages.
  */
 #ifndef VMM_NODE_CUT_RESTORE_H
