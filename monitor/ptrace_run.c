@@ -329,13 +329,9 @@ static void on_seccomp(struct monitor *m)
 		vcpu_software_interrupt(v, 0x80, v->eip - 2);
 		return;
 	}
-	if (v->cpl == 3 && r->cs == 0x23 && insn[0] == 0x0f && insn[1] == 0x05) {
-		/* `syscall` in 32-bit code: this machine has none */
+	if (v->cpl == 3 && r->cs == VMPROC_HOST_CS32) {
 		count_trap(m, TRAP_EXCEPTION);
-		v->seg[SEG_CS] = VMP_SEL_USER_CS;
-		v->seg[SEG_SS] = VMP_SEL_USER_DS;
-		v->eip -= 2;
-		vcpu_exception(v, VECTOR_UD, -1);
+		vmproc_no_syscall(v, insn);
 		return;
 	}
 	vcpu_kill(v, "guest code tried host system call %u from code segment %x at %x: refused", (unsigned)r->orig_rax,

@@ -76,6 +76,21 @@ static inline uint16_t vmproc_selector(uint16_t selector)
 	return (vmproc_is_tls(index) ? selector & ~VMPROC_SEL_TABLE : selector | VMPROC_SEL_TABLE) | VMPROC_SEL_RPL;
 }
 
+/* A program of the guest's stopped at a system call in the host's own 32-bit code segment: by `syscall`, which this machine does
+ * not have and behind which Linux loads that segment, or by a system call after a jump there.  #UD: the program has a SIGILL.
+ * Behind `syscall` Linux keeps no trace of where it stood (it goes on at the host's vDSO), so EIP is what the host says then. */
+enum { VMPROC_HOST_CS32 = 0x23 };
+static inline void vmproc_no_syscall(struct vcpu *v, const uint8_t insn[2])
+{
+	bool known = (insn[0] == 0x0f && insn[1] == 0x05) || (insn[0] == 0xcd && insn[1] == 0x80);
+
+	v->cpl = 3;
+	v->seg[SEG_CS] = VMP_SEL_USER_CS;
+	v->seg[SEG_SS] = VMP_SEL_USER_DS;
+	v->eip -= known ? 2 : 0;
+	vcpu_exception(v, VECTOR_UD, -1);
+}
+
 /* Segments of level 0 that the guest runs on. All of the host's LDT is of level 3: what is not needed is not there, so that
  * a user who returns to it fails as on a processor. */
 static inline bool vmproc_kernel_needs(unsigned index)
