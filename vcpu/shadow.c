@@ -223,29 +223,32 @@ static void ask_right(struct vcpu *v, gpa_t gpa)
 	v->env->unpin(v->env->ctx, gpa);
 }
 
-void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w, enum vcpu_access access)
+bool shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w, enum vcpu_access access)
 {
 	uint32_t page = gva >> PAGE_BITS, first = page & ~(s->run - 1), fresh[SHADOW_CHUNK];
 	uint32_t execute = page >= USER_PAGES && access == ACCESS_FETCH ? SHADOW_EXECUTE : 0;
 
 	if (s->areas > s->area_limit)
 		shadow_drop_all(s);
-	if (page < s->first_page) { /* the host forbids it; a guest's null pointer has faulted before this */
-		vcpu_kill(v, "the guest maps address %x, below the host's vm.mmap_min_addr", gva);
-		return;
+	/* The host forbids to map there. A guest's null pointer has faulted before this; here its root has mapped page 0 (Linux
+	 * lets only root do that), and the access is refused: its kernel sends SIGSEGV. */
+	if (page < s->first_page) {
+		vcpu_exception(v, VECTOR_GP, 0);
+		return false;
 	}
 	if (w->large ? page / SHADOW_CHUNK == WINDOW_PAGE / SHADOW_CHUNK : page >= WINDOW_PAGE) {
 		vcpu_kill(v, "the guest maps address %x, where the CPU window is", gva);
-		return;
+		return false;
 	}
 	if (s->right && access == ACCESS_WRITE && gpa_to_gfn(w->gpa) < s->ram_pages)
 		ask_right(v, w->gpa);
 	if (w->large) {
 		gather_large(s, page, w, execute, fresh);
 		map_fresh(s, page & ~(SHADOW_CHUNK - 1u), fresh, SHADOW_CHUNK);
-		return;
+		return true;
 	}
 	gather(s, v, first, fresh);
 	fresh[page - first] = still_run(s->entry[page], shadow_entry_of(s, w)) | execute;
 	map_fresh(s, first, fresh, s->run);
+	return true;
 }

@@ -52,7 +52,7 @@ static inline uint32_t shadow_entry_of(const struct shadow *s, const struct vcpu
 /* The guest touched gva, and its page tables allow it: map it, and the neighbours that it has used already.  Of the kernel's half
  * only what the kernel runs may be executed: user code that strays there stops at once, nearly everywhere.  For a write, the right
  * to the frame is asked for first. */
-void shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *walk, enum vcpu_access access);
+bool shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *walk, enum vcpu_access access);
 void shadow_drop_range(struct shadow *s, gva_t first, uint32_t pages);
 /* As shadow_drop_range; but what was mapped of the user's half is mapped as v's page tables have it now, if they do. */
 void shadow_refresh_range(struct shadow *s, struct vcpu *v, gva_t first, uint32_t pages);

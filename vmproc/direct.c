@@ -228,8 +228,7 @@ void direct_disarm_timer(void)
 /* So the host maps what is there of 16 pages at once, not just the one that is written to. */
 static void map(struct vcpu *v, gva_t gva, const struct vcpu_walk *walk, enum vcpu_access access)
 {
-	shadow_map(&direct.space.shadow, v, gva, walk, access);
-	if (!direct.shared->many_hosts && !v->dead)
+	if (shadow_map(&direct.space.shadow, v, gva, walk, access) && !direct.shared->many_hosts)
 		(void)*(const volatile uint8_t *)(uintptr_t)gva;
 }
 

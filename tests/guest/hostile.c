@@ -226,6 +226,25 @@ static void by_stub_list(const char *argument)
 	memcpy(back, outside, sizeof outside);
 }
 
+/* Page 0, which root may map, and which the host does not let its users map: by the program, and by the kernel for it. */
+static void by_page_zero(const char *argument)
+{
+	static sigjmp_buf outside;
+	volatile char *zero = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	(void)argument;
+	expect("page 0 is mapped", (void *)zero != MAP_FAILED);
+	memcpy(outside, back, sizeof outside);
+	if (sigsetjmp(back, 1)) {
+		printf("a write to it: a signal\n");
+	} else {
+		zero[5] = 1;
+		printf("a write to it: done\n");
+	}
+	memcpy(back, outside, sizeof outside);
+	printf("a system call with it: %s\n", write(1, (const char *)zero + 5, 0x10) < 0 && errno == EFAULT ? "EFAULT" : "done");
+}
+
 /* What only the kernel may say to the monitor. */
 static void by_marker(const char *argument)
 {
@@ -254,7 +273,7 @@ static const struct method {
 	{ "farjump", by_far_jump, false },   { "stub", by_stub, false },	 { "flat", by_flat_segment, false },
 	{ "kernel", by_kernel_memory, false }, { "iret", by_window_iret, false },
 	{ "window", by_window_hypercall, false }, { "gate", by_gate, false }, { "stublist", by_stub_list, false },
-	{ "marker", by_marker, true },	     { "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
+	{ "zero", by_page_zero, false }, { "marker", by_marker, true },	     { "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
 
 static int run(const struct method *method, const char *argument)
@@ -282,6 +301,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(argv[1], methods[i].name))
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
-	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|marker|hypercall|privileged [ADDRESS]\n");
+	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|zero|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }
