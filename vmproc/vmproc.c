@@ -27,13 +27,21 @@
 
 static struct stub_page *const page = (struct stub_page *)STUB_PAGE_ADDRESS;
 
-/* The stub: %rbx points to the next struct stub_op, %rbp counts. The monitor enters at vmproc_stub. */
+/* The stub: %rbx points to the next struct stub_op, %rbp counts. The monitor enters at vmproc_stub.
+ * Guest code may enter anywhere, with registers of its own.  So the pointer is bent into the stub page before each call, and
+ * once more behind it: a call that maps the guest kernel's memory is followed by no access there.  (TRICKS: stub-keeps-to-its-page) */
+#define INTO_STUB_PAGE \
+	"	and	$0xfc0, %ebx\n" \
+	"	movabs	$0x700100000000, %rcx\n" \
+	"	or	%rcx, %rbx\n"
+_Static_assert(STUB_PAGE_ADDRESS == 0x700100000000 && STUB_PAGE_BYTES == 0xfc0 + sizeof(struct stub_op), "INTO_STUB_PAGE");
 __asm__(".text\n"
 	".globl vmproc_stub, vmproc_stub_syscall_end\n"
 	".hidden vmproc_stub, vmproc_stub_syscall_end\n"
 	"vmproc_stub:\n"
 	"	test	%rbp, %rbp\n"
 	"	jz	1f\n"
+	INTO_STUB_PAGE
 	"	mov	0(%rbx), %rax\n"
 	"	mov	8(%rbx), %rdi\n"
 	"	mov	16(%rbx), %rsi\n"
@@ -43,6 +51,7 @@ __asm__(".text\n"
 	"	mov	48(%rbx), %r9\n"
 	"	syscall\n"
 	"vmproc_stub_syscall_end:\n"
+	INTO_STUB_PAGE
 	"	mov	%rax, 56(%rbx)\n"
 	"	add	$64, %rbx\n"
 	"	dec	%rbp\n"

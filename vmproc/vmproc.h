@@ -8,13 +8,14 @@
  * The ptrace engine's jail (seccomp): from the stub's own `syscall`, mmap and munmap below 4 GiB (mmap: the RAM descriptor, shared
  * and fixed), and modify_ldt of the one descriptor in the stub page.  Everything else stops at the monitor (SECCOMP_RET_TRACE),
  * which serves the guest's `int $0x80` and kills the guest for the rest.  Guest code that jumps to the stub's `syscall` can
- * at worst remap its own machine's RAM; the stub then runs into its `int3`, and the monitor, which did not start it,
- * ends the machine.
+ * at worst remap its own machine's RAM: the stub touches no memory but its page, and runs into its `int3`, and the monitor, which
+ * did not start it, ends the machine.
  */
 #ifndef VMPROC_VMPROC_H
 #define VMPROC_VMPROC_H
 
 #include <asm/ldt.h>
+#include <stddef.h>
 #include <stdint.h>
 #include "base/hostshm.h"
 #include "vcpu/vcpu.h"
@@ -147,7 +148,7 @@ static inline enum trap_kind trap_kind_of(enum vcpu_trap trap)
 }
 
 _Static_assert(sizeof(struct user_desc) == 16, "modify_ldt");
-_Static_assert(sizeof(struct stub_op) == 64, "the stub steps by 64");
+_Static_assert(sizeof(struct stub_op) == 64 && offsetof(struct stub_page, op) % 64 == 0, "the stub steps by 64");
 _Static_assert(sizeof(struct stub_page) <= STUB_PAGE_BYTES, "one page");
 
 #endif

@@ -196,15 +196,15 @@ static void by_gate(const char *argument)
 	fflush(stdout);
 }
 
-/* The mapping stub with a list of operations of the program's own, so long that a tick interrupts it: each maps a frame of the
- * kernel's. */
+/* The mapping stub with operations of the program's own all over the stub page, so many rounds that a tick interrupts it: each maps a
+ * frame of the kernel's. */
 static void by_stub_list(const char *argument)
 {
-	enum { OPS = 65536, OP_BYTES = 64, AT = 0x40000000 };
+	enum { OPS = 64, ROUNDS = 65536, AT = 0x40000000 };
+	static uint64_t ops[OPS * 8];
 	unsigned char *code = place_code64() + 1024;
-	uint64_t *ops = mmap(NULL, OPS * OP_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	uint64_t stub = strtoull(argument, NULL, 0), list = (uint32_t)(uintptr_t)ops;
-	uint32_t count = OPS;
+	uint64_t stub = strtoull(argument, NULL, 0), page = 0x700100000000; /* STUB_PAGE_ADDRESS */
+	uint32_t count = ROUNDS, list = (uint32_t)(uintptr_t)ops, bytes = sizeof ops;
 	static sigjmp_buf outside;
 
 	for (unsigned i = 0; i < OPS; i++) { /* mmap(AT, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, 3, 16 MiB) */
@@ -212,11 +212,13 @@ static void by_stub_list(const char *argument)
 
 		memcpy(ops + i * 8, op, sizeof op);
 	}
-	/* movabs $list,%rbx; mov $count,%ebp; movabs $stub,%rcx; jmp *%rcx */
-	memcpy(code, "\x48\xbb........\xbd....\x48\xb9........\xff\xe1", 27);
-	memcpy(code + 2, &list, 8);
-	memcpy(code + 11, &count, 4);
-	memcpy(code + 17, &stub, 8);
+	/* mov $list,%esi; mov $bytes,%ecx; movabs $page,%rbx; mov %rbx,%rdi; rep movsb; mov $count,%ebp; movabs $stub,%rcx; jmp *%rcx */
+	memcpy(code, "\xbe....\xb9....\x48\xbb........\x48\x89\xdf\xf3\xa4\xbd....\x48\xb9........\xff\xe1", 42);
+	memcpy(code + 1, &list, 4);
+	memcpy(code + 6, &bytes, 4);
+	memcpy(code + 12, &page, 8);
+	memcpy(code + 26, &count, 4);
+	memcpy(code + 32, &stub, 8);
 	memcpy(outside, back, sizeof outside);
 	if (!sigsetjmp(back, 1))
 		far_jump(0x33, (uint32_t)(uintptr_t)code);

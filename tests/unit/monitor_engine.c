@@ -21,6 +21,7 @@
 #include "base/hostshm.h"
 #include "base/packet.h"
 #include "vmproc/direct.h"
+#include "vmproc/vmproc.h"
 
 enum { RAM_PAGES = 4096, GUEST_BASE = 0x100000, STEPS = 10 };
 extern const char monitor_guest_start[], monitor_guest_end[];
@@ -288,6 +289,60 @@ static void direct_a_new_space_maps_its_own(void)
 	CU_ASSERT_EQUAL(count_mappings(pid, "memfd:cpus", offsetof(struct host_shm, slot) - offsetof(struct host_shm, clock), true), 1);
 	stop_machine(&t);
 	direct = false;
+}
+
+/* --- an attack: guest code in 64 bits makes a mapping call by the stub's own `syscall`, with registers of its own --- */
+
+_Static_assert((uint32_t)STUB_PAGE_ADDRESS == 0, "the attack has its upper half alone");
+enum { STORE_LIST = 0x800, STORE_FRAME = 0x300, STORE_RESULT = offsetof(struct stub_op, result) };
+extern const char store_start[], store_end[];
+
+/* Never called: guest code.  The call maps another frame over this page, where the stub would then look for its list and leave
+ * the result. */
+__attribute__((used, noinline)) static void store_code(void)
+{
+	__asm__ volatile(
+		".pushsection .rodata\n"
+		".globl store_start, store_end\n"
+		"store_start:\n"
+		"	.code32\n"
+		"	ljmp	$0x33, $(%c[base] + 1f - store_start)\n"
+		"	.code64\n"
+		"1:	mov	$%c[stub_high], %%ecx\n"
+		"	shl	$32, %%rcx\n"
+		"	mov	%c[end](%%rcx), %%rcx\n"
+		"	sub	$2, %%rcx\n"
+		"	mov	$%c[base] + %c[list], %%ebx\n"
+		"	mov	$1, %%ebp\n"
+		"	mov	$9, %%eax\n" /* mmap(base, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, 3, frame) */
+		"	mov	$%c[base], %%edi\n"
+		"	mov	$4096, %%esi\n"
+		"	mov	$3, %%edx\n"
+		"	mov	$0x11, %%r10d\n"
+		"	mov	$%c[ram], %%r8d\n"
+		"	mov	$%c[frame] << 12, %%r9d\n"
+		"	jmp	*%%rcx\n"
+		"store_end:\n"
+		".popsection\n"
+		: : [base] "i"(GUEST_BASE), [stub_high] "i"((int)(STUB_PAGE_ADDRESS >> 32)), [end] "i"(offsetof(struct stub_page, stub_syscall_end)),
+		    [list] "i"(STORE_LIST), [ram] "i"(VMPROC_RAM_FD), [frame] "i"(STORE_FRAME));
+}
+
+/* Another CPU's code could go on with what is written there, until the machine has ended. */
+static void the_stub_writes_into_no_guest_page(void)
+{
+	const uint8_t *frame;
+	struct machine t;
+	uint64_t written;
+
+	start_machine(&t, store_start, (size_t)(store_end - store_start));
+	frame = t.ram + ((size_t)STORE_FRAME << PAGE_BITS);
+	CU_ASSERT(play(&t, true));
+	memcpy(&written, frame + STORE_LIST + STORE_RESULT, sizeof written);
+	CU_ASSERT_EQUAL(written, 0);
+	CU_ASSERT_EQUAL(t.end.reason, END_GUEST_FAULT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "guest code left its segments: code segment 33"));
+	stop_machine(&t);
 }
 
 static void direct_each_step_of_the_guest(void) { on_the_direct_engine(each_step_of_the_guest); }
@@ -651,6 +706,7 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, a_triple_fault_ends_the_machine);
 	CU_ADD_TEST(suite, host_system_calls_are_refused);
 	CU_ADD_TEST(suite, a_killed_vm_process_is_named);
+	CU_ADD_TEST(suite, the_stub_writes_into_no_guest_page);
 	CU_ADD_TEST(suite, direct_each_step_of_the_guest);
 	CU_ADD_TEST(suite, direct_triple_fault);
 	CU_ADD_TEST(suite, direct_host_system_calls);
