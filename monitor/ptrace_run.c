@@ -357,8 +357,8 @@ static void on_signal(struct monitor *m, const struct stop *why)
 	/* Before anything is resumed, also after a kick: what runs outside the guest's segments may be the mapping stub with a
 	 * list that this monitor has not written, of which a kick would let every call succeed. */
 	if (!why->in_window && !in_guest_segment(m)) {
-		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %d)", (unsigned)m->vm.regs.cs,
-			  v->eip, why->signal);
+		vcpu_kill(v, "guest code left its segments: code segment %x at %x (signal %u)", (unsigned)m->vm.regs.cs,
+			  v->eip, (unsigned)why->signal);
 		return;
 	}
 	if (why->signal == SIGUSR1) {
@@ -494,7 +494,8 @@ static bool run_native(struct monitor *m, struct stop *why)
 	/* The end of a system call that the host did not make: nothing has run. */
 	if (why->info.si_code == TRAP_BRKPT && v->eip == eip)
 		why->signal = SIGUSR1;
-	traced = why->info.si_code == TRAP_TRACE && !(v->eflags & EFLAGS_TF);
+	/* A step out of the guest's segments is no step: on_signal() ends the machine. */
+	traced = why->info.si_code == TRAP_TRACE && !(v->eflags & EFLAGS_TF) && (why->in_window || in_guest_segment(m));
 	if (traced)
 		v->interrupt_shadow = false;
 	return traced;

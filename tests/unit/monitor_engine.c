@@ -342,6 +342,7 @@ static void the_stub_writes_into_no_guest_page(void)
 	CU_ASSERT_EQUAL(written, 0);
 	CU_ASSERT_EQUAL(t.end.reason, END_GUEST_FAULT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "guest code left its segments: code segment 33"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.why, "(signal 5)"));
 	stop_machine(&t);
 }
 
@@ -625,6 +626,22 @@ static void a_debugger_asks_for_what_is_wrong(void)
 	stop_machine(&t);
 }
 
+/* The step that leaves the guest's segments is the last one. */
+static void a_step_out_of_the_segments_ends_the_machine(void)
+{
+	static const uint8_t code[] = { 0xea, 7, 0, 0x10, 0, 0x33, 0, 0xeb, 0xfe }; /* ljmp $0x33, next; next: jmp . */
+	struct msg_debug stop = { 0 };
+	struct machine t;
+	struct packet p;
+
+	start_standing(&t, code, sizeof code);
+	ask(&t, (struct msg_debug){ .op = DEBUG_STEP }, "", 0);
+	CU_ASSERT(hear(&t, MSG_DEBUG_ANSWER, &p)); /* it stands where it has died */
+	memcpy(&stop, p.body, sizeof stop);
+	CU_ASSERT_EQUAL(stop.why, WHY_DEAD);
+	stop_machine(&t);
+}
+
 static uint32_t set_watch(struct machine *t, const struct debug_watch *watch)
 {
 	struct packet p;
@@ -719,6 +736,7 @@ int main(int argc, char **argv)
 	CU_ADD_TEST(suite, a_cpu_waits_for_its_clock);
 	CU_ADD_TEST(suite, direct_a_cpu_waits_for_its_clock);
 	CU_ADD_TEST(suite, a_guest_is_stepped_through);
+	CU_ADD_TEST(suite, a_step_out_of_the_segments_ends_the_machine);
 	CU_ADD_TEST(suite, a_debugger_asks_for_what_is_wrong);
 	CU_ADD_TEST(suite, direct_wrong_requests);
 	CU_ADD_TEST(suite, a_word_is_watched);
