@@ -50,7 +50,8 @@ struct vm_process {
 	struct stub_page *stub;	 /* shared with the VM process: never trust what is read from it */
 	struct cpu_window *window; /* likewise */
 	uint64_t stub_entry;	 /* copied before guest code ran */
-	unsigned queued;	 /* operations in stub->op */
+	unsigned queued;	 /* operations in op, and in stub->op */
+	struct stub_op op[STUB_OPS]; /* as they were asked for: those in the stub page the VM process can write */
 	uint64_t signals_ignored; /* bit n - 1: of signal n the log has heard */
 	int userfault_fd;	 /* -1: one host, no page protocol */
 	bool cpuid_faulting;

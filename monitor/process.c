@@ -380,19 +380,22 @@ void process_stub_queue(struct monitor *m, long number, uint64_t a, uint64_t b, 
 {
 	if (m->vm.queued == STUB_OPS)
 		process_stub_flush(m);
-	m->vm.stub->op[m->vm.queued++] = (struct stub_op){ .number = number, .argument = { a, b, c, d, e, f } };
+	m->vm.op[m->vm.queued] = (struct stub_op){ .number = number, .argument = { a, b, c, d, e, f } };
+	m->vm.stub->op[m->vm.queued] = m->vm.op[m->vm.queued];
+	m->vm.queued++;
 }
 
 static void check_results(struct monitor *m, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		struct stub_op op = m->vm.stub->op[i];
+		const struct stub_op *op = &m->vm.op[i];
+		int64_t result = m->vm.stub->op[i].result;
 
-		if (op.result < 0 && op.result >= -4095)
-			bug("stub: call %ld(%lx, %lx, %lx, %lx): %s", (long)op.number, (long)op.argument[0],
-			    (long)op.argument[1], (long)op.argument[2], (long)op.argument[5], strerror(-op.result));
-		if (op.number == __NR_mmap && m->vm.userfault_fd >= 0)
-			pages_mapped(m, op.argument[0], op.argument[1], &m->shadow.entry[op.argument[0] >> PAGE_BITS]);
+		if (result < 0 && result >= -4095)
+			bug("stub: call %ld(%lx, %lx, %lx, %lx): %s", (long)op->number, (long)op->argument[0],
+			    (long)op->argument[1], (long)op->argument[2], (long)op->argument[5], strerror(-result));
+		if (op->number == __NR_mmap && m->vm.userfault_fd >= 0)
+			pages_mapped(m, op->argument[0], op->argument[1], &m->shadow.entry[op->argument[0] >> PAGE_BITS]);
 	}
 }
 

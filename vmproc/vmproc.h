@@ -9,7 +9,7 @@
  * and fixed), and modify_ldt of the one descriptor in the stub page.  Everything else stops at the monitor (SECCOMP_RET_TRACE),
  * which serves the guest's `int $0x80` and kills the guest for the rest.  Guest code that jumps to the stub's `syscall` can
  * at worst remap its own machine's RAM: the stub touches no memory but its page, and runs into its `int3`, and the monitor, which
- * did not start it, ends the machine.
+ * did not start it, ends the machine.  Nor is the list in the stub page believed afterwards: the monitor has its own copy.
  */
 #ifndef VMPROC_VMPROC_H
 #define VMPROC_VMPROC_H
