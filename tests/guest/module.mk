@@ -1,6 +1,6 @@
 # Programs that run inside the guest; static, but for the one that tests dynamic linking.
 GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate timers altpages wildptr \
-	hostile dynamic micro halves stress storm witness contended flags computes passes)
+	hostile dynamic micro halves stress storm witness contended flags computes passes cputime)
 GUEST_LINK := -static
 build/tests/guest/dynamic: GUEST_LINK := -rdynamic
 
