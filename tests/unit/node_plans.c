@@ -11,6 +11,8 @@
 #include "vmm/node/moves/movequeue.h"
 #include "vmm/shared/placement.h"
 #include "vmm/node/moves/processors.h"
+#include "vmm/node/node.h"
+#include "vmm/node/poll.h"
 
 /* --- moves of CPUs -------------------------------------------------------------------------------------------------- */
 
@@ -306,6 +308,42 @@ static void test_processors(void)
 	}
 }
 
+/* The daemon's clock is not looked at here. */
+uint64_t node_now_ns(void) { return 0; }
+
+static void test_processors_room(void)
+{
+	CU_ASSERT_EQUAL(processors_room(0, 1), PROCESSORS_SPARE);
+	CU_ASSERT_EQUAL(processors_room(1, 2), PROCESSORS_SPARE);
+	CU_ASSERT_EQUAL(processors_room(2, 2), PROCESSORS_EXACT);
+	CU_ASSERT_EQUAL(processors_room(3, 2), PROCESSORS_CROWDED);
+}
+
+static void test_poll(void)
+{
+	enum { NS = 1000 };
+	static const struct { struct poll_view view; bool pays; } rows[] = {
+		{ { 0 }, false }, /* a processor of the daemon's own, and nothing to gain */
+		{ { .awaited = true }, true },
+		{ { .awaited = true, .busy = 1 }, false }, /* its time is another CPU's */
+		{ { .halted = 1 }, true },
+		{ { .halted = 1, .busy = 1 }, false },
+		{ { .awaited = true, .halted = 1 }, true },
+		{ { .awaited = true, .halted = 1, .busy = 1 }, false },
+		{ { .busy = 1 }, false },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct poll_view view = rows[i].view;
+
+		CU_ASSERT_EQUAL(poll_pays(&view), rows[i].pays);
+		view.quiet_ns = POLL_US * NS - 1;
+		CU_ASSERT_EQUAL(poll_pays(&view), rows[i].pays);
+		view.quiet_ns = POLL_US * NS;
+		CU_ASSERT_FALSE(poll_pays(&view));
+	}
+}
+
 int main(void)
 {
 	CU_pSuite suite;
@@ -324,6 +362,8 @@ int main(void)
 	CU_add_test(suite, "a CPU follows its pages", test_placement_towards_pages);
 	CU_add_test(suite, "a CPU leaves a loaded host", test_placement_away_from_load);
 	CU_add_test(suite, "processors of a host", test_processors);
+	CU_add_test(suite, "processors: room for the daemon", test_processors_room);
+	CU_add_test(suite, "when the daemon looks instead of sleeping", test_poll);
 	CU_basic_run_tests();
 	failed = CU_get_number_of_failures();
 	CU_cleanup_registry();

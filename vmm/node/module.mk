@@ -7,7 +7,7 @@ NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan 
 NODE_CUT := $(call in,$(addprefix cut/,copy freeze restore turn))
 NODE_LOAD := $(call in,$(addprefix load/,bootparams guest_load kernel_load mptable))
 NODE_CLOCK := $(call in,$(addprefix clock/,clock_sync drift))
-NODE_OBJECTS := $(call in,debugger node node_options node_stats stages supervise) \
+NODE_OBJECTS := $(call in,debugger node node_options node_stats poll stages supervise) \
 	$(NODE_WIRE) $(NODE_PAGES) $(NODE_MOVES) $(NODE_HOSTS) $(NODE_CUT) $(NODE_LOAD) $(NODE_CLOCK) \
 	$(addprefix vmm/shared/,hostmem.o placement.o tsc.o)
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS) phnx.o,$(PHNX_LIBS) -lelf))
@@ -16,8 +16,8 @@ $(B)/vmm/node/wire/overlay.o $(B)/vmm/node/wire/links.o: CPPFLAGS += -Iphoenix/i
 $(eval $(call unit-test,node,tests/unit/node.o vmm/node/node_options.o \
 	$(call in,wire/net wire/conn) $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core))
 $(eval $(call unit-test,node_dispatch,tests/unit/node_dispatch.o $(BASE_OBJECTS)))
-$(eval $(call unit-test,node_plans,tests/unit/node_plans.o $(call in,moves/movequeue hosts/hostplan moves/processors) \
-	vmm/shared/placement.o $(DSM_OBJECTS) $(BASE_OBJECTS)))
+$(eval $(call unit-test,node_plans,tests/unit/node_plans.o $(call in,moves/movequeue hosts/hostplan moves/processors poll) \
+	vmm/shared/placement.o $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core))
 $(eval $(call unit-test,node_guest,tests/unit/node_guest.o $(call in,load/kernel_load load/bootparams load/mptable) \
 	$(BASE_OBJECTS),-lelf))
 $(eval $(call unit-test,node_pages,tests/unit/node_pages.o $(call in,pages/hold pages/share) $(BASE_OBJECTS)))

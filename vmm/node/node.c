@@ -27,6 +27,8 @@
 #include "vmm/node/cut/turn.h"
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/moves/policy.h"
+#include "vmm/node/moves/processors.h"
+#include "vmm/node/poll.h"
 #include "vmm/node/wire/conn.h"
 
 static struct node the_node = { .ram_fd = -1, .shm_fd = -1, .cpus_fd = -1 };
@@ -96,6 +98,7 @@ static void start(struct node *node)
 	node->net = net_new(node->o.node, node->o.machine.hosts, route_deliver, node);
 	for (unsigned cpu = 0; cpu < node->o.n_places; cpu++)
 		net_cpu_at(node->net, cpu, node->o.place[cpu], 0);
+	processors_start(node);
 	handover_start(node);
 	node->hosts = (uint32_t)((1ull << node->o.machine.hosts) - 1);
 	if (node->o.join)
@@ -185,9 +188,7 @@ int main(int argc, char **argv)
 	raise_descriptor_limit();
 	node->boot_ns = node_now_ns();
 	start(node);
-	/* Polling for 200 us while a local CPU waits for a page, with sched_yield() between, was tried against the 58 us that
-	 * waking an idle processor costs: with two hosts on a busy two-core machine fetches took 1.3 to 1.9 times as long. */
-	event_base_dispatch(node->base);
+	poll_loop(node);
 	finish(node);
 	return node->failed ? EXIT_VMP_FAILURE : 0;
 }

@@ -121,9 +121,11 @@ struct node {
 	struct dsm *dsm; /* NULL with one node for ever: every page is writable */
 	struct pagestore *pages;
 	struct page_wait wait[MAX_CPUS];
+	uint64_t page_event_ns; /* the last page message or request (poll.h) */
 	uint32_t fetched[MAX_CPUS][MAX_NODES]; /* pages that a CPU waited for, by the host that sent them, since policy.c looked */
 
 	struct child monitor[MAX_CPUS], iosrv;
+	struct processors *processors;
 	uint32_t cpus_here; /* bit set: messages for these end here */
 	struct moves *moves; /* node 0 */
 	struct hosts *hosts_state; /* node 0 */

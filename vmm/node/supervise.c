@@ -51,6 +51,7 @@ static void become_child(const struct node *node, char *program, char **argument
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_VMP_FAILURE);
+	processors_child(node);
 	/* What a child writes to its standard streams (a sanitizer's report, say) belongs in the log. */
 	if (null < 0 || dup2(null, 0) < 0 || dup2(node->o.log_fd, 1) < 0 || dup2(node->o.log_fd, 2) < 0)
 		_exit(EXIT_VMP_FAILURE);

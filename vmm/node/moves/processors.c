@@ -2,9 +2,18 @@
 #include "vmm/node/moves/processors.h"
 
 #include <sched.h>
+#include <stdlib.h>
+#include "base/log.h"
 #include "vmm/node/node.h"
 
 enum { SPINS = 4096, NO_SPINS = 1 };
+
+struct processors {
+	cpu_set_t allowed; /* when the daemon started: those that it may deal */
+	unsigned count;	   /* of them; 0: nothing is known, and nobody is bound */
+	uint16_t number[CPU_SETSIZE]; /* the host's, of each */
+	enum processors_room room;
+};
 
 bool processors_deal(uint32_t cpus, unsigned processors, uint16_t processor[MAX_CPUS])
 {
@@ -24,20 +33,27 @@ bool processors_deal(uint32_t cpus, unsigned processors, uint16_t processor[MAX_
 	return (unsigned)__builtin_popcount(cpus) > processors;
 }
 
-/* The n-th that we are allowed. */
-static cpu_set_t only(const cpu_set_t *allowed, unsigned n)
+enum processors_room processors_room(unsigned cpus, unsigned processors)
 {
-	cpu_set_t one;
+	return cpus < processors ? PROCESSORS_SPARE : cpus == processors ? PROCESSORS_EXACT : PROCESSORS_CROWDED;
+}
 
-	CPU_ZERO(&one);
-	for (int processor = 0; processor < CPU_SETSIZE; processor++)
-		if (CPU_ISSET(processor, allowed) && n-- == 0)
-			CPU_SET(processor, &one);
-	return one;
+void processors_start(struct node *node)
+{
+	struct processors *p = calloc(1, sizeof *p);
+
+	if (!p)
+		die("out of memory");
+	node->processors = p;
+	if (sched_getaffinity(0, sizeof p->allowed, &p->allowed))
+		return;
+	for (unsigned number = 0; number < CPU_SETSIZE; number++)
+		if (CPU_ISSET(number, &p->allowed))
+			p->number[p->count++] = (uint16_t)number;
 }
 
 /* VM processes that are started later take after their monitor. */
-static void pin(const struct node *node, const struct child *child, const cpu_set_t *processor)
+static void bind_child(const struct node *node, const struct child *child, const cpu_set_t *processor)
 {
 	sched_setaffinity(child->pid, sizeof *processor, processor);
 	for (unsigned space = 0; space < MAX_SPACES; space++) {
@@ -48,30 +64,67 @@ static void pin(const struct node *node, const struct child *child, const cpu_se
 	}
 }
 
+void processors_child(const struct node *node)
+{
+	if (node->processors->count)
+		sched_setaffinity(0, sizeof node->processors->allowed, &node->processors->allowed);
+}
+
+static void bind_daemon(const struct processors *p, uint32_t cpus, const uint16_t processor[MAX_CPUS])
+{
+	cpu_set_t own;
+
+	CPU_ZERO(&own);
+	for (uint32_t left = cpus; left; left &= left - 1)
+		CPU_SET(p->number[processor[__builtin_ctz(left)]], &own);
+	if (p->room != PROCESSORS_EXACT || !CPU_COUNT(&own))
+		own = p->allowed;
+	sched_setaffinity(0, sizeof own, &own);
+}
+
 void processors_settle(struct node *node)
 {
+	struct processors *p = node->processors;
 	uint32_t cpus = node->cpus_here;
 	uint16_t processor[MAX_CPUS];
-	cpu_set_t allowed;
-	int processors;
 	bool shared;
 
-	if (sched_getaffinity(0, sizeof allowed, &allowed) || !(processors = CPU_COUNT(&allowed)))
+	if (!p->count)
 		return;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) /* those, too, that are to come */
 		if (node->monitor[cpu].pid && node->monitor[cpu].part != PART_FROZEN)
 			cpus |= 1u << cpu;
-	shared = processors_deal(cpus, (unsigned)processors, processor) ||
-		 (!node->o.cluster && node->o.machine.cpus > (unsigned)processors); /* all hosts are on this computer */
+	p->room = processors_room(node->o.cluster ? (unsigned)__builtin_popcount(cpus) : node->o.machine.cpus, p->count);
+	shared = processors_deal(cpus, p->count, processor) || p->room == PROCESSORS_CROWDED;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
 		struct child *child = &node->monitor[cpu];
+		cpu_set_t one;
 
 		atomic_store(&node->shm->slot[cpu].spins, shared ? NO_SPINS : SPINS);
 		if (!(cpus >> cpu & 1) || !child->pid || child->processor == processor[cpu] + 1u)
 			continue;
-		cpu_set_t one = only(&allowed, processor[cpu]);
-
-		pin(node, child, &one);
+		CPU_ZERO(&one);
+		CPU_SET(p->number[processor[cpu]], &one);
+		bind_child(node, child, &one);
 		child->processor = processor[cpu] + 1u;
 	}
+	bind_daemon(p, cpus, processor);
+}
+
+uint32_t processors_users(const struct node *node, unsigned *others)
+{
+	const struct processors *p = node->processors;
+	int here = sched_getcpu();
+	uint32_t users = 0;
+
+	*others = !p->count || p->room == PROCESSORS_CROWDED;
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus && !*others; cpu++) {
+		const struct child *child = &node->monitor[cpu];
+
+		if (child->processor && child->pid && p->number[child->processor - 1] == here)
+			users |= 1u << cpu;
+		else if (!child->pid && !node->o.cluster && p->number[cpu % p->count] == here)
+			*others = 1; /* on this computer, and dealt like ours */
+	}
+	return users & node->cpus_here;
 }

@@ -16,7 +16,23 @@ struct node;
  * processor n: hosts on one computer do not know of each other.  True: some share. Pure. */
 bool processors_deal(uint32_t cpus, unsigned processors, uint16_t processor[MAX_CPUS]);
 
-/* CPUs have come or gone, or a monitor has been started. */
+/* Whether there are as many CPUs as processors, fewer or more: of this host, or of all hosts that are on this computer. */
+enum processors_room { PROCESSORS_SPARE, PROCESSORS_EXACT, PROCESSORS_CROWDED };
+
+/* `cpus`: as many of the machine's CPUs as share `processors`. Pure. */
+enum processors_room processors_room(unsigned cpus, unsigned processors);
+
+void processors_start(struct node *node);
+
+/* CPUs have come or gone, or a monitor has been started.  Where each processor has its CPU the daemon stays on those of its own:
+ * there it may take what a CPU leaves that waits. */
 void processors_settle(struct node *node);
+
+/* In a child of the daemon, before it is bound anywhere: it may use all processors that the daemon was given. */
+void processors_child(const struct node *node);
+
+/* The CPUs of this host (a bit set) that use the processor on which the caller runs.  `others`: 0, or not if another host's
+ * may. */
+uint32_t processors_users(const struct node *node, unsigned *others);
 
 #endif

@@ -31,6 +31,7 @@
 #include "vmm/node/cut/copy.h"
 #include "vmm/node/pages/hold.h"
 #include "vmm/node/pages/share.h"
+#include "vmm/node/poll.h"
 #include "vmm/node/wire/conn.h"
 
 enum {
@@ -328,6 +329,7 @@ void pagestore_want(struct node *node, const struct msg_page_want *want)
 			 want->gfn);
 		return;
 	}
+	poll_note(node);
 	*wait = (struct page_wait){ .waiting = true, .gfn = want->gfn, .right = want->right };
 	if (want->right == PAGE_WRITE)
 		give_back_rights(node, want->gfn);
@@ -349,6 +351,7 @@ void pagestore_on_message(struct node *node, const struct message *m, const stru
 {
 	const void *page = m->payload_bytes ? m->payload : NULL;
 
+	poll_note(node);
 	if (page)
 		count_fetch(node, dsm->gfn, m->from);
 	if (!node->dsm || dsm_on_message(node->dsm, &m->header, dsm, page))
