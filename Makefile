@@ -59,7 +59,7 @@ $(B)/%.o: %.S
 	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
 # The rules of every folder; first those whose objects others link. A copy with a few folders alone can build those.
-FIRST_RULES := $(wildcard base/module.mk vcpu/module.mk dsm/module.mk vmm/shared/module.mk)
+FIRST_RULES := $(wildcard base/module.mk vcpu/module.mk engine/module.mk dsm/module.mk vmm/shared/module.mk)
 include $(FIRST_RULES) $(filter-out $(FIRST_RULES),$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
 
 .PHONY: all programs guest setup run unit-tests unit check check-quick soak lint tour clean help
@@ -75,7 +75,8 @@ setup:
 	$(Q)scripts/setup
 
 # Install what is missing, build what a machine needs and no test, boot 2 CPUs over 2 hosts, run EP class W on both.
-RUN_PROGRAMS := $(addprefix $(B)/,vmp vmp-node vmp-monitor vmproc vmp-iosrv vmp-host)
+RUN_PROGRAMS := $(addprefix $(B)/,vmp vmp-node vmp-monitor vmproc vmp-iosrv vmp-net vmp-share vmp-host \
+	vmp-image vmp-tunnel)
 run:
 	$(Q)scripts/setup run
 	@echo "building the programs (a minute), and, once, the guest kernel (some minutes)"
@@ -97,6 +98,7 @@ soak: all $(B)/tests/unit/phnx_thousand
 	$(Q)tests/model/run --long
 	$(Q)tests/model/run-standby --long
 	$(Q)tests/sim/run --long
+	$(Q)tests/fuzz/run --seconds 3600
 	$(Q)$(B)/tests/unit/phnx_thousand $$(date +%s) 1000
 	$(Q)$(MAKE) --no-print-directory diff
 
@@ -106,6 +108,8 @@ lint:
 	$(Q)scripts/check-tricks
 	$(Q)scripts/tour --check
 	$(Q)scripts/check-faults
+	$(Q)scripts/check-columns
+	$(Q)scripts/check-calls
 
 # Four walks through the code.
 tour:
@@ -121,7 +125,8 @@ help:
 	@echo "  make diff       random instructions on both engines and QEMU: SEQUENCES=100000 SEED=..."
 	@echo "  make bench      figures (bench/README.md)"
 	@echo "  make tour       four walks through the code: a page, a trap, a key press, a lost host"
-	@echo "  make lint       include rules, ABI numbers"
+	@echo "  make lint       include rules, ABI numbers, columns"
+	@echo "  make install    below PREFIX=/usr/local, with DESTDIR= before it; make uninstall"
 
 unit-tests: $(UNIT_TESTS)
 

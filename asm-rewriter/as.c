@@ -1,8 +1,10 @@
-/* as.c - the program `as` that the compiler runs for the guest kernel (gcc -B finds it in a folder of its own).
+/* as.c - the program `as` that the compiler runs for the guest kernel (gcc -B finds it in a folder
+ * of its own).
  *
- * Reads the assembly, rewrites it (rewrite.c) into a memory file, and executes the real assembler on that.  Code that
- * the guest kernel does not run in its own privileged mode passes unchanged: 64-bit code, the boot wrapper, the
- * real-mode trampoline, and the vDSO, which is user code.
+ * It reads the assembly, rewrites it (rewrite.c) into a memory file, and executes the real
+ * assembler on that.  Code that the guest kernel does not run in its own privileged mode passes
+ * unchanged: 64-bit code, the boot wrapper, the real-mode trampoline, and the vDSO, which is user
+ * code.
  *
  * VMP_AS names the real assembler (default: /usr/bin/as).
  */
@@ -20,13 +22,16 @@
 #include "base/types.h"
 
 /* Objects in these folders of the kernel's tree are not guest kernel code. */
-static const char *const foreign_folders[] = {"arch/x86/boot/", "arch/x86/realmode/", "arch/x86/entry/vdso/vdso32/"};
+static const char *const foreign_folders[] = {
+	"arch/x86/boot/", "arch/x86/realmode/", "arch/x86/entry/vdso/vdso32/",
+};
 
-/* Options of as that take the next argument. */
+/* True for an option of `as` that takes the next argument. */
 static bool takes_argument(const char *option)
 {
-	static const char *const options[] = {"-o", "-I", "--MD", "-defsym", "--defsym", "-march", "-mtune",
-					      "--debug-prefix-map"};
+	static const char *const options[] = {
+		"-o", "-I", "--MD", "-defsym", "--defsym", "-march", "-mtune", "--debug-prefix-map"
+	};
 
 	for (size_t i = 0; i < ARRAY_LEN(options); i++)
 		if (!strcmp(option, options[i]))
@@ -84,7 +89,7 @@ static void read_all(const char *path, struct text *in)
 		close(fd);
 }
 
-/* The text as an open file. */
+/* Return a file with the text, open for reading. */
 static int as_memory_file(const struct text *t)
 {
 	int fd = memfd_create("assembly", 0); /* stays open across exec */
@@ -101,7 +106,7 @@ static int as_memory_file(const struct text *t)
 	return fd;
 }
 
-/* Gives the assembler the rewritten text in place of its input. */
+/* Replace the assembler's input by the rewritten text. */
 static void replace_input(struct invocation inv, char **argv)
 {
 	static char path[64];

@@ -1,4 +1,5 @@
-# The assembler wrapper for the guest kernel (in a folder of its own, for the compiler's -B), its verifier, their tests.
+# The assembler wrapper for the guest kernel (in a folder of its own, for the compiler's -B), its
+# verifier, their tests.
 REWRITER_OBJECTS := asm-rewriter/rewrite.o base/log.o
 $(eval $(call program,asm-rewriter-bin/as,asm-rewriter/as.o $(REWRITER_OBJECTS),))
 $(B)/asm-rewriter-bin/as: | $(B)/asm-rewriter-bin

@@ -1,21 +1,25 @@
-/* rewrite.c - the rewriter proper: finds the statements of GNU assembly and treats the sensitive ones.
+/* rewrite.c - the rewriter proper: finds the statements of GNU assembly and treats the sensitive
+ * ones.
  *
- * It parses no more than it must.  A statement ends at a newline or `;` outside quotes; it is labels, then instruction
- * prefixes, then a mnemonic with operands.  The mnemonic is looked up in instructions.def.  What goes before an
- * instruction goes after its labels and before its prefixes, so that a label (and an exception table entry that names
- * it) stands on the marker: the pair counts as one instruction.
+ * It parses no more than necessary.  A statement ends at a newline or `;` outside quotes; it has
+ * labels, then instruction prefixes, then a mnemonic with operands.  The mnemonic is looked up in
+ * instructions.def.  A marker is put after the instruction's labels and before its prefixes.  So a
+ * label (and an exception table entry with it) points to the marker: the pair counts as one
+ * instruction.
  *
- *  - A prefix may be a statement of its own (`rep; nop` is the kernel's pause): the place before the first prefix is
- *    remembered until the instruction comes.
- *  - Macro bodies are ordinary lines and are rewritten where they stand; the expansions then need nothing.
- *  - Text in quotes after a macro's name (ALTERNATIVE "...", "...") is code and is rewritten; in quotes after a
- *    directive (.ascii) it is data.
- *  - .code16 and .code64 text is nobody's business here; the guest kernel runs none of it.
- *  - A C comment is a blank, wherever it stands; # starts one that goes to the end of the line.
- *  - .byte lists are compared with the known encodings, in executable sections only: the kernel writes instructions
- *    that way for the sake of old assemblers, but compilers write tables that way.
- *  - Not seen: mnemonics as unquoted arguments or default values of macros, in capitals, or in Intel's syntax.  The
- *    kernel has none; the verifier would find them.
+ *  - A prefix may be a statement of its own (`rep; nop` is the kernel's pause): the position before
+ *    the first prefix is remembered until the instruction follows.
+ *  - Macro bodies are ordinary lines and are rewritten in place; the expansions then need no
+ *    rewriting.
+ *  - Text in quotes after a macro's name (ALTERNATIVE "...", "...") is code and is rewritten; in
+ *    quotes after a directive (.ascii) it is data.
+ *  - .code16 and .code64 text is left unchanged; the guest kernel runs none of it.
+ *  - A C comment counts as a blank everywhere; # starts a comment that ends with the line.
+ *  - .byte lists are compared with the known encodings, in executable sections only: the kernel
+ *    writes instructions that way for the sake of old assemblers, but compilers write tables that
+ *    way.
+ *  - Not recognised: mnemonics as unquoted arguments or default values of macros, in capitals, or
+ *    in Intel's syntax.  The kernel has none; the verifier would find them.
  */
 #include "asm-rewriter/rewrite.h"
 
@@ -47,7 +51,8 @@ struct encoding {
 };
 
 static const struct instruction instructions[] = {
-#define INSTRUCTION(class, gas, zydis, operands, action, replacement, why) {gas, operands, ACTION_##action, replacement},
+#define INSTRUCTION(class, gas, zydis, operands, action, replacement, why) \
+	{ gas, operands, ACTION_##action, replacement },
 #define BYTES(class, bytes, action)
 #include "asm-rewriter/instructions.def"
 #undef INSTRUCTION
@@ -75,9 +80,9 @@ struct rewriter {
 	struct text *out;
 	struct section_stack sections;
 	bool foreign;		/* .code16 or .code64 */
-	bool prefixed;		/* prefixes stand alone before this statement, */
-	bool rep;		/* one of them rep, */
-	size_t prefix_at;	/* from here in *out */
+	bool prefixed;		/* statements before this one have only prefixes */
+	bool rep;		/* one of these prefixes is rep */
+	size_t prefix_at;	/* position of the first of them in *out */
 };
 
 void text_add(struct text *t, const char *from, size_t length)
@@ -118,7 +123,7 @@ static bool span_has(struct span s, const char *what)
 	return memmem(s.at, span_length(s), what, strlen(what)) != NULL;
 }
 
-/* Is s one of the space-separated words? */
+/* True if s is one of the space-separated words. */
 static bool span_in(struct span s, const char *words)
 {
 	while (*words) {
@@ -132,7 +137,7 @@ static bool span_in(struct span s, const char *words)
 	return false;
 }
 
-/* One past the C comment that starts at `at`; `at` if none does. */
+/* Return the position behind the C comment that starts at `at`; `at`: there is none. */
 static const char *skip_comment(const char *at, const char *end)
 {
 	const char *close;
@@ -157,7 +162,8 @@ static struct span skip_blanks(struct span s)
 	return s;
 }
 
-/* How many characters of a symbol stand at `at`: 0, 1, or the 3 of a macro's `\()`, which ends a parameter's name. */
+/* Return how many characters at `at` belong to a symbol: 0, 1, or the 3 of a macro's `\()`, which
+ * ends a parameter's name. */
 static unsigned symbol_chars(const char *at, const char *end)
 {
 	if (end - at >= 3 && !memcmp(at, "\\()", 3))
@@ -165,7 +171,8 @@ static unsigned symbol_chars(const char *at, const char *end)
 	return isalnum((unsigned char)*at) || (*at && strchr("_.$\\@", *at));
 }
 
-/* The word at the start of *s: a symbol's characters, or a pseudo prefix in braces. Moves *s behind it. */
+/* Remove and return the word at the start of *s: a symbol's characters, or a pseudo prefix in
+ * braces. */
 static struct span take_word(struct span *s)
 {
 	struct span word = {s->at, s->at};
@@ -183,7 +190,7 @@ static struct span take_word(struct span *s)
 	return word;
 }
 
-/* A character constant: the assembler does not insist on its second quote. */
+/* Return the position behind a character constant, whose second quote is optional. */
 static const char *skip_character(const char *at, const char *end)
 {
 	at++;
@@ -194,7 +201,8 @@ static const char *skip_character(const char *at, const char *end)
 	return at < end && *at == '\'' ? at + 1 : at;
 }
 
-/* One past the quoted string, character constant or C comment that starts at `at`; `at` + 1 for other characters. */
+/* Return the position behind the quoted string, character constant or C comment that starts at
+ * `at`; `at` + 1 for other characters. */
 static const char *skip_quoted(const char *at, const char *end)
 {
 	const char *behind_comment = skip_comment(at, end);
@@ -223,7 +231,8 @@ static bool operands_match(enum operands kind, struct span operands)
 	case FAR_DIRECT:
 		return span_starts(operands, "$");
 	case CONTROL:
-		return span_has(operands, "%cr") || span_has(operands, "%db") || span_has(operands, "%dr");
+		return span_has(operands, "%cr") || span_has(operands, "%db") ||
+		       span_has(operands, "%dr");
 	}
 	return false;
 }
@@ -239,7 +248,8 @@ static const struct instruction *instruction_find(struct span mnemonic, struct s
 	return NULL;
 }
 
-/* The values of a .byte list in the table's notation ("0f 01 ca"); false if there is anything but constants. */
+/* Write the values of a .byte list in the table's notation ("0f 01 ca").  False: not all of them
+ * are constants. */
 static bool bytes_format(struct span list, char text[MAX_BYTES * 3])
 {
 	static const char hex[] = "0123456789abcdef";
@@ -280,7 +290,8 @@ static enum rewrite_action bytes_action(struct span list)
 	return ACTION_NONE;
 }
 
-/* `.section NAME, "flags"`: the flags tell; without them, the name's beginning, as the assembler itself has it. */
+/* True if `.section NAME, "flags"` is executable: by its flags, or, without flags, by the beginning
+ * of its name, as for the assembler. */
 static bool section_executable(struct span arguments)
 {
 	const char *quote = memchr(arguments.at, '"', span_length(arguments));
@@ -291,7 +302,8 @@ static bool section_executable(struct span arguments)
 
 		return close && memchr(quote, 'x', close - quote);
 	}
-	return span_starts(name, ".text") || span_starts(name, ".init.text") || span_starts(name, ".exit.text");
+	return span_starts(name, ".text") || span_starts(name, ".init.text") ||
+	       span_starts(name, ".exit.text");
 }
 
 static void section_enter(struct section_stack *s, bool executable)
@@ -327,7 +339,7 @@ static void on_directive(struct rewriter *r, struct span name, struct span argum
 	}
 }
 
-/* A macro's call: quoted arguments are code. */
+/* Rewrite a macro's call, whose quoted arguments are code. */
 static void rewrite_quoted(struct rewriter *r, struct span arguments)
 {
 	while (arguments.at < arguments.end) {
@@ -344,8 +356,10 @@ static void rewrite_quoted(struct rewriter *r, struct span arguments)
 	}
 }
 
-/* The instruction with its operands, and what its class asks for. `start`: where its first prefix stands in *out. */
-static void emit_instruction(struct rewriter *r, size_t start, struct span mnemonic, struct span operands)
+/* Write the instruction with its operands, treated as its class says.  `start`: the position of its
+ * first prefix in *out. */
+static void emit_instruction(struct rewriter *r, size_t start, struct span mnemonic,
+			     struct span operands)
 {
 	const struct instruction *insn = instruction_find(mnemonic, operands);
 	enum rewrite_action action = insn ? insn->action : ACTION_NONE;
@@ -364,12 +378,14 @@ static void emit_instruction(struct rewriter *r, size_t start, struct span mnemo
 
 static bool is_prefix(struct span word)
 {
-	return word.at < word.end &&
-	       (*word.at == '{' || span_in(word, "lock rep repe repz repne repnz cs ds es fs gs ss data16 addr16 data32 "
-						  "addr32 notrack bnd xacquire xrelease"));
+	static const char prefixes[] =
+		"lock rep repe repz repne repnz cs ds es fs gs ss data16 addr16 "
+		"data32 addr32 notrack bnd xacquire xrelease";
+
+	return word.at < word.end && (*word.at == '{' || span_in(word, prefixes));
 }
 
-/* Copies blanks and labels from the head of *s to the output. */
+/* Copy blanks and labels from the head of *s to the output. */
 static void pass_labels(struct rewriter *r, struct span *s)
 {
 	for (;;) {
@@ -386,7 +402,7 @@ static void pass_labels(struct rewriter *r, struct span *s)
 	}
 }
 
-/* One statement without its separator and comment. */
+/* Rewrite one statement, without its separator and comment. */
 static void rewrite_statement(struct rewriter *r, struct span s)
 {
 	size_t start;
@@ -415,8 +431,8 @@ static void rewrite_statement(struct rewriter *r, struct span s)
 	s.at = word.end;
 	if (span_starts(word, ".")) {
 		on_directive(r, word, s);
-		if (span_is(word, ".byte") && !r->foreign && r->sections.executable[r->sections.depth] &&
-		    bytes_action(s) == ACTION_MARKER)
+		if (span_is(word, ".byte") && !r->foreign &&
+		    r->sections.executable[r->sections.depth] && bytes_action(s) == ACTION_MARKER)
 			text_insert(r->out, start, marker);
 		text_add(r->out, word.at, s.end - word.at);
 	} else if (r->foreign || word.at == word.end) {
@@ -427,7 +443,8 @@ static void rewrite_statement(struct rewriter *r, struct span s)
 	r->prefixed = r->rep = false;
 }
 
-/* The end of the statement that starts at `at`: its separator, its comment, or the end of the text. */
+/* Return the end of the statement that starts at `at`: its separator, its comment, or the end of
+ * the text. */
 static const char *statement_end(const char *at, const char *end)
 {
 	while (at < end && *at != '\n' && *at != ';' && *at != '#')

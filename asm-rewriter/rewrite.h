@@ -1,6 +1,6 @@
-/* rewrite.h - assembly text of the guest kernel in, text with markers out.
+/* rewrite.h - rewrites assembly text of the guest kernel into text with markers.
  *
- * Pure: memory in, memory out; the program `as` (as.c) and the golden tests call it.
+ * Pure; the program `as` (as.c) and the golden tests call it.
  */
 #ifndef ASM_REWRITER_REWRITE_H
 #define ASM_REWRITER_REWRITE_H
@@ -16,7 +16,7 @@ struct text {
 };
 void text_add(struct text *t, const char *from, size_t length);
 
-/* Appends the rewritten form of the assembly in[0..length) to *out. */
+/* Append the rewritten form of the assembly in[0..length) to *out. */
 void rewrite(const char *in, size_t length, struct text *out);
 
 #endif

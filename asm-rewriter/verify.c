@@ -1,14 +1,16 @@
-/* verify.c - the program verify-vmlinux: proves that no sensitive instruction was left bare.
+/* verify.c - the program verify-vmlinux: proves that no sensitive instruction was left untreated.
  *
- * Decodes every executable section of a linked kernel, function by function, with another decoder (Zydis) than the
- * rewriter's view of the text, but with the same table, instructions.def.  It names each instruction that the table
- * wants marked or replaced and that is not, and each jump that would enter behind a marker.  allowed.list names the
- * exceptions with their reasons; an exception that is no longer met is an error too, so that the list stays true.
+ * It decodes every executable section of a linked kernel, function by function, with a decoder
+ * (Zydis) that is independent of the rewriter's parsing, but with the same table,
+ * instructions.def.  It reports each instruction that the table wants marked or replaced and that
+ * is not, and each jump that would enter behind a marker.  allowed.list has the exceptions with
+ * their reasons; an exception that no longer occurs is an error too, so that the list stays true.
  *
- * What it cannot see: indirect jumps into the middle of a function (the kernel has none but jump tables, whose targets
- * are labels, and labels stand before markers).
+ * It cannot see indirect jumps into the middle of a function.  The kernel has none but jump tables,
+ * whose targets are labels, and labels are before markers.
  *
- * usage: verify-vmlinux VMLINUX ALLOWED-LIST      exit status 0: proved; 1: not; 125: could not look
+ * usage: verify-vmlinux VMLINUX ALLOWED-LIST
+ * exit status 0: proved; 1: not; 125: the check could not be made
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +40,8 @@ struct instruction_class {
 
 static struct instruction_class classes[] = {
 #define INSTRUCTION(class_, gas_, zydis_, operands_, action_, replacement_, why_) \
-	{.name = #class_, .mnemonics = zydis_, .why = why_, .operands = operands_, .action = action_},
+	{ .name = #class_, .mnemonics = zydis_, .why = why_, .operands = operands_, \
+	  .action = action_ },
 #define BYTES(class, bytes, action)
 #include "asm-rewriter/instructions.def"
 #undef INSTRUCTION
@@ -96,10 +99,11 @@ static int address_compare(const void *a, const void *b)
 
 static int symbol_compare(const void *a, const void *b)
 {
-	return address_compare(&((const struct symbol *)a)->address, &((const struct symbol *)b)->address);
+	return address_compare(&((const struct symbol *)a)->address,
+			       &((const struct symbol *)b)->address);
 }
 
-/* The last symbol at or before `address`; NULL if there is none. */
+/* Return the last symbol at or before `address`; NULL: there is none. */
 static const struct symbol *symbol_find(const struct verifier *v, uint32_t address)
 {
 	size_t low = 0, high = v->symbol_count;
@@ -129,38 +133,45 @@ static bool is_control(ZydisRegister reg)
 {
 	ZydisRegisterClass class = ZydisRegisterGetClass(reg);
 
-	return class == ZYDIS_REGCLASS_CONTROL || class == ZYDIS_REGCLASS_DEBUG || class == ZYDIS_REGCLASS_TEST;
+	return class == ZYDIS_REGCLASS_CONTROL || class == ZYDIS_REGCLASS_DEBUG ||
+	       class == ZYDIS_REGCLASS_TEST;
 }
 
-static bool operands_match(enum operands kind, const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands)
+static bool operands_match(enum operands kind, const ZydisDecodedInstruction *insn,
+			   const ZydisDecodedOperand *operands)
 {
 	switch (kind) {
 	case ANY:
 		return true;
 	case FROM_CS:
 		for (unsigned i = 0; i < insn->operand_count_visible; i++)
-			if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER && operands[i].reg.value == ZYDIS_REGISTER_CS)
+			if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    operands[i].reg.value == ZYDIS_REGISTER_CS)
 				return true;
 		return false;
 	case FAR:
 		return insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
 	case FAR_DIRECT:
-		return insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR && operands[0].type == ZYDIS_OPERAND_TYPE_POINTER;
+		return insn->meta.branch_type == ZYDIS_BRANCH_TYPE_FAR &&
+		       operands[0].type == ZYDIS_OPERAND_TYPE_POINTER;
 	case CONTROL:
 		for (unsigned i = 0; i < insn->operand_count_visible; i++)
-			if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER && is_control(operands[i].reg.value))
+			if (operands[i].type == ZYDIS_OPERAND_TYPE_REGISTER &&
+			    is_control(operands[i].reg.value))
 				return true;
 		return false;
 	}
 	return false;
 }
 
-static struct instruction_class *class_find(const ZydisDecodedInstruction *insn, const ZydisDecodedOperand *operands)
+static struct instruction_class *class_find(const ZydisDecodedInstruction *insn,
+					    const ZydisDecodedOperand *operands)
 {
 	const char *mnemonic = ZydisMnemonicGetString(insn->mnemonic);
 
 	for (size_t i = 0; i < ARRAY_LEN(classes); i++)
-		if (word_in(mnemonic, classes[i].mnemonics) && operands_match(classes[i].operands, insn, operands))
+		if (word_in(mnemonic, classes[i].mnemonics) &&
+		    operands_match(classes[i].operands, insn, operands))
 			return &classes[i];
 	return NULL;
 }
@@ -168,7 +179,8 @@ static struct instruction_class *class_find(const ZydisDecodedInstruction *insn,
 static struct allowed *allowed_find(struct verifier *v, const char *symbol, const char *mnemonic)
 {
 	for (unsigned i = 0; i < v->allowed_count; i++)
-		if (!strcmp(v->allowed[i].symbol, symbol) && !strcmp(v->allowed[i].mnemonic, mnemonic))
+		if (!strcmp(v->allowed[i].symbol, symbol) &&
+		    !strcmp(v->allowed[i].mnemonic, mnemonic))
 			return &v->allowed[i];
 	return NULL;
 }
@@ -182,8 +194,8 @@ static void fail(struct verifier *v, uint32_t address, const char *what, const c
 	v->failures++;
 }
 
-static void on_sensitive(struct verifier *v, struct instruction_class *class, uint32_t address, const char *mnemonic,
-			 bool marked)
+static void on_sensitive(struct verifier *v, struct instruction_class *class, uint32_t address,
+			 const char *mnemonic, bool marked)
 {
 	const struct symbol *symbol = symbol_find(v, address);
 	struct allowed *allowed;
@@ -207,7 +219,7 @@ static void on_sensitive(struct verifier *v, struct instruction_class *class, ui
 	fail(v, address, mnemonic, class->why);
 }
 
-/* Straight code from `address`, `bytes` long: a function, or the piece between two symbols. */
+/* Check `bytes` of code from `address` on: a function, or the piece between two symbols. */
 static void verify_piece(struct verifier *v, uint32_t address, const uint8_t *code, size_t bytes)
 {
 	bool marked = false;
@@ -218,19 +230,25 @@ static void verify_piece(struct verifier *v, uint32_t address, const uint8_t *co
 		struct instruction_class *class;
 		ZyanU64 target;
 
-		if (ZYAN_FAILED(ZydisDecoderDecodeFull(&v->decoder, code, bytes, &insn, operands))) {
+		ZyanStatus status =
+			ZydisDecoderDecodeFull(&v->decoder, code, bytes, &insn, operands);
+
+		if (ZYAN_FAILED(status)) {
 			v->undecodable++;
-			fail(v, address, "data", "cannot be decoded, so nothing can be said about it");
+			fail(v, address, "data",
+			     "cannot be decoded, so it cannot be checked");
 			return;
 		}
 		v->instructions++;
 		class = class_find(&insn, operands);
 		if (class)
-			on_sensitive(v, class, address, ZydisMnemonicGetString(insn.mnemonic), marked);
+			on_sensitive(v, class, address, ZydisMnemonicGetString(insn.mnemonic),
+				     marked);
 		if (insn.attributes & ZYDIS_ATTRIB_IS_RELATIVE &&
 		    ZYAN_SUCCESS(ZydisCalcAbsoluteAddress(&insn, &operands[0], address, &target)))
 			addresses_add(&v->branch_targets, target);
-		marked = insn.mnemonic == ZYDIS_MNEMONIC_INT && operands[0].imm.value.u == VMP_INT_MARKER;
+		marked = insn.mnemonic == ZYDIS_MNEMONIC_INT &&
+			 operands[0].imm.value.u == VMP_INT_MARKER;
 		address += insn.length;
 		code += insn.length;
 		bytes -= insn.length;
@@ -274,12 +292,13 @@ static void verify_allowed(struct verifier *v)
 	for (unsigned i = 0; i < v->allowed_count; i++) {
 		if (v->allowed[i].met)
 			continue;
-		printf("allowed.list: %s in %s is not there (any more)\n", v->allowed[i].mnemonic, v->allowed[i].symbol);
+		printf("allowed.list: %s in %s is not there (any more)\n", v->allowed[i].mnemonic,
+		       v->allowed[i].symbol);
 		v->failures++;
 	}
 }
 
-/* Lines `SYMBOL MNEMONIC REASON...`; # starts a comment line. */
+/* Read lines `SYMBOL MNEMONIC REASON...`; # starts a comment line. */
 static void allowed_read(struct verifier *v, const char *path)
 {
 	FILE *file = fopen(path, "r");
@@ -325,9 +344,12 @@ static void symbols_read(struct verifier *v, Elf *elf)
 			GElf_Sym symbol;
 
 			if (gelf_getsym(data, i, &symbol) && symbol.st_shndx < SHN_LORESERVE &&
-			    GELF_ST_TYPE(symbol.st_info) != STT_SECTION && section_is_code(elf, symbol.st_shndx))
+			    GELF_ST_TYPE(symbol.st_info) != STT_SECTION &&
+			    section_is_code(elf, symbol.st_shndx))
 				v->symbols[v->symbol_count++] = (struct symbol){
-					symbol.st_value, elf_strptr(elf, header.sh_link, symbol.st_name)};
+					symbol.st_value,
+					elf_strptr(elf, header.sh_link, symbol.st_name)
+				};
 		}
 	}
 	if (!v->symbol_count)
@@ -341,7 +363,8 @@ static void sections_verify(struct verifier *v, Elf *elf)
 		GElf_Shdr header;
 		Elf_Data *data;
 
-		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_EXECINSTR) || header.sh_type != SHT_PROGBITS)
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_EXECINSTR) ||
+		    header.sh_type != SHT_PROGBITS)
 			continue;
 		data = elf_getdata(section, NULL);
 		if (!data)
@@ -359,7 +382,8 @@ static void print_counts(const struct verifier *v)
 		const struct instruction_class *c = &classes[i];
 
 		if (c->marked || c->bare || c->allowed)
-			printf("%-16s %-8s %8u %8u %8u\n", c->name, actions[c->action], c->marked, c->bare, c->allowed);
+			printf("%-16s %-8s %8u %8u %8u\n", c->name, actions[c->action], c->marked,
+			       c->bare, c->allowed);
 	}
 	printf("%u instructions, %u failures\n", v->instructions, v->failures);
 }

@@ -43,7 +43,8 @@ int beside_loader(const char *folder, char *path, size_t bytes)
 /* (TRICKS: own-loader) */
 void beside_exec(char *path, char **arguments)
 {
-	char loader[4096], folder[4096], *with[MAX_ARGUMENTS + 4] = { loader, "--library-path", folder, path };
+	char loader[4096], folder[4096],
+		*with[MAX_ARGUMENTS + 4] = { loader, "--library-path", folder, path };
 	int n = 0;
 
 	if (beside_folder(folder, sizeof folder) || beside_loader(folder, loader, sizeof loader)) {

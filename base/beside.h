@@ -1,4 +1,4 @@
-/* beside.h - the programs of one build lie beside each other, wherever that is. */
+/* beside.h - finds and starts the other programs of this build, which are in the same folder. */
 #ifndef BASE_BESIDE_H
 #define BASE_BESIDE_H
 
@@ -7,14 +7,17 @@
 /* The loader of a copy that has its libraries beside it (vmm/cli/cluster/bundle.h). */
 #define BESIDE_LOADER "ld.so"
 
-/* The folder of this program; path of a file in it: 0, or -1 if it does not fit. */
+/* Store the folder of this program, or the path of a file in it.  Returns 0, or -1 if it does not
+ * fit. */
 int beside_folder(char *folder, size_t bytes);
 int beside_path(const char *name, char *path, size_t bytes);
 
-/* The loader in this folder: 0, or -1 if its programs are no such copy, and the computer's own loader runs them. */
+/* Store the path of the loader in this folder.  Returns 0; or -1: the folder has no loader, and the
+ * computer's own runs its programs. */
 int beside_loader(const char *folder, char *path, size_t bytes);
 
-/* execv(), with the libraries beside the program if they came along. Returns only when it fails, with errno set. */
+/* As execv(), with the loader and libraries beside the program if there are any.  Returns only when
+ * it fails, with errno set. */
 void beside_exec(char *path, char **arguments);
 
 #endif

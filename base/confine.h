@@ -1,5 +1,5 @@
-/* confine.h - a process gives up what it will not need, so that whoever takes it over cannot use
- * it either.
+/* confine.h - a process gives up the rights that it will not need, so that an attacker who controls
+ * it has none of them.
  *
  * Rules of use: open everything first.  Then confine_privileges(), confine_files(), start all
  * threads, confine_calls(). Nothing of this can be undone.  Each function returns 0 or -errno.
@@ -14,17 +14,30 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From here on no program that is executed brings privileges along (no_new_privs), and a crash
- * leaves no dump of memory. */
+/* From this call on, no program that the process executes gains privileges (no_new_privs), and a
+ * crash leaves no dump of memory. */
 int confine_privileges(void);
 
-/* No file can be opened, made or removed by its name, but for the `n` that are named here; no TCP port
- * bound or connected to; and, unless `signals`, no signal sent to a process outside, as far as this
- * kernel's Landlock knows of it.  What is open stays usable.  For this thread and those that it will
- * start, and for its children.  -EOPNOTSUPP or -ENOSYS: this kernel has no Landlock (before Linux 5.13,
- * or switched off). */
-struct confine_file { const char *path; bool execute; }; /* to be read, or to be executed and read */
-int confine_files(const struct confine_file *file, unsigned n, bool signals);
+/* Give up files: only the `n` files named here can be opened, made or removed by name.  Unless
+ * `keep` has them, no TCP port can be bound or connected to, and no signal can be sent to a process
+ * outside.  All that holds as far as this kernel's Landlock supports it, for this thread, the
+ * threads that it will start, and its children.  Open descriptors stay usable.  -EOPNOTSUPP or
+ * -ENOSYS: this kernel has no Landlock (before Linux 5.13, or disabled). */
+enum confine_use {
+	CONFINE_READ,	    /* read the file, or all files below the folder */
+	CONFINE_EXECUTE,    /* execute and read */
+	CONFINE_WRITE,	    /* write and read a file that exists */
+	/* read, write, make and remove the files, sockets and symbolic links in a folder */
+	CONFINE_OWN_FOLDER,
+	CONFINE_READ_FOLDER, /* read files and folders below it */
+	/* all of that, and make, remove and move files, folders, links, FIFOs and sockets
+	 * below it */
+	CONFINE_SHARE,
+};
+/* A file that does not exist is left out. */
+struct confine_file { const char *path; enum confine_use use; };
+enum { CONFINE_KEEP_SIGNALS = 1, CONFINE_KEEP_CONNECT = 2, CONFINE_KEEP_BIND = 4 };
+int confine_files(const struct confine_file *file, unsigned n, unsigned keep);
 
 /* A system call that stays allowed; with `conditional`, if (its argument & mask) == value. */
 struct confine_call {
@@ -33,12 +46,22 @@ struct confine_call {
 	uint8_t argument; /* 0 to 5 */
 	uint64_t mask, value;
 };
-enum { CONFINE_MAX_CALLS = 128 };
+enum { CONFINE_MAX_CALLS = 192 };
 #define CONFINE_CALL(name) { SYS_##name, false, 0, 0, 0 }
 #define CONFINE_CALL_IF(name, argument, mask, value) { SYS_##name, true, argument, mask, value }
 
-/* Any other system call, of any thread of this process, kills the process by SIGSYS.  Needs
- * confine_privileges(). */
-int confine_calls(const struct confine_call *calls, unsigned n);
+/* Kinds of processes (base/calls.def).  An I/O server, vmp-net and vmp-share start no other
+ * process; any other call of any thread of theirs kills them by SIGSYS.  A monitor and a daemon
+ * start others, which inherit the filter; another call kills them by SIGSYS, too, or, if VM
+ * processes are `traced` (the ptrace engine), fails with ENOSYS. */
+enum confine_kind {
+	CONFINE_IOSRV, CONFINE_VMP_NET, CONFINE_VMP_SHARE, CONFINE_MONITOR, CONFINE_NODE
+};
+
+/* Needs confine_privileges(). Rows in any order. */
+int confine_calls(const struct confine_call *calls, unsigned n, enum confine_kind kind,
+		  bool traced);
+/* The table's rows for this kind. */
+int confine_calls_of(enum confine_kind kind, bool traced);
 
 #endif

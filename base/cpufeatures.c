@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Leaf, subleaf, which of eax ebx ecx edx, and the bits that say something about the processor alone. */
-static const struct feature_word { uint32_t leaf, subleaf; uint8_t reg; uint32_t mask; } feature_words[CPU_FEATURE_WORDS] = {
+/* Leaf, subleaf, which of eax ebx ecx edx, and the bits that depend on the processor alone. */
+struct feature_word { uint32_t leaf, subleaf; uint8_t reg; uint32_t mask; };
+static const struct feature_word feature_words[CPU_FEATURE_WORDS] = {
 	{ 1, 0, 2, ~(1u << 27 /* OSXSAVE */ | 1u << 31 /* hypervisor */) }, { 1, 0, 3, ~0u },
 	{ 7, 0, 1, ~0u }, { 7, 0, 2, ~(1u << 4 /* OSPKE */) }, { 7, 0, 3, ~0u },
 	[CPU_FEATURE_STATE] = { 0xd, 0, 0, 0xe7 /* the state that a guest can have */ },
@@ -16,10 +17,14 @@ static const struct feature_word { uint32_t leaf, subleaf; uint8_t reg; uint32_t
 	{ 0xd, 1, 0, 0x7 /* XSAVEOPT, XSAVEC, XGETBV with ECX 1 */ },
 };
 static const struct { uint8_t word, bit; const char *name; } feature_names[] = {
-	{ 0, 0, "SSE3" }, { 0, 9, "SSSE3" }, { 0, 12, "FMA" }, { 0, 19, "SSE4.1" }, { 0, 20, "SSE4.2" }, { 0, 23, "POPCNT" },
-	{ 0, 25, "AES" }, { 0, 26, "XSAVE" }, { 0, 28, "AVX" }, { 0, 30, "RDRAND" }, { 1, 25, "SSE" }, { 1, 26, "SSE2" },
-	{ 2, 3, "BMI1" }, { 2, 5, "AVX2" }, { 2, 8, "BMI2" }, { 2, 16, "AVX-512" }, { 2, 18, "RDSEED" }, { 2, 29, "SHA" },
-	{ 5, 2, "AVX state" }, { 5, 5, "AVX-512 state" }, { 6, 6, "SSE4A" }, { 6, 16, "FMA4" }, { 8, 0, "XSAVEOPT" },
+	{ 0, 0, "SSE3" }, { 0, 9, "SSSE3" }, { 0, 12, "FMA" }, { 0, 19, "SSE4.1" },
+	{ 0, 20, "SSE4.2" }, { 0, 23, "POPCNT" },
+	{ 0, 25, "AES" }, { 0, 26, "XSAVE" }, { 0, 28, "AVX" }, { 0, 30, "RDRAND" },
+	{ 1, 25, "SSE" }, { 1, 26, "SSE2" },
+	{ 2, 3, "BMI1" }, { 2, 5, "AVX2" }, { 2, 8, "BMI2" }, { 2, 16, "AVX-512" },
+	{ 2, 18, "RDSEED" }, { 2, 29, "SHA" },
+	{ 5, 2, "AVX state" }, { 5, 5, "AVX-512 state" }, { 6, 6, "SSE4A" }, { 6, 16, "FMA4" },
+	{ 8, 0, "XSAVEOPT" },
 	{ 8, 1, "XSAVEC" },
 };
 
@@ -47,14 +52,17 @@ void cpufeatures_look(struct cpu_features *features)
 	for (unsigned i = 0; i < CPU_FEATURE_WORDS; i++) {
 		uint32_t regs[4] = { 0 };
 
-		if (feature_words[i].leaf <= __get_cpuid_max(feature_words[i].leaf & 0x80000000, NULL))
-			__cpuid_count(feature_words[i].leaf, feature_words[i].subleaf, regs[0], regs[1], regs[2], regs[3]);
+		if (feature_words[i].leaf <=
+		    __get_cpuid_max(feature_words[i].leaf & 0x80000000, NULL))
+			__cpuid_count(feature_words[i].leaf, feature_words[i].subleaf, regs[0],
+				      regs[1], regs[2], regs[3]);
 		features->word[i] = regs[feature_words[i].reg] & feature_words[i].mask;
 	}
 	features->word[CPU_FEATURE_STATE] &= (uint32_t)cpufeatures_xcr0();
 }
 
-bool cpufeatures_lacking(const struct cpu_features *wanted, const struct cpu_features *here, char *name, size_t bytes)
+bool cpufeatures_lacking(const struct cpu_features *wanted, const struct cpu_features *here,
+			 char *name, size_t bytes)
 {
 	uint32_t missing = 0;
 	unsigned word = 0;
@@ -63,14 +71,16 @@ bool cpufeatures_lacking(const struct cpu_features *wanted, const struct cpu_fea
 		word++;
 	if (!missing)
 		return false;
-	snprintf(name, bytes, "feature %u of CPUID leaf %x", (unsigned)__builtin_ctz(missing), feature_words[word].leaf);
+	snprintf(name, bytes, "feature %u of CPUID leaf %x", (unsigned)__builtin_ctz(missing),
+		 feature_words[word].leaf);
 	for (size_t i = 0; i < ARRAY_LEN(feature_names); i++)
 		if (feature_names[i].word == word && missing >> feature_names[i].bit & 1)
 			snprintf(name, bytes, "%s", feature_names[i].name);
 	return true;
 }
 
-void cpufeatures_hide(const struct cpu_features *features, uint32_t leaf, uint32_t subleaf, uint32_t regs[4])
+void cpufeatures_hide(const struct cpu_features *features, uint32_t leaf, uint32_t subleaf,
+		      uint32_t regs[4])
 {
 	for (unsigned i = 0; i < CPU_FEATURE_WORDS; i++)
 		if (feature_words[i].leaf == leaf && feature_words[i].subleaf == subleaf)
@@ -79,7 +89,8 @@ void cpufeatures_hide(const struct cpu_features *features, uint32_t leaf, uint32
 
 uint64_t cpufeatures_hide_state(const struct cpu_features *features, uint64_t xcr0)
 {
-	return xcr0 & (features->word[CPU_FEATURE_STATE] | ~(uint64_t)feature_words[CPU_FEATURE_STATE].mask);
+	return xcr0 & (features->word[CPU_FEATURE_STATE] |
+		       ~(uint64_t)feature_words[CPU_FEATURE_STATE].mask);
 }
 
 void cpufeatures_print(const struct cpu_features *features, char text[CPU_FEATURES_TEXT])
@@ -94,7 +105,8 @@ int cpufeatures_parse(struct cpu_features *features, const char *text)
 		char *end;
 		unsigned long word = strtoul(text, &end, 16);
 
-		if (end == text || word > UINT32_MAX || *end != (i + 1 < CPU_FEATURE_WORDS ? ',' : 0))
+		if (end == text || word > UINT32_MAX ||
+		    *end != (i + 1 < CPU_FEATURE_WORDS ? ',' : 0))
 			return -EINVAL;
 		features->word[i] = (uint32_t)word;
 		text = end + 1;

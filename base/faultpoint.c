@@ -29,7 +29,7 @@ void fault_set(enum fault_point point, uint32_t n)
 	fault_value[point] = n;
 }
 
-/* One "name[:n]" of `length` characters into `values`. */
+/* Parse one "name[:n]" of `length` characters into `values`. */
 static int parse_one(const char *text, size_t length, uint32_t *values)
 {
 	const char *colon = memchr(text, ':', length);
@@ -45,7 +45,8 @@ static int parse_one(const char *text, size_t length, uint32_t *values)
 			return -EINVAL;
 	}
 	for (unsigned i = 0; i < FAULT_POINT_COUNT; i++) {
-		if (strlen(fault_names[i]) == name_length && !memcmp(fault_names[i], text, name_length)) {
+		if (strlen(fault_names[i]) == name_length &&
+		    !memcmp(fault_names[i], text, name_length)) {
 			values[i] = (uint32_t)n;
 			return 0;
 		}

@@ -1,10 +1,12 @@
-/* hostclock.h - the machine's clock as a host shows it: a line over the host's own CLOCK_MONOTONIC, which all the host's processes
- * read in its shared memory, VM processes too.
+/* hostclock.h - the machine's clock on one host: a linear function of the host's CLOCK_MONOTONIC,
+ * in shared memory, which all of the host's processes read, VM processes too.
  *
- * Where all hosts are on one computer, it never changes after the machine's start.  On several, the daemon turns it a little
- * every few seconds, so that it follows node 0's (vmm/node/clock/clock_sync.c).  It is turned about what it shows at that moment, and its
- * rate stays near 1: so it neither jumps nor goes back, nor stands.  Who reads it meanwhile reads again: else one CPU might follow
- * the old line for a moment longer than the next one, which would then be behind.
+ * If all hosts are on one computer, the line never changes after the machine's start.  On several
+ * computers the daemon changes its rate a little every few seconds, so that it follows node 0's
+ * clock (vmm/node/clock/clock_sync.c).  The line is turned about its current value, and its rate
+ * stays near 1, so the clock never jumps, stops or goes back.  A reader that finds the line
+ * changing reads again.  Otherwise one CPU could use the old line a moment longer than another CPU,
+ * which would then be behind.
  */
 #ifndef BASE_HOSTCLOCK_H
 #define BASE_HOSTCLOCK_H
@@ -12,11 +14,12 @@
 #include <stdatomic.h>
 #include "base/types.h"
 
-/* From `from_ns` of CLOCK_MONOTONIC on, when it showed `machine_ns`; it runs faster than that by so many 2^-32. */
+/* The clock showed `machine_ns` at `from_ns` of CLOCK_MONOTONIC; since then it runs faster than
+ * CLOCK_MONOTONIC by `faster` * 2^-32. */
 struct clock_line { uint64_t from_ns, machine_ns; int64_t faster; };
 
 struct host_clock {
-	_Atomic uint32_t turns; /* odd: just now */
+	_Atomic uint32_t turns; /* odd: the line is changing now */
 	_Atomic uint64_t from_ns, machine_ns;
 	_Atomic int64_t faster;
 };
@@ -25,10 +28,11 @@ static inline uint64_t clock_line_at(const struct clock_line *line, uint64_t mon
 {
 	int64_t passed = (int64_t)(monotonic_ns - line->from_ns);
 
-	return line->machine_ns + (uint64_t)passed + (uint64_t)((__int128)passed * line->faster >> 32);
+	return line->machine_ns + (uint64_t)passed +
+	       (uint64_t)((__int128)passed * line->faster >> 32);
 }
 
-/* When it will show that, if it stays as it is; rather a little early than late. */
+/* Return when the line will show `machine_ns`, rounded down: a little early rather than late. */
 static inline uint64_t clock_line_when(const struct clock_line *line, uint64_t machine_ns)
 {
 	int64_t left = (int64_t)(machine_ns - line->machine_ns);
@@ -36,7 +40,7 @@ static inline uint64_t clock_line_when(const struct clock_line *line, uint64_t m
 	return line->from_ns + (uint64_t)left - (uint64_t)((__int128)left * line->faster >> 32);
 }
 
-/* Without a look at `turns`: by the daemon, which turns it. */
+/* Return the line without checking `turns`; for the daemon, which changes it. */
 static inline struct clock_line hostclock_line(const struct host_clock *clock)
 {
 	return (struct clock_line){ atomic_load_explicit(&clock->from_ns, memory_order_relaxed),
@@ -44,8 +48,9 @@ static inline struct clock_line hostclock_line(const struct host_clock *clock)
 				    atomic_load_explicit(&clock->faster, memory_order_relaxed) };
 }
 
-/* The line, and what CLOCK_MONOTONIC shows while it holds. (TRICKS: clock-turns) */
-static inline struct clock_line hostclock_read(const struct host_clock *clock, uint64_t (*monotonic_ns)(void), uint64_t *now_ns)
+/* Return the line, and the value of CLOCK_MONOTONIC while it is valid. (TRICKS: clock-turns) */
+static inline struct clock_line hostclock_read(const struct host_clock *clock,
+					       uint64_t (*monotonic_ns)(void), uint64_t *now_ns)
 {
 	for (;;) {
 		uint32_t turns = atomic_load(&clock->turns);
@@ -67,8 +72,9 @@ static inline uint64_t hostclock_now(const struct host_clock *clock, uint64_t (*
 	return clock_line_at(&line, now_ns);
 }
 
-/* When a timer of CLOCK_MONOTONIC must fire. */
-static inline uint64_t hostclock_when(const struct host_clock *clock, uint64_t (*monotonic_ns)(void), uint64_t machine_ns)
+/* Return when a timer of CLOCK_MONOTONIC must fire for a time of the machine's clock. */
+static inline uint64_t hostclock_when(const struct host_clock *clock,
+				      uint64_t (*monotonic_ns)(void), uint64_t machine_ns)
 {
 	uint64_t now_ns;
 	struct clock_line line = hostclock_read(clock, monotonic_ns, &now_ns);
@@ -76,7 +82,7 @@ static inline uint64_t hostclock_when(const struct host_clock *clock, uint64_t (
 	return clock_line_when(&line, machine_ns);
 }
 
-/* For the daemon alone: the line itself, while nobody reads it yet; another rate, from now on. */
+/* For the daemon alone: set the line, before any process reads it; change the rate from now on. */
 static inline void hostclock_set(struct host_clock *clock, struct clock_line line)
 {
 	atomic_store(&clock->from_ns, line.from_ns);
@@ -84,7 +90,8 @@ static inline void hostclock_set(struct host_clock *clock, struct clock_line lin
 	atomic_store(&clock->faster, line.faster);
 }
 
-static inline void hostclock_turn(struct host_clock *clock, uint64_t (*monotonic_ns)(void), int64_t faster)
+static inline void hostclock_turn(struct host_clock *clock, uint64_t (*monotonic_ns)(void),
+				  int64_t faster)
 {
 	struct clock_line line = hostclock_line(clock);
 	uint64_t now_ns;

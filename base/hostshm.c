@@ -7,18 +7,21 @@
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 
 struct host_shm *hostshm_map(int head_fd, int cpus_fd, uint32_t ram_pages)
 {
 	size_t rest = hostshm_cpus_bytes(ram_pages);
-	char *at = mmap(NULL, HOSTSHM_HEAD_BYTES + rest, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *at = mmap(NULL, HOSTSHM_HEAD_BYTES + rest, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED)
 		return NULL;
-	if (mmap(at, HOSTSHM_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, head_fd, 0) == MAP_FAILED ||
-	    mmap(at + HOSTSHM_HEAD_BYTES, rest, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, cpus_fd, 0) == MAP_FAILED) {
+	if (mmap(at, HOSTSHM_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, head_fd,
+		 0) == MAP_FAILED ||
+	    mmap(at + HOSTSHM_HEAD_BYTES, rest, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 cpus_fd, 0) == MAP_FAILED) {
 		munmap(at, HOSTSHM_HEAD_BYTES + rest);
 		return NULL;
 	}
@@ -30,10 +33,11 @@ void hostshm_unmap(struct host_shm *shm, uint32_t ram_pages)
 	munmap(shm, HOSTSHM_HEAD_BYTES + hostshm_cpus_bytes(ram_pages));
 }
 
-/* The order matters: the post stands before `wake` moves, `wake` moves before `state` is read.  A CPU that goes to sleep
- * reads `wake`, sets HALTED, looks at its posts, and sleeps only if `wake` is as it was.  A CPU that goes to run sets
- * RUNNING and looks at its posts; a signal sent to a stopped VM process stops it again as soon as it runs.  A VM process that
- * passes its CPU on is not RUNNING; the next one sets `space` before RUNNING.
+/* The order matters: the post is written before `wake` is incremented, and `wake` is incremented
+ * before `state` is read.  A CPU that goes to sleep reads `wake`, sets HALTED, checks its posts,
+ * and sleeps only if `wake` is unchanged.  A CPU that goes to run sets RUNNING and checks its
+ * posts; a signal sent to a stopped VM process stops it again as soon as it runs.  A VM process
+ * that passes its CPU on is not RUNNING; the next one sets `space` before RUNNING.
  * (TRICKS: kick-is-a-hint) */
 void hostshm_kick(struct host_shm *shm, unsigned cpu)
 {
@@ -54,7 +58,7 @@ void hostshm_post_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector)
 {
 	uint32_t bit = 1u << (vector & 31);
 
-	/* Posted already and not yet collected: whoever posted it kicks. */
+	/* It is posted already and not yet collected: the process that posted it kicks. */
 	if (atomic_fetch_or(&shm->slot[cpu].irr[vector >> 5], bit) & bit)
 		return;
 	hostshm_kick(shm, cpu);
@@ -65,7 +69,7 @@ static bool is_absent(struct host_shm *shm, unsigned cpu)
 	return atomic_load(&shm->slot[cpu].state) == SLOT_ABSENT;
 }
 
-/* False if there was one that nobody has collected: then whoever posted it sees to it. */
+/* Take a post back.  False: the CPU has collected it. */
 static bool take_back(_Atomic uint32_t *word, uint32_t bit)
 {
 	return atomic_fetch_and(word, ~bit) & bit;
@@ -83,7 +87,9 @@ bool hostshm_try_interrupt(struct host_shm *shm, unsigned cpu, uint8_t vector, b
 		hostshm_post_interrupt(shm, cpu, vector);
 	if (!is_absent(shm, cpu))
 		return true;
-	return nmi ? !take_back(&slot->post, POST_NMI) : !take_back(&slot->irr[vector >> 5], 1u << (vector & 31));
+	return nmi
+		? !take_back(&slot->post, POST_NMI)
+		: !take_back(&slot->irr[vector >> 5], 1u << (vector & 31));
 }
 
 void hostshm_post(struct host_shm *shm, unsigned cpu, uint32_t bits)
@@ -99,13 +105,7 @@ void hostshm_forget_pins(struct vcpu_slot *slot)
 		atomic_store(&slot->pin[i], 0);
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
+static uint64_t now_ms(void) { return clock_now_ns() / 1000000; }
 
 /* (TRICKS: pin-then-look) */
 int hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone, void *ctx)
@@ -117,7 +117,7 @@ int hostshm_drain_pins(struct host_shm *shm, gfn_t gfn, hostshm_is_gone *is_gone
 	atomic_thread_fence(memory_order_seq_cst);
 	for (unsigned cpu = 0; cpu < shm->n_cpus; cpu++)
 		for (unsigned i = 0; i < PINS_PER_CPU; i++)
-			while (atomic_load(&shm->slot[cpu].pin[i]) == gfn + 1) {
+			while (hostshm_pin_holds(atomic_load(&shm->slot[cpu].pin[i]), gfn)) {
 				sched_yield();
 				if (++yields % YIELDS_PER_QUESTION)
 					continue;

@@ -31,5 +31,7 @@ const char *killed_why(int signal)
 {
 	if (signal == SIGSYS)
 		return "; it made a system call that it has given up: a bug in vmp, or an attack";
-	return signal == SIGKILL && killed_count("") > before ? "; the host, or a control group (cgroup), ran out of memory" : "";
+	return signal == SIGKILL && killed_count("") > before
+		       ? "; the host, or a control group (cgroup), ran out of memory"
+		       : "";
 }

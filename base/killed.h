@@ -1,19 +1,21 @@
-/* killed.h - what is known of a process that was killed, beyond the signal's number.
+/* killed.h - explains why a process was killed, beyond the signal's number.
  *
- * Who runs out of memory, the host or a control group (cgroup), kills with SIGKILL and leaves no word but a count.
+ * A host or a control group (cgroup) that runs out of memory kills processes by SIGKILL.  The only
+ * trace is a counter.
  */
 #ifndef BASE_KILLED_H
 #define BASE_KILLED_H
 
 #include <stdint.h>
 
-/* At a program's start: how often that has happened before. */
+/* Remember the counter's value; called at a program's start. */
 void killed_remember(void);
 
-/* Behind "signal 9": that it has happened since, or "". Behind SIGSYS: what that means (base/confine.h). */
+/* Return a text to append to the signal's number.  SIGKILL: that memory ran out, if the counter has
+ * grown since, else "".  SIGSYS: what it means (base/confine.h). */
 const char *killed_why(int signal);
 
-/* The host's count, 0 if it does not tell; `root`: "" but for tests. */
+/* Return the host's counter, 0 if it has none; `root`: "" except in tests. */
 uint64_t killed_count(const char *root);
 
 #endif

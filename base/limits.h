@@ -6,17 +6,24 @@ enum {
 	MAX_CPUS = 32,
 	MAX_NODES = 32,
 	MIN_RAM_MIB = 32,
-	MAX_RAM_MIB = 1024,	   /* the guest kernel maps all of RAM from VMP_USER_LIMIT on and has no high memory */
+	/* the guest kernel maps all of RAM from VMP_USER_LIMIT on and has no high memory */
+	MAX_RAM_MIB = 1024,
+	MAX_RAM_PAGES = MAX_RAM_MIB << 8,
 	DEFAULT_RAM_MIB = 256,
 	MAX_MSG_PAYLOAD = 8192,	   /* bytes after a message's fixed body */
 	MAX_PRELOADED = 64,	   /* runs of pages that hold data when a machine starts */
 	MAX_NAME = 64,		   /* a machine's name */
 	MAX_HOST_NAME = 64,	   /* a host's name in a cluster file */
 	MAX_CMDLINE = 2048,	   /* the guest kernel's command line (its own limit) */
-	MAX_SPACES = 8,		   /* host address spaces of one virtual CPU: as many as CR3's low bits can name */
-	PINS_PER_CPU = 4,	   /* pages that one virtual CPU's monitor may pin at once */
+	MAX_DISKS = 4,
+	/* host address spaces of one virtual CPU: as many as CR3's low bits can name */
+	MAX_SPACES = 8,
+	/* pages that a CPU requests together with the one that it waits for */
+	MAX_AHEAD = 128,
+	/* pages, or runs of pages, that one virtual CPU may pin at once */
+	PINS_PER_CPU = 4,
 	EXIT_VMP_FAILURE = 125,	   /* exit status: vmp itself failed, or the machine died */
-	DEATH_NOTICE_MS = 5000,	   /* a dead part ends the run within this time */
+	DEATH_NOTICE_MS = 5000,	   /* the machine ends within this time after a part has died */
 };
 
 #endif

@@ -1,4 +1,5 @@
 /* log.c - see log.h. One write per line, so that lines of several processes do not mix. */
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -28,13 +29,12 @@ void log_open(const char *who, int fd, enum log_level level)
 			log_threshold = i;
 }
 
-/* Whoever looks closely wants to know when: seconds since the computer's start, the same for all of its processes. */
+/* Print the seconds since the computer's start, which are the same for all of its processes. */
 static void print_time(char *text, size_t bytes)
 {
-	struct timespec now;
+	unsigned long long ms = clock_now_ns() / 1000000;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	snprintf(text, bytes, "%lld.%03ld ", (long long)now.tv_sec, now.tv_nsec / 1000000);
+	snprintf(text, bytes, "%llu.%03llu ", ms / 1000, ms % 1000);
 }
 
 static void put_line(const char *format, va_list args, const char *mark)
@@ -51,7 +51,7 @@ static void put_line(const char *format, va_list args, const char *mark)
 		n = sizeof line - 2;
 	line[n++] = '\n';
 	if (write(log_fd, line, n) < 0) {
-		/* nobody is left to tell */
+		/* the log's reader has gone: there is nobody to notify */
 	}
 	errno = saved;
 }

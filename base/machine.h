@@ -1,8 +1,10 @@
-/* machine.h - what a machine is, as one struct, and its ways between vmp's programs: as options of a command line, and
- * as text of one `WORD VALUE` a line.  All of it comes from the table machine.def.  Pure.
+/* machine.h - the description of a machine as one struct, and its two forms between vmp's programs:
+ * options of a command line, and text of one `WORD VALUE` a line.  Both come from the table
+ * machine.def.  Pure.
  *
- * A value that is the default is not passed on, so a reader begins with machine_defaults().  Who reads what another
- * process wrote gets values within their limits, or an error; what must be there (hosts, cpus) the reader checks.
+ * A default value is not passed on, so a reader begins with machine_defaults().  A reader of
+ * another process's text gets values within their limits, or an error.  It checks itself that the
+ * required ones (hosts, cpus) are there.
  */
 #ifndef BASE_MACHINE_H
 #define BASE_MACHINE_H
@@ -12,7 +14,7 @@
 
 enum engine { ENGINE_UNSET, ENGINE_DIRECT, ENGINE_PTRACE };
 
-/* Who is told an option's value. */
+/* The programs and files that receive an option's value. */
 enum machine_reader {
 	MACHINE_NODE = 1,     /* each node daemon's command line */
 	MACHINE_NODE0 = 2,    /* that of host 0 */
@@ -26,24 +28,34 @@ enum machine_reader {
 /* Where a user may give an option. */
 enum machine_typed { MACHINE_TYPED_NO, MACHINE_TYPED_BOOT, MACHINE_TYPED_START };
 
+/* The values of an option that may be given several times, in order.  The strings belong to the
+ * caller of machine_set(). */
+enum { MACHINE_LIST_ITEMS = 4 };
+struct machine_list { const char *item[MACHINE_LIST_ITEMS]; unsigned n; };
+
 struct machine {
 #define MACHINE_TYPE_NUMBER uint32_t
 #define MACHINE_TYPE_SIZE uint32_t /* MiB */
 #define MACHINE_TYPE_TIME uint32_t /* milliseconds */
 #define MACHINE_TYPE_FLAG bool
 #define MACHINE_TYPE_TEXT const char * /* NULL: not given; the string is the giver's */
+#define MACHINE_TYPE_LIST struct machine_list
 #define MACHINE_TYPE_CHOICE_OF(names) uint32_t /* enum NAMES; 0: not given */
+#define MACHINE_TYPE_SET_OF(names) uint32_t    /* bit i: name number i */
 #define MACHINE(field, word, kind, ...) MACHINE_TYPE_##kind field;
 #include "base/machine.def"
 #undef MACHINE
 };
 
-enum machine_kind { MACHINE_IS_NUMBER, MACHINE_IS_SIZE, MACHINE_IS_TIME, MACHINE_IS_FLAG, MACHINE_IS_TEXT, MACHINE_IS_CHOICE };
+enum machine_kind {
+	MACHINE_IS_NUMBER, MACHINE_IS_SIZE, MACHINE_IS_TIME, MACHINE_IS_FLAG, MACHINE_IS_TEXT,
+	MACHINE_IS_LIST, MACHINE_IS_CHOICE, MACHINE_IS_SET,
+};
 
 struct machine_row {
 	const char *word;
 	enum machine_kind kind;
-	const char *const *names; /* of a choice, NULL-terminated */
+	const char *const *names; /* of a choice or a set, NULL-terminated */
 	size_t offset;		  /* in struct machine */
 	uint32_t least, most, start;
 	enum machine_typed typed;
@@ -61,29 +73,47 @@ extern const struct machine_row machine_rows[MACHINE_ROWS];
 
 void machine_defaults(struct machine *m);
 
-/* The row of a word of `bytes` bytes that one of `readers` reads; NULL: there is none. */
+/* Return the row of a word of `bytes` bytes that one of `readers` receives; NULL: there is none. */
 const struct machine_row *machine_find(const char *word, size_t bytes, unsigned readers);
 
-/* Set a field from what a user or a program wrote; a FLAG is set by NULL or "1". 0, or -EINVAL with the reason, which
- * begins with "--WORD VALUE: ". A TEXT's string must outlive `m`. */
-int machine_set(struct machine *m, const struct machine_row *row, const char *value, char *why, size_t why_bytes);
+/* Set a field from what a user or a program wrote; a FLAG is set by NULL or "1".  Returns 0, or
+ * -EINVAL with the reason, which begins with "--WORD VALUE: ".  The string of a TEXT or LIST must
+ * outlive `m`. */
+int machine_set(struct machine *m, const struct machine_row *row, const char *value, char *why,
+		size_t why_bytes);
 
-/* The values that are not defaults and that one of `readers` reads, as words of a command line: --WORD VALUE, and a flag
- * as --WORD. The words lie in `w`, those of TEXT where they lie for `m`. */
-enum { MACHINE_VALUE = 16 };
-struct machine_words { char *word[2 * MACHINE_ROWS]; unsigned n; char text[MACHINE_ROWS][2][MACHINE_VALUE]; };
+/* The values that are not defaults and that one of `readers` receives, as words of a command line:
+ * --WORD VALUE, and a flag as --WORD.  The words are in `w`, except the strings of TEXT and LIST,
+ * which are not copied. */
+enum {
+	MACHINE_VALUE = 96, /* the names of all mechanisms fit */
+	MACHINE_WORDS = 2 * (MACHINE_ROWS + 2 * (MACHINE_LIST_ITEMS - 1)) /* two rows are lists */
+};
+struct machine_words {
+	char *word[MACHINE_WORDS];
+	unsigned n;
+	char text[MACHINE_ROWS][2][MACHINE_VALUE];
+};
 void machine_words(const struct machine *m, unsigned readers, struct machine_words *w);
-/* Set the fields that argv names in that form, and take these words out of argv; the rest is the caller's. 0, or -EINVAL
- * with the reason. */
-int machine_take_words(struct machine *m, unsigned readers, int *argc, char **argv, char *why, size_t why_bytes);
+/* Set the fields that argv names in that form, and remove these words from argv; the others stay
+ * for the caller.  Returns 0, or -EINVAL with the reason. */
+int machine_take_words(struct machine *m, unsigned readers, int *argc, char **argv, char *why,
+		       size_t why_bytes);
 
-/* The same as lines `WORD VALUE`; none of `readers` may read a TEXT. Bytes as snprintf() counts them. */
+/* Print the same values as lines `WORD VALUE`; none of `readers` may receive a TEXT.  Returns bytes
+ * as snprintf() does. */
 enum { MACHINE_TEXT = 512 }; /* all lines fit, with the NUL */
 size_t machine_print(const struct machine *m, unsigned readers, char *text, size_t bytes);
-/* One such line, without its end: 0, or -ENOENT if no row of `readers` has its word, or -EINVAL with the reason. */
-int machine_read_line(struct machine *m, unsigned readers, const char *line, size_t bytes, char *why, size_t why_bytes);
+/* Read one such line, without its end.  Returns 0; -ENOENT: no row of `readers` has its word; or
+ * -EINVAL with the reason. */
+int machine_read_line(struct machine *m, unsigned readers, const char *line, size_t bytes,
+		      char *why, size_t why_bytes);
+
+/* Writes the names of a set, as "runs,hold"; returns bytes as snprintf() does. */
+size_t machine_set_names(const char *const *names, uint32_t set, char *text, size_t bytes);
 
 const char *engine_name(enum engine engine);
+extern const char *const mechanism_names[]; /* of enum mechanism, NULL-terminated */
 extern const char *const policy_names[]; /* of enum policy (wire.h), NULL-terminated */
 
 #endif

@@ -8,7 +8,8 @@
 
 struct unit { const char *suffix; uint64_t times, divided_by; };
 
-/* Counts in millionths, so that six digits may stand behind the point. A number beyond 10^12 stops growing: it is too large. */
+/* Parse a number with a unit.  It counts in millionths, so that six decimals are possible.  A
+ * number beyond 10^12 stops growing: it is too large. */
 static int parse(const char *text, const struct unit *units, size_t n_units, uint32_t *value)
 {
 	const uint64_t one = 1000000, most = 1000000000000;
@@ -55,7 +56,11 @@ int quantity_parse_number(const char *text, uint32_t *number)
 int quantity_parse_mib(const char *text, uint32_t *mib)
 {
 	static const struct unit units[] = {
-		{ "", 1, 1 }, { "K", 1, 1024 }, { "M", 1, 1 }, { "G", 1024, 1 }, { "KiB", 1, 1024 }, { "MiB", 1, 1 }, { "GiB", 1024, 1 },
+		{ "", 1, 1 }, { "B", 1, 1 << 20 },
+		{ "K", 1, 1024 }, { "KB", 1, 1024 }, { "Ki", 1, 1024 }, { "KiB", 1, 1024 },
+		{ "M", 1, 1 }, { "MB", 1, 1 }, { "Mi", 1, 1 }, { "MiB", 1, 1 },
+		{ "G", 1024, 1 }, { "GB", 1024, 1 }, { "Gi", 1024, 1 }, { "GiB", 1024, 1 },
+		{ "T", 1 << 20, 1 }, { "TB", 1 << 20, 1 }, { "TiB", 1 << 20, 1 },
 	};
 
 	return parse(text, units, ARRAY_LEN(units), mib);
@@ -63,7 +68,10 @@ int quantity_parse_mib(const char *text, uint32_t *mib)
 
 int quantity_parse_ms(const char *text, uint32_t *ms)
 {
-	static const struct unit units[] = { { "", 1000, 1 }, { "s", 1000, 1 }, { "ms", 1, 1 }, { "m", 60000, 1 } };
+	static const struct unit units[] = {
+		{ "", 1000, 1 }, { "s", 1000, 1 }, { "sec", 1000, 1 }, { "ms", 1, 1 },
+		{ "m", 60000, 1 }, { "min", 60000, 1 }, { "h", 3600000, 1 },
+	};
 
 	return parse(text, units, ARRAY_LEN(units), ms);
 }
@@ -73,8 +81,16 @@ static size_t print(uint32_t value, const char *suffix, char *text, size_t bytes
 	return (size_t)snprintf(text, bytes, "%u%s", value, suffix);
 }
 
-size_t quantity_print_number(uint32_t number, char *text, size_t bytes) { return print(number, "", text, bytes); }
-size_t quantity_print_mib(uint32_t mib, char *text, size_t bytes) { return print(mib, "M", text, bytes); }
+size_t quantity_print_number(uint32_t number, char *text, size_t bytes)
+{
+	return print(number, "", text, bytes);
+}
+
+size_t quantity_print_mib(uint32_t mib, char *text, size_t bytes)
+{
+	return print(mib, "M", text, bytes);
+}
+
 size_t quantity_print_ms(uint32_t ms, char *text, size_t bytes)
 {
 	return ms % 1000 ? print(ms, "ms", text, bytes) : print(ms / 1000, "s", text, bytes);

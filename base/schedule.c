@@ -12,14 +12,16 @@ enum { PROMPT_SLICE_NS = 100000, NICE_MOST = 19 };
 /* (TRICKS: short-slices) */
 void schedule_promptly(void)
 {
-	struct sched_attr attributes = { .size = sizeof attributes, .sched_policy = SCHED_NORMAL,
-					 .sched_nice = getpriority(PRIO_PROCESS, 0), .sched_runtime = PROMPT_SLICE_NS };
+	struct sched_attr attributes = { .size = sizeof attributes,
+					 .sched_policy = SCHED_NORMAL,
+					 .sched_nice = getpriority(PRIO_PROCESS, 0),
+					 .sched_runtime = PROMPT_SLICE_NS };
 
 	syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
-/* Without a slice the host's own is meant: the short one of the process that started this one must not stay.
- * (TRICKS: guests-behind) */
+/* A slice of 0 selects the host's default.  It replaces the short slice that is inherited from the
+ * process that started this one. (TRICKS: guests-behind) */
 void schedule_behind(int nicer)
 {
 	struct sched_attr attributes = { .size = sizeof attributes, .sched_policy = SCHED_NORMAL,

@@ -1,7 +1,9 @@
-/* types.h - the kinds of address that everybody shares, and one converter each way; what a host may do with a page.
+/* types.h - the types of addresses, with one converter each way; and the rights of a host to a
+ * page.
  *
- * A guest has linear addresses (gva_t), physical addresses (gpa_t) and page frames (gfn_t); the host has pointers.
- * The names say which one a value is: an address never travels as a bare integer.
+ * A guest has linear addresses (gva_t), physical addresses (gpa_t) and page frames (gfn_t); the
+ * host has pointers. The names say which one a value is: an address never travels as a bare
+ * integer.
  */
 #ifndef BASE_TYPES_H
 #define BASE_TYPES_H
@@ -16,7 +18,7 @@ typedef uint32_t gfn_t; /* guest page frame number: gpa >> 12 */
 
 enum { PAGE_BITS = 12, PAGE_BYTES = 1 << PAGE_BITS, PAGE_MASK = PAGE_BYTES - 1 };
 
-/* What a host may do with a page of RAM; ordered: each includes the one before. */
+/* The right of a host to a page of RAM; ordered: each includes the one before. */
 enum page_right { PAGE_NONE, PAGE_READ, PAGE_WRITE };
 
 static inline gfn_t gpa_to_gfn(gpa_t gpa) { return gpa >> PAGE_BITS; }

@@ -1,4 +1,4 @@
-/* wire.c - what msg.def says about each type, as tables. */
+/* wire.c - the rows of msg.def as tables, indexed by message type. */
 #include "base/wire.h"
 
 #include <errno.h>
@@ -12,7 +12,11 @@ struct payload { uint32_t least, most, unit; };
 #define BYTES { 0, MAX_MSG_PAYLOAD, 1 }
 #define PAGE { PAGE_BYTES, PAGE_BYTES, PAGE_BYTES }
 #define ARRAY(type) { 0, MAX_MSG_PAYLOAD / sizeof(type) * sizeof(type), sizeof(type) }
-static const struct { const char *name; uint32_t body_bytes; struct payload payload; } types[MESSAGE_TYPES] = {
+static const struct {
+	const char *name;
+	uint32_t body_bytes;
+	struct payload payload;
+} types[MESSAGE_TYPES] = {
 #define MESSAGE(name, number, body, bytes, payload) [number] = { #name, bytes, payload },
 #include "base/msg.def"
 };
@@ -46,9 +50,18 @@ const char *wire_type_name(uint16_t type)
 const char *wire_link_name(enum wire_link link)
 {
 	static const char *const names[] = {
-		"a monitor to its node", "the I/O server to its node", "a command line to its node",
-		"a node to a node", "a node to node 0", "node 0 to a node", "a node to its monitor", "a node to its I/O server",
-		"a node to `vmp run`", "a node to a query", "a node to `vmp snapshot save`", "a node to a node",
+		"a monitor to its node",
+		"the I/O server to its node",
+		"a command line to its node",
+		"a node to a node",
+		"a node to node 0",
+		"node 0 to a node",
+		"a node to its monitor",
+		"a node to its I/O server",
+		"a node to `vmp run`",
+		"a node to a query",
+		"a node to `vmp snapshot save`",
+		"a node to a node",
 	};
 
 	return names[link];
@@ -59,7 +72,8 @@ bool wire_is_legal(enum wire_link link, uint16_t type)
 	if (type >= MESSAGE_TYPES)
 		return false;
 	if (link == LINK_OVERLAY)
-		return legal[LINK_NODE_TO_NODE][type] || legal[LINK_NODE_TO_LEADER][type] || legal[LINK_LEADER_TO_NODE][type];
+		return legal[LINK_NODE_TO_NODE][type] || legal[LINK_NODE_TO_LEADER][type] ||
+		       legal[LINK_LEADER_TO_NODE][type];
 	return legal[link][type];
 }
 
@@ -81,7 +95,8 @@ bool wire_size_is_legal(uint16_t type, uint32_t bytes)
 		return false;
 	payload = &types[type].payload;
 	extra = bytes - types[type].body_bytes;
-	return extra >= payload->least && extra <= payload->most && (payload->unit == 1 || extra % payload->unit == 0);
+	return extra >= payload->least && extra <= payload->most &&
+	       (payload->unit == 1 || extra % payload->unit == 0);
 }
 
 uint32_t wire_body_bytes(uint16_t type)

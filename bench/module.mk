@@ -4,6 +4,11 @@ build/bench/%: bench/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $<
 
+all: build/bench/pingpong
+
+# The page protocol itself, under recorded programs.
+$(eval $(call program,bench/replay,bench/replay.o $(DSM_OBJECTS) $(DSM_NEEDS)))
+
 .PHONY: bench
 bench: all
 	$(Q)bench/run

@@ -1,10 +1,13 @@
-/* phoenix_latency.c - Phoenix against raw TCP on this machine: half round trips by message size, and one-way bandwidth.
+/* phoenix_latency.c - Phoenix against raw TCP on this machine: half round trips by message size,
+ * and one-way bandwidth.
  *
- * Two processes hold a raw connection (TCP_NODELAY) and an overlay link at the same time.  Short blocks of the one and of
- * the other take turns; a ratio is the median of the ratios of neighbouring blocks, so that other work on the machine meets
- * both alike.  Raw TCP is measured in two ways: with a read() that sleeps, as most programs have it, and with one that polls,
- * as fast as the wire can be.  The processes have a processor each ("apart"), or both share one ("together").
- * Usage: phoenix_latency [BLOCKS [apart|together [TCP|TLS]]] */
+ * Two processes hold a raw connection (TCP_NODELAY) and an overlay link at the same time.  Short
+ * blocks of the one and of the other take turns; a ratio is the median of the ratios of
+ * neighbouring blocks, so that other work on the machine meets both alike.  Raw TCP is measured in
+ * two ways: with a read() that sleeps, as most programs have it, and with one that polls, as fast
+ * as the wire can be.  The processes have a processor each ("apart"), or both share one
+ * ("together"). Usage: phoenix_latency [BLOCKS [apart|together [TCP|TLS]]]
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -26,7 +29,7 @@ static char buf[BULK];
 static int sock, blocks = 51;
 static bool child, tls, together;
 
-/* What a block measured. */
+/* the result of one block */
 struct sample {
 	double us, cpu_us;
 };
@@ -88,7 +91,8 @@ struct way {
 	void (*send)(size_t n), (*receive)(size_t n);
 };
 static const struct way raw = { raw_send, raw_receive }, awake = { raw_send, awake_receive },
-			overlay = { overlay_send, overlay_receive }, page = { page_send, overlay_receive };
+			overlay = { overlay_send, overlay_receive },
+			page = { page_send, overlay_receive };
 
 /* ---- blocks ---- */
 
@@ -106,7 +110,7 @@ static struct sample ping_pong(const struct way *way, size_t size)
 	return (struct sample){ (now_us() - start) / ROUNDS / 2, (cpu_us() - cpu) / ROUNDS / 2 };
 }
 
-/* From the parent to the child; microseconds for each message. */
+/* Sends from the parent to the child; measures microseconds per message. */
 static struct sample bulk(const struct way *way, size_t size)
 {
 	double start = now_us(), cpu = cpu_us();
@@ -117,13 +121,15 @@ static struct sample bulk(const struct way *way, size_t size)
 	return (struct sample){ (now_us() - start) / BULK_COUNT, (cpu_us() - cpu) / BULK_COUNT };
 }
 
-/* One row of the table: `other` against raw TCP that sleeps, and raw TCP that polls. */
-static void compare(const char *label, struct sample (*block)(const struct way *, size_t), const struct way *other, size_t size)
+/* Prints a row of the table: `other` compared with raw TCP that sleeps, and raw TCP that polls. */
+static void compare(const char *label, struct sample (*block)(const struct way *, size_t),
+		    const struct way *other, size_t size)
 {
 	enum { WAYS = 3 };
 	static double us[WAYS][MAX_BLOCKS], cpu[WAYS][MAX_BLOCKS], ratio[WAYS][MAX_BLOCKS];
 	const struct way *ways[WAYS] = { other, &raw, &awake };
-	int n = together ? WAYS - 1 : WAYS;	/* who polls on a shared processor only keeps the other from answering */
+	/* on a shared processor a reader that polls only keeps the other side from answering */
+	int n = together ? WAYS - 1 : WAYS;
 
 	for (int i = -1; i < blocks; i++)
 		for (int w = 0; w < n; w++) {
@@ -136,7 +142,8 @@ static void compare(const char *label, struct sample (*block)(const struct way *
 		}
 	if (child)
 		return;
-	printf("%-8s %-4s %-9s %7zu", together ? "together" : "apart", tls ? "TLS" : "TCP", label, size);
+	printf("%-8s %-4s %-9s %7zu", together ? "together" : "apart", tls ? "TLS" : "TCP", label,
+	       size);
 	for (int w = 0; w < n; w++)
 		printf(" %8.2f %6.2f", median(us[w], blocks), median(cpu[w], blocks));
 	for (int w = 1; w < n; w++)
@@ -149,7 +156,9 @@ static void compare(const char *label, struct sample (*block)(const struct way *
 
 static void connect_raw(void)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(PORT), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons(PORT),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int on = 1;
 
 	sock = socket(AF_INET, SOCK_STREAM, 0);
@@ -190,7 +199,9 @@ static void run(void)
 {
 	pin();
 	connect_raw();
-	setenv("PHNX_SECRET", "for the bench", 1);
+	/* as a random one, of which no time is needed to make a key */
+	setenv("PHNX_SECRET",
+	       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
 	ph_init_runtime(0, 2);
 	ph_set_session_id("bench");
 	ph_set_listen_port(PORT + 1 + child, PORT + 2 + child);
@@ -216,12 +227,14 @@ int main(int argc, char **argv)
 	if (blocks < 1 || blocks > MAX_BLOCKS)
 		return 2;
 	sched_getaffinity(0, sizeof all, &all);
-	printf("medians of %d blocks; us and, behind each, us of processor time\n%-8s %-4s %-9s %7s %15s %15s %15s %6s %6s\n", blocks,
-	       "", "", "", "bytes", "phnx", "raw, sleeps", "raw, polls", "/raw", "/polls");
+	printf("medians of %d blocks; us and, behind each, us of processor time\n"
+	       "%-8s %-4s %-9s %7s %15s %15s %15s %6s %6s\n",
+	       blocks, "", "", "", "bytes", "phnx", "raw, sleeps", "raw, polls", "/raw", "/polls");
 	for (int run_no = 0; run_no < 4; run_no++) {
 		together = run_no / 2;
 		tls = run_no % 2;
-		if ((place && strcmp(place, together ? "together" : "apart")) || (over && strcmp(over, tls ? "TLS" : "TCP")))
+		if ((place && strcmp(place, together ? "together" : "apart")) ||
+		    (over && strcmp(over, tls ? "TLS" : "TCP")))
 			continue;
 		fflush(stdout);
 		pid_t pid = fork();

@@ -1,9 +1,12 @@
-/* phoenix_loop.c - what carries the messages of node daemons, in their own kind of loop: half round trips between two
- * processes that hold a bare connection (vmm/node/wire/conn.c: AF_UNIX, one message a packet) and Phoenix links at the same time.
+/* phoenix_loop.c - what carries the messages of node daemons, in their own kind of loop: half round
+ * trips between two processes that hold a bare connection (vmm/node/wire/conn.c: AF_UNIX, one
+ * message a packet) and Phoenix links at the same time.
  *
- * A request of 40 bytes is answered with 40 bytes, or with 40 bytes and a page, as the page protocol does.  Blocks of the
- * ways take turns, so that other work on the machine meets all alike; medians of the blocks.
- * Usage: phoenix_loop [BLOCKS [same]]; same: both processes on one processor. */
+ * A request of 40 bytes is answered with 40 bytes, or with 40 bytes and a page, as the page
+ * protocol does.  Blocks of the ways take turns, so that other work on the machine meets all alike;
+ * medians of the blocks. Usage: phoenix_loop [BLOCKS [same]]; same: both processes on one
+ * processor.
+ */
 #include <event2/event.h>
 #include <sched.h>
 #include <stdio.h>
@@ -27,19 +30,23 @@ static const char *const names[WAYS] = { "bare AF_UNIX", "Phoenix, AF_UNIX", "Ph
 static struct event_base *base;
 static struct conn *bare;
 static bool child, overlay;
-static unsigned left;		/* answers to come */
+static unsigned left;		/* answers that have not arrived */
 static bool with_page;
 static uint8_t page[PAGE_BYTES];
 
-/* gfn of a request: whether the answer is to bring a page. */
+/* The gfn of a request says whether the answer is to bring a page. */
 static void send_one(bool page_too)
 {
 	struct msg_dsm body = { .gfn = with_page };
 	uint32_t bytes = page_too ? sizeof page : 0;
-	struct msg_header header = packet_header(page_too ? MSG_DSM_GRANT_READ : MSG_DSM_READ, !child, child, sizeof body + bytes);
-	struct iovec parts[] = { { &header, sizeof header }, { &body, sizeof body }, { page, bytes } };
+	struct msg_header header = packet_header(page_too ? MSG_DSM_GRANT_READ : MSG_DSM_READ,
+						 !child, child, sizeof body + bytes);
+	struct iovec parts[] = { { &header, sizeof header },
+				 { &body, sizeof body },
+				 { page, bytes } };
 
-	if (overlay ? ph_sendv(!child, parts, 3, header.type) : conn_send(bare, &header, &body, sizeof body, page, bytes))
+	if (overlay ? ph_sendv(!child, parts, 3, header.type)
+		    : conn_send(bare, &header, &body, sizeof body, page, bytes))
 		_exit(1);
 }
 
@@ -147,11 +154,13 @@ static void compare(enum way way, const char *dir, bool same, int blocks)
 		for (int over = 0; over < 2; over++)
 			for (int page_too = 0; page_too < 2; page_too++) {
 				int at = i < 0 ? 0 : i;
-				us[over][page_too][at] = block(over, page_too, &cpu[over][page_too][at]);
+				us[over][page_too][at] =
+					block(over, page_too, &cpu[over][page_too][at]);
 			}
 	for (int page_too = 0; page_too < 2; page_too++)
-		printf("%-18s %5s  %7.2f us %7.2f us  cpu %6.2f %6.2f\n", names[way], page_too ? "page" : "short",
-		       median(us[0][page_too], blocks), median(us[1][page_too], blocks), median(cpu[0][page_too], blocks),
+		printf("%-18s %5s  %7.2f us %7.2f us  cpu %6.2f %6.2f\n", names[way],
+		       page_too ? "page" : "short", median(us[0][page_too], blocks),
+		       median(us[1][page_too], blocks), median(cpu[0][page_too], blocks),
 		       median(cpu[1][page_too], blocks));
 	ph_finalize(NULL, 1);
 	conn_close(bare);
@@ -172,7 +181,8 @@ int main(int argc, char **argv)
 	FILE *f = fopen(path, "w");
 	if (!f || fputs("for the bench", f) < 0 || fclose(f) || chmod(path, 0600))
 		return 1;
-	printf("round trips, %s; medians of %d blocks: bare, Phoenix\n", same ? "one processor" : "two processors", blocks);
+	printf("round trips, %s; medians of %d blocks: bare, Phoenix\n",
+	       same ? "one processor" : "two processors", blocks);
 	compare(OVERLAY_UNIX, dir, same, blocks);
 	compare(OVERLAY_TCP, dir, same, blocks);
 	unlink(path);

@@ -1,15 +1,20 @@
-/* phoenix_processes.c - how long real processes on this computer take to build their routing tables.
+/* phoenix_processes.c - how long real processes on this computer take to build their routing
+ * tables.
  *
- * N processes listen on loopback; at a word each dials the others as phoenix_routing.c's cases of the same names say, and
- * the time is taken until the last of them has what the case asks for.  All share this computer's processors, so what is
- * compared is work: a table costs what its messages cost.
+ * N processes listen on loopback; at a word each dials the others as phoenix_routing.c's cases of
+ * the same names say, and the time is taken until the last of them has what the case asks for.  All
+ * share this computer's processors, so what is compared is work: a table costs what its messages
+ * cost.
  *
  *   offline    which node connects to which is given; done when the connections are there
- *   names      all names are given; done when each node has a direct way to each other in its table, and they are linked
+ *   names      all names are given; done when each node has a direct way to each other in its
+ *              table, and they are linked
  *   discovery  a node knows the first one
  *
  * Usage: phoenix_processes [ROUNDS [PROCESSES...]]      (default: 3 rounds of 25, 50, 100 and 200)
- * A round takes the cases in turns; what is printed are medians, and the medians of the rounds' ratios. */
+ * A round takes the cases in turns; what is printed are medians, and the medians of the rounds'
+ * ratios.
+ */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,9 +24,17 @@
 #include <unistd.h>
 #include "bench/clocks.h"
 #include "bench/median.h"
-#include "phoenix/runtime.h"
+#include "phoenix/calls/runtime.h"
+#include "phoenix/link/link_private.h"
+#include "phoenix/routing/routing_private.h"
 
-enum { PORT = 21000, MAX_PROCESSES = 400, MAX_ROUNDS = 25, PATIENCE_US = 120000000, GIVE_UP_S = 240 };
+enum {
+	PORT = 21000,
+	MAX_PROCESSES = 400,
+	MAX_ROUNDS = 25,
+	PATIENCE_US = 120000000,
+	GIVE_UP_S = 240
+};
 enum mode { OFFLINE, NAMES, DISCOVERY, MODES };
 static struct shared {
 	atomic_int ready, done;
@@ -33,16 +46,17 @@ static void contact(int port)
 {
 	struct phnx_contact at = { .host = "127.0.0.1", .port = port };
 
-	phnx_add_contact(rt.ph, &at, 0);
+	contact_add(rt.ph, &at, 0);
 }
 
 static void configure(int node, int n, enum mode mode)
 {
-	rt.ph->learn = mode == DISCOVERY;
+	contact_set_learning(rt.ph, mode == DISCOVERY);
 	if (mode == OFFLINE)
-		rt.ph->routes.algorithm = ROUTING_SILENT;
+		rt.ph->routes->algorithm = ROUTING_SILENT;
 	for (int other = 0; other < n; other++)
-		if (mode == NAMES || (mode == OFFLINE && other < node) || (mode == DISCOVERY && node && !other))
+		if (mode == NAMES || (mode == OFFLINE && other < node) ||
+		    (mode == DISCOVERY && node && !other))
 			contact(PORT + other);
 }
 
@@ -50,9 +64,10 @@ static bool complete(int n, enum mode mode)
 {
 	int there = 0;
 
-	for (unsigned k = 0; k < rt.ph->routes.n; k++) {
-		const struct rentry *e = rt.ph->routes.list[k];
-		there += e != rt.ph->routes.self && e->direct && (mode == OFFLINE || e->nhops == 1);
+	for (unsigned k = 0; k < rt.ph->routes->n; k++) {
+		const struct rentry *e = rt.ph->routes->list[k];
+		there +=
+			e != rt.ph->routes->self && e->direct && (mode == OFFLINE || e->nhops == 1);
 	}
 	return there == n - 1;
 }
@@ -66,20 +81,20 @@ static void node(int node, int n, enum mode mode)
 	atomic_fetch_add(&shared->ready, 1);
 	while (!shared->go)
 		usleep(1000);
-	rt_lock();
+	runtime_lock();
 	configure(node, n, mode);
-	rt_settle();
+	runtime_settle();
 	while (!complete(n, mode))
-		rt_wait(rt_now() + PATIENCE_US);
-	rt_unlock();
+		runtime_wait(runtime_now() + PATIENCE_US);
+	runtime_unlock();
 	atomic_fetch_add(&shared->done, 1);
-	while (!shared->stop)		/* the library's own thread goes on with what the others need */
+	while (!shared->stop)	/* the library's own thread goes on with what the others need */
 		usleep(20000);
-	atomic_fetch_add(&shared->updates, rt.ph->frames_out[FRAME_ROUTE]);
+	atomic_fetch_add(&shared->updates, rt.ph->links->frames_out[FRAME_ROUTE]);
 	_exit(0);
 }
 
-/* Seconds, or a negative number when it did not end. */
+/* Returns seconds, or a negative number when the construction did not end. */
 static double construct(int n, enum mode mode, uint64_t *updates)
 {
 	*shared = (struct shared){ 0 };
@@ -110,9 +125,10 @@ static void row(int n, int rounds)
 			s[m][r] = construct(n, m, updates + m);
 			ratio[m][r] = s[m][r] / s[OFFLINE][r];
 		}
-	printf("%9d %9.3f %9.3f %9.3f %8.2f %8.2f %10llu %10llu\n", n, median(s[OFFLINE], rounds), median(s[NAMES], rounds),
-	       median(s[DISCOVERY], rounds), median(ratio[NAMES], rounds), median(ratio[DISCOVERY], rounds),
-	       (unsigned long long)updates[NAMES], (unsigned long long)n * (unsigned long long)(n - 1));
+	printf("%9d %9.3f %9.3f %9.3f %8.2f %8.2f %10llu %10llu\n", n, median(s[OFFLINE], rounds),
+	       median(s[NAMES], rounds), median(s[DISCOVERY], rounds), median(ratio[NAMES], rounds),
+	       median(ratio[DISCOVERY], rounds), (unsigned long long)updates[NAMES],
+	       (unsigned long long)n * (unsigned long long)(n - 1));
 	fflush(stdout);
 }
 
@@ -125,12 +141,15 @@ int main(int argc, char **argv)
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	setenv("PHNX_SECRET", "for the bench", 1);
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	/* as a random one, of which no time is needed to make a key */
+	setenv("PHNX_SECRET",
+	       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED || rounds < 1 || rounds > MAX_ROUNDS)
 		return 2;
-	printf("%9s %9s %9s %9s %8s %8s %10s %10s\n", "processes", "offline", "names", "discovery", "/offline", "disc/off", "updates",
-	       "least");
+	printf("%9s %9s %9s %9s %8s %8s %10s %10s\n", "processes", "offline", "names", "discovery",
+	       "/offline", "disc/off", "updates", "least");
 	for (int i = 0; i < (argc > 2 ? argc - 2 : 4); i++) {
 		int n = argc > 2 ? atoi(argv[i + 2]) : usual[i];
 		if (n < 2 || n > MAX_PROCESSES)

@@ -1,24 +1,32 @@
-/* phoenix_routing.c - how long it takes until a routing table is built (thesis, figures 3.3 to 3.8).
+/* phoenix_routing.c - how long it takes until a routing table is built (thesis, figures 3.3 to
+ * 3.8).
  *
- * Nodes in a simulated network: each is busy with one thing at a time, for as long as a packet and a connection cost the
- * kernel of this computer (measured at the start), and as long as the library's own code takes here.  A packet is under way
- * for 25 to 75 us, at random, as in a local network; in one that is "far", for 50 to 500.
+ * Nodes in a simulated network: each is busy with one thing at a time, for as long as a packet and
+ * a connection cost the kernel of this computer (measured at the start), and as long as the
+ * library's own code takes here.  A packet is under way for 25 to 75 us, at random, as in a local
+ * network; in one that is "far", for 50 to 500.
  *
  *   offline    which node connects to which is given; done when the connections are there
- *   master     all names are given; each node tries all others, tells node 0 whom it reached, which calculates all paths
+ *   master     all names are given; each node tries all others, tells node 0 whom it reached, which
+ *              calculates all paths
  *              and sends each node its table
- *   told       offline; and when the connections are there, all nodes tell at once what they have: done when every table is
- *              complete.  So long it takes if nothing is held, and nothing about others is told before the connections are there
+ *   told       offline; and when the connections are there, all nodes tell at once what they have:
+ *              done when every table is
+ *              complete.  So long it takes if nothing is held, and nothing about others is told
+ *                         before the connections are there
  *   names      all names are given; the library does the rest
  *   discovery  a node knows the first of its subnet, and that one the first of the first subnet
- *   naive      `names` with DSDV as it is in the books: each change is told to each neighbour at once
+ *   naive      `names` with DSDV as it is in the books: each change is told to each neighbour at
+ *              once
  *
- * One subnet, or three in the proportion 14 : 8 : 3, of which the first nodes alone can reach each other.
- * "phases" says when, with `names`, the last connection was there, the last node knew its subnet, the last gateway knew all
- * nodes, and the last table was complete.
- * "ratio" runs offline and names in turns, for medians over seven seeds; least is the least that it can take (see least()).
- * "fixed" takes 4 us for a packet, 12 for a connection and nothing for the library's own code: the same on every computer.
- * Usage: phoenix_routing [far] [fixed] table|ratio|naive|phases [NODES...] | curve NODES | storm NODES */
+ * One subnet, or three in the proportion 14 : 8 : 3, of which the first nodes alone can reach each
+ * other. "phases" says when, with `names`, the last connection was there, the last node knew its
+ * subnet, the last gateway knew all nodes, and the last table was complete. "ratio" runs offline
+ * and names in turns, for medians over seven seeds; least is the least that it can take (see
+ * least()). "fixed" takes 4 us for a packet, 12 for a connection and nothing for the library's own
+ * code: the same on every computer. Usage: phoenix_routing [far] [fixed] table|ratio|naive|phases
+ * [NODES...] | curve NODES | storm NODES
+ */
 #include <arpa/inet.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -27,7 +35,15 @@
 #include <unistd.h>
 #include "tests/sim/phnx_sim.h"
 
-enum { MAX_NODES = 1000, LIMIT = 60000000, STEP = 20, NEAR_MIN = 25, NEAR_MAX = 75, FAR_MIN = 50, FAR_MAX = 500 };
+enum {
+	MAX_NODES = 1000,
+	LIMIT = 60000000,
+	STEP = 20,
+	NEAR_MIN = 25,
+	NEAR_MAX = 75,
+	FAR_MIN = 50,
+	FAR_MAX = 500
+};
 enum mode { OFFLINE, MASTER, TOLD, NAMES, DISCOVERY, NAIVE };
 struct costs {
 	uint64_t packet_ns, kib_ns, link_ns;
@@ -35,7 +51,7 @@ struct costs {
 struct result {
 	double s;
 	uint64_t updates;	/* frames of the routing protocol */
-	double least_s;		/* least(), after OFFLINE */
+	double least_s;		/* least(), taken after OFFLINE */
 };
 static struct sim s;
 static int n_nodes;
@@ -65,13 +81,15 @@ static int listen_somewhere(struct sockaddr_in *at)
 	socklen_t len = sizeof *at;
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	*at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	if (fd < 0 || bind(fd, (struct sockaddr *)at, len) || listen(fd, 8) || getsockname(fd, (struct sockaddr *)at, &len))
+	*at = (struct sockaddr_in){ .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	if (fd < 0 || bind(fd, (struct sockaddr *)at, len) || listen(fd, 8) ||
+	    getsockname(fd, (struct sockaddr *)at, &len))
 		stop("socket");
 	return fd;
 }
 
-/* To send n bytes once, and to receive them, many times. */
+/* Returns what it takes to send n bytes once, and to receive them, measured over many times. */
 static uint64_t exchanges_ns(int from, int to, size_t n)
 {
 	enum { TIMES = 100 };
@@ -91,7 +109,7 @@ static uint64_t exchanges_ns(int from, int to, size_t n)
 	return (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / TIMES;
 }
 
-/* What it takes when nothing else disturbs. */
+/* The same without disturbances. */
 static uint64_t exchange_ns(int from, int to, size_t n)
 {
 	enum { ATTEMPTS = 10 };
@@ -113,7 +131,8 @@ static struct costs measure(void)
 
 	for (int i = 0; i < LINKS; i++) {
 		a[i] = socket(AF_INET, SOCK_STREAM, 0);
-		if (connect(a[i], (struct sockaddr *)&at, sizeof at) || (b[i] = accept(listener, NULL, NULL)) < 0)
+		if (connect(a[i], (struct sockaddr *)&at, sizeof at) ||
+		    (b[i] = accept(listener, NULL, NULL)) < 0)
 			stop("connect");
 	}
 	uint64_t link = (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / LINKS;
@@ -158,17 +177,18 @@ static void configure(int node, enum mode mode)
 	struct phnx *ph = s.nodes[node].ph;
 
 	if (mode == OFFLINE || mode == MASTER || mode == TOLD)
-		ph->routes.algorithm = ROUTING_SILENT;
+		ph->routes->algorithm = ROUTING_SILENT;
 	if (mode == NAIVE)
-		ph->routes.algorithm = ROUTING_NAIVE;
-	ph->learn = mode == DISCOVERY;
+		ph->routes->algorithm = ROUTING_NAIVE;
+	contact_set_learning(ph, mode == DISCOVERY);
 	if (mode == DISCOVERY) {
 		if (node)
 			sim_know(&s, node, is_gateway(node) ? 0 : gateway_of(node));
 		return;
 	}
 	for (int other = 0; other < n_nodes; other++)
-		if (mode == OFFLINE || mode == TOLD ? other < node && reaches(&s, node, other) : true)
+		if (mode == OFFLINE || mode == TOLD ? other < node && reaches(&s, node, other)
+						    : true)
 			sim_know(&s, node, other);
 }
 
@@ -178,7 +198,7 @@ static bool linked(struct sim *sim)
 		int want = 0, have = 0;
 		for (int j = 0; j < n_nodes; j++)
 			want += j != i && reaches(sim, i, j);
-		for (struct plink *l = sim->nodes[i].ph->links; l; l = l->next)
+		for (struct plink *l = sim->nodes[i].ph->links->list; l; l = l->next)
 			have += l->state == LINK_UP;
 		if (have < want)
 			return false;
@@ -186,15 +206,15 @@ static bool linked(struct sim *sim)
 	return true;
 }
 
-/* Reachable pairs, and the hops between them. */
+/* Counts the reachable pairs, and the hops between them. */
 static void pairs(const struct sim *sim, uint64_t *reachable, uint64_t *hops)
 {
 	*reachable = *hops = 0;
 	for (int i = 0; i < n_nodes; i++) {
 		const struct phnx *ph = sim->nodes[i].ph;
-		for (unsigned k = 0; !sim->nodes[i].dead && k < ph->routes.n; k++) {
-			const struct rentry *e = ph->routes.list[k];
-			if (e == ph->routes.self || e->nhops == UNREACHABLE)
+		for (unsigned k = 0; !sim->nodes[i].dead && k < ph->routes->n; k++) {
+			const struct rentry *e = ph->routes->list[k];
+			if (e == ph->routes->self || e->nhops == UNREACHABLE)
 				continue;
 			++*reachable;
 			*hops += e->nhops;
@@ -202,7 +222,7 @@ static void pairs(const struct sim *sim, uint64_t *reachable, uint64_t *hops)
 	}
 }
 
-/* Every table complete, every path the shortest. */
+/* Returns whether every table is complete and every path the shortest. */
 static bool stable(struct sim *sim)
 {
 	uint64_t reachable, hops, n = (uint64_t)n_nodes, best = 0;
@@ -212,7 +232,9 @@ static bool stable(struct sim *sim)
 		return false;
 	for (int i = 0; i < n_nodes; i++)
 		for (int j = 0; j < n_nodes; j++)
-			best += i == j ? 0 : reaches(sim, i, j) ? 1u : 1u + !is_gateway(i) + !is_gateway(j);
+			best += i == j		     ? 0
+				: reaches(sim, i, j) ? 1u
+						     : 1u + !is_gateway(i) + !is_gateway(j);
 	return hops == best;
 }
 
@@ -249,12 +271,14 @@ static void breadth_first(const unsigned char *edge, int from, short *queue, uns
 	}
 }
 
-/* It receives n lists of neighbours, calculates, and sends n tables; the last has a packet's way left to go. */
+/* The master receives n lists of neighbours, calculates, and sends n tables; the last one still
+ * has a packet's way to go. */
 static double master_s(void)
 {
 	static unsigned char edge[MAX_NODES * MAX_NODES], far[MAX_NODES];
 	static short queue[MAX_NODES];
-	uint64_t n = (uint64_t)n_nodes, list_bytes = 0, table_bytes = 10 * n, delay_us = 2 * (s.delay_min + s.delay_max) / 2;
+	uint64_t n = (uint64_t)n_nodes, list_bytes = 0, table_bytes = 10 * n,
+		 delay_us = 2 * (s.delay_min + s.delay_max) / 2;
 
 	for (int i = 0; i < n_nodes; i++)
 		for (int j = 0; j < n_nodes; j++)
@@ -272,16 +296,18 @@ static double master_s(void)
 static void tell_all(void)
 {
 	for (int i = 0; i < n_nodes; i++) {
-		s.nodes[i].ph->routes.algorithm = ROUTING_OPTIMISED;
-		for (struct plink *l = s.nodes[i].ph->links; l; l = l->next)
+		s.nodes[i].ph->routes->algorithm = ROUTING_OPTIMISED;
+		for (struct plink *l = s.nodes[i].ph->links->list; l; l = l->next)
 			route_resend_all(s.nodes[i].ph, l);
 		sim_touch(&s, i);
 	}
 }
 
-/* No schedule of a distance-vector protocol whose news are packets of their own (the library's are, but for what a node tells a new
- * neighbour of itself) can build the tables sooner, whatever its nodes are told: the busiest node's connections (as in OFFLINE), one packet from each neighbour about itself and one to each, and the last
- * one's way.  Names that lead nowhere, and what the library takes for these packets, are not counted. */
+/* No schedule of a distance-vector protocol whose news are packets of their own (the library's
+ * are, but for what a node tells a new neighbour of itself) can build the tables sooner,
+ * whatever its nodes are told: the busiest node's connections (as in OFFLINE), one packet from
+ * each neighbour about itself and one to each, and the last one's way.  Names that lead nowhere,
+ * and what the library takes for these packets, are not counted. */
 static double least(void)
 {
 	uint64_t most_ns = 0;
@@ -315,18 +341,20 @@ static struct result construct(enum mode mode)
 		r.s = (double)(s.now - begin) / 1e6 + (mode == MASTER ? master_s() : 0);
 	r.least_s = mode == OFFLINE ? least() : 0;
 	for (int i = 0; i < n_nodes; i++)
-		r.updates += s.nodes[i].ph->frames_out[FRAME_ROUTE];
+		r.updates += s.nodes[i].ph->links->frames_out[FRAME_ROUTE];
 	sim_free(&s);
 	return r;
 }
 
 static void table(void)
 {
-	struct result offline = construct(OFFLINE), master = construct(MASTER), told = construct(TOLD), names = construct(NAMES),
+	struct result offline = construct(OFFLINE), master = construct(MASTER),
+		      told = construct(TOLD), names = construct(NAMES),
 		      found = construct(DISCOVERY);
 
-	printf("%6d %7s %9.4f %9.4f %9.4f %9.4f %9.4f %8.2f %8.2f %8.2f %8.2f %10llu\n", n_nodes, three ? "three" : "one", offline.s,
-	       master.s, names.s, found.s, told.s, names.s / offline.s, names.s / master.s, names.s / told.s, found.s / offline.s,
+	printf("%6d %7s %9.4f %9.4f %9.4f %9.4f %9.4f %8.2f %8.2f %8.2f %8.2f %10llu\n", n_nodes,
+	       three ? "three" : "one", offline.s, master.s, names.s, found.s, told.s,
+	       names.s / offline.s, names.s / master.s, names.s / told.s, found.s / offline.s,
 	       (unsigned long long)names.updates);
 	fflush(stdout);
 }
@@ -338,7 +366,7 @@ static int by_s(const void *a, const void *b)
 	return (x->s > y->s) - (x->s < y->s);
 }
 
-/* In turns, so that what else this computer does meets both; medians. */
+/* Runs both in turns, so that other load affects both, and prints medians. */
 static void ratio(void)
 {
 	enum { ROUNDS = 7 };
@@ -352,8 +380,9 @@ static void ratio(void)
 	qsort(offline, ROUNDS, sizeof *offline, by_s);
 	qsort(names, ROUNDS, sizeof *names, by_s);
 	const struct result *o = offline + ROUNDS / 2, *n = names + ROUNDS / 2;
-	printf("%6d %7s %9.4f %9.4f %9.4f %8.2f %8.2f %10llu\n", n_nodes, three ? "three" : "one", o->s, o->least_s, n->s, n->s / o->s,
-	       o->least_s / o->s, (unsigned long long)n->updates);
+	printf("%6d %7s %9.4f %9.4f %9.4f %8.2f %8.2f %10llu\n", n_nodes, three ? "three" : "one",
+	       o->s, o->least_s, n->s, n->s / o->s, o->least_s / o->s,
+	       (unsigned long long)n->updates);
 	fflush(stdout);
 }
 
@@ -361,8 +390,9 @@ static void naive(void)
 {
 	struct result ours = construct(NAMES), books = construct(NAIVE);
 
-	printf("%6d %7s %10llu %10llu %9.3f %9.3f\n", n_nodes, three ? "three" : "one", (unsigned long long)ours.updates,
-	       (unsigned long long)books.updates, ours.s, books.s);
+	printf("%6d %7s %10llu %10llu %9.3f %9.3f\n", n_nodes, three ? "three" : "one",
+	       (unsigned long long)ours.updates, (unsigned long long)books.updates, ours.s,
+	       books.s);
 	fflush(stdout);
 }
 
@@ -373,8 +403,9 @@ static bool knows(const struct sim *sim, int node, bool all)
 
 	for (int j = 0; j < n_nodes; j++)
 		asked += all || reaches(sim, node, j);
-	for (unsigned k = 0; k < ph->routes.n; k++)
-		known += ph->routes.list[k]->nhops != UNREACHABLE && (all || ph->routes.list[k]->nhops < 2);
+	for (unsigned k = 0; k < ph->routes->n; k++)
+		known += ph->routes->list[k]->nhops != UNREACHABLE &&
+			 (all || ph->routes->list[k]->nhops < 2);
 	return known >= asked;
 }
 
@@ -480,23 +511,30 @@ int main(int argc, char **argv)
 	argv += fixed;
 	costs = fixed ? (struct costs){ 4000, 25, 12000 } : measure();
 	const char *what = argc > 1 ? argv[1] : "table";
-	mallopt(M_MXFAST, 0);	/* else now and then one node pays for putting in order what all others in this process have freed */
+	/* without this, now and then one node would pay for tidying what all others in this
+	 * process have freed */
+	mallopt(M_MXFAST, 0);
 	n_nodes = argc > 2 ? atoi(argv[2]) : 224;
-	fprintf(stderr, "a packet costs each side %llu ns and %llu ns per KiB, a connection %llu ns\n", (unsigned long long)costs.packet_ns,
-		(unsigned long long)costs.kib_ns, (unsigned long long)costs.link_ns);
+	fprintf(stderr,
+		"a packet costs each side %llu ns and %llu ns per KiB, a connection %llu ns\n",
+		(unsigned long long)costs.packet_ns, (unsigned long long)costs.kib_ns,
+		(unsigned long long)costs.link_ns);
 	if (!strcmp(what, "table")) {
-		printf("%6s %7s %9s %9s %9s %9s %9s %8s %8s %8s %8s %10s\n", "nodes", "subnets", "offline", "master", "names",
-		       "discovery", "told", "/offline", "/master", "/told", "disc/off", "updates");
+		printf("%6s %7s %9s %9s %9s %9s %9s %8s %8s %8s %8s %10s\n", "nodes", "subnets",
+		       "offline", "master", "names", "discovery", "told", "/offline", "/master",
+		       "/told", "disc/off", "updates");
 		for_each(table, argc, argv);
 	} else if (!strcmp(what, "ratio")) {
-		printf("%6s %7s %9s %9s %9s %8s %8s %10s\n", "nodes", "subnets", "offline", "least", "names", "/offline", "least/off",
-		       "updates");
+		printf("%6s %7s %9s %9s %9s %8s %8s %10s\n", "nodes", "subnets", "offline", "least",
+		       "names", "/offline", "least/off", "updates");
 		for_each(ratio, argc, argv);
 	} else if (!strcmp(what, "naive")) {
-		printf("%6s %7s %10s %10s %9s %9s\n", "nodes", "subnets", "updates", "naive", "s", "naive s");
+		printf("%6s %7s %10s %10s %9s %9s\n", "nodes", "subnets", "updates", "naive", "s",
+		       "naive s");
 		for_each(naive, argc, argv);
 	} else if (!strcmp(what, "phases")) {
-		printf("%6s %7s %9s %9s %9s %9s\n", "nodes", "subnets", "linked", "subnets", "gateways", "all");
+		printf("%6s %7s %9s %9s %9s %9s\n", "nodes", "subnets", "linked", "subnets",
+		       "gateways", "all");
 		for_each(phases, argc, argv);
 	} else if (!strcmp(what, "curve") || !strcmp(what, "storm")) {
 		(strcmp(what, "curve") ? storm : curve)();

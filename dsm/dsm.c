@@ -1,11 +1,14 @@
-/* dsm.c - the entry points: checking what comes in, and delivering what this node sends to itself.
+/* dsm.c - the entry points: they check incoming messages, and deliver messages of this node to
+ * itself.
  *
- * A message to this node itself goes into a queue of work, which the outermost entry point empties: so no handler runs
- * inside another one, and messages within a node keep their order as those between nodes do.
+ * A message to this node itself goes into a queue of work, which the outermost entry point
+ * drains.  So no handler runs inside another one, and messages within a node keep their order as
+ * those between nodes do.
  */
 #include "dsm/dsm_private.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -24,13 +27,15 @@ struct dsm *dsm_new(unsigned node, unsigned n_nodes, uint32_t n_pages, const str
 {
 	struct dsm *dsm = allocate(1, sizeof(*dsm));
 
-	bug_on(n_nodes > MAX_NODES || node >= (n_nodes ? n_nodes : MAX_NODES) || n_pages > VNODE_HOME_COUNT);
+	bug_on(n_nodes > MAX_NODES || node >= (n_nodes ? n_nodes : MAX_NODES) ||
+	       n_pages > VNODE_HOME_COUNT);
 	dsm->node = node;
 	dsm->nodes = (uint32_t)((1ull << n_nodes) - 1) | 1u << node;
 	dsm->n_pages = n_pages;
 	homes_start(dsm, n_nodes);
 	dsm->host = *host;
-	/* The kernel gives zeroed memory page by page as it is touched: a home costs nothing for pages of other homes. */
+	/* The kernel gives zeroed memory page by page as it is touched: a home costs nothing for
+	 * pages of other homes. */
 	dsm->pages = allocate(n_pages, sizeof(*dsm->pages));
 	dsm->homes = allocate(n_pages, sizeof(*dsm->homes));
 	dsm->work_room = 64;
@@ -49,18 +54,40 @@ void dsm_free(struct dsm *dsm)
 	free(dsm);
 }
 
+void dsm_is_wrong(struct dsm *dsm, const char *format, ...)
+{
+	char text[400];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (!dsm->host.wrong)
+		bug("%s", text);
+	if (!dsm->broken)
+		dsm->host.wrong(dsm->host.ctx, text);
+	dsm->broken = true;
+}
+
 void dsm_preloaded(struct dsm *dsm, gfn_t first, uint32_t count, unsigned owner)
 {
 	bug_on(owner >= MAX_NODES || first > dsm->n_pages || count > dsm->n_pages - first);
 	for (gfn_t gfn = first; gfn < first + count; gfn++) {
 		if (owner == dsm->node) {
-			bug_on(dsm->pages[gfn].state != NODE_NONE && dsm->pages[gfn].state != NODE_WRITE);
+			if (dsm->pages[gfn].state != NODE_NONE &&
+			    dsm->pages[gfn].state != NODE_WRITE)
+				return dsm_is_wrong(
+					dsm, "page %#x is preloaded, and in use already", gfn);
 			dsm->pages[gfn].state = NODE_WRITE;
 		}
 		if (home_is_here(dsm, gfn)) {
 			struct home_page *page = &dsm->homes[gfn];
 
-			bug_on(page->state != HOME_UNTOUCHED && (page->state != HOME_IDLE || page->owner != owner));
+			if (page->state != HOME_UNTOUCHED &&
+			    (page->state != HOME_IDLE || page->owner != owner))
+				return dsm_is_wrong(
+					dsm, "page %#x is preloaded, and its home has it already",
+					gfn);
 			page->state = HOME_IDLE;
 			page->owner = (uint8_t)owner;
 			page->copyset = 1u << owner;
@@ -89,11 +116,11 @@ static void work_run(struct dsm *dsm)
 	if (dsm->working)
 		return;
 	dsm->working = true;
-	while (dsm->work_head != dsm->work_tail) {
+	while (dsm->work_head != dsm->work_tail && !dsm->broken) {
 		struct dsm_work item = dsm->work[dsm->work_head++ & (dsm->work_room - 1)];
 
 		if (item.ahead)
-			node_on_want_ahead(dsm, item.body.gfn);
+			node_on_want_ahead(dsm, item.body.gfn, (enum page_right)item.body.acks);
 		else if (!item.type)
 			node_on_want(dsm, item.body.gfn, (enum page_right)item.body.acks);
 		else if (item.to_home)
@@ -104,33 +131,36 @@ static void work_run(struct dsm *dsm)
 	dsm->working = false;
 }
 
-void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload)
+void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *body,
+	      const void *payload)
 {
+	if (to >= VNODE_HOME_BASE && dsm->place[dsm_interval(body->gfn)].node == NO_NODE)
+		return dsm_is_wrong(
+			dsm, "page %#x is requested before this node knows where its home is",
+			body->gfn);
 	if (dsm_node_of(dsm, to) != dsm->node) {
 		dsm->stats.messages_sent++;
 		dsm->host.send(dsm->host.ctx, to, type, body, payload, payload ? PAGE_BYTES : 0);
 		return;
 	}
-	bug_on(payload); /* nobody sends itself a page: the home forwards to an owner that is not the requester */
+	if (payload) /* the home forwards to an owner that is not the requester */
+		return dsm_is_wrong(dsm, "page %#x: this node shall send it to itself", body->gfn);
 	dsm->stats.messages_local++;
-	work_push(dsm, &(struct dsm_work){ .type = type, .to_home = to >= VNODE_HOME_BASE, .body = *body });
-}
-
-/* Read runs are fetched together: the pages that come next are asked for behind the one that is wanted. */
-static void want_ahead(struct dsm *dsm, gfn_t gfn)
-{
-	struct ahead_pages pages = ahead_on_miss(&dsm->ahead, gfn, dsm->n_pages);
-
-	for (uint32_t i = 0; i < pages.count; i++)
-		work_push(dsm, &(struct dsm_work){ .ahead = 1, .body.gfn = pages.first + i * (uint32_t)pages.step });
+	work_push(dsm, &(struct dsm_work){ .type = type, .to_home = to >= VNODE_HOME_BASE,
+					   .body = *body });
 }
 
 void dsm_want(struct dsm *dsm, gfn_t gfn, enum page_right right)
 {
 	bug_on(gfn >= dsm->n_pages || right == PAGE_NONE);
 	work_push(dsm, &(struct dsm_work){ .body = { .gfn = gfn, .acks = right } });
-	if (right == PAGE_READ && dsm_right(dsm, gfn) == PAGE_NONE)
-		want_ahead(dsm, gfn);
+	work_run(dsm);
+}
+
+void dsm_want_ahead(struct dsm *dsm, gfn_t gfn, enum page_right right)
+{
+	bug_on(gfn >= dsm->n_pages || right == PAGE_NONE);
+	work_push(dsm, &(struct dsm_work){ .ahead = 1, .body = { .gfn = gfn, .acks = right } });
 	work_run(dsm);
 }
 
@@ -139,17 +169,22 @@ static bool is_for_home(uint16_t type)
 	return type <= MSG_DSM_UPGRADE || type == MSG_DSM_CONFIRM || type == MSG_DSM_HANDOVER;
 }
 
-/* What starts a transaction says to whom the page shall go, if it is not the sender. */
-static bool is_sound(const struct dsm *dsm, const struct msg_header *header, const struct msg_dsm *body, bool has_page)
+/* True if the message is one that a correct node can send: its type, size and numbers are within
+ * bounds.  What starts a transaction names the node that gets the page, if that is not the
+ * sender. */
+static bool is_sound(const struct dsm *dsm, const struct msg_header *header,
+		     const struct msg_dsm *body, bool has_page)
 {
 	uint32_t most_acks = header->type == MSG_DSM_HANDOVER ? DSM_ANY_NODE : MAX_NODES - 1;
 
-	return header->type >= MSG_DSM_READ && header->type <= MSG_DSM_ADOPT && header->from_node < MAX_NODES &&
-	       header->bytes == sizeof(*body) + (has_page ? PAGE_BYTES : 0) && body->gfn < dsm->n_pages &&
-	       body->requester < MAX_NODES && body->acks <= most_acks;
+	return header->type >= MSG_DSM_READ && header->type <= MSG_DSM_ADOPT &&
+	       header->from_node < MAX_NODES &&
+	       header->bytes == sizeof(*body) + (has_page ? PAGE_BYTES : 0) &&
+	       body->gfn < dsm->n_pages && body->requester < MAX_NODES && body->acks <= most_acks;
 }
 
-int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struct msg_dsm *body, const void *payload)
+int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struct msg_dsm *body,
+		   const void *payload)
 {
 	bool has_page = header->type == MSG_DSM_GRANT_READ || header->type == MSG_DSM_GRANT_WRITE;
 
@@ -157,6 +192,8 @@ int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struc
 	if (!is_sound(dsm, header, body, has_page))
 		return -EPROTO;
 	dsm->stats.messages_received++;
+	if (dsm->broken)
+		return 0;
 	if (is_for_home(header->type) && !home_is_here(dsm, body->gfn)) {
 		if (dsm->place[dsm_interval(body->gfn)].node == NO_NODE)
 			return -EPROTO;
@@ -177,6 +214,8 @@ int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struc
 void dsm_retry(struct dsm *dsm, gfn_t gfn)
 {
 	bug_on(gfn >= dsm->n_pages || dsm->working);
+	if (dsm->broken)
+		return;
 	dsm->working = true;
 	node_retry(dsm, gfn);
 	dsm->working = false;
@@ -188,6 +227,8 @@ bool dsm_drop(struct dsm *dsm, gfn_t gfn)
 	bool dropped;
 
 	bug_on(gfn >= dsm->n_pages || dsm->working);
+	if (dsm->broken)
+		return false;
 	dsm->working = true;
 	dropped = node_drop(dsm, gfn);
 	dsm->working = false;
@@ -198,6 +239,8 @@ bool dsm_drop(struct dsm *dsm, gfn_t gfn)
 void dsm_handover(struct dsm *dsm, gfn_t gfn, unsigned to)
 {
 	bug_on(gfn >= dsm->n_pages || dsm->working || to > DSM_ANY_NODE);
+	if (dsm->broken)
+		return;
 	dsm->working = true;
 	node_hand_over(dsm, gfn, to);
 	dsm->working = false;
@@ -243,14 +286,15 @@ void dsm_describe(const struct dsm *dsm, gfn_t gfn, char *text, size_t bytes)
 {
 	const struct node_page *page = &dsm->pages[gfn];
 	const struct home_page *home = &dsm->homes[gfn];
-	int length = snprintf(text, bytes, "page %#x at node %u: %s, wanted %u, acks %d, txn %u%s", gfn, dsm->node,
-			      node_state_name[page->state], page->wanted, page->acks_due, page->txn,
-			      page->held_type ? ", held" : "");
+	int length = snprintf(text, bytes, "page %#x at node %u: %s, wanted %u, acks %d, txn %u%s",
+			      gfn, dsm->node, node_state_name[page->state], page->wanted,
+			      page->acks_due, page->txn, page->held_type ? ", held" : "");
 
 	if (home_is_here(dsm, gfn) && length > 0 && (size_t)length < bytes)
-		snprintf(text + length, bytes - (size_t)length, "; home: %s, owner %u, copyset %#x, txn %u for %u%s",
-			 home_state_name[home->state], home->owner, home->copyset, home->txn, home->requester,
-			 home->queue ? ", queue" : "");
+		snprintf(text + length, bytes - (size_t)length,
+			 "; home: %s, owner %u, copyset %#x, txn %u for %u%s",
+			 home_state_name[home->state], home->owner, home->copyset, home->txn,
+			 home->requester, home->queue ? ", queue" : "");
 }
 
 const struct dsm_stats *dsm_stats(const struct dsm *dsm)

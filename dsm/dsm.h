@@ -1,17 +1,19 @@
-/* dsm.h - one memory: the page protocol of one node, both as a holder of pages and as the home of some.
+/* dsm.h - one memory: the page protocol of one node, as a holder of pages and as the home of some.
  *
- * README.md in this folder explains the protocol.  This is a state machine without threads, clocks, sockets or page
- * contents of its own: the node daemon, the simulator and the unit tests give it messages and carry out what it asks.
+ * README.md in this folder explains the protocol.  This is a state machine without threads,
+ * clocks, sockets or page contents of its own.  The node daemon, the simulator and the unit
+ * tests pass it messages and carry out its callbacks.
  *
  * Rules of use:
- *  - One caller at a time.  The callbacks of struct dsm_host run inside the call that caused them.  Of the functions
- *    here, a callback may call dsm_want() alone (it is queued).
- *  - The transport keeps the order between each pair of nodes, loses nothing, doubles nothing.  Messages to this node
- *    itself never reach send(): they are delivered within.
- *  - dsm_preloaded() is told the same on every node before any node wants a page.
- *  - Homes move one after the other as far as one interval is concerned. A node leaves in this order: its homes move away,
- *    dsm_leave() and its steps to the end, dsm_forget_node() on all others.
- *  - Rights are enum page_right (base/hostshm.h), which the host keeps: the host changes them only as the callbacks say.
+ *  - One caller at a time.  The callbacks of struct dsm_host run inside the call that caused
+ *    them.  A callback may call only one of the functions here, dsm_want(), which is queued.
+ *  - The transport keeps the order between each pair of nodes, and neither loses nor duplicates
+ *    messages.  Messages to this node itself never reach send(): they are delivered internally.
+ *  - dsm_preloaded() is called with the same arguments on every node before any node wants a page.
+ *  - The moves of one interval's home do not overlap.  A node leaves in this order: its homes
+ *    move away, dsm_leave() and its steps to the end, dsm_forget_node() on all others.
+ *  - Rights are enum page_right (base/hostshm.h), which the host keeps: the host changes them
+ *    only as the callbacks say.
  */
 #ifndef DSM_DSM_H
 #define DSM_DSM_H
@@ -25,35 +27,47 @@ struct dsm;
 struct dsm_host {
 	void *ctx;
 
-	/* Send to a virtual node: a home or a daemon; dsm_node_of() says where it is. `payload` is NULL or one page, and is
-	 * valid during the call only. */
-	void (*send)(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload,
-		     uint32_t payload_bytes);
+	/* Send to a virtual node: a home or a daemon; dsm_node_of() says where it is. `payload`
+	 * is NULL or one page, and is valid during the call only. */
+	void (*send)(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body,
+		     const void *payload, uint32_t payload_bytes);
 
-	/* Send MSG_HOME_STATE to node body->to, in order with the above; the payload is valid during the call only. */
-	void (*send_home)(void *ctx, const struct msg_home *body, const void *payload, uint32_t payload_bytes);
+	/* Send MSG_HOME_STATE to node body->to, in order with the above; the payload is valid
+	 * during the call only. */
+	void (*send_home)(void *ctx, const struct msg_home *body, const void *payload,
+			  uint32_t payload_bytes);
 
-	/* Lower the local CPUs' right to `new_right` (PAGE_NONE or PAGE_READ), such that no local write can follow, then
-	 * store the final contents in `contents` unless it is NULL. When the right is `new_right` already: only store. */
+	/* Lower the local CPUs' right to `new_right` (PAGE_NONE or PAGE_READ), such that no
+	 * local write can follow, then store the final contents in `contents` unless it is NULL.
+	 * When the right is `new_right` already: only store. */
 	void (*take)(void *ctx, gfn_t gfn, enum page_right new_right, void *contents);
 
-	/* Make `contents` (NULL: zeros) the page, complete before any local CPU can see it, and give `right`. The right
-	 * was PAGE_NONE. */
+	/* Make `contents` (NULL: zeros) the page, complete before any local CPU can see it, and
+	 * give `right`. The right was PAGE_NONE. */
 	void (*fill)(void *ctx, gfn_t gfn, const void *contents, enum page_right right);
 
-	/* Raise the right from PAGE_READ to PAGE_WRITE; the contents stay. (With a fault point it may be raised already.) */
+	/* Raise the right from PAGE_READ to PAGE_WRITE; the contents stay. (With a fault point
+	 * it may be raised already.) */
 	void (*upgrade)(void *ctx, gfn_t gfn);
 
-	/* A want up to `right` can be answered. It may come without a want (another CPU's, or a page adopted). */
+	/* A want up to `right` is fulfilled.  It may be called without a want (for another
+	 * CPU's, or an adopted page). */
 	void (*ready)(void *ctx, gfn_t gfn, enum page_right right);
 
-	/* Another node asks for this page, which would leave the local CPUs `new_right` (PAGE_READ: it only reads): 0 when it
-	 * may go, else after how many microseconds to ask again, because a local CPU has not yet run with it (rule e), or
-	 * to let two writers get something done. In all, no request is held longer than DSM_HOLD_MAX_US. */
+	/* Another node requests this page; the local CPUs would keep `new_right` (PAGE_READ: it
+	 * only reads).  Returns 0 if the page may go now, else the microseconds after which to
+	 * ask again.  Reasons to hold it: a local CPU has not yet run with it (rule e), or two
+	 * writers alternate too fast.  In all, no request is held longer than DSM_HOLD_MAX_US. */
 	uint32_t (*hold_us)(void *ctx, gfn_t gfn, enum page_right new_right);
 
-	/* Call dsm_retry(gfn) in `us` microseconds, never from here. Too early or too often is harmless, never is not. */
+	/* Call dsm_retry(gfn) in `us` microseconds, not from within this callback.  A call that
+	 * is early or repeated is harmless; a missing one is not. */
 	void (*after_us)(void *ctx, gfn_t gfn, uint32_t us);
+
+	/* Another node has broken the protocol; `text` is one line that says how.  Nothing is
+	 * served any more: the machine must end.  Called once at most.  NULL: all nodes are this
+	 * program's own, and it is a bug(). */
+	void (*wrong)(void *ctx, const char *text);
 };
 
 enum {
@@ -61,11 +75,11 @@ enum {
 	DSM_ANY_NODE = MAX_NODES, /* dsm_handover(): the home chooses */
 };
 
-/* What a node counts. X(field, text) */
+/* A node's counters.  X(field, text) */
 #define DSM_COUNTERS(X) \
 	X(wants_read, "local wants to read") \
 	X(wants_write, "local wants to write") \
-	X(wants_ahead, "pages asked for in a run of reads, before a CPU wanted them") \
+	X(wants_ahead, "pages asked for in a run, before a CPU wanted them") \
 	X(requests, "requests to homes") \
 	X(grants_copy, "pages that came with data, to read") \
 	X(grants_page, "pages that came with data, to write") \
@@ -91,76 +105,96 @@ struct dsm_stats {
 #undef X
 };
 
-/* A node's protocol state for `n_pages` pages; dies when there is no memory (about 36 bytes a page, touched lazily).
- * `host` is copied. n_nodes: nodes 0 .. n_nodes-1 start together and share the homes; 0: this one joins a cluster that runs, has
- * no homes, and may want nothing before dsm_homes_learn(). */
+/* Return a new protocol state for `n_pages` pages; dies when there is no memory (about 36 bytes
+ * a page, touched lazily).  `host` is copied.  n_nodes: nodes 0 .. n_nodes-1 start together and
+ * share the homes.  0: this node joins a running cluster, has no homes, and may want no page
+ * before dsm_homes_learn(). */
 struct dsm *dsm_new(unsigned node, unsigned n_nodes, uint32_t n_pages, const struct dsm_host *host);
 void dsm_free(struct dsm *dsm);
 
-/* Pages [first, first+count) hold data already, at node `owner`, with the right to write there. The owner's host sets
- * the rights itself; no callback comes. */
+/* Pages [first, first+count) hold data already, at node `owner`, with the right to write there.
+ * The owner's host sets the rights itself; no callback is called. */
 void dsm_preloaded(struct dsm *dsm, gfn_t first, uint32_t count, unsigned owner);
 
-/* A local CPU wants `gfn` (PAGE_READ or PAGE_WRITE); ready() comes, at once if the right stands. Several wants of one
- * page need no care: they become one request. The pages that follow in a run of reads are asked for too (ahead.h). */
+/* A local CPU wants `gfn` (PAGE_READ or PAGE_WRITE); ready() follows, at once if the right is
+ * there already.  Several wants of one page become one request. */
 void dsm_want(struct dsm *dsm, gfn_t gfn, enum page_right right);
 
-/* A message of types MSG_DSM_*: the caller has checked `header` against wire_type_bounds() and copied the body; the
- * payload is what follows it. 0, or -EPROTO for one that no correct node sends (it is ignored). */
-int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struct msg_dsm *body, const void *payload);
+/* A hint: as dsm_want(), for a page that no local CPU waits for yet.  Nothing happens if it is
+ * here with that right, or requested. */
+void dsm_want_ahead(struct dsm *dsm, gfn_t gfn, enum page_right right);
 
-/* The time asked for by after_us() is over. */
+/* A message of types MSG_DSM_*: the caller has checked `header` against wire_type_bounds() and
+ * copied the body; the payload is what follows it. 0, or -EPROTO for one that no correct node
+ * sends (it is ignored). */
+int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struct msg_dsm *body,
+		   const void *payload);
+
+/* The delay of after_us() is over. */
 void dsm_retry(struct dsm *dsm, gfn_t gfn);
 
-/* This host wants the memory back: a clean copy goes in silence, take(PAGE_NONE) is called, true. Anything else stays. */
+/* Free the page's memory on this host.  True: it was a clean copy and is dropped without a
+ * message, by take(PAGE_NONE).  False: the page stays. */
 bool dsm_drop(struct dsm *dsm, gfn_t gfn);
 
-/* This host wants to own the page no longer: ask the home to let `to` (or DSM_ANY_NODE) take it. It goes as if that
- * node had written to it: later, through take(). Nothing happens if this node is not the owner. */
+/* Request that the home makes `to` (or DSM_ANY_NODE) the page's owner.  The page leaves later,
+ * through take(), as if that node had written to it.  Nothing happens if this node is not the
+ * owner. */
 void dsm_handover(struct dsm *dsm, gfn_t gfn, unsigned to);
 
-/* The right that the protocol has given to local CPUs, and whether this node is the owner (its copy must not be lost). */
+/* The right that the protocol has given to local CPUs, and whether this node is the owner (its
+ * copy must not be lost). */
 enum page_right dsm_right(const struct dsm *dsm, gfn_t gfn);
 bool dsm_is_owner(const struct dsm *dsm, gfn_t gfn);
 
-/* Nothing that this node asked for is under way: what it owns now it owns until somebody asks. */
+/* True if no request of this node is outstanding: it keeps what it owns until another node
+ * requests it. */
 bool dsm_settled(const struct dsm *dsm);
 
-/* One line about a page's state here, for logs: node state, and home state if it is managed here. */
+/* One line about a page's state here, for logs: node state, and home state if it is managed
+ * here. */
 void dsm_describe(const struct dsm *dsm, gfn_t gfn, char *text, size_t bytes);
 
 const struct dsm_stats *dsm_stats(const struct dsm *dsm);
 
 /* --- nodes that come and go, homes that move (homes.c, leave.c) --- */
 
-/* The nodes that there are, and are not about to leave: who may be made an owner. At first those of dsm_new(). */
+/* Set the nodes that may become owners: all that are in the cluster and not about to leave.  At
+ * first those of dsm_new(). */
 void dsm_set_nodes(struct dsm *dsm, uint32_t nodes);
 
-/* The interval's home moves from here to `to`, with its table and its queues: through send_home(), in as many parts as it takes.
- * 0, or -ENOENT when it is not here. Requests that still come are passed on. */
+/* Move the interval's home from here to `to`, with its table and queues, in parts through
+ * send_home().  Returns 0, or -ENOENT when it is not here.  Later requests are forwarded. */
 int dsm_home_give(struct dsm *dsm, unsigned interval, unsigned to);
-/* MSG_HOME_STATE came. 1: the interval is complete and served here from now on; 0: more follows; -EPROTO: no correct node
- * sends that. */
-int dsm_on_home_state(struct dsm *dsm, const struct msg_home *body, const void *payload, uint32_t payload_bytes);
-/* Where this node believes the intervals to be: DSM_INTERVALS places. */
+/* Handle MSG_HOME_STATE.  Returns 1: the interval is complete and served here from now on; 0:
+ * more parts follow; -EPROTO: no correct node sends that. */
+int dsm_on_home_state(struct dsm *dsm, const struct msg_home *body, const void *payload,
+		      uint32_t payload_bytes);
+/* Return the places of all DSM_INTERVALS intervals, as this node believes. */
 const struct home_place *dsm_homes(const struct dsm *dsm);
-/* Another node's belief: where it is newer, it counts. */
+/* Adopt another node's places where they are newer. */
 void dsm_homes_learn(struct dsm *dsm, const struct home_place *places);
 
-/* This node shall hold nothing: from now on it adopts no page. Or it stays after all. */
+/* Begin to leave: from now on this node adopts no page.  `leaves` false: it stays after all. */
 void dsm_leave(struct dsm *dsm, bool leaves);
-/* Between these two, again and again, about every millisecond; elapsed_us: since the last step, or as long as one should take. Pages
- * are handed over, as many as come back soon and in proportion to the time, copies dropped. Returns true when
- * nothing is left; nothing comes then, for as long as no local CPU wants a page. */
+/* Take one step of leaving; called about every millisecond after dsm_leave().  elapsed_us: time
+ * since the last step, or the usual interval.  It drops copies and hands pages over, as many as
+ * the homes can take in that time.  Returns true when no page is left; none arrives after that,
+ * as long as no local CPU wants one. */
 bool dsm_leave_step(struct dsm *dsm, uint32_t elapsed_us);
-/* Pages that are here or on their way. */
+/* Return the number of pages that are here or requested. */
 uint32_t dsm_pages_here(const struct dsm *dsm);
-/* A node that holds nothing any more (dsm_leave_step() said so) is not to be asked to give up copies again. */
+/* Remove a node without pages (its dsm_leave_step() returned true) from all copysets, so that it
+ * gets no invalidations. */
 void dsm_forget_node(struct dsm *dsm, unsigned node);
 
-/* Page homes. K is odd, so that gfn -> virtual node is one to one, and near 2^20 divided by the golden ratio, so that
- * neighbouring pages fall far apart. Virtual nodes move in intervals of equal length. */
-enum { DSM_HOME_K = 0x9e379, DSM_INTERVALS = 256, DSM_INTERVAL_VNODES = (int)(VNODE_HOME_COUNT / DSM_INTERVALS) };
+/* Page homes.  K is odd, so that gfn -> virtual node is one to one, and near 2^20 divided by the
+ * golden ratio, so that neighbouring pages fall far apart.  Virtual nodes move in intervals of
+ * equal length. */
+enum {
+	DSM_HOME_K = 0x9e379, DSM_INTERVALS = 256,
+	DSM_INTERVAL_VNODES = (int)(VNODE_HOME_COUNT / DSM_INTERVALS),
+};
 
 static inline vnode_t dsm_home(gfn_t gfn)
 {
@@ -172,13 +206,14 @@ static inline unsigned dsm_interval(gfn_t gfn)
 	return (unsigned)((dsm_home(gfn) - VNODE_HOME_BASE) / DSM_INTERVAL_VNODES);
 }
 
-/* Where an interval is at the start: each node has as many as the others, one after the other. */
+/* Return the node of an interval at the start: each node has an equal, contiguous share. */
 static inline unsigned dsm_interval_start(unsigned interval, unsigned n_nodes)
 {
 	return interval * n_nodes / DSM_INTERVALS;
 }
 
-/* The node that serves a virtual node of the page protocol (a home's or VNODE_DAEMON()), as far as this one knows. */
+/* Return the node that serves a virtual node of the page protocol (a home's or VNODE_DAEMON()),
+ * as far as this one knows. */
 unsigned dsm_node_of(const struct dsm *dsm, vnode_t vnode);
 
 #endif

@@ -1,10 +1,12 @@
-/* dsm_node.c - a page at this node: messages and wants become events of node_table.def, whose actions are done here. */
+/* dsm_node.c - a page at this node: translates messages and wants into events of node_table.def
+ * and carries out their actions. */
 #include "dsm/dsm_private.h"
 
 #include "base/faultpoint.h"
 #include "base/log.h"
 
-/* What an event carries: who runs the transaction, and a page if it brings one. */
+/* An event with its parameters: the node that runs the transaction, and a page's contents if the
+ * message has any. */
 struct occasion {
 	struct dsm *dsm;
 	struct node_page *page;
@@ -14,17 +16,22 @@ struct occasion {
 	const void *payload;
 };
 
-/* A home knows who asks by the message, not by whose connection it came on: it may have been passed on. */
+/* Send a request to the page's home.  The message names the requester: it may be forwarded, so
+ * the connection does not identify it. */
 static void to_home(struct occasion *o, uint16_t type, uint32_t txn, unsigned target)
 {
-	struct msg_dsm body = { .gfn = o->gfn, .txn = txn, .requester = o->dsm->node, .acks = target };
+	struct msg_dsm body = {
+		.gfn = o->gfn, .txn = txn, .requester = o->dsm->node, .acks = target
+	};
 
 	dsm_send(o->dsm, dsm_home(o->gfn), type, &body, NULL);
 }
 
 static void to_requester(struct occasion *o, uint16_t type, const void *payload)
 {
-	struct msg_dsm body = { .gfn = o->gfn, .txn = o->txn, .requester = o->requester, .acks = o->acks };
+	struct msg_dsm body = {
+		.gfn = o->gfn, .txn = o->txn, .requester = o->requester, .acks = o->acks
+	};
 
 	dsm_send(o->dsm, VNODE_DAEMON(o->requester), type, &body, payload);
 }
@@ -97,7 +104,7 @@ static void act(struct occasion *o, enum node_action action)
 	bug("no node action %d", action);
 }
 
-/* One step of the table. The state changes first, so that actions see the new one. */
+/* Take one step of the table.  The state changes first, so that actions see the new one. */
 static void step(struct occasion *o, enum node_event event)
 {
 	const struct dsm_cell *cell = &node_table[o->page->state][event];
@@ -106,8 +113,9 @@ static void step(struct occasion *o, enum node_event event)
 		char text[256];
 
 		dsm_describe(o->dsm, o->gfn, text, sizeof(text));
-		bug("%s: %s from transaction %u of node %u, though %s", text, node_event_name[event], o->txn, o->requester,
-		    cell->impossible);
+		return dsm_is_wrong(o->dsm, "%s: %s from transaction %u of node %u, though %s",
+				    text, node_event_name[event], o->txn, o->requester,
+				    cell->impossible);
 	}
 	o->page->state = cell->next;
 	for (int i = 0; i < CELL_ACTIONS && cell->actions[i]; i++)
@@ -116,10 +124,12 @@ static void step(struct occasion *o, enum node_event event)
 
 static struct occasion occasion_of(struct dsm *dsm, gfn_t gfn)
 {
-	return (struct occasion){ .dsm = dsm, .gfn = gfn, .page = &dsm->pages[gfn], .requester = (uint8_t)dsm->node };
+	return (struct occasion){
+		.dsm = dsm, .gfn = gfn, .page = &dsm->pages[gfn], .requester = (uint8_t)dsm->node
+	};
 }
 
-/* The fault point's late end of an invalidation that was acknowledged before. */
+/* Fault point "delay-invalidations": drop the copy whose invalidation was acknowledged before. */
 static void finish_delayed(struct dsm *dsm, gfn_t gfn)
 {
 	struct node_page *page = &dsm->pages[gfn];
@@ -129,7 +139,8 @@ static void finish_delayed(struct dsm *dsm, gfn_t gfn)
 	page->delayed = 0;
 	if (node_state_right[page->state] == PAGE_NONE) /* dropped meanwhile */
 		return;
-	page->state = page->state == NODE_COPY || page->state == NODE_OWNED ? NODE_NONE : NODE_WRITING;
+	page->state = page->state == NODE_COPY || page->state == NODE_OWNED
+		? NODE_NONE : NODE_WRITING;
 	dsm->host.take(dsm->host.ctx, gfn, PAGE_NONE, NULL);
 }
 
@@ -148,18 +159,24 @@ void node_on_want(struct dsm *dsm, gfn_t gfn, enum page_right right)
 	step(&o, right == PAGE_WRITE ? NODE_ON_WANT_WRITE : NODE_ON_WANT_READ);
 }
 
-/* As a local CPU's want to read, but a page that is here or on its way needs nothing. */
-void node_on_want_ahead(struct dsm *dsm, gfn_t gfn)
+/* As a local CPU's want, but nothing happens if the page is here with that right or was
+ * requested. */
+void node_on_want_ahead(struct dsm *dsm, gfn_t gfn, enum page_right right)
 {
 	struct occasion o = occasion_of(dsm, gfn);
+	bool asks;
 
-	if (o.page->state != NODE_NONE)
+	if (right == PAGE_WRITE)
+		finish_delayed(dsm, gfn);
+	asks = o.page->state == NODE_NONE ||
+	       (right == PAGE_WRITE && (o.page->state == NODE_COPY || o.page->state == NODE_OWNED));
+	if (!asks)
 		return;
 	dsm->stats.wants_ahead++;
-	step(&o, NODE_ON_WANT_READ);
+	step(&o, right == PAGE_WRITE ? NODE_ON_WANT_WRITE : NODE_ON_WANT_READ);
 }
 
-/* A forward or an invalidation, when its time has come. */
+/* Carry out a forward or an invalidation that is not held any longer. */
 static void serve(struct occasion *o, uint16_t type)
 {
 	switch (type) {
@@ -177,17 +194,21 @@ static void serve(struct occasion *o, uint16_t type)
 	bug("type %u is not served", type);
 }
 
-/* Rule e: does a local CPU still need the page? Then the request is kept, and looked at again later. The bound is
- * counted in the times that the host asked for; a host that asks again and again cannot keep a page for ever. */
+/* Rule e: if a local CPU still needs the page, keep the request and retry later; true when kept.
+ * The sum of the host's delays is bounded, so a host that delays again and again cannot keep a
+ * page for ever. */
 static bool hold(struct occasion *o, uint16_t type)
 {
-	bool takes_right = type != MSG_DSM_FORWARD_READ || node_state_right[o->page->state] == PAGE_WRITE;
+	bool takes_right = type != MSG_DSM_FORWARD_READ ||
+			   node_state_right[o->page->state] == PAGE_WRITE;
 	uint32_t us, units;
 
 	if (!takes_right || node_state_right[o->page->state] == PAGE_NONE)
 		return false;
-	us = o->dsm->host.hold_us(o->dsm->host.ctx, o->gfn, type == MSG_DSM_FORWARD_READ ? PAGE_READ : PAGE_NONE);
-	if (type == MSG_DSM_INVALIDATE && !o->page->held_for && us < fault_on(FAULT_SLOW_INVALIDATIONS))
+	us = o->dsm->host.hold_us(o->dsm->host.ctx, o->gfn,
+				  type == MSG_DSM_FORWARD_READ ? PAGE_READ : PAGE_NONE);
+	if (type == MSG_DSM_INVALIDATE && !o->page->held_for &&
+	    us < fault_on(FAULT_SLOW_INVALIDATIONS))
 		us = fault_on(FAULT_SLOW_INVALIDATIONS);
 	if (!us)
 		return false;
@@ -222,7 +243,10 @@ static bool delay(struct occasion *o, uint16_t type)
 
 static void on_request(struct occasion *o, uint16_t type)
 {
-	bug_on(o->page->held_type); /* the home runs one transaction at a time */
+	if (o->page->held_type) /* the home runs one transaction at a time */
+		return dsm_is_wrong(o->dsm,
+				    "page %#x: a request of node %u before the one that is held",
+				    o->gfn, o->requester);
 	o->page->held_for = 0;
 	if (!delay(o, type) && !hold(o, type))
 		serve(o, type);
@@ -246,33 +270,47 @@ void node_retry(struct dsm *dsm, gfn_t gfn)
 	serve(&o, type);
 }
 
-/* Rule b: whatever belongs to our own request has one transaction number, whichever message comes first. */
-static void check_own(struct occasion *o)
+/* Rule b: all messages that answer our own request have one transaction number, whichever
+ * arrives first.  One transaction has no more acknowledgements than there are nodes.  `acks`:
+ * the number that this message adds to those due. */
+static bool is_own(struct occasion *o, int acks)
 {
+	int due = o->page->acks_due + acks;
+
 	if (o->page->acks_due == 0 && o->page->state != NODE_AWAITING)
 		o->page->txn = o->txn;
-	if (o->page->txn != o->txn || o->requester != o->dsm->node)
-		bug("page %#x: a message of transaction %u of node %u within %u of node %u", o->gfn, o->txn, o->requester,
-		    o->page->txn, o->dsm->node);
+	if (o->page->txn == o->txn && o->requester == o->dsm->node && due > -MAX_NODES &&
+	    due < MAX_NODES && (acks <= 0 || due >= 0))
+		return true;
+	dsm_is_wrong(o->dsm,
+		     "page %#x: a message of transaction %u of node %u within %u of node %u, "
+		     "%d acknowledgements due",
+		     o->gfn, o->txn, o->requester, o->page->txn, o->dsm->node, o->page->acks_due);
+	return false;
 }
 
 static void on_ack(struct occasion *o)
 {
-	check_own(o);
+	bool is_last;
+
+	if (!is_own(o, -1))
+		return;
 	o->page->acks_due--;
-	step(o, o->page->state == NODE_AWAITING && o->page->acks_due == 0 ? NODE_ON_ACK_LAST : NODE_ON_ACK);
+	is_last = o->page->state == NODE_AWAITING && o->page->acks_due == 0;
+	step(o, is_last ? NODE_ON_ACK_LAST : NODE_ON_ACK);
 }
 
-/* A write grant, with data or without: it says how many acknowledgements there are in all. */
+/* A write grant, with data or without, which has the total number of acknowledgements. */
 static void on_write_grant(struct occasion *o, enum node_event complete, enum node_event waiting)
 {
-	check_own(o);
+	if (!is_own(o, o->acks))
+		return;
 	o->page->acks_due = (int8_t)(o->page->acks_due + o->acks);
-	bug_on(o->page->acks_due < 0);
 	if (o->page->acks_due == 0)
 		return step(o, complete);
 	step(o, waiting);
-	if (fault_on(FAULT_RESUME_BEFORE_ACKS)) { /* the writer goes on; only the home still hears of the last one */
+	/* the writer continues; only the home is still notified of the last one */
+	if (fault_on(FAULT_RESUME_BEFORE_ACKS)) {
 		o->dsm->host.upgrade(o->dsm->host.ctx, o->gfn);
 		o->dsm->host.ready(o->dsm->host.ctx, o->gfn, PAGE_WRITE);
 	}
@@ -285,9 +323,10 @@ static void on_grant(struct occasion *o, uint16_t type)
 	switch (type) {
 	case MSG_DSM_GRANT_READ:
 		stats->grants_copy++;
-		check_own(o);
+		if (!is_own(o, 0))
+			return;
 		step(o, NODE_ON_GRANT_READ);
-		if (o->page->wanted == PAGE_WRITE) /* wanted while the read was on its way */
+		if (o->page->wanted == PAGE_WRITE) /* wanted while the read was outstanding */
 			step(o, NODE_ON_WANT_WRITE);
 		return;
 	case MSG_DSM_GRANT_WRITE:
@@ -298,13 +337,15 @@ static void on_grant(struct occasion *o, uint16_t type)
 		return on_write_grant(o, NODE_ON_GRANT_UPGRADE, NODE_ON_GRANT_UPGRADE_WAIT);
 	case MSG_DSM_GRANT_ZERO:
 		stats->grants_zero++;
-		check_own(o);
-		return step(o, NODE_ON_GRANT_ZERO);
+		if (is_own(o, 0))
+			step(o, NODE_ON_GRANT_ZERO);
+		return;
 	}
 	bug("type %u is no grant", type);
 }
 
-void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body, const void *payload)
+void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body,
+		     const void *payload)
 {
 	struct occasion o = occasion_of(dsm, body->gfn);
 
@@ -326,7 +367,7 @@ void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body,
 	case MSG_DSM_GRANT_ZERO:
 		return on_grant(&o, type);
 	case MSG_DSM_ADOPT:
-		if (dsm->leaving.on) /* the owner asks again */
+		if (dsm->leaving.on) /* the owner retries */
 			return;
 		return node_on_want(dsm, body->gfn, PAGE_WRITE);
 	}

@@ -2,7 +2,6 @@
 #ifndef DSM_DSM_PRIVATE_H
 #define DSM_DSM_PRIVATE_H
 
-#include "dsm/ahead.h"
 #include "dsm/dsm.h"
 #include "dsm/table.h"
 
@@ -12,21 +11,27 @@ _Static_assert(DSM_HOLD_MAX_US / HOLD_UNIT_US < 255, "held_for");
 /* A page at this node: 16 bytes. */
 struct node_page {
 	uint8_t state;	 /* enum node_state */
-	uint8_t wanted;	 /* the most that local CPUs want and do not have: enum page_right */
-	int8_t acks_due; /* acknowledgements to come; below 0: they came before the grant that counts them */
-	uint8_t delayed; /* fault point: the invalidation in `held_*` is acknowledged, but the copy is still here */
+	/* the highest right that local CPUs want and do not have: enum page_right */
+	uint8_t wanted;
+	/* outstanding acknowledgements; below 0: they arrived before the grant that has their
+	 * number */
+	int8_t acks_due;
+	/* fault point: the invalidation in `held_*` is acknowledged, but the copy is still here */
+	uint8_t delayed;
 	uint8_t held_type; /* message held back by rule e: its type - MSG_DSM_READ + 1, or 0 */
 	uint8_t held_requester, held_acks;
-	uint8_t held_for; /* how long already, in units of HOLD_UNIT_US, rounded up */
-	uint32_t txn;	   /* of our own request, known while acks_due is not 0 */
+	uint8_t held_for; /* time held so far, in units of HOLD_UNIT_US, rounded up */
+	uint32_t txn;	   /* transaction of our own request, known while acks_due is not 0 */
 	uint32_t held_txn;
 };
 
-/* A page at its home: 16 bytes, all zero for one never touched. */
+/* A page at its home: 16 bytes, all zero if never touched. */
 struct home_page {
 	uint32_t copyset; /* bit per node that may have the page, the owner among them */
 	uint32_t txn;	  /* number of the last transaction */
-	uint32_t queue;	  /* the last of those that wait: index in home_queue + 1; a ring, so its next is the first; or 0 */
+	/* the last queued request: index in home_queue + 1; a ring, so its next is the first; 0:
+	 * none */
+	uint32_t queue;
 	uint8_t state;	  /* enum home_state */
 	uint8_t owner;
 	uint8_t requester; /* of the running transaction */
@@ -45,25 +50,29 @@ struct home_waiter {
 struct dsm_work {
 	uint16_t type; /* message type, or 0: a want of right `body.acks` */
 	uint8_t to_home;
-	uint8_t ahead; /* of a want: nobody waits for it yet */
+	uint8_t ahead; /* of a want: no CPU waits for it yet */
 	struct msg_dsm body;
 };
 
-/* The pages that a node which leaves has asked the homes to take, and for how many steps it waits already. Few at once: the
- * guest's CPUs want their hosts' processors, and their pages, at the same time.  How many it begins in a millisecond follows what
- * comes back: a little more when all had by the next step, half when not even half had. */
-enum { LEAVE_WINDOW = 96, LEAVE_LEAST = 8, LEAVE_FIRST = 16, LEAVE_MOST = 48, LEAVE_PATIENCE = 1000 };
+/* The pages that a leaving node has requested the homes to take, each with the number of steps
+ * since.  Few are outstanding: the guest's CPUs need the hosts' processors and their pages at
+ * the same time.  The number begun per millisecond adapts: a little more if all were taken by
+ * the next step, half if not even half were. */
+enum {
+	LEAVE_WINDOW = 96, LEAVE_LEAST = 8, LEAVE_FIRST = 16, LEAVE_MOST = 48,
+	LEAVE_PATIENCE = 1000,
+};
 struct dsm_leaving {
 	bool on;
-	gfn_t next; /* to look at */
+	gfn_t next; /* the next page to examine */
 	unsigned pace;
-	unsigned count, begun; /* asked; of those, in the last step */
+	unsigned count, begun; /* outstanding; of those, begun in the last step */
 	struct { gfn_t gfn; uint32_t steps; } asked[LEAVE_WINDOW];
 };
 
 struct dsm {
 	unsigned node;
-	uint32_t nodes; /* bit set: who may own pages */
+	uint32_t nodes; /* bit set: nodes that may own pages */
 	uint32_t n_pages;
 	struct home_place place[DSM_INTERVALS];
 	struct dsm_leaving leaving;
@@ -71,13 +80,13 @@ struct dsm {
 	struct dsm_stats stats;
 	struct node_page *pages;
 	struct home_page *homes;
-	struct ahead ahead;
 	struct home_waiter *waiters;
 	uint32_t waiters_free, waiters_count, waiters_room;
 	struct dsm_work *work; /* a ring of a power of two */
 	uint32_t work_head, work_tail, work_room;
 	bool working;
-	_Alignas(8) uint8_t contents[PAGE_BYTES]; /* a page, or a part of a home, on its way out */
+	bool broken; /* dsm_is_wrong(): nothing is served any more */
+	_Alignas(8) uint8_t contents[PAGE_BYTES]; /* a page, or a part of a home, to be sent */
 };
 
 enum { NO_NODE = MAX_NODES }; /* a place that this node does not know */
@@ -87,21 +96,31 @@ static inline bool home_is_here(const struct dsm *dsm, gfn_t gfn)
 	return dsm->place[dsm_interval(gfn)].node == dsm->node;
 }
 
+/* Report that another node broke the protocol: struct dsm_host's wrong() for the first such
+ * message, or bug().  The caller then returns. */
+void dsm_is_wrong(struct dsm *dsm, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 void homes_start(struct dsm *dsm, unsigned n_nodes);
 
-/* One message to a node or a home; within this node it is queued as work. */
-void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload);
+/* Send one message to a node or a home; one to this node is queued as work. */
+void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *body,
+	      const void *payload);
 
-/* Message for this node as a holder or requester, and for the homes here; who asks a home stands in it. */
-void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body, const void *payload);
+/* Handle a message for this node as a holder or requester, and for the homes here; a message to
+ * a home names the requester. */
+void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body,
+		     const void *payload);
 void node_on_want(struct dsm *dsm, gfn_t gfn, enum page_right right);
-void node_on_want_ahead(struct dsm *dsm, gfn_t gfn);
+void node_on_want_ahead(struct dsm *dsm, gfn_t gfn, enum page_right right);
 void node_retry(struct dsm *dsm, gfn_t gfn);
 bool node_drop(struct dsm *dsm, gfn_t gfn);
 void node_hand_over(struct dsm *dsm, gfn_t gfn, unsigned to);
 void home_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body);
-/* A page's queue leaves with its home, oldest request first, up to `room` of them: how many there were. It is empty then. */
-uint32_t home_take_queue(struct dsm *dsm, gfn_t gfn, struct home_item_waiting *waiting, uint32_t room);
-void home_put_queue(struct dsm *dsm, gfn_t gfn, const struct home_item_waiting *waiting, uint32_t count);
+/* Remove a page's queue, which moves with its home: store up to `room` requests, oldest first,
+ * and return their number.  The queue is empty then. */
+uint32_t home_take_queue(struct dsm *dsm, gfn_t gfn, struct home_item_waiting *waiting,
+			 uint32_t room);
+void home_put_queue(struct dsm *dsm, gfn_t gfn, const struct home_item_waiting *waiting,
+		    uint32_t count);
 
 #endif

@@ -1,11 +1,12 @@
-/* home.c - a page at its home: requests become events of home_table.def, whose actions are done here. */
+/* home.c - a page at its home: translates requests into events of home_table.def and carries out
+ * their actions. */
 #include "dsm/dsm_private.h"
 
 #include <stdlib.h>
 
 #include "base/log.h"
 
-/* A request on its way through the table. */
+/* A request that is being handled. */
 struct request {
 	struct dsm *dsm;
 	struct home_page *page;
@@ -21,7 +22,8 @@ static uint32_t bit(unsigned node)
 	return 1u << node;
 }
 
-/* Rule a: what a request is depends on this home's own owner and copyset, not on what the requester believed. */
+/* Rule a: return the request's event.  It depends on this home's own owner and copyset, not on
+ * what the requester believed. */
 static enum home_event classify(const struct request *r)
 {
 	const struct home_page *page = r->page;
@@ -45,7 +47,9 @@ static enum home_event classify(const struct request *r)
 
 static void send(struct request *r, unsigned to, uint16_t type, uint32_t acks)
 {
-	struct msg_dsm body = { .gfn = r->gfn, .txn = r->page->txn, .requester = r->from, .acks = acks };
+	struct msg_dsm body = {
+		.gfn = r->gfn, .txn = r->page->txn, .requester = r->from, .acks = acks
+	};
 
 	dsm_send(r->dsm, VNODE_DAEMON(to), type, &body, NULL);
 }
@@ -63,7 +67,7 @@ static void begin(struct request *r)
 	r->page->requester = r->from;
 }
 
-/* The grant or the forward goes before the invalidations: with data it is the longest way. */
+/* Send the grant or the forward before the invalidations: with data it takes longest. */
 static void grant_write(struct request *r, unsigned to, uint16_t type, uint32_t holders)
 {
 	begin(r);
@@ -90,12 +94,15 @@ static uint32_t new_waiter(struct dsm *dsm)
 	return ++dsm->waiters_count;
 }
 
-static void append(struct dsm *dsm, struct home_page *page, uint16_t type, uint8_t from, uint8_t target)
+static void append(struct dsm *dsm, struct home_page *page, uint16_t type, uint8_t from,
+		   uint8_t target)
 {
 	uint32_t index = new_waiter(dsm);
 	struct home_waiter *waiter = &dsm->waiters[index - 1];
 
-	*waiter = (struct home_waiter){ .next = index, .type = type, .from = from, .target = target };
+	*waiter = (struct home_waiter){
+		.next = index, .type = type, .from = from, .target = target
+	};
 	if (page->queue) {
 		struct home_waiter *last = &dsm->waiters[page->queue - 1];
 
@@ -105,7 +112,7 @@ static void append(struct dsm *dsm, struct home_page *page, uint16_t type, uint8
 	page->queue = index;
 }
 
-/* The oldest of a queue that is not empty. */
+/* Remove and return the oldest request of a queue that is not empty. */
 static struct home_waiter take_first(struct dsm *dsm, struct home_page *page)
 {
 	struct home_waiter *last = &dsm->waiters[page->queue - 1];
@@ -121,7 +128,8 @@ static struct home_waiter take_first(struct dsm *dsm, struct home_page *page)
 	return taken;
 }
 
-uint32_t home_take_queue(struct dsm *dsm, gfn_t gfn, struct home_item_waiting *waiting, uint32_t room)
+uint32_t home_take_queue(struct dsm *dsm, gfn_t gfn, struct home_item_waiting *waiting,
+			 uint32_t room)
 {
 	struct home_page *page = &dsm->homes[gfn];
 	uint32_t count = 0;
@@ -135,7 +143,8 @@ uint32_t home_take_queue(struct dsm *dsm, gfn_t gfn, struct home_item_waiting *w
 	return count;
 }
 
-void home_put_queue(struct dsm *dsm, gfn_t gfn, const struct home_item_waiting *waiting, uint32_t count)
+void home_put_queue(struct dsm *dsm, gfn_t gfn, const struct home_item_waiting *waiting,
+		    uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++)
 		append(dsm, &dsm->homes[gfn], waiting[i].type, waiting[i].from, waiting[i].target);
@@ -147,7 +156,7 @@ static void enqueue(struct request *r)
 	append(r->dsm, r->page, r->type, r->from, r->target);
 }
 
-/* The page is idle: serve those that wait, oldest first, until one of them makes it busy. */
+/* The page is idle: serve the queued requests, oldest first, until one of them makes it busy. */
 static void serve_next(struct dsm *dsm, struct home_page *page, gfn_t gfn)
 {
 	while (page->queue && page->state != HOME_BUSY) {
@@ -158,8 +167,9 @@ static void serve_next(struct dsm *dsm, struct home_page *page, gfn_t gfn)
 	}
 }
 
-/* Who shall own a page that its owner wants to be rid of, if the owner does not care, or wishes for a node that leaves: one that
- * probably has a copy, else this one, else its neighbour. The owner itself, if there is nobody else. */
+/* Return the new owner of a page that its owner hands over, if that owner named none, or a node
+ * that leaves.  The choice is a node that probably has a copy, else this one, else its
+ * neighbour; the owner itself if there is no other node. */
 static unsigned choose_adopter(const struct request *r)
 {
 	uint32_t able = r->dsm->nodes & ~bit(r->from), holders = able & r->page->copyset;
@@ -189,9 +199,11 @@ static void act(struct request *r, enum home_action action)
 		page->copyset |= bit(r->from);
 		return;
 	case HOME_DO_FORWARD_WRITE:
-		return grant_write(r, page->owner, MSG_DSM_FORWARD_WRITE, page->copyset & ~bit(r->from) & ~bit(page->owner));
+		return grant_write(r, page->owner, MSG_DSM_FORWARD_WRITE,
+				   page->copyset & ~bit(r->from) & ~bit(page->owner));
 	case HOME_DO_GRANT_UPGRADE:
-		return grant_write(r, r->from, MSG_DSM_GRANT_UPGRADE, page->copyset & ~bit(r->from));
+		return grant_write(r, r->from, MSG_DSM_GRANT_UPGRADE,
+				   page->copyset & ~bit(r->from));
 	case HOME_DO_SEND_ADOPT: {
 		unsigned to = choose_adopter(r);
 
@@ -216,7 +228,8 @@ static void serve(struct request *r)
 		char text[256];
 
 		dsm_describe(r->dsm, r->gfn, text, sizeof(text));
-		bug("%s: %s from node %u, though %s", text, home_event_name[event], r->from, cell->impossible);
+		return dsm_is_wrong(r->dsm, "%s: %s from node %u, though %s", text,
+				    home_event_name[event], r->from, cell->impossible);
 	}
 	r->page->state = cell->next;
 	for (int i = 0; i < CELL_ACTIONS && cell->actions[i]; i++)
@@ -225,10 +238,12 @@ static void serve(struct request *r)
 
 void home_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body)
 {
-	struct request r = { dsm, &dsm->homes[body->gfn], body->gfn, type, (uint8_t)body->requester, (uint8_t)body->acks };
+	struct request r = { dsm,  &dsm->homes[body->gfn],   body->gfn,
+			     type, (uint8_t)body->requester, (uint8_t)body->acks };
 
 	if (type == MSG_DSM_CONFIRM && (body->txn != r.page->txn || r.from != r.page->requester))
-		bug("page %#x: node %u confirms transaction %u, but %u of node %u runs", body->gfn, r.from, body->txn,
-		    r.page->txn, r.page->requester);
+		return dsm_is_wrong(
+			dsm, "page %#x: node %u confirms transaction %u, but %u of node %u runs",
+			body->gfn, r.from, body->txn, r.page->txn, r.page->requester);
 	serve(&r);
 }

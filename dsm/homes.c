@@ -1,11 +1,15 @@
-/* homes.c - where the homes are, and how they move: an interval of virtual nodes at a time, with its pages' table and queues.
+/* homes.c - where the homes are, and how they move: one interval of virtual nodes at a time,
+ * with its pages' table and queues.
  *
- * The giver sends the interval in one go and is its home no more; from then on it passes on what comes, behind what it has
- * sent.  The taker serves it when the last part is here; what comes earlier it passes on to where it believes the home
- * to be, the giver, from which it returns behind the last part.  No transaction has to end first: who runs it, and what waits,
- * travel along, and its confirmation is passed on as everything else.
+ * The giver sends all parts of the interval and stops being its home.  From then on it forwards
+ * messages for the interval to the taker, in order behind those parts.  The taker serves the
+ * interval once the last part has arrived.  Earlier messages it forwards to the node that it
+ * believes to be the home, the giver; they return behind the last part.  A move does not wait
+ * for transactions: the requester of each one and its queue are sent along, and its confirmation
+ * is forwarded as all other messages are.
  *
- * Each move of an interval makes a new generation.  What a node believes is replaced by what is newer alone, so passing on ends.
+ * Each move of an interval starts a new generation.  A node replaces its belief only by a newer
+ * one, so forwarding ends.
  */
 #include "dsm/dsm_private.h"
 
@@ -37,21 +41,23 @@ const struct home_place *dsm_homes(const struct dsm *dsm)
 	return dsm->place;
 }
 
-/* Whether a home is here is decided by its state's coming and going alone.
- * (TRICKS: homes-not-phoenix) */
+/* Adopt newer places from another node.  Only the arrival and departure of a home's state decide
+ * whether it is here.  (TRICKS: homes-not-phoenix) */
 void dsm_homes_learn(struct dsm *dsm, const struct home_place *places)
 {
 	for (unsigned i = 0; i < DSM_INTERVALS; i++) {
 		struct home_place *ours = &dsm->place[i];
 
-		if (places[i].node >= MAX_NODES || places[i].node == dsm->node || ours->node == dsm->node)
+		if (places[i].node >= MAX_NODES || places[i].node == dsm->node ||
+		    ours->node == dsm->node)
 			continue;
 		if (ours->node == NO_NODE || places[i].generation > ours->generation)
 			*ours = places[i];
 	}
 }
 
-/* The inverse of K modulo 2^20: each step of Newton's doubles the bits that are right, of which an odd number has three. */
+/* Return the inverse of K modulo 2^20.  Each Newton step doubles the number of correct bits; for
+ * an odd number, the first three are correct. */
 static uint32_t inverse_of_k(void)
 {
 	uint32_t inverse = DSM_HOME_K;
@@ -61,20 +67,22 @@ static uint32_t inverse_of_k(void)
 	return inverse;
 }
 
-/* The page of the interval's n-th virtual node; it may lie beyond RAM. */
+/* Return the page of the interval's n-th virtual node; it may lie beyond RAM. */
 static gfn_t page_of(unsigned interval, unsigned n)
 {
-	return inverse_of_k() * (interval * DSM_INTERVAL_VNODES + n) & (uint32_t)(VNODE_HOME_COUNT - 1);
+	return inverse_of_k() * (interval * DSM_INTERVAL_VNODES + n) &
+	       (uint32_t)(VNODE_HOME_COUNT - 1);
 }
 
-/* --- giving --------------------------------------------------------------------------------------------------------- */
+/* --- giving ----------------------------------------------------------------------------------- */
 
 struct part { struct dsm *dsm; struct msg_home body; uint32_t bytes; };
 
 static void send_part(struct part *part, bool last)
 {
 	part->body.last = last;
-	part->dsm->host.send_home(part->dsm->host.ctx, &part->body, part->dsm->contents, part->bytes);
+	part->dsm->host.send_home(part->dsm->host.ctx, &part->body, part->dsm->contents,
+				  part->bytes);
 	part->bytes = 0;
 }
 
@@ -94,17 +102,25 @@ static void give_page(struct part *part, gfn_t gfn)
 {
 	struct dsm *dsm = part->dsm;
 	struct home_page *page = &dsm->homes[gfn];
-	struct home_item item = { .gfn = gfn, .txn = page->txn, .copyset = page->copyset, .state = page->state,
-				  .owner = page->owner, .requester = page->requester, .waiting = count_waiting(dsm, page) };
+	struct home_item item = { .gfn = gfn,
+				  .txn = page->txn,
+				  .copyset = page->copyset,
+				  .state = page->state,
+				  .owner = page->owner,
+				  .requester = page->requester,
+				  .waiting = count_waiting(dsm, page) };
 	uint32_t bytes = sizeof(item) + item.waiting * (uint32_t)sizeof(struct home_item_waiting);
 
 	if (page->state == HOME_UNTOUCHED)
 		return;
-	bug_on(bytes > PART_BYTES);
+	if (bytes > PART_BYTES)
+		return dsm_is_wrong(dsm, "page %#x: %u requests wait for it", gfn, item.waiting);
 	if (part->bytes + bytes > PART_BYTES)
 		send_part(part, false);
 	memcpy(dsm->contents + part->bytes, &item, sizeof(item));
-	home_take_queue(dsm, gfn, (struct home_item_waiting *)(dsm->contents + part->bytes + sizeof(item)), item.waiting);
+	home_take_queue(dsm, gfn,
+			(struct home_item_waiting *)(dsm->contents + part->bytes + sizeof(item)),
+			item.waiting);
 	part->bytes += bytes;
 	*page = (struct home_page){ 0 };
 }
@@ -113,7 +129,10 @@ static void give_page(struct part *part, gfn_t gfn)
 int dsm_home_give(struct dsm *dsm, unsigned interval, unsigned to)
 {
 	struct home_place *place = &dsm->place[interval];
-	struct part part = { .dsm = dsm, .body = { .interval = interval, .generation = place->generation + 1, .to = to } };
+	struct part part = {
+		.dsm = dsm,
+		.body = { .interval = interval, .generation = place->generation + 1, .to = to }
+	};
 
 	bug_on(dsm->working || interval >= DSM_INTERVALS || to >= MAX_NODES || to == dsm->node);
 	if (place->node != dsm->node)
@@ -126,12 +145,14 @@ int dsm_home_give(struct dsm *dsm, unsigned interval, unsigned to)
 	return 0;
 }
 
-/* --- taking --------------------------------------------------------------------------------------------------------- */
+/* --- taking ----------------------------------------------------------------------------------- */
 
-static bool item_is_sound(const struct dsm *dsm, const struct home_item *item, unsigned interval, uint32_t room)
+static bool item_is_sound(const struct dsm *dsm, const struct home_item *item, unsigned interval,
+			  uint32_t room)
 {
-	return item->gfn < dsm->n_pages && dsm_interval(item->gfn) == interval && item->state < HOME_STATE_COUNT &&
-	       item->owner < MAX_NODES && item->requester < MAX_NODES &&
+	return item->gfn < dsm->n_pages && dsm_interval(item->gfn) == interval &&
+	       item->state < HOME_STATE_COUNT && item->owner < MAX_NODES &&
+	       item->requester < MAX_NODES &&
 	       item->waiting <= room / sizeof(struct home_item_waiting);
 }
 
@@ -139,12 +160,13 @@ static bool waiting_is_sound(const struct home_item_waiting *waiting, uint32_t c
 {
 	for (uint32_t i = 0; i < count; i++)
 		if (waiting[i].from >= MAX_NODES || waiting[i].target > DSM_ANY_NODE ||
-		    (waiting[i].type > MSG_DSM_UPGRADE && waiting[i].type != MSG_DSM_HANDOVER) || waiting[i].type < MSG_DSM_READ)
+		    (waiting[i].type > MSG_DSM_UPGRADE && waiting[i].type != MSG_DSM_HANDOVER) ||
+		    waiting[i].type < MSG_DSM_READ)
 			return false;
 	return true;
 }
 
-/* One page: how many bytes it took, or -EPROTO. */
+/* Take over one page; return the bytes used, or -EPROTO. */
 static int take_page(struct dsm *dsm, unsigned interval, const uint8_t *at, uint32_t bytes)
 {
 	struct home_item_waiting waiting[PART_BYTES / sizeof(struct home_item_waiting)];
@@ -162,18 +184,23 @@ static int take_page(struct dsm *dsm, unsigned interval, const uint8_t *at, uint
 	memcpy(waiting, at + sizeof(item), queue_bytes);
 	if (!waiting_is_sound(waiting, item.waiting))
 		return -EPROTO;
-	dsm->homes[item.gfn] = (struct home_page){ .copyset = item.copyset, .txn = item.txn, .state = item.state,
-						   .owner = item.owner, .requester = item.requester };
+	dsm->homes[item.gfn] = (struct home_page){ .copyset = item.copyset,
+						   .txn = item.txn,
+						   .state = item.state,
+						   .owner = item.owner,
+						   .requester = item.requester };
 	home_put_queue(dsm, item.gfn, waiting, item.waiting);
 	return (int)(sizeof(item) + queue_bytes);
 }
 
-int dsm_on_home_state(struct dsm *dsm, const struct msg_home *body, const void *payload, uint32_t payload_bytes)
+int dsm_on_home_state(struct dsm *dsm, const struct msg_home *body, const void *payload,
+		      uint32_t payload_bytes)
 {
 	const uint8_t *at = payload, *end = at + payload_bytes;
 
 	bug_on(dsm->working);
-	if (body->interval >= DSM_INTERVALS || body->to != dsm->node || dsm->place[body->interval].node == dsm->node)
+	if (body->interval >= DSM_INTERVALS || body->to != dsm->node ||
+	    dsm->place[body->interval].node == dsm->node)
 		return -EPROTO;
 	while (at < end) {
 		int bytes = take_page(dsm, body->interval, at, (uint32_t)(end - at));

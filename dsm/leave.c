@@ -1,5 +1,6 @@
-/* leave.c - a node that leaves: all that it owns is handed over, many pages at a time, its copies are dropped, and the homes
- * forget it.  Where another node has a copy of a page, it becomes the owner without data; the home sees to that.
+/* leave.c - a node that leaves: it hands over all pages that it owns, many at a time, drops its
+ * copies, and the homes forget it.  If another node has a copy of a page, the home makes that
+ * node the owner without sending data.
  */
 #include "dsm/dsm_private.h"
 
@@ -15,8 +16,9 @@ void dsm_leave(struct dsm *dsm, bool leaves)
 	dsm->leaving = (struct dsm_leaving){ .on = leaves, .pace = LEAVE_FIRST };
 }
 
-/* Ask for it again when nothing has come of it: the node that was to adopt it may have been leaving too. */
-static void see_to_those_asked(struct dsm *dsm)
+/* Forget requests that are served, and repeat those without effect after LEAVE_PATIENCE steps:
+ * the node that was to adopt the page may have been leaving too. */
+static void check_requested(struct dsm *dsm)
 {
 	struct dsm_leaving *l = &dsm->leaving;
 	unsigned left = 0;
@@ -31,7 +33,7 @@ static void see_to_those_asked(struct dsm *dsm)
 	l->count = left;
 }
 
-/* After those that have come back were forgotten. */
+/* Adapt the pace; called once the served requests were forgotten. */
 static void adapt_pace(struct dsm_leaving *l)
 {
 	if (!l->begun)
@@ -49,11 +51,12 @@ bool dsm_leave_step(struct dsm *dsm, uint32_t elapsed_us)
 	unsigned most;
 
 	bug_on(!l->on);
-	see_to_those_asked(dsm);
+	check_requested(dsm);
 	adapt_pace(l);
 	most = (unsigned)((uint64_t)l->pace * elapsed_us / 1000);
 	most += !most;
-	for (unsigned n = 0; l->next < dsm->n_pages && l->count < LEAVE_WINDOW && n < most; l->next++) {
+	for (unsigned n = 0; l->next < dsm->n_pages && l->count < LEAVE_WINDOW && n < most;
+	     l->next++) {
 		if (dsm_is_owner(dsm, l->next)) {
 			l->asked[l->count].gfn = l->next;
 			l->asked[l->count++].steps = 0;
@@ -66,7 +69,7 @@ bool dsm_leave_step(struct dsm *dsm, uint32_t elapsed_us)
 	}
 	if (l->next < dsm->n_pages || l->count)
 		return false;
-	l->next = 0; /* once more: something may have been on its way */
+	l->next = 0; /* scan again: a page may have been in transit */
 	return dsm_pages_here(dsm) == 0;
 }
 
@@ -88,7 +91,8 @@ void dsm_forget_node(struct dsm *dsm, unsigned node)
 
 		if (!(home->copyset >> node & 1))
 			continue;
-		bug_on(home->owner == node);
+		if (home->owner == node)
+			return dsm_is_wrong(dsm, "node %u is gone, and owns page %#x", node, gfn);
 		home->copyset &= ~(1u << node);
 	}
 }

@@ -3,8 +3,9 @@
 
 #include "base/hostshm.h"
 
-/* Completeness.  Each cell defines one enumerator named after it, so a cell given twice does not compile; the product
- * of all states and events then names each enumerator once, so a missing cell does not compile. */
+/* Completeness.  Each cell defines one enumerator named after it, so a cell given twice does not
+ * compile; the product of all states and events then names each enumerator once, so a missing
+ * cell does not compile. */
 enum {
 #define CELL(state, event, ...) NODE_HAS_##state##_##event,
 #define NEVER(state, event, why) NODE_HAS_##state##_##event,
@@ -43,7 +44,8 @@ _Static_assert(HOME_CELLS == HOME_STATE_COUNT * HOME_EVENT_COUNT, "every cell on
 #define DO(who, ...) DO_N(__VA_ARGS__, 4, 3, 2, 1, )(who, __VA_ARGS__)
 
 const struct dsm_cell node_table[NODE_STATE_COUNT][NODE_EVENT_COUNT] = {
-#define CELL(state, event, next, ...) [NODE_##state][NODE_ON_##event] = { NODE_##next, { DO(NODE, __VA_ARGS__) }, 0 },
+#define CELL(state, event, next, ...) \
+	[NODE_##state][NODE_ON_##event] = { NODE_##next, { DO(NODE, __VA_ARGS__) }, 0 },
 #define NEVER(state, event, why) [NODE_##state][NODE_ON_##event] = { NODE_##state, { 0 }, why },
 #include "dsm/node_table.def"
 #undef CELL
@@ -51,7 +53,8 @@ const struct dsm_cell node_table[NODE_STATE_COUNT][NODE_EVENT_COUNT] = {
 };
 
 const struct dsm_cell home_table[HOME_STATE_COUNT][HOME_EVENT_COUNT] = {
-#define CELL(state, event, next, ...) [HOME_##state][HOME_ON_##event] = { HOME_##next, { DO(HOME, __VA_ARGS__) }, 0 },
+#define CELL(state, event, next, ...) \
+	[HOME_##state][HOME_ON_##event] = { HOME_##next, { DO(HOME, __VA_ARGS__) }, 0 },
 #define NEVER(state, event, why) [HOME_##state][HOME_ON_##event] = { HOME_##state, { 0 }, why },
 #include "dsm/home_table.def"
 #undef CELL

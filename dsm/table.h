@@ -1,9 +1,10 @@
 /* table.h - the page protocol as two full tables, state x event -> next state and actions.
  *
- * One table is a page as a node sees it (node_table.def), the other a page as its home sees it (home_table.def);
- * lists.h names their states, events and actions.  They are data: table.c makes arrays of them, and a cell that is
- * missing or given twice does not compile.  An impossible cell says why it is impossible; meeting one at run time is a
- * bug of ours and stops the process with that sentence.  dsm_node.c and home.c turn messages into events and carry the
+ * One table is a page as a node sees it (node_table.def), the other a page as its home sees it
+ * (home_table.def); lists.h names their states, events and actions.  They are data: table.c
+ * makes arrays of them, and a cell that is missing or given twice does not compile.  An
+ * impossible cell says why it is impossible; meeting one at run time is a bug of ours and stops
+ * the process with that sentence.  dsm_node.c and home.c turn messages into events and carry the
  * actions out.
  */
 #ifndef DSM_TABLE_H
@@ -60,7 +61,9 @@ struct dsm_cell {
 extern const struct dsm_cell node_table[NODE_STATE_COUNT][NODE_EVENT_COUNT];
 extern const struct dsm_cell home_table[HOME_STATE_COUNT][HOME_EVENT_COUNT];
 extern const uint8_t node_state_right[NODE_STATE_COUNT]; /* enum page_right of the local CPUs */
-extern const char *const node_state_name[NODE_STATE_COUNT], *const node_event_name[NODE_EVENT_COUNT];
-extern const char *const home_state_name[HOME_STATE_COUNT], *const home_event_name[HOME_EVENT_COUNT];
+extern const char *const node_state_name[NODE_STATE_COUNT],
+	*const node_event_name[NODE_EVENT_COUNT];
+extern const char *const home_state_name[HOME_STATE_COUNT],
+	*const home_event_name[HOME_EVENT_COUNT];
 
 #endif

@@ -12,11 +12,14 @@
  *                   by a channel byte, the kernel's log among them; standard input is the file /vmp/stdin, if there is
  *                   one.  tests/machine/unframe.c reads them.
  *
+ * Beside it runs the agent (guest_agent.c), which carries out `vmp exec`.
+ *
  * Nothing here polls (but the window's size, once a second beside a shell), and all of it must work when one of the
  * machine's disks or devices does not: a step of the set-up that fails is named on the console, and the boot goes on.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -27,7 +30,9 @@
 #include <string.h>
 #include <termios.h>
 #include <unistd.h>
+#include <arpa/inet.h>
 #include <net/if.h>
+#include <net/route.h>
 #include <sys/ioctl.h>
 #include <sys/klog.h>
 #include <sys/mount.h>
@@ -35,17 +40,17 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include "guest/guest.h"
 
 #define CONSOLE "/dev/ttyS0"
 
 enum { SYSLOG_READ_ALL = 3 }; /* klogctl(2) */
 enum { WINDOW_LOOK_S = 1 };
-enum { STATUS_CANNOT_EXECUTE = 126, STATUS_NOT_FOUND = 127, STATUS_BY_SIGNAL = 128 };
 
 /* A framed packet: channel, two bytes of length (little endian), the bytes. The status is four bytes. */
 enum channel { CHANNEL_OUT = 1, CHANNEL_ERR = 2, CHANNEL_EXIT = 3, CHANNEL_LOG = 4 };
 
-static void complain(const char *what, const char *name)
+void complain(const char *what, const char *name)
 {
 	fprintf(stderr, "init: %s %s: %s\n", what, name, strerror(errno));
 }
@@ -88,6 +93,22 @@ static void mount_all(void)
 			complain("cannot link", links[i].path);
 }
 
+/* A live folder of the host's, if the machine has one. */
+static void mount_share(void)
+{
+	char how[3] = "";
+	FILE *file = fopen("/vmp/live", "re");
+
+	if (!file)
+		return;
+	if (fread(how, 1, sizeof how - 1, file) != sizeof how - 1)
+		how[0] = 0;
+	fclose(file);
+	if (mount("share", "/share", "9p", MS_NOSUID | MS_NODEV | (strcmp(how, "ro") ? 0 : MS_RDONLY),
+		  "trans=virtio,version=9p2000.L,msize=65536,access=any,cache=mmap") < 0)
+		complain("cannot mount", "/share");
+}
+
 /* The kernel gives init its console as 0, 1 and 2, unless it has none. */
 static void open_console(void)
 {
@@ -102,6 +123,19 @@ static void open_console(void)
 		close(fd);
 }
 
+static void set_host_name(void)
+{
+	char name[65] = "";
+	FILE *file = fopen("/etc/hostname", "re");
+
+	if (file && fscanf(file, "%64s", name) != 1)
+		name[0] = 0;
+	if (file)
+		fclose(file);
+	if (sethostname(*name ? name : "vmp", *name ? strlen(name) : 3) < 0)
+		complain("cannot set", "the host's name");
+}
+
 static void bring_loopback_up(void)
 {
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
@@ -111,6 +145,61 @@ static void bring_loopback_up(void)
 		complain("cannot bring up", "lo");
 	if (fd >= 0)
 		close(fd);
+}
+
+static bool set_address(int fd, struct ifreq *request, unsigned long what, const char *address)
+{
+	struct sockaddr_in *in = (struct sockaddr_in *)&request->ifr_addr;
+
+	*in = (struct sockaddr_in){ .sin_family = AF_INET };
+	inet_pton(AF_INET, address, &in->sin_addr);
+	return ioctl(fd, what, request) == 0;
+}
+
+static bool set_gateway(int fd, const char *address)
+{
+	struct rtentry route = { .rt_flags = RTF_UP | RTF_GATEWAY };
+	struct sockaddr_in *gateway = (struct sockaddr_in *)&route.rt_gateway;
+
+	gateway->sin_family = route.rt_dst.sa_family = route.rt_genmask.sa_family = AF_INET;
+	inet_pton(AF_INET, address, &gateway->sin_addr);
+	return ioctl(fd, SIOCADDRT, &route) == 0;
+}
+
+/* The image's own file is a comment; one that the user brought stays. */
+static void name_servers(void)
+{
+	static const char path[] = "/etc/resolv.conf", servers[] = "nameserver 10.0.2.3\n";
+	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+	char first = '#';
+
+	if (fd < 0 || read(fd, &first, 1) < 0 || (first == '#' && (ftruncate(fd, 0) || pwrite(fd, servers, sizeof servers - 1, 0) < 0)))
+		complain("cannot write", path);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* The network card of `--net user`, whose addresses are always the same (iosrv/vmp_net.c): no time goes into asking for them.
+ * The guest gets its IPv6 address and route from the router's advertisement. */
+static void bring_network_up(bool in_root)
+{
+	struct ifreq request = { .ifr_name = "eth0" };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCGIFFLAGS, &request) < 0) { /* there is none */
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	request.ifr_flags |= IFF_UP | IFF_RUNNING;
+	if (ioctl(fd, SIOCSIFFLAGS, &request) < 0 || !set_address(fd, &request, SIOCSIFADDR, "10.0.2.15") ||
+	    !set_address(fd, &request, SIOCSIFNETMASK, "255.255.255.0") || !set_gateway(fd, "10.0.2.2"))
+		complain("cannot bring up", "eth0");
+	close(fd);
+	if (in_root)
+		root_name_servers();
+	else
+		name_servers();
 }
 
 /* On several hosts the kernel boots with one processor (maxcpus=1): what it sets up, and what it ticks meanwhile, crosses no host. The
@@ -141,12 +230,16 @@ static void bring_processors_up(void)
 
 /* ---- What to run ---- */
 
-/* The whole file with a NUL byte after it, or NULL; its length in *bytes. Owned by the caller, who keeps it. */
-static char *read_file(const char *path, size_t *bytes)
+/* The folder /vmp; it is there, too, when a disk has become the root. */
+static int vmp_folder = -1;
+
+/* A whole file of /vmp with a NUL byte after it, or NULL; its length in *bytes. Owned by the caller,
+ * who keeps it. */
+static char *read_file(const char *name, size_t *bytes)
 {
 	struct stat st;
 	char *text = NULL;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = openat(vmp_folder, name, O_RDONLY | O_CLOEXEC);
 
 	*bytes = 0;
 	if (fd < 0)
@@ -162,8 +255,7 @@ static char *read_file(const char *path, size_t *bytes)
 	return text;
 }
 
-/* Splits strings, each ended by a NUL byte, into a vector ended by NULL. */
-static char **split_strings(char *text, size_t bytes)
+char **split_strings(char *text, size_t bytes)
 {
 	size_t n = 0, i = 0;
 	char **vector;
@@ -176,17 +268,23 @@ static char **split_strings(char *text, size_t bytes)
 	return vector;
 }
 
-static void set_environment(void)
+void user_to_environment(const struct user *user)
+{
+	setenv("HOME", user->home, 1);
+	setenv("USER", user->name, 1);
+	setenv("LOGNAME", user->name, 1);
+}
+
+static void set_environment(const struct user *user, bool in_root)
 {
 	size_t bytes;
-	char *text = read_file("/vmp/environ", &bytes);
+	char *text = read_file("environ", &bytes);
 	char **extra = text ? split_strings(text, bytes) : NULL;
 
 	clearenv();
-	setenv("PATH", "/bin:/sbin:/usr/bin:/usr/sbin", 1);
-	setenv("HOME", "/root", 1);
-	setenv("USER", "root", 1);
-	setenv("LOGNAME", "root", 1);
+	setenv("PATH", in_root ? "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+			       : "/bin:/sbin:/usr/bin:/usr/sbin", 1);
+	user_to_environment(user);
 	setenv("SHELL", "/bin/sh", 1);
 	setenv("TERM", "vt100", 1);
 	/* putenv() takes the string itself: it lives as long as init. */
@@ -195,14 +293,118 @@ static void set_environment(void)
 			putenv(*e);
 }
 
-static void change_to_start_folder(void)
+void make_folders(char *path)
+{
+	for (char *slash = path; (slash = strchr(slash + 1, '/'));) {
+		*slash = 0;
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	mkdir(path, 0755);
+}
+
+static void change_to_start_folder(const struct user *user)
 {
 	size_t bytes;
-	char *folder = read_file("/vmp/cwd", &bytes);
+	char *folder = read_file("cwd", &bytes);
+	const char *start = folder && *folder ? folder : user->home;
 
-	if (folder && *folder && chdir(folder) < 0)
-		complain("cannot start in", folder);
+	if (folder && *folder)
+		make_folders(folder);
+	if (chdir(start) < 0)
+		complain("cannot start in", start);
 	free(folder);
+}
+
+/* ---- Who ---- */
+
+/* The fields of a line of /etc/passwd; some may be empty. */
+enum { PASSWD_NAME, PASSWD_UID = 2, PASSWD_GID, PASSWD_HOME = 5, PASSWD_FIELDS };
+
+static bool split_line(char *line, char *field[PASSWD_FIELDS])
+{
+	line[strcspn(line, "\n")] = 0;
+	for (unsigned i = 0; i < PASSWD_FIELDS; i++) {
+		field[i] = strsep(&line, ":");
+		if (!field[i])
+			return false;
+	}
+	return true;
+}
+
+/* The line of /etc/passwd with this name, or, without a name, with this number: fills in what it says. */
+static bool find_user(struct user *user, const char *name, uid_t uid)
+{
+	FILE *table = fopen("/etc/passwd", "re");
+	bool found = false;
+	char line[256], *field[PASSWD_FIELDS];
+
+	while (table && !found && fgets(line, sizeof line, table)) {
+		if (!split_line(line, field))
+			continue;
+		found = name ? !strcmp(field[PASSWD_NAME], name)
+			     : strtoul(field[PASSWD_UID], NULL, 10) == uid;
+		if (!found)
+			continue;
+		*user = (struct user){ .uid = (uid_t)strtoul(field[PASSWD_UID], NULL, 10),
+				       .gid = (gid_t)strtoul(field[PASSWD_GID], NULL, 10) };
+		snprintf(user->home, sizeof user->home, "%s", field[PASSWD_HOME]);
+		snprintf(user->name, sizeof user->name, "%s", field[PASSWD_NAME]);
+	}
+	if (table)
+		fclose(table);
+	return found;
+}
+
+/* A number need not be in the table. */
+void user_of_text(struct user *user, const char *text)
+{
+	char *end, *colon;
+	unsigned long uid;
+
+	*user = (struct user){ .name = "root", .home = "/root" };
+	if (!*text)
+		return;
+	uid = strtoul(text, &end, 10);
+	if (end == text) {
+		if (!find_user(user, text, 0)) {
+			user->unknown = true;
+			snprintf(user->name, sizeof user->name, "%.63s", text);
+		}
+		return;
+	}
+	colon = *end == ':' ? end : NULL;
+	if (!find_user(user, NULL, (uid_t)uid)) {
+		*user = (struct user){ .uid = (uid_t)uid, .gid = (gid_t)uid, .home = "/" };
+		snprintf(user->name, sizeof user->name, "%lu", uid);
+	}
+	if (colon)
+		user->gid = (gid_t)strtoul(colon + 1, NULL, 10);
+}
+
+/* Who the command shall be. */
+static void read_user(struct user *user)
+{
+	size_t bytes;
+	char *text = read_file("user", &bytes);
+
+	user_of_text(user, text ? text : "");
+	free(text);
+}
+
+/* Last of all: what it shall be given is open. */
+void become(const struct user *user)
+{
+	if (user->unknown) {
+		fprintf(stderr, "init: the guest has no user %s\n", user->name);
+		_exit(STATUS_CANNOT_EXECUTE);
+	}
+	if (!user->uid && !user->gid)
+		return;
+	if (setgroups(0, NULL) || setgid(user->gid) || setuid(user->uid)) {
+		complain("cannot become", user->name);
+		_exit(STATUS_CANNOT_EXECUTE);
+	}
 }
 
 /* ---- The command ---- */
@@ -262,7 +464,7 @@ static bool open_framed(struct streams *s)
 		s->line = open_raw_line("/dev/ttyS0");
 	if (s->line < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
 		return false;
-	s->in = open("/vmp/stdin", O_RDONLY | O_CLOEXEC);
+	s->in = openat(vmp_folder, "stdin", O_RDONLY | O_CLOEXEC);
 	if (s->in < 0)
 		s->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	s->out = out[1];
@@ -272,7 +474,7 @@ static bool open_framed(struct streams *s)
 	return true;
 }
 
-static void write_all(int fd, const void *bytes, size_t n)
+void write_all(int fd, const void *bytes, size_t n)
 {
 	const char *at = bytes;
 
@@ -350,7 +552,7 @@ static int wait_and_pump(const struct streams *s, pid_t command)
 	}
 }
 
-static void exec_or_explain(char **argv)
+void exec_or_explain(char **argv)
 {
 	int status;
 
@@ -363,21 +565,22 @@ static void exec_or_explain(char **argv)
 	_exit(status);
 }
 
-static void forget_signals(void)
+void forget_signals(void)
 {
 	sigset_t none;
 
 	sigemptyset(&none);
 	signal(SIGCHLD, SIG_DFL);
+	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static int exit_status(int wait_status)
+int exit_status(int wait_status)
 {
 	return WIFSIGNALED(wait_status) ? STATUS_BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-static int run_command(char **argv, const struct streams *s)
+static int run_command(char **argv, const struct streams *s, const struct user *user)
 {
 	pid_t pid = fork();
 	int status = 0;
@@ -392,6 +595,7 @@ static int run_command(char **argv, const struct streams *s)
 		dup2(s->out, 1);
 		dup2(s->err, 2);
 		forget_signals();
+		become(user);
 		exec_or_explain(argv);
 	}
 	/* Our own copies would keep the streams open after the command has closed its. */
@@ -434,25 +638,34 @@ static struct winsize window_size(int device)
  * the console stays until then. */
 static void follow_window(int device, struct winsize last)
 {
-	int tty;
+	int tty = -1;
 
 	if (device < 0 || fork() != 0)
 		return;
-	tty = open(CONSOLE, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-	while (tty >= 0) {
-		struct winsize now;
+	for (;;) {
+		struct winsize now, has;
 
 		sleep(WINDOW_LOOK_S);
 		now = window_outside(device);
-		if (!now.ws_row || !now.ws_col || (now.ws_row == last.ws_row && now.ws_col == last.ws_col))
+		if (!now.ws_row || !now.ws_col)
+			continue;
+		if (tty >= 0 && ioctl(tty, TIOCGWINSZ, &has) < 0) { /* a login has hung it up */
+			close(tty);
+			tty = -1;
+		}
+		if (tty < 0) {
+			tty = open(CONSOLE, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+			if (tty < 0 || ioctl(tty, TIOCGWINSZ, &has) < 0)
+				continue;
+		}
+		if (has.ws_row && now.ws_row == last.ws_row && now.ws_col == last.ws_col)
 			continue;
 		ioctl(tty, TIOCSWINSZ, &now);
 		last = now;
 	}
-	_exit(STATUS_CANNOT_EXECUTE);
 }
 
-static int run_shell(const struct winsize *window)
+static int run_shell(const struct winsize *window, const struct user *user)
 {
 	char *argv[] = { "-sh", NULL };
 	pid_t pid = fork();
@@ -479,6 +692,7 @@ static int run_shell(const struct winsize *window)
 		if (tty > 2)
 			close(tty);
 		forget_signals();
+		become(user);
 		execv("/bin/sh", argv);
 		complain("cannot run", "/bin/sh");
 		_exit(STATUS_NOT_FOUND);
@@ -554,25 +768,44 @@ int main(void)
 	bool have_streams;
 	struct winsize window;
 	int window_device;
+	struct user user;
+	struct root root = { NULL, false };
 
 	mount_all();
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0)
 		open_console();
-	if (sethostname("vmp", 3) < 0)
-		complain("cannot set", "the host's name");
-	bring_loopback_up();
+	vmp_folder = open("/vmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	set_host_name();
+	mount_share();
+	text = read_file("root", &bytes);
+	if (text && !root_enter(&root, split_strings(text, bytes)))
+		end_machine(STATUS_CANNOT_EXECUTE, -1);
+	if (!root.boots) {
+		bring_loopback_up();
+		bring_network_up(root.device != NULL);
+	}
 	bring_processors_up();
-	set_environment();
-	change_to_start_folder();
+	read_user(&user);
+	set_environment(&user, root.device != NULL);
+	change_to_start_folder(&user);
+	if (user.uid && chown(CONSOLE, user.uid, user.gid) < 0)
+		complain("cannot give away", CONSOLE);
 	/* Asked in any case: the machine takes the first touch of its stream device for the end of the boot. */
 	window_device = open("/dev/vmp-window", O_RDONLY | O_CLOEXEC);
 	window = window_size(window_device);
 
-	text = read_file("/vmp/command", &bytes);
+	agent_start(&user);
+	if (root.boots) {
+		follow_window(window_device, window);
+		root_run_init();
+		end_machine(STATUS_CANNOT_EXECUTE, -1);
+	}
+
+	text = read_file("command", &bytes);
 	command = text ? split_strings(text, bytes) : NULL;
 	if (!command || !*command) {
 		follow_window(window_device, window);
-		end_machine(run_shell(&window), -1);
+		end_machine(run_shell(&window, &user), -1);
 	}
 
 	sigemptyset(&child);
@@ -584,5 +817,5 @@ int main(void)
 		fprintf(stderr, "init: neither a stream device nor a free serial line: the command uses the console\n");
 		streams = (struct streams){ dup(0), dup(1), dup(2), -1, -1, -1 };
 	}
-	end_machine(run_command(command, &streams), streams.line);
+	end_machine(run_command(command, &streams, &user), streams.line);
 }

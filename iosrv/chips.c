@@ -1,4 +1,5 @@
-/* chips.c - the table of chips, and which one answers an access. An address without a chip reads as all ones. */
+/* chips.c - the table of chips; passes each access to the chip that answers it.  An address without
+ * a chip reads as all ones. */
 #include "iosrv/iosrv.h"
 
 #include <string.h>
@@ -33,7 +34,7 @@ void chips_flush(void)
 			chips[i]->flush();
 }
 
-/* The chip's offset of an address; false if the address is not the chip's. */
+/* Set the chip's offset of an address; false: the address is not the chip's. */
 static bool offset_in(const struct chip *chip, uint32_t address, bool mmio, uint32_t *offset)
 {
 	uint32_t before = 0;
@@ -49,7 +50,7 @@ static bool offset_in(const struct chip *chip, uint32_t address, bool mmio, uint
 	return false;
 }
 
-/* The chip that answers an address, and its offset there; NULL if no chip does. */
+/* Return the chip that answers an address, and set its offset there; NULL: no chip. */
 static const struct chip *chip_at(uint32_t address, bool mmio, uint32_t *offset)
 {
 	for (unsigned i = 0; i < N_CHIPS; i++)
@@ -63,7 +64,8 @@ static uint32_t ones(unsigned size)
 	return size == 4 ? ~0u : (1u << 8 * size) - 1;
 }
 
-/* Once per port: Linux looks for a hundred old devices, some of them often. */
+/* Log an access without a chip, once per port: Linux probes for a hundred old devices, for some of
+ * them often. */
 static void tell_absent(const struct msg_io_request *q)
 {
 	static uint8_t told[65536 / 8];
@@ -77,7 +79,8 @@ static void tell_absent(const struct msg_io_request *q)
 	log_debug("nothing at %s %x", port ? "port" : "address", q->address);
 }
 
-static void read_string(const struct chip *chip, uint32_t offset, const struct msg_io_request *q, uint8_t *data)
+static void read_string(const struct chip *chip, uint32_t offset, const struct msg_io_request *q,
+			uint8_t *data)
 {
 	unsigned done = 0;
 
@@ -90,7 +93,8 @@ static void read_string(const struct chip *chip, uint32_t offset, const struct m
 	}
 }
 
-static void write_string(const struct chip *chip, uint32_t offset, const struct msg_io_request *q, const uint8_t *data)
+static void write_string(const struct chip *chip, uint32_t offset, const struct msg_io_request *q,
+			 const uint8_t *data)
 {
 	if (chip->write_string) {
 		chip->write_string(offset, q->size, q->count, data);
@@ -124,7 +128,7 @@ uint32_t chips_access(const struct msg_io_request *q, void *data)
 			read_string(chip, offset, q, data);
 		return 0;
 	}
-	/* A string port sees single accesses as strings of one. */
+	/* A string port handles a single access as a string of one. */
 	if (!out)
 		return chip->read(offset, q->size) & ones(q->size);
 	chip->write(offset, q->size, q->value);

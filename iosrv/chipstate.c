@@ -15,7 +15,7 @@ static uint32_t mix(uint32_t hash, const void *bytes, size_t count) /* FNV-1a */
 	return hash;
 }
 
-/* Two versions of vmp whose lists differ have different fingerprints. */
+/* Return a hash of the list: versions of vmp whose lists differ have different fingerprints. */
 static uint32_t fingerprint(const struct chip *chip)
 {
 	const struct chipstate *s = &chip->state;
@@ -44,14 +44,15 @@ size_t chipstate_bytes(const struct chip *chip)
 	return sizeof(uint32_t) + bytes * chip->state.copies;
 }
 
-/* Copies all fields between the chip and the saved form behind its fingerprint. */
+/* Copy all fields between the chip and the saved form, which begins with the fingerprint. */
 static void copy_fields(const struct chip *chip, uint8_t *saved, bool save)
 {
 	const struct chipstate *s = &chip->state;
 
 	for (unsigned copy = 0; copy < s->copies; copy++)
 		for (unsigned n = 0; n < s->n_fields; saved += field_bytes(&s->field[n++])) {
-			uint8_t *at = (uint8_t *)s->at + (size_t)copy * s->copy_bytes + s->field[n].offset;
+			uint8_t *at = (uint8_t *)s->at + (size_t)copy * s->copy_bytes +
+				      s->field[n].offset;
 
 			memcpy(save ? saved : at, save ? at : saved, field_bytes(&s->field[n]));
 		}
@@ -70,18 +71,20 @@ void chipstate_load(const struct chip *chip, const void *from)
 	copy_fields(chip, (uint8_t *)from + sizeof(uint32_t), false);
 }
 
-static int check_field(const struct chipstate_field *field, const uint8_t *from, char *why, size_t why_bytes)
+static int check_field(const struct chipstate_field *field, const uint8_t *from, char *why,
+		       size_t why_bytes)
 {
 	bug_on(field->bytes > sizeof(uint64_t));
 	if (field->least == 0 && field->most == ~0ull >> (64 - 8 * field->bytes))
-		return 0; /* whatever it is; buffers are of this kind, and long */
+		return 0; /* every value is legal: a buffer, as a rule, and long */
 	for (unsigned i = 0; i < field->count; i++) {
 		uint64_t value = 0;
 
 		memcpy(&value, from + (size_t)i * field->bytes, field->bytes);
 		if (value < field->least || value > field->most) {
-			snprintf(why, why_bytes, "%s is %" PRIu64 ", and must be %" PRIu64 " to %" PRIu64, field->name, value,
-				 field->least, field->most);
+			snprintf(why, why_bytes,
+				 "%s is %" PRIu64 ", and must be %" PRIu64 " to %" PRIu64,
+				 field->name, value, field->least, field->most);
 			return -EINVAL;
 		}
 	}

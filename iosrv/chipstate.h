@@ -1,7 +1,9 @@
-/* chipstate.h - a chip's state as bytes, for snapshots: one list in the chip's file says what is saved, and what is legal.
+/* chipstate.h - a chip's serialised state, for snapshots: one list in the chip's file names the
+ * saved fields and their legal values.
  *
- * The list is a macro STATE(X) with a row X(type, field, dimensions, least, most) for each field.  Types are unsigned
- * integers and bool.  From it the chip's file makes its state, `struct state`, and the description for `struct chip`:
+ * The list is a macro STATE(X) with a row X(type, field, dimensions, least, most) for each field.
+ * Types are unsigned integers and bool.  From it the chip's file makes its state, `struct state`,
+ * and the description for `struct chip`:
  *
  *	#define STATE(X)                                              \
  *		X(uint8_t, control, , 0, 0x1f)                        \
@@ -9,8 +11,9 @@
  *	static struct state { STATE(CHIPSTATE_MEMBER) } chip_name;
  *	... .state = CHIPSTATE(chip_name)
  *
- * The saved form is a 4-byte fingerprint of the list (names and sizes), then the fields in the list's order, without
- * padding.  A snapshot's file may come from anybody: no byte of it reaches a chip before all of it has been checked.
+ * The saved form is a 4-byte fingerprint of the list (names and sizes), then the fields in the
+ * list's order, without padding.  A snapshot's file is not trusted: no byte of it reaches a chip
+ * before all of it has been checked.
  */
 #ifndef IOSRV_CHIPSTATE_H
 #define IOSRV_CHIPSTATE_H
@@ -34,15 +37,18 @@ struct chipstate {
 
 #define CHIPSTATE_MEMBER(type, name, dimensions, least, most) type name dimensions;
 #define CHIPSTATE_FIELD(type, name, dimensions, least, most) \
-	{ #name, offsetof(struct state, name), sizeof(type), sizeof((struct state *)0)->name / sizeof(type), least, most },
+	{ #name, offsetof(struct state, name), sizeof(type), \
+	  sizeof((struct state *)0)->name / sizeof(type), least, most },
 #define CHIPSTATE_TABLE (const struct chipstate_field[]){ STATE(CHIPSTATE_FIELD) }
 #define CHIPSTATE(object) \
-	{ .at = &(object), .copies = sizeof(object) / sizeof(struct state), .copy_bytes = sizeof(struct state), \
-	  .field = CHIPSTATE_TABLE, .n_fields = sizeof(CHIPSTATE_TABLE) / sizeof(struct chipstate_field) }
+	{ .at = &(object), .copies = sizeof(object) / sizeof(struct state), \
+	  .copy_bytes = sizeof(struct state), .field = CHIPSTATE_TABLE, \
+	  .n_fields = sizeof(CHIPSTATE_TABLE) / sizeof(struct chipstate_field) }
 
 size_t chipstate_bytes(const struct chip *chip); /* of the saved form */
 void chipstate_save(const struct chip *chip, void *to);
-/* 0 if the saved form is whole and each field is legal; else -EINVAL with the reason in `why`. Changes nothing. */
+/* Check a saved form.  Returns 0: it is complete and each field is legal; else -EINVAL with the
+ * reason in `why`.  Changes nothing. */
 int chipstate_check(const struct chip *chip, const void *from, char *why, size_t why_bytes);
 void chipstate_load(const struct chip *chip, const void *from); /* a saved form that was checked */
 

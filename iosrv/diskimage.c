@@ -1,7 +1,8 @@
-/* diskimage.c - a raw disk image on the host: read-write, read-only, or with the guest's writes kept apart and forgotten.
+/* diskimage.c - a raw disk image on the host: read-write, read-only, or in snapshot mode, where the
+ * guest's writes are kept apart and dropped at the end.
  *
- * A snapshot's writes go to a memory file of the image's size, of which only what was written takes memory; one bit per
- * 4 KiB block tells where a block is.
+ * In snapshot mode, writes go to a memory file of the image's size, the overlay; only written
+ * blocks of it need memory.  One bit per 4 KiB block tells whether the overlay has the block.
  */
 #include "iosrv/diskimage.h"
 
@@ -23,17 +24,21 @@ struct diskimage {
 	char path[4096]; /* absolute */
 	uint64_t sectors;
 	uint8_t *own;	  /* snapshot: one bit per block that the overlay has */
-	uint8_t *changed; /* and one per block that was written since the last checkpoint */
+	uint8_t *changed; /* one bit per block that was written since the last checkpoint */
 };
 
-static struct diskimage *fail(struct diskimage *image, char *why, size_t why_bytes, const char *path, const char *what)
+static struct diskimage *fail(struct diskimage *image, char *why, size_t why_bytes,
+			      const char *path, const char *what)
 {
 	snprintf(why, why_bytes, "disk image %s: %s", path, what);
 	diskimage_close(image);
 	return NULL;
 }
 
-static size_t map_bytes(const struct diskimage *image) { return image->sectors / BLOCK_SECTORS / 8 + 1; }
+static size_t map_bytes(const struct diskimage *image)
+{
+	return image->sectors / BLOCK_SECTORS / 8 + 1;
+}
 
 struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes)
 {
@@ -43,7 +48,8 @@ struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes)
 	struct diskimage *image = calloc(1, sizeof *image);
 	struct stat st;
 
-	snprintf(path, sizeof path, "%.*s", ro || snapshot ? (int)(comma - spec) : (int)strlen(spec), spec);
+	snprintf(path, sizeof path, "%.*s",
+		 ro || snapshot ? (int)(comma - spec) : (int)strlen(spec), spec);
 	if (!image) {
 		snprintf(why, why_bytes, "disk image %s: no memory", path);
 		return NULL;
@@ -59,14 +65,18 @@ struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes)
 		return fail(image, why, why_bytes, path, "its size is not a multiple of 512 bytes");
 	if (flock(image->fd, (ro || snapshot ? LOCK_SH : LOCK_EX) | LOCK_NB))
 		return fail(image, why, why_bytes, path, "another machine uses it");
-	if (!realpath(path, image->path))
+	/* a file without a name, which its owner holds open, keeps the path through /proc */
+	if (strncmp(path, "/proc/", 6) ? !realpath(path, image->path)
+				       : snprintf(image->path, sizeof image->path, "%s", path) >=
+						 (int)sizeof image->path)
 		return fail(image, why, why_bytes, path, strerror(errno));
 	image->sectors = st.st_size / SECTOR_BYTES;
 	if (snapshot) {
 		image->overlay = memfd_create("vmp-snapshot", MFD_CLOEXEC);
 		image->own = calloc(1, map_bytes(image));
 		image->changed = calloc(1, map_bytes(image));
-		if (image->overlay < 0 || !image->own || !image->changed || ftruncate(image->overlay, st.st_size))
+		if (image->overlay < 0 || !image->own || !image->changed ||
+		    ftruncate(image->overlay, st.st_size))
 			return fail(image, why, why_bytes, path, "no memory for the snapshot");
 	}
 	return image;
@@ -88,7 +98,10 @@ void diskimage_close(struct diskimage *image)
 uint64_t diskimage_sectors(const struct diskimage *image) { return image->sectors; }
 bool diskimage_read_only(const struct diskimage *image) { return image->read_only; }
 
-static bool owns(const struct diskimage *image, uint64_t block) { return image->own[block / 8] >> block % 8 & 1; }
+static bool owns(const struct diskimage *image, uint64_t block)
+{
+	return image->own[block / 8] >> block % 8 & 1;
+}
 
 static int transfer(int fd, bool write, uint64_t at, void *data, size_t bytes)
 {
@@ -106,7 +119,7 @@ static int transfer(int fd, bool write, uint64_t at, void *data, size_t bytes)
 	return 0;
 }
 
-/* The snapshot's copy of a block, made now if there is none. */
+/* Make the overlay's copy of a block if there is none.  Returns 0 or -errno. */
 static int own_block(struct diskimage *image, uint64_t block)
 {
 	uint8_t data[BLOCK_BYTES];
@@ -129,6 +142,12 @@ static bool is_within(const struct diskimage *image, uint64_t sector, unsigned c
 	return count && sector < image->sectors && count <= image->sectors - sector;
 }
 
+/* Return the file that has a sector, in snapshot mode. */
+static int fd_of(const struct diskimage *image, uint64_t sector)
+{
+	return owns(image, sector / BLOCK_SECTORS) ? image->overlay : image->fd;
+}
+
 int diskimage_read(struct diskimage *image, uint64_t sector, unsigned count, void *to)
 {
 	int error = 0;
@@ -136,10 +155,11 @@ int diskimage_read(struct diskimage *image, uint64_t sector, unsigned count, voi
 	if (!is_within(image, sector, count))
 		return -ERANGE;
 	if (image->overlay < 0)
-		return transfer(image->fd, false, sector * SECTOR_BYTES, to, (size_t)count * SECTOR_BYTES);
+		return transfer(image->fd, false, sector * SECTOR_BYTES, to,
+				(size_t)count * SECTOR_BYTES);
 	for (unsigned i = 0; i < count && !error; i++)
-		error = transfer(owns(image, (sector + i) / BLOCK_SECTORS) ? image->overlay : image->fd, false,
-				 (sector + i) * SECTOR_BYTES, (char *)to + i * SECTOR_BYTES, SECTOR_BYTES);
+		error = transfer(fd_of(image, sector + i), false, (sector + i) * SECTOR_BYTES,
+				 (char *)to + i * SECTOR_BYTES, SECTOR_BYTES);
 	return error;
 }
 
@@ -152,14 +172,71 @@ int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, co
 	if (!is_within(image, sector, count))
 		return -ERANGE;
 	if (image->overlay < 0)
-		return transfer(image->fd, true, sector * SECTOR_BYTES, (void *)from, (size_t)count * SECTOR_BYTES);
-	for (uint64_t block = sector / BLOCK_SECTORS; block <= (sector + count - 1) / BLOCK_SECTORS && !error; block++) {
+		return transfer(image->fd, true, sector * SECTOR_BYTES, (void *)from,
+				(size_t)count * SECTOR_BYTES);
+	for (uint64_t block = sector / BLOCK_SECTORS;
+	     block <= (sector + count - 1) / BLOCK_SECTORS && !error; block++) {
 		error = own_block(image, block);
 		image->changed[block / 8] |= 1 << block % 8;
 	}
 	if (!error)
-		error = transfer(image->overlay, true, sector * SECTOR_BYTES, (void *)from, (size_t)count * SECTOR_BYTES);
+		error = transfer(image->overlay, true, sector * SECTOR_BYTES, (void *)from,
+				 (size_t)count * SECTOR_BYTES);
 	return error;
+}
+
+static int write_zeros(struct diskimage *image, uint64_t sector, uint32_t count)
+{
+	static const uint8_t zeros[64 << 10];
+	int error = 0;
+
+	for (uint32_t part; count && !error; sector += part, count -= part) {
+		part = count < sizeof zeros / SECTOR_BYTES ? count : sizeof zeros / SECTOR_BYTES;
+		error = diskimage_write(image, sector, part, zeros);
+	}
+	return error;
+}
+
+/* Change the image's allocation on the host.  Returns 0 or -errno; -EOPNOTSUPP: the image's file
+ * system does not support it. */
+static int allocate(struct diskimage *image, int mode, uint64_t sector, uint32_t count)
+{
+	int result;
+
+	do
+		result = fallocate(image->fd, mode | FALLOC_FL_KEEP_SIZE,
+				   (off_t)(sector * SECTOR_BYTES), (off_t)count * SECTOR_BYTES);
+	while (result && errno == EINTR);
+	return result ? -errno : 0;
+}
+
+int diskimage_discard(struct diskimage *image, uint64_t sector, uint32_t count)
+{
+	int error;
+
+	if (image->read_only)
+		return -EROFS;
+	if (!is_within(image, sector, count))
+		return -ERANGE;
+	/* in snapshot mode the image's own content may reappear, as may any after a discard */
+	if (image->overlay >= 0)
+		return 0;
+	error = allocate(image, FALLOC_FL_PUNCH_HOLE, sector, count);
+	return error == -EOPNOTSUPP ? 0 : error;
+}
+
+int diskimage_zero(struct diskimage *image, uint64_t sector, uint32_t count, bool unmap)
+{
+	int error = -EOPNOTSUPP;
+
+	if (image->read_only)
+		return -EROFS;
+	if (!is_within(image, sector, count))
+		return -ERANGE;
+	if (image->overlay < 0)
+		error = allocate(image, unmap ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE, sector,
+				 count);
+	return error == -EOPNOTSUPP ? write_zeros(image, sector, count) : error;
 }
 
 int diskimage_flush(struct diskimage *image)
@@ -195,12 +272,17 @@ int diskimage_identity(const struct diskimage *image, struct snapshot_disk *iden
 		return -errno;
 	identity->bytes = image->sectors * SECTOR_BYTES;
 	identity->mtime_ns = st.st_mtim.tv_sec * 1000000000ull + st.st_mtim.tv_nsec;
-	identity->mode = image->overlay >= 0 ? IMAGE_SNAPSHOT : image->read_only ? IMAGE_READ_ONLY : IMAGE_READ_WRITE;
+	identity->mode = image->read_only ? IMAGE_READ_ONLY : IMAGE_READ_WRITE;
+	if (image->overlay >= 0)
+		identity->mode = IMAGE_SNAPSHOT;
 	memcpy(identity->path, image->path, sizeof identity->path);
 	return 0;
 }
 
-static bool has(const struct diskimage_copy *copy, uint64_t block) { return copy->has[block / 8] >> block % 8 & 1; }
+static bool has(const struct diskimage_copy *copy, uint64_t block)
+{
+	return copy->has[block / 8] >> block % 8 & 1;
+}
 
 void diskimage_copy_free(struct diskimage_copy *copy)
 {
@@ -212,7 +294,8 @@ void diskimage_copy_free(struct diskimage_copy *copy)
 	free(copy);
 }
 
-int diskimage_copy_make(struct diskimage *image, enum snapshot_mode mode, struct diskimage_copy **made)
+int diskimage_copy_make(struct diskimage *image, enum snapshot_mode mode,
+			struct diskimage_copy **made)
 {
 	struct diskimage_copy *copy = calloc(1, sizeof *copy);
 	uint8_t data[BLOCK_BYTES];
@@ -226,7 +309,8 @@ int diskimage_copy_make(struct diskimage *image, enum snapshot_mode mode, struct
 	if (copy->fd < 0 || !copy->has || ftruncate(copy->fd, copy->bytes))
 		error = -ENOMEM;
 	else
-		memcpy(copy->has, mode >= CHECKPOINT_CHANGES ? image->changed : image->own, map_bytes(image));
+		memcpy(copy->has, mode >= CHECKPOINT_CHANGES ? image->changed : image->own,
+		       map_bytes(image));
 	for (uint64_t block = 0; !error && block < blocks_of(copy->bytes); block++) {
 		size_t bytes = block_bytes(copy->bytes, block);
 
@@ -254,7 +338,8 @@ int diskimage_copy_next(struct diskimage_copy *copy, uint64_t *block, void *data
 		++*block;
 	if (*block >= blocks_of(copy->bytes))
 		return 0;
-	error = transfer(copy->fd, false, *block * BLOCK_BYTES, data, block_bytes(copy->bytes, *block));
+	error = transfer(copy->fd, false, *block * BLOCK_BYTES, data,
+			 block_bytes(copy->bytes, *block));
 	return error ? error : (int)block_bytes(copy->bytes, *block);
 }
 

@@ -1,14 +1,17 @@
-/* ide.c - one ATA disk at VMP_IDE_PORT, master, by programmed I/O (ATA/ATAPI-6); its slave is absent.
+/* ide.c - one ATA disk at VMP_IDE_PORT, master, by programmed I/O (ATA/ATAPI-6); its slave is
+ * absent.
  *
- * The driver that it serves is Linux's pata_legacy: it probes the port for old controllers (the sector count must hold
- * what is written there, bit 7 included), resets by SRST, identifies with interrupts off (nIEN), then moves data by READ
- * and WRITE MULTIPLE with one interrupt per block of MULTIPLE sectors.  A sector is one string access, hence one message.
+ * The driver that it serves is Linux's pata_legacy: it probes the port for old controllers (the
+ * sector count must hold what is written there, bit 7 included), resets by SRST, identifies with
+ * interrupts off (nIEN), then moves data by READ and WRITE MULTIPLE with one interrupt per block of
+ * MULTIPLE sectors.  A sector is one string access, hence one message.
  *
- * A command has one row in `commands`: its handler and its kind.  Data goes through one block buffer: a block read is
- * filled when it begins, a block written goes to the image when it is full.  The line follows INTRQ and nIEN; reading the
- * status register drops it.  Reading
- * and writing are served by the host's page cache; a flush waits for the host's disk, which can take a while: it runs in
- * a thread, the disk is busy so long, and the other devices do not notice.
+ * A command has one row in `commands`: its handler and its kind.  Data goes through one block
+ * buffer.  For a read, the buffer is filled when a block begins; for a write, it is written to the
+ * image when it is full.  The line follows INTRQ and nIEN; a read of the status register clears it.
+ * The host's page cache serves reads and writes.  A flush waits for the host's disk, which may take
+ * long.  Therefore it runs in a thread: the disk is busy meanwhile, and other devices are not
+ * delayed.
  */
 #include "iosrv/iosrv.h"
 
@@ -18,29 +21,42 @@
 #include "base/log.h"
 #include "iosrv/diskimage.h"
 
-/* Offsets: the command block's eight ports, then the control block's one (device control, alternate status). */
-enum { DATA, ERROR_FEATURES, COUNT, LBA_LOW, LBA_MID, LBA_HIGH, DEVICE, STATUS_COMMAND, CONTROL, COMMAND_BLOCK = CONTROL };
-enum { BUSY = 0x80, READY = 0x40, SEEK_DONE = 0x10, DRQ = 0x08, ERR = 0x01, IDLE = READY | SEEK_DONE };
-enum { ABORTED = 0x04, NOT_FOUND = 0x10, UNCORRECTABLE = 0x40, PROTECTED = 0x40 /* the same bit, of a write */ };
-enum { CONTROL_HOB = 0x80, CONTROL_RESET = 4, CONTROL_NIEN = 2, DEVICE_LBA = 0x40, DEVICE_SLAVE = 0x10 };
-enum { MULTIPLE_MAX = 16, HEADS = 16, TRACK_SECTORS = 63, MAX_CYLINDERS = 16383, WORDS = SECTOR_BYTES / 2,
-       BUFFER_BYTES = MULTIPLE_MAX * SECTOR_BYTES };
+/* Offsets: the command block's eight ports, then the control block's one (device control, alternate
+ * status). */
+enum {
+	DATA, ERROR_FEATURES, COUNT, LBA_LOW, LBA_MID, LBA_HIGH, DEVICE, STATUS_COMMAND, CONTROL,
+	COMMAND_BLOCK = CONTROL,
+};
+enum {
+	BUSY = 0x80, READY = 0x40, SEEK_DONE = 0x10, DRQ = 0x08, ERR = 0x01,
+	IDLE = READY | SEEK_DONE,
+};
+/* Bits of the error register.  PROTECTED is the bit of UNCORRECTABLE, for a write. */
+enum { ABORTED = 0x04, NOT_FOUND = 0x10, UNCORRECTABLE = 0x40, PROTECTED = 0x40 };
+enum {
+	CONTROL_HOB = 0x80, CONTROL_RESET = 4, CONTROL_NIEN = 2, DEVICE_LBA = 0x40,
+	DEVICE_SLAVE = 0x10,
+};
+enum {
+	MULTIPLE_MAX = 16, HEADS = 16, TRACK_SECTORS = 63, MAX_CYLINDERS = 16383,
+	WORDS = SECTOR_BYTES / 2, BUFFER_BYTES = MULTIPLE_MAX * SECTOR_BYTES,
+};
 #define LBA28_SECTORS 0x0fffffffu
 
 #define STATE(X)                                                                                   \
-	/* The registers as last written [0], and the time before [1], for 48-bit commands. */     \
+	/* The registers as last written [0], and as written before [1], for 48-bit commands. */   \
 	X(uint8_t, file, [2][8], 0, 0xff)                                                          \
 	X(uint8_t, status, , 0, 0xff)                                                              \
 	X(uint8_t, error, , 0, 0xff)                                                               \
 	X(uint8_t, control, , 0, 0xff)                                                             \
 	X(uint8_t, command, , 0, 0xff)                                                             \
 	X(bool, irq, , 0, 1) /* INTRQ */                                                           \
-	X(bool, line, , 0, 1) /* INTRQ, if it is let through */                                    \
+	X(bool, line, , 0, 1) /* INTRQ, unless nIEN disables it */                                 \
 	X(bool, cache, , 0, 1) /* a write needs no flush of its own */                             \
 	X(uint32_t, multiple, , 0, MULTIPLE_MAX) /* sectors of a block of READ MULTIPLE; 0: off */ \
 	X(uint32_t, heads, , 1, HEADS)                                                             \
 	X(uint32_t, track_sectors, , 1, 255)                                                       \
-	/* The transfer under way: `left`, `at` and `block_bytes` are 0 unless the status has DRQ. */ \
+	/* The current transfer: `left`, `at` and `block_bytes` are 0 unless DRQ is set. */ \
 	X(bool, writing, , 0, 1)                                                                   \
 	X(bool, identifying, , 0, 1)                                                               \
 	X(uint64_t, sector, , 0, UINT64_MAX)                                                       \
@@ -50,7 +66,8 @@ enum { MULTIPLE_MAX = 16, HEADS = 16, TRACK_SECTORS = 63, MAX_CYLINDERS = 16383,
 	X(uint32_t, block_bytes, , 0, BUFFER_BYTES) /* of those that it holds */                   \
 	X(uint8_t, buffer, [BUFFER_BYTES], 0, 0xff)
 static struct state { STATE(CHIPSTATE_MEMBER) } ide;
-static enum { NO_FLUSH, FLUSH_ABANDONED /* by a reset */, FLUSHING, FLUSH_AGAIN } flushing; /* the host's, not the guest's */
+/* The state of the host's flush, which the guest does not see.  FLUSH_ABANDONED: by a reset. */
+static enum { NO_FLUSH, FLUSH_ABANDONED, FLUSHING, FLUSH_AGAIN } flushing;
 
 static struct diskimage *image; /* NULL: there is no disk */
 
@@ -91,7 +108,7 @@ static void end_transfer(void)
 	ide.identifying = false;
 }
 
-/* What a device shows after a reset: that it is an ATA disk and that it is well. */
+/* Set the registers as after a reset: they identify an ATA disk without errors. */
 static void show_signature(void)
 {
 	end_transfer();
@@ -120,7 +137,7 @@ static void finish(uint8_t error)
 	interrupt();
 }
 
-/* The taskfile names the sector that failed. */
+/* Store the failed sector's number in the registers. */
 static void name_sector(uint64_t sector)
 {
 	for (unsigned i = 0; i < 3; i++) {
@@ -137,7 +154,10 @@ static void finish_with(int result)
 		return;
 	}
 	name_sector(ide.sector);
-	finish(result == -ERANGE ? NOT_FOUND | ABORTED : result == -EROFS ? PROTECTED | ABORTED : UNCORRECTABLE);
+	if (result == -ERANGE)
+		finish(NOT_FOUND | ABORTED);
+	else
+		finish(result == -EROFS ? PROTECTED | ABORTED : UNCORRECTABLE);
 }
 
 /* --- blocks --- */
@@ -158,14 +178,16 @@ static void read_block(void)
 	begin_block();
 	result = diskimage_read(image, ide.sector, ide.block_bytes / SECTOR_BYTES, ide.buffer);
 	if (result) {
-		log_warn("disk: reading sector %llu: %s", (unsigned long long)ide.sector, strerror(-result));
+		log_warn("disk: reading sector %llu: %s", (unsigned long long)ide.sector,
+			 strerror(-result));
 		finish_with(result);
 		return;
 	}
 	interrupt();
 }
 
-/* The guest has taken all of a block. After the last one there is no interrupt: the driver has its data. */
+/* End a block that the guest has read completely.  After the last one no interrupt is raised: the
+ * driver has its data. */
 static void end_read_block(void)
 {
 	uint32_t sectors = ide.block_bytes / SECTOR_BYTES;
@@ -180,7 +202,9 @@ static void end_read_block(void)
 	read_block();
 }
 
-/* In the disk's thread. */
+static bool ide_has_work(void) { return image; }
+
+/* Flush the image; runs in the disk's thread. */
 static int ide_work(void)
 {
 	return diskimage_flush(image);
@@ -201,7 +225,8 @@ static void ide_on_worked(int result)
 
 static void flush(void)
 {
-	bool one_runs = flushing != NO_FLUSH; /* begun before the last write, it proves nothing */
+	/* a running flush began before the last write and may not cover it */
+	bool one_runs = flushing != NO_FLUSH;
 
 	ide.status = BUSY;
 	flushing = one_runs ? FLUSH_AGAIN : FLUSHING;
@@ -215,7 +240,8 @@ static void end_write_block(void)
 	int result = diskimage_write(image, ide.sector, sectors, ide.buffer);
 
 	if (result) {
-		log_warn("disk: writing sector %llu: %s", (unsigned long long)ide.sector, strerror(-result));
+		log_warn("disk: writing sector %llu: %s", (unsigned long long)ide.sector,
+			 strerror(-result));
 		finish_with(result);
 		return;
 	}
@@ -241,11 +267,12 @@ static uint64_t first_sector(bool ext)
 	uint32_t head = low[DEVICE] & 0xf, cylinder = low[LBA_MID] | low[LBA_HIGH] << 8;
 
 	if (ext)
-		return lba | (uint64_t)high[LBA_LOW] << 24 | (uint64_t)high[LBA_MID] << 32 | (uint64_t)high[LBA_HIGH] << 40;
+		return lba | (uint64_t)high[LBA_LOW] << 24 | (uint64_t)high[LBA_MID] << 32 |
+		       (uint64_t)high[LBA_HIGH] << 40;
 	if (low[DEVICE] & DEVICE_LBA)
 		return lba | head << 24;
 	if (!low[LBA_LOW] || low[LBA_LOW] > ide.track_sectors || head >= ide.heads)
-		return ~0ull; /* nowhere: sectors count from 1 */
+		return ~0ull; /* an invalid address: sectors count from 1 */
 	return ((uint64_t)cylinder * ide.heads + head) * ide.track_sectors + low[LBA_LOW] - 1;
 }
 
@@ -256,7 +283,7 @@ static uint32_t sector_count(bool ext)
 	return count ? count : ext ? 65536 : 256;
 }
 
-/* Sets sector and left; the range is checked here once. */
+/* Set `sector` and `left` from the registers, and check the range. */
 static int take_range(unsigned flags)
 {
 	ide.sector = first_sector(flags & EXT);
@@ -279,7 +306,7 @@ static void command_transfer(unsigned flags)
 	if (result)
 		finish_with(result);
 	else if (ide.writing)
-		begin_block(); /* the first block is asked for without an interrupt */
+		begin_block(); /* the first block is requested without an interrupt */
 	else
 		read_block();
 }
@@ -299,14 +326,16 @@ static void command_verify(unsigned flags)
 
 static void put_text(uint16_t *words, unsigned n, const char *text)
 {
-	for (unsigned i = 0; i < 2 * n; i++) { /* two letters a word, the first one in the high byte */
+	for (unsigned i = 0; i < 2 * n; i++) {
+		/* two letters a word, the first one in the high byte */
 		uint8_t letter = *text ? *text++ : ' ';
 
 		words[i / 2] |= i & 1 ? letter : letter << 8;
 	}
 }
 
-/* ATA/ATAPI-6, table 27. What is not named is zero: no DMA, no power management, no security. */
+/* Fill in the data of IDENTIFY DEVICE (ATA/ATAPI-6, table 27).  All other words are zero: no DMA,
+ * no power management, no security. */
 static void identify(uint16_t w[WORDS])
 {
 	uint64_t sectors = disk_sectors();
@@ -328,7 +357,7 @@ static void identify(uint16_t w[WORDS])
 	w[49] = 0x0200; /* LBA; no DMA, no IORDY */
 	w[50] = 0x4000;
 	w[51] = 0x0200; /* PIO mode 2 */
-	w[53] = 3;	/* words 54-58 and 64-70 hold */
+	w[53] = 3;	/* words 54-58 and 64-70 are valid */
 	w[54] = current_cylinders;
 	w[55] = ide.heads;
 	w[56] = ide.track_sectors;
@@ -380,9 +409,13 @@ static void command_set_multiple(unsigned flags)
 
 static void command_set_features(unsigned flags)
 {
-	enum { CACHE_ON = 0x02, MODE = 0x03, LOOK_AHEAD_OFF = 0x55, KEEP = 0x66, CACHE_OFF = 0x82, LOOK_AHEAD_ON = 0xaa,
-	       REVERT = 0xcc, PIO_DEFAULT = 1, PIO_FLOW_FIRST = 8, PIO_FLOW_LAST = 12 };
+	enum {
+		CACHE_ON = 0x02, MODE = 0x03, LOOK_AHEAD_OFF = 0x55, KEEP = 0x66, CACHE_OFF = 0x82,
+		LOOK_AHEAD_ON = 0xaa, REVERT = 0xcc,
+		PIO_DEFAULT = 1, PIO_FLOW_FIRST = 8, PIO_FLOW_LAST = 12,
+	};
 	uint8_t mode = ide.file[0][COUNT];
+	bool is_known = mode <= PIO_DEFAULT || (mode >= PIO_FLOW_FIRST && mode <= PIO_FLOW_LAST);
 
 	(void)flags;
 	switch (ide.file[0][ERROR_FEATURES]) {
@@ -392,10 +425,10 @@ static void command_set_features(unsigned flags)
 		return;
 	case CACHE_OFF:
 		ide.cache = false;
-		flush(); /* what is in the cache goes out */
+		flush(); /* write the cache to the disk */
 		return;
 	case MODE:
-		finish(mode <= PIO_DEFAULT || (mode >= PIO_FLOW_FIRST && mode <= PIO_FLOW_LAST) ? 0 : ABORTED);
+		finish(is_known ? 0 : ABORTED);
 		return;
 	case LOOK_AHEAD_OFF:
 	case LOOK_AHEAD_ON:
@@ -469,7 +502,8 @@ static const struct command {
 	{ 0xc4, command_transfer, MULTI }, /* READ MULTIPLE */
 	{ 0xc5, command_transfer, WRITE | MULTI },
 	{ 0xc6, command_set_multiple, 0 },
-	{ 0xe0, command_flush, 0 }, /* STANDBY IMMEDIATE: the cache goes out, then the motor stops */
+	/* STANDBY IMMEDIATE: flushes the cache, then the motor stops */
+	{ 0xe0, command_flush, 0 },
 	{ 0xe1, command_nothing, 0 }, /* IDLE IMMEDIATE, STANDBY, IDLE */
 	{ 0xe2, command_flush, 0 },
 	{ 0xe3, command_nothing, 0 },
@@ -485,9 +519,9 @@ static void begin_command(uint8_t code)
 {
 	drop_interrupt();
 	if (slave_selected() && code != 0x90)
-		return; /* nobody there */
+		return; /* no such device */
 	if (ide.status & BUSY)
-		return; /* held in reset, or a flush is under way */
+		return; /* held in reset, or a flush is running */
 	ide.command = code;
 	ide.error = 0;
 	end_transfer();
@@ -514,7 +548,8 @@ void ide_close(void)
 
 /* --- registers --- */
 
-/* Move up to `bytes` through the data port; returns those moved. Block ends are handled on the way. */
+/* Move up to `count` bytes through the data port; return the number moved.  Ends of blocks are
+ * handled meanwhile. */
 static uint32_t move_data(bool out, uint8_t *bytes, uint32_t count)
 {
 	uint32_t done = 0;
@@ -635,7 +670,7 @@ static void ide_write_string(uint32_t offset, unsigned size, unsigned count, con
 	}
 }
 
-/* What contradicts itself in a transfer that waits for the guest. */
+/* Return the contradiction in a transfer that waits for the guest; NULL: none. */
 static const char *impossible_transfer(void)
 {
 	uint64_t sectors = disk_sectors();
@@ -644,23 +679,29 @@ static const char *impossible_transfer(void)
 	if (!block || ide.block_bytes != block * SECTOR_BYTES || ide.at >= ide.block_bytes)
 		return "its transfer's counts contradict each other";
 	if (ide.identifying)
-		return ide.writing || ide.left != 1 ? "it is being written to, and identified" : NULL;
+		return ide.writing || ide.left != 1
+			? "it is being written to, and identified" : NULL;
 	if (ide.sector >= sectors || ide.left > sectors - ide.sector)
 		return "its transfer leads beyond the disk's end";
-	return ide.writing && diskimage_read_only(image) ? "it is read-only, and being written to" : NULL;
+	return ide.writing && diskimage_read_only(image)
+		? "it is read-only, and being written to" : NULL;
 }
 
 static const char *ide_impossible(void)
 {
-	bool idle = ide.status == IDLE || ide.status == (IDLE | ERR), moves = ide.status == (IDLE | DRQ);
+	bool idle = ide.status == IDLE || ide.status == (IDLE | ERR),
+	     moves = ide.status == (IDLE | DRQ);
 
 	if (ide.multiple & (ide.multiple - 1))
 		return "its blocks have a size that no disk has";
-	if (ide.status == BUSY ? !(ide.control & CONTROL_RESET) : !idle && !moves) /* nothing is flushed while it is saved */
+	/* no flush runs while the machine is saved */
+	if (ide.status == BUSY ? !(ide.control & CONTROL_RESET) : !idle && !moves)
 		return "it has a status that no disk has";
 	if (moves)
 		return impossible_transfer();
-	return ide.left || ide.at || ide.block_bytes || ide.identifying ? "it has a transfer that nobody waits for" : NULL;
+	if (ide.left || ide.at || ide.block_bytes || ide.identifying)
+		return "it has a transfer that nobody waits for";
+	return NULL;
 }
 
 struct diskimage *ide_image(void)
@@ -669,8 +710,11 @@ struct diskimage *ide_image(void)
 }
 
 const struct chip ide_chip = {
-	.name = "disk", .range = { { VMP_IDE_PORT, COMMAND_BLOCK }, { VMP_IDE_CONTROL_PORT, 1 } }, .reset = ide_reset,
-	.read = ide_read, .write = ide_write, .read_string = ide_read_string, .write_string = ide_write_string,
-	.work = ide_work, .on_worked = ide_on_worked, .state = CHIPSTATE(ide),
+	.name = "disk", .range = { { VMP_IDE_PORT, COMMAND_BLOCK }, { VMP_IDE_CONTROL_PORT, 1 } },
+	.reset = ide_reset,
+	.read = ide_read, .write = ide_write, .read_string = ide_read_string,
+	.write_string = ide_write_string,
+	.work = ide_work, .has_work = ide_has_work, .on_worked = ide_on_worked,
+	.state = CHIPSTATE(ide),
 	.impossible = ide_impossible,
 };

@@ -1,28 +1,34 @@
-/* ioapic.c - the IO-APIC (82093AA): 24 lines, each routed by its redirection entry to a vector on some CPUs.
+/* ioapic.c - the IO-APIC (82093AA): 24 lines, each routed by its redirection entry to a vector on
+ * some CPUs.
  *
- * All lines of this machine are edge-triggered.  An edge on a masked line is remembered and delivered when the line is
- * unmasked: Linux masks a line while it moves the interrupt to another CPU, and a console that lost one edge would hang.
- * Destinations: physical (APIC id = CPU number) or flat logical (bit n = CPU n); lowest priority goes round robin.
+ * All lines of this machine are edge-triggered.  An edge on a masked line is recorded and delivered
+ * when the line is unmasked: Linux masks a line while it moves the interrupt to another CPU, and a
+ * console that lost one edge would hang.  Destinations are physical (APIC id = CPU number) or flat
+ * logical (bit n = CPU n); lowest priority is delivered round robin.
  */
 #include "iosrv/iosrv.h"
 
 #include <string.h>
 #include "base/guest_abi.h"
 
-enum { PINS = 24, REG_SELECT = 0, REG_WINDOW = 0x10, INDEX_ID = 0, INDEX_VERSION = 1, INDEX_TABLE = 0x10, VERSION = 0x11 };
+enum {
+	PINS = 24, REG_SELECT = 0, REG_WINDOW = 0x10, INDEX_ID = 0, INDEX_VERSION = 1,
+	INDEX_TABLE = 0x10, VERSION = 0x11,
+};
 enum { MODE_FIXED, MODE_LOWEST, MODE_NMI = 4 };
 #define ENTRY_MASKED (1u << 16)
 #define ENTRY_LOGICAL (1u << 11)
 
-#define ENTRY_LOW 0x1afffu /* the bits of an entry's low half that can be written; the others are its status */
+/* the bits of an entry's low half that can be written; the others are its status */
+#define ENTRY_LOW 0x1afffu
 #define ID_BITS 0xff000000u
 
 #define STATE(X)                                                                                   \
 	X(uint32_t, select, , 0, 0xff)                                                             \
 	X(uint32_t, id, , 0, ID_BITS)                                                              \
 	X(uint32_t, entry, [PINS][2], 0, UINT32_MAX) /* low, high */                               \
-	X(bool, waiting, [PINS], 0, 1) /* an edge came while masked */                             \
-	X(uint32_t, next, , 0, UINT32_MAX) /* round robin: the next CPU to ask, modulo 32 */
+	X(bool, waiting, [PINS], 0, 1) /* an edge arrived while masked */                          \
+	X(uint32_t, next, , 0, UINT32_MAX) /* round robin: the next CPU to try, modulo 32 */
 static struct state { STATE(CHIPSTATE_MEMBER) } io;
 
 static void ioapic_reset(void)
@@ -68,7 +74,7 @@ static void deliver(unsigned pin)
 	if (mode == MODE_LOWEST)
 		cpus = one_of(cpus);
 	else if (mode != MODE_FIXED && mode != MODE_NMI)
-		cpus = 0; /* SMI, INIT, ExtINT: nothing here answers to them */
+		cpus = 0; /* SMI, INIT, ExtINT: not supported */
 	if (cpus)
 		iosrv_interrupt(cpus, entry[0] & 0xff, mode == MODE_NMI);
 }
@@ -95,7 +101,8 @@ static void write_register(uint32_t index, uint32_t value)
 	unsigned pin = (index - INDEX_TABLE) / 2;
 
 	if (index == INDEX_ID)
-		io.id = value & ID_BITS; /* 8 bits, as later chips: with 16 CPUs and more its id is above 15 */
+		/* 8 bits, as later chips: with 16 CPUs and more its id is above 15 */
+		io.id = value & ID_BITS;
 	if (index < INDEX_TABLE || pin >= PINS)
 		return;
 	io.entry[pin][index & 1] = index & 1 ? value : value & ENTRY_LOW;
@@ -106,7 +113,9 @@ static void write_register(uint32_t index, uint32_t value)
 static uint32_t ioapic_read(uint32_t offset, unsigned size)
 {
 	(void)size;
-	return offset == REG_WINDOW ? read_register(io.select) : offset == REG_SELECT ? io.select : 0;
+	if (offset == REG_WINDOW)
+		return read_register(io.select);
+	return offset == REG_SELECT ? io.select : 0;
 }
 
 static void ioapic_write(uint32_t offset, unsigned size, uint32_t value)
@@ -127,6 +136,7 @@ static const char *ioapic_impossible(void)
 }
 
 const struct chip ioapic_chip = {
-	.name = "IO-APIC", .range = { { VMP_IOAPIC_GPA, PAGE_BYTES, true } }, .reset = ioapic_reset, .read = ioapic_read,
+	.name = "IO-APIC", .range = { { VMP_IOAPIC_GPA, PAGE_BYTES, true } }, .reset = ioapic_reset,
+	.read = ioapic_read,
 	.write = ioapic_write, .state = CHIPSTATE(io), .impossible = ioapic_impossible,
 };

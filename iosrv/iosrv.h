@@ -1,15 +1,19 @@
 /* iosrv.h - the I/O server: one process beside node 0's daemon that holds the state of all devices.
  *
- * The daemon passes on what CPUs do at device addresses, and what the user types; the server answers, raises interrupts
- * and sends output.  Reading order: iosrv_main.c (the process), serve.c (what a message leads to), chips.c (which chip
- * answers an address), then one file per chip: uart.c (console), stream.c (standard streams of the command), ioapic.c,
- * ide.c (disk, with its image in diskimage.c); chipstate.c and snapshot.c save and load the chips, worker.c has threads.
+ * The daemon forwards the accesses of CPUs to device addresses, and the user's input; the server
+ * answers, raises interrupts and sends output.  Reading order: iosrv_main.c (the process), serve.c
+ * (handlers of messages), chips.c (which chip answers an address), then one file per chip:
+ * uart.c (console), stream.c (standard streams of the command), agent.c (those of `vmp exec`),
+ * ioapic.c, ide.c (disk, with its image in diskimage.c), virtio.c (virtio devices, a model each:
+ * virtio_blk.c, virtio_net.c, virtio_9p.c, virtio_rng.c); chipstate.c and snapshot.c save and load
+ * the chips, worker.c has threads.
  *
- * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to chips.def.  Its state is
- * described by one list (chipstate.h), which makes it part of snapshots.
+ * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to
+ * chips.def.  Its state is described by one list (chipstate.h), which makes it part of snapshots.
  *
- * Rules of use: all functions run in the server's one loop, except a chip's work().  A chip's handler never waits.
- * A chip raises its interrupt line by iosrv_raise(); lines are edge-triggered, and each call is one edge.
+ * Rules of use: all functions run in the server's one loop, except a chip's work().  A chip's
+ * handler never waits.  A chip raises its interrupt line by iosrv_raise(); lines are
+ * edge-triggered, and each call is one edge.
  */
 #ifndef IOSRV_IOSRV_H
 #define IOSRV_IOSRV_H
@@ -26,22 +30,29 @@ enum { CHIP_RANGES = 2 };
 /* A chip.  Functions may be NULL, except reset, read and write. */
 struct chip {
 	const char *name; /* in messages for the user */
-	/* Offsets count on from one range to the next: the second range begins at offset range[0].count. */
+	/* Offsets continue from one range to the next: the second range begins at offset
+	 * range[0].count. */
 	struct chip_range range[CHIP_RANGES];
 	void (*reset)(void); /* as after power-on */
 	uint32_t (*read)(uint32_t offset, unsigned size);
 	void (*write)(uint32_t offset, unsigned size, uint32_t value);
-	/* A string of `count` accesses to one address; NULL: one by one. Returns the accesses that had data. */
+	/* Read or write a string of `count` accesses to one address; NULL: they are made one by
+	 * one. Returns the number of accesses that had data. */
 	unsigned (*read_string)(uint32_t offset, unsigned size, unsigned count, void *data);
 	void (*write_string)(uint32_t offset, unsigned size, unsigned count, const void *data);
-	void (*flush)(void);	       /* send the output that was collected: the server is about to sleep */
+	/* send the output that was collected: the server is about to sleep */
+	void (*flush)(void);
 	void (*on_timer)(void);	       /* the time of iosrv_start_timer() has passed */
-	int (*work)(void);	       /* what takes long: runs in a thread of the chip's own */
+	/* an operation that takes long: runs in the chip's own thread */
+	int (*work)(void);
+	bool (*has_work)(void);	       /* true if this machine's chip needs that thread */
 	void (*on_worked)(int result); /* the result of work(), in the loop */
-	struct chipstate state;	       /* what is saved (chipstate.h) */
-	/* All chips' states have been loaded, and each field is legal. What contradicts itself between them; NULL: nothing. */
+	struct chipstate state;	       /* the saved fields (chipstate.h) */
+	/* Return the contradiction between fields; NULL: none.  Called when all chips' states have
+	 * been loaded, and each field is legal. */
 	const char *(*impossible)(void);
-	void (*restored)(void); /* no chip's state is impossible: start timers, tell the other side */
+	/* all chips' states are consistent: start timers, notify the other end */
+	void (*restored)(void);
 };
 
 enum {
@@ -55,52 +66,94 @@ enum {
 #undef X
 extern const struct chip *const chips[N_CHIPS];
 
-unsigned chips_number(const struct chip *chip); /* its place in chips[] */
+unsigned chips_number(const struct chip *chip); /* its index in chips[] */
 void chips_reset(void);
 void chips_flush(void);
-/* Serve one request; `data` holds count*size bytes, in or out. Returns the value of a single read. */
+/* Serve one request; `data` holds count*size bytes, in or out. Returns the value of a single
+ * read. */
 uint32_t chips_access(const struct msg_io_request *request, void *data);
 
 /* serve.c */
 void iosrv_raise(unsigned line);				/* one edge on an interrupt line */
 void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi);	/* the IO-APIC's output */
-void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2))); /* ends the machine */
-void serve_start(void);						/* all devices are as after power-on */
-void serve(const struct message *m); /* which packet_check() has passed: calls one of the functions that base/msg.def names */
+/* ends the machine */
+void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* reset all devices as after power-on */
+void serve_start(void);
+/* handle a message that packet_check() has passed: call its function in base/msg.def */
+void serve(const struct message *m);
 #define NODE_TO_IOSRV(name, how, handler) HANDLER_##how(void *none, name, handler)
 #include "base/msg.def"
-void serve_timer(const struct chip *chip);			/* its timer: now, or after the thaw */
+bool serve_stands_still(void);					/* true between SAVE and THAW */
+/* return the CPU whose access is being served */
+unsigned serve_cpu(void);
+/* call the chip's on_timer() now, or after the thaw */
+void serve_timer(const struct chip *chip);
 
 /* iosrv_main.c */
-void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
-		size_t payload_bytes);
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes,
+		const void *payload, size_t payload_bytes);
 unsigned iosrv_cpus(void);
-/* Call the chip's on_timer() in so many milliseconds. A chip has one timer: a later call replaces an earlier one. */
+/* Call the chip's on_timer() after `ms` milliseconds.  A chip has one timer: a later call replaces
+ * an earlier one. */
 void iosrv_start_timer(const struct chip *chip, unsigned ms);
 
-/* iosrv_confine.c. Both die if it cannot be; what a kernel does not know at all is left out. */
+/* A socket to a process beside this one.  Call net_on_ready() or share_on_ready() when it can be
+ * read (`read`) or written to (`write`).  Replaces an earlier call. */
+enum watched { WATCH_NET, WATCH_SHARE, N_WATCHED };
+void iosrv_watch(enum watched which, int socket, bool read, bool write);
+
+/* iosrv_confine.c.  Both die if they fail; a feature that the kernel lacks is left out. */
 void iosrv_confine_files(void); /* everything is open; no thread has been started */
 void iosrv_confine_calls(void); /* all threads run */
 
 /* worker.c */
-/* Run the chip's work() in its thread, then on_worked() in the loop. A chip has one piece of work at a time. */
+/* Run the chip's work() in its thread, then on_worked() in the loop.  A chip runs one work() at a
+ * time. */
 void iosrv_start_work(const struct chip *chip);
 void iosrv_finish_work(void); /* waits until no chip has work */
 
-/* Chips' own entries for what comes from the command line. */
+/* Chips' handlers of messages from the command line. */
 void uart_input(const void *bytes, size_t count);
 void uart_attach(uint32_t client, uint32_t backlog_bytes);
 void stream_input(const struct msg_stream *body, const void *bytes, size_t count);
 void stream_room(const struct msg_stream_room *body);
 void stream_window(uint32_t columns, uint32_t rows);
+void agent_request(const struct msg_exec *body, const void *bytes, size_t n);
 void ioapic_raise(unsigned pin);
-int ide_open(const char *spec, char *error, size_t error_bytes); /* IMAGE[,ro|,snapshot]; 0 or -errno with a line */
+/* IMAGE[,ro|,snapshot]; 0 or -errno with a line */
+int ide_open(const char *spec, char *error, size_t error_bytes);
 void ide_close(void);
 struct diskimage *ide_image(void); /* NULL: there is no disk */
+/* virtio_blk.c: the same for disks 0 to MAX_DISKS - 1, and the thread's part. */
+int blk_open(unsigned disk, const char *spec, char *error, size_t error_bytes);
+void blk_close(void);
+struct diskimage *blk_image(unsigned disk);
+bool blk_has_work(void);
+int blk_work(void);
+void blk_on_worked(int result);
+void blk_reset(void);
 
-/* snapshot.c. Rules of use: snapshot_capture() while no CPU and no work of ours runs; 0 or -errno. */
+/* processes.c: start vmp-net or vmp-share, before the server is confined: 0, or -errno with a line.
+ * `restored`: the machine continues from a file or a checkpoint. */
+int net_open(const char *spec, bool restored, char *error, size_t error_bytes);
+int share_open(const char *spec, char *error, size_t error_bytes); /* DIR[,ro] */
+/* virtio_9p.c */
+void share_attach(int socket);
+void share_start(void); /* watch its socket from now on */
+void share_on_ready(void);
+void share_reset(void);
+/* virtio_net.c */
+void net_attach(int socket);
+void net_start(void); /* watch its socket from now on, also after a thaw */
+void net_on_ready(void);
+void net_reset(void);
+
+/* snapshot.c.  Copy all devices' states, while no CPU and no chip's work() runs.  Returns 0 or
+ * -errno. */
 int snapshot_capture(enum snapshot_mode mode);
-void snapshot_pull(const struct msg_snapshot_pull *pull); /* send the next items; after the last one the copy is freed */
+/* send the next items; after the last one the copy is freed */
+void snapshot_pull(const struct msg_snapshot_pull *pull);
 void snapshot_forget(void);
 void snapshot_load(const struct msg_snapshot_item *item, const void *data, size_t bytes);
 

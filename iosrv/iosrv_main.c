@@ -1,9 +1,9 @@
 /* iosrv_main.c - the I/O server's process: its socket, its loop, its timers.
  *
- *   vmp-iosrv --socket FD --cpus N [--disk IMAGE[,ro|,snapshot]]
+ *   vmp-iosrv --socket FD [OPTION]...    options of the machine: base/machine.def
  *
- * Started by node 0's daemon; ends when the daemon closes the socket.  Messages that wait in the socket are served in a
- * row (serve.c); collected output goes out before the server sleeps.
+ * Node 0's daemon starts it; it ends when the daemon closes the socket.  All messages that wait in
+ * the socket are served together (serve.c); collected output is sent before the server sleeps.
  */
 #include "iosrv/iosrv.h"
 
@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/schedule.h"
+#include "iosrv/virtio.h"
 #include "iosrv/worker.h"
 
 static struct server {
@@ -27,6 +28,10 @@ static struct server {
 	unsigned n_cpus;
 	struct event_base *loop;
 	struct event *readable;
+	struct {
+		struct event *event; /* NULL: not watched */
+		short waits;	     /* EV_READ, EV_WRITE: what `event` waits for */
+	} watched[N_WATCHED];
 	struct event *timer[N_CHIPS]; /* NULL: this chip has no on_timer() */
 } server;
 
@@ -35,13 +40,15 @@ unsigned iosrv_cpus(void)
 	return server.n_cpus;
 }
 
-void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
-		size_t payload_bytes)
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes,
+		const void *payload, size_t payload_bytes)
 {
-	struct msg_header header = packet_header(type, to, 0, (uint32_t)(body_bytes + payload_bytes));
+	struct msg_header header = packet_header(type, to, 0,
+						 (uint32_t)(body_bytes + payload_bytes));
 
-	if (packet_send(server.socket, &header, body, (uint32_t)body_bytes, payload, (uint32_t)payload_bytes, true))
-		exit(EXIT_VMP_FAILURE); /* the daemon has gone, and the machine with it */
+	if (packet_send(server.socket, &header, body, (uint32_t)body_bytes, payload,
+			(uint32_t)payload_bytes, true))
+		exit(EXIT_VMP_FAILURE); /* the daemon has ended, and the machine with it */
 }
 
 static void on_timer(evutil_socket_t fd, short what, void *context)
@@ -56,7 +63,43 @@ void iosrv_start_timer(const struct chip *chip, unsigned ms)
 	struct timeval delay = { .tv_sec = ms / 1000, .tv_usec = ms % 1000 * 1000 };
 
 	if (event_add(server.timer[chips_number(chip)], &delay))
-		serve_timer(chip); /* too soon is better than never */
+		serve_timer(chip); /* no timer: too early is better than never */
+}
+
+static void on_net(evutil_socket_t fd, short what, void *context)
+{
+	(void)what, (void)context;
+	if (serve_stands_still())
+		iosrv_watch(WATCH_NET, fd, false, false); /* net_start() after the thaw */
+	else
+		net_on_ready();
+	chips_flush();
+}
+
+/* A machine with a shared folder is never frozen (vmm/node/cut/turn.c). */
+static void on_share(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what, (void)context;
+	share_on_ready();
+	chips_flush();
+}
+
+void iosrv_watch(enum watched which, int socket, bool read, bool write)
+{
+	static const event_callback_fn functions[] = { on_net, on_share };
+	short wanted = (short)((read ? EV_READ : 0) | (write ? EV_WRITE : 0));
+	struct event *event = server.watched[which].event;
+
+	if (wanted == server.watched[which].waits)
+		return;
+	if (event)
+		event_free(event);
+	event = wanted ? event_new(server.loop, socket, wanted | EV_PERSIST, functions[which], NULL)
+		       : NULL;
+	server.watched[which].event = event;
+	server.watched[which].waits = wanted;
+	if (wanted && (!event || event_add(event, NULL)))
+		die("no event for a device's socket: %s", strerror(errno));
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *context)
@@ -68,21 +111,23 @@ static void on_readable(evutil_socket_t fd, short what, void *context)
 
 	(void)what;
 	(void)context;
-	while ((result = packet_receive(fd, &buffer, LINK_NODE_TO_IOSRV, &m, false, why, sizeof why))) {
+	while ((result = packet_receive(fd, &buffer, LINK_NODE_TO_IOSRV, &m, false, why,
+					sizeof why))) {
 		if (result > 0) {
 			serve(&m);
 			continue;
 		}
-		if (result != -EPROTO && result != -EPROTONOSUPPORT) { /* the daemon has closed the socket */
+		if (result != -EPROTO && result != -EPROTONOSUPPORT) {
+			/* the daemon has closed the socket */
 			event_base_loopbreak(server.loop);
 			break;
 		}
-		iosrv_fail("the I/O server was sent nonsense: %s; this is a bug in vmp", why);
+		iosrv_fail("the I/O server received a bad message: %s; this is a bug in vmp", why);
 	}
 	chips_flush();
 }
 
-static const char *parse(int argc, char **argv)
+static struct machine parse(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "socket", required_argument, NULL, 's' }, { 0 },
@@ -103,7 +148,7 @@ static const char *parse(int argc, char **argv)
 		}
 	if (server.socket < 0 || !server.n_cpus)
 		die("vmp-iosrv is started by vmp-node, not by hand");
-	return machine.disk;
+	return machine;
 }
 
 static void open_loop(void)
@@ -112,7 +157,8 @@ static void open_loop(void)
 
 	server.loop = event_base_new();
 	if (server.loop)
-		readable = event_new(server.loop, server.socket, EV_READ | EV_PERSIST, on_readable, NULL);
+		readable = event_new(server.loop, server.socket, EV_READ | EV_PERSIST, on_readable,
+				     NULL);
 	if (!readable || event_add(readable, NULL))
 		die("no event loop: %s", strerror(errno));
 	server.readable = readable;
@@ -123,6 +169,8 @@ static void open_loop(void)
 		if (!server.timer[i])
 			die("no timer for the %s: %s", chips[i]->name, strerror(errno));
 	}
+	net_start();
+	share_start();
 	iosrv_confine_files();
 	worker_open(server.loop);
 	iosrv_confine_calls();
@@ -134,30 +182,64 @@ static void close_loop(void)
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		if (server.timer[i])
 			event_free(server.timer[i]);
+	for (unsigned i = 0; i < N_WATCHED; i++)
+		if (server.watched[i].event)
+			event_free(server.watched[i].event);
 	event_free(server.readable);
 	event_base_free(server.loop);
 }
 
+/* Open a disk by the value of --disk: "IMAGE[,ro|,snapshot][,ide]". */
+static int open_disk(unsigned disk, const char *spec, char *why, size_t why_bytes)
+{
+	const char *ide = strrchr(spec, ',');
+	char image[4200];
+
+	if (!ide || strcmp(ide, ",ide"))
+		return blk_open(disk, spec, why, why_bytes);
+	snprintf(image, sizeof image, "%.*s", (int)(ide - spec), spec);
+	return ide_open(image, why, why_bytes);
+}
+
+static int open_devices(const struct machine *machine, char *why, size_t why_bytes)
+{
+	int error = 0;
+
+	for (unsigned i = 0; i < machine->disk.n && !error; i++)
+		error = open_disk(i, machine->disk.item[i], why, why_bytes);
+	if (machine->net && strcmp(machine->net, "none") && !error)
+		error = net_open(machine->net, machine->restore, why, why_bytes);
+	if (machine->live.n && !error)
+		error = share_open(machine->live.item[0], why, why_bytes);
+	if (machine->rng)
+		virtio_add(VIRTIO_RNG, &virtio_rng);
+	return error;
+}
+
 int main(int argc, char **argv)
 {
-	const char *disk;
+	struct machine machine;
 	char why[4200];
+	int error;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	schedule_promptly();
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* a write beyond the limit is an error of the guest's disk */
-	signal(SIGINT, SIG_IGN); /* the daemon ends us */
+	signal(SIGINT, SIG_IGN); /* the daemon ends this process */
 	log_open("vmp-iosrv", 2, LOG_WARN);
-	disk = parse(argc, argv);
+	machine = parse(argc, argv);
+	error = open_devices(&machine, why, sizeof why);
 	serve_start();
-	iosrv_send(MSG_HELLO, VNODE_DAEMON(0), &(struct msg_hello){ .wire_version = wire_version, .role = PEER_IOSRV },
+	iosrv_send(MSG_HELLO, VNODE_DAEMON(0),
+		   &(struct msg_hello){ .wire_version = wire_version, .role = PEER_IOSRV },
 		   sizeof(struct msg_hello), NULL, 0);
-	if (disk && ide_open(disk, why, sizeof why))
+	if (error)
 		iosrv_fail("%s", why);
 	open_loop();
 	event_base_dispatch(server.loop); /* until the daemon closes the socket */
 	close_loop();
 	ide_close();
+	blk_close();
 	return 0;
 }

@@ -1,8 +1,19 @@
 # The I/O server.  A chip's object comes from its row in chips.def.
 IOSRV_CHIPS := $(shell sed -n 's,^X(\(.*\))$$,iosrv/\1.o,p' iosrv/chips.def)
-IOSRV_OBJECTS := iosrv/serve.o iosrv/chips.o iosrv/chipstate.o iosrv/diskimage.o iosrv/snapshot.o $(IOSRV_CHIPS)
-$(eval $(call program,vmp-iosrv,iosrv/iosrv_main.o iosrv/iosrv_confine.o iosrv/worker.o $(IOSRV_OBJECTS) $(BASE_OBJECTS),-levent -lpthread))
-IOSRV_TEST_OBJECTS := tests/unit/iosrv_fake.o $(filter-out iosrv/serve.o,$(IOSRV_OBJECTS)) $(BASE_OBJECTS)
-$(foreach t,uart stream ioapic ide snapshot,$(eval $(call unit-test,iosrv_$(t),tests/unit/iosrv_$(t).o $(IOSRV_TEST_OBJECTS),)))
+IOSRV_OBJECTS := $(addprefix iosrv/,serve.o chips.o chipstate.o diskimage.o snapshot.o \
+	virtio_rng.o virtio_blk.o virtio_net.o virtio_9p.o) $(IOSRV_CHIPS)
+IOSRV_MAIN := $(addprefix iosrv/,iosrv_main.o iosrv_confine.o processes.o worker.o)
+$(eval $(call program,vmp-iosrv,$(IOSRV_MAIN) $(IOSRV_OBJECTS) $(BASE_OBJECTS),-levent -lpthread))
+IOSRV_TEST_OBJECTS := tests/unit/iosrv_fake.o $(filter-out iosrv/serve.o,$(IOSRV_OBJECTS)) \
+	$(BASE_OBJECTS)
+IOSRV_TESTS := uart stream agent ioapic ide virtio snapshot
+$(foreach t,$(IOSRV_TESTS),$(eval \
+	$(call unit-test,iosrv_$(t),tests/unit/iosrv_$(t).o $(IOSRV_TEST_OBJECTS),)))
 $(eval $(call unit-test,iosrv_server,tests/unit/iosrv_server.o base/packet.o base/wire.o,))
 $(B)/tests/unit/iosrv_server: $(B)/vmp-iosrv
+$(eval $(call unit-test,iosrv_net,tests/unit/iosrv_net.o $(IOSRV_TEST_OBJECTS),))
+$(B)/tests/unit/iosrv_net: $(B)/vmp-net
+$(eval $(call program,vmp-net,iosrv/vmp_net.o base/netspec.o base/confine.o base/log.o,-lslirp))
+NINEP_OBJECTS := iosrv/ninep.o base/confine.o base/log.o
+$(eval $(call program,vmp-share,iosrv/vmp_share.o $(NINEP_OBJECTS),))
+$(eval $(call unit-test,ninep,tests/unit/ninep.o iosrv/ninep.o,))

@@ -1,7 +1,8 @@
-/* serve.c - what a message to the I/O server leads to: an access of a chip, bytes for one, a step of a snapshot.
+/* serve.c - handles the messages to the I/O server: an access of a chip, bytes for one, a step of a
+ * snapshot.
  *
- * Between SAVE and THAW the server stands still: what arrives meanwhile is put aside, and served after the thaw, since it is not
- * part of what was saved.
+ * Between SAVE and THAW the server is frozen.  Messages that arrive meanwhile are queued and served
+ * after the thaw, since they are not part of the saved state.
  */
 #include "iosrv/iosrv.h"
 
@@ -10,10 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "iosrv/virtio.h"
 
 static struct {
 	bool still;
-	bool due[N_CHIPS];	     /* chips whose timer's time has passed since */
+	unsigned cpu;		     /* whose access is being served */
+	bool due[N_CHIPS];	     /* chips whose timer has expired while frozen */
 	struct msg_header **waiting; /* each with its body behind it */
 	size_t count;
 } server;
@@ -40,7 +43,7 @@ void iosrv_raise(unsigned line)
 
 void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
 {
-	for (; cpus; cpus &= cpus - 1) { /* one message per CPU: each may live elsewhere */
+	for (; cpus; cpus &= cpus - 1) { /* one message per CPU: each may be on another host */
 		unsigned cpu = __builtin_ctz(cpus);
 		struct msg_interrupt body = { .cpu_mask = 1u << cpu, .vector = vector,
 					      .kind = nmi ? INTERRUPT_NMI : INTERRUPT_FIXED };
@@ -49,7 +52,10 @@ void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
 	}
 }
 
-/* A request that cannot be served ends the machine: its CPU would wait for ever. */
+bool serve_stands_still(void) { return server.still; }
+unsigned serve_cpu(void) { return server.cpu; }
+
+/* Serve an access.  A malformed request ends the machine: its CPU would wait for ever. */
 void serve_io_request(void *none, const struct message *m, const struct msg_io_request *q)
 {
 	struct msg_io_reply reply;
@@ -60,21 +66,32 @@ void serve_io_request(void *none, const struct message *m, const struct msg_io_r
 	(void)none;
 	if (q->cpu >= iosrv_cpus() || (q->size != 1 && q->size != 2 && q->size != 4) || !q->count ||
 	    q->count > PAGE_BYTES / q->size || q->kind > IO_MMIO_WRITE) {
-		iosrv_fail("CPU %u sent a malformed I/O request (%u x %u bytes, kind %u); this is a bug in vmp", q->cpu, q->count,
-			   q->size, q->kind);
+		iosrv_fail("CPU %u sent a malformed I/O request (%u x %u bytes, kind %u); "
+			   "this is a bug in vmp",
+			   q->cpu, q->count, q->size, q->kind);
 		return;
 	}
 	in = q->kind == IO_PORT_IN || q->kind == IO_MMIO_READ;
 	string = q->count > 1;
 	if (!in && string && m->payload_bytes != bytes) {
-		iosrv_fail("an I/O request of CPU %u carries %u bytes for %zu; this is a bug in vmp", q->cpu, m->payload_bytes, bytes);
+		iosrv_fail(
+			"an I/O request of CPU %u carries %u bytes for %zu; this is a bug in vmp",
+			q->cpu, m->payload_bytes, bytes);
 		return;
 	}
 	if (!in && string)
 		memcpy(data, m->payload, bytes);
 	reply = (struct msg_io_reply){ .cpu = q->cpu, .seq = q->seq, .count = q->count };
+	server.cpu = q->cpu;
 	reply.value = chips_access(q, data);
-	iosrv_send(MSG_IO_REPLY, VNODE_CPU(q->cpu), &reply, sizeof reply, data, in && string ? bytes : 0);
+	iosrv_send(MSG_IO_REPLY, VNODE_CPU(q->cpu), &reply, sizeof reply, data,
+		   in && string ? bytes : 0);
+}
+
+void serve_virtio_ask(void *none, const struct message *m, const struct msg_virtio *ask)
+{
+	(void)none;
+	virtio_on_ask(ask, m->payload, m->payload_bytes);
 }
 
 void serve_stream(void *none, const struct message *m, const struct msg_stream *stream)
@@ -89,6 +106,12 @@ void serve_stream_room(void *none, const struct message *m, const struct msg_str
 	stream_room(room);
 }
 
+void serve_exec(void *none, const struct message *m, const struct msg_exec *exec)
+{
+	(void)none;
+	agent_request(exec, m->payload, m->payload_bytes);
+}
+
 void serve_console(void *none, const struct message *m, const struct msg_console *console)
 {
 	(void)none, (void)console;
@@ -101,13 +124,14 @@ void serve_console_size(void *none, const struct message *m, const struct msg_co
 	stream_window(size->columns, size->rows);
 }
 
-void serve_console_attach(void *none, const struct message *m, const struct msg_console_attach *attach)
+void serve_console_attach(void *none, const struct message *m,
+			  const struct msg_console_attach *attach)
 {
 	(void)none, (void)m;
 	uart_attach(attach->client, attach->backlog);
 }
 
-/* --- a snapshot of the machine: stand still between SAVE and THAW --- */
+/* --- a snapshot of the machine: frozen between SAVE and THAW --- */
 
 static void put_aside(const struct message *m)
 {
@@ -132,6 +156,7 @@ static void go_on(void)
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		if (due[i])
 			chips[i]->on_timer();
+	net_start();
 	for (size_t i = 0; i < count; i++) {
 		struct message m = packet_message(waiting[i], waiting[i] + 1);
 
@@ -166,7 +191,8 @@ void serve_snapshot(void *none, const struct message *m, const struct msg_snapsh
 	(void)none, (void)m;
 	switch (snapshot.step) {
 	case SNAPSHOT_SAVE:
-		iosrv_finish_work(); /* a flush of the disk: its interrupt belongs to what is saved */
+		/* a flush of the disk: its interrupt belongs to the saved state */
+		iosrv_finish_work();
 		snapshot.result = (uint32_t)-snapshot_capture(snapshot.result);
 		snapshot.step = SNAPSHOT_SAVED;
 		iosrv_send(MSG_SNAPSHOT, VNODE_DAEMON(0), &snapshot, sizeof snapshot, NULL, 0);
@@ -178,7 +204,8 @@ void serve_snapshot(void *none, const struct message *m, const struct msg_snapsh
 	case SNAPSHOT_THAW: /* of a machine that was loaded */
 		return;
 	default:
-		iosrv_fail("the I/O server was sent step %u of a snapshot; this is a bug in vmp", snapshot.step);
+		iosrv_fail("the I/O server was sent step %u of a snapshot; this is a bug in vmp",
+			   snapshot.step);
 	}
 }
 

@@ -1,9 +1,10 @@
-/* snapshot.c - the devices as items of a snapshot (base/wire.h): each chip's state in parts, the disk's identity, and the
- * blocks that the guest has written apart from the image, or has changed since the last checkpoint.
+/* snapshot.c - the devices as items of a snapshot (base/wire.h): each chip's state in parts, and,
+ * one disk after the other, its identity and the blocks that the guest has written apart from the
+ * image, or has changed since the last checkpoint.
  *
- * Saving: everything is copied at one moment, while no CPU runs (snapshot_capture); the copy is handed out item by item
- * later, when the guest runs again.  Loading: items come in the same order; when the last one has come, all is checked, then
- * all chips are loaded.
+ * Saving: everything is copied at one moment, while no CPU runs (snapshot_capture()); the copy is
+ * sent item by item later, when the guest runs again.  Loading: items arrive in the same order;
+ * after the last one, all are checked, then all chips are loaded.
  */
 #include "iosrv/iosrv.h"
 
@@ -17,16 +18,17 @@ enum { PART_BYTES = MAX_MSG_PAYLOAD };
 
 static struct {
 	bool taken;
-	void *chip[N_CHIPS]; /* the copy of its state */
-	struct snapshot_disk disk;
-	struct diskimage_copy *blocks;
+	void *chip[N_CHIPS];		      /* the copy of its state */
+	struct snapshot_disk disk[MAX_DISKS]; /* bytes 0: none */
+	struct diskimage_copy *blocks[MAX_DISKS];
 	/* where the next item is */
-	unsigned at_chip, at_part;
-	bool disk_sent;
+	unsigned at_chip, at_part, at_disk;
+	bool disk_sent; /* at_disk's identity */
 	uint64_t at_block;
 	uint32_t items;
 } copy;
-static struct { uint8_t *bytes; size_t count; } loaded[N_CHIPS]; /* what has come of each chip's state */
+/* The part of each chip's state that has arrived. */
+static struct { uint8_t *bytes; size_t count; } loaded[N_CHIPS];
 
 static void forget_loaded(void)
 {
@@ -39,13 +41,46 @@ void snapshot_forget(void)
 {
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		free(copy.chip[i]);
-	diskimage_copy_free(copy.blocks);
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		diskimage_copy_free(copy.blocks[i]);
 	memset(&copy, 0, sizeof copy);
 	forget_loaded();
 }
 
+/* Return disk `number`, in the order of --disk; NULL: there is none.  Numbers have no gap, so the
+ * IDE disk has the number that no virtio disk has. */
+static struct diskimage *image_at(unsigned number)
+{
+	unsigned free = 0;
+
+	while (free < MAX_DISKS && blk_image(free))
+		free++;
+	return number == free ? ide_image() : blk_image(number);
+}
+
+static int capture_disk(unsigned number, enum snapshot_mode mode)
+{
+	struct diskimage *image = image_at(number);
+	struct snapshot_disk *disk = &copy.disk[number];
+	int error;
+
+	if (!image)
+		return 0;
+	error = diskimage_identity(image, disk);
+	if (error)
+		return error;
+	disk->ide = image == ide_image();
+	if (disk->mode != IMAGE_SNAPSHOT)
+		return 0;
+	if ((disk->bytes - 1) / IMAGE_BLOCK_BYTES > SNAPSHOT_BLOCK_MASK)
+		return -EFBIG;
+	return diskimage_copy_make(image, mode, &copy.blocks[number]);
+}
+
 int snapshot_capture(enum snapshot_mode mode)
 {
+	int error = 0;
+
 	snapshot_forget();
 	chips_flush();
 	for (unsigned i = 0; i < N_CHIPS; i++) {
@@ -54,21 +89,20 @@ int snapshot_capture(enum snapshot_mode mode)
 			return -ENOMEM;
 		chipstate_save(chips[i], copy.chip[i]);
 	}
-	if (ide_image()) {
-		int error = diskimage_identity(ide_image(), &copy.disk);
-
-		if (!error && copy.disk.mode == IMAGE_SNAPSHOT)
-			error = diskimage_copy_make(ide_image(), mode, &copy.blocks);
-		if (error)
-			return error;
-	}
+	for (unsigned i = 0; i < MAX_DISKS && !error; i++)
+		error = capture_disk(i, mode);
+	if (error)
+		return error;
 	copy.taken = true;
 	return 0;
 }
 
-static void send_item(uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, size_t bytes)
+static void send_item(uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data,
+		      size_t bytes)
 {
-	struct msg_snapshot_item item = { .of = SNAPSHOT_OF_IOSRV, .seq = seq, .kind = kind, .index = index };
+	struct msg_snapshot_item item = {
+		.of = SNAPSHOT_OF_IOSRV, .seq = seq, .kind = kind, .index = index
+	};
 
 	copy.items += kind != SNAPSHOT_LAST;
 	iosrv_send(MSG_SNAPSHOT_ITEM, VNODE_CLI, &item, sizeof item, data, bytes);
@@ -89,7 +123,9 @@ static bool send_chip(uint32_t seq)
 
 		if (bytes) {
 			send_item(seq, SNAPSHOT_CHIP, copy.at_chip << 16 | copy.at_part,
-				  (uint8_t *)copy.chip[copy.at_chip] + (size_t)copy.at_part * PART_BYTES, bytes);
+				  (uint8_t *)copy.chip[copy.at_chip] +
+					  (size_t)copy.at_part * PART_BYTES,
+				  bytes);
 			copy.at_part++;
 			return true;
 		}
@@ -99,35 +135,48 @@ static bool send_chip(uint32_t seq)
 	return false;
 }
 
-static bool send_disk(uint32_t seq)
+static bool send_identity(uint32_t seq)
 {
-	if (copy.disk_sent || !copy.disk.bytes)
+	if (copy.disk_sent || !copy.disk[copy.at_disk].bytes)
 		return false;
 	copy.disk_sent = true;
-	send_item(seq, SNAPSHOT_DISK, 0, &copy.disk, sizeof copy.disk);
+	send_item(seq, SNAPSHOT_DISK, copy.at_disk, &copy.disk[copy.at_disk], sizeof copy.disk[0]);
 	return true;
 }
 
 static bool send_block(uint32_t seq)
 {
+	struct diskimage_copy *blocks = copy.blocks[copy.at_disk];
 	uint8_t data[IMAGE_BLOCK_BYTES];
 	int bytes;
 
-	if (!copy.blocks)
+	if (!blocks)
 		return false;
-	bytes = diskimage_copy_next(copy.blocks, &copy.at_block, data);
+	bytes = diskimage_copy_next(blocks, &copy.at_block, data);
 	if (bytes < 0)
 		iosrv_fail("the copy of the disk's blocks cannot be read: %s", strerror(-bytes));
 	if (bytes <= 0)
 		return false;
-	send_item(seq, SNAPSHOT_BLOCK, (uint32_t)copy.at_block++, data, bytes);
+	send_item(seq, SNAPSHOT_BLOCK,
+		  copy.at_disk << SNAPSHOT_DISK_SHIFT | (uint32_t)copy.at_block++, data, bytes);
 	return true;
+}
+
+static bool send_disk(uint32_t seq)
+{
+	for (; copy.at_disk < MAX_DISKS; copy.at_disk++) {
+		if (send_identity(seq) || send_block(seq))
+			return true;
+		copy.disk_sent = false;
+		copy.at_block = 0;
+	}
+	return false;
 }
 
 void snapshot_pull(const struct msg_snapshot_pull *pull)
 {
 	for (uint32_t n = 0; n < pull->count && copy.taken; n++) {
-		if (send_chip(pull->seq) || send_disk(pull->seq) || send_block(pull->seq))
+		if (send_chip(pull->seq) || send_disk(pull->seq))
 			continue;
 		send_item(pull->seq, SNAPSHOT_LAST, copy.items, NULL, 0);
 		snapshot_forget();
@@ -136,7 +185,7 @@ void snapshot_pull(const struct msg_snapshot_pull *pull)
 
 /* --- loading --- */
 
-/* The parts of a chip come in their order. */
+/* Append a part of a chip's state; the parts arrive in order. */
 static void load_chip(uint32_t index, const void *data, size_t bytes)
 {
 	unsigned number = index >> 16, part = index & 0xffff;
@@ -154,29 +203,34 @@ static void load_chip(uint32_t index, const void *data, size_t bytes)
 	loaded[number].count += bytes;
 }
 
-static void load_disk(const void *data, size_t bytes)
+static void load_disk(uint32_t number, const void *data, size_t bytes)
 {
+	struct diskimage *image = number < MAX_DISKS ? image_at(number) : NULL;
 	struct snapshot_disk was, is;
 
-	if (bytes != sizeof was || !ide_image()) {
+	if (bytes != sizeof was || !image) {
 		iosrv_fail("the snapshot's disk is not there");
 		return;
 	}
 	memcpy(&was, data, sizeof was);
 	was.path[sizeof was.path - 1] = 0;
-	if (diskimage_identity(ide_image(), &is) || is.bytes != was.bytes || is.mtime_ns != was.mtime_ns)
+	if (diskimage_identity(image, &is) || is.bytes != was.bytes || is.mtime_ns != was.mtime_ns)
 		iosrv_fail("disk image %s has changed since the snapshot was saved", was.path);
 }
 
-static void load_block(uint32_t block, const void *data, size_t bytes)
+static void load_block(uint32_t index, const void *data, size_t bytes)
 {
-	int error = ide_image() ? diskimage_put_block(ide_image(), block, data, bytes) : -ENODEV;
+	unsigned number = index >> SNAPSHOT_DISK_SHIFT;
+	uint32_t block = index & SNAPSHOT_BLOCK_MASK;
+	struct diskimage *image = number < MAX_DISKS ? image_at(number) : NULL;
+	int error = image ? diskimage_put_block(image, block, data, bytes) : -ENODEV;
 
 	if (error)
-		iosrv_fail("the snapshot's disk block %u cannot be put back: %s", block, strerror(-error));
+		iosrv_fail("the snapshot's block %u of disk %u cannot be put back: %s", block,
+			   number, strerror(-error));
 }
 
-/* Checks all parts of all chips. No chip is changed; false if the machine has been ended. */
+/* Check all parts of all chips; no chip is changed.  False: the machine has been ended. */
 static bool check_loaded(void)
 {
 	char why[160];
@@ -194,7 +248,7 @@ static bool check_loaded(void)
 	return true;
 }
 
-/* The last item has come: all chips take up what was saved, or, when a part of it is not legal, the machine ends. */
+/* Load all chips, after the last item; if a part is not legal, the machine ends. */
 static void finish_load(void)
 {
 	if (!check_loaded()) {
@@ -208,7 +262,7 @@ static void finish_load(void)
 		const char *why = chips[i]->impossible ? chips[i]->impossible() : NULL;
 
 		if (why) {
-			chips_reset(); /* CPUs may go on for a moment */
+			chips_reset(); /* CPUs may continue for a moment */
 			iosrv_fail("the snapshot's %s cannot be loaded: %s", chips[i]->name, why);
 			return;
 		}
@@ -221,14 +275,18 @@ static void finish_load(void)
 
 void snapshot_load(const struct msg_snapshot_item *item, const void *data, size_t bytes)
 {
-	struct msg_snapshot taken = { .of = SNAPSHOT_OF_IOSRV, .seq = item->seq, .step = SNAPSHOT_TAKEN };
+	struct msg_snapshot taken = {
+		.of = SNAPSHOT_OF_IOSRV, .seq = item->seq, .step = SNAPSHOT_TAKEN,
+	};
 
 	switch (item->kind) {
 	case SNAPSHOT_CHIP: load_chip(item->index, data, bytes); break;
-	case SNAPSHOT_DISK: load_disk(data, bytes); break;
+	case SNAPSHOT_DISK: load_disk(item->index, data, bytes); break;
 	case SNAPSHOT_BLOCK: load_block(item->index, data, bytes); break;
 	case SNAPSHOT_LAST: finish_load(); break;
-	default: iosrv_fail("the I/O server was given an item of kind %u; this is a bug in vmp", item->kind);
+	default:
+		iosrv_fail("the I/O server was given an item of kind %u; this is a bug in vmp",
+			   item->kind);
 	}
 	iosrv_send(MSG_SNAPSHOT, VNODE_CLI, &taken, sizeof taken, NULL, 0);
 }

@@ -1,8 +1,10 @@
-/* stream.c - the stream device of base/guest_abi.h: standard input, output and error of the command, its exit status.
+/* stream.c - the stream device of base/guest_abi.h: standard input, output and error of the
+ * command, its exit status.
  *
- * Flow control is by room: the command line may send as many bytes of input as it was given room for, and gives room for
- * output in turn.  What the guest may write is the room that is left, so nothing is ever thrown away.  Output is collected
- * and sent when the server is about to sleep, or when a message is full.
+ * Flow control is by credit, called room: the command line may send as many bytes of input as it
+ * has room for, and gives room for output in turn.  The guest may write as many bytes as there is
+ * room left, so no byte is ever dropped.  Output is collected and sent when the server is about to
+ * sleep, or when a message is full.
  */
 #include "iosrv/iosrv.h"
 
@@ -14,17 +16,17 @@ enum { WINDOW = 65536, REGISTERS = 16, STATE_EXIT = VMP_STREAM_EXIT_PORT - VMP_S
 
 #define STATE(X)                                                                                   \
 	X(bool, armed, , 0, 1)                                                                     \
-	X(bool, eof, , 0, 1) /* input: there is no more; output: the reader has gone */            \
+	X(bool, eof, , 0, 1) /* input: it has ended; output: the reader has gone */                \
 	X(bool, closed, , 0, 1)                                                                    \
 	X(uint32_t, head, , 0, WINDOW - 1) /* input: where in `bytes` the oldest byte is */        \
 	X(uint32_t, count, , 0, WINDOW) /* input: bytes waiting; output: bytes collected */        \
-	X(uint32_t, room, , 0, WINDOW) /* output: bytes that the command line takes beyond them */ \
-	X(uint32_t, returned, , 0, WINDOW) /* input: bytes read, whose room is not given back */   \
-	X(uint32_t, taken, , 0, UINT32_MAX) /* input: bytes that ever came, modulo 2^32 */         \
+	X(uint32_t, room, , 0, WINDOW) /* output: further bytes that the command line accepts */   \
+	X(uint32_t, returned, , 0, WINDOW) /* input: bytes read whose room is not returned yet */  \
+	X(uint32_t, taken, , 0, UINT32_MAX) /* input: bytes received in all, modulo 2^32 */        \
 	X(uint8_t, bytes, [WINDOW], 0, 0xff)
 static struct state { STATE(CHIPSTATE_MEMBER) } stream[VMP_STREAM_COUNT];
 static uint32_t columns_rows;
-static bool restored; /* the other side does not know what was taken */
+static bool restored; /* the other end must be sent `taken` */
 
 static void stream_reset(void)
 {
@@ -43,7 +45,7 @@ static uint32_t status(unsigned s)
 	return t->eof ? VMP_STREAM_EOF : t->room;
 }
 
-/* One edge when an armed stream has something to say. */
+/* Raise one edge if the stream is armed and its status is not 0. */
 static void tell(unsigned s)
 {
 	if (!stream[s].armed || !status(s))
@@ -66,7 +68,9 @@ static void send_output(unsigned s)
 
 static void give_room(void)
 {
-	struct msg_stream_room body = { .stream = 0, .bytes = stream[0].returned, .taken = stream[0].taken };
+	struct msg_stream_room body = { .stream = 0,
+					.bytes = stream[0].returned,
+					.taken = stream[0].taken };
 
 	if (stream[0].returned || restored)
 		iosrv_send(MSG_STREAM_ROOM, VNODE_CLI, &body, sizeof body, NULL, 0);
@@ -103,7 +107,7 @@ static void write_output(unsigned s, const void *data, unsigned bytes)
 
 	if (t->eof || t->closed)
 		return;
-	if (bytes > t->room) /* the driver asked first; more is its fault */
+	if (bytes > t->room) /* the driver has read the room first; more is its error */
 		bytes = t->room;
 	if (t->count + bytes > WINDOW)
 		send_output(s);
@@ -153,7 +157,7 @@ static void stream_write(uint32_t offset, unsigned size, uint32_t value)
 	unsigned s = offset / REGISTERS;
 	struct msg_command_exit exit_body = { .status = value };
 
-	if (offset == STATE_EXIT) { /* behind all output */
+	if (offset == STATE_EXIT) { /* sent behind all output */
 		stream_flush();
 		iosrv_send(MSG_COMMAND_EXIT, VNODE_CLI, &exit_body, sizeof exit_body, NULL, 0);
 		return;
@@ -190,7 +194,7 @@ static void stream_write_string(uint32_t offset, unsigned size, unsigned count, 
 		write_output(s, data, size * count);
 }
 
-/* From the command line. */
+/* Handle input from the command line. */
 void stream_input(const struct msg_stream *body, const void *bytes, size_t count)
 {
 	struct state *t;
@@ -226,7 +230,8 @@ void stream_window(uint32_t columns, uint32_t rows)
 	columns_rows = columns << 16 | (rows & 0xffff);
 }
 
-/* Another command line is at the other end now: it reads again, takes a whole window, and is told how much input fits. */
+/* After loading, another command line is at the other end: it reads the output, accepts a whole
+ * window, and is sent the room for input. */
 static void stream_restored(void)
 {
 	stream[0].returned = WINDOW - stream[0].count;
@@ -239,8 +244,10 @@ static void stream_restored(void)
 }
 
 const struct chip stream_chip = {
-	.name = "streams", .range = { { VMP_STREAM_PORT, VMP_STREAM_COLS_ROWS_PORT + 4 - VMP_STREAM_PORT } },
-	.reset = stream_reset, .read = stream_read, .write = stream_write, .read_string = stream_read_string,
+	.name = "streams",
+	.range = { { VMP_STREAM_PORT, VMP_STREAM_COLS_ROWS_PORT + 4 - VMP_STREAM_PORT } },
+	.reset = stream_reset, .read = stream_read, .write = stream_write,
+	.read_string = stream_read_string,
 	.write_string = stream_write_string, .flush = stream_flush, .state = CHIPSTATE(stream),
 	.restored = stream_restored,
 };

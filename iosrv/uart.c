@@ -1,13 +1,16 @@
 /* uart.c - the console: a 16550A at VMP_UART_PORT, line VMP_UART_IRQ.
  *
- * Two things differ from the chip that Linux knows, both on purpose.  What is transmitted leaves at once, but "transmitter
- * empty" is told only when the driver looks (IIR, LSR, IER) or a moment later: Linux writes 16 bytes and looks again
- * before it leaves its handler, so a burst costs no interrupt instead of one per byte.  And the receiver has no FIFO of its
- * own: it takes from the wire, which holds 64 KiB and waits while RTS is off.  Linux raises RTS when somebody opens the
- * port, after it has emptied the FIFO and thrown away a byte or two "for luck"; what was typed before the boot is not lost.
+ * Two properties differ from the real chip, on purpose.  A byte is transmitted at once, but
+ * "transmitter empty" is reported only when the driver reads a register (IIR, LSR, IER) or a moment
+ * later: Linux writes 16 bytes and reads LSR again before it leaves its handler, so a burst costs
+ * no interrupt instead of one per byte.  The receiver has no FIFO of its own: it reads from the
+ * wire, which buffers 64 KiB and waits while RTS is off.  Linux raises RTS when a program opens the
+ * port, after it has emptied the FIFO and dropped a byte or two "for luck"; so input that was typed
+ * before the boot is not lost.
  *
- * Output is collected and sent when the server is about to sleep; the last 64 KiB are kept for a client that attaches
- * late.  A slow client loses bytes (the daemon drops them): the console never stalls the guest.
+ * Output is collected and sent when the server is about to sleep; the last 64 KiB are kept for a
+ * client that attaches late.  A slow client loses bytes (the daemon drops them): the console never
+ * stalls the guest.
  */
 #include "iosrv/iosrv.h"
 
@@ -17,10 +20,21 @@
 enum { RBR_THR, IER, IIR_FCR, LCR, MCR, LSR, MSR, SCR };
 enum { IER_RX = 1, IER_THRE = 2, IER_LINE = 4, IER_MODEM = 8 };
 enum { IIR_MODEM = 0, IIR_NONE = 1, IIR_THRE = 2, IIR_RX = 4, IIR_LINE = 6, IIR_FIFO = 0xc0 };
-enum { FCR_ENABLE = 1, FCR_CLEAR_RX = 2, LCR_DLAB = 0x80, MCR_DTR = 1, MCR_RTS = 2, MCR_OUTPUTS = 0xc, MCR_OUT2 = 8, MCR_LOOP = 0x10 };
-enum { LSR_RX = 1, LSR_OVERRUN = 2, LSR_EMPTY = 0x60, MSR_READY = 0xb0 /* carrier, data set ready, clear to send */,
-       MSR_RING = 0x40 };
-enum { WIRE_BYTES = 65536, LOOP_BYTES = 16, PENDING_BYTES = 4096, BACKLOG_BYTES = 65536, EMPTY_AFTER_MS = 1 };
+enum {
+	FCR_ENABLE = 1, FCR_CLEAR_RX = 2, LCR_DLAB = 0x80, MCR_DTR = 1, MCR_RTS = 2,
+	MCR_OUTPUTS = 0xc, MCR_OUT2 = 8, MCR_LOOP = 0x10,
+};
+enum {
+	LSR_RX = 1,
+	LSR_OVERRUN = 2,
+	LSR_EMPTY = 0x60,
+	MSR_READY = 0xb0, /* carrier, data set ready, clear to send */
+	MSR_RING = 0x40
+};
+enum {
+	WIRE_BYTES = 65536, LOOP_BYTES = 16, PENDING_BYTES = 4096, BACKLOG_BYTES = 65536,
+	EMPTY_AFTER_MS = 1,
+};
 
 #define STATE(X)                                                                                   \
 	X(uint8_t, ier, , 0, 0x0f)                                                                 \
@@ -31,7 +45,7 @@ enum { WIRE_BYTES = 65536, LOOP_BYTES = 16, PENDING_BYTES = 4096, BACKLOG_BYTES 
 	X(uint8_t, divisor, [2], 0, 0xff)                                                          \
 	X(uint8_t, modem_seen, , 0, 0xff) /* the modem lines at the last read of MSR */            \
 	X(bool, thre_pending, , 0, 1)                                                              \
-	X(bool, draining, , 0, 1) /* bytes were written, and "empty" is not told yet */            \
+	X(bool, draining, , 0, 1) /* bytes were written, and "empty" is not reported yet */        \
 	X(bool, overrun, , 0, 1)                                                                   \
 	X(bool, line, , 0, 1)                                                                      \
 	/* Rings and buffers: where the oldest byte is, and how many there are. */                 \
@@ -40,7 +54,7 @@ enum { WIRE_BYTES = 65536, LOOP_BYTES = 16, PENDING_BYTES = 4096, BACKLOG_BYTES 
 	X(uint32_t, loop_at, , 0, LOOP_BYTES - 1)                                                  \
 	X(uint32_t, loop_count, , 0, LOOP_BYTES)                                                   \
 	X(uint32_t, pending_count, , 0, PENDING_BYTES)                                             \
-	X(uint64_t, backlog_end, , 0, UINT64_MAX) /* bytes ever put in */                          \
+	X(uint64_t, backlog_end, , 0, UINT64_MAX) /* number of bytes stored so far */              \
 	X(uint8_t, wire, [WIRE_BYTES], 0, 0xff)                                                    \
 	X(uint8_t, loop, [LOOP_BYTES], 0, 0xff)                                                    \
 	X(uint8_t, pending, [PENDING_BYTES], 0, 0xff)                                              \
@@ -55,7 +69,7 @@ static uint8_t modem_lines(void)
 	return (u.mcr & MCR_RTS) << 3 | (u.mcr & MCR_DTR) << 5 | (u.mcr & MCR_OUTPUTS) << 4;
 }
 
-/* Bits 0-3 of MSR: what changed; of the ring, only its end. */
+/* Return bits 0-3 of MSR: the lines that changed; of the ring, only its end. */
 static uint8_t modem_changes(void)
 {
 	uint8_t now = modem_lines(), changed = now ^ u.modem_seen;
@@ -75,7 +89,7 @@ static bool has_input(void)
 	return u.mcr & MCR_LOOP ? u.loop_count > 0 : u.mcr & MCR_RTS && u.wire_count;
 }
 
-/* The most urgent condition that is enabled and true. */
+/* Return the IIR value of the most urgent condition that is enabled and true. */
 static uint8_t identify(void)
 {
 	if (u.ier & IER_LINE && u.overrun)
@@ -89,7 +103,7 @@ static uint8_t identify(void)
 	return IIR_NONE;
 }
 
-/* The line follows the conditions, let through by OUT2 as on a PC; its rise is the edge. */
+/* Set the line by the conditions, if OUT2 is set, as on a PC; a rise of the line is the edge. */
 static void update_line(void)
 {
 	bool line = identify() != IIR_NONE && (u.mcr & (MCR_OUT2 | MCR_LOOP)) == MCR_OUT2;
@@ -105,7 +119,8 @@ static void send_to(uint32_t client, const void *bytes, size_t count)
 
 	for (size_t at = 0, part; at < count; at += part) {
 		part = count - at < MAX_MSG_PAYLOAD ? count - at : MAX_MSG_PAYLOAD;
-		iosrv_send(MSG_CONSOLE, VNODE_CLI, &body, sizeof body, (const uint8_t *)bytes + at, part);
+		iosrv_send(MSG_CONSOLE, VNODE_CLI, &body, sizeof body, (const uint8_t *)bytes + at,
+			   part);
 	}
 }
 
@@ -116,7 +131,7 @@ static void uart_flush(void)
 	u.pending_count = 0;
 }
 
-/* The transmitter is empty, and says so. */
+/* Report that the transmitter is empty. */
 static void drain(void)
 {
 	if (u.draining)
@@ -172,7 +187,7 @@ static uint8_t read_iir(void)
 
 	drain();
 	value = identify();
-	if (value == IIR_THRE) /* told once */
+	if (value == IIR_THRE) /* reported once */
 		u.thre_pending = false;
 	return value | (u.fcr & FCR_ENABLE ? IIR_FIFO : 0);
 }
@@ -212,7 +227,8 @@ static uint8_t read_register(uint32_t offset)
 
 static void write_fcr(uint8_t value)
 {
-	if (value & FCR_CLEAR_RX || (value ^ u.fcr) & FCR_ENABLE) /* the wire's bytes have not arrived yet: they stay */
+	/* the wire's bytes have not arrived yet: they stay */
+	if (value & FCR_CLEAR_RX || (value ^ u.fcr) & FCR_ENABLE)
 		u.loop_at = u.loop_count = 0;
 	u.fcr = value;
 }
@@ -230,7 +246,8 @@ static void write_register(uint32_t offset, uint8_t value)
 	case IER:
 		drain();
 		if (value & ~u.ier & IER_THRE)
-			u.thre_pending = true; /* the transmitter is empty: say so to who begins to ask */
+			/* the transmitter is empty: report it to a driver that enables it */
+			u.thre_pending = true;
 		u.ier = value & 0xf;
 		return;
 	case IIR_FCR:
@@ -270,7 +287,9 @@ void uart_input(const void *bytes, size_t count)
 {
 	for (size_t i = 0; i < count && u.wire_count < WIRE_BYTES; i++)
 		u.wire[(u.wire_at + u.wire_count++) % WIRE_BYTES] = ((const uint8_t *)bytes)[i];
-	u.line = false; /* each arrival is an edge of its own: a driver that gave up early is called again */
+	/* each arrival is an edge of its own, so a driver that stopped reading early is called
+	 * again */
+	u.line = false;
 	update_line();
 }
 
@@ -296,6 +315,8 @@ static void uart_restored(void)
 }
 
 const struct chip uart_chip = {
-	.name = "console", .range = { { VMP_UART_PORT, 8 } }, .reset = uart_reset, .read = uart_read, .write = uart_write,
-	.flush = uart_flush, .on_timer = uart_on_timer, .state = CHIPSTATE(u), .restored = uart_restored,
+	.name = "console", .range = { { VMP_UART_PORT, 8 } }, .reset = uart_reset,
+	.read = uart_read, .write = uart_write,
+	.flush = uart_flush, .on_timer = uart_on_timer, .state = CHIPSTATE(u),
+	.restored = uart_restored,
 };

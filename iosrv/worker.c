@@ -1,7 +1,7 @@
 /* worker.c - see worker.h.
  *
- * A thread waits at its end of a socket pair.  One packet there begins the work, one packet back carries the result, and
- * the loop closes its end to end the thread.
+ * A thread waits at its end of a socket pair.  One packet starts the work, one packet back carries
+ * the result, and the loop closes its end to end the thread.
  */
 #include "iosrv/worker.h"
 
@@ -24,7 +24,7 @@ static struct worker {
 	bool works;
 } workers[N_CHIPS];
 
-/* Receives one packet; false when the other end is closed, or with MSG_DONTWAIT when there is none. */
+/* Receive one packet.  False: the other end is closed, or, with MSG_DONTWAIT, there is none. */
 static bool take(int socket, int *number, int flags)
 {
 	ssize_t n;
@@ -46,7 +46,7 @@ static void *run_thread(void *context)
 	struct worker *worker = context;
 	int socket = worker->socket[THREAD_END], order;
 
-	give(socket, 0); /* the thread runs: its own preparations are done */
+	give(socket, 0); /* report that the thread runs */
 	while (take(socket, &order, 0))
 		give(socket, worker->chip->work());
 	return NULL;
@@ -55,7 +55,7 @@ static void *run_thread(void *context)
 static void finish(struct worker *worker, int result)
 {
 	worker->works = false;
-	worker->chip->on_worked(result); /* may begin the next */
+	worker->chip->on_worked(result); /* may start the next work */
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *context)
@@ -96,17 +96,19 @@ void worker_open(struct event_base *loop)
 		struct worker *worker = &workers[i];
 		int error, ready;
 
-		if (!chips[i]->work)
+		if (!chips[i]->work || !chips[i]->has_work())
 			continue;
 		worker->chip = chips[i];
 		if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, worker->socket))
 			die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
 		error = pthread_create(&worker->thread, NULL, run_thread, worker);
 		if (error)
-			die("cannot start the %s's thread: %s; see ulimit -u", worker->chip->name, strerror(error));
+			die("cannot start the %s's thread: %s; see ulimit -u", worker->chip->name,
+			    strerror(error));
 		if (!take(worker->socket[LOOP_END], &ready, 0))
 			die("the thread of the %s is gone", worker->chip->name);
-		worker->readable = event_new(loop, worker->socket[LOOP_END], EV_READ | EV_PERSIST, on_readable, worker);
+		worker->readable = event_new(loop, worker->socket[LOOP_END], EV_READ | EV_PERSIST,
+					     on_readable, worker);
 		if (!worker->readable || event_add(worker->readable, NULL))
 			die("no event loop: %s", strerror(errno));
 	}

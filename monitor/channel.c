@@ -1,7 +1,8 @@
 /* channel.c - messages between a monitor and its node daemon.
  *
- * The monitor speaks first and waits for the answer; what comes unasked (a dump is wanted, a step of a snapshot or of a move,
- * a debugger's request) the daemon announces by POST_MESSAGE.  base/packet.h checks a message before it is used.
+ * The monitor sends a request and waits for the reply.  The daemon announces unrequested messages
+ * (a request for a dump, a step of a snapshot or of a move, a debugger's request) by POST_MESSAGE.
+ * base/packet.h checks a message before it is used.
  */
 #include "monitor/monitor.h"
 
@@ -10,20 +11,24 @@
 #include <string.h>
 #include "base/log.h"
 
-void channel_send(struct monitor *m, enum msg_type type, vnode_t to, const void *body, size_t body_bytes,
-		  const void *payload, size_t payload_bytes)
+void channel_send(struct monitor *m, enum msg_type type, vnode_t to, const void *body,
+		  size_t body_bytes, const void *payload, size_t payload_bytes)
 {
-	struct msg_header header = packet_header(type, to, m->shm->node, (uint32_t)(body_bytes + payload_bytes));
+	struct msg_header header = packet_header(type, to, m->shm->node,
+						 (uint32_t)(body_bytes + payload_bytes));
 
-	if (packet_send(m->channel, &header, body, (uint32_t)body_bytes, payload, (uint32_t)payload_bytes, true))
-		exit(EXIT_VMP_FAILURE); /* the daemon is gone, and with it the machine */
+	if (packet_send(m->channel, &header, body, (uint32_t)body_bytes, payload,
+			(uint32_t)payload_bytes, true))
+		exit(EXIT_VMP_FAILURE); /* the daemon has ended, and the machine with it */
 }
 
-/* One message; false: none (only if !wait). */
-static bool receive(struct monitor *m, struct packet_buffer *buffer, struct message *message, bool wait)
+/* Receive one message.  False: there is none (only if !wait). */
+static bool receive(struct monitor *m, struct packet_buffer *buffer, struct message *message,
+		    bool wait)
 {
 	char why[200];
-	int result = packet_receive(m->channel, buffer, LINK_NODE_TO_MONITOR, message, wait, why, sizeof why);
+	int result = packet_receive(m->channel, buffer, LINK_NODE_TO_MONITOR, message, wait, why,
+				    sizeof why);
 
 	if (result == -EPROTO || result == -EPROTONOSUPPORT)
 		bug("a message from the daemon breaks the rules: %s", why);
@@ -32,10 +37,12 @@ static bool receive(struct monitor *m, struct packet_buffer *buffer, struct mess
 	return result;
 }
 
-/* --- what nobody waits for ---------------------------------------------------------------------------------------------- */
+/* --- unrequested messages --------------------------------------------------------------------- */
 
-/* Served later, from the loop: registers and pins are at rest there. */
-void channel_on_dump_request(struct monitor *m, const struct message *message, const struct msg_dump *dump)
+/* Record a request for a dump.  The loop serves it, when registers are complete and no page is
+ * pinned. */
+void channel_on_dump_request(struct monitor *m, const struct message *message,
+			     const struct msg_dump *dump)
 {
 	(void)message;
 	m->dump_wanted = true;
@@ -44,14 +51,16 @@ void channel_on_dump_request(struct monitor *m, const struct message *message, c
 		send_dump(m);
 }
 
-/* From the loop, too. */
-void channel_on_give(struct monitor *m, const struct message *message, const struct msg_cpu_handover *move)
+/* Record a request to give the CPU away; the loop serves it, too. */
+void channel_on_give(struct monitor *m, const struct message *message,
+		     const struct msg_cpu_handover *move)
 {
 	(void)message, (void)move;
 	m->handover.give_wanted = true;
 }
 
-void channel_on_state(struct monitor *m, const struct message *message, const struct msg_cpu_state *state)
+void channel_on_state(struct monitor *m, const struct message *message,
+		      const struct msg_cpu_state *state)
 {
 	m->handover.arrived = *state;
 	m->handover.payload_bytes = message->payload_bytes;
@@ -72,13 +81,14 @@ static bool dispatch(struct monitor *monitor, const struct message *m)
 static void on_unasked(struct monitor *m, const struct message *message)
 {
 	if (!dispatch(m, message))
-		log_warn("CPU %u: %s came, which nobody waits for", m->cpu, wire_type_name(message->header.type));
+		log_warn("CPU %u: %s arrived, which nobody waits for", m->cpu,
+			 wire_type_name(message->header.type));
 }
 
-/* --- waiting ------------------------------------------------------------------------------------------------------------ */
+/* --- waiting ---------------------------------------------------------------------------------- */
 
-void channel_wait(struct monitor *m, enum msg_type type, void *body, size_t body_bytes, void *payload,
-		  size_t payload_room, size_t *payload_bytes)
+void channel_wait(struct monitor *m, enum msg_type type, void *body, size_t body_bytes,
+		  void *payload, size_t payload_room, size_t *payload_bytes)
 {
 	struct packet_buffer buffer;
 	struct message message;

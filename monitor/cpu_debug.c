@@ -1,12 +1,12 @@
-/* cpu_debug.c - a CPU stands still for a debugger, which reads and writes its registers and the memory that it sees.
+/* cpu_debug.c - stops a CPU for a debugger, which reads and writes the CPU's registers and memory.
  *
- * Who decides stands elsewhere (vmm/cli/gdb/gdb_session.c): which breakpoints there are, which CPUs go and which stand.  Here a CPU
- * comes to stand between two instructions, because it was asked to, because it has made its one step, or because it met an
- * int3; it says so, and serves requests until it is let go.  What a debugger does to memory goes through pins, like every
- * other touch.
+ * The debugger's session (vmm/cli/gdb/gdb_session.c) decides which breakpoints exist, which CPUs
+ * run and which are stopped.  Here a CPU stops between two instructions: because of a request,
+ * after a single step, at an int3 or at a watchpoint.  It reports the stop, and serves requests
+ * until it may go on.  A debugger's memory accesses go through pins, like all others.
  *
- * While CPU 0 is at its very beginning paging is off.  Kernel addresses then mean where the kernel was loaded, so that
- * breakpoints can be set before the first instruction.
+ * Paging is off when CPU 0 starts.  Kernel addresses are then translated to where the kernel was
+ * loaded, so that breakpoints can be set before the first instruction.
  */
 #include "monitor/fpregs.h"
 #include "monitor/monitor.h"
@@ -15,8 +15,13 @@
 #include <string.h>
 #include "base/log.h"
 
-enum { FLAGS_SETTABLE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_IF | EFLAGS_DF | EFLAGS_OF,
-       CORE_EIP = 8, CORE_EFLAGS, CORE_SEGMENTS };
+enum {
+	FLAGS_SETTABLE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_IF |
+			 EFLAGS_DF | EFLAGS_OF,
+	CORE_EIP = 8,
+	CORE_EFLAGS,
+	CORE_SEGMENTS
+};
 
 static int translate(struct monitor *m, gva_t gva, gpa_t *gpa)
 {
@@ -32,7 +37,8 @@ static int translate(struct monitor *m, gva_t gva, gpa_t *gpa)
 	return gpa_to_gfn(*gpa) < m->shm->ram_pages ? 0 : -EFAULT;
 }
 
-static void answer(struct monitor *m, const struct msg_debug *body, const void *payload, size_t bytes)
+static void answer(struct monitor *m, const struct msg_debug *body, const void *payload,
+		   size_t bytes)
 {
 	channel_send(m, MSG_DEBUG_ANSWER, VNODE_CLI, body, sizeof *body, payload, bytes);
 }
@@ -54,11 +60,12 @@ static void answer_stop(struct monitor *m, enum debug_why why)
 	answer(m, &stop, NULL, 0);
 }
 
-/* --- requests -------------------------------------------------------------------------------------------------------- */
+/* --- requests --------------------------------------------------------------------------------- */
 
 static void on_read(struct monitor *m, struct msg_debug *body)
 {
-	uint32_t left = PAGE_BYTES - (body->address & PAGE_MASK), bytes = body->bytes < left ? body->bytes : left;
+	uint32_t left = PAGE_BYTES - (body->address & PAGE_MASK),
+		 bytes = body->bytes < left ? body->bytes : left;
 	static uint8_t data[PAGE_BYTES];
 	gpa_t gpa;
 
@@ -66,7 +73,9 @@ static void on_read(struct monitor *m, struct msg_debug *body)
 	if (body->error)
 		bytes = 0;
 	if (bytes) {
-		memcpy(data, (uint8_t *)guestmem_pin(m, gpa_to_gfn(gpa), PAGE_READ) + (gpa & PAGE_MASK), bytes);
+		memcpy(data,
+		       (uint8_t *)guestmem_pin(m, gpa_to_gfn(gpa), PAGE_READ) + (gpa & PAGE_MASK),
+		       bytes);
 		guestmem_unpin(m, gpa_to_gfn(gpa));
 		body->address = gpa;
 	}
@@ -78,9 +87,12 @@ static void on_write(struct monitor *m, struct msg_debug *body, const void *data
 {
 	gfn_t gfn = gpa_to_gfn(body->address);
 
-	body->error = gfn < m->shm->ram_pages && bytes <= PAGE_BYTES - (body->address & PAGE_MASK) ? 0 : EFAULT;
+	body->error = gfn < m->shm->ram_pages && bytes <= PAGE_BYTES - (body->address & PAGE_MASK)
+			      ? 0
+			      : EFAULT;
 	if (!body->error) {
-		memcpy((uint8_t *)guestmem_pin(m, gfn, PAGE_WRITE) + (body->address & PAGE_MASK), data, bytes);
+		memcpy((uint8_t *)guestmem_pin(m, gfn, PAGE_WRITE) + (body->address & PAGE_MASK),
+		       data, bytes);
 		guestmem_unpin(m, gfn);
 	}
 	answer(m, body, NULL, 0);
@@ -135,8 +147,10 @@ static void on_registers(struct monitor *m, struct msg_debug *body)
 	answer(m, body, &r, sizeof r);
 }
 
-/* Selectors stay: one that does not load would end the machine. A CPU that is sent elsewhere does not sleep there. */
-static void on_set_registers(struct monitor *m, struct msg_debug *body, const void *data, size_t bytes)
+/* Selectors are not changed: one that cannot be loaded would end the machine.  A halted CPU whose
+ * EIP is changed wakes up. */
+static void on_set_registers(struct monitor *m, struct msg_debug *body, const void *data,
+			     size_t bytes)
 {
 	struct vcpu *v = &m->vcpu;
 	struct debug_registers r;
@@ -148,7 +162,8 @@ static void on_set_registers(struct monitor *m, struct msg_debug *body, const vo
 	}
 	if (!body->error) {
 		memcpy(v->gpr, r.core, sizeof v->gpr);
-		v->eflags = (v->eflags & ~(uint32_t)FLAGS_SETTABLE) | (r.core[CORE_EFLAGS] & FLAGS_SETTABLE);
+		v->eflags = (v->eflags & ~(uint32_t)FLAGS_SETTABLE) |
+			    (r.core[CORE_EFLAGS] & FLAGS_SETTABLE);
 		if (m->started && v->eip != r.core[CORE_EIP])
 			v->halted = false;
 		v->eip = r.core[CORE_EIP];
@@ -169,12 +184,12 @@ static void on_watch(struct monitor *m, struct msg_debug *body, const void *data
 	answer(m, body, NULL, 0);
 }
 
-/* --- standing and going ---------------------------------------------------------------------------------------------- */
+/* --- stopping and continuing ------------------------------------------------------------------ */
 
 static void attach(struct monitor *m, bool attached)
 {
-	m->debug.attached = attached;
-	m->direct->debug.attached = attached;
+	m->debug.told.attached = attached;
+	m->direct->debug = m->debug.told;
 }
 
 static void stop(struct monitor *m)
@@ -184,7 +199,7 @@ static void stop(struct monitor *m)
 		return;
 	m->debug.stop_wanted = true;
 	if (m->started)
-		return; /* answered when it stands, between two instructions */
+		return; /* answered when it has stopped, between two instructions */
 	m->debug.standing = true;
 	answer_stop(m, WHY_ASKED);
 }
@@ -192,11 +207,12 @@ static void stop(struct monitor *m)
 static void go(struct monitor *m, bool step)
 {
 	m->debug.stop_wanted = m->debug.standing = false;
-	m->debug.step = (struct debug_step){ .wanted = step, .from_eip = m->vcpu.eip };
-	m->direct->debug.step = m->debug.step;
+	m->debug.told.step = (struct debug_step){ .wanted = step, .from_eip = m->vcpu.eip };
+	m->direct->debug = m->debug.told;
 }
 
-void debug_on_request(struct monitor *m, const struct message *message, const struct msg_debug *request)
+void debug_on_request(struct monitor *m, const struct message *message,
+		      const struct msg_debug *request)
 {
 	const void *payload = message->payload;
 	size_t bytes = message->payload_bytes;
@@ -213,7 +229,7 @@ void debug_on_request(struct monitor *m, const struct message *message, const st
 	case DEBUG_STEP: go(m, true); return;
 	case DEBUG_PASS:
 		m->debug.pass = true;
-		go(m, m->debug.step.wanted);
+		go(m, m->debug.told.step.wanted);
 		return;
 	case DEBUG_FREE:
 		watch_set(m, &(struct debug_watch){ 0 });
@@ -239,8 +255,8 @@ void debug_stand(struct monitor *m, enum debug_why why)
 	m->debug.standing = true;
 	while (m->debug.standing && !m->ending)
 		channel_serve(m);
-	/* What has come meanwhile and waits for an instruction boundary: the loop shall look again. */
-	if (m->freeze_wanted || m->handover.give_wanted)
+	/* Requests that arrived meanwhile wait for an instruction boundary: make the loop check. */
+	if (m->freeze_wanted || m->handover.give_wanted || rings_wait())
 		hostshm_post(m->shm, m->cpu, POST_MESSAGE);
 	time_switch(m, before);
 }

@@ -1,14 +1,15 @@
-/* cpu_freeze.c - a CPU stands still while the machine is saved, or until a loaded machine goes on.
+/* cpu_freeze.c - freezes a CPU while the machine is saved, or until a loaded machine continues.
  *
- * The daemon asks by a message; the trap loop comes here between two instructions, with no request of its own under way.
- * Interrupts that were on their way arrive in the slot meanwhile and are part of what is saved.
+ * The daemon requests it by a message; the trap loop calls freeze_guest() between two instructions,
+ * when no request of its own is outstanding.  Interrupts that are on their way arrive in the slot
+ * meanwhile and are part of the saved state.
  */
 #include <string.h>
 #include "base/log.h"
 #include "monitor/cpu_state.h"
 #include "monitor/monitor.h"
 
-/* A start that has arrived and was not looked at yet is part of the state as well. */
+/* Process a start that has arrived: it is part of the state as well. */
 static void collect_start(struct monitor *m)
 {
 	if (m->started || !(atomic_fetch_and(&m->slot->post, ~POST_START) & POST_START))
@@ -19,7 +20,9 @@ static void collect_start(struct monitor *m)
 
 static void save(struct monitor *m, uint32_t seq)
 {
-	struct msg_snapshot_item item = { .of = m->shm->node, .seq = seq, .kind = SNAPSHOT_CPU, .index = m->cpu };
+	struct msg_snapshot_item item = {
+		.of = m->shm->node, .seq = seq, .kind = SNAPSHOT_CPU, .index = m->cpu
+	};
 	uint8_t state[CPU_STATE_MAX_BYTES];
 	int bytes;
 
@@ -27,13 +30,16 @@ static void save(struct monitor *m, uint32_t seq)
 	collect_posts(m);
 	bytes = state_save(m, m->started, state);
 	if (bytes < 0) {
-		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be saved: %s", m->cpu, strerror(-bytes));
+		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be saved: %s", m->cpu,
+			    strerror(-bytes));
 		return;
 	}
-	channel_send(m, MSG_SNAPSHOT_ITEM, VNODE_DAEMON(m->shm->node), &item, sizeof item, state, bytes);
+	channel_send(m, MSG_SNAPSHOT_ITEM, VNODE_DAEMON(m->shm->node), &item, sizeof item, state,
+		     bytes);
 }
 
-void freeze_on_step(struct monitor *m, const struct message *message, const struct msg_snapshot *snapshot)
+void freeze_on_step(struct monitor *m, const struct message *message,
+		    const struct msg_snapshot *snapshot)
 {
 	(void)message;
 	switch (snapshot->step) {
@@ -61,16 +67,21 @@ void freeze_guest(struct monitor *m)
 {
 	struct msg_snapshot frozen = { .of = m->cpu, .step = SNAPSHOT_FROZEN };
 	enum time_kind before = time_switch(m, TIME_IDLE);
+	bool has_left;
 
 	m->freeze_wanted = false;
+	has_left = rings_leave(m);
 	m->frozen = true;
 	pages_protect(m);
 	channel_send(m, MSG_SNAPSHOT, VNODE_DAEMON(m->shm->node), &frozen, sizeof frozen, NULL, 0);
 	freeze_until_thaw(m);
+	if (has_left)
+		rings_back(m);
 	time_switch(m, before);
 }
 
-void freeze_on_item(struct monitor *m, const struct message *message, const struct msg_snapshot_item *item)
+void freeze_on_item(struct monitor *m, const struct message *message,
+		    const struct msg_snapshot_item *item)
 {
 	char why[160];
 
@@ -81,5 +92,6 @@ void freeze_on_item(struct monitor *m, const struct message *message, const stru
 	}
 	m->frozen = true;
 	if (state_load(m, message->payload, message->payload_bytes, &m->started, why, sizeof why))
-		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be loaded: %s", m->cpu, why);
+		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be loaded: %s", m->cpu,
+			    why);
 }

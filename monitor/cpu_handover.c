@@ -1,12 +1,14 @@
-/* cpu_handover.c - this CPU moves to another host, or comes from one.
+/* cpu_handover.c - moves this CPU to another host, or receives it from one.
  *
- * The source's side.  The daemon's CPU_GIVE is noticed in the trap loop only: whatever the CPU was waiting for - a page, the
- * I/O server - has come by then, and it stands at an instruction boundary.  The monitor makes the CPU absent, takes in what
- * was posted to it, sends it to the daemon and stands still, with all that it had: either its daemon ends it, because the
- * CPU runs elsewhere, or CPU_BACK tells it to go on.
+ * The source's side.  The daemon's CPU_GIVE is served in the trap loop only: the page or the reply
+ * of the I/O server for which the CPU waited has arrived by then, and the CPU is at an instruction
+ * boundary.  The monitor makes the CPU absent, collects its posts, sends it to the daemon and
+ * waits, with its whole state.  Either its daemon ends it, because the CPU runs elsewhere, or
+ * CPU_BACK makes it continue.
  *
- * The target's side.  A spare monitor waits for a start that does not come; CPU_STATE comes instead.  It says how that
- * went, and from then on is a monitor like any other.  Host mappings are not sent: they follow by demand.
+ * The target's side.  A spare monitor waits for the CPU's start; CPU_STATE arrives instead.  It
+ * reports the result, and from then on is a monitor like any other.  Host mappings are not sent:
+ * they are made on demand.
  */
 #include "monitor/monitor.h"
 
@@ -58,7 +60,8 @@ void handover_give(struct monitor *m)
 	if (fault_on(FAULT_MOVE_DAMAGE))
 		payload[n / 2] ^= 1;
 	body.state_bytes = n;
-	channel_send(m, MSG_CPU_STATE, VNODE_DAEMON(m->shm->node), &body, sizeof body, payload, n + sizeof counters);
+	channel_send(m, MSG_CPU_STATE, VNODE_DAEMON(m->shm->node), &body, sizeof body, payload,
+		     n + sizeof counters);
 	if (fault_on(FAULT_MOVE_SOURCE_DIES))
 		_exit(1);
 	channel_wait(m, MSG_CPU_BACK, &back, sizeof back, NULL, 0, NULL);
@@ -71,19 +74,21 @@ static void answer(struct monitor *m, int error, const char *why)
 
 	if (!error)
 		step.pause_us = (m->env.now_ns(m) - m->handover.arrived.frozen_ns) / 1000;
-	channel_send(m, MSG_CPU_STEP, VNODE_DAEMON(m->shm->node), &step, sizeof step, why, strlen(why));
+	channel_send(m, MSG_CPU_STEP, VNODE_DAEMON(m->shm->node), &step, sizeof step, why,
+		     strlen(why));
 }
 
-/* The CPU has seen the other host's clock when it was frozen, and must not see ours before we are as far.  The hosts' clocks
- * agree to within what its way takes, so it waits for next to nothing; for a clock that is wrong it does not wait.
- * (TRICKS: clock-goes-along) */
+/* Wait until this host's clock has reached the value of the other host's clock at which the CPU was
+ * frozen.  The clocks differ by less than the transfer takes, so the wait is close to zero.  False:
+ * the clock is too far behind, with the reason in `why`.  (TRICKS: clock-goes-along) */
 static bool wait_for_clock(struct monitor *m, char *why, size_t why_bytes)
 {
 	int64_t behind;
 
 	while ((behind = (int64_t)(m->handover.arrived.frozen_ns - m->env.now_ns(m))) > 0) {
 		if (behind > MOST_BEHIND_NS) {
-			snprintf(why, why_bytes, "the machine's clock there is %lld ms behind", (long long)behind / 1000000);
+			snprintf(why, why_bytes, "the machine's clock there is %lld ms behind",
+				 (long long)behind / 1000000);
 			return false;
 		}
 		nanosleep(&(struct timespec){ .tv_nsec = behind }, NULL);
@@ -99,7 +104,8 @@ void handover_take(struct monitor *m)
 
 	if (fault_on(FAULT_MOVE_TARGET_DIES))
 		_exit(1);
-	if (m->handover.payload_bytes < sizeof counters || n != m->handover.payload_bytes - sizeof counters) {
+	if (m->handover.payload_bytes < sizeof counters ||
+	    n != m->handover.payload_bytes - sizeof counters) {
 		answer(m, EPROTO, "the message with the CPU is malformed");
 	} else if (!wait_for_clock(m, why, sizeof why)) {
 		answer(m, EAGAIN, why);
@@ -108,10 +114,11 @@ void handover_take(struct monitor *m)
 	} else {
 		memcpy(&counters, m->handover.payload + n, sizeof counters);
 		load_counters(m->slot, &counters);
-		/* A first start makes its own descriptors. */
+		/* A CPU that is not started yet makes its own descriptors at its start. */
 		if (m->started)
 			state_resume(m);
 		answer(m, 0, "");
+		rings_back(m);
 	}
 	m->handover.arrived.state_bytes = 0;
 }

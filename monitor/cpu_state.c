@@ -43,16 +43,19 @@ int state_check(const uint8_t *from, size_t bytes, char *why, size_t why_bytes)
 		return refuse(why, why_bytes, vcpu_state_fault_text(VCPU_STATE_FOREIGN));
 	if (head.version != CPU_STATE_VERSION || head.vcpu_bytes != VCPU_STATE_BYTES)
 		return refuse(why, why_bytes, vcpu_state_fault_text(VCPU_STATE_VERSIONED));
-	if (head.fpu_bytes != bytes - sizeof head - VCPU_STATE_BYTES || head.fpu_bytes > FPSTATE_MAX_BYTES)
+	if (head.fpu_bytes != bytes - sizeof head - VCPU_STATE_BYTES ||
+	    head.fpu_bytes > FPSTATE_MAX_BYTES)
 		return refuse(why, why_bytes, vcpu_state_fault_text(VCPU_STATE_CUT));
-	if (head.started > 1 || head.crc != vcpu_crc32(vcpu_crc32(0, &head, offsetof(struct head, crc)),
-						       from + sizeof head, bytes - sizeof head))
+	if (head.started > 1 ||
+	    head.crc != vcpu_crc32(vcpu_crc32(0, &head, offsetof(struct head, crc)),
+				   from + sizeof head, bytes - sizeof head))
 		return refuse(why, why_bytes, vcpu_state_fault_text(VCPU_STATE_DAMAGED));
 	return 0;
 }
 
 /* (TRICKS: selectors-as-held) */
-int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *started, char *why, size_t why_bytes)
+int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *started, char *why,
+	       size_t why_bytes)
 {
 	const uint8_t *vcpu = from + CPU_STATE_HEAD, *fpu = vcpu + VCPU_STATE_BYTES;
 	enum vcpu_state_fault fault;
@@ -70,7 +73,8 @@ int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *start
 	m->vcpu = loaded;
 	m->state_came = true;
 	*started = head.started;
-	/* No selector that this VM process has loaded is the guest's: all are loaded anew, with their bases. */
+	/* The selectors that this VM process has loaded are not the guest's: load all of them
+	 * again, with their bases. */
 	m->vm.regs.ds = m->vm.regs.es = m->vm.regs.fs = m->vm.regs.gs = UINT16_MAX;
 	return 0;
 }
@@ -78,7 +82,7 @@ int state_load(struct monitor *m, const uint8_t *from, size_t bytes, bool *start
 void state_resume(struct monitor *m)
 {
 	if (m->direct_engine)
-		m->direct_loaded = true; /* the VM process does it */
+		m->direct_loaded = true; /* the VM process loads them */
 	else
 		vcpu_state_rebuild(&m->vcpu);
 }

@@ -1,8 +1,10 @@
-/* direct_serve.c - the monitor of a VM process that runs its virtual CPU itself (vmproc/direct.h): serves its calls.
+/* direct_serve.c - the monitor on the direct engine: serves the calls of a VM process that runs its
+ * virtual CPU itself (vmproc/direct.h).
  *
- * The monitor sleeps on the turn word.  Whatever the VM process has written is copied before it is looked at; an argument
- * out of range is the guest's end.  A VM process that dies, or that somebody stops, interrupts the sleep by SIGCHLD; one that has
- * not got the CPU is not missed before the CPU is to go there, so the signal is remembered.
+ * The monitor sleeps on the turn word.  It copies what the VM process has written before it checks
+ * and uses it; an argument out of range ends the machine.  SIGCHLD interrupts the sleep when a VM
+ * process dies or is stopped.  The death of a VM process that does not have the CPU would show only
+ * when the CPU is passed to it, so the signal is recorded (child_changed).
  */
 #include "monitor/monitor.h"
 
@@ -18,16 +20,18 @@
 #include "base/log.h"
 #include "vcpu/state.h"
 
-/* A call's arguments, as they were when it came. */
+/* A copy of a call's arguments. */
 struct asked { uint64_t arg[6]; };
 typedef int64_t call_handler(struct monitor *m, const struct asked *a);
 
 static void refuse(struct monitor *m, const char *what)
 {
-	monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "the VM process of CPU %u asked for %s", m->cpu, what);
+	monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE, "the VM process of CPU %u asked for %s",
+		    m->cpu, what);
 }
 
-/* The virtual CPU as the VM process has it.  False: it is none that could be, and the machine ends. */
+/* Copy and check the VM process's virtual CPU.  False: its state is impossible, and the machine
+ * ends. */
 static bool take_vcpu(struct monitor *m)
 {
 	if (!vcpu_state_take(&m->vcpu, &m->direct->vcpu))
@@ -36,7 +40,8 @@ static bool take_vcpu(struct monitor *m)
 	return false;
 }
 
-/* And back, with the VM process's own env: no address of the monitor's is shown to it. */
+/* Copy it back, with the VM process's own env pointer: the VM process learns no address of the
+ * monitor's. */
 static void give_vcpu(struct monitor *m)
 {
 	struct vcpu given = m->vcpu;
@@ -45,9 +50,9 @@ static void give_vcpu(struct monitor *m)
 	m->direct->vcpu = given;
 }
 
-/* --- VM processes --------------------------------------------------------------------------------------------------- */
+/* --- VM processes ----------------------------------------------------------------------------- */
 
-/* Those that its handler has seen. */
+/* Report the signals that the VM process's handler has ignored. */
 static void check_signals(struct monitor *m)
 {
 	uint64_t sent = atomic_load_explicit(&m->direct->sent, memory_order_relaxed);
@@ -55,11 +60,12 @@ static void check_signals(struct monitor *m)
 	if (!sent)
 		return;
 	for (sent = atomic_exchange(&m->direct->sent, 0); sent; sent &= sent - 1)
-		process_signal_ignored(m, __builtin_ctzll(sent) + 1, atomic_load(&m->direct->sender));
+		process_signal_ignored(m, __builtin_ctzll(sent) + 1,
+				       atomic_load(&m->direct->sender));
 }
 
-/* They are this process's only children. One that somebody has stopped goes on.
- * (TRICKS: death-is-noted) */
+/* Check the VM processes, which are this process's only children.  Continue those that were
+ * stopped; end the machine if one has died.  (TRICKS: death-is-noted) */
 static void check_alive(struct monitor *m)
 {
 	siginfo_t child = { 0 };
@@ -73,18 +79,21 @@ static void check_alive(struct monitor *m)
 	}
 	if (waitpid(-1, &status, WNOHANG) <= 0)
 		return;
-	hostshm_forget_pins(m->slot); /* the daemon may be waiting for one, before it hears of this */
+	hostshm_forget_pins(m->slot); /* the daemon may be waiting for one of them */
 	if (WIFSIGNALED(status))
-		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u was killed by signal %d%s", m->cpu,
+		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE,
+			    "the VM process of CPU %u was killed by signal %d%s", m->cpu,
 			    WTERMSIG(status), killed_why(WTERMSIG(status)));
 	else
-		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE, "the VM process of CPU %u ended with status %d", m->cpu,
+		monitor_end(m, END_PART_DIED, EXIT_VMP_FAILURE,
+			    "the VM process of CPU %u ended with status %d", m->cpu,
 			    WEXITSTATUS(status));
 }
 
-static const struct timespec second = { .tv_sec = 1 }; /* the limit of a sleep, for a death just before it */
+/* The limit of a sleep: SIGCHLD may arrive just before the sleep begins. */
+static const struct timespec second = { .tv_sec = 1 };
 
-/* False: it has died. */
+/* Wait until the VM process has done a step of its start.  False: it has died. */
 static bool wait_for_setup(struct monitor *m, pid_t pid, enum direct_setup step)
 {
 	uint32_t now;
@@ -97,7 +106,7 @@ static bool wait_for_setup(struct monitor *m, pid_t pid, enum direct_setup step)
 	return true;
 }
 
-/* From its start to the jail: 0, or -errno. */
+/* Guide a VM process from its start into its jail: 0, or -errno. */
 static int set_up(struct monitor *m, pid_t pid)
 {
 	struct direct_shared *s = m->direct;
@@ -110,11 +119,12 @@ static int set_up(struct monitor *m, pid_t pid)
 	atomic_store(&s->setup, SETUP_TAKEN);
 	syscall(SYS_futex, &s->setup, FUTEX_WAKE, 1, NULL, NULL, 0);
 	if (!wait_for_setup(m, pid, SETUP_JAILED))
-		return s->setup_error ? s->setup_error : -ECHILD; /* for the message alone: others may have written it */
+		/* for the message alone: other VM processes may have written it */
+		return s->setup_error ? s->setup_error : -ECHILD;
 	return 0;
 }
 
-/* The VM process of a host address space: 0, or -errno and nothing is left of it. */
+/* Start the VM process of a host address space: 0, or -errno and nothing is left of it. */
 static int start_space(struct monitor *m, unsigned space)
 {
 	int error;
@@ -142,20 +152,30 @@ static void start_first_space(struct monitor *m)
 	int error;
 
 	process_prepare(m);
-	atomic_store(&m->slot->space, 0); /* the CPU may have been on this host before, and left in another one */
+	/* the CPU may have been on this host before, and have left it in another space */
+	atomic_store(&m->slot->space, 0);
 	*m->direct = (struct direct_shared){
-		.turn = TURN_VM, .cpu = m->cpu, .n_cpus = m->shm->n_cpus, .ram_pages = m->shm->ram_pages,
-		.first_page = m->shadow.first_page, .area_limit = m->shadow.area_limit, .many_hosts = m->many_hosts,
+		.turn = TURN_VM,
+		.cpu = m->cpu,
+		.n_cpus = m->shm->n_cpus,
+		.ram_pages = m->shm->ram_pages,
+		.first_page = m->shadow.first_page,
+		.area_limit = m->shadow.area_limit,
+		.many_hosts = m->many_hosts,
 		.always_bare = fault_on(FAULT_ALWAYS_BARE),
 		.host_tsc_khz = 1,
-		.has_cpu = { 1 }, .started = 1, .spaces = { .n = DIRECT_GUEST_SPACES },
+		.has_cpu = { 1 },
+		.started = 1,
+		.spaces = { .n = DIRECT_GUEST_SPACES },
 	};
 	error = start_space(m, 0);
 	if (error)
-		die("its VM process cannot be set up: %s; too many processes, or not enough memory?", strerror(-error));
+		die("its VM process cannot be set up: %s; too many processes, or not enough "
+		    "memory?",
+		    strerror(-error));
 }
 
-/* --- calls ---------------------------------------------------------------------------------------------------------- */
+/* --- calls ------------------------------------------------------------------------------------ */
 
 static bool valid_size(uint64_t size) { return size == 1 || size == 2 || size == 4; }
 
@@ -171,7 +191,7 @@ static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
 	wait_for_start(m);
 	if (m->debug.stop_wanted)
 		debug_stand(m, WHY_ASKED);
-	/* known only now */
+	/* not known before the start */
 	m->direct->host_tsc_khz = m->shm->host_tsc_khz;
 	m->direct->tsc_khz = m->shm->tsc_khz;
 	give_vcpu(m);
@@ -187,7 +207,9 @@ static int64_t call_NEW_SPACE(struct monitor *m, const struct asked *a)
 	error = start_space(m, a->arg[0]);
 	if (error)
 		log_warn("CPU %u makes do with %s: %s; too many processes?", m->cpu,
-			 a->arg[0] == DIRECT_BARE_SPACE ? "slower computing" : "one host address space", strerror(-error));
+			 a->arg[0] == DIRECT_BARE_SPACE ? "slower computing"
+							: "one host address space",
+			 strerror(-error));
 	return error;
 }
 
@@ -265,7 +287,8 @@ static int64_t call_HOST_XCR0(struct monitor *m, const struct asked *a)
 
 static int64_t call_PRINT(struct monitor *m, const struct asked *a)
 {
-	m->env.print(m, (const char *)m->direct->data, a->arg[0] < PAGE_BYTES ? a->arg[0] : PAGE_BYTES);
+	m->env.print(m, (const char *)m->direct->data,
+		     a->arg[0] < PAGE_BYTES ? a->arg[0] : PAGE_BYTES);
 	return 0;
 }
 
@@ -280,13 +303,8 @@ static int64_t call_POSTS(struct monitor *m, const struct asked *a)
 	if (!take_vcpu(m))
 		return 0;
 	serve_posts(m, a->arg[0]);
-	if (m->freeze_wanted)
-		freeze_guest(m);
-	if (m->handover.give_wanted)
-		give_away(m);
-	if (m->debug.stop_wanted)
-		debug_stand(m, WHY_ASKED);
-	give_vcpu(m); /* with the interrupts that have come meanwhile */
+	stand_still(m);
+	give_vcpu(m); /* with the interrupts that have arrived meanwhile */
 	return 0;
 }
 
@@ -294,7 +312,7 @@ static int64_t call_DEBUG(struct monitor *m, const struct asked *a)
 {
 	bool handled = true;
 
-	if (!m->debug.attached || !take_vcpu(m))
+	if (!m->debug.told.attached || !take_vcpu(m))
 		return 0;
 	if (a->arg[0] == WHY_BREAKPOINT)
 		handled = debug_breakpoint(m);
@@ -316,8 +334,10 @@ static int64_t call_LOAD_FPU(struct monitor *m, const struct asked *a)
 	(void)a;
 	memcpy(xsave, m->direct->xsave, sizeof xsave);
 	fpstate_layout(&layout);
-	if (bytes > sizeof xsave || fpstate_unpack(&layout, m->direct_fpu, m->direct_fpu_bytes, xsave, bytes, why, sizeof why))
-		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be loaded: %s", m->cpu, why);
+	if (bytes > sizeof xsave || fpstate_unpack(&layout, m->direct_fpu, m->direct_fpu_bytes,
+						   xsave, bytes, why, sizeof why))
+		monitor_end(m, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u cannot be loaded: %s", m->cpu,
+			    why);
 	memcpy(m->direct->xsave, xsave, sizeof xsave);
 	return 0;
 }
@@ -341,46 +361,12 @@ static int64_t call_BEYOND_LIMIT(struct monitor *m, const struct asked *a)
 	m->vm.regs.fs_base = a->arg[0];
 	m->vm.regs.gs_base = a->arg[1];
 	found = insn_beyond_user_limit(m, &gva, &access);
-	memcpy(m->direct->vcpu.gpr, m->vcpu.gpr, sizeof m->vcpu.gpr); /* a jump has been carried out */
+	/* if the instruction is a jump, it has been emulated */
+	memcpy(m->direct->vcpu.gpr, m->vcpu.gpr, sizeof m->vcpu.gpr);
 	m->direct->vcpu.eip = m->vcpu.eip;
 	m->direct->arg[0] = gva;
 	m->direct->arg[1] = access;
 	return found;
-}
-
-static int64_t call_PAGE_WANT(struct monitor *m, const struct asked *a)
-{
-	if (a->arg[0] >= m->shm->ram_pages || a->arg[1] > PAGE_WRITE)
-		return refuse(m, "a page that does not exist"), 0;
-	guestmem_ask(m, a->arg[0], a->arg[1]);
-	return 0;
-}
-
-static uint32_t entry_of(gpa_t gpa, bool writable)
-{
-	return (gpa & ~(uint32_t)PAGE_MASK) | SHADOW_VALID | (writable ? SHADOW_WRITE : 0);
-}
-
-static int64_t call_PAGE_MAPPED(struct monitor *m, const struct asked *a)
-{
-	uint32_t entry[SHADOW_RUN];
-	uint64_t frame = gpa_to_gfn(a->arg[2]);
-
-	if (!m->many_hosts || a->arg[0] >= VMP_WINDOW || a->arg[1] > VMP_WINDOW - a->arg[0] ||
-	    frame + (a->arg[1] >> PAGE_BITS) > m->shm->ram_pages)
-		return refuse(m, "pages that do not exist"), 0;
-	for (unsigned i = 0; i < SHADOW_RUN; i++)
-		entry[i] = entry_of(gfn_to_gpa(frame + i), false);
-	pages_mapped(m, a->arg[0], a->arg[1], entry);
-	return 0;
-}
-
-static int64_t call_PAGE_ADMIT(struct monitor *m, const struct asked *a)
-{
-	if (!m->many_hosts || a->arg[0] >= VMP_WINDOW || gpa_to_gfn(a->arg[1]) >= m->shm->ram_pages)
-		return refuse(m, "pages that do not exist"), 0;
-	pages_admit(m, a->arg[0], entry_of(a->arg[1], a->arg[3]), a->arg[2]);
-	return 0;
 }
 
 static call_handler *const handlers[DIRECT_CALL_COUNT] = {
@@ -404,7 +390,7 @@ static void serve(struct monitor *m)
 	}
 	s->result = handlers[call](m, &asked);
 	if (m->ending)
-		return; /* the guest does not go on */
+		return; /* the turn stays here, so the guest does not continue */
 	atomic_store(&s->turn, TURN_VM);
 	syscall(SYS_futex, &s->turn, FUTEX_WAKE, 1, NULL, NULL, 0);
 }

@@ -1,5 +1,5 @@
-/* env.c - what the virtual CPU asks of the world (struct vcpu_env), answered with the daemon, the shared memory and the
- * host's own instructions.
+/* env.c - the virtual CPU's environment (struct vcpu_env) in a monitor: implemented with messages
+ * to the daemon and the I/O server, the host's shared memory, and the host's own instructions.
  */
 #include "monitor/monitor.h"
 
@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 #include "base/log.h"
+#include "base/virtio_abi.h"
 
 static void *env_pin(void *ctx, gpa_t gpa, bool write)
 {
@@ -37,7 +38,8 @@ static uint32_t io(struct monitor *m, struct msg_io_request request, const void 
 
 	request.cpu = m->cpu;
 	request.seq = ++m->io_seq;
-	channel_send(m, MSG_IO_REQUEST, VNODE_IOSRV, &request, sizeof request, out, out ? bytes : 0);
+	channel_send(m, MSG_IO_REQUEST, VNODE_IOSRV, &request, sizeof request, out,
+		     out ? bytes : 0);
 	do
 		channel_wait(m, MSG_IO_REPLY, &reply, sizeof reply, in, string ? bytes : 0, &got);
 	while (reply.seq != request.seq);
@@ -48,12 +50,17 @@ static uint32_t io(struct monitor *m, struct msg_io_request request, const void 
 
 static uint32_t env_port_in(void *ctx, uint16_t port, unsigned size)
 {
-	return io(ctx, (struct msg_io_request){ .address = port, .kind = IO_PORT_IN, .size = size, .count = 1 }, NULL, NULL);
+	return io(ctx,
+		  (struct msg_io_request){
+			  .address = port, .kind = IO_PORT_IN, .size = size, .count = 1 },
+		  NULL, NULL);
 }
 
 static void env_port_out(void *ctx, uint16_t port, unsigned size, uint32_t value)
 {
-	io(ctx, (struct msg_io_request){ .address = port, .kind = IO_PORT_OUT, .size = size, .count = 1, .value = value },
+	io(ctx,
+	   (struct msg_io_request){
+		   .address = port, .kind = IO_PORT_OUT, .size = size, .count = 1, .value = value },
 	   NULL, NULL);
 }
 
@@ -62,21 +69,26 @@ static void env_port_in_string(void *ctx, uint16_t port, unsigned size, unsigned
 	uint32_t value;
 
 	if (count > 1) {
-		io(ctx, (struct msg_io_request){ .address = port, .kind = IO_PORT_IN, .size = size, .count = count }, NULL,
-		   data);
+		io(ctx,
+		   (struct msg_io_request){
+			   .address = port, .kind = IO_PORT_IN, .size = size, .count = count },
+		   NULL, data);
 		return;
 	}
 	value = env_port_in(ctx, port, size);
 	memcpy(data, &value, size);
 }
 
-static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigned count, const void *data)
+static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigned count,
+				const void *data)
 {
 	uint32_t value = 0;
 
 	if (count > 1) {
-		io(ctx, (struct msg_io_request){ .address = port, .kind = IO_PORT_OUT, .size = size, .count = count }, data,
-		   NULL);
+		io(ctx,
+		   (struct msg_io_request){
+			   .address = port, .kind = IO_PORT_OUT, .size = size, .count = count },
+		   data, NULL);
 		return;
 	}
 	memcpy(&value, data, size);
@@ -85,16 +97,38 @@ static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigne
 
 static uint32_t env_mmio_read(void *ctx, gpa_t gpa, unsigned size)
 {
-	return io(ctx, (struct msg_io_request){ .address = gpa, .kind = IO_MMIO_READ, .size = size, .count = 1 }, NULL, NULL);
+	uint32_t value;
+
+	if (rings_read(gpa, &value))
+		return value;
+	return io(ctx,
+		  (struct msg_io_request){
+			  .address = gpa, .kind = IO_MMIO_READ, .size = size, .count = 1 },
+		  NULL, NULL);
 }
 
 static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
 {
-	io(ctx, (struct msg_io_request){ .address = gpa, .kind = IO_MMIO_WRITE, .size = size, .count = 1, .value = value },
+	struct monitor *m = ctx;
+	unsigned slot, offset;
+
+	if (rings_write(m, gpa, size, value))
+		return;
+	io(m,
+	   (struct msg_io_request){ .address = gpa,
+				    .kind = IO_MMIO_WRITE,
+				    .size = size,
+				    .count = 1,
+				    .value = value },
 	   NULL, NULL);
+	if (virtio_register_of(gpa, &slot, &offset) && virtio_write_stops(offset, size, value))
+		rings_stopped(m);
 }
 
-static void env_flush_range(void *ctx, gva_t first, uint32_t pages) { shadow_drop_range(&((struct monitor *)ctx)->shadow, first, pages); }
+static void env_flush_range(void *ctx, gva_t first, uint32_t pages)
+{
+	shadow_drop_range(&((struct monitor *)ctx)->shadow, first, pages);
+}
 static void env_flush_all(void *ctx) { shadow_drop_all(&((struct monitor *)ctx)->shadow); }
 static void env_switch_space(void *ctx, bool keep)
 {
@@ -110,13 +144,15 @@ static void env_segment_changed(void *ctx, unsigned index, const struct vcpu_seg
 static void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nmi)
 {
 	struct monitor *m = ctx;
-	struct msg_interrupt away = { .vector = vector, .kind = nmi ? INTERRUPT_NMI : INTERRUPT_FIXED };
+	struct msg_interrupt away = { .vector = vector,
+				      .kind = nmi ? INTERRUPT_NMI : INTERRUPT_FIXED };
 
 	for (unsigned cpu = 0; cpu < m->shm->n_cpus; cpu++)
 		if (cpus >> cpu & 1 && !hostshm_try_interrupt(m->shm, cpu, vector, nmi))
 			away.cpu_mask |= 1u << cpu;
 	if (away.cpu_mask)
-		channel_send(m, MSG_INTERRUPT, VNODE_CPU(__builtin_ctz(away.cpu_mask)), &away, sizeof away, NULL, 0);
+		channel_send(m, MSG_INTERRUPT, VNODE_CPU(__builtin_ctz(away.cpu_mask)), &away,
+			     sizeof away, NULL, 0);
 }
 
 static int env_start_cpu(void *ctx, unsigned cpu, uint32_t eip)
@@ -134,7 +170,7 @@ static uint64_t env_now_ns(void *ctx)
 {
 	struct monitor *m = ctx;
 
-	return hostclock_now(&m->shm->clock, monotonic_ns);
+	return hostclock_now(&m->shm->clock, clock_now_ns);
 }
 
 static uint64_t env_wallclock_ns(void *ctx)
@@ -187,39 +223,52 @@ static void env_machine_end(void *ctx, unsigned why, uint32_t status)
 	struct monitor *m = ctx;
 
 	if (why == VMP_EXIT_PANIC)
-		monitor_end(m, END_PANIC, EXIT_VMP_FAILURE, "the guest kernel panicked (the log has its messages)");
+		monitor_end(m, END_PANIC, EXIT_VMP_FAILURE,
+			    "the guest kernel panicked (the log has its messages)");
+	else if (why == VMP_EXIT_REBOOT)
+		monitor_end(m, END_REBOOT, status, "the guest has restarted its machine");
 	else
 		monitor_end(m, END_POWEROFF, status, "the guest has switched itself off");
 }
 
-/* The guest waits for another CPU: give the processor away; when that has not helped for a while, sleep for a moment. */
+/* The guest waits for another CPU: yield the processor; if that has not helped for a while, sleep
+ * briefly. */
 static void env_yield(void *ctx, unsigned times)
 {
 	struct monitor *m = ctx;
-	struct timespec moment = { .tv_nsec = 50000 };
 
-	if (times % 16) {
+	if (times % 16)
 		sched_yield();
-		return;
-	}
-	atomic_store(&m->slot->state, SLOT_HALTED);
-	syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, atomic_load(&m->slot->wake), &moment, NULL, 0);
-	atomic_store(&m->slot->state, SLOT_MONITOR);
+	else
+		engine_nap(&m->engine);
 }
 
 void env_init(struct monitor *m)
 {
 	m->env = (struct vcpu_env){
 		.ctx = m,
-		.pin = env_pin, .unpin = env_unpin,
-		.port_in = env_port_in, .port_out = env_port_out,
-		.port_in_string = env_port_in_string, .port_out_string = env_port_out_string,
-		.mmio_read = env_mmio_read, .mmio_write = env_mmio_write,
-		.flush_range = env_flush_range, .flush_all = env_flush_all, .switch_space = env_switch_space,
+		.pin = env_pin,
+		.unpin = env_unpin,
+		.port_in = env_port_in,
+		.port_out = env_port_out,
+		.port_in_string = env_port_in_string,
+		.port_out_string = env_port_out_string,
+		.mmio_read = env_mmio_read,
+		.mmio_write = env_mmio_write,
+		.flush_range = env_flush_range,
+		.flush_all = env_flush_all,
+		.switch_space = env_switch_space,
 		.segment_changed = env_segment_changed,
-		.send_interrupt = env_send_interrupt, .start_cpu = env_start_cpu,
-		.now_ns = env_now_ns, .wallclock_ns = env_wallclock_ns, .tsc = env_tsc, .tsc_khz = env_tsc_khz,
-		.host_cpuid = env_host_cpuid, .host_xcr0 = env_host_xcr0,
-		.print = env_print, .machine_end = env_machine_end, .yield = env_yield,
+		.send_interrupt = env_send_interrupt,
+		.start_cpu = env_start_cpu,
+		.now_ns = env_now_ns,
+		.wallclock_ns = env_wallclock_ns,
+		.tsc = env_tsc,
+		.tsc_khz = env_tsc_khz,
+		.host_cpuid = env_host_cpuid,
+		.host_xcr0 = env_host_xcr0,
+		.print = env_print,
+		.machine_end = env_machine_end,
+		.yield = env_yield,
 	};
 }

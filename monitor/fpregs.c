@@ -3,8 +3,12 @@
 
 #include <string.h>
 
-enum { AT_FCW = 0, AT_FSW = 2, AT_TAGS = 4, AT_FOP = 6, AT_FIP = 8, AT_FCS = 12, AT_FDP = 16, AT_FDS = 20, AT_MXCSR = 24,
-       AT_ST = 32, AT_XMM = 160, SLOT = 16 /* of each register */, TOP_SHIFT = 11, REGISTERS = 8 };
+/* SLOT: bytes of each register. */
+enum {
+	AT_FCW = 0, AT_FSW = 2, AT_TAGS = 4, AT_FOP = 6, AT_FIP = 8, AT_FCS = 12, AT_FDP = 16,
+	AT_FDS = 20, AT_MXCSR = 24, AT_ST = 32, AT_XMM = 160, SLOT = 16, TOP_SHIFT = 11,
+	REGISTERS = 8,
+};
 enum tag { TAG_VALID, TAG_ZERO, TAG_SPECIAL, TAG_EMPTY };
 
 static uint16_t word_at(const uint8_t *area, unsigned at)
@@ -33,15 +37,17 @@ static enum tag tag_of(const uint8_t st[10])
 	return exponent == 0x7fff || !(mantissa >> 63) ? TAG_SPECIAL : TAG_VALID;
 }
 
-/* Tags count the registers themselves, st(i) from the top of the stack. */
+/* Return the tag word.  Tags are numbered by physical register, st(i) from the top of the stack. */
 static uint32_t tags_of(const uint8_t *area)
 {
 	unsigned top = word_at(area, AT_FSW) >> TOP_SHIFT & 7;
 	uint32_t tags = 0;
 
 	for (unsigned n = 0; n < REGISTERS; n++) {
-		enum tag tag = area[AT_TAGS] >> n & 1 ? tag_of(area + AT_ST + SLOT * ((n - top) & 7)) : TAG_EMPTY;
+		enum tag tag = TAG_EMPTY;
 
+		if (area[AT_TAGS] >> n & 1)
+			tag = tag_of(area + AT_ST + SLOT * ((n - top) & 7));
 		tags |= (uint32_t)tag << 2 * n;
 	}
 	return tags;
@@ -81,6 +87,7 @@ void fpregs_set(uint8_t *area, const struct debug_registers *r)
 
 bool fpregs_same(const struct debug_registers *a, const struct debug_registers *b)
 {
-	return !memcmp(a->st, b->st, sizeof a->st) && !memcmp(a->xmm, b->xmm, sizeof a->xmm) && a->fctrl == b->fctrl &&
-	       a->fstat == b->fstat && a->ftag == b->ftag && a->mxcsr == b->mxcsr;
+	return !memcmp(a->st, b->st, sizeof a->st) && !memcmp(a->xmm, b->xmm, sizeof a->xmm) &&
+	       a->fctrl == b->fctrl && a->fstat == b->fstat && a->ftag == b->ftag &&
+	       a->mxcsr == b->mxcsr;
 }

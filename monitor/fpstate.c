@@ -9,14 +9,23 @@
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 
-enum { LEGACY_BYTES = 512, XSAVE_HEADER_BYTES = 64, AT_XSTATE_BV = LEGACY_BYTES, AT_MXCSR = 24, AT_MXCSR_MASK = 28,
-       AT_SOFTWARE = 464 /* the legacy bytes behind it are the host's, or nobody's */, XSAVE_LEAF = 0xd,
-       LEGACY_COMPONENTS = 3, FIRST_EXTENDED = 2, MXCSR_ALWAYS = 0xffbf };
+enum {
+	LEGACY_BYTES = 512,
+	XSAVE_HEADER_BYTES = 64,
+	AT_XSTATE_BV = LEGACY_BYTES,
+	AT_MXCSR = 24,
+	AT_MXCSR_MASK = 28,
+	AT_SOFTWARE = 464 /* the legacy bytes behind it are the host's, or unused */,
+	XSAVE_LEAF = 0xd,
+	LEGACY_COMPONENTS = 3,
+	FIRST_EXTENDED = 2,
+	MXCSR_ALWAYS = 0xffbf
+};
 #define MAGIC 0x75706676u /* "vfpu" */
 
 struct head { uint32_t magic; uint16_t version, components; };
 struct part { uint32_t component, bytes; };
-_Static_assert(sizeof(struct head) == FPSTATE_LEGACY_AT, "the legacy bytes stand behind it");
+_Static_assert(sizeof(struct head) == FPSTATE_LEGACY_AT, "the legacy bytes follow it");
 
 static const char *const component_names[XSAVE_COMPONENTS] = {
 	"x87", "SSE", "AVX", "MPX", "MPX", "AVX-512", "AVX-512", "AVX-512",
@@ -54,7 +63,8 @@ int fpstate_pack(const struct xsave_layout *layout, const uint8_t *xsave, size_t
 
 		if (!(in_use >> n & 1))
 			continue;
-		if (!part.bytes || layout->offset[n] > bytes || part.bytes > bytes - layout->offset[n] ||
+		if (!part.bytes || layout->offset[n] > bytes ||
+		    part.bytes > bytes - layout->offset[n] ||
 		    at + sizeof part + part.bytes > to + FPSTATE_MAX_BYTES)
 			return -EINVAL;
 		memcpy(at, &part, sizeof part);
@@ -66,7 +76,8 @@ int fpstate_pack(const struct xsave_layout *layout, const uint8_t *xsave, size_t
 	return (int)(at - to);
 }
 
-/* FINIT's control word and what LDMXCSR begins with (SDM 1, 8.1.5 and 10.2.3). */
+/* Write the state after a reset: FINIT's control word and the initial MXCSR (SDM 1, 8.1.5 and
+ * 10.2.3). */
 int fpstate_at_reset(uint8_t *to)
 {
 	static const uint16_t control = 0x037f;
@@ -85,19 +96,21 @@ static int refuse(char *why, size_t why_bytes, const char *text, const char *wha
 	return -1;
 }
 
-/* One component; returns the bytes that it takes, or -1. */
-static int unpack_part(const struct xsave_layout *layout, const uint8_t *from, size_t bytes, uint8_t *xsave,
-		       size_t xsave_bytes, uint64_t *in_use, char *why, size_t why_bytes)
+/* Unpack one component.  Returns the bytes used, or -1. */
+static int unpack_part(const struct xsave_layout *layout, const uint8_t *from, size_t bytes,
+		       uint8_t *xsave, size_t xsave_bytes, uint64_t *in_use, char *why,
+		       size_t why_bytes)
 {
 	struct part part;
 
 	if (bytes < sizeof part)
 		return refuse(why, why_bytes, "the FPU state is %s", "cut short");
 	memcpy(&part, from, sizeof part);
-	if (part.component < FIRST_EXTENDED || part.component >= XSAVE_COMPONENTS || *in_use >> part.component & 1 ||
-	    part.bytes > bytes - sizeof part)
+	if (part.component < FIRST_EXTENDED || part.component >= XSAVE_COMPONENTS ||
+	    *in_use >> part.component & 1 || part.bytes > bytes - sizeof part)
 		return refuse(why, why_bytes, "the FPU state is %s", "damaged");
-	if (layout->bytes[part.component] != part.bytes || layout->offset[part.component] > xsave_bytes ||
+	if (layout->bytes[part.component] != part.bytes ||
+	    layout->offset[part.component] > xsave_bytes ||
 	    part.bytes > xsave_bytes - layout->offset[part.component])
 		return refuse(why, why_bytes, "this processor has no %s, which the guest uses",
 			      component_names[part.component]);
@@ -106,8 +119,8 @@ static int unpack_part(const struct xsave_layout *layout, const uint8_t *from, s
 	return (int)(sizeof part + part.bytes);
 }
 
-int fpstate_unpack(const struct xsave_layout *layout, const uint8_t *from, size_t bytes, uint8_t *xsave, size_t xsave_bytes,
-		   char *why, size_t why_bytes)
+int fpstate_unpack(const struct xsave_layout *layout, const uint8_t *from, size_t bytes,
+		   uint8_t *xsave, size_t xsave_bytes, char *why, size_t why_bytes)
 {
 	uint64_t in_use = LEGACY_COMPONENTS;
 	uint32_t mxcsr, mask;
@@ -125,10 +138,12 @@ int fpstate_unpack(const struct xsave_layout *layout, const uint8_t *from, size_
 	memcpy(xsave + AT_MXCSR_MASK, &mask, sizeof mask);
 	memcpy(&mxcsr, xsave + AT_MXCSR, sizeof mxcsr);
 	if (mxcsr & ~(mask ? mask : MXCSR_ALWAYS))
-		return refuse(why, why_bytes, "the FPU state is %s", "damaged, or needs another processor");
+		return refuse(why, why_bytes, "the FPU state is %s",
+			      "damaged, or needs another processor");
 	memset(xsave + LEGACY_BYTES, 0, XSAVE_HEADER_BYTES);
 	for (; at < bytes; at += used) {
-		used = unpack_part(layout, from + at, bytes - at, xsave, xsave_bytes, &in_use, why, why_bytes);
+		used = unpack_part(layout, from + at, bytes - at, xsave, xsave_bytes, &in_use, why,
+				   why_bytes);
 		if (used < 0)
 			return -1;
 	}
@@ -162,6 +177,7 @@ int fpstate_load(pid_t pid, const uint8_t *from, size_t bytes, char *why, size_t
 	if (fpstate_unpack(&layout, from, bytes, xsave, area.iov_len, why, why_bytes))
 		return -1;
 	if (ptrace(PTRACE_SETREGSET, pid, NT_X86_XSTATE, &area))
-		return refuse(why, why_bytes, "the host refuses the FPU state: %s", strerror(errno));
+		return refuse(why, why_bytes, "the host refuses the FPU state: %s",
+			      strerror(errno));
 	return 0;
 }

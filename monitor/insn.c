@@ -1,8 +1,9 @@
-/* insn.c - what an ordinary instruction touches, by Zydis.
+/* insn.c - finds the memory accesses of an ordinary instruction, with Zydis.
  *
- * The host tells a tracer where a page fault happened, but not whether it was a write; and for a segment-limit violation
- * not even where.  Both are read off the instruction.  A wrong "no" from insn_writes() costs one fault more (the page is
- * then mapped for reading, and the next fault on it can only be a write); a "yes" is always right.
+ * The host gives a tracer the address of a page fault, but not whether it was a write; and for a
+ * segment-limit violation not even the address.  Both are derived from the instruction.  A wrong
+ * "no" from insn_writes() costs one more fault: the page is then mapped for reading, and the next
+ * fault on it can only be a write.  A "yes" is always right.
  */
 #include "monitor/monitor.h"
 
@@ -35,20 +36,22 @@ static bool decode(struct monitor *m, struct insn *insn)
 			return false;
 		}
 	}
-	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(&decoder, bytes, count, &insn->decoded, insn->operand));
+	return ZYAN_SUCCESS(
+		ZydisDecoderDecodeFull(&decoder, bytes, count, &insn->decoded, insn->operand));
 }
 
 static uint32_t register_value(const struct vcpu *v, ZydisRegister reg)
 {
-	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_COMPAT_32, reg);
-	uint32_t mask = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_COMPAT_32, reg) == 16 ? 0xffff : ~0u;
+	const ZydisMachineMode mode = ZYDIS_MACHINE_MODE_LONG_COMPAT_32;
+	ZydisRegister wide = ZydisRegisterGetLargestEnclosing(mode, reg);
+	uint32_t mask = ZydisRegisterGetWidth(mode, reg) == 16 ? 0xffff : ~0u;
 
 	if (wide >= ZYDIS_REGISTER_EAX && wide <= ZYDIS_REGISTER_EDI)
 		return v->gpr[wide - ZYDIS_REGISTER_EAX] & mask;
 	return 0;
 }
 
-/* As the guest has it: base, and limit in bytes, of the segment that an operand names. FS and GS have bases of their own. */
+/* Return the guest's segment that an operand names.  FS and GS have bases of their own. */
 static struct vcpu_segment segment_of(struct monitor *m, ZydisRegister segment)
 {
 	struct vcpu_segment s;
@@ -57,30 +60,39 @@ static struct vcpu_segment segment_of(struct monitor *m, ZydisRegister segment)
 	case ZYDIS_REGISTER_ES: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_ES] >> 3, &s); break;
 	case ZYDIS_REGISTER_SS: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_SS] >> 3, &s); break;
 	case ZYDIS_REGISTER_DS: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_DS] >> 3, &s); break;
-	case ZYDIS_REGISTER_FS: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_FS] >> 3, &s), s.base = m->vm.regs.fs_base; break;
-	case ZYDIS_REGISTER_GS: vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_GS] >> 3, &s), s.base = m->vm.regs.gs_base; break;
+	case ZYDIS_REGISTER_FS:
+		vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_FS] >> 3, &s);
+		s.base = m->vm.regs.fs_base;
+		break;
+	case ZYDIS_REGISTER_GS:
+		vcpu_segment(&m->vcpu, m->vcpu.seg[SEG_GS] >> 3, &s);
+		s.base = m->vm.regs.gs_base;
+		break;
 	default: s = (struct vcpu_segment){ .limit = UINT32_MAX, .present = true };
 	}
 	return s;
 }
 
-/* A far call to 64-bit code, such as a system call's to the window: its pushes know no base of SS. */
+/* True for a far call to 64-bit code, such as a system call's to the window: its pushes ignore the
+ * base of SS. */
 static bool calls_64(const struct insn *insn)
 {
-	return insn->decoded.mnemonic == ZYDIS_MNEMONIC_CALL && insn->operand[0].type == ZYDIS_OPERAND_TYPE_POINTER &&
+	return insn->decoded.mnemonic == ZYDIS_MNEMONIC_CALL &&
+	       insn->operand[0].type == ZYDIS_OPERAND_TYPE_POINTER &&
 	       insn->operand[0].ptr.segment == VMP_SEL_HOST64;
 }
 
-/* First byte and length of a memory operand. Pushes count from below the stack pointer. */
-static bool memory_range(struct monitor *m, const struct insn *insn, const ZydisDecodedOperand *o, uint32_t *at,
-			 uint32_t *bytes)
+/* Set first byte and length of a memory operand; for a push, below the stack pointer. */
+static bool memory_range(struct monitor *m, const struct insn *insn, const ZydisDecodedOperand *o,
+			 uint32_t *at, uint32_t *bytes)
 {
 	const struct vcpu *v = &m->vcpu;
 
 	if (o->type != ZYDIS_OPERAND_TYPE_MEMORY || o->mem.type == ZYDIS_MEMOP_TYPE_AGEN)
 		return false;
 	*at = register_value(v, o->mem.base) + register_value(v, o->mem.index) * o->mem.scale +
-	      (o->mem.disp.has_displacement ? (uint32_t)o->mem.disp.value : 0) + segment_of(m, o->mem.segment).base;
+	      (o->mem.disp.has_displacement ? (uint32_t)o->mem.disp.value : 0) +
+	      segment_of(m, o->mem.segment).base;
 	*bytes = o->size ? o->size / 8 : PAGE_BYTES;
 	if (o->visibility == ZYDIS_OPERAND_VISIBILITY_HIDDEN && o->mem.base == ZYDIS_REGISTER_ESP &&
 	    o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE) {
@@ -112,8 +124,10 @@ bool insn_writes(struct monitor *m, gva_t gva)
 	return writes;
 }
 
-/* The first operand of this access that reaches beyond the limit which is not the guest's own. */
-static bool operand_beyond_limit(struct monitor *m, const struct insn *insn, enum vcpu_access access, gva_t *gva)
+/* Find the first operand with this access that crosses a limit which the host, not the guest, has
+ * set. */
+static bool operand_beyond_limit(struct monitor *m, const struct insn *insn,
+				 enum vcpu_access access, gva_t *gva)
 {
 	uint32_t at, bytes;
 
@@ -121,7 +135,8 @@ static bool operand_beyond_limit(struct monitor *m, const struct insn *insn, enu
 		const ZydisDecodedOperand *o = &insn->operand[i];
 		bool writes = o->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
 
-		if (writes != (access == ACCESS_WRITE) || !memory_range(m, insn, o, &at, &bytes) || at + bytes - 1 < VMP_USER_LIMIT)
+		if (writes != (access == ACCESS_WRITE) || !memory_range(m, insn, o, &at, &bytes) ||
+		    at + bytes - 1 < VMP_USER_LIMIT)
 			continue;
 		if (segment_of(m, o->mem.segment).limit < VMP_USER_LIMIT - 1)
 			continue;
@@ -143,7 +158,8 @@ bool insn_beyond_user_limit(struct monitor *m, gva_t *gva, enum vcpu_access *acc
 	return false;
 }
 
-/* What x87 has left pending comes up at instructions of its own and of MMX. */
+/* True for an SSE instruction.  A pending x87 exception is raised at x87 and MMX instructions
+ * alone. */
 bool insn_is_sse(struct monitor *m)
 {
 	struct insn insn;
@@ -179,6 +195,6 @@ bool insn_was_into(struct monitor *m)
 		return false;
 	for (unsigned i = 0; decode(m, &insn) && i < insn.decoded.operand_count; i++)
 		if (memory_range(m, &insn, &insn.operand[i], &at, &bytes))
-			return false; /* which may be why */
+			return false; /* this may be the cause */
 	return true;
 }

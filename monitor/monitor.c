@@ -1,7 +1,10 @@
-/* monitor.c - a monitor's life: started by its node daemon with the host's shared memory, it prepares its VM process, waits to
- * be started (or, as a spare, for a CPU from another host), runs its virtual CPU, and ends when the daemon does.
+/* monitor.c - a monitor's life.  The node daemon starts it with the host's shared memory.  The
+ * monitor prepares its VM process, waits until its virtual CPU is started (a spare one waits for a
+ * CPU from another host), runs the CPU, and ends when the daemon does.
  *
- *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --cpus-fd FD --log-fd FD, and what of the machine it reads: base/machine.def
+ *   vmp-monitor --cpu I --socket FD --ram-fd FD --shm-fd FD --cpus-fd FD --bell-fd FD --log-fd FD
+ *
+ * and those options of the machine that a monitor reads (base/machine.def).
  */
 #include "monitor/monitor.h"
 
@@ -33,36 +36,41 @@ static void on_alarm(int signal)
 	int saved = errno;
 
 	(void)signal;
-	monitor.timer_armed_ns = UINT64_MAX;
+	monitor.engine.timer_armed_ns = UINT64_MAX;
 	if (monitor.vm.pid > 0)
 		kill(monitor.vm.pid, SIGUSR1);
 	errno = saved;
 }
 
-/* Interrupts a sleep; who is awake looks before the next. (TRICKS: death-is-noted) */
+/* Interrupt a sleep.  A monitor that is awake checks child_changed before it sleeps again.
+ * (TRICKS: death-is-noted) */
 static void on_child(int signal)
 {
 	(void)signal;
 	monitor.child_changed = 1;
 }
 
-/* The daemon hears why, and who started the machine reads it. */
+/* Report the failure to the daemon, which passes it to the user who started the machine. */
 static void on_die(const char *line)
 {
 	monitor_end(&monitor, END_FAILURE, EXIT_VMP_FAILURE, "CPU %u: %s", monitor.cpu, line);
 }
 
-struct arguments { int cpu, socket, ram, shm, cpus, log; struct machine machine; };
+struct arguments { int cpu, socket, ram, shm, cpus, bell, log; struct machine machine; };
 
 static struct arguments parse(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "cpu", required_argument, NULL, 'c' }, { "socket", required_argument, NULL, 's' },
-		{ "ram-fd", required_argument, NULL, 'r' }, { "shm-fd", required_argument, NULL, 'm' },
+		{ "cpu", required_argument, NULL, 'c' },
+		{ "socket", required_argument, NULL, 's' },
+		{ "ram-fd", required_argument, NULL, 'r' },
+		{ "shm-fd", required_argument, NULL, 'm' },
 		{ "cpus-fd", required_argument, NULL, 'p' },
-		{ "log-fd", required_argument, NULL, 'l' }, { 0 },
+		{ "bell-fd", required_argument, NULL, 'b' },
+		{ "log-fd", required_argument, NULL, 'l' },
+		{ 0 },
 	};
-	struct arguments a = { -1, -1, -1, -1, -1, 2, { 0 } };
+	struct arguments a = { -1, -1, -1, -1, -1, -1, 2, { 0 } };
 	char why[200];
 	int c;
 
@@ -76,10 +84,12 @@ static struct arguments parse(int argc, char **argv)
 		case 'r': a.ram = atoi(optarg); break;
 		case 'm': a.shm = atoi(optarg); break;
 		case 'p': a.cpus = atoi(optarg); break;
+		case 'b': a.bell = atoi(optarg); break;
 		case 'l': a.log = atoi(optarg); break;
 		default: exit(EXIT_VMP_FAILURE);
 		}
-	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0 || a.cpus < 0)
+	if (a.cpu < 0 || a.cpu >= MAX_CPUS || a.socket < 0 || a.ram < 0 || a.shm < 0 ||
+	    a.cpus < 0 || a.bell < 0)
 		die("vmp-monitor is started by vmp-node, not by hand");
 	return a;
 }
@@ -91,7 +101,8 @@ static void map_shared(struct monitor *m, const struct arguments *a)
 	if (head == MAP_FAILED || head->magic != HOSTSHM_MAGIC)
 		die("the host's shared memory is not what this vmp-monitor expects");
 	m->shm = hostshm_map(a->shm, a->cpus, head->ram_pages);
-	m->ram = mmap(NULL, (size_t)head->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, MAP_SHARED, a->ram, 0);
+	m->ram = mmap(NULL, (size_t)head->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE,
+		      MAP_SHARED, a->ram, 0);
 	if (!m->shm || m->ram == MAP_FAILED)
 		die("cannot map the guest's RAM: %s", strerror(errno));
 	munmap(head, HOSTSHM_HEAD_BYTES);
@@ -105,15 +116,17 @@ static void prepare_signals(struct monitor *m)
 	sigaction(SIGALRM, &alarm, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGINT, SIG_IGN); /* the daemon ends us */
-	m->timer_armed_ns = UINT64_MAX;
 	if (timer_create(CLOCK_MONOTONIC, &event, &m->timer))
 		die("no timer: %s; see ulimit -i", strerror(errno));
 }
 
-/* Flat boot segments stand before the guest loads a table of its own. (TRICKS: boot-selectors) */
+/* Flat boot segments are in force until the guest loads a table of its own.
+ * (TRICKS: boot-selectors) */
 static void prepare_boot_segments(struct monitor *m)
 {
-	struct vcpu_segment flat = { .limit = UINT32_MAX, .present = true, .big = true, .granular = true };
+	struct vcpu_segment flat = {
+		.limit = UINT32_MAX, .present = true, .big = true, .granular = true
+	};
 
 	flat.type = 0xb;
 	process_set_segment(m, VMP_GDT_BOOT_CS, &flat);
@@ -126,7 +139,8 @@ static bool take_post(struct monitor *m, uint32_t bit)
 	return atomic_fetch_and(&m->slot->post, ~bit) & bit;
 }
 
-/* Until the CPU is started, or the state of one that runs has come: from a file, or from another host. */
+/* Wait until the CPU is started, or the state of a running CPU arrives from a file or from another
+ * host. */
 void wait_for_start(struct monitor *m)
 {
 	while (!m->started) {
@@ -138,14 +152,18 @@ void wait_for_start(struct monitor *m)
 			freeze_guest(m);
 		if (m->started) {
 			freeze_until_thaw(m);
-			if (m->state_came) /* or it was started just when the machine was cut */
+			/* false: the CPU's start arrived while the machine was frozen */
+			if (m->state_came) {
 				state_resume(m);
+				rings_back(m);
+			}
 		} else if (m->handover.arrived.state_bytes) {
 			handover_take(m);
 		} else if (m->handover.give_wanted) {
 			handover_give(m);
 		} else if (take_post(m, POST_START)) {
-			vcpu_start(&m->vcpu, atomic_load(&m->slot->start_eip), m->cpu ? 0 : VMP_BOOT_PARAMS_GPA);
+			vcpu_start(&m->vcpu, atomic_load(&m->slot->start_eip),
+				   m->cpu ? 0 : VMP_BOOT_PARAMS_GPA);
 			log_debug("CPU %u starts at %x", m->cpu, m->vcpu.eip);
 			m->started = true;
 		} else if (!(atomic_load(&m->slot->post) & (POST_MESSAGE | POST_START))) {
@@ -159,7 +177,8 @@ void process_announce(struct monitor *m)
 {
 	atomic_store(&m->shm->monitor_pid[m->cpu], getpid());
 	channel_send(m, MSG_HELLO, VNODE_DAEMON(m->shm->node),
-		     &(struct msg_hello){ .wire_version = wire_version, .role = PEER_MONITOR, .index = m->cpu },
+		     &(struct msg_hello){
+			     .wire_version = wire_version, .role = PEER_MONITOR, .index = m->cpu },
 		     sizeof(struct msg_hello), NULL, 0);
 }
 
@@ -178,24 +197,29 @@ static void run_direct_engine(struct monitor *m)
 	direct_run(m);
 }
 
-/* A second wall: who takes over a monitor has the guest's memory. It must not reach the host's files, nor its network.
- * VM processes are started while the guest runs, and read what killed them; signals go to those of other CPUs.
- * A filter of system calls would have to allow all that a VM process needs before it has its jail, and ptrace. */
-static void confine(void)
+/* A second wall: an attacker who takes over a monitor has the guest's memory.  The attacker must
+ * not reach the host's files or its network.  The monitor still has to start VM processes while the
+ * guest runs, to read what killed them, and to signal those of other CPUs. */
+static void confine(bool traced)
 {
 	char path[4096];
-	const struct confine_file files[] = { { path, true }, { "/proc/vmstat", false } };
+	const struct confine_file files[] = { { path, CONFINE_EXECUTE },
+					      { "/proc/vmstat", CONFINE_READ } };
 	int error = confine_privileges();
 
 	if (error)
 		die("cannot confine the monitor: %s", strerror(-error));
 	if (beside_path("vmproc", path, sizeof path))
 		die("the path of vmp's programs is too long");
-	error = confine_files(files, ARRAY_LEN(files), true);
+	error = confine_files(files, ARRAY_LEN(files), CONFINE_KEEP_SIGNALS);
 	if (error == -EOPNOTSUPP || error == -ENOSYS)
 		log_info("this kernel has no Landlock; the monitor goes without");
 	else if (error)
 		die("cannot confine the monitor's files: %s", strerror(-error));
+	error = confine_calls_of(CONFINE_MONITOR, traced);
+	if (error)
+		die("cannot confine the monitor's system calls: %s; is seccomp in this kernel?",
+		    strerror(-error));
 }
 
 int main(int argc, char **argv)
@@ -213,6 +237,7 @@ int main(int argc, char **argv)
 	m->channel = a.socket;
 	m->ram_fd = a.ram;
 	m->cpus_fd = a.cpus;
+	m->bell_fd = a.bell;
 	m->direct_engine = a.machine.engine == ENGINE_DIRECT;
 	m->strict = a.machine.strict;
 	map_shared(m, &a);
@@ -220,18 +245,21 @@ int main(int argc, char **argv)
 	m->slot = &m->shm->slot[m->cpu];
 	m->many_hosts = m->shm->many_hosts;
 	schedule_promptly();
+	ptrace_run_prepare(m);
 	prepare_signals(m);
 	env_init(m);
 	vcpu_init(&m->vcpu, m->cpu, m->shm->n_cpus, m->shm->ram_pages << PAGE_BITS, &m->env);
 	pages_init(m);
-	confine();
+	confine(!m->direct_engine);
 	if (m->direct_engine)
 		run_direct_engine(m);
 	else
 		run_ptrace_engine(m);
 
-	/* The daemon was told why, and ends everybody. */
+	/* The daemon has the reason, and ends all processes of the machine. */
 	atomic_store(&m->slot->state, SLOT_HALTED);
-	for (;;)
-		poll(&(struct pollfd){ .fd = m->channel, .events = POLLIN }, 1, 1000), channel_drain(m);
+	for (;;) {
+		poll(&(struct pollfd){ .fd = m->channel, .events = POLLIN }, 1, 1000);
+		channel_drain(m);
+	}
 }

@@ -1,10 +1,13 @@
-/* pages.c - host mappings in the VM process: made and dropped by its stub as vcpu/shadow.c says, and opened page by page.
+/* pages.c - host mappings in the VM process: its stub makes and drops them as vcpu/shadow.c
+ * decides; access is granted page by page.
  *
- * Two layers that know nothing of each other decide whether guest code may touch a linear page.  The guest's page table
- * decides through the mapping made here (mmap of the RAM descriptor with the guest's protection; a touch that it forbids is
- * SIGSEGV).  The page protocol decides through userfaultfd (a touch of a page that this host does not hold is SIGBUS), and
- * the daemon can take a page from all mappings at once without asking anybody; (TRICKS: punch-everywhere).  Where no other host can hold one there
- * is no second layer: while the machine is saved, what may not be written to yet is mapped to be read (vcpu/shadow.c).
+ * Two independent layers decide whether guest code may access a linear page.  The guest's page
+ * table decides through the mapping made here: mmap of the RAM descriptor with the guest's
+ * protection; a forbidden access is SIGSEGV.  The page protocol decides through userfaultfd: an
+ * access to a page that this host does not hold is SIGBUS, and the daemon can remove a page from
+ * all mappings at once without a request to anybody (TRICKS: punch-everywhere).  If no other host
+ * can hold pages, there is no second layer: while the machine is saved, a page that may not be
+ * written yet is mapped for reading (vcpu/shadow.c).
  */
 #include "monitor/monitor.h"
 
@@ -37,7 +40,8 @@ static unsigned host_limit(const char *path, unsigned otherwise)
 static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights)
 {
 	process_stub_queue(ctx, __NR_mmap, gva, bytes,
-			   PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) | (rights & SHADOW_WRITE ? PROT_WRITE : 0),
+			   PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) |
+				   (rights & SHADOW_WRITE ? PROT_WRITE : 0),
 			   MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
 }
 
@@ -63,9 +67,9 @@ void pages_init(struct monitor *m)
 		die("no memory for the shadow map: %s", strerror(errno));
 }
 
-/* --- pages that other hosts may hold -------------------------------------------------------------------------------- */
+/* --- pages that other hosts may hold ---------------------------------------------------------- */
 
-/* Let the VM process at one page; the page is pinned. 0, or -errno of the host.
+/* Give the VM process access to one page, which is pinned.  Returns 0, or -errno of the host.
  * (TRICKS: minor-faults-too) */
 static int let_in(struct monitor *m, gva_t gva, enum page_right right)
 {
@@ -77,10 +81,11 @@ static int let_in(struct monitor *m, gva_t gva, enum page_right right)
 
 static void protect(int userfault_fd, gva_t first)
 {
-	struct uffdio_writeprotect all = { .range = { first, VMP_WINDOW - (uint64_t)first }, .mode = UFFDIO_WRITEPROTECT_MODE_WP };
+	struct uffdio_writeprotect all = { .range = { first, VMP_WINDOW - (uint64_t)first },
+					   .mode = UFFDIO_WRITEPROTECT_MODE_WP };
 	int error;
 
-	do /* EAGAIN: a mapping changes right now */
+	do /* EAGAIN: a mapping is changing */
 		error = ioctl(userfault_fd, UFFDIO_WRITEPROTECT, &all) ? errno : 0;
 	while (error == EAGAIN);
 	/* ENOENT: nothing is mapped; ESRCH: killed, as below */
@@ -88,7 +93,7 @@ static void protect(int userfault_fd, gva_t first)
 		bug("userfaultfd write-protect: %s", strerror(error));
 }
 
-/* Before guest code runs again. */
+/* Drop all mappings before guest code runs again. */
 static void drop_all(struct monitor *m)
 {
 	if (m->direct_engine)
@@ -117,15 +122,18 @@ void pages_protect(struct monitor *m)
 void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *entry)
 {
 	struct uffdio_register area = { .range = { gva, bytes },
-		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP };
+					.mode = UFFDIO_REGISTER_MODE_MISSING |
+						UFFDIO_REGISTER_MODE_MINOR |
+						UFFDIO_REGISTER_MODE_WP };
 
-	/* A later operation of the same batch may have unmapped it again; a VM process that was killed has no memory
-	 * (ESRCH), and the next wait for it says so. */
+	/* A later operation of the same batch may have unmapped it again.  A VM process that was
+	 * killed has no memory (ESRCH); the next wait for it reports that. */
 	if (ioctl(m->vm.userfault_fd, UFFDIO_REGISTER, &area) && *entry && errno != ESRCH)
 		bug("userfaultfd register %x+%x: %s", gva, bytes, strerror(errno));
 	if (bytes > SHADOW_RUN * PAGE_BYTES)
 		return;
-	for (uint32_t at = 0; at < bytes; at += PAGE_BYTES, entry++) { /* what is here already comes along */
+	for (uint32_t at = 0; at < bytes; at += PAGE_BYTES, entry++) {
+		/* give access to the pages that are here already */
 		gfn_t gfn = gpa_to_gfn(*entry);
 
 		if (!*entry || !guestmem_try_pin(m, gfn, PAGE_READ))
@@ -135,37 +143,56 @@ void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *
 	}
 }
 
+/* Request a page that is not here, with the pages that will probably be wanted next. */
+static void ask_first(struct monitor *m, gva_t gva, gfn_t gfn, enum page_right want)
+{
+	gfn_t frames[MAX_AHEAD];
+
+	m->ahead[want].without = atomic_load_explicit(&m->shm->without, memory_order_relaxed);
+	if (atomic_load(&m->shm->page_right[gfn]) < want)
+		guestmem_ask(m, gfn, want, frames,
+			     ahead_frames(&m->ahead[want], &m->shadow, &m->vcpu, gva,
+					  want == PAGE_WRITE, m->shm->page_right, frames));
+}
+
 void pages_admit(struct monitor *m, gva_t gva, uint32_t entry, bool write)
 {
 	gfn_t gfn = gpa_to_gfn(entry);
 	enum page_right want = write && entry & SHADOW_WRITE ? PAGE_WRITE : PAGE_READ, right;
 	int error;
 
-	volatile uint8_t *page = guestmem_pin(m, gfn, want);
+	volatile uint8_t *page;
+
+	ask_first(m, gva, gfn, want);
+	page = guestmem_pin(m, gfn, want);
 	right = atomic_load(&m->shm->page_right[gfn]);
-	if (right < want) /* it is wanted elsewhere since: what is pinned goes when the pin does */
+	if (right < want) /* another host wants it meanwhile: it goes when the pin is released */
 		right = want;
 	error = let_in(m, gva, right);
-	if (error == -EFAULT || error == -ENOENT) { /* a page of zeroes that has no memory yet */
+	if (error == -EFAULT || error == -ENOENT) { /* a page of zeros that has no memory yet */
 		if (right == PAGE_WRITE)
 			*page = *page;
 		else
 			(void)*page;
 		error = let_in(m, gva, right);
 	}
-	if (error == -EEXIST && right == PAGE_READ) { /* it may be read already, so the instruction writes */
+	if (error == -EEXIST && right == PAGE_READ) {
+		/* it may be read already, so the instruction writes */
 		guestmem_unpin(m, gfn);
 		page = guestmem_pin(m, gfn, PAGE_WRITE);
 		error = let_in(m, gva, PAGE_WRITE);
 		right = PAGE_WRITE;
 	}
 	if (error == -EEXIST && right == PAGE_WRITE) {
-		struct uffdio_writeprotect open = { .range = { gva & ~(uint64_t)PAGE_MASK, PAGE_BYTES } };
+		struct uffdio_writeprotect open = { .range = { gva & ~(uint64_t)PAGE_MASK,
+							       PAGE_BYTES } };
 
 		error = ioctl(m->vm.userfault_fd, UFFDIO_WRITEPROTECT, &open) ? -errno : 0;
 	}
 	guestmem_unpin(m, gfn);
-	/* EAGAIN: the mapping changes right now, and the instruction faults again. ESRCH: killed, as above. */
+	/* EAGAIN: the mapping is changing, and the instruction faults again.  ESRCH: killed, as
+	 * above. */
 	if (error && error != -EAGAIN && error != -ESRCH)
-		bug("CPU %u: cannot let the guest at page %x (frame %x): %s", m->cpu, gva, gfn, strerror(-error));
+		bug("CPU %u: cannot let the guest at page %x (frame %x): %s", m->cpu, gva, gfn,
+		    strerror(-error));
 }

@@ -1,7 +1,9 @@
-/* process.c - the VM process under ptrace: its start, its registers, and system calls carried out by its stub.
+/* process.c - the VM process under ptrace: its start, its registers, and the system calls that its
+ * stub makes.
  *
- * Prices (AMD EPYC guest, 2026-11): a stop and resume with registers both ways 4-11 us, of which the switch is nearly all;
- * a queued system call in the stub about 1 us each plus one stop for the batch.  That is why mappings are queued.
+ * Prices (AMD EPYC guest, 2026-11): a stop and resume with registers both ways takes 4-11 us,
+ * nearly all of it for the switches of processes.  A queued system call in the stub takes about 1
+ * us, and a batch one stop.  That is why mappings are queued.
  */
 #include "monitor/monitor.h"
 
@@ -24,38 +26,51 @@
 #include "base/log.h"
 #include "base/schedule.h"
 
-_Static_assert(sizeof(struct direct_shared) <= STUB_FD_BYTES - STUB_FD_DIRECT, "the memory shared with the VM process");
+_Static_assert(sizeof(struct direct_shared) <= STUB_FD_BYTES - STUB_FD_DIRECT,
+	       "the memory shared with the VM process");
 
-enum { GUEST_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF |
-			    EFLAGS_AC };
+enum {
+	GUEST_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF |
+			     EFLAGS_DF | EFLAGS_OF | EFLAGS_AC
+};
 
-/* The child's side: descriptors in their places, nothing else open, traced, gone with the monitor. */
+/* In the child: put descriptors in their places, close all others, be traced (on the ptrace
+ * engine), be killed when the monitor dies, and execute vmproc. */
 static void become_vm_process(struct monitor *m, const char *path, unsigned space, pid_t monitor)
 {
 	const struct vmproc_start start = {
-		.direct = m->direct_engine, .userfault = m->many_hosts, .space = space, .ram_pages = m->shm->ram_pages,
-		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot) - HOSTSHM_HEAD_BYTES,
+		.direct = m->direct_engine,
+		.userfault = m->many_hosts,
+		.space = space,
+		.ram_pages = m->shm->ram_pages,
+		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot) -
+			       HOSTSHM_HEAD_BYTES,
 		.rights_offset = offsetof(struct host_shm, page_right) - HOSTSHM_HEAD_BYTES,
 	};
 	char words[VMPROC_START_WORDS][24], *arguments[VMPROC_START_WORDS + 2] = { "vmproc" };
 	struct rlimit none = { 0, 0 };
-	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(m->vm.stub_fd, F_DUPFD, 16), cpus = fcntl(m->cpus_fd, F_DUPFD, 16);
+	int ram = fcntl(m->ram_fd, F_DUPFD, 16), stub = fcntl(m->vm.stub_fd, F_DUPFD, 16),
+	    cpus = fcntl(m->cpus_fd, F_DUPFD, 16);
+	int bell = fcntl(m->bell_fd, F_DUPFD, 16);
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != monitor) /* it was gone before */
+	if (getppid() != monitor) /* it died before prctl() */
 		_exit(1);
 	setrlimit(RLIMIT_CORE, &none);
 	schedule_behind(m->many_hosts ? NICE_FAR_BEHIND : NICE_BEHIND);
 	if (ram < 0 || stub < 0 || dup2(ram, VMPROC_RAM_FD) < 0 || dup2(stub, VMPROC_STUB_FD) < 0)
 		_exit(1);
-	if (m->direct_engine && dup2(cpus, VMPROC_CPUS_FD) < 0)
+	close(VMPROC_BELL_FD);
+	close(VMPROC_FAULT_FD);
+	if (m->direct_engine && (dup2(cpus, VMPROC_CPUS_FD) < 0 || dup2(bell, VMPROC_BELL_FD) < 0))
 		_exit(1);
 	syscall(SYS_close_range, (m->direct_engine ? VMPROC_CPUS_FD : VMPROC_STUB_FD) + 1, ~0u, 0);
 	signal(SIGUSR1, SIG_DFL);
 	if (!m->direct_engine && ptrace(PTRACE_TRACEME, 0, 0, 0))
 		_exit(1);
 	for (unsigned i = 0; i < VMPROC_START_WORDS; i++) {
-		snprintf(words[i], sizeof words[i], "%llu", (unsigned long long)((const uint64_t *)&start)[i]);
+		snprintf(words[i], sizeof words[i], "%llu",
+			 (unsigned long long)((const uint64_t *)&start)[i]);
 		arguments[i + 1] = words[i];
 	}
 	execv(path, arguments);
@@ -88,7 +103,8 @@ void process_fetch_userfaultfd(struct monitor *m)
 	if (!m->many_hosts)
 		return;
 	if (fd < 0)
-		die("no userfaultfd with shared-memory support here (%s): several hosts need Linux 6.4 or newer",
+		die("no userfaultfd with shared-memory support here (%s): several hosts need Linux "
+		    "6.4 or newer",
 		    strerror(-m->vm.stub->userfault_error));
 	pidfd = syscall(SYS_pidfd_open, m->vm.pid, 0);
 	m->vm.userfault_fd = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
@@ -102,7 +118,8 @@ void process_prepare(struct monitor *m)
 	m->vm.stub_fd = memfd_create("vmp-stub", MFD_CLOEXEC);
 	if (m->vm.stub_fd < 0 || ftruncate(m->vm.stub_fd, STUB_FD_BYTES))
 		die("cannot prepare the VM process: %s", strerror(errno));
-	m->vm.stub = mmap(NULL, STUB_FD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, m->vm.stub_fd, 0);
+	m->vm.stub =
+		mmap(NULL, STUB_FD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, m->vm.stub_fd, 0);
 	if (m->vm.stub == MAP_FAILED)
 		die("cannot map the stub page: %s", strerror(errno));
 	m->vm.window = (struct cpu_window *)((char *)m->vm.stub + STUB_FD_WINDOW);
@@ -131,7 +148,8 @@ void process_start(struct monitor *m)
 	process_prepare(m);
 	m->vm.pid = process_spawn(m, 0);
 	if (m->vm.pid < 0)
-		die("its VM process cannot be started: %s; too many processes?", strerror(-m->vm.pid));
+		die("its VM process cannot be started: %s; too many processes?",
+		    strerror(-m->vm.pid));
 	wait_for_trap(m, "exec");
 	if (ptrace(PTRACE_SETOPTIONS, m->vm.pid, 0, PTRACE_O_EXITKILL | PTRACE_O_TRACESECCOMP))
 		die("ptrace: %s", strerror(errno));
@@ -149,7 +167,7 @@ void process_start(struct monitor *m)
 	atomic_store(&m->shm->vm_pid[m->cpu][0], m->vm.pid);
 }
 
-/* --- registers ------------------------------------------------------------------------------------------------------ */
+/* --- registers -------------------------------------------------------------------------------- */
 
 static uint64_t segment_base(struct monitor *m, uint16_t selector)
 {
@@ -158,13 +176,15 @@ static uint64_t segment_base(struct monitor *m, uint16_t selector)
 	return index && index < VMP_GDT_ENTRIES ? m->vm.descriptor[index].base_addr : 0;
 }
 
-/* The flags that the VM process keeps itself. ID is the user's own; where the monitor changes it, it changes at the
- * next return to user mode through the window, since ptrace cannot. Alignment checks stop at privilege level 3 on a real processor, so a guest
- * kernel that was entered with AC set must not run with it: it goes back into effect when the guest is in user mode.
+/* The flags that are in the host's EFLAGS while the guest runs.  User code has its own ID; ptrace
+ * cannot change that flag, so a change takes effect at the next return to user mode through the
+ * window.  A real processor checks alignment at privilege level 3 only.  So a guest kernel that was
+ * entered with AC set runs without AC, which takes effect again in user mode.
  * (TRICKS: flags-by-iret, user-ac) */
 static uint32_t native_flags(const struct vcpu *v)
 {
-	return v->cpl == 3 ? GUEST_FLAGS_NATIVE | EFLAGS_ID : GUEST_FLAGS_NATIVE & ~(uint32_t)EFLAGS_AC;
+	return v->cpl == 3 ? GUEST_FLAGS_NATIVE | EFLAGS_ID
+			   : GUEST_FLAGS_NATIVE & ~(uint32_t)EFLAGS_AC;
 }
 
 /* (TRICKS: fs-base, orig-rax) */
@@ -198,17 +218,18 @@ static void registers_to_host(struct monitor *m)
 	}
 }
 
-/* The guest may have changed level without a stop, through the window. */
+/* The guest may have changed its privilege level without a stop, through the window. */
 static void level_from_host(struct vcpu *v, const struct user_regs_struct *r)
 {
-	if (!(r->cs & VMPROC_SEL_TABLE)) /* a host selector: ptrace_run.c decides what that means */
+	if (!(r->cs & VMPROC_SEL_TABLE)) /* a host selector: engine/traps.c handles it */
 		return;
 	v->cpl = r->cs >> 3 == VMP_GDT_USER_CS ? 3 : 0;
 	v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~VMPROC_SEL_RPL;
 	v->seg[SEG_SS] = r->ss;
 }
 
-/* What a program may have for its stack: the guest's segments but the kernel's, and none of the host's own but TLS. */
+/* True if a guest program may have this stack segment: one of the guest's but not the kernel's, or
+ * a TLS segment; none of the host's own. */
 static bool is_program_stack(uint32_t ss)
 {
 	uint32_t index = ss >> 3;
@@ -236,27 +257,65 @@ static void registers_from_host(struct monitor *m)
 	v->eflags = (v->eflags & ~(native | EFLAGS_RF)) | (r->eflags & native) | EFLAGS_FIXED;
 	if (!level_is_ours)
 		window_close(m->vm.window, v);
-	v->seg[SEG_DS] = r->ds, v->seg[SEG_ES] = r->es, v->seg[SEG_FS] = r->fs, v->seg[SEG_GS] = r->gs;
+	v->seg[SEG_DS] = r->ds, v->seg[SEG_ES] = r->es, v->seg[SEG_FS] = r->fs,
+	v->seg[SEG_GS] = r->gs;
 }
 
-static void settle_in_window(struct monitor *m, struct stop *why)
+struct stop {
+	enum { STOP_SIGNAL, STOP_SECCOMP, STOP_DIED } kind;
+	int signal;	/* STOP_SIGNAL: its number; STOP_DIED: what killed it, 0 if it exited */
+	siginfo_t info; /* STOP_SIGNAL */
+};
+
+static bool in_window(const struct monitor *m)
 {
 	const struct user_regs_struct *r = &m->vm.regs;
-	struct window_stop at = { .rip = r->rip, .esp = r->rsp, .r8 = r->r8, .r10 = r->r10, .eflags = r->eflags };
 
-	why->in_window = r->cs != VMP_SEL_USER_CS &&
-			 (m->strict && m->vcpu.cpl == 3 ? window_holds_syscall(r->rip) : window_holds(r->rip));
-	if (why->in_window)
-		why->place = window_settle(&m->vcpu, &at);
+	if (r->cs == VMP_SEL_USER_CS)
+		return false;
+	return m->strict && m->vcpu.cpl == 3 ? window_holds_syscall(r->rip) : window_holds(r->rip);
 }
 
-/* Whoever is stopped, and is gone for ptrace, was killed, but may take a while to die: then what fails is that death (monitor_end()). */
+/* Convert the stop for the engine; m->vm.regs and the struct vcpu have the registers.  The vector
+ * stays 0: the host does not tell it to a tracer. (TRICKS: orig-rax) */
+static void translate(struct monitor *m, const struct stop *why, struct engine_stop *s)
+{
+	const struct user_regs_struct *r = &m->vm.regs;
+
+	*s = (struct engine_stop){
+		.signal = why->signal,
+		.cs = r->cs,
+		.in_guest = r->cs & VMPROC_SEL_TABLE,
+		.in_window = in_window(m),
+		.at = { .rip = r->rip,
+			.esp = r->rsp,
+			.r8 = r->r8,
+			.r10 = r->r10,
+			.eflags = r->eflags },
+	};
+	if (why->kind == STOP_SECCOMP) {
+		s->signal = SIGSYS;
+		s->call = r->orig_rax;
+		m->vcpu.gpr[EAX] = r->orig_rax; /* the host has put -ENOSYS there */
+	} else if (why->signal != SIGUSR1) {
+		s->code = why->info.si_code;
+		s->address = (uintptr_t)why->info.si_addr;
+	}
+	/* The step ended at a system call that seccomp had stopped: no instruction has run. */
+	if (m->engine.stepping && why->signal == SIGTRAP && s->code == TRAP_BRKPT &&
+	    m->vcpu.eip == m->engine.left_eip)
+		s->signal = SIGUSR1;
+}
+
+/* Save the registers of a stopped process.  If ptrace reports that it does not exist, it has been
+ * killed.  Wait until it is dead, so that monitor_end() reports its death as the cause. */
 static int save_stopped(pid_t pid, uint8_t *to)
 {
 	int bytes = fpstate_save(pid, to);
 	siginfo_t child;
 
-	while (bytes == -ESRCH && waitid(P_PID, pid, &child, WEXITED | WNOWAIT | __WALL) && errno == EINTR)
+	while (bytes == -ESRCH && waitid(P_PID, pid, &child, WEXITED | WNOWAIT | __WALL) &&
+	       errno == EINTR)
 		;
 	return bytes;
 }
@@ -270,7 +329,7 @@ int process_fpu_save(struct monitor *m, uint8_t *to)
 	if (!m->direct_engine)
 		return save_stopped(m->vm.pid, to);
 	bytes = m->direct->xsave_bytes;
-	if (!bytes) /* it has not run yet */
+	if (!bytes) /* the VM process has not run yet */
 		return fpstate_at_reset(to);
 	if (bytes > sizeof xsave)
 		return -EINVAL;
@@ -279,7 +338,8 @@ int process_fpu_save(struct monitor *m, uint8_t *to)
 	return fpstate_pack(&layout, xsave, bytes, to);
 }
 
-int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char *why, size_t why_bytes)
+int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char *why,
+		     size_t why_bytes)
 {
 	if (!m->direct_engine)
 		return fpstate_load(m->vm.pid, from, bytes, why, why_bytes);
@@ -297,7 +357,7 @@ int process_fpu_change(struct monitor *m, const uint8_t *from, size_t bytes)
 
 	if (!m->direct_engine)
 		return fpstate_load(m->vm.pid, from, bytes, why, sizeof why) ? -EINVAL : 0;
-	if (!xsave_bytes || xsave_bytes > sizeof xsave) /* it has not run yet */
+	if (!xsave_bytes || xsave_bytes > sizeof xsave) /* the VM process has not run yet */
 		return -EBUSY;
 	memcpy(xsave, m->direct->xsave, xsave_bytes);
 	fpstate_layout(&layout);
@@ -307,7 +367,7 @@ int process_fpu_change(struct monitor *m, const uint8_t *from, size_t bytes)
 	return 0;
 }
 
-/* --- running -------------------------------------------------------------------------------------------------------- */
+/* --- running ---------------------------------------------------------------------------------- */
 
 static void resume_once(struct monitor *m, int request, struct stop *why)
 {
@@ -319,10 +379,12 @@ static void resume_once(struct monitor *m, int request, struct stop *why)
 		if (errno != EINTR)
 			bug("waitpid: %s", strerror(errno));
 	if (!WIFSTOPPED(status)) {
-		*why = (struct stop){ .kind = STOP_DIED, .signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0 };
+		*why = (struct stop){ .kind = STOP_DIED };
+		why->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 		return;
 	}
-	why->kind = status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8) ? STOP_SECCOMP : STOP_SIGNAL;
+	why->kind =
+		status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8) ? STOP_SECCOMP : STOP_SIGNAL;
 	why->signal = WSTOPSIG(status);
 	if (why->kind == STOP_SIGNAL && why->signal != SIGUSR1)
 		ptrace(PTRACE_GETSIGINFO, m->vm.pid, 0, &why->info);
@@ -330,13 +392,16 @@ static void resume_once(struct monitor *m, int request, struct stop *why)
 
 static bool is_fault(int signal)
 {
-	return signal == SIGSEGV || signal == SIGBUS || signal == SIGTRAP || signal == SIGILL || signal == SIGFPE || signal == SIGSYS;
+	return signal == SIGSEGV || signal == SIGBUS || signal == SIGTRAP || signal == SIGILL ||
+	       signal == SIGFPE || signal == SIGSYS;
 }
 
-/* Not for what the code did. SIGUSR1 is ours. */
+/* True if another process sent the signal: it is not the result of an instruction, and not the
+ * monitor's own kick (SIGUSR1). */
 static bool was_sent(const struct stop *why)
 {
-	return why->kind == STOP_SIGNAL && why->signal != SIGUSR1 && (why->info.si_code <= 0 || !is_fault(why->signal));
+	return why->kind == STOP_SIGNAL && why->signal != SIGUSR1 &&
+	       (why->info.si_code <= 0 || !is_fault(why->signal));
 }
 
 void process_signal_ignored(struct monitor *m, int signal, pid_t sender)
@@ -346,7 +411,8 @@ void process_signal_ignored(struct monitor *m, int signal, pid_t sender)
 	if (m->vm.signals_ignored & bit)
 		return;
 	m->vm.signals_ignored |= bit;
-	log_warn("CPU %u: signal %d to its VM process is ignored (sender: process %d)", m->cpu, signal, sender);
+	log_warn("CPU %u: signal %d to its VM process is ignored (sender: process %d)", m->cpu,
+		 signal, sender);
 }
 
 static void resume_and_wait(struct monitor *m, int request, struct stop *why)
@@ -358,29 +424,36 @@ static void resume_and_wait(struct monitor *m, int request, struct stop *why)
 	}
 }
 
-void process_enter(struct monitor *m, struct stop *why, bool single_step)
+bool process_enter(struct monitor *m, struct engine_stop *stop)
 {
+	struct stop why;
+
 	registers_to_host(m);
 	if (ptrace(PTRACE_SETREGS, m->vm.pid, 0, &m->vm.regs) && errno != ESRCH)
-		bug("ptrace refuses registers: cs %llx ss %llx ds %llx es %llx fs %llx gs %llx: %s", m->vm.regs.cs,
-		    m->vm.regs.ss, m->vm.regs.ds, m->vm.regs.es, m->vm.regs.fs, m->vm.regs.gs, strerror(errno));
-	resume_and_wait(m, single_step ? PTRACE_SINGLESTEP : PTRACE_CONT, why);
-	if (why->kind == STOP_DIED)
-		return;
+		bug("ptrace refuses registers: cs %llx ss %llx ds %llx es %llx fs %llx gs %llx: %s",
+		    m->vm.regs.cs, m->vm.regs.ss, m->vm.regs.ds, m->vm.regs.es, m->vm.regs.fs,
+		    m->vm.regs.gs, strerror(errno));
+	resume_and_wait(m, m->engine.stepping ? PTRACE_SINGLESTEP : PTRACE_CONT, &why);
+	if (why.kind == STOP_DIED) {
+		*stop = (struct engine_stop){ .signal = why.signal };
+		return false;
+	}
 	if (ptrace(PTRACE_GETREGS, m->vm.pid, 0, &m->vm.regs) && errno != ESRCH)
 		bug("ptrace gives no registers: %s", strerror(errno));
 	registers_from_host(m);
-	settle_in_window(m, why);
+	translate(m, &why, stop);
+	return true;
 }
 
-/* --- the stub ------------------------------------------------------------------------------------------------------- */
+/* --- the stub --------------------------------------------------------------------------------- */
 
-void process_stub_queue(struct monitor *m, long number, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e,
-			uint64_t f)
+void process_stub_queue(struct monitor *m, long number, uint64_t a, uint64_t b, uint64_t c,
+			uint64_t d, uint64_t e, uint64_t f)
 {
 	if (m->vm.queued == STUB_OPS)
 		process_stub_flush(m);
-	m->vm.op[m->vm.queued] = (struct stub_op){ .number = number, .argument = { a, b, c, d, e, f } };
+	m->vm.op[m->vm.queued] =
+		(struct stub_op){ .number = number, .argument = { a, b, c, d, e, f } };
 	m->vm.stub->op[m->vm.queued] = m->vm.op[m->vm.queued];
 	m->vm.queued++;
 }
@@ -392,10 +465,12 @@ static void check_results(struct monitor *m, unsigned count)
 		int64_t result = m->vm.stub->op[i].result;
 
 		if (result < 0 && result >= -4095)
-			bug("stub: call %ld(%lx, %lx, %lx, %lx): %s", (long)op->number, (long)op->argument[0],
-			    (long)op->argument[1], (long)op->argument[2], (long)op->argument[5], strerror(-result));
+			bug("stub: call %ld(%lx, %lx, %lx, %lx): %s", (long)op->number,
+			    (long)op->argument[0], (long)op->argument[1], (long)op->argument[2],
+			    (long)op->argument[5], strerror(-result));
 		if (op->number == __NR_mmap && m->vm.userfault_fd >= 0)
-			pages_mapped(m, op->argument[0], op->argument[1], &m->shadow.entry[op->argument[0] >> PAGE_BITS]);
+			pages_mapped(m, op->argument[0], op->argument[1],
+				     &m->shadow.entry[op->argument[0] >> PAGE_BITS]);
 	}
 }
 
@@ -408,7 +483,7 @@ bool process_stub_flush(struct monitor *m)
 	if (!count)
 		return false;
 	m->vm.queued = 0;
-	count_trap(m, TRAP_STUB);
+	engine_count(&m->engine, TRAP_STUB);
 	regs.rip = m->vm.stub_entry;
 	regs.cs = 0x33;
 	regs.ss = 0x2b;
@@ -420,16 +495,19 @@ bool process_stub_flush(struct monitor *m)
 	regs.rbp = count;
 	if (ptrace(PTRACE_SETREGS, m->vm.pid, 0, &regs) && errno != ESRCH)
 		bug("ptrace refuses the stub's registers: %s", strerror(errno));
-	do { /* a kick is dropped here: the caller looks at its posts again before guest code runs */
+	do { /* a kick is lost here: the caller checks its posts again before guest code runs */
 		resume_and_wait(m, PTRACE_CONT, &why);
-	} while (why.kind == STOP_SIGNAL && why.signal != SIGTRAP && why.signal != SIGSEGV && why.signal != SIGBUS);
+	} while (why.kind == STOP_SIGNAL && why.signal != SIGTRAP && why.signal != SIGSEGV &&
+		 why.signal != SIGBUS);
 	if (why.kind == STOP_DIED) {
-		monitor_end(m, END_PART_DIED, 0, "the VM process of CPU %u was killed by signal %d%s", m->cpu, why.signal,
-			    killed_why(why.signal));
+		monitor_end(m, END_PART_DIED, 0,
+			    "the VM process of CPU %u was killed by signal %d%s", m->cpu,
+			    why.signal, killed_why(why.signal));
 		return true;
 	}
 	if (why.kind != STOP_SIGNAL || why.signal != SIGTRAP)
-		bug("the stub of CPU %u stopped by signal %d (kind %d)", m->cpu, why.signal, why.kind);
+		bug("the stub of CPU %u stopped by signal %d (kind %d)", m->cpu, why.signal,
+		    why.kind);
 	check_results(m, count);
 	return true;
 }
@@ -445,13 +523,16 @@ void process_set_segment(struct monitor *m, unsigned index, const struct vcpu_se
 		return;
 	m->vm.descriptor[index] = d;
 	if (tls) {
-		if (ptrace(PTRACE_SET_THREAD_AREA, m->vm.pid, (void *)(uintptr_t)index, &d) && errno != ESRCH)
-			log_warn("the host refuses TLS descriptor %u (base %x): %s", index, d.base_addr, strerror(errno));
+		if (ptrace(PTRACE_SET_THREAD_AREA, m->vm.pid, (void *)(uintptr_t)index, &d) &&
+		    errno != ESRCH)
+			log_warn("the host refuses TLS descriptor %u (base %x): %s", index,
+				 d.base_addr, strerror(errno));
 		return;
 	}
 	process_stub_flush(m);
 	m->vm.stub->descriptor = d;
-	process_stub_queue(m, __NR_modify_ldt, 0x11, STUB_PAGE_ADDRESS + offsetof(struct stub_page, descriptor), sizeof d, 0,
+	process_stub_queue(m, __NR_modify_ldt, 0x11,
+			   STUB_PAGE_ADDRESS + offsetof(struct stub_page, descriptor), sizeof d, 0,
 			   0, 0);
 	process_stub_flush(m);
 }

@@ -1,9 +1,11 @@
 /* watch.c - a debugger's watchpoints: the debug registers of this CPU's VM processes.
  *
- * Guest addresses are the VM process's own, so what guest code does there the host's processor reports: by a SIGTRAP of its own
- * kind (TRAP_HWBKPT), behind the instruction.  Debug registers are set by ptrace alone, and stay when the tracer goes.  So the
- * monitor of a direct engine becomes the tracer of its sleeping VM processes for a moment; the signal then comes to their own
- * handler, which asks here.  What an engine reads and writes for the guest goes by another mapping, and is not noticed.
+ * A guest address is an address of the VM process.  So the host's processor reports what guest code
+ * accesses there: by a SIGTRAP with si_code TRAP_HWBKPT, behind the instruction.  Only ptrace sets
+ * debug registers, and they keep their values when the tracer detaches.  Therefore the monitor of a
+ * direct engine attaches to its sleeping VM processes for a moment.  The signal later arrives at
+ * the VM process's own handler, which calls the monitor.  An engine's own accesses on behalf of the
+ * guest use another mapping; they trigger no watchpoint.
  */
 #include "monitor/monitor.h"
 
@@ -16,15 +18,19 @@
 
 enum { STATUS = 6, CONTROL = 7 };
 
-static void *place(unsigned number) { return (void *)(offsetof(struct user, u_debugreg) + number * sizeof(long)); }
+static void *place(unsigned number)
+{
+	return (void *)(offsetof(struct user, u_debugreg) + number * sizeof(long));
+}
 
 static int set_register(pid_t pid, unsigned number, uint64_t value)
 {
 	return ptrace(PTRACE_POKEUSER, pid, place(number), value) ? -errno : 0;
 }
 
-/* A VM process that nobody traces, and that sleeps, or soon does: it stands then. The signal that must go on to it, or -errno.
- * One that has died is left to who asks how. */
+/* Attach to a VM process that has no tracer and sleeps, or soon will, and wait until it has
+ * stopped.  Returns the signal to deliver at the detach, or -errno.  A dead process is not reaped:
+ * the caller of waitpid() elsewhere reads how it died. */
 static int seize(pid_t pid)
 {
 	siginfo_t child;
@@ -42,7 +48,8 @@ static int seize(pid_t pid)
 	return status >> 16 ? 0 : WSTOPSIG(status);
 }
 
-/* The host refuses addresses that do not fit what DR7 says of them, so nothing is said meanwhile. */
+/* The host refuses an address that does not fit its length in DR7.  So DR7 is 0 while the addresses
+ * change. */
 static int set_registers(pid_t pid, const struct debug_watch *watch)
 {
 	int error = set_register(pid, CONTROL, 0);
@@ -53,9 +60,10 @@ static int set_registers(pid_t pid, const struct debug_watch *watch)
 	return error ? error : set_register(pid, CONTROL, watch->control);
 }
 
-/* As the tracer of `pid`, which the ptrace engine's monitor is already. */
 typedef int act_on(pid_t pid, const struct debug_watch *watch);
-/* (TRICKS: watch-needs-tracer) */
+/* Call `act` as the tracer of `pid`.  The ptrace engine's monitor is its tracer already; the direct
+ * engine's attaches for the call.  Returns the result of `act`, or -errno.
+ * (TRICKS: watch-needs-tracer) */
 static int as_tracer(struct monitor *m, pid_t pid, act_on *act, const struct debug_watch *watch)
 {
 	int signal = m->direct_engine ? seize(pid) : 0, result;
@@ -85,11 +93,12 @@ int watch_set(struct monitor *m, const struct debug_watch *watch)
 		if (m->vm.space[space].pid)
 			error = as_tracer(m, m->vm.space[space].pid, set_registers, watch);
 	m->debug.watch = error ? (struct debug_watch){ 0 } : *watch;
-	m->direct->debug.watches = m->debug.watch.control != 0;
+	m->debug.told.watches = m->debug.watch.control != 0;
+	m->direct->debug = m->debug.told;
 	return error;
 }
 
-/* Which of the four have reported: bits, or -errno. */
+/* Read and clear which of the four watchpoints were triggered: one bit each, or -errno. */
 static int take_status(pid_t pid, const struct debug_watch *watch)
 {
 	long status;
@@ -99,7 +108,7 @@ static int take_status(pid_t pid, const struct debug_watch *watch)
 	status = ptrace(PTRACE_PEEKUSER, pid, place(STATUS), 0);
 	if (errno)
 		return -errno;
-	set_register(pid, STATUS, 0xffff0ff0); /* none */
+	set_register(pid, STATUS, 0xffff0ff0); /* DR6 as at reset */
 	return status & 0xf;
 }
 

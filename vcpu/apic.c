@@ -1,17 +1,20 @@
-/* apic.c - the local APIC (SDM 3, chapter 10): who may interrupt now, who is interrupted, and the timer.
+/* apic.c - the local APIC (SDM 3, chapter 10): priorities, destinations, and the timer.
  *
- * Interrupts come in by apic_post() from the engine, by a self-IPI, by the timer or by an error; the vcpu takes the
- * highest by apic_accept().  All are edge-triggered, so EOI tells nobody.  INIT and start-up IPIs do nothing: processors
- * are started by a hypercall.
+ * Interrupts come in by apic_post() from the engine, by a self-IPI, by the timer or by an error;
+ * the vcpu takes the highest by apic_accept().  All interrupts are edge-triggered, so EOI
+ * notifies no other chip.  INIT and start-up IPIs do nothing: processors are started by a
+ * hypercall.
  */
 #include "vcpu/internal.h"
 
 enum {
-	APIC_ID = 0x20, APIC_VERSION = 0x30, APIC_TPR = 0x80, APIC_APR = 0x90, APIC_PPR = 0xa0, APIC_EOI = 0xb0,
-	APIC_LDR = 0xd0, APIC_DFR = 0xe0, APIC_SPIV = 0xf0, APIC_ISR = 0x100, APIC_TMR = 0x180, APIC_IRR = 0x200,
-	APIC_ESR = 0x280, APIC_ICR_LOW = 0x300, APIC_ICR_HIGH = 0x310, APIC_LVT_TIMER = 0x320, APIC_LVT_THERMAL = 0x330,
-	APIC_LVT_PERF = 0x340, APIC_LVT_LINT0 = 0x350, APIC_LVT_LINT1 = 0x360, APIC_LVT_ERROR = 0x370,
-	APIC_TIMER_INITIAL = 0x380, APIC_TIMER_CURRENT = 0x390, APIC_TIMER_DIVIDE = 0x3e0,
+	APIC_ID = 0x20, APIC_VERSION = 0x30, APIC_TPR = 0x80, APIC_APR = 0x90, APIC_PPR = 0xa0,
+	APIC_EOI = 0xb0, APIC_LDR = 0xd0, APIC_DFR = 0xe0, APIC_SPIV = 0xf0, APIC_ISR = 0x100,
+	APIC_TMR = 0x180, APIC_IRR = 0x200, APIC_ESR = 0x280, APIC_ICR_LOW = 0x300,
+	APIC_ICR_HIGH = 0x310, APIC_LVT_TIMER = 0x320, APIC_LVT_THERMAL = 0x330,
+	APIC_LVT_PERF = 0x340, APIC_LVT_LINT0 = 0x350, APIC_LVT_LINT1 = 0x360,
+	APIC_LVT_ERROR = 0x370, APIC_TIMER_INITIAL = 0x380, APIC_TIMER_CURRENT = 0x390,
+	APIC_TIMER_DIVIDE = 0x3e0,
 };
 enum {
 	APIC_VERSION_VALUE = 0x14 | 5 << 16, /* integrated; six LVT entries */
@@ -20,11 +23,18 @@ enum {
 	ESR_SEND_VECTOR = 1 << 5, ESR_RECEIVE_VECTOR = 1 << 6, ESR_REGISTER = 1 << 7,
 	FIRST_VECTOR = 16, /* lower ones belong to exceptions */
 };
-enum { MODE_FIXED, MODE_LOWEST, MODE_SMI, MODE_RESERVED3, MODE_NMI, MODE_INIT, MODE_STARTUP, MODE_EXTINT };
+enum {
+	MODE_FIXED, MODE_LOWEST, MODE_SMI, MODE_RESERVED3, MODE_NMI, MODE_INIT, MODE_STARTUP,
+	MODE_EXTINT,
+};
 enum { SHORTHAND_NONE, SHORTHAND_SELF, SHORTHAND_ALL, SHORTHAND_OTHERS };
 
 static void bit_set(uint32_t map[8], unsigned vector) { map[vector / 32] |= 1u << vector % 32; }
-static void bit_clear(uint32_t map[8], unsigned vector) { map[vector / 32] &= ~(1u << vector % 32); }
+
+static void bit_clear(uint32_t map[8], unsigned vector)
+{
+	map[vector / 32] &= ~(1u << vector % 32);
+}
 
 static int highest(const uint32_t map[8])
 {
@@ -40,7 +50,8 @@ void apic_init(struct apic *a, uint8_t id)
 	a->id = id;
 	a->dfr = 0xffffffff;
 	a->spiv = 0xff;
-	a->lvt_timer = a->lvt_thermal = a->lvt_perf = a->lvt_lint0 = a->lvt_lint1 = a->lvt_error = LVT_MASKED;
+	a->lvt_timer = a->lvt_thermal = a->lvt_perf = a->lvt_lint0 = a->lvt_lint1 = a->lvt_error =
+		LVT_MASKED;
 	a->timer_deadline_ns = UINT64_MAX;
 }
 
@@ -75,7 +86,8 @@ void apic_post(struct apic *a, uint8_t vector)
 	bit_clear(a->tmr, vector);
 }
 
-/* The processor's priority is the higher of the task's and of the interrupt in service (SDM 3, 10.8.3.1). */
+/* The processor's priority is the higher of the task's and of the interrupt in service (SDM 3,
+ * 10.8.3.1). */
 static uint32_t processor_priority(const struct apic *a)
 {
 	int serving = highest(a->isr);
@@ -88,10 +100,15 @@ int apic_highest(const struct apic *a)
 {
 	int vector = highest(a->irr);
 
-	return vector >= 0 && ((uint32_t)vector & 0xf0) > (processor_priority(a) & 0xf0) ? vector : -1;
+	return vector >= 0 && ((uint32_t)vector & 0xf0) > (processor_priority(a) & 0xf0)
+		? vector : -1;
 }
 
-bool apic_requested(const struct apic *a, uint8_t vector) { return a->irr[vector / 32] >> vector % 32 & 1; }
+bool apic_requested(const struct apic *a, uint8_t vector)
+{
+	return a->irr[vector / 32] >> vector % 32 & 1;
+}
+
 void apic_withdraw(struct apic *a, uint8_t vector) { bit_clear(a->irr, vector); }
 
 void apic_accept(struct apic *a, uint8_t vector)
@@ -122,7 +139,11 @@ static unsigned divider(const struct apic *a)
 	return code == 7 ? 1 : 2u << code;
 }
 
-static uint64_t tick_ns(const struct apic *a) { return (uint64_t)divider(a) * (1000000000 / VMP_LAPIC_TIMER_HZ); }
+static uint64_t tick_ns(const struct apic *a)
+{
+	return (uint64_t)divider(a) * (1000000000 / VMP_LAPIC_TIMER_HZ);
+}
+
 uint64_t apic_timer_ns(const struct apic *a) { return a->timer_initial * tick_ns(a); }
 
 static void timer_arm(struct apic *a, uint64_t now_ns, uint64_t count)
@@ -141,14 +162,17 @@ static uint32_t timer_current(const struct apic *a, uint64_t now_ns)
 		return (uint32_t)((a->timer_deadline_ns - now_ns + tick - 1) / tick);
 	if (!(a->lvt_timer & LVT_PERIODIC))
 		return 0;
-	return (uint32_t)(a->timer_initial - (now_ns - a->timer_deadline_ns) / tick % a->timer_initial);
+	return (uint32_t)(a->timer_initial -
+			  (now_ns - a->timer_deadline_ns) / tick % a->timer_initial);
 }
 
-/* A timer that always fires as soon as it is due can take all of a CPU.  On a loaded computer of several hosts a page may
- * be tens of milliseconds away, and Linux's tick needs a dozen that the other CPUs' ticks write to: it takes longer than
- * from one tick to the next, and what it interrupted never goes on (boots hung so; Linux's own remedy, a pause as long as
- * the handler took, ends at 100 ms).  So when a handler took long, which ends by setting the timer anew, the guest has
- * REST_TIMES as long for itself before the timer fires again.  A CPU that halts has done all it had to do. */
+/* A timer that always fires as soon as it is due can use up all of a CPU's time.  With several
+ * hosts on a loaded computer, fetching a page may take tens of milliseconds.  Linux's tick handler
+ * needs a dozen pages that the other CPUs' ticks write to.  It then runs for longer than a tick's
+ * interval, and the interrupted code never continues (boots hung so; Linux's own remedy, a pause as
+ * long as the handler took, ends at 100 ms).  The handler ends by setting the timer.  After a long
+ * handler the guest runs for REST_TIMES as long before the timer fires again.  A CPU that halts has
+ * no work left, so its timer need not rest. */
 enum { REST_TIMES = 4 };
 static const uint64_t REST_FROM_NS = 1000000, REST_MAX_NS = 10000000000;
 
@@ -158,7 +182,9 @@ static void timer_rest(struct apic *a, uint64_t now_ns)
 	uint64_t took = now_ns - a->timer_taken_ns;
 
 	if (a->timer_taken_ns && took >= REST_FROM_NS)
-		a->timer_rest_until_ns = now_ns + (took < REST_MAX_NS / REST_TIMES ? took * REST_TIMES : REST_MAX_NS);
+		a->timer_rest_until_ns = now_ns + (took < REST_MAX_NS / REST_TIMES
+							   ? took * REST_TIMES
+							   : REST_MAX_NS);
 	a->timer_taken_ns = 0;
 }
 
@@ -175,10 +201,12 @@ void apic_halted(struct apic *a)
 
 static uint64_t fires_ns(const struct apic *a)
 {
-	return a->timer_deadline_ns > a->timer_rest_until_ns ? a->timer_deadline_ns : a->timer_rest_until_ns;
+	bool due_first = a->timer_deadline_ns > a->timer_rest_until_ns;
+
+	return due_first ? a->timer_deadline_ns : a->timer_rest_until_ns;
 }
 
-/* A masked timer counts, but need wake nobody. */
+/* Return the time of the next interrupt.  A masked timer counts, but wakes no CPU. */
 uint64_t apic_deadline(const struct apic *a)
 {
 	return a->lvt_timer & LVT_MASKED ? UINT64_MAX : fires_ns(a);
@@ -191,15 +219,16 @@ void apic_tick(struct apic *a, uint64_t now_ns)
 	if (fires_ns(a) > now_ns)
 		return;
 	lvt_post(a, a->lvt_timer);
+	/* missed ticks coalesce */
 	if ((a->lvt_timer & LVT_PERIODIC) && period)
-		a->timer_deadline_ns += ((now_ns - a->timer_deadline_ns) / period + 1) * period; /* missed ticks coalesce */
+		a->timer_deadline_ns += ((now_ns - a->timer_deadline_ns) / period + 1) * period;
 	else
 		a->timer_deadline_ns = UINT64_MAX;
 }
 
 /* ---- outgoing */
 
-/* A mask of CPU numbers below n_cpus. */
+/* Return the destinations of the ICR's interrupt: a mask of CPU numbers below n_cpus. */
 static uint32_t destination(const struct vcpu *v)
 {
 	const struct apic *a = &v->apic;
@@ -240,7 +269,7 @@ static void send_icr(struct vcpu *v)
 
 	switch (a->icr_low >> 8 & 7) {
 	case MODE_LOWEST:
-		cpus &= 0 - cpus; /* any one will do: the first */
+		cpus &= 0 - cpus; /* lowest priority: any CPU may take it; the first does */
 		/* fall through */
 	case MODE_FIXED:
 		if (vector < FIRST_VECTOR)
@@ -251,14 +280,15 @@ static void send_icr(struct vcpu *v)
 	case MODE_NMI:
 		apic_send(v, cpus, VECTOR_NMI, true);
 		return;
-	default: /* SMI, INIT, start-up, reserved: nobody listens */
+	default: /* SMI, INIT, start-up, reserved: no effect */
 		return;
 	}
 }
 
 /* ---- registers */
 
-/* The plain ones: where they are, and which bits a write may change. */
+/* Return the place of a register that is plain memory, and the bits that a write may change;
+ * NULL: it is not plain. */
 static uint32_t *plain_register(struct apic *a, uint32_t offset, uint32_t *writable)
 {
 	switch (offset) {
@@ -315,7 +345,8 @@ uint32_t apic_read(struct vcpu *v, uint32_t offset)
 	return read_special(v, offset);
 }
 
-/* Disabling masks all local interrupts, and they cannot be unmasked until it is enabled again (SDM 3, 10.4.7.2). */
+/* Disabling masks all local interrupts, and they cannot be unmasked until it is enabled again
+ * (SDM 3, 10.4.7.2). */
 static void mask_all(struct apic *a)
 {
 	a->lvt_timer |= LVT_MASKED;
@@ -326,7 +357,7 @@ static void mask_all(struct apic *a)
 	a->lvt_error |= LVT_MASKED;
 }
 
-/* What a write to a plain register sets in motion. */
+/* Carry out the effects of a write to a plain register. */
 static void plain_written(struct vcpu *v, uint32_t offset)
 {
 	if (offset == APIC_ICR_LOW)
@@ -365,7 +396,7 @@ static void write_special(struct vcpu *v, uint32_t offset, uint32_t value)
 	case APIC_TIMER_DIVIDE:
 		write_divide(a, value, v->env->now_ns(v->env->ctx));
 		return;
-	case APIC_ID: /* it is the CPU's number */
+	case APIC_ID: /* read-only here: it is the CPU's number */
 	case APIC_VERSION:
 		return;
 	}
@@ -378,8 +409,9 @@ void apic_write(struct vcpu *v, uint32_t offset, uint32_t value)
 	uint32_t writable, *plain;
 
 	offset &= 0xff0;
+	/* a timer that is due fires under its old settings */
 	if (offset == APIC_LVT_TIMER || offset == APIC_TIMER_INITIAL || offset == APIC_TIMER_DIVIDE)
-		apic_tick(a, v->env->now_ns(v->env->ctx)); /* what is due fires under the old settings */
+		apic_tick(a, v->env->now_ns(v->env->ctx));
 	plain = plain_register(a, offset, &writable);
 	if (!plain) {
 		write_special(v, offset, value);

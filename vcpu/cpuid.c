@@ -1,11 +1,14 @@
-/* cpuid.c - the processor that the guest kernel sees: the host's, less what a virtual processor without its help lacks.
+/* cpuid.c - the processor that the guest kernel sees: the host's, less the features that need
+ * kernel-mode support on the host.
  *
- * A table of masks over the host's answer, then a few leaves rewritten: one core per package whose APIC id is the CPU's
- * number, XSAVE areas sized for the XCR0 that the guest may use.  Leaves and registers not in the table read 0.
+ * A table holds masks for the host's answer.  Then a few leaves are rewritten: one core per package
+ * whose APIC id is the CPU's number, XSAVE areas sized for the XCR0 that the guest may use.
+ * Leaves and registers not in the table read 0.
  *
- * Shown: what runs natively without a word from us.  Hidden: what needs control registers or MSRs that do not exist here
- * (VME, PAE, NX, SEP, MCE, MTRR, PAT, SMEP, SMAP, UMIP, PKU, FSGSBASE, PCID, x2APIC, TSC-deadline, SYSCALL, LM, SVM, VMX,
- * SPEC_CTRL, XSAVES, AMX), what leaks the host's topology (HTT, RDPID, RDTSCP), and what may differ between hosts in mid-run
+ * Shown: what runs natively without emulation.  Hidden: what needs control registers or
+ * MSRs that do not exist here (VME, PAE, NX, SEP, MCE, MTRR, PAT, SMEP, SMAP, UMIP, PKU,
+ * FSGSBASE, PCID, x2APIC, TSC-deadline, SYSCALL, LM, SVM, VMX, SPEC_CTRL, XSAVES, AMX), what
+ * leaks the host's topology (HTT, RDPID, RDTSCP), and what may differ between hosts in mid-run
  * (HLE, RTM, invariant TSC).
  */
 #include "vcpu/internal.h"
@@ -22,8 +25,10 @@ enum {
 #define MAX_EXTENDED 0x80000008u
 
 /* Bits in leaf 1's EDX that AMD repeats in 0x80000001. */
-#define EDX_COMMON (B(0) /* FPU */ | B(2) /* DE */ | B(3) /* PSE */ | B(4) /* TSC */ | B(5) /* MSR */ | B(8) /* CX8 */ | \
-		    B(9) /* APIC */ | B(13) /* PGE */ | B(15) /* CMOV */ | B(23) /* MMX */ | B(24) /* FXSR */)
+#define EDX_COMMON \
+	(B(0) /* FPU */ | B(2) /* DE */ | B(3) /* PSE */ | B(4) /* TSC */ | B(5) /* MSR */ | \
+	 B(8) /* CX8 */ | B(9) /* APIC */ | B(13) /* PGE */ | B(15) /* CMOV */ | B(23) /* MMX */ | \
+	 B(24) /* FXSR */)
 
 struct policy {
 	uint32_t leaf;
@@ -35,30 +40,36 @@ static const struct policy policies[] = {
 	{ 0x0, false, { 0, ALL, ALL, ALL }, { 0 } },
 	{ 0x1, false,
 	  { ALL, 0x0000ffff,
-	    B(0) /* SSE3 */ | B(1) /* PCLMULQDQ */ | B(9) /* SSSE3 */ | B(12) /* FMA */ | B(19) /* SSE4.1 */ |
-		    B(20) /* SSE4.2 */ | B(22) /* MOVBE */ | B(23) /* POPCNT */ | B(25) /* AES */ | B(26) /* XSAVE */ |
-		    B(28) /* AVX */ | B(29) /* F16C */ | B(30) /* RDRAND */,
+	    B(0) /* SSE3 */ | B(1) /* PCLMULQDQ */ | B(9) /* SSSE3 */ | B(12) /* FMA */ |
+		    B(19) /* SSE4.1 */ | B(20) /* SSE4.2 */ | B(22) /* MOVBE */ |
+		    B(23) /* POPCNT */ | B(25) /* AES */ | B(26) /* XSAVE */ | B(28) /* AVX */ |
+		    B(29) /* F16C */ | B(30) /* RDRAND */,
 	    EDX_COMMON | B(19) /* CLFLUSH */ | B(25) /* SSE */ | B(26) /* SSE2 */ },
 	  { 0, 0, 0, EDX_COMMON & ~(B(23) | B(24) | B(15)) } },
 	{ 0x2, false, { ALL, ALL, ALL, ALL }, { 0 } }, /* cache descriptors */
 	{ 0x4, true, { 0x000003ff, ALL, ALL, ALL }, { 0 } }, /* caches, shared with nobody */
 	{ 0x7, false,
 	  { 0,
-	    B(3) /* BMI1 */ | B(5) /* AVX2 */ | B(6) /* FDP_EXCPTN_ONLY */ | B(8) /* BMI2 */ | B(9) /* ERMS */ |
-		    B(13) /* no FCS/FDS */ | B(16) /* AVX512F */ | B(17) /* AVX512DQ */ | B(18) /* RDSEED */ | B(19) /* ADX */ |
-		    B(21) /* AVX512_IFMA */ | B(23) /* CLFLUSHOPT */ | B(24) /* CLWB */ | B(26) /* AVX512PF */ |
-		    B(27) /* AVX512ER */ | B(28) /* AVX512CD */ | B(29) /* SHA */ | B(30) /* AVX512BW */ | B(31) /* AVX512VL */,
-	    B(1) /* AVX512_VBMI */ | B(6) /* VBMI2 */ | B(8) /* GFNI */ | B(9) /* VAES */ | B(10) /* VPCLMULQDQ */ |
-		    B(11) /* VNNI */ | B(12) /* BITALG */ | B(14) /* VPOPCNTDQ */,
-	    B(2) /* 4VNNIW */ | B(3) /* 4FMAPS */ | B(4) /* FSRM */ | B(8) /* VP2INTERSECT */ | B(23) /* AVX512_FP16 */ },
+	    B(3) /* BMI1 */ | B(5) /* AVX2 */ | B(6) /* FDP_EXCPTN_ONLY */ | B(8) /* BMI2 */ |
+		    B(9) /* ERMS */ | B(13) /* no FCS/FDS */ | B(16) /* AVX512F */ |
+		    B(17) /* AVX512DQ */ | B(18) /* RDSEED */ | B(19) /* ADX */ |
+		    B(21) /* AVX512_IFMA */ | B(23) /* CLFLUSHOPT */ | B(24) /* CLWB */ |
+		    B(26) /* AVX512PF */ | B(27) /* AVX512ER */ | B(28) /* AVX512CD */ |
+		    B(29) /* SHA */ | B(30) /* AVX512BW */ | B(31) /* AVX512VL */,
+	    B(1) /* AVX512_VBMI */ | B(6) /* VBMI2 */ | B(8) /* GFNI */ | B(9) /* VAES */ |
+		    B(10) /* VPCLMULQDQ */ | B(11) /* VNNI */ | B(12) /* BITALG */ |
+		    B(14) /* VPOPCNTDQ */,
+	    B(2) /* 4VNNIW */ | B(3) /* 4FMAPS */ | B(4) /* FSRM */ | B(8) /* VP2INTERSECT */ |
+		    B(23) /* AVX512_FP16 */ },
 	  { 0 } },
 	{ XSAVE_LEAF, true, { ALL, ALL, ALL, ALL }, { 0 } }, /* see xsave_leaf() */
 	{ EXTENDED, false, { 0, ALL, ALL, ALL }, { 0 } },
 	{ EXTENDED + 1, false,
 	  { ALL, ALL,
-	    B(0) /* LAHF */ | B(5) /* LZCNT */ | B(6) /* SSE4A */ | B(7) /* misaligned SSE */ | B(8) /* PREFETCHW */ |
-		    B(11) /* XOP */ | B(16) /* FMA4 */ | B(21) /* TBM */,
-	    EDX_COMMON | B(22) /* MMXEXT */ | B(25) /* FFXSR */ | B(30) /* 3DNOWEXT */ | B(31) /* 3DNOW */ },
+	    B(0) /* LAHF */ | B(5) /* LZCNT */ | B(6) /* SSE4A */ | B(7) /* misaligned SSE */ |
+		    B(8) /* PREFETCHW */ | B(11) /* XOP */ | B(16) /* FMA4 */ | B(21) /* TBM */,
+	    EDX_COMMON | B(22) /* MMXEXT */ | B(25) /* FFXSR */ | B(30) /* 3DNOWEXT */ |
+		    B(31) /* 3DNOW */ },
 	  { 0 } },
 	{ EXTENDED + 2, false, { ALL, ALL, ALL, ALL }, { 0 } }, /* brand string */
 	{ EXTENDED + 3, false, { ALL, ALL, ALL, ALL }, { 0 } },
@@ -73,16 +84,19 @@ static void host(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t
 	v->env->host_cpuid(v->env->ctx, leaf, subleaf, out);
 }
 
-/* Less what the guest does not see: MPX (3, 4), PKU (9), AMX (17, 18), and all that does not exist yet. */
+/* Return the XCR0 bits that the guest may set: the host's without MPX (3, 4), PKU (9), AMX (17,
+ * 18) and all components that are not defined yet. */
 uint64_t xcr0_allowed(const struct vcpu *v)
 {
 	return v->env->host_xcr0(v->env->ctx) & 0xe7;
 }
 
-/* Bytes of an XSAVE area that holds `components`; compacted: packed, some aligned to 64 (SDM 1, 13.4). */
+/* Bytes of an XSAVE area that holds `components`; compacted: packed, some aligned to 64 (SDM 1,
+ * 13.4). */
 static uint32_t xsave_bytes(const struct vcpu *v, uint64_t components, bool compacted)
 {
-	uint32_t end = XSAVE_LEGACY_BYTES, part[4]; /* size, offset, flags (bit 1: aligned when compacted) */
+	/* size, offset, flags (bit 1: aligned when compacted) */
+	uint32_t end = XSAVE_LEGACY_BYTES, part[4];
 
 	for (uint32_t n = 2; n < 63; n++) {
 		uint32_t start;
@@ -115,8 +129,9 @@ static void xsave_leaf(const struct vcpu *v, uint32_t subleaf, uint32_t out[4])
 	}
 }
 
-/* What no mask can say. */
-static void rewrite(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, const uint32_t native[4], uint32_t out[4])
+/* Rewrite the values that depend on the CPU or on other leaves. */
+static void rewrite(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, const uint32_t native[4],
+		    uint32_t out[4])
 {
 	switch (leaf) {
 	case 0x0:

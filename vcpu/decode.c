@@ -1,7 +1,8 @@
-/* decode.c - bytes at EIP into a struct insn: prefixes, opcode, ModRM, immediates (SDM 2, chapter 2).
+/* decode.c - bytes at EIP into a struct insn: prefixes, opcode, ModRM, immediates (SDM 2,
+ * chapter 2).
  *
- * Bytes are fetched in small windows that never cross a page's end: the next page is asked for only if the instruction
- * really reaches into it, because it may not be there.
+ * Bytes are fetched in small windows that never cross a page's end: the next page may be missing,
+ * so it is read only if the instruction reaches into it.
  */
 #include "vcpu/internal.h"
 
@@ -181,7 +182,8 @@ static bool decode_address32(struct insn *i)
 static bool decode_address16(struct insn *i)
 {
 	static const struct { uint8_t base, index; } pairs[] = {
-		{ EBX, ESI }, { EBX, EDI }, { EBP, ESI }, { EBP, EDI }, { ESI, 8 }, { EDI, 8 }, { EBP, 8 }, { EBX, 8 },
+		{ EBX, ESI }, { EBX, EDI }, { EBP, ESI }, { EBP, EDI }, { ESI, 8 }, { EDI, 8 },
+		{ EBP, 8 }, { EBX, 8 },
 	};
 	const uint32_t *gpr = i->v->gpr;
 	bool fails = false;
@@ -190,7 +192,8 @@ static bool decode_address16(struct insn *i)
 	if (i->mod == 0 && i->rm == 6) {
 		fails = fetch_displacement(i, 2);
 	} else {
-		i->offset = gpr[pairs[i->rm].base] + (pairs[i->rm].index < 8 ? gpr[pairs[i->rm].index] : 0);
+		i->offset = gpr[pairs[i->rm].base] +
+			    (pairs[i->rm].index < 8 ? gpr[pairs[i->rm].index] : 0);
 		default_segment(i, pairs[i->rm].base == EBP ? SEG_SS : SEG_DS);
 		if (i->mod)
 			fails = fetch_displacement(i, i->mod);

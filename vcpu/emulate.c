@@ -1,11 +1,16 @@
-/* emulate.c - one sensitive instruction: find it in opcodes.def, check who may run it, run its handler.
+/* emulate.c - one sensitive instruction: find it in opcodes.def, check who may run it, run its
+ * handler.
  *
- * The engine calls vcpu_emulate() when the host refused an instruction, or at a marker.  The handlers are in system.c
- * (registers and tables of the system), transfer.c (control flow, flags, segment registers) and portio.c.
+ * The engine calls vcpu_emulate() when the host refused an instruction, or at a marker.  The
+ * handlers are in system.c (registers and tables of the system), transfer.c (control flow,
+ * flags, segment registers) and portio.c.
  */
 #include "vcpu/internal.h"
 
-enum { INSN_PUSHF = 0x9c, INSN_POPF = 0x9d, INSN_INT = 0xcd, INSN_IRET = 0xcf, INSN_HLT = 0xf4, INSN_CLI = 0xfa, INSN_STI = 0xfb };
+enum {
+	INSN_PUSHF = 0x9c, INSN_POPF = 0x9d, INSN_INT = 0xcd, INSN_IRET = 0xcf, INSN_HLT = 0xf4,
+	INSN_CLI = 0xfa, INSN_STI = 0xfb,
+};
 
 struct opcode { uint16_t form; insn_handler *handler; };
 
@@ -42,8 +47,9 @@ static enum vcpu_result run(struct insn *i, const struct opcode *o)
 		return VCPU_NOT_MINE;
 	if (insn_decode_operands(i, o->form))
 		return VCPU_RAISED;
+	/* no emulated instruction may have a lock prefix */
 	if (i->lock && !(o->form & FORM_GROUP))
-		return insn_raise(i, VECTOR_UD, -1); /* none of ours may be locked */
+		return insn_raise(i, VECTOR_UD, -1);
 	if (privilege_fails(i, o->form))
 		return VCPU_RAISED;
 	return o->handler(i);
@@ -54,11 +60,19 @@ static enum vcpu_result run_group(struct insn *i, unsigned group)
 	return run(i, &groups[group][i->reg]);
 }
 
-enum vcpu_result emulate_group5(struct insn *i) { return i->memory ? run_group(i, 5) : VCPU_NOT_MINE; }
-enum vcpu_result emulate_group6(struct insn *i) { return run_group(i, 6); }
-enum vcpu_result emulate_group9(struct insn *i) { return i->memory ? run_group(i, 9) : VCPU_NOT_MINE; }
+enum vcpu_result emulate_group5(struct insn *i)
+{
+	return i->memory ? run_group(i, 5) : VCPU_NOT_MINE;
+}
 
-/* lmsw and smsw have register forms too; else mod 3 makes other instructions of the group. */
+enum vcpu_result emulate_group6(struct insn *i) { return run_group(i, 6); }
+
+enum vcpu_result emulate_group9(struct insn *i)
+{
+	return i->memory ? run_group(i, 9) : VCPU_NOT_MINE;
+}
+
+/* With mod 3 the group has other instructions, except lmsw and smsw, which have register forms. */
 enum vcpu_result emulate_group7(struct insn *i)
 {
 	if (!i->memory && i->reg != 4 && i->reg != 6)
@@ -80,7 +94,8 @@ enum vcpu_result emulate_undefined(struct insn *i)
 	return insn_raise(i, VECTOR_UD, -1);
 }
 
-/* A marker is legal in kernel mode alone; in user mode it is an int like any other. */
+/* Skip a marker and decode the instruction behind it.  A marker counts in kernel mode alone; in
+ * user mode it is an int like any other.  True: a fault was raised. */
 static bool marker_skip(struct insn *i)
 {
 	uint8_t vector;
@@ -109,7 +124,9 @@ static enum vcpu_result emulate_one(struct insn *i)
 		return VCPU_RAISED;
 	result = run(i, &opcodes[i->opcode]);
 	if (result == VCPU_NOT_MINE && i->marked)
-		vcpu_kill(i->v, "marker before an instruction that is not emulated: eip %x, opcode %x", i->start, i->opcode);
+		vcpu_kill(i->v,
+			  "marker before an instruction that is not emulated: eip %x, opcode %x",
+			  i->start, i->opcode);
 	return result;
 }
 
@@ -122,7 +139,8 @@ enum vcpu_result vcpu_emulate(struct vcpu *v)
 	if (v->dead)
 		return VCPU_DONE;
 	insn_start(&i, v);
-	v->interrupt_shadow = false; /* it covers this one instruction; sti and mov ss set it anew */
+	/* it covers this one instruction; sti and mov ss set it again */
+	v->interrupt_shadow = false;
 	result = emulate_one(&i);
 	if (result == VCPU_NOT_MINE)
 		v->interrupt_shadow = shadow;
@@ -139,13 +157,16 @@ bool vcpu_step_by_hand(struct vcpu *v)
 		return false;
 	insn_start(&i, v);
 	if (insn_decode_opcode(&i)) {
-		v->cr2 = cr2; /* the fault is the step's */
+		v->cr2 = cr2; /* the step raises the fault */
 		return false;
 	}
 	if ((i.opcode != INSN_PUSHF && i.opcode != INSN_POPF && i.opcode != INSN_IRET) || i.lock)
 		return false;
 	v->interrupt_shadow = false;
-	insn_finish(&i, i.opcode == INSN_PUSHF ? emulate_pushf(&i) : i.opcode == INSN_POPF ? emulate_popf(&i) : emulate_iret(&i));
+	if (i.opcode == INSN_IRET)
+		insn_finish(&i, emulate_iret(&i));
+	else
+		insn_finish(&i, i.opcode == INSN_PUSHF ? emulate_pushf(&i) : emulate_popf(&i));
 	return true;
 }
 
@@ -172,7 +193,8 @@ static enum vcpu_trap trap_of(const struct vcpu *v, const uint8_t insn[2])
 	return insn[1] == VMP_INT_HYPERCALL ? VCPU_TRAP_HYPERCALL : VCPU_TRAP_MARKER;
 }
 
-enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *ctx, enum vcpu_trap), void *ctx)
+enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *ctx, enum vcpu_trap),
+				  void *ctx)
 {
 	uint8_t insn[2] = { 0 };
 	unsigned yields = v->yields;
@@ -186,7 +208,8 @@ enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *c
 		result = vcpu_emulate(v);
 		if (result != VCPU_DONE)
 			return result;
-		if (v->interrupt_shadow && insn[0] != INSN_STI) /* the shadow of sti ends behind the next instruction */
+		/* the shadow of sti ends behind the next instruction */
+		if (v->interrupt_shadow && insn[0] != INSN_STI)
 			v->interrupt_shadow = false;
 	} while (!one && !v->dead && !v->halted && v->eip != eip && insn_traps_next(v, insn) &&
 		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));

@@ -1,7 +1,9 @@
-/* exception.c - events reach the guest: gate, stack, frame (SDM 3, 6.8 - 6.15), and what happens when that faults too.
+/* exception.c - delivers events to the guest: gate, stack, frame (SDM 3, 6.8 - 6.15), and faults
+ * during delivery.
  *
- * One attempt at delivery is a sequence of checks that change nothing, then one write of the whole frame, then the
- * registers.  If a check fails, its own exception takes the event's place, by the table of SDM 3, 6-5.
+ * One attempt at delivery is a sequence of checks that change nothing, then one write of the
+ * whole frame, then the registers.  If a check fails, its own exception takes the event's place,
+ * by the table of SDM 3, 6-5.
  */
 #include "vcpu/internal.h"
 
@@ -10,10 +12,10 @@ struct event {
 	bool has_error;
 	uint32_t error;
 	enum event_kind kind;
-	uint32_t eip; /* what the frame says */
+	uint32_t eip; /* the value in the frame */
 };
 
-/* The exception that delivery itself raised. */
+/* An exception that occurred during delivery. */
 struct nested { unsigned vector; uint32_t error; };
 
 struct gate { uint16_t selector; uint32_t offset; uint8_t type, dpl; bool present; };
@@ -44,11 +46,11 @@ enum exception_class exception_class_of(unsigned vector)
 	return vector < ARRAY_LEN(vectors) ? vectors[vector].class : CLASS_BENIGN;
 }
 
-/* SDM 3, table 6-5: the rows are what was being delivered, the columns what came up meanwhile. */
+/* SDM 3, table 6-5.  Rows: the event being delivered; columns: the exception raised meanwhile. */
 enum nesting exception_nesting(enum exception_class first, enum exception_class second)
 {
 	static const enum nesting table[CLASS_COUNT][CLASS_COUNT] = {
-		/*			  benign       contributory page fault   double fault (never comes up by itself) */
+		/* columns: benign, contributory, page fault, double fault (never a second event) */
 		[CLASS_BENIGN]	     = { NEST_SERIAL, NEST_SERIAL, NEST_SERIAL, NEST_TRIPLE },
 		[CLASS_CONTRIBUTORY] = { NEST_SERIAL, NEST_DOUBLE, NEST_SERIAL, NEST_TRIPLE },
 		[CLASS_PAGE_FAULT]   = { NEST_SERIAL, NEST_DOUBLE, NEST_DOUBLE, NEST_TRIPLE },
@@ -64,7 +66,8 @@ static bool nest(struct nested *n, int vector, uint32_t error)
 	return true;
 }
 
-/* The EXT bit: the fault came up while delivering something that the program did not ask for. */
+/* Return the EXT bit: the fault occurred while delivering an event that is not a software
+ * interrupt. */
 static uint32_t ext_bit(const struct event *e) { return e->kind != EVENT_SOFTWARE; }
 
 static bool gate_read(struct vcpu *v, const struct event *e, struct gate *g, struct nested *n)
@@ -91,8 +94,10 @@ static bool gate_read(struct vcpu *v, const struct event *e, struct gate *g, str
 	return false;
 }
 
-/* The handler's code segment decides the privilege it runs at. */
-static bool handler_cpl(struct vcpu *v, const struct event *e, const struct gate *g, unsigned *cpl, struct nested *n)
+/* Set *cpl to the privilege that the gate's code segment gives the handler.  True: the check
+ * failed, with exception *n. */
+static bool handler_cpl(struct vcpu *v, const struct event *e, const struct gate *g, unsigned *cpl,
+			struct nested *n)
 {
 	struct vcpu_segment s;
 	struct descriptor raw;
@@ -111,14 +116,17 @@ static bool handler_cpl(struct vcpu *v, const struct event *e, const struct gate
 		return nest(n, VECTOR_NP, where);
 	*cpl = s.type & TYPE_CONFORMING ? v->cpl : s.dpl;
 	if (!s.big || s.base || (*cpl != 0 && *cpl != 3))
-		vcpu_kill(v, "vector %u: code segment %x is not flat 32-bit at level 0 or 3", e->vector, g->selector);
+		vcpu_kill(v, "vector %u: code segment %x is not flat 32-bit at level 0 or 3",
+			  e->vector, g->selector);
 	if (g->offset > s.limit)
 		return nest(n, VECTOR_GP, ext_bit(e));
 	return false;
 }
 
-/* The stack of level 0 from the task state segment (SDM 3, 7.2.1: esp0 at 4, ss0 at 8). */
-static bool inner_stack(struct vcpu *v, const struct event *e, uint32_t *esp, uint16_t *ss, struct nested *n)
+/* Read the stack of level 0 from the task state segment (SDM 3, 7.2.1: esp0 at 4, ss0 at 8).
+ * True: failed, with exception *n. */
+static bool inner_stack(struct vcpu *v, const struct event *e, uint32_t *esp, uint16_t *ss,
+			struct nested *n)
 {
 	uint32_t stack[2], error;
 	int vector;
@@ -139,12 +147,14 @@ static bool inner_stack(struct vcpu *v, const struct event *e, uint32_t *esp, ui
 
 static uint32_t frame_eflags(const struct vcpu *v, const struct event *e)
 {
-	bool restarts = e->kind == EVENT_FAULT && e->vector < ARRAY_LEN(vectors) && vectors[e->vector].restarts;
+	bool restarts = e->kind == EVENT_FAULT && e->vector < ARRAY_LEN(vectors) &&
+			vectors[e->vector].restarts;
 
 	return (v->eflags | EFLAGS_FIXED) | (restarts ? EFLAGS_RF : 0);
 }
 
-static bool frame_write(struct vcpu *v, const struct event *e, bool outer, uint32_t *esp, struct nested *n)
+static bool frame_write(struct vcpu *v, const struct event *e, bool outer, uint32_t *esp,
+			struct nested *n)
 {
 	uint32_t frame[6], words = 0, error;
 
@@ -163,7 +173,7 @@ static bool frame_write(struct vcpu *v, const struct event *e, bool outer, uint3
 	return false;
 }
 
-/* One attempt. True: it did not work, *n came up instead and no register has changed. */
+/* Try to deliver once.  True: delivery failed with exception *n, and no register has changed. */
 static bool attempt(struct vcpu *v, const struct event *e, struct nested *n)
 {
 	uint32_t esp = v->gpr[ESP];
@@ -192,14 +202,17 @@ static bool attempt(struct vcpu *v, const struct event *e, struct nested *n)
 	return false;
 }
 
-/* What is delivered next, when `n` came up while delivering `e`. False: a triple fault. `fault_eip` is the instruction's. */
+/* Set *e to what is delivered next after `n` occurred while delivering `e`.  False: a triple
+ * fault, the CPU is dead.  `fault_eip`: EIP of the instruction. */
 static bool escalate(struct vcpu *v, struct event *e, const struct nested *n, uint32_t fault_eip)
 {
-	enum exception_class first = e->kind == EVENT_FAULT ? exception_class_of(e->vector) : CLASS_BENIGN;
+	enum exception_class first = e->kind == EVENT_FAULT
+		? exception_class_of(e->vector) : CLASS_BENIGN;
 
 	switch (exception_nesting(first, exception_class_of(n->vector))) {
 	case NEST_SERIAL:
-		*e = (struct event){ n->vector, vectors[n->vector].has_error, n->error, EVENT_FAULT, fault_eip };
+		*e = (struct event){ n->vector, vectors[n->vector].has_error, n->error, EVENT_FAULT,
+				     fault_eip };
 		return true;
 	case NEST_DOUBLE:
 		*e = (struct event){ VECTOR_DF, true, 0, EVENT_FAULT, fault_eip };
@@ -207,8 +220,8 @@ static bool escalate(struct vcpu *v, struct event *e, const struct nested *n, ui
 	case NEST_TRIPLE:
 		break;
 	}
-	vcpu_kill(v, "triple fault: vector %u during a double fault, eip %x esp %x cr2 %x cr3 %x", n->vector, v->eip,
-		  v->gpr[ESP], v->cr2, v->cr3);
+	vcpu_kill(v, "triple fault: vector %u during a double fault, eip %x esp %x cr2 %x cr3 %x",
+		  n->vector, v->eip, v->gpr[ESP], v->cr2, v->cr3);
 	v->dead = VCPU_TRIPLE_FAULT;
 	return false;
 }
@@ -229,7 +242,10 @@ static void deliver(struct vcpu *v, struct event e, uint32_t fault_eip)
 
 void vcpu_exception(struct vcpu *v, unsigned vector, int64_t error)
 {
-	deliver(v, (struct event){ vector, error >= 0, error >= 0 ? (uint32_t)error : 0, EVENT_FAULT, v->eip }, v->eip);
+	bool has_error = error >= 0;
+	uint32_t code = has_error ? (uint32_t)error : 0;
+
+	deliver(v, (struct event){ vector, has_error, code, EVENT_FAULT, v->eip }, v->eip);
 }
 
 void vcpu_software_interrupt(struct vcpu *v, unsigned vector, uint32_t insn_eip)

@@ -1,4 +1,5 @@
-/* hypercall.c - `call VMP_STUB_HYPERCALL` or `int $0x83` in guest kernel mode: number in EAX, arguments in EBX, ECX, EDX (base/guest_abi.h). */
+/* hypercall.c - `call VMP_STUB_HYPERCALL` or `int $0x83` in guest kernel mode: number in EAX,
+ * arguments in EBX, ECX, EDX (base/guest_abi.h). */
 #include "vcpu/internal.h"
 
 static void set_result(struct vcpu *v, int32_t result) { v->gpr[EAX] = (uint32_t)result; }
@@ -24,7 +25,7 @@ static void hypercall_print(struct vcpu *v)
 		unsigned bytes = left < sizeof text ? left : sizeof text;
 
 		if (vcpu_read(v, gva, text, bytes, false, &error)) {
-			v->cr2 = cr2; /* an error, not an exception */
+			v->cr2 = cr2; /* the result is an error, not an exception */
 			set_result(v, ERR_FAULT);
 			return;
 		}
@@ -71,7 +72,8 @@ static void hypercall_yield(struct vcpu *v)
 	set_result(v, 0);
 }
 
-/* A vector that no interrupt may have would never come. (TRICKS: wait-by-vector) */
+/* Halt until the requested vector arrives.  A vector that no interrupt may have would never
+ * arrive and is refused.  (TRICKS: wait-by-vector) */
 static void hypercall_wait(struct vcpu *v)
 {
 	if (v->gpr[EBX] < 16 || v->gpr[EBX] > 255) {
@@ -130,13 +132,20 @@ static void hypercall_apic_write(struct vcpu *v)
 void hypercall(struct vcpu *v)
 {
 	static void (*const calls[VMP_HC_COUNT])(struct vcpu *) = {
-		[VMP_HC_PRINT] = hypercall_print,	    [VMP_HC_CLOCK] = hypercall_clock,
-		[VMP_HC_WALLCLOCK] = hypercall_wallclock,   [VMP_HC_START_CPU] = hypercall_start_cpu,
-		[VMP_HC_GDT_CHANGED] = hypercall_gdt_changed, [VMP_HC_EXIT] = hypercall_exit,
-		[VMP_HC_YIELD] = hypercall_yield,	    [VMP_HC_TSC_KHZ] = hypercall_tsc_khz,
-		[VMP_HC_SEND_IPI] = hypercall_send_ipi,	    [VMP_HC_FLUSH_RANGE] = hypercall_flush_range,
-		[VMP_HC_WRITE_CR3] = hypercall_write_cr3,   [VMP_HC_RELOAD_CR3] = hypercall_reload_cr3,
-		[VMP_HC_WAIT] = hypercall_wait,		    [VMP_HC_APIC_WRITE] = hypercall_apic_write,
+		[VMP_HC_PRINT] = hypercall_print,
+		[VMP_HC_CLOCK] = hypercall_clock,
+		[VMP_HC_WALLCLOCK] = hypercall_wallclock,
+		[VMP_HC_START_CPU] = hypercall_start_cpu,
+		[VMP_HC_GDT_CHANGED] = hypercall_gdt_changed,
+		[VMP_HC_EXIT] = hypercall_exit,
+		[VMP_HC_YIELD] = hypercall_yield,
+		[VMP_HC_TSC_KHZ] = hypercall_tsc_khz,
+		[VMP_HC_SEND_IPI] = hypercall_send_ipi,
+		[VMP_HC_FLUSH_RANGE] = hypercall_flush_range,
+		[VMP_HC_WRITE_CR3] = hypercall_write_cr3,
+		[VMP_HC_RELOAD_CR3] = hypercall_reload_cr3,
+		[VMP_HC_WAIT] = hypercall_wait,
+		[VMP_HC_APIC_WRITE] = hypercall_apic_write,
 	};
 	uint32_t number = v->gpr[EAX];
 

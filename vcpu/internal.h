@@ -1,9 +1,10 @@
 /* internal.h - what the files of vcpu/ share among themselves; nobody outside includes it.
  *
- * An instruction being emulated is a struct insn.  Helpers that can fault return true when they did: the fault is then
- * recorded in the insn (first one wins) and the handler returns VCPU_RAISED at once, having changed no register.  So an
- * instruction either happens wholly, or leaves the registers as they were: faults are restartable by construction.
- * The exceptions are rep ins/outs, which commit chunk by chunk as the processor does.
+ * An instruction being emulated is a struct insn.  A helper that can fault returns true when it
+ * did.  The fault is then recorded in the insn (the first one wins), and the handler returns
+ * VCPU_RAISED at once, with no register changed.  So an instruction either completes or leaves
+ * the registers as they were: faults are restartable by construction.  The exceptions are rep
+ * ins/outs, which commit chunk by chunk as the processor does.
  */
 #ifndef VCPU_INTERNAL_H
 #define VCPU_INTERNAL_H
@@ -12,7 +13,8 @@
 
 #include "vcpu/vcpu.h"
 
-/* -errno values: this folder takes no system header. Pinned to the host's by tests/unit/vcpu_hypercall.c. */
+/* -errno values: this folder takes no system header.  Pinned to the host's by
+ * tests/unit/vcpu_hypercall.c. */
 enum { ERR_FAULT = -14, ERR_INVALID = -22, ERR_RANGE = -34, ERR_NO_CALL = -38 };
 
 /* ---- text.c: the only formatter here: %s %u %x, with an optional zero-padded width (%08x) */
@@ -20,7 +22,8 @@ struct text { char *at; unsigned room, used; };
 void text_add(struct text *t, const char *format, ...);
 void text_add_list(struct text *t, const char *format, va_list args);
 
-/* Small copies become single moves: an aligned word of guest memory is never seen half-written by another CPU. */
+/* Small copies become single moves: an aligned word of guest memory is never seen half-written
+ * by another CPU. */
 static inline void copy_bytes(void *to, const void *from, unsigned bytes)
 {
 	switch (bytes) {
@@ -38,23 +41,28 @@ enum { SELECTOR_RPL = 3, SELECTOR_TI = 4 };
 /* Types of the access byte, bits 0-3 (SDM 3, 3.4.5.1 and 3.5). */
 enum {
 	TYPE_ACCESSED = 1, TYPE_WRITABLE = 2, TYPE_READABLE = 2, TYPE_CONFORMING = 4, TYPE_CODE = 8,
-	SYSTEM_LDT = 2, SYSTEM_TASK_GATE = 5, SYSTEM_TSS = 9, SYSTEM_TSS_BUSY = 11, SYSTEM_CALL_GATE = 12,
-	SYSTEM_INTERRUPT_GATE = 14, SYSTEM_TRAP_GATE = 15,
+	SYSTEM_LDT = 2, SYSTEM_TASK_GATE = 5, SYSTEM_TSS = 9, SYSTEM_TSS_BUSY = 11,
+	SYSTEM_CALL_GATE = 12, SYSTEM_INTERRUPT_GATE = 14, SYSTEM_TRAP_GATE = 15,
 };
 static inline bool selector_is_null(uint16_t selector) { return (selector & ~SELECTOR_RPL) == 0; }
-/* A selector's descriptor. 0; ERR_RANGE: beyond the table; ERR_FAULT: page fault, cr2 and *error are set. */
-int segment_read(struct vcpu *v, uint16_t selector, struct descriptor *raw, struct vcpu_segment *out, uint32_t *error);
+/* Read a selector's descriptor.  Returns 0; ERR_RANGE: beyond the table; ERR_FAULT: page fault,
+ * cr2 and *error are set. */
+int segment_read(struct vcpu *v, uint16_t selector, struct descriptor *raw,
+		 struct vcpu_segment *out, uint32_t *error);
 void segments_announce(struct vcpu *v, unsigned first, unsigned count);
 
-/* What a data segment register may hold; a code segment that a far transfer may enter; a stack. Each gives the vector
- * to raise (with the selector, or 0 for a null one, as *error) or -1. */
+/* Check a selector for a data segment register, for the stack, and as the target of a far
+ * transfer.  Each returns -1, or the vector to raise, with *error the selector (0 for a null
+ * one). */
 int segment_check_data(struct vcpu *v, uint16_t selector, uint32_t *error);
 int segment_check_stack(struct vcpu *v, uint16_t selector, unsigned cpl, uint32_t *error);
 int segment_check_code(struct vcpu *v, uint16_t selector, unsigned cpl, uint32_t *error);
 
 /* ---- exception.c */
 enum event_kind { EVENT_FAULT, EVENT_SOFTWARE, EVENT_EXTERNAL };
-enum exception_class { CLASS_BENIGN, CLASS_CONTRIBUTORY, CLASS_PAGE_FAULT, CLASS_DOUBLE_FAULT, CLASS_COUNT };
+enum exception_class {
+	CLASS_BENIGN, CLASS_CONTRIBUTORY, CLASS_PAGE_FAULT, CLASS_DOUBLE_FAULT, CLASS_COUNT,
+};
 enum nesting { NEST_SERIAL, NEST_DOUBLE, NEST_TRIPLE };
 enum exception_class exception_class_of(unsigned vector);
 enum nesting exception_nesting(enum exception_class first, enum exception_class second);
@@ -75,19 +83,20 @@ enum insn_form {
 	FORM_REGISTERS = 1 << 6, /* mod is taken as 3 (mov cr, mov dr) */
 	FORM_CPL0 = 1 << 7,	 /* privileged: #GP(0) at CPL 3 */
 	FORM_IOPL = 1 << 8,	 /* #GP(0) when CPL > IOPL */
-	FORM_MARKED = 1 << 9,	 /* mine only behind a marker */
-	FORM_GROUP = 1 << 10,	 /* many instructions, told apart by ModRM; of some only a few are mine */
+	FORM_MARKED = 1 << 9,	 /* emulated only behind a marker */
+	FORM_GROUP = 1 << 10,	 /* several instructions, selected by ModRM; not all are emulated */
 };
 struct insn {
 	struct vcpu *v;
-	uint32_t start;	   /* EIP of the instruction, or of the marker before it: where a fault points */
+	/* EIP of the instruction, or of the marker before it: where a fault points */
+	uint32_t start;
 	uint32_t next;	   /* EIP behind what has been decoded */
 	uint8_t window[16]; /* bytes fetched ahead, never across a page's end */
 	uint32_t window_at, window_bytes;
 	uint32_t first;	   /* EIP of the first prefix, for the length limit */
 	uint8_t operand_bytes; /* 2 or 4 */
 	bool address16, lock, marked;
-	bool steps; /* TF stood when it began: #DB comes behind it, unless interrupts are held off there */
+	bool steps; /* TF was set at the start: #DB follows, unless an interrupt shadow does */
 	enum repeat repeat;
 	int override;	   /* enum vcpu_seg, or NO_SEGMENT_OVERRIDE */
 	uint16_t opcode;   /* 0x000-0x0ff one byte, 0x100-0x1ff behind 0F */
@@ -106,7 +115,8 @@ bool insn_decode_opcode(struct insn *i); /* prefixes and opcode */
 bool insn_decode_operands(struct insn *i, unsigned form);
 
 enum vcpu_result insn_raise(struct insn *i, unsigned vector, int64_t error);
-/* Emulated: EIP moves on. Raised: the recorded fault goes to the guest, EIP pointing at the instruction. */
+/* Finish an instruction.  Emulated: advance EIP.  Raised: deliver the recorded fault, with EIP
+ * at the instruction. */
 enum vcpu_result insn_finish(struct insn *i, enum vcpu_result result);
 
 /* ---- operand.c: registers and memory operands */
@@ -128,18 +138,21 @@ typedef enum vcpu_result insn_handler(struct insn *i);
 #define R(modrm, form, handler) insn_handler handler;
 #include "vcpu/opcodes.def"
 
-/* EFLAGS after popf or iret at this CPL (SDM 2, POPF and IRET): what may not change stays. */
+/* Return EFLAGS after popf or iret at this CPL (SDM 2, POPF and IRET): protected bits keep their
+ * value. */
 uint32_t eflags_merge(const struct vcpu *v, uint32_t value, unsigned bytes, bool iret);
 bool msr_read(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool msr_write(struct vcpu *v, uint32_t msr, uint64_t value);
 uint64_t xcr0_allowed(const struct vcpu *v);
 void hypercall(struct vcpu *v);
 void yield(struct vcpu *v);
-/* Does the instruction at EIP, whose first bytes go to `insn`, trap at once in the kernel? */
+/* True if the instruction at EIP would trap at once in the kernel.  Its first bytes go to
+ * `insn`. */
 bool insn_traps_next(struct vcpu *v, uint8_t insn[2]);
 void write_cr3(struct vcpu *v, uint32_t value); /* system.c */
 
-/* ---- paging.c, mmio.c: physical memory within one page, RAM or not; device memory: the local APIC, or env */
+/* ---- paging.c, mmio.c: physical memory within one page, RAM or not; device memory: the local
+ * APIC, or env */
 void physical_copy(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool write);
 uint32_t device_read(struct vcpu *v, gpa_t gpa, unsigned bytes);
 void device_write(struct vcpu *v, gpa_t gpa, unsigned bytes, uint32_t value);

@@ -1,7 +1,9 @@
-/* mmio.c - instructions that touch device memory: the local APIC's page, served in here, and what env->mmio_* serves.
+/* mmio.c - instructions that access device memory: the local APIC's page, which vcpu/ emulates
+ * itself, and device memory that env->mmio_* serves.
  *
- * A compiler's readl() and writel() give mov in a few encodings; the kernel adds xchg and read-modify-write operations on
- * APIC registers.  Reads have effects on devices, so the operand is read at most once and only if the operation needs it.
+ * A compiler's readl() and writel() give mov in a few encodings; the kernel adds xchg and
+ * read-modify-write operations on APIC registers.  Reads have effects on devices, so the operand
+ * is read at most once and only if the operation needs it.
  */
 #include "vcpu/internal.h"
 
@@ -26,18 +28,21 @@ void device_write(struct vcpu *v, gpa_t gpa, unsigned bytes, uint32_t value)
 
 enum mmio_kind {
 	MMIO_NONE, MMIO_STORE, MMIO_LOAD, MMIO_EXTEND, MMIO_EXTEND_SIGN, MMIO_EXCHANGE,
-	MMIO_ALU_TO_MEMORY, MMIO_ALU_TO_REGISTER, MMIO_ALU_IMMEDIATE, MMIO_STORE_IMMEDIATE, MMIO_TEST, MMIO_GROUP3,
+	MMIO_ALU_TO_MEMORY, MMIO_ALU_TO_REGISTER, MMIO_ALU_IMMEDIATE, MMIO_STORE_IMMEDIATE,
+	MMIO_TEST, MMIO_GROUP3,
 };
 
 struct mmio_opcode { uint8_t kind; bool byte; uint16_t form; };
 
 /* The eight operations of the first 64 opcodes, numbered as in bits 3-5. */
+enum { ALU_FLAGS = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_OF };
 enum alu { ALU_ADD, ALU_OR, ALU_ADC, ALU_SBB, ALU_AND, ALU_SUB, ALU_XOR, ALU_CMP };
 
 static struct mmio_opcode mmio_opcode(uint16_t opcode)
 {
 	if (opcode < 0x40 && (opcode & 7) < 4)
-		return (struct mmio_opcode){ opcode & 2 ? MMIO_ALU_TO_REGISTER : MMIO_ALU_TO_MEMORY, !(opcode & 1), FORM_MODRM };
+		return (struct mmio_opcode){ opcode & 2 ? MMIO_ALU_TO_REGISTER : MMIO_ALU_TO_MEMORY,
+					     !(opcode & 1), FORM_MODRM };
 	switch (opcode) {
 	case 0x80: return (struct mmio_opcode){ MMIO_ALU_IMMEDIATE, true, FORM_MODRM | FORM_IMM8 };
 	case 0x81: return (struct mmio_opcode){ MMIO_ALU_IMMEDIATE, false, FORM_MODRM | FORM_IMM };
@@ -54,8 +59,10 @@ static struct mmio_opcode mmio_opcode(uint16_t opcode)
 	case 0xa1: return (struct mmio_opcode){ MMIO_LOAD, false, FORM_MOFFS };
 	case 0xa2: return (struct mmio_opcode){ MMIO_STORE, true, FORM_MOFFS };
 	case 0xa3: return (struct mmio_opcode){ MMIO_STORE, false, FORM_MOFFS };
-	case 0xc6: return (struct mmio_opcode){ MMIO_STORE_IMMEDIATE, true, FORM_MODRM | FORM_IMM8 };
-	case 0xc7: return (struct mmio_opcode){ MMIO_STORE_IMMEDIATE, false, FORM_MODRM | FORM_IMM };
+	case 0xc6:
+		return (struct mmio_opcode){ MMIO_STORE_IMMEDIATE, true, FORM_MODRM | FORM_IMM8 };
+	case 0xc7:
+		return (struct mmio_opcode){ MMIO_STORE_IMMEDIATE, false, FORM_MODRM | FORM_IMM };
 	case 0xf6: return (struct mmio_opcode){ MMIO_GROUP3, true, FORM_MODRM };
 	case 0xf7: return (struct mmio_opcode){ MMIO_GROUP3, false, FORM_MODRM };
 	case 0x1b6: return (struct mmio_opcode){ MMIO_EXTEND, true, FORM_MODRM };
@@ -76,7 +83,7 @@ static uint32_t sign_extend(uint32_t value, unsigned bytes)
 	return bytes == 1 ? (uint32_t)(int8_t)value : bytes == 2 ? (uint32_t)(int16_t)value : value;
 }
 
-/* The operation and the six flags that it leaves. */
+/* Return the operation's result and set the six flags. */
 static uint32_t alu(struct vcpu *v, enum alu op, uint32_t a, uint32_t b, unsigned bytes)
 {
 	uint32_t sign = 1u << (bytes * 8 - 1), carry = v->eflags & EFLAGS_CF, result = 0, flags = 0;
@@ -104,7 +111,7 @@ static uint32_t alu(struct vcpu *v, enum alu op, uint32_t a, uint32_t b, unsigne
 	flags |= result ? 0 : EFLAGS_ZF;
 	flags |= result & sign ? EFLAGS_SF : 0;
 	flags |= __builtin_parity(result & 0xff) ? 0 : EFLAGS_PF;
-	v->eflags = (v->eflags & ~(uint32_t)(EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_OF)) | flags;
+	v->eflags = (v->eflags & ~(uint32_t)ALU_FLAGS) | flags;
 	return result;
 }
 
@@ -118,13 +125,14 @@ static void alu_memory(struct vcpu *v, enum alu op, gpa_t gpa, uint32_t operand,
 
 static void alu_register(struct insn *i, enum alu op, gpa_t gpa, unsigned bytes)
 {
-	uint32_t result = alu(i->v, op, register_read(i->v, i->reg, bytes), device_read(i->v, gpa, bytes), bytes);
+	uint32_t result = alu(i->v, op, register_read(i->v, i->reg, bytes),
+			      device_read(i->v, gpa, bytes), bytes);
 
 	if (op != ALU_CMP)
 		register_write(i->v, i->reg, bytes, result);
 }
 
-/* test, not, neg with memory; mul and div with device memory are nobody's wish. */
+/* Emulate test, not, neg with memory; mul and div with device memory are not supported. */
 static bool group3(struct insn *i, gpa_t gpa, unsigned bytes)
 {
 	struct vcpu *v = i->v;
@@ -159,24 +167,31 @@ static bool execute(struct insn *i, struct mmio_opcode o, gpa_t gpa)
 {
 	struct vcpu *v = i->v;
 	unsigned bytes = o.byte ? 1 : i->operand_bytes;
+	uint32_t value;
 
 	switch ((enum mmio_kind)o.kind) {
 	case MMIO_STORE: device_write(v, gpa, bytes, register_read(v, i->reg, bytes)); return true;
 	case MMIO_LOAD: register_write(v, i->reg, bytes, device_read(v, gpa, bytes)); return true;
 	case MMIO_STORE_IMMEDIATE: device_write(v, gpa, bytes, i->imm); return true;
 	case MMIO_EXCHANGE: exchange(i, gpa, bytes); return true;
-	case MMIO_ALU_TO_MEMORY: alu_memory(v, i->opcode >> 3 & 7, gpa, register_read(v, i->reg, bytes), bytes); return true;
+	case MMIO_ALU_TO_MEMORY:
+		alu_memory(v, i->opcode >> 3 & 7, gpa, register_read(v, i->reg, bytes), bytes);
+		return true;
 	case MMIO_ALU_TO_REGISTER: alu_register(i, i->opcode >> 3 & 7, gpa, bytes); return true;
 	case MMIO_ALU_IMMEDIATE:
-		alu_memory(v, i->reg, gpa, i->opcode == 0x83 ? sign_extend(i->imm, 1) : i->imm, bytes);
+		value = i->opcode == 0x83 ? sign_extend(i->imm, 1) : i->imm;
+		alu_memory(v, i->reg, gpa, value, bytes);
 		return true;
-	case MMIO_TEST: alu(v, ALU_AND, device_read(v, gpa, bytes), register_read(v, i->reg, bytes), bytes); return true;
+	case MMIO_TEST:
+		alu(v, ALU_AND, device_read(v, gpa, bytes), register_read(v, i->reg, bytes), bytes);
+		return true;
 	case MMIO_GROUP3: return group3(i, gpa, bytes);
 	case MMIO_EXTEND:
 	case MMIO_EXTEND_SIGN:
 		bytes = o.byte ? 1 : 2;
+		value = device_read(v, gpa, bytes);
 		register_write(v, i->reg, i->operand_bytes,
-			       o.kind == MMIO_EXTEND ? device_read(v, gpa, bytes) : sign_extend(device_read(v, gpa, bytes), bytes));
+			       o.kind == MMIO_EXTEND ? value : sign_extend(value, bytes));
 		return true;
 	case MMIO_NONE: break;
 	}
@@ -202,7 +217,8 @@ enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa)
 		if (i.vector >= 0)
 			return insn_finish(&i, VCPU_RAISED);
 		v->interrupt_shadow = shadow;
-		vcpu_kill(v, "device memory at %x (physical %x) touched by an instruction that is not emulated: eip %x, opcode %x",
+		vcpu_kill(v, "device memory at %x (physical %x) touched by an instruction that "
+			     "is not emulated: eip %x, opcode %x",
 			  gva, gpa, i.start, i.opcode);
 	}
 	return insn_finish(&i, VCPU_DONE);

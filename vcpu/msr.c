@@ -1,11 +1,12 @@
-/* msr.c - the few model-specific registers that the guest's processor has (SDM 4, chapter 2). All others raise #GP, which
- * Linux expects and survives (rdmsr_safe, or an exception-table entry).
+/* msr.c - the few model-specific registers that the guest's processor has (SDM 4, chapter 2).
+ * All others raise #GP, which Linux expects and survives (rdmsr_safe, or an exception-table
+ * entry).
  */
 #include "vcpu/internal.h"
 
 enum {
-	MSR_TSC = 0x10, MSR_PLATFORM_ID = 0x17, MSR_APIC_BASE = 0x1b, MSR_MICROCODE = 0x8b, MSR_MISC_ENABLE = 0x1a0,
-	MSR_PAT = 0x277,
+	MSR_TSC = 0x10, MSR_PLATFORM_ID = 0x17, MSR_APIC_BASE = 0x1b, MSR_MICROCODE = 0x8b,
+	MSR_MISC_ENABLE = 0x1a0, MSR_PAT = 0x277,
 	APIC_BASE_BSP = 1 << 8, APIC_BASE_ENABLE = 1 << 11,
 };
 

@@ -23,7 +23,8 @@ void register_write(struct vcpu *v, unsigned number, unsigned bytes, uint32_t va
 	*r = (*r & ~(mask << shift)) | (value & mask) << shift;
 }
 
-/* Limits are not checked here: user segments end where the page tables stop a user anyway, all others are flat. */
+/* Limits are not checked here: the page tables stop a user where user segments end; all other
+ * segments are flat. */
 bool segment_linear(struct insn *i, enum vcpu_seg segment, uint32_t offset, gva_t *out)
 {
 	uint16_t selector = i->v->seg[segment];
@@ -33,7 +34,7 @@ bool segment_linear(struct insn *i, enum vcpu_seg segment, uint32_t offset, gva_
 
 	*out = offset;
 	if (segment == SEG_CS || segment == SEG_SS)
-		return false; /* flat by construction: other ones cannot be loaded */
+		return false; /* always flat: other code segments cannot be loaded */
 	if (selector_is_null(selector)) {
 		insn_raise(i, VECTOR_GP, 0);
 		return true;
@@ -98,7 +99,8 @@ bool operand_write(struct insn *i, unsigned bytes, uint32_t value)
 	return operand_linear(i, &gva) || memory_write(i, gva, &value, bytes);
 }
 
-/* The value `above` bytes over the top of the stack; the caller moves ESP when all has succeeded. */
+/* Read the value `above` bytes above ESP.  The caller changes ESP after all reads have
+ * succeeded. */
 bool stack_read(struct insn *i, uint32_t above, unsigned bytes, uint32_t *value)
 {
 	*value = 0;

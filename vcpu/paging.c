@@ -1,14 +1,15 @@
-/* paging.c - from linear to physical: the guest's two-level page tables (SDM 3, 4.3), and copies by linear address.
+/* paging.c - translation of linear addresses by the guest's two-level page tables (SDM 3, 4.3),
+ * and copies by linear address.
  *
- * Accessed and dirty bits are set by a locked compare-exchange on a pinned page, because other processors' walks and the
- * guest's own stores race with this one; a lost race walks again.  A walk that finds the bits set only reads, so that page
- * tables can be shared by many hosts.
+ * Accessed and dirty bits are set by a locked compare-exchange on a pinned page, because other
+ * processors' walks and the guest's own stores race with this one; a lost race walks again.  A
+ * walk that finds the bits set only reads, so that page tables can be shared by many hosts.
  */
 #include "vcpu/internal.h"
 
 enum {
-	ENTRY_PRESENT = 1 << 0, ENTRY_WRITE = 1 << 1, ENTRY_USER = 1 << 2, ENTRY_ACCESSED = 1 << 5, ENTRY_DIRTY = 1 << 6,
-	ENTRY_LARGE = 1 << 7, ENTRY_GLOBAL = 1 << 8,
+	ENTRY_PRESENT = 1 << 0, ENTRY_WRITE = 1 << 1, ENTRY_USER = 1 << 2, ENTRY_ACCESSED = 1 << 5,
+	ENTRY_DIRTY = 1 << 6, ENTRY_LARGE = 1 << 7, ENTRY_GLOBAL = 1 << 8,
 	PTE_RESERVED = 1 << 7,	     /* would select a PAT entry; PAT is hidden */
 	LARGE_RESERVED = 0x003ff000, /* neither PAT nor PSE-36 */
 	LARGE_OFFSET = 0x003fffff,
@@ -16,7 +17,7 @@ enum {
 
 enum lookup { LOOKUP_FOUND, LOOKUP_ABSENT, LOOKUP_RESERVED, LOOKUP_NO_TABLE };
 
-/* What the tables say about one page: the last entry, and the one above it. */
+/* The page-table entries of one page: the last one, and the one above it. */
 struct lookup_entries {
 	gpa_t pde_gpa, pte_gpa;
 	uint32_t pde, pte;
@@ -34,7 +35,8 @@ static bool entry_read(struct vcpu *v, gpa_t gpa, uint32_t *out)
 	return true;
 }
 
-/* Sets bits in an entry that still reads `old`; false: it changed, walk again. */
+/* Set bits in an entry whose value is still `old`; false: it changed, and the caller walks
+ * again. */
 static bool entry_set(struct vcpu *v, gpa_t gpa, uint32_t old, uint32_t bits)
 {
 	uint8_t *page;
@@ -45,8 +47,8 @@ static bool entry_set(struct vcpu *v, gpa_t gpa, uint32_t old, uint32_t bits)
 	page = v->env->pin(v->env->ctx, gpa, true);
 	if (!page)
 		return false;
-	same = __atomic_compare_exchange_n((uint32_t *)(page + (gpa & PAGE_MASK)), &old, old | bits, false, __ATOMIC_SEQ_CST,
-					   __ATOMIC_SEQ_CST);
+	same = __atomic_compare_exchange_n((uint32_t *)(page + (gpa & PAGE_MASK)), &old, old | bits,
+					   false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	v->env->unpin(v->env->ctx, gpa);
 	return same;
 }
@@ -75,12 +77,15 @@ static bool write_allowed(const struct vcpu *v, uint32_t both, bool user)
 	return (both & ENTRY_WRITE) || (!user && !(v->cr0 & CR0_WP));
 }
 
-static void entries_describe(const struct vcpu *v, gva_t gva, const struct lookup_entries *e, bool user, struct vcpu_walk *out)
+static void entries_describe(const struct vcpu *v, gva_t gva, const struct lookup_entries *e,
+			     bool user, struct vcpu_walk *out)
 {
 	uint32_t last = e->large ? e->pde : e->pte;
 	uint32_t both = e->large ? e->pde : e->pde & e->pte;
 
-	out->gpa = e->large ? (last & ~(uint32_t)LARGE_OFFSET) | (gva & LARGE_OFFSET) : (last & ~(uint32_t)PAGE_MASK) | (gva & PAGE_MASK);
+	out->gpa = e->large
+		? (last & ~(uint32_t)LARGE_OFFSET) | (gva & LARGE_OFFSET)
+		: (last & ~(uint32_t)PAGE_MASK) | (gva & PAGE_MASK);
 	out->user = both & ENTRY_USER;
 	out->global = (last & ENTRY_GLOBAL) && (v->cr4 & CR4_PGE);
 	out->large = e->large;
@@ -109,7 +114,8 @@ static bool bits_set(struct vcpu *v, struct lookup_entries *e, bool dirty)
 		e->pde |= bits;
 		return true;
 	}
-	if (!entry_set(v, e->pde_gpa, e->pde, ENTRY_ACCESSED) || !entry_set(v, e->pte_gpa, e->pte, bits))
+	if (!entry_set(v, e->pde_gpa, e->pde, ENTRY_ACCESSED) ||
+	    !entry_set(v, e->pte_gpa, e->pte, bits))
 		return false;
 	e->pde |= ENTRY_ACCESSED;
 	e->pte |= bits;
@@ -129,7 +135,8 @@ int vcpu_walk(struct vcpu *v, gva_t gva, enum vcpu_access access, bool user, str
 	do {
 		switch (tables_read(v, gva, &e)) {
 		case LOOKUP_NO_TABLE:
-			vcpu_kill(v, "page tables of address %x are outside RAM (cr3 %x, entry %x)", gva, v->cr3, e.pde);
+			vcpu_kill(v, "page tables of address %x are outside RAM (cr3 %x, entry %x)",
+				  gva, v->cr3, e.pde);
 			return walk_fails(out, error);
 		case LOOKUP_ABSENT:
 			return walk_fails(out, error);
@@ -139,17 +146,19 @@ int vcpu_walk(struct vcpu *v, gva_t gva, enum vcpu_access access, bool user, str
 			break;
 		}
 		both = e.large ? e.pde : e.pde & e.pte;
-		if ((user && !(both & ENTRY_USER)) || (access == ACCESS_WRITE && !write_allowed(v, both, user)))
+		if ((user && !(both & ENTRY_USER)) ||
+		    (access == ACCESS_WRITE && !write_allowed(v, both, user)))
 			return walk_fails(out, error | PF_PRESENT);
 	} while (!bits_set(v, &e, access == ACCESS_WRITE));
 	entries_describe(v, gva, &e, user, out);
 	return 0;
 }
 
-/* Accessed, and dirty if it may be written to. */
+/* True if the page is marked accessed, and dirty if it is writable. */
 static bool is_used(const struct vcpu *v, uint32_t both, uint32_t last)
 {
-	return (both & ENTRY_ACCESSED) && ((last & ENTRY_DIRTY) || !write_allowed(v, both, v->cpl == 3));
+	return (both & ENTRY_ACCESSED) &&
+	       ((last & ENTRY_DIRTY) || !write_allowed(v, both, v->cpl == 3));
 }
 
 int vcpu_peek(struct vcpu *v, gva_t gva, struct vcpu_walk *out, bool *accessed_dirty)
@@ -171,12 +180,14 @@ int vcpu_peek(struct vcpu *v, gva_t gva, struct vcpu_walk *out, bool *accessed_d
 	return 0;
 }
 
-/* The page table that has gva's entry, pinned; NULL: none, or no need of one. `pde` is the entry above. */
+/* Pin and return the page table with gva's entry; NULL: none exists, or none is needed.  `pde`
+ * is the entry above. */
 static const uint32_t *pin_page_table(struct vcpu *v, gva_t gva, uint32_t *pde)
 {
 	gpa_t directory = v->cr3 & ~(uint32_t)PAGE_MASK;
 
-	if (!entry_read(v, directory + (gva >> 22) * 4, pde) || !(*pde & ENTRY_PRESENT) || ((*pde & ENTRY_LARGE) && (v->cr4 & CR4_PSE)))
+	if (!entry_read(v, directory + (gva >> 22) * 4, pde) || !(*pde & ENTRY_PRESENT) ||
+	    ((*pde & ENTRY_LARGE) && (v->cr4 & CR4_PSE)))
 		return NULL;
 	return v->env->pin(v->env->ctx, *pde & ~(uint32_t)PAGE_MASK, false);
 }
@@ -191,14 +202,15 @@ void vcpu_peek_run(struct vcpu *v, gva_t first, unsigned count, struct vcpu_walk
 		if (!table)
 			continue;
 		e.pte = __atomic_load_n(table + (first >> PAGE_BITS & 0x3ff), __ATOMIC_ACQUIRE);
-		if ((e.pte & ENTRY_PRESENT) && !(e.pte & PTE_RESERVED) && is_used(v, e.pde & e.pte, e.pte))
+		if ((e.pte & ENTRY_PRESENT) && !(e.pte & PTE_RESERVED) &&
+		    is_used(v, e.pde & e.pte, e.pte))
 			entries_describe(v, first, &e, v->cpl == 3, &out[i]);
 	}
 	if (table)
 		v->env->unpin(v->env->ctx, e.pde & ~(uint32_t)PAGE_MASK);
 }
 
-/* Device memory is touched in one access of 1, 2 or 4 bytes, or bytewise. */
+/* Copy from or to device memory, in one access of 1, 2 or 4 bytes, otherwise byte by byte. */
 static void copy_device(struct vcpu *v, gpa_t gpa, uint8_t *data, unsigned bytes, bool write)
 {
 	unsigned step = bytes == 2 || bytes == 4 ? bytes : 1;
@@ -232,8 +244,10 @@ void physical_copy(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool w
 	v->env->unpin(v->env->ctx, gpa);
 }
 
-/* Both pages are walked before either is touched: all of the copy happens, or nothing. */
-static int copy_linear(struct vcpu *v, gva_t gva, uint8_t *data, unsigned bytes, bool user, bool write, uint32_t *error)
+/* Copy at most a page's length.  Both pages are walked before either is accessed, so the copy is
+ * complete or has no effect. */
+static int copy_linear(struct vcpu *v, gva_t gva, uint8_t *data, unsigned bytes, bool user,
+		       bool write, uint32_t *error)
 {
 	enum vcpu_access access = write ? ACCESS_WRITE : ACCESS_READ;
 	unsigned left = PAGE_BYTES - (gva & PAGE_MASK);
@@ -264,7 +278,8 @@ int vcpu_read(struct vcpu *v, gva_t gva, void *to, unsigned bytes, bool user, ui
 	return copy_linear(v, gva, to, bytes, user, false, error);
 }
 
-int vcpu_write(struct vcpu *v, gva_t gva, const void *from, unsigned bytes, bool user, uint32_t *error)
+int vcpu_write(struct vcpu *v, gva_t gva, const void *from, unsigned bytes, bool user,
+	       uint32_t *error)
 {
 	return copy_linear(v, gva, (uint8_t *)(uintptr_t)from, bytes, user, true, error);
 }

@@ -1,8 +1,9 @@
 /* portio.c - in, out, ins, outs.
  *
- * A repeated string instruction goes in chunks that end at a page's end.  Each chunk walks its page, moves the data and
- * commits ECX and ESI/EDI, so that a page fault or an interrupt between chunks finds the instruction half done and
- * restartable, as on the processor.  An IDE sector by `rep insw` is one or two chunks, hence one or two messages.
+ * A repeated string instruction goes in chunks that end at a page's end.  Each chunk walks its
+ * page, moves the data and commits ECX and ESI/EDI, so that a page fault or an interrupt between
+ * chunks finds the instruction half done and restartable, as on the processor.  An IDE sector by
+ * `rep insw` is one or two chunks, hence one or two messages.
  */
 #include "vcpu/internal.h"
 
@@ -40,7 +41,8 @@ static bool walk_raises(struct insn *i, gva_t gva, bool write, struct vcpu_walk 
 	return true;
 }
 
-/* `count` elements that lie in one page: the walk comes first, since data taken from a port cannot be put back. */
+/* Move `count` elements that lie in one page.  The page is walked first, because data taken from
+ * a port cannot be put back.  True: a fault was raised. */
 static bool chunk_move(struct insn *i, const struct string *s, gva_t gva, unsigned count)
 {
 	const struct vcpu_env *env = i->v->env;
@@ -60,7 +62,7 @@ static bool chunk_move(struct insn *i, const struct string *s, gva_t gva, unsign
 	return false;
 }
 
-/* One element that lies across two pages. */
+/* Move one element that lies across two pages.  True: a fault was raised. */
 static bool split_move(struct insn *i, const struct string *s, gva_t gva)
 {
 	const struct vcpu_env *env = i->v->env;
@@ -80,7 +82,8 @@ static bool split_move(struct insn *i, const struct string *s, gva_t gva)
 	return memory_write(i, gva, data, s->bytes);
 }
 
-/* How many elements from gva up lie in its page; 0: the first one crosses. Backwards, and in single steps, one at a time. */
+/* Return how many elements from gva upwards lie in its page; 0: the first one crosses into the
+ * next.  Backwards or when single-stepping: at most one. */
 static unsigned chunk_count(const struct insn *i, gva_t gva, unsigned bytes, uint32_t left)
 {
 	uint32_t fit = (PAGE_BYTES - (gva & PAGE_MASK)) / bytes;

@@ -1,8 +1,10 @@
-/* segments.c - descriptors of the guest's GDT, and what each kind of selector may name (SDM 3, 3.4 and 5.5 - 5.8).
+/* segments.c - descriptors of the guest's GDT, and what each kind of selector may name (SDM 3,
+ * 3.4 and 5.5 - 5.8).
  *
- * A selector with the table bit set names the same GDT entry as one without: the host's LDT shadows the guest's GDT
- * (base/guest_abi.h).  Guest kernel selectors carry RPL 3 for the same reason, so at CPL 0 the RPL of data and stack
- * selectors is not compared with the descriptor's DPL; at CPL 3 everything is.
+ * A selector with the table bit set names the same GDT entry as one without: the host's LDT
+ * shadows the guest's GDT (base/guest_abi.h).  Guest kernel selectors carry RPL 3 for the same
+ * reason, so at CPL 0 the RPL of data and stack selectors is not compared with the descriptor's
+ * DPL; at CPL 3 everything is.
  */
 #include "vcpu/internal.h"
 
@@ -20,7 +22,8 @@ static void descriptor_decode(const struct descriptor *raw, struct vcpu_segment 
 	out->big = raw->high >> 22 & 1;
 }
 
-/* The flat segments of the boot protocol, until the guest loads a GDT of its own. */
+/* Set *raw to a flat segment of the boot protocol.  False: `index` is none of them, or the guest
+ * has loaded a GDT. */
 static bool boot_descriptor(const struct vcpu *v, unsigned index, struct descriptor *raw)
 {
 	if (v->gdtr.limit || v->gdtr.base)
@@ -34,7 +37,8 @@ static bool boot_descriptor(const struct vcpu *v, unsigned index, struct descrip
 	return true;
 }
 
-int segment_read(struct vcpu *v, uint16_t selector, struct descriptor *raw, struct vcpu_segment *out, uint32_t *error)
+int segment_read(struct vcpu *v, uint16_t selector, struct descriptor *raw,
+		 struct vcpu_segment *out, uint32_t *error)
 {
 	unsigned index = selector >> 3;
 
@@ -55,12 +59,13 @@ int vcpu_segment(struct vcpu *v, unsigned index, struct vcpu_segment *out)
 
 	if (index <= 0xffff >> 3 && !segment_read(v, (uint16_t)(index * 8), &raw, out, &error))
 		return 0;
-	v->cr2 = cr2; /* nobody raises this fault */
+	v->cr2 = cr2; /* this fault is not raised */
 	*out = (struct vcpu_segment){ .present = false };
 	return ERR_FAULT;
 }
 
-/* Entries beyond the guest's limit, or unreadable ones, are announced as not present. */
+/* Notify the engine of `count` entries.  Entries beyond the guest's limit, or unreadable ones, are
+ * announced as not present. */
 void segments_announce(struct vcpu *v, unsigned first, unsigned count)
 {
 	for (unsigned index = first; index < VMP_GDT_ENTRIES && index - first < count; index++) {
@@ -71,8 +76,10 @@ void segments_announce(struct vcpu *v, unsigned first, unsigned count)
 	}
 }
 
-/* The steps all checks begin with; `absent` is the vector for a segment that is not present, checked last by the caller. */
-static int selector_lookup(struct vcpu *v, uint16_t selector, struct vcpu_segment *segment, uint32_t *error)
+/* Read the segment of a selector, as all checks begin.  Returns -1, or the vector to raise; sets
+ * *error.  The caller checks last whether the segment is present. */
+static int selector_lookup(struct vcpu *v, uint16_t selector, struct vcpu_segment *segment,
+			   uint32_t *error)
 {
 	struct descriptor raw;
 
@@ -88,11 +95,13 @@ static int selector_lookup(struct vcpu *v, uint16_t selector, struct vcpu_segmen
 	}
 }
 
-/* The same where a null selector is an error: stack and code. */
-static int selector_lookup_needed(struct vcpu *v, uint16_t selector, struct vcpu_segment *segment, uint32_t *error)
+/* As selector_lookup(), for stack and code, where a null selector is an error. */
+static int selector_lookup_needed(struct vcpu *v, uint16_t selector, struct vcpu_segment *segment,
+				  uint32_t *error)
 {
 	*error = 0;
-	return selector_is_null(selector) ? VECTOR_GP : selector_lookup(v, selector, segment, error);
+	return selector_is_null(selector)
+		? VECTOR_GP : selector_lookup(v, selector, segment, error);
 }
 
 int segment_check_data(struct vcpu *v, uint16_t selector, uint32_t *error)
@@ -107,7 +116,8 @@ int segment_check_data(struct vcpu *v, uint16_t selector, uint32_t *error)
 		return vector;
 	if (s.system || ((s.type & TYPE_CODE) && !(s.type & TYPE_READABLE)))
 		return VECTOR_GP;
-	if (v->cpl == 3 && s.dpl < 3 && (s.type & (TYPE_CODE | TYPE_CONFORMING)) != (TYPE_CODE | TYPE_CONFORMING))
+	if (v->cpl == 3 && s.dpl < 3 &&
+	    (s.type & (TYPE_CODE | TYPE_CONFORMING)) != (TYPE_CODE | TYPE_CONFORMING))
 		return VECTOR_GP;
 	return s.present ? -1 : VECTOR_NP;
 }
@@ -141,7 +151,7 @@ int segment_check_code(struct vcpu *v, uint16_t selector, unsigned cpl, uint32_t
 		return VECTOR_NP;
 	if (!s.big || s.base) {
 		if (cpl == 3)
-			return VECTOR_GP; /* a user's odd segment is the user's problem */
+			return VECTOR_GP; /* a user's unusual segment harms only the user */
 		vcpu_kill(v, "code segment %x is not a flat 32-bit one", selector);
 	}
 	return -1;

@@ -1,19 +1,24 @@
-/* shadow.c - see shadow.h.  Mappings are made in runs: the neighbours within 64 KiB, or 1 MiB, that the guest has
- * mapped and used already, and 4 MiB pages whole.
+/* shadow.c - see shadow.h.  Mappings are made in runs: the neighbours within 64 KiB, or 1 MiB,
+ * that the guest has mapped and used already, and 4 MiB pages whole.
  */
 #include "vcpu/shadow.h"
 
 enum { USER_PAGES = VMP_USER_LIMIT >> PAGE_BITS, WINDOW_PAGE = VMP_WINDOW >> PAGE_BITS };
 
-static bool chunk_used(const struct shadow *s, uint32_t chunk) { return s->used[chunk / 32] >> chunk % 32 & 1; }
+static bool chunk_used(const struct shadow *s, uint32_t chunk)
+{
+	return s->used[chunk / 32] >> chunk % 32 & 1;
+}
 
-/* Entries of whole chunks only: `first` and `count` are multiples of SHADOW_CHUNK. */
+/* Clear the entries of whole chunks: `first` and `count` are multiples of SHADOW_CHUNK. */
 static void forget(struct shadow *s, uint32_t first, uint32_t count)
 {
-	for (uint32_t chunk = first / SHADOW_CHUNK; chunk < (first + count) / SHADOW_CHUNK; chunk++) {
+	for (uint32_t chunk = first / SHADOW_CHUNK; chunk < (first + count) / SHADOW_CHUNK;
+	     chunk++) {
 		if (!chunk_used(s, chunk))
 			continue;
-		__builtin_memset(s->entry + chunk * SHADOW_CHUNK, 0, SHADOW_CHUNK * sizeof *s->entry);
+		__builtin_memset(s->entry + chunk * SHADOW_CHUNK, 0,
+				 SHADOW_CHUNK * sizeof *s->entry);
 		s->used[chunk / 32] &= ~(1u << chunk % 32);
 	}
 }
@@ -48,7 +53,8 @@ void shadow_drop_kernel(struct shadow *s)
 static void set_entry(struct shadow *s, uint32_t page, uint32_t value)
 {
 	uint32_t *entry = &s->entry[page];
-	bool local = value && !(value & SHADOW_GLOBAL), was_local = *entry && !(*entry & SHADOW_GLOBAL);
+	bool local = value && !(value & SHADOW_GLOBAL),
+	     was_local = *entry && !(*entry & SHADOW_GLOBAL);
 
 	if (page < USER_PAGES) {
 		s->user_pages += !!value - !!*entry;
@@ -86,33 +92,38 @@ static void map_run(struct shadow *s, uint32_t page, unsigned count)
 {
 	uint32_t entry = s->entry[page] | (page < USER_PAGES ? SHADOW_EXECUTE : 0);
 
-	s->host->map(s->host->ctx, page << PAGE_BITS, count << PAGE_BITS, entry & ~(uint32_t)PAGE_MASK,
-		     entry & (SHADOW_WRITE | SHADOW_EXECUTE));
+	s->host->map(s->host->ctx, page << PAGE_BITS, count << PAGE_BITS,
+		     entry & ~(uint32_t)PAGE_MASK, entry & (SHADOW_WRITE | SHADOW_EXECUTE));
 	s->areas++;
 }
 
-/* Map what is to be anew of the `count` pages from `first` on: fresh[i], or 0. */
+/* Map those of the `count` pages from `first` on that have a new entry: fresh[i]; 0: no new
+ * entry. */
 static void map_fresh(struct shadow *s, uint32_t first, const uint32_t *fresh, unsigned count)
 {
 	for (unsigned i = 0, run; i < count; i += run) {
-		for (run = 1; i + run < count && fresh[i] && fresh[i + run] == fresh[i] + run * PAGE_BYTES; run++)
-			continue;
+		run = 1;
 		if (!fresh[i])
 			continue;
+		while (i + run < count && fresh[i + run] == fresh[i] + run * PAGE_BYTES)
+			run++;
 		for (unsigned k = 0; k < run; k++)
 			set_entry(s, first + i + k, fresh[i + k]);
 		map_run(s, first + i, run);
 	}
 }
 
-/* What the kernel has run of a frame stays so when it may be written to. */
+/* Return `entry`, with SHADOW_EXECUTE if the kernel has run the same frame: that right stays
+ * when the page becomes writable. */
 static uint32_t still_run(uint32_t old, uint32_t entry)
 {
 	return entry | ((old ^ entry) & ~(uint32_t)PAGE_MASK ? 0 : old & SHADOW_EXECUTE);
 }
 
-/* Of the 4 MiB around page `touched`, what is not there yet, or was there otherwise. */
-static void gather_large(const struct shadow *s, uint32_t touched, const struct vcpu_walk *w, uint32_t execute, uint32_t *fresh)
+/* Collect the entries of the 4 MiB around page `touched` that are missing or different, and its
+ * own. */
+static void gather_large(const struct shadow *s, uint32_t touched, const struct vcpu_walk *w,
+			 uint32_t execute, uint32_t *fresh)
 {
 	uint32_t first = touched & ~(SHADOW_CHUNK - 1u);
 	struct vcpu_walk at = *w;
@@ -128,46 +139,52 @@ static void gather_large(const struct shadow *s, uint32_t touched, const struct 
 	}
 }
 
-/* An entry that is there already comes along if it lacks the right to write alone: that is given for several frames at once. */
+/* True if a present entry lacks only the right to write: that right is given for several frames
+ * at once. */
 static bool lacks_right(const struct shadow *s, uint32_t old, uint32_t entry)
 {
 	return s->right && entry & SHADOW_WRITE && still_run(old, entry) == (old ^ SHADOW_WRITE);
 }
 
-/* The entries of the run from page `first` on that are not there yet and may come along. */
+/* Collect the entries of the run from page `first` on that are missing and can be mapped as
+ * well. */
 static void gather(struct shadow *s, struct vcpu *v, uint32_t first, uint32_t *fresh)
 {
 	struct vcpu_walk near[SHADOW_LONG_RUN];
 
 	vcpu_peek_run(v, first << PAGE_BITS, s->run, near);
 	for (unsigned i = 0; i < s->run; i++) {
-		bool may_come = !near[i].error && first + i >= s->first_page && first + i < WINDOW_PAGE &&
-				gpa_to_gfn(near[i].gpa) < s->ram_pages;
-		uint32_t old = s->entry[first + i], entry = may_come ? shadow_entry_of(s, &near[i]) : 0;
+		bool may_come = !near[i].error && first + i >= s->first_page &&
+				first + i < WINDOW_PAGE && gpa_to_gfn(near[i].gpa) < s->ram_pages;
+		uint32_t old = s->entry[first + i],
+			 entry = may_come ? shadow_entry_of(s, &near[i]) : 0;
 
 		fresh[i] = !old ? entry : lacks_right(s, old, entry) ? still_run(old, entry) : 0;
 	}
 }
 
-/* What the entry of a page of the user's is now; 0: it is not there, or has not been used. */
+/* Return a user page's entry by the current page tables; 0: not present, or not used yet. */
 static uint32_t entry_now(const struct shadow *s, struct vcpu *v, uint32_t page)
 {
 	struct vcpu_walk now;
 	bool used;
 
-	if (vcpu_peek(v, page << PAGE_BITS, &now, &used) || !used || !now.user || now.large || now.global ||
-	    gpa_to_gfn(now.gpa) >= s->ram_pages)
+	if (vcpu_peek(v, page << PAGE_BITS, &now, &used) || !used || !now.user || now.large ||
+	    now.global || gpa_to_gfn(now.gpa) >= s->ram_pages)
 		return 0;
 	return shadow_entry_of(s, &now);
 }
 
-/* Pages from `page` on, at most to `end`, that follow each other and have become what follows each other. */
-static uint32_t alike(const struct shadow *s, struct vcpu *v, uint32_t page, uint32_t end, uint32_t *now)
+/* Return the number of pages from `page` on, at most up to `end`, whose frames follow each
+ * other, before and now. */
+static uint32_t alike(const struct shadow *s, struct vcpu *v, uint32_t page, uint32_t end,
+		      uint32_t *now)
 {
 	uint32_t count = 1;
 
 	*now = entry_now(s, v, page);
-	for (; page + count < end && s->entry[page + count] == s->entry[page] + count * PAGE_BYTES; count++)
+	for (; page + count < end && s->entry[page + count] == s->entry[page] + count * PAGE_BYTES;
+	     count++)
 		if (entry_now(s, v, page + count) != (*now ? *now + count * PAGE_BYTES : 0))
 			break;
 	return count;
@@ -206,7 +223,7 @@ void shadow_refresh_range(struct shadow *s, struct vcpu *v, gva_t first, uint32_
 /* (TRICKS: refresh-not-drop) */
 void shadow_refresh_user(struct shadow *s, struct vcpu *v)
 {
-	enum { TOO_MANY = 2048 }; /* looking at them would take longer than their faults */
+	enum { TOO_MANY = 2048 }; /* examining them would take longer than their faults */
 
 	if (s->kernel_local || s->user_pages > TOO_MANY || s->areas > s->area_limit) {
 		shadow_switch_space(s);
@@ -223,15 +240,17 @@ static void ask_right(struct vcpu *v, gpa_t gpa)
 	v->env->unpin(v->env->ctx, gpa);
 }
 
-bool shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w, enum vcpu_access access)
+bool shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_walk *w,
+		enum vcpu_access access)
 {
 	uint32_t page = gva >> PAGE_BITS, first = page & ~(s->run - 1), fresh[SHADOW_CHUNK];
 	uint32_t execute = page >= USER_PAGES && access == ACCESS_FETCH ? SHADOW_EXECUTE : 0;
 
 	if (s->areas > s->area_limit)
 		shadow_drop_all(s);
-	/* The host forbids to map there. A guest's null pointer has faulted before this; here its root has mapped page 0 (Linux
-	 * lets only root do that), and the access is refused: its kernel sends SIGSEGV. */
+	/* The host forbids mappings there.  A guest's null pointer faults before this point.
+	 * Here the guest's root has mapped page 0 (Linux lets only root do that).  The access is
+	 * refused: the guest's kernel sends SIGSEGV. */
 	if (page < s->first_page) {
 		vcpu_exception(v, VECTOR_GP, 0);
 		return false;

@@ -2,7 +2,12 @@
 #include "vcpu/spaces.h"
 
 static uint32_t bit_of(uint32_t number) { return 1u << number; }
-static uint32_t *stale_of(struct spaces *all, const struct space *own) { return own->bare ? &all->bare_stale : &all->stale; }
+
+static uint32_t *stale_of(struct spaces *all, const struct space *own)
+{
+	return own->bare ? &all->bare_stale : &all->stale;
+}
+
 static uint32_t directory_of(const struct vcpu *v) { return v->cr3 & ~(uint32_t)PAGE_MASK; }
 
 void spaces_cr3_loaded(struct spaces *all, uint32_t cr3, bool keep)
@@ -19,7 +24,8 @@ static bool reaches_kernel(gva_t first, uint32_t pages)
 }
 
 /* (TRICKS: kernel-flush-everywhere) */
-void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gva_t first, uint32_t pages)
+void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gva_t first,
+		       uint32_t pages)
 {
 	uint32_t number = spaces_number(v->cr3);
 
@@ -28,7 +34,7 @@ void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gv
 	else
 		shadow_drop_range(&own->shadow, first, pages);
 	if (first < VMP_USER_LIMIT && own->number != number)
-		all->stale |= bit_of(number); /* meant for a space that runs only later */
+		all->stale |= bit_of(number); /* the mappings are in a space that runs later */
 	if (first < VMP_USER_LIMIT)
 		all->bare_stale |= bit_of(number);
 	if (!reaches_kernel(first, pages))
@@ -57,14 +63,16 @@ void spaces_catch_up(const struct spaces *all, struct space *own)
 		shadow_drop_all(&own->shadow);
 	else
 		for (uint32_t i = own->seen_ranges; i != all->ranges; i++)
-			shadow_drop_range(&own->shadow, all->range[i % SPACES_LOG].first, all->range[i % SPACES_LOG].pages);
+			shadow_drop_range(&own->shadow, all->range[i % SPACES_LOG].first,
+					  all->range[i % SPACES_LOG].pages);
 	own->seen_all_drops = all->all_drops;
 	own->seen_ranges = all->ranges;
 }
 
 void spaces_enter(struct spaces *all, struct space *own, struct vcpu *v)
 {
-	uint32_t number = spaces_number(v->cr3), directory = directory_of(v), *stale = stale_of(all, own);
+	uint32_t number = spaces_number(v->cr3), directory = directory_of(v),
+		 *stale = stale_of(all, own);
 
 	spaces_catch_up(all, own);
 	if (own->number != number || own->directory != directory)

@@ -18,9 +18,12 @@ enum {
 #include "vcpu/state.def"
 #undef X
 };
-_Static_assert(VCPU_STATE_HEAD + FIELD_BYTES + 4 == VCPU_STATE_BYTES, "VCPU_STATE_BYTES follows from state.def");
-/* A field added to struct vcpu belongs into state.def, or is an engine's (env, dead, yields, delivering). */
-_Static_assert(sizeof(struct vcpu) == 584, "struct vcpu has changed: does state.def need the new field?");
+_Static_assert(VCPU_STATE_HEAD + FIELD_BYTES + 4 == VCPU_STATE_BYTES,
+	       "VCPU_STATE_BYTES follows from state.def");
+/* A field added to struct vcpu must be added to state.def, unless it is an engine's (env, dead,
+ * yields, delivering). */
+_Static_assert(sizeof(struct vcpu) == 584,
+	       "struct vcpu has changed: does state.def need the new field?");
 
 struct head { uint32_t magic; uint16_t version, bytes; };
 _Static_assert(sizeof(struct head) == VCPU_STATE_HEAD, "layout");
@@ -66,15 +69,18 @@ static enum vcpu_state_fault check_frame(const uint8_t *from, uint32_t bytes)
 	if (bytes != VCPU_STATE_BYTES || head.bytes != VCPU_STATE_BYTES)
 		return VCPU_STATE_CUT;
 	__builtin_memcpy(&crc, from + VCPU_STATE_BYTES - sizeof crc, sizeof crc);
-	return crc == vcpu_crc32(0, from, VCPU_STATE_BYTES - sizeof crc) ? VCPU_STATE_GOOD : VCPU_STATE_DAMAGED;
+	return crc == vcpu_crc32(0, from, VCPU_STATE_BYTES - sizeof crc)
+		? VCPU_STATE_GOOD : VCPU_STATE_DAMAGED;
 }
 
-static enum vcpu_state_fault take_field(struct vcpu *v, const struct field *field, const uint8_t *from)
+static enum vcpu_state_fault take_field(struct vcpu *v, const struct field *field,
+					const uint8_t *from)
 {
 	uint8_t *to = (uint8_t *)v + field->offset;
 
 	if (field->kind == FIXED)
-		return __builtin_memcmp(to, from, field->bytes) ? VCPU_STATE_MISPLACED : VCPU_STATE_GOOD;
+		return __builtin_memcmp(to, from, field->bytes)
+			? VCPU_STATE_MISPLACED : VCPU_STATE_GOOD;
 	if (field->kind == FLAG && *from > 1)
 		return VCPU_STATE_DAMAGED;
 	__builtin_memcpy(to, from, field->bytes);
@@ -103,8 +109,8 @@ enum vcpu_state_fault vcpu_state_take(struct vcpu *v, const volatile struct vcpu
 
 	for (unsigned n = 0; n < ARRAY_LEN(fields) && !fault; n++)
 		fault = take_field(&taken, &fields[n], (const uint8_t *)&theirs + fields[n].offset);
-	if (!fault && ((taken.cpl != 0 && taken.cpl != 3) || (unsigned)theirs.dead > VCPU_KILLED || theirs.delivering > 256 ||
-		       *(const uint8_t *)&theirs.eoi_offered > 1))
+	if (!fault && ((taken.cpl != 0 && taken.cpl != 3) || (unsigned)theirs.dead > VCPU_KILLED ||
+		       theirs.delivering > 256 || *(const uint8_t *)&theirs.eoi_offered > 1))
 		fault = VCPU_STATE_DAMAGED;
 	if (fault)
 		return fault;

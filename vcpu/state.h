@@ -1,10 +1,12 @@
-/* state.h - a virtual CPU as bytes, for snapshots and for moving it to another host: flat, versioned, of one size, with a
- * checksum at the end.  state.def lists what is in it.
+/* state.h - the serialised state of a virtual CPU, for snapshots and for moving it to another
+ * host: flat, versioned, of one size, with a checksum at the end.  state.def lists the fields.
  *
  * Rules of use:
- *  - The CPU is at an instruction boundary and alive; interrupts posted outside it have been collected.
- *  - Not in it: what the host keeps (FPU and vector registers: monitor/fpstate.h) and what follows from guest memory
- *    (the host's descriptors and mappings: vcpu_state_rebuild()).
+ *  - The CPU is at an instruction boundary and alive; interrupts posted outside it have been
+ *    collected.
+ *  - Not included: state that the host keeps (FPU and vector registers: monitor/fpstate.h) and
+ *    state that follows from guest memory (the host's descriptors and mappings:
+ *    vcpu_state_rebuild()).
  */
 #ifndef VCPU_STATE_H
 #define VCPU_STATE_H
@@ -31,13 +33,15 @@ void vcpu_state_save(const struct vcpu *v, void *to);
 
 /* `v` is initialised (vcpu_init). Nothing changes unless the result is VCPU_STATE_GOOD. */
 enum vcpu_state_fault vcpu_state_load(struct vcpu *v, const void *from, uint32_t bytes);
-/* The same from a struct vcpu that somebody else can write, who has this CPU: `from` is copied once, then checked.  What is not in
- * state.def comes too, within its limits, but for env, which stays.  GOOD, or DAMAGED or MISPLACED and nothing changes. */
+/* Load from a struct vcpu that another process, which has this CPU, can write: `from` is copied
+ * once, then checked.  Fields outside state.def are taken too, within their limits; env stays.
+ * Returns GOOD; or DAMAGED or MISPLACED, and nothing changes. */
 enum vcpu_state_fault vcpu_state_take(struct vcpu *v, const volatile struct vcpu *from);
-/* What to say about it: "is damaged", ... */
+/* Return the words for an error message: "is damaged", ... */
 const char *vcpu_state_fault_text(enum vcpu_state_fault fault);
 
-/* After a load, once guest memory can be read: the engine forgets all mappings and hears of every descriptor. */
+/* Called after a load, once guest memory can be read: the engine drops all mappings and is
+ * notified of every descriptor. */
 void vcpu_state_rebuild(struct vcpu *v);
 
 /* CRC-32 (IEEE 802.3, as zlib's); `crc` is 0 or the result for the bytes before. */

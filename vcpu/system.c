@@ -1,5 +1,5 @@
-/* system.c - the system's registers and tables: control and debug registers, descriptor tables, MSRs, TSC, CPUID, XCR0,
- * and the questions lar, lsl, verr, verw.
+/* system.c - the system's registers and tables: control and debug registers, descriptor tables,
+ * MSRs, TSC, CPUID, XCR0, and the queries lar, lsl, verr, verw.
  */
 #include "vcpu/internal.h"
 
@@ -7,8 +7,10 @@
 
 enum {
 	CR0_NW = 1 << 29, CR0_CD = 1 << 30,
-	CR0_KNOWN = CR0_PE | CR0_MP | CR0_EM | CR0_TS | CR0_ET | CR0_NE | CR0_WP | CR0_AM | CR0_NW | CR0_CD,
-	CR4_KNOWN = CR4_TSD | CR4_DE | CR4_PSE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE,
+	CR0_KNOWN = CR0_PE | CR0_MP | CR0_EM | CR0_TS | CR0_ET | CR0_NE | CR0_WP | CR0_AM |
+		    CR0_NW | CR0_CD,
+	CR4_KNOWN = CR4_TSD | CR4_DE | CR4_PSE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT |
+		    CR4_OSXSAVE,
 	CR3_KNOWN = VMP_CR3_SPACE | ~PAGE_MASK,
 };
 
@@ -95,10 +97,11 @@ enum vcpu_result emulate_lmsw(struct insn *i)
 
 enum vcpu_result emulate_smsw(struct insn *i)
 {
-	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->cr0) ? VCPU_RAISED : VCPU_DONE;
+	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->cr0)
+		? VCPU_RAISED : VCPU_DONE;
 }
 
-/* ---- debug registers: kept, and shown by the engine's choice to the host */
+/* ---- debug registers: kept here; the engine decides whether the host gets them */
 
 /* dr4 and dr5 are dr6 and dr7, unless CR4.DE makes them undefined. */
 static bool debug_register(struct insn *i, unsigned *number)
@@ -159,7 +162,8 @@ enum vcpu_result emulate_cache_control(struct insn *i)
 
 /* ---- descriptor tables */
 
-static bool is_interrupt_table(const struct insn *i) { return i->reg & 1; } /* /0 sgdt /1 sidt /2 lgdt /3 lidt */
+/* ModRM's reg field: 0 sgdt, 1 sidt, 2 lgdt, 3 lidt. */
+static bool is_interrupt_table(const struct insn *i) { return i->reg & 1; }
 
 enum vcpu_result emulate_store_table(struct insn *i)
 {
@@ -169,7 +173,8 @@ enum vcpu_result emulate_store_table(struct insn *i)
 
 	__builtin_memcpy(image, &table->limit, 2);
 	__builtin_memcpy(image + 2, &table->base, 4);
-	return operand_linear(i, &gva) || memory_write(i, gva, image, sizeof image) ? VCPU_RAISED : VCPU_DONE;
+	return operand_linear(i, &gva) || memory_write(i, gva, image, sizeof image)
+		? VCPU_RAISED : VCPU_DONE;
 }
 
 enum vcpu_result emulate_load_table(struct insn *i)
@@ -191,16 +196,19 @@ enum vcpu_result emulate_load_table(struct insn *i)
 
 enum vcpu_result emulate_sldt(struct insn *i)
 {
-	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->ldtr) ? VCPU_RAISED : VCPU_DONE;
+	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->ldtr)
+		? VCPU_RAISED : VCPU_DONE;
 }
 
 enum vcpu_result emulate_str(struct insn *i)
 {
-	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->tr) ? VCPU_RAISED : VCPU_DONE;
+	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->tr)
+		? VCPU_RAISED : VCPU_DONE;
 }
 
-/* The system segment that lldt or ltr names. False: raised. */
-static bool system_segment(struct insn *i, uint16_t selector, unsigned type, struct descriptor *raw, struct vcpu_segment *s)
+/* Look up the system segment that lldt or ltr selects.  False: a fault was raised. */
+static bool system_segment(struct insn *i, uint16_t selector, unsigned type, struct descriptor *raw,
+			   struct vcpu_segment *s)
 {
 	uint32_t error, where = selector & ~(uint32_t)SELECTOR_RPL;
 
@@ -226,7 +234,8 @@ enum vcpu_result emulate_lldt(struct insn *i)
 
 	if (operand_read(i, 2, &selector))
 		return VCPU_RAISED;
-	if (!selector_is_null((uint16_t)selector) && !system_segment(i, (uint16_t)selector, SYSTEM_LDT, &raw, &s))
+	if (!selector_is_null((uint16_t)selector) &&
+	    !system_segment(i, (uint16_t)selector, SYSTEM_LDT, &raw, &s))
 		return VCPU_RAISED;
 	i->v->ldtr = (uint16_t)selector;
 	return VCPU_DONE;
@@ -254,10 +263,12 @@ enum vcpu_result emulate_ltr(struct insn *i)
 	return VCPU_DONE;
 }
 
-/* ---- questions about descriptors: the answer is ZF */
+/* ---- queries about descriptors: the result is ZF */
 
-/* The descriptor, if this CPL may know of it. At CPL 0 all RPLs are 3 (guest_abi.h), so they do not count. */
-static bool question_sees(struct insn *i, struct descriptor *raw, struct vcpu_segment *s, bool *raised)
+/* Read the descriptor; true if this CPL may see it.  At CPL 0 all RPLs are 3 (guest_abi.h), so
+ * they are not compared. */
+static bool question_sees(struct insn *i, struct descriptor *raw, struct vcpu_segment *s,
+			  bool *raised)
 {
 	struct vcpu *v = i->v;
 	uint32_t selector, error, cr2 = v->cr2;
@@ -275,7 +286,8 @@ static bool question_sees(struct insn *i, struct descriptor *raw, struct vcpu_se
 		v->cr2 = cr2;
 		return false;
 	}
-	return v->cpl <= s->dpl || (!s->system && (s->type & (TYPE_CODE | TYPE_CONFORMING)) == (TYPE_CODE | TYPE_CONFORMING));
+	return v->cpl <= s->dpl || (!s->system && (s->type & (TYPE_CODE | TYPE_CONFORMING)) ==
+							  (TYPE_CODE | TYPE_CONFORMING));
 }
 
 static enum vcpu_result answer(struct insn *i, bool yes)
@@ -285,7 +297,10 @@ static enum vcpu_result answer(struct insn *i, bool yes)
 }
 
 /* Which system types lar and lsl know (SDM 2, tables 3-53 and 3-57), a bit per type. */
-enum { LAR_TYPES = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 9 | 1 << 11 | 1 << 12, LSL_TYPES = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 9 | 1 << 11 };
+enum {
+	LAR_TYPES = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5 | 1 << 9 | 1 << 11 | 1 << 12,
+	LSL_TYPES = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 9 | 1 << 11,
+};
 
 static enum vcpu_result question(struct insn *i, unsigned system_types, bool limit)
 {
@@ -298,7 +313,8 @@ static enum vcpu_result question(struct insn *i, unsigned system_types, bool lim
 	if (yes && s.system)
 		yes = system_types >> s.type & 1;
 	if (yes)
-		register_write(i->v, i->reg, i->operand_bytes, limit ? s.limit : raw.high & 0x00f0ff00);
+		register_write(i->v, i->reg, i->operand_bytes,
+			       limit ? s.limit : raw.high & 0x00f0ff00);
 	return answer(i, yes);
 }
 
@@ -344,7 +360,8 @@ enum vcpu_result emulate_rdmsr(struct insn *i)
 
 enum vcpu_result emulate_wrmsr(struct insn *i)
 {
-	return msr_write(i->v, i->v->gpr[ECX], edx_eax(i->v)) ? VCPU_DONE : insn_raise(i, VECTOR_GP, 0);
+	return msr_write(i->v, i->v->gpr[ECX], edx_eax(i->v))
+		? VCPU_DONE : insn_raise(i, VECTOR_GP, 0);
 }
 
 enum vcpu_result emulate_rdtsc(struct insn *i)
@@ -357,7 +374,8 @@ enum vcpu_result emulate_rdtsc(struct insn *i)
 	return VCPU_DONE;
 }
 
-/* Hidden from the kernel, but user programs that see the host's CPUID may use it where the host traps it. */
+/* Hidden from the kernel, but user programs that see the host's CPUID may use it where the host
+ * traps it. */
 enum vcpu_result emulate_rdtscp(struct insn *i)
 {
 	enum vcpu_result result = emulate_rdtsc(i);

@@ -1,4 +1,5 @@
-/* text.c - the formatter of reasons and dumps: %s %u %x with a zero-padded width. There is no libc in this folder. */
+/* text.c - the formatter of reasons and dumps: %s %u %x with a zero-padded width.  There is no
+ * libc in this folder. */
 #include "vcpu/internal.h"
 
 static void add_char(struct text *t, char c)

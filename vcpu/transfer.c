@@ -1,9 +1,9 @@
-/* transfer.c - control flow between segments and levels, flags, and segment registers: int, iret, far jumps, calls and
- * returns, pushf, popf, cli, sti, mov and pop to segment registers.
+/* transfer.c - control flow between segments and levels, flags, and segment registers: int,
+ * iret, far jumps, calls and returns, pushf, popf, cli, sti, mov and pop to segment registers.
  */
 #include "vcpu/internal.h"
 
-/* Raises what a segment check found. */
+/* Raise the fault that a segment check found; true if there is one. */
 static bool check_fails(struct insn *i, int vector, uint32_t error)
 {
 	if (vector < 0)
@@ -16,8 +16,8 @@ static bool check_fails(struct insn *i, int vector, uint32_t error)
 
 uint32_t eflags_merge(const struct vcpu *v, uint32_t value, unsigned bytes, bool iret)
 {
-	uint32_t may = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF | EFLAGS_DF | EFLAGS_OF |
-		       EFLAGS_NT | EFLAGS_AC | EFLAGS_ID;
+	uint32_t may = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF |
+		       EFLAGS_DF | EFLAGS_OF | EFLAGS_NT | EFLAGS_AC | EFLAGS_ID;
 
 	if (v->cpl == 0)
 		may |= EFLAGS_IOPL;
@@ -54,7 +54,8 @@ enum vcpu_result emulate_cli(struct insn *i)
 	return VCPU_DONE;
 }
 
-/* No interrupt before the next instruction has run, if interrupts were off: `sti; hlt` must not lose a wake-up. */
+/* If interrupts were disabled, none is delivered before the next instruction has run: `sti; hlt`
+ * must not lose a wake-up. */
 enum vcpu_result emulate_sti(struct insn *i)
 {
 	i->v->interrupt_shadow = !(i->v->eflags & EFLAGS_IF);
@@ -78,7 +79,7 @@ enum vcpu_result emulate_pause(struct insn *i)
 
 /* ---- software interrupts */
 
-/* The gate clears TF before a step could end. */
+/* Deliver int n.  No step trap follows: the gate clears TF before the instruction ends. */
 static enum vcpu_result software_interrupt(struct insn *i, unsigned vector)
 {
 	i->steps = false;
@@ -95,10 +96,29 @@ enum vcpu_result emulate_into(struct insn *i)
 	return i->v->eflags & EFLAGS_OF ? software_interrupt(i, VECTOR_OF) : VCPU_DONE;
 }
 
+/* True if the instruction follows a call of the system-call stub, as in the vDSO.  Anywhere else a
+ * program's `int $VMP_INT_SYSCALL` is an int like any other. */
+static bool is_behind_stub_call(const struct insn *i)
+{
+	static const uint8_t call[] = {
+		0x9a, (uint8_t)VMP_STUB_SYSCALL, (uint8_t)(VMP_STUB_SYSCALL >> 8),
+		(uint8_t)(VMP_STUB_SYSCALL >> 16), (uint8_t)(VMP_STUB_SYSCALL >> 24),
+		VMP_SEL_HOST64, 0,
+	};
+	uint8_t before[sizeof call];
+	uint32_t error;
+
+	return i->start >= sizeof call &&
+	       !vcpu_read(i->v, i->start - sizeof call, before, sizeof before, true, &error) &&
+	       !__builtin_memcmp(before, call, sizeof call);
+}
+
 enum vcpu_result emulate_int(struct insn *i)
 {
+	if (i->v->cpl == 3 && i->imm == VMP_INT_SYSCALL && is_behind_stub_call(i))
+		return software_interrupt(i, 0x80);
 	if (i->v->cpl == 3)
-		return software_interrupt(i, i->imm == VMP_INT_SYSCALL ? 0x80 : i->imm);
+		return software_interrupt(i, i->imm);
 	if (i->imm != VMP_INT_HYPERCALL)
 		return software_interrupt(i, i->imm);
 	hypercall(i->v);
@@ -107,7 +127,7 @@ enum vcpu_result emulate_int(struct insn *i)
 
 /* ---- iret and far return */
 
-/* Where a return goes: popped, checked, then entered. */
+/* The target of a return: popped, checked, then entered. */
 struct return_target { uint32_t eip, cs, esp, ss; bool outer; };
 
 static bool target_check(struct insn *i, struct return_target *t)
@@ -153,7 +173,8 @@ static void data_segments_drop(struct vcpu *v)
 			continue;
 		if (segment_read(v, *selector, &raw, &s, &error) || s.system)
 			*selector = 0;
-		else if (s.dpl < 3 && (s.type & (TYPE_CODE | TYPE_CONFORMING)) != (TYPE_CODE | TYPE_CONFORMING))
+		else if (s.dpl < 3 &&
+			 (s.type & (TYPE_CODE | TYPE_CONFORMING)) != (TYPE_CODE | TYPE_CONFORMING))
 			*selector = 0;
 	}
 	v->cr2 = cr2;
@@ -192,7 +213,8 @@ enum vcpu_result emulate_iret(struct insn *i)
 
 	if (v->eflags & EFLAGS_NT)
 		return iret_to_task(i);
-	if (stack_read(i, 0, n, &t.eip) || stack_read(i, n, n, &t.cs) || stack_read(i, 2 * n, n, &eflags))
+	if (stack_read(i, 0, n, &t.eip) || stack_read(i, n, n, &t.cs) ||
+	    stack_read(i, 2 * n, n, &eflags))
 		return VCPU_RAISED;
 	t.cs &= 0xffff;
 	if (v->cpl == 0 && (eflags & EFLAGS_VM)) {
@@ -240,8 +262,10 @@ static bool gate_dies(struct vcpu *v, uint16_t selector, uint32_t eip)
 	struct vcpu_segment s;
 	struct descriptor raw;
 
-	if (v->cpl == 0 && !segment_read(v, selector, &raw, &s, &error) && s.system && s.present && s.type != SYSTEM_LDT)
-		vcpu_kill(v, "far transfer at %x through a gate or task, selector %x", eip, selector);
+	if (v->cpl == 0 && !segment_read(v, selector, &raw, &s, &error) && s.system && s.present &&
+	    s.type != SYSTEM_LDT)
+		vcpu_kill(v, "far transfer at %x through a gate or task, selector %x", eip,
+			  selector);
 	v->cr2 = cr2;
 	return v->dead;
 }
@@ -292,11 +316,20 @@ static enum vcpu_result far_transfer_memory(struct insn *i, bool call)
 	uint16_t selector;
 	uint32_t offset;
 
-	return far_pointer(i, &offset, &selector) ? VCPU_RAISED : far_transfer(i, selector, offset, call);
+	return far_pointer(i, &offset, &selector)
+		? VCPU_RAISED : far_transfer(i, selector, offset, call);
 }
 
-enum vcpu_result emulate_far_jump(struct insn *i) { return far_transfer(i, i->selector, i->imm, false); }
-enum vcpu_result emulate_far_call(struct insn *i) { return far_transfer(i, i->selector, i->imm, true); }
+enum vcpu_result emulate_far_jump(struct insn *i)
+{
+	return far_transfer(i, i->selector, i->imm, false);
+}
+
+enum vcpu_result emulate_far_call(struct insn *i)
+{
+	return far_transfer(i, i->selector, i->imm, true);
+}
+
 enum vcpu_result emulate_far_jump_memory(struct insn *i) { return far_transfer_memory(i, false); }
 enum vcpu_result emulate_far_call_memory(struct insn *i) { return far_transfer_memory(i, true); }
 
@@ -320,7 +353,8 @@ static enum vcpu_seg opcode_segment(const struct insn *i) { return i->opcode >> 
 
 enum vcpu_result emulate_push_segment(struct insn *i)
 {
-	return stack_push(i, i->operand_bytes, i->v->seg[opcode_segment(i)]) ? VCPU_RAISED : VCPU_DONE;
+	return stack_push(i, i->operand_bytes, i->v->seg[opcode_segment(i)])
+		? VCPU_RAISED : VCPU_DONE;
 }
 
 enum vcpu_result emulate_pop_segment(struct insn *i)
@@ -339,7 +373,8 @@ enum vcpu_result emulate_mov_from_segment(struct insn *i)
 {
 	if (i->reg >= SEG_COUNT)
 		return insn_raise(i, VECTOR_UD, -1);
-	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->seg[i->reg]) ? VCPU_RAISED : VCPU_DONE;
+	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->seg[i->reg])
+		? VCPU_RAISED : VCPU_DONE;
 }
 
 enum vcpu_result emulate_mov_to_segment(struct insn *i)
@@ -354,10 +389,13 @@ enum vcpu_result emulate_mov_to_segment(struct insn *i)
 	return VCPU_DONE;
 }
 
-/* les, lds, lss, lfs, lgs: c4 c5 0f-b2 0f-b4 0f-b5. With a register operand the first two are VEX prefixes. */
+/* les, lds, lss, lfs, lgs: c4 c5 0f-b2 0f-b4 0f-b5.  With a register operand the first two are
+ * VEX prefixes. */
 enum vcpu_result emulate_load_far_pointer(struct insn *i)
 {
-	enum vcpu_seg segment = i->opcode == 0xc4 ? SEG_ES : i->opcode == 0xc5 ? SEG_DS : (enum vcpu_seg)(i->opcode & 7);
+	enum vcpu_seg segment = i->opcode == 0xc4   ? SEG_ES
+				: i->opcode == 0xc5
+					? SEG_DS : (enum vcpu_seg)(i->opcode & 7);
 	uint16_t selector;
 	uint32_t offset;
 

@@ -1,10 +1,12 @@
 /* vcpu.c - the life of a virtual CPU: power-on, start, death, and which interrupt comes next.
  *
- * Called by the engine's loop: before guest code runs it asks for interrupts; while halted it asks whether to wake.
+ * Called by the engine's loop: before guest code runs it asks for interrupts; while halted it
+ * asks whether to wake.
  */
 #include "vcpu/internal.h"
 
-void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_bytes, const struct vcpu_env *env)
+void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_bytes,
+	       const struct vcpu_env *env)
 {
 	__builtin_memset(v, 0, sizeof *v);
 	v->number = number;
@@ -60,7 +62,8 @@ bool vcpu_can_interrupt(const struct vcpu *v)
 	return (v->eflags & EFLAGS_IF) && !v->interrupt_shadow;
 }
 
-/* The shadow holds back an NMI as well (SDM 3, 6.8.3: it may, and then mov ss; mov esp is safe from it). */
+/* Deliver the NMI or the highest vector.  The interrupt shadow delays an NMI as well: SDM 3,
+ * 6.8.3 allows it, and it protects mov ss; mov esp. */
 bool vcpu_deliver_interrupt(struct vcpu *v)
 {
 	int vector;
@@ -88,7 +91,8 @@ bool vcpu_wakes(const struct vcpu *v)
 {
 	if (nmi_ready(v) || (v->awaited && apic_requested(&v->apic, v->awaited)))
 		return true;
-	return ((v->eflags & EFLAGS_IF) || (v->awaited && v->awaits_any)) && apic_highest(&v->apic) >= 0;
+	return ((v->eflags & EFLAGS_IF) || (v->awaited && v->awaits_any)) &&
+	       apic_highest(&v->apic) >= 0;
 }
 
 void vcpu_wake(struct vcpu *v)

@@ -1,17 +1,19 @@
 /* vcpu.h - one virtual IA-32 processor as pure code: no system call, no allocation, no libc.
  *
- * An engine (monitor/ with ptrace; vmproc/ in the process itself) runs guest code natively, and calls in here when
- * the host says that an instruction could not run.  What the virtual CPU needs of the world it asks through
- * struct vcpu_env; the unit tests give it an environment of arrays.
+ * An engine (monitor/ with ptrace; vmproc/ in the process itself) runs guest code natively, and
+ * calls in here when the host says that an instruction could not run.  The virtual CPU reaches
+ * the rest of the machine through struct vcpu_env; the unit tests provide an environment of
+ * arrays.
  *
  * Rules of use:
  *  - One thread at a time uses a struct vcpu.
- *  - Every address passes vcpu_walk(); every touch of guest RAM is between env->pin and env->unpin, at most
- *    PINS_PER_CPU at once, in ascending order of frames, and nothing else of env is called while a pin is held.
- *  - Registers here are the guest's view: cs has RPL = CPL, EFLAGS has the guest's own IF, IOPL, NT, ID.
- *    The engine translates (see base/guest_abi.h, "Segments").
- *  - When the guest does what no guest may, vcpu_kill() records the first reason and marks the CPU dead; all else carries
- *    on and returns; the engine looks at vcpu.dead before it runs guest code.
+ *  - Every address passes vcpu_walk(); every access to guest RAM is between env->pin and
+ *    env->unpin, at most PINS_PER_CPU at once, in ascending order of frames, and nothing else of
+ *    env is called while a pin is held.
+ *  - Registers here are the guest's view: cs has RPL = CPL, EFLAGS has the guest's own IF, IOPL,
+ *    NT, ID. The engine translates (see base/guest_abi.h, "Segments").
+ *  - When the guest breaks a rule, vcpu_kill() records the first reason and marks the CPU dead.
+ *    All callers continue and return; the engine checks vcpu.dead before it runs guest code.
  * References are to the Intel SDM, volumes 2 and 3.
  */
 #ifndef VCPU_VCPU_H
@@ -26,23 +28,25 @@ enum vcpu_gpr { EAX, ECX, EDX, EBX, ESP, EBP, ESI, EDI };
 enum vcpu_seg { SEG_ES, SEG_CS, SEG_SS, SEG_DS, SEG_FS, SEG_GS, SEG_COUNT };
 
 enum {
-	EFLAGS_CF = 1 << 0, EFLAGS_FIXED = 1 << 1, EFLAGS_PF = 1 << 2, EFLAGS_AF = 1 << 4, EFLAGS_ZF = 1 << 6,
-	EFLAGS_SF = 1 << 7, EFLAGS_TF = 1 << 8, EFLAGS_IF = 1 << 9, EFLAGS_DF = 1 << 10, EFLAGS_OF = 1 << 11,
-	EFLAGS_IOPL = 3 << 12, EFLAGS_NT = 1 << 14, EFLAGS_RF = 1 << 16, EFLAGS_VM = 1 << 17, EFLAGS_AC = 1 << 18,
-	EFLAGS_VIF = 1 << 19, EFLAGS_VIP = 1 << 20, EFLAGS_ID = 1 << 21,
+	EFLAGS_CF = 1 << 0, EFLAGS_FIXED = 1 << 1, EFLAGS_PF = 1 << 2, EFLAGS_AF = 1 << 4,
+	EFLAGS_ZF = 1 << 6, EFLAGS_SF = 1 << 7, EFLAGS_TF = 1 << 8, EFLAGS_IF = 1 << 9,
+	EFLAGS_DF = 1 << 10, EFLAGS_OF = 1 << 11, EFLAGS_IOPL = 3 << 12, EFLAGS_NT = 1 << 14,
+	EFLAGS_RF = 1 << 16, EFLAGS_VM = 1 << 17, EFLAGS_AC = 1 << 18, EFLAGS_VIF = 1 << 19,
+	EFLAGS_VIP = 1 << 20, EFLAGS_ID = 1 << 21,
 };
 enum {
-	CR0_PE = 1 << 0, CR0_MP = 1 << 1, CR0_EM = 1 << 2, CR0_TS = 1 << 3, CR0_ET = 1 << 4, CR0_NE = 1 << 5,
-	CR0_WP = 1 << 16, CR0_AM = 1 << 18,
-	CR4_TSD = 1 << 2, CR4_DE = 1 << 3, CR4_PSE = 1 << 4, CR4_PGE = 1 << 7, CR4_OSFXSR = 1 << 9, CR4_OSXMMEXCPT = 1 << 10,
-	CR4_OSXSAVE = 1 << 18,
+	CR0_PE = 1 << 0, CR0_MP = 1 << 1, CR0_EM = 1 << 2, CR0_TS = 1 << 3, CR0_ET = 1 << 4,
+	CR0_NE = 1 << 5, CR0_WP = 1 << 16, CR0_AM = 1 << 18,
+	CR4_TSD = 1 << 2, CR4_DE = 1 << 3, CR4_PSE = 1 << 4, CR4_PGE = 1 << 7, CR4_OSFXSR = 1 << 9,
+	CR4_OSXMMEXCPT = 1 << 10, CR4_OSXSAVE = 1 << 18,
 	DR6_SINGLE_STEP = 1 << 14,
 };
 #define CR0_PG 0x80000000u
 enum vcpu_vector {
-	VECTOR_DE = 0, VECTOR_DB = 1, VECTOR_NMI = 2, VECTOR_BP = 3, VECTOR_OF = 4, VECTOR_BR = 5, VECTOR_UD = 6, VECTOR_NM = 7,
-	VECTOR_DF = 8, VECTOR_TS = 10, VECTOR_NP = 11, VECTOR_SS = 12, VECTOR_GP = 13, VECTOR_PF = 14, VECTOR_MF = 16,
-	VECTOR_AC = 17, VECTOR_MC = 18, VECTOR_XM = 19,
+	VECTOR_DE = 0, VECTOR_DB = 1, VECTOR_NMI = 2, VECTOR_BP = 3, VECTOR_OF = 4, VECTOR_BR = 5,
+	VECTOR_UD = 6, VECTOR_NM = 7, VECTOR_DF = 8, VECTOR_TS = 10, VECTOR_NP = 11, VECTOR_SS = 12,
+	VECTOR_GP = 13, VECTOR_PF = 14, VECTOR_MF = 16, VECTOR_AC = 17, VECTOR_MC = 18,
+	VECTOR_XM = 19,
 };
 enum { PF_PRESENT = 1, PF_WRITE = 2, PF_USER = 4, PF_RESERVED = 8, PF_FETCH = 16 };
 enum vcpu_access { ACCESS_READ, ACCESS_WRITE, ACCESS_FETCH };
@@ -58,42 +62,49 @@ struct vcpu_segment {
 	bool present, system, big /* D/B */, granular;
 };
 
-/* What the world does for a virtual CPU. ctx is the engine's. None may fail: a failure ends the machine elsewhere. */
+/* What the engine does for a virtual CPU.  ctx is the engine's.  No function may fail: a failure
+ * ends the machine elsewhere. */
 struct vcpu_env {
 	void *ctx;
-	/* The host's view of the 4 KiB page of RAM that holds gpa, with the right to read (or write) it until unpin;
-	 * NULL if that is not RAM. May wait for another host. */
+	/* Return the host address of the 4 KiB page of RAM that holds gpa, with the right to
+	 * read (or write) it until unpin; NULL if that is not RAM.  May wait for another host. */
 	void *(*pin)(void *ctx, gpa_t gpa, bool write);
 	void (*unpin)(void *ctx, gpa_t gpa);
-	/* Ports, and device memory outside RAM other than the local APIC (which lives in here). size: 1, 2 or 4. */
+	/* Ports, and device memory other than the local APIC (which vcpu/ emulates).  size: 1, 2
+	 * or 4 bytes. */
 	uint32_t (*port_in)(void *ctx, uint16_t port, unsigned size);
 	void (*port_out)(void *ctx, uint16_t port, unsigned size, uint32_t value);
-	/* `count` accesses of `size` bytes each, count*size <= 4096, for rep ins/outs; data is host memory. */
+	/* `count` accesses of `size` bytes each, count*size <= 4096, for rep ins/outs; data is
+	 * host memory. */
 	void (*port_in_string)(void *ctx, uint16_t port, unsigned size, unsigned count, void *data);
-	void (*port_out_string)(void *ctx, uint16_t port, unsigned size, unsigned count, const void *data);
+	void (*port_out_string)(void *ctx, uint16_t port, unsigned size, unsigned count,
+				const void *data);
 	uint32_t (*mmio_read)(void *ctx, gpa_t gpa, unsigned size);
 	void (*mmio_write)(void *ctx, gpa_t gpa, unsigned size, uint32_t value);
 	/* The guest's translations changed: forget host mappings of some pages, or of all.
-	 * Called after the new cr3/cr0/cr4 stand in struct vcpu. */
+	 * Called once struct vcpu holds the new cr3/cr0/cr4. */
 	void (*flush_range)(void *ctx, gva_t first, uint32_t pages);
 	void (*flush_all)(void *ctx);
-	/* CR3 was loaded: all but global ones, or (keep) what was remembered of address space v->cr3 & VMP_CR3_SPACE is
-	 * still true. */
+	/* CR3 was loaded: forget all but global mappings.  With `keep` the mappings remembered
+	 * for address space v->cr3 & VMP_CR3_SPACE are still valid. */
 	void (*switch_space)(void *ctx, bool keep);
-	/* GDT entry `index` as the guest has it now (lgdt, VMP_HC_GDT_CHANGED). */
+	/* GDT entry `index` has this value now (lgdt, VMP_HC_GDT_CHANGED). */
 	void (*segment_changed)(void *ctx, unsigned index, const struct vcpu_segment *segment);
 	/* Interrupts to other CPUs: cpus is a mask of CPU numbers (= APIC ids), never this one. */
 	void (*send_interrupt)(void *ctx, uint32_t cpus, uint8_t vector, bool nmi);
 	int (*start_cpu)(void *ctx, unsigned cpu, uint32_t eip); /* 0 or -errno */
-	uint64_t (*now_ns)(void *ctx);				 /* since the machine's start; also the APIC timer's clock */
+	/* since the machine's start; also the APIC timer's clock */
+	uint64_t (*now_ns)(void *ctx);
 	uint64_t (*wallclock_ns)(void *ctx);
 	uint64_t (*tsc)(void *ctx);
 	uint32_t (*tsc_khz)(void *ctx); /* 0: CPUs do not share one counter */
-	void (*host_cpuid)(void *ctx, uint32_t leaf, uint32_t subleaf, uint32_t out[4] /* eax ebx ecx edx */);
+	void (*host_cpuid)(void *ctx, uint32_t leaf, uint32_t subleaf,
+			   uint32_t out[4] /* eax ebx ecx edx */);
 	uint64_t (*host_xcr0)(void *ctx);
 	void (*print)(void *ctx, const char *text, unsigned bytes); /* VMP_HC_PRINT */
 	void (*machine_end)(void *ctx, unsigned why /* VMP_EXIT_* */, uint32_t status);
-	void (*yield)(void *ctx, unsigned times); /* this CPU waits for another one, for the times-th time in a row */
+	/* this CPU waits for another one, for the times-th time in a row */
+	void (*yield)(void *ctx, unsigned times);
 };
 
 enum vcpu_dead { VCPU_ALIVE, VCPU_TRIPLE_FAULT, VCPU_KILLED };
@@ -105,18 +116,23 @@ struct vcpu {
 	uint16_t seg[SEG_COUNT];
 	uint8_t cpl; /* 0 or 3 */
 	bool halted;
-	uint8_t awaited;     /* halted by VMP_HC_WAIT: the vector that wakes it with interrupts off, too; 0: by hlt */
-	bool awaits_any;     /* then every other interrupt as well */
-	bool interrupt_shadow; /* after sti, mov ss or the fetch of a page: no interrupt before the next instruction has run */
+	/* halted by VMP_HC_WAIT: the vector that wakes it even with interrupts disabled; 0: by
+	 * hlt */
+	uint8_t awaited;
+	bool awaits_any;     /* with `awaited`: every other interrupt wakes it as well */
+	/* after sti, mov ss or the fetch of a page: no interrupt before the next instruction has
+	 * run */
+	bool interrupt_shadow;
 	bool nmi_blocked, nmi_pending;
-	bool eoi_offered; /* the window's eoi word stands at 1, or the guest has taken it */
-	uint32_t window_sp0, window_syscall_eip, window_syscall_cs; /* what the guest has written there */
+	bool eoi_offered; /* the window's eoi word is 1, or the guest has used it up */
+	/* the guest's values in the window */
+	uint32_t window_sp0, window_syscall_eip, window_syscall_cs;
 	uint32_t cr0, cr2, cr3, cr4, dr[8];
 	uint64_t xcr0;
 	struct vcpu_table gdtr, idtr;
 	uint16_t ldtr, tr;
 	uint32_t tss_base, tss_limit;
-	uint64_t apic_base_msr, pat_msr, misc_msr; /* the few MSRs that stay */
+	uint64_t apic_base_msr, pat_msr, misc_msr; /* the few MSRs that keep a value */
 	struct apic apic;
 
 	unsigned number, n_cpus;
@@ -124,86 +140,106 @@ struct vcpu {
 	const struct vcpu_env *env;
 	enum vcpu_dead dead;
 	char dead_reason[160];
-	unsigned yields;     /* in a row: nothing else was asked for between them */
-	unsigned delivering; /* exception being delivered, + 1: for double and triple faults */
+	unsigned yields;     /* in a row, with no other request between them */
+	/* the exception being delivered + 1, to detect double and triple faults; 0: none */
+	unsigned delivering;
 };
 
-/* Power-on state of CPU `number`: protected mode, flat segments, paging off, interrupts off, waiting to be started. */
-void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_bytes, const struct vcpu_env *env);
-/* Where the boot loader leaves the first CPU (Linux's 32-bit boot protocol: %esi = boot_params), or VMP_HC_START_CPU
- * another one: flat boot segments, paging off, at a physical address. */
+/* Set the power-on state of CPU `number`: protected mode, flat segments, paging and interrupts
+ * off, waiting for its start. */
+void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_bytes,
+	       const struct vcpu_env *env);
+/* Start a CPU at a physical address, with flat boot segments and paging off: the first as the
+ * boot loader does (Linux's 32-bit boot protocol: %esi = boot_params), another one by
+ * VMP_HC_START_CPU. */
 void vcpu_start(struct vcpu *v, uint32_t eip, uint32_t esi);
 
 enum vcpu_result {
 	VCPU_DONE,	/* emulated; EIP is behind it (or where it went) */
-	VCPU_RAISED,	/* the instruction raised an exception, which has been delivered to the guest */
-	VCPU_NOT_MINE,	/* nothing sensitive stands at EIP (or not for this CPL): the engine knows why it was called */
+	/* the instruction raised an exception, which has been delivered to the guest */
+	VCPU_RAISED,
+	/* no sensitive instruction at EIP (or not at this CPL): the stop has another cause */
+	VCPU_NOT_MINE,
 	VCPU_HALTED,	/* hlt: wait until vcpu_wakes() */
 };
 
-/* The instruction at EIP could not run natively (#GP by the host), or a marker stands there. At CPL 3 this raises what the
- * architecture says: #GP for privileged instructions, the gate's handler for int n. */
+/* Emulate the instruction at EIP, which could not run natively (#GP by the host) or follows a
+ * marker.  At CPL 3 this raises what the architecture says: #GP for privileged instructions, the
+ * gate's handler for int n. */
 enum vcpu_result vcpu_emulate(struct vcpu *v);
 
-/* The same, and then what follows, as long as that would trap at once in the kernel (sti;hlt, cli after popf, ...) and no
- * interrupt is to be delivered; just one if so wished.  seen() is told of each before it is emulated, v->cpl being that at
- * which it stands.  What the last one came to: VCPU_NOT_MINE can only be the first. */
+/* Emulate the instruction at EIP, and those that follow as long as they would trap at once in
+ * the kernel (sti;hlt, cli after popf, ...) and no interrupt is to be delivered; on request just
+ * one.  seen() is called before each one is emulated, with v->cpl its CPL.  Returns the last
+ * one's result; only the first can be VCPU_NOT_MINE. */
 enum vcpu_trap { VCPU_TRAP_PRIVILEGED, VCPU_TRAP_MARKER, VCPU_TRAP_HYPERCALL, VCPU_TRAP_SYSCALL };
-enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *ctx, enum vcpu_trap), void *ctx);
+enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *ctx, enum vcpu_trap),
+				  void *ctx);
 
-/* Before a step by the host's trap flag, which user code's pushf would show, and its popf and iret would lose or have lost: these
- * are carried out here, as vcpu_emulate() does. False: it is another instruction, to be stepped. */
+/* Called before a step by the host's trap flag.  User code's pushf would show that flag, and its
+ * popf and iret would clear it.  These three are emulated here as by vcpu_emulate().  False:
+ * another instruction, which the engine steps. */
 bool vcpu_step_by_hand(struct vcpu *v);
 
-/* The instruction at EIP touches device memory at `gpa` (linear address `gva`): moves of 1, 2, 4 bytes, and/or/test/xchg.
- * The local APIC is served in here. Unknown instructions kill the guest. */
+/* Emulate the instruction at EIP, which accesses device memory at `gpa` (linear address `gva`):
+ * moves of 1, 2, 4 bytes, and/or/test/xchg.  The local APIC is served here.  Unknown
+ * instructions kill the guest. */
 enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa);
 
-/* Deliver an exception through the guest's IDT; for VECTOR_PF set v->cr2 before. error < 0: no error code. Faults during
- * delivery become #DF, then a triple fault (v->dead). EIP must be where the frame should point. */
+/* Deliver an exception through the guest's IDT; for VECTOR_PF set v->cr2 before. error < 0: no
+ * error code.  Faults during delivery become #DF, then a triple fault (v->dead).  EIP must be
+ * where the frame should point. */
 void vcpu_exception(struct vcpu *v, unsigned vector, int64_t error);
-/* A user's data segment ends at VMP_USER_LIMIT, and the instruction went beyond it, or user code strayed there: what the host
- * reports as #GP or #SS, or not at all, is the page fault of a wild pointer. */
+/* Raise the page fault of a wild pointer.  A user's data segment ends at VMP_USER_LIMIT; an
+ * access beyond it, or user code there, is #GP or #SS on the host, or no fault at all. */
 void vcpu_beyond_user_limit(struct vcpu *v, gva_t gva, enum vcpu_access access);
-/* A user's code segment does not end there on the host: user code has run into the guest kernel's addresses.
- * (TRICKS: code-limit) */
-static inline bool vcpu_strayed(const struct vcpu *v) { return v->cpl == 3 && v->eip >= VMP_USER_LIMIT; }
-/* A software interrupt from CPL 3 (int n, int3, into), EIP already behind the instruction: the gate's DPL is checked;
- * `insn_eip` is where #GP points if that fails. */
+/* True if user code has run into the guest kernel's addresses.  On the host a user's code
+ * segment does not end at VMP_USER_LIMIT.  (TRICKS: code-limit) */
+static inline bool vcpu_strayed(const struct vcpu *v)
+{
+	return v->cpl == 3 && v->eip >= VMP_USER_LIMIT;
+}
+/* Deliver a software interrupt from CPL 3 (int n, int3, into), with EIP already behind the
+ * instruction.  The gate's DPL is checked; if that fails, #GP points at `insn_eip`. */
 void vcpu_software_interrupt(struct vcpu *v, unsigned vector, uint32_t insn_eip);
 
 /* Interrupts: posted vectors go in by apic_post(); then, before guest code runs: */
-bool vcpu_interrupt_pending(const struct vcpu *v); /* something would be delivered now if IF and the shadow allow */
+/* one could be delivered if IF and the shadow allow */
+bool vcpu_interrupt_pending(const struct vcpu *v);
 bool vcpu_can_interrupt(const struct vcpu *v);	   /* IF set, no shadow */
-bool vcpu_deliver_interrupt(struct vcpu *v);	   /* NMI or highest vector, if it may be; true: registers changed */
-bool vcpu_wakes(const struct vcpu *v);		   /* a halted CPU must go on */
-void vcpu_wake(struct vcpu *v);			   /* it does, if only because somebody wants it to */
+/* NMI or the highest vector, if allowed; true: registers changed */
+bool vcpu_deliver_interrupt(struct vcpu *v);
+bool vcpu_wakes(const struct vcpu *v);		   /* must a halted CPU continue? */
+void vcpu_wake(struct vcpu *v);			   /* continue a halted CPU, for any reason */
 
-/* iret, wherever EIP points; what it raises points there. */
+/* Carry out an iret, whatever is at EIP; an exception that it raises points there. */
 enum vcpu_result vcpu_iret(struct vcpu *v);
 
-/* One linear page of the guest. Sets accessed (and, for writes, dirty) bits as the processor would. */
+/* The translation of one linear page.  vcpu_walk() sets accessed (and, for writes, dirty) bits
+ * as the processor would. */
 struct vcpu_walk {
 	gpa_t gpa;	  /* of gva itself */
-	bool writable;	  /* may be written at this CPL now and the dirty bit is set: a host mapping may be writable */
+	bool writable;	  /* writable at this CPL and dirty: a host mapping may be writable */
 	bool user;	  /* user-accessible */
 	bool global;
 	bool large;	  /* 4 MiB page */
 	uint32_t error;	  /* error code for #PF when the walk fails */
 };
-/* 0, or -EFAULT with out->error set. `user` is the privilege of the access (CPL 3), not of the page. */
+/* Walk the page tables.  Returns 0, or -EFAULT with out->error set.  `user` is the privilege of
+ * the access (CPL 3), not of the page. */
 int vcpu_walk(struct vcpu *v, gva_t gva, enum vcpu_access access, bool user, struct vcpu_walk *out);
-/* The same without setting bits or asking another host for more than a copy; for dumps and for mapping in runs.
- * `accessed_dirty` tells whether A (and D, for a writable page) stand already. */
+/* As vcpu_walk(), but sets no bits and requests at most a read copy from another host; for dumps
+ * and for mapping in runs.  `accessed_dirty`: A (and D, for a writable page) are set already. */
 int vcpu_peek(struct vcpu *v, gva_t gva, struct vcpu_walk *out, bool *accessed_dirty);
-/* The same for `count` pages that have one page table. out[].error is 0 for those that are there with A (and D) set; none is
- * without paging or in a 4 MiB page. */
+/* As vcpu_peek() for `count` pages of one page table.  out[].error is 0 for pages that are
+ * present with A (and D) set.  Without paging, or in a 4 MiB page, no page is. */
 void vcpu_peek_run(struct vcpu *v, gva_t first, unsigned count, struct vcpu_walk *out);
 
-/* Copy between guest linear memory and the host, as the processor at this CPL would; on a fault nothing is raised:
- * returns -EFAULT, cr2 and *error are set. Crosses pages. bytes <= 4096. */
+/* Copy between guest linear memory and the host, as the processor at this CPL would.  A copy may
+ * cross pages; bytes <= 4096.  A fault raises nothing: returns -EFAULT, with cr2 and *error set. */
 int vcpu_read(struct vcpu *v, gva_t gva, void *to, unsigned bytes, bool user, uint32_t *error);
-int vcpu_write(struct vcpu *v, gva_t gva, const void *from, unsigned bytes, bool user, uint32_t *error);
+int vcpu_write(struct vcpu *v, gva_t gva, const void *from, unsigned bytes, bool user,
+	       uint32_t *error);
 
 /* CPUID as the guest kernel sees it (the engine calls it too where CPUID faulting exists). */
 void vcpu_cpuid(struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t out[4]);
@@ -211,10 +247,12 @@ void vcpu_cpuid(struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t out[4]
 /* Descriptor `index` of the guest's GDT, decoded; 0 or -EFAULT. */
 int vcpu_segment(struct vcpu *v, unsigned index, struct vcpu_segment *out);
 
-/* Record the first reason, mark dead, carry on. printf-like with %s %u %x only (no libc here). */
+/* Record the first reason and mark the CPU dead; the caller continues.  Formats: %s %u %x only
+ * (no libc here). */
 void vcpu_kill(struct vcpu *v, const char *format, ...);
 
-/* One line per register group, page-table walk of EIP and ESP, code bytes; for `vmp regs`. Returns bytes written. */
+/* One line per register group, page-table walk of EIP and ESP, code bytes; for `vmp regs`.
+ * Returns bytes written. */
 unsigned vcpu_dump(struct vcpu *v, char *text, unsigned room);
 
 #endif

@@ -2,14 +2,16 @@
 #include "vcpu/window.h"
 #include "vcpu/internal.h"
 
-extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_slow[], window_trap[];
+extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[],
+	window_iret_slow[], window_trap[];
 
 void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t spins)
 {
 	w->gate = gate;
 	w->iflag = v->eflags & EFLAGS_IF;
 	w->pending = vcpu_interrupt_pending(v);
-	w->slow_return = w->pending || v->nmi_blocked || v->eflags & EFLAGS_IOPL; /* iret ends the last two */
+	/* iret ends a block of NMIs and sets IOPL: the engine must see it */
+	w->slow_return = w->pending || v->nmi_blocked || v->eflags & EFLAGS_IOPL;
 	w->cr2 = v->cr2;
 	w->sp0 = v->window_sp0;
 	w->syscall_eip = v->window_syscall_eip;
@@ -35,13 +37,16 @@ void window_restrict(struct cpu_window *w, struct vcpu *v)
 	w->slow_return = true;
 	if (v->cpl == 0)
 		return;
-	w->syscall_cs = 0; /* system calls, too, come to the engine */
+	w->syscall_cs = 0; /* system calls enter the engine as well */
 	w->eoi = v->eoi_offered = false;
 }
 
-static uint32_t place(const char *label) { return VMP_STUB_SYSCALL + (uint32_t)(label - window_code); }
+static uint32_t place(const char *label)
+{
+	return VMP_STUB_SYSCALL + (uint32_t)(label - window_code);
+}
 
-/* Carry the call out as a gate would: none of it can be seen yet. */
+/* Carry out the system call as a gate would: so far the guest cannot see any part of it. */
 static void settle_syscall(struct vcpu *v, const struct window_stop *stop)
 {
 	uint32_t frame[2], error;
@@ -49,7 +54,8 @@ static void settle_syscall(struct vcpu *v, const struct window_stop *stop)
 	v->cpl = 3;
 	v->seg[SEG_CS] = VMP_SEL_USER_CS;
 	v->seg[SEG_SS] = VMP_SEL_USER_DS;
-	v->eflags = (stop->rip >= place(window_syscall_flags) ? stop->r10 : stop->eflags) | EFLAGS_IF | EFLAGS_FIXED;
+	v->eflags = (stop->rip >= place(window_syscall_flags) ? stop->r10 : stop->eflags) |
+		    EFLAGS_IF | EFLAGS_FIXED;
 	v->eflags &= ~(uint32_t)EFLAGS_RF; /* the host's, where the call itself did not get here */
 	v->gpr[ESP] = stop->rip == VMP_STUB_SYSCALL ? stop->esp : stop->r8;
 	v->eip = VMP_STUB_SYSCALL;
@@ -79,7 +85,7 @@ static void settle_iret(struct vcpu *v, const struct window_stop *stop)
 		vcpu_kill(v, "the frame at %x vanished under iret", v->gpr[ESP]);
 }
 
-/* Its registers are as they were at the call. */
+/* Carry out the hypercall: the guest's registers are still those at the call. */
 static void settle_hypercall(struct vcpu *v, const struct window_stop *stop)
 {
 	unsigned yields = v->yields;
@@ -101,7 +107,10 @@ static void settle_hypercall(struct vcpu *v, const struct window_stop *stop)
 
 uint64_t window_trap_gate(void) { return place(window_trap); }
 
-bool window_holds_syscall(uint64_t rip) { return window_holds(rip) && rip < place(window_syscall_end); }
+bool window_holds_syscall(uint64_t rip)
+{
+	return window_holds(rip) && rip < place(window_syscall_end);
+}
 
 /* (TRICKS: window-settle) */
 enum window_place window_settle(struct vcpu *v, const struct window_stop *stop)

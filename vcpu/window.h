@@ -1,15 +1,16 @@
-/* window.h - the CPU window (base/guest_abi.h): its data page as a struct, its code page as bytes, and what to make of a
- * guest that was stopped inside the code page.
+/* window.h - the CPU window (base/guest_abi.h): its data page as a struct, its code page as bytes,
+ * and how a guest that stopped inside the code page is brought to a processor's state.
  *
- * The VM process maps both pages at VMP_WINDOW when it starts.  The guest may write anything into the data page: an engine
- * takes the interrupt flag from it, and nothing that could hurt anybody but the guest.
+ * The VM process maps both pages at VMP_WINDOW when it starts.  The guest may write anything
+ * into the data page.  An engine takes from it the interrupt flag and other values that can harm
+ * only the guest.
  */
 #ifndef VCPU_WINDOW_H
 #define VCPU_WINDOW_H
 
-/* The engine's own words: */
-#define WINDOW_SLOW_RETURN (VMP_WINDOW + 0x1c) /* not 0: iret comes to the engine */
-#define WINDOW_GATE (VMP_WINDOW + 0x20)	       /* 64 bits: where the engine is; it gets in r8d what is called of it */
+/* Words of the data page that only the engine and the code page use: */
+#define WINDOW_SLOW_RETURN (VMP_WINDOW + 0x1c) /* not 0: iret calls the engine */
+#define WINDOW_GATE (VMP_WINDOW + 0x20) /* 64 bits: the engine's address; r8d names the request */
 
 #ifndef __ASSEMBLER__
 #include <stddef.h>
@@ -26,7 +27,8 @@ struct cpu_window {
 	uint64_t gate;
 	uint32_t spins;
 };
-#define WINDOW_FIELD(field, address) _Static_assert(offsetof(struct cpu_window, field) == (address) - VMP_WINDOW, #field)
+#define WINDOW_FIELD(field, address) \
+	_Static_assert(offsetof(struct cpu_window, field) == (address) - VMP_WINDOW, #field)
 WINDOW_FIELD(iflag, VMP_CPU_IFLAG);
 WINDOW_FIELD(pending, VMP_CPU_PENDING);
 WINDOW_FIELD(cr2, VMP_CPU_CR2);
@@ -38,25 +40,28 @@ WINDOW_FIELD(spins, VMP_CPU_SPINS);
 WINDOW_FIELD(slow_return, WINDOW_SLOW_RETURN);
 WINDOW_FIELD(gate, WINDOW_GATE);
 
-/* Before guest code runs: the window as v has it, VMP_CPU_SPINS, and the engine's gate.  Every word is written each time: a guest's
- * program may have written any of them, and with --strict the guest kernel, which runs next, trusts them all.
- * After guest code: back again, so that v is the whole truth. */
+/* window_open() fills the window from v, VMP_CPU_SPINS and the engine's gate before guest code
+ * runs.  It writes every word each time: a guest's program may have written any of them, and
+ * with --strict the guest kernel, which runs next, trusts them all.  window_close() copies the
+ * window back after guest code, so that v is complete. */
 void window_open(struct cpu_window *w, struct vcpu *v, uint64_t gate, uint32_t spins);
 void window_close(struct cpu_window *w, struct vcpu *v);
 
-/* The guest trusts no user with the window: behind window_open(), and instead of window_close() if it ran at CPL 3. */
+/* For a guest that does not trust its users with the window: called after window_open(), and
+ * instead of window_close() if the guest ran at CPL 3. */
 void window_restrict(struct cpu_window *w, struct vcpu *v);
-bool window_holds_syscall(uint64_t rip); /* that part of it which users are meant to run */
+bool window_holds_syscall(uint64_t rip); /* is rip in the part that user code may run? */
 
 /* window_code.S: position-independent, smaller than a page. */
 extern const char window_code[], window_code_end[];
 
-/* For an engine that is not in the same address space: a gate that traps, with #GP, inside the code page. */
+/* Return a gate that traps with #GP inside the code page, for an engine in another address
+ * space. */
 uint64_t window_trap_gate(void);
 
 static inline bool window_holds(uint64_t rip) { return rip - VMP_STUB_SYSCALL < PAGE_BYTES; }
 
-/* The host's registers that matter for a stop inside. */
+/* The host's registers that matter when the guest stops in the code page. */
 struct window_stop { uint32_t rip, esp, r8, r10, eflags; };
 enum window_place {
 	WINDOW_SYSCALL, /* a system call was under way; it has been delivered to the guest */
@@ -64,8 +69,9 @@ enum window_place {
 	WINDOW_HYPERCALL, /* a hypercall was under way; it has been carried out */
 };
 
-/* Bring v, stopped inside the code page, to a state that a processor could have; v->gpr but for ESP must be current.
- * Whatever stopped it there happens again, or has become immaterial, but for an instruction that failed at WINDOW_IRET. */
+/* Bring v, stopped inside the code page, to a state that a processor could have.  v->gpr, except
+ * ESP, must be current.  The cause of the stop recurs or no longer matters, except an
+ * instruction that failed at WINDOW_IRET. */
 enum window_place window_settle(struct vcpu *v, const struct window_stop *stop);
 
 #endif /* C */

@@ -1,12 +1,15 @@
-/* window_code.S - the code page of the CPU window (base/guest_abi.h): into and out of the guest kernel without a trap.
+/* window_code.S - the code page of the CPU window (base/guest_abi.h): it enters and leaves the
+ * guest kernel without a trap.
  *
- * An engine copies the bytes from window_code to window_code_end into each virtual CPU's page at VMP_STUB_SYSCALL.  The
- * guest may be interrupted at every instruction of it; window.c then brings the virtual CPU back to a state that a
- * processor could have.  So the guest's registers do not change before the last instruction, which commits; r8-r14 are
- * free, since 32-bit code cannot see them.
+ * An engine copies the bytes from window_code to window_code_end into each virtual CPU's page at
+ * VMP_STUB_SYSCALL.  The guest may be interrupted at every instruction of it; window.c then
+ * brings the virtual CPU back to a state that a processor could have.  So the guest's registers
+ * do not change before the last instruction, which commits; r8-r14 are free, since 32-bit code
+ * cannot see them.
  *
- * The way to the engine is its gate, with the place that stands for what it is to do in r8d.  An engine in another process has
- * a hlt there: #GP, which costs the host least.  System calls have a hlt always: they rarely need the engine.
+ * The code calls the engine by a jump to its gate; r8d holds the stub's address, which names the
+ * request.  For an engine in another process the gate is a hlt: #GP, the cheapest trap on the
+ * host.  A system call that needs the engine always uses a hlt, because that is rare.
  */
 #include "base/guest_abi.h"
 #include "vcpu/window.h"
@@ -15,11 +18,13 @@
 #define FIELD(name) (VMP_CPU_##name - VMP_WINDOW)
 
 	.section .rodata
-	.globl	window_code, window_syscall_flags, window_syscall_end, window_iret_marked, window_iret_slow, window_trap, window_code_end
-	.hidden	window_code, window_syscall_flags, window_syscall_end, window_iret_marked, window_iret_slow, window_trap, window_code_end
+	.globl	window_code, window_syscall_flags, window_syscall_end, window_iret_marked
+	.globl	window_iret_slow, window_trap, window_code_end
+	.hidden	window_code, window_syscall_flags, window_syscall_end, window_iret_marked
+	.hidden	window_iret_slow, window_trap, window_code_end
 	.balign	16
 
-/* From guest user mode by lcall: the return address and CS stand on the user's stack. */
+/* Entered from guest user mode by lcall: the return address and CS are on the user's stack. */
 	.code64
 window_code:
 	mov	%esp, %r8d
@@ -38,7 +43,8 @@ window_syscall_flags:				/* from here on the user's flags are in r10 */
 	sub	$20, %esp
 	mov	%r11d, (%rsp)
 	movl	$VMP_SEL_USER_CS, 4(%rsp)
-	mov	%r10d, 8(%rsp)			/* in user mode interrupts are on, as the host's flag is */
+	/* in user mode interrupts are enabled, so the host's IF is the guest's */
+	mov	%r10d, 8(%rsp)
 	mov	%r12d, 12(%rsp)
 	movl	$VMP_SEL_USER_DS, 16(%rsp)
 	movl	$0, FIELD(IFLAG)(%r9)
@@ -49,7 +55,8 @@ window_syscall_flags:				/* from here on the user's flags are in r10 */
 window_syscall_end:
 
 	.org	window_code + VMP_STUB_IRET - VMP_STUB_SYSCALL
-/* From the guest kernel by jmp, interrupts off; DS may be the user's, and no register but the flags is free. */
+/* Entered from the guest kernel by jmp, with interrupts disabled.  DS may be the user's; no
+ * register but the flags is free. */
 	.code32
 	cmpl	$0, %ss:WINDOW_SLOW_RETURN
 	jne	window_iret_slow
@@ -63,10 +70,12 @@ window_syscall_end:
 	ljmp	$VMP_SEL_HOST64, $(VMP_STUB_SYSCALL + window_iret64 - window_code)
 1:	cmpw	$VMP_SEL_KERNEL_CS, 4(%esp)
 	jne	window_iret_slow
-	testb	$4, 10(%esp)			/* EFLAGS_AC: on a processor it does nothing in kernel mode */
+	/* EFLAGS_AC: on a processor it does nothing in kernel mode */
+	testb	$4, 10(%esp)
 	jnz	window_iret_slow
 	orb	$3, 4(%esp)			/* the host would refuse RPL 0 */
-window_iret_marked:				/* from here on the frame is not as the guest made it */
+/* from here on the frame's CS differs from what the guest pushed */
+window_iret_marked:
 	testb	$2, 9(%esp)
 	jz	2f
 	movl	$0x200, %ss:VMP_CPU_IFLAG
@@ -78,14 +87,15 @@ window_iret_slow:
 /* (TRICKS: iretl-64) */
 window_iret64:
 	mov	%esp, %esp			/* the upper half is undefined until now */
-	iretl					/* in 64-bit mode it takes ESP and SS from the frame always */
+	/* in 64-bit mode it takes ESP and SS from the frame always */
+	iretl
 window_iret_gate:
 	mov	$VMP_STUB_IRET, %r8d
 	mov	$VMP_WINDOW, %r9d
 	jmp	*(WINDOW_GATE - VMP_WINDOW)(%r9)
 
 	.org	window_code + VMP_STUB_HYPERCALL - VMP_STUB_SYSCALL
-/* From the guest kernel by call: all registers and flags count. */
+/* Entered from the guest kernel by call: all registers and flags are preserved. */
 	.code32
 	ljmp	$VMP_SEL_HOST64, $(VMP_STUB_SYSCALL + window_hypercall64 - window_code)
 	.code64

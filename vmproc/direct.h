@@ -1,15 +1,22 @@
 /* direct.h - what the direct engine in the VM process and its monitor share.
  *
- * The VM process runs its virtual CPU itself, in its own signal handlers: the host reports a trap as a signal, the handler
- * emulates (vcpu/), and returning from it resumes the guest.  Hypercalls come without the host, by a gate (gate.S).  What it cannot do in its jail it asks of the monitor, a call
- * at a time: it fills in the call, gives the turn away and waits for it.  Both are on one processor; a call takes about as
- * long as two futex hand-overs.
+ * The VM process runs its virtual CPU itself, in its own signal handlers: the host reports a
+ * trap as a signal, the handler emulates (vcpu/), and returning from it resumes the guest.
+ * Hypercalls enter through a gate (gate.S), without the host.  For operations that its jail
+ * forbids it calls the monitor, one call at a time: it fills in the call, passes the turn and
+ * waits for its return.  Both run on one processor; a call takes about as long as two futex
+ * hand-overs.
  *
- * A virtual CPU has several VM processes, one for each host address space that it keeps (vcpu/spaces.h).  They pass the CPU
- * to each other with this memory; all but one sleep.  Where "the VM process" is said, the one that has the CPU is meant.
- * The bare one is for programs that compute (direct_bare.c).
+ * A virtual CPU has several VM processes, one for each host address space that it keeps
+ * (vcpu/spaces.h).  They pass the CPU to each other through this memory; all but one sleep.
+ * "The VM process" means the one that has the CPU. The bare one is for programs that compute
+ * (direct_bare.c).
  *
- * The VM process is not trusted: the monitor copies what it reads, and carries out only what a guest may cause anyway.
+ * Pages that other hosts may hold do not involve the monitor: the VM process requests them from
+ * the daemon through its slot (base/hostshm.h), and has its own userfaultfd (direct_pages.c).
+ *
+ * The VM process is not trusted: the monitor copies what it reads, and carries out only
+ * operations that a guest may cause anyway.
  */
 #ifndef VMPROC_DIRECT_H
 #define VMPROC_DIRECT_H
@@ -18,6 +25,7 @@
 #include <stdatomic.h>
 #include "base/types.h"
 #include "base/wire.h"
+#include "engine/engine.h"
 #include "vcpu/computing.h"
 #include "vcpu/spaces.h"
 #include "vcpu/vcpu.h"
@@ -25,16 +33,18 @@
 /* Fixed places in the VM process, all beyond the reach of 32-bit code. */
 #define DIRECT_SHARED_ADDRESS 0x700100010000ull
 #define DIRECT_SLOT_ADDRESS 0x700100020000ull /* this CPU's struct vcpu_slot */
-#define DIRECT_CLOCK_ADDRESS 0x700100021000ull /* the host's struct host_clock, to read */
+/* one page, to read: the host's struct host_clock */
+#define DIRECT_CLOCK_ADDRESS 0x700100021000ull
 #define DIRECT_SHADOW_ADDRESS 0x700200000000ull
 /* GATE_STACK_ADDRESS (gate.h): the stack of signals */
 #define DIRECT_RIGHTS_ADDRESS 0x700400000000ull /* page rights, to read */
 #define DIRECT_RAM_ADDRESS 0x710000000000ull
-#define DIRECT_TLS_ARGUMENT (VMP_WINDOW + 0x800) /* struct user_desc, for the host's i386 set_thread_area */
+/* struct user_desc, for the host's i386 set_thread_area */
+#define DIRECT_TLS_ARGUMENT (VMP_WINDOW + 0x800)
 
 /* X(NAME, what): arguments in arg[], answer in result; data as said. */
 #define DIRECT_CALLS(X) \
-	X(WAIT_START, "until VMP_HC_START_CPU, or a CPU's state has come; vcpu is then how it begins; 1: a state has come") \
+	X(WAIT_START, "wait for VMP_HC_START_CPU or a CPU's state, and set vcpu; 1: a state came") \
 	X(LOAD_FPU, "xsave: as this process has it; becomes what came with the state") \
 	X(NEW_SPACE, "space: start the VM process of that host address space; 0 or -errno") \
 	X(PORT_IN, "port, size") \
@@ -50,13 +60,13 @@
 	X(HOST_XCR0, "") \
 	X(PRINT, "bytes; data") \
 	X(MACHINE_END, "why, status") \
-	X(POSTS, "serve the messages that have come; vcpu and xsave are current; the CPU may be saved or move meanwhile") \
-	X(DEBUG, "why (enum debug_why): vcpu is current and stands still for a debugger; 1: the int3 was not the guest's own, it was what is watched") \
-	X(DEAD, "vcpu has died, and says why; no answer") \
-	X(BEYOND_LIMIT, "fs base, gs base; vcpu: what did the instruction touch beyond a user segment? arg[0] gva, arg[1] access") \
-	X(PAGE_WANT, "gfn, right: wait until this host has it") \
-	X(PAGE_MAPPED, "gva, bytes, gpa: a mapping was made") \
-	X(PAGE_ADMIT, "gva, gpa, write, writable: let the guest at a mapped page")
+	/* vcpu and xsave are current; the CPU may be saved or moved meanwhile */ \
+	X(POSTS, "serve the messages that have arrived") \
+	/* vcpu is current; 1: the int3 was not the guest's own, or a watchpoint was triggered */ \
+	X(DEBUG, "why (enum debug_why): stop for the debugger") \
+	X(DEAD, "vcpu.dead is set; no answer") \
+	/* answer: arg[0] gva, arg[1] access */ \
+	X(BEYOND_LIMIT, "fs base, gs base; vcpu: what was accessed beyond a user segment?")
 enum direct_call {
 #define X(name, what) DIRECT_##name,
 	DIRECT_CALLS(X)
@@ -65,7 +75,8 @@ enum direct_call {
 };
 
 enum { DIRECT_XSAVE_BYTES = 12 << 10 };
-/* Host address spaces: the guest's, as many as Linux tells apart (TLB_NR_DYN_ASIDS), and the bare one. */
+/* Host address spaces: the guest's, as many as Linux tells apart (TLB_NR_DYN_ASIDS), and the
+ * bare one. */
 enum { DIRECT_GUEST_SPACES = 6, DIRECT_BARE_SPACE, DIRECT_SPACES };
 _Static_assert((int)DIRECT_SPACES <= (int)MAX_SPACES, "a VM process each");
 enum direct_turn { TURN_VM, TURN_MONITOR };
@@ -77,30 +88,34 @@ enum direct_setup {
 	SETUP_JAILED, /* VM process: the jail is closed (or setup_error); it waits for the CPU */
 };
 
-/* One instruction for a debugger: it is done when the host's trace trap has come, or EIP has moved. */
-struct debug_step { uint32_t wanted, from_eip; };
-
-/* All VM processes of a virtual CPU map this; but for the start of one, the one that has the CPU alone uses it. */
+/* All VM processes of a virtual CPU map this; but for the start of one, the one that has the CPU
+ * alone uses it. */
 struct direct_shared {
-	_Atomic uint32_t has_cpu[MAX_SPACES] __attribute__((aligned(4 * MAX_SPACES))); /* futexes: 1 for one of them */
+	/* futexes: exactly one is 1 */
+	_Atomic uint32_t has_cpu[MAX_SPACES] __attribute__((aligned(4 * MAX_SPACES)));
 	_Atomic uint32_t turn; /* enum direct_turn; futex */
 	uint32_t call;	       /* enum direct_call */
 	uint64_t arg[6];
 	int64_t result;
 	uint8_t data[PAGE_BYTES];
-	uint8_t xsave[DIRECT_XSAVE_BYTES] __attribute__((aligned(64))); /* FPU and vector registers, in the processor's standard form */
+	/* FPU and vector registers, in the processor's standard form */
+	uint8_t xsave[DIRECT_XSAVE_BYTES] __attribute__((aligned(64)));
 	uint32_t xsave_bytes;
 	struct vcpu vcpu; /* env is the VM process's own */
-	struct { uint32_t attached, watches; struct debug_step step; } debug; /* the monitor writes it, for a debugger */
+	/* a debugger's wishes; written by the monitor */
+	struct engine_debug debug;
 	struct spaces spaces;
 	uint32_t started, refused; /* bit k: space k has a VM process; cannot have one */
 	struct computing computing;
-	struct user_desc segment[VMP_GDT_ENTRIES]; /* what the host's tables must hold, and for which entries */
+	/* what the host's tables must hold, and for which entries */
+	struct user_desc segment[VMP_GDT_ENTRIES];
 	uint32_t segments;
-	/* Filled in by the monitor before the start. A guest may write it all: a VM process that starts takes what it maps from
-	 * its command line (struct vmproc_start). */
-	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, always_bare, host_tsc_khz, tsc_khz;
-	_Atomic uint64_t sent; /* bit n - 1: signal n has come from outside; the monitor reports it */
+	/* Filled in by the monitor before the start.  A guest may write it all: a VM process
+	 * that starts takes what it maps from its command line (struct vmproc_start). */
+	uint32_t cpu, n_cpus, ram_pages, first_page, area_limit, many_hosts, always_bare,
+		host_tsc_khz, tsc_khz;
+	/* bit n - 1: another process sent signal n; the monitor reports it */
+	_Atomic uint64_t sent;
 	_Atomic uint32_t sender; /* of the last of them: a pid */
 	_Atomic uint32_t setup; /* enum direct_setup; futex */
 	int32_t setup_error; /* -errno of what failed in the VM process that starts, or 0 */

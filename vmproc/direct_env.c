@@ -1,4 +1,5 @@
-/* direct_env.c - see direct_env.h. Mappings, segments and time are the VM process's own; the rest is the monitor's. */
+/* direct_env.c - see direct_env.h.  Mappings, segments and time are the VM process's own; the
+ * rest is the monitor's. */
 #include "vmproc/direct_env.h"
 
 #include <asm/ldt.h>
@@ -28,61 +29,7 @@ void direct_setup_done(enum direct_setup step)
 	host_call(__NR_futex, (long)&direct.shared->setup, FUTEX_WAKE, 1, 0, 0, 0);
 }
 
-/* --- guest RAM: pins as in monitor/guestmem.c, by the rules of base/hostshm.h ---------------------------------------- */
-
-static void *try_pin(gfn_t gfn, enum page_right right)
-{
-	const _Atomic uint8_t *rights = (const _Atomic uint8_t *)DIRECT_RIGHTS_ADDRESS;
-	void *page = (void *)(DIRECT_RAM_ADDRESS + ((uint64_t)gfn << PAGE_BITS));
-
-	if (!direct.shared->many_hosts)
-		return atomic_load(&rights[gfn]) >= right ? page : NULL;
-	for (unsigned i = 0; i < PINS_PER_CPU; i++) {
-		_Atomic uint32_t *pin = &direct.slot->pin[i];
-
-		if (atomic_load_explicit(pin, memory_order_relaxed))
-			continue;
-		atomic_store(pin, gfn + 1); /* sequentially consistent: stands before the right is read */
-		if (atomic_load(&rights[gfn]) >= right)
-			return page;
-		atomic_store(pin, 0);
-		return NULL;
-	}
-	__builtin_trap();
-}
-
-static void *env_pin(void *ctx, gpa_t gpa, bool write)
-{
-	gfn_t gfn = gpa_to_gfn(gpa);
-	enum page_right right = write ? PAGE_WRITE : PAGE_READ;
-	void *page;
-
-	(void)ctx;
-	if (gfn >= direct.shared->ram_pages)
-		return NULL;
-	while (!(page = try_pin(gfn, right))) {
-		enum time_kind before = direct_time_switch(TIME_SHARED_MEMORY);
-
-		direct_call(DIRECT_PAGE_WANT, gfn, right, 0, 0);
-		direct_time_switch(before);
-	}
-	return page;
-}
-
-static void env_unpin(void *ctx, gpa_t gpa)
-{
-	(void)ctx;
-	if (!direct.shared->many_hosts)
-		return;
-	for (unsigned i = 0; i < PINS_PER_CPU; i++)
-		if (atomic_load_explicit(&direct.slot->pin[i], memory_order_relaxed) == gpa_to_gfn(gpa) + 1) {
-			atomic_store_explicit(&direct.slot->pin[i], 0, memory_order_release);
-			return;
-		}
-	__builtin_trap();
-}
-
-/* --- ports and devices ---------------------------------------------------------------------------------------------- */
+/* --- ports and devices ------------------------------------------------------------------------ */
 
 static uint32_t env_port_in(void *ctx, uint16_t port, unsigned size)
 {
@@ -103,7 +50,8 @@ static void env_port_in_string(void *ctx, uint16_t port, unsigned size, unsigned
 	__builtin_memcpy(data, direct.shared->data, size * n);
 }
 
-static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigned n, const void *data)
+static void env_port_out_string(void *ctx, uint16_t port, unsigned size, unsigned n,
+				const void *data)
 {
 	(void)ctx;
 	__builtin_memcpy(direct.shared->data, data, size * n);
@@ -122,7 +70,7 @@ static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
 	direct_call(DIRECT_MMIO_WRITE, gpa, size, value, 0);
 }
 
-/* --- translations and segments -------------------------------------------------------------------------------------- */
+/* --- translations and segments ---------------------------------------------------------------- */
 
 static void env_flush_range(void *ctx, gva_t first, uint32_t pages)
 {
@@ -144,8 +92,8 @@ static void env_switch_space(void *ctx, bool keep)
 	spaces_cr3_loaded(&direct.shared->spaces, direct.shared->vcpu.cr3, keep);
 }
 
-/* The host maps pages one by one where they are written to, and up to 16 at once around one that is read.
- * (TRICKS: touch-each-16) */
+/* The host maps pages one by one where they are written to, and up to 16 at once around one that
+ * is read. (TRICKS: touch-each-16) */
 static void look_at_each_16(gva_t gva, uint32_t bytes)
 {
 	enum { BLOCK = 16 * PAGE_BYTES };
@@ -157,14 +105,16 @@ static void look_at_each_16(gva_t gva, uint32_t bytes)
 static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights)
 {
 	long error = host_call(__NR_mmap, gva, bytes,
-			       PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) | (rights & SHADOW_WRITE ? PROT_WRITE : 0),
+			       PROT_READ | (rights & SHADOW_EXECUTE ? PROT_EXEC : 0) |
+				       (rights & SHADOW_WRITE ? PROT_WRITE : 0),
 			       MAP_SHARED | MAP_FIXED, VMPROC_RAM_FD, gpa);
 
 	(void)ctx;
 	if (error < 0)
-		vcpu_kill(&direct.shared->vcpu, "the host cannot map %x bytes at %x: error %x", bytes, gva, (uint32_t)-error);
+		vcpu_kill(&direct.shared->vcpu, "the host cannot map %x bytes at %x: error %x",
+			  bytes, gva, (uint32_t)-error);
 	else if (direct.shared->many_hosts)
-		direct_call(DIRECT_PAGE_MAPPED, gva, bytes, gpa, 0);
+		direct_pages_mapped(gva, bytes, gpa);
 	else if (rights & SHADOW_WRITE && gva < VMP_USER_LIMIT)
 		look_at_each_16(gva, bytes);
 }
@@ -181,7 +131,7 @@ static void env_segment_changed(void *ctx, unsigned index, const struct vcpu_seg
 	direct_segment_changed(index, s);
 }
 
-/* --- the rest of the machine ---------------------------------------------------------------------------------------- */
+/* --- the rest of the machine ------------------------------------------------------------------ */
 
 static void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nmi)
 {
@@ -210,7 +160,8 @@ uint64_t direct_now_ns(void)
 
 uint64_t direct_when_ns(uint64_t machine_ns)
 {
-	return hostclock_when((const struct host_clock *)DIRECT_CLOCK_ADDRESS, monotonic_ns, machine_ns);
+	return hostclock_when((const struct host_clock *)DIRECT_CLOCK_ADDRESS, monotonic_ns,
+			      machine_ns);
 }
 
 static uint64_t env_now_ns(void *ctx)
@@ -237,7 +188,8 @@ static uint32_t env_tsc_khz(void *ctx)
 	return direct.shared->tsc_khz;
 }
 
-/* Linux asks for the highest leaf before each other one: of 290 questions at boot, 230. The answer never changes. */
+/* Linux reads the highest leaf before each other one: 230 of 290 reads at boot.  The result
+ * never changes. */
 static void env_host_cpuid(void *ctx, uint32_t leaf, uint32_t subleaf, uint32_t out[4])
 {
 	static struct { bool known; uint32_t out[4]; } highest[2];
@@ -277,19 +229,15 @@ static void env_machine_end(void *ctx, unsigned why, uint32_t status)
 	direct_call(DIRECT_MACHINE_END, why, status, 0, 0);
 }
 
-/* The guest waits for another CPU: give the processor away; when that has not helped for a while, sleep for a moment. */
+/* The guest waits for another CPU: yield the processor; if that has not helped for a while,
+ * sleep briefly. */
 static void env_yield(void *ctx, unsigned times)
 {
-	struct __kernel_timespec moment = { .tv_nsec = 50000 };
-
 	(void)ctx;
-	if (times % 16) {
+	if (times % 16)
 		host_call(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
-		return;
-	}
-	atomic_store(&direct.slot->state, SLOT_HALTED);
-	host_call(__NR_futex, (long)&direct.slot->wake, FUTEX_WAIT, atomic_load(&direct.slot->wake), (long)&moment, 0, 0);
-	atomic_store(&direct.slot->state, SLOT_MONITOR);
+	else
+		engine_nap(&direct.engine);
 }
 
 void direct_env_init(void)
@@ -297,20 +245,35 @@ void direct_env_init(void)
 	struct direct_shared *s = direct.shared;
 
 	direct.env = (struct vcpu_env){
-		.pin = env_pin, .unpin = env_unpin,
-		.port_in = env_port_in, .port_out = env_port_out,
-		.port_in_string = env_port_in_string, .port_out_string = env_port_out_string,
-		.mmio_read = env_mmio_read, .mmio_write = env_mmio_write,
-		.flush_range = env_flush_range, .flush_all = env_flush_all, .switch_space = env_switch_space,
-		.segment_changed = env_segment_changed, .send_interrupt = env_send_interrupt, .start_cpu = env_start_cpu,
-		.now_ns = env_now_ns, .wallclock_ns = env_wallclock_ns, .tsc = env_tsc, .tsc_khz = env_tsc_khz,
-		.host_cpuid = env_host_cpuid, .host_xcr0 = env_host_xcr0, .print = env_print,
-		.machine_end = env_machine_end, .yield = env_yield,
+		.pin = direct_pin,
+		.unpin = direct_unpin,
+		.port_in = env_port_in,
+		.port_out = env_port_out,
+		.port_in_string = env_port_in_string,
+		.port_out_string = env_port_out_string,
+		.mmio_read = env_mmio_read,
+		.mmio_write = env_mmio_write,
+		.flush_range = env_flush_range,
+		.flush_all = env_flush_all,
+		.switch_space = env_switch_space,
+		.segment_changed = env_segment_changed,
+		.send_interrupt = env_send_interrupt,
+		.start_cpu = env_start_cpu,
+		.now_ns = env_now_ns,
+		.wallclock_ns = env_wallclock_ns,
+		.tsc = env_tsc,
+		.tsc_khz = env_tsc_khz,
+		.host_cpuid = env_host_cpuid,
+		.host_xcr0 = env_host_xcr0,
+		.print = env_print,
+		.machine_end = env_machine_end,
+		.yield = env_yield,
 	};
 	direct.shadow_host = (struct shadow_host){ map, unmap, NULL };
 	direct.space.shadow.host = &direct.shadow_host;
 	direct.space.shadow.entry = (uint32_t *)DIRECT_SHADOW_ADDRESS;
-	direct.space.shadow.right = s->many_hosts ? NULL : (const _Atomic uint8_t *)DIRECT_RIGHTS_ADDRESS;
+	direct.space.shadow.right =
+		s->many_hosts ? NULL : (const _Atomic uint8_t *)DIRECT_RIGHTS_ADDRESS;
 	direct.space.shadow.ram_pages = s->ram_pages;
 	direct.space.shadow.run = s->many_hosts ? SHADOW_RUN : SHADOW_LONG_RUN;
 	direct.space.shadow.first_page = s->first_page;
@@ -322,9 +285,17 @@ void direct_begin_cpu(struct vcpu *v)
 	const struct direct_shared *s = direct.shared;
 
 	vcpu_init(v, s->cpu, s->n_cpus, s->ram_pages << PAGE_BITS, &direct.env);
-	/* Flat boot segments stand before the guest loads a table of its own. */
-	env_segment_changed(NULL, VMP_GDT_BOOT_CS, &(struct vcpu_segment){ .limit = UINT32_MAX, .present = true, .big = true,
-									   .granular = true, .type = 0xb });
-	env_segment_changed(NULL, VMP_GDT_BOOT_DS, &(struct vcpu_segment){ .limit = UINT32_MAX, .present = true, .big = true,
-									   .granular = true, .type = 0x3 });
+	/* Flat boot segments are in force until the guest loads a table of its own. */
+	env_segment_changed(NULL, VMP_GDT_BOOT_CS,
+			    &(struct vcpu_segment){ .limit = UINT32_MAX,
+						    .present = true,
+						    .big = true,
+						    .granular = true,
+						    .type = 0xb });
+	env_segment_changed(NULL, VMP_GDT_BOOT_DS,
+			    &(struct vcpu_segment){ .limit = UINT32_MAX,
+						    .present = true,
+						    .big = true,
+						    .granular = true,
+						    .type = 0x3 });
 }

@@ -1,23 +1,29 @@
-/* direct_space.c - passing the virtual CPU from one VM process to another, when the guest loads a CR3 that belongs to another
- * host address space, or a program goes to the bare one and comes back (direct_bare.c); and what the one that gets it makes
- * good: mappings (vcpu/spaces.h), registers in the signal frame, and descriptors.
+/* direct_space.c - passing the virtual CPU from one VM process to another, when the guest loads
+ * a CR3 that belongs to another host address space, or a program goes to the bare one and comes
+ * back (direct_bare.c); and what the receiving process updates: mappings (vcpu/spaces.h),
+ * registers in the signal frame, and descriptors.
  *
- * It costs two futex calls and the host's change of address space.  The CPU changes hands in the middle of a signal handler,
- * where struct vcpu holds all registers but the FPU's; whoever gets it goes on in its own handler, in which it has slept.
+ * It costs two futex calls and the host's change of address space.  The CPU changes hands in the
+ * middle of a signal handler, where struct vcpu holds all registers but the FPU's; the receiving
+ * process continues in its own handler, where it slept.
  *
- * TLS descriptors are dear (the host has no call for them but an i386 one) and are mostly right already: the guest kernel
- * loads those of the next task just behind CR3, and they are the ones that this space had.  So they are made good only when
- * user code is about to run, or when a selector in use would not load.
+ * TLS descriptors are expensive (the host's only call for them is an i386 one) and mostly
+ * correct already.  The guest kernel loads those of the next task just after CR3, and this space
+ * had the same ones.  So they are updated only when user code is about to run, or when a
+ * selector in use would not load.
  */
 #include <linux/futex.h>
 #include "vmproc/direct_env.h"
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
 
-/* --- FPU ------------------------------------------------------------------------------------------------------------ */
+/* --- FPU -------------------------------------------------------------------------------------- */
 
 /* The signal frame's FPU area; the legacy part's last 48 bytes are the host's own. */
-enum { XSAVE_LEGACY_BYTES = 512, XSAVE_SOFTWARE_AT = 464, SOFTWARE_SIZE_AT = XSAVE_SOFTWARE_AT + 16 };
+enum {
+	XSAVE_LEGACY_BYTES = 512, XSAVE_SOFTWARE_AT = 464,
+	SOFTWARE_SIZE_AT = XSAVE_SOFTWARE_AT + 16,
+};
 
 void direct_fpu_size(void)
 {
@@ -45,10 +51,10 @@ void direct_fpu_in(void)
 			 direct.shared->xsave_bytes - XSAVE_LEGACY_BYTES);
 }
 
-/* --- descriptors ---------------------------------------------------------------------------------------------------- */
+/* --- descriptors ------------------------------------------------------------------------------ */
 
-/* In the host's tables: the TLS entries by the one call that can, which only i386 has, with its argument below 4 GiB; the
- * others in the LDT. (TRICKS: tls-call) */
+/* Write a descriptor to the host's tables.  A TLS entry needs set_thread_area, which only i386 has,
+ * with its argument below 4 GiB; the others are in the LDT. (TRICKS: tls-call) */
 static void give_descriptor(const struct user_desc *d, bool tls)
 {
 	struct user_desc *low = (struct user_desc *)DIRECT_TLS_ARGUMENT;
@@ -63,7 +69,10 @@ static void give_descriptor(const struct user_desc *d, bool tls)
 	if (direct_is_bare())
 		direct_bare_window(true);
 	*low = *d;
-	__asm__ volatile("int $0x80" : "=a"(result) : "a"(243L), "b"(low) : "memory", "r8", "r9", "r10", "r11");
+	__asm__ volatile("int $0x80"
+			 : "=a"(result)
+			 : "a"(243L), "b"(low)
+			 : "memory", "r8", "r9", "r10", "r11");
 	if (direct_is_bare())
 		direct_bare_window(false);
 }
@@ -71,7 +80,8 @@ static void give_descriptor(const struct user_desc *d, bool tls)
 static bool is_given(unsigned index)
 {
 	return direct.given_entries >> index & 1 &&
-	       !__builtin_memcmp(&direct.given[index], &direct.shared->segment[index], sizeof direct.given[index]);
+	       !__builtin_memcmp(&direct.given[index], &direct.shared->segment[index],
+				 sizeof direct.given[index]);
 }
 
 static void give_this(const struct user_desc *d)
@@ -110,19 +120,23 @@ void direct_segment_changed(unsigned index, const struct vcpu_segment *s)
 		look_for_stale_tls();
 }
 
-static bool loads_here(unsigned index) { return direct.given_entries >> index & 1 && !direct.given[index].seg_not_present; }
+static bool loads_here(unsigned index)
+{
+	return direct.given_entries >> index & 1 && !direct.given[index].seg_not_present;
+}
 
-/* A selector in use must load here. A processor that has it loaded would not notice that its entry has gone.
- * (TRICKS: late-tls) */
+/* Update the entry of a selector in use, so that it can be loaded here.  A processor that has it
+ * loaded does not notice when its entry is removed. (TRICKS: late-tls) */
 static void make_loadable(unsigned index)
 {
 	if (!loads_here(index))
 		give(index);
 	if (!loads_here(index))
-		give_this(&(struct user_desc){ .entry_number = index, .seg_32bit = 1, .useable = 1 });
+		give_this(
+			&(struct user_desc){ .entry_number = index, .seg_32bit = 1, .useable = 1 });
 }
 
-/* The CPU has come from another process. */
+/* Update the segments after the CPU has arrived from another process. */
 static void catch_up_segments(void)
 {
 	for (unsigned i = 0; i < VMP_GDT_ENTRIES; i++)
@@ -131,7 +145,7 @@ static void catch_up_segments(void)
 	look_for_stale_tls();
 }
 
-/* User code sees the guest's own TLS entries. (TRICKS: late-tls) */
+/* Update the TLS entries before user code runs, which can see them. (TRICKS: late-tls) */
 static void settle_tls(struct vcpu *v)
 {
 	for (unsigned i = VMP_GDT_TLS_MIN; i < VMP_GDT_TLS_MIN + VMPROC_TLS_ENTRIES; i++)
@@ -156,12 +170,13 @@ void direct_settle_segments(struct vcpu *v)
 			continue;
 		if (vmproc_is_tls(index))
 			make_loadable(index);
-		else if (index && !loads_here(index) && i != SEG_CS && i != SEG_SS) /* one of the host's own */
+		else if (index && !loads_here(index) && i != SEG_CS &&
+			 i != SEG_SS) /* one of the host's own */
 			v->seg[i] = 0;
 	}
 }
 
-/* --- passing the CPU on --------------------------------------------------------------------------------------------- */
+/* --- passing the CPU on ----------------------------------------------------------------------- */
 
 void direct_wait_for_cpu(void)
 {
@@ -187,7 +202,7 @@ static void pass_cpu(unsigned to)
 	direct_fpu_out();
 	direct_time_switch(TIME_EMULATION);
 	if (to == DIRECT_BARE_SPACE || direct_is_bare())
-		direct_disarm_timer(); /* it would wake this process, tick for tick */
+		direct_disarm_timer(); /* it would wake this process at every tick */
 	atomic_store(&direct.slot->space, to);
 	atomic_store(&s->has_cpu[direct.number], 0);
 	atomic_store(&s->has_cpu[to], 1);
@@ -198,12 +213,14 @@ static void pass_cpu(unsigned to)
 
 static unsigned wanted_space(const struct vcpu *v)
 {
-	return direct_bare_wanted(v) ? DIRECT_BARE_SPACE : spaces_wanted(&direct.shared->spaces, v->cr3);
+	return direct_bare_wanted(v)
+		? DIRECT_BARE_SPACE : spaces_wanted(&direct.shared->spaces, v->cr3);
 }
 
 bool direct_is_in_place(const struct vcpu *v) { return wanted_space(v) == direct.number; }
 
-/* Where one cannot be started, the CPU does with the first, or without the bare one. */
+/* Start the VM process of a space.  If that fails, the CPU uses the first space instead, or no
+ * bare one. */
 static void start_space(struct direct_shared *s, unsigned wanted)
 {
 	if ((s->started | s->refused) >> wanted & 1)

@@ -1,19 +1,22 @@
-/* gate.S - the engine called from the CPU window's code (vcpu/window_code.S) instead of by a signal: a hypercall costs a tenth;
- * and the way out to the guest, of handlers too, which saves them the host's rt_sigreturn.
+/* gate.S - the entry by which code of the CPU window (vcpu/window_code.S) calls the engine without
+ * a signal: a hypercall then costs a tenth.  Also the way out to the guest, for signal handlers
+ * too: it saves them the host's rt_sigreturn.
  *
- * In: r8d: the place in the window that stands for what is wanted; the guest's other registers, DS, ES, FS and GS as they
- * were, and its stack pointer in ESP.  They are laid down as a signal would have it (struct gate_frame, direct_env.h), and
- * the guest goes on by iretq, where the frame then says.
+ * At the entry r8d is the place in the window that identifies the request.  The guest's other
+ * registers are unchanged, with its stack pointer in ESP and its DS, ES, FS and GS.  They are
+ * stored as a signal would store them (struct gate_frame, gate.h).  The guest continues by iretq at
+ * the address that the frame has then.
  *
- * Kicks are not blocked.  The handler finds them in this program's text, sets direct_kicked and returns; the way out looks at
- * that last, and a kick between the look and the iretq sends it back to gate_check.  So RSP stays the same from the look to
- * the iretq.
+ * Kicks are not blocked.  If one interrupts this program's text, its handler sets direct_kicked and
+ * returns.  The way out checks direct_kicked last.  A kick between that check and the iretq makes
+ * the handler return to direct_gate_check, so RSP must not change from the check to the iretq.
  */
 #include "vmproc/gate.h"
 
 	.text
 	.globl	direct_gate, direct_gate_check, direct_gate_iretq, direct_gate_leave
-	.hidden	direct_gate, direct_gate_check, direct_gate_iretq, direct_gate_leave, direct_gate_enter, direct_gate_again, direct_kicked
+	.hidden	direct_gate, direct_gate_check, direct_gate_iretq, direct_gate_leave
+	.hidden	direct_gate_enter, direct_gate_again, direct_kicked
 direct_gate:
 	mov	%esp, %r9d
 	movabs	$GATE_FRAME_ADDRESS, %r10
@@ -55,8 +58,8 @@ direct_gate_iretq:
 	call	direct_gate_again
 	jmp	direct_gate_check
 
-/* The end of a handler: rdi: the frame, laid down; rsi: the guest's FPU and vector registers, as the host put them into the
- * signal's frame, which is gone as soon as RSP is above it. (TRICKS: flags-by-iret) */
+/* The end of a handler.  rdi: the frame; rsi: the guest's FPU and vector registers in the signal's
+ * frame, which may be overwritten as soon as RSP is above it. (TRICKS: flags-by-iret) */
 direct_gate_leave:
 	mov	$-1, %eax
 	mov	%eax, %edx

@@ -1,8 +1,10 @@
-/* gate.h - the engine's second entrance, and its way out: where the guest's registers are laid down for gate.S. */
+/* gate.h - the engine's second entry, and its way out: where gate.S stores the guest's
+ * registers. */
 #ifndef VMPROC_GATE_H
 #define VMPROC_GATE_H
 
-/* The signals' stack, and above it the frame, so that what comes in a gate comes below it, and no signal's frame overlaps. */
+/* The signals' stack, and above it the gate's frame: the frame of a signal during a gate lies
+ * below, and does not overlap it. */
 #define GATE_STACK_ADDRESS 0x700300000000
 #define GATE_STACK_BYTES (0x10000 - GATE_FRAME_BYTES)
 #define GATE_FRAME_BYTES 304
@@ -32,7 +34,8 @@ struct gate_frame {
 	uint64_t rip, cs, eflags, rsp, ss, unused;
 	struct sigcontext context;
 };
-#define GATE_FIELD(field, offset) _Static_assert(offsetof(struct gate_frame, context.field) == (offset), #field)
+#define GATE_FIELD(field, offset) \
+	_Static_assert(offsetof(struct gate_frame, context.field) == (offset), #field)
 GATE_FIELD(rdi, GATE_RDI);
 GATE_FIELD(rsi, GATE_RSI);
 GATE_FIELD(rbp, GATE_RBP);
@@ -47,7 +50,9 @@ GATE_FIELD(cs, GATE_CS);
 GATE_FIELD(ss, GATE_SS);
 _Static_assert(sizeof(struct gate_frame) == GATE_FRAME_BYTES, "a multiple of 16");
 
-extern __attribute__((visibility("hidden"))) const char direct_gate[], direct_gate_check[], direct_gate_iretq[];
-void direct_gate_leave(struct gate_frame *frame, const uint8_t *fpstate) __attribute__((noreturn, visibility("hidden")));
+extern __attribute__((visibility("hidden"))) const char direct_gate[], direct_gate_check[],
+	direct_gate_iretq[];
+void direct_gate_leave(struct gate_frame *frame, const uint8_t *fpstate)
+	__attribute__((noreturn, visibility("hidden")));
 #endif
 #endif

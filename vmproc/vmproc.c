@@ -1,9 +1,12 @@
-/* vmproc.c - the VM process: sets up its jail, then belongs to its monitor (ptrace engine) or to direct.c.
+/* vmproc.c - the VM process: sets up its jail, then belongs to its monitor (ptrace engine) or to
+ * direct.c.
  *
- * Freestanding (no libc, no stack protector, no thread-local storage): guest code will run here with segment registers of
- * its own, and nothing of a C library may lie about for hostile code to use.  Started by monitor/process.c with the guest's
- * RAM as descriptor 3, the stub page's memory as 4, and struct vmproc_start on its command line.  On the ptrace engine two stops on `int3` tell the monitor how far it is: the first when
- * its userfaultfd can be fetched, the second when the jail is closed.  From then on the monitor sets every register.
+ * Freestanding (no libc, no stack protector, no thread-local storage): guest code will run here
+ * with segment registers of its own, and no C library may be present for hostile code to use.
+ * Started by monitor/process.c with the guest's RAM as descriptor 3, the stub page's memory as
+ * 4, and struct vmproc_start on its command line.  On the ptrace engine two stops on `int3` tell
+ * the monitor how far it is: the first when its userfaultfd can be fetched, the second when the
+ * jail is closed.  From then on the monitor sets every register.
  */
 #include "vmproc/vmproc.h"
 
@@ -27,14 +30,17 @@
 
 static struct stub_page *const page = (struct stub_page *)STUB_PAGE_ADDRESS;
 
-/* The stub: %rbx points to the next struct stub_op, %rbp counts. The monitor enters at vmproc_stub.
- * Guest code may enter anywhere, with registers of its own.  So the pointer is bent into the stub page before each call, and
- * once more behind it: a call that maps the guest kernel's memory is followed by no access there.  (TRICKS: stub-keeps-to-its-page) */
+/* The stub: %rbx points to the next struct stub_op, %rbp counts.  The monitor enters at
+ * vmproc_stub.  Guest code may enter anywhere, with registers of its own.  So the pointer is forced
+ * into the stub page before each call, and again behind it: after a call that maps the guest
+ * kernel's memory, no access there follows.  (TRICKS: stub-keeps-to-its-page) */
 #define INTO_STUB_PAGE \
 	"	and	$0xfc0, %ebx\n" \
 	"	movabs	$0x700100000000, %rcx\n" \
 	"	or	%rcx, %rbx\n"
-_Static_assert(STUB_PAGE_ADDRESS == 0x700100000000 && STUB_PAGE_BYTES == 0xfc0 + sizeof(struct stub_op), "INTO_STUB_PAGE");
+_Static_assert(STUB_PAGE_ADDRESS == 0x700100000000 &&
+		       STUB_PAGE_BYTES == 0xfc0 + sizeof(struct stub_op),
+	       "INTO_STUB_PAGE");
 __asm__(".text\n"
 	".globl vmproc_stub, vmproc_stub_syscall_end\n"
 	".hidden vmproc_stub, vmproc_stub_syscall_end\n"
@@ -60,41 +66,46 @@ __asm__(".text\n"
 	"	jmp	1b\n");
 extern __attribute__((visibility("hidden"))) const char vmproc_stub[], vmproc_stub_syscall_end[];
 
-/* userfaultfd: errors as SIGBUS at the instruction that touched the page, for user-mode accesses only: no privilege.
- * (TRICKS: minor-faults-too) */
+/* Open a userfaultfd that raises SIGBUS at the instruction that accessed the page, for user-mode
+ * accesses only, which needs no privilege. (TRICKS: minor-faults-too) */
 static void open_userfaultfd(void)
 {
 	struct uffdio_api api = {
 		.api = UFFD_API,
-		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM | UFFD_FEATURE_MISSING_SHMEM |
-			    UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
+		.features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM |
+			    UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_WP_HUGETLBFS_SHMEM,
 	};
 	long fd = host_call(__NR_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY, 0, 0, 0, 0, 0);
 	long error = fd < 0 ? fd : host_call(__NR_ioctl, fd, (long)UFFDIO_API, (long)&api, 0, 0, 0);
 
-	page->userfault_fd = error ? -1 : fd;
+	if (!error && fd != VMPROC_FAULT_FD)
+		error = host_call(__NR_dup2, fd, VMPROC_FAULT_FD, 0, 0, 0, 0) < 0;
+	page->userfault_fd = error ? -1 : VMPROC_FAULT_FD;
 	page->userfault_error = error;
 }
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define LOAD_LOW(n) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n))
-#define LOAD_HIGH(n) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args) + 8 * (n) + 4)
+#define LOAD_AT(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (offset))
+#define LOAD_LOW(n) LOAD_AT(offsetof(struct seccomp_data, args) + 8 * (n))
+#define LOAD_HIGH(n) LOAD_AT(offsetof(struct seccomp_data, args) + 8 * (n) + 4)
 #define GIVE(what) BPF_STMT(BPF_RET | BPF_K, what)
-/* Go on if the loaded word is k, otherwise refuse. */
+/* Continue if the loaded word is k, otherwise refuse. */
 #define MUST_BE(k) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), 1, 0), GIVE(REFUSE)
 #define BELOW_4_GIB(n) LOAD_HIGH(n), MUST_BE(0)
 #define ADDRESS(n, k) LOAD_LOW(n), MUST_BE(k), LOAD_HIGH(n), MUST_BE((uint64_t)(k) >> 32)
 /* Skip `length` instructions unless the loaded word is k. */
 #define IF(k, length) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), 0, (length))
-/* The calls that both engines make: each leaves with an answer, or the number still loaded. */
+/* The calls that both engines make: each returns a verdict, or leaves the number loaded. */
 #define MAPPING_CALLS(descriptor) \
 	IF(__NR_mmap, 16), /* below 4 GiB, the RAM, shared and fixed */ \
-	BELOW_4_GIB(0), BELOW_4_GIB(1), LOAD_LOW(3), MUST_BE(MAP_SHARED | MAP_FIXED), BELOW_4_GIB(3), \
+	BELOW_4_GIB(0), BELOW_4_GIB(1), \
+	LOAD_LOW(3), MUST_BE(MAP_SHARED | MAP_FIXED), BELOW_4_GIB(3), \
 	LOAD_LOW(4), MUST_BE(VMPROC_RAM_FD), GIVE(SECCOMP_RET_ALLOW), \
 	IF(__NR_munmap, 7), \
 	BELOW_4_GIB(0), BELOW_4_GIB(1), GIVE(SECCOMP_RET_ALLOW), \
 	IF(__NR_modify_ldt, 13), \
-	LOAD_LOW(0), MUST_BE(0x11), ADDRESS(1, descriptor), LOAD_LOW(2), MUST_BE(sizeof(struct user_desc)), \
+	LOAD_LOW(0), MUST_BE(0x11), ADDRESS(1, descriptor), \
+	LOAD_LOW(2), MUST_BE(sizeof(struct user_desc)), \
 	GIVE(SECCOMP_RET_ALLOW)
 
 static long install(struct sock_filter *filter, unsigned short length)
@@ -105,15 +116,16 @@ static long install(struct sock_filter *filter, unsigned short length)
 	return host_call(__NR_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, (long)&program, 0, 0, 0);
 }
 
-/* The ptrace engine's: the stub's one `syscall`; all else stops at the monitor. */
+/* Close the ptrace engine's jail: it allows the stub's one `syscall`; every other call stops at the
+ * monitor. */
 static long close_stub_jail(void)
 {
 #define REFUSE SECCOMP_RET_TRACE
 	uint64_t at = (uint64_t)vmproc_stub_syscall_end, descriptor = (uint64_t)&page->descriptor;
 	struct sock_filter filter[] = {
 		LOAD(arch), MUST_BE(AUDIT_ARCH_X86_64),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer)), MUST_BE(at),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4), MUST_BE(at >> 32),
+		LOAD(instruction_pointer), MUST_BE(at),
+		LOAD_AT(offsetof(struct seccomp_data, instruction_pointer) + 4), MUST_BE(at >> 32),
 		LOAD(nr),
 		MAPPING_CALLS(descriptor),
 		GIVE(REFUSE),
@@ -123,32 +135,47 @@ static long close_stub_jail(void)
 #undef REFUSE
 }
 
-/* The direct engine's: its own calls, from wherever; all else becomes SIGSYS.  The only i386 call is set_thread_area. */
+/* Close the direct engine's jail: it allows the engine's own calls, from any address; every other
+ * call becomes SIGSYS.  The only i386 call is set_thread_area. */
 static long close_direct_jail(void)
 {
 #define REFUSE SECCOMP_RET_TRAP
 	uint64_t descriptor = (uint64_t)&page->descriptor, wake = (uint64_t)&direct.slot->wake;
 	uint64_t turn = (uint64_t)&direct.shared->turn, setup = (uint64_t)&direct.shared->setup;
+	uint64_t want = (uint64_t)&direct.slot->want;
 	uint64_t has_cpu = (uint64_t)direct.shared->has_cpu;
 	struct sock_filter filter[] = {
 		LOAD(arch),
 		IF(AUDIT_ARCH_I386, 7),
-		LOAD(nr), MUST_BE(243), LOAD_LOW(0), MUST_BE(DIRECT_TLS_ARGUMENT), GIVE(SECCOMP_RET_ALLOW),
+		LOAD(nr), MUST_BE(243), LOAD_LOW(0), MUST_BE(DIRECT_TLS_ARGUMENT),
+		GIVE(SECCOMP_RET_ALLOW),
 		LOAD(arch), MUST_BE(AUDIT_ARCH_X86_64),
 		LOAD(nr),
 		IF(__NR_rt_sigreturn, 1), GIVE(SECCOMP_RET_ALLOW),
 		IF(__NR_sched_yield, 1), GIVE(SECCOMP_RET_ALLOW),
 		IF(__NR_clock_gettime, 4), LOAD_LOW(0), MUST_BE(1), GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_timer_settime, 4), LOAD_LOW(0), MUST_BE(direct.timer), GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_futex, 18), /* wait or wake, on one of a few words in one 4 GiB */
+		IF(__NR_timer_settime, 4), LOAD_LOW(0), MUST_BE(direct.timer),
+		GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_futex, 20), /* wait or wake, on one of a few words in one 4 GiB */
 		LOAD_LOW(1), BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~1u), MUST_BE(0),
 		LOAD_HIGH(0), MUST_BE(wake >> 32),
-		LOAD_LOW(0), IF(wake, 1), GIVE(SECCOMP_RET_ALLOW), IF(turn, 1), GIVE(SECCOMP_RET_ALLOW),
-		IF(setup, 1), GIVE(SECCOMP_RET_ALLOW),
-		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)(sizeof direct.shared->has_cpu - 1)), MUST_BE(has_cpu),
+		LOAD_LOW(0), IF(wake, 1), GIVE(SECCOMP_RET_ALLOW), IF(turn, 1),
 		GIVE(SECCOMP_RET_ALLOW),
+		IF(want, 1), GIVE(SECCOMP_RET_ALLOW),
+		IF(setup, 1), GIVE(SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)(sizeof direct.shared->has_cpu - 1)),
+		MUST_BE(has_cpu),
+		GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_write, 7), LOAD_LOW(0), MUST_BE(VMPROC_BELL_FD), LOAD_LOW(2),
+		MUST_BE(sizeof(uint64_t)),
+		GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_ioctl, 11), LOAD_LOW(0), MUST_BE(VMPROC_FAULT_FD), LOAD_LOW(1),
+		IF(UFFDIO_CONTINUE, 1), GIVE(SECCOMP_RET_ALLOW), IF(UFFDIO_WRITEPROTECT, 1),
+		GIVE(SECCOMP_RET_ALLOW),
+		MUST_BE(UFFDIO_REGISTER), GIVE(SECCOMP_RET_ALLOW),
 		IF(__NR_mprotect, 13), /* direct_bare_window() */
-		ADDRESS(0, VMP_WINDOW), LOAD_LOW(1), MUST_BE(PAGE_BYTES), BELOW_4_GIB(1), GIVE(SECCOMP_RET_ALLOW),
+		ADDRESS(0, VMP_WINDOW), LOAD_LOW(1), MUST_BE(PAGE_BYTES), BELOW_4_GIB(1),
+		GIVE(SECCOMP_RET_ALLOW),
 		MAPPING_CALLS(descriptor),
 		GIVE(REFUSE),
 	};
@@ -159,16 +186,18 @@ static long close_direct_jail(void)
 
 static long map_at(uint64_t address, uint64_t bytes, int protection, int fd, uint64_t offset)
 {
-	return host_call(__NR_mmap, address, bytes, protection, fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE
-								       : MAP_SHARED | MAP_FIXED, fd, offset);
+	return host_call(__NR_mmap, address, bytes, protection,
+			 fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE
+				: MAP_SHARED | MAP_FIXED,
+			 fd, offset);
 }
 
-/* What the direct engine needs beside the stub page and the window. */
+/* Map the memory that the direct engine needs besides the stub page and the window. */
 static void prepare_direct(const struct vmproc_start *start)
 {
 	struct direct_shared *s = (struct direct_shared *)DIRECT_SHARED_ADDRESS;
-	long error = map_at(DIRECT_SHARED_ADDRESS, STUB_FD_BYTES - STUB_FD_DIRECT, PROT_READ | PROT_WRITE, VMPROC_STUB_FD,
-			    STUB_FD_DIRECT);
+	long error = map_at(DIRECT_SHARED_ADDRESS, STUB_FD_BYTES - STUB_FD_DIRECT,
+			    PROT_READ | PROT_WRITE, VMPROC_STUB_FD, STUB_FD_DIRECT);
 
 	if (error < 0)
 		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
@@ -178,16 +207,19 @@ static void prepare_direct(const struct vmproc_start *start)
 	direct.window = (struct cpu_window *)VMP_WINDOW;
 	error = direct_is_bare() ? direct_bare_set_up() : 0;
 	if (error >= 0)
-		error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot), PROT_READ | PROT_WRITE, VMPROC_CPUS_FD,
-			       start->slot_offset);
+		error = map_at(DIRECT_SLOT_ADDRESS, sizeof(struct vcpu_slot),
+			       PROT_READ | PROT_WRITE, VMPROC_CPUS_FD, start->slot_offset);
 	if (error >= 0)
 		error = map_at(DIRECT_CLOCK_ADDRESS, PAGE_BYTES, PROT_READ, VMPROC_CPUS_FD, 0);
 	if (error >= 0)
-		error = map_at(DIRECT_RIGHTS_ADDRESS, start->ram_pages, PROT_READ, VMPROC_CPUS_FD, start->rights_offset);
+		error = map_at(DIRECT_RIGHTS_ADDRESS, start->ram_pages, PROT_READ, VMPROC_CPUS_FD,
+			       start->rights_offset);
 	if (error >= 0)
-		error = map_at(DIRECT_RAM_ADDRESS, start->ram_pages << PAGE_BITS, PROT_READ | PROT_WRITE, VMPROC_RAM_FD, 0);
+		error = map_at(DIRECT_RAM_ADDRESS, start->ram_pages << PAGE_BITS,
+			       PROT_READ | PROT_WRITE, VMPROC_RAM_FD, 0);
 	if (error >= 0)
-		error = map_at(DIRECT_SHADOW_ADDRESS, LINEAR_PAGES * sizeof(uint32_t), PROT_READ | PROT_WRITE, -1, 0);
+		error = map_at(DIRECT_SHADOW_ADDRESS, LINEAR_PAGES * sizeof(uint32_t),
+			       PROT_READ | PROT_WRITE, -1, 0);
 	if (error >= 0)
 		error = direct_install();
 	s->setup_error = error < 0 ? error : 0;
@@ -196,7 +228,7 @@ static void prepare_direct(const struct vmproc_start *start)
 		host_call(__NR_futex, (long)&s->setup, FUTEX_WAIT, SETUP_MAPPED, 0, 0, 0);
 }
 
-/* Decimal words to numbers. False: they are not as many, or no numbers. */
+/* Parse the command line's decimal words.  False: a wrong number of words, or not numbers. */
 static bool take_start(const long *stack, struct vmproc_start *start)
 {
 	char *const *word = (char *const *)(stack + 2); /* behind argc and argv[0] */
@@ -216,7 +248,7 @@ static bool take_start(const long *stack, struct vmproc_start *start)
 	return true;
 }
 
-/* `stack` is as the host begins a process: argc, argv. */
+/* `stack` is the stack with which the host starts a process: argc, argv. */
 void vmproc_main(const long *stack);
 void vmproc_main(const long *stack)
 {
@@ -225,15 +257,15 @@ void vmproc_main(const long *stack)
 	if (!take_start(stack, &start))
 		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
 
-	long error = host_call(__NR_mmap, STUB_PAGE_ADDRESS, STUB_PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-			  VMPROC_STUB_FD, 0);
+	long error = host_call(__NR_mmap, STUB_PAGE_ADDRESS, STUB_PAGE_BYTES,
+			       PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, VMPROC_STUB_FD, 0);
 
 	if (error >= 0)
-		error = host_call(__NR_mmap, VMP_WINDOW, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, VMPROC_STUB_FD,
-			     STUB_FD_WINDOW);
+		error = host_call(__NR_mmap, VMP_WINDOW, 4096, PROT_READ | PROT_WRITE,
+				  MAP_SHARED | MAP_FIXED, VMPROC_STUB_FD, STUB_FD_WINDOW);
 	if (error >= 0)
-		error = host_call(__NR_mmap, VMP_STUB_SYSCALL, 4096, PROT_READ | PROT_EXEC, MAP_SHARED | MAP_FIXED, VMPROC_STUB_FD,
-			     STUB_FD_WINDOW + 4096);
+		error = host_call(__NR_mmap, VMP_STUB_SYSCALL, 4096, PROT_READ | PROT_EXEC,
+				  MAP_SHARED | MAP_FIXED, VMPROC_STUB_FD, STUB_FD_WINDOW + 4096);
 	if (error < 0)
 		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
 	page->stub_entry = (uint64_t)vmproc_stub;
@@ -247,11 +279,12 @@ void vmproc_main(const long *stack)
 	else
 		__asm__ volatile("int3" ::: "memory");
 
-	host_call(__NR_close_range, VMPROC_STUB_FD, ~0u, 0, 0, 0, 0);
+	host_call(__NR_close_range, start.direct ? VMPROC_STUB_FD : VMPROC_RAM_FD + 1, ~0u, 0, 0, 0,
+		  0);
 	host_call(__NR_close_range, 0, VMPROC_RAM_FD - 1, 0, 0, 0, 0);
 	if (start.direct) {
 		error = close_direct_jail();
-		if (error) { /* nobody else is asked: what is shared, hostile code may write */
+		if (error) { /* decided here alone: hostile code may write to shared memory */
 			direct.shared->setup_error = (int32_t)error;
 			host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
 		}
@@ -263,4 +296,5 @@ void vmproc_main(const long *stack)
 	__builtin_unreachable();
 }
 
-__asm__(".globl _start\n_start:\n	mov %rsp, %rdi\n	and $-16, %rsp\n	call vmproc_main\n");
+__asm__(".globl _start\n_start:\n"
+	"	mov %rsp, %rdi\n	and $-16, %rsp\n	call vmproc_main\n");

@@ -1,4 +1,4 @@
-# pause: all its spellings; the marker stands before the prefix, also where that is a statement of its own.
+# pause in all spellings: the marker goes before the prefix, which may be a statement of its own.
 	.text
 class_pause:
 	pause

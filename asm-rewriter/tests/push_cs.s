@@ -1,4 +1,4 @@
-# push_cs: a constant stands in its place; the other segments and a %cs override are not its business.
+# push_cs: a constant takes its place; other segments and a %cs override are left unchanged.
 	.text
 class_push_cs:
 	push	%cs

@@ -1,4 +1,4 @@
-# .byte: complete encodings of one instruction, in executable sections only; everything else is kept.
+# .byte: complete encodings of one instruction, in executable sections only; all others are kept.
 	.text
 bytes:
 	.byte 0x9c

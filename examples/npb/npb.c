@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <omp.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,4 +113,14 @@ double npb_sum(double mine)
 	for (int i = 0; i < omp_get_num_threads(); i++)
 		sum += contributions[i].value[turn];
 	return sum;
+}
+
+void npb_wait_for(atomic_int *counter, int value)
+{
+	for (int turn = 0; atomic_load(counter) < value; turn++) {
+		if (turn < 10000)
+			__builtin_ia32_pause();
+		else
+			sched_yield(); /* there are fewer processors than threads */
+	}
 }

@@ -1,11 +1,13 @@
 /* npb.h - what the NAS Parallel Benchmarks in this folder share: options, random numbers, tiles, sums, the report.
  *
  * Each program is one parallel region: a thread keeps one tile of the outermost dimension from initialisation to the
- * end, touches its memory first, and meets the others at explicit barriers.
+ * end, touches its memory first, and meets the others at explicit barriers. The programs in ../sharing use the options,
+ * the random numbers, the memory and the report alone.
  */
 #ifndef EXAMPLES_NPB_H
 #define EXAMPLES_NPB_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -64,5 +66,8 @@ struct npb_tile npb_with_boundary(struct npb_tile tile, int n);
  * on the number of threads.
  */
 double npb_sum(double mine);
+
+/* Wait until another thread has raised the counter to the value, and see what that thread wrote before. */
+void npb_wait_for(atomic_int *counter, int value);
 
 #endif

@@ -1,14 +1,15 @@
-/* fake_node.c - stands in for vmp-node in the tests of the command line: node 0 opens the control socket and plays the part
- * that the environment's FAKE_NODE names; the other nodes wait to be ended.
+/* fake_node.c - stands in for vmp-node in the tests of the command line: node 0 opens the control
+ * socket and plays the part that the environment's FAKE_NODE names; the other nodes wait to be
+ * ended.
  *
  *   echo      sends standard input back as standard output, then exits with 7
  *   flood     1 MiB of numbered lines on standard output and one line on standard error, then 0
  *   yes       output without end, until its reader is gone; then 3
- *   policy    says what only a query is told
+ *   policy    sends a message that only a query may receive
  *   panic     MACHINE_END with a line
  *   die       node 0 kills itself; die1: node 1 does
  *   console   echoes the console, ends with `poweroff` when it sees "quit"
- *   hang      nothing at all
+ *   hang      does nothing
  *   deaf      never opens the socket, ignores SIGTERM
  */
 #include <errno.h>
@@ -27,7 +28,8 @@ static uint32_t room[3] = { 0, WINDOW, WINDOW };
 static bool reader_gone;
 static char packet[sizeof(struct msg_header) + 256 + MAX_MSG_PAYLOAD];
 
-static void send_message(enum msg_type type, const void *body, size_t body_bytes, const void *payload, size_t n)
+static void send_message(enum msg_type type, const void *body, size_t body_bytes,
+			 const void *payload, size_t n)
 {
 	struct msg_header header = packet_header(type, VNODE_CLI, 0, (uint32_t)(body_bytes + n));
 
@@ -109,10 +111,12 @@ static void echo(void)
 			continue;
 		memcpy(&stream, packet + sizeof(struct msg_header), sizeof stream);
 		if (bytes > sizeof stream) {
-			struct msg_stream_room took = { .stream = 0, .bytes = bytes - sizeof stream };
+			struct msg_stream_room took = { .stream = 0,
+							.bytes = bytes - sizeof stream };
 			char copy[MAX_MSG_PAYLOAD];
 
-			memcpy(copy, packet + sizeof(struct msg_header) + sizeof stream, took.bytes);
+			memcpy(copy, packet + sizeof(struct msg_header) + sizeof stream,
+			       took.bytes);
 			put_stream(1, copy, took.bytes);
 			send_message(MSG_STREAM_ROOM, &took, sizeof took, NULL, 0);
 		}
@@ -196,7 +200,8 @@ int main(int argc, char **argv)
 	if (!strcmp(part, "console"))
 		play_console();
 	if (!strcmp(part, "policy"))
-		send_message(MSG_POLICY, &(struct msg_policy){ .policy = POLICY_AUTO }, sizeof(struct msg_policy), NULL, 0);
+		send_message(MSG_POLICY, &(struct msg_policy){ .policy = POLICY_AUTO },
+			     sizeof(struct msg_policy), NULL, 0);
 	if (!strcmp(part, "panic"))
 		end_machine(END_PANIC, "the guest kernel panicked: all is lost");
 	if (!strcmp(part, "die"))

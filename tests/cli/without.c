@@ -1,4 +1,5 @@
-/* without.c - run a program as on a host that lacks something: a seccomp filter makes the calls for it fail.
+/* without.c - runs a program as on a host that lacks a feature: a seccomp filter makes the
+ * feature's system calls fail.
  *
  *   without WHAT PROGRAM ARG...
  */
@@ -18,7 +19,8 @@
 
 enum { ANY_CALL = 0xffffffff, STATUS_WRONG_USE = 2, STATUS_NOT_FOUND = 127 };
 
-/* The calls of one architecture that fail: all, or one, if `request` is not 0 only with that second argument. */
+/* The calls of one architecture that fail: all, or one; if `request` is not 0, only with that
+ * second argument. */
 static const struct rule {
 	const char *what;
 	uint32_t architecture, call, request, answer;
@@ -29,13 +31,15 @@ static const struct rule {
 	{ "ia32-calls", AUDIT_ARCH_I386, ANY_CALL, 0, SECCOMP_RET_ERRNO | ENOSYS },
 	{ "ptrace", AUDIT_ARCH_X86_64, SYS_ptrace, 0, SECCOMP_RET_ERRNO | EPERM },
 	{ "userfaultfd", AUDIT_ARCH_X86_64, SYS_userfaultfd, 0, SECCOMP_RET_ERRNO | EPERM },
-	{ "uffdio-continue", AUDIT_ARCH_X86_64, SYS_ioctl, (uint32_t)UFFDIO_CONTINUE, SECCOMP_RET_ERRNO | EINVAL },
+	{ "uffdio-continue", AUDIT_ARCH_X86_64, SYS_ioctl, (uint32_t)UFFDIO_CONTINUE,
+	  SECCOMP_RET_ERRNO | EINVAL },
 };
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
-#define OR_ANY(wild, value, skip) BPF_JUMP(BPF_JMP | ((value) == (wild) ? BPF_JGE : BPF_JEQ) | BPF_K, \
-					   (value) == (wild) ? 0 : (value), 0, skip)
+#define OR_ANY(wild, value, skip) \
+	BPF_JUMP(BPF_JMP | ((value) == (wild) ? BPF_JGE : BPF_JEQ) | BPF_K, \
+		 (value) == (wild) ? 0 : (value), 0, skip)
 
 static int forbid(const struct rule *rule)
 {
@@ -48,7 +52,8 @@ static int forbid(const struct rule *rule)
 	};
 	struct sock_fprog program = { sizeof filter / sizeof *filter, filter };
 
-	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
 int main(int argc, char **argv)

@@ -65,7 +65,8 @@ void emit_sensitive_end(void)
 	if (sequence.user)
 		return;
 	EMIT("\x90\x90");
-	sequence.canonical[sequence.bytes - 2] = sequence.canonical[sequence.bytes - 1] = (uint16_t)sequence.bytes;
+	sequence.canonical[sequence.bytes - 2] = sequence.canonical[sequence.bytes - 1] =
+		(uint16_t)sequence.bytes;
 	sequence.step_hidden[sequence.bytes - 1] = hide_next = true;
 #endif
 }
@@ -96,7 +97,8 @@ uint32_t allowed_flags(void)
 {
 	switch (sequence.flavour) {
 	case FLAVOUR_KERNEL:
-	case FLAVOUR_KERNEL_STRICT: return ~(uint32_t)(EFLAGS_NT /* iret would look for a task */ | EFLAGS_ID);
+	case FLAVOUR_KERNEL_STRICT:
+		return ~(uint32_t)(EFLAGS_NT /* iret would look for a task */ | EFLAGS_ID);
 	case FLAVOUR_USER: return ~(uint32_t)(EFLAGS_NT | EFLAGS_ID | EFLAGS_AC);
 	case FLAVOUR_USER_STRICT: return ~(uint32_t)(EFLAGS_NT | EFLAGS_ID);
 	case FLAVOUR_USER_FLAGS: return ~(uint32_t)EFLAGS_AC;
@@ -106,27 +108,34 @@ uint32_t allowed_flags(void)
 
 uint32_t random_value(void)
 {
-	static const uint32_t special[] = { 0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0x7fffffff, 0x80000000, 0xffffffff };
+	static const uint32_t special[] = { 0,      1,      0x7f,       0x80,       0xff,
+					    0x7fff, 0x8000, 0x7fffffff, 0x80000000, 0xffffffff };
 
 	return random_chance(50) ? RANDOM_OF(special) : random_word();
 }
 
 uint32_t bad_selector(void)
 {
-	static const uint16_t bad[] = { 5 * 8 + 7, 8 * 8 + 7, 9 * 8 + 7, 13 * 8 + 3, 10 * 8 + 7, 15 * 8 + 7, SEL_TSS | 4, SEL_LDT | 4,
-					32 * 8 + 7, 0xfff8, 0xffff };
+	static const uint16_t bad[] = { 5 * 8 + 7,  8 * 8 + 7,  9 * 8 + 7,   13 * 8 + 3,
+					10 * 8 + 7, 15 * 8 + 7, SEL_TSS | 4, SEL_LDT | 4,
+					32 * 8 + 7, 0xfff8,     0xffff };
 
 	return RANDOM_OF(bad);
 }
 
-/* QEMU looks at neither limits nor types when a segment is used: those of the second list are only loaded, or strict. */
+/* QEMU checks neither limits nor types when a segment is used.  So the selectors of the second list
+ * are only loaded, or used in strict flavours. */
 uint32_t good_selector(bool used)
 {
 	static const uint16_t wide[] = { SEL_USER_DS, SEL_USER_DS, 12 * 8 + 3 };
-	static const uint16_t narrow[] = { 6 * 8 + 7, VMP_GDT_ESPFIX * 8 + 7, 7 * 8 + 7, 14 * 8 + 3, VMP_SEL_PERCPU, SEL_USER_CS, 0 };
-	uint16_t selector = (used && !is_strict()) || random_chance(50) ? RANDOM_OF(wide) : RANDOM_OF(narrow);
+	static const uint16_t narrow[] = { 6 * 8 + 7,  VMP_GDT_ESPFIX * 8 + 7, 7 * 8 + 7,
+					   14 * 8 + 3, VMP_SEL_PERCPU,         SEL_USER_CS,
+					   0 };
+	uint16_t selector =
+		(used && !is_strict()) || random_chance(50) ? RANDOM_OF(wide) : RANDOM_OF(narrow);
 
-	return selector == VMP_SEL_PERCPU && sequence.user ? 0 : selector; /* user code that goes beyond the user's limit in it */
+	/* user code that goes beyond the user's limit in it */
+	return selector == VMP_SEL_PERCPU && sequence.user ? 0 : selector;
 }
 
 uint32_t any_selector(void) { return random_chance(40) ? bad_selector() : good_selector(false); }
@@ -134,7 +143,11 @@ uint32_t any_selector(void) { return random_chance(40) ? bad_selector() : good_s
 /* ---- sequences */
 
 enum { KERNEL = 1, USER = 2, BOTH = 3 };
-static const struct kind { const char *name; void (*emit)(void); uint8_t modes, weight; } kinds[] = {
+static const struct kind {
+	const char *name;
+	void (*emit)(void);
+	uint8_t modes, weight;
+} kinds[] = {
 #define X(name, modes, weight) { #name, kind_##name, modes, weight },
 #include "tests/diff/kinds.def"
 #undef X
@@ -178,7 +191,8 @@ static void emit_slot(struct slot *s, bool dropped)
 
 static void write_code(void)
 {
-	uint8_t *code = (uint8_t *)frame_words(FRAME_CODE) + (sequence.base & 0xfffffff) - AREA_CODE * 4096;
+	uint8_t *code =
+		(uint8_t *)frame_words(FRAME_CODE) + (sequence.base & 0xfffffff) - AREA_CODE * 4096;
 
 	for (unsigned i = 0; i < sequence.bytes; i++)
 		code[i] = sequence.code[i];
@@ -187,17 +201,21 @@ static void write_code(void)
 void sequence_generate(uint32_t dropped)
 {
 	static const uint8_t flavours[] = {
-		FLAVOUR_KERNEL, FLAVOUR_KERNEL, FLAVOUR_KERNEL, FLAVOUR_KERNEL, FLAVOUR_KERNEL, FLAVOUR_KERNEL_STRICT, FLAVOUR_USER,
-		FLAVOUR_USER, FLAVOUR_USER, FLAVOUR_USER, FLAVOUR_USER_STRICT, FLAVOUR_USER_STRICT, FLAVOUR_USER_FLAGS,
+		FLAVOUR_KERNEL,     FLAVOUR_KERNEL,        FLAVOUR_KERNEL,      FLAVOUR_KERNEL,
+		FLAVOUR_KERNEL,     FLAVOUR_KERNEL_STRICT, FLAVOUR_USER,        FLAVOUR_USER,
+		FLAVOUR_USER,       FLAVOUR_USER,          FLAVOUR_USER_STRICT, FLAVOUR_USER_STRICT,
+		FLAVOUR_USER_FLAGS,
 	};
 	unsigned count = 3 + random_below(MAX_SLOTS - 2);
 
 	sequence.flavour = RANDOM_OF(flavours);
-	sequence.user = sequence.flavour != FLAVOUR_KERNEL && sequence.flavour != FLAVOUR_KERNEL_STRICT;
+	sequence.user =
+		sequence.flavour != FLAVOUR_KERNEL && sequence.flavour != FLAVOUR_KERNEL_STRICT;
 	sequence.stepped = random_chance(10);
 	sequence.timer = !sequence.stepped && random_chance(40);
 	sequence.spaces = false;
-	sequence.base = (sequence.user ? USER_AREA : KERNEL_AREA) + (AREA_CODE + 1) * 4096 - random_below(100);
+	sequence.base = (sequence.user ? USER_AREA : KERNEL_AREA) + (AREA_CODE + 1) * 4096 -
+			random_below(100);
 	fpu_start(sequence.fxsave_image);
 	sequence.bytes = 0;
 	sequence.last = false;

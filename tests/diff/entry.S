@@ -1,4 +1,5 @@
-/* entry.S - from the loader to C, the way into sequences and out of them, and an entry for each vector. */
+/* entry.S - the way from the loader to C, into and out of sequences, and an entry for each
+ * vector. */
 #include "tests/diff/platform.h"
 
 	.section .multiboot, "ax"
@@ -15,14 +16,15 @@
 	.set	vmp_abi_version, VMP_ABI_VERSION
 	.globl	entry
 entry:
-	mov	$PHYS_PT_DIRECT, %edi		/* the first 4 MiB: present, writable, accessed, dirty, global */
-	mov	$0x163, %eax
+	mov	$PHYS_PT_DIRECT, %edi		/* the first 4 MiB: present, writable, accessed, */
+	mov	$0x163, %eax			/* dirty, global */
 1:	mov	%eax, (%edi)
 	add	$4, %edi
 	add	$0x1000, %eax
 	cmp	$0x400163, %eax
 	jne	1b
-	movl	$PHYS_PT_DIRECT + 0x63, PHYS_PAGE_DIR /* as they are, until paging is on; and at DIRECT */
+	/* mapped where they are, until paging is on; and at DIRECT */
+	movl	$PHYS_PT_DIRECT + 0x63, PHYS_PAGE_DIR
 	movl	$PHYS_PT_DIRECT + 0x63, PHYS_PAGE_DIR + (DIRECT >> 20)
 	mov	$PHYS_PAGE_DIR, %eax
 	mov	%eax, %cr3
@@ -76,7 +78,8 @@ load_tables:
 	ltr	%ax
 	ret
 
-/* One entry of 16 bytes per vector: an error code (or 0 in its place) and the vector on the stack. */
+/* One entry of 16 bytes for each vector: pushes an error code (0 if the vector has none) and the
+ * vector. */
 	.globl	vectors
 	.balign	16
 vectors:

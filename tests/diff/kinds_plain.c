@@ -1,4 +1,5 @@
-/* kinds_plain.c - instructions that run natively, as long as nothing comes up: arithmetic, memory, strings, the stack. */
+/* kinds_plain.c - instructions that run natively unless they fault: arithmetic, memory, strings,
+ * the stack. */
 #include "tests/diff/emit.h"
 
 /* All flags are defined: add adc sbb sub cmp. */
@@ -15,7 +16,7 @@ void kind_alu(void)
 	emit_registers(data_register(), data_register());
 }
 
-/* To memory, strict ones only: where a read-modify-write faults, QEMU reports a read. */
+/* Only strict flavours write to memory: when a read-modify-write faults, QEMU reports a read. */
 void kind_alu_memory(void)
 {
 	uint32_t opcode = operation(), to_memory = is_strict() && random_chance(50) ? 0 : 2;
@@ -42,7 +43,9 @@ void kind_store(void) { emit_byte(random_chance(30) ? 0x88 : 0x89); emit_memory(
 
 void kind_rewrite(void)
 {
-	static const char *const opcodes[] = { "\xf0\x01", "\xf0\x29", "\xf0\x0f\xb1", "\xf0\x0f\xc1", "\x87", "\x0f\xb1", "\x0f\xc1" };
+	static const char *const opcodes[] = { "\xf0\x01",     "\xf0\x29", "\xf0\x0f\xb1",
+					       "\xf0\x0f\xc1", "\x87",     "\x0f\xb1",
+					       "\x0f\xc1" };
 
 	if (!is_strict()) {
 		kind_load();
@@ -58,7 +61,8 @@ void kind_rewrite(void)
 	}
 }
 
-/* Through fs or gs, by an address in the instruction: near the beginning of based segments, and near limits. */
+/* Through fs or gs, by an address in the instruction: near the beginning of based segments, and
+ * near limits. */
 void kind_override(void)
 {
 	uint32_t page = AREA_DATA + random_below(4);
@@ -72,8 +76,9 @@ void kind_override(void)
 	emit_word((random_chance(50) ? USER_AREA : 0) + page * 4096 + random_below(120) - 12, 4);
 }
 
-/* From one pointer to somewhere near it, but not so near, whatever the pages there are mapped to, that what is read was just written:
- * by another address a processor does not see that, and copies many bytes at a time. */
+/* Copy from one pointer to a place near it, but not so near that bytes are read which were just
+ * written, whatever the pages are mapped to.  A processor does not notice such an overlap by
+ * another address, and copies many bytes at a time. */
 static void emit_repeated_copy(uint8_t opcode)
 {
 	enum { FAR = 128 };
@@ -85,7 +90,8 @@ static void emit_repeated_copy(uint8_t opcode)
 	emit_byte(opcode);
 }
 
-/* Every repetition ends at a page that is not there.  Of cmps QEMU reads the second operand first. */
+/* Each repetition ends at a page that is not present.  QEMU reads the second operand of cmps
+ * first. */
 void kind_string(void)
 {
 	static const uint8_t opcodes[] = { 0xa4, 0xa5, 0xaa, 0xab, 0xac, 0xad, 0xae, 0xaf };
@@ -94,9 +100,11 @@ void kind_string(void)
 	bool copies = opcode == 0xa4 || opcode == 0xa5, repeats = random_chance(70);
 
 	if (random_chance(60))
-		emit_move(ECX, random_chance(80) ? random_below(40) : 0x2000 + random_below(0x1000));
+		emit_move(ECX,
+			  random_chance(80) ? random_below(40) : 0x2000 + random_below(0x1000));
 	else
-		emit_byte(0x90); /* its single steps end where it begins, which must not be behind padding */
+		/* its single steps end where it begins, which must not be behind padding */
+		emit_byte(0x90);
 	if (copies && repeats && !is_strict())
 		return emit_repeated_copy(opcode);
 	if (repeats)
@@ -118,7 +126,8 @@ void kind_stack(void)
 void kind_stack_operation(void)
 {
 	switch (random_below(is_strict() ? 7 : 5)) {
-	case 6: emit_byte(0x60); break;		      /* pusha, popa: QEMU begins at the other end */
+	/* pusha, popa: QEMU begins at the other end */
+	case 6: emit_byte(0x60); break;
 	case 5: emit_byte(0x61); break;
 	case 0: EMIT("\x6a\x55\x66\x6a\x33"); break; /* push, pushw */
 	case 1: emit_byte(0xff); emit_memory(6); break; /* push memory */
@@ -142,14 +151,23 @@ void kind_divide(void)
 	EMIT("\x39\xc8");
 }
 
-void kind_into(void) { EMIT("\xce\x90"); } /* a tracer tells it from a #GP of what follows by that being harmless */
+/* followed by a nop: a tracer can distinguish #OF from a #GP only if the next instruction is
+ * harmless */
+void kind_into(void) { EMIT("\xce\x90"); }
 void kind_bound(void) { emit_byte(0x62); emit_memory(data_register()); }
 
-/* Away, to where nothing is, or the kernel. */
+/* Jump to an address where nothing is mapped, or into the kernel. */
 void kind_jump(void)
 {
-	static const uint32_t targets[] = { USER_AREA, USER_AREA + 3 * 4096 + 5, USER_AREA + 8 * 4096, KERNEL_AREA,
-					    KERNEL_AREA + AREA_DATA * 4096, DIRECT + 0x100000, 0xffffffff, 0xf0000000, 0 };
+	static const uint32_t targets[] = { USER_AREA,
+					    USER_AREA + 3 * 4096 + 5,
+					    USER_AREA + 8 * 4096,
+					    KERNEL_AREA,
+					    KERNEL_AREA + AREA_DATA * 4096,
+					    DIRECT + 0x100000,
+					    0xffffffff,
+					    0xf0000000,
+					    0 };
 	uint32_t target = RANDOM_OF(targets);
 
 	sequence.last = true;
@@ -164,11 +182,13 @@ void kind_jump(void)
 	}
 }
 
-/* Illegal, or too long. */
+/* Instructions that are invalid, or too long. */
 void kind_undefined(void)
 {
-	static const char *const codes[] = { "\x0f\x0b", "\xf0\x90", "\x8e\xc8", "\x0f\xff\xc0", "\xff\xff" };
-	static const char *const locked[] = { "\xf0\xfa", "\xf0\x89\xc1", "\xf0\x0f\x20\xc0" }; /* QEMU does not mind all of them */
+	static const char *const codes[] = { "\x0f\x0b", "\xf0\x90", "\x8e\xc8", "\x0f\xff\xc0",
+					     "\xff\xff" };
+	/* QEMU does not mind all of them */
+	static const char *const locked[] = { "\xf0\xfa", "\xf0\x89\xc1", "\xf0\x0f\x20\xc0" };
 
 	if (random_chance(25)) {
 		for (unsigned i = 0; i < 15; i++)

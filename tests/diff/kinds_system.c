@@ -1,4 +1,5 @@
-/* kinds_system.c - privileged and sensitive instructions, and what user code may try of them. */
+/* kinds_system.c - privileged and sensitive instructions, and those of them that user code
+ * tries. */
 #include "tests/diff/emit.h"
 
 /* ---- flags and interrupts */
@@ -26,7 +27,7 @@ void kind_window_cli(void)
 	emit_as_one(from, 11);
 }
 
-/* `sti` takes what has come before: here there is no shadow any more. */
+/* This `sti` takes interrupts that came before it: the window's code has no interrupt shadow. */
 void kind_window_sti(void)
 {
 	unsigned from = sequence.bytes;
@@ -74,8 +75,13 @@ void kind_popf(void)
 
 void kind_int(void)
 {
-	static const uint8_t kernel[] = { 0, 5, 6, 7, VECTOR_PLAIN, VECTOR_TRAP, VECTOR_KERNEL, VECTOR_SYSCALL };
-	static const uint8_t user[] = { 0, 6, 13, 14, VECTOR_PLAIN, VECTOR_TRAP, VECTOR_KERNEL, VECTOR_SYSCALL, 0x82, 0x83, 0xff };
+	static const uint8_t kernel[] = {
+		0, 5, 6, 7, VECTOR_PLAIN, VECTOR_TRAP, VECTOR_KERNEL, VECTOR_SYSCALL
+	};
+	static const uint8_t user[] = {
+		0,    6,    13,  14, VECTOR_PLAIN, VECTOR_TRAP, VECTOR_KERNEL, VECTOR_SYSCALL,
+		0x82, 0x83, 0xff
+	};
 
 	emit_byte(0xcd);
 	emit_byte(sequence.user ? RANDOM_OF(user) : RANDOM_OF(kernel));
@@ -83,14 +89,15 @@ void kind_int(void)
 
 void kind_int3(void) { emit_byte(0xcc); }
 
-/* Posted to ourselves; the jump has QEMU look for interrupts. */
+/* Post an interrupt to this processor; the jump makes QEMU check for interrupts. */
 void kind_ipi(void)
 {
 	EMIT("\x36\xc7\x05");
 	emit_word(APIC_AREA + 0x300, 4);
 	emit_word(0x40000 | VECTOR_IPI, 4);
 	EMIT("\xeb\x00");
-	sequence.canonical[sequence.bytes - 2] = sequence.canonical[sequence.bytes - 1] = (uint16_t)sequence.bytes;
+	sequence.canonical[sequence.bytes - 2] = sequence.canonical[sequence.bytes - 1] =
+		(uint16_t)sequence.bytes;
 }
 
 /* Its handler sends another one, which waits for the end of the first (trap.c). */
@@ -100,10 +107,11 @@ void kind_nmi(void)
 	emit_word(APIC_AREA + 0x300, 4);
 	emit_word(0x4400, 4);
 	EMIT("\xeb\x00");
-	sequence.canonical[sequence.bytes - 2] = sequence.canonical[sequence.bytes - 1] = (uint16_t)sequence.bytes;
+	sequence.canonical[sequence.bytes - 2] = sequence.canonical[sequence.bytes - 1] =
+		(uint16_t)sequence.bytes;
 }
 
-/* To other address spaces, with a look at memory in between; and, mostly, back to where it was. */
+/* Change to other address spaces, read memory in between, and mostly change back. */
 void kind_space(void)
 {
 	uint32_t choice = random_word();
@@ -135,8 +143,9 @@ void kind_halt(void)
 	EMIT("\xfb\xf4");
 }
 
-/* A system call: as programs have it, or through the window as the guest's vDSO has it, which leaves its return address below
- * the stack: such a call, to 64-bit code, knows no limit of the stack's segment, so it is not made with one in the kernel's pages. */
+/* A system call: `int` as programs use it, or the window's call as the guest's vDSO uses it.  The
+ * latter stores its return address below the stack.  It is a call to 64-bit code, which checks no
+ * limit of the stack's segment, so it is not made with a stack in the kernel's pages. */
 void kind_syscall(void)
 {
 	bool plain = random_chance(40), as_vdso = random_chance(30);
@@ -147,9 +156,18 @@ void kind_syscall(void)
 		return;
 	}
 	if (sequence.user && is_strict() && !as_vdso)
-		emit_move(ESP, USER_AREA + AREA_DATA * 4096 + random_below((AREA_PAGES - AREA_DATA) * 4096));
+		emit_move(ESP, USER_AREA + AREA_DATA * 4096 +
+				       random_below((AREA_PAGES - AREA_DATA) * 4096));
 	from = sequence.bytes;
-	if (as_vdso) { /* its other way */
+	/* the vDSO's other way: a trap, which is valid only right behind the call that it
+	 * replaces */
+	if (as_vdso) {
+		EMIT("\x90\x90\x90\x90\x90\x90\x90\xeb\x07"); /* jmp over the call */
+#ifdef DIFF_VMP
+		emit_byte(0x9a);
+		emit_word(VMP_STUB_SYSCALL, 4);
+		emit_word(VMP_SEL_HOST64, 2);
+#endif
 		emit_as_one(from, 16);
 		emit_byte(0xcd);
 		emit_byte(INT_SYSCALL);
@@ -179,21 +197,26 @@ void kind_syscall(void)
 void kind_load_segment(void)
 {
 	static const uint8_t segments[] = { ES, DS, FS, GS, FS, GS, SS, CS };
-	static const char *const own[] = { [ES] = "\x16\x07", [SS] = "\x16\x17\x90", [DS] = "\x16\x1f" }; /* push %ss; pop */
+	/* push %ss; pop */
+	static const char *const own[] = {
+		[ES] = "\x16\x07", [SS] = "\x16\x17\x90", [DS] = "\x16\x1f"
+	};
 	unsigned segment = RANDOM_OF(segments);
 	bool used = segment <= DS, fixed = used && !sequence.user;
 	uint32_t value;
 
 	if (fixed && own[segment] && random_chance(50)) {
-		emit_text(own[segment]); /* a sti must not follow the load of SS: which shadow counts is open */
+		/* a sti must not follow the load of SS: which shadow counts is open */
+		emit_text(own[segment]);
 		return;
 	}
-	/* vmp's kernel runs at level 3: nothing stops it when it takes a user's segment for its stack, and user segments end
-	 * at VMP_USER_LIMIT. */
+	/* vmp's kernel runs at level 3, so it could load a user's segment as its stack; user
+	 * segments end at VMP_USER_LIMIT. */
 	if (fixed || random_chance(40))
 		value = fixed && segment == SS ? 9 * 8 + 7 : bad_selector();
 	else
-		value = segment == SS && !is_strict() ? SEL_USER_DS : good_selector(used); /* the window knows no base */
+		/* the window supports no base of SS */
+		value = segment == SS && !is_strict() ? SEL_USER_DS : good_selector(used);
 	emit_move(EAX, value);
 	emit_byte(0x8e);
 	emit_registers(segment, EAX);
@@ -223,7 +246,8 @@ void kind_read_segment(void)
 
 	if (segment == CS)
 		emit_sensitive();
-	else if (!sequence.user && (segment == ES || segment == DS)) /* the kernel's own differs by build */
+	/* the kernel's own differs by build */
+	else if (!sequence.user && (segment == ES || segment == DS))
 		segment = FS;
 	emit_byte(0x8c);
 	emit_registers(segment, data_register());
@@ -246,12 +270,16 @@ void kind_question(void) /* lar, lsl, verr, verw */
 	emit_sensitive_end();
 }
 
-/* There and back, or to where it may not go. */
+/* A far transfer there and back, or to a forbidden place. */
 void kind_far(void)
 {
-	static const uint16_t bad[] = { 0, 3, SEL_USER_DS, 5 * 8 + 7, 8 * 8 + 7, 13 * 8 + 7, 32 * 8 + 7, 0xffff };
-	uint32_t selector = random_chance(50) ? RANDOM_OF(bad) : sequence.user ? SEL_USER_CS : SEL_KERNEL_CS;
-	bool call = random_chance(50) && (!sequence.user || is_strict()); /* QEMU pushes as if from the kernel */
+	static const uint16_t bad[] = { 0,         3,          SEL_USER_DS, 5 * 8 + 7,
+					8 * 8 + 7, 13 * 8 + 7, 32 * 8 + 7,  0xffff };
+	uint32_t selector = random_chance(50) ? RANDOM_OF(bad)
+			    : sequence.user   ? SEL_USER_CS
+					      : SEL_KERNEL_CS;
+	/* QEMU pushes as if from the kernel */
+	bool call = random_chance(50) && (!sequence.user || is_strict());
 
 	emit_sensitive();
 	emit_byte(call ? 0x9a : 0xea);
@@ -272,14 +300,20 @@ void kind_far(void)
 /* An iret or a far return within the level, over a frame that may be wrong. */
 void kind_return(void)
 {
-	static const uint16_t bad[] = { 0, 3, SEL_USER_DS, 5 * 8 + 7, 8 * 8 + 7, 13 * 8 + 7, 32 * 8 + 7, 0xffff };
-	bool plain = sequence.user && !is_strict(); /* processors read beyond the frame of what then fails */
-	uint32_t selector = random_chance(30) && !plain ? RANDOM_OF(bad) : sequence.user ? SEL_USER_CS : SEL_KERNEL_CS;
+	static const uint16_t bad[] = { 0,         3,          SEL_USER_DS, 5 * 8 + 7,
+					8 * 8 + 7, 13 * 8 + 7, 32 * 8 + 7,  0xffff };
+	/* processors read beyond the frame of what then fails */
+	bool plain = sequence.user && !is_strict();
+	uint32_t selector = random_chance(30) && !plain ? RANDOM_OF(bad)
+			    : sequence.user             ? SEL_USER_CS
+							: SEL_KERNEL_CS;
 	bool far = random_chance(40) || plain;
 
 	if (!far) {
 		emit_byte(0x68);
-		emit_word(random_word() & allowed_flags() & ~0x1b0000u /* RF VM VIF VIP */ & (random_chance(80) ? ~(uint32_t)EFLAGS_TF : ~0u), 4);
+		emit_word(random_word() & allowed_flags() & ~0x1b0000u /* RF VM VIF VIP */ &
+				  (random_chance(80) ? ~(uint32_t)EFLAGS_TF : ~0u),
+			  4);
 	}
 	emit_byte(0x68);
 	emit_word(selector, 4);
@@ -302,7 +336,8 @@ void kind_store_table(void) /* sgdt, sidt; sldt, str; smsw */
 	bool memory = form < 2 || random_chance(50);
 
 	if (memory)
-		emit_move(EBX, random_pointer() & ~7u); /* half of it may be written before the other half faults */
+		/* half of it may be written before the other half faults */
+		emit_move(EBX, random_pointer() & ~7u);
 	emit_sensitive();
 	if (!memory && random_chance(30))
 		emit_byte(0x66);
@@ -326,9 +361,17 @@ void kind_control(void)
 /* CR0: with and without WP. CR4: PGE, DE, TSD; one that does not exist. */
 void kind_set_control(void)
 {
-	const struct { uint8_t number; uint32_t value; } values[] = {
-		{ 0, CR0_START }, { 0, CR0_START & ~0x10000u }, { 0, CR0_START & ~0x10000u }, { 3, PHYS_PAGE_DIR }, { 3, PHYS_PAGE_DIR },
-		{ 4, CR4_START }, { 4, CR4_START & ~0x80u }, { 4, CR4_START | 8 }, { 4, CR4_START | 4 },
+	const struct { uint8_t number; uint32_t value;
+	} values[] = {
+		{ 0, CR0_START },
+		{ 0, CR0_START & ~0x10000u },
+		{ 0, CR0_START & ~0x10000u },
+		{ 3, PHYS_PAGE_DIR },
+		{ 3, PHYS_PAGE_DIR },
+		{ 4, CR4_START },
+		{ 4, CR4_START & ~0x80u },
+		{ 4, CR4_START | 8 },
+		{ 4, CR4_START | 4 },
 		{ 4, CR4_START | (is_strict() ? 0x80000000 : 0) }, /* QEMU comes to no end of it */
 	};
 	unsigned choice = random_below(ARRAY_LEN(values) + 2);
@@ -342,8 +385,11 @@ void kind_set_control(void)
 /* Breakpoints stay off. */
 void kind_debug(void)
 {
-	static const struct { uint8_t number; uint32_t may, must; } registers[] = {
-		{ 0, ~0u, 0 }, { 1, ~0u, 0 }, { 2, ~0u, 0 }, { 3, ~0u, 0 }, { 6, 0, 0xffff0ff0 }, { 7, 0xffff0000, 0x400 },
+	static const struct { uint8_t number; uint32_t may, must;
+	} registers[] = {
+		{ 0, ~0u, 0 },        { 1, ~0u, 0 },
+		{ 2, ~0u, 0 },        { 3, ~0u, 0 },
+		{ 6, 0, 0xffff0ff0 }, { 7, 0xffff0000, 0x400 },
 		{ 4, 0, 0xffff0ff0 }, { 5, 0xffff0000, 0x400 },
 	};
 	unsigned n = random_below(ARRAY_LEN(registers));
@@ -358,7 +404,7 @@ void kind_debug(void)
 	}
 }
 
-/* The same again, or what cannot be loaded. */
+/* Load the same value again, or one that cannot be loaded. */
 void kind_load_table(void)
 {
 	static const uint16_t bad[] = { SEL_USER_DS, SEL_LDT, 9 * 8, 13 * 8, 32 * 8, SEL_TSS };
@@ -391,11 +437,12 @@ void kind_load_table(void)
 
 void kind_invlpg(void) { EMIT("\x36\x0f\x01"); emit_memory(7); }
 
-/* An entry changes, and its page is told. */
+/* Change a page-table entry, and flush its page. */
 void kind_entry(void)
 {
 	static const uint8_t bits[] = { 0x01, 0x02, 0x20, 0x40, 0x60, 0x41, 0x42 };
-	uint32_t area = random_chance(50) ? USER_AREA : KERNEL_AREA, page = AREA_DATA + random_below(AREA_PAGES - AREA_DATA);
+	uint32_t area = random_chance(50) ? USER_AREA : KERNEL_AREA,
+		 page = AREA_DATA + random_below(AREA_PAGES - AREA_DATA);
 
 	if (random_chance(60)) {
 		EMIT("\x36\x80\x35"); /* xorb */
@@ -405,8 +452,10 @@ void kind_entry(void)
 	} else {
 		EMIT("\x36\xc7\x05"); /* movl */
 		emit_word((uint32_t)area_entry(area, page), 4);
-		emit_word((PHYS_FRAMES + (FRAME_FIRST + random_below(FRAMES - FRAME_FIRST)) * 4096) | 1 |
-			  (random_word() & (area == USER_AREA ? 0x66 : 0x62)), 4);
+		emit_word(
+			(PHYS_FRAMES + (FRAME_FIRST + random_below(FRAMES - FRAME_FIRST)) * 4096) |
+				1 | (random_word() & (area == USER_AREA ? 0x66 : 0x62)),
+			4);
 	}
 	if (random_chance(75)) {
 		EMIT("\x36\x0f\x01\x3d"); /* invlpg */
@@ -416,10 +465,12 @@ void kind_entry(void)
 	}
 }
 
-/* A register of the local APIC by all the ways that an instruction touches memory; of LDR the top byte stays. */
+/* Access a register of the local APIC by each kind of memory operand.  Only the top byte of LDR is
+ * kept. */
 void kind_apic(void)
 {
-	static const char *const forms[] = { "\x01\x05", "\x29\x15", "\x11\x0d", "\x39\x05", "\x3b\x0d", "\x03\x05", "\x87\x05", "\x89\x15",
+	static const char *const forms[] = { "\x01\x05", "\x29\x15", "\x11\x0d", "\x39\x05",
+					     "\x3b\x0d", "\x03\x05", "\x87\x05", "\x89\x15",
 					     "\x8b\x0d", "\x85\x15", "\xf7\x15", "\xf7\x1d" };
 
 	EMIT("\x36\xc7\x05");
@@ -451,24 +502,27 @@ void kind_port(void)
 	}
 }
 
-/* Strict ones only: QEMU's processor is another. User code may see the host's. */
+/* Only in strict flavours: QEMU's processor is another one, and user code may see the host's. */
 void kind_cpuid(void)
 {
 	static const uint32_t everywhere[] = { 0, 0x80000000, 0x80000002, 0x80000004 };
-	static const uint32_t kernel[] = { 1, 2, 7, 0x80000001, 0x80000007, 0x80000008, 0x40000000 };
+	static const uint32_t kernel[] = {
+		1, 2, 7, 0x80000001, 0x80000007, 0x80000008, 0x40000000
+	};
 
 	if (!is_strict()) {
 		kind_data();
 		return;
 	}
-	emit_move(EAX, sequence.user || random_chance(40) ? RANDOM_OF(everywhere) : RANDOM_OF(kernel));
+	emit_move(EAX,
+		  sequence.user || random_chance(40) ? RANDOM_OF(everywhere) : RANDOM_OF(kernel));
 	EMIT("\x31\xc9"); /* xor %ecx, %ecx: AF is open until the cmp */
 	EMIT_SENSITIVE("\x0f\xa2");
 	EMIT("\x39\xc0\x87\xcb"); /* cmp %eax, %eax; xchg %ecx, %ebx */
 	emit_move(EBX, random_pointer());
 }
 
-/* The APIC's base; one that is not there raises #GP here, not on QEMU. */
+/* The MSR of the APIC's base.  An MSR that does not exist raises #GP here, but not on QEMU. */
 void kind_msr(void)
 {
 	emit_move(ECX, 0x1b);
@@ -477,9 +531,12 @@ void kind_msr(void)
 
 void kind_privileged(void) /* for user code */
 {
-	static const char *const codes[] = { "\xf4", "\xfa", "\xfb", "\xec", "\xee", "\x6c", "\x6e", "\xf3\x6c", "\xe4\x80", "\xe7\x80",
-					     "\x0f\x20\xc0", "\x0f\x22\xd8", "\x0f\x23\xc0", "\x0f\x06", "\x0f\x09", "\x0f\x32", "\x0f\x30",
-					     "\x0f\x01\x13", "\x0f\x01\x3b", "\x0f\x01\xf0" };
+	static const char *const codes[] = {
+		"\xf4",         "\xfa",         "\xfb",         "\xec",         "\xee",
+		"\x6c",         "\x6e",         "\xf3\x6c",     "\xe4\x80",     "\xe7\x80",
+		"\x0f\x20\xc0", "\x0f\x22\xd8", "\x0f\x23\xc0", "\x0f\x06",     "\x0f\x09",
+		"\x0f\x32",     "\x0f\x30",     "\x0f\x01\x13", "\x0f\x01\x3b", "\x0f\x01\xf0"
+	};
 
 	emit_text(RANDOM_OF(codes));
 }

@@ -1,4 +1,5 @@
-/* machine.c - the machine that sequences run on: descriptors, page tables, the local APIC, and the way outside. */
+/* machine.c - the machine on which sequences run: descriptors, page tables, the local APIC, output,
+ * and the machine's end. */
 #include "tests/diff/diff.h"
 
 enum { P = 1, W = 2, U = 4, CACHE_DISABLE = 0x10, A = 0x20, D = 0x40 };
@@ -7,20 +8,33 @@ enum { P = 1, W = 2, U = 4, CACHE_DISABLE = 0x10, A = 0x20, D = 0x40 };
 
 struct table_register { uint16_t limit; uint32_t base; } __attribute__((packed));
 
-static void set_descriptor(unsigned index, uint32_t base, uint32_t limit, uint8_t access, bool pages, bool big)
+static void set_descriptor(unsigned index, uint32_t base, uint32_t limit, uint8_t access,
+			   bool pages, bool big)
 {
 	uint32_t *entry = physical(PHYS_GDT + index * 8);
 
 	entry[0] = base << 16 | (limit & 0xffff);
-	entry[1] = (base & 0xff000000) | (pages ? 0x800000 : 0) | (big ? 0x400000 : 0) | (limit & 0xf0000) | (uint32_t)access << 8 |
-		   (base >> 16 & 0xff);
+	entry[1] = (base & 0xff000000) | (pages ? 0x800000 : 0) | (big ? 0x400000 : 0) |
+		   (limit & 0xf0000) | (uint32_t)access << 8 | (base >> 16 & 0xff);
 }
 
-/* Accessed throughout: vmp does not set the bit. Of level 3 all that the kernel loads by RPL 3. On a plain machine the LDT is the GDT, as on vmp. */
+/* All descriptors have the accessed bit set, since vmp does not set it.  Those that the kernel
+ * loads with RPL 3 are of level 3.  On a plain machine the LDT is the GDT, as on vmp. */
 static void descriptors_init(void)
 {
-	enum { CODE0 = 0x9b, DATA0 = 0x93, CODE3 = 0xfb, DATA3 = 0xf3, DATA3_READ = 0xf1, DATA3_DOWN = 0xf7 };
-	static const struct { uint8_t index, access; bool pages, big; uint32_t base, limit; } table[] = {
+	enum {
+		CODE0 = 0x9b,
+		DATA0 = 0x93,
+		CODE3 = 0xfb,
+		DATA3 = 0xf3,
+		DATA3_READ = 0xf1,
+		DATA3_DOWN = 0xf7
+	};
+	static const struct {
+		uint8_t index, access;
+		bool pages, big;
+		uint32_t base, limit;
+	} table[] = {
 		{ VMP_GDT_BOOT_CS, CODE0, true, true, 0, 0xfffff },
 		{ VMP_GDT_BOOT_DS, DATA0, true, true, 0, 0xfffff },
 		{ 5, DATA3 & 0x7f, true, true, 0, 0xfffff }, /* not present */
@@ -42,7 +56,8 @@ static void descriptors_init(void)
 	uint32_t *tss = physical(PHYS_TSS);
 
 	for (unsigned i = 0; i < ARRAY_LEN(table); i++)
-		set_descriptor(table[i].index, table[i].base, table[i].limit, table[i].access, table[i].pages, table[i].big);
+		set_descriptor(table[i].index, table[i].base, table[i].limit, table[i].access,
+			       table[i].pages, table[i].big);
 	tss[1] = DIRECT + PHYS_STACK_TOP;
 	tss[2] = SEL_KERNEL_DS;
 	tss[25] = 0x68 << 16; /* no I/O permission map */
@@ -71,10 +86,12 @@ static void gates_init(void)
 
 /* ---- pages */
 
-static const struct { uint8_t page, frame, flags; } layout[] = {
+static const struct { uint8_t page, frame, flags;
+} layout[] = {
 	{ AREA_CODE, FRAME_CODE, P }, { AREA_CODE + 1, FRAME_CODE + 1, P },
-	{ AREA_DATA, 2, P | W }, { AREA_DATA + 1, 3, P | W }, { AREA_READ_ONLY, 4, P }, { AREA_DATA2, 5, P | W },
-	{ AREA_STACK, 6, P | W }, { AREA_ALIAS, 2, P | W },
+	{ AREA_DATA, 2, P | W },      { AREA_DATA + 1, 3, P | W },
+	{ AREA_READ_ONLY, 4, P },     { AREA_DATA2, 5, P | W },
+	{ AREA_STACK, 6, P | W },     { AREA_ALIAS, 2, P | W },
 };
 
 uint32_t *area_entry(uint32_t area, unsigned page)
@@ -90,9 +107,11 @@ static void invalidate(uint32_t linear)
 static void area_map(uint32_t area, uint32_t more)
 {
 	for (unsigned page = 0; page < AREA_PAGES; page++)
-		*area_entry(area, page) = (PHYS_FRAMES + FRAME_FIRST * 4096) | W | more; /* once somebody sets P */
+		/* in use once P is set */
+		*area_entry(area, page) = (PHYS_FRAMES + FRAME_FIRST * 4096) | W | more;
 	for (unsigned i = 0; i < ARRAY_LEN(layout); i++)
-		*area_entry(area, layout[i].page) = (PHYS_FRAMES + layout[i].frame * 4096) | layout[i].flags | more;
+		*area_entry(area, layout[i].page) =
+			(PHYS_FRAMES + layout[i].frame * 4096) | layout[i].flags | more;
 	for (unsigned page = 0; page < AREA_PAGES; page++)
 		invalidate(area + page * 4096);
 }
@@ -119,7 +138,15 @@ static void pages_init(void)
 
 /* ---- the local APIC */
 
-enum { APIC_EOI = 0xb0, APIC_SPIV = 0xf0, APIC_ICR = 0x300, APIC_TIMER = 0x320, APIC_LINT0 = 0x350, APIC_COUNT = 0x380, APIC_DIVIDE = 0x3e0 };
+enum {
+	APIC_EOI = 0xb0,
+	APIC_SPIV = 0xf0,
+	APIC_ICR = 0x300,
+	APIC_TIMER = 0x320,
+	APIC_LINT0 = 0x350,
+	APIC_COUNT = 0x380,
+	APIC_DIVIDE = 0x3e0
+};
 
 static volatile uint32_t *apic(uint32_t offset) { return (uint32_t *)(APIC_AREA + offset); }
 void apic_timer(uint32_t count) { *apic(APIC_COUNT) = count; }
@@ -132,7 +159,10 @@ void apic_end(void)
 #ifdef DIFF_VMP
 	bool offered;
 
-	__asm__ volatile("btrl $0, %0" : "+m"(*(volatile uint32_t *)VMP_CPU_EOI), "=@ccc"(offered) : : "memory");
+	__asm__ volatile("btrl $0, %0"
+			 : "+m"(*(volatile uint32_t *)VMP_CPU_EOI), "=@ccc"(offered)
+			 :
+			 : "memory");
 	if (offered)
 		return;
 #endif
@@ -149,8 +179,14 @@ static void apic_init(void)
 
 /* ---- outside */
 
-static void out8(uint16_t port, uint8_t value) { __asm__ volatile("outb %0, %1" : : "a"(value), "d"(port)); }
-static void out32(uint16_t port, uint32_t value) { __asm__ volatile("outl %0, %1" : : "a"(value), "d"(port)); }
+static void out8(uint16_t port, uint8_t value)
+{
+	__asm__ volatile("outb %0, %1" : : "a"(value), "d"(port));
+}
+static void out32(uint16_t port, uint32_t value)
+{
+	__asm__ volatile("outl %0, %1" : : "a"(value), "d"(port));
+}
 static void out_string(uint16_t port, const char *from, uint32_t bytes)
 {
 	__asm__ volatile("rep outsb" : "+S"(from), "+c"(bytes) : "d"(port) : "memory");
@@ -164,7 +200,9 @@ void write_text(const char *from, uint32_t bytes)
 	uint32_t room;
 
 	while (bytes) {
-		__asm__ volatile("inl %1, %0" : "=a"(room) : "d"((uint16_t)(STDOUT + VMP_STREAM_STATUS)));
+		__asm__ volatile("inl %1, %0"
+				 : "=a"(room)
+				 : "d"((uint16_t)(STDOUT + VMP_STREAM_STATUS)));
 		if (room & VMP_STREAM_EOF)
 			return;
 		room = room < bytes ? room : bytes;
@@ -182,7 +220,7 @@ void machine_end(void)
 		__asm__ volatile("hlt");
 }
 
-/* System calls by the window come in where the gate leads (base/guest_abi.h). */
+/* System calls through the window enter at the gate's handler (base/guest_abi.h). */
 static void platform_init(void)
 {
 	*(volatile uint32_t *)VMP_CPU_SP0 = DIRECT + PHYS_STACK_TOP;
@@ -202,7 +240,7 @@ void machine_end(void)
 		__asm__ volatile("hlt");
 }
 
-/* What the BIOS has left running. */
+/* Switch off the devices that the BIOS has left enabled. */
 static void platform_init(void)
 {
 	out8(0x21, 0xff);
@@ -214,7 +252,9 @@ void machine_reset(void)
 {
 	__asm__ volatile("mov %0, %%cr4; mov %1, %%cr0" : : "r"(CR4_START), "r"(CR0_START));
 	__asm__ volatile("mov %0, %%cr2; mov %1, %%dr6" : : "r"(0), "r"(0xffff0ff0));
-	__asm__ volatile("mov %0, %%dr0; mov %0, %%dr1; mov %0, %%dr2; mov %0, %%dr3; mov %1, %%dr7" : : "r"(0), "r"(0x400));
+	__asm__ volatile("mov %0, %%dr0; mov %0, %%dr1; mov %0, %%dr2; mov %0, %%dr3; mov %1, %%dr7"
+			 :
+			 : "r"(0), "r"(0x400));
 }
 
 void machine_init(void)

@@ -1,18 +1,22 @@
-/* main.c - runs sequences and prints a line for each: number, mode, the digest that all machines agree on, and the digest
- * that both engines agree on.
+/* main.c - runs sequences and prints a line for each: number, mode, the digest on which all
+ * machines must agree, and the digest on which both engines must agree.
  *
  * Command line: seed=S first=N count=N, and
- *   verbose=1	everything about each
- *   subsets=1	each with every choice of slots left out; the line's number is that choice, a bit per slot
- *   drop=MASK	with these slots left out
- *   without=MASK	flavours that are not run: a line is printed for them all the same
- *   flush=1	lines go out at once, so that the last one is known if the machine dies
+ *   verbose=1 print all that is recorded of each subsets=1 run each with every choice of slots left
+ *   out; the line's number is that choice, a
+ *                  bit for each slot
+ *   drop=MASK      leave out these slots
+ *   without=MASK   do not run these flavours; a line is still printed for each sequence
+ *   flush=1        write each line at once, so that the last one is known if the machine dies
  */
 #include "tests/diff/diff.h"
 
-static struct { uint32_t seed, first, count, verbose, subsets, drop, without, flush; } wanted = { 1, 0, 10, 0, 0, 0, 0, 0 };
+static struct {
+	uint32_t seed, first, count, verbose, subsets, drop, without, flush;
+} wanted = { 1, 0, 10, 0, 0, 0, 0, 0 };
 
-static const char *const flavours[] = { "kernel", "kernel-strict", "user", "user-strict", "user-flags" };
+static const char *const flavours[] = { "kernel", "kernel-strict", "user", "user-strict",
+					"user-flags" };
 
 void *memcpy(void *to, const void *from, unsigned bytes)
 {
@@ -54,9 +58,11 @@ static bool parse_name(const char **at, const char *name)
 
 static void parse(const char *at)
 {
-	static const struct { const char *name; uint32_t *value; } names[] = {
-		{ "seed=", &wanted.seed }, { "first=", &wanted.first }, { "count=", &wanted.count },
-		{ "verbose=", &wanted.verbose }, { "subsets=", &wanted.subsets }, { "drop=", &wanted.drop },
+	static const struct { const char *name; uint32_t *value;
+	} names[] = {
+		{ "seed=", &wanted.seed },       { "first=", &wanted.first },
+		{ "count=", &wanted.count },     { "verbose=", &wanted.verbose },
+		{ "subsets=", &wanted.subsets }, { "drop=", &wanted.drop },
 		{ "without=", &wanted.without }, { "flush=", &wanted.flush },
 	};
 
@@ -64,7 +70,8 @@ static void parse(const char *at)
 		for (unsigned i = 0; i < ARRAY_LEN(names); i++)
 			if (parse_name(&at, names[i].name))
 				for (*names[i].value = 0; *at >= '0' && *at <= '9'; at++)
-					*names[i].value = *names[i].value * 10 + (uint32_t)(*at - '0');
+					*names[i].value =
+						*names[i].value * 10 + (uint32_t)(*at - '0');
 		while (*at && *at != ' ')
 			at++;
 		while (*at == ' ')
@@ -76,33 +83,39 @@ static void parse(const char *at)
 
 static uint32_t start_flags(void)
 {
-	uint32_t may = EFLAGS_STATUS | EFLAGS_DF | EFLAGS_AC | EFLAGS_ID | EFLAGS_NT | (random_chance(10) ? EFLAGS_TF : 0);
+	uint32_t may = EFLAGS_STATUS | EFLAGS_DF | EFLAGS_AC | EFLAGS_ID | EFLAGS_NT |
+		       (random_chance(10) ? EFLAGS_TF : 0);
 	uint32_t must = EFLAGS_FIXED | (sequence.stepped ? EFLAGS_TF : 0);
 
-	return (random_word() & may & allowed_flags()) | must | (sequence.user || random_chance(50) ? EFLAGS_IF : 0);
+	return (random_word() & may & allowed_flags()) | must |
+	       (sequence.user || random_chance(50) ? EFLAGS_IF : 0);
 }
 
 enum { KERNEL_STACK_ROOM = 128 }; /* bytes above, for what it pops */
 
-/* The state that a sequence starts in, where run_sequence() takes it from: at the end of the stack that it uses. */
+/* Return the state in which a sequence starts.  run_sequence() loads it from the end of the stack
+ * that the sequence uses. */
 static struct frame *start_state(void)
 {
 	static struct frame user_frame;
 	struct frame *f = &user_frame;
 
 	if (!sequence.user) { /* the words above EFLAGS are the sequence's stack */
-		f = (struct frame *)(DIRECT + PHYS_STACK_TOP - KERNEL_STACK_ROOM - __builtin_offsetof(struct frame, esp));
+		f = (struct frame *)(DIRECT + PHYS_STACK_TOP - KERNEL_STACK_ROOM -
+				     __builtin_offsetof(struct frame, esp));
 		memset(&f->esp, 0, KERNEL_STACK_ROOM);
 	}
 	f->eax = random_word(), f->ecx = random_below(40), f->edx = random_word();
-	f->ebx = random_pointer(), f->esi = random_pointer(), f->edi = random_pointer(), f->ebp = random_pointer();
+	f->ebx = random_pointer(), f->esi = random_pointer(), f->edi = random_pointer(),
+	f->ebp = random_pointer();
 	f->ds = f->es = sequence.user ? SEL_USER_DS : SEL_KERNEL_DS;
 	f->fs = f->gs = 0;
 	f->eip = sequence.base;
 	f->cs = sequence.user ? SEL_USER_CS : SEL_KERNEL_CS;
 	f->eflags = start_flags();
 	if (sequence.user) {
-		f->esp = USER_AREA + AREA_STACK * 4096 + (random_chance(20) ? random_below(32) : 2048);
+		f->esp = USER_AREA + AREA_STACK * 4096 +
+			 (random_chance(20) ? random_below(32) : 2048);
 		f->ss = SEL_USER_DS;
 	}
 	return f;
@@ -118,8 +131,11 @@ static void take_leftover_interrupts(void)
 
 static void listing(void)
 {
-	text("sequence %u, seed %u, %s%s\n", sequence.number, wanted.seed, flavours[sequence.flavour],
-	     sequence.stepped ? ", stepped" : sequence.timer ? ", timer" : "");
+	text("sequence %u, seed %u, %s%s\n", sequence.number, wanted.seed,
+	     flavours[sequence.flavour],
+	     sequence.stepped ? ", stepped"
+	     : sequence.timer ? ", timer"
+			      : "");
 	for (unsigned n = 0; n <= sequence.slots; n++) {
 		const struct slot *s = &sequence.slot[n];
 
@@ -130,12 +146,14 @@ static void listing(void)
 	}
 }
 
-/* Code may be looked at ahead of being run. */
+/* A processor may fetch code that it does not execute, so the accessed bit of code pages is
+ * masked. */
 static uint32_t shown_entry(uint32_t area, unsigned page)
 {
 	uint32_t entry = *area_entry(area, page);
 
-	return page == AREA_CODE || page == AREA_CODE + 1 ? entry & ~(uint32_t)ENTRY_ACCESSED : entry;
+	return page == AREA_CODE || page == AREA_CODE + 1 ? entry & ~(uint32_t)ENTRY_ACCESSED
+							  : entry;
 }
 
 static void record_memories(void)

@@ -1,7 +1,9 @@
-/* platform.h - what differs between the two builds of the test kernel, and where everything lies in both.
+/* platform.h - the differences between the two builds of the test kernel, and the addresses, which
+ * are the same in both.
  *
- * DIFF_VMP: for `vmp run --kernel`, by the conventions of base/guest_abi.h.  Without: for `qemu-system-i386 -kernel`, plain.
- * All that a sequence can see stands at the same address in both: tables, stacks, code, data.
+ * With DIFF_VMP the kernel is for `vmp run --kernel`, by the conventions of base/guest_abi.h;
+ * without it, for `qemu-system-i386 -kernel`.  All that a sequence can see has the same address in
+ * both: tables, stacks, code, data.
  */
 #ifndef TESTS_DIFF_PLATFORM_H
 #define TESTS_DIFF_PLATFORM_H
@@ -23,7 +25,8 @@
 #define MARKER
 #endif
 
-/* Linear: the first 4 MiB of RAM stand at DIRECT; the areas that sequences touch; the local APIC. */
+/* Linear addresses: the first 4 MiB of RAM are mapped at DIRECT; then the areas that sequences
+ * access, and the local APIC. */
 #define DIRECT VMP_USER_LIMIT
 #define USER_AREA 0x40000000
 #define KERNEL_AREA 0xd0000000
@@ -54,7 +57,7 @@
 #define VECTOR_KERNEL 0x33 /* interrupt gate for kernel mode alone */
 #define VECTOR_SPACE 0x34  /* trap gate for user mode: EAX chooses another address space */
 #define VECTOR_IPI 0x41
-#define VECTOR_TIMER 0x42 /* must not be noticed */
+#define VECTOR_TIMER 0x42 /* has no effect on the result */
 #define VECTOR_SYSCALL 0x80
 
 #endif

@@ -1,4 +1,5 @@
-/* record.c - what came of a sequence, as two digests; or, when one sequence is looked at, as lines. */
+/* record.c - the results of a sequence: two digests, or a line for each value if one sequence is
+ * examined. */
 #include "tests/diff/diff.h"
 
 uint32_t record_exact, record_same;

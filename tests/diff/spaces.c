@@ -1,9 +1,10 @@
-/* spaces.c - several address spaces: three page directories, whose user area is one of three tenants', under the eight numbers
- * that vmp keeps address spaces by (VMP_CR3_SPACE).
+/* spaces.c - several address spaces: three page directories, each with the user area of one of
+ * three tenants, under the eight numbers of address spaces that vmp keeps (VMP_CR3_SPACE).
  *
- * A trap gate's handler changes them, as a kernel's scheduler would: any directory under any number, sometimes with another
- * tenant in a directory that is as good as freed; and it says VMP_CR3_KEEP where what is kept under that number must still be
- * true.  Elsewhere every load of CR3 forgets everything: so what is kept must never show.
+ * A trap gate's handler changes them as a kernel's scheduler would: any directory under any number,
+ * sometimes with another tenant in a directory that could have been freed.  It sets VMP_CR3_KEEP if
+ * the translations that were kept under that number must still be valid.  On other machines every
+ * load of CR3 flushes all translations, so kept ones must never make a difference.
  */
 #include "tests/diff/diff.h"
 
@@ -11,8 +12,9 @@ enum { P = 1, W = 2, U = 4, A = 0x20, D = 0x40, LARGE = 0x80 };
 enum { DIRECTORIES = 3, NUMBERS = VMP_CR3_SPACE + 1, LARGE_WORDS = 1 << 20 };
 enum tenant { TENANT_FIRST, TENANT_OTHER, TENANT_LARGE, TENANTS };
 
-/* The first one's pages are those of every area (machine.c), the other's are the same frames in other places, and the third
- * one has a page of 4 MiB, which user code may not write: it runs there. */
+/* Return a tenant's page-directory entry.  The first tenant's pages are those of every area
+ * (machine.c); the second has the same frames in other places; the third has a page of 4 MiB, which
+ * user code executes and may not write. */
 static uint32_t tenant_entry(enum tenant tenant)
 {
 	switch (tenant) {
@@ -22,16 +24,25 @@ static uint32_t tenant_entry(enum tenant tenant)
 	}
 }
 
-static const struct { uint8_t page, frame, flags; } other[] = {
+static const struct { uint8_t page, frame, flags;
+} other[] = {
 	{ AREA_CODE, FRAME_CODE, P | U }, { AREA_CODE + 1, FRAME_CODE + 1, P | U },
-	{ AREA_DATA, 5, P | W | U }, { AREA_DATA + 1, 2, P | U }, { AREA_READ_ONLY, 3, P | W | U }, { AREA_DATA2, 4, P | W | U },
-	{ AREA_STACK, 6, P | W | U }, { AREA_ALIAS, 3, P | W | U },
+	{ AREA_DATA, 5, P | W | U },      { AREA_DATA + 1, 2, P | U },
+	{ AREA_READ_ONLY, 3, P | W | U }, { AREA_DATA2, 4, P | W | U },
+	{ AREA_STACK, 6, P | W | U },     { AREA_ALIAS, 3, P | W | U },
 };
 
-/* What stood in the tables when a number was left. */
-static struct kept { bool valid; uint32_t directory, user; uint32_t entries[3 * AREA_PAGES]; } kept[NUMBERS];
+/* The content of the tables when a number was left. */
+static struct kept {
+	bool valid;
+	uint32_t directory, user;
+	uint32_t entries[3 * AREA_PAGES];
+} kept[NUMBERS];
 
-static uint32_t directory_address(unsigned n) { return n ? PHYS_DIRECTORIES + (n - 1) * 4096 : PHYS_PAGE_DIR; }
+static uint32_t directory_address(unsigned n)
+{
+	return n ? PHYS_DIRECTORIES + (n - 1) * 4096 : PHYS_PAGE_DIR;
+}
 static uint32_t *directory(uint32_t address) { return physical(address); }
 static uint32_t *user_entry(uint32_t address) { return directory(address) + (USER_AREA >> 22); }
 static uint32_t *other_entry(unsigned page) { return (uint32_t *)physical(PHYS_PT_OTHER) + page; }
@@ -76,12 +87,16 @@ static struct kept tables_now(uint32_t address)
 	return now;
 }
 
-/* But for accessed and dirty bits that have come since. */
-static bool entry_still_true(uint32_t before, uint32_t now) { return !((before ^ now) & ~(now & (A | D))); }
+/* True if the entry is unchanged, except for accessed and dirty bits that were set since. */
+static bool entry_still_true(uint32_t before, uint32_t now)
+{
+	return !((before ^ now) & ~(now & (A | D)));
+}
 
 static bool still_true(const struct kept *before, const struct kept *now)
 {
-	bool same = before->valid && before->directory == now->directory && entry_still_true(before->user, now->user);
+	bool same = before->valid && before->directory == now->directory &&
+		    entry_still_true(before->user, now->user);
 
 	for (unsigned i = 0; i < ARRAY_LEN(now->entries); i++)
 		same &= entry_still_true(before->entries[i], now->entries[i]);
@@ -122,7 +137,8 @@ static void large_fill(uint32_t first, uint32_t words)
 		word[i] = (i + 77) * 0x85ebca6b;
 }
 
-/* Code differs by build. User code runs here, but can't write it elsewhere; a kernel's could copy it, and runs elsewhere. */
+/* Fill the large page.  Code differs between the builds.  User code runs here, and cannot copy it
+ * elsewhere; kernel code could, so it runs elsewhere. */
 static void large_reset(void)
 {
 	if (large_written)
@@ -147,7 +163,8 @@ void spaces_reset(void)
 	for (unsigned page = 0; page < AREA_PAGES; page++)
 		*other_entry(page) = (PHYS_FRAMES + FRAME_FIRST * 4096) | W | U;
 	for (unsigned i = 0; i < ARRAY_LEN(other); i++)
-		*other_entry(other[i].page) = (PHYS_FRAMES + other[i].frame * 4096) | other[i].flags;
+		*other_entry(other[i].page) =
+			(PHYS_FRAMES + other[i].frame * 4096) | other[i].flags;
 	large_reset();
 }
 
@@ -160,7 +177,8 @@ void spaces_record(void)
 	for (unsigned n = 0; n < DIRECTORIES; n++)
 		record("user table", *user_entry(directory_address(n)), ~0u);
 	for (unsigned page = 0; page < AREA_PAGES; page++)
-		record("other page", is_code(page) ? *other_entry(page) & ~(uint32_t)A : *other_entry(page), ~0u);
+		record("other page",
+		       is_code(page) ? *other_entry(page) & ~(uint32_t)A : *other_entry(page), ~0u);
 	for (unsigned page = 0; page < AREA_PAGES; page++)
 		if (!is_code(page)) /* which differs by build */
 			record_memory("large", physical(PHYS_LARGE + page * 4096), 1024);

@@ -1,4 +1,4 @@
-/* text.c - formatted text to the outside, collected in a buffer. */
+/* text.c - formatted output, collected in a buffer. */
 #include <stdarg.h>
 #include "tests/diff/diff.h"
 

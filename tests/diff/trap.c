@@ -1,29 +1,40 @@
-/* trap.c - every entry into the kernel ends here: an event of the sequence is recorded, and the sequence goes on.
+/* trap.c - handles every entry into the kernel: records it as an event of the sequence, and
+ * continues the sequence.
  *
- * Behind a fault it goes on with the next slot, behind everything else where it was.
+ * After a fault the sequence continues with the next slot, after all other events where it was.
  */
 #include "tests/diff/diff.h"
 
 enum { EVENTS_MAX = 80 };
-enum { VECTOR_DE = 0, VECTOR_DB = 1, VECTOR_NMI = 2, VECTOR_BP = 3, VECTOR_OF = 4, VECTOR_PF = 14, VECTOR_LAST_EXCEPTION = 31 };
+enum {
+	VECTOR_DE = 0,
+	VECTOR_DB = 1,
+	VECTOR_NMI = 2,
+	VECTOR_BP = 3,
+	VECTOR_OF = 4,
+	VECTOR_PF = 14,
+	VECTOR_LAST_EXCEPTION = 31
+};
 
 bool draining;
 uint8_t final_fxsave[512] __attribute__((aligned(16)));
 static struct frame final;
 static uint32_t final_esp;
 static unsigned events;
-static int timers; /* how often it may still be set again */
-static int nmis;   /* how many a handler may still send */
+static int timers; /* how many times the timer may still be set again */
+static int nmis;   /* how many NMIs a handler may still send */
 
 void traps_begin(void)
 {
 	events = 0;
 	timers = 4;
 	nmis = 2;
-	return_by_window = sequence.user && sequence.number & 1; /* vmp's kernel keeps AC and ID where the window does not reach */
+	/* vmp's kernel keeps AC and ID where the window does not reach */
+	return_by_window = sequence.user && sequence.number & 1;
 }
 
-/* A null selector reads back with or without its RPL; the kernel's own differs by build. */
+/* Return the recorded form of a selector.  A null selector may or may not keep its RPL, and the
+ * kernel's own selectors differ between the builds. */
 static uint32_t shown_selector(uint32_t selector)
 {
 	selector &= 0xffff;
@@ -45,7 +56,8 @@ static void record_registers(const struct frame *f, uint32_t esp)
 
 	if (f->vector == VECTOR_DE)
 		flags_same &= ~(uint32_t)EFLAGS_STATUS;
-	record("eax", f->eax, ~0u), record("ecx", f->ecx, ~0u), record("edx", f->edx, ~0u), record("ebx", f->ebx, ~0u);
+	record("eax", f->eax, ~0u), record("ecx", f->ecx, ~0u), record("edx", f->edx, ~0u),
+		record("ebx", f->ebx, ~0u);
 	record("esi", f->esi, ~0u), record("edi", f->edi, ~0u), record("ebp", f->ebp, ~0u);
 	record("esp", esp, ~0u);
 	record("eip", shown_eip(f->eip), ~0u);
@@ -59,7 +71,7 @@ static void record_registers(const struct frame *f, uint32_t esp)
 
 static void __attribute__((noreturn)) finish(const struct frame *f)
 {
-	/* With interrupts off, before anything else looks at the stack below. */
+	/* with interrupts disabled, and before anything else uses the stack below */
 	final = *f;
 	final_esp = from_user(f) ? f->esp : (uint32_t)&f->esp;
 	__asm__ volatile("fxsave %0" : "=m"(final_fxsave));
@@ -89,17 +101,18 @@ static void record_event(const struct frame *f, uint32_t dr6)
 
 static bool goes_on_behind(const struct frame *f)
 {
-	return f->vector != VECTOR_DB && f->vector != VECTOR_NMI && f->vector != VECTOR_BP && f->vector != VECTOR_OF && f->vector <= VECTOR_LAST_EXCEPTION;
+	return f->vector != VECTOR_DB && f->vector != VECTOR_NMI && f->vector != VECTOR_BP &&
+	       f->vector != VECTOR_OF && f->vector <= VECTOR_LAST_EXCEPTION;
 }
 
-/* Not random_word(): when it comes differs. */
+/* Uses no random_word(): the moment of the interrupt differs between machines. */
 static void timer_again(void)
 {
 	if (timers-- > 0)
 		apic_timer(2000 + timers % 7 * 1100);
 }
 
-/* And as it was at first again: steps over padding leave their mark there too. */
+/* Read DR6 and reset it: steps over padding set bits there too. */
 static uint32_t take_debug_status(const struct frame *f)
 {
 	uint32_t dr6 = 0;
@@ -125,7 +138,8 @@ void trap(struct frame *f)
 	slot = sequence_slot(shown_eip(f->eip));
 	if (f->vector == VECTOR_DB && slot >= 0 && sequence.step_hidden[f->eip - sequence.base])
 		return;
-	if ((f->vector == VECTOR_IPI || f->vector == VECTOR_NMI) && slot < 0) { /* behind a trap gate; by which instruction of the handler is not said */
+	/* behind a trap gate; by which instruction of the handler is not said */
+	if ((f->vector == VECTOR_IPI || f->vector == VECTOR_NMI) && slot < 0) {
 		record("interrupt in a handler", f->vector, ~0u);
 		return;
 	}
@@ -143,7 +157,8 @@ void trap(struct frame *f)
 	if (f->vector == VECTOR_SPACE)
 		spaces_switch(f->eax);
 	if (sequence.slot[slot].sleeps)
-		f->eflags &= ~(uint32_t)EFLAGS_TF; /* a single step would let the interrupt in before the hlt */
+		/* a single step would let the interrupt in before the hlt */
+		f->eflags &= ~(uint32_t)EFLAGS_TF;
 	if (goes_on_behind(f) && slot < (int)sequence.slots)
 		f->eip = sequence.base + sequence.slot[slot].at + sequence.slot[slot].bytes;
 }

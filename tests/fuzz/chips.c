@@ -1,20 +1,27 @@
-/* chips.c - fuzzes the I/O server's chips: a saved state with arbitrary bytes, then arbitrary accesses.
+/* chips.c - fuzzes the I/O server's chips: a saved state with arbitrary bytes, then arbitrary
+ * accesses.
  *
- * The first byte chooses the disk.  Then come operations (enum op), each a byte with its operands behind it.  A saved form
- * of all chips is kept; POKE changes a field of it, LOAD gives it to the chips, SAVE makes it anew from them.
+ * ACCESS touches all chips' addresses, VIRTIO those of the virtio devices; ASK is what a monitor
+ * reports of their queues.  The first byte chooses the disks: an IDE disk, or, without one, two
+ * virtio disks; there is a network card.  Then come operations (enum op), each a byte followed by
+ * its operands.  A saved form of all chips is kept.  POKE changes a field of it, LOAD gives it to
+ * the chips, SAVE replaces it by the chips' state.
  *
- * Whatever was loaded: it is refused with one line, or the chips work on it; and what chips save, they can load.
+ * Whatever was loaded, either it is refused with one line, or the chips work with it.  What chips
+ * save, they can load.
  */
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "iosrv/diskimage.h"
 #include "iosrv/iosrv.h"
+#include "iosrv/virtio.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { CPUS = 4, DISK_BYTES = 100 * SECTOR_BYTES + 1024, NO_DISK = 3, MAX_ITEMS = 256 };
-enum op { ACCESS, POKE, LOAD, SAVE, INPUT, ROOM, TIMER, WORKED, OPS };
+enum op { ACCESS, POKE, LOAD, SAVE, INPUT, ROOM, TIMER, WORKED, ASK, VIRTIO, FRAME, OPS };
 
 static struct {
 	const uint8_t *at;
@@ -23,7 +30,7 @@ static struct {
 	bool timer[N_CHIPS], works[N_CHIPS];
 	uint8_t *form[N_CHIPS];
 	size_t form_bytes[N_CHIPS];
-	bool keeps; /* what is pulled is the new saved form */
+	bool keeps; /* what is pulled becomes the saved form */
 	bool last;
 } w;
 
@@ -36,9 +43,13 @@ static uint64_t number(unsigned bytes)
 	return value;
 }
 
-/* --- in place of iosrv_main.c and worker.c --- */
+/* ---- replaces iosrv_main.c and worker.c ---- */
 
 unsigned iosrv_cpus(void) { return CPUS; }
+void iosrv_watch(enum watched which, int socket, bool read, bool write)
+{
+	(void)which, (void)socket, (void)read, (void)write;
+}
 
 static void keep(const struct msg_snapshot_item *item, const void *data, size_t bytes)
 {
@@ -52,14 +63,15 @@ static void keep(const struct msg_snapshot_item *item, const void *data, size_t 
 	w.form_bytes[chip] += bytes;
 }
 
-void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
-		size_t payload_bytes)
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes,
+		const void *payload, size_t payload_bytes)
 {
 	uint32_t least, most;
 
 	FUZZ_CHECK(!wire_type_bounds(type, &least, &most));
 	FUZZ_CHECK(body_bytes == least && body_bytes + payload_bytes <= most);
-	FUZZ_CHECK(to == VNODE_CLI || to == VNODE_DAEMON(0) || (to >= VNODE_CPU(0) && to < VNODE_CPU(CPUS)));
+	FUZZ_CHECK(to == VNODE_CLI || to == VNODE_DAEMON(0) ||
+		   (to >= VNODE_CPU(0) && to < VNODE_CPU(CPUS)));
 	w.ends += type == MSG_MACHINE_END;
 	if (type == MSG_SNAPSHOT_ITEM && w.keeps)
 		keep(body, payload, payload_bytes);
@@ -91,11 +103,12 @@ void iosrv_finish_work(void)
 		finish_work(i);
 }
 
-/* --- operations --- */
+/* ---- operations ---- */
 
 static void say(uint16_t type, const void *body, size_t body_bytes, const void *data, size_t bytes)
 {
-	struct msg_header header = packet_header(type, VNODE_IOSRV, 0, (uint32_t)(body_bytes + bytes));
+	struct msg_header header = packet_header(type, VNODE_IOSRV, 0,
+						 (uint32_t)(body_bytes + bytes));
 	struct message m;
 	static uint8_t packet[256 + MAX_MSG_PAYLOAD];
 
@@ -108,13 +121,17 @@ static void say(uint16_t type, const void *body, size_t body_bytes, const void *
 
 static void do_access(void)
 {
-	static const struct { uint32_t address, count; } places[] = {
-		{ VMP_UART_PORT, 8 }, { VMP_IDE_PORT, 8 }, { VMP_IDE_CONTROL_PORT, 1 }, { VMP_STREAM_PORT, 0x40 },
-		{ VMP_IOAPIC_GPA, 0x14 }, { 0, 1024 },
+	static const struct { uint32_t address, count;
+	} places[] = {
+		{ VMP_UART_PORT, 8 },	   { VMP_IDE_PORT, 8 },	     { VMP_IDE_CONTROL_PORT, 1 },
+		{ VMP_STREAM_PORT, 0x40 }, { VMP_AGENT_PORT, 0x20 }, { VMP_IOAPIC_GPA, 0x14 },
+		{ 0, 1024 },
 	};
 	static uint8_t data[PAGE_BYTES];
 	unsigned place = number(1) % ARRAY_LEN(places), how = number(1), shape = number(1), more;
-	struct msg_io_request q = { .cpu = how >> 4 & 3, .kind = how & 3, .size = 1 << (how >> 2 & 3) % 3 };
+	struct msg_io_request q = { .cpu = how >> 4 & 3,
+				    .kind = how & 3,
+				    .size = 1 << (how >> 2 & 3) % 3 };
 
 	q.address = places[place].address + shape % places[place].count;
 	q.count = 1 + (how & 0x80 ? number(2) % (PAGE_BYTES / q.size) : 0);
@@ -124,12 +141,54 @@ static void do_access(void)
 	say(MSG_IO_REQUEST, &q, sizeof q, data, more ? (size_t)q.size * q.count : 0);
 }
 
+/* Writes values that a driver would write, and sometimes makes a queue ready. */
+static void do_virtio(void)
+{
+	static const uint8_t registers[] = { 0x00, 0x10, 0x14, 0x20, 0x24, 0x30, 0x34, 0x38,
+					     0x44, 0x50, 0x60, 0x64, 0x70, 0x80, 0xa4, 0xfc };
+	unsigned how = number(1), slot = how & 1   ? VIRTIO_RNG
+					 : how & 2 ? VIRTIO_DISKS
+						   : number(1) % VIRTIO_SLOTS;
+	struct msg_io_request q = { .cpu = how >> 2 & 3,
+				    .kind = how & 16 ? IO_MMIO_WRITE : IO_MMIO_READ,
+				    .size = 4,
+				    .count = 1 };
+
+	q.address = VMP_VIRTIO_GPA + slot * VIRTIO_SLOT_BYTES +
+		    (how & 32 ? 0x100 + number(1) : registers[number(1) % sizeof registers]);
+	q.value = number(how & 64 ? 4 : 1);
+	say(MSG_IO_REQUEST, &q, sizeof q, NULL, 0);
+}
+
+static void do_ask(void)
+{
+	unsigned how = number(1);
+	struct msg_virtio ask = { .cpu = how & 3,
+				  .op = (how >> 2 & 15) % (VIRTIO_BACK + 1),
+				  .slot = how & 64 ? VIRTIO_RNG : VIRTIO_DISKS };
+	unsigned other = number(1);
+	static uint8_t bytes[MAX_MSG_PAYLOAD];
+	unsigned n = 16, payload = number(2) % sizeof bytes;
+
+	if (other & 1)
+		ask.slot = other & 2 ? VIRTIO_NET : VIRTIO_DISKS + 1;
+	ask.queue = how & 128 ? number(1) % 3 : 0;
+	ask.head = number(1);
+	ask.out_bytes = ask.op == VIRTIO_REQUEST ? payload + (how & 32 ? number(1) : 0) : 0;
+	ask.in_bytes = number(2);
+	memset(bytes, 0, sizeof bytes);
+	for (unsigned i = 0; i < n && i < payload; i++)
+		bytes[i] = number(1);
+	say(MSG_VIRTIO_ASK, &ask, sizeof ask, bytes, payload);
+}
+
 static void do_poke(void)
 {
 	unsigned chip = number(1) % N_CHIPS, n = number(1);
 	const struct chipstate *s = &chips[chip]->state;
 	const struct chipstate_field *field = &s->field[n % s->n_fields];
-	size_t at = sizeof(uint32_t) + (n / s->n_fields) % s->copies * ((chipstate_bytes(chips[chip]) - 4) / s->copies);
+	size_t at = sizeof(uint32_t) + (n / s->n_fields) % s->copies *
+					       ((chipstate_bytes(chips[chip]) - 4) / s->copies);
 	uint64_t value;
 
 	for (const struct chipstate_field *f = s->field; f != field; f++)
@@ -142,11 +201,13 @@ static void do_poke(void)
 
 static void load_item(uint32_t kind, uint32_t index, const void *data, size_t bytes)
 {
-	say(MSG_SNAPSHOT_ITEM, &(struct msg_snapshot_item){ .of = SNAPSHOT_OF_IOSRV, .kind = kind, .index = index },
+	say(MSG_SNAPSHOT_ITEM,
+	    &(struct msg_snapshot_item){ .of = SNAPSHOT_OF_IOSRV, .kind = kind, .index = index },
 	    sizeof(struct msg_snapshot_item), data, bytes);
 }
 
-/* Loading is for a server that has just been started. Returns whether the chips took it. */
+/* Loads the saved form into a server that has just been started.  Returns whether the chips took
+ * it. */
 static bool do_load(void)
 {
 	unsigned before = w.ends;
@@ -155,8 +216,10 @@ static bool do_load(void)
 	serve_start();
 	for (unsigned chip = 0; chip < N_CHIPS; chip++)
 		for (size_t at = 0, part; at < w.form_bytes[chip]; at += part) {
-			part = w.form_bytes[chip] - at < MAX_MSG_PAYLOAD ? w.form_bytes[chip] - at : MAX_MSG_PAYLOAD;
-			load_item(SNAPSHOT_CHIP, chip << 16 | at / MAX_MSG_PAYLOAD, w.form[chip] + at, part);
+			part = w.form_bytes[chip] - at < MAX_MSG_PAYLOAD ? w.form_bytes[chip] - at
+									 : MAX_MSG_PAYLOAD;
+			load_item(SNAPSHOT_CHIP, chip << 16 | at / MAX_MSG_PAYLOAD,
+				  w.form[chip] + at, part);
 		}
 	load_item(SNAPSHOT_LAST, 0, NULL, 0);
 	FUZZ_CHECK(w.ends - before <= 1);
@@ -171,7 +234,8 @@ static void do_save(void)
 	w.last = false;
 	w.keeps = true;
 	say(MSG_SNAPSHOT, &step, sizeof step, NULL, 0);
-	say(MSG_SNAPSHOT_PULL, &(struct msg_snapshot_pull){ .count = MAX_ITEMS }, sizeof(struct msg_snapshot_pull), NULL, 0);
+	say(MSG_SNAPSHOT_PULL, &(struct msg_snapshot_pull){ .count = MAX_ITEMS },
+	    sizeof(struct msg_snapshot_pull), NULL, 0);
 	w.keeps = false;
 	FUZZ_CHECK(w.last);
 	step.step = SNAPSHOT_THAW;
@@ -186,7 +250,8 @@ static void do_input(void)
 
 	memset(bytes, how, sizeof bytes);
 	if (how & 1)
-		say(MSG_CONSOLE, &(struct msg_console){ 0 }, sizeof(struct msg_console), bytes, count);
+		say(MSG_CONSOLE, &(struct msg_console){ 0 }, sizeof(struct msg_console), bytes,
+		    count);
 	else
 		say(MSG_STREAM, &stream, sizeof stream, bytes, count);
 }
@@ -197,10 +262,12 @@ static void do_room(void)
 	uint32_t value = number(4);
 
 	if (how & 1)
-		say(MSG_CONSOLE_ATTACH, &(struct msg_console_attach){ .client = how >> 4, .backlog = value },
+		say(MSG_CONSOLE_ATTACH,
+		    &(struct msg_console_attach){ .client = how >> 4, .backlog = value },
 		    sizeof(struct msg_console_attach), NULL, 0);
 	else
-		say(MSG_STREAM_ROOM, &(struct msg_stream_room){ .stream = how >> 4, .bytes = value },
+		say(MSG_STREAM_ROOM,
+		    &(struct msg_stream_room){ .stream = how >> 4, .bytes = value },
 		    sizeof(struct msg_stream_room), NULL, 0);
 	chips_flush();
 }
@@ -221,13 +288,45 @@ static void open_disk(unsigned mode)
 	int fd;
 
 	ide_close();
-	if (mode == NO_DISK)
-		return;
+	blk_close();
 	fd = mkstemp(path);
-	snprintf(spec, sizeof spec, "%s%s", path, modes[mode]);
-	FUZZ_CHECK(fd >= 0 && !ftruncate(fd, DISK_BYTES) && !ide_open(spec, why, sizeof why));
+	snprintf(spec, sizeof spec, "%s%s", path, modes[mode % NO_DISK]);
+	FUZZ_CHECK(fd >= 0 && !ftruncate(fd, DISK_BYTES));
+	if (mode == NO_DISK)
+		for (unsigned i = 0; i < 2; i++) {
+			snprintf(spec, sizeof spec, "%s,snapshot", path);
+			FUZZ_CHECK(!blk_open(i, spec, why, sizeof why));
+		}
+	else
+		FUZZ_CHECK(!ide_open(spec, why, sizeof why));
 	close(fd);
 	unlink(path);
+}
+
+/* The other end of the card's socket, which reads nothing, and writes now and then (FRAME). */
+static int network = -1;
+static void open_network(void)
+{
+	static int card = -1;
+	int pair[2];
+
+	if (card >= 0) {
+		close(card);
+		close(network);
+	}
+	FUZZ_CHECK(!socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair));
+	card = pair[0];
+	network = pair[1];
+	net_attach(card);
+}
+
+static void do_frame(void)
+{
+	unsigned how = number(1);
+	static const uint8_t frame[200];
+
+	if (send(network, frame, 1 + how % sizeof frame, MSG_DONTWAIT) > 0 || how & 1)
+		net_on_ready();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -242,8 +341,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.at = data;
 	w.left = size;
 	w.ends = 0;
-	serve_start();
 	open_disk(number(1) % (NO_DISK + 1));
+	virtio_add(VIRTIO_RNG, &virtio_rng);
+	open_network();
+	serve_start();
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		chipstate_save(chips[i], w.form[i]);
 	while (w.left)
@@ -256,6 +357,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case ROOM: do_room(); break;
 		case TIMER: do_timer(); break;
 		case WORKED: finish_work(number(1) % N_CHIPS); break;
+		case ASK: do_ask(); break;
+		case VIRTIO: do_virtio(); break;
+		case FRAME: do_frame(); break;
 		case OPS: break;
 		}
 	do_save();

@@ -1,9 +1,10 @@
-/* gdb.c - fuzzes what is said to the debugger's port (vmm/cli/gdb/gdb_session.h).  The first byte: 1 raw bytes, else lines, each of
- * which becomes a packet with a right sum; 2 the machine was started without waiting.  A line "!CW": CPU C stops, for the
- * reason W, if it runs.  Two CPUs, whose every request is answered at once.
+/* gdb.c - fuzzes the debugger's port (vmm/cli/gdb/gdb_session.h).  The first byte: bit 0: raw
+ * bytes; otherwise lines, each of which becomes a packet with a correct sum.  Bit 1: the machine
+ * was started without waiting.  A line "!CW": CPU C stops for the reason W, if it runs.  There are
+ * two CPUs, whose every request is answered at once.
  *
- * Whatever was said: what GDB hears is whole packets, and when it is gone and the CPUs have stopped no breakpoint
- * and no watchpoint is left.
+ * Whatever is sent, GDB gets whole packets; and when it is gone and the CPUs have stopped, no
+ * breakpoint and no watchpoint is left.
  */
 #include <string.h>
 #include "tests/fuzz/fuzz.h"
@@ -29,7 +30,8 @@ static void to_gdb(void *ctx, const char *bytes, size_t n)
 	if (n == 1)
 		FUZZ_CHECK(bytes[0] == '+' || bytes[0] == '-');
 	else if (n)
-		FUZZ_CHECK(n >= 4 && n <= sizeof frame && rsp_frame(bytes + 1, n - 4, frame) == n && !memcmp(bytes, frame, n));
+		FUZZ_CHECK(n >= 4 && n <= sizeof frame && rsp_frame(bytes + 1, n - 4, frame) == n &&
+			   !memcmp(bytes, frame, n));
 }
 
 static void queue(const struct msg_debug *answer, const void *payload, size_t n)
@@ -94,7 +96,9 @@ static void hang_up(void *ctx) { (void)ctx, w.hung_up = true; }
 
 static void stop(unsigned cpu, unsigned why)
 {
-	struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP, .why = why % DEBUG_WHYS, .address = 16 * cpu };
+	struct msg_debug stop = {
+		.cpu = cpu, .op = DEBUG_STOP, .why = why % DEBUG_WHYS, .address = 16 * cpu
+	};
 
 	if (!w.runs[cpu])
 		return;

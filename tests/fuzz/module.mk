@@ -1,29 +1,70 @@
 # Fuzzers: tests/fuzz/run (libFuzzer, clang), and their corpus as unit tests.
 $(B)/tests/fuzz/%.o: CPPFLAGS += -Iphoenix/include
-$(foreach t,wire config gdb standby chips,$(B)/tests/fuzz/replay-$(t).o): $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
+FUZZ_TARGETS := wire config gdb standby chips daemon cpu snapshot elf virtqueue vpg ninep
+REPLAYS := $(patsubst %,$(B)/tests/fuzz/replay-%.o,$(FUZZ_TARGETS))
+$(REPLAYS): $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
 	@echo "  CC    $@"
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -DCORPUS='"tests/fuzz/corpus/$*"' -MMD -MP -c -o $@ $<
-$(eval $(call unit-test,phnx_fuzz_wire,tests/fuzz/replay-wire.o tests/fuzz/wire.o $(PHNX_CORE),-lcrypto))
-$(eval $(call unit-test,phnx_fuzz_config,tests/fuzz/replay-config.o tests/fuzz/config.o phoenix/config.o))
-GDB_OBJECTS := vmm/cli/gdb/gdb_session.o vmm/cli/gdb/requests.o vmm/cli/gdb/breakpoint.o vmm/cli/gdb/registers.o vmm/cli/gdb/rsp.o vmm/cli/gdb/gdb_watch.o base/log.o
+$(eval $(call unit-test,phnx_fuzz_wire,\
+	tests/fuzz/replay-wire.o tests/fuzz/wire.o $(PHNX_CORE),-lcrypto))
+$(eval $(call unit-test,phnx_fuzz_config,\
+	tests/fuzz/replay-config.o tests/fuzz/config.o phoenix/calls/netconf.o))
+GDB_OBJECTS := base/log.o \
+	$(patsubst %,vmm/cli/gdb/%.o,gdb_session requests breakpoint registers rsp gdb_watch)
 $(eval $(call unit-test,gdb_fuzz,tests/fuzz/replay-gdb.o tests/fuzz/gdb.o $(GDB_OBJECTS),))
-STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o vmm/cli/cluster/cluster_file.o \
+STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o \
+	vmm/cli/cluster/cluster_file.o \
 	vmm/shared/hostmem.o vmm/shared/problem.o base/machine.o base/quantity.o base/log.o
-$(eval $(call unit-test,standby_fuzz,tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS)))
+$(eval $(call unit-test,standby_fuzz,\
+	tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS)))
 
 CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/packet.o base/wire.o
 $(eval $(call unit-test,iosrv_fuzz,tests/fuzz/replay-chips.o tests/fuzz/chips.o $(CHIPS_OBJECTS),))
 
+NOT_FUZZED := $(NODE_LOAD) \
+	$(patsubst %,vmm/node/%.o,node node_options supervise wire/overlay wire/links) \
+	vmm/node/moves/processors.o
+DAEMON_FUZZ_OBJECTS := $(filter-out $(NOT_FUZZED),$(NODE_OBJECTS)) $(DSM_OBJECTS) $(BASE_OBJECTS)
+$(eval $(call unit-test,daemon_fuzz,\
+	tests/fuzz/replay-daemon.o tests/fuzz/daemon.o $(DAEMON_FUZZ_OBJECTS),-levent_core))
+$(eval $(call unit-test,monitor_fuzz,\
+	tests/fuzz/replay-virtqueue.o tests/fuzz/virtqueue.o monitor/virtqueue.o,))
+
+CPU_FUZZ_OBJECTS := $(VCPU_OBJECTS) monitor/fpstate.o
+$(eval $(call unit-test,cpu_fuzz,tests/fuzz/replay-cpu.o tests/fuzz/cpu.o $(CPU_FUZZ_OBJECTS),))
+SNAPSHOT_FUZZ_OBJECTS := $(addprefix vmm/cli/snapshot/,kept.o saved.o snapfile.o) \
+	vmm/shared/problem.o \
+	$(addprefix base/,machine.o quantity.o log.o wire.o packet.o faultpoint.o cpufeatures.o)
+$(eval $(call unit-test,snapshot_fuzz,\
+	tests/fuzz/replay-snapshot.o tests/fuzz/snapshot.o $(SNAPSHOT_FUZZ_OBJECTS),-lz))
+ELF_FUZZ_OBJECTS := vmm/cli/guest/elfdeps.o vmm/cli/guest/ldcache.o \
+	vmm/node/load/kernel_load.o vmm/shared/problem.o $(BASE_OBJECTS)
+$(eval $(call unit-test,elf_fuzz,\
+	tests/fuzz/replay-elf.o tests/fuzz/elf.o $(ELF_FUZZ_OBJECTS),-lelf))
+
+VPG_FUZZ_OBJECTS := vpg/shell/line.o vpg/shell/group.o vpg/wire/message.o vpg/wire/nick.o
+$(eval $(call unit-test,vpg_fuzz,tests/fuzz/replay-vpg.o tests/fuzz/vpg.o $(VPG_FUZZ_OBJECTS),))
+
+$(eval $(call unit-test,ninep_fuzz,tests/fuzz/replay-ninep.o tests/fuzz/ninep.o iosrv/ninep.o,))
+
 # The fuzzers themselves, with the sanitizers.
-FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE $(WIRE_HASH) -I. -Iphoenix/include -fsanitize=fuzzer,address,undefined \
-	      -fno-sanitize-recover=undefined
+FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE $(WIRE_HASH) -I. -Iphoenix/include \
+	      -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
 build/fuzz/wire: tests/fuzz/wire.c $(PHNX_CORE:.o=.c)
-build/fuzz/config: tests/fuzz/config.c phoenix/config.c
+build/fuzz/config: tests/fuzz/config.c phoenix/calls/netconf.c
 build/fuzz/gdb: tests/fuzz/gdb.c $(GDB_OBJECTS:.o=.c)
 build/fuzz/standby: tests/fuzz/standby.c $(STANDBY_OBJECTS:.o=.c)
 build/fuzz/chips: tests/fuzz/chips.c $(CHIPS_OBJECTS:.o=.c)
+build/fuzz/daemon: tests/fuzz/daemon.c $(DAEMON_FUZZ_OBJECTS:.o=.c)
+build/fuzz/cpu: tests/fuzz/cpu.c \
+	$(patsubst vcpu/window_code.c,vcpu/window_code.S,$(CPU_FUZZ_OBJECTS:.o=.c))
+build/fuzz/snapshot: tests/fuzz/snapshot.c $(SNAPSHOT_FUZZ_OBJECTS:.o=.c)
+build/fuzz/elf: tests/fuzz/elf.c $(ELF_FUZZ_OBJECTS:.o=.c)
+build/fuzz/virtqueue: tests/fuzz/virtqueue.c monitor/virtqueue.c
+build/fuzz/ninep: tests/fuzz/ninep.c iosrv/ninep.c
+build/fuzz/vpg: tests/fuzz/vpg.c $(VPG_FUZZ_OBJECTS:.o=.c)
 build/fuzz/%: tests/fuzz/fuzz.h
 	@echo "  FUZZ  $@"
 	$(Q)mkdir -p $(@D)
-	$(Q)clang $(FUZZ_FLAGS) -o $@ $(filter %.c,$^) -lcrypto -levent
+	$(Q)clang $(FUZZ_FLAGS) -o $@ $(filter %.c %.S,$^) -lcrypto -levent -lelf -lz

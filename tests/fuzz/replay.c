@@ -16,7 +16,8 @@ static unsigned run_file(const char *path)
 	size_t n = fread(buf, 1, sizeof buf, f);
 	fclose(f);
 	printf("%s\n", path);	/* the last one printed is the one that failed */
-	uint8_t *exact = malloc(n ? n : 1);	/* so that the sanitizer sees a step over the end */
+	/* so that the sanitizer notices a read beyond the end */
+	uint8_t *exact = malloc(n ? n : 1);
 	memcpy(exact, buf, n);
 	LLVMFuzzerTestOneInput(exact, n);
 	free(exact);

@@ -1,8 +1,9 @@
-/* standby.c - fuzzes what a standby is told (vmm/cli/standby/record.h): the first byte says in what pieces the rest comes, as records; those of
- * orders together are orders, as takeover.c takes them.
+/* standby.c - fuzzes what a standby receives (vmm/cli/standby/record.h).  The first byte says in
+ * what pieces the rest arrives, as records.  Those of orders together are orders, as takeover.c
+ * takes them.
  *
- * Whatever was said: no record is larger than a message, the pieces make no difference, and orders that were taken, printed and parsed
- * again are the same.
+ * Whatever is sent: no record is larger than a message, the pieces make no difference, and orders
+ * that were accepted, printed and parsed again are the same.
  */
 #include <string.h>
 #include "tests/fuzz/fuzz.h"
@@ -53,7 +54,7 @@ static bool on_record(void *context, const struct snapfile_record *record, const
 	return true;
 }
 
-/* How it ends: -EPROTO, or 0. */
+/* Returns how it ends: -EPROTO, or 0. */
 static int listen(const uint8_t *data, size_t size, size_t piece)
 {
 	static struct record_reader reader;

@@ -1,12 +1,18 @@
 /* wire.c - fuzzes what a node makes of the bytes of its neighbours.
  *
- * Three nodes in one process: the target in the middle, with a link to each of the others.  The input is a list of steps,
- * one byte each and what it needs: let a neighbour do something legal and pass its bytes on, with or without one of them
- * changed; make a frame up; pass a stranger's bytes to a link that has proved nothing; let time pass; call the target.
- * So every frame can come in every state, and the proofs of the handshake are no wall.  The target must neither crash nor
- * grow without bound; what it does to its neighbours counts too: they have the same code.
+ * Three nodes in one process: the target in the middle, with a link to each of the others.  The
+ * input is a list of steps, one byte each with what it needs: let a neighbour do something legal
+ * and pass its bytes on, perhaps with one of them changed; invent a frame; pass a stranger's bytes
+ * to a link that has proved nothing; let time pass; call the target.  So every frame can arrive in
+ * every state, and the proofs of the handshake keep no input out.  The target must neither crash
+ * nor grow without bound.  The same holds for its neighbours, which have the same code.
  */
-#include "phoenix/core.h"
+#include "phoenix/flow/flow_private.h"
+#include "phoenix/flow/mapping.h"
+#include "phoenix/link/link_private.h"
+#include "phoenix/node/life.h"
+#include "phoenix/routing/routing_private.h"
+#include "phoenix/services/services_private.h"
 #include "tests/fuzz/fuzz.h"
 
 enum { SPACE = 96, WIDTH = 32, MAX_STEPS = 200 };
@@ -26,7 +32,11 @@ static uint64_t op_now(void *ctx) { (void)ctx; return now; }
 static void op_dial(void *ctx, struct contact *c) { (void)ctx; (void)c; }
 static void op_undial(void *ctx, struct contact *c) { (void)ctx; (void)c; }
 static void op_kick(void *ctx, struct plink *l) { (void)ctx; (void)l; }
-static void op_report(void *ctx, int error, const char *text) { (void)ctx; FUZZ_CHECK(error < 0 && text); }
+static void op_report(void *ctx, int error, const char *text)
+{
+	(void)ctx;
+	FUZZ_CHECK(error < 0 && text);
+}
 static void op_arrived(void *ctx) { (void)ctx; }
 
 static void op_random(void *ctx, void *buf, size_t n)
@@ -49,7 +59,8 @@ static void op_close(void *ctx, struct plink *l)
 		w->far_end = NULL;
 }
 
-static const struct phnx_ops ops = { op_now, op_random, op_dial, op_undial, op_kick, op_close, op_report, op_arrived };
+static const struct phnx_ops ops = { op_now,  op_random, op_dial,   op_undial,
+				     op_kick, op_close,	 op_report, op_arrived };
 
 /* ---- bytes from one end to the other ---- */
 
@@ -58,14 +69,14 @@ static void feed(struct plink **end, const unsigned char *data, size_t n, size_t
 {
 	while (n && *end) {
 		size_t room;
-		unsigned char *to = phnx_link_space(*end, &room);
+		unsigned char *to = link_space(*end, &room);
 		FUZZ_CHECK(to && room);
 		size_t k = n < room ? n : room;
 		k = k < piece ? k : piece;
 		memcpy(to, data, k);
 		data += k;
 		n -= k;
-		if (phnx_link_input(*end, k))
+		if (link_input(*end, k))
 			*end = NULL;
 	}
 }
@@ -78,12 +89,13 @@ static void take_all(struct plink *l, struct writer *w)
 		put_bytes(w, f->head, f->head_len);
 		if (f->body)
 			put_bytes(w, f->body->data, f->body->len);
-		phnx_link_taken(l, len);
+		link_taken(l, len);
 	}
 }
 
-/* What `from` has to send goes to `to`; the byte at `at` is changed by `change`. */
-static void pass_on(struct plink **from, struct plink **to, size_t at, unsigned char change, size_t piece)
+/* Passes what `from` has to send to `to`; the byte at `at` is changed by `change`. */
+static void pass_on(struct plink **from, struct plink **to, size_t at, unsigned char change,
+		    size_t piece)
 {
 	struct writer w = { 0 };
 
@@ -99,7 +111,7 @@ static void pass_on(struct plink **from, struct plink **to, size_t at, unsigned 
 static void poll_all(void)
 {
 	for (int i = 0; i < N_NODES; i++)
-		phnx_poll(node[i]);
+		node_poll(node[i]);
 }
 
 static void settle(void)
@@ -119,7 +131,7 @@ static void lose(struct plink **end)
 
 	*end = NULL;
 	if (l)
-		phnx_link_lost(l);
+		link_lost(l);
 }
 
 static void reconnect(int far)
@@ -128,9 +140,9 @@ static void reconnect(int far)
 
 	lose(&w->near_end);
 	lose(&w->far_end);
-	w->near_end = phnx_link_open(node[TARGET], w, NULL, NULL);
+	w->near_end = link_open(node[TARGET], w, NULL, NULL);
 	if (far != TARGET)
-		w->far_end = phnx_link_open(node[far], w, NULL, NULL);
+		w->far_end = link_open(node[far], w, NULL, NULL);
 }
 
 /* ---- steps ---- */
@@ -148,7 +160,8 @@ static void send_message(struct phnx *ph, unsigned kind)
 	ph_vp_t dest = get8(&in) % SPACE;
 	struct pbuf *b = pbuf_new(body, kind & 1 ? sizeof body : get8(&in));
 
-	phnx_send(ph, dest, b, kind & 2 ? 1 : 2, kind & 4 ? DATA_UNORDERED : 0, kind & 8 ? now + 1000000 : 0);
+	flow_send_own(ph, dest, b, kind & 2 ? 1 : 2, kind & 4 ? DATA_UNORDERED : 0,
+		      kind & 8 ? now + 1000000 : 0);
 	pbuf_put(b);
 }
 
@@ -165,16 +178,16 @@ static void act(struct phnx *ph)
 		break;
 	case 1:
 		range_of(&vps);
-		phnx_assume(ph, vps);
+		mapping_assume(ph, vps);
 		ph_vps_destroy(vps);
 		break;
 	case 2:
 		range_of(&vps);
-		phnx_release(ph, vps);
+		mapping_release(ph, vps);
 		ph_vps_destroy(vps);
 		break;
 	case 3:
-		multicast_send(ph, 0, SPACE, 1, "multicast", kind & 7);
+		collective_multicast(ph, 0, SPACE, 1, "multicast", kind & 7);
 		break;
 	case 4:
 		migrate_begin(ph, WISH_JOIN + (kind & 3), 1 + get8(&in) % WIDTH, kind & 4 ? 1 : -1);
@@ -187,7 +200,7 @@ static void act(struct phnx *ph)
 			free(m);
 		break;
 	case 7:
-		reduction_begin(ph, 0, SPACE, kind & 3, 6);
+		reduce_begin(ph, 0, SPACE, kind & 3, 6);
 		break;
 	}
 }
@@ -278,13 +291,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	randomness = 1;
 	memset(wires, 0, sizeof wires);
 	for (int i = 0; i < N_NODES; i++) {
-		node[i] = phnx_new(&ops, NULL, 0, SPACE);
-		node[i]->migration.app = (struct ph_migration){ give, take, NULL };
-		node[i]->detector.timeout_us = 20000000;
-		node[i]->detector.policy = PH_GONE_RETURN;
-		node[i]->detector.fn = gone;
+		node[i] = node_new(&ops, NULL, 0, SPACE);
+		migrate_set_app(node[i], &(struct ph_migration){ give, take, NULL });
+		detect_set_timeout(node[i], 20000000);
+		flow_set_gone(node[i], PH_GONE_RETURN, gone, NULL);
 		struct ph_vps *mine = ph_vps_create_range(i * WIDTH, (i + 1) * WIDTH);
-		phnx_assume(node[i], mine);
+		mapping_assume(node[i], mine);
 		ph_vps_destroy(mine);
 	}
 	for (int i = LEFT; i < N_NODES; i++)
@@ -294,8 +306,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		step();
 	settle();
 	for (int i = 0; i < N_NODES; i++) {
-		FUZZ_CHECK(node[i]->flows.in_bytes <= RECV_QUEUE_BYTES + MAX_FRAME);
-		phnx_free(node[i]);
+		FUZZ_CHECK(node[i]->flows->in_bytes <= RECV_QUEUE_BYTES + MAX_FRAME);
+		node_free(node[i]);
 	}
 	return 0;
 }

@@ -1,4 +1,5 @@
-/* altpages.c - touches every other page of a big mapping: as many separate mappings as a host can be asked to keep.
+/* altpages.c - touches every other page of a large mapping, so that the host must keep as many
+ * separate mappings as possible.
  *
  *   altpages [MIB]      default 512; needs half as much memory
  */
@@ -13,7 +14,8 @@ int main(int argc, char **argv)
 	volatile uint32_t *m;
 	bool kept = true, zero = true;
 
-	m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		 -1, 0);
 	if (!expect("a big mapping", m != MAP_FAILED))
 		return check_result();
 	for (size_t at = 0; at < bytes / 4; at += 2 * PAGE / 4)

@@ -1,8 +1,9 @@
 /* check.h - what the programs that run inside the guest share.
  *
- * Each prints one line per expectation, always the same text, so that its output on the machine under test can be compared
- * with the reference machine's byte by byte; numbers that differ from run to run are never printed.  main() ends with
- * `return check_result();`: 0, or 1 if anything failed.
+ * Each prints one line per expectation, always with the same text, so that its output on the
+ * machine under test can be compared with the reference machine's byte by byte.  Numbers that
+ * differ from run to run are never printed. main() ends with `return check_result();`: 0, or 1 if
+ * anything failed.
  */
 #ifndef TESTS_GUEST_CHECK_H
 #define TESTS_GUEST_CHECK_H
@@ -18,7 +19,7 @@
 
 static int check_failures;
 
-/* The line appears at once: what follows may kill the process. */
+/* Prints the line at once, since what follows may kill the process. */
 #define expect(what, condition) check_expect(what, !!(condition), #condition)
 
 static inline bool check_expect(const char *what, bool good, const char *condition)

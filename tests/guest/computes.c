@@ -1,8 +1,10 @@
-/* computes.c - programs that compute for a while, and then do something else: they keep their registers, signals find them, what
- * others do to their memory they see, and a wild pointer is a fault with its address.
+/* computes.c - programs that compute for a while, and then do something else: they keep their
+ * registers, they get signals, they see what others do to their memory, and a wild pointer is a
+ * fault with its address.
  *
- * The direct engine takes a program for one that computes when ticks have found it running a few times in a row without a system
- * call between them (vmproc/direct_bare.c).  So each part here begins with 60 ms of that.
+ * The direct engine assumes that a program computes if ticks have found it running a few times in a
+ * row without a system call between them (vmproc/direct_bare.c).  Therefore each part here begins
+ * with 60 ms of that.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -24,13 +26,13 @@ static _Thread_local volatile uint32_t own = 0x12345678;
 
 static void compute(void)
 {
-	int64_t end = check_now_ns() + WHILE_NS; /* the clock costs no system call */
+	int64_t end = check_now_ns() + WHILE_NS; /* reading the clock is no system call */
 
 	while (check_now_ns() < end)
 		continue;
 }
 
-/* --- registers ------------------------------------------------------------------------------------------------------ */
+/* ---- registers ---- */
 
 static struct { uint32_t general[5], vector[4]; uint64_t x87; uint32_t selectors[5]; } seen;
 
@@ -40,13 +42,17 @@ static void hold_registers(uint32_t rounds)
 	static const double eighth = 0.125;
 
 	__asm__ volatile("movups %[vector], %%xmm7; fldl %[eighth]\n"
-			 "	pushl %%ebp; movl $0x11111111, %%eax; movl $0x22222222, %%edx; movl $0x33333333, %%esi\n"
-			 "	movl $0x44444444, %%edi; movl $0x55555555, %%ebp\n"
+			 "	pushl %%ebp; movl $0x11111111, %%eax; movl $0x22222222, %%edx\n"
+			 "	movl $0x33333333, %%esi; movl $0x44444444, %%edi\n"
+			 "	movl $0x55555555, %%ebp\n"
 			 "1:	decl %%ecx; jnz 1b\n"
-			 "	movl %%eax, seen; movl %%edx, seen + 4; movl %%esi, seen + 8; movl %%edi, seen + 12; movl %%ebp, seen + 16\n"
+			 "	movl %%eax, seen; movl %%edx, seen + 4; movl %%esi, seen + 8\n"
+			 "	movl %%edi, seen + 12; movl %%ebp, seen + 16\n"
 			 "	popl %%ebp; movups %%xmm7, seen + 20; fstpl seen + 36\n"
-			 "	movw %%cs, seen + 44; movw %%ds, seen + 48; movw %%es, seen + 52; movw %%ss, seen + 56; movw %%gs, seen + 60"
-			 : "+c"(rounds) : [vector] "m"(vector), [eighth] "m"(eighth) : "eax", "edx", "esi", "edi", "xmm7", "memory");
+			 "	movw %%cs, seen + 44; movw %%ds, seen + 48; movw %%es, seen + 52\n"
+			 "	movw %%ss, seen + 56; movw %%gs, seen + 60"
+			 : "+c"(rounds) : [vector] "m"(vector), [eighth] "m"(eighth)
+			 : "eax", "edx", "esi", "edi", "xmm7", "memory");
 }
 
 static void registers(void)
@@ -62,10 +68,11 @@ static void registers(void)
 		hold_registers(3000000);
 		same = same && !memcmp(&first, &seen, sizeof seen) && own == 0x12345678;
 	}
-	expect("registers stay as they are", same && first.general[4] == 0x55555555 && first.vector[3] == 0x0d0e0f10);
+	expect("registers stay as they are",
+	       same && first.general[4] == 0x55555555 && first.vector[3] == 0x0d0e0f10);
 }
 
-/* --- signals -------------------------------------------------------------------------------------------------------- */
+/* ---- signals ---- */
 
 static void on_alarm(int signal) { (void)signal, alarms++; }
 
@@ -81,7 +88,7 @@ static void signals(void)
 	expect("20 signals came", true);
 }
 
-/* --- memory --------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static bool all_are(const volatile uint32_t *pages, uint32_t value)
 {
@@ -99,10 +106,11 @@ static void set_all(volatile uint32_t *pages, uint32_t value)
 
 static uint32_t *fresh_pages(void)
 {
-	return mmap(NULL, PAGES * WORDS * sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return mmap(NULL, PAGES * WORDS * sizeof(uint32_t), PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* What the parent writes after the fork the child does not see. */
+/* The child must not see what the parent writes after the fork. */
 static void copies_on_write(void)
 {
 	uint32_t *pages = fresh_pages(), wrong = 0;
@@ -151,7 +159,7 @@ static void *look(void *unused)
 	return NULL;
 }
 
-/* Another thread puts other pages in the place of those that one looks at without an end. */
+/* Another thread replaces pages that this one keeps reading. */
 static void replaced_pages(void)
 {
 	pthread_t thread;
@@ -163,8 +171,8 @@ static void replaced_pages(void)
 
 		set_all(others, i);
 		usleep(WHILE_NS / 1000);
-		mremap(others, PAGES * WORDS * sizeof(uint32_t), PAGES * WORDS * sizeof(uint32_t), MREMAP_MAYMOVE | MREMAP_FIXED,
-		       shared_pages);
+		mremap(others, PAGES * WORDS * sizeof(uint32_t), PAGES * WORDS * sizeof(uint32_t),
+		       MREMAP_MAYMOVE | MREMAP_FIXED, shared_pages);
 		replaced = i;
 		while (found < i)
 			usleep(1000);
@@ -173,7 +181,7 @@ static void replaced_pages(void)
 	expect("new pages in the place of others are seen", found == 5);
 }
 
-/* --- wild pointers -------------------------------------------------------------------------------------------------- */
+/* ---- wild pointers ---- */
 
 static void on_fault(int signal, siginfo_t *info, void *context)
 {
@@ -182,13 +190,14 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	siglongjmp(back, signal);
 }
 
-/* The code has the address KERNEL in eax, the CPU window's in edx. */
+/* The code gets the address KERNEL in eax, the CPU window's in edx. */
 #define WILD(what, address, code) do { \
 	uint32_t eax_ = KERNEL; \
 	int signal_; \
 	compute(); \
 	if (!(signal_ = sigsetjmp(back, 1))) \
-		__asm__ volatile(code : "+a"(eax_) : "d"(VMP_WINDOW) : "ecx", "esi", "edi", "cc", "memory"); \
+		__asm__ volatile(code : "+a"(eax_) : "d"(VMP_WINDOW) \
+				 : "ecx", "esi", "edi", "cc", "memory"); \
 	expect(what, signal_ == SIGSEGV && (uintptr_t)seen_address == (uintptr_t)(address)); \
 } while (0)
 
@@ -202,14 +211,17 @@ static void wild_pointers(void)
 	sigaction(SIGSEGV, &action, NULL);
 	WILD("a read", KERNEL, "movl (%%eax), %%eax");
 	WILD("a write", KERNEL, "movl %%eax, (%%eax)");
-	WILD("a write of the stack's segment", KERNEL, "pushl %%ebp; movl %%eax, %%ebp; movl %%eax, (%%ebp); popl %%ebp");
-	WILD("a push", KERNEL - 4, "movl %%esp, %%esi; movl %%eax, %%esp; pushl $1; movl %%esi, %%esp");
+	WILD("a write of the stack's segment", KERNEL,
+	     "pushl %%ebp; movl %%eax, %%ebp; movl %%eax, (%%ebp); popl %%ebp");
+	WILD("a push", KERNEL - 4,
+	     "movl %%esp, %%esi; movl %%eax, %%esp; pushl $1; movl %%esi, %%esp");
 	WILD("a string", KERNEL, "movl %%eax, %%edi; movl $8, %%ecx; cld; rep stosl");
 	WILD("a locked increment", KERNEL, "lock incl (%%eax)");
 	WILD("a read of the CPU window", VMP_WINDOW, "movl (%%edx), %%eax");
 	WILD("a write to it", VMP_WINDOW, "movl %%eax, (%%edx)");
 	WILD("a jump", KERNEL, "jmp *%%eax");
-	expect("system calls go on", syscall(SYS_getpid) > 0 && syscall(SYS_read, 0, (void *)KERNEL, 16) <= 0);
+	expect("system calls go on",
+	       syscall(SYS_getpid) > 0 && syscall(SYS_read, 0, (void *)KERNEL, 16) <= 0);
 }
 
 int main(void)

@@ -1,8 +1,11 @@
-/* contended.c - a CPU that is interrupted all the time gets at a page that another one writes to all the time.
+/* contended.c - a CPU that is interrupted all the time must get a page that another CPU writes all
+ * the time.
  *
- * One thread writes to a word without end.  The other one, on another CPU and under a timer of 50 us, waits to see it change,
- * so and so many times.  Over two hosts each of these is a page that comes and goes, and takes longer to come than from one
- * timer to the next: who takes the interrupt first, and looks then, finds the page gone as a rule.  It shows as no end.
+ * One thread keeps writing a word.  The other one, on another CPU and under a timer of 50 us, waits
+ * to see it change, a given number of times.  Over two hosts, each change is a page that comes and
+ * goes, and takes longer to arrive than the time from one timer interrupt to the next.  A CPU that
+ * takes the interrupt first, and reads the word then, mostly finds the page gone.  A failure shows
+ * as a program that does not end.
  *
  *   contended [TIMES]      default: 300
  */
@@ -13,7 +16,7 @@
 #include "tests/guest/check.h"
 
 static struct {
-	_Alignas(4096) volatile uint32_t word; /* and nothing else in its page */
+	_Alignas(4096) volatile uint32_t word; /* the only word in its page */
 	_Alignas(4096) _Atomic bool over;
 } shared;
 static volatile sig_atomic_t ticks;
@@ -47,7 +50,8 @@ static bool start_timer(void)
 	timer_t timer;
 
 	event._sigev_un._tid = gettid();
-	return !sigaction(SIGRTMIN, &action, NULL) && !timer_create(CLOCK_MONOTONIC, &event, &timer) &&
+	return !sigaction(SIGRTMIN, &action, NULL) &&
+	       !timer_create(CLOCK_MONOTONIC, &event, &timer) &&
 	       !timer_settime(timer, 0, &often, NULL);
 }
 

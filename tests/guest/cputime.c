@@ -1,7 +1,7 @@
 /* cputime.c - a processor's time is counted finely.
  *
- * There is no comparison with the reference machine: its time-stamp counter is an interpreter's, and where the host was busy
- * while that kernel measured it, the kernel counts ticks.
+ * There is no comparison with the reference machine.  Its time-stamp counter is an interpreter's;
+ * if the host was busy while that kernel measured it, the kernel counts ticks.
  */
 #include "tests/guest/check.h"
 

@@ -1,8 +1,10 @@
-/* flags.c - the flags that a program pushes and pops are its own, wherever pages come from and interrupts come in: the trap flag
- * above all, which the machine uses itself, for the one instruction that needed a page before an interrupt is delivered.
+/* flags.c - the flags that a program pushes and pops are its own, wherever pages are fetched and
+ * interrupts arrive.  This concerns above all the trap flag, which the machine itself uses for the
+ * one instruction that needed a page before an interrupt is delivered.
  *
- * One thread pushes and pops flags on a page that another keeps writing, on the other processor where there is one; a timer
- * interrupts it.  At last it sets the trap flag itself, and has to see one trap each time.
+ * One thread pushes and pops flags on a page that another thread keeps writing, on the other
+ * processor if there is one; a timer interrupts it.  At the end it sets the trap flag itself, and
+ * must get one trap each time.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -40,7 +42,7 @@ static void *keep_writing(void *unused)
 static void on_trap(int signal) { (void)signal, traps++; }
 static void on_alarm(int signal) { (void)signal, alarms++; }
 
-/* What pushf writes, on that page. */
+/* Returns what pushf writes on that page. */
 static uint32_t pushed(void)
 {
 	uint32_t flags;
@@ -50,11 +52,14 @@ static uint32_t pushed(void)
 	return flags;
 }
 
-/* The same behind a popf of `flags`. */
+/* The same after a popf of `flags`. */
 static uint32_t popped(uint32_t flags)
 {
-	__asm__ volatile("mov %%esp, %%edi; mov %1, %%esp; push %0; popf; pushf; pop %0; cld; mov %%edi, %%esp"
-			 : "+&r"(flags) : "r"(page + 512) : "edi", "memory", "cc");
+	__asm__ volatile("mov %%esp, %%edi; mov %1, %%esp; push %0; popf; pushf; pop %0; cld; mov "
+			 "%%edi, %%esp"
+			 : "+&r"(flags)
+			 : "r"(page + 512)
+			 : "edi", "memory", "cc");
 	return flags;
 }
 
@@ -81,7 +86,8 @@ int main(void)
 	sigaltstack(&stack, NULL);
 	sigaction(SIGTRAP, &trap, NULL);
 	sigaction(SIGALRM, &alarm, NULL);
-	if (!expect("a page", page != MAP_FAILED) || !expect("a second thread", !pthread_create(&other, NULL, keep_writing, NULL)))
+	if (!expect("a page", page != MAP_FAILED) ||
+	    !expect("a second thread", !pthread_create(&other, NULL, keep_writing, NULL)))
 		return check_result();
 	setitimer(ITIMER_REAL, &often, NULL);
 	for (unsigned i = 0; alarms < ALARMS; i++) {
@@ -98,7 +104,7 @@ int main(void)
 	expect("pushf shows no trap flag", !with_trap);
 	expect("what popf sets pushf shows", !wrong);
 	expect("no trap comes that was not asked for", !unwanted);
-	/* Behind nop, pushf, andl and popf. */
+	/* after nop, pushf, andl and popf */
 	expect("each one asked for comes, once", traps - unwanted == 4 * ROUNDS);
 	return check_result();
 }

@@ -1,9 +1,10 @@
-/* fpstate.c - floating-point and vector registers belong to each thread: x87, SSE and, where there is one, AVX state must
- * survive context switches, moves between processors, signal handlers and faults.
+/* fpstate.c - floating-point and vector registers belong to each thread: x87, SSE and, where there
+ * is one, AVX state must survive context switches, moves between processors, signal handlers and
+ * faults.
  *
- * Threads and processes fill all registers with values of their own, do something that switches away, and compare.  The
- * widest registers are those that this processor's CPUID shows and the kernel has enabled; the output does not say which,
- * so that machines can be compared.
+ * Threads and processes fill all registers with values of their own, do something that switches to
+ * another thread, and compare.  The widest registers are those that this processor's CPUID shows
+ * and the kernel has enabled.  The output does not say which, so that machines can be compared.
  */
 #include <cpuid.h>
 #include <math.h>
@@ -64,8 +65,9 @@ static void store_vectors(struct state *s)
 	}
 }
 
-/* All registers get values that depend on `number`; system calls run between load and store: nothing that the compiler
- * makes in between touches them, since the whole of it is this one function's inline assembly and `int $0x80`. */
+/* Fills all registers with values that depend on `number`.  System calls run between load and
+ * store; code of the compiler cannot touch the registers in between, since all of it is this
+ * function's inline assembly and `int $0x80`. */
 static bool survives(uint32_t number, uint32_t call, uint32_t argument)
 {
 	struct state in, out;
@@ -80,18 +82,20 @@ static bool survives(uint32_t number, uint32_t call, uint32_t argument)
 		in.x87[i] = number * 4.25 + i;
 	__asm__ volatile("stmxcsr %0; fnstcw %1" : "=m"(mxcsr_before), "=m"(control_before));
 	__asm__ volatile("ldmxcsr %0; fldcw %1" : : "m"(mxcsr), "m"(control));
-	__asm__ volatile("fldl %0; fldl %1; fldl %2; fldl %3" : : "m"(in.x87[3]), "m"(in.x87[2]), "m"(in.x87[1]),
-			 "m"(in.x87[0]));
+	__asm__ volatile("fldl %0; fldl %1; fldl %2; fldl %3"
+			 :
+			 : "m"(in.x87[3]), "m"(in.x87[2]), "m"(in.x87[1]), "m"(in.x87[0]));
 	load_vectors(&in);
 	__asm__ volatile("int $0x80" : "=a"(result) : "a"(call), "b"(argument), "c"(0) : "memory");
 	store_vectors(&out);
-	__asm__ volatile("fstpl %0; fstpl %1; fstpl %2; fstpl %3" : "=m"(out.x87[0]), "=m"(out.x87[1]), "=m"(out.x87[2]),
-			 "=m"(out.x87[3]));
+	__asm__ volatile("fstpl %0; fstpl %1; fstpl %2; fstpl %3"
+			 : "=m"(out.x87[0]), "=m"(out.x87[1]), "=m"(out.x87[2]), "=m"(out.x87[3]));
 	__asm__ volatile("stmxcsr %0; fnstcw %1" : "=m"(out.mxcsr), "=m"(out.x87_control));
 	__asm__ volatile("ldmxcsr %0; fldcw %1" : : "m"(mxcsr_before), "m"(control_before));
 	(void)result;
-	return !memcmp(in.vector, out.vector, sizeof in.vector) && !memcmp(in.x87, out.x87, sizeof in.x87) &&
-	       (out.mxcsr & ~0x3fu) == mxcsr && out.x87_control == control;
+	return !memcmp(in.vector, out.vector, sizeof in.vector) &&
+	       !memcmp(in.x87, out.x87, sizeof in.x87) && (out.mxcsr & ~0x3fu) == mxcsr &&
+	       out.x87_control == control;
 }
 
 static _Atomic int wrong;
@@ -194,7 +198,8 @@ static void test_signals(void)
 	expect("registers survive signal handlers", good);
 }
 
-/* Numbers whose last bits tell rounding and precision; by operations alone that every processor rounds alike. */
+/* Computes numbers whose last bits depend on rounding and precision, with only those operations
+ * that every processor rounds alike. */
 static void test_numbers(void)
 {
 	volatile double third = 1.0 / 3;

@@ -1,4 +1,5 @@
-/* halves.c - two threads on two processors fill half of a large area each, and then read all of it, twice with halves changed.
+/* halves.c - two threads on two processors each fill half of a large area, and then read all of it;
+ * twice, with the halves exchanged.
  *
  *   halves [MIB]      default 64
  */
@@ -46,7 +47,8 @@ int main(int argc, char **argv)
 	pthread_t other;
 
 	pages = (argc > 1 ? (uint32_t)atoi(argv[1]) : 64) * 256;
-	area = mmap(NULL, (size_t)pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	area = mmap(NULL, (size_t)pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
 	pthread_barrier_init(&all, NULL, 2);
 	if (!expect("a large area", area != MAP_FAILED) ||
 	    !expect("a second thread", !pthread_create(&other, NULL, work, (void *)1)))

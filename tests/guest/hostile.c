@@ -2,9 +2,10 @@
  *
  *   hostile METHOD [ADDRESS]
  *
- * Legal methods give the same lines on any IA-32 machine.  The others may end the program, or the machine with status 125
- * and a clear message; what they may never do is what they try: to write PROOF on the host's standard output, to make the
- * file /tmp/vmp-hostile-proof on the host, or to kill a process there.  tests/machine/run looks for these.
+ * Legal methods print the same lines on any IA-32 machine.  The others may end the program, or the
+ * machine with status 125 and a clear message.  They must never succeed: to write PROOF on the
+ * host's standard output, to make the file /tmp/vmp-hostile-proof on the host, or to kill a process
+ * there. tests/machine/run checks for these.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -13,25 +14,30 @@
 #include "base/guest_abi.h"
 #include "tests/guest/check.h"
 
-#define KERNEL (VMP_USER_LIMIT + (16 << 20)) /* where it is loaded */
+#define KERNEL (VMP_USER_LIMIT + (16 << 20)) /* where the kernel is loaded */
 
 static sigjmp_buf back;
 static void leave(int signal) { siglongjmp(back, signal); }
 
-/* 64-bit code, in the guest's 32-bit memory: each ends by a jump to itself, so that it cannot be taken for done. */
+/* 64-bit code, in the guest's 32-bit memory.  Each piece ends by a jump to itself, so that it never
+ * seems to have ended normally. */
 static const unsigned char code64[] = {
-	/* mov $1,%eax; mov $1,%edi; lea text(%rip),%rsi; mov $6,%edx; syscall: write(1, "PROOF\n", 6) */
-	0xb8, 1, 0, 0, 0, 0xbf, 1, 0, 0, 0, 0x48, 0x8d, 0x35, 60, 0, 0, 0, 0xba, 6, 0, 0, 0, 0x0f, 0x05,
+	/* mov $1,%eax; mov $1,%edi; lea text(%rip),%rsi; mov $6,%edx; syscall:
+	 * write(1, "PROOF\n", 6) */
+	0xb8, 1, 0, 0, 0, 0xbf, 1, 0, 0, 0, 0x48, 0x8d, 0x35, 60, 0, 0, 0,
+	0xba, 6, 0, 0, 0, 0x0f, 0x05,
 	/* mov $85,%eax; lea path(%rip),%rdi; mov $0644,%esi; syscall: creat() */
 	0xb8, 85, 0, 0, 0, 0x48, 0x8d, 0x3d, 48, 0, 0, 0, 0xbe, 0xa4, 1, 0, 0, 0x0f, 0x05,
-	/* mov $110,%eax; syscall; mov %eax,%edi; mov $9,%esi; mov $62,%eax; syscall: kill(getppid(), SIGKILL) */
+	/* mov $110,%eax; syscall; mov %eax,%edi; mov $9,%esi; mov $62,%eax; syscall:
+	 * kill(getppid(), SIGKILL) */
 	0xb8, 110, 0, 0, 0, 0x0f, 0x05, 0x89, 0xc7, 0xbe, 9, 0, 0, 0, 0xb8, 62, 0, 0, 0, 0x0f, 0x05,
 	/* jmp . */
 	0xeb, 0xfe,
 	/* padding up to byte 77 */
 	0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90,
 	'P', 'R', 'O', 'O', 'F', '\n', 0,
-	'/', 't', 'm', 'p', '/', 'v', 'm', 'p', '-', 'h', 'o', 's', 't', 'i', 'l', 'e', '-', 'p', 'r', 'o', 'o', 'f', 0,
+	'/', 't', 'm', 'p', '/', 'v', 'm', 'p', '-', 'h', 'o', 's', 't', 'i', 'l', 'e', '-',
+	'p', 'r', 'o', 'o', 'f', 0,
 };
 
 static void far_jump(uint16_t selector, uint32_t offset)
@@ -46,7 +52,8 @@ static void far_jump(uint16_t selector, uint32_t offset)
 
 static void *place_code64(void)
 {
-	unsigned char *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	memcpy(m, code64, sizeof code64);
 	return m;
@@ -60,7 +67,10 @@ static void by_int80(const char *argument)
 	long n;
 
 	(void)argument;
-	__asm__ volatile("int $0x80" : "=a"(n) : "a"(SYS_write), "b"(1), "c"(line), "d"(sizeof line - 1) : "memory");
+	__asm__ volatile("int $0x80"
+			 : "=a"(n)
+			 : "a"(SYS_write), "b"(1), "c"(line), "d"(sizeof line - 1)
+			 : "memory");
 	expect("write by int $0x80", n == sizeof line - 1);
 	__asm__ volatile("int $0x80" : "=a"(n) : "a"(SYS_getpid) : "memory");
 	expect("getpid by int $0x80", n == getpid());
@@ -74,7 +84,7 @@ static void by_syscall(const char *argument)
 	long n = SYS_write;
 
 	(void)argument;
-	/* As AMD's compatibility mode takes it: %ebp instead of %ecx. */
+	/* in the form of AMD's compatibility mode: %ebp instead of %ecx */
 	__asm__ volatile("pushl %%ebp; movl %%ecx, %%ebp; syscall; popl %%ebp"
 			 : "+a"(n) : "b"(1), "c"(line), "d"(sizeof line - 1) : "memory");
 }
@@ -95,11 +105,13 @@ static void by_far_jump(const char *argument)
 	far_jump(0x33, (uint32_t)(uintptr_t)place_code64());
 }
 
-/* To the 64-bit segment, and on to an address above 4 GiB with registers that ask for creat(): the stub's own syscall. */
+/* Goes to the 64-bit segment, and from there to an address above 4 GiB with registers that ask for
+ * creat(): the stub's own system call. */
 static void by_stub(const char *argument)
 {
 	unsigned char *m = place_code64(), *at = m + 512;
-	uint64_t target = argument ? strtoull(argument, NULL, 0) : 0x700000001000, path = (uint32_t)(uintptr_t)m + 84;
+	uint64_t target = argument ? strtoull(argument, NULL, 0) : 0x700000001000,
+		 path = (uint32_t)(uintptr_t)m + 84;
 
 	/* mov $85,%eax; movabs path,%rdi; mov $0644,%esi; movabs target,%rcx; jmp *%rcx */
 	memcpy(at, "\xb8\x55\0\0\0\x48\xbf", 7);
@@ -116,10 +128,14 @@ static void by_flat_segment(const char *argument)
 	uint32_t value = 0;
 
 	(void)argument;
-	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl %c2, %0; popl %%ds" : "=&r"(value) : "r"(0x2b), "i"(KERNEL) : "memory");
+	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl %c2, %0; popl %%ds"
+			 : "=&r"(value)
+			 : "r"(0x2b), "i"(KERNEL)
+			 : "memory");
 }
 
-/* Reads the guest kernel's memory by the host's flat segment and by the guest kernel's own, and says what came of it. */
+/* Reads the guest kernel's memory by the host's flat segment and by the guest kernel's own, and
+ * prints the results. */
 static void by_kernel_memory(const char *argument)
 {
 	static const uint16_t selectors[] = { 0x2b, 0x8f };
@@ -141,21 +157,27 @@ static void by_kernel_memory(const char *argument)
 	memcpy(back, outside, sizeof outside);
 }
 
-/* The CPU window's iret, with a frame that leads into the guest kernel's code segment: who got there could read CR3. */
+/* Uses the CPU window's iret, with a frame that leads into the guest kernel's code segment.  Code
+ * that got there could read CR3. */
 static void by_window_iret(const char *argument)
 {
 	static uint32_t stack[64];
 	uint32_t *frame = stack + 32;
 
 	(void)argument;
-	__asm__ volatile("movl $1f, (%0); movl $0x84, 4(%0); movl $2, 8(%0); movl %%esp, %%esi; movl %0, %%esp\n"
+	__asm__ volatile("movl $1f, (%0); movl $0x84, 4(%0); movl $2, 8(%0); movl %%esp, %%esi; "
+			 "movl %0, %%esp\n"
 			 "	ljmp $0x23, $0xffffd100\n"
-			 "1:	movl %%cr3, %%eax; movl %%esi, %%esp" : : "r"(frame) : "eax", "esi", "memory");
+			 "1:	movl %%cr3, %%eax; movl %%esi, %%esp"
+			 :
+			 : "r"(frame)
+			 : "eax", "esi", "memory");
 	printf("PROOF of the kernel's privilege\n");
 	fflush(stdout);
 }
 
-/* The CPU window's way for hypercalls: who is believed there is the kernel when it returns. */
+/* Uses the CPU window's entry for hypercalls.  A caller that is believed there would be the kernel
+ * when it returns. */
 static void by_window_hypercall(const char *argument)
 {
 	static uint32_t stack[64];
@@ -164,25 +186,32 @@ static void by_window_hypercall(const char *argument)
 	(void)argument;
 	__asm__ volatile("movl $1f, (%0); movl %%esp, %%esi; movl %0, %%esp; movl $1, %%eax\n"
 			 "	ljmp $0x23, $0xffffd200\n"
-			 "1:	movl %%cr3, %%eax; movl %%esi, %%esp" : : "r"(top) : "eax", "edx", "esi", "memory");
+			 "1:	movl %%cr3, %%eax; movl %%esi, %%esp"
+			 :
+			 : "r"(top)
+			 : "eax", "edx", "esi", "memory");
 	printf("PROOF of the kernel's privilege\n");
 	fflush(stdout);
 }
 
-/* Writes another gate into the CPU window's data page, by the host's flat segment: 64-bit code that reads the guest kernel's memory
- * and goes on to the gate that was there.  Whoever comes to the engine by the gate next is the kernel, on its way back from a
- * system call. */
+/* Writes another gate into the CPU window's data page, by the host's flat segment: 64-bit code that
+ * reads the guest kernel's memory and goes on to the old gate.  The next caller of the engine by
+ * the gate is the kernel, on its way back from a system call. */
 static void by_gate(const char *argument)
 {
 	static volatile uint32_t reached;
 	unsigned char *payload = place_code64() + 1024;
-	uint32_t kernel = KERNEL, flag = (uint32_t)(uintptr_t)&reached, old = 0, new = (uint32_t)(uintptr_t)payload;
+	uint32_t kernel = KERNEL, flag = (uint32_t)(uintptr_t)&reached, old = 0;
+	uint32_t new = (uint32_t)(uintptr_t)payload;
 	long pid;
 
 	(void)argument;
-	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl 0xffffc020, %0; popl %%ds" : "=&r"(old) : "r"(0x2b) : "memory");
-	/* mov $kernel,%r9d; mov (%r9),%r10d; mov $flag,%r9d; movl $1,(%r9); mov $old,%r9d; jmp *%r9 */
-	memcpy(payload, "\x41\xb9....\x45\x8b\x11\x41\xb9....\x41\xc7\x01\1\0\0\0\x41\xb9....\x41\xff\xe1", 31);
+	__asm__ volatile("pushl %%ds; movw %w1, %%ds; movl 0xffffc020, %0; popl %%ds"
+			 : "=&r"(old) : "r"(0x2b) : "memory");
+	/* mov $kernel,%r9d; mov (%r9),%r10d; mov $flag,%r9d; movl $1,(%r9); mov $old,%r9d;
+	 * jmp *%r9 */
+	memcpy(payload, "\x41\xb9....\x45\x8b\x11\x41\xb9....\x41\xc7\x01\1\0\0\0\x41\xb9...."
+	       "\x41\xff\xe1", 31);
 	memcpy(payload + 2, &kernel, 4);
 	memcpy(payload + 11, &flag, 4);
 	memcpy(payload + 24, &old, 4);
@@ -190,14 +219,16 @@ static void by_gate(const char *argument)
 		__asm__ volatile("pushl %%ds; movw %w3, %%ds; movl %2, 0xffffc020; popl %%ds\n"
 				 "	int $0x80\n"
 				 "	pushl %%ds; movw %w3, %%ds; movl %1, 0xffffc020; popl %%ds"
-				 : "=a"(pid) : "D"(old), "S"(new), "d"(0x2b), "0"(SYS_getpid) : "memory");
+				 : "=a"(pid)
+				 : "D"(old), "S"(new), "d"(0x2b), "0"(SYS_getpid)
+				 : "memory");
 	if (reached)
 		printf("PROOF of the kernel's address space\n");
 	fflush(stdout);
 }
 
-/* The mapping stub with operations of the program's own all over the stub page, so many rounds that a tick interrupts it: each maps a
- * frame of the kernel's. */
+/* Runs the mapping stub with this program's own operations all over the stub page, for so many
+ * rounds that a tick interrupts it.  Each operation maps a frame of the kernel's. */
 static void by_stub_list(const char *argument)
 {
 	enum { OPS = 64, ROUNDS = 65536, AT = 0x40000000 };
@@ -207,13 +238,16 @@ static void by_stub_list(const char *argument)
 	uint32_t count = ROUNDS, list = (uint32_t)(uintptr_t)ops, bytes = sizeof ops;
 	static sigjmp_buf outside;
 
-	for (unsigned i = 0; i < OPS; i++) { /* mmap(AT, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, 3, 16 MiB) */
+	/* mmap(AT, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, 3, 16 MiB) */
+	for (unsigned i = 0; i < OPS; i++) {
 		const uint64_t op[8] = { 9, AT, 4096, 3, 0x11, 3, 16 << 20 };
 
 		memcpy(ops + i * 8, op, sizeof op);
 	}
-	/* mov $list,%esi; mov $bytes,%ecx; movabs $page,%rbx; mov %rbx,%rdi; rep movsb; mov $count,%ebp; movabs $stub,%rcx; jmp *%rcx */
-	memcpy(code, "\xbe....\xb9....\x48\xbb........\x48\x89\xdf\xf3\xa4\xbd....\x48\xb9........\xff\xe1", 42);
+	/* mov $list,%esi; mov $bytes,%ecx; movabs $page,%rbx; mov %rbx,%rdi; rep movsb;
+	 * mov $count,%ebp; movabs $stub,%rcx; jmp *%rcx */
+	memcpy(code, "\xbe....\xb9....\x48\xbb........\x48\x89\xdf\xf3\xa4\xbd....\x48\xb9........"
+	       "\xff\xe1", 42);
 	memcpy(code + 1, &list, 4);
 	memcpy(code + 6, &bytes, 4);
 	memcpy(code + 12, &page, 8);
@@ -228,11 +262,42 @@ static void by_stub_list(const char *argument)
 	memcpy(back, outside, sizeof outside);
 }
 
-/* Page 0, which root may map, and which the host does not let its users map: by the program, and by the kernel for it. */
+/* Uses the VM process's own slot in the host's shared memory: asks the daemon for a page that does
+ * not exist, and for countless others, and rings.  The bell takes eight bytes, and no text. */
+static void by_slot_want(const char *argument)
+{
+	/* offsets in struct vcpu_slot (base/hostshm.h), and a value of enum slot_want */
+	enum { WANT = 68, GFN = 72, AHEADS = 80, ASKED = 1 };
+	static const unsigned char code[] = {
+		/* mov $DIRECT_SLOT_ADDRESS,%rbx */
+		0x48, 0xbb, 0x00, 0x00, 0x02, 0x00, 0x01, 0x70, 0x00, 0x00,
+		/* movl $-1,GFN(%rbx) */
+		0xc7, 0x83, GFN & 0xff, GFN >> 8, 0, 0, 0xff, 0xff, 0xff, 0xff,
+		0xc7, 0x83, AHEADS & 0xff, AHEADS >> 8, 0, 0, 0xff, 0xff, 0xff, 0xff,
+		0xc7, 0x83, WANT & 0xff, WANT >> 8, 0, 0, ASKED, 0, 0, 0,
+		/* write(4, one, 8) */
+		0xb8, 1, 0, 0, 0, 0xbf, 4, 0, 0, 0, 0x48, 0x8d, 0x35, 30, 0, 0, 0,
+		0xba, 8, 0, 0, 0, 0x0f, 0x05,
+		/* write(4, "PROOF\n", 6) */
+		0xb8, 1, 0, 0, 0, 0x48, 0x8d, 0x35, 19, 0, 0, 0,
+		0xba, 6, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe, 0x90, 0x90,
+		1, 0, 0, 0, 0, 0, 0, 0, 'P', 'R', 'O', 'O', 'F', '\n',
+	};
+	unsigned char *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)argument;
+	memcpy(m, code, sizeof code);
+	far_jump(0x33, (uint32_t)(uintptr_t)m);
+}
+
+/* Maps page 0, which root may do and the host does not let its users do: it must work for the
+ * program, and for the kernel on the program's behalf. */
 static void by_page_zero(const char *argument)
 {
 	static sigjmp_buf outside;
-	volatile char *zero = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	volatile char *zero = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	(void)argument;
 	expect("page 0 is mapped", (void *)zero != MAP_FAILED);
@@ -244,10 +309,11 @@ static void by_page_zero(const char *argument)
 		printf("a write to it: done\n");
 	}
 	memcpy(back, outside, sizeof outside);
-	printf("a system call with it: %s\n", write(1, (const char *)zero + 5, 0x10) < 0 && errno == EFAULT ? "EFAULT" : "done");
+	printf("a system call with it: %s\n",
+	       write(1, (const char *)zero + 5, 0x10) < 0 && errno == EFAULT ? "EFAULT" : "done");
 }
 
-/* What only the kernel may say to the monitor. */
+/* Executes what only the kernel may send to the monitor. */
 static void by_marker(const char *argument)
 {
 	(void)argument;
@@ -271,11 +337,14 @@ static const struct method {
 	void (*try)(const char *argument);
 	bool fault_is_certain; /* the program gets a signal on any machine */
 } methods[] = {
-	{ "int80", by_int80, false },	     { "syscall", by_syscall, false },	 { "sysenter", by_sysenter, false },
-	{ "farjump", by_far_jump, false },   { "stub", by_stub, false },	 { "flat", by_flat_segment, false },
+	{ "int80", by_int80, false }, { "syscall", by_syscall, false },
+	{ "sysenter", by_sysenter, false }, { "farjump", by_far_jump, false },
+	{ "stub", by_stub, false }, { "flat", by_flat_segment, false },
 	{ "kernel", by_kernel_memory, false }, { "iret", by_window_iret, false },
-	{ "window", by_window_hypercall, false }, { "gate", by_gate, false }, { "stublist", by_stub_list, false },
-	{ "zero", by_page_zero, false }, { "marker", by_marker, true },	     { "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
+	{ "window", by_window_hypercall, false }, { "gate", by_gate, false },
+	{ "stublist", by_stub_list, false }, { "want", by_slot_want, false },
+	{ "zero", by_page_zero, false }, { "marker", by_marker, true },
+	{ "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
 
 static int run(const struct method *method, const char *argument)
@@ -303,6 +372,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(argv[1], methods[i].name))
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
-	fprintf(stderr, "usage: hostile int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|zero|marker|hypercall|privileged [ADDRESS]\n");
+	fprintf(stderr, "usage: hostile "
+		"int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|want|"
+		"zero|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }

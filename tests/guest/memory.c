@@ -1,4 +1,5 @@
-/* memory.c - mmap in its forms, mprotect, mremap, shared memory between processes, files mapped, brk, big arrays. */
+/* memory.c - mmap in its forms, mprotect, mremap, memory that processes share, files that are
+ * mapped, brk, large arrays. */
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -31,7 +32,8 @@ static bool faults_on_read(volatile char *at)
 static void test_anonymous(void)
 {
 	enum { PAGES = 1000 };
-	volatile char *m = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *m = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	bool zero = true, kept = true;
 
 	for (int i = 0; i < PAGES; i++)
@@ -47,13 +49,17 @@ static void test_anonymous(void)
 
 static void test_protection(void)
 {
-	volatile char *m = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *m = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
 
 	m[0] = m[PAGE] = 5;
-	expect("mprotect to read-only", mprotect((void *)m, PAGE, PROT_READ) == 0 && faults_on_write(m) && m[0] == 5);
+	expect("mprotect to read-only",
+	       mprotect((void *)m, PAGE, PROT_READ) == 0 && faults_on_write(m) && m[0] == 5);
 	expect("its neighbour is still writable", !faults_on_write(m + PAGE));
-	expect("mprotect to nothing", mprotect((void *)m, PAGE, PROT_NONE) == 0 && faults_on_read(m));
-	expect("mprotect back", mprotect((void *)m, PAGE, PROT_READ | PROT_WRITE) == 0 && m[0] == 5 && !faults_on_write(m));
+	expect("mprotect to nothing",
+	       mprotect((void *)m, PAGE, PROT_NONE) == 0 && faults_on_read(m));
+	expect("mprotect back", mprotect((void *)m, PAGE, PROT_READ | PROT_WRITE) == 0 &&
+					m[0] == 5 && !faults_on_write(m));
 	for (int i = 0; i < 200; i++) {
 		mprotect((void *)(m + PAGE), PAGE, PROT_READ);
 		if (!faults_on_write(m + PAGE))
@@ -66,7 +72,8 @@ static void test_protection(void)
 
 static void test_shared(void)
 {
-	volatile int *m = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	volatile int *m = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+			       0);
 	int status;
 	pid_t pid = fork();
 
@@ -95,7 +102,8 @@ static void test_file(void)
 	       pread(fd, bytes, 7, PAGE) == 7 && !strcmp(bytes, "mapped"));
 	expect("and in the private mapping", !strcmp((char *)copy + PAGE, "mapped"));
 	copy[PAGE] = 'M';
-	expect("a write to the private mapping is not", pread(fd, bytes, 7, PAGE) == 7 && bytes[0] == 'm' && m[PAGE] == 'm');
+	expect("a write to the private mapping is not",
+	       pread(fd, bytes, 7, PAGE) == 7 && bytes[0] == 'm' && m[PAGE] == 'm');
 	close(fd);
 	unlink(name);
 }
@@ -107,11 +115,13 @@ static void test_remap(void)
 
 	strcpy(m + PAGE, "moved");
 	bigger = mremap(m, 2 * PAGE, 300 * PAGE, MREMAP_MAYMOVE);
-	expect("mremap keeps the contents", bigger != MAP_FAILED && !strcmp(bigger + PAGE, "moved"));
+	expect("mremap keeps the contents",
+	       bigger != MAP_FAILED && !strcmp(bigger + PAGE, "moved"));
 	bigger[299 * PAGE] = 1;
 	expect("a mapping at a chosen place",
-	       mmap((void *)0x20000000, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
-	       (void *)0x20000000 && !faults_on_write((char *)0x20000000));
+	       mmap((void *)0x20000000, PAGE, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == (void *)0x20000000 &&
+		       !faults_on_write((char *)0x20000000));
 }
 
 static void test_heap(void)
@@ -134,7 +144,8 @@ static void test_heap(void)
 /* Code written, run, rewritten, run again. */
 static void test_code(void)
 {
-	unsigned char *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *code = mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	bool good = true;
 
 	for (int i = 0; i < 100; i++) {

@@ -41,7 +41,8 @@ static void run_clock(int n)
 static void run_touch(int n)
 {
 	size_t bytes = (size_t)n * 4096;
-	volatile char *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	volatile char *m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				-1, 0);
 
 	for (int i = 0; i < n; i++)
 		m[i * 4096] = 1;
@@ -56,7 +57,8 @@ static void run_pipe(int n)
 		return;
 	if (fork() == 0) {
 		for (int i = 0; i < n; i++)
-			if (read(pipe_there[0], &byte, 1) != 1 || write(pipe_back[1], &byte, 1) != 1)
+			if (read(pipe_there[0], &byte, 1) != 1 ||
+			    write(pipe_back[1], &byte, 1) != 1)
 				_exit(1);
 		_exit(0);
 	}
@@ -114,15 +116,16 @@ static const struct {
 	void (*run)(int n);
 	int most; /* at once */
 } operations[] = {
-	{ "nothing", run_nothing, 1 << 28 }, { "getpid", run_getpid, 1 << 24 }, { "int80", run_int80, 1 << 24 },
-	{ "clock", run_clock, 1 << 24 },     { "touch", run_touch, 1 << 12 },	{ "pipe", run_pipe, 1 << 20 },
-	{ "fork", run_fork, 1 << 16 },	     { "exec", run_exec, 1 << 16 },	{ "yield", run_yield, 1 << 24 },
-	{ "signal", run_signal, 1 << 20 },
+	{ "nothing", run_nothing, 1 << 28 }, { "getpid", run_getpid, 1 << 24 },
+	{ "int80", run_int80, 1 << 24 }, { "clock", run_clock, 1 << 24 },
+	{ "touch", run_touch, 1 << 12 }, { "pipe", run_pipe, 1 << 20 },
+	{ "fork", run_fork, 1 << 16 }, { "exec", run_exec, 1 << 16 },
+	{ "yield", run_yield, 1 << 24 }, { "signal", run_signal, 1 << 20 },
 };
 
 enum { LONG_ENOUGH_NS = 100000000, BEST_OF = 3 };
 
-/* ns for `times` runs of n operations. */
+/* Returns the ns for `times` runs of n operations. */
 static int64_t time_runs(unsigned operation, int n, int times)
 {
 	int64_t start = check_now_ns();
@@ -132,7 +135,8 @@ static int64_t time_runs(unsigned operation, int n, int times)
 	return check_now_ns() - start;
 }
 
-/* The best of several measurements, since the machine is shared; each so long that a coarse clock does not matter. */
+/* Returns the best of several measurements, since the machine is shared.  Each is so long that a
+ * coarse clock does not matter. */
 static double measure(unsigned operation)
 {
 	int64_t took, best = INT64_MAX;

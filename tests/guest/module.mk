@@ -1,22 +1,26 @@
-# Programs that run inside the guest; static, but for the one that tests dynamic linking.
-GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate timers altpages wildptr \
-	hostile dynamic micro halves stress storm witness contended flags computes passes cputime)
+# Programs that run inside the guest; static, except the one that tests dynamic linking.
+GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate \
+	timers altpages wildptr hostile dynamic micro halves stress storm witness contended flags \
+	computes passes cputime fsops)
 GUEST_LINK := -static
 build/tests/guest/dynamic: GUEST_LINK := -rdynamic
 
 build/tests/guest/%: tests/guest/%.c tests/guest/check.h
 	@echo "  CC    $@"
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(filter-out -static,$(GUEST_CFLAGS)) $(GUEST_LINK) -I. -fopenmp -pthread -o $@ $< -lm -Wl,--no-warnings
+	$(Q)$(CC) $(filter-out -static,$(GUEST_CFLAGS)) $(GUEST_LINK) -I. -fopenmp -pthread -o $@ \
+		$< -lm -Wl,--no-warnings
 
 .PHONY: guest-tests
-guest-tests: $(GUEST_TESTS) build/tests/machine/unframe $(addprefix build/tests/machine/bug-,triple nowhere stack fault)
+guest-tests: $(GUEST_TESTS) build/tests/machine/unframe \
+	$(addprefix build/tests/machine/bug-,triple nowhere stack fault)
 all: guest-tests
 
 build/tests/machine/bug-%: tests/machine/bug.S base/guest_abi.h
 	@echo "  CC    $@"
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -m32 -I. -DBUG_$* -nostdlib -static -Wl,--build-id=none,-Ttext=0x1000000,-e,entry -o $@ $<
+	$(Q)$(CC) -m32 -I. -DBUG_$* -nostdlib -static \
+		-Wl,--build-id=none,-Ttext=0x1000000,-e,entry -o $@ $<
 
 build/tests/machine/%: tests/machine/%.c
 	@echo "  CC    $@"

@@ -1,8 +1,10 @@
-/* passes.c - memory that is written to in one order alone, so that every copy of it at one moment can be told from one of several:
- * pass after pass writes its number into all pages, the first first, and finds in each what the pass before has left there.  A
- * machine that is saved meanwhile, and goes on from there, has a page that is too new or too old if not all are of one moment.
+/* passes.c - memory that is written in one order alone, so that a copy of it from one moment can be
+ * told from one of several moments.  Pass after pass writes its number into all pages, in order,
+ * and checks that each holds the number of the pass before.  If a machine is saved meanwhile, and
+ * goes on from there, a page that is not of the same moment as the others is too new or too old.
  *
- *   passes [MIB]       default: 8; says "begun" after the first pass, and ends with the line of input that it waits for
+ *   passes [MIB]       default: 8; prints "begun" after the first pass, and ends with the line of
+ *                      input that it waits for
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -28,8 +30,9 @@ static bool pass(uint32_t *at, uint32_t number)
 
 static void *make_passes(void *arg)
 {
+	/* MAP_POPULATE: no page is first found to be shared with zeroes */
 	uint32_t *at = mmap(NULL, (size_t)mib << 20, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE /* no page is found to be shared with zeroes first */, -1, 0);
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	uint32_t number = 1;
 	bool good = at != MAP_FAILED && pass(at, number);
 

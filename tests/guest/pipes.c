@@ -1,4 +1,5 @@
-/* pipes.c - pipes and local sockets: whole contents, end of file, SIGPIPE, poll, non-blocking, descriptors passed on. */
+/* pipes.c - pipes and local sockets: complete contents, end of file, SIGPIPE, poll, non-blocking,
+ * descriptors that are passed. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -74,18 +75,22 @@ static void test_bytes(void)
 	int fd[2];
 
 	expect("a pipe", pipe(fd) == 0 && passes_through(fd[0], fd[1]));
-	expect("a socket pair", socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0 && passes_through(fd[0], fd[1]));
+	expect("a socket pair",
+	       socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == 0 && passes_through(fd[0], fd[1]));
 }
 
 static void test_loopback(void)
 {
-	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t bytes = sizeof address;
-	int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0), peer;
+	int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0),
+	    peer;
 
 	expect("a TCP server on the loopback",
-	       bind(server, (struct sockaddr *)&address, sizeof address) == 0 && listen(server, 1) == 0 &&
-	       getsockname(server, (struct sockaddr *)&address, &bytes) == 0);
+	       bind(server, (struct sockaddr *)&address, sizeof address) == 0 &&
+		       listen(server, 1) == 0 &&
+		       getsockname(server, (struct sockaddr *)&address, &bytes) == 0);
 	expect("a TCP client", connect(client, (struct sockaddr *)&address, sizeof address) == 0);
 	peer = accept(server, NULL, NULL);
 	expect("TCP over the loopback", peer >= 0 && passes_through(peer, client));
@@ -143,12 +148,14 @@ static void test_events(void)
 		usleep(20000);
 		_exit(write(event, &value, sizeof value) != sizeof value);
 	}
-	expect("epoll wakes on an event", epoll_wait(poller, &got, 1, 10000) == 1 && got.data.u32 == 77);
-	expect("the event's count", read(event, &value, sizeof value) == sizeof value && value == 5);
+	expect("epoll wakes on an event",
+	       epoll_wait(poller, &got, 1, 10000) == 1 && got.data.u32 == 77);
+	expect("the event's count",
+	       read(event, &value, sizeof value) == sizeof value && value == 5);
 	waitpid(pid, NULL, 0);
 }
 
-/* One byte to and fro between two processes. */
+/* Passes one byte back and forth between two processes. */
 static void test_round_trips(void)
 {
 	enum { TRIPS = 500 };
@@ -161,13 +168,15 @@ static void test_round_trips(void)
 	pid = fork();
 	if (pid == 0) {
 		for (int i = 0; i < TRIPS; i++)
-			if (read(there[0], &byte, 1) != 1 || byte++ != (char)i || write(back[1], &byte, 1) != 1)
+			if (read(there[0], &byte, 1) != 1 || byte++ != (char)i ||
+			    write(back[1], &byte, 1) != 1)
 				_exit(1);
 		_exit(0);
 	}
 	for (int i = 0; i < TRIPS; i++) {
 		byte = (char)i;
-		done += write(there[1], &byte, 1) == 1 && read(back[0], &byte, 1) == 1 && byte == (char)(i + 1);
+		done += write(there[1], &byte, 1) == 1 && read(back[0], &byte, 1) == 1 &&
+			byte == (char)(i + 1);
 	}
 	expect("five hundred round trips between two processes", done == TRIPS);
 	waitpid(pid, NULL, 0);

@@ -1,4 +1,5 @@
-/* processes.c - fork, exec, wait, exit statuses, orphans, copy-on-write, spawn, process groups, kill -9. */
+/* processes.c - fork, exec, wait, exit statuses, orphans, copy-on-write, spawn, process groups,
+ * kill -9. */
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -72,7 +73,8 @@ static void test_exec(const char *self)
 		_exit(errno == ENOENT ? 7 : 8);
 	}
 	expect("exec of a missing file says so", WEXITSTATUS(wait_for(pid)) == 7);
-	expect("posix_spawn starts a program", posix_spawn(&pid, self, NULL, NULL, argv, environ) == 0);
+	expect("posix_spawn starts a program",
+	       posix_spawn(&pid, self, NULL, NULL, argv, environ) == 0);
 	expect("the spawned program ran", WEXITSTATUS(wait_for(pid)) == 42);
 	expect("a shell pipeline", system("echo one two three | wc -w | grep -qx 3") == 0);
 }
@@ -87,7 +89,8 @@ static void test_kill(void)
 			pause();
 	kill(pid, SIGKILL);
 	status = wait_for(pid);
-	expect("kill -9 ends a sleeping process", WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	expect("kill -9 ends a sleeping process",
+	       WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	pid = fork();
 	if (pid == 0)
 		for (;;)
@@ -95,7 +98,8 @@ static void test_kill(void)
 	usleep(20000);
 	kill(pid, SIGKILL);
 	status = wait_for(pid);
-	expect("kill -9 ends a spinning process", WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	expect("kill -9 ends a spinning process",
+	       WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	expect("a dead process cannot be signalled", kill(pid, 0) < 0 && errno == ESRCH);
 }
 
@@ -137,7 +141,8 @@ static void test_orphan(void)
 		_exit(0);
 	}
 	wait_for(pid);
-	expect("an orphan says who its parent is", read(fd[0], &parent, sizeof parent) == sizeof parent);
+	expect("an orphan says who its parent is",
+	       read(fd[0], &parent, sizeof parent) == sizeof parent);
 	expect("it is init", parent == 1);
 }
 

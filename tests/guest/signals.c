@@ -1,4 +1,5 @@
-/* signals.c - handlers, faults with their addresses, alternate stacks, masks, interrupted calls, survived crashes. */
+/* signals.c - handlers, faults with their addresses, alternate stacks, masks, interrupted calls,
+ * crashes that are survived. */
 #include <setjmp.h>
 #include <signal.h>
 #include <ucontext.h>
@@ -10,7 +11,7 @@ static volatile sig_atomic_t seen, seen_code, on_other_stack;
 static void *volatile seen_address;
 static sigjmp_buf back;
 static char other_stack[65536];
-/* An address that the compiler does not see through. */
+/* An address that the compiler cannot know. */
 static char *at(uintptr_t address)
 {
 	__asm__ volatile("" : "+r"(address));
@@ -73,10 +74,13 @@ static void test_faults(void)
 	volatile int zero = 0, result;
 	char *after;
 
-	expect_fault("a read of an unmapped page", SIGSEGV, SEGV_MAPERR, 0x123, result = *(volatile char *)at(0x123));
-	expect_fault("a write to an unmapped page", SIGSEGV, SEGV_MAPERR, 0x1000, *(volatile char *)at(0x1000) = 1);
+	expect_fault("a read of an unmapped page", SIGSEGV, SEGV_MAPERR, 0x123,
+		     result = *(volatile char *)at(0x123));
+	expect_fault("a write to an unmapped page", SIGSEGV, SEGV_MAPERR, 0x1000,
+		     *(volatile char *)at(0x1000) = 1);
 	expect_fault("a write to a read-only page", SIGSEGV, SEGV_ACCERR, page + 5, page[5] = 1);
-	expect_fault("a jump to nowhere", SIGSEGV, SEGV_MAPERR, 0x1234, ((void (*)(void))at(0x1234))());
+	expect_fault("a jump to nowhere", SIGSEGV, SEGV_MAPERR, 0x1234,
+		     ((void (*)(void))at(0x1234))());
 	handle(SIGFPE, note_and_leave, 0);
 	if (sigsetjmp(back, 1) == 0)
 		result = 1000 / zero;
@@ -92,6 +96,10 @@ static void test_faults(void)
 	if (sigsetjmp(back, 1) == 0)
 		__asm__ volatile("hlt");
 	expect("a privileged instruction", seen == SIGSEGV && seen_code == SI_KERNEL);
+	handle(SIGSEGV, note_and_leave, 0);
+	if (sigsetjmp(back, 1) == 0)
+		__asm__ volatile("int $0x81" : : "a"(20));
+	expect("an interrupt that is no system call", seen == SIGSEGV && seen_code == SI_KERNEL);
 	handle(SIGSEGV, note_and_leave, 0);
 	if (sigsetjmp(back, 1) == 0)
 		__asm__ volatile("cli");
@@ -116,8 +124,11 @@ static void test_single_step(void)
 {
 	handle(SIGTRAP, count_step, 0);
 	steps = 0;
-	__asm__ volatile("pushf; orl $0x100, (%%esp); popf; nop; nop; nop; pushf; andl $~0x100, (%%esp); popf"
-			 : : : "memory", "cc");
+	__asm__ volatile("pushf; orl $0x100, (%%esp); popf; nop; nop; nop; pushf; andl $~0x100, "
+			 "(%%esp); popf"
+			 :
+			 :
+			 : "memory", "cc");
 	expect("the trap flag steps through six instructions", steps == 6);
 }
 
@@ -156,7 +167,8 @@ static void test_stack_overflow(void)
 		_exit(seen == SIGSEGV && on_other_stack ? 3 : 4);
 	}
 	waitpid(pid, &status, 0);
-	expect("an overflown stack is survived on the other one", WIFEXITED(status) && WEXITSTATUS(status) == 3);
+	expect("an overflown stack is survived on the other one",
+	       WIFEXITED(status) && WEXITSTATUS(status) == 3);
 }
 
 static void test_masks(void)
@@ -194,9 +206,12 @@ static void test_interrupted_call(void)
 	expect("a signal interrupts a sleep", result < 0 && error == EINTR && seen == SIGUSR1);
 }
 
-/* A busy loop is interrupted many times; nothing of its registers may change. */
+/* A busy loop is interrupted many times; none of its registers may change. */
 static volatile sig_atomic_t alarms;
-static void count_alarm(int signal, siginfo_t *info, void *context) { (void)signal, (void)info, (void)context, alarms++; }
+static void count_alarm(int signal, siginfo_t *info, void *context)
+{
+	(void)signal, (void)info, (void)context, alarms++;
+}
 
 static void test_registers_survive(void)
 {
@@ -209,10 +224,13 @@ static void test_registers_survive(void)
 	timer_create(CLOCK_MONOTONIC, &event, &timer);
 	timer_settime(timer, 0, &every, NULL);
 	while (alarms < 20) {
-		uint32_t a = 0x11111111, b = 0x22222222, c = 2000, d = 0x44444444, s = 0x55555555, t = 0x66666666;
+		uint32_t a = 0x11111111, b = 0x22222222, c = 2000, d = 0x44444444, s = 0x55555555,
+			 t = 0x66666666;
 
-		__asm__ volatile("1: decl %2; jnz 1b" : "+a"(a), "+b"(b), "+c"(c), "+d"(d), "+S"(s), "+D"(t));
-		kept = kept && a == 0x11111111 && b == 0x22222222 && d == 0x44444444 && s == 0x55555555 && t == 0x66666666;
+		__asm__ volatile("1: decl %2; jnz 1b"
+				 : "+a"(a), "+b"(b), "+c"(c), "+d"(d), "+S"(s), "+D"(t));
+		kept = kept && a == 0x11111111 && b == 0x22222222 && d == 0x44444444 &&
+		       s == 0x55555555 && t == 0x66666666;
 	}
 	timer_delete(timer);
 	expect("a timer interrupts a busy loop", true);
@@ -235,7 +253,8 @@ static void test_crash(void)
 			_exit(0);
 		}
 		waitpid(pid, &status, 0);
-		expect("a crash kills its process alone", WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
+		expect("a crash kills its process alone",
+		       WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
 	}
 }
 

@@ -1,14 +1,16 @@
-/* storm.c - interrupts at the highest rate that the machine gives, for some seconds, beside whatever else runs:
+/* storm.c - interrupts at the highest rate that the machine gives, for some seconds, besides
+ * whatever else runs:
  *
- *   timers     on each CPU a thread asleep for 20 us at a time, beside an interval timer of 50 us that signals it
- *   barriers   membarrier() with a thread of the process running on each CPU: an interrupt to each of them
+ *   timers     on each CPU a thread that sleeps for 20 us at a time, and an interval timer of 50 us
+ *              that signals it
+ *   barriers   membarrier() with a thread of the process running on each CPU: an interrupt to each
  *   kicks      threads that signal each other across CPUs, in turns
  *   hops       a thread that moves from CPU to CPU, and must be where it was sent
  *   handovers  pairs of threads on two CPUs that wake each other by a futex, in turns
  *
  *   storm [SECONDS]      default: 10
  *
- * A wake-up that is lost shows as a part that ends no more: its threads wait for nothing else.
+ * A wake-up that is lost shows as a part that never ends, since its threads wait for nothing else.
  */
 #include <linux/futex.h>
 #include <linux/membarrier.h>
@@ -23,7 +25,7 @@
 enum { MAX_THREADS = 32 };
 static int cpus;
 static int64_t end_ns;
-static _Atomic bool over; /* for those who wait for others */
+static _Atomic bool over; /* for threads that wait for others */
 
 static bool time_is_up(void) { return check_now_ns() >= end_ns; }
 static bool answered(void) { return atomic_load(&over); }
@@ -37,10 +39,16 @@ static int go_to(int cpu)
 	return sched_setaffinity(0, sizeof set, &set);
 }
 
-static void futex_wait(_Atomic uint32_t *word, uint32_t value) { syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0); }
-static void futex_wake(_Atomic uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0); }
+static void futex_wait(_Atomic uint32_t *word, uint32_t value)
+{
+	syscall(SYS_futex, word, FUTEX_WAIT, value, NULL, NULL, 0);
+}
+static void futex_wake(_Atomic uint32_t *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, 1, NULL, NULL, 0);
+}
 
-/* One thread for each n below `count`; whether all came back with NULL. */
+/* Runs one thread for each n below `count`.  Returns whether all returned NULL. */
 static bool in_threads(int count, void *(*f)(void *))
 {
 	pthread_t thread[MAX_THREADS];
@@ -68,7 +76,8 @@ static void *sleeper(void *arg)
 	timer_t timer;
 
 	event._sigev_un._tid = gettid();
-	if (go_to((intptr_t)arg) || timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &often, NULL))
+	if (go_to((intptr_t)arg) || timer_create(CLOCK_MONOTONIC, &event, &timer) ||
+	    timer_settime(timer, 0, &often, NULL))
 		return "no timer";
 	while (!time_is_up())
 		nanosleep(&moment, NULL);
@@ -100,7 +109,8 @@ static void *barrier_thread(void *arg)
 
 static bool barriers(void)
 {
-	return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) && in_threads(cpus, barrier_thread);
+	return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) &&
+	       in_threads(cpus, barrier_thread);
 }
 
 /* ---- kicks: each thread signals the next one when it has been signalled ---- */
@@ -127,7 +137,9 @@ static void *kicker(void *arg)
 			return "sigwait";
 		if (n == 0 && time_is_up())
 			atomic_store(&over, true);
-		last = answered(); /* of this round: later, it may be the next one's, in which the others wait for this thread */
+		/* of this round; later it may be the next round's, in which the others wait for
+		 * this thread */
+		last = answered();
 		syscall(SYS_tgkill, getpid(), kicked[(n + 1) % count], SIGUSR1);
 		if (last)
 			return NULL;
@@ -157,7 +169,7 @@ static bool hops(void)
 
 /* ---- handovers ---- */
 
-static _Atomic uint32_t turn[MAX_THREADS]; /* of each pair; an odd one is the second's */
+static _Atomic uint32_t turn[MAX_THREADS]; /* of each pair; an odd turn is the second thread's */
 
 static void *partner(void *arg)
 {
@@ -181,12 +193,16 @@ static void *partner(void *arg)
 
 static bool handovers(void) { return in_threads(cpus + cpus % 2, partner); }
 
-/* ---- all, a process each ---- */
+/* ---- all parts, a process each ---- */
 
 static const struct part {
 	const char *name;
 	bool (*run)(void);
-} parts[] = { { "timers", timers }, { "barriers", barriers }, { "kicks", kicks }, { "hops", hops }, { "handovers", handovers } };
+} parts[] = { { "timers", timers },
+	      { "barriers", barriers },
+	      { "kicks", kicks },
+	      { "hops", hops },
+	      { "handovers", handovers } };
 
 int main(int argc, char **argv)
 {
@@ -204,6 +220,7 @@ int main(int argc, char **argv)
 	printf("storm\n");
 	fflush(stdout);
 	for (int i = 0; i < PARTS; i++)
-		expect(parts[i].name, waitpid(pid[i], &status, 0) == pid[i] && WIFEXITED(status) && !WEXITSTATUS(status));
+		expect(parts[i].name, waitpid(pid[i], &status, 0) == pid[i] && WIFEXITED(status) &&
+					      !WEXITSTATUS(status));
 	return check_result();
 }

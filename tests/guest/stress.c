@@ -1,11 +1,15 @@
-/* stress.c - everything at once for some seconds, each part with its own proof that nothing was lost or mixed up:
+/* stress.c - everything at once for some seconds; each part proves that nothing was lost or mixed
+ * up:
  *
- *   spaces    more processes than a CPU keeps address spaces, the same addresses with other contents in each, also in TLS, in
- *             vector registers and behind pages that are copied on write; they take turns by pipes
- *   mappings  threads map, protect and unmap pages under each other: who knows of a page's new contents must never see older
- *             ones, and who knows that it is read only must not be able to write
+ *   spaces    more processes than a CPU keeps address spaces, with different contents at the same
+ *             addresses, also in TLS, in vector registers and behind pages that are copied on
+ *             write; they take turns by pipes
+ *   mappings  threads map, protect and unmap pages under each other. A thread that knows of a
+ *             page's new contents must never see older ones; one that knows that a page is read
+ *             only must not be able to write to it
  *   forks     processes that fork and execute up to a limit, and report by their exit status
- *   signals   processes that send each other real-time signals, none of which may be lost, beside an interval timer
+ *   signals   processes that send each other real-time signals, none of which may be lost, besides
+ *             an interval timer
  *   futexes   threads at a mutex, a condition and a barrier, counting
  *
  *   stress [SECONDS [PART...]]      default: 10, all parts
@@ -23,7 +27,7 @@
 static int64_t end_ns;
 static bool time_is_up(void) { return check_now_ns() >= end_ns; }
 
-/* Runs f(n) in `count` processes; how many ended with 0. */
+/* Runs f(n) in `count` processes.  Returns how many ended with 0. */
 static int in_processes(int count, int (*f)(int))
 {
 	int good = 0, status;
@@ -62,9 +66,12 @@ static uint8_t own[OWN_PAGES * 4096] __attribute__((aligned(4096)));
 static __thread uint32_t own_tls;
 static int ring[RING][2];
 
-static uint32_t pattern(int who, int page, uint32_t round) { return (uint32_t)who << 24 ^ (uint32_t)page << 16 ^ round * 2654435761u; }
+static uint32_t pattern(int who, int page, uint32_t round)
+{
+	return (uint32_t)who << 24 ^ (uint32_t)page << 16 ^ round * 2654435761u;
+}
 
-/* Takes a token and passes it on, with values in vector and x87 registers all the while. */
+/* Takes a token and passes it on, with values in vector and x87 registers throughout. */
 static bool registers_survive(int who, int from, int to)
 {
 	uint32_t in[4] = { who, ~who, who * 0x01010101u, 0x5a5a5a5a ^ who }, out[4];
@@ -77,7 +84,8 @@ static bool registers_survive(int who, int from, int to)
 			 "	mov $4, %%eax; mov %[to], %%ebx; int $0x80; mov %%eax, %[put]\n"
 			 "	movups %%xmm6, %[out]; fistpl %[back]"
 			 : [out] "=m"(out), [back] "=m"(back), [got] "=m"(got), [put] "=m"(put)
-			 : [in] "m"(in), [integer] "m"(integer), [from] "m"(from), [to] "m"(to), "c"(&token), "d"(1)
+			 : [in] "m"(in), [integer] "m"(integer), [from] "m"(from), [to] "m"(to),
+			   "c"(&token), "d"(1)
 			 : "eax", "ebx", "memory");
 	return got == 1 && put == 1 && back == integer && !memcmp(in, out, sizeof in);
 }
@@ -99,7 +107,7 @@ static int space(int who)
 		if (own_tls != 77u + who)
 			return 3;
 	}
-	/* Whoever still waits gets a token from each. */
+	/* each process that still waits gets a token */
 	token = 0;
 	for (int i = 0; i < RING; i++)
 		if (write(ring[i][1], &token, 1) != 1)
@@ -114,7 +122,7 @@ static bool spaces(void)
 	for (int i = 0; i < RING; i++)
 		if (pipe(ring[i]))
 			return false;
-	/* three tokens go round */
+	/* three tokens are passed around */
 	for (int i = 0; i < RING; i += 3)
 		if (write(ring[i][1], &token, 1) != 1)
 			return false;
@@ -125,8 +133,9 @@ static bool spaces(void)
 
 enum { SLOTS = 8, MAPPERS = 3, READERS = 3 };
 static uint8_t *area;
-static _Atomic uint32_t known[SLOTS];	 /* the generation that stands in the slot's page */
-static _Atomic uint32_t read_only[SLOTS]; /* the last generation after which the page was made read only */
+static _Atomic uint32_t known[SLOTS];	 /* the generation in the slot's page */
+/* the last generation after which the page was made read only */
+static _Atomic uint32_t read_only[SLOTS];
 static pthread_mutex_t slot_lock[SLOTS];
 static __thread sigjmp_buf fault_back;
 static __thread volatile bool fault_expected;
@@ -138,7 +147,7 @@ static void on_fault(int signal)
 	siglongjmp(fault_back, 1);
 }
 
-/* A new page with the next generation in it takes the place of the old one; then it is read only for a while. */
+/* Replaces a page by a new one with the next generation; then it is read only for a while. */
 static void *mapper(void *arg)
 {
 	unsigned seed = (intptr_t)arg + 1;
@@ -152,7 +161,8 @@ static void *mapper(void *arg)
 		generation = atomic_load(&known[slot]) + 1;
 		if (rand_r(&seed) % 2)
 			munmap(page, 4096);
-		if (mmap(page, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page)
+		if (mmap(page, 4096, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != page)
 			return "mmap";
 		*(volatile uint32_t *)page = generation;
 		atomic_store(&known[slot], generation);
@@ -187,7 +197,8 @@ static void *reader(void *arg)
 	return NULL;
 }
 
-/* Holds the slot, so that nothing else changes: a page known to be read only must fault. */
+/* Holds the slot, so that nothing else changes it: a page that is known to be read only must
+ * fault. */
 static void *writer(void *arg)
 {
 	unsigned seed = (intptr_t)arg + 200;
@@ -197,7 +208,8 @@ static void *writer(void *arg)
 		volatile bool wrote = false;
 
 		pthread_mutex_lock(&slot_lock[slot]);
-		if (atomic_load(&known[slot]) && atomic_load(&read_only[slot]) == atomic_load(&known[slot])) {
+		if (atomic_load(&known[slot]) &&
+		    atomic_load(&read_only[slot]) == atomic_load(&known[slot])) {
 			fault_expected = true;
 			if (!sigsetjmp(fault_back, 1)) {
 				((volatile uint32_t *)(area + slot * 4096))[1] = 1;
@@ -270,7 +282,8 @@ static int forker(int who)
 			execl("/proc/self/exe", "stress", "exit", who & 1 ? "41" : "42", NULL);
 			_exit(1);
 		}
-		if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) || WEXITSTATUS(status) != (who & 1 ? 41 : 42))
+		if (waitpid(pid, &status, 0) != pid || !WIFEXITED(status) ||
+		    WEXITSTATUS(status) != (who & 1 ? 41 : 42))
 			return 2;
 	}
 	return 0;
@@ -294,10 +307,12 @@ static void on_queued(int signal, siginfo_t *info, void *context)
 	next_value++;
 }
 
-/* A pair: the parent queues numbered signals, the child counts them and answers each hundred by a byte. */
+/* A pair: the parent queues numbered signals, the child counts them and answers each hundred by a
+ * byte. */
 static int signal_pair(int who)
 {
-	struct sigaction queued = { .sa_sigaction = on_queued, .sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction queued = { .sa_sigaction = on_queued,
+				    .sa_flags = SA_SIGINFO | SA_RESTART };
 	struct sigaction alarm = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
 	struct itimerval often = { { 0, 3000 }, { 0, 3000 } };
 	int answer[2], status;
@@ -386,12 +401,16 @@ static int futexes_alone(int who)
 
 static bool futexes(void) { return in_processes(1, futexes_alone) == 1; }
 
-/* ---- all ---- */
+/* ---- all parts ---- */
 
 static const struct part {
 	const char *name;
 	bool (*run)(void);
-} parts[] = { { "spaces", spaces }, { "mappings", mappings }, { "forks", forks }, { "signals", signals }, { "futexes", futexes } };
+} parts[] = { { "spaces", spaces },
+	      { "mappings", mappings },
+	      { "forks", forks },
+	      { "signals", signals },
+	      { "futexes", futexes } };
 
 int main(int argc, char **argv)
 {
@@ -413,6 +432,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < PARTS; i++)
 		if (pid[i] > 0)
-			expect(parts[i].name, waitpid(pid[i], &status, 0) == pid[i] && WIFEXITED(status) && !WEXITSTATUS(status));
+			expect(parts[i].name, waitpid(pid[i], &status, 0) == pid[i] &&
+						      WIFEXITED(status) && !WEXITSTATUS(status));
 	return check_result();
 }

@@ -1,4 +1,5 @@
-/* threads.c - threads of one process: mutexes, condition variables, thread-local storage, atomics, many short lives. */
+/* threads.c - threads of one process: mutexes, condition variables, thread-local storage, atomics,
+ * many short-lived threads. */
 #include <pthread.h>
 #include <semaphore.h>
 #include "tests/guest/check.h"
@@ -34,7 +35,8 @@ static void test_counting(void)
 	void *result;
 
 	for (int i = 0; i < THREADS; i++)
-		expect("a thread starts", pthread_create(&id[i], NULL, count, (void *)(intptr_t)i) == 0);
+		expect("a thread starts",
+		       pthread_create(&id[i], NULL, count, (void *)(intptr_t)i) == 0);
 	for (int i = 0; i < THREADS; i++) {
 		pthread_join(id[i], &result);
 		results = results && (intptr_t)result == i * 3;

@@ -1,4 +1,5 @@
-/* timers.c - sleeps last long enough and not for ever, timers fire, clocks never go back, on any processor. */
+/* timers.c - sleeps last long enough and end, timers fire, clocks never go back, on any
+ * processor. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -9,7 +10,8 @@
 
 enum { MS = 1000000 };
 
-/* Lasted at least what was asked, and not absurdly longer: this is no measurement. */
+/* Returns whether the time since start_ns is at least `ms`, and not absurdly longer.  This is no
+ * measurement. */
 static bool lasted(int64_t start_ns, int64_t ms)
 {
 	int64_t took = check_now_ns() - start_ns;
@@ -67,15 +69,17 @@ static void test_alarms(void)
 	expect("and interrupts a busy loop", lasted(start, 60));
 	fd = timerfd_create(CLOCK_MONOTONIC, 0);
 	timerfd_settime(fd, 0, &soon, NULL);
-	/* Long enough for a coarse clock; and one alarm more may be on its way, and would cut a single sleep short. */
+	/* Long enough for a coarse clock.  A single sleep would not do, since one more alarm may be
+	 * pending and would cut it short. */
 	for (int64_t until = check_now_ns() + 100 * MS; check_now_ns() < until;)
 		usleep(1000);
 	expect("a timer descriptor counts",
-	       read(fd, &expirations, sizeof expirations) == sizeof expirations && expirations >= 5);
+	       read(fd, &expirations, sizeof expirations) == sizeof expirations &&
+		       expirations >= 5);
 }
 
-/* Two threads on different processors show each other their clocks: what one has read, the other's next reading is not
- * before. */
+/* Two threads on different processors show each other their clocks: after one has read its clock,
+ * the other must not read an earlier time. */
 static _Atomic int64_t latest;
 static _Atomic int went_back;
 
@@ -92,8 +96,9 @@ static void *compare_clocks(void *number)
 
 		if (now < before)
 			went_back++;
-		while (before < now && !__atomic_compare_exchange_n(&latest, &before, now, false, __ATOMIC_SEQ_CST,
-								  __ATOMIC_SEQ_CST))
+		while (before < now &&
+		       !__atomic_compare_exchange_n(&latest, &before, now, false, __ATOMIC_SEQ_CST,
+						    __ATOMIC_SEQ_CST))
 			;
 		if (i % 100 == 0)
 			sched_yield();

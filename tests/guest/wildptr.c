@@ -1,5 +1,5 @@
-/* wildptr.c - user code points at kernel memory: every read, write and jump faults, with the address, and nothing else
- * happens. */
+/* wildptr.c - user code points at kernel memory: every read, write and jump faults, with the
+ * address, and nothing else happens. */
 #include <setjmp.h>
 #include <signal.h>
 #include "base/guest_abi.h"
@@ -9,7 +9,7 @@ static sigjmp_buf back;
 static void *volatile seen_address;
 static volatile int seen_code;
 
-#define KERNEL (VMP_USER_LIMIT + (16 << 20)) /* where it is loaded */
+#define KERNEL (VMP_USER_LIMIT + (16 << 20)) /* where the kernel is loaded */
 
 static void leave(int signal, siginfo_t *info, void *context)
 {
@@ -55,10 +55,15 @@ static void try_straddling(void)
 		*(volatile uint32_t *)(VMP_USER_LIMIT - 2) = 1;
 	expect("a write across the limit faults", signal == SIGSEGV);
 	if (!(signal = sigsetjmp(back, 1)))
-		__asm__ volatile("movl %0, %%edi; movl $64, %%ecx; cld; rep stosl" : : "r"(VMP_USER_LIMIT) : "edi", "ecx", "memory");
+		__asm__ volatile("movl %0, %%edi; movl $64, %%ecx; cld; rep stosl"
+				 :
+				 : "r"(VMP_USER_LIMIT)
+				 : "edi", "ecx", "memory");
 	expect("a string write above it faults", signal == SIGSEGV);
 	if (!(signal = sigsetjmp(back, 1)))
-		__asm__ volatile("movl %%esp, %%esi; movl %0, %%esp; pushl $1; movl %%esi, %%esp" : : "r"(KERNEL)
+		__asm__ volatile("movl %%esp, %%esi; movl %0, %%esp; pushl $1; movl %%esi, %%esp"
+				 :
+				 : "r"(KERNEL)
 				 : "esi", "memory");
 	expect("a push above it faults", signal == SIGSEGV);
 }
@@ -66,14 +71,16 @@ static void try_straddling(void)
 /* The kernel refuses such pointers too. */
 static void try_system_calls(void)
 {
-	expect("write() from kernel memory is EFAULT", write(1, (void *)KERNEL, 16) < 0 && errno == EFAULT);
+	expect("write() from kernel memory is EFAULT",
+	       write(1, (void *)KERNEL, 16) < 0 && errno == EFAULT);
 	expect("read() into kernel memory is EFAULT", read(0, (void *)KERNEL, 16) <= 0);
 }
 
 int main(void)
 {
-	static const uintptr_t addresses[] = { VMP_USER_LIMIT, 0xb0100000, KERNEL, 0xbfffffff, 0xc0000000, 0xe0000000, 0xfec00000,
-					       0xfee00000, 0xffc00000, 0xfffff000, 0xfffffffc };
+	static const uintptr_t addresses[] = { VMP_USER_LIMIT, 0xb0100000, KERNEL,     0xbfffffff,
+					       0xc0000000,     0xe0000000, 0xfec00000, 0xfee00000,
+					       0xffc00000,     0xfffff000, 0xfffffffc };
 	static char stack[65536];
 	stack_t other = { .ss_sp = stack, .ss_size = sizeof stack };
 	struct sigaction action = { .sa_sigaction = leave, .sa_flags = SA_SIGINFO | SA_ONSTACK };

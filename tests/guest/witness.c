@@ -1,9 +1,12 @@
-/* witness.c - what would notice an interrupt that is lost or comes twice, or a clock that jumps or stands, while the machine
- * beneath is changed (tests/machine/hosts, moves):
+/* witness.c - notices an interrupt that is lost or comes twice, or a clock that jumps or stops,
+ * while the machine beneath is changed (tests/machine/hosts, moves):
  *
- *   ping-pong   a number goes to and fro through pipes between threads on neighbouring processors, each asleep meanwhile
- *   timers      a timer of 10 ms on each processor, whose expirations are counted by the kernel: neither too many nor too few
- *   ticks       jiffies keep up with the clock; a processor never has more timer interrupts than the timers explain
+ *   ping-pong   a number passes back and forth through pipes between threads on neighbouring
+ *               processors, each of which sleeps meanwhile
+ *   timers      a timer of 10 ms on each processor, whose expirations the kernel counts: neither
+ *               too many nor too few
+ *   ticks       jiffies keep up with the clock; a processor never has more timer interrupts than
+ *               the timers explain
  *   clock       it never goes back, on one processor or from one to the next
  *
  *   witness SECONDS
@@ -15,17 +18,25 @@
 #include <sys/times.h>
 #include "check.h"
 
-enum { MAX_CPUS = 32, MS = 1000000, PERIOD_MS = 10, TICK_MS = 10, TICKS_APART = 10, PATIENCE = 20, LINE_BYTES = 1024 };
+enum {
+	MAX_CPUS = 32,
+	MS = 1000000,
+	PERIOD_MS = 10,
+	TICK_MS = 10,
+	TICKS_APART = 10,
+	PATIENCE = 20,
+	LINE_BYTES = 1024
+};
 
 static int64_t end_ns;
 static int n_cpus;
-static _Atomic int64_t latest; /* that any processor has read */
+static _Atomic int64_t latest; /* the last time that any processor has read */
 static _Atomic int went_back, wrong_counts;
 
 static struct post {
 	int ping[2], pong[2]; /* pipes from and to the next processor */
 	long rounds, expirations;
-	int64_t since_ns, until_ns; /* the timer's life: sure bounds */
+	int64_t since_ns, until_ns; /* sure bounds of the timer's life */
 	int64_t most_since_ns, most_until_ns;
 } post[MAX_CPUS];
 
@@ -56,7 +67,8 @@ static void *play_ping(void *arg)
 	pin((int)(p - post));
 	while (check_now_ns() < end_ns) {
 		n++;
-		if (write(p->ping[1], &n, sizeof n) != sizeof n || read(p->pong[0], &back, sizeof back) != sizeof back || back != n)
+		if (write(p->ping[1], &n, sizeof n) != sizeof n ||
+		    read(p->pong[0], &back, sizeof back) != sizeof back || back != n)
 			wrong_counts++;
 		look_at_clock();
 		p->rounds = n;
@@ -79,7 +91,8 @@ static void *play_pong(void *arg)
 	return NULL;
 }
 
-/* The kernel counts what passes unread: the sum is the timer's whole life, whenever this thread runs. */
+/* The kernel counts expirations that nobody reads, so the sum covers the timer's whole life,
+ * whenever this thread runs. */
 static void *count_expirations(void *arg)
 {
 	struct itimerspec every = { { 0, PERIOD_MS * MS }, { 0, PERIOD_MS * MS } };
@@ -102,14 +115,16 @@ static void *count_expirations(void *arg)
 	return NULL;
 }
 
-/* How far jiffies are ahead of the clock, in ticks, but for a constant.  They are never early, and late for as long as the processor
- * that counts them waits for its host or for pages: the least late of some looks counts, and there may be no such one for a while. */
+/* Returns how far jiffies are ahead of the clock, in ticks, except for a constant.  They are never
+ * early.  They are late as long as the processor that counts them waits for its host or for pages.
+ * So the least late of some samples counts, and there may be none for a while. */
 static int64_t ticks_ahead(void)
 {
 	int64_t most = INT64_MIN;
 
 	for (int i = 0; i < 50; i++) {
-		int64_t ahead = (int64_t)times(&(struct tms){ 0 }) - check_now_ns() / (TICK_MS * MS);
+		int64_t ahead = (int64_t)times(&(struct tms){ 0 }) -
+				check_now_ns() / (TICK_MS * MS);
 
 		if (ahead > most)
 			most = ahead;
@@ -118,7 +133,8 @@ static int64_t ticks_ahead(void)
 	return most;
 }
 
-/* They are where they should be, after some patience: what is lost stays lost. */
+/* Checks, with some patience, that jiffies are where they should be; ticks that are lost stay
+ * lost. */
 static bool jiffies_keep_up(int64_t before)
 {
 	int64_t apart = 0;
@@ -127,12 +143,13 @@ static bool jiffies_keep_up(int64_t before)
 		apart = ticks_ahead() - before;
 		if (llabs(apart) <= TICKS_APART)
 			return true;
-		fprintf(stderr, "jiffies are %lld ticks ahead of where they were\n", (long long)apart);
+		fprintf(stderr, "jiffies are %lld ticks ahead of where they were\n",
+			(long long)apart);
 	}
 	return false;
 }
 
-/* The local timers' interrupts so far, by processor. */
+/* Reads the local timers' interrupts so far, by processor. */
 static bool read_interrupts(long counts[MAX_CPUS])
 {
 	char line[LINE_BYTES];
@@ -168,7 +185,8 @@ int main(int argc, char **argv)
 	for (int cpu = 0; cpu < n_cpus; cpu++) {
 		struct post *p = &post[cpu];
 
-		if (pipe(p->ping) || pipe(p->pong) || pthread_create(&thread[cpu][0], NULL, play_ping, p) ||
+		if (pipe(p->ping) || pipe(p->pong) ||
+		    pthread_create(&thread[cpu][0], NULL, play_ping, p) ||
 		    pthread_create(&thread[cpu][1], NULL, play_pong, p) ||
 		    pthread_create(&thread[cpu][2], NULL, count_expirations, p))
 			return 2;
@@ -184,18 +202,20 @@ int main(int argc, char **argv)
 
 		rounds = p->rounds < rounds ? p->rounds : rounds;
 		if (p->expirations < sure - 1 || p->expirations > most + 1) {
-			fprintf(stderr, "CPU %d: %ld expirations, not %lld to %lld\n", cpu, p->expirations, (long long)sure - 1,
-				(long long)most + 1);
+			fprintf(stderr, "CPU %d: %ld expirations, not %lld to %lld\n", cpu,
+				p->expirations, (long long)sure - 1, (long long)most + 1);
 			counted = false;
 		}
 	}
-	/* Each interrupt is of the tick, or of one of the sleepers' timers: those here are one for each processor, which sleep on
-	 * whichever; beside other programs there may be some more, but no second one for each. */
+	/* Each interrupt comes from the tick, or from a sleeper's timer.  This program has one
+	 * sleeper for each processor, which may sleep on any of them.  Other programs may add a few
+	 * interrupts, but not a second one for each. */
 	int64_t ms = (check_now_ns() - start) / MS;
 
 	for (int cpu = 0; cpu < n_cpus; cpu++)
 		if (after[cpu] - before[cpu] > 3 * (ms / TICK_MS) + 200) {
-			fprintf(stderr, "CPU %d: %ld timer interrupts in %lld ms\n", cpu, after[cpu] - before[cpu], (long long)ms);
+			fprintf(stderr, "CPU %d: %ld timer interrupts in %lld ms\n", cpu,
+				after[cpu] - before[cpu], (long long)ms);
 			explained = false;
 		}
 	expect("what went round came back", rounds > 0 && !wrong_counts);

@@ -1,6 +1,8 @@
-/* bug.S - a guest kernel that dies: of BUG_triple, an instruction that no handler is there for; BUG_nowhere, a jump to where
- * nothing is; BUG_stack, calls without end; BUG_fault, a handler that faults itself, without end.  It dies in broken(), called
- * by worker().
+/* bug.S - a guest kernel that dies, in broken(), called by worker().  How it dies is a macro:
+ *   BUG_triple    an invalid instruction, without a handler for it
+ *   BUG_nowhere   a jump to an address where nothing is mapped
+ *   BUG_stack     an endless recursion
+ *   BUG_fault     a handler that faults itself, without end
  */
 #include "base/guest_abi.h"
 
@@ -12,7 +14,8 @@
 
 	.text
 FUNCTION(entry)
-	mov	$table, %edi			/* the first 32 MiB as they are, but for the page below the stack */
+	/* map the first 32 MiB to themselves, but for the page below the stack */
+	mov	$table, %edi
 	mov	$0x63, %eax
 1:	mov	%eax, (%edi)
 	add	$4, %edi

@@ -1,7 +1,10 @@
-/* unframe.c - reads what the guest's init framed onto a serial line (guest/init.c), from a file or a pipe.
+/* unframe.c - reads what the guest's init framed onto a serial line (guest/init.c), from a file or
+ * a pipe.
  *
- *   unframe FILE LOG    standard output and error get the guest's, LOG gets the kernel's messages; the exit status is
- *                       the command's, or 125 and a line that says so if the machine ended without one.
+ *   unframe FILE LOG
+ *
+ * The guest's standard output and error become this program's; LOG gets the kernel's messages.  The
+ * exit status is the command's, or 125 with a line if the machine ended without one.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -18,7 +21,8 @@ int main(int argc, char **argv)
 	FILE *in, *log;
 
 	if (argc != 3 || !(in = fopen(argv[1], "rb")) || !(log = fopen(argv[2], "wb"))) {
-		fprintf(stderr, "unframe: %s\n", argc != 3 ? "usage: unframe FILE LOG" : strerror(errno));
+		fprintf(stderr, "unframe: %s\n",
+			argc != 3 ? "usage: unframe FILE LOG" : strerror(errno));
 		return NO_STATUS;
 	}
 	while (fread(head, sizeof head, 1, in) == 1) {

@@ -1,21 +1,25 @@
-/* dsm.pml - the page protocol as a Promela model, made of the same lists and tables as the code.
+/* dsm.pml - the page protocol as a Promela model, made from the same lists and tables as the code.
  *
- * dsm/node_table.def and dsm/home_table.def are included below: each CELL becomes a branch, each NEVER an error.  What
- * stands here is what dsm_node.c, home.c and dsm.c are in C: the meaning of the actions, messages to events, the queue.
+ * dsm/node_table.def and dsm/home_table.def are included below: each CELL becomes a branch, each
+ * NEVER an error.  This file models what dsm_node.c, home.c and dsm.c do in C: the actions, the
+ * translation of messages to events, the queue.
  *
- * A step is a node handling one message, and with it all that it sends to itself, as dsm.c does.  Between two nodes
- * messages keep their order (one channel per ordered pair); nothing else is assumed.
+ * In a step a node handles one message and all that it sends to itself, as in dsm.c.  Messages
+ * between two nodes keep their order (one channel for each ordered pair); nothing else is assumed.
  *
- * Contents are one value per page.  `latest` is what the last store wrote: a page that may be read holds it, or a
- * load would be stale.  Stores flip one bit: the protocol never looks at values, so if any sequence of stores could end
- * in a stale copy, one with a single store after it does.
+ * A page's content is one value.  `latest` is the value of the last store; a page that may be read
+ * must hold it, or a load would be stale.  A store flips one bit.  One bit is enough because the
+ * protocol never reads values: if a sequence of stores could end in a stale copy, one with a single
+ * store after it does.
  *
- * Options (-D): N nodes, P pages.  FREE: CPUs do what they like for ever (one page); LITMUS_*: each runs its litmus
- * program; ANY_PROGRAM: each does any OPS accesses.  A bounded run starts from any placement of the pages; FEW_PLACES:
- * untouched, or owned by the last node with copies everywhere.  DROPS, HOLDS: with these; HANDOVERS=1 or 2: to the next
- * node, or to any.  MOVES=n: the page's home moves up to n times, to any node, and who is told of it is told at any time;
- * LOSE_QUEUE: without its queue, which must be found.  PROGRESS_OF=node: the claim that this node gets what it wants.  RESUME_BEFORE_ACKS,
- * DELAY_INVALIDATIONS: the fault points of base/faultpoint.def.
+ * Options (-D): N nodes, P pages.  FREE: CPUs make any accesses for ever (one page); LITMUS_*: each
+ * runs its litmus program; ANY_PROGRAM: each makes any OPS accesses.  A bounded run starts from any
+ * placement of the pages; FEW_PLACES: untouched, or owned by the last node with copies everywhere.
+ * DROPS, HOLDS: copies are dropped, pages are held.  HANDOVERS=1 or 2: to the next node, or to any.
+ * MOVES=n: the page's home moves up to n times, to any node, and other nodes learn it at any time;
+ * LOSE_QUEUE: without its queue, an error that must be found.  PROGRESS_OF=node: claim that each
+ * request of this node is answered.  RESUME_BEFORE_ACKS, DELAY_INVALIDATIONS: the fault points of
+ * base/faultpoint.def.
  */
 #include "dsm/lists.h"
 
@@ -26,7 +30,9 @@
 #define P 1
 #endif
 #ifndef ROOM
-#define ROOM 4 /* messages between two nodes; a send that finds no room is an error, so the bound is proved, not assumed */
+/* Messages between two nodes.  A send that finds no room is an error, so the bound is proved, not
+ * assumed. */
+#define ROOM 4
 #endif
 
 #define PAGE_NONE 0
@@ -47,10 +53,12 @@
 #define HNAME(s, a) HOME_##s,
 #define EVENT(e, a) NODE_ON_##e,
 #define HEVENT(e, a) HOME_ON_##e,
-mtype = { NODE_STATES(NAME, ) HOME_STATES(HNAME, ) NODE_EVENTS(EVENT, ) HOME_EVENTS(HEVENT, ) NO_EVENT,
+mtype = { NODE_STATES(NAME, ) HOME_STATES(HNAME, ) NODE_EVENTS(EVENT, )
+	  HOME_EVENTS(HEVENT, ) NO_EVENT,
 	  DSM_READ, DSM_WRITE, DSM_UPGRADE, DSM_CONFIRM, DSM_HANDOVER,
 	  DSM_FORWARD_READ, DSM_FORWARD_WRITE, DSM_INVALIDATE, DSM_ACK,
-	  DSM_GRANT_READ, DSM_GRANT_WRITE, DSM_GRANT_UPGRADE, DSM_GRANT_ZERO, DSM_ADOPT, DSM_HOME, WANT, DROP, HAND_OVER };
+	  DSM_GRANT_READ, DSM_GRANT_WRITE, DSM_GRANT_UPGRADE, DSM_GRANT_ZERO, DSM_ADOPT, DSM_HOME,
+	  WANT, DROP, HAND_OVER };
 
 /* A page at a node */
 mtype st[N * P];
@@ -61,7 +69,8 @@ byte val[N * P];
 mtype held[N * P]; /* rule e: kept for later; 0: nothing */
 byte held_req[N * P], held_acks[N * P], held_txn[N * P];
 #ifdef HANDOVERS
-bit asked_handover[N * P]; /* a host asks again only when the last one has had its effect: so queues stay bounded */
+/* a host requests the next handover only when the last one has taken effect: that bounds queues */
+bit asked_handover[N * P];
 #endif
 #ifdef DELAY_INVALIDATIONS
 bit delayed[N * P];
@@ -87,10 +96,12 @@ byte believes[N * P], moves;
 
 byte latest[P];
 
-chan net[N * N] = [ROOM] of { mtype, byte, byte, byte, byte, byte }; /* type, page, requester, acks, txn, value */
-chan work = [6] of { mtype, byte, byte, byte, byte, byte };	      /* to the same node; empty between steps */
+/* type, page, requester, acks, txn, value */
+chan net[N * N] = [ROOM] of { mtype, byte, byte, byte, byte, byte };
+/* to the same node; empty between steps */
+chan work = [6] of { mtype, byte, byte, byte, byte, byte };
 
-/* The message being handled, and where: nothing of it outlives a step. */
+/* The message that is handled, and where: not used beyond a step. */
 hidden mtype m_type, ev, hev;
 hidden byte m_from, m_req, m_acks, m_txn, m_val, p, i, node, b, holders, count, serving;
 
@@ -153,8 +164,10 @@ hidden byte m_from, m_req, m_acks, m_txn, m_val, p, i, node, b, holders, count, 
 #define HOME_DO_NOTHING skip
 #define HOME_DO_GRANT_ZERO GRANT(m_from, DSM_GRANT_ZERO, 0)
 #define HOME_DO_FORWARD_READ \
-	BEGIN; SEND(owner[p], DSM_FORWARD_READ, m_from, 0, htxn[p], 0); copyset[p] = copyset[p] | BIT(m_from)
-#define HOME_DO_FORWARD_WRITE GRANT(owner[p], DSM_FORWARD_WRITE, copyset[p] & ~(BIT(m_from) | BIT(owner[p])))
+	BEGIN; SEND(owner[p], DSM_FORWARD_READ, m_from, 0, htxn[p], 0); \
+		copyset[p] = copyset[p] | BIT(m_from)
+#define HOME_DO_FORWARD_WRITE GRANT(owner[p], DSM_FORWARD_WRITE, \
+	copyset[p] & ~(BIT(m_from) | BIT(owner[p])))
 #define HOME_DO_GRANT_UPGRADE GRANT(m_from, DSM_GRANT_UPGRADE, copyset[p] & ~BIT(m_from))
 #define HOME_DO_SEND_ADOPT SEND(m_acks, DSM_ADOPT, m_from, 0, htxn[p], 0)
 #define HOME_DO_QUEUE HQ(p)!m_type, m_from, m_acks
@@ -172,7 +185,8 @@ inline node_step()
 {
 	if
 #define CELL(state, event, next, ...) \
-	:: st[i] == NODE_##state && ev == NODE_ON_##event -> st[i] = NODE_##next; DO(NODE, __VA_ARGS__)
+	:: st[i] == NODE_##state && ev == NODE_ON_##event -> st[i] = NODE_##next; \
+		DO(NODE, __VA_ARGS__)
 #define NEVER(state, event, why)
 #include "dsm/node_table.def"
 #undef CELL
@@ -185,7 +199,8 @@ inline home_step()
 {
 	if
 #define CELL(state, event, next, ...) \
-	:: hst[p] == HOME_##state && hev == HOME_ON_##event -> hst[p] = HOME_##next; DO(HOME, __VA_ARGS__)
+	:: hst[p] == HOME_##state && hev == HOME_ON_##event -> hst[p] = HOME_##next; \
+		DO(HOME, __VA_ARGS__)
 #define NEVER(state, event, why)
 #include "dsm/home_table.def"
 #undef CELL
@@ -198,28 +213,36 @@ inline home_step()
 inline home()
 {
 	if
-	:: m_type == DSM_CONFIRM -> assert(m_txn == htxn[p] && m_from == hreq[p]); hev = HOME_ON_CONFIRM
-	:: m_type == DSM_READ && hst[p] != HOME_UNTOUCHED && owner[p] == m_from -> hev = HOME_ON_OWNER_MISS
-	:: m_type == DSM_READ && !(hst[p] != HOME_UNTOUCHED && owner[p] == m_from) -> hev = HOME_ON_READ
-	:: m_type == DSM_WRITE && hst[p] != HOME_UNTOUCHED && owner[p] == m_from -> hev = HOME_ON_OWNER_MISS
-	:: m_type == DSM_WRITE && !(hst[p] != HOME_UNTOUCHED && owner[p] == m_from) -> hev = HOME_ON_WRITE
+	:: m_type == DSM_CONFIRM -> assert(m_txn == htxn[p] && m_from == hreq[p]);
+		hev = HOME_ON_CONFIRM
+	:: m_type == DSM_READ && hst[p] != HOME_UNTOUCHED && owner[p] == m_from ->
+		hev = HOME_ON_OWNER_MISS
+	:: m_type == DSM_READ && !(hst[p] != HOME_UNTOUCHED && owner[p] == m_from) ->
+		hev = HOME_ON_READ
+	:: m_type == DSM_WRITE && hst[p] != HOME_UNTOUCHED && owner[p] == m_from ->
+		hev = HOME_ON_OWNER_MISS
+	:: m_type == DSM_WRITE && !(hst[p] != HOME_UNTOUCHED && owner[p] == m_from) ->
+		hev = HOME_ON_WRITE
 	:: m_type == DSM_UPGRADE && (copyset[p] & BIT(m_from)) -> hev = HOME_ON_UPGRADE
 	:: m_type == DSM_UPGRADE && !(copyset[p] & BIT(m_from)) -> hev = HOME_ON_WRITE
-	:: m_type == DSM_HANDOVER && hst[p] != HOME_UNTOUCHED && owner[p] == m_from && m_acks != m_from ->
+	:: m_type == DSM_HANDOVER && hst[p] != HOME_UNTOUCHED && owner[p] == m_from &&
+		m_acks != m_from ->
 		hev = HOME_ON_HAND_OVER
-	:: m_type == DSM_HANDOVER && !(hst[p] != HOME_UNTOUCHED && owner[p] == m_from && m_acks != m_from) ->
+	:: m_type == DSM_HANDOVER &&
+		!(hst[p] != HOME_UNTOUCHED && owner[p] == m_from && m_acks != m_from) ->
 		hev = HOME_ON_HAND_OVER_STALE
 	fi;
 #ifdef HANDOVERS
 	if
-	:: hev == HOME_ON_HAND_OVER_STALE && hst[p] != HOME_BUSY -> asked_handover[AT(m_from, p)] = 0
+	:: hev == HOME_ON_HAND_OVER_STALE && hst[p] != HOME_BUSY ->
+		asked_handover[AT(m_from, p)] = 0
 	:: else
 	fi;
 #endif
 	home_step()
 }
 
-/* Rule b: what belongs to a node's own transaction carries its number. */
+/* Rule b: a message of a node's own transaction carries its number. */
 inline check_own()
 {
 	if
@@ -256,7 +279,8 @@ inline to_event()
 		fi
 	:: m_type == DSM_GRANT_READ -> check_own(); ev = NODE_ON_GRANT_READ
 	:: m_type == DSM_GRANT_WRITE -> write_grant(NODE_ON_GRANT_WRITE, NODE_ON_GRANT_WRITE_WAIT)
-	:: m_type == DSM_GRANT_UPGRADE -> write_grant(NODE_ON_GRANT_UPGRADE, NODE_ON_GRANT_UPGRADE_WAIT)
+	:: m_type == DSM_GRANT_UPGRADE ->
+		write_grant(NODE_ON_GRANT_UPGRADE, NODE_ON_GRANT_UPGRADE_WAIT)
 	:: m_type == DSM_GRANT_ZERO -> check_own(); ev = NODE_ON_GRANT_ZERO
 	:: m_type == DSM_ADOPT ->
 #ifdef HANDOVERS
@@ -286,8 +310,10 @@ inline finish_delayed()
 	:: delayed[i] ->
 		delayed[i] = 0;
 		if
-		:: can_read(i) && (st[i] == NODE_COPY || st[i] == NODE_OWNED) -> st[i] = NODE_NONE; val[i] = 0
-		:: can_read(i) && !(st[i] == NODE_COPY || st[i] == NODE_OWNED) -> st[i] = NODE_WRITING; val[i] = 0
+		:: can_read(i) && (st[i] == NODE_COPY || st[i] == NODE_OWNED) -> st[i] = NODE_NONE;
+			val[i] = 0
+		:: can_read(i) && !(st[i] == NODE_COPY || st[i] == NODE_OWNED) ->
+			st[i] = NODE_WRITING; val[i] = 0
 		:: else
 		fi
 	:: else
@@ -328,17 +354,18 @@ inline node_message()
 }
 
 #define FOR_HOME(type) \
-	(type == DSM_READ || type == DSM_WRITE || type == DSM_UPGRADE || type == DSM_CONFIRM || type == DSM_HANDOVER)
+	(type == DSM_READ || type == DSM_WRITE || type == DSM_UPGRADE || type == DSM_CONFIRM || \
+		type == DSM_HANDOVER)
 
 #ifdef MOVES
-/* A request, or a confirmation, that came to where the home is not: dsm_on_message(). */
+/* Forward a request or a confirmation that arrived at a node without the home: dsm_on_message(). */
 inline pass_on()
 {
 	assert(believes[AT(node, p)] != node);
 	net[TO(node, believes[AT(node, p)])]!m_type, p, m_req, m_acks, m_txn, 0
 }
 
-/* The home goes to another node, with all that belongs to it; a node hears where it is. */
+/* Move the home to another node, with its whole state; or let a node learn where it is. */
 proctype mover(byte n)
 {
 	byte to;
@@ -365,13 +392,14 @@ end:
 			to = 0
 		}
 	   }
-	:: d_step { home_at[0] != N && home_at[0] != n && believes[AT(n, 0)] != home_at[0] -> believes[AT(n, 0)] = home_at[0] }
+	:: d_step { home_at[0] != N && home_at[0] != n && believes[AT(n, 0)] != home_at[0] ->
+		believes[AT(n, 0)] = home_at[0] }
 	od
 }
 #endif
 
-/* One step: the message in m_*, then what the node sent to itself; the oldest waiter of a home goes before that, since
- * home.c serves it at once. */
+/* One step: the message in m_*, then what the node sent to itself; the oldest waiter of a home goes
+ * before that, since home.c serves it at once. */
 inline run_step()
 {
 	do
@@ -380,9 +408,11 @@ inline run_step()
 	:: m_type != 0 && FOR_HOME(m_type) && !HOME_IS_HERE(p) -> pass_on(); m_type = 0
 	:: m_type == DSM_HOME -> home_at[p] = node; believes[AT(node, p)] = node; m_type = 0
 #endif
-	:: m_type != 0 && !FOR_HOME(m_type) && m_type != DSM_HOME -> i = AT(node, p); node_message(); m_type = 0
+	:: m_type != 0 && !FOR_HOME(m_type) && m_type != DSM_HOME -> i = AT(node, p);
+		node_message(); m_type = 0
 	:: m_type == 0 && serving && (hst[p] == HOME_BUSY || len(HQ(p)) == 0) -> serving = 0
-	:: m_type == 0 && serving && !(hst[p] == HOME_BUSY || len(HQ(p)) == 0) -> HQ(p)?m_type, m_from, m_acks
+	:: m_type == 0 && serving && !(hst[p] == HOME_BUSY || len(HQ(p)) == 0) ->
+		HQ(p)?m_type, m_from, m_acks
 	:: m_type == 0 && !serving && len(work) > 0 ->
 		work?m_type, p, m_req, m_acks, m_txn, m_val;
 		m_from = node
@@ -404,8 +434,8 @@ inline run_step()
 	node = 0
 }
 
-/* One writer or many readers; whoever may read, reads what was stored last. With a fault on, the litmus test alone
- * is to find it. */
+/* Check: one writer or many readers, and each readable copy has the last stored value.  With a
+ * fault switched on, only the litmus test is to find it. */
 inline check_all()
 {
 #if !defined(RESUME_BEFORE_ACKS) && !defined(DELAY_INVALIDATIONS) || defined(STRICT)
@@ -435,7 +465,8 @@ inline check_all()
 #endif
 }
 
-/* One direction between two nodes: it delivers in order, and a fair scheduler lets each direction go on. */
+/* One direction between two nodes: it delivers in order, and a fair scheduler lets each direction
+ * go on. */
 proctype link(byte from; byte to)
 {
 	bit hold;
@@ -446,7 +477,9 @@ end:
 		if
 		:: nempty(net[TO(from, to)]) -> hold = 0
 #ifdef HOLDS
-		/* A local CPU has not yet run with the page: keep the request (dsm_node.c's hold()). */
+		/* A local CPU has not yet run with the page: keep the request (dsm_node.c's
+		 * hold()). */
+
 		:: net[TO(from, to)]?[DSM_FORWARD_WRITE, _, _, _, _, _] -> hold = 1
 		:: net[TO(from, to)]?[DSM_FORWARD_READ, _, _, _, _, _] -> hold = 1
 		:: net[TO(from, to)]?[DSM_INVALIDATE, _, _, _, _, _] -> hold = 1
@@ -455,7 +488,8 @@ end:
 		d_step {
 			net[TO(from, to)]?m_type, p, m_req, m_acks, m_txn, m_val;
 			node = to;
-			m_from = (FOR_HOME(m_type) -> m_req : from); /* it may have been passed on */
+			/* it may have been passed on */
+			m_from = (FOR_HOME(m_type) -> m_req : from);
 			if
 			:: hold ->
 				i = AT(to, p);
@@ -475,7 +509,7 @@ end:
 }
 
 #ifdef HOLDS
-/* Holding ends: the CPU has run, or the time is over. */
+/* End a hold: the CPU has run, or the time is over. */
 proctype keeper(byte n; byte page)
 {
 end:
@@ -524,7 +558,8 @@ end:
 #define OP_ANY 3
 
 #ifdef FREE
-/* A host whose CPUs do what they like, for ever. A load needs no step of its own: check_all() performs all of them. */
+/* A host whose CPUs make any accesses, for ever.  A load is no step of its own: check_all() makes
+ * all of them. */
 #define STORE 1
 #define WANT_LOAD 2
 #define WANT_STORE 3
@@ -561,7 +596,8 @@ end:
 			:: op == WANT_STORE -> m_type = WANT; m_acks = PAGE_WRITE
 			:: op == DROP_IT -> m_type = DROP
 #ifdef HANDOVERS
-			:: op >= HAND_IT -> m_type = HAND_OVER; m_req = (n + 1 + op - HAND_IT) % N; asked_handover[i] = 1
+			:: op >= HAND_IT -> m_type = HAND_OVER; m_req = (n + 1 + op - HAND_IT) % N;
+				asked_handover[i] = 1
 #endif
 			fi;
 			op = 0;
@@ -627,7 +663,8 @@ proctype host(byte n)
 	   }
 	:: d_step {
 		pc < OPS && kind[THIS] != OP_NONE && wanted[AT(n, page_of[THIS])] < kind[THIS] &&
-			!(kind[THIS] == OP_LOAD && can_read(AT(n, page_of[THIS]))) && !can_write(AT(n, page_of[THIS])) ->
+			!(kind[THIS] == OP_LOAD && can_read(AT(n, page_of[THIS]))) &&
+				!can_write(AT(n, page_of[THIS])) ->
 		node = n;
 		p = page_of[THIS];
 		m_type = WANT;
@@ -649,7 +686,8 @@ proctype host(byte n)
 	finished++
 }
 
-#define PROGRAM(n, k, op, page, v) kind[(n) * OPS + (k)] = op; page_of[(n) * OPS + (k)] = page; value[(n) * OPS + (k)] = v
+#define PROGRAM(n, k, op, page, v) kind[(n) * OPS + (k)] = op; page_of[(n) * OPS + (k)] = page; \
+	value[(n) * OPS + (k)] = v
 #define GOT(n, k) value[(n) * OPS + (k)]
 #define X 0
 #define Y 1
@@ -700,7 +738,7 @@ proctype host(byte n)
 #endif
 #endif
 
-/* Where the pages are at the start: untouched, or with an owner and any copies. */
+/* Place a page at the start: untouched, or with an owner and any copies. */
 inline preload(page, who, copies)
 {
 	p = page;
@@ -777,7 +815,8 @@ init {
 		x = 0;
 #endif
 		run host(0); run host(1); run host(2);
-		run link(0, 1); run link(0, 2); run link(1, 0); run link(1, 2); run link(2, 0); run link(2, 1);
+		run link(0, 1); run link(0, 2); run link(1, 0); run link(1, 2); run link(2, 0);
+			run link(2, 1);
 #ifdef MOVES
 		run mover(0); run mover(1); run mover(2);
 #endif
@@ -801,6 +840,6 @@ init {
 }
 
 #ifdef PROGRESS_OF
-/* Whoever wants a page gets it, whatever the others do for ever. */
+/* A node that requests a page gets it, whatever the others do for ever. */
 ltl progress { [] ((wanted[PROGRESS_OF] != PAGE_NONE) -> <> (wanted[PROGRESS_OF] == PAGE_NONE)) }
 #endif

@@ -1,17 +1,21 @@
-/* migration.pml - the protocol of phoenix/migrate.c: PPoPP 2003 figures 1 to 3, and what follows the two locks.
+/* migration.pml - the protocol of phoenix/services/migrate.c: PPoPP 2003 figures 1 to 3, and what
+ * follows the two locks.
  *
- * N nodes (their indices are the order of their resource names) share V virtual nodes; each assumes one interval.  Each
- * makes up to TRIES attempts to join, leave, take or hand over.  A query waits, as in the library, until somebody
- * assumes the virtual node that it was sent to.  A giver may refuse, since its application gives no state; a taker what it is
- * given, since its call has given up or since it leaves: the giver takes it back.  With -DDEATH one node dies at any moment,
- * and the others learn it at any later one; what they receive of it afterwards they ignore.
+ * N nodes (their indices are the order of their resource names) share V virtual nodes; each assumes
+ * one interval.  Each makes up to TRIES attempts to join, leave, take or hand over.  A query waits,
+ * as in the library, until some node assumes the virtual node to which it was sent.  A giver may
+ * refuse, because its application gives no state.  A taker may refuse what it is given, because its
+ * call has given up or because it leaves; then the giver takes it back.  With -DDEATH one node dies
+ * at any moment, and each other node learns it at any later moment, and ignores the dead node's
+ * messages from then on.
  *
- * Checked: no virtual node is ever assumed twice; without death none is lost; each node assumes a single interval; a node
- * has one attempt in flight; nobody is left locked, trying or waiting at the end (invalid end states and the final
- * assertion).  -DLINE64 puts the figures' line 64 back (cleanup also sets l = false): a second attempt
- * starts while the first is in flight, and the check fails.
+ * Checked: no virtual node is ever assumed twice; without death none is lost; each node assumes a
+ * single interval; a node has one attempt in flight; nobody is left locked, trying or waiting at
+ * the end (invalid end states and the final assertion).  -DLINE64 puts the figures' line 64 back
+ * (cleanup also sets l = false): a second attempt starts while the first is in flight, and the
+ * check fails.
  *
- *	spin -a migration.pml && cc -O2 -DCOLLAPSE -o pan pan.c && ./pan -m200000        (make model-phoenix)
+ *  spin -a migration.pml && cc -O2 -DCOLLAPSE -o pan pan.c && ./pan -m200000 (make model-phoenix)
  */
 #ifndef N
 #define N 3
@@ -24,7 +28,8 @@
 #endif
 #define NOBODY 255
 
-mtype = { LOCK_YOU_FIRST, LOCK2, FAIL1, FAIL2, OK1, OK2, CLEANUP, CLEANUP_ACK, ASK, TRANSFER, DONE, ABORT, GONE };
+mtype = { LOCK_YOU_FIRST, LOCK2, FAIL1, FAIL2, OK1, OK2, CLEANUP, CLEANUP_ACK, ASK, TRANSFER, DONE,
+	ABORT, GONE };
 mtype = { JOIN, LEAVE, TAKE, HAND };
 
 /* kind, from, attempt, interval; of ASK: lo = whether it is a JOIN, hi = the side */
@@ -35,7 +40,7 @@ bool asking[N];			/* a query is under way ... */
 byte question[N], number[N];	/* ... to this virtual node, of this attempt */
 byte moving_vps = 0;		/* released and not yet assumed */
 byte inflight[N];		/* ghost: attempts that were begun and have not ended */
-bool locked_[N], moving_[N];	/* of each node; global so that the end can be judged */
+bool locked_[N], moving_[N];	/* of each node; global for the check at the end */
 #define locked locked_[p]
 #define moving moving_[p]
 hidden byte i_, j_, sum_;
@@ -48,7 +53,8 @@ inline check() {
 			if
 			:: !dead[i_] -> sum_ = sum_ + hi[i_] - lo[i_];
 				for (j_ : 0 .. N - 1) {
-					assert(i_ == j_ || dead[j_] || lo[i_] == hi[i_] || lo[j_] == hi[j_] ||
+					assert(i_ == j_ || dead[j_] || lo[i_] == hi[i_] ||
+						lo[j_] == hi[j_] ||
 					       hi[i_] <= lo[j_] || hi[j_] <= lo[i_])
 				}
 			:: else
@@ -61,7 +67,8 @@ inline check() {
 	}
 }
 
-#define adjacent(l, h)	(l < h && (lo[p] == hi[p] -> (wish == JOIN) : (up -> l == hi[p] : h == lo[p])))
+#define adjacent(l, h)	(l < h && (lo[p] == hi[p] -> \
+	(wish == JOIN) : (up -> l == hi[p] : h == lo[p])))
 #define mine		(locked && holder == p)
 
 inline say(to, kind, att, l, h) {
@@ -87,7 +94,8 @@ inline take(l, h) {
 	if
 	:: lo[p] == hi[p] -> lo[p] = l; hi[p] = h
 	:: lo[p] != hi[p] && l == hi[p] -> hi[p] = h
-	:: lo[p] != hi[p] && l != hi[p] -> assert(h == lo[p]); lo[p] = l	/* the intervals are adjacent */
+	/* the intervals are adjacent */
+	:: lo[p] != hi[p] && l != hi[p] -> assert(h == lo[p]); lo[p] = l
 	fi;
 	moving_vps = moving_vps - (h - l);
 	check()
@@ -100,14 +108,16 @@ inline both_locked(q) {
 	:: wish == LEAVE -> give(lo[p], hi[p], attempt)
 	:: wish == HAND && up -> give((hi[p] - 1), hi[p], attempt)
 	:: wish == HAND && !up -> give(lo[p], (lo[p] + 1), attempt)
-	:: wish == LEAVE || wish == HAND -> unlock(); say(q, CLEANUP, attempt, 0, 0)	/* its application gives no state */
+	/* its application gives no state */
+	:: wish == LEAVE || wish == HAND -> unlock(); say(q, CLEANUP, attempt, 0, 0)
 	:: wish == JOIN || wish == TAKE -> say(q, ASK, attempt, (wish == JOIN -> 1 : 0), up)
 	fi
 }
 
 proctype node(byte p) {
 	bool trying = false, up = false;
-	byte holder = NOBODY, partner = NOBODY, asked = NOBODY, attempt = 0, tries = 0, mlo = 0, mhi = 0;
+	byte holder = NOBODY, partner = NOBODY, asked = NOBODY, attempt = 0, tries = 0, mlo = 0,
+		mhi = 0;
 	byte q, att, l, h, give_lo, give_hi;
 	bool gone[N];
 	bool current;
@@ -147,10 +157,13 @@ end:	do
 		q = 0 }
 
 	/* received(query(q)): this node assumes the virtual node that was asked for */
-	:: atomic { !dead[p] && asking[0] && !dead[0] && lo[p] <= question[0] && question[0] < hi[p] -> q = 0; goto query }
-	:: atomic { !dead[p] && asking[1] && !dead[1] && lo[p] <= question[1] && question[1] < hi[p] -> q = 1; goto query }
+	:: atomic { !dead[p] && asking[0] && !dead[0] && lo[p] <= question[0] &&
+		question[0] < hi[p] -> q = 0; goto query }
+	:: atomic { !dead[p] && asking[1] && !dead[1] && lo[p] <= question[1] &&
+		question[1] < hi[p] -> q = 1; goto query }
 #if N > 2
-	:: atomic { !dead[p] && asking[2] && !dead[2] && lo[p] <= question[2] && question[2] < hi[p] -> q = 2; goto query }
+	:: atomic { !dead[p] && asking[2] && !dead[2] && lo[p] <= question[2] &&
+		question[2] < hi[p] -> q = 2; goto query }
 #endif
 
 	:: atomic { !dead[p] && nempty(box[p]) ->
@@ -165,12 +178,14 @@ end:	do
 			:: current && asked == NOBODY && !locked && adjacent(l, h) ->
 				locked = true; holder = p; asked = q;
 				say(q, LOCK2, attempt, l, h)
-			:: current && asked == NOBODY && (locked || !(adjacent(l, h))) -> attempt_ends()
+			:: current && asked == NOBODY && (locked || !(adjacent(l, h))) ->
+				attempt_ends()
 			:: else
 			fi
 		:: kind == LOCK2 ->
 			if
-			:: !locked && lo[p] == l && hi[p] == h -> locked = true; holder = q; say(q, OK2, att, 0, 0)
+			:: !locked && lo[p] == l && hi[p] == h -> locked = true; holder = q;
+				say(q, OK2, att, 0, 0)
 			:: else -> say(q, FAIL2, att, 0, 0)
 			fi
 		:: kind == FAIL1 ->
@@ -216,12 +231,14 @@ end:	do
 			:: locked && holder == q ->
 				partner = q;
 				if
-				:: l == 1 -> give_lo = lo[p]; give_hi = lo[p] + (hi[p] - lo[p]) / 2	/* JOIN */
+				/* JOIN */
+				:: l == 1 -> give_lo = lo[p]; give_hi = lo[p] + (hi[p] - lo[p]) / 2
 				:: l == 0 && h == 1 -> give_lo = lo[p]; give_hi = lo[p] + 1
 				:: l == 0 && h == 0 -> give_lo = hi[p] - 1; give_hi = hi[p]
 				fi;
 				if
-				:: unlock(); say(q, ABORT, att, 0, 0)		/* nothing to give, or its application refuses */
+				/* nothing to give, or its application refuses */
+				:: unlock(); say(q, ABORT, att, 0, 0)
 				:: give_lo != give_hi -> give(give_lo, give_hi, att)
 				fi
 			:: else
@@ -233,7 +250,8 @@ end:	do
 				:: take(l, h); unlock(); say(q, DONE, att, 0, 0)
 				:: unlock(); say(q, ABORT, att, 0, 0)
 				fi
-			:: else		/* only if the giver took it back, since it holds us for dead */
+			/* only if the giver took it back, since it holds us for dead */
+			:: else
 			fi
 		:: kind == DONE ->
 			if
@@ -250,13 +268,16 @@ end:	do
 			gone[q] = true;
 			if
 			:: moving && partner == q -> take(mlo, mhi); unlock()
-			:: !(moving && partner == q) && locked && (holder == q || partner == q || (mine && asked == q)) ->
+			:: !(moving && partner == q) && locked &&
+				(holder == q || partner == q || (mine && asked == q)) ->
 				if
 				:: mine && trying -> attempt_ends()
 				:: else
 				fi;
 				unlock()
-			:: !(moving && partner == q) && !(locked && (holder == q || partner == q || (mine && asked == q))) &&
+			:: !(moving && partner == q) &&
+				!(locked && (holder == q || partner == q ||
+				(mine && asked == q))) &&
 			   asked == q -> attempt_ends()
 			:: else
 			fi
@@ -266,7 +287,8 @@ end:	do
 		q = 0; att = 0; l = 0; h = 0; give_lo = 0; give_hi = 0; current = false; kind = 0 }
 
 #ifdef DEATH
-	/* an answer will never come: ATTEMPT_TIMEOUT. Only then may it fire, or answers would be late, which OK1 covers */
+	/* an answer will never come: ATTEMPT_TIMEOUT. Only then may it fire, or answers would be
+	 * late, which OK1 covers */
 	:: atomic { !dead[p] && trying && asked == NOBODY && (dead[0] || dead[1] || dead[N - 1]) ->
 		asking[p] = false; attempt_ends() }
 #endif
@@ -278,7 +300,8 @@ query:	atomic {
 		if
 		:: q == p -> attempt_ends()
 		:: q < p -> say(q, LOCK_YOU_FIRST, number[q], lo[p], hi[p])
-		:: q > p && !locked -> locked = true; holder = q; say(q, OK1, number[q], lo[p], hi[p])
+		:: q > p && !locked -> locked = true; holder = q;
+			say(q, OK1, number[q], lo[p], hi[p])
 		:: q > p && locked -> say(q, FAIL1, number[q], 0, 0)
 		fi;
 		q = 0;
@@ -319,7 +342,8 @@ init {
 		run death()
 #endif
 	}
-	timeout;		/* nothing can happen any more: nobody may be left in the middle of anything */
+	/* nothing can happen any more: no node may be left in the middle of an attempt */
+	timeout;
 	for (i : 0 .. N - 1) {
 		assert(dead[i] || (inflight[i] == 0 && !locked_[i] && !moving_[i]))
 	}

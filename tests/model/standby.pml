@@ -1,31 +1,43 @@
-/* standby.pml - a machine's owner and those who stand by (vmm/cli/standby/sender.h), as a Promela model: who has the machine, and from which
- * checkpoint, whoever dies at whichever step.
+/* standby.pml - a machine's owner and its standbys (vmm/cli/standby/sender.h), as a Promela model:
+ * which computer has the machine, and from which checkpoint, whichever process dies at any step.
  *
- * The owner is on computer 0 and starts a standby on computer 1, or another one on 2 when that one has refused, is lost or goes.  What
- * stands here in steps are vmm/cli/run/run_standby.c's next_step() and what follows from each answer, the states of vmm/cli/standby/sender.c, and
- * vmm/cli/run/takeover.c.  A checkpoint is a number.  Of what was said before a death, any beginning arrives.  When the owner's machine has
- * ended, its processes on the other computers (vmm/shared/presence.h) end a while after it; as long as they live, a standby whose
- * connection has ended waits, or gives up, but that is after the longest time in which they notice a death.
+ * The owner is on computer 0. It starts a standby on computer 1; if that one refuses, is lost or
+ * leaves, it starts another one on computer 2. The owner's life and its steps with the standby are
+ * the tables of the code, vmm/cli/run/owner_life.def and standby_step.def: each row becomes a
+ * branch, and an event without a row an error. The states of vmm/cli/standby/sender.c, and
+ * vmm/cli/run/takeover.c, are written here. A checkpoint is a number. Of the messages that were
+ * sent before a death, any number arrives, in order. When the owner's machine has ended, its
+ * processes on the other computers (vmm/shared/presence.h) end some time later. While they live, a
+ * standby whose connection has ended waits, or gives up; it gives up only after the longest time
+ * in which they notice a death.
  *
- * What must hold: there are never two machines.  It goes on from the last checkpoint; or, if its owner is lost, from the last of which
- * the owner had heard that it was kept, or a later one.  A machine that has ended does not come back.  When nothing moves any
- * more there is a machine, unless it was ended, or nobody is left who has a checkpoint; and whoever asked for host 0 to go was told
- * that it is gone, or that it stays, and so it is, or its owner is lost.
+ * What must hold: there are never two machines.  The machine continues from the last checkpoint,
+ * or, if its owner is lost, from the last one that the standby had confirmed to the owner, or a
+ * later one.  A machine that has ended does not come back.  When nothing can happen any more there
+ * is a machine, unless it was ended, or no process is left that has a checkpoint.  A user who
+ * requested that host 0 leaves was told that it is gone or that it stays, and that is true, or the
+ * owner is lost.
  *
- * Options (-D).  CUT: some hosts and the owner do not reach each other any more.  Then there may be two machines only if the standby had
- * been told to go on.  (There are three computers, and so no two halves.)  The owner notices it before the standby does: after 10 s, not 15.
+ * Options (-D).  CUT: a network cut between the owner and some hosts.  Then there may be two
+ * machines only if the standby had been ordered to take over.  (There are three computers, and so
+ * no two halves.) The owner notices the cut before the standby does: after 10 s, not 15.
  *
- * Options that must fail.  REPLACED: a checkpoint is taken while the one before is copied.  EARLY: the standby is told to go on before it has
- * the last one.  IMPATIENT: a standby that was told to go on, and does not answer at once, is believed to be lost.  NO_END: it is not
- * told that the machine has ended.  STUCK: nobody starts the machine again when the standby that was told to go on is lost.  With
- * CUT, NO_HALF: the standby does not count the hosts when it goes on on its own; NO_DOUBT: nor does the owner, of whose standby nothing is heard.
+ * Options that must fail.  REPLACED: a checkpoint is taken while the one before is copied.  EARLY:
+ * the standby is ordered to take over before it has the last checkpoint.  IMPATIENT: a standby that
+ * was ordered to take over, and does not answer at once, is regarded as lost.  NO_END: the standby
+ * is not told that the machine has ended.  STUCK: the machine is not started again when the standby
+ * that was ordered to take over is lost.  With CUT, NO_HALF: the standby does not count the hosts
+ * when it takes over without an order; NO_DOUBT: nor does an owner that hears nothing from its
+ * standby.
  *
- * LINGERS: who has refused does not end by itself, but waits as if its owner were lost.  With CUT, COUNTED_BEFORE: who has got the hosts
- * ready before the cut does not count them any more; NO_DOUBT_THEN: nor does an owner whose standby was told to go on, and may not have
- * heard it.
+ * LINGERS: a standby that has refused does not end by itself, but waits as if its owner were lost.
+ * With CUT, COUNTED_BEFORE: a standby that had prepared the hosts before the cut does not count
+ * them again; NO_DOUBT_THEN: nor does an owner whose standby was ordered to take over, and may not
+ * have received the order.
  *
- * BREAKS: the connection to the standby ends while both live, but not while that one goes on.  The owner waits as long as that one may
- * before another one stands by; and when it ends the machine's processes on the other computers, it says so there
+ * BREAKS: the connection to the standby ends while both live, but not while the standby takes over.
+ * The owner then waits for as long as the standby may wait, before it starts another one.  When the
+ * owner ends the machine's processes on the other computers, it notifies them
  * (vmm/shared/presence.h).  Options that must fail then: NO_WAIT, NO_WORD.
  */
 #ifndef STANDBYS
@@ -43,8 +55,12 @@
 mtype = { ORDERS, BEGIN, COMMIT, PREPARE, RELEASE, GO, END };	     /* to a standby */
 mtype = { READY, KEPT, REFUSED, PREPARED, UNPREPARED, UP, FAILED };  /* from it */
 mtype = { OFF, STARTS, IDLE, COPIES, PREPARES, GOES };		     /* a sender's state */
-mtype = { NOT, WANTED, STANDS, LEFT, BACK };			     /* of host 0's going */
-mtype = { NOBODY, ASKED, GONE, STAYS };				     /* who asked for it was told */
+mtype = { OWNER_STARTS, OWNER_RUNS, OWNER_LEAVES, OWNER_STANDS, OWNER_MOVES, OWNER_HANDED,
+	  OWNER_GATHERS, OWNER_RETURNS, OWNER_AWAY }; /* vmm/cli/run/owner_life.h */
+mtype = { OWNER_ON_THERE, OWNER_ON_LOST, OWNER_ON_GATHERED, OWNER_ON_ASKED, OWNER_ON_STILL,
+	  OWNER_ON_TROUBLE, OWNER_ON_MOVE, OWNER_ON_GO, OWNER_ON_UP, OWNER_ON_FAILED,
+	  OWNER_ON_DOUBT, OWNER_ON_TAKEN, OWNER_ON_UNPREPARED, OWNER_ON_ALONE };
+mtype = { NOBODY, ASKED, GONE, STAYS };				     /* the answer to the user */
 
 /* Of each computer; 0 is the owner's. */
 chan down[COMPUTERS] = [4] of { mtype, byte };
@@ -52,24 +68,27 @@ chan up[COMPUTERS] = [1] of { mtype };
 bool dead[COMPUTERS], on[COMPUTERS]; /* on: its machine runs */
 bool held[COMPUTERS];		     /* the owner's machine has processes there */
 bool closed[COMPUTERS];		     /* the owner has closed its connection to it */
-bool left[COMPUTERS];		     /* it stands by no more */
-bool word[COMPUTERS];		     /* it was told there that the owner lives and has ended the machine's processes */
+bool left[COMPUTERS];		     /* its standby has ended */
+/* it was notified that the owner lives and has ended the machine's processes there */
+bool word[COMPUTERS];
 bool away[COMPUTERS], broken[COMPUTERS]; /* CUT, BREAKS */
 byte copy[COMPUTERS];
 
-mtype state = OFF, yield = NOT, answer = NOBODY;
-byte to;	     /* the standby that there is, or was last */
-byte taken = 1;	     /* the last checkpoint that stands */
-byte copied, sends;  /* as far as was sent to it; what is on its way */
-byte heard;	     /* of what the owner has heard that it was kept */
+mtype state = OFF, owner = OWNER_STARTS, answer = NOBODY;
+mtype was; /* in happens() */
+byte to;	     /* the computer of the present or last standby */
+byte taken = 1;	     /* the last complete checkpoint */
+byte copied, sends;  /* the last one sent to the standby; the one that is being sent */
+byte heard;	     /* the last one that the standby has confirmed to the owner */
 bool prepared, pulls, pulls_last, last, changed, ending, ended, over, told, unsaid, noticed;
 
+#define LEAVING (owner == OWNER_LEAVES || owner == OWNER_STANDS)
 #define MACHINES (on[0] + on[1] + on[2])
 #define NEAR(i, j) (!dead[j] && away[j] == away[i])
 #define HALF(i) ((NEAR(i, 0) + NEAR(i, 1) + NEAR(i, 2)) * 2 >= COMPUTERS)
 #define CONNECTED(i) (!dead[0] && !closed[i] && !broken[i] && !away[i])
 
-/* Of a connection that is cut, ssh and the standby know after 15 s. */
+/* ssh and the standby notice a cut connection after 15 s. */
 #define TOO_SOON (away[to] && !dead[0] && on[0] && !noticed)
 #define IS_AWAY (away[to] && !TOO_SOON)
 
@@ -82,9 +101,9 @@ inline run_machine(i, from)
 	assert(MACHINES == 1 || (told && away[1] + away[2]))
 }
 
-/* --- the owner ---------------------------------------------------------------------------------------------------------- */
+/* --- the owner -------------------------------------------------------------------------------- */
 
-/* What is said to the dead is lost. */
+/* Send a message to the standby; it is lost if that is dead. */
 inline say(what, n)
 {
 	if
@@ -92,7 +111,7 @@ inline say(what, n)
 	:: else
 	fi
 }
-/* Its machine ends on the others, and it says so. */
+/* End the machine on the other computers, and notify the standby. */
 inline leave_machine()
 {
 	on[0] = false;
@@ -100,13 +119,30 @@ inline leave_machine()
 	for (i : 1 .. STANDBYS) { word[i] = word[i] || (held[i] && NEAR(0, i)) }
 #endif
 }
-/* Host 0. */
-inline stays()
+/* It happens to the owner: a row of the table holds, or the event cannot come.  Host 0 may stay
+ * after all: then the one who asked is told, and the last checkpoint is taken back if it has not
+ * begun, or the machine goes on behind it. */
+inline happens(event)
 {
-	yield = NOT;
-	last = false;
-	pulls_last = false;
-	answer = STAYS
+	was = owner;
+	if
+#define LIFE(state, on_event, next, action) \
+	:: was == OWNER_##state && event == OWNER_ON_##on_event -> owner = OWNER_##next
+#include "vmm/cli/run/owner_life.def"
+	:: else -> assert(false)
+	fi;
+	if
+	:: (was == OWNER_LEAVES || was == OWNER_STANDS) && !LEAVING && owner != OWNER_HANDED ->
+		answer = STAYS;
+		last = last && pulls && pulls_last
+	:: else
+	fi;
+	if
+	:: owner == OWNER_RUNS && (was == OWNER_STANDS || event == OWNER_ON_STILL) ->
+		last = false; pulls_last = false
+	:: else
+	fi;
+	was = 0
 }
 /* on_failed() of vmm/cli/run/run_standby.c. */
 inline fail()
@@ -115,9 +151,8 @@ inline fail()
 	sends = 0; heard = 0; prepared = false; changed = false; unsaid = false;
 	if
 	:: ending -> skip
-	:: !ending && state == GOES -> yield = BACK
-	:: !ending && state != GOES && yield == STANDS -> stays()
-	:: else
+	:: !ending && state == GOES -> happens(OWNER_ON_FAILED)
+	:: !ending && state != GOES -> happens(OWNER_ON_ALONE)
 	fi;
 	ending = false;
 	state = OFF
@@ -134,24 +169,33 @@ inline end_standby()
 }
 
 #ifdef EARLY
-#define LAGS (taken != copied && yield != STANDS)
+#define LAGS (taken != copied && owner != OWNER_STANDS)
 #else
 #define LAGS (taken != copied)
 #endif
-#define WANTS (on[0] && !ended && yield != LEFT && yield != BACK)
+#define WANTS (on[0] && !ended && (owner == OWNER_RUNS || LEAVING))
 #define READY_FOR_MORE (WANTS && state == IDLE && !ending)
 
-inline next_step()
-{
-	if
-	:: yield == NOT && prepared -> prepared = false; say(RELEASE, 0)
-	:: !(yield == NOT && prepared) && changed -> changed = false; state = STARTS; say(ORDERS, 0)
-	:: !(yield == NOT && prepared) && !changed && LAGS -> copied = taken; sends = taken; state = COPIES; say(BEGIN, 0)
-	:: !(yield == NOT && prepared) && !changed && !LAGS && !prepared -> state = PREPARES; say(PREPARE, 0)
-	:: !changed && !LAGS && prepared && yield == WANTED -> last = true
-	:: !changed && !LAGS && prepared && yield == STANDS -> yield = LEFT; leave_machine(); state = GOES; unsaid = true
-	fi
-}
+/* A step of the table, if its facts hold.  The end of a standby whose host leaves is below. */
+#define Y(fact) (fact)
+#define N(fact) !(fact)
+#define X(fact) true
+#define FACTS(wanted, idle, there, leaves, stands, is_prepared, orders, has_copy, replaces, stops) \
+	(!dead[0] && wanted(WANTS) && idle(state == IDLE && !ending) && there(on[0]) && \
+	 leaves(LEAVING) && stands(owner == OWNER_STANDS) && is_prepared(prepared) && \
+	 orders(!changed) && has_copy(!LAGS) && replaces(pulls) && stops(last))
+#define STEP(step, ...) STEP_##step(FACTS(__VA_ARGS__))
+#define STEP_END(facts)
+#define STEP_RELEASE(facts) :: atomic { facts -> prepared = false; say(RELEASE, 0) }
+#define STEP_ORDER(facts) \
+	:: atomic { facts -> changed = false; state = STARTS; say(ORDERS, 0) }
+#define STEP_COPY(facts) \
+	:: atomic { facts -> copied = taken; sends = taken; state = COPIES; say(BEGIN, 0) }
+#define STEP_PREPARE(facts) :: atomic { facts -> state = PREPARES; say(PREPARE, 0) }
+#define STEP_LAST(facts) :: atomic { facts -> last = true }
+#define STEP_GO(facts) \
+	:: atomic { facts -> happens(OWNER_ON_GO); leave_machine(); state = GOES; unsaid = true }
+
 #ifdef NO_DOUBT_THEN
 #define DOUBTS_THEN false
 #else
@@ -167,8 +211,6 @@ inline next_step()
 #else
 #define FORGOTTEN (!broken[to] || left[to] || dead[to])
 #endif
-#define THERE_IS_A_STEP ((yield == NOT && prepared) || changed || (LAGS && !pulls) || (!LAGS && yield == WANTED && (!prepared || !last)) || \
-			 (!LAGS && yield == STANDS))
 
 inline hear()
 {
@@ -179,58 +221,79 @@ inline hear()
 	:: !ending && said == READY -> assert(state == STARTS); state = IDLE
 	:: !ending && said == KEPT -> assert(state == COPIES); state = IDLE; heard = copied
 	:: !ending && said == PREPARED -> assert(state == PREPARES); state = IDLE; prepared = true
-	:: !ending && said == UNPREPARED -> assert(state == PREPARES); state = IDLE; stays()
-	:: !ending && said == UP -> assert(state == GOES); state = OFF; closed[to] = true; answer = GONE; over_here = true
+	:: !ending && said == UNPREPARED -> assert(state == PREPARES); state = IDLE;
+		happens(OWNER_ON_UNPREPARED)
+	:: !ending && said == UP -> assert(state == GOES); state = OFF; closed[to] = true;
+		happens(OWNER_ON_UP); answer = GONE; over_here = true
 	fi
 }
 
-active proctype owner()
+/* From the last checkpoint. */
+inline go_back()
+{
+	happens(OWNER_ON_GATHERED);
+	run_machine(0, taken);
+	happens(OWNER_ON_THERE)
+}
+
+active proctype owner_process()
 {
 	byte i;
 	mtype said;
 	bool over_here; /* this process has ended */
 
-	atomic { on[0] = true; held[1] = true; held[2] = true };
+	atomic { happens(OWNER_ON_THERE); on[0] = true; held[1] = true; held[2] = true };
 	do
 	:: atomic { dead[0] || over_here -> break }
 
 	/* the machine */
-	:: atomic { !dead[0] && WANTS && !pulls && (taken <= CHECKPOINTS || last) && yield != STANDS && !IN_USE ->
+	:: atomic { !dead[0] && WANTS && !pulls && (taken <= CHECKPOINTS || last) &&
+		owner != OWNER_STANDS && !IN_USE ->
 		pulls = true;
 		pulls_last = last }
-	:: atomic { !dead[0] && WANTS && pulls -> pulls = false; taken++; if :: pulls_last -> yield = STANDS :: else fi }
-	:: atomic { !dead[0] && WANTS && pulls && pulls_last -> pulls = false; stays() } /* it could not be taken */
-	:: atomic { !dead[0] && WANTS && answer == NOBODY -> answer = ASKED; yield = WANTED }
+	:: atomic { !dead[0] && WANTS && pulls ->
+		pulls = false; taken++;
+		if :: pulls_last -> happens(OWNER_ON_STILL) :: else fi }
+	/* it could not be taken */
+	:: atomic { !dead[0] && WANTS && pulls && pulls_last ->
+		pulls = false; last = false; pulls_last = false;
+		happens(OWNER_ON_TROUBLE) }
+	:: atomic { !dead[0] && WANTS && answer == NOBODY ->
+		answer = ASKED; happens(OWNER_ON_ASKED) }
 	:: atomic { !dead[0] && WANTS ->
 		ended = true;
 		if :: state != OFF && !ending -> end_standby() :: else fi }
-	:: atomic { !dead[0] && ended && state == OFF -> leave_machine(); over = true; over_here = true }
+	:: atomic { !dead[0] && ended && state == OFF -> leave_machine(); over = true;
+		over_here = true }
 	/* The standby that was told to go on does not. */
-	:: atomic { !dead[0] && yield == BACK ->
-		yield = NOT;
-		last = false;
+	:: atomic { !dead[0] && owner == OWNER_GATHERS ->
+		last = false; pulls_last = false;
 		answer = STAYS;
-#ifndef STUCK
+#ifdef STUCK
+		happens(OWNER_ON_GATHERED);
+#else
 		if
 		:: away[to] && !HALF(0) && DOUBTS_THEN -> dead[0] = true; goto end
-		:: else -> run_machine(0, taken)
+		:: else -> go_back()
 		fi;
 #endif
 		for (i : 1 .. STANDBYS) { held[i] = !dead[i] && !away[i]; word[i] = false } }
 
 #ifdef CUT
-	/* Hosts are lost. A standby that is silent may live: with fewer than half of the hosts this one ends, as if it were dead. */
+	/* Hosts are lost.  A silent standby may live: with fewer than half of the hosts the owner
+	 * ends, as if it were dead. */
 	:: atomic { !dead[0] && on[0] && !noticed && away[1] + away[2] ->
 		noticed = true;
 		on[0] = false;
 		pulls = false;
-		if :: yield != NOT -> stays() :: else fi;
+		happens(OWNER_ON_LOST);
+		last = false; pulls_last = false;
 #ifdef NO_DOUBT
-		run_machine(0, taken)
+		go_back()
 #else
 		if
 		:: state != OFF && away[to] && copied && !HALF(0) -> dead[0] = true; goto end
-		:: else -> run_machine(0, taken)
+		:: else -> go_back()
 		fi
 #endif
 	}
@@ -240,15 +303,22 @@ active proctype owner()
 	:: atomic { !dead[0] && WANTS && state == OFF && to < STANDBYS && FORGOTTEN ->
 		to++; state = STARTS; copied = 0;
 		say(ORDERS, 0) }
-	:: atomic { !dead[0] && WANTS && state == OFF && to == STANDBYS && yield != NOT -> stays() }
-	:: atomic { !dead[0] && READY_FOR_MORE && THERE_IS_A_STEP -> next_step() }
-	:: atomic { !dead[0] && READY_FOR_MORE && to == 1 && yield == NOT && !changed -> changed = true }
-	:: atomic { !dead[0] && WANTS && yield == NOT && state != OFF && !ending -> end_standby() } /* its host goes */
-	:: atomic { !dead[0] && sends && !ending -> if :: sends != taken -> sends = TORN :: else fi; say(COMMIT, sends); sends = 0 }
+	:: atomic { !dead[0] && WANTS && state == OFF && to == STANDBYS && LEAVING ->
+		happens(OWNER_ON_TROUBLE) }
+#include "vmm/cli/run/standby_step.def"
+	:: atomic { !dead[0] && READY_FOR_MORE && to == 1 && !LEAVING && !changed ->
+		changed = true }
+	/* its host goes */
+	:: atomic { !dead[0] && WANTS && !LEAVING && state != OFF && !ending -> end_standby() }
+	:: atomic { !dead[0] && sends && !ending -> if :: sends != taken -> sends = TORN :: else fi;
+		say(COMMIT, sends); sends = 0 }
 	:: atomic { !dead[0] && unsaid -> unsaid = false; say(GO, 0) }
 	:: atomic { !dead[0] && state != OFF && nempty(up[to]) -> up[to]?said; hear(); said = 0 }
-	:: atomic { !dead[0] && state != OFF && empty(up[to]) && (dead[to] || left[to] || IS_AWAY || broken[to]) -> fail() }
-	:: atomic { !dead[0] && state != OFF && nempty(up[to]) && (dead[to] || IS_AWAY || broken[to]) -> up[to]?said; said = 0; fail() } /* lost on the way */
+	:: atomic { !dead[0] && state != OFF && empty(up[to]) &&
+		(dead[to] || left[to] || IS_AWAY || broken[to]) -> fail() }
+	/* lost on the way */
+	:: atomic { !dead[0] && state != OFF && nempty(up[to]) &&
+		(dead[to] || IS_AWAY || broken[to]) -> up[to]?said; said = 0; fail() }
 #ifdef IMPATIENT
 	:: atomic { !dead[0] && state == GOES -> fail() }
 #endif
@@ -256,7 +326,7 @@ active proctype owner()
 end:	skip
 }
 
-/* --- a standby ---------------------------------------------------------------------------------------------------------- */
+/* --- a standby -------------------------------------------------------------------------------- */
 
 inline tell(what)
 {
@@ -292,15 +362,18 @@ end_never_started:
 		if
 		:: what == ORDERS -> if :: true -> tell(READY) :: true -> tell(REFUSED); REFUSES fi
 		:: what == BEGIN
-		:: what == COMMIT -> if :: true -> copy[me] = n; tell(KEPT) :: true -> tell(REFUSED); REFUSES fi
-		:: what == PREPARE -> if :: true -> is_prepared = true; tell(PREPARED) :: true -> tell(UNPREPARED) fi
+		:: what == COMMIT -> if :: true -> copy[me] = n; tell(KEPT) :: true ->
+			tell(REFUSED); REFUSES fi
+		:: what == PREPARE -> if :: true -> is_prepared = true; tell(PREPARED) :: true ->
+			tell(UNPREPARED) fi
 		:: what == RELEASE -> assert(is_prepared); is_prepared = false
 		:: what == GO -> assert(is_prepared); goto go
 		:: what == END -> leave()
 		fi;
 		what = 0;
 		n = 0 }
-	:: atomic { !dead[me] && to >= me && !CONNECTED(me) && (empty(down[me]) || dead[0] || broken[me] || away[me]) && !TOO_SOON -> break }
+	:: atomic { !dead[me] && to >= me && !CONNECTED(me) &&
+		(empty(down[me]) || dead[0] || broken[me] || away[me]) && !TOO_SOON -> break }
 	od;
 
 	/* The owner is lost, as it seems. */
@@ -324,7 +397,7 @@ end_never_started:
 	fi;
 	goto end;
 
-go:	/* it was told to go on */
+go:	/* it was ordered to take over */
 	told = true;
 	if
 	:: atomic { dead[me] -> goto end }
@@ -335,7 +408,7 @@ go:	/* it was told to go on */
 	:: atomic { dead[me] -> goto end }
 	:: atomic { !dead[me] -> tell(UP) }
 	fi;
-end:	/* nothing more is heard of it */
+end:	/* it sends nothing more */
 	atomic {
 		what = 0; n = 0; is_prepared = false;
 		do
@@ -345,11 +418,12 @@ end:	/* nothing more is heard of it */
 	}
 }
 
-/* --- what befalls them -------------------------------------------------------------------------------------------------- */
+/* --- deaths and cuts -------------------------------------------------------------------------- */
 
 inline die(i)
 {
-	atomic { !dead[i] && deaths < DEATHS -> dead[i] = true; on[i] = false; held[i] = false; copy[i] = 0; deaths++ }
+	atomic { !dead[i] && deaths < DEATHS -> dead[i] = true; on[i] = false; held[i] = false;
+		copy[i] = 0; deaths++ }
 }
 
 proctype fate()
@@ -360,16 +434,18 @@ end:	do
 	:: die(0)
 	:: die(1)
 	:: die(2)
-	/* processes of a machine that is no more */
+	/* processes of a machine that has ended */
 	:: atomic { held[1] && !on[0] -> held[1] = false }
 	:: atomic { held[2] && !on[0] -> held[2] = false }
 #ifdef CUT
-	:: atomic { away[1] + away[2] == 0 -> if :: away[1] = true :: away[2] = true :: away[1] = true; away[2] = true fi }
+	:: atomic { away[1] + away[2] == 0 ->
+		if :: away[1] = true :: away[2] = true :: away[1] = true; away[2] = true fi }
 	:: atomic { held[1] && away[1] -> held[1] = false }
 	:: atomic { held[2] && away[2] -> held[2] = false }
 #endif
 #ifdef BREAKS
-	:: atomic { broken[1] + broken[2] == 0 && state != OFF && state != GOES -> broken[to] = true }
+	:: atomic { broken[1] + broken[2] == 0 && state != OFF && state != GOES ->
+		broken[to] = true }
 #endif
 	od
 }
@@ -383,5 +459,6 @@ init {
 	:: over -> assert((on[0] || (on[1] && !away[1]) || (on[2] && !away[2])) == 0)
 	:: else -> assert(MACHINES >= 1 || ((dead[0] || answer == GONE) && LOST(1) && LOST(2)))
 	fi;
-	assert(dead[0] || over || answer == NOBODY || (answer == STAYS && on[0]) || (answer == GONE && !on[0]))
+	assert(dead[0] || over || answer == NOBODY || (answer == STAYS && on[0]) ||
+		(answer == GONE && !on[0]))
 }

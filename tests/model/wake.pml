@@ -1,15 +1,20 @@
-/* wake.pml - a post to a CPU of the direct engine, and its timer, reach it: as a Promela model.
+/* wake.pml - a Promela model of how a post to a CPU of the direct engine, and the CPU's timer,
+ * reach it.
  *
- * The CPU is one thread of control, in one of two VM processes at a time.  What stands here in steps are base/hostshm.c's
- * hostshm_kick(), and of vmproc/ until_it_can_run(), sleep_halted(), arm_timer(), the handler of kicks and the gate's way out.
- * A signal is handled at any step after it was sent: in the process that has the CPU, where it is then; in the other, asleep.
+ * The CPU is one thread of control, in one of two VM processes at a time.  The steps of the model
+ * are those of hostshm_kick() in base/hostshm.c, of engine_until_ready(), sleep_halted() and
+ * arm_timer() in engine/loop.c, and of the handler of kicks and the gate's way out in vmproc/.  A
+ * signal is handled at any step after it was sent: in the process that has the CPU, wherever that
+ * is then; in the other process, while it sleeps.
  *
- * The guest runs until it is stopped, halts, changes to the other VM process, or sets its timer; POSTERS post and kick, each as
- * soon as its last post was collected.  What must hold: when nothing moves any more, nothing waits.
+ * The guest runs until it is stopped, halts, changes to the other VM process, or sets its timer.
+ * POSTERS post and kick, each as soon as its last post was collected.  What must hold: when nothing
+ * can happen any more, no post and no timer interrupt waits.
  *
- * Options (-D) that must fail: LOOK_FIRST: posts are looked at before the state says where the CPU is; NO_LOOK: the way out does
- * not look for a kick; SPACE_LATE: the state says RUNNING before it is known in which process; NO_WORD: the futex's word does
- * not move; KEEP_ARMED: a timer's signal that comes within the engine is not noted as spent.
+ * Options (-D) that must fail: LOOK_FIRST: posts are read before the state says where the CPU is;
+ * NO_LOOK: the way out does not check for a kick; SPACE_LATE: the state is RUNNING before the slot
+ * names the process; NO_WORD: the futex's word does not change; KEEP_ARMED: a timer's signal that
+ * arrives within the engine is not recorded as spent.
  */
 #ifndef POSTERS
 #define POSTERS 1
@@ -24,19 +29,19 @@
 mtype = { MONITOR, RUNNING, HALTED };
 mtype state = MONITOR;
 byte space; /* which process has the CPU, as the kickers read it */
-byte me;    /* and in truth */
+byte me;    /* the process that has the CPU */
 byte wake;
-bool asleep, halted, between; /* between: the way out has looked, and the guest does not run yet */
+bool asleep, halted, between; /* between: the way out has checked, and the guest does not run */
 bool post[POSTERS], kick[2], alarm[2], kicked[2];
 
 byte deadline, passed, times; /* 0: none; passed: the last one that time has reached */
-byte armed[2];		      /* what a process believes its host timer to be set to */
-byte host_timer[2];	      /* and what it is */
+byte armed[2];		      /* its host timer, as a process has recorded it */
+byte host_timer[2];	      /* the true setting */
 
 #define POSTED (post[0] || post[POSTERS - 1])
 #define DUE (deadline && passed == deadline)
 
-/* Signals that come at this instruction of the engine, or none. */
+/* Handle the signals that arrive at this instruction of the engine, or none. */
 inline handle()
 {
 	if
@@ -75,7 +80,8 @@ again:
 		if
 		:: !more && !DUE ->
 			atomic { if :: wake == word -> asleep = true :: else fi }
-			!asleep || DUE || kick[me] || alarm[me]; /* until it is woken, the time has come, or a signal has */
+			/* until it is woken, the time has come, or a signal has */
+			!asleep || DUE || kick[me] || alarm[me];
 			asleep = false
 		:: else
 		fi;
@@ -141,12 +147,13 @@ way_out:
 	goto again
 }
 
-/* A process that sleeps handles what comes. */
+/* The process that sleeps handles its signals. */
 active proctype sleeper()
 {
 end:	do
 	:: atomic { kick[1 - me] -> kick[1 - me] = false; kicked[1 - me] = true }
-	:: atomic { alarm[1 - me] -> alarm[1 - me] = false; kicked[1 - me] = true; armed[1 - me] = 0 }
+	:: atomic { alarm[1 - me] -> alarm[1 - me] = false; kicked[1 - me] = true;
+		armed[1 - me] = 0 }
 	od
 }
 
@@ -180,7 +187,7 @@ active [POSTERS] proctype poster()
 	od
 }
 
-/* Nothing moves any more. */
+/* Nothing can happen any more. */
 active proctype end_of_all()
 {
 end:	timeout -> assert(!POSTED && !DUE)

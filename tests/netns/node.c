@@ -1,17 +1,20 @@
-/* node.c - one process of tests/netns/run: sends to every other process for as long as it is told, and checks that what
- * the others send arrives once and in order, and what they multicast once; at the end all values are combined.
+/* node.c - one process of tests/netns/run.  It sends to every other process until it is told to
+ * stop, and checks that each message of the others arrives once and in order, and each of their
+ * multicasts once.  At the end a reduction combines all values.
  *
  *   node CONFIG TAG INDEX COUNT NEIGHBOURS
  *
- * COUNT processes share the virtual nodes, WIDTH each.  NEIGHBOURS ("0,3,4") are those to whom it must have a direct link
- * at the end, and no others.  The script talks to it by files in the current folder (it makes the first four):
+ * COUNT processes share the virtual nodes, WIDTH each.  NEIGHBOURS ("0,3,4") are the processes to
+ * which it must have a direct link at the end, and to no others.  The script and the processes
+ * communicate by files in the current folder (the script makes the first four):
  *
- *   enough   send no more; tell everybody how many it were
+ *   enough   send no more; announce the number of messages to every process
  *   stop     leave
- *   away.I   process I leaves for a while, with its state in state.I and its messages in log.I; it reads both when it starts
+ *   away.I   process I leaves for a while, with its state in state.I and its messages in log.I;
+ *            it reads both when it starts again
  *   late.I   process I will start later: do not wait for its first message
- *   met.I    process I writes it when it has heard of everybody
- *   done.I   process I writes it when it has received everything, and its neighbours are the right ones
+ *   met.I    process I writes it when it has received a message from each process
+ *   done.I   process I writes it when it has received everything, and has the right neighbours
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,20 +22,34 @@
 #include <unistd.h>
 #include "phnx/phnx.h"
 
-enum { WIDTH = 5, MOST = 16, MOST_MESSAGES = 1 << 16, LARGE = 100000, LARGE_EVERY = 32, PACE_US = 10000,
-       CAST_EVERY = 16, REDUCE_US = 300000000, TAG = 1, CAST = 2, REDUCTION = 3 };
+enum {
+	WIDTH = 5,
+	MOST = 16,
+	MOST_MESSAGES = 1 << 16,
+	LARGE = 100000,
+	LARGE_EVERY = 32,
+	PACE_US = 10000,
+	CAST_EVERY = 16,
+	REDUCE_US = 300000000,
+	TAG = 1,
+	CAST = 2,
+	REDUCTION = 3
+};
 
 struct message {
 	int source;
 	unsigned number;	/* of the source's messages to this process */
-	bool last;		/* there were `number` of them; this one is none of them */
-	unsigned casts;		/* the source's multicasts, of which `number` is the number of this one, if it is one */
+	bool last;		/* the last message; `number` is the number of those before it */
+	/* the number of the source's multicasts; of a multicast, `number` counts these */
+	unsigned casts;
 };
 struct peer {
 	unsigned sent, received, announced;
-	unsigned casts, casts_announced;	/* multicasts that came from it; of this process itself: that it sent */
+	/* multicasts received from it; for this process itself: sent by it */
+	unsigned casts, casts_announced;
 	unsigned char cast_seen[MOST_MESSAGES];
-	unsigned next[WIDTH];		/* the smallest number that may come to each virtual node */
+	/* the smallest number that may arrive at each virtual node */
+	unsigned next[WIDTH];
 	bool told, heard_last;
 	ph_vp_t name;
 	unsigned char seen[MOST_MESSAGES];
@@ -70,7 +87,8 @@ static void fail(const char *what, int source, unsigned number)
 	_exit(1);
 }
 
-/* What finds no room in a queue is tried again in the next round: a process that waits cannot be stopped. */
+/* A message that finds no room in a queue is sent again in the next round: a process that waits
+ * cannot be stopped. */
 static void send_next(int to, bool last)
 {
 	static char buf[LARGE];
@@ -173,14 +191,16 @@ static unsigned parse_set(char *list)
 	return set;
 }
 
-/* What a process that is away must remember, but for its messages, which ph_finalize() stores. */
+/* Save or load the state of a process that is away, except its messages, which ph_finalize()
+ * stores. */
 static bool state(const char *mode)
 {
 	char path[64];
 
 	snprintf(path, sizeof path, "state.%d", me);
 	FILE *f = fopen(path, mode);
-	bool ok = f && (*mode == 'w' ? fwrite(peers, sizeof peers, 1, f) : fread(peers, sizeof peers, 1, f)) == 1;
+	bool ok = f && (*mode == 'w' ? fwrite(peers, sizeof peers, 1, f)
+				     : fread(peers, sizeof peers, 1, f)) == 1;
 	return (!f || fclose(f) == 0) && ok;
 }
 
@@ -193,7 +213,7 @@ static void leave_for_a_while(void)
 	_exit(state("w") ? 0 : 1);
 }
 
-/* Sends once to everybody; false when everybody has been told that nothing follows. */
+/* Send one message to every process.  False: every process has been sent its last message. */
 static bool send_round(void)
 {
 	static unsigned round;
@@ -215,7 +235,7 @@ static void unite(void *into, const void *from, size_t len)
 	(void)len;
 }
 
-/* Everybody's bit comes to everybody. */
+/* Reduce a bit of each process to all processes. */
 static bool reduce_all(void)
 {
 	unsigned all;
@@ -256,8 +276,11 @@ static void run(unsigned wanted)
 	}
 	if (!done) {
 		for (int i = 0; i < count; i++)
-			fprintf(stderr, "%d: of process %d: %u received, %u announced; %u and %u multicasts\n", me, i,
-				peers[i].received, peers[i].announced, peers[i].casts, peers[i].casts_announced);
+			fprintf(stderr,
+				"%d: of process %d: %u received, %u announced; %u and %u "
+				"multicasts\n",
+				me, i, peers[i].received, peers[i].announced, peers[i].casts,
+				peers[i].casts_announced);
 		fprintf(stderr, "%d: neighbours %#x, expected %#x\n", me, neighbours(), wanted);
 		_exit(1);
 	}
@@ -277,7 +300,8 @@ int main(int argc, char **argv)
 	snprintf(log, sizeof log, "log.%d", me);
 	bool back = state("r");
 	ph_set_error_callback(on_error, NULL);
-	ph_init(0, count * WIDTH, argv[1], argv[2], "netns", back && access(log, F_OK) == 0 ? log : NULL);
+	ph_init(0, count * WIDTH, argv[1], argv[2], "netns",
+		back && access(log, F_OK) == 0 ? log : NULL);
 	ph_vps_t mine = ph_vps_create_range(me * WIDTH, (me + 1) * WIDTH);
 	ph_assume_vps(mine);
 	ph_vps_destroy(mine);

@@ -16,16 +16,19 @@ static struct sim *the_sim; /* the callbacks' context is a node */
 
 static void print_repeat(const struct sim *sim)
 {
-	fprintf(stderr, "  seed %llu failed; repeat: build/tests/sim/%s --seed %llu --nodes %u%s%s --trace\n",
-		(unsigned long long)sim->seed, program_invocation_short_name, (unsigned long long)sim->seed, sim->n_nodes,
-		sim->fault_name ? " --fault " : "", sim->fault_name ? sim->fault_name : "");
+	fprintf(stderr, "  seed %llu failed; repeat: build/tests/sim/%s --seed %llu --nodes "
+		"%u%s%s --trace\n",
+		(unsigned long long)sim->seed, program_invocation_short_name,
+		(unsigned long long)sim->seed, sim->n_nodes, sim->fault_name ? " --fault " : "",
+		sim->fault_name ? sim->fault_name : "");
 }
 
 void sim_fail(struct sim *sim, const char *format, ...)
 {
 	va_list arguments;
 
-	fprintf(stderr, "%s: %llu ns: ", program_invocation_short_name, (unsigned long long)sim->now_ns);
+	fprintf(stderr, "%s: %llu ns: ", program_invocation_short_name,
+		(unsigned long long)sim->now_ns);
 	va_start(arguments, format);
 	vfprintf(stderr, format, arguments);
 	va_end(arguments);
@@ -47,7 +50,7 @@ void sim_trace(struct sim *sim, const char *format, ...)
 	printf("\n");
 }
 
-/* Most messages are quick; now and then one takes long, and now and then a pair is slow for a while. */
+/* Most messages are quick.  Some take long, and at times a pair of nodes is slow for a while. */
 static uint64_t network_delay(struct sim *sim, unsigned from, unsigned to)
 {
 	if (sim_chance(sim, 2))
@@ -57,8 +60,8 @@ static uint64_t network_delay(struct sim *sim, unsigned from, unsigned to)
 	return 5000 + sim_random(sim, 50000);
 }
 
-void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event *event, const void *payload,
-		  uint32_t payload_bytes)
+void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event *event,
+		  const void *payload, uint32_t payload_bytes)
 {
 	uint64_t *last = &sim->last_delivery[from][to];
 
@@ -78,8 +81,8 @@ void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event 
 	events_add(event);
 }
 
-static void on_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload,
-		    uint32_t payload_bytes)
+static void on_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body,
+		    const void *payload, uint32_t payload_bytes)
 {
 	struct sim_node *node = ctx;
 	struct sim *sim = the_sim;
@@ -87,16 +90,18 @@ static void on_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *
 	struct sim_event event = { .kind = EVENT_DELIVER, .type = type, .body = *body, .to = to };
 
 	cluster_send(sim, node->index, peer, &event, payload, payload_bytes);
-	sim_trace(sim, "node %u -> %u %s page %u txn %u for %u acks %u, at %llu", node->index, peer, wire_type_name(type),
-		  body->gfn, body->txn, body->requester, body->acks, (unsigned long long)event.at_ns);
+	sim_trace(sim, "node %u -> %u %s page %u txn %u for %u acks %u, at %llu", node->index, peer,
+		  wire_type_name(type), body->gfn, body->txn, body->requester, body->acks,
+		  (unsigned long long)event.at_ns);
 }
 
-static void on_send_home(void *ctx, const struct msg_home *body, const void *payload, uint32_t payload_bytes)
+static void on_send_home(void *ctx, const struct msg_home *body, const void *payload,
+			 uint32_t payload_bytes)
 {
 	hosts_send_home(the_sim, ((struct sim_node *)ctx)->index, body, payload, payload_bytes);
 }
 
-/* One writer or many readers, whoever looks. Called after each raise of a right. */
+/* Checks that a page has one writer or many readers.  Called after each raise of a right. */
 static void check_rights(struct sim *sim, gfn_t gfn)
 {
 	unsigned readers = 0, writers = 0;
@@ -120,7 +125,8 @@ static void on_take(void *ctx, gfn_t gfn, enum page_right new_right, void *conte
 	if (new_right == PAGE_NONE && node->right[gfn] != PAGE_NONE)
 		hosts_page_goes(the_sim, node->index, gfn);
 	if (node->right[gfn] < new_right)
-		sim_fail(the_sim, "node %u: take raises page %u from %d to %d", node->index, gfn, node->right[gfn], new_right);
+		sim_fail(the_sim, "node %u: take raises page %u from %d to %d", node->index, gfn,
+			 node->right[gfn], new_right);
 	node->right[gfn] = (uint8_t)new_right;
 	if (contents)
 		memcpy(contents, node->memory[gfn], PAGE_BYTES);
@@ -132,9 +138,11 @@ static void on_fill(void *ctx, gfn_t gfn, const void *contents, enum page_right 
 {
 	struct sim_node *node = ctx;
 
-	sim_trace(the_sim, "node %u: fill page %u, right %d%s", node->index, gfn, right, contents ? "" : ", zeros");
+	sim_trace(the_sim, "node %u: fill page %u, right %d%s", node->index, gfn, right,
+		  contents ? "" : ", zeros");
 	if (node->right[gfn] != PAGE_NONE)
-		sim_fail(the_sim, "node %u: fill of page %u, which has right %d", node->index, gfn, node->right[gfn]);
+		sim_fail(the_sim, "node %u: fill of page %u, which has right %d", node->index, gfn,
+			 node->right[gfn]);
 	if (contents)
 		memcpy(node->memory[gfn], contents, PAGE_BYTES);
 	else
@@ -150,7 +158,8 @@ static void on_upgrade(void *ctx, gfn_t gfn)
 
 	sim_trace(the_sim, "node %u: raise page %u", node->index, gfn);
 	if (node->right[gfn] != PAGE_READ && !the_sim->expect_fault)
-		sim_fail(the_sim, "node %u: raise of page %u, which has right %d", node->index, gfn, node->right[gfn]);
+		sim_fail(the_sim, "node %u: raise of page %u, which has right %d", node->index, gfn,
+			 node->right[gfn]);
 	hosts_page_changes(the_sim, node->index, gfn);
 	node->right[gfn] = PAGE_WRITE;
 	check_rights(the_sim, gfn);
@@ -171,17 +180,19 @@ static uint32_t on_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 
 static void on_after_us(void *ctx, gfn_t gfn, uint32_t us)
 {
-	struct sim_event event = { .kind = EVENT_RETRY, .node = (uint8_t)((struct sim_node *)ctx)->index,
-				   .at_ns = the_sim->now_ns + us * 1000ull, .body.gfn = gfn };
+	struct sim_event event = { .kind = EVENT_RETRY,
+				   .node = (uint8_t)((struct sim_node *)ctx)->index,
+				   .at_ns = the_sim->now_ns + us * 1000ull,
+				   .body.gfn = gfn };
 
 	events_add(&event);
-	if (sim_chance(the_sim, 20)) { /* too early is harmless */
+	if (sim_chance(the_sim, 20)) { /* a retry that comes too early is harmless */
 		event.at_ns = the_sim->now_ns + 1;
 		events_add(&event);
 	}
 }
 
-/* A node's memory is mapped as long as this process lives; a file, as a daemon's is. */
+/* Makes a node's memory: a file, as a daemon's is, mapped as long as this process lives. */
 static void make_ram(struct sim_node *node, unsigned n_pages)
 {
 	static struct { int fd; uint8_t *bytes; } ram[MAX_NODES];
@@ -189,7 +200,8 @@ static void make_ram(struct sim_node *node, unsigned n_pages)
 
 	if (!ram[node->index].bytes) {
 		ram[node->index].fd = memfd_create("ram", MFD_CLOEXEC);
-		ram[node->index].bytes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ram[node->index].fd, 0);
+		ram[node->index].bytes = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+					      ram[node->index].fd, 0);
 		if (ram[node->index].bytes == MAP_FAILED)
 			die("no memory for a node");
 	}
@@ -204,7 +216,8 @@ static void make_ram(struct sim_node *node, unsigned n_pages)
 struct dsm *cluster_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
 {
 	struct sim_node *node = &sim->nodes[index];
-	struct dsm_host host = { node, on_send, on_send_home, on_take, on_fill, on_upgrade, on_ready, on_hold_us, on_after_us };
+	struct dsm_host host = { node,	     on_send,  on_send_home, on_take,	  on_fill,
+				 on_upgrade, on_ready, on_hold_us,   on_after_us, NULL };
 
 	node->index = index;
 	node->dsm = dsm_new(index, n_nodes, sim->n_pages, &host);
@@ -252,24 +265,28 @@ void cluster_end(struct sim *sim)
 
 static void deliver(struct sim *sim, struct sim_event *event)
 {
-	struct msg_header header = { .type = event->type, .to = event->to, .from_node = event->from,
-				     .bytes = (uint32_t)sizeof(event->body) + (event->payload ? PAGE_BYTES : 0) };
+	struct msg_header header = { .type = event->type,
+				     .to = event->to,
+				     .from_node = event->from,
+				     .bytes = (uint32_t)sizeof(event->body) +
+					      (event->payload ? PAGE_BYTES : 0) };
 
 	if (hosts_lost(sim, event)) {
 		free(event->payload);
 		return;
 	}
-	sim_trace(sim, "node %u <- %u %s page %u txn %u", event->node, event->from, wire_type_name(event->type),
-		  event->body.gfn, event->body.txn);
+	sim_trace(sim, "node %u <- %u %s page %u txn %u", event->node, event->from,
+		  wire_type_name(event->type), event->body.gfn, event->body.txn);
 	if (!sim->nodes[event->node].dsm)
-		sim_fail(sim, "%s from node %u comes to node %u, which is gone", wire_type_name(event->type), event->from,
-			 event->node);
+		sim_fail(sim, "%s from node %u comes to node %u, which is gone",
+			 wire_type_name(event->type), event->from, event->node);
 	if (dsm_on_message(sim->nodes[event->node].dsm, &header, &event->body, event->payload))
-		sim_fail(sim, "node %u refuses %s from node %u", event->node, wire_type_name(event->type), event->from);
+		sim_fail(sim, "node %u refuses %s from node %u", event->node,
+			 wire_type_name(event->type), event->from);
 	free(event->payload);
 }
 
-/* What a host may do at any time: drop, hand over, fetch ahead. */
+/* Does what a host may do at any time: drop a copy, hand a page over, fetch ahead. */
 static void poke(struct sim *sim, const struct sim_event *event)
 {
 	struct dsm *dsm = sim->nodes[event->node].dsm;
@@ -282,7 +299,8 @@ static void poke(struct sim *sim, const struct sim_event *event)
 		dsm_drop(dsm, event->body.gfn);
 		break;
 	case 2:
-		dsm_handover(dsm, event->body.gfn, sim_chance(sim, 50) ? DSM_ANY_NODE : sim_random(sim, sim->n_nodes));
+		dsm_handover(dsm, event->body.gfn,
+			     sim_chance(sim, 50) ? DSM_ANY_NODE : sim_random(sim, sim->n_nodes));
 		break;
 	case 3:
 		dsm_want(dsm, event->body.gfn, sim_chance(sim, 70) ? PAGE_READ : PAGE_WRITE);
@@ -331,7 +349,8 @@ void cluster_run(struct sim *sim)
 	sim->went_back = false;
 	cluster_watch(sim);
 	for (unsigned i = sim_random(sim, 12); i; i--) {
-		event = (struct sim_event){ .kind = EVENT_POKE, .at_ns = sim->now_ns + sim_random(sim, 2000000),
+		event = (struct sim_event){ .kind = EVENT_POKE,
+					    .at_ns = sim->now_ns + sim_random(sim, 2000000),
 					    .node = (uint8_t)sim_random(sim, sim->n_nodes),
 					    .body.gfn = sim_random(sim, sim->n_pages) };
 		events_add(&event);
@@ -354,7 +373,8 @@ unsigned cluster_home_of(struct sim *sim, gfn_t gfn)
 		if (!sim->nodes[i].dsm || !home_is_here(sim->nodes[i].dsm, gfn))
 			continue;
 		if (home != MAX_NODES)
-			sim_fail(sim, "page %u has its home on node %u and on node %u", gfn, home, i);
+			sim_fail(sim, "page %u has its home on node %u and on node %u", gfn, home,
+				 i);
 		home = i;
 	}
 	if (home == MAX_NODES)
@@ -362,7 +382,8 @@ unsigned cluster_home_of(struct sim *sim, gfn_t gfn)
 	return home;
 }
 
-/* Nothing is on its way: no page is in between, and each touched page has one owner, which its home knows. */
+/* Nothing is in flight: checks that no page is between two states, and that each touched page has
+ * one owner, which its home knows. */
 void cluster_check_idle(struct sim *sim)
 {
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++) {
@@ -376,19 +397,23 @@ void cluster_check_idle(struct sim *sim)
 			if (!dsm)
 				continue;
 			state = dsm->pages[gfn].state;
-			if (state != NODE_NONE && state != NODE_COPY && state != NODE_OWNED && state != NODE_WRITE)
-				sim_fail(sim, "node %u leaves page %u in %s", i, gfn, node_state_name[state]);
-			if (dsm_right(dsm, gfn) != sim->nodes[i].right[gfn] && !(sim->lowers &&
-			    dsm_right(dsm, gfn) == PAGE_WRITE && sim->nodes[i].right[gfn] == PAGE_READ))
+			if (state != NODE_NONE && state != NODE_COPY && state != NODE_OWNED &&
+			    state != NODE_WRITE)
+				sim_fail(sim, "node %u leaves page %u in %s", i, gfn,
+					 node_state_name[state]);
+			if (dsm_right(dsm, gfn) != sim->nodes[i].right[gfn] &&
+			    !(sim->lowers && dsm_right(dsm, gfn) == PAGE_WRITE &&
+			      sim->nodes[i].right[gfn] == PAGE_READ))
 				sim_fail(sim, "node %u: page %u: the rights differ", i, gfn);
 			owners |= (uint32_t)dsm_is_owner(dsm, gfn) << i;
 			holders |= (uint32_t)(dsm_right(dsm, gfn) != PAGE_NONE) << i;
 		}
 		if (home->state == HOME_BUSY || home->queue)
 			sim_fail(sim, "the home of page %u is left busy", gfn);
-		if (home->state == HOME_IDLE && (owners != 1u << home->owner || (holders & ~home->copyset)))
-			sim_fail(sim, "page %u: owners %#x, holders %#x, but the home has %u, %#x", gfn, owners, holders,
-				 home->owner, home->copyset);
+		if (home->state == HOME_IDLE &&
+		    (owners != 1u << home->owner || (holders & ~home->copyset)))
+			sim_fail(sim, "page %u: owners %#x, holders %#x, but the home has %u, %#x",
+				 gfn, owners, holders, home->owner, home->copyset);
 		if (home->state == HOME_UNTOUCHED && holders)
 			sim_fail(sim, "page %u: held by %#x, but untouched", gfn, holders);
 	}

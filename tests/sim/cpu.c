@@ -1,8 +1,10 @@
-/* cpu.c - virtual processors: in order, one access a step; with a store buffer when the run wants x86-TSO.
+/* cpu.c - virtual processors: in order, one access a step; with a store buffer if the run models
+ * x86-TSO.
  *
- * A store is performed when it reaches memory with the right to write there; sim->latest then says what every load of
- * that word has to see from now on.  Each load is checked at its own moment, so the order of steps is a witness that
- * the whole execution is sequentially consistent (or TSO, with the buffers in front).
+ * A store is performed when it reaches memory with the right to write there. sim->latest then says
+ * what every load of that word must return from now on.  Each load is checked at its own moment.
+ * So the order of steps is a witness that the whole execution is sequentially consistent (or TSO,
+ * with the buffers).
  */
 #include <string.h>
 #include "base/log.h"
@@ -10,7 +12,9 @@
 
 static void schedule(struct sim *sim, unsigned cpu, uint64_t delay_ns)
 {
-	struct sim_event event = { .kind = EVENT_CPU, .node = (uint8_t)cpu, .at_ns = sim->now_ns + delay_ns };
+	struct sim_event event = { .kind = EVENT_CPU,
+				   .node = (uint8_t)cpu,
+				   .at_ns = sim->now_ns + delay_ns };
 
 	events_add(&event);
 }
@@ -24,14 +28,16 @@ void cpu_start(struct sim *sim, unsigned cpu, uint32_t delay_ns)
 	schedule(sim, cpu, delay_ns);
 }
 
-void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word, uint32_t value)
+void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word,
+	     uint32_t value)
 {
 	bug_on(cpu->n_ops == SIM_MAX_OPS);
-	cpu->ops[cpu->n_ops++] = (struct sim_op){ .kind = (uint8_t)kind, .page = (uint8_t)page, .word = (uint8_t)word,
-						  .value = value };
+	cpu->ops[cpu->n_ops++] = (struct sim_op){
+		.kind = (uint8_t)kind, .page = (uint8_t)page, .word = (uint8_t)word, .value = value
+	};
 }
 
-/* True when the CPU's node has the right; else it asks and waits. */
+/* Returns whether the CPU's node has the right; otherwise the CPU requests it and waits. */
 static bool have(struct sim *sim, struct sim_cpu *cpu, gfn_t gfn, enum page_right right)
 {
 	struct sim_node *node = &sim->nodes[cpu->node];
@@ -55,20 +61,21 @@ static uint32_t perform_load(struct sim *sim, struct sim_cpu *cpu, unsigned page
 	if (value == sim->latest[page][word])
 		return value;
 	if (!sim->expect_fault)
-		sim_fail(sim, "cpu %zu on node %u loads %u from page %u word %u, but %u was stored", cpu - sim->cpus,
-			 cpu->node, value, page, word, sim->latest[page][word]);
+		sim_fail(sim, "cpu %zu on node %u loads %u from page %u word %u, but %u was stored",
+			 cpu - sim->cpus, cpu->node, value, page, word, sim->latest[page][word]);
 	sim->stale_loads++;
 	return value;
 }
 
-static void perform_store(struct sim *sim, struct sim_cpu *cpu, unsigned page, unsigned word, uint32_t value)
+static void perform_store(struct sim *sim, struct sim_cpu *cpu, unsigned page, unsigned word,
+			  uint32_t value)
 {
 	sim_trace(sim, "cpu %zu stores page %u word %u: %u", cpu - sim->cpus, page, word, value);
 	sim->nodes[cpu->node].memory[page][word] = value;
 	sim->latest[page][word] = value;
 }
 
-/* Move the oldest buffered store to memory; false when it has to wait for its page. */
+/* Moves the oldest buffered store to memory.  Returns false if it must wait for its page. */
 static bool drain_one(struct sim *sim, struct sim_cpu *cpu)
 {
 	unsigned page = cpu->buffer[0].page;
@@ -81,7 +88,7 @@ static bool drain_one(struct sim *sim, struct sim_cpu *cpu)
 	return true;
 }
 
-/* A load sees the CPU's own youngest store to the word first. */
+/* Loads a word; the CPU's own youngest buffered store to it comes first. */
 static bool load(struct sim *sim, struct sim_cpu *cpu, struct sim_op *op)
 {
 	for (unsigned i = cpu->buffered; i--;) {
@@ -96,7 +103,8 @@ static bool load(struct sim *sim, struct sim_cpu *cpu, struct sim_op *op)
 	return true;
 }
 
-/* One operation; false when it is not finished (it waits, or a buffered store went first). */
+/* Does one operation.  Returns false if it is not finished: it waits, or a buffered store went
+ * first. */
 static bool operate(struct sim *sim, struct sim_cpu *cpu, struct sim_op *op)
 {
 	switch ((enum sim_op_kind)op->kind) {
@@ -165,7 +173,8 @@ void cpu_step(struct sim *sim, unsigned index)
 		if (op->kind == OP_PAUSE)
 			pause = op->value;
 	}
-	/* ready() may have come within have(), when another CPU of the node got the page meanwhile: it has scheduled us. */
+	/* ready() may have been called within have(), if another CPU of the node got the page
+	 * meanwhile; then this CPU is scheduled already. */
 	if (!cpu->waits_for && !cpu->granted)
 		schedule(sim, index, pause);
 }
@@ -196,7 +205,7 @@ bool cpu_move(struct sim *sim, unsigned index, unsigned node)
 	return true;
 }
 
-/* The page is here: the CPU goes on soon, or, if the host has stopped it, much later. */
+/* The page is here: the CPU goes on soon, or much later, as if its host had stopped it. */
 void cpu_ready(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
 {
 	for (unsigned i = 0; i < sim->n_cpus; i++) {
@@ -206,7 +215,9 @@ void cpu_ready(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
 			continue;
 		cpu->waits_for = 0;
 		cpu->granted = gfn + 1;
-		schedule(sim, i, sim_chance(sim, 1) ? sim_random(sim, 60000000) : 1000 + sim_random(sim, 20000));
+		schedule(sim, i,
+			 sim_chance(sim, 1) ? sim_random(sim, 60000000)
+					    : 1000 + sim_random(sim, 20000));
 	}
 }
 
@@ -219,8 +230,9 @@ bool cpu_holds(struct sim *sim, unsigned node, gfn_t gfn)
 	return false;
 }
 
-/* Progress: a want is one or two requests (a read on its way, then the write); before each, every other node is served
- * at most once; a transaction has at most four messages one after the other, and is held once at each holder. */
+/* Checks progress.  A want is one or two requests (a pending read, then the write).  Before each,
+ * every other node is served at most once.  A transaction has at most four messages in sequence,
+ * and is held once at each holder. */
 void cpu_watch(struct sim *sim)
 {
 	uint64_t transaction_ns = 4ull * SIM_MAX_DELAY_NS + DSM_HOLD_MAX_US * 1000ull;
@@ -228,15 +240,15 @@ void cpu_watch(struct sim *sim)
 
 	if (sim->broken)
 		return;
-	if (sim->changes) /* a request, or a confirmation, may have to be passed on */
+	if (sim->changes) /* a request or confirmation may have to be forwarded */
 		bound_ns *= 2;
 
 	for (unsigned i = 0; i < sim->n_cpus; i++) {
 		struct sim_cpu *cpu = &sim->cpus[i];
 
 		if (cpu->waits_for && sim->now_ns - cpu->waits_since > bound_ns)
-			sim_fail(sim, "cpu %u has waited for page %u since %llu ns", i, cpu->waits_for - 1,
-				 (unsigned long long)cpu->waits_since);
+			sim_fail(sim, "cpu %u has waited for page %u since %llu ns", i,
+				 cpu->waits_for - 1, (unsigned long long)cpu->waits_since);
 	}
 }
 

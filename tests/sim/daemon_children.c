@@ -1,9 +1,10 @@
 /* daemon_children.c - monitors and interrupts; see daemons.h.
  *
- * A monitor is a model of monitor/cpu_handover.c and monitor/cpu_freeze.c: it stops its CPU where that waits for no page, and takes it
- * in.  A CPU's state on its way to a file or a checkpoint is the simulator's whole processor, so that one that is loaded goes on
- * from there. What children say goes through vmm/node/wire/route.c. Each interrupt that is sent has a vector of its own until it has been
- * collected, so that one which is lost, or comes twice, shows.
+ * A monitor is a model of monitor/cpu_handover.c and monitor/cpu_freeze.c: it stops its CPU where
+ * that waits for no page, and loads it.  A CPU's state on its way to a file or a checkpoint is the
+ * simulator's whole processor, so that a loaded one goes on from there.  The children's messages go
+ * through vmm/node/wire/route.c.  Each interrupt has a vector of its own until it has been
+ * collected, so that one which is lost, or comes twice, is noticed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -22,15 +23,16 @@ static struct {
 	struct conn conn[MAX_NODES][PORTS];
 	uint32_t next_pid;
 	enum wish wish[MAX_NODES][SIM_MAX_CPUS];
-	uint32_t killed[MAX_NODES][SIM_MAX_CPUS]; /* the last pid that does nothing any more, and will be reaped */
+	/* the last pid that was killed and has yet to be reaped */
+	uint32_t killed[MAX_NODES][SIM_MAX_CPUS];
 	bool outstanding[SIM_MAX_CPUS][VECTORS];
-	bool looks[SIM_MAX_CPUS]; /* at its posts, soon */
+	bool looks[SIM_MAX_CPUS]; /* it will soon read its posts */
 	uint32_t to_load; /* bit set of CPUs */
 	struct witness loaded;
 } children;
 _Static_assert(sizeof(struct cpu_state) <= CPU_STATE_LIMIT, "a state");
 
-/* As it stands still, wherever. */
+/* Writes a CPU's state while it stands still, wherever it is. */
 static void state_of(unsigned cpu, struct cpu_state *state)
 {
 	memset(state, 0, sizeof *state);
@@ -73,7 +75,7 @@ void children_load(const struct witness *from)
 		machine->cpus[cpu] = (struct sim_cpu){ .held = true, .node = MAX_NODES };
 }
 
-/* --- interrupts ------------------------------------------------------------------------------------------------------- */
+/* ---- interrupts ---- */
 
 static void collect(unsigned number, unsigned cpu)
 {
@@ -110,7 +112,8 @@ void children_look_at_posts(void)
 		unsigned number = machine->cpus[cpu].node;
 		bool lives = number < MAX_NODES && daemons[number].exists && !daemons[number].dead;
 
-		if (!lives || machine->cpus[cpu].held || children.looks[cpu] || !has_interrupt(&daemons[number].node.shm->slot[cpu]))
+		if (!lives || machine->cpus[cpu].held || children.looks[cpu] ||
+		    !has_interrupt(&daemons[number].node.shm->slot[cpu]))
 			continue;
 		children.looks[cpu] = true;
 		world_after(WORLD_COLLECT, number, cpu, 0, NULL, 0);
@@ -120,7 +123,8 @@ void children_look_at_posts(void)
 void children_post(void)
 {
 	const struct sim_cpu *from = &machine->cpus[sim_random(machine, machine->n_cpus)];
-	unsigned to = sim_random(machine, machine->n_cpus), vector = FIRST_VECTOR + sim_random(machine, VECTORS - FIRST_VECTOR);
+	unsigned to = sim_random(machine, machine->n_cpus),
+		 vector = FIRST_VECTOR + sim_random(machine, VECTORS - FIRST_VECTOR);
 	struct msg_interrupt interrupt = { .cpu_mask = 1u << to, .vector = vector };
 
 	if (from->held || daemons[from->node].dead || children.outstanding[to][vector])
@@ -135,10 +139,11 @@ void children_check_idle(void)
 
 	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
 		if (memcmp(children.outstanding[cpu], none, sizeof none))
-			sim_fail(machine, "an interrupt for CPU %u is lost, or in no saved CPU", cpu);
+			sim_fail(machine, "an interrupt for CPU %u is lost, or in no saved CPU",
+				 cpu);
 }
 
-/* --- monitors --------------------------------------------------------------------------------------------------------- */
+/* ---- monitors ---- */
 
 static void kill_child(unsigned node, unsigned cpu, uint32_t pid)
 {
@@ -146,8 +151,8 @@ static void kill_child(unsigned node, unsigned cpu, uint32_t pid)
 	world_after(WORLD_CHILD_DIED, node, cpu, pid, NULL, 0);
 }
 
-void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type, const void *body, uint32_t body_bytes,
-		  const void *payload, uint32_t payload_bytes)
+void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type, const void *body,
+		  uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	struct msg_header header = packet_header(type, 0, node, 0);
 	static struct packet packet;
@@ -156,20 +161,24 @@ void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type
 		    world_pack(&packet, &header, body, body_bytes, payload, payload_bytes));
 }
 
-int conn_send(struct conn *conn, const struct msg_header *header, const void *body, uint32_t body_bytes, const void *payload,
-	      uint32_t payload_bytes)
+int conn_send(struct conn *conn, const struct msg_header *header, const void *body,
+	      uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	const struct node *node = &daemons[conn->node].node;
 	static struct packet packet;
 
-	world_after(WORLD_TO_CHILD, conn->node, conn->port, conn->port == PORT_IOSRV ? 0 : (uint32_t)node->monitor[conn->port].pid,
-		    &packet, world_pack(&packet, header, body, body_bytes, payload, payload_bytes));
+	world_after(WORLD_TO_CHILD, conn->node, conn->port,
+		    conn->port == PORT_IOSRV ? 0 : (uint32_t)node->monitor[conn->port].pid, &packet,
+		    world_pack(&packet, header, body, body_bytes, payload, payload_bytes));
 	return 0;
 }
 
 void *conn_owner(const struct conn *conn) { return &daemons[conn->node].node; }
 unsigned conn_index(const struct conn *conn) { return conn->port; }
-const char *conn_name(const struct conn *conn) { return conn->port == PORT_IOSRV ? "I/O server" : "monitor"; }
+const char *conn_name(const struct conn *conn)
+{
+	return conn->port == PORT_IOSRV ? "I/O server" : "monitor";
+}
 
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
 {
@@ -181,7 +190,8 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	child->cpu = cpu;
 	child->pid = (pid_t)++children.next_pid;
 	child->conn = &children.conn[node->o.node][cpu];
-	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu, node->o.node);
+	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu,
+		 node->o.node);
 	world_after(WORLD_CHILD_READY, node->o.node, cpu, (uint32_t)child->pid, NULL, 0);
 	return 0;
 }
@@ -200,7 +210,7 @@ void supervise_start_children(struct node *node)
 			supervise_start_monitor(node, cpu, why, sizeof why);
 }
 
-void processors_settle(struct node *node) { (void)node; } /* nothing runs */
+void processors_settle(struct node *node) { (void)node; } /* nothing runs here */
 
 void supervise_kill(struct child *child)
 {
@@ -221,12 +231,14 @@ static void hear(unsigned node, unsigned port, const struct msg_header *header, 
 	struct message m = packet_message(header, body);
 
 	m.from = port;
-	(port == PORT_IOSRV ? &route_iosrv_handler : &route_monitor_handler)->on_message(&children.conn[node][port], &m);
+	(port == PORT_IOSRV ? &route_iosrv_handler : &route_monitor_handler)
+		->on_message(&children.conn[node][port], &m);
 }
 
 static void on_child_ready(unsigned node, unsigned port)
 {
-	const struct msg_hello hello = { .wire_version = wire_version, .role = port == PORT_IOSRV ? PEER_IOSRV : PEER_MONITOR };
+	const struct msg_hello hello = { .wire_version = wire_version,
+					 .role = port == PORT_IOSRV ? PEER_IOSRV : PEER_MONITOR };
 	const struct msg_header header = packet_header(MSG_HELLO, 0, node, sizeof hello);
 
 	hear(node, port, &header, &hello);
@@ -236,11 +248,12 @@ static void on_child_died(struct node *node, struct child *child)
 {
 	child->pid = 0;
 	if (child->part == PART_RUNS)
-		sim_fail(machine, "node %u: the %s was killed while it ran", node->o.node, child->name);
+		sim_fail(machine, "node %u: the %s was killed while it ran", node->o.node,
+			 child->name);
 	handover_child_died(node, child, "was killed");
 }
 
-/* At an instruction boundary, with no page outstanding. */
+/* Stops at an instruction boundary, with no page outstanding. */
 static void stop(unsigned number, unsigned cpu, uint32_t pid)
 {
 	struct msg_cpu_state state = { .cpu = cpu, .state_bytes = STATE_BYTES };
@@ -253,7 +266,8 @@ static void stop(unsigned number, unsigned cpu, uint32_t pid)
 	cpu_hold(machine, cpu);
 	collect(number, cpu);
 	if (wish == WISH_GIVE)
-		children_say(number, cpu, pid, MSG_CPU_STATE, &state, sizeof state, bytes, sizeof bytes);
+		children_say(number, cpu, pid, MSG_CPU_STATE, &state, sizeof state, bytes,
+			     sizeof bytes);
 	else
 		children_say(number, cpu, pid, MSG_SNAPSHOT, &frozen, sizeof frozen, NULL, 0);
 	if (wish == WISH_GIVE && fault_on(FAULT_MOVE_SOURCE_DIES))
@@ -274,7 +288,9 @@ static void go_on(unsigned number, unsigned cpu)
 
 static void take_in(unsigned number, unsigned cpu, uint32_t pid, const uint8_t *state)
 {
-	struct msg_cpu_step step = { .cpu = cpu, .step = STEP_TAKEN, .error = state[STATE_BYTES / 2] ? EBADMSG : 0 };
+	struct msg_cpu_step step = { .cpu = cpu,
+				     .step = STEP_TAKEN,
+				     .error = state[STATE_BYTES / 2] ? EBADMSG : 0 };
 	const char *why = step.error ? "is damaged" : "";
 
 	if (fault_on(FAULT_MOVE_TARGET_DIES))
@@ -283,15 +299,18 @@ static void take_in(unsigned number, unsigned cpu, uint32_t pid, const uint8_t *
 		go_on(number, cpu);
 		machine->moves++;
 	}
-	children_say(number, cpu, pid, MSG_CPU_STEP, &step, sizeof step, why, (uint32_t)strlen(why));
+	children_say(number, cpu, pid, MSG_CPU_STEP, &step, sizeof step, why,
+		     (uint32_t)strlen(why));
 }
 
-static void load(unsigned number, unsigned cpu, const struct msg_snapshot_item *item, const void *state, uint32_t bytes)
+static void load(unsigned number, unsigned cpu, const struct msg_snapshot_item *item,
+		 const void *state, uint32_t bytes)
 {
 	const struct cpu_state *was = &children.loaded.cpu[cpu];
 
 	if (item->kind != SNAPSHOT_CPU || item->index != cpu || !(children.to_load >> cpu & 1))
-		sim_fail(machine, "CPU %u is not to be loaded with item %u of kind %u", cpu, item->index, item->kind);
+		sim_fail(machine, "CPU %u is not to be loaded with item %u of kind %u", cpu,
+			 item->index, item->kind);
 	if (bytes != sizeof *was || memcmp(state, was, sizeof *was))
 		sim_fail(machine, "CPU %u is not as it was", cpu);
 	children.to_load &= ~(1u << cpu);
@@ -313,13 +332,15 @@ static void on_snapshot_step(unsigned number, unsigned cpu, uint32_t pid, uint32
 	} else if (step == SNAPSHOT_SAVE) {
 		collect(number, cpu);
 		state_of(cpu, &state);
-		children_say(number, cpu, pid, MSG_SNAPSHOT_ITEM, &item, sizeof item, &state, sizeof state);
+		children_say(number, cpu, pid, MSG_SNAPSHOT_ITEM, &item, sizeof item, &state,
+			     sizeof state);
 	} else {
 		go_on(number, cpu);
 	}
 }
 
-static void monitor_on_message(unsigned number, unsigned cpu, uint32_t pid, const struct packet *packet)
+static void monitor_on_message(unsigned number, unsigned cpu, uint32_t pid,
+			       const struct packet *packet)
 {
 	struct msg_snapshot snapshot;
 	struct msg_snapshot_item item;
@@ -344,14 +365,15 @@ static void monitor_on_message(unsigned number, unsigned cpu, uint32_t pid, cons
 		break;
 	case MSG_SNAPSHOT_ITEM:
 		memcpy(&item, packet->body, sizeof item);
-		load(number, cpu, &item, packet->body + sizeof item, packet->header.bytes - (uint32_t)sizeof item);
+		load(number, cpu, &item, packet->body + sizeof item,
+		     packet->header.bytes - (uint32_t)sizeof item);
 		break;
 	default:
 		sim_fail(machine, "a monitor gets %s", wire_type_name(packet->header.type));
 	}
 }
 
-/* --- what they say -------------------------------------------------------------------------------------------------------- */
+/* ---- their messages ---- */
 
 static void on_iosrv_event(struct sim_event *event)
 {
@@ -367,7 +389,7 @@ static void on_iosrv_event(struct sim_event *event)
 		hear(event->node, PORT_IOSRV, &packet->header, packet->body);
 }
 
-/* A child that has ended since neither says nor hears anything. */
+/* A child that has ended sends and receives nothing more. */
 void children_on_event(struct sim_event *event)
 {
 	struct node *node = &daemons[event->node].node;
@@ -385,7 +407,8 @@ void children_on_event(struct sim_event *event)
 		guest_step(port, pid);
 	} else if ((uint32_t)child->pid != pid) {
 		return;
-	} else if (children.killed[event->node][port] == pid && event->type != WORLD_CHILD_DIED && event->type != WORLD_FROM_CHILD) {
+	} else if (children.killed[event->node][port] == pid && event->type != WORLD_CHILD_DIED &&
+		   event->type != WORLD_FROM_CHILD) {
 		return;
 	} else if (event->type == WORLD_CHILD_READY) {
 		on_child_ready(event->node, port);
@@ -396,7 +419,8 @@ void children_on_event(struct sim_event *event)
 	} else if (event->type == WORLD_TO_CHILD) {
 		monitor_on_message(event->node, port, pid, event->payload);
 	} else {
-		hear(event->node, port, &((const struct packet *)event->payload)->header, ((const struct packet *)event->payload)->body);
+		hear(event->node, port, &((const struct packet *)event->payload)->header,
+		     ((const struct packet *)event->payload)->body);
 	}
 }
 

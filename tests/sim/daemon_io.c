@@ -1,8 +1,9 @@
-/* daemon_io.c - the I/O server of daemon-sim: iosrv/serve.c and the chips, in place of iosrv_main.c and worker.c;
- * see daemons.h.
+/* daemon_io.c - the I/O server of daemon-sim: iosrv/serve.c and the chips; this file replaces
+ * iosrv_main.c and worker.c.  See daemons.h.
  *
- * Its disk is a file, with what the guest writes kept apart. What it has collected goes out a moment after a message, so that several
- * may come before; work that takes long is done later.
+ * Its disk is a file; the guest's writes are kept apart from it.  Messages that it has collected
+ * are sent a moment after a message, so that several may arrive before.  Work that takes long is
+ * done later.
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -16,10 +17,10 @@
 #include "tests/sim/daemons.h"
 
 static struct {
-	bool wakes; /* and will soon sleep */
-	uint32_t turn[N_CHIPS]; /* of its timer: an earlier turn's time has been replaced */
+	bool wakes; /* it is awake, and will soon sleep */
+	uint32_t turn[N_CHIPS]; /* of its timer: a later setting replaces earlier ones */
 	bool works[N_CHIPS];
-	char folder[32], image[IO_PATH]; /* of all seeds */
+	char folder[32], image[IO_PATH]; /* the same for all seeds */
 } io;
 enum { IO_SLEEPS, IO_WORKED, IO_TIMER = IO_WORKED + N_CHIPS /* + chip + N_CHIPS * turn */ };
 enum { WORK_NS = 1000000 };
@@ -31,10 +32,12 @@ static void again(uint32_t id)
 
 unsigned iosrv_cpus(void) { return machine->n_cpus; }
 
-void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload, size_t payload_bytes)
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes,
+		const void *payload, size_t payload_bytes)
 {
 	(void)to;
-	children_say(0, PORT_IOSRV, 0, type, body, (uint32_t)body_bytes, payload, (uint32_t)payload_bytes);
+	children_say(0, PORT_IOSRV, 0, type, body, (uint32_t)body_bytes, payload,
+		     (uint32_t)payload_bytes);
 }
 
 void iosrv_start_work(const struct chip *chip)
@@ -43,14 +46,16 @@ void iosrv_start_work(const struct chip *chip)
 
 	bug_on(io.works[number]);
 	io.works[number] = true;
-	world_after_ns(1 + sim_random(machine, WORK_NS), WORLD_IO, 0, PORT_IOSRV, IO_WORKED + number, NULL, 0);
+	world_after_ns(1 + sim_random(machine, WORK_NS), WORLD_IO, 0, PORT_IOSRV,
+		       IO_WORKED + number, NULL, 0);
 }
 
 static void finish_work(unsigned number)
 {
 	while (io.works[number]) {
 		io.works[number] = false;
-		chips[number]->on_worked(chips[number]->work()); /* which may begin the next */
+		/* on_worked() may begin the next work */
+		chips[number]->on_worked(chips[number]->work());
 	}
 }
 
@@ -94,7 +99,7 @@ void io_on_event(uint32_t id)
 		serve_timer(chips[(id - IO_TIMER) % N_CHIPS]);
 }
 
-/* --- the disk ---------------------------------------------------------------------------------------------------------- */
+/* ---- the disk ---- */
 
 void io_sector(uint8_t *to, uint32_t sector, uint8_t version)
 {
@@ -115,7 +120,8 @@ static void remove_folder(void)
 void io_path(char path[IO_PATH], const char *name)
 {
 	if (!io.folder[0]) {
-		snprintf(io.folder, sizeof io.folder, "%s/daemon-sim-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
+		snprintf(io.folder, sizeof io.folder, "%s/daemon-sim-XXXXXX",
+			 access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
 		if (!mkdtemp(io.folder))
 			die("no folder %s", io.folder);
 		atexit(remove_folder);
@@ -140,7 +146,10 @@ static void make_image(void)
 
 uint32_t io_input_waiting(void)
 {
-	const struct msg_io_request status = { .kind = IO_PORT_IN, .address = VMP_STREAM_PORT + VMP_STREAM_STATUS, .size = 4, .count = 1 };
+	const struct msg_io_request status = { .kind = IO_PORT_IN,
+					       .address = VMP_STREAM_PORT + VMP_STREAM_STATUS,
+					       .size = 4,
+					       .count = 1 };
 
 	return chips_access(&status, NULL) & ~VMP_STREAM_EOF;
 }
@@ -156,7 +165,7 @@ void io_check_disk(const uint8_t *version)
 	}
 }
 
-/* --- its process ------------------------------------------------------------------------------------------------------- */
+/* ---- its process ---- */
 
 void io_start(void)
 {
@@ -177,4 +186,9 @@ void io_end(void)
 	io.wakes = false;
 	memset(io.turn, 0, sizeof io.turn);
 	memset(io.works, 0, sizeof io.works);
+}
+
+void iosrv_watch(enum watched which, int socket, bool read, bool write)
+{
+	(void)which, (void)socket, (void)read, (void)write;
 }

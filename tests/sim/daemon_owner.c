@@ -1,8 +1,10 @@
-/* daemon_owner.c - the process that owns the daemons' machine, in daemon-sim: it starts and reaps them, takes checkpoints, and
- * lets the machine go back to the last one when a host is lost.
+/* daemon_owner.c - the process that owns the daemons' machine, in daemon-sim: it starts and reaps
+ * them, takes checkpoints, and lets the machine go back to the last one when a host is lost.
  *
- * That it does as `vmp run` does: vmm/cli/run/go_back.c, yield.c and load_flow.c, vmm/cli/streams.c, and of vmm/cli/snapshot/ checkpoint.c, pull.c, kept.c and
- * load.c, with a `struct run`. Here is what these call, and what vmm/cli/run/run_messages.c and run_hosts.c do with what node 0 says.
+ * It runs the code of `vmp run` with a `struct run`: vmm/cli/run/go_back.c, yield.c and
+ * load_flow.c, vmm/cli/streams.c, and, of vmm/cli/snapshot/, checkpoint.c, pull.c, kept.c and
+ * load.c.  This file has what these call, and what vmm/cli/run/run_messages.c and run_hosts.c do
+ * with node 0's messages.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -23,42 +25,49 @@ struct owner_count owner_count;
 static struct {
 	struct run run;
 	struct options options;
-	bool here; /* node 0 knows it */
-	uint32_t said_lost; /* hosts that have been said to be */
-	struct witness cut, kept, loads; /* of the checkpoint that is taken; of the one that stands; of what is loaded */
+	bool here; /* node 0 knows its owner */
+	uint32_t said_lost; /* hosts whose loss was reported */
+	/* of the checkpoint that is being taken; of the kept one; of what is being loaded */
+	struct witness cut, kept, loads;
 	void (*on_kept)(void *context);	 /* what go_back.c does then */
-	char path[IO_PATH];		 /* of its file, if it has one */
+	char path[IO_PATH];		 /* of the checkpoint's file, if there is one */
 	bool has_file;
 	struct witness file;
 } owner;
 
 bool owner_is_here(void) { return owner.here; }
-/* Of those that come by themselves. */
-bool owner_is_checkpoint(const void *event) { return event == owner.run.checkpoint.timer && !owner.run.checkpoint.last; }
+/* Whether an event is the timer of regular checkpoints. */
+bool owner_is_checkpoint(const void *event)
+{
+	return event == owner.run.checkpoint.timer && !owner.run.checkpoint.last;
+}
 
-/* --- what is kept is what was ------------------------------------------------------------------------------------------- */
+/* ---- what is kept equals the witness ---- */
 
-/* A source of records, as kept_next() and snapfile_read() are. */
+/* A source of records: kept_next() or snapfile_read(). */
 struct source { const struct kept *kept; struct kept_cursor cursor; struct snapfile_reader *file; };
 
 static int next_record(struct source *from, struct snapfile_record *record, void *data)
 {
 	struct problem p;
 
-	return from->kept ? kept_next(from->kept, &from->cursor, record, data) : snapfile_read(from->file, record, data, &p);
+	return from->kept ? kept_next(from->kept, &from->cursor, record, data)
+			  : snapfile_read(from->file, record, data, &p);
 }
 
-static bool record_is(const struct snapfile_record *record, const void *data, const struct witness *w, uint32_t *pages)
+static bool record_is(const struct snapfile_record *record, const void *data,
+		      const struct witness *w, uint32_t *pages)
 {
 	if (record->kind == SNAPSHOT_CPU)
 		return !memcmp(data, &w->cpu[record->index], sizeof w->cpu[0]);
 	if (record->kind != SNAPSHOT_PAGE)
 		return true;
 	*pages |= 1u << record->index;
-	return record->index < machine->n_pages && !memcmp(data, w->latest[record->index], sizeof w->latest[0]);
+	return record->index < machine->n_pages &&
+	       !memcmp(data, w->latest[record->index], sizeof w->latest[0]);
 }
 
-/* All that it has is as it was, and it has all. */
+/* Returns whether a source has all of the machine, as it was. */
 static bool source_is(struct source *from, const struct witness *w)
 {
 	static const uint32_t zeroes[SIM_WORDS];
@@ -94,15 +103,17 @@ bool owner_file_is(const char *path, const struct witness *w)
 	return is;
 }
 
-/* --- what go_back.c calls ---------------------------------------------------------------------------------------------------- */
+/* ---- functions that go_back.c calls ---- */
 
 uint64_t run_now_ns(void) { return machine->now_ns; }
 void run_hide_progress(struct run *run) { (void)run; }
 
-/* The checkpoint's file is the one before, or the new one: the latter if nothing is wrong. Who writes it has ended. */
+/* Checks that the checkpoint's file is the old one or the new one; the new one if no fault is on.
+ * Its writer has ended. */
 static void check_file(const struct witness *before)
 {
-	bool wrong = fault_on(FAULT_SNAPSHOT_FULL) >= 3 || (fault_on(FAULT_FILE_DIES) && fault_on(FAULT_FILE_DIES) < 4) ||
+	bool wrong = fault_on(FAULT_SNAPSHOT_FULL) >= 3 ||
+		     (fault_on(FAULT_FILE_DIES) && fault_on(FAULT_FILE_DIES) < 4) ||
 		     !owner.cut.written;
 
 	while (waitpid(-1, NULL, 0) > 0)
@@ -114,11 +125,12 @@ static void check_file(const struct witness *before)
 		owner.has_file = true;
 		owner_count.files++;
 	} else if (!owner_file_is(owner.path, before)) {
-		sim_fail(machine, "the checkpoint's file is neither the one before nor the new one");
+		sim_fail(machine,
+			 "the checkpoint's file is neither the one before nor the new one");
 	}
 }
 
-/* It stands. */
+/* The checkpoint is complete. */
 static void on_kept(void *context)
 {
 	bool begun = owner.run.keptfile.heard;
@@ -130,19 +142,19 @@ static void on_kept(void *context)
 	user_look();
 	if (begun || !owner.run.keptfile.heard)
 		return;
-	if (sim_chance(machine, 10)) /* as when a host is lost */
+	if (sim_chance(machine, 10)) /* as if a host were lost */
 		keptfile_stop(&owner.run.keptfile);
 	check_file(owner.has_file ? &owner.file : NULL);
 }
 
-/* Hosts of which the machine had a part until now, and which live. */
+/* Returns the living hosts that were a part of the machine until now. */
 static uint32_t left(void)
 {
 	uint32_t hosts = 0;
 
 	for (unsigned number = 0; number < machine->n_nodes; number++)
-		if (daemons[number].exists && !daemons[number].loose && !daemons[number].dead && !daemons[number].silent &&
-		    !(owner.said_lost >> number & 1))
+		if (daemons[number].exists && !daemons[number].loose && !daemons[number].dead &&
+		    !daemons[number].silent && !(owner.said_lost >> number & 1))
 			hosts |= 1u << number;
 	return hosts;
 }
@@ -161,7 +173,7 @@ void run_end(struct run *run, int status, const char *line)
 	machine_ends(line);
 }
 
-/* All of what is left of it, at once. */
+/* Kills nothing here: launch_end() ends everything at once. */
 void launch_kill(const struct launch *launch, uint32_t nodes) { (void)launch, (void)nodes; }
 
 void launch_end(struct launch *launch, unsigned grace_ms, pid_t but)
@@ -182,11 +194,14 @@ uint32_t launch_killed(const struct launch *launch)
 
 	(void)launch;
 	for (unsigned number = 0; number < machine->n_nodes; number++)
-		killed |= (uint32_t)(daemons[number].dead && !daemons[number].gave_up && !daemons[number].loose) << number;
+		killed |= (uint32_t)(daemons[number].dead && !daemons[number].gave_up &&
+				     !daemons[number].loose)
+			  << number;
 	return killed;
 }
 
-int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts, struct problem *p)
+int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts,
+		   struct problem *p)
 {
 	(void)run, (void)lines, (void)hosts, (void)p;
 	return 0;
@@ -198,7 +213,10 @@ struct machine_info run_info(const struct run *run, uint32_t hosts)
 	return (struct machine_info){ .machine.hosts = hosts };
 }
 
-void rundir_write_info(const struct rundir *rundir, const struct machine_info *info) { (void)rundir, (void)info; }
+void rundir_write_info(const struct rundir *rundir, const struct machine_info *info)
+{
+	(void)rundir, (void)info;
+}
 
 int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 {
@@ -237,22 +255,22 @@ void run_connect(struct run *run)
 
 static void attach(struct run *run)
 {
-	run->attached = true;
 	run_attach_streams(run);
 	checkpoint_go(&run->checkpoint, &run->client, "kernel");
 }
 
-/* It goes on. */
+/* The machine goes on. */
 void run_on_loaded(void *context)
 {
 	struct run *run = context;
-	bool yields = run->yield == YIELD_LEFT;
+	bool yields = run->life == OWNER_MOVES;
+	enum owner_action action = run_happens(run, OWNER_ON_THERE);
 
 	owner_count.yields += yields;
 	owner_count.back += run->back.since_ns && !yields;
 	owner_count.loads += !run->back.since_ns;
 	attach(run);
-	run_yield_ends(run);
+	run_yield_ends(run, action);
 	run->back.since_ns = 0;
 }
 
@@ -286,17 +304,29 @@ void names_explain(const struct host_names *names, const char *line, char *to, s
 }
 
 bool cluster_settled(const struct cluster *c) { (void)c; return true; }
-uint32_t cluster_keep_ready(struct cluster *c, struct problem *missing) { (void)c, (void)missing; return 0; }
-int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p) { (void)c, (void)hosts, (void)p; return -1; }
+uint32_t cluster_keep_ready(struct cluster *c, struct problem *missing)
+{
+	(void)c, (void)missing;
+	return 0;
+}
+int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p)
+{
+	(void)c, (void)hosts, (void)p;
+	return -1;
+}
 void run_standby_look(struct run *run) { (void)run; }
 bool run_standby_may_live(const struct run *run) { (void)run; return false; }
 void run_standby_leave(struct run *run) { (void)run; }
 void run_tell_over(struct run *run) { (void)run; }
 const char *run_standby_why_not(const struct run *run) { (void)run; return NULL; }
 bool run_standby_is_busy(void *context) { (void)context; return false; }
-int rundir_make_secret(const struct rundir *rundir, struct problem *p) { (void)rundir, (void)p; return -1; }
+int rundir_make_secret(const struct rundir *rundir, struct problem *p)
+{
+	(void)rundir, (void)p;
+	return -1;
+}
 
-/* --- daemons ---------------------------------------------------------------------------------------------------------------- */
+/* ---- daemons ---- */
 
 static void answer_host(unsigned host, enum host_op op)
 {
@@ -324,7 +354,8 @@ static void on_host(const struct msg_host *host)
 	if (host->op == HOST_YIELD)
 		return run_yield(&owner.run);
 	daemon->loose = host->op == HOST_RETIRE;
-	owner.run.hosts = (owner.run.hosts & ~(1u << host->host)) | (uint32_t)!daemon->loose << host->host;
+	owner.run.hosts = (owner.run.hosts & ~(1u << host->host)) | (uint32_t)!daemon->loose
+									    << host->host;
 	if (!daemon->loose)
 		return;
 	if (host->error && daemon->exists && !daemon->dead)
@@ -338,7 +369,8 @@ static void on_reaped(unsigned number)
 
 	if (!daemon->loose)
 		return run_look_for_deaths(&owner.run);
-	if (!machine->broken) { /* else what is left of its pages is of no matter: the machine ends, or goes back */
+	/* otherwise its pages do not matter: the machine ends, or goes back */
+	if (!machine->broken) {
 		daemon->exists = false;
 		daemon->life++;
 		dsm_free(machine->nodes[number].dsm);
@@ -348,12 +380,13 @@ static void on_reaped(unsigned number)
 	answer_host(number, HOST_ENDED);
 }
 
-/* --- what node 0 says --------------------------------------------------------------------------------------------------------- */
+/* ---- node 0's messages ---- */
 
 static void on_snapshot_step(enum snapshot_step step)
 {
 	if (step == SNAPSHOT_READY)
-		load_start(&owner.run.load, &owner.run.client, owner.run.plan.machine.hosts, world_rundir());
+		load_start(&owner.run.load, &owner.run.client, owner.run.plan.machine.hosts,
+			   world_rundir());
 	else if (step == SNAPSHOT_TAKEN)
 		load_taken(&owner.run.load);
 }
@@ -379,7 +412,8 @@ static void on_message(const struct packet *packet)
 		struct msg_stream_room room;
 	} body;
 
-	memcpy(&body, packet->body, packet->header.bytes < sizeof body ? packet->header.bytes : sizeof body);
+	memcpy(&body, packet->body,
+	       packet->header.bytes < sizeof body ? packet->header.bytes : sizeof body);
 	switch (packet->header.type) {
 	case MSG_HOST:
 		return on_host(&body.host);
@@ -387,7 +421,8 @@ static void on_message(const struct packet *packet)
 		run->hosts = body.hosts.present;
 		return checkpoint_hosts(&run->checkpoint, run->hosts);
 	case MSG_SNAPSHOT_ITEM:
-		if (body.item.kind == SNAPSHOT_MACHINE) /* the checkpoint that comes was cut */
+		/* the checkpoint that is arriving was cut */
+		if (body.item.kind == SNAPSHOT_MACHINE)
 			owner.cut = world_cut;
 		return checkpoint_on_item(&run->checkpoint, packet->body, packet->header.bytes);
 	case MSG_SNAPSHOT:
@@ -397,7 +432,7 @@ static void on_message(const struct packet *packet)
 	case MSG_STREAM:
 		run_on_stream(run, &m, &body.stream);
 		return user_look();
-	case MSG_MACHINE_UP: /* the first touch of a stream */
+	case MSG_MACHINE_UP: /* the guest has used a stream for the first time */
 		return;
 	case MSG_STREAM_ROOM:
 		return run_on_stream_room(run, &m, &body.room);
@@ -414,9 +449,9 @@ void owner_on_event(const struct sim_event *event)
 		on_message(event->payload);
 }
 
-/* --- its life ------------------------------------------------------------------------------------------------------------------- */
+/* ---- its life ---- */
 
-/* A new machine's, or of one that is loaded as it was. */
+/* Begins a new machine, or one that is loaded as it was at `loaded`. */
 static void begin(unsigned hosts, uint32_t checkpoint_ms, const struct witness *loaded)
 {
 	struct run *run = &owner.run;
@@ -449,6 +484,7 @@ static void begin(unsigned hosts, uint32_t checkpoint_ms, const struct witness *
 void owner_open(unsigned hosts, uint32_t checkpoint_ms)
 {
 	begin(hosts, checkpoint_ms, NULL);
+	run_happens(&owner.run, OWNER_ON_THERE);
 	attach(&owner.run);
 	owner.here = true;
 }
@@ -463,7 +499,7 @@ void owner_close(void)
 	event_free(owner.run.retry);
 }
 
-/* All is at rest; with nothing more to come, all that was said comes out. */
+/* Everything is at rest and nothing more will come: checks that all output was printed. */
 void owner_check_idle(void)
 {
 	guests_check();
@@ -481,7 +517,7 @@ void owner_plan(void)
 		event_add(owner.run.checkpoint.timer, &soon);
 }
 
-/* Everything of the machine is killed, and somebody loads what was saved of it before. */
+/* Kills everything of the machine, and loads what was saved of it before. */
 void owner_load(const struct kept *kept, const char *path, const struct witness *w, unsigned hosts)
 {
 	uint32_t checkpoint_ms = owner.options.machine.checkpoint_ms;

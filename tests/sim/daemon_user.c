@@ -1,7 +1,9 @@
-/* daemon_user.c - who types the input of the machine's command, and reads its output and its errors, in daemon-sim; see daemons.h.
+/* daemon_user.c - the user of daemon-sim, who types the input of the machine's command, and reads
+ * its output and its errors; see daemons.h.
  *
- * The process that owns the machine has three pipes; some hold no more than a page.  The user types as much as the guest is to read
- * in this run, bit by bit, and reads now and then, or goes away; each byte that comes out must be the next one.
+ * The process that owns the machine has three pipes; some hold no more than a page.  The user
+ * types, in pieces, as much as the guest is to read in this run, and reads now and then, or leaves.
+ * Each byte that comes out must be the next one.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -14,14 +16,15 @@
 enum { TYPES, READS, SMALL_PIPE = 4096, STREAMS = 3 };
 
 static struct {
-	int typing, reading[STREAMS]; /* his ends; -1: closed */
-	uint32_t pos[STREAMS];	      /* bytes typed, or read */
+	int typing, reading[STREAMS]; /* the user's ends; -1: closed */
+	uint32_t pos[STREAMS];	      /* bytes that were typed, or read */
 	bool will_type, will_read;
 } user = { .typing = -1, .reading = { -1, -1, -1 } };
 
 static void later(uint32_t id)
 {
-	world_after_ns(1 + sim_random(machine, sim_chance(machine, 5) ? 3000000 : 300000), WORLD_USER, OWNER, PORT_USER, id, NULL, 0);
+	world_after_ns(1 + sim_random(machine, sim_chance(machine, 5) ? 3000000 : 300000),
+		       WORLD_USER, OWNER, PORT_USER, id, NULL, 0);
 }
 
 static void new_pipe(int *mine, int *theirs, unsigned my_end)
@@ -53,7 +56,8 @@ void user_open(struct run *run, const struct witness *from)
 	new_pipe(&user.typing, &run->in.fd, 1);
 	new_pipe(&user.reading[1], &out, 0);
 	new_pipe(&user.reading[2], &err, 0);
-	if (stream_out_start(&run->out, &run->client, 1, out) || stream_out_start(&run->err, &run->client, 2, err))
+	if (stream_out_start(&run->out, &run->client, 1, out) ||
+	    stream_out_start(&run->err, &run->client, 2, err))
 		die("no memory");
 	user.pos[0] = from ? from->typed : 0;
 	for (unsigned s = 1; s < STREAMS; s++)
@@ -75,7 +79,7 @@ void user_close(struct run *run)
 	stream_out_stop(&run->err);
 }
 
-/* --- typing ---------------------------------------------------------------------------------------------------------------- */
+/* ---- typing ---- */
 
 void user_plan(void)
 {
@@ -87,7 +91,8 @@ void user_plan(void)
 static void type_some(void)
 {
 	uint8_t bytes[2 * SMALL_PIPE];
-	uint32_t n = 1 + sim_random(machine, sim_chance(machine, 30) ? sizeof bytes : 200), left = guest_quota(0) - user.pos[0];
+	uint32_t n = 1 + sim_random(machine, sim_chance(machine, 30) ? sizeof bytes : 200),
+		 left = guest_quota(0) - user.pos[0];
 	ssize_t done;
 
 	for (uint32_t i = 0; i < n; i++)
@@ -103,7 +108,7 @@ static void type_some(void)
 	world_look_at_files();
 }
 
-/* --- reading --------------------------------------------------------------------------------------------------------------- */
+/* ---- reading ---- */
 
 static void read_some(unsigned s, uint32_t most)
 {
@@ -112,7 +117,8 @@ static void read_some(unsigned s, uint32_t most)
 
 	for (ssize_t i = 0; i < n; i++)
 		if (bytes[i] != guest_byte(s, user.pos[s]++))
-			sim_fail(machine, "byte %u of stream %u is not what comes next", user.pos[s] - 1, s);
+			sim_fail(machine, "byte %u of stream %u is not what comes next",
+				 user.pos[s] - 1, s);
 }
 
 static bool is_to_be_read(unsigned s)
@@ -146,9 +152,9 @@ void user_on_event(uint32_t id)
 	user_look();
 }
 
-/* --- the end ---------------------------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
-/* As run_end() does: nothing will be said again, so all that was held back may be read. */
+/* As in run_end(): nothing will be printed again, so all output that was held may be read. */
 static void read_all(struct stream_out *out, unsigned s, bool all)
 {
 	stream_out_release(out);
@@ -157,7 +163,8 @@ static void read_all(struct stream_out *out, unsigned s, bool all)
 		stream_out_release(out);
 	}
 	if (all && user.reading[s] >= 0 && user.pos[s] != guests[s].pos)
-		sim_fail(machine, "%u bytes of stream %u have come, of %u that were said", user.pos[s], s, guests[s].pos);
+		sim_fail(machine, "%u bytes of stream %u have come, of %u that were said",
+			 user.pos[s], s, guests[s].pos);
 }
 
 void user_check(struct run *run, bool all)

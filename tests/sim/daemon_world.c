@@ -1,5 +1,5 @@
-/* daemon_world.c - what the daemons of daemon-sim, and the process that owns them, call: loop, clock, sockets, clients; the
- * daemons' beginning and end.  See daemons.h. */
+/* daemon_world.c - what the daemons of daemon-sim, and the process that owns them, call: loop,
+ * clock, sockets, clients; and the daemons' start and end.  See daemons.h. */
 #include <errno.h>
 #include <event2/event.h>
 #include <poll.h>
@@ -19,7 +19,6 @@
 #include "vmm/node/cut/freeze.h"
 #include "vmm/node/cut/restore.h"
 #include "vmm/node/cut/turn.h"
-#include "vmm/node/debugger.h"
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/moves/policy.h"
 #include "vmm/shared/hostcpu.h"
@@ -39,19 +38,25 @@ struct event {
 	unsigned node;
 	event_callback_fn callback;
 	void *context;
-	uint64_t armed; /* 0: not */
+	uint64_t armed; /* 0: it is not */
 	int fd;
-	bool reads, lasts, waits; /* for its file */
+	bool reads, lasts, waits; /* waits: for its file */
 };
-struct timer { struct event *event; event_callback_fn once; void *context; uint64_t armed; uint32_t life; };
+struct timer {
+	struct event *event;
+	event_callback_fn once;
+	void *context;
+	uint64_t armed;
+	uint32_t life;
+};
 
 static struct world {
 	struct event_base base[MAX_NODES];
-	struct event *events; /* all that there have been */
+	struct event *events; /* all that were ever made */
 	struct hostcpu computer;
 	uint64_t arms, last_local[WORLD_EVENTS][MAX_NODES][PORTS];
 } world;
-/* One for each daemon; there are no more. */
+/* shared memory for each daemon; there are no more daemons */
 static _Alignas(4096) uint8_t shm[SIM_MAX_CPUS][(sizeof(struct host_shm) / 4096 + 1) * 4096];
 
 struct event_base *world_base(unsigned node)
@@ -60,15 +65,16 @@ struct event_base *world_base(unsigned node)
 	return &world.base[node];
 }
 
-/* --- the clock -------------------------------------------------------------------------------------------------------- */
+/* ---- the clock ---- */
 
 uint64_t node_now_ns(void) { return machine->now_ns; }
 
-/* For whoever asks the system. */
+/* the simulator's clock, for code that asks the system */
 int clock_gettime(clockid_t id, struct timespec *t)
 {
 	(void)id;
-	*t = (struct timespec){ (time_t)(machine->now_ns / 1000000000), (long)(machine->now_ns % 1000000000) };
+	*t = (struct timespec){ (time_t)(machine->now_ns / 1000000000),
+				(long)(machine->now_ns % 1000000000) };
 	return 0;
 }
 
@@ -78,16 +84,22 @@ bool tsc_trusted(void) { return false; }
 bool clock_known(struct node *node) { (void)node; return true; }
 void clock_begin(struct node *node, uint64_t start_ns) { (void)node, (void)start_ns; }
 
-/* --- events ----------------------------------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
-void world_after_ns(uint64_t delay_ns, enum world_event kind, unsigned node, unsigned port, uint32_t id, const void *payload,
-		    uint32_t bytes)
+void world_after_ns(uint64_t delay_ns, enum world_event kind, unsigned node, unsigned port,
+		    uint32_t id, const void *payload, uint32_t bytes)
 {
-	struct sim_event event = { .kind = EVENT_HOST, .type = (uint16_t)kind, .node = (uint8_t)node, .from = (uint8_t)node,
-				   .home = { .interval = port, .generation = id }, .payload_bytes = bytes };
-	/* What a child, or a client, has said is heard before its death. */
-	enum world_event order = kind == WORLD_CHILD_READY || kind == WORLD_CHILD_DIED ? WORLD_FROM_CHILD :
-				 kind == WORLD_CLIENT_GONE ? WORLD_FROM_CLIENT : kind;
+	struct sim_event event = { .kind = EVENT_HOST,
+				   .type = (uint16_t)kind,
+				   .node = (uint8_t)node,
+				   .from = (uint8_t)node,
+				   .home = { .interval = port, .generation = id },
+				   .payload_bytes = bytes };
+	/* Messages of a child or a client arrive before the report of its death. */
+	enum world_event order = kind == WORLD_CHILD_READY || kind == WORLD_CHILD_DIED
+					 ? WORLD_FROM_CHILD
+				 : kind == WORLD_CLIENT_GONE ? WORLD_FROM_CLIENT
+							     : kind;
 	uint64_t *last = &world.last_local[order][node][port];
 
 	event.at_ns = machine->now_ns + delay_ns;
@@ -102,19 +114,22 @@ void world_after_ns(uint64_t delay_ns, enum world_event kind, unsigned node, uns
 	events_add(&event);
 }
 
-void world_after(enum world_event kind, unsigned node, unsigned port, uint32_t id, const void *payload, uint32_t bytes)
+void world_after(enum world_event kind, unsigned node, unsigned port, uint32_t id,
+		 const void *payload, uint32_t bytes)
 {
 	uint32_t most = sim_chance(machine, 3) ? SIM_MAX_DELAY_NS : 30000;
 
 	world_after_ns(1000 + sim_random(machine, most), kind, node, port, id, payload, bytes);
 }
 
-/* libevent's */
-struct event *event_new(struct event_base *base, evutil_socket_t fd, short what, event_callback_fn callback, void *context)
+/* Functions of libevent. */
+struct event *event_new(struct event_base *base, evutil_socket_t fd, short what,
+			event_callback_fn callback, void *context)
 {
 	struct event *event = malloc(sizeof *event);
 
-	*event = (struct event){ world.events, base->node, callback, context, 0, fd, what & EV_READ, what & EV_PERSIST, false };
+	*event = (struct event){ world.events, base->node,     callback,	  context, 0,
+				 fd,	       what & EV_READ, what & EV_PERSIST, false };
 	return world.events = event;
 }
 
@@ -124,8 +139,8 @@ static void arm(unsigned node, struct timer *timer, const struct timeval *after)
 {
 	timer->armed = ++world.arms;
 	timer->life = daemons[node].life;
-	world_after_ns((uint64_t)after->tv_sec * 1000000000 + (uint64_t)after->tv_usec * 1000, WORLD_TIMER, node, 0, 0, timer,
-		       sizeof *timer);
+	world_after_ns((uint64_t)after->tv_sec * 1000000000 + (uint64_t)after->tv_usec * 1000,
+		       WORLD_TIMER, node, 0, 0, timer, sizeof *timer);
 }
 
 static void look_at_file(struct event *event)
@@ -160,6 +175,12 @@ int event_del(struct event *event)
 	return 0;
 }
 
+int event_pending(const struct event *event, short what, struct timeval *when)
+{
+	(void)what, (void)when;
+	return event->armed != 0;
+}
+
 void world_look_at_files(void)
 {
 	for (struct event *event = world.events; event; event = event->next)
@@ -176,8 +197,8 @@ void event_active(struct event *event, int what, short calls)
 
 evutil_socket_t event_get_fd(const struct event *event) { return event->fd; }
 
-int event_base_once(struct event_base *base, evutil_socket_t fd, short what, event_callback_fn callback, void *context,
-		    const struct timeval *after)
+int event_base_once(struct event_base *base, evutil_socket_t fd, short what,
+		    event_callback_fn callback, void *context, const struct timeval *after)
 {
 	struct timer timer = { .once = callback, .context = context };
 
@@ -186,7 +207,7 @@ int event_base_once(struct event_base *base, evutil_socket_t fd, short what, eve
 	return 0;
 }
 
-/* Checkpoints are taken for ever; but when all processors are done, the run is to come to an end. */
+/* Checkpoints are taken for ever; but when all processors are done, the run must end. */
 static void on_timer(const struct sim_event *event)
 {
 	struct timer timer;
@@ -196,7 +217,8 @@ static void on_timer(const struct sim_event *event)
 		return;
 	if (timer.once)
 		timer.once(-1, EV_TIMEOUT, timer.context);
-	else if (timer.event->armed == timer.armed && (machine->cpus_running || !owner_is_checkpoint(timer.event)))
+	else if (timer.event->armed == timer.armed &&
+		 (machine->cpus_running || !owner_is_checkpoint(timer.event)))
 		timer.event->callback(timer.event->fd, EV_TIMEOUT, timer.event->context);
 	if (timer.once || timer.event->fd < 0)
 		return;
@@ -205,10 +227,10 @@ static void on_timer(const struct sim_event *event)
 		event_add(timer.event, NULL);
 }
 
-/* --- messages between daemons ----------------------------------------------------------------------------------------- */
+/* ---- messages between daemons ---- */
 
-uint32_t world_pack(struct packet *packet, const struct msg_header *header, const void *body, uint32_t body_bytes,
-		    const void *payload, uint32_t payload_bytes)
+uint32_t world_pack(struct packet *packet, const struct msg_header *header, const void *body,
+		    uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	bug_on(body_bytes + payload_bytes > sizeof packet->body);
 	packet->header = *header;
@@ -219,16 +241,20 @@ uint32_t world_pack(struct packet *packet, const struct msg_header *header, cons
 	return (uint32_t)sizeof packet->header + packet->header.bytes;
 }
 
-static int carry(void *context, unsigned peer, const struct msg_header *header, const void *body, uint32_t body_bytes,
-		 const void *payload, uint32_t payload_bytes)
+static int carry(void *context, unsigned peer, const struct msg_header *header, const void *body,
+		 uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	const struct node *node = context;
-	struct sim_event event = { .kind = EVENT_HOST, .type = WORLD_MESSAGE, .home.generation = daemons[peer].life };
+	struct sim_event event = { .kind = EVENT_HOST,
+				   .type = WORLD_MESSAGE,
+				   .home.generation = daemons[peer].life };
 	static struct packet packet;
 	uint32_t bytes = world_pack(&packet, header, body, body_bytes, payload, payload_bytes);
 
-	if (!machine->broken && !daemons[peer].exists && (!daemons[peer].dead || daemons[peer].in_order))
-		sim_fail(machine, "%s from node %u for node %u, which is gone", wire_type_name(header->type), node->o.node, peer);
+	if (!machine->broken && !daemons[peer].exists &&
+	    (!daemons[peer].dead || daemons[peer].in_order))
+		sim_fail(machine, "%s from node %u for node %u, which is gone",
+			 wire_type_name(header->type), node->o.node, peer);
 	sim_trace(machine, "node %u -> %u %s", node->o.node, peer, wire_type_name(header->type));
 	cluster_send(machine, node->o.node, peer, &event, &packet, bytes);
 	return 0;
@@ -241,13 +267,16 @@ static void on_overflow(void *context, unsigned peer)
 }
 
 bool overlay_complete(const struct node *node) { return daemons[node->o.node].connected; }
-void overlay_dial(struct node *node, unsigned peer, const char *where, size_t n) { (void)node, (void)peer, (void)where, (void)n; }
+void overlay_dial(struct node *node, unsigned peer, const char *where, size_t n)
+{
+	(void)node, (void)peer, (void)where, (void)n;
+}
 void overlay_flush(struct node *node) { (void)node; }
 
-/* --- clients, and the owner, which is client 0 -------------------------------------------------------------------------- */
+/* ---- clients, and the owner, which is client 0 ---- */
 
-static void send_client(unsigned number, const struct msg_header *header, const void *body, uint32_t bytes, const void *payload,
-			uint32_t payload_bytes)
+static void send_client(unsigned number, const struct msg_header *header, const void *body,
+			uint32_t bytes, const void *payload, uint32_t payload_bytes)
 {
 	static struct packet packet;
 
@@ -262,8 +291,9 @@ void world_send_client(unsigned number, enum msg_type type, const void *body, ui
 	send_client(number, &header, body, bytes, NULL, 0);
 }
 
-/* A client may ask for as few items at once as it likes. */
-static void send_pull(unsigned number, const struct msg_header *header, const struct msg_snapshot_pull *body)
+/* A client may ask for as few items at a time as it likes. */
+static void send_pull(unsigned number, const struct msg_header *header,
+		      const struct msg_snapshot_pull *body)
 {
 	struct msg_snapshot_pull part = *body;
 	uint32_t left = body->count;
@@ -274,8 +304,8 @@ static void send_pull(unsigned number, const struct msg_header *header, const st
 	}
 }
 
-void client_send(struct client *c, enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
-		 size_t payload_bytes)
+void client_send(struct client *c, enum msg_type type, vnode_t to, const void *body,
+		 size_t body_bytes, const void *payload, size_t payload_bytes)
 {
 	struct msg_header header = packet_header(type, to, 0, 0);
 
@@ -284,7 +314,8 @@ void client_send(struct client *c, enum msg_type type, vnode_t to, const void *b
 	if (type == MSG_SNAPSHOT_PULL)
 		send_pull((unsigned)c->fd, &header, body);
 	else
-		send_client((unsigned)c->fd, &header, body, (uint32_t)body_bytes, payload, (uint32_t)payload_bytes);
+		send_client((unsigned)c->fd, &header, body, (uint32_t)body_bytes, payload,
+			    (uint32_t)payload_bytes);
 }
 
 bool client_has_room(const struct client *c) { (void)c; return !sim_chance(machine, 10); }
@@ -297,13 +328,14 @@ bool clients_send_run(struct node *node, const struct msg_header *header, const 
 	static struct packet packet;
 
 	(void)node;
-	world_after(WORLD_TO_OWNER, OWNER, PORT_OWNER, 0, &packet, world_pack(&packet, header, body, header->bytes, NULL, 0));
+	world_after(WORLD_TO_OWNER, OWNER, PORT_OWNER, 0, &packet,
+		    world_pack(&packet, header, body, header->bytes, NULL, 0));
 	return true;
 }
 
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
 {
-	struct { uint32_t first, tag, third; } words; /* of all answers */
+	struct { uint32_t first, tag, third; } words; /* the first words of all answers */
 	static uint8_t copy[PACKET_MAX_BYTES];
 
 	memcpy(&words, body, sizeof words);
@@ -317,8 +349,8 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 	clients_send_run(node, header, copy);
 }
 
-void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
-		      uint32_t payload_bytes)
+void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes,
+		      const void *payload, uint32_t payload_bytes)
 {
 	struct msg_header header = packet_header(type, VNODE_CLI, 0, body_bytes);
 	struct msg_hosts hosts;
@@ -342,7 +374,7 @@ static void on_client(struct node *node, unsigned number, const struct packet *p
 		sim_fail(machine, "a command line sends %s", wire_type_name(packet->header.type));
 }
 
-/* --- the machine's end, as in vmm/node/supervise.c --------------------------------------------------------------------------- */
+/* ---- the machine's end, as in vmm/node/supervise.c ---- */
 
 static void stop_here(struct node *node)
 {
@@ -354,19 +386,22 @@ static void stop_here(struct node *node)
 
 static void tell_end(struct node *node, const struct msg_machine_end *end)
 {
-	struct msg_header header = packet_header(MSG_MACHINE_END, VNODE_CLI, node->o.node, sizeof *end);
+	struct msg_header header = packet_header(MSG_MACHINE_END, VNODE_CLI, node->o.node,
+						 sizeof *end);
 
 	if (node->ending)
 		return;
 	if (node->o.node) {
 		net_send(node->net, VNODE_DAEMON(0), MSG_MACHINE_END, end, sizeof *end, NULL, 0);
-		return world_after_ns(GIVES_UP_NS, WORLD_GIVES_UP, node->o.node, 0, daemons[node->o.node].life, NULL, 0);
+		return world_after_ns(GIVES_UP_NS, WORLD_GIVES_UP, node->o.node, 0,
+				      daemons[node->o.node].life, NULL, 0);
 	}
 	stop_here(node);
 	clients_send_run(node, &header, end);
 	for (unsigned peer = 1; peer < machine->n_nodes; peer++)
 		if (node_has_host(node, peer) || hosts_joins(node, peer))
-			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end, NULL, 0);
+			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end,
+				 NULL, 0);
 }
 
 void node_end(struct node *node, enum end_reason reason, uint32_t status, const char *format, ...)
@@ -386,17 +421,20 @@ void node_end(struct node *node, enum end_reason reason, uint32_t status, const 
 
 void node_end_lost(struct node *node, unsigned host, const char *format, ...)
 {
-	struct msg_machine_end end = { .reason = END_PART_DIED, .node = node->o.node, .lost = host + 1 };
+	struct msg_machine_end end = { .reason = END_PART_DIED,
+				       .node = node->o.node,
+				       .lost = host + 1 };
 
 	(void)format;
 	if (!daemons[host].dead && !daemons[host].silent && !daemons[node->o.node].silent)
 		sim_fail(machine, "node %u takes node %u for dead", node->o.node, host);
-	/* It may have died just before it became a part of the machine. */
-	machine->broken |= node_has_host(&daemons[0].node, node->o.node) && node_has_host(&daemons[0].node, host);
+	/* the host may have died just before it became a part of the machine */
+	machine->broken |= node_has_host(&daemons[0].node, node->o.node) &&
+			   node_has_host(&daemons[0].node, host);
 	tell_end(node, &end);
 }
 
-/* It leaves; or node 0 has told it that all ends. */
+/* The daemon leaves; or node 0 has told it that the machine ends. */
 void node_end_here(struct node *node)
 {
 	if (daemons[0].node.ending)
@@ -405,7 +443,14 @@ void node_end_here(struct node *node)
 		daemon_ends(node->o.node);
 }
 
-void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line, unsigned bytes)
+void node_end_ordered(struct node *node, const struct msg_machine_end *end)
+{
+	(void)end;
+	node_end_here(node);
+}
+
+void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line,
+		      unsigned bytes)
 {
 	if (end->reason != END_PART_DIED)
 		sim_fail(machine, "node %u ends the machine: %.*s", end->node, (int)bytes, line);
@@ -420,39 +465,35 @@ static void give_up(unsigned number)
 	daemon_dies(number);
 }
 
-/* --- what has no part in this --------------------------------------------------------------------------------------------- */
+/* ---- what this simulator does not have ---- */
 
-void hostmem_look(struct hostmem *memory, const char *root) { (void)root; *memory = (struct hostmem){ .mib = 1024 }; }
+void hostmem_look(struct hostmem *memory, const char *root)
+{
+	(void)root;
+	*memory = (struct hostmem){ .mib = 1024 };
+}
 enum policy policy_now(void) { return POLICY_FIXED; }
 void policy_host_came(void) { }
-void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why) { (void)node, (void)cpu, (void)error, (void)why; }
-bool debug_holds(void) { return false; }
-void debug_hold_all(struct node *node) { (void)node; }
+void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why)
+{
+	(void)node, (void)cpu, (void)error, (void)why;
+}
 void node_stats_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
 void node_pages_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
-void pagestore_want(struct node *node, const struct msg_page_want *want) { (void)node, (void)want; }
-void clients_send_console(struct node *node, const struct msg_header *header, const void *body) { (void)node, (void)header, (void)body; }
-void supervise_last_words(struct child *child, const char *line, size_t bytes) { (void)child, (void)line, (void)bytes; }
+void clients_send_console(struct node *node, const struct msg_header *header, const void *body)
+{
+	(void)node, (void)header, (void)body;
+}
+void clients_send_exec(struct node *node, const struct msg_header *header, const void *body)
+{
+	(void)node, (void)header, (void)body;
+}
+void supervise_last_words(struct child *child, const char *line, size_t bytes)
+{
+	(void)child, (void)line, (void)bytes;
+}
 
-/* Nobody sends these. */
-#define NOBODY(handler, type) \
-	void handler(struct node *node, const struct message *m, const struct type *body) { (void)node, (void)m, (void)body; }
-NOBODY(clients_on_attach, msg_console_attach)
-NOBODY(clients_on_console, msg_console)
-NOBODY(clients_on_end, msg_machine_end)
-NOBODY(clients_on_hello, msg_hello)
-NOBODY(clock_on_ping, msg_ping)
-NOBODY(clock_on_pong, msg_ping)
-NOBODY(debug_on_client, msg_debug)
-NOBODY(debug_on_request, msg_debug)
-NOBODY(pagestore_on_message, msg_dsm)
-NOBODY(policy_on_client, msg_policy)
-NOBODY(policy_on_look, msg_look)
-NOBODY(policy_on_looked, msg_look)
-void clients_on_query(struct node *node, const struct message *m) { (void)node, (void)m; }
-void debug_on_answer(struct node *node, const struct message *m) { (void)node, (void)m; }
-
-/* --- pages: what vmm/node/pages/pagestore.c does for a snapshot ------------------------------------------------------------------------ */
+/* ---- pages: what vmm/node/pages/pagestore.c does for a snapshot ---- */
 
 _Atomic uint8_t *hosts_rights(unsigned node) { return ((struct host_shm *)shm[node])->page_right; }
 
@@ -477,13 +518,14 @@ void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_righ
 {
 	struct sim_node *at = &sim->nodes[node];
 
-	if (right != PAGE_WRITE || at->right[gfn] != PAGE_READ || dsm_right(at->dsm, gfn) != PAGE_WRITE)
+	if (right != PAGE_WRITE || at->right[gfn] != PAGE_READ ||
+	    dsm_right(at->dsm, gfn) != PAGE_WRITE)
 		return;
 	copy_before_change(&daemons[node].node, gfn);
 	at->right[gfn] = PAGE_WRITE;
 }
 
-/* --- daemons ------------------------------------------------------------------------------------------------------------ */
+/* ---- daemons ---- */
 
 void world_forget_daemon(unsigned number)
 {
@@ -508,7 +550,8 @@ const char *world_rundir(void)
 	return path;
 }
 
-/* As it starts; half of the hosts might as well be other computers. */
+/* Offers the memory, as a daemon does at its start; half of the hosts pretend to be other
+ * computers. */
 static void offer_ram(struct node *node)
 {
 	char link[IO_PATH + 16];
@@ -519,7 +562,7 @@ static void offer_ram(struct node *node)
 	restore_offer_ram(node);
 }
 
-/* As vmm/node/node.c does it. What neither joins nor is loaded runs already. */
+/* Starts a daemon as vmm/node/node.c does.  One that neither joins nor is loaded runs already. */
 void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool restore)
 {
 	struct daemon *daemon = &daemons[number];
@@ -529,8 +572,14 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	world_forget_daemon(number);
 	daemon->exists = true;
 	daemon->loose = join;
-	node->o = (struct node_options){ .node = number, .join = join, .cmdline = "", .features = world.computer.features };
-	node->o.machine = (struct machine){ .hosts = n_start, .cpus = machine->n_cpus, .mem_mib = 64, .grows = true, .restore = restore };
+	node->o = (struct node_options){
+		.node = number, .join = join, .cmdline = "", .features = world.computer.features
+	};
+	node->o.machine = (struct machine){ .hosts = n_start,
+					    .cpus = machine->n_cpus,
+					    .mem_mib = 64,
+					    .grows = true,
+					    .restore = restore };
 	node->base = world_base(number);
 	node->shm = (struct host_shm *)shm[number];
 	memset(node->shm->slot, 0, machine->n_cpus * sizeof node->shm->slot[0]);
@@ -564,10 +613,10 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	supervise_start_children(node);
 	if (restore || join)
 		world_after(WORLD_CONNECTED, number, PORT_OWNER, daemon->life, NULL, 0);
-	hostpart_start(node); /* the last: here it may die */
+	hostpart_start(node); /* last, since the daemon may die here */
 }
 
-/* As in vmm/node/wire/overlay.c: without node 0 nobody is left to tell. */
+/* As in vmm/node/wire/overlay.c: without node 0 there is nobody to tell. */
 static void on_lost(struct node *node, unsigned peer)
 {
 	if (node->ending || hostpart_peer_lost(node, peer))
@@ -602,8 +651,9 @@ void world_on_event(struct sim_event *event)
 		freeze_client_gone(&daemon->node, event->home.generation);
 		break;
 	case WORLD_OWNER_CAME:
-		clients_send_all(&daemon->node, MSG_HOSTS, &(struct msg_hosts){ .present = daemon->node.hosts }, sizeof(struct msg_hosts),
-				 NULL, 0);
+		clients_send_all(&daemon->node, MSG_HOSTS,
+				 &(struct msg_hosts){ .present = daemon->node.hosts },
+				 sizeof(struct msg_hosts), NULL, 0);
 		node_check_ready(&daemon->node);
 		break;
 	case WORLD_CONNECTED:
@@ -657,19 +707,23 @@ void world_check_idle(void)
 		if (!daemons[number].exists)
 			continue;
 		if (node->hosts != first->hosts || node->dsm->nodes != first->hosts)
-			sim_fail(machine, "node %u knows hosts %#x, of which %#x stay; there are %#x", number, node->hosts,
-				 node->dsm->nodes, first->hosts);
+			sim_fail(machine, "node %u knows hosts %#x, of which %#x stay; there are "
+				 "%#x",
+				 number, node->hosts, node->dsm->nodes, first->hosts);
 		for (unsigned cpu = 0; cpu < machine->n_cpus && cpu < SIM_MAX_CPUS; cpu++) {
 			bool here = machine->cpus[cpu].node == number;
 			const struct child *monitor = &node->monitor[cpu];
 
-			if (node_has_cpu(node, cpu) != here || !monitor->pid == here || monitor->part != PART_RUNS)
-				sim_fail(machine, "node %u: CPU %u is %shere; monitor %d, part %d", number, cpu, here ? "" : "not ",
-					 monitor->pid, monitor->part);
+			if (node_has_cpu(node, cpu) != here || !monitor->pid == here ||
+			    monitor->part != PART_RUNS)
+				sim_fail(machine, "node %u: CPU %u is %shere; monitor %d, part %d",
+					 number, cpu, here ? "" : "not ", monitor->pid,
+					 monitor->part);
 		}
 	}
 	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
 		if (machine->cpus[cpu].held || moves_place(first, cpu) != machine->cpus[cpu].node)
 			sim_fail(machine, "CPU %u is %s node %u, but was moved to node %u", cpu,
-				 machine->cpus[cpu].held ? "held at" : "at", machine->cpus[cpu].node, moves_place(first, cpu));
+				 machine->cpus[cpu].held ? "held at" : "at",
+				 machine->cpus[cpu].node, moves_place(first, cpu));
 }

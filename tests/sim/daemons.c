@@ -1,19 +1,24 @@
-/* daemons.c - in place of hosts.c (daemon-sim): what changes about hosts and processors is led by the daemons' own code.
+/* daemons.c - replaces hosts.c in daemon-sim: the daemons' own code leads the changes of hosts and
+ * processors.
  *
- * Each node of the simulator has a `struct node` with what the daemon runs: vmm/node/hosts/hosts.c, hostcomes.c, hostgoes.c, hostpart.c,
- * moves.c, handover.c, stages.c, route.c and net.c, and of vmm/node/cut/ freeze.c, copy.c and restore.c, on the simulator's network
- * and clock; the I/O server its own serve.c and chips; the process that owns the machine what takes checkpoints and goes back to them
- * (daemon_owner.c), and the streams.  Here are those who ask: the command lines, which let processors move, hosts come and go, and
- * the machine be saved and loaded, at random and several at once, while the litmus tests run and the guest uses its devices; and
- * what goes wrong.  In most seeds one fault point is on for a while, or daemons are killed, or no more heard of, at any moment, also
- * when the machine is on its way back.  Then:
- *   - each request has been answered, "done" or "as before", or the machine that was asked is lost, and all is in order
- *     (world_check_idle()); or
- *   - the machine has ended, and it may: a host that was a part of it is lost, and no checkpoint stands, or no other host is
- *     left.
- * Never anything in between.  What was saved or kept is the machine as it stood still at the cut, and one that is loaded goes on
- * from there: its processors must see what was in its memory and on its disk then, and each byte that is typed or said comes once.
- * A fault point after which nothing has ever failed, ended or gone back was not met: the run fails.
+ * Each node of the simulator has a `struct node` with the code of the daemon:
+ * vmm/node/hosts/hosts.c, hostcomes.c, hostgoes.c, hostpart.c, moves.c, handover.c, stages.c,
+ * route.c and net.c, and, of vmm/node/cut/, freeze.c, copy.c and restore.c, on the simulator's
+ * network and clock.  The I/O server has its own serve.c and chips.  The process that owns the
+ * machine has the code that takes checkpoints and goes back to them (daemon_owner.c), and the
+ * streams.  This file has the command lines, which make random requests, several at a time: to move
+ * processors, to add and remove hosts, to save and to load the machine, while the litmus tests run
+ * and the guest uses its devices.  It also has the faults.  In most seeds one fault point is on for
+ * a while, or daemons are killed or cut off at any moment, also while the machine goes back.  Then:
+ *   - each request has been answered, "done" or "as before", or the machine that was asked is lost,
+ *     and everything is in order (world_check_idle()); or
+ *   - the machine has ended, and it may: a host that was a part of it is lost, and there is no
+ *     checkpoint, or no other host is left.
+ * Never anything in between.  What was saved or kept is the machine as it stood still at the cut.
+ * A machine that is loaded goes on from there: its processors must see the memory and the disk of
+ * that moment, and each byte that is typed or printed comes once.  If no request has failed, and no
+ * machine has ended or gone back, after some fault point in any seed, then that fault was not
+ * tested: the run fails.
  */
 #include <event2/event.h>
 #include <fcntl.h>
@@ -35,33 +40,30 @@
 enum { REQUESTS = 64, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000, SEED_LIMIT_S = 200 };
 enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, REQUEST_KINDS };
 
-/* What may go wrong (tests/faults.table); `most`: what is asked for more often then. */
-static const struct fault { enum fault_point point; uint32_t n; enum request_kind most; } faults[] = {
-	{ FAULT_MOVE_NO_SPARE, 1, ASK_MOVE },	   { FAULT_MOVE_SPARE_DIES, 1, ASK_MOVE },  { FAULT_MOVE_TARGET_DIES, 1, ASK_MOVE },
-	{ FAULT_MOVE_DAMAGE, 1, ASK_MOVE },	   { FAULT_MOVE_SOURCE_DIES, 1, ASK_MOVE }, { FAULT_MOVE_HOST_DIES, 1, ASK_MOVE },
-	{ FAULT_MOVE_HOST_DIES, 2, ASK_MOVE },	   { FAULT_MOVE_HOST_DIES, 3, ASK_MOVE },   { FAULT_MOVE_HOST_DIES, 4, ASK_MOVE },
-	{ FAULT_HOST_NO_DAEMON, 1, ASK_ADD },	   { FAULT_HOST_FULL, 1, ASK_REMOVE },	    { FAULT_HOST_JOIN_DIES, 1, ASK_ADD },
-	{ FAULT_HOST_JOIN_DIES, 2, ASK_ADD },	   { FAULT_HOST_JOIN_DIES, 3, ASK_ADD },    { FAULT_HOST_JOIN_DIES, 4, ASK_ADD },
-	{ FAULT_HOST_LEAVE_DIES, 1, ASK_REMOVE },  { FAULT_HOST_LEAVE_DIES, 2, ASK_REMOVE }, { FAULT_HOST_LEAVE_DIES, 3, ASK_REMOVE },
-	{ FAULT_HOST_LEAVE_DIES, 4, ASK_REMOVE },  { FAULT_SNAPSHOT_NO_MEMORY, 2, ASK_SAVE }, { FAULT_CHECKPOINT_DIES, 1, ASK_SAVE },
-	{ FAULT_CHECKPOINT_DIES, 2, ASK_SAVE },	   { FAULT_CHECKPOINT_DIES, 3, ASK_SAVE },  { FAULT_CHECKPOINT_DIES, 4, ASK_SAVE },
-	{ FAULT_CHECKPOINT_DIES, 5, ASK_SAVE },	   { FAULT_SNAPSHOT_FULL, 1, ASK_SAVE },    { FAULT_SNAPSHOT_FULL, 2, ASK_SAVE },
-	{ FAULT_SNAPSHOT_FULL, 3, ASK_SAVE },	   { FAULT_SNAPSHOT_FULL, 4, ASK_SAVE },    { FAULT_FILE_DIES, 1, ASK_SAVE },
-	{ FAULT_FILE_DIES, 2, ASK_SAVE },	   { FAULT_FILE_DIES, 3, ASK_SAVE },	    { FAULT_FILE_DIES, 4, ASK_SAVE },
+/* What may go wrong (tests/faults.table).  `most`: the kind of request that is made more often
+ * then. */
+static const struct fault {
+	enum fault_point point;
+	uint32_t n;
+	enum request_kind most;
+} faults[] = {
+#define X(name, n, most) { FAULT_##name, n, most },
+#include "tests/sim/faults.inc" /* made by scripts/fault-list */
+#undef X
 };
 enum { FAULTS = ARRAY_LEN(faults), NO_FAULT = FAULTS, KILLED, SILENCED };
 
 struct request { enum request_kind kind; bool open; unsigned what, to; uint64_t since_ns; };
-/* A client that saves: where to - into memory, or into a file -, what that should be, and for which request. */
+/* A client that saves: where to (memory or a file), what that must be, and for which request. */
 struct saver {
 	struct client client;
 	struct pull pull;
 	struct kept *kept;
 	bool to_file, has_file;
 	struct savefile to;
-	struct snapfile_writer *writer; /* what a death in the midst leaves */
+	struct snapfile_writer *writer; /* what a death in the middle leaves behind */
 	char path[IO_PATH];
-	struct witness cut, file; /* of what comes; of what the file was before */
+	struct witness cut, file; /* cut: of what is arriving. file: of the file before. */
 	struct request *request;
 };
 
@@ -69,13 +71,13 @@ static struct {
 	unsigned n, adds_open;
 	struct request request[REQUESTS];
 	struct saver saver[LAST_CLIENT + 1];
-	struct saver *saved; /* the last one that has all */
-	bool loaded;	     /* from there */
-	unsigned fault;	     /* of `faults`, or one of those above */
-	bool met;	     /* it has shown, in this seed */
-	unsigned current; /* whose code runs */
+	struct saver *saved; /* the last one that has a complete machine */
+	bool loaded;	     /* the machine was loaded from there */
+	unsigned fault;	     /* an index of `faults`, or one of those above */
+	bool met;	     /* the fault has had an effect in this seed */
+	unsigned current; /* the daemon whose code runs */
 	jmp_buf death, writer_death;
-	bool writes; /* a client writes to a file: it is the one that may die */
+	bool writes; /* a client writes to a file: that client may die */
 	pid_t pid;
 	int log_fd;
 } plan;
@@ -86,7 +88,7 @@ static struct { /* over all seeds */
 
 static struct node *first(void) { return &daemons[0].node; }
 
-/* --- the log: without a fault a daemon has nothing to complain of ------------------------------------------------------- */
+/* ---- the log: without a fault a daemon has nothing to complain about ---- */
 
 static void copy_log(void)
 {
@@ -107,7 +109,7 @@ static void on_abort(int number)
 	sim_fail(machine, "aborted");
 }
 
-/* Some call of the code that runs here waits, which it must not. */
+/* Some call of the code under test waits, which it must not. */
 static void on_alarm(int number)
 {
 	(void)number;
@@ -128,7 +130,7 @@ static void open_log(void)
 	log_open("daemon-sim", plan.log_fd, machine->verbose ? LOG_INFO : LOG_ERROR);
 }
 
-/* --- deaths ------------------------------------------------------------------------------------------------------------- */
+/* ---- deaths ---- */
 
 void machine_ends(const char *why)
 {
@@ -138,13 +140,17 @@ void machine_ends(const char *why)
 	plan.met = machine->ended = true;
 }
 
-/* The others hear of it; and of one that is silent, it hears the same of them. */
+/* The others notice a death.  If the daemon is only silent, it notices the same of them. */
 static void no_longer(unsigned number)
 {
-	daemons[number].unsaid_ns = machine->now_ns + (sim_chance(machine, 50) ? sim_random(machine, 200000) : SIM_MAX_DELAY_NS);
+	daemons[number].unsaid_ns = machine->now_ns + (sim_chance(machine, 50)
+							       ? sim_random(machine, 200000)
+							       : SIM_MAX_DELAY_NS);
 	machine->broken |= node_has_host(first(), number) || !daemons[number].loose;
 	for (unsigned peer = 0; peer < machine->n_nodes; peer++) {
-		struct sim_event lost = { .kind = EVENT_HOST, .type = WORLD_LOST, .home.generation = daemons[number].life };
+		struct sim_event lost = { .kind = EVENT_HOST,
+					  .type = WORLD_LOST,
+					  .home.generation = daemons[number].life };
 
 		if (peer == number || !daemons[peer].exists)
 			continue;
@@ -172,7 +178,7 @@ void daemon_dies(unsigned number)
 
 static void daemon_falls_silent(unsigned number)
 {
-	if (__builtin_popcount(first()->hosts) < 2) /* who could miss it, or be missed? */
+	if (__builtin_popcount(first()->hosts) < 2) /* no other host could miss it */
 		return;
 	sim_trace(machine, "nobody hears of daemon %u any more", number);
 	daemons[number].silent = true;
@@ -197,7 +203,7 @@ void daemon_ends(unsigned number)
 
 static void die_here(void)
 {
-	if (getpid() != plan.pid) /* who writes a checkpoint's file */
+	if (getpid() != plan.pid) /* the writer of a checkpoint's file */
 		kill(getpid(), SIGKILL);
 	longjmp(plan.writes ? plan.writer_death : plan.death, 1);
 }
@@ -210,7 +216,8 @@ bool hosts_lost(struct sim *sim, const struct sim_event *event)
 	bool between = event->kind == EVENT_DELIVER || event->type == WORLD_MESSAGE;
 
 	if (between && to->in_order && !sim->broken)
-		sim_fail(sim, "a message from node %u comes to node %u, which has left", event->from, event->node);
+		sim_fail(sim, "a message from node %u comes to node %u, which has left",
+			 event->from, event->node);
 	if (to->dead || event->type == WORLD_LOST)
 		return to->dead;
 	if (between && to->silent && event->at_ns > to->unsaid_ns)
@@ -242,24 +249,27 @@ void machine_is_lost(void)
 	}
 }
 
-/* --- those who ask ------------------------------------------------------------------------------------------------------- */
+/* ---- clients ---- */
 
 static enum request_kind choose_request(void)
 {
-	static const enum request_kind some[] = { ASK_MOVE, ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE };
+	static const enum request_kind some[] = { ASK_MOVE, ASK_MOVE, ASK_ADD, ASK_REMOVE,
+						  ASK_SAVE };
 
 	enum request_kind kind = some[sim_random(machine, ARRAY_LEN(some))];
 
 	if (plan.fault < FAULTS && sim_chance(machine, 60))
 		kind = faults[plan.fault].most;
-	/* Who leaves passes nothing on. */
+	/* a leaver forwards nothing */
 	return kind == ASK_REMOVE && fault_on(FAULT_MOVE_UNTOLD) ? ASK_MOVE : kind;
 }
 
-/* Nothing was wrong, and so only what cannot be is refused; nothing since something else is under way. */
+/* Without a fault only impossible requests are refused, and none because another change is being
+ * made. */
 static bool is_refusal(const char *why)
 {
-	static const char *const texts[] = { "already", "there is no", "is the last one", "may hold", "is going down", "only starting",
+	static const char *const texts[] = { "already",	       "there is no",	"is the last one",
+					     "may hold",       "is going down", "only starting",
 					     "not started yet" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
@@ -287,9 +297,10 @@ static void close_request(struct request *r, uint32_t error, const char *why, ui
 	seen.done[r->kind] += !error;
 }
 
-/* --- saving and loading ----------------------------------------------------------------------------------------------- */
+/* ---- saving and loading ---- */
 
-/* Who saves is gone, by Ctrl-C or killed: an end of the request that is neither an error nor done. */
+/* The saving client ends by Ctrl-C or is killed: its request ends neither with an error nor
+ * done. */
 static void saver_goes(struct saver *s)
 {
 	s->pull.active = false;
@@ -297,7 +308,7 @@ static void saver_goes(struct saver *s)
 	close_request(s->request, 0, "", 0);
 }
 
-/* It is the one before, or the new one, if that may be. */
+/* Checks that the file is the old one, or the new one if that is possible. */
 static void check_file(struct saver *s, bool may_be_new)
 {
 	savefile_abandon(&s->to);
@@ -310,8 +321,9 @@ static void check_file(struct saver *s, bool may_be_new)
 	}
 }
 
-/* With the last record, and the commit, all may have been written when it dies. */
-static int write_to_file(struct saver *s, const struct snapfile_record *record, const void *data, struct problem *p)
+/* If the writer dies at the last record or the commit, everything may have been written. */
+static int write_to_file(struct saver *s, const struct snapfile_record *record, const void *data,
+			 struct problem *p)
 {
 	int result;
 
@@ -330,7 +342,7 @@ static int write_to_file(struct saver *s, const struct snapfile_record *record, 
 	return result;
 }
 
-/* At any moment, also before it is his turn. */
+/* At any moment, also before its turn. */
 static void give_up(struct saver *s)
 {
 	saver_goes(s);
@@ -347,7 +359,8 @@ static void on_impatience(evutil_socket_t fd, short what, void *context)
 		give_up(s);
 }
 
-static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
+static int keep(void *context, const struct snapfile_record *record, const void *data,
+		struct problem *p)
 {
 	struct saver *s = context;
 
@@ -367,8 +380,9 @@ static void on_file_saved(struct saver *s)
 
 	if (write_to_file(s, NULL, NULL, &p)) {
 		check_file(s, false);
-		close_request(s->request, 1, s->cut.written ? p.line : nothing, (uint32_t)strlen(s->cut.written ? p.line : nothing));
-	} else if (s->request->open) { /* else it has died */
+		close_request(s->request, 1, s->cut.written ? p.line : nothing,
+			      (uint32_t)strlen(s->cut.written ? p.line : nothing));
+	} else if (s->request->open) { /* otherwise it has died */
 		check_file(s, true);
 		if (plan.saved != s)
 			sim_fail(machine, "the machine's file is not what was saved");
@@ -386,7 +400,7 @@ static void on_saved(void *context)
 	if (!kept_commit(s->kept, &p)) {
 		owner_check_kept(s->kept, &s->cut);
 		plan.saved = s;
-	} else if (s->cut.written) { /* a machine without any memory is none */
+	} else if (s->cut.written) { /* a machine without any memory cannot be loaded */
 		sim_fail(machine, "what was saved %s", p.line);
 	}
 	close_request(s->request, 0, "", 0);
@@ -408,10 +422,11 @@ static bool fault_of_files(void)
 {
 	enum fault_point point = plan.fault < FAULTS ? faults[plan.fault].point : FAULT_POINT_COUNT;
 
-	return point == FAULT_FILE_DIES || (point == FAULT_SNAPSHOT_FULL && faults[plan.fault].n >= 3);
+	return point == FAULT_FILE_DIES ||
+	       (point == FAULT_SNAPSHOT_FULL && faults[plan.fault].n >= 3);
 }
 
-/* Where to: into its memory, or into its file. */
+/* Begins to save into memory, or into a file. */
 static void begin_to_save(struct saver *s, unsigned number)
 {
 	char name[16];
@@ -425,7 +440,7 @@ static void begin_to_save(struct saver *s, unsigned number)
 	snprintf(name, sizeof name, "saved.%u", number);
 	io_path(s->path, name);
 	if (!s->has_file)
-		unlink(s->path); /* of another seed */
+		unlink(s->path); /* left by another seed */
 	if (savefile_begin(&s->to, s->path, &p))
 		die("%s", p.line);
 }
@@ -458,31 +473,40 @@ void clients_on_hosts(uint32_t hosts)
 		plan.saver[i].pull.hosts = hosts;
 }
 
-/* On any number of hosts; while it is loaded from there, or may have to be again, nobody writes to that. */
+/* Loads on any number of hosts.  While the machine is loaded from there, or may have to be again,
+ * nobody writes to that file. */
 static void load_saved(void)
 {
 	if (!plan.saved || plan.loaded)
 		return;
 	plan.loaded = true;
-	owner_load(plan.saved->to_file ? NULL : plan.saved->kept, plan.saved->path, &plan.saved->cut, 1 + sim_random(machine, machine->n_nodes));
+	owner_load(plan.saved->to_file ? NULL : plan.saved->kept, plan.saved->path,
+		   &plan.saved->cut, 1 + sim_random(machine, machine->n_nodes));
 }
 
-/* --- all requests ---------------------------------------------------------------------------------------------------- */
+/* ---- all requests ---- */
 
 void hosts_change(struct sim *sim, struct sim_event *event)
 {
 	unsigned seq = plan.n++ % REQUESTS, client = 1 + seq % LAST_CLIENT;
 	struct request *r = &plan.request[seq];
 	enum request_kind kind = choose_request();
-	struct msg_cpu_move move = { .cpu = sim_random(sim, sim->n_cpus), .seq = seq, .host = sim_random(sim, sim->n_nodes) };
+	struct msg_cpu_move move = { .cpu = sim_random(sim, sim->n_cpus),
+				     .seq = seq,
+				     .host = sim_random(sim, sim->n_nodes) };
 	struct msg_host host = { .seq = seq, .op = kind == ASK_ADD ? HOST_ADD : HOST_REMOVE,
 				 .host = sim_random(sim, sim->n_nodes + 1) };
-	bool no_more = (unsigned)__builtin_popcount(first()->hosts) + plan.adds_open >= sim->n_nodes;
+	bool no_more = (unsigned)__builtin_popcount(first()->hosts) + plan.adds_open >=
+		       sim->n_nodes;
 
 	(void)event;
-	if (r->open || (kind == ASK_SAVE && plan.saver[client].pull.active) || (kind == ASK_ADD && no_more))
+	if (r->open || (kind == ASK_SAVE && plan.saver[client].pull.active) ||
+	    (kind == ASK_ADD && no_more))
 		return;
-	*r = (struct request){ .kind = kind, .open = true, .what = kind == ASK_MOVE ? move.cpu : host.host, .to = move.host,
+	*r = (struct request){ .kind = kind,
+			       .open = true,
+			       .what = kind == ASK_MOVE ? move.cpu : host.host,
+			       .to = move.host,
 			       .since_ns = sim->now_ns };
 	plan.adds_open += kind == ASK_ADD;
 	if (kind == ASK_MOVE)
@@ -496,7 +520,7 @@ void hosts_change(struct sim *sim, struct sim_event *event)
 void client_on_answer(const struct msg_header *header, const void *body)
 {
 	static _Alignas(8) uint8_t item[PACKET_MAX_BYTES];
-	struct { uint32_t first, tag, third, fourth; } words; /* of all answers */
+	struct { uint32_t first, tag, third, fourth; } words; /* the first words of all answers */
 	unsigned client;
 	uint32_t seq;
 
@@ -508,15 +532,17 @@ void client_on_answer(const struct msg_header *header, const void *body)
 		memcpy(item, &words, sizeof words);
 		pull_on_item(&plan.saver[client].pull, item, header->bytes);
 	} else if (header->type == MSG_CPU_MOVED) {
-		close_request(&plan.request[seq], words.third, (const char *)body + sizeof(struct msg_cpu_moved),
+		close_request(&plan.request[seq], words.third,
+			      (const char *)body + sizeof(struct msg_cpu_moved),
 			      header->bytes - sizeof(struct msg_cpu_moved));
 	} else if (words.third == HOST_DONE) {
-		close_request(&plan.request[seq], words.fourth, (const char *)body + sizeof(struct msg_host),
+		close_request(&plan.request[seq], words.fourth,
+			      (const char *)body + sizeof(struct msg_host),
 			      header->bytes - sizeof(struct msg_host));
 	}
 }
 
-/* --- a seed ------------------------------------------------------------------------------------------------------------- */
+/* ---- a seed ---- */
 
 void hosts_open(struct sim *sim)
 {
@@ -534,7 +560,8 @@ void hosts_open(struct sim *sim)
 	world_open();
 	for (unsigned i = 0; i < FAULTS; i++)
 		fault_set(faults[i].point, 0);
-	fault_set(FAULT_MOVE_UNTOLD, sim_chance(sim, 10)); /* nothing goes wrong, but much is passed on */
+	/* this fault breaks nothing, but causes much forwarding */
+	fault_set(FAULT_MOVE_UNTOLD, sim_chance(sim, 10));
 	fault_set(FAULT_FILE_SHORT, sim_chance(sim, 20) ? 500 + sim_random(sim, 5000) : 0);
 	for (unsigned number = 0; number < n_start; number++)
 		world_new_daemon(number, n_start, 0, false);
@@ -549,10 +576,11 @@ static void later(enum world_event kind, enum sim_event_kind event_kind, uint32_
 	events_add(&event);
 }
 
-/* They show only when a machine goes back. */
+/* these faults have an effect only when a machine goes back */
 static bool faults_at_load(void)
 {
-	return plan.fault < FAULTS && faults[plan.fault].point == FAULT_CHECKPOINT_DIES && faults[plan.fault].n == 5;
+	return plan.fault < FAULTS && faults[plan.fault].point == FAULT_CHECKPOINT_DIES &&
+	       faults[plan.fault].n == 5;
 }
 
 void hosts_plan(struct sim *sim)
@@ -576,14 +604,16 @@ void hosts_watch(struct sim *sim)
 {
 	for (unsigned i = 0; i < REQUESTS; i++)
 		if (plan.request[i].open && sim->now_ns - plan.request[i].since_ns > LIMIT_NS)
-			sim_fail(sim, "request %u of kind %u for %u comes to no end; fault %u", i, plan.request[i].kind,
-				 plan.request[i].what, plan.fault);
+			sim_fail(sim, "request %u of kind %u for %u comes to no end; fault %u", i,
+				 plan.request[i].kind, plan.request[i].what, plan.fault);
 }
 
-void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body, const void *payload, uint32_t bytes)
+void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body,
+		     const void *payload, uint32_t bytes)
 {
 	(void)sim;
-	net_send(daemons[from].node.net, VNODE_DAEMON(body->to), MSG_HOME_STATE, body, sizeof *body, payload, bytes);
+	net_send(daemons[from].node.net, VNODE_DAEMON(body->to), MSG_HOME_STATE, body, sizeof *body,
+		 payload, bytes);
 }
 
 static void lose_one(void (*how)(unsigned number))
@@ -604,12 +634,16 @@ static void on_event(struct sim_event *event)
 	case WORLD_SILENCE: lose_one(daemon_falls_silent); break;
 	case WORLD_LOAD: load_saved(); break;
 	case WORLD_USER: user_on_event(event->home.generation); break;
-	case WORLD_FAULT: fault_set(faults[plan.fault].point, fault_on(faults[plan.fault].point) ? 0 : faults[plan.fault].n); break;
+	case WORLD_FAULT:
+		fault_set(faults[plan.fault].point,
+			  fault_on(faults[plan.fault].point) ? 0 : faults[plan.fault].n);
+		break;
 	default: world_on_event(event);
 	}
 }
 
-/* Nobody does to a page what it was not asked for while the machine stands still, nor at a host that is to leave. */
+/* A page is only touched by random operations while the machine runs, and on hosts that are not to
+ * leave. */
 static void see_who_is_free(void)
 {
 	bool frozen = false;
@@ -624,7 +658,7 @@ void hosts_on_event(struct sim *sim, struct sim_event *event)
 {
 	plan.current = event->node;
 	if (hosts_lost(sim, event)) {
-		/* it goes nowhere */
+		/* the message is dropped */
 	} else if (setjmp(plan.death)) {
 		plan.met = true;
 		daemon_dies(plan.current);
@@ -645,7 +679,8 @@ void hosts_check_idle(struct sim *sim)
 		sim_fail(sim, "a host is lost, and the machine neither ends nor goes back");
 	for (unsigned i = 0; i < REQUESTS; i++)
 		if (plan.request[i].open)
-			sim_fail(sim, "request %u of kind %u for %u is not answered", i, plan.request[i].kind, plan.request[i].what);
+			sim_fail(sim, "request %u of kind %u for %u is not answered", i,
+				 plan.request[i].kind, plan.request[i].what);
 	world_check_idle();
 	owner_check_idle();
 	if (plan.fault == NO_FAULT && lseek(plan.log_fd, 0, SEEK_CUR) > 0 && !sim->verbose) {
@@ -671,22 +706,32 @@ void hosts_close(struct sim *sim)
 
 int hosts_report(void)
 {
-	static const char *const kinds[] = { "moves of processors", "hosts that come", "hosts that go", "snapshots" };
+	static const char *const kinds[] = { "moves of processors", "hosts that come",
+					     "hosts that go", "snapshots" };
 	int status = 0;
 
 	for (unsigned i = 0; i < REQUEST_KINDS; i++)
-		printf("%s%llu %s done, %llu as before", i ? "; " : "  ", (unsigned long long)seen.done[i], kinds[i],
+		printf("%s%llu %s done, %llu as before", i ? "; " : "  ",
+		       (unsigned long long)seen.done[i], kinds[i],
 		       (unsigned long long)seen.as_before[i]);
-	printf("\n  %llu checkpoints, %llu files of one, %llu machines went back to one, %llu went on without host 0, %llu were loaded, %llu requests lost with a machine; %llu ended\n",
-	       (unsigned long long)owner_count.checkpoints, (unsigned long long)owner_count.files, (unsigned long long)owner_count.back,
-	       (unsigned long long)owner_count.yields, (unsigned long long)owner_count.loads, (unsigned long long)seen.lost, (unsigned long long)seen.ended);
+	printf("\n  %llu checkpoints, %llu files of one, %llu machines went back to one, %llu went "
+	       "on "
+	       "without host 0, %llu were loaded, %llu requests lost with a machine; %llu ended\n",
+	       (unsigned long long)owner_count.checkpoints, (unsigned long long)owner_count.files,
+	       (unsigned long long)owner_count.back, (unsigned long long)owner_count.yields,
+	       (unsigned long long)owner_count.loads, (unsigned long long)seen.lost,
+	       (unsigned long long)seen.ended);
 	printf("  of faults were met");
 	for (unsigned i = 0; i < FAULTS; i++)
-		printf(" %s:%u %llu", fault_names[faults[i].point], faults[i].n, (unsigned long long)seen.met[i]);
-	printf(", killed %llu, silent %llu\n", (unsigned long long)seen.met[KILLED], (unsigned long long)seen.met[SILENCED]);
+		printf(" %s:%u %llu", fault_names[faults[i].point], faults[i].n,
+		       (unsigned long long)seen.met[i]);
+	printf(", killed %llu, silent %llu\n", (unsigned long long)seen.met[KILLED],
+	       (unsigned long long)seen.met[SILENCED]);
 	for (unsigned i = 0; i < FAULTS && seen.seeds >= ENOUGH_SEEDS; i++)
-		if (!seen.met[i] && faults[i].point != FAULT_MOVE_SOURCE_DIES) { /* which ends in "done" */
-			printf("  fault point %s:%u has never shown\n", fault_names[faults[i].point], faults[i].n);
+		/* this one ends in "done" */
+		if (!seen.met[i] && faults[i].point != FAULT_MOVE_SOURCE_DIES) {
+			printf("  fault point %s:%u has never shown\n",
+			       fault_names[faults[i].point], faults[i].n);
 			status = 1;
 		}
 	return status;

@@ -1,12 +1,15 @@
-/* hosts.c - what changes about the nodes while programs run: homes move, nodes join and leave, processors move.
+/* hosts.c - changes of the nodes while programs run: homes move, nodes join and leave, processors
+ * move.
  *
  * Node 0 leads, one change after the other, with messages that travel as all others do:
  *     a home moves      GIVE to where it is; its state to the new node; TAKEN; perhaps NEWS to all
  *     node K joins      NEWS to K; JOINED back; NODES to all; then some homes move there
- *     node K leaves     NODES to all; its processors move, and its homes; NEWS to all; LEAVE; EMPTY; FORGET to all others, whose
- *                       MARK to K is the last that they send it; FAREWELL from K to each, the last that it sends; GONE
- * The daemons do the same (vmm/node/hosts/hosts.c).  A message to a node that is gone fails the run: without FAREWELL, what K passed on
- * last was still on its way to a node that left next.
+ *     node K leaves     NODES to all; its processors move, and its homes; NEWS to all; LEAVE;
+ *                       EMPTY; FORGET to all others, whose MARK to K is their last message to it;
+ *                       FAREWELL from K to each, its last message; GONE
+ * The daemons do the same (vmm/node/hosts/hosts.c).  A message to a node that is gone fails the
+ * run.  Without FAREWELL, the last messages that K forwarded could still be in flight to a node
+ * that leaves next.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,17 +18,31 @@
 #include "tests/sim/sim.h"
 
 enum { STEP_NS = 100000, CHANGE_LIMIT_NS = 2000000000 };
-enum sim_step { SIM_GIVE, SIM_STATE, SIM_TAKEN, SIM_NODES, SIM_NEWS, SIM_JOINED, SIM_LEAVE, SIM_EMPTY, SIM_FORGET,
-		 SIM_MARK, SIM_FAREWELL, SIM_GONE, SIM_LEAVE_TIMER, SIM_CPUS_TIMER };
+enum sim_step {
+	SIM_GIVE,
+	SIM_STATE,
+	SIM_TAKEN,
+	SIM_NODES,
+	SIM_NEWS,
+	SIM_JOINED,
+	SIM_LEAVE,
+	SIM_EMPTY,
+	SIM_FORGET,
+	SIM_MARK,
+	SIM_FAREWELL,
+	SIM_GONE,
+	SIM_LEAVE_TIMER,
+	SIM_CPUS_TIMER
+};
 
 static struct change { /* node 0's */
 	bool on, leaves;
 	unsigned node; /* that joins or leaves; 0: a home moves */
 	uint64_t since_ns;
-	struct home_place place[DSM_INTERVALS]; /* as it knows them */
+	struct home_place place[DSM_INTERVALS]; /* where the homes are, as node 0 knows */
 	struct { unsigned interval, to; } give[SIM_MAX_PAGES];
-	unsigned n_give, waiting; /* homes whose TAKEN is to come */
-	uint32_t marks, gone; /* at the leaving node; at node 0 */
+	unsigned n_give, waiting; /* homes whose TAKEN is still to come */
+	uint32_t marks, gone; /* marks: at the leaving node. gone: at node 0. */
 } change;
 
 void hosts_open(struct sim *sim)
@@ -50,24 +67,27 @@ void hosts_watch(struct sim *sim)
 		sim_fail(sim, "node %u does not %s", change.node, change.leaves ? "leave" : "join");
 }
 
-static void send_step(struct sim *sim, unsigned from, unsigned to, enum sim_step step, const void *payload, uint32_t bytes)
+static void send_step(struct sim *sim, unsigned from, unsigned to, enum sim_step step,
+		      const void *payload, uint32_t bytes)
 {
 	struct sim_event event = { .kind = EVENT_HOST, .type = (uint16_t)step };
 
 	cluster_send(sim, from, to, &event, payload, bytes);
 }
 
-static void send_home_step(struct sim *sim, unsigned from, unsigned to, enum sim_step step, const struct msg_home *home,
-			   const void *payload, uint32_t bytes)
+static void send_home_step(struct sim *sim, unsigned from, unsigned to, enum sim_step step,
+			   const struct msg_home *home, const void *payload, uint32_t bytes)
 {
 	struct sim_event event = { .kind = EVENT_HOST, .type = (uint16_t)step, .home = *home };
 
 	cluster_send(sim, from, to, &event, payload, bytes);
 }
 
-void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body, const void *payload, uint32_t bytes)
+void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body,
+		     const void *payload, uint32_t bytes)
 {
-	sim_trace(sim, "node %u -> %u interval %u, its place %u", from, body->to, body->interval, body->generation);
+	sim_trace(sim, "node %u -> %u interval %u, its place %u", from, body->to, body->interval,
+		  body->generation);
 	send_home_step(sim, from, body->to, SIM_STATE, body, payload, bytes);
 }
 
@@ -80,13 +100,15 @@ static void send_to_all(struct sim *sim, enum sim_step step, const void *payload
 
 static void timer(struct sim *sim, unsigned node, enum sim_step step)
 {
-	struct sim_event event = { .kind = EVENT_HOST, .type = (uint16_t)step, .node = (uint8_t)node,
+	struct sim_event event = { .kind = EVENT_HOST,
+				   .type = (uint16_t)step,
+				   .node = (uint8_t)node,
 				   .at_ns = sim->now_ns + STEP_NS };
 
 	events_add(&event);
 }
 
-/* A node that is there and stays, other than `but`; MAX_NODES: there is none. */
+/* Returns a node other than `but` that is there and stays; MAX_NODES if there is none. */
 static unsigned some_node(struct sim *sim, unsigned but)
 {
 	uint32_t able = sim->present & ~sim->leaving & ~(1u << but);
@@ -101,12 +123,12 @@ static void tell_nodes(struct sim *sim)
 {
 	uint32_t nodes = sim->present & ~sim->leaving;
 
-	if (sim_chance(sim, 30)) /* one more that waits to leave, or is told to stay after all */
+	if (sim_chance(sim, 30)) /* one more node waits to leave, or is told to stay after all */
 		nodes &= ~(1u << sim_random(sim, sim->n_nodes)) | 1;
 	send_to_all(sim, SIM_NODES, &nodes, sizeof(nodes));
 }
 
-/* --- homes ---------------------------------------------------------------------------------------------------------- */
+/* ---- homes ---- */
 
 static void want_home_at(unsigned interval, unsigned to)
 {
@@ -123,7 +145,8 @@ static void move_homes(struct sim *sim)
 {
 	change.waiting = change.n_give;
 	for (unsigned i = 0; i < change.n_give; i++) {
-		struct msg_home home = { .interval = change.give[i].interval, .to = change.give[i].to };
+		struct msg_home home = { .interval = change.give[i].interval,
+					 .to = change.give[i].to };
 
 		send_home_step(sim, 0, change.place[home.interval].node, SIM_GIVE, &home, NULL, 0);
 	}
@@ -145,12 +168,13 @@ static void homes_are_moved(struct sim *sim)
 static void on_taken(struct sim *sim, const struct sim_event *event)
 {
 	sim->moves++;
-	change.place[event->home.interval] = (struct home_place){ event->from, event->home.generation };
+	change.place[event->home.interval] = (struct home_place){ event->from,
+								  event->home.generation };
 	if (--change.waiting == 0)
 		homes_are_moved(sim);
 }
 
-/* --- a change begins ------------------------------------------------------------------------------------------------ */
+/* ---- a change begins ---- */
 
 static void begin_home(struct sim *sim)
 {
@@ -229,7 +253,7 @@ void hosts_change(struct sim *sim, struct sim_event *event)
 		begin_join(sim, node);
 }
 
-/* --- what the nodes do ---------------------------------------------------------------------------------------------- */
+/* ---- what the nodes do ---- */
 
 static void leave_step(struct sim *sim, unsigned node)
 {
@@ -278,13 +302,19 @@ void hosts_on_event(struct sim *sim, struct sim_event *event)
 	switch ((enum sim_step)event->type) {
 	case SIM_GIVE:
 		if (dsm_home_give(dsm, event->home.interval, event->home.to))
-			sim_fail(sim, "node %u cannot give interval %u", event->node, event->home.interval);
+			sim_fail(sim, "node %u cannot give interval %u", event->node,
+				 event->home.interval);
 		break;
 	case SIM_STATE:
-		switch (dsm_on_home_state(dsm, &event->home, event->payload, event->payload_bytes)) {
-		case 1: send_home_step(sim, event->node, 0, SIM_TAKEN, &event->home, NULL, 0); break;
+		switch (dsm_on_home_state(dsm, &event->home, event->payload,
+					  event->payload_bytes)) {
+		case 1:
+			send_home_step(sim, event->node, 0, SIM_TAKEN, &event->home, NULL, 0);
+			break;
 		case 0: break;
-		default: sim_fail(sim, "node %u refuses interval %u", event->node, event->home.interval);
+		default:
+			sim_fail(sim, "node %u refuses interval %u", event->node,
+				 event->home.interval);
 		}
 		break;
 	case SIM_TAKEN:
@@ -345,8 +375,14 @@ _Atomic uint8_t *hosts_rights(unsigned node)
 	return rights[node];
 }
 
-void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn) { (void)sim, (void)node, (void)gfn; }
-void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn) { (void)sim, (void)node, (void)gfn; }
+void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn)
+{
+	(void)sim, (void)node, (void)gfn;
+}
+void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn)
+{
+	(void)sim, (void)node, (void)gfn;
+}
 void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
 {
 	(void)sim, (void)node, (void)gfn, (void)right;

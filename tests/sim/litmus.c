@@ -1,8 +1,10 @@
-/* litmus.c - the classic tests of a memory model, and the outcome of each that sequential consistency forbids.
+/* litmus.c - the classic tests of a memory model, and the outcome of each that sequential
+ * consistency forbids.
  *
- * A program is a line per processor: W<var><value> stores, R<var> loads.  `forbidden` lists the loaded values in the
- * order of the text, then `var=value` for final values that matter.  x86-TSO allows two of them (a store may wait in its
- * buffer while a later load goes ahead), unless there is a fence between.
+ * A program is a line per processor: W<var><value> stores, R<var> loads.  `forbidden` lists the
+ * loaded values in the order of the text, then `var=value` for final values that matter. x86-TSO
+ * allows two of these outcomes, since a store may wait in its buffer while a later load goes ahead,
+ * unless there is a fence between them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +51,8 @@ static unsigned page_of(const struct round *round, char variable)
 	return round->pages[variable - 'x'];
 }
 
-/* Distinct CPUs; distinct pages nearly always (on one page the protocol has less to get wrong). */
+/* Chooses distinct CPUs, and nearly always distinct pages: on one page the protocol has fewer
+ * chances to be wrong. */
 static void choose(struct sim *sim, struct round *round)
 {
 	unsigned order[SIM_MAX_CPUS];
@@ -69,8 +72,8 @@ static void choose(struct sim *sim, struct round *round)
 	round->locked = sim_chance(sim, 20);
 }
 
-/* Before the test proper the CPU often reads or writes its variables' pages (another word), so that copies are where a
- * wrong protocol would leave them stale. */
+/* Often lets the CPU first read or write other words in its variables' pages, so that copies exist
+ * that a wrong protocol would leave stale. */
 static void warm_up(struct sim *sim, struct round *round, struct sim_cpu *cpu)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -92,14 +95,19 @@ static void compile(struct round *round, struct sim_cpu *cpu, const char *text)
 			bug_on(sscanf(text, "%1d%n", &value, &length) != 1);
 			text += length;
 		}
-		cpu_add(cpu, kind == 'R' ? OP_LOAD : round->locked ? OP_EXCHANGE : OP_STORE, page_of(round, variable),
-			round->word + (unsigned)(variable - 'x'), (uint32_t)value);
+		cpu_add(cpu,
+			kind == 'R'	? OP_LOAD
+			: round->locked ? OP_EXCHANGE
+					: OP_STORE,
+			page_of(round, variable), round->word + (unsigned)(variable - 'x'),
+			(uint32_t)value);
 		if (round->fenced)
 			cpu_add(cpu, OP_FENCE, 0, 0, 0);
 	}
 }
 
-static void describe(struct sim *sim, struct round *round, const unsigned *first_op, char *text, size_t bytes)
+static void describe(struct sim *sim, struct round *round, const unsigned *first_op, char *text,
+		     size_t bytes)
 {
 	size_t length = 0;
 
@@ -108,16 +116,19 @@ static void describe(struct sim *sim, struct round *round, const unsigned *first
 
 		for (unsigned i = first_op[t]; i < cpu->next_op; i++) {
 			if (cpu->ops[i].kind == OP_LOAD)
-				length += (size_t)snprintf(text + length, bytes - length, "%s%u", length ? " " : "",
-							   cpu->ops[i].result);
+				length += (size_t)snprintf(text + length, bytes - length, "%s%u",
+							   length ? " " : "", cpu->ops[i].result);
 		}
 	}
 	for (char variable = 'x'; variable <= 'y'; variable++) {
 		char name[4] = { variable, '=', 0 };
 
 		if (strstr(round->test->forbidden, name))
-			length += (size_t)snprintf(text + length, bytes - length, "%s%c=%u", length ? " " : "", variable,
-						   sim->latest[page_of(round, variable)][round->word + (unsigned)(variable - 'x')]);
+			length += (size_t)
+				snprintf(text + length, bytes - length, "%s%c=%u",
+					 length ? " " : "", variable,
+					 sim->latest[page_of(round, variable)]
+						    [round->word + (unsigned)(variable - 'x')]);
 	}
 }
 
@@ -137,7 +148,8 @@ static void judge(struct sim *sim, struct round *round, const unsigned *first_op
 	sim->forbidden[index]++;
 }
 
-/* One test on fresh words, zero at the start, with random accesses of the other CPUs around it. */
+/* Runs one test on fresh words, which are zero, with random accesses of the other CPUs around
+ * it. */
 void litmus_round(struct sim *sim, unsigned word)
 {
 	struct round round = { .test = &tests[sim_random(sim, litmus_count)], .word = word };
@@ -162,7 +174,8 @@ void litmus_round(struct sim *sim, unsigned word)
 		}
 		cpu_start(sim, i, sim_random(sim, 20000));
 	}
-	sim_trace(sim, "litmus %s on pages %u %u word %u", round.test->name, round.pages[0], round.pages[1], word);
+	sim_trace(sim, "litmus %s on pages %u %u word %u", round.test->name, round.pages[0],
+		  round.pages[1], word);
 	cluster_run(sim);
 	if (!sim->ended && !sim->went_back)
 		judge(sim, &round, first_op);

@@ -1,8 +1,10 @@
 /* main.c - dsm-sim, daemon-sim: run the page protocol under many seeds.
  *
- *   dsm-sim --seeds N [--first S] [--nodes N]      every seed must be right; the first that is not is named
+ *   dsm-sim --seeds N [--first S] [--nodes N]      every seed must be right; names the first that
+ *                                                  is wrong
  *   dsm-sim --seed S [--nodes N] [--trace]         one seed, with all that happens
- *   dsm-sim --fault NAME[:n] --expect-forbidden    with a fault on, some seed must show a forbidden litmus outcome
+ *   dsm-sim --fault NAME[:n] --expect-forbidden    with a fault on, some seed must show a forbidden
+ *                                                  litmus outcome
  */
 #include <errno.h>
 #include <getopt.h>
@@ -14,7 +16,8 @@
 #include "tests/sim/sim.h"
 
 struct totals {
-	uint64_t steps, messages, litmus_rounds, moves, joins, leaves, stale_loads, broken_invariants, forbidden[16];
+	uint64_t steps, messages, litmus_rounds, moves, joins, leaves, stale_loads,
+		broken_invariants, forbidden[16];
 	struct dsm_stats dsm;
 };
 
@@ -67,10 +70,13 @@ static void run_seed(struct sim *sim, struct totals *totals)
 
 static void print_totals(const struct totals *totals, uint64_t seeds, bool counters)
 {
-	printf("%s: %llu seeds, %llu steps, %llu messages, %llu litmus rounds; %llu moves of homes and processors, "
-	       "%llu joins, %llu leaves\n", program_invocation_short_name, (unsigned long long)seeds, (unsigned long long)totals->steps,
-	       (unsigned long long)totals->messages, (unsigned long long)totals->litmus_rounds,
-	       (unsigned long long)totals->moves, (unsigned long long)totals->joins, (unsigned long long)totals->leaves);
+	printf("%s: %llu seeds, %llu steps, %llu messages, %llu litmus rounds; %llu moves of homes "
+	       "and processors, "
+	       "%llu joins, %llu leaves\n",
+	       program_invocation_short_name, (unsigned long long)seeds,
+	       (unsigned long long)totals->steps, (unsigned long long)totals->messages,
+	       (unsigned long long)totals->litmus_rounds, (unsigned long long)totals->moves,
+	       (unsigned long long)totals->joins, (unsigned long long)totals->leaves);
 	if (!counters)
 		return;
 #define X(field, text) printf("  %10llu %s\n", (unsigned long long)totals->dsm.field, text);
@@ -78,13 +84,15 @@ static void print_totals(const struct totals *totals, uint64_t seeds, bool count
 #undef X
 }
 
-/* With a fault on: what x86-TSO forbids must have been seen. SB and R alone would prove nothing on a real processor. */
+/* With a fault on, outcomes that x86-TSO forbids must have been seen.  SB and R alone would prove
+ * nothing, since a real processor shows them. */
 static int judge_fault(const struct totals *totals, const char *fault)
 {
 	uint64_t forbidden = 0;
 
-	printf("dsm-sim: fault %s: %llu stale loads, %llu broken invariants, forbidden outcomes:", fault,
-	       (unsigned long long)totals->stale_loads, (unsigned long long)totals->broken_invariants);
+	printf("dsm-sim: fault %s: %llu stale loads, %llu broken invariants, forbidden outcomes:",
+	       fault, (unsigned long long)totals->stale_loads,
+	       (unsigned long long)totals->broken_invariants);
 	for (unsigned i = 0; i < litmus_count; i++) {
 		printf(" %s %llu", litmus_name(i), (unsigned long long)totals->forbidden[i]);
 		if (!litmus_tso_allows(i))
@@ -96,18 +104,23 @@ static int judge_fault(const struct totals *totals, const char *fault)
 
 static void usage(void)
 {
-	fprintf(stderr, "usage: dsm-sim [--seeds N] [--first S] [--seed S] [--nodes N] [--fault NAME[:n]] "
-			"[--expect-forbidden] [--counters] [--trace]\n");
+	fprintf(stderr, "usage: dsm-sim [--seeds N] [--first S] [--seed S] [--nodes N] [--fault "
+		"NAME[:n]] [--expect-forbidden] [--counters] [--trace]\n");
 	exit(2);
 }
 
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{ "seeds", required_argument, NULL, 'n' }, { "first", required_argument, NULL, 'f' },
-		{ "seed", required_argument, NULL, 's' },  { "nodes", required_argument, NULL, 'N' },
-		{ "fault", required_argument, NULL, 'F' }, { "expect-forbidden", no_argument, NULL, 'e' },
-		{ "counters", no_argument, NULL, 'c' },	   { "trace", no_argument, NULL, 't' }, { 0 },
+		{ "seeds", required_argument, NULL, 'n' },
+		{ "first", required_argument, NULL, 'f' },
+		{ "seed", required_argument, NULL, 's' },
+		{ "nodes", required_argument, NULL, 'N' },
+		{ "fault", required_argument, NULL, 'F' },
+		{ "expect-forbidden", no_argument, NULL, 'e' },
+		{ "counters", no_argument, NULL, 'c' },
+		{ "trace", no_argument, NULL, 't' },
+		{ 0 },
 	};
 	uint64_t seeds = 1000, first = 1;
 	unsigned n_nodes = 4;
@@ -129,11 +142,16 @@ int main(int argc, char **argv)
 		default: usage();
 		}
 	}
-	if (n_nodes < 1 || n_nodes > SIM_MAX_CPUS || optind != argc || (fault && fault_parse(fault)) || (expect && !fault))
+	if (n_nodes < 1 || n_nodes > SIM_MAX_CPUS || optind != argc ||
+	    (fault && fault_parse(fault)) || (expect && !fault))
 		usage();
 	for (uint64_t seed = first; seed < first + seeds; seed++) {
-		struct sim sim = { .seed = seed, .random = (seed + 1) * 0x9e3779b97f4a7c15ull, .n_nodes = n_nodes,
-				   .verbose = trace, .expect_fault = expect, .fault_name = fault };
+		struct sim sim = { .seed = seed,
+				   .random = (seed + 1) * 0x9e3779b97f4a7c15ull,
+				   .n_nodes = n_nodes,
+				   .verbose = trace,
+				   .expect_fault = expect,
+				   .fault_name = fault };
 
 		run_seed(&sim, &totals);
 	}

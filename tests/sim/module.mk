@@ -1,9 +1,34 @@
-# The page protocol in a cluster of one process: tests/sim/run, or build/tests/sim/dsm-sim --seeds 10000.
-SIM_OBJECTS := tests/sim/main.o tests/sim/events.o tests/sim/cluster.o tests/sim/cpu.o tests/sim/litmus.o
-$(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o $(DSM_OBJECTS) $(DSM_NEEDS)))
-# The same, with the daemons' code that leads what changes about hosts
-$(eval $(call program,tests/sim/daemon-sim,$(SIM_OBJECTS) tests/sim/daemons.o tests/sim/daemon_owner.o tests/sim/daemon_world.o \
-	tests/sim/daemon_children.o tests/sim/daemon_io.o tests/sim/daemon_guest.o tests/sim/daemon_user.o $(IOSRV_OBJECTS) vmm/node/hosts/hosts.o vmm/node/hosts/hostcomes.o vmm/node/hosts/hostgoes.o vmm/node/hosts/hostpart.o vmm/node/hosts/hostplan.o vmm/shared/hostcpu.o vmm/node/moves/moves.o vmm/node/moves/movequeue.o \
-	vmm/node/moves/handover.o vmm/node/wire/dispatch.o vmm/node/wire/route.o vmm/node/stages.o vmm/node/wire/net.o vmm/shared/problem.o vmm/cli/run/go_back.o vmm/cli/run/yield.o vmm/cli/run/load_flow.o vmm/cli/streams.o vmm/node/cut/freeze.o vmm/node/cut/turn.o vmm/node/cut/copy.o \
-	vmm/node/cut/restore.o vmm/cli/snapshot/pull.o vmm/cli/snapshot/kept.o vmm/cli/snapshot/saved.o vmm/cli/snapshot/checkpoint.o \
-	vmm/cli/snapshot/load.o vmm/cli/snapshot/snapfile.o vmm/cli/snapshot/savefile.o vmm/cli/snapshot/keptfile.o $(DSM_OBJECTS) $(BASE_OBJECTS),-lz))
+# The page protocol in a cluster of one process: tests/sim/run, or
+# build/tests/sim/dsm-sim --seeds 10000.
+SIM_OBJECTS := tests/sim/main.o tests/sim/events.o tests/sim/cluster.o tests/sim/cpu.o \
+	tests/sim/litmus.o
+$(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o $(DSM_OBJECTS) \
+	$(DSM_NEEDS)))
+# The same, with the daemons' own code that leads changes of hosts.
+SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
+	$(patsubst %,tests/sim/daemon_%.o,owner world children io guest user) \
+	$(patsubst %,vmm/node/hosts/%.o,hosts hostcomes hostgoes hostpart hostplan) \
+	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover) \
+	$(patsubst %,vmm/node/wire/%.o,dispatch route net) \
+	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger stages) \
+	$(patsubst %,vmm/node/cut/%.o,freeze turn copy restore) \
+	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life) vmm/cli/streams.o \
+	$(patsubst %,vmm/cli/snapshot/%.o,pull kept saved checkpoint load snapfile savefile \
+		keptfile) \
+	vmm/shared/hostcpu.o vmm/shared/problem.o
+$(eval $(call program,tests/sim/daemon-sim,$(SIM_OBJECTS) $(SIM_DAEMON_OBJECTS) \
+	$(IOSRV_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS),-lz))
+
+# The faults of a run, from the table of all faults.
+$(B)/tests/sim/faults.inc: tests/faults.table scripts/fault-list
+	@echo "  GEN   $@"
+	$(Q)mkdir -p $(@D)
+	$(Q)scripts/fault-list >$@
+$(B)/tests/sim/daemons.o: $(B)/tests/sim/faults.inc
+
+# The handlers of all messages.
+$(B)/tests/sim/unserved.inc: base/msg.def
+	@echo "  GEN   $@"
+	$(Q)mkdir -p $(@D)
+	$(Q)sed -nE 's/^\t[A-Z_]+\([A-Z0-9_]+, (take|pass), (\w+)\)$$/X(\2)/p' $< | sort -u >$@
+$(B)/tests/sim/unserved.o: $(B)/tests/sim/unserved.inc

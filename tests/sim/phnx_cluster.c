@@ -1,5 +1,6 @@
-/* phnx_cluster.c - seeded clusters of Phoenix nodes in one process: here, how they find each other, and refuse strangers; the
- * rest in phnx_letters.c, phnx_moves.c and phnx_ends.c.  Usage: phnx_cluster [SEED]; a failure prints the seed. */
+/* phnx_cluster.c - clusters of Phoenix nodes in the simulator: how they find each other and
+ * refuse strangers.  The rest is in phnx_letters.c, phnx_moves.c and phnx_ends.c.  Usage:
+ * phnx_cluster [SEED]; a failure prints the seed. */
 #include <stdio.h>
 #include <string.h>
 #include "tests/sim/phnx_cluster.h"
@@ -15,14 +16,15 @@ bool converged(struct sim *s)
 			continue;
 		struct phnx *ph = s->nodes[i].ph;
 		int reachable = 0, alive = 0;
-		for (unsigned k = 0; k < ph->routes.n; k++)
-			reachable += ph->routes.list[k]->nhops < UNREACHABLE;
+		for (unsigned k = 0; k < ph->routes->n; k++)
+			reachable += ph->routes->list[k]->nhops < UNREACHABLE;
 		for (int k = 0; k < s->n; k++)
 			alive += !s->nodes[k].dead && s->nodes[k].group == s->nodes[i].group;
-		if (reachable != alive || (digest && digest != ph->routes.digest && s->nodes[i].group == 0))
+		if (reachable != alive ||
+		    (digest && digest != ph->routes->digest && s->nodes[i].group == 0))
 			return false;
 		if (s->nodes[i].group == 0)
-			digest = ph->routes.digest;
+			digest = ph->routes->digest;
 	}
 	return true;
 }
@@ -31,7 +33,7 @@ void assume(struct sim *s, int node, ph_vp_t lo, ph_vp_t hi)
 {
 	ph_vps_t vps = ph_vps_create_range(lo, hi);
 
-	CU_ASSERT_EQUAL(phnx_assume(s->nodes[node].ph, vps), 0);
+	CU_ASSERT_EQUAL(mapping_assume(s->nodes[node].ph, vps), 0);
 	ph_vps_destroy(vps);
 	sim_touch(s, node);
 }
@@ -40,7 +42,7 @@ void release(struct sim *s, int node, ph_vp_t lo, ph_vp_t hi)
 {
 	ph_vps_t vps = ph_vps_create_range(lo, hi);
 
-	CU_ASSERT_EQUAL(phnx_release(s->nodes[node].ph, vps), 0);
+	CU_ASSERT_EQUAL(mapping_release(s->nodes[node].ph, vps), 0);
 	ph_vps_destroy(vps);
 	sim_touch(s, node);
 }
@@ -63,12 +65,15 @@ static void test_star_learns_all(void)
 	CU_ASSERT_FATAL(sim_until(&s, 5000000, converged));
 	sim_run(&s, s.now + 3000000);
 	for (int i = 0; i < s.n; i++)
-		CU_ASSERT_EQUAL(s.nodes[i].ph->n_links, 23);	/* direct links between all, one each */
+		/* direct links between all, one each */
+		CU_ASSERT_EQUAL(s.nodes[i].ph->links->n, 23);
 	sim_free(&s);
 }
 
-/* ---- how much is said until all know all: in one place, each node tells each neighbour what it is, with the first ping, and whom
- * it has, once; where connections come slowly, some twice; no more where the nodes seldom get a processor ---- */
+/* ---- how many routing messages are sent until all nodes know all others ----
+ * In one place each node tells each neighbour what it announces, with its proof, and names its
+ * neighbours once; where connections are slow, some twice.  Nodes that seldom run send no more.
+ */
 
 static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max, uint64_t turn_us)
 {
@@ -85,8 +90,8 @@ static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max, uint64_t
 	CU_ASSERT_TRUE(sim_until(&s, 5000000 + 10 * turn_us, converged));
 	sim_run(&s, s.now + 2000000 + 10 * turn_us);
 	for (int i = 0; i < s.n; i++) {
-		CU_ASSERT_EQUAL(s.nodes[i].ph->n_links, (unsigned)s.n - 1);
-		updates += s.nodes[i].ph->frames_out[FRAME_ROUTE];
+		CU_ASSERT_EQUAL(s.nodes[i].ph->links->n, (unsigned)s.n - 1);
+		updates += s.nodes[i].ph->links->frames_out[FRAME_ROUTE];
 	}
 	sim_free(&s);
 	return updates;
@@ -95,24 +100,26 @@ static uint64_t updates_of_mesh(uint64_t delay_min, uint64_t delay_max, uint64_t
 static void test_few_updates(void)
 {
 	enum { LEAST = 2 * 24 * 23 };
-	uint64_t near = updates_of_mesh(50, 500, 0), far = updates_of_mesh(1000, 20000, 0), farther = updates_of_mesh(1000, 50000, 0);
+	uint64_t near = updates_of_mesh(50, 500, 0), far = updates_of_mesh(1000, 20000, 0),
+		 farther = updates_of_mesh(1000, 50000, 0);
 
 	if (getenv("SIM_VERBOSE"))
-		printf("updates of 24 nodes: %llu, %llu, %llu\n", (unsigned long long)near, (unsigned long long)far,
-		       (unsigned long long)farther);
+		printf("updates of 24 nodes: %llu, %llu, %llu\n", (unsigned long long)near,
+		       (unsigned long long)far, (unsigned long long)farther);
 	CU_ASSERT_EQUAL(near, LEAST);
 	CU_ASSERT(far <= LEAST * 21 / 20);
 	CU_ASSERT(farther <= LEAST * 11 / 10);
 	for (uint64_t turn = 10000; turn <= 6250000; turn *= 5) {
 		uint64_t shared = updates_of_mesh(50, 500, turn);
 		if (getenv("SIM_VERBOSE"))
-			printf("each once in %llu us: %llu\n", (unsigned long long)turn, (unsigned long long)shared);
+			printf("each once in %llu us: %llu\n", (unsigned long long)turn,
+			       (unsigned long long)shared);
 		CU_ASSERT(shared <= LEAST * (turn < HANDSHAKE_TIMEOUT ? 11 : 13) / 10);
 	}
 }
 
-/* Links that were made, each counted at both its ends, where all know the first node, and learn of the others from it, each with two
- * addresses. */
+/* Counts the links that were made, at both ends.  All nodes know the first node and learn of the
+ * others from it, each with two addresses. */
 static unsigned ends_of_star(uint64_t turn_us)
 {
 	struct sim s;
@@ -131,8 +138,8 @@ static unsigned ends_of_star(uint64_t turn_us)
 	CU_ASSERT_TRUE(sim_until(&s, 20000000, converged));
 	sim_run(&s, s.now + 5000000);
 	for (int i = 0; i < s.n; i++) {
-		CU_ASSERT_EQUAL(s.nodes[i].ph->n_links, (unsigned)s.n - 1);
-		ends += (unsigned)s.nodes[i].ph->link_serial;
+		CU_ASSERT_EQUAL(s.nodes[i].ph->links->n, (unsigned)s.n - 1);
+		ends += (unsigned)s.nodes[i].ph->links->serial;
 	}
 	sim_free(&s);
 	return ends;
@@ -143,7 +150,8 @@ static void test_no_second_links(void)
 	for (uint64_t turn = 0; turn <= 200000; turn += 100000) {
 		unsigned ends = ends_of_star(turn);
 		if (getenv("SIM_VERBOSE"))
-			printf("ends of links, each node once in %llu us: %u\n", (unsigned long long)turn, ends);
+			printf("ends of links, each node once in %llu us: %u\n",
+			       (unsigned long long)turn, ends);
 		CU_ASSERT(ends <= 24 * 23 * 21 / 20);
 	}
 }
@@ -167,15 +175,15 @@ static void test_chain_routes(void)
 	CU_ASSERT(e && e->nhops == 11);
 	share_out(&s);
 	sim_run(&s, s.now + 1000000);
-	CU_ASSERT_EQUAL(route_holder(s.nodes[0].ph, SPACE - 1), s.nodes[11].ph->name);
-	sim_cut(&s, 5, 0);	/* heals by itself */
+	CU_ASSERT_EQUAL(holder_of(s.nodes[0].ph, SPACE - 1), s.nodes[11].ph->name);
+	sim_cut(&s, 5, 0);	/* the node reconnects by itself */
 	sim_cut(&s, 5, 0);
 	sim_run(&s, s.now + 100000);
 	CU_ASSERT_TRUE(sim_until(&s, 10000000, converged));
 	sim_free(&s);
 }
 
-/* ---- direct links come back soon, however long they were away ---- */
+/* ---- direct links come back soon after an interruption of any length ---- */
 
 static bool blocked;
 
@@ -189,7 +197,7 @@ bool all_direct(struct sim *s)
 {
 	for (int i = 0; i < s->n; i++)
 		for (int k = 0; k < s->n; k++)
-			if (i != k && !link_find(s->nodes[i].ph, s->nodes[k].ph->name))
+			if (i != k && !route_link_to(s->nodes[i].ph, s->nodes[k].ph->name))
 				return false;
 	return true;
 }
@@ -204,7 +212,7 @@ static void test_direct_again(void)
 	for (int i = 1; i < s.n; i++)
 		sim_know(&s, i, 0);
 	CU_ASSERT_TRUE(sim_until(&s, 3000000, all_direct));
-	blocked = true;		/* between node 1 and all but node 0, by whom they stay reachable */
+	blocked = true;	/* between node 1 and all but node 0, through which these stay reachable */
 	for (unsigned k = s.nodes[1].n_ends; k--;)
 		sim_cut(&s, 1, k);
 	sim_run(&s, s.now + 60000000);
@@ -213,7 +221,7 @@ static void test_direct_again(void)
 	blocked = false;
 	CU_ASSERT_TRUE(sim_until(&s, 2000000, all_direct));
 
-	for (int i = 4; i < s.n; i++)	/* nor are they by anybody */
+	for (int i = 4; i < s.n; i++)	/* and no other node has a link to them */
 		s.nodes[i].group = 1;
 	sim_cut_groups(&s);
 	sim_run(&s, s.now + 20000000);
@@ -224,18 +232,20 @@ static void test_direct_again(void)
 	sim_free(&s);
 }
 
-/* ---- two that dial each other at once: whoever has heard from the other knows how long that takes, whichever link is left ---- */
+/* ---- two nodes dial each other at once: each knows the round-trip time, whichever link is left
+ * ---- */
 
 static bool knows_time(const struct sim *s, int node)
 {
-	struct plink *l = link_find(s->nodes[node].ph, s->nodes[!node].ph->name);
+	struct plink *l = route_link_to(s->nodes[node].ph, s->nodes[!node].ph->name);
 
 	return l && l->rtt_us;
 }
 
 static bool times_are_known(uint64_t sub_seed)
 {
-	enum { UNTIL = 100000, STEP = 5, LATE = 2000000 };	/* LATE: what a closed link has swallowed was sent again */
+	/* LATE: what a closed link has swallowed was retransmitted by then */
+	enum { UNTIL = 100000, STEP = 5, LATE = 2000000 };
 	struct sim s;
 	bool known = true;
 
@@ -243,16 +253,16 @@ static bool times_are_known(uint64_t sub_seed)
 	share_out(&s);
 	for (int i = 0; i < 2; i++) {
 		struct pbuf *b = pbuf_new("x", 1);
-		CU_ASSERT_EQUAL(phnx_send(s.nodes[i].ph, i ? 0 : SPACE - 1, b, 7, 0, 0), 0);
+		CU_ASSERT_EQUAL(flow_send_own(s.nodes[i].ph, i ? 0 : SPACE - 1, b, 7, 0, 0), 0);
 		pbuf_put(b);
 		sim_know(&s, i, !i);
 	}
 	for (uint64_t end = s.now + UNTIL; s.now < end; sim_run(&s, s.now + STEP))
 		for (int i = 0; i < 2; i++)
-			known &= !s.nodes[i].ph->flows.received || knows_time(&s, i);
+			known &= !s.nodes[i].ph->flows->received || knows_time(&s, i);
 	sim_run(&s, s.now + LATE);
 	for (int i = 0; i < 2; i++)
-		known &= s.nodes[i].ph->flows.received && s.nodes[i].ph->n_links == 1;
+		known &= s.nodes[i].ph->flows->received && s.nodes[i].ph->links->n == 1;
 	sim_free(&s);
 	return known;
 }
@@ -267,7 +277,8 @@ static void test_time_of_a_double_link(void)
 	CU_ASSERT_EQUAL(unknown, 0);
 }
 
-/* Who is behind an sshd that waits for acknowledgements gets something back for all that it sends, at once; nobody else does. */
+/* A node behind an sshd that waits for acknowledgements gets something back at once for
+ * everything that it sends; no other node does. */
 static void test_heard_through_ssh(void)
 {
 	enum { MESSAGES = 20 };
@@ -279,23 +290,24 @@ static void test_heard_through_ssh(void)
 	CU_ASSERT_TRUE_FATAL(sim_until(&s, 5000000, converged));
 	assume(&s, 1, 0, SPACE);
 	sim_run(&s, s.now + 1000000);
-	CU_ASSERT_EQUAL(s.nodes[1].ph->frames_out[FRAME_HEARD], 0);
-	s.nodes[1].ph->links->contact->at.protocol = PHNX_SSH;
+	CU_ASSERT_EQUAL(s.nodes[1].ph->links->frames_out[FRAME_HEARD], 0);
+	link_of(s.nodes[1].ph->links->list)->through_ssh = true;
 	for (int way = 0; way < 2; way++) {
-		heard[way] = s.nodes[1].ph->frames_out[FRAME_HEARD];
+		heard[way] = s.nodes[1].ph->links->frames_out[FRAME_HEARD];
 		for (int i = 0; i < MESSAGES; i++) {
 			struct pbuf *b = pbuf_new("x", 1);
 
-			CU_ASSERT_EQUAL(phnx_send(s.nodes[way].ph, 5, b, 7, 0, 0), 0);
+			CU_ASSERT_EQUAL(flow_send_own(s.nodes[way].ph, 5, b, 7, 0, 0), 0);
 			pbuf_put(b);
 			sim_touch(&s, way);
-			sim_run(&s, s.now + 1000);	/* later comes what acknowledges the message itself */
+			/* the message itself is acknowledged later */
+			sim_run(&s, s.now + 1000);
 		}
-		heard[way] = s.nodes[1].ph->frames_out[FRAME_HEARD] - heard[way];
+		heard[way] = s.nodes[1].ph->links->frames_out[FRAME_HEARD] - heard[way];
 	}
 	CU_ASSERT(heard[0] >= MESSAGES);
 	CU_ASSERT(heard[1] < MESSAGES / 2);
-	CU_ASSERT_EQUAL(s.nodes[0].ph->frames_out[FRAME_HEARD], 0);
+	CU_ASSERT_EQUAL(s.nodes[0].ph->links->frames_out[FRAME_HEARD], 0);
 	sim_free(&s);
 }
 
@@ -311,8 +323,8 @@ static void test_refusals(void)
 	sim_know(&s, 2, 0);
 	sim_run(&s, s.now + 1000000);
 	for (int i = 0; i < s.n; i++) {
-		CU_ASSERT_EQUAL(s.nodes[i].ph->routes.n, 1);
-		CU_ASSERT(s.nodes[i].errors > 0);		/* both sides learn why */
+		CU_ASSERT_EQUAL(s.nodes[i].ph->routes->n, 1);
+		CU_ASSERT(s.nodes[i].errors > 0);		/* both sides report the reason */
 		CU_ASSERT_EQUAL(s.nodes[i].last_error, PH_EREFUSED);
 	}
 	sim_free(&s);
@@ -335,7 +347,8 @@ static void test_overlap_is_told(void)
 	sim_free(&s);
 }
 
-/* ---- hostile bytes: on every kind of frame, before and after the handshake; the victim lives, in bounded memory ---- */
+/* ---- hostile bytes in every kind of frame, before and after the handshake: the victim lives,
+ * in bounded memory ---- */
 
 static void throw_garbage(struct sim *s, struct plink *l)
 {
@@ -348,16 +361,17 @@ static void throw_garbage(struct sim *s, struct plink *l)
 	frame[5] = (unsigned char)(len >> 8);
 	for (size_t i = 0; i < len; i++)
 		frame[FRAME_HEAD + i] = (unsigned char)sim_random(s, sim_random(s, 2) ? 4 : 256);
-	if (sim_random(s, 2) && len >= 17) {	/* something that is for the victim */
+	if (sim_random(s, 2) && len >= 17) {	/* a frame that is addressed to the victim */
 		memcpy(frame + FRAME_HEAD, &l->ph->name, 8);
 		memcpy(frame + FRAME_HEAD + 8, &l->peer, 8);
 	}
 	size_t n = FRAME_HEAD + len;
-	for (size_t at = 0; at < n; at += room) {	/* as much at a time as the link has room for */
-		unsigned char *to = phnx_link_space(l, &room);
+	/* as many bytes at a time as the link has room for */
+	for (size_t at = 0; at < n; at += room) {
+		unsigned char *to = link_space(l, &room);
 		room = room < n - at ? room : n - at;
 		memcpy(to, frame + at, room);
-		if (phnx_link_input(l, room))
+		if (link_input(l, room))
 			break;
 	}
 }
@@ -371,13 +385,13 @@ static void test_garbage(void)
 	sim_know(&s, 2, 0);
 	assume(&s, 0, 0, SPACE / 2);
 	for (int round = 0; round < 20000; round++) {
-		if (s.nodes[0].ph->links)
-			throw_garbage(&s, s.nodes[0].ph->links);
+		if (s.nodes[0].ph->links->list)
+			throw_garbage(&s, s.nodes[0].ph->links->list);
 		sim_touch(&s, 0);
 		sim_run(&s, s.now + (round % 8 ? 100 : 20000));
 	}
-	CU_ASSERT(s.nodes[0].ph->routes.n <= MAX_NODES_KNOWN);
-	CU_ASSERT(s.nodes[0].ph->flows.in_bytes <= RECV_QUEUE_BYTES);
+	CU_ASSERT(s.nodes[0].ph->routes->n <= MAX_NODES_KNOWN);
+	CU_ASSERT(s.nodes[0].ph->flows->in_bytes <= RECV_QUEUE_BYTES);
 	sim_free(&s);
 }
 
@@ -403,7 +417,8 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "no second links", test_no_second_links);
 	CU_add_test(suite, "a chain routes, and heals", test_chain_routes);
 	CU_add_test(suite, "direct links come back soon", test_direct_again);
-	CU_add_test(suite, "a neighbour's time is known, whichever of two links is left", test_time_of_a_double_link);
+	CU_add_test(suite, "a neighbour's time is known, whichever of two links is left",
+		    test_time_of_a_double_link);
 	CU_add_test(suite, "through ssh, what comes is answered at once", test_heard_through_ssh);
 	CU_add_test(suite, "strangers are refused, and told why", test_refusals);
 	add_letters(suite);

@@ -1,4 +1,4 @@
-/* phnx_cluster.h - what the files of phnx_cluster have in common; nobody else includes it. */
+/* phnx_cluster.h - for the files of phnx_cluster; nobody else includes it. */
 #ifndef PHNX_CLUSTER_H
 #define PHNX_CLUSTER_H
 
@@ -6,20 +6,23 @@
 #include "tests/sim/phnx_sim.h"
 
 enum { SPACE = 1024 };
-extern uint64_t seed, tardy_us;		/* tardy_us: news is held so long at most (sim_tardy()) */
+/* tardy_us: routing messages are held for so long at most (sim_tardy()) */
+extern uint64_t seed, tardy_us;
 
-bool converged(struct sim *s);		/* everybody of a group knows everybody of it, and the same of them */
-bool all_direct(struct sim *s);		/* everybody has a link to everybody */
+/* all nodes of a group know all others, and agree on them */
+bool converged(struct sim *s);
+bool all_direct(struct sim *s);		/* every node has a link to every other node */
 void assume(struct sim *s, int node, ph_vp_t lo, ph_vp_t hi);
 void release(struct sim *s, int node, ph_vp_t lo, ph_vp_t hi);
 void share_out(struct sim *s);
 
-/* phnx_letters.c: numbered messages from every node to random virtual nodes, and a ledger of them */
+/* phnx_letters.c: numbered messages from every node to random virtual nodes, and what becomes of
+ * them */
 void start_traffic(struct sim *s);
 void send_one(struct sim *s, int from);
 void receive_all(struct sim *s, int node);
 bool all_received(struct sim *s);
-void end_traffic(struct sim *s);	/* all must have come once, and in order */
+void end_traffic(struct sim *s);	/* checks that each has arrived once, and in order */
 
 void add_letters(CU_pSuite suite);
 void add_moves(CU_pSuite suite);

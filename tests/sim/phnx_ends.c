@@ -1,8 +1,9 @@
-/* phnx_ends.c - phnx_cluster's tests of what ends a wait: a death, a time-out, a log that is read. */
+/* phnx_ends.c - phnx_cluster's tests of what ends a wait: a death, a timeout, a log that is
+ * loaded. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#include "phoenix/msglog.h"
+#include "phoenix/flow/msglog.h"
 #include "tests/sim/phnx_cluster.h"
 
 /* ---- death ---- */
@@ -19,13 +20,15 @@ static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 		gone_seen++;
 }
 
-/* What was under way to a node that is gone: to the next holder, back to its sender, or nowhere. */
+/* Messages under way to a node that is gone are sent to the next holder, returned, or discarded. */
 static void test_gone_policies(void)
 {
 	static const struct {
 		enum ph_gone_policy policy;
 		bool returned, resent;
-	} rows[] = { { PH_GONE_RESEND, false, true }, { PH_GONE_RETURN, true, false }, { PH_GONE_DISCARD, false, false } };
+	} rows[] = { { PH_GONE_RESEND, false, true },
+		     { PH_GONE_RETURN, true, false },
+		     { PH_GONE_DISCARD, false, false } };
 
 	for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
 		struct sim s;
@@ -34,13 +37,15 @@ static void test_gone_policies(void)
 		sim_know(&s, 2, 0);
 		CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
 		assume(&s, 2, 0, SPACE);
-		for (int i = 0; i < s.n; i++)
-			s.nodes[i].ph->detector = (struct detector){ .timeout_us = 3000000, .policy = rows[row].policy, .fn = on_gone };
+		for (int i = 0; i < s.n; i++) {
+			detect_set_timeout(s.nodes[i].ph, 3000000);
+			flow_set_gone(s.nodes[i].ph, rows[row].policy, on_gone, NULL);
+		}
 		sim_run(&s, s.now + 1000000);
 		gone_seen = returned_seen = 0;
 		sim_kill(&s, 2);
 		struct pbuf *b = pbuf_new("x", 1);
-		CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, 7, 0, 0), 0);
+		CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 5, b, 7, 0, 0), 0);
 		pbuf_put(b);
 		sim_touch(&s, 0);
 		sim_run(&s, s.now + 10000000);
@@ -67,20 +72,20 @@ static void test_death_is_detected(void)
 	share_out(&s);
 	gone_seen = returned_seen = 0;
 	for (int i = 0; i < s.n; i++) {
-		s.nodes[i].ph->detector.timeout_us = 6000000;
-		s.nodes[i].ph->detector.policy = PH_GONE_RETURN;
-		s.nodes[i].ph->detector.fn = on_gone;
+		s.nodes[i].ph->detector->timeout_us = 6000000;
+		s.nodes[i].ph->flows->gone_policy = PH_GONE_RETURN;
+		s.nodes[i].ph->flows->gone_fn = on_gone;
 	}
 	sim_run(&s, s.now + 20000000);
-	CU_ASSERT_EQUAL(gone_seen, 0);		/* nobody is suspected while all live */
+	CU_ASSERT_EQUAL(gone_seen, 0);		/* no node is declared gone while all live */
 	sim_kill(&s, 9);
 	struct pbuf *b = pbuf_new("x", 1);
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, SPACE - 1, b, 7, 0, 0), 0);
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, SPACE - 1, b, 7, 0, 0), 0);
 	sim_run(&s, s.now + 20000000);
-	CU_ASSERT_EQUAL(gone_seen, 9);		/* each learns it once */
+	CU_ASSERT_EQUAL(gone_seen, 9);		/* each node learns it once */
 	CU_ASSERT_EQUAL(returned_seen, 1);
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, SPACE - 1, b, 7, 0, 0), 0);
-	assume(&s, 3, SPACE * 9 / 10, SPACE);	/* and another takes its place */
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[1].ph, SPACE - 1, b, 7, 0, 0), 0);
+	assume(&s, 3, SPACE * 9 / 10, SPACE);	/* another node takes its place */
 	sim_run(&s, s.now + 1000000);
 	struct rmsg *m = flow_receive(s.nodes[3].ph, 7);
 	CU_ASSERT_PTR_NOT_NULL(m);
@@ -89,7 +94,8 @@ static void test_death_is_detected(void)
 	sim_free(&s);
 }
 
-/* A destination waits a while after messages have come back; other timers, which are due before, must not end that in silence. */
+/* A destination waits for a while after messages have come back; timers that expire earlier must
+ * not end that wait without a try. */
 static void test_wait_ends(void)
 {
 	struct sim s;
@@ -99,9 +105,9 @@ static void test_wait_ends(void)
 	sim_know(&s, 1, 0);
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
 	struct pbuf *b = pbuf_new("wait", 4);
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, 7, 0, 0), 0);
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 5, b, 7, 0, 0), 0);
 	pbuf_put(b);
-	s.nodes[0].ph->flows.active->wait_us = s.now + 3 * PING_INTERVAL;
+	s.nodes[0].ph->flows->active->wait_us = s.now + 3 * PING_INTERVAL;
 	assume(&s, 1, 0, SPACE);
 	sim_run(&s, s.now + 2 * PING_INTERVAL);
 	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
@@ -121,25 +127,28 @@ static void test_timed_and_custody(void)
 	sim_know(&s, 2, 0);
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
 	struct pbuf *b = pbuf_new("late", 4);
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, 7, 0, s.now + 100000), 0);	/* nobody assumes 5 in time */
+	/* nobody assumes 5 in time */
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 5, b, 7, 0, s.now + 100000), 0);
 	sim_run(&s, s.now + 500000);
 	assume(&s, 1, 0, 10);
 	sim_run(&s, s.now + 500000);
 	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
 	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 6, b, 7, 0, s.now + 100000), 0);	/* arrives, but nobody receives */
+	/* the message arrives, but nobody receives it */
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 6, b, 7, 0, s.now + 100000), 0);
 	sim_touch(&s, 0);
 	sim_run(&s, s.now + 500000);
 	CU_ASSERT_PTR_NULL(flow_receive(s.nodes[1].ph, 7));
 	sim_run(&s, s.now + 500000);
 	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
 
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 100, b, 7, 0, 0), 0);	/* kept by a neighbour while 0 leaves */
+	/* a neighbour keeps it while node 0 leaves */
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 100, b, 7, 0, 0), 0);
 	flow_custody(s.nodes[0].ph);
 	sim_touch(&s, 0);
 	sim_run(&s, s.now + 500000);
 	CU_ASSERT_TRUE(flow_idle(s.nodes[0].ph));
-	phnx_goodbye(s.nodes[0].ph);
+	node_goodbye(s.nodes[0].ph);
 	sim_touch(&s, 0);
 	sim_run(&s, s.now + 100000);
 	sim_kill(&s, 0);
@@ -148,13 +157,14 @@ static void test_timed_and_custody(void)
 	struct rmsg *m = flow_receive(s.nodes[1].ph, 7);
 	CU_ASSERT(m && m->pub.len == 4 && !memcmp(m->pub.body, "late", 4));
 	free(m);
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, SPACE, b, 7, 0, 0), PH_EBOUND);
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, -1, b, 7, 0, 0), PH_EBOUND);
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[1].ph, SPACE, b, 7, 0, 0), PH_EBOUND);
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[1].ph, -1, b, 7, 0, 0), PH_EBOUND);
 	pbuf_put(b);
 	sim_free(&s);
 }
 
-/* One that leaves, or whose log is written, may be about to end: what it is given to keep then goes back, and to somebody else. */
+/* A node that leaves, or whose log is written, may be about to end: what it is given to keep
+ * goes back, and to another node. */
 static void keeper_ends(bool by_log)
 {
 	char file[] = "/tmp/phnx-keeper-XXXXXX", text[200];
@@ -166,21 +176,21 @@ static void keeper_ends(bool by_log)
 	sim_know(&s, 2, 1);
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
 	struct pbuf *b = pbuf_new("kept", 4);
-	CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 100, b, 7, 0, 0), 0);
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 100, b, 7, 0, 0), 0);
 	pbuf_put(b);
 	flow_custody(s.nodes[0].ph);
-	struct flow *f = s.nodes[0].ph->flows.all;
+	struct flow *f = s.nodes[0].ph->flows->all;
 	while (f->next_seq == f->una)
 		f = f->all_next;
 	int keeper = f->peer == s.nodes[1].ph->name ? 1 : 2;
-	s.nodes[keeper].ph->leaving = !by_log;		/* nobody else has heard of it yet */
+	s.nodes[keeper].ph->leaving = !by_log;		/* no other node has heard of it yet */
 	if (by_log)
 		CU_ASSERT_EQUAL(msglog_store(s.nodes[keeper].ph, file, text, sizeof text), 0);
 	sim_touch(&s, 0);
 	sim_run(&s, s.now + 500000);
 	CU_ASSERT_TRUE(flow_idle(s.nodes[keeper].ph));
 	CU_ASSERT_FALSE(flow_idle(s.nodes[0].ph));
-	phnx_goodbye(s.nodes[keeper].ph);
+	node_goodbye(s.nodes[keeper].ph);
 	sim_touch(&s, keeper);
 	sim_run(&s, s.now + 100000);
 	sim_kill(&s, keeper);
@@ -231,7 +241,7 @@ static void send_numbers(struct sim *s, int node, int from, int to)
 {
 	for (int i = from; i < to; i++) {
 		struct pbuf *b = pbuf_new(&i, sizeof i);
-		CU_ASSERT_EQUAL(phnx_send(s->nodes[node].ph, 5, b, 7, 0, 0), 0);
+		CU_ASSERT_EQUAL(flow_send_own(s->nodes[node].ph, 5, b, 7, 0, 0), 0);
 		pbuf_put(b);
 	}
 	sim_touch(s, node);
@@ -245,7 +255,8 @@ static void three_connected(struct sim *s)
 	CU_ASSERT_TRUE(sim_until(s, 5000000, all_direct));
 }
 
-/* Node 1 has sent three numbers to node 0, which has received them; no acknowledgement has come back yet. */
+/* Node 1 has sent three numbers to node 0, which has received them; no acknowledgement has
+ * arrived yet. */
 static void three_in_doubt(struct sim *s, int *next)
 {
 	three_connected(s);
@@ -272,7 +283,7 @@ static void stop_and_load(bool gone)
 	sim_kill(&s, 1);
 	if (gone) {
 		for (int i = 0; i < s.n; i += 2)
-			s.nodes[i].ph->detector.timeout_us = 3000000;
+			s.nodes[i].ph->detector->timeout_us = 3000000;
 		sim_run(&s, s.now + 15000000);
 	}
 	s.may_connect = NULL;
@@ -306,7 +317,8 @@ static unsigned load_numbers(struct sim *s, int node, const char *file, int *nex
 	return received_numbers(s, 2, next);
 }
 
-/* The writer of a log goes on for a while: what stands in it waited for a holder, or was under way to one that gives it back. */
+/* The writer of a log runs on for a while.  Its messages wait for a holder, or are under way to
+ * a node that bounces them. */
 static void store_and_stay(bool under_way)
 {
 	char file[] = "/tmp/phnx-stay-XXXXXX", text[200];
@@ -328,7 +340,8 @@ static void store_and_stay(bool under_way)
 	assume(&s, 2, 0, 10);
 	sim_run(&s, s.now + 3000000);
 	CU_ASSERT_EQUAL(received_numbers(&s, 2, &next), 0);
-	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);	/* a later one has it all too */
+	/* a later log has all of it too */
+	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
 	CU_ASSERT_EQUAL(load_numbers(&s, 1, file, &next), 3);
 	sim_run(&s, s.now + 1000000);
 	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
@@ -342,7 +355,7 @@ static void test_log_is_not_sent(void)
 	store_and_stay(true);
 }
 
-/* ---- a log's question that comes before what it asks about ---- */
+/* ---- a loader's question that arrives before the messages that it asks about ---- */
 
 static bool around_two(const struct sim *s, int from, int to)
 {
@@ -350,8 +363,8 @@ static bool around_two(const struct sim *s, int from, int to)
 	return from == 2 || to == 2;
 }
 
-/* Of three messages `before` arrive, and the others are under way, slowly, through node 2, when their sender has ended and its
- * successor, who has a way of its own, asks. */
+/* Of three messages `before` arrive.  The others are slow, through node 2.  Meanwhile their
+ * sender ends, and its successor, which has another way, asks. */
 static void overtake(int before)
 {
 	enum { SLOW = 1000000 };
@@ -387,7 +400,7 @@ static void overtake(int before)
 	sim_run(&s, arrive - SLOW / 4);
 	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 3 - (unsigned)before);
 	sim_run(&s, arrive + SLOW);
-	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 0);	/* now the old ones are there */
+	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 0);	/* now the old messages are there */
 	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
 	sim_free(&s);
 	unlink(file);
@@ -399,7 +412,7 @@ static void test_question_overtakes(void)
 	overtake(1);
 }
 
-/* What is in doubt is given to nobody to keep, who could not ask. */
+/* A message in doubt is given to no neighbour to keep, since that could not ask about it. */
 static void test_doubt_is_not_kept(void)
 {
 	char file[] = "/tmp/phnx-away-XXXXXX", text[200];
@@ -429,7 +442,8 @@ static void test_doubt_is_not_kept(void)
 	unlink(file);
 }
 
-/* Nodes that end with nothing in doubt leave nothing behind; else they would crowd out what is known of one that did. */
+/* Nodes that end with nothing in doubt leave nothing behind: otherwise they would crowd out a
+ * node that did. */
 static void test_many_leave(void)
 {
 	char file[] = "/tmp/phnx-many-XXXXXX", text[200];
@@ -439,7 +453,7 @@ static void test_many_leave(void)
 	close(mkstemp(file));
 	three_in_doubt(&s, &next);
 	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
-	phnx_goodbye(s.nodes[1].ph);
+	node_goodbye(s.nodes[1].ph);
 	sim_touch(&s, 1);
 	sim_run(&s, s.now + 10000);
 	sim_kill(&s, 1);
@@ -454,7 +468,7 @@ static void test_many_leave(void)
 		CU_ASSERT_EQUAL(received_numbers(&s, 0, &many), 1);
 		sim_run(&s, s.now + 100000);
 		CU_ASSERT_TRUE(flow_idle(s.nodes[2].ph));
-		phnx_goodbye(s.nodes[2].ph);
+		node_goodbye(s.nodes[2].ph);
 		sim_touch(&s, 2);
 		sim_run(&s, s.now + 10000);
 		sim_kill(&s, 2);
@@ -469,7 +483,7 @@ static void test_many_leave(void)
 	unlink(file);
 }
 
-/* ---- all of them ---- */
+/* ---- the suite ---- */
 
 void add_ends(CU_pSuite suite)
 {
@@ -479,7 +493,8 @@ void add_ends(CU_pSuite suite)
 	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
 	CU_add_test(suite, "who ends keeps nothing for others", test_keeper_ends);
 	CU_add_test(suite, "a log doubles nothing", test_log_doubles_nothing);
-	CU_add_test(suite, "nor if its question overtakes what it asks about", test_question_overtakes);
+	CU_add_test(suite, "nor if its question overtakes what it asks about",
+		    test_question_overtakes);
 	CU_add_test(suite, "nor through a keeper", test_doubt_is_not_kept);
 	CU_add_test(suite, "nor if many others have left since", test_many_leave);
 	CU_add_test(suite, "what stands in a log is not sent by its writer", test_log_is_not_sent);

@@ -1,7 +1,8 @@
-/* phnx_forever.c - the PPoPP paper's own check: messages are forwarded to random virtual nodes for ever, while nodes
- * migrate virtual nodes at random, leave for good, come back as new nodes, and links are cut.  No message may be lost or
- * doubled.  Usage: phnx_forever [SEED [HOPS [HOLD_US]]], where news of routes waits up to HOLD_US at each node, at random: first
- * 0, then 30000 unless said otherwise. */
+/* phnx_forever.c - the check of the PPoPP paper: messages are forwarded to random virtual nodes
+ * for ever, while nodes migrate virtual nodes at random, leave for good, come back as new nodes,
+ * and lose links.  No message may be lost or doubled.  Usage: phnx_forever [SEED [HOPS
+ * [HOLD_US]]].  Routing messages are held at random for up to HOLD_US at each node: by default
+ * first 0, then 30000. */
 #include <stdio.h>
 #include "tests/sim/phnx_sim.h"
 
@@ -19,7 +20,7 @@ static void send_token(struct sim *s, int node, uint32_t id)
 	struct token t = { id, hops_of[id] };
 	struct pbuf *b = pbuf_new(&t, sizeof t);
 
-	phnx_send(s->nodes[node].ph, (ph_vp_t)sim_random(s, SPACE), b, 3, 0, 0);
+	flow_send_own(s->nodes[node].ph, (ph_vp_t)sim_random(s, SPACE), b, 3, 0, 0);
 	pbuf_put(b);
 }
 
@@ -27,10 +28,12 @@ static int forward_all(struct sim *s, int node)
 {
 	struct rmsg *m;
 
-	for (int n = 0; n < TOKENS && (m = flow_receive(s->nodes[node].ph, 3)); n++) {	/* some come straight back */
+	/* some come back at once */
+	for (int n = 0; n < TOKENS && (m = flow_receive(s->nodes[node].ph, 3)); n++) {
 		struct token *t = m->pub.body;
 		if (t->hops != hops_of[t->id]) {
-			printf("token %u came with %u hops, and had %u: doubled\n", t->id, t->hops, hops_of[t->id]);
+			printf("token %u came with %u hops, and had %u: doubled\n", t->id, t->hops,
+			       hops_of[t->id]);
 			return 1;
 		}
 		hops_of[t->id]++;
@@ -46,10 +49,10 @@ static void restart(struct sim *s, int node)
 {
 	struct phnx *ph = s->nodes[node].ph;
 
-	moved += ph->migration.done;
-	bounced += ph->flows.bounced;
-	resent += ph->flows.resent;
-	phnx_goodbye(ph);
+	moved += ph->migration->done;
+	bounced += ph->flows->bounced;
+	resent += ph->flows->resent;
+	node_goodbye(ph);
 	sim_touch(s, node);
 	sim_run(s, s->now + 2000);
 	sim_kill(s, node);
@@ -63,10 +66,11 @@ static void restart(struct sim *s, int node)
 static void mischief(struct sim *s, int node)
 {
 	struct phnx *ph = s->nodes[node].ph;
-	struct migration *m = &ph->migration;
+	struct migration *m = ph->migration;
 
 	if (leaving[node]) {
-		if (m->wish == WISH_NONE && !m->locked && ph->me.vps.n == 0 && flow_idle(ph) && flow_settled(ph))
+		if (m->wish == WISH_NONE && !m->locked && ph->me.vps.n == 0 && flow_idle(ph) &&
+		    flow_settled(ph))
 			restart(s, node);
 		else if (m->wish == WISH_NONE && ph->me.vps.n)
 			migrate_begin(ph, WISH_LEAVE, 1, 1);
@@ -75,8 +79,8 @@ static void mischief(struct sim *s, int node)
 	} else if (sim_random(s, 10) == 0) {
 		leaving[node] = true;
 	} else {
-		migrate_begin(ph, sim_random(s, 2) ? WISH_TAKE : WISH_HAND, 1 + (ph_vp_t)sim_random(s, SPACE / 10),
-			      sim_random(s, 2) ? 1 : -1);
+		migrate_begin(ph, sim_random(s, 2) ? WISH_TAKE : WISH_HAND,
+			      1 + (ph_vp_t)sim_random(s, SPACE / 10), sim_random(s, 2) ? 1 : -1);
 	}
 	sim_touch(s, node);
 	if (sim_random(s, 50) == 0)
@@ -91,7 +95,7 @@ static bool go_round(struct sim *s)
 	return true;
 }
 
-/* false: a message was lost or doubled. */
+/* Returns false if a message was lost or doubled. */
 static bool stir(struct sim *s, uint64_t want)
 {
 	uint64_t progress = 0, progress_at = s->now;
@@ -113,7 +117,7 @@ static bool stir(struct sim *s, uint64_t want)
 	return true;
 }
 
-/* Every token must still be there: each is seen to come by once more. Returns how many are not. */
+/* Waits until each token has come by once more.  Returns how many have not. */
 static int missing_tokens(struct sim *s)
 {
 	uint32_t before[TOKENS];
@@ -121,7 +125,8 @@ static int missing_tokens(struct sim *s)
 
 	for (int i = 0; i < TOKENS; i++)
 		before[i] = hops_of[i];
-	for (uint64_t end = s->now + 60000000; missing && s->now < end && go_round(s); sim_run(s, s->now + 5000)) {
+	for (uint64_t end = s->now + 60000000; missing && s->now < end && go_round(s);
+	     sim_run(s, s->now + 5000)) {
 		missing = 0;
 		for (int i = 0; i < TOKENS; i++)
 			missing += hops_of[i] == before[i];
@@ -141,21 +146,24 @@ static bool play(uint64_t seed, uint64_t want, uint64_t hold_us)
 	for (int i = 1; i < NODES; i++)
 		sim_know(&s, i, 0);
 	struct vrange all = { 0, SPACE };
-	phnx_assume(s.nodes[0].ph, &(struct ph_vps){ .n = 1, .r = &all });
+	mapping_assume(s.nodes[0].ph, &(struct ph_vps){ .n = 1, .r = &all });
 	for (uint32_t id = 0; id < TOKENS; id++)
 		send_token(&s, 0, id);
 	bool well = stir(&s, want);
 	int missing = well ? missing_tokens(&s) : TOKENS;
 	for (int i = 0; i < NODES; i++) {
-		moved += s.nodes[i].ph->migration.done;
-		bounced += s.nodes[i].ph->flows.bounced;
-		resent += s.nodes[i].ph->flows.resent;
+		moved += s.nodes[i].ph->migration->done;
+		bounced += s.nodes[i].ph->flows->bounced;
+		resent += s.nodes[i].ph->flows->resent;
 	}
-	printf("seed %llu, news held up to %llu us: %llu messages, %d of %d tokens lost, %llu migrations, %llu restarts, %llu bounced, "
-	       "%llu resent\n", (unsigned long long)seed, (unsigned long long)hold_us, (unsigned long long)hops, missing, TOKENS,
-	       (unsigned long long)moved, (unsigned long long)restarts, (unsigned long long)bounced, (unsigned long long)resent);
+	printf("seed %llu, news held up to %llu us: %llu messages, %d of %d tokens lost, "
+	       "%llu migrations, %llu restarts, %llu bounced, %llu resent\n",
+	       (unsigned long long)seed, (unsigned long long)hold_us, (unsigned long long)hops,
+	       missing, TOKENS, (unsigned long long)moved, (unsigned long long)restarts,
+	       (unsigned long long)bounced, (unsigned long long)resent);
 	sim_free(&s);
-	bool enough = restarts + 1 >= hops / HOPS_A_RESTART;	/* the first leaves late, when most have joined */
+	/* the first node leaves when most have joined */
+	bool enough = restarts + 1 >= hops / HOPS_A_RESTART;
 	if (!enough)
 		printf("too few nodes have left: some migration stands still\n");
 	return well && !missing && enough;
@@ -163,7 +171,8 @@ static bool play(uint64_t seed, uint64_t want, uint64_t hold_us)
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1, want = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000000;
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 0) : 1,
+		 want = argc > 2 ? strtoull(argv[2], NULL, 0) : 1000000;
 
 	if (argc > 3)
 		return !play(seed, want, strtoull(argv[3], NULL, 0));

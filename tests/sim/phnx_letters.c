@@ -1,5 +1,5 @@
-/* phnx_letters.c - phnx_cluster's tests of messages: each arrives once and in order, whatever breaks; queues are bounded;
- * what is slow is not sent again. */
+/* phnx_letters.c - phnx_cluster's tests of messages: each arrives once and in order, whatever
+ * breaks; queues are bounded; what is slow is not retransmitted. */
 #include <stdio.h>
 #include <string.h>
 #include "tests/sim/phnx_cluster.h"
@@ -10,8 +10,8 @@ struct traffic {
 	uint32_t sent[SPACE];		/* per destination */
 };
 struct ledger {
-	unsigned char seen[64][4096];	/* by sender and serial number: how often */
-	uint32_t last[64][SPACE];	/* of (sender, destination): for the order */
+	unsigned char seen[64][4096];	/* how often each arrived, by sender and serial number */
+	uint32_t last[64][SPACE];	/* by sender and destination, for the order */
 	uint32_t serial[64];
 	unsigned received, sent, doubled, disordered;
 };
@@ -29,7 +29,7 @@ void send_one(struct sim *s, int from)
 	struct letter letter = { (uint32_t)from, ledger->serial[from], t->sent[dest] + 1 };
 	struct pbuf *b = pbuf_new(&letter, sizeof letter);
 
-	if (ledger->serial[from] < 4096 && phnx_send(ph, dest, b, 7, traffic_flags, 0) == 0) {
+	if (ledger->serial[from] < 4096 && flow_send_own(ph, dest, b, 7, traffic_flags, 0) == 0) {
 		ledger->serial[from]++;
 		t->sent[dest]++;
 		ledger->sent++;
@@ -74,8 +74,9 @@ void end_traffic(struct sim *s)
 	sim_run(s, s->now + 3000000);
 	all_received(s);
 	if (ledger->received != ledger->sent || ledger->doubled || ledger->disordered)
-		printf("\nseed %llu: sent %u received %u doubled %u out of order %u\n", (unsigned long long)seed, ledger->sent,
-		       ledger->received, ledger->doubled, ledger->disordered);
+		printf("\nseed %llu: sent %u received %u doubled %u out of order %u\n",
+		       (unsigned long long)seed, ledger->sent, ledger->received, ledger->doubled,
+		       ledger->disordered);
 	CU_ASSERT_EQUAL(ledger->received, ledger->sent);
 	CU_ASSERT_EQUAL(ledger->doubled, 0);
 	CU_ASSERT(traffic_flags == DATA_UNORDERED || ledger->disordered == 0);
@@ -106,7 +107,7 @@ static void test_cuts_lose_nothing(void)
 	sim_free(&s);
 }
 
-/* Unordered messages may overtake each other, and do, but none is lost or doubled either. */
+/* Unordered messages may overtake each other, and do; none is lost or doubled. */
 static void test_unordered(void)
 {
 	traffic_flags = DATA_UNORDERED;
@@ -114,8 +115,9 @@ static void test_unordered(void)
 	traffic_flags = 0;
 }
 
-/* Nodes that are slow, each busy for milliseconds with every packet, as many processes on few processors are: what takes long has
- * not got lost, and is not sent again, which would only make it take longer. */
+/* Nodes are slow, each busy for milliseconds with every packet, as many processes on few
+ * processors are.  What takes long is not lost, and is not retransmitted, which would make it
+ * take longer. */
 static void test_slow_nodes(void)
 {
 	enum { EACH = 240, TOGETHER = 12 };
@@ -140,12 +142,13 @@ static void test_slow_nodes(void)
 	}
 	CU_ASSERT_TRUE(sim_until(&s, 60000000, all_received));
 	for (int i = 0; i < s.n; i++) {
-		resent += s.nodes[i].ph->flows.resent;
-		probes += s.nodes[i].ph->frames_out[FRAME_PROBE];
+		resent += s.nodes[i].ph->flows->resent;
+		probes += s.nodes[i].ph->links->frames_out[FRAME_PROBE];
 	}
 	if (getenv("SIM_VERBOSE"))
-		printf("slow nodes: %u sent, %llu resent, %llu times asked, %.1f s\n", ledger->sent, (unsigned long long)resent,
-		       (unsigned long long)probes, (double)(s.now - began) / 1e6);
+		printf("slow nodes: %u sent, %llu resent, %llu times asked, %.1f s\n", ledger->sent,
+		       (unsigned long long)resent, (unsigned long long)probes,
+		       (double)(s.now - began) / 1e6);
 	CU_ASSERT_EQUAL(resent, 0);
 	CU_ASSERT(probes < ledger->sent / 4);
 	s.packet_cost_ns = s.kib_cost_ns = 0;
@@ -159,13 +162,13 @@ static bool all_have_come(struct sim *s)
 {
 	unsigned n = 0;
 
-	for (const struct rmsg *m = s->nodes[0].ph->flows.received; m; m = m->next)
+	for (const struct rmsg *m = s->nodes[0].ph->flows->received; m; m = m->next)
 		n++;
 	return n == MANY;
 }
 
-/* A row of messages that a broken link has lost comes soon after the next link is there, though the receiver takes none of them: it
- * may wait for the last. */
+/* Many messages that a broken link has lost arrive soon after the next link is up, although the
+ * receiver takes none of them: it may wait for the last. */
 static void test_many_lost(void)
 {
 	struct sim s;
@@ -177,20 +180,22 @@ static void test_many_lost(void)
 	sim_run(&s, s.now + 1000000);
 	for (int i = 0; i < MANY; i++) {
 		struct pbuf *b = pbuf_new(&i, sizeof i);
-		CU_ASSERT_EQUAL(phnx_send(s.nodes[1].ph, 5, b, i, 0, 0), 0);
+		CU_ASSERT_EQUAL(flow_send_own(s.nodes[1].ph, 5, b, i, 0, 0), 0);
 		pbuf_put(b);
 	}
 	sim_touch(&s, 1);
 	sim_cut(&s, 1, 0);
 	CU_ASSERT_TRUE(sim_until(&s, 1500000, all_have_come));
-	CU_ASSERT_EQUAL(s.nodes[1].ph->flows.resent, MANY);
+	CU_ASSERT_EQUAL(s.nodes[1].ph->flows->resent, MANY);
 	sim_free(&s);
 }
 
-/* A receiver that takes nothing stops its senders before anybody's memory is full; when it takes, all comes. */
+/* A receiver that takes nothing stops its senders before any node's memory is full; when it
+ * takes messages, all arrive. */
 static void test_bounds(void)
 {
-	enum { SENDERS = 10, BYTES = 100000, SOME = 100 };	/* the first sends until it is told to stop */
+	/* the first sender sends until it is told to stop */
+	enum { SENDERS = 10, BYTES = 100000, SOME = 100 };
 	static unsigned char body[BYTES];
 	unsigned sent[SENDERS + 1] = { 0 }, came[SENDERS + 1] = { 0 }, total = 0;
 	struct sim s;
@@ -204,20 +209,22 @@ static void test_bounds(void)
 	sim_run(&s, s.now + 100000);
 	for (int i = 1; i <= SENDERS; i++) {
 		int error = 0;
-		for (memcpy(body, &i, sizeof i); !error && (i == 1 || sent[i] < SOME); sent[i] += !error) {
+		for (memcpy(body, &i, sizeof i); !error && (i == 1 || sent[i] < SOME);
+		     sent[i] += !error) {
 			struct pbuf *b = pbuf_new(body, sizeof body);
 			memcpy(b->own + sizeof i, &sent[i], sizeof sent[i]);
-			error = phnx_send(s.nodes[i].ph, 5, b, 7, 0, 0);
+			error = flow_send_own(s.nodes[i].ph, 5, b, 7, 0, 0);
 			pbuf_put(b);
 		}
 		CU_ASSERT_EQUAL(error, i == 1 ? PH_EAGAIN : 0);
-		CU_ASSERT(s.nodes[i].ph->flows.out_bytes <= SEND_QUEUE_BYTES + sent[i] * sizeof(struct smsg));
+		CU_ASSERT(s.nodes[i].ph->flows->out_bytes <=
+			  SEND_QUEUE_BYTES + sent[i] * sizeof(struct smsg));
 		total += sent[i];
 		sim_touch(&s, i);
 		sim_run(&s, s.now + 300000);
 	}
 	sim_run(&s, s.now + 3000000);
-	CU_ASSERT(s.nodes[0].ph->flows.in_bytes <= 2u * RECV_QUEUE_BYTES);
+	CU_ASSERT(s.nodes[0].ph->flows->in_bytes <= 2u * RECV_QUEUE_BYTES);
 	for (int quiet = 0; total && quiet < 300; quiet++) {
 		for (; (m = flow_receive(s.nodes[0].ph, 7)); total--, quiet = 0) {
 			unsigned from, number;
@@ -235,7 +242,7 @@ static void test_bounds(void)
 	sim_free(&s);
 }
 
-/* Nor does a multicast for which there is nobody fill its sender's memory. */
+/* A multicast to virtual nodes that nobody assumes does not fill its sender's memory. */
 static void test_cast_bounds(void)
 {
 	enum { BYTES = 100000, ENOUGH = 2000 };
@@ -249,7 +256,7 @@ static void test_cast_bounds(void)
 	assume(&s, 0, 0, SPACE / 2);
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
 	for (; !error && sent < ENOUGH; sent += !error) {
-		error = multicast_send(s.nodes[0].ph, SPACE / 4, SPACE, 7, body, sizeof body);
+		error = collective_multicast(s.nodes[0].ph, SPACE / 4, SPACE, 7, body, sizeof body);
 		sim_touch(&s, 0);
 		for (struct rmsg *m; (m = flow_receive(s.nodes[0].ph, 7));)
 			rmsg_free(m);
@@ -263,7 +270,8 @@ static void test_cast_bounds(void)
 		sim_touch(&s, 1);
 	}
 	CU_ASSERT_EQUAL(sent, 0);
-	CU_ASSERT_EQUAL(multicast_send(s.nodes[0].ph, SPACE / 4, SPACE, 7, body, sizeof body), 0);
+	CU_ASSERT_EQUAL(collective_multicast(s.nodes[0].ph, SPACE / 4, SPACE, 7, body, sizeof body),
+			0);
 	sim_free(&s);
 }
 
@@ -297,8 +305,9 @@ static void test_partition_heals(void)
 	sim_free(&s);
 }
 
-/* The mapping changes by hand, without the protocol: released here, assumed there. */
-static void move_at_random(int nodes, int ranges, int rounds, uint64_t calm, uint64_t intact, uint64_t pause_us)
+/* The mapping changes without the protocol: released here, assumed there. */
+static void move_at_random(int nodes, int ranges, int rounds, uint64_t calm, uint64_t intact,
+			   uint64_t pause_us)
 {
 	struct sim s;
 	int owner[16], width = SPACE / ranges;
@@ -314,7 +323,8 @@ static void move_at_random(int nodes, int ranges, int rounds, uint64_t calm, uin
 	for (int round = 0; round < rounds; round++) {
 		send_one(&s, (int)sim_random(&s, (uint64_t)nodes));
 		if (sim_random(&s, calm) == 0) {
-			int i = (int)sim_random(&s, (uint64_t)ranges), to = (int)sim_random(&s, (uint64_t)nodes);
+			int i = (int)sim_random(&s, (uint64_t)ranges),
+			    to = (int)sim_random(&s, (uint64_t)nodes);
 			release(&s, owner[i], i * width, i * width + width);
 			sim_run(&s, s.now + sim_random(&s, 2000));
 			assume(&s, owner[i] = to, i * width, i * width + width);
@@ -322,7 +332,8 @@ static void move_at_random(int nodes, int ranges, int rounds, uint64_t calm, uin
 		if (sim_random(&s, 4) == 0)
 			receive_all(&s, (int)sim_random(&s, (uint64_t)nodes));
 		if (sim_random(&s, intact) == 0)
-			sim_cut(&s, (int)sim_random(&s, (uint64_t)nodes), (unsigned)sim_random(&s, (uint64_t)nodes));
+			sim_cut(&s, (int)sim_random(&s, (uint64_t)nodes),
+				(unsigned)sim_random(&s, (uint64_t)nodes));
 		sim_run(&s, s.now + sim_random(&s, pause_us));
 	}
 	end_traffic(&s);
@@ -334,7 +345,8 @@ static void test_moving_target(void)
 	move_at_random(6, 16, 2000, 10, 100, 1500);
 }
 
-/* Much is under way to what moves, comes back, and moves to where it was, over links that break all the time. */
+/* Much is under way to virtual nodes that move, come back, and move to where they were, over
+ * links that break all the time. */
 static void test_hasty_target(void)
 {
 	move_at_random(3, 4, 6000, 5, 12, 400);
@@ -344,7 +356,7 @@ static void send_tagged(struct sim *s, int from, ph_vp_t dest, int tag)
 {
 	struct pbuf *b = pbuf_new(&tag, sizeof tag);
 
-	CU_ASSERT_EQUAL(phnx_send(s->nodes[from].ph, dest, b, tag, 0, 0), 0);
+	CU_ASSERT_EQUAL(flow_send_own(s->nodes[from].ph, dest, b, tag, 0, 0), 0);
 	pbuf_put(b);
 	sim_touch(s, from);
 }
@@ -356,8 +368,9 @@ static void ignore(void *arg, const struct ph_msg *msg, ph_vp_t source)
 	(void)source;
 }
 
-/* An acknowledgement that travels with a message may be too short to tell of all that bounced.  What its reader then sends to the
- * same virtual node, which is back where it was, does not overtake what it does not know to have bounced. */
+/* An acknowledgement that travels with a message may be too short for everything that bounced.
+ * What its reader then sends to the same virtual node, which is back where it was, must not
+ * overtake messages whose bouncing it does not know. */
 static void answer_at_once(void *arg, const struct ph_msg *msg, ph_vp_t source)
 {
 	(void)msg;
@@ -367,7 +380,6 @@ static void answer_at_once(void *arg, const struct ph_msg *msg, ph_vp_t source)
 
 static void test_short_ack(void)
 {
-	struct handler swallow = { .tag = 3, .fn = ignore }, reply = { .tag = 4, .fn = answer_at_once };
 	struct sim s;
 	struct rmsg *m;
 
@@ -375,16 +387,16 @@ static void test_short_ack(void)
 	sim_know(&s, 1, 0);
 	assume(&s, 0, 0, SPACE);
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
-	*flow_handler(s.nodes[0].ph, 3) = &swallow;
-	*flow_handler(s.nodes[1].ph, 4) = &reply;
-	reply.arg = &s;
+	flow_set_handler(s.nodes[0].ph, 3, ignore, NULL);
+	flow_set_handler(s.nodes[1].ph, 4, answer_at_once, &s);
 	for (int i = 0; i < 40; i++)
-		send_tagged(&s, 1, 5, i % 2 ? 3 : 7);	/* taken and not taken in turns: many words in an acknowledgement */
+		/* consumed and not consumed in turns: many runs in an acknowledgement */
+		send_tagged(&s, 1, 5, i % 2 ? 3 : 7);
 	send_tagged(&s, 1, 100, 1);
 	sim_run(&s, s.now + 100000);
 	ph_vps_t vps = ph_vps_create_range(100, 101);
-	phnx_release(s.nodes[0].ph, vps);
-	phnx_assume(s.nodes[0].ph, vps);
+	mapping_release(s.nodes[0].ph, vps);
+	mapping_assume(s.nodes[0].ph, vps);
 	ph_vps_destroy(vps);
 	send_tagged(&s, 0, s.nodes[1].ph->name, 4);
 	sim_run(&s, s.now + 1000000);
@@ -395,11 +407,11 @@ static void test_short_ack(void)
 		CU_ASSERT(m && m->pub.dest == 100 && m->pub.tag == tag);
 		rmsg_free(m);
 	}
-	*flow_handler(s.nodes[0].ph, 3) = *flow_handler(s.nodes[1].ph, 4) = NULL;
 	sim_free(&s);
 }
 
-/* What a node has sent to itself and not taken yet, and what still waited for room there, goes with the virtual node in order. */
+/* Messages that a node has sent to itself and not received, and those that waited for room
+ * there, move with the virtual node in order. */
 static void test_own_messages_move(void)
 {
 	enum { EACH = 1 << 20, ROOM = RECV_QUEUE_BYTES / EACH, N = ROOM + ROOM / 4 };
@@ -413,13 +425,14 @@ static void test_own_messages_move(void)
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
 	for (int i = 0; i < N; i++) {
 		struct pbuf *b = pbuf_new(body, sizeof body);
-		CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, i, 0, 0), 0);
+		CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 5, b, i, 0, 0), 0);
 		pbuf_put(b);
 	}
 	release(&s, 0, 0, SPACE);
 	assume(&s, 1, 0, SPACE);
 	for (int quiet = 0; came < N && quiet < 100; quiet++) {
-		for (struct rmsg *m; (m = flow_receive(s.nodes[1].ph, PH_MSG_ANY_TAG)); came++, quiet = 0) {
+		for (struct rmsg *m; (m = flow_receive(s.nodes[1].ph, PH_MSG_ANY_TAG));
+		     came++, quiet = 0) {
 			CU_ASSERT_EQUAL(m->pub.tag, came);
 			rmsg_free(m);
 		}
@@ -430,7 +443,8 @@ static void test_own_messages_move(void)
 	sim_free(&s);
 }
 
-/* What neighbours keep of a node that leaves, because nobody has its destination, arrives in order too, whenever somebody comes. */
+/* Messages that neighbours keep for a node that leaves, because nobody assumes their
+ * destination, arrive in order when somebody does. */
 static void test_kept_in_order(void)
 {
 	enum { N = 8, ROUNDS = 200 };
@@ -465,12 +479,13 @@ static void test_kept_in_order(void)
 	sim_free(&s);
 }
 
-/* ---- the acknowledgement that comes with an answer ---- */
+/* ---- the acknowledgement that arrives with an answer ---- */
 
 enum { LARGE = 1 << 20, ASK = 5, ANSWER = 6 };
 struct asker {
 	struct phnx *ph;
-	void (*looks)(struct phnx *ph);	/* at what only shows when the acknowledgement was read */
+	/* called at what shows only after the acknowledgement was read */
+	void (*looks)(struct phnx *ph);
 	unsigned answers;
 };
 
@@ -479,7 +494,7 @@ static void on_question(void *arg, const struct ph_msg *m, ph_vp_t source)
 	struct pbuf *b = pbuf_new("yes", 3);
 
 	(void)m;
-	CU_ASSERT_EQUAL(phnx_send(arg, source, b, ANSWER, 0, 0), 0);
+	CU_ASSERT_EQUAL(flow_send_own(arg, source, b, ANSWER, 0, 0), 0);
 	pbuf_put(b);
 }
 
@@ -489,10 +504,11 @@ static void on_answer(void *arg, const struct ph_msg *m, ph_vp_t source)
 
 	(void)m, (void)source;
 	a->answers++;
-	CU_ASSERT_TRUE(a->ph->flows.out_bytes > LARGE);		/* nobody has waited for it to be read */
+	/* it was not read before the answer was handled */
+	CU_ASSERT_TRUE(a->ph->flows->out_bytes > LARGE);
 	if (a->looks)
 		a->looks(a->ph);
-	CU_ASSERT_EQUAL(a->ph->flows.out_bytes > LARGE, !a->looks);
+	CU_ASSERT_EQUAL(a->ph->flows->out_bytes > LARGE, !a->looks);
 }
 
 static void has_nothing_under_way(struct phnx *ph)
@@ -507,7 +523,9 @@ static void has_room_again(struct phnx *ph)
 
 static void test_late_ack(void)
 {
-	static void (*const looks[])(struct phnx *) = { NULL, NULL, has_nothing_under_way, has_room_again, flow_logged, NULL };
+	static void (*const looks[])(struct phnx *) = {
+		NULL, NULL, has_nothing_under_way, has_room_again, send_logged, NULL
+	};
 	enum { N = sizeof looks / sizeof *looks };
 	struct sim s;
 
@@ -517,26 +535,23 @@ static void test_late_ack(void)
 	assume(&s, 1, 0, SPACE);
 	sim_run(&s, s.now + 1000000);
 	struct asker asker = { .ph = s.nodes[0].ph };
-	struct handler *asks = calloc(1, sizeof *asks), *answers = calloc(1, sizeof *answers);
-	*asks = (struct handler){ .tag = ASK, .fn = on_question, .arg = s.nodes[1].ph };
-	*answers = (struct handler){ .tag = ANSWER, .fn = on_answer, .arg = &asker };
-	*flow_handler(s.nodes[1].ph, ASK) = asks;
-	*flow_handler(s.nodes[0].ph, ANSWER) = answers;
+	flow_set_handler(s.nodes[1].ph, ASK, on_question, s.nodes[1].ph);
+	flow_set_handler(s.nodes[0].ph, ANSWER, on_answer, &asker);
 	for (int i = 0; i < N; i++) {
 		struct pbuf *b = pbuf_new(NULL, LARGE);
 		memset(b->own, 0, LARGE);
 		asker.looks = looks[i];
-		CU_ASSERT_EQUAL(phnx_send(s.nodes[0].ph, 5, b, ASK, 0, 0), 0);
+		CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 5, b, ASK, 0, 0), 0);
 		pbuf_put(b);
 		sim_touch(&s, 0);
 		sim_run(&s, s.now + 10000);
 		CU_ASSERT_EQUAL(asker.answers, i + 1);
-		CU_ASSERT_EQUAL(s.nodes[0].ph->flows.out_bytes, 0);
+		CU_ASSERT_EQUAL(s.nodes[0].ph->flows->out_bytes, 0);
 	}
 	sim_free(&s);
 }
 
-/* ---- all of them ---- */
+/* ---- the suite ---- */
 
 void add_letters(CU_pSuite suite)
 {
@@ -549,10 +564,13 @@ void add_letters(CU_pSuite suite)
 	CU_add_test(suite, "a partition heals", test_partition_heals);
 	CU_add_test(suite, "virtual nodes that move keep their messages", test_moving_target);
 	CU_add_test(suite, "also if they move all the time, and links break", test_hasty_target);
-	CU_add_test(suite, "nothing overtakes what a short acknowledgement leaves out", test_short_ack);
-	CU_add_test(suite, "an acknowledgement is read behind its message, or when somebody asks", test_late_ack);
+	CU_add_test(suite, "nothing overtakes what a short acknowledgement leaves out",
+		    test_short_ack);
+	CU_add_test(suite, "an acknowledgement is read behind its message, or when somebody asks",
+		    test_late_ack);
 	CU_add_test(suite, "a node's messages to itself move in order", test_own_messages_move);
-	CU_add_test(suite, "nor do neighbours change the order of what they keep", test_kept_in_order);
+	CU_add_test(suite, "nor do neighbours change the order of what they keep",
+		    test_kept_in_order);
 }
 
 void add_letters_tardily(CU_pSuite suite)

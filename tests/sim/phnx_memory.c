@@ -1,9 +1,12 @@
-/* phnx_memory.c - memory that runs out: a small cluster sends, moves and combines, again and again; in each run another allocation of
- * the library's fails, or from some on all do for a while.  No crash; and once there is memory again, what was accepted arrives, each
- * message once and in order, and nothing stands still for ever.
- * Usage: phnx_memory [FIRST [LAST]], numbers of the allocations that fail.
+/* phnx_memory.c - memory that runs out: a small cluster sends, moves and combines, again and again;
+ * in each run another allocation of the library's fails, or from some on all do for a while.  No
+ * crash; and once there is memory again, what was accepted arrives, each message once and in order,
+ * and nothing stands still for ever. Usage: phnx_memory [FIRST [LAST]], numbers of the allocations
+ * that fail.
  *
- * The library's objects call their allocations by names of their own (module.mk), so the simulator's do not fail. */
+ * The library's objects call their allocations by names of their own (module.mk), so the
+ * simulator's do not fail.
+ */
 #include <limits.h>
 #include <stdio.h>
 #include "tests/sim/phnx_sim.h"
@@ -40,7 +43,8 @@ static void check(bool right, const char *what)
 		wrong = what;
 }
 
-/* ---- messages: of each, between each node and each virtual node, how many were accepted, and which came last ---- */
+/* ---- messages: how many were accepted, and which was last, between each node and each virtual
+ * node ---- */
 
 enum { LETTER = 1, CAST = 2, BIG = 3000 };
 struct letter {
@@ -53,7 +57,7 @@ static void send_letter(int from, int to, size_t len)
 {
 	struct letter l = { from, sent[from][to] + 1, "" };
 	struct pbuf *b = pbuf_new(&l, len);
-	bool ok = b && !phnx_send(s.nodes[from].ph, to, b, LETTER, 0, 0);
+	bool ok = b && !flow_send_own(s.nodes[from].ph, to, b, LETTER, 0, 0);
 
 	pbuf_put(b);
 	sent[from][to] += ok;
@@ -66,7 +70,8 @@ static void take_letter(int node, const struct rmsg *m)
 	const struct letter *l = m->pub.body;
 	int *last = &taken[l->from][m->pub.dest];
 
-	check(l->number == *last + 1, l->number <= *last ? "a message came twice" : "a message was lost or came too early");
+	check(l->number == *last + 1,
+	      l->number <= *last ? "a message came twice" : "a message was lost or came too early");
 	*last = l->number;
 	n_taken++;
 	(void)node;
@@ -94,16 +99,17 @@ static bool all_taken(struct sim *sim)
 		casts_taken &= cast_taken[i] == casts;
 		told |= s.nodes[i].short_of_memory;
 	}
-	return wrong || (n_taken == n_sent && (casts_taken || told));	/* a multicast may be lost, but not without a word */
+	/* a multicast may be lost, but not without a report */
+	return wrong || (n_taken == n_sent && (casts_taken || told));
 }
 
-/* ---- what else there is ---- */
+/* ---- what else is done ---- */
 
 static int change(int node, ph_vp_t lo, ph_vp_t hi, bool come)
 {
 	struct vrange r = { lo, hi };
 	struct ph_vps vps = { .n = 1, .r = &r };
-	int error = (come ? phnx_assume : phnx_release)(s.nodes[node].ph, &vps);
+	int error = (come ? mapping_assume : mapping_release)(s.nodes[node].ph, &vps);
 
 	sim_touch(&s, node);
 	check(error == 0 || error == PH_ENOMEM, "another error of a change of virtual nodes");
@@ -125,7 +131,8 @@ static bool still(struct sim *sim)
 	bool moving = false;
 
 	for (int i = 0; i < NODES; i++)
-		moving |= sim->nodes[i].ph->migration.result > 0 || sim->nodes[i].ph->migration.locked;
+		moving |= sim->nodes[i].ph->migration->result > 0 ||
+			  sim->nodes[i].ph->migration->locked;
 	return !moving;
 }
 
@@ -143,7 +150,7 @@ static void begin_reduction(int id)
 {
 	for (int i = 0; i < NODES; i++) {
 		value[i] = 1u << i;
-		asked[i] = reduction_begin(s.nodes[i].ph, 0, SPACE, id, sizeof value[i]);
+		asked[i] = reduce_begin(s.nodes[i].ph, 0, SPACE, id, sizeof value[i]);
 		result[i] = asked[i] ? PH_EAGAIN : PH_ENOMEM;
 		sim_touch(&s, i);
 	}
@@ -155,7 +162,8 @@ static bool reduced(struct sim *sim)
 
 	for (int i = 0; i < NODES; i++) {
 		if (result[i] == PH_EAGAIN) {
-			result[i] = reduction_poll(sim->nodes[i].ph, asked[i], value + i, sizeof value[i], unite);
+			result[i] = reduce_poll(sim->nodes[i].ph, asked[i], value + i,
+						sizeof value[i], unite);
 			sim_touch(&s, i);
 		}
 		all &= result[i] != PH_EAGAIN;
@@ -167,7 +175,7 @@ static void give_up_reduction(void)
 {
 	for (int i = 0; i < NODES; i++) {
 		if (result[i] == PH_EAGAIN)
-			reduction_end(s.nodes[i].ph, asked[i]);
+			reduce_end(s.nodes[i].ph, asked[i]);
 		check(result[i] || value[i] == (1u << NODES) - 1, "not all values");
 	}
 }
@@ -204,7 +212,7 @@ static void step(int n)
 	if (n == 15)
 		sim_cut(&s, 0, 0);
 	if (n == 20)
-		casts += multicast_send(s.nodes[1].ph, 0, SPACE, CAST, "cast", 5) == 0;
+		casts += collective_multicast(s.nodes[1].ph, 0, SPACE, CAST, "cast", 5) == 0;
 	if (n % 3)
 		for (int i = 0; i < NODES; i++)
 			take_all(i);
@@ -235,17 +243,17 @@ static const char *play(unsigned long first, unsigned long last)
 	return wrong;
 }
 
-/* Nodes that cannot even begin. */
+/* Nodes that cannot even start. */
 static unsigned long births(void)
 {
 	sim_init(&s, 7, 1, 0, SPACE);
 	for (first_bad = last_bad = 1;; first_bad = ++last_bad) {
 		calls = 0;
 		counting = true;
-		struct phnx *ph = phnx_new(s.nodes[0].ph->ops, s.nodes[0].ph->ctx, 0, SPACE);
+		struct phnx *ph = node_new(s.nodes[0].ph->ops, s.nodes[0].ph->ctx, 0, SPACE);
 		counting = false;
 		if (ph)
-			phnx_free(ph);
+			node_free(ph);
 		if (calls < first_bad)
 			break;
 	}
@@ -255,14 +263,16 @@ static unsigned long births(void)
 
 int main(int argc, char **argv)
 {
-	unsigned long first = argc > 1 ? strtoul(argv[1], NULL, 0) : 1, last = argc > 2 ? strtoul(argv[2], NULL, 0) : ULONG_MAX, bad = 0;
+	unsigned long first = argc > 1 ? strtoul(argv[1], NULL, 0) : 1,
+		      last = argc > 2 ? strtoul(argv[2], NULL, 0) : ULONG_MAX, bad = 0;
 
 	printf("%lu allocations of a birth\n", births());
 	for (unsigned long n = first; n <= last; n++) {
 		for (int many = 0; many < 2; many++) {
 			const char *what = play(n, n + (many ? 20 : 0));
 			if (what)
-				printf("allocations %lu to %lu: %s; %d of %d messages\n", n, last_bad, what, n_taken, n_sent);
+				printf("allocations %lu to %lu: %s; %d of %d messages\n", n,
+				       last_bad, what, n_taken, n_sent);
 			bad += what != NULL;
 		}
 		if (calls < n)

@@ -1,4 +1,5 @@
-/* phnx_moves.c - phnx_cluster's tests of virtual nodes that move with their state, and of nodes that leave. */
+/* phnx_moves.c - phnx_cluster's tests of virtual nodes that move with their state, and of nodes
+ * that leave. */
 #include <string.h>
 #include "tests/sim/phnx_cluster.h"
 
@@ -6,7 +7,8 @@
 
 static int no_state(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
 {
-	unsigned char *owned = arg;	/* one byte for each virtual node: the application's state */
+	/* the application's state: one byte for each virtual node */
+	unsigned char *owned = arg;
 
 	*state = malloc((size_t)(hi - lo));
 	*len = (size_t)(hi - lo);
@@ -31,7 +33,8 @@ static bool nobody_wishes(struct sim *s)
 		if (s->nodes[i].dead)
 			continue;
 		receive_all(s, i);
-		if (s->nodes[i].ph->migration.wish != WISH_NONE || s->nodes[i].ph->migration.locked)
+		if (s->nodes[i].ph->migration->wish != WISH_NONE ||
+		    s->nodes[i].ph->migration->locked)
 			return false;
 	}
 	return true;
@@ -47,8 +50,14 @@ static void wish(struct sim *s, int node)
 		migrate_begin(ph, WISH_JOIN, 1, 1);
 	else switch (sim_random(s, 4)) {
 	case 0: migrate_begin(ph, WISH_LEAVE, 1, 1); break;
-	case 1: migrate_begin(ph, WISH_TAKE, 1 + (ph_vp_t)sim_random(s, 100), sim_random(s, 2) ? 1 : -1); break;
-	default: migrate_begin(ph, WISH_HAND, 1 + (ph_vp_t)sim_random(s, 100), sim_random(s, 2) ? 1 : -1); break;
+	case 1:
+		migrate_begin(ph, WISH_TAKE, 1 + (ph_vp_t)sim_random(s, 100),
+			      sim_random(s, 2) ? 1 : -1);
+		break;
+	default:
+		migrate_begin(ph, WISH_HAND, 1 + (ph_vp_t)sim_random(s, 100),
+			      sim_random(s, 2) ? 1 : -1);
+		break;
 	}
 	sim_touch(s, node);
 }
@@ -67,7 +76,8 @@ static void test_random_migration(void)
 	memset(owned, 0, sizeof owned);
 	memset(owned[0], 1, SPACE);
 	for (int i = 0; i < 8; i++)
-		s.nodes[i].ph->migration.app = (struct ph_migration){ no_state, take_state, owned[i] };
+		s.nodes[i].ph->migration->app =
+			(struct ph_migration){ no_state, take_state, owned[i] };
 	assume(&s, 0, 0, SPACE);
 	start_traffic(&s);
 	for (int round = 0; round < 2000; round++) {
@@ -88,7 +98,7 @@ static void test_random_migration(void)
 			covered += ph->me.vps.r[k].hi - ph->me.vps.r[k].lo;
 		for (int v = 0; v < SPACE; v++)
 			CU_ASSERT_EQUAL(owned[i][v], ph_vps_is_member(&ph->me.vps, v));
-		moved += ph->migration.done;
+		moved += ph->migration->done;
 	}
 	CU_ASSERT_EQUAL(covered, SPACE);	/* disjoint, since the state is */
 	CU_ASSERT(moved > 100);
@@ -96,7 +106,7 @@ static void test_random_migration(void)
 	sim_free(&s);
 }
 
-/* Two nodes, of which the first has everything, and the second has asked for half. */
+/* Two nodes: the first has everything, and the second has asked for half. */
 static unsigned char halves[2][SPACE];
 
 static void begin_join(struct sim *s)
@@ -107,15 +117,17 @@ static void begin_join(struct sim *s)
 	memset(halves, 0, sizeof halves);
 	memset(halves[0], 1, SPACE);
 	for (int i = 0; i < 2; i++)
-		s->nodes[i].ph->migration.app = (struct ph_migration){ no_state, take_state, halves[i] };
+		s->nodes[i].ph->migration->app =
+			(struct ph_migration){ no_state, take_state, halves[i] };
 	assume(s, 0, 0, SPACE);
 	sim_run(s, s->now + 100000);
-	struct migration *m = &s->nodes[1].ph->migration;
+	struct migration *m = s->nodes[1].ph->migration;
 	migrate_begin(s->nodes[1].ph, WISH_JOIN, 1, 1);
 	sim_touch(s, 1);
 	for (uint64_t end = s->now + 5000000; !m->partner && s->now < end;)
 		sim_run(s, s->now + 10);
-	CU_ASSERT_FATAL(m->partner && !s->nodes[1].ph->me.vps.n);	/* it has asked, and nothing has come */
+	/* it has asked, and nothing has arrived */
+	CU_ASSERT_FATAL(m->partner && !s->nodes[1].ph->me.vps.n);
 }
 
 static ph_vp_t assumed(struct sim *s, int node)
@@ -136,7 +148,7 @@ static void nothing_moved(struct sim *s)
 	for (int v = 0; v < SPACE; v++)
 		CU_ASSERT_EQUAL(halves[0][v] - halves[1][v], 1);
 	for (int i = 0; i < 2; i++)
-		CU_ASSERT_FALSE(s->nodes[i].ph->migration.locked);
+		CU_ASSERT_FALSE(s->nodes[i].ph->migration->locked);
 }
 
 static void join_again(struct sim *s)
@@ -144,11 +156,12 @@ static void join_again(struct sim *s)
 	CU_ASSERT_EQUAL(migrate_begin(s->nodes[1].ph, WISH_JOIN, 1, 1), 0);
 	sim_touch(s, 1);
 	sim_run(s, s->now + 1000000);
-	CU_ASSERT_EQUAL(s->nodes[1].ph->migration.result, 0);
+	CU_ASSERT_EQUAL(s->nodes[1].ph->migration->result, 0);
 	CU_ASSERT_EQUAL(assumed(s, 1), SPACE / 2);
 }
 
-/* A call whose time is up gets nothing afterwards; another one may follow at once, and gets what the first one has under way. */
+/* A call whose time is up gets nothing later.  Another call may follow at once, and gets what
+ * the first one has under way. */
 static void test_migration_given_up(void)
 {
 	struct sim s;
@@ -160,10 +173,10 @@ static void test_migration_given_up(void)
 	sim_free(&s);
 
 	begin_join(&s);
-	uint64_t refused = s.nodes[1].ph->migration.refused;
+	uint64_t refused = s.nodes[1].ph->migration->refused;
 	migrate_cancel(s.nodes[1].ph);
 	join_again(&s);
-	CU_ASSERT_EQUAL(s.nodes[1].ph->migration.refused, refused);
+	CU_ASSERT_EQUAL(s.nodes[1].ph->migration->refused, refused);
 	sim_free(&s);
 }
 
@@ -179,7 +192,8 @@ static void test_no_migration_to_who_leaves(void)
 	sim_free(&s);
 }
 
-/* What the application does not give, or what is too much for a message, stays, and nobody's lock with it. */
+/* What the application refuses to give, or does not fit into a message, stays where it is, and
+ * no lock stays held. */
 static int give_nothing(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
 {
 	(void)arg, (void)lo, (void)hi, (void)state, (void)len;
@@ -215,7 +229,8 @@ static void test_what_is_not_given(void)
 		{ { give_nothing, take_state, halves[0] }, PH_ENOMEM },
 		{ { give_too_much, take_much_back, halves[0] }, PH_ETOOBIG },
 	};
-	static const enum wish wishes[] = { WISH_HAND, WISH_LEAVE, WISH_TAKE };	/* the last one is node 1's */
+	/* the last one is node 1's */
+	static const enum wish wishes[] = { WISH_HAND, WISH_LEAVE, WISH_TAKE };
 	struct sim s;
 
 	begin_join(&s);
@@ -224,9 +239,11 @@ static void test_what_is_not_given(void)
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
 		for (size_t k = 0; k < sizeof wishes / sizeof *wishes; k++) {
 			int caller = wishes[k] == WISH_TAKE;
-			struct migration *m = &s.nodes[caller].ph->migration;
-			giver->migration.app = rows[i].app;
-			CU_ASSERT_EQUAL(migrate_begin(s.nodes[caller].ph, wishes[k], LEFT, caller ? 1 : -1), 0);
+			struct migration *m = s.nodes[caller].ph->migration;
+			giver->migration->app = rows[i].app;
+			CU_ASSERT_EQUAL(
+				migrate_begin(s.nodes[caller].ph, wishes[k], LEFT, caller ? 1 : -1),
+				0);
 			sim_touch(&s, caller);
 			sim_run(&s, s.now + 1000000);
 			CU_ASSERT_EQUAL(m->result, caller ? 1 : rows[i].error);
@@ -236,11 +253,12 @@ static void test_what_is_not_given(void)
 			CU_ASSERT_EQUAL(assumed(&s, 1), SPACE / 2);
 			for (int v = 0; v < SPACE; v++)
 				CU_ASSERT_EQUAL(halves[0][v], v >= SPACE / 2);
-			CU_ASSERT_FALSE(s.nodes[0].ph->migration.locked || s.nodes[1].ph->migration.locked);
+			CU_ASSERT_FALSE(s.nodes[0].ph->migration->locked ||
+					s.nodes[1].ph->migration->locked);
 		}
 	CU_ASSERT_EQUAL(s.nodes[0].last_error, PH_ETOOBIG);
 	CU_ASSERT_EQUAL(s.nodes[0].errors, 1);
-	giver->migration.app = (struct ph_migration){ no_state, take_state, halves[0] };
+	giver->migration->app = (struct ph_migration){ no_state, take_state, halves[0] };
 	CU_ASSERT_EQUAL(migrate_begin(giver, WISH_HAND, LEFT, -1), 0);
 	sim_touch(&s, 0);
 	sim_run(&s, s.now + 1000000);
@@ -248,8 +266,8 @@ static void test_what_is_not_given(void)
 	sim_free(&s);
 }
 
-/* A node that has left is known to have left, however long it could hold what it has to tell: what is sent to its virtual nodes
- * would wait for it for ever. */
+/* A node that has left is known to have left, however long routing messages may be held:
+ * otherwise messages to its virtual nodes would wait for ever. */
 static void test_farewell_is_not_held(void)
 {
 	struct sim s;
@@ -262,7 +280,7 @@ static void test_farewell_is_not_held(void)
 	sim_run(&s, s.now + 100000);
 	sim_tardy(&s, 60000000);
 	release(&s, 3, 0, SPACE);
-	phnx_goodbye(s.nodes[3].ph);
+	node_goodbye(s.nodes[3].ph);
 	sim_touch(&s, 3);
 	ph_vp_t name = s.nodes[3].ph->name;
 	sim_run(&s, s.now + 10000);
@@ -270,12 +288,13 @@ static void test_farewell_is_not_held(void)
 	for (int i = 0; i < 3; i++) {
 		const struct rentry *e = route_find(s.nodes[i].ph, name);
 		CU_ASSERT(e && e->payload.gone);
-		CU_ASSERT_EQUAL(route_holder(s.nodes[i].ph, 0), 0);
+		CU_ASSERT_EQUAL(holder_of(s.nodes[i].ph, 0), 0);
 	}
 	sim_free(&s);
 }
 
-/* ... nor if the connection breaks under its last words: another neighbour, which was promised that 2 would hear it, tells 2. */
+/* The same if the connection breaks under its last message: another neighbour, which was
+ * promised that 2 would hear it, tells 2. */
 static void test_farewell_is_passed_on(void)
 {
 	struct sim s;
@@ -286,13 +305,13 @@ static void test_farewell_is_passed_on(void)
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, all_direct));
 	sim_run(&s, s.now + 1000000);
 	ph_vp_t name = s.nodes[1].ph->name, to = s.nodes[2].ph->name;
-	phnx_goodbye(s.nodes[1].ph);
+	node_goodbye(s.nodes[1].ph);
 	sim_touch(&s, 1);
 	for (unsigned k = 0; k < s.nodes[1].n_ends; k++)
 		if (sim_peer(&s, 1, k) == 2)
 			sim_cut(&s, 1, k);
-	CU_ASSERT_PTR_NULL(link_find(s.nodes[2].ph, name));
-	CU_ASSERT_PTR_NOT_NULL(link_find(s.nodes[0].ph, to));
+	CU_ASSERT_PTR_NULL(route_link_to(s.nodes[2].ph, name));
+	CU_ASSERT_PTR_NOT_NULL(route_link_to(s.nodes[0].ph, to));
 	sim_run(&s, s.now + 1000000);
 	sim_kill(&s, 1);
 	const struct rentry *e = route_find(s.nodes[2].ph, name);
@@ -300,7 +319,7 @@ static void test_farewell_is_passed_on(void)
 	sim_free(&s);
 }
 
-/* 2 is linked with 1 alone. */
+/* 2 has a link to 1 alone. */
 static bool two_by_one(const struct sim *s, int from, int to)
 {
 	(void)s;
@@ -312,7 +331,8 @@ static bool two_has_joined(struct sim *s)
 	return assumed(s, 2) > 0;
 }
 
-/* What 0 has said is late at 2, which takes over from it; of the two claims that 3 knows then, the taker's is the newer. */
+/* What 0 has announced arrives late at 2, which takes over from it; of the two claims that 3
+ * knows then, the taker's is the newer. */
 static void test_taker_claims_last(void)
 {
 	struct sim s;
@@ -325,24 +345,25 @@ static void test_taker_claims_last(void)
 	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
 	assume(&s, 0, 0, SPACE - 20);
 	sim_run(&s, s.now + 1000000);
-	s.nodes[1].ph->routes.tardy_us = UINT64_MAX / 4;
+	s.nodes[1].ph->routes->tardy_us = UINT64_MAX / 4;
 	for (int i = 0; i < 20; i++) {
 		assume(&s, 0, SPACE - 20 + i, SPACE - 20 + i + 1);
 		sim_run(&s, s.now + 100000);
 	}
-	s.nodes[0].ph->routes.tardy_us = UINT64_MAX / 4;
+	s.nodes[0].ph->routes->tardy_us = UINT64_MAX / 4;
 	migrate_begin(s.nodes[2].ph, WISH_JOIN, 1, 1);
 	sim_touch(&s, 2);
 	CU_ASSERT_TRUE_FATAL(sim_until(&s, 60000000, two_has_joined));
-	CU_ASSERT_EQUAL(route_holder(s.nodes[3].ph, 0), s.nodes[0].ph->name);	/* as far as it knows */
+	/* as far as it knows */
+	CU_ASSERT_EQUAL(holder_of(s.nodes[3].ph, 0), s.nodes[0].ph->name);
 	sim_kill(&s, 0);
-	s.nodes[1].ph->routes.tardy_us = s.nodes[1].ph->routes.tardy_until = 0;
+	s.nodes[1].ph->routes->tardy_us = s.nodes[1].ph->routes->tardy_until = 0;
 	sim_run(&s, s.now + 1000000);
-	CU_ASSERT_EQUAL(route_holder(s.nodes[3].ph, 0), s.nodes[2].ph->name);
+	CU_ASSERT_EQUAL(holder_of(s.nodes[3].ph, 0), s.nodes[2].ph->name);
 	sim_free(&s);
 }
 
-/* ---- all of them ---- */
+/* ---- the suite ---- */
 
 void add_moves(CU_pSuite suite)
 {

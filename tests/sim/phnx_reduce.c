@@ -1,12 +1,21 @@
-/* phnx_reduce.c - values are combined while virtual nodes move, the range's first one too: every call ends, all with the same
- * result, or told to call again; and once nothing moves any more, with the result.
- * Usage: phnx_reduce [SEED [ROUNDS [HOLD_US]]], where news of routes waits up to HOLD_US at each node, at random: first 0, then
- * 30000 unless said otherwise.  Without a seed: the first 50, 50 rounds each. */
+/* phnx_reduce.c - values are combined while virtual nodes move, the first one of the range too.
+ * Every call ends: all with the same result, or with PH_EBUSY; and with the result once nothing
+ * moves.  Usage: phnx_reduce [SEED [ROUNDS [HOLD_US]]].  Routing messages are held at random for
+ * up to HOLD_US at each node: by default first 0, then 30000.  Without a seed: the first 50
+ * seeds, 50 rounds each. */
 #include <stdio.h>
 #include "tests/sim/phnx_sim.h"
 
-enum { NODES = 8, WIDTH = 100, SPACE = NODES * WIDTH, FLOATS = 8, STEP_US = 500, LATEST_US = 20000, MOVING_US = 30000,
-       PATIENCE_US = 20000000 };
+enum {
+	NODES = 8,
+	WIDTH = 100,
+	SPACE = NODES * WIDTH,
+	FLOATS = 8,
+	STEP_US = 500,
+	LATEST_US = 20000,
+	MOVING_US = 30000,
+	PATIENCE_US = 20000000
+};
 
 struct caller {
 	struct reduction *call;
@@ -16,7 +25,8 @@ struct caller {
 };
 static struct sim s;
 static struct caller callers[NODES];
-static int holder[FLOATS], next_holder[FLOATS];	/* of the virtual nodes [0, FLOATS), which move; next: under way to it, or -1 */
+/* of the virtual nodes [0, FLOATS), which move; next: the node that it moves to, or -1 */
+static int holder[FLOATS], next_holder[FLOATS];
 static unsigned long calls, again, moves;
 
 static void move(int node, ph_vp_t lo, ph_vp_t hi, bool come)
@@ -24,7 +34,7 @@ static void move(int node, ph_vp_t lo, ph_vp_t hi, bool come)
 	struct vrange r = { lo, hi };
 	struct ph_vps vps = { .n = 1, .r = &r };
 
-	(come ? phnx_assume : phnx_release)(s.nodes[node].ph, &vps);
+	(come ? mapping_assume : mapping_release)(s.nodes[node].ph, &vps);
 	sim_touch(&s, node);
 }
 
@@ -51,7 +61,7 @@ static void unite(void *into, const void *from, size_t len)
 	(void)len;
 }
 
-/* 0, or what is wrong. */
+/* Returns NULL, or what is wrong. */
 static const char *call(int node, int id)
 {
 	struct caller *c = callers + node;
@@ -61,10 +71,11 @@ static const char *call(int node, int id)
 		return NULL;
 	if (!c->call) {
 		c->value = 1U << node;
-		c->call = reduction_begin(ph, 0, SPACE, id, sizeof c->value);
+		c->call = reduce_begin(ph, 0, SPACE, id, sizeof c->value);
 		calls++;
 	}
-	int error = c->call ? reduction_poll(ph, c->call, &c->value, sizeof c->value, unite) : PH_EINVAL;
+	int error =
+		c->call ? reduce_poll(ph, c->call, &c->value, sizeof c->value, unite) : PH_EINVAL;
 	sim_touch(&s, node);
 	if (error == PH_EAGAIN)
 		return NULL;
@@ -72,7 +83,9 @@ static const char *call(int node, int id)
 	c->done = error == 0;
 	c->at = s.now + sim_random(&s, 3000);
 	again += error == PH_EBUSY;
-	return error && error != PH_EBUSY ? "an error" : !error && c->value != (1U << NODES) - 1 ? "not all values" : NULL;
+	return error && error != PH_EBUSY		 ? "an error"
+	       : !error && c->value != (1U << NODES) - 1 ? "not all values"
+							 : NULL;
 }
 
 static bool all_done(void)
@@ -106,7 +119,7 @@ static unsigned left_over(void)
 	unsigned n = 0;
 
 	for (int i = 0; i < NODES; i++)
-		n += s.nodes[i].ph->collectives.n_gathers;
+		n += s.nodes[i].ph->collectives->n_gathers;
 	return n;
 }
 
@@ -131,11 +144,16 @@ static bool play_all(uint64_t seed, int rounds, uint64_t hold_us)
 		sim_run(&s, s.now + 15000000);
 		wrong = left_over() ? "questions are left over" : NULL;
 	}
-	printf("seed %llu, news held up to %llu us: %d reductions, %lu calls, %lu told to call again, %lu moves: %s\n",
-	       (unsigned long long)seed, (unsigned long long)hold_us, round, calls, again, moves, wrong ? wrong : "all combined");
+	printf("seed %llu, news held up to %llu us: %d reductions, "
+	       "%lu calls, %lu told to call again, %lu moves: %s\n",
+	       (unsigned long long)seed, (unsigned long long)hold_us, round, calls, again, moves,
+	       wrong ? wrong : "all combined");
 	for (int i = 0; wrong && i < NODES; i++)
-		printf("node %d: %s, %u questions\n", i, callers[i].done ? "done" : callers[i].call ? "waits" : "calls later",
-		       s.nodes[i].ph->collectives.n_gathers);
+		printf("node %d: %s, %u questions\n", i,
+		       callers[i].done	 ? "done"
+		       : callers[i].call ? "waits"
+					 : "calls later",
+		       s.nodes[i].ph->collectives->n_gathers);
 	sim_free(&s);
 	return !wrong;
 }

@@ -26,7 +26,7 @@ struct event {
 	bool cancelled;
 };
 
-static struct place {			/* in the heap; what is compared lies there too */
+static struct place {	/* a place in the heap; the key of the comparison is in it */
 	uint64_t at, order;
 	struct event *event;
 } *heap;
@@ -81,7 +81,7 @@ static struct event *pop(void)
 	return top;
 }
 
-/* ---- whose timer is next: the nodes in a heap of their own, each knows its place ---- */
+/* ---- the next timer: the nodes in a heap of their own; each knows its place ---- */
 
 static void place(struct sim *s, int at, struct simnode *node)
 {
@@ -106,14 +106,15 @@ static void set_tick(struct sim *s, struct simnode *node, uint64_t when)
 	place(s, i, node);
 }
 
-/* ---- when a node may run, and what its work costs it, if anything ---- */
+/* ---- when a node may run, and what its work costs ---- */
 
-/* Now, as a rule. */
+/* Returns when a node may run: now, unless nodes share a processor. */
 static uint64_t its_turn(const struct sim *s, const struct simnode *node)
 {
 	uint64_t place = s->turn_us * (uint64_t)node->id / (uint64_t)s->n;
 
-	return s->turn_us ? s->now + (place + s->turn_us - s->now % s->turn_us) % s->turn_us : s->now;
+	return s->turn_us ? s->now + (place + s->turn_us - s->now % s->turn_us) % s->turn_us
+			  : s->now;
 }
 
 static void charge(struct simnode *node, uint64_t ns)
@@ -135,8 +136,8 @@ static uint64_t clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* What the library's own code takes here: the typical time (a running median) of this kind of work on so many bytes, so that
- * what else this computer does now and then makes no node late. */
+/* Charges the typical time (a running median) that the library takes here for this kind of work
+ * on so many bytes: so what else this host does at times makes no node late. */
 static void charge_work(struct simnode *node, enum work kind, size_t bytes, uint64_t ns)
 {
 	static double typical[KINDS][64];
@@ -148,12 +149,14 @@ static void charge_work(struct simnode *node, enum work kind, size_t bytes, uint
 	charge(node, (uint64_t)*t);
 }
 
-/* An event of a node that is busy waits its turn; when the node is done with what it does, an EV_RESUME takes the first. */
+/* An event of a busy node waits.  When the node is done, an EV_RESUME takes the first event. */
 static void resume_later(struct simnode *node)
 {
 	struct event *ev = calloc(1, sizeof *ev);
 
-	*ev = (struct event){ .at = node->busy_until > the_sim->now ? node->busy_until : the_sim->now, .kind = EV_RESUME,
+	*ev = (struct event){ .at = node->busy_until > the_sim->now ? node->busy_until
+								    : the_sim->now,
+			      .kind = EV_RESUME,
 			      .from = node->id };
 	push(ev);
 }
@@ -192,7 +195,11 @@ static void to_peer(struct end *e, enum event_kind kind, unsigned char *bytes, s
 	struct event *ev = calloc(1, sizeof *ev);
 
 	uint64_t leaves = e->node->busy_until > the_sim->now ? e->node->busy_until : the_sim->now;
-	*ev = (struct event){ .at = leaves + delay(the_sim), .kind = kind, .end = e->peer, .bytes = bytes, .len = len };
+	*ev = (struct event){ .at = leaves + delay(the_sim),
+			      .kind = kind,
+			      .end = e->peer,
+			      .bytes = bytes,
+			      .len = len };
 	if (ev->at < e->last_arrival)
 		ev->at = e->last_arrival;	/* first in, first out */
 	e->last_arrival = ev->at;
@@ -219,7 +226,7 @@ static void drain(struct end *e)
 	}
 	assert(at == len);
 	charge(e->node, the_sim->packet_cost_ns + len * the_sim->kib_cost_ns / 1024);
-	phnx_link_taken(e->l, len);
+	link_taken(e->l, len);
 	to_peer(e, EV_BYTES, bytes, len);
 }
 
@@ -231,7 +238,7 @@ static void drain_all(struct simnode *node)
 	}
 }
 
-/* ---- the operations of a node ---- */
+/* ---- the environment of a node ---- */
 
 static uint64_t op_now(void *ctx)
 {
@@ -251,7 +258,10 @@ static void op_dial(void *ctx, struct contact *c)
 	struct simnode *node = ctx;
 	struct event *ev = calloc(1, sizeof *ev);
 
-	*ev = (struct event){ .at = the_sim->now + delay(the_sim), .kind = EV_DIAL, .contact = c, .from = node->id,
+	*ev = (struct event){ .at = the_sim->now + delay(the_sim),
+			      .kind = EV_DIAL,
+			      .contact = c,
+			      .from = node->id,
 			      .to = strncmp(c->at.host, "sim", 3) ? -1 : atoi(c->at.host + 3) };
 	c->transport = ev;
 	push(ev);
@@ -286,7 +296,7 @@ static void forget_end(struct simnode *node, struct end *e)
 	struct end *peer = e->peer;
 	e->l = NULL;
 	end_put(e);
-	end_put(peer);		/* this side's reference */
+	end_put(peer);		/* the reference of this side */
 }
 
 static void op_close(void *ctx, struct plink *l)
@@ -314,16 +324,18 @@ static void op_arrived(void *ctx)
 	(void)ctx;
 }
 
-static const struct phnx_ops ops = { op_now, op_random, op_dial, op_undial, op_kick, op_close, op_report, op_arrived };
+static const struct phnx_ops ops = { op_now,  op_random, op_dial,   op_undial,
+				     op_kick, op_close,	 op_report, op_arrived };
 
 /* ---- running ---- */
 
-/* A real node does what can wait when its application has answered, or some milliseconds later; so does one in two here. */
+/* Returns whether the node settles later: a real node does what can wait after its application
+ * has answered, or some milliseconds later.  One in two does so here. */
 static bool settles_later(struct sim *s, struct simnode *node)
 {
 	enum { LATEST = 4000 };
 
-	if (!s->tardy_us || !phnx_can_wait(node->ph) || sim_random(s, 2))
+	if (!s->tardy_us || !node_can_wait(node->ph) || sim_random(s, 2))
 		return false;
 	drain_all(node);
 	uint64_t when = s->now + 1 + sim_random(s, LATEST);
@@ -331,7 +343,7 @@ static bool settles_later(struct sim *s, struct simnode *node)
 	return true;
 }
 
-/* As a real node does: once for all that has come meanwhile. */
+/* Settles a node once for everything that has arrived, as a real node does. */
 static void settle(struct sim *s, struct simnode *node)
 {
 	enum { MOST_TOGETHER = 256 };
@@ -348,7 +360,7 @@ static void settle(struct sim *s, struct simnode *node)
 	uint64_t when = s->now, start = clock_ns();
 	size_t bytes = 0;
 	for (int again = 0; again < 100 && when <= s->now; again++)
-		when = phnx_poll(node->ph);
+		when = node_poll(node->ph);
 	uint64_t took = clock_ns() - start;
 	for (struct end *e = node->kicked; e; e = e->next_kicked)
 		bytes += e->l ? e->l->out_bytes : 0;
@@ -388,7 +400,7 @@ static void lose_end(struct end *e)
 	if (!l)
 		return;
 	forget_end(e->node, e);
-	phnx_link_lost(l);
+	link_lost(l);
 }
 
 static void drop_end(struct end *e)
@@ -407,7 +419,7 @@ static void connected(struct sim *s, struct event *ev)
 	c->transport = NULL;
 	if (ev->to < 0 || ev->to >= s->n || !may_connect(s, ev->from, ev->to)) {
 		charge(a, s->link_cost_ns / 2);
-		phnx_dial_failed(a->ph, c);
+		contact_dial_failed(a->ph, c);
 		settle(s, a);
 		return;
 	}
@@ -418,8 +430,8 @@ static void connected(struct sim *s, struct event *ev)
 	charge(b, s->link_cost_ns);
 	x->refs++;
 	y->refs++;
-	x->l = phnx_link_open(a->ph, x, c, NULL);
-	y->l = phnx_link_open(b->ph, y, NULL, NULL);
+	x->l = link_open(a->ph, x, c, NULL);
+	y->l = link_open(b->ph, y, NULL, NULL);
 	if (y->l)
 		snprintf(y->l->from, sizeof y->l->from, "sim%d", a->id);
 	if (!x->l || !y->l) {		/* one of them is leaving */
@@ -428,7 +440,7 @@ static void connected(struct sim *s, struct event *ev)
 		drop_end(x);
 		drop_end(y);
 		if (refused)
-			phnx_dial_failed(a->ph, c);
+			contact_dial_failed(a->ph, c);
 	}
 	settle(s, a);
 	settle(s, b);
@@ -440,7 +452,7 @@ static void bytes_arrived(struct end *e, struct event *ev)
 	size_t at = 0, room;
 
 	while (at < ev->len && e->l) {
-		unsigned char *to = phnx_link_space(e->l, &room);
+		unsigned char *to = link_space(e->l, &room);
 		size_t n = room < ev->len - at ? room : ev->len - at;
 		memcpy(to, ev->bytes + at, n);
 		at += n;
@@ -448,7 +460,7 @@ static void bytes_arrived(struct end *e, struct event *ev)
 			charge(node, the_sim->packet_cost_ns);
 		charge(node, n * the_sim->kib_cost_ns / 1024);
 		uint64_t start = clock_ns();
-		int closed = phnx_link_input(e->l, n);
+		int closed = link_input(e->l, n);
 		charge_work(node, INPUT, n, clock_ns() - start);
 		if (closed)
 			break;
@@ -535,7 +547,7 @@ bool sim_until(struct sim *s, uint64_t limit_us, bool (*check)(struct sim *s))
 	}
 }
 
-/* ---- mischief ---- */
+/* ---- interference ---- */
 
 static void cut_end(struct sim *s, struct end *e)
 {
@@ -570,7 +582,7 @@ void sim_cut_groups(struct sim *s)
 		for (unsigned k = 0; k < s->nodes[i].n_ends; k++)
 			if (s->nodes[i].ends[k]->peer->node->group != s->nodes[i].group) {
 				cut_end(s, s->nodes[i].ends[k]);
-				k = UINT32_MAX;		/* begin anew: the list has changed */
+				k = UINT32_MAX;		/* the list has changed: begin anew */
 			}
 }
 
@@ -582,8 +594,8 @@ void sim_kill(struct sim *s, int node)
 	set_tick(s, n, UINT64_MAX);
 	while (n->n_ends)
 		cut_end(s, n->ends[0]);
-	drain_all(n);		/* of nothing */
-	phnx_free(n->ph);
+	drain_all(n);		/* frames that lead nowhere */
+	node_free(n->ph);
 	n->ph = NULL;
 }
 
@@ -592,8 +604,8 @@ static void start(struct sim *s, int i, ph_vp_t lower, ph_vp_t upper)
 	struct simnode *n = s->nodes + i;
 
 	n->dead = false;
-	n->ph = phnx_new(&ops, n, lower, upper);
-	n->ph->routes.tardy_us = s->tardy_us;
+	n->ph = node_new(&ops, n, lower, upper);
+	n->ph->routes->tardy_us = s->tardy_us;
 	snprintf(n->ph->me.addrs[0].host, sizeof n->ph->me.addrs[0].host, "sim%d", i);
 	n->ph->me.addrs[0].port = 1;
 	n->ph->me.n_addrs = 1;
@@ -613,7 +625,7 @@ void sim_tardy(struct sim *s, uint64_t us)
 	s->tardy_us = us;
 	for (int i = 0; i < s->n; i++)
 		if (!s->nodes[i].dead)
-			s->nodes[i].ph->routes.tardy_us = us;
+			s->nodes[i].ph->routes->tardy_us = us;
 }
 
 bool sim_know(struct sim *s, int a, int b)
@@ -623,12 +635,17 @@ bool sim_know(struct sim *s, int a, int b)
 
 	snprintf(host, sizeof host, "sim%d", b);
 	set_tick(s, s->nodes + a, s->now);
-	return phnx_add_contact(s->nodes[a].ph, &at, 0) != NULL;
+	return contact_add(s->nodes[a].ph, &at, 0) != NULL;
 }
 
 void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper)
 {
-	*s = (struct sim){ .seed = seed, .rng = seed, .n = n, .delay_min = 50, .delay_max = 500, .now = 1000000 };
+	*s = (struct sim){ .seed = seed,
+			   .rng = seed,
+			   .n = n,
+			   .delay_min = 50,
+			   .delay_max = 500,
+			   .now = 1000000 };
 	the_sim = s;
 	s->nodes = calloc((size_t)n, sizeof *s->nodes);
 	s->timers = calloc((size_t)n, sizeof(*s->timers));
@@ -652,7 +669,8 @@ static void event_free(struct event *ev)
 void sim_free(struct sim *s)
 {
 	for (int i = 0; i < s->n; i++)
-		s->nodes[i].dead = true;	/* nobody is to tell the others of anybody's end: that would be n^3 messages */
+		/* no node is to tell the others of any node's end: that would be n^3 messages */
+		s->nodes[i].dead = true;
 	for (int i = 0; i < s->n; i++)
 		if (s->nodes[i].ph)
 			sim_kill(s, i);

@@ -1,7 +1,8 @@
-/* phnx_thousand.c - a thousand nodes in one process: sites of fifty, that only their gateways connect.  They find each
- * other, links break, the network falls in two and heals, a quarter leaves at once and comes back at once; all the while
- * messages go to random virtual nodes, and each must arrive exactly once, in order.
- * Usage: phnx_thousand [SEED [NODES]], where NODES is 200 unless said otherwise, for `make unit`: a thousand take minutes. */
+/* phnx_thousand.c - a thousand nodes in one process: sites of fifty, that only their gateways
+ * connect.  They find each other, links break, the network falls in two and heals, a quarter
+ * leaves at once and comes back at once; all the while messages go to random virtual nodes, and
+ * each must arrive exactly once, in order. Usage: phnx_thousand [SEED [NODES]], where NODES is
+ * 200 unless said otherwise, for `make unit`: a thousand take minutes. */
 #include <stdio.h>
 #include <time.h>
 #include "tests/sim/phnx_sim.h"
@@ -11,7 +12,7 @@ enum { SITE = 50, MAX_NODES = 2000, MAX_LETTERS = 512, DESTS = 4, PER_NODE = 16 
 struct letter {
 	uint32_t sender, serial, dest, of_dest;
 };
-struct sender {			/* one for each machine: nodes that come and go on it share it */
+struct sender {			/* one for each host: the nodes that come and go there share it */
 	uint32_t sent, of_dest[DESTS], last[DESTS];
 	ph_vp_t dests[DESTS];
 	uint8_t seen[MAX_LETTERS];
@@ -26,10 +27,12 @@ static void check(struct sim *s, bool ok, const char *what)
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	double took = last.tv_sec ? (double)(t.tv_sec - last.tv_sec) + (double)(t.tv_nsec - last.tv_nsec) / 1e9 : 0;
+	double took = last.tv_sec ? (double)(t.tv_sec - last.tv_sec) +
+					    (double)(t.tv_nsec - last.tv_nsec) / 1e9
+				  : 0;
 	last = t;
-	printf("%-4s %-50s at %6.2f s, %9llu events, took %5.1f s\n", ok ? "ok" : "FAIL", what, (double)s->now / 1e6 - 1,
-	       (unsigned long long)s->events, took);
+	printf("%-4s %-50s at %6.2f s, %9llu events, took %5.1f s\n", ok ? "ok" : "FAIL", what,
+	       (double)s->now / 1e6 - 1, (unsigned long long)s->events, took);
 	fflush(stdout);
 	failures += !ok;
 }
@@ -56,7 +59,8 @@ static void configure(struct sim *s, int node)
 	else if (node)
 		sim_know(s, node, 0);
 	else if (s->n > SITE)
-		sim_know(s, 0, SITE);	/* if the first gateway comes back, somebody must be known to it */
+		/* the first gateway may come back: it must know some node */
+		sim_know(s, 0, SITE);
 }
 
 static int n_alive(const struct sim *s, int group)
@@ -77,15 +81,15 @@ static bool converged(struct sim *s)
 		int reachable = 0;
 		if (node->dead)
 			continue;
-		for (unsigned k = 0; k < node->ph->routes.n; k++)
-			reachable += node->ph->routes.list[k]->nhops < UNREACHABLE;
+		for (unsigned k = 0; k < node->ph->routes->n; k++)
+			reachable += node->ph->routes->list[k]->nhops < UNREACHABLE;
 		if (reachable != alive[node->group])
 			return false;
 	}
 	return true;
 }
 
-/* ---- the traffic ---- */
+/* ---- messages ---- */
 
 static void assume(struct sim *s, int node, int whose, bool really)
 {
@@ -93,9 +97,9 @@ static void assume(struct sim *s, int node, int whose, bool really)
 	struct ph_vps vps = { .n = 1, .r = &r };
 
 	if (really)
-		phnx_assume(s->nodes[node].ph, &vps);
+		mapping_assume(s->nodes[node].ph, &vps);
 	else
-		phnx_release(s->nodes[node].ph, &vps);
+		mapping_release(s->nodes[node].ph, &vps);
 	sim_touch(s, node);
 }
 
@@ -107,7 +111,7 @@ static void send_one(struct sim *s, int node)
 	struct pbuf *b = pbuf_new(&l, sizeof l);
 
 	if (!s->nodes[node].dead && !s->nodes[node].ph->leaving && me->sent < MAX_LETTERS &&
-	    phnx_send(s->nodes[node].ph, me->dests[d], b, 7, 0, 0) == 0) {
+	    flow_send_own(s->nodes[node].ph, me->dests[d], b, 7, 0, 0) == 0) {
 		me->sent++;
 		me->of_dest[d]++;
 		sent++;
@@ -120,7 +124,7 @@ static void receive_all(struct sim *s)
 {
 	for (int i = 0; i < s->n; i++) {
 		struct rmsg *m;
-		if (s->nodes[i].dead || !s->nodes[i].ph->flows.received)
+		if (s->nodes[i].dead || !s->nodes[i].ph->flows->received)
 			continue;
 		while ((m = flow_receive(s->nodes[i].ph, 7))) {
 			const struct letter *l = m->pub.body;
@@ -141,7 +145,7 @@ static bool all_received(struct sim *s)
 	return received >= sent;
 }
 
-/* Messages all the time, for a while. */
+/* Sends messages all the time, for a while. */
 static void talk(struct sim *s, int rounds, bool cutting)
 {
 	for (int round = 0; round < rounds; round++) {
@@ -149,7 +153,8 @@ static void talk(struct sim *s, int rounds, bool cutting)
 			send_one(s, (int)sim_random(s, (uint64_t)s->n));
 		if (cutting)
 			for (int i = 0; i < 3; i++)
-				sim_cut(s, (int)sim_random(s, (uint64_t)s->n), (unsigned)sim_random(s, SITE));
+				sim_cut(s, (int)sim_random(s, (uint64_t)s->n),
+					(unsigned)sim_random(s, SITE));
 		receive_all(s);
 		sim_run(s, s->now + 20000);
 	}
@@ -160,11 +165,12 @@ static void everything_arrived(struct sim *s, const char *what)
 	bool all = sim_until(s, 60000000, all_received);
 
 	if (!all || doubled || disordered)
-		printf("sent %u received %u doubled %u out of order %u\n", sent, received, doubled, disordered);
+		printf("sent %u received %u doubled %u out of order %u\n", sent, received, doubled,
+		       disordered);
 	check(s, all && received == sent && !doubled && !disordered, what);
 }
 
-/* ---- storms: every fourth node, but no gateway ---- */
+/* ---- storms: every fourth node dies, but no gateway ---- */
 
 static bool in_storm(int node)
 {
@@ -192,10 +198,11 @@ static void leave_storm(struct sim *s)
 			s->nodes[i].ph->leaving = s->nodes[i].ph->me.leaving = true;
 			assume(s, i - 1, i, true);
 		}
-	check(s, sim_until(s, 30000000, leavers_idle), "a quarter may leave: its messages have arrived");
+	check(s, sim_until(s, 30000000, leavers_idle),
+	      "a quarter may leave: its messages have arrived");
 	for (int i = 0; i < s->n; i++)
 		if (in_storm(i)) {
-			phnx_goodbye(s->nodes[i].ph);
+			node_goodbye(s->nodes[i].ph);
 			sim_touch(s, i);
 		}
 	sim_run(s, s->now + 2000);
@@ -245,7 +252,8 @@ int main(int argc, char **argv)
 	static struct sim s;
 
 	n = n < SITE ? SITE : n > MAX_NODES ? MAX_NODES : n;
-	printf("seed %llu, %d nodes in %d sites\n", (unsigned long long)seed, n, (n + SITE - 1) / SITE);
+	printf("seed %llu, %d nodes in %d sites\n", (unsigned long long)seed, n,
+	       (n + SITE - 1) / SITE);
 	sim_init(&s, seed, n, 0, (ph_vp_t)n * PER_NODE);
 	s.may_connect = same_site_or_gateways;
 	check(&s, true, "start");
@@ -265,7 +273,8 @@ int main(int argc, char **argv)
 	partition(&s);
 	leave_storm(&s);
 	join_storm(&s);
-	printf("%u messages, %s\n", received, failures ? "FAILED; repeat with the seed above" : "each exactly once");
+	printf("%u messages, %s\n", received,
+	       failures ? "FAILED; repeat with the seed above" : "each exactly once");
 	sim_free(&s);
 	return failures != 0;
 }

@@ -3,14 +3,15 @@
  *   main.c     the command line: seeds, faults, what to print
  *   events.c   the clock: an ordered queue of what happens next; random numbers
  *   cluster.c  nodes: their memory, the callbacks of dsm/, the network between them, the invariants
- *   hosts.c    homes that move, nodes that join and leave, processors that move (dsm-sim); in its place:
- *   daemons.c  the same by the daemons' own code, with faults at its steps (daemon-sim); daemon_world.c: what that calls
+ *   hosts.c    homes that move, nodes that join and leave, processors that move (dsm-sim)
+ *   daemons.c  replaces hosts.c: the same by the daemons' own code, with faults at its steps
+ *              (daemon-sim); daemon_world.c has what that code calls
  *   cpu.c      virtual processors: in order, with or without a store buffer; each access is checked
  *   litmus.c   the litmus tests and their forbidden outcomes
  *
- * The page protocol runs here exactly as it does in the node daemon.  Messages keep their order between two nodes and
- * nothing else: each pair has its own, changing delay.  One total order of all stores exists, that of the simulator's
- * own steps; it is the witness that every load is checked against.
+ * The page protocol runs here exactly as in the node daemon.  Messages keep their order between two
+ * nodes and nothing else: each pair has its own, changing delay.  There is one total order of all
+ * stores, that of the simulator's steps; every load is checked against it.
  */
 #ifndef TESTS_SIM_H
 #define TESTS_SIM_H
@@ -22,7 +23,9 @@ enum {
 	SIM_MAX_CPUS = 8,
 	SIM_MAX_OPS = 48,
 	SIM_BUFFER_MAX = 4,
-	SIM_WORDS = 128,	/* used of each page; the first SIM_STRESS_WORDS by random accesses, then litmus rounds */
+	/* used words of each page; the first SIM_STRESS_WORDS by random accesses, then litmus
+	 * rounds */
+	SIM_WORDS = 128,
 	SIM_STRESS_WORDS = 4,
 	SIM_MAX_DELAY_NS = 2000000,
 };
@@ -38,20 +41,21 @@ struct sim_op {
 struct sim_cpu {
 	unsigned node, n_ops, next_op;
 	struct sim_op ops[SIM_MAX_OPS];
-	struct { uint8_t page, word; uint32_t value; } buffer[SIM_BUFFER_MAX]; /* stores not yet in memory, oldest first */
+	/* stores not yet in memory, oldest first */
+	struct { uint8_t page, word; uint32_t value; } buffer[SIM_BUFFER_MAX];
 	unsigned buffered, depth;
 	unsigned waits_for; /* page + 1 */
 	enum page_right waits_right;
 	uint64_t waits_since;
-	unsigned granted; /* page + 1: it may go on, and has not yet */
+	unsigned granted; /* page + 1: the CPU may go on, and has not yet */
 	bool done;
-	bool held, stepped; /* it stands still; and its next step has been due since */
+	bool held, stepped; /* held: it stands still. stepped: its next step has been due since. */
 };
 
 struct sim_node {
 	struct dsm *dsm;
 	unsigned index;
-	_Atomic uint8_t *right; /* of its processors: of each page */
+	_Atomic uint8_t *right; /* the rights of its processors, one for each page */
 	int ram_fd;
 	uint8_t *ram;
 	uint32_t *memory[SIM_MAX_PAGES]; /* its pages */
@@ -61,29 +65,43 @@ struct sim {
 	uint64_t seed, random, now_ns;
 	unsigned n_nodes, n_pages, n_cpus;
 	uint32_t present, leaving; /* bit sets of nodes */
-	unsigned changes; /* how often, at most, something about the nodes changes in a run; 0: never */
-	unsigned depth; /* of the store buffers in this run; 0: sequential consistency is expected */
-	bool expect_fault; /* a fault point is on: count instead of stopping */
+	unsigned changes; /* at most so many changes of the nodes in a run; 0: none */
+	/* of the store buffers in this run; 0: sequential consistency is expected */
+	unsigned depth;
+	bool expect_fault; /* a fault point is on: count errors instead of stopping */
 	bool verbose;
-	bool ended; /* the machine has ended in the midst, as it may; what is left of the run means nothing */
-	bool broken; /* a part of it is lost, and it has not gone back yet: nobody need get on */
-	bool lowers; /* rights to write are lowered now and then, and come back when they are wanted */
+	/* the machine has ended in the middle, as it may; the rest of the run means nothing */
+	bool ended;
+	/* a part of the machine is lost, and it has not gone back yet: no CPU need make progress */
+	bool broken;
+	/* rights to write are lowered now and then, and come back when they are needed */
+	bool lowers;
 	unsigned runs; /* calls of cluster_run() so far */
-	bool went_back; /* in this run, to before its beginning: what its programs were to show means nothing */
+	/* in this run, to before its start: the results of its programs mean nothing */
+	bool went_back;
 	struct sim_node nodes[MAX_NODES];
 	struct sim_cpu cpus[SIM_MAX_CPUS];
 	unsigned cpus_running;
-	uint32_t latest[SIM_MAX_PAGES][SIM_WORDS]; /* the witness: what a load must see now */
+	uint32_t latest[SIM_MAX_PAGES][SIM_WORDS]; /* the witness: what a load must return now */
 	uint32_t next_value;
 	uint64_t last_delivery[MAX_NODES][MAX_NODES]; /* first in, first out */
 	uint64_t slow_until[MAX_NODES][MAX_NODES];
 	const char *fault_name; /* for the command that repeats a failure */
-	/* what was seen */
-	uint64_t stale_loads, broken_invariants, forbidden[16], steps, messages, litmus_rounds, moves, joins, leaves;
+	/* counts */
+	uint64_t stale_loads, broken_invariants, forbidden[16], steps, messages, litmus_rounds,
+		moves, joins, leaves;
 };
 
 /* events.c */
-enum sim_event_kind { EVENT_DELIVER, EVENT_CPU, EVENT_RETRY, EVENT_POKE, EVENT_WATCH, EVENT_CHANGE, EVENT_HOST };
+enum sim_event_kind {
+	EVENT_DELIVER,
+	EVENT_CPU,
+	EVENT_RETRY,
+	EVENT_POKE,
+	EVENT_WATCH,
+	EVENT_CHANGE,
+	EVENT_HOST
+};
 struct sim_event {
 	uint64_t at_ns, order;
 	uint8_t kind, to_home;
@@ -99,48 +117,53 @@ void events_clear(void);
 void events_add(const struct sim_event *event);
 bool events_next(struct sim_event *event);
 bool events_only_watch(void); /* nothing but EVENT_WATCH is left */
-void events_forget(bool (*is_gone)(const struct sim_event *event)); /* those of which it says so */
+/* drops the events that is_gone() names */
+void events_forget(bool (*is_gone)(const struct sim_event *event));
 uint32_t sim_random(struct sim *sim, uint32_t below);
 bool sim_chance(struct sim *sim, uint32_t percent);
 
 /* cluster.c */
 struct dsm *cluster_new_node(struct sim *sim, unsigned node, unsigned n_nodes);
-/* On its way from one node to another, behind what went before it. The payload is copied. */
-void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event *event, const void *payload,
-		  uint32_t payload_bytes);
+/* Sends an event from one node to another, behind earlier ones.  The payload is copied. */
+void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event *event,
+		  const void *payload, uint32_t payload_bytes);
 void cluster_begin(struct sim *sim);
 void cluster_end(struct sim *sim);
-void cluster_run(struct sim *sim); /* until every CPU is done and nothing is on its way */
-void cluster_watch(struct sim *sim); /* from time to time, while CPUs run */
+void cluster_run(struct sim *sim); /* until every CPU is done and nothing is in flight */
+void cluster_watch(struct sim *sim); /* called regularly while CPUs run */
 void cluster_check_idle(struct sim *sim);
-unsigned cluster_home_of(struct sim *sim, gfn_t gfn); /* the one node that serves it */
+unsigned cluster_home_of(struct sim *sim, gfn_t gfn); /* the one node that serves the page */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* hosts.c */
 void hosts_open(struct sim *sim);
-void hosts_plan(struct sim *sim); /* a run's changes */
+void hosts_plan(struct sim *sim); /* plans a run's changes */
 void hosts_change(struct sim *sim, struct sim_event *event);
 void hosts_on_event(struct sim *sim, struct sim_event *event);
-void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body, const void *payload, uint32_t bytes);
+void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body,
+		     const void *payload, uint32_t bytes);
 void hosts_watch(struct sim *sim);
-_Atomic uint8_t *hosts_rights(unsigned node); /* where those of a node's pages are kept */
-/* A page is taken from a node's CPUs; has come there, or may be written to from now on; is wanted by one of them. */
+_Atomic uint8_t *hosts_rights(unsigned node); /* where the rights of a node's pages are kept */
+/* page_goes: a page is taken from a node's CPUs.  The others: it has arrived there, or may be
+ * written from now on; a CPU wants it. */
 void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn);
 void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn);
 void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right);
-bool hosts_lost(struct sim *sim, const struct sim_event *event); /* it goes nowhere: a daemon has died */
+/* the event is dropped: a daemon has died */
+bool hosts_lost(struct sim *sim, const struct sim_event *event);
 void hosts_close(struct sim *sim);
 void hosts_check_idle(struct sim *sim);
-int hosts_report(void); /* of all seeds: a line, and the exit status */
+int hosts_report(void); /* prints a line for all seeds, and returns the exit status */
 
 /* cpu.c */
-bool cpu_move(struct sim *sim, unsigned cpu, unsigned node); /* false: it waits for a page */
-void cpu_hold(struct sim *sim, unsigned cpu); /* at its next step, until: */
+bool cpu_move(struct sim *sim, unsigned cpu, unsigned node); /* false: the CPU waits for a page */
+void cpu_hold(struct sim *sim, unsigned cpu); /* stops it at its next step, until: */
 void cpu_go(struct sim *sim, unsigned cpu);
 void cpu_start(struct sim *sim, unsigned cpu, uint32_t delay_ns);
 void cpu_step(struct sim *sim, unsigned cpu);
-void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word, uint32_t value);
+void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word,
+	     uint32_t value);
 void cpu_ready(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right);
 bool cpu_holds(struct sim *sim, unsigned node, gfn_t gfn);
 void cpu_watch(struct sim *sim);

@@ -71,7 +71,8 @@ static void a_post_to_an_absent_cpu_is_refused(void)
 	free(shm);
 }
 
-/* A CPU comes and goes; each interrupt is either collected by it or known to its poster as not delivered: once. */
+/* A CPU comes and goes.  Each interrupt is either collected by the CPU, or its poster knows that it
+ * was not delivered; exactly one of the two. */
 struct passage { struct host_shm *shm; unsigned collected; _Atomic bool done; };
 
 static void *commuter(void *arg)
@@ -112,8 +113,8 @@ static void no_interrupt_is_lost_or_doubled_when_a_cpu_leaves(void)
 	free(p.shm);
 }
 
-/* One thread pins and increments as monitors do, the other takes the page away as the daemon does and checks that nobody
- * touches it meanwhile. */
+/* One thread pins and increments as monitors do.  The other takes the page away as the daemon does,
+ * and checks that nothing touches it meanwhile. */
 enum { ROUNDS = 2000000 };
 struct contest { struct host_shm *shm; volatile unsigned touched; _Atomic bool done; };
 
@@ -154,7 +155,8 @@ static void a_pin_of_the_dead(void)
 	CU_ASSERT_EQUAL(atomic_load(&shm->slot[0].pin[0]), 7 + 1);
 	hostshm_forget_pins(&shm->slot[0]);
 	CU_ASSERT_EQUAL(hostshm_drain_pins(shm, 7, nobody_is_gone, NULL), -1);
-	atomic_store(&shm->slot[1].pin[1], 9 + 1); /* hostile code has left it there, and its monitor lives */
+	/* hostile code has left it there, and its monitor lives */
+	atomic_store(&shm->slot[1].pin[1], 9 + 1);
 	CU_ASSERT_EQUAL(hostshm_drain_pins(shm, 9, nobody_is_gone, NULL), 1);
 	free(shm);
 }
@@ -186,10 +188,12 @@ static void pins_and_draining_exclude_each_other(void)
 	free(c.shm);
 }
 
-/* In a child, since nobody may go back. */
+/* In a child process, since this cannot be undone. */
 static void who_computes_is_nicer(void)
 {
-	static const struct { int steps, nicer; } all[] = { { 1, NICE_BEHIND }, { 1, NICE_FAR_BEHIND }, { 5, 4 } };
+	static const struct {
+		int steps, nicer;
+	} all[] = { { 1, NICE_BEHIND }, { 1, NICE_FAR_BEHIND }, { 5, 4 } };
 	const int before = getpriority(PRIO_PROCESS, 0);
 	int status;
 
@@ -203,25 +207,34 @@ static void who_computes_is_nicer(void)
 				_exit(1);
 			for (int step = 0; step < all[i].steps; step++)
 				schedule_behind(all[i].nicer);
-			_exit(getpriority(PRIO_PROCESS, 0) == (expected < 19 ? expected : 19) ? 0 : 2);
+			_exit(getpriority(PRIO_PROCESS, 0) == (expected < 19 ? expected : 19) ? 0
+											      : 2);
 		}
 		CU_ASSERT_EQUAL(waitpid(pid, &status, 0), pid);
 		CU_ASSERT_EQUAL(status, 0);
 	}
 }
 
-/* Each feature of this processor is shown if the machine has it, and hidden if not; what says nothing of features stays. */
+/* Each feature of this processor is shown if the machine has it, and hidden if not.  Registers that
+ * do not describe features are unchanged. */
 static void a_feature_that_the_machine_has_not_is_hidden(void)
 {
-	static const struct { uint32_t leaf, subleaf; uint8_t reg, word; uint32_t feature; } all[] = {
-		{ 1, 0, 2, 0, 1u << 20 }, { 1, 0, 3, 1, 1u << 26 }, { 7, 0, 1, 2, 1u << 5 }, { 7, 0, 2, 3, 1u << 8 }, { 7, 0, 3, 4, 1u << 4 },
-		{ 0xd, 0, 0, CPU_FEATURE_STATE, 1u << 2 }, { 0x80000001, 0, 2, 6, 1u << 6 }, { 0x80000001, 0, 3, 7, 1u << 22 },
+	static const struct {
+		uint32_t leaf, subleaf;
+		uint8_t reg, word;
+		uint32_t feature;
+	} all[] = {
+		{ 1, 0, 2, 0, 1u << 20 },	  { 1, 0, 3, 1, 1u << 26 },
+		{ 7, 0, 1, 2, 1u << 5 },	  { 7, 0, 2, 3, 1u << 8 },
+		{ 7, 0, 3, 4, 1u << 4 },	  { 0xd, 0, 0, CPU_FEATURE_STATE, 1u << 2 },
+		{ 0x80000001, 0, 2, 6, 1u << 6 }, { 0x80000001, 0, 3, 7, 1u << 22 },
 		{ 0xd, 1, 0, 8, 1u << 1 },
 	};
 	struct cpu_features features;
 
 	for (unsigned i = 0; i < ARRAY_LEN(all); i++) {
-		uint32_t shown[4] = { ~0u, ~0u, ~0u, ~0u }, hidden[4] = { ~0u, ~0u, ~0u, ~0u }, other[4] = { ~0u, ~0u, ~0u, ~0u };
+		uint32_t shown[4] = { ~0u, ~0u, ~0u, ~0u }, hidden[4] = { ~0u, ~0u, ~0u, ~0u },
+			 other[4] = { ~0u, ~0u, ~0u, ~0u };
 
 		memset(&features, 0xff, sizeof features);
 		cpufeatures_hide(&features, all[i].leaf, all[i].subleaf, shown);
@@ -243,8 +256,13 @@ static void a_feature_that_the_machine_has_not_is_hidden(void)
 static void features_are_text_and_back(void)
 {
 	static const struct cpu_features all = { { 1, 0, 0xffffffff, 0xabc, 5, 6, 7, 8, 9 } };
-	static const char *const wrong[] = { "", "1", "1,0,ffffffff,abc,5,6,7,8", "1,0,ffffffff,abc,5,6,7,8,9,", "1,0,1ffffffff,abc,5,6,7,8,9",
-					     "1,0,,abc,5,6,7,8,9", "x,0,1,abc,5,6,7,8,9" };
+	static const char *const wrong[] = { "",
+					     "1",
+					     "1,0,ffffffff,abc,5,6,7,8",
+					     "1,0,ffffffff,abc,5,6,7,8,9,",
+					     "1,0,1ffffffff,abc,5,6,7,8,9",
+					     "1,0,,abc,5,6,7,8,9",
+					     "x,0,1,abc,5,6,7,8,9" };
 	struct cpu_features back, here, none = { { 0 } };
 	char text[CPU_FEATURES_TEXT], name[64];
 
@@ -255,7 +273,8 @@ static void features_are_text_and_back(void)
 	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++)
 		CU_ASSERT_EQUAL(cpufeatures_parse(&back, wrong[i]), -EINVAL);
 	cpufeatures_look(&here);
-	CU_ASSERT(!cpufeatures_lacking(&here, &here, name, sizeof name) && !cpufeatures_lacking(&none, &here, name, sizeof name));
+	CU_ASSERT(!cpufeatures_lacking(&here, &here, name, sizeof name) &&
+		  !cpufeatures_lacking(&none, &here, name, sizeof name));
 	CU_ASSERT(here.word[1] >> 26 & 1); /* SSE2, which every x86-64 processor has */
 	back = here;
 	back.word[1] &= ~(1u << 26);
@@ -265,9 +284,13 @@ static void features_are_text_and_back(void)
 
 static void the_host_tells_of_kills_for_lack_of_memory(void)
 {
-	static const struct { const char *text; uint64_t count; } cases[] = {
-		{ "nr_free_pages 1\noom_kill 17\nfoo 3\n", 17 }, { "oom_kill 18446744073709551615", UINT64_MAX }, { "nr_oom_kill 4\n", 0 },
-		{ "oom_kill\n", 0 }, { "", 0 },
+	static const struct { const char *text; uint64_t count;
+	} cases[] = {
+		{ "nr_free_pages 1\noom_kill 17\nfoo 3\n", 17 },
+		{ "oom_kill 18446744073709551615", UINT64_MAX },
+		{ "nr_oom_kill 4\n", 0 },
+		{ "oom_kill\n", 0 },
+		{ "", 0 },
 	};
 	char folder[] = "/tmp/vmp-unit-XXXXXX", path[64];
 
@@ -291,7 +314,8 @@ static void the_host_tells_of_kills_for_lack_of_memory(void)
 	killed_remember();
 	CU_ASSERT_STRING_EQUAL(killed_why(SIGSEGV), "");
 	CU_ASSERT(strstr(killed_why(SIGSYS), "system call") != NULL);
-	CU_ASSERT_STRING_EQUAL(killed_why(SIGKILL), ""); /* unless one is killed just now */
+	/* unless a process is being killed just now */
+	CU_ASSERT_STRING_EQUAL(killed_why(SIGKILL), "");
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* cluster.c - the pure part of machines of several computers: their file, which of them go together, what is said of those that
- * fail, names for numbers, clocks, and the archive that they get. */
+/* cluster.c - tests of the pure parts of machines on several computers: the cluster file, which
+ * computers fit together, the errors of those that fail, names and numbers, clocks, and the archive
+ * of programs. */
 #include <CUnit/Basic.h>
 #include <math.h>
 #include <stdio.h>
@@ -16,27 +17,29 @@ static struct problem p;
 
 static int parse(const char *text) { return cluster_file_parse(&file, text, strlen(text), &p); }
 
-/* --- the file ------------------------------------------------------------------------------------------------------- */
+/* ---- the file ---- */
 
 static void test_file(void)
 {
-	static const char text[] =
-		"# a comment\n"
-		"localhost\n"
-		"\n"
-		"harp user=kaneda port=2222 cpus=4 memory=512M # the fast one\n"
-		"\tcsc10.example.org  phoenix=\"dest harp:30000 ssh user\" phoenix=\"listen_port 30000\"\n"
-		"192.0.2.7 cpus=2\n"
-		"fe80::1\n"
-		"memory-alone cpus=0";
+	static const char text[] = "# a comment\n"
+				   "localhost\n"
+				   "\n"
+				   "harp user=kaneda port=2222 cpus=4 memory=512M # the fast one\n"
+				   "\tcsc10.example.org  phoenix=\"dest harp:30000 ssh user\" "
+				   "phoenix=\"listen_port 30000\"\n"
+				   "192.0.2.7 cpus=2\n"
+				   "fe80::1\n"
+				   "memory-alone cpus=0";
 
 	CU_ASSERT_EQUAL_FATAL(parse(text), 0);
 	CU_ASSERT_EQUAL_FATAL(file.n, 6);
 	CU_ASSERT_STRING_EQUAL(file.host[0].name, "localhost");
-	CU_ASSERT(!file.host[0].user[0] && !file.host[0].port && file.host[0].cpus == 1 && !file.host[0].memory_mib && !file.host[0].n_phoenix);
+	CU_ASSERT(!file.host[0].user[0] && !file.host[0].port && file.host[0].cpus == 1 &&
+		  !file.host[0].memory_mib && !file.host[0].n_phoenix);
 	CU_ASSERT_STRING_EQUAL(file.host[1].name, "harp");
 	CU_ASSERT_STRING_EQUAL(file.host[1].user, "kaneda");
-	CU_ASSERT(file.host[1].port == 2222 && file.host[1].cpus == 4 && file.host[1].memory_mib == 512);
+	CU_ASSERT(file.host[1].port == 2222 && file.host[1].cpus == 4 &&
+		  file.host[1].memory_mib == 512);
 	CU_ASSERT_EQUAL_FATAL(file.host[2].n_phoenix, 2);
 	CU_ASSERT_STRING_EQUAL(file.host[2].phoenix[0], "dest harp:30000 ssh user");
 	CU_ASSERT_STRING_EQUAL(file.host[2].phoenix[1], "listen_port 30000");
@@ -44,7 +47,8 @@ static void test_file(void)
 	CU_ASSERT(cluster_file_find(&file, "harp") == 1 && cluster_file_find(&file, "har") == -1);
 	CU_ASSERT_EQUAL(cluster_file_cpus(file.host, 5), 1 + 4 + 1 + 2 + 1);
 	CU_ASSERT_EQUAL(cluster_file_cpus(file.host, 2), 5);
-	CU_ASSERT(cluster_file_cpus(file.host, 6) == 9 && cluster_file_askers(file.host, 6) == 5 && !cluster_file_askers(file.host + 5, 1));
+	CU_ASSERT(cluster_file_cpus(file.host, 6) == 9 && cluster_file_askers(file.host, 6) == 5 &&
+		  !cluster_file_askers(file.host + 5, 1));
 	CU_ASSERT_EQUAL(cluster_file_memory(file.host, 5, 0), 0);
 	CU_ASSERT_EQUAL(cluster_file_memory(file.host, 5, 100), 4 * 100 + 512);
 	CU_ASSERT_EQUAL(cluster_file_memory(file.host + 1, 1, 0), 512);
@@ -52,19 +56,36 @@ static void test_file(void)
 
 static void test_wrong_files(void)
 {
-	static const struct { const char *text, *complaint; } files[] = {
-		{ "", "1:1: there is no host" }, { "# nothing\n\n", "1:1: there is no host" },
-		{ "-oProxyCommand=x\n", "1:1: '-oProxyCommand=x' is no host's name" }, { "a\nb;reboot\n", "2:1: 'b;reboot' is no host's name" },
-		{ "a\n b c\n", "2:4: 'c' is no setting" }, { "a speed=3", "1:3: 'speed' is no setting" },
-		{ "a\na\n", "2:1: host a stands in line 1 already" }, { "a port=0", "1:3: port=0: must be from 1 to 65535" },
-		{ "a port=65536", "must be from 1 to 65535" }, { "a port=x", "port=x: not a number" }, { "a port=", "port=: not a number" },
-		{ "a cpus=33", "cpus=33: must be from 0 to 32" }, { "a cpus=-1", "cpus=-1: not a number" },
-		{ "a memory=lots", "memory=lots: not a size" }, { "a memory=2G", "not a size from 1M to 1024M" }, { "a memory=0", "not a size" },
-		{ "a user=", "1:3: '' is no user's name" }, { "a user=-x", "no user's name" },
-		{ "a user=abcdefghijklmnopqrstuvwxyzabcdefg", "at most 32 characters" }, { "a phoenix=", "phoenix= needs a line" },
-		{ "a phoenix=\"\"", "phoenix= needs a line" }, { "a\nb phoenix=\"dest x\n", "2:3: the quotation mark is not closed" },
-		{ "a\rb\n", "1:3: 'b' is no setting" }, { "a b\001c", "1:4: a control character" }, { "a =", "1:3: '' is no setting" },
-		{ "a phoenix=1 phoenix=2 phoenix=3 phoenix=4 phoenix=5 phoenix=6 phoenix=7 phoenix=8 phoenix=9", "at most 8 lines" },
+	static const struct { const char *text, *complaint;
+	} files[] = {
+		{ "", "1:1: there is no host" },
+		{ "# nothing\n\n", "1:1: there is no host" },
+		{ "-oProxyCommand=x\n", "1:1: '-oProxyCommand=x' is no host's name" },
+		{ "a\nb;reboot\n", "2:1: 'b;reboot' is no host's name" },
+		{ "a\n b c\n", "2:4: 'c' is no setting" },
+		{ "a speed=3", "1:3: 'speed' is no setting" },
+		{ "a\na\n", "2:1: host a stands in line 1 already" },
+		{ "a port=0", "1:3: port=0: must be from 1 to 65535" },
+		{ "a port=65536", "must be from 1 to 65535" },
+		{ "a port=x", "port=x: not a number" },
+		{ "a port=", "port=: not a number" },
+		{ "a cpus=33", "cpus=33: must be from 0 to 32" },
+		{ "a cpus=-1", "cpus=-1: not a number" },
+		{ "a memory=lots", "memory=lots: not a size" },
+		{ "a memory=2G", "not a size from 1M to 1024M" },
+		{ "a memory=0", "not a size" },
+		{ "a user=", "1:3: '' is no user's name" },
+		{ "a user=-x", "no user's name" },
+		{ "a user=abcdefghijklmnopqrstuvwxyzabcdefg", "at most 32 characters" },
+		{ "a phoenix=", "phoenix= needs a line" },
+		{ "a phoenix=\"\"", "phoenix= needs a line" },
+		{ "a\nb phoenix=\"dest x\n", "2:3: the quotation mark is not closed" },
+		{ "a\rb\n", "1:3: 'b' is no setting" },
+		{ "a b\001c", "1:4: a control character" },
+		{ "a =", "1:3: '' is no setting" },
+		{ "a phoenix=1 phoenix=2 phoenix=3 phoenix=4 phoenix=5 phoenix=6 phoenix=7 "
+		  "phoenix=8 phoenix=9",
+		  "at most 8 lines" },
 	};
 	char many[40 * 8] = "";
 
@@ -82,15 +103,16 @@ static void test_wrong_files(void)
 
 static bool is_same_host(const struct cluster_host *a, const struct cluster_host *b)
 {
-	bool same = !strcmp(a->name, b->name) && !strcmp(a->user, b->user) && a->port == b->port && a->cpus == b->cpus &&
-		    a->memory_mib == b->memory_mib && a->n_phoenix == b->n_phoenix;
+	bool same = !strcmp(a->name, b->name) && !strcmp(a->user, b->user) && a->port == b->port &&
+		    a->cpus == b->cpus && a->memory_mib == b->memory_mib &&
+		    a->n_phoenix == b->n_phoenix;
 
 	for (uint32_t i = 0; same && i < a->n_phoenix; i++)
 		same = !strcmp(a->phoenix[i], b->phoenix[i]);
 	return same;
 }
 
-/* What was parsed, printed and parsed again. */
+/* Parses, prints and parses again. */
 static bool comes_back(void)
 {
 	static struct cluster_file again;
@@ -114,15 +136,39 @@ static bool comes_back(void)
 static void test_printed_lines(void)
 {
 	static const char *const files[] = {
-		"localhost", "a user=u", "a port=1", "a port=65535", "a cpus=0", "a cpus=1", "a cpus=32", "a memory=1M", "a memory=1G", "_:-. user=_:-.",
-		"fe80::1 port=22 phoenix=x user=u memory=7M cpus=3", "a\nb user=u\n\n# a comment\nc phoenix=\"dest a:30000 ssh u\"\n",
-		"a phoenix=word", "a phoenix=\"two words\"", "a phoenix=\"a\ttab \"", "a phoenix=#", "a phoenix=\"# x\"", "a phoenix==", "a phoenix=\\",
-		"a phoenix=b\"c d\"e", "a phoenix=\"b c\"d\"e f\"", "a phoenix=\"\"b\"\"", "a phoenix=\"b \"\" c\"", "a phoenix=b\"\"", "a phoenix=\"\"\"\"",
-		"a phoenix=1 phoenix=\"2 2\" phoenix=3\"3 3\" phoenix=4 phoenix=5 phoenix=6 phoenix=7 phoenix=\"8 \"",
-		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk user=abcdefghijklmnopqrstuvwxyzabcdef",
+		"localhost",
+		"a user=u",
+		"a port=1",
+		"a port=65535",
+		"a cpus=0",
+		"a cpus=1",
+		"a cpus=32",
+		"a memory=1M",
+		"a memory=1G",
+		"_:-. user=_:-.",
+		"fe80::1 port=22 phoenix=x user=u memory=7M cpus=3",
+		"a\nb user=u\n\n# a comment\nc phoenix=\"dest a:30000 ssh u\"\n",
+		"a phoenix=word",
+		"a phoenix=\"two words\"",
+		"a phoenix=\"a\ttab \"",
+		"a phoenix=#",
+		"a phoenix=\"# x\"",
+		"a phoenix==",
+		"a phoenix=\\",
+		"a phoenix=b\"c d\"e",
+		"a phoenix=\"b c\"d\"e f\"",
+		"a phoenix=\"\"b\"\"",
+		"a phoenix=\"b \"\" c\"",
+		"a phoenix=b\"\"",
+		"a phoenix=\"\"\"\"",
+		"a phoenix=1 phoenix=\"2 2\" phoenix=3\"3 3\" phoenix=4 phoenix=5 phoenix=6 "
+		"phoenix=7 phoenix=\"8 \"",
+		"abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijk "
+		"user=abcdefghijklmnopqrstuvwxyzabcdef",
 	};
 	static char longest[CLUSTER_LINE];
-	size_t n = (size_t)sprintf(longest, "%063d user=%032d port=65535 cpus=32 memory=1024M", 0, 0);
+	size_t n = (size_t)sprintf(longest, "%063d user=%032d port=65535 cpus=32 memory=1024M", 0,
+				   0);
 
 	for (size_t i = 0; i < ARRAY_LEN(files); i++) {
 		CU_ASSERT_EQUAL_FATAL(parse(files[i]), 0);
@@ -136,22 +182,32 @@ static void test_printed_lines(void)
 
 static void test_first_host(void)
 {
-	static const struct { const char *before, *name, *old, *after; int result; } cases[] = {
+	static const struct { const char *before, *name, *old, *after; int result;
+	} cases[] = {
 		{ "localhost\nb\nc\n", "b", "192.0.2.1", "b\n192.0.2.1\nc\n", 0 },
 		{ "localhost\nb\nc\n", "c", "fe80::1", "c\nfe80::1\nb\n", 0 },
-		{ "localhost cpus=2 memory=9M\nb user=u port=3\n", "b", "a", "b user=u port=3\na cpus=2 memory=9M\n", 0 },
+		{ "localhost cpus=2 memory=9M\nb user=u port=3\n", "b", "a",
+		  "b user=u port=3\na cpus=2 memory=9M\n", 0 },
 		{ "a\nb\nc\n", "c", "192.0.2.1", "c\na\nb\n", 0 }, /* it has a name */
 		{ "a\nb\n", "b", "", "b\na\n", 0 },
 		{ "a\nb\n", "b", "a", "b\na\n", 0 },
-		{ "a\nlocalhost\nc\n", "c", "a2", "c\na\na2\n", 0 }, /* the first by its name, and by ssh once more */
+		/* the first by its name, and by ssh again */
+		{ "a\nlocalhost\nc\n", "c", "a2", "c\na\na2\n", 0 },
 		{ "a\nlocalhost\nc\n", "localhost", "x", "localhost\na\nc\n", 0 },
-		{ "localhost\nb\n", "localhost", "", "localhost\nb\n", 0 }, /* it is the first already */
+		/* it is the first already */
+		{ "localhost\nb\n", "localhost", "", "localhost\nb\n", 0 },
 		{ "b\nc\n", "b", "x", "b\nc\n", 0 },
-		{ "localhost\nb\n", "d", "a", NULL, -1 }, { "a\nb\n", "", "x", NULL, -1 },
-		{ "localhost\nb\nc\n", "b", "c", NULL, -1 }, { "localhost\nb\nc\n", "b", "b", NULL, -1 }, /* names that are taken */
+		{ "localhost\nb\n", "d", "a", NULL, -1 },
+		{ "a\nb\n", "", "x", NULL, -1 },
+		/* names that are taken */
+		{ "localhost\nb\nc\n", "b", "c", NULL, -1 },
+		{ "localhost\nb\nc\n", "b", "b", NULL, -1 },
 		{ "localhost\nb\n", "b", "localhost", NULL, -1 },
-		{ "localhost\nb\n", "b", "", NULL, -1 }, { "localhost\nb\n", "b", "-x", NULL, -1 }, { "localhost\nb\n", "b", "x y", NULL, -1 },
-		{ "localhost\nb\n", "b", "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl", NULL, -1 },
+		{ "localhost\nb\n", "b", "", NULL, -1 },
+		{ "localhost\nb\n", "b", "-x", NULL, -1 },
+		{ "localhost\nb\n", "b", "x y", NULL, -1 },
+		{ "localhost\nb\n", "b",
+		  "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyzabcdefghijkl", NULL, -1 },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
@@ -160,7 +216,8 @@ static void test_first_host(void)
 		bool same;
 
 		CU_ASSERT_EQUAL_FATAL(parse(cases[i].before), 0);
-		CU_ASSERT_EQUAL(cluster_file_make_first(&file, cases[i].name, cases[i].old), cases[i].result);
+		CU_ASSERT_EQUAL(cluster_file_make_first(&file, cases[i].name, cases[i].old),
+				cases[i].result);
 		got = file;
 		CU_ASSERT_EQUAL_FATAL(parse(after), 0);
 		same = got.n == file.n;
@@ -172,7 +229,8 @@ static void test_first_host(void)
 	}
 }
 
-/* Whatever stands in a file: an answer, and no access outside of it (the sanitizers watch); and its lines can be printed. */
+/* Any file gives an answer and no access outside of it (the sanitizers check that); and its lines
+ * can be printed. */
 static void test_random_files(void)
 {
 	static const char alphabet[] = "ab=\"# \n\tcpus=port=user=memory=phoenix=-1.:\r\0";
@@ -195,16 +253,22 @@ static void test_random_files(void)
 
 static void test_places(void)
 {
-	static const struct { const char *text; uint32_t hosts, cpus; uint8_t place[8]; } cases[] = {
+	static const struct {
+		const char *text;
+		uint32_t hosts, cpus;
+		uint8_t place[8];
+	} cases[] = {
 		{ "a\nb\n", 2, 2, { 0, 1 } },
 		{ "a\nb cpus=3\n", 2, 4, { 0, 1, 1, 1 } },
 		{ "a cpus=2\nb cpus=2\n", 2, 4, { 0, 1, 0, 1 } },
-		{ "a cpus=4\nb\n", 2, 2, { 0, 1 } },		 /* fewer than asked for: every host has one */
+		{ "a cpus=4\nb\n", 2, 2, { 0, 1 } }, /* fewer than asked for: every host has one */
 		{ "a\nb cpus=2\n", 2, 6, { 0, 1, 1, 0, 1, 0 } }, /* more: in turn */
 		{ "a\nb\nc\n", 2, 3, { 0, 1, 0 } },
 		{ "a cpus=2\nb cpus=0\nc\n", 3, 3, { 0, 2, 0 } },
-		{ "a cpus=0\nb\nc cpus=0\n", 3, 3, { 1, 1, 1 } }, /* more, and not to those that ask for none */
-		{ "a cpus=0\nb cpus=0\n", 2, 3, { 0, 1, 0 } },	  /* of a machine that was saved, or has lost hosts */
+		/* more, but none for hosts that ask for none */
+		{ "a cpus=0\nb\nc cpus=0\n", 3, 3, { 1, 1, 1 } },
+		/* a machine that was saved, or has lost hosts */
+		{ "a cpus=0\nb cpus=0\n", 2, 3, { 0, 1, 0 } },
 		{ "a\nb\nc\n", 3, 2, { 0, 1 } },
 	};
 
@@ -219,35 +283,69 @@ static void test_places(void)
 
 static void test_memory(void)
 {
-	static const struct { const char *line; uint32_t mem, each; struct hostmem has; const char *complaint; } cases[] = {
+	static const struct {
+		const char *line;
+		uint32_t mem, each;
+		struct hostmem has;
+		const char *complaint;
+	} cases[] = {
 		{ "a", 256, 0, { 264, false }, NULL },
-		{ "a", 256, 0, { 263, false }, "host a: it may come to hold 256 MiB of the guest's memory (--mem), for which it needs 264 MiB, and "
-					       "there free memory is 263 MiB; with memory= in its line it holds less" },
+		{ "a",
+		  256,
+		  0,
+		  { 263, false },
+		  "host a: it may come to hold 256 MiB of the guest's memory (--mem), for which it "
+		  "needs 264 MiB, and "
+		  "there free memory is 263 MiB; with memory= in its line it holds less" },
 		{ "a", 256, 0, { UINT64_MAX, false }, NULL },
-		{ "a cpus=4", 256, 0, { 275, true }, "needs 276 MiB, and there the control group's limit (cgroup) is 275 MiB" },
+		{ "a cpus=4",
+		  256,
+		  0,
+		  { 275, true },
+		  "needs 276 MiB, and there the control group's limit (cgroup) is 275 MiB" },
 		{ "a memory=100M", 800, 0, { 108, false }, NULL }, /* much less than the guest's */
-		{ "a memory=100M", 800, 0, { 107, false }, "hold 100 MiB of the guest's memory (memory=), for which it needs 108 MiB" },
+		{ "a memory=100M",
+		  800,
+		  0,
+		  { 107, false },
+		  "hold 100 MiB of the guest's memory (memory=), for which it needs 108 MiB" },
 		{ "a memory=100M", 800, 50, { 107, false }, "hold 100 MiB" },
 		{ "a", 800, 50, { 58, false }, NULL },
-		{ "a", 800, 50, { 57, false }, "hold 50 MiB of the guest's memory (--host-mem), for which it needs 58 MiB" },
+		{ "a",
+		  800,
+		  50,
+		  { 57, false },
+		  "hold 50 MiB of the guest's memory (--host-mem), for which it needs 58 MiB" },
 		{ "a memory=512M", 256, 0, { 264, false }, NULL }, /* more than there is */
-		{ "a memory=512M", 256, 0, { 0, false }, "hold 256 MiB of the guest's memory (--mem)" },
+		{ "a memory=512M",
+		  256,
+		  0,
+		  { 0, false },
+		  "hold 256 MiB of the guest's memory (--mem)" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
 		CU_ASSERT_EQUAL_FATAL(parse(cases[i].line), 0);
 		p.line[0] = 0;
-		CU_ASSERT_EQUAL(cluster_file_fits(file.host, cases[i].mem, cases[i].each, &cases[i].has, &p), cases[i].complaint ? -1 : 0);
-		CU_ASSERT_PTR_NOT_NULL(strstr(p.line, cases[i].complaint ? cases[i].complaint : ""));
+		CU_ASSERT_EQUAL(cluster_file_fits(file.host, cases[i].mem, cases[i].each,
+						  &cases[i].has, &p),
+				cases[i].complaint ? -1 : 0);
+		CU_ASSERT_PTR_NOT_NULL(
+			strstr(p.line, cases[i].complaint ? cases[i].complaint : ""));
 	}
 }
 
-/* --- which go together ---------------------------------------------------------------------------------------------- */
+/* ---- which computers fit together ---- */
 
 static void test_facts(void)
 {
-	static struct host_facts a = { .cpu = { "AuthenticAMD", true, { { 1, 2, 3, 4, 5, 6, 7, 0xffffffff, 9 } } }, .processors = 2,
-				.memory = { 4321, true }, .address = "fe80::1" }; /* padding is zero */
+	static struct host_facts a = {
+		.cpu = { "AuthenticAMD", true, { { 1, 2, 3, 4, 5, 6, 7, 0xffffffff, 9 } } },
+		.processors = 2,
+		/* padding is zero */
+		.memory = { 4321, true },
+		.address = "fe80::1"
+	};
 	struct host_facts b;
 	char line[512];
 
@@ -262,8 +360,12 @@ static void test_facts(void)
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, line), 0);
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here"), 0);
 	CU_ASSERT_NOT_EQUAL(facts_parse(&b, ""), 0);
-	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0 processors=1 memory=1 group=0 address=-"), 0);
-	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0,0 processors=0 memory=1 group=0 address=-"), 0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0 "
+					    "processors=1 memory=1 group=0 address=-"),
+			    0);
+	CU_ASSERT_NOT_EQUAL(facts_parse(&b, "here vendor=x hides=0 features=0,0,0,0,0,0,0,0,0 "
+					    "processors=0 memory=1 group=0 address=-"),
+			    0);
 }
 
 enum { AVX2 = 1 << 5, SHA = 1 << 29 }; /* of word 2 */
@@ -271,25 +373,34 @@ enum { AVX2 = 1 << 5, SHA = 1 << 29 }; /* of word 2 */
 static void test_common_subset(void)
 {
 	static const struct {
-		const char *what, *vendor; /* the newcomer's */
+		const char *what, *vendor; /* of the new host */
 		bool guest_hides, hides, shrinks;
-		uint32_t guest, word, left; /* word 2 of: the machine, the newcomer, the machine afterwards */
+		/* word 2 of the machine, of the new host, and of the machine afterwards */
+		uint32_t guest, word, left;
 		const char *complaint;
 	} cases[] = {
 		{ "alike", "AuthenticAMD", 0, 0, 1, AVX2, AVX2, AVX2, NULL },
-		{ "another vendor", "GenuineIntel", 1, 1, 1, AVX2, AVX2, AVX2, "another vendor's (GenuineIntel) than the guest's (AuthenticAMD)" },
-		{ "lacks, and nobody hides", "AuthenticAMD", 0, 0, 1, AVX2, 0, AVX2, "processor has no AVX2" },
-		{ "lacks, and the others do not hide", "AuthenticAMD", 0, 1, 1, AVX2, 0, AVX2, "no AVX2" },
+		{ "another vendor", "GenuineIntel", 1, 1, 1, AVX2, AVX2, AVX2,
+		  "another vendor's (GenuineIntel) than the guest's (AuthenticAMD)" },
+		{ "lacks, and nobody hides", "AuthenticAMD", 0, 0, 1, AVX2, 0, AVX2,
+		  "processor has no AVX2" },
+		{ "lacks, and the others do not hide", "AuthenticAMD", 0, 1, 1, AVX2, 0, AVX2,
+		  "no AVX2" },
 		{ "lacks, and need not hide", "AuthenticAMD", 1, 0, 1, AVX2, 0, 0, NULL },
 		{ "lacks, and both hide", "AuthenticAMD", 1, 1, 1, AVX2 | SHA, SHA, SHA, NULL },
-		{ "lacks, and the guest runs", "AuthenticAMD", 1, 1, 0, AVX2 | SHA, SHA, AVX2 | SHA, "no AVX2" },
-		{ "has more, and cannot hide it", "AuthenticAMD", 1, 0, 1, AVX2, AVX2 | SHA, AVX2, "has SHA, which the guest has not" },
+		{ "lacks, and the guest runs", "AuthenticAMD", 1, 1, 0, AVX2 | SHA, SHA, AVX2 | SHA,
+		  "no AVX2" },
+		{ "has more, and cannot hide it", "AuthenticAMD", 1, 0, 1, AVX2, AVX2 | SHA, AVX2,
+		  "has SHA, which the guest has not" },
 		{ "has more, and hides it", "AuthenticAMD", 0, 1, 0, AVX2, AVX2 | SHA, AVX2, NULL },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		struct hostcpu guest = { "AuthenticAMD", cases[i].guest_hides, { { [2] = cases[i].guest } } };
-		struct hostcpu host = { .hides = cases[i].hides, .features = { { [2] = cases[i].word } } };
+		struct hostcpu guest = { "AuthenticAMD",
+					 cases[i].guest_hides,
+					 { { [2] = cases[i].guest } } };
+		struct hostcpu host = { .hides = cases[i].hides,
+					.features = { { [2] = cases[i].word } } };
 		int error;
 
 		strcpy(host.vendor, cases[i].vendor);
@@ -305,26 +416,41 @@ static void test_common_subset(void)
 	}
 }
 
-/* --- what is said ----------------------------------------------------------------------------------------------------- */
+/* ---- errors ---- */
 
 static void test_explanations(void)
 {
-	static const struct { int status; const char *said, *line; } cases[] = {
+	static const struct { int status; const char *said, *line;
+	} cases[] = {
 		{ 255 << 8, "user@b: Permission denied (publickey).",
-		  "host b: user@b: Permission denied (publickey).; ssh must log in there without a password; set up a key with ssh-copy-id" },
-		{ 255 << 8, "ssh: connect to host b port 22: Connection refused", "does sshd run there" },
-		{ 255 << 8, "ssh: connect to host b port 22: Connection timed out", "switched on and reachable" },
-		{ 255 << 8, "ssh: Could not resolve hostname b: Name or service not known", "is its name right?" },
+		  "host b: user@b: Permission denied (publickey).; ssh must log in there without a "
+		  "password; set up a key with ssh-copy-id" },
+		{ 255 << 8, "ssh: connect to host b port 22: Connection refused",
+		  "does sshd run there" },
+		{ 255 << 8, "ssh: connect to host b port 22: Connection timed out",
+		  "switched on and reachable" },
+		{ 255 << 8, "ssh: Could not resolve hostname b: Name or service not known",
+		  "is its name right?" },
 		{ 255 << 8, "Host key verification failed.", "connect once by hand" },
-		{ 1 << 8, "tar: vmproc: Wrote only 2048 of 10240 bytes: No space left on device", "need 30 MB" },
+		{ 1 << 8, "tar: vmproc: Wrote only 2048 of 10240 bytes: No space left on device",
+		  "need 30 MB" },
 		{ 126 << 8, "sh: 1: exec: /home/u/.cache/vmp/bin-1/ld.so: Permission denied",
-		  "host b: sh: 1: exec: /home/u/.cache/vmp/bin-1/ld.so: Permission denied; ~/.cache must be writable there" },
-		{ 1 << 8, "mkdir: cannot create directory '/home/u/.cache': Permission denied", "~/.cache must be writable there" },
-		{ 1 << 8, "mkdir: cannot create directory '/home/u/.cache': Read-only file system", "need 30 MB" },
-		{ 255 << 8, "kex_exchange_identification: Connection closed by remote host", "too many logins" },
-		{ 255 << 8, "Received disconnect from 192.0.2.1 port 22:2: Too many authentication failures", "IdentityFile" },
-		{ 125 << 8, "cannot run ssh: No such file or directory", "install ssh on this computer" },
-		{ 255 << 8, "", "host b: its ssh connection ended" }, { 3 << 8, "", "host b: what ssh started there ended with status 3; does `ssh b true`" },
+		  "host b: sh: 1: exec: /home/u/.cache/vmp/bin-1/ld.so: Permission denied; "
+		  "~/.cache must be writable there" },
+		{ 1 << 8, "mkdir: cannot create directory '/home/u/.cache': Permission denied",
+		  "~/.cache must be writable there" },
+		{ 1 << 8, "mkdir: cannot create directory '/home/u/.cache': Read-only file system",
+		  "need 30 MB" },
+		{ 255 << 8, "kex_exchange_identification: Connection closed by remote host",
+		  "too many logins" },
+		{ 255 << 8,
+		  "Received disconnect from 192.0.2.1 port 22:2: Too many authentication failures",
+		  "IdentityFile" },
+		{ 125 << 8, "cannot run ssh: No such file or directory",
+		  "install ssh on this computer" },
+		{ 255 << 8, "", "host b: its ssh connection ended" },
+		{ 3 << 8, "",
+		  "host b: what ssh started there ended with status 3; does `ssh b true`" },
 		{ 9, "", "host b: its ssh died of signal 9 (Killed)" },
 	};
 	const struct cluster_host host = { .name = "b" };
@@ -338,12 +464,17 @@ static void test_explanations(void)
 
 static void test_losses(void)
 {
-	static const struct { int status; const char *ended; bool lost; } cases[] = {
-		{ 0, "", false },			    /* its daemon has ended in order */
+	static const struct { int status; const char *ended; bool lost;
+	} cases[] = {
+		{ 0, "", false }, /* its daemon has ended in order */
 		{ 125 << 8, "with status 125; try --log FILE", false },
-		{ 137 << 8, "died of signal 9 (Killed)", true }, { 139 << 8, "died of signal 11 (Segmentation fault)", true },
-		{ 9, "", true }, { 15, "", true },	    /* its ssh was killed */
-		{ 255 << 8, "", true }, { 137 << 8, "", true }, /* the connection broke; vmp-host was killed */
+		{ 137 << 8, "died of signal 9 (Killed)", true },
+		{ 139 << 8, "died of signal 11 (Segmentation fault)", true },
+		{ 9, "", true },
+		{ 15, "", true }, /* its ssh was killed */
+		/* the connection broke; vmp-host was killed */
+		{ 255 << 8, "", true },
+		{ 137 << 8, "", true },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++)
@@ -352,9 +483,12 @@ static void test_losses(void)
 
 static void test_destinations(void)
 {
-	static const struct { struct cluster_host host; const char *text; } cases[] = {
-		{ { .name = "harp" }, "ssh://harp" }, { { .name = "harp", .user = "u" }, "ssh://u@harp" },
-		{ { .name = "harp", .user = "u", .port = 2222 }, "ssh://u@harp:2222" }, { { .name = "fe80::1", .port = 22 }, "ssh://[fe80::1]:22" },
+	static const struct { struct cluster_host host; const char *text;
+	} cases[] = {
+		{ { .name = "harp" }, "ssh://harp" },
+		{ { .name = "harp", .user = "u" }, "ssh://u@harp" },
+		{ { .name = "harp", .user = "u", .port = 2222 }, "ssh://u@harp:2222" },
+		{ { .name = "fe80::1", .port = 22 }, "ssh://[fe80::1]:22" },
 	};
 	char text[160];
 
@@ -367,11 +501,18 @@ static void test_destinations(void)
 static void test_names(void)
 {
 	static const struct host_names names = { .name = { "here", "harp", "", [12] = "csc10" } };
-	static const struct { const char *line, *out; } cases[] = {
-		{ "host 1 is gone after 3 ms", "host 1 (harp) is gone after 3 ms" }, { "the daemon of host 12 died: host 0 hears nothing",
+	static const struct { const char *line, *out;
+	} cases[] = {
+		{ "host 1 is gone after 3 ms", "host 1 (harp) is gone after 3 ms" },
+		{ "the daemon of host 12 died: host 0 hears nothing",
 		  "the daemon of host 12 (csc10) died: host 0 (here) hears nothing" },
-		{ "host 2 stays", "host 2 stays" }, { "host 99 stays", "host 99 stays" }, { "ghost 1", "ghost 1" }, { "host x", "host x" },
-		{ "host 1", "host 1 (harp)" }, { "", "" }, { "host 1 (b) is lost, and host 0", "host 1 (b) is lost, and host 0 (here)" },
+		{ "host 2 stays", "host 2 stays" },
+		{ "host 99 stays", "host 99 stays" },
+		{ "ghost 1", "ghost 1" },
+		{ "host x", "host x" },
+		{ "host 1", "host 1 (harp)" },
+		{ "", "" },
+		{ "host 1 (b) is lost, and host 0", "host 1 (b) is lost, and host 0 (here)" },
 	};
 	char out[128];
 
@@ -383,14 +524,16 @@ static void test_names(void)
 			CU_ASSERT(strlen(out) < room);
 		}
 	}
-	CU_ASSERT(names_find(&names, "csc10") == 12 && names_find(&names, "") == -1 && names_find(&names, "x") == -1);
+	CU_ASSERT(names_find(&names, "csc10") == 12 && names_find(&names, "") == -1 &&
+		  names_find(&names, "x") == -1);
 }
 
-/* --- clocks ----------------------------------------------------------------------------------------------------------- */
+/* ---- clocks ---- */
 
 static double between(double low, double high) { return low + (high - low) * rand() / RAND_MAX; }
 
-/* An answer that takes any time each way: the true difference lies within what is known, which is never wider than this one says. */
+/* An answer may take any time each way.  The true difference is always within the known bounds,
+ * which are never wider than this answer alone gives. */
 static void test_clock_bounds(void)
 {
 	srand(3);
@@ -400,9 +543,11 @@ static void test_clock_bounds(void)
 		struct drift drift = { 0 };
 
 		for (int i = 0; i < 24; i++) {
-			uint64_t there = 1000 + (uint64_t)rand() % 100000, back = 1000 + (uint64_t)rand() % 100000;
+			uint64_t there = 1000 + (uint64_t)rand() % 100000,
+				 back = 1000 + (uint64_t)rand() % 100000;
 
-			CU_ASSERT(drift_add(&drift, now, now + there + (uint64_t)ahead, now + there + back));
+			CU_ASSERT(drift_add(&drift, now, now + there + (uint64_t)ahead,
+					    now + there + back));
 			now += there + back;
 			least = there + back < least ? there + back : least;
 		}
@@ -412,10 +557,13 @@ static void test_clock_bounds(void)
 	}
 }
 
-/* Two computers, whose clocks move apart; every two seconds one asks the other, and steers.  Time is the asker's. */
+/* Two computers whose clocks drift apart.  Every two seconds one asks the other, and steers.  Time
+ * is the asker's. */
 struct clocks {
-	double apart, way_ns; /* ns the other's clock gains in each ns; the most that a message takes, usually */
-	int64_t other_ns;     /* what it shows beyond ours */
+	/* apart: ns that the other clock gains in each ns. way_ns: the most that a message usually
+	 * takes. */
+	double apart, way_ns;
+	int64_t other_ns;     /* how far the other clock is ahead */
 	uint64_t now_ns;
 	struct drift drift;
 	struct host_clock shown;
@@ -446,11 +594,13 @@ static void ask_and_steer(unsigned answers)
 		world.forgotten += !drift_add(&world.drift, asked, answered, world.now_ns);
 	}
 	line = hostclock_line(&world.shown);
-	behind = (int64_t)(world.now_ns + (uint64_t)drift_ahead(&world.drift, world.now_ns) - clock_line_at(&line, world.now_ns));
+	behind = (int64_t)(world.now_ns + (uint64_t)drift_ahead(&world.drift, world.now_ns) -
+			   clock_line_at(&line, world.now_ns));
 	hostclock_turn(&world.shown, world_ns, drift_steer(behind, drift_rate(&world.drift)));
 }
 
-/* For that long: what is shown never goes back, and never runs much too fast or slow. Returns the most that it was wrong by. */
+/* Runs for that long.  Checks that the shown clock never goes back, and never runs much too fast or
+ * slow.  Returns its largest error. */
 static int64_t most_wrong(double seconds, unsigned answers)
 {
 	int64_t most = 0;
@@ -464,7 +614,8 @@ static int64_t most_wrong(double seconds, unsigned answers)
 			shown = hostclock_now(&world.shown, world_ns);
 			passed = (int64_t)(shown - world.last_ns);
 			CU_ASSERT(passed > (int64_t)(world.now_ns - before) * 15 / 16 - 2);
-			CU_ASSERT(i == 0 || passed < (int64_t)(world.now_ns - before) * 17 / 16 + 2);
+			CU_ASSERT(i == 0 ||
+				  passed < (int64_t)(world.now_ns - before) * 17 / 16 + 2);
 			world.last_ns = shown;
 			wrong = llabs((int64_t)(world.now_ns + (uint64_t)world.other_ns - shown));
 			most = wrong > most ? wrong : most;
@@ -480,22 +631,30 @@ static void test_clock_drift(void)
 
 	srand(4);
 	for (unsigned i = 0; i < ARRAY_LEN(rates); i++) {
-		world = (struct clocks){ .apart = rates[i], .way_ns = 400e3, .now_ns = 1ull << 50, .other_ns = -(1ll << 48) };
-		hostclock_set(&world.shown, (struct clock_line){ world.now_ns, world.now_ns + (uint64_t)world.other_ns, 0 });
-		drift_add(&world.drift, world.now_ns - 300000000, world.now_ns + (uint64_t)world.other_ns, world.now_ns); /* a slow one */
+		world = (struct clocks){ .apart = rates[i],
+					 .way_ns = 400e3,
+					 .now_ns = 1ull << 50,
+					 .other_ns = -(1ll << 48) };
+		hostclock_set(&world.shown,
+			      (struct clock_line){ world.now_ns,
+						   world.now_ns + (uint64_t)world.other_ns, 0 });
+		/* a slow answer */
+		drift_add(&world.drift, world.now_ns - 300000000,
+			  world.now_ns + (uint64_t)world.other_ns, world.now_ns);
 		ask_and_steer(24);
 		CU_ASSERT(drift_doubt(&world.drift, world.now_ns) < 300000);
 		world.last_ns = hostclock_now(&world.shown, world_ns);
-		CU_ASSERT(most_wrong(20, 4) < 2500000); /* at first nothing is known of the rate */
+		CU_ASSERT(most_wrong(20, 4) < 2500000); /* at first the rate is not known */
 		CU_ASSERT(fabs(drift_rate(&world.drift) - rates[i]) < 50e-6);
 		CU_ASSERT(most_wrong(3600, 4) < 300000);
 		CU_ASSERT(most_wrong(20, 0) < 300000); /* nobody answers */
 		CU_ASSERT(most_wrong(60, 4) < 300000);
 		CU_ASSERT_EQUAL(world.forgotten, 0);
-		world.apart += 30e-6; /* it gets another rate */
+		world.apart += 30e-6; /* the other clock changes its rate */
 		CU_ASSERT(most_wrong(60, 4) < 1000000);
 		CU_ASSERT(most_wrong(600, 4) < 300000);
-		world.other_ns += 500000000; /* and this computer stands still for half a second; or the other one */
+		/* and this computer, or the other one, stands still for half a second */
+		world.other_ns += 500000000;
 		CU_ASSERT(most_wrong(120, 4) < 501000000);
 		CU_ASSERT(most_wrong(600, 4) < 300000);
 		world.other_ns -= 500000000;
@@ -507,14 +666,19 @@ static void test_clock_drift(void)
 
 static void test_clock_line(void)
 {
-	static const struct clock_line lines[] = { { 1000, 5000, 0 }, { 1ull << 60, 7, 1 << 28 }, { 5, 1ull << 60, -(1 << 28) }, { 0, 0, 4295 } };
+	static const struct clock_line lines[] = { { 1000, 5000, 0 },
+						   { 1ull << 60, 7, 1 << 28 },
+						   { 5, 1ull << 60, -(1 << 28) },
+						   { 0, 0, 4295 } };
 
 	for (unsigned i = 0; i < ARRAY_LEN(lines); i++) {
 		const struct clock_line *line = &lines[i];
 
 		CU_ASSERT_EQUAL(clock_line_at(line, line->from_ns), line->machine_ns);
 		for (int64_t passed = -4000000000; passed < 4000000000; passed += 12345678) {
-			uint64_t at = line->from_ns + (uint64_t)passed, shows = clock_line_at(line, at), when = clock_line_when(line, shows);
+			uint64_t at = line->from_ns + (uint64_t)passed,
+				 shows = clock_line_at(line, at),
+				 when = clock_line_when(line, shows);
 			int64_t early = (int64_t)(at - when);
 
 			CU_ASSERT((int64_t)(clock_line_at(line, at + 1000) - shows) > 900);
@@ -523,9 +687,10 @@ static void test_clock_line(void)
 	}
 }
 
-/* --- the archive ------------------------------------------------------------------------------------------------------ */
+/* ---- the archive ---- */
 
-/* What tar itself says to it. Nothing comes after an archive's end, since tar does not wait for it; one without is all right. */
+/* Returns tar's own messages about an archive.  Nothing follows an archive's end, since tar does
+ * not wait for it; an archive without an end is allowed. */
 static void unpack(const struct bundle *b, const char *folder)
 {
 	char command[200];
@@ -546,18 +711,23 @@ static void test_archive(void)
 	FILE *out;
 
 	CU_ASSERT_FATAL(mkdtemp(folder) != NULL);
-	CU_ASSERT(!bundle_put(&b, "one", "1", 1) && !bundle_put(&b, "empty", "", 0) && !bundle_put(&b, "block", block, sizeof block));
+	CU_ASSERT(!bundle_put(&b, "one", "1", 1) && !bundle_put(&b, "empty", "", 0) &&
+		  !bundle_put(&b, "block", block, sizeof block));
 	CU_ASSERT_EQUAL(b.bytes, 512 * 5);
 	unpack(&b, folder);
-	snprintf(command, sizeof command, "cd %s && cat one && wc -c <block && test -x empty && rm -r %s", folder, folder);
+	snprintf(command, sizeof command,
+		 "cd %s && cat one && wc -c <block && test -x empty && rm -r %s", folder, folder);
 	out = popen(command, "r");
 	CU_ASSERT(out && fread(text, 1, 5, out) == 5 && pclose(out) == 0);
 	CU_ASSERT_STRING_EQUAL(text, "1512\n");
-	CU_ASSERT_EQUAL(bundle_put(&b, "a name that is longer than the hundred characters which the header of a tar archive has room for, alas", "", 0), -1);
+	CU_ASSERT_EQUAL(bundle_put(&b, "a name that is longer than the hundred characters which "
+				   "the header of a tar archive has room for, alas",
+				   "", 0),
+			-1);
 	bundle_free(&b);
 }
 
-/* How often this command prints a line. */
+/* Returns how often this command prints a line. */
 static int lines_of(const char *command)
 {
 	FILE *out = popen(command, "r");
@@ -571,7 +741,7 @@ static int lines_of(const char *command)
 	return n;
 }
 
-/* A copy has all that a machine's first host needs, of its own, and makes the same copy again. */
+/* A copy has everything that a machine's first host needs, and makes the same copy again. */
 static void test_copy_of_a_copy(void)
 {
 	struct bundle here = { 0 }, there = { 0 }, changed = { 0 };
@@ -584,18 +754,25 @@ static void test_copy_of_a_copy(void)
 	CU_ASSERT_EQUAL_FATAL(bundle_make_of(&there, folder, &p), 0);
 	CU_ASSERT_STRING_EQUAL(here.hash, there.hash);
 	CU_ASSERT(here.bytes == there.bytes && !memcmp(here.data, there.data, here.bytes));
-	/* Nothing of the computer's, for any program; the vDSO has no path. */
-	snprintf(command, sizeof command, "cd '%s' && for p in vmp vmp-host vmp-node vmp-monitor vmp-iosrv; do "
-		 "\"$PWD/ld.so\" --library-path \"$PWD\" --list \"./$p\" || echo fails; done | grep -vF -e \"$PWD/\" -e linux-vdso; true", folder);
+	/* No program uses anything of the computer's; the vDSO has no path. */
+	snprintf(command, sizeof command,
+		 "cd '%s' && for p in vmp vmp-host vmp-node vmp-monitor vmp-iosrv; do "
+		 "\"$PWD/ld.so\" --library-path \"$PWD\" --list \"./$p\" || echo fails; done | "
+		 "grep -vF -e \"$PWD/\" -e linux-vdso; true",
+		 folder);
 	CU_ASSERT_EQUAL(lines_of(command), 0);
-	snprintf(command, sizeof command, "ln -s '%s/run-vmp' '%s/link' && cd / && '%s/link' help", folder, folder, folder);
+	snprintf(command, sizeof command, "ln -s '%s/run-vmp' '%s/link' && cd / && '%s/link' help",
+		 folder, folder, folder);
 	CU_ASSERT(lines_of(command) > 3);
-	/* And where the computer's loader and libraries are others. */
-	snprintf(command, sizeof command, "cd '%s' && mkdir others && for f in *.so*; do echo >>$f && cp $f others; done", folder);
+	/* And where the computer's loader and libraries are different. */
+	snprintf(command, sizeof command,
+		 "cd '%s' && mkdir others && for f in *.so*; do echo >>$f && cp $f others; done",
+		 folder);
 	CU_ASSERT_EQUAL(lines_of(command), 0);
 	CU_ASSERT_EQUAL_FATAL(bundle_make_of(&changed, folder, &p), 0);
 	unpack(&changed, folder);
-	snprintf(command, sizeof command, "cd '%s/others' && for f in *; do cmp $f ../$f; done", folder);
+	snprintf(command, sizeof command, "cd '%s/others' && for f in *; do cmp $f ../$f; done",
+		 folder);
 	CU_ASSERT_EQUAL(lines_of(command), 0);
 	snprintf(command, sizeof command, "rm -r '%s'", folder);
 	CU_ASSERT_EQUAL(lines_of(command), 0);

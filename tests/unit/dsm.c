@@ -1,4 +1,5 @@
-/* dsm.c - the page protocol of one node beyond single cells: order, holding, queues, what is refused; fault points. */
+/* dsm.c - the page protocol of one node beyond single cells: order, holding, queues, refused
+ * messages; fault points. */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -30,11 +31,13 @@ static void homes_are_spread_one_to_one(void)
 	for (gfn_t page = 0; page < 1u << 20; page++) {
 		vnode_t home = dsm_home(page);
 
-		CU_ASSERT_FATAL(home >= VNODE_HOME_BASE && home < VNODE_HOME_BASE + VNODE_HOME_COUNT);
+		CU_ASSERT_FATAL(home >= VNODE_HOME_BASE &&
+				home < VNODE_HOME_BASE + VNODE_HOME_COUNT);
 		CU_ASSERT_FALSE_FATAL(used[home - VNODE_HOME_BASE]);
 		used[home - VNODE_HOME_BASE] = 1;
 	}
-	for (gfn_t page = 0x1000; page < 0x1000 + 700; page++) /* any 700 neighbours over 7 nodes: about 100 each */
+	/* any 700 neighbours over 7 nodes: about 100 each */
+	for (gfn_t page = 0x1000; page < 0x1000 + 700; page++)
 		count[dsm_interval_start(dsm_interval(page), 7)]++;
 	for (unsigned i = 0; i < 7; i++)
 		CU_ASSERT(count[i] > 90 && count[i] < 110);
@@ -45,27 +48,25 @@ static void homes_are_spread_one_to_one(void)
 	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, VNODE_DAEMON(5)), 5);
 }
 
-static void a_read_run_is_asked_for_together(void)
+static void what_is_wanted_ahead_is_asked_for_once(void)
 {
 	const struct dsm_stats *stats;
 
 	bench_open(SELF, N_NODES, 100);
 	stats = dsm_stats(bench.dsm);
 	dsm_preloaded(bench.dsm, 54, 1, SELF);
-	dsm_want(bench.dsm, 49, PAGE_READ);
-	dsm_want(bench.dsm, 50, PAGE_READ);
-	CU_ASSERT_EQUAL(stats->wants_ahead, 0);
-	dsm_want(bench.dsm, 51, PAGE_READ); /* 52 to 55, but 54 is here */
+	dsm_want(bench.dsm, 51, PAGE_READ);
+	for (gfn_t page = 51; page < 56; page++) /* 51 is on its way, 54 here */
+		dsm_want_ahead(bench.dsm, page, PAGE_READ);
 	CU_ASSERT_EQUAL(stats->wants_ahead, 3);
+	CU_ASSERT_EQUAL(stats->requests, 1 + 3);
 	dsm_want(bench.dsm, 52, PAGE_READ); /* on its way */
-	CU_ASSERT_EQUAL(stats->requests, 3 + 3);
-	dsm_want(bench.dsm, 53, PAGE_READ); /* up to 61 */
-	CU_ASSERT_EQUAL(stats->wants_ahead, 3 + 6);
-	dsm_want(bench.dsm, 54, PAGE_READ); /* no miss */
-	for (gfn_t page = 80; page < 83; page++)
-		dsm_want(bench.dsm, page, PAGE_WRITE);
-	CU_ASSERT_EQUAL(stats->wants_ahead, 3 + 6);
-	CU_ASSERT_EQUAL(stats->requests, 3 + 3 + 6 + 3);
+	dsm_want_ahead(bench.dsm, 52, PAGE_WRITE);
+	dsm_want_ahead(bench.dsm, 54, PAGE_WRITE);
+	CU_ASSERT_EQUAL(stats->wants_ahead, 3);
+	dsm_want_ahead(bench.dsm, 60, PAGE_WRITE);
+	CU_ASSERT_EQUAL(stats->wants_ahead, 4);
+	CU_ASSERT_EQUAL(stats->requests, 1 + 3 + 1);
 }
 
 static void acks_may_come_first(void)
@@ -93,7 +94,7 @@ static void a_write_wanted_while_reading_follows(void)
 	CU_ASSERT_EQUAL(bench.dsm->pages[gfn].wanted, PAGE_NONE);
 }
 
-/* Settled: nothing is outstanding, whatever it was that this node wanted. */
+/* Settled: nothing is outstanding, whatever this node has requested. */
 static void settled_when_all_has_come(void)
 {
 	open_remote_home();
@@ -130,7 +131,8 @@ static void the_queue_is_first_in_first_out(void)
 	bench_message(1, MSG_DSM_WRITE, gfn, 0, 1, 0);
 	bench_message(5, MSG_DSM_READ, gfn, 0, 5, 0);
 	bench_message(3, MSG_DSM_WRITE, gfn, 0, 3, 0);
-	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 1, 7); /* stale when its turn comes: 3 is the owner then */
+	/* stale when its turn comes: node 3 is the owner then */
+	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 1, 7);
 	bench_message(4, MSG_DSM_READ, gfn, 0, 4, 0);
 	CU_ASSERT(seen("GRANT_ZERO>1"));
 	bench_message(1, MSG_DSM_CONFIRM, gfn, 1, 1, 0);
@@ -221,7 +223,7 @@ static void holding_ends(void)
 	CU_ASSERT_EQUAL(asked, DSM_HOLD_MAX_US / 1000);
 	CU_ASSERT(seen("take(read,page) GRANT_READ>2+page"));
 	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->holds_expired, 1);
-	/* A reader takes nothing from a page that may only be read. */
+	/* a reader takes nothing from a page that may only be read */
 	bench_message(HOME, MSG_DSM_FORWARD_READ, gfn, 8, HOME, 0);
 	CU_ASSERT(seen("take(read,page) GRANT_READ>0+page"));
 }
@@ -249,14 +251,17 @@ static void adopting_is_wanting(void)
 	CU_ASSERT(seen("WRITE>home"));
 	open_home(4);
 	dsm_preloaded(bench.dsm, gfn, 1, 1);
-	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 1, DSM_ANY_NODE); /* nobody else has it: this node */
+	/* no other node has the page: this node takes it */
+	bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 1, DSM_ANY_NODE);
 	CU_ASSERT(seen("FORWARD_WRITE>1"));
 }
 
 static void bad_messages_are_refused(void)
 {
 	struct msg_dsm body = { 0 };
-	struct msg_header header = { .type = MSG_DSM_READ, .bytes = sizeof(body), .from_node = OTHER };
+	struct msg_header header = { .type = MSG_DSM_READ,
+				     .bytes = sizeof(body),
+				     .from_node = OTHER };
 
 	open_remote_home();
 	body.gfn = gfn;
@@ -265,12 +270,69 @@ static void bad_messages_are_refused(void)
 	header.bytes--;
 	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_INVALIDATE, gfn + 1, 1, OTHER, 0), -EPROTO);
 	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_INVALIDATE, gfn, 1, MAX_NODES, 0), -EPROTO);
-	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, 1, OTHER, MAX_NODES), -EPROTO);
+	CU_ASSERT_EQUAL(bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, 1, OTHER, MAX_NODES),
+			-EPROTO);
 	CU_ASSERT_EQUAL(bench_message(MAX_NODES, MSG_DSM_INVALIDATE, gfn, 1, OTHER, 0), -EPROTO);
 	CU_ASSERT_EQUAL(bench_message(HOME, MSG_PING, gfn, 1, OTHER, 0), -EPROTO);
 	header.type = MSG_DSM_GRANT_READ; /* without its page */
 	CU_ASSERT_EQUAL(dsm_on_message(bench.dsm, &header, &body, NULL), -EPROTO);
 	CU_ASSERT(seen(""));
+}
+
+static unsigned told_wrong;
+
+static void note_wrong(void *ctx, const char *text)
+{
+	(void)ctx;
+	told_wrong += text[0] != 0;
+}
+
+/* Each message is well-formed, and no correct node sends it: the host is told once, and nothing is
+ * served from then on. */
+static void a_peer_that_breaks_the_protocol_ends_it(void)
+{
+	static const struct {
+		uint16_t type;
+		unsigned requester;
+		uint32_t acks;
+		enum page_right had;
+	} wrong[] = {
+		{ MSG_DSM_GRANT_READ, SELF, 0, PAGE_NONE },
+		{ MSG_DSM_GRANT_ZERO, SELF, 0, PAGE_WRITE },
+		{ MSG_DSM_GRANT_WRITE, OTHER, 0, PAGE_NONE },
+		{ MSG_DSM_GRANT_UPGRADE, SELF, 1, PAGE_NONE },
+		{ MSG_DSM_ACK, SELF, 0, PAGE_WRITE },
+		{ MSG_DSM_ACK, OTHER, 0, PAGE_NONE },
+		{ MSG_DSM_FORWARD_READ, OTHER, 0, PAGE_NONE },
+		{ MSG_DSM_FORWARD_WRITE, SELF, 0, PAGE_WRITE },
+		{ MSG_DSM_INVALIDATE, OTHER, 0, PAGE_WRITE },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		open_remote_home();
+		bench.dsm->host.wrong = note_wrong;
+		told_wrong = 0;
+		if (wrong[i].had)
+			dsm_preloaded(bench.dsm, gfn, 1, SELF);
+		bench_message(HOME, wrong[i].type, gfn, 1, wrong[i].requester, wrong[i].acks);
+		CU_ASSERT_EQUAL(told_wrong, 1);
+		bench.log[0] = 0;
+		bench_message(HOME, MSG_DSM_INVALIDATE, gfn, 2, OTHER, 0);
+		dsm_want(bench.dsm, gfn, PAGE_WRITE);
+		CU_ASSERT(seen(""));
+		CU_ASSERT_EQUAL(told_wrong, 1);
+	}
+}
+
+static void acknowledgements_do_not_run_over(void)
+{
+	open_remote_home();
+	bench.dsm->host.wrong = note_wrong;
+	told_wrong = 0;
+	dsm_want(bench.dsm, gfn, PAGE_WRITE);
+	for (unsigned i = 0; i < 2 * MAX_NODES; i++)
+		bench_message(OTHER, MSG_DSM_ACK, gfn, 4, SELF, 0);
+	CU_ASSERT_EQUAL(told_wrong, 1);
 }
 
 static void resuming_before_acks_when_asked_to(void)
@@ -326,7 +388,7 @@ int main(void)
 	CU_initialize_registry();
 	suite = CU_add_suite("dsm", NULL, NULL);
 	CU_ADD_TEST(suite, homes_are_spread_one_to_one);
-	CU_ADD_TEST(suite, a_read_run_is_asked_for_together);
+	CU_ADD_TEST(suite, what_is_wanted_ahead_is_asked_for_once);
 	CU_ADD_TEST(suite, acks_may_come_first);
 	CU_ADD_TEST(suite, a_write_wanted_while_reading_follows);
 	CU_ADD_TEST(suite, settled_when_all_has_come);
@@ -340,6 +402,8 @@ int main(void)
 	CU_ADD_TEST(suite, a_want_while_held_is_asked);
 	CU_ADD_TEST(suite, adopting_is_wanting);
 	CU_ADD_TEST(suite, bad_messages_are_refused);
+	CU_ADD_TEST(suite, a_peer_that_breaks_the_protocol_ends_it);
+	CU_ADD_TEST(suite, acknowledgements_do_not_run_over);
 	CU_ADD_TEST(suite, resuming_before_acks_when_asked_to);
 	CU_ADD_TEST(suite, delaying_invalidations_when_asked_to);
 	CU_ADD_TEST(suite, fault_lists_are_read_whole_or_not_at_all);

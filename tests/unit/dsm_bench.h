@@ -1,4 +1,5 @@
-/* dsm_bench.h - one node of the page protocol on a test bench: what its callbacks are told becomes a line of text. */
+/* dsm_bench.h - one node of the page protocol on a test bench: each callback becomes a line of
+ * text. */
 #ifndef TESTS_UNIT_DSM_BENCH_H
 #define TESTS_UNIT_DSM_BENCH_H
 
@@ -15,7 +16,11 @@ static struct bench {
 	uint32_t hold_us;
 	unsigned retries; /* after_us() calls */
 	uint8_t page[PAGE_BYTES];
-	struct bench_part { struct msg_home body; uint32_t bytes; uint8_t payload[PAGE_BYTES]; } part[BENCH_PARTS];
+	struct bench_part {
+		struct msg_home body;
+		uint32_t bytes;
+		uint8_t payload[PAGE_BYTES];
+	} part[BENCH_PARTS];
 	unsigned parts; /* of homes that were sent away */
 } bench;
 
@@ -33,7 +38,7 @@ static __attribute__((format(printf, 1, 2))) void bench_log(const char *format, 
 	va_end(arguments);
 }
 
-/* Since the last look just this was told. */
+/* Checks that the callbacks since the last call were these. */
 static inline bool seen(const char *text)
 {
 	bool same = !strcmp(bench.log, text);
@@ -44,8 +49,8 @@ static inline bool seen(const char *text)
 	return same;
 }
 
-static void bench_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload,
-		       uint32_t payload_bytes)
+static void bench_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body,
+		       const void *payload, uint32_t payload_bytes)
 {
 	char peer[16] = "home", acks[16] = "";
 
@@ -54,10 +59,12 @@ static void bench_send(void *ctx, vnode_t to, uint16_t type, const struct msg_ds
 		snprintf(peer, sizeof(peer), "%u", (unsigned)to);
 	if (body->acks)
 		snprintf(acks, sizeof(acks), "/%u", body->acks);
-	bench_log("%s%s>%s%s", wire_type_name(type) + strlen("DSM_"), acks, peer, payload_bytes == PAGE_BYTES ? "+page" : "");
+	bench_log("%s%s>%s%s", wire_type_name(type) + strlen("DSM_"), acks, peer,
+		  payload_bytes == PAGE_BYTES ? "+page" : "");
 }
 
-static void bench_send_home(void *ctx, const struct msg_home *body, const void *payload, uint32_t payload_bytes)
+static void bench_send_home(void *ctx, const struct msg_home *body, const void *payload,
+			    uint32_t payload_bytes)
 {
 	struct bench_part *part = &bench.part[bench.parts++ % BENCH_PARTS];
 
@@ -107,8 +114,9 @@ static void bench_after_us(void *ctx, gfn_t gfn, uint32_t us)
 
 static void bench_open(unsigned node, unsigned n_nodes, uint32_t n_pages)
 {
-	struct dsm_host host = { NULL, bench_send, bench_send_home, bench_take, bench_fill, bench_upgrade, bench_ready, bench_hold_us,
-				 bench_after_us };
+	struct dsm_host host = { NULL,		 bench_send,	bench_send_home, bench_take,
+				 bench_fill,	 bench_upgrade, bench_ready,	 bench_hold_us,
+				 bench_after_us, NULL };
 
 	dsm_free(bench.dsm);
 	bench.dsm = dsm_new(node, n_nodes, n_pages, &host);
@@ -123,7 +131,8 @@ static void bench_close(void)
 }
 
 /* A message arrives. */
-static int bench_message(unsigned from, uint16_t type, gfn_t gfn, uint32_t txn, unsigned requester, uint32_t acks)
+static int bench_message(unsigned from, uint16_t type, gfn_t gfn, uint32_t txn, unsigned requester,
+			 uint32_t acks)
 {
 	bool page = type == MSG_DSM_GRANT_READ || type == MSG_DSM_GRANT_WRITE;
 	struct msg_dsm body = { .gfn = gfn, .txn = txn, .requester = requester, .acks = acks };

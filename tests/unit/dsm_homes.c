@@ -1,4 +1,5 @@
-/* dsm_homes.c - homes that move and nodes that come and go, as one node sees it. What becomes of them together: tests/sim. */
+/* dsm_homes.c - homes that move and nodes that join and leave, as one node sees it. tests/sim tests
+ * them together. */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -9,7 +10,8 @@ enum { HOME, SELF, OTHER, N_NODES, PAGES = 225280 };
 
 static gfn_t gfn;
 
-/* This node is the home of `gfn`, and then another one: what it sent is in bench.part. */
+/* This node is the home of `gfn`, and then another node is; the parts that it sent are in
+ * bench.part. */
 static void open_home(void)
 {
 	gfn = bench_gfn_of(SELF, N_NODES);
@@ -21,7 +23,7 @@ static int arrive(const struct bench_part *part)
 	return dsm_on_home_state(bench.dsm, &part->body, part->payload, part->bytes);
 }
 
-/* The other side: a node without this home, to which the parts are delivered. */
+/* The other side: a node without this home receives the parts. */
 static void open_taker(unsigned node, unsigned n_nodes)
 {
 	struct bench_part kept[BENCH_PARTS];
@@ -40,10 +42,11 @@ static void intervals_hold_each_page_once(void)
 	for (gfn_t page = 0; page < PAGES; page++)
 		count[dsm_interval(page)]++;
 	for (unsigned i = 0; i < DSM_INTERVALS; i++) /* about as many each */
-		CU_ASSERT(count[i] > PAGES / DSM_INTERVALS * 9 / 10 && count[i] < PAGES / DSM_INTERVALS * 11 / 10);
+		CU_ASSERT(count[i] > PAGES / DSM_INTERVALS * 9 / 10 &&
+			  count[i] < PAGES / DSM_INTERVALS * 11 / 10);
 }
 
-/* A transaction runs, and others wait: the new home goes on where the old one was. */
+/* A transaction runs, and others wait: the new home continues where the old one was. */
 static void a_home_moves_with_its_table_and_its_queue(void)
 {
 	open_home();
@@ -62,18 +65,18 @@ static void a_home_moves_with_its_table_and_its_queue(void)
 	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, dsm_home(gfn)), OTHER);
 
 	open_taker(OTHER, N_NODES);
-	bench_message(HOME, MSG_DSM_WRITE, gfn, 0, HOME, 0); /* too early: to where the home was */
+	bench_message(HOME, MSG_DSM_WRITE, gfn, 0, HOME, 0); /* too early: goes to the old home */
 	CU_ASSERT(seen("WRITE>home"));
 	CU_ASSERT_EQUAL(arrive(&bench.part[0]), 1);
 	CU_ASSERT_EQUAL(dsm_homes(bench.dsm)[dsm_interval(gfn)].generation, 1);
-	bench_message(SELF, MSG_DSM_CONFIRM, gfn, 1, OTHER, 0); /* passed on by the old home */
+	bench_message(SELF, MSG_DSM_CONFIRM, gfn, 1, OTHER, 0); /* forwarded by the old home */
 	CU_ASSERT(seen("GRANT_UPGRADE/1>0 ACK>0")); /* the invalidation is for this node itself */
 	bench_message(HOME, MSG_DSM_CONFIRM, gfn, 2, HOME, 0);
 	CU_ASSERT(seen("FORWARD_WRITE>0")); /* this node adopts the page */
 	CU_ASSERT_EQUAL(bench.dsm->homes[gfn].queue, 0);
 }
 
-/* More than one part, and it is served when all are here. */
+/* A home of more than one part is served when all parts are here. */
 static void a_large_interval_comes_in_parts(void)
 {
 	unsigned interval;
@@ -132,7 +135,8 @@ static void damaged_parts_are_refused(void)
 static void news_of_homes_count_if_they_are_newer(void)
 {
 	struct home_place places[DSM_INTERVALS];
-	unsigned interval = dsm_interval(bench_gfn_of(HOME, N_NODES)), ours = dsm_interval(bench_gfn_of(SELF, N_NODES));
+	unsigned interval = dsm_interval(bench_gfn_of(HOME, N_NODES)),
+		 ours = dsm_interval(bench_gfn_of(SELF, N_NODES));
 
 	bench_open(SELF, N_NODES, PAGES);
 	memcpy(places, dsm_homes(bench.dsm), sizeof(places));
@@ -162,7 +166,8 @@ static void who_joins_knows_no_home_before_it_is_told(void)
 	CU_ASSERT(seen("READ>home"));
 }
 
-/* What it owns is offered to the homes, a window at a time and again after a while; copies go in silence. */
+/* A leaving node offers what it owns to the homes, a window at a time, and again after a while;
+ * copies are dropped silently. */
 static void a_leaving_node_gives_up_all_it_has(void)
 {
 	gfn_t copy = 2 * LEAVE_WINDOW;
@@ -195,7 +200,7 @@ static void a_leaving_node_gives_up_all_it_has(void)
 	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->drops, 1);
 }
 
-/* How many pages one step of so long begins, when those before `until` have come back. */
+/* Returns how many pages one step of that length begins, if those before `until` have come back. */
 static unsigned begun_in_step(uint32_t elapsed_us, gfn_t *back, gfn_t until)
 {
 	uint64_t before;
@@ -225,13 +230,14 @@ static void the_pace_of_leaving_follows_what_comes_back(void)
 	asked += LEAVE_FIRST + 1;
 	CU_ASSERT_EQUAL(begun_in_step(1000, &back, asked - LEAVE_FIRST), LEAVE_LEAST); /* too few */
 	asked += LEAVE_LEAST;
-	CU_ASSERT_EQUAL(begun_in_step(4000, &back, asked), 4 * (LEAVE_LEAST + 1)); /* a step that is late */
+	/* a step that is late */
+	CU_ASSERT_EQUAL(begun_in_step(4000, &back, asked), 4 * (LEAVE_LEAST + 1));
 	asked += 4 * (LEAVE_LEAST + 1);
 	CU_ASSERT_EQUAL(begun_in_step(10, &back, asked), 1);
 	CU_ASSERT_EQUAL(begun_in_step(1000000, &back, asked), LEAVE_WINDOW - 1);
 }
 
-/* A page that is still on its way comes first. */
+/* A page that is in flight must arrive first. */
 static void a_leaving_node_waits_for_what_it_has_asked(void)
 {
 	gfn = bench_gfn_of(HOME, N_NODES);
@@ -247,7 +253,8 @@ static void a_leaving_node_waits_for_what_it_has_asked(void)
 	CU_ASSERT_TRUE(dsm_leave_step(bench.dsm, 1000));
 }
 
-/* Seed 1873 of the simulator: the copy was dropped, the node was gone before it had acknowledged, and the writer waited. */
+/* Seed 1873 of the simulator: the copy was dropped, and the node was gone before it had
+ * acknowledged; the writer waited for ever. */
 static void a_leaving_node_answers_what_it_holds(void)
 {
 	gfn = bench_gfn_of(HOME, N_NODES);

@@ -1,7 +1,9 @@
-/* dsm_table.c - every cell of the page protocol's two tables, by what the host and the other nodes see of it.
+/* dsm_table.c - every cell of the page protocol's two tables, by what the host and the other nodes
+ * see of it.
  *
- * The expectations are written down a second time here, in other words than the tables: the text of the callbacks.  A
- * cell that is not expected is expected to be impossible, and the process to stop with the table's sentence.
+ * The expectations are written a second time here, in another form than the tables: the text of the
+ * callbacks.  A cell without an expectation must be impossible, and must stop the process with the
+ * table's sentence.
  */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
@@ -84,7 +86,8 @@ static const struct expected {
 #undef E
 };
 
-/* The home is the node itself; 1 owns the page, 2 and 3 may have copies. What a BUSY home does later: dsm.c. */
+/* The home is the node itself; node 1 owns the page, nodes 2 and 3 may have copies. dsm.c tests
+ * what a BUSY home does later. */
 static const struct expected home_expected[] = {
 #define E(state, event, next, seen) { HOME_##state, HOME_ON_##event, HOME_##next, seen }
 	E(UNTOUCHED, READ, BUSY, "GRANT_ZERO>3"),
@@ -105,7 +108,8 @@ static const struct expected home_expected[] = {
 #undef E
 };
 
-static const struct expected *find(const struct expected *rows, size_t n, unsigned state, unsigned event)
+static const struct expected *find(const struct expected *rows, size_t n, unsigned state,
+				   unsigned event)
 {
 	for (size_t i = 0; i < n; i++) {
 		if (rows[i].state == state && rows[i].event == event)
@@ -129,7 +133,8 @@ static struct node_page *put_node(enum node_state state)
 	return page;
 }
 
-/* Make the event happen as it does in life. One acknowledgement is in already where a grant is to be complete. */
+/* Makes the event happen as in a real node.  One acknowledgement has arrived already if a grant is
+ * to be complete. */
 static void cause_node(struct node_page *page, enum node_event event)
 {
 	switch (event) {
@@ -137,20 +142,32 @@ static void cause_node(struct node_page *page, enum node_event event)
 	case NODE_ON_WANT_WRITE: return dsm_want(bench.dsm, gfn, PAGE_WRITE);
 	case NODE_ON_DROP: return (void)dsm_drop(bench.dsm, gfn);
 	case NODE_ON_HAND_OVER: return dsm_handover(bench.dsm, gfn, OTHER);
-	case NODE_ON_FORWARD_READ: bench_message(HOME, MSG_DSM_FORWARD_READ, gfn, TXN, OTHER, 0); return;
-	case NODE_ON_FORWARD_WRITE: bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, TXN, OTHER, 1); return;
-	case NODE_ON_INVALIDATE: bench_message(HOME, MSG_DSM_INVALIDATE, gfn, TXN, OTHER, 0); return;
-	case NODE_ON_GRANT_READ: bench_message(OTHER, MSG_DSM_GRANT_READ, gfn, TXN, SELF, 0); return;
+	case NODE_ON_FORWARD_READ:
+		bench_message(HOME, MSG_DSM_FORWARD_READ, gfn, TXN, OTHER, 0);
+		return;
+	case NODE_ON_FORWARD_WRITE:
+		bench_message(HOME, MSG_DSM_FORWARD_WRITE, gfn, TXN, OTHER, 1);
+		return;
+	case NODE_ON_INVALIDATE:
+		bench_message(HOME, MSG_DSM_INVALIDATE, gfn, TXN, OTHER, 0);
+		return;
+	case NODE_ON_GRANT_READ:
+		bench_message(OTHER, MSG_DSM_GRANT_READ, gfn, TXN, SELF, 0);
+		return;
 	case NODE_ON_GRANT_WRITE:
 		page->acks_due = -1;
 		bench_message(OTHER, MSG_DSM_GRANT_WRITE, gfn, TXN, SELF, 1);
 		return;
-	case NODE_ON_GRANT_WRITE_WAIT: bench_message(OTHER, MSG_DSM_GRANT_WRITE, gfn, TXN, SELF, 1); return;
+	case NODE_ON_GRANT_WRITE_WAIT:
+		bench_message(OTHER, MSG_DSM_GRANT_WRITE, gfn, TXN, SELF, 1);
+		return;
 	case NODE_ON_GRANT_UPGRADE:
 		page->acks_due = -1;
 		bench_message(HOME, MSG_DSM_GRANT_UPGRADE, gfn, TXN, SELF, 1);
 		return;
-	case NODE_ON_GRANT_UPGRADE_WAIT: bench_message(HOME, MSG_DSM_GRANT_UPGRADE, gfn, TXN, SELF, 2); return;
+	case NODE_ON_GRANT_UPGRADE_WAIT:
+		bench_message(HOME, MSG_DSM_GRANT_UPGRADE, gfn, TXN, SELF, 2);
+		return;
 	case NODE_ON_GRANT_ZERO: bench_message(HOME, MSG_DSM_GRANT_ZERO, gfn, TXN, SELF, 0); return;
 	case NODE_ON_ACK: bench_message(OTHER, MSG_DSM_ACK, gfn, TXN, SELF, 0); return;
 	case NODE_ON_ACK_LAST:
@@ -191,13 +208,16 @@ static void cause_home(enum home_event event)
 	case HOME_ON_OWNER_MISS: bench_message(1, MSG_DSM_READ, gfn, 0, 1, 0); return;
 	case HOME_ON_HAND_OVER: bench_message(1, MSG_DSM_HANDOVER, gfn, 0, 1, 2); return;
 	case HOME_ON_HAND_OVER_STALE: bench_message(2, MSG_DSM_HANDOVER, gfn, 0, 2, 3); return;
-	case HOME_ON_CONFIRM: bench_message(page->requester, MSG_DSM_CONFIRM, gfn, page->txn, page->requester, 0); return;
+	case HOME_ON_CONFIRM:
+		bench_message(page->requester, MSG_DSM_CONFIRM, gfn, page->txn, page->requester, 0);
+		return;
 	case HOME_EVENT_COUNT: break;
 	}
 }
 
-/* Run in a child, which shall stop with `why` on its standard error. */
-static bool stops_with(void (*cause)(unsigned, unsigned), unsigned state, unsigned event, const char *why)
+/* Runs it in a child process, which must stop with `why` on its standard error. */
+static bool stops_with(void (*cause)(unsigned, unsigned), unsigned state, unsigned event,
+		       const char *why)
 {
 	char text[65536];
 	size_t length = 0;
@@ -238,7 +258,8 @@ static bool check(const struct expected *row, uint8_t next)
 {
 	if (row->next == next && !strcmp(row->seen, bench.log))
 		return true;
-	fprintf(stderr, "state %u event %u: next %u, seen '%s', not '%s'\n", row->state, row->event, next, bench.log, row->seen);
+	fprintf(stderr, "state %u event %u: next %u, seen '%s', not '%s'\n", row->state, row->event,
+		next, bench.log, row->seen);
 	return false;
 }
 
@@ -246,7 +267,8 @@ static void every_node_cell(void)
 {
 	for (unsigned state = 0; state < NODE_STATE_COUNT; state++) {
 		for (unsigned event = 0; event < NODE_EVENT_COUNT; event++) {
-			const struct expected *row = find(node_expected, ARRAY_LEN(node_expected), state, event);
+			const struct expected *row = find(node_expected, ARRAY_LEN(node_expected),
+							  state, event);
 			const char *why = node_table[state][event].impossible;
 
 			CU_ASSERT_EQUAL_FATAL(row == NULL, why != NULL);
@@ -255,7 +277,8 @@ static void every_node_cell(void)
 
 				cause_node(page, (enum node_event)event);
 				CU_ASSERT(check(row, page->state));
-			} else if (event != NODE_ON_ACK_LAST) { /* which no message can cause but in AWAITING */
+			/* no message can cause it except in AWAITING */
+			} else if (event != NODE_ON_ACK_LAST) {
 				CU_ASSERT(stops_with(node_die, state, event, why));
 			}
 		}
@@ -266,16 +289,18 @@ static void every_home_cell(void)
 {
 	for (unsigned state = 0; state < HOME_STATE_COUNT; state++) {
 		for (unsigned event = 0; event < HOME_EVENT_COUNT; event++) {
-			const struct expected *row = find(home_expected, ARRAY_LEN(home_expected), state, event);
+			const struct expected *row = find(home_expected, ARRAY_LEN(home_expected),
+							  state, event);
 			const char *why = home_table[state][event].impossible;
-			bool no_owner = state == HOME_UNTOUCHED && (event == HOME_ON_OWNER_MISS || event == HOME_ON_HAND_OVER);
+			bool no_owner = state == HOME_UNTOUCHED &&
+					(event == HOME_ON_OWNER_MISS || event == HOME_ON_HAND_OVER);
 
 			CU_ASSERT_EQUAL_FATAL(row == NULL, why != NULL);
 			if (row) {
 				put_home((enum home_state)state);
 				cause_home((enum home_event)event);
 				CU_ASSERT(check(row, bench.dsm->homes[gfn].state));
-			} else if (!no_owner) { /* without an owner nobody is taken for it */
+			} else if (!no_owner) { /* without an owner, no node is taken for it */
 				CU_ASSERT(stops_with(home_die, state, event, why));
 			}
 		}
@@ -285,10 +310,11 @@ static void every_home_cell(void)
 static void no_right_without_a_page(void)
 {
 	for (unsigned state = 0; state < NODE_STATE_COUNT; state++) {
-		/* What a state lets local CPUs do, in other words: only WRITE writes. */
+		/* what a state lets local CPUs do: only WRITE lets them write */
 		CU_ASSERT_EQUAL(node_state_right[state] == PAGE_WRITE, state == NODE_WRITE);
 		CU_ASSERT_EQUAL(node_state_right[state] == PAGE_NONE,
-				state == NODE_NONE || state == NODE_READING || state == NODE_WRITING);
+				state == NODE_NONE || state == NODE_READING ||
+					state == NODE_WRITING);
 	}
 }
 

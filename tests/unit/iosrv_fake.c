@@ -1,4 +1,4 @@
-/* iosrv_fake.c - see iosrv_fake.h. Stands in for serve.c, iosrv_main.c and worker.c. */
+/* iosrv_fake.c - see iosrv_fake.h.  Replaces serve.c, iosrv_main.c and worker.c. */
 #include "tests/unit/iosrv_fake.h"
 
 #include <string.h>
@@ -25,14 +25,15 @@ void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
 	fake.interrupts[fake.n_interrupts++].nmi = nmi;
 }
 
-void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
-		size_t payload_bytes)
+void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_bytes,
+		const void *payload, size_t payload_bytes)
 {
 	struct fake_message *m = &fake.messages[fake.n_messages++];
 	uint32_t least, most;
 
 	CU_ASSERT_FATAL(fake.n_messages <= FAKE_MESSAGES && body_bytes <= sizeof m->body);
-	CU_ASSERT(!wire_type_bounds(type, &least, &most) && body_bytes == least && body_bytes + payload_bytes <= most);
+	CU_ASSERT(!wire_type_bounds(type, &least, &most) && body_bytes == least &&
+		  body_bytes + payload_bytes <= most);
 	m->type = type;
 	m->to = to;
 	memcpy(m->body, body, body_bytes);
@@ -47,6 +48,16 @@ void iosrv_fail(const char *format, ...)
 	fake.failures++;
 	if (!fake.may_fail)
 		CU_FAIL("the chip gave up");
+}
+
+void iosrv_watch(enum watched which, int socket, bool read, bool write)
+{
+	(void)which, (void)socket, (void)read, (void)write;
+}
+
+unsigned serve_cpu(void)
+{
+	return fake.cpu;
 }
 
 unsigned iosrv_cpus(void)
@@ -89,7 +100,9 @@ void fake_work(void)
 
 static uint32_t access_one(enum io_kind kind, uint32_t address, unsigned size, uint32_t value)
 {
-	struct msg_io_request q = { .kind = kind, .address = address, .size = size, .count = 1, .value = value };
+	struct msg_io_request q = {
+		.kind = kind, .address = address, .size = size, .count = 1, .value = value
+	};
 	uint8_t data[4];
 
 	return chips_access(&q, data);
@@ -117,12 +130,19 @@ void mmio_write(uint32_t address, uint32_t value)
 
 void port_ins(uint32_t port, unsigned size, unsigned count, void *to)
 {
-	chips_access(&(struct msg_io_request){ .kind = IO_PORT_IN, .address = port, .size = size, .count = count }, to);
+	chips_access(&(struct msg_io_request){ .kind = IO_PORT_IN,
+					       .address = port,
+					       .size = size,
+					       .count = count },
+		     to);
 }
 
 void port_outs(uint32_t port, unsigned size, unsigned count, const void *from)
 {
-	chips_access(&(struct msg_io_request){ .kind = IO_PORT_OUT, .address = port, .size = size, .count = count },
+	chips_access(&(struct msg_io_request){ .kind = IO_PORT_OUT,
+					       .address = port,
+					       .size = size,
+					       .count = count },
 		     (void *)from);
 }
 

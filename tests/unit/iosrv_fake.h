@@ -1,4 +1,5 @@
-/* iosrv_fake.h - the I/O server's chips without the server: accesses go in as a CPU's, edges and messages are recorded. */
+/* iosrv_fake.h - the I/O server's chips without the server: the test makes a CPU's accesses; edges
+ * and messages are recorded. */
 #ifndef TESTS_UNIT_IOSRV_FAKE_H
 #define TESTS_UNIT_IOSRV_FAKE_H
 
@@ -8,7 +9,7 @@
 enum { FAKE_MESSAGES = 64, FAKE_INTERRUPTS = 64 };
 
 extern struct fake {
-	unsigned cpus, edges[24], n_messages, n_interrupts;
+	unsigned cpus, cpu /* whose accesses come */, edges[24], n_messages, n_interrupts;
 	bool timer[N_CHIPS]; /* started, and not yet passed */
 	bool may_fail; /* iosrv_fail() is counted, not a failure of the test */
 	unsigned failures;
@@ -17,7 +18,7 @@ extern struct fake {
 	struct fake_message {
 		enum msg_type type;
 		vnode_t to;
-		uint8_t body[32], payload[MAX_MSG_PAYLOAD];
+		uint8_t body[48], payload[MAX_MSG_PAYLOAD];
 		size_t payload_bytes;
 	} messages[FAKE_MESSAGES];
 	struct { uint32_t cpus; uint8_t vector; bool nmi; } interrupts[FAKE_INTERRUPTS];

@@ -1,4 +1,5 @@
-/* iosrv_ide.c - the disk as Linux's pata_legacy and libata-sff use it, its modes, and what a host's failure looks like. */
+/* iosrv_ide.c - the disk as Linux's pata_legacy and libata-sff use it, its modes, and failures of
+ * the host. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,9 +11,31 @@
 #include "base/guest_abi.h"
 #include "tests/unit/iosrv_fake.h"
 
-enum { DATA = VMP_IDE_PORT, ERROR, NSECT, LBAL, LBAM, LBAH, DEVICE, COMMAND, STATUS = COMMAND, FEATURE = ERROR,
-       CONTROL = VMP_IDE_CONTROL_PORT, IRQ = VMP_IDE_IRQ };
-enum { SECTORS = 4096, BYTES = 512, IDLE = 0x50, DRQ = 0x58, FAILED = 0x51, LBA = 0x40, NIEN = 2, SRST = 4, HOB = 0x80 };
+enum {
+	DATA = VMP_IDE_PORT,
+	ERROR,
+	NSECT,
+	LBAL,
+	LBAM,
+	LBAH,
+	DEVICE,
+	COMMAND,
+	STATUS = COMMAND,
+	FEATURE = ERROR,
+	CONTROL = VMP_IDE_CONTROL_PORT,
+	IRQ = VMP_IDE_IRQ
+};
+enum {
+	SECTORS = 4096,
+	BYTES = 512,
+	IDLE = 0x50,
+	DRQ = 0x58,
+	FAILED = 0x51,
+	LBA = 0x40,
+	NIEN = 2,
+	SRST = 4,
+	HOB = 0x80
+};
 
 static char path[] = "/tmp/vmp-ide-XXXXXX", spec[64], why[256];
 static int image_fd;
@@ -71,7 +94,8 @@ static void issue48(uint8_t command, uint64_t lba, uint16_t count)
 static void read_sector(uint32_t words[BYTES / 4]) { port_ins(DATA, 2, BYTES / 2, words); }
 static void write_sector(const uint32_t words[BYTES / 4]) { port_outs(DATA, 4, BYTES / 4, words); }
 
-/* probe_chip_type() of pata_legacy, ata_sff_softreset(), then IDENTIFY polled with interrupts off */
+/* probe_chip_type() of pata_legacy, ata_sff_softreset(), then IDENTIFY polled with interrupts
+ * off */
 static void test_probe(void)
 {
 	uint16_t id[256];
@@ -85,7 +109,8 @@ static void test_probe(void)
 	CU_ASSERT(in(NSECT) == 0x55);
 	for (unsigned device = 0; device < 2; device++) { /* ata_devchk() */
 		out(DEVICE, 0xa0 | device << 4);
-		out(NSECT, 0x55), out(LBAL, 0xaa), out(NSECT, 0xaa), out(LBAL, 0x55), out(NSECT, 0x55), out(LBAL, 0xaa);
+		out(NSECT, 0x55), out(LBAL, 0xaa), out(NSECT, 0xaa), out(LBAL, 0x55),
+			out(NSECT, 0x55), out(LBAL, 0xaa);
 		CU_ASSERT((in(NSECT) == 0x55 && in(LBAL) == 0xaa) == (device == 0));
 	}
 	out(DEVICE, 0xa0);
@@ -94,7 +119,8 @@ static void test_probe(void)
 	out(COMMAND, 0xec); /* held in reset */
 	CU_ASSERT(in(STATUS) == 0x80);
 	out(CONTROL, 8);
-	CU_ASSERT(in(STATUS) == IDLE && in(ERROR) == 1 && in(NSECT) == 1 && in(LBAL) == 1 && !in(LBAM) && !in(LBAH));
+	CU_ASSERT(in(STATUS) == IDLE && in(ERROR) == 1 && in(NSECT) == 1 && in(LBAL) == 1 &&
+		  !in(LBAM) && !in(LBAH));
 	out(DEVICE, 0xb0);
 	CU_ASSERT(in(STATUS) == 0 && in(CONTROL) == 0 && in(ERROR) == 0 && !in(LBAM) && !in(LBAH));
 	out(COMMAND, 0xec);
@@ -106,11 +132,15 @@ static void test_probe(void)
 	port_ins(DATA, 2, 256, id);
 	CU_ASSERT(in(CONTROL) == IDLE);
 	CU_ASSERT(!(id[0] & 0x8000) && (id[49] & 0x0300) == 0x0200 && id[63] == 0 && id[88] == 0);
-	CU_ASSERT((id[83] & 0xc000) == 0x4000 && (id[87] & 0xc000) == 0x4000 && (id[83] & id[86] & 0x3400) == 0x3400);
-	CU_ASSERT(id[60] == SECTORS && id[61] == 0 && id[100] == SECTORS && !id[101] && !id[102] && !id[103]);
-	CU_ASSERT(id[47] == 0x8010 && id[59] == 0x0110 && id[1] * id[3] * id[6] <= SECTORS && id[93] != 0);
+	CU_ASSERT((id[83] & 0xc000) == 0x4000 && (id[87] & 0xc000) == 0x4000 &&
+		  (id[83] & id[86] & 0x3400) == 0x3400);
+	CU_ASSERT(id[60] == SECTORS && id[61] == 0 && id[100] == SECTORS && !id[101] && !id[102] &&
+		  !id[103]);
+	CU_ASSERT(id[47] == 0x8010 && id[59] == 0x0110 && id[1] * id[3] * id[6] <= SECTORS &&
+		  id[93] != 0);
 	CU_ASSERT(id[80] & 1 << 6 && id[27] == ('V' << 8 | 'M'));
-	out(CONTROL, 8); /* INTRQ is still up: the command's interrupt comes when it is let through */
+	/* INTRQ is still up: the command's interrupt comes when it is let through */
+	out(CONTROL, 8);
 	CU_ASSERT(fake_edges(IRQ) == 1);
 	CU_ASSERT(in(STATUS) == IDLE);
 	out(CONTROL, 8 | NIEN), out(CONTROL, 8);
@@ -164,7 +194,8 @@ static void test_write(void)
 
 	open_disk("");
 	issue28(0x30, 20, 2);
-	CU_ASSERT(fake_edges(IRQ) == 0 && in(CONTROL) == DRQ); /* the first block is not announced */
+	/* the first block is not announced */
+	CU_ASSERT(fake_edges(IRQ) == 0 && in(CONTROL) == DRQ);
 	words[0] = 0x1111;
 	write_sector(words);
 	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == DRQ);
@@ -193,7 +224,8 @@ static void test_write(void)
 	CU_ASSERT(in(STATUS) == IDLE && on_image(30) == 30);
 }
 
-/* The disk is busy until the host has written; a reset does not wait, and a later flush proves its own writes. */
+/* The disk is busy until the host has written.  A reset does not wait, and a later flush proves its
+ * own writes. */
 static void test_flush(void)
 {
 	open_disk("");
@@ -217,7 +249,8 @@ static void test_flush(void)
 	out(CONTROL, SRST), out(CONTROL, 0);
 	fake_work(); /* abandoned: not told */
 	CU_ASSERT(in(STATUS) == IDLE && fake_edges(IRQ) == 0 && fake.works == NULL);
-	out(DEVICE, 0xa0 | LBA), out(FEATURE, 0x82), out(COMMAND, 0xef); /* without a cache each write is flushed */
+	/* without a cache each write is flushed */
+	out(DEVICE, 0xa0 | LBA), out(FEATURE, 0x82), out(COMMAND, 0xef);
 	fake_work();
 	fake_edges(IRQ);
 	issue28(0x30, 9, 1);
@@ -230,11 +263,13 @@ static void test_flush(void)
 
 static void test_range(void)
 {
-	static const struct { uint8_t command; bool ext; uint64_t lba; uint16_t count; } rows[] = {
-		{ 0x20, false, SECTORS, 1 },	 { 0x20, false, SECTORS - 1, 2 },  { 0x30, false, SECTORS, 1 },
-		{ 0x20, false, 0x0fffffff, 0 },	 { 0x24, true, SECTORS, 1 },	   { 0x24, true, 0, 0 },
-		{ 0x34, true, 1ull << 40, 1 },	 { 0x39, true, 0xffffffffffffull, 1 }, { 0xc4, false, SECTORS - 15, 16 },
-		{ 0x40, false, SECTORS - 1, 2 },
+	static const struct { uint8_t command; bool ext; uint64_t lba; uint16_t count;
+	} rows[] = {
+		{ 0x20, false, SECTORS, 1 },	   { 0x20, false, SECTORS - 1, 2 },
+		{ 0x30, false, SECTORS, 1 },	   { 0x20, false, 0x0fffffff, 0 },
+		{ 0x24, true, SECTORS, 1 },	   { 0x24, true, 0, 0 },
+		{ 0x34, true, 1ull << 40, 1 },	   { 0x39, true, 0xffffffffffffull, 1 },
+		{ 0xc4, false, SECTORS - 15, 16 }, { 0x40, false, SECTORS - 1, 2 },
 	};
 
 	open_disk("");
@@ -245,7 +280,8 @@ static void test_range(void)
 			issue28(rows[i].command, rows[i].lba, rows[i].count);
 		CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == FAILED && in(ERROR) & 0x10);
 	}
-	issue48(0x24, 0x123456789abcull, 1); /* the sector is named in both halves of the registers */
+	/* the sector is named in both halves of the registers */
+	issue48(0x24, 0x123456789abcull, 1);
 	CU_ASSERT(in(LBAL) == 0xbc && in(LBAM) == 0x9a && in(LBAH) == 0x78);
 	out(CONTROL, HOB);
 	CU_ASSERT(in(LBAL) == 0x56 && in(LBAM) == 0x34 && in(LBAH) == 0x12);
@@ -258,9 +294,13 @@ static void test_range(void)
 
 static void test_cylinders(void)
 {
-	static const struct { uint8_t head, sector, heads, track; uint16_t cylinder; uint32_t lba; } rows[] = {
-		{ 0, 1, 16, 63, 0, 0 }, { 1, 1, 16, 63, 0, 63 }, { 0, 1, 16, 63, 1, 1008 }, { 15, 63, 16, 63, 2, 3023 },
-		{ 1, 2, 4, 10, 3, 131 },
+	static const struct {
+		uint8_t head, sector, heads, track;
+		uint16_t cylinder;
+		uint32_t lba;
+	} rows[] = {
+		{ 0, 1, 16, 63, 0, 0 },	     { 1, 1, 16, 63, 0, 63 }, { 0, 1, 16, 63, 1, 1008 },
+		{ 15, 63, 16, 63, 2, 3023 }, { 1, 2, 4, 10, 3, 131 },
 	};
 	uint32_t words[BYTES / 4];
 
@@ -270,7 +310,8 @@ static void test_cylinders(void)
 		out(NSECT, rows[i].track);
 		out(COMMAND, 0x91); /* INITIALIZE DEVICE PARAMETERS */
 		CU_ASSERT(in(STATUS) == IDLE);
-		out(NSECT, 1), out(LBAL, rows[i].sector), out(LBAM, rows[i].cylinder), out(LBAH, rows[i].cylinder >> 8);
+		out(NSECT, 1), out(LBAL, rows[i].sector), out(LBAM, rows[i].cylinder),
+			out(LBAH, rows[i].cylinder >> 8);
 		out(DEVICE, 0xa0 | rows[i].head);
 		out(COMMAND, 0x20);
 		CU_ASSERT_FATAL(in(STATUS) == DRQ);
@@ -285,14 +326,22 @@ static void test_cylinders(void)
 
 static void test_small_commands(void)
 {
-	static const struct { uint8_t command, feature, count, status; } rows[] = {
-		{ 0xc6, 0, 8, IDLE }, { 0xc6, 0, 32, FAILED }, { 0xc6, 0, 3, FAILED }, { 0xef, 0x03, 0x0c, IDLE },
-		{ 0xef, 0x03, 0x00, IDLE }, { 0xef, 0x03, 0x01, IDLE }, { 0xef, 0x03, 0x0d, FAILED },
-		{ 0xef, 0x03, 0x22, FAILED }, { 0xef, 0x03, 0x45, FAILED }, { 0xef, 0x82, 0, IDLE }, { 0xef, 0x02, 0, IDLE },
-		{ 0xef, 0xaa, 0, IDLE }, { 0xef, 0x55, 0, IDLE }, { 0xef, 0x66, 0, IDLE }, { 0xef, 0x10, 0, FAILED },
-		{ 0x10, 0, 0, IDLE }, { 0x70, 0, 0, IDLE }, { 0xe0, 0, 0, IDLE }, { 0xe1, 0, 0, IDLE }, { 0xe5, 0, 0, IDLE },
-		{ 0x90, 0, 0, IDLE }, { 0x08, 0, 0, FAILED }, { 0xa1, 0, 0, FAILED }, { 0xc8, 0, 1, FAILED },
-		{ 0xca, 0, 1, FAILED }, { 0x00, 0, 0, FAILED }, { 0xff, 0, 0, FAILED },
+	static const struct { uint8_t command, feature, count, status;
+	} rows[] = {
+		{ 0xc6, 0, 8, IDLE },	      { 0xc6, 0, 32, FAILED },
+		{ 0xc6, 0, 3, FAILED },	      { 0xef, 0x03, 0x0c, IDLE },
+		{ 0xef, 0x03, 0x00, IDLE },   { 0xef, 0x03, 0x01, IDLE },
+		{ 0xef, 0x03, 0x0d, FAILED }, { 0xef, 0x03, 0x22, FAILED },
+		{ 0xef, 0x03, 0x45, FAILED }, { 0xef, 0x82, 0, IDLE },
+		{ 0xef, 0x02, 0, IDLE },      { 0xef, 0xaa, 0, IDLE },
+		{ 0xef, 0x55, 0, IDLE },      { 0xef, 0x66, 0, IDLE },
+		{ 0xef, 0x10, 0, FAILED },    { 0x10, 0, 0, IDLE },
+		{ 0x70, 0, 0, IDLE },	      { 0xe0, 0, 0, IDLE },
+		{ 0xe1, 0, 0, IDLE },	      { 0xe5, 0, 0, IDLE },
+		{ 0x90, 0, 0, IDLE },	      { 0x08, 0, 0, FAILED },
+		{ 0xa1, 0, 0, FAILED },	      { 0xc8, 0, 1, FAILED },
+		{ 0xca, 0, 1, FAILED },	      { 0x00, 0, 0, FAILED },
+		{ 0xff, 0, 0, FAILED },
 	};
 
 	open_disk("");
@@ -375,14 +424,16 @@ static void test_locks(void)
 			if (!child) { /* another machine */
 				char line[256] = "";
 				int fd = open(path, O_RDONLY);
-				bool got = ide_open(asker ? other[asker - 1] : path, line, sizeof line) == 0;
+				bool got = ide_open(asker ? other[asker - 1] : path, line,
+						    sizeof line) == 0;
 
 				close(fd);
 				_exit(got ? 1 : strstr(line, "another machine") ? 2 : 3);
 			}
 			CU_ASSERT_FATAL(child > 0);
 			waitpid(child, &status, 0);
-			CU_ASSERT(WIFEXITED(status) && WEXITSTATUS(status) == (holder && asker ? 1 : 2));
+			CU_ASSERT(WIFEXITED(status) &&
+				  WEXITSTATUS(status) == (holder && asker ? 1 : 2));
 		}
 	}
 }
@@ -411,7 +462,8 @@ static void test_host_failures(void)
 	open_disk("");
 	CU_ASSERT(ftruncate(image_fd, 100 * BYTES) == 0); /* somebody cut the image */
 	issue28(0x20, 200, 1);
-	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == FAILED && in(ERROR) == 0x40 && in(LBAL) == 200);
+	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == FAILED && in(ERROR) == 0x40 &&
+		  in(LBAL) == 200);
 	issue28(0x20, 99, 2); /* the second sector fails */
 	CU_ASSERT(in(STATUS) == DRQ);
 	read_sector(words);
@@ -424,7 +476,8 @@ static void test_host_failures(void)
 	fake_edges(IRQ);
 	issue28(0x30, 300, 2);
 	write_sector(words);
-	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == FAILED && in(ERROR) != 0 && in(LBAL) == (300 & 0xff));
+	CU_ASSERT(fake_edges(IRQ) == 1 && in(STATUS) == FAILED && in(ERROR) != 0 &&
+		  in(LBAL) == (300 & 0xff));
 	CU_ASSERT(setrlimit(RLIMIT_FSIZE, &old) == 0);
 	issue28(0x30, 300, 1);
 	write_sector(words);
@@ -434,11 +487,19 @@ static void test_host_failures(void)
 int main(void)
 {
 	const CU_TestInfo tests[] = {
-		{ "the driver's probe", test_probe }, { "read", test_read }, { "write", test_write }, { "flush", test_flush },
+		{ "the driver's probe", test_probe },
+		{ "read", test_read },
+		{ "write", test_write },
+		{ "flush", test_flush },
 		{ "range", test_range },
-		{ "cylinders", test_cylinders }, { "small commands", test_small_commands }, { "read-only", test_read_only },
-		{ "snapshot", test_snapshot }, { "locks", test_locks }, { "bad images", test_bad_images },
-		{ "the host fails", test_host_failures }, CU_TEST_INFO_NULL,
+		{ "cylinders", test_cylinders },
+		{ "small commands", test_small_commands },
+		{ "read-only", test_read_only },
+		{ "snapshot", test_snapshot },
+		{ "locks", test_locks },
+		{ "bad images", test_bad_images },
+		{ "the host fails", test_host_failures },
+		CU_TEST_INFO_NULL,
 	};
 	int status;
 

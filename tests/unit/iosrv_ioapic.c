@@ -57,10 +57,19 @@ static void test_registers(void)
 
 static void test_destinations(void)
 {
-	static const struct { unsigned cpus; uint32_t low, destination, to; } rows[] = {
-		{ 2, 0x31, 0, 1 }, { 2, 0x31, 1, 2 }, { 2, 0x31, 2, 0 }, { 2, 0x31, 0xff, 3 }, { 32, 0x31, 31, 1u << 31 },
-		{ 32, 0x31, 0xff, ~0u }, { 32, 0x31, 32, 0 }, { 8, 0x31 | LOGICAL, 0x81, 0x81 },
-		{ 4, 0x31 | LOGICAL, 0xff, 0x0f }, { 4, 0x31 | LOGICAL, 0xf0, 0 }, { 2, 0x31 | LEVEL, 1, 2 },
+	static const struct { unsigned cpus; uint32_t low, destination, to;
+	} rows[] = {
+		{ 2, 0x31, 0, 1 },
+		{ 2, 0x31, 1, 2 },
+		{ 2, 0x31, 2, 0 },
+		{ 2, 0x31, 0xff, 3 },
+		{ 32, 0x31, 31, 1u << 31 },
+		{ 32, 0x31, 0xff, ~0u },
+		{ 32, 0x31, 32, 0 },
+		{ 8, 0x31 | LOGICAL, 0x81, 0x81 },
+		{ 4, 0x31 | LOGICAL, 0xff, 0x0f },
+		{ 4, 0x31 | LOGICAL, 0xf0, 0 },
+		{ 2, 0x31 | LEVEL, 1, 2 },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -130,8 +139,11 @@ static void test_nmi_and_bounds(void)
 int main(void)
 {
 	const CU_TestInfo tests[] = {
-		{ "registers", test_registers }, { "destinations", test_destinations }, { "round robin", test_round_robin },
-		{ "a masked edge is kept", test_masked_edge_is_kept }, { "NMI, bounds", test_nmi_and_bounds },
+		{ "registers", test_registers },
+		{ "destinations", test_destinations },
+		{ "round robin", test_round_robin },
+		{ "a masked edge is kept", test_masked_edge_is_kept },
+		{ "NMI, bounds", test_nmi_and_bounds },
 		CU_TEST_INFO_NULL,
 	};
 

@@ -1,4 +1,5 @@
-/* iosrv_server.c - the I/O server as a process: what a daemon may send it, well-formed or not, and how it ends. */
+/* iosrv_server.c - the I/O server as a process: messages that a daemon may send, well-formed or
+ * not, and how the server ends. */
 #include <CUnit/Basic.h>
 #include <dirent.h>
 #include <errno.h>
@@ -40,7 +41,8 @@ static void start(const char *disk)
 		close(fd[0]);
 		snprintf(number, sizeof number, "%d", fd[1]);
 		setenv("VMP_LOG", "error", 1);
-		execl(program, "vmp-iosrv", "--socket", number, "--cpus", "4", disk ? "--disk" : NULL, disk, NULL);
+		execl(program, "vmp-iosrv", "--socket", number, "--cpus", "4",
+		      disk ? "--disk" : NULL, disk, NULL);
 		_exit(99);
 	}
 	close(fd[1]);
@@ -53,7 +55,8 @@ static void stop(void)
 	int status = -1;
 
 	close(daemon_end);
-	CU_ASSERT(waitpid(server, &status, 0) == server && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	CU_ASSERT(waitpid(server, &status, 0) == server && WIFEXITED(status) &&
+		  WEXITSTATUS(status) == 0);
 }
 
 /* The next message; false if none comes. */
@@ -65,7 +68,8 @@ static bool receive(struct packet *p, int timeout_ms)
 	if (poll(&wait, 1, timeout_ms) != 1)
 		return false;
 	n = recv(daemon_end, p, sizeof *p, 0);
-	return n > 0 && (size_t)n == sizeof p->header + p->header.bytes && p->header.version == (uint16_t)wire_version;
+	return n > 0 && (size_t)n == sizeof p->header + p->header.bytes &&
+	       p->header.version == (uint16_t)wire_version;
 }
 
 static void send_bytes(uint16_t type, const void *bytes, size_t count)
@@ -93,22 +97,29 @@ static bool answers(void)
 	struct msg_io_reply reply;
 	struct packet p;
 
-	request((struct msg_io_request){ .cpu = 3, .seq = ++seq, .address = 0x71, .kind = IO_PORT_IN, .size = 1, .count = 1 },
+	request((struct msg_io_request){ .cpu = 3,
+					 .seq = ++seq,
+					 .address = 0x71,
+					 .kind = IO_PORT_IN,
+					 .size = 1,
+					 .count = 1 },
 		NULL, 0);
 	if (!receive(&p, WAIT_MS) || p.header.type != MSG_IO_REPLY)
 		return false;
 	memcpy(&reply, p.bytes, sizeof reply);
-	return reply.cpu == 3 && reply.seq == seq && reply.value == 0xff && p.header.to == VNODE_CPU(3);
+	return reply.cpu == 3 && reply.seq == seq && reply.value == 0xff &&
+	       p.header.to == VNODE_CPU(3);
 }
 
-/* It ends the machine with a line that holds `word`. */
+/* Checks that the server ends the machine with a line that contains `word`. */
 static bool fails(const char *word)
 {
 	struct msg_machine_end end;
 	struct packet p;
 	const char *line = (const char *)p.bytes + sizeof end;
 
-	if (!receive(&p, WAIT_MS) || p.header.type != MSG_MACHINE_END || p.header.bytes <= sizeof end)
+	if (!receive(&p, WAIT_MS) || p.header.type != MSG_MACHINE_END ||
+	    p.header.bytes <= sizeof end)
 		return false;
 	memcpy(&end, p.bytes, sizeof end);
 	p.bytes[p.header.bytes] = 0;
@@ -133,11 +144,16 @@ static void test_requests(void)
 	start(NULL);
 	expect_hello();
 	CU_ASSERT(answers());
-	request((struct msg_io_request){ .seq = 9, .address = VMP_UART_PORT, .kind = IO_PORT_OUT, .size = 1, .count = 7 },
+	request((struct msg_io_request){ .seq = 9,
+					 .address = VMP_UART_PORT,
+					 .kind = IO_PORT_OUT,
+					 .size = 1,
+					 .count = 7 },
 		text, 7);
 	CU_ASSERT(receive(&p, WAIT_MS) && p.header.type == MSG_IO_REPLY);
 	CU_ASSERT(receive(&p, WAIT_MS) && p.header.type == MSG_CONSOLE);
-	CU_ASSERT(p.header.bytes == sizeof(struct msg_console) + 7 && !memcmp(p.bytes + sizeof(struct msg_console), text, 7));
+	CU_ASSERT(p.header.bytes == sizeof(struct msg_console) + 7 &&
+		  !memcmp(p.bytes + sizeof(struct msg_console), text, 7));
 	stop();
 }
 
@@ -165,7 +181,7 @@ static void test_bad_requests(void)
 	expect_hello();
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		request(rows[i].q, zeros, rows[i].payload);
-		CU_ASSERT(fails("I/O request")); /* else the CPU would wait for its answer for ever */
+		CU_ASSERT(fails("I/O request")); /* or the CPU would wait for its answer for ever */
 		CU_ASSERT(answers());
 	}
 	stop();
@@ -180,49 +196,77 @@ static void test_bad_messages(void)
 	expect_hello();
 	for (unsigned type = 0; type < 100; type++) {
 		send_bytes(type, zeros, 3); /* too short for any body */
-		CU_ASSERT(fails("nonsense"));
+		CU_ASSERT(fails("bad message"));
 	}
 	send_bytes(MSG_STREAM_ROOM, zeros, sizeof(struct msg_stream_room) + 1);
-	CU_ASSERT(fails("nonsense"));
+	CU_ASSERT(fails("bad message"));
 	send_bytes(MSG_PAGE_WANT, zeros, sizeof(struct msg_page_want));
 	CU_ASSERT(fails("PAGE_WANT"));
 	CU_ASSERT(send(daemon_end, &p, 1, 0) == 1);
-	CU_ASSERT(fails("nonsense"));
+	CU_ASSERT(fails("bad message"));
 	p.header.bytes = 100; /* says more than there is */
 	CU_ASSERT(send(daemon_end, &p, sizeof p.header + 8, 0) > 0);
-	CU_ASSERT(fails("nonsense"));
+	CU_ASSERT(fails("bad message"));
 	p.header.bytes = 8;
 	p.header.version++;
 	CU_ASSERT(send(daemon_end, &p, sizeof p.header + 8, 0) > 0);
-	CU_ASSERT(fails("nonsense"));
+	CU_ASSERT(fails("bad message"));
 	send_bytes(MSG_STREAM, &(struct msg_stream){ .stream = ~0u }, sizeof(struct msg_stream));
-	send_bytes(MSG_STREAM_ROOM, &(struct msg_stream_room){ .stream = 77, .bytes = 1 }, sizeof(struct msg_stream_room));
+	send_bytes(MSG_STREAM_ROOM, &(struct msg_stream_room){ .stream = 77, .bytes = 1 },
+		   sizeof(struct msg_stream_room));
 	send_bytes(MSG_CONSOLE_ATTACH, &(struct msg_console_attach){ .client = 1, .backlog = ~0u },
 		   sizeof(struct msg_console_attach));
 	CU_ASSERT(answers());
 	stop();
 }
 
+/* A disk image, and what --disk says of it. */
+static int make_image(char image[64])
+{
+	int fd;
+
+	strcpy(image, "/tmp/vmp-iosrv-XXXXXX");
+	fd = mkstemp(image);
+	CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, 65536));
+	strcat(image, ",ide");
+	return fd;
+}
+
+static void remove_image(char *image, int fd)
+{
+	*strrchr(image, ',') = 0;
+	unlink(image);
+	close(fd);
+}
+
 /* The flush's answer comes through the thread: the interrupt is routed to CPU 2. */
 static void test_flush(void)
 {
-	static const struct { uint32_t address, value; bool mmio; } steps[] = {
-		{ VMP_IOAPIC_GPA, 0x10 + 2 * VMP_IDE_IRQ + 1, true }, { VMP_IOAPIC_GPA + 0x10, 2 << 24, true },
-		{ VMP_IOAPIC_GPA, 0x10 + 2 * VMP_IDE_IRQ, true },     { VMP_IOAPIC_GPA + 0x10, 0x39, true },
-		{ VMP_IDE_PORT + 6, 0xa0, false },		      { VMP_IDE_PORT + 7, 0xe7, false },
+	static const struct { uint32_t address, value; bool mmio;
+	} steps[] = {
+		{ VMP_IOAPIC_GPA, 0x10 + 2 * VMP_IDE_IRQ + 1, true },
+		{ VMP_IOAPIC_GPA + 0x10, 2 << 24, true },
+		{ VMP_IOAPIC_GPA, 0x10 + 2 * VMP_IDE_IRQ, true },
+		{ VMP_IOAPIC_GPA + 0x10, 0x39, true },
+		{ VMP_IDE_PORT + 6, 0xa0, false },
+		{ VMP_IDE_PORT + 7, 0xe7, false },
 	};
-	char image[] = "/tmp/vmp-iosrv-XXXXXX";
-	int fd = mkstemp(image);
+	char image[64];
+	int fd = make_image(image);
 	struct msg_interrupt interrupt = { 0 };
 	struct packet p;
 	unsigned replies = 0;
 
-	CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, 65536));
 	start(image);
 	expect_hello();
 	for (unsigned i = 0; i < ARRAY_LEN(steps); i++)
-		request((struct msg_io_request){ .address = steps[i].address, .value = steps[i].value, .size = 1, .count = 1,
-						 .kind = steps[i].mmio ? IO_MMIO_WRITE : IO_PORT_OUT }, NULL, 0);
+		request((struct msg_io_request){ .address = steps[i].address,
+						 .value = steps[i].value,
+						 .size = 1,
+						 .count = 1,
+						 .kind = steps[i].mmio ? IO_MMIO_WRITE
+								       : IO_PORT_OUT },
+			NULL, 0);
 	for (unsigned i = 0; i < ARRAY_LEN(steps) + 1; i++) {
 		CU_ASSERT_FATAL(receive(&p, WAIT_MS));
 		replies += p.header.type == MSG_IO_REPLY;
@@ -230,10 +274,10 @@ static void test_flush(void)
 			memcpy(&interrupt, p.bytes, sizeof interrupt);
 	}
 	CU_ASSERT(replies == ARRAY_LEN(steps));
-	CU_ASSERT(interrupt.cpu_mask == 4 && interrupt.vector == 0x39 && interrupt.kind == INTERRUPT_FIXED);
+	CU_ASSERT(interrupt.cpu_mask == 4 && interrupt.vector == 0x39 &&
+		  interrupt.kind == INTERRUPT_FIXED);
 	stop();
-	close(fd);
-	unlink(image);
+	remove_image(image, fd);
 }
 
 static void step(enum snapshot_step step, uint32_t result)
@@ -243,7 +287,8 @@ static void step(enum snapshot_step step, uint32_t result)
 	send_bytes(MSG_SNAPSHOT, &snapshot, sizeof snapshot);
 }
 
-/* What comes between the save and the thaw is no part of what is saved: it is served afterwards, in its order. */
+/* Messages between the save and the thaw are not part of what is saved; they are served afterwards,
+ * in order. */
 static void test_stands_still(void)
 {
 	struct msg_snapshot snapshot;
@@ -257,7 +302,12 @@ static void test_stands_still(void)
 	memcpy(&snapshot, p.bytes, sizeof snapshot);
 	CU_ASSERT(snapshot.step == SNAPSHOT_SAVED && !snapshot.result);
 	for (uint32_t seq = 1; seq <= 3; seq++)
-		request((struct msg_io_request){ .seq = seq, .address = 0x71, .kind = IO_PORT_IN, .size = 1, .count = 1 }, NULL, 0);
+		request((struct msg_io_request){ .seq = seq,
+						 .address = 0x71,
+						 .kind = IO_PORT_IN,
+						 .size = 1,
+						 .count = 1 },
+			NULL, 0);
 	CU_ASSERT(!receive(&p, STILL_MS));
 	step(SNAPSHOT_THAW, 0);
 	for (uint32_t seq = 1; seq <= 3; seq++) {
@@ -270,11 +320,13 @@ static void test_stands_still(void)
 	stop();
 }
 
-/* --- the second wall (iosrv/iosrv_confine.c): the server is made to call what it does not need --- */
+/* ---- confinement (iosrv/iosrv_confine.c): the server is made to call what it does not need
+ * ---- */
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* such a build is not confined: base/confine.h */
+/* such a build is not confined: base/confine.h */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
-/* Stops the server where it waits for messages, which it will do sooner or later. */
+/* Stops the server where it waits for messages, which it does sooner or later. */
 static void stop_in_epoll_wait(struct user_regs_struct *regs)
 {
 	int status;
@@ -290,8 +342,8 @@ static void stop_in_epoll_wait(struct user_regs_struct *regs)
 	}
 }
 
-/* The server makes a system call where it waits.  Returns the call's result; of a killed server, minus the signal times
- * 10,000. */
+/* Makes the server do a system call where it waits.  Returns the call's result; if the server was
+ * killed, minus the signal times 10,000. */
 static long make_server_call(long number, const unsigned long long arguments[4])
 {
 	struct user_regs_struct before, regs;
@@ -300,10 +352,12 @@ static long make_server_call(long number, const unsigned long long arguments[4])
 	stop_in_epoll_wait(&before);
 	regs = before;
 	regs.rip -= 2; /* it stands behind the instruction SYSCALL */
-	CU_ASSERT_FATAL((ptrace(PTRACE_PEEKTEXT, server, (void *)regs.rip, NULL) & 0xffff) == 0x050f);
+	CU_ASSERT_FATAL((ptrace(PTRACE_PEEKTEXT, server, (void *)regs.rip, NULL) & 0xffff) ==
+			0x050f);
 	regs.orig_rax = ~0ull; /* nothing to be begun again */
 	regs.rax = (unsigned long long)number;
-	regs.rdi = arguments[0], regs.rsi = arguments[1], regs.rdx = arguments[2], regs.r10 = arguments[3];
+	regs.rdi = arguments[0], regs.rsi = arguments[1], regs.rdx = arguments[2],
+	regs.r10 = arguments[3];
 	CU_ASSERT_FATAL(!ptrace(PTRACE_SETREGS, server, NULL, &regs));
 	CU_ASSERT_FATAL(!ptrace(PTRACE_SINGLESTEP, server, NULL, NULL));
 	CU_ASSERT_FATAL(waitpid(server, &status, 0) == server);
@@ -344,13 +398,14 @@ static void test_forbidden_calls(void)
 		start(NULL);
 		expect_hello();
 		CU_ASSERT(answers());
-		CU_ASSERT_EQUAL(make_server_call(rows[i].number, rows[i].arguments), -10000l * SIGSYS);
+		CU_ASSERT_EQUAL(make_server_call(rows[i].number, rows[i].arguments),
+				-10000l * SIGSYS);
 		close(daemon_end);
 		CU_ASSERT(waitpid(server, &status, WNOHANG) == -1); /* it is gone */
 	}
 }
 
-/* The test itself works: calls that are allowed are made, and the server goes on. */
+/* Checks the test itself: calls that are allowed are made, and the server goes on. */
 static void test_allowed_calls(void)
 {
 	start(NULL);
@@ -358,7 +413,9 @@ static void test_allowed_calls(void)
 	CU_ASSERT(answers());
 	CU_ASSERT_EQUAL(make_server_call(SYS_getpid, (unsigned long long[4]){ 0 }), server);
 	CU_ASSERT(answers());
-	CU_ASSERT(make_server_call(SYS_mmap, (unsigned long long[4]){ 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS }) > 0);
+	CU_ASSERT(make_server_call(SYS_mmap,
+				   (unsigned long long[4]){ 0, 4096, PROT_READ,
+							    MAP_PRIVATE | MAP_ANONYMOUS }) > 0);
 	CU_ASSERT(answers());
 	stop();
 }
@@ -366,13 +423,14 @@ static void test_allowed_calls(void)
 /* Each thread has no new privileges and a filter; a crash leaves no dump. */
 static void test_all_threads_are_confined(void)
 {
-	char path[64], line[256];
+	char path[64], line[256], image[64];
+	int fd = make_image(image);
 	unsigned threads = 0, confined = 0, no_dump = 0;
 	struct dirent *entry;
 	FILE *file;
 	DIR *tasks;
 
-	start(NULL);
+	start(image);
 	expect_hello();
 	CU_ASSERT(answers());
 	snprintf(path, sizeof path, "/proc/%d/task", server);
@@ -382,7 +440,8 @@ static void test_all_threads_are_confined(void)
 		file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
 		threads += file != NULL;
 		while (file && fgets(line, sizeof line, file))
-			confined += !strcmp(line, "NoNewPrivs:\t1\n") || !strcmp(line, "Seccomp:\t2\n");
+			confined += !strcmp(line, "NoNewPrivs:\t1\n") ||
+				    !strcmp(line, "Seccomp:\t2\n");
 		if (file)
 			fclose(file);
 	}
@@ -391,12 +450,13 @@ static void test_all_threads_are_confined(void)
 	snprintf(path, sizeof path, "/proc/%d/limits", server);
 	file = fopen(path, "r");
 	while (file && fgets(line, sizeof line, file))
-		no_dump += sscanf(line, "Max core file size %*1[01] %*1[01] bytes") == 0 && strstr(line, "core file") &&
-			   !strstr(line, "unlimited");
+		no_dump += sscanf(line, "Max core file size %*1[01] %*1[01] bytes") == 0 &&
+			   strstr(line, "core file") && !strstr(line, "unlimited");
 	if (file)
 		fclose(file);
 	CU_ASSERT(no_dump == 1);
 	stop();
+	remove_image(image, fd);
 }
 #endif
 
@@ -410,7 +470,8 @@ static void test_missing_image(void)
 	CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_MACHINE_END);
 	memcpy(&end, p.bytes, sizeof end);
 	CU_ASSERT(end.reason == END_FAILURE && end.status == EXIT_VMP_FAILURE);
-	CU_ASSERT(memmem(p.bytes + sizeof end, p.header.bytes - sizeof end, "/nonesuch/image", 15) != NULL);
+	CU_ASSERT(memmem(p.bytes + sizeof end, p.header.bytes - sizeof end, "/nonesuch/image",
+			 15) != NULL);
 	stop();
 }
 

@@ -1,5 +1,6 @@
-/* iosrv_snapshot.c - devices as items: each chip's state, put through items into a chip that was reset, is the same chip; a
- * disk's kept-apart blocks come along; what no chip can be is refused, with one line.
+/* iosrv_snapshot.c - devices as items: each chip's state, sent through items into a chip that was
+ * reset, is the same chip.  A disk's separate blocks are included.  An impossible state is refused,
+ * with one line.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,10 +12,23 @@
 #include "iosrv/diskimage.h"
 #include "tests/unit/iosrv_fake.h"
 
-enum { DATA = VMP_IDE_PORT, NSECT = DATA + 2, LBAL, LBAM, LBAH, DEVICE, COMMAND, DISK_SECTORS = 100 };
+enum {
+	DATA = VMP_IDE_PORT,
+	NSECT = DATA + 2,
+	LBAL,
+	LBAM,
+	LBAH,
+	DEVICE,
+	COMMAND,
+	DISK_SECTORS = 100
+};
 
 static char path[] = "/tmp/vmp-snap-XXXXXX", why[256];
-static struct item { struct msg_snapshot_item head; size_t bytes; uint8_t data[MAX_MSG_PAYLOAD]; } items[64];
+static struct item {
+	struct msg_snapshot_item head;
+	size_t bytes;
+	uint8_t data[MAX_MSG_PAYLOAD];
+} items[96];
 static unsigned n_items;
 
 static void open_disk(const char *mode)
@@ -26,7 +40,7 @@ static void open_disk(const char *mode)
 	CU_ASSERT_FATAL(ide_open(spec, why, sizeof why) == 0);
 }
 
-/* All items of what the chips are now; of its disk, the blocks that the mode is about. */
+/* Takes all items of the chips' current state; of the disk, the blocks that the mode asks for. */
 static void save_as(enum snapshot_mode mode)
 {
 	fake.n_messages = n_items = 0;
@@ -34,7 +48,9 @@ static void save_as(enum snapshot_mode mode)
 	fake.n_messages = 0;
 	for (;;) {
 		snapshot_pull(&(struct msg_snapshot_pull){ .seq = 7, .count = 1 });
-		CU_ASSERT_FATAL(fake.n_messages == 1 && fake.messages[0].type == MSG_SNAPSHOT_ITEM && n_items < 64);
+		CU_ASSERT_FATAL(fake.n_messages == 1 &&
+				fake.messages[0].type == MSG_SNAPSHOT_ITEM &&
+				n_items < ARRAY_LEN(items));
 		memcpy(&items[n_items].head, fake.messages[0].body, sizeof items[0].head);
 		items[n_items].bytes = fake.messages[0].payload_bytes;
 		memcpy(items[n_items].data, fake.messages[0].payload, items[n_items].bytes);
@@ -97,7 +113,7 @@ static void each_chip_comes_back(void)
 	CU_ASSERT(((const struct msg_stream_room *)room->body)->bytes == 65536 - 4);
 }
 
-/* A writer that waited for a reader who has gone since finds a new one. */
+/* A writer that waited for a reader who is gone finds a new reader. */
 static void output_has_a_new_reader(void)
 {
 	uint8_t bytes[4096] = { 0 };
@@ -126,7 +142,7 @@ static void issue(uint8_t command, uint32_t lba)
 	port_out(COMMAND, 1, command);
 }
 
-/* In the middle of a sector: half of it is written before, half after. */
+/* In the middle of a sector: half of it is written before the save, half after. */
 static void disk_in_the_middle_of_a_write(void)
 {
 	uint8_t sector[512], back[512];
@@ -164,7 +180,8 @@ static uint64_t saved_blocks(enum snapshot_mode mode)
 	return blocks;
 }
 
-/* What a checkpoint must hold is what has been written since the last one, whatever snapshots were made in between. */
+/* A checkpoint must hold what was written since the last checkpoint, whatever snapshots were made
+ * in between. */
 static void a_checkpoint_has_the_blocks_that_changed(void)
 {
 	uint8_t two[1024] = { 1 };
@@ -172,17 +189,67 @@ static void a_checkpoint_has_the_blocks_that_changed(void)
 	fake_reset();
 	open_disk(",snapshot");
 	CU_ASSERT_EQUAL(diskimage_write(ide_image(), 8, 1, two), 0);
-	CU_ASSERT_EQUAL(diskimage_write(ide_image(), 31, 2, two), 0); /* the last sector of block 3, and the first of 4 */
+	/* the last sector of block 3, and the first of 4 */
+	CU_ASSERT_EQUAL(diskimage_write(ide_image(), 31, 2, two), 0);
 	CU_ASSERT_EQUAL(saved_blocks(SNAPSHOT_APART), 1 << 1 | 1 << 3 | 1 << 4);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_WHOLE), 1 << 1 | 1 << 3 | 1 << 4);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 0);
 	CU_ASSERT_EQUAL(diskimage_write(ide_image(), 24, 1, two), 0);
-	CU_ASSERT_EQUAL(diskimage_write(ide_image(), DISK_SECTORS - 1, 1, two), 0); /* a block that is not whole */
+	/* a block that is not whole */
+	CU_ASSERT_EQUAL(diskimage_write(ide_image(), DISK_SECTORS - 1, 1, two), 0);
 	CU_ASSERT_EQUAL(saved_blocks(SNAPSHOT_APART), 1 << 1 | 1 << 3 | 1 << 4 | 1 << 12);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 1 << 3 | 1 << 12);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_CHANGES), 0);
 	CU_ASSERT_EQUAL(saved_blocks(CHECKPOINT_WHOLE), 1 << 1 | 1 << 3 | 1 << 4 | 1 << 12);
 	ide_close();
+}
+
+/* Each of several disks gets back its own, whichever of them is the IDE disk. */
+static void several_disks(void)
+{
+	static const uint8_t sector[512] = { 7 }, other[512] = { 9 };
+	char spec[64], why[200];
+	uint8_t back[512];
+
+	for (unsigned ide = 0; ide < 3; ide++) {
+		struct diskimage *image[3];
+
+		for (unsigned round = 0; round < 2; round++) {
+			fake_reset();
+			snprintf(spec, sizeof spec, "%s,snapshot", path);
+			for (unsigned i = 0; i < 3; i++) {
+				if (i == ide)
+					open_disk(",snapshot");
+				else
+					CU_ASSERT_FATAL(!blk_open(i, spec, why, sizeof why));
+				image[i] = i == ide ? ide_image() : blk_image(i);
+			}
+			fake_reset();
+			if (!round) {
+				CU_ASSERT(!diskimage_write(image[0], 8, 1, sector));
+				CU_ASSERT(!diskimage_write(image[2], 16, 1, other));
+				save();
+			} else {
+				load();
+			}
+			if (round) {
+				CU_ASSERT(!diskimage_read(image[0], 8, 1, back) &&
+					  !memcmp(back, sector, 512));
+				CU_ASSERT(!diskimage_read(image[1], 8, 1, back) && !back[0]);
+				CU_ASSERT(!diskimage_read(image[2], 16, 1, back) &&
+					  !memcmp(back, other, 512));
+				fake.may_fail = true; /* a disk that is not there */
+				snapshot_load(
+					&(struct msg_snapshot_item){
+						.kind = SNAPSHOT_BLOCK,
+						.index = 3u << SNAPSHOT_DISK_SHIFT },
+					back, 512);
+				CU_ASSERT_EQUAL(fake.failures, 1);
+			}
+			ide_close();
+			blk_close();
+		}
+	}
 }
 
 static void changed_disk_is_refused(void)
@@ -219,16 +286,19 @@ static void wrong_items_are_refused(void)
 	CU_ASSERT(fake.failures == 3);
 	snapshot_load(&(struct msg_snapshot_item){ .kind = SNAPSHOT_BLOCK }, why, 10);
 	CU_ASSERT(fake.failures == 4);
-	snapshot_load(&(struct msg_snapshot_item){ .kind = SNAPSHOT_LAST }, NULL, 0); /* parts are missing */
+	/* parts are missing */
+	snapshot_load(&(struct msg_snapshot_item){ .kind = SNAPSHOT_LAST }, NULL, 0);
 	CU_ASSERT(fake.failures == 5);
 }
 
-/* --- a hostile file --- */
+/* ---- a hostile file ---- */
 
-static size_t offset_of(const struct chip *chip, unsigned copy, const struct chipstate_field *field, unsigned element)
+static size_t offset_of(const struct chip *chip, unsigned copy, const struct chipstate_field *field,
+			unsigned element)
 {
 	const struct chipstate_field *f = chip->state.field;
-	size_t one = (chipstate_bytes(chip) - 4) / chip->state.copies, at = 4 + copy * one + (size_t)element * field->bytes;
+	size_t one = (chipstate_bytes(chip) - 4) / chip->state.copies,
+	       at = 4 + copy * one + (size_t)element * field->bytes;
 
 	for (; f != field; f++)
 		at += (size_t)f->bytes * f->count;
@@ -244,7 +314,7 @@ static const struct chipstate_field *field_named(const struct chip *chip, const 
 	return NULL;
 }
 
-/* A byte of a chip's saved form, in the items that were saved last. */
+/* Returns a byte of a chip's saved form, in the items that were saved last. */
 static uint8_t *saved_byte(const struct chip *chip, size_t at)
 {
 	for (unsigned i = 0; i < n_items; i++)
@@ -255,7 +325,8 @@ static uint8_t *saved_byte(const struct chip *chip, size_t at)
 	return NULL;
 }
 
-static void poke(const struct chip *chip, unsigned copy, const struct chipstate_field *field, unsigned element, uint64_t value)
+static void poke(const struct chip *chip, unsigned copy, const struct chipstate_field *field,
+		 unsigned element, uint64_t value)
 {
 	for (unsigned i = 0; i < field->bytes; i++)
 		*saved_byte(chip, offset_of(chip, copy, field, element) + i) = value >> 8 * i;
@@ -270,7 +341,7 @@ static bool is_refused(void)
 	return fake.failures == 1;
 }
 
-/* The least and the most value of each field of each chip, and those beyond. */
+/* Tries the smallest and the largest value of each field of each chip, and the next ones beyond. */
 static void illegal_fields_are_refused(void)
 {
 	put_chips_to_work();
@@ -307,18 +378,26 @@ static void write_half_a_sector(void)
 	port_outs(DATA, 2, 128, sector);
 }
 
-/* What a disk's state must not claim, although each of its fields is legal; made of a write in the middle of a sector. */
+/* States of a disk that are impossible although each field is legal; made from a write in the
+ * middle of a sector. */
 static void contradictions_are_refused(void)
 {
 	enum { BUSY = 0x80, IDLE = 0x50, DRQ = 0x58 };
-	static const struct { bool good; struct { const char *field; uint64_t value; } is[5]; } rows[] = {
+	static const struct {
+		bool good;
+		struct {
+			const char *field;
+			uint64_t value;
+		} is[5];
+	} rows[] = {
 		{ true, { { "writing", 1 } } },
 		{ true, { { "sector", DISK_SECTORS - 1 } } },
 		{ false, { { "sector", DISK_SECTORS } } },
 		{ false, { { "sector", 1ull << 55 } } },
 		{ false, { { "sector", ~0ull } } },
 		{ false, { { "identifying", 1 } } },
-		{ false, { { "identifying", 1 }, { "sector", 1ull << 55 } } }, /* was written beyond the image's maps */
+		/* was written beyond the image's maps */
+		{ false, { { "identifying", 1 }, { "sector", 1ull << 55 } } },
 		{ true, { { "identifying", 1 }, { "writing", 0 } } },
 		{ false, { { "identifying", 1 }, { "writing", 0 }, { "left", 2 } } },
 		{ false, { { "block_bytes", 0 } } },
@@ -327,7 +406,11 @@ static void contradictions_are_refused(void)
 		{ false, { { "block_bytes", 511 } } },
 		{ false, { { "block_bytes", 1024 } } },
 		{ true, { { "block_bytes", 1024 }, { "block_sectors", 2 }, { "left", 2 } } },
-		{ false, { { "block_bytes", 1024 }, { "block_sectors", 2 }, { "left", 2 }, { "sector", DISK_SECTORS - 1 } } },
+		{ false,
+		  { { "block_bytes", 1024 },
+		    { "block_sectors", 2 },
+		    { "left", 2 },
+		    { "sector", DISK_SECTORS - 1 } } },
 		{ false, { { "block_sectors", 0 } } },
 		{ false, { { "left", 0 } } },
 		{ false, { { "left", 65536 } } },
@@ -335,9 +418,19 @@ static void contradictions_are_refused(void)
 		{ false, { { "at", 512 } } },
 		{ false, { { "status", IDLE } } },
 		{ true, { { "status", IDLE }, { "at", 0 }, { "left", 0 }, { "block_bytes", 0 } } },
-		{ false, { { "status", IDLE }, { "at", 0 }, { "left", 0 }, { "block_bytes", 0 }, { "identifying", 1 } } },
+		{ false,
+		  { { "status", IDLE },
+		    { "at", 0 },
+		    { "left", 0 },
+		    { "block_bytes", 0 },
+		    { "identifying", 1 } } },
 		{ false, { { "status", BUSY }, { "at", 0 }, { "left", 0 }, { "block_bytes", 0 } } },
-		{ true, { { "status", BUSY }, { "at", 0 }, { "left", 0 }, { "block_bytes", 0 }, { "control", 4 } } },
+		{ true,
+		  { { "status", BUSY },
+		    { "at", 0 },
+		    { "left", 0 },
+		    { "block_bytes", 0 },
+		    { "control", 4 } } },
 		{ false, { { "status", 0xff } } },
 		{ false, { { "status", BUSY | DRQ } } },
 		{ false, { { "multiple", 3 } } },
@@ -348,9 +441,11 @@ static void contradictions_are_refused(void)
 		write_half_a_sector();
 		save();
 		for (unsigned i = 0; i < ARRAY_LEN(rows[r].is) && rows[r].is[i].field; i++)
-			poke(&ide_chip, 0, field_named(&ide_chip, rows[r].is[i].field), 0, rows[r].is[i].value);
+			poke(&ide_chip, 0, field_named(&ide_chip, rows[r].is[i].field), 0,
+			     rows[r].is[i].value);
 		CU_ASSERT(is_refused() == !rows[r].good);
-		for (unsigned i = 0; i < 4096; i++) /* it stays within the disk, whatever was said */
+		/* it stays within the disk, whatever was said */
+		for (unsigned i = 0; i < 4096; i++)
 			port_out(DATA, 4, i);
 		port_out(COMMAND, 1, 0xec);
 		for (unsigned i = 0; i < 4096; i++)
@@ -372,7 +467,8 @@ static void entries_of_the_ioapic(void)
 {
 	put_chips_to_work();
 	save();
-	poke(&ioapic_chip, 0, field_named(&ioapic_chip, "entry"), 46, 1 << 12); /* "being delivered": not the guest's to say */
+	/* "being delivered": not the guest's to say */
+	poke(&ioapic_chip, 0, field_named(&ioapic_chip, "entry"), 46, 1 << 12);
 	CU_ASSERT(is_refused());
 	put_chips_to_work();
 	save();
@@ -380,7 +476,7 @@ static void entries_of_the_ioapic(void)
 	CU_ASSERT(is_refused());
 }
 
-/* A snapshot of a version whose chips have other fields. */
+/* A snapshot of a version whose chips have different fields. */
 static void other_versions_are_refused(void)
 {
 	for (unsigned n = 0; n < N_CHIPS; n++) {
@@ -392,19 +488,27 @@ static void other_versions_are_refused(void)
 	}
 }
 
-/* Sectors that are not there, for who forgets to ask. */
+/* Sectors that are not there, if the caller forgets to check. */
 static void image_has_bounds(void)
 {
-	static const struct { uint64_t sector; unsigned count; } rows[] = {
-		{ DISK_SECTORS, 1 }, { DISK_SECTORS - 1, 2 }, { 0, DISK_SECTORS + 1 }, { 0, 0 }, { ~0ull, 1 }, { 1ull << 55, 16 },
+	static const struct { uint64_t sector; unsigned count;
+	} rows[] = {
+		{ DISK_SECTORS, 1 },
+		{ DISK_SECTORS - 1, 2 },
+		{ 0, DISK_SECTORS + 1 },
+		{ 0, 0 },
+		{ ~0ull, 1 },
+		{ 1ull << 55, 16 },
 		{ 1, ~0u },
 	};
 	static uint8_t bytes[512 * 16];
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		open_disk(i & 1 ? "" : ",snapshot");
-		CU_ASSERT(diskimage_read(ide_image(), rows[i].sector, rows[i].count, bytes) == -ERANGE);
-		CU_ASSERT(diskimage_write(ide_image(), rows[i].sector, rows[i].count, bytes) == -ERANGE);
+		CU_ASSERT(diskimage_read(ide_image(), rows[i].sector, rows[i].count, bytes) ==
+			  -ERANGE);
+		CU_ASSERT(diskimage_write(ide_image(), rows[i].sector, rows[i].count, bytes) ==
+			  -ERANGE);
 	}
 	ide_close();
 }
@@ -415,7 +519,9 @@ int main(void)
 		{ "each chip comes back", each_chip_comes_back },
 		{ "output has a new reader", output_has_a_new_reader },
 		{ "disk in the middle of a write", disk_in_the_middle_of_a_write },
-		{ "a checkpoint has the blocks that changed", a_checkpoint_has_the_blocks_that_changed },
+		{ "a checkpoint has the blocks that changed",
+		  a_checkpoint_has_the_blocks_that_changed },
+		{ "several disks", several_disks },
 		{ "changed disk is refused", changed_disk_is_refused },
 		{ "wrong items are refused", wrong_items_are_refused },
 		{ "illegal fields are refused", illegal_fields_are_refused },

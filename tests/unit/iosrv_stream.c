@@ -1,4 +1,5 @@
-/* iosrv_stream.c - the stream device: windows both ways, ends, one edge per arming, the exit behind all output. */
+/* iosrv_stream.c - the stream device: windows both ways, ends, one edge per arming, the exit behind
+ * all output. */
 #include <string.h>
 #include "base/guest_abi.h"
 #include "tests/unit/iosrv_fake.h"
@@ -91,7 +92,8 @@ static void test_output(void)
 	port_outs(reg(1, VMP_STREAM_DATA), 1, 10, block); /* no room: its own fault */
 	stream_chip.flush();
 	while ((m = fake_take(MSG_STREAM))) {
-		CU_ASSERT(((const struct msg_stream *)m->body)->stream == 1 && !((const struct msg_stream *)m->body)->eof);
+		CU_ASSERT(((const struct msg_stream *)m->body)->stream == 1 &&
+			  !((const struct msg_stream *)m->body)->eof);
 		CU_ASSERT(m->payload[1] == 1 && m->to == VNODE_CLI);
 		total += m->payload_bytes;
 	}
@@ -102,7 +104,8 @@ static void test_output(void)
 	stream_room(&(struct msg_stream_room){ .stream = 1, .bytes = 100 });
 	stream_room(&(struct msg_stream_room){ .stream = 1, .bytes = 100 });
 	CU_ASSERT(fake_edges(IRQ) == 1 && status(1) == 200);
-	stream_room(&(struct msg_stream_room){ .stream = 1, .bytes = ~0u }); /* never more than the window */
+	/* never more than the window */
+	stream_room(&(struct msg_stream_room){ .stream = 1, .bytes = ~0u });
 	CU_ASSERT(status(1) == WINDOW);
 	stream_room(&(struct msg_stream_room){ .stream = 0, .bytes = 1 });
 	stream_room(&(struct msg_stream_room){ .stream = 3, .bytes = 1 });
@@ -165,9 +168,14 @@ static void test_window_size_and_holes(void)
 int main(void)
 {
 	const CU_TestInfo tests[] = {
-		{ "input", test_input }, { "input window", test_input_window }, { "output", test_output },
-		{ "reader gone", test_reader_gone }, { "close", test_close }, { "exit is last", test_exit_is_last },
-		{ "window size, holes", test_window_size_and_holes }, CU_TEST_INFO_NULL,
+		{ "input", test_input },
+		{ "input window", test_input_window },
+		{ "output", test_output },
+		{ "reader gone", test_reader_gone },
+		{ "close", test_close },
+		{ "exit is last", test_exit_is_last },
+		{ "window size, holes", test_window_size_and_holes },
+		CU_TEST_INFO_NULL,
 	};
 
 	return fake_main("streams", tests);

@@ -1,9 +1,22 @@
-/* iosrv_uart.c - the console as Linux's 8250 driver uses it: its probe, its startup tests, its interrupt handler. */
+/* iosrv_uart.c - the console as Linux's 8250 driver uses it: its probe, its startup tests, its
+ * interrupt handler. */
 #include <string.h>
 #include "base/guest_abi.h"
 #include "tests/unit/iosrv_fake.h"
 
-enum { RX = VMP_UART_PORT, TX = RX, IER, IIR, FCR = IIR, LCR, MCR, LSR, MSR, SCR, IRQ = VMP_UART_IRQ };
+enum {
+	RX = VMP_UART_PORT,
+	TX = RX,
+	IER,
+	IIR,
+	FCR = IIR,
+	LCR,
+	MCR,
+	LSR,
+	MSR,
+	SCR,
+	IRQ = VMP_UART_IRQ
+};
 enum { DLAB = 0x80, IER_RX = 1, IER_THRE = 2, IER_LINE = 4, IER_MODEM = 8, RTS_DTR_OUT2 = 0x0b };
 
 static uint8_t in(uint32_t port) { return port_in(port, 1); }
@@ -80,11 +93,13 @@ static void test_startup(void)
 	out(MCR, 8);
 	out(IER, IER_THRE);
 	CU_ASSERT(fake_edges(IRQ) == 1);
-	CU_ASSERT(in(LSR) == 0x60 && (in(IIR) & 0xf) == 2); /* else Linux works around a bug of the transmitter */
+	/* else Linux works around a bug of the transmitter */
+	CU_ASSERT(in(LSR) == 0x60 && (in(IIR) & 0xf) == 2);
 	out(IER, 0);
 }
 
-/* A burst of the interrupt handler: 16 bytes, a look at IIR, the next 16, without an interrupt between. */
+/* A burst of the interrupt handler: 16 bytes, a look at IIR, the next 16, without an interrupt
+ * between. */
 static void test_transmit(void)
 {
 	const struct fake_message *m;
@@ -126,7 +141,8 @@ static void test_receive(void)
 	out(MCR, RTS_DTR_OUT2);
 	CU_ASSERT(fake_edges(IRQ) == 1);
 	CU_ASSERT((in(IIR) & 0xf) == 4 && (in(IIR) & 0xf) == 4); /* until it is read */
-	CU_ASSERT(in(LSR) == 0x61 && in(RX) == 'x' && in(LSR) == 0x61 && in(RX) == 'y' && in(LSR) == 0x60);
+	CU_ASSERT(in(LSR) == 0x61 && in(RX) == 'x' && in(LSR) == 0x61 && in(RX) == 'y' &&
+		  in(LSR) == 0x60);
 	CU_ASSERT((in(IIR) & 0xf) == 1 && fake_edges(IRQ) == 0);
 	uart_input("z", 1);
 	CU_ASSERT(fake_edges(IRQ) == 1);
@@ -138,7 +154,8 @@ static void test_receive(void)
 	CU_ASSERT(fake_edges(IRQ) == 1 && in(RX) == 'z' && in(RX) == '!');
 }
 
-/* All conditions at once: each is told in its turn, and what remains keeps the line up or raises it again. */
+/* All conditions at once: each is told in its turn, and what remains keeps the line up or raises it
+ * again. */
 static void test_priority(void)
 {
 	fake_reset();
@@ -165,7 +182,7 @@ static void test_priority(void)
 	CU_ASSERT(fake_edges(IRQ) == 1);
 	uart_input("a", 1);
 	fake_edges(IRQ);
-	CU_ASSERT((in(IIR) & 0xf) == 4 && in(RX) == 'a' && (in(IIR) & 0xf) == 2 && (in(IIR) & 0xf) == 1);
+	CU_ASSERT((in(IIR)&0xf) == 4 && in(RX) == 'a' && (in(IIR)&0xf) == 2 && (in(IIR)&0xf) == 1);
 }
 
 static void test_backlog(void)
@@ -219,7 +236,8 @@ static void test_absent_and_wide(void)
 	uint8_t bytes[8];
 
 	fake_reset();
-	CU_ASSERT(port_in(0x2f8, 1) == 0xff && port_in(0x71, 2) == 0xffff && port_in(0x60, 4) == 0xffffffff);
+	CU_ASSERT(port_in(0x2f8, 1) == 0xff && port_in(0x71, 2) == 0xffff &&
+		  port_in(0x60, 4) == 0xffffffff);
 	CU_ASSERT(mmio_read(0xd0000000) == 0xffffffff);
 	port_out(0x20, 1, 0x11);
 	port_ins(0x1e8, 2, 4, bytes);
@@ -238,10 +256,16 @@ static void test_absent_and_wide(void)
 int main(void)
 {
 	const CU_TestInfo tests[] = {
-		{ "the driver's probe", test_probe }, { "loopback", test_loopback }, { "startup", test_startup },
-		{ "transmit", test_transmit }, { "receive", test_receive }, { "priorities", test_priority },
-		{ "backlog", test_backlog }, { "input is bounded", test_wire_is_bounded },
-		{ "absent ports, wide accesses", test_absent_and_wide }, CU_TEST_INFO_NULL,
+		{ "the driver's probe", test_probe },
+		{ "loopback", test_loopback },
+		{ "startup", test_startup },
+		{ "transmit", test_transmit },
+		{ "receive", test_receive },
+		{ "priorities", test_priority },
+		{ "backlog", test_backlog },
+		{ "input is bounded", test_wire_is_bounded },
+		{ "absent ports, wide accesses", test_absent_and_wide },
+		CU_TEST_INFO_NULL,
 	};
 
 	return fake_main("console", tests);

@@ -1,5 +1,6 @@
-/* monitor_fpstate.c - FPU and vector registers as bytes (monitor/fpstate.c): between processors that keep them at different
- * places, of damaged input, and between two real processes; as a debugger has them (monitor/fpregs.c).
+/* monitor_fpstate.c - FPU and vector registers as bytes (monitor/fpstate.c): between processors
+ * that keep them at different offsets, from damaged input, and between two real processes; and in a
+ * debugger's form (monitor/fpregs.c).
  */
 #include <CUnit/Basic.h>
 #include <elf.h>
@@ -15,7 +16,7 @@
 #include "monitor/fpregs.h"
 #include "monitor/fpstate.h"
 
-/* Two processors that know AVX and AVX-512, at different offsets, and one that knows AVX alone. */
+/* Two processors with AVX and AVX-512, at different offsets, and one with AVX alone. */
 static const struct xsave_layout here = { .offset = { 0, 0, 576, 0, 0, 832, 896, 1408 },
 					  .bytes = { 0, 0, 256, 0, 0, 64, 512, 1024 } };
 static const struct xsave_layout there = { .offset = { 0, 0, 576, 0, 0, 1088, 1152, 1664 },
@@ -52,10 +53,11 @@ static void between_layouts(void)
 	CU_ASSERT_EQUAL(in_use, 0xe7);
 }
 
-/* A stack of three whose top is register 5: a zero, a number, a NaN; and all back again. */
+/* A stack of three whose top is register 5: a zero, a number, a NaN; and back. */
 static void for_a_debugger(void)
 {
-	static const uint8_t one[10] = { 0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f }, nan[10] = { 0, 0, 0, 0, 0, 0, 0, 0xc0, 0xff, 0x7f };
+	static const uint8_t one[10] = { 0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f },
+			     nan[10] = { 0, 0, 0, 0, 0, 0, 0, 0xc0, 0xff, 0x7f };
 	struct debug_registers r = { 0 }, again = { 0 };
 	uint8_t back[512] = { 0 };
 
@@ -68,7 +70,8 @@ static void for_a_debugger(void)
 	memcpy(area + 64, nan, sizeof nan);
 	fpregs_get(area, &r);
 	CU_ASSERT_EQUAL(r.fctrl, 0x37f);
-	CU_ASSERT_EQUAL(r.ftag, 0x87ff); /* 2: the NaN, 0: the number, 1: the zero, 3: the empty ones */
+	/* 2: the NaN, 0: the number, 1: the zero, 3: the empty ones */
+	CU_ASSERT_EQUAL(r.ftag, 0x87ff);
 	CU_ASSERT(!memcmp(r.st[1], one, sizeof one) && !memcmp(r.xmm[7], area + 160 + 7 * 16, 16));
 	CU_ASSERT(!fpregs_same(&r, &again));
 	fpregs_set(back, &r);
@@ -77,7 +80,7 @@ static void for_a_debugger(void)
 	CU_ASSERT_EQUAL(back[4], 0xe0);
 }
 
-/* What is not in use does not travel, and so is no reason to refuse. */
+/* What is not in use is not sent, and so is no reason to refuse. */
 static void to_a_smaller_processor(void)
 {
 	int n = fill(0x7);
@@ -93,7 +96,8 @@ static void cut_anywhere(void)
 	int n = fill(0xe7);
 
 	for (int bytes = 0; bytes < n; bytes++)
-		CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, bytes, other, 2688, why, sizeof why), -1);
+		CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, bytes, other, 2688, why, sizeof why),
+				-1);
 }
 
 static void damaged(void)
@@ -106,16 +110,17 @@ static void damaged(void)
 	packed[0] ^= 1;
 	for (int at = first_part; at < first_part + 8; at++) {
 		packed[at] ^= 0x80;
-		CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, n, other, 2688, why, sizeof why), -1);
+		CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, n, other, 2688, why, sizeof why),
+				-1);
 		packed[at] ^= 0x80;
 	}
 	packed[8 + 26] = 0xff; /* bits of MXCSR that no processor has: ptrace would refuse them */
 	CU_ASSERT_EQUAL(fpstate_unpack(&there, packed, n, other, 2688, why, sizeof why), -1);
 }
 
-/* --- real processes --- */
+/* ---- real processes ---- */
 
-/* Stops itself, then says whether %xmm5 holds `value` by its exit status. */
+/* Stops itself; its exit status then says whether %xmm5 holds `value`. */
 static pid_t start_process(uint32_t value, bool set)
 {
 	pid_t pid = fork();
@@ -130,7 +135,8 @@ static pid_t start_process(uint32_t value, bool set)
 		_exit(2);
 	if (set)
 		__asm__ volatile("movd %0, %%xmm5" :: "r"(value) : "xmm5");
-	__asm__ volatile("pxor %%xmm6, %%xmm6; int3; movd %%xmm5, %0" : "=r"(found) :: "xmm6", "memory");
+	__asm__ volatile("pxor %%xmm6, %%xmm6; int3; movd %%xmm5, %0"
+			 : "=r"(found)::"xmm6", "memory");
 	_exit(found == value ? 0 : 1);
 }
 

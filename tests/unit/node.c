@@ -1,5 +1,6 @@
-/* node.c - messages of the node daemon: which node plays a role, queues, routing between two nets; and
- * its options. What it decides, loads and keeps: node_plans.c, node_guest.c, node_pages.c. */
+/* node.c - messages of the node daemon: which node has a role, queues, routing between two nets;
+ * and its options.  Its decisions, its loading and its pages: node_plans.c, node_guest.c,
+ * node_pages.c. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -16,7 +17,7 @@
 #include "vmm/node/wire/net.h"
 #include "vmm/node/node.h"
 
-/* --- roles ---------------------------------------------------------------------------------------------------------- */
+/* ---- roles ---- */
 
 static void test_roles(void)
 {
@@ -32,10 +33,11 @@ static void test_roles(void)
 	CU_ASSERT_EQUAL(net_vnode_node(-1, 4), -1);
 	CU_ASSERT_EQUAL(net_vnode_node(VNODE_CPU(MAX_CPUS), 4), -1);
 	CU_ASSERT_EQUAL(net_vnode_node(VNODE_CLI + 1, 4), -1);
-	CU_ASSERT_EQUAL(net_vnode_node(VNODE_HOME_BASE, 4), -1); /* where homes are, the page protocol knows */
+	/* where homes are, the page protocol knows */
+	CU_ASSERT_EQUAL(net_vnode_node(VNODE_HOME_BASE, 4), -1);
 }
 
-/* --- connections and nets ------------------------------------------------------------------------------------------- */
+/* ---- connections and nets ---- */
 
 struct end { /* what one end of a pair saw */
 	unsigned messages, closed, written;
@@ -68,7 +70,8 @@ static void on_end_written(struct conn *conn)
 	end->written++;
 }
 
-static const struct conn_handler end_handler = { LINK_NODE_TO_IOSRV, on_end_message, on_end_closed, on_end_written };
+static const struct conn_handler end_handler = { LINK_NODE_TO_IOSRV, on_end_message, on_end_closed,
+						 on_end_written };
 
 static void make_pair(struct event_base *base, struct conn *conn[2], struct end end[2])
 {
@@ -79,8 +82,9 @@ static void make_pair(struct event_base *base, struct conn *conn[2], struct end 
 	conn[1] = conn_new(base, fd[1], "right", &end_handler, &end[1], 0);
 }
 
-/* More than the socket holds is queued, in order, up to the limit; the limit loses nothing of what was accepted. Who sent it hears
- * when what was queued is in the socket, which others may have looked into before. */
+/* More than the socket holds is queued, in order, up to the limit; nothing that was accepted is
+ * lost at the limit.  The sender is notified when what was queued is in the socket, since the
+ * receiver may have read the socket before. */
 static void test_queue(void)
 {
 	static struct end end[2];
@@ -119,7 +123,8 @@ static void test_nonsense_closes(void)
 	int fd[2];
 
 	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
-	conn_drain(conn_new(base, (send(fd[1], &header, sizeof header, 0), fd[0]), "stranger", &end_handler, &end, 0));
+	conn_drain(conn_new(base, (send(fd[1], &header, sizeof header, 0), fd[0]), "stranger",
+			    &end_handler, &end, 0));
 	CU_ASSERT_EQUAL(end.messages, 0);
 	CU_ASSERT_EQUAL(end.closed, 1);
 	CU_ASSERT_EQUAL(end.reason, -EPROTO);
@@ -127,7 +132,7 @@ static void test_nonsense_closes(void)
 	event_base_free(base);
 }
 
-/* Two nodes, and what is under way to each: one message at most. */
+/* Two nodes, and what is in flight to each: one message at most. */
 struct site {
 	struct net *net;
 	unsigned delivered, overflows;
@@ -158,12 +163,13 @@ static void receive(unsigned node, vnode_t to, const struct msg_interrupt *inter
 	net_receive(site[node].net, !node, &m);
 }
 
-static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body, uint32_t body_bytes,
-		 const void *payload, uint32_t payload_bytes)
+static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body,
+		 uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	struct site *to = &site[peer];
 
-	CU_ASSERT(ctx == &site[!peer] && !to->waits && body_bytes + payload_bytes <= sizeof to->body);
+	CU_ASSERT(ctx == &site[!peer] && !to->waits &&
+		  body_bytes + payload_bytes <= sizeof to->body);
 	if (to->full)
 		return -ENOBUFS;
 	to->header = *header;
@@ -216,15 +222,16 @@ static void test_net(void)
 	arrive(1);
 	CU_ASSERT(site[0].delivered == 1 && site[1].delivered == 1);
 	CU_ASSERT_EQUAL(site[1].last.vector, 0x31);
-	/* What came to the wrong node is passed on. */
+	/* a message at the wrong node is forwarded */
 	receive(1, VNODE_CPU(4), &interrupt);
 	arrive(0);
 	CU_ASSERT_EQUAL(site[0].delivered, 2);
 	CU_ASSERT_EQUAL(net_counts(site[0].net, 1)->sent[MSG_INTERRUPT].messages, 1);
-	CU_ASSERT_EQUAL(net_counts(site[0].net, 1)->sent[MSG_INTERRUPT].bytes, sizeof(struct msg_header) + sizeof interrupt);
+	CU_ASSERT_EQUAL(net_counts(site[0].net, 1)->sent[MSG_INTERRUPT].bytes,
+			sizeof(struct msg_header) + sizeof interrupt);
 	CU_ASSERT_EQUAL(net_counts(site[0].net, 1)->received[MSG_INTERRUPT].messages, 1);
-	/* A carrier that takes no more is told of once; a role that nobody plays is dropped with a line; so is everything while
-	 * there is no carrier. */
+	/* A carrier that takes no more is reported once.  A message to a role that no node has is
+	 * dropped with a line; so is every message while there is no carrier. */
 	site[1].full = true;
 	net_send(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
 	net_send(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
@@ -237,7 +244,8 @@ static void test_net(void)
 	free_sites();
 }
 
-/* A CPU that moves: news replace what is older, and what comes for a CPU that is not here any more is passed on. */
+/* A CPU that moves: news replace older news, and messages for a CPU that is not here any more are
+ * forwarded. */
 static void test_places(void)
 {
 	struct msg_interrupt interrupt = { .cpu_mask = 1, .vector = 0x31 };
@@ -260,19 +268,22 @@ static void test_places(void)
 	free_sites();
 }
 
-/* --- options -------------------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static void test_options(void)
 {
-	static const struct { bool good; const char *line; } cases[] = {
-		{ true, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 256 --log-fd 3 --kernel k --cmdline c --initrd a --initrd b" },
+	static const struct { bool good; const char *line;
+	} cases[] = {
+		{ true, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 256 --log-fd 3 --kernel k "
+			"--cmdline c --initrd a --initrd b" },
 		{ true, "--dir /d --node 1 --hosts 2 --cpus 2 --mem 256" },
 		{ false, "--dir /d --node 2 --hosts 2 --cpus 2 --mem 256" },
 		{ false, "--dir /d --node 0 --hosts 2 --cpus 1 --mem 256 --kernel k --cmdline c" },
 		{ false, "--dir /d --node 0 --hosts 1 --cpus 33 --mem 256 --kernel k --cmdline c" },
 		{ false, "--dir /d --node 0 --hosts 1 --cpus 0 --mem 256 --kernel k --cmdline c" },
 		{ false, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 8 --kernel k --cmdline c" },
-		{ false, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 100000 --kernel k --cmdline c" },
+		{ false,
+		  "--dir /d --node 0 --hosts 1 --cpus 1 --mem 100000 --kernel k --cmdline c" },
 		{ false, "--dir /d --node 0 --hosts 1 --cpus 1x --mem 256 --kernel k --cmdline c" },
 		{ false, "--dir /d --node 0 --hosts 1 --cpus 1 --mem 256" },
 		{ false, "--node 0 --hosts 1 --cpus 1 --mem 256 --kernel k --cmdline c" },
@@ -286,9 +297,11 @@ static void test_options(void)
 		int argc = 1;
 
 		snprintf(line, sizeof line, "%s", cases[i].line);
-		for (char *word = strtok_r(line, " ", &save); word; word = strtok_r(NULL, " ", &save))
+		for (char *word = strtok_r(line, " ", &save); word;
+		     word = strtok_r(NULL, " ", &save))
 			argv[argc++] = word;
-		CU_ASSERT_EQUAL(node_options_parse(&o, argc, argv, why, sizeof why) == 0, cases[i].good);
+		CU_ASSERT_EQUAL(node_options_parse(&o, argc, argv, why, sizeof why) == 0,
+				cases[i].good);
 		CU_ASSERT_EQUAL(why[0] == 0, cases[i].good);
 		if (i == 0)
 			CU_ASSERT(o.n_initrds == 2 && o.log_fd == 3 && !strcmp(o.initrd[1], "b"));
@@ -300,7 +313,7 @@ int main(void)
 	CU_pSuite suite;
 	unsigned failed;
 
-	log_open("test", open("/dev/null", O_WRONLY), LOG_ERROR); /* what is refused here is refused on purpose */
+	log_open("test", open("/dev/null", O_WRONLY), LOG_ERROR); /* the errors here are intended */
 	if (CU_initialize_registry() != CUE_SUCCESS)
 		return EXIT_FAILURE;
 	suite = CU_add_suite("node", NULL, NULL);

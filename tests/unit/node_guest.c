@@ -1,4 +1,5 @@
-/* node_guest.c - what stands in the guest's RAM when it starts: the kernel, its boot parameters, the MP table. */
+/* node_guest.c - the contents of the guest's RAM at its start: the kernel, its boot parameters, the
+ * MP table. */
 #include <CUnit/Basic.h>
 #include <asm/bootparam.h>
 #include <elf.h>
@@ -11,8 +12,9 @@
 #include "vmm/node/load/bootparams.h"
 #include "vmm/node/load/kernel_load.h"
 #include "vmm/node/load/mptable.h"
+#include "vmm/node/load/nodes.h"
 
-/* --- kernel --------------------------------------------------------------------------------------------------------- */
+/* ---- kernel ---- */
 
 struct kernel_file {
 	Elf32_Ehdr header;
@@ -26,20 +28,38 @@ struct kernel_file {
 static struct kernel_file good_kernel(void)
 {
 	struct kernel_file k = {
-		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32, ELFDATA2LSB, EV_CURRENT },
-			    .e_type = ET_EXEC, .e_machine = EM_386, .e_version = EV_CURRENT, .e_entry = 0x1000010,
-			    .e_phoff = sizeof(Elf32_Ehdr), .e_ehsize = sizeof(Elf32_Ehdr), .e_phentsize = sizeof(Elf32_Phdr),
+		.header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32,
+					 ELFDATA2LSB, EV_CURRENT },
+			    .e_type = ET_EXEC,
+			    .e_machine = EM_386,
+			    .e_version = EV_CURRENT,
+			    .e_entry = 0x1000010,
+			    .e_phoff = sizeof(Elf32_Ehdr),
+			    .e_ehsize = sizeof(Elf32_Ehdr),
+			    .e_phentsize = sizeof(Elf32_Phdr),
 			    .e_phnum = 2 },
 		.bytes = "text and data of the smallest kernel there is",
 	};
 
-	k.segment[0] = (Elf32_Phdr){ .p_type = PT_LOAD, .p_offset = offsetof(struct kernel_file, bytes), .p_vaddr = 0xc1000000,
-				     .p_paddr = 0x1000000, .p_filesz = 32, .p_memsz = 32 };
-	k.segment[1] = (Elf32_Phdr){ .p_type = PT_LOAD, .p_offset = offsetof(struct kernel_file, bytes) + 32,
-				     .p_vaddr = 0xc1001000, .p_paddr = 0x1001000, .p_filesz = 16, .p_memsz = 0x3000 };
-	k.section[1] = (Elf32_Shdr){ .sh_type = SHT_SYMTAB, .sh_offset = offsetof(struct kernel_file, symbol), .sh_link = 2,
-				     .sh_size = sizeof k.symbol, .sh_entsize = sizeof *k.symbol };
-	k.section[2] = (Elf32_Shdr){ .sh_type = SHT_STRTAB, .sh_offset = offsetof(struct kernel_file, names),
+	k.segment[0] = (Elf32_Phdr){ .p_type = PT_LOAD,
+				     .p_offset = offsetof(struct kernel_file, bytes),
+				     .p_vaddr = 0xc1000000,
+				     .p_paddr = 0x1000000,
+				     .p_filesz = 32,
+				     .p_memsz = 32 };
+	k.segment[1] = (Elf32_Phdr){ .p_type = PT_LOAD,
+				     .p_offset = offsetof(struct kernel_file, bytes) + 32,
+				     .p_vaddr = 0xc1001000,
+				     .p_paddr = 0x1001000,
+				     .p_filesz = 16,
+				     .p_memsz = 0x3000 };
+	k.section[1] = (Elf32_Shdr){ .sh_type = SHT_SYMTAB,
+				     .sh_offset = offsetof(struct kernel_file, symbol),
+				     .sh_link = 2,
+				     .sh_size = sizeof k.symbol,
+				     .sh_entsize = sizeof *k.symbol };
+	k.section[2] = (Elf32_Shdr){ .sh_type = SHT_STRTAB,
+				     .sh_offset = offsetof(struct kernel_file, names),
 				     .sh_size = sizeof k.names };
 	k.symbol[1] = (Elf32_Sym){ .st_name = 1, .st_value = VMP_ABI_VERSION, .st_shndx = SHN_ABS };
 	memcpy(k.names + 1, "vmp_abi_version", 16);
@@ -49,7 +69,8 @@ static struct kernel_file good_kernel(void)
 enum { RAM_BYTES = 32 << 20 };
 static uint8_t *ram;
 
-static int load(const struct kernel_file *k, size_t bytes, struct kernel_image *image, char *why, size_t why_bytes)
+static int load(const struct kernel_file *k, size_t bytes, struct kernel_image *image, char *why,
+		size_t why_bytes)
 {
 	char path[] = "/tmp/vmp-test-kernel-XXXXXX";
 	int fd = mkstemp(path), result;
@@ -81,9 +102,11 @@ static void test_kernel_load(void)
 	CU_ASSERT_EQUAL(load(&k, sizeof k, &image, why, sizeof why), 0);
 	CU_ASSERT(image.entry == 0x1000010 && image.first == 0x1000000 && image.end == 0x1004000 &&
 		  image.file_end == 0x1001010);
-	CU_ASSERT(!memcmp(ram + 0x1000000, k.bytes, 32) && !memcmp(ram + 0x1001000, k.bytes + 32, 16));
+	CU_ASSERT(!memcmp(ram + 0x1000000, k.bytes, 32) &&
+		  !memcmp(ram + 0x1001000, k.bytes + 32, 16));
 
-	k.header.e_shoff = offsetof(struct kernel_file, section), k.header.e_shentsize = sizeof(Elf32_Shdr);
+	k.header.e_shoff = offsetof(struct kernel_file, section),
+	k.header.e_shentsize = sizeof(Elf32_Shdr);
 	k.header.e_shnum = 3, k.header.e_shstrndx = 2;
 	CU_ASSERT_EQUAL(load(&k, sizeof k, &image, why, sizeof why), 0);
 	bad = k, bad.symbol[1].st_value++, expect_refused(bad, sizeof bad, "another version");
@@ -97,18 +120,22 @@ static void test_kernel_load(void)
 	bad = k, bad.header.e_machine = EM_X86_64, expect_refused(bad, sizeof bad, "32-bit x86");
 	bad = k, bad.header.e_type = ET_DYN, expect_refused(bad, sizeof bad, "not an executable");
 	bad = k, bad.header.e_entry = 0xc1000010, expect_refused(bad, sizeof bad, "entry");
-	bad = k, bad.segment[1].p_paddr = RAM_BYTES - 0x1000, expect_refused(bad, sizeof bad, "fit");
+	bad = k, bad.segment[1].p_paddr = RAM_BYTES - 0x1000,
+	expect_refused(bad, sizeof bad, "fit");
 	bad = k, bad.segment[1].p_paddr = 0xfffff000, expect_refused(bad, sizeof bad, "fit");
 	bad = k, bad.segment[0].p_paddr = 0x10000, expect_refused(bad, sizeof bad, "below 1 MiB");
 	bad = k, bad.segment[0].p_memsz = 8, expect_refused(bad, sizeof bad, "more bytes");
 	bad = k, bad.segment[0].p_offset = 0xfffffff0, expect_refused(bad, sizeof bad, "shorter");
-	bad = k, bad.segment[0].p_type = bad.segment[1].p_type = PT_NOTE, expect_refused(bad, sizeof bad, "nothing to load");
-	CU_ASSERT_EQUAL(kernel_load("/nonexistent/vmlinux", ram, RAM_BYTES, &image, why, sizeof why), -1);
+	bad = k, bad.segment[0].p_type = bad.segment[1].p_type = PT_NOTE,
+	expect_refused(bad, sizeof bad, "nothing to load");
+	CU_ASSERT_EQUAL(kernel_load("/nonexistent/vmlinux", ram, RAM_BYTES, &image, why,
+				    sizeof why),
+			-1);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "make"));
 	free(ram);
 }
 
-/* --- tables --------------------------------------------------------------------------------------------------------- */
+/* ---- tables ---- */
 
 static uint8_t sum(const uint8_t *p, size_t n)
 {
@@ -133,8 +160,10 @@ static void test_mptable(void)
 		memcpy(&address, table + 4, 4);
 		memcpy(&length, table + 16 + 4, 2);
 		memcpy(&entries, table + 16 + 34, 2);
-		CU_ASSERT(!memcmp(table, "_MP_", 4) && !sum(table, 16) && address == VMP_MP_TABLE_GPA + 16);
-		CU_ASSERT(!memcmp(table + 16, "PCMP", 4) && !sum(table + 16, length) && 16u + length == bytes);
+		CU_ASSERT(!memcmp(table, "_MP_", 4) && !sum(table, 16) &&
+			  address == VMP_MP_TABLE_GPA + 16);
+		CU_ASSERT(!memcmp(table + 16, "PCMP", 4) && !sum(table + 16, length) &&
+			  16u + length == bytes);
 		for (unsigned i = 0; i < entries && at < bytes; i++) {
 			uint8_t type = table[at];
 
@@ -147,7 +176,8 @@ static void test_mptable(void)
 			at += entry_bytes[type];
 		}
 		CU_ASSERT_EQUAL(at, bytes);
-		CU_ASSERT(count[0] == n_cpus && count[1] == 1 && count[2] == 1 && count[3] == 15 && count[4] == 2);
+		CU_ASSERT(count[0] == n_cpus && count[1] == 1 && count[2] == 1 && count[3] == 15 &&
+			  count[4] == 2);
 	}
 }
 
@@ -159,10 +189,52 @@ static void test_bootparams(void)
 	bootparams_build(&b, 64 << 20, 0x3000000, 1000);
 	CU_ASSERT(b.e820_entries == 3 && b.e820_table[2].addr == 1 << 20 &&
 		  b.e820_table[2].addr + b.e820_table[2].size == 64 << 20);
-	CU_ASSERT(b.hdr.ramdisk_image == 0x3000000 && b.hdr.ramdisk_size == 1000 && b.hdr.cmd_line_ptr == VMP_CMDLINE_GPA);
+	CU_ASSERT(b.hdr.ramdisk_image == 0x3000000 && b.hdr.ramdisk_size == 1000 &&
+		  b.hdr.cmd_line_ptr == VMP_CMDLINE_GPA);
 	CU_ASSERT(b.hdr.hardware_subarch == VMP_HARDWARE_SUBARCH && b.acpi_rsdp_addr == 0);
 	bootparams_build(&b, 64 << 20, 0x3000000, 0);
 	CU_ASSERT(b.hdr.ramdisk_image == 0);
+}
+
+static void check_plan(uint32_t ram_pages, gfn_t taken, unsigned hosts, unsigned cpus,
+		       unsigned count)
+{
+	uint8_t host[MAX_CPUS], table[NODES_TABLE_BYTES];
+	struct nodes_plan plan;
+	uint32_t end;
+
+	for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++)
+		host[cpu] = (uint8_t)(cpu % hosts);
+	memset(&plan, 0xaa, sizeof plan);
+	nodes_plan(&plan, ram_pages, taken, hosts, cpus, host);
+	CU_ASSERT_EQUAL(plan.count, count);
+	memset(table, 0xaa, sizeof table);
+	nodes_build(table, &plan);
+	for (unsigned n = 0; n < count; n++) {
+		memcpy(&end, table + VMP_NODES_END + 4 * n, 4);
+		CU_ASSERT_EQUAL(end, plan.end[n]);
+		CU_ASSERT(plan.end[n] > (n ? plan.end[n - 1] : taken));
+		if (n > 1)
+			CU_ASSERT_EQUAL(plan.end[n] - plan.end[n - 1], plan.end[1] - plan.end[0]);
+	}
+	memcpy(&end, table + VMP_NODES_END + 4 * count, 4);
+	CU_ASSERT_EQUAL(end, 0);
+	if (count)
+		CU_ASSERT_EQUAL(plan.end[count - 1], ram_pages);
+	for (unsigned cpu = 0; cpu < cpus; cpu++)
+		CU_ASSERT_EQUAL(table[VMP_NODES_CPU + cpu], count ? host[cpu] % count : 0);
+}
+
+static void test_nodes(void)
+{
+	check_plan(65536, 8000, 1, 2, 0);
+	check_plan(65536, 8000, 2, 2, 2);
+	check_plan(65536, 8000, 8, 16, 8);
+	check_plan(262144, 8000, 32, 32, 32);
+	check_plan(65536, 8000, 32, 32, 28); /* parts of 8 MiB, and four hosts have CPUs alone */
+	check_plan(8192, 8000, 2, 2, 0);
+	check_plan(8192, 9000, 2, 2, 0);
+	check_plan(16384 + 512, 8000, 2, 4, 2); /* RAM need not end where a block does */
 }
 
 int main(void)
@@ -176,6 +248,7 @@ int main(void)
 	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
 	CU_add_test(suite, "MP table", test_mptable);
 	CU_add_test(suite, "boot parameters", test_bootparams);
+	CU_add_test(suite, "hosts as nodes", test_nodes);
 	CU_basic_run_tests();
 	failed = CU_get_number_of_failures();
 	CU_cleanup_registry();

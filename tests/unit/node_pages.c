@@ -1,10 +1,15 @@
 /* node_pages.c - which pages a host keeps: for how long against requests, and how many. */
 #include <CUnit/Basic.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include "vmm/node/pages/batch.h"
+#include "vmm/node/pages/extract.h"
 #include "vmm/node/pages/hold.h"
 #include "vmm/node/pages/share.h"
 
-/* --- how long a page stays ------------------------------------------------------------------------------------------- */
+/* ---- how long a page stays ---- */
 
 enum { HOLD_GFN = 7, US = 1000 };
 static const uint64_t HOLD_START = 1000000000;
@@ -22,11 +27,15 @@ static void test_hold_between_writers(void)
 	struct page_hold hold = { 0 };
 	uint64_t now = HOLD_START;
 
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, true, now), 0); /* nothing is known of it */
+	/* nothing is known of it */
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, true, now), 0);
 	hold_arrived(&hold, HOLD_GFN, now);
 	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now), HOLD_MIN_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now + 30 * US), HOLD_MIN_US - 30);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now + HOLD_MIN_US * US), 0);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now + 30 * US),
+			HOLD_MIN_US - 30);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false,
+				now + HOLD_MIN_US * US),
+			0);
 	come_back(&hold, &now, 500);
 	CU_ASSERT_EQUAL(hold.writer_us, 2 * HOLD_MIN_US);
 	/* It comes in two steps, to read and then to write: it has come back once. */
@@ -46,10 +55,12 @@ static void test_hold_between_writers(void)
 	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MIN_US);
 }
 
-/* Threads that take turns at a page: the next one spins on it, asks when it has lost its copy, and must not wait for a timer. */
+/* Threads that take turns at a page: the next one spins on it, requests it when it has lost its
+ * copy, and must not wait for a timer. */
 static void test_hold_in_turns(void)
 {
-	enum { NEXT_REQUEST_US = 36 }; /* measured: from the right to write here until the next host's request is here */
+	/* measured: from the right to write here until the next host's request arrives */
+	enum { NEXT_REQUEST_US = 36 };
 	struct page_hold hold = { 0 };
 	uint64_t now = HOLD_START;
 
@@ -59,6 +70,25 @@ static void test_hold_in_turns(void)
 		now += NEXT_REQUEST_US * US;
 		CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now), 0);
 	}
+}
+
+/* Without MECHANISM_HOLD a page stays for one instruction of the CPU that requested it, between
+ * writers too. */
+static void test_hold_one(void)
+{
+	struct page_hold hold = { 0 };
+	uint64_t now = HOLD_START;
+
+	CU_ASSERT_EQUAL(hold_one_us(&hold, HOLD_GFN, true, now), 0); /* nothing is known of it */
+	come_back(&hold, &now, 500);
+	CU_ASSERT_EQUAL(hold_one_us(&hold, HOLD_GFN, true, now), HOLD_POLL_US);
+	CU_ASSERT_EQUAL(hold_one_us(&hold, HOLD_GFN, true, now + HOLD_RUN_MAX_US * US),
+			HOLD_INSN_US); /* the CPU does not run: it has had its time */
+	come_back(&hold, &now, 500);
+	CU_ASSERT_EQUAL(hold_one_us(&hold, HOLD_GFN, true, now), HOLD_POLL_US);
+	now += 30 * US;
+	CU_ASSERT_EQUAL(hold_one_us(&hold, HOLD_GFN, false, now), HOLD_INSN_US);
+	CU_ASSERT_EQUAL(hold_one_us(&hold, HOLD_GFN, false, now + HOLD_INSN_US * US), 0);
 }
 
 static gfn_t next_to_go(struct share *share)
@@ -93,7 +123,7 @@ static void test_share(void)
 		CU_ASSERT_EQUAL(next_to_go(share), gfn);
 		share_went(share, gfn);
 	}
-	/* What is owned may be more than the share; then only the newest copies stay. */
+	/* owned pages may exceed the share; then only the newest copies stay */
 	share_came(share, LIMIT);
 	for (gfn_t gfn = next_to_go(share); gfn; gfn = next_to_go(share))
 		share_went(share, gfn);
@@ -111,16 +141,118 @@ static void test_hold_until_run(void)
 	const uint64_t now = HOLD_START, late = now + HOLD_RUN_MAX_US * US;
 
 	hold_arrived(&hold, HOLD_GFN, now);
-	/* Awaited: asked again and again, but not for ever. */
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, now + 500 * US), HOLD_POLL_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late - US), HOLD_POLL_US);
-	/* The CPU runs now: time for an instruction, or a critical section, from the moment that this is seen. */
+	/* awaited: asked again and again, but not for ever */
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, now + 500 * US),
+			HOLD_POLL_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late - US),
+			HOLD_POLL_US);
+	/* The CPU runs now: it has time for an instruction, or a critical section, from the moment
+	 * at which this is noticed. */
 	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late), HOLD_INSN_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late + HOLD_INSN_US * US), 0);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true,
+				late + HOLD_INSN_US * US),
+			0);
 	hold_arrived(&hold, HOLD_GFN, now);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, true, now + 10 * US), HOLD_POLL_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now + 60 * US), HOLD_SECTION_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now + (60 + HOLD_SECTION_US) * US), 0);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, true, now + 10 * US),
+			HOLD_POLL_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now + 60 * US),
+			HOLD_SECTION_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false,
+				now + (60 + HOLD_SECTION_US) * US),
+			0);
+}
+
+/* ---- pages that leave together ---- */
+
+enum { FILE_PAGES = 64 };
+
+static void test_batch_is_request(void)
+{
+	enum page_right left;
+
+	CU_ASSERT(batch_is_request(MSG_DSM_READ, &left) && left == PAGE_READ);
+	CU_ASSERT(batch_is_request(MSG_DSM_FORWARD_READ, &left) && left == PAGE_READ);
+	CU_ASSERT(batch_is_request(MSG_DSM_WRITE, &left) && left == PAGE_NONE);
+	CU_ASSERT(batch_is_request(MSG_DSM_UPGRADE, &left) && left == PAGE_NONE);
+	CU_ASSERT(batch_is_request(MSG_DSM_FORWARD_WRITE, &left) && left == PAGE_NONE);
+	CU_ASSERT(batch_is_request(MSG_DSM_INVALIDATE, &left) && left == PAGE_NONE);
+	CU_ASSERT_FALSE(batch_is_request(MSG_DSM_CONFIRM, &left));
+	CU_ASSERT_FALSE(batch_is_request(MSG_DSM_GRANT_READ, &left));
+	CU_ASSERT_FALSE(batch_is_request(MSG_HELLO, &left));
+}
+
+static void test_batch_choose(void)
+{
+	const struct batch_wish wish[] = {
+		{ 9, PAGE_WRITE, PAGE_READ, false },
+		{ 3, PAGE_WRITE, PAGE_NONE, false },
+		{ 5, PAGE_READ, PAGE_READ, false },  /* stays */
+		{ 4, PAGE_WRITE, PAGE_NONE, true },  /* is held */
+		{ 9, PAGE_WRITE, PAGE_NONE, false }, /* the second of its page */
+		{ 7, PAGE_NONE, PAGE_NONE, false },  /* is not here */
+		{ 6, PAGE_READ, PAGE_NONE, false },
+	};
+	struct batch_wish many[EXTRACT_MOST + 3];
+	struct staged page[EXTRACT_MOST];
+
+	CU_ASSERT_EQUAL(batch_choose(wish, 0, page), 0);
+	CU_ASSERT_EQUAL_FATAL(batch_choose(wish, 7, page), 3);
+	CU_ASSERT(page[0].gfn == 3 && page[0].had == PAGE_WRITE && page[0].left == PAGE_NONE);
+	CU_ASSERT(page[1].gfn == 6 && page[1].had == PAGE_READ && page[1].left == PAGE_NONE);
+	CU_ASSERT(page[2].gfn == 9 && page[2].had == PAGE_WRITE && page[2].left == PAGE_READ);
+	for (unsigned i = 0; i < EXTRACT_MOST + 3; i++)
+		many[i] = (struct batch_wish){ 100 - i, PAGE_WRITE, PAGE_READ, false };
+	CU_ASSERT_EQUAL(batch_choose(many, EXTRACT_MOST + 3, page), EXTRACT_MOST);
+	CU_ASSERT_EQUAL(page[0].gfn, 100 - EXTRACT_MOST + 1);
+}
+
+static void test_runs(void)
+{
+	const gfn_t gfn[] = { 3, 4, 5, 9, 10, 12 };
+
+	CU_ASSERT_EQUAL(extract_run(gfn, 6), 3);
+	CU_ASSERT_EQUAL(extract_run(gfn, 2), 2);
+	CU_ASSERT_EQUAL(extract_run(gfn + 3, 3), 2);
+	CU_ASSERT_EQUAL(extract_run(gfn + 5, 1), 1);
+}
+
+/* Pages leave a file that is mapped elsewhere too, with their contents, and come back. */
+static void test_extract(void)
+{
+	static uint8_t contents[EXTRACT_MOST * PAGE_BYTES];
+	const gfn_t gfn[] = { 2, 3, 4, 8, 9, 60 };
+	const size_t bytes = FILE_PAGES * PAGE_BYTES;
+	int fd = memfd_create("pages", MFD_CLOEXEC);
+	uint8_t *ram, *other;
+	struct extract *extract;
+
+	CU_ASSERT_FATAL(fd >= 0 && ftruncate(fd, (off_t)bytes) == 0);
+	ram = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	other = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	CU_ASSERT_FATAL(ram != MAP_FAILED && other != MAP_FAILED);
+	extract = extract_new(fd, ram);
+	for (unsigned written = 0; written < 2; written++) {
+		for (unsigned i = 0; i < FILE_PAGES; i++)
+			memset(other + i * PAGE_BYTES, (int)(i + 1), PAGE_BYTES);
+		extract_pages(extract, gfn, 6, written, contents);
+		for (unsigned i = 0; i < 6; i++) {
+			CU_ASSERT_EQUAL(contents[i * PAGE_BYTES], gfn[i] + 1);
+			CU_ASSERT_EQUAL(contents[(i + 1) * PAGE_BYTES - 1], gfn[i] + 1);
+			CU_ASSERT_EQUAL(other[gfn[i] * PAGE_BYTES], 0);
+		}
+		CU_ASSERT_EQUAL(other[5 * PAGE_BYTES], 6);
+		extract_put_back(extract, gfn, 6, contents);
+		for (unsigned i = 0; i < FILE_PAGES; i++)
+			CU_ASSERT_EQUAL(other[(i + 1) * PAGE_BYTES - 1], i + 1);
+	}
+	extract_punch(extract, 7);
+	CU_ASSERT_EQUAL(other[7 * PAGE_BYTES], 0);
+	extract_pages(extract, gfn, 1, false, NULL);
+	CU_ASSERT_EQUAL(other[2 * PAGE_BYTES], 0);
+	munmap(ram, bytes);
+	munmap(other, bytes);
+	close(fd);
+	extract_free(extract);
 }
 
 int main(void)
@@ -133,8 +265,13 @@ int main(void)
 	suite = CU_add_suite("pages that a host keeps", NULL, NULL);
 	CU_add_test(suite, "a page between writers", test_hold_between_writers);
 	CU_add_test(suite, "a page that is taken in turns does not wait", test_hold_in_turns);
+	CU_add_test(suite, "without holds, one instruction", test_hold_one);
 	CU_add_test(suite, "a host keeps to its share", test_share);
 	CU_add_test(suite, "a page stays until it is used", test_hold_until_run);
+	CU_add_test(suite, "which messages may be served together", test_batch_is_request);
+	CU_add_test(suite, "which pages are staged", test_batch_choose);
+	CU_add_test(suite, "pages that follow each other", test_runs);
+	CU_add_test(suite, "pages leave all processes, and come back", test_extract);
 	CU_basic_run_tests();
 	failed = CU_get_number_of_failures();
 	CU_cleanup_registry();

@@ -1,5 +1,6 @@
-/* node_plans.c - what node 0 decides, as pure code: which CPUs move, which hosts may come and go and who gets their homes and
- * CPUs, and where the policies want CPUs to run; and which processors a host gives its CPUs. */
+/* node_plans.c - node 0's decisions, as pure code: which CPUs move, which hosts may be added and
+ * removed and which hosts get their homes and CPUs, and where the policies want CPUs to run; and
+ * which processors a host gives its CPUs. */
 #include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdio.h>
@@ -7,14 +8,16 @@
 #include <string.h>
 #include "base/wire.h"
 #include "dsm/dsm.h"
+#include "vmm/node/pages/batch.h"
 #include "vmm/node/hosts/hostplan.h"
 #include "vmm/node/moves/movequeue.h"
 #include "vmm/shared/placement.h"
 #include "vmm/node/moves/processors.h"
 #include "vmm/node/node.h"
+#include "vmm/node/pages/wants.h"
 #include "vmm/node/poll.h"
 
-/* --- moves of CPUs -------------------------------------------------------------------------------------------------- */
+/* ---- moves of CPUs ---- */
 
 static enum move_action begin(struct movequeue *q, const char *complaint)
 {
@@ -29,7 +32,9 @@ static enum move_action begin(struct movequeue *q, const char *complaint)
 
 static enum move_action report(struct movequeue *q, enum cpu_step step, int error)
 {
-	return movequeue_step(q, &(struct msg_cpu_step){ .cpu = q->wait[0].move.cpu, .move = q->number, .step = step,
+	return movequeue_step(q, &(struct msg_cpu_step){ .cpu = q->wait[0].move.cpu,
+							 .move = q->number,
+							 .step = step,
 							 .error = error });
 }
 
@@ -45,9 +50,14 @@ static void test_moves_one_by_one(void)
 	CU_ASSERT_EQUAL(report(&q, STEP_TAKEN, 0), MOVE_NOTHING);
 	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_GIVE);
 	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_NOTHING);
-	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 0, q.number - 1, STEP_TAKEN, 0, 0, 0 }), MOVE_NOTHING);
-	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 1, q.number, STEP_TAKEN, 0, 0, 0 }), MOVE_NOTHING);
-	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 0, q.number, 9, 0, 0, 0 }), MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 0, q.number - 1, STEP_TAKEN, 0,
+								   0, 0 }),
+			MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q,
+				       &(struct msg_cpu_step){ 1, q.number, STEP_TAKEN, 0, 0, 0 }),
+			MOVE_NOTHING);
+	CU_ASSERT_EQUAL(movequeue_step(&q, &(struct msg_cpu_step){ 0, q.number, 9, 0, 0, 0 }),
+			MOVE_NOTHING);
 	CU_ASSERT_EQUAL(report(&q, STEP_TAKEN, 0), MOVE_DONE);
 	movequeue_pop(&q);
 	CU_ASSERT(q.n == 1 && q.wait[0].client == 1);
@@ -64,14 +74,19 @@ static void test_moves_one_by_one(void)
 
 static void test_moves_refused(void)
 {
-	static const struct { uint32_t cpu, host; const char *complaint; } wrong[] = {
-		{ 3, 0, "no CPU 3" }, { UINT32_MAX, 0, "no CPU" }, { 0, 2, "no host 2" }, { 1, UINT32_MAX, "no host" },
+	static const struct { uint32_t cpu, host; const char *complaint;
+	} wrong[] = {
+		{ 3, 0, "no CPU 3" },
+		{ UINT32_MAX, 0, "no CPU" },
+		{ 0, 2, "no host 2" },
+		{ 1, UINT32_MAX, "no host" },
 		{ 1, 1, "CPU 1 is on host 1 already" },
 	};
 	static struct movequeue q;
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { wrong[i].cpu, 0, wrong[i].host, 0 }, 0 }));
+		CU_ASSERT(movequeue_push(&q, &(struct move_request){
+						     { wrong[i].cpu, 0, wrong[i].host, 0 }, 0 }));
 		CU_ASSERT_EQUAL(begin(&q, wrong[i].complaint), MOVE_FAILED);
 		movequeue_pop(&q);
 	}
@@ -80,22 +95,30 @@ static void test_moves_refused(void)
 	CU_ASSERT(!movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, 0 }));
 }
 
-/* --- hosts that come and go ------------------------------------------------------------------------------------------ */
+/* ---- hosts that come and go ---- */
 
 static void test_host_queue(void)
 {
 	static struct hostqueue q;
 
 	for (unsigned i = 0; i < MAX_HOST_REQUESTS; i++)
-		CU_ASSERT(hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, i, "", 0 }));
+		CU_ASSERT(
+			hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, i, "", 0 }));
 	CU_ASSERT(!hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, 0, "", 0 }));
 	hostqueue_pop(&q);
 	CU_ASSERT(q.n == MAX_HOST_REQUESTS - 1 && q.wait[0].client == 1);
 	q = (struct hostqueue){ 0 };
 	for (unsigned host = 0; host < 4; host++)
-		hostqueue_push(&q, &(struct host_request){ { .op = host == 2 ? HOST_ADD : HOST_REMOVE, .host = host }, 0, "", 0 });
-	hostqueue_push(&q, &(struct host_request){ { .op = HOST_REMOVE, .host = UINT32_MAX }, 0, "", 0 });
-	CU_ASSERT_EQUAL(hostplan_staying(&q, 0, 0x1f), 0x15); /* 0 does not go, 2 comes, there is no such host as the last */
+		hostqueue_push(&q,
+			       &(struct host_request){
+				       { .op = host == 2 ? HOST_ADD : HOST_REMOVE, .host = host },
+				       0,
+				       "",
+				       0 });
+	hostqueue_push(&q, &(struct host_request){
+				   { .op = HOST_REMOVE, .host = UINT32_MAX }, 0, "", 0 });
+	/* 0 is not removed, 2 is added, and there is no such host as the last */
+	CU_ASSERT_EQUAL(hostplan_staying(&q, 0, 0x1f), 0x15);
 	CU_ASSERT_EQUAL(hostplan_staying(&q, 2, 0x1f), 0x17);
 	CU_ASSERT_EQUAL(hostplan_staying(&q, 5, 0x1f), 0x1f);
 	CU_ASSERT_EQUAL(hostplan_free(1), 1);
@@ -105,14 +128,21 @@ static void test_host_queue(void)
 
 static void test_host_may_go(void)
 {
-	static const struct { uint32_t hosts, host, mem, host_mem; const char *complaint; } wrong[] = {
-		{ 3, 2, 64, 0, "no host 2" }, { 3, UINT32_MAX, 64, 0, "no host 4294967295" }, { 6, 0, 64, 0, "no host 0" },
-		{ 1, 0, 64, 0, "the last one" }, { 7, 2, 64, 31, "hold 62 MiB of the guest's 64 MiB" },
+	static const struct {
+		uint32_t hosts, host, mem, host_mem;
+		const char *complaint;
+	} wrong[] = {
+		{ 3, 2, 64, 0, "no host 2" },
+		{ 3, UINT32_MAX, 64, 0, "no host 4294967295" },
+		{ 6, 0, 64, 0, "no host 0" },
+		{ 1, 0, 64, 0, "the last one" },
+		{ 7, 2, 64, 31, "hold 62 MiB of the guest's 64 MiB" },
 	};
 	char why[200];
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-		CU_ASSERT_EQUAL(hostplan_may_go(wrong[i].hosts, wrong[i].host, wrong[i].mem, wrong[i].host_mem, why, sizeof why),
+		CU_ASSERT_EQUAL(hostplan_may_go(wrong[i].hosts, wrong[i].host, wrong[i].mem,
+						wrong[i].host_mem, why, sizeof why),
 				-EINVAL);
 		CU_ASSERT_PTR_NOT_NULL(strstr(why, wrong[i].complaint));
 	}
@@ -121,11 +151,13 @@ static void test_host_may_go(void)
 	CU_ASSERT_EQUAL(hostplan_has_room(512, 512, why, sizeof why), 0);
 	CU_ASSERT_EQUAL(hostplan_has_room(0, 0, why, sizeof why), 0);
 	CU_ASSERT_EQUAL(hostplan_has_room(3 * 256, 256, why, sizeof why), -ENOMEM);
-	CU_ASSERT_PTR_NOT_NULL(strstr(why, "holds 3 MiB, and the computers of the others have memory for 1 MiB"));
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(why, "holds 3 MiB, and the computers of the others have memory for 1 MiB"));
 	CU_ASSERT_EQUAL(hostplan_may_go(1u << 31 | 1, 31, 64, 0, why, sizeof why), 0);
 }
 
-/* Hosts come one after the other, and go again: each has its share, and every order is for a home where it is. */
+/* Hosts are added one after the other, and removed again: each has its share, and every order is
+ * for a home where it is. */
 static void test_host_homes(void)
 {
 	struct home_place places[DSM_INTERVALS] = { { 0 } };
@@ -134,10 +166,12 @@ static void test_host_homes(void)
 
 	for (unsigned round = 1; round < 2 * MAX_NODES - 1; round++) {
 		bool comes = round < MAX_NODES;
-		unsigned host = comes ? round : 2 * MAX_NODES - 1 - round, count[MAX_NODES] = { 0 }, n;
+		unsigned host = comes ? round : 2 * MAX_NODES - 1 - round, count[MAX_NODES] = { 0 },
+			 n;
 
 		hosts |= 1u << host;
-		n = comes ? hostplan_homes_for(places, hosts, host, orders) : hostplan_homes_of(places, hosts & ~(1u << host), host, orders);
+		n = comes ? hostplan_homes_for(places, hosts, host, orders)
+			  : hostplan_homes_of(places, hosts & ~(1u << host), host, orders);
 		for (unsigned i = 0; i < n; i++) {
 			CU_ASSERT_EQUAL_FATAL(orders[i].from, places[orders[i].interval].node);
 			CU_ASSERT_EQUAL_FATAL(comes ? orders[i].to : orders[i].from, host);
@@ -150,7 +184,8 @@ static void test_host_homes(void)
 		for (unsigned i = 0; i < MAX_NODES; i++) {
 			unsigned share = DSM_INTERVALS / (unsigned)__builtin_popcount(hosts);
 
-			CU_ASSERT(hosts >> i & 1 ? count[i] >= share && count[i] <= share + 8 : count[i] == 0);
+			CU_ASSERT(hosts >> i & 1 ? count[i] >= share && count[i] <= share + 8
+						 : count[i] == 0);
 		}
 	}
 }
@@ -164,9 +199,9 @@ static void test_host_cpus(void)
 	CU_ASSERT_EQUAL(hostplan_place_for_cpu(at, 5, 1u << 1 | 1u << 3), 3);
 }
 
-/* --- placement ------------------------------------------------------------------------------------------------------- */
+/* ---- placement ---- */
 
-/* Carry out all the moves: how many CPUs each host has then, as "2 1 1 0". */
+/* Makes all the moves.  Returns how many CPUs each host has then, as "2 1 1 0". */
 static const char *place(enum policy policy, struct placement_look *look)
 {
 	static char text[64];
@@ -220,12 +255,14 @@ static void test_placement(void)
 	CU_ASSERT_EQUAL(policy_of_name("away"), -EINVAL);
 }
 
-/* How many looks until a CPU moves, and which; 0: none in 20. */
-static unsigned looks_until(struct placement_auto *state, struct placement_look *look, struct placement_move *move)
+/* Returns after how long auto moves a CPU if nothing changes; 0: not within ten seconds. */
+static uint32_t ms_until(struct placement_auto *state, struct placement_look *look,
+			 struct placement_move *move)
 {
-	for (unsigned i = 1; i <= 20; i++)
+	look->window_ms = 20;
+	for (uint32_t ms = 20; ms <= 10000; ms += 20)
 		if (placement_auto(state, look, move))
-			return i;
+			return ms;
 	return 0;
 }
 
@@ -237,37 +274,49 @@ static void test_placement_towards_pages(void)
 
 	look.n_cpus = 2;
 	look.cpu[1].host = 2;
-	look.cpu[0].fetched[2] = 300;
-	look.cpu[0].fetched[3] = 100;
-	look.cpu[1].fetched[0] = 400; /* it would like to come here; only one of the two moves */
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
-	CU_ASSERT(move.cpu == 0 && move.from == 0 && move.to == 2);
-	CU_ASSERT_PTR_NOT_NULL(strstr(move.why, "75 % of the 400 pages"));
+	look.cpu[0].waited_percent = look.cpu[1].waited_percent = 40;
+	look.cpu[0].fetched[2] = 400; /* it would be better there; only one of the two moves */
+	look.cpu[1].fetched[0] = 300;
+	look.cpu[1].fetched[3] = 100;
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), AUTO_PULL_MS);
+	CU_ASSERT(move.cpu == 1 && move.from == 2 && move.to == 0);
+	CU_ASSERT_PTR_NOT_NULL(
+		strstr(move.why, "waits for pages for 40 % of its time, and 75 % of the last 400"));
 	memset(look.cpu, 0, sizeof look.cpu);
 	look.cpu[0].host = look.cpu[1].host = 2;
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0); /* together: nothing is fetched */
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0); /* together: nothing is fetched */
 
-	look.cpu[0].fetched[3] = 1000; /* it has rested by now */
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	look.cpu[0].waited_percent = 100;
+	look.cpu[0].fetched[3] = 1000; /* pages on a host without CPUs come once */
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
+	look.n_cpus = 3;
+	look.cpu[2].host = 3;
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), AUTO_PULL_MS);
 	look.cpu[0].host = 3;
 	memset(look.cpu[0].fetched, 0, sizeof look.cpu[0].fetched);
 	look.cpu[0].fetched[2] = 1000; /* and back: not so soon */
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_REST);
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), AUTO_REST_MS);
 	state = (struct placement_auto){ 0 };
+	look.cpu[0].waited_percent = AUTO_WAIT_PERCENT - 1; /* it computes */
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
+	look.cpu[0].waited_percent = AUTO_WAIT_PERCENT;
 	look.cpu[0].fetched[2] = AUTO_PAGES - 1; /* too few */
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
 	look.cpu[0].fetched[2] = look.cpu[0].fetched[1] = 500; /* from everywhere */
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
 	look.cpu[0].fetched[1] = 0;
 	look.host[2].processors = 1; /* full */
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
 	look.host[2].processors = 2;
 	look.cpu[0].fetched[2] = 500;
-	CU_ASSERT(!placement_auto(&state, &look, &move) && !placement_auto(&state, &look, &move));
+	CU_ASSERT(!placement_auto(&state, &look, &move));
 	look.cpu[0].fetched[2] = 0; /* it was only for a moment */
 	CU_ASSERT(!placement_auto(&state, &look, &move));
 	look.cpu[0].fetched[2] = 500;
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), AUTO_PULL_MS);
+	look.window_ms = 1000; /* one sample after such a long time is enough */
+	state = (struct placement_auto){ 0 };
+	CU_ASSERT(placement_auto(&state, &look, &move));
 }
 
 static void test_placement_away_from_load(void)
@@ -279,37 +328,56 @@ static void test_placement_away_from_load(void)
 	look.n_cpus = 2;
 	for (unsigned host = 0; host < 4; host++)
 		look.host[host].load_percent = 200; /* the same computer */
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
 	look.host[3].load_percent = 20;
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), AUTO_LOOKS);
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), AUTO_LOAD_MS);
 	CU_ASSERT(move.from == 0 && move.to == 3 && strstr(move.why, "load of 200 %"));
 	look.host[0].load_percent = AUTO_LOADED_PERCENT - 1;
 	state = (struct placement_auto){ 0 };
-	CU_ASSERT_EQUAL(looks_until(&state, &look, &move), 0);
+	CU_ASSERT_EQUAL(ms_until(&state, &look, &move), 0);
 }
 
-/* --- processors of a host ------------------------------------------------------------------------------------------- */
+/* ---- processors of a host ---- */
 
 static void test_processors(void)
 {
-	static const struct { uint32_t cpus; unsigned processors; bool shared; uint16_t of[5]; } rows[] = {
-		{ 0x00, 2, false, { 0 } },	      { 0x01, 1, false, { 0 } },	  { 0x03, 1, true, { 0, 0 } },
-		{ 0x02, 2, false, { 9, 1 } },	      { 0x03, 2, false, { 0, 1 } },	  { 0x05, 2, false, { 0, 9, 1 } },
-		{ 0x0a, 2, false, { 9, 1, 9, 0 } },   { 0x0f, 2, true, { 0, 1, 0, 1 } },  { 0x15, 2, true, { 0, 9, 1, 9, 0 } },
-		{ 0x11, 4, false, { 0, 9, 9, 9, 1 } }, { 0x13, 4, false, { 0, 1, 9, 9, 2 } }, { 0x1f, 4, true, { 0, 1, 2, 3, 0 } },
+	static const struct {
+		uint32_t cpus;
+		unsigned processors;
+		bool shared;
+		uint16_t of[5];
+	} rows[] = {
+		{ 0x00, 2, false, { 0 } },
+		{ 0x01, 1, false, { 0 } },
+		{ 0x03, 1, true, { 0, 0 } },
+		{ 0x02, 2, false, { 9, 1 } },
+		{ 0x03, 2, false, { 0, 1 } },
+		{ 0x05, 2, false, { 0, 9, 1 } },
+		{ 0x0a, 2, false, { 9, 1, 9, 0 } },
+		{ 0x0f, 2, true, { 0, 1, 0, 1 } },
+		{ 0x15, 2, true, { 0, 9, 1, 9, 0 } },
+		{ 0x11, 4, false, { 0, 9, 9, 9, 1 } },
+		{ 0x13, 4, false, { 0, 1, 9, 9, 2 } },
+		{ 0x1f, 4, true, { 0, 1, 2, 3, 0 } },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		uint16_t processor[MAX_CPUS] = { 9, 9, 9, 9, 9 };
 
-		CU_ASSERT_EQUAL(processors_deal(rows[i].cpus, rows[i].processors, processor), rows[i].shared);
+		CU_ASSERT_EQUAL(processors_deal(rows[i].cpus, rows[i].processors, processor),
+				rows[i].shared);
 		for (unsigned cpu = 0; cpu < 5; cpu++)
-			CU_ASSERT_EQUAL(processor[cpu], rows[i].cpus >> cpu & 1 ? rows[i].of[cpu] : 9);
+			CU_ASSERT_EQUAL(processor[cpu],
+					rows[i].cpus >> cpu & 1 ? rows[i].of[cpu] : 9);
 	}
 }
 
-/* The daemon's clock is not looked at here. */
+/* poll.c's clock is not used in this test */
 uint64_t node_now_ns(void) { return 0; }
+bool wants_waits(const struct node *node, unsigned cpu) { (void)node, (void)cpu; return false; }
+void batch_serve(struct node *node) { (void)node; }
+void wants_poll(struct node *node) { (void)node; }
+bool wants_may_sleep(struct node *node) { (void)node; return true; }
 
 static void test_processors_room(void)
 {
@@ -323,7 +391,7 @@ static void test_poll(void)
 {
 	enum { NS = 1000 };
 	static const struct { struct poll_view view; bool pays; } rows[] = {
-		{ { 0 }, false }, /* a processor of the daemon's own, and nothing to gain */
+		{ { 0 }, false }, /* a processor of the daemon's own, but nothing to gain */
 		{ { .awaited = true }, true },
 		{ { .awaited = true, .busy = 1 }, false }, /* its time is another CPU's */
 		{ { .halted = 1 }, true },

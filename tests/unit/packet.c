@@ -1,5 +1,6 @@
-/* packet.c - base/packet.c: each message at its bounds and on each link; what is cut, too long, of another version, or from whom it
- * may not come; sockets that are full or closed; the queue. */
+/* packet.c - base/packet.c: each message at its bounds and on each link; packets that are cut, too
+ * long, of another version, or from a sender that may not send them; sockets that are full or
+ * closed; the queue. */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
 #include <errno.h>
@@ -16,7 +17,12 @@ enum payload_kind { KIND_NONE, KIND_TEXT, KIND_BYTES, KIND_PAGE, KIND_ARRAY };
 #define BYTES KIND_BYTES, 1
 #define PAGE KIND_PAGE, PAGE_BYTES
 #define ARRAY(type) KIND_ARRAY, sizeof(type)
-static const struct row { uint16_t type; uint32_t body; enum payload_kind kind; uint32_t unit; } rows[] = {
+static const struct row {
+	uint16_t type;
+	uint32_t body;
+	enum payload_kind kind;
+	uint32_t unit;
+} rows[] = {
 #define MESSAGE(name, number, body, bytes, payload) { MSG_##name, sizeof(struct body), payload },
 #include "base/msg.def"
 };
@@ -24,9 +30,12 @@ static const struct row { uint16_t type; uint32_t body; enum payload_kind kind; 
 static char packet[PACKET_MAX_BYTES * 2];
 static char why[200];
 
-static int check(enum wire_link link, uint16_t type, uint16_t version, uint32_t claimed, size_t actual)
+static int check(enum wire_link link, uint16_t type, uint16_t version, uint32_t claimed,
+		 size_t actual)
 {
-	struct msg_header header = { .type = type, .version = version, .bytes = claimed, .from_node = 7 };
+	struct msg_header header = {
+		.type = type, .version = version, .bytes = claimed, .from_node = 7
+	};
 	struct message m;
 	int result;
 
@@ -36,7 +45,8 @@ static int check(enum wire_link link, uint16_t type, uint16_t version, uint32_t 
 	CU_ASSERT_EQUAL(result != 0, why[0] != 0);
 	if (!result)
 		CU_ASSERT(m.from == 7 && m.body == packet + sizeof header &&
-			  m.payload == packet + sizeof header + wire_body_bytes(type) && m.payload_bytes == actual - wire_body_bytes(type));
+			  m.payload == packet + sizeof header + wire_body_bytes(type) &&
+			  m.payload_bytes == actual - wire_body_bytes(type));
 	return result;
 }
 
@@ -50,21 +60,26 @@ static enum wire_link some_link(uint16_t type)
 
 static uint32_t most_of(const struct row *row)
 {
-	return row->kind == KIND_NONE ? 0 : row->kind == KIND_PAGE ? PAGE_BYTES : MAX_MSG_PAYLOAD / row->unit * row->unit;
+	return row->kind == KIND_NONE	? 0
+	       : row->kind == KIND_PAGE ? PAGE_BYTES
+					: MAX_MSG_PAYLOAD / row->unit * row->unit;
 }
 
-/* Its smallest and largest size are legal, a byte less or more is not, nor is a part of an item. */
+/* A message's smallest and largest size are legal; a byte less or more is not, nor is a part of an
+ * item. */
 static void each_message_at_its_bounds(void)
 {
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
 		const struct row *row = &rows[i];
 		uint16_t version = (uint16_t)wire_version, type = row->type;
 		enum wire_link link = some_link(type);
-		uint32_t least = row->body + (row->kind == KIND_PAGE ? PAGE_BYTES : 0), most = row->body + most_of(row), bounds[2];
+		uint32_t least = row->body + (row->kind == KIND_PAGE ? PAGE_BYTES : 0),
+			 most = row->body + most_of(row), bounds[2];
 
 		CU_ASSERT_STRING_NOT_EQUAL(wire_type_name(type), "?");
 		CU_ASSERT_NOT_EQUAL_FATAL(link, LINKS);
-		CU_ASSERT(wire_type_bounds(type, &bounds[0], &bounds[1]) == 0 && bounds[0] == least && bounds[1] == most);
+		CU_ASSERT(wire_type_bounds(type, &bounds[0], &bounds[1]) == 0 &&
+			  bounds[0] == least && bounds[1] == most);
 		CU_ASSERT_EQUAL(wire_body_bytes(type), row->body);
 		CU_ASSERT(sizeof(struct msg_header) + most <= PACKET_MAX_BYTES);
 		CU_ASSERT_EQUAL(check(link, type, version, least, least), 0);
@@ -73,15 +88,19 @@ static void each_message_at_its_bounds(void)
 		CU_ASSERT_EQUAL(check(link, type, version, most + 1, most + 1), -EPROTO);
 		CU_ASSERT_EQUAL(check(link, type, version, least, least + 1), -EPROTO);
 		CU_ASSERT_EQUAL(check(link, type, version, least + 1, least), -EPROTO);
-		CU_ASSERT_EQUAL(check(link, type, (uint16_t)(version + 1), least, least), -EPROTONOSUPPORT);
+		CU_ASSERT_EQUAL(check(link, type, (uint16_t)(version + 1), least, least),
+				-EPROTONOSUPPORT);
 		if (row->kind == KIND_ARRAY)
-			CU_ASSERT_EQUAL(check(link, type, version, least + row->unit - 1, least + row->unit - 1), -EPROTO);
+			CU_ASSERT_EQUAL(check(link, type, version, least + row->unit - 1,
+					      least + row->unit - 1),
+					-EPROTO);
 	}
 }
 
 static void each_message_on_each_link(void)
 {
-	static const enum wire_link between_nodes[] = { LINK_NODE_TO_NODE, LINK_NODE_TO_LEADER, LINK_LEADER_TO_NODE };
+	static const enum wire_link between_nodes[] = { LINK_NODE_TO_NODE, LINK_NODE_TO_LEADER,
+							LINK_LEADER_TO_NODE };
 	bool known[MESSAGE_TYPES] = { false };
 
 	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -90,7 +109,8 @@ static void each_message_on_each_link(void)
 
 		known[rows[i].type] = true;
 		for (unsigned link = 0; link < LINKS; link++)
-			CU_ASSERT_EQUAL(check(link, rows[i].type, (uint16_t)wire_version, least, least),
+			CU_ASSERT_EQUAL(check(link, rows[i].type, (uint16_t)wire_version, least,
+					      least),
 					wire_is_legal(link, rows[i].type) ? 0 : -EPROTO);
 		for (size_t n = 0; n < ARRAY_LEN(between_nodes); n++)
 			between |= wire_is_legal(between_nodes[n], rows[i].type);
@@ -102,27 +122,40 @@ static void each_message_on_each_link(void)
 				CU_ASSERT_FALSE(wire_is_legal(link, (uint16_t)type));
 }
 
-/* By hand: what somebody could gain by. */
+/* Written by hand: the limits from which an attacker could gain something. */
 static void who_may_not_say_what(void)
 {
-	static const struct { enum wire_link link; uint16_t type; } never[] = {
-		{ LINK_MONITOR_TO_NODE, MSG_MACHINE_START }, { LINK_MONITOR_TO_NODE, MSG_IO_REPLY },
-		{ LINK_MONITOR_TO_NODE, MSG_DSM_GRANT_WRITE }, { LINK_MONITOR_TO_NODE, MSG_CPU_GIVE },
-		{ LINK_MONITOR_TO_NODE, MSG_HOST },	     { LINK_MONITOR_TO_NODE, MSG_STREAM },
-		{ LINK_MONITOR_TO_NODE, MSG_COMMAND_EXIT },  { LINK_MONITOR_TO_NODE, MSG_CPU_AT },
-		{ LINK_IOSRV_TO_NODE, MSG_CPU_START },	     { LINK_IOSRV_TO_NODE, MSG_PAGE_WANT },
-		{ LINK_IOSRV_TO_NODE, MSG_CPU_STATE },	     { LINK_IOSRV_TO_NODE, MSG_DEBUG },
-		{ LINK_CLIENT_TO_NODE, MSG_IO_REPLY },	     { LINK_CLIENT_TO_NODE, MSG_INTERRUPT },
-		{ LINK_CLIENT_TO_NODE, MSG_CPU_STATE },	     { LINK_CLIENT_TO_NODE, MSG_DSM_READ },
-		{ LINK_NODE_TO_QUERY, MSG_STREAM },	     { LINK_NODE_TO_IOSRV, MSG_PAGE_WANT },
-		{ LINK_OVERLAY, MSG_PAGE_WANT },	     { LINK_OVERLAY, MSG_POLICY },
+	static const struct { enum wire_link link; uint16_t type;
+	} never[] = {
+		{ LINK_MONITOR_TO_NODE, MSG_MACHINE_START },
+		{ LINK_MONITOR_TO_NODE, MSG_IO_REPLY },
+		{ LINK_MONITOR_TO_NODE, MSG_DSM_GRANT_WRITE },
+		{ LINK_MONITOR_TO_NODE, MSG_CPU_GIVE },
+		{ LINK_MONITOR_TO_NODE, MSG_HOST },
+		{ LINK_MONITOR_TO_NODE, MSG_STREAM },
+		{ LINK_MONITOR_TO_NODE, MSG_COMMAND_EXIT },
+		{ LINK_MONITOR_TO_NODE, MSG_CPU_AT },
+		{ LINK_IOSRV_TO_NODE, MSG_CPU_START },
+		{ LINK_IOSRV_TO_NODE, MSG_PAGE_WANT },
+		{ LINK_IOSRV_TO_NODE, MSG_CPU_STATE },
+		{ LINK_IOSRV_TO_NODE, MSG_DEBUG },
+		{ LINK_CLIENT_TO_NODE, MSG_IO_REPLY },
+		{ LINK_CLIENT_TO_NODE, MSG_INTERRUPT },
+		{ LINK_CLIENT_TO_NODE, MSG_CPU_STATE },
+		{ LINK_CLIENT_TO_NODE, MSG_DSM_READ },
+		{ LINK_NODE_TO_QUERY, MSG_STREAM },
+		{ LINK_NODE_TO_IOSRV, MSG_PAGE_WANT },
+		{ LINK_OVERLAY, MSG_PAGE_WANT },
+		{ LINK_OVERLAY, MSG_POLICY },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(never); i++)
 		CU_ASSERT_FALSE(wire_is_legal(never[i].link, never[i].type));
-	CU_ASSERT_EQUAL(check(LINK_MONITOR_TO_NODE, MSG_IO_REPLY, (uint16_t)wire_version, sizeof(struct msg_io_reply),
-			      sizeof(struct msg_io_reply)), -EPROTO);
-	CU_ASSERT_STRING_EQUAL(why, "IO_REPLY (type 5) is not a message from a monitor to its node");
+	CU_ASSERT_EQUAL(check(LINK_MONITOR_TO_NODE, MSG_IO_REPLY, (uint16_t)wire_version,
+			      sizeof(struct msg_io_reply), sizeof(struct msg_io_reply)),
+			-EPROTO);
+	CU_ASSERT_STRING_EQUAL(why,
+			       "IO_REPLY (type 5) is not a message from a monitor to its node");
 }
 
 static void what_is_no_packet(void)
@@ -131,29 +164,35 @@ static void what_is_no_packet(void)
 
 	memset(packet, 0, sizeof packet);
 	for (size_t n = 0; n < sizeof(struct msg_header); n++)
-		CU_ASSERT_EQUAL(packet_check(packet, n, LINK_NODE_TO_NODE, &m, why, sizeof why), -EPROTO);
+		CU_ASSERT_EQUAL(packet_check(packet, n, LINK_NODE_TO_NODE, &m, why, sizeof why),
+				-EPROTO);
 	CU_ASSERT_EQUAL(check(LINK_NODE_TO_NODE, 0, (uint16_t)wire_version, 8, 8), -EPROTO);
 	CU_ASSERT_EQUAL(check(LINK_NODE_TO_NODE, 9999, (uint16_t)wire_version, 8, 8), -EPROTO);
-	CU_ASSERT_EQUAL(check(LINK_NODE_TO_NODE, 9999, (uint16_t)~wire_version, 8, 8), -EPROTONOSUPPORT);
+	CU_ASSERT_EQUAL(check(LINK_NODE_TO_NODE, 9999, (uint16_t)~wire_version, 8, 8),
+			-EPROTONOSUPPORT);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "another version of vmp"));
-	CU_ASSERT_EQUAL(check(LINK_NODE_TO_NODE, MSG_DSM_READ, (uint16_t)wire_version, ~0u, 16), -EPROTO);
+	CU_ASSERT_EQUAL(check(LINK_NODE_TO_NODE, MSG_DSM_READ, (uint16_t)wire_version, ~0u, 16),
+			-EPROTO);
 }
 
-/* Between nodes: the number of the node that says it is what handlers count by. */
+/* Between nodes: handlers count by the number of the node that says it is the sender. */
 static void a_node_that_cannot_be(void)
 {
-	struct { struct msg_header header; struct msg_dsm body; } wrong = {
-		.header = packet_header(MSG_DSM_READ, VNODE_DAEMON(1), MAX_NODES, sizeof(struct msg_dsm)),
+	struct { struct msg_header header; struct msg_dsm body;
+	} wrong = {
+		.header = packet_header(MSG_DSM_READ, VNODE_DAEMON(1), MAX_NODES,
+					sizeof(struct msg_dsm)),
 	};
 	struct message m;
 
-	CU_ASSERT_EQUAL(packet_check(&wrong, sizeof wrong, LINK_OVERLAY, &m, why, sizeof why), -EPROTO);
+	CU_ASSERT_EQUAL(packet_check(&wrong, sizeof wrong, LINK_OVERLAY, &m, why, sizeof why),
+			-EPROTO);
 	CU_ASSERT_STRING_EQUAL(why, "DSM_READ from node 32, which there cannot be");
 	wrong.header.from_node = MAX_NODES - 1;
 	CU_ASSERT_EQUAL(packet_check(&wrong, sizeof wrong, LINK_OVERLAY, &m, why, sizeof why), 0);
 }
 
-/* --- the version ---------------------------------------------------------------------------------------------------------- */
+/* ---- the version ---- */
 
 static unsigned long hash_of(const char *text)
 {
@@ -172,19 +211,21 @@ static unsigned long hash_of(const char *text)
 	return hash;
 }
 
-/* Another field is another version; a comment is not. */
+/* Another field makes another version; a comment does not. */
 static void what_the_version_depends_on(void)
 {
 	unsigned long before = hash_of("BODY(a, uint32_t b;)\n");
 
 	CU_ASSERT(wire_version != 0 && before != 0);
-	CU_ASSERT_EQUAL(hash_of("/* a\n * comment */\nBODY(a,\n\tuint32_t b; /* of two ** stars */\n)\n"), before);
+	CU_ASSERT_EQUAL(
+		hash_of("/* a\n * comment */\nBODY(a,\n\tuint32_t b; /* of two ** stars */\n)\n"),
+		before);
 	CU_ASSERT_NOT_EQUAL(hash_of("BODY(a, uint32_t b, c;)\n"), before);
 	CU_ASSERT_NOT_EQUAL(hash_of("BODY(a, uint64_t b;)\n"), before);
 	CU_ASSERT_NOT_EQUAL(hash_of("BODY(a, uint32_t c;)\n"), before);
 }
 
-/* --- sockets -------------------------------------------------------------------------------------------------------------- */
+/* ---- sockets ---- */
 
 static struct packet_buffer buffer;
 
@@ -218,12 +259,17 @@ static void packets_come_through(void)
 	for (uint32_t n = 1; n <= 2; n++) {
 		CU_ASSERT_EQUAL_FATAL(hear(fd[1], &m), 1);
 		memcpy(&stream, m.body, sizeof stream);
-		CU_ASSERT(stream.stream == n && m.from == 3 && m.payload_bytes == 2 && !memcmp(m.payload, "ab", 2));
+		CU_ASSERT(stream.stream == n && m.from == 3 && m.payload_bytes == 2 &&
+			  !memcmp(m.payload, "ab", 2));
 		CU_ASSERT(m.header.to == VNODE_IOSRV && m.header.type == MSG_STREAM);
 	}
-	CU_ASSERT_EQUAL(packet_receive(fd[1], &buffer, LINK_NODE_TO_MONITOR, &m, false, why, sizeof why), 0);
+	CU_ASSERT_EQUAL(packet_receive(fd[1], &buffer, LINK_NODE_TO_MONITOR, &m, false, why,
+				       sizeof why),
+			0);
 	CU_ASSERT_EQUAL(say(fd[0], 3), 0);
-	CU_ASSERT_EQUAL(packet_receive(fd[1], &buffer, LINK_NODE_TO_MONITOR, &m, false, why, sizeof why), -EPROTO);
+	CU_ASSERT_EQUAL(packet_receive(fd[1], &buffer, LINK_NODE_TO_MONITOR, &m, false, why,
+				       sizeof why),
+			-EPROTO);
 	CU_ASSERT(send(fd[0], packet, PACKET_MAX_BYTES + 1, 0) > 0);
 	CU_ASSERT_EQUAL(hear(fd[1], &m), -EPROTO);
 	CU_ASSERT_PTR_NOT_NULL(strstr(why, "longer than any message"));
@@ -235,7 +281,8 @@ static void packets_come_through(void)
 	close(fd[1]);
 }
 
-/* The other end says something and closes without having read what we sent: its last words come all the same. */
+/* The other end sends something and closes without having read our messages: its last messages
+ * arrive all the same. */
 static void last_words_come_behind_a_reset(void)
 {
 	struct message m;
@@ -253,12 +300,14 @@ static int queue(struct packet_queue *q, int fd, size_t limit, uint32_t number)
 {
 	static const char page[PAGE_BYTES];
 	struct msg_stream body = { .stream = number };
-	struct msg_header header = packet_header(MSG_STREAM, VNODE_IOSRV, 0, sizeof body + sizeof page);
+	struct msg_header header = packet_header(MSG_STREAM, VNODE_IOSRV, 0,
+						 sizeof body + sizeof page);
 
 	return packet_queue_send(q, fd, limit, &header, &body, sizeof body, page, sizeof page);
 }
 
-/* What the socket does not take waits, in order and up to the limit; nothing that was accepted is lost. */
+/* What the socket does not take waits, in order and up to the limit; nothing that was accepted is
+ * lost. */
 static void a_queue_keeps_order_and_its_limit(void)
 {
 	enum { LIMIT = 1 << 20 };
@@ -271,7 +320,8 @@ static void a_queue_keeps_order_and_its_limit(void)
 	open_pair(fd);
 	while (!queue(&q, fd[0], LIMIT, accepted))
 		accepted++;
-	CU_ASSERT(q.bytes <= LIMIT && q.bytes > LIMIT - 2 * PAGE_BYTES && accepted > LIMIT / PAGE_BYTES / 2);
+	CU_ASSERT(q.bytes <= LIMIT && q.bytes > LIMIT - 2 * PAGE_BYTES &&
+		  accepted > LIMIT / PAGE_BYTES / 2);
 	CU_ASSERT_EQUAL(queue(&q, fd[0], LIMIT, 0), -ENOBUFS);
 	CU_ASSERT_EQUAL(packet_queue_write(&q, fd[0]), -EAGAIN);
 	do {

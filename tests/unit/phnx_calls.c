@@ -1,5 +1,5 @@
-/* phnx_calls.c - phnx_net's tests of the calls: a node that only forwards, handlers, who calls nothing, message logs, leaving, and every call at the
- * wrong time. */
+/* phnx_calls.c - phnx_net's tests of the calls: a node that only forwards, handlers, a program
+ * that calls nothing, message logs, leaving, and every call at the wrong time. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <poll.h>
@@ -63,7 +63,7 @@ static void test_middle(void)
 	run_roles(role_middle, 3);
 }
 
-/* ---- a program that calls nothing: the library's thread does what waits ---- */
+/* ---- a program that calls nothing: the library's thread does the rest ---- */
 
 static atomic_bool handled;
 
@@ -73,7 +73,8 @@ static void on_late(void *arg, const struct ph_msg *msg, ph_vp_t source)
 	handled = true;
 }
 
-/* Role 1 pauses between its answers for so long that the library's thread takes over, in vain; then it calls nothing any more. */
+/* Role 1 pauses so long between its answers that the library's thread takes over, in vain; then
+ * it calls nothing any more. */
 static int role_idle(int role)
 {
 	enum { ROUNDS = 30, PAUSE_US = 5000, LATE = 5 };
@@ -93,7 +94,7 @@ static int role_idle(int role)
 		usleep(PAUSE_US);
 	}
 	if (role == 0) {
-		ph_send(1, "", 0, 2);		/* received, but not answered */
+		ph_send(1, "", 0, 2);		/* the question is received but not answered */
 		while (!ph_mqueue_is_empty())
 			usleep(1000);
 		ph_send(1, "", 0, LATE);
@@ -113,9 +114,9 @@ static void test_idle(void)
 	run_roles(role_idle, 2);
 }
 
-/* ---- a log carries a message over a time when nobody is there ---- */
+/* ---- a log keeps a message while no node is there ---- */
 
-/* Each byte changed, each shorter length; it stays damaged. */
+/* Changes each byte, and shortens to each length; leaves the file damaged. */
 static int damaged_logs_are_refused(const char *file)
 {
 	unsigned char whole[1000];
@@ -129,7 +130,8 @@ static int damaged_logs_are_refused(const char *file)
 		for (int cut = 0; cut < 2; cut++) {
 			CHECK((f = fopen(file, "w")));
 			whole[at] ^= 1;
-			CHECK(fwrite(whole, 1, cut ? at : n, f) == (cut ? at : n) && fclose(f) == 0);
+			CHECK(fwrite(whole, 1, cut ? at : n, f) == (cut ? at : n) &&
+			      fclose(f) == 0);
 			whole[at] ^= 1;
 			ph_load_msgs(file);
 			times++;
@@ -165,9 +167,12 @@ static int role_logger(int role)
 	struct rlimit little = { 100, RLIM_INFINITY }, all = { RLIM_INFINITY, RLIM_INFINITY };
 	signal(SIGXFSZ, SIG_IGN);
 	unlink(file);
-	ph_send(7, "much too long for what is left of the disk ........................................................", 100, 3);
+	ph_send(7,
+		"much too long for what is left of the disk "
+		"............................................................",
+		100, 3);
 	CHECK(setrlimit(RLIMIT_FSIZE, &little) == 0);
-	ph_store_msgs(file);		/* as when the disk is full: an error, and half a file is no file */
+	ph_store_msgs(file);	/* as with a full disk: an error, and no half of a file */
 	CHECK(errors[-PH_ELOG] == 3 && access(file, F_OK));
 	setrlimit(RLIMIT_FSIZE, &all);
 	ph_store_msgs(file);
@@ -189,7 +194,7 @@ static bool write_to(const char *file, const char *text)
 	return f && fclose(f) == 0 && ok;
 }
 
-/* A file system of 64 KiB, of this process's own; gone with it. */
+/* Mounts a file system of 64 KiB that ends with this process. */
 static int make_little_disk(const char *at)
 {
 	char user[64], group[64];
@@ -197,7 +202,8 @@ static int make_little_disk(const char *at)
 	snprintf(user, sizeof user, "0 %u 1", geteuid());
 	snprintf(group, sizeof group, "0 %u 1", getegid());
 	CHECK(unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0);
-	CHECK(write_to("/proc/self/setgroups", "deny") && write_to("/proc/self/uid_map", user) && write_to("/proc/self/gid_map", group));
+	CHECK(write_to("/proc/self/setgroups", "deny") && write_to("/proc/self/uid_map", user) &&
+	      write_to("/proc/self/gid_map", group));
 	CHECK(mount("none", at, "tmpfs", 0, "size=64k") == 0);
 	return 0;
 }
@@ -214,7 +220,7 @@ static unsigned files_in(const char *at)
 	return n;
 }
 
-/* Whether this user may make namespaces, for a disk of one's own. */
+/* Returns whether this user may create namespaces, for a disk of its own. */
 static bool may_make_namespaces(void)
 {
 	pid_t child = fork();
@@ -225,7 +231,8 @@ static bool may_make_namespaces(void)
 	return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
-/* The disk is full: an error that says so, and no half of a file; when there is room again, all that was to be kept. */
+/* With a full disk there is an error that says so, and no half of a file; with room again,
+ * everything is written. */
 static int role_full_disk(int role)
 {
 	static char much[3 << 14], filler[16 << 10];
@@ -255,8 +262,8 @@ static int role_full_disk(int role)
 	return 0;
 }
 
-/* What is no file is no log: nothing takes its place, nobody waits for it, and the messages stay. What a process of the same number
- * has left behind is in nobody's way. */
+/* Something that is no file is no log: it is not replaced, nobody waits for it, and the messages
+ * stay.  What a process with the same number has left behind does no harm. */
 static int role_no_file(int role)
 {
 	char pipe[64], left[96], log[64];
@@ -284,7 +291,7 @@ static int role_no_file(int role)
 	return 0;
 }
 
-/* A node that others gave much to keep has more in its log than it may send itself. */
+/* A node that keeps much for others has more in its log than it may send itself. */
 static int role_much(int role)
 {
 	enum { MUCH = 15 << 20, N = 3, TIMES = 3 };
@@ -319,7 +326,7 @@ static int role_much(int role)
 
 /* ---- a log is loaded once ---- */
 
-/* A log of the messages "1" and "2", a copy of it, and a later one of "1" to "3". */
+/* Writes a log of the messages "1" and "2", a copy of it, and a later log of "1" to "3". */
 static int write_logs(const char *first, const char *copy, const char *later)
 {
 	char bytes[1000];
@@ -334,11 +341,12 @@ static int write_logs(const char *first, const char *copy, const char *later)
 	FILE *from = fopen(first, "r"), *to = fopen(copy, "w");
 	CHECK(from && to);
 	size_t n = fread(bytes, 1, sizeof bytes, from);
-	CHECK(n > 0 && n < sizeof bytes && fwrite(bytes, 1, n, to) == n && fclose(to) == 0 && fclose(from) == 0);
+	CHECK(n > 0 && n < sizeof bytes && fwrite(bytes, 1, n, to) == n && fclose(to) == 0 &&
+	      fclose(from) == 0);
 	return 0;
 }
 
-/* Another process, which loads the file when it is told to. */
+/* Starts another process, which loads the file when it is told to. */
 static pid_t load_later(const char *file, int *tell)
 {
 	int ends[2];
@@ -370,7 +378,7 @@ static int take_all(const char *file, const char *want)
 	CHECK(ph_try_recv(3) == NULL);
 	ph_send(17, "own", 4, 3);
 	ph_store_msgs(file);
-	ph_load_msgs(file);		/* the node's own: it would be there twice */
+	ph_load_msgs(file);		/* the node's own log: its messages would exist twice */
 	return 0;
 }
 
@@ -412,10 +420,11 @@ static int role_twice(int role)
 		alarm(60);
 		pause_after(ends[1]);
 	}
-	CHECK(read(ends[0], &c, 1) == 1);	/* it has come out of fork() */
+	CHECK(read(ends[0], &c, 1) == 1);	/* the child runs */
 	ph_finalize(NULL, 0);
 	start(0, 0, NULL);
-	ph_load_msgs(first);		/* no child of a fork locks it; what had been received, is not known any more */
+	/* the child does not lock it, and does not know what its parent had received */
+	ph_load_msgs(first);
 	kill(child, SIGKILL);
 	CHECK(errors[-PH_ELOG] == 3 && !ph_mqueue_is_empty());
 	ph_finalize(NULL, 0);
@@ -432,12 +441,14 @@ static void test_log(void)
 	run_roles(role_twice, 1);
 	snprintf(disk, sizeof disk, "%s/disk", folder);
 	CU_ASSERT(mkdir(disk, 0700) == 0);
-	/* The thread sanitizer's own thread keeps the process from having a file system of its own. */
+	/* The thread of the thread sanitizer keeps the process from having a file system of its
+	 * own. */
 #ifndef __SANITIZE_THREAD__
 	if (may_make_namespaces())
 		run_roles(role_full_disk, 1);
 	else
-		printf("\nskipped: a full disk: this computer does not let ordinary users make namespaces\n");
+		printf("\nskipped: a full disk: this host does not let ordinary users make "
+		       "namespaces\n");
 #else
 	(void)role_full_disk;
 	(void)may_make_namespaces;
@@ -445,10 +456,12 @@ static void test_log(void)
 	rmdir(disk);
 }
 
-/* ---- leaving by the low-level calls (A.6.2), and what waits for a virtual node that is released ---- */
+/* ---- leaving by the low-level calls (A.6.2), and messages for a virtual node that is released
+ * ---- */
 
-/* What role 0 has sent to virtual nodes that nobody assumes yet, or to its own, comes to role 1 when it assumes them: that to 50
- * and 51 is kept by role 1 itself, that to 40 and 41 comes back with a log. */
+/* Role 0 sends to virtual nodes that nobody assumes yet, and to its own.  Role 1 gets the
+ * messages when it assumes them: those to 50 and 51 were kept by role 1 itself, those to 40 and
+ * 41 come from a log. */
 static int role_leaves(int role)
 {
 	char file[64];
@@ -475,7 +488,8 @@ static int role_leaves(int role)
 		ph_invalidate_routing();
 		ph_store_msgs(file);
 		CHECK(ph_mqueue_is_empty());
-		usleep(300000);			/* long enough for a connection: what stands in the log must not go out */
+		/* long enough for a connection: the messages of the log must not be sent */
+		usleep(300000);
 		ph_finalize_runtime();
 		start(1, 2, NULL);
 		ph_load_msgs(file);
@@ -488,12 +502,14 @@ static int role_leaves(int role)
 		usleep(300000);
 		for (int vp = 50; vp < 52; vp++) {
 			assume_range(vp, vp + 1);
-			CHECK((m = ph_timed_recv(2, PATIENCE)) && m->dest == vp && !strcmp(m->body, "for good"));
+			CHECK((m = ph_timed_recv(2, PATIENCE)) && m->dest == vp &&
+			      !strcmp(m->body, "for good"));
 			ph_msg_destroy(m);
 		}
 		for (int vp = 40; vp < 42; vp++) {
 			assume_range(vp, vp + 1);
-			CHECK((m = ph_timed_rcv(2, PATIENCE)) && m->dest == vp && !strcmp(m->body, "for a while"));
+			CHECK((m = ph_timed_rcv(2, PATIENCE)) && m->dest == vp &&
+			      !strcmp(m->body, "for a while"));
 			ph_msg_destroy(m);
 		}
 		CHECK(ph_timed_rcv(2, 100000) == NULL);
@@ -513,13 +529,15 @@ static int role_releases(int role)
 	if (role == 0) {
 		ph_vps_t some = ph_vps_create_range(5, 10);
 		assume_range(0, 32);
-		CHECK((m = ph_timed_recv(2, PATIENCE)));	/* the last; the others wait here */
+		/* the last message; the others wait here */
+		CHECK((m = ph_timed_recv(2, PATIENCE)));
 		ph_vp_t sender = ph_get_source(m);
 		ph_msg_destroy(m);
 		ph_release_vps(some);
 		ph_send(sender, NULL, 0, 4);
 		ph_vps_t mine = ph_get_assumed_vps();
-		CHECK(ph_vps_is_exclusive(mine, some) && ph_vps_get_min_elem(mine) == 0 && ph_vps_get_max_elem(mine) == 31);
+		CHECK(ph_vps_is_exclusive(mine, some) && ph_vps_get_min_elem(mine) == 0 &&
+		      ph_vps_get_max_elem(mine) == 31);
 		ph_vps_destroy(mine);
 		ph_vps_destroy(some);
 		ph_release_vp(0);
@@ -533,7 +551,8 @@ static int role_releases(int role)
 		ph_msg_destroy(m);
 		assume_range(5, 10);
 		for (int i = 0; i < N; i++) {
-			CHECK((m = ph_timed_recv(1, PATIENCE)) && m->dest == 7 && *(int *)m->body == i);
+			CHECK((m = ph_timed_recv(1, PATIENCE)) && m->dest == 7 &&
+			      *(int *)m->body == i);
 			ph_msg_destroy(m);
 		}
 		CHECK(ph_timed_recv(1, 100000) == NULL);
@@ -557,7 +576,8 @@ static int role_wrong(int role)
 	char said[200] = "";
 
 	(void)role;
-	CHECK(pipe(ends) == 0 && dup2(ends[1], 2) == 2);	/* without a callback: standard error */
+	/* without a callback reports go to standard error */
+	CHECK(pipe(ends) == 0 && dup2(ends[1], 2) == 2);
 	ph_try_recv(1);
 	CHECK(dup2(own, 2) == 2 && read(ends[0], said, sizeof said - 1) > 0);
 	CHECK(!strcmp(said, "phnx: the library is not initialised: ph_try_recv()\n"));
@@ -567,7 +587,7 @@ static int role_wrong(int role)
 	CHECK(ph_recv(1) == PH_MSG_INVALID);
 	ph_finalize(NULL, -1);
 	CHECK(errors[-PH_ENOTINIT] == 3);
-	ph_init(0, SPACE, "/", NULL, NULL, NULL);	/* it opens, but is no file */
+	ph_init(0, SPACE, "/", NULL, NULL, NULL);	/* it opens, but is not a file */
 	CHECK(errors[-PH_ECONFIG] == 1);
 	ph_finalize(NULL, 0);
 	ph_init(0, SPACE, "/nonexistent", NULL, NULL, NULL);
@@ -577,16 +597,19 @@ static int role_wrong(int role)
 	CHECK(ph_get_vp_lower_bound() == PH_VP_LOWER_BOUND);
 	for (int i = 0; i < 1000; i++)
 		CHECK(ph_get_random_vp() >= 0 && ph_get_random_vp() < SPACE);
-	ph_send(SPACE, "x", 1, 1);	/* the virtual node "adjacent" to the upper bound: an error, and no waiting */
+	/* the virtual node "adjacent" to the upper bound: an error, without waiting */
+	ph_send(SPACE, "x", 1, 1);
 	ph_send(-1, "x", 1, 1);
 	CHECK(errors[-PH_EBOUND] == 2);
 	ph_assume_vp(SPACE);
 	CHECK(errors[-PH_EBOUND] == 3);
 	assume_range(0, SPACE);
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 8)) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)(base_port + 8)) };
 	int taken = socket(AF_INET, SOCK_STREAM, 0);
 	CHECK(bind(taken, (struct sockaddr *)&in, sizeof in) == 0 && listen(taken, 1) == 0);
-	ph_set_listen_port(base_port + 8, base_port + 9);	/* in use, and the range is exhausted with it */
+	/* in use, and the only port of the range */
+	ph_set_listen_port(base_port + 8, base_port + 9);
 	CHECK(errors[-PH_EPORT] == 1);
 	ph_set_listen_port(base_port + 8, base_port + 10);
 	CHECK(errors[-PH_EPORT] == 1);
@@ -623,7 +646,7 @@ static void test_wrong_calls(void)
 	run_roles(role_wrong, 1);
 }
 
-/* ---- all of them ---- */
+/* ---- the suite ---- */
 
 void add_calls(CU_pSuite suite)
 {

@@ -1,15 +1,16 @@
-/* phnx_config.c - the configuration language: the appendix's examples, ranges, patterns, and where errors are found. */
+/* phnx_config.c - the configuration language: the examples of the appendix, ranges, patterns,
+ * and where errors are. */
 #include <CUnit/Basic.h>
 #include <stdio.h>
 #include <string.h>
-#include "phoenix/config.h"
+#include "phoenix/calls/netconf.h"
 
-static struct phnx_config c;
+static struct netconf c;
 
 static int parse(const char *text, const char *tag)
 {
-	phnx_config_free(&c);
-	return phnx_config_parse(&c, text, strlen(text), tag);
+	netconf_free(&c);
+	return netconf_parse(&c, text, strlen(text), tag);
 }
 
 static void contact_is(size_t i, const char *host, int port, enum phnx_protocol protocol)
@@ -22,7 +23,8 @@ static void contact_is(size_t i, const char *host, int port, enum phnx_protocol 
 
 static void test_example_1(void)
 {
-	CU_ASSERT_EQUAL(parse("listen_port [30000-30002]\ndest        localhost:[30000-30002]\n", NULL), 0);
+	CU_ASSERT_EQUAL(
+		parse("listen_port [30000-30002]\ndest        localhost:[30000-30002]\n", NULL), 0);
 	CU_ASSERT_EQUAL(c.n_ports, 2);
 	CU_ASSERT(c.ports[0] == 30000 && c.ports[1] == 30001);
 	CU_ASSERT_EQUAL(c.n_contacts, 2);
@@ -32,7 +34,8 @@ static void test_example_1(void)
 
 static void test_example_2(void)
 {
-	CU_ASSERT_EQUAL(parse("listen_port 30000\ndest        node[000-128].domain.com:30000\n", NULL), 0);
+	CU_ASSERT_EQUAL(
+		parse("listen_port 30000\ndest        node[000-128].domain.com:30000\n", NULL), 0);
 	CU_ASSERT_EQUAL(c.n_contacts, 128);
 	contact_is(0, "node000.domain.com", 30000, PHNX_TCP);
 	contact_is(127, "node127.domain.com", 30000, PHNX_TCP);
@@ -50,9 +53,10 @@ static void test_example_3(void)
 
 static void test_example_4(void)
 {
-	const char *text = "listen_port 30000\nmatch begin\n  x000      -> dest y00:30000 ssh user\n"
-			   "             dest x[000-128]:30000\n| x[001-128] -> dest x[000-128]:30000\n"
-			   "| y[00-64]  -> dest y[00-64]:30000\nend\n";
+	const char *text =
+		"listen_port 30000\nmatch begin\n  x000      -> dest y00:30000 ssh user\n"
+		"             dest x[000-128]:30000\n| x[001-128] -> dest x[000-128]:30000\n"
+		"| y[00-64]  -> dest y[00-64]:30000\nend\n";
 
 	CU_ASSERT_EQUAL(parse(text, "x000"), 0);
 	CU_ASSERT_EQUAL(c.n_contacts, 129);
@@ -76,9 +80,13 @@ static void test_ranges(void)
 {
 	CU_ASSERT_EQUAL(parse("LISTEN_PORT [3-5]00[0-2]", NULL), 0);
 	CU_ASSERT_EQUAL(c.n_ports, 4);
-	CU_ASSERT(c.ports[0] == 3000 && c.ports[1] == 3001 && c.ports[2] == 4000 && c.ports[3] == 4001);
-	CU_ASSERT_EQUAL(parse("dest 192.168.0.[1-3]:[30000-30002]\n# dest x:1\n dest h[8-11]:1 ssl\ndest g:2 ssl c.pem k.pem",
-			      NULL), 0);
+	CU_ASSERT(c.ports[0] == 3000 && c.ports[1] == 3001 && c.ports[2] == 4000 &&
+		  c.ports[3] == 4001);
+	CU_ASSERT_EQUAL(
+		parse("dest 192.168.0.[1-3]:[30000-30002]\n# dest x:1\n dest h[8-11]:1 ssl\n"
+		      "dest g:2 ssl c.pem k.pem",
+		      NULL),
+		0);
 	CU_ASSERT_EQUAL(c.n_contacts, 8);
 	contact_is(3, "192.168.0.2", 30001, PHNX_TCP);
 	contact_is(6, "h10", 1, PHNX_TLS);
@@ -89,8 +97,9 @@ static void test_ranges(void)
 
 static void test_match(void)
 {
-	const char *text = "match begin\n n[00-16/x] -> listen_port 300%x\n | m[8-12/a]k -> dest h%a:1%a ssh\n"
-			   " | _ -> dest other:9 end";
+	const char *text =
+		"match begin\n n[00-16/x] -> listen_port 300%x\n | m[8-12/a]k -> dest h%a:1%a ssh\n"
+		" | _ -> dest other:9 end";
 
 	CU_ASSERT_EQUAL(parse(text, "n05"), 0);
 	CU_ASSERT(c.n_ports == 1 && c.ports[0] == 30005 && c.n_contacts == 0);
@@ -99,7 +108,8 @@ static void test_match(void)
 	CU_ASSERT_PTR_NULL(c.contacts[0].user);
 	CU_ASSERT_EQUAL(parse(text, "n16"), 0);
 	contact_is(0, "other", 9, PHNX_TCP);
-	CU_ASSERT_EQUAL(parse("match begin a -> listen_port 1\n | a -> listen_port 2\n end", "a"), 0);
+	CU_ASSERT_EQUAL(parse("match begin a -> listen_port 1\n | a -> listen_port 2\n end", "a"),
+			0);
 	CU_ASSERT(c.n_ports == 1 && c.ports[0] == 1);	/* the first match only */
 }
 
@@ -126,7 +136,8 @@ static void test_errors(void)
 		{ "match begin\n a dest", "2:3: '->' must follow the pattern" },
 		{ "match begin a -> dest :1 end", "1:23: dest needs HOST:PORT" },
 		{ "dest n[0-999999999]:1", "1:21: more than 65536 contact points" },
-		{ "match begin x -> dest n[0-999999999]:[1-60000] end", "1:38: more than 65536 contact points" },
+		{ "match begin x -> dest n[0-999999999]:[1-60000] end",
+		  "1:38: more than 65536 contact points" },
 	};
 
 	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
@@ -151,7 +162,7 @@ int main(void)
 	CU_add_test(suite, "errors with line and column", test_errors);
 	CU_basic_run_tests();
 	unsigned failures = CU_get_number_of_failures();
-	phnx_config_free(&c);
+	netconf_free(&c);
 	CU_cleanup_registry();
 	return failures != 0;
 }

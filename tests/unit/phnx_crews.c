@@ -1,4 +1,5 @@
-/* phnx_crews.c - phnx_net's tests of what processes do together: join and leave with state, collectives. */
+/* phnx_crews.c - phnx_net's tests of what processes do together: join and leave with state,
+ * collectives. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -7,7 +8,7 @@
 
 /* ---- joining and leaving with state ---- */
 
-static _Atomic long table[SPACE];	/* changed in the library's loop, counted outside of it */
+static _Atomic long table[SPACE];	/* changed in the library's loop, read outside of it */
 
 static int give(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
 {
@@ -27,7 +28,7 @@ static void take(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t le
 		table[v] = ((const long *)state)[v - lo];
 }
 
-/* In the library's loop, where no virtual node can move between the message and its count. */
+/* Runs in the library's loop, where no virtual node can move between the message and its count. */
 static void count(void *arg, const struct ph_msg *msg, ph_vp_t source)
 {
 	(void)arg;
@@ -44,7 +45,8 @@ static long counted(void)
 	return sum;
 }
 
-/* A counter per virtual node; every node counts what arrives. Role 0 begins with all, the others join and leave. */
+/* A counter per virtual node; every node counts what arrives.  Role 0 begins with all virtual
+ * nodes, the others join and leave. */
 static int role_counter(int role)
 {
 	enum { MESSAGES = 2000 };
@@ -65,7 +67,8 @@ static int role_counter(int role)
 			CHECK(ph_join_vps(PATIENCE) == 0);
 		}
 	}
-	/* The joiners leave for good when all that they sent has arrived somewhere; role 0 is left with every count. */
+	/* The joiners leave for good when everything that they sent has arrived; role 0 then has
+	 * every count. */
 	for (int quiet = 0; role && quiet < 10; quiet = ph_mqueue_is_empty() ? quiet + 1 : 0)
 		usleep(20000);
 	if (role) {
@@ -113,13 +116,13 @@ static int role_collective(int role)
 		ph_msg_destroy(m);
 	}
 	CHECK(ph_barrier(0, SPACE, 100, PATIENCE) == 0);
-	CHECK(ph_timed_recv(PH_MSG_ANY_TAG, 50000) == NULL);	/* nothing came twice */
+	CHECK(ph_timed_recv(PH_MSG_ANY_TAG, 50000) == NULL);	/* nothing arrived twice */
 	CHECK(ph_barrier(0, SPACE, 101, PATIENCE) == 0);
 	ph_finalize(NULL, 5);
 	return 0;
 }
 
-/* Only role 0 can be connected to: it is through first, and the others get the result through it. */
+/* Only role 0 can be connected to: it is done first, and the others get the result through it. */
 enum { RAYS = 8 };
 
 static int role_star(int role)
@@ -135,11 +138,12 @@ static int role_star(int role)
 	return 0;
 }
 
-/* The borders between the nodes move all the time; each round's result must hold every node's value once. */
+/* The borders between the nodes move all the time; the result of each round must have every
+ * node's value once. */
 enum { MOVERS = 4, ROUNDS = 30 };
 static atomic_bool moving;
 
-/* Nobody is left without any: it would have no value to give. */
+/* No node gives everything away: it would have no value for the reduction. */
 static int give_not_all(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
 {
 	ph_vps_t left = ph_get_assumed_vps();
@@ -178,7 +182,8 @@ static int role_moving_reduction(int role)
 		int error;
 		do {
 			value = 1L << 8 * role;
-			error = ph_reduce(0, SPACE, round, &value, sizeof value, add_long, PATIENCE);
+			error = ph_reduce(0, SPACE, round, &value, sizeof value, add_long,
+					  PATIENCE);
 		} while (error == PH_EBUSY && ++again < 5000);
 		CHECK(error == 0);
 		CHECK(value == 0x01010101);
@@ -196,7 +201,7 @@ static void test_collective(void)
 	run_roles(role_moving_reduction, MOVERS);
 }
 
-/* ---- all of them ---- */
+/* ---- the suite ---- */
 
 void add_crews(CU_pSuite suite)
 {

@@ -1,24 +1,51 @@
-/* phnx_loop.c - nodes in a caller's event loop, over sockets in the file system: order while connections break, messages in
- * pieces, handlers that answer, a secret that differs, a daemon's kind of death. */
+/* phnx_loop.c - nodes in a caller's event loop, over local sockets: order while connections
+ * break, messages in pieces, handlers that answer, a wrong secret, the sudden death of a daemon. */
 #include <CUnit/Basic.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "phnx/phnx.h"
 
-enum { MESSAGES = 20000, BREAKS = 15, WINDOW = 100, ASK = 7, ANSWER = 8, BLOCK = 4096, PATIENCE_S = 90 };
+enum {
+	MESSAGES = 20000,
+	BREAKS = 15,
+	WINDOW = 100,
+	ASK = 7,
+	ANSWER = 8,
+	BLOCK = 4096,
+	PATIENCE_S = 90
+};
 
 static char folder[] = "/tmp/phnx-loop-XXXXXX";
 static struct event_base *base;
 static int refused, gone;
 static long next_in, next_out;
 static char page[BLOCK];
+static unsigned writes;		/* to sockets; linked with --wrap */
+
+ssize_t __real_send(int fd, const void *buf, size_t n, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+ssize_t __wrap_send(int fd, const void *buf, size_t n, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+
+ssize_t __wrap_send(int fd, const void *buf, size_t n, int flags)
+{
+	writes++;
+	return __real_send(fd, buf, n, flags);
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	writes++;
+	return __real_sendmsg(fd, msg, flags);
+}
 
 /* A role runs in its own process; it fails by returning a line number. */
 #define CHECK(x) do { if (!(x)) return __LINE__; } while (0)
@@ -53,7 +80,7 @@ static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 	event_base_loopbreak(base);
 }
 
-/* Node `me` of two, of which node 1 dials. */
+/* Starts node `me` of two; node 1 dials. */
 static int start(int me, const char *secret)
 {
 	char path[128];
@@ -70,7 +97,9 @@ static int start(int me, const char *secret)
 
 static int ask(void)
 {
-	struct iovec pieces[] = { { &next_out, sizeof next_out }, { NULL, 0 }, { page, next_out % 3 ? 0 : sizeof page } };
+	struct iovec pieces[] = { { &next_out, sizeof next_out },
+				  { NULL, 0 },
+				  { page, next_out % 3 ? 0 : sizeof page } };
 
 	next_out++;
 	return ph_sendv(0, pieces, 3, ASK);
@@ -120,19 +149,68 @@ static int role_asks(void)
 	return 0;
 }
 
+/* The link is up when the first answer comes.  Then WINDOW messages leave in a few writes, and not
+ * before ph_uncork(); so do their answers. */
+static void on_corked_answer(void *arg, const struct ph_msg *msg, ph_vp_t source)
+{
+	unsigned before = writes;
+
+	(void)arg, (void)msg, (void)source;
+	if (next_in++ == 0) {
+		ph_cork();
+		ph_cork();
+		while (next_out < WINDOW)
+			if (ask())
+				_exit(5);
+		ph_uncork();
+		if (ask() || writes > before + WINDOW / 4)
+			_exit(6);
+		ph_uncork();
+		if (writes == before)
+			_exit(7);
+	} else if (next_in == next_out) {
+		event_base_loopbreak(base);
+	}
+}
+
+static int role_corks(void)
+{
+	CHECK(start(1, "secret") == 0);
+	ph_uncork();			/* without a ph_cork(): nothing happens */
+	CHECK(ph_set_handler(ANSWER, on_corked_answer, NULL) == 0);
+	CHECK(ask() == 0);
+	event_base_dispatch(base);
+	CHECK(next_in == WINDOW + 1);
+	ph_finalize(NULL, 5);
+	event_base_free(base);
+	return 0;
+}
+
+static int role_answers_corked(void)
+{
+	CHECK(start(0, "secret") == 0);
+	CHECK(ph_set_handler(ASK, on_ask, NULL) == 0);
+	ph_set_failure_timeout(1000000, PH_GONE_DISCARD, on_gone, NULL);
+	event_base_dispatch(base);	/* until the other node has left */
+	CHECK(next_in == WINDOW + 1);
+	ph_finalize(NULL, 1);
+	event_base_free(base);
+	return 0;
+}
+
 static int role_answers(void)
 {
 	CHECK(start(0, "secret") == 0);
 	CHECK(ph_set_handler(ASK, on_ask, NULL) == 0);
 	ph_set_failure_timeout(1000000, PH_GONE_DISCARD, on_gone, NULL);
-	event_base_dispatch(base);	/* until the other has gone, in order or not */
+	event_base_dispatch(base);	/* until the other node has left or died */
 	CHECK(next_in == MESSAGES);
 	ph_finalize(NULL, 1);
 	event_base_free(base);
 	return 0;
 }
 
-/* Node `me`, whose other side has another secret: nothing but refusals, from the first one on for a while. */
+/* Node `me`, whose peer has another secret: everything is refused for a while. */
 static int is_refused(int me, const char *secret)
 {
 	struct timeval t = { 0, 500000 };
@@ -150,7 +228,7 @@ static int is_refused(int me, const char *secret)
 static int role_stranger(void) { return is_refused(1, "other"); }
 static int role_host(void) { return is_refused(0, "secret"); }
 
-/* Dies in the middle of a message's handler. */
+/* Dies within the handler of a message. */
 static void on_last(void *arg, const struct ph_msg *msg, ph_vp_t source)
 {
 	(void)arg, (void)msg, (void)source;
@@ -179,7 +257,8 @@ static int role_notices(void)
 	return 0;
 }
 
-/* Longer than a busy computer keeps a process waiting, and shorter than all stand still. */
+/* Longer than a busy host keeps a process waiting, and shorter than the time for which both are
+ * stopped. */
 enum { SILENCE_US = 3000000, STANDSTILL_US = 4500000, RUN_S = 8 };
 
 static int stops_as(int node)
@@ -199,7 +278,7 @@ static int role_host_that_stops(void)
 	return stops_as(0);
 }
 
-/* It is there until it is killed: the host may have begun later. */
+/* It runs until it is killed, since its peer may begin later. */
 static int role_guest_that_stops(void)
 {
 	int status = stops_as(1);
@@ -241,6 +320,11 @@ static void test_breaks(void)
 	run_pair(role_answers, role_asks, 0);
 }
 
+static void test_cork(void)
+{
+	run_pair(role_answers_corked, role_corks, 0);
+}
+
 static void test_stranger(void)
 {
 	run_pair(role_host, role_stranger, 0);
@@ -251,7 +335,8 @@ static void test_death(void)
 	run_pair(role_notices, role_dies, SIGKILL);
 }
 
-/* As when a virtual machine stands still with both: neither is to blame. */
+/* Both processes are stopped, as when their host is suspended: neither may declare the other
+ * gone. */
 static void test_standstill(void)
 {
 	pid_t host = run_role(role_host_that_stops), guest = run_role(role_guest_that_stops);
@@ -277,14 +362,15 @@ static void test_bad_input(void)
 	base = event_base_new();
 	ph_set_error_callback(on_error, NULL);
 	path_of(path, "open");
-	CU_ASSERT_EQUAL(ph_init_in_loop(0, 2, "test", path, base), PH_ECONFIG);	/* others can read it */
+	/* others can read it */
+	CU_ASSERT_EQUAL(ph_init_in_loop(0, 2, "test", path, base), PH_ECONFIG);
 	path_of(path, "none");
 	CU_ASSERT_EQUAL(ph_init_in_loop(0, 2, "test", path, base), PH_ECONFIG);
 	CU_ASSERT_EQUAL(ph_listen_unix(path), PH_ENOTINIT);
 	path_of(path, "secret");
 	CU_ASSERT_EQUAL(ph_init_in_loop(0, 2, "test", path, NULL), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_init_in_loop(0, 2, "test", path, base), 0);
-	CU_ASSERT_EQUAL(ph_listen_unix(path), PH_EPORT);	/* it is there already */
+	CU_ASSERT_EQUAL(ph_listen_unix(path), PH_EPORT);	/* it exists already */
 	CU_ASSERT_EQUAL(ph_add_port_unix(""), PH_EINVAL);
 	path_of(path, "sock");
 	CU_ASSERT_EQUAL(ph_listen_unix(path), 0);
@@ -304,6 +390,7 @@ int main(void)
 	write_secret("other", 0600);
 	write_secret("open", 0644);
 	CU_add_test(suite, "all arrive once and in order while connections break", test_breaks);
+	CU_add_test(suite, "messages of one cork leave together", test_cork);
 	CU_add_test(suite, "another secret is refused", test_stranger);
 	CU_add_test(suite, "a death is noticed", test_death);
 	CU_add_test(suite, "all stand still, and none is taken for dead", test_standstill);

@@ -1,5 +1,5 @@
-/* phnx_misuse.c - arguments that are missing or impossible, handlers that keep their own node busy: an error code or a report,
- * and never a crash. */
+/* phnx_misuse.c - arguments that are missing or impossible, and handlers that keep their own
+ * node busy: an error code or a report, never a crash. */
 #include <CUnit/Basic.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -19,7 +19,7 @@ static void count_error(void *arg, int error, const char *text)
 	reported[text && *text ? -error : 0]++;
 }
 
-/* How often `error` was reported since the last time. */
+/* Returns how often `error` was reported since the last call. */
 static int reports(int error)
 {
 	int n = reported[-error];
@@ -50,7 +50,7 @@ static ph_vp_t calls_nothing(void)
 	ph_vps_t some = ph_vps_create_range(0, 5);
 	int value = 1, bad = 0;
 
-	/* These report. */
+	/* These calls report. */
 	ph_finalize(NULL, 0);
 	ph_assume_vps(some);
 	ph_assume_vp(1);
@@ -82,16 +82,29 @@ static ph_vp_t calls_nothing(void)
 	ph_store_msgs("/dev/null");
 	ph_prefer_ssl();
 	ph_flush(1);
+	ph_cork();
+	ph_uncork();
 	ph_break_connections();
 	ph_set_failure_timeout(1, PH_GONE_RESEND, NULL, NULL);
 	ph_set_migration(NULL);
-	enum { REPORT = 31 };
-	/* These report, and return it. */
+	enum { REPORT = 32 };
+	/* These calls report, and return the error. */
 	int error[] = {
-		ph_sendx(1, "x", 1, 1, 0), ph_sendv(1, &piece, 1, 1), ph_send_page(1, "x", 1, 1, never, NULL),
-		ph_set_handler(1, NULL, NULL), ph_get_fd(), (int)ph_get_rtt(1), ph_listen_unix("/nonexistent"),
-		ph_add_port_unix("/nonexistent"), ph_get_listen_port(), ph_join_vps(1), ph_leave_vps(1), ph_take_over(1, 1, 1),
-		ph_hand_over(1, 1, 1), ph_multicast(0, 1, "x", 1, 1), ph_reduce(0, 1, 1, &value, sizeof value, add_up, 1),
+		ph_sendx(1, "x", 1, 1, 0),
+		ph_sendv(1, &piece, 1, 1),
+		ph_send_page(1, "x", 1, 1, never, NULL),
+		ph_set_handler(1, NULL, NULL),
+		ph_get_fd(),
+		(int)ph_get_rtt(1),
+		ph_listen_unix("/nonexistent"),
+		ph_add_port_unix("/nonexistent"),
+		ph_get_listen_port(),
+		ph_join_vps(1),
+		ph_leave_vps(1),
+		ph_take_over(1, 1, 1),
+		ph_hand_over(1, 1, 1),
+		ph_multicast(0, 1, "x", 1, 1),
+		ph_reduce(0, 1, 1, &value, sizeof value, add_up, 1),
 		ph_barrier(0, 1, 1, 1),
 	};
 	enum { RETURN = sizeof error / sizeof *error };
@@ -100,8 +113,9 @@ static ph_vp_t calls_nothing(void)
 		bad += error[i] != expected;
 	bad += expected != PH_ENOTINIT && expected != PH_EFORK;
 	bad += reports(expected) != REPORT + RETURN;
-	/* And these need none. */
-	bad += ph_get_vp_lower_bound() != 0 || ph_get_vp_upper_bound() != 0 || ph_get_random_vp() != PH_INVALID_VP;
+	/* These calls need no runtime. */
+	bad += ph_get_vp_lower_bound() != 0 || ph_get_vp_upper_bound() != 0 ||
+	       ph_get_random_vp() != PH_INVALID_VP;
 	return bad ? -1 : expected;
 }
 
@@ -116,12 +130,13 @@ static void test_before_and_after(void)
 	if (child == 0)
 		_exit(calls_nothing() == PH_EFORK ? 0 : 1);
 	CU_ASSERT(waitpid(child, &status, 0) == child && status == 0);
-	CU_ASSERT_NOT_EQUAL(ph_get_resource_name(), PH_INVALID_VP);	/* the parent's goes on */
+	/* the parent's runtime goes on */
+	CU_ASSERT_NOT_EQUAL(ph_get_resource_name(), PH_INVALID_VP);
 	ph_finalize(NULL, 0);
 	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);
 }
 
-/* ---- a running one ---- */
+/* ---- a running library ---- */
 
 static int start(void)
 {
@@ -137,7 +152,7 @@ static int stop(void)
 	return reported[0];		/* an error without a text */
 }
 
-/* Without the user's own secret a NULL session has one that nobody knows. */
+/* Without the user's own secret a NULL session gets a secret that nobody knows. */
 static void test_no_home(void)
 {
 	setenv("HOME", "/nonexistent", 1);
@@ -150,14 +165,15 @@ static void test_no_home(void)
 	CU_ASSERT_EQUAL(reports(PH_ESYSTEM), 0);
 }
 
-/* Nor has a session whose secret is an empty line one that others could know. */
+/* A session whose secret is an empty line does not get one that others could know. */
 static void test_empty_secret(void)
 {
 	ph_finalize(NULL, 0);
 	setenv("PHNX_SECRET", "\n", 1);
 	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);
 	CU_ASSERT_EQUAL(reports(PH_ECONFIG), 1);
-	CU_ASSERT_EQUAL(reports(PH_ESYSTEM), 1);	/* so it has none, and there is no home either */
+	/* so there is no secret, and there is no home folder either */
+	CU_ASSERT_EQUAL(reports(PH_ESYSTEM), 1);
 	ph_finalize(NULL, 0);
 	setenv("PHNX_SECRET", "for the test", 1);
 	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);
@@ -181,7 +197,7 @@ static void test_names(void)
 	CU_ASSERT_EQUAL(reports(PH_EINVAL), 2);
 	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);
 	CU_ASSERT_EQUAL(reports(PH_EINVAL), 0);
-	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);	/* twice */
+	ph_init(0, SPACE, NULL, NULL, "misuse", NULL);	/* the second time */
 	CU_ASSERT_EQUAL(reports(PH_EINVAL), 1);
 }
 
@@ -202,7 +218,7 @@ static void test_bodies(void)
 	CU_ASSERT_EQUAL(ph_sendv(1, NULL, 1, 1), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_sendv(1, &missing, -1, 1), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_sendv(1, huge, 2, 1), PH_ETOOBIG);
-	ph_send(1, NULL, 0, 1);		/* nothing is a message too */
+	ph_send(1, NULL, 0, 1);		/* an empty message is a message */
 	CU_ASSERT_EQUAL(reports(PH_EINVAL), 0);
 }
 
@@ -217,7 +233,8 @@ static void test_virtual_nodes(void)
 		ph_assume_vp(outside[i]);
 		ph_release_vp(outside[i]);
 	}
-	CU_ASSERT(reports(PH_EBOUND) >= 6);	/* nothing beyond the largest number: an empty set, as may be */
+	/* nothing is above the largest number: an empty set, which is allowed */
+	CU_ASSERT(reports(PH_EBOUND) >= 6);
 	ph_assume_vps(NULL);
 	ph_release_vps(NULL);
 	CU_ASSERT_EQUAL(reports(PH_EINVAL), 2);
@@ -263,20 +280,23 @@ static void test_together(void)
 	CU_ASSERT_EQUAL(ph_multicast(5, 2, "x", 1, 1), PH_EBOUND);
 	CU_ASSERT_EQUAL(ph_multicast(0, SPACE + 1, "x", 1, 1), PH_EBOUND);
 	CU_ASSERT_EQUAL(ph_multicast(0, SPACE, NULL, 1, 1), PH_EINVAL);
-	CU_ASSERT_EQUAL(ph_reduce(0, SPACE + 1, 1, &value, sizeof value, add_up, BRIEFLY), PH_EBOUND);
+	CU_ASSERT_EQUAL(ph_reduce(0, SPACE + 1, 1, &value, sizeof value, add_up, BRIEFLY),
+			PH_EBOUND);
 	CU_ASSERT_EQUAL(ph_reduce(0, SPACE, 1, NULL, sizeof value, add_up, BRIEFLY), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_reduce(0, SPACE, 1, &value, sizeof value, NULL, BRIEFLY), PH_EINVAL);
-	CU_ASSERT_EQUAL(ph_reduce(0, SPACE, 1, &value, (size_t)PH_MSG_MAX, add_up, BRIEFLY), PH_ETOOBIG);
+	CU_ASSERT_EQUAL(ph_reduce(0, SPACE, 1, &value, (size_t)PH_MSG_MAX, add_up, BRIEFLY),
+			PH_ETOOBIG);
 	CU_ASSERT_EQUAL(ph_take_over(0, 1, BRIEFLY), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_hand_over(-1, 1, BRIEFLY), PH_EINVAL);
-	CU_ASSERT_EQUAL(ph_leave_vps(BRIEFLY), 0);	/* it has nothing to hand over */
-	CU_ASSERT_EQUAL(ph_join_vps(BRIEFLY), PH_ETIMEDOUT);	/* there is nobody else */
+	/* it has nothing to hand over, which is fine */
+	CU_ASSERT_EQUAL(ph_leave_vps(BRIEFLY), 0);
+	CU_ASSERT_EQUAL(ph_join_vps(BRIEFLY), PH_ETIMEDOUT);	/* there is no other node */
 	CU_ASSERT_EQUAL(ph_get_rtt(5), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_get_source(NULL), PH_INVALID_VP);
 	ph_set_migration(NULL);
 }
 
-/* A message that goes round within one node, by a handler that sends it on. */
+/* A message goes in circles within one node: a handler sends it on. */
 static void pass_on(void *arg, const struct ph_msg *m, ph_vp_t source)
 {
 	int left;
@@ -310,7 +330,8 @@ int main(void)
 {
 	CU_initialize_registry();
 	CU_pSuite suite = CU_add_suite("wrong arguments", start, stop);
-	CU_add_test(suite, "every call before initialisation, after finalisation, after fork", test_before_and_after);
+	CU_add_test(suite, "every call before initialisation, after finalisation, after fork",
+		    test_before_and_after);
 	CU_add_test(suite, "a home that is not there", test_no_home);
 	CU_add_test(suite, "a secret that is none", test_empty_secret);
 	CU_add_test(suite, "resource names, bounds", test_names);

@@ -1,6 +1,6 @@
-/* phnx_net.c - real processes on this machine: here, how they are connected, by TCP, TLS, an SSH tunnel (this program plays
- * ssh), and who is refused; what they call in phnx_calls.c, what they do together in phnx_crews.c, and in
- * several threads in phnx_threads.c. */
+/* phnx_net.c - real processes on this host: how they connect, by TCP, TLS and an SSH tunnel
+ * (this program plays ssh), and who is refused.  Calls are tested in phnx_calls.c, what
+ * processes do together in phnx_crews.c, threads in phnx_threads.c. */
 #include <arpa/inet.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -23,7 +23,7 @@ char folder[] = "/tmp/phnx-net-XXXXXX";
 atomic_int errors[32];
 char *_Atomic told = "";
 
-/* In the library's thread, as a rule: a text stays as it is while the test may look at it. */
+/* Called in the library's thread, as a rule: the text stays valid while the test may read it. */
 void count_error(void *arg, int error, const char *text)
 {
 	static char texts[256][512];
@@ -38,11 +38,12 @@ void count_error(void *arg, int error, const char *text)
 	errors[-error]++;
 }
 
-/* A range of ports that no other such process uses: whoever is bound to the first one has it. */
+/* Claims a range of ports for this process, by binding the first one. */
 static int claim_ports(void)
 {
 	enum { FIRST = 20000, RANGES = 20, PORTS = 600 };
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	for (int i = 0; i < RANGES; i++) {
@@ -104,7 +105,7 @@ void start(int listen, int dial, const char *session)
 		ph_add_port_tcp("127.0.0.1", base_port + dial);
 }
 
-/* Role 0 asks, role 1 answers; sizes around every buffer's border. */
+/* Role 0 asks, role 1 answers, with sizes around the limit of every buffer. */
 static int ask_and_answer(int role)
 {
 	static const size_t sizes[] = { 0, 1, 100, 4096, 65535, 65536, 65537, 1000000, 5000000 };
@@ -122,8 +123,9 @@ static int ask_and_answer(int role)
 		}
 		ph_msg_t m = ph_timed_recv(i + 1, PATIENCE);
 		CHECK(m && m->len == sizes[i] && m->tag == i + 1);
-		if (i < N - 1)		/* who has sent the last one may be gone already */
-			CHECK(ph_get_rtt(ph_get_source(m)) > 0 && ph_get_rtt(ph_get_source(m)) < PATIENCE);
+		if (i < N - 1)		/* the process that sent the last message may have left */
+			CHECK(ph_get_rtt(ph_get_source(m)) > 0 &&
+			      ph_get_rtt(ph_get_source(m)) < PATIENCE);
 		for (size_t k = 0; k < sizes[i]; k += 997)
 			CHECK(((char *)m->body)[k] == 'a' + i);
 		if (role == 1)
@@ -160,14 +162,16 @@ static void test_tls_with_secret(void)
 	run_roles(role_tls, 2);
 }
 
-/* ---- many messages of all sizes: every byte, also when the sender writes over its buffer at once ---- */
+/* ---- many messages of all sizes: every byte arrives, even if the sender overwrites its buffer
+ * at once ---- */
 
 enum { STREAM = 600, STREAM_MOST = 300000 };
 static unsigned handled, handled_bad;
 
 static size_t stream_len(unsigned i)
 {
-	static const size_t some[] = { 0, 1, 60, 2040, 4096, 4097, 16300, 16384, 65536, 131072, STREAM_MOST };
+	static const size_t some[] = { 0,     1,     60,    2040,   4096,	4097,
+				       16300, 16384, 65536, 131072, STREAM_MOST };
 	unsigned pick = i * 2654435761u >> 20;
 
 	return pick % 3 ? some[pick % (sizeof some / sizeof *some)] : pick % 9000;
@@ -189,7 +193,7 @@ static void on_stream(void *arg, const struct ph_msg *m, ph_vp_t source)
 	handled++;
 }
 
-/* Even messages go to a handler, odd ones to a receive; each side sends as it receives. */
+/* Even messages go to a handler, odd ones to ph_recv(); each side sends while it receives. */
 static int stream(int role)
 {
 	unsigned char *buf = malloc(STREAM_MOST);
@@ -205,7 +209,8 @@ static int stream(int role)
 			ph_send(role ? 3 : 40, buf, stream_len(i), i % 2 ? 6 : 5);
 			memset(buf, 0xee, stream_len(i));
 		}
-		for (long long wait = i < STREAM ? 0 : PATIENCE; (m = ph_timed_recv(6, wait)); received++) {
+		for (long long wait = i < STREAM ? 0 : PATIENCE; (m = ph_timed_recv(6, wait));
+		     received++) {
 			CHECK(stream_right(m, 2 * received + 1));
 			ph_msg_destroy(m);
 			if (received + 1 == STREAM / 2)
@@ -243,18 +248,21 @@ static void test_stream(void)
 	run_roles(role_tls_stream, 2);
 }
 
-/* ---- addresses: IPv6; a name's second address when nobody answers at the first ---- */
+/* ---- addresses: IPv6; the second address of a name if nobody answers at the first ---- */
 
-/* Passes the bytes of one connection to 127.0.0.1:from on to 127.0.0.1:to. */
+/* Passes the bytes of one connection to port `from` on to port `to`. */
 static void relay(int from, int to)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)from), .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)from),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int l = socket(AF_INET, SOCK_STREAM, 0), on = 1, ends[2];
 	char buf[4096];
 	ssize_t n;
 
 	setsockopt(l, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-	if (bind(l, (struct sockaddr *)&in, sizeof in) || listen(l, 1) || (ends[0] = accept(l, NULL, NULL)) < 0)
+	if (bind(l, (struct sockaddr *)&in, sizeof in) || listen(l, 1) ||
+	    (ends[0] = accept(l, NULL, NULL)) < 0)
 		_exit(1);
 	in.sin_port = htons((uint16_t)to);
 	do {
@@ -264,7 +272,8 @@ static void relay(int from, int to)
 		struct pollfd p[2] = { { ends[0], POLLIN, 0 }, { ends[1], POLLIN, 0 } };
 		poll(p, 2, -1);
 		for (int i = 0; i < 2; i++)
-			if (p[i].revents && ((n = read(ends[i], buf, sizeof buf)) <= 0 || write(ends[!i], buf, (size_t)n) != n))
+			if (p[i].revents && ((n = read(ends[i], buf, sizeof buf)) <= 0 ||
+					     write(ends[!i], buf, (size_t)n) != n))
 				_exit(0);
 	}
 }
@@ -296,7 +305,8 @@ static void test_addresses(void)
 	int fd = socket(AF_INET6, SOCK_STREAM, 0);
 
 	run_roles(role_second_address, 3);
-	if (fd >= 0 && bind(fd, (struct sockaddr *)&six, sizeof six) == 0)	/* else this computer has no IPv6 */
+	/* otherwise this host has no IPv6 */
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&six, sizeof six) == 0)
 		run_roles(role_ipv6, 2);
 	close(fd);
 }
@@ -310,11 +320,13 @@ static int write_certificate(const char *cert, const char *key)
 	X509_gmtime_adj(X509_getm_notBefore(x), 0);
 	X509_gmtime_adj(X509_getm_notAfter(x), 86400);
 	X509_set_pubkey(x, k);
-	X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC, (const unsigned char *)"t", -1, -1, 0);
+	X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+				   (const unsigned char *)"t", -1, -1, 0);
 	X509_set_issuer_name(x, X509_get_subject_name(x));
 	X509_sign(x, k, EVP_sha256());
 	FILE *c = fopen(cert, "w"), *f = fopen(key, "w");
-	int ok = c && f && PEM_write_X509(c, x) && PEM_write_PrivateKey(f, k, NULL, NULL, 0, NULL, NULL);
+	int ok = c && f && PEM_write_X509(c, x) &&
+		 PEM_write_PrivateKey(f, k, NULL, NULL, 0, NULL, NULL);
 	fclose(c);
 	fclose(f);
 	X509_free(x);
@@ -330,19 +342,21 @@ static int role_tls_files(int role)
 	ph_set_error_callback(count_error, NULL);
 	ph_init_runtime(0, SPACE);
 	ph_set_session_id("tests");
-	int n = snprintf(config, sizeof config, "match begin r0 -> listen_port %d\n| _ -> listen_port %d\nend\n"
-			 "dest 127.0.0.1:%d ssl %s/cert %s/key\n", base_port + 1, base_port + 2, base_port + 2 - role, folder,
-			 folder);
+	int n = snprintf(config, sizeof config,
+			 "match begin r0 -> listen_port %d\n| _ -> listen_port %d\nend\n"
+			 "dest 127.0.0.1:%d ssl %s/cert %s/key\n",
+			 base_port + 1, base_port + 2, base_port + 2 - role, folder, folder);
 	ph_read_config(config, (size_t)n, role ? "r1" : "r0");
 	CHECK(errors[-PH_ECONFIG] == 0);
 	return ask_and_answer(role);
 }
 
-/* Of files that are not there whoever names them is told. */
+/* Files that do not exist are reported. */
 static int role_tls_no_files(int role)
 {
 	char config[100];
-	int n = snprintf(config, sizeof config, "dest 127.0.0.1:%d ssl /nonexistent/cert /nonexistent/key", base_port + 1);
+	int n = snprintf(config, sizeof config,
+			 "dest 127.0.0.1:%d ssl /nonexistent/cert /nonexistent/key", base_port + 1);
 
 	(void)role;
 	start(1, 0, NULL);
@@ -377,14 +391,15 @@ static int role_ssh(int role)
 	return ask_and_answer(role);
 }
 
-/* What ssh is to fail with from now on; nothing: it connects. */
+/* Sets the text with which ssh fails from now on; "": it connects. */
 static int let_ssh_say(const char *text)
 {
 	char temp[64];
 
 	snprintf(temp, sizeof temp, "%s/ssh-says.new", folder);
 	FILE *f = fopen(temp, "w");
-	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0 && rename(temp, getenv("PHNX_TEST_SAYS")) == 0);
+	CHECK(f && fputs(text, f) >= 0 && fclose(f) == 0 &&
+	      rename(temp, getenv("PHNX_TEST_SAYS")) == 0);
 	return 0;
 }
 
@@ -394,12 +409,13 @@ static int ssh_complains(int nth, const char *says, const char *want)
 	for (int i = 0; i < PATIENCE / 10000 && errors[-PH_EHOST] < nth; i++)
 		ph_timed_recv(PH_MSG_ANY_TAG, 10000);
 	if (errors[-PH_EHOST] != nth || strcmp(told, want))
-		printf("\ntold %d times, at last '%s', but not '%s'\n", errors[-PH_EHOST], told, want);
+		printf("\ntold %d times, at last '%s', but not '%s'\n", errors[-PH_EHOST], told,
+		       want);
 	CHECK(errors[-PH_EHOST] == nth && !strcmp(told, want));
 	return 0;
 }
 
-/* More than a pipe holds, a line that is too long, and then why. */
+/* Writes more than a pipe holds, a line that is too long, and then the reason. */
 static char *much_said(const char *why)
 {
 	enum { LINES = 5000, LONG = 1000 };
@@ -412,7 +428,7 @@ static char *much_said(const char *why)
 	return text;
 }
 
-/* Whether nothing there is of ssh's, as far as one can see; what it is, is shown. */
+/* Returns whether ssh has written nothing there; shows what it has. */
 static bool is_silent(const char *file)
 {
 	FILE *f = fopen(file, "r");
@@ -420,7 +436,8 @@ static bool is_silent(const char *file)
 	bool silent = f != NULL;
 
 	while (f && fgets(line, sizeof line, f)) {
-		silent &= !strstr(line, "ssh") && !strstr(line, "gateway") && !strstr(line, "debug1") && !strstr(line, "yyy");
+		silent &= !strstr(line, "ssh") && !strstr(line, "gateway") &&
+			  !strstr(line, "debug1") && !strstr(line, "yyy");
 		fprintf(stderr, "on standard error: %s", line);
 	}
 	if (f)
@@ -430,7 +447,8 @@ static bool is_silent(const char *file)
 
 static int role_ssh_fails(int role)
 {
-	static const char unknown[] = "ssh: Could not resolve hostname gateway: Name or service not known";
+	static const char unknown[] =
+		"ssh: Could not resolve hostname gateway: Name or service not known";
 	char says[64], silence[64], line[300] = "", want[300] = "ssh to gateway: ";
 
 	snprintf(says, sizeof says, "%s/ssh-says", folder);
@@ -444,8 +462,11 @@ static int role_ssh_fails(int role)
 		CHECK(freopen(silence, "w", stderr) && let_ssh_say(unknown) == 0);
 		ph_add_port_ssh("gateway", base_port + 1, "user");
 		CHECK(ssh_complains(1, unknown, strcat(strcpy(line, want), unknown)) == 0);
-		ph_timed_recv(PH_MSG_ANY_TAG, 1000000);		/* it is tried again and again, for the same reason */
-		CHECK(ssh_complains(2, much, "ssh to gateway: user@gateway: Permission denied (publickey).") == 0);
+		/* it is tried again and again, and fails for the same reason */
+		ph_timed_recv(PH_MSG_ANY_TAG, 1000000);
+		CHECK(ssh_complains(
+			      2, much,
+			      "ssh to gateway: user@gateway: Permission denied (publickey).") == 0);
 		memset(line, 'y', sizeof line - 1);
 		memset(want + strlen(want), 'y', 200);
 		CHECK(ssh_complains(3, line, want) == 0);
@@ -457,13 +478,77 @@ static int role_ssh_fails(int role)
 	return ask_and_answer(role);
 }
 
+/* Starts ssh as an application does that runs it elsewhere: a process between the library and ssh
+ * reports its status. */
+static int start_elsewhere(void *arg, const char *login, int port, int carry, int say)
+{
+	char target[32];
+	int ends[2], status;
+	pid_t between;
+
+	(*(int *)arg)++;
+	if (strcmp(login, "user@gateway") || port != base_port + 1)
+		return -EINVAL;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	snprintf(target, sizeof target, "127.0.0.1:%d", port);
+	between = fork();
+	if (between == 0) {
+		pid_t ssh = fork();
+
+		if (ssh == 0) {
+			dup2(carry, 0), dup2(carry, 1), dup2(say, 2);
+			execl("/proc/self/exe", "ssh", "-o", "x", "-W", target, NULL);
+			_exit(1);
+		}
+		close(carry), close(say), close(ends[0]);
+		(void)!read(ends[1], &status, 1);
+		kill(ssh, SIGTERM);
+		waitpid(ssh, &status, 0);
+		(void)!write(ends[1], &status, sizeof status);
+		_exit(0);
+	}
+	close(ends[1]);
+	return ends[0];
+}
+
+static int start_nowhere(void *arg, const char *login, int port, int carry, int say)
+{
+	(void)arg, (void)login, (void)port, (void)carry, (void)say;
+	return -EAGAIN;
+}
+
+/* The application starts ssh: not at all, with a reason; so that it fails; so that it connects. */
+static int role_ssh_elsewhere(int role)
+{
+	char says[64];
+	int calls = 0;
+
+	snprintf(says, sizeof says, "%s/ssh-says", folder);
+	setenv("PHNX_TEST_SAYS", says, 1);
+	start(role ? 0 : 1, 0, NULL);
+	if (role) {
+		CHECK(let_ssh_say("ssh: no route") == 0);
+		ph_set_ssh_starter(start_nowhere, NULL);
+		ph_add_port_ssh("gateway", base_port + 1, "user");
+		for (int i = 0; i < PATIENCE / 10000 && !errors[-PH_ESYSTEM]; i++)
+			ph_timed_recv(PH_MSG_ANY_TAG, 10000);
+		CHECK(strstr(told, "cannot run ssh") && strstr(told, strerror(EAGAIN)));
+		ph_set_ssh_starter(start_elsewhere, &calls);
+		CHECK(ssh_complains(1, "ssh: no route", "ssh to gateway: ssh: no route") == 0);
+		CHECK(calls > 0 && let_ssh_say("") == 0);
+	}
+	return ask_and_answer(role);
+}
+
 static void test_ssh(void)
 {
 	run_roles(role_ssh, 2);
 	run_roles(role_ssh_fails, 2);
+	run_roles(role_ssh_elsewhere, 2);
 }
 
-/* As ssh does when it fails. */
+/* Fails as ssh does. */
 static bool complains_as_ssh(void)
 {
 	FILE *f = getenv("PHNX_TEST_SAYS") ? fopen(getenv("PHNX_TEST_SAYS"), "r") : NULL;
@@ -474,7 +559,7 @@ static bool complains_as_ssh(void)
 	return any;
 }
 
-/* What ssh -W does, without the encryption. */
+/* Does what ssh -W does, without the encryption. */
 static int play_ssh(char **argv)
 {
 	const char *target = NULL;
@@ -513,12 +598,13 @@ static int role_stranger(int role)
 	setenv("PHNX_SECRET", role ? "one" : "another", 1);
 	start(role + 1, role ? 1 : 2, "tests");
 	CHECK(ph_timed_recv(PH_MSG_ANY_TAG, 700000) == PH_MSG_INVALID);
-	CHECK(errors[-PH_EREFUSED] > 0);	/* both sides learn why */
+	CHECK(errors[-PH_EREFUSED] > 0);	/* both sides report the reason */
 	ph_finalize(NULL, 0);
 	return 0;
 }
 
-/* A refusal names who was refused, or has refused: whom this node has dialed, or where the other came from; and its resource name. */
+/* A refusal names the peer: the host that this node has dialed, or the address that it came
+ * from; and its resource name. */
 static int role_named(int role)
 {
 	char dialed[80];
@@ -528,13 +614,14 @@ static int role_named(int role)
 	start(role ? 0 : 1, role ? 1 : 0, "tests");
 	for (int i = 0; i < PATIENCE / 10000 && !errors[-PH_EREFUSED]; i++)
 		ph_timed_recv(PH_MSG_ANY_TAG, 10000);
-	CHECK(!strncmp(told, role ? dialed : "the peer at 127.0.0.1, resource name ", role ? strlen(dialed) : 37));
-	ph_timed_recv(PH_MSG_ANY_TAG, 300000);		/* for the other one to try again */
+	CHECK(!strncmp(told, role ? dialed : "the peer at 127.0.0.1, resource name ",
+		       role ? strlen(dialed) : 37));
+	ph_timed_recv(PH_MSG_ANY_TAG, 300000);		/* gives the other node time to try again */
 	ph_finalize(NULL, 0);
 	return 0;
 }
 
-/* TLS fails before anything of ours is said: both sides are told in the same words all the same. */
+/* TLS fails before either side has sent a frame; both report the same reason all the same. */
 static int role_tls_stranger(int role)
 {
 	char want[100], port[16] = "";
@@ -547,14 +634,15 @@ static int role_tls_stranger(int role)
 		ph_timed_recv(PH_MSG_ANY_TAG, 10000);
 	if (role)
 		snprintf(port, sizeof port, ":%d", base_port + 1);
-	snprintf(want, sizeof want, "TLS with the peer at 127.0.0.1%s: the secrets of session 'tests' differ", port);
+	snprintf(want, sizeof want,
+		 "TLS with the peer at 127.0.0.1%s: the secrets of session 'tests' differ", port);
 	CHECK(!strcmp(told, want));
-	ph_timed_recv(PH_MSG_ANY_TAG, 300000);		/* for the other one to try again */
+	ph_timed_recv(PH_MSG_ANY_TAG, 300000);		/* gives the other node time to try again */
 	ph_finalize(NULL, 0);
 	return 0;
 }
 
-/* Without a session only who reads the same user's file is let in. */
+/* Without a session only a process that can read the same user's file is accepted. */
 static int role_other_user(int role)
 {
 	char home[64];
@@ -580,16 +668,18 @@ static int refuse_one(void)
 
 static int connect_bare(void)
 {
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 1)),
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)(base_port + 1)),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int s;
 
-	while (s = socket(AF_INET, SOCK_STREAM, 0), connect(s, (struct sockaddr *)&in, sizeof in) && close(s) == 0)
+	while (s = socket(AF_INET, SOCK_STREAM, 0),
+	       connect(s, (struct sockaddr *)&in, sizeof in) && close(s) == 0)
 		usleep(10000);
 	return s;
 }
 
-/* Speaks a later version of the protocol, and is told what this one is. */
+/* Speaks a later version of the protocol, and is told this one. */
 static int role_later_version(int role)
 {
 	enum { HELLO = 1, LATER = 77 };
@@ -609,7 +699,7 @@ static int role_later_version(int role)
 	return 0;
 }
 
-/* A frame from a bare socket: how long, with its head; 0: none that fits. */
+/* Reads a frame from a bare socket.  Returns its length with its head; 0: no valid frame. */
 static size_t read_frame(int s, unsigned char *frame, size_t room)
 {
 	enum { HEAD = 8 };
@@ -626,7 +716,8 @@ static size_t read_frame(int s, unsigned char *frame, size_t room)
 	return n < len ? 0 : len;
 }
 
-/* Who greets, but has no proof, gets something that it cannot read: of the node's address, for one, nothing. */
+/* A peer that greets but has no proof gets only what it cannot read: not even the node's
+ * address. */
 static int role_curious(int role)
 {
 	enum { AUTH = 2, ASKS = 8 + 5, SESSION = 8 + 7, PROOF = 8 + 32 };
@@ -644,7 +735,8 @@ static int role_curious(int role)
 	CHECK(write(s, frame + 1, len - 1) == (ssize_t)len - 1);
 	CHECK((len = read_frame(s, frame, sizeof frame)) > PROOF && frame[2] == AUTH);
 	CHECK(!memmem(frame, len, "127.0.0.1", 9));
-	CHECK(write(s, frame, len) == (ssize_t)len);	/* and its own proof is none of ours */
+	/* nor does it accept the node's own proof */
+	CHECK(write(s, frame, len) == (ssize_t)len);
 	CHECK(read_frame(s, frame, sizeof frame) > 0 && memmem(frame, sizeof frame, "differ", 6));
 	close(s);
 	return 0;
@@ -664,11 +756,13 @@ static void test_strangers(void)
 
 enum { FEW = 64, CROWD = 200 };
 
-/* Many connect and say nothing, or a beginning: they do not get all descriptors. */
+/* Many peers connect and send nothing, or the beginning of a frame: they do not use up all
+ * descriptors. */
 static int role_crowded(int role)
 {
 	struct rlimit few = { FEW, FEW };
-	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)(base_port + 1)),
+	struct sockaddr_in in = { .sin_family = AF_INET,
+				  .sin_port = htons((uint16_t)(base_port + 1)),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fds[CROWD];
 
@@ -682,7 +776,8 @@ static int role_crowded(int role)
 		}
 	} else {
 		for (int i = 0; i < CROWD; i++) {
-			while (fds[i] = socket(AF_INET, SOCK_STREAM, 0), connect(fds[i], (struct sockaddr *)&in, sizeof in) && !close(fds[i]))
+			while (fds[i] = socket(AF_INET, SOCK_STREAM, 0),
+			       connect(fds[i], (struct sockaddr *)&in, sizeof in) && !close(fds[i]))
 				usleep(10000);
 			(void)!send(fds[i], "PH", i % 3, MSG_NOSIGNAL);
 		}
@@ -694,10 +789,10 @@ static int role_crowded(int role)
 	return ask_and_answer(role);
 }
 
-/* Strangers that say nothing, or not enough, and stay, keep nobody out until their time is up. */
+/* Peers that send too little and stay connected do not keep others out until their time is up. */
 static int role_besieged(int role)
 {
-	enum { AT_ONCE = 3500000 };		/* they have 5 seconds */
+	enum { AT_ONCE = 3500000 };		/* their time is 5 seconds */
 	struct rlimit few = { FEW, FEW };
 	ph_msg_t m;
 
@@ -707,7 +802,8 @@ static int role_besieged(int role)
 		ph_send(40, "", 1, 30);
 	} else {
 		for (int i = 0; i < FEW; i++)
-			(void)!send(connect_bare(), i % 2 ? "PH\1\5" : "\x16\3\1\2", (size_t)(i % 5), MSG_NOSIGNAL);
+			(void)!send(connect_bare(), i % 2 ? "PH\1\5" : "\x16\3\1\2",
+				    (size_t)(i % 5), MSG_NOSIGNAL);
 		usleep(200000);
 		start(0, 1, NULL);
 		assume_range(32, SPACE);
@@ -717,7 +813,8 @@ static int role_besieged(int role)
 	return ask_and_answer(role);
 }
 
-/* Who has no descriptor left for who knocks, does not spend its time with that; and opens when there is one again. */
+/* A node without free descriptors does not spin on new connections, and accepts again when there
+ * is one. */
 static int role_full(int role)
 {
 	struct rlimit few = { FEW, FEW };

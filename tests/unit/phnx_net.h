@@ -1,4 +1,4 @@
-/* phnx_net.h - what the files of phnx_net have in common; nobody else includes it. */
+/* phnx_net.h - for the files of phnx_net; nobody else includes it. */
 #ifndef PHNX_NET_H
 #define PHNX_NET_H
 
@@ -8,19 +8,20 @@
 #include "phnx/phnx.h"
 
 enum { SPACE = 64, PATIENCE = 60000000, MAX_ROLES = 8 };
-extern int base_port;			/* of this test */
-extern char folder[];			/* for files; removed in the end */
-extern atomic_int errors[32];		/* reported to this process, by number without its sign */
-extern char *_Atomic told;		/* the last one's text */
+extern int base_port;			/* the first of the ports that this test has claimed */
+extern char folder[];			/* for files; removed at the end */
+/* reports in this process, by the error's number without its sign */
+extern atomic_int errors[32];
+extern char *_Atomic told;		/* the text of the last report */
 
 /* A role runs in its own process; it fails by returning a line number. */
 #define CHECK(x) do { if (!(x)) return __LINE__; } while (0)
 void run_roles(int (*role)(int), int n);
 
 void count_error(void *arg, int error, const char *text);
-void add_long(void *into, const void *from, size_t len);	/* of ph_reduce() */
+void add_long(void *into, const void *from, size_t len);	/* for ph_reduce() */
 void assume_range(ph_vp_t lo, ph_vp_t hi);
-/* Ports from base_port on; 0: listens nowhere, or dials nobody. */
+/* Starts a node; ports count from base_port.  listen 0: listens nowhere; dial 0: dials no node. */
 void start(int listen, int dial, const char *session);
 
 void add_calls(CU_pSuite suite);	/* phnx_calls.c */

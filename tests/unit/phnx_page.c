@@ -1,6 +1,7 @@
-/* phnx_page.c - the path of a page between two processes: what ph_send_page() is given goes to the socket from where it lies,
- * a handler sees it where it arrived, and nothing is allocated for a message on either side; the same of ph_sendv(), which
- * copies once.  Linked with --wrap, so that the library's calls of the allocator and of the sockets come here. */
+/* phnx_page.c - the path of a page between two processes: what ph_send_page() is given goes to
+ * the socket from where it lies, a handler sees it where it arrived, and nothing is allocated
+ * for a message on either side; the same of ph_sendv(), which copies once.  Linked with --wrap,
+ * so that the library's calls of the allocator and of the sockets come here. */
 #include <CUnit/Basic.h>
 #include <event2/event.h>
 #include <stdatomic.h>
@@ -14,18 +15,28 @@
 #include <unistd.h>
 #include "phnx/phnx.h"
 
-enum { PAGE = 4096, WARM_UP = 500, PAGES = 20000, AHEAD = 16, HEAD = 40, PATIENCE = 60000000, TAG = 5, TAG_NEXT = 6,
-       TAG_END = 7, BY_THE_CLOCK = 1000 };
+enum {
+	PAGE = 4096,
+	WARM_UP = 500,
+	PAGES = 20000,
+	AHEAD = 16,
+	HEAD = 40,
+	PATIENCE = 60000000,
+	TAG = 5,
+	TAG_NEXT = 6,
+	TAG_END = 7,
+	BY_THE_CLOCK = 1000
+};
 
-/* What a process saw since the warm-up. */
+/* What a process has counted since the warm-up. */
 static struct {
 	unsigned sent_in_place, came_in_place, came, wrong, released;
 	atomic_uint allocations;
 } seen;
 static unsigned char page[PAGE];
-static const unsigned char *landed, *landed_end;	/* what the last recv() filled */
+static const unsigned char *landed, *landed_end;	/* the bytes of the last recv() */
 
-/* ---- in the way of the library ---- */
+/* ---- wrappers around the library's calls ---- */
 
 void *__real_malloc(size_t n);
 void *__real_calloc(size_t n, size_t size);
@@ -77,7 +88,7 @@ ssize_t __wrap_recv(int fd, void *buf, size_t n, int flags)
 #define CHECK(x) do { if (!(x)) return __LINE__; } while (0)
 static int port;
 
-/* The last byte of the message is where recv() put it. */
+/* Checks that the last byte of the message is where recv() put it. */
 static void on_page(void *arg, const struct ph_msg *m, ph_vp_t source)
 {
 	const unsigned char *end = (const unsigned char *)m->body + m->len;
@@ -109,11 +120,12 @@ static int send_one(bool copied)
 	return ph_sendv(1, pieces, 2, TAG);
 }
 
-/* But for one for each message by which the receiver asks for more, and what pings and gossip take. */
+/* Allows one allocation for each message by which the receiver asks for more, and those of pings
+ * and gossip. */
 static bool few(unsigned allocations)
 {
 #ifdef __SANITIZE_ADDRESS__
-	return allocations;		/* the library keeps no memory then */
+	return allocations;		/* with the sanitizer the library keeps no memory */
 #else
 	return allocations < PAGES / AHEAD + BY_THE_CLOCK;
 #endif
@@ -143,7 +155,8 @@ static int sender(bool copied)
 	ph_msg_destroy(m);
 	unsigned allocations = seen.allocations;
 	ph_finalize(NULL, 5);
-	printf("\n    %s: %u allocations for %d pages sent", copied ? "ph_sendv" : "ph_send_page", allocations, PAGES);
+	printf("\n    %s: %u allocations for %d pages sent", copied ? "ph_sendv" : "ph_send_page",
+	       allocations, PAGES);
 	CHECK(few(allocations));
 	CHECK(copied || seen.sent_in_place >= PAGES);
 	CHECK(copied || seen.released == WARM_UP + PAGES);
@@ -164,7 +177,8 @@ static int receiver(bool copied)
 	ph_msg_destroy(m);
 	ph_send(0, NULL, 0, TAG_END);
 	ph_finalize(NULL, 5);
-	printf("\n    received: %u allocations, %u of %d where they arrived", allocations, seen.came_in_place, PAGES);
+	printf("\n    received: %u allocations, %u of %d where they arrived", allocations,
+	       seen.came_in_place, PAGES);
 	CHECK(seen.came == WARM_UP + PAGES && seen.wrong == 0);
 	CHECK(few(allocations));
 	CHECK(seen.came_in_place > PAGES / 10 * 9);
@@ -194,7 +208,8 @@ static void run(bool copied)
 		int status;
 		waitpid(pids[i], &status, 0);
 		if (status)
-			printf("\nrole %d: line %d (mod 256), signal %d\n", i, WEXITSTATUS(status), WTERMSIG(status));
+			printf("\nrole %d: line %d (mod 256), signal %d\n", i, WEXITSTATUS(status),
+			       WTERMSIG(status));
 		CU_ASSERT_EQUAL(status, 0);
 	}
 }

@@ -1,11 +1,17 @@
-/* phnx_route.c - the routing table of one node between two neighbours, whose updates the test writes: which route it takes by
- * DSDV's rules, who holds a virtual node, how much it says of a node that assumes very many; and to which of many that greet at once it
- * proves itself first. */
+/* phnx_route.c - the routing table of a node between two neighbours, whose updates the test
+ * writes: which route it takes by DSDV's rules, who holds a virtual node, how much it announces
+ * of a node that assumes very many, and in which order it proves itself to many that greet at
+ * once. */
 #include <CUnit/Basic.h>
-#include "phoenix/core.h"
+#include "phoenix/flow/flow_private.h"
+#include "phoenix/flow/mapping.h"
+#include "phoenix/link/link_private.h"
+#include "phoenix/node/life.h"
+#include "phoenix/routing/routing_private.h"
+#include "phoenix/services/services_private.h"
 
 enum { SPACE = 64, ME = 1 };
-#define HUGE (1LL << 40)	/* virtual nodes in all */
+#define HUGE (1LL << 40)	/* number of virtual nodes */
 static const ph_vp_t far = (1LL << 62) + 7, names[] = { (1LL << 62) + 1, (1LL << 62) + 2 };
 
 static uint64_t now = 1000000;
@@ -15,7 +21,7 @@ static struct plink *links[2];
 static uint64_t op_now(void *ctx) { (void)ctx; return now; }
 static void op_random(void *ctx, void *buf, size_t n) { (void)ctx; memset(buf, ME, n); }
 static void op_contact(void *ctx, struct contact *c) { (void)ctx; (void)c; }
-static struct plink *proved[8];		/* to whom proofs have gone */
+static struct plink *proved[8];		/* the links that proofs were sent to, in order */
 static unsigned n_proved;
 static void op_kick(void *ctx, struct plink *l)
 {
@@ -28,28 +34,35 @@ static void op_kick(void *ctx, struct plink *l)
 		proved[n_proved++] = l;
 }
 static void op_link(void *ctx, struct plink *l) { (void)ctx; (void)l; }
-static void op_report(void *ctx, int error, const char *text) { (void)ctx; (void)error; (void)text; }
+static void op_report(void *ctx, int error, const char *text)
+{
+	(void)ctx;
+	(void)error;
+	(void)text;
+}
 static void op_arrived(void *ctx) { (void)ctx; }
-static const struct phnx_ops ops = { op_now, op_random, op_contact, op_contact, op_kick, op_link, op_report, op_arrived };
+static const struct phnx_ops ops = { op_now,  op_random, op_contact, op_contact,
+				     op_kick, op_link,	 op_report,  op_arrived };
 
 static void make_node(void)
 {
-	ph = phnx_new(&ops, NULL, 0, HUGE);
+	ph = node_new(&ops, NULL, 0, HUGE);
 	for (int i = 0; i < 2; i++) {
-		links[i] = phnx_link_open(ph, NULL, NULL, NULL);
+		links[i] = link_open(ph, NULL, NULL, NULL);
 		links[i]->peer = names[i];
 		links[i]->state = LINK_UP;
 		route_link_up(ph, links[i]);
 	}
 }
 
-/* One entry of an update from neighbour i. */
-static void hear(int i, ph_vp_t name, uint64_t seq, unsigned hops, uint64_t stamp, ph_vp_t lo, ph_vp_t hi)
+/* Neighbour i sends an update with one entry. */
+static void hear(int i, ph_vp_t name, uint64_t seq, unsigned hops, uint64_t stamp, ph_vp_t lo,
+		 ph_vp_t hi)
 {
 	struct writer w = { 0 };
 
 	put8(&w, 1);
-	put_var(&w, 0);			/* promised to nobody */
+	put_var(&w, 0);			/* promised to no other node */
 	put64(&w, 0);
 	put_var(&w, 1);
 	put64(&w, (uint64_t)name);
@@ -77,7 +90,7 @@ static void test_rules(void)
 		uint64_t seq;
 		unsigned hops;
 		int way;
-		unsigned long expected;	/* hops from here */
+		unsigned long expected;	/* hops from this node */
 		const char *why;
 	} rows[] = {
 		{ A, 10, 2, A, 3, "the first" },
@@ -103,11 +116,12 @@ static void test_rules(void)
 			printf("\n%s: %u hops\n", rows[i].why, e->nhops);
 		CU_ASSERT(e->fwd == way && e->nhops == rows[i].expected);
 	}
-	CU_ASSERT_EQUAL(ph->frames_out[FRAME_SEQREQ], 1);	/* "lost by another": is the way that is taken still one? */
-	phnx_free(ph);
+	/* the neighbour has lost the way: this node asks whether its own way still exists */
+	CU_ASSERT_EQUAL(ph->links->frames_out[FRAME_SEQREQ], 1);
+	node_free(ph);
 }
 
-/* The newest claim to a virtual node wins; what this node assumes itself is its own. */
+/* Of two claims to a virtual node the newest wins; what this node assumes is its own. */
 static void test_holders(void)
 {
 	enum { CLAIMS = 6, ROUNDS = 300 };
@@ -120,54 +134,56 @@ static void test_holders(void)
 			claims[i].lo = random() % SPACE;
 			claims[i].hi = claims[i].lo + random() % (SPACE / 2);
 			claims[i].stamp = (uint64_t)(1 + round * CLAIMS + (i * 5 + round) % CLAIMS);
-			hear(i % 2, far + i, (uint64_t)(10 + 2 * round), 1, claims[i].stamp, claims[i].lo, claims[i].hi);
+			hear(i % 2, far + i, (uint64_t)(10 + 2 * round), 1, claims[i].stamp,
+			     claims[i].lo, claims[i].hi);
 		}
 		for (ph_vp_t v = 0; v < SPACE; v++) {
 			ph_vp_t expected = 0;
 			uint64_t newest = 0;
 			for (int i = 0; i < CLAIMS; i++)
-				if (v >= claims[i].lo && v < claims[i].hi && claims[i].stamp > newest) {
+				if (v >= claims[i].lo && v < claims[i].hi &&
+				    claims[i].stamp > newest) {
 					newest = claims[i].stamp;
 					expected = far + i;
 				}
-			CU_ASSERT_EQUAL(route_holder(ph, v), expected);
+			CU_ASSERT_EQUAL(holder_of(ph, v), expected);
 		}
 	}
 	ph_vps_t mine = ph_vps_create_range(10, 20);
-	CU_ASSERT_EQUAL(phnx_assume(ph, mine), 0);
+	CU_ASSERT_EQUAL(mapping_assume(ph, mine), 0);
 	ph_vps_destroy(mine);
-	CU_ASSERT_EQUAL(route_holder(ph, 15), ph->name);
-	CU_ASSERT_EQUAL(route_holder(ph, far), far);
-	CU_ASSERT_EQUAL(route_holder(ph, far + CLAIMS), 0);
-	phnx_free(ph);
+	CU_ASSERT_EQUAL(holder_of(ph, 15), ph->name);
+	CU_ASSERT_EQUAL(holder_of(ph, far), far);
+	CU_ASSERT_EQUAL(holder_of(ph, far + CLAIMS), 0);
+	node_free(ph);
 }
 
-/* A million millions of virtual nodes are one range, here and on the wire. */
+/* A set of a million millions of virtual nodes is one range, in memory and in frames. */
 static void test_size(void)
 {
 	make_node();
 	ph_vps_t all = ph_vps_create_range(0, HUGE);
-	phnx_tick(ph);
+	node_tick(ph);
 	size_t before = links[0]->out_bytes;
-	CU_ASSERT_EQUAL(phnx_assume(ph, all), 0);
+	CU_ASSERT_EQUAL(mapping_assume(ph, all), 0);
 	now += 1000000;
-	phnx_tick(ph);
+	node_tick(ph);
 	size_t said = links[0]->out_bytes - before;
 	CU_ASSERT(said > 0 && said < 500);
 	hear(0, far, 10, 1, 1000, 0, HUGE);
 	CU_ASSERT_EQUAL(route_find(ph, far)->payload.vps.n, 1);
-	CU_ASSERT_EQUAL(phnx_release(ph, all), 0);
-	CU_ASSERT_EQUAL(route_holder(ph, HUGE - 1), far);
+	CU_ASSERT_EQUAL(mapping_release(ph, all), 0);
+	CU_ASSERT_EQUAL(holder_of(ph, HUGE - 1), far);
 	ph_vps_destroy(all);
-	phnx_free(ph);
+	node_free(ph);
 }
 
-/* As this node greets, but for the name. */
+/* A peer greets like this node, but with another name. */
 static void greets(struct plink *l, ph_vp_t name)
 {
 	enum { NAME = 4 + 4 + 16 };
-	size_t room, n = l->my_hello.len;
-	unsigned char *to = phnx_link_space(l, &room);
+	size_t room, n = link_of(l)->my_hello.len;
+	unsigned char *to = link_space(l, &room);
 	struct writer w = { .data = to, .room = room };
 
 	put8(&w, 'P');
@@ -175,13 +191,13 @@ static void greets(struct plink *l, ph_vp_t name)
 	put8(&w, FRAME_HELLO);
 	put8(&w, PHNX_VERSION);
 	put32(&w, (uint32_t)n);
-	put_bytes(&w, l->my_hello.data, n);
+	put_bytes(&w, link_of(l)->my_hello.data, n);
 	w.len = FRAME_HEAD + NAME;
 	put64(&w, (uint64_t)name);
-	CU_ASSERT_EQUAL(phnx_link_input(l, FRAME_HEAD + n), 0);
+	CU_ASSERT_EQUAL(link_input(l, FRAME_HEAD + n), 0);
 }
 
-/* In the order in which they greeted; some, the last one too, are lost before. */
+/* Proofs go out in the order of the greetings; some peers, the last one too, are lost before. */
 static void test_proofs(void)
 {
 	enum { N = 6 };
@@ -189,21 +205,21 @@ static void test_proofs(void)
 	struct plink *all[N];
 	unsigned n = 0;
 
-	ph = phnx_new(&ops, NULL, 0, SPACE);
+	ph = node_new(&ops, NULL, 0, SPACE);
 	for (int i = 0; i < N; i++)
-		all[i] = phnx_link_open(ph, NULL, NULL, NULL);
+		all[i] = link_open(ph, NULL, NULL, NULL);
 	for (int i = 0; i < N - 1; i++)
 		greets(all[order[i]], names[0] + 1 + order[i]);
-	phnx_link_lost(all[4]);
-	phnx_link_lost(all[5]);
+	link_lost(all[4]);
+	link_lost(all[5]);
 	greets(all[2], names[0] + 3);
 	CU_ASSERT_EQUAL(n_proved, 0);
-	phnx_poll(ph);
+	node_poll(ph);
 	CU_ASSERT_EQUAL(n_proved, N - 2);
 	for (int i = 0; i < N; i++)
 		if (order[i] < 4)
 			CU_ASSERT_PTR_EQUAL(proved[n++], all[order[i]]);
-	phnx_free(ph);
+	node_free(ph);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
-/* phnx_threads.c - phnx_net's tests of threads: all calls from several at once, while connections break; who waits when the library
- * ends, or when the process forks.  Built with SAN=thread they are what shows that "may be called from any thread" holds. */
+/* phnx_threads.c - phnx_net's tests of threads: all calls from several threads at once, while
+ * connections break; threads that wait when the library ends or the process forks.  Built with
+ * SAN=thread they show that calls may come from any thread. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include <unistd.h>
 #include "tests/unit/phnx_net.h"
 
-/* ---- several senders; a sender that waits for who takes ---- */
+/* ---- several senders; a sender that waits for a receiver ---- */
 
 static void *many_sends(void *arg)
 {
@@ -39,7 +40,8 @@ static int role_threads(int role)
 	return 0;
 }
 
-/* More than a node keeps of its own messages to itself: the thread that sends waits for the one that takes. */
+/* More messages than a node keeps for itself: the thread that sends waits for the one that
+ * receives. */
 enum { OWN_MESSAGES = 160, OWN_BYTES = 1 << 20 };
 
 static void *sends_to_itself(void *arg)
@@ -62,7 +64,7 @@ static int role_itself(int role)
 	start(0, 0, NULL);
 	assume_range(0, SPACE);
 	pthread_create(&t, NULL, sends_to_itself, NULL);
-	CHECK(ph_timed_recv(2, 300000) == NULL);	/* it waits */
+	CHECK(ph_timed_recv(2, 300000) == NULL);	/* the sender waits */
 	for (int i = 0; i < OWN_MESSAGES; i++) {
 		ph_msg_t m = ph_timed_recv(1, PATIENCE);
 		CHECK(m && m->len == OWN_BYTES && *(int *)m->body == i);
@@ -83,8 +85,10 @@ static void test_threads(void)
 }
 
 /* ---- everything at once ----
- * In each of 3 processes 4 threads send to the others, take what is theirs by its tag, and in between do whatever else there is. Each
- * process keeps 8 virtual nodes of [0, 24), over which they reduce, and each thread one of [24, 48), which it gives up now and then. */
+ * In each of 3 processes 4 threads send to the others, receive their own messages by tag, and
+ * meanwhile make all other calls.  Each process keeps 8 virtual nodes of [0, 24), over which they
+ * reduce.  Each thread keeps one of [24, 48), which it gives up now and then.
+ */
 
 enum { CROWD = 3, WORKERS = 4, KEPT = 8, LETTERS = 400, OF_HANDLERS = 100, STILL = CROWD * KEPT };
 struct letter {
@@ -92,7 +96,8 @@ struct letter {
 };
 static struct worker {
 	int role, worker, line;
-	int next[CROWD][2];		/* of each process, to what is kept and what moves: in order, each once */
+	/* of each process, to what stays and what moves: in order, each once */
+	int next[CROWD][2];
 	int taken;
 	atomic_int handled;
 } workers[WORKERS];
@@ -115,7 +120,8 @@ static int take_letter(struct worker *w, long long patience)
 	const struct letter *l = m->body;
 	CHECK(m->len == sizeof *l && l->worker == w->worker && l->from != w->role);
 	int *next = &w->next[l->from][m->dest >= STILL];
-	CHECK(l->number >= *next);	/* each once and in order: those that went to the other of the two are not among these */
+	/* each once and in order; messages that went to the other of the two are not among these */
+	CHECK(l->number >= *next);
 	*next = l->number + 1;
 	w->taken++;
 	ph_get_rtt(ph_get_source(m));
@@ -123,7 +129,7 @@ static int take_letter(struct worker *w, long long patience)
 	return 0;
 }
 
-/* All workers of this number, in all processes, do this in the same round. */
+/* All workers of this number, in all processes, make these calls in the same round. */
 static int together(struct worker *w, int round)
 {
 	long value = 1L << 8 * w->role;
@@ -140,7 +146,8 @@ static int together(struct worker *w, int round)
 
 static void look_around(struct worker *w, int round)
 {
-	ph_vps_t some = ph_vps_create_range(w->role, ph_get_random_vp()), mine = ph_get_assumed_vps();
+	ph_vps_t some = ph_vps_create_range(w->role, ph_get_random_vp()),
+		 mine = ph_get_assumed_vps();
 
 	ph_vps_is_member(mine, ph_vps_get_any_elem(some));
 	ph_vps_destroy(some);
@@ -159,7 +166,8 @@ static int work(struct worker *w)
 	for (int i = 0; i < LETTERS; i++) {
 		struct letter l = { w->role, w->worker, i };
 		int to = (w->role + 1 + i % (CROWD - 1)) % CROWD;
-		ph_send(i / 2 % 2 ? kept_by(to, w->worker) : moved_by(to, w->worker), &l, sizeof l, 1 + w->worker);
+		ph_send(i / 2 % 2 ? kept_by(to, w->worker) : moved_by(to, w->worker), &l, sizeof l,
+			1 + w->worker);
 		ph_send(kept_by(to, 0), NULL, 0, OF_HANDLERS + w->worker);
 		CHECK(take_letter(w, i % 7 ? 0 : 100) == 0);
 		if (i % 50 == 10)
@@ -172,7 +180,7 @@ static int work(struct worker *w)
 			look_around(w, i / 25);
 	}
 	ph_set_handler(OF_HANDLERS + w->worker, on_letter, w);
-	while (w->taken < LETTERS)	/* from each of the two others, half of theirs */
+	while (w->taken < LETTERS)	/* half of the messages of each of the two others */
 		CHECK(take_letter(w, PATIENCE) == 0);
 	for (int wait = 0; w->handled < LETTERS; wait++) {
 		CHECK(wait < PATIENCE / 1000);
@@ -230,7 +238,8 @@ static void *waits_for_barrier(void *arg)
 {
 	waiting++;
 	int error = ph_barrier(0, SPACE, (int)(long)arg, PATIENCE);
-	return error == PH_ENOTINIT || error == PH_EINVAL ? NULL : "another error";	/* EINVAL: it came late, into the next one */
+	/* EINVAL: it came late, when the library had started again */
+	return error == PH_ENOTINIT || error == PH_EINVAL ? NULL : "another error";
 }
 
 static void *waits_for_room(void *arg)
@@ -240,17 +249,20 @@ static void *waits_for_room(void *arg)
 
 	(void)arg;
 	waiting++;
-	for (int error = 0; !error; sent++)	/* ph_send() reports; ph_multicast() says it, too */
+	/* ph_send() reports the error, ph_multicast() returns it */
+	for (int error = 0; !error; sent++)
 		error = ph_multicast(40, 41, body, sizeof body, 1);
 	return sent < 1000 ? NULL : "no bound";
 }
 
-/* They come back at once; and nothing of what has ended is touched by them, even if the library begins anew meanwhile. */
+/* The waiting threads return at once, and touch nothing of the library that has ended, even if
+ * it starts again. */
 static int role_ends(int role)
 {
 	enum { TURNS = 10, THREADS = 6 };
-	static void *(*const what[THREADS])(void *) = { waits_for_message, waits_for_message, waits_for_barrier, waits_for_barrier,
-							waits_for_room, waits_for_message };
+	static void *(*const what[THREADS])(void *) = { waits_for_message, waits_for_message,
+							waits_for_barrier, waits_for_barrier,
+							waits_for_room,	   waits_for_message };
 	pthread_t t[THREADS];
 	void *wrong;
 
@@ -284,7 +296,7 @@ static void *ends(void *arg)
 	return NULL;
 }
 
-/* Several at once: one ends the library, the others find that it has ended. */
+/* Several threads end the library at once: one does, the others find that it has ended. */
 static int role_ends_twice(int role)
 {
 	pthread_t t[4];
@@ -308,7 +320,7 @@ static void test_ends(void)
 	run_roles(role_ends_twice, 1);
 }
 
-/* ---- a fork while threads wait: the child begins anew, and nobody waits there ---- */
+/* ---- a fork while threads wait: the child starts anew, and no thread waits there ---- */
 
 static void answers(void *arg, const struct ph_msg *msg, ph_vp_t source)
 {
@@ -352,14 +364,14 @@ static int role_forks(int role)
 
 static void test_forks(void)
 {
-#ifndef __SANITIZE_THREAD__	/* which has no thread in such a child */
+#ifndef __SANITIZE_THREAD__	/* the thread sanitizer has no thread in such a child */
 	run_roles(role_forks, 1);
 #else
 	(void)role_forks;
 #endif
 }
 
-/* ---- all of them ---- */
+/* ---- the suite ---- */
 
 void add_threads(CU_pSuite suite)
 {

@@ -1,8 +1,9 @@
-/* phnx_vps.c - sets of virtual nodes: every operation against a bitmap over a small space, and the appendix's loop. */
+/* phnx_vps.c - sets of virtual nodes: every operation against a bitmap of a small space, and the
+ * loop of the appendix. */
 #include <CUnit/Basic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include "phoenix/vps.h"
+#include "phoenix/core/vps.h"
 
 enum { SPACE = 24, ROUNDS = 2000 };
 
@@ -37,7 +38,8 @@ static void test_operations(void)
 	for (int i = 0; i < ROUNDS; i++) {
 		uint32_t a = random_bits(), b = i % 5 ? random_bits() : a;
 		ph_vps_t x = from_bits(a), y = from_bits(b);
-		ph_vps_t u = ph_vps_create_union(x, y), n = ph_vps_create_inter(x, y), d = ph_vps_create_diff(x, y);
+		ph_vps_t u = ph_vps_create_union(x, y), n = ph_vps_create_inter(x, y),
+			 d = ph_vps_create_diff(x, y);
 
 		ph_vps_t same = ph_vps_dup(x);
 
@@ -80,7 +82,8 @@ static void test_iteration(void)
 		}
 		CU_ASSERT_EQUAL(seen, bits);
 		ph_vps_iter_next(iter, &lower, &upper, &stride);
-		CU_ASSERT(lower == PH_INVALID_VP && upper == PH_INVALID_VP && stride == PH_INVALID_VP);
+		CU_ASSERT(lower == PH_INVALID_VP && upper == PH_INVALID_VP &&
+			  stride == PH_INVALID_VP);
 		ph_vps_iter_destroy(iter);
 
 		iter = ph_vps_iter_create(s);

@@ -1,10 +1,16 @@
-/* phnx_wire.c - numbers and bytes as they are written between nodes; whom the failure detector gossips to. */
+/* phnx_wire.c - numbers and bytes in frames; which node the failure detector gossips to. */
 #include <CUnit/Basic.h>
-#include "phoenix/core.h"
+#include "phoenix/flow/flow_private.h"
+#include "phoenix/flow/mapping.h"
+#include "phoenix/link/link_private.h"
+#include "phoenix/node/life.h"
+#include "phoenix/routing/routing_private.h"
+#include "phoenix/services/services_private.h"
 
-/* ---- wire.h ---- */
+/* ---- bytes.h ---- */
 
-static const uint64_t numbers[] = { 0, 1, 127, 128, 255, 16383, 16384, UINT32_MAX, 1ULL << 62, 1ULL << 63, UINT64_MAX };
+static const uint64_t numbers[] = { 0,	   1,	       127,	   128,	       255,	  16383,
+				    16384, UINT32_MAX, 1ULL << 62, 1ULL << 63, UINT64_MAX };
 enum { N = sizeof numbers / sizeof *numbers };
 
 static void test_numbers(void)
@@ -40,7 +46,11 @@ static void test_layout(void)
 		size_t len;
 		unsigned char bytes[10];
 	} rows[] = {
-		{ 0, 1, { 0 } }, { 127, 1, { 127 } }, { 128, 2, { 128, 1 } }, { 300, 2, { 0xac, 2 } }, { 1 << 14, 3, { 128, 128, 1 } },
+		{ 0, 1, { 0 } },
+		{ 127, 1, { 127 } },
+		{ 128, 2, { 128, 1 } },
+		{ 300, 2, { 0xac, 2 } },
+		{ 1 << 14, 3, { 128, 128, 1 } },
 		{ UINT64_MAX, 10, { 255, 255, 255, 255, 255, 255, 255, 255, 255, 1 } },
 	};
 
@@ -63,7 +73,7 @@ static void test_layout(void)
 	free(w.data);
 }
 
-/* Of every length that is too short: zeros, and bad; never a byte beyond the end. */
+/* A message that is cut at any length reads as zeros and bad; never a byte beyond its end. */
 static void test_ends(void)
 {
 	unsigned char bytes[16], endless[16], to[8];
@@ -91,7 +101,8 @@ static void test_ends(void)
 
 /* ---- detect.c: the double binary round-robin ---- */
 
-/* News of any node reach all others within detect_rounds(n) rounds, whenever it begins; nobody gossips to itself. */
+/* A heartbeat reaches all other nodes within detect_rounds(n) rounds, whenever they begin; no
+ * node gossips to itself. */
 static void test_gossip(void)
 {
 	for (unsigned n = 2; n <= 130; n++)

@@ -1,5 +1,6 @@
-/* snapfile.c - the file of a saved machine (vmm/cli/snapshot/snapfile.c) and what must be in it (vmm/cli/snapshot/saved.c): what was
- * written comes back; cut, damaged, foreign and prolonged files are refused with a line; a file is there whole or not at all.
+/* snapfile.c - the file of a saved machine (vmm/cli/snapshot/snapfile.c) and what must be in it
+ * (vmm/cli/snapshot/saved.c): what was written can be read; files that are cut, damaged, foreign or
+ * prolonged are refused with a line; a file is complete or not there.
  */
 #include <CUnit/Basic.h>
 #include <dirent.h>
@@ -29,14 +30,16 @@ static uint8_t random_byte(void)
 	return random_state >> 16;
 }
 
-static const struct snapshot_machine machine = { .machine = "hosts 1\ncpus 2\nmem 64M\n", .clock_ns = 5 };
+static const struct snapshot_machine machine = { .machine = "hosts 1\ncpus 2\nmem 64M\n",
+						 .clock_ns = 5 };
 
-/* The records of a small machine, in order; false at the end. */
+/* Returns the records of a small machine, in order; false at the end. */
 static bool make_record(unsigned n, struct snapfile_record *record)
 {
 	*record = (struct snapfile_record){ 0 };
 	if (n == 0) {
-		record->bytes = saved_describe(&machine, "pata_legacy.probe_mask=0 loglevel=3", "/k", data);
+		record->bytes = saved_describe(&machine, "pata_legacy.probe_mask=0 loglevel=3",
+					       "/k", data);
 		record->kind = SNAPSHOT_MACHINE;
 		return true;
 	}
@@ -65,7 +68,8 @@ static int write_file(void)
 
 enum { OTHER_RECORD = -2 };
 
-/* 0: a whole machine; -1 with a reason. A damaged record may come before the checksum behind it says so. */
+/* Returns 0 for a complete machine; -1 with a reason.  A damaged record may be returned before the
+ * checksum behind it is checked. */
 static int read_file(void)
 {
 	static uint8_t got[MAX_MSG_PAYLOAD];
@@ -78,8 +82,8 @@ static int read_file(void)
 	while (result == 1 && (result = snapfile_read(r, &record, got, &p)) == 1) {
 		bool more = make_record(n++, &expected);
 
-		if (!more || memcmp(&record, &expected, sizeof record) || memcmp(got, data, record.bytes) ||
-		    saved_add(&saved, &record, got, &p))
+		if (!more || memcmp(&record, &expected, sizeof record) ||
+		    memcmp(got, data, record.bytes) || saved_add(&saved, &record, got, &p))
 			result = OTHER_RECORD;
 	}
 	if (!result)
@@ -133,7 +137,8 @@ static void round_trip(void)
 	CU_ASSERT_EQUAL(files(), 1);
 }
 
-/* It holds the guest's memory: nobody else may read it, whatever the umask allows, and over an older file too. */
+/* The file holds the guest's memory: nobody else may read it, whatever the umask allows, even if it
+ * replaces an older file. */
 static void nobody_else_reads_it(void)
 {
 	mode_t before = umask(0);
@@ -198,7 +203,8 @@ static void abandoned_leaves_nothing(void)
 	CU_ASSERT_EQUAL(files(), 0);
 }
 
-/* In a child, since limits do not come back: a full disk, which a limit on file sizes is like. */
+/* In a child process, since limits cannot be raised again.  A limit on file sizes acts like a full
+ * disk. */
 static void full_disk_leaves_the_old_file(void)
 {
 	const struct rlimit limit = { 20000, 20000 };
@@ -217,17 +223,29 @@ static void full_disk_leaves_the_old_file(void)
 	CU_ASSERT_EQUAL(read_file(), 0);
 }
 
-/* A writer that was killed leaves a file, which goes when somebody writes the same one; nothing else does. */
+/* A writer that was killed leaves a file.  The next writer of the same name removes it, and nothing
+ * else. */
 static void what_is_left_goes(void)
 {
-	static const struct { const char *name; enum { SNAPSHOT, LOCKED, TEXT, EMPTY, LINK, FOLDER } is; bool stays; } rows[] = {
-		{ "machine.vmp-000001", SNAPSHOT, false }, { "machine.vmp-999999", SNAPSHOT, false },
-		{ "machine.vmp-000002", LOCKED, true },	   { "machine.vmp-000003", TEXT, true },
-		{ "machine.vmp-000004", EMPTY, true },	   { "machine.vmp-000005", LINK, true },
-		{ "machine.vmp-000006", FOLDER, true },	   { "machine.vmp-12345", SNAPSHOT, true },
-		{ "machine.vmp-1234567", SNAPSHOT, true }, { "machine.vmp--12345", SNAPSHOT, true },
-		{ "machine.vmp-backup", SNAPSHOT, true },  { "machine.000001", SNAPSHOT, true },
-		{ "machine2.vmp-000001", SNAPSHOT, true }, { "achine.vmp-000001", SNAPSHOT, true },
+	static const struct {
+		const char *name;
+		enum { SNAPSHOT, LOCKED, TEXT, EMPTY, LINK, FOLDER } is;
+		bool stays;
+	} rows[] = {
+		{ "machine.vmp-000001", SNAPSHOT, false },
+		{ "machine.vmp-999999", SNAPSHOT, false },
+		{ "machine.vmp-000002", LOCKED, true },
+		{ "machine.vmp-000003", TEXT, true },
+		{ "machine.vmp-000004", EMPTY, true },
+		{ "machine.vmp-000005", LINK, true },
+		{ "machine.vmp-000006", FOLDER, true },
+		{ "machine.vmp-12345", SNAPSHOT, true },
+		{ "machine.vmp-1234567", SNAPSHOT, true },
+		{ "machine.vmp--12345", SNAPSHOT, true },
+		{ "machine.vmp-backup", SNAPSHOT, true },
+		{ "machine.000001", SNAPSHOT, true },
+		{ "machine2.vmp-000001", SNAPSHOT, true },
+		{ "achine.vmp-000001", SNAPSHOT, true },
 	};
 	char name[128];
 
@@ -246,7 +264,8 @@ static void what_is_left_goes(void)
 		CU_ASSERT(!bytes || write(fd, whole, bytes) == (ssize_t)bytes);
 		CU_ASSERT(rows[i].is != LOCKED || !flock(fd, LOCK_EX));
 		CU_ASSERT_EQUAL(write_file(), 0);
-		CU_ASSERT_EQUAL(!faccessat(AT_FDCWD, name, F_OK, AT_SYMLINK_NOFOLLOW), rows[i].stays);
+		CU_ASSERT_EQUAL(!faccessat(AT_FDCWD, name, F_OK, AT_SYMLINK_NOFOLLOW),
+				rows[i].stays);
 		if (fd >= 0)
 			close(fd);
 		remove(name);
@@ -261,7 +280,7 @@ static void cannot_be_created(void)
 	CU_ASSERT_PTR_NULL(snapfile_create(folder, &p));
 }
 
-/* --- what must be in it --- */
+/* ---- what must be in it ---- */
 
 static int add(struct saved_machine *s, uint32_t kind, uint32_t index, uint32_t bytes)
 {
@@ -270,11 +289,17 @@ static int add(struct saved_machine *s, uint32_t kind, uint32_t index, uint32_t 
 
 static void what_cannot_be_a_machine(void)
 {
-	static const struct { uint32_t kind, index, bytes; const char *word; } wrong[] = {
-		{ SNAPSHOT_PAGE, 64 << 8, PAGE_BYTES, "not the machine's" }, { SNAPSHOT_PAGE, 1, 100, "not the machine's" },
-		{ SNAPSHOT_PAGE, 7, PAGE_BYTES, "twice" }, { SNAPSHOT_CPU, 0, 10, "twice" },
-		{ SNAPSHOT_CPU, CPUS, 10, "not the machine's" }, { SNAPSHOT_BLOCK, 0, PAGE_BYTES, "disk" },
-		{ SNAPSHOT_DISK, 0, 5, "disk" }, { SNAPSHOT_MACHINE, 0, 5, "machine" }, { SNAPSHOT_KINDS, 0, 0, "kind" },
+	static const struct { uint32_t kind, index, bytes; const char *word;
+	} wrong[] = {
+		{ SNAPSHOT_PAGE, 64 << 8, PAGE_BYTES, "not the machine's" },
+		{ SNAPSHOT_PAGE, 1, 100, "not the machine's" },
+		{ SNAPSHOT_PAGE, 7, PAGE_BYTES, "twice" },
+		{ SNAPSHOT_CPU, 0, 10, "twice" },
+		{ SNAPSHOT_CPU, CPUS, 10, "not the machine's" },
+		{ SNAPSHOT_BLOCK, 0, PAGE_BYTES, "disk" },
+		{ SNAPSHOT_DISK, 0, 5, "disk" },
+		{ SNAPSHOT_MACHINE, 0, 5, "machine" },
+		{ SNAPSHOT_KINDS, 0, 0, "kind" },
 	};
 	struct saved_machine s = { 0 };
 	struct snapfile_record record;
@@ -290,7 +315,8 @@ static void what_cannot_be_a_machine(void)
 	CU_ASSERT_EQUAL(add(&s, SNAPSHOT_PAGE, 7, PAGE_BYTES), 0);
 	CU_ASSERT_EQUAL(add(&s, SNAPSHOT_CPU, 0, 10), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(wrong); i++)
-		CU_ASSERT(add(&s, wrong[i].kind, wrong[i].index, wrong[i].bytes) && strstr(p.line, wrong[i].word));
+		CU_ASSERT(add(&s, wrong[i].kind, wrong[i].index, wrong[i].bytes) &&
+			  strstr(p.line, wrong[i].word));
 	CU_ASSERT(saved_complete(&s, &p) && strstr(p.line, "lacks processor 1"));
 	CU_ASSERT_EQUAL(add(&s, SNAPSHOT_CPU, 1, 10), 0);
 	CU_ASSERT(saved_complete(&s, &p) && strstr(p.line, "devices"));
@@ -302,32 +328,85 @@ static void what_cannot_be_a_machine(void)
 static void disks(void)
 {
 	static const char *const specs[] = { "/d", "/d,ro", "/d,snapshot" };
-	struct saved_machine s = { .disk = { .bytes = 512, .path = "/d" }, .command_line = "pata_legacy.probe_mask=1 console=ttyS0" };
+	struct saved_machine s = { .disk = { { .bytes = 512, .path = "/d" } },
+				   .command_line = "pata_legacy.probe_mask=1 console=ttyS0" };
+	static char all[MAX_DISKS][SAVED_DISK_BYTES];
+	struct snapshot_disk *d = s.disk;
+	struct machine m = { 0 };
+	struct problem p;
 	char spec[16];
 
-	for (s.disk.mode = 0; s.disk.mode < ARRAY_LEN(specs); s.disk.mode++)
-		CU_ASSERT_STRING_EQUAL(saved_disk(&s, spec, sizeof spec), specs[s.disk.mode]);
-	s.disk.mode = 0;
-	CU_ASSERT_PTR_NULL(saved_disk(&s, spec, 2));
-	s.disk.bytes = 0;
-	CU_ASSERT_PTR_NULL(saved_disk(&s, spec, sizeof spec));
+	for (d->mode = 0; d->mode < ARRAY_LEN(specs); d->mode++)
+		CU_ASSERT_STRING_EQUAL(saved_disk(d, spec, sizeof spec), specs[d->mode]);
+	d->mode = d->ide = 1;
+	CU_ASSERT_STRING_EQUAL(saved_disk(d, spec, sizeof spec), "/d,ro,ide");
+	d->mode = d->ide = 0;
+	CU_ASSERT_PTR_NULL(saved_disk(d, spec, 2));
 	CU_ASSERT_TRUE(saved_is_interactive(&s));
+	CU_ASSERT_EQUAL(saved_disks(&s), 1);
+	s.disk[1] = s.disk[2] = *d;
+	CU_ASSERT_EQUAL(saved_disks(&s), 3);
+	CU_ASSERT(!saved_check_disks(&s, 0, &p) && !saved_check_disks(&s, 3, &p));
+	CU_ASSERT(saved_check_disks(&s, 2, &p) && strstr(p.line, "3 disks"));
+	saved_devices(&s, &m, all);
+	CU_ASSERT(m.disk.n == 3 && m.disk.item[2] == all[2]);
+	d->bytes = 0;
+	CU_ASSERT_EQUAL(saved_disks(&s), 0);
+	CU_ASSERT(saved_check_disks(&s, 1, &p) && strstr(p.line, "no disk"));
 }
 
-/* The counter must have counted what the wall clock says has passed, give or take a minute. */
+/* A file of another user names a disk image of this user's. */
+static void a_file_opens_no_disk_of_others(void)
+{
+	struct snapshot_disk d = { .bytes = 512, .path = "/d" };
+	struct problem p;
+	char spec[32];
+
+	CU_ASSERT(saved_choose_disk(&d, NULL, true, spec, sizeof spec, &p) &&
+		  strstr(p.line, "/d") && strstr(p.line, "--disk"));
+	CU_ASSERT(!saved_choose_disk(&d, "new", false, spec, sizeof spec, &p) &&
+		  !strcmp(spec, "new"));
+	for (d.mode = 1; d.mode <= 2; d.mode++) {
+		CU_ASSERT(!saved_choose_disk(&d, NULL, true, spec, sizeof spec, &p) &&
+			  !strncmp(spec, "/d,", 3));
+		CU_ASSERT(saved_choose_disk(&d, NULL, false, spec, sizeof spec, &p) &&
+			  strstr(p.line, "others"));
+		CU_ASSERT(!saved_choose_disk(&d, "new", false, spec, sizeof spec, &p) &&
+			  !strncmp(spec, "new,", 4));
+	}
+	d.mode = 2;
+	strcpy(d.path, "/\033[2Jd");
+	CU_ASSERT(saved_choose_disk(&d, NULL, false, spec, sizeof spec, &p) &&
+		  !strchr(p.line, 033));
+	CU_ASSERT(saved_choose_disk(&d, "a path that is too long for what follows", false, spec,
+				    sizeof spec, &p));
+}
+
+/* The counter must have counted what has passed on the wall clock, within a minute. */
 static void counters(void)
 {
-	static const struct { uint32_t khz; uint64_t saved, now; unsigned passed_s; bool goes_on; } cases[] = {
-		{ 0, 9, 0, 0, true }, { 1000000, 5000000000, 5000000000, 0, true }, { 1000000, 5000000000, 4000000000, 1, false },
-		{ 1000000, 0, 3600000000000, 3600, true }, { 1000000, 0, 3600000000000, 60, false },
-		{ 1000000, 0, 60000000000, 3600, false }, { 2000000, 0, 3600000000000, 3600, false },
+	static const struct {
+		uint32_t khz;
+		uint64_t saved, now;
+		unsigned passed_s;
+		bool goes_on;
+	} cases[] = {
+		{ 0, 9, 0, 0, true },
+		{ 1000000, 5000000000, 5000000000, 0, true },
+		{ 1000000, 5000000000, 4000000000, 1, false },
+		{ 1000000, 0, 3600000000000, 3600, true },
+		{ 1000000, 0, 3600000000000, 60, false },
+		{ 1000000, 0, 60000000000, 3600, false },
+		{ 2000000, 0, 3600000000000, 3600, false },
 	};
 	struct saved_machine s = { 0 };
 
 	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
 		s.machine.tsc_khz = cases[i].khz;
 		s.machine.tsc = cases[i].saved;
-		CU_ASSERT_EQUAL(saved_counter_goes_on(&s, cases[i].now, cases[i].passed_s * 1000000000ull), cases[i].goes_on);
+		CU_ASSERT_EQUAL(saved_counter_goes_on(&s, cases[i].now,
+						      cases[i].passed_s * 1000000000ull),
+				cases[i].goes_on);
 	}
 }
 
@@ -351,6 +430,8 @@ int main(void)
 	CU_add_test(suite, "cannot be created", cannot_be_created);
 	CU_add_test(suite, "what cannot be a machine", what_cannot_be_a_machine);
 	CU_add_test(suite, "disks", disks);
+	CU_add_test(suite, "a file opens no disk of others", a_file_opens_no_disk_of_others);
+	CU_add_test(suite, "a_file_opens_no_disk_of_others", a_file_opens_no_disk_of_others);
 	CU_add_test(suite, "counters", counters);
 	CU_basic_run_tests();
 	failures = CU_get_number_of_failures();

@@ -1,6 +1,7 @@
-/* standby.c - what a machine's owner and its standby say to each other (vmm/cli/standby/): here the program, which is also the standby that
- * the tests talk to; records in standby_record.c, orders in standby_orders.c, the owner's end in standby_sender.c, and what answers
- * it in standby_fake.c.
+/* standby.c - tests of the messages between a machine's owner and its standby (vmm/cli/standby/).
+ * This file is the program, which is also the standby that the tests talk to.  Records are in
+ * standby_record.c, orders in standby_orders.c, the owner's side in standby_sender.c, and the
+ * standby's answers in standby_fake.c.
  */
 #include <signal.h>
 #include <string.h>

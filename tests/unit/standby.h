@@ -1,4 +1,4 @@
-/* standby.h - what the files of the test "standby" have in common; nobody else includes it. */
+/* standby.h - what the files of the test "standby" share; no other file includes it. */
 #ifndef TESTS_STANDBY_H
 #define TESTS_STANDBY_H
 
@@ -7,7 +7,8 @@
 
 enum { HEAD = sizeof(struct snapfile_record), HEARD_FD = 200 };
 
-uint32_t add_up(uint32_t sum, const struct snapfile_record *record, const void *data); /* what makes a copy known by its records */
+/* identifies a copy by a sum over its records */
+uint32_t add_up(uint32_t sum, const struct snapfile_record *record, const void *data);
 int be_a_standby(void); /* standby_fake.c; its exit status */
 
 void add_records(CU_pSuite suite); /* standby_record.c */

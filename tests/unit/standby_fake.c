@@ -1,7 +1,9 @@
-/* standby_fake.c - a standby that does as it is told: what VMP_SSH names in standby_sender.c's tests is this program again.
+/* standby_fake.c - a standby that follows a script: VMP_SSH names this program in the tests of
+ * standby_sender.c.
  *
- * Its script (VMP_FAKE) has an answer for each record that wants one, with commas between them: words with `|` between them, each
- * said as a line, but for those at fake_does().  What it has heard it writes to HEARD_FD.
+ * The script (VMP_FAKE) has an answer for each record that needs one, separated by commas.  An
+ * answer consists of words, separated by `|`; each is printed as a line, except those in
+ * fake_does().  What the standby has received is written to HEARD_FD.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -22,7 +24,8 @@ uint32_t add_up(uint32_t sum, const struct snapfile_record *record, const void *
 	return sum;
 }
 
-/* `nothing`; `leaves`: it ends; `deaf`: it hears nothing any more; `stops`: until a SIGCONT; `+X`: X without the line's end. */
+/* `nothing`; `leaves`: it ends; `deaf`: it reads nothing any more; `stops`: until a SIGCONT; `+X`:
+ * X without the line's end. */
 static void fake_does(const char *word)
 {
 	if (!strcmp(word, "nothing"))

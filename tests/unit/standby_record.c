@@ -19,7 +19,8 @@ static bool check_record(void *context, const struct snapfile_record *record, co
 	unsigned i = read_so_far.n++;
 
 	(void)context;
-	read_so_far.right &= i < ARRAY_LEN(sizes) && record->kind == i && record->index == ~i && record->bytes == sizes[i];
+	read_so_far.right &= i < ARRAY_LEN(sizes) && record->kind == i && record->index == ~i &&
+			     record->bytes == sizes[i];
 	for (size_t at = 0; read_so_far.right && at < record->bytes; at++)
 		read_so_far.right = bytes[at] == byte_of(i, at);
 	return read_so_far.n != read_so_far.stop_after;
@@ -53,7 +54,8 @@ static struct record_reader *new_reader(unsigned stop_after)
 	return &reader;
 }
 
-/* All of `bytes`, in a copy of its own, so that the sanitizer sees a step over its end. */
+/* Reads all of `bytes`, in a copy of its own, so that the sanitizer notices a read beyond its
+ * end. */
 static int read_piece(struct record_reader *r, const uint8_t *bytes, size_t n)
 {
 	uint8_t *copy = malloc(n ? n : 1);
@@ -73,14 +75,16 @@ static void records_cut_anywhere(void)
 	for (size_t cut = 0; cut <= sizeof stream; cut++) {
 		struct record_reader *r = new_reader(0);
 
-		all &= !read_piece(r, stream, cut) && !read_piece(r, stream + cut, sizeof stream - cut);
+		all &= !read_piece(r, stream, cut) &&
+		       !read_piece(r, stream + cut, sizeof stream - cut);
 		all &= read_so_far.right && read_so_far.n == ARRAY_LEN(sizes) && !r->n;
 	}
 	for (size_t piece = 1; piece < 100; piece++) {
 		struct record_reader *r = new_reader(0);
 
 		for (size_t at = 0; at < sizeof stream; at += piece)
-			all &= !read_piece(r, stream + at, piece < sizeof stream - at ? piece : sizeof stream - at);
+			all &= !read_piece(r, stream + at,
+					   piece < sizeof stream - at ? piece : sizeof stream - at);
 		all &= read_so_far.right && read_so_far.n == ARRAY_LEN(sizes);
 	}
 	CU_ASSERT(all);
@@ -97,7 +101,8 @@ static void no_more_is_read_than_is_wanted(void)
 /* Each byte of a head may be the first of the next piece. */
 static void what_is_no_record(void)
 {
-	static const uint32_t too_many[] = { MAX_MSG_PAYLOAD + 1, MAX_MSG_PAYLOAD + HEAD, 1u << 31, ~0u - HEAD, ~0u - HEAD + 1, ~0u };
+	static const uint32_t too_many[] = { MAX_MSG_PAYLOAD + 1, MAX_MSG_PAYLOAD + HEAD, 1u << 31,
+					     ~0u - HEAD,	  ~0u - HEAD + 1,	  ~0u };
 
 	for (size_t i = 0; i < ARRAY_LEN(too_many); i++)
 		for (size_t cut = 0; cut <= HEAD; cut++) {

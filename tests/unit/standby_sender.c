@@ -1,4 +1,5 @@
-/* standby_sender.c - the owner's end (vmm/cli/standby/sender.c) against a standby that answers as a script has it, right or wrong. */
+/* standby_sender.c - the owner's side (vmm/cli/standby/sender.c) against a standby that answers as
+ * a script says, rightly or wrongly. */
 #include <event2/buffer.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
+#include "base/clock.h"
 #include "tests/unit/standby.h"
 #include "vmm/cli/standby/sender.h"
 
@@ -20,16 +22,11 @@ static struct sender s;
 static struct {
 	unsigned done, failed;
 	enum sender_state before;
-	const char *next; /* another one is started when this one has failed, with this script */
+	/* the script of another standby, which is started when this one has failed */
+	const char *next;
 } told;
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
+static uint64_t now_ms(void) { return clock_now_ns() / 1000000; }
 
 static void start(const char *script, const char *orders_text)
 {
@@ -67,7 +64,11 @@ static void open_sender(const char *script)
 	setenv("VMP_SSH", self, 1);
 	CU_ASSERT_EQUAL_FATAL(ftruncate(HEARD_FD, 0) | (int)lseek(HEARD_FD, 0, SEEK_SET), 0);
 	memset(&told, 0, sizeof told);
-	s = (struct sender){ .base = event_base_new(), .log_fd = -1, .context = &s, .done = on_done, .failed = on_failed };
+	s = (struct sender){ .base = event_base_new(),
+			     .log_fd = -1,
+			     .context = &s,
+			     .done = on_done,
+			     .failed = on_failed };
 	start(script, "orders");
 }
 
@@ -81,10 +82,11 @@ static void run_for(uint64_t ms)
 	}
 }
 
-/* Until so many answers have come, one way or the other; or the test has failed. */
+/* Runs until so many answers have arrived, of whatever kind, or the test has failed. */
 static void run_until(unsigned answers)
 {
-	for (uint64_t until = now_ms() + 20000; told.done + told.failed < answers && now_ms() < until;)
+	for (uint64_t until = now_ms() + 20000;
+	     told.done + told.failed < answers && now_ms() < until;)
 		run_for(1);
 	CU_ASSERT_EQUAL(told.done + told.failed, answers);
 }
@@ -96,14 +98,16 @@ static void run_until_off(void)
 	CU_ASSERT(s.state == SENDER_OFF);
 }
 
-/* As its script says. */
+/* Starts a standby with a script. */
 static void run_until_it_stops(void)
 {
 	siginfo_t info = { 0 };
 
 	for (uint64_t until = now_ms() + 20000; !info.si_pid && now_ms() < until;) {
 		run_for(1);
-		CU_ASSERT_EQUAL_FATAL(waitid(P_PID, (id_t)s.ssh, &info, WSTOPPED | WEXITED | WNOHANG | WNOWAIT), 0);
+		CU_ASSERT_EQUAL_FATAL(waitid(P_PID, (id_t)s.ssh, &info,
+					     WSTOPPED | WEXITED | WNOHANG | WNOWAIT),
+				      0);
 	}
 	CU_ASSERT_EQUAL(info.si_code, CLD_STOPPED);
 }
@@ -113,13 +117,14 @@ static void close_sender(void)
 	if (s.ssh)
 		kill(s.ssh, SIGCONT);
 	sender_close(&s);
-	CU_ASSERT(s.state == SENDER_OFF && !s.to && !s.from && !s.err && !s.alive && !s.kept && !s.prepared);
+	CU_ASSERT(s.state == SENDER_OFF && !s.to && !s.from && !s.err && !s.alive && !s.kept &&
+		  !s.prepared);
 	event_base_free(s.base);
 	while (waitpid(-1, NULL, 0) > 0)
 		;
 }
 
-/* What the standby has heard, but that its owner lives. */
+/* Returns what the standby has received, except signs of life. */
 static const char *heard(void)
 {
 	static char line[200];
@@ -134,16 +139,19 @@ static const char *heard(void)
 	return line;
 }
 
-static bool is(enum sender_state state, unsigned done, unsigned failed, enum sender_state before, const char *why)
+static bool is(enum sender_state state, unsigned done, unsigned failed, enum sender_state before,
+	       const char *why)
 {
-	bool right = s.state == state && told.done == done && told.failed == failed && told.before == before && !strcmp(s.why, why);
+	bool right = s.state == state && told.done == done && told.failed == failed &&
+		     told.before == before && !strcmp(s.why, why);
 
 	if (!right)
-		printf("\n    state %d, %u done, %u failed, before %d: %s\n", s.state, told.done, told.failed, told.before, s.why);
+		printf("\n    state %d, %u done, %u failed, before %d: %s\n", s.state, told.done,
+		       told.failed, told.before, s.why);
 	return right;
 }
 
-/* A machine's checkpoint of so many pages that are not zero. */
+/* Makes a checkpoint of a machine with so many pages that are not zero. */
 static struct kept *make_kept(uint32_t pages)
 {
 	const struct snapshot_machine machine = { .machine = "hosts 2\ncpus 1\nmem 64M\n" };
@@ -151,18 +159,26 @@ static struct kept *make_kept(uint32_t pages)
 	uint8_t data[MAX_MSG_PAYLOAD] = { 1 };
 
 	kept_begin(k, false);
-	CU_ASSERT_EQUAL(kept_add(k, &(struct snapfile_record){ SNAPSHOT_MACHINE, 0, (uint32_t)saved_describe(&machine, "line", "/k", data) }, data, &p), 0);
+	CU_ASSERT_EQUAL(kept_add(k,
+				 &(struct snapfile_record){
+					 SNAPSHOT_MACHINE, 0,
+					 (uint32_t)saved_describe(&machine, "line", "/k", data) },
+				 data, &p),
+			0);
 	CU_ASSERT_EQUAL(kept_add(k, &(struct snapfile_record){ SNAPSHOT_CPU, 0, 1 }, data, &p), 0);
 	CU_ASSERT_EQUAL(kept_add(k, &(struct snapfile_record){ SNAPSHOT_CHIP, 0, 1 }, data, &p), 0);
 	for (uint32_t i = 0; i < pages; i++) {
 		memset(data, (int)(i % 255 + 1), PAGE_BYTES);
-		CU_ASSERT_EQUAL(kept_add(k, &(struct snapfile_record){ SNAPSHOT_PAGE, i, PAGE_BYTES }, data, &p), 0);
+		CU_ASSERT_EQUAL(kept_add(k,
+					 &(struct snapfile_record){ SNAPSHOT_PAGE, i, PAGE_BYTES },
+					 data, &p),
+				0);
 	}
 	CU_ASSERT_EQUAL_FATAL(kept_commit(k, &p), 0);
 	return k;
 }
 
-/* As fake_on_record() has it of a copy of all. */
+/* Returns fake_on_record()'s sum for a complete copy. */
 static const char *as_heard(const struct kept *k)
 {
 	static char line[40];
@@ -229,19 +245,31 @@ static void a_whole_life(void)
 	kept_free(k);
 }
 
-/* Each line in each state: what was waited for, what refuses it, and all others, which end it. */
+/* Each line in each state: the expected answer, the refusal, and all others, which end it. */
 static void each_answer_in_each_state(void)
 {
-	static const enum sender_state states[] = { SENDER_STARTS, SENDER_COPIES, SENDER_PREPARES, SENDER_GOES };
+	static const enum sender_state states[] = { SENDER_STARTS, SENDER_COPIES, SENDER_PREPARES,
+						    SENDER_GOES };
 	static const char *const to_there[] = { "", "ready,", "ready,", "ready,prepared," };
-	static const struct { const char *line; enum sender_state state; int done /* -1: it fails */, after; const char *why; } answers[] = {
-		{ "ready", SENDER_STARTS, 1, SENDER_IDLE, "" }, { "refused no room", SENDER_STARTS, -1, SENDER_OFF, "no room" },
-		{ "kept", SENDER_COPIES, 1, SENDER_IDLE, "" }, { "refused no room", SENDER_COPIES, -1, SENDER_OFF, "no room" },
-		{ "prepared", SENDER_PREPARES, 1, SENDER_IDLE, "" }, { "unprepared why", SENDER_PREPARES, -1, SENDER_IDLE, "why" },
-		{ "up", SENDER_GOES, 1, SENDER_OFF, "" }, { "failed why", SENDER_GOES, -1, SENDER_OFF, "why" },
+	static const struct {
+		const char *line;
+		enum sender_state state;
+		int done /* -1: it fails */, after;
+		const char *why;
+	} answers[] = {
+		{ "ready", SENDER_STARTS, 1, SENDER_IDLE, "" },
+		{ "refused no room", SENDER_STARTS, -1, SENDER_OFF, "no room" },
+		{ "kept", SENDER_COPIES, 1, SENDER_IDLE, "" },
+		{ "refused no room", SENDER_COPIES, -1, SENDER_OFF, "no room" },
+		{ "prepared", SENDER_PREPARES, 1, SENDER_IDLE, "" },
+		{ "unprepared why", SENDER_PREPARES, -1, SENDER_IDLE, "why" },
+		{ "up", SENDER_GOES, 1, SENDER_OFF, "" },
+		{ "failed why", SENDER_GOES, -1, SENDER_OFF, "why" },
 	};
-	static const char *const lines[] = { "ready", "refused no room", "kept", "prepared", "unprepared why", "up", "failed why", "over it is lost", "", "Ready",
-					     " ready", "nonsense" };
+	static const char *const lines[] = { "ready",	   "refused no room", "kept",
+					     "prepared",   "unprepared why",  "up",
+					     "failed why", "over it is lost", "",
+					     "Ready",	   " ready",	      "nonsense" };
 	struct kept *k = make_kept(1);
 
 	for (size_t i = 0; i < ARRAY_LEN(states); i++)
@@ -252,9 +280,11 @@ static void each_answer_in_each_state(void)
 			int done = -1, after = SENDER_OFF;
 
 			snprintf(script, sizeof script, "%s%s", to_there[i], lines[j]);
-			snprintf(why, sizeof why, over ? "%s" : "it says \"%s\"", over ? lines[j] + 5 : lines[j]);
+			snprintf(why, sizeof why, over ? "%s" : "it says \"%s\"",
+				 over ? lines[j] + 5 : lines[j]);
 			for (size_t a = 0; a < ARRAY_LEN(answers); a++)
-				if (answers[a].state == states[i] && !strcmp(answers[a].line, lines[j])) {
+				if (answers[a].state == states[i] &&
+				    !strcmp(answers[a].line, lines[j])) {
 					done = answers[a].done;
 					after = answers[a].after;
 					strcpy(why, answers[a].why);
@@ -263,7 +293,8 @@ static void each_answer_in_each_state(void)
 			if (before)
 				bring_to(states[i], k);
 			run_until(before + 1);
-			CU_ASSERT(is((enum sender_state)after, before + (done > 0), done < 0, states[i], why));
+			CU_ASSERT(is((enum sender_state)after, before + (done > 0), done < 0,
+				     states[i], why));
 			CU_ASSERT_EQUAL(s.is_over, over);
 			CU_ASSERT_EQUAL(s.prepared, states[i] == SENDER_PREPARES && done > 0);
 			close_sender();
@@ -271,7 +302,7 @@ static void each_answer_in_each_state(void)
 	kept_free(k);
 }
 
-/* That it lives is no answer; that nothing was heard of it for a while casts doubt on that. */
+/* "alive" is no answer.  Silence for a while makes the owner doubt that the standby lives. */
 static void it_says_that_it_lives(void)
 {
 	struct kept *k = make_kept(1);
@@ -291,7 +322,7 @@ static void it_says_that_it_lives(void)
 	kept_free(k);
 }
 
-/* When nothing was asked. */
+/* A line when nothing was asked. */
 static void answers_out_of_turn(void)
 {
 	open_sender("ready|ready");
@@ -337,11 +368,13 @@ static void a_long_reason_is_cut(void)
 	close_sender();
 }
 
-/* In each state; and what ssh has said of it is the reason. */
+/* In each state; the reason is ssh's message. */
 static void the_connection_ends(void)
 {
-	static const enum sender_state states[] = { SENDER_STARTS, SENDER_COPIES, SENDER_PREPARES, SENDER_GOES };
-	static const char *const scripts[] = { "leaves", "ready,leaves", "ready,leaves", "ready,prepared,leaves" };
+	static const enum sender_state states[] = { SENDER_STARTS, SENDER_COPIES, SENDER_PREPARES,
+						    SENDER_GOES };
+	static const char *const scripts[] = { "leaves", "ready,leaves", "ready,leaves",
+					       "ready,prepared,leaves" };
 	struct kept *k = make_kept(1);
 
 	for (size_t i = 0; i < ARRAY_LEN(states); i++) {
@@ -351,12 +384,14 @@ static void the_connection_ends(void)
 		if (before)
 			bring_to(states[i], k);
 		run_until(before + 1);
-		CU_ASSERT(is(SENDER_OFF, before, 1, states[i], "its ssh connection ended") && !s.is_over);
+		CU_ASSERT(is(SENDER_OFF, before, 1, states[i], "its ssh connection ended") &&
+			  !s.is_over);
 		close_sender();
 	}
 	open_sender("dies ssh: connect to host far port 22: no route");
 	run_until(1);
-	CU_ASSERT(is(SENDER_OFF, 0, 1, SENDER_STARTS, "ssh: connect to host far port 22: no route"));
+	CU_ASSERT(
+		is(SENDER_OFF, 0, 1, SENDER_STARTS, "ssh: connect to host far port 22: no route"));
 	close_sender();
 	open_sender("dies Warning: Permanently added 'far' to the list of known hosts.");
 	run_until(1);
@@ -371,7 +406,8 @@ static void the_connection_ends(void)
 	kept_free(k);
 }
 
-/* What it has said counts, though it hears nothing any more: above all that it has gone on with the machine. */
+/* What the standby has sent counts, even if it reads nothing any more; above all that it has taken
+ * over the machine. */
 static void its_last_word_is_heard(void)
 {
 	struct kept *k = make_kept(MANY_PAGES);
@@ -389,10 +425,11 @@ static void its_last_word_is_heard(void)
 	kept_free(k);
 }
 
-/* Another one is started at once, and no line of the first is taken for one of its own. */
+/* Another standby is started at once, and no line of the first is taken for one of its own. */
 static void another_one_takes_its_place(void)
 {
-	static const char *const first[] = { "refused no room", "refused no room|ready", "leaves", "nonsense|ready|kept" };
+	static const char *const first[] = { "refused no room", "refused no room|ready", "leaves",
+					     "nonsense|ready|kept" };
 
 	for (size_t i = 0; i < ARRAY_LEN(first); i++) {
 		open_sender(first[i]);
@@ -430,7 +467,7 @@ static void orders_go_in_pieces(void)
 	much[sizeof much - 1] = 0;
 }
 
-/* No more of it waits to be sent than there is room for, however slow the standby is. */
+/* No more is queued than there is room for, however slow the standby is. */
 static void a_copy_goes_as_there_is_room(void)
 {
 	struct kept *k = make_kept(MANY_PAGES);
@@ -441,7 +478,8 @@ static void a_copy_goes_as_there_is_room(void)
 	sender_copy(&s, k, now_ms() * 1000000);
 	bounded = evbuffer_get_length(bufferevent_get_output(s.to)) <= ROOM;
 	run_until_it_stops();
-	CU_ASSERT(s.state == SENDER_COPIES && s.kept == k && evbuffer_get_length(bufferevent_get_output(s.to)) > 0);
+	CU_ASSERT(s.state == SENDER_COPIES && s.kept == k &&
+		  evbuffer_get_length(bufferevent_get_output(s.to)) > 0);
 	kill(s.ssh, SIGCONT);
 	while (s.kept) {
 		event_base_loop(s.base, EVLOOP_ONCE);
@@ -455,12 +493,18 @@ static void a_copy_goes_as_there_is_room(void)
 	kept_free(k);
 }
 
-/* Nobody is told more, and the standby is: END, after whole records. */
+/* The standby gets END after whole records; the owner's callbacks are not called any more. */
 static void the_end_in_each_state(void)
 {
-	static const struct { enum sender_state state; unsigned before; const char *script, *heard; } ends[] = {
-		{ SENDER_STARTS, 0, "stops|ready", "OE" }, { SENDER_IDLE, 1, "ready|stops|over it is lost", "OE" },
-		{ SENDER_COPIES, 1, "ready|stops", "OB0E" }, { SENDER_PREPARES, 1, "ready,stops|prepared", "OPE" },
+	static const struct {
+		enum sender_state state;
+		unsigned before;
+		const char *script, *heard;
+	} ends[] = {
+		{ SENDER_STARTS, 0, "stops|ready", "OE" },
+		{ SENDER_IDLE, 1, "ready|stops|over it is lost", "OE" },
+		{ SENDER_COPIES, 1, "ready|stops", "OB0E" },
+		{ SENDER_PREPARES, 1, "ready,stops|prepared", "OPE" },
 		{ SENDER_GOES, 2, "ready,prepared,stops|up", "OPGE" },
 	};
 	struct kept *k = make_kept(MANY_PAGES);
@@ -494,7 +538,8 @@ static void no_ssh(void)
 	s.base = event_base_new();
 	start("nothing", "orders");
 	run_until(1);
-	CU_ASSERT(is(SENDER_OFF, 0, 1, SENDER_STARTS, "cannot run /nowhere/ssh: No such file or directory"));
+	CU_ASSERT(is(SENDER_OFF, 0, 1, SENDER_STARTS, "cannot run /nowhere/ssh: No such file or "
+		     "directory"));
 	close_sender();
 }
 

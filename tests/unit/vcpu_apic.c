@@ -1,4 +1,5 @@
-/* vcpu_apic.c - the local APIC (vcpu/apic.c): registers, priorities, inter-processor interrupts, timer, errors. */
+/* vcpu_apic.c - the local APIC (vcpu/apic.c): registers, priorities, inter-processor interrupts,
+ * timer, errors. */
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -12,10 +13,13 @@ static void fresh(void)
 
 static void registers_at_reset(void)
 {
-	static const struct { uint32_t offset, value; } resets[] = {
-		{ 0x20, 1 << 24 }, { 0x30, 0x50014 }, { 0x80, 0 }, { 0xa0, 0 }, { 0xd0, 0 }, { 0xe0, 0xffffffff }, { 0xf0, 0xff },
-		{ 0x100, 0 }, { 0x200, 0 }, { 0x280, 0 }, { 0x300, 0 }, { 0x310, 0 }, { 0x320, 0x10000 }, { 0x330, 0x10000 },
-		{ 0x340, 0x10000 }, { 0x350, 0x10000 }, { 0x360, 0x10000 }, { 0x370, 0x10000 }, { 0x380, 0 }, { 0x390, 0 },
+	static const struct { uint32_t offset, value;
+	} resets[] = {
+		{ 0x20, 1 << 24 },  { 0x30, 0x50014 },	  { 0x80, 0 },	      { 0xa0, 0 },
+		{ 0xd0, 0 },	    { 0xe0, 0xffffffff }, { 0xf0, 0xff },     { 0x100, 0 },
+		{ 0x200, 0 },	    { 0x280, 0 },	  { 0x300, 0 },	      { 0x310, 0 },
+		{ 0x320, 0x10000 }, { 0x330, 0x10000 },	  { 0x340, 0x10000 }, { 0x350, 0x10000 },
+		{ 0x360, 0x10000 }, { 0x370, 0x10000 },	  { 0x380, 0 },	      { 0x390, 0 },
 		{ 0x3e0, 0 },
 	};
 
@@ -25,14 +29,29 @@ static void registers_at_reset(void)
 	CU_ASSERT_EQUAL(apic_deadline(A_), UINT64_MAX);
 }
 
-/* All ones written, then all zeros: which bits each register keeps. */
+/* Writes all ones, then all zeros: which bits does each register keep? */
 static void registers_writable(void)
 {
-	static const struct { uint32_t offset, ones, zeros; } cases[] = {
-		{ 0x20, 1 << 24, 1 << 24 }, { 0x30, 0x50014, 0x50014 }, { 0x80, 0xff, 0 }, { 0xd0, 0xff000000, 0 },
-		{ 0xe0, 0xffffffff, 0x0fffffff }, { 0x310, 0xff000000, 0 }, { 0x320, 0x300ff, 0 }, { 0x330, 0x107ff, 0 },
-		{ 0x340, 0x107ff, 0 }, { 0x350, 0x1a7ff, 0 }, { 0x360, 0x1a7ff, 0 }, { 0x370, 0x100ff, 0 },
-		{ 0x380, 0xffffffff, 0 }, { 0x3e0, 0xb, 0 }, { 0x100, 0, 0 }, { 0x180, 0, 0 }, { 0x200, 0, 0 }, { 0x390, 0, 0 },
+	static const struct { uint32_t offset, ones, zeros;
+	} cases[] = {
+		{ 0x20, 1 << 24, 1 << 24 },
+		{ 0x30, 0x50014, 0x50014 },
+		{ 0x80, 0xff, 0 },
+		{ 0xd0, 0xff000000, 0 },
+		{ 0xe0, 0xffffffff, 0x0fffffff },
+		{ 0x310, 0xff000000, 0 },
+		{ 0x320, 0x300ff, 0 },
+		{ 0x330, 0x107ff, 0 },
+		{ 0x340, 0x107ff, 0 },
+		{ 0x350, 0x1a7ff, 0 },
+		{ 0x360, 0x1a7ff, 0 },
+		{ 0x370, 0x100ff, 0 },
+		{ 0x380, 0xffffffff, 0 },
+		{ 0x3e0, 0xb, 0 },
+		{ 0x100, 0, 0 },
+		{ 0x180, 0, 0 },
+		{ 0x200, 0, 0 },
+		{ 0x390, 0, 0 },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
@@ -85,13 +104,15 @@ static void every_vector(void)
 	}
 }
 
-/* An interrupt interrupts the processor only if its class is above both TPR's and the one in service. */
+/* An interrupt interrupts the processor only if its class is above TPR's and above the one in
+ * service. */
 static void priorities(void)
 {
 	for (unsigned tpr = 0; tpr < 256; tpr += 8)
 		for (unsigned serving = 0; serving < 256; serving += 16)
 			for (unsigned arriving = 16; arriving < 256; arriving += 8) {
-				unsigned limit = (tpr >> 4) > (serving >> 4) ? tpr >> 4 : serving >> 4;
+				unsigned limit = (tpr >> 4) > (serving >> 4) ? tpr >> 4
+									     : serving >> 4;
 
 				fresh();
 				if (serving) {
@@ -100,8 +121,11 @@ static void priorities(void)
 				}
 				apic_write(V, 0x80, tpr);
 				apic_post(A_, (uint8_t)arriving);
-				CU_ASSERT_EQUAL(apic_highest(A_), arriving >> 4 > limit ? (int)arriving : -1);
-				CU_ASSERT_EQUAL(apic_read(V, 0xa0), (tpr >> 4) >= (serving >> 4) ? tpr : serving & 0xf0);
+				CU_ASSERT_EQUAL(apic_highest(A_),
+						arriving >> 4 > limit ? (int)arriving : -1);
+				CU_ASSERT_EQUAL(apic_read(V, 0xa0), (tpr >> 4) >= (serving >> 4)
+									    ? tpr
+									    : serving & 0xf0);
 			}
 }
 
@@ -138,11 +162,24 @@ static void send(uint32_t destination, uint32_t low)
 static void ipi_destinations(void)
 {
 	enum { SELF = 1 << 18, ALL = 2 << 18, OTHERS = 3 << 18, LOGICAL = 1 << 11 };
-	static const struct { uint32_t destination, low, others; bool self; } cases[] = {
-		{ 0, 0, 1, false }, { 1, 0, 0, true }, { 3, 0, 8, false }, { 4, 0, 0, false }, { 200, 0, 0, false },
-		{ 0xff, 0, 0xd, true }, { 0x0f, LOGICAL, 0xd, true }, { 0xf5, LOGICAL, 5, false }, { 0xff, LOGICAL, 0xd, true },
-		{ 0x02, LOGICAL, 0, true }, { 0xf0, LOGICAL, 0, false }, { 0, SELF, 0, true }, { 0, ALL, 0xd, true },
-		{ 0, OTHERS, 0xd, false }, { 0x0c, LOGICAL | 1 << 8, 4, false }, { 0x0e, LOGICAL | 1 << 8, 0, true },
+	static const struct { uint32_t destination, low, others; bool self;
+	} cases[] = {
+		{ 0, 0, 1, false },
+		{ 1, 0, 0, true },
+		{ 3, 0, 8, false },
+		{ 4, 0, 0, false },
+		{ 200, 0, 0, false },
+		{ 0xff, 0, 0xd, true },
+		{ 0x0f, LOGICAL, 0xd, true },
+		{ 0xf5, LOGICAL, 5, false },
+		{ 0xff, LOGICAL, 0xd, true },
+		{ 0x02, LOGICAL, 0, true },
+		{ 0xf0, LOGICAL, 0, false },
+		{ 0, SELF, 0, true },
+		{ 0, ALL, 0xd, true },
+		{ 0, OTHERS, 0xd, false },
+		{ 0x0c, LOGICAL | 1 << 8, 4, false },
+		{ 0x0e, LOGICAL | 1 << 8, 0, true },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
@@ -175,7 +212,7 @@ static void ipi_modes(void)
 	for (unsigned mode = 2; mode < 8; mode++) {
 		if (mode == 4)
 			continue;
-		send(0, mode << 8 | 1 << 14 | 0x9a); /* SMI, INIT, start-up, ...: nobody listens */
+		send(0, mode << 8 | 1 << 14 | 0x9a); /* SMI, INIT, start-up, ...: ignored */
 		CU_ASSERT_EQUAL(fake.sends, 0);
 	}
 	send(0, 0x0f); /* an illegal vector */
@@ -204,8 +241,10 @@ static void error_interrupt(void)
 
 static void divide_codes(void)
 {
-	static const struct { uint32_t code; unsigned divider; } codes[] = {
-		{ 0x0, 2 }, { 0x1, 4 }, { 0x2, 8 }, { 0x3, 16 }, { 0x8, 32 }, { 0x9, 64 }, { 0xa, 128 }, { 0xb, 1 },
+	static const struct { uint32_t code; unsigned divider;
+	} codes[] = {
+		{ 0x0, 2 },  { 0x1, 4 },  { 0x2, 8 },	{ 0x3, 16 },
+		{ 0x8, 32 }, { 0x9, 64 }, { 0xa, 128 }, { 0xb, 1 },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(codes); n++) {
@@ -304,7 +343,8 @@ static void due_timer_before_write(void)
 {
 	arm(0xec, 1000);
 	fake.now_ns = 6500;
-	apic_write(V, 0x380, 1000); /* armed again before the engine ticked: the due one is not lost */
+	/* armed again before the engine ticked: the due one is not lost */
+	apic_write(V, 0x380, 1000);
 	CU_ASSERT_EQUAL(apic_highest(A_), 0xec);
 	CU_ASSERT_EQUAL(apic_deadline(A_), 7500);
 }
@@ -322,7 +362,8 @@ static void divider_changed_while_counting(void)
 
 enum { MS = 1000000, TICK = 10 * MS };
 
-/* The timer fires, the CPU takes its interrupt, and the handler sets the timer anew `took_ns` later, for the next tick. */
+/* The timer fires, the CPU takes its interrupt, and the handler sets the timer again `took_ns`
+ * later, for the next tick. */
 static void tick_handled(uint64_t took_ns)
 {
 	fake.now_ns = apic_deadline(A_);
@@ -341,7 +382,8 @@ static void rest_after_long_handler(void)
 		{ 50000, TICK - 50000 },	 /* nothing but a tick: it comes when it is due */
 		{ 1 * MS, 9 * MS },		 /* it may rest until then anyway */
 		{ 9 * MS, 36 * MS },
-		{ 30 * MS, 120 * MS },		 /* three ticks late: the guest has four times as long for itself */
+		/* three ticks late: the guest then has four times as long for itself */
+		{ 30 * MS, 120 * MS },
 		{ 200ull * MS, 800ull * MS },
 		{ 60000ull * MS, 10000ull * MS }, /* but not for ever */
 	};
@@ -357,7 +399,7 @@ static void rest_after_long_handler(void)
 	}
 }
 
-/* Whatever the handler takes, what it interrupts gets most of the time. */
+/* However long the handler takes, the interrupted code gets most of the time. */
 static void rest_leaves_time(void)
 {
 	uint64_t start, handled = 0;
@@ -377,7 +419,7 @@ static void rest_ends(void)
 {
 	arm(0xec, TICK);
 	tick_handled(30 * MS);
-	apic_write(V, 0x380, 1000); /* something is due sooner: it rests all the same */
+	apic_write(V, 0x380, 1000); /* something is due sooner: the timer rests all the same */
 	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 120 * MS);
 	apic_write(V, 0x380, 500 * MS);
 	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 500 * MS);
@@ -386,14 +428,15 @@ static void rest_ends(void)
 	apic_write(V, 0x380, 1000);
 	apic_halted(A_); /* nothing is left to do */
 	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 1000);
-	/* A timer set long after its interrupt, when the CPU had halted: no handler took so long. */
+	/* A timer that is set long after its interrupt, when the CPU had halted: no handler took so
+	 * long. */
 	tick_handled(0);
 	apic_timer_taken(A_, 0xec, fake.now_ns);
 	apic_halted(A_);
 	fake.now_ns += 300 * MS;
 	apic_write(V, 0x380, 1000);
 	CU_ASSERT_EQUAL(apic_deadline(A_), fake.now_ns + 1000);
-	/* Another interrupt's handler may take as long as it likes. */
+	/* Another interrupt's handler may take any time. */
 	apic_timer_taken(A_, 0xfb, fake.now_ns);
 	fake.now_ns += 300 * MS;
 	apic_write(V, 0x380, 1000);
@@ -403,10 +446,25 @@ static void rest_ends(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(registers_at_reset), TEST(registers_writable), TEST(software_enable), TEST(every_vector), TEST(priorities),
-		TEST(end_of_interrupt_order), TEST(ipi_destinations), TEST(ipi_modes), TEST(error_interrupt), TEST(divide_codes),
-		TEST(one_shot), TEST(one_shot_stopped), TEST(periodic), TEST(masked_timer), TEST(due_timer_before_write),
-		TEST(divider_changed_while_counting), TEST(rest_after_long_handler), TEST(rest_leaves_time), TEST(rest_ends),
+		TEST(registers_at_reset),
+		TEST(registers_writable),
+		TEST(software_enable),
+		TEST(every_vector),
+		TEST(priorities),
+		TEST(end_of_interrupt_order),
+		TEST(ipi_destinations),
+		TEST(ipi_modes),
+		TEST(error_interrupt),
+		TEST(divide_codes),
+		TEST(one_shot),
+		TEST(one_shot_stopped),
+		TEST(periodic),
+		TEST(masked_timer),
+		TEST(due_timer_before_write),
+		TEST(divider_changed_while_counting),
+		TEST(rest_after_long_handler),
+		TEST(rest_leaves_time),
+		TEST(rest_ends),
 	};
 	return run_tests("vcpu local APIC", tests, ARRAY_LEN(tests));
 }

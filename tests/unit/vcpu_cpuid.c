@@ -1,5 +1,5 @@
-/* vcpu_cpuid.c - what the guest sees of the processor (vcpu/cpuid.c), bit by bit: a host that has everything, one that has
- * nothing, and one made like a real one for the XSAVE areas.
+/* vcpu_cpuid.c - what the guest sees of the processor (vcpu/cpuid.c), bit by bit: on a host that
+ * has everything, on one that has nothing, and on one like a real one for the XSAVE areas.
  */
 #include "tests/unit/vcpu_fake.h"
 
@@ -46,7 +46,8 @@ static void range(void)
 	}
 	for (uint32_t leaf = 0x80000000; leaf < 0x80000030; leaf++) {
 		ask(leaf, 0);
-		CU_ASSERT_EQUAL(!!(out[0] | out[1] | out[2] | out[3]), leaf <= 0x80000008 && leaf != 0x80000007);
+		CU_ASSERT_EQUAL(!!(out[0] | out[1] | out[2] | out[3]),
+				leaf <= 0x80000008 && leaf != 0x80000007);
 	}
 	ask(0x40000000, 0); /* no hypervisor */
 	CU_ASSERT_EQUAL(out[0] | out[1] | out[2] | out[3], 0);
@@ -77,23 +78,30 @@ static void features_shown(void)
 	fresh(everything);
 	ask(1, 0);
 	CU_ASSERT_EQUAL(out[1], 0x0101ffff); /* APIC id 1, one logical processor */
-	CU_ASSERT_EQUAL(out[2], BIT(0) | BIT(1) | BIT(9) | BIT(12) | BIT(19) | BIT(20) | BIT(22) | BIT(23) | BIT(25) | BIT(26) |
-				BIT(28) | BIT(29) | BIT(30));
-	CU_ASSERT_EQUAL(out[3], BIT(0) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(8) | BIT(9) | BIT(13) | BIT(15) | BIT(19) |
-				BIT(23) | BIT(24) | BIT(25) | BIT(26));
+	CU_ASSERT_EQUAL(out[2], BIT(0) | BIT(1) | BIT(9) | BIT(12) | BIT(19) | BIT(20) | BIT(22) |
+					BIT(23) | BIT(25) | BIT(26) | BIT(28) | BIT(29) | BIT(30));
+	CU_ASSERT_EQUAL(out[3], BIT(0) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(8) | BIT(9) |
+					BIT(13) | BIT(15) | BIT(19) | BIT(23) | BIT(24) | BIT(25) |
+					BIT(26));
 	ask(7, 0);
 	CU_ASSERT_EQUAL(out[0], 0);
-	CU_ASSERT_EQUAL(out[1] & (BIT(0) | BIT(1) | BIT(2) | BIT(4) | BIT(7) | BIT(10) | BIT(11) | BIT(12) | BIT(14) | BIT(15) |
-				  BIT(20) | BIT(22) | BIT(25)), 0);
-	CU_ASSERT_EQUAL(out[2] & (BIT(0) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(7) | BIT(13) | BIT(16) | BIT(22) | BIT(24) |
-				  BIT(25) | BIT(27) | BIT(28) | BIT(29) | BIT(30) | BIT(31)), 0);
-	CU_ASSERT_EQUAL(out[3] & (BIT(10) | BIT(18) | BIT(20) | BIT(22) | BIT(24) | BIT(25) | 0xfc000000), 0);
+	CU_ASSERT_EQUAL(out[1] & (BIT(0) | BIT(1) | BIT(2) | BIT(4) | BIT(7) | BIT(10) | BIT(11) |
+				  BIT(12) | BIT(14) | BIT(15) | BIT(20) | BIT(22) | BIT(25)),
+			0);
+	CU_ASSERT_EQUAL(out[2] & (BIT(0) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(7) | BIT(13) |
+				  BIT(16) | BIT(22) | BIT(24) | BIT(25) | BIT(27) | BIT(28) |
+				  BIT(29) | BIT(30) | BIT(31)),
+			0);
+	CU_ASSERT_EQUAL(out[3] & (BIT(10) | BIT(18) | BIT(20) | BIT(22) | BIT(24) | BIT(25) |
+				  0xfc000000),
+			0);
 	CU_ASSERT_TRUE((out[1] & (BIT(3) | BIT(5) | BIT(16))) == (BIT(3) | BIT(5) | BIT(16)));
 	ask(7, 1);
 	CU_ASSERT_EQUAL(out[0] | out[1] | out[2] | out[3], 0);
 	ask(0x80000001, 0);
 	CU_ASSERT_EQUAL(out[2] & BIT(2), 0);					  /* SVM */
-	CU_ASSERT_EQUAL(out[3] & (BIT(11) | BIT(20) | BIT(26) | BIT(27) | BIT(29)), 0); /* SYSCALL NX 1G RDTSCP LM */
+	/* SYSCALL NX 1G RDTSCP LM */
+	CU_ASSERT_EQUAL(out[3] & (BIT(11) | BIT(20) | BIT(26) | BIT(27) | BIT(29)), 0);
 	ask(0x80000008, 0);
 	CU_ASSERT_EQUAL(out[0], 0x2020);
 	CU_ASSERT_EQUAL(out[1] | out[2] | out[3], 0);
@@ -111,13 +119,14 @@ static void os_xsave_follows_cr4(void)
 	CU_ASSERT_FALSE(out[2] & BIT(27));
 }
 
-/* Some are ours, whatever the host says. */
+/* Some bits are set by us, whatever the host has. */
 static void features_forced(void)
 {
 	fresh(nothing);
 	ask(1, 0);
 	CU_ASSERT_EQUAL(out[2], 0);
-	CU_ASSERT_EQUAL(out[3], BIT(0) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(8) | BIT(9) | BIT(13));
+	CU_ASSERT_EQUAL(out[3],
+			BIT(0) | BIT(2) | BIT(3) | BIT(4) | BIT(5) | BIT(8) | BIT(9) | BIT(13));
 	ask(7, 0);
 	CU_ASSERT_EQUAL(out[0] | out[1] | out[2] | out[3], 0);
 }
@@ -140,9 +149,11 @@ static void topology(void)
 /* A host with AVX, AVX-512, PKRU and AMX. */
 static void xsave_host(uint32_t leaf, uint32_t subleaf, uint32_t regs[4])
 {
-	static const struct { uint32_t size, offset, flags; } parts[20] = {
-		[2] = { 256, 576, 0 }, [3] = { 64, 960, 0 }, [4] = { 64, 1024, 0 }, [5] = { 64, 1088, 0 }, [6] = { 512, 1152, 2 },
-		[7] = { 1024, 1664, 2 }, [9] = { 8, 2688, 0 }, [17] = { 64, 2752, 2 }, [18] = { 8192, 2816, 6 },
+	static const struct { uint32_t size, offset, flags;
+	} parts[20] = {
+		[2] = { 256, 576, 0 }, [3] = { 64, 960, 0 },   [4] = { 64, 1024, 0 },
+		[5] = { 64, 1088, 0 }, [6] = { 512, 1152, 2 }, [7] = { 1024, 1664, 2 },
+		[9] = { 8, 2688, 0 },  [17] = { 64, 2752, 2 }, [18] = { 8192, 2816, 6 },
 	};
 
 	nothing(leaf, subleaf, regs);
@@ -164,8 +175,12 @@ static void xsave_host(uint32_t leaf, uint32_t subleaf, uint32_t regs[4])
 
 static void xsave_areas(void)
 {
-	static const struct { uint64_t xcr0; uint32_t standard, compacted; } cases[] = {
-		{ 1, 576, 576 }, { 3, 576, 576 }, { 7, 832, 832 }, { 0xe7, 2688, 832 + 64 + 512 + 1024 },
+	static const struct { uint64_t xcr0; uint32_t standard, compacted;
+	} cases[] = {
+		{ 1, 576, 576 },
+		{ 3, 576, 576 },
+		{ 7, 832, 832 },
+		{ 0xe7, 2688, 832 + 64 + 512 + 1024 },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
@@ -210,8 +225,10 @@ static void xsave_compaction(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(range), TEST(shorter_range), TEST(features_shown), TEST(os_xsave_follows_cr4), TEST(features_forced),
-		TEST(topology), TEST(xsave_areas), TEST(xsave_compaction),
+		TEST(range),	       TEST(shorter_range),
+		TEST(features_shown),  TEST(os_xsave_follows_cr4),
+		TEST(features_forced), TEST(topology),
+		TEST(xsave_areas),     TEST(xsave_compaction),
 	};
 	return run_tests("vcpu CPUID", tests, ARRAY_LEN(tests));
 }

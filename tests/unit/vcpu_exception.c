@@ -1,4 +1,5 @@
-/* vcpu_exception.c - delivery of exceptions and interrupts (vcpu/exception.c, vcpu.c): frames, gates, stacks, nesting. */
+/* vcpu_exception.c - delivery of exceptions and interrupts (vcpu/exception.c, vcpu.c): frames,
+ * gates, stacks, nesting. */
 #include "tests/unit/vcpu_fake.h"
 #include "vcpu/internal.h"
 
@@ -15,8 +16,10 @@ static void frame_same_level(void)
 	CU_ASSERT_EQUAL(frame(0), 2);
 	CU_ASSERT_EQUAL(frame(1), CODE);
 	CU_ASSERT_EQUAL(frame(2), VMP_SEL_KERNEL_CS);
-	CU_ASSERT_EQUAL(frame(3), EFLAGS_FIXED | EFLAGS_IF | EFLAGS_TF | EFLAGS_NT | EFLAGS_ID | EFLAGS_CF | EFLAGS_RF);
-	CU_ASSERT_EQUAL(V->eflags, EFLAGS_FIXED | EFLAGS_ID | EFLAGS_CF); /* an interrupt gate clears IF */
+	CU_ASSERT_EQUAL(frame(3), EFLAGS_FIXED | EFLAGS_IF | EFLAGS_TF | EFLAGS_NT | EFLAGS_ID |
+					  EFLAGS_CF | EFLAGS_RF);
+	/* an interrupt gate clears IF */
+	CU_ASSERT_EQUAL(V->eflags, EFLAGS_FIXED | EFLAGS_ID | EFLAGS_CF);
 	CU_ASSERT_EQUAL(V->delivering, 0);
 }
 
@@ -42,9 +45,11 @@ static void frame_from_user(void)
 static void frame_resume_flag(void)
 {
 	for (unsigned vector = 0; vector < 20; vector++) {
-		bool trap = vector == VECTOR_DB || vector == VECTOR_NMI || vector == VECTOR_BP || vector == VECTOR_OF ||
-			    vector == VECTOR_DF || vector == VECTOR_MC || vector == 9 || vector == 15;
-		bool error = vector == VECTOR_DF || (vector >= VECTOR_TS && vector <= VECTOR_PF) || vector == VECTOR_AC;
+		bool trap = vector == VECTOR_DB || vector == VECTOR_NMI || vector == VECTOR_BP ||
+			    vector == VECTOR_OF || vector == VECTOR_DF || vector == VECTOR_MC ||
+			    vector == 9 || vector == 15;
+		bool error = vector == VECTOR_DF || (vector >= VECTOR_TS && vector <= VECTOR_PF) ||
+			     vector == VECTOR_AC;
 
 		fake_reset();
 		vcpu_exception(V, vector, error ? 0 : -1);
@@ -64,15 +69,21 @@ static void trap_gate_keeps_if(void)
 	CU_ASSERT_TRUE(V->eflags & EFLAGS_IF);
 }
 
-/* A bad gate for vector 0x40: what is raised, by an interrupt (EXT) and by `int` from user mode. */
+/* A bad gate for vector 0x40: which exception is raised, by an interrupt (EXT) and by `int` from
+ * user mode. */
 static void bad_gates(void)
 {
-	static const struct { uint16_t selector; uint8_t access; unsigned vector; uint32_t error; } cases[] = {
-		{ VMP_SEL_KERNEL_CS, 0x0e, VECTOR_NP, 0x40 * 8 + 2 },	    /* not present */
-		{ VMP_SEL_KERNEL_CS, 0x8c, VECTOR_GP, 0x40 * 8 + 2 },	    /* a call gate */
+	static const struct {
+		uint16_t selector;
+		uint8_t access;
+		unsigned vector;
+		uint32_t error;
+	} cases[] = {
+		{ VMP_SEL_KERNEL_CS, 0x0e, VECTOR_NP, 0x40 * 8 + 2 }, /* not present */
+		{ VMP_SEL_KERNEL_CS, 0x8c, VECTOR_GP, 0x40 * 8 + 2 }, /* a call gate */
 		{ VMP_SEL_KERNEL_CS, 0x00, VECTOR_GP, 0x40 * 8 + 2 },
-		{ VMP_SEL_KERNEL_CS, 0x9e, VECTOR_GP, 0x40 * 8 + 2 },	    /* with the S bit */
-		{ VMP_SEL_KERNEL_CS, 0x86, VECTOR_GP, 0x40 * 8 + 2 },	    /* 16-bit */
+		{ VMP_SEL_KERNEL_CS, 0x9e, VECTOR_GP, 0x40 * 8 + 2 }, /* with the S bit */
+		{ VMP_SEL_KERNEL_CS, 0x86, VECTOR_GP, 0x40 * 8 + 2 }, /* 16-bit */
 		{ 0, GATE_INTERRUPT, VECTOR_GP, 0 },
 		{ VMP_SEL_KERNEL_DS, GATE_INTERRUPT, VECTOR_GP, VMP_SEL_KERNEL_DS & ~3 },
 		{ SEL_TSS, GATE_INTERRUPT, VECTOR_GP, SEL_TSS },
@@ -182,7 +193,8 @@ static void frame_is_all_or_nothing(void)
 {
 	fake_reset();
 	fake_user();
-	set32(TSS + 4, 0x51000 + 8); /* 8 bytes of the frame on the upper page, 12 on the lower one, which is away */
+	/* 8 bytes of the frame on the upper page, 12 on the lower one, which is away */
+	set32(TSS + 4, 0x51000 + 8);
 	set_pte(0x50000, 0);
 	set32(0x51000, 0x11111111);
 	set32(0x51004, 0x22222222);
@@ -216,28 +228,35 @@ static void nesting_table(void)
 		for (unsigned second = 0; second < 3; second++)
 			CU_ASSERT_EQUAL(exception_nesting(first, second), expect[first][second]);
 	for (unsigned vector = 0; vector < 256; vector++) {
-		bool contributory = vector == VECTOR_DE || (vector >= VECTOR_TS && vector <= VECTOR_GP);
+		bool contributory = vector == VECTOR_DE ||
+				    (vector >= VECTOR_TS && vector <= VECTOR_GP);
 
-		CU_ASSERT_EQUAL(exception_class_of(vector),
-				contributory ? CLASS_CONTRIBUTORY : vector == VECTOR_PF ? CLASS_PAGE_FAULT
-				: vector == VECTOR_DF ? CLASS_DOUBLE_FAULT : CLASS_BENIGN);
+		CU_ASSERT_EQUAL(exception_class_of(vector), contributory ? CLASS_CONTRIBUTORY
+							    : vector == VECTOR_PF ? CLASS_PAGE_FAULT
+							    : vector == VECTOR_DF
+								    ? CLASS_DOUBLE_FAULT
+								    : CLASS_BENIGN);
 	}
 }
 
-/* Each vector of the first kind, whose gate raises each vector of the second kind: which handler runs? */
+/* Each vector of the first kind, whose gate raises each vector of the second kind: which handler
+ * runs? */
 static void nesting_delivered(void)
 {
-	static const unsigned firsts[] = { VECTOR_DE, VECTOR_DB, VECTOR_UD, VECTOR_NM, VECTOR_TS, VECTOR_NP, VECTOR_SS, VECTOR_GP,
+	static const unsigned firsts[] = { VECTOR_DE, VECTOR_DB, VECTOR_UD, VECTOR_NM,
+					   VECTOR_TS, VECTOR_NP, VECTOR_SS, VECTOR_GP,
 					   VECTOR_PF, VECTOR_AC, VECTOR_XM, 0x40 };
 	static const unsigned seconds[] = { VECTOR_NP, VECTOR_GP, VECTOR_PF };
 
 	for (unsigned n = 0; n < ARRAY_LEN(firsts) * ARRAY_LEN(seconds); n++) {
-		unsigned first = firsts[n / ARRAY_LEN(seconds)], second = seconds[n % ARRAY_LEN(seconds)], expect = second;
+		unsigned first = firsts[n / ARRAY_LEN(seconds)],
+			 second = seconds[n % ARRAY_LEN(seconds)], expect = second;
 
 		if (first == second)
 			continue;
 		fake_reset();
-		V->idtr.base = DATA; /* a table across two pages: vectors below 32 on the first one */
+		/* a table across two pages: vectors below 32 on the first one */
+		V->idtr.base = DATA;
 		memcpy(fake.ram + DATA, fake.ram + IDT, 256 * 8);
 		if (second == VECTOR_NP)
 			fake.ram[DATA + first * 8 + 5] &= 0x7f;
@@ -341,7 +360,8 @@ static void non_maskable(void)
 	CU_ASSERT_TRUE(in_handler(VECTOR_NMI));
 }
 
-/* A device interrupt whose frame faults: the #PF is the guest's to repair, with EXT irrelevant to its error code. */
+/* A device interrupt whose frame faults: the guest handles the #PF; EXT does not appear in its
+ * error code. */
 static void interrupt_frame_faults(void)
 {
 	fake_reset();
@@ -382,8 +402,11 @@ static void birth_and_start(void)
 /* Beyond the limit of user segments: a page fault, whatever the page tables say. */
 static void beyond_the_user_limit(void)
 {
-	static const struct { enum vcpu_access access; uint32_t error; } rows[] = {
-		{ ACCESS_READ, PF_USER }, { ACCESS_FETCH, PF_USER }, { ACCESS_WRITE, PF_USER | PF_WRITE },
+	static const struct { enum vcpu_access access; uint32_t error;
+	} rows[] = {
+		{ ACCESS_READ, PF_USER },
+		{ ACCESS_FETCH, PF_USER },
+		{ ACCESS_WRITE, PF_USER | PF_WRITE },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -402,8 +425,12 @@ static void beyond_the_user_limit(void)
 
 static void strayed(void)
 {
-	static const struct { uint8_t cpl; uint32_t eip; bool strayed; } rows[] = {
-		{ 3, VMP_USER_LIMIT - 1, false }, { 3, VMP_USER_LIMIT, true }, { 3, VMP_STUB_IRET, true }, { 0, VMP_USER_LIMIT, false },
+	static const struct { uint8_t cpl; uint32_t eip; bool strayed;
+	} rows[] = {
+		{ 3, VMP_USER_LIMIT - 1, false },
+		{ 3, VMP_USER_LIMIT, true },
+		{ 3, VMP_STUB_IRET, true },
+		{ 0, VMP_USER_LIMIT, false },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -416,9 +443,12 @@ static void strayed(void)
 
 static void what_traps_next(void)
 {
-	static const struct { uint8_t insn[2]; bool traps; } rows[] = {
-		{ { 0xfa, 0x90 }, true }, { { 0xfb, 0x90 }, true }, { { 0xf4, 0x90 }, true }, { { 0x90, 0xfa }, false },
-		{ { 0xcd, VMP_INT_MARKER }, true }, { { 0xcd, VMP_INT_HYPERCALL }, true }, { { 0xcd, 0x80 }, false },
+	static const struct { uint8_t insn[2]; bool traps;
+	} rows[] = {
+		{ { 0xfa, 0x90 }, true },	    { { 0xfb, 0x90 }, true },
+		{ { 0xf4, 0x90 }, true },	    { { 0x90, 0xfa }, false },
+		{ { 0xcd, VMP_INT_MARKER }, true }, { { 0xcd, VMP_INT_HYPERCALL }, true },
+		{ { 0xcd, 0x80 }, false },
 	};
 	uint8_t insn[2];
 
@@ -455,11 +485,13 @@ static enum vcpu_result run_code(const uint8_t *code, unsigned bytes, bool one)
 	return vcpu_emulate_run(V, one, note_seen, NULL);
 }
 
-/* What would trap again is emulated in one go, up to a hlt, an ordinary instruction, or an interrupt that may come. */
+/* Instructions that would trap again are emulated together, up to a hlt, an ordinary instruction,
+ * or an interrupt that may be delivered. */
 static void emulated_in_a_run(void)
 {
 	static const uint8_t idle[] = { 0xfa, 0xfb, 0xf4, 0x90 };
-	static const uint8_t pauses[] = { 0xcd, VMP_INT_MARKER, 0xf3, 0x90, 0xcd, VMP_INT_MARKER, 0xf3, 0x90, 0x90 };
+	static const uint8_t pauses[] = { 0xcd,		  VMP_INT_MARKER, 0xf3, 0x90, 0xcd,
+					  VMP_INT_MARKER, 0xf3,		  0x90, 0x90 };
 	static const uint8_t plain[] = { 0x90 };
 
 	CU_ASSERT_EQUAL(run_code(idle, sizeof idle, false), VCPU_HALTED);
@@ -487,11 +519,28 @@ static void emulated_in_a_run(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(frame_same_level), TEST(frame_from_user), TEST(frame_resume_flag), TEST(trap_gate_keeps_if), TEST(bad_gates),
-		TEST(table_limit), TEST(kernel_gate_from_user_handler), TEST(code_limit), TEST(bad_stacks),
-		TEST(frame_is_all_or_nothing), TEST(nesting_table), TEST(nesting_delivered), TEST(triple_fault),
-		TEST(task_gate_kills), TEST(device_interrupts), TEST(non_maskable), TEST(interrupt_frame_faults),
-		TEST(beyond_the_user_limit), TEST(strayed), TEST(what_traps_next), TEST(emulated_in_a_run), TEST(birth_and_start),
+		TEST(frame_same_level),
+		TEST(frame_from_user),
+		TEST(frame_resume_flag),
+		TEST(trap_gate_keeps_if),
+		TEST(bad_gates),
+		TEST(table_limit),
+		TEST(kernel_gate_from_user_handler),
+		TEST(code_limit),
+		TEST(bad_stacks),
+		TEST(frame_is_all_or_nothing),
+		TEST(nesting_table),
+		TEST(nesting_delivered),
+		TEST(triple_fault),
+		TEST(task_gate_kills),
+		TEST(device_interrupts),
+		TEST(non_maskable),
+		TEST(interrupt_frame_faults),
+		TEST(beyond_the_user_limit),
+		TEST(strayed),
+		TEST(what_traps_next),
+		TEST(emulated_in_a_run),
+		TEST(birth_and_start),
 	};
 	return run_tests("vcpu exceptions", tests, ARRAY_LEN(tests));
 }

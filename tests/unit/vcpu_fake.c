@@ -3,7 +3,7 @@
 
 struct fake fake;
 
-/* Every call but pin and unpin must find no pin held. */
+/* Every call except pin and unpin must find no pin held. */
 static void unpinned(void) { CU_ASSERT_EQUAL_FATAL(fake.pins, 0); }
 
 static void *fake_pin(void *ctx, gpa_t gpa, bool write)
@@ -67,7 +67,8 @@ static void fake_in_string(void *ctx, uint16_t port, unsigned size, unsigned cou
 	fake.port_data_at += size * count;
 }
 
-static void fake_out_string(void *ctx, uint16_t port, unsigned size, unsigned count, const void *data)
+static void fake_out_string(void *ctx, uint16_t port, unsigned size, unsigned count,
+			    const void *data)
 {
 	(void)ctx;
 	string_call(port, size, count);
@@ -147,7 +148,12 @@ static int fake_start_cpu(void *ctx, unsigned cpu, uint32_t eip)
 }
 
 static uint64_t fake_now(void *ctx) { (void)ctx; unpinned(); return fake.now_ns; }
-static uint64_t fake_wallclock(void *ctx) { (void)ctx; unpinned(); return fake.now_ns + 1700000000000000000; }
+static uint64_t fake_wallclock(void *ctx)
+{
+	(void)ctx;
+	unpinned();
+	return fake.now_ns + 1700000000000000000;
+}
 static uint64_t fake_tsc(void *ctx) { (void)ctx; unpinned(); return fake.tsc; }
 static uint64_t fake_xcr0(void *ctx) { (void)ctx; return fake.xcr0; }
 
@@ -181,12 +187,29 @@ static void fake_machine_end(void *ctx, unsigned why, uint32_t status)
 }
 
 static const struct vcpu_env fake_env = {
-	.ctx = &fake, .pin = fake_pin, .unpin = fake_unpin, .port_in = fake_port_in, .port_out = fake_port_out,
-	.port_in_string = fake_in_string, .port_out_string = fake_out_string, .mmio_read = fake_mmio_read,
-	.mmio_write = fake_mmio_write, .flush_range = fake_flush_range, .flush_all = fake_flush_all,
-	.switch_space = fake_switch_space, .segment_changed = fake_segment_changed, .send_interrupt = fake_send,
-	.start_cpu = fake_start_cpu, .now_ns = fake_now, .wallclock_ns = fake_wallclock, .tsc = fake_tsc, .tsc_khz = fake_tsc_khz,
-	.host_cpuid = fake_host_cpuid, .host_xcr0 = fake_xcr0, .print = fake_print, .machine_end = fake_machine_end,
+	.ctx = &fake,
+	.pin = fake_pin,
+	.unpin = fake_unpin,
+	.port_in = fake_port_in,
+	.port_out = fake_port_out,
+	.port_in_string = fake_in_string,
+	.port_out_string = fake_out_string,
+	.mmio_read = fake_mmio_read,
+	.mmio_write = fake_mmio_write,
+	.flush_range = fake_flush_range,
+	.flush_all = fake_flush_all,
+	.switch_space = fake_switch_space,
+	.segment_changed = fake_segment_changed,
+	.send_interrupt = fake_send,
+	.start_cpu = fake_start_cpu,
+	.now_ns = fake_now,
+	.wallclock_ns = fake_wallclock,
+	.tsc = fake_tsc,
+	.tsc_khz = fake_tsc_khz,
+	.host_cpuid = fake_host_cpuid,
+	.host_xcr0 = fake_xcr0,
+	.print = fake_print,
+	.machine_end = fake_machine_end,
 	.yield = fake_yield,
 };
 
@@ -206,8 +229,8 @@ uint32_t get_pte(gva_t gva) { return ram32(PAGE_TABLE + (gva >> 12) * 4); }
 void set_descriptor(unsigned index, uint32_t base, uint32_t limit, uint8_t access, uint8_t flags)
 {
 	set32(GDT + index * 8, (limit & 0xffff) | base << 16);
-	set32(GDT + index * 8 + 4, (base >> 16 & 0xff) | (uint32_t)access << 8 | (limit & 0xf0000) | (uint32_t)flags << 20 |
-	      (base & 0xff000000));
+	set32(GDT + index * 8 + 4, (base >> 16 & 0xff) | (uint32_t)access << 8 | (limit & 0xf0000) |
+					   (uint32_t)flags << 20 | (base & 0xff000000));
 }
 
 void set_gate(unsigned vector, uint16_t selector, uint32_t offset, uint8_t access)
@@ -244,9 +267,12 @@ static void make_tables(void)
 {
 	make_gdt();
 	for (unsigned vector = 0; vector < 256; vector++)
-		set_gate(vector, VMP_SEL_KERNEL_CS, HANDLERS + vector * 16, vector == 0x80 ? GATE_TRAP | GATE_USER : GATE_INTERRUPT);
-	set_gate(VECTOR_BP, VMP_SEL_KERNEL_CS, HANDLERS + VECTOR_BP * 16, GATE_INTERRUPT | GATE_USER);
-	set_gate(VECTOR_OF, VMP_SEL_KERNEL_CS, HANDLERS + VECTOR_OF * 16, GATE_INTERRUPT | GATE_USER);
+		set_gate(vector, VMP_SEL_KERNEL_CS, HANDLERS + vector * 16,
+			 vector == 0x80 ? GATE_TRAP | GATE_USER : GATE_INTERRUPT);
+	set_gate(VECTOR_BP, VMP_SEL_KERNEL_CS, HANDLERS + VECTOR_BP * 16,
+		 GATE_INTERRUPT | GATE_USER);
+	set_gate(VECTOR_OF, VMP_SEL_KERNEL_CS, HANDLERS + VECTOR_OF * 16,
+		 GATE_INTERRUPT | GATE_USER);
 	set32(TSS + 4, ENTRY_STACK);
 	set32(TSS + 8, VMP_SEL_KERNEL_DS);
 	set32(PAGE_DIR, PAGE_TABLE | P | W | U | A);
@@ -301,14 +327,16 @@ enum vcpu_result fake_run_at(uint32_t eip, const uint8_t *code, unsigned bytes)
 
 bool in_handler(unsigned vector)
 {
-	return !fake.v.dead && fake.v.eip == HANDLERS + vector * 16 && fake.v.cpl == 0 && fake.v.seg[SEG_CS] == VMP_SEL_KERNEL_CS;
+	return !fake.v.dead && fake.v.eip == HANDLERS + vector * 16 && fake.v.cpl == 0 &&
+	       fake.v.seg[SEG_CS] == VMP_SEL_KERNEL_CS;
 }
 
 uint32_t frame(unsigned word) { return ram32(fake.v.gpr[ESP] + word * 4); }
 
 bool faulted(unsigned vector, int64_t error, uint32_t eip)
 {
-	return in_handler(vector) && (error < 0 ? frame(0) == eip : frame(0) == (uint32_t)error && frame(1) == eip);
+	return in_handler(vector) &&
+	       (error < 0 ? frame(0) == eip : frame(0) == (uint32_t)error && frame(1) == eip);
 }
 
 int run_tests(const char *suite, const struct test *tests, unsigned count)

@@ -1,5 +1,6 @@
-/* vcpu_faults.c - faults in every byte and every access: an instruction that cannot be fetched or cannot reach its operand,
- * its stack or its descriptor raises #PF with the right CR2, and leaves every register as it was.
+/* vcpu_faults.c - faults at every byte and every access: an instruction that cannot be fetched, or
+ * cannot reach its operand, its stack or its descriptor, raises #PF with the right CR2, and leaves
+ * every register as it was.
  */
 #include "tests/unit/vcpu_fake.h"
 
@@ -7,7 +8,7 @@
 
 struct code { uint8_t bytes[10]; unsigned length; };
 
-/* With DATA mapped read-only or not at all, its second page too, and a stack that stays. */
+/* With DATA mapped read-only or not at all, its second page too; the stack stays mapped. */
 static const struct code readers[] = {
 	{ { 0x0f, 0x00, 0x15, 0, 0, 4, 0 }, 7 }, /* lldt DATA */
 	{ { 0x0f, 0x00, 0x1d, 0, 0, 4, 0 }, 7 }, /* ltr */
@@ -23,7 +24,8 @@ static const struct code readers[] = {
 	{ { 0x0f, 0xb4, 0x0d, 0, 0, 4, 0 }, 7 }, /* lfs */
 	{ { 0xff, 0x2d, 0, 0, 4, 0 }, 6 },	 /* ljmp *DATA */
 	{ { 0xff, 0x1d, 0, 0, 4, 0 }, 6 },	 /* lcall *DATA */
-	{ { 0x3e, 0xf2, 0xff, 0x1d, 0, 0, 4, 0 }, 8 }, /* the same with prefixes that change nothing */
+	/* the same with prefixes that change nothing */
+	{ { 0x3e, 0xf2, 0xff, 0x1d, 0, 0, 4, 0 }, 8 },
 };
 static const struct code writers[] = {
 	{ { MARKER, 0x0f, 0x00, 0x05, 0, 0, 4, 0 }, 9 }, /* sldt DATA */
@@ -34,7 +36,8 @@ static const struct code writers[] = {
 	{ { MARKER, 0x8c, 0x1d, 0, 0, 4, 0 }, 8 },	 /* mov %ds, DATA */
 };
 
-/* All of the state that the instruction may not have touched; what the delivery itself changes is left out. */
+/* Compares all state that the instruction may not have changed, without what the delivery itself
+ * changes. */
 static void check_untouched(const struct vcpu *before)
 {
 	for (unsigned r = 0; r < 8; r++)
@@ -98,17 +101,27 @@ static void operands_across_pages(void)
 static void fetches(void)
 {
 	static const struct code more[] = {
-		{ { 0xcd, 0x80 }, 2 }, { { 0xe4, 0x60 }, 2 }, { { 0xea, 0, 0, 0, 0, 0x84, 0 }, 7 }, { { 0x9a, 0, 0, 0, 0, 0x84, 0 }, 7 },
-		{ { 0xca, 4, 0 }, 3 }, { { 0xf3, 0x66, 0x6d }, 3 }, { { 0x0f, 0x22, 0xc0 }, 3 }, { { MARKER, 0x9c }, 3 },
-		{ { MARKER, 0x0f, 0xa2 }, 4 }, { { 0x0f, 0x01, 0x4c, 0x73, 1 }, 5 }, { { 0x66, 0x0f, 0x38, 0x82, 0 }, 4 },
-		{ { 0x67, 0x0f, 0x01, 0x0e, 0, 0x10 }, 6 }, { { 0x0f, 0x01, 0x0c, 0xf5, 0, 0, 4, 0 }, 8 },
+		{ { 0xcd, 0x80 }, 2 },
+		{ { 0xe4, 0x60 }, 2 },
+		{ { 0xea, 0, 0, 0, 0, 0x84, 0 }, 7 },
+		{ { 0x9a, 0, 0, 0, 0, 0x84, 0 }, 7 },
+		{ { 0xca, 4, 0 }, 3 },
+		{ { 0xf3, 0x66, 0x6d }, 3 },
+		{ { 0x0f, 0x22, 0xc0 }, 3 },
+		{ { MARKER, 0x9c }, 3 },
+		{ { MARKER, 0x0f, 0xa2 }, 4 },
+		{ { 0x0f, 0x01, 0x4c, 0x73, 1 }, 5 },
+		{ { 0x66, 0x0f, 0x38, 0x82, 0 }, 4 },
+		{ { 0x67, 0x0f, 0x01, 0x0e, 0, 0x10 }, 6 },
+		{ { 0x0f, 0x01, 0x0c, 0xf5, 0, 0, 4, 0 }, 8 },
 	};
 	const uint32_t end = CODE + PAGE_BYTES;
 
 	for (unsigned n = 0; n < ARRAY_LEN(more) + ARRAY_LEN(readers) + ARRAY_LEN(writers); n++) {
 		const struct code *c = n < ARRAY_LEN(more) ? &more[n]
-				       : n < ARRAY_LEN(more) + ARRAY_LEN(readers) ? &readers[n - ARRAY_LEN(more)]
-										   : &writers[n - ARRAY_LEN(more) - ARRAY_LEN(readers)];
+				       : n < ARRAY_LEN(more) + ARRAY_LEN(readers)
+					       ? &readers[n - ARRAY_LEN(more)]
+					       : &writers[n - ARRAY_LEN(more) - ARRAY_LEN(readers)];
 
 		for (unsigned there = 1; there < c->length; there++) {
 			fake_reset();
@@ -120,11 +133,16 @@ static void fetches(void)
 
 static void stacks(void)
 {
-	static const struct { struct code code; unsigned pops; } cases[] = {
-		{ { { 0xcf }, 1 }, 3 }, { { { 0xcb }, 1 }, 2 }, { { { 0x1f }, 1 }, 1 }, { { { MARKER, 0x9d }, 3 }, 1 },
+	static const struct { struct code code; unsigned pops;
+	} cases[] = {
+		{ { { 0xcf }, 1 }, 3 },
+		{ { { 0xcb }, 1 }, 2 },
+		{ { { 0x1f }, 1 }, 1 },
+		{ { { MARKER, 0x9d }, 3 }, 1 },
 	};
 
-	/* each word of what is popped lies on a page that is away; the fault's own frame goes below */
+	/* Each word that is popped lies on a page that is away; the fault's own frame is pushed
+	 * below it. */
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++)
 		for (unsigned word = 0; word < cases[n].pops; word++) {
 			fake_reset();
@@ -143,16 +161,20 @@ static void stacks(void)
 	}
 }
 
-/* The descriptor of the operand's segment, of lldt's and ltr's selector, is on a page that is away. */
+/* The descriptor of the operand's segment, or of lldt's or ltr's selector, is on a page that is
+ * away. */
 static void descriptors(void)
 {
-	static const struct code lldt = { { 0x0f, 0x00, 0xd0 }, 3 }, ltr = { { 0x0f, 0x00, 0xd8 }, 3 },
-				 sidt = { { 0x0f, 0x01, 0x0d, 0, 0, 4, 0 }, 7 }, ds = { { 0x8e, 0xd8 }, 2 };
+	static const struct code lldt = { { 0x0f, 0x00, 0xd0 }, 3 },
+				 ltr = { { 0x0f, 0x00, 0xd8 }, 3 },
+				 sidt = { { 0x0f, 0x01, 0x0d, 0, 0, 4, 0 }, 7 },
+				 ds = { { 0x8e, 0xd8 }, 2 };
 	static const struct code *const cases[] = { &lldt, &ltr, &ds, &sidt };
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
 		fake_reset();
-		V->gdtr = (struct vcpu_table){ 0x81000 - 24 * 8, VMP_GDT_ENTRIES * 8 - 1 }; /* entries 24 and up */
+		/* entries 24 and up */
+		V->gdtr = (struct vcpu_table){ 0x81000 - 24 * 8, VMP_GDT_ENTRIES * 8 - 1 };
 		memcpy(fake.ram + V->gdtr.base, fake.ram + GDT, VMP_GDT_ENTRIES * 8);
 		set_pte(0x81000, 0);
 		V->gpr[EAX] = 25 * 8 + 3;
@@ -203,7 +225,8 @@ static void code_outside_ram(void)
 	CU_ASSERT_EQUAL(V->eip, 0x70000);
 }
 
-/* A user's code segment that is not flat 32-bit is refused to the user, not the machine's end. */
+/* A user's code segment that is not flat 32-bit is refused to the user; it does not end the
+ * machine. */
 static void odd_user_segment(void)
 {
 	fake_reset();
@@ -213,7 +236,8 @@ static void odd_user_segment(void)
 	CU_ASSERT_EQUAL(V->dead, VCPU_ALIVE);
 }
 
-/* Segment registers may still hold selectors of a longer, earlier table: those segments were flat. */
+/* Segment registers may still hold selectors of a longer, earlier table: those segments were
+ * flat. */
 static void stale_selectors(void)
 {
 	fake_reset();
@@ -233,8 +257,15 @@ static void stale_selectors(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(operands_absent), TEST(operands_across_pages), TEST(fetches), TEST(stacks), TEST(descriptors),
-		TEST(interrupt_table_absent), TEST(stack_descriptor_absent), TEST(code_outside_ram), TEST(odd_user_segment),
+		TEST(operands_absent),
+		TEST(operands_across_pages),
+		TEST(fetches),
+		TEST(stacks),
+		TEST(descriptors),
+		TEST(interrupt_table_absent),
+		TEST(stack_descriptor_absent),
+		TEST(code_outside_ram),
+		TEST(odd_user_segment),
 		TEST(stale_selectors),
 	};
 	return run_tests("vcpu faults", tests, ARRAY_LEN(tests));

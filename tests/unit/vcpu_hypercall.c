@@ -1,4 +1,5 @@
-/* vcpu_hypercall.c - hypercalls, vcpu_kill, vcpu_dump and the formatter (vcpu/hypercall.c, dump.c, text.c). */
+/* vcpu_hypercall.c - hypercalls, vcpu_kill, vcpu_dump and the formatter (vcpu/hypercall.c, dump.c,
+ * text.c). */
 #include <errno.h>
 
 #include "tests/unit/vcpu_fake.h"
@@ -48,7 +49,8 @@ static void clocks(void)
 	CU_ASSERT_EQUAL(call(VMP_HC_CLOCK, 0, 0), 0x89abcdef);
 	CU_ASSERT_EQUAL(V->gpr[EDX], 0x1234567);
 	call(VMP_HC_WALLCLOCK, 0, 0);
-	CU_ASSERT_EQUAL((uint64_t)V->gpr[EDX] << 32 | V->gpr[EAX], 1700000000000000000 + 0x123456789abcdef);
+	CU_ASSERT_EQUAL((uint64_t)V->gpr[EDX] << 32 | V->gpr[EAX],
+			1700000000000000000 + 0x123456789abcdef);
 }
 
 static void tsc_khz(void)
@@ -77,13 +79,21 @@ static void send_ipi(void)
 	CU_ASSERT_EQUAL(call(VMP_HC_SEND_IPI, 1, 256), (uint32_t)-EINVAL);
 }
 
-/* What ends a wait: the vector's request, with interrupts off or one of its class in service; others only if so wished. */
+/* What ends a wait: a request of the vector, even with interrupts off or one of its class in
+ * service; other interrupts only if the guest asks for that. */
 static void wait_for_kick(void)
 {
-	static const struct { bool on, any; uint8_t posted; bool nmi, wakes, withdrawn; } cases[] = {
-		{ false, false, 0, false, false, false },    { false, false, 0xf7, false, true, true },
-		{ false, false, 0x41, false, false, false }, { false, true, 0x41, false, true, false },
-		{ false, true, 0xf7, false, true, true },    { true, false, 0x41, false, true, false },
+	static const struct {
+		bool on, any;
+		uint8_t posted;
+		bool nmi, wakes, withdrawn;
+	} cases[] = {
+		{ false, false, 0, false, false, false },
+		{ false, false, 0xf7, false, true, true },
+		{ false, false, 0x41, false, false, false },
+		{ false, true, 0x41, false, true, false },
+		{ false, true, 0xf7, false, true, true },
+		{ true, false, 0x41, false, true, false },
 		{ false, false, 0, true, true, false },
 	};
 
@@ -100,14 +110,15 @@ static void wait_for_kick(void)
 		CU_ASSERT_EQUAL(vcpu_wakes(V), cases[n].wakes);
 		vcpu_wake(V);
 		CU_ASSERT_FALSE(V->halted);
-		CU_ASSERT_EQUAL(apic_requested(&V->apic, cases[n].posted), cases[n].posted && !cases[n].withdrawn);
+		CU_ASSERT_EQUAL(apic_requested(&V->apic, cases[n].posted),
+				cases[n].posted && !cases[n].withdrawn);
 	}
 	CU_ASSERT_EQUAL(call(VMP_HC_WAIT, 15, 0), (uint32_t)-EINVAL);
 	CU_ASSERT_EQUAL(call(VMP_HC_WAIT, 256, 0), (uint32_t)-EINVAL);
 	CU_ASSERT_FALSE(V->halted);
 }
 
-/* A kick that came before the wait ends it at once; hlt afterwards knows nothing of it. */
+/* A kick from before the wait ends it at once; a later hlt is not affected. */
 static void kicked_before(void)
 {
 	fake_reset();
@@ -121,7 +132,7 @@ static void kicked_before(void)
 	CU_ASSERT_FALSE(vcpu_wakes(V));
 }
 
-/* As a store to the APIC's page would: whole aligned registers only, and none beyond the page. */
+/* As a store to the APIC's page: whole aligned registers only, and none beyond the page. */
 static void apic_register(void)
 {
 	fake_reset();
@@ -159,7 +170,8 @@ static void gdt_changed(void)
 	fake_reset();
 	CU_ASSERT_EQUAL(call(VMP_HC_GDT_CHANGED, VMP_GDT_USER_CS, 2), 0);
 	CU_ASSERT_EQUAL(fake.segments_changed, 2);
-	CU_ASSERT_TRUE(fake.segment[VMP_GDT_USER_CS].present && fake.segment[VMP_GDT_USER_DS].present);
+	CU_ASSERT_TRUE(fake.segment[VMP_GDT_USER_CS].present &&
+		       fake.segment[VMP_GDT_USER_DS].present);
 	call(VMP_HC_GDT_CHANGED, VMP_GDT_ENTRIES - 1, 0xffffffff);
 	CU_ASSERT_EQUAL(fake.segments_changed, 3);
 	call(VMP_HC_GDT_CHANGED, 0xffffffff, 0xffffffff);
@@ -248,8 +260,17 @@ static void kill_keeps_the_first_reason(void)
 static void dump(void)
 {
 	static const char *const expected[] = {
-		"cpu 1 level 0", "eax 12345678", "eip 00010000 eflags 00000202 IF", "cs 0084", "gdt 00001000/00ff", "irr 41", "isr 51",
-		"eip 00010000 -> 00010000 user writable", "esp 00020000 -> 00020000", "code f4 90", "stack 00000000 12345678 00000000",
+		"cpu 1 level 0",
+		"eax 12345678",
+		"eip 00010000 eflags 00000202 IF",
+		"cs 0084",
+		"gdt 00001000/00ff",
+		"irr 41",
+		"isr 51",
+		"eip 00010000 -> 00010000 user writable",
+		"esp 00020000 -> 00020000",
+		"code f4 90",
+		"stack 00000000 12345678 00000000",
 	};
 	char text[4096];
 	struct vcpu before;
@@ -285,9 +306,15 @@ static void dump(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(error_numbers), TEST(print), TEST(clocks), TEST(tsc_khz), TEST(send_ipi), TEST(wait_for_kick), TEST(kicked_before),
-		TEST(apic_register), TEST(flush_range), TEST(start_cpu),
-		TEST(gdt_changed), TEST(ends_and_yields), TEST(unknown), TEST(segment_look_up), TEST(formatter), TEST(kill_keeps_the_first_reason), TEST(dump),
+		TEST(error_numbers), TEST(print),
+		TEST(clocks),	     TEST(tsc_khz),
+		TEST(send_ipi),	     TEST(wait_for_kick),
+		TEST(kicked_before), TEST(apic_register),
+		TEST(flush_range),   TEST(start_cpu),
+		TEST(gdt_changed),   TEST(ends_and_yields),
+		TEST(unknown),	     TEST(segment_look_up),
+		TEST(formatter),     TEST(kill_keeps_the_first_reason),
+		TEST(dump),
 	};
 	return run_tests("vcpu hypercalls and dumps", tests, ARRAY_LEN(tests));
 }

@@ -1,9 +1,19 @@
-/* vcpu_mmio.c - instructions on device memory (vcpu/mmio.c): encodings, sizes, flags, the APIC's page. */
+/* vcpu_mmio.c - instructions on device memory (vcpu/mmio.c): encodings, sizes, flags, the APIC's
+ * page. */
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
-enum { GVA = 0x70000, CF = EFLAGS_CF, ZF = EFLAGS_ZF, SF = EFLAGS_SF, OF = EFLAGS_OF, PF = EFLAGS_PF, AF = EFLAGS_AF };
-static const uint32_t arithmetic = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_OF;
+enum {
+	GVA = 0x70000,
+	CF = EFLAGS_CF,
+	ZF = EFLAGS_ZF,
+	SF = EFLAGS_SF,
+	OF = EFLAGS_OF,
+	PF = EFLAGS_PF,
+	AF = EFLAGS_AF
+};
+static const uint32_t arithmetic = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF |
+				   EFLAGS_OF;
 
 static enum vcpu_result run_mmio(gpa_t gpa, const uint8_t *code, unsigned bytes)
 {
@@ -11,7 +21,8 @@ static enum vcpu_result run_mmio(gpa_t gpa, const uint8_t *code, unsigned bytes)
 	V->eip = CODE;
 	return vcpu_emulate_mmio(V, GVA | (gpa & PAGE_MASK), gpa);
 }
-#define MMIO(gpa, ...) run_mmio(gpa, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+#define MMIO(gpa, ...) \
+	run_mmio(gpa, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 struct access {
 	uint8_t code[10];
@@ -105,7 +116,9 @@ static uint32_t native(unsigned op, uint32_t a, uint32_t b, uint32_t flags, uint
 	uint64_t out;
 
 #define NATIVE(name) \
-	__asm__("leaq -128(%%rsp), %%rsp; pushfq; andq $~0xcd5, (%%rsp); orq %3, (%%rsp); popfq; " name " %4, %0; pushfq; popq %1; leaq 128(%%rsp), %%rsp" \
+	__asm__("leaq -128(%%rsp), %%rsp; "                                  \
+		"pushfq; andq $~0xcd5, (%%rsp); orq %3, (%%rsp); popfq; "    \
+		name " %4, %0; pushfq; popq %1; leaq 128(%%rsp), %%rsp"      \
 		: "=&r"(a), "=&r"(out) : "0"(a), "r"((uint64_t)flags), "r"(b) : "cc", "memory")
 	switch (op) {
 	case 0: NATIVE("addl"); break;
@@ -123,12 +136,15 @@ static uint32_t native(unsigned op, uint32_t a, uint32_t b, uint32_t flags, uint
 
 static void flags_as_the_host(void)
 {
-	static const uint32_t values[] = { 0, 1, 0xf, 0x10, 0x7f, 0x80, 0xff, 0x7fffffff, 0x80000000, 0x80000001, 0xfffffff0, 0xffffffff };
+	static const uint32_t values[] = { 0,	       1,	   0xf,	       0x10,
+					   0x7f,       0x80,	   0xff,       0x7fffffff,
+					   0x80000000, 0x80000001, 0xfffffff0, 0xffffffff };
 
 	for (unsigned n = 0; n < 8 * 12 * 12 * 2; n++) {
 		unsigned op = n & 7;
 		uint32_t a = values[n / 8 % 12], b = values[n / 96 % 12], carry = n / 1152, result;
-		uint32_t ignored = op == 1 || op == 4 || op == 6 ? EFLAGS_AF : 0; /* undefined for logic */
+		/* undefined for logic */
+		uint32_t ignored = op == 1 || op == 4 || op == 6 ? EFLAGS_AF : 0;
 		uint32_t expect = native(op, a, b, carry, &result);
 
 		fake_reset();
@@ -168,7 +184,8 @@ static void apic_page(void)
 	MMIO(VMP_LAPIC_GPA + 0xf0, 0x89, 0x0b);
 	CU_ASSERT_EQUAL(V->apic.spiv, 0x1ff);
 	V->gpr[ECX] = 0x10;
-	MMIO(VMP_LAPIC_GPA + 0x80, 0x87, 0x0b); /* xchg: the kernel's APIC write on old processors */
+	/* xchg: the kernel's APIC write on old processors */
+	MMIO(VMP_LAPIC_GPA + 0x80, 0x87, 0x0b);
 	CU_ASSERT_EQUAL(V->apic.tpr, 0x10);
 	CU_ASSERT_EQUAL(V->gpr[ECX], 0);
 	MMIO(VMP_LAPIC_GPA + 0x80, 0x88, 0x0b); /* a byte write is ignored */
@@ -184,7 +201,8 @@ static void apic_page(void)
 static void unknown_kills(void)
 {
 	static const uint8_t codes[][4] = {
-		{ 0xff, 0x03 }, { 0xf3, 0xa5 }, { 0x0f, 0xb1, 0x0b }, { 0xf7, 0x23 }, { 0xd9, 0x03 }, { 0x89, 0xc0 }, { 0x0f, 0x10, 0x03 },
+		{ 0xff, 0x03 }, { 0xf3, 0xa5 }, { 0x0f, 0xb1, 0x0b }, { 0xf7, 0x23 },
+		{ 0xd9, 0x03 }, { 0x89, 0xc0 }, { 0x0f, 0x10, 0x03 },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(codes); n++) {
@@ -210,7 +228,8 @@ static void fetch_faults(void)
 	CU_ASSERT_EQUAL(fake.mmio_writes, 0);
 	fake_reset();
 	set_pte(CODE + PAGE_BYTES, 0);
-	memcpy(fake.ram + CODE + PAGE_BYTES - 3, "\xf7\x03\x01", 3); /* group 3 fetches its immediate late */
+	/* group 3 fetches its immediate late */
+	memcpy(fake.ram + CODE + PAGE_BYTES - 3, "\xf7\x03\x01", 3);
 	V->gpr[EBX] = GVA;
 	V->eip = CODE + PAGE_BYTES - 3;
 	CU_ASSERT_EQUAL(vcpu_emulate_mmio(V, GVA, DEVICE), VCPU_RAISED);
@@ -230,8 +249,8 @@ static void shadow_ends(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(encodings), TEST(moffs), TEST(flags_as_the_host), TEST(byte_flags), TEST(apic_page), TEST(unknown_kills),
-		TEST(fetch_faults), TEST(shadow_ends),
+		TEST(encodings), TEST(moffs),	      TEST(flags_as_the_host), TEST(byte_flags),
+		TEST(apic_page), TEST(unknown_kills), TEST(fetch_faults),      TEST(shadow_ends),
 	};
 	return run_tests("vcpu device memory", tests, ARRAY_LEN(tests));
 }

@@ -1,4 +1,5 @@
-/* vcpu_paging.c - page walks and copies (vcpu/paging.c): the whole matrix of rights, bits, sizes and races. */
+/* vcpu_paging.c - page walks and copies (vcpu/paging.c): the whole matrix of rights, bits, sizes
+ * and races. */
 #include <errno.h>
 
 #include "tests/unit/vcpu_fake.h"
@@ -34,7 +35,8 @@ static void small_matrix(void)
 		uint32_t pde = n & 7, pte = n >> 3 & 7;
 		enum vcpu_access access = (n >> 6) % 3;
 		bool user = (n >> 6) / 3 & 1, wp = (n >> 6) / 6 & 1, write = access == ACCESS_WRITE;
-		bool present = (pde & P) && (pte & P), ok = present && allowed(pde, pte, write, user, wp);
+		bool present = (pde & P) && (pte & P),
+		     ok = present && allowed(pde, pte, write, user, wp);
 		int result;
 
 		fake_reset();
@@ -46,7 +48,9 @@ static void small_matrix(void)
 		CU_ASSERT_EQUAL(ram32(PAGE_DIR), PAGE_TABLE | pde | (ok ? A : 0));
 		CU_ASSERT_EQUAL(get_pte(GVA), 0x33000 | pte | (ok ? A : 0) | (ok && write ? D : 0));
 		if (!ok) {
-			CU_ASSERT_EQUAL(walk.error, (present ? PF_PRESENT : 0) | (write ? PF_WRITE : 0) | (user ? PF_USER : 0));
+			CU_ASSERT_EQUAL(walk.error, (present ? PF_PRESENT : 0) |
+							    (write ? PF_WRITE : 0) |
+							    (user ? PF_USER : 0));
 			continue;
 		}
 		CU_ASSERT_EQUAL(walk.gpa, 0x33abc);
@@ -66,8 +70,10 @@ static void large_matrix(void)
 		fake_reset();
 		set32(PAGE_DIR + 12, 0x00400000 | PS | pde);
 		V->cr0 = wp ? V->cr0 | CR0_WP : V->cr0 & ~CR0_WP;
-		CU_ASSERT_EQUAL(vcpu_walk(V, LARGE + 0x123456, write, user, &walk), ok ? 0 : -EFAULT);
-		CU_ASSERT_EQUAL(ram32(PAGE_DIR + 12), 0x00400000 | PS | pde | (ok ? A : 0) | (ok && write ? D : 0));
+		CU_ASSERT_EQUAL(vcpu_walk(V, LARGE + 0x123456, write, user, &walk),
+				ok ? 0 : -EFAULT);
+		CU_ASSERT_EQUAL(ram32(PAGE_DIR + 12),
+				0x00400000 | PS | pde | (ok ? A : 0) | (ok && write ? D : 0));
 		if (ok) {
 			CU_ASSERT_EQUAL(walk.gpa, 0x00523456);
 			CU_ASSERT_TRUE(walk.large);
@@ -132,7 +138,7 @@ static void writable_needs_dirty(void)
 	CU_ASSERT_TRUE(walk.writable);
 }
 
-/* Page tables whose bits stand are only read: they can be shared by many hosts. */
+/* Page tables whose bits are set are only read, so that many hosts can share them. */
 static void settled_walks_do_not_write(void)
 {
 	fake_reset();
@@ -193,16 +199,22 @@ static void tables_outside_ram(void)
 	CU_ASSERT_EQUAL(V->dead, VCPU_ALIVE);
 	fake_reset();
 	set_pte(GVA, VMP_LAPIC_GPA | P | W);
-	CU_ASSERT_EQUAL(vcpu_walk(V, GVA, ACCESS_WRITE, false, &walk), 0); /* device memory is fine */
+	/* device memory is fine */
+	CU_ASSERT_EQUAL(vcpu_walk(V, GVA, ACCESS_WRITE, false, &walk), 0);
 	CU_ASSERT_EQUAL(walk.gpa, VMP_LAPIC_GPA | 0xabc);
 }
 
 static void peek(void)
 {
-	static const struct { uint32_t pde, pte; bool used; bool found; } cases[] = {
-		{ P | W | U | A, P | W | U | A | D, true, true }, { P | W | U | A, P | W | U | A, false, true },
-		{ P | W | U | A, P | U | A, true, true }, { P | W | U | A, P | U, false, true },
-		{ P | W | U, P | U | A, false, true }, { P, 0, false, false }, { 0, P, false, false },
+	static const struct { uint32_t pde, pte; bool used; bool found;
+	} cases[] = {
+		{ P | W | U | A, P | W | U | A | D, true, true },
+		{ P | W | U | A, P | W | U | A, false, true },
+		{ P | W | U | A, P | U | A, true, true },
+		{ P | W | U | A, P | U, false, true },
+		{ P | W | U, P | U | A, false, true },
+		{ P, 0, false, false },
+		{ 0, P, false, false },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
@@ -216,7 +228,8 @@ static void peek(void)
 		vcpu_peek_run(V, (GVA & ~(uint32_t)PAGE_MASK) - PAGE_BYTES, 3, run);
 		CU_ASSERT_EQUAL(!run[1].error, cases[n].found && cases[n].used);
 		if (!run[1].error)
-			CU_ASSERT(run[1].gpa == 0x33000 && run[1].writable == walk.writable && run[1].user == walk.user && !run[1].large);
+			CU_ASSERT(run[1].gpa == 0x33000 && run[1].writable == walk.writable &&
+				  run[1].user == walk.user && !run[1].large);
 		CU_ASSERT_EQUAL(ram32(PAGE_DIR), PAGE_TABLE | cases[n].pde);
 		CU_ASSERT_EQUAL(get_pte(GVA), 0x33000 | cases[n].pte);
 		CU_ASSERT_EQUAL(fake.write_pins, 0);
@@ -326,10 +339,23 @@ static void copies_to_devices(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(paging_off), TEST(small_matrix), TEST(large_matrix), TEST(large_only_with_pse), TEST(reserved_bits),
-		TEST(global_pages), TEST(writable_needs_dirty), TEST(settled_walks_do_not_write), TEST(races),
-		TEST(tables_outside_ram), TEST(peek), TEST(peek_at_no_table), TEST(copies), TEST(copies_across_unlike_pages), TEST(copy_faults),
-		TEST(copies_wrap_around), TEST(copies_to_devices),
+		TEST(paging_off),
+		TEST(small_matrix),
+		TEST(large_matrix),
+		TEST(large_only_with_pse),
+		TEST(reserved_bits),
+		TEST(global_pages),
+		TEST(writable_needs_dirty),
+		TEST(settled_walks_do_not_write),
+		TEST(races),
+		TEST(tables_outside_ram),
+		TEST(peek),
+		TEST(peek_at_no_table),
+		TEST(copies),
+		TEST(copies_across_unlike_pages),
+		TEST(copy_faults),
+		TEST(copies_wrap_around),
+		TEST(copies_to_devices),
 	};
 	return run_tests("vcpu paging", tests, ARRAY_LEN(tests));
 }

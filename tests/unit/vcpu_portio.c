@@ -1,4 +1,5 @@
-/* vcpu_portio.c - in, out, ins, outs (vcpu/portio.c): sizes, chunks, page crossings, restart in the middle. */
+/* vcpu_portio.c - in, out, ins, outs (vcpu/portio.c): sizes, chunks, page crossings, restart in the
+ * middle. */
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -6,10 +7,18 @@ enum { PORT = 0x1f0 };
 
 static void in_sizes(void)
 {
-	static const struct { uint8_t code[3]; unsigned bytes, size; uint16_t port; uint32_t eax; } cases[] = {
-		{ { 0xe4, 0x60 }, 2, 1, 0x60, 0xffffff78 },	   { { 0xe5, 0x60 }, 2, 4, 0x60, 0x12345678 },
-		{ { 0x66, 0xe5, 0x60 }, 3, 2, 0x60, 0xffff5678 }, { { 0xec }, 1, 1, PORT, 0xffffff78 },
-		{ { 0xed }, 1, 4, PORT, 0x12345678 },		   { { 0x66, 0xed }, 2, 2, PORT, 0xffff5678 },
+	static const struct {
+		uint8_t code[3];
+		unsigned bytes, size;
+		uint16_t port;
+		uint32_t eax;
+	} cases[] = {
+		{ { 0xe4, 0x60 }, 2, 1, 0x60, 0xffffff78 },
+		{ { 0xe5, 0x60 }, 2, 4, 0x60, 0x12345678 },
+		{ { 0x66, 0xe5, 0x60 }, 3, 2, 0x60, 0xffff5678 },
+		{ { 0xec }, 1, 1, PORT, 0xffffff78 },
+		{ { 0xed }, 1, 4, PORT, 0x12345678 },
+		{ { 0x66, 0xed }, 2, 2, PORT, 0xffff5678 },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
@@ -27,10 +36,18 @@ static void in_sizes(void)
 
 static void out_sizes(void)
 {
-	static const struct { uint8_t code[3]; unsigned bytes, size; uint16_t port; uint32_t value; } cases[] = {
-		{ { 0xe6, 0x80 }, 2, 1, 0x80, 0x78 },	     { { 0xe7, 0x80 }, 2, 4, 0x80, 0x12345678 },
-		{ { 0x66, 0xe7, 0x80 }, 3, 2, 0x80, 0x5678 }, { { 0xee }, 1, 1, PORT, 0x78 },
-		{ { 0xef }, 1, 4, PORT, 0x12345678 },	     { { 0x66, 0xef }, 2, 2, PORT, 0x5678 },
+	static const struct {
+		uint8_t code[3];
+		unsigned bytes, size;
+		uint16_t port;
+		uint32_t value;
+	} cases[] = {
+		{ { 0xe6, 0x80 }, 2, 1, 0x80, 0x78 },
+		{ { 0xe7, 0x80 }, 2, 4, 0x80, 0x12345678 },
+		{ { 0x66, 0xe7, 0x80 }, 3, 2, 0x80, 0x5678 },
+		{ { 0xee }, 1, 1, PORT, 0x78 },
+		{ { 0xef }, 1, 4, PORT, 0x12345678 },
+		{ { 0x66, 0xef }, 2, 2, PORT, 0x5678 },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
@@ -84,7 +101,8 @@ static void single(void)
 	CU_ASSERT_EQUAL(memcmp(fake.port_data, fake.ram + DATA, 4), 0);
 }
 
-/* A sector into a buffer at each alignment around a page's end: always the same bytes, at most two chunks and a split. */
+/* A sector into a buffer at each alignment around a page's end: always the same bytes, in at most
+ * two chunks and a split. */
 static void repeat_in(void)
 {
 	for (uint32_t at = DATA + PAGE_BYTES - 516; at <= DATA + PAGE_BYTES; at++) {
@@ -150,7 +168,8 @@ static void backwards(void)
 	CU_ASSERT_EQUAL(ram16(DATA), fake.port_data[6] | fake.port_data[7] << 8);
 }
 
-/* The second page is away: what lies before it is done and counted; after the guest maps it, the rest follows. */
+/* The second page is away: the part before it is done and counted; after the guest maps it, the
+ * rest follows. */
 static void restart_in(void)
 {
 	uint32_t at = DATA + PAGE_BYTES - 100;
@@ -232,9 +251,11 @@ static void segments(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(in_sizes), TEST(out_sizes), TEST(io_privilege_level), TEST(single), TEST(repeat_in), TEST(repeat_out),
-		TEST(single_steps), TEST(large_and_empty), TEST(backwards), TEST(restart_in), TEST(restart_split), TEST(restart_out),
-		TEST(interrupted), TEST(segments),
+		TEST(in_sizes),	    TEST(out_sizes),	   TEST(io_privilege_level),
+		TEST(single),	    TEST(repeat_in),	   TEST(repeat_out),
+		TEST(single_steps), TEST(large_and_empty), TEST(backwards),
+		TEST(restart_in),   TEST(restart_split),   TEST(restart_out),
+		TEST(interrupted),  TEST(segments),
 	};
 	return run_tests("vcpu port I/O", tests, ARRAY_LEN(tests));
 }

@@ -1,5 +1,6 @@
-/* vcpu_spaces.c - several host address spaces for one CPU (vcpu/spaces.c): what is kept, what goes, and that nothing stays
- * that should have gone; and which program computes (vcpu/computing.h).
+/* vcpu_spaces.c - several host address spaces for one CPU (vcpu/spaces.c): what is kept, what is
+ * dropped, and that nothing stays that must be dropped; and which program computes
+ * (vcpu/computing.h).
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +10,12 @@
 #include "vcpu/spaces.h"
 
 #define V (&fake.v)
-enum { SPACES = 3, BARE = SPACES, KERNEL = VMP_USER_LIMIT, USER_AT = 0x100000 /* beyond what gather() would take along */ };
+enum {
+	SPACES = 3,
+	BARE = SPACES,
+	KERNEL = VMP_USER_LIMIT,
+	USER_AT = 0x100000 /* USER_AT is beyond what gather() maps together */
+};
 
 static struct spaces all;
 static struct space space[SPACES + 1];
@@ -27,20 +33,28 @@ static void fake_map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t r
 	maps++;
 }
 
-static void fake_unmap(void *ctx, gva_t gva, uint32_t bytes) { (void)ctx, (void)gva, (void)bytes, unmapped++; }
+static void fake_unmap(void *ctx, gva_t gva, uint32_t bytes)
+{
+	(void)ctx, (void)gva, (void)bytes, unmapped++;
+}
 
 static void reset(unsigned n)
 {
 	static const struct shadow_host host = { fake_map, fake_unmap, NULL };
 
 	fake_reset();
-	set32(PAGE_DIR, 0); /* no neighbour comes along */
+	set32(PAGE_DIR, 0); /* no neighbour is mapped too */
 	all = (struct spaces){ .n = n };
 	cr3 = unmapped = 0;
 	for (unsigned i = 0; i <= BARE; i++) {
 		memset(entries[i], 0, sizeof entries[i]);
-		space[i] = (struct space){ .shadow = { .host = &host, .entry = entries[i], .ram_pages = RAM_BYTES >> PAGE_BITS, .run = SHADOW_RUN,
-						       .first_page = 1, .area_limit = 60000 }, .bare = i == BARE };
+		space[i] = (struct space){ .shadow = { .host = &host,
+						       .entry = entries[i],
+						       .ram_pages = RAM_BYTES >> PAGE_BITS,
+						       .run = SHADOW_RUN,
+						       .first_page = 1,
+						       .area_limit = 60000 },
+					   .bare = i == BARE };
 	}
 }
 
@@ -55,7 +69,10 @@ static void touch_in(struct space *where, gva_t gva, gpa_t gpa)
 
 static void touch(gva_t gva, gpa_t gpa) { touch_in(current(), gva, gpa); }
 
-static gpa_t mapped_in(const struct space *where, gva_t gva) { return shadow_entry(&where->shadow, gva) & ~(uint32_t)PAGE_MASK; }
+static gpa_t mapped_in(const struct space *where, gva_t gva)
+{
+	return shadow_entry(&where->shadow, gva) & ~(uint32_t)PAGE_MASK;
+}
 static gpa_t mapped(gva_t gva) { return mapped_in(current(), gva); }
 
 static void load_cr3(uint32_t number, bool keep)
@@ -84,15 +101,22 @@ static void a_number_keeps_its_pages(void)
 	CU_ASSERT_EQUAL(mapped(USER_AT), 0);
 }
 
-/* An address space, or a page of it, is flushed and goes on (fork, copy on write): what was mapped is mapped as the page tables
- * have it now, the rest goes. */
+/* An address space, or a page of it, is flushed and goes on (fork, copy on write): what was mapped
+ * is mapped as the page tables say now, the rest is dropped. */
 static void a_flush_of_one_that_goes_on(void)
 {
 	enum { AT = 0x20000, OTHER = 0x23000, ALL = P | W | U | A | D };
-	static const struct { uint32_t pte, frame; bool writable, new_directory; } rows[] = {
-		{ AT | ALL, AT, true, false },	     { AT | (ALL & ~W), AT, false, false }, { AT | (ALL & ~D), 0, false, false },
-		{ AT | (ALL & ~A), 0, false, false }, { AT | (ALL & ~U), 0, false, false },  { OTHER | ALL, OTHER, true, false },
-		{ OTHER | (ALL & ~W), OTHER, false, false }, { VMP_LAPIC_GPA | ALL, 0, false, false }, { 0, 0, false, false },
+	static const struct { uint32_t pte, frame; bool writable, new_directory;
+	} rows[] = {
+		{ AT | ALL, AT, true, false },
+		{ AT | (ALL & ~W), AT, false, false },
+		{ AT | (ALL & ~D), 0, false, false },
+		{ AT | (ALL & ~A), 0, false, false },
+		{ AT | (ALL & ~U), 0, false, false },
+		{ OTHER | ALL, OTHER, true, false },
+		{ OTHER | (ALL & ~W), OTHER, false, false },
+		{ VMP_LAPIC_GPA | ALL, 0, false, false },
+		{ 0, 0, false, false },
 		{ AT | ALL, 0, false, true },
 	};
 
@@ -115,20 +139,26 @@ static void a_flush_of_one_that_goes_on(void)
 		else
 			load_cr3((rows[row].new_directory ? 0x7000 : PAGE_DIR) | 1, false);
 		CU_ASSERT_EQUAL(mapped(AT), rows[row].frame);
-		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT) & SHADOW_WRITE), rows[row].writable);
+		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT) & SHADOW_WRITE),
+				rows[row].writable);
 		CU_ASSERT_EQUAL(mapped(AT + PAGE_BYTES) != 0, !rows[row].new_directory);
-		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT + PAGE_BYTES) & SHADOW_WRITE), !rows[row].new_directory);
+		CU_ASSERT_EQUAL(!!(shadow_entry(&current()->shadow, AT + PAGE_BYTES) &
+				   SHADOW_WRITE),
+				!rows[row].new_directory);
 	}
 }
 
-/* What comes along: within the run, and neither the page below the host's first nor the CPU window. */
+/* Neighbours that are mapped too: within the run, and neither the page below the host's first nor
+ * the CPU window. */
 static void runs(void)
 {
-	static const struct { gva_t at; unsigned run, first_page; gva_t first, last; } rows[] = {
+	static const struct { gva_t at; unsigned run, first_page; gva_t first, last;
+	} rows[] = {
 		{ 0x24000, SHADOW_RUN, 1, 0x20000, 0x2f000 },
 		{ 0x24000, SHADOW_RUN, 0x22, 0x22000, 0x2f000 },
 		{ 0x24000, SHADOW_LONG_RUN, 1, PAGE_BYTES, RAM_BYTES - PAGE_BYTES },
-		{ VMP_WINDOW - PAGE_BYTES, SHADOW_RUN, 1, VMP_WINDOW & ~0xffffu, VMP_WINDOW - PAGE_BYTES },
+		{ VMP_WINDOW - PAGE_BYTES, SHADOW_RUN, 1, VMP_WINDOW & ~0xffffu,
+		  VMP_WINDOW - PAGE_BYTES },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -137,24 +167,29 @@ static void runs(void)
 		reset(1);
 		set32(PAGE_DIR, PAGE_TABLE | P | W | U | A);
 		set32(PAGE_DIR + 4 * (VMP_WINDOW >> 22), PAGE_TABLE | P | W | U | A);
-		for (unsigned page = 0; page < RAM_BYTES >> PAGE_BITS; page++) /* also where the table of the window's 4 MiB looks */
-			set32(PAGE_TABLE + 4 * (0x3f0 + page % 16), (0x20000 + page % 16 * PAGE_BYTES) | P | W | U | A | D);
+		/* also those that the table of the window's 4 MiB covers */
+		for (unsigned page = 0; page < RAM_BYTES >> PAGE_BITS; page++)
+			set32(PAGE_TABLE + 4 * (0x3f0 + page % 16),
+			      (0x20000 + page % 16 * PAGE_BYTES) | P | W | U | A | D);
 		load_cr3(PAGE_DIR, false);
 		s->shadow.run = rows[i].run;
 		s->shadow.first_page = rows[i].first_page;
 		touch(rows[i].at, 0x24000);
 		for (gva_t gva = rows[i].at & ~0xfffffu, n = 0; n < 256; n++, gva += PAGE_BYTES)
-			CU_ASSERT_EQUAL(mapped(gva) != 0, gva >= rows[i].first && gva <= rows[i].last);
+			CU_ASSERT_EQUAL(mapped(gva) != 0,
+					gva >= rows[i].first && gva <= rows[i].last);
 	}
 }
 
-/* What the kernel has run may be executed of its half, and all of the user's. */
+/* Code that the kernel has run may be executed in its half, and all of the user's. */
 static void what_may_be_executed(void)
 {
-	static const struct { gva_t at; bool large; enum vcpu_access access; bool may; } rows[] = {
-		{ USER_AT, false, ACCESS_READ, true }, { USER_AT, true, ACCESS_WRITE, true },
-		{ KERNEL, false, ACCESS_READ, false }, { KERNEL, false, ACCESS_FETCH, true }, { KERNEL, false, ACCESS_WRITE, false },
-		{ KERNEL, true, ACCESS_READ, false },  { KERNEL, true, ACCESS_FETCH, true },
+	static const struct { gva_t at; bool large; enum vcpu_access access; bool may;
+	} rows[] = {
+		{ USER_AT, false, ACCESS_READ, true },	{ USER_AT, true, ACCESS_WRITE, true },
+		{ KERNEL, false, ACCESS_READ, false },	{ KERNEL, false, ACCESS_FETCH, true },
+		{ KERNEL, false, ACCESS_WRITE, false }, { KERNEL, true, ACCESS_READ, false },
+		{ KERNEL, true, ACCESS_FETCH, true },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -166,7 +201,8 @@ static void what_may_be_executed(void)
 	}
 }
 
-/* The machine is saved: rights to frames have gone, and come back for pairs of them, as a pin asks for one. */
+/* The machine is saved: rights to frames were taken, and come back for pairs of them, as a pin asks
+ * for one. */
 static _Atomic uint8_t right[RAM_BYTES >> PAGE_BITS];
 
 static void give_pair(struct fake *f, gpa_t gpa, bool write)
@@ -179,20 +215,30 @@ static void give_pair(struct fake *f, gpa_t gpa, bool write)
 static void what_may_be_written_to(void)
 {
 	enum { AT = 0x20000, FRAME = AT >> PAGE_BITS };
-	static const struct { bool large, kernel, has_right; enum vcpu_access before, then; unsigned pairs, maps; bool asks; } rows[] = {
-		{ false, false, true, ACCESS_READ, ACCESS_WRITE, 8, 1, true }, /* all is as without rights */
+	static const struct {
+		bool large, kernel, has_right;
+		enum vcpu_access before, then;
+		unsigned pairs, maps;
+		bool asks;
+	} rows[] = {
+		/* as without rights */
+		{ false, false, true, ACCESS_READ, ACCESS_WRITE, 8, 1, true },
 		{ false, false, false, ACCESS_READ, ACCESS_READ, 0, 1, false },
 		{ false, false, false, ACCESS_READ, ACCESS_WRITE, 1, 1, true },
 		{ false, true, false, ACCESS_FETCH, ACCESS_WRITE, 1, 2, true },
 		{ true, true, false, ACCESS_READ, ACCESS_READ, 0, 1, false },
 		{ true, true, false, ACCESS_FETCH, ACCESS_WRITE, 1, 1, true },
-		{ true, true, true, ACCESS_FETCH, ACCESS_WRITE, (RAM_BYTES >> PAGE_BITS) / 2, 1, true },
+		{ true, true, true, ACCESS_FETCH, ACCESS_WRITE, (RAM_BYTES >> PAGE_BITS) / 2, 1,
+		  true },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		struct shadow *s = &space[0].shadow;
 		gva_t at = AT + (rows[i].kernel ? KERNEL : 0);
-		struct vcpu_walk w = { .gpa = AT, .writable = true, .large = rows[i].large, .global = rows[i].kernel };
+		struct vcpu_walk w = { .gpa = AT,
+				       .writable = true,
+				       .large = rows[i].large,
+				       .global = rows[i].kernel };
 		unsigned writable = 0, count = rows[i].large ? RAM_BYTES >> PAGE_BITS : SHADOW_RUN;
 
 		reset(1);
@@ -202,19 +248,25 @@ static void what_may_be_written_to(void)
 		s->right = right;
 		fake.on_pin = give_pair;
 		shadow_map(s, V, at, &w, rows[i].before);
-		CU_ASSERT(!(shadow_entry(s, at) & SHADOW_WRITE) == !rows[i].has_right && fake.write_pins == 0);
+		CU_ASSERT(!(shadow_entry(s, at) & SHADOW_WRITE) == !rows[i].has_right &&
+			  fake.write_pins == 0);
 		maps = 0;
 		shadow_map(s, V, at, &w, rows[i].then);
 		CU_ASSERT_EQUAL(fake.write_pins, rows[i].asks);
 		CU_ASSERT_EQUAL(maps, rows[i].maps);
 		for (unsigned page = 0; page < count; page++)
-			writable += !!(shadow_entry(s, (at & ~0xfffffu) + (rows[i].large ? page : FRAME + page) * PAGE_BYTES) & SHADOW_WRITE);
+			writable += !!(
+				shadow_entry(s, (at & ~0xfffffu) +
+							(rows[i].large ? page : FRAME + page) *
+								PAGE_BYTES) &
+				SHADOW_WRITE);
 		CU_ASSERT_EQUAL(writable, 2 * rows[i].pairs);
-		CU_ASSERT_EQUAL(!!(shadow_entry(s, at) & SHADOW_EXECUTE), rows[i].before == ACCESS_FETCH);
+		CU_ASSERT_EQUAL(!!(shadow_entry(s, at) & SHADOW_EXECUTE),
+				rows[i].before == ACCESS_FETCH);
 	}
 }
 
-/* Numbers that share a host address space throw each other's user pages out, and keep the kernel's. */
+/* Numbers that share a host address space drop each other's user pages, and keep the kernel's. */
 static void numbers_may_share(void)
 {
 	reset(3);
@@ -232,7 +284,8 @@ static void numbers_may_share(void)
 static void ranges(void)
 {
 	static const struct { gva_t first; uint32_t pages; bool here, there, kernel; } rows[] = {
-		/* still mapped in the space that runs, in the other one, and the kernel's in the other one? */
+		/* still mapped in the current space, in the other one, and the kernel's in the
+		 * other one? */
 		{ USER_AT, 1, false, true, true },
 		{ KERNEL, 1, true, true, false },
 		{ KERNEL - PAGE_BYTES, 2, true, true, false },
@@ -259,7 +312,8 @@ static void ranges(void)
 	}
 }
 
-/* CR3 is loaded, and before guest code runs a user page is flushed: it was the new number's. */
+/* CR3 is loaded, and a user page is flushed before guest code runs: the page was the new
+ * number's. */
 static void a_flush_behind_the_load(void)
 {
 	reset(3);
@@ -313,10 +367,22 @@ static void all_is_dropped_everywhere(void)
 
 static void the_bare_one(void)
 {
-	enum { NOTHING, SAME_NUMBER, OTHER_NUMBER, OTHER_DIRECTORY, FLUSHED, PAGE_FLUSHED, KERNEL_FLUSHED, OTHERS_FLUSHED, ALL_DROPPED };
-	static const struct { int what; bool there; } rows[] = {
-		{ NOTHING, true }, { SAME_NUMBER, true }, { OTHER_NUMBER, false }, { OTHER_DIRECTORY, false }, { FLUSHED, false },
-		{ PAGE_FLUSHED, false }, { KERNEL_FLUSHED, true }, { OTHERS_FLUSHED, true }, { ALL_DROPPED, false },
+	enum {
+		NOTHING,
+		SAME_NUMBER,
+		OTHER_NUMBER,
+		OTHER_DIRECTORY,
+		FLUSHED,
+		PAGE_FLUSHED,
+		KERNEL_FLUSHED,
+		OTHERS_FLUSHED,
+		ALL_DROPPED
+	};
+	static const struct { int what; bool there;
+	} rows[] = {
+		{ NOTHING, true },	    { SAME_NUMBER, true },    { OTHER_NUMBER, false },
+		{ OTHER_DIRECTORY, false }, { FLUSHED, false },	      { PAGE_FLUSHED, false },
+		{ KERNEL_FLUSHED, true },   { OTHERS_FLUSHED, true }, { ALL_DROPPED, false },
 	};
 	struct space *bare = &space[BARE];
 
@@ -348,15 +414,33 @@ static void the_bare_one(void)
 	}
 }
 
-/* T: a tick finds the program running; t: another one; K, k: it wants the kernel, where it was believed to compute, or not. */
+/* T: a tick finds the program running; t: another program.  K, k: it wants the kernel, where it was
+ * assumed to compute, or not. */
 static void who_computes(void)
 {
-	static const struct { const char *past; bool computes; uint32_t doubt; } rows[] = {
-		{ "", false, 0 }, { "T", false, 0 }, { "TT", true, 0 }, { "TTT", true, 0 }, { "TtT", false, 0 }, { "tTT", true, 0 },
-		{ "TkT", false, 0 }, { "TTk", false, 0 }, { "TTkTT", true, 0 }, { "kTT", true, 0 },
-		{ "TTK", false, 1 }, { "TTKTT", false, 1 }, { "TTKTTT", false, 1 }, { "TTKTTTT", true, 1 },
-		{ "TTKTTTTK", false, 2 }, { "TTKTTTTTK", false, 0 }, { "TTKTTTTTKTT", true, 0 }, { "TTTK", false, 0 },
-		{ "TTKKKKKKKK", false, COMPUTING_MOST_DOUBT }, { "TTKTkT", false, 1 }, { "TTt", false, 0 },
+	static const struct { const char *past; bool computes; uint32_t doubt;
+	} rows[] = {
+		{ "", false, 0 },
+		{ "T", false, 0 },
+		{ "TT", true, 0 },
+		{ "TTT", true, 0 },
+		{ "TtT", false, 0 },
+		{ "tTT", true, 0 },
+		{ "TkT", false, 0 },
+		{ "TTk", false, 0 },
+		{ "TTkTT", true, 0 },
+		{ "kTT", true, 0 },
+		{ "TTK", false, 1 },
+		{ "TTKTT", false, 1 },
+		{ "TTKTTT", false, 1 },
+		{ "TTKTTTT", true, 1 },
+		{ "TTKTTTTK", false, 2 },
+		{ "TTKTTTTTK", false, 0 },
+		{ "TTKTTTTTKTT", true, 0 },
+		{ "TTTK", false, 0 },
+		{ "TTKKKKKKKK", false, COMPUTING_MOST_DOUBT },
+		{ "TTKTkT", false, 1 },
+		{ "TTt", false, 0 },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
@@ -376,18 +460,21 @@ static void who_computes(void)
 
 static void interrupted_with_host_ticks(void)
 {
-	static const struct { uint64_t due, set_for, tick, at; } rows[] = {
-		{ 1000, 1000, 400, 1200 }, { 1200, 1000, 400, 1200 }, { 1201, 1000, 400, 1600 }, { 1000, 400, 400, 1200 },
-		{ 1000, 399, 400, 1000 },  { 1200, 0, 400, 1200 },    { 1000, 1000, 0, 1000 },	 { 1001, 799, 400, 1200 },
-		{ 801, 797, 400, 801 },	   { 801, 798, 400, 1200 },   { 0, 10, 400, 0 },
+	static const struct { uint64_t due, set_for, tick, at;
+	} rows[] = {
+		{ 1000, 1000, 400, 1200 }, { 1200, 1000, 400, 1200 }, { 1201, 1000, 400, 1600 },
+		{ 1000, 400, 400, 1200 },  { 1000, 399, 400, 1000 },  { 1200, 0, 400, 1200 },
+		{ 1000, 1000, 0, 1000 },   { 1001, 799, 400, 1200 },  { 801, 797, 400, 801 },
+		{ 801, 798, 400, 1200 },   { 0, 10, 400, 0 },
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
-		CU_ASSERT_EQUAL(computing_due_ns(rows[i].due, rows[i].set_for, rows[i].tick), rows[i].at);
+		CU_ASSERT_EQUAL(computing_due_ns(rows[i].due, rows[i].set_for, rows[i].tick),
+				rows[i].at);
 }
 
-/* A guest that changes its page tables and flushes as the architecture asks it to, at random: no host mapping is ever older
- * than that permits. What is true of a page is a version, which is its frame. */
+/* A guest that changes its page tables and flushes as the architecture requires, at random: no host
+ * mapping is ever older than that permits.  The version of a page is its frame. */
 static void at_random(void)
 {
 	enum { NUMBERS = 7, PAGES = 4, FRAMES = RAM_BYTES >> PAGE_BITS, STEPS = 200000 };
@@ -405,7 +492,8 @@ static void at_random(void)
 				truth[i][p] = 1 + rand() % (FRAMES - 1);
 		}
 		for (unsigned step = 0; step < STEPS; step++) {
-			unsigned number = spaces_number(cr3), page = rand() % PAGES, other = rand() % NUMBERS;
+			unsigned number = spaces_number(cr3), page = rand() % PAGES,
+				 other = rand() % NUMBERS;
 			gva_t user = USER_AT + page * 0x100000, high = KERNEL + page * 0x100000;
 
 			switch (rand() % 9) {
@@ -443,7 +531,8 @@ static void at_random(void)
 			case 8: /* its user computes for a while */
 				spaces_enter(&all, &space[BARE], V);
 				for (unsigned p = 0; p < PAGES; p++) {
-					gpa_t here = mapped_in(&space[BARE], USER_AT + p * 0x100000);
+					gpa_t here = mapped_in(&space[BARE],
+							       USER_AT + p * 0x100000);
 
 					wrong += here && here != truth[number][p] << PAGE_BITS;
 					seen_bare += here != 0;
@@ -453,7 +542,8 @@ static void at_random(void)
 				break;
 			}
 			for (unsigned p = 0; p < PAGES; p++) {
-				gpa_t here = mapped(USER_AT + p * 0x100000), above = mapped(KERNEL + p * 0x100000);
+				gpa_t here = mapped(USER_AT + p * 0x100000),
+				      above = mapped(KERNEL + p * 0x100000);
 
 				wrong += here && here != truth[spaces_number(cr3)][p] << PAGE_BITS;
 				wrong += above && above != kernel[p] << PAGE_BITS;
@@ -468,9 +558,20 @@ static void at_random(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(a_number_keeps_its_pages), TEST(a_flush_of_one_that_goes_on), TEST(runs), TEST(what_may_be_executed), TEST(what_may_be_written_to),
-		TEST(numbers_may_share), TEST(ranges), TEST(a_flush_behind_the_load),
-		TEST(the_kernels_half_goes_alone), TEST(all_is_dropped_everywhere), TEST(the_bare_one), TEST(who_computes), TEST(interrupted_with_host_ticks), TEST(at_random),
+		TEST(a_number_keeps_its_pages),
+		TEST(a_flush_of_one_that_goes_on),
+		TEST(runs),
+		TEST(what_may_be_executed),
+		TEST(what_may_be_written_to),
+		TEST(numbers_may_share),
+		TEST(ranges),
+		TEST(a_flush_behind_the_load),
+		TEST(the_kernels_half_goes_alone),
+		TEST(all_is_dropped_everywhere),
+		TEST(the_bare_one),
+		TEST(who_computes),
+		TEST(interrupted_with_host_ticks),
+		TEST(at_random),
 	};
 
 	return run_tests("vcpu spaces", tests, ARRAY_LEN(tests));

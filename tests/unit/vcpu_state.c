@@ -1,5 +1,5 @@
-/* vcpu_state.c - a CPU as bytes (vcpu/state.c): everything comes back, and nothing that is cut, damaged, foreign or another
- * CPU's is taken.
+/* vcpu_state.c - a CPU as bytes (vcpu/state.c): everything comes back; input that is cut, damaged,
+ * foreign or another CPU's is refused.
  */
 #include "tests/unit/vcpu_fake.h"
 #include "vcpu/state.h"
@@ -25,7 +25,7 @@ static void fresh(void)
 	vcpu_state_save(&fake.v, state);
 }
 
-/* A CPU that has just been initialised takes the state and is byte for byte the one that was saved. */
+/* A CPU that has just been initialised takes the state, and equals the saved one byte for byte. */
 static void round_trip(void)
 {
 	static struct vcpu saved, other;
@@ -54,7 +54,8 @@ static void expect_refused(uint32_t bytes, enum vcpu_state_fault fault)
 	CU_ASSERT(!memcmp(&fake.v, &before, sizeof before));
 }
 
-/* Another struct vcpu, which hostile code may write: any byte of it, at any value. What is taken all the same is a CPU that can be. */
+/* Another struct vcpu, which hostile code may have written: any byte of it, with any value.  What
+ * is accepted is a possible CPU. */
 static void taken_from_the_hostile(void)
 {
 	static struct vcpu theirs, before;
@@ -76,9 +77,13 @@ static void taken_from_the_hostile(void)
 				refused++;
 				whole &= !memcmp(&fake.v, &before, sizeof before);
 			} else {
-				bounded &= fake.v.env == before.env && fake.v.number == before.number && fake.v.n_cpus == before.n_cpus &&
-					   fake.v.ram_bytes == before.ram_bytes && (fake.v.cpl == 0 || fake.v.cpl == 3) &&
-					   (unsigned)fake.v.dead <= VCPU_KILLED && fake.v.delivering <= 256 &&
+				bounded &= fake.v.env == before.env &&
+					   fake.v.number == before.number &&
+					   fake.v.n_cpus == before.n_cpus &&
+					   fake.v.ram_bytes == before.ram_bytes &&
+					   (fake.v.cpl == 0 || fake.v.cpl == 3) &&
+					   (unsigned)fake.v.dead <= VCPU_KILLED &&
+					   fake.v.delivering <= 256 &&
 					   memchr(fake.v.dead_reason, 0, sizeof fake.v.dead_reason);
 			}
 			((uint8_t *)&theirs)[at] ^= (uint8_t)change;
@@ -101,7 +106,8 @@ static void damaged_anywhere(void)
 	for (unsigned at = 0; at < VCPU_STATE_BYTES; at++)
 		for (unsigned bit = 0; bit < 8; bit++) {
 			state[at] ^= 1 << bit;
-			CU_ASSERT_NOT_EQUAL(vcpu_state_load(&fake.v, state, VCPU_STATE_BYTES), VCPU_STATE_GOOD);
+			CU_ASSERT_NOT_EQUAL(vcpu_state_load(&fake.v, state, VCPU_STATE_BYTES),
+					    VCPU_STATE_GOOD);
 			state[at] ^= 1 << bit;
 		}
 	CU_ASSERT_EQUAL(vcpu_state_load(&fake.v, state, VCPU_STATE_BYTES), VCPU_STATE_GOOD);
@@ -130,7 +136,7 @@ static void another_cpu(void)
 	expect_refused(VCPU_STATE_BYTES, VCPU_STATE_MISPLACED);
 }
 
-/* A good checksum over a value that cannot be. */
+/* A correct checksum over an impossible value. */
 static void impossible_values(void)
 {
 	fresh();
@@ -166,8 +172,15 @@ static void checksum_is_zlibs(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(round_trip), TEST(taken_from_the_hostile), TEST(cut_anywhere), TEST(damaged_anywhere), TEST(foreign_and_versioned), TEST(another_cpu),
-		TEST(impossible_values), TEST(rebuild_announces_descriptors), TEST(checksum_is_zlibs),
+		TEST(round_trip),
+		TEST(taken_from_the_hostile),
+		TEST(cut_anywhere),
+		TEST(damaged_anywhere),
+		TEST(foreign_and_versioned),
+		TEST(another_cpu),
+		TEST(impossible_values),
+		TEST(rebuild_announces_descriptors),
+		TEST(checksum_is_zlibs),
 	};
 
 	return run_tests("vcpu state", tests, ARRAY_LEN(tests));

@@ -1,5 +1,5 @@
-/* vcpu_system.c - instructions on the system's registers and tables (vcpu/system.c, msr.c, emulate.c): success, privilege,
- * faults.
+/* vcpu_system.c - instructions on the system's registers and tables (vcpu/system.c, msr.c,
+ * emulate.c): success, privilege, faults.
  */
 #include "tests/unit/vcpu_fake.h"
 
@@ -72,7 +72,10 @@ static void control_registers_undefined(void)
 		CHECK_FAULT(RUN(0x0f, 0x22, (uint8_t)(0xc0 | numbers[n] << 3)), VECTOR_UD, -1);
 	}
 	for (unsigned bit = 0; bit < 32; bit++) {
-		bool known = (CR4_TSD | CR4_DE | CR4_PSE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT | CR4_OSXSAVE) >> bit & 1;
+		bool known = (CR4_TSD | CR4_DE | CR4_PSE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT |
+			      CR4_OSXSAVE) >>
+				     bit &
+			     1;
 
 		fake_reset();
 		V->gpr[EAX] = 1u << bit;
@@ -104,7 +107,8 @@ static void machine_status_word(void)
 static void debug_registers(void)
 {
 	for (unsigned n = 0; n < 8; n++) {
-		uint32_t expect[8] = { 0x123, 0x123, 0x123, 0x123, 0xffff0ff3, 0x523, 0xffff0ff3, 0x523 };
+		uint32_t expect[8] = { 0x123,	   0x123, 0x123,      0x123,
+				       0xffff0ff3, 0x523, 0xffff0ff3, 0x523 };
 
 		fake_reset();
 		V->gpr[EAX] = 0x123;
@@ -113,7 +117,8 @@ static void debug_registers(void)
 		CU_ASSERT_EQUAL(RUN(0x0f, 0x21, (uint8_t)(0xc3 | n << 3)), VCPU_DONE);
 		CU_ASSERT_EQUAL(V->gpr[EBX], expect[n]);
 		V->cr4 |= CR4_DE;
-		CU_ASSERT_EQUAL(RUN(0x0f, 0x21, (uint8_t)(0xc3 | n << 3)), n == 4 || n == 5 ? VCPU_RAISED : VCPU_DONE);
+		CU_ASSERT_EQUAL(RUN(0x0f, 0x21, (uint8_t)(0xc3 | n << 3)),
+				n == 4 || n == 5 ? VCPU_RAISED : VCPU_DONE);
 		CU_ASSERT_EQUAL(in_handler(VECTOR_UD), n == 4 || n == 5);
 	}
 }
@@ -126,7 +131,8 @@ static void descriptor_tables(void)
 	CU_ASSERT_EQUAL(RUN(0x0f, 0x01, 0x1d, 0x00, 0x00, 0x04, 0x00), VCPU_DONE); /* lidt DATA */
 	CU_ASSERT_EQUAL(V->idtr.limit, 0xff);
 	CU_ASSERT_EQUAL(V->idtr.base, 0x12345678);
-	CU_ASSERT_EQUAL(RUN(MARKER, 0x0f, 0x01, 0x0d, 0x10, 0x00, 0x04, 0x00), VCPU_DONE); /* sidt DATA + 16 */
+	/* sidt DATA + 16 */
+	CU_ASSERT_EQUAL(RUN(MARKER, 0x0f, 0x01, 0x0d, 0x10, 0x00, 0x04, 0x00), VCPU_DONE);
 	CU_ASSERT_EQUAL(memcmp(fake.ram + DATA, fake.ram + DATA + 16, 6), 0);
 	RUN(0x66, 0x0f, 0x01, 0x1d, 0x00, 0x00, 0x04, 0x00);
 	CU_ASSERT_EQUAL(V->idtr.base, 0x345678); /* 16-bit operand: 24 bits of base */
@@ -292,7 +298,9 @@ static enum vcpu_result xsetbv(uint64_t value, uint32_t number)
 
 static void extended_control_register(void)
 {
-	static const uint64_t good[] = { 1, 3, 7, 0xe7 }, bad[] = { 0, 2, 5, 0xe3, 0x67, 0x27, 9, 0x201, 0x60001, 1ull << 63 | 1 };
+	static const uint64_t good[] = { 1, 3, 7, 0xe7 }, bad[] = {
+		0, 2, 5, 0xe3, 0x67, 0x27, 9, 0x201, 0x60001, 1ull << 63 | 1
+	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(good); n++) {
 		CU_ASSERT_EQUAL(xsetbv(good[n], 0), VCPU_DONE);
@@ -332,7 +340,8 @@ static void descriptor_questions(void)
 	V->gpr[EAX] = VMP_SEL_USER_DS;
 	CU_ASSERT_EQUAL(RUN(MARKER, 0x0f, 0x02, 0xc8), VCPU_DONE); /* lar %eax, %ecx */
 	CU_ASSERT_TRUE(zf());
-	CU_ASSERT_EQUAL(V->gpr[ECX], 0x00c0f200); /* limit bits are masked out, but 19-16 are not type: only 0x00f0ff00 */
+	/* limit bits are masked out, except 19-16, which lar's mask 0x00f0ff00 keeps */
+	CU_ASSERT_EQUAL(V->gpr[ECX], 0x00c0f200);
 	RUN(MARKER, 0x0f, 0x03, 0xc8); /* lsl */
 	CU_ASSERT_TRUE(zf());
 	CU_ASSERT_EQUAL(V->gpr[ECX], VMP_USER_LIMIT - 1);
@@ -393,11 +402,40 @@ static void descriptor_verification(void)
 static void privilege(void)
 {
 	static const uint8_t codes[][5] = {
-		{ 0xf4 }, { 0xfa }, { 0xfb }, { 0xe4, 0x80 }, { 0xe5, 0x80 }, { 0xec }, { 0xed }, { 0xe6, 0x80 }, { 0xe7, 0x80 },
-		{ 0xee }, { 0xef }, { 0x6c }, { 0x6d }, { 0x6e }, { 0x6f }, { 0xf3, 0x6c }, { 0x0f, 0x06 }, { 0x0f, 0x08 },
-		{ 0x0f, 0x09 }, { 0x0f, 0x20, 0xc0 }, { 0x0f, 0x22, 0xc0 }, { 0x0f, 0x20, 0xd8 }, { 0x0f, 0x22, 0xd8 },
-		{ 0x0f, 0x21, 0xc0 }, { 0x0f, 0x23, 0xf8 }, { 0x0f, 0x30 }, { 0x0f, 0x32 }, { 0x0f, 0x33 }, { 0x0f, 0x00, 0xd0 },
-		{ 0x0f, 0x00, 0xd8 }, { 0x0f, 0x01, 0x10 }, { 0x0f, 0x01, 0x18 }, { 0x0f, 0x01, 0x38 }, { 0x0f, 0x01, 0xf0 },
+		{ 0xf4 },
+		{ 0xfa },
+		{ 0xfb },
+		{ 0xe4, 0x80 },
+		{ 0xe5, 0x80 },
+		{ 0xec },
+		{ 0xed },
+		{ 0xe6, 0x80 },
+		{ 0xe7, 0x80 },
+		{ 0xee },
+		{ 0xef },
+		{ 0x6c },
+		{ 0x6d },
+		{ 0x6e },
+		{ 0x6f },
+		{ 0xf3, 0x6c },
+		{ 0x0f, 0x06 },
+		{ 0x0f, 0x08 },
+		{ 0x0f, 0x09 },
+		{ 0x0f, 0x20, 0xc0 },
+		{ 0x0f, 0x22, 0xc0 },
+		{ 0x0f, 0x20, 0xd8 },
+		{ 0x0f, 0x22, 0xd8 },
+		{ 0x0f, 0x21, 0xc0 },
+		{ 0x0f, 0x23, 0xf8 },
+		{ 0x0f, 0x30 },
+		{ 0x0f, 0x32 },
+		{ 0x0f, 0x33 },
+		{ 0x0f, 0x00, 0xd0 },
+		{ 0x0f, 0x00, 0xd8 },
+		{ 0x0f, 0x01, 0x10 },
+		{ 0x0f, 0x01, 0x18 },
+		{ 0x0f, 0x01, 0x38 },
+		{ 0x0f, 0x01, 0xf0 },
 	};
 
 	for (unsigned n = 0; n < ARRAY_LEN(codes); n++) {
@@ -405,7 +443,9 @@ static void privilege(void)
 		fake_user();
 		CHECK_FAULT(fake_run_at(CODE, codes[n], sizeof codes[n]), VECTOR_GP, 0);
 		CU_ASSERT_EQUAL(frame(2), VMP_SEL_USER_CS);
-		CU_ASSERT_EQUAL(fake.port_ins + fake.port_outs + fake.string_ins + fake.string_outs + fake.flush_page, 0);
+		CU_ASSERT_EQUAL(fake.port_ins + fake.port_outs + fake.string_ins +
+					fake.string_outs + fake.flush_page,
+				0);
 	}
 }
 
@@ -413,9 +453,14 @@ static void privilege(void)
 static void undefined(void)
 {
 	static const uint8_t codes[][5] = {
-		{ 0x0f, 0x01, 0xc8 }, { 0x0f, 0x01, 0xc9 }, { 0x0f, 0x01, 0xca }, { 0x0f, 0x01, 0xcb }, { 0x0f, 0x01, 0xf8 },
-		{ 0x0f, 0x05 }, { 0x0f, 0x07 }, { 0x0f, 0x34 }, { 0x0f, 0x35 }, { 0x0f, 0xc7, 0x18 }, { 0x0f, 0xc7, 0x28 },
-		{ 0xf0, 0xf4 }, { 0xf0, 0xfa }, { 0xf0, 0x0f, 0x20, 0xc0 }, { 0xf0, 0xff, 0x18 }, { 0xf0, 0x0f, 0xc7, 0x18 },
+		{ 0x0f, 0x01, 0xc8 }, { 0x0f, 0x01, 0xc9 },
+		{ 0x0f, 0x01, 0xca }, { 0x0f, 0x01, 0xcb },
+		{ 0x0f, 0x01, 0xf8 }, { 0x0f, 0x05 },
+		{ 0x0f, 0x07 },	      { 0x0f, 0x34 },
+		{ 0x0f, 0x35 },	      { 0x0f, 0xc7, 0x18 },
+		{ 0x0f, 0xc7, 0x28 }, { 0xf0, 0xf4 },
+		{ 0xf0, 0xfa },	      { 0xf0, 0x0f, 0x20, 0xc0 },
+		{ 0xf0, 0xff, 0x18 }, { 0xf0, 0x0f, 0xc7, 0x18 },
 	};
 
 	for (unsigned n = 0; n < 2 * ARRAY_LEN(codes); n++) {
@@ -429,10 +474,29 @@ static void undefined(void)
 static void not_mine(void)
 {
 	static const uint8_t codes[][5] = {
-		{ 0x90 }, { 0x89, 0xc0 }, { 0x9c }, { 0x9d }, { 0x06 }, { 0x0e }, { 0x8c, 0xc8 }, { 0xff, 0xd0 }, { 0xff, 0x30 },
-		{ 0xff, 0xe8 }, { 0xc5, 0xf8, 0x77 }, { 0xc4, 0xe2, 0x78, 0xf2 }, { 0x0f, 0x01, 0xc1 }, { 0x0f, 0x01, 0xd5 },
-		{ 0x0f, 0x01, 0xee }, { 0x0f, 0xc7, 0xf0 }, { 0x0f, 0xc7, 0x08 }, { 0x0f, 0x0b }, { 0x0f, 0xae, 0x00 }, { 0xf3, 0x90 },
-		{ 0xf0, 0xff, 0x00 }, { 0xf0, 0x0f, 0xc7, 0x08 }, /* lock incl and cmpxchg8b, of the same groups as some of ours */
+		{ 0x90 },
+		{ 0x89, 0xc0 },
+		{ 0x9c },
+		{ 0x9d },
+		{ 0x06 },
+		{ 0x0e },
+		{ 0x8c, 0xc8 },
+		{ 0xff, 0xd0 },
+		{ 0xff, 0x30 },
+		{ 0xff, 0xe8 },
+		{ 0xc5, 0xf8, 0x77 },
+		{ 0xc4, 0xe2, 0x78, 0xf2 },
+		{ 0x0f, 0x01, 0xc1 },
+		{ 0x0f, 0x01, 0xd5 },
+		{ 0x0f, 0x01, 0xee },
+		{ 0x0f, 0xc7, 0xf0 },
+		{ 0x0f, 0xc7, 0x08 },
+		{ 0x0f, 0x0b },
+		{ 0x0f, 0xae, 0x00 },
+		{ 0xf3, 0x90 },
+		/* lock incl and cmpxchg8b, of the same groups as some of ours */
+		{ 0xf0, 0xff, 0x00 },
+		{ 0xf0, 0x0f, 0xc7, 0x08 },
 	};
 
 	for (unsigned n = 0; n < 2 * ARRAY_LEN(codes); n++) {
@@ -469,11 +533,25 @@ static void cpuid_instruction(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(control_registers), TEST(control_register_cr0), TEST(control_registers_undefined), TEST(machine_status_word),
-		TEST(debug_registers), TEST(descriptor_tables), TEST(descriptor_tables_fault), TEST(task_register),
-		TEST(local_table_register), TEST(page_invalidation), TEST(model_specific_registers), TEST(counters),
-		TEST(extended_control_register), TEST(descriptor_questions), TEST(descriptor_verification), TEST(privilege),
-		TEST(undefined), TEST(not_mine), TEST(cpuid_instruction),
+		TEST(control_registers),
+		TEST(control_register_cr0),
+		TEST(control_registers_undefined),
+		TEST(machine_status_word),
+		TEST(debug_registers),
+		TEST(descriptor_tables),
+		TEST(descriptor_tables_fault),
+		TEST(task_register),
+		TEST(local_table_register),
+		TEST(page_invalidation),
+		TEST(model_specific_registers),
+		TEST(counters),
+		TEST(extended_control_register),
+		TEST(descriptor_questions),
+		TEST(descriptor_verification),
+		TEST(privilege),
+		TEST(undefined),
+		TEST(not_mine),
+		TEST(cpuid_instruction),
 	};
 	return run_tests("vcpu system instructions", tests, ARRAY_LEN(tests));
 }

@@ -1,4 +1,5 @@
-/* vcpu_transfer.c - control flow, flags and segment registers (vcpu/transfer.c): success, faults, restartability. */
+/* vcpu_transfer.c - control flow, flags and segment registers (vcpu/transfer.c): success, faults,
+ * restartability. */
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -60,11 +61,13 @@ static void flags_push(void)
 	CU_ASSERT_EQUAL(ram16(V->gpr[ESP]), EFLAGS_FIXED | EFLAGS_IF | EFLAGS_IOPL);
 	V->gpr[ESP] = 0x70000;
 	set_pte(0x6f000, 0);
-	CU_ASSERT_EQUAL(RUN(MARKER, 0x9c), VCPU_RAISED); /* and the fault cannot be pushed either: #DF, triple */
+	/* and the fault cannot be pushed either: #DF, triple */
+	CU_ASSERT_EQUAL(RUN(MARKER, 0x9c), VCPU_RAISED);
 	CU_ASSERT_EQUAL(V->dead, VCPU_TRIPLE_FAULT);
 }
 
-/* What may change: popf at CPL 0 here; CPL 3's rights are the same function's, tested through iret below. */
+/* Which bits may change: popf at CPL 0 here.  The rights of CPL 3 are in the same function; iret
+ * tests them below. */
 static void flags_pop(void)
 {
 	fake_reset();
@@ -87,7 +90,8 @@ static void flags_pop(void)
 
 static bool stepped(enum vcpu_result result, uint32_t to)
 {
-	bool yes = result == VCPU_RAISED && faulted(VECTOR_DB, -1, to) && V->dr[6] & DR6_SINGLE_STEP;
+	bool yes = result == VCPU_RAISED && faulted(VECTOR_DB, -1, to) &&
+		   V->dr[6] & DR6_SINGLE_STEP;
 
 	fake_reset();
 	V->eflags |= EFLAGS_TF;
@@ -125,7 +129,7 @@ static void single_steps_without_trap(void)
 	CU_ASSERT_EQUAL(RUN(0xf4), VCPU_HALTED);
 }
 
-/* ---- what the host's trap flag would show in, or spoil */
+/* ---- what the host's trap flag would show in, or spoil ---- */
 
 /* User code's next instruction, interrupts waiting for it. */
 static bool by_hand(const uint8_t *code, unsigned bytes)
@@ -135,7 +139,8 @@ static bool by_hand(const uint8_t *code, unsigned bytes)
 	V->interrupt_shadow = true;
 	return vcpu_step_by_hand(V);
 }
-#define BY_HAND(...) by_hand((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
+#define BY_HAND(...) \
+	by_hand((const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 static void steps_by_hand(void)
 {
@@ -224,7 +229,8 @@ static void iret_to_user(void)
 	CU_ASSERT_EQUAL(V->seg[SEG_GS], 0);
 }
 
-/* Each bad frame: the exception points at the iret, registers are as before, the frame still stands. */
+/* Each bad frame: the exception points at the iret, registers are as before, the frame is still
+ * there. */
 static void iret_bad_frames(void)
 {
 	static const struct { uint32_t cs, ss; unsigned vector; uint32_t error; } cases[] = {
@@ -260,7 +266,8 @@ static void iret_bad_frames(void)
 
 static void iret_page_faults(void)
 {
-	/* esp0's page is another one, but the fault is taken at CPL 0 on this stack: only reads of the frame may fault */
+	/* esp0's page is another one, but the fault is taken at CPL 0 on this stack: only reads of
+	 * the frame may fault */
 	fake_reset();
 	V->gpr[ESP] = 0x21000 - 12; /* EIP, CS, EFLAGS here; ESP, SS on the next page */
 	set32(V->gpr[ESP], 0x8048000);
@@ -296,7 +303,8 @@ static void iret_user(void)
 	make_frame(0x12345, VMP_SEL_USER_CS, EFLAGS_IOPL | EFLAGS_CF | EFLAGS_VM, 0, 0);
 	CU_ASSERT_EQUAL(RUN(0xcf), VCPU_DONE);
 	CU_ASSERT_EQUAL(V->eip, 0x12345);
-	CU_ASSERT_EQUAL(V->eflags, EFLAGS_FIXED | EFLAGS_IF | EFLAGS_CF); /* neither IF, IOPL nor VM */
+	/* neither IF, IOPL nor VM */
+	CU_ASSERT_EQUAL(V->eflags, EFLAGS_FIXED | EFLAGS_IF | EFLAGS_CF);
 	CU_ASSERT_EQUAL(V->gpr[ESP], USER_STACK - 8);
 	fake_reset();
 	fake_user();
@@ -324,6 +332,9 @@ static void iret_16bit(void)
 
 static void software_interrupts(void)
 {
+	/* to VMP_STUB_SYSCALL */
+	static const uint8_t stub_call[] = { 0x9a, 0x00, 0xd0, 0xff, 0xff, VMP_SEL_HOST64, 0x00 };
+
 	fake_reset();
 	fake_user();
 	CU_ASSERT_EQUAL(RUN(0xcd, 0x80), VCPU_DONE);
@@ -332,8 +343,20 @@ static void software_interrupts(void)
 	CU_ASSERT_TRUE(V->eflags & EFLAGS_IF); /* a trap gate */
 	fake_reset();
 	fake_user();
+	RUN(0xcd, VMP_INT_SYSCALL); /* not the vDSO's: as on any processor */
+	CU_ASSERT_TRUE(faulted(VECTOR_GP, VMP_INT_SYSCALL * 8 + 2, CODE));
+	fake_reset();
+	fake_user();
+	memcpy(fake.ram + CODE - sizeof stub_call, stub_call, sizeof stub_call);
 	RUN(0xcd, VMP_INT_SYSCALL);
 	CU_ASSERT_TRUE(in_handler(0x80));
+	fake_reset();
+	fake_user();
+	memcpy(fake.ram + CODE - sizeof stub_call, stub_call, sizeof stub_call);
+	fake.ram[CODE - 1]++;
+	RUN(0xcd, VMP_INT_SYSCALL);
+	CU_ASSERT_TRUE(faulted(VECTOR_GP, VMP_INT_SYSCALL * 8 + 2, CODE));
+	fake.ram[CODE - 1] = 0;
 	fake_reset();
 	fake_user();
 	RUN(0xcd, VMP_INT_MARKER); /* no right to markers or hypercalls */
@@ -391,10 +414,12 @@ static void far_jumps(void)
 	CU_ASSERT_EQUAL(V->eip, CODE + 7);
 	CU_ASSERT_EQUAL(V->seg[SEG_CS], VMP_SEL_KERNEL_CS);
 	CU_ASSERT_EQUAL(V->gpr[ESP], KERNEL_STACK);
-	CU_ASSERT_EQUAL(RUN(0xff, 0x1d, 0x00, 0x00, 0x04, 0x00), VCPU_RAISED); /* lcall *DATA, null selector */
+	/* lcall *DATA, null selector */
+	CU_ASSERT_EQUAL(RUN(0xff, 0x1d, 0x00, 0x00, 0x04, 0x00), VCPU_RAISED);
 	CU_ASSERT_TRUE(faulted(VECTOR_GP, 0, CODE));
 	fake_reset();
-	CU_ASSERT_EQUAL(RUN(0x66, 0x9a, 0x34, 0x12, VMP_SEL_BOOT_CS, 0), VCPU_DONE); /* 16-bit operands */
+	/* 16-bit operands */
+	CU_ASSERT_EQUAL(RUN(0x66, 0x9a, 0x34, 0x12, VMP_SEL_BOOT_CS, 0), VCPU_DONE);
 	CU_ASSERT_EQUAL(V->eip, 0x1234);
 	CU_ASSERT_EQUAL(V->gpr[ESP], KERNEL_STACK - 4);
 	CU_ASSERT_EQUAL(frame(0), ((CODE + 6) & 0xffff) | VMP_SEL_KERNEL_CS << 16);
@@ -416,8 +441,9 @@ static void far_jump_faults(void)
 
 	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
 		fake_reset();
-		CHECK_FAULT(RUN(0xea, 0, 0, 0, 0, (uint8_t)cases[n].selector, (uint8_t)(cases[n].selector >> 8)), cases[n].vector,
-			    cases[n].error);
+		CHECK_FAULT(RUN(0xea, 0, 0, 0, 0, (uint8_t)cases[n].selector,
+				(uint8_t)(cases[n].selector >> 8)),
+			    cases[n].vector, cases[n].error);
 	}
 	fake_reset();
 	RUN(0xea, 0, 0, 0, 0, GDT_CALL_GATE * 8, 0);
@@ -430,7 +456,8 @@ static void far_jump_faults(void)
 	CHECK_FAULT(RUN(0xea, 0, 0, 0, 0, SEL_TSS, 0), VECTOR_GP, SEL_TSS);
 	fake_reset();
 	fake_user();
-	CHECK_FAULT(RUN(0xea, 0, 0, 0, 0, 0x33, 0), VECTOR_GP, 0x30); /* the host's 64-bit segment */
+	/* the host's 64-bit segment */
+	CHECK_FAULT(RUN(0xea, 0, 0, 0, 0, 0x33, 0), VECTOR_GP, 0x30);
 	fake_reset();
 	fake_user();
 	CHECK_FAULT(RUN(0x9a, 0, 0, 0, 0, VMP_SEL_KERNEL_CS, 0), VECTOR_GP, VMP_SEL_KERNEL_CS);
@@ -476,13 +503,16 @@ static void segment_stores(void)
 	CHECK_FAULT(RUN(MARKER, 0x8c, 0xf0), VECTOR_UD, -1); /* there is no segment 6 */
 	fake_reset();
 	set_pte(DATA, DATA | P);
-	CHECK_FAULT(RUN(MARKER, 0x8c, 0x25, 0x00, 0x00, 0x04, 0x00), VECTOR_PF, PF_PRESENT | PF_WRITE);
+	CHECK_FAULT(RUN(MARKER, 0x8c, 0x25, 0x00, 0x00, 0x04, 0x00), VECTOR_PF,
+		    PF_PRESENT | PF_WRITE);
 }
 
 static void segment_pushes(void)
 {
-	static const struct { uint8_t code[2]; unsigned bytes; enum vcpu_seg segment; } pushes[] = {
-		{ { 0x06 }, 1, SEG_ES }, { { 0x0e }, 1, SEG_CS }, { { 0x16 }, 1, SEG_SS }, { { 0x1e }, 1, SEG_DS },
+	static const struct { uint8_t code[2]; unsigned bytes; enum vcpu_seg segment;
+	} pushes[] = {
+		{ { 0x06 }, 1, SEG_ES },       { { 0x0e }, 1, SEG_CS },
+		{ { 0x16 }, 1, SEG_SS },       { { 0x1e }, 1, SEG_DS },
 		{ { 0x0f, 0xa0 }, 2, SEG_FS }, { { 0x0f, 0xa8 }, 2, SEG_GS },
 	};
 
@@ -519,7 +549,7 @@ static void segment_pops(void)
 	}
 }
 
-/* Selector against register and level: the vector, or -1. */
+/* Selector against register and level: returns the vector, or -1. */
 static void segment_loads(void)
 {
 	static const struct { uint16_t selector; int ds0, ds3, ss0, ss3; } cases[] = {
@@ -539,7 +569,9 @@ static void segment_loads(void)
 
 	for (unsigned n = 0; n < 4 * ARRAY_LEN(cases); n++) {
 		bool user = n & 1, stack = n & 2;
-		int expect = stack ? (user ? cases[n / 4].ss3 : cases[n / 4].ss0) : user ? cases[n / 4].ds3 : cases[n / 4].ds0;
+		int expect = stack  ? (user ? cases[n / 4].ss3 : cases[n / 4].ss0)
+			     : user ? cases[n / 4].ds3
+				    : cases[n / 4].ds0;
 		uint16_t selector = cases[n / 4].selector;
 
 		fake_reset();
@@ -547,7 +579,8 @@ static void segment_loads(void)
 			fake_user();
 		V->gpr[EAX] = selector;
 		if (expect >= 0) {
-			CHECK_FAULT(RUN(0x8e, (uint8_t)(stack ? 0xd0 : 0xd8)), (unsigned)expect, selector < 4 ? 0 : selector & ~3);
+			CHECK_FAULT(RUN(0x8e, (uint8_t)(stack ? 0xd0 : 0xd8)), (unsigned)expect,
+				    selector < 4 ? 0 : selector & ~3);
 			continue;
 		}
 		CU_ASSERT_EQUAL(RUN(0x8e, (uint8_t)(stack ? 0xd0 : 0xd8)), VCPU_DONE);
@@ -566,7 +599,8 @@ static void segment_load_faults(void)
 	set_pte(DATA, 0);
 	CHECK_FAULT(RUN(0x8e, 0x1d, 0x00, 0x00, 0x04, 0x00), VECTOR_PF, 0); /* mov DATA, %ds */
 	fake_reset();
-	V->gdtr = (struct vcpu_table){ DATA, 0xff }; /* the table itself is away: the handler's segment too */
+	/* the table itself is away: the handler's segment too */
+	V->gdtr = (struct vcpu_table){ DATA, 0xff };
 	set_pte(DATA, 0);
 	V->gpr[EAX] = VMP_SEL_USER_DS;
 	RUN(0x8e, 0xd8);
@@ -575,9 +609,12 @@ static void segment_load_faults(void)
 
 static void far_pointers(void)
 {
-	static const struct { uint8_t code[7]; unsigned bytes; enum vcpu_seg segment; } loads[] = {
-		{ { 0xc4, 0x05, 0x00, 0x00, 0x04, 0x00 }, 6, SEG_ES }, { { 0xc5, 0x05, 0x00, 0x00, 0x04, 0x00 }, 6, SEG_DS },
-		{ { 0x0f, 0xb2, 0x05, 0x00, 0x00, 0x04, 0x00 }, 7, SEG_SS }, { { 0x0f, 0xb4, 0x05, 0x00, 0x00, 0x04, 0x00 }, 7, SEG_FS },
+	static const struct { uint8_t code[7]; unsigned bytes; enum vcpu_seg segment;
+	} loads[] = {
+		{ { 0xc4, 0x05, 0x00, 0x00, 0x04, 0x00 }, 6, SEG_ES },
+		{ { 0xc5, 0x05, 0x00, 0x00, 0x04, 0x00 }, 6, SEG_DS },
+		{ { 0x0f, 0xb2, 0x05, 0x00, 0x00, 0x04, 0x00 }, 7, SEG_SS },
+		{ { 0x0f, 0xb4, 0x05, 0x00, 0x00, 0x04, 0x00 }, 7, SEG_FS },
 		{ { 0x0f, 0xb5, 0x05, 0x00, 0x00, 0x04, 0x00 }, 7, SEG_GS },
 	};
 
@@ -596,7 +633,8 @@ static void far_pointers(void)
 		CU_ASSERT_EQUAL(V->gpr[EAX], 5);
 	}
 	fake_reset();
-	CU_ASSERT_EQUAL(RUN(0x0f, 0xb2, 0xc0), VCPU_NOT_MINE); /* a register operand: #UD by the host */
+	/* a register operand: #UD by the host */
+	CU_ASSERT_EQUAL(RUN(0x0f, 0xb2, 0xc0), VCPU_NOT_MINE);
 }
 
 static void pause_yields(void)
@@ -624,7 +662,8 @@ static void decode_operand_forms(void)
 		{ { 0x0f, 0x01, 0x0c, 0xf5, 0, 0, 4, 0 }, 8, 0x40080 },	      /* DATA(,%esi,8) */
 		{ { 0x0f, 0x01, 0x8c, 0x35, 0, 1, 0, 0 }, 8, 0x40410 },	      /* 256(%ebp,%esi) */
 		{ { 0x0f, 0x01, 0x0d, 0, 5, 4, 0 }, 7, 0x40500 },	      /* absolute */
-		{ { 0x65, 0x0f, 0x01, 0x0d, 0xcc, 0xed, 3, 0 }, 8, 0x40000 }, /* %gs: based at 0x1234 */
+		/* %gs: based at 0x1234 */
+		{ { 0x65, 0x0f, 0x01, 0x0d, 0xcc, 0xed, 3, 0 }, 8, 0x40000 },
 		{ { 0x67, 0x0f, 0x01, 0x0e, 0, 0x60 }, 6, 0x6000 },	      /* 16-bit address */
 		{ { 0x67, 0x0f, 0x01, 0x4c, 0x10 }, 5, 0x6010 + 0x10 },	      /* 16(%si) ... */
 	};
@@ -663,10 +702,12 @@ static void decode_across_pages(void)
 		V->idtr.base = 0x1000000; /* marks success */
 		set32(DATA, 0x7ff | (IDT & 0xffff) << 16);
 		set32(DATA + 4, IDT >> 16);
-		CU_ASSERT_EQUAL(RUN_AT(end - before, 0x0f, 0x01, 0x1d, 0x00, 0x00, 0x04, 0x00), VCPU_DONE);
+		CU_ASSERT_EQUAL(RUN_AT(end - before, 0x0f, 0x01, 0x1d, 0x00, 0x00, 0x04, 0x00),
+				VCPU_DONE);
 		CU_ASSERT_EQUAL(V->idtr.base, IDT);
 		set_pte(end, 0);
-		CU_ASSERT_EQUAL(RUN_AT(end - before, 0x0f, 0x01, 0x1d, 0x00, 0x00, 0x04, 0x00), VCPU_RAISED);
+		CU_ASSERT_EQUAL(RUN_AT(end - before, 0x0f, 0x01, 0x1d, 0x00, 0x00, 0x04, 0x00),
+				VCPU_RAISED);
 		CU_ASSERT_TRUE(faulted(VECTOR_PF, 0, end - before));
 		CU_ASSERT_EQUAL(V->cr2, end);
 	}
@@ -685,8 +726,12 @@ static void decode_across_pages(void)
 static void decode_too_long(void)
 {
 	fake_reset();
-	CU_ASSERT_EQUAL(RUN(0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0xfa), VCPU_DONE);
-	CHECK_FAULT(RUN(0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0xfa), VECTOR_GP, 0);
+	CU_ASSERT_EQUAL(RUN(0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66,
+			    0x66, 0x66, 0xfa),
+			VCPU_DONE);
+	CHECK_FAULT(RUN(0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66, 0x66,
+			0x66, 0x66, 0x66, 0xfa),
+		    VECTOR_GP, 0);
 }
 
 static void marker_faults_point_at_marker(void)
@@ -699,13 +744,38 @@ static void marker_faults_point_at_marker(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(flags_cli_sti), TEST(sti_hlt), TEST(flags_push), TEST(flags_pop), TEST(single_steps),
-		TEST(single_steps_without_trap), TEST(steps_by_hand), TEST(steps_by_the_host), TEST(iret_same_level), TEST(iret_to_user),
-		TEST(iret_bad_frames), TEST(iret_page_faults), TEST(iret_modes), TEST(iret_user), TEST(iret_16bit),
-		TEST(software_interrupts), TEST(into), TEST(far_jumps), TEST(far_jump_faults), TEST(far_return_outer),
-		TEST(segment_stores), TEST(segment_pushes), TEST(segment_pops), TEST(segment_loads), TEST(segment_load_faults),
-		TEST(far_pointers), TEST(pause_yields), TEST(decode_operand_forms), TEST(decode_null_segment),
-		TEST(decode_across_pages), TEST(decode_too_long), TEST(marker_faults_point_at_marker),
+		TEST(flags_cli_sti),
+		TEST(sti_hlt),
+		TEST(flags_push),
+		TEST(flags_pop),
+		TEST(single_steps),
+		TEST(single_steps_without_trap),
+		TEST(steps_by_hand),
+		TEST(steps_by_the_host),
+		TEST(iret_same_level),
+		TEST(iret_to_user),
+		TEST(iret_bad_frames),
+		TEST(iret_page_faults),
+		TEST(iret_modes),
+		TEST(iret_user),
+		TEST(iret_16bit),
+		TEST(software_interrupts),
+		TEST(into),
+		TEST(far_jumps),
+		TEST(far_jump_faults),
+		TEST(far_return_outer),
+		TEST(segment_stores),
+		TEST(segment_pushes),
+		TEST(segment_pops),
+		TEST(segment_loads),
+		TEST(segment_load_faults),
+		TEST(far_pointers),
+		TEST(pause_yields),
+		TEST(decode_operand_forms),
+		TEST(decode_null_segment),
+		TEST(decode_across_pages),
+		TEST(decode_too_long),
+		TEST(marker_faults_point_at_marker),
 	};
 	return run_tests("vcpu control transfers", tests, ARRAY_LEN(tests));
 }

@@ -1,10 +1,12 @@
-/* vcpu_window.c - the CPU window: what passes through its data page, and a guest stopped at every place of its code page. */
+/* vcpu_window.c - the CPU window: the contents of its data page, and a guest that is stopped at
+ * every place of its code page. */
 #include "tests/unit/vcpu_fake.h"
 #include "vcpu/window.h"
 
 #define V (&fake.v)
 
-extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[], window_iret_slow[];
+extern const char window_syscall_flags[], window_syscall_end[], window_iret_marked[],
+	window_iret_slow[];
 enum { USER_EIP = 0x12345, USER_FLAGS = EFLAGS_CF | EFLAGS_FIXED };
 
 static uint32_t at(const char *label) { return VMP_STUB_SYSCALL + (uint32_t)(label - window_code); }
@@ -45,7 +47,7 @@ static void flag_and_cr2(void)
 	CU_ASSERT_TRUE(w.slow_return && !w.pending);
 }
 
-/* Whatever a program has written: each word that somebody reads is as the engine has it. */
+/* Whatever a program has written, each word that is read is as the engine has it. */
 static void every_word_is_written(void)
 {
 	struct cpu_window w, again;
@@ -56,12 +58,15 @@ static void every_word_is_written(void)
 	window_open(&w, V, 0x1234567890, 7);
 	window_open(&again, V, 0x1234567890, 7);
 	CU_ASSERT_EQUAL(w.gate, 0x1234567890);
-	CU_ASSERT(w.iflag == again.iflag && w.pending == again.pending && w.cr2 == again.cr2 && w.sp0 == again.sp0);
-	CU_ASSERT(w.syscall_eip == again.syscall_eip && w.syscall_cs == again.syscall_cs && w.eoi == again.eoi);
-	CU_ASSERT(w.slow_return == again.slow_return && w.gate == again.gate && w.spins == again.spins);
+	CU_ASSERT(w.iflag == again.iflag && w.pending == again.pending && w.cr2 == again.cr2 &&
+		  w.sp0 == again.sp0);
+	CU_ASSERT(w.syscall_eip == again.syscall_eip && w.syscall_cs == again.syscall_cs &&
+		  w.eoi == again.eoi);
+	CU_ASSERT(w.slow_return == again.slow_return && w.gate == again.gate &&
+		  w.spins == again.spins);
 }
 
-/* A user of the strict mode: whatever it writes into the window, and wherever in it it runs. */
+/* A user in strict mode: whatever it writes into the window, and wherever in it it runs. */
 static void restricted(void)
 {
 	struct cpu_window w = { 0 };
@@ -70,7 +75,8 @@ static void restricted(void)
 	V->window_syscall_cs = VMP_SEL_KERNEL_CS;
 	window_open(&w, V, 0x1234567890, 7);
 	window_restrict(&w, V);
-	CU_ASSERT(w.slow_return && w.syscall_cs == VMP_SEL_KERNEL_CS); /* the guest kernel has its entry still */
+	/* the guest kernel still has its entry */
+	CU_ASSERT(w.slow_return && w.syscall_cs == VMP_SEL_KERNEL_CS);
 	fake_user();
 	apic_write(V, 0xf0, 0x1ff);
 	apic_post(&V->apic, 0x50);
@@ -120,9 +126,12 @@ static void syscall_anywhere(void)
 {
 	for (uint32_t rip = VMP_STUB_SYSCALL; rip < at(window_syscall_end); rip++) {
 		bool late = rip >= at(window_syscall_flags);
-		struct window_stop stop = { .rip = rip, .esp = rip == VMP_STUB_SYSCALL ? USER_STACK - 8 : ENTRY_STACK - 20,
-			.r8 = rip == VMP_STUB_SYSCALL ? 0 : USER_STACK - 8, .r10 = late ? USER_FLAGS | EFLAGS_IF : 0,
-			.eflags = late ? EFLAGS_ZF : USER_FLAGS };
+		struct window_stop stop = { .rip = rip,
+					    .esp = rip == VMP_STUB_SYSCALL ? USER_STACK - 8
+									   : ENTRY_STACK - 20,
+					    .r8 = rip == VMP_STUB_SYSCALL ? 0 : USER_STACK - 8,
+					    .r10 = late ? USER_FLAGS | EFLAGS_IF : 0,
+					    .eflags = late ? EFLAGS_ZF : USER_FLAGS };
 
 		fake_reset();
 		set_gate(0x80, VMP_SEL_KERNEL_CS, HANDLERS + 16 * 0x80, GATE_INTERRUPT | GATE_USER);
@@ -141,10 +150,12 @@ static void syscall_anywhere(void)
 	}
 }
 
-/* The user's stack went away meanwhile: a page fault of the user. */
+/* The user's stack was unmapped meanwhile: a page fault of the user. */
 static void syscall_without_stack(void)
 {
-	struct window_stop stop = { .rip = at(window_syscall_flags), .r8 = USER_STACK - 8, .r10 = USER_FLAGS };
+	struct window_stop stop = { .rip = at(window_syscall_flags),
+				    .r8 = USER_STACK - 8,
+				    .r10 = USER_FLAGS };
 
 	fake_reset();
 	set_pte(USER_STACK - 8, 0);
@@ -188,14 +199,18 @@ static void iret_fails_at_the_stub(void)
 	CU_ASSERT_TRUE(faulted(VECTOR_GP, 0, VMP_STUB_IRET));
 }
 
-/* Wherever it is stopped, a hypercall happens once, as if it had been an int. At the trap r8 says that it was one. */
+/* Wherever it is stopped, a hypercall happens once, as if it had been an int.  At the trap, r8 says
+ * that it was one. */
 static void hypercall_anywhere(void)
 {
 	for (uint32_t rip = VMP_STUB_HYPERCALL; rip < at(window_code_end); rip++) {
-		struct window_stop stop = { .rip = rip, .esp = KERNEL_STACK - 4, .r8 = VMP_STUB_HYPERCALL };
+		struct window_stop stop = { .rip = rip,
+					    .esp = KERNEL_STACK - 4,
+					    .r8 = VMP_STUB_HYPERCALL };
 
 		fake_reset();
-		V->cpl = 3; /* as it was at the last stop: the kernel may have been entered through the window */
+		/* as at the last stop: the kernel may have been entered through the window */
+		V->cpl = 3;
 		V->seg[SEG_CS] = VMP_SEL_USER_CS;
 		V->gpr[EAX] = VMP_HC_WRITE_CR3;
 		V->gpr[EBX] = 0x5003;
@@ -222,10 +237,12 @@ static void hypercall_without_stack(void)
 	CU_ASSERT_TRUE(V->dead);
 }
 
-/* Both ways in end at the same trap where the engine is another process. */
+/* Both entries end at the same trap if the engine is another process. */
 static void iret_at_the_trap(void)
 {
-	struct window_stop stop = { .rip = (uint32_t)window_trap_gate(), .esp = KERNEL_STACK - 12, .r8 = VMP_STUB_IRET };
+	struct window_stop stop = { .rip = (uint32_t)window_trap_gate(),
+				    .esp = KERNEL_STACK - 12,
+				    .r8 = VMP_STUB_IRET };
 
 	fake_reset();
 	V->gpr[ESP] = KERNEL_STACK - 12;
@@ -237,9 +254,18 @@ static void iret_at_the_trap(void)
 int main(void)
 {
 	static const struct test tests[] = {
-		TEST(fits), TEST(flag_and_cr2), TEST(every_word_is_written), TEST(restricted), TEST(end_of_interrupt), TEST(syscall_anywhere), TEST(syscall_without_stack),
-		TEST(iret_anywhere), TEST(iret_fails_at_the_stub), TEST(iret_at_the_trap),
-		TEST(hypercall_anywhere), TEST(hypercall_without_stack),
+		TEST(fits),
+		TEST(flag_and_cr2),
+		TEST(every_word_is_written),
+		TEST(restricted),
+		TEST(end_of_interrupt),
+		TEST(syscall_anywhere),
+		TEST(syscall_without_stack),
+		TEST(iret_anywhere),
+		TEST(iret_fails_at_the_stub),
+		TEST(iret_at_the_trap),
+		TEST(hypercall_anywhere),
+		TEST(hypercall_without_stack),
 	};
 
 	return run_tests("vcpu_window", tests, ARRAY_LEN(tests));

@@ -11,7 +11,9 @@
 #include <unistd.h>
 #include "base/log.h"
 
-enum { ENOUGH_QUEUED = 1 << 20 }; /* more than a daemon takes in the moment after which its sender looks again */
+/* Above this many queued bytes client_has_room() says no.  A daemon takes less before its sender
+ * asks again. */
+enum { ENOUGH_QUEUED = 1 << 20 };
 
 struct event_base *client_new_loop(void)
 {
@@ -20,7 +22,7 @@ struct event_base *client_new_loop(void)
 
 	if (!config)
 		return NULL;
-	event_config_avoid_method(config, "epoll"); /* refuses regular files */
+	event_config_avoid_method(config, "epoll"); /* epoll refuses regular files */
 	base = event_base_new_with_config(config);
 	event_config_free(config);
 	return base;
@@ -44,18 +46,21 @@ static void on_readable(evutil_socket_t fd, short events, void *context)
 	char why[160];
 
 	(void)events;
-	for (int i = 0; i < 64 && c->fd == fd; i++) { /* then other events get their turn */
+	/* at most 64 packets: other events get their turn */
+	for (int i = 0; i < 64 && c->fd == fd; i++) {
 		int result = packet_receive(fd, &packet, c->link, &m, false, why, sizeof why);
 
 		if (result == 0)
 			return;
 		if (result < 0) {
 			if (result == -EPROTO || result == -EPROTONOSUPPORT)
-				snprintf(c->wrong, sizeof c->wrong, "the machine's node daemon: %s", why);
+				snprintf(c->wrong, sizeof c->wrong, "the machine's node daemon: %s",
+					 why);
 			closed(c);
 			return;
 		}
-		if (m.header.type != MSG_HELLO) /* its version, which has been checked, is all that it says */
+		/* packet_receive() has checked the version, and a HELLO says nothing else */
+		if (m.header.type != MSG_HELLO)
 			c->on_message(c->context, &m);
 	}
 }
@@ -69,15 +74,16 @@ static void on_writable(evutil_socket_t fd, short events, void *context)
 		event_add(c->writable, NULL);
 }
 
-void client_send(struct client *c, enum msg_type type, vnode_t to, const void *body, size_t body_bytes, const void *payload,
-		 size_t payload_bytes)
+void client_send(struct client *c, enum msg_type type, vnode_t to, const void *body,
+		 size_t body_bytes, const void *payload, size_t payload_bytes)
 {
 	struct msg_header header = packet_header(type, to, 0, body_bytes + payload_bytes);
 
 	if (c->fd < 0)
 		return;
-	/* A broken connection shows itself at the reading side. */
-	if (packet_queue_send(&c->queue, c->fd, SIZE_MAX, &header, body, body_bytes, payload, payload_bytes) == -ENOBUFS)
+	/* If the connection is broken, the reading side notices. */
+	if (packet_queue_send(&c->queue, c->fd, SIZE_MAX, &header, body, body_bytes, payload,
+			      payload_bytes) == -ENOBUFS)
 		die("no memory");
 	if (c->queue.first)
 		event_add(c->writable, NULL);

@@ -1,21 +1,32 @@
 # vmp: the command line.
-CLI_RUN := $(addprefix run/,checks go_back launch load_flow run run_hosts run_messages run_standby start takeover up yield)
-CLI_QUERY := $(addprefix query/,changes console dumps dumptext looks pageheat query query_back report status)
-CLI_GDB := $(addprefix gdb/,breakpoint gdb_peer gdb_server gdb_session gdb_watch registers requests rsp)
-CLI_SNAPSHOT := $(addprefix snapshot/,checkpoint kept keptfile load pull save saved savefile snapfile)
-CLI_CLUSTER := $(addprefix cluster/,bundle cluster cluster_file cluster_ssh far host_names)
-CLI_STANDBY := $(addprefix standby/,orders record sender)
-CLI_GUEST := $(addprefix guest/,elfdeps guest_image guestprog initramfs ldcache)
-# All but main().
-VMP_OBJECTS := $(patsubst %,vmm/cli/%.o,client options rundir streams terminal \
-	$(CLI_RUN) $(CLI_QUERY) $(CLI_GDB) $(CLI_SNAPSHOT) $(CLI_CLUSTER) $(CLI_STANDBY) $(CLI_GUEST)) \
-	$(patsubst %,vmm/shared/%.o,facts hostcpu hostmem placement presence problem reaper tsc) \
-	phoenix/config.o $(patsubst %,base/%.o,log machine packet quantity wire beside faultpoint cpufeatures killed)
+# All but main().  What lies here is the command's: a new file is one more object.
+VMP_SOURCES := $(filter-out vmm/cli/vmp.c,$(wildcard vmm/cli/*.c vmm/cli/*/*.c))
+VMP_OBJECTS := $(VMP_SOURCES:.c=.o) \
+	$(patsubst %,vmm/shared/%.o,facts hostcpu hostmem placement presence private_folder \
+		problem reaper tsc) \
+	phoenix/calls/netconf.o $(patsubst %,base/%.o,log machine netspec packet quantity wire \
+		beside faultpoint cpufeatures killed)
+VMP_OBJECTS += vmm/cli/watch/reportpage_text.o
+$(B)/vmm/cli/watch/reportpage_text.o: vmm/cli/watch/reportpage.html
 VMP_LIBS := -levent -lelf -lz -lcrypto
 $(eval $(call program,vmp,vmm/cli/vmp.o $(VMP_OBJECTS),$(VMP_LIBS)))
 
-$(foreach t,vmp_cli snapfile checkpoint gdb,$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
-$(eval $(call unit-test,standby,$(addprefix tests/unit/standby,.o _record.o _orders.o _fake.o _sender.o) \
+# a script, beside the programs
+PROGRAMS += $(B)/vmp-image
+$(B)/vmp-image: vmm/cli/image/vmp-image
+	$(Q)mkdir -p $(@D)
+	$(Q)install -m 755 $< $@
+
+$(foreach t,vmp_cli vmp_habits snapfile checkpoint gdb httpgate,\
+	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
+$(foreach t,vmp_options vmp_report gdb_rsp gdb_dialogue,\
+	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
+$(eval $(call unit-test,standby,\
+	$(addprefix tests/unit/standby,.o _record.o _orders.o _fake.o _sender.o) \
 	$(VMP_OBJECTS),$(VMP_LIBS)))
-$(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/node/clock/drift.o $(VMP_OBJECTS),$(VMP_LIBS)))
-$(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv)
+$(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/node/clock/drift.o \
+	$(VMP_OBJECTS),$(VMP_LIBS)))
+$(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv \
+	vmp-net)
+$(eval $(call unit-test,standby_step,tests/unit/standby_step.o vmm/cli/run/standby_step.o,))
+$(eval $(call unit-test,owner_life,tests/unit/owner_life.o vmm/cli/run/owner_life.o,))

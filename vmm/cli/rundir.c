@@ -13,49 +13,36 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/quantity.h"
+#include "vmm/shared/private_folder.h"
 
-/* A folder of ours that nobody else can enter: a file in /tmp may be anybody's trap. */
-static int make_private(const char *path, struct problem *p)
-{
-	struct stat st;
-
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return problem(p, "cannot make the folder %s: %s", path, strerror(errno));
-	if (lstat(path, &st))
-		return problem(p, "cannot look at the folder %s: %s", path, strerror(errno));
-	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
-		return problem(p, "%s is not a folder of yours; remove it, or set XDG_RUNTIME_DIR to one that is", path);
-	if (st.st_mode & 077 && chmod(path, 0700))
-		return problem(p, "%s is open to other users: %s", path, strerror(errno));
-	return 0;
-}
-
-/* The folder of all machines of this user. */
+/* Writes the path of the folder that holds all machines of this user, and makes the folder. */
 static int machines_folder(char *path, size_t bytes, struct problem *p)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 	struct stat st;
 	int n;
 
-	if (runtime && *runtime == '/' && !stat(runtime, &st) && S_ISDIR(st.st_mode) && st.st_uid == geteuid()) {
+	if (runtime && *runtime == '/' && !stat(runtime, &st) && S_ISDIR(st.st_mode) &&
+	    st.st_uid == geteuid()) {
 		n = snprintf(path, bytes, "%s/vmp", runtime);
 	} else {
-		n = snprintf(path, bytes, "/tmp/vmp-%u", geteuid());
-		if (make_private(path, p))
+		n = snprintf(path, bytes, PRIVATE_TMP_FORMAT, geteuid());
+		if (private_folder(path, p))
 			return -1;
 		n += snprintf(path + n, bytes - n, "/vmp");
 	}
 	if (n >= (int)bytes)
-		return problem(p, "the path in XDG_RUNTIME_DIR is too long for sockets: %s", runtime);
-	return make_private(path, p);
+		return problem(p, "the path in XDG_RUNTIME_DIR is too long for sockets: %s",
+			       runtime);
+	return private_folder(path, p);
 }
 
-/* The last one turns off the light: without machines, their common folders go too. Who is just about to make a machine
- * in them sees ENOENT, and tries again. */
+/* Removes the folders that machines share, when no machine is left in them.  Another vmp that is
+ * about to make a machine there sees ENOENT and tries again. */
 static void remove_empty(const char *machines)
 {
-	char ours[32]; /* the one that machines_folder() makes */
-	int n = snprintf(ours, sizeof ours, "/tmp/vmp-%u", geteuid());
+	char ours[32]; /* the folder that machines_folder() makes */
+	int n = snprintf(ours, sizeof ours, PRIVATE_TMP_FORMAT, geteuid());
 
 	if (rmdir(machines) || strncmp(machines, ours, (size_t)n) || strcmp(machines + n, "/vmp"))
 		return;
@@ -75,8 +62,9 @@ static void remove_contents(const char *path)
 	closedir(folder);
 }
 
-/* The lock of a machine's folder: its descriptor if it was free and is ours now, -EWOULDBLOCK if its machine lives.
- * A folder removed between open and lock leaves us with a file that has no name any more: -ESTALE. */
+/* Takes the lock of a machine's folder.  Returns its descriptor; -EWOULDBLOCK if the machine is
+ * alive; -ESTALE if the folder was removed between open and lock, so that the file has no name any
+ * more. */
 static int take_lock(const char *path, int flags)
 {
 	char file[RUNDIR_PATH + 8];
@@ -111,16 +99,15 @@ static void remove_if_dead(const char *path)
 	close(fd);
 }
 
-/* Call for each machine's folder; stale ones are gone afterwards. Returns how many live; the last one's name in `name`,
- * all names with spaces between in `names`. */
-static unsigned living_machines(const char *machines, char *name, char *names, size_t bytes)
+static int compare_names(const void *a, const void *b) { return strcmp(a, b); }
+
+/* Lists the living machines, sorted by name, and removes the folders of dead ones. */
+static void living_machines(const char *machines, struct rundir_list *list)
 {
 	DIR *folder = opendir(machines);
 	struct dirent *entry;
-	unsigned count = 0;
-	size_t at = 0;
 
-	*names = 0;
+	list->n = 0;
 	while (folder && (entry = readdir(folder))) {
 		char path[RUNDIR_PATH + MAX_NAME];
 		int fd;
@@ -131,42 +118,52 @@ static unsigned living_machines(const char *machines, char *name, char *names, s
 		fd = take_lock(path, 0);
 		if (fd >= 0)
 			close(fd);
-		if (fd != -EWOULDBLOCK) {
+		if (fd != -EWOULDBLOCK)
 			remove_if_dead(path);
-			continue;
-		}
-		count++;
-		snprintf(name, MAX_NAME, "%s", entry->d_name);
-		if (at < bytes)
-			at += snprintf(names + at, bytes - at, " %s", entry->d_name);
+		else if (list->n < MAX_LISTED)
+			snprintf(list->name[list->n++], MAX_NAME, "%s", entry->d_name);
 	}
 	if (folder)
 		closedir(folder);
-	return count;
+	qsort(list->name, list->n, sizeof *list->name, compare_names);
+}
+
+/* Writes as many names as fit, each with a space before it. */
+static void join_names(const struct rundir_list *list, char *names, size_t bytes)
+{
+	size_t at = 0;
+
+	*names = 0;
+	for (unsigned i = 0; i < list->n && at < bytes; i++)
+		at += (size_t)snprintf(names + at, bytes - at, " %s", list->name[i]);
 }
 
 static int set_path(struct rundir *dir, const char *machines, struct problem *p)
 {
-	if (snprintf(dir->path, sizeof dir->path, "%s/%s", machines, dir->name) >= (int)sizeof dir->path)
-		return problem(p, "the path %s/%s is too long for sockets; use a shorter --name or XDG_RUNTIME_DIR",
+	if (snprintf(dir->path, sizeof dir->path, "%s/%s", machines, dir->name) >=
+	    (int)sizeof dir->path)
+		return problem(p, "the path %s/%s is too long for sockets; use a shorter --name or "
+			       "XDG_RUNTIME_DIR",
 			       machines, dir->name);
 	return 0;
 }
 
-/* One attempt: 0, -ESTALE if another vmp was cleaning up meanwhile, -EWOULDBLOCK if the name is taken (or a sweep looks at
- * it just now), or -1 with the problem. */
+/* Makes one attempt to claim the folder.  Returns 0; -ESTALE if another vmp was cleaning up
+ * meanwhile; -EWOULDBLOCK if the name is taken, or if another vmp is just testing the lock; or -1
+ * with the problem. */
 static int try_claim(struct rundir *dir, struct problem *p)
 {
-	char machines[RUNDIR_PATH], last[MAX_NAME], names[256];
+	struct rundir_list swept;
+	char machines[RUNDIR_PATH];
 
 	errno = 0;
 	if (machines_folder(machines, sizeof machines, p))
 		return errno == ENOENT ? -ESTALE : -1;
-	living_machines(machines, last, names, sizeof names); /* sweeps */
+	living_machines(machines, &swept);
 	if (set_path(dir, machines, p))
 		return -1;
 	errno = 0;
-	if (make_private(dir->path, p))
+	if (private_folder(dir->path, p))
 		return errno == ENOENT ? -ESTALE : -1;
 	dir->lock_fd = take_lock(dir->path, O_CREAT);
 	if (dir->lock_fd >= 0)
@@ -178,7 +175,7 @@ static int try_claim(struct rundir *dir, struct problem *p)
 	return problem(p, "cannot lock %s/lock: %s", dir->path, strerror(-dir->lock_fd));
 }
 
-/* What the machine's daemons prove to each other that they belong to it. */
+/* Writes the secret by which the machine's daemons prove to each other that they belong to it. */
 int rundir_make_secret(const struct rundir *dir, struct problem *p)
 {
 	unsigned char secret[32];
@@ -188,7 +185,8 @@ int rundir_make_secret(const struct rundir *dir, struct problem *p)
 
 	snprintf(path, sizeof path, "%s/secret", dir->path);
 	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	ok = fd >= 0 && getrandom(secret, sizeof secret, 0) == sizeof secret && write(fd, secret, sizeof secret) == sizeof secret;
+	ok = fd >= 0 && getrandom(secret, sizeof secret, 0) == sizeof secret &&
+	     write(fd, secret, sizeof secret) == sizeof secret;
 	if (fd >= 0)
 		ok &= !close(fd);
 	return ok ? 0 : problem(p, "cannot write %s: %s", path, strerror(errno));
@@ -216,7 +214,8 @@ int rundir_claim(struct rundir *dir, const char *name, struct problem *p)
 		nanosleep(&moment, NULL);
 	}
 	if (result == -EWOULDBLOCK)
-		return problem(p, "a machine named %s is running already; choose another --name", dir->name);
+		return problem(p, "a machine named %s is running already; choose another --name",
+			       dir->name);
 	return problem(p, "cannot make the folder %s: others keep removing it", dir->path);
 }
 
@@ -235,7 +234,7 @@ void rundir_release(struct rundir *dir)
 	remove_empty(machines);
 }
 
-/* Who reads it meanwhile reads what was there before. */
+/* Replaces the file in one step: a process that reads it meanwhile reads the old one. */
 void rundir_write_info(const struct rundir *dir, const struct machine_info *info)
 {
 	char path[RUNDIR_PATH + 16], written[RUNDIR_PATH + 16], text[MACHINE_TEXT];
@@ -247,19 +246,24 @@ void rundir_write_info(const struct rundir *dir, const struct machine_info *info
 	if (!file)
 		return;
 	machine_print(&info->machine, MACHINE_INFO, text, sizeof text);
-	fprintf(file, "%spid %d\nyields %u\nyielded %u\nstandby %s\nelsewhere %s\nkernel %s\n", text, info->pid, info->yields,
-		info->yielded, info->standby, info->elsewhere, info->kernel);
+	fprintf(file, "%spid %d\nbackground %u\nlog_fd %u\nyields %u\nyielded %u\n", text,
+		info->pid, info->background, info->log_fd, info->yields, info->yielded);
+	fprintf(file, "standby %s\nelsewhere %s\nkernel %s\n", info->standby, info->elsewhere,
+		info->kernel);
 	if (fclose(file) || rename(written, path))
 		unlink(written);
 }
 
-/* A line of the file that is no part of the machine's description; one of another version's is passed over. */
+/* Takes a line that is not part of the machine's description.  Ignores a line that this version
+ * does not know. */
 static void take_info(struct machine_info *info, const char *line)
 {
 	const char *value = strchr(line, ' ');
 	size_t n = value ? (size_t)(value++ - line) : 0;
 	const struct { const char *word; char *text; size_t room; uint32_t *number; } words[] = {
 		{ "pid", NULL, 0, (uint32_t *)&info->pid },
+		{ "background", NULL, 0, &info->background },
+		{ "log_fd", NULL, 0, &info->log_fd },
 		{ "yields", NULL, 0, &info->yields },
 		{ "yielded", NULL, 0, &info->yielded },
 		{ "standby", info->standby, sizeof info->standby, NULL },
@@ -291,7 +295,8 @@ int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct
 		return problem(p, "the machine %s is only starting; try again", dir->name);
 	while (fgets(line, sizeof line, file)) {
 		line[strcspn(line, "\n")] = 0;
-		if (machine_read_line(&info->machine, MACHINE_INFO, line, strlen(line), why, sizeof why) == -EINVAL)
+		if (machine_read_line(&info->machine, MACHINE_INFO, line, strlen(line), why,
+				      sizeof why) == -EINVAL)
 			error = -EINVAL;
 		take_info(info, line);
 	}
@@ -301,23 +306,47 @@ int rundir_read_info(const struct rundir *dir, struct machine_info *info, struct
 	return 0;
 }
 
+static int list_in(char machines[RUNDIR_PATH], struct rundir_list *list, struct problem *p)
+{
+	if (machines_folder(machines, RUNDIR_PATH, p))
+		return -1;
+	living_machines(machines, list);
+	if (!list->n)
+		remove_empty(machines);
+	return 0;
+}
+
+int rundir_list(struct rundir_list *list, struct problem *p)
+{
+	char machines[RUNDIR_PATH];
+
+	return list_in(machines, list, p);
+}
+
+time_t rundir_since(const struct rundir *dir)
+{
+	char path[RUNDIR_PATH + 8];
+	struct stat st;
+
+	snprintf(path, sizeof path, "%s/lock", dir->path);
+	return stat(path, &st) ? 0 : st.st_mtime;
+}
+
 int rundir_find(struct rundir *dir, const char *name, struct problem *p)
 {
-	char machines[RUNDIR_PATH], last[MAX_NAME], names[256];
-	unsigned count;
+	struct rundir_list list;
+	char machines[RUNDIR_PATH], names[256];
 	int fd;
 
 	dir->lock_fd = -1;
-	if (machines_folder(machines, sizeof machines, p))
+	if (list_in(machines, &list, p))
 		return -1;
-	count = living_machines(machines, last, names, sizeof names);
-	if (!name && count > 1)
+	join_names(&list, names, sizeof names);
+	if (!name && list.n > 1)
 		return problem(p, "several machines are running; choose one with --name:%s", names);
-	if (!count) {
-		remove_empty(machines);
+	if (!list.n)
 		return problem(p, "no machine of yours is running");
-	}
-	snprintf(dir->name, sizeof dir->name, "%s", name ? name : last);
+	snprintf(dir->name, sizeof dir->name, "%s", name ? name : list.name[0]);
 	if (set_path(dir, machines, p))
 		return -1;
 	fd = take_lock(dir->path, 0);

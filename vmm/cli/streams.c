@@ -13,7 +13,7 @@
 
 enum { HELD_MUCH = HELD_MAX / 4 };
 
-/* Bytes behind those that are there. */
+/* Appends `count` bytes to a buffer that grows. */
 static void append(char **bytes, size_t *n, size_t *room, const void *more, size_t count)
 {
 	while (*n + count > *room) {
@@ -34,7 +34,7 @@ static void drop_first(char *bytes, size_t *n, size_t count)
 		memmove(bytes, bytes + count, *n);
 }
 
-/* --- input ---------------------------------------------------------------------------------------------------------- */
+/* ---- input ---- */
 
 static void wait_for_input(struct stream_in *in)
 {
@@ -52,12 +52,15 @@ static void send_input(struct stream_in *in, const char *bytes, size_t n, bool e
 {
 	struct msg_stream body = { .stream = 0, .eof = eof };
 
-	client_send(in->client, MSG_STREAM, VNODE_IOSRV, &body, sizeof body, bytes, n);
+	if (in->wire)
+		in->wire->input(in, bytes, n, eof);
+	else
+		client_send(in->client, MSG_STREAM, VNODE_IOSRV, &body, sizeof body, bytes, n);
 	in->room -= n;
 	in->ended |= eof;
 }
 
-/* What the machine has forgotten. */
+/* Sends input again that the machine lost when it went back to a checkpoint. */
 static void send_again(struct stream_in *in)
 {
 	size_t left = in->n_sent - in->again, n = left < in->room ? left : in->room;
@@ -75,7 +78,8 @@ static void read_input(struct stream_in *in)
 	char bytes[MAX_MSG_PAYLOAD];
 	ssize_t n;
 
-	if (poll(&pollfd, 1, 0) == 0) { /* what was to be read when the daemon was slow has been read since */
+	/* another process may have read the input while the daemon was slow */
+	if (poll(&pollfd, 1, 0) == 0) {
 		wait_for_input(in);
 		return;
 	}
@@ -86,7 +90,7 @@ static void read_input(struct stream_in *in)
 		return;
 	}
 	if (n > 0 && !in->keeps) {
-		in->base += (uint32_t)(in->n_sent + n); /* of which all that is there has been sent */
+		in->base += (uint32_t)(in->n_sent + n); /* all earlier bytes have been sent */
 		in->n_sent = in->again = 0;
 	} else if (n > 0) {
 		append(&in->sent, &in->n_sent, &in->sent_room, bytes, n);
@@ -102,7 +106,7 @@ static void on_input(evutil_socket_t fd, short events, void *context)
 	struct stream_in *in = context;
 
 	(void)fd, (void)events;
-	if (!client_has_room(in->client)) { /* the daemon is slow: look again later */
+	if (!client_has_room(in->client)) { /* the daemon is slow: try again later */
 		event_add(in->retry, &moment);
 	} else if (in->again < in->n_sent && in->room) {
 		send_again(in);
@@ -114,7 +118,10 @@ static void on_input(evutil_socket_t fd, short events, void *context)
 
 int stream_in_start(struct stream_in *in, struct client *client, uint32_t taken, uint32_t room)
 {
-	*in = (struct stream_in){ .client = client, .fd = in->fd, .room = room, .keeps = in->keeps, .base = taken };
+	*in = (struct stream_in){
+		.client = client, .wire = in->wire, .fd = in->fd, .room = room,
+		.keeps = in->keeps, .base = taken
+	};
 	in->event = event_new(client->base, in->fd, EV_READ, on_input, in);
 	in->retry = event_new(client->base, in->fd, EV_TIMEOUT, on_input, in);
 	if (!in->event || !in->retry)
@@ -146,7 +153,7 @@ void stream_in_free(struct stream_in *in)
 	if (in->retry)
 		event_free(in->retry);
 	free(in->sent);
-	*in = (struct stream_in){ .fd = in->fd, .keeps = in->keeps };
+	*in = (struct stream_in){ .wire = in->wire, .fd = in->fd, .keeps = in->keeps };
 }
 
 void stream_in_mark(struct stream_in *in) { in->mark = in->again; }
@@ -181,14 +188,16 @@ void stream_in_again(struct stream_in *in, uint32_t taken, uint32_t room)
 	wait_for_input(in);
 }
 
-/* --- output --------------------------------------------------------------------------------------------------------- */
+/* ---- output ---- */
 
-/* What was written, or is held in memory of our own. */
+/* Returns how many bytes may be acknowledged: those that are written or, with `holds`, those that
+ * are held in this process's memory. */
 static uint32_t room_of(const struct stream_out *out)
 {
 	if (out->holds)
 		return out->n <= HELD_MAX - STREAM_WINDOW ? out->owed : 0;
-	return out->owed > out->n ? out->owed - (uint32_t)out->n : 0; /* more is there when it was held before */
+	/* `n` exceeds `owed` if output was held before */
+	return out->owed > out->n ? out->owed - (uint32_t)out->n : 0;
 }
 
 static void acknowledge(struct stream_out *out)
@@ -197,21 +206,29 @@ static void acknowledge(struct stream_out *out)
 
 	if (!room.bytes)
 		return;
-	client_send(out->client, MSG_STREAM_ROOM, VNODE_IOSRV, &room, sizeof room, NULL, 0);
+	if (out->wire)
+		out->wire->room(out, out->stream, room.bytes);
+	else
+		client_send(out->client, MSG_STREAM_ROOM, VNODE_IOSRV, &room, sizeof room, NULL, 0);
 	out->owed -= room.bytes;
 }
 
-/* The reader has gone (`vmp run -- yes | head`): tell the guest, whose writers get EPIPE, and drop the rest. */
+/* Handles the loss of the reader, as in `vmp run -- yes | head`: notifies the guest, whose writers
+ * get EPIPE, and drops the rest. */
 static void on_reader_gone(struct stream_out *out)
 {
 	struct msg_stream body = { .stream = out->stream, .eof = 1 };
 
-	client_send(out->client, MSG_STREAM, VNODE_IOSRV, &body, sizeof body, NULL, 0);
+	if (out->wire)
+		out->wire->gone(out, out->stream);
+	else
+		client_send(out->client, MSG_STREAM, VNODE_IOSRV, &body, sizeof body, NULL, 0);
 	out->broken = true;
 	out->n = out->ready = out->cut = 0;
 }
 
-/* Only a pipe, a socket or a terminal (EIO) has a reader that goes; else output is lost, and somebody must be told. */
+/* Handles a failed write.  Only a pipe, a socket or a terminal (EIO) has a reader that can go away.
+ * In all other cases output is lost, and on_failed() reports it. */
 static void on_write_error(struct stream_out *out, int error)
 {
 	static const char *const names[] = { [1] = "output", [2] = "error" };
@@ -230,8 +247,8 @@ static void written(struct stream_out *out, size_t n)
 	out->cut -= out->cut < n ? out->cut : n;
 }
 
-/* Writes at most PIPE_BUF bytes after poll() has promised room for them: the descriptor stays a blocking one, since its
- * flags are shared with other processes. */
+/* Writes at most PIPE_BUF bytes at a time, after poll() has promised room for them.  The descriptor
+ * stays a blocking one, since other processes share its flags. */
 static void on_output(evutil_socket_t fd, short events, void *context)
 {
 	struct stream_out *out = context;
@@ -265,7 +282,9 @@ static void on_output(evutil_socket_t fd, short events, void *context)
 
 int stream_out_start(struct stream_out *out, struct client *client, uint32_t stream, int fd)
 {
-	*out = (struct stream_out){ .client = client, .stream = stream, .fd = fd, .holds = out->holds };
+	*out = (struct stream_out){
+		.client = client, .stream = stream, .fd = fd, .holds = out->holds
+	};
 	out->event = event_new(client->base, fd, EV_WRITE, on_output, out);
 	return out->event ? 0 : -ENOMEM;
 }

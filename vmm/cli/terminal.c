@@ -47,14 +47,15 @@ void terminal_restore(void)
 static void on_deadly(int signal_number)
 {
 	terminal_restore();
-	raise(signal_number); /* SA_RESETHAND: the default action */
+	raise(signal_number); /* SA_RESETHAND has restored the default action */
 }
 
 bool terminal_raw(void)
 {
-	/* The polite signals go through the event loop; these would end us on the spot. */
+	/* The other signals that end a process go through the event loop.  These end it at once. */
 	static const int deadly[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGALRM, SIGXCPU };
-	struct sigaction action = { .sa_handler = on_deadly, .sa_flags = SA_RESETHAND | SA_NODEFER };
+	struct sigaction action = { .sa_handler = on_deadly,
+				    .sa_flags = SA_RESETHAND | SA_NODEFER };
 	struct termios raw;
 
 	if (!isatty(0) || tcgetattr(0, &saved))

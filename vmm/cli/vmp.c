@@ -1,4 +1,4 @@
-/* vmp.c - the command line `vmp`: reads the options and hands over to the one who does it. */
+/* vmp.c - the command `vmp`: parses the options and calls the command's function. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -6,9 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "vmm/cli/options.h"
-#include "vmm/cli/query/query.h"
 #include "vmm/cli/run/run.h"
-#include "vmm/cli/run/up.h"
 #include "vmm/cli/snapshot/save.h"
 
 #define VMP_VERSION "0.1"
@@ -21,10 +19,6 @@ static int print_help(enum verb verb)
 	return fputs(text, stdout) < 0 || fflush(stdout) ? EXIT_VMP_FAILURE : 0;
 }
 
-/* The functions of all commands, each in the file that its name leads to. */
-#define COMMAND(verb, word, machine, function, ...) int function(const struct options *);
-#include "vmm/cli/commands.def"
-#undef COMMAND
 static int (*const functions[VERB_COUNT])(const struct options *) = {
 #define COMMAND(verb, word, machine, function, ...) [VERB_##verb] = function,
 #include "vmm/cli/commands.def"
@@ -42,7 +36,8 @@ int vmp_version(const struct options *o)
 	return fflush(stdout) ? EXIT_VMP_FAILURE : 0;
 }
 
-/* A standard stream that the caller has closed must not become one of our sockets. */
+/* Opens /dev/null for standard streams that the caller has closed, so that none of our sockets gets
+ * their number. */
 static void open_missing_streams(void)
 {
 	int fd;

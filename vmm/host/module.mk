@@ -1,4 +1,7 @@
-# vmp-host: what ssh runs on other computers.
-$(eval $(call program,vmp-host,vmm/host/vmp_host.o vmm/shared/facts.o vmm/shared/presence.o \
-	vmm/shared/hostcpu.o vmm/shared/hostmem.o vmm/shared/problem.o vmm/shared/reaper.o \
+# vmp-host: what ssh runs on other computers; vmp-tunnel: what starts ssh for a confined daemon.
+$(eval $(call program,vmp-tunnel,vmm/host/vmp_tunnel.o))
+$(eval $(call unit-test,tunnel,tests/unit/tunnel.o base/beside.o))
+$(B)/tests/unit/tunnel: $(B)/vmp-tunnel
+$(eval $(call program,vmp-host,vmm/host/vmp_host.o \
+	$(patsubst %,vmm/shared/%.o,facts hostcpu hostmem presence private_folder problem reaper) \
 	base/beside.o base/log.o base/faultpoint.o base/cpufeatures.o))

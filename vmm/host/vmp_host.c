@@ -1,6 +1,7 @@
-/* vmp_host.c - vmp-host: what ssh runs on a computer that shall be a host (far.h).  It says what the computer is, starts the
- * node daemon when it is told to, and waits.  When its standard input ends, or the daemon does, it ends all that was started
- * here, and itself.  Nothing stays behind: the daemon's secret is in a file for as long as the daemon starts.
+/* vmp_host.c - vmp-host: what ssh runs on a computer that is to be a host (far.h).  It sends the
+ * facts of its computer, starts the node daemon when it is told to, and waits.  When its standard
+ * input or the daemon ends, it ends everything that was started here, and itself.  Nothing stays
+ * behind: the daemon's secret is in a file only while the daemon starts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,20 +23,21 @@
 #include "vmm/shared/reaper.h"
 
 enum {
-	SILENCE_MS = 60000, /* as long as nothing runs, vmp says every few seconds that it is there */
-	GRACE_MS = 1500,    /* for the daemon to end by itself */
+	SILENCE_MS = 60000, /* before the daemon runs, vmp sends an empty line every few seconds */
+	GRACE_MS = 1500,    /* the daemon's time to end by itself */
 	STEP_MS = 5,
 	MAX_ARGUMENTS = 64, MAX_REQUEST = 8192, MAX_PATH = 256,
 };
 
 static struct {
-	char text[MAX_REQUEST]; /* the arguments, one after the other */
+	char text[MAX_REQUEST]; /* the arguments, each with its NUL */
 	size_t bytes;
 	char *argument[MAX_ARGUMENTS + 1];
 	int n;
 	char secret_file[MAX_PATH];
 	char present[MAX_PRESENCE];
-} request;
+	int presence; /* the descriptor that holds it, or -1 */
+} request = { .presence = -1 };
 
 static void refuse(const char *why) __attribute__((noreturn));
 static void refuse(const char *why)
@@ -45,13 +47,14 @@ static void refuse(const char *why)
 	exit(EXIT_VMP_FAILURE);
 }
 
-/* --- what this computer is ------------------------------------------------------------------------------------------ */
+/* ---- the facts of this computer ---- */
 
 /* (TRICKS: port-comes-back) */
 static void say_what_it_is(void)
 {
 	struct host_facts facts = { .processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN) };
-	const char *connection = getenv("SSH_CONNECTION"); /* their address and port, ours and port */
+	/* client's address and port, then ours */
+	const char *connection = getenv("SSH_CONNECTION");
 	char line[512];
 	struct problem p;
 
@@ -66,13 +69,16 @@ static void say_what_it_is(void)
 	fflush(stdout);
 }
 
-/* --- what it shall run ---------------------------------------------------------------------------------------------- */
+/* ---- the request ---- */
 
 static const char *secret_folder(void)
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 
-	return runtime && *runtime == '/' && strlen(runtime) < MAX_PATH - 32 && !access(runtime, W_OK) ? runtime : "/tmp";
+	return runtime && *runtime == '/' && strlen(runtime) < MAX_PATH - 32 &&
+			       !access(runtime, W_OK)
+		       ? runtime
+		       : "/tmp";
 }
 
 static void keep_secret(const char *hex)
@@ -84,7 +90,8 @@ static void keep_secret(const char *hex)
 
 	for (; n < sizeof secret && sscanf(hex + 2 * n, "%2x", &byte) == 1; n++)
 		secret[n] = (unsigned char)byte;
-	snprintf(request.secret_file, sizeof request.secret_file, "%s/vmp-secret.XXXXXX", secret_folder());
+	snprintf(request.secret_file, sizeof request.secret_file, "%s/vmp-secret.XXXXXX",
+		 secret_folder());
 	fd = mkostemp(request.secret_file, O_CLOEXEC);
 	if (fd < 0 || write(fd, secret, n) != (ssize_t)n || close(fd))
 		refuse("cannot write a file to /tmp");
@@ -107,7 +114,7 @@ static void add_argument(const char *text)
 	request.bytes += n;
 }
 
-/* True: all is said. */
+/* Takes a line of the request.  Returns true for the last one. */
 static bool take_line(const char *line)
 {
 	if (!strncmp(line, "arg ", 4))
@@ -115,13 +122,15 @@ static bool take_line(const char *line)
 	else if (!strncmp(line, "secret ", 7))
 		keep_secret(line + 7);
 	else if (!strncmp(line, "present ", 8)) {
-		snprintf(request.present, sizeof request.present, "%.*s", MAX_PRESENCE - 1, line + 8);
-		presence_hold(request.present); /* to the end of this process */
+		snprintf(request.present, sizeof request.present, "%.*s", MAX_PRESENCE - 1,
+			 line + 8);
+		/* held until this process ends */
+		request.presence = presence_hold(request.present);
 	}
 	return !strcmp(line, "go");
 }
 
-/* To the line "go". False: nobody is there any more. */
+/* Reads the request up to the line "go".  Returns false if vmp is gone. */
 static bool read_request(void)
 {
 	static char line[1024];
@@ -143,7 +152,7 @@ static bool read_request(void)
 	}
 }
 
-/* --- running -------------------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static pid_t start_node(void)
 {
@@ -153,6 +162,10 @@ static pid_t start_node(void)
 
 	add_argument("--secret");
 	add_argument(request.secret_file);
+	if (request.presence >= 0 && request.present[0]) {
+		add_argument("--present");
+		add_argument(request.present);
+	}
 	if (beside_path("vmp-node", path, sizeof path))
 		refuse("the path of vmp's programs is too long");
 	pid = fork();
@@ -167,18 +180,19 @@ static pid_t start_node(void)
 	_exit(EXIT_VMP_FAILURE);
 }
 
-/* Its exit status, or 128 and its signal; said on the way out. */
+/* Reports how the daemon ended.  Returns its exit status, or 128 and its signal. */
 static int say_how_it_ended(int status)
 {
 	if (WIFSIGNALED(status))
-		printf("ended died of signal %d (%s)\n", WTERMSIG(status), strsignal(WTERMSIG(status)));
+		printf("ended died of signal %d (%s)\n", WTERMSIG(status),
+		       strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status))
 		printf("ended with status %d; try --log FILE\n", WEXITSTATUS(status));
 	fflush(stdout);
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* -1: it runs. */
+/* Returns -1 while the daemon runs; otherwise its status, as say_how_it_ended(). */
 static int look_at(pid_t node)
 {
 	int status;
@@ -190,7 +204,8 @@ static int look_at(pid_t node)
 	return -1;
 }
 
-/* What is said while the daemon runs. False: nobody is there any more. (TRICKS: stdin-is-life) */
+/* Takes a byte of what vmp sends while the daemon runs.  Returns false if vmp is gone.
+ * (TRICKS: stdin-is-life) */
 static bool hear(void)
 {
 	static char line[16];
@@ -204,13 +219,15 @@ static bool hear(void)
 	if (c == '\n') {
 		line[n - 1] = 0;
 		n = 0;
-		if (!strcmp(line, "over"))
-			presence_tell(request.present);
+		if (!strcmp(line, "over")) {
+			puts(presence_tell(request.present) ? "told" : "alone");
+			fflush(stdout);
+		}
 	}
 	return true;
 }
 
-/* And what it has said last. */
+/* Takes what has arrived and was not read yet. */
 static void hear_all(void)
 {
 	struct pollfd input = { .fd = 0, .events = POLLIN };
@@ -219,17 +236,20 @@ static void hear_all(void)
 		;
 }
 
-/* Until the daemon has ended, or nobody is there any more; then it has a moment to end in order. */
+/* Waits until the daemon has ended or vmp is gone.  In the second case the daemon gets GRACE_MS to
+ * end in order.  Returns the exit status. */
 static int wait_for(pid_t node, int signals)
 {
-	struct pollfd polled[2] = { { .fd = 0, .events = POLLIN }, { .fd = signals, .events = POLLIN } };
+	struct pollfd polled[2] = { { .fd = 0, .events = POLLIN },
+				    { .fd = signals, .events = POLLIN } };
 	struct signalfd_siginfo info;
 	int result = -1;
 
 	while ((result = look_at(node)) < 0) {
 		if (poll(polled, 2, -1) < 0 && errno != EINTR)
 			break;
-		if (polled[1].revents && read(signals, &info, sizeof info) == sizeof info && info.ssi_signo != SIGCHLD)
+		if (polled[1].revents && read(signals, &info, sizeof info) == sizeof info &&
+		    info.ssi_signo != SIGCHLD)
 			break;
 		if (polled[0].revents && !hear())
 			break;
@@ -238,7 +258,8 @@ static int wait_for(pid_t node, int signals)
 	if (result >= 0)
 		return result;
 	kill(node, SIGTERM);
-	for (unsigned waited = 0; waited < GRACE_MS && (result = look_at(node)) < 0; waited += STEP_MS)
+	for (unsigned waited = 0; waited < GRACE_MS && (result = look_at(node)) < 0;
+	     waited += STEP_MS)
 		reaper_sleep_ms(STEP_MS);
 	return result < 0 ? EXIT_VMP_FAILURE : result;
 }
@@ -268,6 +289,7 @@ int main(void)
 		refuse("it cannot start a process");
 	result = wait_for(node, signals);
 	reaper_end_all(0);
+	presence_release(request.presence, request.present);
 	forget_secret();
 	return result;
 }

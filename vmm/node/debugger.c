@@ -3,18 +3,16 @@
 
 #include <errno.h>
 #include "base/log.h"
-#include "vmm/node/cut/freeze.h"
+#include "vmm/node/agenda.h"
 
-static bool attached; /* node 0 */
-
-bool debug_holds(void)
+bool debug_holds(const struct node *node)
 {
-	return attached;
+	return node->debugged;
 }
 
 void debug_hold_all(struct node *node)
 {
-	attached = true;
+	node->debugged = true;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
 		struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP };
 
@@ -24,12 +22,13 @@ void debug_hold_all(struct node *node)
 
 static void attach(struct node *node, struct msg_debug *body)
 {
-	struct msg_header header = packet_header(MSG_DEBUG_ANSWER, VNODE_CLI, node->o.node, sizeof *body);
+	struct msg_header header = packet_header(MSG_DEBUG_ANSWER, VNODE_CLI, node->o.node,
+						 sizeof *body);
 
-	if (!node->running || freeze_holds(node) || moves_under_way(node))
-		body->error = EAGAIN;
+	if (agenda_may(node, AGENDA_DEBUGGER))
+		node->debugged = true;
 	else
-		attached = true;
+		body->error = EAGAIN;
 	clients_send_run(node, &header, body);
 }
 
@@ -38,12 +37,14 @@ void debug_on_client(struct node *node, const struct message *m, const struct ms
 	struct message readdressed = *m;
 	struct msg_debug request = *body;
 
-	if (node->client[m->from].kind != CLIENT_KIND_RUN || request.cpu >= node->o.machine.cpus || request.op >= DEBUG_OPS) {
-		log_warn("a command line sent a debugger's request %u for CPU %u: dropped", request.op, request.cpu);
+	if (node->client[m->from].kind != CLIENT_KIND_RUN || request.cpu >= node->o.machine.cpus ||
+	    request.op >= DEBUG_OPS) {
+		log_warn("a command line sent a debugger's request %u for CPU %u: dropped",
+			 request.op, request.cpu);
 	} else if (request.op == DEBUG_ATTACH) {
 		attach(node, &request);
 	} else if (request.op == DEBUG_DETACH) {
-		attached = false;
+		node->debugged = false;
 	} else {
 		readdressed.header.to = VNODE_CPU(request.cpu);
 		net_forward(node->net, &readdressed);

@@ -7,17 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is no part of the machine's description (base/machine.def). */
-enum { OPT_DIR = 1, OPT_NODE, OPT_LOG_FD, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE, OPT_JOIN, OPT_CLUSTER, OPT_SECRET, OPT_PHOENIX,
-       OPT_PLACE, OPT_FEATURES };
+/* Options that are not part of the machine's description (base/machine.def). */
+enum { OPT_DIR = 1, OPT_NODE, OPT_LOG_FD, OPT_KERNEL, OPT_INITRD, OPT_CMDLINE, OPT_JOIN,
+       OPT_CLUSTER, OPT_SECRET, OPT_PRESENT, OPT_PHOENIX, OPT_PLACE, OPT_FEATURES };
 
 static const struct option table[] = {
-	{ "dir", required_argument, NULL, OPT_DIR },	     { "node", required_argument, NULL, OPT_NODE },
-	{ "log-fd", required_argument, NULL, OPT_LOG_FD },   { "kernel", required_argument, NULL, OPT_KERNEL },
-	{ "initrd", required_argument, NULL, OPT_INITRD },   { "cmdline", required_argument, NULL, OPT_CMDLINE },
-	{ "join", required_argument, NULL, OPT_JOIN },	     { "cluster", required_argument, NULL, OPT_CLUSTER },
-	{ "secret", required_argument, NULL, OPT_SECRET },   { "phoenix", required_argument, NULL, OPT_PHOENIX },
-	{ "place", required_argument, NULL, OPT_PLACE },     { "features", required_argument, NULL, OPT_FEATURES },
+	{ "dir", required_argument, NULL, OPT_DIR },
+	{ "node", required_argument, NULL, OPT_NODE },
+	{ "log-fd", required_argument, NULL, OPT_LOG_FD },
+	{ "kernel", required_argument, NULL, OPT_KERNEL },
+	{ "initrd", required_argument, NULL, OPT_INITRD },
+	{ "cmdline", required_argument, NULL, OPT_CMDLINE },
+	{ "join", required_argument, NULL, OPT_JOIN },
+	{ "cluster", required_argument, NULL, OPT_CLUSTER },
+	{ "secret", required_argument, NULL, OPT_SECRET },
+	{ "present", required_argument, NULL, OPT_PRESENT },
+	{ "phoenix", required_argument, NULL, OPT_PHOENIX },
+	{ "place", required_argument, NULL, OPT_PLACE },
+	{ "features", required_argument, NULL, OPT_FEATURES },
 	{ 0 },
 };
 
@@ -34,7 +41,7 @@ static int number(const char *text, unsigned least, unsigned most, unsigned *out
 	return 0;
 }
 
-/* "0,1,1": the hosts where processors 0, 1 and 2 begin. */
+/* Parses "0,1,1": the hosts where processors 0, 1 and 2 begin. */
 static int places(struct node_options *o, const char *argument)
 {
 	for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++) {
@@ -76,6 +83,7 @@ static int take(struct node_options *o, int option, const char *argument)
 	case OPT_JOIN: return number(argument, 1, UINT32_MAX, &o->join);
 	case OPT_CLUSTER: o->cluster = argument; return 0;
 	case OPT_SECRET: o->secret = argument; return 0;
+	case OPT_PRESENT: o->present = argument; return 0;
 	case OPT_PHOENIX:
 		if (o->n_phoenix == MAX_PHOENIX)
 			return -EINVAL;
@@ -93,7 +101,8 @@ int node_options_parse(struct node_options *o, int argc, char **argv, char *why,
 
 	*o = (struct node_options){ .log_fd = 2, .node = MAX_NODES };
 	machine_defaults(&o->machine);
-	if (machine_take_words(&o->machine, MACHINE_NODE | MACHINE_NODE0, &argc, argv, why, why_bytes))
+	if (machine_take_words(&o->machine, MACHINE_NODE | MACHINE_NODE0, &argc, argv, why,
+			       why_bytes))
 		return -EINVAL;
 	cpufeatures_look(&o->features);
 	optind = 0;
@@ -103,16 +112,19 @@ int node_options_parse(struct node_options *o, int argc, char **argv, char *why,
 			if (option == '?')
 				snprintf(why, why_bytes, "unknown option %s", argv[optind - 1]);
 			else
-				snprintf(why, why_bytes, "--%s %s is not possible", table[which].name, optarg);
+				snprintf(why, why_bytes, "--%s %s is not possible",
+					 table[which].name, optarg);
 			return -EINVAL;
 		}
 	if (optind < argc)
 		snprintf(why, why_bytes, "unexpected argument %s", argv[optind]);
 	else if ((!o->dir && !o->secret) || !o->machine.hosts || !o->machine.cpus ||
 		 o->node >= (o->join ? MAX_NODES : o->machine.hosts))
-		snprintf(why, why_bytes, "needs --dir or --secret, --node below --hosts, and --cpus");
+		snprintf(why, why_bytes,
+			 "needs --dir or --secret, --node below --hosts, and --cpus");
 	else if (o->machine.hosts > o->machine.cpus && !o->n_places)
-		snprintf(why, why_bytes, "more hosts (%u) than CPUs (%u)", o->machine.hosts, o->machine.cpus);
+		snprintf(why, why_bytes, "more hosts (%u) than CPUs (%u)", o->machine.hosts,
+			 o->machine.cpus);
 	else if (o->node == 0 && !o->dir)
 		snprintf(why, why_bytes, "node 0 needs --dir");
 	else if (o->join & 1u << o->node)

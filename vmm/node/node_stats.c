@@ -1,4 +1,5 @@
-/* node_stats.c - what a node counted: for --stats (STATS), `vmp pages` (PAGES) and the log at the end. */
+/* node_stats.c - a node's counters: for --stats (STATS), `vmp pages` (PAGES) and the log at the
+ * end. */
 #include "vmm/node/node.h"
 
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static void count_traffic(const struct node *node, struct node_stats *s)
 	}
 }
 
-/* What the host has really given: pages that are not here are holes. */
+/* Returns the memory that the host has allocated: pages that are not here are holes. */
 static uint64_t ram_bytes(const struct node *node)
 {
 	struct stat st;
@@ -32,7 +33,9 @@ static uint64_t ram_bytes(const struct node *node)
 
 static void fill_node_stats(const struct node *node, struct node_stats *s)
 {
-	*s = (struct node_stats){ .node = node->o.node, .user_monotonic_ns = node->user_ns, .ram_bytes = ram_bytes(node) };
+	*s = (struct node_stats){ .node = node->o.node,
+				  .user_monotonic_ns = node->user_ns,
+				  .ram_bytes = ram_bytes(node) };
 	if (node->dsm) {
 		const struct dsm_stats *dsm = dsm_stats(node->dsm);
 
@@ -84,19 +87,21 @@ void node_stats_send(struct node *node, uint32_t seq)
 
 static int hotter(const void *a, const void *b)
 {
-	uint32_t x = ((const struct page_heat *)a)->faults, y = ((const struct page_heat *)b)->faults;
+	uint32_t x = ((const struct page_heat *)a)->faults,
+		 y = ((const struct page_heat *)b)->faults;
 
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* The hottest pages in one message. Counting twice over all pages is cheaper than sorting them: 65,536 words. */
+/* Sends the hottest pages in one message.  Counting over all 65,536 pages twice is cheaper than
+ * sorting them. */
 void node_pages_send(struct node *node, uint32_t seq)
 {
 	enum { MOST = MAX_MSG_PAYLOAD / sizeof(struct page_heat), LEVELS = 33 };
 	static struct page_heat heat[MOST];
 	_Atomic uint32_t *faults = hostshm_page_faults(node->shm);
 	struct msg_pages body = { .node = node->o.node, .seq = seq };
-	uint32_t at_least[LEVELS] = { 0 }; /* pages whose count has so many bits */
+	uint32_t at_least[LEVELS] = { 0 }; /* number of pages whose count has so many bits */
 	unsigned level = LEVELS, n = 0, total = 0;
 
 	for (gfn_t gfn = 0; gfn < node->ram_pages; gfn++)
@@ -107,7 +112,7 @@ void node_pages_send(struct node *node, uint32_t seq)
 	for (gfn_t gfn = 0; gfn < node->ram_pages && n < MOST; gfn++)
 		if (faults[gfn] && 32 - (unsigned)__builtin_clz(faults[gfn]) >= level)
 			heat[n++] = (struct page_heat){ .gfn = gfn, .faults = faults[gfn] };
-	/* The level below did not fit as a whole: fill up with pages of it. */
+	/* The next lower level does not fit as a whole: fill up with some of its pages. */
 	for (gfn_t gfn = 0; gfn < node->ram_pages && n < MOST && level > 1; gfn++)
 		if (faults[gfn] && 32 - (unsigned)__builtin_clz(faults[gfn]) == level - 1)
 			heat[n++] = (struct page_heat){ .gfn = gfn, .faults = faults[gfn] };
@@ -118,8 +123,9 @@ void node_pages_send(struct node *node, uint32_t seq)
 static void log_type(unsigned peer, unsigned type, const struct net_counts *counts)
 {
 	if (counts->sent[type].messages || counts->received[type].messages)
-		log_info("host %u, %s: sent %llu (%llu bytes), received %llu (%llu bytes)", peer, wire_type_name(type),
-			 (unsigned long long)counts->sent[type].messages, (unsigned long long)counts->sent[type].bytes,
+		log_info("host %u, %s: sent %llu (%llu bytes), received %llu (%llu bytes)", peer,
+			 wire_type_name(type), (unsigned long long)counts->sent[type].messages,
+			 (unsigned long long)counts->sent[type].bytes,
 			 (unsigned long long)counts->received[type].messages,
 			 (unsigned long long)counts->received[type].bytes);
 }

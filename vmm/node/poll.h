@@ -1,8 +1,9 @@
-/* poll.h - the daemon's event loop.  It sleeps until something happens, as any does; but while its own CPUs wait for pages it looks
- * again and again, for a while.
+/* poll.h - the daemon's event loop.  It sleeps until an event arrives.  While its own CPUs wait
+ * for pages it polls instead, for a limited time.
  *
- * To be woken is what a page costs: 20 to 50 us at each end, against 15 for a round trip between two that look.  The processor of a
- * CPU that waits has nothing else to do; every other one has.  (TRICKS: poll-where-nothing-runs)
+ * Most of a page's price is waking up: 20 to 50 us at each end, against 15 for a round trip
+ * between two daemons that poll.  The processor of a waiting CPU is otherwise idle; every other
+ * processor is in use.  (TRICKS: poll-where-nothing-runs)
  */
 #ifndef VMM_NODE_POLL_H
 #define VMM_NODE_POLL_H
@@ -11,13 +12,18 @@
 
 struct node;
 
-enum { POLL_US = 300 }; /* so long after the last page message, or the last request of a CPU: most answers have come by then */
+/* so long after the last page message, or the last request of a CPU: most answers have come by
+ * then */
+enum { POLL_US = 300 };
 
 /* What there is to gain, and who else could use the processor on which the daemon runs. */
 struct poll_view {
 	bool awaited;	 /* some CPU of this host waits for a page, wherever */
-	unsigned halted; /* CPUs on this processor that have nothing to do: what comes for another host is served sooner */
-	unsigned busy;	 /* CPUs on this processor that neither wait nor are halted, of this host or another one */
+	/* CPUs on this processor that have nothing to do: what comes for another host is served
+	 * sooner */
+	unsigned halted;
+	/* CPUs on this processor that neither wait nor are halted, of this host or another one */
+	unsigned busy;
 	uint64_t quiet_ns; /* since the last page message or request */
 };
 

@@ -1,4 +1,5 @@
-/* stages.c - the start of a machine, stage by stage (node.h has the order): who is ready, and what happens then. */
+/* stages.c - the start of a machine, stage by stage (node.h has the order): who is ready, and what
+ * happens then. */
 #include "vmm/node/node.h"
 
 #include "base/guest_abi.h"
@@ -35,14 +36,18 @@ static bool all_ready(const struct node *node, enum ready_stage stage)
 static void start_machine(struct node *node)
 {
 	struct msg_machine_start start = {
-		.start_monotonic_ns = node_now_ns() - node->clock_ns, .entry = node->preloaded.entry, .boot_params = VMP_BOOT_PARAMS_GPA,
+		.start_monotonic_ns = node_now_ns() - node->clock_ns,
+		.entry = node->preloaded.entry,
+		.boot_params = VMP_BOOT_PARAMS_GPA,
 		.ranges = node->preloaded.count,
 	};
 
 	node->started = true;
-	log_info("all hosts are ready after %llu ms", (unsigned long long)((node_now_ns() - node->boot_ns) / 1000000));
+	log_info("all hosts are ready after %llu ms",
+		 (unsigned long long)((node_now_ns() - node->boot_ns) / 1000000));
 	for (unsigned peer = 0; peer < node->o.machine.hosts; peer++)
-		net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_START, &start, sizeof start, node->preloaded.range,
+		net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_START, &start, sizeof start,
+			 node->preloaded.range,
 			 node->preloaded.count * sizeof node->preloaded.range[0]);
 }
 
@@ -50,12 +55,14 @@ void node_check_ready(struct node *node)
 {
 	if (node->ending)
 		return;
-	if (!node->told_ready && overlay_complete(node) && children_ready(node) && clock_known(node)) {
+	if (!node->told_ready && overlay_complete(node) && children_ready(node) &&
+	    clock_known(node)) {
 		node->told_ready = true;
 		log_debug("ready");
 		tell_ready(node, READY_CONNECTED);
 	}
-	if (node->o.node != 0 || node->started || !all_ready(node, READY_CONNECTED) || !clients_have_run(node))
+	if (node->o.node != 0 || node->started || !all_ready(node, READY_CONNECTED) ||
+	    !clients_have_run(node))
 		return;
 	if (node->o.machine.restore && !node->preloaded.count)
 		restore_begin(node);
@@ -93,20 +100,25 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 	}
 }
 
-void node_on_start(struct node *node, const struct msg_machine_start *start, const struct page_range *ranges)
+void node_on_start(struct node *node, const struct msg_machine_start *start,
+		   const struct page_range *ranges)
 {
 	hostpart_on_start(node);
 	node->start_ns = start->start_monotonic_ns;
 	clock_begin(node, node->start_ns);
-	node->shm->host_tsc_khz = start->host_tsc_khz && !node->o.cluster ? start->host_tsc_khz : tsc_khz_since(&node->boot_tsc);
-	/* The counters of several computers have nothing to do with each other. */
+	node->shm->host_tsc_khz = start->host_tsc_khz && !node->o.cluster
+					  ? start->host_tsc_khz
+					  : tsc_khz_since(&node->boot_tsc);
+	/* Counters of different computers are not comparable. */
 	node->shm->tsc_khz = !node->o.cluster && tsc_trusted() ? node->shm->host_tsc_khz : 0;
 	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
 		const struct page_range *range = &ranges[i];
 
-		if (range->first_gfn > node->ram_pages || range->count > node->ram_pages - range->first_gfn ||
+		if (range->first_gfn > node->ram_pages ||
+		    range->count > node->ram_pages - range->first_gfn ||
 		    range->owner >= node->o.machine.hosts) {
-			node_end(node, END_FAILURE, 0, "the preloaded pages lie outside RAM; this is a bug in vmp");
+			node_end(node, END_FAILURE, 0, "the preloaded pages lie outside RAM; this "
+				 "is a bug in vmp");
 			return;
 		}
 		if (range->owner == node->o.node)

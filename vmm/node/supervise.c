@@ -1,11 +1,14 @@
 /* supervise.c - the children of a node daemon, and the end of the machine.
  *
- * Whatever dies, ends the machine (but for the monitors of a CPU's move: handover.c); what differs is only the line that
- * names it.  A child that dies has often said why
- * before: its socket is read to the end before its death is judged.  The rest is one state: `ending`.  It is entered once,
- * kills every child, and the loop is left when the last one is reaped, or at the latest at the deadline.
+ * The death of any child ends the machine, except that of a monitor in a CPU's move (handover.c).
+ * Only the line that names it differs.  A child that dies has often said why before; so its socket
+ * is read to the end before its death is judged.  The rest is one state: `ending`.  It is entered
+ * once, and kills every child.  The loop ends when the last child is reaped, or at the deadline.
  */
 #include "vmm/node/node.h"
+#include "vmm/node/pages/pagetrace.h"
+#include "vmm/node/pages/wants.h"
+#include "vmm/shared/presence.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -27,20 +30,23 @@
 #include "vmm/node/wire/conn.h"
 
 enum {
-	MAX_ARGUMENTS = 14 + 2 * MACHINE_ROWS,
-	IOSRV_GRACE_MS = 300,	/* between SIGTERM and SIGKILL: the disk image is closed in order */
+	MAX_ARGUMENTS = 14 + MACHINE_WORDS,
+	/* between SIGTERM and SIGKILL, so that the disk image is closed in order */
+	IOSRV_GRACE_MS = 300,
 	END_LIMIT_MS = 800,	/* `vmp run` kills what is left after a second */
-	END_ANSWER_MS = 2000,	/* a daemon waits so long for node 0 to spread the word */
-	END_ORPHAN_MS = 400,	/* the same, when who has started it is gone */
-	CLIENT_LIMIT_MS = 3000, /* node 0 failed before `vmp run` was connected: it waits so long to tell it */
+	END_ANSWER_MS = 2000,	/* how long a daemon waits for node 0 to tell all */
+	END_ORPHAN_MS = 400,	/* the same, if the process that started it is gone */
+	/* how long node 0 waits to report a failure from before `vmp run` was connected */
+	CLIENT_LIMIT_MS = 3000,
 	END_STEP_MS = 20,
 };
 
-/* --- children ------------------------------------------------------------------------------------------------------- */
+/* ---- children ---- */
 
-/* In the child: nothing that may fail quietly. Descriptors in `keep` stay open, all others close on exec. */
-static void become_child(const struct node *node, char *program, char **arguments, const int *keep, unsigned n_keep,
-			 pid_t parent)
+/* Runs in the child; nothing here may fail silently.  Descriptors in `keep` stay open, all others
+ * close on exec. */
+static void become_child(const struct node *node, char *program, char **arguments, const int *keep,
+			 unsigned n_keep, pid_t parent)
 {
 	sigset_t none;
 	int null = open("/dev/null", O_RDWR);
@@ -52,8 +58,10 @@ static void become_child(const struct node *node, char *program, char **argument
 	if (getppid() != parent)
 		_exit(EXIT_VMP_FAILURE);
 	processors_child(node);
-	/* What a child writes to its standard streams (a sanitizer's report, say) belongs in the log. */
-	if (null < 0 || dup2(null, 0) < 0 || dup2(node->o.log_fd, 1) < 0 || dup2(node->o.log_fd, 2) < 0)
+	/* Whatever a child writes to its standard streams, a sanitizer's report for example,
+	 * belongs in the log. */
+	if (null < 0 || dup2(null, 0) < 0 || dup2(node->o.log_fd, 1) < 0 ||
+	    dup2(node->o.log_fd, 2) < 0)
 		_exit(EXIT_VMP_FAILURE);
 	for (unsigned i = 0; i < n_keep; i++)
 		fcntl(keep[i], F_SETFD, 0);
@@ -62,9 +70,11 @@ static void become_child(const struct node *node, char *program, char **argument
 	_exit(EXIT_VMP_FAILURE);
 }
 
-/* 0, or -errno with the reason in `why`. Owns `ours`, our end of its socket. */
-static int start_child(struct node *node, struct child *child, const char *program, char **arguments, const int *keep,
-		       unsigned n_keep, int ours, const struct conn_handler *handler, char *why, size_t why_bytes)
+/* Starts a child.  Takes ownership of `ours`, this end of its socket.  Returns 0, or -errno with
+ * the reason in `why`. */
+static int start_child(struct node *node, struct child *child, const char *program,
+		       char **arguments, const int *keep, unsigned n_keep, int ours,
+		       const struct conn_handler *handler, char *why, size_t why_bytes)
 {
 	char path[4096];
 	pid_t parent = getpid();
@@ -75,7 +85,8 @@ static int start_child(struct node *node, struct child *child, const char *progr
 	arguments[0] = path;
 	if (access(path, X_OK)) {
 		error = -errno;
-		snprintf(why, why_bytes, "cannot run %s: %s; build it with make", path, strerror(errno));
+		snprintf(why, why_bytes, "cannot run %s: %s; build it with make", path,
+			 strerror(errno));
 		close(ours);
 		return error;
 	}
@@ -85,7 +96,8 @@ static int start_child(struct node *node, struct child *child, const char *progr
 	if (child->pid < 0) {
 		error = -errno;
 		child->pid = 0;
-		snprintf(why, why_bytes, "cannot start the %s: %s; too many processes?", child->name, strerror(errno));
+		snprintf(why, why_bytes, "cannot start the %s: %s; too many processes?",
+			 child->name, strerror(errno));
 		close(ours);
 		return error;
 	}
@@ -100,7 +112,7 @@ static void make_pair(int sockets[2])
 		die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
 }
 
-/* The machine's description behind the first `n` arguments. */
+/* Appends the machine's description to the first `n` arguments. */
 static void add_words(char *arguments[], int n, const struct machine_words *words)
 {
 	for (unsigned i = 0; i < words->n; i++)
@@ -110,28 +122,32 @@ static void add_words(char *arguments[], int n, const struct machine_words *word
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
 {
 	struct child *child = &node->monitor[cpu];
-	char number[6][16];
+	char number[7][16];
 	int sockets[2], error;
 
 	make_pair(sockets);
-	const int fds[] = { sockets[1], node->ram_fd, node->shm_fd, node->cpus_fd, node->o.log_fd };
+	const int fds[] = { sockets[1],	   node->ram_fd,     node->shm_fd,
+			    node->cpus_fd, wants_bell(node), node->o.log_fd };
 
 	child->role = CHILD_MONITOR;
 	child->cpu = cpu;
 	child->last_words[0] = 0;
 	child->processor = 0;
-	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu, node->o.node);
+	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu,
+		 node->o.node);
 	snprintf(number[0], sizeof number[0], "%u", cpu);
-	for (int i = 0; i < 5; i++)
+	for (int i = 0; i < 6; i++)
 		snprintf(number[i + 1], sizeof number[i + 1], "%d", fds[i]);
-	char *arguments[MAX_ARGUMENTS] = { NULL, "--cpu", number[0], "--socket", number[1], "--ram-fd", number[2],
-					   "--shm-fd", number[3], "--cpus-fd", number[4], "--log-fd", number[5] };
+	char *arguments[MAX_ARGUMENTS] = { NULL,      "--cpu",	   number[0], "--socket",
+					   number[1], "--ram-fd",  number[2], "--shm-fd",
+					   number[3], "--cpus-fd", number[4], "--bell-fd",
+					   number[5], "--log-fd",  number[6] };
 	struct machine_words described;
 
 	machine_words(&node->o.machine, MACHINE_MONITOR, &described);
-	add_words(arguments, 13, &described);
-	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_monitor_handler, why,
-			    why_bytes);
+	add_words(arguments, 15, &described);
+	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0],
+			    &route_monitor_handler, why, why_bytes);
 	close(sockets[1]);
 	if (!error)
 		processors_settle(node);
@@ -155,8 +171,8 @@ static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 
 	machine_words(&node->o.machine, MACHINE_IOSRV, &described);
 	add_words(arguments, 3, &described);
-	error = start_child(node, child, "vmp-iosrv", arguments, fds, ARRAY_LEN(fds), sockets[0], &route_iosrv_handler, why,
-			    why_bytes);
+	error = start_child(node, child, "vmp-iosrv", arguments, fds, ARRAY_LEN(fds), sockets[0],
+			    &route_iosrv_handler, why, why_bytes);
 	close(sockets[1]);
 	return error;
 }
@@ -206,19 +222,22 @@ static void judge_death(struct node *node, struct child *child, int status)
 	char how[sizeof child->last_words + 16];
 
 	child->pid = 0;
-	/* Its last words first: they may say more than its exit status. */
+	/* Read its last messages first: they may say more than its exit status. */
 	if (child->conn)
 		conn_drain(child->conn);
-	if (node->ending || (was_spare && child->part == PART_RUNS && !child->ready)) /* its last word released it */
+	/* its last message released it */
+	if (node->ending || (was_spare && child->part == PART_RUNS && !child->ready))
 		return;
 	if (child->last_words[0])
 		snprintf(how, sizeof how, "ended (%s)", child->last_words);
 	else if (WIFSIGNALED(status))
-		snprintf(how, sizeof how, "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
-			 killed_why(WTERMSIG(status)));
+		snprintf(how, sizeof how, "was killed by signal %d (%s)%s", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)), killed_why(WTERMSIG(status)));
 	else
-		snprintf(how, sizeof how, "ended unexpectedly with status %d%s", WEXITSTATUS(status),
-			 WEXITSTATUS(status) == EXIT_VMP_FAILURE ? "; its log (--log FILE) says why" : "");
+		snprintf(how, sizeof how, "ended unexpectedly with status %d%s",
+			 WEXITSTATUS(status),
+			 WEXITSTATUS(status) == EXIT_VMP_FAILURE ? "; its log (--log FILE) says why"
+								 : "");
 	if (child->part == PART_RUNS)
 		node_end(node, END_PART_DIED, 0, "the %s %s", child->name, how);
 	else
@@ -243,7 +262,7 @@ static void on_sigchld(evutil_socket_t signal_number, short what, void *arg)
 		supervise_proceed(node);
 }
 
-/* --- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static unsigned children_left(const struct node *node)
 {
@@ -254,7 +273,7 @@ static unsigned children_left(const struct node *node)
 	return left;
 }
 
-/* Called whenever something that the end waits for may have happened, and every END_STEP_MS. */
+/* Called every END_STEP_MS, and whenever something may have happened that the end waits for. */
 void supervise_proceed(struct node *node)
 {
 	uint64_t now = node_now_ns();
@@ -283,35 +302,51 @@ void node_end_here(struct node *node)
 	node->end_deadline_ns = node_now_ns() + END_LIMIT_MS * 1000000ull;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		supervise_kill(&node->monitor[cpu]);
-	/* The console's last bytes are in its socket already: it sends them before it answers the CPU. */
+	/* The console's last bytes are in its socket already: the I/O server sends them before it
+	 * answers the CPU. */
 	if (node->iosrv.conn)
 		conn_drain(node->iosrv.conn);
 	send_signal(&node->iosrv, SIGTERM);
 	if (node->o.machine.report) {
 		node_stats_send(node, 0);
 		node_pages_send(node, 0);
+		trace_send(node);
 	}
 	event_active(node->end_timer, EV_TIMEOUT, 0);
 }
 
-/* Node 0: the first reason wins; clients hear it before any daemon's death can reach them. */
-static void end_machine(struct node *node, const struct msg_machine_end *end, const char *line, unsigned line_bytes)
+/* A standby on this computer whose connection to the owner broke must not bring the machine back.
+ * If a part has died, the owner may be about to do that itself.  (TRICKS: neighbour-tells) */
+void node_end_ordered(struct node *node, const struct msg_machine_end *end)
+{
+	if (node->o.present && end->reason != END_PART_DIED)
+		presence_tell(node->o.present);
+	node_end_here(node);
+}
+
+/* Node 0: ends the machine for the first reason.  Clients get it before any daemon's death can
+ * reach them. */
+static void end_machine(struct node *node, const struct msg_machine_end *end, const char *line,
+			unsigned line_bytes)
 {
 	if (node->ending)
 		return;
 	node->end = *end;
 	snprintf(node->end_line, sizeof node->end_line, "%.*s", (int)line_bytes, line);
 	log_info("the machine ends: %s", node->end_line[0] ? node->end_line : "(no line)");
-	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line, strlen(node->end_line));
+	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line,
+			 strlen(node->end_line));
 	node_end_here(node);
-	node->end_told |= clients_have_run(node) && !node->o.machine.report; /* with a report `vmp run` goes when it has all hosts' */
+	/* with a report, `vmp run` leaves when it has those of all hosts */
+	node->end_told |= clients_have_run(node) && !node->o.machine.report;
 	for (unsigned peer = 1; peer < MAX_NODES; peer++)
 		if (node_has_host(node, peer) || hosts_joins(node, peer))
-			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end, node->end_line,
-				 strlen(node->end_line));
+			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end,
+				 node->end_line, strlen(node->end_line));
 }
 
-void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line, unsigned line_bytes)
+void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line,
+		      unsigned line_bytes)
 {
 	const struct timeval patience = { END_ANSWER_MS / 1000, 0 };
 
@@ -323,9 +358,10 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 		end_machine(node, end, line, line_bytes);
 		return;
 	}
-	log_info("host %u has a reason to end the machine: %.*s", node->o.node, (int)line_bytes, line);
+	log_info("host %u has a reason to end the machine: %.*s", node->o.node, (int)line_bytes,
+		 line);
 	if (!overlay_reaches(node, 0)) {
-		/* Not connected yet: the log, and the exit status, are the only ways to be heard. */
+		/* Node 0 is not connected yet; only the log and the exit status can report this. */
 		log_error("%.*s", (int)line_bytes, line);
 		node->failed = true;
 		node_end_here(node);
@@ -335,7 +371,8 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 	event_add(node->end_timer, &patience);
 }
 
-static void end_saying(struct node *node, struct msg_machine_end end, const char *format, va_list args)
+static void end_saying(struct node *node, struct msg_machine_end end, const char *format,
+		       va_list args)
 {
 	char line[END_LINE];
 
@@ -349,7 +386,8 @@ void node_end(struct node *node, enum end_reason reason, uint32_t status, const 
 	va_list args;
 
 	va_start(args, format);
-	end_saying(node, (struct msg_machine_end){ .reason = reason, .status = status }, format, args);
+	end_saying(node, (struct msg_machine_end){ .reason = reason, .status = status }, format,
+		   args);
 	va_end(args);
 }
 
@@ -358,11 +396,12 @@ void node_end_lost(struct node *node, unsigned host, const char *format, ...)
 	va_list args;
 
 	va_start(args, format);
-	end_saying(node, (struct msg_machine_end){ .reason = END_PART_DIED, .lost = host + 1 }, format, args);
+	end_saying(node, (struct msg_machine_end){ .reason = END_PART_DIED, .lost = host + 1 },
+		   format, args);
 	va_end(args);
 }
 
-/* Either a step of the end, or node 0 has not answered in END_ANSWER_MS. */
+/* Takes a step of the end; or node 0 has not answered in END_ANSWER_MS. */
 static void on_end_timer(evutil_socket_t fd, short what, void *arg)
 {
 	struct node *node = arg;
@@ -380,12 +419,14 @@ static void on_stop_signal(evutil_socket_t signal_number, short what, void *arg)
 	struct node *node = arg;
 
 	(void)what;
-	if (node->o.secret) { /* by vmp-host, whose ssh has ended, perhaps with node 0 */
+	/* sent by vmp-host, whose ssh has ended, perhaps together with node 0 */
+	if (node->o.secret) {
 		node_end(node, END_PART_DIED, 0, "host %u: its ssh connection ended", node->o.node);
 		if (!node->ending)
 			event_add(node->end_timer, &patience);
 	} else {
-		node_end(node, END_USER, 128 + signal_number, "the daemon of host %u was told to stop by signal %d", node->o.node,
+		node_end(node, END_USER, 128 + signal_number,
+			 "the daemon of host %u was told to stop by signal %d", node->o.node,
 			 (int)signal_number);
 	}
 }
@@ -396,8 +437,9 @@ void supervise_start(struct node *node)
 	node->on_term = evsignal_new(node->base, SIGTERM, on_stop_signal, node);
 	node->on_int = evsignal_new(node->base, SIGINT, on_stop_signal, node);
 	node->end_timer = evtimer_new(node->base, on_end_timer, node);
-	if (!node->on_chld || !node->on_term || !node->on_int || !node->end_timer || event_add(node->on_chld, NULL) ||
-	    event_add(node->on_term, NULL) || event_add(node->on_int, NULL))
+	if (!node->on_chld || !node->on_term || !node->on_int || !node->end_timer ||
+	    event_add(node->on_chld, NULL) || event_add(node->on_term, NULL) ||
+	    event_add(node->on_int, NULL))
 		die("no memory for events");
 	signal(SIGPIPE, SIG_IGN);
 }

@@ -1,4 +1,4 @@
-/* facts.h - what a host says of itself before it may belong to a machine.  Pure.
+/* facts.h - what a host says about itself before it may join a machine.  Pure.
  *
  * One line of text, `here KEY=VALUE...`, from vmp-host to vmp.
  */
@@ -13,10 +13,11 @@ struct host_facts {
 	struct hostcpu cpu;
 	uint32_t processors;
 	struct hostmem memory;
-	char address[64]; /* the one by which ssh reached it; "": not known */
+	char address[64]; /* the address by which ssh reached the host; "": not known */
 };
 
-int facts_print(const struct host_facts *facts, char *line, size_t bytes); /* as snprintf() */
+/* returns the length, as snprintf() */
+int facts_print(const struct host_facts *facts, char *line, size_t bytes);
 int facts_parse(struct host_facts *facts, const char *line); /* 0 or -EPROTO */
 
 #endif

@@ -1,5 +1,5 @@
-/* hostcpu.h - can this host run guest code, and which?  Each thing that an engine leans on is tried once, in a child; processors are
- * compared. */
+/* hostcpu.h - whether this host can run guest code, and which.  Each kernel feature that an engine
+ * needs is tried once, in a child process.  Also compares processors. */
 #ifndef VMM_SHARED_HOSTCPU_H
 #define VMM_SHARED_HOSTCPU_H
 
@@ -7,22 +7,26 @@
 #include "base/types.h"
 #include "vmm/shared/problem.h"
 
-/* modify_ldt, 32-bit code and calls, ptrace; with several hosts userfaultfd as the page protocol needs it. 0, or -1. */
+/* Checks modify_ldt, 32-bit code and calls, and ptrace; for several hosts also userfaultfd as the
+ * page protocol needs it.  Returns 0, or -1 with the problem. */
 int hostcpu_check(bool several_hosts, struct problem *p);
-/* Can CPUID be made to trap? If not, guest programs see the host's own. */
+/* Returns whether CPUID can be made to trap.  If not, guest programs see the host's own. */
 bool hostcpu_has_cpuid_faulting(void);
 
-/* A processor as a machine's guest is concerned with it. */
+/* What matters of a processor to a machine's guest. */
 struct hostcpu {
 	char vendor[CPU_VENDOR_TEXT];
-	bool hides;	 /* it can make CPUID trap: programs see what we say */
+	bool hides; /* CPUID can be made to trap, so that programs see the values that we choose */
 	struct cpu_features features;
 };
-void hostcpu_look(struct hostcpu *cpu); /* this computer's */
+void hostcpu_look(struct hostcpu *cpu); /* reads this computer's processor */
 
-/* May a host with this processor belong to a machine whose guest sees (or may see) `guest`, which hides if all its hosts can?  What
- * the newcomer lacks is lost to the guest, if `shrinks` (no program has run yet) and nobody has shown it; what it has beyond that must
- * be hidden there.  -1 with what is wrong, to follow "its ".  Pure. */
-int hostcpu_agree(struct hostcpu *guest, const struct hostcpu *host, bool shrinks, struct problem *p);
+/* Checks whether a host with this processor may join a machine whose guest sees, or will see,
+ * `guest` (guest->hides: all hosts can hide features).  The guest loses features that the new host
+ * lacks, which is allowed only if `shrinks` (no program has run yet) and all hosts can hide them.
+ * Features that the guest does not have must be hidden on the new host.  Returns 0; or -1 with a
+ * problem that follows "its ".  Pure. */
+int hostcpu_agree(struct hostcpu *guest, const struct hostcpu *host, bool shrinks,
+		  struct problem *p);
 
 #endif

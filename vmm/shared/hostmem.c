@@ -6,7 +6,8 @@
 #include <string.h>
 
 enum {
-	/* Private memory of the machine's processes, measured generously: page tables, buffers, libc. */
+	/* Private memory of the machine's processes, estimated generously: page tables, buffers,
+	 * libc. */
 	HOST_MIB = 4,
 	CPU_MIB = 4,
 };
@@ -39,8 +40,10 @@ static uint64_t available_bytes(const char *root)
 	return bytes;
 }
 
-/* What the group at `folder` and all above it, up to `top`, still allow. */
-static uint64_t group_room(const char *top, const char *group, const char *max_name, const char *usage_name)
+/* Returns how much memory the group at `folder` and all groups above it, up to `top`, still
+ * allow. */
+static uint64_t group_room(const char *top, const char *group, const char *max_name,
+			   const char *usage_name)
 {
 	char folder[PATH_MAX], path[PATH_MAX + 64];
 	uint64_t room = UINT64_MAX;
@@ -54,7 +57,8 @@ static uint64_t group_room(const char *top, const char *group, const char *max_n
 		max = read_number(path);
 		snprintf(path, sizeof path, "%s/%s", folder, usage_name);
 		usage = read_number(path);
-		if (max < 1ull << 60 && usage != UINT64_MAX) { /* version 1 says "none" by a huge number */
+		/* version 1 writes a huge number for "no limit" */
+		if (max < 1ull << 60 && usage != UINT64_MAX) {
 			uint64_t left = max > usage ? max - usage : 0;
 
 			room = left < room ? left : room;
@@ -75,7 +79,8 @@ static uint64_t cgroup_bytes(const char *root)
 	snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof line, file)) {
-		char *controllers = strchr(line, ':'), *group = controllers ? strchr(controllers + 1, ':') : NULL;
+		char *controllers = strchr(line, ':'),
+		     *group = controllers ? strchr(controllers + 1, ':') : NULL;
 
 		if (!group)
 			continue;
@@ -86,7 +91,8 @@ static uint64_t cgroup_bytes(const char *root)
 			here = group_room(top, group, "memory.max", "memory.current");
 		} else if (strstr(controllers, "memory")) {
 			snprintf(top, sizeof top, "%s/sys/fs/cgroup/memory", root);
-			here = group_room(top, group, "memory.limit_in_bytes", "memory.usage_in_bytes");
+			here = group_room(top, group, "memory.limit_in_bytes",
+					  "memory.usage_in_bytes");
 		} else {
 			continue;
 		}

@@ -26,7 +26,7 @@ static void count_cpus(const struct placement_look *look, unsigned count[MAX_NOD
 		count[look->cpu[cpu].host]++;
 }
 
-/* --- spread and concentrate ----------------------------------------------------------------------------------------- */
+/* ---- spread and concentrate ---- */
 
 static unsigned distance(const struct placement_look *look, unsigned host)
 {
@@ -35,7 +35,7 @@ static unsigned distance(const struct placement_look *look, unsigned host)
 	return us ? 32 - (unsigned)__builtin_clz(us) : 0;
 }
 
-/* Hosts, the nearest first: how many. */
+/* Sorts the hosts, the nearest first.  Returns how many there are. */
 static unsigned rank(const struct placement_look *look, unsigned order[MAX_NODES])
 {
 	unsigned n = 0;
@@ -53,8 +53,10 @@ static unsigned rank(const struct placement_look *look, unsigned order[MAX_NODES
 	return n;
 }
 
-/* How many CPUs each host should have. Beyond all their processors they are dealt in turn. */
-static void deal(enum policy policy, const struct placement_look *look, const unsigned *order, unsigned n, unsigned want[MAX_NODES])
+/* Sets how many CPUs each host should have.  CPUs beyond the number of processors are dealt in
+ * turn. */
+static void deal(enum policy policy, const struct placement_look *look, const unsigned *order,
+		 unsigned n, unsigned want[MAX_NODES])
 {
 	unsigned left = look->n_cpus;
 
@@ -69,7 +71,8 @@ static void deal(enum policy policy, const struct placement_look *look, const un
 		want[order[i % n]]++;
 }
 
-bool placement_step(enum policy policy, const struct placement_look *look, struct placement_move *move)
+bool placement_step(enum policy policy, const struct placement_look *look,
+		    struct placement_move *move)
 {
 	unsigned order[MAX_NODES], count[MAX_NODES], want[MAX_NODES], n = rank(look, order);
 	int from = -1, to = -1;
@@ -80,9 +83,9 @@ bool placement_step(enum policy policy, const struct placement_look *look, struc
 	count_cpus(look, count);
 	for (unsigned i = 0; i < n; i++) {
 		if (count[order[i]] > want[order[i]])
-			from = (int)order[i]; /* the farthest that has too many */
+			from = (int)order[i]; /* the farthest host that has too many */
 		if (to < 0 && count[order[i]] < want[order[i]])
-			to = (int)order[i]; /* the nearest that has too few */
+			to = (int)order[i]; /* the nearest host that has too few */
 	}
 	if (from < 0 || to < 0)
 		return false;
@@ -90,20 +93,23 @@ bool placement_step(enum policy policy, const struct placement_look *look, struc
 	for (unsigned cpu = 0; cpu < look->n_cpus; cpu++)
 		if (look->cpu[cpu].host == (unsigned)from)
 			move->cpu = cpu;
-	snprintf(move->why, sizeof move->why, "%s: host %d has %u processors and should have %u, host %d (%u us away) %u and %u",
-		 policy_name(policy), from, count[from], want[from], to, look->host[to].rtt_us, count[to], want[to]);
+	snprintf(move->why, sizeof move->why, "%s: host %d has %u processors and should have %u, "
+		 "host %d (%u us away) %u and %u", policy_name(policy), from, count[from],
+		 want[from], to, look->host[to].rtt_us, count[to], want[to]);
 	return true;
 }
 
-/* --- auto ----------------------------------------------------------------------------------------------------------- */
+/* ---- auto ---- */
 
 static bool has_room(const struct placement_look *look, const unsigned *count, unsigned host)
 {
 	return count[host] < look->host[host].processors;
 }
 
-/* The host from which most of the CPU's pages come, if that is worth a move; else MAX_NODES. */
-static unsigned attraction(const struct placement_look *look, const unsigned *count, unsigned cpu, struct placement_move *move)
+/* Returns the host from which most of the CPU's pages come, if that is worth a move; otherwise
+ * MAX_NODES. */
+static unsigned attraction(const struct placement_look *look, const unsigned *count, unsigned cpu,
+			   struct placement_move *move)
 {
 	const uint32_t *fetched = look->cpu[cpu].fetched;
 	unsigned best = look->cpu[cpu].host;
@@ -114,51 +120,74 @@ static unsigned attraction(const struct placement_look *look, const unsigned *co
 		if (look->hosts >> host & 1 && fetched[host] > fetched[best])
 			best = host;
 	}
-	if (best == look->cpu[cpu].host || all < AUTO_PAGES || fetched[best] * 100ull < all * AUTO_SHARE_PERCENT ||
-	    !has_room(look, count, best))
+	/* A host without CPUs does not fetch its pages back: they move once. */
+	if (best == look->cpu[cpu].host || !count[best] ||
+	    look->cpu[cpu].waited_percent < AUTO_WAIT_PERCENT || all < AUTO_PAGES ||
+	    fetched[best] * 100ull < all * AUTO_SHARE_PERCENT || !has_room(look, count, best))
 		return MAX_NODES;
-	snprintf(move->why, sizeof move->why, "auto: %llu %% of the %llu pages that it fetched came from there",
+	snprintf(move->why, sizeof move->why, "auto: it waits for pages for %u %% of its time, "
+		 "and %llu %% of the last %llu came from there", look->cpu[cpu].waited_percent,
 		 fetched[best] * 100ull / all, (unsigned long long)all);
 	return best;
 }
 
-/* A computer with less to do, if the CPU's has too much; else MAX_NODES. */
-static unsigned relief(const struct placement_look *look, const unsigned *count, unsigned cpu, struct placement_move *move)
+/* Returns a host whose computer has less to do, if the CPU's has too much; otherwise MAX_NODES. */
+static unsigned relief(const struct placement_look *look, const unsigned *count, unsigned cpu,
+		       struct placement_move *move)
 {
 	unsigned here = look->cpu[cpu].host, best = here;
 	uint32_t load = look->host[here].load_percent;
 
 	for (unsigned host = 0; host < MAX_NODES; host++)
-		if (look->hosts >> host & 1 && look->host[host].load_percent < look->host[best].load_percent &&
+		if (look->hosts >> host & 1 &&
+		    look->host[host].load_percent < look->host[best].load_percent &&
 		    has_room(look, count, host))
 			best = host;
 	if (load < AUTO_LOADED_PERCENT || look->host[best].load_percent + AUTO_LESS_PERCENT > load)
 		return MAX_NODES;
-	snprintf(move->why, sizeof move->why, "auto: the computer of host %u has a load of %u %%, that of host %u %u %%", here, load,
-		 best, look->host[best].load_percent);
+	snprintf(move->why, sizeof move->why, "auto: the computer of host %u has a load of %u %%, "
+		 "that of host %u %u %%", here, load, best, look->host[best].load_percent);
 	return best;
 }
 
-bool placement_auto(struct placement_auto *state, const struct placement_look *look, struct placement_move *move)
+/* Returns the host to which the CPU should move, or MAX_NODES; *after_ms is how long that must have
+ * been so. */
+static unsigned wish_of(const struct placement_look *look, const unsigned *count, unsigned cpu,
+			struct placement_move *wish, uint32_t *after_ms)
+{
+	unsigned to = attraction(look, count, cpu, wish);
+
+	*after_ms = AUTO_PULL_MS;
+	if (to != MAX_NODES)
+		return to;
+	*after_ms = AUTO_LOAD_MS;
+	return relief(look, count, cpu, wish);
+}
+
+bool placement_auto(struct placement_auto *state, const struct placement_look *look,
+		    struct placement_move *move)
 {
 	unsigned count[MAX_NODES];
 	bool moves = false;
 
 	count_cpus(look, count);
-	for (unsigned cpu = 0; cpu < look->n_cpus; cpu++) {
+	/* backwards: the first CPUs stay with the devices, if there is a choice */
+	for (unsigned cpu = look->n_cpus; cpu-- > 0;) {
 		struct placement_move wish = { .cpu = cpu, .from = look->cpu[cpu].host };
-		unsigned to = attraction(look, count, cpu, &wish);
+		uint32_t *so_long_ms = &state->cpu[cpu].so_long_ms,
+			 *rest_ms = &state->cpu[cpu].rest_ms, after_ms;
+		unsigned to = wish_of(look, count, cpu, &wish, &after_ms);
 
-		if (to == MAX_NODES)
-			to = relief(look, count, cpu, &wish);
-		if (state->cpu[cpu].rest)
-			state->cpu[cpu].rest--;
-		state->cpu[cpu].looks = to == MAX_NODES ? 0 : to == state->cpu[cpu].towards ? state->cpu[cpu].looks + 1 : 1;
+		*rest_ms -= *rest_ms < look->window_ms ? *rest_ms : look->window_ms;
+		if (to == MAX_NODES || to != state->cpu[cpu].towards)
+			*so_long_ms = 0;
+		if (to != MAX_NODES)
+			*so_long_ms += look->window_ms;
 		state->cpu[cpu].towards = to;
-		if (moves || state->cpu[cpu].looks < AUTO_LOOKS || state->cpu[cpu].rest)
+		if (moves || to == MAX_NODES || *so_long_ms < after_ms || *rest_ms)
 			continue;
-		state->cpu[cpu].looks = 0;
-		state->cpu[cpu].rest = AUTO_REST;
+		*so_long_ms = 0;
+		*rest_ms = AUTO_REST_MS;
 		wish.to = to;
 		*move = wish;
 		moves = true;

@@ -1,12 +1,15 @@
-/* placement.h - on which host each CPU should run: decisions on what was measured. Pure; policy.c measures and moves.
+/* placement.h - on which host each CPU should run: decisions from measurements.  Pure; policy.c
+ * measures and moves.
  *
- * spread and concentrate are those of P2P-MPI (Genaud and Rattanapoka 2009, 3.2) over hosts ranked by their round-trip time from
- * node 0: one CPU for each host in turn, or as many as a host has processors before the next one.  Hosts whose times are
- * within a factor of two rank by number: what was measured a little differently must not move anything.
+ * spread and concentrate are those of P2P-MPI (Genaud and Rattanapoka 2009, 3.2), over hosts ranked
+ * by their round-trip time from node 0: one CPU for each host in turn, or as many as a host has
+ * processors before the next one.  Hosts whose times are within a factor of two rank by number, so
+ * that small differences between measurements move nothing.
  *
- * auto moves one CPU at a time, towards the host from which it fetches most of its pages, or away from a computer that has more
- * to do than processors; in either case only when that was so in AUTO_LOOKS looks in a row, and a CPU that has moved stays
- * for AUTO_REST looks.
+ * auto moves one CPU at a time: to the host from which most of its pages come, if it waits for
+ * pages during much of its time; or away from a computer that has more to do than processors.  It
+ * moves a CPU only after that was so for a while, and only to a host that has a free processor, so
+ * that no CPU becomes slower.  A CPU that has moved stays for AUTO_REST_MS.
  */
 #ifndef VMM_SHARED_PLACEMENT_H
 #define VMM_SHARED_PLACEMENT_H
@@ -15,33 +18,45 @@
 #include "base/wire.h"
 
 enum {
-	AUTO_LOOKS = 3,
-	AUTO_REST = 10,
-	AUTO_PAGES = 100,	  /* fetched between two looks: fewer are not worth a move */
-	AUTO_SHARE_PERCENT = 60,  /* of them from one host */
-	AUTO_LOADED_PERCENT = 150, /* runnable processes for each processor */
-	AUTO_LESS_PERCENT = 75,	  /* what another host must have less */
+	/* A CPU moves to a host if it has waited for pages for AUTO_PULL_MS: at least
+	 * AUTO_WAIT_PERCENT of its time, for at least AUTO_PAGES pages between two samples, of
+	 * which AUTO_SHARE_PERCENT came from that host. */
+	AUTO_PULL_MS = 40,
+	AUTO_WAIT_PERCENT = 15,
+	AUTO_PAGES = 10,
+	AUTO_SHARE_PERCENT = 60,
+	/* A CPU leaves a computer that has been loaded for AUTO_LOAD_MS: runnable processes for
+	 * each processor, and how much less another host must have. */
+	AUTO_LOAD_MS = 3000,
+	AUTO_LOADED_PERCENT = 150,
+	AUTO_LESS_PERCENT = 75,
+	AUTO_REST_MS = 3000,
 };
 
 struct placement_look {
 	uint32_t hosts; /* bit set */
 	unsigned n_cpus;
+	uint32_t window_ms; /* since the previous sample */
 	struct { uint32_t rtt_us, processors, load_percent; } host[MAX_NODES];
-	struct { uint32_t host, fetched[MAX_NODES] /* pages from there since the look before */; } cpu[MAX_CPUS];
+	/* Pages from each host since the previous sample, and the share of its time in which the
+	 * CPU waited for them. */
+	struct { uint32_t host, waited_percent, fetched[MAX_NODES]; } cpu[MAX_CPUS];
 };
 
 struct placement_move { unsigned cpu, from, to; char why[160]; };
 
-/* All zero: nothing seen yet. */
-struct placement_auto { struct { uint32_t towards, looks, rest; } cpu[MAX_CPUS]; };
+/* The state of auto; all zero at the start. */
+struct placement_auto { struct { uint32_t towards, so_long_ms, rest_ms; } cpu[MAX_CPUS]; };
 
 const char *policy_name(enum policy policy);
-/* -EINVAL: there is none of this name. */
+/* Returns -EINVAL if there is no policy of this name. */
 int policy_of_name(const char *name);
 
-/* The next move towards spread or concentrate; false: it is so. */
-bool placement_step(enum policy policy, const struct placement_look *look, struct placement_move *move);
-/* One look of auto: a move, or false. */
-bool placement_auto(struct placement_auto *state, const struct placement_look *look, struct placement_move *move);
+/* Finds the next move towards spread or concentrate.  Returns false if none is needed. */
+bool placement_step(enum policy policy, const struct placement_look *look,
+		    struct placement_move *move);
+/* Takes a sample.  Returns true with a move, or false. */
+bool placement_auto(struct placement_auto *state, const struct placement_look *look,
+		    struct placement_move *move);
 
 #endif

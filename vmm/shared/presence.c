@@ -1,62 +1,213 @@
 /* presence.c - see presence.h. */
 #include "vmm/shared/presence.h"
 
-#include <stddef.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
+#include "vmm/shared/private_folder.h"
+
+/* Short prefixes: with the longest name the path must fit into a socket's address. */
+#define HOST_PREFIX "h-"
+#define STANDBY_PREFIX "s-"
+enum { FOLDER = 20, PATH = FOLDER + 2 + MAX_PRESENCE };
+_Static_assert(PATH <= sizeof((struct sockaddr_un *)0)->sun_path, "a socket's path");
 
 void presence_name(char name[MAX_PRESENCE], const char *id, const char *host)
 {
 	snprintf(name, MAX_PRESENCE, "%.*s-%s", PRESENCE_ID, id, host);
 }
 
-/* Of an abstract socket: its length. */
-static socklen_t address_of(struct sockaddr_un *address, const char *whose, const char *name)
-{
-	int n;
+/* ---- the folder ---- */
 
-	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	n = snprintf(address->sun_path + 1, sizeof address->sun_path - 1, "vmp-%s-%s", whose, name);
-	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+/* Writes the folder of the names.  It is not the run folder, which may be another one for a login
+ * of another kind. */
+static int folder(char path[FOLDER], struct problem *p)
+{
+	snprintf(path, FOLDER, PRIVATE_TMP_FORMAT, geteuid());
+	return private_folder(path, p);
 }
 
-static int hold(const char *whose, const char *name)
+/* Returns 0, or -1 if this is no name. */
+static int path_of(char path[PATH], const char *prefix, const char *name)
 {
-	struct sockaddr_un address;
-	socklen_t bytes = address_of(&address, whose, name);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char ours[FOLDER];
+	struct problem p;
 
-	if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, bytes))
+	if (strchr(name, '/') || folder(ours, &p))
+		return -1;
+	return snprintf(path, PATH, "%s/%s%s", ours, prefix, name) < PATH ? 0 : -1;
+}
+
+/* Removes a file, and the folder with its last file. */
+static void forget_file(const char *path)
+{
+	char ours[FOLDER];
+
+	unlink(path);
+	snprintf(ours, sizeof ours, PRIVATE_TMP_FORMAT, geteuid());
+	rmdir(ours);
+}
+
+/* ---- hosts ---- */
+
+/* Locks a file.  Returns a descriptor; -EWOULDBLOCK if another process has the lock; -ESTALE if the
+ * file has lost its name meanwhile; or another -errno. */
+static int lock_file(const char *path, int flags)
+{
+	struct stat named, ours;
+	int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600), error = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (flock(fd, LOCK_EX | LOCK_NB))
+		error = -errno;
+	else if (fstat(fd, &ours) || stat(path, &named) || ours.st_ino != named.st_ino ||
+		 ours.st_dev != named.st_dev)
+		error = -ESTALE;
+	if (!error)
 		return fd;
+	close(fd);
+	return error;
+}
+
+/* Returns whether the file is locked.  A process that was killed has left its file; this removes
+ * it. */
+static bool is_locked(const char *path)
+{
+	int fd = lock_file(path, 0);
+
+	if (fd < 0)
+		return fd != -ENOENT && fd != -ESTALE;
+	forget_file(path);
+	close(fd);
+	return false;
+}
+
+static int open_socket(void)
+{
+	return socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/* Removes a socket that has no reader any more. */
+static void forget_stale(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = open_socket();
+
+	memcpy(address.sun_path, path, strnlen(path, sizeof address.sun_path - 1));
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) &&
+	    errno == ECONNREFUSED)
+		unlink(path);
 	if (fd >= 0)
 		close(fd);
-	return -1;
 }
 
-int presence_hold(const char *name) { return hold("host", name); }
+/* Removes what killed processes have left. */
+static void sweep(void)
+{
+	char ours[FOLDER], path[FOLDER + sizeof((struct dirent *)0)->d_name + 1];
+	struct dirent *entry;
+	struct problem p;
+	DIR *names = folder(ours, &p) ? NULL : opendir(ours);
 
-/* (TRICKS: ask-presence) */
+	while (names && (entry = readdir(names))) {
+		snprintf(path, sizeof path, "%s/%s", ours, entry->d_name);
+		if (!strncmp(entry->d_name, HOST_PREFIX, strlen(HOST_PREFIX)))
+			is_locked(path);
+		else if (!strncmp(entry->d_name, STANDBY_PREFIX, strlen(STANDBY_PREFIX)))
+			forget_stale(path);
+	}
+	if (names)
+		closedir(names);
+}
+
+/* Retries, since a process that checks the lock holds it for a moment, and the folder may be
+ * removed between two steps.  On a loaded computer a moment may be long: a host that gave up would
+ * seem to be gone, and its standby would take over from an owner that lives. */
+int presence_hold(const char *name)
+{
+	enum { TRIES = 1000 };
+	const struct timespec moment = { 0, 1000000 };
+	char path[PATH];
+	int fd = -1;
+
+	if (strchr(name, '/'))
+		return -1;
+	sweep();
+	for (unsigned tries = 0; tries < TRIES && fd < 0; tries++) {
+		if (tries)
+			nanosleep(&moment, NULL);
+		fd = path_of(path, HOST_PREFIX, name) ? -1 : lock_file(path, O_CREAT);
+	}
+	return fd < 0 ? -1 : fd;
+}
+
+void presence_release(int fd, const char *name)
+{
+	char path[PATH];
+
+	if (fd < 0)
+		return;
+	if (!path_of(path, HOST_PREFIX, name))
+		forget_file(path);
+	close(fd);
+}
+
+/* Nothing is known if the folder is not ours, so another user cannot make a standby take over.
+ * (TRICKS: ask-presence) */
 bool presence_is_held(const char *name)
 {
-	int fd = presence_hold(name);
+	char path[PATH];
 
-	if (fd >= 0)
-		close(fd);
-	return fd < 0;
+	return path_of(path, HOST_PREFIX, name) || is_locked(path);
+}
+
+/* ---- standbys ---- */
+
+static int address_of(struct sockaddr_un *address, const char *name)
+{
+	char path[PATH];
+
+	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (path_of(path, STANDBY_PREFIX, name))
+		return -1;
+	memcpy(address->sun_path, path, strlen(path) + 1);
+	return 0;
 }
 
 int presence_listen(const char *name)
 {
-	int fd = hold("standby", name), on = 1;
+	struct sockaddr_un address;
+	int fd = open_socket(), on = 1;
 
-	if (fd >= 0 && !setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
-		return fd;
+	if (fd >= 0 && !address_of(&address, name)) {
+		forget_stale(address.sun_path);
+		if (!bind(fd, (struct sockaddr *)&address, sizeof address) &&
+		    !setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
+			return fd;
+	}
 	if (fd >= 0)
 		close(fd);
 	return -1;
+}
+
+void presence_unlisten(int fd, const char *name)
+{
+	struct sockaddr_un address;
+
+	if (fd < 0)
+		return;
+	if (!address_of(&address, name))
+		forget_file(address.sun_path);
+	close(fd);
 }
 
 bool presence_heard(int fd)
@@ -71,7 +222,10 @@ bool presence_heard(int fd)
 	bool heard = false;
 
 	for (;;) {
-		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+		struct msghdr message = { .msg_iov = &iov,
+					  .msg_iovlen = 1,
+					  .msg_control = &control,
+					  .msg_controllen = sizeof control };
 		if (recvmsg(fd, &message, 0) < 0)
 			return heard;
 		struct cmsghdr *c = CMSG_FIRSTHDR(&message);
@@ -82,14 +236,23 @@ bool presence_heard(int fd)
 	}
 }
 
-void presence_tell(const char *name)
+/* Makes no folder, since a confined daemon may not. */
+bool presence_tell(const char *name)
 {
 	struct sockaddr_un address;
-	socklen_t bytes = address_of(&address, "standby", name);
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	char ours[FOLDER];
+	struct stat st;
+	int fd;
+	bool alone = false;
 
-	if (fd < 0)
-		return;
-	(void)!sendto(fd, "", 1, 0, (struct sockaddr *)&address, bytes); /* nobody may be there */
-	close(fd);
+	snprintf(ours, sizeof ours, PRIVATE_TMP_FORMAT, geteuid());
+	if (lstat(ours, &st))
+		return errno != ENOENT;
+	fd = open_socket();
+	if (fd >= 0 && !address_of(&address, name))
+		alone = sendto(fd, "", 1, 0, (struct sockaddr *)&address, sizeof address) < 0 &&
+			(errno == ENOENT || errno == ECONNREFUSED);
+	if (fd >= 0)
+		close(fd);
+	return !alone;
 }

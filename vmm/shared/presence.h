@@ -1,6 +1,9 @@
-/* presence.h - a name that a process has while it lives, for others on its computer to see: that of a machine's host there.
+/* presence.h - a name that a process holds while it lives, and that others on its computer can
+ * check: the name of a machine's host there.
  *
- * It is an abstract socket's: nothing of it is left, however the process ends.
+ * The name is the lock of a file in this user's private folder (/tmp/vmp-UID), so that no other
+ * user can hold or check it.  The lock ends with the process, however that ends.  A file without a
+ * lock is removed by the next process that finds it.
  */
 #ifndef VMM_SHARED_PRESENCE_H
 #define VMM_SHARED_PRESENCE_H
@@ -10,17 +13,25 @@
 
 enum { PRESENCE_ID = 16, MAX_PRESENCE = PRESENCE_ID + MAX_HOST_NAME + 2 };
 
-/* What the host of this name is called, of the machine with this random id. */
+/* Writes the name for the host `host` of the machine with this random id. */
 void presence_name(char name[MAX_PRESENCE], const char *id, const char *host);
-/* A descriptor that holds it, or -1: somebody does already. */
+/* Takes the name.  Returns a descriptor that holds it; or -1 if another process holds it, or there
+ * is no private folder. */
 int presence_hold(const char *name);
+/* Releases the name and removes its file.  `fd` may be -1. */
+void presence_release(int fd, const char *name);
+/* Returns whether a process holds the name; true in doubt, for example without free descriptors. */
 bool presence_is_held(const char *name);
 
-/* Who stands by on that computer (vmm/cli/standby/sender.h) can be told a word there: that the machine's owner lives, and has ended what runs
- * under this name.  A descriptor, which can be polled, or -1: somebody stands by already. */
+/* A standby on that computer (vmm/cli/standby/sender.h) listens for one word: the machine's owner
+ * is alive, and has ended what runs under this name.  Returns a descriptor, which can be polled; or
+ * -1 if another standby listens already. */
 int presence_listen(const char *name);
-/* It was told, by this user's processes alone; forgets that. */
+void presence_unlisten(int fd, const char *name);
+/* Returns whether a process of this user has sent the word, and takes it from the socket. */
 bool presence_heard(int fd);
-void presence_tell(const char *name);
+/* Sends the word.  Returns true if a standby has it in its queue, or listens and can take no
+ * more. */
+bool presence_tell(const char *name);
 
 #endif

@@ -15,7 +15,8 @@ int reaper_become(void)
 	return prctl(PR_SET_CHILD_SUBREAPER, 1) ? -errno : 0;
 }
 
-/* By /proc's list of them, and of those below them. How many children there were. */
+/* Kills the children of `of`, by /proc's list, and with `all_below` all their descendants.  Returns
+ * how many children there were. */
 static unsigned kill_children(pid_t of, pid_t but, bool all_below)
 {
 	char path[64];
@@ -49,7 +50,8 @@ void reaper_end_all(pid_t but)
 {
 	enum { STEP_MS = 2, LAST_MS = 5000 };
 
-	/* All die at once, side by side, each with much memory to let go of, and not a child when its parent has done so. */
+	/* All die at the same time and free their memory in parallel, instead of each child after
+	 * its parent. */
 	kill_children(getpid(), but, true);
 	for (unsigned waited = 0; waited < LAST_MS; waited += STEP_MS) {
 		pid_t pid;

@@ -5,8 +5,8 @@
 #ifndef VMM_SHARED_RUNDIR_NAMES_H
 #define VMM_SHARED_RUNDIR_NAMES_H
 
-/* The socket by which ssh connections to one host are shared: the run folder, and the host's name in the cluster
- * file, or "%n", which ssh itself replaces by that name. */
+/* The socket by which ssh connections to one host are shared.  Arguments: the run folder, and the
+ * host's name in the cluster file, or "%n", which ssh itself replaces by that name. */
 #define RUNDIR_SSH_FORMAT "%s/ssh-%s"
 
 #endif

@@ -1,9 +1,10 @@
-/* stats.h - the payload of STATS messages: what one node counted, and each of its CPUs.
+/* stats.h - the payload of STATS messages: the counters of one node and of its CPUs.
  *
- * A node answers STATS_REQUEST with one or more STATS messages: each payload is one struct node_stats followed by
- * `cpus_in_part` struct cpu_stats; part 0 .. parts-1 together name every CPU that lives on the node once.  The node's own
- * counters are the same in every part.  Times are ns of CLOCK_MONOTONIC (the nodes of this version share one host).
- * The per-CPU arrays are copies of struct vcpu_slot's, so that --stats means what base/hostshm.h says.
+ * A node answers STATS_REQUEST with one or more STATS messages.  Each payload is one struct
+ * node_stats, followed by `cpus_in_part` struct cpu_stats; parts 0 to parts-1 together name every
+ * CPU on the node once.  The node's own counters are the same in every part.  Times are ns of
+ * CLOCK_MONOTONIC (the nodes of this version share one host).  The per-CPU arrays are copies of
+ * those in struct vcpu_slot, so that --stats means what base/hostshm.h says.
  */
 #ifndef VMM_SHARED_STATS_H
 #define VMM_SHARED_STATS_H
@@ -12,13 +13,14 @@
 #include "base/limits.h"
 #include "base/types.h"
 
-/* What a node counts, expanded from one list: X(field, text) */
+/* A node's counters, from one list: X(field, text) */
 #define NODE_COUNTERS(X) \
 	X(page_requests, "pages asked for by this node's CPUs") \
 	X(page_fetches, "of these, answered with a page's contents from another node") \
 	X(page_upgrades, "of these, rights raised without data") \
 	X(page_zero_fills, "of these, pages never touched before") \
-	X(page_aheads, "pages fetched in a run of reads before a CPU asked for them; not among the requests, but the fetches") \
+	X(page_aheads, "pages asked for in a run before a CPU asked for them; " \
+	  "not among the requests, but the fetches") \
 	X(page_invalidations, "pages given up to other nodes") \
 	X(page_drops, "copies that this node let go of, to keep to its share") \
 	X(ram_bytes, "bytes of guest RAM that this node holds at the moment") \
@@ -29,7 +31,8 @@
 
 struct node_stats {
 	uint32_t node, part, parts, cpus_in_part;
-	uint64_t user_monotonic_ns; /* when the guest's init first touched a stream register; 0: not yet, or another node */
+	/* when the guest's init first used a stream register; 0: not yet, or on another node */
+	uint64_t user_monotonic_ns;
 #define X(field, text) uint64_t field;
 	NODE_COUNTERS(X)
 #undef X
@@ -42,7 +45,10 @@ struct cpu_stats {
 	uint64_t fetch_us8[FETCH_BUCKETS];
 };
 
-enum { CPU_STATS_PER_PART = (MAX_MSG_PAYLOAD - sizeof(struct node_stats)) / sizeof(struct cpu_stats) };
+enum {
+	CPU_STATS_PER_PART = (MAX_MSG_PAYLOAD - sizeof(struct node_stats)) /
+			     sizeof(struct cpu_stats)
+};
 _Static_assert(CPU_STATS_PER_PART >= 16, "two parts hold every CPU");
 
 #endif

@@ -8,7 +8,8 @@
 
 enum { LEAST_NS = 5000000, TRIES = 8 };
 
-/* The clock is read between two readings of the counter; the closest pair of some tries counts. */
+/* Reads the clock between two readings of the counter.  Of some tries, the one with the closest
+ * pair counts. */
 struct tsc_mark tsc_mark(void)
 {
 	struct tsc_mark best = { 0 };
@@ -23,7 +24,8 @@ struct tsc_mark tsc_mark(void)
 		if (after - before >= least)
 			continue;
 		least = after - before;
-		best = (struct tsc_mark){ before + least / 2, t.tv_sec * 1000000000ull + t.tv_nsec };
+		best = (struct tsc_mark){ before + least / 2,
+					  t.tv_sec * 1000000000ull + t.tv_nsec };
 	}
 	return best;
 }
@@ -36,7 +38,8 @@ uint32_t tsc_khz_since(const struct tsc_mark *then)
 		nanosleep(&(struct timespec){ .tv_nsec = LEAST_NS - (now.ns - then->ns) }, NULL);
 		now = tsc_mark();
 	}
-	return (uint32_t)((unsigned __int128)(now.ticks - then->ticks) * 1000000 / (now.ns - then->ns));
+	return (uint32_t)((unsigned __int128)(now.ticks - then->ticks) * 1000000 /
+			  (now.ns - then->ns));
 }
 
 bool tsc_trusted(void)

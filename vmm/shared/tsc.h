@@ -7,14 +7,16 @@
 
 struct tsc_mark { uint64_t ticks, ns; };
 
-/* Now, by the counter and by CLOCK_MONOTONIC_RAW, to within a few hundred ns. */
+/* The current time, by the counter and by CLOCK_MONOTONIC_RAW; the two readings are at most a few
+ * hundred ns apart. */
 struct tsc_mark tsc_mark(void);
 
-/* kHz between then and now; waits until 5 ms have passed, so that it is right to 1 in 10,000, and to 1 in 1,000,000 after
- * half a second. */
+/* Returns the frequency between then and now, in kHz.  Waits until 5 ms have passed, for an error
+ * of at most 1 in 10,000; after half a second it is 1 in 1,000,000. */
 uint32_t tsc_khz_since(const struct tsc_mark *then);
 
-/* Does the host itself believe that the counters of its processors run evenly and alike? */
+/* Returns whether the host's kernel trusts the counters of its processors to run evenly and
+ * alike. */
 bool tsc_trusted(void);
 
 #endif

@@ -1,6 +1,8 @@
-/* bintree.c - a binary tree of a given depth, the template of divide and conquer (PPoPP 2003, section 6.1: depth 27).
+/* bintree.c - a binary tree of a given depth, the template of divide and conquer (PPoPP 2003,
+ * section 6.1: depth 27).
  *
- * Every leaf counts itself, its number, and the square of that, so that a leaf that was visited twice or never shows.
+ * Each leaf adds one to a count and its number, and the square of that number, to two sums.  A leaf
+ * that was visited twice, or never, changes at least one of them.
  *
  *   bintree [OPTIONS of crew.h] [DEPTH [WORK]]     WORK: how many rounds a leaf computes
  */
@@ -28,12 +30,16 @@ static void done(const uint64_t sums[DIVIDE_SUMS])
 		sum += i;
 		squares += i * i;
 	}
-	crew_finish(sums[0] == n && sums[1] == sum && sums[2] == squares, "%llu leaves", (unsigned long long)sums[0]);
+	crew_finish(sums[0] == n && sums[1] == sum && sums[2] == squares, "%llu leaves",
+		    (unsigned long long)sums[0]);
 }
 
 int main(int argc, char **argv)
 {
 	crew_options(argc, argv, sizes, 2, "[DEPTH [WORK]]");
-	struct divide tree = { .items = 1ULL << sizes[0], .leaves_per_step = 2000, .leaf = leaf, .done = done };
+	struct divide tree = { .items = 1ULL << sizes[0],
+			       .leaves_per_step = 2000,
+			       .leaf = leaf,
+			       .done = done };
 	return divide_run("bintree", 0, &tree);
 }

@@ -11,8 +11,18 @@
 #include "examples/phoenix/crew/crew.h"
 
 enum { TAG_BEGIN = CREW_TAGS, TAG_FINISH, TAG_KNOCK, TAG_ENTER };
-enum { NEVER_JOINED = 3, STAY_STEPS = 30, STAY_US = 1500000, IDLE_US = 2000, ATTEMPT_US = 300000, KNOCK_US = 10000000, JOIN_US = 5000000, MOST = 32,
-       LARGE = 4096, TRACE_US = 1000 };
+enum {
+	NEVER_JOINED = 3,
+	STAY_STEPS = 30,
+	STAY_US = 1500000,
+	IDLE_US = 2000,
+	ATTEMPT_US = 300000,
+	KNOCK_US = 10000000,
+	JOIN_US = 5000000,
+	MOST = 32,
+	LARGE = 4096,
+	TRACE_US = 1000
+};
 
 struct letter {
 	struct letter *next;
@@ -24,14 +34,15 @@ struct letter {
 };
 struct crew crew;
 static const struct crew_app *app;
-static pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;	/* the application's state, and crew.lo, crew.hi */
+/* guards the application's state, crew.lo and crew.hi */
+static pthread_mutex_t state_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct letter *outbox, **outbox_end = &outbox;
 static struct {
 	int begin, join, port;
 	bool join_elsewhere;
 	const char *config, *tag, *session;
-	long long every_us, stay_us;	/* 0: see -k */
-	int trace;			/* a descriptor */
+	long long every_us, stay_us;	/* options -e and -k, in microseconds */
+	int trace;			/* the descriptor of option -T's file */
 } options = { .begin = 2, .trace = -1 };
 static bool begun, finishing;
 static atomic_bool finished, right;
@@ -112,7 +123,11 @@ static void post(ph_vp_t dest, struct bytes *b, int tag, long long timeout)
 {
 	struct letter *l = allocate(sizeof *l);
 
-	*l = (struct letter){ .dest = dest, .body = b->data, .len = b->len, .tag = tag, .timeout = timeout };
+	*l = (struct letter){ .dest = dest,
+			      .body = b->data,
+			      .len = b->len,
+			      .tag = tag,
+			      .timeout = timeout };
 	*b = (struct bytes){ 0 };
 	*outbox_end = l;
 	outbox_end = &l->next;
@@ -151,7 +166,8 @@ void crew_finish(bool is_right, const char *format, ...)
 
 /* ---- called by the library, in whatever thread runs its loop ---- */
 
-/* That all is over is noted at once: a virtual node that moves after this message has come takes the news along. */
+/* Notes at once that the run is over: a virtual node that moves after this message takes that
+ * along. */
 static void on_finish(void *arg, const struct ph_msg *m, ph_vp_t source)
 {
 	(void)arg;
@@ -200,12 +216,13 @@ static void take(void *arg, ph_vp_t lo, ph_vp_t hi, const void *state, size_t le
 	pthread_mutex_unlock(&state_lock);
 }
 
-/* ---- what is noted for a plot ---- */
+/* ---- the trace for a plot ---- */
 
 static void note(const char *what, unsigned steps)
 {
 	if (options.trace >= 0)
-		dprintf(options.trace, "%lld %d %s %u\n", crew_now_us(), (int)getpid(), what, steps);
+		dprintf(options.trace, "%lld %d %s %u\n", crew_now_us(), (int)getpid(), what,
+			steps);
 }
 
 static void note_step(bool last)
@@ -223,7 +240,7 @@ static void note_step(bool last)
 
 /* ---- the loop ---- */
 
-/* A large one is lent to the library, unless there is no room for it now. */
+/* Sends a message.  A large one is lent to the library, unless there is no room for it now. */
 static void send_letter(struct letter *l)
 {
 	if (l->timeout)
@@ -278,7 +295,7 @@ static void handle(ph_msg_t m)
 	ph_msg_destroy(m);
 }
 
-/* A step, and what has arrived; false: there was nothing to work on. */
+/* Does a step, and handles what has arrived.  False: there was nothing to work on. */
 static bool turn(void)
 {
 	pthread_mutex_lock(&state_lock);
@@ -293,7 +310,7 @@ static bool turn(void)
 	return busy;
 }
 
-/* ---- a process that comes and goes ---- */
+/* ---- a process that joins and leaves ---- */
 
 static void leave(void)
 {
@@ -310,7 +327,8 @@ static void leave(void)
 	}
 }
 
-/* A founder answers once it is past the barrier, which counts virtual nodes: none may go to a process that is not in it. */
+/* Returns whether all founders are past the barrier, which counts virtual nodes: until then none
+ * may move to a process that is not in it. */
 static bool founders_are_ready(void)
 {
 	ph_timed_send(0, NULL, 0, TAG_KNOCK, KNOCK_US);
@@ -322,7 +340,8 @@ static bool founders_are_ready(void)
 
 static int guest(int index)
 {
-	bool awaited = index == 0 && !options.join_elsewhere;	/* the founders begin when it has come */
+	/* the founders begin when it has joined */
+	bool awaited = index == 0 && !options.join_elsewhere;
 
 	if (options.join_elsewhere && !founders_are_ready())
 		return NEVER_JOINED;
@@ -334,7 +353,8 @@ static int guest(int index)
 	on_begin();
 	note("join", 0);
 	long long end = began_us + (options.stay_us ? options.stay_us : STAY_US);
-	for (int steps = 0; !finished && (options.join_elsewhere || crew_now_us() < end); steps += turn())
+	for (int steps = 0; !finished && (options.join_elsewhere || crew_now_us() < end);
+	     steps += turn())
 		if (!options.stay_us && steps >= STAY_STEPS && !options.join_elsewhere)
 			break;
 	if (!finished)
@@ -354,7 +374,7 @@ static int founder(int index, int gate)
 	ph_vps_destroy(mine);
 	if (ph_barrier(0, app->space, 1, -1))
 		return 1;
-	close(gate);		/* that of the last founder lets the guests in */
+	close(gate);		/* closing the last founder's end lets the guests in */
 	if (options.join == 0)
 		on_begin();
 	while (!finished)
@@ -376,8 +396,8 @@ static int process(int index, int gate)
 	ph_init(0, app->space, options.config, options.tag, options.session, NULL);
 	if (!options.config) {
 		int end = options.port + options.begin + options.join;
-		int n = snprintf(text, sizeof text, "listen_port [%d-%d]\ndest localhost:[%d-%d]\n", options.port, end,
-				 options.port, end);
+		int n = snprintf(text, sizeof text, "listen_port [%d-%d]\ndest localhost:[%d-%d]\n",
+				 options.port, end, options.port, end);
 		ph_read_config(text, (size_t)n, NULL);
 	}
 	ph_set_migration(&migration);
@@ -387,7 +407,7 @@ static int process(int index, int gate)
 	return status;
 }
 
-/* ---- the parent of all ---- */
+/* ---- the parent process ---- */
 
 static void read_option(int c)
 {
@@ -436,7 +456,10 @@ void crew_options(int argc, char **argv, long *sizes, int n_sizes, const char *u
 		sizes[i] = atol(argv[optind + i]);
 	if (options.begin < 0 || options.join < 0 || options.begin + options.join > MOST ||
 	    (options.begin == 0 && !options.config)) {
-		fprintf(stderr, "usage: %s [-n N] [-j N [-e MS] [-k MS]] [-J] [-T FILE] [-c CONFIG [-t TAG]] [-s SESSION] %s\n", argv[0], usage);
+		fprintf(stderr,
+			"usage: %s [-n N] [-j N [-e MS] [-k MS]] [-J] [-T FILE] "
+			"[-c CONFIG [-t TAG]] [-s SESSION] %s\n",
+			argv[0], usage);
 		exit(2);
 	}
 }
@@ -448,14 +471,16 @@ int crew_run(const struct crew_app *what)
 
 	app = what;
 	if (options.join && app->state_bytes > PH_MSG_MAX / 2) {
-		fprintf(stderr, "%s: a state of %zu bytes is too large to move\n", app->name, app->state_bytes);
+		fprintf(stderr, "%s: a state of %zu bytes is too large to move\n", app->name,
+			app->state_bytes);
 		return 2;
 	}
 	if (pipe(gate)) {
 		perror("pipe");
 		return 1;
 	}
-	options.port = 10000 + getpid() % 600 * MOST;	/* below the ports that the system gives away */
+	/* below the ports that the system hands out */
+	options.port = 10000 + getpid() % 600 * MOST;
 	for (int i = 0; i < options.begin + options.join; i++)
 		if ((pids[i] = fork()) == 0) {
 			close(gate[i < options.begin ? 0 : 1]);
@@ -466,7 +491,8 @@ int crew_run(const struct crew_app *what)
 	for (int i = 0; i < options.begin + options.join; i++) {
 		waitpid(pids[i], &status, 0);
 		came += i >= options.begin && status == 0;
-		failed += status != 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == NEVER_JOINED);
+		failed +=
+			status != 0 && !(WIFEXITED(status) && WEXITSTATUS(status) == NEVER_JOINED);
 	}
 	if (options.join)
 		printf("%s: %d of %d processes came meanwhile\n", app->name, came, options.join);

@@ -1,11 +1,11 @@
-/* divide.c - the stack, the stealing, the syncs. */
+/* divide.c - the stack, stealing, syncs. */
 #include <string.h>
 #include "examples/phoenix/crew/divide.h"
 
 enum { SPACE = 4096, MAX_DEPTH = 64, STEAL_EVERY_US = 2000, STEAL_WAIT_US = 100000 };
 enum { TAG_STEAL = DIVIDE_TAGS, TAG_TASK, TAG_RESULT };
 
-struct name {			/* where a result is awaited; id 0 at virtual node 0 is the end */
+struct name {	/* names a place where a result is awaited; id 0 at virtual node 0: the end */
 	ph_vp_t vp;
 	uint64_t id;
 };
@@ -16,13 +16,15 @@ struct task {
 struct result {
 	struct name to;
 	uint64_t sums[DIVIDE_SUMS];
-	long tasks;		/* from the run itself: so many were stolen from it; -1: from one of these */
+	/* from the run itself: how many tasks were stolen from it; from one of these: -1 */
+	long tasks;
 };
 struct sync {
 	struct sync *next;
 	struct name name, reply;
 	uint64_t sums[DIVIDE_SUMS];
-	long received, announced;	/* results of stolen tasks; announced is -1 until the run itself has ended */
+	/* results of stolen tasks; announced is -1 until the run has ended */
+	long received, announced;
 };
 struct waiting {
 	struct waiting *next;
@@ -31,11 +33,11 @@ struct waiting {
 static const struct divide *divide;
 static struct sync *syncs;
 static struct waiting *queue;
-static struct {			/* the task that is being worked on */
+static struct {			/* the task that this process works on */
 	bool active;
-	struct name reply, sync;	/* sync.id 0: nobody has stolen yet */
+	struct name reply, sync;	/* sync.id 0: nobody has stolen from it yet */
 	long stolen;
-	unsigned n;		/* > 0 while active */
+	unsigned n;		/* > 0: it is active */
 	struct { uint64_t lo, hi; } stack[MAX_DEPTH];	/* the oldest first */
 	uint64_t sums[DIVIDE_SUMS];
 } run;
@@ -47,7 +49,7 @@ static ph_vp_t somewhere_here(void)
 	return crew.lo + (ph_vp_t)(crew_random() % (uint64_t)(crew.hi - crew.lo));
 }
 
-/* A virtual node that is not here, or PH_INVALID_VP if all are. */
+/* Returns a random virtual node that is not here, or PH_INVALID_VP if all are. */
 static ph_vp_t somewhere_else(void)
 {
 	ph_vp_t others = SPACE - (crew.hi - crew.lo);
@@ -62,7 +64,10 @@ static void name_the_run(void)
 {
 	struct sync *s = allocate(sizeof *s);
 
-	*s = (struct sync){ .next = syncs, .name = { somewhere_here(), crew_random() }, .reply = run.reply, .announced = -1 };
+	*s = (struct sync){ .next = syncs,
+			    .name = { somewhere_here(), crew_random() },
+			    .reply = run.reply,
+			    .announced = -1 };
 	syncs = s;
 	run.sync = s->name;
 }
@@ -96,11 +101,12 @@ static bool pop(struct task *t)
 	return true;
 }
 
-/* ---- working ---- */
+/* ---- work ---- */
 
 static void end_run(void)
 {
-	struct result r = { .to = run.sync.id ? run.sync : run.reply, .tasks = run.sync.id ? run.stolen : -1 };
+	struct result r = { .to = run.sync.id ? run.sync : run.reply,
+			    .tasks = run.sync.id ? run.stolen : -1 };
 
 	memcpy(r.sums, run.sums, sizeof r.sums);
 	crew_post(r.to.vp, &r, sizeof r, TAG_RESULT, 0);
@@ -129,13 +135,14 @@ static void one_leaf(void)
 	divide->leaf(lo, run.sums);
 }
 
-/* Asks for work at a random virtual node; a request that finds nobody disappears. */
+/* Asks for work at a random virtual node; a request that finds nobody times out. */
 static void steal(void)
 {
 	static long long last_us;
 	ph_vp_t there = somewhere_else();
 
-	if (there == PH_INVALID_VP || crew.lo == crew.hi || crew.leaving || crew_now_us() < last_us + STEAL_EVERY_US)
+	if (there == PH_INVALID_VP || crew.lo == crew.hi || crew.leaving ||
+	    crew_now_us() < last_us + STEAL_EVERY_US)
 		return;
 	ph_vp_t here = somewhere_here();
 	crew_post(there, &here, sizeof here, TAG_STEAL, STEAL_WAIT_US);
@@ -161,7 +168,7 @@ static bool work(void)
 
 /* ---- messages ---- */
 
-/* The oldest part of the run becomes a task; false: the run has no part to spare. */
+/* Makes a task of the oldest part of the run.  False: the run has no part to spare. */
 static bool split_off(struct task *t)
 {
 	if (!run.active || (run.n == 1 && run.stack[0].hi - run.stack[0].lo < 2))
@@ -207,7 +214,7 @@ static void on_result(const struct result *r)
 	while ((s = *at) && (s->name.id != r->to.id || s->name.vp != r->to.vp))
 		at = &s->next;
 	if (!s)
-		abort();		/* a sync is where its virtual node is */
+		abort();		/* a sync is always where its virtual node is */
 	add(s->sums, r->sums);
 	if (r->tasks < 0)
 		s->received++;
@@ -286,7 +293,7 @@ static void unpack(ph_vp_t lo, ph_vp_t hi, struct view *in)
 	}
 }
 
-/* What is left of the run goes to others, piece by piece; what it has done is reported. */
+/* Gives the rest of the run to others, piece by piece, and reports what it has done. */
 static void evacuate(void)
 {
 	struct task t;
@@ -301,7 +308,8 @@ static void evacuate(void)
 
 int divide_run(const char *name, size_t state_bytes, const struct divide *what)
 {
-	struct crew_app app = { name, SPACE, state_bytes, begin, receive, work, pack, unpack, evacuate };
+	struct crew_app app = { name, SPACE, state_bytes, begin,   receive,
+				work, pack,  unpack,	  evacuate };
 
 	divide = what;
 	return crew_run(&app);

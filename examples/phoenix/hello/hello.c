@@ -1,5 +1,5 @@
-/* The first program of appendix B of K. Kaneda's thesis (2006), as printed there: the child sends HELLO to the parent.
- * Run it in this folder: it reads the file `machines`. */
+/* The first program of appendix B of K. Kaneda's thesis (2006), as printed there: the child
+ * sends HELLO to the parent.  Run it in this folder: it reads the file `machines`. */
 #include <stdio.h>
 #include <unistd.h>
 #include "phnx/phnx.h"

@@ -1,11 +1,13 @@
-/* intsort.c - integer sort by buckets, as NAS's IS (PPoPP 2003, section 4.3.1; thesis, section 2.2.3).
+/* intsort.c - integer sort by buckets, like IS of NAS (PPoPP 2003, section 4.3.1; thesis, section
+ * 2.2.3).
  *
- * N keys in [0, M) are divided among SPACE virtual nodes, a chunk each; bucket j, of the keys in [j M/SPACE, (j+1) M/SPACE),
- * belongs to virtual node j.  A chunk's keys go to the buckets by the multicasting idiom: one message with the keys for
- * the whole space, of which every receiver takes what is for its own virtual nodes, and sends what is below them and what
- * is above them on, each in one message to the middle of the rest.
+ * N keys in [0, M) are divided into a chunk for each of SPACE virtual nodes.  Bucket j, of the keys
+ * in [j M/SPACE, (j+1) M/SPACE), belongs to virtual node j.  The keys of a chunk go to the buckets
+ * by the multicasting idiom: one message has the keys for the whole space.  Each receiver takes
+ * those for its own virtual nodes.  It sends those below, and those above, in one message each to
+ * the middle of what is left.
  *
- *   intsort [OPTIONS of crew.h] [LOG2_N [LOG2_M]]     NAS's classes: S 16 11, W 20 16, A 23 19
+ *   intsort [OPTIONS of crew.h] [LOG2_N [LOG2_M]]     classes of NAS: S 16 11, W 20 16, A 23 19
  */
 #include <string.h>
 #include "examples/phoenix/crew/crew.h"
@@ -13,13 +15,13 @@
 
 enum { SPACE = 64, TAG_KEYS = 1, TAG_REPORT };
 
-struct cell {			/* what belongs to one virtual node */
+struct cell {			/* the state of one virtual node */
 	uint32_t *chunk;	/* keys to be sent, or NULL */
 	struct bytes bucket;
-	unsigned chunks;	/* whose keys have come */
+	unsigned chunks;	/* the chunks whose keys have arrived */
 	bool sorted;
 };
-struct keys {			/* head of a message: counts of [lo, hi) follow, then the keys by bucket */
+struct keys {	/* head of a message; the counts of [lo, hi) follow, then the keys by bucket */
 	unsigned lo, hi;
 };
 struct report {
@@ -30,14 +32,15 @@ struct report {
 };
 static long sizes[] = { 20, 16 };
 static struct cell cells[SPACE];
-static struct { struct report reports[SPACE]; unsigned n; } total;	/* at the holder of virtual node 0 */
+/* used at the holder of virtual node 0 */
+static struct { struct report reports[SPACE]; unsigned n; } total;
 
 static size_t chunk_keys(void) { return (size_t)1 << sizes[0] >> 6; }
 static unsigned bucket_of(uint32_t key) { return key >> (sizes[1] - 6); }
 
 /* ---- the multicasting idiom ---- */
 
-/* Keys for the buckets [lo, hi): to whoever holds the middle one. */
+/* Sends the keys for the buckets [lo, hi) to the holder of the middle one. */
 static void send_keys(unsigned lo, unsigned hi, const uint32_t *counts, const uint32_t *keys)
 {
 	struct bytes b = { 0 };
@@ -55,7 +58,7 @@ static void send_keys(unsigned lo, unsigned hi, const uint32_t *counts, const ui
 	crew_give(lo + (hi - lo) / 2, &b, TAG_KEYS);
 }
 
-/* Takes what is for here, and sends the rest on. */
+/* Takes the keys for the buckets here, and sends the rest on. */
 static void take_keys(unsigned lo, unsigned hi, const uint32_t *counts, const uint32_t *keys)
 {
 	const uint32_t *at = keys, *above = keys;
@@ -178,7 +181,8 @@ static void begin(ph_vp_t lo, ph_vp_t hi)
 	for (ph_vp_t v = lo; v < hi; v++) {
 		cells[v].chunk = allocate(chunk_keys() * sizeof *cells[v].chunk);
 		for (size_t i = 0; i < chunk_keys(); i++)
-			cells[v].chunk[i] = key_number((uint64_t)v * chunk_keys() + i, (unsigned)sizes[1]);
+			cells[v].chunk[i] =
+				key_number((uint64_t)v * chunk_keys() + i, (unsigned)sizes[1]);
 	}
 }
 
@@ -220,7 +224,8 @@ int main(int argc, char **argv)
 	crew_options(argc, argv, sizes, 2, "[LOG2_N [LOG2_M]]");
 	if (sizes[0] < 6 || sizes[0] > 30 || sizes[1] < 6 || sizes[1] > 24)
 		return 2;
-	struct crew_app app = { "intsort", SPACE, (size_t)2 * sizeof(uint32_t) << sizes[0], begin, receive, work, pack, unpack,
-				NULL };
+	struct crew_app app = { "intsort", SPACE,   (size_t)2 * sizeof(uint32_t) << sizes[0],
+				begin,	   receive, work,
+				pack,	   unpack,  NULL };
 	return crew_run(&app);
 }

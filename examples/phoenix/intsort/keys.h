@@ -1,4 +1,5 @@
-/* keys.h - the keys of the integer sort, and its local steps: shared with the MPI program beside which it is measured. */
+/* keys.h - the keys of the integer sort, and its local steps.  The MPI program that it is
+ * compared with uses them too. */
 #ifndef KEYS_H
 #define KEYS_H
 
@@ -6,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The i-th key below 2^bits: the mean of four random numbers, as in NAS's IS. */
+/* Returns the i-th key below 2^bits: the mean of four random numbers, as in IS of NAS. */
 static inline uint32_t key_number(uint64_t i, unsigned bits)
 {
 	uint64_t x = (i + 1) * 0x9E3779B97F4A7C15ULL, sum = 0;
@@ -18,8 +19,10 @@ static inline uint32_t key_number(uint64_t i, unsigned bits)
 	return (uint32_t)(((sum << 8 | (x >> 40 & 0xFF)) << bits) / (4 << 24));
 }
 
-/* n keys into `parts` parts by key >> shift: how many go to each, and the keys part by part. */
-static inline void partition(const uint32_t *keys, size_t n, unsigned shift, unsigned parts, uint32_t *counts, uint32_t *out)
+/* Divides n keys into `parts` parts by key >> shift: counts the keys of each, and orders the
+ * keys by part. */
+static inline void partition(const uint32_t *keys, size_t n, unsigned shift, unsigned parts,
+			     uint32_t *counts, uint32_t *out)
 {
 	uint32_t at[4096], sum = 0;
 
@@ -32,7 +35,7 @@ static inline void partition(const uint32_t *keys, size_t n, unsigned shift, uns
 		out[at[keys[i] >> shift]++] = keys[i];
 }
 
-/* Keys of [base, base + range), in place. */
+/* Sorts keys of [base, base + range) in place. */
 static inline void counting_sort(uint32_t *keys, size_t n, uint32_t base, uint32_t range)
 {
 	uint32_t *counts = calloc(range, sizeof *counts);

@@ -1,5 +1,6 @@
-/* The second program of appendix B of K. Kaneda's thesis (2006), as printed there: three processes forward HELLO messages
- * while two of them join and leave.  Run it in this folder: it reads the file `machines`; it runs until it is stopped. */
+/* The second program of appendix B of K. Kaneda's thesis (2006), as printed there: three
+ * processes forward HELLO messages while two of them join and leave.  Run it in this folder: it
+ * reads the file `machines`, and runs until it is stopped. */
 #include <stdio.h>
 #include <assert.h>
 #include <unistd.h>

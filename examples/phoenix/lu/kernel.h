@@ -1,5 +1,5 @@
-/* kernel.h - the matrix of the LU factorisation and the steps on its blocks (n x n, row by row): shared with the MPI program
- * beside which it is measured. */
+/* kernel.h - the matrix of the LU factorisation, and the steps on its blocks (n x n, row by
+ * row).  The MPI program that it is compared with uses them too. */
 #ifndef KERNEL_H
 #define KERNEL_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Random, with a heavy diagonal: no pivots are needed. */
+/* Returns a random element; the diagonal is heavy, so that no pivots are needed. */
 static inline double element(long i, long j, long size)
 {
 	uint64_t x = ((uint64_t)i << 32 | (uint64_t)j) * 0x9E3779B97F4A7C15ULL;
@@ -23,7 +23,7 @@ static inline void block_fill(double *a, int i, int j, int n, long size)
 			a[y * n + x] = element((long)i * n + y, (long)j * n + x, size);
 }
 
-/* a = L U, the diagonal of L being 1 */
+/* a = L U, with 1 on the diagonal of L */
 static inline void block_factor(double *a, int n)
 {
 	for (int k = 0; k < n; k++)
@@ -34,7 +34,7 @@ static inline void block_factor(double *a, int n)
 		}
 }
 
-/* a = a U^-1, of a factored diagonal block */
+/* a = a U^-1, U of a factored diagonal block */
 static inline void block_solve_right(double *a, const double *diagonal, int n)
 {
 	for (int y = 0; y < n; y++)
@@ -54,8 +54,10 @@ static inline void block_solve_left(double *a, const double *diagonal, int n)
 				a[y * n + x] -= diagonal[y * n + k] * a[k * n + x];
 }
 
-/* a -= l u; four rows of u at once, so that what the compiler makes of the innermost loop matters little */
-static inline void block_update(double *restrict a, const double *restrict l, const double *restrict u, int n)
+/* a -= l u, four rows of u at once: so it matters little what the compiler makes of the
+ * innermost loop */
+static inline void block_update(double *restrict a, const double *restrict l,
+				const double *restrict u, int n)
 {
 	for (int y = 0; y < n; y++, a += n, l += n) {
 		int k = 0;
@@ -71,10 +73,12 @@ static inline void block_update(double *restrict a, const double *restrict l, co
 	}
 }
 
-/* |A v - L (U v)| / |A v| for a vector v; factored() gives the elements of L below the diagonal, those of U above. */
+/* Returns |A v - L (U v)| / |A v| for a vector v.  factored() returns the elements of L below
+ * the diagonal, and those of U above. */
 static inline double residual(long size, double (*factored)(long i, long j))
 {
-	double *v = calloc((size_t)size, sizeof *v), *u = calloc((size_t)size, sizeof *u), error = 0, norm = 0;
+	double *v = calloc((size_t)size, sizeof *v), *u = calloc((size_t)size, sizeof *u),
+	       error = 0, norm = 0;
 
 	if (!v || !u)
 		abort();

@@ -1,12 +1,14 @@
 /* lu.c - LU factorisation by blocks (PPoPP 2003, section 4.3.2).
  *
- * Block i of the matrix (row by row) belongs to virtual node v(i) = K i mod |V|, |V| being the number of blocks and K prime
- * to it: so every part of the matrix is spread over all processes, however the virtual nodes are divided.
+ * Block i of the matrix (row by row) belongs to virtual node v(i) = K i mod |V|, where |V| is the
+ * number of blocks and K is prime to it.  So every part of the matrix is spread over all processes,
+ * however the virtual nodes are divided.
  *
- * Block (i, j) is done when it has taken min(i, j) updates, and then is factored (i = j) or solved with the diagonal block of
- * its column (i > j) or row (i < j).  What others need of it is an `operand`, sent by the multicasting idiom to whoever holds
- * a block that needs it: the receiver takes it for all its blocks, and sends it on to a holder among those below its virtual
- * nodes, and one among those above.  So each process gets an operand once.
+ * Block (i, j) is done when it has taken min(i, j) updates and was then factored (i = j), or solved
+ * with the diagonal block of its column (i > j) or row (i < j).  What other blocks need of it is an
+ * `operand`.  The multicasting idiom sends it to the holder of a block that needs it.  That process
+ * takes it for all its blocks, and sends it on to a holder below its virtual nodes and one above.
+ * So each process gets an operand once.
  *
  *   lu [OPTIONS of crew.h] [N [B]]     an N x N matrix in B x B blocks
  */
@@ -20,24 +22,27 @@ enum { MAX_BLOCKS = 64, TAG_OPERAND = 1, TAG_RESULT };
 
 enum kind { DIAGONAL, LEFT, UPPER, N_KINDS };	/* factored (k, k); L of (i, k); U of (k, j) */
 struct block {
-	double *a;		/* NULL: not here */
-	int step;		/* updates that it has taken */
+	double *a;		/* NULL: the block is not here */
+	int step;		/* how many updates it has taken */
 	bool done;
 };
-struct operand {		/* head of a message; the block follows */
+struct operand {		/* head of a message; the operand's block follows */
 	enum kind kind;
-	int k, index;		/* its step; its row (LEFT) or column (UPPER) */
-	ph_vp_t lo, hi;		/* for blocks with virtual nodes in [lo, hi) */
+	int k, index;		/* the operand's step, and its row (LEFT) or column (UPPER) */
+	ph_vp_t lo, hi;		/* it is for blocks whose virtual nodes are in [lo, hi) */
 };
 static long sizes[] = { 512, 32 };
-static int n_blocks;		/* in a row */
+static int n_blocks;		/* blocks in a row */
 static ph_vp_t space;
-static ph_vp_t multiplier = 61;	/* K: a large estimate of the number of processes */
+static ph_vp_t multiplier = 61;	/* K: larger than most numbers of processes */
 static struct block blocks[MAX_BLOCKS][MAX_BLOCKS];
-static double *operands[N_KINDS][MAX_BLOCKS][MAX_BLOCKS];	/* [kind][k][index]; of a block that is here, its own memory */
-static bool arrived;		/* blocks came from another process, since work() last looked */
-static bool news;		/* blocks or operands did, or a block was done here: what was not ready then may be now */
-static struct { double *a[MAX_BLOCKS][MAX_BLOCKS]; long n; } result;	/* at the holder of virtual node 0 */
+/* [kind][k][index]; of a block that is here it is the block's own memory */
+static double *operands[N_KINDS][MAX_BLOCKS][MAX_BLOCKS];
+static bool arrived;		/* blocks have come from another process since work() last looked */
+/* blocks or operands have come, or a block was done: more may be ready now */
+static bool news;
+/* used at the holder of virtual node 0 */
+static struct { double *a[MAX_BLOCKS][MAX_BLOCKS]; long n; } result;
 
 static size_t block_bytes(void) { return (size_t)(sizes[1] * sizes[1]) * sizeof(double); }
 static int last_step(int i, int j) { return i < j ? i : j; }
@@ -59,7 +64,8 @@ static bool needs(int i, int j, enum kind kind, int k, int index)
 	}
 }
 
-/* To the holder of that block which needs it, with a virtual node in [lo, hi), that is nearest to the middle of these. */
+/* Sends an operand to the holder of a block that needs it: the one in [lo, hi) that is nearest
+ * to the middle. */
 static void send_operand(struct operand o, const double *a)
 {
 	ph_vp_t best = PH_INVALID_VP, middle = o.lo + (o.hi - o.lo) / 2;
@@ -160,16 +166,17 @@ static void finish_block(int i, int j)
 	crew_give(0, &r, TAG_RESULT);
 }
 
-/* All blocks of fewer steps that are here are done. */
+/* Returns a step below which all blocks here are done. */
 static int least_step(void)
 {
-	static int least;	/* a block that comes from elsewhere may have less */
+	static int least;	/* a block from another process may be at an earlier step */
 	int k = arrived ? 0 : least;
 
 	arrived = false;
 	for (bool open = false; k < n_blocks && !open; k += !open)
 		for (int i = k; i < n_blocks && !open; i++)
-			open = (blocks[i][k].a && !blocks[i][k].done) || (blocks[k][i].a && !blocks[k][i].done);
+			open = (blocks[i][k].a && !blocks[i][k].done) ||
+			       (blocks[k][i].a && !blocks[k][i].done);
 	return least = k;
 }
 
@@ -182,14 +189,16 @@ static bool step(int i, int j)
 	if (b->step == last_step(i, j)) {
 		finish_block(i, j);
 	} else {
-		block_update(b->a, operands[LEFT][b->step][i], operands[UPPER][b->step][j], (int)sizes[1]);
+		block_update(b->a, operands[LEFT][b->step][i], operands[UPPER][b->step][j],
+			     (int)sizes[1]);
 		b->step++;
 	}
 	return true;
 }
 
-/* A block of those that are done first, and so of those that the most others wait for: what is left of the matrix is
- * updated while operands are under way.  Without news it goes on where it was. */
+/* Works on a block that will be done first, since most other blocks wait for these; the rest of
+ * the matrix is updated while operands are under way.  If nothing has come, goes on where it
+ * was. */
 static bool work(void)
 {
 	static int k, i;
@@ -234,8 +243,9 @@ static void begin(ph_vp_t lo, ph_vp_t hi)
 		}
 }
 
-/* An operand goes along if one of the blocks that move has still to take it. */
-static void pack_operands(ph_vp_t lo, ph_vp_t hi, enum kind kind, int k, int index, struct bytes *out)
+/* Packs an operand if one of the blocks that move has yet to take it. */
+static void pack_operands(ph_vp_t lo, ph_vp_t hi, enum kind kind, int k, int index,
+			  struct bytes *out)
 {
 	bool needed = false;
 
@@ -243,8 +253,9 @@ static void pack_operands(ph_vp_t lo, ph_vp_t hi, enum kind kind, int k, int ind
 		return;
 	for (int i = k; i < n_blocks && !needed; i++)
 		for (int j = k; j < n_blocks && !needed; j++)
-			needed = vp_of(i, j) >= lo && vp_of(i, j) < hi && blocks[i][j].a && !blocks[i][j].done &&
-				 blocks[i][j].step <= k && needs(i, j, kind, k, index);
+			needed = vp_of(i, j) >= lo && vp_of(i, j) < hi && blocks[i][j].a &&
+				 !blocks[i][j].done && blocks[i][j].step <= k &&
+				 needs(i, j, kind, k, index);
 	if (!needed)
 		return;
 	struct operand o = { kind, k, index, 0, 0 };
@@ -299,7 +310,8 @@ static void pack(ph_vp_t lo, ph_vp_t hi, struct bytes *out)
 	for (int i = 0; i < n_blocks; i++)
 		for (int j = 0; j < n_blocks; j++)
 			if (vp_of(i, j) >= lo && vp_of(i, j) < hi) {
-				if (operands[kind_of(i, j)][last_step(i, j)][index_of(i, j)] != blocks[i][j].a)
+				if (operands[kind_of(i, j)][last_step(i, j)][index_of(i, j)] !=
+				    blocks[i][j].a)
 					free(blocks[i][j].a);
 				blocks[i][j] = (struct block){ 0 };
 			}
@@ -333,13 +345,15 @@ static ph_vp_t common_divisor(ph_vp_t a, ph_vp_t b) { return b ? common_divisor(
 int main(int argc, char **argv)
 {
 	crew_options(argc, argv, sizes, 2, "[N [B]]");
-	if (sizes[1] < 1 || sizes[0] < sizes[1] || sizes[0] % sizes[1] || sizes[0] / sizes[1] > MAX_BLOCKS)
+	if (sizes[1] < 1 || sizes[0] < sizes[1] || sizes[0] % sizes[1] ||
+	    sizes[0] / sizes[1] > MAX_BLOCKS)
 		return 2;
 	n_blocks = (int)(sizes[0] / sizes[1]);
 	space = (ph_vp_t)n_blocks * n_blocks;
 	while (common_divisor(multiplier, space) > 1)
 		multiplier++;
-	struct crew_app app = { "lu", space, (size_t)(sizes[0] * sizes[0]) * sizeof(double) * 3, begin, receive, work, pack,
-				unpack, NULL };
+	struct crew_app app = { "lu",  space,	(size_t)(sizes[0] * sizes[0]) * sizeof(double) * 3,
+				begin, receive, work,
+				pack,  unpack,	NULL };
 	return crew_run(&app);
 }

@@ -1,9 +1,10 @@
-/* raytrace.c - a ray tracer: spheres that mirror each other over a chequered floor, a line of the picture is one item of the
- * divide-and-conquer of divide.h.
+/* raytrace.c - a ray tracer: spheres that mirror each other over a chequered floor.  A line of the
+ * picture is one item of divide.h's divide and conquer.
  *
- * The picture belongs to virtual node 0: whoever holds that receives the lines, and checks them against its own drawing.
+ * The picture belongs to virtual node 0.  Its holder receives the lines, and checks them against
+ * lines that it draws itself.
  *
- *   raytrace [OPTIONS of crew.h] [WIDTH [HEIGHT]]     $RAYTRACE_OUT: where the picture is written to (PPM)
+ *   raytrace [OPTIONS of crew.h] [WIDTH [HEIGHT]]     $RAYTRACE_OUT: the file of the picture (PPM)
  */
 #include <math.h>
 #include <stdio.h>
@@ -17,21 +18,28 @@ struct ray { struct vec from, way; };
 struct hit { double distance; struct vec at, normal, colour; double mirror; };
 
 static long sizes[] = { 320, 240 };
-static unsigned char *picture;		/* at the holder of virtual node 0; NULL elsewhere */
-static unsigned char *have;		/* which of its lines */
+static unsigned char *picture;		/* at the holder of virtual node 0; elsewhere NULL */
+static unsigned char *have;		/* which lines have arrived */
 static long lines;
 static bool all_reported;
 
 /* ---- geometry ---- */
 
-static struct vec plus(struct vec a, struct vec b) { return (struct vec){ a.x + b.x, a.y + b.y, a.z + b.z }; }
-static struct vec times(struct vec a, double k) { return (struct vec){ a.x * k, a.y * k, a.z * k }; }
+static struct vec plus(struct vec a, struct vec b)
+{
+	return (struct vec){ a.x + b.x, a.y + b.y, a.z + b.z };
+}
+static struct vec times(struct vec a, double k)
+{
+	return (struct vec){ a.x * k, a.y * k, a.z * k };
+}
 static double dot(struct vec a, struct vec b) { return a.x * b.x + a.y * b.y + a.z * b.z; }
 static struct vec unit(struct vec a) { return times(a, 1 / sqrt(dot(a, a))); }
 
 static void meet_sphere(const struct ray *r, int i, struct hit *h)
 {
-	struct vec centre = { (i % 3 - 1) * 1.2, 0.5, 3 + i / 3 * 1.2 }, to = plus(r->from, times(centre, -1));
+	struct vec centre = { (i % 3 - 1) * 1.2, 0.5, 3 + i / 3 * 1.2 },
+		   to = plus(r->from, times(centre, -1));
 	double b = dot(to, r->way), c = dot(to, to) - 0.25, d = b * b - c;
 
 	if (d < 0 || -b - sqrt(d) < 1e-6 || -b - sqrt(d) > h->distance)
@@ -93,9 +101,13 @@ static void draw_line(long y, unsigned char *rgb)
 	for (long x = 0; x < sizes[0]; x++, rgb += 3) {
 		struct vec sum = { 0 };
 		for (int i = 0; i < 4; i++) {	/* four rays a pixel */
-			double dx = ((double)x + i % 2 * 0.5 - (double)sizes[0] / 2) / (double)sizes[1];
-			double dy = ((double)sizes[1] / 2 - (double)y - i / 2 * 0.5) / (double)sizes[1];
-			sum = plus(sum, colour_of((struct ray){ { 0, 1.2, 0 }, unit((struct vec){ dx, dy - 0.2, 1 }) }));
+			double dx =
+				((double)x + i % 2 * 0.5 - (double)sizes[0] / 2) / (double)sizes[1];
+			double dy =
+				((double)sizes[1] / 2 - (double)y - i / 2 * 0.5) / (double)sizes[1];
+			sum = plus(sum, colour_of((struct ray){
+						{ 0, 1.2, 0 },
+						unit((struct vec){ dx, dy - 0.2, 1 }) }));
 		}
 		rgb[0] = shade(sum.x / 4);
 		rgb[1] = shade(sum.y / 4);
@@ -140,7 +152,7 @@ static void write_picture(void)
 	}
 }
 
-/* The sum of the tree may arrive before the last lines do, or after. */
+/* The sum of the tree may arrive before the last lines or after them. */
 static void finish_when_whole(void)
 {
 	if (lines < sizes[1] || !all_reported)

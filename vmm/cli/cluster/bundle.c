@@ -16,16 +16,19 @@
 #define SYSTEM_LOADER "/lib64/ld-linux-x86-64.so.2"
 enum { BLOCK = 512, RECORD = 10240, MAX_LIBRARIES = 64, LIBRARY_PATH = 512 };
 
-static const char *const programs[] = { "vmp-host", "vmp-node", "vmp-monitor", "vmproc", "vmp-iosrv", "vmp" };
+static const char *const programs[] = { "vmp-host",  "vmp-node", "vmp-monitor", "vmproc",
+					"vmp-iosrv", "vmp-net",	 "vmp-tunnel", "vmp" };
 static const char run_vmp[] = "#!/bin/sh\n"
 			      "# vmp, with the libraries that lie beside it.\n"
 			      "d=$(dirname \"$(readlink -f \"$0\")\")\n"
-			      "exec \"$d/" BESIDE_LOADER "\" --library-path \"$d\" \"$d/vmp\" \"$@\"\n";
+			      "exec \"$d/" BESIDE_LOADER
+			      "\" --library-path \"$d\" \"$d/vmp\" \"$@\"\n";
 
-/* What the programs of one folder are run with. */
+/* What the programs of one folder need to run. */
 struct libraries {
 	const char *folder;
-	bool came_along; /* loader and libraries are in the folder, too: it is a bundle that was unpacked */
+	/* the folder also has the loader and the libraries: it is an unpacked bundle */
+	bool came_along;
 	char loader[LIBRARY_PATH];
 	char path[MAX_LIBRARIES][LIBRARY_PATH];
 	size_t n;
@@ -33,12 +36,12 @@ struct libraries {
 
 extern char **environ;
 
-/* --- tar ------------------------------------------------------------------------------------------------------------ */
+/* ---- tar ---- */
 
 /* POSIX.1-1988's header ("ustar"), as far as files need it. */
 struct tar_header {
-	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[8], owner[32], group[32],
-		major[8], minor[8], prefix[155], pad[12];
+	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100],
+		magic[8], owner[32], group[32], major[8], minor[8], prefix[155], pad[12];
 };
 _Static_assert(sizeof(struct tar_header) == BLOCK, "a block");
 
@@ -60,8 +63,13 @@ static int grow(struct bundle *b, size_t more)
 
 int bundle_put(struct bundle *b, const char *name, const void *data, size_t bytes)
 {
-	struct tar_header header = { .mode = "0000700", .uid = "0000000", .gid = "0000000", .mtime = "00000000000", .type = '0',
-				     .magic = "ustar\00000", .checksum = "        " };
+	struct tar_header header = { .mode = "0000700",
+				     .uid = "0000000",
+				     .gid = "0000000",
+				     .mtime = "00000000000",
+				     .type = '0',
+				     .magic = "ustar\00000",
+				     .checksum = "        " };
 	size_t at = b->bytes, padded = (bytes + BLOCK - 1) / BLOCK * BLOCK;
 	unsigned sum = 0;
 
@@ -98,20 +106,24 @@ static int put_file(struct bundle *b, const char *name, const char *path, struct
 	return result;
 }
 
-/* --- libraries ------------------------------------------------------------------------------------------------------ */
+/* ---- libraries ---- */
 
-/* "	libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x00007f...)". Without a path it is the vDSO; of the loader the name is one. */
+/* Takes a line of the loader's list, such as "	libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1
+ * (0x00007f...)".  The line of the vDSO has no path; that of the loader has a path as its name. */
 static int add_library(struct libraries *all, const char *line, struct problem *p)
 {
-	const char *name = line + strspn(line, " \t"), *arrow = strstr(name, " => /"), *end = strrchr(name, '(');
+	const char *name = line + strspn(line, " \t"), *arrow = strstr(name, " => /"),
+		   *end = strrchr(name, '(');
 	char path[LIBRARY_PATH];
 
 	if (strstr(line, "not found"))
 		return problem(p, "a library that other hosts need is missing here:%s", line);
 	if (*name == '/' || !arrow || !end || end < arrow)
 		return 0;
-	if (snprintf(path, sizeof path, "%.*s", (int)(end - arrow - 5), arrow + 4) >= (int)sizeof path)
-		return problem(p, "the path of a library that other hosts need is too long:%s", line);
+	if (snprintf(path, sizeof path, "%.*s", (int)(end - arrow - 5), arrow + 4) >=
+	    (int)sizeof path)
+		return problem(p, "the path of a library that other hosts need is too long:%s",
+			       line);
 	for (size_t i = 0; i < all->n; i++)
 		if (!strcmp(all->path[i], path))
 			return 0;
@@ -121,11 +133,14 @@ static int add_library(struct libraries *all, const char *line, struct problem *
 	return 0;
 }
 
-/* The loader says what it would load. A static program has none. */
+/* Adds the libraries that the loader would load for a program.  A static program has none. */
 static int add_libraries(struct libraries *all, const char *program, struct problem *p)
 {
-	char *system[] = { all->loader, "--list", (char *)program, NULL }, line[2 * LIBRARY_PATH + 64];
-	char *own[] = { all->loader, "--library-path", (char *)all->folder, "--list", (char *)program, NULL }, *nothing[] = { NULL };
+	char *system[] = { all->loader, "--list", (char *)program, NULL },
+	     line[2 * LIBRARY_PATH + 64];
+	char *own[] = { all->loader, "--library-path", (char *)all->folder,
+			"--list",    (char *)program,  NULL },
+	     *nothing[] = { NULL };
 	posix_spawn_file_actions_t actions;
 	int ends[2], result = 0, status;
 	pid_t pid;
@@ -136,7 +151,8 @@ static int add_libraries(struct libraries *all, const char *program, struct prob
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
 	posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-	errno = posix_spawn(&pid, all->loader, &actions, NULL, all->came_along ? own : system, all->came_along ? nothing : environ);
+	errno = posix_spawn(&pid, all->loader, &actions, NULL, all->came_along ? own : system,
+			    all->came_along ? nothing : environ);
 	posix_spawn_file_actions_destroy(&actions);
 	close(ends[1]);
 	if (errno) {
@@ -153,7 +169,7 @@ static int add_libraries(struct libraries *all, const char *program, struct prob
 	return result;
 }
 
-/* --- all ------------------------------------------------------------------------------------------------------------ */
+/* ---- all ---- */
 
 static int name_by_contents(struct bundle *b)
 {
@@ -187,8 +203,9 @@ int bundle_make_of(struct bundle *b, const char *folder, struct problem *p)
 			return -1;
 	if (put_file(b, BESIDE_LOADER, all.loader, p))
 		return -1;
-	/* The mark is last, so that it says that all before it is there. */
-	if (bundle_put(b, "run-vmp", run_vmp, strlen(run_vmp)) || bundle_put(b, "complete", "", 0) || grow(b, 2 * BLOCK) ||
+	/* "complete" is the last file, so that its presence says that all others are there. */
+	if (bundle_put(b, "run-vmp", run_vmp, strlen(run_vmp)) ||
+	    bundle_put(b, "complete", "", 0) || grow(b, 2 * BLOCK) ||
 	    grow(b, (RECORD - b->bytes % RECORD) % RECORD) || name_by_contents(b))
 		return problem(p, "no memory for the programs that other hosts need");
 	return 0;

@@ -11,12 +11,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
-#include "phoenix/config.h"
+#include "phoenix/calls/netconf.h"
 #include "vmm/shared/rundir_names.h"
 
 enum { ALIVE_S = 10, MAX_ARGUMENTS = 64 };
 
-/* --- the file ------------------------------------------------------------------------------------------------------- */
+/* ---- the file ---- */
 
 static int read_file(const char *path, char *text, size_t room, size_t *bytes, struct problem *p)
 {
@@ -26,7 +26,7 @@ static int read_file(const char *path, char *text, size_t room, size_t *bytes, s
 	*bytes = 0;
 	if (file) {
 		*bytes = fread(text, 1, room, file);
-		error = ferror(file) ? errno : 0; /* of a folder, say */
+		error = ferror(file) ? errno : 0; /* ferror: the path is a folder, for example */
 		fclose(file);
 	}
 	if (error)
@@ -36,18 +36,20 @@ static int read_file(const char *path, char *text, size_t room, size_t *bytes, s
 	return 0;
 }
 
-/* The lines for Phoenix are read by the daemons; what is wrong with them is said here. */
+/* Checks the lines for Phoenix here, since the daemons that use them run on other computers. */
 static int check_phoenix(const struct cluster *c, struct problem *p)
 {
 	for (uint32_t i = 0; i < c->file.n; i++)
 		for (uint32_t line = 0; line < c->file.host[i].n_phoenix; line++) {
 			const char *text = c->file.host[i].phoenix[line];
-			struct phnx_config config;
-			int error = phnx_config_parse(&config, text, strlen(text), c->file.host[i].name);
+			struct netconf config;
+			int error = netconf_parse(&config, text, strlen(text),
+						  c->file.host[i].name);
 
 			if (error)
-				problem(p, "--cluster %s: host %s: phoenix=\"%s\": %s", c->path, c->file.host[i].name, text, config.error);
-			phnx_config_free(&config);
+				problem(p, "--cluster %s: host %s: phoenix=\"%s\": %s", c->path,
+					c->file.host[i].name, text, config.error);
+			netconf_free(&config);
 			if (error)
 				return -1;
 		}
@@ -67,7 +69,7 @@ static int read_cluster(struct cluster *c, struct problem *p)
 	return check_phoenix(c, p);
 }
 
-/* A socket can be bound to an address of this computer's alone. */
+/* Returns whether a name is this computer's: a socket can be bound only to one's own address. */
 static bool is_here(const char *name)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM }, *all = NULL;
@@ -75,7 +77,8 @@ static bool is_here(const char *name)
 	bool found = false;
 
 	gethostname(ours, sizeof ours - 1);
-	if (!strcmp(name, "localhost") || !strcmp(name, ours) || getaddrinfo(name, NULL, &hints, &all))
+	if (!strcmp(name, "localhost") || !strcmp(name, ours) ||
+	    getaddrinfo(name, NULL, &hints, &all))
 		return !all && (!strcmp(name, "localhost") || !strcmp(name, ours));
 	for (struct addrinfo *i = all; i && !found; i = i->ai_next) {
 		int fd = socket(i->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -88,7 +91,8 @@ static bool is_here(const char *name)
 	return found;
 }
 
-int cluster_open(struct cluster *c, const char *path, struct hostcpu *cpu, bool fixed, struct problem *p)
+int cluster_open(struct cluster *c, const char *path, struct hostcpu *cpu, bool fixed,
+		 struct problem *p)
 {
 	if (!realpath(path, c->path))
 		return problem(p, "--cluster %s: %s", path, strerror(errno));
@@ -103,13 +107,14 @@ int cluster_begins_here(const struct cluster *c, struct problem *p)
 {
 	if (is_here(c->file.host[0].name))
 		return 0;
-	return problem(p, "--cluster %s: the first host is %s, which is not this computer: devices and console are here, so its first line must "
-		       "be; localhost will do", c->path, c->file.host[0].name);
+	return problem(p, "--cluster %s: the first host is %s, which is not this computer: devices "
+		       "and console are here, so its first line must be; localhost will do",
+		       c->path, c->file.host[0].name);
 }
 
-/* --- preparing ------------------------------------------------------------------------------------------------------ */
+/* ---- preparing ---- */
 
-/* MAX_NODES: of no host any more. */
+/* Returns a host's number, or MAX_NODES if it is no host of the machine any more. */
 static unsigned number_of(const struct cluster *c, const struct far *far)
 {
 	unsigned host = 0;
@@ -149,7 +154,7 @@ static int make_ready(struct cluster *c, struct problem *p)
 	return c->alive && !event_add(c->alive, &pause) ? 0 : problem(p, "no memory");
 }
 
-/* There are as many as hosts. */
+/* Returns a free element of far_room, which has one for each host. */
 static struct far *unused_far(struct cluster *c)
 {
 	struct far *far = c->far_room;
@@ -159,14 +164,21 @@ static struct far *unused_far(struct cluster *c)
 	return far;
 }
 
-static int start_far(struct cluster *c, unsigned host, const struct cluster_host *line, struct problem *p)
+static int start_far(struct cluster *c, unsigned host, const struct cluster_host *line,
+		     struct problem *p)
 {
 	struct far *far = c->far[host] = unused_far(c);
 
 	c->host[host] = *line;
 	strcpy(c->names.name[host], line->name);
-	*far = (struct far){ .host = *line, .bundle = &c->bundle, .base = c->base, .log_fd = c->log_fd, .changed = on_changed, .context = c };
-	if (snprintf(far->control, sizeof far->control, RUNDIR_SSH_FORMAT, c->rundir, line->name) >= (int)sizeof far->control)
+	*far = (struct far){ .host = *line,
+			     .bundle = &c->bundle,
+			     .base = c->base,
+			     .log_fd = c->log_fd,
+			     .changed = on_changed,
+			     .context = c };
+	if (snprintf(far->control, sizeof far->control, RUNDIR_SSH_FORMAT, c->rundir, line->name) >=
+	    (int)sizeof far->control)
 		far->control[0] = 0;
 	return far_start(far) ? problem(p, "%s", far->why) : 0;
 }
@@ -178,10 +190,11 @@ static void end_far(struct cluster *c, unsigned host)
 	c->far[host] = NULL;
 }
 
-/* It is asked what it is, or gets its programs. */
+/* The host is being asked for its facts, or receives its programs. */
 static bool is_being_prepared(const struct cluster *c, unsigned host)
 {
-	return c->far[host] && (c->far[host]->state == FAR_PROBE || c->far[host]->state == FAR_COPY);
+	return c->far[host] &&
+	       (c->far[host]->state == FAR_PROBE || c->far[host]->state == FAR_COPY);
 }
 
 int cluster_prepare(struct cluster *c, uint32_t hosts, struct problem *p)
@@ -218,7 +231,8 @@ const char *cluster_doing(const struct cluster *c, char *text, size_t bytes)
 	*text = 0;
 	for (unsigned host = 1; host < MAX_NODES && n < bytes; host++)
 		if (is_being_prepared(c, host))
-			n += (size_t)snprintf(text + n, bytes - n, "%s%s: %s", n ? "; " : "", c->host[host].name,
+			n += (size_t)snprintf(text + n, bytes - n, "%s%s: %s", n ? "; " : "",
+					      c->host[host].name,
 					      far_doing(c->far[host], doing, sizeof doing));
 	return text;
 }
@@ -234,10 +248,11 @@ static int agree(struct cluster *c, unsigned host, bool shrinks, struct problem 
 
 static int fits(const struct cluster *c, unsigned host, struct problem *p)
 {
-	return cluster_file_fits(&c->host[host], c->mem_mib, c->host_mem_mib, &c->far[host]->facts.memory, p);
+	return cluster_file_fits(&c->host[host], c->mem_mib, c->host_mem_mib,
+				 &c->far[host]->facts.memory, p);
 }
 
-/* All that fail are named: nobody wants to hear of them one by one. */
+/* Names all hosts that fail, so that a user need not find them one by one. */
 int cluster_agree(struct cluster *c, struct problem *p)
 {
 	unsigned hosts = 1, failed = 0;
@@ -259,14 +274,16 @@ int cluster_agree(struct cluster *c, struct problem *p)
 	}
 	c->preparing = false;
 	if (failed)
-		return problem(p, "%u of the %u hosts cannot take part: the machine was not started", failed, hosts);
+		return problem(p, "%u of the %u hosts cannot take part: the machine was not "
+			       "started",
+			       failed, hosts);
 	names_write(&c->names, c->rundir);
 	return 0;
 }
 
-/* --- one more ------------------------------------------------------------------------------------------------------- */
+/* ---- one more ---- */
 
-/* The file may have got a new line since. */
+/* Reads the file again, since it may have got a new line. */
 int cluster_add(struct cluster *c, unsigned host, const char *name, struct problem *p)
 {
 	int line;
@@ -295,7 +312,7 @@ int cluster_admit(struct cluster *c, unsigned host, struct problem *p)
 	return 0;
 }
 
-/* --- running -------------------------------------------------------------------------------------------------------- */
+/* ---- running ---- */
 
 static int read_secret(struct cluster *c, struct problem *p)
 {
@@ -335,7 +352,7 @@ pid_t cluster_go(struct cluster *c, unsigned host, char *const *arguments, struc
 	return c->far[host]->pid;
 }
 
-/* Who says in the file what it connects to, connects by itself. */
+/* A host whose line says what it connects to (phoenix=) needs no address from here. */
 const char *cluster_where(const struct cluster *c, unsigned host, char *text, size_t bytes)
 {
 	const struct far *far = c->far[host];
@@ -345,7 +362,9 @@ const char *cluster_where(const struct cluster *c, unsigned host, char *text, si
 	if (!far || far->state != FAR_RUNS || !far->port || far->host.n_phoenix)
 		return text;
 	far_destination(&far->host, destination, sizeof destination);
-	snprintf(text, bytes, "%s %u %s", far->facts.address[0] ? far->facts.address : far->host.name, far->port, destination);
+	snprintf(text, bytes, "%s %u %s",
+		 far->facts.address[0] ? far->facts.address : far->host.name, far->port,
+		 destination);
 	return text;
 }
 
@@ -405,7 +424,7 @@ void cluster_forget(struct cluster *c, unsigned host)
 	names_write(&c->names, c->rundir);
 }
 
-/* --- those that are left -------------------------------------------------------------------------------------------- */
+/* ---- those that are left ---- */
 
 static void renumber(struct cluster *c, uint32_t hosts)
 {
@@ -426,8 +445,8 @@ static void renumber(struct cluster *c, uint32_t hosts)
 	names_write(&c->names, c->rundir);
 }
 
-/* The secret is a new one: a daemon that was taken for lost, but lives, has no part in what goes on.
- * (TRICKS: new-secret) */
+/* The secret is a new one, so that a daemon that was taken for lost but is alive has no part in the
+ * machine that goes on.  (TRICKS: new-secret) */
 int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p)
 {
 	renumber(c, hosts);
@@ -451,7 +470,8 @@ uint32_t cluster_keep_ready(struct cluster *c, struct problem *p)
 		const struct far *far = c->far[host];
 
 		if (far->state != FAR_READY)
-			problem(&one, "%s", far->why[0] ? far->why : "ssh does not get through to it");
+			problem(&one, "%s",
+				far->why[0] ? far->why : "ssh does not get through to it");
 		else if (!agree(c, host, false, &one)) {
 			hosts |= 1u << host;
 			continue;
@@ -464,7 +484,7 @@ uint32_t cluster_keep_ready(struct cluster *c, struct problem *p)
 	return (uint32_t)__builtin_popcount(hosts);
 }
 
-/* --- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 void cluster_close(struct cluster *c)
 {

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/quantity.h"
 
-#define HERE "localhost" /* what every computer calls itself */
+#define HERE "localhost" /* the name that every computer has for itself */
 
 struct parser {
 	const char *at, *end, *line_start;
@@ -21,7 +21,8 @@ struct parser {
 };
 struct word { const char *text; size_t bytes; unsigned column; };
 
-static int wrong(struct parser *p, unsigned column, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static int wrong(struct parser *p, unsigned column, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 static int wrong(struct parser *p, unsigned column, const char *format, ...)
 {
 	char what[400];
@@ -35,7 +36,8 @@ static int wrong(struct parser *p, unsigned column, const char *format, ...)
 
 static unsigned column_of(const struct parser *p) { return (unsigned)(p->at - p->line_start) + 1; }
 
-/* The next word of this line: to white space that is not between quotes. 1, 0 at the line's end, or -1. */
+/* Takes the next word of this line.  White space between quotes does not end a word.  Returns 1, 0
+ * at the line's end, or -1. */
 static int next_word(struct parser *p, struct word *word)
 {
 	bool quoted = false;
@@ -45,7 +47,8 @@ static int next_word(struct parser *p, struct word *word)
 	if (p->at == p->end || *p->at == '\n' || *p->at == '#')
 		return 0;
 	*word = (struct word){ .text = p->at, .column = column_of(p) };
-	for (; p->at < p->end && *p->at != '\n' && (quoted || !isspace((unsigned char)*p->at)); p->at++) {
+	for (; p->at < p->end && *p->at != '\n' && (quoted || !isspace((unsigned char)*p->at));
+	     p->at++) {
 		if ((unsigned char)*p->at < ' ' && *p->at != '\t')
 			return wrong(p, column_of(p), "a control character");
 		quoted ^= *p->at == '"';
@@ -54,7 +57,8 @@ static int next_word(struct parser *p, struct word *word)
 	return quoted ? wrong(p, word->column, "the quotation mark is not closed") : 1;
 }
 
-/* Of a host name, an IPv4 or IPv6 address, or a user name: nothing that ssh or a shell could take for something else. */
+/* Returns whether text is a host name, an IPv4 or IPv6 address, or a user name: nothing in it may
+ * mean something else to ssh or a shell. */
 static bool is_name(const char *text, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
@@ -63,7 +67,8 @@ static bool is_name(const char *text, size_t bytes)
 	return bytes > 0 && text[0];
 }
 
-static int take_name(struct parser *p, const struct word *word, const char *what, const char *text, size_t bytes, char *out, size_t room)
+static int take_name(struct parser *p, const struct word *word, const char *what, const char *text,
+		     size_t bytes, char *out, size_t room)
 {
 	if (!is_name(text, bytes))
 		return wrong(p, word->column, "'%.*s' is no %s", (int)bytes, text, what);
@@ -74,8 +79,8 @@ static int take_name(struct parser *p, const struct word *word, const char *what
 	return 0;
 }
 
-static int take_number(struct parser *p, const struct word *word, const char *name, const char *text, uint32_t least, uint32_t most,
-		       uint32_t *out)
+static int take_number(struct parser *p, const struct word *word, const char *name,
+		       const char *text, uint32_t least, uint32_t most, uint32_t *out)
 {
 	char *end;
 	unsigned long value = strtoul(text, &end, 10);
@@ -83,7 +88,8 @@ static int take_number(struct parser *p, const struct word *word, const char *na
 	if (!isdigit((unsigned char)*text) || *end)
 		return wrong(p, word->column, "%s=%s: not a number", name, text);
 	if (value < least || value > most)
-		return wrong(p, word->column, "%s=%s: must be from %u to %u", name, text, least, most);
+		return wrong(p, word->column, "%s=%s: must be from %u to %u", name, text, least,
+			     most);
 	*out = (uint32_t)value;
 	return 0;
 }
@@ -91,21 +97,25 @@ static int take_number(struct parser *p, const struct word *word, const char *na
 static int take_memory(struct parser *p, const struct word *word, const char *text, uint32_t *out)
 {
 	if (quantity_parse_mib(text, out) || !*out || *out > MAX_RAM_MIB)
-		return wrong(p, word->column, "memory=%s: not a size from 1M to %dM", text, MAX_RAM_MIB);
+		return wrong(p, word->column, "memory=%s: not a size from 1M to %dM", text,
+			     MAX_RAM_MIB);
 	return 0;
 }
 
-static int take_phoenix(struct parser *p, const struct word *word, struct cluster_host *host, const char *text)
+static int take_phoenix(struct parser *p, const struct word *word, struct cluster_host *host,
+			const char *text)
 {
 	size_t n = strlen(text);
 
 	if (n >= 2 && text[0] == '"' && text[n - 1] == '"')
 		text++, n -= 2;
 	if (!n)
-		return wrong(p, word->column, "phoenix= needs a line: phoenix=\"dest gate:30000 ssh\"");
+		return wrong(p, word->column, "phoenix= needs a line: phoenix=\"dest gate:30000 "
+			     "ssh\"");
 	if (n >= MAX_PHOENIX_LINE || host->n_phoenix == MAX_PHOENIX_LINES)
-		return wrong(p, word->column, "a host has at most %d lines for Phoenix, of %d characters each", MAX_PHOENIX_LINES,
-			     MAX_PHOENIX_LINE - 1);
+		return wrong(p, word->column, "a host has at most %d lines for Phoenix, of %d "
+			     "characters each",
+			     MAX_PHOENIX_LINES, MAX_PHOENIX_LINE - 1);
 	memcpy(host->phoenix[host->n_phoenix++], text, n);
 	return 0;
 }
@@ -114,17 +124,20 @@ static int parse_setting(struct parser *p, const struct word *word, struct clust
 {
 	const char *equals = memchr(word->text, '=', word->bytes);
 	char name[16], value[MAX_PHOENIX_LINE + 8];
-	size_t name_bytes = equals ? (size_t)(equals - word->text) : word->bytes, value_bytes = word->bytes - name_bytes - 1;
+	size_t name_bytes = equals ? (size_t)(equals - word->text) : word->bytes,
+	       value_bytes = word->bytes - name_bytes - 1;
 
 	if (!equals || name_bytes >= sizeof name)
-		return wrong(p, word->column, "'%.*s' is no setting; there are user=, port=, cpus=, memory= and phoenix=",
-			     (int)(word->bytes < 40 ? word->bytes : 40), word->text);
+		return wrong(p, word->column, "'%.*s' is no setting; there are user=, port=, "
+			     "cpus=, memory= and phoenix=",
+			(int)(word->bytes < 40 ? word->bytes : 40), word->text);
 	if (value_bytes >= sizeof value)
 		return wrong(p, word->column, "%.*s= is too long", (int)name_bytes, word->text);
 	snprintf(name, sizeof name, "%.*s", (int)name_bytes, word->text);
 	snprintf(value, sizeof value, "%.*s", (int)value_bytes, equals + 1);
 	if (!strcmp(name, "user"))
-		return take_name(p, word, "user's name", value, value_bytes, host->user, sizeof host->user);
+		return take_name(p, word, "user's name", value, value_bytes, host->user,
+				 sizeof host->user);
 	if (!strcmp(name, "port"))
 		return take_number(p, word, name, value, 1, 65535, &host->port);
 	if (!strcmp(name, "cpus"))
@@ -133,7 +146,9 @@ static int parse_setting(struct parser *p, const struct word *word, struct clust
 		return take_memory(p, word, value, &host->memory_mib);
 	if (!strcmp(name, "phoenix"))
 		return take_phoenix(p, word, host, value);
-	return wrong(p, word->column, "'%s' is no setting; there are user=, port=, cpus=, memory= and phoenix=", name);
+	return wrong(p, word->column, "'%s' is no setting; there are user=, port=, cpus=, memory= "
+		     "and phoenix=",
+		     name);
 }
 
 static int parse_line(struct parser *p)
@@ -144,7 +159,8 @@ static int parse_line(struct parser *p)
 
 	if (more <= 0)
 		return more;
-	if (take_name(p, &first, "host's name", first.text, first.bytes, host.name, sizeof host.name))
+	if (take_name(p, &first, "host's name", first.text, first.bytes, host.name,
+		      sizeof host.name))
 		return -1;
 	while ((more = next_word(p, &word)) > 0)
 		if (parse_setting(p, &word, &host))
@@ -153,7 +169,8 @@ static int parse_line(struct parser *p)
 		return -1;
 	known = cluster_file_find(p->out, host.name);
 	if (known >= 0)
-		return wrong(p, first.column, "host %s stands in line %u already", host.name, p->line_of[known]);
+		return wrong(p, first.column, "host %s stands in line %u already", host.name,
+			     p->line_of[known]);
 	if (p->out->n == MAX_NODES)
 		return wrong(p, first.column, "more than %d hosts", MAX_NODES);
 	p->line_of[p->out->n] = p->line;
@@ -161,16 +178,22 @@ static int parse_line(struct parser *p)
 	return 0;
 }
 
-int cluster_file_parse(struct cluster_file *file, const char *text, size_t bytes, struct problem *problem_out)
+int cluster_file_parse(struct cluster_file *file, const char *text, size_t bytes,
+		       struct problem *problem_out)
 {
-	struct parser p = { .at = text, .end = text + bytes, .line_start = text, .line = 1, .out = file, .p = problem_out };
+	struct parser p = { .at = text,
+			    .end = text + bytes,
+			    .line_start = text,
+			    .line = 1,
+			    .out = file,
+			    .p = problem_out };
 
 	memset(file, 0, sizeof *file);
 	while (p.at < p.end) {
 		if (parse_line(&p))
 			return -1;
 		while (p.at < p.end && *p.at != '\n')
-			p.at++; /* a comment */
+			p.at++; /* skip a comment */
 		p.at += p.at < p.end;
 		p.line_start = p.at;
 		p.line++;
@@ -178,7 +201,7 @@ int cluster_file_parse(struct cluster_file *file, const char *text, size_t bytes
 	return file->n ? 0 : problem(problem_out, "1:1: there is no host in it");
 }
 
-/* Is this, as a word of a line, the whole word, and read as this text? */
+/* Returns whether this text, written as a word of a line, is parsed as one word with this value. */
 static bool is_one_word(const char *text, bool quoted)
 {
 	size_t n = strlen(text);
@@ -206,7 +229,8 @@ void cluster_file_print_line(const struct cluster_host *host, char line[CLUSTER_
 	for (uint32_t i = 0; i < host->n_phoenix; i++) {
 		const char *quote = is_one_word(host->phoenix[i], true) ? "\"" : "";
 
-		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " phoenix=%s%s%s", quote, host->phoenix[i], quote);
+		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " phoenix=%s%s%s", quote,
+			      host->phoenix[i], quote);
 	}
 	bug_on(n >= CLUSTER_LINE);
 }
@@ -219,7 +243,8 @@ int cluster_file_make_first(struct cluster_file *file, const char *name, const c
 	if (first < 0)
 		return -1;
 	if (here >= 0 && here != first) {
-		if (!is_name(old_first_name, strlen(old_first_name)) || strlen(old_first_name) >= MAX_HOST_NAME ||
+		if (!is_name(old_first_name, strlen(old_first_name)) ||
+		    strlen(old_first_name) >= MAX_HOST_NAME ||
 		    cluster_file_find(file, old_first_name) >= 0)
 			return -1;
 		strcpy(file->host[here].name, old_first_name);
@@ -268,8 +293,8 @@ uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, ui
 	return sum;
 }
 
-int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib, const struct hostmem *has,
-		      struct problem *p)
+int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib,
+		      const struct hostmem *has, struct problem *p)
 {
 	uint32_t may = host->memory_mib ? host->memory_mib : each_mib;
 	bool all = !may || may >= mem_mib;
@@ -277,13 +302,16 @@ int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_
 
 	if (needed <= has->mib)
 		return 0;
-	return problem(p, "host %s: it may come to hold %u MiB of the guest's memory (%s), for which it needs %llu MiB, and there %s is "
-		       "%llu MiB%s", host->name, all ? mem_mib : may, all ? "--mem" : host->memory_mib ? "memory=" : "--host-mem",
+	return problem(p, "host %s: it may come to hold %u MiB of the guest's memory (%s), for "
+		       "which it needs %llu MiB, and there %s is %llu MiB%s",
+		       host->name, all ? mem_mib : may,
+		       all ? "--mem" : host->memory_mib ? "memory=" : "--host-mem",
 		       (unsigned long long)needed, hostmem_name(has), (unsigned long long)has->mib,
 		       all ? "; with memory= in its line it holds less" : "");
 }
 
-void cluster_file_place(const struct cluster_host *host, uint32_t hosts, uint32_t cpus, uint8_t place[MAX_CPUS])
+void cluster_file_place(const struct cluster_host *host, uint32_t hosts, uint32_t cpus,
+			uint8_t place[MAX_CPUS])
 {
 	uint32_t has[MAX_NODES] = { 0 }, cpu = 0;
 	bool dealt = true;

@@ -12,11 +12,14 @@
 
 enum { MAX_OPTIONS = 32 };
 
-static void become_ssh(const struct cluster_host *host, const char *const *options, const char *command, const int ends[3], pid_t parent)
+static void become_ssh(const struct cluster_host *host, const char *const *options,
+		       const char *command, const int ends[3], pid_t parent)
 {
 	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
-	char port[16], *arguments[MAX_OPTIONS] = { (char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o",
-						   "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3" };
+	char port[16], *arguments[MAX_OPTIONS] = {
+		(char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30",
+		"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
+	};
 	int n = 10;
 
 	for (; options && *options && n < MAX_OPTIONS - 8; options++)
@@ -26,8 +29,9 @@ static void become_ssh(const struct cluster_host *host, const char *const *optio
 		arguments[n++] = "-p", arguments[n++] = port;
 	if (host->user[0])
 		arguments[n++] = "-l", arguments[n++] = (char *)host->user;
-	arguments[n++] = "--", arguments[n++] = (char *)host->name, arguments[n++] = (char *)command;
-	setpgid(0, 0); /* the terminal's Ctrl-C is for vmp alone */
+	arguments[n++] = "--", arguments[n++] = (char *)host->name,
+	arguments[n++] = (char *)command;
+	setpgid(0, 0); /* so that the terminal's Ctrl-C reaches vmp alone */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	for (int i = 0; i < 3; i++)
 		if (dup2(ends[i], i) < 0)
@@ -40,13 +44,15 @@ static void become_ssh(const struct cluster_host *host, const char *const *optio
 	_exit(EXIT_VMP_FAILURE);
 }
 
-int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *const *options, const char *command)
+int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *const *options,
+	      const char *command)
 {
 	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	pid_t parent = getpid();
 
 	*ssh = (struct ssh){ 0, -1, -1, -1 };
-	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) || (ssh->pid = fork()) < 0) {
+	if (pipe2(in, O_CLOEXEC) || pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) ||
+	    (ssh->pid = fork()) < 0) {
 		ssh->pid = 0;
 		for (int i = 0; i < 2; i++)
 			close(in[i]), close(out[i]), close(err[i]);

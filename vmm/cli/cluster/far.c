@@ -13,43 +13,58 @@
 #include "vmm/cli/cluster/cluster_ssh.h"
 #include "vmm/shared/presence.h"
 
-/* For a login shell of any kind: no single quote inside, and no exclamation mark. */
+/* The remote login shell may be of any kind.  Therefore the commands contain no single quote and no
+ * exclamation mark. */
 #define PROBE \
-	"exec sh -c 'case \"$(uname -sm)\" in \"Linux x86_64\") ;; *) echo \"refused it runs $(uname -sm), not Linux x86_64\"; exit 1;; esac; " \
-	SSH_FOLDER "[ -e \"$d/complete\" ] || { echo need; exit 0; }; touch \"$d\"; exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp-host\"'"
-/* Into a folder of another name first; hosts may share their files, and get it at the same time. Versions that nobody has started for three
- * months go. */
+	"exec sh -c 'case \"$(uname -sm)\" in \"Linux x86_64\") ;; " \
+	"*) echo \"refused it runs $(uname -sm), not Linux x86_64\"; exit 1;; esac; " \
+	SSH_FOLDER "[ -e \"$d/complete\" ] || { echo need; exit 0; }; touch \"$d\"; " \
+	"exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp-host\"'"
+/* Unpacks into a folder of another name first, since hosts may share their files and unpack at the
+ * same time.  Removes versions that nobody has started for three months. */
 #define UNPACK \
-	"exec sh -c '" SSH_FOLDER "umask 077; mkdir -p \"${d%%/*}\" && t=$(mktemp -d \"$d.XXXXXX\") || exit 1; " \
-	"trap \"rm -rf \\\"$t\\\"\" EXIT HUP INT TERM; tar xf - -C \"$t\" && [ -e \"$t/complete\" ] || exit 1; " \
-	"there() { mv -T \"$t\" \"$d\" 2>/dev/null || [ -e \"$d/complete\" ]; }; there || { rm -rf \"$d\"; there; } || exit 1; " \
+	"exec sh -c '" SSH_FOLDER "umask 077; " \
+	"mkdir -p \"${d%%/*}\" && t=$(mktemp -d \"$d.XXXXXX\") || exit 1; " \
+	"trap \"rm -rf \\\"$t\\\"\" EXIT HUP INT TERM; " \
+	"tar xf - -C \"$t\" && [ -e \"$t/complete\" ] || exit 1; " \
+	"there() { mv -T \"$t\" \"$d\" 2>/dev/null || [ -e \"$d/complete\" ]; }; " \
+	"there || { rm -rf \"$d\"; there; } || exit 1; " \
 	"find \"${d%%/*}\" -maxdepth 1 -name \"bin-*\" -mtime +90 -exec rm -rf {} + ; exit 0'"
 
-/* --- why ------------------------------------------------------------------------------------------------------------ */
+/* ---- why ---- */
 
-/* ssh itself has failed (it says 255), or what it was to run there. */
+/* Returns what a user can do, or NULL. ssh itself has failed (its status is then 255), or the
+ * command that it ran. */
 static const char *what_to_do(bool ssh_failed, const char *said)
 {
 	static const struct { bool ssh; const char *said, *todo; } table[] = {
-		{ true, "Permission denied", "ssh must log in there without a password; set up a key with ssh-copy-id" },
-		{ true, "Too many authentication failures", "name the key for it in ~/.ssh/config (IdentityFile, IdentitiesOnly)" },
-		{ true, "Host key verification failed", "connect once by hand with ssh, to accept its key" },
+		{ true, "Permission denied",
+		  "ssh must log in there without a password; set up a key with ssh-copy-id" },
+		{ true, "Too many authentication failures",
+		  "name the key for it in ~/.ssh/config (IdentityFile, IdentitiesOnly)" },
+		{ true, "Host key verification failed",
+		  "connect once by hand with ssh, to accept its key" },
 		{ true, "Could not resolve", "is its name right?" },
 		{ true, "Connection refused", "does sshd run there, and on this port (port=)?" },
 		{ true, "timed out", "is it switched on and reachable?" },
 		{ true, "No route to host", "is it switched on and reachable?" },
 		{ true, "Network is unreachable", "is it switched on and reachable?" },
-		{ true, "Connection closed", "its sshd did so, and its log says why; perhaps too many logins at once (MaxStartups)" },
-		{ true, "Connection reset", "its sshd did so, and its log says why; perhaps too many logins at once (MaxStartups)" },
+		{ true, "Connection closed", "its sshd did so, and its log says why; "
+		  "perhaps too many logins at once (MaxStartups)" },
+		{ true, "Connection reset", "its sshd did so, and its log says why; "
+		  "perhaps too many logins at once (MaxStartups)" },
 		{ false, "cannot run ssh", "install ssh on this computer (openssh-client)" },
 		{ false, "No space left", "vmp's programs need 30 MB in ~/.cache there" },
 		{ false, "quota exceeded", "vmp's programs need 30 MB in ~/.cache there" },
 		{ false, "Read-only file system", "vmp's programs need 30 MB in ~/.cache there" },
 		{ false, "tar: not found", "install tar there" },
 		{ false, "tar: command not found", "install tar there" },
-		{ false, "Permission denied", "~/.cache must be writable there, and on a file system that runs programs (not noexec)" },
-		{ false, "cannot execute", "its file system or its processor does not run vmp's programs" },
-		{ false, "Exec format error", "its file system or its processor does not run vmp's programs" },
+		{ false, "Permission denied", "~/.cache must be writable there, "
+		  "and on a file system that runs programs (not noexec)" },
+		{ false, "cannot execute",
+		  "its file system or its processor does not run vmp's programs" },
+		{ false, "Exec format error",
+		  "its file system or its processor does not run vmp's programs" },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(table); i++)
@@ -58,22 +73,26 @@ static const char *what_to_do(bool ssh_failed, const char *said)
 	return NULL;
 }
 
-void far_explain(const struct cluster_host *host, int status, const char *said, char *why, size_t bytes)
+void far_explain(const struct cluster_host *host, int status, const char *said, char *why,
+		 size_t bytes)
 {
 	const char *todo = what_to_do(WIFEXITED(status) && WEXITSTATUS(status) == 255, said);
 
 	if (*said)
-		snprintf(why, bytes, "host %s: %.220s%s%s", host->name, said, todo ? "; " : "", todo ? todo : "");
+		snprintf(why, bytes, "host %s: %.220s%s%s", host->name, said, todo ? "; " : "",
+			 todo ? todo : "");
 	else if (WIFSIGNALED(status))
-		snprintf(why, bytes, "host %s: its ssh died of signal %d (%s)", host->name, WTERMSIG(status), strsignal(WTERMSIG(status)));
+		snprintf(why, bytes, "host %s: its ssh died of signal %d (%s)", host->name,
+			 WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else if (WEXITSTATUS(status) == 255)
 		snprintf(why, bytes, "host %s: its ssh connection ended", host->name);
 	else
-		snprintf(why, bytes, "host %s: what ssh started there ended with status %d; does `ssh %s true` work?", host->name,
-			 WEXITSTATUS(status), host->name);
+		snprintf(why, bytes, "host %s: what ssh started there ended with status %d; does "
+			 "`ssh %s true` work?",
+			 host->name, WEXITSTATUS(status), host->name);
 }
 
-/* A daemon that ends by itself, with whatever status, does so because another one is lost. */
+/* A daemon that ends by itself, with any status, does so because another one is lost. */
 bool far_is_lost(int status, const char *ended)
 {
 	return *ended ? !strncmp(ended, "died ", 5) : status != 0;
@@ -82,7 +101,8 @@ bool far_is_lost(int status, const char *ended)
 void far_destination(const struct cluster_host *host, char *text, size_t bytes)
 {
 	bool six = strchr(host->name, ':');
-	int n = snprintf(text, bytes, "ssh://%s%s%s%s%s", host->user, host->user[0] ? "@" : "", six ? "[" : "", host->name, six ? "]" : "");
+	int n = snprintf(text, bytes, "ssh://%s%s%s%s%s", host->user, host->user[0] ? "@" : "",
+			 six ? "[" : "", host->name, six ? "]" : "");
 
 	if (host->port && n < (int)bytes)
 		snprintf(text + n, bytes - (size_t)n, ":%u", host->port);
@@ -93,11 +113,14 @@ const char *far_doing(const struct far *f, char *text, size_t bytes)
 	if (f->state == FAR_COPY && f->bundle->bytes)
 		snprintf(text, bytes, "copying vmp: %zu %%", f->copied * 100 / f->bundle->bytes);
 	else
-		snprintf(text, bytes, "%s", f->state == FAR_PROBE ? "connecting" : f->state == FAR_OVER ? "failed" : "ready");
+		snprintf(text, bytes, "%s",
+			 f->state == FAR_PROBE	? "connecting"
+			 : f->state == FAR_OVER ? "failed"
+						: "ready");
 	return text;
 }
 
-/* --- the end of an ssh ---------------------------------------------------------------------------------------------- */
+/* ---- the end of an ssh ---- */
 
 static void drop(struct event **event, int *fd)
 {
@@ -121,7 +144,7 @@ void far_tell_over(struct far *f)
 	static const char over[] = "over\n";
 
 	if (f->state == FAR_RUNS && f->in >= 0 && write(f->in, over, sizeof over - 1) < 0) {
-		/* then it is over anyway */
+		/* a failed write means that the host has ended anyway */
 	}
 }
 
@@ -153,7 +176,7 @@ static int over(struct far *f, const char *why)
 	return -1;
 }
 
-/* --- what it says --------------------------------------------------------------------------------------------------- */
+/* ---- what it says ---- */
 
 static void take_line(struct far *f)
 {
@@ -170,7 +193,9 @@ static void take_line(struct far *f)
 		set_state(f, FAR_READY);
 	} else if (f->state == FAR_RUNS && sscanf(f->line, "port %u", &f->port) == 1) {
 		f->changed(f->context, f);
-	} /* the rest is what its login shell writes to whoever comes */
+	} else if (!strcmp(f->line, "alone")) {
+		f->alone = true;
+	} /* other lines come from the remote login shell */
 }
 
 static void on_out(evutil_socket_t fd, short what, void *context)
@@ -196,7 +221,7 @@ static void on_out(evutil_socket_t fd, short what, void *context)
 		event_del(f->on_out);
 }
 
-/* The last line that is not empty; ssh's own warnings are none. */
+/* Remembers the last line that is not empty and no warning of ssh's own. */
 static void remember(struct far *f, char *text)
 {
 	char *rest = NULL;
@@ -215,8 +240,9 @@ static void on_err(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	while ((n = read(fd, bytes, sizeof bytes - 1)) > 0) {
 		bytes[n] = 0;
-		if (f->state == FAR_RUNS && f->log_fd >= 0 && write(f->log_fd, bytes, (size_t)n) < 0) {
-			/* a log on a full disk does not stop the machine */
+		if (f->state == FAR_RUNS && f->log_fd >= 0 &&
+		    write(f->log_fd, bytes, (size_t)n) < 0) {
+			/* a full disk under the log does not stop the machine */
 		}
 		remember(f, bytes);
 	}
@@ -233,10 +259,11 @@ static void on_room(evutil_socket_t fd, short what, void *context)
 	if (n > 0)
 		f->copied += (size_t)n;
 	if (f->copied == f->bundle->bytes || (n < 0 && errno != EAGAIN && errno != EINTR))
-		drop(&f->on_room, &f->in); /* if it went wrong, its end will say why */
+		/* if the write failed, ssh's exit status and messages will say why */
+		drop(&f->on_room, &f->in);
 }
 
-/* --- ssh ------------------------------------------------------------------------------------------------------------ */
+/* ---- ssh ---- */
 
 static int watch(struct far *f)
 {
@@ -244,26 +271,34 @@ static int watch(struct far *f)
 	f->on_err = event_new(f->base, f->err, EV_READ | EV_PERSIST, on_err, f);
 	if (f->state == FAR_COPY)
 		f->on_room = event_new(f->base, f->in, EV_WRITE | EV_PERSIST, on_room, f);
-	return f->on_out && f->on_err && !event_add(f->on_out, NULL) && !event_add(f->on_err, NULL) &&
-		(!f->on_room || !event_add(f->on_room, NULL)) ? 0 : over(f, "no memory");
+	bool ok = f->on_out && f->on_err && !event_add(f->on_out, NULL) &&
+		  !event_add(f->on_err, NULL) && (!f->on_room || !event_add(f->on_room, NULL));
+
+	return ok ? 0 : over(f, "no memory");
 }
 
 static int start_ssh(struct far *f, enum far_state state, const char *format)
 {
 	char command[1200], control[FAR_CONTROL + 16];
-	const char *shares[] = { "-o", "ControlMaster=yes", "-o", "ControlPersist=no", "-o", control, NULL }, *packs[] = { "-C", NULL };
+	const char *packs[] = { "-C", NULL };
+	const char *shares[] = { "-o", "ControlMaster=yes", "-o", "ControlPersist=no",
+				 "-o", control, NULL };
 	bool has_control = f->control[0];
 	struct ssh ssh;
 
 	f->state = state;
 	f->copied = f->line_bytes = 0;
-	f->needs = false;
+	f->needs = f->alone = false;
 	f->said[0] = f->ended[0] = f->why[0] = 0;
 	snprintf(command, sizeof command, format, f->bundle->hash);
 	snprintf(control, sizeof control, "ControlPath=%s", f->control);
 	if (has_control)
-		unlink(f->control); /* of an ssh that was killed */
-	if (ssh_start(&ssh, &f->host, state == FAR_COPY ? packs : has_control ? shares : NULL, command))
+		unlink(f->control); /* left by an ssh that was killed */
+	if (ssh_start(&ssh, &f->host,
+		      state == FAR_COPY ? packs
+		      : has_control	? shares
+					: NULL,
+		      command))
 		return over(f, "cannot start ssh: too many processes or open files?");
 	f->pid = ssh.pid;
 	f->in = ssh.in, f->out = ssh.out, f->err = ssh.err;
@@ -278,7 +313,7 @@ int far_start(struct far *f)
 	return start_ssh(f, FAR_PROBE, PROBE);
 }
 
-/* The last that it wrote is still in the pipes. */
+/* Reads the last output of the ssh, which is still in the pipes, before the streams are closed. */
 void far_reaped(struct far *f, int status)
 {
 	char why[FAR_LINE];
@@ -304,7 +339,8 @@ void far_reaped(struct far *f, int status)
 	}
 	f->lost = far_is_lost(status, f->ended);
 	if (f->ended[0])
-		snprintf(f->why, sizeof f->why, "host %s: its node daemon %.300s", f->host.name, f->ended);
+		snprintf(f->why, sizeof f->why, "host %s: its node daemon %.300s", f->host.name,
+			 f->ended);
 	else if (!f->why[0]) {
 		far_explain(&f->host, status, f->said, why, sizeof why);
 		snprintf(f->why, sizeof f->why, "%s", why);
@@ -319,7 +355,7 @@ static int send_text(struct far *f, const char *text, size_t bytes)
 
 int far_go(struct far *f, char *const *arguments, const char *secret, const char *id)
 {
-	char text[4096]; /* at most what a pipe takes at once */
+	char text[4096]; /* a pipe takes this many bytes at once */
 	char present[MAX_PRESENCE];
 	size_t n = 0;
 
@@ -327,7 +363,8 @@ int far_go(struct far *f, char *const *arguments, const char *secret, const char
 		n += (size_t)snprintf(text + n, sizeof text - n, "arg %s\n", *arguments);
 	presence_name(present, id, f->host.name);
 	if (n < sizeof text)
-		n += (size_t)snprintf(text + n, sizeof text - n, "secret %s\npresent %s\ngo\n", secret, present);
+		n += (size_t)snprintf(text + n, sizeof text - n, "secret %s\npresent %s\ngo\n",
+				      secret, present);
 	if (f->state != FAR_READY || n >= sizeof text || send_text(f, text, n)) {
 		snprintf(f->why, sizeof f->why, "host %s: its ssh connection ended", f->host.name);
 		return -1;

@@ -52,7 +52,8 @@ void names_explain(const struct host_names *names, const char *line, char *out, 
 	size_t n = 0;
 
 	for (const char *at = line; *at && n + 1 < bytes;) {
-		bool begins = (at == line || !isalnum((unsigned char)at[-1])) && !strncmp(at, "host ", 5) && isdigit((unsigned char)at[5]);
+		bool begins = (at == line || !isalnum((unsigned char)at[-1])) &&
+			      !strncmp(at, "host ", 5) && isdigit((unsigned char)at[5]);
 		char *end = (char *)at + 1;
 		unsigned long host = begins ? strtoul(at + 5, &end, 10) : MAX_NODES;
 

@@ -1,5 +1,5 @@
-/* host_names.h - a host of a cluster has a number, by which the daemons know it, and a name, by which people do.  RUNDIR/names holds
- * them: a line "NUMBER NAME" each.
+/* host_names.h - the names of a cluster's hosts.  A host has a number for the daemons and a name
+ * for people.  RUNDIR/names holds them, in lines "NUMBER NAME".
  */
 #ifndef VMM_CLI_CLUSTER_HOST_NAMES_H
 #define VMM_CLI_CLUSTER_HOST_NAMES_H
@@ -10,10 +10,12 @@
 struct host_names { char name[MAX_NODES][MAX_HOST_NAME]; /* "": not known */ };
 
 void names_write(const struct host_names *names, const char *rundir);
-void names_read(struct host_names *names, const char *rundir); /* none, if there is no such file */
-/* The number of a host of this name, or -1. */
+/* no names if there is no such file */
+void names_read(struct host_names *names, const char *rundir);
+/* Returns the number of the host of this name, or -1. */
 int names_find(const struct host_names *names, const char *name);
-/* A line for people: each "host 2" in it becomes "host 2 (harp)", but where it says so already. Pure. */
+/* Copies a line for people; each "host 2" in it becomes "host 2 (harp)" unless that is there
+ * already.  Pure. */
 void names_explain(const struct host_names *names, const char *line, char *out, size_t bytes);
 
 #endif

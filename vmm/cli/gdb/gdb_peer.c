@@ -9,8 +9,10 @@
 
 enum { END_CHARACTERS = 32 + 1 + 4 + 1, ESTABLISHED = 1 };
 
-/* An end as /proc/net/tcp writes it, and as /proc/net/tcp6 does: the address as numbers of 32 bits of this computer's order. */
-static void write_end(const union gdb_peer *end, char short_form[END_CHARACTERS], char long_form[END_CHARACTERS])
+/* Writes an end as /proc/net/tcp has it, and as /proc/net/tcp6 has it: the address as numbers of 32
+ * bits in this computer's byte order. */
+static void write_end(const union gdb_peer *end, char short_form[END_CHARACTERS],
+		      char long_form[END_CHARACTERS])
 {
 	bool v6 = end->any.sa_family == AF_INET6;
 	unsigned port = ntohs(v6 ? end->v6.sin6_port : end->v4.sin_port);
@@ -19,7 +21,8 @@ static void write_end(const union gdb_peer *end, char short_form[END_CHARACTERS]
 	if (v6)
 		memcpy(word, &end->v6.sin6_addr, sizeof word);
 	snprintf(short_form, END_CHARACTERS, "%08X:%04X", word[3], port);
-	snprintf(long_form, END_CHARACTERS, "%08X%08X%08X%08X:%04X", word[0], word[1], word[2], word[3], port);
+	snprintf(long_form, END_CHARACTERS, "%08X%08X%08X%08X:%04X", word[0], word[1], word[2],
+		 word[3], port);
 }
 
 bool gdb_peer_find(FILE *table, const union gdb_peer *peer, const union gdb_peer *own, uid_t *user)
@@ -31,10 +34,12 @@ bool gdb_peer_find(FILE *table, const union gdb_peer *peer, const union gdb_peer
 	write_end(peer, from[0], from[1]);
 	write_end(own, to[0], to[1]);
 	while (fgets(line, sizeof line, table)) {
-		if (sscanf(line, " %*u: %63s %63s %x %*s %*s %*s %u %*u %lu", local, remote, &state, &uid, &inode) != 5)
+		if (sscanf(line, " %*u: %63s %63s %x %*s %*s %*s %u %*u %lu", local, remote, &state,
+			   &uid, &inode) != 5)
 			continue;
 		for (int form = peer->any.sa_family == AF_INET6; form < 2; form++)
-			if (!strcasecmp(local, from[form]) && !strcasecmp(remote, to[form]) && state == ESTABLISHED && inode) {
+			if (!strcasecmp(local, from[form]) && !strcasecmp(remote, to[form]) &&
+			    state == ESTABLISHED && inode) {
 				*user = uid;
 				return true;
 			}

@@ -16,75 +16,48 @@
 
 enum { AGAIN_MS = 20, INPUT_LIMIT = 64 << 10, OUTPUT_LIMIT = 64 << 10 };
 
-/* --- the address ---------------------------------------------------------------------------------------------------- */
-
-static int parse_port(const char *text, in_port_t *port)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*text < '0' || *text > '9' || *end || value > 65535)
-		return -1;
-	*port = htons((uint16_t)value);
-	return 0;
-}
-
-static int set_host(const char *host, in_port_t port, struct gdb_address *a)
-{
-	if (!strcmp(host, "[::1]")) {
-		a->at.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = port, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
-		a->bytes = sizeof a->at.v6;
-		return 0;
-	}
-	a->at.v4 = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = port };
-	a->bytes = sizeof a->at.v4;
-	if (inet_pton(AF_INET, strcmp(host, "localhost") ? host : "127.0.0.1", &a->at.v4.sin_addr) != 1)
-		return -1;
-	return ntohl(a->at.v4.sin_addr.s_addr) >> 24 == 127 ? 0 : -1;
-}
+/* ---- the address ---- */
 
 int gdb_address_parse(const char *text, struct gdb_address *a, struct problem *p)
 {
 	static const char nowait[] = ",nowait";
 	char host[64];
-	in_port_t port;
 	size_t n = strlen(text), skip = sizeof nowait - 1;
-	char *colon;
+	int error;
 
 	*a = (struct gdb_address){ .nowait = n > skip && !strcmp(text + n - skip, nowait) };
 	snprintf(host, sizeof host, "%.*s", (int)(n - (a->nowait ? skip : 0)), text);
-	colon = strrchr(host, ':');
-	if (!colon || parse_port(colon + 1, &port))
-		return problem(p, "--gdb %s: write it as 127.0.0.1:1234, or 127.0.0.1:1234,nowait", text);
-	*colon = 0;
-	if (set_host(host, port, a))
-		return problem(p, "--gdb %s: only addresses of this computer, as 127.0.0.1, since whoever connects is not asked for a password",
+	error = loopback_parse(host, &a->own);
+	if (error == -EINVAL)
+		return problem(p, "--gdb %s: write it as 127.0.0.1:1234, or 127.0.0.1:1234,nowait",
 			       text);
+	if (error)
+		return problem(p, "--gdb %s: only addresses of this computer, as 127.0.0.1, since "
+			       "whoever connects is not asked for a password", text);
 	return 0;
 }
 
 int gdbserver_listen(struct gdbserver *g, const struct gdb_address *a, struct problem *p)
 {
-	int one = 1;
+	int fd = loopback_listen(&a->own, 1);
 
-	*g = (struct gdbserver){ .fd = socket(a->at.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) };
-	if (g->fd < 0)
-		return problem(p, "--gdb: no socket: %s", strerror(errno));
-	setsockopt(g->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-	if (!bind(g->fd, &a->at.any, a->bytes) && !listen(g->fd, 1))
-		return 0;
-	problem(p, "--gdb: cannot listen on port %u: %s", ntohs(a->at.v4.sin_port), strerror(errno));
-	close(g->fd);
-	g->fd = -1;
-	return -1;
+	*g = (struct gdbserver){ .fd = fd < 0 ? -1 : fd };
+	if (fd < 0)
+		return problem(p, "--gdb: cannot listen on port %u: %s",
+			       ntohs(a->own.at.v4.sin_port), strerror(-fd));
+	return 0;
 }
 
-/* As one word for a shell: the path may come from a snapshot's file, and the line is there to be pasted. */
+/* Writes a path as one word for a shell, since the line is there to be pasted.  The path may come
+ * from a snapshot's file. */
 static void quote_word(const char *word, char *quoted, size_t bytes)
 {
 	size_t n = 0;
 
-	if (word[0] && !word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+,@%:=-")]) {
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+				    "_./+,@%:=-";
+
+	if (word[0] && !word[strspn(word, plain)]) {
 		snprintf(quoted, bytes, "%s", word);
 		return;
 	}
@@ -101,19 +74,20 @@ static void quote_word(const char *word, char *quoted, size_t bytes)
 
 void gdbserver_describe(const struct gdbserver *g, const char *kernel, char *line, size_t bytes)
 {
-	struct gdb_address a = { .bytes = sizeof a.at };
+	struct loopback a = { .bytes = sizeof a.at };
 	char host[INET6_ADDRSTRLEN] = "?", file[4096];
 	bool v6;
 
 	getsockname(g->fd, &a.at.any, &a.bytes);
 	v6 = a.at.any.sa_family == AF_INET6;
-	inet_ntop(a.at.any.sa_family, v6 ? (void *)&a.at.v6.sin6_addr : (void *)&a.at.v4.sin_addr, host, sizeof host);
+	inet_ntop(a.at.any.sa_family, v6 ? (void *)&a.at.v6.sin6_addr : (void *)&a.at.v4.sin_addr,
+		  host, sizeof host);
 	quote_word(kernel, file, sizeof file);
-	snprintf(line, bytes, "gdb %s -ex 'target remote %s%s%s:%u'", file, v6 ? "[" : "", host, v6 ? "]" : "",
-		 ntohs(a.at.v4.sin_port));
+	snprintf(line, bytes, "gdb %s -ex 'target remote %s%s%s:%u'", file, v6 ? "[" : "", host,
+		 v6 ? "]" : "", ntohs(a.at.v4.sin_port));
 }
 
-/* --- one connection ------------------------------------------------------------------------------------------------- */
+/* ---- one connection ---- */
 
 static void close_gdb(struct gdbserver *g)
 {
@@ -125,7 +99,7 @@ static void close_gdb(struct gdbserver *g)
 	gdb_gone(&g->session);
 }
 
-/* Give the session what has come, as far as it takes it now. */
+/* Gives the session the bytes that have arrived, as many as it takes now. */
 static void feed(struct gdbserver *g)
 {
 	size_t n, taken = 1;
@@ -154,16 +128,20 @@ static void on_event(struct bufferevent *gdb, short what, void *context)
 		close_gdb(context);
 }
 
-/* Only who may kill `vmp run` may have the machine. The first who is turned away is said. */
+/* Lets in only users who may kill `vmp run` as well.  Logs the first connection that is turned
+ * away. */
 static bool is_let_in(struct gdbserver *g, int fd)
 {
 	uid_t user = 0;
 	int error = gdb_peer_check(fd, &user);
 
 	if (error == -EPERM && !g->turned_away)
-		log_warn("--gdb: a connection of user %u was turned away: only you and root are let in", (unsigned)user);
+		log_warn("--gdb: a connection of user %u was turned away: only you and root are "
+			 "let in",
+			 (unsigned)user);
 	else if (error && !g->turned_away)
-		log_warn("--gdb: a connection was turned away: /proc/net/tcp does not say whose it is");
+		log_warn("--gdb: a connection was turned away: /proc/net/tcp does not say whose it "
+			 "is");
 	g->turned_away |= error != 0;
 	return !error;
 }
@@ -178,10 +156,11 @@ static void on_incoming(evutil_socket_t listening, short what, void *context)
 		return;
 	if (!g->gdb && is_let_in(g, fd)) {
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-		g->gdb = bufferevent_socket_new(event_get_base(g->incoming), fd, BEV_OPT_CLOSE_ON_FREE);
+		g->gdb = bufferevent_socket_new(event_get_base(g->incoming), fd,
+						BEV_OPT_CLOSE_ON_FREE);
 	}
 	if (!g->gdb || bufferevent_getfd(g->gdb) != fd) {
-		close(fd); /* one at a time; or not ours */
+		close(fd); /* one connection at a time, and none of another user */
 		return;
 	}
 	bufferevent_setcb(g->gdb, on_bytes, NULL, on_event, g);
@@ -189,7 +168,7 @@ static void on_incoming(evutil_socket_t listening, short what, void *context)
 	bufferevent_enable(g->gdb, EV_READ | EV_WRITE);
 }
 
-/* --- what the session does ------------------------------------------------------------------------------------------ */
+/* ---- what the session does ---- */
 
 static void to_gdb(void *ctx, const char *bytes, size_t n)
 {
@@ -199,7 +178,7 @@ static void to_gdb(void *ctx, const char *bytes, size_t n)
 		return;
 	bufferevent_write(g->gdb, bytes, n);
 	if (evbuffer_get_length(bufferevent_get_output(g->gdb)) > OUTPUT_LIMIT)
-		g->hang_up = true; /* it asks and does not listen */
+		g->hang_up = true; /* it sends requests and does not read replies */
 }
 
 static void to_machine(void *ctx, const struct msg_debug *request, const void *payload, size_t n)
@@ -234,7 +213,8 @@ static void on_again(evutil_socket_t fd, short what, void *context)
 	gdb_try_again(&((struct gdbserver *)context)->session);
 }
 
-int gdbserver_start(struct gdbserver *g, struct event_base *base, struct client *client, unsigned n_cpus, bool held)
+int gdbserver_start(struct gdbserver *g, struct event_base *base, struct client *client,
+		    unsigned n_cpus, bool held)
 {
 	static const struct gdb_ops ops = { to_gdb, to_machine, try_again, hang_up, end_machine };
 
@@ -250,11 +230,13 @@ void gdbserver_on_answer(struct gdbserver *g, const void *body, size_t bytes)
 	struct msg_debug answer;
 
 	memcpy(&answer, body, sizeof answer);
-	gdb_on_answer(&g->session, &answer, (const char *)body + sizeof answer, bytes - sizeof answer);
+	gdb_on_answer(&g->session, &answer, (const char *)body + sizeof answer,
+		      bytes - sizeof answer);
 	feed(g);
 }
 
-/* Without the loop, which has ended: what it has not come to write goes out here. */
+/* Tells GDB that the machine has ended.  The event loop has ended too, so this writes what is still
+ * queued. */
 static void last_words(struct gdbserver *g, unsigned status)
 {
 	struct evbuffer *output = bufferevent_get_output(g->gdb);
@@ -262,7 +244,8 @@ static void last_words(struct gdbserver *g, unsigned status)
 
 	gdb_machine_ended(&g->session, status);
 	n = evbuffer_get_length(output);
-	if (n && send(bufferevent_getfd(g->gdb), evbuffer_pullup(output, (ev_ssize_t)n), n, MSG_NOSIGNAL) < 0)
+	if (n && send(bufferevent_getfd(g->gdb), evbuffer_pullup(output, (ev_ssize_t)n), n,
+		      MSG_NOSIGNAL) < 0)
 		log_debug("gdb is gone: %s", strerror(errno));
 }
 

@@ -1,5 +1,6 @@
-/* gdb_session.c - see session.h: a debugger comes and goes, CPUs come to stand, bytes become packets.  One request is under way at a
- * time: gdb_packet() begins it, gdb_carry_on() carries it on with each answer (requests.c), and gdb_reply() ends it.
+/* gdb_session.c - see gdb_session.h: a debugger attaches and leaves, CPUs stop, bytes become
+ * packets.  One request is served at a time: gdb_packet() begins it, gdb_carry_on() continues it
+ * with each answer (requests.c), and gdb_reply() ends it.
  */
 #include "vmm/cli/gdb/gdb_private.h"
 
@@ -16,7 +17,7 @@ static uint32_t all_cpus(const struct gdb_session *s)
 	return (uint32_t)((1ull << s->n_cpus) - 1);
 }
 
-/* --- to GDB --------------------------------------------------------------------------------------------------------- */
+/* ---- to GDB ---- */
 
 void gdb_reply(struct gdb_session *s, const char *format, ...)
 {
@@ -37,7 +38,6 @@ void gdb_reply(struct gdb_session *s, const char *format, ...)
 void gdb_reply_error(struct gdb_session *s, unsigned error) { gdb_reply(s, "E%02x", error & 0xff); }
 void gdb_reply_ok(struct gdb_session *s) { gdb_reply(s, "OK"); }
 
-/* The watchpoint that covers gva, or NULL. */
 struct gdb_watch *gdb_watch_at(struct gdb_session *s, gva_t gva)
 {
 	for (unsigned i = 0; i < GDB_MAX_WATCHES; i++)
@@ -48,17 +48,19 @@ struct gdb_watch *gdb_watch_at(struct gdb_session *s, gva_t gva)
 
 void gdb_reply_stop(struct gdb_session *s)
 {
-	const struct gdb_watch *watch = s->at_watch ? gdb_watch_at(s, s->watched_at[s->stopped_cpu]) : NULL;
+	const struct gdb_watch *watch = s->at_watch ? gdb_watch_at(s, s->watched_at[s->stopped_cpu])
+						    : NULL;
 	char why[32] = "";
 
 	if (watch)
-		sprintf(why, "%s:%x;", watch->reads ? "awatch" : "watch", s->watched_at[s->stopped_cpu]);
+		sprintf(why, "%s:%x;", watch->reads ? "awatch" : "watch",
+			s->watched_at[s->stopped_cpu]);
 	else if (s->at_breakpoint && s->swbreak)
 		strcpy(why, "swbreak:;");
 	gdb_reply(s, "T%02xthread:%x;%s", s->signal, s->stopped_cpu + 1, why);
 }
 
-/* --- to the machine ------------------------------------------------------------------------------------------------- */
+/* ---- to the machine ---- */
 
 void gdb_send(struct gdb_session *s, unsigned cpu, enum debug_op op)
 {
@@ -67,7 +69,7 @@ void gdb_send(struct gdb_session *s, unsigned cpu, enum debug_op op)
 	s->ops->to_machine(s->ctx, &request, NULL, 0);
 }
 
-/* With an answer that gdb_on_answer() waits for. */
+/* Sends a request with an answer that gdb_on_answer() waits for. */
 void gdb_ask_cpu(struct gdb_session *s, struct msg_debug request, const void *payload, size_t n)
 {
 	s->busy = true;
@@ -76,9 +78,13 @@ void gdb_ask_cpu(struct gdb_session *s, struct msg_debug request, const void *pa
 	s->ops->to_machine(s->ctx, &request, payload, n);
 }
 
-void gdb_ask(struct gdb_session *s, enum debug_op op, uint32_t address, uint32_t bytes, const void *payload, size_t n)
+void gdb_ask(struct gdb_session *s, enum debug_op op, uint32_t address, uint32_t bytes,
+	     const void *payload, size_t n)
 {
-	gdb_ask_cpu(s, (struct msg_debug){ .cpu = s->current, .op = op, .address = address, .bytes = bytes }, payload, n);
+	gdb_ask_cpu(s,
+		    (struct msg_debug){
+			    .cpu = s->current, .op = op, .address = address, .bytes = bytes },
+		    payload, n);
 }
 
 static void stop_all(struct gdb_session *s)
@@ -94,15 +100,14 @@ static void free_all(struct gdb_session *s)
 	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
 		gdb_send(s, cpu, DEBUG_FREE);
 	gdb_send(s, 0, DEBUG_DETACH);
-	memset(s->watch, 0, sizeof s->watch); /* the CPUs drop theirs */
+	memset(s->watch, 0, sizeof s->watch); /* the CPUs drop their watchpoints themselves */
 	s->standing = s->watched = 0;
 	s->state = GDB_ALONE;
 	s->talked = false;
 }
 
-/* --- a debugger comes and goes -------------------------------------------------------------------------------------- */
+/* ---- a debugger attaches and leaves ---- */
 
-/* True: an answer will come. */
 bool gdb_remove_breakpoint(struct gdb_session *s, struct gdb_breakpoint *b)
 {
 	uint8_t original = b->original;
@@ -114,7 +119,7 @@ bool gdb_remove_breakpoint(struct gdb_session *s, struct gdb_breakpoint *b)
 	return true;
 }
 
-/* Whatever can be done now of what a leaving debugger has left to do. */
+/* Removes one breakpoint after another, each with an answer, and then lets all CPUs run. */
 void gdb_leave(struct gdb_session *s)
 {
 	if (!s->leaving || s->busy)
@@ -176,15 +181,18 @@ static void on_attached(struct gdb_session *s, uint32_t error)
 	stop_all(s);
 }
 
-void gdb_init(struct gdb_session *s, const struct gdb_ops *ops, void *ctx, unsigned n_cpus, bool held)
+void gdb_init(struct gdb_session *s, const struct gdb_ops *ops, void *ctx, unsigned n_cpus,
+	      bool held)
 {
-	*s = (struct gdb_session){ .ops = ops, .ctx = ctx, .n_cpus = n_cpus, .state = held ? GDB_STOPPING : GDB_ALONE,
+	*s = (struct gdb_session){ .ops = ops,
+				   .ctx = ctx,
+				   .n_cpus = n_cpus,
+				   .state = held ? GDB_STOPPING : GDB_ALONE,
 				   .signal = SIGNAL_TRAP };
 }
 
-/* --- CPUs that come to stand ---------------------------------------------------------------------------------------- */
+/* ---- CPUs stop ---- */
 
-/* What GDB is told of the machine's stop. */
 void gdb_note_stop(struct gdb_session *s, const struct msg_debug *stop)
 {
 	s->stopped_cpu = s->current = s->of_c = stop->cpu;
@@ -196,7 +204,8 @@ void gdb_note_stop(struct gdb_session *s, const struct msg_debug *stop)
 
 static void on_stopped(struct gdb_session *s, const struct msg_debug *stop)
 {
-	bool foreign = stop->why == WHY_BREAKPOINT && !gdb_breakpoint_in_memory(s->breakpoint, stop->address);
+	bool foreign = stop->why == WHY_BREAKPOINT &&
+		       !gdb_breakpoint_in_memory(s->breakpoint, stop->address);
 
 	if (s->standing >> stop->cpu & 1)
 		return;
@@ -216,7 +225,8 @@ static void on_stopped(struct gdb_session *s, const struct msg_debug *stop)
 	}
 }
 
-/* Those that died before they were asked to stop, too. */
+/* The machine stands when all CPUs do, among them those that died before they were asked to
+ * stop. */
 static void when_all_stand(struct gdb_session *s)
 {
 	if (s->standing != all_cpus(s) || s->state != GDB_STOPPING)
@@ -232,7 +242,8 @@ static void when_all_stand(struct gdb_session *s)
 	}
 }
 
-void gdb_on_answer(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+void gdb_on_answer(struct gdb_session *s, const struct msg_debug *answer, const void *payload,
+		   size_t n)
 {
 	if (answer->cpu >= s->n_cpus)
 		return;
@@ -256,7 +267,7 @@ void gdb_machine_ended(struct gdb_session *s, unsigned status)
 	s->resumed = false;
 }
 
-/* --- bytes ---------------------------------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
 static void on_interrupt(struct gdb_session *s)
 {
@@ -278,7 +289,7 @@ static void on_whole_packet(struct gdb_session *s)
 		gdb_packet(s);
 		return;
 	case GDB_RUNNING:
-		gdb_reply_error(s, EBUSY); /* GDB never does that */
+		gdb_reply_error(s, EBUSY); /* GDB never sends a packet then */
 		return;
 	case GDB_ALONE:
 		attach(s);
@@ -290,10 +301,12 @@ static void on_whole_packet(struct gdb_session *s)
 	s->pending = true;
 }
 
-/* Nothing more is read while an answer is due, or CPUs are yet to stand for it. */
+/* Reads nothing more while an answer is due, or while CPUs must still stop for the current
+ * packet. */
 static bool takes_bytes(const struct gdb_session *s)
 {
-	return !s->busy && !s->pending && !s->leaving && s->state != GDB_ASKING && (s->state != GDB_STOPPING || !s->talked);
+	return !s->busy && !s->pending && !s->leaving && s->state != GDB_ASKING &&
+	       (s->state != GDB_STOPPING || !s->talked);
 }
 
 size_t gdb_take(struct gdb_session *s, const uint8_t *bytes, size_t n)

@@ -20,7 +20,7 @@ static uint32_t length_code(uint32_t bytes)
 	}
 }
 
-/* The longest piece that begins there. */
+/* Returns the size of the longest aligned piece that begins at gva. */
 static uint32_t piece(gva_t gva, uint32_t left)
 {
 	uint32_t bytes = MOST_BYTES;
@@ -46,7 +46,8 @@ int gdb_watch_plan(const struct gdb_watch watch[GDB_MAX_WATCHES], struct debug_w
 				return -ENOSPC;
 			bytes = piece(gva, left);
 			plan->address[n] = gva;
-			plan->control |= 1u << enable_at(n) | (uint32_t)(w->reads ? ON_ACCESS : ON_WRITE) << kind_at(n) |
+			plan->control |= 1u << enable_at(n) |
+					 (uint32_t)(w->reads ? ON_ACCESS : ON_WRITE) << kind_at(n) |
 					 length_code(bytes) << length_at(n);
 		}
 	}

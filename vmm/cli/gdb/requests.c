@@ -1,5 +1,5 @@
-/* requests.c - what GDB asks of a machine that stands: each request's beginning, and what the CPUs' answers to it make of it.
- */
+/* requests.c - what GDB asks of a machine that stands: how each request begins, and how it
+ * continues with the CPUs' answers. */
 #include "vmm/cli/gdb/gdb_private.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include "vmm/cli/gdb/registers.h"
 
-/* --- what it talks to ------------------------------------------------------------------------------------------------- */
+/* ---- features and threads ---- */
 
 static bool is_thread(const struct gdb_session *s, int32_t thread)
 {
@@ -17,12 +17,14 @@ static bool is_thread(const struct gdb_session *s, int32_t thread)
 static void on_supported(struct gdb_session *s)
 {
 	s->swbreak = strstr(s->command.rest, "swbreak+");
-	gdb_reply(s, "PacketSize=%x;QStartNoAckMode+;qXfer:features:read+;vContSupported+;swbreak+", RSP_MAX_TEXT);
+	gdb_reply(s, "PacketSize=%x;QStartNoAckMode+;qXfer:features:read+;vContSupported+;swbreak+",
+		  RSP_MAX_TEXT);
 }
 
 static void on_features(struct gdb_session *s)
 {
-	size_t at = s->command.address, all = gdb_target_xml_bytes, n = s->command.length, room = RSP_MAX_TEXT - 1;
+	size_t at = s->command.address, all = gdb_target_xml_bytes, n = s->command.length,
+	       room = RSP_MAX_TEXT - 1;
 
 	if (at > all) {
 		gdb_reply_error(s, EINVAL);
@@ -64,12 +66,16 @@ static void on_thread_text(struct gdb_session *s)
 		return;
 	}
 	state = s->cpu_state[s->command.thread - 1];
-	rsp_hex(text, snprintf(text, sizeof text, "CPU#%d [host %u%s]", s->command.thread - 1, state >> DEBUG_CPU_HOST_SHIFT,
-			       state & DEBUG_CPU_UNSTARTED ? ", not started" : state & DEBUG_CPU_HALTED ? ", halted" : ""), hex);
+	int n = snprintf(text, sizeof text, "CPU#%d [host %u%s]", s->command.thread - 1,
+			 state >> DEBUG_CPU_HOST_SHIFT,
+			 state & DEBUG_CPU_UNSTARTED ? ", not started"
+			 : state & DEBUG_CPU_HALTED  ? ", halted"
+						     : "");
+	rsp_hex(text, (size_t)n, hex);
 	gdb_reply(s, "%s", hex);
 }
 
-/* --- memory ----------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---- */
 
 static void on_get_memory(struct gdb_session *s)
 {
@@ -81,7 +87,8 @@ static void on_get_memory(struct gdb_session *s)
 		gdb_reply(s, "%s", "");
 }
 
-static void read_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+static void read_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload,
+		    size_t n)
 {
 	char hex[2 * GDB_MAX_BYTES + 1];
 
@@ -108,12 +115,14 @@ static void on_set_memory(struct gdb_session *s)
 	if (s->bytes != s->command.length || s->command.rest[2 * s->bytes])
 		gdb_reply_error(s, EINVAL);
 	else if (s->bytes)
-		gdb_ask(s, DEBUG_READ, s->command.address, s->bytes, NULL, 0); /* where is it? */
+		/* to learn its physical address */
+		gdb_ask(s, DEBUG_READ, s->command.address, s->bytes, NULL, 0);
 	else
 		gdb_reply_ok(s);
 }
 
-/* READ says where it is, and how much of it is in this page; WRITE that it is done. */
+/* Continues a write.  READ's answer says the physical address, and how much of the text is in this
+ * page; WRITE's answer says that this part is written. */
 static void write_on(struct gdb_session *s, const struct msg_debug *answer, size_t n)
 {
 	uint8_t *at = s->data + s->done;
@@ -132,7 +141,7 @@ static void write_on(struct gdb_session *s, const struct msg_debug *answer, size
 	}
 }
 
-/* --- breakpoints ------------------------------------------------------------------------------------------------------ */
+/* ---- breakpoints ---- */
 
 static void on_insert(struct gdb_session *s)
 {
@@ -144,7 +153,8 @@ static void on_insert(struct gdb_session *s)
 		gdb_ask(s, DEBUG_READ, s->command.address, 1, NULL, 0);
 }
 
-static void insert_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+static void insert_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload,
+		      size_t n)
 {
 	struct gdb_breakpoint *b = gdb_breakpoint_at(s->breakpoint, s->command.address), *same;
 	uint8_t int3 = GDB_INT3;
@@ -157,7 +167,8 @@ static void insert_on(struct gdb_session *s, const struct msg_debug *answer, con
 	}
 	b = gdb_breakpoint_free(s->breakpoint);
 	same = gdb_breakpoint_in_memory(s->breakpoint, answer->address);
-	*b = (struct gdb_breakpoint){ true, s->command.address, answer->address, same ? same->original : *(const uint8_t *)payload };
+	*b = (struct gdb_breakpoint){ true, s->command.address, answer->address,
+				      same ? same->original : *(const uint8_t *)payload };
 	if (same)
 		gdb_reply_ok(s);
 	else
@@ -172,9 +183,9 @@ static void on_remove(struct gdb_session *s)
 		gdb_reply_ok(s);
 }
 
-/* --- watchpoints ------------------------------------------------------------------------------------------------------ */
+/* ---- watchpoints ---- */
 
-/* All CPUs get what s->watch has become, one after the other. */
+/* Sends the watchpoints in s->watch to one CPU; watch_on() goes on with the next CPU. */
 static void tell_watch(struct gdb_session *s, unsigned cpu)
 {
 	struct debug_watch plan;
@@ -186,7 +197,8 @@ static void tell_watch(struct gdb_session *s, unsigned cpu)
 static struct gdb_watch *watch_like(struct gdb_session *s, const struct gdb_watch *like)
 {
 	for (unsigned i = 0; i < GDB_MAX_WATCHES; i++)
-		if (s->watch[i].bytes == like->bytes && s->watch[i].gva == like->gva && s->watch[i].reads == like->reads)
+		if (s->watch[i].bytes == like->bytes && s->watch[i].gva == like->gva &&
+		    s->watch[i].reads == like->reads)
 			return &s->watch[i];
 	return NULL;
 }
@@ -210,7 +222,8 @@ static void change_watch(struct gdb_session *s, struct gdb_watch *at, struct gdb
 
 static void on_watch(struct gdb_session *s, bool reads, bool insert)
 {
-	const struct gdb_watch none = { 0 }, wanted = { s->command.length, s->command.address, reads };
+	const struct gdb_watch none = { 0 },
+			       wanted = { s->command.length, s->command.address, reads };
 	struct gdb_watch *there = watch_like(s, &wanted), *room = watch_like(s, &none);
 
 	if (!wanted.bytes)
@@ -223,7 +236,8 @@ static void on_watch(struct gdb_session *s, bool reads, bool insert)
 		change_watch(s, insert ? room : there, insert ? wanted : none);
 }
 
-/* A CPU that cannot have them: then all go back to those before. */
+/* Continues a change of watchpoints.  If a CPU refuses the new ones, all CPUs go back to the old
+ * ones. */
 static void watch_on(struct gdb_session *s, const struct msg_debug *answer)
 {
 	unsigned next = answer->cpu + 1;
@@ -241,9 +255,9 @@ static void watch_on(struct gdb_session *s, const struct msg_debug *answer)
 		gdb_reply_ok(s);
 }
 
-/* --- registers -------------------------------------------------------------------------------------------------------- */
+/* ---- registers ---- */
 
-/* A text of registers, or why there is none. */
+/* Replies with the text of all registers or of one, or with an error. */
 static void reply_registers(struct gdb_session *s, const struct debug_registers *r)
 {
 	char text[GDB_REGISTERS_TEXT];
@@ -261,13 +275,15 @@ static void set_registers(struct gdb_session *s, struct debug_registers *r)
 {
 	bool one = s->command.kind == RSP_SET_REGISTER;
 
-	if (one ? gdb_register_set(r, s->command.address, s->command.rest) : gdb_registers_set(r, s->command.rest))
+	if (one ? gdb_register_set(r, s->command.address, s->command.rest)
+		: gdb_registers_set(r, s->command.rest))
 		gdb_reply_error(s, EINVAL);
 	else
 		gdb_ask(s, DEBUG_SET_REGISTERS, 0, 0, r, sizeof *r);
 }
 
-static void registers_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+static void registers_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload,
+			 size_t n)
 {
 	struct debug_registers r;
 
@@ -287,11 +303,12 @@ static void registers_on(struct gdb_session *s, const struct msg_debug *answer, 
 	}
 }
 
-/* --- going on --------------------------------------------------------------------------------------------------------- */
+/* ---- resuming ---- */
 
 enum go { STAY, GO, STEP };
 
-/* One that is to go has touched what is watched already, when it was stopped for another one's sake. */
+/* Reports a CPU that is about to run and that touched watched memory while it was being stopped for
+ * another one.  Returns true if there is one; then no CPU runs. */
 static bool tell_watched(struct gdb_session *s, const enum go *go)
 {
 	for (unsigned cpu = 0; cpu < s->n_cpus; cpu++) {
@@ -322,7 +339,7 @@ static void resume(struct gdb_session *s, const enum go *go)
 		}
 }
 
-/* For each CPU the first action that names it. */
+/* For each CPU, the first action that names it counts. */
 static void on_resume(struct gdb_session *s)
 {
 	const char *rest = s->command.rest;
@@ -332,7 +349,8 @@ static void on_resume(struct gdb_session *s)
 
 	while (rsp_next_action(&rest, &action))
 		for (unsigned cpu = 0; cpu < s->n_cpus; cpu++)
-			if (go[cpu] == STAY && (action.thread <= 0 || (uint32_t)action.thread == cpu + 1)) {
+			if (go[cpu] == STAY &&
+			    (action.thread <= 0 || (uint32_t)action.thread == cpu + 1)) {
 				go[cpu] = action.step ? STEP : GO;
 				any = true;
 			}
@@ -357,9 +375,9 @@ static void on_kill(struct gdb_session *s)
 	s->ops->end_machine(s->ctx);
 }
 
-/* --- all of them ------------------------------------------------------------------------------------------------------ */
+/* ---- dispatch ---- */
 
-/* The one dispatch: all CPUs stand. */
+/* Begins a request.  All CPUs stand. */
 void gdb_packet(struct gdb_session *s)
 {
 	s->command = rsp_parse(s->reader.text);
@@ -405,7 +423,8 @@ void gdb_packet(struct gdb_session *s)
 	gdb_reply(s, "%s", "");
 }
 
-void gdb_carry_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload, size_t n)
+void gdb_carry_on(struct gdb_session *s, const struct msg_debug *answer, const void *payload,
+		  size_t n)
 {
 	s->busy = false;
 	if (s->leaving) {

@@ -12,7 +12,7 @@ static int digit(char c)
 	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* --- packets -------------------------------------------------------------------------------------------------------- */
+/* ---- packets ---- */
 
 static enum rsp_event read_outside(struct rsp_reader *r, uint8_t byte)
 {
@@ -103,9 +103,10 @@ size_t rsp_unhex(const char *text, void *bytes, size_t room)
 	return n;
 }
 
-/* --- commands ------------------------------------------------------------------------------------------------------- */
+/* ---- commands ---- */
 
-/* What follows a command's name: a, l: a number; t: a thread; *: the rest, whatever it is; else that character. */
+/* What follows a command's name. a, l: a number; t: a thread; *: any rest; otherwise that
+ * character. */
 static const struct row { const char *name, *form; enum rsp_kind kind; } rows[] = {
 	{ "qSupported", "*", RSP_SUPPORTED },
 	{ "QStartNoAckMode", "", RSP_NO_ACK },

@@ -1,5 +1,6 @@
-/* elfdeps.c - see elfdeps.h. The search follows ld.so(8): RPATH, LD_LIBRARY_PATH, RUNPATH, ld.so.conf, default folders; a
- * file of another class or machine with the right name is passed over, as the loader does.
+/* elfdeps.c - see elfdeps.h.  The search follows ld.so(8): RPATH, LD_LIBRARY_PATH, RUNPATH,
+ * ld.so.conf, default folders.  Like the loader, it skips a file that has the right name but
+ * another class or machine.
  */
 #include "vmm/cli/guest/elfdeps.h"
 
@@ -14,7 +15,7 @@
 
 enum { MAX_SEARCH = 128, MAX_NEEDED = 64, MAX_CONF_DEPTH = 4 };
 
-/* What one ELF file says of itself. */
+/* What one ELF file says about itself. */
 struct elf_facts {
 	char loader[MAX_HOST_PATH], rpath[1024], runpath[1024];
 	char needed[MAX_NEEDED][MAX_LIBRARY_NAME];
@@ -26,12 +27,23 @@ struct search {
 	size_t n;
 };
 
-static const struct { const char *prefix, *package; } packages[] = {
-	{ "ld-linux.so", "libc6-i386" }, { "libc.so", "libc6-i386" }, { "libm.so", "libc6-i386" },
-	{ "libpthread.so", "libc6-i386" }, { "libdl.so", "libc6-i386" }, { "librt.so", "libc6-i386" },
-	{ "libgomp.so", "lib32gomp1" }, { "libgcc_s.so", "lib32gcc-s1" }, { "libstdc++.so", "lib32stdc++6" },
-	{ "libatomic.so", "lib32atomic1" }, { "libgfortran.so", "lib32gfortran5" }, { "libquadmath.so", "lib32quadmath0" },
-	{ "libz.so", "lib32z1" }, { "libncurses", "lib32ncurses6" }, { "libtinfo.so", "lib32tinfo6" },
+static const struct { const char *prefix, *package;
+} packages[] = {
+	{ "ld-linux.so", "libc6-i386" },
+	{ "libc.so", "libc6-i386" },
+	{ "libm.so", "libc6-i386" },
+	{ "libpthread.so", "libc6-i386" },
+	{ "libdl.so", "libc6-i386" },
+	{ "librt.so", "libc6-i386" },
+	{ "libgomp.so", "lib32gomp1" },
+	{ "libgcc_s.so", "lib32gcc-s1" },
+	{ "libstdc++.so", "lib32stdc++6" },
+	{ "libatomic.so", "lib32atomic1" },
+	{ "libgfortran.so", "lib32gfortran5" },
+	{ "libquadmath.so", "lib32quadmath0" },
+	{ "libz.so", "lib32z1" },
+	{ "libncurses", "lib32ncurses6" },
+	{ "libtinfo.so", "lib32tinfo6" },
 };
 
 static const char *package_hint(const char *name, char *hint, size_t bytes)
@@ -40,10 +52,12 @@ static const char *package_hint(const char *name, char *hint, size_t bytes)
 
 	for (size_t i = 0; i < ARRAY_LEN(packages); i++)
 		if (!strncmp(base, packages[i].prefix, strlen(packages[i].prefix))) {
-			snprintf(hint, bytes, "install the package %s, or link with -static", packages[i].package);
+			snprintf(hint, bytes, "install the package %s, or link with -static",
+				 packages[i].package);
 			return hint;
 		}
-	return "install its 32-bit package, add its folder to LD_LIBRARY_PATH, or link with -static";
+	return "install its 32-bit package, add its folder to LD_LIBRARY_PATH, or link with "
+	       "-static";
 }
 
 int file_kind(const char *path, struct problem *p)
@@ -66,10 +80,12 @@ int file_kind(const char *path, struct problem *p)
 		return FILE_ELF_OTHER;
 	if (head[EI_CLASS] == ELFCLASS64 && head[18] == EM_X86_64)
 		return FILE_ELF64;
-	return head[EI_CLASS] == ELFCLASS32 && head[18] == EM_386 && !head[19] ? FILE_ELF32 : FILE_ELF_OTHER;
+	return head[EI_CLASS] == ELFCLASS32 && head[18] == EM_386 && !head[19] ? FILE_ELF32
+									       : FILE_ELF_OTHER;
 }
 
-int script_interpreter(const char *path, char *interpreter, char *argument, size_t bytes, struct problem *p)
+int script_interpreter(const char *path, char *interpreter, char *argument, size_t bytes,
+		       struct problem *p)
 {
 	char line[256] = "", *word, *end;
 	FILE *file = fopen(path, "re");
@@ -92,7 +108,8 @@ int script_interpreter(const char *path, char *interpreter, char *argument, size
 	return *interpreter ? 0 : problem(p, "%s names no interpreter after #!", path);
 }
 
-static void read_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, struct elf_facts *facts)
+static void read_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+			 struct elf_facts *facts)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
 	GElf_Dyn entry;
@@ -100,7 +117,8 @@ static void read_dynamic(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, st
 	for (int i = 0; data && gelf_getdyn(data, i, &entry) && entry.d_tag != DT_NULL; i++) {
 		const char *text = elf_strptr(elf, header->sh_link, entry.d_un.d_val);
 
-		if (!text || (entry.d_tag != DT_NEEDED && entry.d_tag != DT_RPATH && entry.d_tag != DT_RUNPATH))
+		if (!text || (entry.d_tag != DT_NEEDED && entry.d_tag != DT_RPATH &&
+			      entry.d_tag != DT_RUNPATH))
 			continue;
 		if (entry.d_tag == DT_RPATH)
 			snprintf(facts->rpath, sizeof facts->rpath, "%s", text);
@@ -119,9 +137,10 @@ static void read_loader(Elf *elf, struct elf_facts *facts)
 
 	elf_getphdrnum(elf, &n);
 	for (size_t i = 0; file && i < n; i++)
-		if (gelf_getphdr(elf, i, &header) && header.p_type == PT_INTERP && header.p_offset < bytes &&
-		    header.p_filesz <= bytes - header.p_offset)
-			snprintf(facts->loader, sizeof facts->loader, "%.*s", (int)header.p_filesz, file + header.p_offset);
+		if (gelf_getphdr(elf, i, &header) && header.p_type == PT_INTERP &&
+		    header.p_offset < bytes && header.p_filesz <= bytes - header.p_offset)
+			snprintf(facts->loader, sizeof facts->loader, "%.*s", (int)header.p_filesz,
+				 file + header.p_offset);
 }
 
 static int read_facts(const char *path, struct elf_facts *facts, struct problem *p)
@@ -152,11 +171,12 @@ static void search_add(struct search *search, const char *root, const char *fold
 {
 	if (!n || search->n == MAX_SEARCH)
 		return;
-	if (snprintf(search->folder[search->n], MAX_HOST_PATH, "%s%.*s", root, (int)n, folder) < MAX_HOST_PATH)
+	if (snprintf(search->folder[search->n], MAX_HOST_PATH, "%s%.*s", root, (int)n, folder) <
+	    MAX_HOST_PATH)
 		search->n++;
 }
 
-/* Folders separated by colons, $ORIGIN replaced by the folder of `path`. */
+/* Adds folders that colons separate. $ORIGIN stands for the folder of `path`. */
 static void search_add_list(struct search *search, const char *list, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -169,14 +189,17 @@ static void search_add_list(struct search *search, const char *list, const char 
 			mark = 7;
 		else if (!strncmp(list, "${ORIGIN}", 9))
 			mark = 9;
-		snprintf(folder, sizeof folder, "%.*s%.*s", mark && slash ? (int)(slash - path) : mark ? 1 : 0,
+		snprintf(folder, sizeof folder, "%.*s%.*s",
+			 mark && slash ? (int)(slash - path)
+			 : mark	       ? 1
+				       : 0,
 			 slash ? path : ".", (int)(n - mark), list + mark);
 		search_add(search, "", folder, strlen(folder));
 		list += n + (list[n] == ':');
 	}
 }
 
-/* A file like /etc/ld.so.conf: a folder a line, `include PATTERN`, comments. */
+/* Adds the folders of a file like /etc/ld.so.conf: a folder a line, `include PATTERN`, comments. */
 static void search_add_conf(struct search *search, const char *root, const char *path, int depth)
 {
 	FILE *file = depth ? fopen(path, "re") : NULL;
@@ -186,7 +209,8 @@ static void search_add_conf(struct search *search, const char *root, const char 
 	while (file && fgets(line, sizeof line, file)) {
 		line[strcspn(line, "#\n")] = 0;
 		if (!strncmp(line, "include ", 8)) {
-			snprintf(pattern, sizeof pattern, "%s%s", root, line + 8 + strspn(line + 8, " \t"));
+			snprintf(pattern, sizeof pattern, "%s%s", root,
+				 line + 8 + strspn(line + 8, " \t"));
 			if (glob(pattern, 0, NULL, &found))
 				continue;
 			for (size_t i = 0; i < found.gl_pathc; i++)
@@ -200,11 +224,14 @@ static void search_add_conf(struct search *search, const char *root, const char 
 		fclose(file);
 }
 
-/* The order of ld.so(8). `path` is the file that needs the library. */
-static void search_start(struct search *search, const struct elf_facts *facts, const char *path, const char *root)
+/* Starts a search in the order of ld.so(8).  `path` is the file that needs the library. */
+static void search_start(struct search *search, const struct elf_facts *facts, const char *path,
+			 const char *root)
 {
-	static const char *const defaults[] = { "/lib32", "/usr/lib32", "/lib/i386-linux-gnu", "/usr/lib/i386-linux-gnu",
-		"/lib", "/usr/lib" };
+	static const char *const defaults[] = {
+		"/lib32", "/usr/lib32", "/lib/i386-linux-gnu", "/usr/lib/i386-linux-gnu",
+		"/lib",	  "/usr/lib"
+	};
 	const char *environment = getenv("LD_LIBRARY_PATH");
 	char conf[MAX_HOST_PATH];
 
@@ -224,9 +251,11 @@ static bool find_library(const struct search *search, const char *name, char *pa
 	struct problem ignored;
 
 	if (strchr(name, '/'))
-		return snprintf(path, MAX_HOST_PATH, "%s", name) < MAX_HOST_PATH && file_kind(path, &ignored) == FILE_ELF32;
+		return snprintf(path, MAX_HOST_PATH, "%s", name) < MAX_HOST_PATH &&
+		       file_kind(path, &ignored) == FILE_ELF32;
 	for (size_t i = 0; i < search->n; i++)
-		if (snprintf(path, MAX_HOST_PATH, "%s/%s", search->folder[i], name) < MAX_HOST_PATH &&
+		if (snprintf(path, MAX_HOST_PATH, "%s/%s", search->folder[i], name) <
+			    MAX_HOST_PATH &&
 		    file_kind(path, &ignored) == FILE_ELF32)
 			return true;
 	return false;
@@ -240,8 +269,8 @@ static bool is_known(const struct elfdeps *deps, const char *name)
 	return false;
 }
 
-static int add_needed(struct elfdeps *deps, const struct elf_facts *facts, const char *path, const char *root,
-		      struct problem *p)
+static int add_needed(struct elfdeps *deps, const struct elf_facts *facts, const char *path,
+		      const char *root, struct problem *p)
 {
 	static struct search search;
 	char hint[160];
@@ -251,31 +280,36 @@ static int add_needed(struct elfdeps *deps, const struct elf_facts *facts, const
 		const char *name = facts->needed[i];
 		struct library *library = &deps->library[deps->n];
 
-		/* The loader counts as a library too when something is linked to it. */
-		if (is_known(deps, name) || (*deps->loader && !strcmp(strrchr(deps->loader, '/') + 1, name)))
+		/* Programs may be linked to the loader, as to a library. */
+		if (is_known(deps, name) ||
+		    (*deps->loader && !strcmp(strrchr(deps->loader, '/') + 1, name)))
 			continue;
 		if (deps->n == MAX_LIBRARIES)
 			return problem(p, "%s needs more than %d libraries", path, MAX_LIBRARIES);
 		if (!find_library(&search, name, library->path))
-			return problem(p, "%s needs the 32-bit library %s, which is not on this computer; %s", path, name,
-				       package_hint(name, hint, sizeof hint));
+			return problem(p, "%s needs the 32-bit library %s, which is not on this "
+				       "computer; %s",
+				path, name, package_hint(name, hint, sizeof hint));
 		snprintf(library->name, sizeof library->name, "%s", name);
 		deps->n++;
 	}
 	return 0;
 }
 
-static int set_loader(struct elfdeps *deps, const char *loader, const char *path, const char *root, struct problem *p)
+static int set_loader(struct elfdeps *deps, const char *loader, const char *path, const char *root,
+		      struct problem *p)
 {
 	char on_host[2 * MAX_HOST_PATH], hint[160];
 	struct problem ignored;
 
 	if (*loader != '/')
-		return problem(p, "%s names the loader %s, which is not an absolute path", path, loader);
+		return problem(p, "%s names the loader %s, which is not an absolute path", path,
+			       loader);
 	snprintf(on_host, sizeof on_host, "%s%s", root, loader);
 	if (file_kind(on_host, &ignored) != FILE_ELF32)
-		return problem(p, "%s needs the 32-bit loader %s, which is not on this computer; %s", path, loader,
-			       package_hint(loader, hint, sizeof hint));
+		return problem(p, "%s needs the 32-bit loader %s, which is not on this computer; "
+			       "%s",
+			       path, loader, package_hint(loader, hint, sizeof hint));
 	snprintf(deps->loader, sizeof deps->loader, "%s", loader);
 	return 0;
 }
@@ -314,7 +348,8 @@ const char *elfdeps_folder(const struct elfdeps *deps, char *folder, size_t byte
 		if (!strcmp(deps->library[i].name, "libc.so.6")) {
 			const char *slash = strrchr(deps->library[i].path, '/');
 
-			snprintf(folder, bytes, "%.*s", (int)(slash - deps->library[i].path), deps->library[i].path);
+			snprintf(folder, bytes, "%.*s", (int)(slash - deps->library[i].path),
+				 deps->library[i].path);
 			return folder;
 		}
 	return "/lib";

@@ -22,7 +22,10 @@ static uint32_t field(const char *header, unsigned index)
 	return strtoul(digits, NULL, 16);
 }
 
-static bool skip(gzFile file, uint64_t bytes) { return gzseek(file, (z_off_t)bytes, SEEK_CUR) >= 0; }
+static bool skip(gzFile file, uint64_t bytes)
+{
+	return gzseek(file, (z_off_t)bytes, SEEK_CUR) >= 0;
+}
 
 static bool add_path(struct image *image, const char *name)
 {
@@ -42,7 +45,7 @@ static bool add_path(struct image *image, const char *name)
 	return true;
 }
 
-/* One entry: 1 if there was one, 0 at the end of the archive, -1 if it is malformed. */
+/* Reads one entry.  Returns 1; 0 at the end of the archive; -1 if it is malformed. */
 static int read_entry(struct image *image, gzFile file)
 {
 	char header[HEADER_BYTES], name[MAX_NAME_BYTES];
@@ -52,13 +55,21 @@ static int read_entry(struct image *image, gzFile file)
 		return -1;
 	bytes = field(header, FIELD_SIZE);
 	name_bytes = field(header, FIELD_NAME_BYTES);
-	if (!name_bytes || name_bytes > sizeof name || gzread(file, name, name_bytes) != (int)name_bytes ||
-	    name[name_bytes - 1])
+	if (!name_bytes || name_bytes > sizeof name ||
+	    gzread(file, name, name_bytes) != (int)name_bytes || name[name_bytes - 1])
 		return -1;
 	if (!strcmp(name, "TRAILER!!!"))
 		return 0;
-	if (!skip(file, -(HEADER_BYTES + name_bytes) & 3) || !skip(file, ((uint64_t)bytes + 3) & ~3ull))
+	if (!skip(file, -(HEADER_BYTES + name_bytes) & 3))
 		return -1;
+	if (!strcmp(name + 2 * !strncmp(name, "./", 2), "etc/passwd") &&
+	    bytes < sizeof image->users) {
+		if (gzread(file, image->users, bytes) != (int)bytes || !skip(file, -bytes & 3))
+			return -1;
+		image->users[bytes] = 0;
+	} else if (!skip(file, ((uint64_t)bytes + 3) & ~3ull)) {
+		return -1;
+	}
 	return add_path(image, name) ? 1 : -1;
 }
 
@@ -76,7 +87,9 @@ int image_load(struct image *image, const char *path, struct problem *p)
 	gzclose(file);
 	if (result < 0) {
 		image_free(image);
-		return problem(p, "the guest image %s is damaged; remove it and let make build it again", path);
+		return problem(p, "the guest image %s is damaged; remove it and let make build it "
+			       "again",
+			path);
 	}
 	qsort(image->paths, image->n_paths, sizeof *image->paths, compare);
 	return 0;
@@ -92,15 +105,41 @@ void image_free(struct image *image)
 
 bool image_has(const struct image *image, const char *path)
 {
-	return image->n_paths && bsearch(&path, image->paths, image->n_paths, sizeof *image->paths, compare);
+	return image->n_paths &&
+	       bsearch(&path, image->paths, image->n_paths, sizeof *image->paths, compare);
 }
 
-const char *image_find_command(const struct image *image, const char *name, char *found, size_t bytes)
+bool image_has_user(const struct image *image, const char *name)
 {
-	static const char *const folders[] = { "/bin", "/sbin", "/usr/bin", "/usr/sbin" }; /* guest/init.c's PATH */
+	size_t n = strlen(name);
+
+	for (const char *line = image->users; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, name, n) && line[n] == ':')
+			return true;
+	}
+	return !*image->users;
+}
+
+/* the PATH of guest/init.c */
+static const char *const folders[] = { "/bin", "/sbin", "/usr/bin", "/usr/sbin" };
+
+bool image_is_program(const char *path)
+{
+	size_t n = (size_t)(strrchr(path, '/') - path);
 
 	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
-		if (snprintf(found, bytes, "%s/%s", folders[i], name) < (int)bytes && image_has(image, found))
+		if (strlen(folders[i]) == n && !memcmp(path, folders[i], n))
+			return true;
+	return false;
+}
+
+const char *image_find_command(const struct image *image, const char *name, char *found,
+			       size_t bytes)
+{
+	for (size_t i = 0; i < ARRAY_LEN(folders); i++)
+		if (snprintf(found, bytes, "%s/%s", folders[i], name) < (int)bytes &&
+		    image_has(image, found))
 			return found;
 	return NULL;
 }

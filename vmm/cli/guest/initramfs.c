@@ -1,6 +1,7 @@
-/* initramfs.c - see initramfs.h. The format is "newc" (cpio(5)): a header of 110 hexadecimal characters, the name and the
- * bytes, each padded to four.  Owners are root.  What comes from the host keeps its time of change, all else has time 0:
- * the same input gives the same archive.  The guest kernel makes hard links of regular files that have one inode number.
+/* initramfs.c - see initramfs.h.  The format is "newc" (cpio(5)): a header of 110 hexadecimal
+ * characters, then the name and the bytes, each padded to four.  Owners are root.  Files of the
+ * host keep their time of change, all others have time 0, so that the same input gives the same
+ * archive.  The guest kernel makes hard links of regular files that have the same inode number.
  */
 #include "vmm/cli/guest/initramfs.h"
 
@@ -17,7 +18,7 @@
 
 enum { HEADER_BYTES = 110, COPY_BYTES = 65536 };
 
-/* What the header of one entry says besides its name. */
+/* What the header of an entry says in addition to its name. */
 struct archived {
 	uint32_t inode, links;
 	mode_t mode;
@@ -58,13 +59,13 @@ static void pad(struct initramfs *archive)
 	put(archive, "\0\0\0", -archive->bytes & 3);
 }
 
-/* The header has room for the seconds from 1970 to 2106. */
+/* Returns a time as the header has it: seconds from 1970 to 2106. */
 static uint32_t header_time(time_t changed)
 {
 	return changed < 0 ? 0 : changed > UINT32_MAX ? UINT32_MAX : (uint32_t)changed;
 }
 
-/* Header and name; the entry's contents must follow, then pad(). */
+/* Writes header and name.  The entry's contents must follow, then pad(). */
 static void put_entry(struct initramfs *archive, const char *name, const struct archived *e)
 {
 	char header[HEADER_BYTES + 1];
@@ -73,17 +74,24 @@ static void put_entry(struct initramfs *archive, const char *name, const struct 
 		fail(archive, -EFBIG);
 		return;
 	}
-	snprintf(header, sizeof header, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", e->inode, e->mode, 0, 0,
-		 e->links, header_time(e->changed), (unsigned)e->bytes, 0, 0, 0, 0, (unsigned)strlen(name) + 1, 0);
+	snprintf(header, sizeof header,
+		 "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X", e->inode, e->mode, 0,
+		 0, e->links, header_time(e->changed), (unsigned)e->bytes, 0, 0, 0, 0,
+		 (unsigned)strlen(name) + 1, 0);
 	put(archive, header, HEADER_BYTES);
 	put(archive, name, strlen(name) + 1);
 	pad(archive);
 }
 
-static void put_header(struct initramfs *archive, const char *name, mode_t mode, time_t changed, uint64_t bytes)
+static void put_header(struct initramfs *archive, const char *name, mode_t mode, time_t changed,
+		       uint64_t bytes)
 {
-	put_entry(archive, name, &(struct archived){ .inode = archive->next_inode++, .links = S_ISDIR(mode) ? 2 : 1, .mode = mode,
-						  .changed = changed, .bytes = bytes });
+	put_entry(archive, name,
+		  &(struct archived){ .inode = archive->next_inode++,
+				      .links = S_ISDIR(mode) ? 2 : 1,
+				      .mode = mode,
+				      .changed = changed,
+				      .bytes = bytes });
 }
 
 static bool has_folder(const struct initramfs *archive, const char *path)
@@ -131,7 +139,7 @@ void initramfs_start(struct initramfs *archive, int fd)
 
 static void add_folder(struct initramfs *archive, const char *path, mode_t mode, time_t changed)
 {
-	if (!path[1] || has_folder(archive, path)) /* the root is there */
+	if (!path[1] || has_folder(archive, path)) /* the root is always there */
 		return;
 	add_parents(archive, path);
 	remember_folder(archive, path);
@@ -143,7 +151,8 @@ void initramfs_add_folder(struct initramfs *archive, const char *path, mode_t mo
 	add_folder(archive, path, mode, 0);
 }
 
-void initramfs_add_bytes(struct initramfs *archive, const char *path, mode_t mode, const void *bytes, size_t n)
+void initramfs_add_bytes(struct initramfs *archive, const char *path, mode_t mode,
+			 const void *bytes, size_t n)
 {
 	add_parents(archive, path);
 	put_header(archive, path + 1, S_IFREG | (mode & 07777), 0, n);
@@ -151,7 +160,8 @@ void initramfs_add_bytes(struct initramfs *archive, const char *path, mode_t mod
 	pad(archive);
 }
 
-static void add_link(struct initramfs *archive, const char *path, const char *target, time_t changed)
+static void add_link(struct initramfs *archive, const char *path, const char *target,
+		     time_t changed)
 {
 	add_parents(archive, path);
 	put_header(archive, path + 1, S_IFLNK | 0777, changed, strlen(target));
@@ -164,7 +174,8 @@ void initramfs_add_link(struct initramfs *archive, const char *path, const char 
 	add_link(archive, path, target, 0);
 }
 
-/* Exactly `bytes` bytes, as the header has promised. */
+/* Copies exactly as many bytes as the header says; a file that has become shorter is filled up with
+ * zeros. */
 static void copy_contents(struct initramfs *archive, int fd, uint64_t bytes)
 {
 	static char buffer[COPY_BYTES];
@@ -195,7 +206,8 @@ static int compare_linked(const void *left, const void *right)
 	return a->inode < b->inode ? -1 : a->inode > b->inode;
 }
 
-/* Returns the inode number of a file of the host in the archive; *again is set if its contents are there already. */
+/* Returns the inode number in the archive of a file of the host; sets *again if the archive has its
+ * contents already. */
 static uint32_t inode_of(struct initramfs *archive, const struct stat *st, bool *again)
 {
 	struct linked *link, **known;
@@ -227,7 +239,8 @@ static void copy_file(struct initramfs *archive, const char *path, int fd, const
 
 	add_parents(archive, path);
 	e.inode = inode_of(archive, st, &again);
-	e.links = st->st_nlink < 2 ? 1 : 2; /* two or more are the same to the guest kernel */
+	/* to the guest kernel all numbers above 1 mean the same */
+	e.links = st->st_nlink < 2 ? 1 : 2;
 	e.bytes = again ? 0 : (uint64_t)st->st_size;
 	put_entry(archive, path + 1, &e);
 	copy_contents(archive, fd, e.bytes);
@@ -256,7 +269,8 @@ void initramfs_add_file(struct initramfs *archive, const char *path, const char 
 static void leave_out(struct initramfs *archive, const char *host_path)
 {
 	if (!archive->left_out++)
-		snprintf(archive->first_left_out, sizeof archive->first_left_out, "%.255s", host_path);
+		snprintf(archive->first_left_out, sizeof archive->first_left_out, "%.255s",
+			 host_path);
 }
 
 static void add_entry(struct initramfs *archive, const char *path, const char *host_path)
@@ -307,7 +321,8 @@ void initramfs_add_tree(struct initramfs *archive, const char *path, const char 
 		if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
 			continue;
 		if (snprintf(inside, sizeof inside, "%s/%s", path, entry->d_name) >= PATH_MAX ||
-		    snprintf(outside, sizeof outside, "%s/%s", host_path, entry->d_name) >= PATH_MAX)
+		    snprintf(outside, sizeof outside, "%s/%s", host_path, entry->d_name) >=
+			    PATH_MAX)
 			fail(archive, -ENAMETOOLONG);
 		else
 			add_entry(archive, inside, outside);
@@ -348,7 +363,8 @@ int64_t initramfs_tree_bytes(const char *host_path, int64_t limit)
 			continue;
 		if (S_ISREG(st.st_mode))
 			below = st.st_size;
-		else if (S_ISDIR(st.st_mode) && snprintf(path, sizeof path, "%s/%s", host_path, entry->d_name) < PATH_MAX)
+		else if (S_ISDIR(st.st_mode) &&
+			 snprintf(path, sizeof path, "%s/%s", host_path, entry->d_name) < PATH_MAX)
 			below = initramfs_tree_bytes(path, limit - total);
 		if (below < 0) {
 			total = below;

@@ -13,7 +13,8 @@ struct header {
 	uint8_t flags, pad[3];
 	uint32_t extension, unused[3];
 };
-struct entry { uint32_t flags, name, path, os_version; uint64_t hwcap; }; /* name, path: from the start of the file */
+/* name and path are offsets from the start of the file */
+struct entry { uint32_t flags, name, path, os_version; uint64_t hwcap; };
 _Static_assert(sizeof(struct header) == 48 && sizeof(struct entry) == 24, "as in the file");
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -42,12 +43,15 @@ int ldcache_compare(const char *a, const char *b)
 
 static int descending(const void *a, const void *b)
 {
-	return ldcache_compare((*(const struct library *const *)b)->name, (*(const struct library *const *)a)->name);
+	return ldcache_compare((*(const struct library *const *)b)->name,
+			       (*(const struct library *const *)a)->name);
 }
 
 size_t ldcache_build(const struct elfdeps *deps, const char *folder, uint8_t out[LDCACHE_BYTES])
 {
-	struct header header = { .magic = "glibc-ld.so.cache1.1", .count = deps->n, .flags = LITTLE_ENDIAN_FILE };
+	struct header header = { .magic = "glibc-ld.so.cache1.1",
+				 .count = deps->n,
+				 .flags = LITTLE_ENDIAN_FILE };
 	size_t strings = sizeof header + deps->n * sizeof(struct entry), at = strings;
 	const struct library *sorted[MAX_LIBRARIES];
 
@@ -57,8 +61,10 @@ size_t ldcache_build(const struct elfdeps *deps, const char *folder, uint8_t out
 	for (size_t i = 0; i < deps->n; i++) {
 		struct entry entry = { .flags = FLAGS_ELF_LIBC6, .path = at };
 
-		/* The name is the path's last part. */
-		at += snprintf((char *)out + at, LDCACHE_BYTES - at, "%s/%s", folder, sorted[i]->name) + 1;
+		/* the name is the last part of the path */
+		at += snprintf((char *)out + at, LDCACHE_BYTES - at, "%s/%s", folder,
+			       sorted[i]->name) +
+		      1;
 		entry.name = at - 1 - strlen(sorted[i]->name);
 		memcpy(out + sizeof header + i * sizeof entry, &entry, sizeof entry);
 	}

@@ -1,4 +1,5 @@
-/* console.c - `vmp console`: the terminal is the machine's console, until Ctrl-] q, or the machine's end. */
+/* console.c - `vmp console`: connects the terminal to the machine's console, until Ctrl-] q or the
+ * machine's end. */
 #include "vmm/cli/query/query_private.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* dumps.c - `vmp regs`: where each processor stands; `vmp pages`: which pages go to and fro. Each ends when the answer is whole. */
+/* dumps.c - `vmp regs` shows where each processor is; `vmp pages` shows which pages the hosts fetch
+ * from each other.  Each ends when all answers are complete. */
 #include "vmm/cli/query/query_private.h"
 
 #include <stdio.h>
@@ -6,25 +7,8 @@
 #include <string.h>
 #include "base/guest_abi.h"
 #include "base/log.h"
+#include "vmm/cli/jsontext.h"
 #include "vmm/cli/query/dumptext.h"
-
-static void put_json_string(const char *text)
-{
-	putchar('"');
-	for (; *text; text++) {
-		unsigned char c = *text;
-
-		if (c == '"' || c == '\\')
-			printf("\\%c", c);
-		else if (c == '\n')
-			printf("\\n");
-		else if (c < 0x20 || c >= 0x7f)
-			printf("\\u%04x", c);
-		else
-			putchar(c);
-	}
-	putchar('"');
-}
 
 /* ---- regs ---- */
 
@@ -33,7 +17,8 @@ void regs_start(struct query *q)
 	for (uint32_t cpu = 0; cpu < q->info.machine.cpus; cpu++) {
 		struct msg_dump dump = { .cpu = cpu };
 
-		client_send(&q->client, MSG_DUMP_REQUEST, VNODE_CPU(cpu), &dump, sizeof dump, NULL, 0);
+		client_send(&q->client, MSG_DUMP_REQUEST, VNODE_CPU(cpu), &dump, sizeof dump, NULL,
+			    0);
 	}
 }
 
@@ -62,7 +47,7 @@ void regs_on_dump(struct query *q, const struct message *m, const struct msg_dum
 	query_end(q, 0, "");
 }
 
-/* For people, a paragraph each; with --json the same text, one string for each CPU. */
+/* Prints a paragraph for each CPU, or with --json the same text as one string for each CPU. */
 void regs_print(struct query *q)
 {
 	struct symbols symbols;
@@ -74,8 +59,9 @@ void regs_print(struct query *q)
 		const char *text = q->dump[cpu] ? q->dump[cpu] : "";
 
 		if (q->o->json) {
-			printf("%s\n  {\"cpu\": %u, \"host\": %u, \"text\": ", cpu ? "," : "", cpu, q->dump_host[cpu]);
-			put_json_string(text);
+			printf("%s\n  {\"cpu\": %u, \"host\": %u, \"text\": ", cpu ? "," : "", cpu,
+			       q->dump_host[cpu]);
+			json_put_string(stdout, text);
 			printf("}");
 		} else {
 			printf("%s", cpu ? "\n" : "");
@@ -96,7 +82,8 @@ void pages_start(struct query *q)
 		struct msg_pages pages = { .node = node };
 
 		if (q->hosts.present >> node & 1)
-			client_send(&q->client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages, sizeof pages, NULL, 0);
+			client_send(&q->client, MSG_PAGES_REQUEST, VNODE_DAEMON(node), &pages,
+				    sizeof pages, NULL, 0);
 	}
 }
 
@@ -134,9 +121,9 @@ void pages_print(struct query *q)
 
 		symbols_describe(&symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text, sizeof text);
 		if (q->o->json) {
-			printf("%s\n  {\"physical\": \"0x%08x\", \"requests\": %u, \"symbols\": ", i ? "," : "", address,
-			       page->faults);
-			put_json_string(text);
+			printf("%s\n  {\"physical\": \"0x%08x\", \"requests\": %u, \"symbols\": ",
+			       i ? "," : "", address, page->faults);
+			json_put_string(stdout, text);
 			printf("}");
 		} else {
 			printf("%10u  0x%08x  %s\n", page->faults, address, text);

@@ -5,13 +5,17 @@
 
 enum { NAME_BYTES = 160 };
 
-/* Not every such word is a return address: an old one may lie there, or a pointer to a function. The same again is said once. */
-static void print_functions(FILE *out, const char *words, size_t bytes, const struct symbols *symbols, gva_t *last)
+/* Prints a line for each word that points into a function, once if words are equal.  Such a word
+ * need not be a return address: it may be an old one, or a pointer to a function. */
+static void print_functions(FILE *out, const char *words, size_t bytes,
+			    const struct symbols *symbols, gva_t *last)
 {
 	char name[NAME_BYTES];
 	gva_t word;
 
-	for (int taken; bytes && sscanf(words, " %8x%n", &word, &taken) == 1 && (size_t)taken <= bytes; words += taken, bytes -= taken) {
+	for (int taken;
+	     bytes && sscanf(words, " %8x%n", &word, &taken) == 1 && (size_t)taken <= bytes;
+	     words += taken, bytes -= taken) {
 		symbols_function(symbols, word, name, sizeof name);
 		if (*name && word != *last)
 			fprintf(out, "  %08x %s\n", word, name);
@@ -36,7 +40,8 @@ void dump_print(FILE *out, const char *text, const struct symbols *symbols)
 		}
 		fputc('\n', out);
 		if (!strncmp(text, stack, sizeof stack - 1))
-			print_functions(out, text + sizeof stack - 1, n - (sizeof stack - 1), symbols, &last);
+			print_functions(out, text + sizeof stack - 1, n - (sizeof stack - 1),
+					symbols, &last);
 		text += n + (text[n] == '\n');
 	}
 }

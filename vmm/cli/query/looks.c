@@ -1,15 +1,19 @@
-/* looks.c - `vmp status` and `vmp top`: what the hosts count, looked at twice, half a second or a second apart. */
+/* looks.c - `vmp status` and `vmp top`: what the hosts have counted, sampled twice, half a second
+ * or a second apart. */
 #include "vmm/cli/query/query_private.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include "vmm/cli/guest/guestplace.h"
+#include "base/clock.h"
 #include "base/limits.h"
 #include "base/log.h"
 
 enum { PATIENCE_S = 2, LOOK_MS = 500, TOP_MS = 1000 };
 
-/* While a machine goes back to a checkpoint, its daemons may not have reached each other: some are asked in vain. */
+/* Takes a sample.  A machine that goes back to a checkpoint may not answer, since its daemons have
+ * not connected to each other yet; then `patience` starts another sample. */
 static void look_again(struct query *q)
 {
 	static const struct timeval patience = { PATIENCE_S, 0 };
@@ -41,10 +45,16 @@ void look_print_status(struct query *q)
 
 static void print_live(struct query *q)
 {
+	uint32_t columns, rows;
+
 	q->told = false;
 	if (isatty(1))
 		printf("\033[H\033[2J");
 	look_print_status(q);
+	history_add(&q->history, &q->before, &q->now);
+	terminal_size(&columns, &rows);
+	/* if the language is in UTF-8, the terminal has block characters */
+	history_print(stdout, &q->history, q->now.at_ns, columns, guestplace_language() != NULL);
 	if (!isatty(1))
 		putchar('\n');
 	if (fflush(stdout))
@@ -57,7 +67,7 @@ void look_check(struct query *q)
 
 	if (q->now.at_ns || !report_has_stats(&q->now.report))
 		return;
-	q->now.at_ns = query_now_ns();
+	q->now.at_ns = clock_now_ns();
 	if (q->before.at_ns && !q->live)
 		query_end(q, 0, "");
 	else if (q->before.at_ns)
@@ -89,7 +99,7 @@ void look_start_top(struct query *q)
 	look_start_status(q);
 }
 
-/* All that is counted begins anew. */
+/* The machine is back from a checkpoint, and all counters start from 0. */
 void look_anew(struct query *q)
 {
 	memset(&q->now, 0, sizeof q->now);

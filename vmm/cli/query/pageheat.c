@@ -35,7 +35,8 @@ static int by_heat(const void *a, const void *b)
 {
 	const struct page_heat *x = a, *y = b;
 
-	return x->faults != y->faults ? (x->faults < y->faults) - (x->faults > y->faults) : by_frame(a, b);
+	return x->faults != y->faults ? (x->faults < y->faults) - (x->faults > y->faults)
+				      : by_frame(a, b);
 }
 
 void pageheat_sort(struct pageheat *heat)
@@ -73,16 +74,21 @@ static int add_symbol(struct symbols *symbols, const GElf_Sym *sym, const char *
 	int type = GELF_ST_TYPE(sym->st_info);
 	struct symbol *grown;
 
-	if (!name || !*name || (type != STT_OBJECT && type != STT_FUNC && type != STT_NOTYPE) || sym->st_shndx == SHN_UNDEF ||
-	    sym->st_shndx == SHN_ABS)
+	if (!name || !*name || (type != STT_OBJECT && type != STT_FUNC && type != STT_NOTYPE) ||
+	    sym->st_shndx == SHN_UNDEF || sym->st_shndx == SHN_ABS)
 		return 0;
+	if (!strcmp(name, "__init_begin"))
+		symbols->init_begin = sym->st_value;
+	else if (!strcmp(name, "__init_end"))
+		symbols->init_end = sym->st_value;
 	if (symbols->n % 4096 == 0) {
 		grown = reallocarray(symbols->symbol, symbols->n + 4096, sizeof *grown);
 		if (!grown)
 			return -ENOMEM;
 		symbols->symbol = grown;
 	}
-	symbols->symbol[symbols->n] = (struct symbol){ sym->st_value, sym->st_size, strdup(name), type == STT_OBJECT };
+	symbols->symbol[symbols->n] = (struct symbol){ sym->st_value, sym->st_size, strdup(name),
+						       type == STT_OBJECT };
 	return symbols->symbol[symbols->n].name ? (symbols->n++, 0) : -ENOMEM;
 }
 
@@ -100,7 +106,8 @@ static int read_table(struct symbols *symbols, Elf *elf)
 			continue;
 		data = elf_getdata(section, NULL);
 		for (int i = 0; !error && data && gelf_getsym(data, i, &sym); i++)
-			error = add_symbol(symbols, &sym, elf_strptr(elf, header.sh_link, sym.st_name));
+			error = add_symbol(symbols, &sym,
+					   elf_strptr(elf, header.sh_link, sym.st_name));
 	}
 	return error;
 }
@@ -133,7 +140,7 @@ void symbols_free(struct symbols *symbols)
 	*symbols = (struct symbols){ 0 };
 }
 
-/* The first symbol whose address is not below `address`. */
+/* Returns the index of the first symbol whose address is not below `address`. */
 static size_t first_from(const struct symbols *symbols, gva_t address)
 {
 	size_t low = 0, high = symbols->n;
@@ -149,7 +156,8 @@ static size_t first_from(const struct symbols *symbols, gva_t address)
 	return low;
 }
 
-/* The symbol with a size that holds `address`, or NULL: markers without a size may lie between. */
+/* Returns the symbol that covers `address`, or NULL. Markers, which have no size, may lie between
+ * the symbol's start and `address`. */
 static const struct symbol *holder(const struct symbols *symbols, gva_t address)
 {
 	enum { MAX_STEPS_BACK = 64 };
@@ -182,7 +190,8 @@ void symbols_function(const struct symbols *symbols, gva_t address, char *text, 
 		symbols_name(symbols, address, text, text_bytes);
 }
 
-void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text, size_t text_bytes)
+void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text,
+		      size_t text_bytes)
 {
 	enum { MAX_NAMES = 3 };
 	const struct symbol *before = holder(symbols, address);
@@ -190,11 +199,17 @@ void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t byt
 	unsigned names = 0;
 
 	*text = 0;
-	if (before && before->address < address) { /* begins before and reaches in */
+	if (address >= symbols->init_begin && address < symbols->init_end) {
+		snprintf(text, text_bytes, "(init section, free since the boot)");
+		return;
+	}
+	/* the symbol begins before `address` and covers it */
+	if (before && before->address < address) {
 		at = snprintf(text, text_bytes, "%s+0x%x", before->name, address - before->address);
 		names++;
 	}
-	for (size_t i = first_from(symbols, address); i < symbols->n && symbols->symbol[i].address - address < bytes; i++) {
+	for (size_t i = first_from(symbols, address);
+	     i < symbols->n && symbols->symbol[i].address - address < bytes; i++) {
 		const struct symbol *s = &symbols->symbol[i];
 
 		if (!s->bytes || at >= text_bytes)

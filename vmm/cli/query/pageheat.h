@@ -1,4 +1,5 @@
-/* pageheat.h - how often pages were fetched, added up over the hosts, and which symbol of the guest kernel lies there. */
+/* pageheat.h - how often pages were fetched, summed over all hosts, and which symbols of the guest
+ * kernel they hold. */
 #ifndef VMM_CLI_QUERY_PAGEHEAT_H
 #define VMM_CLI_QUERY_PAGEHEAT_H
 
@@ -10,23 +11,29 @@ struct pageheat {
 	size_t n;
 };
 
-/* `bytes` points to `n` struct page_heat, unaligned. */
+/* Adds the counts of one host.  `bytes` points to `n` struct page_heat, unaligned. */
 void pageheat_add(struct pageheat *heat, const void *bytes, size_t n);
-/* Adds up the counts of each page and puts the hottest first (by address where equal). */
+/* Sums the counts of each page, and sorts them, the hottest first; equal ones by address. */
 void pageheat_sort(struct pageheat *heat);
 void pageheat_free(struct pageheat *heat);
 
 /* The guest kernel's symbols, from the symbol table of vmlinux. */
 struct symbol { gva_t address; uint32_t bytes; char *name; bool data; };
-struct symbols { struct symbol *symbol; size_t n; };
-/* 0, or -errno; without symbols everything still works, namelessly. */
+struct symbols {
+	struct symbol *symbol;
+	size_t n;
+	gva_t init_begin, init_end; /* code and data that the kernel frees at the end of its boot */
+};
+/* Loads the symbols.  Returns 0 or -errno; without symbols, all functions below give no names. */
 int symbols_load(struct symbols *symbols, const char *vmlinux);
 void symbols_free(struct symbols *symbols);
-/* The function or object that holds `address`, as "name+0x12"; "" if none does. */
+/* Writes the function or object that covers `address` as "name+0x12", or "" if there is none. */
 void symbols_name(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes);
-/* The same, if it is a function that holds it. */
+/* The same, for functions alone. */
 void symbols_function(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes);
-/* The data objects and functions that overlap [address, address + bytes), as "a, b, ...". */
-void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text, size_t text_bytes);
+/* Writes the objects and functions that overlap [address, address + bytes) as "a, b, ...".  What
+ * lies in the init section has no names, since other data is there after the boot. */
+void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text,
+		      size_t text_bytes);
 
 #endif

@@ -1,5 +1,6 @@
-/* query.c - see query.h. Each command is a loop around one connection that ends when the answer is whole: what it asks, and what it
- * does with the answer, is in console.c, dumps.c, looks.c and changes.c. */
+/* query.c - see query.h.  Each command runs an event loop with one connection, which ends when the
+ * answer is complete.  What a command asks, and what it does with the answer, is in console.c,
+ * dumps.c, looks.c and changes.c. */
 #include "vmm/cli/query/query_private.h"
 
 #include <errno.h>
@@ -13,14 +14,6 @@
 #include "base/log.h"
 
 enum { ANSWER_LIMIT_S = 10, GONE_LIMIT_MS = 30000, YIELD_TRIES = 600, YIELD_LOOK_US = 50000 };
-
-uint64_t query_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
 
 void query_end(struct query *q, int status, const char *line)
 {
@@ -37,6 +30,8 @@ static void on_signal(evutil_socket_t signal_number, short events, void *context
 	struct query *q = context;
 
 	(void)events;
+	if (q->execs && exec_signal(signal_number))
+		return;
 	query_end(q, q->live && signal_number == SIGINT ? 0 : 128 + signal_number, "");
 }
 
@@ -54,15 +49,20 @@ static void on_closed(void *context)
 		return query_end(q, EXIT_VMP_FAILURE, q->client.wrong);
 	if (query_wait_for_machine(q))
 		return;
-	if (q->until_end)
+	if (q->execs)
+		query_end(q, EXIT_VMP_FAILURE,
+			  exec_lost(q->info.machine.checkpoint_ms || query_yields(q)));
+	else if (q->until_end)
 		query_end(q, 0, "");
 	else
-		query_end(q, EXIT_VMP_FAILURE, query_yields(q) ? "host 0 has gone meanwhile: ask again; the others have new numbers" :
-								 "the machine has ended");
+		query_end(q, EXIT_VMP_FAILURE, query_yields(q) ?
+			  "host 0 has gone meanwhile: ask again; the others have new numbers" :
+			  "the machine has ended");
 }
 
-/* A machine's end in good order, or the loss of a part of it. */
-void query_on_machine_end(struct query *q, const struct message *m, const struct msg_machine_end *end)
+/* The machine has ended in order, or a part of it is lost. */
+void query_on_machine_end(struct query *q, const struct message *m,
+			  const struct msg_machine_end *end)
 {
 	(void)m;
 	if (q->done)
@@ -72,7 +72,8 @@ void query_on_machine_end(struct query *q, const struct message *m, const struct
 	on_closed(q);
 }
 
-/* The first message of all: the command can begin. Later: some answers will not come. */
+/* The first of these messages starts the command.  A later one says that some hosts will not
+ * answer. */
 void query_on_hosts(struct query *q, const struct message *m, const struct msg_hosts *hosts)
 {
 	void (*start)(struct query *) = q->start;
@@ -101,10 +102,11 @@ static bool dispatch(struct query *q, const struct message *m)
 	return false;
 }
 
-/* What comes with the last word, and behind it, is told to nobody: every handler looks at q->done. */
+/* Messages that follow the end of the command are ignored: every handler checks q->done. */
 static void on_message(void *context, const struct message *m)
 {
-	bug_on(!dispatch(context, m)); /* client.c has refused what is not told to a query */
+	/* client.c has refused messages that a query may not receive */
+	bug_on(!dispatch(context, m));
 }
 
 static void wait_while_it_yields(const struct query *q)
@@ -120,13 +122,19 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 	struct problem ignored;
 	int error;
 
-	*q = (struct query){ .o = o, .kind = kind };
-	q->client = (struct client){ .fd = -1, .context = q, .link = LINK_NODE_TO_QUERY, .on_message = on_message, .on_closed = on_closed };
-	if (rundir_find(&q->rundir, o->name, &q->why) || rundir_read_info(&q->rundir, &q->info, &q->why) || change_find_host(q))
+	*q = (struct query){ .o = o, .kind = kind, .execs = o->verb == VERB_EXEC };
+	q->client = (struct client){ .fd = -1,
+				     .context = q,
+				     .link = LINK_NODE_TO_QUERY,
+				     .on_message = on_message,
+				     .on_closed = on_closed };
+	if (rundir_find(&q->rundir, o->name, &q->why) ||
+	    rundir_read_info(&q->rundir, &q->info, &q->why) || change_find_host(q))
 		return -1;
 	wait_while_it_yields(q);
 	if (!rundir_read_info(&q->rundir, &q->info, &ignored) && q->info.elsewhere[0])
-		return problem(&q->why, "the machine %s goes on on %s", q->rundir.name, q->info.elsewhere);
+		return problem(&q->why, "the machine %s goes on on %s", q->rundir.name,
+			       q->info.elsewhere);
 	signal(SIGPIPE, SIG_IGN);
 	q->base = client_new_loop();
 	if (!q->base)
@@ -141,16 +149,19 @@ static int open_query(struct query *q, const struct options *o, uint32_t kind)
 		return problem(&q->why, "no memory");
 	error = client_connect(&q->client, q->base, q->rundir.path, kind);
 	if (error)
-		return problem(&q->why, "cannot connect to the machine %s: %s", q->rundir.name, strerror(-error));
+		return problem(&q->why, "cannot connect to the machine %s: %s", q->rundir.name,
+			       strerror(-error));
 	return 0;
 }
 
 static int close_query(struct query *q)
 {
-	struct event *events[] = { q->limit, q->typed, q->window, q->again, q->back, q->signals[0], q->signals[1],
-				   q->signals[2], q->signals[3] };
+	struct event *events[] = { q->limit,	  q->typed,	 q->window,
+				   q->again,	  q->back,	 q->signals[0],
+				   q->signals[1], q->signals[2], q->signals[3] };
 
 	change_hide_progress(q);
+	exec_stop();
 	client_flush(&q->client, 100);
 	terminal_restore();
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
@@ -169,7 +180,8 @@ static int close_query(struct query *q)
 	return q->status;
 }
 
-static int ask(const struct options *o, uint32_t kind, void (*start)(struct query *), void (*print)(struct query *))
+int query_ask(const struct options *o, uint32_t kind, void (*start)(struct query *),
+	      void (*print)(struct query *))
 {
 	static struct query q;
 
@@ -187,54 +199,90 @@ static int ask(const struct options *o, uint32_t kind, void (*start)(struct quer
 
 int query_console(const struct options *o)
 {
-	return ask(o, CLIENT_CONSOLE, console_start, NULL);
+	return query_ask(o, CLIENT_CONSOLE, console_start, NULL);
+}
+
+/* A terminal inside needs one outside. */
+int query_exec(const struct options *o)
+{
+	if (o->tty && !isatty(0)) {
+		log_error("--tty needs a terminal as standard input; leave it away, and the "
+			  "command has three streams");
+		return EXIT_VMP_FAILURE;
+	}
+	return query_ask(o, CLIENT_QUERY, exec_start, NULL);
 }
 
 int query_regs(const struct options *o)
 {
-	return ask(o, CLIENT_QUERY, regs_start, regs_print);
+	return query_ask(o, CLIENT_QUERY, regs_start, regs_print);
 }
 
 int query_pages(const struct options *o)
 {
-	return ask(o, CLIENT_QUERY, pages_start, pages_print);
+	return query_ask(o, CLIENT_QUERY, pages_start, pages_print);
 }
 
 int query_status(const struct options *o)
 {
-	return ask(o, CLIENT_QUERY, look_start_status, look_print_status);
+	return query_ask(o, CLIENT_QUERY, look_start_status, look_print_status);
 }
 
 int query_top(const struct options *o)
 {
-	return ask(o, CLIENT_QUERY, look_start_top, NULL);
+	return query_ask(o, CLIENT_QUERY, look_start_top, NULL);
 }
 
-/* Whoever asks for the end wants the name and the disk free afterwards. */
+/* Waits until the machine's process has ended, so that its name and its disk are free. */
 static void wait_until_gone(struct query *q)
 {
 	if (rundir_wait_gone(&q->rundir, GONE_LIMIT_MS)) {
 		q->status = EXIT_VMP_FAILURE;
-		problem(&q->why, "the machine %s has ended, but its process %d does not", q->rundir.name, q->info.pid);
+		problem(&q->why, "the machine %s has ended, but its process %d does not",
+			q->rundir.name, q->info.pid);
 	}
 }
 
-int query_down(const struct options *o)
+static int take_down(const struct options *o)
 {
-	return ask(o, CLIENT_QUERY, change_start_down, wait_until_gone);
+	return query_ask(o, CLIENT_QUERY, change_start_down, wait_until_gone);
 }
+
+/* Ends each machine that runs now.  A machine that ends by itself meanwhile is no error.  If one
+ * does not end, the others are ended all the same. */
+static int take_all_down(const struct options *o)
+{
+	struct rundir_list list;
+	struct options one = *o;
+	struct rundir ignored;
+	struct problem p;
+	int status = 0;
+
+	if (rundir_list(&list, &p)) {
+		log_error("%s", p.line);
+		return EXIT_VMP_FAILURE;
+	}
+	for (unsigned i = 0; i < list.n; i++) {
+		one.name = list.name[i];
+		if (!rundir_find(&ignored, one.name, &p) && take_down(&one))
+			status = EXIT_VMP_FAILURE;
+	}
+	return status;
+}
+
+int query_down(const struct options *o) { return o->all ? take_all_down(o) : take_down(o); }
 
 int query_cpu_move(const struct options *o)
 {
-	return ask(o, CLIENT_QUERY, change_start_move, NULL);
+	return query_ask(o, CLIENT_QUERY, change_start_move, NULL);
 }
 
 int query_host(const struct options *o)
 {
-	return ask(o, CLIENT_QUERY, change_start_host, NULL);
+	return query_ask(o, CLIENT_QUERY, change_start_host, NULL);
 }
 
 int query_policy(const struct options *o)
 {
-	return ask(o, CLIENT_QUERY, change_start_policy, NULL);
+	return query_ask(o, CLIENT_QUERY, change_start_policy, NULL);
 }

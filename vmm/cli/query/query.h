@@ -1,17 +1,11 @@
-/* query.h - commands that ask a running machine: status, top, down, cpu move, console, regs, pages. Each returns the exit status. */
+/* query.h - commands that ask a running machine, or list all: ps, status, top, down, logs, cpu
+ * move, console, exec, regs, pages.  Their functions: commands.def. */
 #ifndef VMM_CLI_QUERY_QUERY_H
 #define VMM_CLI_QUERY_QUERY_H
 
 #include "vmm/cli/options.h"
 
-int query_status(const struct options *o);
-int query_top(const struct options *o);
-int query_down(const struct options *o);
-int query_cpu_move(const struct options *o);
-int query_host(const struct options *o);
-int query_policy(const struct options *o);
-int query_console(const struct options *o);
-int query_regs(const struct options *o);
-int query_pages(const struct options *o);
+/* Writes an age as "3d 4h", "2m 5s" or "7s".  Pure. */
+const char *machines_print_age(uint64_t seconds, char *text, size_t bytes);
 
 #endif

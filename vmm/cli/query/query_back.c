@@ -1,5 +1,6 @@
-/* query_back.c - a machine with checkpoints that loses a host goes back to the last one, and one whose host 0 goes comes back on the others:
- * console and top wait for it, and go on; who asked for host 0 to go hears when it has. */
+/* query_back.c - waits for a machine that comes back: one with checkpoints that has lost a host, or
+ * one whose host 0 is leaving.  `vmp console` and `vmp top` go on then, and `vmp host remove 0`
+ * reports that host 0 has gone. */
 #include "vmm/cli/query/query_private.h"
 
 #include <stdio.h>
@@ -16,7 +17,8 @@ bool query_yields(const struct query *q)
 	return !rundir_read_info(&q->rundir, &now, &p) && now.yields;
 }
 
-/* Not here: another computer of the cluster is its first host now. */
+/* Returns whether the machine has left this computer: another host of the cluster is its first host
+ * now.  Ends the command then. */
 static bool has_gone_elsewhere(struct query *q)
 {
 	struct machine_info now;
@@ -33,7 +35,7 @@ static bool has_gone_elsewhere(struct query *q)
 	return true;
 }
 
-/* Is it there again? Its folder is there as long as it may come. */
+/* Checks whether the machine is back.  Its run folder exists as long as it may come back. */
 static void on_back(evutil_socket_t fd, short events, void *context)
 {
 	static const struct timeval pause = { 0, BACK_MS * 1000 };
@@ -45,7 +47,8 @@ static void on_back(evutil_socket_t fd, short events, void *context)
 	if (has_gone_elsewhere(q))
 		return;
 	if (++q->tries == BACK_TRIES || rundir_find(&ignored, q->rundir.name, &p)) {
-		query_end(q, q->yields_ns ? EXIT_VMP_FAILURE : 0, q->yields_ns ? "the machine has ended" : "");
+		query_end(q, q->yields_ns ? EXIT_VMP_FAILURE : 0,
+			  q->yields_ns ? "the machine has ended" : "");
 		return;
 	}
 	if (query_yields(q) || client_connect(&q->client, q->base, q->rundir.path, q->kind)) {
@@ -61,15 +64,18 @@ bool query_wait_for_machine(struct query *q)
 	static const struct timeval pause = { 0, BACK_MS * 1000 };
 	bool host_0_goes = query_yields(q);
 
-	if (!(q->typed || q->live || q->yields_ns) || !(q->info.machine.checkpoint_ms || host_0_goes) || q->done)
+	if (!(q->typed || q->live || q->yields_ns) ||
+	    !(q->info.machine.checkpoint_ms || host_0_goes) || q->done)
 		return false;
 	if (!q->back)
 		q->back = evtimer_new(q->base, on_back, q);
 	if (!q->back)
 		die("no memory");
 	if (!q->told && !host_0_goes)
-		dprintf(2, "%s[vmp: a host was lost; the machine goes back to its last checkpoint%s]%s\n", q->raw ? "\r\n" : "",
-			q->live ? "" : ", and may repeat itself", q->raw ? "\r" : "");
+		dprintf(2, "%s[vmp: a host was lost; the machine goes back to its last "
+			"checkpoint%s]%s\n",
+			q->raw ? "\r\n" : "", q->live ? "" : ", and may repeat itself",
+			q->raw ? "\r" : "");
 	q->told = !host_0_goes;
 	if (q->again)
 		event_del(q->again);

@@ -1,10 +1,12 @@
-/* query_private.h - a command that asks a running machine, and what its parts are to each other. */
+/* query_private.h - the state of a command that asks a running machine, and the functions that its
+ * files call in each other. */
 #ifndef VMM_CLI_QUERY_QUERY_PRIVATE_H
 #define VMM_CLI_QUERY_QUERY_PRIVATE_H
 
 #include "base/dispatch.h"
 #include "vmm/cli/client.h"
 #include "vmm/cli/cluster/host_names.h"
+#include "vmm/cli/query/history.h"
 #include "vmm/cli/query/pageheat.h"
 #include "vmm/cli/query/query.h"
 #include "vmm/cli/query/status.h"
@@ -17,21 +19,22 @@ struct query {
 	struct client client;
 	struct rundir rundir;
 	struct machine_info info;
-	uint32_t to_host; /* of cpu move, host remove */
+	uint32_t to_host; /* the host of cpu move and host remove */
 	struct host_names names;
 	struct msg_hosts hosts;
-	void (*start)(struct query *); /* NULL once it has */
+	void (*start)(struct query *); /* starts the command; NULL once it has started */
 	struct event *limit, *typed, *window, *back, *signals[4];
 	struct escape escape;
 	bool raw, done;
-	uint32_t kind;	/* of client */
-	unsigned tries; /* console, top: the machine may be going back to a checkpoint */
-	bool told;	/* of that */
-	uint64_t yields_ns; /* host 0 shall go: since when; the machine comes back without it */
-	bool until_end; /* the machine's end is a good end of this command */
+	uint32_t kind;	/* enum client_kind, as HELLO's index */
+	/* console, top: how often the machine was looked for while it may be coming back */
+	unsigned tries;
+	bool told;	/* the user was told that the machine goes back */
+	uint64_t yields_ns; /* when host 0 was asked to leave; 0: it was not */
+	bool until_end; /* the machine's end ends this command with status 0 */
 	int status;
 	struct problem why;
-	/* regs: each CPU's text as it comes in parts */
+	/* regs: each CPU's text, which arrives in parts */
 	char *dump[MAX_CPUS];
 	size_t dump_bytes[MAX_CPUS];
 	bool dump_done[MAX_CPUS];
@@ -43,48 +46,63 @@ struct query {
 	struct status_look before, now;
 	struct event *again;
 	bool live;	/* top */
-	bool progress_shown; /* host */
+	bool execs;	/* exec */
+	struct history history;
+	bool progress_shown; /* host add, host remove */
 };
 
-uint64_t query_now_ns(void);
-/* query.c: the first reason to end wins; `line`: what went wrong, or "". */
+/* query.c: carries out a command that asks a machine: connects to it, calls start(), and loops
+ * until query_end(); then, if all went well, print(), which may be NULL.  Returns the exit
+ * status. */
+int query_ask(const struct options *o, uint32_t kind, void (*start)(struct query *),
+	      void (*print)(struct query *));
+/* Ends the command; the first call counts.  `line` is the error, or "". */
 void query_end(struct query *q, int status, const char *line);
 
 /* console.c */
 void console_start(struct query *q);
 void console_attach_again(struct query *q);
 
+/* exec.c */
+void exec_start(struct query *q);
+void exec_stop(void);
+bool exec_signal(int signal_number);	   /* false: this command ends by it */
+const char *exec_lost(bool goes_back);	   /* why, when the connection is lost */
+
 /* dumps.c: regs, and pages */
 void regs_start(struct query *q);
 void regs_print(struct query *q);
 void pages_start(struct query *q);
-void pages_check(struct query *q); /* that may have been the last answer */
+void pages_check(struct query *q); /* Ends the command if this was the last answer. */
 void pages_print(struct query *q);
 
 /* looks.c: status, and top */
 void look_start_status(struct query *q);
 void look_start_top(struct query *q);
-void look_anew(struct query *q); /* all that is counted begins anew */
-void look_check(struct query *q); /* that may have been the last answer */
+void look_anew(struct query *q); /* all counters start from 0 */
+void look_check(struct query *q); /* takes the next step if this was the last answer */
 void look_print_status(struct query *q);
 
 /* changes.c: down, cpu move, host add and remove, policy */
-int change_find_host(struct query *q); /* what was typed may be a host's name in the cluster file; 0, or -1 with q->why */
+/* finds the host that the user typed, perhaps by its name in the cluster file; 0, or -1 with
+ * q->why */
+int change_find_host(struct query *q);
 void change_start_down(struct query *q);
 void change_start_move(struct query *q);
 void change_start_host(struct query *q);
 void change_start_policy(struct query *q);
 void change_hide_progress(struct query *q);
-void change_has_yielded(struct query *q); /* the machine is there again: has host 0 gone? */
-void change_has_gone(struct query *q, const char *where); /* with all of the machine, there */
+void change_has_yielded(struct query *q); /* the machine is back: checks whether host 0 has gone */
+/* the whole machine has moved to `where` */
+void change_has_gone(struct query *q, const char *where);
 
-/* query_back.c: console and top go on when a machine goes back to a checkpoint, or host 0 has gone, and who asked for that hears of it.
- * False: this machine does not come back, or this command ends. */
+/* query_back.c: begins to wait for a machine that comes back.  Returns false if it does not come
+ * back, or if this command ends instead. */
 bool query_wait_for_machine(struct query *q);
-/* Host 0 goes just now: the machine comes back on the others. */
+/* Returns whether host 0 is leaving just now, so that the machine comes back on the others. */
 bool query_yields(const struct query *q);
 
-/* What the node daemon tells it, each in the file of what was asked: base/msg.def. */
+/* The handlers of the node daemon's messages (base/msg.def), each in the file of its command. */
 #define NODE_TO_QUERY(name, how, handler) HANDLER_##how(struct query *q, name, handler)
 #include "base/msg.def"
 

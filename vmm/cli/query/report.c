@@ -1,4 +1,4 @@
-/* report.c - see report.h. The JSON of --stats:
+/* report.c - see report.h.  The JSON of --stats:
  *
  *   { "version", "status", "hosts": N, "cpus": N, "memory_mib", "boot_ms", "run_ms",
  *     "per_host": [ { "host", counters of vmm/shared/stats.h... } ],
@@ -6,8 +6,9 @@
  *     "total":    { counters..., "time_ns": {...}, "traps": {...}, "fetch_us8_log2": [...] },
  *     "fetched_addresses": [ { "address", "fetches" } ] }
  *
- * boot_ms runs from the start of `vmp` to the first touch of a stream by the guest's init; fetch_us8_log2[i] counts the
- * fetches that took [2^i, 2^(i+1)) eighths of a microsecond; addresses are guest-physical, the hottest first.
+ * boot_ms runs from the start of `vmp` to the first use of a stream by the guest's init.
+ * fetch_us8_log2[i] counts the fetches that took [2^i, 2^(i+1)) eighths of a microsecond.
+ * Addresses are guest-physical, the hottest first.
  */
 #include "vmm/cli/query/report.h"
 
@@ -18,11 +19,13 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "vmm/cli/query/pageheat.h"
 
 static const char *const time_names[TIME_KIND_COUNT] = {
-	[TIME_NATIVE] = "native", [TIME_SHARED_MEMORY] = "shared_memory", [TIME_EMULATION] = "emulation", [TIME_IDLE] = "idle",
+	[TIME_NATIVE] = "native", [TIME_SHARED_MEMORY] = "shared_memory",
+	[TIME_EMULATION] = "emulation", [TIME_IDLE] = "idle",
 };
 static const char *const trap_names[TRAP_KIND_COUNT] = {
 #define X(name, text) [TRAP_##name] = #name,
@@ -36,12 +39,15 @@ int report_open(struct report *report, const struct options *o, struct problem *
 {
 	int fd;
 
+	if (o->trace && tracefile_open(&report->trace, o->trace, p))
+		return -1;
 	if (!o->stats)
 		return 0;
 	fd = open(o->stats, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	if (fd >= 0)
 		report->stats = fdopen(fd, "w");
-	return report->stats ? 0 : problem(p, "cannot write --stats %s: %s", o->stats, strerror(errno));
+	return report->stats ? 0
+			     : problem(p, "cannot write --stats %s: %s", o->stats, strerror(errno));
 }
 
 void report_expect(struct report *report, uint32_t hosts)
@@ -56,7 +62,8 @@ void report_ask_stats(struct report *report, struct client *client, uint32_t hos
 		struct msg_stats stats = { .node = node };
 
 		if (hosts >> node & 1)
-			client_send(client, MSG_STATS_REQUEST, VNODE_DAEMON(node), &stats, sizeof stats, NULL, 0);
+			client_send(client, MSG_STATS_REQUEST, VNODE_DAEMON(node), &stats,
+				    sizeof stats, NULL, 0);
 	}
 }
 
@@ -79,8 +86,10 @@ void report_on_stats(struct report *report, const void *body, size_t bytes)
 		return;
 	memcpy(&node, at, sizeof node);
 	at += sizeof node;
-	if (!was_asked(report, node.node) || !node.parts || node.parts > 64 || node.part >= node.parts ||
-	    bytes - sizeof(struct msg_stats) - sizeof node < (uint64_t)node.cpus_in_part * sizeof(struct cpu_stats))
+	if (!was_asked(report, node.node) || !node.parts || node.parts > 64 ||
+	    node.part >= node.parts ||
+	    bytes - sizeof(struct msg_stats) - sizeof node <
+		    (uint64_t)node.cpus_in_part * sizeof(struct cpu_stats))
 		return;
 	report->node[node.node] = node;
 	report->parts[node.node] = node.parts;
@@ -104,7 +113,13 @@ void report_on_pages(struct report *report, const void *body, size_t bytes)
 	if (!was_asked(report, pages.node))
 		return;
 	report->pages_seen[pages.node] = true;
-	pageheat_add(&report->heat, (const char *)body + sizeof pages, (bytes - sizeof pages) / sizeof(struct page_heat));
+	pageheat_add(&report->heat, (const char *)body + sizeof pages,
+		     (bytes - sizeof pages) / sizeof(struct page_heat));
+}
+
+void report_on_trace(struct report *report, const void *body, size_t bytes)
+{
+	tracefile_on_part(&report->trace, body, bytes);
 }
 
 bool report_has_stats(const struct report *report)
@@ -114,7 +129,8 @@ bool report_has_stats(const struct report *report)
 
 		if (!was_asked(report, node))
 			continue;
-		if (!parts || report->parts_seen[node] != (parts == 64 ? ~0ull : (1ull << parts) - 1))
+		if (!parts ||
+		    report->parts_seen[node] != (parts == 64 ? ~0ull : (1ull << parts) - 1))
 			return false;
 	}
 	return true;
@@ -123,7 +139,9 @@ bool report_has_stats(const struct report *report)
 bool report_is_complete(const struct report *report)
 {
 	for (uint32_t node = 0; node < MAX_NODES; node++)
-		if (was_asked(report, node) && !report->pages_seen[node])
+		if (was_asked(report, node) &&
+		    (!report->pages_seen[node] ||
+		     (report->trace.file && !report->trace.host[node].complete)))
 			return false;
 	return report_has_stats(report);
 }
@@ -131,6 +149,7 @@ bool report_is_complete(const struct report *report)
 void report_free(struct report *report)
 {
 	pageheat_free(&report->heat);
+	tracefile_free(&report->trace);
 	if (report->stats)
 		fclose(report->stats);
 }
@@ -171,7 +190,9 @@ static void put_counters(FILE *file, const struct node_stats *node)
 {
 	const char *comma = "";
 
-#define X(field, text) fprintf(file, "%s\"" #field "\": %llu", comma, (unsigned long long)node->field); comma = ", ";
+#define X(field, text) \
+	fprintf(file, "%s\"" #field "\": %llu", comma, (unsigned long long)node->field); \
+	comma = ", ";
 	NODE_COUNTERS(X)
 #undef X
 }
@@ -180,7 +201,8 @@ static void put_cpu(FILE *file, const struct cpu_stats *cpu)
 {
 	fprintf(file, "\"time_ns\": {");
 	for (unsigned k = 0; k < TIME_KIND_COUNT; k++)
-		fprintf(file, "%s\"%s\": %llu", k ? ", " : "", time_names[k], (unsigned long long)cpu->time_ns[k]);
+		fprintf(file, "%s\"%s\": %llu", k ? ", " : "", time_names[k],
+			(unsigned long long)cpu->time_ns[k]);
 	fprintf(file, "}, \"traps\": {");
 	for (unsigned k = 0; k < TRAP_KIND_COUNT; k++) {
 		fprintf(file, "%s\"", k ? ", " : "");
@@ -208,14 +230,16 @@ static double ms_between(uint64_t from_ns, uint64_t to_ns)
 	return to_ns > from_ns ? (to_ns - from_ns) / 1e6 : 0;
 }
 
-static void put_json(FILE *file, const struct report *report, const struct totals *t, const struct options *o, uint64_t start_ns,
-		     int status)
+static void put_json(FILE *file, const struct report *report, const struct totals *t,
+		     const struct options *o, uint64_t start_ns, int status)
 {
 	const char *comma = "";
 
-	fprintf(file, "{\n  \"version\": 1, \"status\": %d, \"hosts\": %u, \"cpus\": %u, \"memory_mib\": %u,\n"
-		"  \"boot_ms\": %.3f, \"run_ms\": %.3f,\n  \"per_host\": [",
-		status, (unsigned)__builtin_popcount(report->hosts), o->machine.cpus, o->machine.mem_mib, ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
+	fprintf(file, "{\n  \"version\": 1, \"status\": %d, \"hosts\": %u, \"cpus\": %u, "
+		"\"memory_mib\": %u,\n  \"boot_ms\": %.3f, \"run_ms\": %.3f,\n  \"per_host\": [",
+		status, (unsigned)__builtin_popcount(report->hosts), o->machine.cpus,
+		o->machine.mem_mib, ms_between(start_ns, t->boot_ns),
+		ms_between(t->boot_ns, t->end_ns));
 	for (uint32_t i = 0; i < MAX_NODES; i++) {
 		if (!was_asked(report, i))
 			continue;
@@ -227,7 +251,8 @@ static void put_json(FILE *file, const struct report *report, const struct total
 	for (uint32_t i = 0; i < MAX_CPUS; i++) {
 		if (!report->cpu_seen[i])
 			continue;
-		fprintf(file, "%s\n    {\"cpu\": %u, \"host\": %u, ", comma, i, report->cpu[i].node);
+		fprintf(file, "%s\n    {\"cpu\": %u, \"host\": %u, ", comma, i,
+			report->cpu[i].node);
 		put_cpu(file, &report->cpu[i]);
 		fprintf(file, "}");
 		comma = ",";
@@ -241,12 +266,14 @@ static void put_json(FILE *file, const struct report *report, const struct total
 	fprintf(file, "}\n");
 }
 
-static void put_summary(FILE *file, const struct report *report, const struct totals *t, const struct options *o,
-			uint64_t start_ns)
+static void put_summary(FILE *file, const struct report *report, const struct totals *t,
+			const struct options *o, uint64_t start_ns)
 {
-	fprintf(file, "vmp: %u processors on %u host%s: boot %.0f ms, then %.0f ms\n", o->machine.cpus, o->machine.hosts,
-		o->machine.hosts > 1 ? "s" : "", ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
-	fprintf(file, "     %-16s %9s %13s %9s %9s\n", "seconds", "native", "shared memory", "emulation", "idle");
+	fprintf(file, "vmp: %u processors on %u host%s: boot %.0f ms, then %.0f ms\n",
+		o->machine.cpus, o->machine.hosts, o->machine.hosts > 1 ? "s" : "",
+		ms_between(start_ns, t->boot_ns), ms_between(t->boot_ns, t->end_ns));
+	fprintf(file, "     %-16s %9s %13s %9s %9s\n", "seconds", "native", "shared memory",
+		"emulation", "idle");
 	for (uint32_t i = 0; i < MAX_CPUS; i++) {
 		const uint64_t *ns = report->cpu[i].time_ns;
 		char name[32];
@@ -255,30 +282,35 @@ static void put_summary(FILE *file, const struct report *report, const struct to
 			continue;
 		snprintf(name, sizeof name, "cpu %u on host %u", i, report->cpu[i].node);
 		fprintf(file, "     %-16s %9.2f %13.2f %9.2f %9.2f\n", name, ns[TIME_NATIVE] / 1e9,
-			ns[TIME_SHARED_MEMORY] / 1e9, ns[TIME_EMULATION] / 1e9, ns[TIME_IDLE] / 1e9);
+			ns[TIME_SHARED_MEMORY] / 1e9, ns[TIME_EMULATION] / 1e9,
+			ns[TIME_IDLE] / 1e9);
 	}
-	fprintf(file, "     pages asked for between hosts: %llu, fetched with data: %llu; %.1f MiB in %llu messages\n",
+	fprintf(file, "     pages asked for between hosts: %llu, fetched with data: %llu; %.1f MiB "
+		"in %llu messages\n",
 		(unsigned long long)t->node.page_requests, (unsigned long long)t->node.page_fetches,
 		t->node.bytes_sent / 1048576.0, (unsigned long long)t->node.messages_sent);
 }
 
-void report_write(struct report *report, const struct options *o, uint64_t start_ns, int status)
+void report_write(struct report *report, const struct options *o, const char *kernel,
+		  uint64_t start_ns, int status)
 {
 	struct totals t = sum_up(report);
-	struct timespec now;
+	struct problem p;
 
 	if (!report_is_complete(report))
 		log_warn("not every host has answered: the figures are incomplete");
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	t.end_ns = now.tv_sec * 1000000000ull + now.tv_nsec;
+	t.end_ns = clock_now_ns();
 	pageheat_sort(&report->heat);
 	if (report->stats) {
-		if (ftruncate(fileno(report->stats), 0) && errno != EINVAL) /* what is no file has no length */
+		/* EINVAL: a pipe or device has no length */
+		if (ftruncate(fileno(report->stats), 0) && errno != EINVAL)
 			log_warn("cannot empty --stats %s: %s", o->stats, strerror(errno));
 		put_json(report->stats, report, &t, o, start_ns, status);
 		if (fflush(report->stats))
 			log_error("cannot write --stats %s: %s", o->stats, strerror(errno));
 	}
+	if (tracefile_write(&report->trace, kernel, &p))
+		log_error("%s", p.line);
 	if (o->summary)
 		put_summary(stderr, report, &t, o, start_ns);
 }

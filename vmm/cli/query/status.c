@@ -1,22 +1,18 @@
 /* status.c - see status.h.  The JSON of `vmp status --json`:
  *
  *   { "name", "pid", "cpus": N, "hosts": N, "hosts_came", "hosts_went": since the start,
- *     "policy", "memory_mib",
- *     "per_host": [ { "host", "name": of a cluster's, "cpus": [N...], "load_percent", "ram_mib", "pages_in_per_s", "pages_out_per_s",
- *                     "sent_bytes_per_s", "received_bytes_per_s" } ],
+ *     "policy", "memory_mib", "standby", "without": mechanisms that are off, as "runs,hold",
+ *     "per_host": [ { "host", "name": in a cluster, "cpus": [N...], "load_percent", "ram_mib",
+ *                     "pages_in_per_s", "pages_out_per_s", "sent_bytes_per_s",
+ *                     "received_bytes_per_s" } ],
  *     "per_cpu":  [ { "cpu", "host", "load_percent" } ] }
  */
 #include "vmm/cli/query/status.h"
 
 #include "vmm/shared/placement.h"
 
-struct host_figures {
-	uint32_t cpus; /* bit set */
-	double load;   /* of its processors, on average: per cent */
-	double ram_mib, pages_in, pages_out, sent, received; /* the last four per second */
-};
-
-double status_cpu_load(const struct cpu_stats *before, const struct cpu_stats *now, uint64_t interval_ns)
+double status_cpu_load(const struct cpu_stats *before, const struct cpu_stats *now,
+		       uint64_t interval_ns)
 {
 	uint64_t busy = 0;
 	double load;
@@ -25,10 +21,12 @@ double status_cpu_load(const struct cpu_stats *before, const struct cpu_stats *n
 		if (kind != TIME_IDLE)
 			busy += now->time_ns[kind] - before->time_ns[kind];
 	load = interval_ns ? 100.0 * busy / interval_ns : 0;
-	return load > 100 ? 100 : load; /* a stretch counts when it ends */
+	/* a busy period is counted when it ends, so the sum may exceed the interval */
+	return load > 100 ? 100 : load;
 }
 
-static struct host_figures figures_of(uint32_t host, const struct status_look *before, const struct status_look *now)
+struct host_figures status_host_figures(uint32_t host, const struct status_look *before,
+					const struct status_look *now)
 {
 	const struct node_stats *a = &before->report.node[host], *b = &now->report.node[host];
 	uint64_t ns = now->at_ns - before->at_ns;
@@ -50,7 +48,7 @@ static struct host_figures figures_of(uint32_t host, const struct status_look *b
 	return f;
 }
 
-/* "0 2 5", with `between` between. */
+/* Writes the numbers of processors as "0 2 5", with `between` between them. */
 static const char *name_cpus(uint32_t cpus, const char *between, char *text, size_t bytes)
 {
 	size_t at = 0;
@@ -62,10 +60,12 @@ static const char *name_cpus(uint32_t cpus, const char *between, char *text, siz
 	return text;
 }
 
-/* A host's name has no character that JSON would quote. */
-static const char *name_json(const struct host_names *names, uint32_t host, char *text, size_t bytes)
+/* A host's name has no character that JSON would have to quote. */
+static const char *name_json(const struct host_names *names, uint32_t host, char *text,
+			     size_t bytes)
 {
-	snprintf(text, bytes, names->name[host][0] ? "\"name\": \"%s\", " : "%s", names->name[host]);
+	snprintf(text, bytes, names->name[host][0] ? "\"name\": \"%s\", " : "%s",
+		 names->name[host]);
 	return text;
 }
 
@@ -74,24 +74,29 @@ static unsigned count_hosts(const struct status_look *now)
 	return (unsigned)__builtin_popcount(now->report.hosts);
 }
 
-static void print_json(FILE *out, const char *name, const struct machine_info *info, const struct status_look *before,
-		       const struct status_look *now)
+static void print_json(FILE *out, const char *name, const struct machine_info *info,
+		       const struct status_look *before, const struct status_look *now)
 {
 	const char *comma = "";
-	char cpus[4 * MAX_CPUS], host_name[MAX_HOST_NAME + 16];
+	char cpus[4 * MAX_CPUS], host_name[MAX_HOST_NAME + 16], without[MACHINE_VALUE];
 
-	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, \"hosts_came\": %u, \"hosts_went\": %u, "
-		"\"policy\": \"%s\", \"memory_mib\": %u, \"standby\": \"%s\",\n  \"per_host\": [", name, info->pid, info->machine.cpus, count_hosts(now),
-		now->hosts.came, now->hosts.went, policy_name(now->hosts.policy), info->machine.mem_mib, info->standby);
+	machine_set_names(mechanism_names, info->machine.without, without, sizeof without);
+	fprintf(out, "{\n  \"name\": \"%s\", \"pid\": %d, \"cpus\": %u, \"hosts\": %u, "
+		"\"hosts_came\": %u, \"hosts_went\": %u, \"policy\": \"%s\", \"memory_mib\": %u, "
+		"\"standby\": \"%s\", \"without\": \"%s\",\n  \"per_host\": [",
+		name, info->pid, info->machine.cpus, count_hosts(now), now->hosts.came,
+		now->hosts.went, policy_name(now->hosts.policy), info->machine.mem_mib,
+		info->standby, without);
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
 		struct host_figures f;
 
 		if (!(now->report.hosts >> host & 1))
 			continue;
-		f = figures_of(host, before, now);
-		fprintf(out, "%s\n    {\"host\": %u, %s\"cpus\": [%s], \"load_percent\": %.1f, \"ram_mib\": %.1f, "
-			"\"pages_in_per_s\": %.1f, \"pages_out_per_s\": %.1f, \"sent_bytes_per_s\": %.0f, "
-			"\"received_bytes_per_s\": %.0f}", comma, host, name_json(&now->names, host, host_name, sizeof host_name),
+		f = status_host_figures(host, before, now);
+		fprintf(out, "%s\n    {\"host\": %u, %s\"cpus\": [%s], \"load_percent\": %.1f, "
+			"\"ram_mib\": %.1f, \"pages_in_per_s\": %.1f, \"pages_out_per_s\": %.1f, "
+			"\"sent_bytes_per_s\": %.0f, \"received_bytes_per_s\": %.0f}", comma, host,
+			name_json(&now->names, host, host_name, sizeof host_name),
 			name_cpus(f.cpus, ", ", cpus, sizeof cpus),
 			f.load, f.ram_mib, f.pages_in, f.pages_out, f.sent, f.received);
 		comma = ",";
@@ -101,8 +106,10 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 	for (uint32_t cpu = 0; cpu < info->machine.cpus; cpu++) {
 		if (!now->report.cpu_seen[cpu])
 			continue;
-		fprintf(out, "%s\n    {\"cpu\": %u, \"host\": %u, \"load_percent\": %.1f}", comma, cpu, now->report.cpu[cpu].node,
-			status_cpu_load(&before->report.cpu[cpu], &now->report.cpu[cpu], now->at_ns - before->at_ns));
+		fprintf(out, "%s\n    {\"cpu\": %u, \"host\": %u, \"load_percent\": %.1f}", comma,
+			cpu, now->report.cpu[cpu].node,
+			status_cpu_load(&before->report.cpu[cpu], &now->report.cpu[cpu],
+					now->at_ns - before->at_ns));
 		comma = ",";
 	}
 	fprintf(out, "]\n}\n");
@@ -112,18 +119,19 @@ static void print_hosts(FILE *out, const struct status_look *before, const struc
 {
 	char cpus[4 * MAX_CPUS];
 
-	fprintf(out, "%4s %7s %9s %11s %12s %11s %15s  %s%s\n", "host", "load", "RAM MiB", "pages in/s", "pages out/s",
-		"sent KiB/s", "received KiB/s", "processors",
+	fprintf(out, "%4s %7s %9s %11s %12s %11s %15s  %s%s\n", "host", "load", "RAM MiB",
+		"pages in/s", "pages out/s", "sent KiB/s", "received KiB/s", "processors",
 		now->names.name[0][0] ? "  name" : "");
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
 		struct host_figures f;
 
 		if (!(now->report.hosts >> host & 1))
 			continue;
-		f = figures_of(host, before, now);
-		fprintf(out, "%4u %5.0f %% %9.1f %11.0f %12.0f %11.0f %15.0f  %-*s%s\n", host, f.load, f.ram_mib, f.pages_in,
-			f.pages_out, f.sent / 1024, f.received / 1024, now->names.name[host][0] ? 12 : 0, name_cpus(f.cpus, " ", cpus, sizeof cpus),
-			now->names.name[host]);
+		f = status_host_figures(host, before, now);
+		fprintf(out, "%4u %5.0f %% %9.1f %11.0f %12.0f %11.0f %15.0f  %-*s%s\n", host,
+			f.load, f.ram_mib, f.pages_in, f.pages_out, f.sent / 1024,
+			f.received / 1024, now->names.name[host][0] ? 12 : 0,
+			name_cpus(f.cpus, " ", cpus, sizeof cpus), now->names.name[host]);
 	}
 }
 
@@ -134,23 +142,28 @@ static void print_cpus(FILE *out, const struct machine_info *info, const struct 
 	for (uint32_t cpu = 0; cpu < info->machine.cpus; cpu++)
 		if (now->report.cpu_seen[cpu])
 			fprintf(out, "%4u %5.0f %% %5u\n", cpu,
-				status_cpu_load(&before->report.cpu[cpu], &now->report.cpu[cpu], now->at_ns - before->at_ns),
+				status_cpu_load(&before->report.cpu[cpu], &now->report.cpu[cpu],
+						now->at_ns - before->at_ns),
 				now->report.cpu[cpu].node);
 }
 
-void status_print(FILE *out, const char *name, const struct machine_info *info, const struct status_look *before,
-		  const struct status_look *now, bool json)
+void status_print(FILE *out, const char *name, const struct machine_info *info,
+		  const struct status_look *before, const struct status_look *now, bool json)
 {
+	char without[MACHINE_VALUE];
+
 	if (json) {
 		print_json(out, name, info, before, now);
 		return;
 	}
-	fprintf(out, "%s: %u processors, %u MiB, %u host%s", name, info->machine.cpus, info->machine.mem_mib, count_hosts(now),
-		count_hosts(now) > 1 ? "s" : "");
+	fprintf(out, "%s: %u processors, %u MiB, %u host%s", name, info->machine.cpus,
+		info->machine.mem_mib, count_hosts(now), count_hosts(now) > 1 ? "s" : "");
 	if (now->hosts.came || now->hosts.went)
 		fprintf(out, " (%u came, %u went)", now->hosts.came, now->hosts.went);
-	if (now->hosts.policy != POLICY_FIXED)
+	if (now->hosts.policy != POLICY_AUTO)
 		fprintf(out, ", policy %s", policy_name(now->hosts.policy));
+	if (machine_set_names(mechanism_names, info->machine.without, without, sizeof without))
+		fprintf(out, ", without %s", without);
 	if (info->standby[0])
 		fprintf(out, ", %s stands by", info->standby);
 	fprintf(out, "; process %d\n", info->pid);

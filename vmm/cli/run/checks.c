@@ -1,4 +1,5 @@
-/* checks.c - see checks.h. A list of checks, run in order; each prints nothing and changes nothing. */
+/* checks.c - see checks.h.  A list of checks that run in order.  They print nothing and change
+ * nothing. */
 #include "base/beside.h"
 #include "vmm/cli/run/checks.h"
 
@@ -19,7 +20,7 @@
 
 enum { SECTOR_BYTES = 512 };
 
-/* The file's SHA-256 in hexadecimal. */
+/* Writes the file's SHA-256 in hexadecimal.  Returns 0, or -1 with the problem. */
 static int digest_file(const char *path, char hex[65], struct problem *p)
 {
 	static char buffer[65536];
@@ -43,7 +44,7 @@ static int digest_file(const char *path, char hex[65], struct problem *p)
 	return 0;
 }
 
-/* The line "HEX  NAME" or "HEX *NAME" for this file. */
+/* Finds the line "HEX NAME" or "HEX *NAME" of this file. */
 static bool find_sum(const char *sums_path, const char *name, char hex[65])
 {
 	enum { HEX = 64, BEFORE_NAME = HEX + 2 };
@@ -69,22 +70,30 @@ int check_checksum(const char *file, struct problem *p)
 	char *name;
 
 	if (!realpath(file, path))
-		return problem(p, "cannot find %s: %s; make builds it", file, strerror(errno));
+		return problem(p, "cannot find %s: %s; make builds it, or install the package "
+			       "vmp-guest",
+			file, strerror(errno));
 	name = strrchr(path, '/') + 1;
 	snprintf(sums, sizeof sums, "%.*sSHA256SUMS", (int)(name - path), path);
 	if (!find_sum(sums, name, wanted))
-		return problem(p, "%s has no checksum of %s; remove that folder and let make build it again", sums, name);
+		return problem(p, "%s has no checksum of %s; remove that folder and let make build "
+			       "it again, or install vmp again",
+			       sums, name);
 	if (digest_file(path, found, p))
 		return -1;
 	if (strcmp(wanted, found))
-		return problem(p, "%s is damaged (its checksum is wrong); remove its folder and let make build it again", path);
+		return problem(p, "%s is damaged (its checksum is wrong); remove its folder and "
+			       "let make build it again, or install vmp again",
+			       path);
 	return 0;
 }
 
-/* One of the files to boot from: the user's own, or what `make` built, undamaged. */
 enum { LEAST_DESCRIPTORS = 32, DESCRIPTORS_PER_CPU = 2 };
 
-static int find_file(const char *given, const char *built, const char *what, char *path, struct problem *p)
+/* Finds a file to boot from: the user's own, or the one that `make` built, if it is undamaged. */
+
+static int find_file(const char *given, const char *built, const char *what, char *path,
+		     struct problem *p)
 {
 	if (given) {
 		if (!realpath(given, path))
@@ -96,7 +105,9 @@ static int find_file(const char *given, const char *built, const char *what, cha
 	if (access(path, R_OK) && errno != ENOENT)
 		return problem(p, "cannot read the %s %s: %s", what, path, strerror(errno));
 	if (access(path, R_OK))
-		return problem(p, "the %s is not built yet; make builds it", what);
+		return problem(p, "there is no %s: %s; make builds it, or install the package "
+			       "vmp-guest",
+			what, path);
 	return check_checksum(path, p);
 }
 
@@ -112,29 +123,71 @@ int check_disk(const char *spec, struct problem *p)
 	fd = open(path, (mode == DISK_READ_WRITE ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return problem(p, "--disk %s: %s%s", path, strerror(errno),
-			       errno == EACCES && mode == DISK_READ_WRITE ? "; with ,ro or ,snapshot it need not be writable" : "");
+			       errno == EACCES && mode == DISK_READ_WRITE
+				       ? "; with ,ro or ,snapshot it need not be writable"
+				       : "");
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
-		result = problem(p, "--disk %s: not a regular file; this version takes raw image files", path);
+		result =
+			problem(p, "--disk %s: not a regular file; this version takes raw image "
+				"files",
+				path);
 	else if (!st.st_size || st.st_size % SECTOR_BYTES)
-		result = problem(p, "--disk %s: its size, %lld bytes, is not a multiple of %d; is it a raw image?", path,
-				 (long long)st.st_size, SECTOR_BYTES);
+		result = problem(p, "--disk %s: its size, %lld bytes, is not a multiple of %d; is "
+				 "it a raw image?",
+				 path, (long long)st.st_size, SECTOR_BYTES);
 	else if (flock(fd, lock | LOCK_NB))
 		result = problem(p, "--disk %s: in use by another machine", path);
 	close(fd);
 	return result;
 }
 
-static int check_resource(int resource, uint64_t needed_mib, const char *name, char flag, struct problem *p)
+static bool is_same_file(const char *a, const char *b)
+{
+	char path[PATH_MAX];
+	struct stat first, second;
+	size_t n;
+
+	options_disk_mode(a, &n);
+	snprintf(path, sizeof path, "%.*s", (int)n, a);
+	if (stat(path, &first))
+		return false;
+	options_disk_mode(b, &n);
+	snprintf(path, sizeof path, "%.*s", (int)n, b);
+	return !stat(path, &second) && first.st_dev == second.st_dev &&
+	       first.st_ino == second.st_ino;
+}
+
+static int check_disks(const struct machine *m, struct problem *p)
+{
+	if (options_ide_disks(m) > 1)
+		return problem(p, "--disk %s: there can be one IDE disk; the others without ,ide",
+			       m->disk.item[m->disk.n - 1]);
+	for (unsigned i = 0; i < m->disk.n; i++) {
+		if (check_disk(m->disk.item[i], p))
+			return -1;
+		for (unsigned before = 0; before < i; before++)
+			if (is_same_file(m->disk.item[before], m->disk.item[i]))
+				return problem(p, "--disk %s: the machine has this image already",
+					       m->disk.item[i]);
+	}
+	return 0;
+}
+
+static int check_resource(int resource, uint64_t needed_mib, const char *name, char flag,
+			  struct problem *p)
 {
 	struct rlimit limit;
 
-	if (getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >> 20 >= needed_mib)
+	if (getrlimit(resource, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+	    limit.rlim_cur >> 20 >= needed_mib)
 		return 0;
-	return problem(p, "%s is limited to %llu MiB, and this machine needs %llu MiB; raise it with ulimit -%c", name,
-		       (unsigned long long)limit.rlim_cur >> 20, (unsigned long long)needed_mib, flag);
+	return problem(p, "%s is limited to %llu MiB, and this machine needs %llu MiB; raise it "
+		       "with ulimit -%c",
+		       name, (unsigned long long)limit.rlim_cur >> 20,
+		       (unsigned long long)needed_mib, flag);
 }
 
-/* What a cluster's hosts may hold is asked of each (vmm/cli/cluster/). */
+/* A cluster's hosts are asked for their memory themselves (vmm/cli/cluster/). */
 static int check_memory(const struct options *o, struct problem *p)
 {
 	enum { GUEST_ADDRESSES_MIB = 4096 };
@@ -143,16 +196,21 @@ static int check_memory(const struct options *o, struct problem *p)
 
 	hostmem_look(&has, "");
 	if (!o->cluster && needed > has.mib)
-		return problem(p, "--mem %uM on %u host%s with %u processors needs %llu MiB, and %s is %llu MiB", o->machine.mem_mib,
-			       o->machine.hosts, o->machine.hosts > 1 ? "s" : "", o->machine.cpus, (unsigned long long)needed, hostmem_name(&has),
+		return problem(p, "--mem %uM on %u host%s with %u processors needs %llu MiB, and "
+			       "%s is %llu MiB",
+			       o->machine.mem_mib, o->machine.hosts,
+			       o->machine.hosts > 1 ? "s" : "", o->machine.cpus,
+			       (unsigned long long)needed, hostmem_name(&has),
 			       (unsigned long long)has.mib);
-	if (check_resource(RLIMIT_AS, GUEST_ADDRESSES_MIB + hostmem_needed_mib(o->machine.mem_mib, 0, 1), "address space", 'v', p))
+	if (check_resource(RLIMIT_AS,
+			   GUEST_ADDRESSES_MIB + hostmem_needed_mib(o->machine.mem_mib, 0, 1),
+			   "address space", 'v', p))
 		return -1;
 	return check_resource(RLIMIT_FSIZE, o->machine.mem_mib, "the size of files", 'f', p);
 }
 
-/* A daemon raises its own limit as far as it may, and needs a few for each CPU. Where too few are left, one of many parts
- * fails, each in its own words; this says it first. */
+/* A daemon raises its own limit as far as it may, and needs a few descriptors for each CPU. With
+ * too few, any of many parts would fail with its own error; this check reports it first. */
 static int check_descriptors(const struct options *o, struct problem *p)
 {
 	rlim_t needed = LEAST_DESCRIPTORS + DESCRIPTORS_PER_CPU * o->machine.cpus;
@@ -160,14 +218,20 @@ static int check_descriptors(const struct options *o, struct problem *p)
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_max >= needed)
 		return 0;
-	return problem(p, "the number of open files is limited to %llu, and this machine needs %llu; raise it with ulimit -n",
+	return problem(p, "the number of open files is limited to %llu, and this machine needs "
+		       "%llu; raise it with ulimit -n",
 		       (unsigned long long)limit.rlim_max, (unsigned long long)needed);
+}
+
+int checks_guest(const char *kernel, const char *image, struct host_files *files, struct problem *p)
+{
+	return find_file(kernel, "guest/vmlinux", "guest kernel", files->kernel, p) ||
+	       find_file(image, "guest/initramfs.cpio", "guest image", files->image, p) ? -1 : 0;
 }
 
 int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p)
 {
-	if (find_file(o->kernel, "guest/vmlinux", "guest kernel", files->kernel, p) ||
-	    find_file(o->image, "guest/initramfs.cpio", "guest image", files->image, p))
+	if (checks_guest(o->kernel, o->image, files, p))
 		return -1;
 	if (o->kernel && file_kind(files->kernel, p) != FILE_ELF32)
 		return problem(p, "--kernel %s: not a 32-bit x86 vmlinux (ELF)", o->kernel);
@@ -176,7 +240,7 @@ int checks_before_boot(const struct options *o, struct host_files *files, struct
 
 int checks_before_load(const struct options *o, struct problem *p)
 {
-	if (o->machine.disk && check_disk(o->machine.disk, p))
+	if (check_disks(&o->machine, p))
 		return -1;
 	if (check_memory(o, p) || check_descriptors(o, p))
 		return -1;

@@ -7,14 +7,21 @@
 
 struct host_files { char kernel[4096], image[4096]; };
 
-/* All checks, cheapest first; fills in which files to boot from. 0, or -1 with the problem. */
+/* Runs all checks, cheapest first, and fills in the files to boot from.  Returns 0, or -1 with the
+ * problem. */
 int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p);
 
 /* The same for a machine that is loaded from a snapshot. */
 int checks_before_load(const struct options *o, struct problem *p);
 
-/* The pieces, for the tests. */
-int check_checksum(const char *file, struct problem *p); /* against SHA256SUMS in its folder */
+/* Finds the guest's kernel and image: the given ones, or, if NULL, those that were built or
+ * installed, undamaged.  Returns 0, or -1 with the problem. */
+int checks_guest(const char *kernel, const char *image, struct host_files *files,
+		 struct problem *p);
+
+/* Single checks, for the tests. */
+/* compares with SHA256SUMS in its folder */
+int check_checksum(const char *file, struct problem *p);
 int check_disk(const char *spec, struct problem *p);
 
 #endif

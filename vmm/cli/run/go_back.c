@@ -1,4 +1,5 @@
-/* go_back.c - with --checkpoint: what is kept of the streams at each checkpoint, and the way back to the last one when a host is lost. */
+/* go_back.c - with --checkpoint: what is kept of the streams at each checkpoint, and how the
+ * machine goes back to the last one when a host is lost. */
 #include "vmm/cli/run/run_private.h"
 
 #include <errno.h>
@@ -7,13 +8,34 @@
 
 enum { REGROUP_LIMIT_S = 30 };
 
-/* One line, on the terminal of the machine or in its log. */
+enum owner_action run_happens(struct run *run, enum owner_event event)
+{
+	enum owner_state before = run->life;
+	enum owner_action action;
+
+	if (run->ended)
+		return OWNER_DO_NOTHING;
+	action = owner_life(&run->life, event);
+	if (action == OWNER_ACTION_COUNT) {
+		log_warn("the owner's event %s cannot come in state %s; this is a bug in vmp",
+			 owner_event_name(event), owner_state_name(before));
+		return OWNER_DO_NOTHING;
+	}
+	if (run->life != before)
+		log_debug("the owner: %s, %s, %s", owner_state_name(before),
+			  owner_event_name(event), owner_state_name(run->life));
+	return action;
+}
+
+/* Prints one line on the machine's terminal or in its log. */
 void run_report_back(struct run *run)
 {
 	run_hide_progress(run);
-	dprintf(2, "%svmp: %s: the machine went back %.1f s, to its last checkpoint, and goes on on %u host%s after %.1f s%s\n",
-		run->raw ? "\r\n" : "", run->back.why.line, (run->back.since_ns - run->checkpoint.kept_cut_ns) / 1e9, run->plan.machine.hosts,
-		run->plan.machine.hosts > 1 ? "s" : "", (run_now_ns() - run->back.since_ns) / 1e9, run->raw ? "\r" : "");
+	dprintf(2, "%svmp: %s: the machine went back %.1f s, to its last checkpoint, and goes on "
+		"on %u host%s after %.1f s%s\n", run->raw ? "\r\n" : "", run->back.why.line,
+		(run->back.since_ns - run->checkpoint.kept_cut_ns) / 1e9, run->plan.machine.hosts,
+		run->plan.machine.hosts > 1 ? "s" : "",
+		(run_now_ns() - run->back.since_ns) / 1e9, run->raw ? "\r" : "");
 }
 
 static void on_checkpoint_begins(void *context)
@@ -50,8 +72,7 @@ static void on_checkpoint_trouble(void *context, const char *line)
 
 	if (run->log_fd >= 0)
 		dprintf(run->log_fd, "vmp: no checkpoint: %s\n", line);
-	if (run->yield)
-		run_stays(run, line);
+	run_stays(run, run_happens(run, OWNER_ON_TROUBLE), line);
 }
 
 static void on_file_trouble(void *context, const char *line)
@@ -82,16 +103,17 @@ void run_leave_machine(struct run *run, uint32_t lost)
 		event_del(run->typed);
 	event_del(run->death);
 	event_del(run->retry);
-	launch_kill(&run->launch, lost); /* they may not hear that it ends */
+	launch_kill(&run->launch, lost); /* they may not notice that the machine ends */
 	run_tell_over(run);
-	launch_end(&run->launch, 0, run->standby.to.ssh); /* before node 0 can tell anybody that its owner has gone */
+	/* before node 0 can tell anybody that its owner has gone */
+	launch_end(&run->launch, 0, run->standby.to.ssh);
 	log_debug("the way back: all processes of the machine have ended");
 	client_close(&run->client);
-	run->connected = run->attached = false;
+	run->connected = false;
 	run->input_room = run->input_taken = 0;
 }
 
-/* The same path as that of `vmp snapshot load`, with another source. */
+/* Loads the checkpoint in the way of `vmp snapshot load`. */
 int run_load_kept(struct run *run, uint32_t hosts, struct problem *p)
 {
 	load_kept(&run->load, run->checkpoint.kept);
@@ -128,9 +150,10 @@ static void end_without_going_back(struct run *run, const struct problem *p)
 	run_end(run, EXIT_VMP_FAILURE, why.line);
 }
 
-/* --- a cluster's hosts that are left -------------------------------------------------------------------------------- */
+/* ---- the remaining hosts of a cluster ---- */
 
-/* They are as they were before the machine's start: ssh to each. Who cannot be reached any more is lost, too. */
+/* Prepares the remaining hosts as before the machine's start: an ssh to each.  A host that cannot
+ * be reached any more is lost too. */
 static int regroup(struct run *run, uint32_t hosts, struct problem *p)
 {
 	static const struct timeval limit = { REGROUP_LIMIT_S, 0 };
@@ -138,7 +161,6 @@ static int regroup(struct run *run, uint32_t hosts, struct problem *p)
 	run->launch.cluster = &run->cluster;
 	if (rundir_make_secret(&run->rundir, p) || cluster_regroup(&run->cluster, hosts, p))
 		return -1;
-	run->back.regroups = true;
 	event_add(run->back.regrouped, &limit);
 	run_look_at_regrouped(run);
 	return 0;
@@ -146,18 +168,19 @@ static int regroup(struct run *run, uint32_t hosts, struct problem *p)
 
 void run_look_at_regrouped(struct run *run)
 {
-	if (cluster_settled(&run->cluster))
+	if (event_pending(run->back.regrouped, EV_TIMEOUT, NULL) && cluster_settled(&run->cluster))
 		event_active(run->back.regrouped, EV_TIMEOUT, 0);
 }
 
-/* Two machines must not come of one: whoever has more hosts goes on. */
+/* Prevents that one machine becomes two: only the side with at least half of the hosts goes on. */
 static int too_few(struct run *run, uint32_t hosts, struct problem *p)
 {
 	if (!run->back.doubt || hosts * 2 >= run->back.before)
 		return 0;
 	run_standby_leave(run);
-	return problem(p, "only %u of its %u hosts are reached from here, so it may go on on host %s, which stood by", hosts, run->back.before,
-		       run->standby.to.host.name);
+	return problem(p, "only %u of its %u hosts are reached from here, so it may go on on host "
+		       "%s, which stood by",
+		       hosts, run->back.before, run->standby.to.host.name);
 }
 
 static void on_regrouped(evutil_socket_t fd, short what, void *context)
@@ -167,19 +190,20 @@ static void on_regrouped(evutil_socket_t fd, short what, void *context)
 	uint32_t hosts;
 
 	(void)fd, (void)what;
-	if (run->ended)
+	if (run_happens(run, OWNER_ON_GATHERED) != OWNER_DO_LOAD)
 		return;
-	run->back.regroups = false;
-	run->standby.cannot = 0; /* they have other numbers */
+	run->standby.cannot = 0; /* the hosts have other numbers now */
 	hosts = cluster_keep_ready(&run->cluster, &missing);
 	problem(&why, "%.400s%.230s", run->back.why.line, missing.line);
 	run->back.why = why;
-	if (too_few(run, hosts, &p) || run_hosts_hold(run, run->cluster.host, hosts, &p) || start_again(run, hosts, &p))
+	if (too_few(run, hosts, &p) || run_hosts_hold(run, run->cluster.host, hosts, &p) ||
+	    start_again(run, hosts, &p))
 		end_without_going_back(run, &p);
 }
 
-/* This computer is always left, while this process is: when host 0 is lost, another daemon takes its place.  But not once more
- * before a checkpoint stands: whatever ended the first would end all. */
+/* This computer always remains, as long as this process lives: if host 0 is lost, another daemon
+ * takes its place.  But that happens only once before the next checkpoint, since whatever ended the
+ * first daemon would end each of its successors. */
 static int left_of_cluster(struct run *run, uint32_t lost, uint32_t *left, struct problem *p)
 {
 	*left = (run->hosts & ~lost) | 1;
@@ -191,7 +215,7 @@ static int left_of_cluster(struct run *run, uint32_t lost, uint32_t *left, struc
 	return 0;
 }
 
-/* --- the way back --------------------------------------------------------------------------------------------------- */
+/* ---- going back ---- */
 
 static int find_left(struct run *run, uint32_t lost, uint32_t *left, struct problem *p)
 {
@@ -203,7 +227,7 @@ static int find_left(struct run *run, uint32_t lost, uint32_t *left, struct prob
 	if (!checkpoint_machine(&run->checkpoint))
 		return problem(p, "there is no checkpoint yet to go back to");
 	if (run->o->cluster)
-		return 0; /* who of them is left is not known yet */
+		return 0; /* which of them remain is not known yet */
 	return run_hosts_hold(run, NULL, (uint32_t)__builtin_popcount(*left), p);
 }
 
@@ -211,15 +235,22 @@ static void say_what_is_lost(struct run *run, uint32_t lost, const char *died)
 {
 	struct problem line;
 
-	problem(&line, "host %d is lost (%.300s)", __builtin_ctz(lost), run->back.said.line[0] ? run->back.said.line : died);
-	names_explain(&run->cluster.names, line.line, run->back.why.line, sizeof run->back.why.line);
+	problem(&line, "host %d is lost (%.300s)", __builtin_ctz(lost),
+		run->back.said.line[0] ? run->back.said.line : died);
+	names_explain(&run->cluster.names, line.line, run->back.why.line,
+		      sizeof run->back.why.line);
 	run->back.said.line[0] = 0;
 }
 
-/* Not to the checkpoint that is only there for host 0 to go: what was said behind it has been heard. */
-bool run_can_go_back(const struct run *run) { return run->o->machine.checkpoint_ms || run->yield >= YIELD_LEFT; }
+/* Whether the machine goes back when a host is lost.  It does not go back to a checkpoint that was
+ * only taken because host 0 leaves, once it runs again: its output since then has been written. */
+bool run_can_go_back(const struct run *run)
+{
+	return run->o->machine.checkpoint_ms || owner_has_stopped(run->life);
+}
 
-/* True: the machine is on its way back. Otherwise it ends; with checkpoints, a line says why it cannot go back. */
+/* Returns true if the machine is going back, or ends with a line that says why it cannot.  Returns
+ * false if it has no checkpoints, or has ended. */
 bool run_go_back(struct run *run, const char *died)
 {
 	uint32_t lost = run->back.lost | launch_killed(&run->launch), left;
@@ -227,7 +258,11 @@ bool run_go_back(struct run *run, const char *died)
 
 	if (!run_can_go_back(run) || run->ended)
 		return false;
-	if (!lost) { /* the others have ended by themselves: they hear nothing of it, and nobody else could have told us */
+	if (run_happens(run, OWNER_ON_LOST) != OWNER_DO_GO_BACK)
+		return true;
+	/* no daemon has reported it: the others have ended by themselves, and only node 0 could
+	 * have told us */
+	if (!lost) {
 		lost = 1;
 		died = "nothing is heard from its daemon";
 	}
@@ -243,20 +278,21 @@ bool run_go_back(struct run *run, const char *died)
 	}
 	log_debug("the way back: %s", run->back.why.line);
 	run_leave_machine(run, lost);
-	if (run->o->cluster ? regroup(run, left, &p) : start_again(run, (uint32_t)__builtin_popcount(left), &p))
+	if (run->o->cluster ? regroup(run, left, &p)
+			    : run_happens(run, OWNER_ON_GATHERED) == OWNER_DO_LOAD &&
+				      start_again(run, (uint32_t)__builtin_popcount(left), &p))
 		end_without_going_back(run, &p);
 	return true;
 }
 
-/* Of a cluster, whose standby was to go on with the machine, and does not. */
+/* A standby was to take over the cluster's machine, and does not. */
 void run_start_again(struct run *run, const char *why)
 {
 	struct problem p;
 
 	problem(&run->back.why, "%s", why);
 	run->back.since_ns = run_now_ns();
-	run->yield = YIELD_BACK;
-	run->back.doubt = false; /* it has said that it does not, or is dead */
+	run->back.doubt = false; /* it has said that it does not take over, or is dead */
 	if (regroup(run, run->hosts, &p))
 		end_without_going_back(run, &p);
 }
@@ -279,12 +315,15 @@ int run_make_checkpoints(struct run *run)
 	c->on_last = run_on_stands_still;
 	c->is_in_use = run_standby_is_busy;
 	c->on_trouble = on_checkpoint_trouble;
-	run->keptfile = (struct keptfile){ .path = run->o->checkpoint_file, .base = run->base, .context = run,
+	run->keptfile = (struct keptfile){ .path = run->o->checkpoint_file,
+					   .base = run->base,
+					   .context = run,
 					   .on_trouble = on_file_trouble };
 	run_set_checkpoints(run);
 	run->out.on_much = run->err.on_much = on_much_output;
 	run->load.context = run;
 	run->load.on_loaded = run_on_loaded;
 	run->load.on_failed = run_on_load_failed;
-	return run->back.regrouped ? checkpoint_start(c, run->base, run->o->machine.checkpoint_ms) : -ENOMEM;
+	return run->back.regrouped ? checkpoint_start(c, run->base, run->o->machine.checkpoint_ms)
+				   : -ENOMEM;
 }

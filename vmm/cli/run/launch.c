@@ -17,21 +17,25 @@
 #include "vmm/cli/cluster/cluster.h"
 #include "vmm/shared/reaper.h"
 
-enum { MAX_ARGUMENTS = 64, LAUNCH_TOLD = -1 /* a loose daemon's end was taken: no status of waitpid() */ };
+/* LAUNCH_TOLD: a loose daemon's end was reported; it is no status of waitpid() */
+enum { MAX_ARGUMENTS = 64, LAUNCH_TOLD = -1 };
 
-/* In the child: nothing that may fail quietly. */
-static void become_node(const struct launch_plan *plan, char *program, char **arguments, pid_t parent)
+/* Runs in the child; nothing here may fail silently. */
+static void become_node(const struct launch_plan *plan, char *program, char **arguments,
+			pid_t parent)
 {
 	signal(SIGPIPE, SIG_DFL);
-	/* The terminal's Ctrl-C is for `vmp` alone, which then ends the machine in order. Not a session of its own: where the
-	 * host's scheduler shares the processors between sessions, no daemon would outrank another host's VM processes. */
+	/* The terminal's Ctrl-C is for `vmp` alone, which then ends the machine in order.  A
+	 * process group, and not a session: if the host's scheduler divides the processors between
+	 * sessions, no daemon would get priority over another host's VM processes. */
 	setpgid(0, 0);
-	/* The daemon replaces this by an orderly end as soon as it can. */
+	/* The daemon arranges an orderly end instead as soon as it can. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_VMP_FAILURE);
-	/* stdin and stdout are the command's streams; a daemon must not keep a pipe open that others wait on. What it writes to
-	 * stderr (a sanitizer's report, say) belongs in the log. */
+	/* stdin and stdout are the command's streams.  A daemon must not keep a pipe open that
+	 * others wait for.  What it writes to stderr, a sanitizer's report for example, belongs in
+	 * the log. */
 	int null = open("/dev/null", O_RDWR);
 
 	if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0)
@@ -44,14 +48,14 @@ static void become_node(const struct launch_plan *plan, char *program, char **ar
 	_exit(EXIT_VMP_FAILURE);
 }
 
-/* --- vmp-node's command line ---------------------------------------------------------------------------------------- */
+/* ---- vmp-node's command line ---- */
 
 struct words {
 	char *word[MAX_ARGUMENTS + 1];
 	int n;
 	char text[2048];
 	size_t bytes;
-	struct machine machine; /* as this host's daemon has it */
+	struct machine machine; /* as this host's daemon gets it */
 	struct machine_words described;
 };
 
@@ -62,7 +66,8 @@ static void add(struct words *w, const char *word)
 	w->word[w->n] = NULL;
 }
 
-static void add_text(struct words *w, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void add_text(struct words *w, const char *name, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 static void add_text(struct words *w, const char *name, const char *format, ...)
 {
 	char *at = w->text + w->bytes;
@@ -103,14 +108,15 @@ static void add_cluster(struct words *w, const struct launch_plan *plan, uint32_
 	size_t n = 0;
 
 	for (uint32_t cpu = 0; cpu < plan->machine.cpus; cpu++)
-		n += (size_t)snprintf(places + n, sizeof places - n, "%s%u", cpu ? "," : "", plan->place[cpu]);
+		n += (size_t)snprintf(places + n, sizeof places - n, "%s%u", cpu ? "," : "",
+				      plan->place[cpu]);
 	add_text(w, "--place", "%s", places);
 	add(w, "--cluster"), add(w, line->name);
 	for (uint32_t i = 0; i < line->n_phoenix; i++)
 		add(w, "--phoenix"), add(w, line->phoenix[i]);
 }
 
-/* What node 0 alone does: the guest is loaded there, its devices are there. */
+/* Adds what node 0 alone needs, since it loads the guest and has the devices. */
 static void add_guest(struct words *w, const struct launch_plan *plan)
 {
 	if (!plan->machine.restore) {
@@ -121,7 +127,7 @@ static void add_guest(struct words *w, const struct launch_plan *plan)
 	add(w, "--cmdline"), add(w, plan->command_line);
 }
 
-/* --- starting ------------------------------------------------------------------------------------------------------- */
+/* ---- starting ---- */
 
 static pid_t start_here(const struct launch_plan *plan, struct words *w, struct problem *p)
 {
@@ -131,18 +137,21 @@ static pid_t start_here(const struct launch_plan *plan, struct words *w, struct 
 	if (beside_path("vmp-node", program, sizeof program))
 		return problem(p, "cannot find vmp-node beside this program");
 	if (access(program, X_OK))
-		return problem(p, "cannot run %s: %s; build it with make", program, strerror(errno));
+		return problem(p, "cannot run %s: %s; build it with make", program,
+			       strerror(errno));
 	w->word[0] = program;
 	pid = fork();
 	if (pid < 0)
-		return problem(p, "cannot start a node daemon: %s; too many processes?", strerror(errno));
+		return problem(p, "cannot start a node daemon: %s; too many processes?",
+			       strerror(errno));
 	if (pid == 0)
 		become_node(plan, program, w->word, parent);
 	return pid;
 }
 
-/* hosts: those that it joins, or 0. */
-static pid_t start_node(const struct launch_plan *plan, uint32_t node, uint32_t hosts, struct problem *p)
+/* `hosts`: the hosts of the machine that it joins, or 0. */
+static pid_t start_node(const struct launch_plan *plan, uint32_t node, uint32_t hosts,
+			struct problem *p)
 {
 	struct words w = { 0 };
 
@@ -165,7 +174,8 @@ int launch_start(struct launch *launch, const struct launch_plan *plan, struct p
 	launch->cluster = plan->cluster;
 	killed_remember();
 	if (reaper_become())
-		return problem(p, "cannot become the reaper of the machine's processes: %s", strerror(errno));
+		return problem(p, "cannot become the reaper of the machine's processes: %s",
+			       strerror(errno));
 	for (uint32_t node = 0; node < plan->machine.hosts; node++) {
 		pid_t pid = start_node(plan, node, 0, p);
 
@@ -178,7 +188,8 @@ int launch_start(struct launch *launch, const struct launch_plan *plan, struct p
 	return 0;
 }
 
-int launch_add(struct launch *launch, const struct launch_plan *plan, uint32_t node, uint32_t hosts, struct problem *p)
+int launch_add(struct launch *launch, const struct launch_plan *plan, uint32_t node, uint32_t hosts,
+	       struct problem *p)
 {
 	pid_t pid = start_node(plan, node, hosts, p);
 
@@ -205,7 +216,8 @@ void launch_let_go(struct launch *launch, uint32_t node, bool end)
 
 static bool was_killed(const struct launch *launch, uint32_t node)
 {
-	return launch->cluster && node ? cluster_is_lost(launch->cluster, node) : WIFSIGNALED(launch->status[node]);
+	return launch->cluster && node ? cluster_is_lost(launch->cluster, node)
+				       : WIFSIGNALED(launch->status[node]);
 }
 
 static const char *why_far(const struct launch *launch, uint32_t node)
@@ -220,7 +232,8 @@ static void describe_end(const struct launch *launch, uint32_t node, struct prob
 	if (why_far(launch, node))
 		problem(p, "%s", why_far(launch, node));
 	else if (WIFSIGNALED(status))
-		problem(p, "died of signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)), killed_why(WTERMSIG(status)));
+		problem(p, "died of signal %d (%s)%s", WTERMSIG(status),
+			strsignal(WTERMSIG(status)), killed_why(WTERMSIG(status)));
 	else
 		problem(p, "status %d; try --log FILE", WEXITSTATUS(status));
 }
@@ -228,7 +241,8 @@ static void describe_end(const struct launch *launch, uint32_t node, struct prob
 int launch_take_loose(struct launch *launch, struct problem *p)
 {
 	for (uint32_t i = 0; i < launch->n_nodes; i++)
-		if (launch->loose >> i & 1 && !launch->node[i] && launch->status[i] != LAUNCH_TOLD) {
+		if (launch->loose >> i & 1 && !launch->node[i] &&
+		    launch->status[i] != LAUNCH_TOLD) {
 			describe_end(launch, i, p);
 			launch->status[i] = LAUNCH_TOLD;
 			return (int)i;
@@ -263,10 +277,11 @@ static void name_end(const struct launch *launch, uint32_t node, struct problem 
 	if (why_far(launch, node))
 		problem(p, "%s", why_far(launch, node));
 	else if (WIFSIGNALED(status))
-		problem(p, "node daemon %u died of signal %d (%s)%s", node, WTERMSIG(status), strsignal(WTERMSIG(status)),
-			killed_why(WTERMSIG(status)));
+		problem(p, "node daemon %u died of signal %d (%s)%s", node, WTERMSIG(status),
+			strsignal(WTERMSIG(status)), killed_why(WTERMSIG(status)));
 	else
-		problem(p, "node daemon %u ended with status %d; try --log FILE", node, WEXITSTATUS(status));
+		problem(p, "node daemon %u ended with status %d; try --log FILE", node,
+			WEXITSTATUS(status));
 }
 
 void launch_describe(const struct launch *launch, struct problem *p)
@@ -313,7 +328,8 @@ void launch_end(struct launch *launch, unsigned grace_ms, pid_t but)
 		cluster_hang_up(launch->cluster);
 	for (unsigned waited = 0; waited < grace_ms || waited < far_grace_ms; waited += STEP_MS) {
 		launch_reap(launch);
-		if (!(waited < grace_ms && is_left(launch)) && !(waited < far_grace_ms && cluster_is_left(launch->cluster)))
+		if (!(waited < grace_ms && is_left(launch)) &&
+		    !(waited < far_grace_ms && cluster_is_left(launch->cluster)))
 			break;
 		reaper_sleep_ms(STEP_MS);
 	}

@@ -1,5 +1,5 @@
-/* load_flow.c - the command's streams of a run: what the machine's stream device says of them, and how they begin to flow, when the
- * machine is there or is there again. */
+/* load_flow.c - the command's streams: what the machine's stream device sends, and how the streams
+ * begin to flow when the machine has started or is back. */
 #include "vmm/cli/run/run_private.h"
 
 #include <string.h>
@@ -19,16 +19,19 @@ void run_on_stream(struct run *run, const struct message *m, const struct msg_st
 	if (stream->stream == 0 && stream->eof) /* the guest reads no more */
 		stream_in_stop(&run->in);
 	else if ((stream->stream != 1 && stream->stream != 2) ||
-		 !stream_out_take(stream->stream == 1 ? &run->out : &run->err, m->payload, m->payload_bytes))
-		run_end(run, EXIT_VMP_FAILURE, "the I/O server broke the rules of the streams; this is a bug in vmp");
+		 !stream_out_take(stream->stream == 1 ? &run->out : &run->err, m->payload,
+				  m->payload_bytes))
+		run_end(run, EXIT_VMP_FAILURE, "the I/O server broke the rules of the streams; "
+			"this is a bug in vmp");
 }
 
-void run_on_stream_room(struct run *run, const struct message *m, const struct msg_stream_room *room)
+void run_on_stream_room(struct run *run, const struct message *m,
+			const struct msg_stream_room *room)
 {
 	(void)m;
 	if (room->stream)
 		return;
-	if (run->attached) {
+	if (run_is_there(run)) {
 		stream_in_room(&run->in, room->bytes);
 	} else {
 		run->input_room += room->bytes;
@@ -42,7 +45,8 @@ void run_attach_streams(struct run *run)
 		stream_in_again(&run->in, run->input_taken, run->input_room);
 		stream_out_again(&run->out);
 		stream_out_again(&run->err);
-	} else if (stream_in_start(&run->in, &run->client, run->input_taken, run->loads ? run->input_room : STREAM_WINDOW)) {
+	} else if (stream_in_start(&run->in, &run->client, run->input_taken,
+				   run->loads ? run->input_room : STREAM_WINDOW)) {
 		die("no memory");
 	}
 }

@@ -1,8 +1,9 @@
-/* run.c - `vmp run`, and the keeper of `vmp up`: the loop, and the end.
+/* run.c - `vmp run`, and the keeper of `vmp up`: the event loop, and the end.
  *
- * What happens in order: checks, archive, run folder (start.c), daemons (run_hosts.c where they are on other computers), the loop, the
- * end.  The loop has three phases: connecting (the daemons come up), running, and ending (output is written out, statistics are
- * fetched).  Whatever ends the machine first decides the status and the line; see run_end().
+ * In order: checks, archive, run folder (start.c), daemons (run_hosts.c if they are on other
+ * computers), the loop, the end.  The loop has three phases: connecting (the daemons start),
+ * running, and ending (output is written, statistics are fetched).  The first reason to end decides
+ * the status and the line; see run_end().
  */
 #include "vmm/cli/run/run_private.h"
 
@@ -13,41 +14,44 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/quantity.h"
+#include "vmm/cli/watch/reportpage.h"
 
 enum {
 	CONNECT_RETRY_MS = 5,
 	CONNECT_LIMIT_MS = 10000,
-	END_LIMIT_MS = 3000, /* for the last output and the statistics, once the machine has ended */
+	END_LIMIT_MS = 3000, /* for the last output and the statistics, after the machine's end */
 	GRACE_MS = 1000,     /* for the daemons to end by themselves */
 };
 
-uint64_t run_now_ns(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * 1000000000ull + time.tv_nsec;
-}
+uint64_t run_now_ns(void) { return clock_now_ns(); }
 
 void run_hide_progress(struct run *run)
 {
 	if (run->progress_shown && write(2, "\r\033[K", 4) < 0) {
-		/* a terminal that is gone needs no cleaning */
+		/* if the terminal is gone, nothing needs cleaning */
 	}
 	run->progress_shown = false;
 }
 
-bool run_wants_report(const struct run *run) { return run->o->stats || run->o->summary; }
+bool run_wants_report(const struct run *run)
+{
+	return run->o->stats || run->o->summary || run->o->trace || run->o->report;
+}
 
-/* The end, step by step; called again whenever something that it waits for has happened. */
+/* Leaves the loop when everything is done that the end waits for; called whenever some of it may
+ * be. */
 void run_proceed_to_end(struct run *run)
 {
 	if (!run->ended)
 		return;
-	if (!run->forced && !run->interactive && !(stream_out_drained(&run->out) && stream_out_drained(&run->err)))
+	if (!run->forced && !run->interactive &&
+	    !(stream_out_drained(&run->out) && stream_out_drained(&run->err)))
 		return;
-	if (!run->forced && run->report_expected && !report_is_complete(&run->report) && run->connected)
+	if (!run->forced && run->report_expected && !report_is_complete(&run->report) &&
+	    run->connected)
 		return;
 	event_base_loopbreak(run->base);
 }
@@ -61,7 +65,8 @@ static void on_limit(evutil_socket_t fd, short events, void *context)
 	run_proceed_to_end(run);
 }
 
-/* What the guest had a hand in does not get control of the terminal, nor a second line. */
+/* Makes text that the guest may have influenced one line without control characters for the
+ * terminal. */
 static void make_printable(char *line)
 {
 	line[strcspn(line, "\r\n")] = 0;
@@ -70,7 +75,7 @@ static void make_printable(char *line)
 			*line = '?';
 }
 
-/* The first end wins. `line` may be empty; status 125 always comes with one. */
+/* Ends the run; the first call counts.  `line` may be empty; status 125 always comes with one. */
 void run_end(struct run *run, int status, const char *line)
 {
 	static const struct timeval limit = { END_LIMIT_MS / 1000, 0 };
@@ -103,7 +108,8 @@ static void on_signal(evutil_socket_t signal_number, short events, void *context
 	event_base_loopbreak(run->base);
 }
 
-/* A daemon has died, or closed the connection. Node 0 may be about to say why, in better words than ours. */
+/* A daemon has died, or closed the connection.  Waits a moment, since node 0 may be about to say
+ * why, and knows better. */
 static const struct timeval death_pause = { 0, 100000 };
 
 void run_look_for_deaths(struct run *run) { event_add(run->death, &death_pause); }
@@ -141,21 +147,24 @@ static void on_window_changed(evutil_socket_t fd, short events, void *context)
 	(void)fd, (void)events;
 	terminal_size(&size.columns, &size.rows);
 	if (run->connected && size.columns)
-		client_send(&run->client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL, 0);
+		client_send(&run->client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL,
+			    0);
 }
 
 static void on_timeout(evutil_socket_t fd, short events, void *context)
 {
 	struct run *run = context;
 	struct problem p;
+	char limit[16];
 
 	(void)fd, (void)events;
 	run->forced = true;
-	problem(&p, "the command did not end within %u s (--timeout)", run->o->timeout_s);
+	quantity_print_ms(run->o->timeout_ms, limit, sizeof limit);
+	problem(&p, "the command did not end within %s (--timeout)", limit);
 	run_end(run, EXIT_VMP_FAILURE, p.line);
 }
 
-/* Background: the `vmp up` that waits for userland is gone. */
+/* In the background: the `vmp up` that waits for userland is gone. */
 static void on_starter_gone(evutil_socket_t fd, short events, void *context)
 {
 	struct run *run = context;
@@ -165,7 +174,8 @@ static void on_starter_gone(evutil_socket_t fd, short events, void *context)
 	run_end(run, EXIT_VMP_FAILURE, "vmp up did not wait");
 }
 
-/* On a terminal, after a while without a sign of life from the guest: one line that is redrawn. */
+/* On a terminal, shows a line that is redrawn each second, if the guest has written nothing for a
+ * while. */
 static void on_tick(evutil_socket_t fd, short events, void *context)
 {
 	struct run *run = context;
@@ -176,15 +186,18 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
 	if (run->output_seen || run->ended)
 		return;
 	if (*cluster_doing(&run->cluster, doing, sizeof doing))
-		dprintf(2, "\r\033[Kvmp: %s, %u s", doing, (unsigned)((run_now_ns() - run->start_ns) / 1000000000));
+		dprintf(2, "\r\033[Kvmp: %s, %u s", doing,
+			(unsigned)((run_now_ns() - run->start_ns) / 1000000000));
 	else
-		dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, %u s", run->o->machine.cpus,
-		run->o->machine.hosts, run->o->machine.hosts > 1 ? "s" : "", (unsigned)((run_now_ns() - run->start_ns) / 1000000000));
+		dprintf(2, "\r\033[Kvmp: %u processors on %u host%s: waiting for the first output, "
+			"%u s", run->o->machine.cpus, run->o->machine.hosts,
+			run->o->machine.hosts > 1 ? "s" : "",
+			(unsigned)((run_now_ns() - run->start_ns) / 1000000000));
 	run->progress_shown = true;
 	event_add(run->tick, &second);
 }
 
-/* The shell's console: what is typed goes there until the escape. */
+/* Sends what is typed to the console of the shell, until the escape. */
 static void on_typed(evutil_socket_t fd, short events, void *context)
 {
 	struct run *run = context;
@@ -197,13 +210,14 @@ static void on_typed(evutil_socket_t fd, short events, void *context)
 	(void)events;
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	if (n <= 0) { /* the end of a script: what Ctrl-D says to a shell */
+	if (n <= 0) { /* the end of a script: send what Ctrl-D sends to a shell */
 		event_del(run->typed);
 		client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, "\004", 1);
 		return;
 	}
 	count = run->raw ? escape_filter(&run->escape, typed, n, bytes, &quit) : (size_t)n;
-	client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, run->raw ? bytes : typed, count);
+	client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body,
+		    run->raw ? bytes : typed, count);
 	if (quit)
 		run_end(run, 0, "");
 }
@@ -232,7 +246,8 @@ static void on_drained(void *context)
 	run_proceed_to_end(context);
 }
 
-/* What the command says is lost: it must not end as if all were well. Of a machine that has ended already, too. */
+/* Some of the command's output is lost, so it must not end with success; not even if the machine
+ * has ended already. */
 static void on_output_failed(void *context, const char *name, int error)
 {
 	struct run *run = context;
@@ -246,14 +261,15 @@ static void on_output_failed(void *context, const char *name, int error)
 	run_end(run, EXIT_VMP_FAILURE, line);
 }
 
-/* The machine is there: attach the console, let the streams flow. What the console has said before a machine went back is known. */
+/* The machine is there: attaches the console and starts the streams.  After a return to a
+ * checkpoint, the console's old text has been printed already. */
 static void attach(struct run *run)
 {
-	struct msg_console_attach attach = { .client = 0, .backlog = run->back.since_ns ? 0 : 1 << 20 };
+	struct msg_console_attach attach = { .client = 0,
+					     .backlog = run->back.since_ns ? 0 : 1 << 20 };
 
 	client_send(&run->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
 	on_window_changed(0, 0, run);
-	run->attached = true;
 	if (!run->interactive)
 		run_attach_streams(run);
 	else if (!run->typed)
@@ -263,15 +279,21 @@ static void attach(struct run *run)
 	checkpoint_go(&run->checkpoint, &run->client, run->kernel);
 }
 
-/* The daemon answers. A machine that is loaded is not there before its devices are. */
+/* The daemon answers.  A machine that is loaded is not there before its devices are. */
 static void on_connected(struct run *run)
 {
 	run->connected = true;
 	log_debug("node daemon 0 has taken the connection");
 	for (unsigned host = 1; host < MAX_NODES; host++)
 		run_tell_where(run, host);
-	if (!run->loads)
+	if (!run->loads) {
+		run_happens(run, OWNER_ON_THERE);
 		attach(run);
+	}
+	if (run->o->report && !run->recorder.tick &&
+	    recorder_start_own(&run->recorder, run->base, run->rundir.path,
+			       run->o->machine.mem_mib))
+		die("no memory");
 }
 
 /* A machine that was loaded is there. */
@@ -279,10 +301,11 @@ static void on_connected(struct run *run)
 void run_on_loaded(void *context)
 {
 	struct run *run = context;
+	enum owner_action action = run_happens(run, OWNER_ON_THERE);
 
 	log_debug("all that was saved is loaded");
 	attach(run);
-	run_yield_ends(run);
+	run_yield_ends(run, action);
 	if (run->back.since_ns && run->back.why.line[0])
 		run_report_back(run);
 	run->back.since_ns = 0;
@@ -304,15 +327,18 @@ static void on_retry(evutil_socket_t fd, short events, void *context)
 	(void)fd, (void)events;
 	if (!error)
 		on_connected(run);
-	else if ((error != -ENOENT && error != -ECONNREFUSED) || run_now_ns() - run->connect_ns > CONNECT_LIMIT_MS * 1000000ull)
-		run_end(run, EXIT_VMP_FAILURE, "node daemon 0 does not open its control socket; try --log FILE");
+	else if ((error != -ENOENT && error != -ECONNREFUSED) ||
+		 run_now_ns() - run->connect_ns > CONNECT_LIMIT_MS * 1000000ull)
+		run_end(run, EXIT_VMP_FAILURE, "node daemon 0 does not open its control socket; "
+			"try --log FILE");
 	else
 		event_add(run->retry, &pause);
 }
 
 void run_connect(struct run *run) { on_retry(-1, 0, run); }
 
-/* All events exist before the daemons do: from here on, every end goes through the loop. */
+/* Makes all events before the daemons start, so that from then on every end goes through the
+ * loop. */
 static int make_events(struct run *run, struct problem *p)
 {
 	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
@@ -321,7 +347,11 @@ static int make_events(struct run *run, struct problem *p)
 	run->base = client_new_loop();
 	if (!run->base)
 		return problem(p, "no memory");
-	run->client = (struct client){ .base = run->base, .fd = -1, .context = run, .link = LINK_NODE_TO_RUN, .on_message = run_on_message,
+	run->client = (struct client){ .base = run->base,
+				       .fd = -1,
+				       .context = run,
+				       .link = LINK_NODE_TO_RUN,
+				       .on_message = run_on_message,
 				       .on_closed = on_closed };
 	for (size_t i = 0; i < ARRAY_LEN(quitting); i++)
 		run->signals[n++] = evsignal_new(run->base, quitting[i], on_signal, run);
@@ -336,23 +366,42 @@ static int make_events(struct run *run, struct problem *p)
 	run->death = evtimer_new(run->base, on_death, run);
 	run->gdb.on_kill = on_gdb_kill;
 	run->gdb.context = run;
-	if (run->gdb.fd >= 0 && gdbserver_start(&run->gdb, run->base, &run->client, run->o->machine.cpus, run->held))
+	if (run->gdb.fd >= 0 &&
+	    gdbserver_start(&run->gdb, run->base, &run->client, run->o->machine.cpus, run->held))
 		return problem(p, "no memory");
-	if (run->o->verb == VERB_UP) {
+	if (run->o->verb == VERB_UP && !run->rebooted) {
 		run->starter = event_new(run->base, 2, EV_READ, on_starter_gone, run);
 		if (!run->starter || event_add(run->starter, NULL))
 			return problem(p, "no memory");
 	}
-	if (!run->retry || !run->tick || !run->limit || !run->death || run_make_checkpoints(run) || run_standby_open(run) ||
-	    stream_out_start(&run->out, &run->client, 1, 1) || stream_out_start(&run->err, &run->client, 2, 2))
+	if (!run->retry || !run->tick || !run->limit || !run->death || run_make_checkpoints(run) ||
+	    run_standby_open(run) || stream_out_start(&run->out, &run->client, 1, 1) ||
+	    stream_out_start(&run->err, &run->client, 2, 2))
 		return problem(p, "no memory");
 	run->out.on_drained = run->err.on_drained = on_drained;
 	run->out.on_failed = run->err.on_failed = on_output_failed;
 	run->out.context = run->err.context = run;
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* --checkpoint-file beyond the limit is an error like a full disk */
+	/* so that a --checkpoint-file beyond the limit is an error, like a full disk */
+	signal(SIGXFSZ, SIG_IGN);
 	signal(SIGTTIN, SIG_IGN);
 	return 0;
+}
+
+/* Ends the recording of --report; the hosts' last figures, if they have come, are its end. */
+static void stop_recording(struct run *run)
+{
+	static struct status_look last;
+
+	if (!run->report_expected || !report_is_complete(&run->report)) {
+		recorder_stop(&run->recorder, NULL);
+		return;
+	}
+	last = run->recorder.recording.last; /* hosts and names */
+	last.report = run->report;
+	last.at_ns = run_now_ns();
+	recorder_stop(&run->recorder, &last);
+	run->report.heat = last.report.heat; /* sorted */
 }
 
 static void free_events(struct run *run)
@@ -360,7 +409,8 @@ static void free_events(struct run *run)
 	load_close(&run->load);
 	checkpoint_close(&run->checkpoint);
 
-	struct event *events[] = { run->retry, run->tick, run->limit, run->death, run->typed, run->starter, run->back.regrouped };
+	struct event *events[] = { run->retry, run->tick,    run->limit,	 run->death,
+				   run->typed, run->starter, run->back.regrouped };
 
 	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
 		if (run->signals[i])
@@ -377,13 +427,16 @@ static void free_events(struct run *run)
 		event_base_free(run->base);
 }
 
-/* From the first daemon to the last: `p` is filled in if the machine could not be started. */
+/* From the first daemon to the last.  `p` is filled in if the machine could not be started. */
 static int run_loop(struct run *run, struct problem *p)
 {
-	const struct timeval timeout = { run->o->timeout_s, 0 }, first_tick = { PROGRESS_MS / 1000, 0 };
+	const struct timeval timeout = { run->o->timeout_ms / 1000,
+					 run->o->timeout_ms % 1000 * 1000 };
+	const struct timeval first_tick = { PROGRESS_MS / 1000, 0 };
 	struct msg_machine_end end = { .reason = END_USER };
 
-	if (run->o->timeout_s && event_base_once(run->base, -1, EV_TIMEOUT, on_timeout, run, &timeout))
+	if (run->o->timeout_ms &&
+	    event_base_once(run->base, -1, EV_TIMEOUT, on_timeout, run, &timeout))
 		return problem(p, "no memory");
 	if (!run->interactive && isatty(2))
 		event_add(run->tick, &first_tick);
@@ -403,11 +456,36 @@ static int run_loop(struct run *run, struct problem *p)
 	return 0;
 }
 
+/* Writes the report of --report, if the machine was there. */
+static void write_recording(struct run *run)
+{
+	struct recording_about about = { .name = run->rundir.name,
+					 .kernel = run->kernel,
+					 .cpus = run->o->machine.cpus,
+					 .mem_mib = run->o->machine.mem_mib,
+					 .written = time(NULL) };
+	char command[200];
+	struct problem p;
+	size_t at = 0;
+
+	if (!run->recorder.recording.begin_ns)
+		return;
+	stop_recording(run);
+	command[0] = 0;
+	for (char **word = run->o->command; word && *word && at < sizeof command; word++)
+		at += (size_t)snprintf(command + at, sizeof command - at, "%s%s", at ? " " : "",
+				       *word);
+	about.command = command;
+	if (reportpage_write(run->o->report, &run->recorder.recording, &about, &p))
+		log_error("%s", p.line);
+}
+
 static int run_prepared(struct run *run, const struct host_files *files, struct problem *p)
 {
 	int result = -1;
 
-	if (make_events(run, p) || (run->stands_by ? run_stand_by(run, p) : rundir_claim(&run->rundir, run->o->name, p)))
+	if (make_events(run, p) || (run->stands_by ? run_stand_by(run, p)
+						   : rundir_claim(&run->rundir, run->o->name, p)))
 		goto free_events;
 	if (run->o->cluster && !run->stands_by && run_prepare_cluster(run, p))
 		goto end_processes;
@@ -415,12 +493,14 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 		result = 0;
 		goto end_processes;
 	}
-	if (run->stands_by ? run_take_over(run, p) : run->loads ? run_start_saved(run, run->o->machine.hosts, p) : run_start(run, files, p))
+	if (run->stands_by ? run_take_over(run, p) :
+	    run->loads ? run_start_saved(run, run->o->machine.hosts, p) : run_start(run, files, p))
 		goto end_processes;
 	result = run_loop(run, p);
 end_processes:
 	run_standby_end(run);
 	launch_end(&run->launch, 0, 0);
+	write_recording(run); /* before `vmp down` returns */
 	rundir_release(&run->rundir);
 free_events:
 	run_takeover_ends(run, result ? p->line : run->why.line);
@@ -430,7 +510,7 @@ free_events:
 
 static int prepare(struct run *run, struct host_files *files, struct problem *p)
 {
-	if (run->stands_by) /* what it shall be is not known yet */
+	if (run->stands_by) /* a standby does not know yet which machine it will be */
 		return 0;
 	return run->loads ? run_prepare_saved(run, p) : run_prepare(run, files, p);
 }
@@ -453,19 +533,32 @@ static int run_to_the_end(struct run *run)
 	if (run->why.line[0])
 		log_error("%s", run->why.line);
 	else if (run->report_expected)
-		report_write(&run->report, run->o, run->start_ns, run->status);
+		report_write(&run->report, run->o, run->kernel, run->start_ns,
+			     run->status);
 	if (run->o->summary && !run->why.line[0])
 		checkpoint_report(&run->checkpoint);
+	recorder_free(&run->recorder);
 	report_free(&run->report);
 	return run->status;
 }
 
-static struct run the_run; /* large: the streams' buffers */
+static struct run the_run; /* static, since the streams' buffers are large */
 
 int run_machine(const struct options *o)
 {
-	the_run = (struct run){ .o = &the_run.loaded, .loaded = *o, .interactive = !o->command, .background = o->verb == VERB_UP };
-	return run_to_the_end(&the_run);
+	bool again = false;
+	int status;
+
+	do {
+		the_run = (struct run){ .o = &the_run.loaded,
+					.loaded = *o,
+					.interactive = !o->command,
+					.background = o->verb == VERB_UP,
+					.rebooted = again };
+		status = run_to_the_end(&the_run);
+		again = the_run.reboots;
+	} while (again);
+	return status;
 }
 
 int run_saved(const struct options *o)
@@ -479,6 +572,10 @@ int run_saved(const struct options *o)
 
 int run_standby(const struct options *o)
 {
-	the_run = (struct run){ .o = &the_run.loaded, .loaded = *o, .loads = true, .stands_by = true, .background = true };
+	the_run = (struct run){ .o = &the_run.loaded,
+				.loaded = *o,
+				.loads = true,
+				.stands_by = true,
+				.background = true };
 	return run_to_the_end(&the_run);
 }

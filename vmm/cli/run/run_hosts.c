@@ -1,4 +1,5 @@
-/* run_hosts.c - hosts that come, go, or are other computers (vmm/cli/cluster/): this process is the daemons' parent. */
+/* run_hosts.c - hosts that are added, removed, or on other computers (vmm/cli/cluster/).  This
+ * process is the daemons' parent. */
 #include "vmm/cli/run/run_private.h"
 
 #include <errno.h>
@@ -6,14 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static void answer_host(struct run *run, uint32_t host, enum host_op op, int error, const char *line)
+static void answer_host(struct run *run, uint32_t host, enum host_op op, int error,
+			const char *line)
 {
 	struct msg_host answer = { .host = host, .op = op, .error = error };
 
 	client_send(&run->client, MSG_HOST, VNODE_CLI, &answer, sizeof answer, line, strlen(line));
 }
 
-/* Daemons that are no part of the machine, yet or any more, and have ended. */
+/* Reports the end of daemons that are not part of the machine yet, or not any more. */
 void run_tell_ends(struct run *run)
 {
 	struct problem p;
@@ -41,7 +43,8 @@ static void refuse_host(struct run *run, unsigned host, const char *why)
 	run->adding = 0;
 }
 
-/* A host that is added is prepared, runs, or has failed; or one that runs says where it listens. */
+/* A host that is being added is prepared, runs, or has failed; or a host that runs says where it
+ * listens. */
 static void on_cluster_changed(void *context, unsigned host)
 {
 	struct run *run = context;
@@ -51,14 +54,15 @@ static void on_cluster_changed(void *context, unsigned host)
 
 	if (run->ended)
 		return;
-	if (run->back.regroups) {
+	if (run->life == OWNER_GATHERS) {
 		run_look_at_regrouped(run);
 		return;
 	}
 	if (is_new && far->state == FAR_OVER && !run->launch.node[host]) {
 		refuse_host(run, host, far->why);
 	} else if (is_new && far->state == FAR_READY) {
-		if (cluster_admit(&run->cluster, host, &p) || launch_add(&run->launch, &run->plan, host, run->joins, &p))
+		if (cluster_admit(&run->cluster, host, &p) ||
+		    launch_add(&run->launch, &run->plan, host, run->joins, &p))
 			refuse_host(run, host, p.line);
 	} else if (far->state == FAR_RUNS) {
 		run_tell_where(run, host);
@@ -68,11 +72,14 @@ static void on_cluster_changed(void *context, unsigned host)
 	}
 }
 
-/* `name`: "" for a daemon on this computer. 0: it is there, or will be heard of again. */
-static int add_host(struct run *run, const struct msg_host *host, const char *name, struct problem *p)
+/* Starts to add a host.  `name`: "" for a daemon on this computer.  Returns 0 if it is there, or if
+ * its result comes later. */
+static int add_host(struct run *run, const struct msg_host *host, const char *name,
+		    struct problem *p)
 {
 	if (!run->o->cluster && *name)
-		return problem(p, "this machine was not started with --cluster: vmp host add without a name adds a host on this computer");
+		return problem(p, "this machine was not started with --cluster: vmp host add "
+			       "without a name adds a host on this computer");
 	if (!run->o->cluster)
 		return launch_add(&run->launch, &run->plan, host->host, host->nodes, p);
 	run->joins = host->nodes;
@@ -97,7 +104,7 @@ int run_begin_cluster(struct run *run, struct problem *p)
 	return cluster_prepare(c, run->o->machine.hosts, p);
 }
 
-/* Until all are there, or one is not, or somebody has had enough. */
+/* Waits until all hosts are ready, one has failed, or the user ends it. */
 int run_prepare_cluster(struct run *run, struct problem *p)
 {
 	static const struct timeval first_tick = { PROGRESS_MS / 1000, 0 };
@@ -114,8 +121,8 @@ int run_prepare_cluster(struct run *run, struct problem *p)
 	return run->ended ? 0 : cluster_agree(c, p);
 }
 
-/* Node 0 leads when hosts come and go (vmm/node/hosts/hosts.h); this process is the daemons' parent.
- * (TRICKS: counted-early) */
+/* Node 0 leads changes of hosts (vmm/node/hosts/hosts.h); this process starts and reaps the
+ * daemons.  (TRICKS: counted-early) */
 void run_on_host(struct run *run, const struct message *m, const struct msg_host *host)
 {
 	struct problem p = { "" };
@@ -126,7 +133,8 @@ void run_on_host(struct run *run, const struct message *m, const struct msg_host
 		return;
 	switch (host->op) {
 	case HOST_LAUNCH:
-		snprintf(name, sizeof name, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
+		snprintf(name, sizeof name, "%.*s", (int)m->payload_bytes,
+			 (const char *)m->payload);
 		error = add_host(run, host, name, &p);
 		if (error || !run->o->cluster)
 			answer_host(run, host->host, HOST_LAUNCHED, error ? EAGAIN : 0, p.line);
@@ -134,7 +142,8 @@ void run_on_host(struct run *run, const struct message *m, const struct msg_host
 	case HOST_YIELD:
 		run_yield(run);
 		break;
-	case HOST_INCLUDED: /* if the others are lost from here on, the machine can go back on this one */
+	/* if the others are lost from here on, the machine can go back on this one */
+	case HOST_INCLUDED:
 		run->launch.loose &= ~(1u << host->host);
 		run->hosts |= 1u << host->host;
 		break;

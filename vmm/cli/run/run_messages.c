@@ -1,4 +1,5 @@
-/* run_messages.c - what the daemons say: the guest's output, the log, and how the machine ended. */
+/* run_messages.c - messages of the daemons: the guest's output, the log, and how the machine
+ * ended. */
 #include "vmm/cli/run/run_private.h"
 
 #include <errno.h>
@@ -11,16 +12,19 @@
 
 enum { LOG_LINE = 1024 };
 
-/* Background: userland is there. From here on the machine lives without its starter. */
+/* In the background: userland is there.  From here on the machine lives without its starter. */
 void run_on_machine_up(struct run *run, const struct message *m, const struct msg_machine_up *up)
 {
 	(void)m, (void)up;
+	if (run->rebooted)
+		dup2(run->log_fd, 2); /* this start's log */
 	if (!run->starter)
 		return;
 	event_free(run->starter);
 	run->starter = NULL;
-	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name, run->o->machine.cpus, run->o->machine.hosts,
-		run->o->machine.hosts > 1 ? "s" : "", (run_now_ns() - run->start_ns) / 1e9);
+	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name,
+		run->o->machine.cpus, run->o->machine.hosts, run->o->machine.hosts > 1 ? "s" : "",
+		(run_now_ns() - run->start_ns) / 1e9);
 	dup2(run->log_fd, 2);
 	run_standby_look(run);
 }
@@ -33,7 +37,7 @@ static void write_all(int fd, const char *bytes, size_t n)
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return; /* a log on a full disk does not stop the machine */
+			return; /* a missing reader does not stop the machine */
 		bytes += done;
 		n -= done;
 	}
@@ -45,10 +49,10 @@ void run_on_console(struct run *run, const struct message *m, const struct msg_c
 	if (run->interactive)
 		write_all(1, m->payload, m->payload_bytes);
 	else if (run->log_fd >= 0)
-		write_all(run->log_fd, m->payload, m->payload_bytes);
+		run_log_write(run, m->payload, m->payload_bytes);
 }
 
-/* What a monitor says of a guest that died goes to the log, or else to standard error. */
+/* Writes a monitor's report of a guest that died to the log, or else to standard error. */
 static void report_death(struct run *run, const char *text, int bytes)
 {
 	char *state = strndup(text, bytes);
@@ -86,7 +90,14 @@ void run_on_log(struct run *run, const struct message *m, const struct msg_log *
 	while (text && data[text - 1] == '\n')
 		text--;
 	n = snprintf(line, sizeof line, "node %u%s: %.*s\n", log->node, cpu, text, data);
-	write_all(run->log_fd, line, n < (int)sizeof line ? n : (int)sizeof line - 1);
+	run_log_write(run, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1);
+}
+
+/* Returns whether the machine starts again: its guest is a system of its own. */
+static bool starts_again(const struct run *run)
+{
+	return *run->o->root_device && options_root_boots(run->o) && !run->o->no_reboot &&
+	       !run->loads && !run->starter;
 }
 
 void run_on_machine_end(struct run *run, const struct message *m, const struct msg_machine_end *end)
@@ -95,19 +106,25 @@ void run_on_machine_end(struct run *run, const struct message *m, const struct m
 	int text = (int)m->payload_bytes;
 
 	if (end->reason == END_PART_DIED && run_can_go_back(run) && !run->ended) {
-		/* whoever has died with it is known in a moment */
+		/* deaths because of this one will be known in a moment */
 		run->back.lost |= 1u << ((end->lost ? end->lost - 1 : end->node) % MAX_NODES);
 		problem(&run->back.said, "%.*s", text, (const char *)m->payload);
 		run_look_for_deaths(run);
 	} else if (end->reason == END_COMMAND) {
 		run_end(run, end->status & 0xff, "");
-	} else if (end->reason == END_POWEROFF && (run->interactive || (run->background && !run->starter))) {
+	} else if (end->reason == END_REBOOT && starts_again(run)) {
+		run->reboots = !run->ended;
 		run_end(run, 0, "");
-	} else if (end->reason == END_POWEROFF) {
-		run_end(run, EXIT_VMP_FAILURE, "the guest was switched off before the command ended");
+	} else if ((end->reason == END_POWEROFF || end->reason == END_REBOOT) &&
+		   (run->interactive || (run->background && !run->starter))) {
+		run_end(run, 0, "");
+	} else if (end->reason == END_POWEROFF || end->reason == END_REBOOT) {
+		run_end(run, EXIT_VMP_FAILURE,
+			"the guest was switched off before the command ended");
 	} else {
 		problem(&p, "%.*s", text, (const char *)m->payload);
-		run_end(run, EXIT_VMP_FAILURE, text ? p.line : "the machine ended without saying why; try --log FILE");
+		run_end(run, EXIT_VMP_FAILURE,
+			text ? p.line : "the machine ended without saying why; try --log FILE");
 	}
 }
 
@@ -124,13 +141,15 @@ void run_on_snapshot(struct run *run, const struct message *m, const struct msg_
 	}
 }
 
-void run_on_snapshot_item(struct run *run, const struct message *m, const struct msg_snapshot_item *item)
+void run_on_snapshot_item(struct run *run, const struct message *m,
+			  const struct msg_snapshot_item *item)
 {
 	(void)item;
 	checkpoint_on_item(&run->checkpoint, m->body, m->header.bytes);
 }
 
-void run_on_command_exit(struct run *run, const struct message *m, const struct msg_command_exit *command_exit)
+void run_on_command_exit(struct run *run, const struct message *m,
+			 const struct msg_command_exit *command_exit)
 {
 	(void)m;
 	run_end(run, command_exit->status & 0xff, "");
@@ -157,6 +176,13 @@ void run_on_pages(struct run *run, const struct message *m, const struct msg_pag
 	run_proceed_to_end(run);
 }
 
+void run_on_trace(struct run *run, const struct message *m, const struct msg_trace *trace)
+{
+	(void)trace;
+	report_on_trace(&run->report, m->body, m->header.bytes);
+	run_proceed_to_end(run);
+}
+
 static bool dispatch(struct run *run, const struct message *m)
 {
 	switch (m->header.type) {
@@ -168,5 +194,6 @@ static bool dispatch(struct run *run, const struct message *m)
 
 void run_on_message(void *context, const struct message *m)
 {
-	bug_on(!dispatch(context, m)); /* client.c has refused what is not told to a run client */
+	/* client.c has refused messages that a run client may not receive */
+	bug_on(!dispatch(context, m));
 }

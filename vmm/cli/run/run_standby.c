@@ -1,8 +1,11 @@
-/* run_standby.c - another process has a copy of the last checkpoint, on another computer of the cluster, and goes on with the machine if this
- * computer is lost, or goes (vmm/cli/standby/sender.h).
+/* run_standby.c - the standby: another process, on another computer of the cluster, has a copy of
+ * the last checkpoint.  It takes over the machine if this computer is lost, or leaves
+ * (vmm/cli/standby/sender.h).
  *
- * A machine of `vmp up --cluster --checkpoint` has one as soon as it is up and one of its hosts can; without checkpoints, when host 0 is to go
- * (yield.c).  What it is told next is decided in one place, next_step(), whenever something has changed.
+ * A machine of `vmp up --cluster --checkpoint` has a standby as soon as it is up and one of its
+ * hosts can be one; without checkpoints, while host 0 is about to leave (yield.c).  Two tables
+ * decide: standby_step.def what the standby is told next, whenever something has changed; and
+ * owner_life.def what becomes of the machine when the standby has answered, or cannot.
  */
 #include "vmm/cli/run/run_private.h"
 
@@ -14,12 +17,20 @@
 #include "base/faultpoint.h"
 #include "vmm/cli/standby/orders.h"
 
-enum { AGAIN_S = 30 /* hosts that could not be one are asked again */, LINGER_S = 1 /* whoever asked reads where it is now */, END_MS = 5000, BELIEVED_MS = 1000,
-       FORGOTTEN_MS = (STANDBY_SILENCE_S + 1) * 1000 /* one whose connection broke has given up, with the machine's processes before its eyes */ };
+enum {
+	AGAIN_S = 30, /* hosts that could not be a standby are asked again */
+	LINGER_S = 1, /* so that clients can read where the machine is now */
+	END_MS = 5000,
+	ALONE_MS = 3000, /* of which it does not believe the first 500 */
+	/* after this a standby whose connection broke has given up, while it sees the machine's
+	 * processes */
+	FORGOTTEN_MS = (STANDBY_SILENCE_S + 1) * 1000,
+};
 
 static char told[MAX_ORDERS]; /* the last orders */
 
-static void say(const struct run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void say(const struct run *run, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 static void say(const struct run *run, const char *format, ...)
 {
 	char line[1024];
@@ -37,7 +48,8 @@ void run_standby_name(const struct run *run, char name[MAX_NAME])
 	const struct sender *to = &run->standby.to;
 
 	_Static_assert((int)MAX_HOST_NAME <= (int)MAX_NAME, "room");
-	snprintf(name, MAX_NAME, "%s", to->state > SENDER_STARTS && run->standby.copied ? to->host.name : "");
+	snprintf(name, MAX_NAME, "%s",
+		 to->state > SENDER_STARTS && run->standby.copied ? to->host.name : "");
 }
 
 static void write_info(const struct run *run, const char *elsewhere)
@@ -50,16 +62,18 @@ static void write_info(const struct run *run, const char *elsewhere)
 
 const char *run_standby_why_not(const struct run *run)
 {
-	size_t ignored;
-
 	if (!run->background)
-		return "it is the computer where vmp was typed, whose terminal and streams are the machine's; vmp up starts one without";
-	if (run->o->machine.disk && options_disk_mode(run->o->machine.disk, &ignored) == DISK_READ_WRITE)
-		return "the machine writes to its disk's image there; one that was started with --disk IMAGE,snapshot can go elsewhere";
+		return "it is the computer where vmp was typed, whose terminal and streams are the "
+		       "machine's; vmp up starts one without";
+	if (run->o->machine.net && strlen(run->o->machine.net) >= MAX_NET_ORDER)
+		return "its --net is too long for another computer to be told";
+	if (options_disk_written(&run->o->machine))
+		return "the machine writes to its disk's image there; one that was started with "
+		       "--disk IMAGE,snapshot can go elsewhere";
 	return NULL;
 }
 
-/* --- what it shall know --------------------------------------------------------------------------------------------- */
+/* ---- orders ---- */
 
 static void print_orders(const struct run *run, const char *host, char text[MAX_ORDERS])
 {
@@ -71,6 +85,7 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 	snprintf(orders.id, sizeof orders.id, "%s", run->cluster.id);
 	snprintf(orders.host, sizeof orders.host, "%s", host);
 	snprintf(orders.vendor, sizeof orders.vendor, "%s", run->cpu.vendor);
+	snprintf(orders.net, sizeof orders.net, "%s", o->machine.net ? o->machine.net : "");
 	_Static_assert((int)CPU_FEATURES_TEXT <= (int)MAX_ORDER, "room");
 	cpufeatures_print(&run->cpu.features, orders.features);
 	for (unsigned i = 0; i < MAX_NODES; i++)
@@ -79,15 +94,18 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 	orders_print(&orders, text, MAX_ORDERS);
 }
 
-/* --- which host ----------------------------------------------------------------------------------------------------- */
+/* ---- which host ---- */
 
 static bool wants_one(const struct run *run)
 {
-	return run->background && !run->starter && run->o->cluster && !run->ended && run->yield < YIELD_LEFT &&
-	       (run->o->machine.checkpoint_ms || run->yield);
+	return run->background && !run->starter && run->o->cluster && !run->ended &&
+	       run->life != OWNER_AWAY &&
+	       (run->o->machine.checkpoint_ms || owner_leaves(run->life) ||
+		run->life == OWNER_HANDED);
 }
 
-/* The host of the one that there is, or was last; 0: it is none of the machine's any more. */
+/* Returns the host of the standby that there is, or was last; 0 if the machine does not have that
+ * host any more. */
 static unsigned host_of_it(const struct run *run)
 {
 	int host = names_find(&run->cluster.names, run->standby.to.host.name);
@@ -95,18 +113,21 @@ static unsigned host_of_it(const struct run *run)
 	return host > 0 && run->hosts >> host & 1 ? (unsigned)host : 0;
 }
 
-/* The first that runs, and has not refused. 0: there is none. */
+/* Returns the first host that runs and has not refused; 0 if there is none. */
 static unsigned choose_host(const struct run *run)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		if (run->hosts >> host & 1 && !(run->standby.cannot >> host & 1) && run->cluster.far[host] &&
-		    run->cluster.far[host]->state == FAR_RUNS)
+		if (run->hosts >> host & 1 && !(run->standby.cannot >> host & 1) &&
+		    run->cluster.far[host] && run->cluster.far[host]->state == FAR_RUNS)
 			return host;
 	return 0;
 }
 
-/* One whose connection has broken, on a host that is there. */
-static bool one_may_be_there(const struct run *run) { return run_now_ns() < run->standby.forgotten_ns && host_of_it(run); }
+/* Returns whether a standby may be alive whose connection has broken, on a host of the machine. */
+static bool one_may_be_there(const struct run *run)
+{
+	return run_now_ns() < run->standby.forgotten_ns && host_of_it(run);
+}
 
 static void start_one(struct run *run)
 {
@@ -133,37 +154,35 @@ static void start_one(struct run *run)
 		run->standby.cannot |= 1u << host;
 	}
 	event_add(run->standby.again, &later);
-	problem(&p, "no other host can go on with the machine%s%s", to->why[0] ? ": " : "", to->why);
-	if (run->yield)
-		run_stays(run, p.line);
+	problem(&p, "no other host can go on with the machine%s%s", to->why[0] ? ": " : "",
+		to->why);
+	run_stays(run, run_happens(run, OWNER_ON_TROUBLE), p.line);
 }
 
-/* --- what next ------------------------------------------------------------------------------------------------------ */
+/* ---- what next ---- */
 
-enum step { STEP_NONE, STEP_END, STEP_ORDER, STEP_COPY, STEP_PREPARE, STEP_RELEASE, STEP_LAST, STEP_GO };
-
-static enum step next_step(const struct run *run, const char *orders)
+static struct standby_facts facts(const struct run *run, const char *orders)
 {
 	const struct sender *to = &run->standby.to;
 
-	if (!host_of_it(run) || !wants_one(run))
-		return STEP_END;
-	if (to->state != SENDER_IDLE || !run->attached) /* or the machine is on its way back */
-		return STEP_NONE;
-	if (run->yield == YIELD_NOT && to->prepared)
-		return STEP_RELEASE;
-	if (strcmp(orders, told))
-		return STEP_ORDER;
-	if (run->checkpoint.taken != run->standby.copied) /* what stands must not be replaced meanwhile */
-		return run->checkpoint.pull.active ? STEP_NONE : STEP_COPY;
-	if (run->yield && !to->prepared)
-		return STEP_PREPARE;
-	return run->yield == YIELD_STANDS ? STEP_GO : run->yield && !run->checkpoint.last ? STEP_LAST : STEP_NONE;
+	return (struct standby_facts){
+		.is_wanted = host_of_it(run) && wants_one(run),
+		.is_idle = to->state == SENDER_IDLE,
+		.is_there = run_is_there(run),
+		.leaves = owner_leaves(run->life),
+		.stands = run->life == OWNER_STANDS,
+		.has_orders = !strcmp(orders, told),
+		.has_copy = run->checkpoint.taken == run->standby.copied,
+		.replaces = run->checkpoint.pull.active,
+		.is_prepared = to->prepared,
+		.stops = run->checkpoint.last,
+	};
 }
 
 static void go(struct run *run)
 {
-	run->yield = YIELD_LEFT;
+	if (run_happens(run, OWNER_ON_GO) != OWNER_DO_HAND)
+		return;
 	event_del(run->standby.again);
 	run_leave_machine(run, 0);
 	sender_go(&run->standby.to);
@@ -174,9 +193,11 @@ static void do_step(struct run *run)
 {
 	static char orders[MAX_ORDERS];
 	struct sender *to = &run->standby.to;
+	struct standby_facts now;
 
 	print_orders(run, to->host.name, orders);
-	switch (next_step(run, orders)) {
+	now = facts(run, orders);
+	switch (standby_step(&now)) {
 	case STEP_NONE:
 		break;
 	case STEP_END:
@@ -187,7 +208,7 @@ static void do_step(struct run *run)
 		sender_order(to, orders);
 		break;
 	case STEP_COPY:
-		if (run->yield == YIELD_STANDS)
+		if (run->life == OWNER_STANDS)
 			fault_die_at(FAULT_OWNER_DIES, 2);
 		run->standby.copies = run->checkpoint.taken;
 		sender_copy(to, run->checkpoint.kept, run->checkpoint.kept_cut_ns);
@@ -211,7 +232,7 @@ void run_standby_look(struct run *run)
 {
 	if (run->standby.to.state != SENDER_OFF)
 		do_step(run);
-	else if (wants_one(run) && run->attached)
+	else if (wants_one(run) && run_is_there(run))
 		start_one(run);
 }
 
@@ -222,7 +243,7 @@ bool run_standby_is_busy(void *context)
 	return run->standby.to.state == SENDER_COPIES;
 }
 
-/* It may have a copy, and nothing is heard of it. */
+/* Returns whether the standby may have a copy, and is silent. */
 bool run_standby_may_live(const struct run *run)
 {
 	const struct sender *to = &run->standby.to;
@@ -232,15 +253,18 @@ bool run_standby_may_live(const struct run *run)
 
 void run_standby_leave(struct run *run) { sender_close(&run->standby.to); }
 
-/* Not if it may live and nobody reaches it: what is said to it now it would hear when it has gone on, and others have not.
- * (TRICKS: no-late-farewell) */
+/* Whether vmp-host may be told that the machine is over.  Not while the standby may be alive and
+ * cannot be reached: it would read the message when it has taken over already, and other hosts
+ * would not have it.  (TRICKS: no-late-farewell) */
+static bool may_tell_over(const struct run *run) { return !run->back.since_ns || !run->back.doubt; }
+
 void run_tell_over(struct run *run)
 {
-	if (!run->back.since_ns || !run->back.doubt)
+	if (may_tell_over(run))
 		cluster_tell_over(&run->cluster);
 }
 
-/* --- what it answers ------------------------------------------------------------------------------------------------ */
+/* ---- answers ---- */
 
 static void on_up_there(struct run *run)
 {
@@ -248,8 +272,9 @@ static void on_up_there(struct run *run)
 	const char *host = run->standby.to.host.name;
 	char where[sizeof ((struct machine_info *)0)->elsewhere];
 
-	snprintf(where, sizeof where, "%s, with that computer as its first: ssh %s .cache/vmp/bin-%s/run-vmp status", host, host,
-		 run->cluster.bundle.hash);
+	snprintf(where, sizeof where,
+		 "%s, with that computer as its first: ssh %s .cache/vmp/bin-%s/run-vmp status",
+		 host, host, run->cluster.bundle.hash);
 	say(run, "the machine goes on on %s", where);
 	write_info(run, where);
 	event_add(run->standby.again, &linger);
@@ -260,63 +285,69 @@ static void on_done(void *context, enum sender_state before)
 	struct run *run = context;
 
 	if (before == SENDER_GOES) {
-		on_up_there(run);
+		if (run_happens(run, OWNER_ON_UP) == OWNER_DO_LINGER)
+			on_up_there(run);
 		return;
 	}
 	if (before == SENDER_COPIES) {
 		kept_copied(run->checkpoint.kept, true);
 		run->standby.copied = run->standby.copies;
 	}
-	if (run->attached)
+	if (run_is_there(run))
 		write_info(run, "");
 	run_standby_look(run);
 }
 
-static void on_over(struct run *run)
+/* The standby has refused, or there is none any more.  Remembers what of that concerns the next
+ * one. */
+static void remember_failure(struct run *run)
 {
-	struct problem p;
+	struct sender *to = &run->standby.to;
 
-	problem(&p, "host %s has gone on with the machine: %s", run->standby.to.host.name, run->standby.to.why);
-	run_end(run, EXIT_VMP_FAILURE, p.line);
+	say(run, "%s does not stand by: %s", to->host.name, to->why);
+	if (run_is_there(run))
+		write_info(run, "");
+	run->standby.cannot |= 1u << host_of_it(run);
+	if (to->broke && run->standby.copies)
+		run->standby.forgotten_ns = run_now_ns() + FORGOTTEN_MS * 1000000ull;
 }
 
 static void on_failed(void *context, enum sender_state before)
 {
 	struct run *run = context;
 	struct sender *to = &run->standby.to;
+	const struct standby_failure failure = {
+		.was_told = before == SENDER_GOES,
+		.is_over = to->is_over,
+		.may_go_on = to->broke && sender_is_silent(to),
+		.is_there = to->state == SENDER_IDLE,
+	};
+	enum owner_action action;
 	struct problem p;
 
 	if (run->ended)
 		return;
-	if (to->is_over) {
-		on_over(run);
-		return;
+	if (!to->is_over)
+		remember_failure(run);
+	problem(&p, "host %s %s the machine: %s", to->host.name,
+		to->is_over ? "has gone on with" : "cannot go on with", to->why);
+	action = run_happens(run, owner_event_of(&failure));
+	switch (action) {
+	case OWNER_DO_END: run_end(run, EXIT_VMP_FAILURE, p.line); break;
+	case OWNER_DO_START_AGAIN: run_start_again(run, p.line); break;
+	case OWNER_DO_LOOK: run_standby_look(run); break;
+	default: run_stays(run, action, p.line); break;
 	}
-	say(run, "%s does not stand by: %s", to->host.name, to->why);
-	if (run->attached)
-		write_info(run, "");
-	run->standby.cannot |= 1u << host_of_it(run);
-	problem(&p, "host %s cannot go on with the machine: %s", to->host.name, to->why);
-	if (to->broke && run->standby.copies)
-		run->standby.forgotten_ns = run_now_ns() + FORGOTTEN_MS * 1000000ull;
-	if (before == SENDER_GOES && to->broke && sender_is_silent(to))
-		run_end(run, EXIT_VMP_FAILURE, p.line); /* what it was told it may have done */
-	else if (before == SENDER_GOES)
-		run_start_again(run, p.line);
-	else if (run->yield == YIELD_STANDS || to->state == SENDER_IDLE)
-		run_stays(run, p.line);
-	else
-		run_standby_look(run);
 }
 
-/* --- beginning and end ---------------------------------------------------------------------------------------------- */
+/* ---- start and end ---- */
 
 static void on_again(evutil_socket_t fd, short what, void *context)
 {
 	struct run *run = context;
 
 	(void)fd, (void)what;
-	if (run->yield == YIELD_LEFT) {
+	if (run->life == OWNER_AWAY) {
 		run_end(run, 0, "");
 		return;
 	}
@@ -327,7 +358,11 @@ static void on_again(evutil_socket_t fd, short what, void *context)
 
 int run_standby_open(struct run *run)
 {
-	run->standby.to = (struct sender){ .base = run->base, .log_fd = run->log_fd, .context = run, .done = on_done, .failed = on_failed };
+	run->standby.to = (struct sender){ .base = run->base,
+					   .log_fd = run->log_fd,
+					   .context = run,
+					   .done = on_done,
+					   .failed = on_failed };
 	run->standby.again = evtimer_new(run->base, on_again, run);
 	return run->standby.again ? 0 : -ENOMEM;
 }
@@ -337,21 +372,37 @@ static void on_end_limit(evutil_socket_t fd, short what, void *context)
 	struct run *run = context;
 
 	(void)fd, (void)what;
-	say(run, "%s was not told of the machine's end, and may go on with it", run->standby.to.host.name);
+	say(run, "%s was not told of the machine's end, and may go on with it",
+	    run->standby.to.host.name);
 	sender_close(&run->standby.to);
 }
 
-static void on_moment(evutil_socket_t fd, short what, void *context) { (void)fd, (void)what, (void)context; }
-
-/* One whose connection has just broken did not believe yet that this owner lives. */
-static void tell_again(struct run *run)
+static void on_moment(evutil_socket_t fd, short what, void *context)
 {
-	static const struct timeval moment = { 0, 100000 };
-	uint64_t until = run_now_ns() + BELIEVED_MS * 1000000ull;
+	(void)fd, (void)what, (void)context;
+}
 
-	while (one_may_be_there(run) && run_now_ns() < until && !event_base_once(run->base, -1, EV_TIMEOUT, on_moment, NULL, &moment))
+static bool is_alone(const struct far *far) { return far->state != FAR_RUNS || far->alone; }
+
+/* A standby whose connection has broken takes over when the machine's processes on its computer
+ * have ended.  Therefore the machine ends only after that standby has believed that this owner is
+ * alive, and has ended.  (TRICKS: neighbour-tells) */
+static void tell_until_alone(struct run *run)
+{
+	static const struct timeval moment = { 0, 50000 };
+	unsigned host = one_may_be_there(run) && may_tell_over(run) ? host_of_it(run) : 0;
+	const struct far *far = host ? run->cluster.far[host] : NULL;
+	uint64_t until = run_now_ns() + ALONE_MS * 1000000ull;
+
+	while (far && !is_alone(far) && run_now_ns() < until) {
+		run_tell_over(run);
+		if (event_base_once(run->base, -1, EV_TIMEOUT, on_moment, NULL, &moment))
+			break;
 		event_base_loop(run->base, EVLOOP_ONCE);
-	run_tell_over(run);
+	}
+	if (far && !is_alone(far))
+		say(run, "%s was not told of the machine's end, and may go on with it",
+		    run->standby.to.host.name);
 }
 
 void run_standby_end(struct run *run)
@@ -368,5 +419,5 @@ void run_standby_end(struct run *run)
 		event_base_once(run->base, -1, EV_TIMEOUT, on_end_limit, run, &limit);
 	while (to->state != SENDER_OFF)
 		event_base_loop(run->base, EVLOOP_ONCE);
-	tell_again(run);
+	tell_until_alone(run);
 }

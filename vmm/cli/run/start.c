@@ -2,63 +2,86 @@
 #include "vmm/cli/run/run_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include "base/virtio_abi.h"
 #include "vmm/cli/guest/guestprog.h"
+#include "vmm/cli/image/rootdisk.h"
 #include "vmm/cli/run/checks.h"
 #include "vmm/shared/hostcpu.h"
 #include "vmm/shared/placement.h"
+#include "vmm/cli/watch/reportpage.h"
 
-int run_open_log(struct run *run, struct problem *p)
-{
-	const char *path = run->o->log;
-
-	if (!path && !run->o->machine.verbose)
-		run->log_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	else if (!path || !strcmp(path, "-"))
-		run->log_fd = fcntl(2, F_DUPFD_CLOEXEC, 3);
-	else
-		run->log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-	if (run->log_fd < 0)
-		return problem(p, "cannot write the log %s: %s", path ? path : "", strerror(errno));
-	if (!hostcpu_has_cpuid_faulting())
-		dprintf(run->log_fd, "vmp: this processor cannot make CPUID trap: the guest's programs see the host's own CPUID; "
-			"the guest kernel manages all the state that it names\n");
-	return 0;
-}
-
-/* On several hosts our image's init brings the other processors up: 3,800 pages are asked for until two are there, where a boot with
- * both asks for 10,700 (bench/notebook/boot-over-hosts.md). The kernel's code stays one for several processors meanwhile. */
+/* On several hosts, the init of our image brings the other processors up: what the kernel sets up
+ * before there is a second processor crosses no host (bench/notebook/boot-over-hosts.md).  The
+ * kernel's code stays that for several processors meanwhile. */
 static const char *for_hosts(const struct options *o)
 {
 	return o->machine.hosts == 1 ? " vmp_ahead=2" : o->image ? "" : " maxcpus=1 noreplace-smp";
 }
 
-/* The guest kernel's command line; guest-patches/README.md says what each word is for. */
+/* Writes the words that tell the guest kernel its virtio devices; it looks for no others. */
+static void virtio_words(const struct machine *m, bool live, char *words, size_t bytes)
+{
+	static const uint8_t lines[VIRTIO_SLOTS] = VIRTIO_LINES;
+	uint32_t slots = (m->rng ? 1u << VIRTIO_RNG : 0) | (live ? 1u << VIRTIO_SHARES : 0);
+	size_t n = 0;
+
+	for (unsigned i = 0; i < m->disk.n; i++)
+		if (!options_disk_is_ide(m->disk.item[i]))
+			slots |= 1u << (VIRTIO_DISKS + i);
+	if (m->net && strcmp(m->net, "none"))
+		slots |= 1u << VIRTIO_NET;
+	else
+		/* IPv6 costs every boot some time */
+		n = (size_t)snprintf(words, bytes, " ipv6.disable=1");
+	for (; slots; slots &= slots - 1) {
+		unsigned slot = __builtin_ctz(slots);
+
+		n += (size_t)snprintf(words + n, bytes - n, " virtio_mmio.device=4K@0x%x:%u",
+				      VMP_VIRTIO_GPA + slot * VIRTIO_SLOT_BYTES, lines[slot]);
+	}
+}
+
+/* Writes the guest kernel's command line; guest-patches/README.md explains each word. */
 static int command_line(const struct run *run, char *line, size_t bytes, struct problem *p)
 {
 	bool quiet = !run->o->log && !run->o->machine.verbose;
-	/* The serial port costs two traps a byte: kernel messages go there only where somebody sees them. */
-	/* Linux looks for six disks, a tenth of a second each; there is one at most. */
-	int n = snprintf(line, bytes, "pata_legacy.probe_mask=%d%s%s%s%s%s", run->o->machine.disk ? 1 : 0,
-			 run->interactive || run->background ? " console=ttyS0" : "", quiet ? " loglevel=3" : "",
-			 for_hosts(run->o), run->o->append ? " " : "", run->o->append ? run->o->append : "");
+	/* The serial port costs two traps a byte: kernel messages go there only if somebody sees
+	 * them. */
+	/* Linux probes six IDE disks, a tenth of a second each; there is one at most. */
+	char virtio[VIRTIO_SLOTS * 48 + 16] = "";
+	int n;
+
+	virtio_words(&run->o->machine, run->o->share_live, virtio, sizeof virtio);
+	n = snprintf(line, bytes, "pata_legacy.probe_mask=%u%s%s%s%s%s%s%s%s",
+		     options_ide_disks(&run->o->machine),
+		     run->interactive || run->background ? " console=ttyS0" : "", virtio,
+		     quiet ? " loglevel=3" : "", for_hosts(run->o),
+		     *run->o->root_device && run->o->hostname ? " systemd.hostname=" : "",
+		     *run->o->root_device && run->o->hostname ? run->o->hostname : "",
+		     run->o->append ? " " : "", run->o->append ? run->o->append : "");
 
 	if (n >= MAX_CMDLINE)
-		return problem(p, "--append: the kernel's command line would be longer than %d characters", MAX_CMDLINE - 1);
+		return problem(p, "--append: the kernel's command line would be longer than %d "
+			       "characters",
+			MAX_CMDLINE - 1);
 	return 0;
 }
 
-/* Two hosts may always become three. One is a case of its own, which costs less than one of several: what is started in the
- * background can grow, if this computer can have more than one. */
+/* Returns whether hosts can be added.  Two hosts may always become three.  A machine for one host
+ * costs less than one for several.  A machine in the background can grow, if this computer can run
+ * more than one host. */
 static bool can_grow(const struct run *run, const struct launch_plan *plan)
 {
 	struct problem ignored;
 
-	return plan->machine.hosts > 1 || run->o->machine.hosts > 1 || run->o->machine.checkpoint_ms ||
-	       (run->background && !hostcpu_check(true, &ignored));
+	return plan->machine.hosts > 1 || run->o->machine.hosts > 1 ||
+	       run->o->machine.checkpoint_ms || (run->background && !hostcpu_check(true, &ignored));
 }
 
 static void plan_cluster(struct run *run, struct launch_plan *plan)
@@ -71,8 +94,12 @@ static void plan_cluster(struct run *run, struct launch_plan *plan)
 
 struct machine_info run_info(const struct run *run, uint32_t hosts)
 {
-	struct machine_info info = { .machine = run->o->machine, .pid = getpid(), .yields = run->yield != YIELD_NOT,
-				     .yielded = run->yielded };
+	struct machine_info info = { .machine = run->o->machine,
+				     .pid = getpid(),
+				     .yields = run->leave_asked,
+				     .yielded = run->yielded,
+				     .background = run->background,
+				     .log_fd = (uint32_t)run->log_fd };
 
 	info.machine.hosts = hosts;
 	snprintf(info.kernel, sizeof info.kernel, "%s", run->kernel);
@@ -80,7 +107,8 @@ struct machine_info run_info(const struct run *run, uint32_t hosts)
 	return info;
 }
 
-/* The last of the preparations, and the daemons. The plan's strings last as long as the call. */
+/* Makes the last preparations, and starts the daemons.  The plan's strings last as long as the
+ * call. */
 static int start_daemons(struct run *run, struct launch_plan *plan, struct problem *p)
 {
 	struct machine_info info = run_info(run, plan->machine.hosts);
@@ -91,17 +119,22 @@ static int start_daemons(struct run *run, struct launch_plan *plan, struct probl
 	plan->machine.hold = run->held;
 	plan->machine.grows = can_grow(run, plan);
 	plan->machine.report = run_wants_report(run);
+	plan->machine.trace = run->o->trace;
 	plan->features = &run->cpu.features;
 	plan_cluster(run, plan);
 	run->plan = *plan;
-	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = run->plan.machine.disk = NULL;
+	run->plan.kernel = run->plan.image = run->plan.appended = run->plan.command_line = NULL;
+	run->plan.machine.disk.n = 0;
+	run->plan.machine.net = NULL;
+	run->plan.machine.live.n = 0;
 	run->connect_ns = run_now_ns();
 	return launch_start(&run->launch, plan, p);
 }
 
 int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 {
-	struct launch_plan plan = { .machine = run->o->machine, .command_line = run->load.saved.command_line };
+	struct launch_plan plan = { .machine = run->o->machine,
+				    .command_line = run->load.saved.command_line };
 
 	plan.machine.hosts = hosts;
 	plan.machine.restore = true;
@@ -109,21 +142,42 @@ int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 	return start_daemons(run, &plan, p);
 }
 
+/* The live folder, for a process that may have another current folder than this one. */
+static int name_live(const struct options *o, char *text, size_t bytes, struct machine *m,
+		     struct problem *p)
+{
+	char path[PATH_MAX];
+
+	if (!realpath(o->share, path))
+		return problem(p, "--share %s: %s", o->share, strerror(errno));
+	if (snprintf(text, bytes, "%s%s", path, o->share_read_only ? ",ro" : "") >= (int)bytes)
+		return problem(p, "--share %s: the path is too long", o->share);
+	m->live = (struct machine_list){ .item = { text }, .n = 1 };
+	return 0;
+}
+
 int run_start(struct run *run, const struct host_files *files, struct problem *p)
 {
+	static char live[PATH_MAX];
 	char line[MAX_CMDLINE], archive[64];
 	struct launch_plan plan = {
-		.machine = run->o->machine, .kernel = files->kernel, .image = files->image, .appended = archive,
+		.machine = run->o->machine,
+		.kernel = files->kernel,
+		.image = files->image,
+		.appended = archive,
 		.command_line = line,
 	};
 
-	/* The daemon opens our memory file by this name: nothing is left behind, whoever dies. */
+	/* The daemon opens our memory file by this name; so nothing is left behind, whichever
+	 * process dies. */
 	snprintf(archive, sizeof archive, "/proc/%d/fd/%d", getpid(), run->archive_fd);
 	run->kernel = files->kernel;
+	if (run->o->share_live && name_live(run->o, live, sizeof live, &plan.machine, p))
+		return -1;
 	return command_line(run, line, sizeof line, p) ? -1 : start_daemons(run, &plan, p);
 }
 
-/* The port is taken before anything is started; who is to connect reads where. */
+/* Opens the port before anything is started, and prints where to connect. */
 static int open_gdb(struct run *run, const char *kernel, struct problem *p)
 {
 	struct gdb_address address;
@@ -139,33 +193,40 @@ static int open_gdb(struct run *run, const char *kernel, struct problem *p)
 	return 0;
 }
 
-/* The cluster's file, or the snapshot's, has said how many hosts there are, and which disk. */
+/* Checked here, since the cluster's or the snapshot's file says how many hosts there are, and which
+ * disk. */
 static int check_checkpoint(const struct options *o, struct problem *p)
 {
+	const char *written = options_disk_written(&o->machine);
 	struct problem why;
-	size_t ignored;
 
 	if (!o->machine.checkpoint_ms)
 		return 0;
 	if (o->machine.hosts < 2)
-		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is lost, none is left to go on");
-	if (o->machine.disk && options_disk_mode(o->machine.disk, &ignored) == DISK_READ_WRITE)
-		return problem(p, "--checkpoint: the machine writes to its disk's image, %.200s, which cannot be taken back", o->machine.disk);
+		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is "
+				  "lost, none is left to go on");
+	if (written)
+		return problem(p, "--checkpoint: the machine writes to its disk's image, %.200s, "
+			       "which cannot be taken back",
+			       written);
 	if (o->checkpoint_file && keptfile_check(o->checkpoint_file, &why))
 		return problem(p, "--checkpoint-file: %s", why.line);
 	return 0;
 }
 
-int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts, struct problem *p)
+int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint32_t hosts,
+		   struct problem *p)
 {
-	uint32_t each = run->o->machine.host_mem_mib, mib = lines ? cluster_file_memory(lines, hosts, each) : each * hosts;
+	uint32_t each = run->o->machine.host_mem_mib,
+		 mib = lines ? cluster_file_memory(lines, hosts, each) : each * hosts;
 
 	if (!mib || mib >= run->o->machine.mem_mib)
 		return 0;
-	return problem(p, "all hosts together may hold %uM, less than the guest's %uM (--mem)", mib, run->o->machine.mem_mib);
+	return problem(p, "all hosts together may hold %uM, less than the guest's %uM (--mem)", mib,
+		       run->o->machine.mem_mib);
 }
 
-/* The machine's hosts are those of the file, or the first of them. */
+/* The machine's hosts are all hosts of the file, or the first ones. */
 static int open_cluster(struct run *run, struct problem *p)
 {
 	struct options *o = &run->loaded;
@@ -173,7 +234,8 @@ static int open_cluster(struct run *run, struct problem *p)
 
 	if (!o->cluster)
 		return 0;
-	if (cluster_open(&run->cluster, o->cluster, &run->cpu, run->load.path != NULL, p) || cluster_begins_here(&run->cluster, p))
+	if (cluster_open(&run->cluster, o->cluster, &run->cpu, run->load.path != NULL, p) ||
+	    cluster_begins_here(&run->cluster, p))
 		return -1;
 	lines = run->cluster.file.n;
 	if (o->machine.hosts > lines)
@@ -188,15 +250,20 @@ static int open_cluster(struct run *run, struct problem *p)
 		o->machine.cpus = MAX_CPUS;
 	askers = cluster_file_askers(run->cluster.file.host, o->machine.hosts);
 	if (askers > o->machine.cpus)
-		return problem(p, "%u hosts are more than %u processors: each host needs one, but for those of cpus=0; see --hosts", askers,
-			       o->machine.cpus);
+		return problem(p, "%u hosts are more than %u processors: each host needs one, but "
+			       "for those of cpus=0; see --hosts",
+			       askers, o->machine.cpus);
 	return run_hosts_hold(run, run->cluster.file.host, o->machine.hosts, p);
 }
 
-/* What the machine's end, or its whole life, is written to, and where a debugger is awaited. */
+/* Opens the log, the report, and the port for a debugger. */
 static int open_outputs(struct run *run, const char *kernel, struct problem *p)
 {
-	return run_open_log(run, p) || report_open(&run->report, run->o, p) || open_gdb(run, kernel, p) ? -1 : 0;
+	return run_open_log(run, p) || report_open(&run->report, run->o, p) ||
+			       (run->o->report && reportpage_check(run->o->report, p)) ||
+			       open_gdb(run, kernel, p)
+		       ? -1
+		       : 0;
 }
 
 int run_prepare(struct run *run, struct host_files *files, struct problem *p)
@@ -204,7 +271,8 @@ int run_prepare(struct run *run, struct host_files *files, struct problem *p)
 	struct image image;
 
 	hostcpu_look(&run->cpu);
-	if (open_cluster(run, p) || check_checkpoint(run->o, p))
+	if (open_cluster(run, p) || rootdisk_choose(&run->loaded, p) ||
+	    check_checkpoint(run->o, p))
 		return -1;
 	if (checks_before_boot(run->o, files, p) || open_outputs(run, files->kernel, p))
 		return -1;
@@ -215,27 +283,57 @@ int run_prepare(struct run *run, struct host_files *files, struct problem *p)
 	return run->archive_fd < 0 ? -1 : 0;
 }
 
+static bool is_own(const char *file)
+{
+	struct stat st;
+
+	return !stat(file, &st) && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static int choose_disks(struct run *run, struct problem *p)
+{
+	const struct machine_list *given = &run->loaded.machine.disk;
+	const struct saved_machine *saved = &run->load.saved;
+	unsigned n = saved_disks(saved);
+	bool own = is_own(run->loaded.file);
+
+	if (saved_check_disks(saved, given->n, p))
+		return -1;
+	for (unsigned i = 0; i < n; i++)
+		if (saved_choose_disk(&saved->disk[i], given->n ? given->item[i] : NULL, own,
+				      run->disk[i], sizeof run->disk[i], p))
+			return -1;
+	return 0;
+}
+
 int run_prepare_saved(struct run *run, struct problem *p)
 {
 	struct options *o = &run->loaded;
+	struct problem inner;
 	const struct snapshot_machine *cut = &run->load.saved.machine;
 	const struct machine *machine = &run->load.saved.was;
 
 	if (load_open(&run->load, o->file, &run->cpu, p))
 		return -1;
 	if (o->cluster && cut->tsc_khz)
-		return problem(p, "%s: the saved guest reads this computer's time-stamp counter as its clock, so it can go on on this "
-			       "computer alone; a machine that was started with --cluster can be loaded on any", o->file);
+		return problem(p, "%s: the saved guest reads this computer's time-stamp counter as "
+			       "its clock, so it can go on on this computer alone; a machine that "
+			       "was started with --cluster can be loaded on any",
+			o->file);
 	if (!o->machine.hosts && !o->cluster)
-		o->machine.hosts = machine->hosts < machine->cpus ? machine->hosts : machine->cpus; /* some may have had no processor */
+		/* some hosts may have had no processor */
+		o->machine.hosts = machine->hosts < machine->cpus ? machine->hosts : machine->cpus;
 	if (!o->cluster && o->machine.hosts > machine->cpus)
-		return problem(p, "--hosts %u is more than the saved machine's %u processors: each host needs one", o->machine.hosts,
-			       machine->cpus);
+		return problem(p, "--hosts %u is more than the saved machine's %u processors: each "
+			       "host needs one",
+			       o->machine.hosts, machine->cpus);
 	o->machine.cpus = machine->cpus;
 	o->machine.mem_mib = machine->mem_mib;
 	if (open_cluster(run, p))
 		return -1;
-	o->machine.disk = saved_disk(&run->load.saved, run->disk, sizeof run->disk);
+	if (choose_disks(run, &inner) || saved_check_net(&run->load.saved, o->machine.net, &inner))
+		return problem(p, "%.150s: %.480s", o->file, inner.line);
+	saved_devices(&run->load.saved, &o->machine, run->disk);
 	run->interactive = saved_is_interactive(&run->load.saved);
 	if (check_checkpoint(o, p))
 		return -1;

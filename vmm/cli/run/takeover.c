@@ -1,8 +1,9 @@
-/* takeover.c - `vmp standby`, which a machine's owner starts by ssh on another host (standby.c; vmm/cli/standby/sender.h has the story from
- * there): keeps a copy of the last checkpoint, and becomes the machine's owner when it is told to, or when the one before is lost.
+/* takeover.c - `vmp standby`, which a machine's owner starts by ssh on another host (run_standby.c;
+ * vmm/cli/standby/sender.h describes the owner's side).  It keeps a copy of the last checkpoint,
+ * and becomes the machine's owner when it is told to, or when the owner is lost.
  *
- * It is `vmp up`'s keeper, with another beginning: what that one gets from its command line comes here as orders, and the machine as a
- * checkpoint, which is loaded as on any way back (go_back.c).
+ * It is the keeper of `vmp up` with another start: the keeper's command line is replaced by orders,
+ * and the machine comes as a checkpoint, which is loaded as in go_back.c.
  */
 #include "vmm/cli/run/run_private.h"
 
@@ -22,25 +23,32 @@
 #include "vmm/cli/standby/record.h"
 #include "vmm/shared/hostmem.h"
 
-enum { LOOK_MS = 50, LOST_MS = 500 };
+/* GONE_LOOKS: so many in a row, since a neighbour's message may be slower than the ends of
+ * processes */
+enum { LOOK_MS = 50, LOST_MS = 500, GONE_LOOKS = 6 };
 
 struct takeover {
 	struct bufferevent *from;
-	int to;			     /* lines for the owner; -1: there is none any more */
+	int to;			     /* lines for the owner; -1: there is no owner any more */
 	struct record_reader reader;
 	struct event *silence, *look, *alive, *word;
-	enum { STANDS_BY, LOST /* the owner is */, TOLD /* to go on */ } is;
-	bool silent;		     /* LOST: it may live, and not be reached */
-	uint64_t heard_ns;	     /* when the owner has said anything last */
-	bool gone;		     /* LOST: and so are the machine's processes here */
-	char text[MAX_ORDERS];	     /* of the orders that come */
+	enum {
+		STANDS_BY,
+		LOST, /* the owner is lost */
+		TOLD, /* to take over */
+	} is;
+	bool silent;		     /* LOST: the owner may be alive and not reachable */
+	uint64_t heard_ns;	     /* when the owner has last sent anything */
+	bool gone;	/* LOST: the machine's processes on this computer have ended too */
+	unsigned gone_looks; /* checks in a row at which no process held the name */
+	char text[MAX_ORDERS];	     /* of the orders that are arriving */
 	size_t text_bytes;
 	struct orders orders;
-	struct options options;	     /* as the orders say */
+	struct options options;	     /* from the orders */
 	bool ordered, preparing, prepared;
-	struct problem trouble;	     /* of the checkpoint that comes: why it cannot be kept */
-	char owner[MAX_HOST_NAME];   /* its computer, as seen from here */
-	char cluster[RUNDIR_PATH + 16]; /* the file */
+	struct problem trouble;	     /* why the checkpoint that is arriving cannot be kept */
+	char owner[MAX_HOST_NAME];   /* the owner's computer, as seen from here */
+	char cluster[RUNDIR_PATH + 16]; /* the cluster file's path */
 };
 
 static void say(struct takeover *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -55,9 +63,10 @@ static void say(struct takeover *t, const char *format, ...)
 	va_end(args);
 }
 
-/* --- the other hosts ------------------------------------------------------------------------------------------------ */
+/* ---- the other hosts ---- */
 
-/* As this computer has it: its own line first, and the owner's last, which may come back one day. */
+/* Writes the cluster file for this computer: its own line comes first, and the owner's last, since
+ * it may come back one day. */
 static int write_cluster(struct takeover *t, struct problem *p)
 {
 	static struct cluster_file file;
@@ -67,7 +76,9 @@ static int write_cluster(struct takeover *t, struct problem *p)
 
 	file = t->orders.hosts;
 	if (cluster_file_make_first(&file, t->orders.host, t->owner))
-		return problem(p, "the owner's computer has no name here that could be a host's: %s", t->owner);
+		return problem(p, "the owner's computer has no name here that could be a host's: "
+			       "%s",
+			       t->owner);
 	owner = file.host[1];
 	memmove(&file.host[1], &file.host[2], (file.n - 2) * sizeof file.host[0]);
 	file.host[file.n - 1] = owner;
@@ -76,7 +87,8 @@ static int write_cluster(struct takeover *t, struct problem *p)
 		cluster_file_print_line(&file.host[i], line);
 		fprintf(out, "%s\n", line);
 	}
-	return !out || fclose(out) ? problem(p, "cannot write %s: %s", t->cluster, strerror(errno)) : 0;
+	return !out || fclose(out) ? problem(p, "cannot write %s: %s", t->cluster, strerror(errno))
+				   : 0;
 }
 
 static void release(struct run *run)
@@ -102,14 +114,15 @@ static int prepare(struct run *run, struct problem *p)
 	run->loaded.name = run->rundir.name;
 	snprintf(t->cluster, sizeof t->cluster, "%s/cluster", run->rundir.path);
 	t->preparing = true;
-	if (write_cluster(t, p) || cluster_open(&run->cluster, t->cluster, &run->cpu, true, p) || run_begin_cluster(run, p)) {
+	if (write_cluster(t, p) || cluster_open(&run->cluster, t->cluster, &run->cpu, true, p) ||
+	    run_begin_cluster(run, p)) {
 		release(run);
 		return -1;
 	}
 	return 0;
 }
 
-/* All are ready, or will not be. */
+/* All hosts are ready, or have failed. */
 static void on_settled(struct run *run)
 {
 	struct takeover *t = run->takeover;
@@ -131,11 +144,11 @@ static void on_settled(struct run *run)
 	}
 }
 
-/* --- the owner is lost ---------------------------------------------------------------------------------------------- */
+/* ---- the owner is lost ---- */
 
-/* Its owner lives, and has ended the machine here: it needs nobody who takes over.  One who can say so itself is not meant, nor one who
- * was lost just then, perhaps while it ended all that to start it again.
- * (TRICKS: neighbour-tells) */
+/* A neighbour says that the owner is alive, and has ended the machine here; so nobody has to take
+ * over.  Two cases are not meant: an owner that can say so itself, and one that was lost just then,
+ * perhaps while it ended everything to start it again.  (TRICKS: neighbour-tells) */
 static void on_word(evutil_socket_t fd, short what, void *context)
 {
 	struct run *run = context;
@@ -145,12 +158,15 @@ static void on_word(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	if (!presence_heard(fd))
 		return;
-	if (t->is == LOST ? now - run->back.since_ns > LOST_MS * 1000000ull : t->is == STANDS_BY && now - t->heard_ns > SENDER_DOUBT_S * 1000000000ull)
+	bool late = t->is == LOST ? now - run->back.since_ns > LOST_MS * 1000000ull
+				  : t->is == STANDS_BY &&
+					    now - t->heard_ns > SENDER_DOUBT_S * 1000000000ull;
+	if (late)
 		run_end(run, 0, "");
 }
 
-/* The machine's processes on this computer end when their owner does, or when they have heard nothing of the others for a while.
- * (TRICKS: ask-presence) */
+/* Checks whether the machine's processes on this computer have ended.  They do when their owner
+ * does, or when they have heard nothing from the others for a while.  (TRICKS: ask-presence) */
 static void on_look(evutil_socket_t fd, short what, void *context)
 {
 	static const struct timeval moment = { 0, LOOK_MS * 1000 };
@@ -161,15 +177,17 @@ static void on_look(evutil_socket_t fd, short what, void *context)
 
 	(void)fd, (void)what;
 	presence_name(present, t->orders.id, t->orders.host);
-	t->gone = !presence_is_held(present);
-	if (t->gone && t->word) /* what was said before they had ended */
+	t->gone_looks = presence_is_held(present) ? 0 : t->gone_looks + 1;
+	t->gone = t->gone_looks >= GONE_LOOKS;
+	if (t->gone && t->word) /* read messages from before their end */
 		on_word(event_get_fd(t->word), 0, run);
 	if (run->ended)
 		return;
 	if (t->gone) {
 		say(t, "over %s\n", run->back.why.line);
 	} else if (run_now_ns() - run->back.since_ns > STANDBY_SILENCE_S * 1000000000ull) {
-		problem(&p, "%s, but its machine runs on here: another one shall stand by", run->back.why.line);
+		problem(&p, "%s, but its machine runs on here: another one shall stand by",
+			run->back.why.line);
 		run_end(run, EXIT_VMP_FAILURE, p.line);
 	} else {
 		event_add(t->look, &moment);
@@ -192,7 +210,8 @@ static void on_lost(struct run *run, const char *why)
 		problem(&p, "%s, and no checkpoint had come yet", run->back.why.line);
 		run_end(run, EXIT_VMP_FAILURE, p.line);
 	} else {
-		if (t->silent && t->prepared) /* who was reached then may not be now */
+		/* hosts that were reached then may not be reachable now */
+		if (t->silent && t->prepared)
 			release(run);
 		if (!t->preparing && !t->prepared && prepare(run, &p))
 			run_end(run, EXIT_VMP_FAILURE, p.line);
@@ -222,7 +241,7 @@ static void on_end(struct bufferevent *from, short what, void *context)
 	on_lost(context, "its connection to the standby ended");
 }
 
-/* --- what it says --------------------------------------------------------------------------------------------------- */
+/* ---- records from the owner ---- */
 
 static int check_memory(const struct orders *orders, struct problem *p)
 {
@@ -231,8 +250,8 @@ static int check_memory(const struct orders *orders, struct problem *p)
 	hostmem_look(&has, "");
 	if (has.mib >= orders->machine.mem_mib)
 		return 0;
-	return problem(p, "a copy of the machine needs %u MiB, and %s is %llu MiB", orders->machine.mem_mib, hostmem_name(&has),
-		       (unsigned long long)has.mib);
+	return problem(p, "a copy of the machine needs %u MiB, and %s is %llu MiB",
+		       orders->machine.mem_mib, hostmem_name(&has), (unsigned long long)has.mib);
 }
 
 static int take_processor(struct run *run, const struct orders *orders, struct problem *p)
@@ -240,13 +259,16 @@ static int take_processor(struct run *run, const struct orders *orders, struct p
 	struct problem why;
 
 	run->cpu = (struct hostcpu){ .hides = true };
-	snprintf(run->cpu.vendor, sizeof run->cpu.vendor, "%.*s", (int)sizeof run->cpu.vendor - 1, orders->vendor);
+	snprintf(run->cpu.vendor, sizeof run->cpu.vendor, "%.*s", (int)sizeof run->cpu.vendor - 1,
+		 orders->vendor);
 	if (cpufeatures_parse(&run->cpu.features, orders->features))
-		return problem(p, "its orders do not say what the guest has seen of its processors");
+		return problem(p,
+			       "its orders do not say what the guest has seen of its processors");
 	return load_check_processor(&run->cpu, &why) ? problem(p, "its %s", why.line) : 0;
 }
 
-/* One that stands by here already, and has lost its owner, is told in this one's place. */
+/* Listens for a neighbour's message.  If another standby, which has lost its owner, listens here
+ * already, it gets the message instead. */
 static void listen_here(struct run *run)
 {
 	struct takeover *t = run->takeover;
@@ -258,8 +280,8 @@ static void listen_here(struct run *run)
 	t->word = fd >= 0 ? event_new(run->base, fd, EV_READ | EV_PERSIST, on_word, run) : NULL;
 	if (t->word)
 		event_add(t->word, NULL);
-	else if (fd >= 0)
-		close(fd);
+	else
+		presence_unlisten(fd, present);
 }
 
 static int take_orders(struct run *run, struct problem *p)
@@ -267,16 +289,18 @@ static int take_orders(struct run *run, struct problem *p)
 	struct takeover *t = run->takeover;
 	struct orders *orders = &t->orders;
 
-	if (orders_parse(orders, t->text, t->text_bytes, p) || check_memory(orders, p) || take_processor(run, orders, p))
+	if (orders_parse(orders, t->text, t->text_bytes, p) || check_memory(orders, p) ||
+	    take_processor(run, orders, p))
 		return -1;
 	t->options = (struct options){ .verb = VERB_STANDBY, .machine = orders->machine };
+	t->options.machine.net = orders->net[0] ? orders->net : NULL;
 	if (!t->ordered)
 		listen_here(run);
 	t->ordered = true;
 	return 0;
 }
 
-/* And has nothing more to do: a copy that it has is no other's business. */
+/* Refuses, and ends.  A copy that this process has is used by nobody else. */
 static bool refuse(struct run *run, const char *why)
 {
 	say(run->takeover, "refused %s\n", why);
@@ -302,18 +326,29 @@ static bool on_orders(struct run *run, const struct snapfile_record *record, con
 	return true;
 }
 
-static int check_image(const struct run *run, struct problem *p)
+static int check_image(const struct snapshot_disk *disk, struct problem *p)
 {
-	const struct snapshot_disk *disk = &checkpoint_machine(&run->checkpoint)->disk;
 	struct stat st;
 
-	if (!disk->bytes)
-		return 0;
 	if (stat(disk->path, &st))
-		return problem(p, "the disk's image is not there: %s: %s", disk->path, strerror(errno));
-	if ((uint64_t)st.st_size == disk->bytes && st.st_mtim.tv_sec * 1000000000ull + st.st_mtim.tv_nsec == disk->mtime_ns)
+		return problem(p, "the disk's image is not there: %s: %s", disk->path,
+			       strerror(errno));
+	if ((uint64_t)st.st_size == disk->bytes &&
+	    st.st_mtim.tv_sec * 1000000000ull + st.st_mtim.tv_nsec == disk->mtime_ns)
 		return 0;
-	return problem(p, "the disk's image %s is another one there; a copy must have its time, too (cp -p, rsync -t)", disk->path);
+	return problem(p, "the disk's image %s is another one there; a copy must have its time, "
+		       "too (cp -p, rsync -t)",
+		       disk->path);
+}
+
+static int check_images(const struct run *run, struct problem *p)
+{
+	const struct saved_machine *machine = checkpoint_machine(&run->checkpoint);
+
+	for (unsigned i = 0; i < saved_disks(machine); i++)
+		if (check_image(&machine->disk[i], p))
+			return -1;
+	return 0;
 }
 
 static bool on_commit(struct run *run, uint32_t age_ms)
@@ -322,7 +357,7 @@ static bool on_commit(struct run *run, uint32_t age_ms)
 	struct problem why = t->trouble, p;
 
 	if (!why.line[0] && !kept_commit(run->checkpoint.kept, &why)) {
-		if (check_image(run, &p))
+		if (check_images(run, &p))
 			return refuse(run, p.line);
 		run->checkpoint.kept_cut_ns = run_now_ns() - age_ms * 1000000ull;
 		say(t, "kept\n");
@@ -390,18 +425,20 @@ static void on_bytes(struct bufferevent *from, void *context)
 	struct evbuffer *input = bufferevent_get_input(from);
 	size_t n;
 
-	while (!run->ended && run->takeover->is == STANDS_BY && (n = evbuffer_get_contiguous_space(input)) > 0) {
+	while (!run->ended && run->takeover->is == STANDS_BY &&
+	       (n = evbuffer_get_contiguous_space(input)) > 0) {
 		if (record_read(&run->takeover->reader, evbuffer_pullup(input, (ssize_t)n), n)) {
-			run_end(run, EXIT_VMP_FAILURE, "what its owner says is nothing that a standby knows");
+			run_end(run, EXIT_VMP_FAILURE, "what its owner says is nothing that a "
+				"standby knows");
 			return;
 		}
 		evbuffer_drain(input, n);
 	}
 }
 
-/* --- standing by ---------------------------------------------------------------------------------------------------- */
+/* ---- standing by ---- */
 
-/* The address that ssh has come from. */
+/* Finds the address from which ssh has connected. */
 static void find_owner(struct takeover *t)
 {
 	const char *connection = getenv("SSH_CONNECTION");
@@ -410,7 +447,7 @@ static void find_owner(struct takeover *t)
 		strcpy(t->owner, "owner");
 }
 
-/* Standard streams become nobody's: what the machine has of them is `vmp up`'s. */
+/* Detaches the standard streams: the machine's own streams are as with `vmp up`. */
 static int take_streams(struct run *run, struct problem *p)
 {
 	static const struct timeval often = { STANDBY_ALIVE_S, 0 };
@@ -429,10 +466,11 @@ static int take_streams(struct run *run, struct problem *p)
 	if (!t->from || !t->silence || !t->look || !t->alive || event_add(t->alive, &often))
 		return problem(p, "no memory");
 	bufferevent_setcb(t->from, on_bytes, NULL, on_end, run);
-	return bufferevent_enable(t->from, EV_READ) ? problem(p, "cannot read what its owner says") : 0;
+	return bufferevent_enable(t->from, EV_READ) ? problem(p, "cannot read what its owner says")
+						    : 0;
 }
 
-/* Of an owner that may live: whoever has more of the hosts goes on. */
+/* If the owner may be alive, only the side with at least half of the hosts goes on. */
 static void count_hosts(struct run *run)
 {
 	struct takeover *t = run->takeover;
@@ -440,8 +478,8 @@ static void count_hosts(struct run *run)
 
 	if (!t->silent || run->ended || run->loaded.machine.hosts * 2 >= t->orders.hosts.n)
 		return;
-	problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there", run->back.why.line, run->loaded.machine.hosts,
-		t->orders.hosts.n);
+	problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there",
+		run->back.why.line, run->loaded.machine.hosts, t->orders.hosts.n);
 	run_end(run, EXIT_VMP_FAILURE, p.line);
 }
 
@@ -469,14 +507,16 @@ int run_stand_by(struct run *run, struct problem *p)
 	return 0;
 }
 
-/* --- taking over ---------------------------------------------------------------------------------------------------- */
+/* ---- taking over ---- */
 
-/* Nobody reads what it says any more: ${XDG_STATE_HOME:-~/.local/state}/vmp/NAME.log. */
+/* Returns the log's path, ${XDG_STATE_HOME:-~/.local/state}/vmp/NAME.log: nobody reads this
+ * process's output any more. */
 static const char *log_path(const struct run *run, char path[4096])
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	size_t n = (size_t)(state && *state == '/' ? snprintf(path, 4096, "%s/vmp", state) :
-							snprintf(path, 4096, "%s/.local/state/vmp", home ? home : ""));
+	size_t n = (size_t)(state && *state == '/' ? snprintf(path, 4096, "%s/vmp", state)
+						   : snprintf(path, 4096, "%s/.local/state/vmp",
+							      home ? home : ""));
 
 	for (char *slash = path; n < 4000 && (slash = strchr(slash + 1, '/'));) {
 		*slash = 0;
@@ -495,7 +535,7 @@ static int open_log(struct run *run, struct problem *p)
 	run->loaded.log = log_path(run, path);
 	if (!run_open_log(run, p))
 		return dup2(run->log_fd, 2) < 0 ? problem(p, "cannot write the log %s", path) : 0;
-	run->loaded.log = NULL; /* then without one */
+	run->loaded.log = NULL; /* then without a log */
 	run->loaded.machine.verbose = false;
 	return run_open_log(run, p);
 }
@@ -506,8 +546,12 @@ int run_take_over(struct run *run, struct problem *p)
 	struct options *o = &run->loaded;
 
 	o->machine.cpus = machine->was.cpus;
-	o->machine.disk = saved_disk(machine, run->disk, sizeof run->disk);
-	if (open_log(run, p) || checks_before_load(o, p) || run_hosts_hold(run, run->cluster.host, o->machine.hosts, p))
+	for (unsigned i = 0; i < saved_disks(machine); i++)
+		if (!saved_disk(&machine->disk[i], run->disk[i], sizeof run->disk[i]))
+			return problem(p, "the path of its disk image is too long");
+	saved_devices(machine, &o->machine, run->disk);
+	if (open_log(run, p) || checks_before_load(o, p) ||
+	    run_hosts_hold(run, run->cluster.host, o->machine.hosts, p))
 		return -1;
 	run->cluster.log_fd = run->standby.to.log_fd = run->log_fd;
 	run_set_checkpoints(run);
@@ -519,6 +563,7 @@ int run_take_over(struct run *run, struct problem *p)
 static void forget_owner(struct takeover *t)
 {
 	struct event *events[] = { t->silence, t->look, t->alive };
+	char present[MAX_PRESENCE];
 
 	if (t->from)
 		bufferevent_free(t->from);
@@ -526,7 +571,8 @@ static void forget_owner(struct takeover *t)
 		if (events[i])
 			event_free(events[i]);
 	if (t->word) {
-		close(event_get_fd(t->word));
+		presence_name(present, t->orders.id, t->orders.host);
+		presence_unlisten(event_get_fd(t->word), present);
 		event_free(t->word);
 	}
 	if (t->to >= 0)

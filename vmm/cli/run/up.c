@@ -1,11 +1,11 @@
-/* up.c - `vmp up`: the machine's keeper is started here, and waited for until userland is there.
+/* up.c - `vmp up`: starts the machine's keeper, and waits until userland is there.
  *
- * The keeper is what `vmp run` is (run/run.c) in a session of its own, with a shell on the console for a command.  Its standard
- * error is a socket to us: what it writes before the machine is up is why it failed, for our standard error; a NUL byte says
- * that the machine is up, and a line for our standard output follows.  When we die before that, the keeper sees the socket
- * close, and ends.
+ * The keeper is what `vmp run` is (run/run.c), in a session of its own, with a shell on the console
+ * as its command.  Its standard error is a socket to this process.  What it writes before the
+ * machine is up is the reason for a failure, and goes to our standard error.  A NUL byte says that
+ * the machine is up; a line for our standard output follows.  If this process dies before that, the
+ * keeper notices that the socket is closed, and ends.
  */
-#include "vmm/cli/run/up.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <unistd.h>
 #include "base/limits.h"
 #include "base/log.h"
-#include "vmm/cli/run/run.h"
+#include "vmm/cli/options.h"
 
-/* Whoever leaves the shell gets another one: the machine outlives it. */
+/* When a user leaves the shell, a new one starts: the machine outlives it. */
 static char *const shell[] = {
 	"sh", "-c", "while :; do setsid -c sh -l </dev/ttyS0 >/dev/ttyS0 2>&1; sleep 1; done", NULL,
 };
@@ -37,7 +37,7 @@ static int keep(const struct options *o, int starter)
 	return run_machine(&keeper);
 }
 
-/* Pass on what the keeper says, to its end. True: the machine is up. */
+/* Passes on what the keeper writes, to its end.  Returns true if the machine is up. */
 static bool listen_to(int keeper)
 {
 	char bytes[1024];
@@ -45,14 +45,17 @@ static bool listen_to(int keeper)
 	ssize_t n;
 
 	while ((n = read(keeper, bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR)) {
-		size_t errors = n < 0 ? 0 : up ? 0 : strnlen(bytes, n), skip = n > 0 && !up && errors < (size_t)n;
+		size_t errors = n < 0 ? 0
+				: up  ? 0
+				      : strnlen(bytes, n),
+		       skip = n > 0 && !up && errors < (size_t)n;
 
 		if (n < 0)
 			continue;
 		up |= skip;
 		if ((errors && write(2, bytes, errors) < 0) ||
 		    (up && write(1, bytes + errors + skip, n - errors - skip) < 0))
-			break; /* nobody reads it: that is no failure of the machine */
+			break; /* a missing reader is no failure of the machine */
 	}
 	return up;
 }

@@ -1,19 +1,12 @@
 /* checkpoint.c - see checkpoint.h. */
 #include "vmm/cli/snapshot/checkpoint.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <time.h>
 
-enum { AGAIN_MS = 100 /* not just now */ };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
+enum { AGAIN_MS = 100 /* the pause before another try */ };
 
 static void begin_in(struct checkpoint *c, uint64_t ms)
 {
@@ -33,18 +26,21 @@ static void on_timer(evutil_socket_t fd, short events, void *context)
 		begin_in(c, AGAIN_MS);
 		return;
 	}
-	c->began_ns = now_ns();
+	c->began_ns = clock_now_ns();
 	if (c->last && !c->whole)
 		c->last = LAST_UNDER_WAY;
 	kept_begin(c->kept, !c->whole);
 	c->on_begin(c->context);
-	pull_start(&c->pull, c->whole ? CHECKPOINT_WHOLE : c->last ? CHECKPOINT_LAST : CHECKPOINT_CHANGES);
+	pull_start(&c->pull, c->whole  ? CHECKPOINT_WHOLE
+			     : c->last ? CHECKPOINT_LAST
+				       : CHECKPOINT_CHANGES);
 }
 
-/* The next one begins an interval after this one did, or at once. */
+/* Starts the next checkpoint an interval after the start of this one, or at once if that has
+ * passed. */
 static void set_timer(struct checkpoint *c)
 {
-	uint64_t passed_ms = (now_ns() - c->began_ns) / 1000000;
+	uint64_t passed_ms = (clock_now_ns() - c->began_ns) / 1000000;
 
 	if (c->last)
 		begin_in(c, 0);
@@ -57,16 +53,18 @@ static void on_cut(void *context)
 {
 	struct checkpoint *c = context;
 
-	c->cut_ns = now_ns();
+	c->cut_ns = clock_now_ns();
 	c->on_cut(c->context);
 }
 
-static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
+static int keep(void *context, const struct snapfile_record *record, const void *data,
+		struct problem *p)
 {
 	struct checkpoint *c = context;
 	struct problem inner;
 
-	return kept_add(c->kept, record, data, &inner) ? problem(p, "the checkpoint %s", inner.line) : 0;
+	return kept_add(c->kept, record, data, &inner) ? problem(p, "the checkpoint %s", inner.line)
+						       : 0;
 }
 
 static void on_failed(void *context, const char *line, bool nothing_happened)
@@ -114,7 +112,9 @@ int checkpoint_start(struct checkpoint *c, struct event_base *base, uint32_t int
 	c->interval_ms = interval_ms;
 	c->kept = kept_new();
 	c->timer = evtimer_new(base, on_timer, c);
-	c->pull = (struct pull){ .context = c, .cut = on_cut, .keep = keep, .done = on_done, .failed = on_failed };
+	c->pull = (struct pull){
+		.context = c, .cut = on_cut, .keep = keep, .done = on_done, .failed = on_failed
+	};
 	return c->kept && c->timer ? 0 : -ENOMEM;
 }
 
@@ -151,6 +151,17 @@ void checkpoint_last(struct checkpoint *c)
 		begin_in(c, 0);
 }
 
+void checkpoint_not_last(struct checkpoint *c)
+{
+	if (c->last != LAST_WANTED)
+		return;
+	c->last = LAST_NOT;
+	if (c->pull.active)
+		return; /* its end sets the timer */
+	event_del(c->timer);
+	set_timer(c);
+}
+
 void checkpoint_stays(struct checkpoint *c)
 {
 	pull_thaw(&c->pull);
@@ -185,6 +196,7 @@ const struct saved_machine *checkpoint_machine(const struct checkpoint *c)
 void checkpoint_report(const struct checkpoint *c)
 {
 	if (c->taken)
-		dprintf(2, "checkpoints: %llu, %.1f MiB each, stood still %.1f ms each\n", (unsigned long long)c->taken,
-			c->bytes / 1048576.0 / c->taken, c->pause_ns / 1e6 / c->taken);
+		dprintf(2, "checkpoints: %llu, %.1f MiB each, stood still %.1f ms each\n",
+			(unsigned long long)c->taken, c->bytes / 1048576.0 / c->taken,
+			c->pause_ns / 1e6 / c->taken);
 }

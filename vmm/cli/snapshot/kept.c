@@ -1,5 +1,6 @@
-/* kept.c - see kept.h. Pages and disk blocks stand in sparse memory as large as the guest's, of which only what was written
- * takes any; all other records are few, and come anew with each checkpoint. */
+/* kept.c - see kept.h.  Pages and disk blocks are in sparse memory as large as the guest's, which
+ * uses host memory only where something was written.  All other records are few, and each
+ * checkpoint brings them anew. */
 #include "vmm/cli/snapshot/kept.h"
 
 #include <stdlib.h>
@@ -10,16 +11,17 @@
 enum { BLOCK_BYTES = 4096, FIRST_ROOM = 1 << 20 };
 
 struct records { uint8_t *bytes; size_t n, room; };
-/* Equal pieces of 4 KiB, of which some are there, and some have come or gone since they were copied; `end`: bytes of all together. */
+/* Pieces of 4 KiB. `there`: which exist.  `changed`: which have appeared or gone since the last
+ * copy.  `end`: total bytes. */
 struct pieces { uint8_t *bytes, *there, *changed; uint64_t end; };
 
 struct kept {
 	bool valid, changes;
-	bool copied; /* what has changed since is marked in `pages` and `blocks` */
+	bool copied; /* what has changed since the copy is marked in `pages` and `blocks` */
 	struct saved_machine machine, coming;
-	struct records small, small_coming; /* all but pages and blocks */
+	struct records small, small_coming; /* all records but pages and blocks */
 	struct records large_coming;
-	struct pieces pages, blocks;
+	struct pieces pages, blocks[MAX_DISKS];
 };
 
 static void records_free(struct records *r)
@@ -47,8 +49,9 @@ static int records_add(struct records *r, const struct snapfile_record *record, 
 	return 0;
 }
 
-/* The record at `*at`, which moves on to the next; its data, or NULL at the end. */
-static const uint8_t *records_next(const struct records *r, size_t *at, struct snapfile_record *record)
+/* Returns the data of the record at `*at`, and advances `*at`; NULL at the end. */
+static const uint8_t *records_next(const struct records *r, size_t *at,
+				   struct snapfile_record *record)
 {
 	const uint8_t *data;
 
@@ -60,7 +63,10 @@ static const uint8_t *records_next(const struct records *r, size_t *at, struct s
 	return data;
 }
 
-static uint64_t count_of(const struct pieces *p) { return (p->end + BLOCK_BYTES - 1) / BLOCK_BYTES; }
+static uint64_t count_of(const struct pieces *p)
+{
+	return (p->end + BLOCK_BYTES - 1) / BLOCK_BYTES;
+}
 static size_t bytes_of(const struct pieces *p, uint64_t i)
 {
 	return p->end - i * BLOCK_BYTES < BLOCK_BYTES ? p->end - i * BLOCK_BYTES : BLOCK_BYTES;
@@ -83,7 +89,8 @@ static int pieces_make(struct pieces *p, uint64_t end)
 	p->end = end;
 	p->there = calloc(count_of(p) / 8 + 1, 1);
 	p->changed = calloc(count_of(p) / 8 + 1, 1);
-	p->bytes = mmap(NULL, end, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	p->bytes = mmap(NULL, end, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p->bytes == MAP_FAILED)
 		p->bytes = NULL;
 	if (p->bytes && p->there && p->changed)
@@ -92,7 +99,8 @@ static int pieces_make(struct pieces *p, uint64_t end)
 	return -1;
 }
 
-/* No data: it is zero, and there no more. The index was checked when the record came. */
+/* Stores a piece.  Without data it is zero, and not there any more. kept_add() has checked the
+ * index. */
 static void pieces_put(struct pieces *p, uint64_t i, const void *data, size_t bytes)
 {
 	if (bytes)
@@ -122,7 +130,7 @@ static bool pieces_next(const struct pieces *p, uint64_t *i, bool changes)
 	return false;
 }
 
-/* --- taking a checkpoint -------------------------------------------------------------------------------------------- */
+/* ---- taking a checkpoint ---- */
 
 struct kept *kept_new(void) { return calloc(1, sizeof(struct kept)); }
 
@@ -133,7 +141,8 @@ void kept_free(struct kept *k)
 	kept_abandon(k);
 	records_free(&k->small);
 	pieces_free(&k->pages);
-	pieces_free(&k->blocks);
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		pieces_free(&k->blocks[i]);
 	free(k);
 }
 
@@ -151,7 +160,8 @@ void kept_abandon(struct kept *k)
 	records_free(&k->large_coming);
 }
 
-int kept_add(struct kept *k, const struct snapfile_record *record, const void *data, struct problem *p)
+int kept_add(struct kept *k, const struct snapfile_record *record, const void *data,
+	     struct problem *p)
 {
 	bool large = record->kind == SNAPSHOT_PAGE || record->kind == SNAPSHOT_BLOCK;
 
@@ -159,24 +169,47 @@ int kept_add(struct kept *k, const struct snapfile_record *record, const void *d
 		return 0;
 	if (saved_add(&k->coming, record, data, p))
 		return -1;
-	if (record->kind == SNAPSHOT_BLOCK && (record->bytes > BLOCK_BYTES ||
-	    (uint64_t)record->index * BLOCK_BYTES + record->bytes > k->coming.disk.bytes))
-		return problem(p, "has a block %u that is not the disk's", record->index);
-	if (fault_on(FAULT_SNAPSHOT_FULL) == (record->kind == SNAPSHOT_PAGE ? 1 : record->kind == SNAPSHOT_CPU ? 2 : ~0u) ||
+	if (fault_on(FAULT_SNAPSHOT_FULL) == (record->kind == SNAPSHOT_PAGE  ? 1
+					      : record->kind == SNAPSHOT_CPU ? 2
+									     : ~0u) ||
 	    records_add(large ? &k->large_coming : &k->small_coming, record, data))
 		return problem(p, "needs more memory than there is");
 	return 0;
 }
 
-/* A new machine's memory and disk, or those that stand are this one's. */
+static bool is_same_machine(const struct kept *k, uint64_t ram)
+{
+	bool same = k->valid && k->pages.end == ram;
+
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		same &= k->blocks[i].end == k->coming.disk[i].bytes;
+	return same;
+}
+
+/* Makes memory for a new machine's pages and blocks; for changes, checks that they belong to the
+ * kept machine. */
 static int make_room(struct kept *k, struct problem *p)
 {
-	uint64_t ram = (uint64_t)k->coming.was.mem_mib << 20, disk = k->coming.disk.bytes;
+	uint64_t ram = (uint64_t)k->coming.was.mem_mib << 20;
+	int error;
 
 	if (k->changes)
-		return k->valid && k->pages.end == ram && k->blocks.end == disk ? 0 : problem(p, "has changes of another machine");
+		return is_same_machine(k, ram) ? 0 : problem(p, "has changes of another machine");
 	k->valid = k->copied = false;
-	return pieces_make(&k->pages, ram) || pieces_make(&k->blocks, disk) ? problem(p, "needs more memory than there is") : 0;
+	error = pieces_make(&k->pages, ram);
+	for (unsigned i = 0; i < MAX_DISKS && !error; i++)
+		error = pieces_make(&k->blocks[i], k->coming.disk[i].bytes);
+	return error ? problem(p, "needs more memory than there is") : 0;
+}
+
+/* A page or a block: the index was checked when it came. */
+static void put(struct kept *k, const struct snapfile_record *record, const void *data)
+{
+	if (record->kind == SNAPSHOT_PAGE)
+		pieces_put(&k->pages, record->index, data, record->bytes);
+	else
+		pieces_put(&k->blocks[record->index >> SNAPSHOT_DISK_SHIFT],
+			   record->index & SNAPSHOT_BLOCK_MASK, data, record->bytes);
 }
 
 int kept_commit(struct kept *k, struct problem *p)
@@ -188,7 +221,7 @@ int kept_commit(struct kept *k, struct problem *p)
 	if (saved_complete(&k->coming, p) || make_room(k, p))
 		return -1;
 	while ((data = records_next(&k->large_coming, &at, &record)))
-		pieces_put(record.kind == SNAPSHOT_PAGE ? &k->pages : &k->blocks, record.index, data, record.bytes);
+		put(k, &record, data);
 	records_free(&k->small);
 	k->small = k->small_coming;
 	k->small_coming = (struct records){ 0 };
@@ -199,19 +232,37 @@ int kept_commit(struct kept *k, struct problem *p)
 	return 0;
 }
 
-const struct saved_machine *kept_machine(const struct kept *k) { return k->valid ? &k->machine : NULL; }
+const struct saved_machine *kept_machine(const struct kept *k)
+{
+	return k->valid ? &k->machine : NULL;
+}
 size_t kept_bytes(const struct kept *k) { return k->small_coming.n + k->large_coming.n; }
 
-/* --- giving it back ------------------------------------------------------------------------------------------------- */
+/* ---- reading it ---- */
 
-static bool give(const struct pieces *p, uint32_t kind, uint64_t i, struct snapfile_record *record, void *data)
+/* `disk`: the number of a disk whose block it is, shifted; 0 of a page. */
+static bool give(const struct pieces *p, uint32_t kind, uint32_t disk, uint64_t i,
+		 struct snapfile_record *record, void *data)
 {
-	*record = (struct snapfile_record){ kind, (uint32_t)i, is_there(p, i) ? (uint32_t)bytes_of(p, i) : 0 };
+	*record = (struct snapfile_record){ kind, disk | (uint32_t)i,
+					    is_there(p, i) ? (uint32_t)bytes_of(p, i) : 0 };
 	memcpy(data, p->bytes + i * BLOCK_BYTES, record->bytes);
 	return true;
 }
 
-bool kept_next(const struct kept *k, struct kept_cursor *cursor, struct snapfile_record *record, void *data)
+static bool next_block(const struct kept *k, struct kept_cursor *cursor,
+		       struct snapfile_record *record, void *data)
+{
+	for (; cursor->disk < MAX_DISKS; cursor->disk++, cursor->block = 0)
+		if (pieces_next(&k->blocks[cursor->disk], &cursor->block, cursor->changes))
+			return give(&k->blocks[cursor->disk], SNAPSHOT_BLOCK,
+				    cursor->disk << SNAPSHOT_DISK_SHIFT, cursor->block++, record,
+				    data);
+	return false;
+}
+
+bool kept_next(const struct kept *k, struct kept_cursor *cursor, struct snapfile_record *record,
+	       void *data)
 {
 	const uint8_t *small = records_next(&k->small, &cursor->at, record);
 	uint64_t gfn = cursor->gfn;
@@ -220,19 +271,23 @@ bool kept_next(const struct kept *k, struct kept_cursor *cursor, struct snapfile
 		memcpy(data, small, record->bytes);
 		return true;
 	}
-	if (pieces_next(&k->blocks, &cursor->block, cursor->changes))
-		return give(&k->blocks, SNAPSHOT_BLOCK, cursor->block++, record, data);
+	if (next_block(k, cursor, record, data))
+		return true;
 	if (!pieces_next(&k->pages, &gfn, cursor->changes))
 		return false;
 	cursor->gfn = gfn + 1;
-	return give(&k->pages, SNAPSHOT_PAGE, gfn, record, data);
+	return give(&k->pages, SNAPSHOT_PAGE, 0, gfn, record, data);
 }
 
 void kept_copied(struct kept *k, bool copied)
 {
 	k->copied = copied;
 	pieces_copied(&k->pages);
-	pieces_copied(&k->blocks);
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		pieces_copied(&k->blocks[i]);
 }
 
-struct kept_cursor kept_changes(const struct kept *k) { return (struct kept_cursor){ .changes = k->copied }; }
+struct kept_cursor kept_changes(const struct kept *k)
+{
+	return (struct kept_cursor){ .changes = k->copied };
+}

@@ -1,9 +1,11 @@
-/* kept.h - the last checkpoint of a machine, in memory: what it goes back to when a host is lost.
+/* kept.h - the last checkpoint of a machine, in memory: what the machine goes back to when a host
+ * is lost.
  *
- * Rules of use: kept_begin(), kept_add() for each record in the order in which it comes, then kept_commit() or kept_abandon().
- * Until commit the checkpoint before stands untouched: what comes is only put aside.  So whatever is lost while a checkpoint is on
- * its way, there is a whole one.
- * kept_next() gives it as records, as snapfile_read() does, or only what a copy elsewhere lacks: what has come since kept_copied().
+ * Rules of use: kept_begin(), kept_add() for each record in the order of arrival, then
+ * kept_commit() or kept_abandon().  Until the commit the earlier checkpoint stays as it is, and the
+ * new records are stored apart.  So whatever is lost while a checkpoint arrives, there is a
+ * complete one. kept_next() returns it as records, as snapfile_read() does; either all of it, or
+ * only what has changed since kept_copied(), for a copy elsewhere.
  */
 #ifndef VMM_CLI_SNAPSHOT_KEPT_H
 #define VMM_CLI_SNAPSHOT_KEPT_H
@@ -15,25 +17,31 @@ struct kept;
 struct kept *kept_new(void); /* NULL without memory */
 void kept_free(struct kept *k); /* may be NULL */
 
-/* `changes`: to the checkpoint that stands; else it replaces it. */
+/* `changes`: the records are changes to the kept checkpoint; otherwise they replace it. */
 void kept_begin(struct kept *k, bool changes);
-/* 0, or -1 with a reason that follows "the checkpoint": what cannot be a machine's, or no memory. */
-int kept_add(struct kept *k, const struct snapfile_record *record, const void *data, struct problem *p);
+/* These return 0; or -1 with a reason that follows "the checkpoint": the record cannot belong to a
+ * machine, or there is no memory. */
+int kept_add(struct kept *k, const struct snapfile_record *record, const void *data,
+	     struct problem *p);
 int kept_commit(struct kept *k, struct problem *p);
 void kept_abandon(struct kept *k);
 
-/* NULL: there is none yet. */
+/* Returns the machine of the kept checkpoint, or NULL if there is none yet. */
 const struct saved_machine *kept_machine(const struct kept *k);
-/* Of what was put aside last. */
+/* Returns the bytes that were added since kept_begin(). */
 size_t kept_bytes(const struct kept *k);
 
-/* A cursor begins as zeroes; `changes`: what kept_begin(copy, true) lets a copy take, a page that is zero now without data. */
-struct kept_cursor { size_t at; uint64_t block; gfn_t gfn; bool changes; };
-/* True with a record and its data (room for MAX_MSG_PAYLOAD). No checkpoint may be committed between two calls. */
-bool kept_next(const struct kept *k, struct kept_cursor *cursor, struct snapfile_record *record, void *data);
-/* A copy elsewhere is what stands here now; or there is none any more. */
+/* A cursor begins as zeroes.  `changes`: it gives what a copy takes after kept_begin(copy, true),
+ * where a record without data is a page that is zero now. */
+struct kept_cursor { size_t at; uint32_t disk; uint64_t block; gfn_t gfn; bool changes; };
+/* Gives the next record and its data (room for MAX_MSG_PAYLOAD); returns false at the end.  No
+ * checkpoint may be committed between two calls. */
+bool kept_next(const struct kept *k, struct kept_cursor *cursor, struct snapfile_record *record,
+	       void *data);
+/* Notes that a copy elsewhere equals this checkpoint, or that there is no copy any more. */
 void kept_copied(struct kept *k, bool copied);
-/* For what the copy lacks; of all, where there is none, or a whole checkpoint has come since. */
+/* Returns a cursor for what the copy lacks: everything, if there is no copy, or if a whole
+ * checkpoint has arrived since. */
 struct kept_cursor kept_changes(const struct kept *k);
 
 #endif

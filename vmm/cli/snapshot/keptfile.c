@@ -9,9 +9,9 @@
 #include <unistd.h>
 #include "vmm/cli/snapshot/savefile.h"
 
-/* --- the child ------------------------------------------------------------------------------------------------------ */
+/* ---- the child ---- */
 
-enum { END = 3 /* its end of the socket */, NICE = 10 };
+enum { END = 3 /* descriptor of the child's end of the socket */, NICE = 10 };
 
 static bool owner_waits(void)
 {
@@ -34,7 +34,8 @@ static int write_all(struct savefile *to, const struct kept *kept, struct proble
 	return savefile_commit(to, p);
 }
 
-/* All other files belong to the owner: who waits for its death by one of them shall not wait for this process. */
+/* Closes all other files, which belong to the owner: a process that waits for the owner's end by
+ * one of them must not wait for this child too. */
 static void be_writer(const char *path, const struct kept *kept, int end) __attribute__((noreturn));
 static void be_writer(const char *path, const struct kept *kept, int end)
 {
@@ -48,12 +49,12 @@ static void be_writer(const char *path, const struct kept *kept, int end)
 	result = savefile_begin(&to, path, &p) || write_all(&to, kept, &p);
 	savefile_abandon(&to);
 	if (result && send(END, p.line, strlen(p.line), MSG_NOSIGNAL) < 0) {
-		/* nobody wants to know */
+		/* the owner has closed its end */
 	}
 	_exit(result ? EXIT_VMP_FAILURE : 0);
 }
 
-/* --- its owner ------------------------------------------------------------------------------------------------------ */
+/* ---- its owner ---- */
 
 int keptfile_check(const char *path, struct problem *p)
 {
@@ -77,7 +78,8 @@ static void on_heard(evutil_socket_t fd, short what, void *context)
 		f->on_trouble(f->context, f->said.line);
 }
 
-/* Signals that come between the fork and its end are the owner's: what would hear of them here is its loop. */
+/* Forks with all signals blocked.  A signal that the child got before its signal mask is set would
+ * run the owner's handlers, which belong to the owner's event loop. */
 static pid_t fork_deaf(void)
 {
 	sigset_t all, before;

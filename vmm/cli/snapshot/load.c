@@ -12,7 +12,8 @@
 #include "vmm/shared/ram.h"
 #include "vmm/shared/tsc.h"
 
-enum { TURN = 256 /* items between two looks at other events */, UNTAKEN = 64, SYNC_PAGES = 1024, RUN_PAGES = 16 };
+/* TURN: items between two looks at other events */
+enum { TURN = 256, UNTAKEN = 64, SYNC_PAGES = 1024, RUN_PAGES = 16 };
 
 int load_check_processor(struct hostcpu *cpu, struct problem *p)
 {
@@ -29,12 +30,16 @@ static int check_processor(const struct load *load, struct hostcpu *cpu, struct 
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	if (!saved_counter_goes_on(&load->saved, tsc_mark().ticks, now.tv_sec * 1000000000ull + now.tv_nsec))
-		return problem(p, "%s: the saved guest reads the processor's time-stamp counter as its clock, and this is not the "
-			       "computer where it was saved, or it has been restarted since", load->path);
+	if (!saved_counter_goes_on(&load->saved, tsc_mark().ticks,
+				   now.tv_sec * 1000000000ull + now.tv_nsec))
+		return problem(p, "%s: the saved guest reads the processor's time-stamp counter as "
+			       "its clock, and this is not the computer where it was saved, or it "
+			       "has been restarted since", load->path);
 	*cpu = (struct hostcpu){ .hides = true, .features = machine->features };
 	memcpy(cpu->vendor, machine->vendor, sizeof cpu->vendor - 1);
-	return load_check_processor(cpu, &why) ? problem(p, "%s: this computer's %s", load->path, why.line) : 0;
+	return load_check_processor(cpu, &why)
+		       ? problem(p, "%s: this computer's %s", load->path, why.line)
+		       : 0;
 }
 
 int load_open(struct load *load, const char *path, struct hostcpu *cpu, struct problem *p)
@@ -70,8 +75,9 @@ void load_kept(struct load *load, const struct kept *kept)
 	load->all_sent = false;
 }
 
-/* As snapfile_read(). */
-static int read_next(struct load *load, struct snapfile_record *record, void *data, struct problem *p)
+/* Reads the next record, from the checkpoint or the file, as snapfile_read() does. */
+static int read_next(struct load *load, struct snapfile_record *record, void *data,
+		     struct problem *p)
 {
 	if (load->kept)
 		return kept_next(load->kept, &load->cursor, record, data);
@@ -80,10 +86,11 @@ static int read_next(struct load *load, struct snapfile_record *record, void *da
 
 static bool for_iosrv(uint32_t kind)
 {
-	return kind == SNAPSHOT_CHIP || kind == SNAPSHOT_DISK || kind == SNAPSHOT_BLOCK || kind == SNAPSHOT_LAST;
+	return kind == SNAPSHOT_CHIP || kind == SNAPSHOT_DISK || kind == SNAPSHOT_BLOCK ||
+	       kind == SNAPSHOT_LAST;
 }
 
-/* Each host answers when it has got here. */
+/* Asks each host to answer when it has processed all items before this. */
 static void send_sync(struct load *load)
 {
 	struct msg_snapshot sync = { .step = SNAPSHOT_SYNC };
@@ -92,7 +99,8 @@ static void send_sync(struct load *load)
 	client_send(load->client, MSG_SNAPSHOT, VNODE_CLI, &sync, sizeof sync, NULL, 0);
 }
 
-static void send_item(struct load *load, uint32_t kind, uint32_t index, const void *data, uint32_t bytes)
+static void send_item(struct load *load, uint32_t kind, uint32_t index, const void *data,
+		      uint32_t bytes)
 {
 	struct msg_snapshot_item item = { .kind = kind, .index = index };
 
@@ -102,9 +110,9 @@ static void send_item(struct load *load, uint32_t kind, uint32_t index, const vo
 		send_sync(load);
 }
 
-/* --- the memory of hosts on this computer --------------------------------------------------------------------------- */
+/* ---- the memory of hosts on this computer ---- */
 
-/* The next record is read behind the pages that wait. */
+/* Pages that wait to be written together; the next record is read behind them. */
 static uint8_t run_bytes[RUN_PAGES * PAGE_BYTES + MAX_MSG_PAYLOAD];
 
 static uint8_t *run_end(const struct load *load) { return run_bytes + load->run * PAGE_BYTES; }
@@ -124,7 +132,7 @@ static void open_ram(struct load *load, const char *rundir)
 	}
 }
 
-/* Or they would live as long as we do. */
+/* Closes the hosts' memory, which would otherwise live as long as this process. */
 static void close_ram(struct load *load)
 {
 	for (; load->here; load->here &= load->here - 1)
@@ -134,7 +142,8 @@ static void close_ram(struct load *load)
 
 static bool is_here(const struct load *load, const struct snapfile_record *record)
 {
-	return record->kind == SNAPSHOT_PAGE && record->bytes == PAGE_BYTES && record->index < load->ram_pages &&
+	return record->kind == SNAPSHOT_PAGE && record->bytes == PAGE_BYTES &&
+	       record->index < load->ram_pages &&
 	       load->here >> ram_host_of(record->index, load->ram_pages, load->hosts) & 1;
 }
 
@@ -149,19 +158,21 @@ static bool write_run(struct load *load)
 	host = ram_host_of(load->run_first, load->ram_pages, load->hosts);
 	load->run = 0;
 	errno = ENOSPC;
-	if (pwrite(load->ram[host], run_bytes, bytes, (off_t)load->run_first << PAGE_BITS) == (ssize_t)bytes)
+	if (pwrite(load->ram[host], run_bytes, bytes, (off_t)load->run_first << PAGE_BITS) ==
+	    (ssize_t)bytes)
 		return true;
 	problem(&p, "the memory of host %u cannot be loaded: %s", host, strerror(errno));
 	load->on_failed(load->context, p.line);
 	return false;
 }
 
-/* A page that lies at run_end(). */
+/* Adds the page at run_end() to those that wait. */
 static bool add_to_run(struct load *load, gfn_t gfn)
 {
 	const uint8_t *data = run_end(load);
 
-	if (load->run && (gfn != load->run_first + load->run || gfn % ram_stripe(load->ram_pages) == 0)) {
+	if (load->run &&
+	    (gfn != load->run_first + load->run || gfn % ram_stripe(load->ram_pages) == 0)) {
 		if (!write_run(load))
 			return false;
 		memmove(run_bytes, data, PAGE_BYTES);
@@ -171,12 +182,13 @@ static bool add_to_run(struct load *load, gfn_t gfn)
 	return ++load->run < RUN_PAGES || write_run(load);
 }
 
-/* --- one after the other -------------------------------------------------------------------------------------------- */
+/* ---- items ---- */
 
-/* All is taken: the machine may start. */
+/* Starts the machine when all items are taken. */
 static void check_loaded(struct load *load)
 {
-	struct msg_snapshot loaded = { .step = SNAPSHOT_LOADED, .clock_ns = load->saved.machine.clock_ns };
+	struct msg_snapshot loaded = { .step = SNAPSHOT_LOADED,
+				       .clock_ns = load->saved.machine.clock_ns };
 
 	if (!load->all_sent || load->untaken)
 		return;
@@ -217,7 +229,7 @@ static void on_more(evutil_socket_t fd, short events, void *context)
 
 	(void)fd, (void)events;
 	for (unsigned n = 0; n < TURN; n++) {
-		if (!client_has_room(load->client)) { /* the daemon is slow: look again later */
+		if (!client_has_room(load->client)) { /* the daemon is slow: try again later */
 			event_add(load->more, &moment);
 			return;
 		}

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "vmm/cli/snapshot/saved.h"
 
-enum { PULL = 512 /* items asked for at once */, AHEAD = 2 * PULL, SEQ_MASK = 0xffff };
+enum { PULL = 512 /* PULL: items per request */, AHEAD = 2 * PULL, SEQ_MASK = 0xffff };
 
 static void step(struct pull *p, enum snapshot_step what, uint32_t result)
 {
@@ -66,7 +66,8 @@ static void keep(struct pull *p, uint32_t kind, uint32_t index, const void *data
 		ask(p);
 }
 
-/* The machine stands no longer still. Its description is the first record, with what only this side knows. */
+/* The machine runs again.  Its description is the first record; this side adds what only it
+ * knows. */
 static void on_cut(struct pull *p, const void *data, uint32_t bytes)
 {
 	struct snapshot_machine machine;
@@ -82,7 +83,8 @@ static void on_cut(struct pull *p, const void *data, uint32_t bytes)
 		p->cut(p->context);
 	while (p->part != SNAPSHOT_OF_IOSRV && !(p->hosts >> p->part & 1))
 		p->part++;
-	keep(p, SNAPSHOT_MACHINE, 0, described, saved_describe(&machine, line, p->kernel, described));
+	keep(p, SNAPSHOT_MACHINE, 0, described,
+	     saved_describe(&machine, line, p->kernel, described));
 }
 
 static void on_part_done(struct pull *p, uint32_t items)

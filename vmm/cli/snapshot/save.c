@@ -1,7 +1,8 @@
-/* save.c - `vmp snapshot save FILE`: asks the machine for a cut (freeze.h), pulls what its hosts hold (pull.h), and writes it.
+/* save.c - `vmp snapshot save FILE`: asks the machine for a cut (freeze.h), pulls what its hosts
+ * hold (pull.h), and writes it.
  *
- * The machine runs on while the file is written.  Hosts send only what was asked for, so that a slow disk fills no queue.
- * Whatever goes wrong, the machine is left as it was and no file is there.
+ * The machine runs on while the file is written.  Hosts send only what was asked for, so that a
+ * slow disk fills no queue.  If anything fails, the machine is as it was and there is no file.
  */
 #include "vmm/cli/snapshot/save.h"
 
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/dispatch.h"
 #include "base/log.h"
 #include "vmm/cli/client.h"
@@ -35,14 +37,6 @@ struct save {
 	int status;
 	struct problem why;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
 
 static void end_save(struct save *s, int status, const char *line)
 {
@@ -75,23 +69,26 @@ static void on_closed(void *context)
 
 	if (s->client.wrong[0])
 		return end_save(s, EXIT_VMP_FAILURE, s->client.wrong);
-	end_save(s, EXIT_VMP_FAILURE, yields ? "host 0 goes just now, and the machine comes back without it; nothing was saved: ask again" :
-					     "the machine has ended; nothing was saved");
+	end_save(s, EXIT_VMP_FAILURE, yields ?
+		 "host 0 goes just now, and the machine comes back without it; nothing was saved: "
+		 "ask again" : "the machine has ended; nothing was saved");
 }
 
 static void show_progress(struct save *s)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns();
 
 	if (!isatty(2) || now - s->shown_ns < PROGRESS_NS)
 		return;
 	s->shown_ns = now;
 	s->shown = true;
-	dprintf(2, "\r\033[Kvmp: %llu MiB of at most %u MiB saved", (unsigned long long)snapfile_raw_bytes(s->to.file) >> 20,
+	dprintf(2, "\r\033[Kvmp: %llu MiB of at most %u MiB saved",
+		(unsigned long long)snapfile_raw_bytes(s->to.file) >> 20,
 		s->to.machine.was.mem_mib);
 }
 
-static int keep(void *context, const struct snapfile_record *record, const void *data, struct problem *p)
+static int keep(void *context, const struct snapfile_record *record, const void *data,
+		struct problem *p)
 {
 	struct save *s = context;
 
@@ -109,7 +106,7 @@ static void on_failed(void *context, const char *line, bool nothing_happened)
 	end_save(context, EXIT_VMP_FAILURE, line);
 }
 
-/* A host comes or goes, or another snapshot is made: it is told for as long as that takes. */
+/* Shows what the snapshot waits for: a host that is added or removed, or another snapshot. */
 static void on_waits(void *context, const char *line)
 {
 	struct save *s = context;
@@ -137,7 +134,7 @@ void save_on_item(struct save *s, const struct message *m, const struct msg_snap
 	pull_on_item(&s->pull, m->body, m->header.bytes);
 }
 
-/* They stay as they are while the machine is saved. */
+/* The hosts stay the same while the machine is saved. */
 void save_on_hosts(struct save *s, const struct message *m, const struct msg_hosts *hosts)
 {
 	(void)m;
@@ -161,7 +158,8 @@ static bool dispatch(struct save *s, const struct message *m)
 
 static void on_message(void *context, const struct message *m)
 {
-	bug_on(!dispatch(context, m)); /* client.c has refused what is not told to this client */
+	/* client.c has refused messages that this client may not receive */
+	bug_on(!dispatch(context, m));
 }
 
 static int prepare(struct save *s)
@@ -170,11 +168,13 @@ static int prepare(struct save *s)
 	static const struct timeval limit = { SILENCE_S, 0 };
 	int error;
 
-	if (rundir_find(&s->rundir, s->o->name, &s->why) || rundir_read_info(&s->rundir, &s->info, &s->why))
+	if (rundir_find(&s->rundir, s->o->name, &s->why) ||
+	    rundir_read_info(&s->rundir, &s->info, &s->why))
 		return -1;
 	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error like a full disk */
-	/* The file first: who cannot write it need not stop the machine. */
+	/* so that a file beyond the limit is an error, like a full disk */
+	signal(SIGXFSZ, SIG_IGN);
+	/* Open the file first: if it cannot be written, the machine need not stop. */
 	if (savefile_begin(&s->to, s->o->file, &s->why))
 		return -1;
 	s->base = client_new_loop();
@@ -190,16 +190,19 @@ static int prepare(struct save *s)
 		return problem(&s->why, "no memory");
 	error = client_connect(&s->client, s->base, s->rundir.path, CLIENT_QUERY);
 	if (error)
-		return problem(&s->why, "cannot connect to the machine %s: %s", s->rundir.name, strerror(-error));
+		return problem(&s->why, "cannot connect to the machine %s: %s", s->rundir.name,
+			       strerror(-error));
 	return 0;
 }
 
 static void report(const struct save *s, uint64_t file_bytes)
 {
-	double seconds = (now_ns() - s->began_ns) / 1e9;
+	double seconds = (clock_now_ns() - s->began_ns) / 1e9;
 
-	printf("%s: saved in %s: %.1f MiB of memory as %.1f MiB in %.2f s; the machine stood still for %.1f ms\n", s->rundir.name,
-	       s->o->file, s->to.machine.pages / 256.0, file_bytes / 1048576.0, seconds, s->to.machine.machine.pause_ns / 1e6);
+	printf("%s: saved in %s: %.1f MiB of memory as %.1f MiB in %.2f s; the machine stood still "
+	       "for %.1f ms\n",
+	       s->rundir.name, s->o->file, s->to.machine.pages / 256.0, file_bytes / 1048576.0,
+	       seconds, s->to.machine.machine.pause_ns / 1e6);
 }
 
 static void finish(struct save *s)
@@ -209,7 +212,7 @@ static void finish(struct save *s)
 	pull_stop(&s->pull);
 	client_flush(&s->client, 100);
 	if (s->shown && write(2, "\r\033[K", 4) < 0) {
-		/* a terminal that is gone needs no cleaning */
+		/* if the terminal is gone, nothing needs cleaning */
 	}
 	if (!s->status && savefile_commit(&s->to, &s->why))
 		s->status = EXIT_VMP_FAILURE;
@@ -219,7 +222,8 @@ static void finish(struct save *s)
 
 static void free_save(struct save *s)
 {
-	struct event *events[] = { s->limit, s->signals[0], s->signals[1], s->signals[2], s->signals[3] };
+	struct event *events[] = { s->limit, s->signals[0], s->signals[1], s->signals[2],
+				   s->signals[3] };
 
 	savefile_abandon(&s->to);
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
@@ -234,10 +238,19 @@ int save_machine(const struct options *o)
 {
 	static struct save s;
 
-	s = (struct save){ .o = o, .began_ns = now_ns(), .status = EXIT_VMP_FAILURE };
-	s.client = (struct client){ .fd = -1, .context = &s, .link = LINK_NODE_TO_SAVE, .on_message = on_message, .on_closed = on_closed };
-	s.pull = (struct pull){ .client = &s.client, .kernel = s.info.kernel, .context = &s, .waits = on_waits, .keep = keep,
-				.done = on_done, .failed = on_failed };
+	s = (struct save){ .o = o, .began_ns = clock_now_ns(), .status = EXIT_VMP_FAILURE };
+	s.client = (struct client){ .fd = -1,
+				    .context = &s,
+				    .link = LINK_NODE_TO_SAVE,
+				    .on_message = on_message,
+				    .on_closed = on_closed };
+	s.pull = (struct pull){ .client = &s.client,
+				.kernel = s.info.kernel,
+				.context = &s,
+				.waits = on_waits,
+				.keep = keep,
+				.done = on_done,
+				.failed = on_failed };
 	if (!prepare(&s)) {
 		pull_start(&s.pull, SNAPSHOT_APART);
 		event_base_dispatch(s.base);

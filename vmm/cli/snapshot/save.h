@@ -4,7 +4,7 @@
 
 #include "vmm/cli/options.h"
 
-/* Saves a running machine, which goes on; returns the exit status, having printed a line. */
+/* Saves a running machine, which goes on, and prints a line.  Returns the exit status. */
 int save_machine(const struct options *o);
 
 #endif

@@ -4,8 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/virtio_abi.h"
 
-size_t saved_describe(const struct snapshot_machine *machine, const char *command_line, const char *kernel, void *to)
+enum { BLOCK_BYTES = 4096 };
+_Static_assert(MAX_DISKS == 1 << (32 - SNAPSHOT_DISK_SHIFT), "any block names a disk");
+
+size_t saved_describe(const struct snapshot_machine *machine, const char *command_line,
+		      const char *kernel, void *to)
 {
 	size_t line = strlen(command_line) + 1, file = strlen(kernel) + 1;
 
@@ -26,7 +31,8 @@ static int take_string(char *to, size_t room, const char **at, const char *end)
 	return 0;
 }
 
-/* The machine's description: each line is one that this version knows. */
+/* Reads the machine's description.  Returns false if this version does not know one of its
+ * lines. */
 static bool read_machine(struct saved_machine *s)
 {
 	const char *at = s->machine.machine, *end;
@@ -36,14 +42,17 @@ static bool read_machine(struct saved_machine *s)
 	if (!memchr(at, 0, sizeof s->machine.machine))
 		return false;
 	for (; (end = strchr(at, '\n')); at = end + 1)
-		if (machine_read_line(&s->was, MACHINE_SAVED, at, (size_t)(end - at), why, sizeof why))
+		if (machine_read_line(&s->was, MACHINE_SAVED, at, (size_t)(end - at), why,
+				      sizeof why))
 			return false;
 	return !*at && s->was.hosts && s->was.cpus;
 }
 
-static int add_machine(struct saved_machine *s, const struct snapfile_record *record, const void *data, struct problem *p)
+static int add_machine(struct saved_machine *s, const struct snapfile_record *record,
+		       const void *data, struct problem *p)
 {
-	const char *at = (const char *)data + sizeof s->machine, *end = (const char *)data + record->bytes;
+	const char *at = (const char *)data + sizeof s->machine,
+		   *end = (const char *)data + record->bytes;
 	struct snapshot_machine *m = &s->machine;
 
 	if (s->started || record->bytes < sizeof *m)
@@ -61,7 +70,8 @@ static int add_machine(struct saved_machine *s, const struct snapfile_record *re
 
 static int add_page(struct saved_machine *s, uint32_t gfn, uint32_t bytes, struct problem *p)
 {
-	if (gfn >= s->was.mem_mib << (20 - PAGE_BITS) || (bytes != PAGE_BYTES && (bytes || !s->changes)))
+	if (gfn >= s->was.mem_mib << (20 - PAGE_BITS) ||
+	    (bytes != PAGE_BYTES && (bytes || !s->changes)))
 		return problem(p, "has a page %u that is not the machine's", gfn);
 	if (s->page_seen[gfn / 8] >> gfn % 8 & 1)
 		return problem(p, "names page %u twice", gfn);
@@ -72,7 +82,8 @@ static int add_page(struct saved_machine *s, uint32_t gfn, uint32_t bytes, struc
 
 bool saved_has(const struct saved_machine *s, const struct snapfile_record *record)
 {
-	return record->kind == SNAPSHOT_PAGE && s->started && record->index < s->was.mem_mib << (20 - PAGE_BITS) &&
+	return record->kind == SNAPSHOT_PAGE && s->started &&
+	       record->index < s->was.mem_mib << (20 - PAGE_BITS) &&
 	       s->page_seen[record->index / 8] >> record->index % 8 & 1;
 }
 
@@ -86,17 +97,38 @@ static int add_cpu(struct saved_machine *s, uint32_t cpu, struct problem *p)
 	return 0;
 }
 
-static int add_disk(struct saved_machine *s, const void *data, uint32_t bytes, struct problem *p)
+static int add_disk(struct saved_machine *s, const struct snapfile_record *record, const void *data,
+		    struct problem *p)
 {
-	if (bytes != sizeof s->disk || s->disk.bytes)
+	uint32_t number = record->index;
+	struct snapshot_disk *disk;
+
+	if (record->bytes != sizeof *disk || number >= MAX_DISKS || s->disk[number].bytes)
 		return problem(p, "does not describe its disk");
-	memcpy(&s->disk, data, sizeof s->disk);
-	if (!s->disk.bytes || s->disk.mode > 2 || !memchr(s->disk.path, 0, sizeof s->disk.path))
+	disk = &s->disk[number];
+	memcpy(disk, data, sizeof *disk);
+	if (!disk->bytes || disk->mode > 2 || disk->ide > 1 ||
+	    !memchr(disk->path, 0, sizeof disk->path))
 		return problem(p, "does not describe its disk");
 	return 0;
 }
 
-int saved_add(struct saved_machine *s, const struct snapfile_record *record, const void *data, struct problem *p)
+static int add_block(struct saved_machine *s, const struct snapfile_record *record,
+		     struct problem *p)
+{
+	const struct snapshot_disk *disk = &s->disk[record->index >> SNAPSHOT_DISK_SHIFT];
+	uint64_t at = (uint64_t)(record->index & SNAPSHOT_BLOCK_MASK) * BLOCK_BYTES;
+
+	if (disk->mode != 2 || !disk->bytes)
+		return problem(p, "has blocks of a disk that keeps none apart");
+	if (record->bytes > BLOCK_BYTES || at + record->bytes > disk->bytes)
+		return problem(p, "has a block %u that is not the disk's", record->index);
+	s->blocks++;
+	return 0;
+}
+
+int saved_add(struct saved_machine *s, const struct snapfile_record *record, const void *data,
+	      struct problem *p)
 {
 	if (record->kind != SNAPSHOT_MACHINE && !s->started)
 		return problem(p, "does not begin with a machine");
@@ -109,10 +141,9 @@ int saved_add(struct saved_machine *s, const struct snapfile_record *record, con
 		s->chip_parts++;
 		return 0;
 	case SNAPSHOT_DISK:
-		return add_disk(s, data, record->bytes, p);
+		return add_disk(s, record, data, p);
 	case SNAPSHOT_BLOCK:
-		s->blocks++;
-		return s->disk.mode == 2 && s->disk.bytes ? 0 : problem(p, "has blocks of a disk that keeps none apart");
+		return add_block(s, record, p);
 	case SNAPSHOT_PAGE:
 		return add_page(s, record->index, record->bytes, p);
 	default:
@@ -128,6 +159,9 @@ int saved_complete(const struct saved_machine *s, struct problem *p)
 		return problem(p, "is empty");
 	if (s->cpus != all)
 		return problem(p, "lacks processor %u", (unsigned)__builtin_ctz(all & ~s->cpus));
+	for (unsigned i = saved_disks(s); i < MAX_DISKS; i++)
+		if (s->disk[i].bytes)
+			return problem(p, "lacks its disk %u", saved_disks(s));
 	if (!s->chip_parts || !(s->pages || s->changes))
 		return problem(p, "lacks the machine's %s", s->chip_parts ? "memory" : "devices");
 	return 0;
@@ -141,17 +175,98 @@ void saved_free(struct saved_machine *s)
 
 bool saved_is_interactive(const struct saved_machine *s)
 {
-	return strstr(s->command_line, "pata_legacy.probe_mask=0 console=ttyS0") == s->command_line ||
+	return strstr(s->command_line, "pata_legacy.probe_mask=0 console=ttyS0") ==
+		       s->command_line ||
 	       strstr(s->command_line, "pata_legacy.probe_mask=1 console=ttyS0") == s->command_line;
 }
 
-const char *saved_disk(const struct saved_machine *s, char *spec, size_t bytes)
+unsigned saved_disks(const struct saved_machine *s)
+{
+	unsigned n = 0;
+
+	while (n < MAX_DISKS && s->disk[n].bytes)
+		n++;
+	return n;
+}
+
+const char *saved_disk(const struct snapshot_disk *disk, char *spec, size_t bytes)
 {
 	static const char *const suffixes[] = { "", ",ro", ",snapshot" };
 
-	if (!s->disk.bytes || snprintf(spec, bytes, "%s%s", s->disk.path, suffixes[s->disk.mode]) >= (int)bytes)
+	if (snprintf(spec, bytes, "%s%s%s", disk->path, suffixes[disk->mode],
+		     disk->ide ? ",ide" : "") >= (int)bytes)
 		return NULL;
 	return spec;
+}
+
+int saved_choose_disk(const struct snapshot_disk *disk, const char *given, bool own, char *spec,
+		      size_t bytes, struct problem *p)
+{
+	struct snapshot_disk named = *disk;
+	char path[sizeof disk->path];
+
+	spec[0] = 0;
+	if (!given && disk->mode != 0 && own)
+		return saved_disk(disk, spec, bytes)
+			       ? 0
+			       : problem(p, "the path of its disk image is too long");
+	snprintf(path, sizeof path, "%s", disk->path);
+	for (char *c = path; *c; c++) /* the path is printed on a terminal, and may be any text */
+		if (*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	if (!given)
+		return problem(p, "its disk image is %.400s, %s: if that is right, say --disk with "
+			       "its path", path, disk->mode ?
+			       "by the word of a file that others can write or have made" :
+			       "to which the machine writes");
+	if (snprintf(named.path, sizeof named.path, "%s", given) >= (int)sizeof named.path ||
+	    !saved_disk(&named, spec, bytes))
+		return problem(p, "--disk: the path is too long");
+	return 0;
+}
+
+int saved_check_disks(const struct saved_machine *s, unsigned given, struct problem *p)
+{
+	unsigned n = saved_disks(s);
+
+	if (!given || given == n)
+		return 0;
+	if (!n)
+		return problem(p, "--disk: the saved machine has no disk");
+	return problem(p, "--disk: the saved machine has %u disk%s: say --disk for each, in order",
+		       n, n > 1 ? "s" : "");
+}
+
+/* Returns whether the machine has a virtio device: its kernel's command line has a word for each
+ * (vmm/cli/run/start.c). */
+static bool has_virtio(const struct saved_machine *s, unsigned slot)
+{
+	char word[32];
+
+	snprintf(word, sizeof word, "@0x%x:", VMP_VIRTIO_GPA + slot * VIRTIO_SLOT_BYTES);
+	return strstr(s->command_line, word);
+}
+
+int saved_check_net(const struct saved_machine *s, const char *net, struct problem *p)
+{
+	bool user = net && strcmp(net, "none");
+
+	if (has_virtio(s, VIRTIO_NET) && !user)
+		return problem(p, "the saved machine has a network card: say --net user, with the "
+				  "ports to forward");
+	if (!has_virtio(s, VIRTIO_NET) && user)
+		return problem(p, "--net: the saved machine has no network card");
+	return 0;
+}
+
+void saved_devices(const struct saved_machine *s, struct machine *m, char spec[][SAVED_DISK_BYTES])
+{
+	m->disk.n = saved_disks(s);
+	for (unsigned i = 0; i < m->disk.n; i++)
+		m->disk.item[i] = spec[i];
+	if (!m->net)
+		m->net = has_virtio(s, VIRTIO_NET) ? "user" : NULL;
+	m->rng = has_virtio(s, VIRTIO_RNG);
 }
 
 bool saved_counter_goes_on(const struct saved_machine *s, uint64_t tsc, uint64_t now_ns)
@@ -160,6 +275,7 @@ bool saved_counter_goes_on(const struct saved_machine *s, uint64_t tsc, uint64_t
 	double counted_s = m->tsc_khz ? (double)(int64_t)(tsc - m->tsc) / m->tsc_khz / 1e3 : 0;
 	double passed_s = (double)(int64_t)(now_ns - m->saved_ns) / 1e9;
 
-	/* The wall clock may have been set a little. */
-	return !m->tsc_khz || (counted_s >= 0 && counted_s > passed_s * 0.99 - 60 && counted_s < passed_s * 1.01 + 60);
+	/* the wall clock may have been adjusted a little */
+	return !m->tsc_khz || (counted_s >= 0 && counted_s > passed_s * 0.99 - 60 &&
+			       counted_s < passed_s * 1.01 + 60);
 }

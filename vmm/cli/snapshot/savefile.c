@@ -12,7 +12,8 @@ static int is_no_machine(const struct problem *inner, struct problem *p)
 	return problem(p, "the machine's state %s; this is a bug in vmp", inner->line);
 }
 
-int savefile_add(struct savefile *s, const struct snapfile_record *record, const void *data, struct problem *p)
+int savefile_add(struct savefile *s, const struct snapfile_record *record, const void *data,
+		 struct problem *p)
 {
 	struct problem inner;
 

@@ -1,4 +1,5 @@
-/* snapfile.c - see snapfile.h. zlib's fastest level: a machine's memory is large, and its owner waits. */
+/* snapfile.c - see snapfile.h.  It uses zlib's fastest level: a machine's memory is large, and its
+ * owner waits. */
 #include "vmm/cli/snapshot/snapfile.h"
 
 #include <dirent.h>
@@ -28,10 +29,11 @@ static uint32_t checksum(const void *bytes, size_t n)
 	return crc32(0, bytes, n);
 }
 
-/* --- writing --- */
+/* ---- writing ---- */
 
 struct snapfile_writer {
-	char path[PATH_BYTES], temporary[PATH_BYTES + 16]; /* temporary: empty while the file has no name */
+	/* temporary: "" while the file has no name */
+	char path[PATH_BYTES], temporary[PATH_BYTES + 16];
 	int fd;
 	z_stream z;
 	struct tail tail;
@@ -44,12 +46,14 @@ static int put(struct snapfile_writer *w, const void *bytes, size_t n, struct pr
 	const char *at = bytes;
 
 	while (n) {
-		ssize_t done = write(w->fd, at, fault_on(FAULT_FILE_SHORT) && n > fault_on(FAULT_FILE_SHORT) ? fault_on(FAULT_FILE_SHORT) : n);
+		size_t most = fault_on(FAULT_FILE_SHORT);
+		ssize_t done = write(w->fd, at, most && n > most ? most : n);
 
 		if (done < 0 && errno == EINTR)
 			continue;
 		if (done <= 0)
-			return problem(p, "cannot write %s: %s", w->path, strerror(errno ? errno : ENOSPC));
+			return problem(p, "cannot write %s: %s", w->path,
+				       strerror(errno ? errno : ENOSPC));
 		at += done;
 		n -= done;
 		w->file_bytes += done;
@@ -57,13 +61,14 @@ static int put(struct snapfile_writer *w, const void *bytes, size_t n, struct pr
 	return 0;
 }
 
-/* FAULT_SNAPSHOT_FULL */
+/* the error of FAULT_SNAPSHOT_FULL */
 static int no_room(const struct snapfile_writer *w, struct problem *p)
 {
 	return problem(p, "cannot write %s: %s", w->path, strerror(ENOSPC));
 }
 
-static int compress_some(struct snapfile_writer *w, const void *bytes, size_t n, int flush, struct problem *p)
+static int compress_some(struct snapfile_writer *w, const void *bytes, size_t n, int flush,
+			 struct problem *p)
 {
 	int result;
 
@@ -83,16 +88,19 @@ static int compress_some(struct snapfile_writer *w, const void *bytes, size_t n,
 	return 0;
 }
 
-/* A saved machine holds all of the guest's memory, its passwords too. Who wants to share it says so by chmod. */
+/* A saved machine holds all of the guest's memory, its passwords too.  To share it, the owner uses
+ * chmod. */
 enum { SNAPFILE_MODE = 0600 };
 
-/* The name beside its own that a file has for a while: one that nobody else has, which make() takes. 0, or -errno. */
+/* Finds a free temporary name for the file, and makes the file or the link with make().  Returns 0
+ * or -errno. */
 static int name_for_a_while(struct snapfile_writer *w, int (*make)(struct snapfile_writer *w))
 {
 	int result = -EEXIST;
 
 	for (unsigned i = 0; i < NUMBERS && result == -EEXIST; i++) {
-		snprintf(w->temporary, sizeof w->temporary, TEMPORARY_NAME, w->path, ((unsigned)getpid() + i) % NUMBERS);
+		snprintf(w->temporary, sizeof w->temporary, TEMPORARY_NAME, w->path,
+			 ((unsigned)getpid() + i) % NUMBERS);
 		result = make(w);
 	}
 	if (result)
@@ -114,7 +122,8 @@ static int make_link(struct snapfile_writer *w)
 	return linkat(AT_FDCWD, self, AT_FDCWD, w->temporary, AT_SYMLINK_FOLLOW) ? -errno : 0;
 }
 
-/* In the folder where it will stand, so that it can get its name at once. The lock says that somebody writes it. 0, or -errno. */
+/* Opens the file in its final folder, so that it can get its name in one step.  The lock says that
+ * a process is writing it.  Returns 0 or -errno. */
 static int open_nameless(struct snapfile_writer *w)
 {
 	char folder[PATH_BYTES];
@@ -123,28 +132,34 @@ static int open_nameless(struct snapfile_writer *w)
 	snprintf(folder, sizeof folder, "%s", w->path);
 	w->fd = open(dirname(folder), O_TMPFILE | O_RDWR | O_CLOEXEC, SNAPFILE_MODE);
 	if (w->fd < 0)
-		error = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL ? name_for_a_while(w, make_file) : -errno;
+		error = errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL
+				? name_for_a_while(w, make_file)
+				: -errno;
 	if (!error)
-		flock(w->fd, LOCK_EX); /* somebody may look whether it is left */
+		/* another writer may check whether this file was left behind */
+		flock(w->fd, LOCK_EX);
 	return error;
 }
 
-/* --- what a writer has left that was killed --- */
+/* ---- files that killed writers have left ---- */
 
 static bool begins_a_snapshot(int fd)
 {
 	struct head head;
 
-	return pread(fd, &head, sizeof head, 0) == sizeof head && !memcmp(head.magic, head_magic, sizeof head.magic);
+	return pread(fd, &head, sizeof head, 0) == sizeof head &&
+	       !memcmp(head.magic, head_magic, sizeof head.magic);
 }
 
-/* Nobody writes it, and its name is still its own: then nobody else takes that away while it is locked here. */
+/* Returns whether a file was left behind: nobody writes it, and it still has this name.  Then it
+ * keeps the name while it is locked here. */
 static bool is_left(int folder, const char *name, int fd)
 {
 	struct stat file, named;
 
-	return !flock(fd, LOCK_EX | LOCK_NB) && begins_a_snapshot(fd) && !fstat(fd, &file) && S_ISREG(file.st_mode) &&
-	       !fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) && named.st_dev == file.st_dev && named.st_ino == file.st_ino;
+	return !flock(fd, LOCK_EX | LOCK_NB) && begins_a_snapshot(fd) && !fstat(fd, &file) &&
+	       S_ISREG(file.st_mode) && !fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) &&
+	       named.st_dev == file.st_dev && named.st_ino == file.st_ino;
 }
 
 static void remove_if_left(int folder, const char *name)
@@ -163,7 +178,10 @@ static bool is_temporary(const char *name, const char *of)
 	char expected[NAME_MAX + 16];
 	size_t n = strlen(name);
 
-	if (n < 6 || snprintf(expected, sizeof expected, TEMPORARY_NAME, of, (unsigned)strtoul(name + n - 6, NULL, 10)) >= (int)sizeof expected)
+	unsigned number = n < 6 ? 0 : (unsigned)strtoul(name + n - 6, NULL, 10);
+
+	if (n < 6 || snprintf(expected, sizeof expected, TEMPORARY_NAME, of, number) >=
+			     (int)sizeof expected)
 		return false;
 	return !strcmp(name, expected);
 }
@@ -221,7 +239,8 @@ fail:
 	return NULL;
 }
 
-int snapfile_write(struct snapfile_writer *w, const struct snapfile_record *record, const void *data, struct problem *p)
+int snapfile_write(struct snapfile_writer *w, const struct snapfile_record *record,
+		   const void *data, struct problem *p)
 {
 	if (record->kind == SNAPSHOT_PAGE)
 		fault_die_at(FAULT_FILE_DIES, 1);
@@ -229,7 +248,8 @@ int snapfile_write(struct snapfile_writer *w, const struct snapfile_record *reco
 		return no_room(w, p);
 	w->tail.records++;
 	w->tail.raw_bytes += sizeof *record + record->bytes;
-	w->tail.raw_crc = crc32(crc32(w->tail.raw_crc, (const void *)record, sizeof *record), data, record->bytes);
+	w->tail.raw_crc = crc32(crc32(w->tail.raw_crc, (const void *)record, sizeof *record), data,
+				record->bytes);
 	if (compress_some(w, record, sizeof *record, Z_NO_FLUSH, p))
 		return -1;
 	return compress_some(w, data, record->bytes, Z_NO_FLUSH, p);
@@ -238,7 +258,8 @@ int snapfile_write(struct snapfile_writer *w, const struct snapfile_record *reco
 uint64_t snapfile_raw_bytes(const struct snapfile_writer *w) { return w->tail.raw_bytes; }
 uint64_t snapfile_file_bytes(const struct snapfile_writer *w) { return w->file_bytes; }
 
-/* A nameless file gets a name beside its own first: link() does not replace. */
+/* Gives the file its name.  A nameless file first gets a temporary name, since link() does not
+ * replace a file. */
 static int give_name(struct snapfile_writer *w, struct problem *p)
 {
 	int error = w->temporary[0] ? 0 : name_for_a_while(w, make_link);
@@ -301,13 +322,13 @@ void snapfile_abandon(struct snapfile_writer *w)
 	free(w);
 }
 
-/* --- reading --- */
+/* ---- reading ---- */
 
 struct snapfile_reader {
 	char path[PATH_BYTES];
 	int fd;
 	z_stream z;
-	bool ended; /* of the compressed stream */
+	bool ended; /* the compressed stream has ended */
 	struct tail seen;
 	uint8_t in[CHUNK];
 };
@@ -322,7 +343,7 @@ static int damaged(struct snapfile_reader *r, struct problem *p)
 	return problem(p, "%s is damaged", r->path);
 }
 
-/* Bytes got, 0 at the end of the file, -1. */
+/* Returns how many bytes it read; 0 at the end of the file; -1 with the problem. */
 static int refill(struct snapfile_reader *r, struct problem *p)
 {
 	ssize_t n;
@@ -337,8 +358,9 @@ static int refill(struct snapfile_reader *r, struct problem *p)
 	return n;
 }
 
-/* Fewer than n bytes: the compressed stream has ended (or what is left of it, if there is any, is too little). */
-static int inflate_some(struct snapfile_reader *r, void *to, size_t n, size_t *got, struct problem *p)
+/* Decompresses n bytes. *got is less than n if the compressed stream has ended. */
+static int inflate_some(struct snapfile_reader *r, void *to, size_t n, size_t *got,
+			struct problem *p)
 {
 	r->z.next_out = to;
 	r->z.avail_out = n;
@@ -357,7 +379,7 @@ static int inflate_some(struct snapfile_reader *r, void *to, size_t n, size_t *g
 	return 0;
 }
 
-/* What stands behind the stream: the tail, and nothing else. */
+/* Checks that the tail, and nothing else, follows the stream. */
 static int check_tail(struct snapfile_reader *r, struct problem *p)
 {
 	struct tail tail;
@@ -377,15 +399,18 @@ static int check_tail(struct snapfile_reader *r, struct problem *p)
 		r->z.avail_in -= part;
 		have += part;
 	}
-	if (memcmp(tail.magic, tail_magic, sizeof tail.magic) || tail.crc != checksum(&tail, offsetof(struct tail, crc)) ||
-	    tail.records != r->seen.records || tail.raw_bytes != r->seen.raw_bytes || tail.raw_crc != r->seen.raw_crc)
+	if (memcmp(tail.magic, tail_magic, sizeof tail.magic) ||
+	    tail.crc != checksum(&tail, offsetof(struct tail, crc)) ||
+	    tail.records != r->seen.records || tail.raw_bytes != r->seen.raw_bytes ||
+	    tail.raw_crc != r->seen.raw_crc)
 		return damaged(r, p);
 	if (!r->z.avail_in && (n = refill(r, p)) <= 0)
 		return n;
 	return problem(p, "%s is damaged: something stands behind its end", r->path);
 }
 
-int snapfile_read(struct snapfile_reader *r, struct snapfile_record *record, void *data, struct problem *p)
+int snapfile_read(struct snapfile_reader *r, struct snapfile_record *record, void *data,
+		  struct problem *p)
 {
 	size_t got;
 
@@ -401,7 +426,8 @@ int snapfile_read(struct snapfile_reader *r, struct snapfile_record *record, voi
 		return damaged(r, p);
 	r->seen.records++;
 	r->seen.raw_bytes += sizeof *record + record->bytes;
-	r->seen.raw_crc = crc32(crc32(r->seen.raw_crc, (const void *)record, sizeof *record), data, record->bytes);
+	r->seen.raw_crc = crc32(crc32(r->seen.raw_crc, (const void *)record, sizeof *record), data,
+				record->bytes);
 	return 1;
 }
 
@@ -419,8 +445,8 @@ static int check_head(struct snapfile_reader *r, struct problem *p)
 	if (head.crc != checksum(&head, offsetof(struct head, crc)))
 		return damaged(r, p);
 	if (head.version != SNAPFILE_VERSION)
-		return problem(p, "%s is of another version of vmp (format %u; this one reads %u)", r->path, head.version,
-			       SNAPFILE_VERSION);
+		return problem(p, "%s is of another version of vmp (format %u; this one reads %u)",
+			       r->path, head.version, SNAPFILE_VERSION);
 	return 0;
 }
 

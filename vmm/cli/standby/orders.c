@@ -6,18 +6,18 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What is no part of a machine's description. */
+/* Lines that are not part of a machine's description. */
 static const struct word { const char *word; size_t offset, room; } words[] = {
 #define FIELD(field) offsetof(struct orders, field), sizeof ((struct orders *)0)->field
 	{ "name", FIELD(name) },     { "id", FIELD(id) },	      { "host", FIELD(host) },
-	{ "vendor", FIELD(vendor) }, { "features", FIELD(features) },
+	{ "vendor", FIELD(vendor) }, { "features", FIELD(features) }, { "net", FIELD(net) },
 #undef FIELD
 };
 
 static size_t put(char *text, size_t bytes, size_t n, const char *word, const char *value)
 {
-	return n + (size_t)snprintf(n < bytes ? text + n : NULL, n < bytes ? bytes - n : 0, "%s%s%s\n", word, value ? " " : "",
-				    value ? value : "");
+	return n + (size_t)snprintf(n < bytes ? text + n : NULL, n < bytes ? bytes - n : 0,
+				    "%s%s%s\n", word, value ? " " : "", value ? value : "");
 }
 
 size_t orders_print(const struct orders *o, char *text, size_t bytes)
@@ -35,7 +35,8 @@ size_t orders_print(const struct orders *o, char *text, size_t bytes)
 	return n;
 }
 
-static int take_value(const struct word *w, char *field, const char *value, size_t n, struct problem *p)
+static int take_value(const struct word *w, char *field, const char *value, size_t n,
+		      struct problem *p)
 {
 	if (n >= w->room)
 		return problem(p, "its orders have too long a word after %s", w->word);
@@ -52,13 +53,15 @@ static int take_line(struct orders *o, const char *line, size_t n, struct proble
 		size_t length = strlen(words[i].word);
 
 		if (n > length && !memcmp(line, words[i].word, length) && line[length] == ' ')
-			return take_value(&words[i], (char *)o + words[i].offset, line + length + 1, n - length - 1, p);
+			return take_value(&words[i], (char *)o + words[i].offset, line + length + 1,
+					  n - length - 1, p);
 	}
 	switch (machine_read_line(&o->machine, MACHINE_STANDBY, line, n, why, sizeof why)) {
 	case 0: return 0;
 	case -EINVAL: return problem(p, "its orders: %s", why);
 	}
-	return problem(p, "its orders have a line that says nothing: %.*s", (int)(n < 40 ? n : 40), line);
+	return problem(p, "its orders have a line that says nothing: %.*s", (int)(n < 40 ? n : 40),
+		       line);
 }
 
 static int check(const struct orders *o, struct problem *p)

@@ -1,5 +1,6 @@
-/* orders.h - what a standby must know of a machine, beside its last checkpoint, to go on with it: as text, one `WORD VALUE` a line, then
- * `hosts` and the hosts' lines of a cluster file, the owner's first.  Pure.
+/* orders.h - what a standby must know about a machine, in addition to its last checkpoint, to take
+ * it over.  As text: a `WORD VALUE` a line, then `hosts` and the hosts' lines of a cluster file,
+ * the owner's first.  Pure.
  */
 #ifndef VMM_CLI_STANDBY_ORDERS_H
 #define VMM_CLI_STANDBY_ORDERS_H
@@ -8,20 +9,22 @@
 #include "vmm/cli/cluster/cluster_file.h"
 #include "vmm/shared/presence.h"
 
-enum { MAX_ORDERS = MAX_CLUSTER_BYTES, MAX_ORDER = 96 };
+enum { MAX_ORDERS = MAX_CLUSTER_BYTES, MAX_ORDER = 96, MAX_NET_ORDER = 2048 };
 
 struct orders {
-	char name[MAX_NAME];	  /* the machine's */
-	char id[PRESENCE_ID + 1]; /* of its daemons (presence.h) */
-	char host[MAX_HOST_NAME]; /* the standby's, of the hosts below */
-	char vendor[MAX_ORDER], features[MAX_ORDER]; /* what the guest has seen of its hosts' processors (cpufeatures_print()) */
-	struct machine machine; /* what MACHINE_STANDBY reads */
-	struct cluster_file hosts; /* that there are */
+	char name[MAX_NAME];	  /* the machine's name */
+	char id[PRESENCE_ID + 1]; /* the id of its daemons (presence.h) */
+	char host[MAX_HOST_NAME]; /* which of the hosts below is the standby */
+	/* what the guest has seen of its hosts' processors (cpufeatures_print()) */
+	char vendor[MAX_ORDER], features[MAX_ORDER];
+	char net[MAX_NET_ORDER]; /* --net; "": none */
+	struct machine machine; /* the part that MACHINE_STANDBY reads */
+	struct cluster_file hosts; /* all hosts of the machine */
 };
 
-/* Bytes as snprintf() counts them. */
+/* Writes the text.  Returns its length, as snprintf() does. */
 size_t orders_print(const struct orders *orders, char *text, size_t bytes);
-/* 0, or -1 with what is wrong. */
+/* Parses the text.  Returns 0, or -1 with the problem. */
 int orders_parse(struct orders *orders, const char *text, size_t bytes, struct problem *p);
 
 #endif

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
-/* How many bytes there must be before anything can be said of them. */
+/* Returns how many bytes of the current record must be there before the next step: its head, or all
+ * of it. */
 static size_t wanted(const struct record_reader *r)
 {
 	struct snapfile_record head;

@@ -8,38 +8,34 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/cli/cluster/cluster_ssh.h"
 #include "vmm/cli/standby/record.h"
 
-enum { LOW_BYTES = 256 << 10 /* less than this under way: there is room for more */ };
+enum { LOW_BYTES = 256 << 10 /* below this many queued bytes, more records are queued */ };
 
-#define COMMAND "exec sh -c '" SSH_FOLDER "exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp\" standby'"
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
+#define COMMAND \
+	"exec sh -c '" SSH_FOLDER "exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp\" standby'"
 
 static void put(struct sender *s, uint32_t kind, uint32_t index, const void *data, size_t bytes)
 {
 	struct snapfile_record record = { kind, index, (uint32_t)bytes };
 
-	if (!s->to || bufferevent_write(s->to, &record, sizeof record) || (bytes && bufferevent_write(s->to, data, bytes)))
+	if (!s->to || bufferevent_write(s->to, &record, sizeof record) ||
+	    (bytes && bufferevent_write(s->to, data, bytes)))
 		log_debug("standby: a record could not be sent");
 }
 
-/* --- the end -------------------------------------------------------------------------------------------------------- */
+/* ---- the end ---- */
 
 static void close_stream(struct bufferevent **stream)
 {
 	if (!*stream)
 		return;
-	/* In its own callback it is freed when that returns; its number may be another's by then. */
+	/* In its own callback the stream is freed only after the callback; by then its descriptor
+	 * could be another file's.  So it is closed here. */
 	bufferevent_disable(*stream, EV_READ | EV_WRITE);
 	close(bufferevent_getfd(*stream));
 	bufferevent_free(*stream);
@@ -60,7 +56,7 @@ void sender_close(struct sender *s)
 	s->state = SENDER_OFF;
 }
 
-static const char broken[] = "%s"; /* and it has not said so itself */
+static const char broken[] = "%s"; /* the connection ended, and the standby has not said why */
 
 static void fail(struct sender *s, const char *format, const char *why)
 {
@@ -83,18 +79,25 @@ void sender_end(struct sender *s)
 	put(s, STANDBY_END, 0, NULL, 0);
 }
 
-bool sender_is_silent(const struct sender *s) { return now_ns() - s->heard_ns > SENDER_DOUBT_S * 1000000000ull; }
+bool sender_is_silent(const struct sender *s)
+{
+	return clock_now_ns() - s->heard_ns > SENDER_DOUBT_S * 1000000000ull;
+}
 
-/* --- what it says --------------------------------------------------------------------------------------------------- */
+/* ---- what it says ---- */
 
-static const struct answer { enum sender_state state; const char *word; enum { DONE, REFUSED, FAILED } is; } answers[] = {
-	{ SENDER_STARTS, "ready", DONE },	{ SENDER_STARTS, "refused ", FAILED },
-	{ SENDER_COPIES, "kept", DONE },	{ SENDER_COPIES, "refused ", FAILED },
-	{ SENDER_PREPARES, "prepared", DONE },	{ SENDER_PREPARES, "unprepared ", REFUSED },
-	{ SENDER_GOES, "up", DONE },		{ SENDER_GOES, "failed ", FAILED },
+static const struct answer {
+	enum sender_state state;
+	const char *word;
+	enum { DONE, REFUSED, FAILED } is;
+} answers[] = {
+	{ SENDER_STARTS, "ready", DONE },      { SENDER_STARTS, "refused ", FAILED },
+	{ SENDER_COPIES, "kept", DONE },       { SENDER_COPIES, "refused ", FAILED },
+	{ SENDER_PREPARES, "prepared", DONE }, { SENDER_PREPARES, "unprepared ", REFUSED },
+	{ SENDER_GOES, "up", DONE },	       { SENDER_GOES, "failed ", FAILED },
 };
 
-/* A reason follows a word that ends with a space. */
+/* A word that ends with a space is followed by a reason. */
 static bool begins_with(const char *line, const char *word)
 {
 	size_t n = strlen(word);
@@ -120,8 +123,9 @@ static void take_answer(struct sender *s, const struct answer *answer, const cha
 
 static void take_line(struct sender *s, const char *line)
 {
-	s->heard_ns = now_ns();
-	if (s->ending || !strcmp(line, "alive")) /* or it answers what was asked before */
+	s->heard_ns = clock_now_ns();
+	/* while ending, answers to earlier requests do not count */
+	if (s->ending || !strcmp(line, "alive"))
 		return;
 	if (!strncmp(line, "over ", 5)) {
 		s->is_over = true;
@@ -142,7 +146,7 @@ static void on_lines(struct bufferevent *from, void *context)
 	struct evbuffer *input = bufferevent_get_input(from);
 	char *line;
 
-	/* What a line says may be the end of this connection, and the beginning of another one. */
+	/* A line may end this connection and start another one. */
 	while (s->from == from && (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_LF))) {
 		take_line(s, line);
 		free(line);
@@ -151,7 +155,7 @@ static void on_lines(struct bufferevent *from, void *context)
 		fail(s, "%s", "it says a line without an end");
 }
 
-/* The last line says why, if anything does. */
+/* Remembers the last line of standard error, which says why the ssh ended, if anything does. */
 static void on_errors(struct bufferevent *err, void *context)
 {
 	struct sender *s = context;
@@ -165,21 +169,23 @@ static void on_errors(struct bufferevent *err, void *context)
 			snprintf(s->said, sizeof s->said, "%s", line);
 		free(line);
 	}
-	evbuffer_drain(input, evbuffer_get_length(input) > SENDER_LINE ? evbuffer_get_length(input) : 0);
+	evbuffer_drain(input,
+		       evbuffer_get_length(input) > SENDER_LINE ? evbuffer_get_length(input) : 0);
 }
 
-/* What has come, and is not read yet. */
+/* Reads what has arrived and is not read yet. */
 static void read_rest(struct bufferevent *stream)
 {
 	struct evbuffer *input = bufferevent_get_input(stream);
 
-	evbuffer_unfreeze(input, false); /* but in its own callback nobody may add to it */
+	evbuffer_unfreeze(input, false); /* in its own callback the buffer is frozen */
 	while (evbuffer_read(input, bufferevent_getfd(stream), -1) > 0)
 		;
 	evbuffer_freeze(input, false);
 }
 
-/* Of an ssh that has ended, any stream's end may be seen first; what it said before counts: it may have gone on with the machine. */
+/* When an ssh has ended, the end of any of its streams may be seen first.  Read the lines that it
+ * sent before: it may have taken over the machine. */
 static void on_end(struct bufferevent *stream, short what, void *context)
 {
 	struct sender *s = context;
@@ -199,9 +205,9 @@ static void on_end(struct bufferevent *stream, short what, void *context)
 		fail(s, broken, s->said[0] ? s->said : "its ssh connection ended");
 }
 
-/* --- what is said to it --------------------------------------------------------------------------------------------- */
+/* ---- what is said to it ---- */
 
-/* As much of the copy as there is room for. */
+/* Sends as much of the copy as there is room for. */
 static void on_room(struct bufferevent *to, void *context)
 {
 	static uint8_t data[MAX_MSG_PAYLOAD];
@@ -215,7 +221,7 @@ static void on_room(struct bufferevent *to, void *context)
 		}
 		if (s->copies == 3)
 			fault_die_at(FAULT_OWNER_DIES, 1);
-		put(s, STANDBY_COMMIT, (uint32_t)((now_ns() - s->cut_ns) / 1000000), NULL, 0);
+		put(s, STANDBY_COMMIT, (uint32_t)((clock_now_ns() - s->cut_ns) / 1000000), NULL, 0);
 		s->kept = NULL;
 	}
 }
@@ -226,7 +232,8 @@ static void on_alive(evutil_socket_t fd, short what, void *context)
 	put(context, STANDBY_ALIVE, 0, NULL, 0);
 }
 
-static struct bufferevent *open_stream(struct sender *s, int fd, bufferevent_data_cb on_read, bufferevent_data_cb on_write)
+static struct bufferevent *open_stream(struct sender *s, int fd, bufferevent_data_cb on_read,
+				       bufferevent_data_cb on_write)
 {
 	struct bufferevent *stream = bufferevent_socket_new(s->base, fd, 0);
 
@@ -239,7 +246,8 @@ static struct bufferevent *open_stream(struct sender *s, int fd, bufferevent_dat
 	return bufferevent_enable(stream, on_read ? EV_READ : EV_WRITE) ? NULL : stream;
 }
 
-int sender_start(struct sender *s, const struct cluster_host *host, const char *hash, const char *orders)
+int sender_start(struct sender *s, const struct cluster_host *host, const char *hash,
+		 const char *orders)
 {
 	static const struct timeval often = { STANDBY_ALIVE_S, 0 };
 	char command[600];
@@ -250,7 +258,8 @@ int sender_start(struct sender *s, const struct cluster_host *host, const char *
 	s->is_over = false;
 	snprintf(command, sizeof command, COMMAND, hash);
 	if (ssh_start(&ssh, host, NULL, command)) {
-		snprintf(s->why, sizeof s->why, "cannot start ssh: too many processes or open files?");
+		snprintf(s->why, sizeof s->why,
+			 "cannot start ssh: too many processes or open files?");
 		return -1;
 	}
 	s->ssh = ssh.pid;
@@ -264,7 +273,7 @@ int sender_start(struct sender *s, const struct cluster_host *host, const char *
 		return -1;
 	}
 	s->state = SENDER_IDLE;
-	s->heard_ns = now_ns();
+	s->heard_ns = clock_now_ns();
 	sender_order(s, orders);
 	return 0;
 }

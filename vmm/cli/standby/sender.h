@@ -1,27 +1,34 @@
-/* sender.h - a machine's owner, and its standby: `vmp standby`, by ssh on one of the machine's hosts (vmm/cli/run/takeover.c).
+/* sender.h - the owner's side of a machine's standby: `vmp standby`, started by ssh on one of the
+ * machine's hosts (vmm/cli/run/takeover.c).
  *
- * It holds a copy of the last checkpoint.  When the owner's computer is lost, it goes on with the machine from there on the other hosts,
- * as their owner.  That is when this connection ends and no STANDBY_END has come, or nothing comes for STANDBY_SILENCE_S, and the
- * machine's processes on the standby's own computer have ended (presence.h): as long as they live, their owner does.  Or the owner's
- * computer shall go: then the standby gets the last checkpoint of a machine that stands still, and is told to go on.
+ * The standby holds a copy of the last checkpoint.  When the owner's computer is lost, it takes
+ * over: it restarts the machine from there on the other hosts, as their owner.  It takes the owner
+ * for lost when this connection has ended without a STANDBY_END, or nothing has come for
+ * STANDBY_SILENCE_S, and when the machine's processes on the standby's own computer have ended
+ * (presence.h); as long as they live, their owner does.  The standby also takes over when the
+ * owner's computer leaves: it gets the last checkpoint of a machine that stands still, and is told
+ * to go on.
  *
- * An owner whose connection to its standby breaks does not know what has become of that one, and starts no other before it must have
- * given up.  If it ends the machine, or the machine's processes on that computer to start it again, it tells vmp-host there, which tells
- * whoever stands by (far_tell_over()), unless that one may live and nobody reaches it.  (A connection that breaks between "go on" and
- * "up", while both live, leaves two machines: nobody can know then what the other has done.)
+ * An owner whose connection to its standby breaks does not know whether the standby is alive.  It
+ * starts no other standby before the first one must have given up.  If it ends the machine, or ends
+ * the machine's processes on that computer to start them again, it tells vmp-host there, which
+ * tells the standby (far_tell_over()).  It does neither while the standby may be alive and cannot
+ * be reached.  (If the connection breaks between "go on" and "up", while both sides are alive,
+ * there are two machines: no side can know what the other has done.)
  *
- * Of an owner that is silent nobody knows whether it lives: it goes on, too, if it can, without those whom it does not reach.  So the
- * standby goes on only with at least half of the hosts, and so does an owner that has not heard of its standby for SENDER_DOUBT_S: it
- * says "alive" now and then.  (Of two computers, whose connection is cut, each has a machine then.)
+ * A silent owner may be alive, and may go on without the hosts that it does not reach.  Therefore a
+ * standby takes over only with at least half of the hosts.  So does an owner that has not heard
+ * from its standby for SENDER_DOUBT_S; the standby sends "alive" now and then.  (If the connection
+ * between two computers breaks, each has a machine then.)
  *
  *   STARTS    ssh begins, or new orders are on their way: "ready", or "refused WHY"
- *   IDLE      its copy is some checkpoint; nothing is under way
- *   COPIES    what it lacks of the one that stands is: "kept", or "refused WHY"
- *   PREPARES  it gets the other hosts ready: "prepared", or "unprepared WHY", and it is IDLE as before
+ *   IDLE      its copy is some checkpoint; no request is waiting for an answer
+ *   COPIES    the records that its copy lacks are on their way: "kept", or "refused WHY"
+ *   PREPARES  it prepares the other hosts: "prepared", or "unprepared WHY"; then it is IDLE
  *   GOES      it starts the machine: "up", or "failed WHY"
- *   OFF       there is none
+ *   OFF       there is no standby
  *
- * It says "over" when it goes on with the machine without having been told to.
+ * It says "over" when it takes over the machine without having been told to.
  */
 #ifndef VMM_CLI_STANDBY_SENDER_H
 #define VMM_CLI_STANDBY_SENDER_H
@@ -32,50 +39,67 @@
 
 enum { STANDBY_SILENCE_S = 15, STANDBY_ALIVE_S = 2, SENDER_DOUBT_S = 6, SENDER_LINE = 400 };
 
-enum sender_state { SENDER_OFF, SENDER_STARTS, SENDER_IDLE, SENDER_COPIES, SENDER_PREPARES, SENDER_GOES };
+enum sender_state {
+	SENDER_OFF,
+	SENDER_STARTS,
+	SENDER_IDLE,
+	SENDER_COPIES,
+	SENDER_PREPARES,
+	SENDER_GOES
+};
 
 struct sender {
-	/* by the caller */
+	/* set by the caller */
 	struct event_base *base;
-	int log_fd; /* what it writes to its standard error */
+	int log_fd; /* gets what the standby writes to its standard error */
 	void *context;
-	/* What was asked of it in this state is done: its state is IDLE now, or OFF when the machine is up there. */
+	/* The request of this state is done.  The state is IDLE now, or OFF when the machine runs
+	 * there. */
 	void (*done)(void *context, enum sender_state before);
-	/* It is not, for the reason in `why`: its state is OFF, or IDLE if there is another way. */
+	/* The request failed, for the reason in `why`.  The state is OFF, or IDLE if the standby is
+	 * still there. */
 	void (*failed)(void *context, enum sender_state before);
 
 	enum sender_state state;
 	struct cluster_host host;
 	bool prepared; /* the other hosts are ready */
-	bool is_over;  /* OFF: it has gone on with the machine on its own */
-	bool broke;    /* OFF: its connection has ended without a word of its own: it may be there for STANDBY_SILENCE_S */
+	bool is_over;  /* OFF: it has taken over the machine by itself */
+	/* OFF: the connection ended without a word from the standby, which may be alive for
+	 * STANDBY_SILENCE_S more */
+	bool broke;
 	char why[SENDER_LINE];
 
-	/* its own */
+	/* private */
 	pid_t ssh;
 	struct bufferevent *to, *from, *err;
 	struct event *alive;
 	struct kept *kept;	   /* COPIES */
-	struct kept_cursor cursor; /* of it */
-	uint64_t cut_ns, heard_ns; /* of what is copied; when it has said anything last */
+	struct kept_cursor cursor; /* in `kept` */
+	/* cut_ns: of the checkpoint that is copied; heard_ns: when the last line came */
+	uint64_t cut_ns, heard_ns;
 	unsigned copies;
-	char said[SENDER_LINE]; /* last of its standard error */
-	bool ending;	   /* STANDBY_END is on its way */
+	char said[SENDER_LINE]; /* last line of standard error */
+	bool ending;	   /* STANDBY_END has been sent */
 };
 
-/* 0, or -1 with `why`. `hash`: which version's programs (bundle.h). */
-int sender_start(struct sender *s, const struct cluster_host *host, const char *hash, const char *orders);
-/* IDLE: new orders; what its copy lacks of `kept`, which stays as it is meanwhile; get the other hosts ready, or let go of them. */
+/* Starts the standby.  `hash` is the version of its programs (bundle.h).  Returns 0, or -1 with
+ * `why`. */
+int sender_start(struct sender *s, const struct cluster_host *host, const char *hash,
+		 const char *orders);
+/* In state IDLE: sends new orders; sends what the copy lacks of `kept`, which must not change
+ * meanwhile; lets the standby prepare the other hosts, or release them. */
 void sender_order(struct sender *s, const char *orders);
 void sender_copy(struct sender *s, struct kept *kept, uint64_t cut_ns /* CLOCK_MONOTONIC */);
 void sender_prepare(struct sender *s);
 void sender_release(struct sender *s);
-/* IDLE and prepared: go on with the machine. */
+/* In state IDLE, and prepared: tells the standby to take over the machine. */
 void sender_go(struct sender *s);
-/* The machine has ended, or another one stands by: OFF, in a moment. */
+/* Tells the standby that the machine has ended or has another standby.  The state is OFF soon
+ * after. */
 void sender_end(struct sender *s);
 void sender_close(struct sender *s);
-/* Nothing has come of it for SENDER_DOUBT_S, now or when its connection ended. */
+/* Returns whether nothing has come from the standby for SENDER_DOUBT_S, until now or until the
+ * connection ended. */
 bool sender_is_silent(const struct sender *s);
 
 #endif

@@ -11,20 +11,28 @@
 #include "base/log.h"
 #include "vmm/node/clock/drift.h"
 
-/* At first, when nothing is known of a rate, looks are more frequent: what moves apart by 500 millionths has come 0.1 ms far then, less than
- * a page takes from one host to another, and nobody can see it. */
-enum { FIRST_ANSWERS = 24, ANSWERS = 4, TELL_FROM_NS = 1000000, EARLY_LOOKS = 30, EARLY_NS = 100000000 };
+/* In the first seconds, when no rate is known, the clocks are compared more often.  Clocks that
+ * drift apart by 500 millionths are then 0.1 ms apart at most.  A page takes longer from one host
+ * to another, so no guest can notice. */
+enum {
+	FIRST_ANSWERS = 24,
+	ANSWERS = 4,
+	TELL_FROM_NS = 1000000,
+	EARLY_LOOKS = 30,
+	EARLY_NS = 100000000
+};
 
 struct clock_sync {
 	struct drift drift;
-	unsigned wanted; /* answers, before it is enough for now */
+	unsigned wanted; /* answers that are still to come */
 	bool asked;
 	uint64_t start_ns; /* of the machine, by node 0's clock */
 	int timer_fd;
 	unsigned looks;
 };
 
-/* FAULT_CLOCK_DRIFTS: this host's clock, as it would be if it ran too fast; what the machine's line over that one is over ours. */
+/* FAULT_CLOCK_DRIFTS: by how much this host's clock pretends to be too fast. here_ns() is the
+ * pretended clock; over_ours() converts a rate over it into one over the real clock. */
 static double too_fast(void) { return fault_on(FAULT_CLOCK_DRIFTS) * 1e-6; }
 
 static uint64_t here_ns(const struct node *node, uint64_t now_ns)
@@ -32,7 +40,10 @@ static uint64_t here_ns(const struct node *node, uint64_t now_ns)
 	return now_ns + (uint64_t)((double)(now_ns - node->boot_ns) * too_fast());
 }
 
-static int64_t over_ours(int64_t faster) { return faster + (int64_t)((double)(faster + (1ll << 32)) * too_fast()); }
+static int64_t over_ours(int64_t faster)
+{
+	return faster + (int64_t)((double)(faster + (1ll << 32)) * too_fast());
+}
 
 static void ask(struct node *node)
 {
@@ -56,9 +67,10 @@ void clock_on_pong(struct node *node, const struct message *m, const struct msg_
 
 	(void)m;
 	if (!clock)
-		return; /* nobody here has asked */
+		return; /* this host has not asked */
 	if (!drift_add(&clock->drift, pong->sent_ns, pong->answered_ns, now_ns))
-		log_warn("this host's clock or node 0's has changed its pace, or stood still: they are compared anew");
+		log_warn("this host's clock or node 0's has changed its pace, or stood still: they "
+			 "are compared anew");
 	if (!clock->wanted || --clock->wanted) {
 		if (clock->wanted)
 			ask(node);
@@ -66,19 +78,21 @@ void clock_on_pong(struct node *node, const struct message *m, const struct msg_
 	}
 	if (clock->drift.answers != FIRST_ANSWERS)
 		return;
-	log_info("node 0's clock is %lld us ahead, give or take %llu us", (long long)drift_ahead(&clock->drift, now_ns) / 1000,
+	log_info("node 0's clock is %lld us ahead, give or take %llu us",
+		 (long long)drift_ahead(&clock->drift, now_ns) / 1000,
 		 (unsigned long long)drift_doubt(&clock->drift, now_ns) / 1000);
 	node_check_ready(node);
 }
 
-/* By how much the machine's clock here is behind node 0's. */
+/* Returns by how much the machine's clock on this host is behind node 0's. */
 static int64_t behind_ns(const struct node *node, uint64_t now_ns)
 {
 	const struct clock_sync *clock = node->clock;
 	struct clock_line line = hostclock_line(&node->shm->clock);
 	uint64_t here = here_ns(node, now_ns);
 
-	return (int64_t)(here + (uint64_t)drift_ahead(&clock->drift, here) - clock->start_ns - clock_line_at(&line, now_ns));
+	return (int64_t)(here + (uint64_t)drift_ahead(&clock->drift, here) - clock->start_ns -
+			 clock_line_at(&line, now_ns));
 }
 
 /* (TRICKS: clock-often-first) */
@@ -95,16 +109,18 @@ static void on_timer(evutil_socket_t fd, short what, void *context)
 	struct node *node = context;
 	struct clock_sync *clock = node->clock;
 	uint64_t now_ns = node_now_ns(), times;
-	int64_t behind = behind_ns(node, now_ns), faster = drift_steer(behind, drift_rate(&clock->drift));
+	int64_t behind = behind_ns(node, now_ns),
+		faster = drift_steer(behind, drift_rate(&clock->drift));
 
 	(void)what;
 	if (read(fd, &times, sizeof times) != sizeof times)
 		return;
 	hostclock_turn(&node->shm->clock, node_now_ns, over_ours(faster));
 	if (llabs(behind) >= TELL_FROM_NS)
-		log_info("the machine's clock is %lld us behind node 0's, give or take %llu us; it runs %lld millionths too fast for a while",
-			 (long long)behind / 1000, (unsigned long long)drift_doubt(&clock->drift, here_ns(node, now_ns)) / 1000,
-			 (long long)((double)faster / 4294.967296));
+		log_info("the machine's clock is %lld us behind node 0's, give or take %llu us; it "
+			 "runs %lld millionths too fast for a while", (long long)behind / 1000,
+			 (unsigned long long)drift_doubt(&clock->drift, here_ns(node, now_ns)) /
+				 1000, (long long)((double)faster / 4294.967296));
 	if (++clock->looks == EARLY_LOOKS)
 		look_every(clock, DRIFT_PERIOD_S, 0);
 	clock->wanted = ANSWERS;
@@ -132,7 +148,7 @@ bool clock_known(struct node *node)
 	return false;
 }
 
-/* A timer of its own: one of libevent's has its price.
+/* Uses a timer descriptor of its own, since one of libevent's timers costs more. 
  * (TRICKS: timer-descriptors) */
 static void follow(struct node *node)
 {
@@ -156,7 +172,9 @@ void clock_begin(struct node *node, uint64_t start_ns)
 		return;
 	}
 	clock->start_ns = start_ns;
-	hostclock_set(&node->shm->clock, (struct clock_line){ now_ns, here + (uint64_t)drift_ahead(&clock->drift, here) - start_ns,
-							      over_ours(drift_steer(0, drift_rate(&clock->drift))) });
+	hostclock_set(&node->shm->clock,
+		      (struct clock_line){
+			      now_ns, here + (uint64_t)drift_ahead(&clock->drift, here) - start_ns,
+			      over_ours(drift_steer(0, drift_rate(&clock->drift))) });
 	follow(node);
 }

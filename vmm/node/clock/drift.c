@@ -1,9 +1,9 @@
 /* drift.c - see drift.h. */
 #include "vmm/node/clock/drift.h"
 
-#define MOST 1e-3     /* no two computers' clocks move apart faster, unless somebody sets one */
-#define CHANGE 1e-4   /* nor do they often change their rates by more */
-#define WANDER 5e-11  /* by how much a rate itself may change, in each second: it gets warm */
+#define MOST 1e-3     /* no two computers' clocks drift apart faster, unless somebody sets one */
+#define CHANGE 1e-4   /* nor do their rates often change by more */
+#define WANDER 5e-11  /* by how much a rate may change in each second, for example by warming up */
 #define SECOND 1e9
 #define JUDGE_AFTER (SECOND / 5)
 
@@ -35,7 +35,7 @@ static void judge(struct drift *d)
 	double passed = (double)(d->at_ns - d->since.at_ns);
 
 	if (2 * (d->high_ns - d->low_ns) < d->since.high_ns - d->since.low_ns)
-		return begin_judging(d); /* the first answer, say, was slow */
+		return begin_judging(d); /* for example, the first answer was slow */
 	if (passed < JUDGE_AFTER)
 		return;
 	d->slowest = most(d->slowest, (double)(d->low_ns - d->since.high_ns) / passed);
@@ -49,7 +49,8 @@ static void judge(struct drift *d)
 	}
 }
 
-static void begin(struct drift *d, int64_t now_ns, int64_t low_ns, int64_t high_ns, double slowest, double fastest)
+static void begin(struct drift *d, int64_t now_ns, int64_t low_ns, int64_t high_ns, double slowest,
+		  double fastest)
 {
 	d->at_ns = now_ns;
 	d->low_ns = low_ns;
@@ -63,7 +64,8 @@ static void begin(struct drift *d, int64_t now_ns, int64_t low_ns, int64_t high_
 bool drift_add(struct drift *d, uint64_t asked_ns, uint64_t answered_ns, uint64_t came_ns)
 {
 	int64_t apart_ns = (int64_t)((double)(came_ns - asked_ns) * MOST) + 1;
-	int64_t low_ns = (int64_t)(answered_ns - came_ns) - apart_ns, high_ns = (int64_t)(answered_ns - asked_ns) + apart_ns;
+	int64_t low_ns = (int64_t)(answered_ns - came_ns) - apart_ns,
+		high_ns = (int64_t)(answered_ns - asked_ns) + apart_ns;
 
 	if (!d->answers++) {
 		begin(d, (int64_t)came_ns, low_ns, high_ns, -MOST, MOST);
@@ -71,7 +73,8 @@ bool drift_add(struct drift *d, uint64_t asked_ns, uint64_t answered_ns, uint64_
 	}
 	advance(d, (int64_t)came_ns);
 	if (high_ns < d->low_ns || low_ns > d->high_ns) {
-		begin(d, (int64_t)came_ns, low_ns, high_ns, drift_rate(d) - CHANGE, drift_rate(d) + CHANGE);
+		begin(d, (int64_t)came_ns, low_ns, high_ns, drift_rate(d) - CHANGE,
+		      drift_rate(d) + CHANGE);
 		return false;
 	}
 	if (low_ns > d->low_ns)
@@ -84,7 +87,8 @@ bool drift_add(struct drift *d, uint64_t asked_ns, uint64_t answered_ns, uint64_
 
 int64_t drift_ahead(const struct drift *d, uint64_t now_ns)
 {
-	return d->low_ns + (d->high_ns - d->low_ns) / 2 + (int64_t)(drift_rate(d) * (double)((int64_t)now_ns - d->at_ns));
+	return d->low_ns + (d->high_ns - d->low_ns) / 2 +
+	       (int64_t)(drift_rate(d) * (double)((int64_t)now_ns - d->at_ns));
 }
 
 uint64_t drift_doubt(const struct drift *d, uint64_t now_ns)

@@ -14,24 +14,42 @@
 enum { WORD_BITS = 64 };
 
 struct copy {
-	uint64_t *changed; /* since the last checkpoint: one bit a page; lives as long as the daemon */
-	uint64_t *pending, *copied; /* NULL: no snapshot is made */
-	uint8_t *pages;		    /* as large as RAM; only what was copied takes memory */
-	bool all_changes;	    /* a page that is zero now may not have been before */
+	/* pages that changed since the last checkpoint, one bit each; kept as long as the daemon
+	 * lives */
+	uint64_t *changed;
+	uint64_t *pending, *copied; /* NULL: no snapshot is being made */
+	uint8_t *pages;		    /* as large as RAM; only copied pages use memory */
+	bool all_changes; /* zero pages must be sent too: they may not have been zero before */
 	unsigned at_cpu;
 	gfn_t at_page;
 	uint32_t cpu_bytes[MAX_CPUS];
-	uint8_t cpu[MAX_CPUS][CPU_STATE_LIMIT]; /* the last: large, and means nothing where there are no bytes */
+	/* last member, since it is large; it has no meaning where cpu_bytes is 0 */
+	uint8_t cpu[MAX_CPUS][CPU_STATE_LIMIT];
 };
 
-static uint32_t words(const struct node *node) { return (node->ram_pages + WORD_BITS - 1) / WORD_BITS; }
-static bool has(const uint64_t *bits, gfn_t gfn) { return bits[gfn / WORD_BITS] >> gfn % WORD_BITS & 1; }
+static uint32_t words(const struct node *node)
+{
+	return (node->ram_pages + WORD_BITS - 1) / WORD_BITS;
+}
+static bool has(const uint64_t *bits, gfn_t gfn)
+{
+	return bits[gfn / WORD_BITS] >> gfn % WORD_BITS & 1;
+}
 static void set(uint64_t *bits, gfn_t gfn) { bits[gfn / WORD_BITS] |= 1ull << gfn % WORD_BITS; }
-static void clear(uint64_t *bits, gfn_t gfn) { bits[gfn / WORD_BITS] &= ~(1ull << gfn % WORD_BITS); }
+static void clear(uint64_t *bits, gfn_t gfn)
+{
+	bits[gfn / WORD_BITS] &= ~(1ull << gfn % WORD_BITS);
+}
 
 static size_t ram_bytes(const struct node *node) { return (size_t)node->ram_pages << PAGE_BITS; }
-static uint8_t *page_of(const struct node *node, gfn_t gfn) { return node->ram + ((size_t)gfn << PAGE_BITS); }
-static uint8_t *copy_of(const struct copy *copy, gfn_t gfn) { return copy->pages + ((size_t)gfn << PAGE_BITS); }
+static uint8_t *page_of(const struct node *node, gfn_t gfn)
+{
+	return node->ram + ((size_t)gfn << PAGE_BITS);
+}
+static uint8_t *copy_of(const struct copy *copy, gfn_t gfn)
+{
+	return copy->pages + ((size_t)gfn << PAGE_BITS);
+}
 
 static bool is_zero(const uint8_t *page)
 {
@@ -62,7 +80,8 @@ void copy_end(struct node *node)
 	node->copy = NULL;
 }
 
-/* Who has all memory for himself has every right but while it is saved. */
+/* A host that has all memory alone has the right to write to all of it, except during a
+ * snapshot. */
 static void give_back_rights(const struct node *node)
 {
 	if (!node->dsm && node->copy->pending)
@@ -90,10 +109,12 @@ int copy_prepare(const struct node *node)
 	copy_forget(node);
 	copy->pending = calloc(words(node), sizeof *copy->pending);
 	copy->copied = calloc(words(node), sizeof *copy->copied);
-	copy->pages = mmap(NULL, ram_bytes(node), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	copy->pages = mmap(NULL, ram_bytes(node), PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (copy->pages == MAP_FAILED)
 		copy->pages = NULL;
-	if (copy->pending && copy->copied && copy->pages && fault_on(FAULT_SNAPSHOT_NO_MEMORY) != node->o.node + 1)
+	if (copy->pending && copy->copied && copy->pages &&
+	    fault_on(FAULT_SNAPSHOT_NO_MEMORY) != node->o.node + 1)
 		return 0;
 	copy_forget(node);
 	return -ENOMEM;
@@ -110,7 +131,7 @@ bool copy_cpu(const struct node *node, unsigned cpu, const void *state, uint32_t
 	return true;
 }
 
-/* --- the cut -------------------------------------------------------------------------------------------------------- */
+/* ---- the cut ---- */
 
 static void mark_range(const struct node *node, gfn_t first, gfn_t end)
 {
@@ -119,7 +140,8 @@ static void mark_range(const struct node *node, gfn_t first, gfn_t end)
 			set(node->copy->pending, gfn);
 }
 
-/* All that this host owns. What was never touched has no memory, and is not looked at. */
+/* Marks all pages that this host owns.  Pages that were never touched have no memory and are
+ * skipped. */
 static int mark_all(const struct node *node)
 {
 	off_t end = (off_t)ram_bytes(node), at = 0, hole;
@@ -144,12 +166,14 @@ static void mark_changes(const struct node *node)
 		}
 }
 
-/* No pin is held and no VM process can write: nobody races with this. (TRICKS: lower-locally) */
+/* Nothing races with this: no pin is held and no VM process can write.  (TRICKS: lower-locally) */
 static void lower_rights(struct node *node)
 {
 	for (gfn_t gfn = 0; gfn < node->ram_pages; gfn++)
-		if (atomic_load_explicit(&node->shm->page_right[gfn], memory_order_relaxed) == PAGE_WRITE)
-			atomic_store_explicit(&node->shm->page_right[gfn], PAGE_READ, memory_order_relaxed);
+		if (atomic_load_explicit(&node->shm->page_right[gfn], memory_order_relaxed) ==
+		    PAGE_WRITE)
+			atomic_store_explicit(&node->shm->page_right[gfn], PAGE_READ,
+					      memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -177,7 +201,12 @@ int copy_mark(struct node *node, enum snapshot_mode mode)
 	return error;
 }
 
-/* --- afterwards ----------------------------------------------------------------------------------------------------- */
+/* ---- after the cut ---- */
+
+bool copy_is_pending(const struct node *node)
+{
+	return node->copy->pending != NULL;
+}
 
 void copy_before_loss(const struct node *node, gfn_t gfn)
 {
@@ -199,7 +228,8 @@ static bool next_cpu(const struct node *node, struct copy_item *item)
 
 	for (; copy->at_cpu < node->o.machine.cpus; copy->at_cpu++)
 		if (copy->cpu_bytes[copy->at_cpu]) {
-			*item = (struct copy_item){ SNAPSHOT_CPU, copy->at_cpu, copy->cpu_bytes[copy->at_cpu],
+			*item = (struct copy_item){ SNAPSHOT_CPU, copy->at_cpu,
+						    copy->cpu_bytes[copy->at_cpu],
 						    copy->cpu[copy->at_cpu] };
 			copy->at_cpu++;
 			return true;
@@ -207,14 +237,15 @@ static bool next_cpu(const struct node *node, struct copy_item *item)
 	return false;
 }
 
-/* The next page that is to be saved; it is no longer pending. */
+/* Takes the next page that must be saved; it is no longer pending. */
 static bool take_pending(const struct node *node, gfn_t *gfn)
 {
 	struct copy *copy = node->copy;
 
 	for (uint32_t word = copy->at_page / WORD_BITS; word < words(node); word++)
 		if (copy->pending[word]) {
-			*gfn = copy->at_page = word * WORD_BITS + (unsigned)__builtin_ctzll(copy->pending[word]);
+			*gfn = copy->at_page = word * WORD_BITS +
+					       (unsigned)__builtin_ctzll(copy->pending[word]);
 			clear(copy->pending, *gfn);
 			return true;
 		}
@@ -227,7 +258,8 @@ static bool next_page(const struct node *node, struct copy_item *item)
 	gfn_t gfn;
 
 	while (take_pending(node, &gfn)) {
-		const uint8_t *data = has(copy->copied, gfn) ? copy_of(copy, gfn) : page_of(node, gfn);
+		const uint8_t *data = has(copy->copied, gfn) ? copy_of(copy, gfn)
+							     : page_of(node, gfn);
 		bool zero = is_zero(data);
 
 		if (zero && !copy->all_changes)

@@ -9,10 +9,10 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
+#include "vmm/node/agenda.h"
 #include "vmm/node/cut/copy.h"
 #include "vmm/node/cut/restore.h"
 #include "vmm/node/cut/turn.h"
-#include "vmm/node/hosts/hosts.h"
 #include "vmm/node/wire/conn.h"
 #include "vmm/shared/snapshot_machine.h"
 #include "vmm/shared/tsc.h"
@@ -20,26 +20,27 @@
 enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
 
 struct freeze {
-	bool active;		/* between PREPARE and END; what follows is of one snapshot */
+	bool active;	/* between PREPARE and END; the fields below belong to this snapshot */
 	bool frozen;		/* between PREPARE and THAW */
-	bool last;		/* CHECKPOINT_LAST: it is pulled while all stands still */
+	bool last;		/* CHECKPOINT_LAST: it is pulled while the machine stands still */
 	bool saving, all_sent;
-	int error;		/* -errno: there is no room for the snapshot */
+	int error;		/* -errno: there is no memory for the snapshot */
 	enum snapshot_mode mode;
 	uint32_t frozen_cpus, saved_cpus, marks[MARK_ROUNDS];
 	uint32_t sent; /* items */
-	bool ended; /* a snapshot, at least one */
-	struct leader { /* node 0 */
-		int client;	       /* its slot */
-		uint32_t seq;	       /* its request, with its slot */
+	bool ended; /* at least one snapshot has been made */
+	struct leader { /* node 0 alone */
+		int client;	       /* the client's slot */
+		uint32_t seq;	       /* the client's request number, with its slot */
 		enum snapshot_mode mode;
 		uint32_t prepared_nodes, frozen_nodes, done_nodes, result;
-		uint64_t began_ns, frozen_ns, saved_ns; /* when the pause began, all CPUs stood, the devices were copied */
-		bool stands;	       /* CHECKPOINT_LAST: all is copied, and nobody goes on */
+		/* when the pause began, when all CPUs stood, when the devices were copied */
+		uint64_t began_ns, frozen_ns, saved_ns;
+		bool stands;	/* CHECKPOINT_LAST: all is copied, and the machine stands still */
 	} leader;
 };
 
-/* Of a snapshot; who leads the next knows what for. */
+/* Resets the state of one snapshot.  Keeps what node 0 needs to lead the next one. */
 static void forget(struct freeze *f)
 {
 	*f = (struct freeze){ .ended = f->ended, .leader = f->leader };
@@ -68,12 +69,14 @@ static void send_step_to_all(struct node *node, enum snapshot_step step, uint32_
 			send_step(node, peer, step, result);
 }
 
-static void send_to_child(struct node *node, struct child *child, enum msg_type type, const void *body, uint32_t body_bytes,
-			  const void *payload, uint32_t payload_bytes)
+static void send_to_child(struct node *node, struct child *child, enum msg_type type,
+			  const void *body, uint32_t body_bytes, const void *payload,
+			  uint32_t payload_bytes)
 {
 	struct msg_header header = packet_header(type, 0, node->o.node, body_bytes + payload_bytes);
 
-	if (child->conn && conn_send(child->conn, &header, body, body_bytes, payload, payload_bytes) == -ENOBUFS)
+	if (child->conn &&
+	    conn_send(child->conn, &header, body, body_bytes, payload, payload_bytes) == -ENOBUFS)
 		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
 }
 
@@ -83,7 +86,8 @@ static void tell_monitors(struct node *node, enum snapshot_step step)
 
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node_has_cpu(node, cpu)) {
-			send_to_child(node, &node->monitor[cpu], MSG_SNAPSHOT, &body, sizeof body, NULL, 0);
+			send_to_child(node, &node->monitor[cpu], MSG_SNAPSHOT, &body, sizeof body,
+				      NULL, 0);
 			hostshm_post(node->shm, cpu, POST_MESSAGE);
 		}
 }
@@ -95,10 +99,10 @@ static void tell_iosrv(struct node *node, enum snapshot_step step, uint32_t resu
 	send_to_child(node, &node->iosrv, MSG_SNAPSHOT, &body, sizeof body, NULL, 0);
 }
 
-/* --- the cut -------------------------------------------------------------------------------------------------------- */
+/* ---- the cut ---- */
 
-/* No CPU waits for a page, but one may be on its way that nobody waits for: it comes first.
- * (TRICKS: page-in-flight) */
+/* No CPU waits for a page.  But a page may be in flight that nobody waits for; it must arrive
+ * first.  (TRICKS: page-in-flight) */
 static void copy_when_settled(evutil_socket_t fd, short what, void *context)
 {
 	static const struct timeval moment = { 0, SETTLE_MS * 1000 };
@@ -107,7 +111,8 @@ static void copy_when_settled(evutil_socket_t fd, short what, void *context)
 
 	(void)fd, (void)what;
 	if (!node->dsm || dsm_settled(node->dsm))
-		send_step(node, 0, SNAPSHOT_DONE, (uint32_t)-(f->error ? f->error : copy_mark(node, f->mode)));
+		send_step(node, 0, SNAPSHOT_DONE,
+			  (uint32_t) - (f->error ? f->error : copy_mark(node, f->mode)));
 	else if (event_base_once(node->base, -1, EV_TIMEOUT, copy_when_settled, node, &moment))
 		die("no memory for events");
 }
@@ -120,8 +125,9 @@ static void send_marks(struct node *node, uint32_t round)
 	node->freeze->marks[round] |= 1u << node->o.node;
 }
 
-/* A round's marks are all here. Behind those of the first nothing comes that was sent to this host, but for what another
- * host passes on to a CPU that has moved here; that is ahead of its mark of the second. Then the CPUs give their state.
+/* Continues when the marks of a round have come from all hosts.  Behind those of the first round,
+ * nothing arrives that was sent to this host, except what another host forwards to a CPU that has
+ * moved here; that arrives ahead of its mark of the second round.  Then the CPUs give their state.
  * (TRICKS: cpus-devices-cpus) */
 static void check_marks(struct node *node)
 {
@@ -139,11 +145,13 @@ static void check_marks(struct node *node)
 		copy_when_settled(-1, 0, node);
 }
 
-void freeze_on_cpu_state(struct node *node, const struct message *m, const struct msg_snapshot_item *item)
+void freeze_on_cpu_state(struct node *node, const struct message *m,
+			 const struct msg_snapshot_item *item)
 {
 	(void)item;
 	if (!node->freeze->error && !copy_cpu(node, m->from, m->payload, m->payload_bytes)) {
-		log_error("CPU %u sent a state of %u bytes that nobody asked for", m->from, m->payload_bytes);
+		log_error("CPU %u sent a state of %u bytes that nobody asked for", m->from,
+			  m->payload_bytes);
 		return;
 	}
 	node->freeze->saved_cpus |= 1u << m->from;
@@ -151,14 +159,14 @@ void freeze_on_cpu_state(struct node *node, const struct message *m, const struc
 		copy_when_settled(-1, 0, node);
 }
 
-/* Only when one snapshot has been made. */
+/* A fault point, from the second snapshot on. */
 static void perhaps_die(const struct node *node, unsigned step)
 {
 	if (node->freeze->ended)
 		restore_perhaps_die(node, step);
 }
 
-/* --- what every daemon does ----------------------------------------------------------------------------------------- */
+/* ---- what every daemon does ---- */
 
 static void on_prepare(struct node *node)
 {
@@ -172,7 +180,7 @@ static void on_prepare(struct node *node)
 static void on_freeze(struct node *node)
 {
 	tell_monitors(node, SNAPSHOT_FREEZE);
-	if (!local_cpus(node)) /* they may all have moved away */
+	if (!local_cpus(node)) /* all its CPUs may have moved away */
 		send_step(node, 0, SNAPSHOT_FROZEN, 0);
 }
 
@@ -207,19 +215,23 @@ static void on_cut(struct node *node, enum snapshot_mode mode)
 
 static void send_item(struct node *node, uint32_t seq, const struct copy_item *of)
 {
-	struct msg_snapshot_item item = { .of = node->o.node, .seq = seq, .kind = of->kind, .index = of->index };
+	struct msg_snapshot_item item = {
+		.of = node->o.node, .seq = seq, .kind = of->kind, .index = of->index
+	};
 
 	net_send(node->net, VNODE_CLI, MSG_SNAPSHOT_ITEM, &item, sizeof item, of->data, of->bytes);
 	node->freeze->sent++;
 }
 
-void freeze_on_pull(struct node *node, const struct message *m, const struct msg_snapshot_pull *pull)
+void freeze_on_pull(struct node *node, const struct message *m,
+		    const struct msg_snapshot_pull *pull)
 {
 	struct freeze *f = node->freeze;
 	struct copy_item item;
 
 	(void)m;
-	for (uint32_t n = 0; n < pull->count && f->active && (!f->frozen || f->last) && !f->all_sent; n++) {
+	for (uint32_t n = 0;
+	     n < pull->count && f->active && (!f->frozen || f->last) && !f->all_sent; n++) {
 		perhaps_die(node, 3);
 		f->all_sent = !copy_next(node, &item);
 		if (f->all_sent)
@@ -230,7 +242,7 @@ void freeze_on_pull(struct node *node, const struct message *m, const struct msg
 		perhaps_die(node, 4);
 }
 
-/* --- node 0 leads --------------------------------------------------------------------------------------------------- */
+/* ---- node 0 leads ---- */
 
 static uint64_t wallclock_ns(void)
 {
@@ -240,10 +252,12 @@ static uint64_t wallclock_ns(void)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index, const void *data, uint32_t bytes)
+void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index,
+		   const void *data, uint32_t bytes)
 {
 	struct msg_snapshot_item item = { .seq = seq, .kind = kind, .index = index };
-	struct msg_header header = packet_header(MSG_SNAPSHOT_ITEM, VNODE_CLI, node->o.node, sizeof item + bytes);
+	struct msg_header header = packet_header(MSG_SNAPSHOT_ITEM, VNODE_CLI, node->o.node,
+						 sizeof item + bytes);
 	uint8_t packet[sizeof item + MAX_MSG_PAYLOAD];
 
 	memcpy(packet, &item, sizeof item);
@@ -251,20 +265,27 @@ void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uin
 	clients_send_answer(node, &header, packet);
 }
 
-static unsigned long long us_between(uint64_t from_ns, uint64_t to_ns) { return (to_ns - from_ns) / 1000; }
+static unsigned long long us_between(uint64_t from_ns, uint64_t to_ns)
+{
+	return (to_ns - from_ns) / 1000;
+}
 
 static void log_pause(const struct leader *l, uint64_t pause_ns)
 {
-	log_info("saved: stood still for %llu us: %llu until all processors did, %llu for the devices, %llu for the cut", us_between(0, pause_ns),
-		 us_between(l->began_ns, l->frozen_ns), us_between(l->frozen_ns, l->saved_ns), us_between(l->saved_ns, l->began_ns + pause_ns));
+	log_info("saved: stood still for %llu us: %llu until all processors did, %llu for the "
+		 "devices, %llu for the cut", us_between(0, pause_ns),
+		 us_between(l->began_ns, l->frozen_ns), us_between(l->frozen_ns, l->saved_ns),
+		 us_between(l->saved_ns, l->began_ns + pause_ns));
 }
 
 static void describe_machine(struct node *node)
 {
 	struct snapshot_machine machine = {
 		.saved_ns = wallclock_ns(),
-		.clock_ns = hostclock_now(&node->shm->clock, node_now_ns), .pause_ns = node_now_ns() - node->freeze->leader.began_ns,
-		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks, .features = node->o.features,
+		.clock_ns = hostclock_now(&node->shm->clock, node_now_ns),
+		.pause_ns = node_now_ns() - node->freeze->leader.began_ns,
+		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks,
+		.features = node->o.features,
 	};
 	struct machine now = node->o.machine;
 	uint8_t payload[sizeof machine + MAX_CMDLINE];
@@ -276,7 +297,8 @@ static void describe_machine(struct node *node)
 	memcpy(payload, &machine, sizeof machine);
 	memcpy(payload + sizeof machine, node->o.cmdline, line);
 	log_pause(&node->freeze->leader, machine.pause_ns);
-	freeze_answer(node, node->freeze->leader.seq, SNAPSHOT_MACHINE, 0, payload, sizeof machine + line);
+	freeze_answer(node, node->freeze->leader.seq, SNAPSHOT_MACHINE, 0, payload,
+		      sizeof machine + line);
 }
 
 static void end_snapshot(struct node *node)
@@ -284,8 +306,7 @@ static void end_snapshot(struct node *node)
 	node->freeze->leader.client = NO_CLIENT;
 	tell_iosrv(node, SNAPSHOT_END, 0);
 	send_step_to_all(node, SNAPSHOT_END, 0);
-	hosts_after_snapshot(node);
-	turn_next(node);
+	agenda_done(node, AGENDA_SAVED);
 }
 
 void freeze_thaw_all(struct node *node)
@@ -294,29 +315,32 @@ void freeze_thaw_all(struct node *node)
 	send_step_to_all(node, SNAPSHOT_THAW, 0);
 }
 
-/* Behind the last THAW: nobody hears of a move before it. */
+/* Lets the machine run.  Moves go on only after the last THAW was sent, so that no monitor gets a
+ * move before it. */
 static void thaw(struct node *node)
 {
 	node->freeze->leader.stands = false;
 	freeze_thaw_all(node);
-	moves_after_freeze(node);
+	agenda_done(node, AGENDA_STILL);
 }
 
-/* Everything is copied, or cannot be. */
+/* All hosts have copied their parts, or one cannot. */
 static void finish(struct node *node)
 {
-	static const char no_memory[] = "a host has not got the memory for a copy of the machine; close something, or use more hosts";
+	static const char no_memory[] = "a host has not got the memory for a copy of the machine; "
+					"close something, or use more hosts";
 	struct leader *leader = &node->freeze->leader;
 	uint32_t result = leader->result;
 
-	/* The clock is read before any CPU can read it again. */
+	/* Read the clock before a CPU can read it again. */
 	if (!result && leader->client != NO_CLIENT)
 		describe_machine(node);
 	leader->stands = !result && leader->client != NO_CLIENT && leader->mode == CHECKPOINT_LAST;
 	if (leader->stands)
 		return;
 	if (result)
-		freeze_answer(node, leader->seq, SNAPSHOT_REFUSED, 0, no_memory, sizeof no_memory - 1);
+		freeze_answer(node, leader->seq, SNAPSHOT_REFUSED, 0, no_memory,
+			      sizeof no_memory - 1);
 	thaw(node);
 	if (result || leader->client == NO_CLIENT)
 		end_snapshot(node);
@@ -324,9 +348,10 @@ static void finish(struct node *node)
 
 void freeze_begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode)
 {
-	/* What has changed since the last checkpoint is the owner's to ask for alone. */
-	node->freeze->leader = (struct leader){ .client = (int)number, .seq = seq,
-						.mode = node->client[number].kind == CLIENT_KIND_RUN ? mode : SNAPSHOT_APART };
+	/* Only the owner may ask for what has changed since the last checkpoint. */
+	if (node->client[number].kind != CLIENT_KIND_RUN)
+		mode = SNAPSHOT_APART;
+	node->freeze->leader = (struct leader){ .client = (int)number, .seq = seq, .mode = mode };
 	send_step_to_all(node, SNAPSHOT_PREPARE, 0);
 }
 
@@ -380,12 +405,13 @@ bool freeze_holds(const struct node *node)
 
 static void on_bad_step(const struct msg_snapshot *body, const char *from, unsigned number)
 {
-	log_error("unexpected step %u of a snapshot, of %u, from %s %u", body->step, body->of, from, number);
+	log_error("unexpected step %u of a snapshot, of %u, from %s %u", body->step, body->of, from,
+		  number);
 }
 
 void freeze_on_node(struct node *node, const struct message *m, const struct msg_snapshot *body)
 {
-	bool of_host = node_has_host(node, body->of);
+	bool of_host = node_has_host(node, body->of), to_leader = of_host && node->o.node == 0;
 
 	switch (body->step) {
 	case SNAPSHOT_PREPARE: on_prepare(node); return;
@@ -402,17 +428,17 @@ void freeze_on_node(struct node *node, const struct message *m, const struct msg
 	case SNAPSHOT_TAKEN: clients_send_run(node, &m->header, m->body); return;
 	case SNAPSHOT_SYNC: restore_on_sync(node); return;
 	case SNAPSHOT_PREPARED:
-		if (!of_host)
+		if (!to_leader)
 			break;
 		on_node_prepared(node, body->of);
 		return;
 	case SNAPSHOT_FROZEN:
-		if (!of_host)
+		if (!to_leader)
 			break;
 		on_node_frozen(node, body->of);
 		return;
 	case SNAPSHOT_DONE:
-		if (!of_host)
+		if (!to_leader)
 			break;
 		on_node_done(node, body->of, body->result);
 		return;
@@ -444,15 +470,16 @@ void freeze_client_gone(struct node *node, unsigned number)
 	if (node->freeze->leader.client != (int)number)
 		return;
 	if (node->freeze->leader.stands)
-		thaw(node); /* it goes on here after all */
+		thaw(node); /* the machine goes on here after all */
 	else if (node->freeze->frozen || !node->freeze->active) {
-		node->freeze->leader.client = NO_CLIENT; /* finish() sees it */
+		node->freeze->leader.client = NO_CLIENT; /* finish() checks it */
 		return;
 	}
 	end_snapshot(node);
 }
 
-void freeze_on_item(struct node *node, const struct message *m, const struct msg_snapshot_item *item)
+void freeze_on_item(struct node *node, const struct message *m,
+		    const struct msg_snapshot_item *item)
 {
 	if (m->header.to == VNODE_CLI)
 		clients_send_answer(node, &m->header, m->body);
@@ -460,12 +487,13 @@ void freeze_on_item(struct node *node, const struct message *m, const struct msg
 		restore_on_item(node, item, m->payload, m->payload_bytes);
 }
 
-/* --- what a command line sends ---------------------------------------------------------------------------------------- */
+/* ---- what a client sends ---- */
 
-/* Between READY and LOADED, and it is the client that does it. */
+/* Between READY and LOADED, and this client does the loading. */
 static bool is_loading(const struct node *node, unsigned number)
 {
-	return node->o.machine.restore && node->preloaded.count && !node->started && node->client[number].kind == CLIENT_KIND_RUN;
+	return node->o.machine.restore && node->preloaded.count && !node->started &&
+	       node->client[number].kind == CLIENT_KIND_RUN;
 }
 
 void freeze_on_client(struct node *node, const struct message *m, const struct msg_snapshot *body)
@@ -484,7 +512,8 @@ void freeze_on_client(struct node *node, const struct message *m, const struct m
 		log_warn("a command line sent step %u of a snapshot: dropped", body->step);
 }
 
-void freeze_on_client_pull(struct node *node, const struct message *m, const struct msg_snapshot_pull *body)
+void freeze_on_client_pull(struct node *node, const struct message *m,
+			   const struct msg_snapshot_pull *body)
 {
 	struct msg_snapshot_pull pull = *body;
 
@@ -494,15 +523,18 @@ void freeze_on_client_pull(struct node *node, const struct message *m, const str
 	else if (pull.of == SNAPSHOT_OF_IOSRV)
 		send_to_child(node, &node->iosrv, MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
 	else if (node_has_host(node, pull.of))
-		net_send(node->net, VNODE_DAEMON(pull.of), MSG_SNAPSHOT_PULL, &pull, sizeof pull, NULL, 0);
+		net_send(node->net, VNODE_DAEMON(pull.of), MSG_SNAPSHOT_PULL, &pull, sizeof pull,
+			 NULL, 0);
 }
 
-void freeze_on_client_item(struct node *node, const struct message *m, const struct msg_snapshot_item *item)
+void freeze_on_client_item(struct node *node, const struct message *m,
+			   const struct msg_snapshot_item *item)
 {
 	if (is_loading(node, m->from))
 		restore_item(node, item, m->payload, m->payload_bytes);
 	else
-		log_warn("a command line sent a part of a machine that is not being loaded: dropped");
+		log_warn("a command line sent a part of a machine that is not being loaded: "
+			 "dropped");
 }
 
 void freeze_start(struct node *node)

@@ -10,7 +10,7 @@
 #include "vmm/node/wire/conn.h"
 #include "vmm/shared/ram.h"
 
-/* Without the link pages come as items. */
+/* Makes the link in the run folder.  Without it, pages come as items. */
 void restore_offer_ram(const struct node *node)
 {
 	char link[4096], memory[64];
@@ -19,7 +19,7 @@ void restore_offer_ram(const struct node *node)
 		return;
 	snprintf(link, sizeof link, RAM_LINK_FORMAT, node->o.dir, node->o.node);
 	snprintf(memory, sizeof memory, "/proc/%d/fd/%d", getpid(), node->ram_fd);
-	unlink(link); /* a daemon of this number may have died before */
+	unlink(link); /* left by a daemon of this number that has died */
 	if (symlink(memory, link))
 		log_warn("cannot make %s: %s", link, strerror(errno));
 }
@@ -33,14 +33,16 @@ static void deal_pages(struct node *node)
 		uint32_t left = node->ram_pages - first;
 
 		p->range[p->count++] = (struct page_range){ first, left < stripe ? left : stripe,
-							    ram_host_of(first, node->ram_pages, node->o.machine.hosts) };
+							    ram_host_of(first, node->ram_pages,
+									node->o.machine.hosts) };
 	}
 }
 
 void restore_begin(struct node *node)
 {
 	struct msg_snapshot ready = { .step = SNAPSHOT_READY };
-	struct msg_header header = packet_header(MSG_SNAPSHOT, VNODE_CLI, node->o.node, sizeof ready);
+	struct msg_header header = packet_header(MSG_SNAPSHOT, VNODE_CLI, node->o.node,
+						 sizeof ready);
 
 	deal_pages(node);
 	clients_send_run(node, &header, &ready);
@@ -61,12 +63,14 @@ void restore_on_sync(struct node *node)
 	net_send(node->net, VNODE_DAEMON(0), MSG_SNAPSHOT, &taken, sizeof taken, NULL, 0);
 }
 
-static void send_to_child(struct node *node, struct child *child, const struct msg_snapshot_item *item, const void *data,
-			  uint32_t bytes)
+static void send_to_child(struct node *node, struct child *child,
+			  const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
 {
-	struct msg_header header = packet_header(MSG_SNAPSHOT_ITEM, 0, node->o.node, sizeof *item + bytes);
+	struct msg_header header = packet_header(MSG_SNAPSHOT_ITEM, 0, node->o.node,
+						 sizeof *item + bytes);
 
-	if (child->conn && conn_send(child->conn, &header, item, sizeof *item, data, bytes) == -ENOBUFS)
+	if (child->conn &&
+	    conn_send(child->conn, &header, item, sizeof *item, data, bytes) == -ENOBUFS)
 		node_end(node, END_FAILURE, 0, "the %s does not take its messages", child->name);
 }
 
@@ -76,16 +80,18 @@ void restore_perhaps_die(const struct node *node, unsigned step)
 		fault_die_at(FAULT_CHECKPOINT_DIES, step);
 }
 
-/* A page that is here already is not loaded over. */
+/* Loads a page, unless this host has it already. */
 static void load_page(struct node *node, uint32_t gfn, const void *data, uint32_t bytes)
 {
-	if (gfn >= node->ram_pages || bytes != PAGE_BYTES || (node->dsm && atomic_load(&node->shm->page_right[gfn]) != PAGE_NONE))
+	if (gfn >= node->ram_pages || bytes != PAGE_BYTES ||
+	    (node->dsm && atomic_load(&node->shm->page_right[gfn]) != PAGE_NONE))
 		node_end(node, END_FAILURE, 0, "the snapshot has a page %x, which is not RAM", gfn);
 	else
 		memcpy(node->ram + ((size_t)gfn << PAGE_BITS), data, bytes);
 }
 
-static void load_cpu(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
+static void load_cpu(struct node *node, const struct msg_snapshot_item *item, const void *data,
+		     uint32_t bytes)
 {
 	if (item->index >= node->o.machine.cpus || !node_has_cpu(node, item->index)) {
 		log_error("the state of CPU %u, which is not here", item->index);
@@ -95,7 +101,8 @@ static void load_cpu(struct node *node, const struct msg_snapshot_item *item, co
 	hostshm_post(node->shm, item->index, POST_MESSAGE);
 }
 
-void restore_on_item(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
+void restore_on_item(struct node *node, const struct msg_snapshot_item *item, const void *data,
+		     uint32_t bytes)
 {
 	restore_perhaps_die(node, 5);
 	if (item->kind == SNAPSHOT_PAGE)
@@ -103,20 +110,24 @@ void restore_on_item(struct node *node, const struct msg_snapshot_item *item, co
 	else if (item->kind == SNAPSHOT_CPU)
 		load_cpu(node, item, data, bytes);
 	else
-		log_error("an item of kind %u of a saved machine, which is not for this host", item->kind);
+		log_error("an item of kind %u of a saved machine, which is not for this host",
+			  item->kind);
 }
 
-/* The virtual node for which an item is; VNODE_IOSRV for devices. */
+/* Returns the virtual node that needs an item; VNODE_IOSRV for devices. */
 static vnode_t place_of(const struct node *node, const struct msg_snapshot_item *item)
 {
 	switch (item->kind) {
-	case SNAPSHOT_PAGE: return VNODE_DAEMON(ram_host_of(item->index, node->ram_pages, node->o.machine.hosts));
+	case SNAPSHOT_PAGE:
+		return VNODE_DAEMON(
+			ram_host_of(item->index, node->ram_pages, node->o.machine.hosts));
 	case SNAPSHOT_CPU: return VNODE_CPU(item->index % node->o.machine.cpus);
 	default: return VNODE_IOSRV;
 	}
 }
 
-void restore_item(struct node *node, const struct msg_snapshot_item *item, const void *data, uint32_t bytes)
+void restore_item(struct node *node, const struct msg_snapshot_item *item, const void *data,
+		  uint32_t bytes)
 {
 	vnode_t to = place_of(node, item);
 

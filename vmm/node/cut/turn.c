@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "vmm/node/agenda.h"
 #include "vmm/node/cut/freeze.h"
-#include "vmm/node/debugger.h"
 #include "vmm/node/hosts/hosts.h"
 
 enum { TELL_AFTER_NS = 2000000000, TELL_S = 1 };
@@ -15,20 +15,13 @@ enum { TELL_AFTER_NS = 2000000000, TELL_S = 1 };
 struct asked { unsigned client; uint32_t seq; enum snapshot_mode mode; uint64_t since_ns; };
 struct turn {
 	unsigned n;
-	struct asked wait[MAX_CLIENTS]; /* one for each client, at most */
+	struct asked wait[MAX_CLIENTS]; /* at most one for each client */
 	struct event *tell;
 };
 
-bool turn_is_next(const struct node *node)
+bool turn_waits(const struct node *node)
 {
-	return node->turn->n && !freeze_is_led(node) && !hosts_one_goes(node);
-}
-
-static const char *why_not(const struct node *node)
-{
-	if (node->ending || !node->running)
-		return node->ending ? "the machine is going down" : "the machine has not started yet";
-	return debug_holds() ? "a debugger is attached, whose breakpoints stand in its memory" : NULL;
+	return node->turn->n;
 }
 
 static void refuse(struct node *node, uint32_t seq, const char *why)
@@ -46,15 +39,20 @@ static void take(struct turn *turn, unsigned i)
 		event_del(turn->tell);
 }
 
-void turn_next(struct node *node)
+/* The next one may be refused by now. */
+void turn_begin(struct node *node)
 {
+	const char *why;
 	struct asked next;
 
-	while (turn_is_next(node) && !moves_one_goes(node)) {
+	while (node->turn->n) {
+		why = agenda_why_not(node, AGENDA_SNAPSHOT);
+		if (!why && !agenda_may(node, AGENDA_SNAPSHOT))
+			return;
 		next = node->turn->wait[0];
 		take(node->turn, 0);
-		if (why_not(node)) /* since it was asked for */
-			refuse(node, next.seq, why_not(node));
+		if (why)
+			refuse(node, next.seq, why);
 		else
 			freeze_begin(node, next.client, next.seq, next.mode);
 	}
@@ -62,11 +60,12 @@ void turn_next(struct node *node)
 
 static void tell(struct node *node, const struct asked *asked)
 {
-	char what[64] = "a processor that moves", line[128];
+	char what[64] = "the snapshot that is being made", line[128];
+	enum agenda_condition because = agenda_waits_for(node, AGENDA_SNAPSHOT);
 
-	if (freeze_is_led(node))
-		snprintf(what, sizeof what, "the snapshot that is being made");
-	else if (hosts_one_goes(node))
+	if (because == AGENDA_MOVED)
+		snprintf(what, sizeof what, "a processor that moves");
+	else if (because == AGENDA_CHANGED)
 		hosts_describe(node, what, sizeof what);
 	snprintf(line, sizeof line, "waiting for %s", what);
 	freeze_answer(node, asked->seq, SNAPSHOT_WAITS, 0, line, (uint32_t)strlen(line));
@@ -85,7 +84,7 @@ static void on_tell(evutil_socket_t fd, short what, void *ctx)
 	event_add(turn->tell, &second);
 }
 
-/* Its place, or turn->n. */
+/* Returns the client's index, or turn->n. */
 static unsigned find(const struct turn *turn, unsigned client)
 {
 	unsigned i = 0;
@@ -98,19 +97,20 @@ static unsigned find(const struct turn *turn, unsigned client)
 void turn_ask(struct node *node, unsigned client, uint32_t seq, enum snapshot_mode mode)
 {
 	static const struct timeval second = { TELL_S, 0 };
+	const char *why = agenda_why_not(node, AGENDA_SNAPSHOT);
 	struct turn *turn = node->turn;
 
-	if (why_not(node))
-		return refuse(node, seq, why_not(node));
+	if (why)
+		return refuse(node, seq, why);
 	if (find(turn, client) < turn->n || turn->n == MAX_CLIENTS)
 		return refuse(node, seq, "this client waits for a snapshot already");
 	if (!turn->n)
 		event_add(turn->tell, &second);
 	turn->wait[turn->n++] = (struct asked){ client, seq, mode, node_now_ns() };
-	turn_next(node);
+	turn_begin(node);
 }
 
-/* What waited behind its snapshot goes on. */
+/* Removes the client's request; what waited behind it goes on. */
 void turn_forget_client(struct node *node, unsigned client)
 {
 	unsigned i = find(node->turn, client);
@@ -118,8 +118,7 @@ void turn_forget_client(struct node *node, unsigned client)
 	if (i == node->turn->n)
 		return;
 	take(node->turn, i);
-	moves_after_freeze(node);
-	hosts_after_snapshot(node);
+	agenda_done(node, AGENDA_SNAPSHOT_NEXT);
 }
 
 void turn_start(struct node *node)

@@ -1,4 +1,4 @@
-/* hostcomes.c - node 0 leads a host into the machine; hosts.h tells the story. */
+/* hostcomes.c - node 0 adds a host to the machine; hosts.h describes the steps. */
 #include "vmm/node/hosts/hostlead.h"
 
 #include <errno.h>
@@ -13,18 +13,21 @@ void hosts_begin_add(struct node *node)
 	int host = hostplan_free(node->hosts);
 
 	if (!node->dsm)
-		return hosts_fail(node, EINVAL, "this machine was started for one host: start it with vmp up, or with more hosts");
+		return hosts_fail(node, EINVAL, "this machine was started for one host: start it "
+				  "with vmp up, or with more hosts");
 	if (host < 0)
-		return hosts_fail(node, EINVAL, "this machine has %d hosts, and cannot have more", MAX_NODES);
+		return hosts_fail(node, EINVAL, "this machine has %d hosts, and cannot have more",
+				  MAX_NODES);
 	h->host = (unsigned)host;
 	h->connected = false;
 	if (fault_on(FAULT_HOST_NO_DAEMON))
-		return hosts_fail(node, EAGAIN, "host %d does not come: its daemon could not be started", host);
+		return hosts_fail(node, EAGAIN, "host %d does not come: its daemon could not be "
+				  "started", host);
 	h->stage = STAGE_LAUNCH;
 	hosts_tell_owner(node, HOST_LAUNCH, 0);
 }
 
-/* Until all are told of it, it can be as if it had never been. */
+/* Until all hosts have been told of it, the new host can be dropped without a trace. */
 void hosts_join_failed(struct node *node, unsigned host, const char *line, unsigned line_bytes)
 {
 	struct hosts *h = node->hosts_state;
@@ -36,35 +39,44 @@ void hosts_join_failed(struct node *node, unsigned host, const char *line, unsig
 	hosts_tell_owner(node, HOST_RETIRE, EAGAIN);
 }
 
-/* It knows the others: now it gets to know the machine. */
+/* The new host is connected to the others.  Tells it about the machine. */
 static void introduce(struct node *node)
 {
 	struct hosts *h = node->hosts_state;
-	struct msg_machine_start start = { .start_monotonic_ns = node->start_ns, .entry = node->preloaded.entry,
-					   .boot_params = VMP_BOOT_PARAMS_GPA, .host_tsc_khz = node->shm->host_tsc_khz };
-	struct msg_host news = { .host = h->host, .op = HOST_NEWS, .nodes = node->hosts | bit_of(h->host),
+	struct msg_machine_start start = { .start_monotonic_ns = node->start_ns,
+					   .entry = node->preloaded.entry,
+					   .boot_params = VMP_BOOT_PARAMS_GPA,
+					   .host_tsc_khz = node->shm->host_tsc_khz };
+	struct msg_host news = { .host = h->host,
+				 .op = HOST_NEWS,
+				 .nodes = node->hosts | bit_of(h->host),
 				 .present = node->hosts | bit_of(h->host) };
 
 	h->stage = STAGE_START;
 	moves_tell(node, h->host);
-	net_send(node->net, VNODE_DAEMON(h->host), MSG_HOST, &news, sizeof news, h->place, sizeof h->place);
-	net_send(node->net, VNODE_DAEMON(h->host), MSG_MACHINE_START, &start, sizeof start, NULL, 0);
+	net_send(node->net, VNODE_DAEMON(h->host), MSG_HOST, &news, sizeof news, h->place,
+		 sizeof h->place);
+	net_send(node->net, VNODE_DAEMON(h->host), MSG_MACHINE_START, &start, sizeof start, NULL,
+		 0);
 }
 
-void hosts_on_launched(struct node *node, const struct msg_host *body, const char *line, unsigned bytes)
+void hosts_on_launched(struct node *node, const struct msg_host *body, const char *line,
+		       unsigned bytes)
 {
 	struct hosts *h = node->hosts_state;
 
 	if (h->stage != STAGE_LAUNCH || body->host != h->host)
 		return;
 	if (body->error)
-		return hosts_fail(node, (int)body->error, "host %u does not come: %.*s", h->host, (int)bytes, line);
+		return hosts_fail(node, (int)body->error, "host %u does not come: %.*s", h->host,
+				  (int)bytes, line);
 	h->stage = STAGE_CONNECT;
 	if (h->connected)
 		introduce(node);
 }
 
-/* From here on its end is the machine's. A CPU may have moved since it was introduced. */
+/* From here on the end of this host ends the machine.  CPUs may have moved since it was introduced,
+ * so it is told again where they are. */
 static void include(struct node *node)
 {
 	struct hosts *h = node->hosts_state;

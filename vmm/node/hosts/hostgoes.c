@@ -1,4 +1,5 @@
-/* hostgoes.c - node 0 leads a host out of the machine, or lets it stay after all; hosts.h tells the story. */
+/* hostgoes.c - node 0 removes a host from the machine, or lets it stay after all; hosts.h describes
+ * the steps. */
 #include "vmm/node/hosts/hostlead.h"
 
 #include <errno.h>
@@ -10,7 +11,8 @@ void hosts_begin_remove(struct node *node)
 	struct hosts *h = node->hosts_state;
 	char why[200];
 
-	if (hostplan_may_go(node->hosts, h->host, node->o.machine.mem_mib, node->o.machine.host_mem_mib, why, sizeof why))
+	if (hostplan_may_go(node->hosts, h->host, node->o.machine.mem_mib,
+			    node->o.machine.host_mem_mib, why, sizeof why))
 		return hosts_fail(node, EINVAL, "%s", why);
 	if (!h->host) {
 		h->stage = STAGE_YIELD;
@@ -22,7 +24,7 @@ void hosts_begin_remove(struct node *node)
 	hosts_tell_news(node, node->hosts);
 }
 
-/* A CPU that is there, or MAX_CPUS. */
+/* Returns a CPU that is on this host, or MAX_CPUS. */
 static unsigned cpu_on(const struct node *node, unsigned host)
 {
 	unsigned cpu = 0;
@@ -39,7 +41,7 @@ static void move_cpu(struct node *node, unsigned cpu, unsigned to)
 	moves_request(node, MOVE_CLIENT_HOSTS, &move);
 }
 
-/* The next CPU goes where there are fewest; when there is none, the homes.
+/* Moves the next CPU to the host with the fewest; when none is left, moves the homes.
  * (TRICKS: wait-for-move) */
 void hosts_move_cpus_away(struct node *node)
 {
@@ -53,16 +55,19 @@ void hosts_move_cpus_away(struct node *node)
 	if (h->waits_for_move)
 		return;
 	if (cpu == MAX_CPUS)
-		return hosts_move_homes(node, orders, hostplan_homes_of(h->place, h->staying, h->host, orders));
+		return hosts_move_homes(node, orders,
+					hostplan_homes_of(h->place, h->staying, h->host, orders));
 	for (unsigned i = 0; i < node->o.machine.cpus; i++)
 		at[i] = moves_place(node, i);
 	h->cpus_moved |= bit_of(cpu);
 	to = hostplan_place_for_cpu(at, node->o.machine.cpus, h->staying);
-	log_info("CPU %u shall move from host %u to host %u; that one goes, and this one has the fewest", cpu, h->host, to);
+	log_info("CPU %u shall move from host %u to host %u; that one goes, and this one has the "
+		 "fewest",
+		 cpu, h->host, to);
 	move_cpu(node, cpu, to);
 }
 
-/* Those that have moved away move back, as far as they can; then it is as before. */
+/* Moves the CPUs that have left back to the host, as far as that is possible. */
 static void move_cpus_back(struct node *node)
 {
 	struct hosts *h = node->hosts_state;
@@ -116,7 +121,8 @@ void hosts_on_empty(struct node *node)
 	hosts_tell_all(node, node->hosts & ~bit_of(h->host), HOST_FORGET, NULL, 0);
 }
 
-/* All have had its farewell: it is no part of the machine any more. */
+/* A host has received the leaver's farewell.  When all have, the leaver is no part of the machine
+ * any more. */
 void hosts_on_gone(struct node *node, unsigned from)
 {
 	struct hosts *h = node->hosts_state;

@@ -1,5 +1,5 @@
-/* hostlead.h - the change of hosts that node 0 leads: what hosts.c (the queue, what is said to whom, the end), hostcomes.c and
- * hostgoes.c share.  Nobody else includes it. */
+/* hostlead.h - the change of hosts that node 0 leads: what hosts.c (queue, messages, end),
+ * hostcomes.c and hostgoes.c share.  No other file includes it. */
 #ifndef VMM_NODE_HOSTS_HOSTLEAD_H
 #define VMM_NODE_HOSTS_HOSTLEAD_H
 
@@ -7,65 +7,73 @@
 #include "vmm/node/hosts/hostplan.h"
 #include "vmm/node/hosts/hosts.h"
 
-/* How far the change under way is: what it waits for. */
+/* The stage of the current change: what it waits for. */
 enum stage {
 	STAGE_NONE,
-	STAGE_LAUNCH,  /* comes: the owner's answer */
-	STAGE_CONNECT, /* comes: it has reached all others */
-	STAGE_START,   /* comes: it knows what it must */
-	STAGE_TELL,    /* all have heard of it; or: goes: all have heard that it leaves */
-	STAGE_CPUS,    /* goes: a CPU's move */
-	STAGE_HOMES,   /* homes that are on their way */
-	STAGE_PAGES,   /* goes: it is empty */
-	STAGE_FORGET,  /* goes: all have had its farewell */
-	STAGE_RETIRE,  /* goes: the owner expects its end */
-	STAGE_END,     /* goes: its process has ended */
-	STAGE_BACK,    /* does not go: a CPU moves back */
-	STAGE_CLEAR,   /* does not come: its process has ended */
-	STAGE_YIELD,   /* host 0 goes: the end of this process, or word that it stays */
+	STAGE_LAUNCH,  /* add: the owner's answer */
+	STAGE_CONNECT, /* add: the new host's connections to all others */
+	STAGE_START,   /* add: the new host has what it needs */
+	STAGE_TELL,    /* all hosts have heard of the change */
+	STAGE_CPUS,    /* remove: a CPU's move */
+	STAGE_HOMES,   /* homes that are moving */
+	STAGE_PAGES,   /* remove: the host is empty */
+	STAGE_FORGET,  /* remove: all have received its farewell */
+	STAGE_RETIRE,  /* remove: the owner expects its end */
+	STAGE_END,     /* remove: its process has ended */
+	STAGE_BACK,    /* the host stays: a CPU moves back */
+	STAGE_CLEAR,   /* the new host is dropped: its process has ended */
+	STAGE_YIELD,   /* host 0 leaves: the end of this process, or a message that it stays */
 };
 
 struct hosts {
 	struct hostqueue queue;
 	enum stage stage;
 	bool comes;
-	bool connected; /* the one that comes has reached all others, perhaps before the owner has said that it started it */
-	unsigned host; /* that comes or goes */
+	/* the new host is connected to all others, perhaps before the owner has said that it
+	 * started it */
+	bool connected;
+	unsigned host; /* the host that is added or removed */
 	uint64_t since_ns;
-	uint32_t staying; /* bit set: all but the one that goes, and those that wait to go */
-	uint32_t told;	  /* that set, as all have been told last */
-	uint32_t news, heard, gone; /* news: their number */
-	struct home_place place[DSM_INTERVALS]; /* as node 0 has been told */
+	uint32_t staying; /* bit set: all but the leaver and those that wait to be removed */
+	uint32_t told;	  /* `staying`, as all hosts were told last */
+	uint32_t news, heard, gone; /* news: number of the last NEWS */
+	struct home_place place[DSM_INTERVALS]; /* where the homes are, as node 0 knows */
 	unsigned homes_moved, homes_waiting;
-	uint32_t cpus_moved; /* bit set: away from it, in this change */
-	bool waits_for_move; /* one that began before it was to go, perhaps to there */
+	uint32_t cpus_moved; /* bit set: CPUs that this change has moved away */
+	/* waits for a move that began before the change, and may lead to this host */
+	bool waits_for_move;
 	uint32_t pages_left;
-	uint64_t held_pages, room_pages; /* by the one that goes; on the computers of those that stay */
-	char why[200]; /* it fails */
+	/* held by the leaver; free on the computers of those that stay */
+	uint64_t held_pages, room_pages;
+	char why[200]; /* why the change fails */
 	uint32_t came, went;
 	struct event *progress;
 };
 
 static inline uint32_t bit_of(unsigned host) { return 1u << host; }
 
-/* --- hosts.c --- */
-void hosts_tell(struct node *node, unsigned to, enum host_op op, const void *payload, uint32_t bytes);
-void hosts_tell_all(struct node *node, uint32_t hosts, enum host_op op, const void *payload, uint32_t bytes);
+/* ---- hosts.c ---- */
+void hosts_tell(struct node *node, unsigned to, enum host_op op, const void *payload,
+		uint32_t bytes);
+void hosts_tell_all(struct node *node, uint32_t hosts, enum host_op op, const void *payload,
+		    uint32_t bytes);
 void hosts_tell_news(struct node *node, uint32_t to);
 void hosts_tell_owner(struct node *node, enum host_op op, int error);
-/* Those in the queue, from place `first` on, go. */
+/* Computes who stays, without the hosts whose removal is in the queue from place `first` on. */
 void hosts_see_who_stays(struct node *node, unsigned first);
-/* As ordered; then, if the host goes, its pages. */
+/* Moves homes as ordered; then, if a host is removed, its pages. */
 void hosts_move_homes(struct node *node, const struct home_order *orders, unsigned n);
 unsigned hosts_ms_since(const struct hosts *h);
-/* The change ends: all is as before. */
-void hosts_fail(struct node *node, int error, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* Ends the change with an error: the machine is as before. */
+void hosts_fail(struct node *node, int error, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
-/* --- hostcomes.c --- */
+/* ---- hostcomes.c ---- */
 void hosts_begin_add(struct node *node);
-void hosts_on_launched(struct node *node, const struct msg_host *body, const char *line, unsigned bytes);
+void hosts_on_launched(struct node *node, const struct msg_host *body, const char *line,
+		       unsigned bytes);
 
-/* --- hostgoes.c --- */
+/* ---- hostgoes.c ---- */
 void hosts_begin_remove(struct node *node);
 void hosts_move_cpus_away(struct node *node);
 void hosts_stay(struct node *node);

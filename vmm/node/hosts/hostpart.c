@@ -1,4 +1,5 @@
-/* hostpart.c - what each daemon does when a host comes or goes; hosts.h tells the story. */
+/* hostpart.c - what each daemon does when a host is added or removed; hosts.h describes the
+ * steps. */
 #include "vmm/node/hosts/hosts.h"
 
 #include <errno.h>
@@ -13,10 +14,10 @@
 enum { STEP_US = 1000, STEPS_PER_REPORT = 200 };
 
 struct hostpart {
-	uint32_t others; /* whose marks a leaver waits for */
+	uint32_t others; /* the hosts whose marks a leaver waits for */
 	uint32_t marks;
 	unsigned steps;
-	uint64_t stepped_ns; /* the last one */
+	uint64_t stepped_ns; /* when the last step was made */
 	bool leaves;
 };
 
@@ -29,14 +30,17 @@ static void tell(struct node *node, unsigned to, enum host_op op, uint32_t nodes
 	net_send(node->net, VNODE_DAEMON(to), MSG_HOST, &body, sizeof body, NULL, 0);
 }
 
-/* --- homes ---------------------------------------------------------------------------------------------------------- */
+/* ---- homes ---- */
 
 void hostpart_on_home_give(struct node *node, const struct message *m, const struct msg_home *home)
 {
 	(void)m;
-	if (home->interval >= DSM_INTERVALS || home->to >= MAX_NODES || home->to == node->o.node || node->ending ||
-	    dsm_home_give(node->dsm, home->interval, home->to))
-		log_error("interval %u of homes shall go to host %u: it is not here", home->interval, home->to);
+	bool sound = home->interval < DSM_INTERVALS && home->to < MAX_NODES &&
+		     home->to != node->o.node && !node->ending;
+
+	if (!sound || dsm_home_give(node->dsm, home->interval, home->to))
+		log_error("interval %u of homes shall go to host %u: it is not here",
+			  home->interval, home->to);
 	if (node->hostpart->leaves)
 		fault_die_at(FAULT_HOST_LEAVE_DIES, 1);
 }
@@ -49,7 +53,8 @@ void hostpart_on_home_state(struct node *node, const struct message *m, const st
 		fault_die_at(FAULT_HOST_JOIN_DIES, 4);
 	result = dsm_on_home_state(node->dsm, home, m->payload, m->payload_bytes);
 	if (result < 0)
-		node_end(node, END_FAILURE, 0, "host %u sent damaged homes to host %u; this is a bug in vmp", m->from,
+		node_end(node, END_FAILURE, 0, "host %u sent damaged homes to host %u; this is a "
+			 "bug in vmp", m->from,
 			 node->o.node);
 	else if (result)
 		net_send(node->net, VNODE_DAEMON(0), MSG_HOME_TAKEN, home, sizeof *home, NULL, 0);
@@ -60,7 +65,7 @@ void hostpart_on_home_taken(struct node *node, const struct message *m, const st
 	hosts_on_home_taken(node, m->from, home);
 }
 
-/* --- leaving -------------------------------------------------------------------------------------------------------- */
+/* ---- leaving ---- */
 
 static void on_leave_step(evutil_socket_t fd, short what, void *ctx)
 {
@@ -94,8 +99,8 @@ static void on_leave(struct node *node)
 	on_leave_step(-1, 0, node);
 }
 
-/* The others ask this host for nothing any more. When all have said so, neither does it send them anything.
- * (TRICKS: heard-out) */
+/* A host asks this one for nothing any more.  When all have said so, none of them sends it
+ * anything, and it says farewell.  (TRICKS: heard-out) */
 static void on_mark(struct node *node, unsigned from)
 {
 	struct hostpart *part = node->hostpart;
@@ -113,11 +118,11 @@ static void on_forget(struct node *node, unsigned leaver)
 {
 	dsm_forget_node(node->dsm, leaver);
 	tell(node, leaver, HOST_MARK, 0);
-	if (node->o.node) /* node 0 wants to hear of its death to the end */
+	if (node->o.node) /* node 0 must notice its death until the end */
 		node->hosts &= ~bit_of(leaver);
 }
 
-/* For how many more pages this computer has memory; as many as can be said, if it does not say. */
+/* Returns for how many more pages this computer has memory; UINT32_MAX if that is not known. */
 static uint32_t free_pages(void)
 {
 	struct hostmem memory;
@@ -125,12 +130,15 @@ static uint32_t free_pages(void)
 	hostmem_look(&memory, "");
 	if (fault_on(FAULT_HOST_FULL))
 		memory.mib = 0;
-	return memory.mib < UINT32_MAX >> (20 - PAGE_BITS) ? (uint32_t)memory.mib << (20 - PAGE_BITS) : UINT32_MAX;
+	return memory.mib < UINT32_MAX >> (20 - PAGE_BITS)
+		       ? (uint32_t)memory.mib << (20 - PAGE_BITS)
+		       : UINT32_MAX;
 }
 
-/* --- all ------------------------------------------------------------------------------------------------------------ */
+/* ---- all hosts ---- */
 
-static void on_news(struct node *node, const struct msg_host *news, const void *homes, uint32_t bytes)
+static void on_news(struct node *node, const struct msg_host *news, const void *homes,
+		    uint32_t bytes)
 {
 	struct msg_host heard = { .host = node->o.node, .seq = news->seq, .op = HOST_HEARD };
 	struct home_place places[DSM_INTERVALS];

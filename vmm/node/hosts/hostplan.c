@@ -23,7 +23,8 @@ void hostqueue_pop(struct hostqueue *q)
 uint32_t hostplan_staying(const struct hostqueue *q, unsigned first, uint32_t hosts)
 {
 	for (unsigned i = first; i < q->n; i++)
-		if (q->wait[i].body.op == HOST_REMOVE && q->wait[i].body.host && q->wait[i].body.host < MAX_NODES)
+		if (q->wait[i].body.op == HOST_REMOVE && q->wait[i].body.host &&
+		    q->wait[i].body.host < MAX_NODES)
 			hosts &= ~(1u << q->wait[i].body.host);
 	return hosts;
 }
@@ -33,16 +34,20 @@ int hostplan_free(uint32_t hosts)
 	return hosts == ~0u ? -1 : __builtin_ctz(~hosts);
 }
 
-int hostplan_may_go(uint32_t hosts, uint32_t host, uint32_t mem_mib, uint32_t host_mem_mib, char *why, size_t why_bytes)
+int hostplan_may_go(uint32_t hosts, uint32_t host, uint32_t mem_mib, uint32_t host_mem_mib,
+		    char *why, size_t why_bytes)
 {
 	unsigned left = (unsigned)__builtin_popcount(hosts) - 1;
 
 	if (host >= MAX_NODES || !(hosts >> host & 1))
-		snprintf(why, why_bytes, "there is no host %u; vmp status shows which there are", host);
+		snprintf(why, why_bytes, "there is no host %u; vmp status shows which there are",
+			 host);
 	else if (!left)
-		snprintf(why, why_bytes, "host %u is the last one; vmp down ends the machine", host);
+		snprintf(why, why_bytes, "host %u is the last one; vmp down ends the machine",
+			 host);
 	else if (host_mem_mib && (uint64_t)host_mem_mib * left < mem_mib)
-		snprintf(why, why_bytes, "the hosts that would be left may hold %llu MiB of the guest's %u MiB (--host-mem)",
+		snprintf(why, why_bytes, "the hosts that would be left may hold %llu MiB of the "
+			 "guest's %u MiB (--host-mem)",
 			 (unsigned long long)host_mem_mib * left, mem_mib);
 	else
 		return 0;
@@ -53,8 +58,10 @@ int hostplan_has_room(uint64_t held_pages, uint64_t room_pages, char *why, size_
 {
 	if (held_pages <= room_pages)
 		return 0;
-	snprintf(why, why_bytes, "it holds %llu MiB, and the computers of the others have memory for %llu MiB",
-		 (unsigned long long)held_pages >> (20 - PAGE_BITS), (unsigned long long)room_pages >> (20 - PAGE_BITS));
+	snprintf(why, why_bytes, "it holds %llu MiB, and the computers of the others have memory "
+		 "for %llu MiB",
+		 (unsigned long long)held_pages >> (20 - PAGE_BITS),
+		 (unsigned long long)room_pages >> (20 - PAGE_BITS));
 	return -ENOMEM;
 }
 
@@ -65,7 +72,8 @@ static void count_homes(const struct home_place *places, unsigned count[MAX_NODE
 		count[places[i].node]++;
 }
 
-/* Of the hosts in the set, the one with most, or fewest; the lowest number where equal. */
+/* Returns the host of the set with the highest or lowest count; of equal ones, the lowest
+ * number. */
 static unsigned extreme(const unsigned *count, uint32_t hosts, bool most)
 {
 	unsigned found = MAX_NODES;
@@ -73,20 +81,22 @@ static unsigned extreme(const unsigned *count, uint32_t hosts, bool most)
 	for (; hosts; hosts &= hosts - 1) {
 		unsigned host = (unsigned)__builtin_ctz(hosts);
 
-		if (found == MAX_NODES || (most ? count[host] > count[found] : count[host] < count[found]))
+		if (found == MAX_NODES ||
+		    (most ? count[host] > count[found] : count[host] < count[found]))
 			found = host;
 	}
 	return found;
 }
 
-unsigned hostplan_homes_for(const struct home_place *places, uint32_t hosts, unsigned newcomer, struct home_order *orders)
+unsigned hostplan_homes_for(const struct home_place *places, uint32_t hosts, unsigned newcomer,
+			    struct home_order *orders)
 {
 	uint32_t others = hosts & ~(1u << newcomer);
 	unsigned count[MAX_NODES], n = 0, share;
 
 	count_homes(places, count);
 	share = DSM_INTERVALS / ((unsigned)__builtin_popcount(others) + 1);
-	/* Backwards over the intervals: each host keeps the beginning of what it has. */
+	/* Backwards over the intervals, so that each host keeps the first ones that it has. */
 	for (unsigned i = DSM_INTERVALS; i-- > 0 && count[newcomer] < share;) {
 		unsigned from = places[i].node;
 
@@ -99,7 +109,8 @@ unsigned hostplan_homes_for(const struct home_place *places, uint32_t hosts, uns
 	return n;
 }
 
-unsigned hostplan_homes_of(const struct home_place *places, uint32_t others, unsigned leaver, struct home_order *orders)
+unsigned hostplan_homes_of(const struct home_place *places, uint32_t others, unsigned leaver,
+			   struct home_order *orders)
 {
 	unsigned count[MAX_NODES], n = 0;
 
@@ -108,7 +119,8 @@ unsigned hostplan_homes_of(const struct home_place *places, uint32_t others, uns
 		if (places[i].node == leaver) {
 			unsigned to = extreme(count, others, false);
 
-			orders[n++] = (struct home_order){ (uint16_t)i, (uint8_t)leaver, (uint8_t)to };
+			orders[n++] = (struct home_order){ (uint16_t)i, (uint8_t)leaver,
+							   (uint8_t)to };
 			count[to]++;
 		}
 	return n;

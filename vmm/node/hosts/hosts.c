@@ -1,5 +1,5 @@
-/* hosts.c - node 0 leads what changes about the machine's hosts: who is next, what is said to whom, how it ends.  hosts.h tells the
- * story. */
+/* hosts.c - node 0 leads the changes of the machine's hosts: the queue, the messages, the end of a
+ * change. hosts.h describes the steps. */
 #include "vmm/node/hosts/hostlead.h"
 
 #include <errno.h>
@@ -9,35 +9,38 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
-#include "vmm/node/cut/freeze.h"
-#include "vmm/node/cut/turn.h"
-#include "vmm/node/debugger.h"
 #include "vmm/node/moves/policy.h"
 #include "vmm/node/wire/conn.h"
 
 enum { NOBODY = MAX_CLIENTS, PROGRESS_AFTER_NS = 2000000000, PROGRESS_S = 1 };
 
 static const char *const stage_texts[] = {
-	[STAGE_LAUNCH] = "its daemon starts", [STAGE_CONNECT] = "it connects to the others", [STAGE_START] = "it gets ready",
-	[STAGE_TELL] = "the others hear of it", [STAGE_CPUS] = "its processors move away", [STAGE_HOMES] = "page homes move",
-	[STAGE_PAGES] = "its pages move", [STAGE_FORGET] = "the others take leave of it", [STAGE_RETIRE] = "it ends",
-	[STAGE_END] = "it ends", [STAGE_BACK] = "its processors move back", [STAGE_CLEAR] = "its daemon ends",
+	[STAGE_LAUNCH] = "its daemon starts", [STAGE_CONNECT] = "it connects to the others",
+	[STAGE_START] = "it gets ready", [STAGE_TELL] = "the others hear of it",
+	[STAGE_CPUS] = "its processors move away", [STAGE_HOMES] = "page homes move",
+	[STAGE_PAGES] = "its pages move", [STAGE_FORGET] = "the others take leave of it",
+	[STAGE_RETIRE] = "it ends", [STAGE_END] = "it ends",
+	[STAGE_BACK] = "its processors move back", [STAGE_CLEAR] = "its daemon ends",
 	[STAGE_YIELD] = "the machine goes over to the others",
 };
 
-static void begin_in_turn(struct node *node);
+/* ---- messages ---- */
 
-/* --- messages ------------------------------------------------------------------------------------------------------- */
-
-void hosts_tell(struct node *node, unsigned to, enum host_op op, const void *payload, uint32_t bytes)
+void hosts_tell(struct node *node, unsigned to, enum host_op op, const void *payload,
+		uint32_t bytes)
 {
 	struct hosts *h = node->hosts_state;
-	struct msg_host body = { .host = h->host, .seq = h->news, .op = op, .nodes = h->staying, .present = node->hosts };
+	struct msg_host body = { .host = h->host,
+				 .seq = h->news,
+				 .op = op,
+				 .nodes = h->staying,
+				 .present = node->hosts };
 
 	net_send(node->net, VNODE_DAEMON(to), MSG_HOST, &body, sizeof body, payload, bytes);
 }
 
-void hosts_tell_all(struct node *node, uint32_t hosts, enum host_op op, const void *payload, uint32_t bytes)
+void hosts_tell_all(struct node *node, uint32_t hosts, enum host_op op, const void *payload,
+		    uint32_t bytes)
 {
 	for (unsigned host = 0; host < MAX_NODES; host++)
 		if (hosts & bit_of(host))
@@ -64,8 +67,11 @@ void hosts_tell_news(struct node *node, uint32_t to)
 void hosts_tell_owner(struct node *node, enum host_op op, int error)
 {
 	struct hosts *h = node->hosts_state;
-	struct { struct msg_host body; char name[64]; } packet = { .body = { .host = h->host, .op = op, .error = error, .nodes = node->hosts } };
-	struct msg_header header = packet_header(MSG_HOST, VNODE_CLI, node->o.node, sizeof packet.body);
+	struct { struct msg_host body; char name[64]; } packet = {
+		.body = { .host = h->host, .op = op, .error = error, .nodes = node->hosts },
+	};
+	struct msg_header header = packet_header(MSG_HOST, VNODE_CLI, node->o.node,
+						 sizeof packet.body);
 
 	if (op == HOST_LAUNCH) {
 		memcpy(packet.name, h->queue.wait[0].name, sizeof packet.name);
@@ -74,14 +80,17 @@ void hosts_tell_owner(struct node *node, enum host_op op, int error)
 	clients_send_run(node, &header, &packet);
 }
 
-static void answer(struct node *node, const struct host_request *request, enum host_op op, int error, const char *line)
+static void answer(struct node *node, const struct host_request *request, enum host_op op,
+		   int error, const char *line)
 {
 	struct { struct msg_host body; char line[240]; } packet = {
-		.body = { .host = node->hosts_state->host, .seq = clients_tag(request->client, request->body.seq), .op = op,
+		.body = { .host = node->hosts_state->host,
+			  .seq = clients_tag(request->client, request->body.seq), .op = op,
 			  .error = error },
 	};
 	struct msg_header header = packet_header(MSG_HOST, VNODE_CLI, node->o.node,
-						 sizeof packet.body + strnlen(line, sizeof packet.line));
+						 sizeof packet.body +
+							 strnlen(line, sizeof packet.line));
 
 	memcpy(packet.line, line, header.bytes - sizeof packet.body);
 	if (request->client != NOBODY)
@@ -90,8 +99,10 @@ static void answer(struct node *node, const struct host_request *request, enum h
 
 static struct msg_hosts describe(const struct node *node)
 {
-	return (struct msg_hosts){ .present = node->hosts, .came = node->hosts_state->came, .went = node->hosts_state->went,
-				    .policy = policy_now() };
+	return (struct msg_hosts){ .present = node->hosts,
+				   .came = node->hosts_state->came,
+				   .went = node->hosts_state->went,
+				   .policy = policy_now() };
 }
 
 void hosts_tell_client(struct node *node, struct conn *conn)
@@ -109,7 +120,7 @@ void hosts_tell_clients(struct node *node)
 	clients_send_all(node, MSG_HOSTS, &hosts, sizeof hosts, NULL, 0);
 }
 
-/* --- the end of a change -------------------------------------------------------------------------------------------- */
+/* ---- the end of a change ---- */
 
 static void done(struct node *node, int error, const char *line)
 {
@@ -123,10 +134,11 @@ static void done(struct node *node, int error, const char *line)
 	if (!h->queue.n)
 		event_del(h->progress);
 	answer(node, &request, HOST_DONE, error, line);
-	begin_in_turn(node);
-	if (h->stage == STAGE_NONE && h->told != h->staying) /* one that waited to go stays after all */
+	hosts_begin(node, AGENDA_CHANGE);
+	/* a host whose removal was waiting stays after all */
+	if (h->stage == STAGE_NONE && h->told != h->staying)
 		hosts_tell_news(node, node->hosts);
-	turn_next(node);
+	agenda_done(node, AGENDA_CHANGED);
 }
 
 void hosts_fail(struct node *node, int error, const char *format, ...)
@@ -145,7 +157,7 @@ unsigned hosts_ms_since(const struct hosts *h)
 	return (unsigned)((node_now_ns() - h->since_ns) / 1000000);
 }
 
-/* --- homes ---------------------------------------------------------------------------------------------------------- */
+/* ---- homes ---- */
 
 static void homes_are_moved(struct node *node);
 
@@ -158,7 +170,8 @@ void hosts_move_homes(struct node *node, const struct home_order *orders, unsign
 	for (unsigned i = 0; i < n; i++) {
 		struct msg_home home = { .interval = orders[i].interval, .to = orders[i].to };
 
-		net_send(node->net, VNODE_DAEMON(orders[i].from), MSG_HOME_GIVE, &home, sizeof home, NULL, 0);
+		net_send(node->net, VNODE_DAEMON(orders[i].from), MSG_HOME_GIVE, &home, sizeof home,
+			 NULL, 0);
 	}
 	if (!n)
 		homes_are_moved(node);
@@ -171,7 +184,8 @@ void hosts_on_home_taken(struct node *node, unsigned host, const struct msg_home
 	if (node->ending)
 		return;
 	if (h->stage != STAGE_HOMES || home->interval >= DSM_INTERVALS || !h->homes_waiting) {
-		log_error("host %u took interval %u of homes, which nobody gave it", host, home->interval);
+		log_error("host %u took interval %u of homes, which nobody gave it", host,
+			  home->interval);
 		return;
 	}
 	h->place[home->interval] = (struct home_place){ host, home->generation };
@@ -194,13 +208,14 @@ static void homes_are_moved(struct node *node)
 	}
 	h->came++;
 	hosts_tell_clients(node);
-	snprintf(line, sizeof line, "host %u is there after %u ms, with %u of the %u intervals of page homes", h->host, hosts_ms_since(h),
-		 h->homes_moved, DSM_INTERVALS);
+	snprintf(line, sizeof line,
+		 "host %u is there after %u ms, with %u of the %u intervals of page homes", h->host,
+		 hosts_ms_since(h), h->homes_moved, DSM_INTERVALS);
 	done(node, 0, line);
 	policy_host_came();
 }
 
-/* --- what the owner and the daemons answer ---------------------------------------------------------------------------- */
+/* ---- answers of the owner and the daemons ---- */
 
 static void on_ended(struct node *node, unsigned host, const char *how, unsigned bytes)
 {
@@ -208,7 +223,8 @@ static void on_ended(struct node *node, unsigned host, const char *how, unsigned
 	char line[160];
 
 	if (node_has_host(node, host)) {
-		node_end_lost(node, host, "the daemon of host %u died: %.*s", host, (int)bytes, how);
+		node_end_lost(node, host, "the daemon of host %u died: %.*s", host, (int)bytes,
+			      how);
 	} else if (host != h->host || h->stage == STAGE_NONE) {
 		log_warn("host %u has ended: %.*s", host, (int)bytes, how);
 	} else if (h->comes) {
@@ -238,7 +254,8 @@ static void on_heard(struct node *node, const struct msg_host *heard)
 	if (h->stage != STAGE_TELL || (h->heard & node->hosts) != node->hosts)
 		return;
 	if (h->comes)
-		hosts_move_homes(node, orders, hostplan_homes_for(h->place, node->hosts, h->host, orders));
+		hosts_move_homes(node, orders,
+				 hostplan_homes_for(h->place, node->hosts, h->host, orders));
 	else if (hostplan_has_room(h->held_pages, h->room_pages, h->why, sizeof h->why))
 		hosts_stay(node);
 	else
@@ -261,7 +278,7 @@ void hosts_on_step(struct node *node, const struct msg_host *step)
 		log_error("unexpected step %u of host %u", step->op, step->host);
 }
 
-/* --- the queue ------------------------------------------------------------------------------------------------------ */
+/* ---- the queue ---- */
 
 static void tell_those_who_wait(struct node *node)
 {
@@ -269,20 +286,22 @@ static void tell_those_who_wait(struct node *node)
 	char line[160];
 
 	for (unsigned i = 1; i < h->queue.n && h->stage != STAGE_NONE; i++) {
-		snprintf(line, sizeof line, "hosts come and go one after the other: host %u %s, %u before this one", h->host,
-			 h->comes ? "comes" : "goes", i);
+		snprintf(line, sizeof line,
+			 "hosts come and go one after the other: host %u %s, %u before this one",
+			 h->host, h->comes ? "comes" : "goes", i);
 		answer(node, &h->queue.wait[i], HOST_PROGRESS, 0, line);
 	}
 }
 
-/* Which lasts until the one who saves has all of the machine. */
+/* A snapshot lasts until its client has all of the machine. */
 static void tell_those_who_wait_for_snapshot(struct node *node)
 {
 	const struct hosts *h = node->hosts_state;
 
 	for (unsigned i = 0; i < h->queue.n; i++)
 		if (node_now_ns() - h->queue.wait[i].since_ns > PROGRESS_AFTER_NS)
-			answer(node, &h->queue.wait[i], HOST_PROGRESS, 0, "waiting for the snapshot that is being made");
+			answer(node, &h->queue.wait[i], HOST_PROGRESS, 0,
+			       "waiting for the snapshot that is being made");
 }
 
 static void tell_those_concerned(struct node *node)
@@ -291,7 +310,8 @@ static void tell_those_concerned(struct node *node)
 	char line[160];
 
 	if (h->stage == STAGE_PAGES && h->pages_left)
-		snprintf(line, sizeof line, "host %u: %s, %u MiB are left", h->host, stage_texts[h->stage], h->pages_left >> 8);
+		snprintf(line, sizeof line, "host %u: %s, %u MiB are left", h->host,
+			 stage_texts[h->stage], h->pages_left >> 8);
 	else
 		snprintf(line, sizeof line, "host %u: %s", h->host, stage_texts[h->stage]);
 	if (node_now_ns() - h->since_ns > PROGRESS_AFTER_NS)
@@ -314,11 +334,11 @@ static void on_progress(evutil_socket_t fd, short what, void *ctx)
 		event_add(h->progress, &second);
 }
 
-static void begin_next(struct node *node)
+void hosts_begin(struct node *node, enum agenda_operation operation)
 {
 	struct hosts *h = node->hosts_state;
 
-	if (!h->queue.n || h->stage != STAGE_NONE || node->ending || freeze_active(node))
+	if (!h->queue.n || !agenda_may(node, operation))
 		return;
 	h->comes = h->queue.wait[0].body.op == HOST_ADD;
 	h->host = h->queue.wait[0].body.host;
@@ -331,42 +351,28 @@ static void begin_next(struct node *node)
 		hosts_begin_remove(node);
 }
 
-/* A snapshot that waits for moves alone comes first. */
-static void begin_in_turn(struct node *node)
-{
-	if (!turn_is_next(node))
-		begin_next(node);
-}
-
-void hosts_after_snapshot(struct node *node)
-{
-	begin_next(node);
-}
-
-static void request(struct node *node, unsigned client, const struct msg_host *body, const char *name, unsigned name_bytes)
+static void request(struct node *node, unsigned client, const struct msg_host *body,
+		    const char *name, unsigned name_bytes)
 {
 	static const struct timeval second = { PROGRESS_S, 0 };
 	struct hosts *h = node->hosts_state;
 	struct host_request request = { *body, client, "", node_now_ns() };
-	const char *why = NULL;
+	const char *why = agenda_why_not(node, AGENDA_CHANGE);
 
 	snprintf(request.name, sizeof request.name, "%.*s", (int)name_bytes, name);
-	if (debug_holds())
-		why = "a debugger is attached: hosts stay as they are";
-	else if (node->ending || !node->running)
-		why = node->ending ? "the machine is going down" : "the machine is only starting";
-	else if (!hostqueue_push(&h->queue, &request))
+	if (!why && !hostqueue_push(&h->queue, &request))
 		why = "too many hosts wait to come or go";
 	if (why)
 		return answer(node, &request, HOST_DONE, EAGAIN, why);
 	if (h->queue.n == 1)
 		event_add(h->progress, &second);
-	begin_in_turn(node);
+	hosts_begin(node, AGENDA_CHANGE);
 	tell_those_who_wait(node);
 }
 
-/* The machine's owner is the one that starts and reaps daemons. */
-static void on_owner(struct node *node, const struct msg_host *body, const char *line, unsigned bytes)
+/* The machine's owner is the client that starts and reaps daemons. */
+static void on_owner(struct node *node, const struct msg_host *body, const char *line,
+		     unsigned bytes)
 {
 	struct hosts *h = node->hosts_state;
 
@@ -394,7 +400,7 @@ void hosts_on_client(struct node *node, const struct message *m, const struct ms
 		log_warn("a command line sent step %u of a host: dropped", host->op);
 }
 
-/* The change goes on; nobody hears of it, least of all whoever gets its slot. */
+/* The change goes on, but its answer goes to no client, since another one may get the slot. */
 void hosts_forget_client(struct node *node, unsigned client)
 {
 	struct hosts *h = node->hosts_state;
@@ -413,12 +419,18 @@ bool hosts_one_goes(const struct node *node)
 {
 	const struct hosts *h = node->hosts_state;
 
-	return h->stage != STAGE_NONE && h->stage != STAGE_YIELD; /* which is a checkpoint, as far as others are concerned */
+	return h->stage != STAGE_NONE && h->stage != STAGE_YIELD;
+}
+
+bool hosts_host_0_goes(const struct node *node)
+{
+	return node->hosts_state->stage == STAGE_YIELD;
 }
 
 void hosts_describe(const struct node *node, char *line, size_t bytes)
 {
-	snprintf(line, bytes, "host %u, which %s", node->hosts_state->host, node->hosts_state->comes ? "comes" : "goes");
+	snprintf(line, bytes, "host %u, which %s", node->hosts_state->host,
+		 node->hosts_state->comes ? "comes" : "goes");
 }
 
 uint32_t hosts_that_stay(const struct node *node)
@@ -430,7 +442,8 @@ bool hosts_joins(const struct node *node, unsigned host)
 {
 	const struct hosts *h = node->hosts_state;
 
-	return h && h->stage != STAGE_NONE && h->comes && h->host == host && !node_has_host(node, host);
+	return h && h->stage != STAGE_NONE && h->comes && h->host == host &&
+	       !node_has_host(node, host);
 }
 
 void hosts_start(struct node *node)

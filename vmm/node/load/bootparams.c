@@ -1,4 +1,5 @@
-/* bootparams.c - see bootparams.h. No BIOS wrote these fields: they say only what our kernel asks for. */
+/* bootparams.c - see bootparams.h.  No BIOS wrote these fields; they hold only what our kernel
+ * reads. */
 #include "vmm/node/load/bootparams.h"
 
 #include <asm/bootparam.h>
@@ -21,7 +22,8 @@ _Static_assert(sizeof(struct boot_params) == PAGE_BYTES, "boot_params is one pag
 void bootparams_build(void *page, uint32_t ram_bytes, gpa_t initrd, uint32_t initrd_bytes)
 {
 	struct boot_params *b = page;
-	/* The MP table's page is reserved by the kernel itself once it is found, but below 1 MiB nothing above it is RAM. */
+	/* The kernel reserves the MP table's page itself once it has found it.  Between that page
+	 * and 1 MiB there is no RAM. */
 	const struct boot_e820_entry map[] = {
 		{ 0, VMP_MP_TABLE_GPA, E820_RAM },
 		{ VMP_MP_TABLE_GPA, FIRST_MIB - VMP_MP_TABLE_GPA, E820_RESERVED },

@@ -1,22 +1,31 @@
-/* guest_load.c - what stands in guest RAM when the first CPU starts (node 0): the kernel's segments, the concatenated
- * initrds at the top of RAM, boot parameters, command line and MP table in low memory (base/guest_abi.h says where).
- * Every page written here is listed as preloaded; all others are zero, and belong to nobody yet.
+/* guest_load.c - the contents of guest RAM when the first CPU starts (node 0): the kernel's
+ * segments, the concatenated initrds at the top of the first host's part of RAM, and boot
+ * parameters, command line and tables in low memory (base/guest_abi.h says where).  Every page that
+ * is written here is listed as preloaded.  All other pages are zero.  They have no owner yet; or,
+ * where the guest knows its hosts as NUMA nodes, they belong to the host whose CPUs will use them,
+ * so that their first use costs no request.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "base/log.h"
+#include "base/mechanisms.h"
 #include "vmm/node/load/bootparams.h"
 #include "vmm/node/load/kernel_load.h"
 #include "vmm/node/load/mptable.h"
+#include "vmm/node/load/nodes.h"
 #include "vmm/node/node.h"
 
-/* The kernel takes the last archive's end from the size, and skips zeros between archives up to a multiple of four. */
+/* The kernel computes the last archive's end from the size, and skips zeros between archives up to
+ * a multiple of four. */
 enum { INITRD_ALIGN = 4 };
+
+enum { FOR_KERNEL = 8 << 20 };
 
 struct open_initrd { int fd; uint32_t bytes; };
 
@@ -26,11 +35,13 @@ static void add_range(struct node *node, gpa_t from, uint64_t end)
 	gfn_t first = gpa_to_gfn(from);
 
 	bug_on(p->count == MAX_PRELOADED);
-	p->range[p->count++] = (struct page_range){ first, (uint32_t)((end + PAGE_MASK) >> PAGE_BITS) - first, 0 };
+	p->range[p->count++] = (struct page_range){
+		first, (uint32_t)((end + PAGE_MASK) >> PAGE_BITS) - first, 0
+	};
 }
 
-static int open_initrds(const struct node_options *o, struct open_initrd *initrd, uint64_t *total, char *why,
-			size_t why_bytes)
+static int open_initrds(const struct node_options *o, struct open_initrd *initrd, uint64_t *total,
+			char *why, size_t why_bytes)
 {
 	struct stat status;
 
@@ -38,16 +49,19 @@ static int open_initrds(const struct node_options *o, struct open_initrd *initrd
 	for (unsigned i = 0; i < o->n_initrds; i++) {
 		initrd[i].fd = open(o->initrd[i], O_RDONLY | O_CLOEXEC);
 		if (initrd[i].fd < 0 || fstat(initrd[i].fd, &status)) {
-			snprintf(why, why_bytes, "cannot open the guest's image %s: %s", o->initrd[i], strerror(errno));
+			snprintf(why, why_bytes, "cannot open the guest's image %s: %s",
+				 o->initrd[i], strerror(errno));
 			return -1;
 		}
 		if (status.st_size > (off_t)MAX_RAM_MIB << 20) {
-			snprintf(why, why_bytes, "the guest's image %s does not fit into its RAM (use a larger --mem)",
+			snprintf(why, why_bytes, "the guest's image %s does not fit into its RAM "
+				 "(use a larger --mem)",
 				 o->initrd[i]);
 			return -1;
 		}
 		initrd[i].bytes = (uint32_t)status.st_size;
-		*total += ((uint64_t)initrd[i].bytes + INITRD_ALIGN - 1) / INITRD_ALIGN * INITRD_ALIGN;
+		*total += ((uint64_t)initrd[i].bytes + INITRD_ALIGN - 1) / INITRD_ALIGN *
+			  INITRD_ALIGN;
 	}
 	return 0;
 }
@@ -68,8 +82,26 @@ static int read_initrd(const struct open_initrd *initrd, uint8_t *to)
 	return 0;
 }
 
-/* At the top of RAM, page aligned, above the kernel. *start and *bytes are what the boot parameters say. */
-static int load_initrds(struct node *node, gpa_t kernel_end, gpa_t *start, uint32_t *bytes, char *why, size_t why_bytes)
+/* The first host's part of RAM has room for the kernel, for what it allocates while it boots, for
+ * the image and for its contents. */
+static void plan_nodes(const struct node *node, uint64_t kernel_end, uint64_t initrd_bytes,
+		       struct nodes_plan *plan)
+{
+	uint64_t taken = kernel_end + FOR_KERNEL + 2 * initrd_bytes,
+		 ram = (uint64_t)node->ram_pages << PAGE_BITS;
+	uint8_t host[MAX_CPUS];
+
+	for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++)
+		host[cpu] = cpu < node->o.n_places ? node->o.place[cpu]
+						   : (uint8_t)(cpu % node->o.machine.hosts);
+	nodes_plan(plan, node->ram_pages, (gfn_t)((taken < ram ? taken : ram) >> PAGE_BITS),
+		   node->o.machine.hosts, node->o.machine.cpus, host);
+}
+
+/* Loads the initrds at the top of the first host's part of RAM, page aligned, above the kernel.
+ * *start and *bytes are for the boot parameters. */
+static int load_initrds(struct node *node, gpa_t kernel_end, struct nodes_plan *plan, gpa_t *start,
+			uint32_t *bytes, char *why, size_t why_bytes)
 {
 	struct open_initrd initrd[MAX_INITRDS] = { { 0 } };
 	uint64_t total, ram_bytes = (uint64_t)node->ram_pages << PAGE_BITS;
@@ -80,15 +112,21 @@ static int load_initrds(struct node *node, gpa_t kernel_end, gpa_t *start, uint3
 		initrd[i].fd = -1;
 	error = open_initrds(&node->o, initrd, &total, why, why_bytes);
 	if (!error && total + kernel_end + PAGE_BYTES > ram_bytes) {
-		snprintf(why, why_bytes, "the guest's image of %llu MiB does not fit into its RAM of %u MiB (use a larger --mem)",
-			 (unsigned long long)(total + (1 << 20) - 1) >> 20, node->o.machine.mem_mib);
+		snprintf(why, why_bytes, "the guest's image of %llu MiB does not fit into its RAM "
+			 "of %u MiB (use a larger --mem)",
+			 (unsigned long long)(total + (1 << 20) - 1) >> 20,
+			 node->o.machine.mem_mib);
 		error = -1;
 	}
+	plan_nodes(node, kernel_end, error ? 0 : total, plan);
+	if (plan->count)
+		ram_bytes = (uint64_t)plan->end[0] << PAGE_BITS;
 	*start = at = error ? 0 : (gpa_t)((ram_bytes - total) & ~(uint64_t)PAGE_MASK);
 	*bytes = (uint32_t)total;
 	for (unsigned i = 0; i < node->o.n_initrds && !error; i++) {
 		if (read_initrd(&initrd[i], node->ram + at)) {
-			snprintf(why, why_bytes, "cannot read the guest's image %s to its end", node->o.initrd[i]);
+			snprintf(why, why_bytes, "cannot read the guest's image %s to its end",
+				 node->o.initrd[i]);
 			error = -1;
 		}
 		at += (initrd[i].bytes + INITRD_ALIGN - 1) / INITRD_ALIGN * INITRD_ALIGN;
@@ -101,16 +139,54 @@ static int load_initrds(struct node *node, gpa_t kernel_end, gpa_t *start, uint3
 	return error;
 }
 
+static int by_first_page(const void *a, const void *b)
+{
+	const struct page_range *one = a, *other = b;
+
+	return one->first_gfn < other->first_gfn ? -1 : one->first_gfn > other->first_gfn;
+}
+
+/* Gives the host the pages of [first, end) that were not loaded; ranges[0..count) were. */
+static void give_rest(struct preloaded *p, unsigned count, gfn_t first, gfn_t end, unsigned host)
+{
+	for (unsigned i = 0; i <= count && first < end; i++) {
+		gfn_t until = i < count && p->range[i].first_gfn < end ? p->range[i].first_gfn
+								       : end;
+
+		if (until > first) {
+			bug_on(p->count == MAX_PRELOADED);
+			p->range[p->count++] = (struct page_range){ first, until - first, host };
+		}
+		if (i < count && first < p->range[i].first_gfn + p->range[i].count)
+			first = p->range[i].first_gfn + p->range[i].count;
+	}
+}
+
+/* With --host-mem, or without the mechanism, no page is given away at the start. */
+static void give_fresh_pages(struct node *node, const struct nodes_plan *plan)
+{
+	struct preloaded *p = &node->preloaded;
+	unsigned loaded = p->count;
+
+	if (node->o.machine.host_mem_mib ||
+	    !mechanism_on(node->o.machine.without, MECHANISM_FRESH))
+		return;
+	qsort(p->range, loaded, sizeof p->range[0], by_first_page);
+	for (unsigned host = 0; host < plan->count; host++)
+		give_rest(p, loaded, host ? plan->end[host - 1] : 0, plan->end[host], host);
+}
+
 int guest_load(struct node *node, char *why, size_t why_bytes)
 {
 	uint32_t ram_bytes = node->ram_pages << PAGE_BITS, initrd_bytes, table_bytes;
 	uint64_t began = node_now_ns();
 	struct kernel_image kernel;
+	struct nodes_plan plan;
 	gpa_t initrd;
 
 	if (kernel_load(node->o.kernel, node->ram, ram_bytes, &kernel, why, why_bytes))
 		return -1;
-	if (load_initrds(node, kernel.end, &initrd, &initrd_bytes, why, why_bytes))
+	if (load_initrds(node, kernel.end, &plan, &initrd, &initrd_bytes, why, why_bytes))
 		return -1;
 	bootparams_build(node->ram + VMP_BOOT_PARAMS_GPA, ram_bytes, initrd, initrd_bytes);
 	strcpy((char *)node->ram + VMP_CMDLINE_GPA, node->o.cmdline);
@@ -118,9 +194,13 @@ int guest_load(struct node *node, char *why, size_t why_bytes)
 	add_range(node, VMP_BOOT_PARAMS_GPA, VMP_BOOT_PARAMS_GPA + PAGE_BYTES);
 	add_range(node, VMP_CMDLINE_GPA, VMP_CMDLINE_GPA + MAX_CMDLINE);
 	add_range(node, VMP_MP_TABLE_GPA, VMP_MP_TABLE_GPA + table_bytes);
+	nodes_build(node->ram + VMP_NODES_GPA, &plan);
+	add_range(node, VMP_NODES_GPA, VMP_NODES_GPA + NODES_TABLE_BYTES);
 	add_range(node, kernel.first, kernel.file_end);
+	give_fresh_pages(node, &plan);
 	node->preloaded.entry = kernel.entry;
-	log_info("kernel at %x-%x, entry %x, initrd %u KiB at %x, loaded in %llu ms", kernel.first, kernel.end, kernel.entry,
-		 initrd_bytes >> 10, initrd, (unsigned long long)((node_now_ns() - began) / 1000000));
+	log_info("kernel at %x-%x, entry %x, initrd %u KiB at %x, loaded in %llu ms", kernel.first,
+		 kernel.end, kernel.entry, initrd_bytes >> 10, initrd,
+		 (unsigned long long)((node_now_ns() - began) / 1000000));
 	return 0;
 }

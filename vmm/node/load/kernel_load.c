@@ -1,4 +1,5 @@
-/* kernel_load.c - see kernel_load.h. Only what the file's program headers say is trusted, and only after it was checked. */
+/* kernel_load.c - see kernel_load.h.  Only the file's program headers are used, and only after they
+ * were checked. */
 #include "vmm/node/load/kernel_load.h"
 
 #include <errno.h>
@@ -15,7 +16,8 @@ enum { LOWEST_LOAD_ADDRESS = 1 << 20 };
 
 static int complain(char *why, size_t why_bytes, const char *path, const char *what)
 {
-	snprintf(why, why_bytes, "the guest kernel %s %s; build it again with make guest", path, what);
+	snprintf(why, why_bytes, "the guest kernel %s %s; build it again with make guest", path,
+		 what);
 	return -1;
 }
 
@@ -35,7 +37,7 @@ static int read_whole(int fd, uint8_t *to, size_t n, off_t offset)
 	return 0;
 }
 
-/* NULL if the segment may be loaded, else what is wrong. */
+/* Returns NULL if the segment may be loaded, otherwise what is wrong. */
 static const char *check_segment(const GElf_Phdr *p, uint64_t file_bytes, uint32_t ram_bytes)
 {
 	if (p->p_filesz > p->p_memsz)
@@ -60,8 +62,8 @@ static const char *check_header(Elf *elf, GElf_Ehdr *header)
 	return NULL;
 }
 
-static const char *load_segments(Elf *elf, int fd, uint64_t file_bytes, uint8_t *ram, uint32_t ram_bytes,
-				 struct kernel_image *image)
+static const char *load_segments(Elf *elf, int fd, uint64_t file_bytes, uint8_t *ram,
+				 uint32_t ram_bytes, struct kernel_image *image)
 {
 	const char *wrong;
 	size_t count;
@@ -89,7 +91,8 @@ static const char *load_segments(Elf *elf, int fd, uint64_t file_bytes, uint8_t 
 	return image->end ? NULL : "has nothing to load";
 }
 
-/* The absolute symbol vmp_abi_version (base/guest_abi.h). A file without any symbols is taken at its word. */
+/* Checks the absolute symbol vmp_abi_version (base/guest_abi.h).  A file without any symbols cannot
+ * be checked and is accepted. */
 static const char *check_abi(Elf *elf)
 {
 	Elf_Scn *section = NULL;
@@ -105,14 +108,17 @@ static const char *check_abi(Elf *elf)
 			const char *name = elf_strptr(elf, header.sh_link, symbol.st_name);
 
 			if (name && !strcmp(name, "vmp_abi_version"))
-				return symbol.st_value == VMP_ABI_VERSION ? NULL : "is for another version of vmp";
+				return symbol.st_value == VMP_ABI_VERSION
+					       ? NULL
+					       : "is for another version of vmp";
 		}
 		return "is for another version of vmp, or not patched for it";
 	}
 	return NULL;
 }
 
-int kernel_load(const char *path, uint8_t *ram, uint32_t ram_bytes, struct kernel_image *image, char *why, size_t why_bytes)
+int kernel_load(const char *path, uint8_t *ram, uint32_t ram_bytes, struct kernel_image *image,
+		char *why, size_t why_bytes)
 {
 	const char *wrong = NULL;
 	struct stat status;
@@ -122,7 +128,9 @@ int kernel_load(const char *path, uint8_t *ram, uint32_t ram_bytes, struct kerne
 
 	*image = (struct kernel_image){ .first = UINT32_MAX };
 	if (fd < 0 || fstat(fd, &status)) {
-		snprintf(why, why_bytes, "cannot open the guest kernel %s: %s; build it with make guest", path, strerror(errno));
+		snprintf(why, why_bytes, "cannot open the guest kernel %s: %s; build it with make "
+			 "guest", path,
+			 strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return -1;

@@ -1,25 +1,29 @@
-/* handover.c - a CPU moves from one host (the source) to another (the target).  Node 0 says when (moves.c); the state goes
- * from one to the other directly:
+/* handover.c - a CPU moves from one host (the source) to another (the target).  Node 0 decides when
+ * (moves.c); the state goes directly from one to the other:
  *
  *     node 0                   target                          source
  *     CPU_PREPARE  ------->    starts a spare monitor
  *              <------- PREPARED
  *     CPU_GIVE  ------------------------------------------>    its monitor freezes the CPU
- *                              the spare loads it     <-----   CPU_STATE; from here on what comes for the CPU is sent on
+ *                              the spare loads it     <-----   CPU_STATE; messages for the CPU
+ *                                                              are forwarded from here on
  *              <------- TAKEN, and the CPU runs
  *     CPU_AT  -----> all                                       its monitor ends
  *
- * and when the target cannot take it:
+ * and if the target cannot take it:
  *                              CPU_BACK  ------------------>    its monitor goes on
  *              <--------------------------------------- BACK
  *
- * The CPU is the source's until CPU_STATE leaves, and the target's from its arrival: `cpus_here` of each says so, and where
- * both say no, it is between them.  Messages for a CPU that is not here go where this node believes it to be
- * (net_cpu_at()); since the state and what is sent on travel the same way, in order, an interrupt never overtakes its CPU.
- * The order in which a node believes is that of the moves, which node 0 numbers: so passing on ends.
+ * The CPU belongs to the source until CPU_STATE leaves, and to the target from its arrival;
+ * `cpus_here` of each says so.  While both say no, it is between them.  Messages for a CPU that is
+ * not here go to the node where this one believes it to be (net_cpu_at()).  The state and the
+ * forwarded messages travel the same way, in order, so an interrupt never overtakes its CPU. Node 0
+ * numbers the moves, and a node believes the news with the highest number; therefore forwarding
+ * ends.
  *
- * Until the target has answered, the source's monitor stands still with the whole CPU in it.  A target's monitor that
- * dies before its answer has taken nothing; one that dies after it was a running CPU's, and ends the machine.
+ * Until the target has answered, the source's monitor stands still with the whole CPU in it.  If
+ * the target's monitor dies before its answer, nothing is lost.  If it dies later, it had a running
+ * CPU, and the machine ends.
  */
 #include "vmm/node/node.h"
 
@@ -40,10 +44,14 @@ static void has_cpu(struct node *node, unsigned cpu, bool here)
 	processors_settle(node);
 }
 
-static void step(struct node *node, vnode_t to, const struct msg_cpu_handover *move, enum cpu_step what, int error,
-		 uint32_t pause_us, const char *why)
+static void step(struct node *node, vnode_t to, const struct msg_cpu_handover *move,
+		 enum cpu_step what, int error, uint32_t pause_us, const char *why)
 {
-	struct msg_cpu_step body = { .cpu = move->cpu, .move = move->move, .step = what, .error = error, .pause_us = pause_us };
+	struct msg_cpu_step body = { .cpu = move->cpu,
+				     .move = move->move,
+				     .step = what,
+				     .error = error,
+				     .pause_us = pause_us };
 
 	net_send(node->net, to, MSG_CPU_STEP, &body, sizeof body, why, strlen(why));
 }
@@ -56,7 +64,18 @@ static bool is_sound(const struct node *node, const struct msg_cpu_handover *mov
 	return false;
 }
 
-/* What was posted here to a CPU that has gone: after it. Nobody but this daemon leaves a post in an absent CPU's slot. */
+/* Host `m->from` has sent a message about a move that contradicts this daemon's state. */
+static void wrong(struct node *node, const struct message *m, unsigned cpu)
+{
+	char why[100];
+
+	snprintf(why, sizeof why, "%s for CPU %u at a wrong moment; this is a bug in vmp",
+		 wire_type_name(m->header.type), cpu);
+	route_peer_is_wrong(node, m->from, why);
+}
+
+/* Forwards what was posted here to a CPU that has gone, after the CPU. Only this daemon writes
+ * posts into an absent CPU's slot. */
 static void send_posts_on(struct node *node, unsigned cpu)
 {
 	struct vcpu_slot *slot = &node->shm->slot[cpu];
@@ -79,20 +98,25 @@ static void send_posts_on(struct node *node, unsigned cpu)
 	}
 }
 
-/* --- the target ----------------------------------------------------------------------------------------------------- */
+/* ---- the target ---- */
 
-void handover_on_prepare(struct node *node, const struct message *m, const struct msg_cpu_handover *move)
+void handover_on_prepare(struct node *node, const struct message *m,
+			 const struct msg_cpu_handover *move)
 {
 	struct child *child;
 	char why[160];
 
-	(void)m;
 	if (!is_sound(node, move) || node->ending)
 		return;
 	fault_die_at(FAULT_MOVE_HOST_DIES, 1);
 	child = &node->monitor[move->cpu];
+	if (child->pid) {
+		wrong(node, m, move->cpu);
+		return;
+	}
 	if (fault_on(FAULT_MOVE_NO_SPARE)) {
-		step(node, VNODE_DAEMON(0), move, STEP_PREPARED, EAGAIN, 0, "no monitor could be started there");
+		step(node, VNODE_DAEMON(0), move, STEP_PREPARED, EAGAIN, 0,
+		     "no monitor could be started there");
 		return;
 	}
 	if (supervise_start_monitor(node, move->cpu, why, sizeof why)) {
@@ -110,23 +134,30 @@ void handover_spare_ready(struct node *node, struct child *child)
 	step(node, VNODE_DAEMON(0), &child->handover, STEP_PREPARED, 0, 0, "");
 }
 
-/* This host does not take the CPU after all. It is the source's again, with all that was sent on to us meanwhile. */
+/* This host does not take the CPU. It is the source's again, with all messages that were forwarded
+ * here. */
 static void give_back(struct node *node, const struct msg_cpu_handover *move, const char *why)
 {
 	log_warn("CPU %u goes back to host %u: %s", move->cpu, move->from, why);
 	has_cpu(node, move->cpu, false);
 	net_cpu_at(node->net, move->cpu, move->from, move->move);
-	net_send(node->net, VNODE_DAEMON(move->from), MSG_CPU_BACK, move, sizeof *move, why, strlen(why));
+	net_send(node->net, VNODE_DAEMON(move->from), MSG_CPU_BACK, move, sizeof *move, why,
+		 strlen(why));
 	send_posts_on(node, move->cpu);
 }
 
-/* The state has come from the source. */
-void handover_on_state(struct node *node, const struct message *m, const struct msg_cpu_state *state)
+/* The state has arrived from the source. */
+void handover_on_state(struct node *node, const struct message *m,
+		       const struct msg_cpu_state *state)
 {
 	struct child *child;
 
 	if (state->cpu >= node->o.machine.cpus)
 		return;
+	if (node_has_cpu(node, state->cpu)) {
+		wrong(node, m, state->cpu);
+		return;
+	}
 	fault_die_at(FAULT_MOVE_HOST_DIES, 4);
 	child = &node->monitor[state->cpu];
 	net_cpu_at(node->net, state->cpu, node->o.node, child->handover.move);
@@ -141,8 +172,9 @@ void handover_on_state(struct node *node, const struct message *m, const struct 
 	hostshm_post(node->shm, state->cpu, POST_MESSAGE);
 }
 
-/* The spare's answer. Whatever it says about itself, it is the spare of this move. */
-void handover_on_monitor_step(struct node *node, const struct message *m, const struct msg_cpu_step *taken)
+/* The spare has answered.  Whatever it says about itself, it is the spare of this move. */
+void handover_on_monitor_step(struct node *node, const struct message *m,
+			      const struct msg_cpu_step *taken)
 {
 	struct child *child = &node->monitor[m->from];
 	struct msg_cpu_handover move = child->handover;
@@ -162,9 +194,10 @@ void handover_on_monitor_step(struct node *node, const struct message *m, const 
 	give_back(node, &move, why);
 }
 
-/* --- the source ----------------------------------------------------------------------------------------------------- */
+/* ---- the source ---- */
 
-void handover_on_give(struct node *node, const struct message *m, const struct msg_cpu_handover *move)
+void handover_on_give(struct node *node, const struct message *m,
+		      const struct msg_cpu_handover *move)
 {
 	struct child *child;
 
@@ -172,34 +205,41 @@ void handover_on_give(struct node *node, const struct message *m, const struct m
 		return;
 	child = &node->monitor[move->cpu];
 	fault_die_at(FAULT_MOVE_HOST_DIES, 2);
-	bug_on(!node_has_cpu(node, move->cpu) || child->part != PART_RUNS);
+	if (!node_has_cpu(node, move->cpu) || child->part != PART_RUNS) {
+		wrong(node, m, move->cpu);
+		return;
+	}
 	child->handover = *move;
 	route_to_child(node, child, m);
 	hostshm_post(node->shm, move->cpu, POST_MESSAGE);
 }
 
-void handover_on_monitor_state(struct node *node, const struct message *m, const struct msg_cpu_state *body)
+void handover_on_monitor_state(struct node *node, const struct message *m,
+			       const struct msg_cpu_state *body)
 {
 	struct child *child = &node->monitor[m->from];
 	const struct msg_cpu_handover *move = &child->handover;
 	struct msg_cpu_state state = *body;
 
 	state.cpu = child->cpu;
-	if (child->part != PART_RUNS || !node_has_cpu(node, child->cpu) || move->from != node->o.node || node->ending) {
+	if (child->part != PART_RUNS || !node_has_cpu(node, child->cpu) ||
+	    move->from != node->o.node || node->ending) {
 		log_error("the %s gives its CPU away: nobody has asked for it", child->name);
 		return;
 	}
 	child->part = PART_FROZEN;
 	has_cpu(node, child->cpu, false);
 	net_cpu_at(node->net, child->cpu, move->to, move->move);
-	net_send(node->net, VNODE_DAEMON(move->to), MSG_CPU_STATE, &state, sizeof state, m->payload, m->payload_bytes);
+	net_send(node->net, VNODE_DAEMON(move->to), MSG_CPU_STATE, &state, sizeof state, m->payload,
+		 m->payload_bytes);
 	send_posts_on(node, child->cpu);
 	if (fault_on(FAULT_MOVE_HOST_DIES) == 3)
 		overlay_flush(node);
 	fault_die_at(FAULT_MOVE_HOST_DIES, 3);
 }
 
-void handover_on_back(struct node *node, const struct message *m, const struct msg_cpu_handover *move)
+void handover_on_back(struct node *node, const struct message *m,
+		      const struct msg_cpu_handover *move)
 {
 	struct child *child;
 	char why[160];
@@ -207,13 +247,17 @@ void handover_on_back(struct node *node, const struct message *m, const struct m
 	if (!is_sound(node, move))
 		return;
 	child = &node->monitor[move->cpu];
-	bug_on(child->part != PART_FROZEN || child->handover.move != move->move);
+	if (child->part != PART_FROZEN || child->handover.move != move->move) {
+		wrong(node, m, move->cpu);
+		return;
+	}
 	snprintf(why, sizeof why, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
 	has_cpu(node, move->cpu, true);
 	net_cpu_at(node->net, move->cpu, node->o.node, move->move);
 	child->part = PART_RUNS;
 	if (!child->pid) {
-		node_end(node, END_PART_DIED, 0, "the %s died while its CPU was on its way, and the way led back (%s)",
+		node_end(node, END_PART_DIED, 0, "the %s died while its CPU was on its way, and "
+			 "the way led back (%s)",
 			 child->name, why);
 		return;
 	}
@@ -221,7 +265,7 @@ void handover_on_back(struct node *node, const struct message *m, const struct m
 	step(node, VNODE_DAEMON(0), move, STEP_BACK, EAGAIN, 0, why);
 }
 
-/* --- both, and all -------------------------------------------------------------------------------------------------- */
+/* ---- both, and all hosts ---- */
 
 void handover_on_at(struct node *node, const struct message *m, const struct msg_cpu_handover *move)
 {
@@ -236,7 +280,8 @@ void handover_on_at(struct node *node, const struct message *m, const struct msg
 		supervise_release(child);
 }
 
-/* A frozen monitor is missed only if its CPU comes back; a spare, if it is to take a CPU. */
+/* A frozen monitor's death matters only if its CPU comes back; a spare's, if it is about to take a
+ * CPU. */
 void handover_child_died(struct node *node, struct child *child, const char *how)
 {
 	struct msg_cpu_handover move = child->handover;

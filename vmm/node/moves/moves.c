@@ -1,5 +1,6 @@
-/* moves.c - node 0 lets CPUs move, one after the other: who asks first is served first, and gets an answer when the CPU runs
- * at its new place, or why it does not.  handover.c has the picture of a move; movequeue.c decides what comes next.
+/* moves.c - node 0 lets CPUs move, one after the other, in the order of the requests.  Each request
+ * is answered when the CPU runs at its new place, or with the reason why it does not. handover.c
+ * has the picture of a move; movequeue.c decides what comes next.
  */
 #include "vmm/node/node.h"
 
@@ -9,27 +10,31 @@
 #include <string.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
-#include "vmm/node/cut/freeze.h"
-#include "vmm/node/cut/turn.h"
-#include "vmm/node/debugger.h"
+#include "vmm/node/agenda.h"
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/moves/movequeue.h"
 #include "vmm/node/moves/policy.h"
 
 struct moves {
 	struct movequeue queue;
-	uint32_t at[MAX_CPUS], since[MAX_CPUS]; /* which move that was */
+	/* since: the number of the move that brought it there */
+	uint32_t at[MAX_CPUS], since[MAX_CPUS];
 	struct msg_cpu_handover current;
 };
 
-static void answer(struct node *node, unsigned client, const struct msg_cpu_move *move, int error, uint32_t pause_us,
-		   const char *why)
+static void answer(struct node *node, unsigned client, const struct msg_cpu_move *move, int error,
+		   uint32_t pause_us, const char *why)
 {
-	struct { struct msg_cpu_moved moved; char why[200]; } packet = {
-		.moved = { .cpu = move->cpu, .seq = clients_tag(client, move->seq), .error = error, .pause_us = pause_us },
+	struct { struct msg_cpu_moved moved; char why[200];
+	} packet = {
+		.moved = { .cpu = move->cpu,
+			   .seq = clients_tag(client, move->seq),
+			   .error = error,
+			   .pause_us = pause_us },
 	};
 	struct msg_header header = packet_header(MSG_CPU_MOVED, VNODE_CLI, node->o.node,
-						 sizeof packet.moved + strnlen(why, sizeof packet.why));
+						 sizeof packet.moved +
+							 strnlen(why, sizeof packet.why));
 
 	memcpy(packet.why, why, header.bytes - sizeof packet.moved);
 	if (client == MOVE_CLIENT_HOSTS)
@@ -43,12 +48,15 @@ static void answer(struct node *node, unsigned client, const struct msg_cpu_move
 static void tell_all(struct node *node, const struct msg_cpu_handover *move)
 {
 	for (unsigned peer = 0; peer < MAX_NODES; peer++)
-		if (node_has_host(node, peer) && (!fault_on(FAULT_MOVE_UNTOLD) || peer == move->from || peer == move->to))
-			net_send(node->net, VNODE_DAEMON(peer), MSG_CPU_AT, move, sizeof *move, NULL, 0);
+		if (node_has_host(node, peer) &&
+		    (!fault_on(FAULT_MOVE_UNTOLD) || peer == move->from || peer == move->to))
+			net_send(node->net, VNODE_DAEMON(peer), MSG_CPU_AT, move, sizeof *move,
+				 NULL, 0);
 }
 
-/* Do what the front asks for, and begin the next one when it has ended. */
-static void act(struct node *node, enum move_action action, const struct msg_cpu_step *step, const char *why)
+/* Does what the move at the front needs next, and begins the next one when it has ended. */
+static void act(struct node *node, enum move_action action, const struct msg_cpu_step *step,
+		const char *why)
 {
 	struct moves *moves = node->moves;
 	struct move_request front = moves->queue.wait[0];
@@ -57,18 +65,20 @@ static void act(struct node *node, enum move_action action, const struct msg_cpu
 	case MOVE_NOTHING:
 		return;
 	case MOVE_PREPARE:
-		moves->current = (struct msg_cpu_handover){ .cpu = front.move.cpu, .from = moves->at[front.move.cpu],
-							    .to = front.move.host, .move = moves->queue.number };
-		net_send(node->net, VNODE_DAEMON(front.move.host), MSG_CPU_PREPARE, &moves->current, sizeof moves->current,
-			 NULL, 0);
+		moves->current = (struct msg_cpu_handover){ .cpu = front.move.cpu,
+							    .from = moves->at[front.move.cpu],
+							    .to = front.move.host,
+							    .move = moves->queue.number };
+		net_send(node->net, VNODE_DAEMON(front.move.host), MSG_CPU_PREPARE, &moves->current,
+			 sizeof moves->current, NULL, 0);
 		return;
 	case MOVE_GIVE:
-		net_send(node->net, VNODE_DAEMON(moves->current.from), MSG_CPU_GIVE, &moves->current, sizeof moves->current,
-			 NULL, 0);
+		net_send(node->net, VNODE_DAEMON(moves->current.from), MSG_CPU_GIVE,
+			 &moves->current, sizeof moves->current, NULL, 0);
 		return;
 	case MOVE_DONE:
-		log_info("CPU %u moved from host %u to host %u in %u us", moves->current.cpu, moves->current.from,
-			 moves->current.to, step->pause_us);
+		log_info("CPU %u moved from host %u to host %u in %u us", moves->current.cpu,
+			 moves->current.from, moves->current.to, step->pause_us);
 		moves->at[front.move.cpu] = front.move.host;
 		moves->since[front.move.cpu] = moves->current.move;
 		movequeue_pop(&moves->queue);
@@ -82,15 +92,15 @@ static void act(struct node *node, enum move_action action, const struct msg_cpu
 	}
 }
 
-/* While the machine stands still to be saved, or is about to, moves wait. */
-static void begin_next(struct node *node)
+void moves_begin(struct node *node)
 {
 	struct moves *moves = node->moves;
 	enum move_action action = MOVE_FAILED;
 	char why[160];
 
-	while (action == MOVE_FAILED && !freeze_holds(node) && !turn_is_next(node)) {
-		action = movequeue_begin(&moves->queue, moves->at, node->o.machine.cpus, hosts_that_stay(node), why, sizeof why);
+	while (action == MOVE_FAILED && agenda_may(node, AGENDA_MOVE)) {
+		action = movequeue_begin(&moves->queue, moves->at, node->o.machine.cpus,
+					 hosts_that_stay(node), why, sizeof why);
 		act(node, action, NULL, why);
 	}
 }
@@ -99,27 +109,25 @@ void moves_on_step(struct node *node, const struct message *m, const struct msg_
 {
 	char why[200];
 
-	snprintf(why, sizeof why, "CPU %u stays on host %u: %.*s", step->cpu, node->moves->current.from, (int)m->payload_bytes,
-		 (const char *)m->payload);
+	snprintf(why, sizeof why, "CPU %u stays on host %u: %.*s", step->cpu,
+		 node->moves->current.from, (int)m->payload_bytes, (const char *)m->payload);
 	act(node, movequeue_step(&node->moves->queue, step), step, why);
 	if (!moves_one_goes(node))
 		hosts_after_move(node);
-	turn_next(node);
-	begin_next(node);
+	agenda_done(node, AGENDA_MOVED);
 }
 
 void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move)
 {
 	struct move_request request = { .move = *move, .client = client };
+	const char *why = agenda_why_not(node, AGENDA_MOVE);
 
-	if (debug_holds())
-		answer(node, client, move, EAGAIN, 0, "a debugger is attached: processors stay where they are");
-	else if (node->ending || !node->running)
-		answer(node, client, move, EAGAIN, 0, node->ending ? "the machine is going down" : "the machine is only starting");
+	if (why)
+		answer(node, client, move, EAGAIN, 0, why);
 	else if (!movequeue_push(&node->moves->queue, &request))
 		answer(node, client, move, EAGAIN, 0, "too many moves wait already");
 	else
-		begin_next(node);
+		moves_begin(node);
 }
 
 void moves_on_client(struct node *node, const struct message *m, const struct msg_cpu_move *move)
@@ -127,14 +135,9 @@ void moves_on_client(struct node *node, const struct message *m, const struct ms
 	moves_request(node, m->from, move);
 }
 
-void moves_after_freeze(struct node *node)
+bool moves_asked(const struct node *node)
 {
-	begin_next(node);
-}
-
-bool moves_under_way(const struct node *node)
-{
-	return node->moves->queue.n || hosts_under_way(node);
+	return node->moves->queue.n;
 }
 
 bool moves_one_goes(const struct node *node)
@@ -150,14 +153,16 @@ unsigned moves_place(const struct node *node, unsigned cpu)
 void moves_tell(struct node *node, unsigned host)
 {
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
-		struct msg_cpu_handover place = { .cpu = cpu, .from = node->moves->at[cpu], .to = node->moves->at[cpu],
+		struct msg_cpu_handover place = { .cpu = cpu,
+						  .from = node->moves->at[cpu],
+						  .to = node->moves->at[cpu],
 						  .move = node->moves->since[cpu] };
 
 		net_send(node->net, VNODE_DAEMON(host), MSG_CPU_AT, &place, sizeof place, NULL, 0);
 	}
 }
 
-/* Its moves go on; nobody hears of them, least of all whoever gets its slot. */
+/* The client's moves go on, but no client gets the answers, since another one may get the slot. */
 void moves_forget_client(struct node *node, unsigned client)
 {
 	for (unsigned i = 0; i < node->moves->queue.n; i++)

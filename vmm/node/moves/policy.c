@@ -1,7 +1,9 @@
-/* policy.c - `vmp policy`: node 0 asks all hosts how they are, placement.c decides, moves.c moves; each decision is in the log.
+/* policy.c - `vmp policy`: node 0 asks all hosts for samples, placement.c decides, moves.c moves.
+ * Each decision is logged.
  *
- * spread and concentrate are applied when they are chosen and when a host has come; a host that goes gives its CPUs away by
- * itself.  auto looks every second.
+ * spread and concentrate are applied when they are chosen and when a host was added; a host that is
+ * removed gives its CPUs away by itself. auto samples every second, and fifty times a second while
+ * some host's CPUs request many pages.  What they request while the guest boots does not count.
  */
 #include "vmm/node/moves/policy.h"
 
@@ -13,19 +15,30 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
-#include "vmm/node/cut/freeze.h"
-#include "vmm/node/debugger.h"
+#include "vmm/node/agenda.h"
 #include "vmm/node/hosts/hosts.h"
+#include "vmm/node/moves/processors.h"
 #include "vmm/shared/placement.h"
 
-enum { LOOK_S = 1, NOBODY = MAX_CLIENTS };
+enum {
+	LOOK_MS = 1000,
+	LOOK_SOON_MS = 20, /* the interval while CPUs request many pages */
+	BUSY_MS = 500,	    /* it lasts so long after the last burst of requests */
+	BURST_WANTS = 16,   /* a burst: so many requests at a host within LOOK_SOON_MS */
+	BOOT_MS = 5000,
+	NS_PER_MS = 1000000,
+	NOBODY = MAX_CLIENTS,
+};
 
-static struct policy_state { /* node 0 */
+static struct policy_state { /* node 0 alone */
 	enum policy policy;
 	struct placement_look look;
 	struct placement_auto automatic;
 	uint32_t asked, answered; /* bit sets of hosts */
-	bool applying, moving;	  /* spread and concentrate: not as it should be yet; a CPU is moving */
+	/* applying: spread or concentrate has not been reached yet. moving: a CPU is moving. */
+	bool applying, moving;
+	uint64_t asked_ns, last_ns; /* when this sample was asked for, and the previous one */
+	uint64_t busy_until_ns;	    /* until then the interval is LOOK_SOON_MS */
 	unsigned moved, client;
 	uint32_t seq;
 	struct event *timer;
@@ -36,43 +49,82 @@ enum policy policy_now(void)
 	return state.policy;
 }
 
-/* --- every host ----------------------------------------------------------------------------------------------------- */
+/* ---- every host ---- */
 
-static uint32_t load_percent(uint32_t processors)
+/* Of the computer, whichever of its processors this host may use. */
+static uint32_t load_percent(void)
 {
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	double load;
 
-	return getloadavg(&load, 1) == 1 ? (uint32_t)(load * 100 / processors) : 0;
+	if (getloadavg(&load, 1) != 1 || processors <= 0)
+		return 0;
+	return (uint32_t)(load * 100 / processors);
 }
 
-/* FAULT_LOAD */
+/* the load that FAULT_LOAD pretends */
 static uint32_t faked_load(const struct node *node)
 {
 	return fault_on(FAULT_LOAD) == node->o.node + 1 ? 2 * AUTO_LOADED_PERCENT : 0;
 }
 
+/* Returns the share of the time since the last sample in which this CPU waited for pages. */
+static uint32_t waited_percent(struct node *node, unsigned cpu, uint64_t window_ns)
+{
+	uint64_t now = atomic_load_explicit(&node->shm->slot[cpu].time_ns[TIME_SHARED_MEMORY],
+					    memory_order_relaxed);
+	uint64_t waited = now - node->waited_ns[cpu];
+
+	node->waited_ns[cpu] = now;
+	/* the guest may write any number to the slot */
+	return waited >= window_ns ? 100 : (uint32_t)(waited * 100 / window_ns);
+}
+
+void policy_on_want(struct node *node)
+{
+	struct msg_look_soon soon = { .host = node->o.node };
+	uint64_t now = node->page_event_ns;
+
+	if (node->burst.wants++ == 0)
+		node->burst.since_ns = now;
+	if (node->burst.wants < BURST_WANTS)
+		return;
+	node->burst.wants = 0;
+	const uint64_t soon_ns = LOOK_SOON_MS * (uint64_t)NS_PER_MS;
+	if (now - node->burst.since_ns > soon_ns || now - node->burst.told_ns < soon_ns)
+		return;
+	node->burst.told_ns = now;
+	net_send(node->net, VNODE_DAEMON(0), MSG_LOOK_SOON, &soon, sizeof soon, NULL, 0);
+}
+
 void policy_on_look(struct node *node, const struct message *m, const struct msg_look *look)
 {
+	uint64_t now = node_now_ns(), window_ns = now - node->looked_ns + 1;
+
 	struct { struct msg_look look; struct cpu_fetches cpu[MAX_CPUS]; } answer;
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
 	(void)m;
 	answer.look = *look;
 	answer.look.host = node->o.node;
-	answer.look.processors = processors > 0 ? (uint32_t)processors : 1;
-	answer.look.load_percent = fault_on(FAULT_LOAD) ? faked_load(node) : load_percent(answer.look.processors);
+	answer.look.processors = processors_count(node);
+	answer.look.load_percent = fault_on(FAULT_LOAD) ? faked_load(node)
+							: load_percent();
 	answer.look.cpus = 0;
+	node->looked_ns = now;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node_has_cpu(node, cpu)) {
 			answer.cpu[answer.look.cpus].cpu = cpu;
-			memcpy(answer.cpu[answer.look.cpus++].from, node->fetched[cpu], sizeof node->fetched[cpu]);
+			answer.cpu[answer.look.cpus].waited_percent = waited_percent(node, cpu,
+										     window_ns);
+			memcpy(answer.cpu[answer.look.cpus++].from, node->fetched[cpu],
+			       sizeof node->fetched[cpu]);
 			memset(node->fetched[cpu], 0, sizeof node->fetched[cpu]);
 		}
-	net_send(node->net, VNODE_DAEMON(0), MSG_LOOKED, &answer.look, sizeof answer.look, answer.cpu,
-		 answer.look.cpus * sizeof *answer.cpu);
+	net_send(node->net, VNODE_DAEMON(0), MSG_LOOKED, &answer.look, sizeof answer.look,
+		 answer.cpu, answer.look.cpus * sizeof *answer.cpu);
 }
 
-/* --- node 0 --------------------------------------------------------------------------------------------------------- */
+/* ---- node 0 ---- */
 
 static void answer_to(struct node *node, uint32_t seq, int error, const char *line)
 {
@@ -80,7 +132,8 @@ static void answer_to(struct node *node, uint32_t seq, int error, const char *li
 		.body = { .policy = state.policy, .seq = seq, .error = error },
 	};
 	struct msg_header header = packet_header(MSG_POLICY, VNODE_CLI, node->o.node,
-						 sizeof packet.body + strnlen(line, sizeof packet.line));
+						 sizeof packet.body +
+							 strnlen(line, sizeof packet.line));
 
 	memcpy(packet.line, line, header.bytes - sizeof packet.body);
 	clients_send_answer(node, &header, &packet);
@@ -93,23 +146,35 @@ static void answer_client(struct node *node, int error, const char *line)
 	state.client = NOBODY;
 }
 
+/* Page requests from before the guest's first program runs do not count.  A guest with another init
+ * than ours has BOOT_MS. */
+static bool guest_runs(const struct node *node)
+{
+	return node->user_ns || node->o.machine.restore ||
+	       node_now_ns() - node->boot_ns > BOOT_MS * (uint64_t)NS_PER_MS;
+}
+
 static void ask_all(struct node *node)
 {
 	struct msg_look look = { .sent_ns = node_now_ns() };
 
+	state.last_ns = state.asked_ns;
+	state.asked_ns = look.sent_ns;
 	state.asked = hosts_that_stay(node);
 	state.answered = 0;
 	memset(&state.look, 0, sizeof state.look);
 	for (unsigned host = 0; host < MAX_NODES; host++)
 		if (state.asked >> host & 1)
-			net_send(node->net, VNODE_DAEMON(host), MSG_LOOK, &look, sizeof look, NULL, 0);
+			net_send(node->net, VNODE_DAEMON(host), MSG_LOOK, &look, sizeof look, NULL,
+				 0);
 }
 
 static void move(struct node *node, const struct placement_move *move)
 {
 	struct msg_cpu_move request = { .cpu = move->cpu, .host = move->to };
 
-	log_info("CPU %u shall move from host %u to host %u; %s", move->cpu, move->from, move->to, move->why);
+	log_info("CPU %u shall move from host %u to host %u; %s", move->cpu, move->from, move->to,
+		 move->why);
 	state.moving = true;
 	moves_request(node, MOVE_CLIENT_POLICY, &request);
 }
@@ -124,12 +189,13 @@ static void apply(struct node *node)
 	if (placement_step(state.policy, &state.look, &next))
 		return move(node, &next);
 	state.applying = false;
-	snprintf(line, sizeof line, "%s: %u processor%s moved", policy_name(state.policy), state.moved, state.moved == 1 ? "" : "s");
+	snprintf(line, sizeof line, "%s: %u processor%s moved", policy_name(state.policy),
+		 state.moved, state.moved == 1 ? "" : "s");
 	log_info("%s", line);
 	answer_client(node, 0, line);
 }
 
-/* All hosts have said how they are. */
+/* All hosts have answered. */
 static void decide(struct node *node)
 {
 	struct placement_move next;
@@ -140,7 +206,9 @@ static void decide(struct node *node)
 		return apply(node);
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		state.look.cpu[cpu].host = moves_place(node, cpu);
-	if (state.policy == POLICY_AUTO && !moves_under_way(node) && placement_auto(&state.automatic, &state.look, &next))
+	state.look.window_ms = (uint32_t)((state.asked_ns - state.last_ns) / NS_PER_MS);
+	if (state.policy == POLICY_AUTO && guest_runs(node) && agenda_may(node, AGENDA_DECISION) &&
+	    placement_auto(&state.automatic, &state.look, &next))
 		move(node, &next);
 }
 
@@ -152,30 +220,57 @@ void policy_on_looked(struct node *node, const struct message *m, const struct m
 	    m->payload_bytes != look->cpus * sizeof fetches)
 		return;
 	state.answered |= 1u << look->host;
-	state.look.host[look->host].rtt_us = look->host ? (uint32_t)((node_now_ns() - look->sent_ns) / 1000) : 0;
+	state.look.host[look->host].rtt_us = look->host
+						     ? (uint32_t)((node_now_ns() - look->sent_ns) /
+								  1000)
+						     : 0;
 	state.look.host[look->host].processors = look->processors;
 	state.look.host[look->host].load_percent = look->load_percent;
 	for (uint32_t i = 0; i < look->cpus; i++) {
 		memcpy(&fetches, (const char *)m->payload + i * sizeof fetches, sizeof fetches);
-		if (fetches.cpu < node->o.machine.cpus)
-			memcpy(state.look.cpu[fetches.cpu].fetched, fetches.from, sizeof fetches.from);
+		if (fetches.cpu >= node->o.machine.cpus)
+			continue;
+		state.look.cpu[fetches.cpu].waited_percent = fetches.waited_percent;
+		memcpy(state.look.cpu[fetches.cpu].fetched, fetches.from, sizeof fetches.from);
 	}
 	if (state.answered == state.asked)
 		decide(node);
 }
 
-/* A look that is not complete is forgotten: a host has gone meanwhile. */
+static void look_in(unsigned ms)
+{
+	const struct timeval pause = { ms / 1000, ms % 1000 * 1000 };
+
+	event_add(state.timer, &pause);
+}
+
+/* A sample that is not complete is dropped: a host has left meanwhile. */
 static void on_timer(evutil_socket_t fd, short what, void *ctx)
 {
-	static const struct timeval pause = { LOOK_S, 0 };
 	struct node *node = ctx;
+	bool soon = state.applying ||
+		    (state.policy == POLICY_AUTO && node_now_ns() < state.busy_until_ns);
 
 	(void)fd, (void)what;
 	if (node->ending || (state.policy != POLICY_AUTO && !state.applying))
 		return;
-	if (node->running && !state.moving && !freeze_active(node) && !debug_holds() && !hosts_under_way(node))
+	if (!state.moving && agenda_may(node, AGENDA_SAMPLE))
 		ask_all(node);
-	event_add(state.timer, &pause);
+	look_in(soon ? LOOK_SOON_MS : LOOK_MS);
+}
+
+void policy_on_look_soon(struct node *node, const struct message *m,
+			 const struct msg_look_soon *soon)
+{
+	uint64_t now = node_now_ns();
+	bool begins = now >= state.busy_until_ns;
+
+	(void)m, (void)soon;
+	if (state.policy != POLICY_AUTO || !guest_runs(node))
+		return;
+	state.busy_until_ns = now + BUSY_MS * (uint64_t)NS_PER_MS;
+	if (begins)
+		look_in(LOOK_SOON_MS);
 }
 
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why)
@@ -228,7 +323,8 @@ void policy_on_client(struct node *node, const struct message *m, const struct m
 
 void policy_host_came(void)
 {
-	if ((state.policy == POLICY_SPREAD || state.policy == POLICY_CONCENTRATE) && !state.applying)
+	if ((state.policy == POLICY_SPREAD || state.policy == POLICY_CONCENTRATE) &&
+	    !state.applying)
 		begin();
 }
 
@@ -246,6 +342,6 @@ void policy_start(struct node *node)
 	state.timer = evtimer_new(node->base, on_timer, node);
 	if (!state.timer)
 		die("no memory for events");
-	if (state.policy != POLICY_FIXED)
+	if (state.policy != POLICY_FIXED && node_shares_memory(node))
 		begin();
 }

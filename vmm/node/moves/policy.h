@@ -1,4 +1,5 @@
-/* policy.h - where CPUs run, by policy (placement.h decides). Node 0, but for what each host is asked. */
+/* policy.h - where CPUs run, by policy (placement.h decides).  All on node 0, except for each
+ * host's samples. */
 #ifndef VMM_NODE_MOVES_POLICY_H
 #define VMM_NODE_MOVES_POLICY_H
 
@@ -7,8 +8,10 @@
 void policy_start(struct node *node);
 enum policy policy_now(void);
 void policy_forget_client(unsigned client);
-/* The answer to a move that was asked for by MOVE_CLIENT_POLICY. */
+/* Takes the answer to a move that MOVE_CLIENT_POLICY asked for. */
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why);
 void policy_host_came(void);
+/* Every host: a CPU here has requested a page. */
+void policy_on_want(struct node *node);
 
 #endif

@@ -4,14 +4,15 @@
 #include <sched.h>
 #include <stdlib.h>
 #include "base/log.h"
+#include "base/mechanisms.h"
 #include "vmm/node/node.h"
 
 enum { SPINS = 4096, NO_SPINS = 1 };
 
 struct processors {
-	cpu_set_t allowed; /* when the daemon started: those that it may deal */
-	unsigned count;	   /* of them; 0: nothing is known, and nobody is bound */
-	uint16_t number[CPU_SETSIZE]; /* the host's, of each */
+	cpu_set_t allowed; /* the processors that the daemon may use, from its start */
+	unsigned count;	   /* how many there are; 0: not known, and no CPU is bound */
+	uint16_t number[CPU_SETSIZE]; /* the host's number of each */
 	enum processors_room room;
 };
 
@@ -35,7 +36,9 @@ bool processors_deal(uint32_t cpus, unsigned processors, uint16_t processor[MAX_
 
 enum processors_room processors_room(unsigned cpus, unsigned processors)
 {
-	return cpus < processors ? PROCESSORS_SPARE : cpus == processors ? PROCESSORS_EXACT : PROCESSORS_CROWDED;
+	return cpus < processors    ? PROCESSORS_SPARE
+	       : cpus == processors ? PROCESSORS_EXACT
+				    : PROCESSORS_CROWDED;
 }
 
 void processors_start(struct node *node)
@@ -52,8 +55,15 @@ void processors_start(struct node *node)
 			p->number[p->count++] = (uint16_t)number;
 }
 
-/* VM processes that are started later take after their monitor. */
-static void bind_child(const struct node *node, const struct child *child, const cpu_set_t *processor)
+uint32_t processors_count(const struct node *node)
+{
+	return node->processors->count ? node->processors->count : 1;
+}
+
+/* Binds a monitor and its VM processes.  VM processes that are started later inherit their
+ * monitor's processor. */
+static void bind_child(const struct node *node, const struct child *child,
+		       const cpu_set_t *processor)
 {
 	sched_setaffinity(child->pid, sizeof *processor, processor);
 	for (unsigned space = 0; space < MAX_SPACES; space++) {
@@ -70,14 +80,17 @@ void processors_child(const struct node *node)
 		sched_setaffinity(0, sizeof node->processors->allowed, &node->processors->allowed);
 }
 
-static void bind_daemon(const struct processors *p, uint32_t cpus, const uint16_t processor[MAX_CPUS])
+/* Binds the daemon to its CPUs' processors, if it polls there.
+ * (TRICKS: poll-where-nothing-runs) */
+static void bind_daemon(const struct processors *p, bool polls, uint32_t cpus,
+			const uint16_t processor[MAX_CPUS])
 {
 	cpu_set_t own;
 
 	CPU_ZERO(&own);
 	for (uint32_t left = cpus; left; left &= left - 1)
 		CPU_SET(p->number[processor[__builtin_ctz(left)]], &own);
-	if (p->room != PROCESSORS_EXACT || !CPU_COUNT(&own))
+	if (!polls || p->room != PROCESSORS_EXACT || !CPU_COUNT(&own))
 		own = p->allowed;
 	sched_setaffinity(0, sizeof own, &own);
 }
@@ -91,10 +104,13 @@ void processors_settle(struct node *node)
 
 	if (!p->count)
 		return;
-	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) /* those, too, that are to come */
+	/* with those that are about to arrive */
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node->monitor[cpu].pid && node->monitor[cpu].part != PART_FROZEN)
 			cpus |= 1u << cpu;
-	p->room = processors_room(node->o.cluster ? (unsigned)__builtin_popcount(cpus) : node->o.machine.cpus, p->count);
+	p->room = processors_room(node->o.cluster ? (unsigned)__builtin_popcount(cpus)
+						  : node->o.machine.cpus,
+				  p->count);
 	shared = processors_deal(cpus, p->count, processor) || p->room == PROCESSORS_CROWDED;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
 		struct child *child = &node->monitor[cpu];
@@ -108,7 +124,7 @@ void processors_settle(struct node *node)
 		bind_child(node, child, &one);
 		child->processor = processor[cpu] + 1u;
 	}
-	bind_daemon(p, cpus, processor);
+	bind_daemon(p, mechanism_on(node->o.machine.without, MECHANISM_POLL), cpus, processor);
 }
 
 uint32_t processors_users(const struct node *node, unsigned *others)
@@ -124,7 +140,8 @@ uint32_t processors_users(const struct node *node, unsigned *others)
 		if (child->processor && child->pid && p->number[child->processor - 1] == here)
 			users |= 1u << cpu;
 		else if (!child->pid && !node->o.cluster && p->number[cpu % p->count] == here)
-			*others = 1; /* on this computer, and dealt like ours */
+			/* a CPU of another host on this computer, dealt in the same way */
+			*others = 1;
 	}
 	return users & node->cpus_here;
 }

@@ -8,8 +8,9 @@ static uint64_t since_us(uint64_t then_ns, uint64_t now_ns)
 	return (now_ns - then_ns) / NS_PER_US;
 }
 
-/* The time between writers doubles when the page comes back soon, and starts again when it does not. A page that comes in
- * two steps (the copy, then the right to write to it) has come back once. */
+/* Notes that the page has arrived.  The time between writers doubles if the page comes back soon,
+ * and starts again at its minimum if it does not.  A page that comes in two steps (the copy, then
+ * the right to write to it) has come back once. */
 void hold_arrived(struct page_hold *hold, gfn_t gfn, uint64_t now_ns)
 {
 	if (hold->gfn_plus_1 != gfn + 1)
@@ -28,8 +29,10 @@ void hold_went(struct page_hold *hold, gfn_t gfn, uint64_t now_ns)
 		hold->went_ns = now_ns;
 }
 
-/* A CPU's mark goes away just before it resumes: the first time that it is seen gone, the CPU gets `grace_us` more. */
-static uint32_t until_run_us(struct page_hold *hold, bool awaited, uint32_t grace_us, uint64_t now_ns)
+/* Returns how long the page must stay so that the CPU that waits for it can run.  A CPU's mark goes
+ * away just before it resumes: when it is first seen gone, the CPU gets `grace_us` more. */
+static uint32_t until_run_us(struct page_hold *hold, bool awaited, uint32_t grace_us,
+			     uint64_t now_ns)
 {
 	if (awaited && since_us(hold->came_ns, now_ns) < HOLD_RUN_MAX_US) {
 		hold->used_ns = 0;
@@ -40,13 +43,16 @@ static uint32_t until_run_us(struct page_hold *hold, bool awaited, uint32_t grac
 	return since_us(hold->used_ns, now_ns) < grace_us ? grace_us : 0;
 }
 
-/* A copy goes as soon as it was used.  A writer keeps its page against readers for a critical section's length: while it
- * updates the guest's clock, all other CPUs look at the sequence counter in the same page again and again.  Not longer,
- * or a thread that spins on a word would wait for its turn (a handover between two hosts took 3.1-6.8 ms with 100-400 us
- * against everybody, 1.9-2.5 ms without).  The next request comes about 36 us after the right to write: a hold that is over by
-then costs no timer, and no wake-up of a daemon beside a guest that spins (TRICKS: short-hold).  Only between two writers that want
-nothing but the page it stays longer. (TRICKS: short-hold) */
-uint32_t hold_us(struct page_hold *hold, gfn_t gfn, enum page_right has, enum page_right left, bool awaited, uint64_t now_ns)
+/* A copy goes as soon as it was used.  A writer keeps its page against readers for the length of a
+ * critical section: while it updates the guest's clock, all other CPUs read the sequence counter in
+ * the same page again and again.  It does not keep it longer, or a thread that spins on a word
+ * would wait for its turn: a handover between two hosts took 3.1-6.8 ms with 100-400 us against
+ * every request, 1.9-2.5 ms without.  The next request comes about 36 us after the right to write.
+ * A hold that is over by then costs no timer, and no wake-up of a daemon beside a guest that spins.
+ * The page stays longer only between two writers that want nothing but this page.
+ * (TRICKS: short-hold) */
+uint32_t hold_us(struct page_hold *hold, gfn_t gfn, enum page_right has, enum page_right left,
+		 bool awaited, uint64_t now_ns)
 {
 	uint64_t age_us = since_us(hold->came_ns, now_ns);
 
@@ -54,5 +60,11 @@ uint32_t hold_us(struct page_hold *hold, gfn_t gfn, enum page_right has, enum pa
 		return 0;
 	if (has == PAGE_WRITE && left == PAGE_NONE && age_us < hold->writer_us)
 		return hold->writer_us - (uint32_t)age_us;
-	return until_run_us(hold, awaited, has == PAGE_WRITE ? HOLD_SECTION_US : HOLD_INSN_US, now_ns);
+	return until_run_us(hold, awaited, has == PAGE_WRITE ? HOLD_SECTION_US : HOLD_INSN_US,
+			    now_ns);
+}
+
+uint32_t hold_one_us(struct page_hold *hold, gfn_t gfn, bool awaited, uint64_t now_ns)
+{
+	return hold->gfn_plus_1 == gfn + 1 ? until_run_us(hold, awaited, HOLD_INSN_US, now_ns) : 0;
 }

@@ -1,38 +1,36 @@
-/* pagestore.c - how this host gives pages to its CPUs and takes them away: the hands of the page protocol (dsm/).
+/* pagestore.c - gives pages to the CPUs of this host and takes them away: the actions of the page
+ * protocol (dsm/).
  *
- * Taking needs nobody's cooperation, and stops no CPU.  Page rights stand in the shared memory, pins exclude monitors
- * (base/hostshm.h); VM processes have mapped the page, and may be writing to it at this moment.  So, to take a page that
- * may be written here:
- *     lower the right; drain the pins
- *     vmsplice() the page into a pipe       - the pipe holds the page itself, not a copy
- *     punch the page's hole in the memfd    - it leaves every mapping of every process at once: the last write is over
- *     read() the pipe                       - the final contents
- * about 5 us; no write can fall between copy and removal.  A write right that becomes a read right goes the same way, and
- * the contents are written back; VM processes then find the page by a minor fault, which their monitor answers with a
- * write-protected mapping.  A page that could only be read is copied first and punched after.
+ * Page rights are in the shared memory; pins exclude engines (base/hostshm.h).  How a page leaves
+ * all processes is extract.h's; requests that arrive together are batch.h's.  A write right that
+ * becomes a read right goes the same way, and the contents are written back.  VM processes then
+ * find the page by a minor fault, which their engine answers with a write-protected mapping.  A
+ * page that could only be read is copied first and punched then.
  *
- * How long a page stays that has just come is hold.c's decision; which copies go when there are too many is share.c's.
+ * hold.c decides how long a page stays that has just arrived; share.c decides which copies go when
+ * there are too many.
  */
 #include "vmm/node/node.h"
 
 #include <errno.h>
 #include <event2/event.h>
-#include <fcntl.h>
-#include <linux/falloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "base/mechanisms.h"
 #include "dsm/dsm.h"
 #include "vmm/node/cut/copy.h"
+#include "vmm/node/pages/batch.h"
+#include "vmm/node/pages/extract.h"
 #include "vmm/node/pages/hold.h"
 #include "vmm/node/pages/share.h"
+#include "vmm/node/pages/pagetrace.h"
+#include "vmm/node/pages/wants.h"
 #include "vmm/node/poll.h"
-#include "vmm/node/wire/conn.h"
 
 enum {
 	RECENT = 1024,	 /* pages whose arrival is remembered (direct-mapped) */
@@ -45,11 +43,17 @@ struct retry { /* one pending dsm_retry() */
 	gfn_t gfn;
 };
 
+/* A page that arrived with the right to write while no CPU was waiting for it, and the checksum of
+ * its contents: was it written to before it went? */
+struct came_ahead { uint32_t gfn_plus_1, sum; };
+
 struct pagestore {
-	int pipe[2];
+	struct extract *extract;
+	struct batch *batch;
+	struct came_ahead ahead[RECENT];
 	struct page_hold recent[RECENT];
 	struct share *share;
-	struct retry *retries, *spare; /* the one that is due first, first */
+	struct retry *retries, *spare; /* ordered by time */
 	int retry_fd;		       /* a timer, set for the first */
 	uint8_t scratch[PAGE_BYTES];
 };
@@ -65,120 +69,170 @@ static struct page_hold *recent_of(struct node *node, gfn_t gfn)
 	return &node->pages->recent[gfn % RECENT];
 }
 
+struct extract *pagestore_extract(struct node *node)
+{
+	return node->pages->extract;
+}
+
+struct batch *pagestore_batch(struct node *node)
+{
+	return node->pages->batch;
+}
+
 static void set_right(struct node *node, gfn_t gfn, enum page_right right)
 {
 	atomic_store(&node->shm->page_right[gfn], right);
 }
 
-/* (TRICKS: punch-everywhere) */
-static void punch(struct node *node, gfn_t gfn)
-{
-	if (fallocate(node->ram_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)gfn << PAGE_BITS, PAGE_BYTES))
-		die("cannot take a page of guest RAM: %s", strerror(errno));
-}
+/* ---- the callbacks of struct dsm_host ---- */
 
-/* Take a page that VM processes may be writing to: afterwards nobody has it, and `contents` is its last state.
- * (TRICKS: splice-then-punch) */
-static void extract(struct node *node, gfn_t gfn, uint8_t *contents)
-{
-	struct iovec page = { alias_of(node, gfn), PAGE_BYTES };
-	size_t got = 0;
-
-	if (vmsplice(node->pages->pipe[1], &page, 1, 0) != PAGE_BYTES)
-		die("cannot splice a page of guest RAM: %s", strerror(errno));
-	punch(node, gfn);
-	while (got < PAGE_BYTES) {
-		ssize_t n = read(node->pages->pipe[0], contents + got, PAGE_BYTES - got);
-
-		if (n <= 0 && errno != EINTR)
-			die("cannot read a page of guest RAM: %s", strerror(errno));
-		if (n > 0)
-			got += n;
-	}
-}
-
-/* --- the callbacks of struct dsm_host ------------------------------------------------------------------------------- */
-
-static void host_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body, const void *payload,
-		      uint32_t payload_bytes)
+static void host_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body,
+		      const void *payload, uint32_t payload_bytes)
 {
 	struct node *node = ctx;
 
-	net_send(node->net, VNODE_DAEMON(dsm_node_of(node->dsm, to)), type, body, sizeof *body, payload, payload_bytes);
+	net_send(node->net, VNODE_DAEMON(dsm_node_of(node->dsm, to)), type, body, sizeof *body,
+		 payload, payload_bytes);
 }
 
-static void host_send_home(void *ctx, const struct msg_home *body, const void *payload, uint32_t payload_bytes)
+static void host_send_home(void *ctx, const struct msg_home *body, const void *payload,
+			   uint32_t payload_bytes)
 {
 	struct node *node = ctx;
 
-	net_send(node->net, VNODE_DAEMON(body->to), MSG_HOME_STATE, body, sizeof *body, payload, payload_bytes);
+	net_send(node->net, VNODE_DAEMON(body->to), MSG_HOME_STATE, body, sizeof *body, payload,
+		 payload_bytes);
 }
 
-/* Its VM processes die with it. What they had begun is lost with the machine. */
+/* Returns whether a CPU's monitor has died.  Its VM processes die with it, and what they had begun
+ * is lost with the machine. */
 static bool monitor_is_gone(void *ctx, unsigned cpu)
 {
 	const struct node *node = ctx;
 	siginfo_t child = { 0 };
 	pid_t pid = node->monitor[cpu].pid;
 
-	return !pid || waitid(P_PID, pid, &child, WEXITED | WNOHANG | WNOWAIT) || child.si_pid == pid;
+	return !pid || waitid(P_PID, pid, &child, WEXITED | WNOHANG | WNOWAIT) ||
+	       child.si_pid == pid;
+}
+
+static uint32_t sum_of(const uint8_t *contents)
+{
+	const uint64_t *word = (const uint64_t *)contents;
+	uint64_t lane[4] = { 1, 2, 3, 4 };
+
+	for (unsigned i = 0; i < PAGE_BYTES / sizeof *word; i += 4)
+		for (unsigned k = 0; k < 4; k++)
+			lane[k] = (lane[k] ^ word[i + k]) * 0x9e3779b97f4a7c15u;
+	lane[0] ^= lane[1] >> 7 ^ lane[2] >> 13 ^ lane[3] >> 29;
+	return (uint32_t)(lane[0] >> 32);
+}
+
+static void note_ahead(struct node *node, gfn_t gfn)
+{
+	struct came_ahead *came = &node->pages->ahead[gfn % RECENT];
+
+	if (wants_any_waits_for(node, gfn))
+		*came = (struct came_ahead){ 0 };
+	else
+		*came = (struct came_ahead){ gfn + 1, sum_of(alias_of(node, gfn)) };
+}
+
+static void judge_ahead(struct node *node, gfn_t gfn, const uint8_t *contents)
+{
+	struct came_ahead *came = &node->pages->ahead[gfn % RECENT];
+
+	if (came->gfn_plus_1 != gfn + 1)
+		return;
+	came->gfn_plus_1 = 0;
+	if (came->sum == sum_of(contents))
+		wants_vain(node, gfn);
+}
+
+void pagestore_drain(struct node *node, gfn_t gfn)
+{
+	int cpu = hostshm_drain_pins(node->shm, gfn, monitor_is_gone, node);
+
+	if (cpu < 0)
+		return;
+	node_end(node, END_GUEST_FAULT, 0, "CPU %d has held page %x for more than %d ms: its guest "
+		 "has changed what is the monitor's", cpu, gfn, HOSTSHM_PIN_LIMIT_MS);
+	hostshm_forget_pins(&node->shm->slot[cpu]);
+}
+
+/* Takes a page that is not staged; its contents go to `to`, if they may be needed. */
+static void take_now(struct node *node, gfn_t gfn, enum page_right has, enum page_right left,
+		     uint8_t *to, bool needed)
+{
+	if (left == PAGE_NONE)
+		copy_before_loss(node, gfn);
+	set_right(node, gfn, PAGE_NONE);
+	pagestore_drain(node, gfn);
+	if (has == PAGE_WRITE || needed)
+		extract_pages(node->pages->extract, &gfn, 1, has == PAGE_WRITE, to);
+	else
+		extract_punch(node->pages->extract, gfn);
+	if (left == PAGE_READ)
+		extract_put_back(node->pages->extract, &gfn, 1, to);
+}
+
+/* Finishes what batch.h has begun, or takes the page now.  Returns what was its right. */
+static enum page_right take(struct node *node, gfn_t gfn, enum page_right left, void *contents)
+{
+	const struct staged *staged = batch_take(node, gfn, left);
+	uint8_t *to = contents ? contents : node->pages->scratch;
+	enum page_right has = staged ? staged->had : atomic_load(&node->shm->page_right[gfn]);
+
+	bug_on(left > has || left == PAGE_WRITE);
+	if (has == left) {
+		if (contents)
+			memcpy(contents, alias_of(node, gfn), PAGE_BYTES);
+		return has;
+	}
+	if (staged)
+		memcpy(to, staged->contents, PAGE_BYTES);
+	else
+		take_now(node, gfn, has, left, to, contents != NULL);
+	if (has == PAGE_WRITE)
+		judge_ahead(node, gfn, to);
+	return has;
 }
 
 static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *contents)
 {
 	struct node *node = ctx;
-	uint8_t *alias = alias_of(node, gfn), *to = contents ? contents : node->pages->scratch;
-	enum page_right right = atomic_load(&node->shm->page_right[gfn]);
-	int cpu;
+	uint64_t begin_ns = trace_now_ns(node);
 
-	bug_on(new_right > right || new_right == PAGE_WRITE);
-	if (right == new_right) {
-		if (contents)
-			memcpy(contents, alias, PAGE_BYTES);
+	if (take(node, gfn, new_right, contents) == new_right)
 		return;
-	}
-	if (new_right == PAGE_NONE)
-		copy_before_loss(node, gfn);
-	set_right(node, gfn, PAGE_NONE);
-	cpu = hostshm_drain_pins(node->shm, gfn, monitor_is_gone, node);
-	if (cpu >= 0) {
-		node_end(node, END_GUEST_FAULT, 0, "CPU %d has held page %x for more than %d ms: its guest has changed what is the monitor's",
-			 cpu, gfn, HOSTSHM_PIN_LIMIT_MS);
-		hostshm_forget_pins(&node->shm->slot[cpu]);
-	}
-	if (right == PAGE_WRITE) {
-		extract(node, gfn, to);
-	} else {
-		if (contents)
-			memcpy(contents, alias, PAGE_BYTES);
-		punch(node, gfn);
-	}
 	if (new_right == PAGE_READ) {
-		memcpy(alias, to, PAGE_BYTES);
 		set_right(node, gfn, PAGE_READ);
 	} else {
 		hold_went(recent_of(node, gfn), gfn, node_now_ns());
 		share_went(node->pages->share, gfn);
 	}
+	trace_taken(node, gfn, new_right, begin_ns);
 }
 
 static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_right right)
 {
 	struct node *node = ctx;
-	uint8_t *alias = alias_of(node, gfn);
 
-	bug_on(atomic_load(&node->shm->page_right[gfn]) != PAGE_NONE);
+	bug_on(gfn >= node->ram_pages || atomic_load(&node->shm->page_right[gfn]) != PAGE_NONE);
 	if (contents)
-		memcpy(alias, contents, PAGE_BYTES);
+		extract_put_back(node->pages->extract, &gfn, 1, contents);
 	else
-		*(volatile uint8_t *)alias = 0; /* the memfd's fresh page is zero; it must exist to be mapped */
+		/* the memfd's fresh page is zero, but must exist to be mapped */
+		*(volatile uint8_t *)alias_of(node, gfn) = 0;
 	copy_before_change(node, gfn);
 	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
 	set_right(node, gfn, right);
-	if (right == PAGE_READ)
+	if (right == PAGE_READ) {
 		share_came_copy(node->pages->share, gfn);
-	else
+	} else {
 		share_came(node->pages->share, 1);
+		note_ahead(node, gfn);
+	}
 }
 
 static void host_upgrade(void *ctx, gfn_t gfn)
@@ -189,49 +243,41 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
 	set_right(node, gfn, PAGE_WRITE);
 	share_owned(node->pages->share, gfn);
-}
-
-static void answer(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right)
-{
-	struct msg_page_ready ready = { .gfn = gfn, .right = right };
-	struct msg_header header = packet_header(MSG_PAGE_READY, VNODE_CPU(cpu), node->o.node, sizeof ready);
-
-	node->wait[cpu].waiting = false;
-	if (node->monitor[cpu].conn)
-		conn_send(node->monitor[cpu].conn, &header, &ready, sizeof ready, NULL, 0);
+	note_ahead(node, gfn);
 }
 
 static void host_ready(void *ctx, gfn_t gfn, enum page_right right)
 {
-	struct node *node = ctx;
-
-	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
-		if (node->wait[cpu].waiting && node->wait[cpu].gfn == gfn && node->wait[cpu].right <= right)
-			answer(node, cpu, gfn, right);
+	wants_ready(ctx, gfn, right);
 }
 
-/* A CPU that was given the page and has not resumed with it keeps it; one that still waits for it has not got it. */
-static bool not_yet_used(const struct node *node, gfn_t gfn)
+uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_right)
 {
-	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
-		if (atomic_load(&node->shm->slot[cpu].granted) == gfn + 1 &&
-		    !(node->wait[cpu].waiting && node->wait[cpu].gfn == gfn))
-			return true;
-	return false;
+	enum page_right right = atomic_load(&node->shm->page_right[gfn]);
+	bool awaited = wants_unused(node, gfn);
+
+	if (!mechanism_on(node->o.machine.without, MECHANISM_HOLD))
+		return hold_one_us(recent_of(node, gfn), gfn, awaited, node_now_ns());
+	return hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node_now_ns());
 }
 
 static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 {
-	struct node *node = ctx;
-	enum page_right right = atomic_load(&node->shm->page_right[gfn]);
+	return pagestore_hold_us(ctx, gfn, new_right);
+}
 
-	return hold_us(recent_of(node, gfn), gfn, right, new_right, not_yet_used(node, gfn), node_now_ns());
+/* Another daemon may be faulty or malicious.  This ends the machine, and nothing worse. */
+static void host_wrong(void *ctx, const char *text)
+{
+	node_end(ctx, END_FAILURE, 0, "the page protocol is broken: %s; this is a bug in vmp, or "
+		 "of another host", text);
 }
 
 static void set_retry_timer(const struct pagestore *pages)
 {
 	const uint64_t at_ns = pages->retries->at_ns;
-	const struct itimerspec when = { .it_value = { (time_t)(at_ns / 1000000000), (long)(at_ns % 1000000000) } };
+	const struct itimerspec when = { .it_value = { (time_t)(at_ns / 1000000000),
+						       (long)(at_ns % 1000000000) } };
 
 	if (timerfd_settime(pages->retry_fd, TFD_TIMER_ABSTIME, &when, NULL))
 		die("cannot set a timer: %s", strerror(errno));
@@ -259,7 +305,8 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 		set_retry_timer(pages);
 }
 
-/* A descriptor, not timers of libevent's: with these, every wait of the loop would arm one in the host, needed or not. */
+/* Uses a timer descriptor: with a timer of libevent's, every wait of the event loop would set a
+ * timer in the host. */
 static void host_after_us(void *ctx, gfn_t gfn, uint32_t us)
 {
 	struct node *node = ctx;
@@ -290,9 +337,10 @@ static void make_retry_timer(struct node *node)
 		die("cannot make a timer: %s", strerror(errno));
 }
 
-/* --- called by the daemon ------------------------------------------------------------------------------------------- */
+/* ---- called by the daemon ---- */
 
-/* Beyond this host's share, copies go; one that the page protocol keeps is owned here by now, or soon. */
+/* Drops copies beyond this host's share.  A copy that the page protocol keeps is owned here by now,
+ * or soon will be. */
 static void keep_to_share(struct node *node)
 {
 	gfn_t gfn;
@@ -302,16 +350,19 @@ static void keep_to_share(struct node *node)
 			share_owned(node->pages->share, gfn);
 }
 
-/* A snapshot took the right to write from the CPUs here, not from this host (vmm/node/cut/copy.h). */
+/* Gives a right to write back to the CPUs, if a snapshot has taken it from them and not from this
+ * host (vmm/node/cut/copy.h). */
 static void give_back_right(struct node *node, gfn_t gfn)
 {
-	if ((node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) || atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
+	if ((node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) ||
+	    atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
 		return;
 	copy_before_change(node, gfn);
 	set_right(node, gfn, PAGE_WRITE);
 }
 
-/* To copy a page costs less than to be asked for it: where no other host may want them, its neighbours come along. */
+/* Gives back the right to the wanted page.  Copying a page costs less than a request, so its
+ * neighbours get it too, if no other host can want them. */
 static void give_back_rights(struct node *node, gfn_t wanted)
 {
 	gfn_t count = node->dsm ? 1 : GIVEN_BACK, first = wanted & ~(count - 1);
@@ -320,42 +371,48 @@ static void give_back_rights(struct node *node, gfn_t wanted)
 		give_back_right(node, gfn);
 }
 
-void pagestore_want(struct node *node, const struct msg_page_want *want)
+void pagestore_want(struct node *node, gfn_t gfn, enum page_right right)
 {
-	struct page_wait *wait = &node->wait[want->cpu];
-
-	if (want->gfn >= node->ram_pages || want->right < PAGE_READ || want->right > PAGE_WRITE) {
-		node_end(node, END_FAILURE, 0, "CPU %u asked for page %x, which is not RAM; this is a bug in vmp", want->cpu,
-			 want->gfn);
-		return;
-	}
 	poll_note(node);
-	*wait = (struct page_wait){ .waiting = true, .gfn = want->gfn, .right = want->right };
-	if (want->right == PAGE_WRITE)
-		give_back_rights(node, want->gfn);
+	if (right == PAGE_WRITE)
+		give_back_rights(node, gfn);
 	if (node->dsm)
-		dsm_want(node->dsm, want->gfn, want->right);
+		dsm_want(node->dsm, gfn, right);
 	else
-		answer(node, want->cpu, want->gfn, want->right);
+		wants_ready(node, gfn, right);
 }
 
-/* A page has come that these CPUs wait for. */
+void pagestore_want_ahead(struct node *node, gfn_t gfn, enum page_right right)
+{
+	if (node->dsm)
+		dsm_want_ahead(node->dsm, gfn, right);
+}
+
+/* Counts a page that has arrived for the CPUs that wait for it. */
 static void count_fetch(struct node *node, gfn_t gfn, unsigned from)
 {
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus && from < MAX_NODES; cpu++)
-		if (node->wait[cpu].waiting && node->wait[cpu].gfn == gfn)
+		if (wants_waits_for(node, cpu, gfn))
 			node->fetched[cpu][from]++;
 }
 
 void pagestore_on_message(struct node *node, const struct message *m, const struct msg_dsm *dsm)
+{
+	if (!node->dsm || !batch_keep(node, m, dsm))
+		pagestore_serve(node, m, dsm);
+}
+
+void pagestore_serve(struct node *node, const struct message *m, const struct msg_dsm *dsm)
 {
 	const void *page = m->payload_bytes ? m->payload : NULL;
 
 	poll_note(node);
 	if (page)
 		count_fetch(node, dsm->gfn, m->from);
+	trace_came(node, dsm->gfn, m->from, m->header.type);
 	if (!node->dsm || dsm_on_message(node->dsm, &m->header, dsm, page))
-		node_end(node, END_FAILURE, 0, "host %u sent a wrong %s for page %x; this is a bug in vmp", m->from,
+		node_end(node, END_FAILURE, 0, "host %u sent a wrong %s for page %x; this is a bug "
+			 "in vmp", m->from,
 			 wire_type_name(m->header.type), dsm->gfn);
 	else
 		keep_to_share(node);
@@ -370,8 +427,9 @@ void pagestore_preloaded(struct node *node, gfn_t first, uint32_t count)
 void pagestore_start(struct node *node)
 {
 	struct dsm_host host = {
-		.ctx = node, .send = host_send, .send_home = host_send_home, .take = host_take, .fill = host_fill, .upgrade = host_upgrade,
-		.ready = host_ready, .hold_us = host_hold_us, .after_us = host_after_us,
+		.ctx = node, .send = host_send, .send_home = host_send_home, .take = host_take,
+		.fill = host_fill, .upgrade = host_upgrade, .ready = host_ready,
+		.hold_us = host_hold_us, .after_us = host_after_us, .wrong = host_wrong,
 	};
 
 	copy_start(node);
@@ -382,10 +440,12 @@ void pagestore_start(struct node *node)
 	node->pages = calloc(1, sizeof *node->pages);
 	if (!node->pages)
 		die("out of memory");
-	if (pipe2(node->pages->pipe, O_CLOEXEC | O_NONBLOCK))
-		die("cannot make a pipe: %s", strerror(errno));
+	node->pages->extract = extract_new(node->ram_fd, node->ram);
+	node->pages->batch = batch_new();
 	make_retry_timer(node);
 	node->pages->share = share_new(node->ram_pages, node->o.machine.host_mem_mib ?
-				       node->o.machine.host_mem_mib << (20 - PAGE_BITS) : node->ram_pages);
-	node->dsm = dsm_new(node->o.node, node->o.join ? 0 : node->o.machine.hosts, node->ram_pages, &host);
+				       node->o.machine.host_mem_mib << (20 - PAGE_BITS) :
+				       node->ram_pages);
+	node->dsm = dsm_new(node->o.node, node->o.join ? 0 : node->o.machine.hosts, node->ram_pages,
+			    &host);
 }

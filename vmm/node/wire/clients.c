@@ -1,10 +1,13 @@
-/* clients.c - the control socket of node 0: `vmp run`, `vmp console`, `vmp regs`, `vmp pages`.
+/* clients.c - the control socket of node 0: `vmp run`, `vmp console`, `vmp exec`, and commands that
+ * ask.
  *
- * One client is special: the one whose HELLO says CLIENT_KIND_RUN owns the machine.  The machine starts when it is there,
- * the streams are its, and the machine ends when it goes.  All others may come and go.
+ * One client is special: the one whose HELLO says CLIENT_KIND_RUN owns the machine.  The machine
+ * starts when it is connected, it has the command's streams, and the machine ends when it leaves.
+ * All others may come and go.
  *
- * Queries are answered by several nodes, perhaps to several clients at once: the client's slot travels in the upper byte
- * of the query's sequence number, and is taken out again before the answer goes to the client.
+ * Queries are answered by several nodes, perhaps to several clients at once.  The client's slot is
+ * in the upper byte of the query's sequence number, and is removed before the answer goes to the
+ * client.
  */
 #include "vmm/node/node.h"
 
@@ -15,6 +18,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/agent_abi.h"
 #include "base/log.h"
 #include "vmm/node/cut/freeze.h"
 #include "vmm/node/debugger.h"
@@ -30,7 +34,8 @@ static char control_path[108];
 static struct client_slot *run_client(const struct node *node)
 {
 	for (unsigned i = 0; i < MAX_CLIENTS; i++)
-		if (node->client[i].conn && node->client[i].greeted && node->client[i].kind == CLIENT_KIND_RUN)
+		if (node->client[i].conn && node->client[i].greeted &&
+		    node->client[i].kind == CLIENT_KIND_RUN)
 			return (struct client_slot *)&node->client[i];
 	return NULL;
 }
@@ -40,11 +45,13 @@ bool clients_have_run(const struct node *node)
 	return run_client(node) != NULL;
 }
 
-/* 0, or -ENOBUFS: for console output that is no loss, the rest has flow control and never comes so far. */
+/* Sends, or drops on -ENOBUFS. Console output may be dropped; everything else has flow control and
+ * never fills the queue. */
 static void send_to(struct client_slot *slot, const struct msg_header *header, const void *body)
 {
 	if (conn_send(slot->conn, header, body, header->bytes, NULL, 0) == -ENOBUFS)
-		log_warn("%s does not take its messages: a %s is lost", conn_name(slot->conn), wire_type_name(header->type));
+		log_warn("%s does not take its messages: a %s is lost", conn_name(slot->conn),
+			 wire_type_name(header->type));
 }
 
 bool clients_send_run(struct node *node, const struct msg_header *header, const void *body)
@@ -57,14 +64,16 @@ bool clients_send_run(struct node *node, const struct msg_header *header, const 
 	return true;
 }
 
-void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
-		      uint32_t payload_bytes)
+void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes,
+		      const void *payload, uint32_t payload_bytes)
 {
-	struct msg_header header = packet_header(type, VNODE_CLI, node->o.node, body_bytes + payload_bytes);
+	struct msg_header header = packet_header(type, VNODE_CLI, node->o.node,
+						 body_bytes + payload_bytes);
 
 	for (unsigned i = 0; i < MAX_CLIENTS; i++)
 		if (node->client[i].conn)
-			conn_send(node->client[i].conn, &header, body, body_bytes, payload, payload_bytes);
+			conn_send(node->client[i].conn, &header, body, body_bytes, payload,
+				  payload_bytes);
 }
 
 void clients_send_console(struct node *node, const struct msg_header *header, const void *body)
@@ -75,9 +84,20 @@ void clients_send_console(struct node *node, const struct msg_header *header, co
 	for (unsigned i = 0; i < MAX_CLIENTS; i++) {
 		struct client_slot *slot = &node->client[i];
 
-		if (slot->conn && slot->console && (console.client == CONSOLE_ALL || console.client == i))
+		if (slot->conn && slot->console &&
+		    (console.client == CONSOLE_ALL || console.client == i))
 			send_to(slot, header, body);
 	}
+}
+
+void clients_send_exec(struct node *node, const struct msg_header *header, const void *body)
+{
+	struct msg_exec exec;
+
+	memcpy(&exec, body, sizeof exec);
+	if (exec.client < MAX_CLIENTS && node->client[exec.client].conn &&
+	    node->client[exec.client].execs)
+		send_to(&node->client[exec.client], header, body);
 }
 
 uint32_t clients_tag(unsigned client, uint32_t seq)
@@ -85,13 +105,15 @@ uint32_t clients_tag(unsigned client, uint32_t seq)
 	return (seq & SEQ_MASK) | client << SEQ_BITS;
 }
 
-/* Of, and the sequence number, are the first two words of all answers' bodies. */
+/* The bodies of all answers begin with these two words. */
 struct query { uint32_t of, seq; };
-_Static_assert(sizeof(struct query) == sizeof(struct msg_dump) && sizeof(struct query) == sizeof(struct msg_stats) &&
+_Static_assert(sizeof(struct query) == sizeof(struct msg_dump) &&
+		       sizeof(struct query) == sizeof(struct msg_stats) &&
 		       sizeof(struct query) == sizeof(struct msg_pages) &&
 		       offsetof(struct query, seq) == offsetof(struct msg_cpu_moved, seq) &&
 		       offsetof(struct query, seq) == offsetof(struct msg_host, seq) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_policy, seq), "one layout for all queries");
+		       offsetof(struct query, seq) == offsetof(struct msg_policy, seq),
+	       "one layout for all queries");
 
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
 {
@@ -102,7 +124,7 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 	slot = &node->client[query.seq >> SEQ_BITS & (MAX_CLIENTS - 1)];
 	query.seq &= SEQ_MASK;
 	if (!slot->conn)
-		return; /* it has gone since */
+		return; /* the client has left */
 	if (conn_send(slot->conn, header, &query, sizeof query, (const char *)body + sizeof query,
 		      header->bytes - sizeof query))
 		log_warn("%s does not take its answers", conn_name(slot->conn));
@@ -115,29 +137,53 @@ void clients_on_query(struct node *node, const struct message *m)
 
 	memcpy(&query, m->body, sizeof query);
 	if (of_cpu ? query.of >= node->o.machine.cpus : !node_has_host(node, query.of)) {
-		log_warn("a query about %s %u, which this machine does not have", of_cpu ? "CPU" : "host", query.of);
+		log_warn("a query about %s %u, which this machine does not have",
+			 of_cpu ? "CPU" : "host", query.of);
 		return;
 	}
 	query.seq = clients_tag(m->from, query.seq);
-	net_send(node->net, of_cpu ? VNODE_CPU(query.of) : VNODE_DAEMON(query.of), m->header.type, &query, sizeof query, NULL, 0);
+	net_send(node->net, of_cpu ? VNODE_CPU(query.of) : VNODE_DAEMON(query.of), m->header.type,
+		 &query, sizeof query, NULL, 0);
 }
 
-/* Its number goes in front of what a client sends to the console, so that the I/O server can answer it alone. */
+/* Puts the client's number in front of what it sends to the console, so that the I/O server can
+ * answer it alone. */
 void clients_on_console(struct node *node, const struct message *m, const struct msg_console *body)
 {
 	struct msg_console console = *body;
 
 	console.client = m->from;
-	net_send(node->net, VNODE_IOSRV, MSG_CONSOLE, &console, sizeof console, m->payload, m->payload_bytes);
+	net_send(node->net, VNODE_IOSRV, MSG_CONSOLE, &console, sizeof console, m->payload,
+		 m->payload_bytes);
 }
 
-void clients_on_attach(struct node *node, const struct message *m, const struct msg_console_attach *body)
+void clients_on_attach(struct node *node, const struct message *m,
+		       const struct msg_console_attach *body)
 {
 	struct msg_console_attach attach = *body;
 
 	attach.client = m->from;
 	node->client[m->from].console = true;
 	net_send(node->net, VNODE_IOSRV, MSG_CONSOLE_ATTACH, &attach, sizeof attach, NULL, 0);
+}
+
+void clients_on_exec(struct node *node, const struct message *m, const struct msg_exec *body)
+{
+	struct msg_exec exec = *body;
+
+	exec.client = m->from;
+	node->client[m->from].execs = true;
+	net_send(node->net, VNODE_IOSRV, MSG_EXEC, &exec, sizeof exec, m->payload,
+		 m->payload_bytes);
+}
+
+/* The guest's agent shall know that nobody waits for the command any more. */
+static void hang_up(struct node *node, unsigned client)
+{
+	struct msg_exec exec = { .client = client, .kind = AGENT_HANGUP };
+
+	if (!node->ending)
+		net_send(node->net, VNODE_IOSRV, MSG_EXEC, &exec, sizeof exec, NULL, 0);
 }
 
 static void refuse(struct client_slot *slot)
@@ -151,11 +197,14 @@ static void refuse(struct client_slot *slot)
 void clients_on_hello(struct node *node, const struct message *m, const struct msg_hello *hello)
 {
 	static const char *const names[] = { "vmp run", "a console client", "a query" };
-	struct msg_hello ours = { .wire_version = wire_version, .role = PEER_DAEMON, .index = node->o.node };
+	struct msg_hello ours = { .wire_version = wire_version,
+				  .role = PEER_DAEMON,
+				  .index = node->o.node };
 	struct msg_header header = packet_header(MSG_HELLO, VNODE_CLI, node->o.node, sizeof ours);
 	struct client_slot *slot = &node->client[m->from];
 
-	if (hello->wire_version != wire_version || hello->role != PEER_CLI || hello->index > CLIENT_KIND_QUERY || slot->greeted ||
+	if (hello->wire_version != wire_version || hello->role != PEER_CLI ||
+	    hello->index > CLIENT_KIND_QUERY || slot->greeted ||
 	    (hello->index == CLIENT_KIND_RUN && clients_have_run(node))) {
 		log_warn("a command line introduced itself wrongly: refused");
 		refuse(slot);
@@ -168,9 +217,10 @@ void clients_on_hello(struct node *node, const struct message *m, const struct m
 	hosts_tell_client(node, slot->conn);
 	if (slot->kind != CLIENT_KIND_RUN)
 		return;
-	if (node->ending) { /* the machine failed before: now there is somebody to hear it */
+	if (node->ending) { /* the machine failed before this client was connected */
 		node->end_told = true;
-		clients_send_all(node, MSG_MACHINE_END, &node->end, sizeof node->end, node->end_line, strlen(node->end_line));
+		clients_send_all(node, MSG_MACHINE_END, &node->end, sizeof node->end,
+				 node->end_line, strlen(node->end_line));
 		supervise_proceed(node);
 	} else {
 		node_check_ready(node);
@@ -179,7 +229,8 @@ void clients_on_hello(struct node *node, const struct message *m, const struct m
 
 void clients_on_end(struct node *node, const struct message *m, const struct msg_machine_end *end)
 {
-	node->end_told |= node->client[m->from].kind == CLIENT_KIND_RUN; /* it has all that it waits for */
+	/* it has everything that it waits for */
+	node->end_told |= node->client[m->from].kind == CLIENT_KIND_RUN;
 	node_end_message(node, end, m->payload, m->payload_bytes);
 	supervise_proceed(node);
 }
@@ -192,14 +243,18 @@ static void on_client_message(struct conn *conn, const struct message *m)
 		log_warn("a command line began with %s: refused", wire_type_name(m->header.type));
 		refuse(&node->client[m->from]);
 	} else {
-		bug_on(!dispatch_from_client(node, m)); /* what the link does not allow has not come so far */
+		/* the link's check has refused all other messages */
+		bug_on(!dispatch_from_client(node, m));
 	}
 }
 
-/* Of whatever version a command line is, it understands a HELLO as far as to say that this daemon is of another one. */
+/* A command line of any version understands a HELLO well enough to report that this daemon has
+ * another version. */
 static void tell_version(struct node *node, int fd)
 {
-	struct msg_hello ours = { .wire_version = wire_version, .role = PEER_DAEMON, .index = node->o.node };
+	struct msg_hello ours = { .wire_version = wire_version,
+				  .role = PEER_DAEMON,
+				  .index = node->o.node };
 	struct msg_header header = packet_header(MSG_HELLO, VNODE_CLI, node->o.node, sizeof ours);
 
 	if (packet_send(fd, &header, &ours, sizeof ours, NULL, 0, false))
@@ -217,15 +272,18 @@ static void on_client_closed(struct conn *conn, int reason)
 	moves_forget_client(node, conn_index(conn));
 	hosts_forget_client(node, conn_index(conn));
 	policy_forget_client(conn_index(conn));
+	if (slot->execs)
+		hang_up(node, conn_index(conn));
 	*slot = (struct client_slot){ 0 };
 	freeze_client_gone(node, conn_index(conn));
 	if (!was_run)
 		return;
 	node_end(node, END_USER, 0, "vmp run is gone");
-	node->end_told = true; /* and nobody else needs to be told why */
+	node->end_told = true; /* nobody else needs to be told why */
 }
 
-static const struct conn_handler client_handler = { LINK_CLIENT_TO_NODE, on_client_message, on_client_closed, NULL };
+static const struct conn_handler client_handler = { LINK_CLIENT_TO_NODE, on_client_message,
+						    on_client_closed, NULL };
 
 static void on_incoming(evutil_socket_t listen_fd, short what, void *arg)
 {
@@ -238,19 +296,21 @@ static void on_incoming(evutil_socket_t listen_fd, short what, void *arg)
 	for (unsigned i = 0; i < MAX_CLIENTS; i++)
 		if (!node->client[i].conn) {
 			node->client[i] = (struct client_slot){ 0 };
-			node->client[i].conn = conn_new(node->base, fd, "a command line", &client_handler, node, i);
+			node->client[i].conn = conn_new(node->base, fd, "a command line",
+							&client_handler, node, i);
 			return;
 		}
 	log_warn("more than %d command lines are connected: refused", MAX_CLIENTS);
 	close(fd);
 }
 
-/* Without the event loop: die() may have been called from anywhere in it. */
+/* Works without the event loop, since die() may have been called anywhere in it. */
 void clients_last_words(struct node *node, const char *line)
 {
 	enum { PATIENCE_MS = 2000 };
 	struct msg_machine_end end = { .reason = END_FAILURE, .node = node->o.node };
-	struct msg_header header = packet_header(MSG_MACHINE_END, VNODE_CLI, node->o.node, sizeof end + strlen(line));
+	struct msg_header header = packet_header(MSG_MACHINE_END, VNODE_CLI, node->o.node,
+						 sizeof end + strlen(line));
 	struct pollfd incoming = { .fd = node->control_fd, .events = POLLIN };
 	int fd, error;
 
@@ -259,7 +319,9 @@ void clients_last_words(struct node *node, const char *line)
 		conn_flush(run_client(node)->conn, PATIENCE_MS);
 	} else if (node->control_event && poll(&incoming, 1, PATIENCE_MS) == 1) {
 		fd = unix_accept(node->control_fd);
-		error = fd < 0 ? 0 : packet_send(fd, &header, &end, sizeof end, line, strlen(line), false);
+		error = fd < 0 ? 0
+			       : packet_send(fd, &header, &end, sizeof end, line, strlen(line),
+					     false);
 		if (error)
 			log_warn("nobody could be told: %s", strerror(-error));
 	}
@@ -269,13 +331,15 @@ void clients_last_words(struct node *node, const char *line)
 
 void clients_listen(struct node *node)
 {
-	node->control_fd = unix_listen(node->o.dir, "control.sock", control_path, sizeof control_path);
-	node->control_event = event_new(node->base, node->control_fd, EV_READ | EV_PERSIST, on_incoming, node);
+	node->control_fd = unix_listen(node->o.dir, "control.sock", control_path,
+				       sizeof control_path);
+	node->control_event = event_new(node->base, node->control_fd, EV_READ | EV_PERSIST,
+					on_incoming, node);
 	if (!node->control_event || event_add(node->control_event, NULL))
 		die("no memory for events");
 }
 
-/* The last words go out before the socket closes. */
+/* Sends the last messages before the sockets close. */
 void clients_close(struct node *node)
 {
 	for (unsigned i = 0; i < MAX_CLIENTS; i++)

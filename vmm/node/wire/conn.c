@@ -20,7 +20,7 @@ struct conn {
 	char name[48];
 	struct packet_queue queue;
 	bool closed;	/* conn_close() was called, or on_closed is due */
-	bool receiving; /* inside receive(): whoever closes leaves the freeing to it */
+	bool receiving; /* inside receive(), which frees a connection that was closed meanwhile */
 };
 
 const char *conn_name(const struct conn *conn) { return conn->name; }
@@ -55,7 +55,8 @@ static void lose(struct conn *conn, int reason)
 	conn->handler->on_closed(conn, reason);
 }
 
-/* Take up to `limit` messages. A message is used before the next one is received, and who keeps it copies it. */
+/* Takes up to `limit` messages.  A message is handled before the next one is received; a handler
+ * that keeps it must copy it. */
 static void receive(struct conn *conn, int limit)
 {
 	struct packet_buffer packet;
@@ -64,7 +65,8 @@ static void receive(struct conn *conn, int limit)
 
 	conn->receiving = true;
 	while (!conn->closed && limit-- > 0) {
-		int result = packet_receive(conn->fd, &packet, conn->handler->link, &m, false, why, sizeof why);
+		int result = packet_receive(conn->fd, &packet, conn->handler->link, &m, false, why,
+					    sizeof why);
 
 		if (result == 0)
 			break;
@@ -116,32 +118,34 @@ void conn_flush(struct conn *conn, int timeout_ms)
 	}
 }
 
-int conn_send(struct conn *conn, const struct msg_header *header, const void *body, uint32_t body_bytes, const void *payload,
-	      uint32_t payload_bytes)
+int conn_send(struct conn *conn, const struct msg_header *header, const void *body,
+	      uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	bool waited = conn->queue.first;
 	int error;
 
 	if (conn->closed)
 		return -EPIPE;
-	error = packet_queue_send(&conn->queue, conn->fd, CONN_QUEUE_BYTES, header, body, body_bytes, payload, payload_bytes);
+	error = packet_queue_send(&conn->queue, conn->fd, CONN_QUEUE_BYTES, header, body,
+				  body_bytes, payload, payload_bytes);
 	if (!waited && conn->queue.first)
 		event_add(conn->writable, NULL);
 	return error;
 }
 
-void conn_rename(struct conn *conn, const char *name, const struct conn_handler *handler, unsigned index)
+void conn_rename(struct conn *conn, const char *name, const struct conn_handler *handler,
+		 unsigned index)
 {
 	snprintf(conn->name, sizeof conn->name, "%s", name);
 	conn->handler = handler;
 	conn->index = index;
 }
 
-struct conn *conn_new(struct event_base *base, int fd, const char *name, const struct conn_handler *handler, void *owner,
-		      unsigned index)
+struct conn *conn_new(struct event_base *base, int fd, const char *name,
+		      const struct conn_handler *handler, void *owner, unsigned index)
 {
 	struct conn *conn = calloc(1, sizeof *conn);
-	int room = 1 << 20; /* best effort; the kernel caps it at net.core.wmem_max */
+	int room = 1 << 20; /* best effort: the kernel's limit is net.core.wmem_max */
 
 	if (!conn)
 		die("out of memory for a connection");

@@ -1,4 +1,5 @@
-/* dispatch.c - which function of the daemon serves which message, as base/msg.def says: one switch for each sender. */
+/* dispatch.c - which function of the daemon serves which message, from base/msg.def: one switch for
+ * each kind of sender. */
 #include "vmm/node/node.h"
 
 #define SERVE(name, how, handler) SERVE_##how(node, m, name, handler)
@@ -59,5 +60,6 @@ static bool to_leader(struct node *node, const struct message *m)
 
 bool dispatch_from_node(struct node *node, const struct message *m)
 {
-	return from_any_to_any(node, m) || (m->from == 0 && from_leader(node, m)) || (node->o.node == 0 && to_leader(node, m));
+	return from_any_to_any(node, m) || (m->from == 0 && from_leader(node, m)) ||
+	       (node->o.node == 0 && to_leader(node, m));
 }

@@ -1,5 +1,5 @@
-/* handlers.h - the functions that serve what a node daemon is sent: base/msg.def names them, and dispatch.c calls them.  Each is in
- * the file that its name begins with. */
+/* handlers.h - the functions that serve a node daemon's messages: base/msg.def names them, and
+ * dispatch.c calls them.  Each is in the file that its name begins with. */
 #ifndef VMM_NODE_WIRE_HANDLERS_H
 #define VMM_NODE_WIRE_HANDLERS_H
 
@@ -16,7 +16,8 @@ struct node;
 #define LEADER_TO_NODE NODE_HANDLER
 #include "base/msg.def"
 
-/* dispatch.c: call the handler.  False: no handler takes this message from that sender, or from there. */
+/* dispatch.c: these call the handler.  They return false if no handler takes this message from that
+ * sender. */
 bool dispatch_from_monitor(struct node *node, const struct message *m);
 bool dispatch_from_iosrv(struct node *node, const struct message *m);
 bool dispatch_from_client(struct node *node, const struct message *m);

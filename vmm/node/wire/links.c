@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "phnx/phnx.h"
+#include "vmm/node/wire/tunnels.h"
 #include "vmm/shared/rundir_names.h"
 
 enum { ROOM = 256 };
@@ -29,6 +30,9 @@ int links_start(struct node *node, char *why, size_t why_bytes)
 		snprintf(control, sizeof control, RUNDIR_SSH_FORMAT, node->o.dir, "%n");
 		setenv("PHNX_SSH_CONTROL", control, 1);
 	}
+	if (tunnels_start(node, why, why_bytes))
+		return -1;
+	ph_set_ssh_starter(tunnels_ssh, NULL);
 	ph_prefer_ssl();
 	for (unsigned i = 0; i < node->o.n_phoenix && n < sizeof text; i++)
 		n += (size_t)snprintf(text + n, sizeof text - n, "%s\n", node->o.phoenix[i]);
@@ -38,7 +42,8 @@ int links_start(struct node *node, char *why, size_t why_bytes)
 		ph_set_listen_port(LINKS_PORT, LINKS_PORT + LINKS_PORTS);
 	port = ph_get_listen_port();
 	if (port <= 0) {
-		snprintf(why, why_bytes, "host %u (%s) cannot listen: none of its ports is free", node->o.node, node->o.cluster);
+		snprintf(why, why_bytes, "host %u (%s) cannot listen: none of its ports is free",
+			 node->o.node, node->o.cluster);
 		return -1;
 	}
 	if (node->o.node) {
@@ -48,14 +53,15 @@ int links_start(struct node *node, char *why, size_t why_bytes)
 	return 0;
 }
 
-/* Not reached in time: perhaps by ssh. The library goes on trying the direct way. */
+/* The peer was not reached in time: tries ssh too.  The library keeps trying the direct way. */
 static void on_patience(evutil_socket_t fd, short what, void *context)
 {
 	struct tunnel *tunnel = context;
 
 	(void)fd, (void)what;
 	if (!overlay_reaches(tunnel->node, tunnel->peer) && !tunnel->node->ending) {
-		log_warn("host %u is not reached directly: through ssh (%s)", tunnel->peer, tunnel->destination);
+		log_warn("host %u is not reached directly: through ssh (%s)", tunnel->peer,
+			 tunnel->destination);
 		ph_add_port_ssh(tunnel->destination, tunnel->port, NULL);
 	}
 	free(tunnel);
@@ -63,12 +69,14 @@ static void on_patience(evutil_socket_t fd, short what, void *context)
 
 void links_dial(struct node *node, unsigned peer, const char *where, size_t bytes)
 {
-	static const struct timeval patience = { LINKS_PATIENCE_MS / 1000, LINKS_PATIENCE_MS % 1000 * 1000 };
+	static const struct timeval patience = { LINKS_PATIENCE_MS / 1000,
+						 LINKS_PATIENCE_MS % 1000 * 1000 };
 	struct tunnel *tunnel = calloc(1, sizeof *tunnel);
 	char text[3 * ROOM], address[ROOM];
 
 	snprintf(text, sizeof text, "%.*s", (int)bytes, where);
-	if (!tunnel || sscanf(text, "%255s %d %255s", address, &tunnel->port, tunnel->destination) != 3) {
+	if (!tunnel ||
+	    sscanf(text, "%255s %d %255s", address, &tunnel->port, tunnel->destination) != 3) {
 		log_error("host %u listens at \"%s\": ignored", peer, text);
 		free(tunnel);
 		return;

@@ -1,10 +1,11 @@
-/* links.h - the daemons of several computers find each other.
+/* links.h - how the daemons on several computers connect.
  *
- * Each listens on a port of [LINKS_PORT, LINKS_PORT + LINKS_PORTS), or as its lines of the cluster file say, and lets nobody in
- * who does not prove the machine's secret.  Node 0 connects to each by TLS 1.3 under that secret; where that does not succeed
- * within LINKS_PATIENCE_MS, because only SSH gets through, by a tunnel of the system's ssh too, on the connection that vmp has
- * (far.h).  What Phoenix learns of the others' addresses makes the links between them; who cannot reach another directly does so
- * through the others.
+ * Each daemon listens on a port of [LINKS_PORT, LINKS_PORT + LINKS_PORTS), or as its lines of the
+ * cluster file say, and refuses peers that cannot prove the machine's secret.  Node 0 connects to
+ * each by TLS 1.3 under that secret.  If that does not succeed within LINKS_PATIENCE_MS, because
+ * only SSH gets through, it also tries a tunnel of the system's ssh, on the connection that vmp has
+ * (far.h).  Phoenix learns the others' addresses and makes the links between them; nodes that
+ * cannot reach each other directly use the others as relays.
  */
 #ifndef VMM_NODE_WIRE_LINKS_H
 #define VMM_NODE_WIRE_LINKS_H
@@ -13,9 +14,10 @@
 
 enum { LINKS_PORT = 28100, LINKS_PORTS = 100, LINKS_PATIENCE_MS = 3000 };
 
-/* After ph_init_in_loop(): 0, or -1 with the reason in `why`. Other nodes than 0 say their port on standard output. */
+/* After ph_init_in_loop().  All nodes but 0 print their port on standard output.  Returns 0, or -1
+ * with the reason in `why`. */
 int links_start(struct node *node, char *why, size_t why_bytes);
-/* "ADDRESS PORT DESTINATION" of a host (far.h). */
+/* Connects to a host's "ADDRESS PORT DESTINATION" (far.h). */
 void links_dial(struct node *node, unsigned peer, const char *where, size_t bytes);
 
 #endif

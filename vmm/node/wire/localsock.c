@@ -13,9 +13,11 @@ enum { LISTEN_BACKLOG = 64 };
 
 int unix_address(struct sockaddr_un *address, const char *dir, const char *name)
 {
+	size_t room = sizeof address->sun_path;
+
 	*address = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	return snprintf(address->sun_path, sizeof address->sun_path, "%s/%s", dir, name) < (int)sizeof address->sun_path ? 0
-		: -ENAMETOOLONG;
+	return snprintf(address->sun_path, room, "%s/%s", dir, name) < (int)room ? 0
+										 : -ENAMETOOLONG;
 }
 
 int unix_listen(const char *dir, const char *name, char *path, size_t path_bytes)
@@ -25,9 +27,9 @@ int unix_listen(const char *dir, const char *name, char *path, size_t path_bytes
 	mode_t mask = umask(0077);
 
 	if (!unix_address(&address, dir, name))
-		unlink(address.sun_path); /* the daemon before this one may have been killed */
-	if (fd < 0 || unix_address(&address, dir, name) || bind(fd, (struct sockaddr *)&address, sizeof address) ||
-	    listen(fd, LISTEN_BACKLOG))
+		unlink(address.sun_path); /* left by a daemon that was killed */
+	if (fd < 0 || unix_address(&address, dir, name) ||
+	    bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, LISTEN_BACKLOG))
 		die("cannot listen on %s/%s: %s", dir, name, strerror(errno));
 	umask(mask);
 	snprintf(path, path_bytes, "%s", address.sun_path);
@@ -43,7 +45,7 @@ int unix_accept(int listen_fd)
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
 		die("cannot accept a connection: %s; see ulimit -n", strerror(errno));
 	if (fd < 0)
-		return -1; /* whoever called has gone again */
+		return -1; /* the caller has gone again */
 	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) && who.uid == geteuid())
 		return fd;
 	log_warn("a process of another user tried to connect: refused");

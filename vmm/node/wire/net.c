@@ -74,14 +74,16 @@ const struct net_counts *net_counts(const struct net *net, unsigned peer)
 	return &net->counts[peer];
 }
 
-static void send_to_peer(struct net *net, unsigned peer, const struct msg_header *header, const void *body,
-			 uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
+static void send_to_peer(struct net *net, unsigned peer, const struct msg_header *header,
+			 const void *body, uint32_t body_bytes, const void *payload,
+			 uint32_t payload_bytes)
 {
 	struct net_count *count = &net->counts[peer].sent[header->type];
 
 	if (!net->carrier)
 		return;
-	if (net->carrier(net->ctx, peer, header, body, body_bytes, payload, payload_bytes) && !net->overflown) {
+	if (net->carrier(net->ctx, peer, header, body, body_bytes, payload, payload_bytes) &&
+	    !net->overflown) {
 		net->overflown = true;
 		net->overflow(net->ctx, peer);
 	}
@@ -91,7 +93,8 @@ static void send_to_peer(struct net *net, unsigned peer, const struct msg_header
 
 static void drop(const struct msg_header *header)
 {
-	log_error("%s to nobody (virtual node %llx): dropped", wire_type_name(header->type), (unsigned long long)header->to);
+	log_error("%s to nobody (virtual node %llx): dropped", wire_type_name(header->type),
+		  (unsigned long long)header->to);
 }
 
 static void deliver(struct net *net, const struct msg_header *header, const void *body)
@@ -101,12 +104,13 @@ static void deliver(struct net *net, const struct msg_header *header, const void
 	net->deliver(net->ctx, &m);
 }
 
-void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body, uint32_t body_bytes, const void *payload,
-	      uint32_t payload_bytes)
+void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body,
+	      uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	struct msg_header header = packet_header(type, to, net->node, body_bytes + payload_bytes);
 	int node = net_node_of(net, to);
-	/* The payload of a message stands behind its body; only local messages with a payload pay for the copy. */
+	/* A message's payload must follow its body in memory; only local messages with a payload
+	 * pay for this copy. */
 	struct packet_buffer whole;
 
 	if (node < 0) {

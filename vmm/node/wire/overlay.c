@@ -1,13 +1,16 @@
-/* overlay.c - what carries messages between the daemons of a machine: each is a node of the Phoenix library, in the
- * daemon's own event loop, and assumes the virtual node VNODE_DAEMON(k).  Node k listens on RUNDIR/node-k.sock and dials
- * every lower node, or, when it joins a machine that runs, all; RUNDIR/secret proves that a daemon belongs to this machine.
+/* overlay.c - carries messages between the daemons of a machine.  Each daemon is a node of the
+ * Phoenix library, in the daemon's own event loop, and assumes the virtual node VNODE_DAEMON(k).
+ * Node k listens on RUNDIR/node-k.sock and dials every lower node; or, when it joins a running
+ * machine, all nodes.  RUNDIR/secret proves that a daemon belongs to this machine.
  *
- * A connection that breaks is made again, and nothing is lost; a daemon of which nothing was heard for GONE_MS is gone,
- * and the machine ends.  That is long: a computer that has too much to do may leave one out for seconds.  Who has died on
- * this computer is known at once, from its parent.
+ * A connection that breaks is made again, and nothing is lost.  A daemon that was silent for
+ * GONE_MS is gone, and the machine ends.  The time is long, since an overloaded computer may not
+ * run a daemon for seconds.  The death of a daemon on this computer is known at once, from its
+ * parent.
  *
- * Daemons of one computer talk over local sockets: TCP costs a sixth more for a round trip between two processors, and twice as
- * much within one (phoenix/README.md).  Those of several computers: links.h.
+ * Daemons on one computer talk over local sockets: TCP costs a sixth more for a round trip between
+ * two processors, and twice as much within one (phoenix/README.md).  For several computers see
+ * links.h.
  */
 #include <errno.h>
 #include <event2/event.h>
@@ -21,28 +24,37 @@
 #include "phnx/phnx.h"
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/node.h"
+#include "vmm/node/pages/batch.h"
 #include "vmm/node/wire/links.h"
 
-enum { GONE_MS = 10000, CONNECT_LIMIT_MS = 20000, CLUSTER_LIMIT_MS = 90000, LAST_WORDS_MS = 200, PATH_ROOM = 108 };
+enum {
+	GONE_MS = 10000,
+	CONNECT_LIMIT_MS = 20000,
+	CLUSTER_LIMIT_MS = 90000,
+	LAST_WORDS_MS = 200,
+	PATH_ROOM = 108
+};
 
 struct overlay {
-	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: has not greeted yet */
+	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: it has not greeted yet */
 	struct event *limit, *cut;
 };
 
-static int send_to(ph_vp_t to, const struct msg_header *header, const void *body, uint32_t body_bytes, const void *payload,
-		   uint32_t payload_bytes)
+static int send_to(ph_vp_t to, const struct msg_header *header, const void *body,
+		   uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	const struct iovec pieces[] = {
-		{ (void *)header, sizeof *header }, { (void *)body, body_bytes }, { (void *)payload, payload_bytes },
+		{ (void *)header, sizeof *header },
+		{ (void *)body, body_bytes },
+		{ (void *)payload, payload_bytes },
 	};
 
 	return ph_sendv(to, pieces, ARRAY_LEN(pieces), header->type) ? -ENOBUFS : 0;
 }
 
-/* --- who is there --------------------------------------------------------------------------------------------------- */
+/* ---- who is there ---- */
 
-/* -1: nobody who has greeted. */
+/* Returns -1 if no daemon of this name has greeted. */
 static int peer_of(const struct node *node, ph_vp_t name)
 {
 	for (unsigned peer = 0; peer < MAX_NODES; peer++)
@@ -59,22 +71,27 @@ bool overlay_reaches(const struct node *node, unsigned peer)
 bool overlay_complete(const struct node *node)
 {
 	for (unsigned peer = 0; peer < MAX_NODES; peer++)
-		if (node_has_host(node, peer) && peer != node->o.node && !overlay_reaches(node, peer))
+		if (node_has_host(node, peer) && peer != node->o.node &&
+		    !overlay_reaches(node, peer))
 			return false;
 	return true;
 }
 
-/* Whom this daemon dials: the lower ones, or, when it joins a machine that runs, all. */
+/* Returns whom this daemon dials: the lower nodes, or, when it joins a running machine, all. */
 static uint32_t dialed(const struct node *node)
 {
 	return node->o.join ? node->o.join : (1u << node->o.node) - 1;
 }
 
-/* The first message between two daemons goes to a virtual node, from the one that dials.  The answer, and all that follow, go to
- * the resource name that has proved itself: a daemon that is gone takes nothing of what is for its successor. */
+/* The first message between two daemons goes to a virtual node, from the daemon that dials.  The
+ * answer and all later messages go to the resource name that has proved itself.  So a daemon that
+ * is gone gets no message for its successor. */
 static void greet(struct node *node, ph_vp_t to, bool answer)
 {
-	struct msg_hello hello = { .wire_version = wire_version, .role = PEER_DAEMON, .index = node->o.node, .answer = answer };
+	struct msg_hello hello = { .wire_version = wire_version,
+				   .role = PEER_DAEMON,
+				   .index = node->o.node,
+				   .answer = answer };
 	struct msg_header header = packet_header(MSG_HELLO, to, node->o.node, sizeof hello);
 
 	if (send_to(to, &header, &hello, sizeof hello, NULL, 0))
@@ -88,7 +105,8 @@ static void on_hello(struct node *node, const void *body, ph_vp_t source)
 
 	memcpy(&hello, body, sizeof hello);
 	if (hello.wire_version != wire_version && hello.index < MAX_NODES) {
-		route_peer_is_wrong(node, hello.index, "it is of another version of vmp: install one version everywhere");
+		route_peer_is_wrong(node, hello.index, "it is of another version of vmp: install "
+				    "one version everywhere");
 		return;
 	}
 	name = &node->overlay->name[hello.index % MAX_NODES];
@@ -106,7 +124,7 @@ static void on_hello(struct node *node, const void *body, ph_vp_t source)
 	node_check_ready(node);
 }
 
-/* It has taken its leave, or nothing was heard of it for too long. */
+/* The peer has said goodbye, or was silent for too long. */
 static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 {
 	struct node *node = arg;
@@ -118,16 +136,18 @@ static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 	node->overlay->name[peer] = 0;
 	if (node->ending || hostpart_peer_lost(node, (unsigned)peer))
 		return;
-	if (peer == 0) { /* nobody is left to tell */
+	if (peer == 0) { /* there is nobody left to tell */
 		log_error("host %u has lost the daemon of host 0", node->o.node);
 		node->failed = true;
 		node_end_here(node);
 	} else {
-		node_end_lost(node, (unsigned)peer, "the daemon of host %d died: host %u hears nothing from it", peer, node->o.node);
+		node_end_lost(node, (unsigned)peer,
+			      "the daemon of host %d died: host %u hears nothing from it", peer,
+			      node->o.node);
 	}
 }
 
-/* What the library has to say; PH_EGONE: the others took this daemon for dead. */
+/* Takes the library's reports.  PH_EGONE: the others took this daemon for dead. */
 static void on_error(void *arg, int error, const char *text)
 {
 	struct node *node = arg;
@@ -139,13 +159,13 @@ static void on_error(void *arg, int error, const char *text)
 		node_end_here(node);
 }
 
-/* Between computers there may be logins on the way. */
+/* Between computers, logins may take time. */
 static int connect_limit_ms(const struct node *node)
 {
 	return node->o.cluster ? CLUSTER_LIMIT_MS : CONNECT_LIMIT_MS;
 }
 
-/* Not all have greeted in time. */
+/* Some daemon has not greeted in time. */
 static void on_limit(evutil_socket_t fd, short what, void *arg)
 {
 	struct node *node = arg;
@@ -154,24 +174,28 @@ static void on_limit(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	if (node->ending)
 		return;
-	while (missing == node->o.node || !node_has_host(node, missing) || overlay_reaches(node, missing))
+	while (missing == node->o.node || !node_has_host(node, missing) ||
+	       overlay_reaches(node, missing))
 		missing++;
-	node_end(node, END_FAILURE, 0, "host %u and host %u did not reach each other within %d s%s", node->o.node, missing,
-		 connect_limit_ms(node) / 1000, node->o.cluster ? ": is there a way between them, directly or by ssh?" : "");
+	node_end(node, END_FAILURE, 0, "host %u and host %u did not reach each other within %d s%s",
+		 node->o.node, missing, connect_limit_ms(node) / 1000,
+		 node->o.cluster ? ": is there a way between them, directly or by ssh?" : "");
 }
 
-/* --- messages ------------------------------------------------------------------------------------------------------- */
+/* ---- messages ---- */
 
-/* FAULT_CUT_CHANGES: the message is on its way already, or still waits here; the connection goes with it, every other time before. */
+/* FAULT_CUT_CHANGES breaks the connections when such a message is sent.  Every other time they
+ * break before it as well; so the message is sometimes in flight, and sometimes still queued. */
 static bool is_of_change(uint32_t type)
 {
-	return type == MSG_CPU_PREPARE || type == MSG_CPU_GIVE || type == MSG_CPU_STATE || type == MSG_CPU_BACK ||
-	       type == MSG_CPU_STEP || type == MSG_CPU_AT || type == MSG_HOST || type == MSG_HOME_GIVE || type == MSG_HOME_STATE ||
+	return type == MSG_CPU_PREPARE || type == MSG_CPU_GIVE || type == MSG_CPU_STATE ||
+	       type == MSG_CPU_BACK || type == MSG_CPU_STEP || type == MSG_CPU_AT ||
+	       type == MSG_HOST || type == MSG_HOME_GIVE || type == MSG_HOME_STATE ||
 	       type == MSG_HOME_TAKEN || type == MSG_SNAPSHOT;
 }
 
-static int send_and_cut(ph_vp_t to, const struct msg_header *header, const void *body, uint32_t body_bytes, const void *payload,
-			uint32_t payload_bytes)
+static int send_and_cut(ph_vp_t to, const struct msg_header *header, const void *body,
+			uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	static unsigned sent;
 	int error;
@@ -183,16 +207,17 @@ static int send_and_cut(ph_vp_t to, const struct msg_header *header, const void 
 	return error;
 }
 
-/* A peer that is gone is the supervision's matter: what is sent to it meanwhile goes nowhere. */
-static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body, uint32_t body_bytes,
-		 const void *payload, uint32_t payload_bytes)
+/* Messages to a peer that is gone are dropped; supervision handles its loss. */
+static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body,
+		 uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
 	const struct node *node = ctx;
 
 	if (!overlay_reaches(node, peer))
 		return 0;
 	if (fault_on(FAULT_CUT_CHANGES) && is_of_change(header->type))
-		return send_and_cut(node->overlay->name[peer], header, body, body_bytes, payload, payload_bytes);
+		return send_and_cut(node->overlay->name[peer], header, body, body_bytes, payload,
+				    payload_bytes);
 	return send_to(node->overlay->name[peer], header, body, body_bytes, payload, payload_bytes);
 }
 
@@ -200,10 +225,12 @@ static void on_overflow(void *ctx, unsigned peer)
 {
 	struct node *node = ctx;
 
-	node_end(node, END_FAILURE, 0, "host %u does not take the messages of host %u", peer, node->o.node);
+	node_end(node, END_FAILURE, 0, "host %u does not take the messages of host %u", peer,
+		 node->o.node);
 }
 
-/* Header and HELLO are the same in all versions: whoever speaks another one has at least a number. */
+/* Header and HELLO are the same in all versions, so a daemon of another version at least has a
+ * number. */
 static int number_of(const struct node *node, const struct ph_msg *msg, ph_vp_t source)
 {
 	struct { struct msg_header header; struct msg_hello hello; } greeting;
@@ -212,10 +239,13 @@ static int number_of(const struct node *node, const struct ph_msg *msg, ph_vp_t 
 	if (peer >= 0 || msg->len < sizeof greeting)
 		return peer;
 	memcpy(&greeting, msg->body, sizeof greeting);
-	return greeting.header.type == MSG_HELLO && greeting.hello.index < MAX_NODES ? (int)greeting.hello.index : -1;
+	return greeting.header.type == MSG_HELLO && greeting.hello.index < MAX_NODES
+		       ? (int)greeting.hello.index
+		       : -1;
 }
 
-static void on_nonsense(struct node *node, const struct ph_msg *msg, ph_vp_t source, const char *why)
+static void on_nonsense(struct node *node, const struct ph_msg *msg, ph_vp_t source,
+			const char *why)
 {
 	int peer = number_of(node, msg, source);
 
@@ -223,6 +253,16 @@ static void on_nonsense(struct node *node, const struct ph_msg *msg, ph_vp_t sou
 		route_peer_is_wrong(node, (unsigned)peer, why);
 	else
 		log_error("a daemon that has not greeted: %s", why);
+}
+
+/* Requests for pages may be kept for a moment; no other message overtakes them. */
+static void receive(struct node *node, unsigned peer, const struct message *m)
+{
+	enum page_right left;
+
+	if (!batch_is_request(m->header.type, &left))
+		batch_serve(node);
+	net_receive(node->net, peer, m);
 }
 
 static void on_message(void *arg, const struct ph_msg *msg, ph_vp_t source)
@@ -237,9 +277,27 @@ static void on_message(void *arg, const struct ph_msg *msg, ph_vp_t source)
 	else if (m.header.type == MSG_HELLO)
 		on_hello(node, m.body, source);
 	else if (peer >= 0)
-		net_receive(node->net, (unsigned)peer, &m);
+		receive(node, (unsigned)peer, &m);
 	else
-		log_error("%s from a daemon that has not greeted: dropped", wire_type_name(m.header.type));
+		log_error("%s from a daemon that has not greeted: dropped",
+			  wire_type_name(m.header.type));
+}
+
+bool overlay_has_more(const struct node *node)
+{
+	return node->overlay && ph_has_more();
+}
+
+void overlay_cork(struct node *node)
+{
+	if (node->overlay)
+		ph_cork();
+}
+
+void overlay_uncork(struct node *node)
+{
+	if (node->overlay)
+		ph_uncork();
 }
 
 void overlay_flush(struct node *node)
@@ -248,11 +306,11 @@ void overlay_flush(struct node *node)
 		ph_flush(LAST_WORDS_MS * 1000);
 }
 
-/* --- start and end -------------------------------------------------------------------------------------------------- */
+/* ---- start and end ---- */
 
 static void set_cut(struct node *node);
 
-/* FAULT_CUT_LINKS */
+/* the fault point FAULT_CUT_LINKS */
 static void on_cut(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what;
@@ -262,20 +320,23 @@ static void on_cut(evutil_socket_t fd, short what, void *arg)
 
 static void set_cut(struct node *node)
 {
-	struct timeval pause = { fault_on(FAULT_CUT_LINKS) / 1000, fault_on(FAULT_CUT_LINKS) % 1000 * 1000 };
+	struct timeval pause = { fault_on(FAULT_CUT_LINKS) / 1000,
+				 fault_on(FAULT_CUT_LINKS) % 1000 * 1000 };
 
 	evtimer_add(node->overlay->cut, &pause);
 }
 
-static void path_of(const struct node *node, const char *format, unsigned number, char path[PATH_ROOM])
+static void path_of(const struct node *node, const char *format, unsigned number,
+		    char path[PATH_ROOM])
 {
 	int n = snprintf(path, PATH_ROOM, "%s/", node->o.dir);
 
-	if (n >= PATH_ROOM || snprintf(path + n, PATH_ROOM - (size_t)n, format, number) >= PATH_ROOM - n)
+	if (n >= PATH_ROOM ||
+	    snprintf(path + n, PATH_ROOM - (size_t)n, format, number) >= PATH_ROOM - n)
 		die("the path %s is too long for sockets", node->o.dir);
 }
 
-/* The daemons start at the same time, in any order: the library tries again until they listen. */
+/* Daemons start at the same time, in any order: the library retries until they listen. */
 static void dial(struct node *node)
 {
 	char path[PATH_ROOM];
@@ -298,7 +359,7 @@ void overlay_dial(struct node *node, unsigned peer, const char *where, size_t by
 		links_dial(node, peer, where, bytes);
 }
 
-/* The machine's secret, and what others connect to. */
+/* Reads the machine's secret, and listens. */
 static void open_ways(struct node *node)
 {
 	char secret[PATH_ROOM], path[PATH_ROOM], why[200];
@@ -319,7 +380,7 @@ static void open_ways(struct node *node)
 		return;
 	}
 	path_of(node, "node-%u.sock", node->o.node, path);
-	unlink(path); /* a daemon of this number may have died before */
+	unlink(path); /* left by a daemon of this number that has died */
 	error = ph_listen_unix(path);
 	if (error)
 		die("cannot listen on %s: %s", path, ph_strerror(error));
@@ -347,13 +408,15 @@ void overlay_start(struct node *node)
 	net_carry(node->net, carry, on_overflow);
 	overlay->limit = evtimer_new(node->base, on_limit, node);
 	overlay->cut = evtimer_new(node->base, on_cut, node);
-	if (!overlay->limit || !overlay->cut || (!overlay_complete(node) && event_add(overlay->limit, &limit)))
+	if (!overlay->limit || !overlay->cut ||
+	    (!overlay_complete(node) && event_add(overlay->limit, &limit)))
 		die("no memory for events");
 	if (fault_on(FAULT_CUT_LINKS))
 		set_cut(node);
 }
 
-/* The last words go out, and this daemon takes its leave: the others need not wait until it is silent. */
+/* Sends the last messages, and says goodbye: the others need not wait until this daemon has been
+ * silent for GONE_MS. */
 void overlay_close(struct node *node)
 {
 	if (!node->overlay)

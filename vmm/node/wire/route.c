@@ -1,8 +1,9 @@
-/* route.c - what passes through this daemon: messages of children on their way to other roles, and those that have arrived for the
- * roles of this node (CPUs that live here; on node 0 also the I/O server and the command lines).
+/* route.c - messages that pass through this daemon: from its children to other roles, and those
+ * that have arrived for the roles of this node (its CPUs; on node 0 also the I/O server and the
+ * command lines).
  *
- * A child's word is not trusted further than its part goes: where its message goes is decided by the message's type and
- * body, not by the address that it wrote.
+ * A child is trusted no further than its part goes: a message's type and body decide where it goes,
+ * not the address that the child wrote.
  */
 #include "vmm/node/node.h"
 
@@ -16,12 +17,14 @@
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/wire/conn.h"
 
-static void end_by_message(struct node *node, const struct message *m, const struct msg_machine_end *end)
+static void end_by_message(struct node *node, const struct message *m,
+			   const struct msg_machine_end *end)
 {
 	node_end_message(node, end, m->payload, m->payload_bytes);
 }
 
-/* Give a message to a child of ours. It reads little and often: a full queue means that it has stopped. */
+/* Sends a message to a child.  Children read little and often, so a full queue means that it has
+ * stopped. */
 void route_to_child(struct node *node, struct child *child, const struct message *m)
 {
 	if (!child->conn)
@@ -59,19 +62,35 @@ void route_to_clients(struct node *node, const struct message *m)
 	resend(node, VNODE_CLI, m);
 }
 
-void route_reply_to_cpu(struct node *node, const struct message *m, const struct msg_io_reply *reply)
+void route_reply_to_cpu(struct node *node, const struct message *m,
+			const struct msg_io_reply *reply)
 {
 	if (reply->cpu < node->o.machine.cpus)
 		resend(node, VNODE_CPU(reply->cpu), m);
 }
 
-void route_start_to_cpu(struct node *node, const struct message *m, const struct msg_cpu_start *start)
+void route_virtio_to_cpu(struct node *node, const struct message *m,
+			 const struct msg_virtio *virtio)
+{
+	if (virtio->cpu < node->o.machine.cpus)
+		resend(node, VNODE_CPU(virtio->cpu), m);
+}
+
+void route_grant_to_cpu(struct node *node, const struct message *m,
+			const struct msg_virtio_grant *grant)
+{
+	if (grant->cpu < node->o.machine.cpus)
+		resend(node, VNODE_CPU(grant->cpu), m);
+}
+
+void route_start_to_cpu(struct node *node, const struct message *m,
+			const struct msg_cpu_start *start)
 {
 	if (start->cpu < node->o.machine.cpus)
 		resend(node, VNODE_CPU(start->cpu), m);
 }
 
-/* --- interrupts and CPU starts -------------------------------------------------------------------------------------- */
+/* ---- interrupts and CPU starts ---- */
 
 static void post_here(struct node *node, unsigned cpu, const struct msg_interrupt *interrupt)
 {
@@ -81,8 +100,9 @@ static void post_here(struct node *node, unsigned cpu, const struct msg_interrup
 		hostshm_post_interrupt(node->shm, cpu, (uint8_t)interrupt->vector);
 }
 
-/* One message to `home` for all CPUs of `mask` that are there; returns which these are. */
-static uint32_t send_interrupt(struct node *node, int home, uint32_t mask, const struct msg_interrupt *interrupt)
+/* Sends one message to `home` for all CPUs of `mask` that are there.  Returns which these are. */
+static uint32_t send_interrupt(struct node *node, int home, uint32_t mask,
+			       const struct msg_interrupt *interrupt)
 {
 	struct msg_interrupt part = *interrupt;
 
@@ -90,7 +110,8 @@ static uint32_t send_interrupt(struct node *node, int home, uint32_t mask, const
 	for (uint32_t left = mask; left; left &= left - 1)
 		if (net_node_of(node->net, VNODE_CPU(__builtin_ctz(left))) == home)
 			part.cpu_mask |= left & -left;
-	net_send(node->net, VNODE_CPU(__builtin_ctz(part.cpu_mask)), MSG_INTERRUPT, &part, sizeof part, NULL, 0);
+	net_send(node->net, VNODE_CPU(__builtin_ctz(part.cpu_mask)), MSG_INTERRUPT, &part,
+		 sizeof part, NULL, 0);
 	return part.cpu_mask;
 }
 
@@ -112,7 +133,8 @@ void route_interrupt(struct node *node, const struct msg_interrupt *interrupt)
 	}
 }
 
-void route_on_interrupt(struct node *node, const struct message *m, const struct msg_interrupt *interrupt)
+void route_on_interrupt(struct node *node, const struct message *m,
+			const struct msg_interrupt *interrupt)
 {
 	(void)m;
 	route_interrupt(node, interrupt);
@@ -128,26 +150,29 @@ void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip)
 	hostshm_post(node->shm, cpu, POST_START);
 }
 
-void route_on_cpu_start(struct node *node, const struct message *m, const struct msg_cpu_start *start)
+void route_on_cpu_start(struct node *node, const struct message *m,
+			const struct msg_cpu_start *start)
 {
 	(void)m;
 	route_start_cpu(node, start->cpu, start->eip);
 }
 
-/* --- what arrives for this node's other roles ----------------------------------------------------------------------- */
+/* ---- messages for this node's other roles ---- */
 
 static void userland_is_there(struct node *node)
 {
 	struct msg_machine_up up = { .boot_ns = node_now_ns() - node->boot_ns };
-	struct msg_header header = packet_header(MSG_MACHINE_UP, VNODE_CLI, node->o.node, sizeof up);
+	struct msg_header header = packet_header(MSG_MACHINE_UP, VNODE_CLI, node->o.node,
+						 sizeof up);
 
 	node->user_ns = node_now_ns();
 	clients_send_run(node, &header, &up);
 }
 
-void route_on_io_request(struct node *node, const struct message *m, const struct msg_io_request *request)
+void route_on_io_request(struct node *node, const struct message *m,
+			 const struct msg_io_request *request)
 {
-	/* The first touch of a stream register is the guest's init: the boot is over. */
+	/* The first use of a stream register is by the guest's init: the boot is over. */
 	if (!node->user_ns && request->kind <= IO_PORT_OUT && request->address >= VMP_STREAM_PORT &&
 	    request->address <= VMP_STREAM_COLS_ROWS_PORT)
 		userland_is_there(node);
@@ -162,10 +187,28 @@ void route_on_io_reply(struct node *node, const struct message *m, const struct 
 		log_error("an I/O reply for CPU %u, which is not here", reply->cpu);
 }
 
-void route_on_machine_end(struct node *node, const struct message *m, const struct msg_machine_end *end)
+void route_on_virtio_ask(struct node *node, const struct message *m)
+{
+	route_to_child(node, &node->iosrv, m);
+}
+
+void route_on_virtio_tell(struct node *node, const struct message *m,
+			  const struct msg_virtio *virtio)
+{
+	route_to_cpu(node, virtio->cpu, m);
+}
+
+void route_on_virtio_grant(struct node *node, const struct message *m,
+			   const struct msg_virtio_grant *grant)
+{
+	route_to_cpu(node, grant->cpu, m);
+}
+
+void route_on_machine_end(struct node *node, const struct message *m,
+			  const struct msg_machine_end *end)
 {
 	if (node->o.node)
-		node_end_here(node);
+		node_end_ordered(node, end);
 	else if (node_has_host(node, m->from))
 		end_by_message(node, m, end);
 	else
@@ -175,8 +218,8 @@ void route_on_machine_end(struct node *node, const struct message *m, const stru
 void route_on_log(struct node *node, const struct message *m, const struct msg_log *line)
 {
 	if (!clients_send_run(node, &m->header, m->body))
-		log_at(line->level <= LOG_TRACE ? line->level : LOG_INFO, "host %u CPU %d: %.*s", line->node, (int)line->cpu,
-		       (int)m->payload_bytes, (const char *)m->payload);
+		log_at(line->level <= LOG_TRACE ? line->level : LOG_INFO, "host %u CPU %d: %.*s",
+		       line->node, (int)line->cpu, (int)m->payload_bytes, (const char *)m->payload);
 }
 
 void route_on_dump_request(struct node *node, const struct message *m, const struct msg_dump *dump)
@@ -184,13 +227,15 @@ void route_on_dump_request(struct node *node, const struct message *m, const str
 	route_to_cpu(node, dump->cpu, m);
 }
 
-/* Streams and console: towards the I/O server or towards the command line, as the address says. */
+/* Streams and console: to the I/O server or to the command line, as the address says. */
 void route_on_stream(struct node *node, const struct message *m)
 {
 	if (m->header.to == VNODE_IOSRV)
 		route_to_child(node, &node->iosrv, m);
 	else if (m->header.type == MSG_CONSOLE)
 		clients_send_console(node, &m->header, m->body);
+	else if (m->header.type == MSG_EXEC)
+		clients_send_exec(node, &m->header, m->body);
 	else if (!clients_send_run(node, &m->header, m->body))
 		log_warn("%s for a run client that is not there", wire_type_name(m->header.type));
 }
@@ -200,30 +245,35 @@ void route_on_answer(struct node *node, const struct message *m)
 	clients_send_answer(node, &m->header, m->body);
 }
 
-void route_on_stats_request(struct node *node, const struct message *m, const struct msg_stats *request)
+void route_on_stats_request(struct node *node, const struct message *m,
+			    const struct msg_stats *request)
 {
 	(void)m;
 	node_stats_send(node, request->seq);
 }
 
-void route_on_pages_request(struct node *node, const struct message *m, const struct msg_pages *request)
+void route_on_pages_request(struct node *node, const struct message *m,
+			    const struct msg_pages *request)
 {
 	(void)m;
 	node_pages_send(node, request->seq);
 }
 
-void route_on_node_ready(struct node *node, const struct message *m, const struct msg_node_ready *ready)
+void route_on_node_ready(struct node *node, const struct message *m,
+			 const struct msg_node_ready *ready)
 {
 	(void)m;
 	node_on_ready(node, ready);
 }
 
-void route_on_machine_start(struct node *node, const struct message *m, const struct msg_machine_start *start)
+void route_on_machine_start(struct node *node, const struct message *m,
+			    const struct msg_machine_start *start)
 {
 	struct page_range ranges[MAX_PRELOADED];
 
 	if (start->ranges > MAX_PRELOADED || m->payload_bytes != start->ranges * sizeof *ranges) {
-		node_end(node, END_FAILURE, 0, "MACHINE_START of %u bytes names %u page ranges", m->header.bytes, start->ranges);
+		node_end(node, END_FAILURE, 0, "MACHINE_START of %u bytes names %u page ranges",
+			 m->header.bytes, start->ranges);
 		return;
 	}
 	memcpy(ranges, m->payload, m->payload_bytes);
@@ -234,7 +284,8 @@ void route_peer_is_wrong(struct node *node, unsigned peer, const char *why)
 {
 	char line[240];
 
-	snprintf(line, sizeof line, "host %u and host %u do not understand each other: %s", peer, node->o.node, why);
+	snprintf(line, sizeof line, "host %u and host %u do not understand each other: %s", peer,
+		 node->o.node, why);
 	if (node_has_host(node, peer))
 		node_end(node, END_FAILURE, 0, "%s", line);
 	else if (node->o.node == 0)
@@ -250,17 +301,20 @@ void route_deliver(void *ctx, const struct message *m)
 
 	if (dispatch_from_node(node, m))
 		return;
-	bug_on(m->from == node->o.node);
-	snprintf(why, sizeof why, "%s is no message from there; this is a bug in vmp", wire_type_name(m->header.type));
+	snprintf(why, sizeof why, "%s is no message from there; this is a bug in vmp",
+		 wire_type_name(m->header.type));
 	route_peer_is_wrong(node, m->from, why);
 }
 
-/* --- children ------------------------------------------------------------------------------------------------------- */
+/* ---- children ---- */
 
-static void on_child_hello(struct node *node, struct child *child, const struct msg_hello *hello, enum peer_role role)
+static void on_child_hello(struct node *node, struct child *child, const struct msg_hello *hello,
+			   enum peer_role role)
 {
 	if (hello->wire_version != wire_version || hello->role != role) {
-		node_end(node, END_FAILURE, 0, "the %s is of another version of vmp: build it again with make", child->name);
+		node_end(node, END_FAILURE, 0, "the %s is of another version of vmp: build it "
+			 "again with make",
+			 child->name);
 		return;
 	}
 	child->ready = true;
@@ -271,7 +325,8 @@ static void on_child_hello(struct node *node, struct child *child, const struct 
 		node_check_ready(node);
 }
 
-void route_on_monitor_hello(struct node *node, const struct message *m, const struct msg_hello *hello)
+void route_on_monitor_hello(struct node *node, const struct message *m,
+			    const struct msg_hello *hello)
 {
 	on_child_hello(node, &node->monitor[m->from], hello, PEER_MONITOR);
 }
@@ -282,28 +337,22 @@ void route_on_iosrv_hello(struct node *node, const struct message *m, const stru
 	on_child_hello(node, &node->iosrv, hello, PEER_IOSRV);
 }
 
-void route_on_page_want(struct node *node, const struct message *m, const struct msg_page_want *body)
+void route_on_monitor_end(struct node *node, const struct message *m,
+			  const struct msg_machine_end *end)
 {
-	struct msg_page_want want = *body;
-
-	want.cpu = m->from; /* whatever it says: this is its socket */
-	pagestore_want(node, &want);
-}
-
-void route_on_monitor_end(struct node *node, const struct message *m, const struct msg_machine_end *end)
-{
-	if (node->monitor[m->from].part == PART_SPARE) /* its end is that of a move */
+	if (node->monitor[m->from].part == PART_SPARE) /* a spare's end is the end of a move */
 		supervise_last_words(&node->monitor[m->from], m->payload, m->payload_bytes);
 	else
 		end_by_message(node, m, end);
 }
 
-void route_on_iosrv_end(struct node *node, const struct message *m, const struct msg_machine_end *end)
+void route_on_iosrv_end(struct node *node, const struct message *m,
+			const struct msg_machine_end *end)
 {
 	end_by_message(node, m, end);
 }
 
-/* What the link does not allow has not come so far. */
+/* The link's check has refused messages that have no handler. */
 static void on_monitor_message(struct conn *conn, const struct message *m)
 {
 	bug_on(!dispatch_from_monitor(conn_owner(conn), m));
@@ -314,15 +363,18 @@ static void on_iosrv_message(struct conn *conn, const struct message *m)
 	bug_on(!dispatch_from_iosrv(conn_owner(conn), m));
 }
 
-/* A closed socket is not yet a death: the child's exit status names the cause, and comes by SIGCHLD. A child that only
- * closed its socket is told to go. */
+/* A closed socket is not a death yet: the child's exit status names the cause, and SIGCHLD brings
+ * it. */
 static void on_child_closed(struct node *node, struct child *child, int reason)
 {
 	child->conn = NULL;
 	if (reason == -EPROTO)
-		node_end(node, END_FAILURE, 0, "the %s sent nonsense; this is a bug in vmp", child->name);
+		node_end(node, END_FAILURE, 0, "the %s sent nonsense; this is a bug in vmp",
+			 child->name);
 	else if (reason == -EPROTONOSUPPORT)
-		node_end(node, END_FAILURE, 0, "the %s is of another version of vmp: build it again with make", child->name);
+		node_end(node, END_FAILURE, 0, "the %s is of another version of vmp: build it "
+			 "again with make",
+			 child->name);
 	else if (!node->ending && child->pid > 0)
 		log_debug("the %s closed its socket", child->name);
 }
@@ -334,7 +386,7 @@ static void on_monitor_closed(struct conn *conn, int reason)
 	on_child_closed(node, &node->monitor[conn_index(conn)], reason);
 }
 
-/* What was announced before it was there. */
+/* A message that was announced while it was still queued is in the socket now: posts again. */
 static void on_monitor_written(struct conn *conn)
 {
 	struct node *node = conn_owner(conn);
@@ -349,5 +401,9 @@ static void on_iosrv_closed(struct conn *conn, int reason)
 	on_child_closed(node, &node->iosrv, reason);
 }
 
-const struct conn_handler route_monitor_handler = { LINK_MONITOR_TO_NODE, on_monitor_message, on_monitor_closed, on_monitor_written };
-const struct conn_handler route_iosrv_handler = { LINK_IOSRV_TO_NODE, on_iosrv_message, on_iosrv_closed, NULL };
+const struct conn_handler route_monitor_handler = {
+	LINK_MONITOR_TO_NODE, on_monitor_message, on_monitor_closed, on_monitor_written,
+};
+const struct conn_handler route_iosrv_handler = {
+	LINK_IOSRV_TO_NODE, on_iosrv_message, on_iosrv_closed, NULL,
+};

@@ -1,0 +1,17 @@
+/* netframe.h - the interface between the network card and vmp-net. */
+#ifndef IOSRV_NETFRAME_H
+#define IOSRV_NETFRAME_H
+
+enum {
+	NET_MTU =
+		8000, /* large: each frame is a message; 8192 bytes are the most that one carries */
+	NET_FRAME_BYTES = NET_MTU + 18,
+};
+#define NET_MAC                                                                                    \
+	{                                                                                          \
+		0x02, 'v', 'm', 'p', 0, 1                                                          \
+	}
+/* The address that the guest derives from its MAC address (EUI-64), and that libslirp expects. */
+#define NET_GUEST_V6 "fec0::76:6dff:fe70:1"
+
+#endif

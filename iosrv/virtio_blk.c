@@ -1,0 +1,264 @@
+/* virtio_blk.c - disks (virtio 1.2, 5.2): read, write, flush, discard, write zeroes; an image each
+ * (diskimage.h).
+ *
+ * Reads and writes are served at once, by the host's page cache.  A flush waits for the host's
+ * disk, so flushes run in the chip's thread, one after the other.  The guest requests a flush after
+ * the answers to the writes that it covers.  If the driver does not support flushes, each write is
+ * flushed.
+ */
+#include "iosrv/iosrv.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/log.h"
+#include "iosrv/diskimage.h"
+#include "iosrv/virtio.h"
+
+enum {
+	FEATURE_SIZE_MAX = 1,
+	FEATURE_SEG_MAX = 2,
+	FEATURE_RO = 5,
+	FEATURE_BLK_SIZE = 6,
+	FEATURE_FLUSH = 9,
+	FEATURE_DISCARD = 13,
+	FEATURE_WRITE_ZEROES = 14
+};
+enum {
+	TYPE_IN = 0,
+	TYPE_OUT = 1,
+	TYPE_FLUSH = 4,
+	TYPE_GET_ID = 8,
+	TYPE_DISCARD = 11,
+	TYPE_WRITE_ZEROES = 13
+};
+enum {
+	STATUS_OK = 0,
+	STATUS_IOERR = 1,
+	STATUS_UNSUPP = 2,
+	ID_BYTES = 20,
+	RANGES = 16,
+	RANGE_SECTORS = 1 << 22
+};
+
+struct header {
+	uint32_t type, reserved;
+	uint64_t sector;
+};
+struct range {
+	uint64_t sector;
+	uint32_t count, flags;
+};
+struct config {
+	uint64_t capacity;
+	uint32_t size_max, seg_max;
+	uint16_t cylinders;
+	uint8_t heads, sectors;
+	uint32_t blk_size;
+	uint8_t topology[8], writeback, unused;
+	uint16_t num_queues;
+	uint32_t max_discard_sectors, max_discard_seg, discard_sector_alignment;
+	uint32_t max_write_zeroes_sectors, max_write_zeroes_seg;
+	uint8_t write_zeroes_may_unmap, unused1[3];
+};
+_Static_assert(sizeof(struct header) == 16 && sizeof(struct range) == 16 &&
+		       offsetof(struct config, max_write_zeroes_sectors) == 48,
+	       "layout (virtio 1.2, 5.2.4)");
+
+static struct diskimage *images[MAX_DISKS]; /* NULL: no such disk */
+
+/* Flushes that wait; the first of them is in the thread. */
+static struct virtio_request *first_flush, *last_flush;
+
+static uint64_t blk_features(unsigned slot)
+{
+	uint64_t features = VIRTIO_FEATURE(FEATURE_SIZE_MAX) | VIRTIO_FEATURE(FEATURE_SEG_MAX) |
+			    VIRTIO_FEATURE(FEATURE_BLK_SIZE) | VIRTIO_FEATURE(FEATURE_FLUSH);
+
+	if (diskimage_read_only(images[slot - VIRTIO_DISKS]))
+		return features | VIRTIO_FEATURE(FEATURE_RO);
+	return features | VIRTIO_FEATURE(FEATURE_DISCARD) | VIRTIO_FEATURE(FEATURE_WRITE_ZEROES);
+}
+
+static void blk_config(unsigned slot, uint8_t *to, size_t bytes)
+{
+	struct config config = {
+		.capacity = diskimage_sectors(images[slot - VIRTIO_DISKS]),
+		.size_max = PAGE_BYTES,
+		.seg_max = VIRTIO_SEGMENTS - 2,
+		.blk_size = SECTOR_BYTES,
+		.num_queues = 1,
+		.max_discard_sectors = RANGE_SECTORS,
+		.max_discard_seg = RANGES,
+		.discard_sector_alignment = IMAGE_BLOCK_BYTES / SECTOR_BYTES,
+		.max_write_zeroes_sectors = RANGE_SECTORS,
+		.max_write_zeroes_seg = RANGES,
+		.write_zeroes_may_unmap = 1,
+	};
+
+	memcpy(to, &config, sizeof config < bytes ? sizeof config : bytes);
+}
+
+/* The last byte that the device writes is the status. */
+static void finish(struct virtio_request *r, int result)
+{
+	r->in[r->in_bytes - 1] = !result		 ? STATUS_OK
+				 : result == -EOPNOTSUPP ? STATUS_UNSUPP
+							 : STATUS_IOERR;
+	virtio_done(r, r->in_bytes);
+}
+
+static struct diskimage *image_of(const struct virtio_request *r)
+{
+	return images[r->slot - VIRTIO_DISKS];
+}
+
+static void flush(struct virtio_request *r)
+{
+	r->next = NULL;
+	*(first_flush ? &last_flush->next : &first_flush) = r;
+	last_flush = r;
+	if (first_flush == r)
+		iosrv_start_work(&virtio_chip);
+}
+
+bool blk_has_work(void)
+{
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		if (images[i])
+			return true;
+	return false;
+}
+
+/* Flush the image of the first request; runs in the chip's thread. */
+int blk_work(void)
+{
+	return diskimage_flush(image_of(first_flush));
+}
+
+void blk_on_worked(int result)
+{
+	struct virtio_request *r = first_flush;
+
+	first_flush = r->next;
+	if (result)
+		log_warn("disk %u: flushing: %s", r->slot - VIRTIO_DISKS, strerror(-result));
+	finish(r, result);
+	if (first_flush)
+		iosrv_start_work(&virtio_chip);
+}
+
+static int transfer(struct virtio_request *r, const struct header *header)
+{
+	bool out = header->type == TYPE_OUT;
+	uint32_t bytes = out ? r->out_bytes - sizeof *header : r->in_bytes - 1;
+	int result;
+
+	if (bytes % SECTOR_BYTES)
+		return -EINVAL;
+	if (!bytes)
+		return 0;
+	result = out ? diskimage_write(image_of(r), header->sector, bytes / SECTOR_BYTES,
+				       r->out + sizeof *header)
+		     : diskimage_read(image_of(r), header->sector, bytes / SECTOR_BYTES, r->in);
+	if (result)
+		log_warn("disk %u: %s sector %llu: %s", r->slot - VIRTIO_DISKS,
+			 out ? "writing" : "reading", (unsigned long long)header->sector,
+			 strerror(-result));
+	return result;
+}
+
+/* Discard ranges of sectors, or set them to zero. */
+static int clear(struct virtio_request *r, uint32_t type)
+{
+	uint32_t bytes = r->out_bytes - sizeof(struct header), n = bytes / sizeof(struct range);
+	int result = 0;
+
+	if (bytes % sizeof(struct range) || n > RANGES)
+		return -EINVAL;
+	for (uint32_t i = 0; i < n && !result; i++) {
+		struct range range;
+
+		memcpy(&range, r->out + sizeof(struct header) + i * sizeof range, sizeof range);
+		if (range.count > RANGE_SECTORS)
+			return -EINVAL;
+		if (range.count)
+			result = type == TYPE_DISCARD
+					 ? diskimage_discard(image_of(r), range.sector, range.count)
+					 : diskimage_zero(image_of(r), range.sector, range.count,
+							  range.flags & 1);
+	}
+	return result;
+}
+
+static int get_id(struct virtio_request *r)
+{
+	if (r->in_bytes < ID_BYTES + 1)
+		return -EINVAL;
+	snprintf((char *)r->in, ID_BYTES, "vmp-disk-%u", r->slot - VIRTIO_DISKS);
+	return 0;
+}
+
+static void blk_request(struct virtio_request *r)
+{
+	struct header header;
+	bool writes_through = !(virtio_features(r->slot) & VIRTIO_FEATURE(FEATURE_FLUSH));
+	int result;
+
+	if (!r->in_bytes || r->out_bytes < sizeof header) { /* not even room for a status */
+		virtio_done(r, 0);
+		return;
+	}
+	memcpy(&header, r->out, sizeof header);
+	switch (header.type) {
+	case TYPE_IN:
+	case TYPE_OUT: result = transfer(r, &header); break;
+	case TYPE_FLUSH: flush(r); return;
+	case TYPE_GET_ID: result = get_id(r); break;
+	case TYPE_DISCARD:
+	case TYPE_WRITE_ZEROES: result = clear(r, header.type); break;
+	default: result = -EOPNOTSUPP;
+	}
+	if (!result && writes_through &&
+	    (header.type == TYPE_OUT || header.type == TYPE_WRITE_ZEROES))
+		flush(r);
+	else
+		finish(r, result);
+}
+
+static const struct virtio_model virtio_blk = { .name = "disk",
+						.id = 2,
+						.queues = 1,
+						.features = blk_features,
+						.config = blk_config,
+						.request = blk_request };
+
+int blk_open(unsigned disk, const char *spec, char *why, size_t why_bytes)
+{
+	images[disk] = diskimage_open(spec, why, why_bytes);
+	if (!images[disk])
+		return -EINVAL;
+	virtio_add(VIRTIO_DISKS + disk, &virtio_blk);
+	return 0;
+}
+
+void blk_close(void)
+{
+	for (unsigned i = 0; i < MAX_DISKS; i++) {
+		diskimage_close(images[i]);
+		images[i] = NULL;
+		virtio_add(VIRTIO_DISKS + i, NULL);
+	}
+}
+
+struct diskimage *blk_image(unsigned disk)
+{
+	return images[disk];
+}
+
+/* Forget all requests, after a reset of the whole server. */
+void blk_reset(void)
+{
+	virtio_forget(first_flush);
+	first_flush = last_flush = NULL;
+}

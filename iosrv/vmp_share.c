@@ -1,0 +1,158 @@
+/* vmp_share.c - vmp-share, which serves a folder of this computer to the guest: 9P2000.L
+ * (ninep.c), in a process of its own.
+ *
+ *   vmp-share --socket FD --folder DIR [--read-only]
+ *
+ * The guest's device (virtio_9p.c) is in the I/O server, which may open no file.  This process may,
+ * below DIR, and has nothing else: no guest memory, no disk, no network.  Between the two is a
+ * socket; a packet on it is a request, and one back its reply.  The first packet is this process's:
+ * a zero byte, or one line that says why there is no folder.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "base/confine.h"
+#include "base/log.h"
+#include "base/types.h"
+#include "iosrv/ninep.h"
+
+static struct {
+	int socket;
+	const char *folder;
+	bool read_only;
+} share = { .socket = -1 };
+
+static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+static void refuse(const char *format, ...)
+{
+	char line[320];
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	send(share.socket, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1, MSG_NOSIGNAL);
+	exit(EXIT_FAILURE);
+}
+
+/* Confine the process: its files to the folder (Landlock, where the kernel has it), then its system
+ * calls. */
+static void confine(void)
+{
+	const struct confine_file folder[] = {
+		{ share.folder, share.read_only ? CONFINE_READ_FOLDER : CONFINE_SHARE },
+	};
+	int error = confine_privileges();
+
+	if (!error)
+		error = confine_files(folder, 1, 0);
+	if (error == -EOPNOTSUPP || error == -ENOSYS)
+		error = 0; /* no Landlock here */
+	if (!error)
+		error = confine_calls_of(CONFINE_VMP_SHARE, false);
+	if (error)
+		refuse("--share: cannot confine vmp-share: %s", strerror(-error));
+}
+
+/* Raise the limit of open files: each file that the guest has in use takes one or two
+ * descriptors. */
+static void allow_many_files(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static struct ninep *open_folder(void)
+{
+	int folder = open(share.folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int own = open("/proc/self/fd", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct ninep *server;
+
+	if (folder < 0)
+		refuse("--share %s: %s", share.folder, strerror(errno));
+	if (own < 0)
+		refuse("--share: /proc/self/fd: %s", strerror(errno));
+	server = ninep_new(folder, own, share.read_only);
+	if (!server)
+		refuse("--share %s: no memory", share.folder);
+	return server;
+}
+
+static void serve(struct ninep *server)
+{
+	static uint8_t request[NINEP_MESSAGE_BYTES], reply[NINEP_MESSAGE_BYTES];
+
+	for (;;) {
+		ssize_t n = recv(share.socket, request, sizeof request, 0);
+		size_t bytes;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			exit(0); /* the I/O server has gone, and the machine with it */
+		/* Each request is answered by one packet, even if there is no reply to send. */
+		bytes = ninep_serve(server, request, (size_t)n, reply);
+		if (!bytes)
+			reply[bytes++] = 0;
+		while ((n = send(share.socket, reply, bytes, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+			;
+		if (n < 0)
+			exit(0);
+	}
+}
+
+static void parse(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "folder", required_argument, NULL, 'f' },
+		{ "read-only", no_argument, NULL, 'r' },
+		{ 0 },
+	};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1)
+		switch (c) {
+		case 's': share.socket = atoi(optarg); break;
+		case 'f': share.folder = optarg; break;
+		case 'r': share.read_only = true; break;
+		default: exit(EXIT_FAILURE);
+		}
+	if (share.socket < 0 || !share.folder)
+		die("vmp-share is started by vmp-iosrv, not by hand");
+}
+
+int main(int argc, char **argv)
+{
+	struct ninep *server;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN); /* a file beyond the limit is an error of the guest's */
+	signal(SIGINT, SIG_IGN);
+	log_open("vmp-share", 2, LOG_WARN);
+	parse(argc, argv);
+	umask(0); /* the guest has applied its own umask */
+	allow_many_files();
+	server = open_folder();
+	confine();
+	send(share.socket, "", 1, MSG_NOSIGNAL);
+	serve(server);
+}

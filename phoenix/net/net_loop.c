@@ -1,0 +1,870 @@
+/* net_loop.c - a node on real connections: the loop, and listening.
+ *
+ * Readiness comes from libevent; bytes go directly to the sockets.  There are no bufferevents,
+ * since a message is written at once by the thread that sends it and read by the thread that waits
+ * for it.  A listener tells TLS from plain connections by the first byte: a TLS handshake begins
+ * with 0x16, a frame with 'P'.
+ */
+#include <errno.h>
+#include <event2/thread.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+#include <poll.h>
+#include <sched.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+#include "phoenix/net/net_private.h"
+#include "phoenix/node/life.h"
+#include "phoenix/routing/routes.h"
+
+/* ---- callbacks of libevent ----
+ * They only note what is ready; net_settle() does the work, under the lock of runtime.c.  A
+ * callback that took that lock itself could wait for a thread that, in event_del(), waits for the
+ * callback.  In a caller's loop there is one thread alone, and the work is done at once.
+ */
+
+/* Must be the last call of each callback of libevent. */
+static void woken(struct net *net)
+{
+	net->stirred = true;
+	if (net->lodger)
+		net->owner->stirred();
+}
+
+/* Called with ready_lock held. */
+static void note(struct conn *k, unsigned what)
+{
+	if (!k->ready) {
+		k->ready_next = k->net->ready;
+		k->net->ready = k;
+	}
+	k->ready |= what;
+	k->net->noted = true;
+}
+
+static void note_event(struct conn *k, unsigned what)
+{
+	struct net *net = k->net;
+
+	pthread_mutex_lock(&net->ready_lock);
+	note(k, what);
+	pthread_mutex_unlock(&net->ready_lock);
+	woken(net);
+}
+
+void net_event(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	note_event(arg, (what & EV_READ ? READY_READ : 0) | (what & EV_WRITE ? READY_WRITE : 0));
+}
+
+void net_ssh_event(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	note_event(arg, READY_SAID);
+}
+
+void net_note_resolved(int error, struct evutil_addrinfo *found, void *arg)
+{
+	struct lookup *q = arg, **at;
+
+	if (error == EVUTIL_EAI_CANCEL)
+		return;		/* q and its net are freed: net_free() */
+	struct net *net = q->net;
+	pthread_mutex_lock(&net->ready_lock);
+	struct conn *k = q->conn;
+	for (at = &net->lookups; *at != q; at = &(*at)->next)
+		;
+	*at = q->next;
+	if (k) {
+		k->lookup = NULL;
+		k->lookup_error = error;
+		k->found = found;
+		note(k, READY_RESOLVED);
+	}
+	pthread_mutex_unlock(&net->ready_lock);
+	free(q);
+	if (k)
+		woken(net);
+	else if (found)
+		evutil_freeaddrinfo(found);
+}
+
+static struct conn *pop_ready(struct net *net, unsigned *what)
+{
+	pthread_mutex_lock(&net->ready_lock);
+	struct conn *k = net->ready;
+	if (k) {
+		net->ready = k->ready_next;
+		*what = k->ready;
+		k->ready = 0;
+	}
+	pthread_mutex_unlock(&net->ready_lock);
+	return k;
+}
+
+/* ---- what the node asks of its environment ---- */
+
+uint64_t net_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+uint64_t net_time(struct net *net)
+{
+	if (!net->now)
+		net->now = net_now();
+	return net->now;
+}
+
+void net_time_goes_on(struct net *net)
+{
+	net->now = 0;
+}
+
+static uint64_t op_now(void *ctx)
+{
+	return net_time(ctx);
+}
+
+static void op_random(void *ctx, void *buf, size_t n)
+{
+	(void)ctx;
+	while (n) {
+		ssize_t got = getrandom(buf, n, 0);
+		if (got > 0) {
+			buf = (char *)buf + got;
+			n -= (size_t)got;
+		}
+	}
+}
+
+static void op_kick(void *ctx, struct plink *l)
+{
+	(void)ctx;
+	conn_has_more(l->transport);
+}
+
+static void op_report(void *ctx, int error, const char *text)
+{
+	((struct net *)ctx)->owner->report(error, text);
+}
+
+static void op_arrived(void *ctx)
+{
+	((struct net *)ctx)->owner->arrived();
+}
+
+static void op_dial(void *ctx, struct contact *c)
+{
+	dial_start(ctx, c);
+}
+
+static void op_undial(void *ctx, struct contact *c)
+{
+	dial_stop(ctx, c);
+}
+
+static void op_close(void *ctx, struct plink *l)
+{
+	(void)ctx;
+	conn_close(l->transport);
+}
+
+static const struct phnx_ops ops = { op_now,  op_random, op_dial,   op_undial,
+				     op_kick, op_close,	 op_report, op_arrived };
+
+/* ---- listening ---- */
+
+static void on_wake(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	woken(arg);	/* net_settle() reads the clock */
+}
+
+static void on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	uint64_t times;
+
+	(void)!read(fd, &times, sizeof times);
+	((struct net *)arg)->armed = false;
+	on_wake(fd, what, arg);
+}
+
+static void on_knock(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd;
+	(void)what;
+	atomic_store(&((struct net *)arg)->knock, true);
+	woken(arg);
+}
+
+/* Returns whether a peer may connect.  A local socket is for processes of this user, whatever
+ * the mode of its folder. */
+static bool welcome(struct net *net, int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof who;
+
+	return !*net->unix_path ||
+	       (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) && who.uid == geteuid());
+}
+
+/* Returns how many connections there may be whose peers have not proved themselves: some
+ * descriptors are left for peers that have, and for the application. */
+static rlim_t most_strangers(void)
+{
+	struct rlimit files;
+
+	return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur / 2 > MAX_LINKS / 4
+		       ? MAX_LINKS / 4
+		       : files.rlim_cur / 2;
+}
+
+/* The listeners are not watched until that time: strangers have had theirs (patience.h), or there
+ * is no descriptor for a new connection, and the loop would never sleep. */
+static void turn_deaf(struct net *net, uint64_t until)
+{
+	for (int f = 0; f < 2; f++)
+		if (net->listeners[f])
+			event_del(net->listeners[f]);
+	net->deaf_until = until;
+	net_look_by(net, net->deaf_until);
+}
+
+static void hear_again(struct net *net)
+{
+	net->deaf_until = 0;
+	for (int f = 0; f < 2; f++)
+		if (net->listeners[f])
+			event_add(net->listeners[f], NULL);
+}
+
+static rlim_t count_strangers(const struct net *net)
+{
+	rlim_t n = 0;
+
+	for (struct conn *k = net->conns; k; k = k->next)
+		n += !k->l || k->l->state != LINK_UP;
+	return n;
+}
+
+/* Returns 2: the peer has connected and not greeted; 1: the link is closed and the peer has yet
+ * to read why; 0: neither, or this node dialed it. */
+static int how_idle(const struct conn *k)
+{
+	if (k->contact)
+		return 0;
+	return k->state == DRAINING ? 1 : !k->l || k->l->state == LINK_HELLO ? 2 : 0;
+}
+
+/* Makes room as a SYN cache does: drops the oldest idle connection, so that a peer that greets
+ * as it connects gets in at once. */
+static bool make_room(struct net *net)
+{
+	struct conn *worst = NULL;
+
+	for (struct conn *k = net->conns; k; k = k->next)	/* the newest connection is first */
+		if (how_idle(k) && (!worst || how_idle(k) >= how_idle(worst)))
+			worst = k;
+	if (worst)
+		conn_lost(worst);
+	return worst != NULL;
+}
+
+/* Accepts half as many connections as have room, and at most AT_ONCE: their greetings, and what
+ * other peers have sent, are read before others are accepted.  False: there may be more to
+ * accept. */
+static bool accept_some(struct net *net, int listener)
+{
+	enum { AT_ONCE = 64 };
+	rlim_t n = count_strangers(net), most = most_strangers();
+
+	for (rlim_t some = most / 2 < AT_ONCE ? most / 2 + 1 : AT_ONCE; some; some--) {
+		int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0)
+			return true;
+		bool room = welcome(net, fd) && (n < most || make_room(net));
+		n += room && n < most;
+		struct conn *k = room ? conn_new(net, fd, NULL, PEEKING) : NULL;
+		if (!k)
+			close(fd);
+		else if (conn_watch(k))
+			conn_free(k);
+	}
+	return false;
+}
+
+static void accept_all(struct net *net)
+{
+	uint64_t until = patience_until(&net->patience, net_now());
+
+	if (until) {
+		turn_deaf(net, until);
+		return;
+	}
+	for (int i = 0; i < 2; i++) {
+		if (net->listen_fds[i] < 0 || !accept_some(net, net->listen_fds[i]))
+			continue;
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+			turn_deaf(net, net_now() + RETRY_MIN);
+	}
+}
+
+/* Returns whether other hosts may connect to that address.  Link-local addresses of IPv6 would
+ * need an interface's name. */
+static bool is_public(const struct ifaddrs *i)
+{
+	const struct sockaddr_in6 *six = (void *)i->ifa_addr;
+
+	if (!i->ifa_addr || i->ifa_flags & IFF_LOOPBACK)
+		return false;
+	return i->ifa_addr->sa_family == AF_INET ||
+	       (i->ifa_addr->sa_family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr));
+}
+
+/* Announces the addresses where others can reach this node: IPv4's first, since more nodes can
+ * reach these. */
+static void announce(struct net *net, int port, bool anywhere)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	struct payload *me = &net->ph->me;
+	struct ifaddrs *all = NULL;
+
+	me->n_addrs = 0;
+	if (anywhere)
+		getifaddrs(&all);
+	for (int f = 0; f < 2; f++)
+		for (struct ifaddrs *i = net->listen_fds[f] >= 0 ? all : NULL;
+		     i && me->n_addrs < MAX_ADDRS; i = i->ifa_next) {
+			struct address *a = me->addrs + me->n_addrs;
+			socklen_t len = families[f] == AF_INET ? sizeof(struct sockaddr_in)
+							       : sizeof(struct sockaddr_in6);
+			if (!is_public(i) || i->ifa_addr->sa_family != families[f] ||
+			    getnameinfo(i->ifa_addr, len, a->host, sizeof a->host, NULL, 0,
+					NI_NUMERICHOST))
+				continue;
+			a->port = port;
+			me->n_addrs++;
+		}
+	if (all)
+		freeifaddrs(all);
+	if (me->n_addrs == 0) {
+		strcpy(me->addrs[0].host, "127.0.0.1");
+		me->addrs[0].port = port;
+		me->n_addrs = 1;
+	}
+	route_self_changed(net->ph);
+}
+
+static int hear(struct net *net, int f, int fd)
+{
+	net->listen_fds[f] = fd;
+	net->listeners[f] = event_new(net->base, fd, EV_READ | EV_PERSIST, on_knock, net);
+	return net->listeners[f] && !event_add(net->listeners[f], NULL) ? 0 : PH_ENOMEM;
+}
+
+/* Returns a listening socket, or -1 with errno set. */
+static int listen_at(const struct sockaddr *at, socklen_t len)
+{
+	int fd = socket(at->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1;
+
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (at->sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
+	if (bind(fd, at, len) == 0 && listen(fd, SOMAXCONN) == 0)
+		return fd;
+	int error = errno;
+	close(fd);
+	errno = error;
+	return -1;
+}
+
+/* Listens for both families on one port, or for the one family that the host has. */
+static bool listen_on(struct net *net, int port, bool anywhere)
+{
+	struct sockaddr_in four = { .sin_family = AF_INET,
+				    .sin_port = htons((uint16_t)port),
+				    .sin_addr.s_addr =
+					    htonl(anywhere ? INADDR_ANY : INADDR_LOOPBACK) };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port),
+				    .sin6_addr = anywhere ? in6addr_any : in6addr_loopback };
+	int a = listen_at((struct sockaddr *)&four, sizeof four);
+	bool taken = a < 0 && errno == EADDRINUSE;
+	int b = taken ? -1 : listen_at((struct sockaddr *)&six, sizeof six);
+
+	taken |= b < 0 && errno == EADDRINUSE;
+	if (taken && a >= 0)
+		close(a);
+	if (taken || (a < 0 && b < 0))
+		return false;
+	net->listen_fds[0] = a;
+	net->listen_fds[1] = b;
+	return true;
+}
+
+int net_listen(struct net *net, const int *ports, size_t n, bool anywhere)
+{
+	size_t i = 0;
+
+	if (net->listen_fds[0] >= 0 || net->listen_fds[1] >= 0)
+		return PH_EINVAL;
+	while (i < n && !listen_on(net, ports[i], anywhere))
+		i++;
+	if (i == n)
+		return PH_EPORT;
+	for (int f = 0; f < 2; f++)
+		if (net->listen_fds[f] >= 0 && hear(net, f, net->listen_fds[f]))
+			return PH_ENOMEM;
+	announce(net, ports[i], anywhere);
+	return 0;
+}
+
+void net_be_wary(struct net *net)
+{
+	net->wary = true;
+}
+
+void net_set_ssh_starter(struct net *net, int (*fn)(void *, const char *, int, int, int), void *arg)
+{
+	net->ssh_starter = fn;
+	net->ssh_starter_arg = arg;
+}
+
+/* Such an address is not announced, since other nodes may be on other hosts. */
+int net_listen_unix(struct net *net, const char *path)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	int fd;
+
+	if (net->listen_fds[0] >= 0 || net->listen_fds[1] >= 0 ||
+	    strlen(path) >= sizeof un.sun_path)
+		return PH_EINVAL;
+	strcpy(un.sun_path, path);
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&un, sizeof un) || chmod(path, 0600) ||
+	    listen(fd, SOMAXCONN)) {
+		if (fd >= 0)
+			close(fd);
+		return PH_EPORT;
+	}
+	strcpy(net->unix_path, path);
+	return hear(net, 0, fd);
+}
+
+/* ---- the loop ---- */
+
+/* Sets the node's only timer, which is a descriptor (TRICKS: one-timer). */
+static void arm(struct net *net, uint64_t at)
+{
+	const struct itimerspec when = { .it_value = { (time_t)(at / 1000000),
+						       (long)(at % 1000000) * 1000 + 1 } };
+
+	net->due = at;
+	net->armed = true;
+	timerfd_settime(net->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+}
+
+void net_look_by(struct net *net, uint64_t when)
+{
+	if (when < net->due)
+		arm(net, when);
+}
+
+static void sweep(struct net *net, uint64_t now)
+{
+	if (net->deaf_until && now >= net->deaf_until)
+		hear_again(net);
+	for (struct conn *k = net->conns, *next; k; k = next) {
+		next = k->next;
+		bool another = k->state == CONNECTING && k->address;
+		uint64_t limit = k->state == DRAINING ? RETRY_MAX
+				 : another	      ? ADDRESS_TIMEOUT
+						      : link_handshake_timeout(net->ph, now);
+		if (k->l || now < k->since_us + limit)
+			continue;
+		if (k->state == DRAINING)
+			conn_free(k);
+		else if (another)
+			dial_next(k);
+		else
+			conn_lost(k);
+		next = net->conns;
+	}
+}
+
+void net_send(struct net *net)
+{
+	while (net->dirty) {
+		struct conn *k = net->dirty;
+		net->dirty = k->dirty_next;
+		conn_flush(k);
+	}
+}
+
+/* Whether this connection's peer came by itself and has not proved who it is. */
+static bool is_stranger(const struct conn *k)
+{
+	return !k->contact && (!k->l || k->l->state != LINK_UP);
+}
+
+static void handle_ready(struct conn *k, unsigned what)
+{
+	if (what & READY_SAID)
+		ssh_hear(k);
+	if (what & READY_WRITE && k->state == OPEN)
+		conn_has_more(k);	/* net_send() follows */
+	if (what & READY_RESOLVED)
+		dial_resolved(k);
+	else if (k->state == CONNECTING && what & READY_WRITE)
+		dial_connected(k);
+	else if (k->state == PEEKING)
+		conn_peek(k);
+	else if (k->state == DRAINING)
+		conn_drain(k);
+	else if (what & READY_READ && (k->state == SECURING || k->state == OPEN))
+		conn_read(k);
+}
+
+static bool is_there(const struct net *net, const struct conn *k)
+{
+	const struct conn *one = net->conns;
+
+	while (one && one != k)
+		one = one->next;
+	return one;
+}
+
+/* Returns the processor time of this thread. */
+static uint64_t worked_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
+}
+
+/* Handles a connection, and counts the time if its peer is a stranger (patience.h). */
+static void handle_counted(struct net *net, struct conn *k, unsigned what)
+{
+	uint64_t before, cost;
+
+	if (*net->unix_path || !is_stranger(k)) {
+		handle_ready(k, what);
+		return;
+	}
+	before = worked_us();
+	handle_ready(k, what);
+	cost = worked_us() - before;
+	patience_spend(&net->patience, net_now(), cost);
+	if (!is_there(net, k))
+		return;
+	k->cost_us += cost;
+	if (is_stranger(k))
+		return;
+	patience_give_back(&net->patience, k->cost_us);
+	k->cost_us = 0;
+}
+
+bool net_has_notes(const struct net *net)
+{
+	return net->knock || net->noted;
+}
+
+void net_settle(struct net *net)
+{
+	struct conn *k;
+	unsigned what;
+
+	if (net->knock && atomic_exchange(&net->knock, false))
+		accept_all(net);
+	if (net->noted && atomic_exchange(&net->noted, false))
+		while ((k = pop_ready(net, &what)))
+			handle_counted(net, k, what);
+	uint64_t now = net_time(net);
+	if (now >= net->due)
+		sweep(net, now);
+	uint64_t due = node_poll(net->ph);
+	if (due < net->due || now >= net->due || !net->armed)
+		arm(net, due);
+	net_send(net);
+}
+
+bool net_can_wait(const struct net *net)
+{
+	return !net_has_notes(net) && !net->dirty && node_can_wait(net->ph);
+}
+
+/* Stops watching the connection that brought the last bytes while it answers promptly; look()
+ * reads from it anyway.  A socket in an epoll set calls epoll for each packet, at the sender's
+ * expense if the sender is on this host.  Before a thread sleeps, it calls net_watch_all(). */
+static void leave_out(struct net *net)
+{
+	if (net->left_out || net->lodger || !net->hot || event_del(net->hot->readable))
+		return;
+	net->left_out = net->hot;
+}
+
+void net_watch_all(struct net *net)
+{
+	if (net->left_out)
+		event_add(net->left_out->readable, NULL);
+	net->left_out = NULL;
+	net->prompt = 0;
+}
+
+/* Polls without waiting: the connection that brought the last bytes and, if it has none and
+ * `all`, all others. */
+static bool look(struct net *net, bool all)
+{
+	net->stirred = false;
+	if (net->hot)
+		conn_read(net->hot);
+	if (!net->stirred && all)
+		event_base_loop(net->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+	return net->stirred;
+}
+
+bool net_look(struct net *net)
+{
+	enum { ALL_US = 100 };		/* it takes a microsecond */
+	uint64_t now = net_time(net);
+	bool all = now >= net->looked_us + ALL_US;
+
+	if (all)
+		net->looked_us = now;
+	return look(net, all);
+}
+
+/* Polls for an answer for up to AWAKE_US, since going to sleep and being woken takes longer than
+ * many an answer.
+ *
+ * After a poll in vain the next waits sleep at once; their number doubles each time.  So a program
+ * whose answers take long loses one AWAKE_US in MOST_ASLEEP waits.  A peer that shares this
+ * processor can answer only when it runs.  So after ALONE polls in vain the processor is offered to
+ * others after each, and from the first poll on once such an offer has brought the answer.  An
+ * offer that takes too long was taken by another program: then sleeping is better, since a thread
+ * that is woken goes first.
+ */
+bool net_stay_awake(struct net *net, const atomic_uint *wanted)
+{
+	enum {
+		AWAKE_US = 50,
+		OFFER_US = 2,
+		MOST_ASLEEP = 1023,
+		ALONE = 64,
+		OTHERS = 64,
+		PROMPT = 16
+	};
+	bool came = false;
+
+	if (net->asleep) {
+		net->asleep--;
+		return false;
+	}
+	if (net->prompt >= PROMPT)	/* while the peer is at work, not before the answer to it */
+		leave_out(net);
+	uint64_t start = net_now(), now = start;
+	for (unsigned turn = 0; now < start + AWAKE_US && !atomic_load(wanted); turn++) {
+		bool taken = false;
+		if (net->shared || turn > ALONE) {
+			uint64_t before = now;
+			sched_yield();
+			now = net_now();
+			taken = now >= before + OFFER_US;
+		}
+		net->now = now;
+		came = look(net, turn % OTHERS == OTHERS - 1 || !net->hot);
+		/* the clock was read just now: it is not read again before the answer */
+		if (came) {
+			net->shared = taken;
+			net->prompt++;
+			break;
+		}
+		now = net_now();
+	}
+	net->now = now;
+	bool in_time = now < start + AWAKE_US;
+	if (in_time && !came)
+		return false;		/* another thread wants the lock */
+	net->in_vain = in_time				    ? 0
+		       : 2 * net->in_vain + 1 < MOST_ASLEEP ? 2 * net->in_vain + 1
+							    : MOST_ASLEEP;
+	net->asleep = net->in_vain;
+	return came;
+}
+
+void net_loop(struct net *net, uint64_t timeout_us)
+{
+	uint64_t now = net_now();
+
+	/* else net->timer expires first */
+	if (timeout_us < UINT64_MAX - now && now + timeout_us < net->due) {
+		struct timeval t = { (time_t)(timeout_us / 1000000),
+				     (suseconds_t)(timeout_us % 1000000) };
+		event_add(net->wake, &t);
+	}
+	event_base_loop(net->base, EVLOOP_ONCE);
+}
+
+void net_wake(struct net *net)
+{
+	net->stirred = true;
+	/* wakes a loop that is about to begin as well; event_base_loopbreak() would be forgotten
+	 * then */
+	event_active(net->wake, 0, 0);
+}
+
+void net_push(struct net *net)
+{
+	for (struct conn *k = net->dirty; k; k = k->dirty_next)
+		conn_push(k);
+}
+
+static size_t queued_bytes(const struct net *net)
+{
+	size_t bytes = 0;
+
+	for (const struct conn *k = net->dirty; k; k = k->dirty_next)
+		bytes += k->l ? k->l->out_bytes : 0;
+	return bytes;
+}
+
+/* A write to a socket costs as much as the work for a small message.  The first message of a burst
+ * goes at once. */
+void net_push_burst(struct net *net, bool corked, bool more)
+{
+	enum { BURST_BYTES = 8192, BURST_US = 30 };
+	bool few = net->dirty && queued_bytes(net) < BURST_BYTES;
+	uint64_t now;
+
+	if (!net->dirty || (few && corked))
+		return;
+	now = net_now();
+	if (few && more && now < net->pushed_us + BURST_US)
+		return;
+	net->pushed_us = now;
+	net_push(net);
+}
+
+void net_flush(struct net *net, uint64_t timeout_us)
+{
+	enum { STEP_MS = 10 };
+	uint64_t end = net_now() + timeout_us;
+
+	for (struct conn *k = net->conns; k; k = k->next)
+		while (conn_push(k) && net_now() < end)
+			poll(&(struct pollfd){ .fd = k->fd, .events = POLLOUT }, 1, STEP_MS);
+}
+
+void net_break(struct net *net)
+{
+	for (struct conn *k = net->conns; k; k = k->next)
+		if (k->state == OPEN && k->l && k->l->state == LINK_UP)
+			shutdown(k->fd, SHUT_RDWR);
+}
+
+void net_shutdown(struct net *net)
+{
+	for (int f = 0; f < 2; f++)
+		if (net->listeners[f])
+			event_del(net->listeners[f]);
+	net->deaf_until = 0;
+	net_send(net);
+	for (struct plink *l; (l = link_first(net->ph));)
+		link_close(l, 0, NULL);
+}
+
+bool net_closed(struct net *net)
+{
+	for (struct conn *k = net->conns; k; k = k->next)
+		if (k->state == DRAINING)
+			return false;
+	return true;
+}
+
+struct phnx *net_phnx(struct net *net)
+{
+	return net->ph;
+}
+
+struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper,
+		    struct event_base *base)
+{
+	struct net *net = calloc(1, sizeof *net);
+
+	if (!net)
+		return NULL;
+	if (!base)
+		evthread_use_pthreads();
+	net->owner = owner;
+	net->listen_fds[0] = net->listen_fds[1] = -1;
+	net->lodger = base != NULL;
+	net->base = base ? base : event_base_new();
+	net->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	net->timer =
+		net->base ? event_new(net->base, net->timer_fd, EV_READ | EV_PERSIST, on_timer, net)
+			  : NULL;
+	net->wake = net->base ? event_new(net->base, -1, 0, on_wake, net) : NULL;
+	pthread_mutex_init(&net->ready_lock, NULL);
+	net->ph = net->timer && net->wake && !event_add(net->timer, NULL)
+			  ? node_new(&ops, net, lower, upper)
+			  : NULL;
+	if (!net->ph) {
+		net_free(net);
+		return NULL;
+	}
+	char host[64] = "";
+	gethostname(host, sizeof host - 1);
+	contact_set_host(net->ph, host);
+	return net;
+}
+
+void net_free(struct net *net)
+{
+	if (net->ph)
+		node_free(net->ph);
+	while (net->conns)
+		conn_free(net->conns);
+	/* no thread is in the loop any more */
+	for (struct lookup *q = net->lookups; q; q = q->next)
+		if (q->request)
+			evdns_getaddrinfo_cancel(q->request);
+	if (net->dns)
+		evdns_base_free(net->dns, 0);
+	for (struct lookup *q; (q = net->lookups); free(q))
+		net->lookups = q->next;
+	for (int f = 0; f < 2; f++) {
+		if (net->listeners[f])
+			event_free(net->listeners[f]);
+		if (net->listen_fds[f] >= 0)
+			close(net->listen_fds[f]);
+	}
+	if (*net->unix_path)
+		unlink(net->unix_path);
+	if (net->timer)
+		event_free(net->timer);
+	if (net->timer_fd >= 0)
+		close(net->timer_fd);
+	if (net->wake)
+		event_free(net->wake);
+	if (net->base && !net->lodger)
+		event_base_free(net->base);
+	SSL_CTX_free(net->server);
+	SSL_CTX_free(net->client);
+	free(net);
+}

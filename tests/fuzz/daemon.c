@@ -1,0 +1,379 @@
+/* daemon.c - fuzzes a node daemon with what other daemons, its monitors and its I/O server send.
+ *
+ * The first byte chooses the daemon's part: the leader or another one of three hosts, or one that
+ * joins.  Then come operations (enum op), each a byte followed by its operands.
+ *
+ * Whatever comes, the daemon refuses it, drops it, or ends the machine with one line.  It does not
+ * abort, it writes nowhere outside its objects, and its peers would accept the messages that it
+ * sends.
+ *
+ * All of the daemon is linked except the overlay, the supervision of processes, and the binding to
+ * processors.
+ */
+#include <event2/event.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "base/log.h"
+#include "dsm/dsm.h"
+#include "tests/fuzz/fuzz.h"
+#include "vmm/node/clock/clock_sync.h"
+#include "vmm/node/cut/copy.h"
+#include "vmm/node/cut/freeze.h"
+#include "vmm/node/cut/turn.h"
+#include "vmm/node/hosts/hosts.h"
+#include "vmm/node/moves/policy.h"
+#include "vmm/node/moves/processors.h"
+#include "vmm/node/node.h"
+#include "vmm/node/pages/wants.h"
+
+enum { HOSTS = 3, CPUS = 4, PAGES = 64 };
+enum op {
+	FROM_PEER,
+	FROM_PEER_PAGE,
+	FROM_MONITOR,
+	FROM_IOSRV,
+	WANT,
+	RUN_TIMERS,
+	START,
+	CHILD_DIES,
+	OPS
+};
+
+const char *__asan_default_options(void);
+/* What is left of a daemon when an input ends is not freed. */
+const char *__asan_default_options(void) { return "detect_leaks=0"; }
+
+static struct node node;
+static struct { const uint8_t *at; size_t left; } w;
+
+static uint64_t number(unsigned bytes)
+{
+	uint64_t value = 0;
+
+	for (unsigned i = 0; i < bytes && w.left; i++, w.left--)
+		value |= (uint64_t)*w.at++ << 8 * i;
+	return value;
+}
+
+/* ---- replaces node.c, supervise.c, overlay.c, processors.c, guest_load.c ---- */
+
+uint64_t node_now_ns(void) { return clock_now_ns(); }
+
+static void end_with(const char *line)
+{
+	FUZZ_CHECK(line[0]);
+	node.ending = true;
+}
+
+void node_end(struct node *n, enum end_reason reason, uint32_t status, const char *format, ...)
+{
+	char line[END_LINE];
+	va_list args;
+
+	(void)n, (void)reason, (void)status;
+	va_start(args, format);
+	vsnprintf(line, sizeof line, format, args);
+	va_end(args);
+	end_with(line);
+}
+
+void node_end_lost(struct node *n, unsigned host, const char *format, ...)
+{
+	(void)n;
+	FUZZ_CHECK(host < MAX_NODES);
+	end_with(format);
+}
+
+void node_end_message(struct node *n, const struct msg_machine_end *end, const char *line,
+		      unsigned line_bytes)
+{
+	(void)end, (void)line, (void)line_bytes;
+	n->ending = true;
+}
+
+void node_end_here(struct node *n) { n->ending = true; }
+void node_end_ordered(struct node *n, const struct msg_machine_end *end)
+{
+	(void)end;
+	n->ending = true;
+}
+void supervise_proceed(struct node *n) { (void)n; }
+void supervise_kill(struct child *child) { child->ready = false; }
+
+void supervise_release(struct child *child)
+{
+	child->pid = 0;
+	child->part = PART_RUNS;
+	child->ready = false;
+}
+
+void supervise_last_words(struct child *child, const char *line, size_t bytes)
+{
+	(void)child, (void)line, (void)bytes;
+}
+
+int supervise_start_monitor(struct node *n, unsigned cpu, char *why, size_t why_bytes)
+{
+	(void)why, (void)why_bytes;
+	/* a second monitor would replace the first */
+	FUZZ_CHECK(cpu < CPUS && !n->monitor[cpu].pid);
+	n->monitor[cpu].pid = (pid_t)(1000 + cpu);
+	n->monitor[cpu].cpu = cpu;
+	return 0;
+}
+
+bool overlay_reaches(const struct node *n, unsigned peer) { (void)n; return peer < HOSTS; }
+bool overlay_complete(const struct node *n) { (void)n; return true; }
+void overlay_flush(struct node *n) { (void)n; }
+bool overlay_has_more(const struct node *n) { (void)n; return false; }
+void overlay_cork(struct node *n) { (void)n; }
+void overlay_uncork(struct node *n) { (void)n; }
+
+void overlay_dial(struct node *n, unsigned peer, const char *where, size_t bytes)
+{
+	(void)n, (void)peer, (void)where, (void)bytes;
+}
+
+uint32_t processors_count(const struct node *n) { (void)n; return 2; }
+void processors_settle(struct node *n) { (void)n; }
+uint32_t processors_users(const struct node *n, unsigned *others)
+{
+	(void)n;
+	*others = 0;
+	return 0;
+}
+
+/* Takes messages to other daemons: they must be acceptable. */
+static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body,
+		 uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
+{
+	(void)ctx, (void)body, (void)payload;
+	FUZZ_CHECK(peer < MAX_NODES && wire_is_legal(LINK_OVERLAY, header->type));
+	FUZZ_CHECK(header->bytes == body_bytes + payload_bytes &&
+		   wire_size_is_legal(header->type, header->bytes));
+	return 0;
+}
+
+/* ---- a daemon ---- */
+
+static int make_memory(const char *name, size_t bytes)
+{
+	int fd = memfd_create(name, MFD_CLOEXEC);
+
+	FUZZ_CHECK(fd >= 0 && !ftruncate(fd, (off_t)bytes));
+	return fd;
+}
+
+static void make_shared_memory(void)
+{
+	node.ram_pages = PAGES;
+	node.ram_fd = make_memory("ram", PAGES * PAGE_BYTES);
+	node.ram = mmap(NULL, PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, node.ram_fd,
+			0);
+	node.shm_fd = make_memory("head", HOSTSHM_HEAD_BYTES);
+	node.cpus_fd = make_memory("cpus", hostshm_cpus_bytes(PAGES));
+	node.shm = hostshm_map(node.shm_fd, node.cpus_fd, PAGES);
+	FUZZ_CHECK(node.ram != MAP_FAILED && node.shm);
+	node.shm->n_cpus = CPUS;
+	node.shm->ram_pages = PAGES;
+	node.shm->many_hosts = true;
+	hostclock_set(&node.shm->clock, (struct clock_line){ node.boot_ns, 0, 0 });
+}
+
+static void begin(unsigned how)
+{
+	node = (struct node){ .ram_fd = -1 };
+	machine_defaults(&node.o.machine);
+	node.o.machine.hosts = HOSTS;
+	node.o.machine.cpus = CPUS;
+	node.o.machine.restore = how >> 2 & 1;
+	node.o.cmdline = "";
+	node.o.node = how % 3;
+	if (node.o.node == 2 && how & 8)
+		node.o.join = 3;
+	node.boot_ns = node_now_ns();
+	node.base = event_base_new();
+	node.net = net_new(node.o.node, HOSTS, route_deliver, &node);
+	FUZZ_CHECK(node.base && node.net);
+	node.hosts = node.o.join ? node.o.join : (1u << HOSTS) - 1;
+	handover_start(&node);
+	hostpart_start(&node);
+	freeze_start(&node);
+	policy_start(&node);
+	if (node.o.node == 0) {
+		moves_start(&node);
+		hosts_start(&node);
+		turn_start(&node);
+	}
+	make_shared_memory();
+	wants_start(&node);
+	pagestore_start(&node);
+	net_carry(node.net, carry, NULL);
+	for (unsigned cpu = 0; cpu < CPUS; cpu++) {
+		node.monitor[cpu].cpu = cpu;
+		node.monitor[cpu].pid = node_has_cpu(&node, cpu) ? (pid_t)(1000 + cpu) : 0;
+	}
+}
+
+static void end(void)
+{
+	event_base_free(node.base);
+	copy_end(&node);
+	dsm_free(node.dsm);
+	net_free(node.net);
+	munmap(node.ram, PAGES * PAGE_BYTES);
+	hostshm_unmap(node.shm, PAGES);
+	free(node.pages);
+	free(node.wants);
+	free(node.moves);
+	free(node.hosts_state);
+	free(node.hostpart);
+	free(node.freeze);
+	free(node.turn);
+}
+
+/* ---- operations ---- */
+
+/* Reads a word of a body: mostly a small number, since most meaningful ones are small. */
+static uint32_t word(void)
+{
+	unsigned how = number(1);
+
+	return how < 0xf0    ? how & 0x7f
+	       : how == 0xff ? (uint32_t)number(4)
+			     : UINT32_MAX >> (how & 15);
+}
+
+/* Makes a message with a body from the input, and a payload of whole items as far as its type
+ * allows. */
+static bool make_message(uint16_t type, vnode_t to, unsigned from, uint32_t payload_bytes,
+			 enum wire_link link, struct message *m)
+{
+	static struct {
+		struct msg_header header;
+		uint8_t rest[MAX_BODY_BYTES + MAX_MSG_PAYLOAD];
+	} packet;
+	uint32_t body = wire_body_bytes(type), least, most;
+	char why[160];
+
+	if (!wire_is_legal(link, type) || wire_type_bounds(type, &least, &most))
+		return false;
+	if (body + payload_bytes > most)
+		payload_bytes = most - body;
+	memset(packet.rest, 0, sizeof packet.rest);
+	for (uint32_t at = 0; at < body; at += 4)
+		memcpy(packet.rest + at, &(uint32_t){ word() }, 4);
+	for (uint32_t at = 0; at + 4 <= payload_bytes && w.left; at += 4)
+		memcpy(packet.rest + body + at, &(uint32_t){ word() }, 4);
+	packet.header = packet_header(type, to, from, body + payload_bytes);
+	return !packet_check(&packet, sizeof packet.header + packet.header.bytes, link, m, why,
+			     sizeof why);
+}
+
+static vnode_t destination(unsigned how)
+{
+	switch (how & 7) {
+	case 0: return VNODE_CPU(how >> 3 & 3);
+	case 1: return VNODE_IOSRV;
+	case 2: return VNODE_CLI;
+	case 3: return VNODE_HOME_BASE + (how >> 3);
+	case 4: return VNODE_DAEMON(how >> 3 & 3);
+	default: return VNODE_DAEMON(node.o.node);
+	}
+}
+
+static void from_peer(bool page)
+{
+	unsigned type = number(1) % MESSAGE_TYPES, from = number(1) & 3, how = number(1);
+	struct message m;
+
+	if (page) /* mostly of the page protocol */
+		type = MSG_DSM_READ + type % (MSG_DSM_ADOPT - MSG_DSM_READ + 1);
+	uint32_t payload = (how >> 5) * 20;
+
+	if (type >= MSG_DSM_READ)
+		payload = PAGE_BYTES * (type == MSG_DSM_GRANT_READ || type == MSG_DSM_GRANT_WRITE);
+	/* MSG_HELLO is the overlay's own */
+	if (type != MSG_HELLO &&
+	    make_message((uint16_t)type, destination(how), from, payload, LINK_OVERLAY, &m))
+		net_receive(node.net, from, &m);
+}
+
+static void from_child(enum wire_link link)
+{
+	unsigned type = number(1) % MESSAGE_TYPES, how = number(1);
+	struct message m;
+
+	if (type == MSG_HELLO || !make_message((uint16_t)type, 0, 0, (how >> 5) * 20, link, &m))
+		return;
+	m.from = link == LINK_MONITOR_TO_NODE ? how % CPUS : 0;
+	if (link == LINK_MONITOR_TO_NODE && !node.monitor[m.from].pid)
+		return;
+	if (link == LINK_MONITOR_TO_NODE)
+		FUZZ_CHECK(dispatch_from_monitor(&node, &m));
+	else
+		FUZZ_CHECK(dispatch_from_iosrv(&node, &m));
+}
+
+static void want(void)
+{
+	unsigned how = number(1);
+	struct vcpu_slot *slot = &node.shm->slot[how & 3];
+
+	/* as any VM process may write it */
+	slot->want_gfn = word();
+	slot->want_right = how >> 2 & 3;
+	slot->want_aheads = how >> 4;
+	for (unsigned i = 0; i < MAX_AHEAD && i < how >> 4; i++)
+		slot->want_ahead[i] = word();
+	slot->want = WANT_ASKED;
+	wants_look(&node);
+}
+
+static void start_machine(void)
+{
+	struct page_range ranges[] = { { 0, 8, 0 }, { 8, 8, 1 }, { 16, 8, 2 } };
+	struct msg_machine_start body = { .start_monotonic_ns = 1, .ranges = ARRAY_LEN(ranges) };
+
+	node_on_start(&node, &body, ranges);
+	node.running = true;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int first_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+
+	log_open("fuzz", first_fd, LOG_ERROR);
+	w.at = data;
+	w.left = size;
+	begin(number(1));
+	while (w.left)
+		switch ((enum op)(number(1) % OPS)) {
+		case FROM_PEER: from_peer(false); break;
+		case FROM_PEER_PAGE: from_peer(true); break;
+		case FROM_MONITOR: from_child(LINK_MONITOR_TO_NODE); break;
+		case FROM_IOSRV: from_child(LINK_IOSRV_TO_NODE); break;
+		case WANT: want(); break;
+		case RUN_TIMERS: event_base_loop(node.base, EVLOOP_NONBLOCK); break;
+		case START: start_machine(); break;
+		case CHILD_DIES: {
+			struct child *child = &node.monitor[number(1) % CPUS];
+
+			if (child->pid && child->part != PART_RUNS) {
+				child->pid = 0;
+				handover_child_died(&node, child, "died");
+			}
+			break;
+		}
+		case OPS: break;
+		}
+	end();
+	/* pipes and timers of the parts that are not freed */
+	close_range((unsigned)first_fd, ~0u, 0);
+	return 0;
+}

@@ -1,0 +1,374 @@
+/* The transport of virtio devices: registers, negotiation, who may walk a queue; and two devices
+ * behind it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "iosrv/virtio.h"
+#include "tests/unit/iosrv_fake.h"
+
+enum { VERSION_1_HIGH = 1, SLOT = VIRTIO_RNG, LINE = 7 };
+
+static uint32_t reg(unsigned slot, uint32_t offset)
+{
+	return VMP_VIRTIO_GPA + slot * VIRTIO_SLOT_BYTES + offset;
+}
+static uint32_t in(unsigned slot, uint32_t offset)
+{
+	return mmio_read(reg(slot, offset));
+}
+static void out(unsigned slot, uint32_t offset, uint32_t value)
+{
+	mmio_write(reg(slot, offset), value);
+}
+
+static void as_cpu(unsigned cpu)
+{
+	fake.cpu = cpu;
+}
+
+/* Whether there was a message with this op for this CPU. */
+static bool told(unsigned cpu, enum virtio_op op)
+{
+	const struct fake_message *m = fake_take(MSG_VIRTIO_TELL);
+	struct msg_virtio body;
+
+	if (!m)
+		return false;
+	memcpy(&body, m->body, sizeof body);
+	return body.op == op && body.cpu == cpu && m->to == VNODE_CPU(cpu);
+}
+
+static bool granted(unsigned cpu, struct msg_virtio_grant *grant)
+{
+	const struct fake_message *m = fake_take(MSG_VIRTIO_GRANT);
+
+	if (!m)
+		return false;
+	memcpy(grant, m->body, sizeof *grant);
+	return grant->cpu == cpu && m->to == VNODE_CPU(cpu);
+}
+
+static void ask(struct msg_virtio body, const void *payload, uint32_t bytes)
+{
+	virtio_on_ask(&body, payload, bytes);
+}
+
+static void initialize(unsigned slot, uint32_t low, uint32_t high)
+{
+	out(slot, VIRTIO_STATUS, 3);
+	out(slot, VIRTIO_DRIVER_FEATURES_SEL, 0);
+	out(slot, VIRTIO_DRIVER_FEATURES, low);
+	out(slot, VIRTIO_DRIVER_FEATURES_SEL, 1);
+	out(slot, VIRTIO_DRIVER_FEATURES, high);
+	out(slot, VIRTIO_STATUS, 11);
+	out(slot, VIRTIO_QUEUE_SEL, 0);
+	out(slot, VIRTIO_QUEUE_NUM, 16);
+	out(slot, VIRTIO_QUEUE_DESC_LOW, 0x1000);
+	out(slot, VIRTIO_QUEUE_DRIVER_LOW, 0x2000);
+	out(slot, VIRTIO_QUEUE_DEVICE_LOW, 0x3000);
+	out(slot, VIRTIO_QUEUE_DEVICE_HIGH, 1);
+	out(slot, VIRTIO_QUEUE_READY, 1);
+	out(slot, VIRTIO_STATUS, 15);
+}
+
+static void start(void)
+{
+	virtio_add(SLOT, &virtio_rng);
+	fake_reset();
+}
+
+static void test_absent(void)
+{
+	start();
+	CU_ASSERT(in(VIRTIO_NET, VIRTIO_MAGIC) == 0x74726976 &&
+		  in(VIRTIO_NET, VIRTIO_DEVICE_ID) == 0);
+	out(VIRTIO_NET, VIRTIO_STATUS, 1);
+	CU_ASSERT_EQUAL(in(VIRTIO_NET, VIRTIO_STATUS), 0);
+	out(VIRTIO_NET, VIRTIO_STATUS, 0);
+	CU_ASSERT_TRUE(told(0, VIRTIO_SETTLED));
+}
+
+static void test_negotiation(void)
+{
+	start();
+	CU_ASSERT(in(SLOT, VIRTIO_VERSION) == 2 && in(SLOT, VIRTIO_DEVICE_ID) == 4);
+	out(SLOT, VIRTIO_DEVICE_FEATURES_SEL, 1);
+	CU_ASSERT_EQUAL(in(SLOT, VIRTIO_DEVICE_FEATURES), 1);
+	out(SLOT, VIRTIO_DEVICE_FEATURES_SEL, 2);
+	CU_ASSERT_EQUAL(in(SLOT, VIRTIO_DEVICE_FEATURES), 0);
+	initialize(SLOT, 1, VERSION_1_HIGH); /* a feature that was not offered */
+	CU_ASSERT_FALSE(in(SLOT, VIRTIO_STATUS) & 8);
+	start();
+	initialize(SLOT, 0, 0); /* a driver of an older version */
+	CU_ASSERT_FALSE(in(SLOT, VIRTIO_STATUS) & 8);
+	start();
+	initialize(SLOT, 0, VERSION_1_HIGH);
+	CU_ASSERT_EQUAL(in(SLOT, VIRTIO_STATUS), 15);
+	CU_ASSERT(in(SLOT, VIRTIO_QUEUE_READY) == 1 &&
+		  in(SLOT, VIRTIO_QUEUE_NUM_MAX) == VIRTIO_QUEUE_SIZE);
+	out(SLOT, VIRTIO_QUEUE_SEL, 1);
+	CU_ASSERT(in(SLOT, VIRTIO_QUEUE_READY) == 0 && in(SLOT, VIRTIO_QUEUE_NUM_MAX) == 0);
+	out(SLOT, VIRTIO_QUEUE_SEL, UINT32_MAX);
+	out(SLOT, VIRTIO_QUEUE_NUM, 8);
+	out(SLOT, VIRTIO_QUEUE_READY, 1);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, UINT32_MAX);
+	CU_ASSERT_EQUAL(in(SLOT, VIRTIO_QUEUE_READY), 0);
+	CU_ASSERT(in(SLOT, VIRTIO_SHM_LEN_LOW) == ~0u && in(SLOT, VIRTIO_CONFIG_GENERATION) == 0 &&
+		  in(SLOT, 0xffc) == 0);
+}
+
+static void test_lease(void)
+{
+	struct msg_virtio_grant grant;
+
+	start();
+	initialize(SLOT, 0, VERSION_1_HIGH);
+	as_cpu(1);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT_TRUE_FATAL(granted(1, &grant));
+	CU_ASSERT(grant.slot == SLOT && grant.queue == 0 && grant.size == 16 &&
+		  grant.desc == 0x1000 && grant.avail == 0x2000 && grant.used == 0x100003000 &&
+		  grant.avail_next == 0);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0); /* it has it */
+	CU_ASSERT_FALSE(granted(1, &grant));
+	as_cpu(0);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT(told(1, VIRTIO_RECALL) && !granted(0, &grant));
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT_FALSE(told(1, VIRTIO_RECALL)); /* once */
+	ask((struct msg_virtio){ .cpu = 1,
+				 .op = VIRTIO_RELEASE,
+				 .slot = SLOT,
+				 .head = 65535,
+				 .offset = 65534 },
+	    NULL, 0);
+	CU_ASSERT_TRUE_FATAL(granted(0, &grant));
+	CU_ASSERT(grant.avail_next == 65535 && grant.used_next == 65534);
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_RELEASE, .slot = SLOT }, NULL,
+	    0); /* not its own */
+	ask((struct msg_virtio){ .cpu = 0, .op = VIRTIO_USED, .slot = SLOT }, NULL, 0);
+	CU_ASSERT_EQUAL(fake_edges(LINE), 1);
+	ask((struct msg_virtio){ .cpu = 0, .op = VIRTIO_BROKEN, .slot = SLOT }, "x", 1);
+	CU_ASSERT_TRUE(in(SLOT, VIRTIO_STATUS) & 0x40);
+}
+
+/* A CPU that stands still is granted nothing until it is back. */
+static void test_away(void)
+{
+	struct msg_virtio_grant grant;
+
+	start();
+	initialize(SLOT, 0, VERSION_1_HIGH);
+	as_cpu(1);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT_TRUE(granted(1, &grant));
+	ask(
+		(struct msg_virtio){
+			.cpu = 1, .op = VIRTIO_RELEASE, .slot = SLOT, .head = 3, .offset = 3 },
+		NULL, 0);
+	CU_ASSERT_TRUE(granted(1, &grant)); /* it crosses the farewell */
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_LEAVE }, NULL, 0);
+	CU_ASSERT_TRUE(told(1, VIRTIO_LEFT));
+	ask(
+		(struct msg_virtio){
+			.cpu = 1, .op = VIRTIO_RELEASE, .slot = SLOT, .head = 3, .offset = 3 },
+		NULL, 0);
+	CU_ASSERT_FALSE(granted(1, &grant));
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_BACK }, NULL, 0);
+	CU_ASSERT(granted(1, &grant) && grant.avail_next == 3);
+}
+
+/* A reset is complete when the last walker has released the queue; only then may the guest go
+ * on. */
+static void test_reset(void)
+{
+	struct msg_virtio_grant grant;
+
+	start();
+	initialize(SLOT, 0, VERSION_1_HIGH);
+	as_cpu(1);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT_TRUE(granted(1, &grant));
+	as_cpu(0);
+	out(SLOT, VIRTIO_STATUS, 0);
+	CU_ASSERT(told(1, VIRTIO_RECALL) && !fake_take(MSG_VIRTIO_TELL) &&
+		  in(SLOT, VIRTIO_STATUS) == 15);
+	as_cpu(1);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT_FALSE(granted(1, &grant));
+	ask(
+		(struct msg_virtio){
+			.cpu = 1, .op = VIRTIO_RELEASE, .slot = SLOT, .head = 1, .offset = 1 },
+		NULL, 0);
+	CU_ASSERT(told(0, VIRTIO_SETTLED) && in(SLOT, VIRTIO_STATUS) == 0 &&
+		  in(SLOT, VIRTIO_QUEUE_READY) == 0);
+	initialize(SLOT, 0, VERSION_1_HIGH);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT(granted(1, &grant) && grant.avail_next == 0);
+}
+
+static void request(unsigned slot, unsigned cpu, uint32_t head, const void *bytes,
+		    uint32_t out_bytes, uint32_t in_bytes)
+{
+	uint32_t part;
+
+	for (uint32_t at = 0; !at || at < out_bytes; at += part) {
+		part = out_bytes - at < MAX_MSG_PAYLOAD ? out_bytes - at : MAX_MSG_PAYLOAD;
+		ask((struct msg_virtio){ .cpu = cpu,
+					 .op = VIRTIO_REQUEST,
+					 .slot = slot,
+					 .head = head,
+					 .offset = at,
+					 .out_bytes = out_bytes,
+					 .in_bytes = in_bytes },
+		    (const char *)bytes + at, part);
+		if (!part)
+			break;
+	}
+}
+
+/* The answer's bytes, or -1. */
+static int answer(uint32_t head, void *to)
+{
+	const struct fake_message *m;
+	struct msg_virtio body;
+
+	for (uint32_t at = 0; (m = fake_take(MSG_VIRTIO_TELL)); at += (uint32_t)m->payload_bytes) {
+		memcpy(&body, m->body, sizeof body);
+		if (body.op != VIRTIO_DONE || body.head != head || body.offset != at)
+			return -1;
+		memcpy((char *)to + at, m->payload, m->payload_bytes);
+		if (body.in_bytes)
+			return (int)body.out_bytes;
+	}
+	return -1;
+}
+
+static void test_rng(void)
+{
+	uint8_t bytes[20000] = { 0 };
+	struct msg_virtio_grant grant;
+	unsigned zeros = 0;
+
+	start();
+	initialize(SLOT, 0, VERSION_1_HIGH);
+	as_cpu(0);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT_TRUE(granted(0, &grant));
+	request(SLOT, 0, 5, NULL, 0, sizeof bytes);
+	CU_ASSERT_EQUAL(answer(5, bytes), sizeof bytes);
+	for (size_t i = 0; i < sizeof bytes; i++)
+		zeros += !bytes[i];
+	CU_ASSERT(zeros < 200);
+	fake.may_fail = true;
+	request(SLOT, 0, 5, NULL, VIRTIO_CHAIN_BYTES + 1, 1);
+	ask((struct msg_virtio){ .cpu = 0,
+				 .op = VIRTIO_REQUEST,
+				 .slot = SLOT,
+				 .head = 1,
+				 .offset = 8,
+				 .out_bytes = 16 },
+	    "12345678", 8);
+	CU_ASSERT(fake.failures >= 2);
+}
+
+/* ---- the disk ---- */
+
+static char image[] = "/tmp/vmp-virtio-XXXXXX";
+
+static int disk(uint32_t type, uint64_t sector, const void *data, uint32_t out_bytes,
+		uint32_t in_bytes, void *to)
+{
+	static uint8_t bytes[VIRTIO_CHAIN_BYTES];
+	struct {
+		uint32_t type, reserved;
+		uint64_t sector;
+	} header = { type, 0, sector };
+	int n;
+
+	memcpy(bytes, &header, sizeof header);
+	if (out_bytes)
+		memcpy(bytes + sizeof header, data, out_bytes);
+	request(VIRTIO_DISKS, 0, 9, bytes, sizeof header + out_bytes, in_bytes + 1);
+	n = answer(9, bytes);
+	if (n < 1)
+		return -1;
+	if (to)
+		memcpy(to, bytes, (size_t)n - 1);
+	return bytes[n - 1];
+}
+
+static void open_disk(const char *how)
+{
+	char spec[64], why[200] = "";
+	struct msg_virtio_grant grant;
+
+	snprintf(spec, sizeof spec, "%s%s", image, how);
+	CU_ASSERT_EQUAL_FATAL(blk_open(0, spec, why, sizeof why), 0);
+	start();
+	out(VIRTIO_DISKS, VIRTIO_DEVICE_FEATURES_SEL, 0);
+	initialize(VIRTIO_DISKS, in(VIRTIO_DISKS, VIRTIO_DEVICE_FEATURES), VERSION_1_HIGH);
+	CU_ASSERT_EQUAL(in(VIRTIO_DISKS, VIRTIO_STATUS), 15);
+	as_cpu(0);
+	out(VIRTIO_DISKS, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT_TRUE(granted(0, &grant));
+}
+
+static void test_disk(void)
+{
+	enum { IN, OUT, FLUSH = 4, ID = 8, DISCARD = 11, ZEROES = 13 };
+	static uint8_t data[40 << 10], back[40 << 10];
+	struct {
+		uint64_t sector;
+		uint32_t count, flags;
+	} range = { 8, 16, 0 };
+	int fd = mkstemp(image);
+
+	CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, 1 << 20));
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (uint8_t)(i * 7 + i / 512);
+	open_disk("");
+	CU_ASSERT(in(VIRTIO_DISKS, VIRTIO_CONFIG) == 2048 &&
+		  in(VIRTIO_DISKS, VIRTIO_CONFIG + 12) == VIRTIO_SEGMENTS - 2);
+	CU_ASSERT_EQUAL(disk(OUT, 3, data, sizeof data, 0, NULL), 0);
+	CU_ASSERT(disk(IN, 3, NULL, 0, sizeof back, back) == 0 && !memcmp(data, back, sizeof data));
+	CU_ASSERT(disk(IN, 2047, NULL, 0, 1024, back) == 1 &&
+		  disk(OUT, ~0ull, data, 512, 0, NULL) == 1);
+	CU_ASSERT(disk(IN, 0, NULL, 0, 100, back) == 1 && disk(99, 0, NULL, 0, 0, NULL) == 2);
+	CU_ASSERT_EQUAL(disk(FLUSH, 0, NULL, 0, 0, NULL), 0);
+	CU_ASSERT(disk(ID, 0, NULL, 0, 20, back) == 0 && !strcmp((char *)back, "vmp-disk-0"));
+	CU_ASSERT_EQUAL(disk(ZEROES, 0, &range, sizeof range, 0, NULL), 0);
+	CU_ASSERT(disk(IN, 8, NULL, 0, 8192, back) == 0 && !back[0] &&
+		  !memcmp(back, back + 1, 8191));
+	CU_ASSERT(disk(IN, 24, NULL, 0, 512, back) == 0 && !memcmp(back, data + 21 * 512, 512));
+	CU_ASSERT_EQUAL(disk(DISCARD, 0, &range, sizeof range, 0, NULL), 0);
+	range.sector = 2040;
+	CU_ASSERT_EQUAL(disk(ZEROES, 0, &range, sizeof range, 0, NULL), 1);
+	range.count = UINT32_MAX;
+	CU_ASSERT(disk(ZEROES, 0, &range, sizeof range, 0, NULL) == 1 &&
+		  disk(DISCARD, 0, &range, 5, 0, NULL) == 1);
+	blk_close();
+	open_disk(",ro");
+	CU_ASSERT(disk(OUT, 3, data, 512, 0, NULL) == 1 && disk(FLUSH, 0, NULL, 0, 0, NULL) == 0);
+	blk_close();
+	open_disk(",snapshot");
+	CU_ASSERT_EQUAL(disk(OUT, 100, data, 512, 0, NULL), 0);
+	CU_ASSERT(disk(IN, 100, NULL, 0, 512, back) == 0 && !memcmp(back, data, 512));
+	CU_ASSERT(pread(fd, back, 512, 51200) == 512 && memcmp(back, data, 512));
+	blk_close();
+	close(fd);
+	unlink(image);
+}
+
+int main(void)
+{
+	static const CU_TestInfo tests[] = {
+		{ "no device", test_absent },	 { "negotiation", test_negotiation },
+		{ "one CPU walks", test_lease }, { "a CPU stands still", test_away },
+		{ "reset", test_reset },	 { "rng", test_rng },
+		{ "disk", test_disk },		 CU_TEST_INFO_NULL,
+	};
+
+	return fake_main("virtio", tests);
+}

@@ -1,0 +1,69 @@
+/* ahead.h - prefetch: which pages a CPU will want next, found from runs of misses.
+ *
+ * The decisions are pure.  They use the linear pages that a CPU misses in one address space,
+ * since a program's arrays are contiguous there and not in RAM.  Read misses and write misses
+ * are kept apart (a struct ahead each).  Misses of three adjacent pages, upwards or downwards,
+ * make a run.  The pages that follow are then requested together: AHEAD_FIRST pages at first.
+ * The number doubles each time the run has used half of them, up to MAX_AHEAD.  Other misses
+ * come between, so several runs are kept; the least recently used one is replaced.
+ *
+ * A run is remembered by its first page.  A later miss of that page requests the whole run at
+ * once: programs go through the same arrays again and again.  A page that was fetched and not
+ * used (ahead_vain()) shortens the remembered run.
+ */
+#ifndef VCPU_AHEAD_H
+#define VCPU_AHEAD_H
+
+#include "base/limits.h"
+#include "base/mechanisms.h"
+#include "base/types.h"
+
+struct shadow;
+struct vcpu;
+
+enum { AHEAD_RUNS = 8, AHEAD_MISSES = 3, AHEAD_FIRST = 4, AHEAD_KNOWN = 256, AHEAD_ASKED = 256 };
+
+/* All zero: no runs. */
+struct ahead {
+	struct ahead_run {
+		int64_t first;	 /* the page that was missed first */
+		int64_t last;	 /* the page that was missed last */
+		/* the first page beyond those requested; n_pages or -1: beyond all pages */
+		int64_t end;
+		int step;	 /* direction: 1, -1, or 0 as long as the run has one page */
+		uint32_t window; /* pages requested together; 0 at first */
+		uint32_t length; /* misses in it */
+		uint32_t used;	 /* value of `misses` at the last use; 0: the slot is free */
+	} run[AHEAD_RUNS];
+	struct ahead_known {
+		uint32_t first_plus_1; /* 0: none */
+		int16_t step;
+		uint16_t pages; /* including the first */
+	} known[AHEAD_KNOWN]; /* by the first page, modulo */
+	struct { uint32_t frame_plus_1, page; } asked[AHEAD_ASKED]; /* by the frame, modulo */
+	uint32_t misses;
+	uint32_t without; /* mechanisms that are off: MECHANISM_RUNS, MECHANISM_RECALL */
+};
+
+/* The pages to request: first, first + step, ..., `count` of them. */
+struct ahead_pages {
+	uint32_t first;
+	int step;
+	uint32_t count;
+};
+
+/* Record a miss of linear page `page` of `n_pages`; return the pages to request.  A page that
+ * was requested ahead and has not arrived yet counts as a miss too. */
+struct ahead_pages ahead_on_miss(struct ahead *ahead, uint32_t page, uint32_t n_pages);
+
+/* Record a miss of address gva; store the frames to request and return their number.  The
+ * shadow, or v's page tables, translate pages to frames.  `write`: the CPU wants to write.
+ * `rights` has the enum page_right of each frame; frames whose right suffices are left out. */
+unsigned ahead_frames(struct ahead *ahead, const struct shadow *shadow, struct vcpu *v, gva_t gva,
+		      bool write, const _Atomic uint8_t *rights, gfn_t frames[MAX_AHEAD]);
+
+/* Record that a page was requested ahead and lost again unused; by page, and by frame. */
+void ahead_vain(struct ahead *ahead, uint32_t page);
+void ahead_vain_frame(struct ahead *ahead, gfn_t frame);
+
+#endif

@@ -1,0 +1,144 @@
+/* history.c - see history.h. */
+#include "vmm/cli/query/history.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LEVELS = 8, LEFT_COLUMNS = 17, RIGHT_COLUMNS = 18, LEAST_BARS = 10, USUAL_COLUMNS = 80 };
+
+static void shift(struct history_line *line, float value)
+{
+	memmove(line->value, line->value + 1, sizeof line->value - sizeof *line->value);
+	line->value[HISTORY_LOOKS - 1] = value;
+}
+
+static void add_cpu(struct history *h, uint32_t cpu, const struct status_look *before,
+		    const struct status_look *now)
+{
+	const struct cpu_stats *a = &before->report.cpu[cpu], *b = &now->report.cpu[cpu];
+	bool seen = now->report.cpu_seen[cpu];
+
+	shift(&h->cpu_load[cpu],
+	      seen ? (float)status_cpu_load(a, b, now->at_ns - before->at_ns) : NAN);
+	if (seen && h->cpu[cpu].has && h->cpu[cpu].host != b->node) {
+		h->cpu[cpu].from = h->cpu[cpu].host;
+		h->cpu[cpu].at_ns = now->at_ns;
+	}
+	if (seen) {
+		h->cpu[cpu].has = true;
+		h->cpu[cpu].host = b->node;
+	}
+}
+
+void history_add(struct history *h, const struct status_look *before, const struct status_look *now)
+{
+	for (uint32_t host = 0; host < MAX_NODES; host++) {
+		bool there = now->report.hosts >> host & 1;
+		struct host_figures f = { 0 };
+
+		if (there)
+			f = status_host_figures(host, before, now);
+		shift(&h->host_load[host], there && f.cpus ? (float)f.load : NAN);
+		shift(&h->host_pages[host], there ? (float)f.pages_in : NAN);
+	}
+	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++)
+		add_cpu(h, cpu, before, now);
+	h->n += h->n < HISTORY_LOOKS;
+}
+
+void history_bars(const struct history_line *line, unsigned n, unsigned width, float most,
+		  bool blocks, char *out)
+{
+	static const char ascii[] = "_.:-=+*#";
+
+	n = n < width ? n : width;
+	for (unsigned i = HISTORY_LOOKS - n; i < HISTORY_LOOKS; i++) {
+		float value = line->value[i];
+		int level = most > 0 ? (int)(value / most * LEVELS) : 0;
+
+		level = level < 0 ? 0 : level >= LEVELS ? LEVELS - 1 : level;
+		if (isnan(value))
+			*out++ = ' ';
+		else if (!blocks)
+			*out++ = ascii[level];
+		else
+			memcpy(out, (char[]){ '\xe2', '\x96', (char)(0x81 + level) }, 3), out += 3;
+	}
+	*out = 0;
+}
+
+static bool is_empty(const struct history_line *line, unsigned n)
+{
+	for (unsigned i = HISTORY_LOOKS - n; i < HISTORY_LOOKS; i++)
+		if (!isnan(line->value[i]))
+			return false;
+	return true;
+}
+
+static float largest(const struct history_line *line, unsigned n)
+{
+	float most = 0;
+
+	for (unsigned i = HISTORY_LOOKS - n; i < HISTORY_LOOKS; i++)
+		most = line->value[i] > most ? line->value[i] : most; /* false for a NAN */
+	return most;
+}
+
+/* What print_bars() needs for all lines. */
+struct view { FILE *out; const struct history *h; unsigned width; bool blocks; };
+
+static void print_bars(const struct view *v, const char *name, const struct history_line *line,
+		       float most, const char *right)
+{
+	char bars[3 * HISTORY_LOOKS + 1];
+
+	history_bars(line, v->h->n, v->width, most, v->blocks, bars);
+	fprintf(v->out, "%-*s%s  %s\n", LEFT_COLUMNS, name, bars, right);
+}
+
+static void print_host(const struct view *v, uint32_t host)
+{
+	float most = largest(&v->h->host_pages[host], v->h->n);
+	char name[40], right[40];
+
+	if (is_empty(&v->h->host_pages[host], v->h->n))
+		return;
+	snprintf(name, sizeof name, "host %u load", host);
+	if (!is_empty(&v->h->host_load[host], v->h->n))
+		print_bars(v, name, &v->h->host_load[host], 100, "of 100 %");
+	snprintf(name, sizeof name, "host %u pages in", host);
+	snprintf(right, sizeof right, "of %.0f/s", most);
+	print_bars(v, name, &v->h->host_pages[host], most, right);
+}
+
+static void print_cpu(const struct view *v, uint32_t cpu, uint64_t now_ns)
+{
+	const struct history *h = v->h;
+	char name[40], right[60] = "";
+
+	if (is_empty(&h->cpu_load[cpu], h->n))
+		return;
+	snprintf(name, sizeof name, "CPU %u load", cpu);
+	if (h->cpu[cpu].at_ns && now_ns >= h->cpu[cpu].at_ns)
+		snprintf(right, sizeof right, "host %u to %u, %us", h->cpu[cpu].from,
+			 h->cpu[cpu].host, (unsigned)((now_ns - h->cpu[cpu].at_ns) / 1000000000));
+	print_bars(v, name, &h->cpu_load[cpu], 100, right);
+}
+
+void history_print(FILE *out, const struct history *h, uint64_t now_ns, uint32_t columns,
+		   bool blocks)
+{
+	uint32_t room = columns ? columns : USUAL_COLUMNS;
+	struct view v = { .out = out, .h = h, .blocks = blocks };
+
+	v.width = room > LEFT_COLUMNS + RIGHT_COLUMNS + LEAST_BARS
+			  ? room - LEFT_COLUMNS - RIGHT_COLUMNS
+			  : LEAST_BARS;
+	v.width = v.width < HISTORY_LOOKS ? v.width : HISTORY_LOOKS;
+	fprintf(out, "\nThe last %u looks, the newest on the right:\n",
+		h->n < v.width ? h->n : v.width);
+	for (uint32_t host = 0; host < MAX_NODES; host++)
+		print_host(&v, host);
+	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++)
+		print_cpu(&v, cpu, now_ns);
+}

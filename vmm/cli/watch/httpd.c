@@ -1,0 +1,167 @@
+/* httpd.c - see httpd.h. */
+#include "vmm/cli/watch/httpd.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+enum { BACKLOG = 16, TIMEOUT_S = 10, MOST_HEADER_BYTES = 8192, RESUME_MS = 200 };
+
+/* Returns the value of a header, or NULL.  Sets *twice if it stands there more than once: then the
+ * server and whoever checks may mean different ones. */
+static const char *find(struct evhttp_request *request, const char *name, bool *twice)
+{
+	const struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
+	const char *value = NULL;
+
+	for (const struct evkeyval *h = headers->tqh_first; h; h = h->next.tqe_next) {
+		if (strcasecmp(h->key, name))
+			continue;
+		*twice |= value != NULL;
+		value = h->value;
+	}
+	return value;
+}
+
+static void add_header(struct evhttp_request *request, const char *name, const char *value)
+{
+	evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
+}
+
+void httpd_send(struct evhttp_request *request, int status, const char *reason,
+		struct evbuffer *body)
+{
+	bool has_body = evhttp_request_get_command(request) != EVHTTP_REQ_HEAD;
+
+	evhttp_send_reply(request, status, reason, has_body ? body : NULL);
+	if (body)
+		evbuffer_free(body);
+}
+
+static void send_error(struct evhttp_request *request, int status, const char *why)
+{
+	struct evbuffer *body = evbuffer_new();
+
+	if (status == 401)
+		add_header(request, "WWW-Authenticate", "Bearer realm=\"vmp\"");
+	if (status == 405)
+		add_header(request, "Allow", "GET, HEAD");
+	add_header(request, "Content-Type", "text/plain; charset=utf-8");
+	if (body)
+		evbuffer_add_printf(body, "%s\n", why);
+	httpd_send(request, status, status == 401 ? "Unauthorized" : "Refused", body);
+}
+
+static void on_any_request(struct evhttp_request *request, void *context)
+{
+	enum evhttp_cmd_type method = evhttp_request_get_command(request);
+	struct httpgate_request r = { .reads = method == EVHTTP_REQ_GET ||
+					       method == EVHTTP_REQ_HEAD,
+				      .target = evhttp_request_get_uri(request) };
+	struct httpd *h = context;
+	const char *why;
+	int status;
+
+	r.host = find(request, "Host", &r.twice);
+	r.origin = find(request, "Origin", &r.twice);
+	r.authorization = find(request, "Authorization", &r.twice);
+	status = httpgate_check(&h->gate, &r, h->target, &why);
+	add_header(request, "Cache-Control", "no-store");
+	add_header(request, "X-Content-Type-Options", "nosniff");
+	if (status == 200)
+		h->on_request(h->context, request);
+	else
+		send_error(request, status, why);
+}
+
+static void on_resume(evutil_socket_t fd, short events, void *context)
+{
+	struct httpd *h = context;
+
+	(void)fd, (void)events;
+	evconnlistener_enable(h->listener);
+}
+
+/* A connection could not be accepted, perhaps because this process has no file descriptor left.
+ * The listener would try again at once, for ever. */
+static void on_accept_error(struct evconnlistener *listener, void *context)
+{
+	static const struct timeval pause = { 0, RESUME_MS * 1000 };
+	struct httpd *h = context;
+
+	evconnlistener_disable(listener);
+	event_add(h->resume, &pause);
+}
+
+static int port_of(int fd)
+{
+	union { struct sockaddr any; struct sockaddr_in v4; struct sockaddr_in6 v6; } own;
+	socklen_t bytes = sizeof own;
+
+	if (getsockname(fd, &own.any, &bytes))
+		return 0;
+	return ntohs(own.any.sa_family == AF_INET6 ? own.v6.sin6_port : own.v4.sin_port);
+}
+
+/* Hands the listening socket to evhttp, which owns it from then on. */
+static int serve(struct httpd *h, struct event_base *base, int fd)
+{
+	struct evhttp_bound_socket *bound;
+
+	h->listener = evconnlistener_new(base, NULL, NULL,
+					 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
+	if (!h->listener) {
+		close(fd);
+		return -ENOMEM;
+	}
+	h->http = evhttp_new(base);
+	h->resume = event_new(base, -1, 0, on_resume, h);
+	bound = h->http && h->resume ? evhttp_bind_listener(h->http, h->listener) : NULL;
+	if (!bound) {
+		evconnlistener_free(h->listener);
+		return -ENOMEM;
+	}
+	evconnlistener_set_error_cb(h->listener, on_accept_error);
+	evhttp_set_max_headers_size(h->http, MOST_HEADER_BYTES);
+	evhttp_set_max_body_size(h->http, 0);
+	evhttp_set_timeout(h->http, TIMEOUT_S);
+	evhttp_set_gencb(h->http, on_any_request, h);
+	/* the gate refuses the others, with a line that says so */
+	evhttp_set_allowed_methods(h->http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD | EVHTTP_REQ_POST |
+				   EVHTTP_REQ_PUT | EVHTTP_REQ_DELETE | EVHTTP_REQ_OPTIONS);
+	return 0;
+}
+
+int httpd_open(struct httpd *h, struct event_base *base, const char *address, const char *token,
+	       struct problem *p)
+{
+	struct loopback at;
+	int fd, error = loopback_parse(address, &at);
+
+	if (error == -EINVAL)
+		return problem(p, "--listen %s: write it as 127.0.0.1:9100", address);
+	if (error)
+		return problem(p, "--listen %s: only addresses of this computer, as 127.0.0.1:9100",
+			       address);
+	fd = loopback_listen(&at, BACKLOG);
+	if (fd < 0)
+		return problem(p, "--listen %s: %s", address, strerror(-fd));
+	h->port = (uint16_t)port_of(fd);
+	httpgate_set(&h->gate, address, h->port, token);
+	return serve(h, base, fd) ? problem(p, "no memory") : 0;
+}
+
+void httpd_close(struct httpd *h)
+{
+	if (h->http)
+		evhttp_free(h->http);
+	if (h->resume)
+		event_free(h->resume);
+	h->http = NULL;
+	h->resume = NULL;
+}

@@ -1,0 +1,216 @@
+/* recording_json.c - a recording as JSON.  Every list "over time" has one value for each sample:
+ *
+ *   { "vmp_record": 1, "name", "command", "written": seconds since 1970, "cpus", "memory_mib",
+ *     "end_ms": [...], "span_ms": [...],                               over time
+ *     "hosts": [ { "host", "name", "ram_kib", "fetches", "given_up",   over time; null: the host
+ *                  "sent", "received" } ],                             was not there; per second
+ *     "processors": [ { "cpu", "host", "native", "shared_memory",      over time; of 1000
+ *                       "emulation" } ],
+ *     "moves": [ [ms, cpu, from, to] ], "moves_lost": N,
+ *     "bands": N, "requests": [ [band, requests, band, requests, ...] ],   over time
+ *     "pages": [ { "address", "requests", "symbols" } ],               since the machine's start
+ *     "fetch_us8_log2": [...] }                                        the same
+ */
+#include "vmm/cli/watch/recording.h"
+
+#include <string.h>
+#include "base/guest_abi.h"
+#include "vmm/cli/jsontext.h"
+
+enum { HOT_PAGES = 40 };
+
+static double per_second(uint64_t sum, const struct recording_sample *s)
+{
+	return s->span_ns ? sum / (s->span_ns / 1e9) : 0;
+}
+
+/* Writes "name": [value of each sample], by a function that returns a negative value for null. */
+static void put_over_time(FILE *out, const struct recording *r, const char *name, uint32_t which,
+			  double (*value)(const struct recording_sample *, uint32_t which))
+{
+	fprintf(out, ", \"%s\": [", name);
+	for (unsigned i = 0; i < r->n; i++) {
+		double v = value(&r->sample[i], which);
+
+		if (v < 0)
+			fprintf(out, "%snull", i ? "," : "");
+		else
+			fprintf(out, "%s%.0f", i ? "," : "", v);
+	}
+	fputs("]", out);
+}
+
+#define HOST_VALUE(name, expression) \
+	static double host_##name(const struct recording_sample *s, uint32_t host) \
+	{ \
+		return s->hosts >> host & 1 ? expression : -1; \
+	}
+HOST_VALUE(ram, s->host[host].ram_bytes / 1024.0)
+HOST_VALUE(fetches, per_second(s->host[host].fetches, s))
+HOST_VALUE(given_up, per_second(s->host[host].given_up, s))
+HOST_VALUE(sent, per_second(s->host[host].sent_bytes, s))
+HOST_VALUE(received, per_second(s->host[host].received_bytes, s))
+
+static double cpu_host(const struct recording_sample *s, uint32_t cpu)
+{
+	return s->cpu[cpu].seen ? s->cpu[cpu].host : -1;
+}
+
+/* Of 1000.  A period is counted when it ends, so a sum may exceed the time. */
+static double share(const struct recording_sample *s, uint32_t cpu, enum time_kind kind)
+{
+	double all = s->span_ns, of = s->cpu[cpu].time_ns[kind], sum = 0;
+
+	for (unsigned k = 0; k < TIME_KIND_COUNT; k++)
+		sum += s->cpu[cpu].time_ns[k];
+	all = sum > all ? sum : all;
+	return !s->cpu[cpu].seen ? -1 : all > 0 ? 1000 * of / all : 0;
+}
+
+static double cpu_native(const struct recording_sample *s, uint32_t cpu)
+{
+	return share(s, cpu, TIME_NATIVE);
+}
+
+static double cpu_shared(const struct recording_sample *s, uint32_t cpu)
+{
+	return share(s, cpu, TIME_SHARED_MEMORY);
+}
+
+static double cpu_emulation(const struct recording_sample *s, uint32_t cpu)
+{
+	return share(s, cpu, TIME_EMULATION);
+}
+
+static double end_ms(const struct recording_sample *s, uint32_t ignored)
+{
+	(void)ignored;
+	return s->end_ns / 1e6;
+}
+
+static double span_ms(const struct recording_sample *s, uint32_t ignored)
+{
+	(void)ignored;
+	return s->span_ns / 1e6;
+}
+
+static void put_hosts(FILE *out, const struct recording *r)
+{
+	const char *comma = "";
+	uint32_t hosts = 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		hosts |= r->sample[i].hosts;
+	fputs(",\n\"hosts\": [", out);
+	for (uint32_t host = 0; host < MAX_NODES; host++) {
+		if (!(hosts >> host & 1))
+			continue;
+		fprintf(out, "%s\n{\"host\": %u, \"name\": ", comma, host);
+		json_put_string(out, r->last.names.name[host]);
+		put_over_time(out, r, "ram_kib", host, host_ram);
+		put_over_time(out, r, "fetches", host, host_fetches);
+		put_over_time(out, r, "given_up", host, host_given_up);
+		put_over_time(out, r, "sent", host, host_sent);
+		put_over_time(out, r, "received", host, host_received);
+		fputs("}", out);
+		comma = ",";
+	}
+	fputs("]", out);
+}
+
+static void put_processors(FILE *out, const struct recording *r, uint32_t cpus)
+{
+	fputs(",\n\"processors\": [", out);
+	for (uint32_t cpu = 0; cpu < cpus && cpu < MAX_CPUS; cpu++) {
+		fprintf(out, "%s\n{\"cpu\": %u", cpu ? "," : "", cpu);
+		put_over_time(out, r, "host", cpu, cpu_host);
+		put_over_time(out, r, "native", cpu, cpu_native);
+		put_over_time(out, r, "shared_memory", cpu, cpu_shared);
+		put_over_time(out, r, "emulation", cpu, cpu_emulation);
+		fputs("}", out);
+	}
+	fputs("]", out);
+}
+
+static void put_moves(FILE *out, const struct recording *r)
+{
+	fputs(",\n\"moves\": [", out);
+	for (unsigned i = 0; i < r->n_moves; i++)
+		fprintf(out, "%s[%.0f,%u,%u,%u]", i ? "," : "", r->move[i].at_ns / 1e6,
+			r->move[i].cpu, r->move[i].from, r->move[i].to);
+	fprintf(out, "], \"moves_lost\": %u", r->moves_lost);
+}
+
+static void put_requests(FILE *out, const struct recording *r)
+{
+	fprintf(out, ",\n\"bands\": %d, \"requests\": [", RECORDING_BANDS);
+	for (unsigned i = 0; i < r->n; i++) {
+		const char *comma = "";
+
+		fprintf(out, "%s[", i ? "," : "");
+		for (unsigned band = 0; band < RECORDING_BANDS; band++) {
+			if (!r->sample[i].band[band])
+				continue;
+			fprintf(out, "%s%u,%u", comma, band, r->sample[i].band[band]);
+			comma = ",";
+		}
+		fputs("]", out);
+	}
+	fputs("]", out);
+}
+
+static void put_pages(FILE *out, const struct recording *r, const char *kernel)
+{
+	struct pageheat heat = { 0 };
+	struct symbols symbols;
+	char text[160];
+
+	symbols_load(&symbols, kernel ? kernel : "");
+	pageheat_add(&heat, r->last.report.heat.page, r->last.report.heat.n);
+	pageheat_sort(&heat);
+	fputs(",\n\"pages\": [", out);
+	for (size_t i = 0; i < heat.n && i < HOT_PAGES; i++) {
+		gpa_t address = gfn_to_gpa(heat.page[i].gfn);
+
+		symbols_describe(&symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text, sizeof text);
+		fprintf(out, "%s\n{\"address\": \"0x%08x\", \"requests\": %u, \"symbols\": ",
+			i ? "," : "", address, heat.page[i].faults);
+		json_put_string(out, text);
+		fputs("}", out);
+	}
+	fputs("]", out);
+	pageheat_free(&heat);
+	symbols_free(&symbols);
+}
+
+static void put_fetch_times(FILE *out, const struct recording *r)
+{
+	fputs(",\n\"fetch_us8_log2\": [", out);
+	for (unsigned k = 0; k < FETCH_BUCKETS; k++) {
+		uint64_t sum = 0;
+
+		for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++)
+			sum += r->last.report.cpu[cpu].fetch_us8[k];
+		fprintf(out, "%s%llu", k ? "," : "", (unsigned long long)sum);
+	}
+	fputs("]", out);
+}
+
+void recording_print(FILE *out, const struct recording *r, const struct recording_about *about)
+{
+	fputs(RECORDING_HEAD " \"name\": ", out);
+	json_put_string(out, about->name);
+	fputs(", \"command\": ", out);
+	json_put_string(out, about->command ? about->command : "");
+	fprintf(out, ", \"written\": %lld, \"cpus\": %u, \"memory_mib\": %u",
+		(long long)about->written, about->cpus, about->mem_mib);
+	put_over_time(out, r, "end_ms", 0, end_ms);
+	put_over_time(out, r, "span_ms", 0, span_ms);
+	put_hosts(out, r);
+	put_processors(out, r, about->cpus);
+	put_moves(out, r);
+	put_requests(out, r);
+	put_pages(out, r, about->kernel);
+	put_fetch_times(out, r);
+	fputs("}\n", out);
+}

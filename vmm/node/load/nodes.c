@@ -1,0 +1,40 @@
+/* nodes.c - see nodes.h. */
+#include "vmm/node/load/nodes.h"
+
+#include <string.h>
+#include "base/guest_abi.h"
+
+enum {
+	/* the guest's page allocator hands out up to 4 MiB in one piece, which must not lie in two
+	 * nodes */
+	BLOCK_PAGES = 1024,
+	LEAST_PAGES = 2 * BLOCK_PAGES,
+};
+_Static_assert(VMP_NODES_CPU + MAX_CPUS == VMP_NODES_END && VMP_NODES_END % 4 == 0, "layout");
+
+void nodes_plan(struct nodes_plan *plan, uint32_t ram_pages, gfn_t taken, unsigned hosts,
+		unsigned cpus, const uint8_t *cpu_host)
+{
+	uint32_t left, part;
+
+	memset(plan, 0, sizeof *plan);
+	taken = (taken + BLOCK_PAGES - 1) / BLOCK_PAGES * BLOCK_PAGES;
+	left = taken < ram_pages ? ram_pages - taken : 0;
+	plan->count = left / LEAST_PAGES < hosts ? left / LEAST_PAGES : hosts;
+	if (plan->count < 2) {
+		plan->count = 0;
+		return;
+	}
+	part = left / plan->count / BLOCK_PAGES * BLOCK_PAGES;
+	for (unsigned n = 0; n < plan->count; n++)
+		plan->end[n] = ram_pages - (plan->count - 1 - n) * part;
+	for (unsigned cpu = 0; cpu < cpus; cpu++)
+		plan->cpu_node[cpu] = (uint8_t)(cpu_host[cpu] % plan->count);
+}
+
+void nodes_build(void *table, const struct nodes_plan *plan)
+{
+	memset(table, 0, NODES_TABLE_BYTES);
+	memcpy((uint8_t *)table + VMP_NODES_CPU, plan->cpu_node, sizeof plan->cpu_node);
+	memcpy((uint8_t *)table + VMP_NODES_END, plan->end, sizeof plan->end);
+}

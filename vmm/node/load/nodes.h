@@ -1,0 +1,25 @@
+/* nodes.h - the machine's hosts as the guest's NUMA nodes: which CPUs and which part of RAM belong
+ * to each.  Pure. */
+#ifndef VMM_NODE_LOAD_NODES_H
+#define VMM_NODE_LOAD_NODES_H
+
+#include "base/limits.h"
+#include "base/types.h"
+
+struct nodes_plan {
+	unsigned count;		    /* node n is host n; 0: the guest gets no nodes */
+	gfn_t end[MAX_NODES];	    /* node n has the pages from the end of node n-1 up to here */
+	uint8_t cpu_node[MAX_CPUS]; /* by where each CPU begins; a CPU that moves keeps its node */
+};
+
+/* `taken`: pages at the start of RAM that always belong to the first host.  The rest is dealt in
+ * equal parts.  If a part would be too small to be useful, there are fewer nodes than hosts, and
+ * the CPUs of the other hosts are dealt to the nodes in turn. */
+void nodes_plan(struct nodes_plan *plan, uint32_t ram_pages, gfn_t taken, unsigned hosts,
+		unsigned cpus, const uint8_t *cpu_host);
+
+/* Writes the table at VMP_NODES_GPA, NODES_TABLE_BYTES long. */
+enum { NODES_TABLE_BYTES = MAX_CPUS + 4 * (MAX_NODES + 1) };
+void nodes_build(void *table, const struct nodes_plan *plan);
+
+#endif

@@ -1,0 +1,126 @@
+/* extract.c - see extract.h. */
+#include "vmm/node/pages/extract.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+#include "base/log.h"
+
+struct extract {
+	int fd;
+	uint8_t *ram;
+	int pipe[2];
+};
+
+struct extract *extract_new(int fd, uint8_t *ram)
+{
+	struct extract *extract = malloc(sizeof *extract);
+
+	if (!extract)
+		die("out of memory");
+	*extract = (struct extract){ .fd = fd, .ram = ram };
+	if (pipe2(extract->pipe, O_CLOEXEC | O_NONBLOCK))
+		die("cannot make a pipe: %s", strerror(errno));
+	return extract;
+}
+
+void extract_free(struct extract *extract)
+{
+	close(extract->pipe[0]);
+	close(extract->pipe[1]);
+	free(extract);
+}
+
+static off_t at(gfn_t gfn)
+{
+	return (off_t)gfn << PAGE_BITS;
+}
+
+unsigned extract_run(const gfn_t *gfn, unsigned count)
+{
+	unsigned n = 1;
+
+	while (n < count && gfn[n] == gfn[0] + n)
+		n++;
+	return n;
+}
+
+/* (TRICKS: punch-everywhere) */
+static void punch(struct extract *extract, gfn_t first, unsigned count)
+{
+	if (fallocate(extract->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at(first),
+		      (off_t)count << PAGE_BITS))
+		die("cannot take a page of guest RAM: %s", strerror(errno));
+}
+
+void extract_punch(struct extract *extract, gfn_t gfn)
+{
+	punch(extract, gfn, 1);
+}
+
+static void fill_pipe(struct extract *extract, const gfn_t *gfn, unsigned count)
+{
+	struct iovec page[EXTRACT_MOST] = { 0 };
+
+	for (unsigned i = 0; i < count; i++)
+		page[i] = (struct iovec){ extract->ram + at(gfn[i]), PAGE_BYTES };
+	if (vmsplice(extract->pipe[1], page, count, 0) != (ssize_t)count * PAGE_BYTES)
+		die("cannot splice a page of guest RAM: %s", strerror(errno));
+}
+
+static void empty_pipe(struct extract *extract, uint8_t *contents, size_t bytes)
+{
+	while (bytes) {
+		ssize_t n = read(extract->pipe[0], contents, bytes);
+
+		if (n <= 0 && errno != EINTR)
+			die("cannot read a page of guest RAM: %s", strerror(errno));
+		if (n > 0) {
+			contents += n;
+			bytes -= (size_t)n;
+		}
+	}
+}
+
+/* (TRICKS: splice-then-punch) */
+void extract_pages(struct extract *extract, const gfn_t *gfn, unsigned count, bool written,
+		   uint8_t *contents)
+{
+	bug_on(count > EXTRACT_MOST);
+	if (written)
+		fill_pipe(extract, gfn, count);
+	else if (contents)
+		for (unsigned i = 0; i < count; i++)
+			memcpy(contents + at(i), extract->ram + at(gfn[i]), PAGE_BYTES);
+	for (unsigned i = 0, n; i < count; i += n) {
+		n = extract_run(gfn + i, count - i);
+		punch(extract, gfn[i], n);
+	}
+	if (written)
+		empty_pipe(extract, contents, (size_t)count << PAGE_BITS);
+}
+
+/* The page is new: a write to the file does not fill it with zeros first, as a touch would. */
+void extract_put_back(struct extract *extract, const gfn_t *gfn, unsigned count,
+		      const uint8_t *contents)
+{
+	for (unsigned i = 0, n; i < count; i += n) {
+		size_t done = 0, bytes;
+
+		n = extract_run(gfn + i, count - i);
+		bytes = (size_t)n << PAGE_BITS;
+		while (done < bytes) {
+			ssize_t got = pwrite(extract->fd, contents + at(i) + done, bytes - done,
+					     at(gfn[i]) + (off_t)done);
+
+			if (got <= 0 && errno != EINTR)
+				die("cannot fill a page of guest RAM: %s", strerror(errno));
+			if (got > 0)
+				done += (size_t)got;
+		}
+	}
+}

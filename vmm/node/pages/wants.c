@@ -1,0 +1,217 @@
+/* wants.c - see wants.h. */
+#include "vmm/node/pages/wants.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <linux/futex.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "vmm/node/moves/policy.h"
+#include "vmm/node/node.h"
+#include "vmm/node/pages/pagetrace.h"
+#include "vmm/node/wire/conn.h"
+
+struct wants {
+	int bell;
+	struct want {
+		bool waiting, by_slot;
+		gfn_t gfn;
+		enum page_right right;
+	} cpu[MAX_CPUS];
+};
+
+/* Pages that a CPU may need soon, which it names together with the one that it waits for. */
+struct aheads { uint32_t n; gfn_t gfn[MAX_AHEAD]; };
+
+int wants_bell(const struct node *node)
+{
+	return node->wants->bell;
+}
+
+bool wants_waits(const struct node *node, unsigned cpu)
+{
+	return node->wants->cpu[cpu].waiting;
+}
+
+bool wants_waits_for(const struct node *node, unsigned cpu, gfn_t gfn)
+{
+	return node->wants->cpu[cpu].waiting && node->wants->cpu[cpu].gfn == gfn;
+}
+
+bool wants_any_waits_for(const struct node *node, gfn_t gfn)
+{
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		if (wants_waits_for(node, cpu, gfn))
+			return true;
+	return false;
+}
+
+bool wants_by_slot(const struct node *node, unsigned cpu)
+{
+	return node->wants->cpu[cpu].by_slot;
+}
+
+/* ---- asking ---- */
+
+static bool is_sound(struct node *node, unsigned cpu, const struct want *want)
+{
+	if (want->gfn < node->ram_pages && (want->right == PAGE_READ || want->right == PAGE_WRITE))
+		return true;
+	node_end(node, END_GUEST_FAULT, 0, "CPU %u: it asked for page %x, which is not RAM: its "
+		 "guest has changed what is the engine's", cpu, want->gfn);
+	return false;
+}
+
+/* The page that the CPU waits for was requested before; these follow in one packet. */
+static void ask_ahead(struct node *node, const struct aheads *aheads, enum page_right right)
+{
+	if (!aheads->n)
+		return;
+	overlay_cork(node);
+	for (uint32_t i = 0; i < aheads->n && i < MAX_AHEAD; i++)
+		if (aheads->gfn[i] < node->ram_pages)
+			pagestore_want_ahead(node, aheads->gfn[i], right);
+	overlay_uncork(node);
+}
+
+static void take(struct node *node, unsigned cpu, struct want want, const struct aheads *aheads)
+{
+	if (!is_sound(node, cpu, &want))
+		return;
+	node->wants->cpu[cpu] = want;
+	trace_seen(node, cpu, want.gfn, want.right);
+	pagestore_want(node, want.gfn, want.right);
+	if (node->dsm)
+		policy_on_want(node);
+	ask_ahead(node, aheads, want.right);
+}
+
+void wants_on_message(struct node *node, const struct message *m, const struct msg_page_want *want)
+{
+	/* The CPU is the socket's, whatever the message says. */
+	struct aheads aheads = { .n = m->payload_bytes / sizeof(gfn_t) };
+
+	if (aheads.n > MAX_AHEAD)
+		aheads.n = MAX_AHEAD;
+	if (aheads.n)
+		memcpy(aheads.gfn, m->payload, aheads.n * sizeof(gfn_t));
+	take(node, m->from,
+	     (struct want){ .waiting = true, .gfn = want->gfn, .right = want->right }, &aheads);
+}
+
+static bool look_at(struct node *node, unsigned cpu)
+{
+	struct vcpu_slot *slot = &node->shm->slot[cpu];
+	struct want want = { .waiting = true, .by_slot = true };
+	struct aheads aheads;
+
+	if (atomic_load(&slot->want) != WANT_ASKED || node->wants->cpu[cpu].waiting)
+		return false;
+	want.gfn = atomic_load_explicit(&slot->want_gfn, memory_order_relaxed);
+	want.right = atomic_load_explicit(&slot->want_right, memory_order_relaxed);
+	if (node->shm->many_hosts && want.gfn < node->ram_pages)
+		atomic_fetch_add_explicit(&hostshm_page_faults(node->shm)[want.gfn], 1,
+					  memory_order_relaxed);
+	aheads.n = atomic_load_explicit(&slot->want_aheads, memory_order_relaxed);
+	for (uint32_t i = 0; i < aheads.n && i < MAX_AHEAD; i++)
+		aheads.gfn[i] = atomic_load_explicit(&slot->want_ahead[i], memory_order_relaxed);
+	take(node, cpu, want, &aheads);
+	return true;
+}
+
+bool wants_look(struct node *node)
+{
+	bool found = false;
+
+	if (node->ending)
+		return false;
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		found |= look_at(node, cpu);
+	return found;
+}
+
+void wants_poll(struct node *node)
+{
+	if (!atomic_load_explicit(&node->shm->daemon_polls, memory_order_relaxed))
+		atomic_store(&node->shm->daemon_polls, 1);
+	wants_look(node);
+}
+
+/* (TRICKS: ask-then-ring) */
+bool wants_may_sleep(struct node *node)
+{
+	/* sequentially consistent: the store is visible before the slots are read */
+	atomic_store(&node->shm->daemon_polls, 0);
+	return !wants_look(node);
+}
+
+void wants_vain(struct node *node, gfn_t gfn)
+{
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		if (node->cpus_here >> cpu & 1)
+			atomic_store_explicit(&node->shm->slot[cpu].vain[gfn % SLOT_VAIN], gfn + 1,
+					      memory_order_relaxed);
+}
+
+/* ---- replying ---- */
+
+static void answer(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right)
+{
+	struct vcpu_slot *slot = &node->shm->slot[cpu];
+	struct msg_page_ready ready = { .gfn = gfn, .right = right };
+	struct msg_header header = packet_header(MSG_PAGE_READY, VNODE_CPU(cpu), node->o.node,
+						 sizeof ready);
+
+	node->wants->cpu[cpu].waiting = false;
+	trace_answered(node, cpu);
+	if (node->wants->cpu[cpu].by_slot) {
+		atomic_store(&slot->want, WANT_NONE);
+		syscall(SYS_futex, &slot->want, FUTEX_WAKE, 1, NULL, NULL, 0);
+	} else if (node->monitor[cpu].conn) {
+		conn_send(node->monitor[cpu].conn, &header, &ready, sizeof ready, NULL, 0);
+	}
+}
+
+void wants_ready(struct node *node, gfn_t gfn, enum page_right right)
+{
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		if (wants_waits_for(node, cpu, gfn) && node->wants->cpu[cpu].right <= right)
+			answer(node, cpu, gfn, right);
+}
+
+bool wants_unused(const struct node *node, gfn_t gfn)
+{
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		if (atomic_load(&node->shm->slot[cpu].granted) == gfn + 1 &&
+		    !wants_waits_for(node, cpu, gfn))
+			return true;
+	return false;
+}
+
+/* ---- start ---- */
+
+/* The bell needs no further action: the event loop reads all slots before it sleeps again. */
+static void on_bell(evutil_socket_t fd, short what, void *arg)
+{
+	uint64_t rings;
+
+	(void)what, (void)arg;
+	(void)!read(fd, &rings, sizeof rings);
+}
+
+void wants_start(struct node *node)
+{
+	struct event *event;
+
+	node->wants = calloc(1, sizeof *node->wants);
+	if (!node->wants)
+		die("out of memory");
+	node->wants->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	event = event_new(node->base, node->wants->bell, EV_READ | EV_PERSIST, on_bell, node);
+	if (node->wants->bell < 0 || !event || event_add(event, NULL))
+		die("cannot make an eventfd: %s", strerror(errno));
+}

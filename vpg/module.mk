@@ -1,0 +1,23 @@
+# The Virtual Private Grid: a shell over a user's computers, and the daemon that connects them.
+VPG_WIRE := $(patsubst %,vpg/wire/%.o,message nick)
+
+$(eval $(call unit-test,vpg_line,tests/unit/vpg_line.o vpg/shell/line.o vpg/shell/group.o \
+	vpg/wire/nick.o))
+$(eval $(call unit-test,vpg_message,tests/unit/vpg_message.o $(VPG_WIRE)))
+$(eval $(call unit-test,vpg_members,tests/unit/vpg_members.o \
+	vpg/peer/members.o vpg/peer/invitation.o vpg/wire/nick.o,-lcrypto))
+$(eval $(call unit-test,vpg_group,tests/unit/vpg_group.o vpg/shell/group.o \
+	vpg/shell/completion.o vpg/wire/nick.o))
+$(eval $(call unit-test,vpg_rules,tests/unit/vpg_rules.o vpg/peer/rules.o))
+VPG_WIRE_ALL := $(patsubst %,vpg/wire/%.o,message nick why folder daemon_socket)
+PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,asking enrol hear identity invitation jobs joining \
+	keeper meeting members network pipes rules serving shells tunnel) \
+	$(VPG_WIRE_ALL) base/log.o base/quantity.o
+PEER_LIBS := -levent_openssl $(PHNX_LIBS)
+$(B)/vpg/%.o: CPPFLAGS += -Iphoenix/include
+$(eval $(call program,vmp-peer,vpg/peer/peer.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))
+SHELL_OBJECTS := $(patsubst %,vpg/shell/%.o,builtins completion editor execute group \
+	job_table join line own_terminal pipeline plan pumps signals) $(VPG_WIRE_ALL) base/log.o
+$(eval $(call program,vmp-sh,vpg/shell/sh.o $(SHELL_OBJECTS),-ledit))
+$(eval $(call unit-test,vpg_plan,tests/unit/vpg_plan.o vpg/shell/plan.o vpg/shell/line.o \
+	vpg/shell/group.o vpg/wire/nick.o))

@@ -1,0 +1,53 @@
+/* daemon.h - the daemon of a peer, as its files see it.  One thread, one libevent loop. */
+#ifndef VPG_DAEMON_H
+#define VPG_DAEMON_H
+
+#include <event2/event.h>
+#include "phnx/phnx.h"
+#include "vpg/peer/network.h"
+#include "vpg/wire/message.h"
+
+struct tunnel;
+struct shell;
+struct enrol;
+
+struct daemon {
+	struct event_base *base;
+	struct network net;
+	SSL_CTX *ctx;			/* of tunnels */
+	struct tunnel *tunnels;		/* to other peers, and the two ends of the one to itself */
+	struct tunnel *self[2];		/* who writes a stream has 0, who reads it 1 */
+	struct shell *shells;
+	struct enrol *enrol;
+	struct event *bury, *announce;
+	char refused[160];		/* why another peer refused this one; "": none did */
+	bool ending, again;		/* again: as a new process */
+};
+
+/* Starts the node of the overlay network; it listens, dials and announces itself from then on. */
+int meeting_start(struct daemon *d, struct why *why);
+void meeting_stop(struct daemon *d);
+/* Dial one more contact from now on. */
+void meeting_dial(const char *host, unsigned port, bool ssh, const char *user);
+
+/* What another daemon says (hear.c). */
+void hear_open(struct tunnel *t);
+void hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m);
+void hear_closed(struct tunnel *t, const char *why);
+/* A member was learned or revoked: write it, tell it, and end the tunnels that it ends. */
+void hear_member(struct daemon *d, const struct member *m, const struct tunnel *from);
+/* Tells everybody who is connected of one member. */
+void member_announce(struct daemon *d, const struct member *m);
+
+/* Shells (shells.c): the daemon's socket. */
+int shells_start(struct daemon *d, struct why *why);
+void shells_stop(struct daemon *d);
+void shells_peer_answered(struct daemon *d);
+void shell_say(struct shell *s, enum vpg_type type, const void *fields);
+struct daemon *shell_daemon(const struct shell *s);
+
+/* Those who join (enrol.c): a port that listens while invitations are open. */
+int enrol_start(struct daemon *d, struct why *why);
+void enrol_stop(struct daemon *d);
+
+#endif

@@ -1,0 +1,150 @@
+/* hear.c - what another daemon says through its tunnel. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/log.h"
+#include "vpg/peer/jobs.h"
+#include "vpg/peer/pipes.h"
+
+static void tell_member(struct tunnel *t, const struct member *m)
+{
+	char key[KEY_TEXT];
+
+	member_key_text(m, key);
+	struct vpg_MEMBER say = { key, m->nick, m->since, m->revoked };
+	tunnel_send(t, VPG_MEMBER, &say);
+}
+
+void hear_open(struct tunnel *t)
+{
+	struct daemon *d = t->d;
+	struct vpg_HELLO hello = { VPG_VERSION, d->net.settings.nick };
+
+	log_info("%s is connected", t->nick);
+	tunnel_send(t, VPG_HELLO, &hello);
+	for (size_t i = 0; i < d->net.members.n && !t->dead; i++)
+		tell_member(t, d->net.members.at + i);
+}
+
+void hear_closed(struct tunnel *t, const char *why)
+{
+	log_info("%s is not connected any more: %s", t->nick, why);
+	jobs_tunnel_closed(t, why);
+}
+
+/* m NULL: all. */
+static void end_tunnels_of(struct daemon *d, const struct member *m)
+{
+	for (struct tunnel *t = d->tunnels; t; t = t->next)
+		if (t->open && !t->mirror && (!m || !memcmp(t->key, m->key, KEY_BYTES)))
+			tunnel_close(t, "its key was revoked");
+}
+
+void member_announce(struct daemon *d, const struct member *m)
+{
+	for (struct tunnel *t = d->tunnels; t; t = t->next)
+		if (t->open && !t->mirror)
+			tell_member(t, m);
+}
+
+void hear_member(struct daemon *d, const struct member *m, const struct tunnel *from)
+{
+	struct why why;
+
+	if (members_learn(&d->net.members, m) <= 0)
+		return;
+	log_info("%s %s", m->nick, m->revoked ? "was revoked" : "is a member");
+	if (network_write_members(&d->net, &why))
+		log_error("%s", why.line);
+	for (struct tunnel *t = d->tunnels; t; t = t->next)
+		if (t->open && !t->mirror && t != from)
+			tell_member(t, m);
+	if (!m->revoked)
+		return;
+	if (!memcmp(m->key, d->net.id.public, KEY_BYTES)) {
+		snprintf(d->refused, sizeof d->refused, "the key of this computer was revoked");
+		end_tunnels_of(d, NULL);
+	} else {
+		end_tunnels_of(d, m);
+	}
+}
+
+static void on_member(struct tunnel *t, const struct vpg_MEMBER *say)
+{
+	struct member m;
+
+	if (member_make(&m, say->key, say->nick, say->since, say->revoked))
+		tunnel_close(t, "it sends what no version sends");
+	else
+		hear_member(t->d, &m, t);
+}
+
+/* The second number of /proc/meminfo's line `name`, in KiB. */
+static uint64_t meminfo(const char *name)
+{
+	char line[128];
+	unsigned long long kib = 0;
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	while (f && fgets(line, sizeof line, f))
+		if (!strncmp(line, name, strlen(name)))
+			sscanf(line + strlen(name), " %llu", &kib);
+	if (f)
+		fclose(f);
+	return kib;
+}
+
+static void on_ping(struct tunnel *t, const struct vpg_PING *ping)
+{
+	struct vpg_PONG pong = { .stamp = ping->stamp, .memory_kib = meminfo("MemTotal:"),
+				 .free_kib = meminfo("MemAvailable:") };
+	double load = 0;
+
+	pong.processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
+	if (getloadavg(&load, 1) == 1)
+		pong.load_percent = (uint64_t)(load * 100);
+	tunnel_send(t, VPG_PONG, &pong);
+}
+
+static void on_pong(struct tunnel *t, const struct vpg_PONG *m)
+{
+	if (!t->asked_us || m->stamp != (uint64_t)t->asked_us)
+		return;
+	t->facts = (struct peer_facts){ m->processors, m->memory_kib, m->free_kib, m->load_percent,
+					(uint64_t)(now_us() - t->asked_us) };
+	t->asked_us = 0;
+	shells_peer_answered(t->d);
+}
+
+static void on_hello(struct tunnel *t, const struct vpg_HELLO *m)
+{
+	if (m->version == VPG_VERSION) {
+		*t->d->refused = 0;
+		return;
+	}
+	log_error("%s has another version of vmp: install one version everywhere", t->nick);
+	tunnel_close(t, "it has another version of vmp");
+}
+
+void hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
+{
+	if (pipe_is_frame(type)) {
+		pipe_hear(t, type, m);
+		return;
+	}
+	switch (type) {
+	case VPG_HELLO: on_hello(t, &m->HELLO); break;
+	case VPG_MEMBER: on_member(t, &m->MEMBER); break;
+	case VPG_PING: on_ping(t, &m->PING); break;
+	case VPG_PONG: on_pong(t, &m->PONG); break;
+	case VPG_SPAWN:
+	case VPG_SIGNAL:
+	case VPG_END:
+	case VPG_EXIT:
+	case VPG_RESIZE:
+	case VPG_STOPPED: jobs_hear(t, type, m); break;
+	default:
+		log_warn("%s sends %s: ignored", t->nick, message_name(type));
+	}
+}

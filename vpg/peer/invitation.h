@@ -1,0 +1,33 @@
+/* invitation.h - a text by which one computer may join, once: what `vmp peer invite` prints.  Pure.
+ *
+ * It names the inviter's addresses and key, and has a token that the inviter remembers.  Whoever
+ * has the text can join until it was used or has expired.
+ */
+#ifndef VPG_INVITATION_H
+#define VPG_INVITATION_H
+
+#include <stdint.h>
+#include "vpg/peer/members.h"
+
+enum {
+	TOKEN_BYTES = 16,
+	INVITATION_ADDRESSES = 4,
+	INVITATION_HOST = 64,	/* of an address, with its terminator */
+	INVITATION_TEXT = 640,	/* of an invitation, with its terminator */
+};
+
+struct invitation {
+	unsigned char key[KEY_BYTES];	/* the inviter's */
+	unsigned char token[TOKEN_BYTES];
+	uint64_t expires;		/* seconds since 1970 */
+	unsigned port;			/* where the inviter lets others join */
+	unsigned n_hosts;
+	char hosts[INVITATION_ADDRESSES][INVITATION_HOST];
+};
+
+/* Returns 0 or -ENOSPC. */
+int invitation_print(const struct invitation *i, char text[INVITATION_TEXT]);
+/* Returns 0, or -EPROTO: it is none, or was damaged. */
+int invitation_read(struct invitation *i, const char *text);
+
+#endif

@@ -1,0 +1,27 @@
+/* jobs.h - commands: those that run here for others, and those that run elsewhere for shells here.
+ *
+ * A job is a pipeline; its stages may run on several computers.  The shell's daemon starts them and
+ * ends them.  When the shell or its daemon is gone, all daemons end what they have of the job.
+ */
+#ifndef VPG_JOBS_H
+#define VPG_JOBS_H
+
+#include "vpg/peer/tunnel.h"
+
+struct stage;
+
+/* From a shell of this computer. */
+void jobs_hear_shell(struct shell *s, enum vpg_type type, const union vpg_any *m);
+void jobs_shell_gone(struct daemon *d, struct shell *s);
+
+/* From another daemon. */
+void jobs_hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m);
+void jobs_tunnel_closed(struct tunnel *t, const char *why);
+
+/* Ends one at once: a stream of its has broken. */
+void jobs_kill_stage(struct stage *stage);
+void jobs_end_all(void);
+/* Waits for keepers that have ended. */
+void jobs_tidy(void);
+
+#endif

@@ -1,0 +1,45 @@
+/* members.h - who belongs to a network: a key, a nickname, and whether it was revoked.  Pure.
+ *
+ * Every peer has the list in its file `members` and tells it to every peer that it meets; so the
+ * lists become one.  A key that was revoked once stays so.  Of two keys with one nickname, the one
+ * that came first has it, and the other takes no part.
+ */
+#ifndef VPG_MEMBERS_H
+#define VPG_MEMBERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "vpg/wire/nick.h"
+
+enum { MEMBERS_MAX = 1024, KEY_BYTES = 32, KEY_TEXT = 2 * KEY_BYTES + 1 };
+
+struct member {
+	unsigned char key[KEY_BYTES];	/* Ed25519, public */
+	char nick[NICK_BYTES];
+	uint64_t since, revoked;	/* seconds since 1970; revoked 0: it is not */
+};
+
+struct members { struct member *at; size_t n; };
+
+enum member_state { MEMBER_GOOD, MEMBER_UNKNOWN, MEMBER_REVOKED, MEMBER_NICK_TAKEN };
+
+/* A member from its texts.  Returns 0 or -EPROTO. */
+int member_make(struct member *m, const char *key, const char *nick, uint64_t since,
+		uint64_t revoked);
+void member_key_text(const struct member *m, char text[KEY_TEXT]);
+
+/* Take what somebody says of a member.  Returns 1 if that was new, 0 if not, -ENOSPC, -ENOMEM. */
+int members_learn(struct members *all, const struct member *m);
+enum member_state members_state(const struct members *all, const unsigned char key[KEY_BYTES]);
+struct member *members_of_key(const struct members *all, const unsigned char key[KEY_BYTES]);
+/* Who has the nickname, if it was not revoked; or NULL. */
+struct member *members_of_nick(const struct members *all, const char *nick);
+
+/* One line of the file, with its newline; as snprintf().  members_read_line() takes it without:
+ * 0 or -EPROTO. */
+int member_print_line(const struct member *m, char *line, size_t bytes);
+int member_read_line(struct member *m, const char *line);
+void members_free(struct members *all);
+
+#endif

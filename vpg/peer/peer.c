@@ -1,0 +1,206 @@
+/* peer.c - the program vmp-peer: the daemon, and `vmp peer` and `vmp peers`, which ask it. */
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/quantity.h"
+#include "vpg/peer/asking.h"
+#include "vpg/peer/joining.h"
+#include "vpg/peer/serving.h"
+
+struct words {
+	const char *verb, *name, *address, *ssh;
+	char **rest;
+	int n_rest;
+	unsigned port;
+	int anywhere;
+	uint32_t for_ms;
+	bool foreground, json;
+};
+
+static const char usage[] =
+	"vmp peer start [--name NICK] [--port PORT] [--listen near|all] [--foreground]\n"
+	"vmp peer invite [--for TIME] [--address HOST]\n"
+	"vmp peer join INVITATION [--name NICK] [--ssh [USER@]HOST] [--port PORT]\n"
+	"              [--listen near|all]\n"
+	"vmp peer list [--json] | revoke NICK\n"
+	"vmp peer dial [--ssh] [USER@]HOST:PORT\n"
+	"vmp peer status | stop\n"
+	"vmp peers [--json]\n"
+	"\n"
+	"Connects your computers into a network of their own. See vmp-peer(1).\n";
+
+static int wrong(const char *what, const char *word)
+{
+	log_error("%s%s; see vmp peer --help", what, word);
+	return EXIT_VMP_FAILURE;
+}
+
+/* ---- the commands ---- */
+
+static int peer_start(const struct words *w)
+{
+	struct serve_order o = { w->name, w->port, w->anywhere, w->foreground };
+
+	return serve_peer(&o);
+}
+
+static int peer_join(const struct words *w)
+{
+	char host[256] = "", nick[NICK_BYTES];
+	struct join_order o = { w->rest[0], w->name, w->ssh, w->port, w->anywhere > 0 };
+	struct why why;
+
+	gethostname(host, sizeof host - 1);
+	nick_of_host(host, nick);
+	o.nick = w->name ? w->name : nick;
+	if (join_network(&o, &why)) {
+		log_error("%s", why.line);
+		return EXIT_VMP_FAILURE;
+	}
+	printf("joined as %s; vmp peer start starts the daemon\n", o.nick);
+	return fflush(stdout) ? EXIT_VMP_FAILURE : 0;
+}
+
+static int peer_invite(const struct words *w)
+{
+	return ask_invite(w->for_ms ? (w->for_ms + 999) / 1000 : INVITE_SECONDS,
+			  w->address ? w->address : "");
+}
+
+/* [USER@]HOST:PORT */
+static int peer_dial(const struct words *w)
+{
+	char *word = w->rest[0], *colon = strrchr(word, ':'), *at = strchr(word, '@');
+	uint32_t port = 0;
+
+	if (!colon || quantity_parse_number(colon + 1, &port) || !port || port > 65535)
+		return wrong("not HOST:PORT: ", word);
+	if (at && !w->ssh)
+		return wrong("a user needs --ssh: ", word);
+	*colon = 0;
+	if (at)
+		*at = 0;
+	return ask_dial(at ? at + 1 : word, port, !w->ssh ? "" : at ? word : "-");
+}
+
+static int peer_list(const struct words *w) { return ask_members(w->json); }
+static int peer_revoke(const struct words *w) { return ask_revoke(w->rest[0]); }
+static int peer_peers(const struct words *w) { return ask_peers(w->json); }
+static int peer_status(const struct words *w) { return (void)w, ask_status(); }
+static int peer_stop(const struct words *w) { return (void)w, ask_stop(); }
+
+static const struct verb {
+	const char *word;
+	int n_words;
+	const char *options;
+	int (*function)(const struct words *);
+} verbs[] = {
+	{ "start", 0, "npLf", peer_start },
+	{ "stop", 0, "", peer_stop },
+	{ "status", 0, "", peer_status },
+	{ "invite", 0, "ta", peer_invite },
+	{ "join", 1, "nspL", peer_join },
+	{ "list", 0, "j", peer_list },
+	{ "revoke", 1, "", peer_revoke },
+	{ "dial", 1, "S", peer_dial },
+	{ "peers", 0, "j", peer_peers },
+};
+
+/* ---- the command line ---- */
+
+static const struct option long_options[] = {
+	{ "name", required_argument, NULL, 'n' },    { "port", required_argument, NULL, 'p' },
+	{ "listen", required_argument, NULL, 'L' },  { "foreground", no_argument, NULL, 'f' },
+	{ "for", required_argument, NULL, 't' },     { "address", required_argument, NULL, 'a' },
+	{ "ssh", required_argument, NULL, 's' },     { "json", no_argument, NULL, 'j' },
+	{ "help", no_argument, NULL, 'h' },	     { 0 },
+};
+/* `vmp peer dial --ssh HOST:PORT`: the host is a word of its own. */
+static const struct option dial_options[] = {
+	{ "ssh", no_argument, NULL, 'S' }, { "help", no_argument, NULL, 'h' }, { 0 },
+};
+
+static int take_option(struct words *w, int letter)
+{
+	uint32_t port = 0;
+
+	switch (letter) {
+	case 'n':
+		w->name = optarg;
+		return nick_is_valid(optarg) ? 0 : wrong("not a nickname (letters, digits, -_.; at "
+							 "most 32): ", optarg);
+	case 'p':
+		if (quantity_parse_number(optarg, &port) || !port || port > 65534)
+			return wrong("not a port from 1 to 65534: ", optarg);
+		w->port = port;
+		return 0;
+	case 'L':
+		w->anywhere = !strcmp(optarg, "all");
+		return w->anywhere || !strcmp(optarg, "near") ? 0 :
+			wrong("--listen is near or all, not ", optarg);
+	case 't':
+		return quantity_parse_ms(optarg, &w->for_ms) || !w->for_ms ?
+			wrong("not a time, as 90, 1.5s or 2m: ", optarg) : 0;
+	case 'a': w->address = optarg; return 0;
+	case 's': w->ssh = optarg; return 0;
+	case 'S': w->ssh = ""; return 0;
+	case 'f': w->foreground = true; return 0;
+	case 'j': w->json = true; return 0;
+	default: return -1;
+	}
+}
+
+/* Returns 0; 1: help is asked for; or another number. */
+static int parse(struct words *w, const struct verb *v, int argc, char **argv)
+{
+	const struct option *table = v->function == peer_dial ? dial_options : long_options;
+	int letter;
+
+	opterr = 0;
+	while ((letter = getopt_long(argc, argv, "", table, NULL)) != -1) {
+		if (letter == 'h')
+			return 1;
+		if (letter == '?' || !strchr(v->options, letter))
+			return wrong("no such option, or its value is missing: ", argv[optind - 1]);
+		if (take_option(w, letter))
+			return -1;
+	}
+	w->rest = argv + optind;
+	w->n_rest = argc - optind;
+	if (w->n_rest != v->n_words)
+		return wrong(w->n_rest < v->n_words ? "a word is missing after "
+						    : "too much after ", v->word);
+	return 0;
+}
+
+static int say_usage(void)
+{
+	return fputs(usage, stdout) < 0 || fflush(stdout) ? EXIT_VMP_FAILURE : 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct words w = { .anywhere = -1 };
+	const struct verb *v = NULL;
+	int error;
+
+	/* `vmp peer VERB ...` and `vmp peers ...` arrive as they were typed behind vmp */
+	log_open("vmp", 2, LOG_WARN);
+	umask(077);
+	if (argc > 1 && !strcmp(argv[1], "peer"))
+		argc--, argv++;
+	if (argc < 2 || !strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))
+		return argc < 2 ? wrong("what shall I do?", "") : say_usage();
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		if (!strcmp(argv[1], verbs[i].word))
+			v = verbs + i;
+	if (!v)
+		return wrong("no such command: vmp peer ", argv[1]);
+	error = parse(&w, v, argc - 1, argv + 1);
+	return error == 1 ? say_usage() : error ? EXIT_VMP_FAILURE : v->function(&w);
+}

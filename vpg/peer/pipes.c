@@ -1,0 +1,346 @@
+/* pipes.c - see pipes.h. */
+#include "vpg/peer/pipes.h"
+
+#include <errno.h>
+#include <event2/buffer.h>
+#include <stdlib.h>
+#include <termios.h>
+#include <unistd.h>
+#include "vpg/peer/jobs.h"
+
+enum { EARLY_MAX = 1024, CREDIT_STEP = VPG_WINDOW / 4 };
+
+struct pipe_end {
+	struct pipe_end *next;
+	struct daemon *d;
+	uint64_t id, job;
+	struct tunnel *via;
+	bool writes;			/* this end sends data */
+	struct shell *shell;		/* or NULL */
+	struct stage *owner;		/* or NULL */
+	int fd;
+	struct event *ready;
+	struct evbuffer *pending;	/* reader: what the pipe has no room for */
+	uint64_t credit;		/* writer: may send; reader: has given, and not got */
+	uint64_t owed;			/* reader: written, and not yet given again */
+	bool ended;			/* reader: nothing more comes */
+};
+
+/* What the other end said before this one was there. */
+struct early { struct early *next; struct tunnel *via; uint64_t id, credit; bool broken; };
+
+static struct pipe_end *ends;
+static struct early *earlies;
+static unsigned n_early;
+
+/* ---- what comes too early ---- */
+
+static void note_early(struct tunnel *t, uint64_t id, uint64_t credit, bool broken)
+{
+	struct early *e;
+
+	for (e = earlies; e; e = e->next)
+		if (e->via == t && e->id == id)
+			break;
+	if (!e && n_early < EARLY_MAX) {
+		e = calloc(1, sizeof *e);
+		if (!e)
+			return;
+		*e = (struct early){ .next = earlies, .via = t, .id = id };
+		earlies = e;
+		n_early++;
+	}
+	if (e) {
+		e->credit += credit;
+		e->broken |= broken;
+	}
+}
+
+static struct early take_early(const struct tunnel *t, uint64_t id)
+{
+	struct early found = { 0 };
+
+	for (struct early **at = &earlies, *e; (e = *at); at = &e->next)
+		if (e->via == t && e->id == id) {
+			found = *e;
+			*at = e->next;
+			free(e);
+			n_early--;
+			break;
+		}
+	return found;
+}
+
+static void forget_early(const struct tunnel *t)
+{
+	for (struct early **at = &earlies, *e; (e = *at);) {
+		if (e->via != t) {
+			at = &e->next;
+			continue;
+		}
+		*at = e->next;
+		free(e);
+		n_early--;
+	}
+}
+
+/* ---- ends ---- */
+
+static void end_free(struct pipe_end *p)
+{
+	for (struct pipe_end **at = &ends; *at; at = &(*at)->next)
+		if (*at == p) {
+			*at = p->next;
+			break;
+		}
+	if (p->ready)
+		event_free(p->ready);
+	if (p->fd >= 0)
+		close(p->fd);
+	if (p->pending)
+		evbuffer_free(p->pending);
+	free(p);
+}
+
+static void say_number(struct pipe_end *p, enum vpg_type type)
+{
+	struct vpg_STREAM_END m = { p->id };
+
+	tunnel_send(p->via, type, &m);
+}
+
+static void give_credit(struct pipe_end *p, uint64_t bytes)
+{
+	struct vpg_CREDIT m = { p->id, bytes };
+
+	p->credit += bytes;
+	tunnel_send(p->via, VPG_CREDIT, &m);
+}
+
+/* Sends what the command has written, as far as there is credit. */
+static void send_some(struct pipe_end *p)
+{
+	static unsigned char bytes[VPG_CHUNK];
+
+	for (int round = 0; round < 8 && p->credit; round++) {
+		size_t want = p->credit < sizeof bytes ? p->credit : sizeof bytes;
+		ssize_t n = read(p->fd, bytes, want);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			break;
+		if (n <= 0) {
+			say_number(p, VPG_STREAM_END);
+			end_free(p);
+			return;
+		}
+		struct vpg_DATA m = { p->id, { bytes, (size_t)n } };
+		p->credit -= (size_t)n;
+		tunnel_send(p->via, VPG_DATA, &m);
+	}
+	if (p->credit)
+		event_add(p->ready, NULL);
+}
+
+/* Writes what has come, as far as the command reads. */
+static void write_some(struct pipe_end *p)
+{
+	while (evbuffer_get_length(p->pending)) {
+		int n = evbuffer_write(p->pending, p->fd);
+
+		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+			event_add(p->ready, NULL);
+			break;
+		}
+		if (n <= 0) {
+			say_number(p, VPG_STREAM_BREAK);
+			end_free(p);
+			return;
+		}
+		p->owed += (uint64_t)n;
+	}
+	if (p->ended && !evbuffer_get_length(p->pending)) {
+		end_free(p);
+		return;
+	}
+	if (p->owed >= CREDIT_STEP && !p->ended) {
+		give_credit(p, p->owed);
+		p->owed = 0;
+	}
+}
+
+static void on_ready(evutil_socket_t fd, short what, void *arg)
+{
+	struct pipe_end *p = arg;
+
+	(void)fd, (void)what;
+	if (p->writes)
+		send_some(p);
+	else
+		write_some(p);
+}
+
+static struct pipe_end *end_new(struct daemon *d, uint64_t id, struct tunnel *via, bool writes)
+{
+	struct pipe_end *p = calloc(1, sizeof *p);
+
+	if (!p)
+		return NULL;
+	*p = (struct pipe_end){ .next = ends, .d = d, .id = id, .via = via, .writes = writes,
+				.fd = -1 };
+	ends = p;
+	return p;
+}
+
+struct pipe_end *pipe_open(struct daemon *d, uint64_t id, struct tunnel *via, bool writes, int fd,
+			   struct stage *owner)
+{
+	struct pipe_end *p = end_new(d, id, via, writes);
+	struct early early;
+
+	if (!p) {
+		close(fd);
+		return NULL;
+	}
+	p->fd = fd;
+	p->owner = owner;
+	p->ready = event_new(d->base, fd, writes ? EV_READ : EV_WRITE, on_ready, p);
+	p->pending = writes ? NULL : evbuffer_new();
+	if (!p->ready || (!writes && !p->pending)) {
+		end_free(p);
+		return NULL;
+	}
+	if (!writes) {
+		give_credit(p, VPG_WINDOW);
+		return p;
+	}
+	early = take_early(via, id);
+	p->credit = early.credit;
+	if (early.broken) {	/* the command gets SIGPIPE when it writes */
+		close(p->fd);
+		p->fd = -1;
+	} else if (p->credit) {
+		event_add(p->ready, NULL);
+	}
+	return p;
+}
+
+struct pipe_end *pipe_relay(struct daemon *d, uint64_t id, struct tunnel *via, bool writes,
+			    struct shell *shell, uint64_t job)
+{
+	struct pipe_end *p = end_new(d, id, via, writes);
+
+	if (p) {
+		p->shell = shell;
+		p->job = job;
+	}
+	return p;
+}
+
+/* ---- frames ---- */
+
+bool pipe_is_frame(enum vpg_type type)
+{
+	return type == VPG_DATA || type == VPG_STREAM_END || type == VPG_CREDIT ||
+	       type == VPG_STREAM_BREAK;
+}
+
+static bool is_for_writer(enum vpg_type type)
+{
+	return type == VPG_CREDIT || type == VPG_STREAM_BREAK;
+}
+
+static void hear_writer(struct pipe_end *p, enum vpg_type type, const union vpg_any *m)
+{
+	if (p->fd < 0)
+		return;
+	if (type == VPG_STREAM_BREAK) {
+		end_free(p);
+		return;
+	}
+	p->credit += m->CREDIT.bytes < VPG_WINDOW ? m->CREDIT.bytes : VPG_WINDOW;
+	send_some(p);
+}
+
+static void hear_reader(struct pipe_end *p, enum vpg_type type, const union vpg_any *m)
+{
+	struct tunnel *via = p->via;
+
+	if (type == VPG_STREAM_END) {
+		p->ended = true;
+		if (isatty(p->fd))	/* as if Ctrl-D were typed */
+			evbuffer_add(p->pending, "\004", 1);
+		write_some(p);
+		return;
+	}
+	if (m->DATA.bytes.n > p->credit || p->ended) {
+		tunnel_close(via, "it sends more than it may");
+		return;
+	}
+	p->credit -= m->DATA.bytes.n;
+	evbuffer_add(p->pending, m->DATA.bytes.at, m->DATA.bytes.n);
+	write_some(p);
+}
+
+/* The number of the stream comes first in all four. */
+void pipe_hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
+{
+	uint64_t id = m->DATA.stream;
+	bool writes = is_for_writer(type);
+	struct pipe_end *p = ends;
+
+	while (p && (p->via != t || p->id != id || p->writes != writes))
+		p = p->next;
+	if (p && p->shell)
+		shell_say(p->shell, type, m);
+	else if (p && writes)
+		hear_writer(p, type, m);
+	else if (p)
+		hear_reader(p, type, m);
+	else if (writes)
+		note_early(t, id, type == VPG_CREDIT ? m->CREDIT.bytes : 0,
+			   type == VPG_STREAM_BREAK);
+}
+
+void pipe_hear_shell(struct shell *s, enum vpg_type type, const union vpg_any *m)
+{
+	for (struct pipe_end *p = ends; p; p = p->next)
+		if (p->shell == s && p->id == m->DATA.stream && p->writes != is_for_writer(type)) {
+			tunnel_send(p->via, type, m);
+			return;
+		}
+}
+
+/* ---- the end ---- */
+
+void pipes_close_stage(struct daemon *d, const struct stage *owner)
+{
+	(void)d;
+	for (struct pipe_end *p = ends, *next; p; p = next) {
+		next = p->next;
+		if (p->owner == owner)
+			end_free(p);
+	}
+}
+
+void pipes_close_shell(struct daemon *d, const struct shell *shell, uint64_t job)
+{
+	(void)d;
+	for (struct pipe_end *p = ends, *next; p; p = next) {
+		next = p->next;
+		if (p->shell == shell && (!job || p->job == job))
+			end_free(p);
+	}
+}
+
+void pipes_tunnel_closed(struct tunnel *t)
+{
+	forget_early(t);
+	for (struct pipe_end *p = ends, *next; p; p = next) {
+		next = p->next;
+		if (p->via != t)
+			continue;
+		if (p->owner)
+			jobs_kill_stage(p->owner);
+		end_free(p);
+	}
+}

@@ -1,0 +1,30 @@
+/* execute.h - runs the lines of a shell. */
+#ifndef VPG_EXECUTE_H
+#define VPG_EXECUTE_H
+
+#include "vpg/shell/line.h"
+#include "vpg/wire/daemon_socket.h"
+
+struct executor {
+	struct daemon_socket daemon;	/* fd -1: not connected yet */
+	bool pipefail;			/* a pipeline fails if one of its commands does */
+	bool no_input;			/* standard input is /dev/null */
+	bool terminal;			/* a lone command elsewhere gets a terminal */
+	bool interactive;		/* a prompt: pipelines are jobs, and Ctrl-Z stops them */
+	bool is_job;			/* this is a copy of the shell that runs a job */
+	bool exits;			/* `exit` was typed */
+	int status;			/* of the last line */
+};
+
+/* Once, before the others. */
+void execute_prepare(struct executor *x);
+/* Runs a line; returns its status.  125: vmp's own failure, with one line that says what. */
+int execute_line(struct executor *x, const struct line *l);
+/* The same of a text, with what is wrong in it. */
+int execute_text(struct executor *x, const char *text, size_t n);
+/* Waits for all that runs in the background; not for what was stopped. */
+void execute_wait(struct executor *x);
+/* Ends what is left of all jobs. */
+void execute_end(struct executor *x);
+
+#endif

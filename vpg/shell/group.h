@@ -1,0 +1,24 @@
+/* group.h - names of several computers: `all`, and h[1-40], h[01,03-07]x.  Pure. */
+#ifndef VPG_GROUP_H
+#define VPG_GROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include "vpg/wire/nick.h"
+
+enum { GROUP_MAX = 1024 };
+
+struct group { char (*nicks)[NICK_BYTES]; size_t n; };
+
+/* Whether a name is `all` or has brackets. */
+bool group_is_one(const char *name);
+/* Whether it is a group: brackets are well-formed. */
+bool group_is_valid(const char *name);
+/* Adds the nicknames of a name with brackets.  Returns 0; -EINVAL: it is none, or names more than
+ * GROUP_MAX; -ENOMEM.  The caller calls group_free() in any case. */
+int group_expand(struct group *g, const char *name);
+/* Adds one.  Returns 0, -EINVAL or -ENOMEM. */
+int group_add(struct group *g, const char *nick);
+void group_free(struct group *g);
+
+#endif

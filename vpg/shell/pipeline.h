@@ -1,0 +1,15 @@
+/* pipeline.h - runs one pipeline, here and elsewhere. */
+#ifndef VPG_PIPELINE_H
+#define VPG_PIPELINE_H
+
+#include "vpg/shell/execute.h"
+#include "vpg/shell/group.h"
+
+/* The stages from `first` to before `end`.  Returns the status. */
+int pipeline_run(struct executor *x, const struct line *l, size_t first, size_t end);
+/* Connects to the daemon, if that was not done yet.  Returns 0, or -1 with one line. */
+int pipeline_connect(struct executor *x);
+/* Adds the peers that are connected, this one included.  Returns 0, or -1 with one line. */
+int pipeline_peers(struct executor *x, struct group *g);
+
+#endif

@@ -1,0 +1,98 @@
+/* daemon_socket.c - see daemon_socket.h. */
+#include "vpg/wire/daemon_socket.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "vpg/wire/folder.h"
+
+enum { ROOM = 2 * VPG_FRAME_MAX };
+
+int daemon_socket_open(struct daemon_socket *s, struct why *why)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct ucred peer;
+	socklen_t n = sizeof peer;
+	char folder[FOLDER_PATH];
+
+	*s = (struct daemon_socket){ .fd = -1 };
+	if (folder_path(folder, why))
+		return -1;
+	snprintf(at.sun_path, sizeof at.sun_path, "%s/socket", folder);
+	s->buffer = malloc(ROOM);
+	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (!s->buffer || s->fd < 0 || connect(s->fd, (struct sockaddr *)&at, sizeof at)) {
+		daemon_socket_close(s);
+		return why_set(why, "no daemon runs here: vmp peer start");
+	}
+	if (getsockopt(s->fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) || peer.uid != geteuid()) {
+		daemon_socket_close(s);
+		return why_set(why, "%s: another user listens there", at.sun_path);
+	}
+	return 0;
+}
+
+void daemon_socket_close(struct daemon_socket *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s->buffer);
+	*s = (struct daemon_socket){ .fd = -1 };
+}
+
+int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *fields)
+{
+	static unsigned char frame[VPG_FRAME_MAX];
+	size_t n = message_put(type, fields, frame, sizeof frame), done = 0;
+
+	while (done < n) {
+		ssize_t sent = send(s->fd, frame + done, n - done, MSG_NOSIGNAL);
+
+		if (sent < 0 && errno != EINTR)
+			return -1;
+		done += sent > 0 ? (size_t)sent : 0;
+	}
+	return n ? 0 : -1;
+}
+
+/* The frame that begins at `taken`, if it is whole. */
+static int take_frame(struct daemon_socket *s, union vpg_any *m)
+{
+	const unsigned char *at = s->buffer + s->taken;
+	size_t left = s->n - s->taken;
+	long size = message_size(at, left);
+
+	if (size < 0)
+		return -1;
+	if (!size || (size_t)size > left)
+		return 0;
+	s->taken += (size_t)size;
+	int type = message_get(at, (size_t)size, m);
+	return type < 0 ? -1 : type;
+}
+
+int daemon_socket_next(struct daemon_socket *s, union vpg_any *m, bool wait)
+{
+	for (;;) {
+		int type = take_frame(s, m);
+		ssize_t n;
+
+		if (type)
+			return type;
+		memmove(s->buffer, s->buffer + s->taken, s->n - s->taken);
+		s->n -= s->taken;
+		s->taken = 0;
+		n = recv(s->fd, s->buffer + s->n, ROOM - s->n, wait ? 0 : MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR && wait)
+			continue;
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return 0;
+		if (n <= 0)
+			return -1;
+		s->n += (size_t)n;
+	}
+}

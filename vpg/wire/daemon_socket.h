@@ -1,0 +1,24 @@
+/* daemon_socket.h - a shell's connection to the daemon of its computer: frames on a socket. */
+#ifndef VPG_DAEMON_SOCKET_H
+#define VPG_DAEMON_SOCKET_H
+
+#include <stdbool.h>
+#include "vpg/wire/message.h"
+#include "vpg/wire/why.h"
+
+struct daemon_socket {
+	int fd;
+	size_t n, taken;	/* bytes of `buffer` that have come; that are read */
+	unsigned char *buffer;
+};
+
+/* Connects to the daemon of this user's folder.  Returns 0 or -1: it does not run. */
+int daemon_socket_open(struct daemon_socket *s, struct why *why);
+void daemon_socket_close(struct daemon_socket *s);
+/* Sends one frame, waiting for room.  Returns 0 or -1: the daemon is gone. */
+int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *fields);
+/* The next frame: its type, 0: no whole one has come yet, or -1: the daemon is gone, or sends what
+ * no version sends.  With `wait`, waits for one.  The message is valid until the next call. */
+int daemon_socket_next(struct daemon_socket *s, union vpg_any *m, bool wait);
+
+#endif
