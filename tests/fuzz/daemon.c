@@ -22,7 +22,6 @@
 #include "dsm/dsm.h"
 #include "tests/fuzz/fuzz.h"
 #include "vmm/node/clock/clock_sync.h"
-#include "vmm/node/cut/copy.h"
 #include "vmm/node/cut/freeze.h"
 #include "vmm/node/cut/turn.h"
 #include "vmm/node/hosts/hosts.h"
@@ -220,15 +219,70 @@ static void begin(unsigned how)
 	}
 }
 
-static void end(void)
+/* What libevent allocates: the daemon never frees its events, since it has one event base for life.
+ * All that is left of an input is freed with it. */
+struct block { _Alignas(16) struct block *next, **link; };
+static struct block *blocks;
+
+static void *event_alloc(size_t bytes)
+{
+	struct block *block = malloc(sizeof *block + bytes);
+
+	FUZZ_CHECK(block);
+	*block = (struct block){ blocks, &blocks };
+	if (blocks)
+		blocks->link = &block->next;
+	blocks = block;
+	return block + 1;
+}
+
+static void unlink_block(struct block *block)
+{
+	*block->link = block->next;
+	if (block->next)
+		block->next->link = block->link;
+}
+
+static void event_release(void *memory)
+{
+	struct block *block = memory ? (struct block *)memory - 1 : NULL;
+
+	if (block)
+		unlink_block(block);
+	free(block);
+}
+
+static void *event_resize(void *memory, size_t bytes)
+{
+	struct block *block;
+
+	if (!memory)
+		return event_alloc(bytes);
+	block = (struct block *)memory - 1;
+	unlink_block(block);
+	block = realloc(block, sizeof *block + bytes);
+	FUZZ_CHECK(block);
+	*block = (struct block){ blocks, &blocks };
+	if (blocks)
+		blocks->link = &block->next;
+	blocks = block;
+	return block + 1;
+}
+
+static void free_events(void)
 {
 	event_base_free(node.base);
-	copy_end(&node);
-	dsm_free(node.dsm);
+	while (blocks)
+		event_release(blocks + 1);
+}
+
+static void end(void)
+{
+	free_events();
+	pagestore_end(&node);
 	net_free(node.net);
 	munmap(node.ram, PAGES * PAGE_BYTES);
 	hostshm_unmap(node.shm, PAGES);
-	free(node.pages);
 	free(node.wants);
 	free(node.moves);
 	free(node.hosts_state);
@@ -349,6 +403,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int first_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	log_open("fuzz", first_fd, LOG_ERROR);
+	event_set_mem_functions(event_alloc, event_resize, event_release);
 	w.at = data;
 	w.left = size;
 	begin(number(1));

@@ -26,6 +26,11 @@ struct batch *batch_new(void)
 	return batch;
 }
 
+void batch_free(struct batch *batch)
+{
+	free(batch);
+}
+
 /* ---- staging ---- */
 
 static void choose(struct node *node, struct batch *batch, unsigned first, unsigned end)

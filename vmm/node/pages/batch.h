@@ -23,6 +23,7 @@ struct staged {
 };
 
 struct batch *batch_new(void);
+void batch_free(struct batch *batch);
 
 /* Takes a message of the page protocol to serve it later.  False: it is to be served now. */
 bool batch_keep(struct node *node, const struct message *m, const struct msg_dsm *dsm);

@@ -337,6 +337,16 @@ static void make_retry_timer(struct node *node)
 		die("cannot make a timer: %s", strerror(errno));
 }
 
+static void free_retries(struct retry *retry)
+{
+	while (retry) {
+		struct retry *next = retry->next;
+
+		free(retry);
+		retry = next;
+	}
+}
+
 /* ---- called by the daemon ---- */
 
 /* Drops copies beyond this host's share.  A copy that the page protocol keeps is owned here by now,
@@ -448,4 +458,23 @@ void pagestore_start(struct node *node)
 				       node->ram_pages);
 	node->dsm = dsm_new(node->o.node, node->o.join ? 0 : node->o.machine.hosts, node->ram_pages,
 			    &host);
+}
+
+void pagestore_end(struct node *node)
+{
+	struct pagestore *pages = node->pages;
+
+	copy_end(node);
+	if (!pages)
+		return;
+	dsm_free(node->dsm);
+	free_retries(pages->retries);
+	free_retries(pages->spare);
+	extract_free(pages->extract);
+	batch_free(pages->batch);
+	share_free(pages->share);
+	close(pages->retry_fd);
+	free(pages);
+	node->pages = NULL;
+	node->dsm = NULL;
 }
