@@ -1,4 +1,5 @@
-/* clocks.h - microseconds, for programs that measure: by the wall, and of this process's processor time. */
+/* clocks.h - microseconds, for programs that measure: by the wall, and of this process's processor
+ * time. */
 #ifndef BENCH_CLOCKS_H
 #define BENCH_CLOCKS_H
 
@@ -18,7 +19,8 @@ static inline double cpu_us(void)
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1e6 +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 #endif

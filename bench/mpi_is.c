@@ -1,4 +1,5 @@
-/* mpi_is.c - the integer sort of examples/phoenix/intsort with MPI: the same keys, buckets and local steps. */
+/* mpi_is.c - the integer sort of examples/phoenix/intsort with MPI: the same keys, buckets and
+ * local steps. */
 #include <mpi.h>
 #include <stdio.h>
 #include "examples/phoenix/intsort/keys.h"
@@ -38,15 +39,18 @@ static void *allocate(size_t n)
 
 int main(int argc, char **argv)
 {
-	unsigned log_n = argc > 1 ? (unsigned)atoi(argv[1]) : 20, bits = argc > 2 ? (unsigned)atoi(argv[2]) : 16;
+	unsigned log_n = argc > 1 ? (unsigned)atoi(argv[1]) : 20,
+		 bits = argc > 2 ? (unsigned)atoi(argv[2]) : 16;
 	uint32_t counts[BUCKETS];
 
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
-	size_t n = (size_t)1 << log_n, first = n * (size_t)rank / (size_t)n_ranks, mine = n * (size_t)(rank + 1) / (size_t)n_ranks - first;
+	size_t n = (size_t)1 << log_n, first = n * (size_t)rank / (size_t)n_ranks,
+	       mine = n * (size_t)(rank + 1) / (size_t)n_ranks - first;
 	uint32_t *chunk = allocate(mine * sizeof *chunk), *keys = allocate(mine * sizeof *keys);
-	int *send = allocate(4 * (size_t)n_ranks * sizeof *send), *send_at = send + n_ranks, *get = send_at + n_ranks, *get_at = get + n_ranks;
+	int *send = allocate(4 * (size_t)n_ranks * sizeof *send), *send_at = send + n_ranks,
+	    *get = send_at + n_ranks, *get_at = get + n_ranks;
 	for (size_t i = 0; i < mine; i++)
 		chunk[i] = key_number(first + i, bits);
 
@@ -59,7 +63,8 @@ int main(int argc, char **argv)
 	for (int r = 0; r < n_ranks; total += (size_t)get[r++])
 		get_at[r] = (int)total;
 	uint32_t *sorted = allocate(total * sizeof *sorted), *in = allocate(total * sizeof *in);
-	MPI_Alltoallv(keys, send, send_at, MPI_UINT32_T, in, get, get_at, MPI_UINT32_T, MPI_COMM_WORLD);
+	MPI_Alltoallv(keys, send, send_at, MPI_UINT32_T, in, get, get_at, MPI_UINT32_T,
+		      MPI_COMM_WORLD);
 	partition(in, total, bits - 6, BUCKETS, counts, sorted);
 	size_t at = 0;
 	for (uint32_t j = 0; j < BUCKETS; at += counts[j++])

@@ -1,5 +1,6 @@
-/* mpi_latency.c - what phoenix_latency.c measures of the overlay, of MPI: half round trips by message size, and one-way
- * bandwidth, between two processes.  Prints a line per size, then the bandwidth. */
+/* mpi_latency.c - what phoenix_latency.c measures of the overlay, of MPI: half round trips by
+ * message size, and one-way bandwidth, between two processes.  Prints a line per size, then the
+ * bandwidth. */
 #include <mpi.h>
 #include <stdio.h>
 
@@ -8,7 +9,10 @@ static const int sizes[] = { 1, 64, 1024, 4096, 16384, 65536 };
 static char buf[BULK];
 
 static void send(int to, int n) { MPI_Send(buf, n, MPI_CHAR, to, 1, MPI_COMM_WORLD); }
-static void receive(int from, int n) { MPI_Recv(buf, n, MPI_CHAR, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE); }
+static void receive(int from, int n)
+{
+	MPI_Recv(buf, n, MPI_CHAR, from, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
 
 static double half_round_trip(int rank, int n)
 {

@@ -1,4 +1,5 @@
-/* mpi_lu.c - the LU factorisation of examples/phoenix/lu with MPI: the same matrix, blocks, cyclic mapping and local steps. */
+/* mpi_lu.c - the LU factorisation of examples/phoenix/lu with MPI: the same matrix, blocks, cyclic
+ * mapping and local steps. */
 #include <mpi.h>
 #include <stdio.h>
 #include "examples/phoenix/lu/kernel.h"
@@ -43,7 +44,8 @@ static void factor(void)
 		for (int i = k + 1; i < n_blocks; i++)
 			for (int j = k + 1; j < n_blocks; j++)
 				if (owner(i, j) == rank)
-					block_update(blocks[i][j], blocks[i][k], blocks[k][j], width);
+					block_update(blocks[i][j], blocks[i][k], blocks[k][j],
+						     width);
 	}
 }
 

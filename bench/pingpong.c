@@ -1,11 +1,13 @@
-/* pingpong.c - the bare price of a page between two processes: a 32-byte request, a 4 KiB answer, over the same kind of
- * socket that node daemons use (AF_UNIX, SOCK_SEQPACKET), the two bound to processors as the hosts of a machine are.
+/* pingpong.c - the bare price of a page between two processes: a 32-byte request, a 4 KiB answer,
+ * over the same kind of socket that node daemons use (AF_UNIX, SOCK_SEQPACKET), the two bound to
+ * processors as the hosts of a machine are.
  *
  *   pingpong [--tcp] [ROUND-TRIPS]
  *
  * --tcp: over TCP on the loopback device, both ends blocking.
  *
- * What pagebounce shows above this is the price of the page protocol, the faults and the virtual processors.
+ * What pagebounce shows above this is the price of the page protocol, the faults and the virtual
+ * processors.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -47,13 +49,15 @@ static int read_whole(int fd, char *to, size_t bytes)
 /* Like socketpair(), over TCP. */
 static int tcp_pair(int fd[2])
 {
-	struct sockaddr_in here = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	struct sockaddr_in here = { .sin_family = AF_INET,
+				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t bytes = sizeof here;
 	int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1;
 
 	fd[0] = socket(AF_INET, SOCK_STREAM, 0);
-	if (listener < 0 || fd[0] < 0 || bind(listener, (struct sockaddr *)&here, bytes) || listen(listener, 1) ||
-	    getsockname(listener, (struct sockaddr *)&here, &bytes) || connect(fd[0], (struct sockaddr *)&here, bytes))
+	if (listener < 0 || fd[0] < 0 || bind(listener, (struct sockaddr *)&here, bytes) ||
+	    listen(listener, 1) || getsockname(listener, (struct sockaddr *)&here, &bytes) ||
+	    connect(fd[0], (struct sockaddr *)&here, bytes))
 		return -1;
 	fd[1] = accept(listener, NULL, NULL);
 	close(listener);
@@ -66,7 +70,8 @@ static int answer(int fd, long n)
 	static char request[REQUEST_BYTES], page[PAGE];
 
 	for (long i = 0; i < n; i++)
-		if (read_whole(fd, request, sizeof request) || write(fd, page, sizeof page) != sizeof page)
+		if (read_whole(fd, request, sizeof request) ||
+		    write(fd, page, sizeof page) != sizeof page)
 			return 1;
 	return 0;
 }
@@ -76,7 +81,8 @@ static int ask(int fd, long n)
 	static char request[REQUEST_BYTES], page[PAGE];
 
 	for (long i = 0; i < n; i++)
-		if (write(fd, request, sizeof request) != sizeof request || read_whole(fd, page, sizeof page))
+		if (write(fd, request, sizeof request) != sizeof request ||
+		    read_whole(fd, page, sizeof page))
 			return 1;
 	return 0;
 }
@@ -101,6 +107,8 @@ int main(int argc, char **argv)
 	failed = ask(fd[0], n);
 	clock_gettime(CLOCK_MONOTONIC, &end);
 	wait(&status);
-	printf("%.0f ns per page\n", ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) / (double)n);
+	printf("%.0f ns per page\n",
+	       ((double)(end.tv_sec - start.tv_sec) * 1e9 + (double)(end.tv_nsec - start.tv_nsec)) /
+		       (double)n);
 	return failed || status;
 }

@@ -1,14 +1,16 @@
-/* protect.c - two ways to take a page of guest RAM away from a process that has it mapped and runs on:
+/* protect.c - two ways to take a page of guest RAM away from a running process that has it mapped:
  *
- *   punch      as the node daemon does (vmm/node/pages/pagestore.c): the page into a pipe, its hole punched in the memfd, the pipe read;
- *              given back by UFFDIO_CONTINUE.  A page that may still be read: the same, and back write-protected.
- *   mprotect   the process is stopped by a signal, protects the page itself and says so; the page is copied.  Given back by
- *              the process's own mprotect, which its fault would lead to.
+ *   punch      as the node daemon does (vmm/node/pages/pagestore.c): the page into a pipe, its hole
+ *              punched in the memfd, the pipe read; given back by UFFDIO_CONTINUE.  A page that may
+ *              still be read: the same, and back write-protected.
+ *   mprotect   the process is stopped by a signal, protects the page itself and says so; the page
+ *              is copied.  Given back by the process's own mprotect, which its fault would lead to.
  *
  *   protect [PAGES TAKEN]...
  *
- * Each number: so many pages are taken first, every second one, as when two hosts share an array.  Then, of other pages, the
- * medians of the times to take one, to leave it readable, and to give it back; and how many mappings the process has.
+ * Each number: so many pages are taken first, every second one, as when two hosts share an array.
+ * Then, of other pages, the medians of the times to take one, to leave it readable, and to give it
+ * back; and how many mappings the process has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,7 +41,12 @@ enum { PAGE = 4096, PAGES = 65536, FIRST_MEASURED = 1, ROUNDS = 500 };
 static int ram_fd, pipe_fds[2], uffd;
 static uint8_t *alias, *guest; /* the daemon's view; the guest's */
 static pid_t process;
-static struct order { _Atomic uint32_t asked, done; uint32_t page, pages, protection; int32_t error; double us; } *order;
+static struct order {
+	_Atomic uint32_t asked, done;
+	uint32_t page, pages, protection;
+	int32_t error;
+	double us;
+} *order;
 
 static void stop(const char *what)
 {
@@ -53,14 +60,15 @@ static int futex(_Atomic uint32_t *word, int what, uint32_t value)
 	return (int)syscall(SYS_futex, word, what, value, NULL, NULL, 0);
 }
 
-/* --- the process that has the pages --------------------------------------------------------------------------------- */
+/* ---- the process that has the pages ---- */
 
 static void on_order(int number)
 {
 	double start = now_us();
 
 	(void)number;
-	order->error = mprotect(guest + (size_t)order->page * PAGE, (size_t)order->pages * PAGE, (int)order->protection) ? errno : 0;
+	order->error = mprotect(guest + (size_t)order->page * PAGE, (size_t)order->pages * PAGE,
+				(int)order->protection) ? errno : 0;
 	order->us = now_us() - start;
 	atomic_store(&order->done, atomic_load(&order->asked));
 	futex(&order->done, FUTEX_WAKE, 1);
@@ -78,21 +86,23 @@ static void run(void)
 		;
 }
 
-/* --- punch ---------------------------------------------------------------------------------------------------------- */
+/* ---- punch ---- */
 
 static void take(uint32_t page, uint8_t *to)
 {
 	struct iovec from = { alias + (size_t)page * PAGE, PAGE };
 
 	if (vmsplice(pipe_fds[1], &from, 1, 0) != PAGE ||
-	    fallocate(ram_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)page * PAGE, PAGE) ||
+	    fallocate(ram_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)page * PAGE,
+		      PAGE) ||
 	    read(pipe_fds[0], to, PAGE) != PAGE)
 		stop("take");
 }
 
 static void give(uint32_t page, uint32_t pages, bool read_only)
 {
-	struct uffdio_continue go = { .range = { (uintptr_t)guest + (size_t)page * PAGE, (size_t)pages * PAGE },
+	struct uffdio_continue go = { .range = { (uintptr_t)guest + (size_t)page * PAGE,
+						 (size_t)pages * PAGE },
 				      .mode = read_only ? UFFDIO_CONTINUE_MODE_WP : 0 };
 
 	if (ioctl(uffd, UFFDIO_CONTINUE, &go))
@@ -101,10 +111,14 @@ static void give(uint32_t page, uint32_t pages, bool read_only)
 
 static void punch_begin(void)
 {
-	struct uffdio_api api = { .api = UFFD_API, .features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM |
-				  UFFD_FEATURE_MISSING_SHMEM | UFFD_FEATURE_WP_HUGETLBFS_SHMEM };
+	struct uffdio_api api = { .api = UFFD_API,
+				  .features = UFFD_FEATURE_SIGBUS | UFFD_FEATURE_MINOR_SHMEM |
+					      UFFD_FEATURE_MISSING_SHMEM |
+					      UFFD_FEATURE_WP_HUGETLBFS_SHMEM };
 	struct uffdio_register all = { .range = { (uintptr_t)guest, (size_t)PAGES * PAGE },
-		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP };
+				       .mode = UFFDIO_REGISTER_MODE_MISSING |
+					       UFFDIO_REGISTER_MODE_MINOR |
+					       UFFDIO_REGISTER_MODE_WP };
 
 	uffd = (int)syscall(SYS_pidfd_getfd, syscall(SYS_pidfd_open, process, 0), order->error, 0);
 	if (uffd < 0 || ioctl(uffd, UFFDIO_API, &api) || ioctl(uffd, UFFDIO_REGISTER, &all))
@@ -145,7 +159,7 @@ static int punch_write(uint32_t page, double *us)
 	return 0;
 }
 
-/* --- mprotect ------------------------------------------------------------------------------------------------------- */
+/* ---- mprotect ---- */
 
 /* 0, or errno of the process's mprotect. */
 static int ask(uint32_t page, uint32_t pages, int protection)
@@ -188,12 +202,13 @@ static int mprotect_write(uint32_t page, double *us)
 	return error;
 }
 
-/* --- the table ------------------------------------------------------------------------------------------------------ */
+/* ---- the table ---- */
 
 static const struct way {
 	const char *name;
 	void (*begin)(void);
-	int (*none)(uint32_t page, double *us), (*read)(uint32_t page, double *us), (*write)(uint32_t page, double *us);
+	int (*none)(uint32_t page, double *us), (*read)(uint32_t page, double *us),
+		(*write)(uint32_t page, double *us);
 } ways[] = {
 	{ "punch", punch_begin, punch_none, punch_read, punch_write },
 	{ "mprotect", mprotect_begin, mprotect_none, mprotect_read, mprotect_write },
@@ -250,8 +265,8 @@ static void measure(const struct way *way, uint32_t taken)
 	if (error)
 		printf("%-9s %6u taken: cannot go on: %s\n", way->name, taken, strerror(error));
 	else
-		printf("%-9s %6u taken %8.1f %8.1f %8.1f us %7u mappings\n", way->name, taken, median(none), median(readable),
-		       median(written), mappings());
+		printf("%-9s %6u taken %8.1f %8.1f %8.1f us %7u mappings\n", way->name, taken,
+		       median(none), median(readable), median(written), mappings());
 }
 
 static void run_way(const struct way *way, uint32_t taken)
@@ -259,9 +274,11 @@ static void run_way(const struct way *way, uint32_t taken)
 	uint32_t page, i = 0;
 	double us;
 
-	order = mmap(NULL, sizeof *order, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	order = mmap(NULL, sizeof *order, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	ram_fd = memfd_create("protect", MFD_CLOEXEC);
-	if (order == MAP_FAILED || ram_fd < 0 || ftruncate(ram_fd, (off_t)PAGES * PAGE) || pipe(pipe_fds))
+	if (order == MAP_FAILED || ram_fd < 0 || ftruncate(ram_fd, (off_t)PAGES * PAGE) ||
+	    pipe(pipe_fds))
 		stop("memory");
 	alias = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ram_fd, 0);
 	guest = mmap(NULL, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, ram_fd, 0);
@@ -278,7 +295,8 @@ static void run_way(const struct way *way, uint32_t taken)
 	for (page = FIRST_MEASURED; i < taken && !way->none(page, &us); i++)
 		page += 2;
 	if (i < taken)
-		printf("%-9s %6u taken: the next one fails: %s\n", way->name, i, strerror(order->error));
+		printf("%-9s %6u taken: the next one fails: %s\n", way->name, i,
+		       strerror(order->error));
 	else
 		measure(way, taken);
 	fflush(stdout);

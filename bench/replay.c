@@ -14,10 +14,11 @@
  * outside its recorded stages.  --one gives the program's measured time on one CPU; all computing
  * is then scaled so that its sum is that.  If a host loses a page during such a time, and its CPU
  * fetches it within SPIN_US, the CPU was waiting for the other's store: it goes on as soon as its
- * host loses the page again, but not later than it did.  For N hosts, more than were recorded, CPU i behaves as CPU i mod K of the
- * K recorded ones and computes K/N of the time; each K hosts have copies of their own of the
- * recorded pages, but for those that every recorded host wrote GLOBAL_WRITES times or more
- * (barriers, reductions, locks, the kernel's variables): all hosts share these.
+ * host loses the page again, but not later than it did.  For N hosts, more than were recorded, CPU
+ * i behaves as CPU i mod K of the K recorded ones and computes K/N of the time; each K hosts have
+ * copies of their own of the recorded pages, but for those that every recorded host wrote
+ * GLOBAL_WRITES times or more (barriers, reductions, locks, the kernel's variables): all hosts
+ * share these.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -44,7 +45,8 @@ struct fetch {
 
 struct track { struct fetch *fetch; uint32_t n, room; double last_us, lost_us; };
 
-/* A page of the trace: the host that had it first, and how often each host wanted to write to it. */
+/* A page of the trace: the host that had it first, and how often each host wanted to write to
+ * it. */
 struct page { uint32_t number, writes[MAX_NODES]; uint8_t first_owner; bool owned, global; };
 
 static struct {
@@ -390,8 +392,10 @@ static uint32_t on_hold(void *ctx, gfn_t gfn, enum page_right right)
 
 static void on_after(void *ctx, gfn_t gfn, uint32_t us)
 {
-	add_event((struct event){ .kind = RETRY, .node = (unsigned)((struct node *)ctx - model.node),
-				  .at_us = model.now_us + us, .body.gfn = gfn });
+	add_event((struct event){ .kind = RETRY,
+				  .node = (unsigned)((struct node *)ctx - model.node),
+				  .at_us = model.now_us + us,
+				  .body.gfn = gfn });
 }
 
 /* The CPU computes until its next fetch, or waits until the page is lost. */
@@ -495,9 +499,11 @@ static void begin(unsigned hosts)
 	model.messages = model.fetches = model.order = 0;
 	memset(model.last_us, 0, sizeof model.last_us);
 	for (unsigned i = 0; i < hosts; i++) {
-		struct dsm_host host = { .send = on_send, .send_home = on_send_home, .take = on_take,
-					 .fill = on_fill, .upgrade = on_upgrade, .ready = on_ready,
-					 .hold_us = on_hold, .after_us = on_after };
+		struct dsm_host host = {
+			.send = on_send, .send_home = on_send_home, .take = on_take,
+			.fill = on_fill, .upgrade = on_upgrade, .ready = on_ready,
+			.hold_us = on_hold, .after_us = on_after,
+		};
 
 		host.ctx = &model.node[i];
 		model.node[i] = (struct node){ .dsm = dsm_new(i, hosts, gfns, &host),
@@ -550,8 +556,8 @@ static void parse_list(struct list *list, const char *name, const char *text, do
 
 		if (end == text || (*end && *end != ',') || !(value > 0) || value > most ||
 		    list->n == LISTED)
-			die("--%s %s: up to %d numbers above 0 and up to %.0f, as 10,25", name, text,
-			    LISTED, most);
+			die("--%s %s: up to %d numbers above 0 and up to %.0f, as 10,25", name,
+			    text, LISTED, most);
 		list->value[list->n++] = value;
 		if (!*end)
 			return;

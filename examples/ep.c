@@ -1,11 +1,14 @@
-/* ep.c - the NAS Parallel Benchmarks' EP ("embarrassingly parallel"), written from its published specification.
+/* ep.c - the NAS Parallel Benchmarks' EP ("embarrassingly parallel"), written from its published
+ * specification.
  *
  *   ep [S|W|A|B]        OMP_NUM_THREADS says how many threads (default: every processor)
  *
- * Pairs of uniform deviates from x(k+1) = 5^13 x(k) mod 2^46 are turned into pairs of Gaussian ones by Marsaglia's polar
- * method; their sums and how many fall into each square annulus are the result.  The stream is cut into batches of 2^16
- * pairs, and each batch finds its own seed by repeated squaring: nothing is shared but the loop's counter, so this shows
- * what a machine's processors give when they leave each other alone.  Exit status 1 if the sums are not the published ones.
+ * Pairs of uniform deviates from x(k+1) = 5^13 x(k) mod 2^46 are turned into pairs of Gaussian ones
+ * by Marsaglia's polar method; their sums and how many fall into each square annulus are the
+ * result.  The stream is cut into batches of 2^16 pairs, and each batch finds its own seed by
+ * repeated squaring: nothing is shared but the loop's counter, so this shows what a machine's
+ * processors give when they leave each other alone.  Exit status 1 if the sums are not the
+ * published ones.
  */
 #include <math.h>
 #include <omp.h>
@@ -95,7 +98,10 @@ static struct sums run(uint64_t batches)
 	return total;
 }
 
-static int is_close(double got, double published) { return fabs((got - published) / published) <= 1e-8; }
+static int is_close(double got, double published)
+{
+	return fabs((got - published) / published) <= 1e-8;
+}
 
 static int report(const struct class *c, const struct sums *s, double seconds)
 {

@@ -2,9 +2,10 @@
  *
  *   fib N [PROCESSES]
  *
- * fib(N) is the sum of the calls at one depth of its recursion tree; these subtrees are dealt to the processes through a
- * shared counter, largest first, and each process adds up its own.  Between fork and exit a process touches shared memory
- * once per subtree, so what this shows is how far processors that do not talk to each other run undisturbed.
+ * fib(N) is the sum of the calls at one depth of its recursion tree; these subtrees are dealt to
+ * the processes through a shared counter, largest first, and each process adds up its own.  Between
+ * fork and exit a process touches shared memory once per subtree, so what this shows is how far
+ * processors that do not talk to each other run undisturbed.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -25,7 +26,10 @@ struct shared {
 	} of[MAX_PROCESSES];
 };
 
-static uint64_t __attribute__((noinline)) fib(unsigned n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+static uint64_t __attribute__((noinline)) fib(unsigned n)
+{
+	return n < 2 ? n : fib(n - 1) + fib(n - 2);
+}
 
 /* The arguments of all calls `cuts` levels down (fewer where the recursion ends sooner). */
 static unsigned cut(unsigned n, unsigned cuts, unsigned *tasks)
@@ -97,7 +101,8 @@ int main(int argc, char **argv)
 	double start;
 
 	if (argc < 2 || argc > 3 || n > MAX_N || processes < 1 || processes > MAX_PROCESSES) {
-		fprintf(stderr, "usage: fib N [PROCESSES]    N up to %d, PROCESSES up to %d\n", MAX_N, MAX_PROCESSES);
+		fprintf(stderr, "usage: fib N [PROCESSES]    N up to %d, PROCESSES up to %d\n",
+			MAX_N, MAX_PROCESSES);
 		return 2;
 	}
 	/* At least 16 tasks each, so that the last one to end is not far behind. */
@@ -105,7 +110,8 @@ int main(int argc, char **argv)
 		cuts++;
 	n_tasks = cut(n, cuts, tasks);
 	qsort(tasks, n_tasks, sizeof *tasks, larger_first);
-	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED) {
 		perror("fib: mmap");
 		return 1;

@@ -2,13 +2,14 @@
  *
  *   litmus [--test NAME] [--iterations N] [--pages same|different] [--seed N] [--quiet] [--list]
  *
- * The classical litmus tests, each as written and with fences or locked operations in the place of its writes.  What a
- * test may show is not written down by hand: an exhaustive run of the x86-TSO abstract machine (Owens, Sarkar, Sewell,
- * "A better x86 memory model: x86-TSO": a store buffer per processor that it reads from first, and a lock) over the same
- * table computes the allowed outcomes; every other one that the hardware shows is forbidden, is marked, and makes the exit
- * status 1.  The tests run on threads bound to processors in varied ways, with variables on one page or on pages of their
- * own (on a machine made of several hosts, pages are what travels), after a random choice of processors has touched them,
- * so that stale copies are there to be seen.
+ * The classical litmus tests, each as written and with fences or locked operations in the place of
+ * its writes.  What a test may show is not written down by hand: an exhaustive run of the x86-TSO
+ * abstract machine (Owens, Sarkar, Sewell, "A better x86 memory model: x86-TSO": a store buffer per
+ * processor that it reads from first, and a lock) over the same table computes the allowed
+ * outcomes; every other one that the hardware shows is forbidden, is marked, and makes the exit
+ * status 1.  The tests run on threads bound to processors in varied ways, with variables on one
+ * page or on pages of their own (on a machine made of several hosts, pages are what travels), after
+ * a random choice of processors has touched them, so that stale copies are there to be seen.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -50,7 +51,8 @@ static const struct test {
 	{ "MP", 2, false, { { W(X, 1), W(Y, 1) }, { R(Y, 0), R(X, 1) } } },
 	{ "LB", 2, false, { { R(X, 0), W(Y, 1) }, { R(Y, 1), W(X, 1) } } },
 	{ "WRC", 3, false, { { W(X, 1) }, { R(X, 0), W(Y, 1) }, { R(Y, 1), R(X, 2) } } },
-	{ "IRIW", 4, false, { { W(X, 1) }, { W(Y, 1) }, { R(X, 0), R(Y, 1) }, { R(Y, 2), R(X, 3) } } },
+	{ "IRIW", 4, false,
+	  { { W(X, 1) }, { W(Y, 1) }, { R(X, 0), R(Y, 1) }, { R(Y, 2), R(X, 3) } } },
 	{ "2+2W", 0, true, { { W(X, 1), W(Y, 2) }, { W(Y, 1), W(X, 2) } } },
 	{ "S", 1, true, { { W(X, 2), W(Y, 1) }, { R(Y, 0), W(X, 1) } } },
 	{ "R", 1, true, { { W(X, 1), W(Y, 1) }, { W(Y, 2), R(X, 0) } } },
@@ -125,8 +127,10 @@ static void tso_drain_one(struct tso *s, struct tso_cpu *c)
 	memmove(c->buffer, c->buffer + 1, --c->buffered * sizeof *c->buffer);
 }
 
-/* Processor c does its next operation; false if it cannot now (a fence or a lock waits for the buffer) or has none. */
-static bool tso_execute(struct tso *s, struct tso_cpu *c, const struct op *ops, const struct variant *v)
+/* Processor c does its next operation; false if it cannot now (a fence or a lock waits for the
+ * buffer) or has none. */
+static bool tso_execute(struct tso *s, struct tso_cpu *c, const struct op *ops,
+			const struct variant *v)
 {
 	const struct op *op = &ops[c->next];
 
@@ -148,7 +152,8 @@ static bool tso_execute(struct tso *s, struct tso_cpu *c, const struct op *ops, 
 }
 
 /* At most some ten thousand paths for the largest test: no need to remember states. */
-static void tso_explore(const struct test *t, const struct variant *v, const struct tso *s, bool *allowed)
+static void tso_explore(const struct test *t, const struct variant *v, const struct tso *s,
+			bool *allowed)
 {
 	bool moved = false;
 
@@ -172,7 +177,8 @@ static void tso_explore(const struct test *t, const struct variant *v, const str
 
 /* ---- The real machine ---- */
 
-/* Pairs of variables, each on pages of its own, so that one round's pages are not the next one's. */
+/* Pairs of variables, each on pages of its own, so that one round's pages are not the next
+ * one's. */
 enum { POOL = 16 };
 
 struct arena {
@@ -201,7 +207,8 @@ static volatile uint32_t *variable_of(unsigned slot, unsigned variable)
 	size_t stride = different_pages ? PAGE / sizeof(uint32_t) : 64 / sizeof(uint32_t);
 
 	/* Never at a page's start, so that a wrong offset is not hidden. */
-	return &arena->variables[slot * VARIABLES * PAGE / sizeof(uint32_t) + variable * stride + 16 + slot];
+	return &arena->variables[slot * VARIABLES * PAGE / sizeof(uint32_t) + variable * stride +
+				 16 + slot];
 }
 
 static uint32_t random32(void)
@@ -211,9 +218,10 @@ static uint32_t random32(void)
 	return seed ^= seed << 5;
 }
 
-/* Who leaves the barrier learns of it from a page that has to be fetched: on several hosts the threads then start some
- * 300 us apart, more than most windows are wide.  So in half of the rounds they meet at a time named in that page.  On
- * hosts with counters of their own the named time may be long past or far away: nobody waits longer than twice the time. */
+/* Who leaves the barrier learns of it from a page that has to be fetched: on several hosts the
+ * threads then start some 300 us apart, more than most windows are wide.  So in half of the rounds
+ * they meet at a time named in that page.  On hosts with counters of their own the named time may
+ * be long past or far away: nobody waits longer than twice the time. */
 enum { MEETING_CYCLES = 5000000 };
 
 static void meet(void)
@@ -234,8 +242,8 @@ static void barrier(void)
 		arena->round = round + 1;
 		return;
 	}
-	/* Spin for the others' sake of meeting at one moment, then let threads of this processor run, then sleep: a processor
-	 * that waits may be one that another one's host needs. */
+	/* Spin for the others' sake of meeting at one moment, then let threads of this processor
+	 * run, then sleep: a processor that waits may be one that another one's host needs. */
 	for (unsigned spins = 1; arena->round == round; spins++)
 		if (spins % 20000 == 0)
 			usleep(20);
@@ -266,11 +274,12 @@ static void execute(const struct op *ops, volatile uint32_t *const v[VARIABLES],
 	}
 }
 
-/* A thread starts up to 2^k turns of an empty loop late, k random: from what a cache line takes on its way (some ns) to what
- * a page takes (some 100 us). */
+/* A thread starts up to 2^k turns of an empty loop late, k random: from what a cache line takes on
+ * its way (some ns) to what a page takes (some 100 us). */
 enum { MAX_DELAY_BITS = 21 };
 
-/* A new round: clean variables, and a random choice of who holds copies of what and who starts how late. */
+/* A new round: clean variables, and a random choice of who holds copies of what and who starts how
+ * late. */
 static void plan_round(uint32_t number)
 {
 	arena->plan.slot = number % POOL;
@@ -298,7 +307,8 @@ static void count_outcome(void)
 	histogram[encode(test, reg, variables)]++;
 }
 
-/* placement p puts thread i on processor (i * stride + shift): neighbours together, apart, and in other orders. */
+/* placement p puts thread i on processor (i * stride + shift): neighbours together, apart, and in
+ * other orders. */
 static void bind_thread(unsigned i)
 {
 	static const unsigned strides[] = { 1, 3, 1, 5 };
@@ -358,7 +368,8 @@ static void run_threads(void)
 
 /* ---- Reports ---- */
 
-/* Runs one test in one variant, a quarter of the rounds under each placement; returns how often it went wrong. */
+/* Runs one test in one variant, a quarter of the rounds under each placement; returns how often it
+ * went wrong. */
 static uint64_t run_test(bool quiet)
 {
 	static bool allowed[OUTCOMES];
@@ -404,7 +415,8 @@ static void list_allowed(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: litmus [--test NAME] [--iterations N] [--pages same|different] [--seed N] [--quiet] "
+	fprintf(stderr, "usage: litmus [--test NAME] [--iterations N] [--pages same|different] "
+			"[--seed N] [--quiet] "
 			"[--list]\nNAME:");
 	for (unsigned i = 0; i < N_TESTS; i++)
 		fprintf(stderr, " %s", tests[i].name);
@@ -417,7 +429,8 @@ static bool is_chosen(const char *name)
 {
 	size_t n = strlen(test->name);
 
-	return !name || (!strncmp(name, test->name, n) && (!name[n] || !strcmp(name + n, variant->name)));
+	return !name ||
+	       (!strncmp(name, test->name, n) && (!name[n] || !strcmp(name + n, variant->name)));
 }
 
 int main(int argc, char **argv)
@@ -439,13 +452,15 @@ int main(int argc, char **argv)
 			iterations = (uint32_t)atoi(argv[++i]);
 		else if (value && !strcmp(argv[i], "--seed") && atoi(value) > 0)
 			seed = (uint32_t)atoi(argv[++i]);
-		else if (value && !strcmp(argv[i], "--pages") && (!strcmp(value, "same") || !strcmp(value, "different")))
+		else if (value && !strcmp(argv[i], "--pages") &&
+			 (!strcmp(value, "same") || !strcmp(value, "different")))
 			different_pages = !strcmp(argv[++i], "different");
 		else
 			return usage();
 	}
 	n_cpus = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-	arena = mmap(NULL, sizeof *arena, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	arena = mmap(NULL, sizeof *arena, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		     0);
 	if (arena == MAP_FAILED) {
 		perror("litmus: mmap");
 		return 2;
@@ -463,6 +478,7 @@ int main(int argc, char **argv)
 	if (!run)
 		return usage();
 	if (!list)
-		printf("litmus: %llu tests, %llu forbidden outcomes\n", (unsigned long long)run, (unsigned long long)forbidden);
+		printf("litmus: %llu tests, %llu forbidden outcomes\n", (unsigned long long)run,
+		       (unsigned long long)forbidden);
 	return forbidden ? 1 : 0;
 }

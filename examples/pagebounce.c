@@ -1,10 +1,12 @@
-/* pagebounce.c - threads take turns at one page: the price of handing a page from one processor to another.
+/* pagebounce.c - threads take turns at one page: the price of handing a page from one processor to
+ * another.
  *
  *   pagebounce [THREADS [HANDOVERS]]
  *
- * Each thread is bound to a processor of its own as far as there are some.  A word in the page says whose turn it is; the
- * one whose turn it is writes a stamp into the page, checks the one of its predecessor, and passes the turn on.  On one
- * host a handover moves a cache line; between hosts it moves a page, and this is what one remote fault costs.
+ * Each thread is bound to a processor of its own as far as there are some.  A word in the page says
+ * whose turn it is; the one whose turn it is writes a stamp into the page, checks the one of its
+ * predecessor, and passes the turn on.  On one host a handover moves a cache line; between hosts it
+ * moves a page, and this is what one remote fault costs.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -17,7 +19,8 @@
 enum { MAX_THREADS = 32, PAGE = 4096, SPINS_BEFORE_YIELD = 200 };
 
 static struct {
-	_Alignas(PAGE) _Atomic uint32_t turn; /* counts handovers; the thread number turn % threads may go on */
+	_Alignas(PAGE) _Atomic uint32_t
+		turn; /* counts handovers; the thread number turn % threads may go on */
 	uint32_t stamp;
 	char rest[PAGE - 8];
 } page;
@@ -73,7 +76,8 @@ int main(int argc, char **argv)
 	if (argc > 2)
 		handovers = (uint32_t)atoi(argv[2]);
 	if (argc > 3 || threads < 1 || threads > MAX_THREADS || handovers < 1) {
-		fprintf(stderr, "usage: pagebounce [THREADS [HANDOVERS]]    THREADS up to %d\n", MAX_THREADS);
+		fprintf(stderr, "usage: pagebounce [THREADS [HANDOVERS]]    THREADS up to %d\n",
+			MAX_THREADS);
 		return 2;
 	}
 	start = now_ns();

@@ -1,9 +1,11 @@
-/* pagestream.c - one thread fills a large area, a thread on another processor reads it: what a page costs that is read in a run.
+/* pagestream.c - one thread fills a large area, a thread on another processor reads it: what a page
+ * costs that is read in a run.
  *
  *   pagestream [MIB [ROUNDS [up|down|mixed]]]
  *
- * The first thread writes a stamp at both ends of each page, the second checks both, in this order or another.  Between two
- * hosts every page that is read is fetched, and every page that is written again is taken back.
+ * The first thread writes a stamp at both ends of each page, the second checks both, in this order
+ * or another.  Between two hosts every page that is read is fetched, and every page that is written
+ * again is taken back.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -47,7 +49,8 @@ static void write_all(uint32_t round)
 		area[i * WORDS] = area[i * WORDS + WORDS - 1] = i + round;
 }
 
-/* `mixed` visits each page once, far from the last one: the stride is a prime beyond any number of pages. */
+/* `mixed` visits each page once, far from the last one: the stride is a prime beyond any number of
+ * pages. */
 static uint32_t visited(uint32_t step)
 {
 	switch (order) {
@@ -111,18 +114,23 @@ int main(int argc, char **argv)
 		while (order <= MIXED && strcmp(argv[3], names[order]))
 			order++;
 	if (argc > 4 || mib < 1 || mib > MOST_MIB || rounds < 1 || order > MIXED) {
-		fprintf(stderr, "usage: pagestream [MIB [ROUNDS [up|down|mixed]]]    MIB up to %d\n", MOST_MIB);
+		fprintf(stderr,
+			"usage: pagestream [MIB [ROUNDS [up|down|mixed]]]    MIB up to %d\n",
+			MOST_MIB);
 		return 2;
 	}
 	pages = mib * 256;
-	area = mmap(NULL, (size_t)pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (area == MAP_FAILED || pthread_barrier_init(&turn, NULL, 2) || pthread_create(&reader, NULL, read_rounds, NULL)) {
+	area = mmap(NULL, (size_t)pages * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+		    -1, 0);
+	if (area == MAP_FAILED || pthread_barrier_init(&turn, NULL, 2) ||
+	    pthread_create(&reader, NULL, read_rounds, NULL)) {
 		fprintf(stderr, "pagestream: no memory, or no thread\n");
 		return 1;
 	}
 	write_rounds();
 	pthread_join(reader, NULL);
 	printf("%u pages, %u rounds %s, %u errors\n", pages, rounds, names[order], errors);
-	printf("%.0f ns per page written, %.0f ns per page read\n", written_ns / rounds / pages, read_ns / rounds / pages);
+	printf("%.0f ns per page written, %.0f ns per page read\n", written_ns / rounds / pages,
+	       read_ns / rounds / pages);
 	return errors ? 1 : 0;
 }

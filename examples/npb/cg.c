@@ -1,11 +1,13 @@
-/* cg.c - the NAS Parallel Benchmarks' CG (conjugate gradient), written from its published specification.
+/* cg.c - the NAS Parallel Benchmarks' CG (conjugate gradient), written from its published
+ * specification.
  *
  *   cg [S|W|A] [--threads N]
  *
- * The smallest eigenvalue of a large sparse symmetric matrix is estimated by inverse power iteration; each of its 15
- * steps solves A z = x by 25 steps of the conjugate gradient method. A thread owns a range of rows: their nonzero
- * elements are its own memory, and of the vectors it writes its range alone. Shared are the whole of p, which the
- * product A p reads, and the sums of two dot products. There are three barriers in each of the 375 steps.
+ * The smallest eigenvalue of a large sparse symmetric matrix is estimated by inverse power
+ * iteration; each of its 15 steps solves A z = x by 25 steps of the conjugate gradient method. A
+ * thread owns a range of rows: their nonzero elements are its own memory, and of the vectors it
+ * writes its range alone. Shared are the whole of p, which the product A p reads, and the sums of
+ * two dot products. There are three barriers in each of the 375 steps.
  */
 #include <math.h>
 #include <omp.h>
@@ -116,15 +118,18 @@ static struct term *sort_terms(struct npb_tile tile, int *first)
 	for (int i = 0; i < class->n; i++)
 		for (int j = 0; j < vectors[i].length; j++)
 			if (vectors[i].index[j] >= tile.first && vectors[i].index[j] < tile.end)
-				terms[next[vectors[i].index[j] - tile.first]++] = (struct term){ i, j };
+				terms[next[vectors[i].index[j] - tile.first]++] =
+					(struct term){ i, j };
 	free(next);
 	return terms;
 }
 
 static int compare_ints(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* Add a term to the row that is summed up in `sum`; returns the row's length, new columns being appended. */
-static int add_term(struct term t, int row, double weight, double *sum, char *is_used, int *columns, int length)
+/* Add a term to the row that is summed up in `sum`; returns the row's length, new columns being
+ * appended. */
+static int add_term(struct term t, int row, double weight, double *sum, char *is_used, int *columns,
+		    int length)
 {
 	const struct sparse_vector *v = &vectors[t.vector];
 	double scale = weight * v->value[t.place];
@@ -144,7 +149,8 @@ static int add_term(struct term t, int row, double weight, double *sum, char *is
 	return length;
 }
 
-/* The thread's rows of sum(weight(i) v(i) v(i)^T) + (condition - shift) I, the weights falling from 1 to `condition`. */
+/* The thread's rows of sum(weight(i) v(i) v(i)^T) + (condition - shift) I, the weights falling from
+ * 1 to `condition`. */
 static void make_rows(struct rows *m)
 {
 	int rows = m->tile.end - m->tile.first, bound = 0, length = 0;
@@ -162,7 +168,8 @@ static void make_rows(struct rows *m)
 		int *columns = m->column + length, here = 0;
 
 		for (int i = first[row]; i < first[row + 1]; i++)
-			here = add_term(terms[i], m->tile.first + row, pow(ratio, terms[i].vector), sum, is_used, columns, here);
+			here = add_term(terms[i], m->tile.first + row, pow(ratio, terms[i].vector),
+					sum, is_used, columns, here);
 		qsort(columns, here, sizeof *columns, compare_ints);
 		for (int i = 0; i < here; i++) {
 			m->value[length + i] = sum[columns[i]];
@@ -195,7 +202,8 @@ static double multiply(const struct rows *m)
 	return product;
 }
 
-/* Solve A z = x approximately. Every thread calls it; p must not be in use by others, and is not when it returns. */
+/* Solve A z = x approximately. Every thread calls it; p must not be in use by others, and is not
+ * when it returns. */
 static void solve(const struct rows *m)
 {
 	double rho = 0;
@@ -286,5 +294,7 @@ int main(int argc, char **argv)
 	run(&zeta, &seconds);
 	good = npb_compare("zeta", zeta, class->zeta, 1e-10);
 	terms = class->nonzero * (class->nonzero + 1);
-	return npb_report("CG", c, seconds, 2e-6 * STEPS * class->n * (3 + terms + CG_STEPS * (5.0 + terms) + 3), good);
+	return npb_report("CG", c, seconds,
+			  2e-6 * STEPS * class->n * (3 + terms + CG_STEPS * (5.0 + terms) + 3),
+			  good);
 }

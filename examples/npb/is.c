@@ -2,11 +2,12 @@
  *
  *   is [S|W|A] [--threads N]
  *
- * Keys of a bell-shaped distribution are ranked ten times by a bucket sort; after each time five ranks are compared with
- * the published ones, and at the end the keys are sorted by the last ranks and checked. A thread owns a tile of the keys
- * and the buckets that hold its share of them. Each ranking scatters the tile's keys into the buckets (every thread
- * writes to every bucket, one run of keys each) and then counts the keys of the own buckets: all keys cross between the
- * threads once, with three barriers.
+ * Keys of a bell-shaped distribution are ranked ten times by a bucket sort; after each time five
+ * ranks are compared with the published ones, and at the end the keys are sorted by the last ranks
+ * and checked. A thread owns a tile of the keys and the buckets that hold its share of them. Each
+ * ranking scatters the tile's keys into the buckets (every thread writes to every bucket, one run
+ * of keys each) and then counts the keys of the own buckets: all keys cross between the threads
+ * once, with three barriers.
  */
 #include <omp.h>
 #include <stdio.h>
@@ -18,15 +19,17 @@ enum { RANKINGS = 10, PROBES = 5, MAX_BUCKETS = 1024 };
 
 static const struct class {
 	int key_bits, range_bits, bucket_bits;
-	int index[PROBES], rank[PROBES]; /* published: where to look, and the rank before the ranking's number is added */
-	int sign[PROBES];                /* expected is rank + ranking - late_up, or rank - ranking + late_down */
+	/* published: where to look, and the rank before the ranking's number is added */
+	int index[PROBES], rank[PROBES];
+	int sign[PROBES]; /* expected is rank + ranking - late_up, or rank - ranking + late_down */
 	int late_up, late_down;
 } classes[] = {
-	{ 16, 11, 9, { 48427, 17148, 23627, 62548, 4431 }, { 0, 18, 346, 64917, 65463 }, { 1, 1, 1, -1, -1 }, 0, 0 },
-	{ 20, 16, 10, { 357773, 934767, 875723, 898999, 404505 }, { 1249, 11698, 1039987, 1043896, 1048018 },
-	  { 1, 1, -1, -1, -1 }, 2, 0 },
-	{ 23, 19, 10, { 2112377, 662041, 5336171, 3642833, 4250760 }, { 104, 17523, 123928, 8288932, 8388264 },
-	  { 1, 1, 1, -1, -1 }, 1, 1 },
+	{ 16, 11, 9, { 48427, 17148, 23627, 62548, 4431 },
+	  { 0, 18, 346, 64917, 65463 }, { 1, 1, 1, -1, -1 }, 0, 0 },
+	{ 20, 16, 10, { 357773, 934767, 875723, 898999, 404505 },
+	  { 1249, 11698, 1039987, 1043896, 1048018 }, { 1, 1, -1, -1, -1 }, 2, 0 },
+	{ 23, 19, 10, { 2112377, 662041, 5336171, 3642833, 4250760 },
+	  { 104, 17523, 123928, 8288932, 8388264 }, { 1, 1, 1, -1, -1 }, 1, 1 },
 };
 
 static const struct class *class;
@@ -58,8 +61,8 @@ static void make_keys(struct npb_tile tile)
 	}
 }
 
-/* Where the thread writes its first key of each bucket; sets which buckets are the thread's own: those that begin in
- * its share of all keys.
+/* Where the thread writes its first key of each bucket; sets which buckets are the thread's own:
+ * those that begin in its share of all keys.
  */
 static void find_places(struct share *mine, int *place)
 {
@@ -70,7 +73,8 @@ static void find_places(struct share *mine, int *place)
 	for (int b = 0; b < buckets; b++) {
 		int is_mine = before >= target.first && before < target.end;
 
-		if (before >= target.end && mine->buckets.end == buckets && mine->buckets.first < buckets)
+		if (before >= target.end && mine->buckets.end == buckets &&
+		    mine->buckets.first < buckets)
 			mine->buckets.end = b;
 		if (is_mine && mine->buckets.first == buckets) {
 			mine->buckets.first = b;
@@ -96,7 +100,8 @@ static void count_tile(struct npb_tile tile)
 /* The ranks of the keys in the own buckets: count them, and sum up. */
 static void rank_buckets(const struct share *mine)
 {
-	int first_value = mine->buckets.first << shift, end_value = mine->buckets.end << shift, end = mine->first_key;
+	int first_value = mine->buckets.first << shift, end_value = mine->buckets.end << shift,
+	    end = mine->first_key;
 
 	memset(rank_end + first_value, 0, (end_value - first_value) * sizeof *rank_end);
 	for (int b = mine->buckets.first; b < mine->buckets.end; b++)
@@ -116,12 +121,14 @@ static int check_probes(int ranking, const int *probed)
 
 	for (int i = 0; i < PROBES; i++) {
 		int lower = probed[i] > 0 ? rank_end[probed[i] - 1] : 0; /* keys that are smaller */
-		int expected = class->rank[i] + (class->sign[i] > 0 ? ranking - class->late_up : class->late_down - ranking);
+		int expected = class->rank[i] + (class->sign[i] > 0 ? ranking - class->late_up :
+								      class->late_down - ranking);
 
 		if (lower == expected)
 			good++;
 		else
-			printf("ranking %d: key %d has rank %d, published %d\n", ranking, probed[i], lower, expected);
+			printf("ranking %d: key %d has rank %d, published %d\n", ranking, probed[i],
+			       lower, expected);
 	}
 	return good;
 }
@@ -181,7 +188,8 @@ static bool run(double *seconds)
 
 		make_keys(mine.tile);
 #pragma omp barrier
-		rank_keys(1, &mine); /* as specified: untimed, so that all memory has been touched */
+		/* as specified: untimed, so that all memory has been touched */
+		rank_keys(1, &mine);
 #pragma omp barrier
 #pragma omp master
 		good_ranks = 0;
@@ -217,5 +225,6 @@ int main(int argc, char **argv)
 	is_sorted = run(&seconds);
 	printf("%-15s %d of %d ranks as published, %s\n", "ranks", good_ranks, RANKINGS * PROBES,
 		is_sorted ? "sorted" : "NOT SORTED");
-	return npb_report("IS", c, seconds, 1e-6 * RANKINGS * keys, is_sorted && good_ranks == RANKINGS * PROBES);
+	return npb_report("IS", c, seconds, 1e-6 * RANKINGS * keys,
+			  is_sorted && good_ranks == RANKINGS * PROBES);
 }

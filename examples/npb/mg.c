@@ -2,11 +2,11 @@
  *
  *   mg [S|W|A] [--threads N]
  *
- * Four V-cycles of a multigrid method approximate the solution of a Poisson equation on a cubic grid with periodic
- * boundaries; the right side is +1 in ten random points and -1 in ten others. A thread owns a tile of planes (of the
- * outermost dimension) of each grid and writes those alone; it reads one plane of each neighbour. Grids of up to 16^3
- * points are worked on by one thread. There is a barrier after each operation on a grid: about 4 for each of the larger
- * grids in a V-cycle.
+ * Four V-cycles of a multigrid method approximate the solution of a Poisson equation on a cubic
+ * grid with periodic boundaries; the right side is +1 in ten random points and -1 in ten others. A
+ * thread owns a tile of planes (of the outermost dimension) of each grid and writes those alone; it
+ * reads one plane of each neighbour. Grids of up to 16^3 points are worked on by one thread. There
+ * is a barrier after each operation on a grid: about 4 for each of the larger grids in a V-cycle.
  */
 #include <float.h>
 #include <math.h>
@@ -27,8 +27,8 @@ static const struct class {
 	{ 8, 0.2433365309069e-05 },
 };
 
-/* n planes of n + 2 rows of n + 2 points: rows and points 0 and n + 1 are copies of n and 1. Planes count from 1, too;
- * their neighbours are found by wrapping around, so that no plane is copied.
+/* n planes of n + 2 rows of n + 2 points: rows and points 0 and n + 1 are copies of n and 1. Planes
+ * count from 1, too; their neighbours are found by wrapping around, so that no plane is copied.
  */
 struct grid {
 	int n;
@@ -36,7 +36,8 @@ struct grid {
 };
 
 static int levels;
-static struct grid u[MAX_LEVELS + 1], r[MAX_LEVELS + 1], v; /* approximations and residuals, by level; the right side */
+/* approximations and residuals, by level; the right side */
+static struct grid u[MAX_LEVELS + 1], r[MAX_LEVELS + 1], v;
 
 static inline double *row_of(const struct grid *g, int plane, int row)
 {
@@ -51,7 +52,8 @@ static struct npb_tile planes_of(const struct grid *g)
 {
 	if (g->n > SERIAL_POINTS)
 		return npb_tile(1, g->n + 1);
-	return omp_get_thread_num() == 0 ? (struct npb_tile){ 1, g->n + 1 } : (struct npb_tile){ 1, 1 };
+	return omp_get_thread_num() == 0 ? (struct npb_tile){ 1, g->n + 1 } :
+					   (struct npb_tile){ 1, 1 };
 }
 
 /* After an operation on a grid of several threads: each is going to read its neighbours' planes. */
@@ -85,10 +87,12 @@ static void clear(const struct grid *g)
 		memset(row_of(g, k, 0), 0, (size_t)(g->n + 2) * (g->n + 2) * sizeof(double));
 }
 
-/* The nine rows around row j of plane k, summed up: `near` the four next to it, `far` the four diagonal ones. */
+/* The nine rows around row j of plane k, summed up: `near` the four next to it, `far` the four
+ * diagonal ones. */
 static void sum_rows(const struct grid *g, int k, int j, double *near, double *far)
 {
-	const double *a = row_of(g, k, j - 1), *b = row_of(g, k, j + 1), *c = row_of(g, k - 1, j), *d = row_of(g, k + 1, j);
+	const double *a = row_of(g, k, j - 1), *b = row_of(g, k, j + 1), *c = row_of(g, k - 1, j),
+		     *d = row_of(g, k + 1, j);
 	const double *e = row_of(g, k - 1, j - 1), *f = row_of(g, k - 1, j + 1);
 	const double *h = row_of(g, k + 1, j - 1), *l = row_of(g, k + 1, j + 1);
 
@@ -98,8 +102,10 @@ static void sum_rows(const struct grid *g, int k, int j, double *near, double *f
 	}
 }
 
-/* residual = right - A u; A's coefficients are -8/3 for a point, 0 for its neighbours at distance 1, then 1/6 and 1/12. */
-static void find_residual(const struct grid *u, const struct grid *right, const struct grid *residual)
+/* residual = right - A u; A's coefficients are -8/3 for a point, 0 for its neighbours at distance
+ * 1, then 1/6 and 1/12. */
+static void find_residual(const struct grid *u, const struct grid *right,
+			  const struct grid *residual)
 {
 	struct npb_tile tile = planes_of(u);
 	double near[u->n + 2], far[u->n + 2];
@@ -111,8 +117,9 @@ static void find_residual(const struct grid *u, const struct grid *right, const 
 
 			sum_rows(u, k, j, near, far);
 			for (int i = 1; i <= u->n; i++)
-				out[i] = b[i] + 8.0 / 3 * in[i] - 1.0 / 6 * (far[i] + near[i - 1] + near[i + 1]) -
-					1.0 / 12 * (far[i - 1] + far[i + 1]);
+				out[i] = b[i] + 8.0 / 3 * in[i] -
+					 1.0 / 6 * (far[i] + near[i - 1] + near[i + 1]) -
+					 1.0 / 12 * (far[i - 1] + far[i + 1]);
 		}
 		wrap_plane(residual, k);
 	}
@@ -132,15 +139,17 @@ static void smooth(const struct grid *r, const struct grid *u)
 
 			sum_rows(r, k, j, near, far);
 			for (int i = 1; i <= u->n; i++)
-				out[i] += -3.0 / 8 * in[i] + 1.0 / 32 * (in[i - 1] + in[i + 1] + near[i]) -
-					1.0 / 64 * (far[i] + near[i - 1] + near[i + 1]);
+				out[i] += -3.0 / 8 * in[i] +
+					  1.0 / 32 * (in[i - 1] + in[i + 1] + near[i]) -
+					  1.0 / 64 * (far[i] + near[i - 1] + near[i + 1]);
 		}
 		wrap_plane(u, k);
 	}
 	finish(u);
 }
 
-/* The coarse grid becomes the fine one's weighted means: point c is where the fine grid's point 2c is. */
+/* The coarse grid becomes the fine one's weighted means: point c is where the fine grid's point 2c
+ * is. */
 static void restrict_grid(const struct grid *fine, const struct grid *coarse)
 {
 	struct npb_tile tile = planes_of(coarse);
@@ -156,7 +165,8 @@ static void restrict_grid(const struct grid *fine, const struct grid *coarse)
 				int f = 2 * i;
 
 				out[i] = 0.5 * in[f] + 0.25 * (in[f - 1] + in[f + 1] + near[f]) +
-					0.125 * (near[f - 1] + near[f + 1] + far[f]) + 0.0625 * (far[f - 1] + far[f + 1]);
+					 0.125 * (near[f - 1] + near[f + 1] + far[f]) +
+					 0.0625 * (far[f - 1] + far[f + 1]);
 			}
 		}
 		wrap_plane(coarse, k);
@@ -164,7 +174,8 @@ static void restrict_grid(const struct grid *fine, const struct grid *coarse)
 	finish(coarse);
 }
 
-/* The fine grid becomes, or with `add` gains, what lies between the coarse one's points by linear interpolation. */
+/* The fine grid becomes, or with `add` gains, what lies between the coarse one's points by linear
+ * interpolation. */
 static void interpolate(const struct grid *coarse, const struct grid *fine, bool add)
 {
 	struct npb_tile tile = planes_of(fine);
@@ -175,14 +186,17 @@ static void interpolate(const struct grid *coarse, const struct grid *fine, bool
 	}
 	for (int k = tile.first; k < tile.end; k++) {
 		for (int j = 0; j < fine->n + 2; j++) {
-			const double *a = row_of(coarse, k / 2, j / 2), *b = row_of(coarse, k / 2, (j + 1) / 2);
-			const double *c = row_of(coarse, (k + 1) / 2, j / 2), *d = row_of(coarse, (k + 1) / 2, (j + 1) / 2);
+			const double *a = row_of(coarse, k / 2, j / 2),
+				     *b = row_of(coarse, k / 2, (j + 1) / 2);
+			const double *c = row_of(coarse, (k + 1) / 2, j / 2),
+				     *d = row_of(coarse, (k + 1) / 2, (j + 1) / 2);
 			double *out = row_of(fine, k, j);
 
 			for (int i = 0; i < coarse->n + 2; i++)
 				line[i] = 0.25 * (a[i] + b[i] + c[i] + d[i]);
 			for (int i = 0; i < fine->n + 2; i++)
-				out[i] = (add ? out[i] : 0) + 0.5 * (line[i / 2] + line[(i + 1) / 2]);
+				out[i] = (add ? out[i] : 0) +
+					 0.5 * (line[i / 2] + line[(i + 1) / 2]);
 		}
 	}
 	finish(fine);
@@ -226,7 +240,8 @@ struct charge {
 	int k, j, i;
 };
 
-/* The points of the ten largest random numbers, and of the ten smallest; sorted, the outermost first. */
+/* The points of the ten largest random numbers, and of the ten smallest; sorted, the outermost
+ * first. */
 static struct charge charges[2][CHARGES];
 
 static void insert_charge(struct charge *list, struct charge new)

@@ -24,7 +24,8 @@ int npb_parse(int argc, char **argv, const char *name)
 
 	for (int i = 1; i < argc; i++) {
 		if (!strcmp(argv[i], "--threads") && i + 1 < argc)
-			omp_set_num_threads(atoi(argv[++i]) > 0 ? atoi(argv[i]) : NPB_MAX_THREADS + 1);
+			omp_set_num_threads(atoi(argv[++i]) > 0 ? atoi(argv[i]) :
+								  NPB_MAX_THREADS + 1);
 		else if (strlen(argv[i]) == 1 && (found = strchr(classes, argv[i][0] & ~0x20)))
 			class = (int)(found - classes);
 		else
@@ -55,7 +56,8 @@ bool npb_compare(const char *what, double got, double published, double toleranc
 
 void *npb_allocate(size_t elements, size_t size)
 {
-	void *memory = mmap(NULL, elements * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *memory = mmap(NULL, elements * size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (memory == MAP_FAILED) {
 		fprintf(stderr, "no memory for %zu elements of %zu bytes\n", elements, size);
@@ -84,7 +86,8 @@ struct npb_tile npb_tile(int first, int end)
 {
 	int64_t total = end - first, thread = omp_get_thread_num(), threads = omp_get_num_threads();
 
-	return (struct npb_tile){ first + (int)(total * thread / threads), first + (int)(total * (thread + 1) / threads) };
+	return (struct npb_tile){ first + (int)(total * thread / threads),
+				  first + (int)(total * (thread + 1) / threads) };
 }
 
 struct npb_tile npb_with_boundary(struct npb_tile tile, int n)
@@ -96,7 +99,8 @@ struct npb_tile npb_with_boundary(struct npb_tile tile, int n)
 	return tile;
 }
 
-/* A thread's contribution to the present sum and to the one before: a slow thread may still be reading that. */
+/* A thread's contribution to the present sum and to the one before: a slow thread may still be
+ * reading that. */
 static struct {
 	_Alignas(64) double value[2];
 	unsigned turn;
