@@ -90,14 +90,14 @@ static inline void hostclock_set(struct host_clock *clock, struct clock_line lin
 	atomic_store(&clock->faster, line.faster);
 }
 
-static inline void hostclock_turn(struct host_clock *clock, uint64_t (*monotonic_ns)(void),
-				  int64_t faster)
+static inline void hostclock_turn(struct host_clock *clock, uint64_t (*monotonic_ns)(const void *),
+				  const void *context, int64_t faster)
 {
 	struct clock_line line = hostclock_line(clock);
 	uint64_t now_ns;
 
 	atomic_fetch_add(&clock->turns, 1);
-	now_ns = monotonic_ns();
+	now_ns = monotonic_ns(context);
 	hostclock_set(clock, (struct clock_line){ now_ns, clock_line_at(&line, now_ns), faster });
 	atomic_fetch_add(&clock->turns, 1);
 }

@@ -22,6 +22,7 @@
 #include "bench/median.h"
 #include "phnx/phnx.h"
 #include "vmm/node/wire/conn.h"
+#include "vmm/shared/loop.h"
 
 enum { ROUNDS = 200, MAX_BLOCKS = 1000, PORT = 29880, TAG = MSG_DSM_GRANT_READ };
 enum way { BARE, OVERLAY_UNIX, OVERLAY_TCP, WAYS };
@@ -112,7 +113,8 @@ static void start(int fd, enum way way, const char *dir, bool same)
 	event_config_set_flag(config, EVENT_BASE_FLAG_PRECISE_TIMER);
 	base = event_base_new_with_config(config);
 	event_config_free(config);
-	bare = conn_new(base, fd, "the other", &handler, NULL, 0);
+	struct loop loop = loop_on_event_base(base);
+	bare = conn_new(&loop, fd, "the other", &handler, NULL, 0);
 	if (way == BARE)
 		return;
 	snprintf(path, sizeof path, "%s/secret", dir);

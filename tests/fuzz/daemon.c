@@ -17,7 +17,6 @@
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
-#include "base/clock.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
 #include "tests/fuzz/fuzz.h"
@@ -60,8 +59,6 @@ static uint64_t number(unsigned bytes)
 }
 
 /* ---- replaces node.c, supervise.c, overlay.c, processors.c, guest_load.c ---- */
-
-uint64_t node_now_ns(void) { return clock_now_ns(); }
 
 static void end_with(const char *line)
 {
@@ -195,8 +192,9 @@ static void begin(unsigned how)
 	node.o.node = how % 3;
 	if (node.o.node == 2 && how & 8)
 		node.o.join = 3;
-	node.boot_ns = node_now_ns();
 	node.base = event_base_new();
+	node.loop = loop_on_event_base(node.base);
+	node.boot_ns = node_now_ns(&node);
 	node.net = net_new(node.o.node, HOSTS, route_deliver, &node);
 	FUZZ_CHECK(node.base && node.net);
 	node.hosts = node.o.join ? node.o.join : (1u << HOSTS) - 1;

@@ -7,7 +7,6 @@
  * with node 0's messages.
  */
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -236,11 +235,10 @@ int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 	return 0;
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *context)
+static void on_retry(void *context)
 {
 	struct run *run = context;
 
-	(void)fd, (void)what;
 	run->client.fd = 0;
 	run->connected = owner.here = true;
 	world_after(WORLD_OWNER_CAME, 0, PORT_OWNER, 0, NULL, 0);
@@ -248,9 +246,7 @@ static void on_retry(evutil_socket_t fd, short what, void *context)
 
 void run_connect(struct run *run)
 {
-	const struct timeval soon = { 0, 1 + (suseconds_t)sim_random(machine, 500) };
-
-	event_add(run->retry, &soon);
+	loop_after(run->retry, (1 + sim_random(machine, 500)) * 1000);
 }
 
 static void attach(struct run *run)
@@ -282,16 +278,13 @@ void run_on_load_failed(void *context, const char *line)
 
 void run_look_for_deaths(struct run *run)
 {
-	const struct timeval pause = { 0, (suseconds_t)(1 + sim_random(machine, DEATH_NS / 1000)) };
-
-	event_add(run->death, &pause);
+	loop_after(run->death, (1 + sim_random(machine, DEATH_NS / 1000)) * 1000);
 }
 
-static void on_death(evutil_socket_t fd, short what, void *context)
+static void on_death(void *context)
 {
 	struct run *run = context;
 
-	(void)fd, (void)what;
 	if (!run_go_back(run, "it died") && !machine->ended)
 		machine_ends("a host is lost");
 }
@@ -460,15 +453,15 @@ static void begin(unsigned hosts, uint32_t checkpoint_ms, const struct witness *
 	run->loads = loaded;
 	owner.options.machine.checkpoint_ms = checkpoint_ms;
 	run->o = &owner.options;
-	run->base = run->client.base = world_base(OWNER);
+	run->loop = run->client.loop = world_loop(OWNER);
 	run->log_fd = -1;
 	run->plan.machine.hosts = hosts;
 	run->hosts = (1u << hosts) - 1;
 	run->load.context = run;
 	run->load.on_loaded = run_on_loaded;
 	run->load.on_failed = run_on_load_failed;
-	run->death = evtimer_new(run->base, on_death, run);
-	run->retry = evtimer_new(run->base, on_retry, run);
+	run->death = loop_timer(&run->loop, on_death, run);
+	run->retry = loop_timer(&run->loop, on_retry, run);
 	io_path(owner.path, "checkpoint");
 	unlink(owner.path);
 	if (checkpoint_ms && sim_chance(machine, 15))
@@ -495,8 +488,8 @@ void owner_close(void)
 	user_close(&owner.run);
 	load_close(&owner.run.load);
 	checkpoint_close(&owner.run.checkpoint);
-	event_free(owner.run.death);
-	event_free(owner.run.retry);
+	loop_remove(owner.run.death);
+	loop_remove(owner.run.retry);
 }
 
 /* Everything is at rest and nothing more will come: checks that all output was printed. */
@@ -508,13 +501,13 @@ void owner_check_idle(void)
 
 void owner_plan(void)
 {
-	const struct timeval soon = { 0, (suseconds_t)sim_random(machine, 3000) };
+	uint64_t soon_ns = sim_random(machine, 3000) * 1000ull;
 
 	guests_plan();
 	user_plan();
 
 	if (owner.options.machine.checkpoint_ms && !owner.run.checkpoint.pull.active)
-		event_add(owner.run.checkpoint.timer, &soon);
+		loop_after(owner.run.checkpoint.timer, soon_ns);
 }
 
 /* Kills everything of the machine, and loads what was saved of it before. */

@@ -1,13 +1,10 @@
-/* daemon_world.c - what the daemons of daemon-sim, and the process that owns them, call: loop,
- * clock, sockets, clients; and the daemons' start and end.  See daemons.h. */
+/* daemon_world.c - what the daemons of daemon-sim, and the process that owns them, call: 
+ * sockets, clients; and the daemons' start and end.  See daemons.h. */
 #include <errno.h>
-#include <event2/event.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
@@ -32,51 +29,14 @@ struct daemon daemons[MAX_NODES];
 struct sim *machine;
 struct witness world_cut;
 
-struct event_base { unsigned node; };
-struct event {
-	struct event *next;
-	unsigned node;
-	event_callback_fn callback;
-	void *context;
-	uint64_t armed; /* 0: it is not */
-	int fd;
-	bool reads, lasts, waits; /* waits: for its file */
-};
-struct timer {
-	struct event *event;
-	event_callback_fn once;
-	void *context;
-	uint64_t armed;
-	uint32_t life;
-};
-
 static struct world {
-	struct event_base base[MAX_NODES];
-	struct event *events; /* all that were ever made */
 	struct hostcpu computer;
-	uint64_t arms, last_local[WORLD_EVENTS][MAX_NODES][PORTS];
+	uint64_t last_local[WORLD_EVENTS][MAX_NODES][PORTS];
 } world;
 /* shared memory for each daemon; there are no more daemons */
 static _Alignas(4096) uint8_t shm[SIM_MAX_CPUS][(sizeof(struct host_shm) / 4096 + 1) * 4096];
 
-struct event_base *world_base(unsigned node)
-{
-	world.base[node].node = node;
-	return &world.base[node];
-}
-
 /* ---- the clock ---- */
-
-uint64_t node_now_ns(void) { return machine->now_ns; }
-
-/* the simulator's clock, for code that asks the system */
-int clock_gettime(clockid_t id, struct timespec *t)
-{
-	(void)id;
-	*t = (struct timespec){ (time_t)(machine->now_ns / 1000000000),
-				(long)(machine->now_ns % 1000000000) };
-	return 0;
-}
 
 struct tsc_mark tsc_mark(void) { return (struct tsc_mark){ 0 }; }
 uint32_t tsc_khz_since(const struct tsc_mark *then) { (void)then; return 1000000; }
@@ -120,111 +80,6 @@ void world_after(enum world_event kind, unsigned node, unsigned port, uint32_t i
 	uint32_t most = sim_chance(machine, 3) ? SIM_MAX_DELAY_NS : 30000;
 
 	world_after_ns(1000 + sim_random(machine, most), kind, node, port, id, payload, bytes);
-}
-
-/* Functions of libevent. */
-struct event *event_new(struct event_base *base, evutil_socket_t fd, short what,
-			event_callback_fn callback, void *context)
-{
-	struct event *event = malloc(sizeof *event);
-
-	*event = (struct event){ world.events, base->node,     callback,	  context, 0,
-				 fd,	       what & EV_READ, what & EV_PERSIST, false };
-	return world.events = event;
-}
-
-void event_free(struct event *event) { event_del(event); }
-
-static void arm(unsigned node, struct timer *timer, const struct timeval *after)
-{
-	timer->armed = ++world.arms;
-	timer->life = daemons[node].life;
-	world_after_ns((uint64_t)after->tv_sec * 1000000000 + (uint64_t)after->tv_usec * 1000,
-		       WORLD_TIMER, node, 0, 0, timer, sizeof *timer);
-}
-
-static void look_at_file(struct event *event)
-{
-	const struct timeval soon = { 0, (suseconds_t)sim_random(machine, 50) };
-	struct pollfd file = { .fd = event->fd, .events = event->reads ? POLLIN : POLLOUT };
-
-	if (!event->waits || !poll(&file, 1, 0))
-		return;
-	event->waits = false;
-	event_add(event, &soon);
-}
-
-int event_add(struct event *event, const struct timeval *after)
-{
-	struct timer timer = { .event = event };
-
-	if (!after) {
-		event->waits = true;
-		look_at_file(event);
-		return 0;
-	}
-	arm(event->node, &timer, after);
-	event->armed = world.arms;
-	return 0;
-}
-
-int event_del(struct event *event)
-{
-	event->armed = 0;
-	event->waits = false;
-	return 0;
-}
-
-int event_pending(const struct event *event, short what, struct timeval *when)
-{
-	(void)what, (void)when;
-	return event->armed != 0;
-}
-
-void world_look_at_files(void)
-{
-	for (struct event *event = world.events; event; event = event->next)
-		look_at_file(event);
-}
-
-void event_active(struct event *event, int what, short calls)
-{
-	static const struct timeval now;
-
-	(void)what, (void)calls;
-	event_add(event, &now);
-}
-
-evutil_socket_t event_get_fd(const struct event *event) { return event->fd; }
-
-int event_base_once(struct event_base *base, evutil_socket_t fd, short what,
-		    event_callback_fn callback, void *context, const struct timeval *after)
-{
-	struct timer timer = { .once = callback, .context = context };
-
-	(void)fd, (void)what;
-	arm(base->node, &timer, after);
-	return 0;
-}
-
-/* Checkpoints are taken for ever; but when all processors are done, the run must end. */
-static void on_timer(const struct sim_event *event)
-{
-	struct timer timer;
-
-	memcpy(&timer, event->payload, sizeof timer);
-	if (timer.life != daemons[event->node].life)
-		return;
-	if (timer.once)
-		timer.once(-1, EV_TIMEOUT, timer.context);
-	else if (timer.event->armed == timer.armed &&
-		 (machine->cpus_running || !owner_is_checkpoint(timer.event)))
-		timer.event->callback(timer.event->fd, EV_TIMEOUT, timer.event->context);
-	if (timer.once || timer.event->fd < 0)
-		return;
-	user_look();
-	if (timer.event->lasts && timer.event->armed)
-		event_add(timer.event, NULL);
 }
 
 /* ---- messages between daemons ---- */
@@ -472,8 +327,8 @@ void hostmem_look(struct hostmem *memory, const char *root)
 	(void)root;
 	*memory = (struct hostmem){ .mib = 1024 };
 }
-enum policy policy_now(void) { return POLICY_FIXED; }
-void policy_host_came(void) { }
+enum policy policy_now(const struct node *node) { (void)node; return POLICY_FIXED; }
+void policy_host_came(struct node *node) { (void)node; }
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why)
 {
 	(void)node, (void)cpu, (void)error, (void)why;
@@ -580,7 +435,7 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 					    .mem_mib = 64,
 					    .grows = true,
 					    .restore = restore };
-	node->base = world_base(number);
+	node->loop = world_loop(number);
 	node->shm = (struct host_shm *)shm[number];
 	memset(node->shm->slot, 0, machine->n_cpus * sizeof node->shm->slot[0]);
 	node->dsm = at->dsm;
@@ -642,7 +497,7 @@ void world_on_event(struct sim_event *event)
 		}
 		break;
 	case WORLD_TIMER:
-		on_timer(event);
+		loops_on_timer(event);
 		break;
 	case WORLD_FROM_CLIENT:
 		on_client(&daemon->node, event->home.generation, packet);
@@ -684,15 +539,7 @@ void world_open(void)
 	children_forget();
 }
 
-void world_close(void)
-{
-	while (world.events) {
-		struct event *event = world.events;
-
-		world.events = event->next;
-		free(event);
-	}
-}
+void world_close(void) { loops_close(); }
 
 void world_check_idle(void)
 {

@@ -20,7 +20,6 @@
  * machine has ended or gone back, after some fault point in any seed, then that fault was not
  * tested: the run fails.
  */
-#include <event2/event.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -350,11 +349,10 @@ static void give_up(struct saver *s)
 		check_file(s, false);
 }
 
-static void on_impatience(evutil_socket_t fd, short what, void *context)
+static void on_impatience(void *context)
 {
 	struct saver *s = context;
 
-	(void)fd, (void)what;
 	if (s->pull.active)
 		give_up(s);
 }
@@ -447,7 +445,9 @@ static void begin_to_save(struct saver *s, unsigned number)
 
 static void save(struct saver *s, unsigned number, struct request *request)
 {
-	const struct timeval patience = { 0, (suseconds_t)sim_random(machine, 3000) };
+	uint64_t patience_ns = sim_random(machine, 3000) * 1000;
+
+	struct loop loop = world_loop(OWNER);
 
 	if (plan.saved == s)
 		plan.saved = NULL;
@@ -464,7 +464,7 @@ static void save(struct saver *s, unsigned number, struct request *request)
 	s->pull.failed = on_not_saved;
 	pull_start(&s->pull, SNAPSHOT_APART);
 	if (sim_chance(machine, 5))
-		event_base_once(world_base(OWNER), -1, EV_TIMEOUT, on_impatience, s, &patience);
+		loop_once(&loop, patience_ns, on_impatience, s);
 }
 
 void clients_on_hosts(uint32_t hosts)

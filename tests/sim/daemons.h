@@ -4,6 +4,7 @@
  *   daemon_owner.c     the process that owns the machine: it starts and reaps daemons, takes
  *                      checkpoints, goes back to them
  *   daemon_world.c     what the daemons call: loop, sockets, clients; their start and end
+ *   daemon_loop.c      clock, timers and watched descriptors
  *   daemon_children.c  monitors, interrupts
  *   daemon_io.c        the I/O server
  *   daemon_guest.c     what the guest does with its devices
@@ -106,7 +107,6 @@ struct run;
 /* daemon_world.c */
 void world_open(void);
 void world_close(void);
-struct event_base *world_base(unsigned node);
 const char *world_rundir(void); /* of all machines */
 void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool restore);
 void world_forget_daemon(unsigned number); /* with everything that it has */
@@ -121,9 +121,14 @@ uint32_t world_pack(struct packet *packet, const struct msg_header *header, cons
 		    uint32_t body_bytes, const void *payload, uint32_t payload_bytes);
 /* to node 0 */
 void world_send_client(unsigned number, enum msg_type type, const void *body, uint32_t bytes);
-void world_look_at_files(void); /* files have changed: wakes the events that wait for them */
 void world_check_idle(void);
 extern struct witness world_cut; /* the last cut */
+
+/* daemon_loop.c */
+struct loop world_loop(unsigned node);
+void world_look_at_files(void); /* files have changed: wakes the events that wait for them */
+void loops_on_timer(const struct sim_event *event);
+void loops_close(void);
 
 /* daemon_children.c */
 void children_forget(void);

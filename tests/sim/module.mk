@@ -6,7 +6,7 @@ $(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o $(DSM_O
 	$(DSM_NEEDS)))
 # The same, with the daemons' own code that leads changes of hosts.
 SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
-	$(patsubst %,tests/sim/daemon_%.o,owner world children io guest user) \
+	$(patsubst %,tests/sim/daemon_%.o,owner world loop children io guest user) \
 	$(patsubst %,vmm/node/hosts/%.o,hosts hostcomes hostgoes hostpart hostplan) \
 	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover) \
 	$(patsubst %,vmm/node/wire/%.o,dispatch route net) \

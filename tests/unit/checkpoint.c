@@ -401,6 +401,7 @@ static void open_client(void)
 
 	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
 	client = (struct client){ .base = client_new_loop(), .fd = ends[0] };
+	client.loop = loop_on_event_base(client.base);
 	machine_end = ends[1];
 }
 
@@ -594,18 +595,19 @@ static void input_arrives_once(void)
 static void last_is_taken_back(void)
 {
 	struct event_base *base = event_base_new();
+	struct loop loop = loop_on_event_base(base);
 	struct checkpoint c = { .interval_ms = 0 };
 
-	CU_ASSERT_FATAL(base && !checkpoint_start(&c, base, 0));
+	CU_ASSERT_FATAL(base && !checkpoint_start(&c, &loop, 0));
 	checkpoint_last(&c);
-	CU_ASSERT(event_pending(c.timer, EV_TIMEOUT, NULL));
+	CU_ASSERT(loop_is_armed(c.timer));
 	checkpoint_not_last(&c);
 	CU_ASSERT_EQUAL(c.last, LAST_NOT);
-	CU_ASSERT(!event_pending(c.timer, EV_TIMEOUT, NULL));
+	CU_ASSERT(!loop_is_armed(c.timer));
 	c.interval_ms = 60000; /* with --checkpoint, the next one is taken in its turn */
 	checkpoint_last(&c);
 	checkpoint_not_last(&c);
-	CU_ASSERT(event_pending(c.timer, EV_TIMEOUT, NULL));
+	CU_ASSERT(loop_is_armed(c.timer));
 	c.last = LAST_UNDER_WAY;
 	checkpoint_not_last(&c);
 	CU_ASSERT_EQUAL(c.last, LAST_UNDER_WAY);

@@ -579,6 +579,11 @@ static void pass(double ns)
 }
 
 static uint64_t world_ns(void) { return world.now_ns; }
+static uint64_t world_now(const void *context)
+{
+	(void)context;
+	return world.now_ns;
+}
 
 static void ask_and_steer(unsigned answers)
 {
@@ -596,7 +601,8 @@ static void ask_and_steer(unsigned answers)
 	line = hostclock_line(&world.shown);
 	behind = (int64_t)(world.now_ns + (uint64_t)drift_ahead(&world.drift, world.now_ns) -
 			   clock_line_at(&line, world.now_ns));
-	hostclock_turn(&world.shown, world_ns, drift_steer(behind, drift_rate(&world.drift)));
+	hostclock_turn(&world.shown, world_now, NULL,
+		       drift_steer(behind, drift_rate(&world.drift)));
 }
 
 /* Runs for that long.  Checks that the shown clock never goes back, and never runs much too fast or

@@ -13,9 +13,10 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
+#include "vmm/node/node.h"
 #include "vmm/node/wire/conn.h"
 #include "vmm/node/wire/net.h"
-#include "vmm/node/node.h"
+#include "vmm/shared/loop.h"
 
 /* ---- roles ---- */
 
@@ -73,13 +74,13 @@ static void on_end_written(struct conn *conn)
 static const struct conn_handler end_handler = { LINK_NODE_TO_IOSRV, on_end_message, on_end_closed,
 						 on_end_written };
 
-static void make_pair(struct event_base *base, struct conn *conn[2], struct end end[2])
+static void make_pair(const struct loop *loop, struct conn *conn[2], struct end end[2])
 {
 	int fd[2];
 
 	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
-	conn[0] = conn_new(base, fd[0], "left", &end_handler, &end[0], 1);
-	conn[1] = conn_new(base, fd[1], "right", &end_handler, &end[1], 0);
+	conn[0] = conn_new(loop, fd[0], "left", &end_handler, &end[0], 1);
+	conn[1] = conn_new(loop, fd[1], "right", &end_handler, &end[1], 0);
 }
 
 /* More than the socket holds is queued, in order, up to the limit; nothing that was accepted is
@@ -89,13 +90,14 @@ static void test_queue(void)
 {
 	static struct end end[2];
 	struct event_base *base = event_base_new();
+	struct loop loop = loop_on_event_base(base);
 	struct conn *conn[2];
 	char page[PAGE_BYTES] = { 0 };
 	struct msg_stream body = { .stream = 1 };
 	struct msg_header header = packet_header(MSG_STREAM, 0, 0, sizeof body + sizeof page);
 	unsigned accepted = 0;
 
-	make_pair(base, conn, end);
+	make_pair(&loop, conn, end);
 	while (!conn_send(conn[0], &header, &body, sizeof body, page, sizeof page))
 		accepted++, page[0]++;
 	CU_ASSERT(accepted > CONN_QUEUE_BYTES / PAGE_BYTES / 2);
@@ -119,11 +121,12 @@ static void test_nonsense_closes(void)
 {
 	static struct end end;
 	struct event_base *base = event_base_new();
+	struct loop loop = loop_on_event_base(base);
 	struct msg_header header = packet_header(MSG_STREAM, 0, 0, 3);
 	int fd[2];
 
 	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
-	conn_drain(conn_new(base, (send(fd[1], &header, sizeof header, 0), fd[0]), "stranger",
+	conn_drain(conn_new(&loop, (send(fd[1], &header, sizeof header, 0), fd[0]), "stranger",
 			    &end_handler, &end, 0));
 	CU_ASSERT_EQUAL(end.messages, 0);
 	CU_ASSERT_EQUAL(end.closed, 1);

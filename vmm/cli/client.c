@@ -120,6 +120,7 @@ int client_connect(struct client *c, struct event_base *base, const char *rundir
 		return error;
 	}
 	c->base = base;
+	c->loop = loop_on_event_base(base);
 	c->fd = fd;
 	c->queue = (struct packet_queue){ 0 };
 	c->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, c);

@@ -8,6 +8,7 @@
 
 #include <event2/event.h>
 #include "base/packet.h"
+#include "vmm/shared/loop.h"
 #include "vmm/shared/problem.h"
 
 /* What a client is, as HELLO's index says: the one `vmp run` that owns the machine, `vmp console`,
@@ -17,7 +18,8 @@ enum { CLIENT_RUN, CLIENT_CONSOLE, CLIENT_QUERY };
 enum { STREAM_WINDOW = 65536 };
 
 struct client {
-	struct event_base *base;
+	struct event_base *base; /* where `loop` runs */
+	struct loop loop;
 	int fd;
 	struct event *readable, *writable;
 	struct packet_queue queue; /* to be sent */

@@ -2,7 +2,8 @@
 # All but main().  What lies here is the command's: a new file is one more object.
 VMP_SOURCES := $(filter-out vmm/cli/vmp.c,$(wildcard vmm/cli/*.c vmm/cli/*/*.c))
 VMP_OBJECTS := $(VMP_SOURCES:.c=.o) \
-	$(patsubst %,vmm/shared/%.o,facts hostcpu hostmem placement presence private_folder \
+	$(patsubst %,vmm/shared/%.o,facts hostcpu hostmem loop_event placement \
+		presence private_folder \
 		problem reaper tsc) \
 	phoenix/calls/netconf.o $(patsubst %,base/%.o,log machine netspec packet quantity wire \
 		beside faultpoint cpufeatures killed)

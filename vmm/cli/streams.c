@@ -38,14 +38,12 @@ static void drop_first(char *bytes, size_t *n, size_t count)
 
 static void wait_for_input(struct stream_in *in)
 {
-	static const struct timeval at_once = { 0, 0 };
-
 	if (!in->event || !in->room)
 		return;
 	if (in->again < in->n_sent)
-		event_add(in->retry, &at_once);
+		loop_after(in->retry, 0);
 	else if (!in->ended)
-		event_add(in->event, NULL);
+		loop_watch(in->event);
 }
 
 static void send_input(struct stream_in *in, const char *bytes, size_t n, bool eof)
@@ -73,7 +71,6 @@ static void send_again(struct stream_in *in)
 
 static void read_input(struct stream_in *in)
 {
-	static const struct timeval soon = { 0, 300000 };
 	struct pollfd pollfd = { .fd = in->fd, .events = POLLIN };
 	char bytes[MAX_MSG_PAYLOAD];
 	ssize_t n;
@@ -86,7 +83,7 @@ static void read_input(struct stream_in *in)
 	n = read(in->fd, bytes, in->room < sizeof bytes ? in->room : sizeof bytes);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR || (errno == EIO && isatty(in->fd)))) {
 		/* EIO: a terminal that another job uses now (SIGTTIN is ignored) */
-		event_add(in->retry, &soon);
+		loop_after(in->retry, 300 * LOOP_MS);
 		return;
 	}
 	if (n > 0 && !in->keeps) {
@@ -100,14 +97,12 @@ static void read_input(struct stream_in *in)
 	wait_for_input(in);
 }
 
-static void on_input(evutil_socket_t fd, short events, void *context)
+static void on_input(void *context)
 {
-	static const struct timeval moment = { 0, 2000 };
 	struct stream_in *in = context;
 
-	(void)fd, (void)events;
 	if (!client_has_room(in->client)) { /* the daemon is slow: try again later */
-		event_add(in->retry, &moment);
+		loop_after(in->retry, 2 * LOOP_MS);
 	} else if (in->again < in->n_sent && in->room) {
 		send_again(in);
 		wait_for_input(in);
@@ -122,8 +117,8 @@ int stream_in_start(struct stream_in *in, struct client *client, uint32_t taken,
 		.client = client, .wire = in->wire, .fd = in->fd, .room = room,
 		.keeps = in->keeps, .base = taken
 	};
-	in->event = event_new(client->base, in->fd, EV_READ, on_input, in);
-	in->retry = event_new(client->base, in->fd, EV_TIMEOUT, on_input, in);
+	in->event = loop_add(&client->loop, LOOP_READ_ONCE, in->fd, on_input, in);
+	in->retry = loop_add(&client->loop, LOOP_TIMER, -1, on_input, in);
 	if (!in->event || !in->retry)
 		return -ENOMEM;
 	wait_for_input(in);
@@ -148,10 +143,8 @@ void stream_in_stop(struct stream_in *in)
 
 void stream_in_free(struct stream_in *in)
 {
-	if (in->event)
-		event_free(in->event);
-	if (in->retry)
-		event_free(in->retry);
+	loop_remove(in->event);
+	loop_remove(in->retry);
 	free(in->sent);
 	*in = (struct stream_in){ .wire = in->wire, .fd = in->fd, .keeps = in->keeps };
 }
@@ -170,8 +163,8 @@ void stream_in_lost(struct stream_in *in)
 {
 	if (!in->event)
 		return;
-	event_del(in->event);
-	event_del(in->retry);
+	loop_disarm(in->event);
+	loop_disarm(in->retry);
 	in->room = 0;
 }
 
@@ -249,20 +242,19 @@ static void written(struct stream_out *out, size_t n)
 
 /* Writes at most PIPE_BUF bytes at a time, after poll() has promised room for them.  The descriptor
  * stays a blocking one, since other processes share its flags. */
-static void on_output(evutil_socket_t fd, short events, void *context)
+static void on_output(void *context)
 {
 	struct stream_out *out = context;
 	size_t at = 0;
 
-	(void)events;
 	while (at < out->ready) {
-		struct pollfd pollfd = { .fd = fd, .events = POLLOUT };
+		struct pollfd pollfd = { .fd = out->fd, .events = POLLOUT };
 		size_t part = out->ready - at < PIPE_BUF ? out->ready - at : PIPE_BUF;
 		ssize_t n;
 
 		if (poll(&pollfd, 1, 0) == 0)
 			break;
-		n = write(fd, out->bytes + at, part);
+		n = write(out->fd, out->bytes + at, part);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
 		if (n < 0) {
@@ -275,7 +267,7 @@ static void on_output(evutil_socket_t fd, short events, void *context)
 	written(out, at);
 	acknowledge(out);
 	if (out->ready)
-		event_add(out->event, NULL);
+		loop_watch(out->event);
 	else if (out->on_drained)
 		out->on_drained(out->context);
 }
@@ -285,7 +277,7 @@ int stream_out_start(struct stream_out *out, struct client *client, uint32_t str
 	*out = (struct stream_out){
 		.client = client, .stream = stream, .fd = fd, .holds = out->holds
 	};
-	out->event = event_new(client->base, fd, EV_WRITE, on_output, out);
+	out->event = loop_add(&client->loop, LOOP_WRITE_ONCE, fd, on_output, out);
 	return out->event ? 0 : -ENOMEM;
 }
 
@@ -298,7 +290,7 @@ bool stream_out_take(struct stream_out *out, const void *bytes, size_t n)
 		append(&out->bytes, &out->n, &out->room, bytes, n);
 	if (!out->holds)
 		out->ready = out->n;
-	on_output(out->fd, 0, out);
+	on_output(out);
 	if (out->n - out->ready > HELD_MUCH && out->on_much)
 		out->on_much(out->context);
 	return true;
@@ -308,8 +300,7 @@ bool stream_out_drained(const struct stream_out *out) { return out->n == 0; }
 
 void stream_out_stop(struct stream_out *out)
 {
-	if (out->event)
-		event_free(out->event);
+	loop_remove(out->event);
 	out->event = NULL;
 	free(out->bytes);
 	out->bytes = NULL;
@@ -322,13 +313,13 @@ void stream_out_kept(struct stream_out *out)
 {
 	if (out->ready < out->cut)
 		out->ready = out->cut;
-	on_output(out->fd, 0, out);
+	on_output(out);
 }
 
 void stream_out_release(struct stream_out *out)
 {
 	out->ready = out->n;
-	on_output(out->fd, 0, out);
+	on_output(out);
 }
 
 void stream_out_hold(struct stream_out *out, bool holds)

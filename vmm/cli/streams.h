@@ -27,7 +27,7 @@ struct stream_wire {
 
 struct stream_in {
 	struct client *client;
-	struct event *event, *retry;
+	struct loop_event *event, *retry;
 	const struct stream_wire *wire; /* set by the caller, or NULL */
 	int fd; /* set by the caller: standard input, as a rule */
 	uint32_t room; /* bytes that the machine will take */
@@ -42,7 +42,7 @@ struct stream_in {
 
 struct stream_out {
 	struct client *client;
-	struct event *event;
+	struct loop_event *event;
 	const struct stream_wire *wire; /* or NULL; by the caller, after stream_out_start() */
 	uint32_t stream; /* 1 or 2 */
 	int fd;

@@ -13,13 +13,15 @@ NODE_OBJECTS := $(call in,agenda agenda_look debugger node node_options node_sta
 		supervise) \
 	$(NODE_WIRE) $(NODE_PAGES) $(NODE_MOVES) $(NODE_HOSTS) $(NODE_CUT) $(NODE_LOAD) \
 		$(NODE_CLOCK) \
-	$(addprefix vmm/shared/,hostmem.o placement.o presence.o private_folder.o problem.o tsc.o)
+	$(addprefix vmm/shared/,hostmem.o loop_event.o placement.o \
+		presence.o private_folder.o problem.o tsc.o)
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS) phnx.o,$(PHNX_LIBS) \
 	-lelf))
 $(B)/vmm/node/wire/overlay.o $(B)/vmm/node/wire/links.o: CPPFLAGS += -Iphoenix/include
 
 $(eval $(call unit-test,node,tests/unit/node.o vmm/node/node_options.o \
-	$(call in,wire/net wire/conn) $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core))
+	$(call in,wire/net wire/conn) vmm/shared/loop_event.o $(DSM_OBJECTS) $(BASE_OBJECTS),\
+	-levent_core))
 $(eval $(call unit-test,node_agenda,tests/unit/node_agenda.o $(call in,agenda)))
 $(eval $(call unit-test,node_dispatch,tests/unit/node_dispatch.o $(BASE_OBJECTS)))
 $(eval $(call unit-test,node_plans,tests/unit/node_plans.o $(call in,moves/movequeue \

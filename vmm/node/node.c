@@ -38,8 +38,6 @@
 
 static struct node the_node = { .ram_fd = -1, .shm_fd = -1, .cpus_fd = -1 };
 
-uint64_t node_now_ns(void) { return clock_now_ns(); }
-
 /* ---- shared memory ---- */
 
 /* Makes a memfd of a fixed size, sealed so that no mapping can lose its end. */
@@ -97,6 +95,7 @@ static void start(struct node *node)
 	node->base = event_base_new();
 	if (!node->base)
 		die("no event loop");
+	node->loop = loop_on_event_base(node->base);
 	node->net = net_new(node->o.node, node->o.machine.hosts, route_deliver, node);
 	for (unsigned cpu = 0; cpu < node->o.n_places; cpu++)
 		net_cpu_at(node->net, cpu, node->o.place[cpu], 0);
@@ -275,7 +274,7 @@ int main(int argc, char **argv)
 	if (node->o.log_fd > 2)
 		fcntl(node->o.log_fd, F_SETFD, FD_CLOEXEC);
 	raise_descriptor_limit();
-	node->boot_ns = node_now_ns();
+	node->boot_ns = clock_now_ns();
 	start(node);
 	confine(node);
 	poll_loop(node);

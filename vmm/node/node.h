@@ -48,12 +48,12 @@
 #include "base/wire.h"
 #include "vmm/node/wire/handlers.h"
 #include "vmm/node/wire/net.h"
+#include "vmm/shared/loop.h"
 #include "vmm/shared/tsc.h"
 
 struct conn;
 struct copy;
 struct dsm;
-struct event;
 struct event_base;
 
 enum { MAX_PHOENIX = 8, MAX_INITRDS = 8, MAX_CLIENTS = 32, END_LINE = 480 };
@@ -117,7 +117,8 @@ struct preloaded { struct page_range range[MAX_PRELOADED]; unsigned count; uint3
 
 struct node {
 	struct node_options o;
-	struct event_base *base;
+	struct event_base *base; /* where `loop` runs, for Phoenix and poll_loop() */
+	struct loop loop;
 	uint64_t boot_ns; /* CLOCK_MONOTONIC when this daemon started */
 	struct clock_sync *clock; /* of several computers; otherwise NULL */
 	struct tsc_mark boot_tsc;
@@ -149,16 +150,17 @@ struct node {
 	struct processors *processors;
 	uint32_t cpus_here; /* bit set of CPUs: messages for these end here */
 	struct moves *moves; /* node 0 */
+	struct policy_state *policy;
 	struct hosts *hosts_state; /* node 0 */
 	struct hostpart *hostpart;
 	struct freeze *freeze;
 	struct turn *turn; /* node 0 */
 	bool debugged; /* node 0: a debugger is attached */
 	struct copy *copy; /* what this host adds to a snapshot */
-	struct event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
+	struct loop_event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
 
 	int control_fd;
-	struct event *control_event;
+	struct loop_event *control_event;
 	struct client_slot client[MAX_CLIENTS];
 
 	/* start, node 0 */
@@ -193,7 +195,19 @@ static inline bool node_has_cpu(const struct node *node, unsigned cpu)
 	return cpu < MAX_CPUS && node->cpus_here >> cpu & 1;
 }
 
-uint64_t node_now_ns(void);
+/* Returns this host's time. */
+static inline uint64_t node_now_ns(const struct node *node)
+{
+	return loop_now_ns(&node->loop);
+}
+
+/* Returns the machine's time.  The daemon alone changes its line, so no change can be under way. */
+static inline uint64_t node_clock_ns(const struct node *node)
+{
+	const struct clock_line line = hostclock_line(&node->shm->clock);
+
+	return clock_line_at(&line, node_now_ns(node));
+}
 
 /* stages.c: the start of a machine */
 void node_check_ready(struct node *node); /* something has said HELLO: checks whether all have */

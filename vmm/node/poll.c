@@ -19,7 +19,7 @@ bool poll_pays(const struct poll_view *view)
 
 void poll_note(struct node *node)
 {
-	node->page_event_ns = node_now_ns();
+	node->page_event_ns = node_now_ns(node);
 }
 
 /* Returns whether the slot says that the CPU is halted.  A VM process can write that; the worst
@@ -33,7 +33,7 @@ static bool is_halted(const struct node *node, unsigned cpu)
 /* (TRICKS: poll-where-nothing-runs) */
 static bool should_poll(const struct node *node)
 {
-	struct poll_view view = { .quiet_ns = node_now_ns() - node->page_event_ns };
+	struct poll_view view = { .quiet_ns = node_now_ns(node) - node->page_event_ns };
 	uint32_t here;
 
 	if (!node->dsm || node->ending ||

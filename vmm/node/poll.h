@@ -33,7 +33,7 @@ bool poll_pays(const struct poll_view *view);
 /* A CPU has asked for a page, or a message of the page protocol has come. */
 void poll_note(struct node *node);
 
-/* Until event_base_loopbreak(). */
+/* Until loop_stop(). */
 void poll_loop(struct node *node);
 
 #endif

@@ -36,7 +36,7 @@ static bool all_ready(const struct node *node, enum ready_stage stage)
 static void start_machine(struct node *node)
 {
 	struct msg_machine_start start = {
-		.start_monotonic_ns = node_now_ns() - node->clock_ns,
+		.start_monotonic_ns = node_now_ns(node) - node->clock_ns,
 		.entry = node->preloaded.entry,
 		.boot_params = VMP_BOOT_PARAMS_GPA,
 		.ranges = node->preloaded.count,
@@ -44,7 +44,7 @@ static void start_machine(struct node *node)
 
 	node->started = true;
 	log_info("all hosts are ready after %llu ms",
-		 (unsigned long long)((node_now_ns() - node->boot_ns) / 1000000));
+		 (unsigned long long)((node_now_ns(node) - node->boot_ns) / 1000000));
 	for (unsigned peer = 0; peer < node->o.machine.hosts; peer++)
 		net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_START, &start, sizeof start,
 			 node->preloaded.range,

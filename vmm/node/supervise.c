@@ -11,7 +11,6 @@
 #include "vmm/shared/presence.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -101,7 +100,7 @@ static int start_child(struct node *node, struct child *child, const char *progr
 		close(ours);
 		return error;
 	}
-	child->conn = conn_new(node->base, ours, child->name, handler, node, child->cpu);
+	child->conn = conn_new(&node->loop, ours, child->name, handler, node, child->cpu);
 	log_debug("%s is process %d", child->name, child->pid);
 	return 0;
 }
@@ -244,13 +243,12 @@ static void judge_death(struct node *node, struct child *child, int status)
 		handover_child_died(node, child, how);
 }
 
-static void on_sigchld(evutil_socket_t signal_number, short what, void *arg)
+static void on_sigchld(void *arg)
 {
 	struct node *node = arg;
 	int status;
 	pid_t pid;
 
-	(void)signal_number, (void)what;
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
 		if (pid == node->iosrv.pid)
 			judge_death(node, &node->iosrv, status);
@@ -276,8 +274,7 @@ static unsigned children_left(const struct node *node)
 /* Called every END_STEP_MS, and whenever something may have happened that the end waits for. */
 void supervise_proceed(struct node *node)
 {
-	uint64_t now = node_now_ns();
-	const struct timeval step = { 0, END_STEP_MS * 1000 };
+	uint64_t now = node_now_ns(node);
 	bool waits_for_client = node->o.node == 0 && !node->end_told;
 
 	if (!node->ending)
@@ -285,13 +282,13 @@ void supervise_proceed(struct node *node)
 	if (now >= node->end_deadline_ns - (END_LIMIT_MS - IOSRV_GRACE_MS) * 1000000ull)
 		supervise_kill(&node->iosrv);
 	if (!children_left(node) && !waits_for_client)
-		event_base_loopbreak(node->base);
+		loop_stop(&node->loop);
 	else if (now >= node->end_deadline_ns && !waits_for_client)
-		event_base_loopbreak(node->base);
+		loop_stop(&node->loop);
 	else if (now >= node->end_deadline_ns + (CLIENT_LIMIT_MS - END_LIMIT_MS) * 1000000ull)
-		event_base_loopbreak(node->base);
+		loop_stop(&node->loop);
 	else
-		event_add(node->end_timer, &step);
+		loop_after(node->end_timer, END_STEP_MS * LOOP_MS);
 }
 
 void node_end_here(struct node *node)
@@ -299,7 +296,7 @@ void node_end_here(struct node *node)
 	if (node->ending)
 		return;
 	node->ending = true;
-	node->end_deadline_ns = node_now_ns() + END_LIMIT_MS * 1000000ull;
+	node->end_deadline_ns = node_now_ns(node) + END_LIMIT_MS * 1000000ull;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		supervise_kill(&node->monitor[cpu]);
 	/* The console's last bytes are in its socket already: the I/O server sends them before it
@@ -312,7 +309,7 @@ void node_end_here(struct node *node)
 		node_pages_send(node, 0);
 		trace_send(node);
 	}
-	event_active(node->end_timer, EV_TIMEOUT, 0);
+	loop_after(node->end_timer, 0);
 }
 
 /* A standby on this computer whose connection to the owner broke must not bring the machine back.
@@ -348,8 +345,6 @@ static void end_machine(struct node *node, const struct msg_machine_end *end, co
 void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line,
 		      unsigned line_bytes)
 {
-	const struct timeval patience = { END_ANSWER_MS / 1000, 0 };
-
 	if (node->ending)
 		return;
 	if (line_bytes > END_LINE - 1)
@@ -368,7 +363,7 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 		return;
 	}
 	net_send(node->net, VNODE_DAEMON(0), MSG_MACHINE_END, end, sizeof *end, line, line_bytes);
-	event_add(node->end_timer, &patience);
+	loop_after(node->end_timer, END_ANSWER_MS * (uint64_t)LOOP_MS);
 }
 
 static void end_saying(struct node *node, struct msg_machine_end end, const char *format,
@@ -402,44 +397,42 @@ void node_end_lost(struct node *node, unsigned host, const char *format, ...)
 }
 
 /* Takes a step of the end; or node 0 has not answered in END_ANSWER_MS. */
-static void on_end_timer(evutil_socket_t fd, short what, void *arg)
+static void on_end_timer(void *arg)
 {
 	struct node *node = arg;
 
-	(void)fd, (void)what;
 	if (node->ending)
 		supervise_proceed(node);
 	else
 		node_end_here(node);
 }
 
-static void on_stop_signal(evutil_socket_t signal_number, short what, void *arg)
+static void stop(struct node *node, int signal_number)
 {
-	static const struct timeval patience = { 0, END_ORPHAN_MS * 1000 };
-	struct node *node = arg;
-
-	(void)what;
 	/* sent by vmp-host, whose ssh has ended, perhaps together with node 0 */
 	if (node->o.secret) {
 		node_end(node, END_PART_DIED, 0, "host %u: its ssh connection ended", node->o.node);
 		if (!node->ending)
-			event_add(node->end_timer, &patience);
+			loop_after(node->end_timer, END_ORPHAN_MS * LOOP_MS);
 	} else {
 		node_end(node, END_USER, 128 + signal_number,
 			 "the daemon of host %u was told to stop by signal %d", node->o.node,
-			 (int)signal_number);
+			 signal_number);
 	}
 }
 
+static void on_term(void *arg) { stop(arg, SIGTERM); }
+static void on_int(void *arg) { stop(arg, SIGINT); }
+
 void supervise_start(struct node *node)
 {
-	node->on_chld = evsignal_new(node->base, SIGCHLD, on_sigchld, node);
-	node->on_term = evsignal_new(node->base, SIGTERM, on_stop_signal, node);
-	node->on_int = evsignal_new(node->base, SIGINT, on_stop_signal, node);
-	node->end_timer = evtimer_new(node->base, on_end_timer, node);
+	node->on_chld = loop_add(&node->loop, LOOP_SIGNAL, SIGCHLD, on_sigchld, node);
+	node->on_term = loop_add(&node->loop, LOOP_SIGNAL, SIGTERM, on_term, node);
+	node->on_int = loop_add(&node->loop, LOOP_SIGNAL, SIGINT, on_int, node);
+	node->end_timer = loop_timer(&node->loop, on_end_timer, node);
 	if (!node->on_chld || !node->on_term || !node->on_int || !node->end_timer ||
-	    event_add(node->on_chld, NULL) || event_add(node->on_term, NULL) ||
-	    event_add(node->on_int, NULL))
+	    loop_watch(node->on_chld) || loop_watch(node->on_term) ||
+	    loop_watch(node->on_int))
 		die("no memory for events");
 	signal(SIGPIPE, SIG_IGN);
 }

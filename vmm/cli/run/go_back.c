@@ -100,9 +100,9 @@ void run_leave_machine(struct run *run, uint32_t lost)
 	stream_out_lost(&run->out);
 	stream_out_lost(&run->err);
 	if (run->typed)
-		event_del(run->typed);
-	event_del(run->death);
-	event_del(run->retry);
+		loop_disarm(run->typed);
+	loop_disarm(run->death);
+	loop_disarm(run->retry);
 	launch_kill(&run->launch, lost); /* they may not notice that the machine ends */
 	run_tell_over(run);
 	/* before node 0 can tell anybody that its owner has gone */
@@ -156,20 +156,18 @@ static void end_without_going_back(struct run *run, const struct problem *p)
  * be reached any more is lost too. */
 static int regroup(struct run *run, uint32_t hosts, struct problem *p)
 {
-	static const struct timeval limit = { REGROUP_LIMIT_S, 0 };
-
 	run->launch.cluster = &run->cluster;
 	if (rundir_make_secret(&run->rundir, p) || cluster_regroup(&run->cluster, hosts, p))
 		return -1;
-	event_add(run->back.regrouped, &limit);
+	loop_after(run->back.regrouped, REGROUP_LIMIT_S * (uint64_t)LOOP_S);
 	run_look_at_regrouped(run);
 	return 0;
 }
 
 void run_look_at_regrouped(struct run *run)
 {
-	if (event_pending(run->back.regrouped, EV_TIMEOUT, NULL) && cluster_settled(&run->cluster))
-		event_active(run->back.regrouped, EV_TIMEOUT, 0);
+	if (loop_is_armed(run->back.regrouped) && cluster_settled(&run->cluster))
+		loop_after(run->back.regrouped, 0);
 }
 
 /* Prevents that one machine becomes two: only the side with at least half of the hosts goes on. */
@@ -183,13 +181,12 @@ static int too_few(struct run *run, uint32_t hosts, struct problem *p)
 		       hosts, run->back.before, run->standby.to.host.name);
 }
 
-static void on_regrouped(evutil_socket_t fd, short what, void *context)
+static void on_regrouped(void *context)
 {
 	struct run *run = context;
 	struct problem missing, why, p;
 	uint32_t hosts;
 
-	(void)fd, (void)what;
 	if (run_happens(run, OWNER_ON_GATHERED) != OWNER_DO_LOAD)
 		return;
 	run->standby.cannot = 0; /* the hosts have other numbers now */
@@ -307,7 +304,7 @@ int run_make_checkpoints(struct run *run)
 {
 	struct checkpoint *c = &run->checkpoint;
 
-	run->back.regrouped = evtimer_new(run->base, on_regrouped, run);
+	run->back.regrouped = loop_timer(&run->loop, on_regrouped, run);
 	c->context = run;
 	c->on_begin = on_checkpoint_begins;
 	c->on_cut = on_checkpoint_cut;
@@ -316,7 +313,7 @@ int run_make_checkpoints(struct run *run)
 	c->is_in_use = run_standby_is_busy;
 	c->on_trouble = on_checkpoint_trouble;
 	run->keptfile = (struct keptfile){ .path = run->o->checkpoint_file,
-					   .base = run->base,
+					   .loop = run->loop,
 					   .context = run,
 					   .on_trouble = on_file_trouble };
 	run_set_checkpoints(run);
@@ -324,6 +321,6 @@ int run_make_checkpoints(struct run *run)
 	run->load.context = run;
 	run->load.on_loaded = run_on_loaded;
 	run->load.on_failed = run_on_load_failed;
-	return run->back.regrouped ? checkpoint_start(c, run->base, run->o->machine.checkpoint_ms)
+	return run->back.regrouped ? checkpoint_start(c, &run->loop, run->o->machine.checkpoint_ms)
 				   : -ENOMEM;
 }

@@ -23,6 +23,7 @@ enum {
 	CONNECT_RETRY_MS = 5,
 	CONNECT_LIMIT_MS = 10000,
 	END_LIMIT_MS = 3000, /* for the last output and the statistics, after the machine's end */
+	DEATH_PAUSE_MS = 100,
 	GRACE_MS = 1000,     /* for the daemons to end by themselves */
 };
 
@@ -53,14 +54,13 @@ void run_proceed_to_end(struct run *run)
 	if (!run->forced && run->report_expected && !report_is_complete(&run->report) &&
 	    run->connected)
 		return;
-	event_base_loopbreak(run->base);
+	loop_stop(&run->loop);
 }
 
-static void on_limit(evutil_socket_t fd, short events, void *context)
+static void on_limit(void *context)
 {
 	struct run *run = context;
 
-	(void)fd, (void)events;
 	run->forced = true;
 	run_proceed_to_end(run);
 }
@@ -78,7 +78,6 @@ static void make_printable(char *line)
 /* Ends the run; the first call counts.  `line` may be empty; status 125 always comes with one. */
 void run_end(struct run *run, int status, const char *line)
 {
-	static const struct timeval limit = { END_LIMIT_MS / 1000, 0 };
 
 	if (run->ended)
 		return;
@@ -94,32 +93,31 @@ void run_end(struct run *run, int status, const char *line)
 	keptfile_stop(&run->keptfile);
 	stream_out_release(&run->out);
 	stream_out_release(&run->err);
-	event_add(run->limit, &limit);
+	loop_after(run->limit, END_LIMIT_MS * (uint64_t)LOOP_MS);
 	run_proceed_to_end(run);
 }
 
-static void on_signal(evutil_socket_t signal_number, short events, void *context)
+static void quit(struct run *run, int signal_number)
 {
-	struct run *run = context;
-
-	(void)events;
 	run->forced = true;
 	run_end(run, 128 + signal_number, "");
-	event_base_loopbreak(run->base);
+	loop_stop(&run->loop);
 }
+
+static void on_int(void *context) { quit(context, SIGINT); }
+static void on_term(void *context) { quit(context, SIGTERM); }
+static void on_hup(void *context) { quit(context, SIGHUP); }
+static void on_quit(void *context) { quit(context, SIGQUIT); }
 
 /* A daemon has died, or closed the connection.  Waits a moment, since node 0 may be about to say
  * why, and knows better. */
-static const struct timeval death_pause = { 0, 100000 };
+void run_look_for_deaths(struct run *run) { loop_after(run->death, DEATH_PAUSE_MS * LOOP_MS); }
 
-void run_look_for_deaths(struct run *run) { event_add(run->death, &death_pause); }
-
-static void on_death(evutil_socket_t fd, short events, void *context)
+static void on_death(void *context)
 {
 	struct run *run = context;
 	struct problem p;
 
-	(void)fd, (void)events;
 	launch_reap(&run->launch);
 	launch_describe(&run->launch, &p);
 	if (run_go_back(run, p.line))
@@ -129,35 +127,32 @@ static void on_death(evutil_socket_t fd, short events, void *context)
 	run_proceed_to_end(run);
 }
 
-static void on_child(evutil_socket_t signal_number, short events, void *context)
+static void on_child(void *context)
 {
 	struct run *run = context;
 
-	(void)signal_number, (void)events;
 	if (launch_reap(&run->launch))
 		run_look_for_deaths(run);
 	run_tell_ends(run);
 }
 
-static void on_window_changed(evutil_socket_t fd, short events, void *context)
+static void on_window_changed(void *context)
 {
 	struct run *run = context;
 	struct msg_console_size size = { 0 };
 
-	(void)fd, (void)events;
 	terminal_size(&size.columns, &size.rows);
 	if (run->connected && size.columns)
 		client_send(&run->client, MSG_CONSOLE_SIZE, VNODE_IOSRV, &size, sizeof size, NULL,
 			    0);
 }
 
-static void on_timeout(evutil_socket_t fd, short events, void *context)
+static void on_timeout(void *context)
 {
 	struct run *run = context;
 	struct problem p;
 	char limit[16];
 
-	(void)fd, (void)events;
 	run->forced = true;
 	quantity_print_ms(run->o->timeout_ms, limit, sizeof limit);
 	problem(&p, "the command did not end within %s (--timeout)", limit);
@@ -165,24 +160,21 @@ static void on_timeout(evutil_socket_t fd, short events, void *context)
 }
 
 /* In the background: the `vmp up` that waits for userland is gone. */
-static void on_starter_gone(evutil_socket_t fd, short events, void *context)
+static void on_starter_gone(void *context)
 {
 	struct run *run = context;
 
-	(void)fd, (void)events;
 	run->forced = true;
 	run_end(run, EXIT_VMP_FAILURE, "vmp up did not wait");
 }
 
 /* On a terminal, shows a line that is redrawn each second, if the guest has written nothing for a
  * while. */
-static void on_tick(evutil_socket_t fd, short events, void *context)
+static void on_tick(void *context)
 {
 	struct run *run = context;
-	static const struct timeval second = { 1, 0 };
 	char doing[200];
 
-	(void)fd, (void)events;
 	if (run->output_seen || run->ended)
 		return;
 	if (*cluster_doing(&run->cluster, doing, sizeof doing))
@@ -194,24 +186,23 @@ static void on_tick(evutil_socket_t fd, short events, void *context)
 			run->o->machine.hosts > 1 ? "s" : "",
 			(unsigned)((run_now_ns() - run->start_ns) / 1000000000));
 	run->progress_shown = true;
-	event_add(run->tick, &second);
+	loop_after(run->tick, LOOP_S);
 }
 
 /* Sends what is typed to the console of the shell, until the escape. */
-static void on_typed(evutil_socket_t fd, short events, void *context)
+static void on_typed(void *context)
 {
 	struct run *run = context;
 	struct msg_console body = { 0 };
 	char typed[256], bytes[512];
-	ssize_t n = read(fd, typed, sizeof typed);
+	ssize_t n = read(0, typed, sizeof typed);
 	size_t count;
 	bool quit = false;
 
-	(void)events;
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
 	if (n <= 0) { /* the end of a script: send what Ctrl-D sends to a shell */
-		event_del(run->typed);
+		loop_disarm(run->typed);
 		client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, "\004", 1);
 		return;
 	}
@@ -269,12 +260,12 @@ static void attach(struct run *run)
 					     .backlog = run->back.since_ns ? 0 : 1 << 20 };
 
 	client_send(&run->client, MSG_CONSOLE_ATTACH, VNODE_IOSRV, &attach, sizeof attach, NULL, 0);
-	on_window_changed(0, 0, run);
+	on_window_changed(run);
 	if (!run->interactive)
 		run_attach_streams(run);
 	else if (!run->typed)
-		run->typed = event_new(run->base, 0, EV_READ | EV_PERSIST, on_typed, run);
-	if (run->interactive && (!run->typed || event_add(run->typed, NULL)))
+		run->typed = loop_add(&run->loop, LOOP_READ, 0, on_typed, run);
+	if (run->interactive && (!run->typed || loop_watch(run->typed)))
 		die("no memory");
 	checkpoint_go(&run->checkpoint, &run->client, run->kernel);
 }
@@ -318,13 +309,11 @@ void run_on_load_failed(void *context, const char *line)
 	run_end(context, EXIT_VMP_FAILURE, line);
 }
 
-static void on_retry(evutil_socket_t fd, short events, void *context)
+static void on_retry(void *context)
 {
-	static const struct timeval pause = { 0, CONNECT_RETRY_MS * 1000 };
 	struct run *run = context;
 	int error = client_connect(&run->client, run->base, run->rundir.path, CLIENT_RUN);
 
-	(void)fd, (void)events;
 	if (!error)
 		on_connected(run);
 	else if ((error != -ENOENT && error != -ECONNREFUSED) ||
@@ -332,46 +321,49 @@ static void on_retry(evutil_socket_t fd, short events, void *context)
 		run_end(run, EXIT_VMP_FAILURE, "node daemon 0 does not open its control socket; "
 			"try --log FILE");
 	else
-		event_add(run->retry, &pause);
+		loop_after(run->retry, CONNECT_RETRY_MS * LOOP_MS);
 }
 
-void run_connect(struct run *run) { on_retry(-1, 0, run); }
+void run_connect(struct run *run) { on_retry(run); }
 
 /* Makes all events before the daemons start, so that from then on every end goes through the
  * loop. */
 static int make_events(struct run *run, struct problem *p)
 {
-	static const int quitting[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-	size_t n = 0;
+	static const struct { int number; loop_fn fn; } signals[] = {
+		{ SIGINT, on_int },   { SIGTERM, on_term },  { SIGHUP, on_hup },
+		{ SIGQUIT, on_quit }, { SIGCHLD, on_child }, { SIGWINCH, on_window_changed },
+	};
 
 	run->base = client_new_loop();
 	if (!run->base)
 		return problem(p, "no memory");
+	run->loop = loop_on_event_base(run->base);
 	run->client = (struct client){ .base = run->base,
+				       .loop = run->loop,
 				       .fd = -1,
 				       .context = run,
 				       .link = LINK_NODE_TO_RUN,
 				       .on_message = run_on_message,
 				       .on_closed = on_closed };
-	for (size_t i = 0; i < ARRAY_LEN(quitting); i++)
-		run->signals[n++] = evsignal_new(run->base, quitting[i], on_signal, run);
-	run->signals[n++] = evsignal_new(run->base, SIGCHLD, on_child, run);
-	run->signals[n++] = evsignal_new(run->base, SIGWINCH, on_window_changed, run);
-	for (size_t i = 0; i < n; i++)
-		if (!run->signals[i] || event_add(run->signals[i], NULL))
+	for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+		run->signals[i] = loop_add(&run->loop, LOOP_SIGNAL, signals[i].number,
+					   signals[i].fn, run);
+		if (!run->signals[i] || loop_watch(run->signals[i]))
 			return problem(p, "no memory");
-	run->retry = evtimer_new(run->base, on_retry, run);
-	run->tick = evtimer_new(run->base, on_tick, run);
-	run->limit = evtimer_new(run->base, on_limit, run);
-	run->death = evtimer_new(run->base, on_death, run);
+	}
+	run->retry = loop_timer(&run->loop, on_retry, run);
+	run->tick = loop_timer(&run->loop, on_tick, run);
+	run->limit = loop_timer(&run->loop, on_limit, run);
+	run->death = loop_timer(&run->loop, on_death, run);
 	run->gdb.on_kill = on_gdb_kill;
 	run->gdb.context = run;
 	if (run->gdb.fd >= 0 &&
 	    gdbserver_start(&run->gdb, run->base, &run->client, run->o->machine.cpus, run->held))
 		return problem(p, "no memory");
 	if (run->o->verb == VERB_UP && !run->rebooted) {
-		run->starter = event_new(run->base, 2, EV_READ, on_starter_gone, run);
-		if (!run->starter || event_add(run->starter, NULL))
+		run->starter = loop_add(&run->loop, LOOP_READ_ONCE, 2, on_starter_gone, run);
+		if (!run->starter || loop_watch(run->starter))
 			return problem(p, "no memory");
 	}
 	if (!run->retry || !run->tick || !run->limit || !run->death || run_make_checkpoints(run) ||
@@ -409,15 +401,13 @@ static void free_events(struct run *run)
 	load_close(&run->load);
 	checkpoint_close(&run->checkpoint);
 
-	struct event *events[] = { run->retry, run->tick,    run->limit,	 run->death,
+	struct loop_event *events[] = { run->retry, run->tick,    run->limit,	 run->death,
 				   run->typed, run->starter, run->back.regrouped };
 
 	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
-		if (run->signals[i])
-			event_free(run->signals[i]);
+		loop_remove(run->signals[i]);
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)
-		if (events[i])
-			event_free(events[i]);
+		loop_remove(events[i]);
 	stream_in_free(&run->in);
 	stream_out_stop(&run->out);
 	stream_out_stop(&run->err);
@@ -430,16 +420,13 @@ static void free_events(struct run *run)
 /* From the first daemon to the last.  `p` is filled in if the machine could not be started. */
 static int run_loop(struct run *run, struct problem *p)
 {
-	const struct timeval timeout = { run->o->timeout_ms / 1000,
-					 run->o->timeout_ms % 1000 * 1000 };
-	const struct timeval first_tick = { PROGRESS_MS / 1000, 0 };
 	struct msg_machine_end end = { .reason = END_USER };
 
 	if (run->o->timeout_ms &&
-	    event_base_once(run->base, -1, EV_TIMEOUT, on_timeout, run, &timeout))
+	    loop_once(&run->loop, run->o->timeout_ms * (uint64_t)LOOP_MS, on_timeout, run))
 		return problem(p, "no memory");
 	if (!run->interactive && isatty(2))
-		event_add(run->tick, &first_tick);
+		loop_after(run->tick, PROGRESS_MS * (uint64_t)LOOP_MS);
 	if (run->interactive) {
 		run->raw = terminal_raw();
 		if (run->raw)

@@ -107,17 +107,16 @@ int run_begin_cluster(struct run *run, struct problem *p)
 /* Waits until all hosts are ready, one has failed, or the user ends it. */
 int run_prepare_cluster(struct run *run, struct problem *p)
 {
-	static const struct timeval first_tick = { PROGRESS_MS / 1000, 0 };
 	struct cluster *c = &run->cluster;
 
 	if (isatty(2))
-		event_add(run->tick, &first_tick);
+		loop_after(run->tick, PROGRESS_MS * (uint64_t)LOOP_MS);
 	if (run_begin_cluster(run, p))
 		return -1;
 	while (!run->ended && !cluster_settled(c))
 		event_base_loop(run->base, EVLOOP_ONCE);
 	run_hide_progress(run);
-	event_del(run->tick);
+	loop_disarm(run->tick);
 	return run->ended ? 0 : cluster_agree(c, p);
 }
 

@@ -20,7 +20,7 @@ void run_on_machine_up(struct run *run, const struct message *m, const struct ms
 		dup2(run->log_fd, 2); /* this start's log */
 	if (!run->starter)
 		return;
-	event_free(run->starter);
+	loop_remove(run->starter);
 	run->starter = NULL;
 	dprintf(2, "%c%s: %u processors on %u host%s, up after %.1f s\n", 0, run->rundir.name,
 		run->o->machine.cpus, run->o->machine.hosts, run->o->machine.hosts > 1 ? "s" : "",

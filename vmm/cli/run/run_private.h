@@ -25,7 +25,8 @@ enum { PROGRESS_MS = 2000 }; /* work that takes longer shows its progress */
 
 struct run {
 	const struct options *o;
-	struct event_base *base;
+	struct event_base *base; /* where `loop` runs */
+	struct loop loop;
 	struct client client;
 	struct launch launch;
 	struct launch_plan plan; /* for hosts that are added */
@@ -45,7 +46,7 @@ struct run {
 		uint64_t since_ns; /* since when the machine is going back; 0: it is not */
 		struct problem said /* a daemon's report of the loss */, why;
 		/* when a cluster's remaining hosts are prepared, or that has taken too long */
-		struct event *regrouped;
+		struct loop_event *regrouped;
 		/* in a cluster: one more than the checkpoints that had been taken when host 0 was
 		 * last lost */
 		uint64_t first_at;
@@ -64,7 +65,7 @@ struct run {
 		/* until then, a standby whose connection broke may be alive */
 		uint64_t forgotten_ns;
 		/* looks for a standby again; ends the run when the machine has moved there */
-		struct event *again;
+		struct loop_event *again;
 	} standby;
 	/* `vmp standby`: the machine is another process's until this one takes it over */
 	bool stands_by;
@@ -78,8 +79,8 @@ struct run {
 	struct stream_in in;
 	struct stream_out out, err;
 	struct escape escape;
-	struct event *retry, *tick, *typed, *limit, *death, *starter;
-	struct event *signals[8];
+	struct loop_event *retry, *tick, *typed, *limit, *death, *starter;
+	struct loop_event *signals[6];
 	/* start_ns: of the run. connect_ns: of the last start of daemons. */
 	uint64_t start_ns, connect_ns;
 	const char *kernel;	/* path of the guest kernel */

@@ -131,14 +131,13 @@ static bool one_may_be_there(const struct run *run)
 
 static void start_one(struct run *run)
 {
-	static const struct timeval later = { AGAIN_S, 0 }, soon = { 1, 0 };
 	static char orders[MAX_ORDERS];
 	struct sender *to = &run->standby.to;
 	struct problem p;
 	unsigned host;
 
 	if (one_may_be_there(run)) {
-		event_add(run->standby.again, &soon);
+		loop_after(run->standby.again, LOOP_S);
 		return;
 	}
 	while ((host = choose_host(run))) {
@@ -153,7 +152,7 @@ static void start_one(struct run *run)
 		say(run, "%s cannot stand by: %s", run->cluster.names.name[host], to->why);
 		run->standby.cannot |= 1u << host;
 	}
-	event_add(run->standby.again, &later);
+	loop_after(run->standby.again, AGAIN_S * (uint64_t)LOOP_S);
 	problem(&p, "no other host can go on with the machine%s%s", to->why[0] ? ": " : "",
 		to->why);
 	run_stays(run, run_happens(run, OWNER_ON_TROUBLE), p.line);
@@ -183,7 +182,7 @@ static void go(struct run *run)
 {
 	if (run_happens(run, OWNER_ON_GO) != OWNER_DO_HAND)
 		return;
-	event_del(run->standby.again);
+	loop_disarm(run->standby.again);
 	run_leave_machine(run, 0);
 	sender_go(&run->standby.to);
 	fault_die_at(FAULT_OWNER_DIES, 3);
@@ -268,7 +267,6 @@ void run_tell_over(struct run *run)
 
 static void on_up_there(struct run *run)
 {
-	static const struct timeval linger = { LINGER_S, 0 };
 	const char *host = run->standby.to.host.name;
 	char where[sizeof ((struct machine_info *)0)->elsewhere];
 
@@ -277,7 +275,7 @@ static void on_up_there(struct run *run)
 		 host, host, run->cluster.bundle.hash);
 	say(run, "the machine goes on on %s", where);
 	write_info(run, where);
-	event_add(run->standby.again, &linger);
+	loop_after(run->standby.again, LINGER_S * (uint64_t)LOOP_S);
 }
 
 static void on_done(void *context, enum sender_state before)
@@ -342,11 +340,10 @@ static void on_failed(void *context, enum sender_state before)
 
 /* ---- start and end ---- */
 
-static void on_again(evutil_socket_t fd, short what, void *context)
+static void on_again(void *context)
 {
 	struct run *run = context;
 
-	(void)fd, (void)what;
 	if (run->life == OWNER_AWAY) {
 		run_end(run, 0, "");
 		return;
@@ -363,23 +360,22 @@ int run_standby_open(struct run *run)
 					   .context = run,
 					   .done = on_done,
 					   .failed = on_failed };
-	run->standby.again = evtimer_new(run->base, on_again, run);
+	run->standby.again = loop_timer(&run->loop, on_again, run);
 	return run->standby.again ? 0 : -ENOMEM;
 }
 
-static void on_end_limit(evutil_socket_t fd, short what, void *context)
+static void on_end_limit(void *context)
 {
 	struct run *run = context;
 
-	(void)fd, (void)what;
 	say(run, "%s was not told of the machine's end, and may go on with it",
 	    run->standby.to.host.name);
 	sender_close(&run->standby.to);
 }
 
-static void on_moment(evutil_socket_t fd, short what, void *context)
+static void on_moment(void *context)
 {
-	(void)fd, (void)what, (void)context;
+	(void)context;
 }
 
 static bool is_alone(const struct far *far) { return far->state != FAR_RUNS || far->alone; }
@@ -389,14 +385,13 @@ static bool is_alone(const struct far *far) { return far->state != FAR_RUNS || f
  * alive, and has ended.  (TRICKS: neighbour-tells) */
 static void tell_until_alone(struct run *run)
 {
-	static const struct timeval moment = { 0, 50000 };
 	unsigned host = one_may_be_there(run) && may_tell_over(run) ? host_of_it(run) : 0;
 	const struct far *far = host ? run->cluster.far[host] : NULL;
 	uint64_t until = run_now_ns() + ALONE_MS * 1000000ull;
 
 	while (far && !is_alone(far) && run_now_ns() < until) {
 		run_tell_over(run);
-		if (event_base_once(run->base, -1, EV_TIMEOUT, on_moment, NULL, &moment))
+		if (loop_once(&run->loop, 50 * LOOP_MS, on_moment, NULL))
 			break;
 		event_base_loop(run->base, EVLOOP_ONCE);
 	}
@@ -407,16 +402,15 @@ static void tell_until_alone(struct run *run)
 
 void run_standby_end(struct run *run)
 {
-	static const struct timeval limit = { END_MS / 1000, 0 };
 	struct sender *to = &run->standby.to;
 
 	if (!run->standby.again)
 		return;
-	event_free(run->standby.again);
+	loop_remove(run->standby.again);
 	run->standby.again = NULL;
 	sender_end(to);
 	if (to->state != SENDER_OFF)
-		event_base_once(run->base, -1, EV_TIMEOUT, on_end_limit, run, &limit);
+		loop_once(&run->loop, END_MS * (uint64_t)LOOP_MS, on_end_limit, run);
 	while (to->state != SENDER_OFF)
 		event_base_loop(run->base, EVLOOP_ONCE);
 	tell_until_alone(run);

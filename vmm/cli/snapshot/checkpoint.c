@@ -1,6 +1,5 @@
 /* checkpoint.c - see checkpoint.h. */
 #include "vmm/cli/snapshot/checkpoint.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,23 +9,20 @@ enum { AGAIN_MS = 100 /* the pause before another try */ };
 
 static void begin_in(struct checkpoint *c, uint64_t ms)
 {
-	const struct timeval when = { (time_t)(ms / 1000), (suseconds_t)(ms % 1000 * 1000) };
-
-	event_add(c->timer, &when);
+	loop_after(c->timer, ms * LOOP_MS);
 }
 
-static void on_timer(evutil_socket_t fd, short events, void *context)
+static void on_timer(void *context)
 {
 	struct checkpoint *c = context;
 
-	(void)fd, (void)events;
 	if (c->pull.active)
 		return;
 	if (c->is_in_use && c->is_in_use(c->context)) {
 		begin_in(c, AGAIN_MS);
 		return;
 	}
-	c->began_ns = clock_now_ns();
+	c->began_ns = loop_now_ns(&c->loop);
 	if (c->last && !c->whole)
 		c->last = LAST_UNDER_WAY;
 	kept_begin(c->kept, !c->whole);
@@ -40,7 +36,7 @@ static void on_timer(evutil_socket_t fd, short events, void *context)
  * passed. */
 static void set_timer(struct checkpoint *c)
 {
-	uint64_t passed_ms = (clock_now_ns() - c->began_ns) / 1000000;
+	uint64_t passed_ms = (loop_now_ns(&c->loop) - c->began_ns) / 1000000;
 
 	if (c->last)
 		begin_in(c, 0);
@@ -53,7 +49,7 @@ static void on_cut(void *context)
 {
 	struct checkpoint *c = context;
 
-	c->cut_ns = clock_now_ns();
+	c->cut_ns = loop_now_ns(&c->loop);
 	c->on_cut(c->context);
 }
 
@@ -107,11 +103,12 @@ static void on_done(void *context)
 		set_timer(c);
 }
 
-int checkpoint_start(struct checkpoint *c, struct event_base *base, uint32_t interval_ms)
+int checkpoint_start(struct checkpoint *c, const struct loop *loop, uint32_t interval_ms)
 {
 	c->interval_ms = interval_ms;
+	c->loop = *loop;
 	c->kept = kept_new();
-	c->timer = evtimer_new(base, on_timer, c);
+	c->timer = loop_timer(loop, on_timer, c);
 	c->pull = (struct pull){
 		.context = c, .cut = on_cut, .keep = keep, .done = on_done, .failed = on_failed
 	};
@@ -158,7 +155,7 @@ void checkpoint_not_last(struct checkpoint *c)
 	c->last = LAST_NOT;
 	if (c->pull.active)
 		return; /* its end sets the timer */
-	event_del(c->timer);
+	loop_disarm(c->timer);
 	set_timer(c);
 }
 
@@ -175,14 +172,13 @@ void checkpoint_stop(struct checkpoint *c)
 	if (c->kept)
 		kept_abandon(c->kept);
 	if (c->timer)
-		event_del(c->timer);
+		loop_disarm(c->timer);
 }
 
 void checkpoint_close(struct checkpoint *c)
 {
 	checkpoint_stop(c);
-	if (c->timer)
-		event_free(c->timer);
+	loop_remove(c->timer);
 	kept_free(c->kept);
 	c->timer = NULL;
 	c->kept = NULL;

@@ -29,7 +29,8 @@
 struct checkpoint {
 	struct pull pull;
 	struct kept *kept;
-	struct event *timer;
+	struct loop loop;
+	struct loop_event *timer;
 	uint32_t interval_ms; /* 0: checkpoints are taken only on request */
 	enum { LAST_NOT, LAST_WANTED, LAST_UNDER_WAY } last;
 	uint64_t began_ns, cut_ns;	/* of the current checkpoint, CLOCK_MONOTONIC */
@@ -52,7 +53,7 @@ struct checkpoint {
 
 /* Prepares checkpoints; checkpoint_go() starts them when the machine runs.  Returns 0 or
  * -ENOMEM. */
-int checkpoint_start(struct checkpoint *c, struct event_base *base, uint32_t interval_ms);
+int checkpoint_start(struct checkpoint *c, const struct loop *loop, uint32_t interval_ms);
 void checkpoint_go(struct checkpoint *c, struct client *client, const char *kernel);
 void checkpoint_hosts(struct checkpoint *c, uint32_t hosts);
 void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes);

@@ -64,13 +64,12 @@ int keptfile_check(const char *path, struct problem *p)
 	return file ? 0 : -1;
 }
 
-static void on_heard(evutil_socket_t fd, short what, void *context)
+static void on_heard(void *context)
 {
 	struct keptfile *f = context;
 	size_t n = strlen(f->said.line);
-	ssize_t got = recv(fd, f->said.line + n, sizeof f->said.line - 1 - n, MSG_DONTWAIT);
+	ssize_t got = recv(f->end, f->said.line + n, sizeof f->said.line - 1 - n, MSG_DONTWAIT);
 
-	(void)what;
 	if (got > 0 || (got < 0 && errno == EAGAIN))
 		return;
 	keptfile_stop(f);
@@ -96,10 +95,11 @@ static pid_t fork_deaf(void)
 static void listen_to(struct keptfile *f, int end)
 {
 	memset(&f->said, 0, sizeof f->said);
-	f->heard = event_new(f->base, end, EV_READ | EV_PERSIST, on_heard, f);
+	f->end = end;
+	f->heard = loop_add(&f->loop, LOOP_READ, end, on_heard, f);
 	if (!f->heard)
 		close(end);
-	else if (event_add(f->heard, NULL))
+	else if (loop_watch(f->heard))
 		keptfile_stop(f);
 }
 
@@ -130,7 +130,7 @@ void keptfile_stop(struct keptfile *f)
 {
 	if (!f->heard)
 		return;
-	close(event_get_fd(f->heard));
-	event_free(f->heard);
+	close(f->end);
+	loop_remove(f->heard);
 	f->heard = NULL;
 }

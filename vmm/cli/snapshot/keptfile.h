@@ -13,17 +13,18 @@
 #ifndef VMM_CLI_SNAPSHOT_KEPTFILE_H
 #define VMM_CLI_SNAPSHOT_KEPTFILE_H
 
-#include <event2/event.h>
+#include "vmm/shared/loop.h"
 #include "vmm/cli/snapshot/kept.h"
 
 struct keptfile {
 	/* set by the caller */
 	const char *path; /* NULL: no file is written */
-	struct event_base *base;
+	struct loop loop;
 	void *context;
 	void (*on_trouble)(void *context, const char *line);
 
-	struct event *heard; /* reads from the child; NULL: there is none */
+	struct loop_event *heard; /* reads from the child; NULL: there is none */
+	int end;		  /* its socket */
 	struct problem said;
 };
 

@@ -222,21 +222,19 @@ static bool send_next(struct load *load)
 	}
 }
 
-static void on_more(evutil_socket_t fd, short events, void *context)
+static void on_more(void *context)
 {
-	static const struct timeval at_once = { 0, 0 }, moment = { 0, 1000 };
 	struct load *load = context;
 
-	(void)fd, (void)events;
 	for (unsigned n = 0; n < TURN; n++) {
 		if (!client_has_room(load->client)) { /* the daemon is slow: try again later */
-			event_add(load->more, &moment);
+			loop_after(load->more, LOOP_MS);
 			return;
 		}
 		if (load->untaken >= UNTAKEN || load->all_sent || !send_next(load))
 			return;
 	}
-	event_add(load->more, &at_once);
+	loop_after(load->more, 0);
 }
 
 void load_start(struct load *load, struct client *client, unsigned hosts, const char *rundir)
@@ -244,10 +242,10 @@ void load_start(struct load *load, struct client *client, unsigned hosts, const 
 	load->hosts = hosts;
 	open_ram(load, rundir);
 	load->client = client;
-	load->more = evtimer_new(client->base, on_more, load);
+	load->more = loop_timer(&client->loop, on_more, load);
 	if (!load->more)
 		die("no memory");
-	on_more(-1, 0, load);
+	on_more(load);
 }
 
 void load_taken(struct load *load)
@@ -258,13 +256,12 @@ void load_taken(struct load *load)
 	if (load->all_sent)
 		check_loaded(load);
 	else if (load->untaken == UNTAKEN - 1)
-		on_more(-1, 0, load);
+		on_more(load);
 }
 
 void load_close(struct load *load)
 {
-	if (load->more)
-		event_free(load->more);
+	loop_remove(load->more);
 	load->more = NULL;
 	close_ram(load);
 	snapfile_close(load->reader);

@@ -21,7 +21,7 @@ struct load {
 	const struct kept *kept; /* a checkpoint instead of a file, or NULL */
 	struct kept_cursor cursor;
 	struct client *client;
-	struct event *more;
+	struct loop_event *more;
 	unsigned hosts;
 	uint32_t here; /* bit set of the hosts whose memory is open */
 	int ram[MAX_NODES];

@@ -2,10 +2,8 @@
 #include "vmm/node/clock/clock_sync.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
@@ -27,7 +25,7 @@ struct clock_sync {
 	unsigned wanted; /* answers that are still to come */
 	bool asked;
 	uint64_t start_ns; /* of the machine, by node 0's clock */
-	int timer_fd;
+	struct loop_event *timer;
 	unsigned looks;
 };
 
@@ -47,7 +45,7 @@ static int64_t over_ours(int64_t faster)
 
 static void ask(struct node *node)
 {
-	struct msg_ping ping = { .sent_ns = here_ns(node, node_now_ns()) };
+	struct msg_ping ping = { .sent_ns = here_ns(node, node_now_ns(node)) };
 
 	net_send(node->net, VNODE_DAEMON(0), MSG_PING, &ping, sizeof ping, NULL, 0);
 }
@@ -56,14 +54,14 @@ void clock_on_ping(struct node *node, const struct message *m, const struct msg_
 {
 	struct msg_ping ping = *body;
 
-	ping.answered_ns = node_now_ns();
+	ping.answered_ns = node_now_ns(node);
 	net_send(node->net, VNODE_DAEMON(m->from), MSG_PONG, &ping, sizeof ping, NULL, 0);
 }
 
 void clock_on_pong(struct node *node, const struct message *m, const struct msg_ping *pong)
 {
 	struct clock_sync *clock = node->clock;
-	uint64_t now_ns = here_ns(node, node_now_ns());
+	uint64_t now_ns = here_ns(node, node_now_ns(node));
 
 	(void)m;
 	if (!clock)
@@ -96,33 +94,32 @@ static int64_t behind_ns(const struct node *node, uint64_t now_ns)
 }
 
 /* (TRICKS: clock-often-first) */
-static void look_every(struct clock_sync *clock, time_t s, long ns)
+static void look_again(struct clock_sync *clock)
 {
-	const struct itimerspec every = { { s, ns }, { s, ns } };
-
-	if (timerfd_settime(clock->timer_fd, 0, &every, NULL))
+	if (loop_after(clock->timer, clock->looks < EARLY_LOOKS
+					     ? EARLY_NS
+					     : DRIFT_PERIOD_S * (uint64_t)LOOP_S))
 		die("cannot set a timer: %s", strerror(errno));
 }
 
-static void on_timer(evutil_socket_t fd, short what, void *context)
+static uint64_t now_of(const void *context) { return node_now_ns(context); }
+
+static void on_timer(void *context)
 {
 	struct node *node = context;
 	struct clock_sync *clock = node->clock;
-	uint64_t now_ns = node_now_ns(), times;
+	uint64_t now_ns = node_now_ns(node);
 	int64_t behind = behind_ns(node, now_ns),
 		faster = drift_steer(behind, drift_rate(&clock->drift));
 
-	(void)what;
-	if (read(fd, &times, sizeof times) != sizeof times)
-		return;
-	hostclock_turn(&node->shm->clock, node_now_ns, over_ours(faster));
+	hostclock_turn(&node->shm->clock, now_of, node, over_ours(faster));
 	if (llabs(behind) >= TELL_FROM_NS)
 		log_info("the machine's clock is %lld us behind node 0's, give or take %llu us; it "
 			 "runs %lld millionths too fast for a while", (long long)behind / 1000,
 			 (unsigned long long)drift_doubt(&clock->drift, here_ns(node, now_ns)) /
 				 1000, (long long)((double)faster / 4294.967296));
-	if (++clock->looks == EARLY_LOOKS)
-		look_every(clock, DRIFT_PERIOD_S, 0);
+	clock->looks++;
+	look_again(clock);
 	clock->wanted = ANSWERS;
 	ask(node);
 }
@@ -148,24 +145,20 @@ bool clock_known(struct node *node)
 	return false;
 }
 
-/* Uses a timer descriptor of its own, since one of libevent's timers costs more. 
- * (TRICKS: timer-descriptors) */
+/* (TRICKS: timer-descriptors) */
 static void follow(struct node *node)
 {
 	struct clock_sync *clock = node->clock;
-	struct event *event;
-
-	clock->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	event = event_new(node->base, clock->timer_fd, EV_READ | EV_PERSIST, on_timer, node);
-	if (clock->timer_fd < 0 || !event || event_add(event, NULL))
+	clock->timer = loop_add(&node->loop, LOOP_OWN_TIMER, -1, on_timer, node);
+	if (!clock->timer)
 		die("cannot make a timer: %s", strerror(errno));
-	look_every(clock, 0, EARLY_NS);
+	look_again(clock);
 }
 
 void clock_begin(struct node *node, uint64_t start_ns)
 {
 	struct clock_sync *clock = node->clock;
-	uint64_t now_ns = node_now_ns(), here = here_ns(node, now_ns);
+	uint64_t now_ns = node_now_ns(node), here = here_ns(node, now_ns);
 
 	if (!clock || node->o.node == 0) {
 		hostclock_set(&node->shm->clock, (struct clock_line){ start_ns, 0, 0 });

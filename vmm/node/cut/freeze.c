@@ -103,17 +103,15 @@ static void tell_iosrv(struct node *node, enum snapshot_step step, uint32_t resu
 
 /* No CPU waits for a page.  But a page may be in flight that nobody waits for; it must arrive
  * first.  (TRICKS: page-in-flight) */
-static void copy_when_settled(evutil_socket_t fd, short what, void *context)
+static void copy_when_settled(void *context)
 {
-	static const struct timeval moment = { 0, SETTLE_MS * 1000 };
 	struct node *node = context;
 	const struct freeze *f = node->freeze;
 
-	(void)fd, (void)what;
 	if (!node->dsm || dsm_settled(node->dsm))
 		send_step(node, 0, SNAPSHOT_DONE,
 			  (uint32_t) - (f->error ? f->error : copy_mark(node, f->mode)));
-	else if (event_base_once(node->base, -1, EV_TIMEOUT, copy_when_settled, node, &moment))
+	else if (loop_once(&node->loop, SETTLE_MS * LOOP_MS, copy_when_settled, node))
 		die("no memory for events");
 }
 
@@ -142,7 +140,7 @@ static void check_marks(struct node *node)
 	f->saving = true;
 	tell_monitors(node, SNAPSHOT_SAVE);
 	if (!local_cpus(node))
-		copy_when_settled(-1, 0, node);
+		copy_when_settled(node);
 }
 
 void freeze_on_cpu_state(struct node *node, const struct message *m,
@@ -156,7 +154,7 @@ void freeze_on_cpu_state(struct node *node, const struct message *m,
 	}
 	node->freeze->saved_cpus |= 1u << m->from;
 	if (node->freeze->saved_cpus == local_cpus(node))
-		copy_when_settled(-1, 0, node);
+		copy_when_settled(node);
 }
 
 /* A fault point, from the second snapshot on. */
@@ -244,14 +242,6 @@ void freeze_on_pull(struct node *node, const struct message *m,
 
 /* ---- node 0 leads ---- */
 
-static uint64_t wallclock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
-}
-
 void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index,
 		   const void *data, uint32_t bytes)
 {
@@ -281,9 +271,9 @@ static void log_pause(const struct leader *l, uint64_t pause_ns)
 static void describe_machine(struct node *node)
 {
 	struct snapshot_machine machine = {
-		.saved_ns = wallclock_ns(),
-		.clock_ns = hostclock_now(&node->shm->clock, node_now_ns),
-		.pause_ns = node_now_ns() - node->freeze->leader.began_ns,
+		.saved_ns = loop_date_ns(&node->loop),
+		.clock_ns = node_clock_ns(node),
+		.pause_ns = node_now_ns(node) - node->freeze->leader.began_ns,
 		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks,
 		.features = node->o.features,
 	};
@@ -363,7 +353,7 @@ bool freeze_is_led(const struct node *node)
 static void on_iosrv_saved(struct node *node, uint32_t result)
 {
 	node->freeze->leader.result |= result;
-	node->freeze->leader.saved_ns = node_now_ns();
+	node->freeze->leader.saved_ns = node_now_ns(node);
 	send_step_to_all(node, SNAPSHOT_CUT, node->freeze->leader.mode);
 }
 
@@ -372,7 +362,7 @@ static void on_node_prepared(struct node *node, unsigned of)
 	node->freeze->leader.prepared_nodes |= 1u << of;
 	if (node->freeze->leader.prepared_nodes != node->hosts)
 		return;
-	node->freeze->leader.began_ns = node_now_ns();
+	node->freeze->leader.began_ns = node_now_ns(node);
 	send_step_to_all(node, SNAPSHOT_FREEZE, 0);
 }
 
@@ -381,7 +371,7 @@ static void on_node_frozen(struct node *node, unsigned of)
 	node->freeze->leader.frozen_nodes |= 1u << of;
 	if (node->freeze->leader.frozen_nodes != node->hosts)
 		return;
-	node->freeze->leader.frozen_ns = node_now_ns();
+	node->freeze->leader.frozen_ns = node_now_ns(node);
 	tell_iosrv(node, SNAPSHOT_SAVE, node->freeze->leader.mode);
 }
 

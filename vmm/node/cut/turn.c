@@ -1,7 +1,6 @@
 /* turn.c - see turn.h. */
 #include "vmm/node/cut/turn.h"
 
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +15,7 @@ struct asked { unsigned client; uint32_t seq; enum snapshot_mode mode; uint64_t 
 struct turn {
 	unsigned n;
 	struct asked wait[MAX_CLIENTS]; /* at most one for each client */
-	struct event *tell;
+	struct loop_event *tell;
 };
 
 bool turn_waits(const struct node *node)
@@ -36,7 +35,7 @@ static void take(struct turn *turn, unsigned i)
 	turn->n--;
 	memmove(turn->wait + i, turn->wait + i + 1, (turn->n - i) * sizeof turn->wait[0]);
 	if (!turn->n)
-		event_del(turn->tell);
+		loop_disarm(turn->tell);
 }
 
 /* The next one may be refused by now. */
@@ -71,17 +70,15 @@ static void tell(struct node *node, const struct asked *asked)
 	freeze_answer(node, asked->seq, SNAPSHOT_WAITS, 0, line, (uint32_t)strlen(line));
 }
 
-static void on_tell(evutil_socket_t fd, short what, void *ctx)
+static void on_tell(void *ctx)
 {
-	static const struct timeval second = { TELL_S, 0 };
 	struct node *node = ctx;
 	const struct turn *turn = node->turn;
 
-	(void)fd, (void)what;
 	for (unsigned i = 0; i < turn->n; i++)
-		if (node_now_ns() - turn->wait[i].since_ns > TELL_AFTER_NS)
+		if (node_now_ns(node) - turn->wait[i].since_ns > TELL_AFTER_NS)
 			tell(node, &turn->wait[i]);
-	event_add(turn->tell, &second);
+	loop_after(turn->tell, TELL_S * (uint64_t)LOOP_S);
 }
 
 /* Returns the client's index, or turn->n. */
@@ -96,7 +93,6 @@ static unsigned find(const struct turn *turn, unsigned client)
 
 void turn_ask(struct node *node, unsigned client, uint32_t seq, enum snapshot_mode mode)
 {
-	static const struct timeval second = { TELL_S, 0 };
 	const char *why = agenda_why_not(node, AGENDA_SNAPSHOT);
 	struct turn *turn = node->turn;
 
@@ -105,8 +101,8 @@ void turn_ask(struct node *node, unsigned client, uint32_t seq, enum snapshot_mo
 	if (find(turn, client) < turn->n || turn->n == MAX_CLIENTS)
 		return refuse(node, seq, "this client waits for a snapshot already");
 	if (!turn->n)
-		event_add(turn->tell, &second);
-	turn->wait[turn->n++] = (struct asked){ client, seq, mode, node_now_ns() };
+		loop_after(turn->tell, TELL_S * (uint64_t)LOOP_S);
+	turn->wait[turn->n++] = (struct asked){ client, seq, mode, node_now_ns(node) };
 	turn_begin(node);
 }
 
@@ -126,7 +122,7 @@ void turn_start(struct node *node)
 	node->turn = calloc(1, sizeof *node->turn);
 	if (!node->turn)
 		die("out of memory");
-	node->turn->tell = evtimer_new(node->base, on_tell, node);
+	node->turn->tell = loop_timer(&node->loop, on_tell, node);
 	if (!node->turn->tell)
 		die("no memory for events");
 }

@@ -47,7 +47,7 @@ struct hosts {
 	uint64_t held_pages, room_pages;
 	char why[200]; /* why the change fails */
 	uint32_t came, went;
-	struct event *progress;
+	struct loop_event *progress;
 };
 
 static inline uint32_t bit_of(unsigned host) { return 1u << host; }
@@ -63,7 +63,7 @@ void hosts_tell_owner(struct node *node, enum host_op op, int error);
 void hosts_see_who_stays(struct node *node, unsigned first);
 /* Moves homes as ordered; then, if a host is removed, its pages. */
 void hosts_move_homes(struct node *node, const struct home_order *orders, unsigned n);
-unsigned hosts_ms_since(const struct hosts *h);
+unsigned hosts_ms_since(const struct node *node);
 /* Ends the change with an error: the machine is as before. */
 void hosts_fail(struct node *node, int error, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -67,18 +67,16 @@ void hostpart_on_home_taken(struct node *node, const struct message *m, const st
 
 /* ---- leaving ---- */
 
-static void on_leave_step(evutil_socket_t fd, short what, void *ctx)
+static void on_leave_step(void *ctx)
 {
-	static const struct timeval pause = { 0, STEP_US };
 	struct node *node = ctx;
 	struct hostpart *part = node->hostpart;
 	uint32_t elapsed_us;
 	uint64_t now;
 
-	(void)fd, (void)what;
 	if (!part->leaves || node->ending)
 		return;
-	now = node_now_ns();
+	now = node_now_ns(node);
 	elapsed_us = part->steps ? (uint32_t)((now - part->stepped_ns) / 1000) : STEP_US;
 	part->stepped_ns = now;
 	if (dsm_leave_step(node->dsm, elapsed_us)) {
@@ -87,7 +85,7 @@ static void on_leave_step(evutil_socket_t fd, short what, void *ctx)
 	}
 	if (++part->steps % STEPS_PER_REPORT == 0)
 		tell(node, 0, HOST_PROGRESS, dsm_pages_here(node->dsm));
-	if (event_base_once(node->base, -1, EV_TIMEOUT, on_leave_step, node, &pause))
+	if (loop_once(&node->loop, STEP_US * 1000, on_leave_step, node))
 		die("no memory for events");
 }
 
@@ -96,7 +94,7 @@ static void on_leave(struct node *node)
 	fault_die_at(FAULT_HOST_LEAVE_DIES, 2);
 	node->hostpart->steps = 0;
 	dsm_leave(node->dsm, true);
-	on_leave_step(-1, 0, node);
+	on_leave_step(node);
 }
 
 /* A host asks this one for nothing any more.  When all have said so, none of them sends it

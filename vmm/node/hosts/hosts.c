@@ -3,7 +3,6 @@
 #include "vmm/node/hosts/hostlead.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +101,7 @@ static struct msg_hosts describe(const struct node *node)
 	return (struct msg_hosts){ .present = node->hosts,
 				   .came = node->hosts_state->came,
 				   .went = node->hosts_state->went,
-				   .policy = policy_now() };
+				   .policy = policy_now(node) };
 }
 
 void hosts_tell_client(struct node *node, struct conn *conn)
@@ -132,7 +131,7 @@ static void done(struct node *node, int error, const char *line)
 	h->staying = node->hosts;
 	hostqueue_pop(&h->queue);
 	if (!h->queue.n)
-		event_del(h->progress);
+		loop_disarm(h->progress);
 	answer(node, &request, HOST_DONE, error, line);
 	hosts_begin(node, AGENDA_CHANGE);
 	/* a host whose removal was waiting stays after all */
@@ -152,9 +151,9 @@ void hosts_fail(struct node *node, int error, const char *format, ...)
 	done(node, error, line);
 }
 
-unsigned hosts_ms_since(const struct hosts *h)
+unsigned hosts_ms_since(const struct node *node)
 {
-	return (unsigned)((node_now_ns() - h->since_ns) / 1000000);
+	return (unsigned)((node_now_ns(node) - node->hosts_state->since_ns) / 1000000);
 }
 
 /* ---- homes ---- */
@@ -210,9 +209,9 @@ static void homes_are_moved(struct node *node)
 	hosts_tell_clients(node);
 	snprintf(line, sizeof line,
 		 "host %u is there after %u ms, with %u of the %u intervals of page homes", h->host,
-		 hosts_ms_since(h), h->homes_moved, DSM_INTERVALS);
+		 hosts_ms_since(node), h->homes_moved, DSM_INTERVALS);
 	done(node, 0, line);
-	policy_host_came();
+	policy_host_came(node);
 }
 
 /* ---- answers of the owner and the daemons ---- */
@@ -234,7 +233,8 @@ static void on_ended(struct node *node, unsigned host, const char *how, unsigned
 	} else {
 		h->went++;
 		hosts_tell_clients(node);
-		snprintf(line, sizeof line, "host %u is gone after %u ms", host, hosts_ms_since(h));
+		snprintf(line, sizeof line, "host %u is gone after %u ms", host,
+			 hosts_ms_since(node));
 		done(node, 0, line);
 	}
 }
@@ -299,7 +299,7 @@ static void tell_those_who_wait_for_snapshot(struct node *node)
 	const struct hosts *h = node->hosts_state;
 
 	for (unsigned i = 0; i < h->queue.n; i++)
-		if (node_now_ns() - h->queue.wait[i].since_ns > PROGRESS_AFTER_NS)
+		if (node_now_ns(node) - h->queue.wait[i].since_ns > PROGRESS_AFTER_NS)
 			answer(node, &h->queue.wait[i], HOST_PROGRESS, 0,
 			       "waiting for the snapshot that is being made");
 }
@@ -314,24 +314,22 @@ static void tell_those_concerned(struct node *node)
 			 stage_texts[h->stage], h->pages_left >> 8);
 	else
 		snprintf(line, sizeof line, "host %u: %s", h->host, stage_texts[h->stage]);
-	if (node_now_ns() - h->since_ns > PROGRESS_AFTER_NS)
+	if (node_now_ns(node) - h->since_ns > PROGRESS_AFTER_NS)
 		answer(node, &h->queue.wait[0], HOST_PROGRESS, 0, line);
 	tell_those_who_wait(node);
 }
 
-static void on_progress(evutil_socket_t fd, short what, void *ctx)
+static void on_progress(void *ctx)
 {
-	static const struct timeval second = { PROGRESS_S, 0 };
 	struct node *node = ctx;
 	struct hosts *h = node->hosts_state;
 
-	(void)fd, (void)what;
 	if (h->stage == STAGE_NONE)
 		tell_those_who_wait_for_snapshot(node);
 	else
 		tell_those_concerned(node);
 	if (h->queue.n)
-		event_add(h->progress, &second);
+		loop_after(h->progress, PROGRESS_S * (uint64_t)LOOP_S);
 }
 
 void hosts_begin(struct node *node, enum agenda_operation operation)
@@ -342,7 +340,7 @@ void hosts_begin(struct node *node, enum agenda_operation operation)
 		return;
 	h->comes = h->queue.wait[0].body.op == HOST_ADD;
 	h->host = h->queue.wait[0].body.host;
-	h->since_ns = node_now_ns();
+	h->since_ns = node_now_ns(node);
 	h->why[0] = 0;
 	hosts_see_who_stays(node, 0);
 	if (h->comes)
@@ -354,9 +352,8 @@ void hosts_begin(struct node *node, enum agenda_operation operation)
 static void request(struct node *node, unsigned client, const struct msg_host *body,
 		    const char *name, unsigned name_bytes)
 {
-	static const struct timeval second = { PROGRESS_S, 0 };
 	struct hosts *h = node->hosts_state;
-	struct host_request request = { *body, client, "", node_now_ns() };
+	struct host_request request = { *body, client, "", node_now_ns(node) };
 	const char *why = agenda_why_not(node, AGENDA_CHANGE);
 
 	snprintf(request.name, sizeof request.name, "%.*s", (int)name_bytes, name);
@@ -365,7 +362,7 @@ static void request(struct node *node, unsigned client, const struct msg_host *b
 	if (why)
 		return answer(node, &request, HOST_DONE, EAGAIN, why);
 	if (h->queue.n == 1)
-		event_add(h->progress, &second);
+		loop_after(h->progress, PROGRESS_S * (uint64_t)LOOP_S);
 	hosts_begin(node, AGENDA_CHANGE);
 	tell_those_who_wait(node);
 }
@@ -455,7 +452,7 @@ void hosts_start(struct node *node)
 	h->staying = h->told = node->hosts;
 	for (unsigned i = 0; i < DSM_INTERVALS; i++)
 		h->place[i].node = dsm_interval_start(i, node->o.machine.hosts);
-	h->progress = evtimer_new(node->base, on_progress, node);
+	h->progress = loop_timer(&node->loop, on_progress, node);
 	if (!h->progress)
 		die("no memory for events");
 }

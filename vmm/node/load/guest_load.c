@@ -179,7 +179,7 @@ static void give_fresh_pages(struct node *node, const struct nodes_plan *plan)
 int guest_load(struct node *node, char *why, size_t why_bytes)
 {
 	uint32_t ram_bytes = node->ram_pages << PAGE_BITS, initrd_bytes, table_bytes;
-	uint64_t began = node_now_ns();
+	uint64_t began = node_now_ns(node);
 	struct kernel_image kernel;
 	struct nodes_plan plan;
 	gpa_t initrd;
@@ -201,6 +201,6 @@ int guest_load(struct node *node, char *why, size_t why_bytes)
 	node->preloaded.entry = kernel.entry;
 	log_info("kernel at %x-%x, entry %x, initrd %u KiB at %x, loaded in %llu ms", kernel.first,
 		 kernel.end, kernel.entry, initrd_bytes >> 10, initrd,
-		 (unsigned long long)((node_now_ns() - began) / 1000000));
+		 (unsigned long long)((node_now_ns(node) - began) / 1000000));
 	return 0;
 }

@@ -8,7 +8,6 @@
 #include "vmm/node/moves/policy.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +29,8 @@ enum {
 	NOBODY = MAX_CLIENTS,
 };
 
-static struct policy_state { /* node 0 alone */
+/* Of node 0.  The others have one that stays as it is at the start: they act on no sample. */
+struct policy_state {
 	enum policy policy;
 	struct placement_look look;
 	struct placement_auto automatic;
@@ -41,12 +41,12 @@ static struct policy_state { /* node 0 alone */
 	uint64_t busy_until_ns;	    /* until then the interval is LOOK_SOON_MS */
 	unsigned moved, client;
 	uint32_t seq;
-	struct event *timer;
-} state = { .client = NOBODY };
+	struct loop_event *timer;
+};
 
-enum policy policy_now(void)
+enum policy policy_now(const struct node *node)
 {
-	return state.policy;
+	return node->policy->policy;
 }
 
 /* ---- every host ---- */
@@ -99,7 +99,7 @@ void policy_on_want(struct node *node)
 
 void policy_on_look(struct node *node, const struct message *m, const struct msg_look *look)
 {
-	uint64_t now = node_now_ns(), window_ns = now - node->looked_ns + 1;
+	uint64_t now = node_now_ns(node), window_ns = now - node->looked_ns + 1;
 
 	struct { struct msg_look look; struct cpu_fetches cpu[MAX_CPUS]; } answer;
 
@@ -129,7 +129,7 @@ void policy_on_look(struct node *node, const struct message *m, const struct msg
 static void answer_to(struct node *node, uint32_t seq, int error, const char *line)
 {
 	struct { struct msg_policy body; char line[200]; } packet = {
-		.body = { .policy = state.policy, .seq = seq, .error = error },
+		.body = { .policy = node->policy->policy, .seq = seq, .error = error },
 	};
 	struct msg_header header = packet_header(MSG_POLICY, VNODE_CLI, node->o.node,
 						 sizeof packet.body +
@@ -141,9 +141,11 @@ static void answer_to(struct node *node, uint32_t seq, int error, const char *li
 
 static void answer_client(struct node *node, int error, const char *line)
 {
-	if (state.client != NOBODY)
-		answer_to(node, state.seq, error, line);
-	state.client = NOBODY;
+	struct policy_state *state = node->policy;
+
+	if (state->client != NOBODY)
+		answer_to(node, state->seq, error, line);
+	state->client = NOBODY;
 }
 
 /* Page requests from before the guest's first program runs do not count.  A guest with another init
@@ -151,20 +153,21 @@ static void answer_client(struct node *node, int error, const char *line)
 static bool guest_runs(const struct node *node)
 {
 	return node->user_ns || node->o.machine.restore ||
-	       node_now_ns() - node->boot_ns > BOOT_MS * (uint64_t)NS_PER_MS;
+	       node_now_ns(node) - node->boot_ns > BOOT_MS * (uint64_t)NS_PER_MS;
 }
 
 static void ask_all(struct node *node)
 {
-	struct msg_look look = { .sent_ns = node_now_ns() };
+	struct policy_state *state = node->policy;
+	struct msg_look look = { .sent_ns = node_now_ns(node) };
 
-	state.last_ns = state.asked_ns;
-	state.asked_ns = look.sent_ns;
-	state.asked = hosts_that_stay(node);
-	state.answered = 0;
-	memset(&state.look, 0, sizeof state.look);
+	state->last_ns = state->asked_ns;
+	state->asked_ns = look.sent_ns;
+	state->asked = hosts_that_stay(node);
+	state->answered = 0;
+	memset(&state->look, 0, sizeof state->look);
 	for (unsigned host = 0; host < MAX_NODES; host++)
-		if (state.asked >> host & 1)
+		if (state->asked >> host & 1)
 			net_send(node->net, VNODE_DAEMON(host), MSG_LOOK, &look, sizeof look, NULL,
 				 0);
 }
@@ -175,22 +178,23 @@ static void move(struct node *node, const struct placement_move *move)
 
 	log_info("CPU %u shall move from host %u to host %u; %s", move->cpu, move->from, move->to,
 		 move->why);
-	state.moving = true;
+	node->policy->moving = true;
 	moves_request(node, MOVE_CLIENT_POLICY, &request);
 }
 
 static void apply(struct node *node)
 {
+	struct policy_state *state = node->policy;
 	struct placement_move next;
 	char line[100];
 
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
-		state.look.cpu[cpu].host = moves_place(node, cpu);
-	if (placement_step(state.policy, &state.look, &next))
+		state->look.cpu[cpu].host = moves_place(node, cpu);
+	if (placement_step(state->policy, &state->look, &next))
 		return move(node, &next);
-	state.applying = false;
-	snprintf(line, sizeof line, "%s: %u processor%s moved", policy_name(state.policy),
-		 state.moved, state.moved == 1 ? "" : "s");
+	state->applying = false;
+	snprintf(line, sizeof line, "%s: %u processor%s moved", policy_name(state->policy),
+		 state->moved, state->moved == 1 ? "" : "s");
 	log_info("%s", line);
 	answer_client(node, 0, line);
 }
@@ -198,110 +202,115 @@ static void apply(struct node *node)
 /* All hosts have answered. */
 static void decide(struct node *node)
 {
+	struct policy_state *state = node->policy;
 	struct placement_move next;
 
-	state.look.hosts = state.asked;
-	state.look.n_cpus = node->o.machine.cpus;
-	if (state.applying)
+	state->look.hosts = state->asked;
+	state->look.n_cpus = node->o.machine.cpus;
+	if (state->applying)
 		return apply(node);
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
-		state.look.cpu[cpu].host = moves_place(node, cpu);
-	state.look.window_ms = (uint32_t)((state.asked_ns - state.last_ns) / NS_PER_MS);
-	if (state.policy == POLICY_AUTO && guest_runs(node) && agenda_may(node, AGENDA_DECISION) &&
-	    placement_auto(&state.automatic, &state.look, &next))
+		state->look.cpu[cpu].host = moves_place(node, cpu);
+	state->look.window_ms = (uint32_t)((state->asked_ns - state->last_ns) / NS_PER_MS);
+	if (state->policy == POLICY_AUTO && guest_runs(node) && agenda_may(node, AGENDA_DECISION) &&
+	    placement_auto(&state->automatic, &state->look, &next))
 		move(node, &next);
 }
 
 void policy_on_looked(struct node *node, const struct message *m, const struct msg_look *look)
 {
+	struct policy_state *state = node->policy;
 	struct cpu_fetches fetches;
 
-	if (look->host >= MAX_NODES || !(state.asked & ~state.answered & 1u << look->host) ||
+	if (look->host >= MAX_NODES || !(state->asked & ~state->answered & 1u << look->host) ||
 	    m->payload_bytes != look->cpus * sizeof fetches)
 		return;
-	state.answered |= 1u << look->host;
-	state.look.host[look->host].rtt_us = look->host
-						     ? (uint32_t)((node_now_ns() - look->sent_ns) /
-								  1000)
-						     : 0;
-	state.look.host[look->host].processors = look->processors;
-	state.look.host[look->host].load_percent = look->load_percent;
+	state->answered |= 1u << look->host;
+	if (look->host)
+		state->look.host[look->host].rtt_us =
+			(uint32_t)((node_now_ns(node) - look->sent_ns) / 1000);
+	state->look.host[look->host].processors = look->processors;
+	state->look.host[look->host].load_percent = look->load_percent;
 	for (uint32_t i = 0; i < look->cpus; i++) {
 		memcpy(&fetches, (const char *)m->payload + i * sizeof fetches, sizeof fetches);
 		if (fetches.cpu >= node->o.machine.cpus)
 			continue;
-		state.look.cpu[fetches.cpu].waited_percent = fetches.waited_percent;
-		memcpy(state.look.cpu[fetches.cpu].fetched, fetches.from, sizeof fetches.from);
+		state->look.cpu[fetches.cpu].waited_percent = fetches.waited_percent;
+		memcpy(state->look.cpu[fetches.cpu].fetched, fetches.from, sizeof fetches.from);
 	}
-	if (state.answered == state.asked)
+	if (state->answered == state->asked)
 		decide(node);
 }
 
-static void look_in(unsigned ms)
+static void look_in(struct node *node, unsigned ms)
 {
-	const struct timeval pause = { ms / 1000, ms % 1000 * 1000 };
-
-	event_add(state.timer, &pause);
+	loop_after(node->policy->timer, ms * (uint64_t)LOOP_MS);
 }
 
 /* A sample that is not complete is dropped: a host has left meanwhile. */
-static void on_timer(evutil_socket_t fd, short what, void *ctx)
+static void on_timer(void *ctx)
 {
 	struct node *node = ctx;
-	bool soon = state.applying ||
-		    (state.policy == POLICY_AUTO && node_now_ns() < state.busy_until_ns);
+	const struct policy_state *state = node->policy;
+	bool soon = state->applying ||
+		    (state->policy == POLICY_AUTO && node_now_ns(node) < state->busy_until_ns);
 
-	(void)fd, (void)what;
-	if (node->ending || (state.policy != POLICY_AUTO && !state.applying))
+	if (node->ending || (state->policy != POLICY_AUTO && !state->applying))
 		return;
-	if (!state.moving && agenda_may(node, AGENDA_SAMPLE))
+	if (!state->moving && agenda_may(node, AGENDA_SAMPLE))
 		ask_all(node);
-	look_in(soon ? LOOK_SOON_MS : LOOK_MS);
+	look_in(node, soon ? LOOK_SOON_MS : LOOK_MS);
 }
 
 void policy_on_look_soon(struct node *node, const struct message *m,
 			 const struct msg_look_soon *soon)
 {
-	uint64_t now = node_now_ns();
-	bool begins = now >= state.busy_until_ns;
+	struct policy_state *state = node->policy;
+	uint64_t now = node_now_ns(node);
+	bool begins = now >= state->busy_until_ns;
 
 	(void)m, (void)soon;
-	if (state.policy != POLICY_AUTO || !guest_runs(node))
+	if (state->policy != POLICY_AUTO || !guest_runs(node))
 		return;
-	state.busy_until_ns = now + BUSY_MS * (uint64_t)NS_PER_MS;
+	state->busy_until_ns = now + BUSY_MS * (uint64_t)NS_PER_MS;
 	if (begins)
-		look_in(LOOK_SOON_MS);
+		look_in(node, LOOK_SOON_MS);
 }
 
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why)
 {
-	state.moving = false;
+	struct policy_state *state = node->policy;
+
+	state->moving = false;
 	if (error)
-		log_warn("%s: CPU %u does not move: %s", policy_name(state.policy), cpu, why);
+		log_warn("%s: CPU %u does not move: %s", policy_name(state->policy), cpu, why);
 	else
-		state.moved++;
-	if (state.applying && error) {
-		state.applying = false;
+		state->moved++;
+	if (state->applying && error) {
+		state->applying = false;
 		answer_client(node, error, why);
-	} else if (state.applying) {
+	} else if (state->applying) {
 		apply(node);
 	}
 }
 
-static void begin(void)
+static void begin(struct node *node)
 {
-	state.applying = state.policy == POLICY_SPREAD || state.policy == POLICY_CONCENTRATE;
-	state.automatic = (struct placement_auto){ 0 };
-	state.moved = 0;
-	event_active(state.timer, EV_TIMEOUT, 0);
+	struct policy_state *state = node->policy;
+
+	state->applying = state->policy == POLICY_SPREAD || state->policy == POLICY_CONCENTRATE;
+	state->automatic = (struct placement_auto){ 0 };
+	state->moved = 0;
+	loop_after(state->timer, 0);
 }
 
 void policy_on_client(struct node *node, const struct message *m, const struct msg_policy *body)
 {
+	struct policy_state *state = node->policy;
 	uint32_t seq = clients_tag(m->from, body->seq);
 	const char *why = NULL;
 
-	if (state.client != NOBODY || state.moving)
+	if (state->client != NOBODY || state->moving)
 		why = "processors are being placed: try again";
 	else if (body->policy >= POLICIES)
 		why = "there is no such policy";
@@ -311,37 +320,47 @@ void policy_on_client(struct node *node, const struct message *m, const struct m
 		answer_to(node, seq, EAGAIN, why);
 		return;
 	}
-	state.client = m->from;
-	state.seq = seq;
+	state->client = m->from;
+	state->seq = seq;
 	log_info("policy %s", policy_name(body->policy));
-	state.policy = body->policy;
+	state->policy = body->policy;
 	hosts_tell_clients(node);
-	begin();
-	if (!state.applying)
-		answer_client(node, 0, policy_name(state.policy));
+	begin(node);
+	if (!state->applying)
+		answer_client(node, 0, policy_name(state->policy));
 }
 
-void policy_host_came(void)
+void policy_host_came(struct node *node)
 {
-	if ((state.policy == POLICY_SPREAD || state.policy == POLICY_CONCENTRATE) &&
-	    !state.applying)
-		begin();
+	const struct policy_state *state = node->policy;
+
+	if ((state->policy == POLICY_SPREAD || state->policy == POLICY_CONCENTRATE) &&
+	    !state->applying)
+		begin(node);
 }
 
-void policy_forget_client(unsigned client)
+void policy_forget_client(struct node *node, unsigned client)
 {
-	if (state.client == client)
-		state.client = NOBODY;
+	struct policy_state *state = node->policy;
+
+	if (state->client == client)
+		state->client = NOBODY;
 }
 
 void policy_start(struct node *node)
 {
+	struct policy_state *state = calloc(1, sizeof *state);
+
+	if (!state)
+		die("out of memory");
+	node->policy = state;
+	state->client = NOBODY;
 	if (node->o.node)
 		return;
-	state.policy = node->o.machine.policy;
-	state.timer = evtimer_new(node->base, on_timer, node);
-	if (!state.timer)
+	state->policy = node->o.machine.policy;
+	state->timer = loop_timer(&node->loop, on_timer, node);
+	if (!state->timer)
 		die("no memory for events");
-	if (state.policy != POLICY_FIXED && node_shares_memory(node))
-		begin();
+	if (state->policy != POLICY_FIXED && node_shares_memory(node))
+		begin(node);
 }

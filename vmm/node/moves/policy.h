@@ -6,11 +6,11 @@
 #include "vmm/node/node.h"
 
 void policy_start(struct node *node);
-enum policy policy_now(void);
-void policy_forget_client(unsigned client);
+enum policy policy_now(const struct node *node);
+void policy_forget_client(struct node *node, unsigned client);
 /* Takes the answer to a move that MOVE_CLIENT_POLICY asked for. */
 void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why);
-void policy_host_came(void);
+void policy_host_came(struct node *node);
 /* Every host: a CPU here has requested a page. */
 void policy_on_want(struct node *node);
 

@@ -13,11 +13,9 @@
 #include "vmm/node/node.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/log.h"
@@ -54,7 +52,7 @@ struct pagestore {
 	struct page_hold recent[RECENT];
 	struct share *share;
 	struct retry *retries, *spare; /* ordered by time */
-	int retry_fd;		       /* a timer, set for the first */
+	struct loop_event *retry_timer; /* for the first */
 	uint8_t scratch[PAGE_BYTES];
 };
 
@@ -208,7 +206,7 @@ static void host_take(void *ctx, gfn_t gfn, enum page_right new_right, void *con
 	if (new_right == PAGE_READ) {
 		set_right(node, gfn, PAGE_READ);
 	} else {
-		hold_went(recent_of(node, gfn), gfn, node_now_ns());
+		hold_went(recent_of(node, gfn), gfn, node_now_ns(node));
 		share_went(node->pages->share, gfn);
 	}
 	trace_taken(node, gfn, new_right, begin_ns);
@@ -225,7 +223,7 @@ static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_righ
 		/* the memfd's fresh page is zero, but must exist to be mapped */
 		*(volatile uint8_t *)alias_of(node, gfn) = 0;
 	copy_before_change(node, gfn);
-	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
+	hold_arrived(recent_of(node, gfn), gfn, node_now_ns(node));
 	set_right(node, gfn, right);
 	if (right == PAGE_READ) {
 		share_came_copy(node->pages->share, gfn);
@@ -240,7 +238,7 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 	struct node *node = ctx;
 
 	copy_before_change(node, gfn);
-	hold_arrived(recent_of(node, gfn), gfn, node_now_ns());
+	hold_arrived(recent_of(node, gfn), gfn, node_now_ns(node));
 	set_right(node, gfn, PAGE_WRITE);
 	share_owned(node->pages->share, gfn);
 	note_ahead(node, gfn);
@@ -257,8 +255,8 @@ uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_rig
 	bool awaited = wants_unused(node, gfn);
 
 	if (!mechanism_on(node->o.machine.without, MECHANISM_HOLD))
-		return hold_one_us(recent_of(node, gfn), gfn, awaited, node_now_ns());
-	return hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node_now_ns());
+		return hold_one_us(recent_of(node, gfn), gfn, awaited, node_now_ns(node));
+	return hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node_now_ns(node));
 }
 
 static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
@@ -273,25 +271,20 @@ static void host_wrong(void *ctx, const char *text)
 		 "of another host", text);
 }
 
-static void set_retry_timer(const struct pagestore *pages)
+static void set_retry_timer(const struct pagestore *pages, uint64_t now_ns)
 {
 	const uint64_t at_ns = pages->retries->at_ns;
-	const struct itimerspec when = { .it_value = { (time_t)(at_ns / 1000000000),
-						       (long)(at_ns % 1000000000) } };
 
-	if (timerfd_settime(pages->retry_fd, TFD_TIMER_ABSTIME, &when, NULL))
+	if (loop_after(pages->retry_timer, at_ns > now_ns ? at_ns - now_ns : 0))
 		die("cannot set a timer: %s", strerror(errno));
 }
 
-static void on_retry(evutil_socket_t fd, short what, void *arg)
+static void on_retry(void *arg)
 {
 	struct node *node = arg;
 	struct pagestore *pages = node->pages;
-	const uint64_t now = node_now_ns();
-	uint64_t times;
+	const uint64_t now = node_now_ns(node);
 
-	(void)what;
-	(void)!read(fd, &times, sizeof times);
 	while (pages->retries && pages->retries->at_ns <= now) {
 		struct retry *retry = pages->retries;
 
@@ -302,38 +295,34 @@ static void on_retry(evutil_socket_t fd, short what, void *arg)
 			dsm_retry(node->dsm, retry->gfn);
 	}
 	if (pages->retries)
-		set_retry_timer(pages);
+		set_retry_timer(pages, now);
 }
 
-/* Uses a timer descriptor: with a timer of libevent's, every wait of the event loop would set a
- * timer in the host. */
 static void host_after_us(void *ctx, gfn_t gfn, uint32_t us)
 {
 	struct node *node = ctx;
 	struct pagestore *pages = node->pages;
 	struct retry *retry = pages->spare, **at = &pages->retries;
+	const uint64_t now_ns = node_now_ns(node);
 
 	if (retry)
 		pages->spare = retry->next;
 	else if (!(retry = malloc(sizeof *retry)))
 		die("out of memory");
 	retry->gfn = gfn;
-	retry->at_ns = node_now_ns() + us * 1000ull;
+	retry->at_ns = now_ns + us * 1000ull;
 	while (*at && (*at)->at_ns <= retry->at_ns)
 		at = &(*at)->next;
 	retry->next = *at;
 	*at = retry;
 	if (pages->retries == retry)
-		set_retry_timer(pages);
+		set_retry_timer(pages, now_ns);
 }
 
 static void make_retry_timer(struct node *node)
 {
-	struct event *event;
-
-	node->pages->retry_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	event = event_new(node->base, node->pages->retry_fd, EV_READ | EV_PERSIST, on_retry, node);
-	if (node->pages->retry_fd < 0 || !event || event_add(event, NULL))
+	node->pages->retry_timer = loop_add(&node->loop, LOOP_OWN_TIMER, -1, on_retry, node);
+	if (!node->pages->retry_timer)
 		die("cannot make a timer: %s", strerror(errno));
 }
 

@@ -27,7 +27,7 @@ void trace_start(struct node *node)
 
 uint64_t trace_now_ns(const struct node *node)
 {
-	return node->trace ? hostclock_now(&node->shm->clock, node_now_ns) : 0;
+	return node->trace ? node_clock_ns(node) : 0;
 }
 
 static bool make_room(struct trace *trace)

@@ -2,7 +2,6 @@
 #include "vmm/node/pages/wants.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <linux/futex.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,23 +194,23 @@ bool wants_unused(const struct node *node, gfn_t gfn)
 /* ---- start ---- */
 
 /* The bell needs no further action: the event loop reads all slots before it sleeps again. */
-static void on_bell(evutil_socket_t fd, short what, void *arg)
+static void on_bell(void *arg)
 {
+	const struct node *node = arg;
 	uint64_t rings;
 
-	(void)what, (void)arg;
-	(void)!read(fd, &rings, sizeof rings);
+	(void)!read(node->wants->bell, &rings, sizeof rings);
 }
 
 void wants_start(struct node *node)
 {
-	struct event *event;
+	struct loop_event *event;
 
 	node->wants = calloc(1, sizeof *node->wants);
 	if (!node->wants)
 		die("out of memory");
 	node->wants->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	event = event_new(node->base, node->wants->bell, EV_READ | EV_PERSIST, on_bell, node);
-	if (node->wants->bell < 0 || !event || event_add(event, NULL))
+	event = loop_add(&node->loop, LOOP_READ, node->wants->bell, on_bell, node);
+	if (node->wants->bell < 0 || !event || loop_watch(event))
 		die("cannot make an eventfd: %s", strerror(errno));
 }

@@ -12,7 +12,6 @@
 #include "vmm/node/node.h"
 
 #include <errno.h>
-#include <event2/event.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -271,7 +270,7 @@ static void on_client_closed(struct conn *conn, int reason)
 		tell_version(node, conn_fd(conn));
 	moves_forget_client(node, conn_index(conn));
 	hosts_forget_client(node, conn_index(conn));
-	policy_forget_client(conn_index(conn));
+	policy_forget_client(node, conn_index(conn));
 	if (slot->execs)
 		hang_up(node, conn_index(conn));
 	*slot = (struct client_slot){ 0 };
@@ -285,18 +284,17 @@ static void on_client_closed(struct conn *conn, int reason)
 static const struct conn_handler client_handler = { LINK_CLIENT_TO_NODE, on_client_message,
 						    on_client_closed, NULL };
 
-static void on_incoming(evutil_socket_t listen_fd, short what, void *arg)
+static void on_incoming(void *arg)
 {
 	struct node *node = arg;
-	int fd = unix_accept(listen_fd);
+	int fd = unix_accept(node->control_fd);
 
-	(void)what;
 	if (fd < 0)
 		return;
 	for (unsigned i = 0; i < MAX_CLIENTS; i++)
 		if (!node->client[i].conn) {
 			node->client[i] = (struct client_slot){ 0 };
-			node->client[i].conn = conn_new(node->base, fd, "a command line",
+			node->client[i].conn = conn_new(&node->loop, fd, "a command line",
 							&client_handler, node, i);
 			return;
 		}
@@ -333,9 +331,9 @@ void clients_listen(struct node *node)
 {
 	node->control_fd = unix_listen(node->o.dir, "control.sock", control_path,
 				       sizeof control_path);
-	node->control_event = event_new(node->base, node->control_fd, EV_READ | EV_PERSIST,
+	node->control_event = loop_add(&node->loop, LOOP_READ, node->control_fd,
 					on_incoming, node);
-	if (!node->control_event || event_add(node->control_event, NULL))
+	if (!node->control_event || loop_watch(node->control_event))
 		die("no memory for events");
 }
 
@@ -348,7 +346,7 @@ void clients_close(struct node *node)
 			conn_close(node->client[i].conn);
 		}
 	if (node->control_event) {
-		event_free(node->control_event);
+		loop_remove(node->control_event);
 		close(node->control_fd);
 		unlink(control_path);
 	}

@@ -2,6 +2,7 @@
 #include "vmm/node/wire/conn.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <event2/event.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,10 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "vmm/shared/loop.h"
 
 struct conn {
 	int fd;
-	struct event *readable, *writable;
+	struct loop_event *readable, *writable;
 	const struct conn_handler *handler;
 	void *owner;
 	unsigned index;
@@ -31,8 +33,8 @@ size_t conn_queued_bytes(const struct conn *conn) { return conn->queue.bytes; }
 
 static void free_conn(struct conn *conn)
 {
-	event_free(conn->readable);
-	event_free(conn->writable);
+	loop_remove(conn->readable);
+	loop_remove(conn->writable);
 	packet_queue_clear(&conn->queue);
 	close(conn->fd);
 	free(conn);
@@ -41,8 +43,8 @@ static void free_conn(struct conn *conn)
 void conn_close(struct conn *conn)
 {
 	conn->closed = true;
-	event_del(conn->readable);
-	event_del(conn->writable);
+	loop_disarm(conn->readable);
+	loop_disarm(conn->writable);
 	if (!conn->receiving)
 		free_conn(conn);
 }
@@ -50,8 +52,8 @@ void conn_close(struct conn *conn)
 static void lose(struct conn *conn, int reason)
 {
 	conn->closed = true;
-	event_del(conn->readable);
-	event_del(conn->writable);
+	loop_disarm(conn->readable);
+	loop_disarm(conn->writable);
 	conn->handler->on_closed(conn, reason);
 }
 
@@ -90,20 +92,18 @@ void conn_drain(struct conn *conn)
 		receive(conn, 1 << 20);
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *arg)
+static void on_readable(void *arg)
 {
-	(void)fd, (void)what;
 	receive(arg, CONN_BATCH);
 }
 
-static void on_writable(evutil_socket_t fd, short what, void *arg)
+static void on_writable(void *arg)
 {
 	struct conn *conn = arg;
 	size_t queued = conn->queue.bytes;
 
-	(void)fd, (void)what;
 	if (!packet_queue_write(&conn->queue, conn->fd))
-		event_del(conn->writable);
+		loop_disarm(conn->writable);
 	if (conn->queue.bytes < queued && conn->handler->on_written)
 		conn->handler->on_written(conn);
 }
@@ -129,7 +129,7 @@ int conn_send(struct conn *conn, const struct msg_header *header, const void *bo
 	error = packet_queue_send(&conn->queue, conn->fd, CONN_QUEUE_BYTES, header, body,
 				  body_bytes, payload, payload_bytes);
 	if (!waited && conn->queue.first)
-		event_add(conn->writable, NULL);
+		loop_watch(conn->writable);
 	return error;
 }
 
@@ -141,7 +141,7 @@ void conn_rename(struct conn *conn, const char *name, const struct conn_handler 
 	conn->index = index;
 }
 
-struct conn *conn_new(struct event_base *base, int fd, const char *name,
+struct conn *conn_new(const struct loop *loop, int fd, const char *name,
 		      const struct conn_handler *handler, void *owner, unsigned index)
 {
 	struct conn *conn = calloc(1, sizeof *conn);
@@ -149,14 +149,14 @@ struct conn *conn_new(struct event_base *base, int fd, const char *name,
 
 	if (!conn)
 		die("out of memory for a connection");
-	evutil_make_socket_nonblocking(fd);
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
 	conn->fd = fd;
 	conn->owner = owner;
 	conn_rename(conn, name, handler, index);
-	conn->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_readable, conn);
-	conn->writable = event_new(base, fd, EV_WRITE | EV_PERSIST, on_writable, conn);
-	if (!conn->readable || !conn->writable || event_add(conn->readable, NULL))
+	conn->readable = loop_add(loop, LOOP_READ, fd, on_readable, conn);
+	conn->writable = loop_add(loop, LOOP_WRITE, fd, on_writable, conn);
+	if (!conn->readable || !conn->writable || loop_watch(conn->readable))
 		die("cannot watch a connection: %s", strerror(errno));
 	return conn;
 }

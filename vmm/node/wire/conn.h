@@ -19,7 +19,7 @@
 #include "base/packet.h"
 #include "base/types.h"
 
-struct event_base;
+struct loop;
 struct conn;
 
 enum {
@@ -46,7 +46,7 @@ struct conn_handler {
 
 /* Takes ownership of `fd` and makes it non-blocking.  `name` is for logs: "monitor of CPU 3".
  * `owner` and `index` are the caller's. */
-struct conn *conn_new(struct event_base *base, int fd, const char *name,
+struct conn *conn_new(const struct loop *loop, int fd, const char *name,
 		      const struct conn_handler *handler, void *owner, unsigned index);
 /* Closes without calling on_closed.  Allowed inside on_message. */
 void conn_close(struct conn *conn);

@@ -54,11 +54,10 @@ int links_start(struct node *node, char *why, size_t why_bytes)
 }
 
 /* The peer was not reached in time: tries ssh too.  The library keeps trying the direct way. */
-static void on_patience(evutil_socket_t fd, short what, void *context)
+static void on_patience(void *context)
 {
 	struct tunnel *tunnel = context;
 
-	(void)fd, (void)what;
 	if (!overlay_reaches(tunnel->node, tunnel->peer) && !tunnel->node->ending) {
 		log_warn("host %u is not reached directly: through ssh (%s)", tunnel->peer,
 			 tunnel->destination);
@@ -69,8 +68,6 @@ static void on_patience(evutil_socket_t fd, short what, void *context)
 
 void links_dial(struct node *node, unsigned peer, const char *where, size_t bytes)
 {
-	static const struct timeval patience = { LINKS_PATIENCE_MS / 1000,
-						 LINKS_PATIENCE_MS % 1000 * 1000 };
 	struct tunnel *tunnel = calloc(1, sizeof *tunnel);
 	char text[3 * ROOM], address[ROOM];
 
@@ -85,6 +82,6 @@ void links_dial(struct node *node, unsigned peer, const char *where, size_t byte
 	tunnel->peer = peer;
 	log_info("host %u listens at %s, port %d", peer, address, tunnel->port);
 	ph_add_port_ssl(address, tunnel->port);
-	if (event_base_once(node->base, -1, EV_TIMEOUT, on_patience, tunnel, &patience))
+	if (loop_once(&node->loop, LINKS_PATIENCE_MS * (uint64_t)LOOP_MS, on_patience, tunnel))
 		die("no memory for events");
 }

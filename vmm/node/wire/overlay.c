@@ -13,7 +13,6 @@
  * links.h.
  */
 #include <errno.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +36,7 @@ enum {
 
 struct overlay {
 	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: it has not greeted yet */
-	struct event *limit, *cut;
+	struct loop_event *limit, *cut;
 };
 
 static int send_to(ph_vp_t to, const struct msg_header *header, const void *body,
@@ -120,7 +119,7 @@ static void on_hello(struct node *node, const void *body, ph_vp_t source)
 	if (!hello.answer)
 		greet(node, source, true);
 	if (overlay_complete(node))
-		event_del(node->overlay->limit);
+		loop_disarm(node->overlay->limit);
 	node_check_ready(node);
 }
 
@@ -166,12 +165,11 @@ static int connect_limit_ms(const struct node *node)
 }
 
 /* Some daemon has not greeted in time. */
-static void on_limit(evutil_socket_t fd, short what, void *arg)
+static void on_limit(void *arg)
 {
 	struct node *node = arg;
 	unsigned missing = 0;
 
-	(void)fd, (void)what;
 	if (node->ending)
 		return;
 	while (missing == node->o.node || !node_has_host(node, missing) ||
@@ -311,19 +309,15 @@ void overlay_flush(struct node *node)
 static void set_cut(struct node *node);
 
 /* the fault point FAULT_CUT_LINKS */
-static void on_cut(evutil_socket_t fd, short what, void *arg)
+static void on_cut(void *arg)
 {
-	(void)fd, (void)what;
 	ph_break_connections();
 	set_cut(arg);
 }
 
 static void set_cut(struct node *node)
 {
-	struct timeval pause = { fault_on(FAULT_CUT_LINKS) / 1000,
-				 fault_on(FAULT_CUT_LINKS) % 1000 * 1000 };
-
-	evtimer_add(node->overlay->cut, &pause);
+	loop_after(node->overlay->cut, fault_on(FAULT_CUT_LINKS) * (uint64_t)LOOP_MS);
 }
 
 static void path_of(const struct node *node, const char *format, unsigned number,
@@ -389,7 +383,6 @@ static void open_ways(struct node *node)
 /* (TRICKS: one-order) */
 void overlay_start(struct node *node)
 {
-	const struct timeval limit = { connect_limit_ms(node) / 1000, 0 };
 	struct overlay *overlay;
 
 	if (!node_shares_memory(node))
@@ -406,10 +399,12 @@ void overlay_start(struct node *node)
 	ph_assume_vp(VNODE_DAEMON(node->o.node));
 	dial(node);
 	net_carry(node->net, carry, on_overflow);
-	overlay->limit = evtimer_new(node->base, on_limit, node);
-	overlay->cut = evtimer_new(node->base, on_cut, node);
+	overlay->limit = loop_timer(&node->loop, on_limit, node);
+	overlay->cut = loop_timer(&node->loop, on_cut, node);
 	if (!overlay->limit || !overlay->cut ||
-	    (!overlay_complete(node) && event_add(overlay->limit, &limit)))
+	    (!overlay_complete(node) && loop_after(overlay->limit,
+						     connect_limit_ms(node) *
+							     (uint64_t)LOOP_MS)))
 		die("no memory for events");
 	if (fault_on(FAULT_CUT_LINKS))
 		set_cut(node);
@@ -423,8 +418,8 @@ void overlay_close(struct node *node)
 		return;
 	overlay_flush(node);
 	ph_finalize_runtime();
-	event_free(node->overlay->limit);
-	event_free(node->overlay->cut);
+	loop_remove(node->overlay->limit);
+	loop_remove(node->overlay->cut);
 	free(node->overlay);
 	node->overlay = NULL;
 }

@@ -161,11 +161,11 @@ void route_on_cpu_start(struct node *node, const struct message *m,
 
 static void userland_is_there(struct node *node)
 {
-	struct msg_machine_up up = { .boot_ns = node_now_ns() - node->boot_ns };
+	struct msg_machine_up up = { .boot_ns = node_now_ns(node) - node->boot_ns };
 	struct msg_header header = packet_header(MSG_MACHINE_UP, VNODE_CLI, node->o.node,
 						 sizeof up);
 
-	node->user_ns = node_now_ns();
+	node->user_ns = node_now_ns(node);
 	clients_send_run(node, &header, &up);
 }
 
