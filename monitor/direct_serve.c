@@ -110,17 +110,18 @@ static bool wait_for_setup(struct monitor *m, pid_t pid, enum direct_setup step)
 static int set_up(struct monitor *m, pid_t pid)
 {
 	struct direct_shared *s = m->direct;
+	int error;
 
 	if (!wait_for_setup(m, pid, SETUP_MAPPED))
 		return -ECHILD;
-	if (s->setup_error)
-		return s->setup_error;
+	error = process_claimed_error(s->setup_error);
+	if (error)
+		return error;
 	process_fetch_userfaultfd(m);
 	atomic_store(&s->setup, SETUP_TAKEN);
 	syscall(SYS_futex, &s->setup, FUTEX_WAKE, 1, NULL, NULL, 0);
 	if (!wait_for_setup(m, pid, SETUP_JAILED))
-		/* for the message alone: other VM processes may have written it */
-		return s->setup_error ? s->setup_error : -ECHILD;
+		return s->setup_error ? process_claimed_error(s->setup_error) : -ECHILD;
 	return 0;
 }
 

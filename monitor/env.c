@@ -34,14 +34,13 @@ static uint32_t io(struct monitor *m, struct msg_io_request request, const void 
 {
 	struct msg_io_reply reply;
 	size_t bytes = (size_t)request.size * request.count, got;
-	bool string = in || out;
 
 	request.cpu = m->cpu;
 	request.seq = ++m->io_seq;
 	channel_send(m, MSG_IO_REQUEST, VNODE_IOSRV, &request, sizeof request, out,
 		     out ? bytes : 0);
 	do
-		channel_wait(m, MSG_IO_REPLY, &reply, sizeof reply, in, string ? bytes : 0, &got);
+		channel_wait(m, MSG_IO_REPLY, &reply, sizeof reply, in, in ? bytes : 0, &got);
 	while (reply.seq != request.seq);
 	if (in && got < bytes)
 		memset((char *)in + got, 0xff, bytes - got);

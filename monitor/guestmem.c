@@ -10,10 +10,13 @@
 #include "base/log.h"
 #include "base/pin.h"
 
+/* On the direct engine hostile code can write the slot's pins. */
 static _Atomic uint32_t *find_pin(struct monitor *m, uint32_t value)
 {
 	_Atomic uint32_t *pin = pin_find(m->slot, value);
 
+	if (!pin && m->direct_engine)
+		die("guest code has overwritten the pins of its CPU");
 	if (!pin)
 		bug("CPU %u has no pin %x: it pins more than %d pages, or drops one twice", m->cpu,
 		    value, PINS_PER_CPU);

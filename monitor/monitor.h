@@ -162,6 +162,9 @@ int process_fpu_load(struct monitor *m, const uint8_t *from, size_t bytes, char 
 		     size_t why_bytes);
 /* Change them while the CPU is stopped: 0, or -errno. */
 int process_fpu_change(struct monitor *m, const uint8_t *from, size_t bytes);
+/* An error that a VM process reports, and that other VM processes of its CPU may have written: 0,
+ * or -errno. */
+int process_claimed_error(int32_t claimed);
 /* With several hosts: set vm.userfault_fd to a copy of process vm.pid's userfaultfd. */
 void process_fetch_userfaultfd(struct monitor *m);
 /* Log, once for each signal, that it is ignored.  sender 0: not known. */

@@ -79,7 +79,16 @@ static int let_in(struct monitor *m, gva_t gva, enum page_right right)
 	return ioctl(m->vm.userfault_fd, UFFDIO_CONTINUE, &go) ? -errno : 0;
 }
 
-static void protect(int userfault_fd, gva_t first)
+/* Another error than those below: hostile code may have given the monitor another descriptor than
+ * its userfaultfd (process_fetch_userfaultfd()). */
+static void refused(struct monitor *m, const char *what, int error)
+{
+	monitor_end(m, END_GUEST_FAULT, EXIT_VMP_FAILURE,
+		    "CPU %u: the VM process's userfaultfd refuses to %s: %s", m->cpu, what,
+		    strerror(error));
+}
+
+static void protect(struct monitor *m, int userfault_fd, gva_t first)
 {
 	struct uffdio_writeprotect all = { .range = { first, VMP_WINDOW - (uint64_t)first },
 					   .mode = UFFDIO_WRITEPROTECT_MODE_WP };
@@ -90,7 +99,7 @@ static void protect(int userfault_fd, gva_t first)
 	while (error == EAGAIN);
 	/* ENOENT: nothing is mapped; ESRCH: killed, as below */
 	if (error && error != ENOENT && error != ESRCH)
-		bug("userfaultfd write-protect: %s", strerror(error));
+		refused(m, "write-protect its mappings", error);
 }
 
 /* Drop all mappings before guest code runs again. */
@@ -111,12 +120,12 @@ void pages_protect(struct monitor *m)
 		return;
 	}
 	if (!m->direct_engine) {
-		protect(m->vm.userfault_fd, first);
+		protect(m, m->vm.userfault_fd, first);
 		return;
 	}
 	for (unsigned space = 0; space < MAX_SPACES; space++)
 		if (m->vm.space[space].pid)
-			protect(m->vm.space[space].userfault_fd, first);
+			protect(m, m->vm.space[space].userfault_fd, first);
 }
 
 void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *entry)

@@ -95,6 +95,13 @@ static void wait_for_trap(struct monitor *m, const char *step)
 	}
 }
 
+int process_claimed_error(int32_t claimed)
+{
+	enum { ERRNO_MOST = 4095 };
+
+	return claimed >= -ERRNO_MOST && claimed <= 0 ? claimed : -EPROTO;
+}
+
 void process_fetch_userfaultfd(struct monitor *m)
 {
 	int fd = m->vm.stub->userfault_fd, pidfd;
@@ -105,7 +112,7 @@ void process_fetch_userfaultfd(struct monitor *m)
 	if (fd < 0)
 		die("no userfaultfd with shared-memory support here (%s): several hosts need Linux "
 		    "6.4 or newer",
-		    strerror(-m->vm.stub->userfault_error));
+		    strerror(-process_claimed_error(m->vm.stub->userfault_error)));
 	pidfd = syscall(SYS_pidfd_open, m->vm.pid, 0);
 	m->vm.userfault_fd = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
 	if (m->vm.userfault_fd < 0)

@@ -1,6 +1,7 @@
 # Fuzzers: tests/fuzz/run (libFuzzer, clang), and their corpus as unit tests.
 $(B)/tests/fuzz/%.o: CPPFLAGS += -Iphoenix/include
-FUZZ_TARGETS := wire config gdb standby chips daemon cpu snapshot elf virtqueue vpg ninep
+FUZZ_TARGETS := wire config gdb standby chips daemon cpu snapshot elf virtqueue vpg ninep monitor \
+	handshake
 REPLAYS := $(patsubst %,$(B)/tests/fuzz/replay-%.o,$(FUZZ_TARGETS))
 $(REPLAYS): $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
 	@echo "  CC    $@"
@@ -46,6 +47,19 @@ $(eval $(call unit-test,elf_fuzz,\
 VPG_FUZZ_OBJECTS := vpg/shell/line.o vpg/shell/group.o vpg/wire/message.o vpg/wire/nick.o
 $(eval $(call unit-test,vpg_fuzz,tests/fuzz/replay-vpg.o tests/fuzz/vpg.o $(VPG_FUZZ_OBJECTS),))
 
+# tests/fuzz/handshake.c includes enrol.c, identity.c and tunnel.c.
+HANDSHAKE_FUZZ_OBJECTS := vpg/peer/invitation.o vpg/peer/members.o $(VPG_WIRE_ALL) base/log.o
+$(eval $(call unit-test,vpg_handshake_fuzz,\
+	tests/fuzz/replay-handshake.o tests/fuzz/handshake.o $(HANDSHAKE_FUZZ_OBJECTS),\
+	-levent -levent_openssl -lssl -lcrypto))
+
+# tests/fuzz/monitor.c includes pages.c, process.c and direct_serve.c.
+MONITOR_FUZZ_OBJECTS := $(addprefix monitor/,ptrace_run.o env.o guestmem.o insn.o \
+	fpregs.o fpstate.o cpu_state.o cpu_freeze.o cpu_debug.o cpu_handover.o) \
+	$(ENGINE_OBJECTS) $(VCPU_OBJECTS) $(BASE_OBJECTS)
+$(eval $(call unit-test,monitor_calls_fuzz,\
+	tests/fuzz/replay-monitor.o tests/fuzz/monitor.o $(MONITOR_FUZZ_OBJECTS),-lZydis))
+
 $(eval $(call unit-test,ninep_fuzz,tests/fuzz/replay-ninep.o tests/fuzz/ninep.o iosrv/ninep.o,))
 
 # The fuzzers themselves, with the sanitizers.
@@ -62,9 +76,15 @@ build/fuzz/cpu: tests/fuzz/cpu.c \
 build/fuzz/snapshot: tests/fuzz/snapshot.c $(SNAPSHOT_FUZZ_OBJECTS:.o=.c)
 build/fuzz/elf: tests/fuzz/elf.c $(ELF_FUZZ_OBJECTS:.o=.c)
 build/fuzz/virtqueue: tests/fuzz/virtqueue.c monitor/virtqueue.c
+build/fuzz/handshake: FUZZ_MORE := -levent_openssl -lssl
+build/fuzz/handshake: tests/fuzz/handshake.c $(HANDSHAKE_FUZZ_OBJECTS:.o=.c)
+build/fuzz/monitor: FUZZ_MORE := -fsanitize-coverage=trace-loads -lZydis
+build/fuzz/monitor: tests/fuzz/monitor.c \
+	$(patsubst vcpu/window_code.c,vcpu/window_code.S,$(MONITOR_FUZZ_OBJECTS:.o=.c))
 build/fuzz/ninep: tests/fuzz/ninep.c iosrv/ninep.c
 build/fuzz/vpg: tests/fuzz/vpg.c $(VPG_FUZZ_OBJECTS:.o=.c)
 build/fuzz/%: tests/fuzz/fuzz.h
 	@echo "  FUZZ  $@"
 	$(Q)mkdir -p $(@D)
-	$(Q)clang $(FUZZ_FLAGS) -o $@ $(filter %.c %.S,$^) -lcrypto -levent -lelf -lz
+	$(Q)clang $(FUZZ_FLAGS) -o $@ $(filter %.c %.S,$^) -lcrypto -levent -lelf -lz \
+		$(FUZZ_MORE)
