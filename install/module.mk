@@ -1,6 +1,6 @@
 # `make install` and `make uninstall`.  PREFIX is where vmp will be, DESTDIR a folder to be put before it (for packages).
 #
-#   PREFIX/bin/vmp            a link to the program
+#   PREFIX/bin/vmp            a link to the program; PREFIX/bin/vmp-rsh one to `vmp rsh` as a program of its own
 #   PREFIX/lib/vmp/           the programs; each finds the others in the folder that it lies in itself (base/beside.h)
 #   PREFIX/lib/vmp/guest/     the guest kernel and image, with their checksums
 #   PREFIX/share/man/         the manual pages
@@ -18,7 +18,7 @@ INSTALL_MAN := $(DESTDIR)$(PREFIX)/share/man
 INSTALL_SHARE := $(DESTDIR)$(PREFIX)/share/vmp
 INSTALL_UNITS := $(DESTDIR)$(PREFIX)/lib/systemd/user
 INSTALL_PROGRAMS := vmp vmp-node vmp-monitor vmproc vmp-iosrv vmp-net vmp-share vmp-host vmp-peer \
-	vmp-sh vmp-image vmp-tunnel
+	vmp-sh vmp-rsh vmp-image vmp-tunnel
 INSTALL_PAGES := $(wildcard man/*.[1-8])
 # What ZSH_FUNCTIONS is called differs: Debian's packages put theirs into vendor-completions.
 ZSH_FUNCTIONS ?= site-functions
@@ -34,6 +34,7 @@ install-programs: $(addprefix $(B)/,$(INSTALL_PROGRAMS))
 	$(Q)install -d $(INSTALL_LIB) $(DESTDIR)$(PREFIX)/bin $(INSTALL_UNITS)
 	$(Q)install -m 755 $(addprefix $(B)/,$(INSTALL_PROGRAMS)) $(INSTALL_LIB)/
 	$(Q)ln -sfn ../lib/vmp/vmp $(DESTDIR)$(PREFIX)/bin/vmp
+	$(Q)ln -sfn ../lib/vmp/vmp-rsh $(DESTDIR)$(PREFIX)/bin/vmp-rsh
 	$(Q)$(foreach page,$(INSTALL_PAGES),install -D -m 644 $(page) $(call page_path,$(page)) &&) true
 	$(Q)install -D -m 644 install/grafana-vmp.json $(INSTALL_SHARE)/grafana-vmp.json
 	$(Q)install -D -m 644 install/completions/vmp.bash $(INSTALL_BASH)
@@ -52,7 +53,7 @@ install-guest: $(if $(filter $(B)/guest,$(GUEST)),guest)
 # Removes what install puts there, and then the folders that are vmp's own.
 uninstall:
 	$(Q)rm -f $(addprefix $(INSTALL_LIB)/,$(INSTALL_PROGRAMS)) $(addprefix $(INSTALL_LIB)/guest/,vmlinux initramfs.cpio SHA256SUMS)
-	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/vmp $(INSTALL_UNITS)/vmp@.service $(INSTALL_UNITS)/vmp-peer.service
+	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/vmp $(DESTDIR)$(PREFIX)/bin/vmp-rsh $(INSTALL_UNITS)/vmp@.service $(INSTALL_UNITS)/vmp-peer.service
 	$(Q)rm -f $(INSTALL_SHARE)/grafana-vmp.json
 	$(Q)rm -f $(INSTALL_BASH) $(INSTALL_ZSH) $(INSTALL_FISH)
 	$(Q)rm -f $(foreach page,$(INSTALL_PAGES),$(call page_path,$(page)))

@@ -10,14 +10,19 @@ $(eval $(call unit-test,vpg_group,tests/unit/vpg_group.o vpg/shell/group.o \
 	vpg/shell/completion.o vpg/wire/nick.o))
 $(eval $(call unit-test,vpg_rules,tests/unit/vpg_rules.o vpg/peer/rules.o))
 VPG_WIRE_ALL := $(patsubst %,vpg/wire/%.o,message nick why folder daemon_socket)
-PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,asking enrol hear identity invitation jobs joining \
+PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,asking carry enrol hear identity invitation jobs joining \
 	keeper meeting members network pipes rules serving shells tunnel) \
 	$(VPG_WIRE_ALL) base/log.o base/quantity.o
 PEER_LIBS := -levent_openssl $(PHNX_LIBS)
 $(B)/vpg/%.o: CPPFLAGS += -Iphoenix/include
 $(eval $(call program,vmp-peer,vpg/peer/peer.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))
 SHELL_OBJECTS := $(patsubst %,vpg/shell/%.o,builtins completion editor execute group \
-	job_table join line own_terminal pipeline plan pumps signals) $(VPG_WIRE_ALL) base/log.o
+	job_table join line own_terminal pipeline plan pumps rsh signals) $(VPG_WIRE_ALL) base/log.o
 $(eval $(call program,vmp-sh,vpg/shell/sh.o $(SHELL_OBJECTS),-ledit))
+# The same program under a name by which it is `vmp rsh`.
+PROGRAMS += $(B)/vmp-rsh
+$(B)/vmp-rsh: $(B)/vmp-sh
+	$(Q)ln -f $< $@
+$(eval $(call unit-test,vpg_rsh,tests/unit/vpg_rsh.o vpg/shell/rsh.o vpg/wire/nick.o))
 $(eval $(call unit-test,vpg_plan,tests/unit/vpg_plan.o vpg/shell/plan.o vpg/shell/line.o \
 	vpg/shell/group.o vpg/wire/nick.o))

@@ -84,7 +84,10 @@ static void become(const struct keeper_order *o)
 	setenv("VMP_PEER", o->nick, 1);
 	if (*o->terminal)
 		setenv("TERM", o->terminal, 1);
-	execvp(o->words[0], o->words);
+	if (!strcmp(o->words[0], PEER_PROGRAM))
+		execv("/proc/self/exe", o->words);
+	else
+		execvp(o->words[0], o->words);
 	say(o->words[0], errno);
 	_exit(errno == ENOENT ? NOT_FOUND : CANNOT_RUN);
 }

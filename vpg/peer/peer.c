@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/quantity.h"
 #include "vpg/peer/asking.h"
+#include "vpg/peer/carry.h"
 #include "vpg/peer/joining.h"
 #include "vpg/peer/serving.h"
 
@@ -88,6 +89,15 @@ static int peer_dial(const struct words *w)
 	return ask_dial(at ? at + 1 : word, port, !w->ssh ? "" : at ? word : "-");
 }
 
+static int peer_connect(const struct words *w)
+{
+	uint32_t port = 0;
+
+	if (quantity_parse_number(w->rest[0], &port) || !port || port > 65535)
+		return wrong("not a port: ", w->rest[0]);
+	return carry_connection(port);
+}
+
 static int peer_list(const struct words *w) { return ask_members(w->json); }
 static int peer_revoke(const struct words *w) { return ask_revoke(w->rest[0]); }
 static int peer_peers(const struct words *w) { return ask_peers(w->json); }
@@ -109,6 +119,7 @@ static const struct verb {
 	{ "revoke", 1, "", peer_revoke },
 	{ "dial", 1, "S", peer_dial },
 	{ "peers", 0, "j", peer_peers },
+	{ "connect", 1, "", peer_connect },	/* a daemon starts it */
 };
 
 /* ---- the command line ---- */

@@ -1,4 +1,5 @@
-/* sh.c - the program vmp-sh: `vmp sh`, `vmp @`, `vmp rsh` and `vmp cp`. */
+/* sh.c - the program vmp-sh: `vmp sh`, `vmp @`, `vmp rsh` and `vmp cp`; as vmp-rsh, `vmp rsh`
+ * alone, for programs that take the name of one program instead of ssh's. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 #include "base/log.h"
 #include "vpg/shell/editor.h"
 #include "vpg/shell/own_terminal.h"
+#include "vpg/shell/rsh.h"
+#include "vpg/wire/message.h"
 #include "vpg/wire/nick.h"
 
 static const char usage[] =
@@ -97,56 +100,24 @@ static int run_stages(struct executor *x, struct line_stage *stages, size_t n)
 	return execute_line(x, &l);
 }
 
-/* Words as ssh joins them: with blanks, for the shell there. */
-static char *join_words(char **words, int n)
-{
-	size_t bytes = 1;
-	char *text;
-
-	for (int i = 0; i < n; i++)
-		bytes += strlen(words[i]) + 1;
-	text = calloc(1, bytes);
-	for (int i = 0; text && i < n; i++) {
-		strcat(text, i ? " " : "");
-		strcat(text, words[i]);
-	}
-	return text;
-}
-
-/* Options of ssh that mean nothing here. */
-static bool is_idle_option(const char *word)
-{
-	return !strcmp(word, "-T") || !strcmp(word, "-x") || !strcmp(word, "-q") ||
-	       !strcmp(word, "-a") || !strcmp(word, "-k");
-}
-
 static int rsh(struct executor *x, int argc, char **argv)
 {
-	static char login_shell[] = "exec \"${SHELL:-/bin/sh}\" -l";
-	char *words[] = { "/bin/sh", "-c", NULL, NULL };
+	char port[8], *words[] = { "/bin/sh", "-c", NULL, NULL },
+	     *carries[] = { PEER_PROGRAM, "connect", port, NULL };
 	struct line_stage stage = { .words = words, .n_words = 3 };
-	int i = 1;
+	struct rsh_order o;
 
-	for (; i < argc && argv[i][0] == '-'; i++) {
-		if (!strcmp(argv[i], "-n"))
-			x->no_input = true;
-		else if (!strcmp(argv[i], "-t") || !strcmp(argv[i], "-tt"))
-			x->terminal = true;
-		else if (!is_idle_option(argv[i]))
-			return wrong("vmp rsh has no option ", argv[i]);
-	}
-	if (i >= argc)
-		return wrong("vmp rsh needs a nickname", "");
-	if (!nick_is_valid(argv[i]))
-		return wrong("not a nickname: ", argv[i]);
-	stage.nick = argv[i];
-	if (i + 1 == argc) {	/* no command: a shell, on a terminal */
-		x->terminal = true;
-		words[2] = login_shell;
-		return run_stages(x, &stage, 1);
-	}
-	words[2] = join_words(argv + i + 1, argc - i - 1);
-	return words[2] ? run_stages(x, &stage, 1) : EXIT_VMP_FAILURE;
+	if (rsh_parse(&o, argc, argv))
+		return wrong(o.error, "");
+	stage.nick = o.nick;
+	x->no_input = o.no_input;
+	x->terminal = o.terminal || (!*o.command && !o.port);
+	snprintf(port, sizeof port, "%u", o.port);
+	if (o.port)
+		stage.words = carries;
+	else
+		words[2] = rsh_script(&o);
+	return words[2] || o.port ? run_stages(x, &stage, 1) : EXIT_VMP_FAILURE;
 }
 
 /* ---- a file ---- */
@@ -204,9 +175,14 @@ static const struct verb {
 
 int main(int argc, char **argv)
 {
+	const char *slash = argc ? strrchr(argv[0], '/') : NULL;
 	struct executor x = { 0 };
 
 	log_open("vmp", 2, LOG_WARN);
+	if (argc && !strcmp(slash ? slash + 1 : argv[0], "vmp-rsh")) {
+		execute_prepare(&x);
+		return rsh(&x, argc, argv);
+	}
 	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h")))
 		return fputs(usage, stdout) < 0 || fflush(stdout) ? EXIT_VMP_FAILURE : 0;
 	for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof *verbs; i++)

@@ -29,6 +29,9 @@ enum vpg_io {
 	IO_KINDS
 };
 
+/* A SPAWN's first word that means the daemon's own program, whatever its path there. */
+#define PEER_PROGRAM "vmp-peer"
+
 struct vpg_bytes { const unsigned char *at; size_t n; };
 struct vpg_list { const char *at; size_t n, bytes; };	/* n texts, one behind the other */
 
