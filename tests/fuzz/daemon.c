@@ -42,10 +42,6 @@ enum op {
 	OPS
 };
 
-const char *__asan_default_options(void);
-/* What is left of a daemon when an input ends is not freed. */
-const char *__asan_default_options(void) { return "detect_leaks=0"; }
-
 static struct node node;
 static struct { const uint8_t *at; size_t left; } w;
 
@@ -181,6 +177,45 @@ static void make_shared_memory(void)
 	hostclock_set(&node.shm->clock, (struct clock_line){ node.boot_ns, 0, 0 });
 }
 
+/* The daemon's events, which it never frees, since it has one loop for life: end() frees them. */
+enum { EVENTS_MOST = 64 };
+static struct loop_event *events[EVENTS_MOST];
+static unsigned n_events;
+static const struct loop_ops *real_ops;
+
+static struct loop_event *add_event(const struct loop *loop, enum loop_kind kind, int number,
+				    loop_fn fn, void *context)
+{
+	struct loop_event *event = real_ops->add(loop, kind, number, fn, context);
+
+	FUZZ_CHECK(event && n_events < EVENTS_MOST);
+	events[n_events++] = event;
+	return event;
+}
+
+static void remove_event(struct loop_event *event)
+{
+	unsigned i = 0;
+
+	while (events[i] != event)
+		i++;
+	events[i] = events[--n_events];
+	real_ops->remove(event);
+}
+
+static struct loop loop_that_records(struct event_base *base)
+{
+	static struct loop_ops ops;
+	struct loop loop = loop_on_event_base(base);
+
+	real_ops = loop.ops;
+	ops = *real_ops;
+	ops.add = add_event;
+	ops.remove = remove_event;
+	loop.ops = &ops;
+	return loop;
+}
+
 static void begin(unsigned how)
 {
 	node = (struct node){ .ram_fd = -1 };
@@ -193,7 +228,7 @@ static void begin(unsigned how)
 	if (node.o.node == 2 && how & 8)
 		node.o.join = 3;
 	node.base = event_base_new();
-	node.loop = loop_on_event_base(node.base);
+	node.loop = loop_that_records(node.base);
 	node.boot_ns = node_now_ns(&node);
 	node.net = net_new(node.o.node, HOSTS, route_deliver, &node);
 	FUZZ_CHECK(node.base && node.net);
@@ -217,71 +252,17 @@ static void begin(unsigned how)
 	}
 }
 
-/* What libevent allocates: the daemon never frees its events, since it has one event base for life.
- * All that is left of an input is freed with it. */
-struct block { _Alignas(16) struct block *next, **link; };
-static struct block *blocks;
-
-static void *event_alloc(size_t bytes)
-{
-	struct block *block = malloc(sizeof *block + bytes);
-
-	FUZZ_CHECK(block);
-	*block = (struct block){ blocks, &blocks };
-	if (blocks)
-		blocks->link = &block->next;
-	blocks = block;
-	return block + 1;
-}
-
-static void unlink_block(struct block *block)
-{
-	*block->link = block->next;
-	if (block->next)
-		block->next->link = block->link;
-}
-
-static void event_release(void *memory)
-{
-	struct block *block = memory ? (struct block *)memory - 1 : NULL;
-
-	if (block)
-		unlink_block(block);
-	free(block);
-}
-
-static void *event_resize(void *memory, size_t bytes)
-{
-	struct block *block;
-
-	if (!memory)
-		return event_alloc(bytes);
-	block = (struct block *)memory - 1;
-	unlink_block(block);
-	block = realloc(block, sizeof *block + bytes);
-	FUZZ_CHECK(block);
-	*block = (struct block){ blocks, &blocks };
-	if (blocks)
-		blocks->link = &block->next;
-	blocks = block;
-	return block + 1;
-}
-
-static void free_events(void)
-{
-	event_base_free(node.base);
-	while (blocks)
-		event_release(blocks + 1);
-}
-
 static void end(void)
 {
-	free_events();
 	pagestore_end(&node);
+	while (n_events)
+		loop_remove(events[n_events - 1]);
+	event_base_free(node.base);
 	net_free(node.net);
 	munmap(node.ram, PAGES * PAGE_BYTES);
 	hostshm_unmap(node.shm, PAGES);
 	free(node.wants);
+	free(node.policy);
 	free(node.moves);
 	free(node.hosts_state);
 	free(node.hostpart);
@@ -401,7 +382,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int first_fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
 	log_open("fuzz", first_fd, LOG_ERROR);
-	event_set_mem_functions(event_alloc, event_resize, event_release);
 	w.at = data;
 	w.left = size;
 	begin(number(1));

@@ -319,7 +319,7 @@ void overlay_close(struct node *node);
 
 /* pagestore.c */
 void pagestore_start(struct node *node);
-/* Frees what pagestore_start() made, after the event base.  For tests that make many daemons. */
+/* Frees what pagestore_start() made, while the loop is there.  For tests that make many daemons. */
 void pagestore_end(struct node *node);
 /* For batch.c: serves a message now; what else it needs of the page store. */
 void pagestore_serve(struct node *node, const struct message *m, const struct msg_dsm *dsm);

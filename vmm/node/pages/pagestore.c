@@ -462,7 +462,7 @@ void pagestore_end(struct node *node)
 	extract_free(pages->extract);
 	batch_free(pages->batch);
 	share_free(pages->share);
-	close(pages->retry_fd);
+	loop_remove(pages->retry_timer);
 	free(pages);
 	node->pages = NULL;
 	node->dsm = NULL;
