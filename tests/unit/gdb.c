@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "vmm/cli/gdb/gdb_peer.h"
+#include "vmm/cli/loopback_peer.h"
 #include "vmm/cli/gdb/gdb_server.h"
 
 /* ---- addresses ---- */
@@ -80,9 +80,9 @@ static const char table[] =
 	"0 16 1 0 20 4 0 10 -1\n"
 	"nonsense\n";
 
-static union gdb_peer end_at(bool v6, unsigned port)
+static union loopback_peer end_at(bool v6, unsigned port)
 {
-	union gdb_peer end = { .v4 = { .sin_family = AF_INET, .sin_port = htons(port),
+	union loopback_peer end = { .v4 = { .sin_family = AF_INET, .sin_port = htons(port),
 				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } };
 
 	if (v6)
@@ -103,12 +103,12 @@ static void peers(void)
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		union gdb_peer peer = end_at(rows[i].v6, rows[i].port),
+		union loopback_peer peer = end_at(rows[i].v6, rows[i].port),
 			       own = end_at(rows[i].v6, 0x4d2);
 		FILE *file = fmemopen((void *)(uintptr_t)table, sizeof table - 1, "r");
 		uid_t user = 0;
 
-		CU_ASSERT_EQUAL(gdb_peer_find(file, &peer, &own, &user), rows[i].found);
+		CU_ASSERT_EQUAL(loopback_peer_find(file, &peer, &own, &user), rows[i].found);
 		CU_ASSERT_EQUAL(user, rows[i].user);
 		fclose(file);
 	}
@@ -118,7 +118,7 @@ static void peers(void)
  * check.  `closed`: the process closes it at once. */
 static int said_of_connection(bool v6, uid_t other, bool closed)
 {
-	union gdb_peer at = end_at(v6, 0);
+	union loopback_peer at = end_at(v6, 0);
 	socklen_t bytes = v6 ? sizeof at.v6 : sizeof at.v4;
 	int listener = socket(at.any.sa_family, SOCK_STREAM, 0), fd, result, go[2];
 	uid_t user = 0;
@@ -152,7 +152,7 @@ static int said_of_connection(bool v6, uid_t other, bool closed)
 
 		CU_ASSERT_EQUAL(read(fd, &byte, 1), 0);
 	}
-	result = gdb_peer_check(fd, &user);
+	result = loopback_peer_check(fd, &user);
 	CU_ASSERT(result == -ESRCH || user == (other ? other : geteuid()));
 	close(go[1]);
 	CU_ASSERT(waitpid(pid, NULL, 0) == pid);

@@ -31,45 +31,104 @@ static void requests(void)
 		int status;
 		struct httpgate_request r;
 	} cases[] = {
-		{ 200, { true, false, "/m", "127.0.0.1:91", NULL, BEARER } },
-		{ 200, { true, false, "/m", "LOCALHOST:91", NULL, "bearer " TOKEN } },
-		{ 200, { true, false, "/m", "[::1]:91", NULL, BEARER } },
-		{ 200, { true, false, "/m", "127.0.0.1:91", "http://localhost:91", BEARER } },
-		{ 400, { true, true, "/m", "127.0.0.1:91", NULL, BEARER } },
-		{ 403, { true, false, "/m", NULL, NULL, BEARER } },
-		{ 403, { true, false, "/m", "", NULL, BEARER } },
-		{ 403, { true, false, "/m", "127.0.0.1", NULL, BEARER } },
-		{ 403, { true, false, "/m", "127.0.0.1:912", NULL, BEARER } },
-		{ 403, { true, false, "/m", "127.0.0.2:91", NULL, BEARER } },
-		{ 403, { true, false, "/m", "example.org:91", NULL, BEARER } },
-		{ 403, { true, false, "/m", "127.0.0.1:91", "null", BEARER } },
-		{ 403, { true, false, "/m", "127.0.0.1:91", "", BEARER } },
-		{ 403, { true, false, "/m", "127.0.0.1:91", "http://example.org", BEARER } },
-		{ 403, { true, false, "/m", "127.0.0.1:91", "https://127.0.0.1:91", BEARER } },
-		{ 403, { true, false, "/m", "127.0.0.1:91", "http://127.0.0.1:91/", BEARER } },
-		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, NULL } },
-		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, "" } },
-		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, TOKEN } },
-		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, BEARER "0" } },
-		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, "Bearer  " TOKEN } },
-		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, "Basic " TOKEN } },
-		{ 401, { true, false, "/n", "127.0.0.1:91", NULL, NULL } },
-		{ 404, { true, false, "/n", "127.0.0.1:91", NULL, BEARER } },
-		{ 404, { true, false, NULL, "127.0.0.1:91", NULL, BEARER } },
-		{ 404, { true, false, "/m?", "127.0.0.1:91", NULL, BEARER } },
-		{ 405, { false, false, "/m", "127.0.0.1:91", NULL, BEARER } },
+		{ 200, { true, false, "/m", "127.0.0.1:91", NULL, BEARER, false } },
+		{ 200, { true, false, "/m", "LOCALHOST:91", NULL, "bearer " TOKEN, false } },
+		{ 200, { true, false, "/m", "[::1]:91", NULL, BEARER, false } },
+		{ 200, { true, false, "/m", "127.0.0.1:91", "http://localhost:91", BEARER,
+			 false } },
+		{ 400, { true, true, "/m", "127.0.0.1:91", NULL, BEARER, false } },
+		{ 403, { true, false, "/m", NULL, NULL, BEARER, false } },
+		{ 403, { true, false, "/m", "", NULL, BEARER, false } },
+		{ 403, { true, false, "/m", "127.0.0.1", NULL, BEARER, false } },
+		{ 403, { true, false, "/m", "127.0.0.1:912", NULL, BEARER, false } },
+		{ 403, { true, false, "/m", "127.0.0.2:91", NULL, BEARER, false } },
+		{ 403, { true, false, "/m", "example.org:91", NULL, BEARER, false } },
+		{ 403, { true, false, "/m", "127.0.0.1:91", "null", BEARER, false } },
+		{ 403, { true, false, "/m", "127.0.0.1:91", "", BEARER, false } },
+		{ 403, { true, false, "/m", "127.0.0.1:91", "http://example.org", BEARER, false } },
+		{ 403, { true, false, "/m", "127.0.0.1:91", "https://127.0.0.1:91", BEARER,
+			 false } },
+		{ 403, { true, false, "/m", "127.0.0.1:91", "http://127.0.0.1:91/", BEARER,
+			 false } },
+		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, NULL, false } },
+		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, "", false } },
+		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, TOKEN, false } },
+		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, BEARER "0", false } },
+		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, "Bearer  " TOKEN, false } },
+		{ 401, { true, false, "/m", "127.0.0.1:91", NULL, "Basic " TOKEN, false } },
+		{ 401, { true, false, "/n", "127.0.0.1:91", NULL, NULL, false } },
+		{ 404, { true, false, "/n", "127.0.0.1:91", NULL, BEARER, false } },
+		{ 404, { true, false, NULL, "127.0.0.1:91", NULL, BEARER, false } },
+		{ 404, { true, false, "/m?", "127.0.0.1:91", NULL, BEARER, false } },
+		{ 405, { false, false, "/m", "127.0.0.1:91", NULL, BEARER, false } },
 	};
+	static const struct httpgate_page page = { "/m", false, false, false };
 	struct httpgate gate;
 	const char *why;
+	unsigned at;
 
 	httpgate_set(&gate, "[::1]:0", 91, TOKEN);
 	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-		int status = httpgate_check(&gate, &cases[i].r, "/m", &why);
+		int status = httpgate_check(&gate, &cases[i].r, &page, 1, &at, &why);
 
 		CU_ASSERT_EQUAL(status, cases[i].status);
 		if (status != cases[i].status)
 			fprintf(stderr, "case %zu: %d %s\n", i, status, why);
 		CU_ASSERT_EQUAL(status == 200, !why[0]);
+	}
+}
+
+/* Of a server with several pages: which one a request gets. */
+static void pages(void)
+{
+	static const struct httpgate_page pages[] = {
+		{ "/", false, false, true },	  { "/a", false, true, false },
+		{ "/keys", false, false, false }, { "/keys", true, false, false },
+		{ "/do", true, true, false },
+	};
+	static const struct {
+		int status;
+		unsigned page;
+		struct httpgate_request r;
+	} cases[] = {
+#define HOST "127.0.0.1:91", NULL
+		{ 200, 0, { true, false, "/", HOST, NULL, false } },
+		{ 200, 0, { true, false, "/", HOST, "Bearer wrong", false } },
+		{ 405, 0, { false, false, "/", HOST, NULL, true } },
+		{ 405, 0, { false, false, "/", HOST, NULL, false } },
+		{ 401, 0, { true, false, "/?a", HOST, NULL, false } },
+		{ 404, 0, { true, false, "/?a", HOST, BEARER, false } },
+		{ 403, 0, { true, false, "/", "example.org:91", NULL, NULL, false } },
+		{ 403, 0, { true, false, "/", "127.0.0.1:91", "http://example.org", NULL, false } },
+		{ 400, 0, { true, true, "/", HOST, NULL, false } },
+		{ 401, 0, { true, false, "/a", HOST, NULL, false } },
+		{ 200, 1, { true, false, "/a", HOST, BEARER, false } },
+		{ 200, 1, { true, false, "/a?", HOST, BEARER, false } },
+		{ 200, 1, { true, false, "/a?b=1", HOST, BEARER, false } },
+		{ 404, 0, { true, false, "/ab", HOST, BEARER, false } },
+		{ 404, 0, { true, false, "/a/", HOST, BEARER, false } },
+		{ 405, 0, { false, false, "/a", HOST, BEARER, true } },
+		{ 200, 2, { true, false, "/keys", HOST, BEARER, false } },
+		{ 200, 3, { false, false, "/keys", HOST, BEARER, true } },
+		{ 401, 0, { false, false, "/keys", HOST, NULL, true } },
+		{ 405, 0, { false, false, "/keys", HOST, BEARER, false } },
+		{ 404, 0, { false, false, "/keys?", HOST, BEARER, true } },
+		{ 405, 0, { true, false, "/do?x", HOST, BEARER, false } },
+		{ 200, 4, { false, false, "/do?x", HOST, BEARER, true } },
+#undef HOST
+	};
+	struct httpgate gate;
+	const char *why;
+
+	httpgate_set(&gate, "127.0.0.1:0", 91, TOKEN);
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		unsigned page = 0;
+		int status = httpgate_check(&gate, &cases[i].r, pages, ARRAY_LEN(pages), &page,
+					    &why);
+
+		CU_ASSERT(status == cases[i].status && page == cases[i].page);
+		if (status != cases[i].status || page != cases[i].page)
+			fprintf(stderr, "case %zu: %d, page %u: %s\n", i, status, page, why);
 	}
 }
 
@@ -125,6 +184,7 @@ static void new_token(void)
 	CU_ASSERT(!httpgate_token(NULL, second, used, &p) && !strcmp(first, second));
 	unlink(used);
 	CU_ASSERT(!httpgate_token(NULL, second, used, &p) && strcmp(first, second));
+	CU_ASSERT(!httpgate_new_token(first, &p) && strlen(first) == 64 && strcmp(first, second));
 	unsetenv("XDG_CONFIG_HOME");
 	unsetenv("HOME");
 	CU_ASSERT(httpgate_token(NULL, second, used, &p) && strstr(p.line, "--token FILE"));
@@ -170,6 +230,7 @@ int main(void)
 		return 1;
 	suite = CU_add_suite("httpgate", NULL, clean);
 	CU_add_test(suite, "which requests are served", requests);
+	CU_add_test(suite, "which of several pages", pages);
 	CU_add_test(suite, "the token's file", token_files);
 	CU_add_test(suite, "a new token", new_token);
 	CU_add_test(suite, "addresses of this computer", addresses);

@@ -8,7 +8,15 @@ VMP_OBJECTS := $(VMP_SOURCES:.c=.o) \
 	phoenix/calls/netconf.o $(patsubst %,base/%.o,log machine netspec packet quantity wire \
 		beside faultpoint cpufeatures killed)
 VMP_OBJECTS += vmm/cli/watch/reportpage_text.o
-$(B)/vmm/cli/watch/reportpage_text.o: vmm/cli/watch/reportpage.html
+VMP_OBJECTS += vmm/cli/web/webfiles_text.o
+$(B)/vmm/cli/watch/reportpage_text.o: $(B)/vmm/cli/watch/report.html
+$(B)/vmm/cli/watch/report.html: vmm/cli/watch/reportpage.html vmm/cli/watch/charts.css \
+	vmm/cli/watch/charts.js
+	$(Q)mkdir -p $(@D)
+	$(Q)sed -e '/^@CHARTS_CSS@$$/{r vmm/cli/watch/charts.css' -e 'd}' \
+		-e '/^@CHARTS_JS@$$/{r vmm/cli/watch/charts.js' -e 'd}' $< >$@
+$(B)/vmm/cli/web/webfiles_text.o: $(wildcard vmm/cli/web/*.html vmm/cli/web/*.css \
+	vmm/cli/web/*.js) vmm/cli/watch/charts.css vmm/cli/watch/charts.js
 VMP_LIBS := -levent -lelf -lz -lcrypto
 $(eval $(call program,vmp,vmm/cli/vmp.o $(VMP_OBJECTS),$(VMP_LIBS)))
 
@@ -18,7 +26,8 @@ $(B)/vmp-image: vmm/cli/image/vmp-image
 	$(Q)mkdir -p $(@D)
 	$(Q)install -m 755 $< $@
 
-$(foreach t,vmp_cli vmp_habits snapfile checkpoint gdb httpgate,\
+$(foreach t,vmp_cli vmp_habits snapfile checkpoint gdb httpgate httpd webwords \
+	recording,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
 $(foreach t,vmp_options vmp_report gdb_rsp gdb_dialogue,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))

@@ -51,7 +51,7 @@ struct options {
 	const char *report;	     /* where the report of a run is written, or NULL */
 	const char *from;	     /* vmp report: the record, or NULL */
 	uint32_t for_ms;	     /* vmp report: for how long it looks */
-	const char *listen, *token; /* vmp metrics: the address; the file with the token */
+	const char *listen, *token; /* vmp metrics, vmp web: the address; the file with the token */
 	const char *kernel, *image; /* NULL: what `make` built */
 	bool all;		    /* vmp down: every machine of this user */
 	bool follow;		    /* vmp logs: go on with what comes */

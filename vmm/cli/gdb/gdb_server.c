@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
-#include "vmm/cli/gdb/gdb_peer.h"
+#include "vmm/cli/loopback_peer.h"
 
 enum { AGAIN_MS = 20, INPUT_LIMIT = 64 << 10, OUTPUT_LIMIT = 64 << 10 };
 
@@ -133,7 +133,7 @@ static void on_event(struct bufferevent *gdb, short what, void *context)
 static bool is_let_in(struct gdbserver *g, int fd)
 {
 	uid_t user = 0;
-	int error = gdb_peer_check(fd, &user);
+	int error = loopback_peer_check(fd, &user);
 
 	if (error == -EPERM && !g->turned_away)
 		log_warn("--gdb: a connection of user %u was turned away: only you and root are "

@@ -3,8 +3,8 @@
  *
  * The protocol has no password, and a connected GDB can do to the machine what its owner can.
  * Therefore only addresses of this computer are accepted, and only our user and root may connect
- * (gdb_peer.h).  A peer that sends what no GDB would send is disconnected, and none of it reaches
- * the machine.
+ * (loopback_peer.h).  A peer that sends what no GDB would send is disconnected, and none of it
+ * reaches the machine.
  */
 #ifndef VMM_CLI_GDB_GDB_SERVER_H
 #define VMM_CLI_GDB_GDB_SERVER_H

@@ -2,6 +2,7 @@
 #include "vmm/cli/watch/httpd.h"
 
 #include <errno.h>
+#include <event2/bufferevent.h>
 #include <event2/event.h>
 #include <event2/keyvalq_struct.h>
 #include <event2/listener.h>
@@ -9,8 +10,10 @@
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
+#include "vmm/cli/loopback_peer.h"
 
 enum { BACKLOG = 16, TIMEOUT_S = 10, MOST_HEADER_BYTES = 8192, RESUME_MS = 200 };
+enum { LONG_TIMEOUT_S = 7 * 24 * 3600 }; /* -1 would be libevent's default */
 
 /* Returns the value of a header, or NULL.  Sets *twice if it stands there more than once: then the
  * server and whoever checks may mean different ones. */
@@ -33,11 +36,35 @@ static void add_header(struct evhttp_request *request, const char *name, const c
 	evhttp_add_header(evhttp_request_get_output_headers(request), name, value);
 }
 
+static void set_timeout(struct evhttp_request *request, int seconds)
+{
+	struct evhttp_connection *connection = evhttp_request_get_connection(request);
+
+	if (connection)
+		evhttp_connection_set_timeout(connection, seconds);
+}
+
+void httpd_wait(struct evhttp_request *request) { set_timeout(request, LONG_TIMEOUT_S); }
+
+void httpd_start_stream(struct evhttp_request *request)
+{
+	set_timeout(request, LONG_TIMEOUT_S);
+	add_header(request, "Content-Type", "application/octet-stream");
+	evhttp_send_reply_start(request, 200, "OK");
+}
+
+void httpd_end_stream(struct evhttp_request *request)
+{
+	set_timeout(request, TIMEOUT_S);
+	evhttp_send_reply_end(request);
+}
+
 void httpd_send(struct evhttp_request *request, int status, const char *reason,
 		struct evbuffer *body)
 {
 	bool has_body = evhttp_request_get_command(request) != EVHTTP_REQ_HEAD;
 
+	set_timeout(request, TIMEOUT_S);
 	evhttp_send_reply(request, status, reason, has_body ? body : NULL);
 	if (body)
 		evbuffer_free(body);
@@ -50,11 +77,34 @@ static void send_error(struct evhttp_request *request, int status, const char *w
 	if (status == 401)
 		add_header(request, "WWW-Authenticate", "Bearer realm=\"vmp\"");
 	if (status == 405)
-		add_header(request, "Allow", "GET, HEAD");
+		add_header(request, "Allow", strstr(why, "POST") ? "POST" : "GET, HEAD");
 	add_header(request, "Content-Type", "text/plain; charset=utf-8");
 	if (body)
 		evbuffer_add_printf(body, "%s\n", why);
 	httpd_send(request, status, status == 401 ? "Unauthorized" : "Refused", body);
+}
+
+/* Returns whether the connection's other end is a process of this user, or of root. */
+static bool is_own(struct evhttp_request *request)
+{
+	struct evhttp_connection *connection = evhttp_request_get_connection(request);
+	int fd = connection ? bufferevent_getfd(evhttp_connection_get_bufferevent(connection)) : -1;
+	uid_t user;
+
+	return fd >= 0 && !loopback_peer_check(fd, &user);
+}
+
+/* A browser shall load nothing from elsewhere, run no script but the server's own, and show these
+ * pages in no other page's frame. */
+static void add_policy(struct evhttp_request *request)
+{
+	add_header(request, "Content-Security-Policy",
+		   "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
+		   "connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; "
+		   "base-uri 'none'; form-action 'none'");
+	add_header(request, "Cross-Origin-Resource-Policy", "same-origin");
+	add_header(request, "Cross-Origin-Opener-Policy", "same-origin");
+	add_header(request, "Referrer-Policy", "no-referrer");
 }
 
 static void on_any_request(struct evhttp_request *request, void *context)
@@ -62,19 +112,27 @@ static void on_any_request(struct evhttp_request *request, void *context)
 	enum evhttp_cmd_type method = evhttp_request_get_command(request);
 	struct httpgate_request r = { .reads = method == EVHTTP_REQ_GET ||
 					       method == EVHTTP_REQ_HEAD,
+				      .posts = method == EVHTTP_REQ_POST,
 				      .target = evhttp_request_get_uri(request) };
 	struct httpd *h = context;
+	unsigned page = 0;
 	const char *why;
 	int status;
 
 	r.host = find(request, "Host", &r.twice);
 	r.origin = find(request, "Origin", &r.twice);
 	r.authorization = find(request, "Authorization", &r.twice);
-	status = httpgate_check(&h->gate, &r, h->target, &why);
+	status = httpgate_check(&h->gate, &r, h->pages, h->n_pages, &page, &why);
+	if (h->own_user && !is_own(request)) {
+		status = 403;
+		why = "this server is another user's";
+	}
 	add_header(request, "Cache-Control", "no-store");
 	add_header(request, "X-Content-Type-Options", "nosniff");
+	if (h->browses)
+		add_policy(request);
 	if (status == 200)
-		h->on_request(h->context, request);
+		h->on_request(h->context, request, page);
 	else
 		send_error(request, status, why);
 }
@@ -128,7 +186,7 @@ static int serve(struct httpd *h, struct event_base *base, int fd)
 	}
 	evconnlistener_set_error_cb(h->listener, on_accept_error);
 	evhttp_set_max_headers_size(h->http, MOST_HEADER_BYTES);
-	evhttp_set_max_body_size(h->http, 0);
+	evhttp_set_max_body_size(h->http, h->browses ? HTTPD_MOST_BODY : 0);
 	evhttp_set_timeout(h->http, TIMEOUT_S);
 	evhttp_set_gencb(h->http, on_any_request, h);
 	/* the gate refuses the others, with a line that says so */

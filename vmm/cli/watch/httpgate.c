@@ -64,9 +64,33 @@ static int refuse(int status, const char *line, const char **why)
 	return status;
 }
 
-int httpgate_check(const struct httpgate *gate, const struct httpgate_request *r,
-		   const char *target, const char **why)
+static bool is_at(const struct httpgate_page *page, const char *target)
 {
+	size_t n = strlen(page->path);
+
+	return !strncmp(target, page->path, n) &&
+	       (!target[n] || (page->takes_query && target[n] == '?'));
+}
+
+/* Finds the page of a path, if possible one that the request's method may ask for.  Returns its
+ * number, or -1. */
+static int find_page(const struct httpgate_request *r, const struct httpgate_page *pages,
+		     unsigned n_pages)
+{
+	int found = -1;
+
+	for (unsigned i = 0; r->target && i < n_pages; i++)
+		if (is_at(&pages[i], r->target) && (found < 0 || pages[i].posts == r->posts))
+			found = (int)i;
+	return found;
+}
+
+int httpgate_check(const struct httpgate *gate, const struct httpgate_request *r,
+		   const struct httpgate_page *pages, unsigned n_pages, unsigned *page,
+		   const char **why)
+{
+	int found = find_page(r, pages, n_pages);
+
 	*why = "";
 	if (r->twice)
 		return refuse(400, "a header stands twice", why);
@@ -74,12 +98,14 @@ int httpgate_check(const struct httpgate *gate, const struct httpgate_request *r
 		return refuse(403, "Host is not this server's address", why);
 	if (r->origin && !is_own_origin(gate, r->origin))
 		return refuse(403, "Origin is another page's", why);
-	if (!has_token(gate, r->authorization))
+	if ((found < 0 || !pages[found].is_public) && !has_token(gate, r->authorization))
 		return refuse(401, "this needs the header Authorization: Bearer TOKEN", why);
-	if (!r->target || strcmp(r->target, target))
+	if (found < 0)
 		return refuse(404, "there is no such page", why);
-	if (!r->reads)
-		return refuse(405, "only GET and HEAD are served", why);
+	if (pages[found].posts ? !r->posts : !r->reads)
+		return refuse(405, pages[found].posts ? "only POST is served" :
+			      "only GET and HEAD are served", why);
+	*page = (unsigned)found;
 	return 200;
 }
 
@@ -116,19 +142,28 @@ static int read_token(int fd, const char *path, char token[TOKEN_MOST + 1], stru
 		       TOKEN_MOST);
 }
 
-/* Writes a new token into a file beside `path`, and gives it that name unless there is one by now,
- * so that nobody ever reads half a token. */
-static int make_token(const char *path, struct problem *p)
+int httpgate_new_token(char token[TOKEN_MOST + 1], struct problem *p)
 {
 	unsigned char random[32];
-	char text[2 * sizeof random + 2], beside[4096 + 32];
-	bool written;
-	int fd, error;
 
 	if (getrandom(random, sizeof random, 0) != sizeof random)
 		return problem(p, "no random numbers: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof random; i++)
-		snprintf(text + 2 * i, 4, "%02x\n", random[i]);
+		snprintf(token + 2 * i, 3, "%02x", random[i]);
+	return 0;
+}
+
+/* Writes a new token into a file beside `path`, and gives it that name unless there is one by now,
+ * so that nobody ever reads half a token. */
+static int make_token(const char *path, struct problem *p)
+{
+	char text[TOKEN_MOST + 2], beside[4096 + 32];
+	bool written;
+	int fd, error;
+
+	if (httpgate_new_token(text, p))
+		return -1;
+	strcat(text, "\n");
 	snprintf(beside, sizeof beside, "%s.%d", path, getpid());
 	fd = open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)

@@ -114,12 +114,12 @@ static void on_sample_to_serve(void *context)
 	free(text);
 }
 
-static void on_request(void *context, struct evhttp_request *request)
+static void on_request(void *context, struct evhttp_request *request, unsigned page)
 {
 	static const char busy[] = "too many requests wait for an answer\n";
 	static const char away[] = "the machine goes back to a checkpoint; ask again\n";
 
-	(void)context;
+	(void)context, (void)page;
 	if (!server.watch.sampler.open)
 		return reply(request, 503, away, sizeof away - 1);
 	for (size_t i = 0; i < MOST_WAITING; i++) {
@@ -136,11 +136,13 @@ static void on_request(void *context, struct evhttp_request *request)
 
 static int serve(struct watch *w)
 {
+	static const struct httpgate_page page = { .path = "/metrics" };
 	char token[TOKEN_MOST + 1], path[4096];
 
 	if (httpgate_token(w->o->token, token, path, &w->why))
 		return -1;
-	server.httpd.target = "/metrics";
+	server.httpd.pages = &page;
+	server.httpd.n_pages = 1;
 	server.httpd.on_request = on_request;
 	w->sampler.on_sample = on_sample_to_serve;
 	if (httpd_open(&server.httpd, w->base, w->o->listen, token, &w->why))

@@ -56,6 +56,11 @@ static void add_hosts(struct recording_sample *s, const struct report *before,
 
 static void note_move(struct recording *r, uint64_t at_ns, uint32_t cpu, uint32_t from, uint32_t to)
 {
+	if (r->n_moves == RECORDING_MOVES && r->slides) {
+		r->n_moves /= 2;
+		memmove(r->move, r->move + RECORDING_MOVES - r->n_moves,
+			r->n_moves * sizeof *r->move);
+	}
 	if (r->n_moves == RECORDING_MOVES) {
 		r->moves_lost++;
 		return;
@@ -170,6 +175,15 @@ static void thin_out(struct recording *r)
 	r->interval_ms *= 2;
 }
 
+static void drop_half(struct recording *r)
+{
+	unsigned gone = r->n / 2;
+
+	memmove(r->sample, r->sample + gone, (r->n - gone) * sizeof *r->sample);
+	r->n -= gone;
+	r->dropped += gone;
+}
+
 void recording_add(struct recording *r, const struct status_look *now)
 {
 	struct recording_sample *s;
@@ -182,7 +196,9 @@ void recording_add(struct recording *r, const struct status_look *now)
 	}
 	if (now->at_ns <= r->last.at_ns)
 		return;
-	if (r->n == RECORDING_SAMPLES)
+	if (r->n == RECORDING_SAMPLES && r->slides)
+		drop_half(r);
+	else if (r->n == RECORDING_SAMPLES)
 		thin_out(r);
 	s = &r->sample[r->n++];
 	*s = (struct recording_sample){ .end_ns = now->at_ns - r->begin_ns,

@@ -1,8 +1,9 @@
-/* recording.h - what a machine did over time, from samples of its counters: for `vmp report` and
- * --report.
+/* recording.h - what a machine did over time, from samples of its counters: for `vmp report`,
+ * --report and `vmp web`.
  *
  * A recording has a bounded size.  When it is full, each two neighbouring samples become one, and
- * the interval at which the caller samples doubles.  Pure, but for memory.
+ * the interval at which the caller samples doubles; or, if it slides, the older half is dropped.
+ * Pure, but for memory.
  */
 #ifndef VMM_CLI_WATCH_RECORDING_H
 #define VMM_CLI_WATCH_RECORDING_H
@@ -37,6 +38,8 @@ struct recording_move { uint64_t at_ns; uint8_t cpu, from, to; };
 struct recording {
 	struct recording_sample *sample; /* owned; RECORDING_SAMPLES */
 	unsigned n;
+	bool slides;
+	uint64_t dropped;     /* number of samples that were before sample[0] */
 	uint32_t interval_ms; /* at which the caller is to sample */
 	uint64_t begin_ns;    /* of CLOCK_MONOTONIC; 0: no look so far */
 	struct recording_move *move; /* owned; RECORDING_MOVES */
@@ -55,11 +58,15 @@ void recording_free(struct recording *r);
 /* What a report says besides the recording. */
 struct recording_about {
 	const char *name, *kernel /* vmlinux, for symbols, or NULL */, *command /* or NULL */;
+	const struct symbols *symbols; /* NULL: kernel's are loaded */
 	uint32_t cpus, mem_mib;
 	time_t written; /* seconds since 1970 */
 };
-/* Writes the recording as one JSON object, which begins with RECORDING_HEAD and has no "<". */
+/* Writes the recording as one JSON object, which begins with RECORDING_HEAD and has no "<".  Lists
+ * over time begin with sample number `first`, counted from the recording's begin, or with the
+ * first one that is still there. */
 #define RECORDING_HEAD "{\"vmp_record\": 1,"
-void recording_print(FILE *out, const struct recording *r, const struct recording_about *about);
+void recording_print(FILE *out, const struct recording *r, const struct recording_about *about,
+		     uint64_t first);
 
 #endif

@@ -1,6 +1,7 @@
 /* recording_json.c - a recording as JSON.  Every list "over time" has one value for each sample:
  *
  *   { "vmp_record": 1, "name", "command", "written": seconds since 1970, "cpus", "memory_mib",
+ *     "first": the number of the lists' first sample,
  *     "end_ms": [...], "span_ms": [...],                               over time
  *     "hosts": [ { "host", "name", "ram_kib", "fetches", "given_up",   over time; null: the host
  *                  "sent", "received" } ],                             was not there; per second
@@ -25,17 +26,18 @@ static double per_second(uint64_t sum, const struct recording_sample *s)
 }
 
 /* Writes "name": [value of each sample], by a function that returns a negative value for null. */
-static void put_over_time(FILE *out, const struct recording *r, const char *name, uint32_t which,
+static void put_over_time(FILE *out, const struct recording *r, unsigned from,
+			  const char *name, uint32_t which,
 			  double (*value)(const struct recording_sample *, uint32_t which))
 {
 	fprintf(out, ", \"%s\": [", name);
-	for (unsigned i = 0; i < r->n; i++) {
+	for (unsigned i = from; i < r->n; i++) {
 		double v = value(&r->sample[i], which);
 
 		if (v < 0)
-			fprintf(out, "%snull", i ? "," : "");
+			fprintf(out, "%snull", i > from ? "," : "");
 		else
-			fprintf(out, "%s%.0f", i ? "," : "", v);
+			fprintf(out, "%s%.0f", i > from ? "," : "", v);
 	}
 	fputs("]", out);
 }
@@ -94,12 +96,12 @@ static double span_ms(const struct recording_sample *s, uint32_t ignored)
 	return s->span_ns / 1e6;
 }
 
-static void put_hosts(FILE *out, const struct recording *r)
+static void put_hosts(FILE *out, const struct recording *r, unsigned from)
 {
 	const char *comma = "";
 	uint32_t hosts = 0;
 
-	for (unsigned i = 0; i < r->n; i++)
+	for (unsigned i = from; i < r->n; i++)
 		hosts |= r->sample[i].hosts;
 	fputs(",\n\"hosts\": [", out);
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
@@ -107,47 +109,55 @@ static void put_hosts(FILE *out, const struct recording *r)
 			continue;
 		fprintf(out, "%s\n{\"host\": %u, \"name\": ", comma, host);
 		json_put_string(out, r->last.names.name[host]);
-		put_over_time(out, r, "ram_kib", host, host_ram);
-		put_over_time(out, r, "fetches", host, host_fetches);
-		put_over_time(out, r, "given_up", host, host_given_up);
-		put_over_time(out, r, "sent", host, host_sent);
-		put_over_time(out, r, "received", host, host_received);
+		put_over_time(out, r, from, "ram_kib", host, host_ram);
+		put_over_time(out, r, from, "fetches", host, host_fetches);
+		put_over_time(out, r, from, "given_up", host, host_given_up);
+		put_over_time(out, r, from, "sent", host, host_sent);
+		put_over_time(out, r, from, "received", host, host_received);
 		fputs("}", out);
 		comma = ",";
 	}
 	fputs("]", out);
 }
 
-static void put_processors(FILE *out, const struct recording *r, uint32_t cpus)
+static void put_processors(FILE *out, const struct recording *r, unsigned from, uint32_t cpus)
 {
 	fputs(",\n\"processors\": [", out);
 	for (uint32_t cpu = 0; cpu < cpus && cpu < MAX_CPUS; cpu++) {
 		fprintf(out, "%s\n{\"cpu\": %u", cpu ? "," : "", cpu);
-		put_over_time(out, r, "host", cpu, cpu_host);
-		put_over_time(out, r, "native", cpu, cpu_native);
-		put_over_time(out, r, "shared_memory", cpu, cpu_shared);
-		put_over_time(out, r, "emulation", cpu, cpu_emulation);
+		put_over_time(out, r, from, "host", cpu, cpu_host);
+		put_over_time(out, r, from, "native", cpu, cpu_native);
+		put_over_time(out, r, from, "shared_memory", cpu, cpu_shared);
+		put_over_time(out, r, from, "emulation", cpu, cpu_emulation);
 		fputs("}", out);
 	}
 	fputs("]", out);
 }
 
-static void put_moves(FILE *out, const struct recording *r)
+static void put_moves(FILE *out, const struct recording *r, unsigned from)
 {
+	uint64_t since_ns = from < r->n ? r->sample[from].end_ns - r->sample[from].span_ns :
+					  UINT64_MAX;
+	const char *comma = "";
+
 	fputs(",\n\"moves\": [", out);
-	for (unsigned i = 0; i < r->n_moves; i++)
-		fprintf(out, "%s[%.0f,%u,%u,%u]", i ? "," : "", r->move[i].at_ns / 1e6,
+	for (unsigned i = 0; i < r->n_moves; i++) {
+		if (r->move[i].at_ns <= since_ns)
+			continue;
+		fprintf(out, "%s[%.0f,%u,%u,%u]", comma, r->move[i].at_ns / 1e6,
 			r->move[i].cpu, r->move[i].from, r->move[i].to);
+		comma = ",";
+	}
 	fprintf(out, "], \"moves_lost\": %u", r->moves_lost);
 }
 
-static void put_requests(FILE *out, const struct recording *r)
+static void put_requests(FILE *out, const struct recording *r, unsigned from)
 {
 	fprintf(out, ",\n\"bands\": %d, \"requests\": [", RECORDING_BANDS);
-	for (unsigned i = 0; i < r->n; i++) {
+	for (unsigned i = from; i < r->n; i++) {
 		const char *comma = "";
 
-		fprintf(out, "%s[", i ? "," : "");
+		fprintf(out, "%s[", i > from ? "," : "");
 		for (unsigned band = 0; band < RECORDING_BANDS; band++) {
 			if (!r->sample[i].band[band])
 				continue;
@@ -159,20 +169,18 @@ static void put_requests(FILE *out, const struct recording *r)
 	fputs("]", out);
 }
 
-static void put_pages(FILE *out, const struct recording *r, const char *kernel)
+static void put_pages(FILE *out, const struct recording *r, const struct symbols *symbols)
 {
 	struct pageheat heat = { 0 };
-	struct symbols symbols;
 	char text[160];
 
-	symbols_load(&symbols, kernel ? kernel : "");
 	pageheat_add(&heat, r->last.report.heat.page, r->last.report.heat.n);
 	pageheat_sort(&heat);
 	fputs(",\n\"pages\": [", out);
 	for (size_t i = 0; i < heat.n && i < HOT_PAGES; i++) {
 		gpa_t address = gfn_to_gpa(heat.page[i].gfn);
 
-		symbols_describe(&symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text, sizeof text);
+		symbols_describe(symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text, sizeof text);
 		fprintf(out, "%s\n{\"address\": \"0x%08x\", \"requests\": %u, \"symbols\": ",
 			i ? "," : "", address, heat.page[i].faults);
 		json_put_string(out, text);
@@ -180,7 +188,6 @@ static void put_pages(FILE *out, const struct recording *r, const char *kernel)
 	}
 	fputs("]", out);
 	pageheat_free(&heat);
-	symbols_free(&symbols);
 }
 
 static void put_fetch_times(FILE *out, const struct recording *r)
@@ -196,21 +203,30 @@ static void put_fetch_times(FILE *out, const struct recording *r)
 	fputs("]", out);
 }
 
-void recording_print(FILE *out, const struct recording *r, const struct recording_about *about)
+void recording_print(FILE *out, const struct recording *r, const struct recording_about *about,
+		     uint64_t first)
 {
+	uint64_t skipped = first > r->dropped ? first - r->dropped : 0;
+	unsigned from = skipped < r->n ? (unsigned)skipped : r->n;
+	struct symbols own = { 0 };
+
+	if (!about->symbols)
+		symbols_load(&own, about->kernel ? about->kernel : "");
 	fputs(RECORDING_HEAD " \"name\": ", out);
 	json_put_string(out, about->name);
 	fputs(", \"command\": ", out);
 	json_put_string(out, about->command ? about->command : "");
-	fprintf(out, ", \"written\": %lld, \"cpus\": %u, \"memory_mib\": %u",
-		(long long)about->written, about->cpus, about->mem_mib);
-	put_over_time(out, r, "end_ms", 0, end_ms);
-	put_over_time(out, r, "span_ms", 0, span_ms);
-	put_hosts(out, r);
-	put_processors(out, r, about->cpus);
-	put_moves(out, r);
-	put_requests(out, r);
-	put_pages(out, r, about->kernel);
+	fprintf(out, ", \"written\": %lld, \"cpus\": %u, \"memory_mib\": %u, \"first\": %llu",
+		(long long)about->written, about->cpus, about->mem_mib,
+		(unsigned long long)(r->dropped + from));
+	put_over_time(out, r, from, "end_ms", 0, end_ms);
+	put_over_time(out, r, from, "span_ms", 0, span_ms);
+	put_hosts(out, r, from);
+	put_processors(out, r, from, about->cpus);
+	put_moves(out, r, from);
+	put_requests(out, r, from);
+	put_pages(out, r, about->symbols ? about->symbols : &own);
 	put_fetch_times(out, r);
 	fputs("}\n", out);
+	symbols_free(&own);
 }

@@ -164,7 +164,7 @@ int reportpage_write(const char *path, const struct recording *r,
 
 	if (!out)
 		return problem(p, "no memory");
-	recording_print(out, r, about);
+	recording_print(out, r, about, 0);
 	if (fclose(out))
 		result = problem(p, "no memory");
 	else if (ends_with(path, ".json"))

@@ -1,5 +1,5 @@
-/* gdb_peer.c - see gdb_peer.h. */
-#include "vmm/cli/gdb/gdb_peer.h"
+/* loopback_peer.c - see loopback_peer.h. */
+#include "vmm/cli/loopback_peer.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -11,7 +11,7 @@ enum { END_CHARACTERS = 32 + 1 + 4 + 1, ESTABLISHED = 1 };
 
 /* Writes an end as /proc/net/tcp has it, and as /proc/net/tcp6 has it: the address as numbers of 32
  * bits in this computer's byte order. */
-static void write_end(const union gdb_peer *end, char short_form[END_CHARACTERS],
+static void write_end(const union loopback_peer *end, char short_form[END_CHARACTERS],
 		      char long_form[END_CHARACTERS])
 {
 	bool v6 = end->any.sa_family == AF_INET6;
@@ -25,7 +25,8 @@ static void write_end(const union gdb_peer *end, char short_form[END_CHARACTERS]
 		 word[3], port);
 }
 
-bool gdb_peer_find(FILE *table, const union gdb_peer *peer, const union gdb_peer *own, uid_t *user)
+bool loopback_peer_find(FILE *table, const union loopback_peer *peer,
+			const union loopback_peer *own, uid_t *user)
 {
 	char from[2][END_CHARACTERS], to[2][END_CHARACTERS], line[512], local[64], remote[64];
 	unsigned state, uid;
@@ -47,10 +48,10 @@ bool gdb_peer_find(FILE *table, const union gdb_peer *peer, const union gdb_peer
 	return false;
 }
 
-int gdb_peer_check(int fd, uid_t *user)
+int loopback_peer_check(int fd, uid_t *user)
 {
 	static const char *const tables[] = { "/proc/net/tcp", "/proc/net/tcp6" };
-	union gdb_peer peer, own;
+	union loopback_peer peer, own;
 	socklen_t peer_bytes = sizeof peer, own_bytes = sizeof own;
 	bool found = false;
 
@@ -59,7 +60,7 @@ int gdb_peer_check(int fd, uid_t *user)
 	for (unsigned i = 0; i < 2 && !found; i++) {
 		FILE *table = fopen(tables[i], "re");
 
-		found = table && gdb_peer_find(table, &peer, &own, user);
+		found = table && loopback_peer_find(table, &peer, &own, user);
 		if (table)
 			fclose(table);
 	}

@@ -1,0 +1,147 @@
+"""browser.py - a headless Chromium, driven through its debugging pipe: for tests of the pages of
+`vmp web` and `vmp report`, and for their pictures.  It needs Debian's package chromium."""
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+
+class Browser:
+    """One page.  Everything that the page writes to the browser's log is in `complaints`."""
+
+    def __init__(self, width=1280, height=1000, dark=False):
+        self.folder = tempfile.mkdtemp(prefix="vmp-browser-")
+        to_it, self.write_fd = os.pipe()
+        self.read_fd, from_it = os.pipe()
+
+        def place_ends():
+            # Chromium reads from 3 and writes to 4.
+            a, b = os.dup(to_it), os.dup(from_it)
+            os.dup2(a, 3)
+            os.dup2(b, 4)
+
+        command = ["chromium", "--headless", "--no-sandbox", "--remote-debugging-pipe",
+                   "--disable-gpu", "--no-first-run", "--disable-extensions",
+                   "--disable-background-networking", "--disable-component-update",
+                   "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+                   f"--user-data-dir={self.folder}", "about:blank"]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                        preexec_fn=place_ends, close_fds=False,
+                                        start_new_session=True,
+                                        env={**os.environ, "HOME": self.folder})
+        os.close(to_it)
+        os.close(from_it)
+        self.number, self.bytes, self.session = 0, b"", None
+        self.complaints, self.requests = [], []
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.call("Target.attachToTarget", targetId=target,
+                                 flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        self.shape(width, height, dark)
+
+    def shape(self, width, height, dark=False):
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme",
+                             "value": "dark" if dark else "light"}])
+
+    def receive(self):
+        while b"\0" not in self.bytes:
+            part = os.read(self.read_fd, 1 << 16)
+            if not part:
+                raise EOFError("chromium has ended")
+            self.bytes += part
+        text, _, self.bytes = self.bytes.partition(b"\0")
+        return json.loads(text)
+
+    def note(self, event):
+        method, more = event.get("method"), event.get("params", {})
+        if method == "Log.entryAdded":
+            self.complaints.append(more["entry"]["text"])
+        elif method == "Runtime.exceptionThrown":
+            details = more["exceptionDetails"]
+            self.complaints.append(details.get("exception", {}).get("description")
+                                   or details["text"])
+        elif method == "Network.requestWillBeSent":
+            self.requests.append(more["request"]["url"])
+
+    def call(self, method, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params}
+        if self.session:
+            message["sessionId"] = self.session
+        os.write(self.write_fd, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self.receive()
+            if answer.get("id") != self.number:
+                self.note(answer)
+                continue
+            if "error" in answer:
+                raise RuntimeError(f"{method}: {answer['error']}")
+            return answer["result"]
+
+    def open(self, url):
+        self.call("Page.navigate", url=url)
+
+    def value(self, script):
+        """The value of an expression; a promise is waited for."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True,
+                           awaitPromise=True, userGesture=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def until(self, script, limit_s=60):
+        """Waits until an expression is true.  The limit is for hangs."""
+        end = time.monotonic() + limit_s
+        while not self.value(script):
+            if time.monotonic() > end:
+                raise TimeoutError(f"never true: {script}")
+            time.sleep(0.1)
+
+    def type(self, text):
+        self.call("Input.insertText", text=text)
+
+    def key(self, key, code, text=None, shift=False):
+        key_event = {"key": key, "code": key, "windowsVirtualKeyCode": code,
+                     "modifiers": 8 if shift else 0}
+        if text:
+            key_event["text"] = text
+        self.call("Input.dispatchKeyEvent", type="keyDown", **key_event)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **key_event)
+
+    def picture(self, path, whole=True):
+        if whole:
+            self.whole()
+        answer = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(answer["data"]))
+
+    def whole(self):
+        """Makes the window as tall as the page."""
+        size = self.value("[innerWidth, document.documentElement.scrollHeight]")
+        self.call("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1],
+                  deviceScaleFactor=1, mobile=False)
+
+    def close(self):
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
+        os.close(self.write_fd)
+        os.close(self.read_fd)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *ignored):
+        self.close()
