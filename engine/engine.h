@@ -28,8 +28,11 @@ struct debug_step { uint32_t wanted, from_eip; };
 /* A debugger's requests to this CPU. */
 struct engine_debug {
 	uint32_t attached; /* an int3 may be the debugger's */
-	uint32_t watches;  /* the host's debug registers are set */
+	uint32_t watches;  /* the host's debug registers are the debugger's */
 	struct debug_step step;
+	/* The guest's own debug registers, as the host was last asked for them.  The debugger's
+	 * come first: while `watches` is set, the host does not have the guest's. */
+	struct debug_watch guest;
 };
 
 /* A page fault on the user's half that the guest is handling, of its user or its kernel.  If the
@@ -68,6 +71,11 @@ struct engine_ops {
 	 * behind an int3; false: it is the guest's own.  WHY_WATCH: false: no watchpoint was
 	 * triggered, and the CPU was not stopped. */
 	bool (*debugger)(struct cpu_engine *e, enum debug_why why);
+	/* Ask the host for debug registers like those of the virtual CPU, and record that in
+	 * debug->guest. */
+	void (*watch)(struct cpu_engine *e, const struct debug_watch *watch);
+	/* Return which of the guest's debug registers were triggered: one bit each. */
+	uint32_t (*watch_hits)(struct cpu_engine *e);
 	/* Close the current stretch of time and open another; returns the kind that was open. */
 	enum time_kind (*time_switch)(struct cpu_engine *e, enum time_kind to);
 	/* Sleep until the slot's `wake` is no longer `wake`, at most that long; UINT64_MAX: without
@@ -117,6 +125,9 @@ void engine_leave(struct cpu_engine *e);
 uint32_t engine_take_posts(struct cpu_engine *e);
 /* Raise the timer's interrupt if it is due. */
 void engine_tick(struct cpu_engine *e);
+/* Pure: what the host's debug registers must hold for the guest's.  Breakpoints on ports are left
+ * out: the host has none. */
+struct debug_watch engine_guest_watch(const struct vcpu *v);
 /* Sleep for a moment, since another CPU has not done what this one waits for. */
 void engine_nap(struct cpu_engine *e);
 

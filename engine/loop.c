@@ -101,6 +101,39 @@ void engine_nap(struct cpu_engine *e)
 	atomic_store(&e->slot->state, SLOT_MONITOR);
 }
 
+/* --- the guest's debug registers --------------------------------------------------------------- */
+
+struct debug_watch engine_guest_watch(const struct vcpu *v)
+{
+	enum { ON_PORT = 2 };
+	struct debug_watch watch = { { 0 }, 0 };
+
+	for (unsigned i = 0; i < DEBUG_WATCHES; i++) {
+		unsigned kind = v->dr[7] >> (16 + 4 * i) & 15;
+
+		if (!(v->dr[7] >> 2 * i & 3) || (kind & 3) == ON_PORT)
+			continue;
+		watch.address[i] = v->dr[i];
+		watch.control |= 1u << 2 * i | kind << (16 + 4 * i);
+	}
+	return watch;
+}
+
+/* A guest changes its debug registers when it switches to a program that is being debugged, and
+ * back.  Most guests never do. (TRICKS: guest-watch) */
+static void settle_watch(struct cpu_engine *e)
+{
+	enum { ENABLED = 0xff };
+	const struct debug_watch *has = &e->debug->guest;
+	struct debug_watch wanted;
+
+	if (!((e->vcpu->dr[7] | has->control) & ENABLED))
+		return;
+	wanted = engine_guest_watch(e->vcpu);
+	if (__builtin_memcmp(&wanted, has, sizeof wanted))
+		e->ops->watch(e, &wanted);
+}
+
 /* --- before guest code ------------------------------------------------------------------------ */
 
 /* True if one instruction is to be stepped: for a debugger, or because an interrupt waits for
@@ -161,6 +194,7 @@ bool engine_until_ready(struct cpu_engine *e)
 		if (step_is_made(e))
 			e->ops->debugger(e, WHY_STEP);
 		e->traced = false;
+		settle_watch(e);
 		/* First: the mapping stub may swallow a kick, so posts are read after it. */
 		if (!e->ops->prepare(e))
 			return false;

@@ -259,6 +259,24 @@ static bool on_watch(struct cpu_engine *e, const struct engine_stop *s, bool at_
 	return e->ops->debugger(e, WHY_WATCH);
 }
 
+/* The same for the guest's own watchpoints, but for those that the window's code triggers, which the
+ * guest does not see.  DR6 then says which were triggered; returns false if none was. */
+static bool on_guest_watch(struct cpu_engine *e, const struct engine_stop *s, bool at_iret)
+{
+	struct vcpu *v = e->vcpu;
+	uint32_t hits;
+
+	if (e->debug->watches || !e->debug->guest.control || (!is_watch(s) && !is_trace(s)))
+		return false;
+	hits = e->ops->watch_hits(e);
+	if (at_iret && is_watch(s))
+		vcpu_iret(v);
+	if (s->in_window || !hits)
+		return false;
+	v->dr[6] |= hits;
+	return true;
+}
+
 /* Record a completed step, unless the debugger has been notified of a watchpoint there. */
 static void step_made(struct cpu_engine *e, bool watched)
 {
@@ -310,7 +328,7 @@ static bool has_left_segments(const struct engine_stop *s)
 void engine_on_stop(struct cpu_engine *e, const struct engine_stop *s)
 {
 	struct vcpu *v = e->vcpu;
-	bool carried_out, watched;
+	bool carried_out, at_iret, watched, guest_watched;
 
 	end_shadow(e);
 	if (has_left_segments(s)) {
@@ -319,8 +337,10 @@ void engine_on_stop(struct cpu_engine *e, const struct engine_stop *s)
 		return;
 	}
 	carried_out = s->in_window && settle(e, &s->at);
-	watched = on_watch(e, s, s->in_window && !carried_out);
-	if (carried_out || is_watch(s))
+	at_iret = s->in_window && !carried_out;
+	watched = on_watch(e, s, at_iret);
+	guest_watched = on_guest_watch(e, s, at_iret);
+	if (carried_out || (is_watch(s) && !guest_watched))
 		return;
 	if (s->cs == VMP_SEL_USER_CS && vcpu_strayed(v) && s->signal != SIGTRAP) {
 		engine_count(e, TRAP_GUEST_FAULT);
@@ -329,6 +349,8 @@ void engine_on_stop(struct cpu_engine *e, const struct engine_stop *s)
 		engine_count(e, TRAP_KICK);
 	} else if (e->stepping && is_trace(s) && !(v->eflags & EFLAGS_TF)) {
 		step_made(e, watched);
+		if (guest_watched)
+			vcpu_exception(v, VECTOR_DB, -1);
 	} else {
 		on_signal(e, s);
 	}

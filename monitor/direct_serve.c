@@ -325,6 +325,24 @@ static int64_t call_DEBUG(struct monitor *m, const struct asked *a)
 	return handled;
 }
 
+static int64_t call_WATCH(struct monitor *m, const struct asked *a)
+{
+	struct debug_watch watch;
+
+	(void)a;
+	if (!take_vcpu(m))
+		return 0;
+	watch = engine_guest_watch(&m->vcpu);
+	watch_set_guest(m, &watch);
+	return 0;
+}
+
+static int64_t call_WATCH_HITS(struct monitor *m, const struct asked *a)
+{
+	(void)a;
+	return watch_guest_hits(m);
+}
+
 static int64_t call_LOAD_FPU(struct monitor *m, const struct asked *a)
 {
 	static uint8_t xsave[DIRECT_XSAVE_BYTES];

@@ -261,6 +261,10 @@ bool debug_watchpoint(struct monitor *m);
 /* watch.c */
 /* While the CPU is stopped: 0; or -errno, and nothing is watched. */
 int watch_set(struct monitor *m, const struct debug_watch *watch);
+/* The same for the guest's own debug registers.  What the host refuses is not watched. */
+void watch_set_guest(struct monitor *m, const struct debug_watch *watch);
+/* Which of the guest's watchpoints has the VM process that has the CPU triggered?  One bit each. */
+uint32_t watch_guest_hits(struct monitor *m);
 /* Set the watchpoints in a new VM process: 0 or -errno. */
 int watch_start(struct monitor *m, pid_t pid);
 /* True if the VM process that has the CPU has accessed a watched address: debug.watched. */

@@ -207,7 +207,7 @@ static void registers_to_host(struct monitor *m)
 	window_open(m->vm.window, v, window_trap_gate(), atomic_load(&m->slot->spins));
 	if (m->strict)
 		window_restrict(m->vm.window, v);
-	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;
+	r->eflags = (v->eflags & (native_flags(v) | EFLAGS_RF)) | EFLAGS_FIXED | EFLAGS_IF;
 	r->orig_rax = ~0ull; /* no system call to restart */
 	r->cs = vmproc_selector(v->seg[SEG_CS]);
 	r->ss = vmproc_selector(v->seg[SEG_SS]);
@@ -257,11 +257,11 @@ static void registers_from_host(struct monitor *m)
 		level_from_host(v, r);
 	else if (is_program_stack(r->ss))
 		v->seg[SEG_SS] = r->ss;
-	native = native_flags(v);
+	native = native_flags(v) | EFLAGS_RF;
 	v->gpr[EAX] = r->rax, v->gpr[ECX] = r->rcx, v->gpr[EDX] = r->rdx, v->gpr[EBX] = r->rbx;
 	v->gpr[ESP] = r->rsp, v->gpr[EBP] = r->rbp, v->gpr[ESI] = r->rsi, v->gpr[EDI] = r->rdi;
 	v->eip = r->rip;
-	v->eflags = (v->eflags & ~(native | EFLAGS_RF)) | (r->eflags & native) | EFLAGS_FIXED;
+	v->eflags = (v->eflags & ~native) | (r->eflags & native) | EFLAGS_FIXED;
 	if (!level_is_ours)
 		window_close(m->vm.window, v);
 	v->seg[SEG_DS] = r->ds, v->seg[SEG_ES] = r->es, v->seg[SEG_FS] = r->fs,

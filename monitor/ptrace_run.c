@@ -199,6 +199,13 @@ static bool op_debugger(struct cpu_engine *e, enum debug_why why)
 	return true;
 }
 
+static void op_watch(struct cpu_engine *e, const struct debug_watch *watch)
+{
+	watch_set_guest(monitor_of(e), watch);
+}
+
+static uint32_t op_watch_hits(struct cpu_engine *e) { return watch_guest_hits(monitor_of(e)); }
+
 static enum time_kind op_time_switch(struct cpu_engine *e, enum time_kind to)
 {
 	return time_switch(monitor_of(e), to);
@@ -280,6 +287,8 @@ static const struct engine_ops ops = {
 	.serve = op_serve,
 	.died = op_died,
 	.debugger = op_debugger,
+	.watch = op_watch,
+	.watch_hits = op_watch_hits,
 	.time_switch = op_time_switch,
 	.sleep = op_sleep,
 	.set_timer = op_set_timer,

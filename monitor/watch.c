@@ -1,4 +1,5 @@
-/* watch.c - a debugger's watchpoints: the debug registers of this CPU's VM processes.
+/* watch.c - watchpoints: the debug registers of this CPU's VM processes.  They are the guest's own
+ * (a debugger that runs in the guest), or those of the machine's debugger while that has any.
  *
  * A guest address is an address of the VM process.  So the host's processor reports what guest code
  * accesses there: by a SIGTRAP with si_code TRAP_HWBKPT, behind the instruction.  Only ptrace sets
@@ -12,9 +13,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include "base/log.h"
 
 enum { STATUS = 6, CONTROL = 7 };
 
@@ -76,26 +79,54 @@ static int as_tracer(struct monitor *m, pid_t pid, act_on *act, const struct deb
 	return result;
 }
 
+/* The watchpoints that are in force. */
+static const struct debug_watch *in_force(const struct monitor *m)
+{
+	return m->debug.watch.control ? &m->debug.watch : &m->debug.told.guest;
+}
+
 int watch_start(struct monitor *m, pid_t pid)
 {
-	return m->debug.watch.control ? as_tracer(m, pid, set_registers, &m->debug.watch) : 0;
+	const struct debug_watch *watch = in_force(m);
+
+	return watch->control ? as_tracer(m, pid, set_registers, watch) : 0;
+}
+
+/* Set the watchpoints in all VM processes: 0 or -errno. */
+static int set_all(struct monitor *m, const struct debug_watch *watch)
+{
+	int error = 0;
+
+	if (!m->direct_engine)
+		return as_tracer(m, m->vm.pid, set_registers, watch);
+	for (unsigned space = 0; space < MAX_SPACES && !error; space++)
+		if (m->vm.space[space].pid)
+			error = as_tracer(m, m->vm.space[space].pid, set_registers, watch);
+	return error;
 }
 
 int watch_set(struct monitor *m, const struct debug_watch *watch)
 {
-	int error = 0;
+	int error;
 
 	if (!watch->control && !m->debug.watch.control)
 		return 0;
-	if (!m->direct_engine)
-		error = as_tracer(m, m->vm.pid, set_registers, watch);
-	for (unsigned space = 0; space < MAX_SPACES && m->direct_engine && !error; space++)
-		if (m->vm.space[space].pid)
-			error = as_tracer(m, m->vm.space[space].pid, set_registers, watch);
+	error = set_all(m, watch->control ? watch : &m->debug.told.guest);
 	m->debug.watch = error ? (struct debug_watch){ 0 } : *watch;
 	m->debug.told.watches = m->debug.watch.control != 0;
 	m->direct->debug = m->debug.told;
 	return error;
+}
+
+void watch_set_guest(struct monitor *m, const struct debug_watch *watch)
+{
+	int error = m->debug.watch.control ? 0 : set_all(m, watch);
+
+	if (error)
+		log_info("CPU %u: the host refuses the guest's debug registers: %s", m->cpu,
+			 strerror(-error));
+	m->debug.told.guest = *watch;
+	m->direct->debug = m->debug.told;
 }
 
 /* Read and clear which of the four watchpoints were triggered: one bit each, or -errno. */
@@ -110,6 +141,15 @@ static int take_status(pid_t pid, const struct debug_watch *watch)
 		return -errno;
 	set_register(pid, STATUS, 0xffff0ff0); /* DR6 as at reset */
 	return status & 0xf;
+}
+
+uint32_t watch_guest_hits(struct monitor *m)
+{
+	int hits = in_force(m) == &m->debug.told.guest && m->debug.told.guest.control
+			   ? as_tracer(m, m->vm.pid, take_status, NULL)
+			   : 0;
+
+	return hits > 0 ? (uint32_t)hits : 0;
 }
 
 bool watch_hit(struct monitor *m)

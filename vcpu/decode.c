@@ -26,7 +26,7 @@ enum vcpu_result insn_raise(struct insn *i, unsigned vector, int64_t error)
 	return VCPU_RAISED;
 }
 
-/* (TRICKS: emulated-step) */
+/* (TRICKS: emulated-step, guest-watch) */
 enum vcpu_result insn_finish(struct insn *i, enum vcpu_result result)
 {
 	struct vcpu *v = i->v;
@@ -37,7 +37,8 @@ enum vcpu_result insn_finish(struct insn *i, enum vcpu_result result)
 	case VCPU_DONE:
 	case VCPU_HALTED:
 		v->eip = i->next;
-		v->eflags &= ~(uint32_t)EFLAGS_RF;
+		if (!i->loads_rf)
+			v->eflags &= ~(uint32_t)EFLAGS_RF;
 		if (!i->steps || result == VCPU_HALTED || v->interrupt_shadow)
 			break;
 		v->dr[6] |= DR6_SINGLE_STEP;

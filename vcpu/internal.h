@@ -96,6 +96,7 @@ struct insn {
 	uint32_t first;	   /* EIP of the first prefix, for the length limit */
 	uint8_t operand_bytes; /* 2 or 4 */
 	bool address16, lock, marked;
+	bool loads_rf; /* an iret, which takes RF from its frame; others clear it */
 	bool steps; /* TF was set at the start: #DB follows, unless an interrupt shadow does */
 	enum repeat repeat;
 	int override;	   /* enum vcpu_seg, or NO_SEGMENT_OVERRIDE */

@@ -224,6 +224,7 @@ enum vcpu_result emulate_iret(struct insn *i)
 	if (target_check(i, &t) || (t.outer && target_stack(i, &t, 3 * n)))
 		return VCPU_RAISED;
 	v->eflags = eflags_merge(v, eflags, n, true);
+	i->loads_rf = true;
 	target_enter(i, &t, 3 * n);
 	v->nmi_blocked = false;
 	return VCPU_DONE;

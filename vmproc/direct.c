@@ -73,11 +73,11 @@ static void registers_in(struct vcpu *v, const struct sigcontext *r)
 		v->seg[SEG_CS] = v->cpl ? r->cs : r->cs & ~VMPROC_SEL_RPL;
 		v->seg[SEG_SS] = r->ss;
 	}
-	native = native_flags(v);
+	native = native_flags(v) | EFLAGS_RF;
 	v->gpr[EAX] = r->rax, v->gpr[ECX] = r->rcx, v->gpr[EDX] = r->rdx, v->gpr[EBX] = r->rbx;
 	v->gpr[ESP] = r->rsp, v->gpr[EBP] = r->rbp, v->gpr[ESI] = r->rsi, v->gpr[EDI] = r->rdi;
 	v->eip = r->rip;
-	v->eflags = (v->eflags & ~(native | EFLAGS_RF)) | (r->eflags & native) | EFLAGS_FIXED;
+	v->eflags = (v->eflags & ~native) | (r->eflags & native) | EFLAGS_FIXED;
 	segments_in(v);
 	window_close(direct.window, v);
 }
@@ -87,7 +87,7 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 	r->rax = v->gpr[EAX], r->rcx = v->gpr[ECX], r->rdx = v->gpr[EDX], r->rbx = v->gpr[EBX];
 	r->rsp = v->gpr[ESP], r->rbp = v->gpr[EBP], r->rsi = v->gpr[ESI], r->rdi = v->gpr[EDI];
 	r->rip = v->eip;
-	r->eflags = (v->eflags & native_flags(v)) | EFLAGS_FIXED | EFLAGS_IF;
+	r->eflags = (v->eflags & (native_flags(v) | EFLAGS_RF)) | EFLAGS_FIXED | EFLAGS_IF;
 	r->cs = vmproc_selector(v->seg[SEG_CS]);
 	r->ss = vmproc_selector(v->seg[SEG_SS]);
 	/* Unchanged segment registers are still loaded, or the host has cleared them with their
@@ -152,6 +152,19 @@ static bool op_debugger(struct cpu_engine *e, enum debug_why why)
 {
 	(void)e;
 	return show(DIRECT_DEBUG, why);
+}
+
+/* The monitor takes what it sets from the virtual CPU. */
+static void op_watch(struct cpu_engine *e, const struct debug_watch *watch)
+{
+	(void)e, (void)watch;
+	direct_call(DIRECT_WATCH, 0, 0, 0, 0);
+}
+
+static uint32_t op_watch_hits(struct cpu_engine *e)
+{
+	(void)e;
+	return direct_call(DIRECT_WATCH_HITS, 0, 0, 0, 0);
 }
 
 static void op_died(struct cpu_engine *e)
@@ -271,6 +284,8 @@ static const struct engine_ops ops = {
 	.serve = op_serve,
 	.died = op_died,
 	.debugger = op_debugger,
+	.watch = op_watch,
+	.watch_hits = op_watch_hits,
 	.time_switch = op_time_switch,
 	.sleep = op_sleep,
 	.set_timer = op_set_timer,

@@ -64,6 +64,8 @@
 	X(POSTS, "serve the messages that have arrived") \
 	/* vcpu is current; 1: the int3 was not the guest's own, or a watchpoint was triggered */ \
 	X(DEBUG, "why (enum debug_why): stop for the debugger") \
+	X(WATCH, "vcpu is current: the guest's debug registers have changed") \
+	X(WATCH_HITS, "which of them were triggered: one bit each") \
 	X(DEAD, "vcpu.dead is set; no answer") \
 	/* answer: arg[0] gva, arg[1] access */ \
 	X(BEYOND_LIMIT, "fs base, gs base; vcpu: what was accessed beyond a user segment?")

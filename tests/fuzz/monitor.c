@@ -182,6 +182,12 @@ bool rings_leave(struct monitor *m) { (void)m; return false; }
 void rings_back(struct monitor *m) { (void)m; }
 int watch_start(struct monitor *m, pid_t pid) { (void)m, (void)pid; return 0; }
 bool watch_hit(struct monitor *m) { (void)m; return number(1) & 1; }
+void watch_set_guest(struct monitor *m, const struct debug_watch *watch)
+{
+	FUZZ_CHECK(!(watch->control & ~0xffff0055u));
+	m->debug.told.guest = *watch;
+}
+uint32_t watch_guest_hits(struct monitor *m) { (void)m; return number(1) & 0xf; }
 int watch_set(struct monitor *m, const struct debug_watch *watch)
 {
 	(void)m, (void)watch;

@@ -1,7 +1,7 @@
 # Programs that run inside the guest; static, except the one that tests dynamic linking.
 GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate \
 	timers altpages wildptr hostile dynamic micro halves stress storm witness contended flags \
-	computes passes cputime fsops)
+	computes passes cputime fsops watch)
 GUEST_LINK := -static
 build/tests/guest/dynamic: GUEST_LINK := -rdynamic
 

@@ -32,6 +32,8 @@ static struct {
 	bool own_int3, watched, beyond, guessed_write;
 	unsigned guessed_vector;
 	void (*while_asleep)(void);
+	unsigned watches, checks;
+	uint32_t hits;		/* answer */
 } asked;
 
 static bool op_prepare(struct cpu_engine *engine)
@@ -72,6 +74,20 @@ static bool op_debugger(struct cpu_engine *engine, enum debug_why why)
 	if (why == WHY_STEP)
 		debug.step.wanted = false;
 	return why == WHY_BREAKPOINT ? !asked.own_int3 : why == WHY_WATCH ? asked.watched : true;
+}
+
+static void op_watch(struct cpu_engine *engine, const struct debug_watch *watch)
+{
+	(void)engine;
+	asked.watches++;
+	debug.guest = *watch;
+}
+
+static uint32_t op_watch_hits(struct cpu_engine *engine)
+{
+	(void)engine;
+	asked.checks++;
+	return asked.hits;
 }
 
 static enum time_kind op_time_switch(struct cpu_engine *engine, enum time_kind to)
@@ -152,6 +168,8 @@ static const struct engine_ops ops = {
 	.serve = op_serve,
 	.died = op_died,
 	.debugger = op_debugger,
+	.watch = op_watch,
+	.watch_hits = op_watch_hits,
 	.time_switch = op_time_switch,
 	.sleep = op_sleep,
 	.set_timer = op_set_timer,
@@ -635,6 +653,80 @@ static void debuggers(void)
 	CU_ASSERT_EQUAL(fake.v.eip, CODE);
 }
 
+/* The host's debug registers follow the guest's, before guest code runs. */
+static void debug_registers(void)
+{
+	static const struct {
+		uint32_t dr7, control;
+		unsigned watches;
+	} cases[] = {
+		{ 0x400, 0, 0 },	       /* as at reset */
+		{ 0xf0400, 0, 0 },	       /* not enabled */
+		{ 0xf0401, 0xf0001, 1 },       /* DR0: 4 bytes, accesses; local */
+		{ 0xf0402, 0xf0001, 1 },       /* the same, global */
+		{ 0x20d0411, 0xd0001, 1 },     /* DR2 on a port: the host has none */
+		{ 0x00000404, 0x4, 1 },	       /* DR1: execution */
+		{ 0xd0000480, 0xd0000040, 1 }, /* DR3: a write */
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		reset();
+		for (unsigned n = 0; n < DEBUG_WATCHES; n++)
+			fake.v.dr[n] = 0x1000 * (n + 1);
+		fake.v.dr[7] = cases[i].dr7;
+		CU_ASSERT(ready());
+		CU_ASSERT_EQUAL(asked.watches, cases[i].watches);
+		CU_ASSERT_EQUAL(debug.guest.control, cases[i].control);
+		for (unsigned n = 0; n < DEBUG_WATCHES; n++)
+			CU_ASSERT_EQUAL(debug.guest.address[n],
+					cases[i].control >> 2 * n & 1 ? 0x1000 * (n + 1) : 0);
+		CU_ASSERT(ready()); /* once */
+		CU_ASSERT_EQUAL(asked.watches, cases[i].watches);
+		fake.v.dr[7] = 0x400;
+		CU_ASSERT(ready());
+		CU_ASSERT_EQUAL(asked.watches, 2 * cases[i].watches);
+		CU_ASSERT_EQUAL(debug.guest.control, 0);
+	}
+}
+
+/* A debugger inside the guest. */
+static void watchpoints_of_the_guest(void)
+{
+	struct engine_stop watch = { .signal = SIGTRAP, .code = WATCH, .in_guest = true };
+	struct engine_stop step = { .signal = SIGTRAP, .code = STEP, .in_guest = true };
+	static const struct {
+		bool step, own_step, stepping, debugger, in_window;
+		uint32_t hits, dr6;
+		bool raised;
+	} cases[] = {
+		{ false, false, false, false, false, 2, 2, true },
+		{ false, false, false, false, false, 0, 0, false },
+		{ false, false, false, true, false, 2, 0, false },
+		{ false, false, false, false, true, 2, 0, false },
+		{ true, true, false, false, false, 8, 8 | DR6_SINGLE_STEP, true },
+		{ true, true, false, false, false, 0, DR6_SINGLE_STEP, true },
+		{ true, false, true, false, false, 1, 1, true },  /* the engine's own step */
+		{ true, false, true, false, false, 0, 0, false },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(cases); i++) {
+		struct engine_stop s = cases[i].step ? step : watch;
+
+		user();
+		debug.guest.control = 0xf0001;
+		debug.watches = cases[i].debugger;
+		asked.hits = cases[i].hits;
+		e.stepping = cases[i].stepping;
+		fake.v.eflags |= cases[i].own_step ? EFLAGS_TF : 0;
+		s.in_window = cases[i].in_window;
+		s.at.rip = VMP_STUB_SYSCALL;
+		engine_on_stop(&e, &s);
+		CU_ASSERT_EQUAL(fake.v.dr[6] & (0xf | DR6_SINGLE_STEP), cases[i].dr6);
+		CU_ASSERT_EQUAL(in_handler(VECTOR_DB), cases[i].raised);
+		CU_ASSERT_EQUAL(asked.checks, !cases[i].debugger);
+	}
+}
+
 static void calls_of_the_window(void)
 {
 	reset();
@@ -665,6 +757,8 @@ int main(void)
 		TEST(system_calls),
 		TEST(foreign_segments),
 		TEST(debuggers),
+		TEST(debug_registers),
+		TEST(watchpoints_of_the_guest),
 		TEST(calls_of_the_window),
 	};
 

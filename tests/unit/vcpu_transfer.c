@@ -202,7 +202,7 @@ static void iret_same_level(void)
 	CU_ASSERT_EQUAL(RUN(0xcf), VCPU_DONE);
 	CU_ASSERT_EQUAL(V->eip, 0x12345);
 	CU_ASSERT_EQUAL(V->gpr[ESP], KERNEL_STACK - 8);
-	CU_ASSERT_EQUAL(V->eflags & ~EFLAGS_RF, EFLAGS_FIXED | EFLAGS_IF | EFLAGS_CF);
+	CU_ASSERT_EQUAL(V->eflags, EFLAGS_FIXED | EFLAGS_IF | EFLAGS_CF | EFLAGS_RF);
 	CU_ASSERT_FALSE(V->nmi_blocked);
 	CU_ASSERT_FALSE(V->interrupt_shadow);
 	CU_ASSERT_EQUAL(V->cpl, 0);
