@@ -101,7 +101,7 @@ void engine_nap(struct cpu_engine *e)
 	atomic_store(&e->slot->state, SLOT_MONITOR);
 }
 
-/* --- the guest's debug registers --------------------------------------------------------------- */
+/* --- the guest's debug registers -------------------------------------------------------------- */
 
 struct debug_watch engine_guest_watch(const struct vcpu *v)
 {

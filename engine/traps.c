@@ -259,8 +259,8 @@ static bool on_watch(struct cpu_engine *e, const struct engine_stop *s, bool at_
 	return e->ops->debugger(e, WHY_WATCH);
 }
 
-/* The same for the guest's own watchpoints, but for those that the window's code triggers, which the
- * guest does not see.  DR6 then says which were triggered; returns false if none was. */
+/* The same for the guest's own watchpoints, but for those that the window's code triggers, which
+ * the guest does not see.  DR6 then says which were triggered; returns false if none was. */
 static bool on_guest_watch(struct cpu_engine *e, const struct engine_stop *s, bool at_iret)
 {
 	struct vcpu *v = e->vcpu;

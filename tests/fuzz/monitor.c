@@ -360,8 +360,8 @@ static bool has_pins(void)
 	return false;
 }
 
-/* Hostile code must not learn where the monitor's objects are.  The monitor leaves no pin: pins that
- * are there now are hostile code's own. */
+/* Hostile code must not learn where the monitor's objects are.  The monitor leaves no pin: pins
+ * that are there now are hostile code's own. */
 static void check_what_is_left(bool pinned)
 {
 	const char *shared = (const char *)monitor.vm.stub;
