@@ -10,9 +10,10 @@
  * All of the daemon is linked except the overlay, the supervision of processes, and the binding to
  * processors.
  */
-#include <event2/event.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -151,6 +152,92 @@ static int carry(void *ctx, unsigned peer, const struct msg_header *header, cons
 	return 0;
 }
 
+/* ---- the daemon's loop: time stands still but for RUN_TIMERS ---- */
+
+struct fuzz_event {
+	struct loop_event common;
+	struct fuzz_event *next;
+	loop_fn fn;
+	void *context;
+	bool is_timer, armed;
+	uint64_t at_ns;
+};
+static struct { struct fuzz_event *events; uint64_t now_ns; } loop;
+
+static uint64_t op_now_ns(const struct loop *on)
+{
+	(void)on;
+	return loop.now_ns;
+}
+
+static struct loop_event *op_add(const struct loop *on, enum loop_kind kind, int fd, loop_fn fn,
+				 void *context)
+{
+	struct fuzz_event *event = malloc(sizeof *event);
+
+	(void)fd;
+	FUZZ_CHECK(event);
+	*event = (struct fuzz_event){ { on->ops },
+				      loop.events,
+				      fn,
+				      context,
+				      kind == LOOP_TIMER || kind == LOOP_OWN_TIMER,
+				      false,
+				      0 };
+	loop.events = event;
+	return &event->common;
+}
+
+static int op_arm(struct loop_event *common, uint64_t after_ns)
+{
+	struct fuzz_event *event = (struct fuzz_event *)common;
+
+	event->armed = event->is_timer;
+	event->at_ns = loop.now_ns + after_ns;
+	return 0;
+}
+
+static void op_disarm(struct loop_event *event) { ((struct fuzz_event *)event)->armed = false; }
+static bool op_is_armed(const struct loop_event *event)
+{
+	return ((const struct fuzz_event *)event)->armed;
+}
+static void op_stop(const struct loop *on) { (void)on; }
+
+static int op_once(const struct loop *on, uint64_t after_ns, loop_fn fn, void *context)
+{
+	return op_arm(op_add(on, LOOP_TIMER, -1, fn, context), after_ns);
+}
+
+static const struct loop_ops loop_ops = { op_now_ns,   op_now_ns, op_add,  op_arm, op_disarm,
+					  op_is_armed, op_disarm, op_once, op_stop };
+
+/* Calls the function of the timer that is due next. */
+static void run_timers(void)
+{
+	struct fuzz_event *first = NULL;
+
+	for (struct fuzz_event *event = loop.events; event; event = event->next)
+		if (event->armed && (!first || event->at_ns < first->at_ns))
+			first = event;
+	if (!first)
+		return;
+	if (first->at_ns > loop.now_ns)
+		loop.now_ns = first->at_ns;
+	first->armed = false;
+	first->fn(first->context);
+}
+
+static void free_events(void)
+{
+	while (loop.events) {
+		struct fuzz_event *event = loop.events;
+
+		loop.events = event->next;
+		free(event);
+	}
+}
+
 /* ---- a daemon ---- */
 
 static int make_memory(const char *name, size_t bytes)
@@ -177,45 +264,6 @@ static void make_shared_memory(void)
 	hostclock_set(&node.shm->clock, (struct clock_line){ node.boot_ns, 0, 0 });
 }
 
-/* The daemon's events, which it never frees, since it has one loop for life: end() frees them. */
-enum { EVENTS_MOST = 64 };
-static struct loop_event *events[EVENTS_MOST];
-static unsigned n_events;
-static const struct loop_ops *real_ops;
-
-static struct loop_event *add_event(const struct loop *loop, enum loop_kind kind, int number,
-				    loop_fn fn, void *context)
-{
-	struct loop_event *event = real_ops->add(loop, kind, number, fn, context);
-
-	FUZZ_CHECK(event && n_events < EVENTS_MOST);
-	events[n_events++] = event;
-	return event;
-}
-
-static void remove_event(struct loop_event *event)
-{
-	unsigned i = 0;
-
-	while (events[i] != event)
-		i++;
-	events[i] = events[--n_events];
-	real_ops->remove(event);
-}
-
-static struct loop loop_that_records(struct event_base *base)
-{
-	static struct loop_ops ops;
-	struct loop loop = loop_on_event_base(base);
-
-	real_ops = loop.ops;
-	ops = *real_ops;
-	ops.add = add_event;
-	ops.remove = remove_event;
-	loop.ops = &ops;
-	return loop;
-}
-
 static void begin(unsigned how)
 {
 	node = (struct node){ .ram_fd = -1 };
@@ -227,11 +275,11 @@ static void begin(unsigned how)
 	node.o.node = how % 3;
 	if (node.o.node == 2 && how & 8)
 		node.o.join = 3;
-	node.base = event_base_new();
-	node.loop = loop_that_records(node.base);
+	loop.now_ns = LOOP_S;
+	node.loop = (struct loop){ &loop_ops, NULL };
 	node.boot_ns = node_now_ns(&node);
 	node.net = net_new(node.o.node, HOSTS, route_deliver, &node);
-	FUZZ_CHECK(node.base && node.net);
+	FUZZ_CHECK(node.net);
 	node.hosts = node.o.join ? node.o.join : (1u << HOSTS) - 1;
 	handover_start(&node);
 	hostpart_start(&node);
@@ -255,9 +303,7 @@ static void begin(unsigned how)
 static void end(void)
 {
 	pagestore_end(&node);
-	while (n_events)
-		loop_remove(events[n_events - 1]);
-	event_base_free(node.base);
+	free_events();
 	net_free(node.net);
 	munmap(node.ram, PAGES * PAGE_BYTES);
 	hostshm_unmap(node.shm, PAGES);
@@ -392,7 +438,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case FROM_MONITOR: from_child(LINK_MONITOR_TO_NODE); break;
 		case FROM_IOSRV: from_child(LINK_IOSRV_TO_NODE); break;
 		case WANT: want(); break;
-		case RUN_TIMERS: event_base_loop(node.base, EVLOOP_NONBLOCK); break;
+		case RUN_TIMERS: run_timers(); break;
 		case START: start_machine(); break;
 		case CHILD_DIES: {
 			struct child *child = &node.monitor[number(1) % CPUS];
