@@ -67,7 +67,7 @@ all: programs guest
 
 programs: $(PROGRAMS)
 
-# The guest kernel and the guest's base image: built once, kept in ${XDG_CACHE_HOME:-~/.cache}/vmp.
+# The guest kernel, the guest's base image and its libgomp: built once, kept in ${XDG_CACHE_HOME:-~/.cache}/vmp.
 guest: programs
 	$(Q)scripts/guest-links $(B)
 
@@ -85,7 +85,7 @@ run:
 	$(Q)scripts/setup run
 	@echo "building the programs (a minute), and, once, the guest kernel (some minutes)"
 	$(Q)$(MAKE) --no-print-directory $(RUN_PROGRAMS) build/examples/ep
-	$(Q)scripts/guest-links $(B)
+	$(Q)scripts/guest-links $(B) least
 	./vmp run --hosts 2 --cpus 2 --summary --env OMP_NUM_THREADS=2 -- $(B)/examples/ep W
 
 check: setup

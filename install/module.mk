@@ -2,14 +2,15 @@
 #
 #   PREFIX/bin/vmp            a link to the program; PREFIX/bin/vmp-rsh one to `vmp rsh` as a program of its own
 #   PREFIX/lib/vmp/           the programs; each finds the others in the folder that it lies in itself (base/beside.h)
-#   PREFIX/lib/vmp/guest/     the guest kernel and image, with their checksums
+#   PREFIX/lib/vmp/guest/     the guest kernel and image, and the libgomp that knows hosts if it was built, with their checksums
 #   PREFIX/lib/vmp/web/       xterm.js and its licence, for the page of `vmp web`, if `make web` has fetched it
 #   PREFIX/share/man/         the manual pages
 #   PREFIX/share/...          completions for bash, zsh and fish
 #   PREFIX/share/vmp/         grafana-vmp.json: a dashboard for what `vmp metrics` serves
 #   PREFIX/lib/systemd/user/  vmp@.service: a machine as a user's service; vmp-peer.service: the daemon of `vmp peer`
 #
-# GUEST=DIR takes vmlinux and initramfs.cpio from DIR; then no kernel is built.  WEB=DIR does so for xterm.js.
+# GUEST=DIR takes vmlinux, initramfs.cpio and, if there, libgomp.so.1 from DIR; then no kernel is built.  WEB=DIR does so for
+# xterm.js.
 # The library libphnx is not among it: `make install-phoenix`.
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -53,11 +54,12 @@ install-programs: $(addprefix $(B)/,$(INSTALL_PROGRAMS))
 install-guest: $(if $(filter $(B)/guest,$(GUEST)),guest)
 	$(Q)install -d $(INSTALL_LIB)/guest
 	$(Q)install -m 644 $(GUEST)/vmlinux $(GUEST)/initramfs.cpio $(INSTALL_LIB)/guest/
-	$(Q)cd $(INSTALL_LIB)/guest && sha256sum vmlinux initramfs.cpio >SHA256SUMS && chmod 644 SHA256SUMS
+	$(Q)if [ -e $(GUEST)/libgomp.so.1 ]; then install -m 644 $(GUEST)/libgomp.so.1 $(INSTALL_LIB)/guest/; fi
+	$(Q)cd $(INSTALL_LIB)/guest && rm -f SHA256SUMS && sha256sum * >SHA256SUMS && chmod 644 SHA256SUMS
 
 # Removes what install puts there, and then the folders that are vmp's own.
 uninstall:
-	$(Q)rm -f $(addprefix $(INSTALL_LIB)/,$(INSTALL_PROGRAMS)) $(addprefix $(INSTALL_LIB)/guest/,vmlinux initramfs.cpio SHA256SUMS)
+	$(Q)rm -f $(addprefix $(INSTALL_LIB)/,$(INSTALL_PROGRAMS)) $(addprefix $(INSTALL_LIB)/guest/,vmlinux initramfs.cpio libgomp.so.1 SHA256SUMS)
 	$(Q)rm -f $(addprefix $(INSTALL_LIB)/web/,xterm.js xterm.css addon-fit.js LICENSE-xterm LICENSE-addon-fit)
 	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/vmp $(DESTDIR)$(PREFIX)/bin/vmp-rsh $(INSTALL_UNITS)/vmp@.service $(INSTALL_UNITS)/vmp-peer.service
 	$(Q)rm -f $(INSTALL_SHARE)/grafana-vmp.json

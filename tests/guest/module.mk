@@ -1,9 +1,9 @@
-# Programs that run inside the guest; static, except the one that tests dynamic linking.
+# Programs that run inside the guest; static, except those about this computer's libraries.
 GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate \
 	timers altpages wildptr hostile dynamic micro halves stress storm witness contended flags \
-	computes passes cputime fsops watch)
+	computes passes cputime fsops watch openmp)
 GUEST_LINK := -static
-build/tests/guest/dynamic: GUEST_LINK := -rdynamic
+build/tests/guest/dynamic build/tests/guest/openmp: GUEST_LINK := -rdynamic
 
 build/tests/guest/%: tests/guest/%.c tests/guest/check.h
 	@echo "  CC    $@"

@@ -18,8 +18,10 @@
 #include "vmm/shared/hostmem.h"
 #include "tests/unit/options_line.h"
 #include "tests/unit/work_folder.h"
+#include "base/mechanisms.h"
 #include "vmm/cli/guest/elfdeps.h"
 #include "vmm/cli/guest/ldcache.h"
+#include "vmm/cli/guest/libgomp.h"
 #include "vmm/cli/guest/guestprog.h"
 #include "vmm/cli/guest/guest_image.h"
 #include "vmm/cli/guest/initramfs.h"
@@ -257,6 +259,47 @@ static void the_loaders_cache(void)
 				       "liba.so (libc6) => /lib32/liba.so"
 				       "lib.so (libc6) => /lib32/lib.so"
 				       "ld.so (libc6) => /lib32/ld.so");
+}
+
+/* The first reason that holds counts; all cells. */
+static void who_gets_which_libgomp(void)
+{
+	const uint32_t off = 1u << MECHANISM_GOMP;
+	const char *system = "/usr/lib32/libgomp.so.1", *own = "/home/me/libgomp.so.1";
+	const struct { struct libgomp_facts facts; enum libgomp_reason reason;
+	} cells[] = {
+		{ { 2, 0, system, true, true }, LIBGOMP_OURS },
+		{ { 2, ~off, "/lib/i386-linux-gnu/libgomp.so.1", true, true }, LIBGOMP_OURS },
+		{ { 2, 0, system, true, false }, LIBGOMP_OLDER },
+		{ { 2, 0, system, false, false }, LIBGOMP_ABSENT },
+		{ { 2, 0, own, true, true }, LIBGOMP_PRIVATE },
+		{ { 2, 0, own, false, false }, LIBGOMP_PRIVATE },
+		{ { 2, off, system, true, true }, LIBGOMP_OFF },
+		{ { 2, off, own, false, false }, LIBGOMP_OFF },
+		{ { 1, 0, system, true, true }, LIBGOMP_ONE_HOST },
+		{ { 0, off, own, false, false }, LIBGOMP_ONE_HOST },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
+		CU_ASSERT_EQUAL(libgomp_decide(&cells[i].facts), cells[i].reason);
+		CU_ASSERT_EQUAL(libgomp_is_ours(cells[i].reason),
+				cells[i].reason == LIBGOMP_OURS);
+	}
+}
+
+static void libraries_define_versions(void)
+{
+	shell("echo 'void f(void); void f(void) {}' >v.c && echo 'V_1 { global: f; };' >v1 && "
+	      "echo 'V_1 { global: f; }; V_2 { };' >v2 && for v in 1 2; do gcc -m32 -shared "
+	      "-fPIC -Wl,--version-script=v$v -o libv$v.so v.c; done && echo text >libv3.so && "
+	      "gcc -m32 -shared -fPIC -o libv0.so v.c");
+	CU_ASSERT(elfdeps_defines_all(at("libv2.so"), at("libv1.so")));
+	CU_ASSERT(elfdeps_defines_all(at("libv1.so"), at("libv1.so")));
+	CU_ASSERT(!elfdeps_defines_all(at("libv1.so"), at("libv2.so")));
+	CU_ASSERT(elfdeps_defines_all(at("libv1.so"), at("libv0.so")));
+	/* what is no library defines nothing */
+	CU_ASSERT(!elfdeps_defines_all(at("libv3.so"), at("libv1.so")));
+	CU_ASSERT(!elfdeps_defines_all(at("libnone.so"), at("libv1.so")));
 }
 
 static void a_missing_loader_names_its_package(void)
@@ -512,6 +555,8 @@ int main(void)
 		T(interpreters),
 		T(libraries_are_found_recursively),
 		T(the_loaders_cache),
+		T(who_gets_which_libgomp),
+		T(libraries_define_versions),
 		T(a_missing_loader_names_its_package),
 		T(commands_reach_the_guest),
 		T(a_disk_is_the_root),

@@ -342,6 +342,68 @@ void elfdeps_add_optional(struct elfdeps *deps, const char *name, const char *ro
 	add_needed(deps, &facts, "", root, &ignored);
 }
 
+enum { MAX_VERSIONS = 128 };
+struct versions {
+	char name[MAX_VERSIONS][MAX_LIBRARY_NAME];
+	size_t n;
+};
+
+static void read_versions(Elf *elf, Elf_Scn *section, const GElf_Shdr *header,
+			  struct versions *versions)
+{
+	Elf_Data *data = elf_getdata(section, NULL);
+	GElf_Verdef definition;
+	GElf_Verdaux name;
+	int offset = 0;
+
+	while (data && versions->n < MAX_VERSIONS &&
+	       gelf_getverdef(data, offset, &definition) &&
+	       gelf_getverdaux(data, offset + (int)definition.vd_aux, &name)) {
+		const char *text = elf_strptr(elf, header->sh_link, name.vda_name);
+
+		if (text && !(definition.vd_flags & VER_FLG_BASE))
+			snprintf(versions->name[versions->n++], MAX_LIBRARY_NAME, "%s", text);
+		if (!definition.vd_next)
+			return;
+		offset += (int)definition.vd_next;
+	}
+}
+
+/* Finds the versions that a library defines; none if it cannot be read. */
+static void find_versions(const char *path, struct versions *versions)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	Elf *elf;
+
+	versions->n = 0;
+	elf_version(EV_CURRENT);
+	elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ, NULL);
+	while (elf && (section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && header.sh_type == SHT_GNU_verdef)
+			read_versions(elf, section, &header, versions);
+	elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+}
+
+bool elfdeps_defines_all(const char *library, const char *other)
+{
+	static struct versions has, needs;
+	size_t i, k;
+
+	find_versions(library, &has);
+	find_versions(other, &needs);
+	for (i = 0; i < needs.n; i++) {
+		for (k = 0; k < has.n && strcmp(has.name[k], needs.name[i]); k++)
+			;
+		if (k == has.n)
+			return false;
+	}
+	return has.n > 0;
+}
+
 const char *elfdeps_folder(const struct elfdeps *deps, char *folder, size_t bytes)
 {
 	for (size_t i = 0; i < deps->n; i++)

@@ -34,6 +34,9 @@ int elfdeps_add(struct elfdeps *deps, const char *path, const char *root, struct
 /* Adds a library that is useful but that no file asks for, if it is there: libgcc_s, which glibc
  * opens at pthread_exit. */
 void elfdeps_add_optional(struct elfdeps *deps, const char *name, const char *root);
+/* Returns whether a library defines all versions of symbols that another one does, so that what was
+ * linked with that one runs with it. */
+bool elfdeps_defines_all(const char *library, const char *other);
 /* Writes the folder in which the loader finds libraries without further options: the one with
  * libc. */
 const char *elfdeps_folder(const struct elfdeps *deps, char *folder, size_t bytes);

@@ -23,6 +23,7 @@
 #include "vmm/cli/guest/guestplace.h"
 #include "vmm/cli/guest/initramfs.h"
 #include "vmm/cli/guest/ldcache.h"
+#include "vmm/cli/guest/libgomp.h"
 
 #define SHARE "/share"
 #define PROGRAMS "/vmp/bin"
@@ -194,6 +195,7 @@ static void add_libraries(struct guestprog *g)
 	if (!*g->deps.loader)
 		return;
 	elfdeps_add_optional(&g->deps, "libgcc_s.so.1", "");
+	libgomp_choose(&g->deps, g->o->machine.hosts, g->o->machine.without);
 	where = elfdeps_folder(&g->deps, folder, sizeof folder);
 	initramfs_add_file(&g->archive, g->deps.loader, g->deps.loader);
 	for (size_t i = 0; i < g->deps.n; i++) {
