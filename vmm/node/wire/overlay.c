@@ -4,9 +4,9 @@
  * machine, all nodes.  RUNDIR/secret proves that a daemon belongs to this machine.
  *
  * A connection that breaks is made again, and nothing is lost.  A daemon that was silent for
- * GONE_MS is gone, and the machine ends.  The time is long, since an overloaded computer may not
- * run a daemon for seconds.  The death of a daemon on this computer is known at once, from its
- * parent.
+ * gone_ms() is gone, and the machine ends, or goes back to its checkpoint.  Where it would end, the
+ * time is long, since an overloaded computer may not run a daemon for seconds.  The death of a
+ * daemon on this computer is known at once, from its parent.
  *
  * Daemons on one computer talk over local sockets: TCP costs a sixth more for a round trip between
  * two processors, and twice as much within one (phoenix/README.md).  For several computers see
@@ -28,6 +28,7 @@
 
 enum {
 	GONE_MS = 10000,
+	GONE_WITH_CHECKPOINT_MS = 3000,
 	CONNECT_LIMIT_MS = 20000,
 	CLUSTER_LIMIT_MS = 90000,
 	LAST_WORDS_MS = 200,
@@ -380,6 +381,13 @@ static void open_ways(struct node *node)
 		die("cannot listen on %s: %s", path, ph_strerror(error));
 }
 
+/* How long a daemon may be silent.  With checkpoints a host that is lost costs the way back alone,
+ * which then begins and ends within five seconds. */
+static long long gone_ms(const struct node *node)
+{
+	return node->o.machine.checkpoint_ms ? GONE_WITH_CHECKPOINT_MS : GONE_MS;
+}
+
 /* (TRICKS: one-order) */
 void overlay_start(struct node *node)
 {
@@ -392,7 +400,7 @@ void overlay_start(struct node *node)
 		die("out of memory");
 	ph_set_error_callback(on_error, node);
 	open_ways(node);
-	ph_set_failure_timeout(GONE_MS * 1000, PH_GONE_RESEND, on_gone, node);
+	ph_set_failure_timeout(gone_ms(node) * 1000, PH_GONE_RESEND, on_gone, node);
 	for (int type = 1; type < MESSAGE_TYPES; type++)
 		if (ph_set_handler(type, on_message, node))
 			die("out of memory");
@@ -411,7 +419,7 @@ void overlay_start(struct node *node)
 }
 
 /* Sends the last messages, and says goodbye: the others need not wait until this daemon has been
- * silent for GONE_MS. */
+ * silent for gone_ms(). */
 void overlay_close(struct node *node)
 {
 	if (!node->overlay)
