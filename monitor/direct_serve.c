@@ -9,6 +9,7 @@
 #include "monitor/monitor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
 #include <string.h>
@@ -125,13 +126,13 @@ static int set_up(struct monitor *m, pid_t pid)
 	return 0;
 }
 
-/* Start the VM process of a host address space: 0, or -errno and nothing is left of it. */
-static int start_space(struct monitor *m, unsigned space)
+/* Start a VM process, m->vm.pid: 0, or -errno and nothing is left of it. */
+static int start_process(struct monitor *m, unsigned space, enum vmproc_strict strict)
 {
 	int error;
 
 	atomic_store(&m->direct->setup, SETUP_BEGUN);
-	m->vm.pid = process_spawn(m, space);
+	m->vm.pid = process_spawn(m, space, strict);
 	if (m->vm.pid < 0)
 		return m->vm.pid;
 	error = set_up(m, m->vm.pid);
@@ -140,8 +141,56 @@ static int start_space(struct monitor *m, unsigned space)
 	if (error) {
 		kill(m->vm.pid, SIGKILL);
 		waitpid(m->vm.pid, NULL, 0);
-		return error;
 	}
+	return error;
+}
+
+static void close_pipes(struct user_pipes *p)
+{
+	int *fds[] = { &p->order[0], &p->order[1], &p->report[0], &p->report[1], &p->pidfd };
+
+	for (unsigned i = 0; i < ARRAY_LEN(fds); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+/* --strict: start the user process of a host address space, which its kernel process needs. */
+static int start_user(struct monitor *m, unsigned space)
+{
+	struct user_pipes *p = &m->vm.pipes;
+	int error;
+
+	*p = (struct user_pipes){ { -1, -1 }, { -1, -1 }, -1, -1 };
+	if (pipe2(p->order, O_CLOEXEC) || pipe2(p->report, O_CLOEXEC))
+		return -errno;
+	error = start_process(m, space, VMPROC_USER);
+	if (error)
+		return error;
+	m->vm.user[space].pid = m->vm.pid;
+	m->vm.user[space].userfault_fd = p->userfault_fd = m->vm.userfault_fd;
+	p->pidfd = (int)syscall(SYS_pidfd_open, m->vm.pid, 0);
+	return p->pidfd < 0 ? -errno : 0;
+}
+
+/* Start the VM process of a host address space, or both of them: 0, or -errno and nothing is left
+ * of it. */
+static int start_space(struct monitor *m, unsigned space)
+{
+	int error = m->strict ? start_user(m, space) : 0;
+
+	if (!error)
+		error = start_process(m, space, m->strict ? VMPROC_KERNEL : VMPROC_TOGETHER);
+	if (m->strict)
+		close_pipes(&m->vm.pipes);
+	if (error && m->vm.user[space].pid) {
+		kill(m->vm.user[space].pid, SIGKILL);
+		waitpid(m->vm.user[space].pid, NULL, 0);
+		m->vm.user[space].pid = 0;
+	}
+	if (error)
+		return error;
 	m->vm.space[space].pid = m->vm.pid;
 	m->vm.space[space].userfault_fd = m->vm.userfault_fd;
 	atomic_store(&m->shm->vm_pid[m->cpu][space], m->vm.pid);

@@ -43,11 +43,17 @@
 #include "vmproc/direct.h"
 #include "vmproc/vmproc.h"
 
+/* --strict on the direct engine: between a kernel process and its user process (vmproc/user.h),
+ * while they are started. */
+struct user_pipes { int order[2], report[2], pidfd, userfault_fd; };
+
 struct vm_process {
 	/* on the direct engine pid and userfault_fd are those of the process that has the CPU */
 	pid_t pid;
 	/* direct engine: one for each host address space; pid 0: none */
 	struct { pid_t pid; int userfault_fd; } space[MAX_SPACES];
+	struct { pid_t pid; int userfault_fd; } user[MAX_SPACES]; /* --strict: for each of them */
+	struct user_pipes pipes;
 	int stub_fd;		 /* the memory of: */
 	struct stub_page *stub;	 /* shared with the VM process: never trust what is read from it */
 	struct cpu_window *window; /* likewise */
@@ -152,7 +158,7 @@ void direct_run(struct monitor *m);
 /* process.c */
 void process_prepare(struct monitor *m); /* make the memory shared with the VM processes */
 /* Start a VM process.  Returns its process id, or -errno. */
-pid_t process_spawn(struct monitor *m, unsigned space);
+pid_t process_spawn(struct monitor *m, unsigned space, enum vmproc_strict strict);
 /* For the ptrace engine: prepare and spawn; returns when the VM process is in its jail. */
 void process_start(struct monitor *m);
 /* FPU and vector registers, in the format of fpstate.h.  The direct engine's VM process loads them

@@ -126,6 +126,9 @@ void pages_protect(struct monitor *m)
 	for (unsigned space = 0; space < MAX_SPACES; space++)
 		if (m->vm.space[space].pid)
 			protect(m, m->vm.space[space].userfault_fd, first);
+	for (unsigned space = 0; space < MAX_SPACES; space++)
+		if (m->vm.user[space].pid)
+			protect(m, m->vm.user[space].userfault_fd, first);
 }
 
 void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *entry)

@@ -26,7 +26,7 @@
 #include "base/log.h"
 #include "base/schedule.h"
 
-_Static_assert(sizeof(struct direct_shared) <= STUB_FD_BYTES - STUB_FD_DIRECT,
+_Static_assert(sizeof(struct direct_shared) <= STUB_FD_MAIL - STUB_FD_DIRECT,
 	       "the memory shared with the VM process");
 
 enum {
@@ -34,13 +34,37 @@ enum {
 			     EFLAGS_DF | EFLAGS_OF | EFLAGS_AC
 };
 
+/* In the child: the descriptors by which a kernel process and its user process know each other; for
+ * another VM process nothing is left in their places. */
+static void place_pipes(const struct monitor *m, enum vmproc_strict strict)
+{
+	const struct user_pipes *p = &m->vm.pipes;
+	bool user = strict == VMPROC_USER;
+	/* not yet opened where there is no user process: the results are not used */
+	int order = fcntl(p->order[user ? 0 : 1], F_DUPFD, 16),
+	    report = fcntl(p->report[user ? 1 : 0], F_DUPFD, 16),
+	    pidfd = user ? -1 : fcntl(p->pidfd, F_DUPFD, 16),
+	    fault = user || !m->many_hosts ? -1 : fcntl(p->userfault_fd, F_DUPFD, 16);
+
+	close(VMPROC_USER_FD);
+	close(VMPROC_USER_FAULT_FD);
+	if (strict == VMPROC_TOGETHER)
+		return;
+	if (dup2(order, VMPROC_ORDER_FD) < 0 || dup2(report, VMPROC_REPORT_FD) < 0 ||
+	    (!user && dup2(pidfd, VMPROC_USER_FD) < 0) ||
+	    (!user && m->many_hosts && dup2(fault, VMPROC_USER_FAULT_FD) < 0))
+		_exit(1);
+}
+
 /* In the child: put descriptors in their places, close all others, be traced (on the ptrace
  * engine), be killed when the monitor dies, and execute vmproc. */
-static void become_vm_process(struct monitor *m, const char *path, unsigned space, pid_t monitor)
+static void become_vm_process(struct monitor *m, const char *path, unsigned space,
+			      enum vmproc_strict strict, pid_t monitor)
 {
 	const struct vmproc_start start = {
 		.direct = m->direct_engine,
 		.userfault = m->many_hosts,
+		.strict = strict,
 		.space = space,
 		.ram_pages = m->shm->ram_pages,
 		.slot_offset = offsetof(struct host_shm, slot) + m->cpu * sizeof(struct vcpu_slot) -
@@ -58,6 +82,7 @@ static void become_vm_process(struct monitor *m, const char *path, unsigned spac
 		_exit(1);
 	setrlimit(RLIMIT_CORE, &none);
 	schedule_behind(m->many_hosts ? NICE_FAR_BEHIND : NICE_BEHIND);
+	place_pipes(m, strict);
 	if (ram < 0 || stub < 0 || dup2(ram, VMPROC_RAM_FD) < 0 || dup2(stub, VMPROC_STUB_FD) < 0)
 		_exit(1);
 	close(VMPROC_BELL_FD);
@@ -134,7 +159,7 @@ void process_prepare(struct monitor *m)
 	m->direct = (struct direct_shared *)((char *)m->vm.stub + STUB_FD_DIRECT);
 }
 
-pid_t process_spawn(struct monitor *m, unsigned space)
+pid_t process_spawn(struct monitor *m, unsigned space, enum vmproc_strict strict)
 {
 	char path[4096];
 	pid_t monitor = getpid(), pid;
@@ -146,14 +171,14 @@ pid_t process_spawn(struct monitor *m, unsigned space)
 	strcpy(strrchr(path, '/') + 1, "vmproc");
 	pid = fork();
 	if (!pid)
-		become_vm_process(m, path, space, monitor);
+		become_vm_process(m, path, space, strict, monitor);
 	return pid < 0 ? -errno : pid;
 }
 
 void process_start(struct monitor *m)
 {
 	process_prepare(m);
-	m->vm.pid = process_spawn(m, 0);
+	m->vm.pid = process_spawn(m, 0, VMPROC_TOGETHER);
 	if (m->vm.pid < 0)
 		die("its VM process cannot be started: %s; too many processes?",
 		    strerror(-m->vm.pid));

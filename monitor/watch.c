@@ -102,6 +102,9 @@ static int set_all(struct monitor *m, const struct debug_watch *watch)
 	for (unsigned space = 0; space < MAX_SPACES && !error; space++)
 		if (m->vm.space[space].pid)
 			error = as_tracer(m, m->vm.space[space].pid, set_registers, watch);
+	for (unsigned space = 0; space < MAX_SPACES && !error; space++)
+		if (m->vm.user[space].pid)
+			error = as_tracer(m, m->vm.user[space].pid, set_registers, watch);
 	return error;
 }
 

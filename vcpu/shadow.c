@@ -155,7 +155,9 @@ static void gather(struct shadow *s, struct vcpu *v, uint32_t first, uint32_t *f
 	vcpu_peek_run(v, first << PAGE_BITS, s->run, near);
 	for (unsigned i = 0; i < s->run; i++) {
 		bool may_come = !near[i].error && first + i >= s->first_page &&
-				first + i < WINDOW_PAGE && gpa_to_gfn(near[i].gpa) < s->ram_pages;
+				first + i < WINDOW_PAGE &&
+				gpa_to_gfn(near[i].gpa) < s->ram_pages &&
+				(!s->users || near[i].user);
 		uint32_t old = s->entry[first + i],
 			 entry = may_come ? shadow_entry_of(s, &near[i]) : 0;
 
@@ -257,6 +259,10 @@ bool shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 	}
 	if (w->large ? page / SHADOW_CHUNK == WINDOW_PAGE / SHADOW_CHUNK : page >= WINDOW_PAGE) {
 		vcpu_kill(v, "the guest maps address %x, where the CPU window is", gva);
+		return false;
+	}
+	if (s->users && (!w->user || page >= USER_PAGES)) {
+		vcpu_kill(v, "a guest program has the kernel's page %x", gva);
 		return false;
 	}
 	if (s->right && access == ACCESS_WRITE && gpa_to_gfn(w->gpa) < s->ram_pages)

@@ -28,10 +28,6 @@
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
 
-enum {
-	FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF |
-		       EFLAGS_DF | EFLAGS_OF | EFLAGS_AC | EFLAGS_NT | EFLAGS_ID
-};
 #define TRAP_IS_WATCH 4 /* TRAP_HWBKPT */
 enum { SIGNALS = 64 };
 
@@ -48,11 +44,10 @@ _Atomic uint32_t direct_kicked; /* a kick arrived while the guest was stopped */
 	})
 #define WRITE_SEGMENT(name, value) __asm__ volatile("mov %0, %%" #name : : "r"((uint32_t)(value)))
 
-/* Return the flags that are in the host's EFLAGS while the guest runs.  A guest kernel that was
- * entered with AC set must not run with AC. (TRICKS: user-ac) */
+/* A guest kernel that was entered with AC set must not run with AC. (TRICKS: user-ac) */
 static uint32_t native_flags(const struct vcpu *v)
 {
-	return v->cpl == 3 ? FLAGS_NATIVE : FLAGS_NATIVE & ~EFLAGS_AC;
+	return v->cpl == 3 ? DIRECT_FLAGS_NATIVE : DIRECT_FLAGS_NATIVE & ~EFLAGS_AC;
 }
 
 static void segments_in(struct vcpu *v)
@@ -102,7 +97,8 @@ static void registers_out(struct vcpu *v, struct sigcontext *r)
 		WRITE_SEGMENT(gs, vmproc_selector(v->seg[SEG_GS]));
 	window_open(direct.window, v, (uint64_t)direct_gate,
 		    atomic_load_explicit(&direct.slot->spins, memory_order_relaxed));
-	if (direct.tls_stale || direct.engine.refault.wanted || direct_bare_awaits(v))
+	if (direct.strict || direct.tls_stale || direct.engine.refault.wanted ||
+	    direct_bare_awaits(v))
 		direct.window->slow_return = true;
 }
 
@@ -194,7 +190,7 @@ static void op_set_timer(struct cpu_engine *e, uint64_t deadline)
 
 	if (deadline != UINT64_MAX) {
 		at = direct_when_ns(deadline);
-		if (direct_is_bare())
+		if (direct_is_bare() || (direct.strict && e->vcpu->cpl == 3))
 			at = computing_due_ns(at, apic_timer_ns(&e->vcpu->apic),
 					      direct.host_tick_ns);
 		when.it_value = timespec_of(at);
@@ -217,7 +213,9 @@ void direct_disarm_timer(void)
 static void op_map(struct cpu_engine *e, gva_t gva, const struct vcpu_walk *walk,
 		   enum vcpu_access access)
 {
-	if (shadow_map(e->shadow, e->vcpu, gva, walk, access) && !e->many_hosts)
+	bool here = e->shadow == &direct.space.shadow;
+
+	if (shadow_map(e->shadow, e->vcpu, gva, walk, access) && here && !e->many_hosts)
 		(void)*(const volatile uint8_t *)(uintptr_t)gva;
 }
 
@@ -233,9 +231,10 @@ static bool op_beyond_user_limit(struct cpu_engine *e, gva_t *gva, enum vcpu_acc
 {
 	uint64_t fs, gs;
 
-	(void)e;
 	__asm__("rdfsbase %0" : "=r"(fs));
 	__asm__("rdgsbase %0" : "=r"(gs));
+	if (direct.strict && e->vcpu->cpl == 3)
+		direct_user_bases(&fs, &gs);
 	if (!direct_call(DIRECT_BEYOND_LIMIT, fs, gs, 0, 0))
 		return false;
 	*gva = (gva_t)direct.shared->arg[0];
@@ -270,6 +269,7 @@ static bool op_prepare(struct cpu_engine *e)
 	/* the cause of a kick is checked after this */
 	atomic_store_explicit(&direct_kicked, 0, memory_order_relaxed);
 	direct_enter_space(v);
+	e->shadow = direct.strict && v->cpl == 3 ? &direct.user.space.shadow : &direct.space.shadow;
 	if (e->refault.wanted && (v->cpl == 3 || v->eip == e->refault.eip))
 		map_what_faulted(e);
 	return true;
@@ -310,13 +310,47 @@ static void prepare_engine(void)
 
 /* --- from a stop to the way out --------------------------------------------------------------- */
 
-static void leave(struct vcpu *v, struct sigcontext *r)
+static void note_resumed(void)
 {
-	engine_until_ready(&direct.engine);
-	direct_settle_segments(v);
 	if (atomic_load_explicit(&direct.slot->granted, memory_order_relaxed) && direct_is_traced())
 		atomic_store_explicit(&direct.slot->fault.resumed_ns, direct_now_ns(),
 				      memory_order_relaxed);
+}
+
+static void begin_stop(void)
+{
+	direct.inside = true;
+	atomic_store_explicit(&direct.slot->state, SLOT_MONITOR, memory_order_release);
+	direct_time_switch(TIME_EMULATION);
+}
+
+/* With --strict: the guest's program runs in its user process, until the guest kernel is to run,
+ * here. */
+static void run_user(struct vcpu *v)
+{
+	struct engine_stop s;
+
+	while (direct.strict && v->cpl == 3) {
+		note_resumed();
+		engine_leave(&direct.engine);
+		direct_time_switch(TIME_NATIVE);
+		direct_user_run(v, &s);
+		begin_stop();
+		if (!v->dead)
+			engine_on_stop(&direct.engine, &s);
+		engine_until_ready(&direct.engine);
+	}
+	direct.engine.shadow = &direct.space.shadow;
+	if (direct.fpu_away)
+		direct_fpu_in();
+}
+
+static void leave(struct vcpu *v, struct sigcontext *r)
+{
+	engine_until_ready(&direct.engine);
+	run_user(v);
+	direct_settle_segments(v);
+	note_resumed();
 	engine_leave(&direct.engine);
 	registers_out(v, r);
 	if (direct.engine.stepping)
@@ -385,13 +419,6 @@ static void clear_own_ac(void)
 			 : "memory", "cc");
 }
 
-static void begin_stop(void)
-{
-	direct.inside = true;
-	atomic_store_explicit(&direct.slot->state, SLOT_MONITOR, memory_order_release);
-	direct_time_switch(TIME_EMULATION);
-}
-
 static bool is_watch(int signal, const siginfo_t *info)
 {
 	return signal == SIGTRAP && info->si_code == TRAP_IS_WATCH;
@@ -412,6 +439,8 @@ static bool kick_in_engine(int signal, struct sigcontext *r)
 	if (signal == SIGALRM)
 		direct.engine.timer_armed_ns = UINT64_MAX;
 	atomic_store_explicit(&direct_kicked, 1, memory_order_relaxed);
+	if (direct.strict)
+		direct_user_kick();
 	if (r->rip > check && r->rip <= (uint64_t)direct_gate_iretq)
 		r->rip = check;
 	return true;
@@ -569,6 +598,8 @@ void direct_run(void)
 
 	direct_env_init();
 	prepare_engine();
+	if (direct.strict)
+		direct_user_init();
 	direct_wait_for_cpu();
 	if (direct.number == 0) {
 		direct_begin_cpu(v);

@@ -36,11 +36,18 @@
 /* one page, to read: the host's struct host_clock */
 #define DIRECT_CLOCK_ADDRESS 0x700100021000ull
 #define DIRECT_SHADOW_ADDRESS 0x700200000000ull
+#define DIRECT_USER_SHADOW_ADDRESS 0x700210000000ull /* --strict: of the user process */
 /* GATE_STACK_ADDRESS (gate.h): the stack of signals */
 #define DIRECT_RIGHTS_ADDRESS 0x700400000000ull /* page rights, to read */
 #define DIRECT_RAM_ADDRESS 0x710000000000ull
 /* struct user_desc, for the host's i386 set_thread_area */
 #define DIRECT_TLS_ARGUMENT (VMP_WINDOW + 0x800)
+
+/* The flags that are in the host's EFLAGS while the guest runs. */
+enum {
+	DIRECT_FLAGS_NATIVE = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF |
+			      EFLAGS_TF | EFLAGS_DF | EFLAGS_OF | EFLAGS_AC | EFLAGS_NT | EFLAGS_ID
+};
 
 /* X(NAME, what): arguments in arg[], answer in result; data as said. */
 #define DIRECT_CALLS(X) \

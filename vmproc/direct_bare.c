@@ -22,7 +22,7 @@ bool direct_bare_awaits(const struct vcpu *v)
 {
 	const struct direct_shared *s = direct.shared;
 
-	return (computing_is(&s->computing, v->cr3) || s->always_bare) &&
+	return !direct.strict && (computing_is(&s->computing, v->cr3) || s->always_bare) &&
 	       !(s->refused >> DIRECT_BARE_SPACE & 1) && !s->debug.attached;
 }
 
@@ -32,6 +32,8 @@ void direct_bare_stopped(const struct vcpu *v, bool was_user, bool tick)
 {
 	struct computing *c = &direct.shared->computing;
 
+	if (direct.strict)
+		return;
 	if (tick && was_user)
 		computing_tick(c, v->cr3);
 	else if (v->cpl == 0 && (was_user || direct_is_bare()))

@@ -114,7 +114,7 @@ static void map(void *ctx, gva_t gva, uint32_t bytes, gpa_t gpa, uint32_t rights
 		vcpu_kill(&direct.shared->vcpu, "the host cannot map %x bytes at %x: error %x",
 			  bytes, gva, (uint32_t)-error);
 	else if (direct.shared->many_hosts)
-		direct_pages_mapped(gva, bytes, gpa);
+		direct_pages_mapped(false, gva, bytes, gpa);
 	else if (rights & SHADOW_WRITE && gva < VMP_USER_LIMIT)
 		look_at_each_16(gva, bytes);
 }

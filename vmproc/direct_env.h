@@ -8,6 +8,19 @@
 #include "vcpu/window.h"
 #include "vmproc/direct.h"
 
+/* --strict: this kernel process's user process (user.h). */
+struct direct_user {
+	struct space space; /* its mappings */
+	struct shadow_host host;
+	struct user_desc given[VMP_GDT_ENTRIES]; /* what the host's tables hold there */
+	uint32_t given_entries;
+	uint32_t calls; /* in the order, not made yet */
+	_Atomic uint32_t running; /* a kick must reach it */
+	uint64_t fs_base, gs_base; /* at its last stop */
+	uint64_t xcr0;
+	uint32_t mxcsr_mask;
+};
+
 struct direct {
 	struct direct_shared *shared;
 	struct vcpu_slot *slot;
@@ -22,6 +35,9 @@ struct direct {
 	struct vcpu_env env;
 	struct cpu_engine engine;
 	bool started, loaded, inside;
+	bool strict; /* guest programs run in a process of their own: */
+	struct direct_user user;
+	bool fpu_away; /* FPU and vector registers are in the shared memory */
 	uint8_t *fpu; /* in the signal frame; NULL in the gate: they are in the processor */
 	int timer;
 	uint64_t host_tick_ns; /* in the bare space */
@@ -66,11 +82,21 @@ long direct_bare_set_up(void);
 void direct_bare_window(bool open);
 struct user_desc direct_bare_descriptor(struct user_desc d);
 
+/* direct_user.c: --strict, the kernel process's part */
+void direct_user_init(void);
+/* Run the program until it stops.  If what it reports is impossible, v is killed. */
+void direct_user_run(struct vcpu *v, struct engine_stop *s);
+void direct_user_kick(void); /* in a handler: stop the program, if it runs */
+/* Drop outdated mappings before the program runs, as spaces_enter(). */
+void direct_user_enter_space(struct vcpu *v);
+void direct_user_bases(uint64_t *fs, uint64_t *gs);
+
 /* direct_pages.c: guest RAM, of which other hosts may hold pages */
 /* as struct vcpu_env */
 __attribute__((visibility("hidden"))) void *direct_pin(void *ctx, gpa_t gpa, bool write);
 __attribute__((visibility("hidden"))) void direct_unpin(void *ctx, gpa_t gpa);
-void direct_pages_mapped(gva_t gva, uint32_t bytes, gpa_t gpa); /* a host mapping was made */
+/* a host mapping was made, here or in the user process */
+void direct_pages_mapped(bool user, gva_t gva, uint32_t bytes, gpa_t gpa);
 /* give access to a mapped page that the guest touched */
 void direct_page_admit(gva_t gva, enum page_right right);
 

@@ -140,7 +140,7 @@ static void ask_with_aheads(gva_t gva, gfn_t gfn, enum page_right right)
 		if (atomic_load_explicit(&slot->vain[i], memory_order_relaxed))
 			ahead_vain_frame(&ahead[PAGE_WRITE], atomic_exchange(&slot->vain[i], 0) - 1);
 	ahead[right].without = mechanisms_off();
-	n = ahead_frames(&ahead[right], &direct.space.shadow, &direct.shared->vcpu, gva, right == PAGE_WRITE, rights, frames);
+	n = ahead_frames(&ahead[right], direct.engine.shadow, &direct.shared->vcpu, gva, right == PAGE_WRITE, rights, frames);
 	for (unsigned i = 0; i < n; i++)
 		atomic_store_explicit(&slot->want_ahead[i], frames[i], memory_order_relaxed);
 	atomic_store_explicit(&slot->want_aheads, n, memory_order_relaxed);
@@ -175,18 +175,22 @@ void direct_unpin(void *ctx, gpa_t gpa)
 
 /* --- letting the guest at pages --------------------------------------------------------------- */
 
-static long fault_ioctl(unsigned long request, void *argument)
+/* --strict: the mappings are those of the user process, whose program stopped. */
+static bool for_user(void) { return direct.engine.shadow != &direct.space.shadow; }
+
+static long fault_ioctl(bool user, unsigned long request, void *argument)
 {
-	return host_call(__NR_ioctl, VMPROC_FAULT_FD, (long)request, (long)argument, 0, 0, 0);
+	return host_call(__NR_ioctl, user ? VMPROC_USER_FAULT_FD : VMPROC_FAULT_FD, (long)request,
+			 (long)argument, 0, 0, 0);
 }
 
 /* Open `count` pinned pages to the guest; return how many were opened, or -errno of the first.
  * (TRICKS: minor-faults-too) */
-static long let_in(gva_t gva, unsigned count, enum page_right right)
+static long let_in(bool user, gva_t gva, unsigned count, enum page_right right)
 {
 	struct uffdio_continue go = { .range = { gva & ~(uint64_t)PAGE_MASK, (uint64_t)count << PAGE_BITS },
 				      .mode = right == PAGE_READ ? UFFDIO_CONTINUE_MODE_WP : 0 };
-	long error = fault_ioctl(UFFDIO_CONTINUE, &go);
+	long error = fault_ioctl(user, UFFDIO_CONTINUE, &go);
 
 	return go.mapped > 0 ? go.mapped >> PAGE_BITS : error;
 }
@@ -206,7 +210,7 @@ static void make_exist(gfn_t gfn, enum page_right right)
  * space. */
 static unsigned run_length(gva_t gva)
 {
-	const struct shadow *shadow = &direct.space.shadow;
+	const struct shadow *shadow = direct.engine.shadow;
 	uint32_t entry = shadow_entry(shadow, gva) & ~(uint32_t)PAGE_MASK;
 	unsigned n = 1;
 
@@ -222,20 +226,20 @@ static long open_to_write(gva_t gva, unsigned count)
 {
 	struct uffdio_writeprotect open = { .range = { gva & ~(uint64_t)PAGE_MASK, (uint64_t)count << PAGE_BITS } };
 
-	return fault_ioctl(UFFDIO_WRITEPROTECT, &open);
+	return fault_ioctl(for_user(), UFFDIO_WRITEPROTECT, &open);
 }
 
 /* Open one pinned page, and those of the following pages that are here.  -EEXIST: it is open for
  * reading already. */
 static long admit(gva_t gva, gfn_t gfn, unsigned pages, enum page_right right)
 {
-	long done = let_in(gva, pages, right);
+	long done = let_in(for_user(), gva, pages, right);
 
 	if (done <= 0 && pages > 1) /* the host has more than one area there */
-		done = let_in(gva, 1, right);
+		done = let_in(for_user(), gva, 1, right);
 	if (done == -EFAULT || done == -ENOENT) {
 		make_exist(gfn, right);
-		done = let_in(gva, 1, right);
+		done = let_in(for_user(), gva, 1, right);
 	}
 	if (done == -EEXIST && right == PAGE_WRITE) {
 		done = open_to_write(gva, pages);
@@ -247,7 +251,7 @@ static long admit(gva_t gva, gfn_t gfn, unsigned pages, enum page_right right)
 
 void direct_page_admit(gva_t gva, enum page_right want)
 {
-	gfn_t gfn = gpa_to_gfn(shadow_entry(&direct.space.shadow, gva));
+	gfn_t gfn = gpa_to_gfn(shadow_entry(direct.engine.shadow, gva));
 	unsigned run = mechanism_on(mechanisms_off(), MECHANISM_AROUND) ? run_length(gva) : 1;
 	enum page_right has;
 	long done;
@@ -273,11 +277,11 @@ void direct_page_admit(gva_t gva, enum page_right want)
 }
 
 /* A mapping was made: open those of its pages that are here already. */
-void direct_pages_mapped(gva_t gva, uint32_t bytes, gpa_t gpa)
+void direct_pages_mapped(bool user, gva_t gva, uint32_t bytes, gpa_t gpa)
 {
 	struct uffdio_register area = { .range = { gva, bytes },
 		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP };
-	long error = fault_ioctl(UFFDIO_REGISTER, &area);
+	long error = fault_ioctl(user, UFFDIO_REGISTER, &area);
 	unsigned count = bytes >> PAGE_BITS, n;
 	enum page_right has;
 
@@ -292,7 +296,7 @@ void direct_pages_mapped(gva_t gva, uint32_t bytes, gpa_t gpa)
 
 		n = try_pin(gfn, count - i, PAGE_READ, &has);
 		if (n) {
-			let_in(gva + i * PAGE_BYTES, n, has);
+			let_in(user, gva + i * PAGE_BYTES, n, has);
 			unpin(gfn, count - i);
 		} else {
 			n = 1;

@@ -34,6 +34,8 @@ void direct_fpu_size(void)
 
 void direct_fpu_out(void)
 {
+	if (direct.fpu_away)
+		return;
 	if (direct.fpu)
 		__builtin_memcpy(direct.shared->xsave, direct.fpu, direct.shared->xsave_bytes);
 	else
@@ -42,6 +44,7 @@ void direct_fpu_out(void)
 
 void direct_fpu_in(void)
 {
+	direct.fpu_away = false;
 	if (!direct.fpu) {
 		__asm__ volatile("xrstor %0" : : "m"(direct.shared->xsave), "a"(-1), "d"(-1));
 		return;
@@ -242,4 +245,6 @@ void direct_enter_space(struct vcpu *v)
 	if (!direct_is_in_place(v))
 		pass_cpu(wanted_space(v));
 	spaces_enter(&s->spaces, &direct.space, v);
+	if (direct.strict && v->cpl == 3)
+		direct_user_enter_space(v);
 }

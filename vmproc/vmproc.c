@@ -13,20 +13,20 @@
 
 #include <asm/prctl.h>
 #include <asm/unistd_64.h>
-#include <linux/audit.h>
 #include <linux/fcntl.h>
-#include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/mman.h>
 #include <linux/prctl.h>
-#include <linux/seccomp.h>
+#include <linux/signal.h>
 #include <linux/types.h>
 #include <linux/ioctl.h>
 #include <linux/userfaultfd.h>
 #include <stddef.h>
 #include "base/hostshm.h"
 #include "vmproc/direct_env.h"
+#include "vmproc/filter.h"
 #include "vmproc/host.h"
+#include "vmproc/user.h"
 
 static struct stub_page *const page = (struct stub_page *)STUB_PAGE_ADDRESS;
 
@@ -84,17 +84,6 @@ static void open_userfaultfd(void)
 	page->userfault_error = error;
 }
 
-#define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define LOAD_AT(offset) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (offset))
-#define LOAD_LOW(n) LOAD_AT(offsetof(struct seccomp_data, args) + 8 * (n))
-#define LOAD_HIGH(n) LOAD_AT(offsetof(struct seccomp_data, args) + 8 * (n) + 4)
-#define GIVE(what) BPF_STMT(BPF_RET | BPF_K, what)
-/* Continue if the loaded word is k, otherwise refuse. */
-#define MUST_BE(k) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), 1, 0), GIVE(REFUSE)
-#define BELOW_4_GIB(n) LOAD_HIGH(n), MUST_BE(0)
-#define ADDRESS(n, k) LOAD_LOW(n), MUST_BE(k), LOAD_HIGH(n), MUST_BE((uint64_t)(k) >> 32)
-/* Skip `length` instructions unless the loaded word is k. */
-#define IF(k, length) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(k), 0, (length))
 /* The calls that both engines make: each returns a verdict, or leaves the number loaded. */
 #define MAPPING_CALLS(descriptor) \
 	IF(__NR_mmap, 16), /* below 4 GiB, the RAM, shared and fixed */ \
@@ -108,7 +97,7 @@ static void open_userfaultfd(void)
 	LOAD_LOW(2), MUST_BE(sizeof(struct user_desc)), \
 	GIVE(SECCOMP_RET_ALLOW)
 
-static long install(struct sock_filter *filter, unsigned short length)
+long filter_install(struct sock_filter *filter, unsigned short length)
 {
 	struct sock_fprog program = { length, filter };
 
@@ -131,7 +120,7 @@ static long close_stub_jail(void)
 		GIVE(REFUSE),
 	};
 
-	return install(filter, sizeof filter / sizeof *filter);
+	return filter_install(filter, sizeof filter / sizeof *filter);
 #undef REFUSE
 }
 
@@ -166,10 +155,16 @@ static long close_direct_jail(void)
 		BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~(uint32_t)(sizeof direct.shared->has_cpu - 1)),
 		MUST_BE(has_cpu),
 		GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_write, 7), LOAD_LOW(0), MUST_BE(VMPROC_BELL_FD), LOAD_LOW(2),
-		MUST_BE(sizeof(uint64_t)),
+		/* with --strict: the pipes of its user process, and a kick to it */
+		IF(__NR_write, 9), LOAD_LOW(0), IF(VMPROC_ORDER_FD, 1), GIVE(SECCOMP_RET_ALLOW),
+		MUST_BE(VMPROC_BELL_FD), LOAD_LOW(2), MUST_BE(sizeof(uint64_t)),
 		GIVE(SECCOMP_RET_ALLOW),
-		IF(__NR_ioctl, 11), LOAD_LOW(0), MUST_BE(VMPROC_FAULT_FD), LOAD_LOW(1),
+		IF(__NR_read, 4), LOAD_LOW(0), MUST_BE(VMPROC_REPORT_FD), GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_ppoll, 1), GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_pidfd_send_signal, 13), LOAD_LOW(0), MUST_BE(VMPROC_USER_FD), LOAD_LOW(1),
+		MUST_BE(SIGUSR1), ADDRESS(2, 0), GIVE(SECCOMP_RET_ALLOW),
+		IF(__NR_ioctl, 13), LOAD_LOW(0), IF(VMPROC_USER_FAULT_FD, 1),
+		BPF_JUMP(BPF_JMP | BPF_JA, 2, 0, 0), MUST_BE(VMPROC_FAULT_FD), LOAD_LOW(1),
 		IF(UFFDIO_CONTINUE, 1), GIVE(SECCOMP_RET_ALLOW), IF(UFFDIO_WRITEPROTECT, 1),
 		GIVE(SECCOMP_RET_ALLOW),
 		MUST_BE(UFFDIO_REGISTER), GIVE(SECCOMP_RET_ALLOW),
@@ -180,7 +175,7 @@ static long close_direct_jail(void)
 		GIVE(REFUSE),
 	};
 
-	return install(filter, sizeof filter / sizeof *filter);
+	return filter_install(filter, sizeof filter / sizeof *filter);
 #undef REFUSE
 }
 
@@ -192,17 +187,33 @@ static long map_at(uint64_t address, uint64_t bytes, int protection, int fd, uin
 			 fd, offset);
 }
 
+/* Map what a kernel process shares with its user process, and the latter's shadow entries. */
+static long map_mail(uint64_t space)
+{
+	uint64_t at = STUB_FD_MAIL + space * STUB_FD_MAIL_BYTES;
+	long error = map_at(USER_REPORT_ADDRESS, USER_MAILBOX_BYTES, PROT_READ, VMPROC_STUB_FD, at);
+
+	if (error >= 0)
+		error = map_at(USER_ORDER_ADDRESS, USER_MAIL_BYTES - USER_MAILBOX_BYTES,
+			       PROT_READ | PROT_WRITE, VMPROC_STUB_FD, at + USER_MAILBOX_BYTES);
+	if (error >= 0)
+		error = map_at(DIRECT_USER_SHADOW_ADDRESS, LINEAR_PAGES * sizeof(uint32_t),
+			       PROT_READ | PROT_WRITE, -1, 0);
+	return error;
+}
+
 /* Map the memory that the direct engine needs besides the stub page and the window. */
 static void prepare_direct(const struct vmproc_start *start)
 {
 	struct direct_shared *s = (struct direct_shared *)DIRECT_SHARED_ADDRESS;
-	long error = map_at(DIRECT_SHARED_ADDRESS, STUB_FD_BYTES - STUB_FD_DIRECT,
+	long error = map_at(DIRECT_SHARED_ADDRESS, STUB_FD_MAIL - STUB_FD_DIRECT,
 			    PROT_READ | PROT_WRITE, VMPROC_STUB_FD, STUB_FD_DIRECT);
 
 	if (error < 0)
 		host_call(__NR_exit_group, 1, 0, 0, 0, 0, 0);
 	direct.shared = s;
 	direct.number = (unsigned)start->space;
+	direct.strict = start->strict != VMPROC_TOGETHER;
 	direct.slot = (struct vcpu_slot *)DIRECT_SLOT_ADDRESS;
 	direct.window = (struct cpu_window *)VMP_WINDOW;
 	error = direct_is_bare() ? direct_bare_set_up() : 0;
@@ -220,6 +231,8 @@ static void prepare_direct(const struct vmproc_start *start)
 	if (error >= 0)
 		error = map_at(DIRECT_SHADOW_ADDRESS, LINEAR_PAGES * sizeof(uint32_t),
 			       PROT_READ | PROT_WRITE, -1, 0);
+	if (error >= 0 && direct.strict)
+		error = map_mail(start->space);
 	if (error >= 0)
 		error = direct_install();
 	s->setup_error = error < 0 ? error : 0;
@@ -274,6 +287,8 @@ void vmproc_main(const long *stack)
 	page->userfault_fd = -1;
 	if (start.userfault)
 		open_userfaultfd();
+	if (start.strict == VMPROC_USER)
+		user_main(&start);
 	if (start.direct)
 		prepare_direct(&start);
 	else
@@ -281,7 +296,8 @@ void vmproc_main(const long *stack)
 
 	host_call(__NR_close_range, start.direct ? VMPROC_STUB_FD : VMPROC_RAM_FD + 1, ~0u, 0, 0, 0,
 		  0);
-	host_call(__NR_close_range, 0, VMPROC_RAM_FD - 1, 0, 0, 0, 0);
+	if (start.strict == VMPROC_TOGETHER)
+		host_call(__NR_close_range, 0, VMPROC_RAM_FD - 1, 0, 0, 0, 0);
 	if (start.direct) {
 		error = close_direct_jail();
 		if (error) { /* decided here alone: hostile code may write to shared memory */

@@ -25,12 +25,19 @@
 
 #define STUB_PAGE_ADDRESS 0x700100000000ull /* in the VM process */
 enum {
+	/* direct engine with --strict, of a user process and its kernel process (user.h): the two
+	 * pipes; and the kernel process has a pidfd of the other */
+	VMPROC_ORDER_FD = 0,
+	VMPROC_REPORT_FD = 1,
+	VMPROC_USER_FD = 2,
 	VMPROC_RAM_FD = 3,
 	VMPROC_BELL_FD = 4,  /* direct engine: the daemon's eventfd (base/hostshm.h) */
 	VMPROC_FAULT_FD = 5, /* direct engine, several hosts: its own userfaultfd */
+	/* --strict, several hosts, a kernel process: its user process's userfaultfd */
+	VMPROC_USER_FAULT_FD = 6,
 	/* until the jail is closed: */
-	VMPROC_STUB_FD = 6,
-	VMPROC_CPUS_FD = 7, /* direct engine: clock, slots and rights of the host's shared memory */
+	VMPROC_STUB_FD = 7,
+	VMPROC_CPUS_FD = 8, /* direct engine: clock, slots and rights of the host's shared memory */
 	VMPROC_TLS_ENTRIES = 3, /* from VMP_GDT_TLS_MIN on */
 	VMPROC_SEL_TABLE = 4,	/* in a selector: the LDT */
 	VMPROC_SEL_RPL = 3,
@@ -39,7 +46,10 @@ enum {
 	/* offset of the CPU window's two pages in VMPROC_STUB_FD */
 	STUB_FD_WINDOW = STUB_PAGE_BYTES,
 	STUB_FD_DIRECT = STUB_FD_WINDOW + 2 * 4096, /* offset of struct direct_shared */
-	STUB_FD_BYTES = STUB_FD_DIRECT + 16 * 4096,
+	/* offset of the mail of user processes (user.h), for each host address space */
+	STUB_FD_MAIL = STUB_FD_DIRECT + 16 * 4096,
+	STUB_FD_MAIL_BYTES = 9 * 4096,
+	STUB_FD_BYTES = STUB_FD_MAIL + MAX_SPACES * STUB_FD_MAIL_BYTES,
 };
 
 /* How a VM process starts: its command line, one decimal number for each field.  Not the stub
@@ -48,10 +58,13 @@ enum {
 struct vmproc_start {
 	uint64_t direct;    /* 1: the direct engine (direct.h) */
 	uint64_t userfault; /* 1: with a userfaultfd */
+	uint64_t strict;    /* direct engine: enum vmproc_strict */
 	uint64_t space;	    /* direct engine: which of the CPU's host address spaces it is */
 	/* of VMPROC_CPUS_FD, which begins with the clock */
 	uint64_t ram_pages, slot_offset, rights_offset;
 };
+/* Whether guest programs have VM processes of their own, and which of the two this one is. */
+enum vmproc_strict { VMPROC_TOGETHER, VMPROC_KERNEL, VMPROC_USER };
 enum { VMPROC_START_WORDS = sizeof(struct vmproc_start) / sizeof(uint64_t) };
 
 /* One system call for the stub. */

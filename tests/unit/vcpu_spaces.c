@@ -201,6 +201,40 @@ static void what_may_be_executed(void)
 	}
 }
 
+/* A space for programs alone gets no page that only the kernel may touch, as a neighbour or by
+ * itself, and none of the kernel's half. */
+static void what_programs_get(void)
+{
+	static const struct { gva_t at; bool user, killed; } rows[] = {
+		{ USER_AT, true, false }, { USER_AT, false, true }, { KERNEL, true, true },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct vcpu_walk w = { .gpa = 0x5000, .writable = true, .user = rows[i].user };
+
+		reset(1);
+		space[0].shadow.users = true;
+		CU_ASSERT_EQUAL(shadow_map(&space[0].shadow, V, rows[i].at, &w, ACCESS_READ),
+				!rows[i].killed);
+		CU_ASSERT_EQUAL(V->dead == VCPU_KILLED, rows[i].killed);
+		CU_ASSERT_EQUAL(mapped(rows[i].at) != 0, !rows[i].killed);
+	}
+	for (unsigned users = 0; users < 2; users++) {
+		struct vcpu_walk w = { .gpa = 0x24000, .writable = true, .user = true };
+
+		reset(1);
+		set32(PAGE_DIR, PAGE_TABLE | P | W | U | A);
+		for (unsigned page = 0; page < 16; page++)
+			set32(PAGE_TABLE + 4 * page, (0x20000 + page * PAGE_BYTES) | P | W | A | D |
+							     (page % 2 ? U : 0));
+		load_cr3(PAGE_DIR, false);
+		space[0].shadow.users = users;
+		shadow_map(&space[0].shadow, V, 5 * PAGE_BYTES, &w, ACCESS_READ);
+		for (unsigned page = 1; page < 16; page++)
+			CU_ASSERT_EQUAL(mapped(page * PAGE_BYTES) != 0, page % 2 || !users);
+	}
+}
+
 /* The machine is saved: rights to frames were taken, and come back for pairs of them, as a pin asks
  * for one. */
 static _Atomic uint8_t right[RAM_BYTES >> PAGE_BITS];
@@ -562,6 +596,7 @@ int main(void)
 		TEST(a_flush_of_one_that_goes_on),
 		TEST(runs),
 		TEST(what_may_be_executed),
+		TEST(what_programs_get),
 		TEST(what_may_be_written_to),
 		TEST(numbers_may_share),
 		TEST(ranges),

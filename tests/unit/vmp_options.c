@@ -146,7 +146,6 @@ static void snapshots(void)
 		{ "vmp snapshot save a --hosts 2", "belong to load" },
 		{ "vmp snapshot save a --engine direct", "belong to load" },
 		{ "vmp snapshot save a --strict", "belong to load" },
-		{ "vmp snapshot load a --strict --engine direct", "mode of --engine ptrace" },
 		{ "vmp snapshot load a --hosts 0", "from 1 to" },
 		{ "vmp snapshot load a --cpus 2", "not an option" },
 	};
@@ -161,6 +160,8 @@ static void snapshots(void)
 		  o.machine.engine == ENGINE_PTRACE);
 	CU_ASSERT(parse_line(&o, "vmp snapshot load f --strict") == 0 && o.machine.strict &&
 		  o.machine.engine == ENGINE_PTRACE);
+	CU_ASSERT(parse_line(&o, "vmp snapshot load f --strict --engine direct") == 0 &&
+		  o.machine.strict && o.machine.engine == ENGINE_DIRECT);
 	CU_ASSERT(parse_line(&o, "vmp snapshot load --hosts 32 f --timeout 5") == 0 &&
 		  o.machine.hosts == 32 && o.timeout_ms == 5000);
 	CU_ASSERT(parse_line(&o, "vmp snapshot --help") == 0 && o.help);

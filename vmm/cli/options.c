@@ -605,9 +605,6 @@ static int check_together(struct options *o, uint32_t host_cpus)
 		o->machine.hosts = 1;
 	if (!o->machine.engine && choose_engine(o))
 		return -EINVAL;
-	if (o->machine.strict && o->machine.engine != ENGINE_PTRACE)
-		return fail(o, "--strict is a mode of --engine ptrace: leave --engine %s away",
-			    engine_name(o->machine.engine));
 	if (o->verb == VERB_UP && (o->log ? !strcmp(o->log, "-") : o->machine.verbose))
 		return fail(o, "`vmp up` returns before the machine ends: give its log a file with "
 			       "--log FILE");

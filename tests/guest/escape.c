@@ -1,0 +1,206 @@
+/* escape.c - a guest program that tries to leave its user process on the direct engine with
+ * --strict (vmproc/user.h): by 64-bit code, in the process's own program and mailboxes.
+ *
+ *   escape METHOD [ADDRESS]		ADDRESS: of a symbol of vmproc (tests/machine/hostile)
+ *
+ * It prints PROOF if it has seen the guest kernel's memory or privilege, or memory of the process
+ * that it must not see.  Otherwise it goes on, or the machine ends with status 125 and a line.
+ */
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include "base/guest_abi.h"
+#include "tests/guest/check.h"
+
+enum { FRAME_AT = 0x40000000, FRAME = 16 << 20 /* where the guest kernel is loaded */ };
+
+static sigjmp_buf back;
+static void leave(int signal) { siglongjmp(back, signal); }
+
+/* Words for the 64-bit code below. */
+uint64_t escape_target, escape_value;
+/* The head of a report, and what the code writes behind it: to xsave's header and MXCSR. */
+uint64_t escape_report[22];
+uint32_t escape_fpu;
+
+void escape_call(void), escape_report_it(void), escape_wait(void), escape_peek(void),
+	escape_poke(void), escape_sigreturn(void), escape_storm(void);
+
+/* The report is at 0x700100030000, its head takes 168 bytes, its registers begin 4096 behind. */
+__asm__(".pushsection .text\n"
+	".code64\n"
+	/* mmap(FRAME_AT, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, 3, FRAME), by the
+	 * process's own instruction */
+	"escape_call:\n"
+	"	movl $9, %eax; movl $0x40000000, %edi; movl $4096, %esi; movl $3, %edx\n"
+	"	movl $0x11, %r10d; movl $3, %r8d; movl $0x1000000, %r9d\n"
+	"	xorl %r13d, %r13d; movl $escape_target, %ecx; movq (%rcx), %rcx; jmp *%rcx\n"
+	/* a report of its own */
+	"escape_report_it:\n"
+	"	movabsq $0x700100030000, %rdi; movl $escape_report, %esi; movl $168, %ecx\n"
+	"	rep movsb\n"
+	"	movl $escape_fpu, %ecx; movl (%rcx), %eax; movabsq $0x700100031000, %rdi\n"
+	"	movl %eax, 24(%rdi); movl %eax, 512(%rdi); movl %eax, 520(%rdi)\n"
+	"	movl %eax, 524(%rdi); movl %eax, 528(%rdi)\n"
+	"	movl $escape_target, %ecx; movq (%rcx), %rcx; jmp *%rcx\n"
+	/* read(0, the report, 1): an order, without a report */
+	"escape_wait:\n"
+	"	xorl %eax, %eax; xorl %edi, %edi; movabsq $0x700100030000, %rsi; movl $1, %edx\n"
+	"	movl $escape_target, %ecx; movq (%rcx), %rcx; jmp *%rcx\n"
+	"escape_peek:\n"
+	"	movl $escape_target, %ecx; movq (%rcx), %rcx; movq (%rcx), %rax; movl $escape_value, %ecx\n"
+	"	movq %rax, (%rcx)\n"
+	"	movl $1f, %ecx; ljmp *(%rcx)\n"
+	"escape_poke:\n"
+	"	movl $escape_target, %ecx; movq (%rcx), %rcx; movq %rcx, (%rcx)\n"
+	"	movl $1f, %ecx; ljmp *(%rcx)\n"
+	"escape_sigreturn:\n"
+	"	movl $15, %eax; syscall\n"
+	"	movl $1f, %ecx; ljmp *(%rcx)\n"
+	/* garbage into the report, for ever */
+	"escape_storm:\n"
+	"	movabsq $0x700100030000, %rdi; movl $32768, %ecx\n"
+	"2:	movq %rcx, (%rdi,%rcx); addl $8, %edx; movl %edx, %ecx; andl $0x3ff8, %ecx\n"
+	"	jmp 2b\n"
+	".code32\n"
+	"escape_proof:\n"
+	"	call escape_proven\n"
+	".popsection\n"
+	".pushsection .data\n"
+	"1:	.long escape_proof, 0x97\n"
+	".popsection\n");
+_Static_assert(VMP_SEL_USER_CS == 0x97, "behind ljmp");
+
+void escape_proven(void) __attribute__((noreturn, force_align_arg_pointer));
+void escape_proven(void)
+{
+	printf("PROOF %llx\n", (unsigned long long)escape_value);
+	fflush(stdout);
+	_exit(1);
+}
+
+static void far_jump(void (*code)(void))
+{
+	const struct {
+		uint32_t offset;
+		uint16_t selector;
+	} __attribute__((packed)) target = { (uint32_t)(uintptr_t)code, VMP_SEL_HOST64 };
+
+	__asm__ volatile("ljmp *%0" : : "m"(target) : "memory");
+}
+
+/* --- the methods ------------------------------------------------------------------------------ */
+
+/* Maps a frame of the kernel's.  If the process's loop then ran the program on without a permit, the
+ * program would be where its last system call returned. */
+static void by_call(void)
+{
+	static volatile bool tried;
+
+	syscall(SYS_getpid);
+	if (tried) {
+		if (!sigsetjmp(back, 1))
+			escape_value = *(volatile uint32_t *)FRAME_AT, escape_proven();
+		return;
+	}
+	tried = true;
+	far_jump(escape_call);
+}
+
+static void privileged(void)
+{
+	uint32_t cr3;
+
+	__asm__ volatile("movl %%cr3, %0" : "=r"(cr3));
+	escape_value = cr3;
+	escape_proven();
+}
+
+/* Offsets in struct user_report, in words of 8 bytes. */
+enum { ESP_AT = 2 + 4, RIP_AT = 10, SIGNAL_AT = 17, VECTOR_AT = 18, SELECTORS_AT = 19 };
+
+static void report(uint32_t signal, uint32_t vector)
+{
+	static uint8_t stack[65536];
+	const uint64_t cs = VMP_SEL_USER_CS, ss = VMP_SEL_KERNEL_DS;
+	uint16_t gs; /* the C library's */
+
+	__asm__("mov %%gs, %0" : "=r"(gs));
+
+	for (size_t i = 0; i < sizeof escape_report / sizeof *escape_report; i++)
+		escape_report[i] = 0xfffffffffffff000;
+	escape_report[1] = 0; /* no call has failed */
+	escape_report[ESP_AT] = (uint32_t)(uintptr_t)(stack + sizeof stack - 64);
+	escape_report[RIP_AT] = (uint32_t)(uintptr_t)privileged;
+	escape_report[SIGNAL_AT] = signal | 0x80ull << 32;
+	escape_report[VECTOR_AT] = vector | ~0ull << 32;
+	escape_report[SELECTORS_AT] = cs << 32 | ss << 48;
+	escape_report[SELECTORS_AT + 1] = ss | ss << 16 | ss << 32 | (uint64_t)gs << 48;
+	escape_fpu = ~0u;
+	far_jump(escape_report_it);
+}
+
+/* A kick with the kernel's stack and data segments: the program goes on, and is not the kernel. */
+static void by_level(void) { report(SIGUSR1, 0); }
+/* Vectors and signals that no processor and no host has. */
+static void by_vector(void) { report(SIGFPE, 301); }
+static void by_signal(void) { report(63, 14); }
+/* A report that the order's calls are made. */
+static void by_done(void) { report(0, 0); }
+
+static void by_wait(void) { far_jump(escape_wait); }
+static void by_peek(void) { far_jump(escape_peek); }
+static void by_poke(void) { far_jump(escape_poke); }
+static void by_sigreturn(void) { far_jump(escape_sigreturn); }
+
+static void *storm(void *unused)
+{
+	(void)unused;
+	far_jump(escape_storm);
+	return NULL;
+}
+
+/* One thread writes to its mailbox while another one's stops use theirs. */
+static void by_storm(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, NULL, storm, NULL);
+	for (;;)
+		syscall(SYS_getpid);
+}
+
+static const struct method { const char *name; void (*try)(void); } methods[] = {
+	{ "call", by_call },     { "level", by_level }, { "vector", by_vector },
+	{ "signal", by_signal }, { "done", by_done },	{ "wait", by_wait },
+	{ "peek", by_peek },	 { "poke", by_poke },	{ "sigreturn", by_sigreturn },
+	{ "storm", by_storm },
+};
+
+static int run(void (*try)(void))
+{
+	if (!sigsetjmp(back, 1))
+		try();
+	printf("the program goes on\n");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE };
+	static char stack[65536];
+	stack_t other = { .ss_sp = stack, .ss_size = sizeof stack };
+	struct sigaction action = { .sa_handler = leave, .sa_flags = SA_ONSTACK };
+
+	sigaltstack(&other, NULL);
+	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+		sigaction(signals[i], &action, NULL);
+	escape_target = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
+	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
+		if (!strcmp(argv[1], methods[i].name))
+			return run(methods[i].try);
+	fprintf(stderr, "usage: escape call|level|vector|signal|done|wait|peek|poke|sigreturn|storm "
+			"[ADDRESS]\n");
+	return 2;
+}
