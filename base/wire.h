@@ -165,6 +165,7 @@ enum { SNAPSHOT_DISK_SHIFT = 30, SNAPSHOT_BLOCK_MASK = (1 << SNAPSHOT_DISK_SHIFT
 /* What a disk image must be when the machine is loaded. */
 struct snapshot_disk {
 	uint64_t bytes, mtime_ns;
+	uint64_t cut; /* of its undo log (iosrv/undolog.h), instead of mtime_ns; 0: none */
 	uint32_t mode /* 0 read-write, 1 ro, 2 snapshot */, ide /* 0: virtio */;
 	char path[4096];
 };

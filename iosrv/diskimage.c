@@ -3,6 +3,9 @@
  *
  * In snapshot mode, writes go to a memory file of the image's size, the overlay; only written
  * blocks of it need memory.  One bit per 4 KiB block tells whether the overlay has the block.
+ *
+ * A read-write image of a machine with checkpoints has a log of what the guest overwrites
+ * (undolog.h).  A discard then does nothing, since the old content would have to be kept.
  */
 #include "iosrv/diskimage.h"
 
@@ -15,6 +18,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/undofile.h"
+#include "iosrv/undolog.h"
 
 enum { BLOCK_BYTES = IMAGE_BLOCK_BYTES, BLOCK_SECTORS = BLOCK_BYTES / SECTOR_BYTES };
 
@@ -25,6 +30,7 @@ struct diskimage {
 	uint64_t sectors;
 	uint8_t *own;	  /* snapshot: one bit per block that the overlay has */
 	uint8_t *changed; /* one bit per block that was written since the last checkpoint */
+	struct undolog *undo; /* NULL: what is overwritten is not kept */
 };
 
 static struct diskimage *fail(struct diskimage *image, char *why, size_t why_bytes,
@@ -44,7 +50,7 @@ struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes)
 {
 	const char *comma = strrchr(spec, ',');
 	bool ro = comma && !strcmp(comma, ",ro"), snapshot = comma && !strcmp(comma, ",snapshot");
-	char path[4096];
+	char path[4096], settled[4400];
 	struct diskimage *image = calloc(1, sizeof *image);
 	struct stat st;
 
@@ -70,6 +76,8 @@ struct diskimage *diskimage_open(const char *spec, char *why, size_t why_bytes)
 				       : snprintf(image->path, sizeof image->path, "%s", path) >=
 						 (int)sizeof image->path)
 		return fail(image, why, why_bytes, path, strerror(errno));
+	if (undolog_settle(image->path, image->fd, !ro && !snapshot, settled, sizeof settled))
+		return fail(image, why, why_bytes, path, settled);
 	image->sectors = st.st_size / SECTOR_BYTES;
 	if (snapshot) {
 		image->overlay = memfd_create("vmp-snapshot", MFD_CLOEXEC);
@@ -90,6 +98,7 @@ void diskimage_close(struct diskimage *image)
 		close(image->overlay);
 	if (image->fd >= 0)
 		close(image->fd);
+	undolog_close(image->undo);
 	free(image->own);
 	free(image->changed);
 	free(image);
@@ -163,6 +172,14 @@ int diskimage_read(struct diskimage *image, uint64_t sector, unsigned count, voi
 	return error;
 }
 
+/* Keep what the sectors hold, before they are written. */
+static void keep_undo(struct diskimage *image, uint64_t sector, uint32_t count)
+{
+	if (image->undo)
+		undolog_keep(image->undo, sector / BLOCK_SECTORS,
+			     (sector + count - 1) / BLOCK_SECTORS);
+}
+
 int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, const void *from)
 {
 	int error = 0;
@@ -171,6 +188,7 @@ int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, co
 		return -EROFS;
 	if (!is_within(image, sector, count))
 		return -ERANGE;
+	keep_undo(image, sector, count);
 	if (image->overlay < 0)
 		return transfer(image->fd, true, sector * SECTOR_BYTES, (void *)from,
 				(size_t)count * SECTOR_BYTES);
@@ -219,7 +237,7 @@ int diskimage_discard(struct diskimage *image, uint64_t sector, uint32_t count)
 	if (!is_within(image, sector, count))
 		return -ERANGE;
 	/* in snapshot mode the image's own content may reappear, as may any after a discard */
-	if (image->overlay >= 0)
+	if (image->overlay >= 0 || image->undo)
 		return 0;
 	error = allocate(image, FALLOC_FL_PUNCH_HOLE, sector, count);
 	return error == -EOPNOTSUPP ? 0 : error;
@@ -233,6 +251,7 @@ int diskimage_zero(struct diskimage *image, uint64_t sector, uint32_t count, boo
 		return -EROFS;
 	if (!is_within(image, sector, count))
 		return -ERANGE;
+	keep_undo(image, sector, count);
 	if (image->overlay < 0)
 		error = allocate(image, unmap ? FALLOC_FL_PUNCH_HOLE : FALLOC_FL_ZERO_RANGE, sector,
 				 count);
@@ -247,6 +266,43 @@ int diskimage_flush(struct diskimage *image)
 }
 
 /* --- snapshots of the machine --- */
+
+int diskimage_keep_undo(struct diskimage *image, bool restored, char *why, size_t why_bytes)
+{
+	if (image->read_only || image->overlay >= 0)
+		return 0;
+	image->undo = undolog_open(image->path, image->fd, image->sectors * SECTOR_BYTES, restored,
+				   why, why_bytes);
+	return image->undo ? 0 : -EINVAL;
+}
+
+void diskimage_remove_undo(const struct diskimage *image)
+{
+	if (!image->read_only && image->overlay < 0)
+		undofile_remove(image->path);
+}
+
+uint64_t diskimage_cut(struct diskimage *image, enum snapshot_mode mode)
+{
+	if (!image->undo || mode == SNAPSHOT_APART)
+		return 0;
+	return undolog_cut(image->undo, mode != CHECKPOINT_WHOLE);
+}
+
+int diskimage_seek(struct diskimage *image, uint64_t cut)
+{
+	return image->undo ? undolog_seek(image->undo, cut) : cut ? -ENOENT : 0;
+}
+
+int diskimage_prepare_back(struct diskimage *image)
+{
+	return image->undo ? undolog_prepare(image->undo) : 0;
+}
+
+int diskimage_go_back(struct diskimage *image)
+{
+	return image->undo ? undolog_go_back(image->undo) : 0;
+}
 
 struct diskimage_copy {
 	int fd;

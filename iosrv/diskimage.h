@@ -28,7 +28,19 @@ int diskimage_zero(struct diskimage *image, uint64_t sector, uint32_t count, boo
 /* Wait until all earlier writes are on the host's disk. */
 int diskimage_flush(struct diskimage *image);
 
-/* Set the image's identity for a snapshot of the machine.  Returns 0 or -errno. */
+/* From now on keep what the guest overwrites (undolog.h), if the guest writes to the image itself.
+ * `restored`: as undolog_open(). Returns 0, or -errno with a line in `why`. */
+int diskimage_keep_undo(struct diskimage *image, bool restored, char *why, size_t why_bytes);
+/* Remove the file that a killed machine has left. */
+void diskimage_remove_undo(const struct diskimage *image);
+/* These do what undolog.h says; without a log they do nothing, and diskimage_seek() returns -ENOENT
+ * unless `cut` is 0. */
+uint64_t diskimage_cut(struct diskimage *image, enum snapshot_mode mode); /* 0: no log, or APART */
+int diskimage_seek(struct diskimage *image, uint64_t cut);
+int diskimage_prepare_back(struct diskimage *image);
+int diskimage_go_back(struct diskimage *image);
+
+/* Set the image's identity for a snapshot of the machine; `cut` stays 0.  Returns 0 or -errno. */
 int diskimage_identity(const struct diskimage *image, struct snapshot_disk *identity);
 
 /* Copy the blocks that the overlay of a snapshot-mode image has now; for CHECKPOINT_CHANGES, those

@@ -4,8 +4,9 @@
  * answers, raises interrupts and sends output.  Reading order: iosrv_main.c (the process), serve.c
  * (handlers of messages), chips.c (which chip answers an address), then one file per chip:
  * uart.c (console), stream.c (standard streams of the command), agent.c (those of `vmp exec`),
- * ioapic.c, ide.c (disk, with its image in diskimage.c), virtio.c (virtio devices, a model each:
- * virtio_blk.c, virtio_net.c, virtio_9p.c, virtio_rng.c); chipstate.c and snapshot.c save and load
+ * ioapic.c, ide.c (disk, with its image in diskimage.c, and what a writable image held at the last
+ * checkpoints in undolog.c), virtio.c (virtio devices, a model each: virtio_blk.c, virtio_net.c,
+ * virtio_9p.c, virtio_rng.c); chipstate.c and snapshot.c save and load
  * the chips, worker.c has threads.
  *
  * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/schedule.h"
+#include "iosrv/diskimage.h"
 #include "iosrv/virtio.h"
 #include "iosrv/worker.h"
 
@@ -201,12 +202,30 @@ static int open_disk(unsigned disk, const char *spec, char *why, size_t why_byte
 	return ide_open(image, why, why_bytes);
 }
 
+/* Keep what the guest overwrites on its disks, if the machine may go back to a checkpoint. */
+static int keep_undo(const struct machine *machine, char *why, size_t why_bytes)
+{
+	int error = 0;
+
+	for (unsigned i = 0; i < machine->disk.n && !error; i++) {
+		struct diskimage *image = blk_image(i) ? blk_image(i) : ide_image();
+
+		if (machine->checkpoint_ms)
+			error = diskimage_keep_undo(image, machine->restore, why, why_bytes);
+		else
+			diskimage_remove_undo(image);
+	}
+	return error;
+}
+
 static int open_devices(const struct machine *machine, char *why, size_t why_bytes)
 {
 	int error = 0;
 
 	for (unsigned i = 0; i < machine->disk.n && !error; i++)
 		error = open_disk(i, machine->disk.item[i], why, why_bytes);
+	if (!error)
+		error = keep_undo(machine, why, why_bytes);
 	if (machine->net && strcmp(machine->net, "none") && !error)
 		error = net_open(machine->net, machine->restore, why, why_bytes);
 	if (machine->live.n && !error)
@@ -219,7 +238,7 @@ static int open_devices(const struct machine *machine, char *why, size_t why_byt
 int main(int argc, char **argv)
 {
 	struct machine machine;
-	char why[4200];
+	char why[4500];
 	int error;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -29,12 +29,15 @@ static struct {
 } copy;
 /* The part of each chip's state that has arrived. */
 static struct { uint8_t *bytes; size_t count; } loaded[N_CHIPS];
+/* The identities of disks that have arrived; bytes 0: none */
+static struct snapshot_disk loaded_disk[MAX_DISKS];
 
 static void forget_loaded(void)
 {
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		free(loaded[i].bytes);
 	memset(loaded, 0, sizeof loaded);
+	memset(loaded_disk, 0, sizeof loaded_disk);
 }
 
 void snapshot_forget(void)
@@ -70,6 +73,7 @@ static int capture_disk(unsigned number, enum snapshot_mode mode)
 	if (error)
 		return error;
 	disk->ide = image == ide_image();
+	disk->cut = diskimage_cut(image, mode);
 	if (disk->mode != IMAGE_SNAPSHOT)
 		return 0;
 	if ((disk->bytes - 1) / IMAGE_BLOCK_BYTES > SNAPSHOT_BLOCK_MASK)
@@ -214,8 +218,44 @@ static void load_disk(uint32_t number, const void *data, size_t bytes)
 	}
 	memcpy(&was, data, sizeof was);
 	was.path[sizeof was.path - 1] = 0;
-	if (diskimage_identity(image, &is) || is.bytes != was.bytes || is.mtime_ns != was.mtime_ns)
+	if (diskimage_identity(image, &is) || is.bytes != was.bytes ||
+	    (!was.cut && is.mtime_ns != was.mtime_ns))
 		iosrv_fail("disk image %s has changed since the snapshot was saved", was.path);
+	else
+		loaded_disk[number] = was;
+}
+
+static int seek_back(struct diskimage *image, const struct snapshot_disk *was)
+{
+	int error = diskimage_seek(image, was->cut);
+
+	if (error)
+		iosrv_fail("disk image %s cannot go back to the checkpoint: %s", was->path,
+			   error == -ENOENT ? "what it held then is not known" : strerror(-error));
+	return error;
+}
+
+/* Take all disks back to the checkpoint, if they have been written to since.  False: the machine
+ * has been ended; either no disk has gone back, or the next machine with it completes that. */
+static bool take_disks_back(void)
+{
+	static int (*const steps[])(struct diskimage *) = { diskimage_prepare_back,
+							    diskimage_go_back };
+
+	for (unsigned i = 0; i < MAX_DISKS; i++)
+		if (loaded_disk[i].bytes && seek_back(image_at(i), &loaded_disk[i]))
+			return false;
+	for (unsigned step = 0; step < ARRAY_LEN(steps); step++)
+		for (unsigned i = 0; i < MAX_DISKS; i++) {
+			int error = loaded_disk[i].bytes ? steps[step](image_at(i)) : 0;
+
+			if (!error)
+				continue;
+			iosrv_fail("disk image %s cannot go back to the checkpoint: %s",
+				   loaded_disk[i].path, strerror(-error));
+			return false;
+		}
+	return true;
 }
 
 static void load_block(uint32_t index, const void *data, size_t bytes)
@@ -251,13 +291,10 @@ static bool check_loaded(void)
 /* Load all chips, after the last item; if a part is not legal, the machine ends. */
 static void finish_load(void)
 {
-	if (!check_loaded()) {
-		forget_loaded();
+	if (!check_loaded())
 		return;
-	}
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		chipstate_load(chips[i], loaded[i].bytes);
-	forget_loaded();
 	for (unsigned i = 0; i < N_CHIPS; i++) {
 		const char *why = chips[i]->impossible ? chips[i]->impossible() : NULL;
 
@@ -267,6 +304,8 @@ static void finish_load(void)
 			return;
 		}
 	}
+	if (!take_disks_back())
+		return;
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		if (chips[i]->restored)
 			chips[i]->restored();
@@ -283,7 +322,10 @@ void snapshot_load(const struct msg_snapshot_item *item, const void *data, size_
 	case SNAPSHOT_CHIP: load_chip(item->index, data, bytes); break;
 	case SNAPSHOT_DISK: load_disk(item->index, data, bytes); break;
 	case SNAPSHOT_BLOCK: load_block(item->index, data, bytes); break;
-	case SNAPSHOT_LAST: finish_load(); break;
+	case SNAPSHOT_LAST:
+		finish_load();
+		forget_loaded();
+		break;
 	default:
 		iosrv_fail("the I/O server was given an item of kind %u; this is a bug in vmp",
 			   item->kind);

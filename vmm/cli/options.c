@@ -543,7 +543,7 @@ static int check_place(struct options *o)
 }
 
 /* Checks what checkpoints need.  The machine must be able to go back: to other hosts, and with its
- * disk as it was then. */
+ * disk as it was then (iosrv/undolog.h), which a file elsewhere cannot have. */
 static int check_checkpoint(struct options *o)
 {
 	const char *written = options_disk_written(&o->machine);
@@ -557,9 +557,9 @@ static int check_checkpoint(struct options *o)
 	if (o->machine.hosts == 1)
 		return fail(o, "--checkpoint needs --hosts 2 or more: when the only host is lost, "
 			       "none is left to go on");
-	if (written)
-		return fail(o, "--checkpoint needs --disk %.200s,snapshot (or ,ro): "
-			       "what is written to an image cannot be taken back", written);
+	if (written && o->checkpoint_file)
+		return fail(o, "--checkpoint-file needs --disk %.200s,snapshot (or ,ro): the file "
+			       "does not have what the machine writes to its image", written);
 	return 0;
 }
 

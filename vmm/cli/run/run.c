@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/quantity.h"
+#include "base/undofile.h"
 #include "vmm/cli/watch/reportpage.h"
 
 enum {
@@ -467,6 +468,20 @@ static void write_recording(struct run *run)
 		log_error("%s", p.line);
 }
 
+/* Nobody goes back to a checkpoint of this machine any more. */
+static void remove_undo(const struct run *run)
+{
+	const struct machine_list *disks = &run->o->machine.disk;
+	char path[4096];
+	size_t bytes;
+
+	for (unsigned i = 0; run->o->machine.checkpoint_ms && i < disks->n; i++)
+		if (options_disk_mode(disks->item[i], &bytes) == DISK_READ_WRITE &&
+		    snprintf(path, sizeof path, "%.*s", (int)bytes, disks->item[i]) <
+			    (int)sizeof path)
+			undofile_remove_unlocked(path);
+}
+
 static int run_prepared(struct run *run, const struct host_files *files, struct problem *p)
 {
 	int result = -1;
@@ -487,6 +502,7 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 end_processes:
 	run_standby_end(run);
 	launch_end(&run->launch, 0, 0);
+	remove_undo(run);
 	write_recording(run); /* before `vmp down` returns */
 	rundir_release(&run->rundir);
 free_events:

@@ -96,10 +96,11 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 
 /* ---- which host ---- */
 
+/* What the machine writes to a disk's image is on this computer alone. */
 static bool wants_one(const struct run *run)
 {
-	return run->background && !run->starter && run->o->cluster && !run->ended &&
-	       run->life != OWNER_AWAY &&
+	return run->background && !options_disk_written(&run->o->machine) && !run->starter &&
+	       run->o->cluster && !run->ended && run->life != OWNER_AWAY &&
 	       (run->o->machine.checkpoint_ms || owner_leaves(run->life) ||
 		run->life == OWNER_HANDED);
 }

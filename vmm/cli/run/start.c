@@ -205,9 +205,9 @@ static int check_checkpoint(const struct options *o, struct problem *p)
 	if (o->machine.hosts < 2)
 		return problem(p, "--checkpoint needs --hosts 2 or more: when the only host is "
 				  "lost, none is left to go on");
-	if (written)
-		return problem(p, "--checkpoint: the machine writes to its disk's image, %.200s, "
-			       "which cannot be taken back",
+	if (written && o->checkpoint_file)
+		return problem(p, "--checkpoint-file: the file does not have what the machine "
+			       "writes to its disk's image, %.200s",
 			       written);
 	if (o->checkpoint_file && keptfile_check(o->checkpoint_file, &why))
 		return problem(p, "--checkpoint-file: %s", why.line);

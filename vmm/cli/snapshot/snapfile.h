@@ -20,7 +20,7 @@
 #include "base/types.h"
 #include "vmm/shared/problem.h"
 
-enum { SNAPFILE_VERSION = 5 };
+enum { SNAPFILE_VERSION = 6 };
 
 /* One item of the machine (enum snapshot_kind in base/wire.h, and its index); bytes <=
  * MAX_MSG_PAYLOAD. */
