@@ -73,6 +73,10 @@ struct page_range { uint32_t first_gfn, count, owner /* node */; };
 /* output for every attached client; otherwise the number of one, assigned by node 0 */
 #define CONSOLE_ALL (~0u)
 struct page_heat { uint32_t gfn, faults; };
+/* A move that was made: when (ns of the first host's CLOCK_MONOTONIC), and why (a text, with its
+ * zero). */
+enum { MOVE_NOTES = 32, MOVE_WHY = 100 };
+struct move_note { uint64_t at_ns; uint32_t number, cpu, from, to, pause_us; char why[MOVE_WHY]; };
 enum cpu_step { STEP_PREPARED, STEP_TAKEN, STEP_BACK };
 
 /* Hosts that join and leave (vmm/node/hosts/hosts.h).  D0: node 0's daemon, D: a daemon, C: a

@@ -38,13 +38,21 @@ static enum move_action report(struct movequeue *q, enum cpu_step step, int erro
 							 .error = error });
 }
 
+static const struct move_request *request_of(uint32_t cpu, uint32_t host, unsigned client)
+{
+	static struct move_request request;
+
+	request = (struct move_request){ .move = { .cpu = cpu, .host = host }, .client = client };
+	return &request;
+}
+
 static void test_moves_one_by_one(void)
 {
 	static struct movequeue q;
 
 	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING);
 	for (unsigned cpu = 0; cpu < 2; cpu++)
-		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { cpu, 0, !cpu, 0 }, cpu }));
+		CU_ASSERT(movequeue_push(&q, request_of(cpu, !cpu, cpu)));
 	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_PREPARE);
 	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING); /* the second waits */
 	CU_ASSERT_EQUAL(report(&q, STEP_TAKEN, 0), MOVE_NOTHING);
@@ -66,7 +74,7 @@ static void test_moves_one_by_one(void)
 	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, EAGAIN), MOVE_FAILED);
 	movequeue_pop(&q);
 	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_NOTHING);
-	CU_ASSERT(movequeue_push(&q, &(struct move_request){ { 2, 0, 1, 0 }, 0 }));
+	CU_ASSERT(movequeue_push(&q, request_of(2, 1, 0)));
 	CU_ASSERT_EQUAL(begin(&q, NULL), MOVE_PREPARE);
 	CU_ASSERT_EQUAL(report(&q, STEP_PREPARED, 0), MOVE_GIVE);
 	CU_ASSERT_EQUAL(report(&q, STEP_BACK, EAGAIN), MOVE_FAILED);
@@ -85,14 +93,13 @@ static void test_moves_refused(void)
 	static struct movequeue q;
 
 	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-		CU_ASSERT(movequeue_push(&q, &(struct move_request){
-						     { wrong[i].cpu, 0, wrong[i].host, 0 }, 0 }));
+		CU_ASSERT(movequeue_push(&q, request_of(wrong[i].cpu, wrong[i].host, 0)));
 		CU_ASSERT_EQUAL(begin(&q, wrong[i].complaint), MOVE_FAILED);
 		movequeue_pop(&q);
 	}
 	for (unsigned i = 0; i < MAX_MOVES; i++)
-		CU_ASSERT(movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, i }));
-	CU_ASSERT(!movequeue_push(&q, &(struct move_request){ { 0, 0, 1, 0 }, 0 }));
+		CU_ASSERT(movequeue_push(&q, request_of(0, 1, i)));
+	CU_ASSERT(!movequeue_push(&q, request_of(0, 1, 0)));
 }
 
 /* ---- hosts that come and go ---- */

@@ -154,6 +154,72 @@ static void cpus_on_their_way(void)
 	recording_free(&r);
 }
 
+static void add_note(struct status_look *look, uint32_t number, unsigned at, uint32_t cpu,
+		     uint32_t to)
+{
+	struct move_note note = { .at_ns = (at + 1ull) * SECOND, .number = number, .cpu = cpu,
+				  .from = 1 - to, .to = to };
+
+	snprintf(note.why, sizeof note.why, "reason %u", number);
+	look->has_notes = true;
+	if (number)
+		look->note[look->n_notes++] = note;
+}
+
+/* What node 0 has noted counts, and not what the places tell; each note once. */
+static void moves_have_reasons(void)
+{
+	struct status_look look = look_at(0);
+	struct recording r;
+
+	CU_ASSERT_FATAL(!recording_begin(&r, RAM_PAGES));
+	add_note(&look, 7, 0, 0, 1); /* before the recording */
+	recording_add(&r, &look);
+	look = look_at(1);
+	look.report.cpu[0].node = 1; /* its note comes with the next sample */
+	add_note(&look, 7, 0, 0, 1);
+	recording_add(&r, &look);
+	CU_ASSERT_EQUAL(r.n_moves, 0);
+	look = look_at(2);
+	add_note(&look, 7, 0, 0, 1);
+	add_note(&look, 8, 1, 0, 1);
+	add_note(&look, 9, 2, 0, 0);
+	recording_add(&r, &look);
+	CU_ASSERT_EQUAL_FATAL(r.n_moves, 2);
+	CU_ASSERT(r.move[0].at_ns > r.sample[0].end_ns && !strcmp(r.move[0].why, "reason 8"));
+	CU_ASSERT(r.move[1].at_ns == r.sample[1].end_ns && !strcmp(r.move[1].why, "reason 9"));
+	look = look_at(3); /* the machine has gone back: its moves are numbered anew */
+	add_note(&look, 0, 0, 0, 0);
+	recording_add(&r, &look);
+	look = look_at(4);
+	add_note(&look, 1, 4, 0, 1);
+	recording_add(&r, &look);
+	CU_ASSERT(r.n_moves == 3 && !strcmp(r.move[2].why, "reason 1"));
+	look = look_at(5); /* without notes, as the last look of a run */
+	look.report.cpu[0].node = 1;
+	recording_add(&r, &look);
+	CU_ASSERT(r.n_moves == 4 && !r.move[3].why[0]);
+	recording_free(&r);
+}
+
+static void notes_are_not_trusted(void)
+{
+	struct { struct move_note note[MOVE_NOTES + 2]; } payload;
+	struct status_look look = { .at_ns = 0 };
+
+	memset(&payload, 'x', sizeof payload);
+	status_take_notes(&look, &payload, sizeof payload);
+	CU_ASSERT(look.has_notes && look.n_notes == 0);
+	for (unsigned i = 0; i < MOVE_NOTES + 2; i++)
+		payload.note[i].cpu = payload.note[i].from = payload.note[i].to = 0;
+	status_take_notes(&look, &payload, sizeof payload);
+	CU_ASSERT(look.n_notes == MOVE_NOTES && strlen(look.note[0].why) == MOVE_WHY - 1);
+	payload.note[0].cpu = MAX_CPUS;
+	payload.note[1].to = MAX_NODES;
+	status_take_notes(&look, &payload, 3 * sizeof *payload.note + 5);
+	CU_ASSERT_EQUAL(look.n_notes, 1);
+}
+
 static void counters_may_start_again(void)
 {
 	struct recording r;
@@ -207,7 +273,7 @@ static void json_from_a_sample_on(void)
 {
 	static const struct { uint64_t from; const char *has[3]; } cases[] = {
 		{ 0, { "\"first\": 240,", "\"end_ms\": [241000,",
-			"\"moves\": [[300000,0,0,1],[400000,0,1,0]]" } },
+			"\"moves\": [[300000,0,0,1,\"\"],[400000,0,1,0,\"\"]]" } },
 		{ 480, { "\"first\": 480,", "\"end_ms\": [481000],", "\"moves\": []" } },
 		{ 481, { "\"first\": 481,", "\"end_ms\": [],", "\"moves\": []" } },
 		{ UINT64_MAX, { "\"first\": 481,", "\"end_ms\": [],", "\"requests\": []" } },
@@ -250,6 +316,8 @@ int main(void)
 	CU_add_test(suite, "sliding ones forget", sliding_ones_forget);
 	CU_add_test(suite, "moves are bounded", moves_are_bounded);
 	CU_add_test(suite, "CPUs on their way", cpus_on_their_way);
+	CU_add_test(suite, "moves have reasons", moves_have_reasons);
+	CU_add_test(suite, "notes are not trusted", notes_are_not_trusted);
 	CU_add_test(suite, "counters may start again", counters_may_start_again);
 	CU_add_test(suite, "pages count once", pages_count_once);
 	CU_add_test(suite, "JSON from a sample on", json_from_a_sample_on);

@@ -423,6 +423,28 @@ static void moves_in_history(void)
 	CU_ASSERT_EQUAL(h.n, HISTORY_LOOKS);
 }
 
+static void moves_are_told(void)
+{
+	static struct status_look now = { .at_ns = 9500000000, .n_notes = 7 };
+	char text[1024] = "";
+	FILE *out = fmemopen(text, sizeof text, "w");
+
+	for (unsigned i = 0; i < 7; i++) {
+		now.note[i] = (struct move_note){ .at_ns = (i + 3) * 1000000000ull, .cpu = i,
+						  .from = 1, .to = 2 };
+		snprintf(now.note[i].why, MOVE_WHY, "reason %u", i);
+	}
+	now.note[6].at_ns = 10000000000; /* while the hosts answered */
+	history_print_moves(out, &now);
+	fclose(out);
+	CU_ASSERT_STRING_EQUAL(text, "\nThe last moves:\n"
+			       "     0 s ago: CPU 6 from host 1 to 2; reason 6\n"
+			       "     1 s ago: CPU 5 from host 1 to 2; reason 5\n"
+			       "     2 s ago: CPU 4 from host 1 to 2; reason 4\n"
+			       "     3 s ago: CPU 3 from host 1 to 2; reason 3\n"
+			       "     4 s ago: CPU 2 from host 1 to 2; reason 2\n");
+}
+
 /* ---- machines ---- */
 
 static void ages(void)
@@ -490,6 +512,7 @@ int main(void)
 		{ "completion", completion },
 		{ "bars of history", bars_of_history },
 		{ "moves in history", moves_in_history },
+		{ "moves are told", moves_are_told },
 		{ "ages", ages },
 		{ "a log is cut", a_log_is_cut },
 		{ "the doctor reads the computer", doctor_reads_the_computer },

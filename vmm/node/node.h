@@ -263,7 +263,8 @@ bool moves_one_goes(const struct node *node); /* a CPU is moving, or about to mo
 unsigned moves_place(const struct node *node, unsigned cpu);
 void moves_tell(struct node *node, unsigned host); /* tells `host` where all CPUs are */
 void moves_forget_client(struct node *node, unsigned client);
-void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move);
+void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move,
+		   const char *reason);
 void moves_begin(struct node *node); /* begins moves that wait, as far as the agenda allows */
 
 /* route.c */

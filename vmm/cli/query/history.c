@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { LEVELS = 8, LEFT_COLUMNS = 17, RIGHT_COLUMNS = 18, LEAST_BARS = 10, USUAL_COLUMNS = 80 };
+enum { SHOWN_MOVES = 5 };
 
 static void shift(struct history_line *line, float value)
 {
@@ -141,4 +142,20 @@ void history_print(FILE *out, const struct history *h, uint64_t now_ns, uint32_t
 		print_host(&v, host);
 	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++)
 		print_cpu(&v, cpu, now_ns);
+}
+
+void history_print_moves(FILE *out, const struct status_look *now)
+{
+	unsigned shown = now->n_notes < SHOWN_MOVES ? now->n_notes : SHOWN_MOVES;
+
+	if (shown)
+		fprintf(out, "\nThe last moves:\n");
+	for (unsigned i = 0; i < shown; i++) {
+		const struct move_note *note = &now->note[now->n_notes - 1 - i];
+		uint64_t ago_ns = now->at_ns > note->at_ns ? now->at_ns - note->at_ns : 0;
+
+		fprintf(out, "%6llu s ago: CPU %u from host %u to %u; %s\n",
+			(unsigned long long)(ago_ns / 1000000000), note->cpu, note->from, note->to,
+			note->why);
+	}
 }

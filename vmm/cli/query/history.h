@@ -26,6 +26,9 @@ void history_add(struct history *h, const struct status_look *before,
 void history_print(FILE *out, const struct history *h, uint64_t now_ns, uint32_t columns,
 		   bool blocks);
 
+/* Prints the last moves of processors, and why each was made; the newest first. */
+void history_print_moves(FILE *out, const struct status_look *now);
+
 /* Writes the last `width` of `n` values as bars from 0 to `most`, a space for a NAN. `out` has room
  * for 3 * width + 1 bytes. */
 void history_bars(const struct history_line *line, unsigned n, unsigned width, float most,

@@ -17,6 +17,7 @@ enum { PATIENCE_S = 2, LOOK_MS = 500, TOP_MS = 1000 };
 static void look_again(struct query *q)
 {
 	static const struct timeval patience = { PATIENCE_S, 0 };
+	static const struct msg_move_notes notes = { .node = 0 };
 
 	if (q->live)
 		event_add(q->again, &patience);
@@ -24,6 +25,9 @@ static void look_again(struct query *q)
 	memset(&q->now, 0, sizeof q->now);
 	q->now.hosts = q->hosts;
 	names_read(&q->now.names, q->rundir.path);
+	if (q->live)
+		client_send(&q->client, MSG_MOVE_NOTES_REQUEST, VNODE_CLI, &notes, sizeof notes,
+			    NULL, 0);
 	report_ask_stats(&q->now.report, &q->client, q->hosts.present);
 }
 
@@ -55,6 +59,7 @@ static void print_live(struct query *q)
 	terminal_size(&columns, &rows);
 	/* if the language is in UTF-8, the terminal has block characters */
 	history_print(stdout, &q->history, q->now.at_ns, columns, guestplace_language() != NULL);
+	history_print_moves(stdout, &q->now);
 	if (!isatty(1))
 		putchar('\n');
 	if (fflush(stdout))
@@ -82,6 +87,14 @@ void look_on_stats(struct query *q, const struct message *m, const struct msg_st
 		return;
 	report_on_stats(&q->now.report, m->body, m->header.bytes);
 	look_check(q);
+}
+
+void look_on_move_notes(struct query *q, const struct message *m,
+			const struct msg_move_notes *notes)
+{
+	(void)notes;
+	if (!q->done && q->live)
+		status_take_notes(&q->now, m->payload, m->payload_bytes);
 }
 
 void look_start_status(struct query *q)

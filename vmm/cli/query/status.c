@@ -9,7 +9,23 @@
  */
 #include "vmm/cli/query/status.h"
 
+#include <string.h>
 #include "vmm/shared/placement.h"
+
+void status_take_notes(struct status_look *look, const void *payload, size_t bytes)
+{
+	struct move_note note;
+
+	look->n_notes = 0;
+	look->has_notes = true;
+	for (size_t at = 0; bytes - at >= sizeof note && look->n_notes < MOVE_NOTES;
+	     at += sizeof note) {
+		memcpy(&note, (const char *)payload + at, sizeof note);
+		note.why[MOVE_WHY - 1] = 0;
+		if (note.cpu < MAX_CPUS && note.from < MAX_NODES && note.to < MAX_NODES)
+			look->note[look->n_notes++] = note;
+	}
+}
 
 double status_cpu_load(const struct cpu_stats *before, const struct cpu_stats *now,
 		       uint64_t interval_ns)

@@ -12,12 +12,19 @@ struct status_look {
 	struct report report;
 	struct msg_hosts hosts;
 	struct host_names names; /* in a cluster */
+	struct move_note note[MOVE_NOTES]; /* the last moves, the oldest first */
+	unsigned n_notes;
+	bool has_notes; /* node 0 has said them, be it that there are none */
 	uint64_t at_ns; /* 0: some hosts have not answered yet */
 };
 
 /* Prints the status.  Loads and rates are those between the two samples. */
 void status_print(FILE *out, const char *name, const struct machine_info *info,
 		  const struct status_look *before, const struct status_look *now, bool json);
+
+/* Takes the payload of a MOVE_NOTES.  Those that name no CPU or host are left out; every text is
+ * ended by a zero.  Pure. */
+void status_take_notes(struct status_look *look, const void *payload, size_t bytes);
 
 /* What a host did between two samples.  Pure. */
 struct host_figures {

@@ -183,9 +183,11 @@ function drawCpus() {
     }
     out += label(`CPU ${cpu.cpu}`, base - tall / 2 + 6, width) + strip(cpu, base + 2, width);
   });
-  for (const [ms, cpu] of record.moves) {
+  for (const [ms, cpu, from, to, why] of record.moves) {
     const x = xOf(Math.min(ms, total), width), y = cpu * pitch + tall + 4;
-    out += `<path d="M${x} ${y + 2}l-6 -10h12z" fill="var(--text)" stroke="var(--page)"/>`;
+    out += `<path d="M${x} ${y + 2}l-6 -10h12z" fill="var(--text)" stroke="var(--page)"><title>${
+      escaped(`CPU ${cpu} from ${hostName(from)} to ${hostName(to)}${why ? `; ${why}` : ''}`)
+      }</title></path>`;
   }
   const height = pitch * record.processors.length + 22;
   $('cpus').innerHTML = `<svg height="${height}" viewBox="0 0 ${width} ${height}">${out}</svg>` +
@@ -201,8 +203,11 @@ function readCpus(i) {
     `CPU ${cpu.cpu} on ${hostName(cpu.host[i])}: ${(cpu.native[i] / 10).toFixed(0)} % own code, ` +
     `${(cpu.shared_memory[i] / 10).toFixed(0)} % waiting, ` +
     `${(cpu.emulation[i] / 10).toFixed(0)} % emulation`);
+  const moves = record.moves.filter(([ms]) => ms > ends[i] - spans[i] && ms <= ends[i])
+    .map(([, cpu, from, to, why]) => `; CPU ${cpu} moved from ${hostName(from)} to ${
+      hostName(to)}${why ? `, ${why}` : ''}`);
   return `${when(i)}: ${cpus.filter(text => text).join('; ')}` +
-    (record.processors.length > 8 ? '; ...' : '');
+    (record.processors.length > 8 ? '; ...' : '') + moves.join('');
 }
 function drawHosts(id, field, text) {
   const width = $(id).clientWidth, many = record.hosts.length > 8, tall = many ? 18 : 36;
@@ -347,6 +352,8 @@ function showPages() {
 }
 function draw() {
   drawn = innerWidth;
+  if ($('cpus').clientWidth < 100) // not shown just now
+    return;
   if (n) {
     drawCpus();
     drawHeat();

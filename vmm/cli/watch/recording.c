@@ -54,8 +54,11 @@ static void add_hosts(struct recording_sample *s, const struct report *before,
 	}
 }
 
-static void note_move(struct recording *r, uint64_t at_ns, uint32_t cpu, uint32_t from, uint32_t to)
+static void note_move(struct recording *r, uint64_t at_ns, uint32_t cpu, uint32_t from, uint32_t to,
+		      const char *why)
 {
+	struct recording_move *move;
+
 	if (r->n_moves == RECORDING_MOVES && r->slides) {
 		r->n_moves /= 2;
 		memmove(r->move, r->move + RECORDING_MOVES - r->n_moves,
@@ -65,13 +68,40 @@ static void note_move(struct recording *r, uint64_t at_ns, uint32_t cpu, uint32_
 		r->moves_lost++;
 		return;
 	}
-	r->move[r->n_moves++] = (struct recording_move){ at_ns, (uint8_t)cpu, (uint8_t)from,
-							 (uint8_t)to };
+	move = &r->move[r->n_moves++];
+	*move = (struct recording_move){ .at_ns = at_ns, .cpu = (uint8_t)cpu,
+					 .from = (uint8_t)from, .to = (uint8_t)to };
+	snprintf(move->why, sizeof move->why, "%s", why);
 }
 
-static void add_cpus(struct recording *r, struct recording_sample *s, const struct report *now)
+/* Adds the moves that node 0 has noted since the last look.  The numbers of a machine that has gone
+ * back to a checkpoint begin again. */
+static void add_notes(struct recording *r, const struct recording_sample *s,
+		      const struct status_look *now)
 {
-	const struct report *before = &r->last.report;
+	uint64_t begin_ns = s->end_ns - s->span_ns, at_ns;
+	uint32_t newest = now->n_notes ? now->note[now->n_notes - 1].number : 0;
+
+	if (now->has_notes && newest < r->last_note)
+		r->last_note = 0;
+	for (unsigned i = 0; i < now->n_notes; i++) {
+		const struct move_note *note = &now->note[i];
+
+		if (note->number <= r->last_note)
+			continue;
+		at_ns = note->at_ns > r->begin_ns ? note->at_ns - r->begin_ns : 0;
+		/* a move between the answer with the notes and the sample's end is in the next */
+		at_ns = at_ns <= begin_ns ? begin_ns + 1 : at_ns > s->end_ns ? s->end_ns : at_ns;
+		note_move(r, at_ns, note->cpu, note->from, note->to, note->why);
+	}
+	if (now->has_notes)
+		r->last_note = newest;
+}
+
+static void add_cpus(struct recording *r, struct recording_sample *s,
+		     const struct status_look *look)
+{
+	const struct report *before = &r->last.report, *now = &look->report;
 
 	for (uint32_t i = 0; i < MAX_CPUS; i++) {
 		const struct cpu_stats *a = &before->cpu[i], *b = &now->cpu[i];
@@ -83,8 +113,8 @@ static void add_cpus(struct recording *r, struct recording_sample *s, const stru
 		s->cpu[i].host = (uint8_t)b->node;
 		for (unsigned k = 0; k < TIME_KIND_COUNT; k++)
 			s->cpu[i].time_ns[k] = grown(a->time_ns[k], b->time_ns[k]);
-		if (before->cpu_seen[i] && a->node != b->node)
-			note_move(r, s->end_ns, i, a->node, b->node);
+		if (before->cpu_seen[i] && a->node != b->node && !look->has_notes)
+			note_move(r, s->end_ns, i, a->node, b->node, "");
 	}
 }
 
@@ -190,6 +220,7 @@ void recording_add(struct recording *r, const struct status_look *now)
 
 	if (!r->begin_ns) {
 		r->begin_ns = now->at_ns;
+		r->last_note = now->n_notes ? now->note[now->n_notes - 1].number : 0;
 		add_pages(r, NULL, &now->report);
 		keep(r, now);
 		return;
@@ -204,7 +235,8 @@ void recording_add(struct recording *r, const struct status_look *now)
 	*s = (struct recording_sample){ .end_ns = now->at_ns - r->begin_ns,
 					.span_ns = now->at_ns - r->last.at_ns };
 	add_hosts(s, &r->last.report, &now->report);
-	add_cpus(r, s, &now->report);
+	add_cpus(r, s, now);
+	add_notes(r, s, now);
 	add_pages(r, s, &now->report);
 	keep(r, now);
 }

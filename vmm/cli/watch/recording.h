@@ -33,7 +33,8 @@ struct recording_sample {
 	uint32_t band[RECORDING_BANDS]; /* requests for pages of each part of RAM */
 };
 
-struct recording_move { uint64_t at_ns; uint8_t cpu, from, to; };
+/* why: "" for a move that was seen from its CPU's new place alone */
+struct recording_move { uint64_t at_ns; uint8_t cpu, from, to; char why[MOVE_WHY]; };
 
 struct recording {
 	struct recording_sample *sample; /* owned; RECORDING_SAMPLES */
@@ -44,6 +45,7 @@ struct recording {
 	uint64_t begin_ns;    /* of CLOCK_MONOTONIC; 0: no look so far */
 	struct recording_move *move; /* owned; RECORDING_MOVES */
 	unsigned n_moves, moves_lost;
+	uint32_t last_note; /* the number of the newest move that node 0 has noted */
 	uint32_t *requests; /* owned; of each page, at the last look that had it */
 	uint32_t ram_pages;
 	struct status_look last; /* heat belongs to the recording */

@@ -7,7 +7,7 @@
  *                  "sent", "received" } ],                             was not there; per second
  *     "processors": [ { "cpu", "host", "native", "shared_memory",      over time; of 1000
  *                       "emulation" } ],
- *     "moves": [ [ms, cpu, from, to] ], "moves_lost": N,
+ *     "moves": [ [ms, cpu, from, to, why] ], "moves_lost": N,
  *     "bands": N, "requests": [ [band, requests, band, requests, ...] ],   over time
  *     "pages": [ { "address", "requests", "symbols" } ],               since the machine's start
  *     "fetch_us8_log2": [...] }                                        the same
@@ -144,8 +144,10 @@ static void put_moves(FILE *out, const struct recording *r, unsigned from)
 	for (unsigned i = 0; i < r->n_moves; i++) {
 		if (r->move[i].at_ns <= since_ns)
 			continue;
-		fprintf(out, "%s[%.0f,%u,%u,%u]", comma, r->move[i].at_ns / 1e6,
+		fprintf(out, "%s[%.0f,%u,%u,%u,", comma, r->move[i].at_ns / 1e6,
 			r->move[i].cpu, r->move[i].from, r->move[i].to);
+		json_put_string(out, r->move[i].why);
+		fputs("]", out);
 		comma = ",";
 	}
 	fprintf(out, "], \"moves_lost\": %u", r->moves_lost);

@@ -51,6 +51,17 @@ static void on_answer(struct sampler *s, const struct message *m,
 	look_whether_complete(s);
 }
 
+/* Node 0 answers in the order of the requests, so these come before the last of its other
+ * answers. */
+static void on_notes(struct sampler *s, const struct message *m)
+{
+	struct msg_move_notes body;
+
+	memcpy(&body, m->body, sizeof body);
+	if (s->busy && body.seq == s->seq)
+		status_take_notes(&s->now, m->payload, m->payload_bytes);
+}
+
 static void on_message(void *context, const struct message *m)
 {
 	struct sampler *s = context;
@@ -61,6 +72,9 @@ static void on_message(void *context, const struct message *m)
 		break;
 	case MSG_STATS:
 		on_answer(s, m, report_on_stats);
+		break;
+	case MSG_MOVE_NOTES:
+		on_notes(s, m);
 		break;
 	case MSG_PAGES:
 		on_answer(s, m, report_on_pages);
@@ -87,6 +101,7 @@ int sampler_open(struct sampler *s, struct event_base *base)
 void sampler_ask(struct sampler *s)
 {
 	uint64_t now_ns = clock_now_ns();
+	struct msg_move_notes notes = { .node = 0 };
 
 	if (!s->open || !s->hosts.present || (s->busy && now_ns - s->asked_ns < patience_ns))
 		return;
@@ -97,6 +112,8 @@ void sampler_ask(struct sampler *s)
 	s->busy = true;
 	s->asked_ns = now_ns;
 	s->seq = (s->seq + 1) & SEQ_MASK;
+	notes.seq = s->seq;
+	client_send(&s->client, MSG_MOVE_NOTES_REQUEST, VNODE_CLI, &notes, sizeof notes, NULL, 0);
 	for (uint32_t node = 0; node < MAX_NODES; node++) {
 		struct msg_stats ask = { .node = node, .seq = s->seq };
 

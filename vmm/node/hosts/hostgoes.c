@@ -38,7 +38,7 @@ static void move_cpu(struct node *node, unsigned cpu, unsigned to)
 {
 	struct msg_cpu_move move = { .cpu = cpu, .host = to };
 
-	moves_request(node, MOVE_CLIENT_HOSTS, &move);
+	moves_request(node, MOVE_CLIENT_HOSTS, &move, "its host leaves the machine");
 }
 
 /* Moves the next CPU to the host with the fewest; when none is left, moves the homes.

@@ -10,7 +10,7 @@ enum { MAX_MOVES = 64 };
 /* The stage of the move at the front. */
 enum move_stage { MOVE_WAITS, MOVE_PREPARES, MOVE_GIVES };
 
-struct move_request { struct msg_cpu_move move; unsigned client; };
+struct move_request { struct msg_cpu_move move; unsigned client; char why[MOVE_WHY]; };
 struct movequeue {
 	struct move_request wait[MAX_MOVES]; /* [0]: the front */
 	unsigned n;

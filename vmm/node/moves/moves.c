@@ -20,6 +20,8 @@ struct moves {
 	/* since: the number of the move that brought it there */
 	uint32_t at[MAX_CPUS], since[MAX_CPUS];
 	struct msg_cpu_handover current;
+	struct move_note note[MOVE_NOTES]; /* the oldest first */
+	unsigned n_notes;
 };
 
 static void answer(struct node *node, unsigned client, const struct msg_cpu_move *move, int error,
@@ -54,6 +56,38 @@ static void tell_all(struct node *node, const struct msg_cpu_handover *move)
 				 NULL, 0);
 }
 
+/* Keeps what `vmp top` and reports say about a move. */
+static void note_move(struct node *node, const struct move_request *request, uint32_t pause_us)
+{
+	struct moves *moves = node->moves;
+	struct move_note *note;
+
+	if (moves->n_notes == MOVE_NOTES) {
+		memmove(moves->note, moves->note + 1, (MOVE_NOTES - 1) * sizeof *moves->note);
+		moves->n_notes--;
+	}
+	note = &moves->note[moves->n_notes++];
+	*note = (struct move_note){ .at_ns = node_now_ns(node), .number = moves->current.move,
+				    .cpu = moves->current.cpu, .from = moves->current.from,
+				    .to = moves->current.to, .pause_us = pause_us };
+	memcpy(note->why, request->why, sizeof note->why);
+}
+
+void moves_on_notes_request(struct node *node, const struct message *m,
+			    const struct msg_move_notes *request)
+{
+	struct { struct msg_move_notes body; struct move_note note[MOVE_NOTES]; } packet;
+	struct moves *moves = node->moves;
+	size_t bytes = moves->n_notes * sizeof *moves->note;
+	struct msg_header header = packet_header(MSG_MOVE_NOTES, VNODE_CLI, node->o.node,
+						 sizeof packet.body + bytes);
+
+	packet.body = (struct msg_move_notes){ .node = node->o.node,
+					       .seq = clients_tag(m->from, request->seq) };
+	memcpy(packet.note, moves->note, bytes);
+	clients_send_answer(node, &header, &packet);
+}
+
 /* Does what the move at the front needs next, and begins the next one when it has ended. */
 static void act(struct node *node, enum move_action action, const struct msg_cpu_step *step,
 		const char *why)
@@ -81,6 +115,7 @@ static void act(struct node *node, enum move_action action, const struct msg_cpu
 			 moves->current.from, moves->current.to, step->pause_us);
 		moves->at[front.move.cpu] = front.move.host;
 		moves->since[front.move.cpu] = moves->current.move;
+		note_move(node, &front, step->pause_us);
 		movequeue_pop(&moves->queue);
 		tell_all(node, &moves->current);
 		answer(node, front.client, &front.move, 0, step->pause_us, "");
@@ -117,11 +152,13 @@ void moves_on_step(struct node *node, const struct message *m, const struct msg_
 	agenda_done(node, AGENDA_MOVED);
 }
 
-void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move)
+void moves_request(struct node *node, unsigned client, const struct msg_cpu_move *move,
+		   const char *reason)
 {
 	struct move_request request = { .move = *move, .client = client };
 	const char *why = agenda_why_not(node, AGENDA_MOVE);
 
+	snprintf(request.why, sizeof request.why, "%s", reason);
 	if (why)
 		answer(node, client, move, EAGAIN, 0, why);
 	else if (!movequeue_push(&node->moves->queue, &request))
@@ -132,7 +169,7 @@ void moves_request(struct node *node, unsigned client, const struct msg_cpu_move
 
 void moves_on_client(struct node *node, const struct message *m, const struct msg_cpu_move *move)
 {
-	moves_request(node, m->from, move);
+	moves_request(node, m->from, move, "asked for by vmp cpu move");
 }
 
 bool moves_asked(const struct node *node)

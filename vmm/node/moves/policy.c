@@ -179,7 +179,7 @@ static void move(struct node *node, const struct placement_move *move)
 	log_info("CPU %u shall move from host %u to host %u; %s", move->cpu, move->from, move->to,
 		 move->why);
 	node->policy->moving = true;
-	moves_request(node, MOVE_CLIENT_POLICY, &request);
+	moves_request(node, MOVE_CLIENT_POLICY, &request, move->why);
 }
 
 static void apply(struct node *node)
