@@ -99,9 +99,9 @@ class Browser:
         return answer["result"].get("value")
 
     def until(self, script, limit_s=60):
-        """Waits until an expression is true.  The limit is for hangs."""
+        """Waits until an expression is true; one that fails is not.  The limit is for hangs."""
         end = time.monotonic() + limit_s
-        while not self.value(script):
+        while not self.value(f"(() => {{ try {{ return !!({script}); }} catch {{ }} }})()"):
             if time.monotonic() > end:
                 raise TimeoutError(f"never true: {script}")
             time.sleep(0.1)
