@@ -9,10 +9,11 @@ $(eval $(call unit-test,vpg_members,tests/unit/vpg_members.o \
 $(eval $(call unit-test,vpg_group,tests/unit/vpg_group.o vpg/shell/group.o \
 	vpg/shell/completion.o vpg/wire/nick.o))
 $(eval $(call unit-test,vpg_rules,tests/unit/vpg_rules.o vpg/peer/rules.o))
+$(eval $(call unit-test,vpg_choose,tests/unit/vpg_choose.o vpg/peer/choose.o vpg/peer/lending.o))
 VPG_WIRE_ALL := $(patsubst %,vpg/wire/%.o,message nick why folder daemon_socket)
-PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,asking carry enrol hear identity invitation jobs joining \
-	keeper meeting members network pipes rules serving shells tunnel) \
-	$(VPG_WIRE_ALL) base/log.o base/quantity.o
+PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,addresses asking borrow borrowing carry choose enrol \
+	hear identity invitation jobs joining keeper lender lending meeting members network pipes \
+	rules serving shells tunnel) $(VPG_WIRE_ALL) base/log.o base/quantity.o
 PEER_LIBS := -levent_openssl $(PHNX_LIBS)
 $(B)/vpg/%.o: CPPFLAGS += -Iphoenix/include
 $(eval $(call program,vmp-peer,vpg/peer/peer.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))

@@ -65,6 +65,8 @@ static void test_wrong_files(void)
 		{ "a\n b c\n", "2:4: 'c' is no setting" },
 		{ "a speed=3", "1:3: 'speed' is no setting" },
 		{ "a\na\n", "2:1: host a stands in line 1 already" },
+		{ "a address=a;b", "1:3: 'a;b' is no address" },
+		{ "a address=", "no address" },
 		{ "a port=0", "1:3: port=0: must be from 1 to 65535" },
 		{ "a port=65536", "must be from 1 to 65535" },
 		{ "a port=x", "port=x: not a number" },

@@ -60,6 +60,18 @@ enum {
 static const struct option_rule rules[] = {
 	{ "cluster", "FILE", ON_START, OPTION_TEXT, FIELD(cluster), 0, 0,
 	  "make the machine of the hosts that FILE names, reached by ssh; see vmp-cluster(5)" },
+	{ "peers", "N", ON_BOOT, OPTION_NUMBER, FIELD(peers), 1, MAX_NODES - 1,
+	  "make the machine of this computer and N others of your network, which are chosen and "
+	  "reserved; see vmp-peer(1)" },
+	{ "near", NULL, ON_BOOT, OPTION_FLAG, FIELD(peers_near), 0, 0,
+	  "with --peers: one processor of each computer, the rest of the nearest ones (the "
+	  "default)" },
+	{ "spread", NULL, ON_BOOT, OPTION_FLAG, FIELD(peers_spread), 0, 0,
+	  "with --peers: of each computer one processor in turn" },
+	{ "concentrate", NULL, ON_BOOT, OPTION_FLAG, FIELD(peers_concentrate), 0, 0,
+	  "with --peers: all processors of the nearest computer, then the next one; N at most" },
+	{ "min-memory", "SIZE", ON_BOOT, OPTION_TEXT, FIELD(min_memory), 0, 0,
+	  "with --peers: only computers that have so much memory free" },
 	{ "share", "DIR[,live[,ro]]", ON_BOOT, OPTION_TEXT, FIELD(share), 0, 0,
 	  "copy DIR into the guest as /share, the current folder, or, live, let the guest work "
 	  "in it; ro: read only" },
@@ -563,6 +575,31 @@ static int check_checkpoint(struct options *o)
 	return 0;
 }
 
+static int check_peers(struct options *o)
+{
+	int ways = o->peers_near + o->peers_spread + o->peers_concentrate;
+	uint32_t mib;
+
+	if (!o->peers)
+		return ways || o->min_memory ? fail(o, "--near, --spread, --concentrate and "
+						    "--min-memory choose computers for --peers N")
+					     : 0;
+	if (o->cluster || o->machine.hosts)
+		return fail(o, "--peers N chooses the hosts: leave %s away",
+			    o->cluster ? "--cluster" : "--hosts");
+	if (ways > 1)
+		return fail(o, "--near, --spread and --concentrate: one of them");
+	if (o->min_memory && quantity_parse_mib(o->min_memory, &mib))
+		return fail(o, "--min-memory %s: not a size, as 512M or 2G", o->min_memory);
+	if (!o->machine.cpus)
+		o->machine.cpus = o->peers + 1;
+	if (o->machine.cpus <= o->peers && !o->peers_concentrate)
+		return fail(o, "--peers %u is more than --cpus %u: each computer gives a "
+			       "processor; with --concentrate fewer computers are taken",
+			    o->peers, o->machine.cpus);
+	return 0;
+}
+
 /* Sets the engine when no --engine was given: from VMP_ENGINE, or the default. */
 static int choose_engine(struct options *o)
 {
@@ -601,7 +638,9 @@ static int check_together(struct options *o, uint32_t host_cpus)
 	struct netspec net;
 	struct problem p;
 
-	if (!o->machine.hosts && !o->cluster && o->verb != VERB_SNAPSHOT)
+	if (check_peers(o))
+		return -EINVAL;
+	if (!o->machine.hosts && !o->cluster && !o->peers && o->verb != VERB_SNAPSHOT)
 		o->machine.hosts = 1;
 	if (!o->machine.engine && choose_engine(o))
 		return -EINVAL;
@@ -621,6 +660,8 @@ static int check_together(struct options *o, uint32_t host_cpus)
 		return 0; /* the snapshot says how many processors there are */
 	if (o->cluster && (o->verb == VERB_RUN || o->verb == VERB_UP))
 		return 0; /* the cluster's file says how many hosts there are */
+	if (o->peers)
+		return 0; /* so do the computers that are borrowed */
 	if (!o->machine.cpus) {
 		o->machine.cpus = o->machine.hosts > host_cpus ? o->machine.hosts : host_cpus;
 		if (o->machine.cpus > MAX_CPUS)

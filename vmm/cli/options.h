@@ -39,6 +39,9 @@ struct options {
 	bool share_live, share_read_only; /* --share DIR,live[,ro]; `share` is DIR alone then */
 	const char *checkpoint_file; /* each checkpoint is also written to this file; or NULL */
 	const char *cluster;	    /* the file with the hosts, or NULL */
+	uint32_t peers;		    /* so many computers of the user's network; 0: none */
+	bool peers_near, peers_spread, peers_concentrate; /* how they are chosen; one at most */
+	const char *min_memory;	    /* text of a size; or NULL */
 	/* a host's name instead of to_host, or NULL; `vmp host add`: "" is one on this computer */
 	const char *host;
 	const char *hostname, *workdir, *user; /* in the guest; NULL: not given */

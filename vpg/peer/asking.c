@@ -19,9 +19,13 @@ static void print_peer(struct table *t, const struct vpg_PEER *p)
 		       there ? "connected" : p->state);
 		if (there)
 			printf(", \"processors\": %" PRIu64 ", \"memory_mib\": %" PRIu64
-			       ", \"free_mib\": %" PRIu64 ", \"load\": %.2f, \"rtt_us\": %" PRIu64,
+			       ", \"free_mib\": %" PRIu64 ", \"load\": %.2f, \"rtt_us\": %" PRIu64
+			       ", \"lends\": {\"processors\": %" PRIu64 ", \"memory_mib\": %" PRIu64
+			       ", \"machines\": %" PRIu64 "}, \"lent\": {\"processors\": %" PRIu64
+			       ", \"memory_mib\": %" PRIu64 ", \"machines\": %" PRIu64 "}",
 			       p->processors, p->memory_kib / 1024, p->free_kib / 1024,
-			       (double)p->load_percent / 100, p->rtt_us);
+			       (double)p->load_percent / 100, p->rtt_us, p->lends, p->lends_mib,
+			       p->machines_most, p->lent, p->lent_mib, p->machines);
 		printf("}");
 	} else if (there) {
 		printf("%-16s %4" PRIu64 " %8" PRIu64 "M %8" PRIu64 "M %6.2f %8.3f ms\n", p->nick,
@@ -49,12 +53,23 @@ static void print_member(struct table *t, const struct vpg_MEMBER *m)
 		       day);
 }
 
+static void print_limits(struct table *t, const struct vpg_LIMITS *l)
+{
+	printf(t->json ? "{\"processors\": %" PRIu64 ", \"memory_mib\": %" PRIu64
+			 ", \"machines\": %" PRIu64 "}\n"
+		       : "lends %" PRIu64 " processors and %" PRIu64 " MiB, to %" PRIu64
+			 " machines at once\n",
+	       l->processors, l->memory_mib, l->machines);
+}
+
 static void print_row(struct table *t, int type, const union vpg_any *m)
 {
 	if (type == VPG_PEER)
 		print_peer(t, &m->PEER);
 	else if (type == VPG_MEMBER)
 		print_member(t, &m->MEMBER);
+	else if (type == VPG_LIMITS)
+		print_limits(t, &m->LIMITS);
 	else if (type == VPG_SAID)
 		printf("%s\n", m->SAID.line);
 	t->rows++;
@@ -134,6 +149,14 @@ int ask_dial(const char *host, unsigned port, const char *user)
 	struct table t = { 0 };
 
 	return ask(VPG_ASK_DIAL, &question, &t);
+}
+
+int ask_limits(uint64_t processors, uint64_t memory_mib, uint64_t machines, bool json)
+{
+	struct vpg_ASK_LIMITS question = { processors, memory_mib, machines };
+	struct table t = { .json = json };
+
+	return ask(VPG_ASK_LIMITS, &question, &t);
 }
 
 static int ask_nothing(enum vpg_type question)

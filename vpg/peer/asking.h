@@ -14,6 +14,8 @@ int ask_members(bool json);
 int ask_invite(uint64_t seconds, const char *address);
 int ask_revoke(const char *nick);
 int ask_dial(const char *host, unsigned port, const char *user);
+/* Limits (lending.h): LIMIT_AS_IT_IS for what is not changed.  Prints them. */
+int ask_limits(uint64_t processors, uint64_t memory_mib, uint64_t machines, bool json);
 int ask_status(void);
 int ask_stop(void);
 

@@ -34,6 +34,9 @@ void meeting_dial(const char *host, unsigned port, bool ssh, const char *user);
 void hear_open(struct tunnel *t);
 void hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m);
 void hear_closed(struct tunnel *t, const char *why);
+/* Ask every peer how it does.  shells_peer_answered() and borrow_peer_answered() follow. */
+void hear_ping_all(struct daemon *d);
+bool hear_all_answered(const struct daemon *d);
 /* A member was learned or revoked: write it, tell it, and end the tunnels that it ends. */
 void hear_member(struct daemon *d, const struct member *m, const struct tunnel *from);
 /* Tells everybody who is connected of one member. */

@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "vpg/peer/borrow.h"
 #include "vpg/peer/jobs.h"
+#include "vpg/peer/lender.h"
 #include "vpg/peer/pipes.h"
 
 static void tell_member(struct tunnel *t, const struct member *m)
@@ -31,6 +33,8 @@ void hear_closed(struct tunnel *t, const char *why)
 {
 	log_info("%s is not connected any more: %s", t->nick, why);
 	jobs_tunnel_closed(t, why);
+	lender_tunnel_closed(t);
+	borrow_tunnel_closed(t);
 }
 
 /* m NULL: all. */
@@ -104,17 +108,43 @@ static void on_ping(struct tunnel *t, const struct vpg_PING *ping)
 	pong.processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	if (getloadavg(&load, 1) == 1)
 		pong.load_percent = (uint64_t)(load * 100);
+	lender_describe(t, &pong);
 	tunnel_send(t, VPG_PONG, &pong);
+}
+
+void hear_ping_all(struct daemon *d)
+{
+	for (struct tunnel *t = d->tunnels; t; t = t->next)
+		if (t->open && !t->dead && t != d->self[1]) {
+			t->asked_us = now_us();
+			struct vpg_PING ping = { (uint64_t)t->asked_us };
+			tunnel_send(t, VPG_PING, &ping);
+		}
+}
+
+bool hear_all_answered(const struct daemon *d)
+{
+	for (const struct tunnel *t = d->tunnels; t; t = t->next)
+		if (t->open && !t->dead && t->asked_us)
+			return false;
+	return true;
 }
 
 static void on_pong(struct tunnel *t, const struct vpg_PONG *m)
 {
 	if (!t->asked_us || m->stamp != (uint64_t)t->asked_us)
 		return;
-	t->facts = (struct peer_facts){ m->processors, m->memory_kib, m->free_kib, m->load_percent,
-					(uint64_t)(now_us() - t->asked_us) };
+	t->facts = (struct peer_facts){
+		.processors = m->processors, .memory_kib = m->memory_kib,
+		.free_kib = m->free_kib, .load_percent = m->load_percent,
+		.rtt_us = (uint64_t)(now_us() - t->asked_us), .lends = m->lends,
+		.lent = m->lent, .lends_mib = m->lends_mib, .lent_mib = m->lent_mib,
+		.machines_most = m->machines_most, .machines = m->machines, .offers = m->offers,
+		.spare = m->spare,
+	};
 	t->asked_us = 0;
 	shells_peer_answered(t->d);
+	borrow_peer_answered(t->d);
 }
 
 static void on_hello(struct tunnel *t, const struct vpg_HELLO *m)
@@ -144,6 +174,10 @@ void hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
 	case VPG_EXIT:
 	case VPG_RESIZE:
 	case VPG_STOPPED: jobs_hear(t, type, m); break;
+	case VPG_RESERVE:
+	case VPG_KEEP:
+	case VPG_RETURN: lender_hear(t, type, m); break;
+	case VPG_LENT: borrow_hear(t, &m->LENT); break;
 	default:
 		log_warn("%s sends %s: ignored", t->nick, message_name(type));
 	}

@@ -58,6 +58,19 @@ static int set_streams(const struct keeper_order *o)
 	return o->stream[2].io == IO_LIKE_OUT && dup2(1, 2) < 0 ? -1 : 0;
 }
 
+/* What the command, if it is vmp, starts instead of ssh. */
+static void name_rsh(void)
+{
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - sizeof "vmp-rsh");
+	char *slash = n > 0 ? memrchr(path, '/', (size_t)n) : NULL;
+
+	if (slash) {
+		strcpy(slash + 1, "vmp-rsh");
+		setenv("VMP_RSH", path, 1);
+	}
+}
+
 static void become(const struct keeper_order *o)
 {
 	const char *home = getenv("HOME"), *folder = *o->folder ? o->folder : home ? home : "/";
@@ -82,6 +95,7 @@ static void become(const struct keeper_order *o)
 		_exit(1);
 	setenv("PWD", folder, 1);
 	setenv("VMP_PEER", o->nick, 1);
+	name_rsh();
 	if (*o->terminal)
 		setenv("TERM", o->terminal, 1);
 	if (!strcmp(o->words[0], PEER_PROGRAM))

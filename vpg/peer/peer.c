@@ -9,8 +9,11 @@
 #include "base/log.h"
 #include "base/quantity.h"
 #include "vpg/peer/asking.h"
+#include "vpg/peer/borrowing.h"
 #include "vpg/peer/carry.h"
+#include "vpg/peer/choose.h"
 #include "vpg/peer/joining.h"
+#include "vpg/peer/lending.h"
 #include "vpg/peer/serving.h"
 
 struct words {
@@ -20,6 +23,7 @@ struct words {
 	unsigned port;
 	int anywhere;
 	uint32_t for_ms;
+	uint64_t processors, memory_mib, machines;	/* LIMIT_AS_IT_IS: not given */
 	bool foreground, json;
 };
 
@@ -30,6 +34,7 @@ static const char usage[] =
 	"              [--listen near|all]\n"
 	"vmp peer list [--json] | revoke NICK\n"
 	"vmp peer dial [--ssh] [USER@]HOST:PORT\n"
+	"vmp peer limits [--processors N|all] [--memory SIZE|all] [--machines N|all] [--json]\n"
 	"vmp peer status | stop\n"
 	"vmp peers [--json]\n"
 	"\n"
@@ -98,6 +103,29 @@ static int peer_connect(const struct words *w)
 	return carry_connection(port);
 }
 
+static int peer_limits(const struct words *w)
+{
+	return ask_limits(w->processors, w->memory_mib, w->machines, w->json);
+}
+
+/* OTHERS PROCESSORS MIB MIN_MIB HOW [NICK] */
+static int peer_borrow(const struct words *w)
+{
+	uint32_t n[4];
+	enum choose_how how = choose_by_word(w->rest[4]);
+
+	for (int i = 0; i < 4; i++)
+		if (quantity_parse_number(w->rest[i], n + i))
+			return wrong("not a number: ", w->rest[i]);
+	if (how == CHOOSE_KINDS)
+		return wrong("not near, spread or concentrate: ", w->rest[4]);
+	const struct vpg_ASK_BORROW ask = { n[0], n[1], n[2], n[3], how,
+					    w->n_rest > 5 ? w->rest[5] : "" };
+	return borrow_for_machine(&ask);
+}
+
+static int peer_give_back(const struct words *w) { return borrow_give_back(w->rest[0]); }
+
 static int peer_list(const struct words *w) { return ask_members(w->json); }
 static int peer_revoke(const struct words *w) { return ask_revoke(w->rest[0]); }
 static int peer_peers(const struct words *w) { return ask_peers(w->json); }
@@ -119,7 +147,10 @@ static const struct verb {
 	{ "revoke", 1, "", peer_revoke },
 	{ "dial", 1, "S", peer_dial },
 	{ "peers", 0, "j", peer_peers },
+	{ "limits", 0, "PMNj", peer_limits },
 	{ "connect", 1, "", peer_connect },	/* a daemon starts it */
+	{ "borrow", 5, "", peer_borrow },	/* vmp starts these two */
+	{ "give-back", 1, "", peer_give_back },
 };
 
 /* ---- the command line ---- */
@@ -129,12 +160,31 @@ static const struct option long_options[] = {
 	{ "listen", required_argument, NULL, 'L' },  { "foreground", no_argument, NULL, 'f' },
 	{ "for", required_argument, NULL, 't' },     { "address", required_argument, NULL, 'a' },
 	{ "ssh", required_argument, NULL, 's' },     { "json", no_argument, NULL, 'j' },
-	{ "help", no_argument, NULL, 'h' },	     { 0 },
+	{ "processors", required_argument, NULL, 'P' }, { "memory", required_argument, NULL, 'M' },
+	{ "machines", required_argument, NULL, 'N' }, { "help", no_argument, NULL, 'h' },
+	{ 0 },
 };
 /* `vmp peer dial --ssh HOST:PORT`: the host is a word of its own. */
 static const struct option dial_options[] = {
 	{ "ssh", no_argument, NULL, 'S' }, { "help", no_argument, NULL, 'h' }, { 0 },
 };
+
+/* A limit: a number, a size in MiB, or "all" that the computer has. */
+static int take_limit(int letter, uint64_t *limit)
+{
+	uint32_t number = 0;
+	int error = 0;
+
+	if (!strcmp(optarg, "all"))
+		number = LIMIT_MOST;
+	else if (letter == 'M')
+		error = quantity_parse_mib(optarg, &number);
+	else
+		error = quantity_parse_number(optarg, &number);
+	*limit = number;
+	return error || number > LIMIT_MOST ?
+		wrong(letter == 'M' ? "not a size, as 512M or 2G: " : "not a number: ", optarg) : 0;
+}
 
 static int take_option(struct words *w, int letter)
 {
@@ -157,6 +207,9 @@ static int take_option(struct words *w, int letter)
 	case 't':
 		return quantity_parse_ms(optarg, &w->for_ms) || !w->for_ms ?
 			wrong("not a time, as 90, 1.5s or 2m: ", optarg) : 0;
+	case 'P': return take_limit(letter, &w->processors);
+	case 'M': return take_limit(letter, &w->memory_mib);
+	case 'N': return take_limit(letter, &w->machines);
 	case 'a': w->address = optarg; return 0;
 	case 's': w->ssh = optarg; return 0;
 	case 'S': w->ssh = ""; return 0;
@@ -183,7 +236,7 @@ static int parse(struct words *w, const struct verb *v, int argc, char **argv)
 	}
 	w->rest = argv + optind;
 	w->n_rest = argc - optind;
-	if (w->n_rest != v->n_words)
+	if (w->n_rest != v->n_words && !(v->function == peer_borrow && w->n_rest == 6))
 		return wrong(w->n_rest < v->n_words ? "a word is missing after "
 						    : "too much after ", v->word);
 	return 0;
@@ -196,7 +249,8 @@ static int say_usage(void)
 
 int main(int argc, char **argv)
 {
-	struct words w = { .anywhere = -1 };
+	struct words w = { .anywhere = -1, .processors = LIMIT_AS_IT_IS,
+			   .memory_mib = LIMIT_AS_IT_IS, .machines = LIMIT_AS_IT_IS };
 	const struct verb *v = NULL;
 	int error;
 

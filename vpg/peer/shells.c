@@ -16,7 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/log.h"
+#include "vpg/peer/borrow.h"
 #include "vpg/peer/jobs.h"
+#include "vpg/peer/lender.h"
 #include "vpg/peer/pipes.h"
 
 enum { ANSWERS_US = 700000 };
@@ -58,6 +60,7 @@ static void shell_free(struct shell *s)
 			break;
 		}
 	jobs_shell_gone(s->d, s);
+	borrow_shell_gone(s);
 	if (s->limit)
 		event_free(s->limit);
 	bufferevent_free(s->socket);
@@ -70,7 +73,8 @@ static void say_peer(struct shell *s, const char *nick, const char *state,
 		     const struct peer_facts *f)
 {
 	struct vpg_PEER row = { nick, state, f->processors, f->memory_kib, f->free_kib,
-				f->load_percent, f->rtt_us };
+				f->load_percent, f->rtt_us, f->lends, f->lent, f->lends_mib,
+				f->lent_mib, f->machines_most, f->machines };
 
 	shell_say(s, VPG_PEER, &row);
 }
@@ -96,19 +100,11 @@ static void say_peers(struct shell *s)
 	say_done(s, 0, "");
 }
 
-static bool all_answered(const struct daemon *d)
-{
-	for (const struct tunnel *t = d->tunnels; t; t = t->next)
-		if (t->open && !t->dead && t->asked_us)
-			return false;
-	return true;
-}
-
 void shells_peer_answered(struct daemon *d)
 {
 	for (struct shell *s = d->shells, *next; s; s = next) {
 		next = s->next;
-		if (s->asks_peers && all_answered(d))
+		if (s->asks_peers && hear_all_answered(d))
 			say_peers(s);
 	}
 }
@@ -126,12 +122,7 @@ static void on_ask_peers(struct shell *s)
 {
 	const struct timeval limit = { 0, ANSWERS_US };
 
-	for (struct tunnel *t = s->d->tunnels; t; t = t->next)
-		if (t->open && !t->dead && t != s->d->self[1]) {
-			t->asked_us = now_us();
-			struct vpg_PING ping = { (uint64_t)t->asked_us };
-			tunnel_send(t, VPG_PING, &ping);
-		}
+	hear_ping_all(s->d);
 	s->asks_peers = true;
 	event_add(s->limit, &limit);
 	shells_peer_answered(s->d);
@@ -263,6 +254,31 @@ static void on_ask_dial(struct shell *s, const struct vpg_ASK_DIAL *ask)
 	say_done(s, 0, "");
 }
 
+static void on_ask_limits(struct shell *s, const struct vpg_ASK_LIMITS *ask)
+{
+	const uint64_t as_it_is = LIMIT_AS_IT_IS;
+	bool changes = ask->processors != as_it_is || ask->memory_mib != as_it_is ||
+		       ask->machines != as_it_is;
+	struct limits l;
+	struct why why;
+
+	lender_limits(s->d, &l);
+	if (ask->processors != as_it_is)
+		l.processors = (uint32_t)ask->processors;
+	if (ask->memory_mib != as_it_is)
+		l.memory_mib = (uint32_t)ask->memory_mib;
+	if (ask->machines != as_it_is)
+		l.machines = (uint32_t)ask->machines;
+	if (changes && lender_set_limits(s->d, &l, &why)) {
+		say_done(s, 1, why.line);
+		return;
+	}
+	lender_limits(s->d, &l);
+	struct vpg_LIMITS row = { l.processors, l.memory_mib, l.machines };
+	shell_say(s, VPG_LIMITS, &row);
+	say_done(s, 0, "");
+}
+
 static void on_ask_status(struct shell *s)
 {
 	const struct daemon *d = s->d;
@@ -307,6 +323,9 @@ static int serve(struct shell *s, int type, const union vpg_any *m)
 	case VPG_ASK_INVITE: on_ask_invite(s, &m->ASK_INVITE); return 0;
 	case VPG_ASK_REVOKE: on_ask_revoke(s, m->ASK_REVOKE.nick); return 0;
 	case VPG_ASK_DIAL: on_ask_dial(s, &m->ASK_DIAL); return 0;
+	case VPG_ASK_LIMITS: on_ask_limits(s, &m->ASK_LIMITS); return 0;
+	case VPG_ASK_BORROW:
+	case VPG_GIVE_BACK: borrow_hear_shell(s, (enum vpg_type)type, m); return 0;
 	case VPG_ASK_STATUS: on_ask_status(s); return 0;
 	case VPG_ASK_STOP: on_ask_stop(s); return 0;
 	default: return -EPROTO;

@@ -12,7 +12,12 @@
 #include "vpg/peer/daemon.h"
 
 /* What is known of a peer; from its last PONG. */
-struct peer_facts { uint64_t processors, memory_kib, free_kib, load_percent, rtt_us; };
+struct peer_facts {
+	uint64_t processors, memory_kib, free_kib, load_percent, rtt_us;
+	/* what it lends to machines (lending.h): at most, now, and processors that are left for
+	 * this computer */
+	uint64_t lends, lent, lends_mib, lent_mib, machines_most, machines, offers, spare;
+};
 
 struct evbuffer;
 struct tunnel {

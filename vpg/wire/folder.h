@@ -6,6 +6,7 @@
  *	members		who belongs to the network
  *	contacts	whom the daemon dials: HOST PORT [ssh [USER]]
  *	invitations	tokens that were given out, by their SHA-256
+ *	limits		what the owner lends to machines of others (vpg/peer/lending.h)
  *	rules		which commands others may run here (vpg/peer/rules.h)
  *	socket		where the daemon listens for shells
  *	log, audit	what the daemon says; which commands it was asked to run

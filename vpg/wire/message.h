@@ -10,12 +10,13 @@
 #include <stdint.h>
 
 enum {
-	VPG_VERSION = 2,		/* of message.def */
+	VPG_VERSION = 3,		/* of message.def */
 	VPG_FRAME_MAX = 256 << 10,	/* bytes of a frame, with its length */
 	VPG_CHUNK = 32 << 10,		/* bytes of a DATA, at most */
 	VPG_WINDOW = 4 << 20,		/* bytes of a stream that are on their way, at most */
 	VPG_LENGTH_BYTES = 4,
 };
+#define LIMIT_AS_IT_IS UINT64_MAX
 
 /* Where a standard stream of a stage leads: SPAWN's in, out and err. */
 enum vpg_io {

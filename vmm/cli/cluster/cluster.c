@@ -14,6 +14,7 @@
 #include "phoenix/calls/netconf.h"
 #include "vmm/shared/rundir_names.h"
 
+#define PEERS_NAME "peers" /* stands where a file's path would */
 enum { ALIVE_S = 10, MAX_ARGUMENTS = 64 };
 
 /* ---- the file ---- */
@@ -62,7 +63,9 @@ static int read_cluster(struct cluster *c, struct problem *p)
 	struct problem inner;
 	size_t bytes;
 
-	if (read_file(c->path, text, sizeof text, &bytes, p))
+	if (c->given)
+		bytes = (size_t)snprintf(text, sizeof text, "%s", c->given);
+	else if (read_file(c->path, text, sizeof text, &bytes, p))
 		return -1;
 	if (cluster_file_parse(&c->file, text, bytes, &inner))
 		return problem(p, "--cluster %s:%s", c->path, inner.line);
@@ -101,6 +104,17 @@ int cluster_open(struct cluster *c, const char *path, struct hostcpu *cpu, bool 
 	c->cpu = cpu;
 	c->fixed = fixed;
 	return 0;
+}
+
+int cluster_open_peers(struct cluster *c, const char *text, int held, struct hostcpu *cpu,
+		       struct problem *p)
+{
+	strcpy(c->path, PEERS_NAME);
+	peers_held_begin(&c->held, held);
+	c->given = strdup(text);
+	c->cpu = cpu;
+	c->fixed = false;
+	return c->given ? read_cluster(c, p) : problem(p, "no memory");
 }
 
 int cluster_begins_here(const struct cluster *c, struct problem *p)
@@ -304,6 +318,38 @@ int cluster_add(struct cluster *c, unsigned host, const char *name, struct probl
 	return 0;
 }
 
+/* The line of a host that was there before is replaced. */
+static int add_line(struct cluster *c, const char *name, const char *line, struct problem *p)
+{
+	int old = cluster_file_find(&c->file, name);
+	size_t bytes = MAX_CLUSTER_BYTES, n = 0;
+	char *text = malloc(bytes), one[CLUSTER_LINE];
+
+	if (!text)
+		return problem(p, "no memory");
+	for (int i = 0; i < (int)c->file.n && n < bytes; i++)
+		if (i != old) {
+			cluster_file_print_line(&c->file.host[i], one);
+			n += (size_t)snprintf(text + n, bytes - n, "%s\n", one);
+		}
+	if (n < bytes)
+		snprintf(text + n, bytes - n, "%s", line);
+	free(c->given);
+	c->given = text;
+	return 0;
+}
+
+int cluster_add_peer(struct cluster *c, unsigned host, const char *name, const char *line,
+		     int held, struct problem *p)
+{
+	if (add_line(c, name, line, p) || cluster_add(c, host, name, p)) {
+		close(held);
+		return -1;
+	}
+	peers_held_add(&c->held, name, held);
+	return 0;
+}
+
 int cluster_admit(struct cluster *c, unsigned host, struct problem *p)
 {
 	if (fits(c, host, p) || agree(c, host, false, p))
@@ -363,8 +409,10 @@ const char *cluster_where(const struct cluster *c, unsigned host, char *text, si
 		return text;
 	far_destination(&far->host, destination, sizeof destination);
 	snprintf(text, bytes, "%s %u %s",
-		 far->facts.address[0] ? far->facts.address : far->host.name, far->port,
-		 destination);
+		 far->host.address[0]	 ? far->host.address
+		 : far->facts.address[0] ? far->facts.address
+					 : far->host.name,
+		 far->port, destination);
 	return text;
 }
 
@@ -420,6 +468,8 @@ void cluster_all_reaped(struct cluster *c)
 void cluster_forget(struct cluster *c, unsigned host)
 {
 	end_far(c, host);
+	if (c->given)
+		peers_held_return(&c->held, c->names.name[host]);
 	c->names.name[host][0] = 0;
 	names_write(&c->names, c->rundir);
 }
@@ -493,5 +543,9 @@ void cluster_close(struct cluster *c)
 	if (c->alive)
 		event_free(c->alive);
 	c->alive = NULL;
+	if (c->given)
+		peers_held_end(&c->held);
+	free(c->given);
+	c->given = NULL;
 	bundle_free(&c->bundle);
 }

@@ -15,10 +15,15 @@
 
 #include "vmm/cli/cluster/far.h"
 #include "vmm/cli/cluster/host_names.h"
+#include "vmm/cli/cluster/peers.h"
 #include "vmm/shared/presence.h"
 
 struct cluster {
 	char path[4096];
+	/* The hosts are peers (peers.h): the text of a file, instead of one; NULL: they are not.
+	 * held: what reserves them. */
+	char *given;
+	struct peers_held held;
 	struct cluster_file file;
 	struct bundle bundle;
 	struct far *far[MAX_NODES]; /* by the host's number; NULL: no such host, or this computer */
@@ -51,6 +56,14 @@ int cluster_open(struct cluster *cluster, const char *path, struct hostcpu *cpu,
 /* Returns 0 if the file's first host is this computer, or -1 with the problem. */
 int cluster_begins_here(const struct cluster *cluster, struct problem *p);
 void cluster_close(struct cluster *cluster);
+/* The same, of a text instead of a file: the hosts are peers, and `held` reserves them.  It is the
+ * cluster's from then on. */
+int cluster_open_peers(struct cluster *cluster, const char *text, int held, struct hostcpu *cpu,
+		       struct problem *p);
+/* Adds to that text one more host, which `held` reserves, and prepares it as number `host`; as
+ * cluster_add(). */
+int cluster_add_peer(struct cluster *cluster, unsigned host, const char *name, const char *line,
+		     int held, struct problem *p);
 
 /* Begins to prepare the first `hosts` hosts of the file.  Returns 0, or -1 with the problem. */
 int cluster_prepare(struct cluster *cluster, uint32_t hosts, struct problem *p);

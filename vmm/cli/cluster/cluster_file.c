@@ -129,7 +129,7 @@ static int parse_setting(struct parser *p, const struct word *word, struct clust
 
 	if (!equals || name_bytes >= sizeof name)
 		return wrong(p, word->column, "'%.*s' is no setting; there are user=, port=, "
-			     "cpus=, memory= and phoenix=",
+			     "address=, cpus=, memory= and phoenix=",
 			(int)(word->bytes < 40 ? word->bytes : 40), word->text);
 	if (value_bytes >= sizeof value)
 		return wrong(p, word->column, "%.*s= is too long", (int)name_bytes, word->text);
@@ -138,6 +138,9 @@ static int parse_setting(struct parser *p, const struct word *word, struct clust
 	if (!strcmp(name, "user"))
 		return take_name(p, word, "user's name", value, value_bytes, host->user,
 				 sizeof host->user);
+	if (!strcmp(name, "address"))
+		return take_name(p, word, "address", value, value_bytes, host->address,
+				 sizeof host->address);
 	if (!strcmp(name, "port"))
 		return take_number(p, word, name, value, 1, 65535, &host->port);
 	if (!strcmp(name, "cpus"))
@@ -146,8 +149,8 @@ static int parse_setting(struct parser *p, const struct word *word, struct clust
 		return take_memory(p, word, value, &host->memory_mib);
 	if (!strcmp(name, "phoenix"))
 		return take_phoenix(p, word, host, value);
-	return wrong(p, word->column, "'%s' is no setting; there are user=, port=, cpus=, memory= "
-		     "and phoenix=",
+	return wrong(p, word->column, "'%s' is no setting; there are user=, port=, address=, "
+		     "cpus=, memory= and phoenix=",
 		     name);
 }
 
@@ -223,6 +226,8 @@ void cluster_file_print_line(const struct cluster_host *host, char line[CLUSTER_
 		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " user=%s", host->user);
 	if (host->port)
 		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " port=%u", host->port);
+	if (host->address[0])
+		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " address=%s", host->address);
 	n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " cpus=%u", host->cpus);
 	if (host->memory_mib)
 		n += snprintf(line + n, CLUSTER_LINE - (size_t)n, " memory=%uM", host->memory_mib);

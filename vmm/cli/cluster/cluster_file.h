@@ -1,7 +1,7 @@
 /* cluster_file.h - parses a cluster file: the computers of a machine, one per line, in the order of
  * their numbers.
  *
- *   HOST [user=U] [port=P] [cpus=N] [memory=M] [phoenix="LINE"]...
+ *   HOST [user=U] [port=P] [address=A] [cpus=N] [memory=M] [phoenix="LINE"]...
  *
  * The first is the computer where vmp is typed.  `#` begins a comment. phoenix= may be repeated.
  * Each is a line of the Phoenix configuration (thesis A.7: dest, listen_port); together they
@@ -26,6 +26,7 @@ struct cluster_host {
 	char name[MAX_HOST_NAME];
 	char user[MAX_USER_NAME]; /* "": ssh decides */
 	uint32_t port;		  /* of ssh; 0: ssh decides */
+	char address[MAX_HOST_NAME]; /* by which the daemons reach it; "": as ssh has */
 	uint32_t cpus;		  /* processors that begin on this host; default 1 */
 	/* how much of the guest's memory the host may hold; 0: no limit of its own */
 	uint32_t memory_mib;

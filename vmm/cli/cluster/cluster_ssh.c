@@ -10,13 +10,25 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { MAX_OPTIONS = 32 };
+enum { MAX_OPTIONS = 32, MAX_COMMAND = 2048 };
+
+bool ssh_is_rsh;
+
+/* Puts before a command what makes vmp there start vmp-rsh, whose path its environment has. */
+static const char *with_rsh(const char *command, char text[MAX_COMMAND])
+{
+	if (!ssh_is_rsh)
+		return command;
+	snprintf(text, MAX_COMMAND, "export VMP_SSH=\"$VMP_RSH\" PHNX_SSH=\"$VMP_RSH\"; %s",
+		 command);
+	return text;
+}
 
 static void become_ssh(const struct cluster_host *host, const char *const *options,
 		       const char *command, const int ends[3], pid_t parent)
 {
 	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
-	char port[16], *arguments[MAX_OPTIONS] = {
+	char text[MAX_COMMAND], port[16], *arguments[MAX_OPTIONS] = {
 		(char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30",
 		"-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3",
 	};
@@ -30,7 +42,7 @@ static void become_ssh(const struct cluster_host *host, const char *const *optio
 	if (host->user[0])
 		arguments[n++] = "-l", arguments[n++] = (char *)host->user;
 	arguments[n++] = "--", arguments[n++] = (char *)host->name,
-	arguments[n++] = (char *)command;
+	arguments[n++] = (char *)with_rsh(command, text);
 	setpgid(0, 0); /* so that the terminal's Ctrl-C reaches vmp alone */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	for (int i = 0; i < 3; i++)

@@ -7,8 +7,12 @@
 #ifndef VMM_CLI_CLUSTER_CLUSTER_SSH_H
 #define VMM_CLI_CLUSTER_CLUSTER_SSH_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 #include "vmm/cli/cluster/cluster_file.h"
+
+/* The program is vmp-rsh (peers.h): what it starts uses vmp-rsh too, where that lies there. */
+extern bool ssh_is_rsh;
 
 /* this process's ends of the pipes: nonblocking; the caller closes them */
 struct ssh { pid_t pid; int in, out, err; };

@@ -103,7 +103,7 @@ static void offer_word(const struct completion *c, enum verb verb, char *const *
 	static const char *const save_load[] = { "save", "load", NULL };
 	static const char *const add_remove[] = { "add", "remove", NULL };
 	static const char *const peer[] = { "start", "stop", "status", "invite", "join", "list",
-					    "revoke", "dial", NULL };
+					    "revoke", "dial", "limits", NULL };
 	static const char *const move[] = { "move", NULL };
 	static const char *const images[] = { "debian", "pack", NULL };
 

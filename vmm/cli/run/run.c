@@ -402,8 +402,9 @@ static void free_events(struct run *run)
 	load_close(&run->load);
 	checkpoint_close(&run->checkpoint);
 
-	struct loop_event *events[] = { run->retry, run->tick,    run->limit,	 run->death,
-				   run->typed, run->starter, run->back.regrouped };
+	struct loop_event *events[] = { run->retry, run->tick,	   run->limit,	 run->death,
+					run->typed, run->starter, run->back.regrouped,
+					run->on_asked };
 
 	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
 		loop_remove(run->signals[i]);

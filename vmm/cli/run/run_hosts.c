@@ -72,6 +72,49 @@ static void on_cluster_changed(void *context, unsigned host)
 	}
 }
 
+/* ---- one more peer ---- */
+
+/* The daemon of the user's network has said whether the computer is lent. */
+static void on_asked(void *context)
+{
+	struct run *run = context;
+	struct problem p;
+	int result = peers_read(&run->asked, false, &p);
+
+	if (!result)
+		return;
+	loop_remove(run->on_asked);
+	run->on_asked = NULL;
+	if (result < 0 || run->ended ||
+	    cluster_add_peer(&run->cluster, run->adding, run->asked_for, run->asked.text,
+			     run->asked.held, &p)) {
+		answer_host(run, run->adding, HOST_LAUNCHED, EAGAIN, p.line);
+		run->adding = 0;
+	}
+}
+
+static int ask_for_peer(struct run *run, const char *name, struct problem *p)
+{
+	const struct machine *m = &run->o->machine;
+	const struct peers_wish wish = {
+		.others = 1, .cpus = 1, .how = "near", .nick = name,
+		.mem_mib = (uint32_t)hostmem_needed_mib(
+			m->host_mem_mib ? m->host_mem_mib : m->mem_mib, 1, 1)
+	};
+
+	if (!*name)
+		return problem(p, "which one? vmp host add NICK; vmp peers lists them");
+	if (names_find(&run->cluster.names, name) >= 0)
+		return problem(p, "%s is a host of this machine already", name);
+	if (run->on_asked)
+		return problem(p, "another host is being added");
+	if (peers_ask(&run->asked, &wish, p))
+		return -1;
+	snprintf(run->asked_for, sizeof run->asked_for, "%s", name);
+	run->on_asked = loop_add(&run->loop, LOOP_READ, run->asked.fd, on_asked, run);
+	return run->on_asked && !loop_watch(run->on_asked) ? 0 : problem(p, "no memory");
+}
+
 /* Starts to add a host.  `name`: "" for a daemon on this computer.  Returns 0 if it is there, or if
  * its result comes later. */
 static int add_host(struct run *run, const struct msg_host *host, const char *name,
@@ -83,7 +126,8 @@ static int add_host(struct run *run, const struct msg_host *host, const char *na
 	if (!run->o->cluster)
 		return launch_add(&run->launch, &run->plan, host->host, host->nodes, p);
 	run->joins = host->nodes;
-	if (cluster_add(&run->cluster, host->host, name, p))
+	if (run->cluster.given ? ask_for_peer(run, name, p)
+			       : cluster_add(&run->cluster, host->host, name, p))
 		return -1;
 	run->adding = host->host;
 	return 0;

@@ -34,6 +34,10 @@ struct run {
 	struct cluster cluster;	 /* with --cluster */
 	unsigned adding;	 /* the host of the cluster that is being added; 0: none */
 	uint32_t joins;		 /* bit set of the hosts that it joins */
+	/* the host that is being added is a peer: the question whether it can be borrowed */
+	struct peers_asked asked;
+	struct loop_event *on_asked;
+	char asked_for[MAX_HOST_NAME];
 	uint32_t hosts;		 /* bit set of the machine's hosts */
 	struct rundir rundir;
 	struct report report;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/quantity.h"
 #include "base/virtio_abi.h"
 #include "vmm/cli/guest/guestprog.h"
 #include "vmm/cli/image/rootdisk.h"
@@ -226,16 +227,53 @@ int run_hosts_hold(const struct run *run, const struct cluster_host *lines, uint
 		       run->o->machine.mem_mib);
 }
 
+/* How much of a computer's memory the machine may use. */
+static uint32_t of_each_mib(const struct machine *m, uint32_t hosts)
+{
+	return (uint32_t)hostmem_needed_mib(m->host_mem_mib ? m->host_mem_mib : m->mem_mib, 1,
+					    (m->cpus + hosts - 1) / hosts);
+}
+
+/* --peers: the computers that are borrowed become a cluster's file. */
+static int borrow_peers(struct run *run, struct problem *p)
+{
+	struct options *o = &run->loaded;
+	struct peers_wish wish = { .others = o->peers,
+				   .cpus = o->machine.cpus,
+				   .mem_mib = of_each_mib(&o->machine, o->peers + 1),
+				   .how = o->peers_spread	 ? "spread"
+					  : o->peers_concentrate ? "concentrate"
+								 : "near" };
+	static struct peers_asked asked;
+
+	if (o->min_memory)
+		quantity_parse_mib(o->min_memory, &wish.min_mib);
+	if (peers_use_rsh(p) || peers_ask(&asked, &wish, p) || peers_read(&asked, true, p) < 0 ||
+	    cluster_open_peers(&run->cluster, asked.text, asked.held, &run->cpu, p))
+		return -1;
+	o->cluster = run->cluster.path;
+	return 0;
+}
+
+static int read_cluster(struct run *run, struct problem *p)
+{
+	return cluster_open(&run->cluster, run->o->cluster, &run->cpu, run->load.path != NULL,
+			    p) || cluster_begins_here(&run->cluster, p)
+		       ? -1
+		       : 0;
+}
+
 /* The machine's hosts are all hosts of the file, or the first ones. */
 static int open_cluster(struct run *run, struct problem *p)
 {
 	struct options *o = &run->loaded;
 	uint32_t lines, askers;
 
+	if (o->peers && borrow_peers(run, p))
+		return -1;
 	if (!o->cluster)
 		return 0;
-	if (cluster_open(&run->cluster, o->cluster, &run->cpu, run->load.path != NULL, p) ||
-	    cluster_begins_here(&run->cluster, p))
+	if (!o->peers && read_cluster(run, p))
 		return -1;
 	lines = run->cluster.file.n;
 	if (o->machine.hosts > lines)

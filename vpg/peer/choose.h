@@ -1,0 +1,42 @@
+/* choose.h - which computers become the hosts of a machine, and how many processors of each.  Pure.
+ *
+ * The nearest computers come first, by round-trip time, as in P2P-MPI (section 3.2).
+ *
+ *   near         each chosen computer gives one processor; the nearest give the rest
+ *   spread       each chosen computer gives one in turn, as long as it has any
+ *   concentrate  the nearest computer gives all that it has, then the next one, until it is enough
+ */
+#ifndef VPG_CHOOSE_H
+#define VPG_CHOOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum choose_how { CHOOSE_NEAR, CHOOSE_SPREAD, CHOOSE_CONCENTRATE, CHOOSE_KINDS };
+
+struct candidate {
+	const char *nick;
+	bool self;		/* the computer that asks: host 0, with or without processors */
+	uint64_t rtt_us;
+	uint32_t free;		/* processors; 0: it cannot be chosen */
+	/* the result */
+	bool chosen;
+	uint32_t gives;		/* processors */
+};
+
+struct choice { uint32_t others, processors; };	/* what was found */
+
+/* Sorts the candidates, itself first, and chooses.  At most `others` computers besides itself are
+ * chosen; concentrate may need fewer.  Returns how many were chosen, and how many processors they
+ * give: at most `processors`. */
+struct choice choose(struct candidate *c, size_t n, enum choose_how how, uint32_t others,
+		     uint32_t processors);
+/* Whether that is enough. */
+bool choice_suffices(const struct choice *found, enum choose_how how, uint32_t others,
+		     uint32_t processors);
+
+/* Returns CHOOSE_KINDS if there is no such word. */
+enum choose_how choose_by_word(const char *word);
+
+#endif
