@@ -20,7 +20,7 @@ STANDBY_OBJECTS := vmm/cli/standby/record.o vmm/cli/standby/orders.o \
 $(eval $(call unit-test,standby_fuzz,\
 	tests/fuzz/replay-standby.o tests/fuzz/standby.o $(STANDBY_OBJECTS)))
 
-CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/packet.o base/wire.o
+CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/packet.o base/wire.o base/undofile.o
 $(eval $(call unit-test,iosrv_fuzz,tests/fuzz/replay-chips.o tests/fuzz/chips.o $(CHIPS_OBJECTS),))
 
 NOT_FUZZED := $(NODE_LOAD) \
