@@ -3,13 +3,13 @@
  *
  * The log is a file beside the image (base/undofile.h): a cut for each checkpoint, and behind it
  * the old content of each block that has been written since.  To go back to a cut, the oldest
- * content behind it is written to the image.  Cuts that no machine can go back to any more are dropped, so
- * the log holds at most the changes of two intervals.
+ * content behind it is written to the image.  Cuts that no machine can go back to any more are
+ * dropped, so the log holds at most the changes of two intervals.
  *
  * Rules of use: undolog_keep() before each write.  It does not fail: if there is no room, the log
  * is emptied with a warning, and the machine cannot go back until the next checkpoint.  Going back
- * is undolog_seek() for each image, then undolog_prepare() for each, then undolog_go_back() for each.
- * One thread uses an image and its log.
+ * is undolog_seek() for each image, then undolog_prepare() for each, then undolog_go_back() for
+ * each.  One thread uses an image and its log.
  */
 #ifndef IOSRV_UNDOLOG_H
 #define IOSRV_UNDOLOG_H

@@ -210,6 +210,10 @@ static int check_checkpoint(const struct options *o, struct problem *p)
 		return problem(p, "--checkpoint-file: the file does not have what the machine "
 			       "writes to its disk's image, %.200s",
 			       written);
+	if (*o->root_image)
+		return problem(p, "--checkpoint: --root %s is packed into an image that has no "
+			       "name; make one by: vmp image pack %s FILE, and say --root FILE",
+			       o->root, o->root);
 	if (o->checkpoint_file && keptfile_check(o->checkpoint_file, &why))
 		return problem(p, "--checkpoint-file: %s", why.line);
 	return 0;
