@@ -146,10 +146,20 @@ static int take_status(pid_t pid, const struct debug_watch *watch)
 	return status & 0xf;
 }
 
+/* The same for the VM process that has the CPU, and with --strict for its programs' process. */
+static int take_hits(struct monitor *m)
+{
+	pid_t user = m->vm.user[atomic_load(&m->slot->space) % MAX_SPACES].pid;
+	int hits = as_tracer(m, m->vm.pid, take_status, NULL),
+	    more = user ? as_tracer(m, user, take_status, NULL) : 0;
+
+	return hits < 0 || more < 0 ? -1 : hits | more;
+}
+
 uint32_t watch_guest_hits(struct monitor *m)
 {
 	int hits = in_force(m) == &m->debug.told.guest && m->debug.told.guest.control
-			   ? as_tracer(m, m->vm.pid, take_status, NULL)
+			   ? take_hits(m)
 			   : 0;
 
 	return hits > 0 ? (uint32_t)hits : 0;
@@ -157,7 +167,7 @@ uint32_t watch_guest_hits(struct monitor *m)
 
 bool watch_hit(struct monitor *m)
 {
-	int hits = m->debug.watch.control ? as_tracer(m, m->vm.pid, take_status, NULL) : 0;
+	int hits = m->debug.watch.control ? take_hits(m) : 0;
 
 	if (hits <= 0)
 		return false;

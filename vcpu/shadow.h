@@ -34,7 +34,7 @@ struct shadow {
 	unsigned first_page;   /* lowest page that can be mapped: the host's vm.mmap_min_addr */
 	/* host areas at which all are dropped, so that vm.max_map_count is never reached */
 	unsigned area_limit;
-	bool users; /* maps nothing that user code may not touch, and nothing of the kernel's half */
+	bool users; /* maps what user code may touch alone, and nothing of the kernel's half */
 	unsigned areas;	       /* made since the last full drop */
 	unsigned user_pages;   /* entries below VMP_USER_LIMIT */
 	unsigned kernel_pages; /* entries above it */

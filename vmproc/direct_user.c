@@ -2,8 +2,8 @@
  * user process's mappings and runs the guest's programs there.
  *
  * The user process is stopped for certain from the moment when a byte has come through the report's
- * pipe.  All that stands in the report may be a lie of the program's; it is copied once, and checked
- * (user_take.c).
+ * pipe.  All that stands in the report may be a lie of the program's; it is copied once, and
+ * checked (user_take.c).
  */
 #include <linux/mman.h>
 #include <linux/signal.h>
@@ -89,7 +89,8 @@ static unsigned add_call(long number, uint64_t a, uint64_t b, uint64_t c, uint64
 {
 	if (direct.user.calls == USER_CALLS)
 		send(false);
-	order->call[direct.user.calls] = (struct user_call){ (uint64_t)number, { a, b, c, d, e, f }, 0 };
+	order->call[direct.user.calls] =
+		(struct user_call){ (uint64_t)number, { a, b, c, d, e, f }, 0 };
 	return direct.user.calls++;
 }
 
@@ -182,7 +183,7 @@ static void write_registers(const struct vcpu *v)
 	for (unsigned i = 0; i < ARRAY_LEN(o->gpr); i++)
 		o->gpr[i] = v->gpr[i];
 	o->rip = v->eip, o->rsp = v->gpr[ESP];
-	o->rflags = (v->eflags & DIRECT_FLAGS_NATIVE) | EFLAGS_FIXED | EFLAGS_IF;
+	o->rflags = (v->eflags & (DIRECT_FLAGS_NATIVE | EFLAGS_RF)) | EFLAGS_FIXED | EFLAGS_IF;
 	if (direct.engine.stepping)
 		o->rflags |= EFLAGS_TF;
 	o->cs = vmproc_selector(v->seg[SEG_CS]), o->ss = vmproc_selector(v->seg[SEG_SS]);

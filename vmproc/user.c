@@ -28,7 +28,8 @@ struct user_resumed {
 	uint64_t r8, r9, r10, r11, r12, r13, r14, r15, rdi, rsi, rbp, rbx, rdx, rax, rcx;
 	uint64_t rip, cs, rflags, rsp, ss;
 };
-void user_resume(const struct user_resumed *r, const void *fpstate) __attribute__((noreturn)) HIDDEN;
+void user_resume(const struct user_resumed *r, const void *fpstate)
+	__attribute__((noreturn)) HIDDEN;
 void user_was_kicked(void), user_done(void);
 
 _Atomic uint32_t user_kicked HIDDEN; /* a kick arrived while no program ran */

@@ -61,7 +61,7 @@ static bool is_stop(uint32_t signal)
 
 bool user_take(const struct user_report *r, struct vcpu *v, struct engine_stop *s)
 {
-	uint32_t flags = (uint32_t)r->rflags & FLAGS;
+	uint32_t native = FLAGS | EFLAGS_RF;
 
 	if (!is_stop(r->signal)) {
 		vcpu_kill(v, "a guest program's process reports signal %u", r->signal);
@@ -70,7 +70,7 @@ bool user_take(const struct user_report *r, struct vcpu *v, struct engine_stop *
 	for (unsigned i = 0; i < ARRAY_LEN(r->gpr); i++)
 		v->gpr[i] = (uint32_t)r->gpr[i];
 	v->eip = (uint32_t)r->rip;
-	v->eflags = (v->eflags & ~(uint32_t)(FLAGS | EFLAGS_RF)) | flags | EFLAGS_FIXED;
+	v->eflags = (v->eflags & ~native) | ((uint32_t)r->rflags & native) | EFLAGS_FIXED;
 	if (is_program_stack(r->ss))
 		v->seg[SEG_SS] = r->ss | VMPROC_SEL_RPL;
 	v->seg[SEG_DS] = r->ds, v->seg[SEG_ES] = r->es;
@@ -85,8 +85,11 @@ bool user_take(const struct user_report *r, struct vcpu *v, struct engine_stop *
 		.cs = r->cs,
 		.in_guest = r->cs == VMP_SEL_USER_CS,
 		.in_window = r->cs == VMP_SEL_HOST64 && window_holds_syscall(r->rip),
-		.at = { .rip = (uint32_t)r->rip, .esp = (uint32_t)r->gpr[ESP],
-			.r8 = (uint32_t)r->r8, .r10 = (uint32_t)r->r10 & FLAGS, .eflags = flags },
+		.at = { .rip = (uint32_t)r->rip,
+			.esp = (uint32_t)r->gpr[ESP],
+			.r8 = (uint32_t)r->r8,
+			.r10 = (uint32_t)r->r10 & FLAGS,
+			.eflags = (uint32_t)r->rflags & FLAGS },
 	};
 	return true;
 }

@@ -49,7 +49,8 @@ __asm__(".pushsection .text\n"
 	"	xorl %eax, %eax; xorl %edi, %edi; movabsq $0x700100030000, %rsi; movl $1, %edx\n"
 	"	movl $escape_target, %ecx; movq (%rcx), %rcx; jmp *%rcx\n"
 	"escape_peek:\n"
-	"	movl $escape_target, %ecx; movq (%rcx), %rcx; movq (%rcx), %rax; movl $escape_value, %ecx\n"
+	"	movl $escape_target, %ecx; movq (%rcx), %rcx; movq (%rcx), %rax\n"
+	"	movl $escape_value, %ecx\n"
 	"	movq %rax, (%rcx)\n"
 	"	movl $1f, %ecx; ljmp *(%rcx)\n"
 	"escape_poke:\n"
@@ -92,8 +93,8 @@ static void far_jump(void (*code)(void))
 
 /* --- the methods ------------------------------------------------------------------------------ */
 
-/* Maps a frame of the kernel's.  If the process's loop then ran the program on without a permit, the
- * program would be where its last system call returned. */
+/* Maps a frame of the kernel's.  If the process's loop then ran the program on without a permit,
+ * the program would be where its last system call returned. */
 static void by_call(void)
 {
 	static volatile bool tried;
@@ -200,7 +201,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(argv[1], methods[i].name))
 			return run(methods[i].try);
-	fprintf(stderr, "usage: escape call|level|vector|signal|done|wait|peek|poke|sigreturn|storm "
-			"[ADDRESS]\n");
+	fprintf(stderr, "usage: escape call|level|vector|signal|done|wait|peek|poke|sigreturn|"
+			"storm [ADDRESS]\n");
 	return 2;
 }

@@ -1,5 +1,5 @@
-/* user_take.c - what the kernel process of --strict takes from a report that the guest's program may
- * have written itself: never more than a program's stop. */
+/* user_take.c - what the kernel process of --strict takes from a report that the guest's program
+ * may have written itself: never more than a program's stop. */
 #include "tests/unit/vcpu_fake.h"
 #include "vmproc/user_take.c" /* build/vmproc is a program, not a folder of objects */
 
@@ -34,7 +34,7 @@ static void registers(void)
 	for (unsigned i = 0; i < 8; i++)
 		CU_ASSERT_EQUAL(V->gpr[i], i);
 	CU_ASSERT_EQUAL(V->eip, 0x8048000);
-	CU_ASSERT_EQUAL(V->eflags, DIRECT_FLAGS_NATIVE | EFLAGS_FIXED | EFLAGS_IF);
+	CU_ASSERT_EQUAL(V->eflags, DIRECT_FLAGS_NATIVE | EFLAGS_RF | EFLAGS_FIXED | EFLAGS_IF);
 	CU_ASSERT_FALSE(V->eflags & EFLAGS_IOPL);
 	CU_ASSERT_EQUAL(stop.at.eflags, DIRECT_FLAGS_NATIVE);
 	CU_ASSERT_EQUAL(V->seg[SEG_GS], 4);
