@@ -307,7 +307,10 @@ void ph_set_failure_timeout(long long timeout, enum ph_gone_policy policy, ph_go
 {
 	if (runtime_enter("ph_set_failure_timeout"))
 		return;
-	detect_set_timeout(rt.ph, timeout > 0 ? (uint64_t)timeout : 0);
+	if (timeout == PH_TIMEOUT_BY_SIZE)
+		detect_by_size(rt.ph);
+	else
+		detect_set_timeout(rt.ph, timeout > 0 ? (uint64_t)timeout : 0);
 	flow_set_gone(rt.ph, policy, fn, arg);
 	runtime_leave();
 }

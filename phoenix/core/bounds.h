@@ -87,6 +87,7 @@ enum {
 	OVERLAP_GRACE = 2000000,
 	ROUTE_EXPIRY = 30000000,		/* an unreachable node is forgotten after this */
 	GOSSIP_INTERVAL = 500000,
+	CLEANUP_LEAST = 5000000,	/* before a node of a small session is declared gone */
 	/* a node that passed nothing on for so long, and some round trips, may leave */
 	PASSED_ON = 100000,
 	/* a node that has no value yet asks after this whether it is still wanted; doubles */

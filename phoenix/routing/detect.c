@@ -4,9 +4,10 @@
  * Every GOSSIP_INTERVAL a node increments its heartbeat and sends all heartbeats that it knows to
  * one other node.  Equation 5 of the paper chooses that node: at distances 1, 2, 4, ... clockwise
  * in the first half of a cycle, counter-clockwise in the second.  A heartbeat of n nodes reaches
- * all within 2 ceil(log2 n) rounds.  A node whose heartbeat has not changed for the application's
- * timeout, and that no link of this node has heard, is declared gone, for all nodes and for good:
- * its name is refused from then on.
+ * all within 2 ceil(log2 n) rounds.  A node whose heartbeat has not changed for the timeout, and
+ * that no link of this node has heard, is declared gone, for all nodes and for good: its name is
+ * refused from then on.  The timeout is the application's, or the paper's cleanup time, 3 ceil(log2
+ * n) rounds, but not less than what a loaded computer may need.
  */
 #include "phoenix/routing/routing_private.h"
 
@@ -32,6 +33,13 @@ unsigned detect_target(unsigned s, unsigned n, unsigned r)
 		return s;
 	r %= 2 * half;
 	return r < half ? (s + (1u << r)) % n : (s + n - (1u << (r - half)) % n) % n;
+}
+
+uint64_t detect_timeout(unsigned n, uint64_t interval_us)
+{
+	uint64_t cleanup = 3 * log2_up(n) * interval_us;
+
+	return cleanup > CLEANUP_LEAST ? cleanup : CLEANUP_LEAST;
 }
 
 static int by_name(const void *a, const void *b)
@@ -105,6 +113,31 @@ static void forgive(struct phnx *ph, uint64_t us)
 	link_forgive(ph, us);
 }
 
+static unsigned n_members(const struct routes *t)
+{
+	unsigned n = 0;
+
+	for (unsigned k = 0; k < t->n; k++)
+		n += !t->list[k]->payload.gone;
+	return n;
+}
+
+/* Declares gone who was silent for too long. */
+static void look(struct phnx *ph, uint64_t now)
+{
+	struct detector *d = ph->detector;
+	uint64_t timeout_us = d->by_size ? detect_timeout(n_members(ph->routes), d->interval_us)
+					 : d->timeout_us;
+
+	for (unsigned k = 0; timeout_us && k < ph->routes->n; k++) {
+		struct rentry *e = ph->routes->list[k];
+
+		if (e != ph->routes->self && !e->payload.gone && now >= e->heard_us + timeout_us &&
+		    !heard_directly(e, now, timeout_us))
+			route_gone(ph, e);
+	}
+}
+
 void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 {
 	struct detector *d = ph->detector;
@@ -116,13 +149,7 @@ void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 			forgive(ph, now - d->next_us);
 		d->next_us = now + ph->detector->interval_us;
 		gossip(ph);
-		for (unsigned k = 0; d->timeout_us && k < ph->routes->n; k++) {
-			struct rentry *e = ph->routes->list[k];
-			if (e != ph->routes->self && !e->payload.gone &&
-			    now >= e->heard_us + d->timeout_us &&
-			    !heard_directly(e, now, d->timeout_us))
-				route_gone(ph, e);
-		}
+		look(ph, now);
 	}
 	*next = d->next_us < *next ? d->next_us : *next;
 }
@@ -130,6 +157,12 @@ void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 void detect_set_timeout(struct phnx *ph, uint64_t timeout_us)
 {
 	ph->detector->timeout_us = timeout_us;
+	ph->detector->by_size = false;
+}
+
+void detect_by_size(struct phnx *ph)
+{
+	ph->detector->by_size = true;
 }
 
 int detect_init(struct phnx *ph)

@@ -94,6 +94,38 @@ static void test_death_is_detected(void)
 	sim_free(&s);
 }
 
+/* The timeout follows from the number of nodes: no node is declared gone while it lives, and one
+ * that dies is, by all, in that time and a few rounds. */
+static void test_timeout_by_size(void)
+{
+	static const int sizes[] = { 2, 10, 40 };
+
+	for (size_t row = 0; row < sizeof sizes / sizeof *sizes; row++) {
+		int n = sizes[row];
+		struct sim s;
+
+		sim_init(&s, seed, n, 0, SPACE);
+		for (int i = 1; i < n; i++)
+			sim_know(&s, i, 0);
+		CU_ASSERT_TRUE(sim_until(&s, 20000000, converged));
+		gone_seen = 0;
+		for (int i = 0; i < n; i++) {
+			detect_by_size(s.nodes[i].ph);
+			flow_set_gone(s.nodes[i].ph, PH_GONE_DISCARD, on_gone, NULL);
+		}
+		sim_run(&s, s.now + 60000000);
+		CU_ASSERT_EQUAL(gone_seen, 0);
+		sim_kill(&s, n - 1);
+		uint64_t timeout = detect_timeout((unsigned)n, GOSSIP_INTERVAL);
+		sim_run(&s, s.now + timeout - 2 * GOSSIP_INTERVAL - detect_rounds((unsigned)n) *
+				GOSSIP_INTERVAL);
+		CU_ASSERT_EQUAL(gone_seen, 0);
+		sim_run(&s, s.now + (2 * detect_rounds((unsigned)n) + 4) * GOSSIP_INTERVAL);
+		CU_ASSERT_EQUAL(gone_seen, n - 1);
+		sim_free(&s);
+	}
+}
+
 /* A destination waits for a while after messages have come back; timers that expire earlier must
  * not end that wait without a try. */
 static void test_wait_ends(void)
@@ -488,6 +520,7 @@ static void test_many_leave(void)
 void add_ends(CU_pSuite suite)
 {
 	CU_add_test(suite, "a death is detected", test_death_is_detected);
+	CU_add_test(suite, "how soon follows from the size", test_timeout_by_size);
 	CU_add_test(suite, "what was under way to the dead", test_gone_policies);
 	CU_add_test(suite, "a wait ends though other timers come first", test_wait_ends);
 	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);

@@ -126,6 +126,11 @@ static void test_gossip(void)
 	CU_ASSERT_EQUAL(detect_rounds(1), 0);
 	CU_ASSERT_EQUAL(detect_rounds(8), 6);
 	CU_ASSERT_EQUAL(detect_rounds(9), 8);
+	CU_ASSERT_EQUAL(detect_timeout(2, 500000), CLEANUP_LEAST);
+	CU_ASSERT_EQUAL(detect_timeout(8, 500000), CLEANUP_LEAST);
+	CU_ASSERT_EQUAL(detect_timeout(9, 500000), 6000000);
+	CU_ASSERT_EQUAL(detect_timeout(64, 500000), 9000000);
+	CU_ASSERT_EQUAL(detect_timeout(1000, 500000), 15000000);
 }
 
 int main(void)

@@ -12,7 +12,7 @@
 #include "base/quantity.h"
 #include "vpg/peer/jobs.h"
 
-enum { HERE_TAG = 1, GONE_US = 10000000, ANNOUNCE_S = 1, HERE_US = 1500000,
+enum { HERE_TAG = 1, ANNOUNCE_S = 1, HERE_US = 1500000,
        LOST_MS_MIN = 5000 };
 #define VP_END ((ph_vp_t)1 << 62)
 
@@ -139,11 +139,11 @@ static long long lost_after_us(void)
 	uint32_t ms = 0;
 
 	if (!own || !*own)
-		return GONE_US;
+		return PH_TIMEOUT_BY_SIZE;
 	if (!quantity_parse_ms(own, &ms) && ms >= LOST_MS_MIN)
 		return 1000LL * ms;
 	log_error("VMP_PEER_LOST_AFTER: not a time of 5 seconds or more: %s", own);
-	return GONE_US;
+	return PH_TIMEOUT_BY_SIZE;
 }
 
 int meeting_start(struct daemon *d, struct why *why)

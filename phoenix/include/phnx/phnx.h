@@ -356,11 +356,14 @@ void ph_break_connections(void);
 /* ---- node failure ---- */
 
 enum ph_gone_policy { PH_GONE_RESEND, PH_GONE_RETURN, PH_GONE_DISCARD };
+#define PH_TIMEOUT_BY_SIZE (-1LL)
 typedef void (*ph_gone_fn)(void *arg, ph_vp_t resource_name, const struct ph_msg *returned);
 /* ph_set_failure_timeout - declare a node gone that was silent for timeout microseconds
  *
  * Silent means that nothing was heard of it, from any node.  0 (the default) never declares a
- * node gone.  fn is called once with returned == NULL.  With PH_GONE_RETURN it is called once
+ * node gone.  PH_TIMEOUT_BY_SIZE takes as long as the session's size needs: 1.5 seconds for each
+ * doubling of the number of nodes, at least 5 seconds.  All nodes of a session should have the
+ * same.  fn is called once with returned == NULL.  With PH_GONE_RETURN it is called once
  * more for each message that was under way to the node.  With PH_GONE_RESEND these messages wait
  * for the next node that assumes their destination; one that the dead node had already received
  * may then be received twice. */
