@@ -7,11 +7,11 @@
  * abort, it writes nowhere outside its objects, and its peers would accept the messages that it
  * sends.
  *
- * All of the daemon is linked except the overlay, the supervision of processes, and the binding to
- * processors.
+ * All of the daemon is linked except its start, and its edges to sockets and processes, which are
+ * passed in.
  */
 #include <fcntl.h>
-#include <stdarg.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,91 +55,74 @@ static uint64_t number(unsigned bytes)
 	return value;
 }
 
-/* ---- replaces node.c, supervise.c, overlay.c, processors.c, guest_load.c ---- */
+/* ---- what is passed in (vmm/node/outside.h) ---- */
 
-static void end_with(const char *line)
-{
-	FUZZ_CHECK(line[0]);
-	node.ending = true;
-}
-
-void node_end(struct node *n, enum end_reason reason, uint32_t status, const char *format, ...)
-{
-	char line[END_LINE];
-	va_list args;
-
-	(void)n, (void)reason, (void)status;
-	va_start(args, format);
-	vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	end_with(line);
-}
-
-void node_end_lost(struct node *n, unsigned host, const char *format, ...)
-{
-	(void)n;
-	FUZZ_CHECK(host < MAX_NODES);
-	end_with(format);
-}
-
-void node_end_message(struct node *n, const struct msg_machine_end *end, const char *line,
-		      unsigned line_bytes)
-{
-	(void)end, (void)line, (void)line_bytes;
-	n->ending = true;
-}
-
-void node_end_here(struct node *n) { n->ending = true; }
-void node_end_ordered(struct node *n, const struct msg_machine_end *end)
-{
-	(void)end;
-	n->ending = true;
-}
-void supervise_proceed(struct node *n) { (void)n; }
-void supervise_kill(struct child *child) { child->ready = false; }
-
-void supervise_release(struct child *child)
-{
-	child->pid = 0;
-	child->part = PART_RUNS;
-	child->ready = false;
-}
-
-void supervise_last_words(struct child *child, const char *line, size_t bytes)
-{
-	(void)child, (void)line, (void)bytes;
-}
-
-int supervise_start_monitor(struct node *n, unsigned cpu, char *why, size_t why_bytes)
-{
-	(void)why, (void)why_bytes;
-	/* a second monitor would replace the first */
-	FUZZ_CHECK(cpu < CPUS && !n->monitor[cpu].pid);
-	n->monitor[cpu].pid = (pid_t)(1000 + cpu);
-	n->monitor[cpu].cpu = cpu;
-	return 0;
-}
-
-bool overlay_reaches(const struct node *n, unsigned peer) { (void)n; return peer < HOSTS; }
-bool overlay_complete(const struct node *n) { (void)n; return true; }
-void overlay_flush(struct node *n) { (void)n; }
-bool overlay_has_more(const struct node *n) { (void)n; return false; }
-void overlay_cork(struct node *n) { (void)n; }
-void overlay_uncork(struct node *n) { (void)n; }
-
-void overlay_dial(struct node *n, unsigned peer, const char *where, size_t bytes)
+static bool reaches(const struct node *n, unsigned peer) { (void)n; return peer < HOSTS; }
+static bool reaches_all(const struct node *n) { (void)n; return true; }
+static bool has_more(const struct node *n) { (void)n; return false; }
+static void nothing(struct node *n) { (void)n; }
+static void dial(struct node *n, unsigned peer, const char *where, size_t bytes)
 {
 	(void)n, (void)peer, (void)where, (void)bytes;
 }
 
-uint32_t processors_count(const struct node *n) { (void)n; return 2; }
-void processors_settle(struct node *n) { (void)n; }
-uint32_t processors_users(const struct node *n, unsigned *others)
+static int start(struct node *n, struct child *child, const struct child_program *program,
+		 char *why, size_t why_bytes)
 {
-	(void)n;
-	*others = 0;
+	(void)n, (void)program, (void)why, (void)why_bytes;
+	/* a second monitor would replace the first */
+	FUZZ_CHECK(child->cpu < CPUS && !child->pid);
+	child->pid = (pid_t)(1000 + child->cpu);
 	return 0;
 }
+
+static void kill_child(struct node *n, struct child *child, int number)
+{
+	(void)n, (void)number;
+	FUZZ_CHECK(child->pid > 0);
+}
+
+static pid_t dead; /* the next to be reaped */
+
+static pid_t reap(struct node *n, int *status)
+{
+	pid_t pid = dead;
+
+	(void)n;
+	dead = 0;
+	*status = SIGKILL;
+	return pid;
+}
+
+static bool processors(cpu_set_t *allowed) { (void)allowed; return false; }
+static uint32_t load_percent(void) { return 100; }
+static void memory(struct hostmem *is, const char *root)
+{
+	(void)root;
+	*is = (struct hostmem){ .mib = 64 };
+}
+static struct tsc_mark mark(void) { return (struct tsc_mark){ 0 }; }
+static uint32_t khz_since(const struct tsc_mark *then) { (void)then; return 1000000; }
+static bool trusted(void) { return false; }
+
+static const struct outside outside = {
+	.reaches = reaches,
+	.reaches_all = reaches_all,
+	.dial = dial,
+	.has_more = has_more,
+	.cork = nothing,
+	.uncork = nothing,
+	.flush = nothing,
+	.start = start,
+	.kill = kill_child,
+	.reap = reap,
+	.processors = processors,
+	.load_percent = load_percent,
+	.memory = memory,
+	.tsc_mark = mark,
+	.tsc_khz_since = khz_since,
+	.tsc_trusted = trusted,
+};
 
 /* Takes messages to other daemons: they must be acceptable. */
 static int carry(void *ctx, unsigned peer, const struct msg_header *header, const void *body,
@@ -160,6 +143,7 @@ struct fuzz_event {
 	loop_fn fn;
 	void *context;
 	bool is_timer, armed;
+	int signal_number; /* 0: it is none */
 	uint64_t at_ns;
 };
 static struct { struct fuzz_event *events; uint64_t now_ns; } loop;
@@ -170,12 +154,11 @@ static uint64_t op_now_ns(const struct loop *on)
 	return loop.now_ns;
 }
 
-static struct loop_event *op_add(const struct loop *on, enum loop_kind kind, int fd, loop_fn fn,
-				 void *context)
+static struct loop_event *op_add(const struct loop *on, enum loop_kind kind, int number,
+				 loop_fn fn, void *context)
 {
 	struct fuzz_event *event = malloc(sizeof *event);
 
-	(void)fd;
 	FUZZ_CHECK(event);
 	*event = (struct fuzz_event){ { on->ops },
 				      loop.events,
@@ -183,6 +166,7 @@ static struct loop_event *op_add(const struct loop *on, enum loop_kind kind, int
 				      context,
 				      kind == LOOP_TIMER || kind == LOOP_OWN_TIMER,
 				      false,
+				      kind == LOOP_SIGNAL ? number : 0,
 				      0 };
 	loop.events = event;
 	return &event->common;
@@ -226,6 +210,13 @@ static void run_timers(void)
 		loop.now_ns = first->at_ns;
 	first->armed = false;
 	first->fn(first->context);
+}
+
+static void signal_comes(int number)
+{
+	for (struct fuzz_event *event = loop.events; event; event = event->next)
+		if (event->signal_number == number)
+			event->fn(event->context);
 }
 
 static void free_events(void)
@@ -277,6 +268,9 @@ static void begin(unsigned how)
 		node.o.join = 3;
 	loop.now_ns = LOOP_S;
 	node.loop = (struct loop){ &loop_ops, NULL };
+	node.outside = &outside;
+	supervise_start(&node);
+	processors_start(&node);
 	node.boot_ns = node_now_ns(&node);
 	node.net = net_new(node.o.node, HOSTS, route_deliver, &node);
 	FUZZ_CHECK(node.net);
@@ -308,12 +302,13 @@ static void end(void)
 	munmap(node.ram, PAGES * PAGE_BYTES);
 	hostshm_unmap(node.shm, PAGES);
 	free(node.wants);
-	free(node.policy);
 	free(node.moves);
 	free(node.hosts_state);
 	free(node.hostpart);
 	free(node.freeze);
 	free(node.turn);
+	free(node.policy);
+	free(node.processors);
 }
 
 /* ---- operations ---- */
@@ -443,10 +438,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case CHILD_DIES: {
 			struct child *child = &node.monitor[number(1) % CPUS];
 
-			if (child->pid && child->part != PART_RUNS) {
-				child->pid = 0;
-				handover_child_died(&node, child, "died");
-			}
+			dead = child->pid;
+			if (dead > 0)
+				signal_comes(SIGCHLD);
 			break;
 		}
 		case OPS: break;

@@ -24,8 +24,7 @@ CHIPS_OBJECTS := $(IOSRV_OBJECTS) base/log.o base/packet.o base/wire.o base/undo
 $(eval $(call unit-test,iosrv_fuzz,tests/fuzz/replay-chips.o tests/fuzz/chips.o $(CHIPS_OBJECTS),))
 
 NOT_FUZZED := $(NODE_LOAD) \
-	$(patsubst %,vmm/node/%.o,node node_options supervise wire/overlay wire/links) \
-	vmm/node/moves/processors.o
+	$(patsubst %,vmm/node/%.o,node node_options outside wire/overlay wire/links)
 DAEMON_FUZZ_OBJECTS := $(filter-out $(NOT_FUZZED),$(NODE_OBJECTS)) $(DSM_OBJECTS) $(BASE_OBJECTS)
 $(eval $(call unit-test,daemon_fuzz,\
 	tests/fuzz/replay-daemon.o tests/fuzz/daemon.o $(DAEMON_FUZZ_OBJECTS),-levent_core))

@@ -14,14 +14,11 @@
 #include "tests/sim/daemons.h"
 #include "vmm/node/cut/copy.h"
 #include "vmm/node/cut/freeze.h"
-#include "vmm/node/moves/processors.h"
 
 enum { FIRST_VECTOR = 32, VECTORS = 256, BOUNDARY_NS = 20000, STATE_BYTES = 8 };
 enum wish { WISH_NOTHING, WISH_GIVE, WISH_FREEZE };
 
 static struct {
-	struct conn conn[MAX_NODES][PORTS];
-	uint32_t next_pid;
 	enum wish wish[MAX_NODES][SIM_MAX_CPUS];
 	/* the last pid that was killed and has yet to be reaped */
 	uint32_t killed[MAX_NODES][SIM_MAX_CPUS];
@@ -62,11 +59,8 @@ void witness_take(struct witness *w)
 
 void children_load(const struct witness *from)
 {
-	uint32_t pid = children.next_pid;
-
 	children_forget();
 	guests_forget();
-	children.next_pid = pid;
 	children.loaded = *from;
 	children.to_load = (1u << machine->n_cpus) - 1;
 	machine->cpus_running = from->cpus_running;
@@ -145,10 +139,11 @@ void children_check_idle(void)
 
 /* ---- monitors ---- */
 
-static void kill_child(unsigned node, unsigned cpu, uint32_t pid)
+void children_kill(unsigned node, unsigned port, uint32_t pid)
 {
-	children.killed[node][cpu] = pid;
-	world_after(WORLD_CHILD_DIED, node, cpu, pid, NULL, 0);
+	if (port < SIM_MAX_CPUS)
+		children.killed[node][port] = pid;
+	world_after(WORLD_CHILD_DIED, node, port, pid, NULL, 0);
 }
 
 void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type, const void *body,
@@ -159,98 +154,6 @@ void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type
 
 	world_after(WORLD_FROM_CHILD, node, port, pid, &packet,
 		    world_pack(&packet, &header, body, body_bytes, payload, payload_bytes));
-}
-
-int conn_send(struct conn *conn, const struct msg_header *header, const void *body,
-	      uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
-{
-	const struct node *node = &daemons[conn->node].node;
-	static struct packet packet;
-
-	world_after(WORLD_TO_CHILD, conn->node, conn->port,
-		    conn->port == PORT_IOSRV ? 0 : (uint32_t)node->monitor[conn->port].pid, &packet,
-		    world_pack(&packet, header, body, body_bytes, payload, payload_bytes));
-	return 0;
-}
-
-void *conn_owner(const struct conn *conn) { return &daemons[conn->node].node; }
-unsigned conn_index(const struct conn *conn) { return conn->port; }
-const char *conn_name(const struct conn *conn)
-{
-	return conn->port == PORT_IOSRV ? "I/O server" : "monitor";
-}
-
-int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
-{
-	struct child *child = &node->monitor[cpu];
-
-	(void)why, (void)why_bytes;
-	bug_on(child->pid);
-	child->role = CHILD_MONITOR;
-	child->cpu = cpu;
-	child->pid = (pid_t)++children.next_pid;
-	child->conn = &children.conn[node->o.node][cpu];
-	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu,
-		 node->o.node);
-	world_after(WORLD_CHILD_READY, node->o.node, cpu, (uint32_t)child->pid, NULL, 0);
-	return 0;
-}
-
-void supervise_start_children(struct node *node)
-{
-	char why[1];
-
-	if (node->o.node == 0) {
-		io_start();
-		node->iosrv.conn = &children.conn[0][PORT_IOSRV];
-		world_after(WORLD_CHILD_READY, 0, PORT_IOSRV, 0, NULL, 0);
-	}
-	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
-		if (node_has_cpu(node, cpu))
-			supervise_start_monitor(node, cpu, why, sizeof why);
-}
-
-void processors_settle(struct node *node) { (void)node; } /* nothing runs here */
-
-void supervise_kill(struct child *child)
-{
-	if (child->pid)
-		kill_child(child->conn->node, child->cpu, (uint32_t)child->pid);
-}
-
-void supervise_release(struct child *child)
-{
-	child->pid = 0;
-	child->conn = NULL;
-	child->part = PART_RUNS;
-	child->ready = false;
-}
-
-static void hear(unsigned node, unsigned port, const struct msg_header *header, const void *body)
-{
-	struct message m = packet_message(header, body);
-
-	m.from = port;
-	(port == PORT_IOSRV ? &route_iosrv_handler : &route_monitor_handler)
-		->on_message(&children.conn[node][port], &m);
-}
-
-static void on_child_ready(unsigned node, unsigned port)
-{
-	const struct msg_hello hello = { .wire_version = wire_version,
-					 .role = port == PORT_IOSRV ? PEER_IOSRV : PEER_MONITOR };
-	const struct msg_header header = packet_header(MSG_HELLO, 0, node, sizeof hello);
-
-	hear(node, port, &header, &hello);
-}
-
-static void on_child_died(struct node *node, struct child *child)
-{
-	child->pid = 0;
-	if (child->part == PART_RUNS)
-		sim_fail(machine, "node %u: the %s was killed while it ran", node->o.node,
-			 child->name);
-	handover_child_died(node, child, "was killed");
 }
 
 /* Stops at an instruction boundary, with no page outstanding. */
@@ -271,7 +174,7 @@ static void stop(unsigned number, unsigned cpu, uint32_t pid)
 	else
 		children_say(number, cpu, pid, MSG_SNAPSHOT, &frozen, sizeof frozen, NULL, 0);
 	if (wish == WISH_GIVE && fault_on(FAULT_MOVE_SOURCE_DIES))
-		kill_child(number, cpu, pid);
+		children_kill(number, cpu, pid);
 }
 
 static void go_on(unsigned number, unsigned cpu)
@@ -294,7 +197,7 @@ static void take_in(unsigned number, unsigned cpu, uint32_t pid, const uint8_t *
 	const char *why = step.error ? "is damaged" : "";
 
 	if (fault_on(FAULT_MOVE_TARGET_DIES))
-		return kill_child(number, cpu, pid);
+		return children_kill(number, cpu, pid);
 	if (!step.error) {
 		go_on(number, cpu);
 		machine->moves++;
@@ -379,55 +282,56 @@ static void on_iosrv_event(struct sim_event *event)
 {
 	const struct packet *packet = event->payload;
 
-	if (event->type == WORLD_CHILD_READY)
-		on_child_ready(event->node, PORT_IOSRV);
-	else if (event->type == WORLD_TO_CHILD)
+	if (event->type == WORLD_TO_CHILD)
 		io_on_message(packet);
 	else if (event->type == WORLD_IO)
 		io_on_event(event->home.generation);
 	else
-		hear(event->node, PORT_IOSRV, &packet->header, packet->body);
+		outside_from_child(event->node, PORT_IOSRV, packet);
+}
+
+static void on_monitor_event(struct sim_event *event)
+{
+	unsigned port = event->home.interval;
+	uint32_t pid = event->home.generation;
+
+	if ((uint32_t)daemons[event->node].node.monitor[port].pid != pid ||
+	    (children.killed[event->node][port] == pid && event->type != WORLD_FROM_CHILD))
+		return;
+	if (event->type == WORLD_BOUNDARY)
+		stop(event->node, port, pid);
+	else if (event->type == WORLD_TO_CHILD)
+		monitor_on_message(event->node, port, pid, event->payload);
+	else
+		outside_from_child(event->node, port, event->payload);
 }
 
 /* A child that has ended sends and receives nothing more. */
 void children_on_event(struct sim_event *event)
 {
-	struct node *node = &daemons[event->node].node;
 	unsigned port = event->home.interval;
 	uint32_t pid = event->home.generation;
-	struct child *child = &node->monitor[port % MAX_CPUS];
+	const struct node *node = &daemons[event->node].node;
+	const struct child *child = port == PORT_IOSRV ? &node->iosrv
+						       : &node->monitor[port % MAX_CPUS];
 
 	if (event->type == WORLD_COLLECT) {
 		children.looks[port] = false;
 		if (machine->cpus[port].node == event->node && !machine->cpus[port].held)
 			collect(event->node, port);
-	} else if (port == PORT_IOSRV) {
-		on_iosrv_event(event);
 	} else if (event->type == WORLD_GUEST) {
 		guest_step(port, pid);
-	} else if ((uint32_t)child->pid != pid) {
-		return;
-	} else if (children.killed[event->node][port] == pid && event->type != WORLD_CHILD_DIED &&
-		   event->type != WORLD_FROM_CHILD) {
-		return;
-	} else if (event->type == WORLD_CHILD_READY) {
-		on_child_ready(event->node, port);
 	} else if (event->type == WORLD_CHILD_DIED) {
-		on_child_died(node, child);
-	} else if (event->type == WORLD_BOUNDARY) {
-		stop(event->node, port, pid);
-	} else if (event->type == WORLD_TO_CHILD) {
-		monitor_on_message(event->node, port, pid, event->payload);
+		outside_child_died(event->node, port, pid);
+	} else if (event->type == WORLD_CHILD_READY) {
+		if ((uint32_t)child->pid == pid &&
+		    (port == PORT_IOSRV || children.killed[event->node][port] != pid))
+			outside_child_ready(event->node, port);
+	} else if (port == PORT_IOSRV) {
+		on_iosrv_event(event);
 	} else {
-		hear(event->node, port, &((const struct packet *)event->payload)->header,
-		     ((const struct packet *)event->payload)->body);
+		on_monitor_event(event);
 	}
 }
 
-void children_forget(void)
-{
-	memset(&children, 0, sizeof children);
-	for (unsigned node = 0; node < MAX_NODES; node++)
-		for (unsigned port = 0; port < PORTS; port++)
-			children.conn[node][port] = (struct conn){ node, port };
-}
+void children_forget(void) { memset(&children, 0, sizeof children); }

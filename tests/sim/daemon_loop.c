@@ -10,6 +10,7 @@ struct sim_event_of_loop {
 	struct loop_event common;
 	struct sim_event_of_loop *next;
 	unsigned node;
+	uint32_t life; /* of the daemon that made it */
 	enum loop_kind kind;
 	loop_fn fn;
 	void *context;
@@ -47,10 +48,16 @@ static struct loop_event *op_add(const struct loop *loop, enum loop_kind kind, i
 				 loop_fn fn, void *context)
 {
 	struct sim_event_of_loop *event = malloc(sizeof *event);
+	unsigned node = *(unsigned *)loop->on;
 
-	*event = (struct sim_event_of_loop){ { loop->ops }, loops.events,
-					     *(unsigned *)loop->on, kind, fn, context, 0, number,
-					     false };
+	*event = (struct sim_event_of_loop){ .common = { loop->ops },
+					     .next = loops.events,
+					     .node = node,
+					     .life = daemons[node].life,
+					     .kind = kind,
+					     .fn = fn,
+					     .context = context,
+					     .fd = number };
 	loops.events = event;
 	return &event->common;
 }
@@ -86,6 +93,8 @@ static int op_arm(struct loop_event *common, uint64_t after_ns)
 {
 	struct sim_event_of_loop *event = (struct sim_event_of_loop *)common;
 
+	if (event->kind == LOOP_SIGNAL)
+		return 0;
 	if (!is_of_file(event)) {
 		arm(event, after_ns);
 		return 0;
@@ -121,7 +130,8 @@ static int op_once(const struct loop *loop, uint64_t after_ns, loop_fn fn, void 
 	return 0;
 }
 
-static void op_stop(const struct loop *loop) { (void)loop; }
+/* A daemon's loop ends: it exits. */
+static void op_stop(const struct loop *loop) { daemon_ends(*(unsigned *)loop->on); }
 
 struct loop world_loop(unsigned node)
 {
@@ -167,6 +177,14 @@ void loops_on_timer(const struct sim_event *event)
 	else if (timer.event->armed == timer.armed &&
 		 (machine->cpus_running || !owner_is_checkpoint(timer.event)))
 		fire(timer.event);
+}
+
+void loops_signal(unsigned node, int number)
+{
+	for (struct sim_event_of_loop *event = loops.events; event; event = event->next)
+		if (event->kind == LOOP_SIGNAL && event->fd == number && event->node == node &&
+		    event->life == daemons[node].life)
+			event->fn(event->context);
 }
 
 void loops_close(void)

@@ -193,7 +193,7 @@ uint32_t launch_killed(const struct launch *launch)
 
 	(void)launch;
 	for (unsigned number = 0; number < machine->n_nodes; number++)
-		killed |= (uint32_t)(daemons[number].dead && !daemons[number].gave_up &&
+		killed |= (uint32_t)(daemons[number].dead && !daemons[number].in_order &&
 				     !daemons[number].loose)
 			  << number;
 	return killed;
@@ -480,6 +480,7 @@ void owner_open(unsigned hosts, uint32_t checkpoint_ms)
 	run_happens(&owner.run, OWNER_ON_THERE);
 	attach(&owner.run);
 	owner.here = true;
+	outside_client_comes(0);
 }
 
 void owner_close(void)

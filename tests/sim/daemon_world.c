@@ -18,12 +18,13 @@
 #include "vmm/node/cut/turn.h"
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/moves/policy.h"
+#include "vmm/node/moves/processors.h"
+#include "vmm/node/pages/pagetrace.h"
+#include "vmm/node/pages/wants.h"
 #include "vmm/shared/hostcpu.h"
-#include "vmm/shared/hostmem.h"
 #include "vmm/shared/ram.h"
-#include "vmm/shared/tsc.h"
 
-enum { GIVES_UP_NS = 8000000, PULLS = 4 };
+enum { PULLS = 4 };
 
 struct daemon daemons[MAX_NODES];
 struct sim *machine;
@@ -38,9 +39,6 @@ static _Alignas(4096) uint8_t shm[SIM_MAX_CPUS][(sizeof(struct host_shm) / 4096 
 
 /* ---- the clock ---- */
 
-struct tsc_mark tsc_mark(void) { return (struct tsc_mark){ 0 }; }
-uint32_t tsc_khz_since(const struct tsc_mark *then) { (void)then; return 1000000; }
-bool tsc_trusted(void) { return false; }
 bool clock_known(struct node *node) { (void)node; return true; }
 void clock_begin(struct node *node, uint64_t start_ns) { (void)node, (void)start_ns; }
 
@@ -106,6 +104,7 @@ static int carry(void *context, unsigned peer, const struct msg_header *header, 
 	static struct packet packet;
 	uint32_t bytes = world_pack(&packet, header, body, body_bytes, payload, payload_bytes);
 
+	outside_check_end(&packet);
 	if (!machine->broken && !daemons[peer].exists &&
 	    (!daemons[peer].dead || daemons[peer].in_order))
 		sim_fail(machine, "%s from node %u for node %u, which is gone",
@@ -120,13 +119,6 @@ static void on_overflow(void *context, unsigned peer)
 	(void)context;
 	sim_fail(machine, "node %u takes no messages", peer);
 }
-
-bool overlay_complete(const struct node *node) { return daemons[node->o.node].connected; }
-void overlay_dial(struct node *node, unsigned peer, const char *where, size_t n)
-{
-	(void)node, (void)peer, (void)where, (void)n;
-}
-void overlay_flush(struct node *node) { (void)node; }
 
 /* ---- clients, and the owner, which is client 0 ---- */
 
@@ -176,177 +168,12 @@ void client_send(struct client *c, enum msg_type type, vnode_t to, const void *b
 bool client_has_room(const struct client *c) { (void)c; return !sim_chance(machine, 10); }
 void client_close(struct client *c) { c->fd = -1; }
 
-bool clients_have_run(const struct node *node) { (void)node; return owner_is_here(); }
+/* ---- files that are not linked: node_stats.c, wants.c, pagetrace.c ---- */
 
-bool clients_send_run(struct node *node, const struct msg_header *header, const void *body)
-{
-	static struct packet packet;
-
-	(void)node;
-	world_after(WORLD_TO_OWNER, OWNER, PORT_OWNER, 0, &packet,
-		    world_pack(&packet, header, body, header->bytes, NULL, 0));
-	return true;
-}
-
-void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
-{
-	struct { uint32_t first, tag, third; } words; /* the first words of all answers */
-	static uint8_t copy[PACKET_MAX_BYTES];
-
-	memcpy(&words, body, sizeof words);
-	if (header->type == MSG_SNAPSHOT_ITEM && words.third == SNAPSHOT_MACHINE)
-		witness_take(&world_cut);
-	if (words.tag >> 24)
-		return client_on_answer(header, body);
-	words.tag &= 0xffffff;
-	memcpy(copy, body, header->bytes);
-	memcpy(copy, &words, sizeof words);
-	clients_send_run(node, header, copy);
-}
-
-void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes,
-		      const void *payload, uint32_t payload_bytes)
-{
-	struct msg_header header = packet_header(type, VNODE_CLI, 0, body_bytes);
-	struct msg_hosts hosts;
-
-	(void)payload, (void)payload_bytes;
-	if (type != MSG_HOSTS)
-		return;
-	memcpy(&hosts, body, sizeof hosts);
-	clients_on_hosts(hosts.present);
-	clients_send_run(node, &header, body);
-}
-
-uint32_t clients_tag(unsigned client, uint32_t seq) { return seq | client << 24; }
-
-static void on_client(struct node *node, unsigned number, const struct packet *packet)
-{
-	struct message m = packet_message(&packet->header, packet->body);
-
-	m.from = number;
-	if (!dispatch_from_client(node, &m))
-		sim_fail(machine, "a command line sends %s", wire_type_name(packet->header.type));
-}
-
-/* ---- the machine's end, as in vmm/node/supervise.c ---- */
-
-static void stop_here(struct node *node)
-{
-	node->ending = true;
-	for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
-		if (machine->cpus[cpu].node == node->o.node)
-			cpu_hold(machine, cpu);
-}
-
-static void tell_end(struct node *node, const struct msg_machine_end *end)
-{
-	struct msg_header header = packet_header(MSG_MACHINE_END, VNODE_CLI, node->o.node,
-						 sizeof *end);
-
-	if (node->ending)
-		return;
-	if (node->o.node) {
-		net_send(node->net, VNODE_DAEMON(0), MSG_MACHINE_END, end, sizeof *end, NULL, 0);
-		return world_after_ns(GIVES_UP_NS, WORLD_GIVES_UP, node->o.node, 0,
-				      daemons[node->o.node].life, NULL, 0);
-	}
-	stop_here(node);
-	clients_send_run(node, &header, end);
-	for (unsigned peer = 1; peer < machine->n_nodes; peer++)
-		if (node_has_host(node, peer) || hosts_joins(node, peer))
-			net_send(node->net, VNODE_DAEMON(peer), MSG_MACHINE_END, end, sizeof *end,
-				 NULL, 0);
-}
-
-void node_end(struct node *node, enum end_reason reason, uint32_t status, const char *format, ...)
-{
-	struct msg_machine_end end = { .reason = reason, .status = status, .node = node->o.node };
-	char why[END_LINE];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(why, sizeof why, format, args);
-	va_end(args);
-	if (reason != END_PART_DIED)
-		sim_fail(machine, "node %u ends the machine: %s", node->o.node, why);
-	machine->broken = true;
-	tell_end(node, &end);
-}
-
-void node_end_lost(struct node *node, unsigned host, const char *format, ...)
-{
-	struct msg_machine_end end = { .reason = END_PART_DIED,
-				       .node = node->o.node,
-				       .lost = host + 1 };
-
-	(void)format;
-	if (!daemons[host].dead && !daemons[host].silent && !daemons[node->o.node].silent)
-		sim_fail(machine, "node %u takes node %u for dead", node->o.node, host);
-	/* the host may have died just before it became a part of the machine */
-	machine->broken |= node_has_host(&daemons[0].node, node->o.node) &&
-			   node_has_host(&daemons[0].node, host);
-	tell_end(node, &end);
-}
-
-/* The daemon leaves; or node 0 has told it that the machine ends. */
-void node_end_here(struct node *node)
-{
-	if (daemons[0].node.ending)
-		stop_here(node);
-	else
-		daemon_ends(node->o.node);
-}
-
-void node_end_ordered(struct node *node, const struct msg_machine_end *end)
-{
-	(void)end;
-	node_end_here(node);
-}
-
-void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line,
-		      unsigned bytes)
-{
-	if (end->reason != END_PART_DIED)
-		sim_fail(machine, "node %u ends the machine: %.*s", end->node, (int)bytes, line);
-	tell_end(node, end);
-}
-
-static void give_up(unsigned number)
-{
-	if (daemons[number].node.ending)
-		return;
-	daemons[number].gave_up = true;
-	daemon_dies(number);
-}
-
-/* ---- what this simulator does not have ---- */
-
-void hostmem_look(struct hostmem *memory, const char *root)
-{
-	(void)root;
-	*memory = (struct hostmem){ .mib = 1024 };
-}
-enum policy policy_now(const struct node *node) { (void)node; return POLICY_FIXED; }
-void policy_host_came(struct node *node) { (void)node; }
-void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why)
-{
-	(void)node, (void)cpu, (void)error, (void)why;
-}
 void node_stats_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
 void node_pages_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
-void clients_send_console(struct node *node, const struct msg_header *header, const void *body)
-{
-	(void)node, (void)header, (void)body;
-}
-void clients_send_exec(struct node *node, const struct msg_header *header, const void *body)
-{
-	(void)node, (void)header, (void)body;
-}
-void supervise_last_words(struct child *child, const char *line, size_t bytes)
-{
-	(void)child, (void)line, (void)bytes;
-}
+int wants_bell(const struct node *node) { (void)node; return -1; }
+void trace_send(struct node *node) { (void)node; }
 
 /* ---- pages: what vmm/node/pages/pagestore.c does for a snapshot ---- */
 
@@ -393,6 +220,9 @@ void world_forget_daemon(unsigned number)
 	free(node->hostpart);
 	free(node->freeze);
 	free(node->turn);
+	free(node->policy);
+	free(node->processors);
+	outside_forget(number);
 	copy_end(node);
 	*daemon = (struct daemon){ .life = daemon->life + 1 };
 }
@@ -434,8 +264,12 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 					    .cpus = machine->n_cpus,
 					    .mem_mib = 64,
 					    .grows = true,
+					    .policy = POLICY_FIXED,
 					    .restore = restore };
 	node->loop = world_loop(number);
+	node->outside = &outside_sim;
+	supervise_start(node);
+	processors_start(node);
 	node->shm = (struct host_shm *)shm[number];
 	memset(node->shm->slot, 0, machine->n_cpus * sizeof node->shm->slot[0]);
 	node->dsm = at->dsm;
@@ -455,13 +289,11 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	handover_start(node);
 	node->hosts = join ? join : (1u << n_start) - 1;
 	freeze_start(node);
+	policy_start(node);
 	if (number == 0) {
 		moves_start(node);
 		hosts_start(node);
 		turn_start(node);
-		node->client[0].kind = CLIENT_KIND_RUN;
-		for (unsigned i = 1; i < MAX_CLIENTS; i++)
-			node->client[i].kind = CLIENT_KIND_QUERY;
 	}
 	node->running = node->started = !restore;
 	node->told_ready = !restore && !join;
@@ -471,15 +303,18 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	hostpart_start(node); /* last, since the daemon may die here */
 }
 
-/* As in vmm/node/wire/overlay.c: without node 0 there is nobody to tell. */
+/* As on_gone() in vmm/node/wire/overlay.c. */
 static void on_lost(struct node *node, unsigned peer)
 {
+	daemons[node->o.node].lost |= 1u << peer;
 	if (node->ending || hostpart_peer_lost(node, peer))
 		return;
-	if (peer == 0)
-		give_up(node->o.node);
-	else
+	if (peer == 0) {
+		node->failed = true;
+		node_end_here(node);
+	} else {
 		node_end_lost(node, peer, "its connection was lost");
+	}
 }
 
 void world_on_event(struct sim_event *event)
@@ -500,16 +335,13 @@ void world_on_event(struct sim_event *event)
 		loops_on_timer(event);
 		break;
 	case WORLD_FROM_CLIENT:
-		on_client(&daemon->node, event->home.generation, packet);
+		outside_from_client(event->home.generation, packet);
 		break;
 	case WORLD_CLIENT_GONE:
-		freeze_client_gone(&daemon->node, event->home.generation);
+		outside_client_goes(event->home.generation);
 		break;
 	case WORLD_OWNER_CAME:
-		clients_send_all(&daemon->node, MSG_HOSTS,
-				 &(struct msg_hosts){ .present = daemon->node.hosts },
-				 sizeof(struct msg_hosts), NULL, 0);
-		node_check_ready(&daemon->node);
+		outside_client_comes(0);
 		break;
 	case WORLD_CONNECTED:
 		daemon->connected |= same_life;
@@ -519,10 +351,6 @@ void world_on_event(struct sim_event *event)
 	case WORLD_LOST:
 		if (event->home.generation == daemons[event->from].life)
 			on_lost(&daemon->node, event->from);
-		break;
-	case WORLD_GIVES_UP:
-		if (same_life)
-			give_up(event->node);
 		break;
 	default:
 		children_on_event(event);

@@ -193,7 +193,7 @@ void daemon_ends(unsigned number)
 	for (unsigned cpu = 0; cpu < machine->n_cpus && !machine->broken; cpu++)
 		if (machine->cpus[cpu].node == number)
 			sim_fail(machine, "daemon %u ends, and CPU %u is there", number, cpu);
-	machine->leaves++;
+	machine->leaves += !machine->broken;
 	world_after(WORLD_REAPED, OWNER, PORT_OWNER, number, NULL, 0);
 	daemons[number].dead = daemons[number].in_order = true;
 	no_longer(number);
@@ -446,7 +446,6 @@ static void begin_to_save(struct saver *s, unsigned number)
 static void save(struct saver *s, unsigned number, struct request *request)
 {
 	uint64_t patience_ns = sim_random(machine, 3000) * 1000;
-
 	struct loop loop = world_loop(OWNER);
 
 	if (plan.saved == s)
@@ -467,10 +466,9 @@ static void save(struct saver *s, unsigned number, struct request *request)
 		loop_once(&loop, patience_ns, on_impatience, s);
 }
 
-void clients_on_hosts(uint32_t hosts)
+void client_on_hosts(unsigned client, uint32_t hosts)
 {
-	for (unsigned i = 1; i <= LAST_CLIENT; i++)
-		plan.saver[i].pull.hosts = hosts;
+	plan.saver[client].pull.hosts = hosts;
 }
 
 /* Loads on any number of hosts.  While the machine is loaded from there, or may have to be again,
@@ -517,20 +515,15 @@ void hosts_change(struct sim *sim, struct sim_event *event)
 		world_send_client(client, MSG_HOST, &host, sizeof host);
 }
 
-void client_on_answer(const struct msg_header *header, const void *body)
+void client_on_answer(unsigned client, const struct msg_header *header, const void *body)
 {
-	static _Alignas(8) uint8_t item[PACKET_MAX_BYTES];
 	struct { uint32_t first, tag, third, fourth; } words; /* the first words of all answers */
-	unsigned client;
 	uint32_t seq;
 
 	memcpy(&words, body, sizeof words);
-	client = words.tag >> 24;
-	words.tag = seq = words.tag & 0xffffff;
+	seq = words.tag;
 	if (header->type == MSG_SNAPSHOT_ITEM) {
-		memcpy(item, body, header->bytes);
-		memcpy(item, &words, sizeof words);
-		pull_on_item(&plan.saver[client].pull, item, header->bytes);
+		pull_on_item(&plan.saver[client].pull, body, header->bytes);
 	} else if (header->type == MSG_CPU_MOVED) {
 		close_request(&plan.request[seq], words.third,
 			      (const char *)body + sizeof(struct msg_cpu_moved),

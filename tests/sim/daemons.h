@@ -5,15 +5,17 @@
  *                      checkpoints, goes back to them
  *   daemon_world.c     what the daemons call: loop, sockets, clients; their start and end
  *   daemon_loop.c      clock, timers and watched descriptors
+ *   daemon_outside.c   children, connections and the overlay, as they are passed in
  *   daemon_children.c  monitors, interrupts
  *   daemon_io.c        the I/O server
  *   daemon_guest.c     what the guest does with its devices
  *   daemon_user.c      the user, who types the command's input and reads its output
  *
- * What is not the daemons' own code yet: libevent and clock_gettime() are defined again in
- * daemon_world.c, where a daemon should be given its clock, timers and sockets; clients.c,
- * overlay.c and supervise.c have stand-ins there; pagestore.c and policy.c are left out.  policy.c
- * keeps its state in a static, which must become a part of struct node first.
+ * A daemon is given its loop (vmm/shared/loop.h) and what else is outside (vmm/node/outside.h).  So
+ * no function of a library is defined again.  Of the daemon's files these are not linked: those at
+ * its edges (overlay.c and links.c: Phoenix has a simulator of its own; control.c, tunnels.c,
+ * outside.c, node.c); those that need a guest's kernel or other programs (load/, clock_sync.c,
+ * node_stats.c, pagetrace.c, poll.c); and pages/, for which cluster.c has the memory of dsm-sim.
  */
 #ifndef TESTS_SIM_DAEMONS_H
 #define TESTS_SIM_DAEMONS_H
@@ -21,6 +23,7 @@
 #include "tests/sim/sim.h"
 #include "vmm/cli/snapshot/kept.h"
 #include "vmm/node/node.h"
+#include "vmm/node/wire/conn.h"
 #include "vmm/node/wire/conn.h"
 
 enum {
@@ -37,7 +40,7 @@ struct daemon {
 	bool exists;	     /* until it is reaped */
 	bool dead, in_order; /* killed, or ended in order; until there is another of its number */
 	bool silent;	     /* it lives, and is cut off from all others */
-	bool gave_up;	     /* it ended because it could tell nobody why the machine must end */
+	uint32_t lost;	     /* bit set: it has noticed that they are gone */
 	bool loose;	     /* its end does not end the machine, as far as the owner knows */
 	bool connected;	     /* it is connected to all others */
 	/* counts the daemons of this number; messages from or to an earlier one are dropped */
@@ -87,7 +90,6 @@ enum world_event {
 	WORLD_OWNER_CAME, /* node 0's owner is connected */
 	WORLD_CONNECTED,  /* a daemon is connected to all others */
 	WORLD_LOST,	  /* a daemon notices that `from` is gone, or cut off */
-	WORLD_GIVES_UP,	  /* a daemon has told node 0 why the machine must end, and got no answer */
 	WORLD_REAPED,	  /* the owner notices a daemon's end */
 	/* events that are planned, whatever becomes of the machine */
 	WORLD_POST,	  /* some CPU sends an interrupt */
@@ -100,7 +102,8 @@ enum world_event {
 };
 enum { PORT_IOSRV = SIM_MAX_CPUS, PORT_OWNER, PORT_CLIENT, PORT_USER, PORTS };
 struct packet { struct msg_header header; uint8_t body[PACKET_MAX_BYTES]; };
-struct conn { unsigned node, port; };
+/* number: the child's pid, or the command line's number */
+struct sim_conn { struct conn conn; unsigned node, port; uint32_t number; bool open; };
 struct client;
 struct run;
 
@@ -130,7 +133,21 @@ void world_look_at_files(void); /* files have changed: wakes the events that wai
 void loops_on_timer(const struct sim_event *event);
 void loops_close(void);
 
+void loops_signal(unsigned node, int number);
+
+/* daemon_outside.c */
+extern const struct outside outside_sim;
+void outside_check_end(const struct packet *packet); /* if it is a MACHINE_END */
+void outside_client_comes(unsigned number); /* if it is not connected yet */
+void outside_client_goes(unsigned number);
+void outside_from_client(unsigned number, const struct packet *packet);
+void outside_child_ready(unsigned node, unsigned port);
+void outside_child_died(unsigned node, unsigned port, uint32_t pid);
+void outside_from_child(unsigned node, unsigned port, const struct packet *packet);
+void outside_forget(unsigned node);
+
 /* daemon_children.c */
+void children_kill(unsigned node, unsigned port, uint32_t pid);
 void children_forget(void);
 void children_on_event(struct sim_event *event);
 void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type, const void *body,
@@ -200,7 +217,7 @@ void daemon_ends(unsigned number); /* it ends in order, as one that leaves */
 void machine_ends(const char *why);
 void machine_is_lost(void); /* another machine takes its place */
 void daemon_runs(unsigned number); /* its code runs from now on: it is the one that may die */
-void client_on_answer(const struct msg_header *header, const void *body);
-void clients_on_hosts(uint32_t hosts);
+void client_on_answer(unsigned client, const struct msg_header *header, const void *body);
+void client_on_hosts(unsigned client, uint32_t hosts);
 
 #endif

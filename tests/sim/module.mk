@@ -6,16 +6,17 @@ $(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o $(DSM_O
 	$(DSM_NEEDS)))
 # The same, with the daemons' own code that leads changes of hosts.
 SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
-	$(patsubst %,tests/sim/daemon_%.o,owner world loop children io guest user) \
+	$(patsubst %,tests/sim/daemon_%.o,owner world loop outside children \
+		io guest user) \
 	$(patsubst %,vmm/node/hosts/%.o,hosts hostcomes hostgoes hostpart hostplan) \
-	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover) \
-	$(patsubst %,vmm/node/wire/%.o,dispatch route net) \
-	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger stages) \
+	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover policy processors) \
+	$(patsubst %,vmm/node/wire/%.o,clients conn dispatch route net) \
+	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger stages supervise) \
 	$(patsubst %,vmm/node/cut/%.o,freeze turn copy restore) \
 	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life) vmm/cli/streams.o \
 	$(patsubst %,vmm/cli/snapshot/%.o,pull kept saved checkpoint load snapfile savefile \
 		keptfile) \
-	vmm/shared/hostcpu.o vmm/shared/problem.o
+	$(patsubst %,vmm/shared/%.o,hostcpu placement presence private_folder problem tsc)
 $(eval $(call program,tests/sim/daemon-sim,$(SIM_OBJECTS) $(SIM_DAEMON_OBJECTS) \
 	$(IOSRV_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS),-lz))
 

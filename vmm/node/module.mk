@@ -1,6 +1,7 @@
 # vmp-node: the daemon of one host.
 in = $(patsubst %,vmm/node/%.o,$(1))
-NODE_WIRE := $(call in,$(addprefix wire/,clients conn dispatch links localsock net overlay route \
+NODE_WIRE := $(call in,$(addprefix wire/,clients conn control dispatch links \
+	localsock net overlay route \
 	tunnels))
 NODE_PAGES := $(call in,$(addprefix pages/,batch batch_choice extract hold pagestore pagetrace \
 	share wants))
@@ -9,7 +10,8 @@ NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan 
 NODE_CUT := $(call in,$(addprefix cut/,copy freeze restore turn))
 NODE_LOAD := $(call in,$(addprefix load/,bootparams guest_load kernel_load mptable nodes))
 NODE_CLOCK := $(call in,$(addprefix clock/,clock_sync drift))
-NODE_OBJECTS := $(call in,agenda agenda_look debugger node node_options node_stats poll stages \
+NODE_OBJECTS := $(call in,agenda agenda_look debugger node node_options node_stats \
+		outside poll stages \
 		supervise) \
 	$(NODE_WIRE) $(NODE_PAGES) $(NODE_MOVES) $(NODE_HOSTS) $(NODE_CUT) $(NODE_LOAD) \
 		$(NODE_CLOCK) \

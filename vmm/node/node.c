@@ -36,7 +36,9 @@
 #include "vmm/node/wire/conn.h"
 #include "vmm/shared/private_folder.h"
 
-static struct node the_node = { .ram_fd = -1, .shm_fd = -1, .cpus_fd = -1 };
+static struct node the_node = {
+	.ram_fd = -1, .shm_fd = -1, .cpus_fd = -1, .outside = &outside_real
+};
 
 /* ---- shared memory ---- */
 
@@ -74,7 +76,7 @@ static void make_shared_memory(struct node *node)
 	node->shm->ram_pages = node->ram_pages;
 	node->shm->features = node->o.features;
 	hostclock_set(&node->shm->clock, (struct clock_line){ node->boot_ns, 0, 0 });
-	node->boot_tsc = tsc_mark();
+	node->boot_tsc = node->outside->tsc_mark();
 	node->shm->magic = HOSTSHM_MAGIC;
 }
 
@@ -116,7 +118,7 @@ static void start(struct node *node)
 	/* Listen first: the command line must be able to connect before anything fails, since it is
 	 * told what failed. */
 	if (node->o.node == 0)
-		clients_listen(node);
+		control_listen(node);
 	make_shared_memory(node);
 	restore_offer_ram(node);
 	wants_start(node);
@@ -133,8 +135,10 @@ static void start(struct node *node)
 static void finish(struct node *node)
 {
 	node_stats_log(node);
-	if (node->o.node == 0)
+	if (node->o.node == 0) {
 		clients_close(node);
+		control_close(node);
+	}
 	overlay_close(node);
 	log_debug("ends");
 }
@@ -162,7 +166,7 @@ static void on_die(const char *line)
 		close(node->ram_fd); /* descriptors may be what is missing */
 		close(node->shm_fd);
 		close(node->cpus_fd);
-		clients_last_words(node, line);
+		control_last_words(node, line);
 	} else if (overlay_reaches(node, 0)) {
 		net_send(node->net, VNODE_DAEMON(0), MSG_MACHINE_END, &end, sizeof end, line,
 			 strlen(line));

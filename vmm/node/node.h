@@ -29,13 +29,14 @@
  * its socket and exits.  With --report each first sends its counters, and node 0 waits until `vmp
  * run` has those of all.  A daemon that loses node 0 ends at once.
  *
- * One thread, one libevent loop, one struct node.  Files: node.c (start), stages.c (the order
- * above), agenda.c (what may begin beside what on node 0), route.c (messages that pass through
- * this daemon), clients.c (the control socket), overlay.c (messages between daemons), supervise.c
- * (children; the end), pagestore.c (taking pages from CPUs), moves.c and handover.c (CPUs that
- * move), hosts.c, hostcomes.c, hostgoes.c and hostpart.c (hosts that are added and removed),
- * policy.c (where CPUs run), guest_load.c (the contents of RAM at the start), cut/freeze.c (saving
- * and loading the machine), debugger.c (a debugger), node_stats.c.
+ * One thread, one loop, one struct node.  Files: node.c (start), stages.c (the order above),
+ * agenda.c (what may begin beside what on node 0), route.c (messages that pass through this
+ * daemon), clients.c and control.c (command lines), overlay.c (messages between daemons),
+ * outside.c (what the simulator replaces), supervise.c (children; the end), pagestore.c (taking
+ * pages from CPUs), moves.c and handover.c (CPUs that move), hosts.c, hostcomes.c, hostgoes.c and
+ * hostpart.c (hosts that are added and removed), policy.c (where CPUs run), guest_load.c (the
+ * contents of RAM at the start), cut/freeze.c (saving and loading the machine), debugger.c (a
+ * debugger), node_stats.c.
  */
 #ifndef VMM_NODE_NODE_H
 #define VMM_NODE_NODE_H
@@ -46,6 +47,7 @@
 #include "base/machine.h"
 #include "base/types.h"
 #include "base/wire.h"
+#include "vmm/node/outside.h"
 #include "vmm/node/wire/handlers.h"
 #include "vmm/node/wire/net.h"
 #include "vmm/shared/loop.h"
@@ -107,6 +109,7 @@ enum client_kind { CLIENT_KIND_RUN, CLIENT_KIND_CONSOLE, CLIENT_KIND_QUERY };
 struct client_slot {
 	struct conn *conn; /* NULL: free */
 	bool greeted, console, execs;
+	uint32_t life; /* counts the clients that have had this slot */
 	enum client_kind kind;
 };
 
@@ -119,6 +122,7 @@ struct node {
 	struct node_options o;
 	struct event_base *base; /* where `loop` runs, for Phoenix and poll_loop() */
 	struct loop loop;
+	const struct outside *outside;
 	uint64_t boot_ns; /* CLOCK_MONOTONIC when this daemon started */
 	struct clock_sync *clock; /* of several computers; otherwise NULL */
 	struct tsc_mark boot_tsc;
@@ -241,10 +245,10 @@ void supervise_proceed(struct node *node);
 /* Starts a monitor.  Returns 0, or -errno with the reason in `why`. */
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes);
 /* Kills a child; its death is handled when it is reaped. */
-void supervise_kill(struct child *child);
+void supervise_kill(struct node *node, struct child *child);
 /* Ends a child that is not needed any more.  Its `handover` stays for messages that still
  * arrive. */
-void supervise_release(struct child *child);
+void supervise_release(struct node *node, struct child *child);
 void supervise_last_words(struct child *child, const char *line, size_t bytes);
 
 /* handover.c: a CPU moves between two hosts. */
@@ -282,12 +286,12 @@ extern const struct conn_handler route_monitor_handler, route_iosrv_handler;
 void route_start_cpu(struct node *node, unsigned cpu, uint32_t eip);
 
 /* clients.c */
-void clients_listen(struct node *node);
 void clients_close(struct node *node);
+/* Takes a connection of a command line; its HELLO says which one it is.  Returns false if there are
+ * MAX_CLIENTS already. */
+bool clients_take(struct node *node, struct conn *conn);
+void clients_flush_run(struct node *node, int timeout_ms);
 bool clients_have_run(const struct node *node);
-/* This daemon cannot go on: tells `vmp run` why, and waits a moment for it if it is not connected
- * yet. */
-void clients_last_words(struct node *node, const char *line);
 /* To the run client alone (returns false if it is not there), and to all clients. */
 bool clients_send_run(struct node *node, const struct msg_header *header, const void *body);
 void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes,
@@ -298,12 +302,19 @@ void clients_send_console(struct node *node, const struct msg_header *header, co
 void clients_send_exec(struct node *node, const struct msg_header *header, const void *body);
 /* Returns a query's sequence number with the client's slot in its upper part, for
  * clients_send_answer(). */
-uint32_t clients_tag(unsigned client, uint32_t seq);
+uint32_t clients_tag(const struct node *node, unsigned client, uint32_t seq);
 /* Sends the answer to a query.  The body's second word is the sequence number (msg_dump.seq,
  * msg_stats.seq, msg_pages.seq), with the client's slot in its upper part. */
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body);
 
-/* overlay.c */
+/* control.c */
+void control_listen(struct node *node);
+void control_close(struct node *node);
+/* This daemon cannot go on: tells `vmp run` why, and waits a moment for it if it is not connected
+ * yet. */
+void control_last_words(struct node *node, const char *line);
+
+/* overlay.c: what outside_real has, and its start and end */
 void overlay_start(struct node *node);
 bool overlay_reaches(const struct node *node, unsigned peer); /* its greeting has arrived */
 bool overlay_complete(const struct node *node);	/* the greetings of all have arrived */

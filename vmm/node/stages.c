@@ -55,7 +55,7 @@ void node_check_ready(struct node *node)
 {
 	if (node->ending)
 		return;
-	if (!node->told_ready && overlay_complete(node) && children_ready(node) &&
+	if (!node->told_ready && node->outside->reaches_all(node) && children_ready(node) &&
 	    clock_known(node)) {
 		node->told_ready = true;
 		log_debug("ready");
@@ -108,9 +108,10 @@ void node_on_start(struct node *node, const struct msg_machine_start *start,
 	clock_begin(node, node->start_ns);
 	node->shm->host_tsc_khz = start->host_tsc_khz && !node->o.cluster
 					  ? start->host_tsc_khz
-					  : tsc_khz_since(&node->boot_tsc);
+					  : node->outside->tsc_khz_since(&node->boot_tsc);
 	/* Counters of different computers are not comparable. */
-	node->shm->tsc_khz = !node->o.cluster && tsc_trusted() ? node->shm->host_tsc_khz : 0;
+	node->shm->tsc_khz = !node->o.cluster && node->outside->tsc_trusted()
+				     ? node->shm->host_tsc_khz : 0;
 	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
 		const struct page_range *range = &ranges[i];
 

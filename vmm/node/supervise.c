@@ -11,17 +11,12 @@
 #include "vmm/shared/presence.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
-#include <unistd.h>
-#include "base/beside.h"
 #include "base/killed.h"
 #include "base/log.h"
 #include "vmm/node/hosts/hosts.h"
@@ -29,7 +24,7 @@
 #include "vmm/node/wire/conn.h"
 
 enum {
-	MAX_ARGUMENTS = 14 + MACHINE_WORDS,
+	MAX_ARGUMENTS = 17 + MACHINE_WORDS,
 	/* between SIGTERM and SIGKILL, so that the disk image is closed in order */
 	IOSRV_GRACE_MS = 300,
 	END_LIMIT_MS = 800,	/* `vmp run` kills what is left after a second */
@@ -42,91 +37,31 @@ enum {
 
 /* ---- children ---- */
 
-/* Runs in the child; nothing here may fail silently.  Descriptors in `keep` stay open, all others
- * close on exec. */
-static void become_child(const struct node *node, char *program, char **arguments, const int *keep,
-			 unsigned n_keep, pid_t parent)
-{
-	sigset_t none;
-	int null = open("/dev/null", O_RDWR);
-
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	signal(SIGPIPE, SIG_DFL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent)
-		_exit(EXIT_VMP_FAILURE);
-	processors_child(node);
-	/* Whatever a child writes to its standard streams, a sanitizer's report for example,
-	 * belongs in the log. */
-	if (null < 0 || dup2(null, 0) < 0 || dup2(node->o.log_fd, 1) < 0 ||
-	    dup2(node->o.log_fd, 2) < 0)
-		_exit(EXIT_VMP_FAILURE);
-	for (unsigned i = 0; i < n_keep; i++)
-		fcntl(keep[i], F_SETFD, 0);
-	beside_exec(program, arguments);
-	log_error("cannot run %s: %s; build it with make", program, strerror(errno));
-	_exit(EXIT_VMP_FAILURE);
-}
-
-/* Starts a child.  Takes ownership of `ours`, this end of its socket.  Returns 0, or -errno with
- * the reason in `why`. */
-static int start_child(struct node *node, struct child *child, const char *program,
-		       char **arguments, const int *keep, unsigned n_keep, int ours,
-		       const struct conn_handler *handler, char *why, size_t why_bytes)
-{
-	char path[4096];
-	pid_t parent = getpid();
-	int error;
-
-	if (beside_path(program, path, sizeof path))
-		die("the path of vmp's programs is too long");
-	arguments[0] = path;
-	if (access(path, X_OK)) {
-		error = -errno;
-		snprintf(why, why_bytes, "cannot run %s: %s; build it with make", path,
-			 strerror(errno));
-		close(ours);
-		return error;
-	}
-	child->pid = fork();
-	if (child->pid == 0)
-		become_child(node, path, arguments, keep, n_keep, parent);
-	if (child->pid < 0) {
-		error = -errno;
-		child->pid = 0;
-		snprintf(why, why_bytes, "cannot start the %s: %s; too many processes?",
-			 child->name, strerror(errno));
-		close(ours);
-		return error;
-	}
-	child->conn = conn_new(&node->loop, ours, child->name, handler, node, child->cpu);
-	log_debug("%s is process %d", child->name, child->pid);
-	return 0;
-}
-
-static void make_pair(int sockets[2])
-{
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
-		die("cannot make a socket pair: %s; see ulimit -n", strerror(errno));
-}
-
-/* Appends the machine's description to the first `n` arguments. */
-static void add_words(char *arguments[], int n, const struct machine_words *words)
+/* Appends the machine's description to the arguments. */
+static void add_words(struct child_program *program, const struct machine_words *words)
 {
 	for (unsigned i = 0; i < words->n; i++)
-		arguments[n++] = words->word[i];
+		program->arguments[program->n_arguments++] = words->word[i];
 }
 
 int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t why_bytes)
 {
 	struct child *child = &node->monitor[cpu];
-	char number[7][16];
-	int sockets[2], error;
-
-	make_pair(sockets);
-	const int fds[] = { sockets[1],	   node->ram_fd,     node->shm_fd,
-			    node->cpus_fd, wants_bell(node), node->o.log_fd };
+	const int fds[] = { node->ram_fd, node->shm_fd, node->cpus_fd, wants_bell(node),
+			    node->o.log_fd };
+	char number[1 + ARRAY_LEN(fds)][16];
+	char *arguments[MAX_ARGUMENTS] = { NULL,	"--cpu",     number[0], "--ram-fd",
+					   number[1],	"--shm-fd",  number[2], "--cpus-fd",
+					   number[3],	"--bell-fd", number[4], "--log-fd",
+					   number[5] };
+	struct child_program program = { .name = "vmp-monitor",
+					 .arguments = arguments,
+					 .n_arguments = 1 + 2 * ARRAY_LEN(number),
+					 .keep = fds,
+					 .n_keep = ARRAY_LEN(fds),
+					 .handler = &route_monitor_handler };
+	struct machine_words described;
+	int error;
 
 	child->role = CHILD_MONITOR;
 	child->cpu = cpu;
@@ -135,19 +70,11 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	snprintf(child->name, sizeof child->name, "monitor of CPU %u on host %u", cpu,
 		 node->o.node);
 	snprintf(number[0], sizeof number[0], "%u", cpu);
-	for (int i = 0; i < 6; i++)
+	for (unsigned i = 0; i < ARRAY_LEN(fds); i++)
 		snprintf(number[i + 1], sizeof number[i + 1], "%d", fds[i]);
-	char *arguments[MAX_ARGUMENTS] = { NULL,      "--cpu",	   number[0], "--socket",
-					   number[1], "--ram-fd",  number[2], "--shm-fd",
-					   number[3], "--cpus-fd", number[4], "--bell-fd",
-					   number[5], "--log-fd",  number[6] };
-	struct machine_words described;
-
 	machine_words(&node->o.machine, MACHINE_MONITOR, &described);
-	add_words(arguments, 15, &described);
-	error = start_child(node, child, "vmp-monitor", arguments, fds, ARRAY_LEN(fds), sockets[0],
-			    &route_monitor_handler, why, why_bytes);
-	close(sockets[1]);
+	add_words(&program, &described);
+	error = node->outside->start(node, child, &program, why, why_bytes);
 	if (!error)
 		processors_settle(node);
 	return error;
@@ -156,24 +83,20 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 static int start_iosrv(struct node *node, char *why, size_t why_bytes)
 {
 	struct child *child = &node->iosrv;
+	char *arguments[MAX_ARGUMENTS];
+	struct child_program program = { .name = "vmp-iosrv",
+					 .arguments = arguments,
+					 .n_arguments = 1,
+					 .keep = &node->o.log_fd,
+					 .n_keep = 1,
+					 .handler = &route_iosrv_handler };
 	struct machine_words described;
-	char number[16];
-	int sockets[2], error;
-
-	make_pair(sockets);
-	const int fds[] = { sockets[1], node->o.log_fd };
 
 	child->role = CHILD_IOSRV;
 	snprintf(child->name, sizeof child->name, "I/O server");
-	snprintf(number, sizeof number, "%d", sockets[1]);
-	char *arguments[MAX_ARGUMENTS] = { NULL, "--socket", number };
-
 	machine_words(&node->o.machine, MACHINE_IOSRV, &described);
-	add_words(arguments, 3, &described);
-	error = start_child(node, child, "vmp-iosrv", arguments, fds, ARRAY_LEN(fds), sockets[0],
-			    &route_iosrv_handler, why, why_bytes);
-	close(sockets[1]);
-	return error;
+	add_words(&program, &described);
+	return node->outside->start(node, child, &program, why, why_bytes);
 }
 
 void supervise_start_children(struct node *node)
@@ -188,20 +111,20 @@ void supervise_start_children(struct node *node)
 		node_end(node, END_FAILURE, 0, "%s", why);
 }
 
-static void send_signal(struct child *child, int signal_number)
+static void send_signal(struct node *node, struct child *child, int signal_number)
 {
 	if (child->pid > 0)
-		kill(child->pid, signal_number);
+		node->outside->kill(node, child, signal_number);
 }
 
-void supervise_kill(struct child *child)
+void supervise_kill(struct node *node, struct child *child)
 {
-	send_signal(child, SIGKILL);
+	send_signal(node, child, SIGKILL);
 }
 
-void supervise_release(struct child *child)
+void supervise_release(struct node *node, struct child *child)
 {
-	supervise_kill(child);
+	supervise_kill(node, child);
 	if (child->conn)
 		conn_close(child->conn);
 	child->pid = 0;
@@ -249,7 +172,7 @@ static void on_sigchld(void *arg)
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+	while ((pid = node->outside->reap(node, &status)) > 0) {
 		if (pid == node->iosrv.pid)
 			judge_death(node, &node->iosrv, status);
 		for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
@@ -280,7 +203,7 @@ void supervise_proceed(struct node *node)
 	if (!node->ending)
 		return;
 	if (now >= node->end_deadline_ns - (END_LIMIT_MS - IOSRV_GRACE_MS) * 1000000ull)
-		supervise_kill(&node->iosrv);
+		supervise_kill(node, &node->iosrv);
 	if (!children_left(node) && !waits_for_client)
 		loop_stop(&node->loop);
 	else if (now >= node->end_deadline_ns && !waits_for_client)
@@ -298,12 +221,12 @@ void node_end_here(struct node *node)
 	node->ending = true;
 	node->end_deadline_ns = node_now_ns(node) + END_LIMIT_MS * 1000000ull;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
-		supervise_kill(&node->monitor[cpu]);
+		supervise_kill(node, &node->monitor[cpu]);
 	/* The console's last bytes are in its socket already: the I/O server sends them before it
 	 * answers the CPU. */
 	if (node->iosrv.conn)
 		conn_drain(node->iosrv.conn);
-	send_signal(&node->iosrv, SIGTERM);
+	send_signal(node, &node->iosrv, SIGTERM);
 	if (node->o.machine.report) {
 		node_stats_send(node, 0);
 		node_pages_send(node, 0);
@@ -355,7 +278,7 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 	}
 	log_info("host %u has a reason to end the machine: %.*s", node->o.node, (int)line_bytes,
 		 line);
-	if (!overlay_reaches(node, 0)) {
+	if (!node->outside->reaches(node, 0)) {
 		/* Node 0 is not connected yet; only the log and the exit status can report this. */
 		log_error("%.*s", (int)line_bytes, line);
 		node->failed = true;

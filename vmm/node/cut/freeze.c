@@ -17,7 +17,7 @@
 #include "vmm/shared/snapshot_machine.h"
 #include "vmm/shared/tsc.h"
 
-enum { CLIENT_BITS = 24, NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
+enum { NO_CLIENT = -1, SETTLE_MS = 1, MARK_ROUNDS = 2 };
 
 struct freeze {
 	bool active;	/* between PREPARE and END; the fields below belong to this snapshot */
@@ -274,7 +274,7 @@ static void describe_machine(struct node *node)
 		.saved_ns = loop_date_ns(&node->loop),
 		.clock_ns = node_clock_ns(node),
 		.pause_ns = node_now_ns(node) - node->freeze->leader.began_ns,
-		.tsc_khz = node->shm->tsc_khz, .tsc = tsc_mark().ticks,
+		.tsc_khz = node->shm->tsc_khz, .tsc = node->outside->tsc_mark().ticks,
 		.features = node->o.features,
 	};
 	struct machine now = node->o.machine;
@@ -488,7 +488,7 @@ static bool is_loading(const struct node *node, unsigned number)
 
 void freeze_on_client(struct node *node, const struct message *m, const struct msg_snapshot *body)
 {
-	uint32_t seq = (body->seq & ((1u << CLIENT_BITS) - 1)) | m->from << CLIENT_BITS;
+	uint32_t seq = clients_tag(node, m->from, body->seq);
 
 	if (body->step == SNAPSHOT_SAVE)
 		turn_ask(node, m->from, seq, body->result);
@@ -507,7 +507,7 @@ void freeze_on_client_pull(struct node *node, const struct message *m,
 {
 	struct msg_snapshot_pull pull = *body;
 
-	pull.seq = (pull.seq & ((1u << CLIENT_BITS) - 1)) | m->from << CLIENT_BITS;
+	pull.seq = clients_tag(node, m->from, pull.seq);
 	if (node->freeze->leader.client != (int)m->from)
 		log_warn("a command line pulls a snapshot that it does not save: dropped");
 	else if (pull.of == SNAPSHOT_OF_IOSRV)

@@ -121,11 +121,11 @@ static void on_forget(struct node *node, unsigned leaver)
 }
 
 /* Returns for how many more pages this computer has memory; UINT32_MAX if that is not known. */
-static uint32_t free_pages(void)
+static uint32_t free_pages(const struct node *node)
 {
 	struct hostmem memory;
 
-	hostmem_look(&memory, "");
+	node->outside->memory(&memory, "");
 	if (fault_on(FAULT_HOST_FULL))
 		memory.mib = 0;
 	return memory.mib < UINT32_MAX >> (20 - PAGE_BITS)
@@ -156,7 +156,7 @@ static void on_news(struct node *node, const struct msg_host *news, const void *
 	part->others = news->present & ~bit_of(node->o.node);
 	part->marks = 0;
 	heard.nodes = dsm_pages_here(node->dsm);
-	heard.present = free_pages();
+	heard.present = free_pages(node);
 	net_send(node->net, VNODE_DAEMON(0), MSG_HOST, &heard, sizeof heard, NULL, 0);
 }
 

@@ -84,7 +84,7 @@ static void answer(struct node *node, const struct host_request *request, enum h
 {
 	struct { struct msg_host body; char line[240]; } packet = {
 		.body = { .host = node->hosts_state->host,
-			  .seq = clients_tag(request->client, request->body.seq), .op = op,
+			  .seq = clients_tag(node, request->client, request->body.seq), .op = op,
 			  .error = error },
 	};
 	struct msg_header header = packet_header(MSG_HOST, VNODE_CLI, node->o.node,
@@ -380,7 +380,7 @@ static void on_owner(struct node *node, const struct msg_host *body, const char 
 	} else if (body->op == HOST_STAYS && h->stage == STAGE_YIELD) {
 		hosts_fail(node, EAGAIN, "host 0 stays: %.*s", (int)bytes, line);
 	} else if (body->op == HOST_AT) {
-		overlay_dial(node, body->host, line, bytes);
+		node->outside->dial(node, body->host, line, bytes);
 	} else if (body->op == HOST_RETIRED && h->stage == STAGE_RETIRE) {
 		h->stage = STAGE_END;
 		hosts_tell(node, h->host, HOST_END, NULL, 0);

@@ -126,7 +126,7 @@ void handover_on_prepare(struct node *node, const struct message *m,
 	child->part = PART_SPARE;
 	child->handover = *move;
 	if (fault_on(FAULT_MOVE_SPARE_DIES))
-		supervise_kill(child);
+		supervise_kill(node, child);
 }
 
 void handover_spare_ready(struct node *node, struct child *child)
@@ -190,7 +190,7 @@ void handover_on_monitor_step(struct node *node, const struct message *m,
 		return;
 	}
 	snprintf(why, sizeof why, "%.*s", (int)m->payload_bytes, (const char *)m->payload);
-	supervise_release(child);
+	supervise_release(node, child);
 	give_back(node, &move, why);
 }
 
@@ -234,7 +234,7 @@ void handover_on_monitor_state(struct node *node, const struct message *m,
 		 m->payload_bytes);
 	send_posts_on(node, child->cpu);
 	if (fault_on(FAULT_MOVE_HOST_DIES) == 3)
-		overlay_flush(node);
+		node->outside->flush(node);
 	fault_die_at(FAULT_MOVE_HOST_DIES, 3);
 }
 
@@ -277,7 +277,7 @@ void handover_on_at(struct node *node, const struct message *m, const struct msg
 	net_cpu_at(node->net, move->cpu, move->to, move->move);
 	child = &node->monitor[move->cpu];
 	if (child->part == PART_FROZEN && child->handover.move == move->move)
-		supervise_release(child);
+		supervise_release(node, child);
 }
 
 /* A frozen monitor's death matters only if its CPU comes back; a spare's, if it is about to take a
@@ -293,7 +293,7 @@ void handover_child_died(struct node *node, struct child *child, const char *how
 		log_warn("%s; its CPU has left before", why);
 		return;
 	}
-	supervise_release(child);
+	supervise_release(node, child);
 	if (node_has_cpu(node, child->cpu))
 		give_back(node, &move, why);
 	else if (!was_ready)

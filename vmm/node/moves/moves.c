@@ -30,7 +30,7 @@ static void answer(struct node *node, unsigned client, const struct msg_cpu_move
 	struct { struct msg_cpu_moved moved; char why[200];
 	} packet = {
 		.moved = { .cpu = move->cpu,
-			   .seq = clients_tag(client, move->seq),
+			   .seq = clients_tag(node, client, move->seq),
 			   .error = error,
 			   .pause_us = pause_us },
 	};

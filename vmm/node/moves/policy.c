@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "vmm/node/agenda.h"
@@ -50,17 +49,6 @@ enum policy policy_now(const struct node *node)
 }
 
 /* ---- every host ---- */
-
-/* Of the computer, whichever of its processors this host may use. */
-static uint32_t load_percent(void)
-{
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	double load;
-
-	if (getloadavg(&load, 1) != 1 || processors <= 0)
-		return 0;
-	return (uint32_t)(load * 100 / processors);
-}
 
 /* the load that FAULT_LOAD pretends */
 static uint32_t faked_load(const struct node *node)
@@ -108,7 +96,7 @@ void policy_on_look(struct node *node, const struct message *m, const struct msg
 	answer.look.host = node->o.node;
 	answer.look.processors = processors_count(node);
 	answer.look.load_percent = fault_on(FAULT_LOAD) ? faked_load(node)
-							: load_percent();
+							: node->outside->load_percent();
 	answer.look.cpus = 0;
 	node->looked_ns = now;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
@@ -307,7 +295,7 @@ static void begin(struct node *node)
 void policy_on_client(struct node *node, const struct message *m, const struct msg_policy *body)
 {
 	struct policy_state *state = node->policy;
-	uint32_t seq = clients_tag(m->from, body->seq);
+	uint32_t seq = clients_tag(node, m->from, body->seq);
 	const char *why = NULL;
 
 	if (state->client != NOBODY || state->moving)

@@ -48,7 +48,7 @@ void processors_start(struct node *node)
 	if (!p)
 		die("out of memory");
 	node->processors = p;
-	if (sched_getaffinity(0, sizeof p->allowed, &p->allowed))
+	if (!node->outside->processors(&p->allowed))
 		return;
 	for (unsigned number = 0; number < CPU_SETSIZE; number++)
 		if (CPU_ISSET(number, &p->allowed))

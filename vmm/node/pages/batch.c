@@ -147,7 +147,7 @@ static bool may_stage(const struct node *node)
 bool batch_keep(struct node *node, const struct message *m, const struct msg_dsm *dsm)
 {
 	struct batch *batch = pagestore_batch(node);
-	bool more = overlay_has_more(node);
+	bool more = node->outside->has_more(node);
 	enum page_right left;
 
 	if (!mechanism_on(node->o.machine.without, MECHANISM_BATCH) || batch->serving ||
@@ -190,10 +190,10 @@ void batch_serve(struct node *node)
 	if (!batch->n)
 		return;
 	batch->serving = true;
-	overlay_cork(node);
+	node->outside->cork(node);
 	for (unsigned i = 0; i < batch->n; i += EXTRACT_MOST)
 		serve(node, batch, i, batch->n - i < EXTRACT_MOST ? batch->n : i + EXTRACT_MOST);
-	overlay_uncork(node);
+	node->outside->uncork(node);
 	batch->n = 0;
 	batch->serving = false;
 }

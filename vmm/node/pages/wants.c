@@ -70,11 +70,11 @@ static void ask_ahead(struct node *node, const struct aheads *aheads, enum page_
 {
 	if (!aheads->n)
 		return;
-	overlay_cork(node);
+	node->outside->cork(node);
 	for (uint32_t i = 0; i < aheads->n && i < MAX_AHEAD; i++)
 		if (aheads->gfn[i] < node->ram_pages)
 			pagestore_want_ahead(node, aheads->gfn[i], right);
-	overlay_uncork(node);
+	node->outside->uncork(node);
 }
 
 static void take(struct node *node, unsigned cpu, struct want want, const struct aheads *aheads)

@@ -1,5 +1,5 @@
-/* clients.c - the control socket of node 0: `vmp run`, `vmp console`, `vmp exec`, and commands that
- * ask.
+/* clients.c - node 0's command lines: `vmp run`, `vmp console`, `vmp exec`, and commands that ask.
+ * They connect to the control socket (control.c).
  *
  * One client is special: the one whose HELLO says CLIENT_KIND_RUN owns the machine.  The machine
  * starts when it is connected, it has the command's streams, and the machine ends when it leaves.
@@ -7,16 +7,14 @@
  *
  * Queries are answered by several nodes, perhaps to several clients at once.  The client's slot is
  * in the upper byte of the query's sequence number, and is removed before the answer goes to the
- * client.
+ * client.  So are three bits that change with each client of the slot: an answer for one that has
+ * left does not go to its successor.
  */
 #include "vmm/node/node.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include "base/agent_abi.h"
 #include "base/log.h"
 #include "vmm/node/cut/freeze.h"
@@ -24,11 +22,10 @@
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/moves/policy.h"
 #include "vmm/node/wire/conn.h"
-#include "vmm/node/wire/localsock.h"
 
-enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1 };
-
-static char control_path[108];
+/* A tag: the sequence number, the slot, and the lowest bits of the slot's count of clients. */
+enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1, SLOT_BITS = 5, LIFE_MASK = 7 };
+_Static_assert(MAX_CLIENTS == 1 << SLOT_BITS, "a slot in a tag");
 
 static struct client_slot *run_client(const struct node *node)
 {
@@ -99,9 +96,11 @@ void clients_send_exec(struct node *node, const struct msg_header *header, const
 		send_to(&node->client[exec.client], header, body);
 }
 
-uint32_t clients_tag(unsigned client, uint32_t seq)
+uint32_t clients_tag(const struct node *node, unsigned client, uint32_t seq)
 {
-	return (seq & SEQ_MASK) | client << SEQ_BITS;
+	uint32_t life = client < MAX_CLIENTS ? node->client[client].life & LIFE_MASK : 0;
+
+	return (seq & SEQ_MASK) | client << SEQ_BITS | life << (SEQ_BITS + SLOT_BITS);
 }
 
 /* The bodies of all answers begin with these two words. */
@@ -122,9 +121,9 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 
 	memcpy(&query, body, sizeof query);
 	slot = &node->client[query.seq >> SEQ_BITS & (MAX_CLIENTS - 1)];
+	if (!slot->conn || query.seq >> (SEQ_BITS + SLOT_BITS) != (slot->life & LIFE_MASK))
+		return; /* the client has left; another one may have its slot */
 	query.seq &= SEQ_MASK;
-	if (!slot->conn)
-		return; /* the client has left */
 	if (conn_send(slot->conn, header, &query, sizeof query, (const char *)body + sizeof query,
 		      header->bytes - sizeof query))
 		log_warn("%s does not take its answers", conn_name(slot->conn));
@@ -141,7 +140,7 @@ void clients_on_query(struct node *node, const struct message *m)
 			 of_cpu ? "CPU" : "host", query.of);
 		return;
 	}
-	query.seq = clients_tag(m->from, query.seq);
+	query.seq = clients_tag(node, m->from, query.seq);
 	net_send(node->net, of_cpu ? VNODE_CPU(query.of) : VNODE_DAEMON(query.of), m->header.type,
 		 &query, sizeof query, NULL, 0);
 }
@@ -274,7 +273,7 @@ static void on_client_closed(struct conn *conn, int reason)
 	policy_forget_client(node, conn_index(conn));
 	if (slot->execs)
 		hang_up(node, conn_index(conn));
-	*slot = (struct client_slot){ 0 };
+	*slot = (struct client_slot){ .life = slot->life };
 	freeze_client_gone(node, conn_index(conn));
 	if (!was_run)
 		return;
@@ -285,57 +284,26 @@ static void on_client_closed(struct conn *conn, int reason)
 static const struct conn_handler client_handler = { LINK_CLIENT_TO_NODE, on_client_message,
 						    on_client_closed, NULL };
 
-static void on_incoming(void *arg)
+bool clients_take(struct node *node, struct conn *conn)
 {
-	struct node *node = arg;
-	int fd = unix_accept(node->control_fd);
-
-	if (fd < 0)
-		return;
 	for (unsigned i = 0; i < MAX_CLIENTS; i++)
 		if (!node->client[i].conn) {
-			node->client[i] = (struct client_slot){ 0 };
-			node->client[i].conn = conn_new(&node->loop, fd, "a command line",
-							&client_handler, node, i);
-			return;
+			node->client[i] = (struct client_slot){
+				.conn = conn, .life = node->client[i].life + 1
+			};
+			conn_rename(conn, "a command line", &client_handler, i);
+			return true;
 		}
-	log_warn("more than %d command lines are connected: refused", MAX_CLIENTS);
-	close(fd);
+	return false;
 }
 
-/* Works without the event loop, since die() may have been called anywhere in it. */
-void clients_last_words(struct node *node, const char *line)
+/* Flushes what is queued for `vmp run`. */
+void clients_flush_run(struct node *node, int timeout_ms)
 {
-	enum { PATIENCE_MS = 2000 };
-	struct msg_machine_end end = { .reason = END_FAILURE, .node = node->o.node };
-	struct msg_header header = packet_header(MSG_MACHINE_END, VNODE_CLI, node->o.node,
-						 sizeof end + strlen(line));
-	struct pollfd incoming = { .fd = node->control_fd, .events = POLLIN };
-	int fd, error;
+	struct client_slot *slot = run_client(node);
 
-	if (clients_have_run(node)) {
-		clients_send_all(node, MSG_MACHINE_END, &end, sizeof end, line, strlen(line));
-		conn_flush(run_client(node)->conn, PATIENCE_MS);
-	} else if (node->control_event && poll(&incoming, 1, PATIENCE_MS) == 1) {
-		fd = unix_accept(node->control_fd);
-		error = fd < 0 ? 0
-			       : packet_send(fd, &header, &end, sizeof end, line, strlen(line),
-					     false);
-		if (error)
-			log_warn("nobody could be told: %s", strerror(-error));
-	}
-	if (node->control_event)
-		unlink(control_path);
-}
-
-void clients_listen(struct node *node)
-{
-	node->control_fd = unix_listen(node->o.dir, "control.sock", control_path,
-				       sizeof control_path);
-	node->control_event = loop_add(&node->loop, LOOP_READ, node->control_fd,
-					on_incoming, node);
-	if (!node->control_event || loop_watch(node->control_event))
-		die("no memory for events");
+	if (slot)
+		conn_flush(slot->conn, timeout_ms);
 }
 
 /* Sends the last messages before the sockets close. */
@@ -346,9 +314,4 @@ void clients_close(struct node *node)
 			conn_flush(node->client[i].conn, 200);
 			conn_close(node->client[i].conn);
 		}
-	if (node->control_event) {
-		loop_remove(node->control_event);
-		close(node->control_fd);
-		unlink(control_path);
-	}
 }

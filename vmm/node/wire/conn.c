@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <event2/event.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,60 +12,56 @@
 #include "base/log.h"
 #include "vmm/shared/loop.h"
 
-struct conn {
-	int fd;
+/* A connection over a socket. */
+struct wire {
+	struct conn conn;
 	struct loop_event *readable, *writable;
-	const struct conn_handler *handler;
-	void *owner;
-	unsigned index;
-	char name[48];
 	struct packet_queue queue;
 	bool closed;	/* conn_close() was called, or on_closed is due */
 	bool receiving; /* inside receive(), which frees a connection that was closed meanwhile */
 };
 
-const char *conn_name(const struct conn *conn) { return conn->name; }
-void *conn_owner(const struct conn *conn) { return conn->owner; }
-unsigned conn_index(const struct conn *conn) { return conn->index; }
-int conn_fd(const struct conn *conn) { return conn->fd; }
-size_t conn_queued_bytes(const struct conn *conn) { return conn->queue.bytes; }
+static struct wire *wire_of(struct conn *conn) { return (struct wire *)conn; }
 
-static void free_conn(struct conn *conn)
+static void free_conn(struct wire *wire)
 {
-	loop_remove(conn->readable);
-	loop_remove(conn->writable);
-	packet_queue_clear(&conn->queue);
-	close(conn->fd);
-	free(conn);
+	loop_remove(wire->readable);
+	loop_remove(wire->writable);
+	packet_queue_clear(&wire->queue);
+	close(wire->conn.fd);
+	free(wire);
 }
 
-void conn_close(struct conn *conn)
+static void op_close(struct conn *conn)
 {
-	conn->closed = true;
-	loop_disarm(conn->readable);
-	loop_disarm(conn->writable);
-	if (!conn->receiving)
-		free_conn(conn);
+	struct wire *wire = wire_of(conn);
+
+	wire->closed = true;
+	loop_disarm(wire->readable);
+	loop_disarm(wire->writable);
+	if (!wire->receiving)
+		free_conn(wire);
 }
 
-static void lose(struct conn *conn, int reason)
+static void lose(struct wire *wire, int reason)
 {
-	conn->closed = true;
-	loop_disarm(conn->readable);
-	loop_disarm(conn->writable);
-	conn->handler->on_closed(conn, reason);
+	wire->closed = true;
+	loop_disarm(wire->readable);
+	loop_disarm(wire->writable);
+	wire->conn.handler->on_closed(&wire->conn, reason);
 }
 
 /* Takes up to `limit` messages.  A message is handled before the next one is received; a handler
  * that keeps it must copy it. */
-static void receive(struct conn *conn, int limit)
+static void receive(struct wire *wire, int limit)
 {
+	struct conn *conn = &wire->conn;
 	struct packet_buffer packet;
 	struct message m;
 	char why[160];
 
-	conn->receiving = true;
-	while (!conn->closed && limit-- > 0) {
+	wire->receiving = true;
+	while (!wire->closed && limit-- > 0) {
 		int result = packet_receive(conn->fd, &packet, conn->handler->link, &m, false, why,
 					    sizeof why);
 
@@ -75,21 +70,23 @@ static void receive(struct conn *conn, int limit)
 		if (result < 0) {
 			if (result == -EPROTO || result == -EPROTONOSUPPORT)
 				log_error("%s: %s", conn->name, why);
-			lose(conn, result == -EPIPE ? 0 : result);
+			lose(wire, result == -EPIPE ? 0 : result);
 			break;
 		}
 		m.from = conn->index;
 		conn->handler->on_message(conn, &m);
 	}
-	conn->receiving = false;
-	if (conn->closed)
-		free_conn(conn);
+	wire->receiving = false;
+	if (wire->closed)
+		free_conn(wire);
 }
 
-void conn_drain(struct conn *conn)
+static void op_drain(struct conn *conn)
 {
-	if (!conn->receiving && !conn->closed)
-		receive(conn, 1 << 20);
+	struct wire *wire = wire_of(conn);
+
+	if (!wire->receiving && !wire->closed)
+		receive(wire, 1 << 20);
 }
 
 static void on_readable(void *arg)
@@ -99,18 +96,20 @@ static void on_readable(void *arg)
 
 static void on_writable(void *arg)
 {
-	struct conn *conn = arg;
-	size_t queued = conn->queue.bytes;
+	struct wire *wire = arg;
+	size_t queued = wire->queue.bytes;
 
-	if (!packet_queue_write(&conn->queue, conn->fd))
-		loop_disarm(conn->writable);
-	if (conn->queue.bytes < queued && conn->handler->on_written)
-		conn->handler->on_written(conn);
+	if (!packet_queue_write(&wire->queue, wire->conn.fd))
+		loop_disarm(wire->writable);
+	if (wire->queue.bytes < queued && wire->conn.handler->on_written)
+		wire->conn.handler->on_written(&wire->conn);
 }
 
-void conn_flush(struct conn *conn, int timeout_ms)
+static void op_flush(struct conn *conn, int timeout_ms)
 {
-	while (!conn->closed && packet_queue_write(&conn->queue, conn->fd) && timeout_ms > 0) {
+	struct wire *wire = wire_of(conn);
+
+	while (!wire->closed && packet_queue_write(&wire->queue, conn->fd) && timeout_ms > 0) {
 		struct pollfd p = { .fd = conn->fd, .events = POLLOUT };
 
 		poll(&p, 1, 10);
@@ -118,18 +117,19 @@ void conn_flush(struct conn *conn, int timeout_ms)
 	}
 }
 
-int conn_send(struct conn *conn, const struct msg_header *header, const void *body,
-	      uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
+static int op_send(struct conn *conn, const struct msg_header *header, const void *body,
+		   uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
 {
-	bool waited = conn->queue.first;
+	struct wire *wire = wire_of(conn);
+	bool waited = wire->queue.first;
 	int error;
 
-	if (conn->closed)
+	if (wire->closed)
 		return -EPIPE;
-	error = packet_queue_send(&conn->queue, conn->fd, CONN_QUEUE_BYTES, header, body,
+	error = packet_queue_send(&wire->queue, conn->fd, CONN_QUEUE_BYTES, header, body,
 				  body_bytes, payload, payload_bytes);
-	if (!waited && conn->queue.first)
-		loop_watch(conn->writable);
+	if (!waited && wire->queue.first)
+		loop_watch(wire->writable);
 	return error;
 }
 
@@ -141,22 +141,28 @@ void conn_rename(struct conn *conn, const char *name, const struct conn_handler 
 	conn->index = index;
 }
 
+static size_t op_queued_bytes(const struct conn *conn)
+{
+	return ((const struct wire *)conn)->queue.bytes;
+}
+
 struct conn *conn_new(const struct loop *loop, int fd, const char *name,
 		      const struct conn_handler *handler, void *owner, unsigned index)
 {
-	struct conn *conn = calloc(1, sizeof *conn);
+	static const struct conn_ops ops = { op_send, op_drain, op_flush, op_close,
+					     op_queued_bytes };
+	struct wire *wire = calloc(1, sizeof *wire);
 	int room = 1 << 20; /* best effort: the kernel's limit is net.core.wmem_max */
 
-	if (!conn)
+	if (!wire)
 		die("out of memory for a connection");
 	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
-	conn->fd = fd;
-	conn->owner = owner;
-	conn_rename(conn, name, handler, index);
-	conn->readable = loop_add(loop, LOOP_READ, fd, on_readable, conn);
-	conn->writable = loop_add(loop, LOOP_WRITE, fd, on_writable, conn);
-	if (!conn->readable || !conn->writable || loop_watch(conn->readable))
+	wire->conn = (struct conn){ .ops = &ops, .owner = owner, .fd = fd };
+	conn_rename(&wire->conn, name, handler, index);
+	wire->readable = loop_add(loop, LOOP_READ, fd, on_readable, wire);
+	wire->writable = loop_add(loop, LOOP_WRITE, fd, on_writable, wire);
+	if (!wire->readable || !wire->writable || loop_watch(wire->readable))
 		die("cannot watch a connection: %s", strerror(errno));
-	return conn;
+	return &wire->conn;
 }

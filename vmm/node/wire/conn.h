@@ -19,8 +19,8 @@
 #include "base/packet.h"
 #include "base/types.h"
 
-struct loop;
 struct conn;
+struct loop;
 
 enum {
 	CONN_QUEUE_BYTES = 8 << 20, /* 8 MiB: about 2000 pages that one peer has not taken yet */
@@ -44,33 +44,64 @@ struct conn_handler {
 	conn_written_fn on_written;
 };
 
+struct conn_ops;
+/* What every connection has; each kind's own struct begins with it.  conn.c has the one over a
+ * socket, the simulator its own. */
+struct conn {
+	const struct conn_ops *ops;
+	const struct conn_handler *handler;
+	void *owner;
+	unsigned index;
+	int fd; /* its socket; -1: it has none */
+	char name[48];
+};
+
+struct conn_ops {
+	int (*send)(struct conn *conn, const struct msg_header *header, const void *body,
+		    uint32_t body_bytes, const void *payload, uint32_t payload_bytes);
+	void (*drain)(struct conn *conn);
+	void (*flush)(struct conn *conn, int timeout_ms);
+	void (*close)(struct conn *conn);
+	size_t (*queued_bytes)(const struct conn *conn);
+};
+
 /* Takes ownership of `fd` and makes it non-blocking.  `name` is for logs: "monitor of CPU 3".
  * `owner` and `index` are the caller's. */
 struct conn *conn_new(const struct loop *loop, int fd, const char *name,
 		      const struct conn_handler *handler, void *owner, unsigned index);
-/* Closes without calling on_closed.  Allowed inside on_message. */
-void conn_close(struct conn *conn);
 
-/* Sets what the other end is, after its HELLO. */
+/* Sets what the other end is, when that has become known. */
 void conn_rename(struct conn *conn, const char *name, const struct conn_handler *handler,
 		 unsigned index);
 
+/* Closes without calling on_closed.  Allowed inside on_message. */
+static inline void conn_close(struct conn *conn) { conn->ops->close(conn); }
+
 /* Sends one message: header, body, payload.  Returns 0, -ENOBUFS (queue full, nothing was sent), or
  * -EPIPE (closed: on_closed follows). */
-int conn_send(struct conn *conn, const struct msg_header *header, const void *body,
-	      uint32_t body_bytes, const void *payload, uint32_t payload_bytes);
+static inline int conn_send(struct conn *conn, const struct msg_header *header, const void *body,
+			    uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
+{
+	return conn->ops->send(conn, header, body, body_bytes, payload, payload_bytes);
+}
 
 /* Takes every message that has arrived, for a child that died after it had written its last
  * messages. */
-void conn_drain(struct conn *conn);
+static inline void conn_drain(struct conn *conn) { conn->ops->drain(conn); }
 
 /* Writes the queue to the socket, for at most timeout_ms: the last messages to a client. */
-void conn_flush(struct conn *conn, int timeout_ms);
+static inline void conn_flush(struct conn *conn, int timeout_ms)
+{
+	conn->ops->flush(conn, timeout_ms);
+}
 
-const char *conn_name(const struct conn *conn);
-void *conn_owner(const struct conn *conn);
-unsigned conn_index(const struct conn *conn);
-int conn_fd(const struct conn *conn);
-size_t conn_queued_bytes(const struct conn *conn);
+static inline const char *conn_name(const struct conn *conn) { return conn->name; }
+static inline void *conn_owner(const struct conn *conn) { return conn->owner; }
+static inline unsigned conn_index(const struct conn *conn) { return conn->index; }
+static inline int conn_fd(const struct conn *conn) { return conn->fd; }
+static inline size_t conn_queued_bytes(const struct conn *conn)
+{
+	return conn->ops->queued_bytes(conn);
+}
 
 #endif
