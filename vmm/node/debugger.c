@@ -2,6 +2,7 @@
 #include "vmm/node/debugger.h"
 
 #include <errno.h>
+#include <string.h>
 #include "base/log.h"
 #include "vmm/node/agenda.h"
 
@@ -10,9 +11,16 @@ bool debug_holds(const struct node *node)
 	return node->debugged;
 }
 
+bool debug_stops_all(const struct node *node)
+{
+	return node->debugged &&
+	       node->debug_stopped == (uint32_t)((1ull << node->o.machine.cpus) - 1);
+}
+
 void debug_hold_all(struct node *node)
 {
 	node->debugged = true;
+	node->debug_stopped = (uint32_t)((1ull << node->o.machine.cpus) - 1);
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
 		struct msg_debug stop = { .cpu = cpu, .op = DEBUG_STOP };
 
@@ -45,7 +53,10 @@ void debug_on_client(struct node *node, const struct message *m, const struct ms
 		attach(node, &request);
 	} else if (request.op == DEBUG_DETACH) {
 		node->debugged = false;
+		node->debug_stopped = 0;
 	} else {
+		if (request.op == DEBUG_GO || request.op == DEBUG_PASS || request.op == DEBUG_FREE)
+			node->debug_stopped &= ~(1u << request.cpu);
 		readdressed.header.to = VNODE_CPU(request.cpu);
 		net_forward(node->net, &readdressed);
 	}
@@ -58,6 +69,12 @@ void debug_on_request(struct node *node, const struct message *m, const struct m
 
 void debug_on_answer(struct node *node, const struct message *m)
 {
+	struct msg_debug answer;
+
+	memcpy(&answer, m->body, sizeof answer);
+	if ((answer.op == DEBUG_STOP || answer.op == DEBUG_STEP) && !answer.error &&
+	    answer.cpu < node->o.machine.cpus)
+		node->debug_stopped |= 1u << answer.cpu;
 	if (!clients_send_run(node, &m->header, m->body))
 		log_warn("a debugger's answer for a run client that is not there");
 }

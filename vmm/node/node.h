@@ -160,6 +160,7 @@ struct node {
 	struct freeze *freeze;
 	struct turn *turn; /* node 0 */
 	bool debugged; /* node 0: a debugger is attached */
+	uint32_t debug_stopped; /* bit set of the CPUs that it has stopped */
 	struct copy *copy; /* what this host adds to a snapshot */
 	struct loop_event *on_chld, *on_term, *on_int, *end_timer, *start_timer;
 

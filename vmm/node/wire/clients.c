@@ -166,12 +166,29 @@ void clients_on_attach(struct node *node, const struct message *m,
 	net_send(node->net, VNODE_IOSRV, MSG_CONSOLE_ATTACH, &attach, sizeof attach, NULL, 0);
 }
 
+/* The guest's agent could not answer. */
+static void refuse_exec(struct node *node, const struct msg_exec *exec)
+{
+	static const char why[] = "the machine is stopped by a debugger: let it continue there";
+	struct { struct msg_exec exec; char why[sizeof why]; } packet = { .exec = *exec };
+	struct msg_header header = packet_header(MSG_EXEC, VNODE_CLI, node->o.node,
+						 sizeof packet.exec + sizeof why - 1);
+
+	packet.exec.kind = AGENT_REFUSED;
+	memcpy(packet.why, why, sizeof why);
+	clients_send_exec(node, &header, &packet);
+}
+
 void clients_on_exec(struct node *node, const struct message *m, const struct msg_exec *body)
 {
 	struct msg_exec exec = *body;
 
 	exec.client = m->from;
 	node->client[m->from].execs = true;
+	if (exec.kind == AGENT_SPEC && debug_stops_all(node)) {
+		refuse_exec(node, &exec);
+		return;
+	}
 	net_send(node->net, VNODE_IOSRV, MSG_EXEC, &exec, sizeof exec, m->payload,
 		 m->payload_bytes);
 }
