@@ -83,7 +83,7 @@ void moves_on_notes_request(struct node *node, const struct message *m,
 						 sizeof packet.body + bytes);
 
 	packet.body = (struct msg_move_notes){ .node = node->o.node,
-					       .seq = clients_tag(m->from, request->seq) };
+					       .seq = clients_tag(node, m->from, request->seq) };
 	memcpy(packet.note, moves->note, bytes);
 	clients_send_answer(node, &header, &packet);
 }
