@@ -130,8 +130,17 @@ static int op_once(const struct loop *loop, uint64_t after_ns, loop_fn fn, void 
 	return 0;
 }
 
-/* A daemon's loop ends: it exits. */
-static void op_stop(const struct loop *loop) { daemon_ends(*(unsigned *)loop->on); }
+/* A daemon's loop ends, and it exits: in order, or because it hears nothing of the others. */
+static void op_stop(const struct loop *loop)
+{
+	struct daemon *daemon = &daemons[*(unsigned *)loop->on];
+
+	daemon->gave_up = daemon->node.failed || daemon->silent;
+	if (daemon->gave_up)
+		daemon_dies(daemon->node.o.node);
+	else
+		daemon_ends(daemon->node.o.node);
+}
 
 struct loop world_loop(unsigned node)
 {

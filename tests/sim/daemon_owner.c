@@ -194,6 +194,7 @@ uint32_t launch_killed(const struct launch *launch)
 	(void)launch;
 	for (unsigned number = 0; number < machine->n_nodes; number++)
 		killed |= (uint32_t)(daemons[number].dead && !daemons[number].in_order &&
+				     !daemons[number].gave_up &&
 				     !daemons[number].loose)
 			  << number;
 	return killed;

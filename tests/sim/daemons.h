@@ -40,6 +40,7 @@ struct daemon {
 	bool exists;	     /* until it is reaped */
 	bool dead, in_order; /* killed, or ended in order; until there is another of its number */
 	bool silent;	     /* it lives, and is cut off from all others */
+	bool gave_up;	     /* it ended because it heard nothing of the others */
 	uint32_t lost;	     /* bit set: it has noticed that they are gone */
 	bool loose;	     /* its end does not end the machine, as far as the owner knows */
 	bool connected;	     /* it is connected to all others */
