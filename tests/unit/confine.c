@@ -236,6 +236,41 @@ static int net_has_no_local_socket(void)
 static int net_starts_nothing(void) { return as_kind(CONFINE_VMP_NET, false, SYS_execve); }
 static int share_has_no_socket(void) { return as_kind(CONFINE_VMP_SHARE, false, SYS_socket); }
 static int share_starts_nothing(void) { return as_kind(CONFINE_VMP_SHARE, false, SYS_execve); }
+static int host_starts_nothing(void) { return as_kind(CONFINE_VMP_HOST, false, SYS_execve); }
+static int host_has_no_network(void)
+{
+	return as_kind(CONFINE_VMP_HOST, false, SYS_getpid) == 2 &&
+			       socket(AF_UNIX, SOCK_DGRAM, 0) >= 0 &&
+			       socket(AF_INET, SOCK_STREAM, 0) >= 0
+		       ? 1
+		       : FAILED;
+}
+static int host_sends_no_other_signal(void)
+{
+	return as_kind(CONFINE_VMP_HOST, false, SYS_getpid) == 2 &&
+			       kill(1 << 30, SIGTERM) && errno == ESRCH &&
+			       !kill(getpid(), SIGUSR1)
+		       ? 1
+		       : FAILED;
+}
+/* A folder whose content may be removed, and neither read nor written. */
+static int removes_only(void)
+{
+	char folder[] = "/tmp/confine.XXXXXX", file[64];
+	const struct confine_file files[] = { { "/tmp", CONFINE_REMOVE } };
+	int fd, error;
+
+	if (!mkdtemp(folder))
+		return FAILED;
+	snprintf(file, sizeof file, "%s/file", folder);
+	fd = open(file, O_CREAT | O_WRONLY, 0600);
+	error = confine_privileges() ? -1 : confine_files(files, ARRAY_LEN(files), 0);
+	if (fd < 0 || (error && error != -EOPNOTSUPP && error != -ENOSYS))
+		return FAILED;
+	if (!error && (open(file, O_RDONLY) >= 0 || open(file, O_WRONLY) >= 0))
+		return FAILED;
+	return unlink(file) || rmdir(folder) ? FAILED : 1;
+}
 static int share_opens(void)
 {
 	return as_kind(CONFINE_VMP_SHARE, false, SYS_getpid) == 2 &&
@@ -295,6 +330,10 @@ static void calls_are_confined(void)
 		{ share_opens, 1 },
 		{ share_has_no_socket, KILLED + SIGSYS },
 		{ share_starts_nothing, KILLED + SIGSYS },
+		{ host_starts_nothing, KILLED + SIGSYS },
+		{ host_has_no_network, KILLED + SIGSYS },
+		{ host_sends_no_other_signal, KILLED + SIGSYS },
+		{ removes_only, 1 },
 		{ inner_trap_comes, 1 },
 	};
 

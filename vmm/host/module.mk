@@ -4,4 +4,4 @@ $(eval $(call unit-test,tunnel,tests/unit/tunnel.o base/beside.o))
 $(B)/tests/unit/tunnel: $(B)/vmp-tunnel
 $(eval $(call program,vmp-host,vmm/host/vmp_host.o \
 	$(patsubst %,vmm/shared/%.o,facts hostcpu hostmem presence private_folder problem reaper) \
-	base/beside.o base/log.o base/faultpoint.o base/cpufeatures.o))
+	base/beside.o base/confine.o base/log.o base/faultpoint.o base/cpufeatures.o))

@@ -15,11 +15,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/beside.h"
+#include "base/confine.h"
 #include "base/faultpoint.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "vmm/shared/facts.h"
 #include "vmm/shared/presence.h"
+#include "vmm/shared/private_folder.h"
 #include "vmm/shared/reaper.h"
 
 enum {
@@ -180,6 +182,27 @@ static pid_t start_node(void)
 	_exit(EXIT_VMP_FAILURE);
 }
 
+/* A wall between what ssh and the other computer send from now on and this user's files: what is
+ * left to do is to wait, to end processes and to remove names.  Files can still be removed from
+ * /tmp, where the last user of the private folder removes it. */
+static void confine(void)
+{
+	char names[32];
+	const struct confine_file files[] = { { "/proc", CONFINE_READ_FOLDER },
+					      { names, CONFINE_OWN_FOLDER },
+					      { secret_folder(), CONFINE_REMOVE },
+					      { "/tmp", CONFINE_REMOVE } };
+	int error = confine_privileges();
+
+	snprintf(names, sizeof names, PRIVATE_TMP_FORMAT, geteuid());
+	if (!error)
+		error = confine_files(files, sizeof files / sizeof *files, CONFINE_KEEP_SIGNALS);
+	if (!error || error == -EOPNOTSUPP || error == -ENOSYS) /* without Landlock */
+		error = confine_calls_of(CONFINE_VMP_HOST, false);
+	if (error)
+		die("cannot confine vmp-host: %s", strerror(-error));
+}
+
 /* Reports how the daemon ended.  Returns its exit status, or 128 and its signal. */
 static int say_how_it_ended(int status)
 {
@@ -287,6 +310,7 @@ int main(void)
 	signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (reaper_become() || signals < 0 || (node = start_node()) < 0)
 		refuse("it cannot start a process");
+	confine();
 	result = wait_for(node, signals);
 	reaper_end_all(0);
 	presence_release(request.presence, request.present);
