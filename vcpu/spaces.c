@@ -48,6 +48,19 @@ void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gv
 	own->seen_ranges = ++all->ranges;
 }
 
+void spaces_drop_range_beside(struct spaces *all, struct space *own, struct space *beside,
+			      struct vcpu *v, gva_t first, uint32_t pages)
+{
+	uint32_t bit = bit_of(spaces_number(v->cr3)), was_stale = all->bare_stale & bit;
+
+	spaces_drop_range(all, own, v, first, pages);
+	if (was_stale || first >= VMP_USER_LIMIT ||
+	    beside->number != spaces_number(v->cr3) || beside->directory != directory_of(v))
+		return;
+	shadow_refresh_range(&beside->shadow, v, first, pages);
+	all->bare_stale &= ~bit;
+}
+
 void spaces_drop_all(struct spaces *all, struct space *own)
 {
 	shadow_drop_all(&own->shadow);

@@ -77,7 +77,11 @@ static void env_flush_range(void *ctx, gva_t first, uint32_t pages)
 	struct direct_shared *s = direct.shared;
 
 	(void)ctx;
-	spaces_drop_range(&s->spaces, &direct.space, &s->vcpu, first, pages);
+	if (direct.strict)
+		spaces_drop_range_beside(&s->spaces, &direct.space, &direct.user.space, &s->vcpu,
+					 first, pages);
+	else
+		spaces_drop_range(&s->spaces, &direct.space, &s->vcpu, first, pages);
 }
 
 static void env_flush_all(void *ctx)

@@ -408,6 +408,8 @@ static void the_bare_one(void)
 		OTHER_DIRECTORY,
 		FLUSHED,
 		PAGE_FLUSHED,
+		PAGE_FLUSHED_BESIDE,
+		OTHER_PAGE_FLUSHED_BESIDE,
 		KERNEL_FLUSHED,
 		OTHERS_FLUSHED,
 		ALL_DROPPED
@@ -417,6 +419,7 @@ static void the_bare_one(void)
 		{ NOTHING, true },	    { SAME_NUMBER, true },    { OTHER_NUMBER, false },
 		{ OTHER_DIRECTORY, false }, { FLUSHED, false },	      { PAGE_FLUSHED, false },
 		{ KERNEL_FLUSHED, true },   { OTHERS_FLUSHED, true }, { ALL_DROPPED, false },
+		{ PAGE_FLUSHED_BESIDE, false }, { OTHER_PAGE_FLUSHED_BESIDE, true },
 	};
 	struct space *bare = &space[BARE];
 
@@ -432,6 +435,13 @@ static void the_bare_one(void)
 		case OTHER_DIRECTORY: load_cr3(PAGE_DIR | 1, true); break;
 		case FLUSHED: load_cr3(1, false); break;
 		case PAGE_FLUSHED: spaces_drop_range(&all, current(), V, USER_AT, 1); break;
+		case PAGE_FLUSHED_BESIDE:
+			spaces_drop_range_beside(&all, current(), bare, V, USER_AT, 1);
+			CU_ASSERT_EQUAL(mapped_in(bare, USER_AT), 0);
+			break;
+		case OTHER_PAGE_FLUSHED_BESIDE:
+			spaces_drop_range_beside(&all, current(), bare, V, USER_AT + PAGE_BYTES, 1);
+			break;
 		case KERNEL_FLUSHED: spaces_drop_range(&all, current(), V, KERNEL, 1); break;
 		case OTHERS_FLUSHED:
 			load_cr3(2, false);
@@ -507,6 +517,14 @@ static void interrupted_with_host_ticks(void)
 				rows[i].at);
 }
 
+static void drop_at_random(gva_t gva)
+{
+	if (rand() % 2)
+		spaces_drop_range(&all, current(), V, gva, 1);
+	else
+		spaces_drop_range_beside(&all, current(), &space[BARE], V, gva, 1);
+}
+
 /* A guest that changes its page tables and flushes as the architecture requires, at random: no host
  * mapping is ever older than that permits.  The version of a page is its frame. */
 static void at_random(void)
@@ -540,11 +558,11 @@ static void at_random(void)
 				break;
 			case 3:
 				truth[number][page] = 1 + rand() % (FRAMES - 1);
-				spaces_drop_range(&all, current(), V, user, 1);
+				drop_at_random(user);
 				break;
 			case 4:
 				kernel[page] = 1 + rand() % (FRAMES - 1);
-				spaces_drop_range(&all, current(), V, high, 1);
+				drop_at_random(high);
 				break;
 			case 5:
 				truth[other][page] = 1 + rand() % (FRAMES - 1);
