@@ -31,8 +31,8 @@ enum confine_use {
 	CONFINE_OWN_FOLDER,
 	CONFINE_READ_FOLDER, /* read files and folders below it */
 	CONFINE_REMOVE, /* remove files and folders below it; nothing else */
-	/* all of what a folder allows, and make, remove and move files, folders, links, FIFOs and sockets
-	 * below it */
+	/* all of what a folder allows, and make, remove and move files, folders, links, FIFOs and
+	 * sockets below it */
 	CONFINE_SHARE,
 };
 /* A file that does not exist is left out. */
@@ -52,9 +52,9 @@ enum { CONFINE_MAX_CALLS = 192 };
 #define CONFINE_CALL_IF(name, argument, mask, value) { SYS_##name, true, argument, mask, value }
 
 /* Kinds of processes (base/calls.def).  An I/O server, vmp-net, vmp-share, and vmp-host once its
- * daemon runs, start no other process; any other call of any thread of theirs kills them by SIGSYS.  A monitor and a daemon
- * start others, which inherit the filter; another call kills them by SIGSYS, too, or, if VM
- * processes are `traced` (the ptrace engine), fails with ENOSYS. */
+ * daemon runs, start no other process; any other call of any thread of theirs kills them by SIGSYS.
+ * A monitor and a daemon start others, which inherit the filter; another call kills them by SIGSYS,
+ * too, or, if VM processes are `traced` (the ptrace engine), fails with ENOSYS. */
 enum confine_kind {
 	CONFINE_IOSRV, CONFINE_VMP_NET, CONFINE_VMP_SHARE, CONFINE_VMP_HOST, CONFINE_MONITOR,
 	CONFINE_NODE

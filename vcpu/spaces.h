@@ -51,8 +51,8 @@ static inline unsigned spaces_wanted(const struct spaces *all, uint32_t cr3)
 void spaces_cr3_loaded(struct spaces *all, uint32_t cr3, bool keep);
 void spaces_drop_range(struct spaces *all, struct space *own, struct vcpu *v, gva_t first,
 		       uint32_t pages);
-/* As spaces_drop_range(), with a bare space beside `own` that has user mappings of the same numbers:
- * it is brought up to date at once if it can be, else when it is entered next. */
+/* As spaces_drop_range(), with a bare space beside `own` that has user mappings of the same
+ * numbers: it is brought up to date at once if it can be, else when it is entered next. */
 void spaces_drop_range_beside(struct spaces *all, struct space *own, struct space *beside,
 			      struct vcpu *v, gva_t first, uint32_t pages);
 void spaces_drop_all(struct spaces *all, struct space *own);
