@@ -62,7 +62,7 @@ $(B)/%.o: %.S
 FIRST_RULES := $(wildcard base/module.mk vcpu/module.mk engine/module.mk dsm/module.mk vmm/shared/module.mk)
 include $(FIRST_RULES) $(filter-out $(FIRST_RULES),$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
 
-.PHONY: all programs guest web setup run unit-tests unit check check-quick soak lint tour clean help
+.PHONY: all programs guest web picture setup run unit-tests unit check check-quick soak lint tour clean help
 all: programs guest
 
 programs: $(PROGRAMS)
@@ -74,6 +74,10 @@ guest: programs
 # The terminal in the page of `vmp web`, from npm; kept where the guest kernel is.
 web:
 	$(Q)scripts/web-libraries $(B)
+
+# install/picture.png, anew from a real run (needs chromium).
+picture: all web
+	$(Q)scripts/picture
 
 setup:
 	$(Q)scripts/setup
@@ -123,6 +127,7 @@ help:
 	@sed -n 's/^# \{0,1\}//p' Makefile | head -5 | tail -3
 	@echo "  make run        boot two hosts and run EP class W on both"
 	@echo "  make web        fetch xterm.js, from npm, for the console in the page of vmp web"
+	@echo "  make picture    the README's picture, from a real run"
 	@echo "  make check      all tests; scripts/check --list: its stages, scripts/check STAGE: one of them"
 	@echo "  make check-quick    less than three minutes of them, for each change"
 	@echo "  make soak       the long runs too"

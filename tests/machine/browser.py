@@ -43,6 +43,7 @@ class Browser:
                                  flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
+        self.call("Emulation.setScrollbarsHidden", hidden=True)
         self.shape(width, height, dark)
 
     def shape(self, width, height, dark=False):

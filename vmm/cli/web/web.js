@@ -176,7 +176,7 @@ function showAll(answer) {
   machine.facts = [['processors', machine.cpus], ['hosts', hostsNow().length],
     ['came, went', `${answer.hosts_came}, ${answer.hosts_went}`],
     ['memory', `${machine.memory_mib} MiB`], ['policy', answer.policy],
-    ['pages fetched in a second', short(fetched)]];
+    ['pages fetched/s', short(fetched)]];
   $('machine').hidden = false;
   charts.show(machine);
   showHosts();
