@@ -1,8 +1,10 @@
 /* webwords.c - what the page of `vmp web` may ask for, as words of a command. */
 #include <CUnit/Basic.h>
 #include <CUnit/CUnit.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/types.h"
 #include "vmm/cli/web/webwords.h"
@@ -58,6 +60,33 @@ static void commands(void)
 	}
 }
 
+/* Whatever is sent, a command has one of the known beginnings, and its other words are harmless. */
+static void random_forms(void)
+{
+	static const char *const pieces[] = { "what=", "move", "add", "remove", "save", "policy",
+		"cpu=", "host=", "file=", "policy=", "&", "&", "&", "1", "a", "-", ".", "/", "%",
+		"=", "\xff", " " };
+	unsigned taken = 0;
+
+	srand(1);
+	for (unsigned i = 0; i < 300000; i++) {
+		char form[128] = "what=";
+		struct webwords words;
+		const char *why;
+
+		for (int n = 1 + rand() % 10; n > 0; n--)
+			strcat(form, pieces[(size_t)rand() % ARRAY_LEN(pieces)]);
+		if (webwords_parse(form, strlen(form), &words, &why))
+			continue;
+		taken++;
+		CU_ASSERT_FATAL(words.n >= 2 && words.n <= 4);
+		for (unsigned k = 0; k < words.n; k++)
+			CU_ASSERT_FATAL(isalnum((unsigned char)*words.word[k]) &&
+					!strpbrk(words.word[k], "/%=& \xff"));
+	}
+	CU_ASSERT(taken > 100);
+}
+
 /* A zero byte is a byte as any other, and what follows the form is not read. */
 static void bytes(void)
 {
@@ -108,6 +137,7 @@ int main(void)
 		return 1;
 	suite = CU_add_suite("webwords", NULL, NULL);
 	CU_add_test(suite, "commands", commands);
+	CU_add_test(suite, "random forms", random_forms);
 	CU_add_test(suite, "bytes", bytes);
 	CU_add_test(suite, "sizes", sizes);
 	CU_add_test(suite, "samples", samples);
