@@ -23,7 +23,9 @@
 #include "vmm/node/moves/policy.h"
 #include "vmm/node/wire/conn.h"
 
-/* A tag: the sequence number, the slot, and the lowest bits of the slot's count of clients. */
+/* A tag: the sequence number, the slot, and which of its clients has the slot, from 1 to LIFE_MASK
+ * in turns.  So no tag is 0, which the answers that every node sends at its end have: those are for
+ * `vmp run`. */
 enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1, SLOT_BITS = 5, LIFE_MASK = 7 };
 _Static_assert(MAX_CLIENTS == 1 << SLOT_BITS, "a slot in a tag");
 
@@ -96,9 +98,11 @@ void clients_send_exec(struct node *node, const struct msg_header *header, const
 		send_to(&node->client[exec.client], header, body);
 }
 
+static uint32_t life_of(const struct client_slot *slot) { return 1 + slot->life % LIFE_MASK; }
+
 uint32_t clients_tag(const struct node *node, unsigned client, uint32_t seq)
 {
-	uint32_t life = client < MAX_CLIENTS ? node->client[client].life & LIFE_MASK : 0;
+	uint32_t life = client < MAX_CLIENTS ? life_of(&node->client[client]) : 0;
 
 	return (seq & SEQ_MASK) | client << SEQ_BITS | life << (SEQ_BITS + SLOT_BITS);
 }
@@ -121,8 +125,12 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 
 	memcpy(&query, body, sizeof query);
 	slot = &node->client[query.seq >> SEQ_BITS & (MAX_CLIENTS - 1)];
-	if (!slot->conn || query.seq >> (SEQ_BITS + SLOT_BITS) != (slot->life & LIFE_MASK))
-		return; /* the client has left; another one may have its slot */
+	if (!query.seq)
+		slot = run_client(node);
+	else if (query.seq >> (SEQ_BITS + SLOT_BITS) != life_of(slot))
+		return; /* the client has left; another one has its slot */
+	if (!slot || !slot->conn)
+		return;
 	query.seq &= SEQ_MASK;
 	if (conn_send(slot->conn, header, &query, sizeof query, (const char *)body + sizeof query,
 		      header->bytes - sizeof query))
