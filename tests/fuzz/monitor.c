@@ -337,6 +337,7 @@ static void begin(unsigned how)
 	monitor.many_hosts = how & 1;
 	monitor.shm->many_hosts = how & 1;
 	monitor.direct_engine = true;
+	monitor.strict = how >> 2 & 1;
 	monitor.started = true;
 	monitor.debug.told.attached = how >> 1 & 1;
 	ptrace_run_prepare(&monitor);
