@@ -54,6 +54,7 @@ static bool stops(void)
 	return false;
 }
 
+/* (TRICKS: stopped-by-pipe) */
 static void wait_for_report(void)
 {
 	uint64_t bytes;
@@ -62,11 +63,10 @@ static void wait_for_report(void)
 	do
 		n = host_call(__NR_read, VMPROC_REPORT_FD, (long)&bytes, sizeof bytes, 0, 0, 0);
 	while (n == -EINTR && (!direct.user.running || stops()));
-	if (n == -EINTR)
-		return;
-	if (n != 1)
-		vcpu_kill(&direct.shared->vcpu, "a guest program's process has %s",
-			  n ? "reported twice" : "ended");
+	while (n == 0) /* it is dead; the monitor ends the machine and says how it died */
+		host_call(__NR_ppoll, 0, 0, 0, 0, 8, 0);
+	if (n > 1)
+		vcpu_kill(&direct.shared->vcpu, "a guest program's process has reported twice");
 }
 
 /* Send the order, with a permit for each call, and wait until it is carried out. */

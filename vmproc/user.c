@@ -70,9 +70,8 @@ void user_done(void)
 
 static bool is_engine(uint64_t rip) { return rip >> 32 == (uint64_t)user_check >> 32; }
 
-/* A kick between orders: recorded, and the loop goes on.  But where the loop waits for a permit,
- * the program has made a call that was not ordered. */
-static void kick_in_loop(const struct ucontext *u)
+/* Go on where a signal has interrupted the loop, or the program.  A kick is recorded. */
+static void go_on(const struct ucontext *u)
 {
 	const struct sigcontext *c = &u->uc_mcontext;
 	uint64_t check = (uint64_t)user_check;
@@ -107,7 +106,8 @@ static void report_stop(int signal, const siginfo_t *info, const struct sigconte
 	__builtin_memcpy(r->xsave, fpstate, bytes < sizeof r->xsave ? bytes : sizeof r->xsave);
 }
 
-/* (TRICKS: no-segments, clear-own-ac) */
+/* A kick that interrupts the loop finds no program that runs.  But where the loop waits for a
+ * permit, the program has made a call that was not ordered. (TRICKS: permit-behind-call) */
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	const struct ucontext *u = context;
@@ -115,21 +115,23 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 	bool unordered = c->rip == (uint64_t)user_permit_at && (int64_t)c->rax == -EINTR;
 
 	__asm__ volatile("pushq $2; popfq" : : : "memory", "cc");
+	if (info->si_code <= 0 && signal != SIGUSR1) /* another process sent it */
+		go_on(u);
 	if (is_engine(c->rip) && signal == SIGUSR1 && !unordered)
-		kick_in_loop(u);
+		go_on(u);
 	user_kicked = 0;
 	report_stop(signal, info, c);
 	user_report();
 }
 
-/* A signal that another process sent: as if none had arrived. */
+/* A signal that another process sent: as if none had arrived. (TRICKS: sent-signal) */
 static void on_sent(int signal, siginfo_t *info, void *context)
 {
 	const struct ucontext *u = context;
 
 	(void)signal, (void)info;
 	__asm__ volatile("pushq $2; popfq" : : : "memory", "cc");
-	kick_in_loop(u);
+	go_on(u);
 }
 
 /* --- the start -------------------------------------------------------------------------------- */
