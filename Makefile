@@ -1,5 +1,5 @@
-# One explicit list of objects per program, in each folder's module.mk.  V=1 shows the commands, SAN=1 builds with
-# address and undefined-behaviour sanitizers (in build-san/), SAN=thread with the thread sanitizer (in build-tsan/).
+# One explicit list of objects per program, in each folder's module.mk.  V=1 shows the commands.
+# SAN=1: address and undefined-behaviour sanitizers (build-san/); SAN=thread: its own (build-tsan/).
 #   make            everything, and the guest kernel and image (cached)
 #   make programs   the host's programs alone
 #   make help       the rest
@@ -17,10 +17,11 @@ endif
 Q := $(if $(V),,@)
 CC := gcc
 CPPFLAGS := -I. -I$(B) -D_GNU_SOURCE
-CFLAGS := -std=c11 -O2 -g -Wall -Wextra -Wimplicit-fallthrough -Wmissing-prototypes -Werror $(SANFLAGS)
+CFLAGS := -std=c11 -O2 -g -Wall -Wextra -Wimplicit-fallthrough -Wmissing-prototypes \
+	-Werror $(SANFLAGS)
 LDFLAGS := $(SANFLAGS)
 ifndef SAN
-# What a compiler can add against whoever finds a way to write beside an object; tests/cli/run looks whether it is there.
+# The compiler's hardening against writes beside an object; tests/cli/run checks that it is there.
 CFLAGS += -fPIE -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 LDFLAGS += -pie -Wl,-z,relro,-z,now
 endif
@@ -58,16 +59,21 @@ $(B)/%.o: %.S
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) -MMD -MP -c -o $@ $<
 
-# The rules of every folder; first those whose objects others link. A copy with a few folders alone can build those.
-FIRST_RULES := $(wildcard base/module.mk vcpu/module.mk engine/module.mk dsm/module.mk vmm/shared/module.mk)
-include $(FIRST_RULES) $(filter-out $(FIRST_RULES),$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
+# The rules of every folder; first those whose objects others link. A copy with a few folders alone
+# can build those.
+FIRST_RULES := $(wildcard base/module.mk vcpu/module.mk engine/module.mk dsm/module.mk \
+	vmm/shared/module.mk)
+include $(FIRST_RULES) \
+	$(filter-out $(FIRST_RULES),$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
 
-.PHONY: all programs guest web picture setup run unit-tests unit check check-quick soak lint tour clean help
+.PHONY: all programs guest web picture setup run \
+	unit-tests unit check check-quick soak lint tour clean help
 all: programs guest
 
 programs: $(PROGRAMS)
 
-# The guest kernel, the guest's base image and its libgomp: built once, kept in ${XDG_CACHE_HOME:-~/.cache}/vmp.
+# The guest kernel, the guest's base image and its libgomp: built once, kept in
+# ${XDG_CACHE_HOME:-~/.cache}/vmp.
 guest: programs
 	$(Q)scripts/guest-links $(B)
 
@@ -82,9 +88,10 @@ picture: all web
 setup:
 	$(Q)scripts/setup
 
-# Install what is missing, build what a machine needs and no test, boot 2 CPUs over 2 hosts, run EP class W on both.
-RUN_PROGRAMS := $(addprefix $(B)/,vmp vmp-node vmp-monitor vmproc vmp-iosrv vmp-net vmp-share vmp-host \
-	vmp-image vmp-tunnel)
+# Install what is missing, build what a machine needs and no test, boot 2 CPUs over 2 hosts, run EP
+# class W on both.
+RUN_PROGRAMS := $(addprefix $(B)/,vmp vmp-node vmp-monitor vmproc vmp-iosrv vmp-net vmp-share \
+	vmp-host vmp-image vmp-tunnel)
 run:
 	$(Q)scripts/setup run
 	@echo "building the programs (a minute), and, once, the guest kernel (some minutes)"
@@ -99,8 +106,8 @@ check: setup
 check-quick: setup
 	$(Q)scripts/check --quick
 
-# Hours rather than minutes: fifty boots, long litmus runs, the largest machines, Linux's own tests of RCU and locks in interrupt
-# storms; many random instructions, many seeds.
+# Hours rather than minutes: fifty boots, long litmus runs, the largest machines, Linux's own tests
+# of RCU and locks in interrupt storms; many random instructions, many seeds.
 soak: all $(B)/tests/unit/phnx_thousand
 	$(Q)tests/machine/run --long
 	$(Q)tests/model/run --long
@@ -128,13 +135,16 @@ help:
 	@echo "  make run        boot two hosts and run EP class W on both"
 	@echo "  make web        fetch xterm.js, from npm, for the console in the page of vmp web"
 	@echo "  make picture    the README's picture, from a real run"
-	@echo "  make check      all tests; scripts/check --list: its stages, scripts/check STAGE: one of them"
+	@echo "  make check      all tests; scripts/check --list: its stages," \
+		"scripts/check STAGE: one of them"
 	@echo "  make check-quick    less than three minutes of them, for each change"
 	@echo "  make soak       the long runs too"
 	@echo "  make unit       unit tests alone"
-	@echo "  make diff       random instructions on both engines and QEMU: SEQUENCES=100000 SEED=..."
+	@echo "  make diff       random instructions on both engines and QEMU:" \
+		"SEQUENCES=100000 SEED=..."
 	@echo "  make bench      figures (bench/README.md)"
-	@echo "  make tour       four walks through the code: a page, a trap, a key press, a lost host"
+	@echo "  make tour       four walks through the code:" \
+		"a page, a trap, a key press, a lost host"
 	@echo "  make lint       include rules, ABI numbers, columns"
 	@echo "  make install    below PREFIX=/usr/local, with DESTDIR= before it; make uninstall"
 

@@ -1,7 +1,9 @@
-# guest-tasks.py - for gdb, at a guest that stands: every task with what it waits for (scripts/guest-tasks).
+# guest-tasks.py - for gdb, at a guest that stands: every task with what it waits for
+# (scripts/guest-tasks).
 import gdb
 
-STATES = ((0x1, "sleeping"), (0x2, "waiting"), (0x4, "stopped"), (0x8, "traced"), (0x10, "dead"), (0x20, "zombie"), (0x80, "gone"))
+STATES = ((0x1, "sleeping"), (0x2, "waiting"), (0x4, "stopped"), (0x8, "traced"), (0x10, "dead"),
+          (0x20, "zombie"), (0x80, "gone"))
 STACK = 8192
 FRAMES = 12
 
@@ -21,7 +23,8 @@ def listed(head, member):
 
 def stack(task):
     """Names of the functions to which words on a sleeping task's stack return."""
-    start, stop = gdb.parse_and_eval("(unsigned long)_stext"), gdb.parse_and_eval("(unsigned long)_etext")
+    start = gdb.parse_and_eval("(unsigned long)_stext")
+    stop = gdb.parse_and_eval("(unsigned long)_etext")
     sp, names = int(task["thread"]["sp"]), []
     end = int(task["stack"]) + STACK
     if not end - STACK <= sp < end:
@@ -45,11 +48,15 @@ print("TASKS")
 for leader in listed(gdb.parse_and_eval("init_task.tasks"), "tasks"):
     for task in listed(leader["signal"]["thread_head"], "thread_node"):
         state = int(task["__state"])
-        said = "running" if not state & 0xff else next((text for bit, text in STATES if state & bit), hex(state))
-        print("%5d %5d %-16s CPU %d %s%s" % (leader["pid"], task["pid"], task["comm"].string(), task["thread_info"]["cpu"], said,
+        said = next((text for bit, text in STATES if state & bit), hex(state))
+        if not state & 0xff:
+            said = "running"
+        print("%5d %5d %-16s CPU %d %s%s" % (leader["pid"], task["pid"], task["comm"].string(),
+                                            task["thread_info"]["cpu"], said,
                                             ", on a queue" if int(task["on_rq"]) else ""), end="")
         for name, value in (("pending", signals(task["pending"]["signal"])),
-                            ("pending for all", signals(task["signal"]["shared_pending"]["signal"])),
+                            ("pending for all",
+                             signals(task["signal"]["shared_pending"]["signal"])),
                             ("blocked", signals(task["blocked"]))):
             if value:
                 print(", %s %#x" % (name, value), end="")
