@@ -7,8 +7,12 @@ _vmp()
 	[ "$current" != = ] || current=
 	while IFS=$'\t' read -r candidate rest; do
 		case $candidate in
-		:files) compopt -o filenames; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current") ;;
-		:folders) compopt -o filenames; mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$current") ;;
+		:files)
+			compopt -o filenames
+			mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$current") ;;
+		:folders)
+			compopt -o filenames
+			mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -d -- "$current") ;;
 		?*) COMPREPLY+=("$candidate") ;;
 		esac
 	done < <("${COMP_WORDS[0]}" complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
