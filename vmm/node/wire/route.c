@@ -227,7 +227,7 @@ void route_on_dump_request(struct node *node, const struct message *m, const str
 	route_to_cpu(node, dump->cpu, m);
 }
 
-/* Streams and console: to the I/O server or to the command line, as the address says. */
+/* Streams, console and traces: to the I/O server or to the command line, as the address says. */
 void route_on_stream(struct node *node, const struct message *m)
 {
 	if (m->header.to == VNODE_IOSRV)
