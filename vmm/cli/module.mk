@@ -40,3 +40,4 @@ $(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmp
 	vmp-net)
 $(eval $(call unit-test,standby_step,tests/unit/standby_step.o vmm/cli/run/standby_step.o,))
 $(eval $(call unit-test,owner_life,tests/unit/owner_life.o vmm/cli/run/owner_life.o,))
+$(eval $(call unit-test,standby_life,tests/unit/standby_life.o vmm/cli/run/standby_life.o,))

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
+#include "vmm/cli/run/standby_life.h"
 #include "vmm/cli/standby/orders.h"
 #include "vmm/cli/standby/record.h"
 #include "vmm/shared/hostmem.h"
@@ -32,20 +33,14 @@ struct takeover {
 	int to;			     /* lines for the owner; -1: there is no owner any more */
 	struct record_reader reader;
 	struct event *silence, *look, *alive, *word;
-	enum {
-		STANDS_BY,
-		LOST, /* the owner is lost */
-		TOLD, /* to take over */
-	} is;
-	bool silent;		     /* LOST: the owner may be alive and not reachable */
+	enum standby_state life;
+	bool silent;		     /* the lost owner may be alive and not reachable */
 	uint64_t heard_ns;	     /* when the owner has last sent anything */
-	bool gone;	/* LOST: the machine's processes on this computer have ended too */
 	unsigned gone_looks; /* checks in a row at which no process held the name */
 	char text[MAX_ORDERS];	     /* of the orders that are arriving */
 	size_t text_bytes;
 	struct orders orders;
 	struct options options;	     /* from the orders */
-	bool ordered, preparing, prepared;
 	struct problem trouble;	     /* why the checkpoint that is arriving cannot be kept */
 	char owner[MAX_HOST_NAME];   /* the owner's computer, as seen from here */
 	char cluster[RUNDIR_PATH + 16]; /* the cluster file's path */
@@ -61,6 +56,24 @@ static void say(struct takeover *t, const char *format, ...)
 	va_start(args, format);
 	vdprintf(t->to, format, args);
 	va_end(args);
+}
+
+static enum standby_action happens(struct run *run, enum standby_event event)
+{
+	struct takeover *t = run->takeover;
+	enum standby_state before = t->life;
+	enum standby_action action;
+
+	if (run->ended)
+		return STANDBY_DO_NOTHING;
+	action = standby_life(&t->life, event);
+	if (action == STANDBY_ACTION_COUNT)
+		log_warn("the standby's event %s cannot come in state %s",
+			 standby_event_name(event), standby_state_name(before));
+	else if (t->life != before)
+		log_debug("the standby: %s, %s, %s", standby_state_name(before),
+			  standby_event_name(event), standby_state_name(t->life));
+	return action;
 }
 
 /* ---- the other hosts ---- */
@@ -93,13 +106,10 @@ static int write_cluster(struct takeover *t, struct problem *p)
 
 static void release(struct run *run)
 {
-	struct takeover *t = run->takeover;
-
 	launch_end(&run->launch, 0, 0);
 	cluster_close(&run->cluster);
 	memset(&run->cluster, 0, sizeof run->cluster);
 	rundir_release(&run->rundir);
-	t->preparing = t->prepared = false;
 }
 
 static int prepare(struct run *run, struct problem *p)
@@ -113,7 +123,6 @@ static int prepare(struct run *run, struct problem *p)
 		return -1;
 	run->loaded.name = run->rundir.name;
 	snprintf(t->cluster, sizeof t->cluster, "%s/cluster", run->rundir.path);
-	t->preparing = true;
 	if (write_cluster(t, p) || cluster_open(&run->cluster, t->cluster, &run->cpu, true, p) ||
 	    run_begin_cluster(run, p)) {
 		release(run);
@@ -129,19 +138,39 @@ static void on_settled(struct run *run)
 	uint32_t wanted = run->loaded.machine.hosts;
 	struct problem missing, p;
 
-	t->preparing = false;
-	t->prepared = true;
 	run->cluster.preparing = false;
 	run->loaded.machine.hosts = cluster_keep_ready(&run->cluster, &missing);
-	if (t->is == LOST) {
+	switch (happens(run, run->loaded.machine.hosts < wanted ? STANDBY_ON_SOME :
+							   STANDBY_ON_ALL)) {
+	case STANDBY_DO_COUNT:
 		problem(&p, "%.400s%.230s", run->back.why.line, missing.line);
 		run->back.why = p;
-	} else if (run->loaded.machine.hosts < wanted) {
+		break;
+	case STANDBY_DO_SAY_MISSING:
 		say(t, "unprepared it cannot reach %s\n", missing.line + strlen(", and so is "));
 		release(run);
-	} else {
+		break;
+	case STANDBY_DO_SAY_PREPARED:
 		say(t, "prepared\n");
+		break;
+	default:
+		break;
 	}
+}
+
+/* Begins to prepare the other hosts.  Returns 0, or -1 if it cannot.  Then the owner has its
+ * answer, or, without an owner, this standby has ended. */
+static int begin_to_prepare(struct run *run)
+{
+	struct problem p;
+
+	if (!prepare(run, &p))
+		return 0;
+	if (happens(run, STANDBY_ON_CANNOT) == STANDBY_DO_REFUSE)
+		say(run->takeover, "unprepared %s\n", p.line);
+	else
+		run_end(run, EXIT_VMP_FAILURE, p.line);
+	return -1;
 }
 
 /* ---- the owner is lost ---- */
@@ -158,10 +187,10 @@ static void on_word(evutil_socket_t fd, short what, void *context)
 	(void)what;
 	if (!presence_heard(fd))
 		return;
-	bool late = t->is == LOST ? now - run->back.since_ns > LOST_MS * 1000000ull
-				  : t->is == STANDS_BY &&
-					    now - t->heard_ns > SENDER_DOUBT_S * 1000000000ull;
-	if (late)
+	bool late = standby_has_lost(t->life)
+			    ? now - run->back.since_ns > LOST_MS * 1000000ull
+			    : now - t->heard_ns > SENDER_DOUBT_S * 1000000000ull;
+	if (late && happens(run, STANDBY_ON_WORD) == STANDBY_DO_END)
 		run_end(run, 0, "");
 }
 
@@ -178,45 +207,52 @@ static void on_look(evutil_socket_t fd, short what, void *context)
 	(void)fd, (void)what;
 	presence_name(present, t->orders.id, t->orders.host);
 	t->gone_looks = presence_is_held(present) ? 0 : t->gone_looks + 1;
-	t->gone = t->gone_looks >= GONE_LOOKS;
-	if (t->gone && t->word) /* read messages from before their end */
+	bool gone = t->gone_looks >= GONE_LOOKS;
+	if (gone && t->word) /* read messages from before their end */
 		on_word(event_get_fd(t->word), 0, run);
 	if (run->ended)
 		return;
-	if (t->gone) {
-		say(t, "over %s\n", run->back.why.line);
+	if (gone) {
+		if (happens(run, STANDBY_ON_GONE) == STANDBY_DO_SAY_OVER)
+			say(t, "over %s\n", run->back.why.line);
 	} else if (run_now_ns() - run->back.since_ns > STANDBY_SILENCE_S * 1000000000ull) {
 		problem(&p, "%s, but its machine runs on here: another one shall stand by",
 			run->back.why.line);
-		run_end(run, EXIT_VMP_FAILURE, p.line);
+		if (happens(run, STANDBY_ON_HELD) == STANDBY_DO_FAIL)
+			run_end(run, EXIT_VMP_FAILURE, p.line);
 	} else {
 		event_add(t->look, &moment);
 	}
 }
 
-static void on_lost(struct run *run, const char *why)
+static void on_lost(struct run *run, enum standby_event event, const char *why)
 {
 	struct takeover *t = run->takeover;
 	struct problem p;
 
-	if (t->is != STANDS_BY || run->ended)
+	if (run->ended || !standby_has_owner(t->life))
 		return;
-	t->is = LOST;
 	bufferevent_disable(t->from, EV_READ);
 	event_del(t->silence);
 	run->back.since_ns = run_now_ns();
 	problem(&run->back.why, "host 0 (%s) is lost (%s)", t->owner, why);
-	if (!checkpoint_machine(&run->checkpoint)) {
+	switch (happens(run, checkpoint_machine(&run->checkpoint) ? event : STANDBY_ON_BARE)) {
+	case STANDBY_DO_FAIL:
 		problem(&p, "%s, and no checkpoint had come yet", run->back.why.line);
 		run_end(run, EXIT_VMP_FAILURE, p.line);
-	} else {
-		/* hosts that were reached then may not be reachable now */
-		if (t->silent && t->prepared)
-			release(run);
-		if (!t->preparing && !t->prepared && prepare(run, &p))
-			run_end(run, EXIT_VMP_FAILURE, p.line);
-		else
-			on_look(-1, 0, run);
+		break;
+	case STANDBY_DO_RELEASE_PREPARE_LOOK:
+		release(run);
+		/* fall through */
+	case STANDBY_DO_PREPARE_LOOK:
+		if (begin_to_prepare(run))
+			break;
+		/* fall through */
+	case STANDBY_DO_LOOK:
+		on_look(-1, 0, run);
+		break;
+	default:
+		break;
 	}
 }
 
@@ -226,7 +262,7 @@ static void on_silence(evutil_socket_t fd, short what, void *context)
 
 	(void)fd, (void)what;
 	run->takeover->silent = true;
-	on_lost(run, "nothing was heard of it for a while");
+	on_lost(run, STANDBY_ON_SILENT, "nothing was heard of it for a while");
 }
 
 static void on_alive(evutil_socket_t fd, short what, void *context)
@@ -238,7 +274,7 @@ static void on_alive(evutil_socket_t fd, short what, void *context)
 static void on_end(struct bufferevent *from, short what, void *context)
 {
 	(void)from, (void)what;
-	on_lost(context, "its connection to the standby ended");
+	on_lost(context, STANDBY_ON_LOST, "its connection to the standby ended");
 }
 
 /* ---- records from the owner ---- */
@@ -294,9 +330,8 @@ static int take_orders(struct run *run, struct problem *p)
 		return -1;
 	t->options = (struct options){ .verb = VERB_STANDBY, .machine = orders->machine };
 	t->options.machine.net = orders->net[0] ? orders->net : NULL;
-	if (!t->ordered)
+	if (happens(run, STANDBY_ON_ORDERS) == STANDBY_DO_LISTEN)
 		listen_here(run);
-	t->ordered = true;
 	return 0;
 }
 
@@ -367,14 +402,6 @@ static bool on_commit(struct run *run, uint32_t age_ms)
 	return refuse(run, p.line);
 }
 
-static void on_prepare(struct run *run)
-{
-	struct problem p;
-
-	if (prepare(run, &p))
-		say(run->takeover, "unprepared %s\n", p.line);
-}
-
 static bool on_record(void *context, const struct snapfile_record *record, const void *data)
 {
 	static const struct timeval limit = { STANDBY_SILENCE_S, 0 };
@@ -383,7 +410,7 @@ static bool on_record(void *context, const struct snapfile_record *record, const
 
 	event_add(t->silence, &limit);
 	t->heard_ns = run_now_ns();
-	if (!t->ordered && record->kind != STANDBY_ORDERS)
+	if (t->life == STANDBY_IS_NEW && record->kind != STANDBY_ORDERS)
 		return false;
 	switch (record->kind) {
 	case STANDBY_ORDERS:
@@ -400,17 +427,20 @@ static bool on_record(void *context, const struct snapfile_record *record, const
 		return true;
 	case STANDBY_PREPARE:
 		fault_die_at(FAULT_STANDBY_DIES, 3);
-		on_prepare(run);
+		if (happens(run, STANDBY_ON_PREPARE) == STANDBY_DO_PREPARE)
+			begin_to_prepare(run);
 		return true;
 	case STANDBY_RELEASE:
-		release(run);
+		if (happens(run, STANDBY_ON_RELEASE) == STANDBY_DO_RELEASE)
+			release(run);
 		return true;
 	case STANDBY_GO:
 		fault_die_at(FAULT_STANDBY_DIES, 4);
-		t->is = t->prepared && checkpoint_machine(&run->checkpoint) ? TOLD : t->is;
-		return t->is == TOLD;
+		return checkpoint_machine(&run->checkpoint) &&
+		       happens(run, STANDBY_ON_GO) == STANDBY_DO_NOTHING;
 	case STANDBY_END:
-		run_end(run, 0, "");
+		if (happens(run, STANDBY_ON_END) == STANDBY_DO_END)
+			run_end(run, 0, "");
 		return true;
 	default:
 		if (!t->trouble.line[0])
@@ -425,7 +455,7 @@ static void on_bytes(struct bufferevent *from, void *context)
 	struct evbuffer *input = bufferevent_get_input(from);
 	size_t n;
 
-	while (!run->ended && run->takeover->is == STANDS_BY &&
+	while (!run->ended && standby_has_owner(run->takeover->life) &&
 	       (n = evbuffer_get_contiguous_space(input)) > 0) {
 		if (record_read(&run->takeover->reader, evbuffer_pullup(input, (ssize_t)n), n)) {
 			run_end(run, EXIT_VMP_FAILURE, "what its owner says is nothing that a "
@@ -496,9 +526,9 @@ int run_stand_by(struct run *run, struct problem *p)
 	find_owner(t);
 	if (take_streams(run, p) || event_add(t->silence, &limit))
 		return -1;
-	while (!run->ended && !(t->prepared && (t->is == TOLD || t->gone))) {
+	while (!run->ended && !standby_takes_over(t->life)) {
 		event_base_loop(run->base, EVLOOP_ONCE);
-		if (t->preparing && cluster_settled(&run->cluster))
+		if (standby_is_preparing(t->life) && cluster_settled(&run->cluster))
 			on_settled(run);
 	}
 	event_del(t->silence);
@@ -556,7 +586,8 @@ int run_take_over(struct run *run, struct problem *p)
 	run->cluster.log_fd = run->standby.to.log_fd = run->log_fd;
 	run_set_checkpoints(run);
 	dprintf(run->log_fd, "vmp: %s: this computer takes over\n",
-		run->takeover->is == LOST ? run->back.why.line : "the computer before goes");
+		standby_has_lost(run->takeover->life) ? run->back.why.line
+						      : "the computer before goes");
 	return run_load_kept(run, o->machine.hosts, p);
 }
 
@@ -586,7 +617,7 @@ void run_has_taken_over(struct run *run)
 {
 	if (!run->takeover || run->takeover->to < 0)
 		return;
-	if (run->takeover->is == TOLD)
+	if (run->takeover->life == STANDBY_IS_TOLD)
 		run_say_gone(run);
 	say(run->takeover, "up\n");
 	forget_owner(run->takeover);
@@ -596,7 +627,7 @@ void run_takeover_ends(struct run *run, const char *why)
 {
 	if (!run->takeover)
 		return;
-	if (run->takeover->is == TOLD && *why)
+	if (run->takeover->life == STANDBY_IS_TOLD && *why)
 		say(run->takeover, "failed %s\n", why);
 	forget_owner(run->takeover);
 	free(run->takeover);
