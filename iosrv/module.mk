@@ -13,7 +13,8 @@ $(eval $(call unit-test,iosrv_server,tests/unit/iosrv_server.o base/packet.o bas
 $(B)/tests/unit/iosrv_server: $(B)/vmp-iosrv
 $(eval $(call unit-test,iosrv_net,tests/unit/iosrv_net.o $(IOSRV_TEST_OBJECTS),))
 $(B)/tests/unit/iosrv_net: $(B)/vmp-net
-$(eval $(call program,vmp-net,iosrv/vmp_net.o base/netspec.o base/confine.o base/log.o,-lslirp))
+$(eval $(call program,vmp-net,iosrv/vmp_net.o iosrv/refuse.o base/netspec.o \
+	base/confine.o base/log.o,-lslirp))
 NINEP_OBJECTS := iosrv/ninep.o base/confine.o base/log.o
-$(eval $(call program,vmp-share,iosrv/vmp_share.o $(NINEP_OBJECTS),))
+$(eval $(call program,vmp-share,iosrv/vmp_share.o iosrv/refuse.o $(NINEP_OBJECTS),))
 $(eval $(call unit-test,ninep,tests/unit/ninep.o iosrv/ninep.o,))

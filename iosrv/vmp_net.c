@@ -21,7 +21,6 @@
 #include <getopt.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <slirp/libslirp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +36,7 @@
 #include "base/log.h"
 #include "base/netspec.h"
 #include "iosrv/netframe.h"
+#include "iosrv/refuse.h"
 
 enum { MOST_WAITING = 256, MOST_POLLED = 4096, IN_A_ROW = 64 };
 enum { PATIENT_TRIES = 100, PATIENT_NS = 50000000 }; /* five seconds */
@@ -253,20 +253,6 @@ static void run_once(void)
 
 /* --- the start --- */
 
-static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-static void refuse(const char *format, ...)
-{
-	char line[320];
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	send(net.socket, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1, MSG_NOSIGNAL);
-	exit(EXIT_FAILURE);
-}
-
 static struct in_addr v4(const char *text)
 {
 	struct in_addr address;
@@ -306,7 +292,7 @@ static void start_slirp(const struct netspec *spec)
 
 	net.slirp = slirp_new(&config, &callbacks, NULL);
 	if (!net.slirp)
-		refuse("--net user: libslirp does not start");
+		refuse_to_start(net.socket, "--net user: libslirp does not start");
 }
 
 /* Forward a port.  Returns 0, or -1 with errno. */
@@ -336,8 +322,9 @@ static void forward(const struct net_forward *f, bool patient)
 		result = try_forward(f);
 	}
 	if (result)
-		refuse("--net: forward=%.*s: %s%s", (int)strcspn(f->text, ","), f->text,
-		       strerror(errno), errno == EADDRINUSE ? "; take another port" : "");
+		refuse_to_start(net.socket, "--net: forward=%.*s: %s%s",
+				(int)strcspn(f->text, ","), f->text,
+				strerror(errno), errno == EADDRINUSE ? "; take another port" : "");
 }
 
 static void confine(void)
@@ -353,7 +340,8 @@ static void confine(void)
 	if (!error)
 		error = confine_calls_of(CONFINE_VMP_NET, false);
 	if (error)
-		refuse("--net user: cannot confine vmp-net: %s", strerror(-error));
+		refuse_to_start(net.socket, "--net user: cannot confine vmp-net: %s",
+				strerror(-error));
 }
 
 static void parse(int argc, char **argv, struct netspec *spec, bool *patient)

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,26 +26,13 @@
 #include "base/log.h"
 #include "base/types.h"
 #include "iosrv/ninep.h"
+#include "iosrv/refuse.h"
 
 static struct {
 	int socket;
 	const char *folder;
 	bool read_only;
 } share = { .socket = -1 };
-
-static void refuse(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-static void refuse(const char *format, ...)
-{
-	char line[320];
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(line, sizeof line, format, args);
-	va_end(args);
-	send(share.socket, line, n < (int)sizeof line ? (size_t)n : sizeof line - 1, MSG_NOSIGNAL);
-	exit(EXIT_FAILURE);
-}
 
 /* Confine the process: its files to the folder (Landlock, where the kernel has it), then its system
  * calls. */
@@ -64,7 +50,8 @@ static void confine(void)
 	if (!error)
 		error = confine_calls_of(CONFINE_VMP_SHARE, false);
 	if (error)
-		refuse("--share: cannot confine vmp-share: %s", strerror(-error));
+		refuse_to_start(share.socket, "--share: cannot confine vmp-share: %s",
+				strerror(-error));
 }
 
 /* Raise the limit of open files: each file that the guest has in use takes one or two
@@ -86,12 +73,12 @@ static struct ninep *open_folder(void)
 	struct ninep *server;
 
 	if (folder < 0)
-		refuse("--share %s: %s", share.folder, strerror(errno));
+		refuse_to_start(share.socket, "--share %s: %s", share.folder, strerror(errno));
 	if (own < 0)
-		refuse("--share: /proc/self/fd: %s", strerror(errno));
+		refuse_to_start(share.socket, "--share: /proc/self/fd: %s", strerror(errno));
 	server = ninep_new(folder, own, share.read_only);
 	if (!server)
-		refuse("--share %s: no memory", share.folder);
+		refuse_to_start(share.socket, "--share %s: no memory", share.folder);
 	return server;
 }
 
