@@ -28,9 +28,7 @@
 
 enum {
 	GONE_MS = 10000,
-	GONE_WITH_CHECKPOINT_MS = 3000, /* enough for GOSSIP_HOSTS; for twice as many: */
-	GOSSIP_HOSTS = 4,
-	GOSSIP_MS = 1500,
+	GONE_WITH_CHECKPOINT_MS = 3000,
 	CONNECT_LIMIT_MS = 20000,
 	CLUSTER_LIMIT_MS = 90000,
 	LAST_WORDS_MS = 200,
@@ -100,28 +98,14 @@ static void greet(struct node *node, ph_vp_t to, bool answer)
 		log_error("cannot greet: out of memory");
 }
 
-static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned);
-
 /* How long a daemon may be silent.  With checkpoints a host that is lost costs the way back alone,
- * which then begins and ends within five seconds.  In a cluster a daemon may be heard by gossip
- * alone, which takes two rounds of half a second for each doubling of the hosts. */
+ * which then begins and ends within five seconds.  Not so in a cluster, where the machine may have
+ * a standby: an owner who is told of a lost host must by then doubt a standby that is silent, too
+ * (SENDER_DOUBT_S), or both would go on with the machine. */
 static long long gone_ms(const struct node *node)
 {
-	long long ms = GONE_WITH_CHECKPOINT_MS;
-	unsigned hosts = 1;
-
-	if (!node->o.machine.checkpoint_ms)
-		return GONE_MS;
-	for (unsigned peer = 0; peer < MAX_NODES; peer++)
-		hosts += overlay_reaches(node, peer);
-	for (unsigned n = GOSSIP_HOSTS; node->o.cluster && n < hosts; n *= 2)
-		ms += GOSSIP_MS;
-	return ms;
-}
-
-static void set_gone(struct node *node)
-{
-	ph_set_failure_timeout(gone_ms(node) * 1000, PH_GONE_RESEND, on_gone, node);
+	return node->o.machine.checkpoint_ms && !node->o.cluster ? GONE_WITH_CHECKPOINT_MS :
+								   GONE_MS;
 }
 
 static void on_hello(struct node *node, const void *body, ph_vp_t source)
@@ -142,7 +126,6 @@ static void on_hello(struct node *node, const void *body, ph_vp_t source)
 		return;
 	}
 	*name = source;
-	set_gone(node);
 	log_debug("host %u has greeted", hello.index);
 	if (!hello.answer)
 		greet(node, source, true);
@@ -420,7 +403,7 @@ void overlay_start(struct node *node)
 		die("out of memory");
 	ph_set_error_callback(on_error, node);
 	open_ways(node);
-	set_gone(node);
+	ph_set_failure_timeout(gone_ms(node) * 1000, PH_GONE_RESEND, on_gone, node);
 	for (int type = 1; type < MESSAGE_TYPES; type++)
 		if (ph_set_handler(type, on_message, node))
 			die("out of memory");
