@@ -1,6 +1,4 @@
 /* base.c - tests of base/: message bounds, posts and kicks, pins against their draining. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,6 +15,7 @@
 #include "base/killed.h"
 #include "base/schedule.h"
 #include "base/wire.h"
+#include "tests/unit/unit.h"
 
 static struct host_shm *new_shm(unsigned cpus, unsigned pages)
 {
@@ -320,21 +319,19 @@ static void the_host_tells_of_kills_for_lack_of_memory(void)
 
 int main(void)
 {
-	CU_pSuite suite;
+	static const struct unit_test tests[] = {
+		UNIT_TEST(page_faults_do_not_overlap_rights),
+		UNIT_TEST(a_post_moves_the_futex_word_once),
+		UNIT_TEST(a_post_to_an_absent_cpu_is_refused),
+		UNIT_TEST(no_interrupt_is_lost_or_doubled_when_a_cpu_leaves),
+		UNIT_TEST(pins_and_draining_exclude_each_other),
+		UNIT_TEST(a_pin_of_the_dead),
+		UNIT_TEST(who_computes_is_nicer),
+		UNIT_TEST(a_feature_that_the_machine_has_not_is_hidden),
+		UNIT_TEST(features_are_text_and_back),
+		UNIT_TEST(the_host_tells_of_kills_for_lack_of_memory),
+		UNIT_END
+	};
 
-	CU_initialize_registry();
-	suite = CU_add_suite("base", NULL, NULL);
-	CU_ADD_TEST(suite, page_faults_do_not_overlap_rights);
-	CU_ADD_TEST(suite, a_post_moves_the_futex_word_once);
-	CU_ADD_TEST(suite, a_post_to_an_absent_cpu_is_refused);
-	CU_ADD_TEST(suite, no_interrupt_is_lost_or_doubled_when_a_cpu_leaves);
-	CU_ADD_TEST(suite, pins_and_draining_exclude_each_other);
-	CU_ADD_TEST(suite, a_pin_of_the_dead);
-	CU_ADD_TEST(suite, who_computes_is_nicer);
-	CU_ADD_TEST(suite, a_feature_that_the_machine_has_not_is_hidden);
-	CU_ADD_TEST(suite, features_are_text_and_back);
-	CU_ADD_TEST(suite, the_host_tells_of_kills_for_lack_of_memory);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() || CU_get_error();
+	return UNIT_RUN("base", tests);
 }

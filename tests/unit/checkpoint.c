@@ -4,7 +4,6 @@
  * machine (vmm/cli/streams.c): each byte of output is written once and each byte of input arrives
  * once, however often the machine goes back.
  */
-#include <CUnit/Basic.h>
 #include <event2/event.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include "tests/unit/unit.h"
 #include "vmm/cli/snapshot/checkpoint.h"
 #include "vmm/cli/snapshot/load.h"
 #include "vmm/shared/ram.h"
@@ -617,24 +617,19 @@ static void last_is_taken_back(void)
 
 int main(void)
 {
-	unsigned failures;
-	CU_pSuite suite;
+	static const struct unit_test tests[] = {
+		{ "the last one committed stands", last_committed_stands },
+		{ "a copy follows", copy_follows },
+		{ "what cannot be", what_cannot_be },
+		{ "pages come to their hosts", pages_come_to_their_hosts },
+		{ "what cannot be written", what_cannot_be_written },
+		{ "output goes out once", output_goes_out_once },
+		{ "output is held for a while", output_is_held_for_a_while },
+		{ "input arrives once", input_arrives_once },
+		{ "the last one is taken back", last_is_taken_back },
+		{ "input is kept for a while", input_is_kept_for_a_while },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry())
-		return 1;
-	suite = CU_add_suite("checkpoints", NULL, NULL);
-	CU_add_test(suite, "the last one committed stands", last_committed_stands);
-	CU_add_test(suite, "a copy follows", copy_follows);
-	CU_add_test(suite, "what cannot be", what_cannot_be);
-	CU_add_test(suite, "pages come to their hosts", pages_come_to_their_hosts);
-	CU_add_test(suite, "what cannot be written", what_cannot_be_written);
-	CU_add_test(suite, "output goes out once", output_goes_out_once);
-	CU_add_test(suite, "output is held for a while", output_is_held_for_a_while);
-	CU_add_test(suite, "input arrives once", input_arrives_once);
-	CU_add_test(suite, "the last one is taken back", last_is_taken_back);
-	CU_add_test(suite, "input is kept for a while", input_is_kept_for_a_while);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("checkpoints", tests);
 }

@@ -1,13 +1,13 @@
 /* cluster.c - tests of the pure parts of machines on several computers: the cluster file, which
  * computers fit together, the errors of those that fail, names and numbers, clocks, and the archive
  * of programs. */
-#include <CUnit/Basic.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/beside.h"
 #include "base/hostclock.h"
+#include "tests/unit/unit.h"
 #include "vmm/cli/cluster/bundle.h"
 #include "vmm/cli/cluster/cluster.h"
 #include "vmm/node/clock/drift.h"
@@ -791,32 +791,27 @@ static void test_copy_of_a_copy(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "file", test_file },
+		{ "wrong files", test_wrong_files },
+		{ "printed lines", test_printed_lines },
+		{ "first host", test_first_host },
+		{ "random files", test_random_files },
+		{ "places", test_places },
+		{ "memory", test_memory },
+		{ "facts", test_facts },
+		{ "common subset", test_common_subset },
+		{ "explanations", test_explanations },
+		{ "losses", test_losses },
+		{ "destinations", test_destinations },
+		{ "names", test_names },
+		{ "clock bounds", test_clock_bounds },
+		{ "clock drift", test_clock_drift },
+		{ "clock line", test_clock_line },
+		{ "archive", test_archive },
+		{ "copy of a copy", test_copy_of_a_copy },
+		UNIT_END
+	};
 
-	CU_initialize_registry();
-	suite = CU_add_suite("cluster", NULL, NULL);
-	CU_add_test(suite, "file", test_file);
-	CU_add_test(suite, "wrong files", test_wrong_files);
-	CU_add_test(suite, "printed lines", test_printed_lines);
-	CU_add_test(suite, "first host", test_first_host);
-	CU_add_test(suite, "random files", test_random_files);
-	CU_add_test(suite, "places", test_places);
-	CU_add_test(suite, "memory", test_memory);
-	CU_add_test(suite, "facts", test_facts);
-	CU_add_test(suite, "common subset", test_common_subset);
-	CU_add_test(suite, "explanations", test_explanations);
-	CU_add_test(suite, "losses", test_losses);
-	CU_add_test(suite, "destinations", test_destinations);
-	CU_add_test(suite, "names", test_names);
-	CU_add_test(suite, "clock bounds", test_clock_bounds);
-	CU_add_test(suite, "clock drift", test_clock_drift);
-	CU_add_test(suite, "clock line", test_clock_line);
-	CU_add_test(suite, "archive", test_archive);
-	CU_add_test(suite, "copy of a copy", test_copy_of_a_copy);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return UNIT_RUN("cluster", tests);
 }

@@ -1,7 +1,6 @@
 /* confine.c - tests of base/confine.h: each row does something in a process of its own that is
  * confined, and says how that ends: by exit status, or killed.
  */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 #include "base/confine.h"
 #include "base/types.h"
+#include "tests/unit/unit.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { SANITIZED = 1 };
@@ -494,18 +494,12 @@ static void privileges_are_confined(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	int failures;
+	static const struct unit_test tests[] = {
+		{ "calls", calls_are_confined },
+		{ "files", files_are_confined },
+		{ "privileges", privileges_are_confined },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	suite = CU_add_suite("confinement", NULL, NULL);
-	CU_add_test(suite, "calls", calls_are_confined);
-	CU_add_test(suite, "files", files_are_confined);
-	CU_add_test(suite, "privileges", privileges_are_confined);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures() != 0 || CU_get_number_of_tests_run() == 0;
-	CU_cleanup_registry();
-	return failures;
+	return UNIT_RUN("confinement", tests);
 }

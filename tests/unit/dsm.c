@@ -1,11 +1,10 @@
 /* dsm.c - the page protocol of one node beyond single cells: order, holding, queues, refused
  * messages; fault points. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdlib.h>
 #include "base/faultpoint.h"
 #include "tests/unit/dsm_bench.h"
+#include "tests/unit/unit.h"
 
 enum { HOME, SELF, OTHER, N_NODES };
 
@@ -382,34 +381,32 @@ static void fault_lists_are_read_whole_or_not_at_all(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		UNIT_TEST(homes_are_spread_one_to_one),
+		UNIT_TEST(what_is_wanted_ahead_is_asked_for_once),
+		UNIT_TEST(acks_may_come_first),
+		UNIT_TEST(a_write_wanted_while_reading_follows),
+		UNIT_TEST(settled_when_all_has_come),
+		UNIT_TEST(an_upgrade_that_lost_becomes_a_full_miss),
+		UNIT_TEST(the_queue_is_first_in_first_out),
+		UNIT_TEST(many_pages_queue_at_once),
+		UNIT_TEST(within_one_node),
+		UNIT_TEST(preloaded_pages_need_no_message),
+		UNIT_TEST(a_page_is_held_and_then_goes),
+		UNIT_TEST(holding_ends),
+		UNIT_TEST(a_want_while_held_is_asked),
+		UNIT_TEST(adopting_is_wanting),
+		UNIT_TEST(bad_messages_are_refused),
+		UNIT_TEST(a_peer_that_breaks_the_protocol_ends_it),
+		UNIT_TEST(acknowledgements_do_not_run_over),
+		UNIT_TEST(resuming_before_acks_when_asked_to),
+		UNIT_TEST(delaying_invalidations_when_asked_to),
+		UNIT_TEST(fault_lists_are_read_whole_or_not_at_all),
+		UNIT_END
+	};
+	int status;
 
-	CU_initialize_registry();
-	suite = CU_add_suite("dsm", NULL, NULL);
-	CU_ADD_TEST(suite, homes_are_spread_one_to_one);
-	CU_ADD_TEST(suite, what_is_wanted_ahead_is_asked_for_once);
-	CU_ADD_TEST(suite, acks_may_come_first);
-	CU_ADD_TEST(suite, a_write_wanted_while_reading_follows);
-	CU_ADD_TEST(suite, settled_when_all_has_come);
-	CU_ADD_TEST(suite, an_upgrade_that_lost_becomes_a_full_miss);
-	CU_ADD_TEST(suite, the_queue_is_first_in_first_out);
-	CU_ADD_TEST(suite, many_pages_queue_at_once);
-	CU_ADD_TEST(suite, within_one_node);
-	CU_ADD_TEST(suite, preloaded_pages_need_no_message);
-	CU_ADD_TEST(suite, a_page_is_held_and_then_goes);
-	CU_ADD_TEST(suite, holding_ends);
-	CU_ADD_TEST(suite, a_want_while_held_is_asked);
-	CU_ADD_TEST(suite, adopting_is_wanting);
-	CU_ADD_TEST(suite, bad_messages_are_refused);
-	CU_ADD_TEST(suite, a_peer_that_breaks_the_protocol_ends_it);
-	CU_ADD_TEST(suite, acknowledgements_do_not_run_over);
-	CU_ADD_TEST(suite, resuming_before_acks_when_asked_to);
-	CU_ADD_TEST(suite, delaying_invalidations_when_asked_to);
-	CU_ADD_TEST(suite, fault_lists_are_read_whole_or_not_at_all);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	status = UNIT_RUN("dsm", tests);
 	bench_close();
-	return failures != 0;
+	return status;
 }

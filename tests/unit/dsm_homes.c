@@ -1,10 +1,9 @@
 /* dsm_homes.c - homes that move and nodes that join and leave, as one node sees it. tests/sim tests
  * them together. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdlib.h>
 #include "tests/unit/dsm_bench.h"
+#include "tests/unit/unit.h"
 
 enum { HOME, SELF, OTHER, N_NODES, PAGES = 225280 };
 
@@ -303,26 +302,24 @@ static void a_node_that_is_forgotten_is_not_asked(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		UNIT_TEST(intervals_hold_each_page_once),
+		UNIT_TEST(a_home_moves_with_its_table_and_its_queue),
+		UNIT_TEST(a_large_interval_comes_in_parts),
+		UNIT_TEST(damaged_parts_are_refused),
+		UNIT_TEST(news_of_homes_count_if_they_are_newer),
+		UNIT_TEST(who_joins_knows_no_home_before_it_is_told),
+		UNIT_TEST(a_leaving_node_gives_up_all_it_has),
+		UNIT_TEST(the_pace_of_leaving_follows_what_comes_back),
+		UNIT_TEST(a_leaving_node_waits_for_what_it_has_asked),
+		UNIT_TEST(a_leaving_node_answers_what_it_holds),
+		UNIT_TEST(who_adopts_is_there_and_stays),
+		UNIT_TEST(a_node_that_is_forgotten_is_not_asked),
+		UNIT_END
+	};
+	int status;
 
-	CU_initialize_registry();
-	suite = CU_add_suite("dsm_homes", NULL, NULL);
-	CU_ADD_TEST(suite, intervals_hold_each_page_once);
-	CU_ADD_TEST(suite, a_home_moves_with_its_table_and_its_queue);
-	CU_ADD_TEST(suite, a_large_interval_comes_in_parts);
-	CU_ADD_TEST(suite, damaged_parts_are_refused);
-	CU_ADD_TEST(suite, news_of_homes_count_if_they_are_newer);
-	CU_ADD_TEST(suite, who_joins_knows_no_home_before_it_is_told);
-	CU_ADD_TEST(suite, a_leaving_node_gives_up_all_it_has);
-	CU_ADD_TEST(suite, the_pace_of_leaving_follows_what_comes_back);
-	CU_ADD_TEST(suite, a_leaving_node_waits_for_what_it_has_asked);
-	CU_ADD_TEST(suite, a_leaving_node_answers_what_it_holds);
-	CU_ADD_TEST(suite, who_adopts_is_there_and_stays);
-	CU_ADD_TEST(suite, a_node_that_is_forgotten_is_not_asked);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	status = UNIT_RUN("dsm_homes", tests);
 	bench_close();
-	return failures != 0;
+	return status;
 }

@@ -5,13 +5,12 @@
  * callbacks.  A cell without an expectation must be impossible, and must stop the process with the
  * table's sentence.
  */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "tests/unit/dsm_bench.h"
+#include "tests/unit/unit.h"
 
 enum { HOME, SELF, OTHER, N_NODES, TXN = 9 };
 
@@ -320,17 +319,15 @@ static void no_right_without_a_page(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		UNIT_TEST(every_node_cell),
+		UNIT_TEST(every_home_cell),
+		UNIT_TEST(no_right_without_a_page),
+		UNIT_END
+	};
+	int status;
 
-	CU_initialize_registry();
-	suite = CU_add_suite("dsm_table", NULL, NULL);
-	CU_ADD_TEST(suite, every_node_cell);
-	CU_ADD_TEST(suite, every_home_cell);
-	CU_ADD_TEST(suite, no_right_without_a_page);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	status = UNIT_RUN("dsm_table", tests);
 	bench_close();
-	return failures != 0;
+	return status;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "engine/engine.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 enum { VECTOR = 0x31, INT80 = 0x80, PAGE_AT = 0x80000, PAGE_GONE = 0x81000 };
@@ -741,26 +742,27 @@ static void calls_of_the_window(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(nothing_to_do),
-		TEST(interrupts),
-		TEST(shadows),
-		TEST(posts_are_served),
-		TEST(preparations),
-		TEST(halts),
-		TEST(timers),
-		TEST(naps),
-		TEST(steps),
-		TEST(stops_of_user_code),
-		TEST(faults_without_name),
-		TEST(access_to_pages),
-		TEST(system_calls),
-		TEST(foreign_segments),
-		TEST(debuggers),
-		TEST(debug_registers),
-		TEST(watchpoints_of_the_guest),
-		TEST(calls_of_the_window),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(nothing_to_do),
+		UNIT_TEST(interrupts),
+		UNIT_TEST(shadows),
+		UNIT_TEST(posts_are_served),
+		UNIT_TEST(preparations),
+		UNIT_TEST(halts),
+		UNIT_TEST(timers),
+		UNIT_TEST(naps),
+		UNIT_TEST(steps),
+		UNIT_TEST(stops_of_user_code),
+		UNIT_TEST(faults_without_name),
+		UNIT_TEST(access_to_pages),
+		UNIT_TEST(system_calls),
+		UNIT_TEST(foreign_segments),
+		UNIT_TEST(debuggers),
+		UNIT_TEST(debug_registers),
+		UNIT_TEST(watchpoints_of_the_guest),
+		UNIT_TEST(calls_of_the_window),
+		UNIT_END
 	};
 
-	return run_tests("engine", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("engine", tests);
 }

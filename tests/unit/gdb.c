@@ -1,6 +1,4 @@
 /* gdb.c - tests of GDB's connection: the address, who connects, the command to paste. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/unit/unit.h"
 #include "vmm/cli/loopback_peer.h"
 #include "vmm/cli/gdb/gdb_server.h"
 
@@ -201,23 +200,13 @@ static void pasted(void)
 
 int main(void)
 {
-	static const struct { const char *name; void (*test)(void);
-	} tests[] = {
+	static const struct unit_test tests[] = {
 		{ "addresses", addresses },
 		{ "who connects", peers },
 		{ "connections", connections },
 		{ "a line to paste", pasted },
+		UNIT_END
 	};
-	unsigned failures;
-	CU_pSuite suite;
 
-	if (CU_initialize_registry())
-		return 1;
-	suite = CU_add_suite("GDB connections", NULL, NULL);
-	for (unsigned i = 0; i < ARRAY_LEN(tests); i++)
-		CU_add_test(suite, tests[i].name, tests[i].test);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("GDB connections", tests);
 }

@@ -1,10 +1,9 @@
 /* gdb_dialogue.c - tests of whole dialogues between GDB and a fake machine. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vmm/cli/gdb/gdb_session.h"
 #include "vmm/cli/gdb/rsp.h"
 
@@ -562,8 +561,7 @@ static void wrong_answers(void)
 
 int main(void)
 {
-	static const struct { const char *name; void (*test)(void);
-	} tests[] = {
+	static const struct unit_test tests[] = {
 		{ "dead before", dead_before },
 		{ "a breakpoint is hit", breakpoint_hit },
 		{ "the guest's own int3", foreign_breakpoint },
@@ -585,17 +583,8 @@ int main(void)
 		{ "strangers", strangers },
 		{ "the machine ends", machine_ends },
 		{ "wrong answers", wrong_answers },
+		UNIT_END
 	};
-	unsigned failures;
-	CU_pSuite suite;
 
-	if (CU_initialize_registry())
-		return 1;
-	suite = CU_add_suite("GDB dialogues", NULL, NULL);
-	for (unsigned i = 0; i < ARRAY_LEN(tests); i++)
-		CU_add_test(suite, tests[i].name, tests[i].test);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("GDB dialogues", tests);
 }

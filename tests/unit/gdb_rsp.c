@@ -1,8 +1,7 @@
 /* gdb_rsp.c - tests of GDB's remote protocol: packets, frames, commands, actions. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vmm/cli/gdb/rsp.h"
 
 /* ---- packets ---- */
@@ -161,23 +160,13 @@ static void actions(void)
 
 int main(void)
 {
-	static const struct { const char *name; void (*test)(void);
-	} tests[] = {
+	static const struct unit_test tests[] = {
 		{ "packets", packets },
 		{ "frames", frames },
 		{ "commands", commands },
 		{ "actions", actions },
+		UNIT_END
 	};
-	unsigned failures;
-	CU_pSuite suite;
 
-	if (CU_initialize_registry())
-		return 1;
-	suite = CU_add_suite("GDB packets", NULL, NULL);
-	for (unsigned i = 0; i < ARRAY_LEN(tests); i++)
-		CU_add_test(suite, tests[i].name, tests[i].test);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("GDB packets", tests);
 }

@@ -1,7 +1,5 @@
 /* httpd.c - the HTTP server of `vmp metrics` and `vmp web`: who gets a page, and that nobody can
  * keep it busy.  The clients are a process of their own, since the server is this one. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/types.h"
+#include "tests/unit/unit.h"
 #include "vmm/cli/watch/httpd.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef"
@@ -211,19 +210,14 @@ static void slow_clients(void) { CU_ASSERT_EQUAL(while_served(slow, 0), 0); }
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		{ "who is served", who_is_served },
+		{ "another user", another_user },
+		{ "large requests", large_requests },
+		{ "slow clients", slow_clients },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
 	signal(SIGPIPE, SIG_IGN);
-	suite = CU_add_suite("httpd", NULL, NULL);
-	CU_add_test(suite, "who is served", who_is_served);
-	CU_add_test(suite, "another user", another_user);
-	CU_add_test(suite, "large requests", large_requests);
-	CU_add_test(suite, "slow clients", slow_clients);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures > 0;
+	return UNIT_RUN("httpd", tests);
 }

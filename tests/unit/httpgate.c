@@ -1,6 +1,4 @@
 /* httpgate.c - which HTTP requests are served, the token's file, and addresses of this computer. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/types.h"
+#include "tests/unit/unit.h"
 #include "vmm/cli/loopback.h"
 #include "vmm/cli/watch/httpgate.h"
 
@@ -223,19 +222,18 @@ static int clean(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		{ "which requests are served", requests },
+		{ "which of several pages", pages },
+		{ "the token's file", token_files },
+		{ "a new token", new_token },
+		{ "addresses of this computer", addresses },
+		UNIT_END
+	};
+	int status;
 
-	if (!mkdtemp(work) || CU_initialize_registry() != CUE_SUCCESS)
+	if (!mkdtemp(work))
 		return 1;
-	suite = CU_add_suite("httpgate", NULL, clean);
-	CU_add_test(suite, "which requests are served", requests);
-	CU_add_test(suite, "which of several pages", pages);
-	CU_add_test(suite, "the token's file", token_files);
-	CU_add_test(suite, "a new token", new_token);
-	CU_add_test(suite, "addresses of this computer", addresses);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures > 0;
+	status = UNIT_RUN("httpgate", tests);
+	return clean() || status;
 }

@@ -4,6 +4,7 @@
 #include "base/agent_abi.h"
 #include "base/guest_abi.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum { IN = VMP_AGENT_PORT, OUT = VMP_AGENT_PORT + 16, IRQ = VMP_AGENT_IRQ };
 
@@ -184,13 +185,13 @@ static void test_restored(void)
 
 int main(void)
 {
-	static const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "a session", test_session }, { "hang up", test_hang_up },
 		{ "windows", test_windows },
 		{ "too many", test_too_many }, { "nonsense", test_nonsense },
 		{ "restored", test_restored },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
 
-	return fake_main("iosrv_agent", tests);
+	return UNIT_RUN("iosrv_agent", tests);
 }

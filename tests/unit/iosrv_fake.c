@@ -1,5 +1,6 @@
 /* iosrv_fake.c - see iosrv_fake.h.  Replaces serve.c, iosrv_main.c and worker.c. */
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 #include <string.h>
 
@@ -162,21 +163,4 @@ const struct fake_message *fake_take(enum msg_type type)
 			return &fake.messages[i];
 		}
 	return NULL;
-}
-
-int fake_main(const char *suite, const CU_TestInfo *tests)
-{
-	CU_pSuite s;
-	int failures = 1;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	s = CU_add_suite(suite, NULL, NULL);
-	for (; s && tests->pName; tests++)
-		CU_add_test(s, tests->pName, tests->pTestFunc);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures() != 0 || CU_get_number_of_tests_run() == 0;
-	CU_cleanup_registry();
-	return failures;
 }

@@ -3,8 +3,8 @@
 #ifndef TESTS_UNIT_IOSRV_FAKE_H
 #define TESTS_UNIT_IOSRV_FAKE_H
 
-#include <CUnit/Basic.h>
 #include "iosrv/iosrv.h"
+#include "tests/unit/unit.h"
 
 enum { FAKE_MESSAGES = 64, FAKE_INTERRUPTS = 64 };
 
@@ -36,7 +36,5 @@ void fake_work(void);
 unsigned fake_edges(unsigned line); /* since the last call */
 /* The first message of a type that was not yet taken, or NULL. */
 const struct fake_message *fake_take(enum msg_type type);
-/* Run a suite's tests; main()'s status. */
-int fake_main(const char *suite, const CU_TestInfo *tests);
 
 #endif

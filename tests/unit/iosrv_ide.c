@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum {
 	DATA = VMP_IDE_PORT,
@@ -486,7 +487,7 @@ static void test_host_failures(void)
 
 int main(void)
 {
-	const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "the driver's probe", test_probe },
 		{ "read", test_read },
 		{ "write", test_write },
@@ -499,14 +500,14 @@ int main(void)
 		{ "locks", test_locks },
 		{ "bad images", test_bad_images },
 		{ "the host fails", test_host_failures },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
 	int status;
 
 	image_fd = mkstemp(path);
 	if (image_fd < 0)
 		return 1;
-	status = fake_main("disk", tests);
+	status = UNIT_RUN("disk", tests);
 	ide_close();
 	close(image_fd);
 	unlink(path);

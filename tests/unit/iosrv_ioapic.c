@@ -1,6 +1,7 @@
 /* iosrv_ioapic.c - the IO-APIC: registers as Linux touches them, destinations, and no lost edge. */
 #include "base/guest_abi.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum { MASKED = 1 << 16, LOGICAL = 1 << 11, LOWEST = 1 << 8, NMI = 4 << 8, LEVEL = 1 << 15 };
 
@@ -138,14 +139,14 @@ static void test_nmi_and_bounds(void)
 
 int main(void)
 {
-	const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "registers", test_registers },
 		{ "destinations", test_destinations },
 		{ "round robin", test_round_robin },
 		{ "a masked edge is kept", test_masked_edge_is_kept },
 		{ "NMI, bounds", test_nmi_and_bounds },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
 
-	return fake_main("IO-APIC", tests);
+	return UNIT_RUN("IO-APIC", tests);
 }

@@ -13,6 +13,7 @@
 #include "iosrv/netframe.h"
 #include "iosrv/virtio.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum { SLOT = VIRTIO_NET, RECEIVE = 0, TRANSMIT = 1, HEADER = 12, WAIT_MS = 60000 };
 
@@ -285,12 +286,12 @@ static void test_port_in_use(void)
 
 int main(int argc, char **argv)
 {
-	static const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "the card", test_card },
 		{ "the card of a machine that stands still", test_card_stands_still },
 		{ "vmp-net", test_net },
 		{ "a port that is in use", test_port_in_use },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
 	char *slash;
 
@@ -301,5 +302,5 @@ int main(int argc, char **argv)
 		*slash = 0;
 	strcat(program, "/vmp-net");
 	signal(SIGPIPE, SIG_IGN);
-	return fake_main("network", tests);
+	return UNIT_RUN("network", tests);
 }

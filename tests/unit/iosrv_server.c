@@ -1,6 +1,5 @@
 /* iosrv_server.c - the I/O server as a process: messages that a daemon may send, well-formed or
  * not, and how the server ends. */
-#include <CUnit/Basic.h>
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "base/packet.h"
+#include "tests/unit/unit.h"
 
 enum { WAIT_MS = 60000 /* for hangs alone */, STILL_MS = 50 };
 
@@ -477,8 +477,20 @@ static void test_missing_image(void)
 
 int main(int argc, char **argv)
 {
-	CU_pSuite suite;
-	int failures;
+	static const struct unit_test tests[] = {
+		{ "requests", test_requests },
+		{ "bad requests", test_bad_requests },
+		{ "bad messages", test_bad_messages },
+		{ "flush", test_flush },
+		{ "it stands still", test_stands_still },
+		{ "missing image", test_missing_image },
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+		{ "forbidden calls", test_forbidden_calls },
+		{ "allowed calls", test_allowed_calls },
+		{ "all threads are confined", test_all_threads_are_confined },
+#endif
+		UNIT_END
+	};
 	char *slash;
 
 	(void)argc;
@@ -488,23 +500,5 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < 3 && (slash = strrchr(program, '/')); i++)
 		*slash = '\0';
 	strcat(program, "/vmp-iosrv");
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	suite = CU_add_suite("I/O server", NULL, NULL);
-	CU_add_test(suite, "requests", test_requests);
-	CU_add_test(suite, "bad requests", test_bad_requests);
-	CU_add_test(suite, "bad messages", test_bad_messages);
-	CU_add_test(suite, "flush", test_flush);
-	CU_add_test(suite, "it stands still", test_stands_still);
-	CU_add_test(suite, "missing image", test_missing_image);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-	CU_add_test(suite, "forbidden calls", test_forbidden_calls);
-	CU_add_test(suite, "allowed calls", test_allowed_calls);
-	CU_add_test(suite, "all threads are confined", test_all_threads_are_confined);
-#endif
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures() != 0 || CU_get_number_of_tests_run() == 0;
-	CU_cleanup_registry();
-	return failures;
+	return UNIT_RUN("I/O server", tests);
 }

@@ -11,6 +11,7 @@
 #include "base/guest_abi.h"
 #include "iosrv/diskimage.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum {
 	DATA = VMP_IDE_PORT,
@@ -515,7 +516,7 @@ static void image_has_bounds(void)
 
 int main(void)
 {
-	static const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "each chip comes back", each_chip_comes_back },
 		{ "output has a new reader", output_has_a_new_reader },
 		{ "disk in the middle of a write", disk_in_the_middle_of_a_write },
@@ -530,14 +531,14 @@ int main(void)
 		{ "entries of the IO-APIC", entries_of_the_ioapic },
 		{ "other versions are refused", other_versions_are_refused },
 		{ "an image has bounds", image_has_bounds },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
 	int fd = mkstemp(path), status;
 
 	if (fd < 0 || ftruncate(fd, DISK_SECTORS * 512))
 		return 1;
 	close(fd);
-	status = fake_main("snapshot", tests);
+	status = UNIT_RUN("snapshot", tests);
 	unlink(path);
 	return status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/guest_abi.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum { IRQ = VMP_STREAM_IRQ, WINDOW = 65536 };
 
@@ -167,7 +168,7 @@ static void test_window_size_and_holes(void)
 
 int main(void)
 {
-	const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "input", test_input },
 		{ "input window", test_input_window },
 		{ "output", test_output },
@@ -175,8 +176,8 @@ int main(void)
 		{ "close", test_close },
 		{ "exit is last", test_exit_is_last },
 		{ "window size, holes", test_window_size_and_holes },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
 
-	return fake_main("streams", tests);
+	return UNIT_RUN("streams", tests);
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "base/guest_abi.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum {
 	RX = VMP_UART_PORT,
@@ -255,7 +256,7 @@ static void test_absent_and_wide(void)
 
 int main(void)
 {
-	const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "the driver's probe", test_probe },
 		{ "loopback", test_loopback },
 		{ "startup", test_startup },
@@ -265,8 +266,8 @@ int main(void)
 		{ "backlog", test_backlog },
 		{ "input is bounded", test_wire_is_bounded },
 		{ "absent ports, wide accesses", test_absent_and_wide },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
 
-	return fake_main("console", tests);
+	return UNIT_RUN("console", tests);
 }

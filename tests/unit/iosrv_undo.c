@@ -13,6 +13,7 @@
 #include "base/undofile.h"
 #include "iosrv/diskimage.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum { SECTORS = 1003, BYTES = SECTORS * 512, ROUNDS = 30, STEPS = 60 };
 
@@ -298,20 +299,20 @@ static void files_that_are_no_log(void)
 
 int main(void)
 {
-	static const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "random histories", random_histories },
 		{ "old cuts are dropped", old_cuts_are_dropped },
 		{ "a record is cut short", a_record_is_cut_short },
 		{ "killed on the way back", killed_on_the_way_back },
 		{ "no room", no_room },
 		{ "files that are no log", files_that_are_no_log },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
 	int status, fd = mkstemp(path);
 
 	close(fd);
 	snprintf(file, sizeof file, "%s" UNDO_SUFFIX, path);
-	status = fake_main("undo", tests);
+	status = UNIT_RUN("undo", tests);
 	unlink(path);
 	unlink(file);
 	return status;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "iosrv/virtio.h"
 #include "tests/unit/iosrv_fake.h"
+#include "tests/unit/unit.h"
 
 enum { VERSION_1_HIGH = 1, SLOT = VIRTIO_RNG, LINE = 7 };
 
@@ -363,12 +364,12 @@ static void test_disk(void)
 
 int main(void)
 {
-	static const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "no device", test_absent },	 { "negotiation", test_negotiation },
 		{ "one CPU walks", test_lease }, { "a CPU stands still", test_away },
 		{ "reset", test_reset },	 { "rng", test_rng },
-		{ "disk", test_disk },		 CU_TEST_INFO_NULL,
+		{ "disk", test_disk },		 UNIT_END
 	};
 
-	return fake_main("virtio", tests);
+	return UNIT_RUN("virtio", tests);
 }

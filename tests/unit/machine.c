@@ -1,8 +1,6 @@
 /* machine.c - numbers, sizes and times (base/quantity.c), and the description of a machine
  * (base/machine.def): each row is set, at its limits and beyond, passed on as words and as lines,
  * and read again. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 #include "base/mechanisms.h"
 #include "base/quantity.h"
 #include "base/wire.h"
+#include "tests/unit/unit.h"
 
 static const struct quantity_case {
 	int (*parse)(const char *, uint32_t *);
@@ -380,24 +379,19 @@ static void test_names(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "numbers, sizes, times", test_quantities },
+		{ "numbers, sizes, times as printed", test_printed_quantities },
+		{ "words of a command line", test_words },
+		{ "lines", test_lines },
+		{ "defaults", test_defaults },
+		{ "limits", test_limits },
+		{ "sets of names", test_sets },
+		{ "wrong words", test_wrong_words },
+		{ "wrong lines", test_wrong_lines },
+		{ "names", test_names },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return EXIT_FAILURE;
-	suite = CU_add_suite("machine", NULL, NULL);
-	CU_add_test(suite, "numbers, sizes, times", test_quantities);
-	CU_add_test(suite, "numbers, sizes, times as printed", test_printed_quantities);
-	CU_add_test(suite, "words of a command line", test_words);
-	CU_add_test(suite, "lines", test_lines);
-	CU_add_test(suite, "defaults", test_defaults);
-	CU_add_test(suite, "limits", test_limits);
-	CU_add_test(suite, "sets of names", test_sets);
-	CU_add_test(suite, "wrong words", test_wrong_words);
-	CU_add_test(suite, "wrong lines", test_wrong_lines);
-	CU_add_test(suite, "names", test_names);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return UNIT_RUN("machine", tests);
 }

@@ -6,8 +6,6 @@
  * a triple fault, and a VM process that is killed.  Then moves.  Then all of it again in steps of
  * one instruction, where both engines must be at the same places.
  */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -24,6 +22,7 @@
 #include "base/guest_abi.h"
 #include "base/hostshm.h"
 #include "base/packet.h"
+#include "tests/unit/unit.h"
 #include "vmproc/direct.h"
 #include "vmproc/vmproc.h"
 
@@ -779,8 +778,32 @@ static void direct_wrong_requests(void) { on_the_direct_engine(a_debugger_asks_f
 
 int main(int argc, char **argv)
 {
+	static const struct unit_test tests[] = {
+		UNIT_TEST(each_step_of_the_guest),
+		UNIT_TEST(a_triple_fault_ends_the_machine),
+		UNIT_TEST(host_system_calls_are_refused),
+		UNIT_TEST(a_killed_vm_process_is_named),
+		UNIT_TEST(the_stub_writes_into_no_guest_page),
+		UNIT_TEST(direct_each_step_of_the_guest),
+		UNIT_TEST(direct_triple_fault),
+		UNIT_TEST(direct_host_system_calls),
+		UNIT_TEST(direct_killed_vm_process),
+		UNIT_TEST(direct_a_new_space_maps_its_own),
+		UNIT_TEST(a_cpu_moves_between_any_two_steps),
+		UNIT_TEST(direct_a_cpu_moves),
+		UNIT_TEST(a_cpu_moves_before_it_starts),
+		UNIT_TEST(direct_a_cpu_moves_before_it_starts),
+		UNIT_TEST(a_cpu_waits_for_its_clock),
+		UNIT_TEST(direct_a_cpu_waits_for_its_clock),
+		UNIT_TEST(a_guest_is_stepped_through),
+		UNIT_TEST(a_step_out_of_the_segments_ends_the_machine),
+		UNIT_TEST(a_debugger_asks_for_what_is_wrong),
+		UNIT_TEST(direct_wrong_requests),
+		UNIT_TEST(a_word_is_watched),
+		UNIT_TEST(direct_a_word_is_watched),
+		UNIT_END
+	};
 	char path[4096], *slash;
-	CU_pSuite suite;
 
 	(void)argc;
 	/* build/tests/unit/monitor_engine -> build/vmp-monitor */
@@ -790,33 +813,6 @@ int main(int argc, char **argv)
 			*slash = 0;
 	strcat(path, "/vmp-monitor");
 	monitor_path = path;
-
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	CU_initialize_registry();
-	suite = CU_add_suite("the ptrace engine", NULL, NULL);
-	CU_ADD_TEST(suite, each_step_of_the_guest);
-	CU_ADD_TEST(suite, a_triple_fault_ends_the_machine);
-	CU_ADD_TEST(suite, host_system_calls_are_refused);
-	CU_ADD_TEST(suite, a_killed_vm_process_is_named);
-	CU_ADD_TEST(suite, the_stub_writes_into_no_guest_page);
-	CU_ADD_TEST(suite, direct_each_step_of_the_guest);
-	CU_ADD_TEST(suite, direct_triple_fault);
-	CU_ADD_TEST(suite, direct_host_system_calls);
-	CU_ADD_TEST(suite, direct_killed_vm_process);
-	CU_ADD_TEST(suite, direct_a_new_space_maps_its_own);
-	CU_ADD_TEST(suite, a_cpu_moves_between_any_two_steps);
-	CU_ADD_TEST(suite, direct_a_cpu_moves);
-	CU_ADD_TEST(suite, a_cpu_moves_before_it_starts);
-	CU_ADD_TEST(suite, direct_a_cpu_moves_before_it_starts);
-	CU_ADD_TEST(suite, a_cpu_waits_for_its_clock);
-	CU_ADD_TEST(suite, direct_a_cpu_waits_for_its_clock);
-	CU_ADD_TEST(suite, a_guest_is_stepped_through);
-	CU_ADD_TEST(suite, a_step_out_of_the_segments_ends_the_machine);
-	CU_ADD_TEST(suite, a_debugger_asks_for_what_is_wrong);
-	CU_ADD_TEST(suite, direct_wrong_requests);
-	CU_ADD_TEST(suite, a_word_is_watched);
-	CU_ADD_TEST(suite, direct_a_word_is_watched);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() || CU_get_error();
+	return UNIT_RUN("the ptrace engine", tests);
 }

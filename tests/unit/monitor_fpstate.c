@@ -2,7 +2,6 @@
  * that keep them at different offsets, from damaged input, and between two real processes; and in a
  * debugger's form (monitor/fpregs.c).
  */
-#include <CUnit/Basic.h>
 #include <elf.h>
 #include <errno.h>
 #include <signal.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 #include "monitor/fpregs.h"
 #include "monitor/fpstate.h"
+#include "tests/unit/unit.h"
 
 /* Two processors with AVX and AVX-512, at different offsets, and one with AVX alone. */
 static const struct xsave_layout here = { .offset = { 0, 0, 576, 0, 0, 832, 896, 1408 },
@@ -157,20 +157,15 @@ static void between_processes(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		{ "between layouts", between_layouts },
+		{ "for a debugger", for_a_debugger },
+		{ "to a smaller processor", to_a_smaller_processor },
+		{ "cut anywhere", cut_anywhere },
+		{ "damaged", damaged },
+		{ "between processes", between_processes },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry())
-		return 1;
-	suite = CU_add_suite("fpstate", NULL, NULL);
-	CU_add_test(suite, "between layouts", between_layouts);
-	CU_add_test(suite, "for a debugger", for_a_debugger);
-	CU_add_test(suite, "to a smaller processor", to_a_smaller_processor);
-	CU_add_test(suite, "cut anywhere", cut_anywhere);
-	CU_add_test(suite, "damaged", damaged);
-	CU_add_test(suite, "between processes", between_processes);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("fpstate", tests);
 }

@@ -1,6 +1,7 @@
 /* monitor_insn.c - what an instruction touches, as the ptrace engine reads it off the code
  * (monitor/insn.c). */
 #include "monitor/monitor.h"
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 enum { BASED = GDT_BASED_DATA * 8 + 7, STACK = USER_STACK, BELOW = USER_STACK - 4 };
@@ -120,7 +121,11 @@ static void what_is_beyond_the_users_end(void)
 
 int main(void)
 {
-	static const struct test tests[] = { TEST(who_writes), TEST(what_is_beyond_the_users_end) };
+	static const struct unit_test tests[] = {
+		UNIT_TEST(who_writes),
+		UNIT_TEST(what_is_beyond_the_users_end),
+		UNIT_END
+	};
 
-	return run_tests("monitor_insn", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("monitor_insn", tests);
 }

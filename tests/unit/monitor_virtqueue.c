@@ -1,7 +1,7 @@
 /* Virtqueues in memory that a hostile guest has written: monitor/virtqueue.c. */
-#include <CUnit/Basic.h>
 #include <string.h>
 #include "monitor/virtqueue.h"
+#include "tests/unit/unit.h"
 
 enum {
 	RAM = 64 << 10,

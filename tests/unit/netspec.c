@@ -1,8 +1,8 @@
 /* What --net may say: base/netspec.c. */
-#include <CUnit/Basic.h>
 #include <arpa/inet.h>
 #include <string.h>
 #include "base/netspec.h"
+#include "tests/unit/unit.h"
 
 static void test_right(void)
 {

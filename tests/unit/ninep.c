@@ -1,5 +1,4 @@
 /* The server of a shared folder: what the guest's driver asks for, what a hostile guest does. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "iosrv/ninep.h"
+#include "tests/unit/unit.h"
 
 enum { ERROR = 7, TAG = 77 };
 static char folder[] = "/tmp/vmp-ninep-XXXXXX", outside[] = "/tmp/vmp-secret-XXXXXX";

@@ -1,7 +1,6 @@
 /* node.c - messages of the node daemon: which node has a role, queues, routing between two nets;
  * and its options.  Its decisions, its loading and its pages: node_plans.c, node_guest.c,
  * node_pages.c. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -13,6 +12,7 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "dsm/dsm.h"
+#include "tests/unit/unit.h"
 #include "vmm/node/node.h"
 #include "vmm/node/wire/conn.h"
 #include "vmm/node/wire/net.h"
@@ -313,21 +313,16 @@ static void test_options(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "the node of a role", test_roles },
+		{ "a queue keeps order and its limit", test_queue },
+		{ "nonsense ends a connection", test_nonsense_closes },
+		{ "routing between two nodes", test_net },
+		{ "a CPU's place", test_places },
+		{ "options", test_options },
+		UNIT_END
+	};
 
 	log_open("test", open("/dev/null", O_WRONLY), LOG_ERROR); /* the errors here are intended */
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return EXIT_FAILURE;
-	suite = CU_add_suite("node", NULL, NULL);
-	CU_add_test(suite, "the node of a role", test_roles);
-	CU_add_test(suite, "a queue keeps order and its limit", test_queue);
-	CU_add_test(suite, "nonsense ends a connection", test_nonsense_closes);
-	CU_add_test(suite, "routing between two nodes", test_net);
-	CU_add_test(suite, "a CPU's place", test_places);
-	CU_add_test(suite, "options", test_options);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return UNIT_RUN("node", tests);
 }

@@ -1,9 +1,8 @@
 /* node_agenda.c - node 0's agenda (vmm/node/agenda.def): what may begin beside what, for every
  * combination of conditions, against the rules in words.
  */
-#include <CUnit/Basic.h>
-
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vmm/node/agenda.h"
 
 enum { ALL = 1 << AGENDA_CONDITION_COUNT };
@@ -117,18 +116,13 @@ static void turns(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "all combinations", all_combinations },
+		{ "refusals", refusals },
+		{ "nobody is forgotten", nobody_is_forgotten },
+		{ "turns", turns },
+		UNIT_END
+	};
 
-	CU_initialize_registry();
-	suite = CU_add_suite("node 0's agenda", NULL, NULL);
-	CU_add_test(suite, "all combinations", all_combinations);
-	CU_add_test(suite, "refusals", refusals);
-	CU_add_test(suite, "nobody is forgotten", nobody_is_forgotten);
-	CU_add_test(suite, "turns", turns);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_tests_failed();
-	CU_cleanup_registry();
-	return failed != 0;
+	return UNIT_RUN("node 0's agenda", tests);
 }

@@ -1,8 +1,8 @@
 /* node_dispatch.c - which handler of the daemon gets which message: every type from every sender.
  * Each handler is replaced by a function that notes its name. */
-#include <CUnit/Basic.h>
 #include <string.h>
 #include "base/log.h"
+#include "tests/unit/unit.h"
 #include "vmm/node/node.h"
 
 static const char *called;
@@ -91,17 +91,13 @@ static void the_leader(void)
 
 int main(void)
 {
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		{ "every row", every_row },
+		{ "nothing else", nothing_else },
+		{ "the leader", the_leader },
+		UNIT_END
+	};
 
 	log_open("test-node_dispatch", 2, LOG_ERROR);
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("node_dispatch", NULL, NULL);
-	CU_add_test(suite, "every row", every_row);
-	CU_add_test(suite, "nothing else", nothing_else);
-	CU_add_test(suite, "the leader", the_leader);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("node_dispatch", tests);
 }

@@ -1,6 +1,5 @@
 /* node_guest.c - the contents of the guest's RAM at its start: the kernel, its boot parameters, the
  * MP table. */
-#include <CUnit/Basic.h>
 #include <asm/bootparam.h>
 #include <elf.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 #include "base/guest_abi.h"
 #include "base/limits.h"
+#include "tests/unit/unit.h"
 #include "vmm/node/load/bootparams.h"
 #include "vmm/node/load/kernel_load.h"
 #include "vmm/node/load/mptable.h"
@@ -239,18 +239,13 @@ static void test_nodes(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "kernel loading, bad files", test_kernel_load },
+		{ "MP table", test_mptable },
+		{ "boot parameters", test_bootparams },
+		{ "hosts as nodes", test_nodes },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return EXIT_FAILURE;
-	suite = CU_add_suite("the guest at its start", NULL, NULL);
-	CU_add_test(suite, "kernel loading, bad files", test_kernel_load);
-	CU_add_test(suite, "MP table", test_mptable);
-	CU_add_test(suite, "boot parameters", test_bootparams);
-	CU_add_test(suite, "hosts as nodes", test_nodes);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return UNIT_RUN("the guest at its start", tests);
 }

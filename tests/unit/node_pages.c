@@ -1,9 +1,9 @@
 /* node_pages.c - which pages a host keeps: for how long against requests, and how many. */
-#include <CUnit/Basic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "tests/unit/unit.h"
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/pages/extract.h"
 #include "vmm/node/pages/hold.h"
@@ -257,23 +257,18 @@ static void test_extract(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "a page between writers", test_hold_between_writers },
+		{ "a page that is taken in turns does not wait", test_hold_in_turns },
+		{ "without holds, one instruction", test_hold_one },
+		{ "a host keeps to its share", test_share },
+		{ "a page stays until it is used", test_hold_until_run },
+		{ "which messages may be served together", test_batch_is_request },
+		{ "which pages are staged", test_batch_choose },
+		{ "pages that follow each other", test_runs },
+		{ "pages leave all processes, and come back", test_extract },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return EXIT_FAILURE;
-	suite = CU_add_suite("pages that a host keeps", NULL, NULL);
-	CU_add_test(suite, "a page between writers", test_hold_between_writers);
-	CU_add_test(suite, "a page that is taken in turns does not wait", test_hold_in_turns);
-	CU_add_test(suite, "without holds, one instruction", test_hold_one);
-	CU_add_test(suite, "a host keeps to its share", test_share);
-	CU_add_test(suite, "a page stays until it is used", test_hold_until_run);
-	CU_add_test(suite, "which messages may be served together", test_batch_is_request);
-	CU_add_test(suite, "which pages are staged", test_batch_choose);
-	CU_add_test(suite, "pages that follow each other", test_runs);
-	CU_add_test(suite, "pages leave all processes, and come back", test_extract);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return UNIT_RUN("pages that a host keeps", tests);
 }

@@ -1,13 +1,13 @@
 /* node_plans.c - node 0's decisions, as pure code: which CPUs move, which hosts may be added and
  * removed and which hosts get their homes and CPUs, and where the policies want CPUs to run; and
  * which processors a host gives its CPUs. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/wire.h"
 #include "dsm/dsm.h"
+#include "tests/unit/unit.h"
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/hosts/hostplan.h"
 #include "vmm/node/moves/movequeue.h"
@@ -420,26 +420,21 @@ static void test_poll(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "moves, one by one", test_moves_one_by_one },
+		{ "moves that cannot be", test_moves_refused },
+		{ "requests for hosts", test_host_queue },
+		{ "hosts that may go", test_host_may_go },
+		{ "homes of hosts that come and go", test_host_homes },
+		{ "CPUs of hosts that go", test_host_cpus },
+		{ "spread and concentrate", test_placement },
+		{ "a CPU follows its pages", test_placement_towards_pages },
+		{ "a CPU leaves a loaded host", test_placement_away_from_load },
+		{ "processors of a host", test_processors },
+		{ "processors: room for the daemon", test_processors_room },
+		{ "when the daemon looks instead of sleeping", test_poll },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return EXIT_FAILURE;
-	suite = CU_add_suite("plans of node 0", NULL, NULL);
-	CU_add_test(suite, "moves, one by one", test_moves_one_by_one);
-	CU_add_test(suite, "moves that cannot be", test_moves_refused);
-	CU_add_test(suite, "requests for hosts", test_host_queue);
-	CU_add_test(suite, "hosts that may go", test_host_may_go);
-	CU_add_test(suite, "homes of hosts that come and go", test_host_homes);
-	CU_add_test(suite, "CPUs of hosts that go", test_host_cpus);
-	CU_add_test(suite, "spread and concentrate", test_placement);
-	CU_add_test(suite, "a CPU follows its pages", test_placement_towards_pages);
-	CU_add_test(suite, "a CPU leaves a loaded host", test_placement_away_from_load);
-	CU_add_test(suite, "processors of a host", test_processors);
-	CU_add_test(suite, "processors: room for the daemon", test_processors_room);
-	CU_add_test(suite, "when the daemon looks instead of sleeping", test_poll);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return UNIT_RUN("plans of node 0", tests);
 }

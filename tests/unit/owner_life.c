@@ -1,8 +1,7 @@
 /* owner_life.c - the life of a machine's owner (vmm/cli/run/owner_life.def): the ways through it,
  * and what holds for each state and event.
  */
-#include <CUnit/Basic.h>
-
+#include "tests/unit/unit.h"
 #include "vmm/cli/run/owner_life.h"
 
 static enum owner_state state;
@@ -170,22 +169,17 @@ static void names(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "on one computer", on_one_computer },
+		{ "to a standby", to_a_standby },
+		{ "the standby does not go on", the_standby_does_not_go_on },
+		{ "host 0 stays", host_0_stays },
+		{ "failures", failures },
+		{ "each cell", each_cell },
+		{ "no dead end", no_dead_end },
+		{ "names", names },
+		UNIT_END
+	};
 
-	CU_initialize_registry();
-	suite = CU_add_suite("owner life", NULL, NULL);
-	CU_add_test(suite, "on one computer", on_one_computer);
-	CU_add_test(suite, "to a standby", to_a_standby);
-	CU_add_test(suite, "the standby does not go on", the_standby_does_not_go_on);
-	CU_add_test(suite, "host 0 stays", host_0_stays);
-	CU_add_test(suite, "failures", failures);
-	CU_add_test(suite, "each cell", each_cell);
-	CU_add_test(suite, "no dead end", no_dead_end);
-	CU_add_test(suite, "names", names);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_tests_failed();
-	CU_cleanup_registry();
-	return failed != 0;
+	return UNIT_RUN("owner life", tests);
 }

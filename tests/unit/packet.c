@@ -1,8 +1,6 @@
 /* packet.c - base/packet.c: each message at its bounds and on each link; packets that are cut, too
  * long, of another version, or from a sender that may not send them; sockets that are full or
  * closed; the queue. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/packet.h"
+#include "tests/unit/unit.h"
 
 enum payload_kind { KIND_NONE, KIND_TEXT, KIND_BYTES, KIND_PAGE, KIND_ARRAY };
 #define NONE KIND_NONE, 0
@@ -361,24 +360,19 @@ static void a_queue_for_nobody_is_forgotten(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "each message at its bounds", each_message_at_its_bounds },
+		{ "each message on each link", each_message_on_each_link },
+		{ "who may not say what", who_may_not_say_what },
+		{ "what is no packet", what_is_no_packet },
+		{ "a node that cannot be", a_node_that_cannot_be },
+		{ "what the version depends on", what_the_version_depends_on },
+		{ "packets come through", packets_come_through },
+		{ "last words come behind a reset", last_words_come_behind_a_reset },
+		{ "a queue keeps order and its limit", a_queue_keeps_order_and_its_limit },
+		{ "a queue for nobody is forgotten", a_queue_for_nobody_is_forgotten },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return EXIT_FAILURE;
-	suite = CU_add_suite("packet", NULL, NULL);
-	CU_add_test(suite, "each message at its bounds", each_message_at_its_bounds);
-	CU_add_test(suite, "each message on each link", each_message_on_each_link);
-	CU_add_test(suite, "who may not say what", who_may_not_say_what);
-	CU_add_test(suite, "what is no packet", what_is_no_packet);
-	CU_add_test(suite, "a node that cannot be", a_node_that_cannot_be);
-	CU_add_test(suite, "what the version depends on", what_the_version_depends_on);
-	CU_add_test(suite, "packets come through", packets_come_through);
-	CU_add_test(suite, "last words come behind a reset", last_words_come_behind_a_reset);
-	CU_add_test(suite, "a queue keeps order and its limit", a_queue_keeps_order_and_its_limit);
-	CU_add_test(suite, "a queue for nobody is forgotten", a_queue_for_nobody_is_forgotten);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+	return UNIT_RUN("packet", tests);
 }

@@ -648,11 +648,11 @@ static void test_wrong_calls(void)
 
 /* ---- the suite ---- */
 
-void add_calls(CU_pSuite suite)
-{
-	CU_add_test(suite, "a node in the middle, a handler, a descriptor", test_middle);
-	CU_add_test(suite, "programs that call nothing", test_idle);
-	CU_add_test(suite, "message log", test_log);
-	CU_add_test(suite, "leaving by the low-level calls; a release", test_leaving);
-	CU_add_test(suite, "calls at the wrong time", test_wrong_calls);
-}
+const struct unit_test tests_of_calls[] = {
+	{ "a node in the middle, a handler, a descriptor", test_middle },
+	{ "programs that call nothing", test_idle },
+	{ "message log", test_log },
+	{ "leaving by the low-level calls; a release", test_leaving },
+	{ "calls at the wrong time", test_wrong_calls },
+	UNIT_END
+};

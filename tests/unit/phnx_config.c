@@ -1,9 +1,9 @@
 /* phnx_config.c - the configuration language: the examples of the appendix, ranges, patterns,
  * and where errors are. */
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <string.h>
 #include "phoenix/calls/netconf.h"
+#include "tests/unit/unit.h"
 
 static struct netconf c;
 
@@ -151,18 +151,19 @@ static void test_errors(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("phnx_config", NULL, NULL);
-	CU_add_test(suite, "example I", test_example_1);
-	CU_add_test(suite, "example II", test_example_2);
-	CU_add_test(suite, "example III", test_example_3);
-	CU_add_test(suite, "example IV", test_example_4);
-	CU_add_test(suite, "ranges and protocols", test_ranges);
-	CU_add_test(suite, "patterns and variables", test_match);
-	CU_add_test(suite, "errors with line and column", test_errors);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
+	static const struct unit_test tests[] = {
+		{ "example I", test_example_1 },
+		{ "example II", test_example_2 },
+		{ "example III", test_example_3 },
+		{ "example IV", test_example_4 },
+		{ "ranges and protocols", test_ranges },
+		{ "patterns and variables", test_match },
+		{ "errors with line and column", test_errors },
+		UNIT_END
+	};
+	int status;
+
+	status = UNIT_RUN("phnx_config", tests);
 	netconf_free(&c);
-	CU_cleanup_registry();
-	return failures != 0;
+	return status;
 }

@@ -1,13 +1,12 @@
 /* phnx_contacts.c - when contact points are dialed: many of them never answer, and the others
  * must not wait for these for ever. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include "phoenix/flow/flow_private.h"
 #include "phoenix/flow/mapping.h"
 #include "phoenix/link/link_private.h"
 #include "phoenix/node/life.h"
 #include "phoenix/routing/routing_private.h"
 #include "phoenix/services/services_private.h"
+#include "tests/unit/unit.h"
 
 enum { SILENT = 300, SILENCE = 5000000, STEP = 50000, MINUTE = 60000000 };
 
@@ -75,9 +74,10 @@ static void test_turns(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite s = CU_add_suite("contacts", NULL, NULL);
-	CU_add_test(s, "silent contacts take turns", test_turns);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() != 0;
+	static const struct unit_test tests[] = {
+		{ "silent contacts take turns", test_turns },
+		UNIT_END
+	};
+
+	return UNIT_RUN("contacts", tests);
 }

@@ -203,8 +203,8 @@ static void test_collective(void)
 
 /* ---- the suite ---- */
 
-void add_crews(CU_pSuite suite)
-{
-	CU_add_test(suite, "join and leave with state", test_counters);
-	CU_add_test(suite, "multicast, reduce, barrier", test_collective);
-}
+const struct unit_test tests_of_crews[] = {
+	{ "join and leave with state", test_counters },
+	{ "multicast, reduce, barrier", test_collective },
+	UNIT_END
+};

@@ -1,7 +1,6 @@
 /* phnx_greedy.c - a neighbour that knows the secret and costs this node as much as it can: it
  * reads nothing, answers questions for ever, and gives messages to keep and to pass on that
  * nobody will ever take; or the node itself does.  The node's memory stays within bounds. */
-#include <CUnit/Basic.h>
 #include <malloc.h>
 #include "phoenix/flow/flow_private.h"
 #include "phoenix/flow/mapping.h"
@@ -9,6 +8,7 @@
 #include "phoenix/node/life.h"
 #include "phoenix/routing/routing_private.h"
 #include "phoenix/services/services_private.h"
+#include "tests/unit/unit.h"
 
 enum { MESSAGE = 1 << 20, MESSAGES = 450, SMALL_FRAMES = 2000000 };
 #define SPACE (1LL << 40)	/* number of virtual nodes */
@@ -257,14 +257,13 @@ static void test_sends_to_itself(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite s = CU_add_suite("a greedy neighbour", NULL, NULL);
-	CU_add_test(s, "reads nothing", test_reads_nothing);
-	CU_add_test(s, "gives to keep", test_gives_to_keep);
-	CU_add_test(s, "answers for ever", test_answers_for_ever);
-	CU_add_test(s, "sends to itself", test_sends_to_itself);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	static const struct unit_test tests[] = {
+		{ "reads nothing", test_reads_nothing },
+		{ "gives to keep", test_gives_to_keep },
+		{ "answers for ever", test_answers_for_ever },
+		{ "sends to itself", test_sends_to_itself },
+		UNIT_END
+	};
+
+	return UNIT_RUN("a greedy neighbour", tests);
 }

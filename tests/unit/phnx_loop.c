@@ -1,6 +1,5 @@
 /* phnx_loop.c - nodes in a caller's event loop, over local sockets: order while connections
  * break, messages in pieces, handlers that answer, a wrong secret, the sudden death of a daemon. */
-#include <CUnit/Basic.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "phnx/phnx.h"
+#include "tests/unit/unit.h"
 
 enum {
 	MESSAGES = 20000,
@@ -382,23 +382,24 @@ static void test_bad_input(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("Phoenix in a caller's loop", NULL, NULL);
+	static const struct unit_test tests[] = {
+		{ "all arrive once and in order while connections break", test_breaks },
+		{ "messages of one cork leave together", test_cork },
+		{ "another secret is refused", test_stranger },
+		{ "a death is noticed", test_death },
+		{ "all stand still, and none is taken for dead", test_standstill },
+		{ "bad input", test_bad_input },
+		UNIT_END
+	};
+	char command[64];
+	int status;
+
 	if (!mkdtemp(folder))
 		return 2;
 	write_secret("secret", 0600);
 	write_secret("other", 0600);
 	write_secret("open", 0644);
-	CU_add_test(suite, "all arrive once and in order while connections break", test_breaks);
-	CU_add_test(suite, "messages of one cork leave together", test_cork);
-	CU_add_test(suite, "another secret is refused", test_stranger);
-	CU_add_test(suite, "a death is noticed", test_death);
-	CU_add_test(suite, "all stand still, and none is taken for dead", test_standstill);
-	CU_add_test(suite, "bad input", test_bad_input);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	char command[64];
+	status = UNIT_RUN("Phoenix in a caller's loop", tests);
 	snprintf(command, sizeof command, "rm -r %s", folder);
-	return failures || system(command);
+	return system(command) || status;
 }

@@ -1,6 +1,5 @@
 /* phnx_misuse.c - arguments that are missing or impossible, and handlers that keep their own
  * node busy: an error code or a report, never a crash. */
-#include <CUnit/Basic.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "phnx/phnx.h"
+#include "tests/unit/unit.h"
 
 enum { SPACE = 10, BRIEFLY = 20000 };
 static int reported[32];
@@ -328,21 +328,19 @@ static void test_handler_sends_to_itself(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("wrong arguments", start, stop);
-	CU_add_test(suite, "every call before initialisation, after finalisation, after fork",
-		    test_before_and_after);
-	CU_add_test(suite, "a home that is not there", test_no_home);
-	CU_add_test(suite, "a secret that is none", test_empty_secret);
-	CU_add_test(suite, "resource names, bounds", test_names);
-	CU_add_test(suite, "bodies", test_bodies);
-	CU_add_test(suite, "virtual nodes", test_virtual_nodes);
-	CU_add_test(suite, "files, contact points, ports", test_files_and_points);
-	CU_add_test(suite, "collective operations and migration", test_together);
-	CU_add_test(suite, "a handler that sends to its own node", test_handler_sends_to_itself);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	unsigned failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "every call before initialisation, after finalisation, after fork",
+		  test_before_and_after },
+		{ "a home that is not there", test_no_home },
+		{ "a secret that is none", test_empty_secret },
+		{ "resource names, bounds", test_names },
+		{ "bodies", test_bodies },
+		{ "virtual nodes", test_virtual_nodes },
+		{ "files, contact points, ports", test_files_and_points },
+		{ "collective operations and migration", test_together },
+		{ "a handler that sends to its own node", test_handler_sends_to_itself },
+		UNIT_END
+	};
+
+	return start() || UNIT_RUN("wrong arguments", tests) || stop();
 }

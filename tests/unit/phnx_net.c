@@ -882,30 +882,27 @@ static void test_session_file(void)
 
 int main(int argc, char **argv)
 {
+	static const struct unit_test tests[] = {
+		{ "TCP", test_tcp },
+		{ "TLS under the session's secret", test_tls_with_secret },
+		{ "many messages of all sizes, both ways", test_stream },
+		{ "IPv6, and a name's second address", test_addresses },
+		{ "TLS with certificate and key files", test_tls_with_files },
+		{ "SSH tunnel", test_ssh },
+		{ "another secret is refused", test_strangers },
+		{ "few descriptors", test_few_descriptors },
+		{ "the session's secret in its file", test_session_file },
+		UNIT_END
+	};
+	char rm[96];
+	int status;
+
 	if (argc > 1 && !strcmp(argv[1], "-o"))
 		return play_ssh(argv);
 	if (claim_ports() || !mkdtemp(folder))
 		return 1;
 	setenv("XDG_CONFIG_HOME", folder, 1);
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("phnx_net", NULL, NULL);
-	CU_add_test(suite, "TCP", test_tcp);
-	CU_add_test(suite, "TLS under the session's secret", test_tls_with_secret);
-	CU_add_test(suite, "many messages of all sizes, both ways", test_stream);
-	CU_add_test(suite, "IPv6, and a name's second address", test_addresses);
-	CU_add_test(suite, "TLS with certificate and key files", test_tls_with_files);
-	CU_add_test(suite, "SSH tunnel", test_ssh);
-	CU_add_test(suite, "another secret is refused", test_strangers);
-	CU_add_test(suite, "few descriptors", test_few_descriptors);
-	CU_add_test(suite, "the session's secret in its file", test_session_file);
-	add_calls(suite);
-	add_crews(suite);
-	add_threads(suite);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	char rm[96];
+	status = UNIT_RUN("phnx_net", tests, tests_of_calls, tests_of_crews, tests_of_threads);
 	snprintf(rm, sizeof rm, "rm -rf %s", folder);
-	int not_removed = system(rm);
-	return failures || not_removed;
+	return system(rm) || status;
 }

@@ -2,9 +2,9 @@
 #ifndef PHNX_NET_H
 #define PHNX_NET_H
 
-#include <CUnit/Basic.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include "tests/unit/unit.h"
 #include "phnx/phnx.h"
 
 enum { SPACE = 64, PATIENCE = 60000000, MAX_ROLES = 8 };
@@ -24,8 +24,8 @@ void assume_range(ph_vp_t lo, ph_vp_t hi);
 /* Starts a node; ports count from base_port.  listen 0: listens nowhere; dial 0: dials no node. */
 void start(int listen, int dial, const char *session);
 
-void add_calls(CU_pSuite suite);	/* phnx_calls.c */
-void add_crews(CU_pSuite suite);	/* phnx_crews.c */
-void add_threads(CU_pSuite suite);	/* phnx_threads.c */
+extern const struct unit_test tests_of_calls[]; /* phnx_calls.c */
+extern const struct unit_test tests_of_crews[]; /* phnx_crews.c */
+extern const struct unit_test tests_of_threads[]; /* phnx_threads.c */
 
 #endif

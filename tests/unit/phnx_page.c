@@ -2,7 +2,6 @@
  * the socket from where it lies, a handler sees it where it arrived, and nothing is allocated
  * for a message on either side; the same of ph_sendv(), which copies once.  Linked with --wrap,
  * so that the library's calls of the allocator and of the sockets come here. */
-#include <CUnit/Basic.h>
 #include <event2/event.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "phnx/phnx.h"
+#include "tests/unit/unit.h"
 
 enum {
 	PAGE = 4096,
@@ -226,20 +226,20 @@ static void test_one_copy(void)
 
 int main(void)
 {
+	static const struct unit_test tests[] = {
+		{ "a page goes and comes without a copy or an allocation", test_in_place },
+		{ "a page in pieces takes no allocation either", test_one_copy },
+		UNIT_END
+	};
 	char folder[] = "/tmp/phnx-page-XXXXXX", command[64];
+	int status;
 
 	if (!mkdtemp(folder))
 		return 1;
 	setenv("XDG_CONFIG_HOME", folder, 1);
 	event_set_mem_functions(__wrap_malloc, __wrap_realloc, free);
 	port = 20000 + (int)(getpid() % 6000) * 2;
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("phnx_page", NULL, NULL);
-	CU_add_test(suite, "a page goes and comes without a copy or an allocation", test_in_place);
-	CU_add_test(suite, "a page in pieces takes no allocation either", test_one_copy);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	status = UNIT_RUN("phnx_page", tests);
 	snprintf(command, sizeof command, "rm -r %s", folder);
-	return failures || system(command);
+	return system(command) || status;
 }

@@ -1,6 +1,6 @@
 /* phnx_patience.c - tests of phoenix/net/patience.h. */
-#include <CUnit/Basic.h>
 #include "phoenix/net/patience.h"
+#include "tests/unit/unit.h"
 
 enum { SECOND = 1000000 };
 
@@ -67,19 +67,14 @@ static void the_clock_goes_back(void)
 
 int main(void)
 {
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		UNIT_TEST(a_burst_is_free),
+		UNIT_TEST(time_is_forgiven),
+		UNIT_TEST(strangers_get_their_share),
+		UNIT_TEST(who_proves_himself_gets_it_back),
+		UNIT_TEST(the_clock_goes_back),
+		UNIT_END
+	};
 
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("phnx_patience", NULL, NULL);
-	CU_ADD_TEST(suite, a_burst_is_free);
-	CU_ADD_TEST(suite, time_is_forgiven);
-	CU_ADD_TEST(suite, strangers_get_their_share);
-	CU_ADD_TEST(suite, who_proves_himself_gets_it_back);
-	CU_ADD_TEST(suite, the_clock_goes_back);
-	CU_basic_set_mode(CU_BRM_SILENT);
-	CU_basic_run_tests();
-	CU_basic_show_failures(CU_get_failure_list());
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("phnx_patience", tests);
 }

@@ -2,13 +2,13 @@
  * writes: which route it takes by DSDV's rules, who holds a virtual node, how much it announces
  * of a node that assumes very many, and in which order it proves itself to many that greet at
  * once. */
-#include <CUnit/Basic.h>
 #include "phoenix/flow/flow_private.h"
 #include "phoenix/flow/mapping.h"
 #include "phoenix/link/link_private.h"
 #include "phoenix/node/life.h"
 #include "phoenix/routing/routing_private.h"
 #include "phoenix/services/services_private.h"
+#include "tests/unit/unit.h"
 
 enum { SPACE = 64, ME = 1 };
 #define HUGE (1LL << 40)	/* number of virtual nodes */
@@ -224,14 +224,13 @@ static void test_proofs(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite s = CU_add_suite("routing table", NULL, NULL);
-	CU_add_test(s, "which route is taken", test_rules);
-	CU_add_test(s, "who holds a virtual node", test_holders);
-	CU_add_test(s, "very many virtual nodes", test_size);
-	CU_add_test(s, "proofs go in the order of the greetings", test_proofs);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	static const struct unit_test tests[] = {
+		{ "which route is taken", test_rules },
+		{ "who holds a virtual node", test_holders },
+		{ "very many virtual nodes", test_size },
+		{ "proofs go in the order of the greetings", test_proofs },
+		UNIT_END
+	};
+
+	return UNIT_RUN("routing table", tests);
 }

@@ -373,10 +373,10 @@ static void test_forks(void)
 
 /* ---- the suite ---- */
 
-void add_threads(CU_pSuite suite)
-{
-	CU_add_test(suite, "threads", test_threads);
-	CU_add_test(suite, "everything at once", test_everything);
-	CU_add_test(suite, "threads that wait when the library ends", test_ends);
-	CU_add_test(suite, "a fork while threads wait", test_forks);
-}
+const struct unit_test tests_of_threads[] = {
+	{ "threads", test_threads },
+	{ "everything at once", test_everything },
+	{ "threads that wait when the library ends", test_ends },
+	{ "a fork while threads wait", test_forks },
+	UNIT_END
+};

@@ -1,9 +1,9 @@
 /* phnx_vps.c - sets of virtual nodes: every operation against a bitmap of a small space, and the
  * loop of the appendix. */
-#include <CUnit/Basic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include "phoenix/core/vps.h"
+#include "tests/unit/unit.h"
 
 enum { SPACE = 24, ROUNDS = 2000 };
 
@@ -130,14 +130,13 @@ static void test_slices(void)
 
 int main(void)
 {
+	static const struct unit_test tests[] = {
+		{ "operations against a bitmap", test_operations },
+		{ "iterators visit every member once", test_iteration },
+		{ "slices are the largest with the first stride", test_slices },
+		UNIT_END
+	};
+
 	srandom(1);
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("phnx_vps", NULL, NULL);
-	CU_add_test(suite, "operations against a bitmap", test_operations);
-	CU_add_test(suite, "iterators visit every member once", test_iteration);
-	CU_add_test(suite, "slices are the largest with the first stride", test_slices);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("phnx_vps", tests);
 }

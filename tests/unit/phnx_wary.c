@@ -1,6 +1,5 @@
 /* phnx_wary.c - after ph_prefer_ssl() a node takes connections without TLS from its own computer
  * alone. */
-#include <CUnit/Basic.h>
 #include <arpa/inet.h>
 #include <errno.h>
 #include <event2/event.h>
@@ -17,6 +16,7 @@
 #include "phoenix/calls/runtime.h"
 #include "phoenix/core/secret.h"
 #include "phoenix/net/net_private.h"
+#include "tests/unit/unit.h"
 
 static struct event_base *base;
 static int port;
@@ -165,9 +165,16 @@ static void chosen_secrets_are_dear(void)
 
 int main(void)
 {
+	static const struct unit_test tests[] = {
+		UNIT_TEST(addresses_are_near_or_far),
+		UNIT_TEST(plain_comes_from_near_alone),
+		UNIT_TEST(strangers_wait),
+		UNIT_TEST(chosen_secrets_are_dear),
+		UNIT_END
+	};
 	char secret[] = "/tmp/phnx-wary-XXXXXX";
 	int fd = mkstemp(secret);
-	unsigned failures;
+	int status;
 
 	if (fd < 0 || write(fd, "a secret of thirty-two characters", 32) != 32 || close(fd))
 		return 1;
@@ -177,16 +184,8 @@ int main(void)
 	ph_set_listen_port(20000, 60000);
 	unlink(secret);
 	port = ph_get_listen_port();
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("phnx_wary", NULL, NULL);
-	CU_ADD_TEST(suite, addresses_are_near_or_far);
-	CU_ADD_TEST(suite, plain_comes_from_near_alone);
-	CU_ADD_TEST(suite, strangers_wait);
-	CU_ADD_TEST(suite, chosen_secrets_are_dear);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	status = UNIT_RUN("phnx_wary", tests);
 	ph_finalize_runtime();
 	event_base_free(base);
-	return failures != 0;
+	return status;
 }

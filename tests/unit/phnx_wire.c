@@ -1,11 +1,11 @@
 /* phnx_wire.c - numbers and bytes in frames; which node the failure detector gossips to. */
-#include <CUnit/Basic.h>
 #include "phoenix/flow/flow_private.h"
 #include "phoenix/flow/mapping.h"
 #include "phoenix/link/link_private.h"
 #include "phoenix/node/life.h"
 #include "phoenix/routing/routing_private.h"
 #include "phoenix/services/services_private.h"
+#include "tests/unit/unit.h"
 
 /* ---- bytes.h ---- */
 
@@ -135,14 +135,13 @@ static void test_gossip(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite s = CU_add_suite("wire and gossip", NULL, NULL);
-	CU_add_test(s, "what is written is read", test_numbers);
-	CU_add_test(s, "how numbers lie in bytes", test_layout);
-	CU_add_test(s, "a reader stops at its end", test_ends);
-	CU_add_test(s, "gossip reaches all in time", test_gossip);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	static const struct unit_test tests[] = {
+		{ "what is written is read", test_numbers },
+		{ "how numbers lie in bytes", test_layout },
+		{ "a reader stops at its end", test_ends },
+		{ "gossip reaches all in time", test_gossip },
+		UNIT_END
+	};
+
+	return UNIT_RUN("wire and gossip", tests);
 }

@@ -1,6 +1,5 @@
 /* presence.c - tests of vmm/shared/presence.h: a name belongs to one process; a standby takes the
  * message only from this user's processes. */
-#include <CUnit/Basic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -9,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/confine.h"
+#include "tests/unit/unit.h"
 #include "vmm/shared/presence.h"
 
 static char name[MAX_PRESENCE];
@@ -181,22 +181,20 @@ static void a_name_is_no_path(void)
 
 int main(void)
 {
+	static const struct unit_test tests[] = {
+		UNIT_TEST(a_name_is_held_while_its_holder_lives),
+		UNIT_TEST(who_stands_by_is_told),
+		UNIT_TEST(a_confined_daemon_tells),
+		UNIT_TEST(another_user_says_nothing),
+		UNIT_TEST(who_cannot_look_is_in_doubt),
+		UNIT_TEST(another_user_holds_nothing),
+		UNIT_TEST(who_was_killed_leaves_nothing_for_ever),
+		UNIT_TEST(a_name_is_no_path),
+		UNIT_END
+	};
 	char id[PRESENCE_ID + 1];
 
 	snprintf(id, sizeof id, "test%d", (int)getpid());
 	presence_name(name, id, "here");
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("presence", NULL, NULL);
-	CU_ADD_TEST(suite, a_name_is_held_while_its_holder_lives);
-	CU_ADD_TEST(suite, who_stands_by_is_told);
-	CU_ADD_TEST(suite, a_confined_daemon_tells);
-	CU_ADD_TEST(suite, another_user_says_nothing);
-	CU_ADD_TEST(suite, who_cannot_look_is_in_doubt);
-	CU_ADD_TEST(suite, another_user_holds_nothing);
-	CU_ADD_TEST(suite, who_was_killed_leaves_nothing_for_ever);
-	CU_ADD_TEST(suite, a_name_is_no_path);
-	CU_basic_run_tests();
-	unsigned failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("presence", tests);
 }

@@ -1,10 +1,9 @@
 /* recording.c - what a recording keeps of a machine's samples, and its JSON. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/types.h"
+#include "tests/unit/unit.h"
 #include "vmm/cli/watch/recording.h"
 
 enum { RAM_PAGES = 1024, SECOND = 1000000000 };
@@ -305,24 +304,19 @@ static void json_from_a_sample_on(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		{ "samples are differences", samples_are_differences },
+		{ "full ones become coarse", full_ones_become_coarse },
+		{ "sliding ones forget", sliding_ones_forget },
+		{ "moves are bounded", moves_are_bounded },
+		{ "CPUs on their way", cpus_on_their_way },
+		{ "moves have reasons", moves_have_reasons },
+		{ "notes are not trusted", notes_are_not_trusted },
+		{ "counters may start again", counters_may_start_again },
+		{ "pages count once", pages_count_once },
+		{ "JSON from a sample on", json_from_a_sample_on },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	suite = CU_add_suite("recording", NULL, NULL);
-	CU_add_test(suite, "samples are differences", samples_are_differences);
-	CU_add_test(suite, "full ones become coarse", full_ones_become_coarse);
-	CU_add_test(suite, "sliding ones forget", sliding_ones_forget);
-	CU_add_test(suite, "moves are bounded", moves_are_bounded);
-	CU_add_test(suite, "CPUs on their way", cpus_on_their_way);
-	CU_add_test(suite, "moves have reasons", moves_have_reasons);
-	CU_add_test(suite, "notes are not trusted", notes_are_not_trusted);
-	CU_add_test(suite, "counters may start again", counters_may_start_again);
-	CU_add_test(suite, "pages count once", pages_count_once);
-	CU_add_test(suite, "JSON from a sample on", json_from_a_sample_on);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures > 0;
+	return UNIT_RUN("recording", tests);
 }

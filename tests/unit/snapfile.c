@@ -2,7 +2,6 @@
  * (vmm/cli/snapshot/saved.c): what was written can be read; files that are cut, damaged, foreign or
  * prolonged are refused with a line; a file is complete or not there.
  */
-#include <CUnit/Basic.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/unit/unit.h"
 #include "vmm/cli/snapshot/saved.h"
 #include "vmm/cli/snapshot/snapfile.h"
 
@@ -412,31 +412,30 @@ static void counters(void)
 
 int main(void)
 {
-	unsigned failures;
-	CU_pSuite suite;
+	static const struct unit_test tests[] = {
+		{ "round trip", round_trip },
+		{ "nobody else reads it", nobody_else_reads_it },
+		{ "cut anywhere", cut_anywhere },
+		{ "damaged anywhere", damaged_anywhere },
+		{ "foreign", foreign },
+		{ "abandoned leaves nothing", abandoned_leaves_nothing },
+		{ "full disk leaves the old file", full_disk_leaves_the_old_file },
+		{ "what is left goes", what_is_left_goes },
+		{ "cannot be created", cannot_be_created },
+		{ "what cannot be a machine", what_cannot_be_a_machine },
+		{ "disks", disks },
+		{ "a file opens no disk of others", a_file_opens_no_disk_of_others },
+		{ "a_file_opens_no_disk_of_others", a_file_opens_no_disk_of_others },
+		{ "counters", counters },
+		UNIT_END
+	};
+	int status;
 
-	if (!mkdtemp(folder) || CU_initialize_registry())
+	if (!mkdtemp(folder))
 		return 1;
 	snprintf(path, sizeof path, "%s/machine", folder);
-	suite = CU_add_suite("snapshot files", NULL, NULL);
-	CU_add_test(suite, "round trip", round_trip);
-	CU_add_test(suite, "nobody else reads it", nobody_else_reads_it);
-	CU_add_test(suite, "cut anywhere", cut_anywhere);
-	CU_add_test(suite, "damaged anywhere", damaged_anywhere);
-	CU_add_test(suite, "foreign", foreign);
-	CU_add_test(suite, "abandoned leaves nothing", abandoned_leaves_nothing);
-	CU_add_test(suite, "full disk leaves the old file", full_disk_leaves_the_old_file);
-	CU_add_test(suite, "what is left goes", what_is_left_goes);
-	CU_add_test(suite, "cannot be created", cannot_be_created);
-	CU_add_test(suite, "what cannot be a machine", what_cannot_be_a_machine);
-	CU_add_test(suite, "disks", disks);
-	CU_add_test(suite, "a file opens no disk of others", a_file_opens_no_disk_of_others);
-	CU_add_test(suite, "a_file_opens_no_disk_of_others", a_file_opens_no_disk_of_others);
-	CU_add_test(suite, "counters", counters);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	status = UNIT_RUN("snapshot files", tests);
 	unlink(path);
 	rmdir(folder);
-	return failures != 0;
+	return status;
 }

@@ -11,20 +11,10 @@
 
 int main(int argc, char **argv)
 {
-	unsigned failures;
-	CU_pSuite suite;
-
 	if (argc > 1 && !strcmp(argv[1], "-T"))
 		return be_a_standby();
 	signal(SIGPIPE, SIG_IGN);
-	if (dup2(memfd_create("heard", 0), HEARD_FD) < 0 || CU_initialize_registry())
+	if (dup2(memfd_create("heard", 0), HEARD_FD) < 0)
 		return 1;
-	suite = CU_add_suite("standby", NULL, NULL);
-	add_records(suite);
-	add_orders(suite);
-	add_sender(suite);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("standby", tests_of_records, tests_of_orders, tests_of_sender);
 }

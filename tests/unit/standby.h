@@ -2,7 +2,7 @@
 #ifndef TESTS_STANDBY_H
 #define TESTS_STANDBY_H
 
-#include <CUnit/Basic.h>
+#include "tests/unit/unit.h"
 #include "vmm/cli/standby/record.h"
 
 enum { HEAD = sizeof(struct snapfile_record), HEARD_FD = 200 };
@@ -11,8 +11,8 @@ enum { HEAD = sizeof(struct snapfile_record), HEARD_FD = 200 };
 uint32_t add_up(uint32_t sum, const struct snapfile_record *record, const void *data);
 int be_a_standby(void); /* standby_fake.c; its exit status */
 
-void add_records(CU_pSuite suite); /* standby_record.c */
-void add_orders(CU_pSuite suite); /* standby_orders.c */
-void add_sender(CU_pSuite suite); /* standby_sender.c */
+extern const struct unit_test tests_of_records[]; /* standby_record.c */
+extern const struct unit_test tests_of_orders[]; /* standby_orders.c */
+extern const struct unit_test tests_of_sender[]; /* standby_sender.c */
 
 #endif

@@ -1,8 +1,7 @@
 /* standby_life.c - the life of a standby (vmm/cli/run/standby_life.def): the ways through it, and
  * what holds for each state and event.
  */
-#include <CUnit/Basic.h>
-
+#include "tests/unit/unit.h"
 #include "vmm/cli/run/standby_life.h"
 
 static enum standby_state state;
@@ -179,20 +178,15 @@ static void names(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "is told", is_told },
+		{ "owner is lost", owner_is_lost },
+		{ "owner lives", owner_lives },
+		{ "each cell", each_cell },
+		{ "nothing missing", nothing_missing },
+		{ "names", names },
+		UNIT_END
+	};
 
-	CU_initialize_registry();
-	suite = CU_add_suite("standby life", NULL, NULL);
-	CU_add_test(suite, "is told", is_told);
-	CU_add_test(suite, "owner is lost", owner_is_lost);
-	CU_add_test(suite, "owner lives", owner_lives);
-	CU_add_test(suite, "each cell", each_cell);
-	CU_add_test(suite, "nothing missing", nothing_missing);
-	CU_add_test(suite, "names", names);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_tests_failed();
-	CU_cleanup_registry();
-	return failed != 0;
+	return UNIT_RUN("standby life", tests);
 }

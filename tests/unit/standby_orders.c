@@ -221,10 +221,10 @@ static void damaged_orders(void)
 	CU_ASSERT(bounded);
 }
 
-void add_orders(CU_pSuite suite)
-{
-	CU_add_test(suite, "orders come back", orders_come_back);
-	CU_add_test(suite, "the longest orders fit", the_longest_orders_fit);
-	CU_add_test(suite, "wrong orders", wrong_orders);
-	CU_add_test(suite, "damaged orders", damaged_orders);
-}
+const struct unit_test tests_of_orders[] = {
+	{ "orders come back", orders_come_back },
+	{ "the longest orders fit", the_longest_orders_fit },
+	{ "wrong orders", wrong_orders },
+	{ "damaged orders", damaged_orders },
+	UNIT_END
+};

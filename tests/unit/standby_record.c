@@ -119,9 +119,9 @@ static void what_is_no_record(void)
 		}
 }
 
-void add_records(CU_pSuite suite)
-{
-	CU_add_test(suite, "records cut anywhere", records_cut_anywhere);
-	CU_add_test(suite, "no more is read than is wanted", no_more_is_read_than_is_wanted);
-	CU_add_test(suite, "what is no record", what_is_no_record);
-}
+const struct unit_test tests_of_records[] = {
+	{ "records cut anywhere", records_cut_anywhere },
+	{ "no more is read than is wanted", no_more_is_read_than_is_wanted },
+	{ "what is no record", what_is_no_record },
+	UNIT_END
+};

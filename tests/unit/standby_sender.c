@@ -543,19 +543,19 @@ static void no_ssh(void)
 	close_sender();
 }
 
-void add_sender(CU_pSuite suite)
-{
-	CU_add_test(suite, "a whole life", a_whole_life);
-	CU_add_test(suite, "each answer in each state", each_answer_in_each_state);
-	CU_add_test(suite, "it says that it lives", it_says_that_it_lives);
-	CU_add_test(suite, "answers out of turn", answers_out_of_turn);
-	CU_add_test(suite, "lines without an end", lines_without_an_end);
-	CU_add_test(suite, "a long reason is cut", a_long_reason_is_cut);
-	CU_add_test(suite, "the connection ends", the_connection_ends);
-	CU_add_test(suite, "its last word is heard", its_last_word_is_heard);
-	CU_add_test(suite, "another one takes its place", another_one_takes_its_place);
-	CU_add_test(suite, "orders go in pieces", orders_go_in_pieces);
-	CU_add_test(suite, "a copy goes as there is room", a_copy_goes_as_there_is_room);
-	CU_add_test(suite, "the end in each state", the_end_in_each_state);
-	CU_add_test(suite, "no ssh", no_ssh);
-}
+const struct unit_test tests_of_sender[] = {
+	{ "a whole life", a_whole_life },
+	{ "each answer in each state", each_answer_in_each_state },
+	{ "it says that it lives", it_says_that_it_lives },
+	{ "answers out of turn", answers_out_of_turn },
+	{ "lines without an end", lines_without_an_end },
+	{ "a long reason is cut", a_long_reason_is_cut },
+	{ "the connection ends", the_connection_ends },
+	{ "its last word is heard", its_last_word_is_heard },
+	{ "another one takes its place", another_one_takes_its_place },
+	{ "orders go in pieces", orders_go_in_pieces },
+	{ "a copy goes as there is room", a_copy_goes_as_there_is_room },
+	{ "the end in each state", the_end_in_each_state },
+	{ "no ssh", no_ssh },
+	UNIT_END
+};

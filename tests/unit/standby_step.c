@@ -1,8 +1,7 @@
 /* standby_step.c - an owner's next step with its standby (vmm/cli/run/standby_step.c): the way to
  * each step, and what holds for all combinations of facts.
  */
-#include <CUnit/Basic.h>
-
+#include "tests/unit/unit.h"
 #include "vmm/cli/run/standby_step.h"
 
 /* A standby that has everything, while nobody wants host 0 to leave. */
@@ -123,19 +122,14 @@ static void never_idle_in_vain(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failed;
+	static const struct unit_test tests[] = {
+		{ "host 0 leaves", host_0_leaves },
+		{ "host 0 stays", host_0_stays },
+		{ "checkpoints", checkpoints },
+		{ "all combinations", all_combinations },
+		{ "never idle in vain", never_idle_in_vain },
+		UNIT_END
+	};
 
-	CU_initialize_registry();
-	suite = CU_add_suite("standby step", NULL, NULL);
-	CU_add_test(suite, "host 0 leaves", host_0_leaves);
-	CU_add_test(suite, "host 0 stays", host_0_stays);
-	CU_add_test(suite, "checkpoints", checkpoints);
-	CU_add_test(suite, "all combinations", all_combinations);
-	CU_add_test(suite, "never idle in vain", never_idle_in_vain);
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_tests_failed();
-	CU_cleanup_registry();
-	return failed != 0;
+	return UNIT_RUN("standby step", tests);
 }

@@ -1,5 +1,4 @@
 /* tunnel.c - tests of vmp-tunnel (vmm/shared/sshtunnel.h).  This program stands in for ssh. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -14,6 +13,7 @@
 #include "base/beside.h"
 #include "base/limits.h"
 #include "base/types.h"
+#include "tests/unit/unit.h"
 #include "vmm/shared/sshtunnel.h"
 
 static char self[4096], program[4096];
@@ -262,8 +262,15 @@ static int play_ssh(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	unsigned failures;
-	CU_pSuite suite;
+	static const struct unit_test tests[] = {
+		UNIT_TEST(ssh_gets_its_command_line),
+		UNIT_TEST(connections_are_shared),
+		UNIT_TEST(other_requests_are_refused),
+		UNIT_TEST(daemon_ends_ssh),
+		UNIT_TEST(ssh_ends_with_the_daemon),
+		UNIT_TEST(wrong_arguments),
+		UNIT_END
+	};
 	ssize_t n;
 
 	if (argc > 1)
@@ -273,18 +280,5 @@ int main(int argc, char **argv)
 		return 1;
 	setenv("PHNX_SSH", self, 1);
 	unsetenv("PHNX_SSH_CONTROL");
-	CU_initialize_registry();
-	suite = CU_add_suite("tunnel", NULL, NULL);
-	CU_ADD_TEST(suite, ssh_gets_its_command_line);
-	CU_ADD_TEST(suite, connections_are_shared);
-	CU_ADD_TEST(suite, other_requests_are_refused);
-	CU_ADD_TEST(suite, daemon_ends_ssh);
-	CU_ADD_TEST(suite, ssh_ends_with_the_daemon);
-	CU_ADD_TEST(suite, wrong_arguments);
-	CU_basic_set_mode(CU_BRM_SILENT);
-	CU_basic_run_tests();
-	CU_basic_show_failures(CU_get_failure_list());
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
+	return UNIT_RUN("tunnel", tests);
 }

@@ -1,5 +1,6 @@
 /* user_take.c - what the kernel process of --strict takes from a report that the guest's program
  * may have written itself: never more than a program's stop. */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 #include "vmproc/user_take.c" /* build/vmproc is a program, not a folder of objects */
 
@@ -170,10 +171,11 @@ static void fpu_registers(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(registers), TEST(level),	TEST(stack_segment),
-		TEST(vectors),	 TEST(signals), TEST(fpu_registers),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(registers), UNIT_TEST(level),	UNIT_TEST(stack_segment),
+		UNIT_TEST(vectors),	 UNIT_TEST(signals), UNIT_TEST(fpu_registers),
+		UNIT_END
 	};
 
-	return run_tests("user_take", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("user_take", tests);
 }

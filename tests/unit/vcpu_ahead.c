@@ -1,6 +1,5 @@
 /* vcpu_ahead.c - which pages are fetched before they are asked for (vcpu/ahead.h). */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
+#include "tests/unit/unit.h"
 #include "vcpu/ahead.h"
 
 enum { N_PAGES = 1000 };
@@ -174,20 +173,18 @@ static void more_than_the_most_is_remembered_but_asked_for_in_parts(void)
 
 int main(void)
 {
-	CU_pSuite suite;
+	static const struct unit_test tests[] = {
+		UNIT_TEST(three_in_a_row_make_a_run),
+		UNIT_TEST(what_is_off_requests_nothing),
+		UNIT_TEST(a_run_in_time_doubles),
+		UNIT_TEST(a_run_that_waits_stays_ahead),
+		UNIT_TEST(runs_go_down_too_and_end_with_the_memory),
+		UNIT_TEST(a_few_runs_go_on_beside_each_other),
+		UNIT_TEST(a_run_is_remembered_by_its_first_page),
+		UNIT_TEST(what_came_for_nothing_is_asked_for_no_more),
+		UNIT_TEST(more_than_the_most_is_remembered_but_asked_for_in_parts),
+		UNIT_END
+	};
 
-	CU_initialize_registry();
-	suite = CU_add_suite("fetching ahead", NULL, NULL);
-	CU_ADD_TEST(suite, three_in_a_row_make_a_run);
-	CU_ADD_TEST(suite, what_is_off_requests_nothing);
-	CU_ADD_TEST(suite, a_run_in_time_doubles);
-	CU_ADD_TEST(suite, a_run_that_waits_stays_ahead);
-	CU_ADD_TEST(suite, runs_go_down_too_and_end_with_the_memory);
-	CU_ADD_TEST(suite, a_few_runs_go_on_beside_each_other);
-	CU_ADD_TEST(suite, a_run_is_remembered_by_its_first_page);
-	CU_ADD_TEST(suite, what_came_for_nothing_is_asked_for_no_more);
-	CU_ADD_TEST(suite, more_than_the_most_is_remembered_but_asked_for_in_parts);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() || CU_get_error();
+	return UNIT_RUN("fetching ahead", tests);
 }

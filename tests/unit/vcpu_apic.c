@@ -1,5 +1,6 @@
 /* vcpu_apic.c - the local APIC (vcpu/apic.c): registers, priorities, inter-processor interrupts,
  * timer, errors. */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -445,26 +446,27 @@ static void rest_ends(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(registers_at_reset),
-		TEST(registers_writable),
-		TEST(software_enable),
-		TEST(every_vector),
-		TEST(priorities),
-		TEST(end_of_interrupt_order),
-		TEST(ipi_destinations),
-		TEST(ipi_modes),
-		TEST(error_interrupt),
-		TEST(divide_codes),
-		TEST(one_shot),
-		TEST(one_shot_stopped),
-		TEST(periodic),
-		TEST(masked_timer),
-		TEST(due_timer_before_write),
-		TEST(divider_changed_while_counting),
-		TEST(rest_after_long_handler),
-		TEST(rest_leaves_time),
-		TEST(rest_ends),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(registers_at_reset),
+		UNIT_TEST(registers_writable),
+		UNIT_TEST(software_enable),
+		UNIT_TEST(every_vector),
+		UNIT_TEST(priorities),
+		UNIT_TEST(end_of_interrupt_order),
+		UNIT_TEST(ipi_destinations),
+		UNIT_TEST(ipi_modes),
+		UNIT_TEST(error_interrupt),
+		UNIT_TEST(divide_codes),
+		UNIT_TEST(one_shot),
+		UNIT_TEST(one_shot_stopped),
+		UNIT_TEST(periodic),
+		UNIT_TEST(masked_timer),
+		UNIT_TEST(due_timer_before_write),
+		UNIT_TEST(divider_changed_while_counting),
+		UNIT_TEST(rest_after_long_handler),
+		UNIT_TEST(rest_leaves_time),
+		UNIT_TEST(rest_ends),
+		UNIT_END
 	};
-	return run_tests("vcpu local APIC", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu local APIC", tests);
 }

@@ -1,6 +1,7 @@
 /* vcpu_cpuid.c - what the guest sees of the processor (vcpu/cpuid.c), bit by bit: on a host that
  * has everything, on one that has nothing, and on one like a real one for the XSAVE areas.
  */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -224,11 +225,12 @@ static void xsave_compaction(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(range),	       TEST(shorter_range),
-		TEST(features_shown),  TEST(os_xsave_follows_cr4),
-		TEST(features_forced), TEST(topology),
-		TEST(xsave_areas),     TEST(xsave_compaction),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(range),	       UNIT_TEST(shorter_range),
+		UNIT_TEST(features_shown),  UNIT_TEST(os_xsave_follows_cr4),
+		UNIT_TEST(features_forced), UNIT_TEST(topology),
+		UNIT_TEST(xsave_areas),     UNIT_TEST(xsave_compaction),
+		UNIT_END
 	};
-	return run_tests("vcpu CPUID", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu CPUID", tests);
 }

@@ -1,5 +1,6 @@
 /* vcpu_exception.c - delivery of exceptions and interrupts (vcpu/exception.c, vcpu.c): frames,
  * gates, stacks, nesting. */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 #include "vcpu/internal.h"
 
@@ -518,29 +519,30 @@ static void emulated_in_a_run(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(frame_same_level),
-		TEST(frame_from_user),
-		TEST(frame_resume_flag),
-		TEST(trap_gate_keeps_if),
-		TEST(bad_gates),
-		TEST(table_limit),
-		TEST(kernel_gate_from_user_handler),
-		TEST(code_limit),
-		TEST(bad_stacks),
-		TEST(frame_is_all_or_nothing),
-		TEST(nesting_table),
-		TEST(nesting_delivered),
-		TEST(triple_fault),
-		TEST(task_gate_kills),
-		TEST(device_interrupts),
-		TEST(non_maskable),
-		TEST(interrupt_frame_faults),
-		TEST(beyond_the_user_limit),
-		TEST(strayed),
-		TEST(what_traps_next),
-		TEST(emulated_in_a_run),
-		TEST(birth_and_start),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(frame_same_level),
+		UNIT_TEST(frame_from_user),
+		UNIT_TEST(frame_resume_flag),
+		UNIT_TEST(trap_gate_keeps_if),
+		UNIT_TEST(bad_gates),
+		UNIT_TEST(table_limit),
+		UNIT_TEST(kernel_gate_from_user_handler),
+		UNIT_TEST(code_limit),
+		UNIT_TEST(bad_stacks),
+		UNIT_TEST(frame_is_all_or_nothing),
+		UNIT_TEST(nesting_table),
+		UNIT_TEST(nesting_delivered),
+		UNIT_TEST(triple_fault),
+		UNIT_TEST(task_gate_kills),
+		UNIT_TEST(device_interrupts),
+		UNIT_TEST(non_maskable),
+		UNIT_TEST(interrupt_frame_faults),
+		UNIT_TEST(beyond_the_user_limit),
+		UNIT_TEST(strayed),
+		UNIT_TEST(what_traps_next),
+		UNIT_TEST(emulated_in_a_run),
+		UNIT_TEST(birth_and_start),
+		UNIT_END
 	};
-	return run_tests("vcpu exceptions", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu exceptions", tests);
 }

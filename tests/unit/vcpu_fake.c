@@ -1,4 +1,5 @@
 /* vcpu_fake.c - the machine of arrays: see vcpu_fake.h. */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 struct fake fake;
@@ -337,21 +338,4 @@ bool faulted(unsigned vector, int64_t error, uint32_t eip)
 {
 	return in_handler(vector) &&
 	       (error < 0 ? frame(0) == eip : frame(0) == (uint32_t)error && frame(1) == eip);
-}
-
-int run_tests(const char *suite, const struct test *tests, unsigned count)
-{
-	CU_pSuite s;
-	unsigned failures;
-
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	s = CU_add_suite(suite, NULL, NULL);
-	for (unsigned n = 0; n < count; n++)
-		if (!CU_add_test(s, tests[n].name, tests[n].run))
-			return 1;
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures != 0;
 }

@@ -7,9 +7,9 @@
 #ifndef TESTS_UNIT_VCPU_FAKE_H
 #define TESTS_UNIT_VCPU_FAKE_H
 
-#include <CUnit/Basic.h>
 #include <string.h>
 
+#include "tests/unit/unit.h"
 #include "vcpu/vcpu.h"
 
 enum {
@@ -106,9 +106,5 @@ bool faulted(unsigned vector, int64_t error, uint32_t eip);
 		CU_ASSERT_EQUAL(result, VCPU_RAISED); \
 		CU_ASSERT_TRUE(faulted(vector, error, CODE)); \
 	} while (0)
-
-struct test { const char *name; void (*run)(void); };
-int run_tests(const char *suite, const struct test *tests, unsigned count);
-#define TEST(function) { #function, function }
 
 #endif

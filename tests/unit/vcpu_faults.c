@@ -2,6 +2,7 @@
  * cannot reach its operand, its stack or its descriptor, raises #PF with the right CR2, and leaves
  * every register as it was.
  */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -256,17 +257,18 @@ static void stale_selectors(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(operands_absent),
-		TEST(operands_across_pages),
-		TEST(fetches),
-		TEST(stacks),
-		TEST(descriptors),
-		TEST(interrupt_table_absent),
-		TEST(stack_descriptor_absent),
-		TEST(code_outside_ram),
-		TEST(odd_user_segment),
-		TEST(stale_selectors),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(operands_absent),
+		UNIT_TEST(operands_across_pages),
+		UNIT_TEST(fetches),
+		UNIT_TEST(stacks),
+		UNIT_TEST(descriptors),
+		UNIT_TEST(interrupt_table_absent),
+		UNIT_TEST(stack_descriptor_absent),
+		UNIT_TEST(code_outside_ram),
+		UNIT_TEST(odd_user_segment),
+		UNIT_TEST(stale_selectors),
+		UNIT_END
 	};
-	return run_tests("vcpu faults", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu faults", tests);
 }

@@ -2,6 +2,7 @@
  * text.c). */
 #include <errno.h>
 
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 #include "vcpu/internal.h"
 
@@ -305,16 +306,17 @@ static void dump(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(error_numbers), TEST(print),
-		TEST(clocks),	     TEST(tsc_khz),
-		TEST(send_ipi),	     TEST(wait_for_kick),
-		TEST(kicked_before), TEST(apic_register),
-		TEST(flush_range),   TEST(start_cpu),
-		TEST(gdt_changed),   TEST(ends_and_yields),
-		TEST(unknown),	     TEST(segment_look_up),
-		TEST(formatter),     TEST(kill_keeps_the_first_reason),
-		TEST(dump),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(error_numbers), UNIT_TEST(print),
+		UNIT_TEST(clocks),	     UNIT_TEST(tsc_khz),
+		UNIT_TEST(send_ipi),	     UNIT_TEST(wait_for_kick),
+		UNIT_TEST(kicked_before), UNIT_TEST(apic_register),
+		UNIT_TEST(flush_range),   UNIT_TEST(start_cpu),
+		UNIT_TEST(gdt_changed),   UNIT_TEST(ends_and_yields),
+		UNIT_TEST(unknown),	     UNIT_TEST(segment_look_up),
+		UNIT_TEST(formatter),     UNIT_TEST(kill_keeps_the_first_reason),
+		UNIT_TEST(dump),
+		UNIT_END
 	};
-	return run_tests("vcpu hypercalls and dumps", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu hypercalls and dumps", tests);
 }

@@ -1,5 +1,6 @@
 /* vcpu_mmio.c - instructions on device memory (vcpu/mmio.c): encodings, sizes, flags, the APIC's
  * page. */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -248,9 +249,16 @@ static void shadow_ends(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(encodings), TEST(moffs),	      TEST(flags_as_the_host), TEST(byte_flags),
-		TEST(apic_page), TEST(unknown_kills), TEST(fetch_faults),      TEST(shadow_ends),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(encodings),
+		UNIT_TEST(moffs),
+		UNIT_TEST(flags_as_the_host),
+		UNIT_TEST(byte_flags),
+		UNIT_TEST(apic_page),
+		UNIT_TEST(unknown_kills),
+		UNIT_TEST(fetch_faults),
+		UNIT_TEST(shadow_ends),
+		UNIT_END
 	};
-	return run_tests("vcpu device memory", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu device memory", tests);
 }

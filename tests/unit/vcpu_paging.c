@@ -2,6 +2,7 @@
  * and races. */
 #include <errno.h>
 
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -338,24 +339,25 @@ static void copies_to_devices(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(paging_off),
-		TEST(small_matrix),
-		TEST(large_matrix),
-		TEST(large_only_with_pse),
-		TEST(reserved_bits),
-		TEST(global_pages),
-		TEST(writable_needs_dirty),
-		TEST(settled_walks_do_not_write),
-		TEST(races),
-		TEST(tables_outside_ram),
-		TEST(peek),
-		TEST(peek_at_no_table),
-		TEST(copies),
-		TEST(copies_across_unlike_pages),
-		TEST(copy_faults),
-		TEST(copies_wrap_around),
-		TEST(copies_to_devices),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(paging_off),
+		UNIT_TEST(small_matrix),
+		UNIT_TEST(large_matrix),
+		UNIT_TEST(large_only_with_pse),
+		UNIT_TEST(reserved_bits),
+		UNIT_TEST(global_pages),
+		UNIT_TEST(writable_needs_dirty),
+		UNIT_TEST(settled_walks_do_not_write),
+		UNIT_TEST(races),
+		UNIT_TEST(tables_outside_ram),
+		UNIT_TEST(peek),
+		UNIT_TEST(peek_at_no_table),
+		UNIT_TEST(copies),
+		UNIT_TEST(copies_across_unlike_pages),
+		UNIT_TEST(copy_faults),
+		UNIT_TEST(copies_wrap_around),
+		UNIT_TEST(copies_to_devices),
+		UNIT_END
 	};
-	return run_tests("vcpu paging", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu paging", tests);
 }

@@ -1,5 +1,6 @@
 /* vcpu_portio.c - in, out, ins, outs (vcpu/portio.c): sizes, chunks, page crossings, restart in the
  * middle. */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -250,12 +251,15 @@ static void segments(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(in_sizes),	    TEST(out_sizes),	   TEST(io_privilege_level),
-		TEST(single),	    TEST(repeat_in),	   TEST(repeat_out),
-		TEST(single_steps), TEST(large_and_empty), TEST(backwards),
-		TEST(restart_in),   TEST(restart_split),   TEST(restart_out),
-		TEST(interrupted),  TEST(segments),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(in_sizes),
+		UNIT_TEST(out_sizes),
+		UNIT_TEST(io_privilege_level),
+		UNIT_TEST(single),	    UNIT_TEST(repeat_in),	   UNIT_TEST(repeat_out),
+		UNIT_TEST(single_steps), UNIT_TEST(large_and_empty), UNIT_TEST(backwards),
+		UNIT_TEST(restart_in),   UNIT_TEST(restart_split),   UNIT_TEST(restart_out),
+		UNIT_TEST(interrupted),  UNIT_TEST(segments),
+		UNIT_END
 	};
-	return run_tests("vcpu port I/O", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu port I/O", tests);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 #include "vcpu/computing.h"
 #include "vcpu/spaces.h"
@@ -609,23 +610,24 @@ static void at_random(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(a_number_keeps_its_pages),
-		TEST(a_flush_of_one_that_goes_on),
-		TEST(runs),
-		TEST(what_may_be_executed),
-		TEST(what_programs_get),
-		TEST(what_may_be_written_to),
-		TEST(numbers_may_share),
-		TEST(ranges),
-		TEST(a_flush_behind_the_load),
-		TEST(the_kernels_half_goes_alone),
-		TEST(all_is_dropped_everywhere),
-		TEST(the_bare_one),
-		TEST(who_computes),
-		TEST(interrupted_with_host_ticks),
-		TEST(at_random),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(a_number_keeps_its_pages),
+		UNIT_TEST(a_flush_of_one_that_goes_on),
+		UNIT_TEST(runs),
+		UNIT_TEST(what_may_be_executed),
+		UNIT_TEST(what_programs_get),
+		UNIT_TEST(what_may_be_written_to),
+		UNIT_TEST(numbers_may_share),
+		UNIT_TEST(ranges),
+		UNIT_TEST(a_flush_behind_the_load),
+		UNIT_TEST(the_kernels_half_goes_alone),
+		UNIT_TEST(all_is_dropped_everywhere),
+		UNIT_TEST(the_bare_one),
+		UNIT_TEST(who_computes),
+		UNIT_TEST(interrupted_with_host_ticks),
+		UNIT_TEST(at_random),
+		UNIT_END
 	};
 
-	return run_tests("vcpu spaces", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu spaces", tests);
 }

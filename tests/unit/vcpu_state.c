@@ -1,6 +1,7 @@
 /* vcpu_state.c - a CPU as bytes (vcpu/state.c): everything comes back; input that is cut, damaged,
  * foreign or another CPU's is refused.
  */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 #include "vcpu/state.h"
 
@@ -171,17 +172,18 @@ static void checksum_is_zlibs(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(round_trip),
-		TEST(taken_from_the_hostile),
-		TEST(cut_anywhere),
-		TEST(damaged_anywhere),
-		TEST(foreign_and_versioned),
-		TEST(another_cpu),
-		TEST(impossible_values),
-		TEST(rebuild_announces_descriptors),
-		TEST(checksum_is_zlibs),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(round_trip),
+		UNIT_TEST(taken_from_the_hostile),
+		UNIT_TEST(cut_anywhere),
+		UNIT_TEST(damaged_anywhere),
+		UNIT_TEST(foreign_and_versioned),
+		UNIT_TEST(another_cpu),
+		UNIT_TEST(impossible_values),
+		UNIT_TEST(rebuild_announces_descriptors),
+		UNIT_TEST(checksum_is_zlibs),
+		UNIT_END
 	};
 
-	return run_tests("vcpu state", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu state", tests);
 }

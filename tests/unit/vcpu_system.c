@@ -1,6 +1,7 @@
 /* vcpu_system.c - instructions on the system's registers and tables (vcpu/system.c, msr.c,
  * emulate.c): success, privilege, faults.
  */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -532,26 +533,27 @@ static void cpuid_instruction(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(control_registers),
-		TEST(control_register_cr0),
-		TEST(control_registers_undefined),
-		TEST(machine_status_word),
-		TEST(debug_registers),
-		TEST(descriptor_tables),
-		TEST(descriptor_tables_fault),
-		TEST(task_register),
-		TEST(local_table_register),
-		TEST(page_invalidation),
-		TEST(model_specific_registers),
-		TEST(counters),
-		TEST(extended_control_register),
-		TEST(descriptor_questions),
-		TEST(descriptor_verification),
-		TEST(privilege),
-		TEST(undefined),
-		TEST(not_mine),
-		TEST(cpuid_instruction),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(control_registers),
+		UNIT_TEST(control_register_cr0),
+		UNIT_TEST(control_registers_undefined),
+		UNIT_TEST(machine_status_word),
+		UNIT_TEST(debug_registers),
+		UNIT_TEST(descriptor_tables),
+		UNIT_TEST(descriptor_tables_fault),
+		UNIT_TEST(task_register),
+		UNIT_TEST(local_table_register),
+		UNIT_TEST(page_invalidation),
+		UNIT_TEST(model_specific_registers),
+		UNIT_TEST(counters),
+		UNIT_TEST(extended_control_register),
+		UNIT_TEST(descriptor_questions),
+		UNIT_TEST(descriptor_verification),
+		UNIT_TEST(privilege),
+		UNIT_TEST(undefined),
+		UNIT_TEST(not_mine),
+		UNIT_TEST(cpuid_instruction),
+		UNIT_END
 	};
-	return run_tests("vcpu system instructions", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu system instructions", tests);
 }

@@ -1,5 +1,6 @@
 /* vcpu_transfer.c - control flow, flags and segment registers (vcpu/transfer.c): success, faults,
  * restartability. */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 
 #define V (&fake.v)
@@ -743,39 +744,40 @@ static void marker_faults_point_at_marker(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(flags_cli_sti),
-		TEST(sti_hlt),
-		TEST(flags_push),
-		TEST(flags_pop),
-		TEST(single_steps),
-		TEST(single_steps_without_trap),
-		TEST(steps_by_hand),
-		TEST(steps_by_the_host),
-		TEST(iret_same_level),
-		TEST(iret_to_user),
-		TEST(iret_bad_frames),
-		TEST(iret_page_faults),
-		TEST(iret_modes),
-		TEST(iret_user),
-		TEST(iret_16bit),
-		TEST(software_interrupts),
-		TEST(into),
-		TEST(far_jumps),
-		TEST(far_jump_faults),
-		TEST(far_return_outer),
-		TEST(segment_stores),
-		TEST(segment_pushes),
-		TEST(segment_pops),
-		TEST(segment_loads),
-		TEST(segment_load_faults),
-		TEST(far_pointers),
-		TEST(pause_yields),
-		TEST(decode_operand_forms),
-		TEST(decode_null_segment),
-		TEST(decode_across_pages),
-		TEST(decode_too_long),
-		TEST(marker_faults_point_at_marker),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(flags_cli_sti),
+		UNIT_TEST(sti_hlt),
+		UNIT_TEST(flags_push),
+		UNIT_TEST(flags_pop),
+		UNIT_TEST(single_steps),
+		UNIT_TEST(single_steps_without_trap),
+		UNIT_TEST(steps_by_hand),
+		UNIT_TEST(steps_by_the_host),
+		UNIT_TEST(iret_same_level),
+		UNIT_TEST(iret_to_user),
+		UNIT_TEST(iret_bad_frames),
+		UNIT_TEST(iret_page_faults),
+		UNIT_TEST(iret_modes),
+		UNIT_TEST(iret_user),
+		UNIT_TEST(iret_16bit),
+		UNIT_TEST(software_interrupts),
+		UNIT_TEST(into),
+		UNIT_TEST(far_jumps),
+		UNIT_TEST(far_jump_faults),
+		UNIT_TEST(far_return_outer),
+		UNIT_TEST(segment_stores),
+		UNIT_TEST(segment_pushes),
+		UNIT_TEST(segment_pops),
+		UNIT_TEST(segment_loads),
+		UNIT_TEST(segment_load_faults),
+		UNIT_TEST(far_pointers),
+		UNIT_TEST(pause_yields),
+		UNIT_TEST(decode_operand_forms),
+		UNIT_TEST(decode_null_segment),
+		UNIT_TEST(decode_across_pages),
+		UNIT_TEST(decode_too_long),
+		UNIT_TEST(marker_faults_point_at_marker),
+		UNIT_END
 	};
-	return run_tests("vcpu control transfers", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu control transfers", tests);
 }

@@ -1,5 +1,6 @@
 /* vcpu_window.c - the CPU window: the contents of its data page, and a guest that is stopped at
  * every place of its code page. */
+#include "tests/unit/unit.h"
 #include "tests/unit/vcpu_fake.h"
 #include "vcpu/window.h"
 
@@ -253,20 +254,21 @@ static void iret_at_the_trap(void)
 
 int main(void)
 {
-	static const struct test tests[] = {
-		TEST(fits),
-		TEST(flag_and_cr2),
-		TEST(every_word_is_written),
-		TEST(restricted),
-		TEST(end_of_interrupt),
-		TEST(syscall_anywhere),
-		TEST(syscall_without_stack),
-		TEST(iret_anywhere),
-		TEST(iret_fails_at_the_stub),
-		TEST(iret_at_the_trap),
-		TEST(hypercall_anywhere),
-		TEST(hypercall_without_stack),
+	static const struct unit_test tests[] = {
+		UNIT_TEST(fits),
+		UNIT_TEST(flag_and_cr2),
+		UNIT_TEST(every_word_is_written),
+		UNIT_TEST(restricted),
+		UNIT_TEST(end_of_interrupt),
+		UNIT_TEST(syscall_anywhere),
+		UNIT_TEST(syscall_without_stack),
+		UNIT_TEST(iret_anywhere),
+		UNIT_TEST(iret_fails_at_the_stub),
+		UNIT_TEST(iret_at_the_trap),
+		UNIT_TEST(hypercall_anywhere),
+		UNIT_TEST(hypercall_without_stack),
+		UNIT_END
 	};
 
-	return run_tests("vcpu_window", tests, ARRAY_LEN(tests));
+	return UNIT_RUN("vcpu_window", tests);
 }

@@ -1,7 +1,5 @@
 /* vmp_cli.c - tests of what the command prepares for the guest: the archive, the image, a program
  * and its libraries; and of its checks before the start. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "base/limits.h"
+#include "tests/unit/unit.h"
 #include "vmm/cli/run/checks.h"
 #include "vmm/shared/hostmem.h"
 #include "tests/unit/options_line.h"
@@ -543,40 +542,33 @@ static void memory_limits(void)
 
 int main(void)
 {
-	static const struct { const char *name; void (*test)(void);
-	} tests[] = {
-#define T(name) { #name, name }
-		T(cpio_reads_what_we_write),
-		T(what_cannot_be_copied_is_counted),
-		T(a_tree_is_counted_up_to_a_limit),
-		T(a_full_disk_is_an_error),
-		T(an_image_is_read_back),
-		T(files_are_told_apart),
-		T(interpreters),
-		T(libraries_are_found_recursively),
-		T(the_loaders_cache),
-		T(who_gets_which_libgomp),
-		T(libraries_define_versions),
-		T(a_missing_loader_names_its_package),
-		T(commands_reach_the_guest),
-		T(a_disk_is_the_root),
-		T(the_root_reaches_the_guest),
-		T(commands_are_refused),
-		T(checksums),
-		T(disks),
-		T(memory_limits),
-#undef T
+	static const struct unit_test tests[] = {
+		UNIT_TEST(cpio_reads_what_we_write),
+		UNIT_TEST(what_cannot_be_copied_is_counted),
+		UNIT_TEST(a_tree_is_counted_up_to_a_limit),
+		UNIT_TEST(a_full_disk_is_an_error),
+		UNIT_TEST(an_image_is_read_back),
+		UNIT_TEST(files_are_told_apart),
+		UNIT_TEST(interpreters),
+		UNIT_TEST(libraries_are_found_recursively),
+		UNIT_TEST(the_loaders_cache),
+		UNIT_TEST(who_gets_which_libgomp),
+		UNIT_TEST(libraries_define_versions),
+		UNIT_TEST(a_missing_loader_names_its_package),
+		UNIT_TEST(commands_reach_the_guest),
+		UNIT_TEST(a_disk_is_the_root),
+		UNIT_TEST(the_root_reaches_the_guest),
+		UNIT_TEST(commands_are_refused),
+		UNIT_TEST(checksums),
+		UNIT_TEST(disks),
+		UNIT_TEST(memory_limits),
+		UNIT_END
 	};
-	CU_pSuite suite;
+	int status;
 
 	if (work_folder_make())
 		return 1;
 	unsetenv("LD_LIBRARY_PATH");
-	CU_initialize_registry();
-	suite = CU_add_suite("vmp_cli", NULL, work_folder_remove);
-	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-		CU_add_test(suite, tests[i].name, tests[i].test);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() || CU_get_error();
+	status = UNIT_RUN("vmp_cli", tests);
+	return work_folder_remove() || status;
 }

@@ -1,7 +1,5 @@
 /* vmp_habits.c - what people type at a prompt: options and their values, names, `vmp doctor`, `vmp
  * ps`. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -9,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/unit/options_line.h"
+#include "tests/unit/unit.h"
 #include "vmm/cli/completion/complete.h"
 #include "vmm/cli/doctor/doctor.h"
 #include "vmm/cli/guest/guestplace.h"
@@ -502,7 +501,7 @@ static int clean(void)
 
 int main(void)
 {
-	static const struct { const char *name; void (*test)(void); } tests[] = {
+	static const struct unit_test tests[] = {
 		{ "values that are missing", values_that_are_missing },
 		{ "sizes and times", sizes_and_times },
 		{ "habits", habits },
@@ -517,18 +516,12 @@ int main(void)
 		{ "a log is cut", a_log_is_cut },
 		{ "the doctor reads the computer", doctor_reads_the_computer },
 		{ "the doctor says what is missing", doctor_says_what_is_missing },
+		UNIT_END
 	};
-	CU_pSuite suite;
-	unsigned failures;
+	int status;
 
-	if (!mkdtemp(work) || CU_initialize_registry())
+	if (!mkdtemp(work))
 		return 1;
-	suite = CU_add_suite("vmp_habits", NULL, clean);
-	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-		CU_add_test(suite, tests[i].name, tests[i].test);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures > 0;
+	status = UNIT_RUN("vmp_habits", tests);
+	return clean() || status;
 }

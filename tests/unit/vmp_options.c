@@ -1,13 +1,12 @@
 /* vmp_options.c - tests of the command line: its options, its help, and the console's escape
  * key. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/limits.h"
 #include "tests/unit/options_line.h"
+#include "tests/unit/unit.h"
 #include "vmm/cli/options.h"
 #include "vmm/cli/query/status.h"
 #include "vmm/cli/terminal.h"
@@ -315,27 +314,18 @@ static void escapes(void)
 
 int main(void)
 {
-	static const struct { const char *name; void (*test)(void);
-	} tests[] = {
-#define T(name) { #name, name }
-		T(hosts_to_come_and_go),
-		T(good_lines),
-		T(other_options_are_kept),
-		T(processors_to_move),
-		T(snapshots),
-		T(loads),
-		T(disk_specs),
-		T(every_help_fits_and_is_whole),
-		T(escapes),
-#undef T
+	static const struct unit_test tests[] = {
+		UNIT_TEST(hosts_to_come_and_go),
+		UNIT_TEST(good_lines),
+		UNIT_TEST(other_options_are_kept),
+		UNIT_TEST(processors_to_move),
+		UNIT_TEST(snapshots),
+		UNIT_TEST(loads),
+		UNIT_TEST(disk_specs),
+		UNIT_TEST(every_help_fits_and_is_whole),
+		UNIT_TEST(escapes),
+		UNIT_END
 	};
-	CU_pSuite suite;
 
-	CU_initialize_registry();
-	suite = CU_add_suite("vmp_options", NULL, NULL);
-	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-		CU_add_test(suite, tests[i].name, tests[i].test);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() || CU_get_error();
+	return UNIT_RUN("vmp_options", tests);
 }

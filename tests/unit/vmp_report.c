@@ -1,12 +1,11 @@
 /* vmp_report.c - tests of what the command prints about a machine: page heat, symbols, dumps, and
  * the report of --stats. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "tests/unit/unit.h"
 #include "tests/unit/work_folder.h"
 #include "vmm/cli/options.h"
 #include "vmm/cli/query/dumptext.h"
@@ -149,24 +148,17 @@ static void reports_are_put_together(void)
 
 int main(void)
 {
-	static const struct { const char *name; void (*test)(void);
-	} tests[] = {
-#define T(name) { #name, name }
-		T(heat_is_added_up),
-		T(symbols_are_found),
-		T(dump_is_named),
-		T(reports_are_put_together),
-#undef T
+	static const struct unit_test tests[] = {
+		UNIT_TEST(heat_is_added_up),
+		UNIT_TEST(symbols_are_found),
+		UNIT_TEST(dump_is_named),
+		UNIT_TEST(reports_are_put_together),
+		UNIT_END
 	};
-	CU_pSuite suite;
+	int status;
 
 	if (work_folder_make())
 		return 1;
-	CU_initialize_registry();
-	suite = CU_add_suite("vmp_report", NULL, work_folder_remove);
-	for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-		CU_add_test(suite, tests[i].name, tests[i].test);
-	CU_basic_set_mode(CU_BRM_VERBOSE);
-	CU_basic_run_tests();
-	return CU_get_number_of_failures() || CU_get_error();
+	status = UNIT_RUN("vmp_report", tests);
+	return work_folder_remove() || status;
 }

@@ -1,7 +1,7 @@
 /* Which computers become hosts: vpg/peer/choose.c.  And what is lent: vpg/peer/lending.c. */
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vpg/peer/choose.h"
 #include "vpg/peer/lending.h"
 
@@ -170,15 +170,14 @@ static void test_file(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("vpg_choose", NULL, NULL);
-	CU_add_test(suite, "which computers become hosts", test_choices);
-	CU_add_test(suite, "nothing is lent twice", test_limits);
-	CU_add_test(suite, "offers end, kept loans last", test_life);
-	CU_add_test(suite, "as many as there is room for", test_many);
-	CU_add_test(suite, "the file of limits", test_file);
-	CU_basic_run_tests();
-	int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "which computers become hosts", test_choices },
+		{ "nothing is lent twice", test_limits },
+		{ "offers end, kept loans last", test_life },
+		{ "as many as there is room for", test_many },
+		{ "the file of limits", test_file },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vpg_choose", tests);
 }

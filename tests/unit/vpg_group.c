@@ -1,8 +1,8 @@
 /* Names of several computers, and their completion: vpg/shell/group.c, completion.c. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vpg/shell/completion.h"
 
 static void print(const struct group *g, char *to, size_t room)
@@ -90,13 +90,12 @@ static void test_completion(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("vpg_group", NULL, NULL);
-	CU_add_test(suite, "names of several computers", test_right);
-	CU_add_test(suite, "what is none", test_wrong);
-	CU_add_test(suite, "completion", test_completion);
-	CU_basic_run_tests();
-	int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "names of several computers", test_right },
+		{ "what is none", test_wrong },
+		{ "completion", test_completion },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vpg_group", tests);
 }

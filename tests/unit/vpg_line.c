@@ -1,9 +1,9 @@
 /* The shell's grammar, vpg/shell/line.c: each line is printed in one form, and compared. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vpg/shell/line.h"
 
 static void print_file(FILE *f, const char *sign, const struct line_file *file)
@@ -180,14 +180,13 @@ static void test_ends(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("vpg_line", NULL, NULL);
-	CU_add_test(suite, "lines of the grammar", test_right);
-	CU_add_test(suite, "what is refused, and how", test_wrong);
-	CU_add_test(suite, "bounds", test_bounds);
-	CU_add_test(suite, "where pipelines and lists end", test_ends);
-	CU_basic_run_tests();
-	int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "lines of the grammar", test_right },
+		{ "what is refused, and how", test_wrong },
+		{ "bounds", test_bounds },
+		{ "where pipelines and lists end", test_ends },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vpg_line", tests);
 }

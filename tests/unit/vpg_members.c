@@ -1,8 +1,8 @@
 /* Who belongs to a network, and invitations: vpg/peer/members.c, invitation.c. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vpg/peer/invitation.h"
 #include "vpg/peer/members.h"
 
@@ -116,15 +116,14 @@ static void test_invitation(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("vpg_members", NULL, NULL);
-	CU_add_test(suite, "members are learned, and revoked", test_learn);
-	CU_add_test(suite, "in any order", test_order);
-	CU_add_test(suite, "a full list", test_full);
-	CU_add_test(suite, "lines of the file", test_lines);
-	CU_add_test(suite, "invitations", test_invitation);
-	CU_basic_run_tests();
-	int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "members are learned, and revoked", test_learn },
+		{ "in any order", test_order },
+		{ "a full list", test_full },
+		{ "lines of the file", test_lines },
+		{ "invitations", test_invitation },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vpg_members", tests);
 }

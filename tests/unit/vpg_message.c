@@ -1,8 +1,8 @@
 /* The messages of peers and shells: vpg/wire. */
-#include <CUnit/Basic.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vpg/wire/message.h"
 #include "vpg/wire/nick.h"
 
@@ -102,14 +102,13 @@ static void test_nicks(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("vpg_message", NULL, NULL);
-	CU_add_test(suite, "a message there and back", test_there_and_back);
-	CU_add_test(suite, "damaged frames", test_damage);
-	CU_add_test(suite, "bounds", test_bounds);
-	CU_add_test(suite, "nicknames", test_nicks);
-	CU_basic_run_tests();
-	int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "a message there and back", test_there_and_back },
+		{ "damaged frames", test_damage },
+		{ "bounds", test_bounds },
+		{ "nicknames", test_nicks },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vpg_message", tests);
 }

@@ -1,7 +1,7 @@
 /* A pipeline as parts: vpg/shell/plan.c.  A plan is printed in one form, and compared. */
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vpg/shell/plan.h"
 
 static void print_end(FILE *f, const char *sign, const struct plan_end *e)
@@ -70,11 +70,10 @@ static void test_plans(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("vpg_plan", NULL, NULL);
-	CU_add_test(suite, "plans of pipelines", test_plans);
-	CU_basic_run_tests();
-	int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "plans of pipelines", test_plans },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vpg_plan", tests);
 }

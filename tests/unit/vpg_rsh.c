@@ -1,8 +1,8 @@
 /* The command line of `vmp rsh`: vpg/shell/rsh.c. */
-#include <CUnit/Basic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tests/unit/unit.h"
 #include "vpg/shell/rsh.h"
 
 enum { WORDS = 24 };
@@ -103,12 +103,11 @@ static void test_user(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("vpg_rsh", NULL, NULL);
-	CU_add_test(suite, "ssh's command line", test_lines);
-	CU_add_test(suite, "a user's name is checked there", test_user);
-	CU_basic_run_tests();
-	int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "ssh's command line", test_lines },
+		{ "a user's name is checked there", test_user },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vpg_rsh", tests);
 }

@@ -1,6 +1,6 @@
 /* Which commands others may run: vpg/peer/rules.c. */
-#include <CUnit/Basic.h>
 #include <stdio.h>
+#include "tests/unit/unit.h"
 #include "vpg/peer/rules.h"
 
 static const struct { const char *text, *program; enum rules_answer is; } cases[] = {
@@ -34,11 +34,10 @@ static void test_rules(void)
 
 int main(void)
 {
-	CU_initialize_registry();
-	CU_pSuite suite = CU_add_suite("vpg_rules", NULL, NULL);
-	CU_add_test(suite, "which commands are run", test_rules);
-	CU_basic_run_tests();
-	int failed = (int)CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failed != 0;
+	static const struct unit_test tests[] = {
+		{ "which commands are run", test_rules },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vpg_rules", tests);
 }

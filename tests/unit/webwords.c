@@ -1,12 +1,11 @@
 /* webwords.c - what the page of `vmp web` may ask for, as words of a command. */
-#include <CUnit/Basic.h>
-#include <CUnit/CUnit.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/types.h"
+#include "tests/unit/unit.h"
 #include "vmm/cli/web/webwords.h"
 
 #define LONG63 "a23456789012345678901234567890123456789012345678901234567890123"
@@ -130,19 +129,14 @@ static void samples(void)
 
 int main(void)
 {
-	CU_pSuite suite;
-	unsigned failures;
+	static const struct unit_test tests[] = {
+		{ "commands", commands },
+		{ "random forms", random_forms },
+		{ "bytes", bytes },
+		{ "sizes", sizes },
+		{ "samples", samples },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS)
-		return 1;
-	suite = CU_add_suite("webwords", NULL, NULL);
-	CU_add_test(suite, "commands", commands);
-	CU_add_test(suite, "random forms", random_forms);
-	CU_add_test(suite, "bytes", bytes);
-	CU_add_test(suite, "sizes", sizes);
-	CU_add_test(suite, "samples", samples);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures();
-	CU_cleanup_registry();
-	return failures > 0;
+	return UNIT_RUN("webwords", tests);
 }

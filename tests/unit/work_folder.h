@@ -2,10 +2,10 @@
 #ifndef TESTS_UNIT_WORK_FOLDER_H
 #define TESTS_UNIT_WORK_FOLDER_H
 
-#include <CUnit/CUnit.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "tests/unit/unit.h"
 
 static char work[] = "/tmp/vmp-test-XXXXXX";
 
