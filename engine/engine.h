@@ -98,6 +98,20 @@ struct engine_ops {
 	unsigned (*guess_vector)(struct cpu_engine *e, int signal);
 };
 
+/* Initializers: functions of these names, behind a prefix.  ENGINE_GUESSES is for an engine that
+ * does not know all vectors. */
+#define ENGINE_OPS(prefix) \
+	.prepare = prefix##prepare, .is_prepared = prefix##is_prepared, \
+	.serve = prefix##serve, .died = prefix##died, \
+	.debugger = prefix##debugger, .watch = prefix##watch, \
+	.watch_hits = prefix##watch_hits, .time_switch = prefix##time_switch, \
+	.sleep = prefix##sleep, .set_timer = prefix##set_timer, \
+	.map = prefix##map, .admit = prefix##admit, \
+	.beyond_user_limit = prefix##beyond_user_limit,
+#define ENGINE_GUESSES(prefix) \
+	.guess_access = prefix##guess_access, .guess_write = prefix##guess_write, \
+	.guess_vector = prefix##guess_vector,
+
 struct cpu_engine {
 	const struct engine_ops *ops;
 	struct vcpu *vcpu;

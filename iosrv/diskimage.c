@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/undofile.h"
+#include "iosrv/diskio.h"
 #include "iosrv/undolog.h"
 
 enum { BLOCK_BYTES = IMAGE_BLOCK_BYTES, BLOCK_SECTORS = BLOCK_BYTES / SECTOR_BYTES };
@@ -112,22 +113,6 @@ static bool owns(const struct diskimage *image, uint64_t block)
 	return image->own[block / 8] >> block % 8 & 1;
 }
 
-static int transfer(int fd, bool write, uint64_t at, void *data, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write ? pwrite(fd, data, bytes, at) : pread(fd, data, bytes, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		at += n;
-		data = (char *)data + n;
-		bytes -= n;
-	}
-	return 0;
-}
-
 /* Make the overlay's copy of a block if there is none.  Returns 0 or -errno. */
 static int own_block(struct diskimage *image, uint64_t block)
 {
@@ -138,9 +123,9 @@ static int own_block(struct diskimage *image, uint64_t block)
 
 	if (owns(image, block))
 		return 0;
-	error = transfer(image->fd, false, at, data, bytes);
+	error = diskio_all(image->fd, false, at, data, bytes);
 	if (!error)
-		error = transfer(image->overlay, true, at, data, bytes);
+		error = diskio_all(image->overlay, true, at, data, bytes);
 	if (!error)
 		image->own[block / 8] |= 1 << block % 8;
 	return error;
@@ -164,11 +149,11 @@ int diskimage_read(struct diskimage *image, uint64_t sector, unsigned count, voi
 	if (!is_within(image, sector, count))
 		return -ERANGE;
 	if (image->overlay < 0)
-		return transfer(image->fd, false, sector * SECTOR_BYTES, to,
-				(size_t)count * SECTOR_BYTES);
+		return diskio_all(image->fd, false, sector * SECTOR_BYTES, to,
+				  (size_t)count * SECTOR_BYTES);
 	for (unsigned i = 0; i < count && !error; i++)
-		error = transfer(fd_of(image, sector + i), false, (sector + i) * SECTOR_BYTES,
-				 (char *)to + i * SECTOR_BYTES, SECTOR_BYTES);
+		error = diskio_all(fd_of(image, sector + i), false, (sector + i) * SECTOR_BYTES,
+				   (char *)to + i * SECTOR_BYTES, SECTOR_BYTES);
 	return error;
 }
 
@@ -190,16 +175,16 @@ int diskimage_write(struct diskimage *image, uint64_t sector, unsigned count, co
 		return -ERANGE;
 	keep_undo(image, sector, count);
 	if (image->overlay < 0)
-		return transfer(image->fd, true, sector * SECTOR_BYTES, (void *)from,
-				(size_t)count * SECTOR_BYTES);
+		return diskio_all(image->fd, true, sector * SECTOR_BYTES, (void *)from,
+				  (size_t)count * SECTOR_BYTES);
 	for (uint64_t block = sector / BLOCK_SECTORS;
 	     block <= (sector + count - 1) / BLOCK_SECTORS && !error; block++) {
 		error = own_block(image, block);
 		image->changed[block / 8] |= 1 << block % 8;
 	}
 	if (!error)
-		error = transfer(image->overlay, true, sector * SECTOR_BYTES, (void *)from,
-				 (size_t)count * SECTOR_BYTES);
+		error = diskio_all(image->overlay, true, sector * SECTOR_BYTES, (void *)from,
+				   (size_t)count * SECTOR_BYTES);
 	return error;
 }
 
@@ -372,9 +357,9 @@ int diskimage_copy_make(struct diskimage *image, enum snapshot_mode mode,
 
 		if (!has(copy, block))
 			continue;
-		error = transfer(image->overlay, false, block * BLOCK_BYTES, data, bytes);
+		error = diskio_all(image->overlay, false, block * BLOCK_BYTES, data, bytes);
 		if (!error)
-			error = transfer(copy->fd, true, block * BLOCK_BYTES, data, bytes);
+			error = diskio_all(copy->fd, true, block * BLOCK_BYTES, data, bytes);
 	}
 	if (error) {
 		diskimage_copy_free(copy);
@@ -394,8 +379,8 @@ int diskimage_copy_next(struct diskimage_copy *copy, uint64_t *block, void *data
 		++*block;
 	if (*block >= blocks_of(copy->bytes))
 		return 0;
-	error = transfer(copy->fd, false, *block * BLOCK_BYTES, data,
-			 block_bytes(copy->bytes, *block));
+	error = diskio_all(copy->fd, false, *block * BLOCK_BYTES, data,
+			   block_bytes(copy->bytes, *block));
 	return error ? error : (int)block_bytes(copy->bytes, *block);
 }
 
@@ -406,7 +391,7 @@ int diskimage_put_block(struct diskimage *image, uint64_t block, const void *dat
 
 	if (image->overlay < 0 || block >= blocks_of(all) || bytes != block_bytes(all, block))
 		return -EINVAL;
-	error = transfer(image->overlay, true, block * BLOCK_BYTES, (void *)data, bytes);
+	error = diskio_all(image->overlay, true, block * BLOCK_BYTES, (void *)data, bytes);
 	if (!error)
 		image->own[block / 8] |= 1 << block % 8;
 	return error;

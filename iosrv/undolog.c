@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/undofile.h"
 #include "iosrv/diskimage.h"
+#include "iosrv/diskio.h"
 
 enum { BLOCK = IMAGE_BLOCK_BYTES, RUN_BLOCKS = 16, RECORD_MAGIC = 0x6f646e75 };
 enum record_kind { RECORD_CUT, RECORD_ZEROS, RECORD_DATA, RECORD_KINDS };
@@ -58,33 +59,17 @@ static size_t bytes_of(const struct undolog *log, uint64_t first, unsigned block
 static bool is_set(const uint8_t *map, uint64_t block) { return map[block / 8] >> block % 8 & 1; }
 static void set(uint8_t *map, uint64_t block) { map[block / 8] |= 1 << block % 8; }
 
-static int transfer(int fd, bool write, uint64_t at, void *data, size_t bytes)
-{
-	while (bytes) {
-		ssize_t n = write ? pwrite(fd, data, bytes, at) : pread(fd, data, bytes, at);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		at += n;
-		data = (char *)data + n;
-		bytes -= n;
-	}
-	return 0;
-}
-
 static int write_head(struct undolog *log)
 {
 	uint8_t bytes[UNDO_HEAD_BYTES] = { 0 };
 
 	memcpy(bytes, &log->head, sizeof log->head);
-	return transfer(log->fd, true, 0, bytes, sizeof bytes);
+	return diskio_all(log->fd, true, 0, bytes, sizeof bytes);
 }
 
 static int append(struct undolog *log, struct record *r, size_t bytes)
 {
-	int error = transfer(log->fd, true, log->end, r, bytes);
+	int error = diskio_all(log->fd, true, log->end, r, bytes);
 
 	if (!error)
 		log->end += bytes;
@@ -109,8 +94,9 @@ static int empty(struct undolog *log, int error)
 /* Read the record at `at`.  False: there is none, or it is cut short. */
 static bool read_record(const struct undolog *log, uint64_t at, uint64_t end, struct record *r)
 {
-	if (at > end || end - at < sizeof *r || transfer(log->fd, false, at, r, sizeof *r) ||
-	    r->magic != RECORD_MAGIC || r->kind >= RECORD_KINDS || end - at - sizeof *r < r->bytes)
+	if (at > end || end - at < sizeof *r ||
+	    diskio_all(log->fd, false, at, r, sizeof *r) || r->magic != RECORD_MAGIC ||
+	    r->kind >= RECORD_KINDS || end - at - sizeof *r < r->bytes)
 		return false;
 	if (r->kind == RECORD_CUT)
 		return !r->bytes && r->value;
@@ -144,15 +130,15 @@ static int put_back(struct undolog *log, const struct record *r, uint64_t at, ui
 	int error = 0;
 
 	if (r->bytes)
-		error = transfer(log->fd, false, at + sizeof *r, data, r->bytes);
+		error = diskio_all(log->fd, false, at + sizeof *r, data, r->bytes);
 	for (unsigned i = 0; i < r->blocks && !error; i++) {
 		uint64_t block = r->value + i;
 
 		if (is_set(done, block))
 			continue;
 		set(done, block);
-		error = transfer(log->image, true, block * BLOCK, data + (size_t)i * BLOCK,
-				 bytes_of(log, block, 1));
+		error = diskio_all(log->image, true, block * BLOCK, data + (size_t)i * BLOCK,
+				   bytes_of(log, block, 1));
 	}
 	return error;
 }
@@ -260,7 +246,8 @@ static bool is_zero(const uint8_t *data, size_t bytes)
 static int keep_some(struct undolog *log, uint64_t first, unsigned blocks)
 {
 	uint8_t data[RUN_BLOCKS * BLOCK];
-	int error = transfer(log->image, false, first * BLOCK, data, bytes_of(log, first, blocks));
+	int error = diskio_all(log->image, false, first * BLOCK, data,
+			       bytes_of(log, first, blocks));
 
 	for (unsigned i = 0; i < blocks && !error;) {
 		uint8_t *from = data + (size_t)i * BLOCK;

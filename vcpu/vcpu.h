@@ -107,6 +107,20 @@ struct vcpu_env {
 	void (*yield)(void *ctx, unsigned times);
 };
 
+/* An initializer of all calls but pin and unpin: functions of these names, behind a prefix. */
+#define VCPU_ENV_CALLS(prefix) \
+	.port_in = prefix##port_in, .port_out = prefix##port_out, \
+	.port_in_string = prefix##port_in_string, .port_out_string = prefix##port_out_string, \
+	.mmio_read = prefix##mmio_read, .mmio_write = prefix##mmio_write, \
+	.flush_range = prefix##flush_range, .flush_all = prefix##flush_all, \
+	.switch_space = prefix##switch_space, .segment_changed = prefix##segment_changed, \
+	.send_interrupt = prefix##send_interrupt, .start_cpu = prefix##start_cpu, \
+	.now_ns = prefix##now_ns, .wallclock_ns = prefix##wallclock_ns, \
+	.tsc = prefix##tsc, .tsc_khz = prefix##tsc_khz, \
+	.host_cpuid = prefix##host_cpuid, .host_xcr0 = prefix##host_xcr0, \
+	.print = prefix##print, .machine_end = prefix##machine_end, \
+	.yield = prefix##yield,
+
 enum vcpu_dead { VCPU_ALIVE, VCPU_TRIPLE_FAULT, VCPU_KILLED };
 
 struct vcpu_table { uint32_t base; uint16_t limit; };

@@ -278,21 +278,7 @@ static bool op_prepare(struct cpu_engine *e)
 /* Handling an interrupt may need another space than the interrupted program. */
 static bool op_is_prepared(struct cpu_engine *e) { return direct_is_in_place(e->vcpu); }
 
-static const struct engine_ops ops = {
-	.prepare = op_prepare,
-	.is_prepared = op_is_prepared,
-	.serve = op_serve,
-	.died = op_died,
-	.debugger = op_debugger,
-	.watch = op_watch,
-	.watch_hits = op_watch_hits,
-	.time_switch = op_time_switch,
-	.sleep = op_sleep,
-	.set_timer = op_set_timer,
-	.map = op_map,
-	.admit = op_admit,
-	.beyond_user_limit = op_beyond_user_limit,
-};
+static const struct engine_ops ops = { ENGINE_OPS(op_) };
 
 static void prepare_engine(void)
 {

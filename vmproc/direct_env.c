@@ -251,27 +251,7 @@ void direct_env_init(void)
 	direct.env = (struct vcpu_env){
 		.pin = direct_pin,
 		.unpin = direct_unpin,
-		.port_in = env_port_in,
-		.port_out = env_port_out,
-		.port_in_string = env_port_in_string,
-		.port_out_string = env_port_out_string,
-		.mmio_read = env_mmio_read,
-		.mmio_write = env_mmio_write,
-		.flush_range = env_flush_range,
-		.flush_all = env_flush_all,
-		.switch_space = env_switch_space,
-		.segment_changed = env_segment_changed,
-		.send_interrupt = env_send_interrupt,
-		.start_cpu = env_start_cpu,
-		.now_ns = env_now_ns,
-		.wallclock_ns = env_wallclock_ns,
-		.tsc = env_tsc,
-		.tsc_khz = env_tsc_khz,
-		.host_cpuid = env_host_cpuid,
-		.host_xcr0 = env_host_xcr0,
-		.print = env_print,
-		.machine_end = env_machine_end,
-		.yield = env_yield,
+		VCPU_ENV_CALLS(env_)
 	};
 	direct.shadow_host = (struct shadow_host){ map, unmap, NULL };
 	direct.space.shadow.host = &direct.shadow_host;

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "dsm/dsm.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/sim/nowhere.h"
 #include "vmm/node/clock/clock_sync.h"
 #include "vmm/node/cut/freeze.h"
 #include "vmm/node/cut/turn.h"
@@ -59,12 +60,6 @@ static uint64_t number(unsigned bytes)
 
 static bool reaches(const struct node *n, unsigned peer) { (void)n; return peer < HOSTS; }
 static bool reaches_all(const struct node *n) { (void)n; return true; }
-static bool has_more(const struct node *n) { (void)n; return false; }
-static void nothing(struct node *n) { (void)n; }
-static void dial(struct node *n, unsigned peer, const char *where, size_t bytes)
-{
-	(void)n, (void)peer, (void)where, (void)bytes;
-}
 
 static int start(struct node *n, struct child *child, const struct child_program *program,
 		 char *why, size_t why_bytes)
@@ -94,34 +89,16 @@ static pid_t reap(struct node *n, int *status)
 	return pid;
 }
 
-static bool processors(cpu_set_t *allowed) { (void)allowed; return false; }
 static uint32_t load_percent(void) { return 100; }
-static void memory(struct hostmem *is, const char *root)
-{
-	(void)root;
-	*is = (struct hostmem){ .mib = 64 };
-}
-static struct tsc_mark mark(void) { return (struct tsc_mark){ 0 }; }
-static uint32_t khz_since(const struct tsc_mark *then) { (void)then; return 1000000; }
-static bool trusted(void) { return false; }
 
 static const struct outside outside = {
+	NOWHERE,
 	.reaches = reaches,
 	.reaches_all = reaches_all,
-	.dial = dial,
-	.has_more = has_more,
-	.cork = nothing,
-	.uncork = nothing,
-	.flush = nothing,
 	.start = start,
 	.kill = kill_child,
 	.reap = reap,
-	.processors = processors,
 	.load_percent = load_percent,
-	.memory = memory,
-	.tsc_mark = mark,
-	.tsc_khz_since = khz_since,
-	.tsc_trusted = trusted,
 };
 
 /* Takes messages to other daemons: they must be acceptable. */

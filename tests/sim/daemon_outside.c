@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "tests/sim/daemons.h"
+#include "tests/sim/nowhere.h"
 
 enum { MAX_DEAD = 256 };
 
@@ -228,41 +229,16 @@ static bool reaches(const struct node *node, unsigned peer)
 
 static bool reaches_all(const struct node *node) { return daemons[node->o.node].connected; }
 
-static void dial(struct node *node, unsigned peer, const char *where, size_t bytes)
-{
-	(void)node, (void)peer, (void)where, (void)bytes;
-}
-
-static bool has_more(const struct node *node) { (void)node; return false; }
-static void nothing(struct node *node) { (void)node; }
-static bool processors(cpu_set_t *allowed) { (void)allowed; return false; }
 static uint32_t load_percent(void) { return sim_random(machine, 200); }
-static void memory(struct hostmem *memory, const char *root)
-{
-	(void)root;
-	*memory = (struct hostmem){ .mib = 1024 };
-}
-static struct tsc_mark mark(void) { return (struct tsc_mark){ 0 }; }
-static uint32_t khz_since(const struct tsc_mark *then) { (void)then; return 1000000; }
-static bool trusted(void) { return false; }
 
 const struct outside outside_sim = {
+	NOWHERE,
 	.reaches = reaches,
 	.reaches_all = reaches_all,
-	.dial = dial,
-	.has_more = has_more,
-	.cork = nothing,
-	.uncork = nothing,
-	.flush = nothing,
 	.start = start,
 	.kill = kill_child,
 	.reap = reap,
-	.processors = processors,
 	.load_percent = load_percent,
-	.memory = memory,
-	.tsc_mark = mark,
-	.tsc_khz_since = khz_since,
-	.tsc_trusted = trusted,
 };
 
 void outside_forget(unsigned node)

@@ -163,24 +163,7 @@ static unsigned op_guess_vector(struct cpu_engine *engine, int signal)
 	return asked.guessed_vector;
 }
 
-static const struct engine_ops ops = {
-	.prepare = op_prepare,
-	.is_prepared = op_is_prepared,
-	.serve = op_serve,
-	.died = op_died,
-	.debugger = op_debugger,
-	.watch = op_watch,
-	.watch_hits = op_watch_hits,
-	.time_switch = op_time_switch,
-	.sleep = op_sleep,
-	.set_timer = op_set_timer,
-	.map = op_map,
-	.admit = op_admit,
-	.beyond_user_limit = op_beyond_user_limit,
-	.guess_access = op_guess_access,
-	.guess_write = op_guess_write,
-	.guess_vector = op_guess_vector,
-};
+static const struct engine_ops ops = { ENGINE_OPS(op_) ENGINE_GUESSES(op_) };
 
 static void reset(void)
 {
