@@ -15,6 +15,8 @@ $(eval $(call unit-test,iosrv_net,tests/unit/iosrv_net.o $(IOSRV_TEST_OBJECTS),)
 $(B)/tests/unit/iosrv_net: $(B)/vmp-net
 $(eval $(call program,vmp-net,iosrv/vmp_net.o iosrv/refuse.o base/netspec.o \
 	base/confine.o base/log.o,-lslirp))
-NINEP_OBJECTS := iosrv/ninep.o base/confine.o base/log.o
-$(eval $(call program,vmp-share,iosrv/vmp_share.o iosrv/refuse.o $(NINEP_OBJECTS),))
-$(eval $(call unit-test,ninep,tests/unit/ninep.o iosrv/ninep.o,))
+NINEP_OBJECTS := $(patsubst %,iosrv/ninep%.o,_fields _files _open _names _attributes _contents) \
+	iosrv/ninep.o
+$(eval $(call program,vmp-share,iosrv/vmp_share.o iosrv/refuse.o $(NINEP_OBJECTS) \
+	base/confine.o base/log.o,))
+$(eval $(call unit-test,ninep,tests/unit/ninep.o $(NINEP_OBJECTS),))

@@ -59,7 +59,7 @@ MONITOR_FUZZ_OBJECTS := $(addprefix monitor/,ptrace_run.o env.o guestmem.o insn.
 $(eval $(call unit-test,monitor_calls_fuzz,\
 	tests/fuzz/replay-monitor.o tests/fuzz/monitor.o $(MONITOR_FUZZ_OBJECTS),-lZydis))
 
-$(eval $(call unit-test,ninep_fuzz,tests/fuzz/replay-ninep.o tests/fuzz/ninep.o iosrv/ninep.o,))
+$(eval $(call unit-test,ninep_fuzz,tests/fuzz/replay-ninep.o tests/fuzz/ninep.o $(NINEP_OBJECTS),))
 
 # The fuzzers themselves, with the sanitizers.
 FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE $(WIRE_HASH) -I. -Iphoenix/include \
@@ -80,7 +80,7 @@ build/fuzz/handshake: tests/fuzz/handshake.c $(HANDSHAKE_FUZZ_OBJECTS:.o=.c)
 build/fuzz/monitor: FUZZ_MORE := -fsanitize-coverage=trace-loads -lZydis
 build/fuzz/monitor: tests/fuzz/monitor.c \
 	$(patsubst vcpu/window_code.c,vcpu/window_code.S,$(MONITOR_FUZZ_OBJECTS:.o=.c))
-build/fuzz/ninep: tests/fuzz/ninep.c iosrv/ninep.c
+build/fuzz/ninep: tests/fuzz/ninep.c $(NINEP_OBJECTS:.o=.c)
 build/fuzz/vpg: tests/fuzz/vpg.c $(VPG_FUZZ_OBJECTS:.o=.c)
 build/fuzz/%: tests/fuzz/fuzz.h
 	@echo "  FUZZ  $@"
