@@ -1,9 +1,8 @@
 /* options.h - what the user typed, as one struct.
  *
  * Parsing is pure: it opens no file and prints nothing.  Two tables hold every option with its
- * limits and its line of help, so that parser, `--help` and the unit test cannot disagree.
- * base/machine.def has the options that describe the machine, options.c those of the command
- * itself.
+ * limits and its line of help, so that parser, `--help` and the unit test cannot disagree:
+ * base/machine.def has the options that describe the machine, options.def those of the commands.
  */
 #ifndef VMM_CLI_OPTIONS_H
 #define VMM_CLI_OPTIONS_H
@@ -24,44 +23,28 @@ enum disk_mode { DISK_READ_WRITE, DISK_READ_ONLY, DISK_SNAPSHOT };
 
 struct options {
 	enum verb verb;
-	bool help; /* --help: print what `verb` does, and do nothing else */
 	/* the machine to make.  For a saved machine, or with a cluster, a file completes it
 	 * later. */
 	struct machine machine;
-	unsigned typed; /* how many options were given, without --name and --help */
-	uint32_t timeout_ms; /* 0: none */
-	uint32_t top;	    /* vmp pages: how many pages to list */
+#define OPTION_FIELD_FLAG(field) bool field
+#define OPTION_FIELD_TEXT(field) const char *field
+#define OPTION_FIELD_NUMBER(field) uint32_t field
+#define OPTION_FIELD_TIME(field) uint32_t field /* ms */
+#define OPTION_FIELD_LIST(field) const char *field[MAX_ENV_OPTIONS]; uint32_t n_##field
+#define OPTION(word, value, verbs, kind, field, ...) OPTION_FIELD_##kind(field);
+#include "vmm/cli/options.def"
+#undef OPTION
+	unsigned typed;	       /* how many options were given, without --name and --help */
 	uint32_t cpu, to_host; /* vmp cpu move CPU HOST; vmp host remove HOST */
 	bool add;	       /* vmp host add; otherwise remove */
 	bool save;	       /* vmp snapshot save FILE; otherwise load */
-	const char *file;
-	const char *share, *stats, *trace, *log, *name, *append;
-	bool share_live, share_read_only; /* --share DIR,live[,ro]; `share` is DIR alone then */
-	const char *checkpoint_file; /* each checkpoint is also written to this file; or NULL */
-	const char *cluster;	    /* the file with the hosts, or NULL */
-	uint32_t peers;		    /* so many computers of the user's network; 0: none */
-	bool peers_near, peers_spread, peers_concentrate; /* how they are chosen; one at most */
-	const char *min_memory;	    /* text of a size; or NULL */
+	const char *file;      /* of vmp snapshot, vmp report */
 	/* a host's name instead of to_host, or NULL; `vmp host add`: "" is one on this computer */
 	const char *host;
-	const char *hostname, *workdir, *user; /* in the guest; NULL: not given */
-	const char *gdb;	    /* the address at which GDB may connect, or NULL */
-	const char *root; /* a folder, an archive or an image is the guest's root; or NULL */
-	bool no_reboot;	  /* a machine whose guest restarts it ends */
+	bool share_live, share_read_only; /* --share DIR,live[,ro]; `share` is DIR alone then */
 	/* rootdisk_choose(): the disk that is the root, or "" */
 	char root_device[16], root_image[64];
 	bool root_read_only;
-	const char *report;	     /* where the report of a run is written, or NULL */
-	const char *from;	     /* vmp report: the record, or NULL */
-	uint32_t for_ms;	     /* vmp report: for how long it looks */
-	const char *listen, *token; /* vmp metrics, vmp web: the address; the file with the token */
-	const char *kernel, *image; /* NULL: what `make` built */
-	bool all;		    /* vmp down: every machine of this user */
-	bool follow;		    /* vmp logs: go on with what comes */
-	bool tty;		    /* vmp exec: on a terminal */
-	bool summary, json;
-	const char *env[MAX_ENV_OPTIONS];
-	uint32_t n_env;
 	char **command; /* NULL-terminated, or NULL: a shell */
 	char error[320];
 };
