@@ -7,7 +7,7 @@ PHNX_CORE := $(patsubst %,phoenix/core/%.o,block core entropy pbuf vps) \
 	     $(patsubst %,phoenix/services/%.o,services migrate collective reduce) \
 	     phoenix/node/life.o
 PHNX_OBJECTS := $(PHNX_CORE) phoenix/core/secret.o phoenix/flow/msglog.o \
-		$(patsubst %,phoenix/net/%.o,net_loop connection tls dial ssh \
+		$(patsubst %,phoenix/net/%.o,net_loop net_listen connection tls dial ssh \
 			patience) \
 		$(patsubst %,phoenix/calls/%.o,netconf runtime startup api)
 PHNX_LIBS := -levent -levent_pthreads -lssl -lcrypto -lpthread

@@ -96,6 +96,11 @@ void net_ssh_event(evutil_socket_t fd, short what, void *conn);
 uint64_t net_now(void);
 /* a timer of some connection expires then */
 void net_look_by(struct net *net, uint64_t when);
+void net_woken(struct net *net);	/* the last call of each callback of libevent */
+
+/* ---- net_listen.c ---- */
+void net_accept_all(struct net *net);	/* accepts those who connect, if it is time for that */
+void net_hear_again(struct net *net);	/* watches the listeners again: deaf_until is over */
 
 /* ---- connection.c ----
  * Where a function says that k is gone, k was freed and the node was told. */
