@@ -229,7 +229,20 @@ static bool reaches(const struct node *node, unsigned peer)
 
 static bool reaches_all(const struct node *node) { return daemons[node->o.node].connected; }
 
-static uint32_t load_percent(void) { return sim_random(machine, 200); }
+/* A few on each host, so that a policy finds room there. */
+static bool processors(cpu_set_t *allowed)
+{
+	CPU_ZERO(allowed);
+	for (unsigned i = sim_random(machine, 4); i < 4; i++)
+		CPU_SET(i, allowed);
+	return true;
+}
+
+static uint32_t load_percent(void)
+{
+	policies_measure();
+	return sim_random(machine, 200);
+}
 
 const struct outside outside_sim = {
 	NOWHERE,
@@ -238,6 +251,7 @@ const struct outside outside_sim = {
 	.start = start,
 	.kill = kill_child,
 	.reap = reap,
+	.processors = processors,
 	.load_percent = load_percent,
 };
 

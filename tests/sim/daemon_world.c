@@ -200,6 +200,7 @@ void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_righ
 {
 	struct sim_node *at = &sim->nodes[node];
 
+	policies_want(&daemons[node].node);
 	if (right != PAGE_WRITE || at->right[gfn] != PAGE_READ ||
 	    dsm_right(at->dsm, gfn) != PAGE_WRITE)
 		return;
@@ -296,6 +297,7 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 		turn_start(node);
 	}
 	node->running = node->started = !restore;
+	node->user_ns = 1; /* the guest has booted: its fetches count for the policy */
 	node->told_ready = !restore && !join;
 	supervise_start_children(node);
 	if (restore || join)

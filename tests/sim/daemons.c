@@ -7,8 +7,8 @@
  * network and clock.  The I/O server has its own serve.c and chips.  The process that owns the
  * machine has the code that takes checkpoints and goes back to them (daemon_owner.c), and the
  * streams.  This file has the command lines, which make random requests, several at a time: to move
- * processors, to add and remove hosts, to save and to load the machine, while the litmus tests run
- * and the guest uses its devices.  It also has the faults.  In most seeds one fault point is on for
+ * processors, to choose a policy that moves them (daemon_policy.c), to add and remove hosts, to save
+ * and to load the machine, while the litmus tests run and the guest uses its devices.  It also has the faults.  In most seeds one fault point is on for
  * a while, or daemons are killed or cut off at any moment, also while the machine goes back.  Then:
  *   - each request has been answered, "done" or "as before", or the machine that was asked is lost,
  *     and everything is in order (world_check_idle()); or
@@ -37,7 +37,7 @@
 #include "vmm/node/hosts/hosts.h"
 
 enum { REQUESTS = 64, LIMIT_NS = 2000000000, ENOUGH_SEEDS = 2000, SEED_LIMIT_S = 200 };
-enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, REQUEST_KINDS };
+enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, ASK_POLICY, REQUEST_KINDS };
 
 /* What may go wrong (tests/faults.table).  `most`: the kind of request that is made more often
  * then. */
@@ -67,7 +67,7 @@ struct saver {
 };
 
 static struct {
-	unsigned n, adds_open;
+	unsigned n, open, adds_open;
 	struct request request[REQUESTS];
 	struct saver saver[LAST_CLIENT + 1];
 	struct saver *saved; /* the last one that has a complete machine */
@@ -241,7 +241,8 @@ void machine_is_lost(void)
 	for (unsigned i = 0; i < REQUESTS; i++)
 		seen.lost += plan.request[i].open;
 	memset(plan.request, 0, sizeof plan.request);
-	plan.adds_open = 0;
+	plan.open = plan.adds_open = 0;
+	policies_other_request();
 	for (unsigned i = 1; i <= LAST_CLIENT; i++) {
 		plan.saver[i].pull.active = false;
 		savefile_abandon(&plan.saver[i].to);
@@ -253,14 +254,17 @@ void machine_is_lost(void)
 static enum request_kind choose_request(void)
 {
 	static const enum request_kind some[] = { ASK_MOVE, ASK_MOVE, ASK_ADD, ASK_REMOVE,
-						  ASK_SAVE };
+						  ASK_SAVE, ASK_POLICY };
 
 	enum request_kind kind = some[sim_random(machine, ARRAY_LEN(some))];
 
 	if (plan.fault < FAULTS && sim_chance(machine, 60))
 		kind = faults[plan.fault].most;
-	/* a leaver forwards nothing */
-	return kind == ASK_REMOVE && fault_on(FAULT_MOVE_UNTOLD) ? ASK_MOVE : kind;
+	/* Nobody is told of moves: a leaver forwards nothing, and after many moves in a row an
+	 * interrupt would be forwarded more often than a cut waits for. */
+	if ((kind == ASK_REMOVE || kind == ASK_POLICY) && fault_on(FAULT_MOVE_UNTOLD))
+		kind = ASK_MOVE;
+	return kind;
 }
 
 /* Without a fault only impossible requests are refused, and none because another change is being
@@ -269,7 +273,8 @@ static bool is_refusal(const char *why)
 {
 	static const char *const texts[] = { "already",	       "there is no",	"is the last one",
 					     "may hold",       "is going down", "only starting",
-					     "not started yet" };
+					     "not started yet",
+					     "are being placed" };
 
 	for (unsigned i = 0; i < ARRAY_LEN(texts); i++)
 		if (strstr(why, texts[i]))
@@ -286,8 +291,13 @@ static void close_request(struct request *r, uint32_t error, const char *why, ui
 		sim_fail(machine, "a request is answered twice: %s", line);
 	sim_trace(machine, "request %zd: %s", r - plan.request, error ? line : "done");
 	r->open = false;
+	plan.open--;
 	plan.adds_open -= r->kind == ASK_ADD;
-	if (error && !is_refusal(line)) {
+	if (r->kind == ASK_POLICY && !error)
+		policies_chosen(r->what, !plan.open);
+	/* host 0 cannot leave while all of the memory is zero: nothing could be loaded */
+	if (error && !is_refusal(line) &&
+	    (world_cut.written || !strstr(line, "lacks the machine's memory"))) {
 		if (plan.fault == NO_FAULT)
 			sim_fail(machine, "nothing is wrong, but %s", line);
 		seen.as_before[r->kind]++;
@@ -484,35 +494,45 @@ static void load_saved(void)
 
 /* ---- all requests ---- */
 
-void hosts_change(struct sim *sim, struct sim_event *event)
+/* fixed: if it is a policy, then this one.  Returns false if this cannot be asked now. */
+static bool ask(enum request_kind kind, bool fixed)
 {
 	unsigned seq = plan.n++ % REQUESTS, client = 1 + seq % LAST_CLIENT;
 	struct request *r = &plan.request[seq];
-	enum request_kind kind = choose_request();
-	struct msg_cpu_move move = { .cpu = sim_random(sim, sim->n_cpus),
+	struct msg_cpu_move move = { .cpu = sim_random(machine, machine->n_cpus),
 				     .seq = seq,
-				     .host = sim_random(sim, sim->n_nodes) };
+				     .host = sim_random(machine, machine->n_nodes) };
 	struct msg_host host = { .seq = seq, .op = kind == ASK_ADD ? HOST_ADD : HOST_REMOVE,
-				 .host = sim_random(sim, sim->n_nodes + 1) };
+				 .host = sim_random(machine, machine->n_nodes + 1) };
 	bool no_more = (unsigned)__builtin_popcount(first()->hosts) + plan.adds_open >=
-		       sim->n_nodes;
+		       machine->n_nodes;
 
-	(void)event;
 	if (r->open || (kind == ASK_SAVE && plan.saver[client].pull.active) ||
 	    (kind == ASK_ADD && no_more))
-		return;
+		return false;
+	policies_other_request();
 	*r = (struct request){ .kind = kind,
 			       .open = true,
 			       .what = kind == ASK_MOVE ? move.cpu : host.host,
 			       .to = move.host,
-			       .since_ns = sim->now_ns };
+			       .since_ns = machine->now_ns };
 	plan.adds_open += kind == ASK_ADD;
+	plan.open++;
 	if (kind == ASK_MOVE)
 		world_send_client(client, MSG_CPU_MOVE, &move, sizeof move);
 	else if (kind == ASK_SAVE)
 		save(&plan.saver[client], client, r);
+	else if (kind == ASK_POLICY)
+		r->what = policies_ask(client, seq, fixed);
 	else
 		world_send_client(client, MSG_HOST, &host, sizeof host);
+	return true;
+}
+
+void hosts_change(struct sim *sim, struct sim_event *event)
+{
+	(void)sim, (void)event;
+	ask(choose_request(), false);
 }
 
 void client_on_answer(unsigned client, const struct msg_header *header, const void *body)
@@ -528,6 +548,10 @@ void client_on_answer(unsigned client, const struct msg_header *header, const vo
 		close_request(&plan.request[seq], words.third,
 			      (const char *)body + sizeof(struct msg_cpu_moved),
 			      header->bytes - sizeof(struct msg_cpu_moved));
+	} else if (header->type == MSG_POLICY) {
+		close_request(&plan.request[seq], words.third,
+			      (const char *)body + sizeof(struct msg_policy),
+			      header->bytes - sizeof(struct msg_policy));
 	} else if (words.third == HOST_DONE) {
 		close_request(&plan.request[seq], words.fourth,
 			      (const char *)body + sizeof(struct msg_host),
@@ -545,6 +569,7 @@ void hosts_open(struct sim *sim)
 	machine = sim;
 	fault_death = die_here;
 	memset(&plan, 0, sizeof plan);
+	policies_open();
 	plan.log_fd = log_fd;
 	plan.pid = getpid();
 	open_log();
@@ -626,6 +651,10 @@ static void on_event(struct sim_event *event)
 	case WORLD_KILL: lose_one(daemon_dies); break;
 	case WORLD_SILENCE: lose_one(daemon_falls_silent); break;
 	case WORLD_LOAD: load_saved(); break;
+	case WORLD_FIXED:
+		if (policies_auto_must_end())
+			ask(ASK_POLICY, true);
+		break;
 	case WORLD_USER: user_on_event(event->home.generation); break;
 	case WORLD_FAULT:
 		fault_set(faults[plan.fault].point,
@@ -675,6 +704,7 @@ void hosts_check_idle(struct sim *sim)
 			sim_fail(sim, "request %u of kind %u for %u is not answered", i,
 				 plan.request[i].kind, plan.request[i].what);
 	world_check_idle();
+	policies_check_idle();
 	owner_check_idle();
 	if (plan.fault == NO_FAULT && lseek(plan.log_fd, 0, SEEK_CUR) > 0 && !sim->verbose) {
 		copy_log();
@@ -700,7 +730,7 @@ void hosts_close(struct sim *sim)
 int hosts_report(void)
 {
 	static const char *const kinds[] = { "moves of processors", "hosts that come",
-					     "hosts that go", "snapshots" };
+					     "hosts that go", "snapshots", "policies" };
 	int status = 0;
 
 	for (unsigned i = 0; i < REQUEST_KINDS; i++)

@@ -9,6 +9,7 @@
  *   daemon_children.c  monitors, interrupts
  *   daemon_io.c        the I/O server
  *   daemon_guest.c     what the guest does with its devices
+ *   daemon_policy.c    the policies: what they are told, who chooses them, what must result
  *   daemon_user.c      the user, who types the command's input and reads its output
  *
  * A daemon is given its loop (vmm/shared/loop.h) and what else is outside (vmm/node/outside.h).  So
@@ -23,7 +24,6 @@
 #include "tests/sim/sim.h"
 #include "vmm/cli/snapshot/kept.h"
 #include "vmm/node/node.h"
-#include "vmm/node/wire/conn.h"
 #include "vmm/node/wire/conn.h"
 
 enum {
@@ -99,6 +99,7 @@ enum world_event {
 	WORLD_KILL,
 	WORLD_SILENCE,	  /* a daemon is cut off */
 	WORLD_LOAD, /* everything is killed, and the machine is loaded from where it was saved */
+	WORLD_FIXED, /* some client ends the policy auto */
 	WORLD_EVENTS,
 };
 enum { PORT_IOSRV = SIM_MAX_CPUS, PORT_OWNER, PORT_CLIENT, PORT_USER, PORTS };
@@ -196,6 +197,21 @@ void user_look(void); /* there may be something to read */
 void user_plan(void);
 /* all output has come out once; with `all`, completely */
 void user_check(struct run *run, bool all);
+
+/* daemon_policy.c */
+void policies_open(void);
+void policies_want(struct node *node); /* one of its CPUs wants a page */
+void policies_measure(void); /* a sample is being taken */
+/* Asks for a random policy, or for fixed.  Returns which. */
+unsigned policies_ask(unsigned client, uint32_t seq, bool fixed);
+void policies_other_request(void);
+/* That policy was accepted.  alone: while no other request was open. */
+void policies_chosen(unsigned policy, bool alone);
+/* Auto ends after that time. */
+void policies_end_auto(uint64_t after_ns);
+/* Returns whether somebody must ask now for fixed; if so, this is called again later. */
+bool policies_auto_must_end(void);
+void policies_check_idle(void);
 
 /* daemon_owner.c */
 void owner_open(unsigned hosts, uint32_t checkpoint_ms);

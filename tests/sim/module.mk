@@ -7,7 +7,7 @@ $(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o $(DSM_O
 # The same, with the daemons' own code that leads changes of hosts.
 SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
 	$(patsubst %,tests/sim/daemon_%.o,owner world loop outside children \
-		io guest user) \
+		io guest policy user) \
 	$(patsubst %,vmm/node/hosts/%.o,hosts hostcomes hostgoes hostpart hostplan) \
 	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover policy processors) \
 	$(patsubst %,vmm/node/wire/%.o,clients conn dispatch route net) \

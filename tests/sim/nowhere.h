@@ -1,6 +1,6 @@
 /* nowhere.h - the part of struct outside (vmm/node/outside.h) that the simulator and the fuzzer of
- * the daemon do not play: nobody dials, nothing is sent late, and the computer's processors and
- * clock tell nothing.
+ * the daemon do not play: nobody dials, nothing is sent late, no process is bound to a processor,
+ * and the computer's clock tells nothing.
  */
 #ifndef TESTS_SIM_NOWHERE_H
 #define TESTS_SIM_NOWHERE_H
@@ -13,7 +13,7 @@ static inline void nowhere_dial(struct node *node, unsigned peer, const char *wh
 }
 static inline bool nowhere_has_more(const struct node *node) { (void)node; return false; }
 static inline void nowhere_nothing(struct node *node) { (void)node; }
-static inline bool nowhere_processors(cpu_set_t *allowed) { (void)allowed; return false; }
+static inline void nowhere_bind(pid_t pid, const cpu_set_t *to) { (void)pid, (void)to; }
 static inline void nowhere_memory(struct hostmem *memory, const char *root)
 {
 	(void)root;
@@ -25,7 +25,7 @@ static inline bool nowhere_trusted(void) { return false; }
 
 #define NOWHERE \
 	.dial = nowhere_dial, .has_more = nowhere_has_more, .cork = nowhere_nothing, \
-	.uncork = nowhere_nothing, .flush = nowhere_nothing, .processors = nowhere_processors, \
+	.uncork = nowhere_nothing, .flush = nowhere_nothing, .bind = nowhere_bind, \
 	.memory = nowhere_memory, .tsc_mark = nowhere_mark, .tsc_khz_since = nowhere_khz, \
 	.tsc_trusted = nowhere_trusted
 

@@ -116,6 +116,11 @@ static bool processors(cpu_set_t *allowed)
 	return !sched_getaffinity(0, sizeof *allowed, allowed);
 }
 
+static void bind_to(pid_t pid, const cpu_set_t *processors)
+{
+	sched_setaffinity(pid, sizeof *processors, processors);
+}
+
 /* Of the computer, whichever of its processors this host may use. */
 static uint32_t load_percent(void)
 {
@@ -139,6 +144,7 @@ const struct outside outside_real = {
 	.kill = kill_child,
 	.reap = reap,
 	.processors = processors,
+	.bind = bind_to,
 	.load_percent = load_percent,
 	.memory = hostmem_look,
 	.tsc_mark = tsc_mark,

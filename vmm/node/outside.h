@@ -51,6 +51,8 @@ struct outside {
 
 	/* Returns false if the processors that this daemon may use are not known. */
 	bool (*processors)(cpu_set_t *allowed);
+	/* Binds a process, or with 0 this one; one that has ended meanwhile does not matter. */
+	void (*bind)(pid_t pid, const cpu_set_t *processors);
 	uint32_t (*load_percent)(void); /* of this computer; 100: each processor has one process */
 	void (*memory)(struct hostmem *memory, const char *root);
 	struct tsc_mark (*tsc_mark)(void);

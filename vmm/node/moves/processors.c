@@ -65,26 +65,27 @@ uint32_t processors_count(const struct node *node)
 static void bind_child(const struct node *node, const struct child *child,
 		       const cpu_set_t *processor)
 {
-	sched_setaffinity(child->pid, sizeof *processor, processor);
+	node->outside->bind(child->pid, processor);
 	for (unsigned space = 0; space < MAX_SPACES; space++) {
 		pid_t pid = atomic_load(&node->shm->vm_pid[child->cpu][space]);
 
 		if (pid > 0)
-			sched_setaffinity(pid, sizeof *processor, processor);
+			node->outside->bind(pid, processor);
 	}
 }
 
 void processors_child(const struct node *node)
 {
 	if (node->processors->count)
-		sched_setaffinity(0, sizeof node->processors->allowed, &node->processors->allowed);
+		node->outside->bind(0, &node->processors->allowed);
 }
 
 /* Binds the daemon to its CPUs' processors, if it polls there.
  * (TRICKS: poll-where-nothing-runs) */
-static void bind_daemon(const struct processors *p, bool polls, uint32_t cpus,
+static void bind_daemon(const struct node *node, bool polls, uint32_t cpus,
 			const uint16_t processor[MAX_CPUS])
 {
+	const struct processors *p = node->processors;
 	cpu_set_t own;
 
 	CPU_ZERO(&own);
@@ -92,7 +93,7 @@ static void bind_daemon(const struct processors *p, bool polls, uint32_t cpus,
 		CPU_SET(p->number[processor[__builtin_ctz(left)]], &own);
 	if (!polls || p->room != PROCESSORS_EXACT || !CPU_COUNT(&own))
 		own = p->allowed;
-	sched_setaffinity(0, sizeof own, &own);
+	node->outside->bind(0, &own);
 }
 
 void processors_settle(struct node *node)
@@ -124,7 +125,7 @@ void processors_settle(struct node *node)
 		bind_child(node, child, &one);
 		child->processor = processor[cpu] + 1u;
 	}
-	bind_daemon(p, mechanism_on(node->o.machine.without, MECHANISM_POLL), cpus, processor);
+	bind_daemon(node, mechanism_on(node->o.machine.without, MECHANISM_POLL), cpus, processor);
 }
 
 uint32_t processors_users(const struct node *node, unsigned *others)
