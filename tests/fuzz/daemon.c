@@ -89,6 +89,7 @@ static pid_t reap(struct node *n, int *status)
 	return pid;
 }
 
+static bool processors(cpu_set_t *allowed) { (void)allowed; return false; }
 static uint32_t load_percent(void) { return 100; }
 
 static const struct outside outside = {
@@ -98,6 +99,7 @@ static const struct outside outside = {
 	.start = start,
 	.kill = kill_child,
 	.reap = reap,
+	.processors = processors,
 	.load_percent = load_percent,
 };
 

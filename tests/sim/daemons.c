@@ -254,10 +254,12 @@ void machine_is_lost(void)
 static enum request_kind choose_request(void)
 {
 	static const enum request_kind some[] = { ASK_MOVE, ASK_MOVE, ASK_ADD, ASK_REMOVE,
-						  ASK_SAVE, ASK_POLICY };
+						  ASK_SAVE };
 
 	enum request_kind kind = some[sim_random(machine, ARRAY_LEN(some))];
 
+	if (sim_chance(machine, 12))
+		kind = ASK_POLICY;
 	if (plan.fault < FAULTS && sim_chance(machine, 60))
 		kind = faults[plan.fault].most;
 	/* Nobody is told of moves: a leaver forwards nothing, and after many moves in a row an

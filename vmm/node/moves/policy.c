@@ -34,8 +34,9 @@ struct policy_state {
 	struct placement_look look;
 	struct placement_auto automatic;
 	uint32_t asked, answered; /* bit sets of hosts */
-	/* applying: spread or concentrate has not been reached yet. moving: a CPU is moving. */
-	bool applying, moving;
+	/* applying: spread or concentrate has not been reached yet. came: nor over a host that has
+	 * come since the sample. moving: a CPU is moving. */
+	bool applying, came, moving;
 	uint64_t asked_ns, last_ns; /* when this sample was asked for, and the previous one */
 	uint64_t busy_until_ns;	    /* until then the interval is LOOK_SOON_MS */
 	unsigned moved, client;
@@ -180,6 +181,11 @@ static void apply(struct node *node)
 		state->look.cpu[cpu].host = moves_place(node, cpu);
 	if (placement_step(state->policy, &state->look, &next))
 		return move(node, &next);
+	if (state->came) {
+		state->came = false;
+		loop_after(state->timer, 0);
+		return;
+	}
 	state->applying = false;
 	snprintf(line, sizeof line, "%s: %u processor%s moved", policy_name(state->policy),
 		 state->moved, state->moved == 1 ? "" : "s");
@@ -287,6 +293,7 @@ static void begin(struct node *node)
 	struct policy_state *state = node->policy;
 
 	state->applying = state->policy == POLICY_SPREAD || state->policy == POLICY_CONCENTRATE;
+	state->came = false;
 	state->automatic = (struct placement_auto){ 0 };
 	state->moved = 0;
 	loop_after(state->timer, 0);
@@ -320,8 +327,9 @@ void policy_on_client(struct node *node, const struct message *m, const struct m
 
 void policy_host_came(struct node *node)
 {
-	const struct policy_state *state = node->policy;
+	struct policy_state *state = node->policy;
 
+	state->came = state->applying;
 	if ((state->policy == POLICY_SPREAD || state->policy == POLICY_CONCENTRATE) &&
 	    !state->applying)
 		begin(node);
