@@ -7,9 +7,10 @@
  * network and clock.  The I/O server has its own serve.c and chips.  The process that owns the
  * machine has the code that takes checkpoints and goes back to them (daemon_owner.c), and the
  * streams.  This file has the command lines, which make random requests, several at a time: to move
- * processors, to choose a policy that moves them (daemon_policy.c), to add and remove hosts, to save
- * and to load the machine, while the litmus tests run and the guest uses its devices.  It also has the faults.  In most seeds one fault point is on for
- * a while, or daemons are killed or cut off at any moment, also while the machine goes back.  Then:
+ * processors, to choose a policy that moves them (daemon_policy.c), to add and remove hosts, to
+ * save and to load the machine, while the litmus tests run and the guest uses its devices.  It also
+ * has the faults.  In most seeds one fault point is on for a while, or daemons are killed or cut
+ * off at any moment, also while the machine goes back.  Then:
  *   - each request has been answered, "done" or "as before", or the machine that was asked is lost,
  *     and everything is in order (world_check_idle()); or
  *   - the machine has ended, and it may: a host that was a part of it is lost, and there is no
