@@ -61,7 +61,8 @@ $(eval $(call unit-test,phnx_memory,\
 	tests/sim/phnx_memory.o tests/sim/phnx_sim.o tests/sim/phnx_core.o,-lcrypto))
 # Real processes.
 $(eval $(call unit-test,phnx_net,\
-	$(patsubst %,tests/unit/phnx_%.o,net calls crews threads) $(PHNX_OBJECTS),$(PHNX_LIBS)))
+	$(patsubst %,tests/unit/phnx_%.o,net ssh strangers calls crews \
+		threads) $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call unit-test,phnx_wary,tests/unit/phnx_wary.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 $(eval $(call unit-test,phnx_misuse,tests/unit/phnx_misuse.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
 # Tests with several threads at once, for the thread sanitizer: make SAN=thread unit-threads

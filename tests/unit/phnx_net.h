@@ -24,6 +24,13 @@ void assume_range(ph_vp_t lo, ph_vp_t hi);
 /* Starts a node; ports count from base_port.  listen 0: listens nowhere; dial 0: dials no node. */
 void start(int listen, int dial, const char *session);
 
+/* Role 0 asks, role 1 answers, with sizes around the limit of every buffer. */
+int ask_and_answer(int role);
+/* Does what ssh -W does, without the encryption.  Returns its exit status. */
+int play_ssh(char **argv);
+
+extern const struct unit_test tests_of_ssh[]; /* phnx_ssh.c */
+extern const struct unit_test tests_of_strangers[]; /* phnx_strangers.c */
 extern const struct unit_test tests_of_calls[]; /* phnx_calls.c */
 extern const struct unit_test tests_of_crews[]; /* phnx_crews.c */
 extern const struct unit_test tests_of_threads[]; /* phnx_threads.c */
