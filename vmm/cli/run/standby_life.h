@@ -32,7 +32,7 @@
 	X(BARE)	   /* the owner is lost, and there is no checkpoint */ \
 	X(GONE)	   /* the machine's processes on this computer have ended */ \
 	X(HELD)	   /* they have not, for STANDBY_SILENCE_S */ \
-	X(WORD)	   /* a neighbour says that the owner is alive (takeover.c: on_word()) */ \
+	X(WORD)	   /* a neighbour says that the owner is alive (takeover.c: takeover_on_word()) */ \
 	X(END)	   /* the owner says that it needs this standby no more */
 
 #define STANDBY_ACTIONS(X) \

@@ -5,7 +5,7 @@
  * It is the keeper of `vmp up` with another start: the keeper's command line is replaced by orders,
  * and the machine comes as a checkpoint, which is loaded as in go_back.c.
  */
-#include "vmm/cli/run/run_private.h"
+#include "vmm/cli/run/takeover_private.h"
 
 #include <errno.h>
 #include <event2/buffer.h>
@@ -19,35 +19,12 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
-#include "vmm/cli/run/standby_life.h"
-#include "vmm/cli/standby/orders.h"
-#include "vmm/cli/standby/record.h"
-#include "vmm/shared/hostmem.h"
 
 /* GONE_LOOKS: so many in a row, since a neighbour's message may be slower than the ends of
  * processes */
 enum { LOOK_MS = 50, LOST_MS = 500, GONE_LOOKS = 6 };
 
-struct takeover {
-	struct bufferevent *from;
-	int to;			     /* lines for the owner; -1: there is no owner any more */
-	struct record_reader reader;
-	struct event *silence, *look, *alive, *word;
-	enum standby_state life;
-	bool silent;		     /* the lost owner may be alive and not reachable */
-	uint64_t heard_ns;	     /* when the owner has last sent anything */
-	unsigned gone_looks; /* checks in a row at which no process held the name */
-	char text[MAX_ORDERS];	     /* of the orders that are arriving */
-	size_t text_bytes;
-	struct orders orders;
-	struct options options;	     /* from the orders */
-	struct problem trouble;	     /* why the checkpoint that is arriving cannot be kept */
-	char owner[MAX_HOST_NAME];   /* the owner's computer, as seen from here */
-	char cluster[RUNDIR_PATH + 16]; /* the cluster file's path */
-};
-
-static void say(struct takeover *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct takeover *t, const char *format, ...)
+void takeover_say(struct takeover *t, const char *format, ...)
 {
 	va_list args;
 
@@ -58,7 +35,7 @@ static void say(struct takeover *t, const char *format, ...)
 	va_end(args);
 }
 
-static enum standby_action happens(struct run *run, enum standby_event event)
+enum standby_action takeover_happens(struct run *run, enum standby_event event)
 {
 	struct takeover *t = run->takeover;
 	enum standby_state before = t->life;
@@ -104,7 +81,7 @@ static int write_cluster(struct takeover *t, struct problem *p)
 				   : 0;
 }
 
-static void release(struct run *run)
+void takeover_release(struct run *run)
 {
 	launch_end(&run->launch, 0, 0);
 	cluster_close(&run->cluster);
@@ -125,7 +102,7 @@ static int prepare(struct run *run, struct problem *p)
 	snprintf(t->cluster, sizeof t->cluster, "%s/cluster", run->rundir.path);
 	if (write_cluster(t, p) || cluster_open(&run->cluster, t->cluster, &run->cpu, true, p) ||
 	    run_begin_cluster(run, p)) {
-		release(run);
+		takeover_release(run);
 		return -1;
 	}
 	return 0;
@@ -140,18 +117,19 @@ static void on_settled(struct run *run)
 
 	run->cluster.preparing = false;
 	run->loaded.machine.hosts = cluster_keep_ready(&run->cluster, &missing);
-	switch (happens(run, run->loaded.machine.hosts < wanted ? STANDBY_ON_SOME :
+	switch (takeover_happens(run, run->loaded.machine.hosts < wanted ? STANDBY_ON_SOME :
 							   STANDBY_ON_ALL)) {
 	case STANDBY_DO_COUNT:
 		problem(&p, "%.400s%.230s", run->back.why.line, missing.line);
 		run->back.why = p;
 		break;
 	case STANDBY_DO_SAY_MISSING:
-		say(t, "unprepared it cannot reach %s\n", missing.line + strlen(", and so is "));
-		release(run);
+		takeover_say(t, "unprepared it cannot reach %s\n",
+			     missing.line + strlen(", and so is "));
+		takeover_release(run);
 		break;
 	case STANDBY_DO_SAY_PREPARED:
-		say(t, "prepared\n");
+		takeover_say(t, "prepared\n");
 		break;
 	default:
 		break;
@@ -160,14 +138,14 @@ static void on_settled(struct run *run)
 
 /* Begins to prepare the other hosts.  Returns 0, or -1 if it cannot.  Then the owner has its
  * answer, or, without an owner, this standby has ended. */
-static int begin_to_prepare(struct run *run)
+int takeover_prepare(struct run *run)
 {
 	struct problem p;
 
 	if (!prepare(run, &p))
 		return 0;
-	if (happens(run, STANDBY_ON_CANNOT) == STANDBY_DO_REFUSE)
-		say(run->takeover, "unprepared %s\n", p.line);
+	if (takeover_happens(run, STANDBY_ON_CANNOT) == STANDBY_DO_REFUSE)
+		takeover_say(run->takeover, "unprepared %s\n", p.line);
 	else
 		run_end(run, EXIT_VMP_FAILURE, p.line);
 	return -1;
@@ -178,7 +156,7 @@ static int begin_to_prepare(struct run *run)
 /* A neighbour says that the owner is alive, and has ended the machine here; so nobody has to take
  * over.  Two cases are not meant: an owner that can say so itself, and one that was lost just then,
  * perhaps while it ended everything to start it again.  (TRICKS: neighbour-tells) */
-static void on_word(evutil_socket_t fd, short what, void *context)
+void takeover_on_word(evutil_socket_t fd, short what, void *context)
 {
 	struct run *run = context;
 	struct takeover *t = run->takeover;
@@ -190,7 +168,7 @@ static void on_word(evutil_socket_t fd, short what, void *context)
 	bool late = standby_has_lost(t->life)
 			    ? now - run->back.since_ns > LOST_MS * 1000000ull
 			    : now - t->heard_ns > SENDER_DOUBT_S * 1000000000ull;
-	if (late && happens(run, STANDBY_ON_WORD) == STANDBY_DO_END)
+	if (late && takeover_happens(run, STANDBY_ON_WORD) == STANDBY_DO_END)
 		run_end(run, 0, "");
 }
 
@@ -209,16 +187,16 @@ static void on_look(evutil_socket_t fd, short what, void *context)
 	t->gone_looks = presence_is_held(present) ? 0 : t->gone_looks + 1;
 	bool gone = t->gone_looks >= GONE_LOOKS;
 	if (gone && t->word) /* read messages from before their end */
-		on_word(event_get_fd(t->word), 0, run);
+		takeover_on_word(event_get_fd(t->word), 0, run);
 	if (run->ended)
 		return;
 	if (gone) {
-		if (happens(run, STANDBY_ON_GONE) == STANDBY_DO_SAY_OVER)
-			say(t, "over %s\n", run->back.why.line);
+		if (takeover_happens(run, STANDBY_ON_GONE) == STANDBY_DO_SAY_OVER)
+			takeover_say(t, "over %s\n", run->back.why.line);
 	} else if (run_now_ns() - run->back.since_ns > STANDBY_SILENCE_S * 1000000000ull) {
 		problem(&p, "%s, but its machine runs on here: another one shall stand by",
 			run->back.why.line);
-		if (happens(run, STANDBY_ON_HELD) == STANDBY_DO_FAIL)
+		if (takeover_happens(run, STANDBY_ON_HELD) == STANDBY_DO_FAIL)
 			run_end(run, EXIT_VMP_FAILURE, p.line);
 	} else {
 		event_add(t->look, &moment);
@@ -236,16 +214,17 @@ static void on_lost(struct run *run, enum standby_event event, const char *why)
 	event_del(t->silence);
 	run->back.since_ns = run_now_ns();
 	problem(&run->back.why, "host 0 (%s) is lost (%s)", t->owner, why);
-	switch (happens(run, checkpoint_machine(&run->checkpoint) ? event : STANDBY_ON_BARE)) {
+	switch (takeover_happens(run,
+				 checkpoint_machine(&run->checkpoint) ? event : STANDBY_ON_BARE)) {
 	case STANDBY_DO_FAIL:
 		problem(&p, "%s, and no checkpoint had come yet", run->back.why.line);
 		run_end(run, EXIT_VMP_FAILURE, p.line);
 		break;
 	case STANDBY_DO_RELEASE_PREPARE_LOOK:
-		release(run);
+		takeover_release(run);
 		/* fall through */
 	case STANDBY_DO_PREPARE_LOOK:
-		if (begin_to_prepare(run))
+		if (takeover_prepare(run))
 			break;
 		/* fall through */
 	case STANDBY_DO_LOOK:
@@ -268,202 +247,13 @@ static void on_silence(evutil_socket_t fd, short what, void *context)
 static void on_alive(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd, (void)what;
-	say(context, "alive\n");
+	takeover_say(context, "alive\n");
 }
 
 static void on_end(struct bufferevent *from, short what, void *context)
 {
 	(void)from, (void)what;
 	on_lost(context, STANDBY_ON_LOST, "its connection to the standby ended");
-}
-
-/* ---- records from the owner ---- */
-
-static int check_memory(const struct orders *orders, struct problem *p)
-{
-	struct hostmem has;
-
-	hostmem_look(&has, "");
-	if (has.mib >= orders->machine.mem_mib)
-		return 0;
-	return problem(p, "a copy of the machine needs %u MiB, and %s is %llu MiB",
-		       orders->machine.mem_mib, hostmem_name(&has), (unsigned long long)has.mib);
-}
-
-static int take_processor(struct run *run, const struct orders *orders, struct problem *p)
-{
-	struct problem why;
-
-	run->cpu = (struct hostcpu){ .hides = true };
-	snprintf(run->cpu.vendor, sizeof run->cpu.vendor, "%.*s", (int)sizeof run->cpu.vendor - 1,
-		 orders->vendor);
-	if (cpufeatures_parse(&run->cpu.features, orders->features))
-		return problem(p,
-			       "its orders do not say what the guest has seen of its processors");
-	return load_check_processor(&run->cpu, &why) ? problem(p, "its %s", why.line) : 0;
-}
-
-/* Listens for a neighbour's message.  If another standby, which has lost its owner, listens here
- * already, it gets the message instead. */
-static void listen_here(struct run *run)
-{
-	struct takeover *t = run->takeover;
-	char present[MAX_PRESENCE];
-	int fd;
-
-	presence_name(present, t->orders.id, t->orders.host);
-	fd = presence_listen(present);
-	t->word = fd >= 0 ? event_new(run->base, fd, EV_READ | EV_PERSIST, on_word, run) : NULL;
-	if (t->word)
-		event_add(t->word, NULL);
-	else
-		presence_unlisten(fd, present);
-}
-
-static int take_orders(struct run *run, struct problem *p)
-{
-	struct takeover *t = run->takeover;
-	struct orders *orders = &t->orders;
-
-	if (orders_parse(orders, t->text, t->text_bytes, p) || check_memory(orders, p) ||
-	    take_processor(run, orders, p))
-		return -1;
-	t->options = (struct options){ .verb = VERB_STANDBY, .machine = orders->machine };
-	t->options.machine.net = orders->net[0] ? orders->net : NULL;
-	if (happens(run, STANDBY_ON_ORDERS) == STANDBY_DO_LISTEN)
-		listen_here(run);
-	return 0;
-}
-
-/* Refuses, and ends.  A copy that this process has is used by nobody else. */
-static bool refuse(struct run *run, const char *why)
-{
-	say(run->takeover, "refused %s\n", why);
-	run_end(run, EXIT_VMP_FAILURE, "");
-	return false;
-}
-
-static bool on_orders(struct run *run, const struct snapfile_record *record, const void *data)
-{
-	struct takeover *t = run->takeover;
-	struct problem p;
-
-	if (t->text_bytes + record->bytes > sizeof t->text)
-		return refuse(run, "its orders are too long");
-	memcpy(t->text + t->text_bytes, data, record->bytes);
-	t->text_bytes += record->bytes;
-	if (!record->index)
-		return true;
-	if (take_orders(run, &p))
-		return refuse(run, p.line);
-	t->text_bytes = 0;
-	say(t, "ready\n");
-	return true;
-}
-
-static int check_image(const struct snapshot_disk *disk, struct problem *p)
-{
-	struct stat st;
-
-	if (stat(disk->path, &st))
-		return problem(p, "the disk's image is not there: %s: %s", disk->path,
-			       strerror(errno));
-	if ((uint64_t)st.st_size == disk->bytes &&
-	    st.st_mtim.tv_sec * 1000000000ull + st.st_mtim.tv_nsec == disk->mtime_ns)
-		return 0;
-	return problem(p, "the disk's image %s is another one there; a copy must have its time, "
-		       "too (cp -p, rsync -t)",
-		       disk->path);
-}
-
-static int check_images(const struct run *run, struct problem *p)
-{
-	const struct saved_machine *machine = checkpoint_machine(&run->checkpoint);
-
-	for (unsigned i = 0; i < saved_disks(machine); i++)
-		if (check_image(&machine->disk[i], p))
-			return -1;
-	return 0;
-}
-
-static bool on_commit(struct run *run, uint32_t age_ms)
-{
-	struct takeover *t = run->takeover;
-	struct problem why = t->trouble, p;
-
-	if (!why.line[0] && !kept_commit(run->checkpoint.kept, &why)) {
-		if (check_images(run, &p))
-			return refuse(run, p.line);
-		run->checkpoint.kept_cut_ns = run_now_ns() - age_ms * 1000000ull;
-		say(t, "kept\n");
-		return true;
-	}
-	problem(&p, "the checkpoint %s", why.line);
-	return refuse(run, p.line);
-}
-
-static bool on_record(void *context, const struct snapfile_record *record, const void *data)
-{
-	static const struct timeval limit = { STANDBY_SILENCE_S, 0 };
-	struct run *run = context;
-	struct takeover *t = run->takeover;
-
-	event_add(t->silence, &limit);
-	t->heard_ns = run_now_ns();
-	if (t->life == STANDBY_IS_NEW && record->kind != STANDBY_ORDERS)
-		return false;
-	switch (record->kind) {
-	case STANDBY_ORDERS:
-		fault_die_at(FAULT_STANDBY_DIES, 1);
-		return on_orders(run, record, data);
-	case STANDBY_BEGIN:
-		fault_die_at(FAULT_STANDBY_DIES, 2);
-		t->trouble.line[0] = 0;
-		kept_begin(run->checkpoint.kept, record->index);
-		return true;
-	case STANDBY_COMMIT:
-		return on_commit(run, record->index);
-	case STANDBY_ALIVE:
-		return true;
-	case STANDBY_PREPARE:
-		fault_die_at(FAULT_STANDBY_DIES, 3);
-		if (happens(run, STANDBY_ON_PREPARE) == STANDBY_DO_PREPARE)
-			begin_to_prepare(run);
-		return true;
-	case STANDBY_RELEASE:
-		if (happens(run, STANDBY_ON_RELEASE) == STANDBY_DO_RELEASE)
-			release(run);
-		return true;
-	case STANDBY_GO:
-		fault_die_at(FAULT_STANDBY_DIES, 4);
-		return checkpoint_machine(&run->checkpoint) &&
-		       happens(run, STANDBY_ON_GO) == STANDBY_DO_NOTHING;
-	case STANDBY_END:
-		if (happens(run, STANDBY_ON_END) == STANDBY_DO_END)
-			run_end(run, 0, "");
-		return true;
-	default:
-		if (!t->trouble.line[0])
-			kept_add(run->checkpoint.kept, record, data, &t->trouble);
-		return true;
-	}
-}
-
-static void on_bytes(struct bufferevent *from, void *context)
-{
-	struct run *run = context;
-	struct evbuffer *input = bufferevent_get_input(from);
-	size_t n;
-
-	while (!run->ended && standby_has_owner(run->takeover->life) &&
-	       (n = evbuffer_get_contiguous_space(input)) > 0) {
-		if (record_read(&run->takeover->reader, evbuffer_pullup(input, (ssize_t)n), n)) {
-			run_end(run, EXIT_VMP_FAILURE, "what its owner says is nothing that a "
-				"standby knows");
-			return;
-		}
-		evbuffer_drain(input, n);
-	}
 }
 
 /* ---- standing by ---- */
@@ -495,7 +285,7 @@ static int take_streams(struct run *run, struct problem *p)
 	t->alive = event_new(run->base, -1, EV_PERSIST, on_alive, t);
 	if (!t->from || !t->silence || !t->look || !t->alive || event_add(t->alive, &often))
 		return problem(p, "no memory");
-	bufferevent_setcb(t->from, on_bytes, NULL, on_end, run);
+	bufferevent_setcb(t->from, takeover_on_bytes, NULL, on_end, run);
 	return bufferevent_enable(t->from, EV_READ) ? problem(p, "cannot read what its owner says")
 						    : 0;
 }
@@ -520,7 +310,7 @@ int run_stand_by(struct run *run, struct problem *p)
 
 	if (!t)
 		return problem(p, "no memory");
-	t->reader = (struct record_reader){ .context = run, .on_record = on_record };
+	t->reader = (struct record_reader){ .context = run, .on_record = takeover_on_record };
 	setsid();
 	signal(SIGHUP, SIG_IGN);
 	find_owner(t);
@@ -619,7 +409,7 @@ void run_has_taken_over(struct run *run)
 		return;
 	if (run->takeover->life == STANDBY_IS_TOLD)
 		run_say_gone(run);
-	say(run->takeover, "up\n");
+	takeover_say(run->takeover, "up\n");
 	forget_owner(run->takeover);
 }
 
@@ -628,7 +418,7 @@ void run_takeover_ends(struct run *run, const char *why)
 	if (!run->takeover)
 		return;
 	if (run->takeover->life == STANDBY_IS_TOLD && *why)
-		say(run->takeover, "failed %s\n", why);
+		takeover_say(run->takeover, "failed %s\n", why);
 	forget_owner(run->takeover);
 	free(run->takeover);
 	run->takeover = NULL;
