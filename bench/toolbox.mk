@@ -1,4 +1,5 @@
-# toolbox.mk - the timed jobs of bench/toolbox, in its folder: bin/make -s -f work.mk tcc|gcc|shell|project OUT=FOLDER [JOBS=N]
+# toolbox.mk - the timed jobs of bench/toolbox, in its folder:
+#   bin/make -s -f work.mk tcc|gcc|shell|project OUT=FOLDER [JOBS=N]
 # Each prints its time as "x SECONDS s", from a clock of 10 ms.
 export OUT
 SHELL := bin/busybox
@@ -9,18 +10,20 @@ took = bin/busybox awk -v a=$$start -v b=$(now) 'BEGIN { printf "x %.2f s\n", b 
 CC := bin/tcc -Blib -nostdinc -Ilib/include -Iinclude -c
 
 tcc:
-	start=$(now); for i in $$(bin/busybox seq 100); do $(CC) -o $(OUT)/big.o big.c || exit; done; $(took)
+	start=$(now); for i in $$(bin/busybox seq 100); do \
+		$(CC) -o $(OUT)/big.o big.c || exit; done; $(took)
 
 # What gcc -S runs.
 gcc:
-	start=$(now); for i in 1 2 3; do LD_LIBRARY_PATH=lib bin/cc1 -quiet -nostdinc -Ilib/include -Iinclude -O1 -o $(OUT)/big.s big.c || exit; \
-		done; $(took)
+	start=$(now); for i in 1 2 3; do LD_LIBRARY_PATH=lib bin/cc1 -quiet -nostdinc \
+		-Ilib/include -Iinclude -O1 -o $(OUT)/big.s big.c || exit; done; $(took)
 
 shell:
 	start=$(now); (. ./shell.sh) >$(OUT)/shell.out || exit; $(took)
 
 project:
-	start=$(now); for i in 0 1 2 3; do bin/busybox rm -rf $(OUT)/p; bin/busybox mkdir $(OUT)/p; \
+	start=$(now); for i in 0 1 2 3; do \
+		bin/busybox rm -rf $(OUT)/p; bin/busybox mkdir $(OUT)/p; \
 		bin/make -s -f work.mk -j$(JOBS) $(OUT)/p/project.a || exit; done; $(took)
 
 PARTS := $(patsubst %,$(OUT)/p/part%.o,1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16)

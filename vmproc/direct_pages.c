@@ -29,7 +29,10 @@ enum { EFAULT = 14, ENOENT = 2, EEXIST = 17, EAGAIN = 11, EINVAL = 22, ADMIT_MOS
 
 static const _Atomic uint8_t *const rights = (const _Atomic uint8_t *)DIRECT_RIGHTS_ADDRESS;
 
-static volatile uint8_t *alias_of(gfn_t gfn) { return (volatile uint8_t *)(DIRECT_RAM_ADDRESS + ((uint64_t)gfn << PAGE_BITS)); }
+static volatile uint8_t *alias_of(gfn_t gfn)
+{
+	return (volatile uint8_t *)(DIRECT_RAM_ADDRESS + ((uint64_t)gfn << PAGE_BITS));
+}
 
 /* --- asking ----------------------------------------------------------------------------------- */
 
@@ -63,7 +66,8 @@ static uint32_t mechanisms_off(void)
 {
 	enum { AT = offsetof(struct host_shm, without) - offsetof(struct host_shm, clock) };
 
-	return atomic_load_explicit((const _Atomic uint32_t *)(DIRECT_CLOCK_ADDRESS + AT), memory_order_relaxed);
+	return atomic_load_explicit((const _Atomic uint32_t *)(DIRECT_CLOCK_ADDRESS + AT),
+				    memory_order_relaxed);
 }
 
 /* For --trace. */
@@ -138,9 +142,11 @@ static void ask_with_aheads(gva_t gva, gfn_t gfn, enum page_right right)
 
 	for (unsigned i = 0; i < SLOT_VAIN; i++)
 		if (atomic_load_explicit(&slot->vain[i], memory_order_relaxed))
-			ahead_vain_frame(&ahead[PAGE_WRITE], atomic_exchange(&slot->vain[i], 0) - 1);
+			ahead_vain_frame(&ahead[PAGE_WRITE],
+					 atomic_exchange(&slot->vain[i], 0) - 1);
 	ahead[right].without = mechanisms_off();
-	n = ahead_frames(&ahead[right], direct.engine.shadow, &direct.shared->vcpu, gva, right == PAGE_WRITE, rights, frames);
+	n = ahead_frames(&ahead[right], direct.engine.shadow, &direct.shared->vcpu, gva,
+			 right == PAGE_WRITE, rights, frames);
 	for (unsigned i = 0; i < n; i++)
 		atomic_store_explicit(&slot->want_ahead[i], frames[i], memory_order_relaxed);
 	atomic_store_explicit(&slot->want_aheads, n, memory_order_relaxed);
@@ -188,8 +194,10 @@ static long fault_ioctl(bool user, unsigned long request, void *argument)
  * (TRICKS: minor-faults-too) */
 static long let_in(bool user, gva_t gva, unsigned count, enum page_right right)
 {
-	struct uffdio_continue go = { .range = { gva & ~(uint64_t)PAGE_MASK, (uint64_t)count << PAGE_BITS },
-				      .mode = right == PAGE_READ ? UFFDIO_CONTINUE_MODE_WP : 0 };
+	struct uffdio_continue go = {
+		.range = { gva & ~(uint64_t)PAGE_MASK, (uint64_t)count << PAGE_BITS },
+		.mode = right == PAGE_READ ? UFFDIO_CONTINUE_MODE_WP : 0,
+	};
 	long error = fault_ioctl(user, UFFDIO_CONTINUE, &go);
 
 	return go.mapped > 0 ? go.mapped >> PAGE_BITS : error;
@@ -214,9 +222,11 @@ static unsigned run_length(gva_t gva)
 	uint32_t entry = shadow_entry(shadow, gva) & ~(uint32_t)PAGE_MASK;
 	unsigned n = 1;
 
-	while (n < ADMIT_MOST && gva + n * PAGE_BYTES < VMP_WINDOW && gpa_to_gfn(entry) + n < direct.shared->ram_pages &&
+	while (n < ADMIT_MOST && gva + n * PAGE_BYTES < VMP_WINDOW &&
+	       gpa_to_gfn(entry) + n < direct.shared->ram_pages &&
 	       shadow_entry(shadow, gva + n * PAGE_BYTES) & SHADOW_VALID &&
-	       (shadow_entry(shadow, gva + n * PAGE_BYTES) & ~(uint32_t)PAGE_MASK) == entry + n * PAGE_BYTES)
+	       (shadow_entry(shadow, gva + n * PAGE_BYTES) & ~(uint32_t)PAGE_MASK) ==
+		       entry + n * PAGE_BYTES)
 		n++;
 	return n;
 }
@@ -224,7 +234,9 @@ static unsigned run_length(gva_t gva)
 /* Make pages writable that are open to the guest for reading. */
 static long open_to_write(gva_t gva, unsigned count)
 {
-	struct uffdio_writeprotect open = { .range = { gva & ~(uint64_t)PAGE_MASK, (uint64_t)count << PAGE_BITS } };
+	struct uffdio_writeprotect open = {
+		.range = { gva & ~(uint64_t)PAGE_MASK, (uint64_t)count << PAGE_BITS },
+	};
 
 	return fault_ioctl(for_user(), UFFDIO_WRITEPROTECT, &open);
 }
@@ -272,21 +284,27 @@ void direct_page_admit(gva_t gva, enum page_right want)
 		run = 1;
 	}
 	if (done < 0 && done != -EAGAIN)
-		vcpu_kill(&direct.shared->vcpu, "the host does not let the guest at page %x (frame %x): error %x", gva, gfn,
-			  (uint32_t)-done);
+		vcpu_kill(&direct.shared->vcpu,
+			  "the host does not let the guest at page %x (frame %x): error %x", gva,
+			  gfn, (uint32_t)-done);
 }
 
 /* A mapping was made: open those of its pages that are here already. */
 void direct_pages_mapped(bool user, gva_t gva, uint32_t bytes, gpa_t gpa)
 {
-	struct uffdio_register area = { .range = { gva, bytes },
-		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR | UFFDIO_REGISTER_MODE_WP };
+	struct uffdio_register area = {
+		.range = { gva, bytes },
+		.mode = UFFDIO_REGISTER_MODE_MISSING | UFFDIO_REGISTER_MODE_MINOR |
+			UFFDIO_REGISTER_MODE_WP,
+	};
 	long error = fault_ioctl(user, UFFDIO_REGISTER, &area);
 	unsigned count = bytes >> PAGE_BITS, n;
 	enum page_right has;
 
 	if (error < 0) {
-		vcpu_kill(&direct.shared->vcpu, "the host does not register %x bytes at %x: error %x", bytes, gva, (uint32_t)-error);
+		vcpu_kill(&direct.shared->vcpu,
+			  "the host does not register %x bytes at %x: error %x", bytes, gva,
+			  (uint32_t)-error);
 		return;
 	}
 	if (count > SHADOW_RUN)
