@@ -172,9 +172,9 @@ static void snapshots(void)
 	CU_ASSERT(parse_line(&o, "vmp snapshot load f --engine ptrace") == 0 &&
 		  o.machine.engine == ENGINE_PTRACE);
 	CU_ASSERT(parse_line(&o, "vmp snapshot load f --strict") == 0 && o.machine.strict &&
-		  o.machine.engine == ENGINE_PTRACE);
-	CU_ASSERT(parse_line(&o, "vmp snapshot load f --strict --engine direct") == 0 &&
-		  o.machine.strict && o.machine.engine == ENGINE_DIRECT);
+		  o.machine.engine == ENGINE_DIRECT);
+	CU_ASSERT(parse_line(&o, "vmp snapshot load f --strict --engine ptrace") == 0 &&
+		  o.machine.strict && o.machine.engine == ENGINE_PTRACE);
 	CU_ASSERT(parse_line(&o, "vmp snapshot load --hosts 32 f --timeout 5") == 0 &&
 		  o.machine.hosts == 32 && o.timeout_ms == 5000);
 	CU_ASSERT(parse_line(&o, "vmp snapshot --help") == 0 && o.help);

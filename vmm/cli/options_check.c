@@ -160,10 +160,10 @@ static int choose_engine(struct options *o)
 {
 	const char *name = getenv("VMP_ENGINE");
 
-	if (!o->machine.strict && name)
+	if (name)
 		return machine_set(&o->machine, &machine_rows[MACHINE_ROW_engine], name, o->error,
 				   sizeof o->error);
-	o->machine.engine = o->machine.strict ? ENGINE_PTRACE : ENGINE_DIRECT;
+	o->machine.engine = ENGINE_DIRECT;
 	return 0;
 }
 
