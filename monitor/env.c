@@ -9,9 +9,9 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/virtio_abi.h"
 
@@ -174,11 +174,8 @@ static uint64_t env_now_ns(void *ctx)
 
 static uint64_t env_wallclock_ns(void *ctx)
 {
-	struct timespec t;
-
 	(void)ctx;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return t.tv_sec * 1000000000ull + t.tv_nsec;
+	return clock_date_ns();
 }
 
 static uint32_t env_tsc_khz(void *ctx)

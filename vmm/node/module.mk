@@ -25,6 +25,8 @@ $(eval $(call unit-test,node,tests/unit/node.o vmm/node/node_options.o \
 	$(call in,wire/net wire/conn) vmm/shared/loop_event.o $(DSM_OBJECTS) $(BASE_OBJECTS),\
 	-levent_core))
 $(eval $(call unit-test,node_agenda,tests/unit/node_agenda.o $(call in,agenda)))
+$(eval $(call unit-test,node_clients,tests/unit/node_clients.o $(call in,wire/clients) \
+	$(BASE_OBJECTS)))
 $(eval $(call unit-test,node_dispatch,tests/unit/node_dispatch.o $(BASE_OBJECTS)))
 $(eval $(call unit-test,node_plans,tests/unit/node_plans.o $(call in,moves/movequeue \
 	hosts/hostplan moves/processors poll) \

@@ -31,11 +31,8 @@ static uint64_t op_now_ns(const struct loop *loop)
 
 static uint64_t op_date_ns(const struct loop *loop)
 {
-	struct timespec t;
-
 	(void)loop;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (uint64_t)t.tv_sec * LOOP_S + (uint64_t)t.tv_nsec;
+	return clock_date_ns();
 }
 
 static void on_event(evutil_socket_t fd, short what, void *arg)

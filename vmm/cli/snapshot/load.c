@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/log.h"
 #include "vmm/shared/ram.h"
 #include "vmm/shared/tsc.h"
@@ -27,11 +27,8 @@ static int check_processor(const struct load *load, struct hostcpu *cpu, struct 
 {
 	const struct snapshot_machine *machine = &load->saved.machine;
 	struct problem why;
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	if (!saved_counter_goes_on(&load->saved, tsc_mark().ticks,
-				   now.tv_sec * 1000000000ull + now.tv_nsec))
+	if (!saved_counter_goes_on(&load->saved, tsc_mark().ticks, clock_date_ns()))
 		return problem(p, "%s: the saved guest reads the processor's time-stamp counter as "
 			       "its clock, and this is not the computer where it was saved, or it "
 			       "has been restarted since", load->path);

@@ -8,7 +8,7 @@
  * Queries are answered by several nodes, perhaps to several clients at once.  The client's slot is
  * in the upper byte of the query's sequence number, and is removed before the answer goes to the
  * client.  So are three bits that change with each client of the slot: an answer for one that has
- * left does not go to its successor.
+ * left does not go to its successor.  Frames of `vmp exec` carry the same tag, as `client`.
  */
 #include "vmm/node/node.h"
 
@@ -88,17 +88,26 @@ void clients_send_console(struct node *node, const struct msg_header *header, co
 	}
 }
 
+static uint32_t life_of(const struct client_slot *slot) { return 1 + slot->life % LIFE_MASK; }
+
+/* Returns the slot of a tag's client; NULL: that client has left. */
+static struct client_slot *slot_of(struct node *node, uint32_t tag)
+{
+	struct client_slot *slot = &node->client[tag >> SEQ_BITS & (MAX_CLIENTS - 1)];
+
+	return slot->conn && tag >> (SEQ_BITS + SLOT_BITS) == life_of(slot) ? slot : NULL;
+}
+
 void clients_send_exec(struct node *node, const struct msg_header *header, const void *body)
 {
+	struct client_slot *slot;
 	struct msg_exec exec;
 
 	memcpy(&exec, body, sizeof exec);
-	if (exec.client < MAX_CLIENTS && node->client[exec.client].conn &&
-	    node->client[exec.client].execs)
-		send_to(&node->client[exec.client], header, body);
+	slot = slot_of(node, exec.client);
+	if (slot && slot->execs)
+		send_to(slot, header, body);
 }
-
-static uint32_t life_of(const struct client_slot *slot) { return 1 + slot->life % LIFE_MASK; }
 
 uint32_t clients_tag(const struct node *node, unsigned client, uint32_t seq)
 {
@@ -124,12 +133,8 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 	struct client_slot *slot;
 
 	memcpy(&query, body, sizeof query);
-	slot = &node->client[query.seq >> SEQ_BITS & (MAX_CLIENTS - 1)];
-	if (!query.seq)
-		slot = run_client(node);
-	else if (query.seq >> (SEQ_BITS + SLOT_BITS) != life_of(slot))
-		return; /* the client has left; another one has its slot */
-	if (!slot || !slot->conn)
+	slot = query.seq ? slot_of(node, query.seq) : run_client(node);
+	if (!slot)
 		return;
 	query.seq &= SEQ_MASK;
 	if (conn_send(slot->conn, header, &query, sizeof query, (const char *)body + sizeof query,
@@ -191,7 +196,7 @@ void clients_on_exec(struct node *node, const struct message *m, const struct ms
 {
 	struct msg_exec exec = *body;
 
-	exec.client = m->from;
+	exec.client = clients_tag(node, m->from, 0);
 	node->client[m->from].execs = true;
 	if (exec.kind == AGENT_SPEC && debug_stops_all(node)) {
 		refuse_exec(node, &exec);
@@ -204,7 +209,7 @@ void clients_on_exec(struct node *node, const struct message *m, const struct ms
 /* The guest's agent shall know that nobody waits for the command any more. */
 static void hang_up(struct node *node, unsigned client)
 {
-	struct msg_exec exec = { .client = client, .kind = AGENT_HANGUP };
+	struct msg_exec exec = { .client = clients_tag(node, client, 0), .kind = AGENT_HANGUP };
 
 	if (!node->ending)
 		net_send(node->net, VNODE_IOSRV, MSG_EXEC, &exec, sizeof exec, NULL, 0);
