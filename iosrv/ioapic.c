@@ -85,6 +85,19 @@ void ioapic_raise(unsigned pin)
 		deliver(pin);
 }
 
+uint32_t ioapic_route(unsigned pin, uint32_t *vector)
+{
+	const uint32_t *entry = io.entry[pin];
+	unsigned mode = entry[0] >> 8 & 7;
+	uint32_t cpus = destination_cpus(entry);
+
+	*vector = entry[0] & 0xff;
+	return (mode == MODE_FIXED || mode == MODE_LOWEST) && !(entry[0] & ENTRY_MASKED) &&
+			       !(cpus & (cpus - 1))
+		       ? cpus
+		       : 0;
+}
+
 static uint32_t read_register(uint32_t index)
 {
 	if (index == INDEX_ID || index == 2)

@@ -122,6 +122,8 @@ void stream_room(const struct msg_stream_room *body);
 void stream_window(uint32_t columns, uint32_t rows);
 void agent_request(const struct msg_exec *body, const void *bytes, size_t n);
 void ioapic_raise(unsigned pin);
+/* The one CPU (a bit) and the vector that an edge of a line reaches now; 0: none, or several. */
+uint32_t ioapic_route(unsigned pin, uint32_t *vector);
 /* IMAGE[,ro|,snapshot]; 0 or -errno with a line */
 int ide_open(const char *spec, char *error, size_t error_bytes);
 void ide_close(void);

@@ -16,6 +16,7 @@ enum {
 };
 enum { STATUS_FEATURES_OK = 8, STATUS_DRIVER_OK = 4, STATUS_NEEDS_RESET = 0x40 };
 #define FEATURE_INDIRECT_DESC VIRTIO_FEATURE(28)
+#define FEATURE_EVENT_IDX VIRTIO_FEATURE(29)
 #define FEATURE_VERSION_1 VIRTIO_FEATURE(32)
 
 #define STATE(X)                                                                                   \
@@ -66,7 +67,7 @@ uint64_t virtio_features(unsigned slot)
 
 static uint64_t offered(unsigned slot)
 {
-	return FEATURE_VERSION_1 | FEATURE_INDIRECT_DESC |
+	return FEATURE_VERSION_1 | FEATURE_INDIRECT_DESC | FEATURE_EVENT_IDX |
 	       (models[slot]->features ? models[slot]->features(slot) : 0);
 }
 
@@ -126,7 +127,9 @@ static void grant(unsigned slot, unsigned queue)
 					 .avail = d->avail[queue],
 					 .used = d->used[queue],
 					 .avail_next = d->avail_next[queue],
-					 .used_next = d->used_next[queue] };
+					 .used_next = d->used_next[queue],
+					 .event_idx = !!(virtio_features(slot) &
+							 FEATURE_EVENT_IDX) };
 
 	if (lease->state != LEASE_FREE || lease->stopping || !d->ready[queue] ||
 	    cpu >= iosrv_cpus() || away >> cpu & 1)
@@ -204,6 +207,19 @@ static void stop_queue(unsigned slot, unsigned queue)
 
 /* --- requests and pushes --- */
 
+/* Put into a message for the holder of a lease where its interrupt goes, so that the monitor can
+ * send it itself: this saves the way to the I/O server and back.  If several CPUs walk the device's
+ * queues, the interrupt is sent from here.  Otherwise one that was sent to a CPU and vector of
+ * before could arrive after the guest has routed the line elsewhere and got another one there; all
+ * that one holder sends is in order. */
+static void put_route(unsigned slot, struct msg_virtio *body)
+{
+	for (unsigned q = 0; q < VIRTIO_QUEUES; q++)
+		if (leases[slot][q].state != LEASE_FREE && leases[slot][q].holder != body->cpu)
+			return;
+	body->irq_cpu_mask = ioapic_route(lines[slot], &body->irq_vector);
+}
+
 void virtio_done(struct virtio_request *r, uint32_t written)
 {
 	struct msg_virtio body = { .cpu = r->cpu,
@@ -214,6 +230,7 @@ void virtio_done(struct virtio_request *r, uint32_t written)
 	uint32_t part;
 
 	bug_on(written > r->in_bytes);
+	put_route(r->slot, &body);
 	do {
 		part = written - body.offset < MAX_MSG_PAYLOAD ? written - body.offset
 							       : MAX_MSG_PAYLOAD;
@@ -295,6 +312,7 @@ bool virtio_push(unsigned slot, const void *data, uint32_t bytes)
 	if (lease->state != LEASE_HELD || lease->pushes >= VIRTIO_PUSHES)
 		return false;
 	body.cpu = lease->holder;
+	put_route(slot, &body);
 	lease->pushes++;
 	iosrv_send(MSG_VIRTIO_TELL, VNODE_CPU(lease->holder), &body, sizeof body, data, bytes);
 	return true;

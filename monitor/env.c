@@ -140,7 +140,7 @@ static void env_segment_changed(void *ctx, unsigned index, const struct vcpu_seg
 	process_set_segment(ctx, index, segment);
 }
 
-static void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nmi)
+void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nmi)
 {
 	struct monitor *m = ctx;
 	struct msg_interrupt away = { .vector = vector,

@@ -235,6 +235,8 @@ void handover_take(struct monitor *m); /* load the CPU state that has arrived */
 
 /* env.c */
 void env_init(struct monitor *m);
+/* Post an interrupt to these CPUs, also on other hosts; ctx: the monitor. */
+void env_send_interrupt(void *ctx, uint32_t cpus, uint8_t vector, bool nmi);
 
 /* channel.c */
 void channel_send(struct monitor *m, enum msg_type type, vnode_t to, const void *body,

@@ -4,7 +4,8 @@
  * So the monitor of the CPU that notifies a queue walks it: its host has the pages that the guest
  * has just written.  It sends each chain's bytes to the I/O server (REQUEST), which replies with
  * the bytes to write (DONE).  The monitor writes them into the guest's buffers, gives the chain
- * back and has the device's line raised (USED).  An unrequested message, a packet from the network,
+ * back and sends the device's interrupt, if the I/O server has said where it goes, or else has the
+ * line raised (USED).  An unrequested message, a packet from the network,
  * arrives as PUSH and is written into the next chain.
  *
  * One CPU at a time has a queue's lease: the right to walk it, and with it the device's two
@@ -13,6 +14,12 @@
  * goes back only when all its chains are done.  A CPU that is stopped for a snapshot or a move has
  * no lease, so the saved state of a queue is in the I/O server alone.  Chains that the device has
  * not received yet are in the guest's rings, and so part of the memory.
+ *
+ * With VIRTIO_F_EVENT_IDX the guest notifies only where the device has asked for it: when the
+ * monitor has taken all chains.  Chains that become available while others wait, because the
+ * device's limits are reached, need no notification: they are taken when chains are done, or by the
+ * next CPU with the lease.  Fresh buffers for pushes are notified once in a round of the ring, so
+ * that the lease follows the CPU that supplies them.
  *
  * Rules of use: messages arrive whenever the monitor waits, perhaps while pins are held.  They are
  * queued, and served where no page is pinned: rings_serve() and similar functions.
@@ -58,6 +65,10 @@ static struct {
 	bool left;	  /* LEFT has arrived */
 	unsigned settled; /* number of SETTLED that have arrived */
 	uint32_t used;	  /* slots whose lines are to be raised */
+	/* where the interrupts of these slots go, as the last message said; no CPU: ask */
+	struct route {
+		uint32_t cpu_mask, vector;
+	} route[VIRTIO_SLOTS], now; /* now: of the message that is being served */
 	struct kept *first, *last;
 } rings;
 
@@ -160,10 +171,12 @@ static void give_back(struct monitor *m, struct lease *l, uint16_t head, uint32_
 {
 	struct virtqueue_memory memory = memory_of(m);
 
-	if (!virtqueue_push(&l->queue, &memory, head, written))
+	if (!virtqueue_push(&l->queue, &memory, head, written)) {
 		break_queue(m, l, "its used ring is not in RAM");
-	else if (virtqueue_wants_interrupt(&l->queue, &memory))
+	} else if (virtqueue_wants_interrupt(&l->queue, &memory)) {
 		rings.used |= 1u << l->slot;
+		rings.route[l->slot] = rings.now;
+	}
 }
 
 /* --- chains that the guest has made available --- */
@@ -243,6 +256,7 @@ static void fill(struct monitor *m, struct lease *l)
 {
 	struct virtqueue_memory memory = memory_of(m);
 	struct virtqueue_chain chain;
+	uint16_t before = l->queue.avail_next;
 	uint32_t taken = 0;
 	struct kept *k;
 	const char *why;
@@ -266,6 +280,9 @@ static void fill(struct monitor *m, struct lease *l)
 		free(k);
 		taken++;
 	}
+	if (before / VIRTIO_QUEUE_SIZE != l->queue.avail_next / VIRTIO_QUEUE_SIZE &&
+	    !virtqueue_arm_next(&l->queue, &memory))
+		break_queue(m, l, "its rings are not in RAM");
 	if (taken)
 		ask(m, l, (struct msg_virtio){ .op = VIRTIO_PUSHED, .in_bytes = taken }, NULL, 0);
 }
@@ -278,11 +295,27 @@ static void walk(struct monitor *m, struct lease *l)
 		submit(m, l);
 }
 
-/* Give a recalled lease back if no chain is outstanding. */
+static void raise_lines(struct monitor *m)
+{
+	for (; rings.used; rings.used &= rings.used - 1) {
+		unsigned slot = __builtin_ctz(rings.used);
+		const struct route *route = &rings.route[slot];
+
+		if (route->cpu_mask)
+			env_send_interrupt(m, route->cpu_mask, (uint8_t)route->vector, false);
+		else
+			ask(m, NULL, (struct msg_virtio){ .op = VIRTIO_USED, .slot = slot }, NULL,
+			    0);
+	}
+}
+
+/* Give a recalled lease back if no chain is outstanding.  Its interrupts are sent before: the next
+ * holder's do not overtake them (put_route() in iosrv/virtio.c). */
 static void release_if_done(struct monitor *m, struct lease *l)
 {
 	if (!l->held || !l->recalled || l->n_in_flight)
 		return;
+	raise_lines(m);
 	if (l->n_pushes) /* a network may lose packets */
 		ask(m, l, (struct msg_virtio){ .op = VIRTIO_PUSHED, .in_bytes = l->n_pushes }, NULL,
 		    0);
@@ -339,12 +372,13 @@ static void on_grant(struct monitor *m, struct lease *l, const struct msg_virtio
 	l->recalled = l->broken = false;
 	l->slot = grant->slot;
 	l->number = grant->queue;
-	l->queue = (struct virtqueue){ grant->desc,
-				       grant->avail,
-				       grant->used,
-				       grant->size,
-				       (uint16_t)grant->avail_next,
-				       (uint16_t)grant->used_next };
+	l->queue = (struct virtqueue){ .desc = grant->desc,
+				       .avail = grant->avail,
+				       .used = grant->used,
+				       .size = grant->size,
+				       .avail_next = (uint16_t)grant->avail_next,
+				       .used_next = (uint16_t)grant->used_next,
+				       .event_idx = grant->event_idx };
 	l->n_in_flight = l->bytes_in_flight = 0;
 	for (unsigned i = 0; i < VIRTIO_IN_FLIGHT; i++)
 		l->in_flight[i].used = false;
@@ -365,6 +399,8 @@ static void serve_one(struct monitor *m, struct kept *k)
 	struct lease *l = slot < VIRTIO_SLOTS && queue < VIRTIO_QUEUES ? &leases[slot][queue]
 								       : NULL;
 
+	rings.now = grant ? (struct route){ 0 }
+			  : (struct route){ tell->irq_cpu_mask, tell->irq_vector };
 	if (!l) {
 		log_warn("CPU %u: virtio device %u has no queue %u", m->cpu, slot, queue);
 	} else if (grant) {
@@ -377,17 +413,10 @@ static void serve_one(struct monitor *m, struct kept *k)
 	} else if (tell->op == VIRTIO_RECALL) {
 		l->recalled = true;
 	}
+	rings.now = (struct route){ 0 };
 	if (l)
 		release_if_done(m, l);
 	free(k);
-}
-
-static void raise_lines(struct monitor *m)
-{
-	for (; rings.used; rings.used &= rings.used - 1)
-		ask(m, NULL,
-		    (struct msg_virtio){ .op = VIRTIO_USED, .slot = __builtin_ctz(rings.used) },
-		    NULL, 0);
 }
 
 void rings_serve(struct monitor *m)

@@ -98,14 +98,47 @@ static const char *walk(const struct virtqueue *q, const struct virtqueue_memory
 	}
 }
 
+/* Ask the guest to notify when its available index passes `at` (2.7.10).  False: not in RAM. */
+static bool arm(struct virtqueue *q, const struct virtqueue_memory *memory, uint16_t at)
+{
+	if (q->armed && q->armed_at == at)
+		return true;
+	if (!memory->write(memory->ctx, q->used + 4 + sizeof(struct used) * (uint64_t)q->size, &at,
+			   sizeof at))
+		return false;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* between the event and the available index */
+	q->armed = true;
+	q->armed_at = at;
+	return true;
+}
+
+static bool read_available(const struct virtqueue *q, const struct virtqueue_memory *memory,
+			   uint16_t *available)
+{
+	return memory->read(memory->ctx, q->avail + 2, available, sizeof *available);
+}
+
+bool virtqueue_arm_next(struct virtqueue *q, const struct virtqueue_memory *memory)
+{
+	uint16_t available;
+
+	return !q->event_idx ||
+	       (read_available(q, memory, &available) && arm(q, memory, available));
+}
+
 int virtqueue_pop(struct virtqueue *q, const struct virtqueue_memory *memory,
 		  struct virtqueue_chain *chain, const char **why)
 {
 	uint16_t available, head;
 
 	*why = "its available ring is not in RAM";
-	if (!memory->read(memory->ctx, q->avail + 2, &available, sizeof available))
+	if (!read_available(q, memory, &available))
 		return -1;
+	if (available == q->avail_next && q->event_idx) {
+		*why = "its used ring is not in RAM";
+		if (!arm(q, memory, available) || !read_available(q, memory, &available))
+			return -1;
+	}
 	if (available == q->avail_next)
 		return 0;
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* the entry is read after the index */
@@ -182,9 +215,14 @@ bool virtqueue_push(struct virtqueue *q, const struct virtqueue_memory *memory, 
 
 bool virtqueue_wants_interrupt(const struct virtqueue *q, const struct virtqueue_memory *memory)
 {
-	uint16_t flags = 0;
+	uint16_t flags = 0, event;
 
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* between the used index and the flags (2.7.7) */
+	/* between the used index and the flags or the event (2.7.7) */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (q->event_idx)
+		return !memory->read(memory->ctx, q->avail + 4 + 2 * (uint64_t)q->size, &event,
+				     sizeof event) ||
+		       event == (uint16_t)(q->used_next - 1);
 	return !memory->read(memory->ctx, q->avail, &flags, sizeof flags) ||
 	       !(flags & AVAIL_NO_INTERRUPT);
 }

@@ -26,6 +26,9 @@ struct virtqueue {
 	uint32_t size;		    /* a power of two, at most VIRTIO_QUEUE_SIZE */
 	uint16_t avail_next;	    /* the next entry of the available ring to take, and */
 	uint16_t used_next;	    /* of the used ring to fill; both count modulo 2^16 */
+	bool event_idx;		    /* VIRTIO_F_EVENT_IDX: indices say which events are wanted */
+	bool armed;		    /* armed_at is in the used ring: the guest notifies when its */
+	uint16_t armed_at;	    /* available index passes it */
 };
 
 /* A chain of buffers: first those that the device reads ("out"), then those that it writes ("in").
@@ -42,10 +45,14 @@ struct virtqueue_chain {
 /* Check a queue.  Returns NULL, or the error in its size or its addresses. */
 const char *virtqueue_wrong(const struct virtqueue *q, uint64_t ram_bytes);
 
-/* Take the next chain that the guest has made available.  Returns 1; 0: there is none; -1: the
- * queue is broken, with the reason in `why`. */
+/* Take the next chain that the guest has made available.  Returns 1; 0: there is none, and the
+ * guest will notify the next one; -1: the queue is broken, with the reason in `why`. */
 int virtqueue_pop(struct virtqueue *q, const struct virtqueue_memory *memory,
 		  struct virtqueue_chain *chain, const char **why);
+
+/* With event_idx, ask for a notification when the guest makes its next chain available, though
+ * there are chains to take.  It may have just done so without one.  False: a ring is not in RAM. */
+bool virtqueue_arm_next(struct virtqueue *q, const struct virtqueue_memory *memory);
 
 /* Copy `bytes` from byte `offset` on from the chain's out buffers, or to its in buffers.  False:
  * they are too short, or not in RAM. */
@@ -59,7 +66,7 @@ bool virtqueue_write(const struct virtqueue_chain *chain, const struct virtqueue
 bool virtqueue_push(struct virtqueue *q, const struct virtqueue_memory *memory, uint16_t head,
 		    uint32_t written);
 
-/* True if the guest wants an interrupt for the chains that were given back. */
+/* True if the guest wants an interrupt for the chain that was given back last. */
 bool virtqueue_wants_interrupt(const struct virtqueue *q, const struct virtqueue_memory *memory);
 
 #endif

@@ -51,6 +51,7 @@ static void use(struct virtqueue *q, const struct virtqueue_memory *memory,
 	if (virtqueue_push(q, memory, chain->head, chain->in_bytes))
 		FUZZ_CHECK(q->used_next == (uint16_t)(before + 1));
 	virtqueue_wants_interrupt(q, memory);
+	FUZZ_CHECK(virtqueue_arm_next(q, memory)); /* both rings were found to be in RAM */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -66,12 +67,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size < 8)
 		return 0;
 	memset(memory_bytes, 0, sizeof memory_bytes);
-	q = (struct virtqueue){ places[data[0] % 8],
-				places[data[1] % 8],
-				places[data[2] % 8],
-				data[3],
-				data[4],
-				data[5] };
+	q = (struct virtqueue){ .desc = places[data[0] % 8],
+				.avail = places[data[1] % 8],
+				.used = places[data[2] % 8],
+				.size = data[3],
+				.avail_next = data[4],
+				.used_next = data[5],
+				.event_idx = data[0] & 0x80 };
 	for (size_t i = 6; i + 2 < size; i += 3)
 		ram[(data[i] | data[i + 1] << 8) % RAM] = data[i + 2];
 	if (virtqueue_wrong(&q, RAM))

@@ -137,6 +137,31 @@ static void test_nmi_and_bounds(void)
 	CU_ASSERT(fake.n_interrupts == 0);
 }
 
+static void test_route(void)
+{
+	static const struct { uint32_t low, destination, to;
+	} rows[] = {
+		{ 0x31, 1, 2 },
+		{ 0x31, 0xff, 0 }, /* several CPUs */
+		{ 0x31, 9, 0 },
+		{ 0x31 | LOGICAL, 0x08, 8 },
+		{ 0x31 | LOGICAL | LOWEST, 0x08, 8 },
+		{ 0x31 | LOGICAL | LOWEST, 0x0c, 0 },
+		{ 0x31 | MASKED, 1, 0 },
+		{ 0x31 | NMI, 1, 0 },
+		{ 0x31 | 5 << 8, 1, 0 },
+	};
+	uint32_t vector;
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		fake_reset();
+		fake.cpus = 4;
+		route(14, rows[i].low, rows[i].destination);
+		CU_ASSERT_EQUAL(ioapic_route(14, &vector), rows[i].to);
+		CU_ASSERT(!rows[i].to || vector == 0x31);
+	}
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -145,6 +170,7 @@ int main(void)
 		{ "round robin", test_round_robin },
 		{ "a masked edge is kept", test_masked_edge_is_kept },
 		{ "NMI, bounds", test_nmi_and_bounds },
+		{ "routes", test_route },
 		UNIT_END
 	};
 

@@ -4,11 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/guest_abi.h"
 #include "iosrv/virtio.h"
 #include "tests/unit/iosrv_fake.h"
 #include "tests/unit/unit.h"
 
 enum { VERSION_1_HIGH = 1, SLOT = VIRTIO_RNG, LINE = 7 };
+enum { INDIRECT_DESC = 1 << 28, EVENT_IDX = 1 << 29 }; /* feature bits */
 
 static uint32_t reg(unsigned slot, uint32_t offset)
 {
@@ -94,6 +96,7 @@ static void test_negotiation(void)
 {
 	start();
 	CU_ASSERT(in(SLOT, VIRTIO_VERSION) == 2 && in(SLOT, VIRTIO_DEVICE_ID) == 4);
+	CU_ASSERT_EQUAL(in(SLOT, VIRTIO_DEVICE_FEATURES), INDIRECT_DESC | EVENT_IDX);
 	out(SLOT, VIRTIO_DEVICE_FEATURES_SEL, 1);
 	CU_ASSERT_EQUAL(in(SLOT, VIRTIO_DEVICE_FEATURES), 1);
 	out(SLOT, VIRTIO_DEVICE_FEATURES_SEL, 2);
@@ -274,6 +277,57 @@ static void test_rng(void)
 	CU_ASSERT(fake.failures >= 2);
 }
 
+/* ---- where interrupts go ---- */
+
+static void answer_at_once(struct virtio_request *r)
+{
+	virtio_done(r, 0);
+}
+
+static uint32_t route_of_done(unsigned cpu, unsigned queue)
+{
+	const struct fake_message *m;
+	struct msg_virtio body;
+
+	ask((struct msg_virtio){ .cpu = cpu, .op = VIRTIO_REQUEST, .slot = SLOT, .queue = queue,
+				 .in_bytes = 4 }, NULL, 0);
+	m = fake_take(MSG_VIRTIO_TELL);
+	CU_ASSERT_FATAL(m != NULL);
+	memcpy(&body, m->body, sizeof body);
+	CU_ASSERT(body.op == VIRTIO_DONE && (!body.irq_cpu_mask || body.irq_vector == 0x41));
+	return body.irq_cpu_mask;
+}
+
+/* The holder of a device's queues learns where its interrupt goes; two holders do not. */
+static void test_route(void)
+{
+	static const struct virtio_model two = {
+		.name = "two queues", .id = 9, .queues = 2, .request = answer_at_once
+	};
+	struct msg_virtio_grant grant;
+
+	virtio_add(SLOT, &two);
+	fake_reset();
+	initialize(SLOT, 0, VERSION_1_HIGH);
+	out(SLOT, VIRTIO_QUEUE_SEL, 1);
+	out(SLOT, VIRTIO_QUEUE_READY, 1);
+	as_cpu(1);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 0);
+	CU_ASSERT_TRUE(granted(1, &grant));
+	CU_ASSERT_EQUAL(route_of_done(1, 0), 0); /* the line is masked */
+	mmio_write(VMP_IOAPIC_GPA, 0x10 + 2 * LINE);
+	mmio_write(VMP_IOAPIC_GPA + 0x10, 0x41); /* to CPU 0 */
+	CU_ASSERT_EQUAL(route_of_done(1, 0), 1);
+	as_cpu(0);
+	out(SLOT, VIRTIO_QUEUE_NOTIFY, 1);
+	CU_ASSERT_TRUE(granted(0, &grant));
+	CU_ASSERT(route_of_done(1, 0) == 0 && route_of_done(0, 1) == 0);
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_LEAVE }, NULL, 0);
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_RELEASE, .slot = SLOT }, NULL, 0);
+	CU_ASSERT_TRUE(told(1, VIRTIO_LEFT));
+	CU_ASSERT_EQUAL(route_of_done(0, 1), 1);
+}
+
 /* ---- the disk ---- */
 
 static char image[] = "/tmp/vmp-virtio-XXXXXX";
@@ -313,7 +367,7 @@ static void open_disk(const char *how)
 	CU_ASSERT_EQUAL(in(VIRTIO_DISKS, VIRTIO_STATUS), 15);
 	as_cpu(0);
 	out(VIRTIO_DISKS, VIRTIO_QUEUE_NOTIFY, 0);
-	CU_ASSERT_TRUE(granted(0, &grant));
+	CU_ASSERT(granted(0, &grant) && grant.event_idx == 1);
 }
 
 static void test_disk(void)
@@ -367,7 +421,8 @@ int main(void)
 	static const struct unit_test tests[] = {
 		{ "no device", test_absent },	 { "negotiation", test_negotiation },
 		{ "one CPU walks", test_lease }, { "a CPU stands still", test_away },
-		{ "reset", test_reset },	 { "rng", test_rng },
+		{ "reset", test_reset },	 { "routes", test_route },
+		{ "rng", test_rng },
 		{ "disk", test_disk },		 UNIT_END
 	};
 

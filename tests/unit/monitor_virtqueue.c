@@ -160,6 +160,76 @@ static void test_around(void)
 	}
 }
 
+enum { AVAIL_EVENT = USED + 4 + 8 * SIZE, USED_EVENT = AVAIL + 4 + 2 * SIZE };
+
+static void start_with_events(void)
+{
+	start();
+	q.event_idx = true;
+	q.avail_next = q.used_next = UINT16_MAX; /* the indices wrap */
+	put16(AVAIL + 2, UINT16_MAX);
+	put16(USED + 2, UINT16_MAX);
+	for (unsigned i = 0; i < SIZE; i++)
+		describe(DESC, i, DATA + i, 1, WRITE, 0);
+}
+
+/* The guest notifies what it makes available behind the last chain that was taken, and no other. */
+static void test_notifications(void)
+{
+	start_with_events();
+	put16(AVAIL_EVENT, 77);
+	offer(0);
+	offer(1);
+	CU_ASSERT_EQUAL(pop(), 1);
+	CU_ASSERT_EQUAL(get16(AVAIL_EVENT), 77); /* there are more: no notification needed */
+	CU_ASSERT_EQUAL(pop(), 1);
+	CU_ASSERT_EQUAL(pop(), 0);
+	CU_ASSERT_EQUAL(get16(AVAIL_EVENT), 1);
+	put16(AVAIL_EVENT, 78);
+	CU_ASSERT(pop() == 0 && get16(AVAIL_EVENT) == 78); /* written once */
+	offer(2);
+	CU_ASSERT(pop() == 1 && pop() == 0 && get16(AVAIL_EVENT) == 2);
+	for (unsigned i = 3; i < 6; i++)
+		offer(i);
+	CU_ASSERT(virtqueue_arm_next(&q, &memory) && get16(AVAIL_EVENT) == 5);
+	q.event_idx = false;
+	offer(6);
+	CU_ASSERT(virtqueue_arm_next(&q, &memory) && get16(AVAIL_EVENT) == 5);
+}
+
+/* A chain that the guest makes available while the event is being written is taken. */
+static bool write_and_offer(void *ctx, uint64_t gpa, const void *from, uint32_t bytes)
+{
+	if (gpa == AVAIL_EVENT)
+		offer(4);
+	return ram_write(ctx, gpa, from, bytes);
+}
+
+static void test_race(void)
+{
+	const struct virtqueue_memory racing = { NULL, ram_read, write_and_offer };
+
+	start_with_events();
+	CU_ASSERT_EQUAL(virtqueue_pop(&q, &racing, &chain, &why), 1);
+	CU_ASSERT_EQUAL(chain.head, 4);
+}
+
+/* Only the chain whose index the guest waits for causes an interrupt; the flags do not count. */
+static void test_interrupts(void)
+{
+	start_with_events();
+	put16(AVAIL, 1);
+	put16(USED_EVENT, 0);
+	CU_ASSERT(virtqueue_push(&q, &memory, 0, 0)); /* entry UINT16_MAX */
+	CU_ASSERT_FALSE(virtqueue_wants_interrupt(&q, &memory));
+	CU_ASSERT(virtqueue_push(&q, &memory, 1, 0)); /* entry 0 */
+	CU_ASSERT_TRUE(virtqueue_wants_interrupt(&q, &memory));
+	CU_ASSERT(virtqueue_push(&q, &memory, 2, 0));
+	CU_ASSERT_FALSE(virtqueue_wants_interrupt(&q, &memory));
+	put16(USED_EVENT, UINT16_MAX);
+	CU_ASSERT_FALSE(virtqueue_wants_interrupt(&q, &memory));
+}
+
 static void test_indirect(void)
 {
 	start();
@@ -230,7 +300,9 @@ int main(void)
 	CU_TestInfo tests[] = {
 		{ "places", test_places },	     { "a chain", test_chain },
 		{ "around the rings", test_around }, { "an indirect table", test_indirect },
-		{ "broken queues", test_broken },    CU_TEST_INFO_NULL
+		{ "broken queues", test_broken },    { "notifications wanted", test_notifications },
+		{ "a late chain", test_race },	     { "interrupts wanted", test_interrupts },
+		CU_TEST_INFO_NULL
 	};
 	CU_SuiteInfo suites[] = { { "virtqueue", NULL, NULL, NULL, NULL, tests },
 				  CU_SUITE_INFO_NULL };
