@@ -1,7 +1,7 @@
 # Fuzzers: tests/fuzz/run (libFuzzer, clang), and their corpus as unit tests.
 $(B)/tests/fuzz/%.o: CPPFLAGS += -Iphoenix/include
 FUZZ_TARGETS := wire config gdb standby chips daemon cpu snapshot elf virtqueue vpg ninep monitor \
-	handshake
+	handshake web
 REPLAYS := $(patsubst %,$(B)/tests/fuzz/replay-%.o,$(FUZZ_TARGETS))
 $(REPLAYS): $(B)/tests/fuzz/replay-%.o: tests/fuzz/replay.c
 	@echo "  CC    $@"
@@ -46,6 +46,11 @@ $(eval $(call unit-test,elf_fuzz,\
 VPG_FUZZ_OBJECTS := vpg/shell/line.o vpg/shell/group.o vpg/wire/message.o vpg/wire/nick.o
 $(eval $(call unit-test,vpg_fuzz,tests/fuzz/replay-vpg.o tests/fuzz/vpg.o $(VPG_FUZZ_OBJECTS),))
 
+WEB_FUZZ_OBJECTS := vmm/cli/web/webwords.o vmm/cli/watch/httpgate.o vmm/shared/problem.o \
+	base/log.o
+$(eval $(call unit-test,web_fuzz,tests/fuzz/replay-web.o tests/fuzz/web.o $(WEB_FUZZ_OBJECTS),\
+	-lcrypto))
+
 # tests/fuzz/handshake.c includes enrol.c, identity.c and tunnel.c.
 HANDSHAKE_FUZZ_OBJECTS := vpg/peer/invitation.o vpg/peer/members.o $(VPG_WIRE_ALL) base/log.o
 $(eval $(call unit-test,vpg_handshake_fuzz,\
@@ -81,6 +86,7 @@ build/fuzz/monitor: FUZZ_MORE := -fsanitize-coverage=trace-loads -lZydis
 build/fuzz/monitor: tests/fuzz/monitor.c \
 	$(patsubst vcpu/window_code.c,vcpu/window_code.S,$(MONITOR_FUZZ_OBJECTS:.o=.c))
 build/fuzz/ninep: tests/fuzz/ninep.c $(NINEP_OBJECTS:.o=.c)
+build/fuzz/web: tests/fuzz/web.c $(WEB_FUZZ_OBJECTS:.o=.c)
 build/fuzz/vpg: tests/fuzz/vpg.c $(VPG_FUZZ_OBJECTS:.o=.c)
 build/fuzz/%: tests/fuzz/fuzz.h
 	@echo "  FUZZ  $@"

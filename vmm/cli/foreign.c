@@ -52,12 +52,19 @@ static const struct foreign *find(const struct foreign *rows, size_t n_rows, con
 	return NULL;
 }
 
+/* Returns whether `text`, which stands right behind a letter, is a value.  It could be the rest of
+ * one of QEMU's words: -no-acpi is not -n with the name "o-acpi". */
+static bool is_attached_value(const char *text)
+{
+	return strspn(text, "0123456789") || *text == '/' || strchr(text, '=');
+}
+
 /* Finds the row of a single letter with its value right behind it, as in "-m512m". */
 static const struct foreign *find_letter(const char *typed, const char **value)
 {
 	for (size_t i = 0; typed[0] == '-' && typed[1] != '-' && i < ARRAY_LEN(options); i++)
 		if (options[i].kind == FOREIGN_SAME && strlen(options[i].word) == 2 &&
-		    !memcmp(options[i].word, typed, 2) && typed[2]) {
+		    !memcmp(options[i].word, typed, 2) && is_attached_value(typed + 2)) {
 			*value = typed + 2;
 			return &options[i];
 		}

@@ -17,11 +17,17 @@ const heatColours = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119
 // ---- numbers for people ----
 const duration = ms => ms < 10000 ? `${(ms / 1000).toFixed(2)} s` : ms < 120000 ?
   `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60000)} min ${Math.round(ms / 1000) % 60} s`;
-const short = value => value >= 1e6 ? `${(value / 1e6).toFixed(1)} M` : value >= 1e4 ?
-  `${(value / 1e3).toFixed(0)} k` : value >= 1e3 ? `${(value / 1e3).toFixed(1)} k` :
-  `${Math.round(value)}`;
-const bytes = value => value >= 1048576 ? `${(value / 1048576).toFixed(1)} MiB` :
-  `${(value / 1024).toFixed(value < 10240 ? 1 : 0)} KiB`;
+const short = value => {
+  const unit = [[1e15, 'P'], [1e12, 'T'], [1e9, 'G'], [1e6, 'M'], [1e3, 'k']]
+    .find(([least]) => value >= least);
+  return unit ? `${(value / unit[0]).toFixed(unit[1] === 'k' && value >= 1e4 ? 0 : 1)} ${unit[1]}` :
+    `${Math.round(value)}`;
+};
+const bytes = value => {
+  const [least, name] = [[2 ** 50, 'PiB'], [2 ** 40, 'TiB'], [2 ** 30, 'GiB'], [2 ** 20, 'MiB']]
+    .find(([least]) => value >= least) || [1024, 'KiB'];
+  return `${(value / least).toFixed(name === 'KiB' && value >= 10240 ? 0 : 1)} ${name}`;
+};
 // The time of sample i.
 const when = i => record.live ? `${((total - ends[i]) / 1000).toFixed(0)} s ago` :
   `At ${duration(ends[i])}`;
@@ -184,7 +190,8 @@ function drawCpus() {
     out += label(`CPU ${cpu.cpu}`, base - tall / 2 + 6, width) + strip(cpu, base + 2, width);
   });
   for (const [ms, cpu, from, to, why] of record.moves) {
-    const x = xOf(Math.min(ms, total), width), y = cpu * pitch + tall + 4;
+    const x = xOf(Math.min(ms, total), width);
+    const y = record.processors.findIndex(p => p.cpu === cpu) * pitch + tall + 4;
     out += `<path d="M${x} ${y + 2}l-6 -10h12z" fill="var(--text)" stroke="var(--page)"><title>${
       escaped(`CPU ${cpu} from ${hostName(from)} to ${hostName(to)}${why ? `; ${why}` : ''}`)
       }</title></path>`;
@@ -258,7 +265,7 @@ function drawHeat() {
   const tall = heatHeight / heatRows, every = Math.ceil(14 / tall);
   touched.forEach((part, row) => {
     if (row % every === 0)
-      out += `<text x="0" y="${row * tall + tall / 2 + 4}">${
+      out += `<text x="0" y="${Math.max(10, row * tall + tall / 2 + 4)}">${
         +(part * band).toFixed(1)} MiB</text>`;
   });
   $('heat').innerHTML = `<svg height="${height}" viewBox="0 0 ${width} ${height}">${
@@ -359,6 +366,9 @@ function draw() {
     drawHeat();
     drawHosts('fetches', 'fetches', short);
     drawHosts('sent', 'sent', bytes);
+  } else {
+    for (const id of ['cpus', 'heat', 'fetches', 'sent'])
+      $(id).innerHTML = '';
   }
   drawTimes();
   again.forEach(f => f());
