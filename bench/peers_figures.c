@@ -1,14 +1,17 @@
 /* peers_figures.c - figures of the P2P-MPI paper (2009) that are about peers, as tables.
  *
- *   choice      figures 4 and 5: on which computers 100 to 600 processors are, with concentrate
- *               and spread.  The nearest site has 60 computers of 4 processors, as in the paper;
- *               the other sizes are made up, and round trips of three sites overlap.
+ *   choice      figures 4 and 5: on which computers processors are, with concentrate and spread.
+ *               The nearest site has 60 of 350 computers, of 4 processors, as in the paper; the
+ *               other sizes are made up, and round trips of three sites overlap.
  *   reliable    figure 12: how often a node hears nothing of another one that lives, because those
  *               between have died; each node dies with probability 0.1
+ *   ages        how old the news of a node that lives may be, beside the cleanup time: with all
+ *               nodes' cycles in step, and with cycles that begin at random
  *   detect      figure 13: how long after its death a node is declared gone by the others, with the
  *               library's failure detector in the simulator; the prediction beside it
  *
- * Usage: peers_figures choice | reliable [TRIALS] | detect [NODES...]
+ * Usage: peers_figures choice [COMPUTERS] | reliable [TRIALS] | ages [NODES...] |
+ *                      detect brr|dbrr [NODES...]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,23 +42,24 @@ static const struct site { const char *name; uint32_t hosts, cores, rtt_us, jitt
 	{ "rennes", 90, 2, 10900, 700 }, { "bordeaux", 60, 2, 11200, 700 },
 	{ "alpes", 20, 2, 13200, 300 },	 { "sophia", 70, 2, 17200, 300 },
 };
-enum { SITES = sizeof sites / sizeof *sites };
+enum { SITES = sizeof sites / sizeof *sites, COMPUTERS = 350 };
 
-static void place(enum choose_how how, const char *name)
+static void place(enum choose_how how, const char *name, uint32_t computers)
 {
-	static struct candidate c[512];
-	static char nick[512][16];
+	static struct candidate c[MAX_NODES + SITES];
+	static char nick[MAX_NODES + SITES][16];
+	uint32_t step = 50 * computers / COMPUTERS;
 
 	printf("%s: computers/processors of each site\n%10s", name, "processors");
 	for (size_t i = 0; i < SITES; i++)
 		printf(" %11s", sites[i].name);
 	printf("\n");
-	for (uint32_t wanted = 100; wanted <= 600; wanted += 50) {
+	for (uint32_t wanted = 2 * step; wanted <= 12 * step; wanted += step) {
 		uint32_t hosts[SITES] = { 0 }, cores[SITES] = { 0 };
 		size_t n = 0;
 
 		for (size_t i = 0; i < SITES; i++)
-			for (uint32_t k = 0; k < sites[i].hosts; k++, n++) {
+			for (uint32_t k = 0; k < sites[i].hosts * computers / COMPUTERS; k++, n++) {
 				snprintf(nick[n], sizeof nick[n], "%c%u", (int)('a' + i), k);
 				c[n] = (struct candidate){
 					.nick = nick[n], .self = !n, .free = sites[i].cores,
@@ -76,68 +80,135 @@ static void place(enum choose_how how, const char *name)
 
 /* ---- reliability ---- */
 
-static unsigned log2_up(unsigned n)
-{
-	unsigned k = 0;
+static const char *const protocol_names[] = { [DETECT_DBRR] = "dbrr", [DETECT_BRR] = "brr" };
 
-	while (1u << k < n)
-		k++;
-	return k;
-}
-
-/* Whether node `s` of those that live reaches all others that live, by who gossips to whom in a
- * cycle; both: in both directions. */
-static bool reaches_all(const bool *dead, unsigned n, unsigned s, bool both)
+/* How many of those that live a node of them reaches by who gossips to whom in a cycle; back:
+ * against the direction of the gossip. */
+static unsigned reached(enum detect_protocol p, const bool *dead, unsigned n, unsigned from,
+			bool back)
 {
 	static unsigned queue[MAX_NODES];
 	static bool seen[MAX_NODES];
-	unsigned head = 0, tail = 0, alive = 0, half = log2_up(n);
+	unsigned head = 0, tail = 0;
 
 	memset(seen, 0, n);
-	seen[s] = true;
-	queue[tail++] = s;
+	seen[from] = true;
+	queue[tail++] = from;
 	while (head < tail) {
 		unsigned at = queue[head++];
 
-		for (unsigned r = 0; r < (both ? 2 : 1) * half; r++) {
-			unsigned to = detect_target(at, n, r);
+		for (unsigned r = 0; r < detect_rounds(p, n); r++) {
+			unsigned to = detect_target(p, at, n, r);
 
+			to = back ? (2 * at + n - to) % n : to;
 			if (!dead[to] && !seen[to]) {
 				seen[to] = true;
 				queue[tail++] = to;
 			}
 		}
 	}
-	for (unsigned i = 0; i < n; i++)
-		alive += !dead[i];
-	return tail == alive;
+	return tail;
 }
 
-static bool is_false(const bool *dead, unsigned n, bool both)
+/* Whether some node that lives hears nothing of another one: all hear of all if all hear of one,
+ * and it of all. */
+static bool is_false(enum detect_protocol p, const bool *dead, unsigned n)
 {
-	for (unsigned s = 0; s < n; s++)
-		if (!dead[s] && !reaches_all(dead, n, s, both))
-			return true;
-	return false;
+	unsigned alive = 0, one = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		alive += !dead[i];
+		one = dead[i] ? one : i;
+	}
+	return alive && (reached(p, dead, n, one, false) < alive ||
+			 reached(p, dead, n, one, true) < alive);
 }
 
 static void reliable(unsigned long trials)
 {
-	printf("%6s %10s %10s   (of %lu trials)\n", "nodes", "BRR", "DBRR", trials);
-	for (unsigned n = 4; n <= 128; n *= 2) {
-		unsigned long one = 0, two = 0;
+	static const unsigned sizes[] = { 4, 8, 16, 32, 64, 128, 256, 512, 1000 };
 
-		for (unsigned long i = 0; i < trials; i++) {
+	printf("%6s %10s %10s %12s\n", "nodes", "BRR", "DBRR", "trials");
+	for (size_t row = 0; row < sizeof sizes / sizeof *sizes; row++) {
+		unsigned n = sizes[row];
+		unsigned long wrong[2] = { 0 }, most = n > 64 ? trials * 64 / n : trials;
+
+		for (unsigned long i = 0; i < most; i++) {
 			bool dead[MAX_NODES];
 
 			for (unsigned k = 0; k < n; k++)
 				dead[k] = happens(0.1);
-			one += is_false(dead, n, false);
-			two += is_false(dead, n, true);
+			wrong[DETECT_BRR] += is_false(DETECT_BRR, dead, n);
+			wrong[DETECT_DBRR] += is_false(DETECT_DBRR, dead, n);
 		}
-		printf("%6u %10.6f %10.6f\n", n, (double)one / (double)trials,
-		       (double)two / (double)trials);
+		printf("%6u %10.2e %10.2e %12lu\n", n, (double)wrong[DETECT_BRR] / (double)most,
+		       (double)wrong[DETECT_DBRR] / (double)most, most);
+		fflush(stdout);
 	}
+}
+
+/* ---- ages ---- */
+
+enum { PARTS = 1000 };	/* of a round: the nodes gossip one after the other */
+
+/* When what each node has last heard of each was made. */
+static uint32_t (*news)[MAX_NODES];
+
+/* One round, the nodes in a random order that stays the same. */
+static void gossip_all(enum detect_protocol p, unsigned n, const unsigned *order,
+		       const unsigned *begin, unsigned round)
+{
+	for (unsigned k = 0; k < n; k++) {
+		unsigned from = order[k], to = detect_target(p, from, n, round + begin[from]);
+
+		news[from][from] = round * PARTS + k * PARTS / n;
+		for (unsigned i = 0; i < n; i++)
+			if (news[to][i] < news[from][i])
+				news[to][i] = news[from][i];
+	}
+}
+
+/* The oldest news that any node ever has of another one, in rounds. */
+static double oldest(enum detect_protocol p, unsigned n, bool in_step)
+{
+	static unsigned order[MAX_NODES], begin[MAX_NODES];
+	unsigned cycle = detect_rounds(p, n);
+	uint32_t age = 0;
+
+	memset(news, 0, sizeof *news * MAX_NODES);
+	for (unsigned i = 0; i < n; i++) {
+		unsigned k = (unsigned)(next_random() % (i + 1));
+
+		order[i] = order[k];
+		order[k] = i;
+		begin[i] = in_step ? 0 : (unsigned)(next_random() % cycle);
+	}
+	for (unsigned round = 1; round < 10 * cycle; round++) {
+		gossip_all(p, n, order, begin, round);
+		for (unsigned i = 0; round >= 4 * cycle && i < n * n; i++) {
+			uint32_t now = (round + 1) * PARTS, made = news[i / n][i % n];
+
+			age = now - made > age ? now - made : age;
+		}
+	}
+	return (double)age / PARTS;
+}
+
+static void ages(unsigned n)
+{
+	printf("%6u", n);
+	for (int p = DETECT_BRR; p >= DETECT_DBRR; p--) {
+		double step = oldest(p, n, true), random = 0;
+
+		for (int i = 0; i < 3; i++) {
+			double age = oldest(p, n, false);
+
+			random = age > random ? age : random;
+		}
+		printf(" %9.1f %9.1f %9u", step, random, (unsigned)detect_cleanup(p, n, 1));
+	}
+	printf("\n");
+	fflush(stdout);
 }
 
 /* ---- detection ---- */
@@ -167,7 +238,7 @@ static bool all_know_all(struct sim *sim)
 
 static bool all_declared(struct sim *sim) { return n_gone == (unsigned)sim->n - 1; }
 
-static void detect(int n)
+static void detect(enum detect_protocol p, int n)
 {
 	unsigned wrong;
 
@@ -181,6 +252,7 @@ static void detect(int n)
 	}
 	n_gone = 0;
 	for (int i = 0; i < n; i++) {
+		detect_set_protocol(s.nodes[i].ph, p, 0);
 		detect_by_size(s.nodes[i].ph);
 		flow_set_gone(s.nodes[i].ph, PH_GONE_DISCARD, on_gone, NULL);
 	}
@@ -192,34 +264,76 @@ static void detect(int n)
 	sim_kill(&s, n / 2);
 	bool all = sim_until(&s, 120000000, all_declared);
 	printf("%6d %9.1f %9.1f %9.1f %9.1f %8u%s\n", n,
-	       (double)detect_rounds((unsigned)n) / 2 * GOSSIP_INTERVAL / 1e6,
-	       (double)detect_timeout((unsigned)n, GOSSIP_INTERVAL) / 1e6,
+	       (double)detect_rounds(DETECT_BRR, (unsigned)n) * GOSSIP_INTERVAL / 1e6,
+	       (double)detect_cleanup(p, (unsigned)n, GOSSIP_INTERVAL) / 1e6,
 	       n_gone ? sum_gone / n_gone : 0, (double)(last_gone - died_at) / 1e6, wrong,
 	       all ? "" : "  not all");
 	fflush(stdout);
 	sim_free(&s);
 }
 
+/* ---- the command line ---- */
+
+enum { SIZES = 9 };
+static const int sizes[SIZES] = { 2, 4, 8, 16, 32, 64, 128, 256, 512 };
+
+static int size_of(const char *word)
+{
+	int n = atoi(word);
+
+	return n < 2 ? 2 : n > MAX_NODES ? MAX_NODES : n;
+}
+
+static int all_choices(int argc, char **argv)
+{
+	uint32_t computers = argc > 0 ? (uint32_t)size_of(argv[0]) : COMPUTERS;
+
+	place(CHOOSE_CONCENTRATE, "concentrate", computers);
+	place(CHOOSE_SPREAD, "spread", computers);
+	return 0;
+}
+
+static int all_ages(int argc, char **argv)
+{
+	news = calloc(MAX_NODES, sizeof *news);
+	if (!news)
+		return 1;
+	printf("%6s %29s %29s\n%6s", "", "BRR", "DBRR", "nodes");
+	for (int i = 0; i < 2; i++)
+		printf(" %9s %9s %9s", "in step", "at random", "cleanup");
+	printf("   (rounds)\n");
+	for (int i = 0; i < (argc ? argc : SIZES); i++)
+		ages((unsigned)(argc ? size_of(argv[i]) : sizes[i]));
+	free(news);
+	return 0;
+}
+
+static int all_detections(int argc, char **argv)
+{
+	enum detect_protocol p = strcmp(argv[0], "brr") ? DETECT_DBRR : DETECT_BRR;
+
+	printf("%s\n%6s %9s %9s %9s %9s %8s   (seconds)\n", protocol_names[p], "nodes",
+	       "one way", "cleanup", "mean", "last", "false");
+	for (int i = 0; i < (argc > 1 ? argc - 1 : SIZES); i++)
+		detect(p, argc > 1 ? size_of(argv[i + 1]) : sizes[i]);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
-	static const int sizes[] = { 2, 4, 8, 16, 32, 64, 128 };
+	const char *verb = argc > 1 ? argv[1] : "";
 
-	if (argc > 1 && !strcmp(argv[1], "choice")) {
-		place(CHOOSE_CONCENTRATE, "concentrate");
-		place(CHOOSE_SPREAD, "spread");
-	} else if (argc > 1 && !strcmp(argv[1], "reliable")) {
-		reliable(argc > 2 ? strtoul(argv[2], NULL, 10) : 5000);
-	} else if (argc > 1 && !strcmp(argv[1], "detect")) {
-		printf("%6s %9s %9s %9s %9s %8s   (seconds)\n", "nodes", "one way", "cleanup",
-		       "mean", "last", "false");
-		for (int i = 2; i < argc; i++)
-			detect(atoi(argv[i]) > 1 && atoi(argv[i]) <= MAX_NODES ? atoi(argv[i]) : 2);
-		for (size_t i = 0; argc == 2 && i < sizeof sizes / sizeof *sizes; i++)
-			detect(sizes[i]);
-	} else {
-		fprintf(stderr, "usage: peers_figures choice | reliable [TRIALS] | "
-			"detect [NODES...]\n");
+	if (!strcmp(verb, "choice"))
+		return all_choices(argc - 2, argv + 2);
+	if (!strcmp(verb, "ages"))
+		return all_ages(argc - 2, argv + 2);
+	if (!strcmp(verb, "detect") && argc > 2)
+		return all_detections(argc - 2, argv + 2);
+	if (strcmp(verb, "reliable")) {
+		fprintf(stderr, "usage: peers_figures choice [COMPUTERS] | reliable [TRIALS] | "
+			"ages [NODES...] | detect brr|dbrr [NODES...]\n");
 		return 1;
 	}
+	reliable(argc > 2 ? strtoul(argv[2], NULL, 10) : 5000);
 	return 0;
 }

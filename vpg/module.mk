@@ -27,7 +27,8 @@ $(B)/vmp-rsh: $(B)/vmp-sh
 $(eval $(call unit-test,vpg_rsh,tests/unit/vpg_rsh.o vpg/shell/rsh.o vpg/wire/nick.o))
 $(eval $(call unit-test,vpg_plan,tests/unit/vpg_plan.o vpg/shell/plan.o vpg/shell/line.o \
 	vpg/shell/group.o vpg/wire/nick.o))
-# Figures of the P2P-MPI paper: bench/peers_figures choice | reliable | detect.
+# Figures of the P2P-MPI paper, in the simulator and with real processes.
 $(eval $(call program,bench/peers_figures,bench/peers_figures.o vpg/peer/choose.o $(PHNX_SIM),\
 	-lcrypto))
-$(B)/bench/peers_figures.o: CPPFLAGS += -Iphoenix/include
+$(eval $(call program,bench/peers_processes,bench/peers_processes.o $(PHNX_OBJECTS),$(PHNX_LIBS)))
+$(B)/bench/peers_figures.o $(B)/bench/peers_processes.o: CPPFLAGS += -Iphoenix/include

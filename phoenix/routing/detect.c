@@ -3,11 +3,12 @@
  *
  * Every GOSSIP_INTERVAL a node increments its heartbeat and sends all heartbeats that it knows to
  * one other node.  Equation 5 of the paper chooses that node: at distances 1, 2, 4, ... clockwise
- * in the first half of a cycle, counter-clockwise in the second.  A heartbeat of n nodes reaches
- * all within 2 ceil(log2 n) rounds.  A node whose heartbeat has not changed for the timeout, and
- * that no link of this node has heard, is declared gone, for all nodes and for good: its name is
- * refused from then on.  The timeout is the application's, or the paper's cleanup time, 3 ceil(log2
- * n) rounds, but not less than what a loaded computer may need.
+ * in the first half of a cycle, counter-clockwise in the second.  (BRR, equation 4, has the first
+ * half alone; it is here to be measured.)  A heartbeat of n nodes reaches all within a cycle.  A
+ * node whose heartbeat has not changed for the timeout, and that no link of this node has heard, is
+ * declared gone, for all nodes and for good: its name is refused from then on.  The timeout is the
+ * application's, or the paper's cleanup time, 3 ceil(log2 n) rounds, but not less than what a
+ * loaded computer may need.
  */
 #include "phoenix/routing/routing_private.h"
 
@@ -20,26 +21,31 @@ static unsigned log2_up(unsigned n)
 	return k;
 }
 
-unsigned detect_rounds(unsigned n)
+unsigned detect_rounds(enum detect_protocol p, unsigned n)
 {
-	return 2 * log2_up(n);
+	return (p == DETECT_BRR ? 1 : 2) * log2_up(n);
 }
 
-unsigned detect_target(unsigned s, unsigned n, unsigned r)
+unsigned detect_target(enum detect_protocol p, unsigned s, unsigned n, unsigned r)
 {
 	unsigned half = log2_up(n);
 
 	if (n < 2)
 		return s;
-	r %= 2 * half;
+	r %= detect_rounds(p, n);
 	return r < half ? (s + (1u << r)) % n : (s + n - (1u << (r - half)) % n) % n;
 }
 
-uint64_t detect_timeout(unsigned n, uint64_t interval_us)
+uint64_t detect_cleanup(enum detect_protocol p, unsigned n, uint64_t interval_us)
 {
-	uint64_t cleanup = 3 * log2_up(n) * interval_us;
+	return (p == DETECT_BRR ? 2 : 3) * log2_up(n) * interval_us;
+}
 
-	return cleanup > CLEANUP_LEAST ? cleanup : CLEANUP_LEAST;
+static uint64_t timeout_by_size(const struct detector *d, unsigned n)
+{
+	uint64_t cleanup = detect_cleanup(d->protocol, n, d->interval_us);
+
+	return cleanup > d->least_us ? cleanup : d->least_us;
 }
 
 static int by_name(const void *a, const void *b)
@@ -73,7 +79,8 @@ static void gossip(struct phnx *ph)
 		put64(&w, (uint64_t)members[k]->name);
 		put_var(&w, members[k]->heartbeat);
 	}
-	ph_vp_t target = members[detect_target(s, n, ph->detector->round++)]->name;
+	ph_vp_t target = members[detect_target(ph->detector->protocol, s, n,
+						ph->detector->round++)]->name;
 	struct pbuf *b = w.bad || target == ph->name ? NULL : pbuf_new(w.data, w.len);
 	if (b)
 		route_frame(ph, target, FRAME_GOSSIP, &nothing, b);
@@ -126,7 +133,7 @@ static unsigned n_members(const struct routes *t)
 static void look(struct phnx *ph, uint64_t now)
 {
 	struct detector *d = ph->detector;
-	uint64_t timeout_us = d->by_size ? detect_timeout(n_members(ph->routes), d->interval_us)
+	uint64_t timeout_us = d->by_size ? timeout_by_size(d, n_members(ph->routes))
 					 : d->timeout_us;
 
 	for (unsigned k = 0; timeout_us && k < ph->routes->n; k++) {
@@ -165,12 +172,19 @@ void detect_by_size(struct phnx *ph)
 	ph->detector->by_size = true;
 }
 
+void detect_set_protocol(struct phnx *ph, enum detect_protocol p, uint64_t least_us)
+{
+	ph->detector->protocol = p;
+	ph->detector->least_us = least_us;
+}
+
 int detect_init(struct phnx *ph)
 {
 	ph->detector = calloc(1, sizeof *ph->detector);
 	if (!ph->detector)
 		return -1;
 	ph->detector->interval_us = GOSSIP_INTERVAL;
+	ph->detector->least_us = CLEANUP_LEAST;
 	return 0;
 }
 

@@ -5,16 +5,23 @@
 #include "phoenix/core/bytes.h"
 #include "phoenix/core/core.h"
 
+/* P2P-MPI's double binary round-robin, and its binary one */
+enum detect_protocol { DETECT_DBRR, DETECT_BRR };
+
 /* 0: no node is ever declared gone */
 void detect_set_timeout(struct phnx *ph, uint64_t timeout_us);
 /* the timeout is detect_timeout() of the session's nodes, as many as there are at each time */
 void detect_by_size(struct phnx *ph);
 int detect_on_gossip(struct phnx *ph, struct reader *r);	/* FRAME_GOSSIP; -1: malformed */
-/* The node to gossip to in round r (0-based) as the s-th of n: P2P-MPI's double binary
- * round-robin, equation 5. */
-unsigned detect_target(unsigned s, unsigned n, unsigned r);
-uint64_t detect_timeout(unsigned n, uint64_t interval_us);
-unsigned detect_rounds(unsigned n);	/* after so many rounds all n nodes know a heartbeat */
+/* BRR instead of DBRR, and another least timeout_by_size than CLEANUP_LEAST: for measurements.
+ * All nodes of a session must gossip alike. */
+void detect_set_protocol(struct phnx *ph, enum detect_protocol p, uint64_t least_us);
+/* The node to gossip to in round r (0-based) as the s-th of n: P2P-MPI's equations 4 and 5. */
+unsigned detect_target(enum detect_protocol p, unsigned s, unsigned n, unsigned r);
+/* a cycle; after so many rounds all n nodes know a heartbeat, if their cycles are in step */
+unsigned detect_rounds(enum detect_protocol p, unsigned n);
+/* the paper's cleanup time: no heartbeat of a node that lives is older, in step or not */
+uint64_t detect_cleanup(enum detect_protocol p, unsigned n, uint64_t interval_us);
 
 int detect_init(struct phnx *ph);		/* -1: out of memory */
 void detect_free(struct phnx *ph);

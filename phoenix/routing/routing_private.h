@@ -124,6 +124,8 @@ struct detector {
 	uint64_t interval_us;		/* 0: no gossip */
 	uint64_t timeout_us;		/* 0: no node is ever declared gone */
 	bool by_size;			/* timeout_us is not used */
+	uint64_t least_us;		/* by_size: at least */
+	enum detect_protocol protocol;
 	uint64_t next_us;		/* when to gossip */
 	unsigned round;
 	uint64_t beat;			/* this node's heartbeat */

@@ -116,11 +116,12 @@ static void test_timeout_by_size(void)
 		sim_run(&s, s.now + 60000000);
 		CU_ASSERT_EQUAL(gone_seen, 0);
 		sim_kill(&s, n - 1);
-		uint64_t timeout = detect_timeout((unsigned)n, GOSSIP_INTERVAL);
-		sim_run(&s, s.now + timeout - 2 * GOSSIP_INTERVAL - detect_rounds((unsigned)n) *
-				GOSSIP_INTERVAL);
+		uint64_t rounds = detect_rounds(DETECT_DBRR, (unsigned)n),
+			 timeout = detect_cleanup(DETECT_DBRR, (unsigned)n, GOSSIP_INTERVAL);
+		timeout = timeout > CLEANUP_LEAST ? timeout : CLEANUP_LEAST;
+		sim_run(&s, s.now + timeout - (2 + rounds) * GOSSIP_INTERVAL);
 		CU_ASSERT_EQUAL(gone_seen, 0);
-		sim_run(&s, s.now + (2 * detect_rounds((unsigned)n) + 4) * GOSSIP_INTERVAL);
+		sim_run(&s, s.now + (2 * rounds + 4) * GOSSIP_INTERVAL);
 		CU_ASSERT_EQUAL(gone_seen, n - 1);
 		sim_free(&s);
 	}

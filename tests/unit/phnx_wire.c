@@ -101,18 +101,19 @@ static void test_ends(void)
 
 /* ---- detect.c: the double binary round-robin ---- */
 
-/* A heartbeat reaches all other nodes within detect_rounds(n) rounds, whenever they begin; no
- * node gossips to itself. */
-static void test_gossip(void)
+/* A heartbeat reaches all other nodes within a cycle, whenever it begins; no node gossips to
+ * itself. */
+static void spreads(enum detect_protocol p)
 {
 	for (unsigned n = 2; n <= 130; n++)
-		for (unsigned first = 0; first < detect_rounds(n); first++) {
+		for (unsigned first = 0; first < detect_rounds(p, n); first++) {
 			bool knows[130] = { true }, next[130];
 			unsigned told = 0;
-			for (unsigned round = first; round < first + detect_rounds(n); round++) {
+			for (unsigned round = first; round < first + detect_rounds(p, n);
+			     round++) {
 				memcpy(next, knows, sizeof next);
 				for (unsigned s = 0; s < n; s++) {
-					unsigned to = detect_target(s, n, round);
+					unsigned to = detect_target(p, s, n, round);
 					CU_ASSERT_FATAL(to < n && to != s);
 					next[to] |= knows[s];
 				}
@@ -122,15 +123,23 @@ static void test_gossip(void)
 				told += knows[s];
 			CU_ASSERT_EQUAL(told, n);
 		}
-	CU_ASSERT_EQUAL(detect_target(0, 1, 5), 0);
-	CU_ASSERT_EQUAL(detect_rounds(1), 0);
-	CU_ASSERT_EQUAL(detect_rounds(8), 6);
-	CU_ASSERT_EQUAL(detect_rounds(9), 8);
-	CU_ASSERT_EQUAL(detect_timeout(2, 500000), CLEANUP_LEAST);
-	CU_ASSERT_EQUAL(detect_timeout(8, 500000), CLEANUP_LEAST);
-	CU_ASSERT_EQUAL(detect_timeout(9, 500000), 6000000);
-	CU_ASSERT_EQUAL(detect_timeout(64, 500000), 9000000);
-	CU_ASSERT_EQUAL(detect_timeout(1000, 500000), 15000000);
+}
+
+static void test_gossip(void)
+{
+	spreads(DETECT_DBRR);
+	spreads(DETECT_BRR);
+	CU_ASSERT_EQUAL(detect_target(DETECT_DBRR, 0, 1, 5), 0);
+	CU_ASSERT_EQUAL(detect_target(DETECT_DBRR, 0, 8, 3), 7);
+	CU_ASSERT_EQUAL(detect_target(DETECT_BRR, 0, 8, 3), 1);
+	CU_ASSERT_EQUAL(detect_rounds(DETECT_DBRR, 1), 0);
+	CU_ASSERT_EQUAL(detect_rounds(DETECT_DBRR, 8), 6);
+	CU_ASSERT_EQUAL(detect_rounds(DETECT_BRR, 8), 3);
+	CU_ASSERT_EQUAL(detect_rounds(DETECT_DBRR, 9), 8);
+	CU_ASSERT_EQUAL(detect_cleanup(DETECT_DBRR, 2, 500000), 1500000);
+	CU_ASSERT_EQUAL(detect_cleanup(DETECT_DBRR, 9, 500000), 6000000);
+	CU_ASSERT_EQUAL(detect_cleanup(DETECT_BRR, 9, 500000), 4000000);
+	CU_ASSERT_EQUAL(detect_cleanup(DETECT_DBRR, 1000, 500000), 15000000);
 }
 
 int main(void)
