@@ -7,6 +7,7 @@ build/bench/%: bench/%.c
 all: build/bench/pingpong
 
 # The page protocol itself, under recorded programs.
+$(eval $(call program,bench/tcp_pipe,bench/tcp_pipe.o,))
 $(eval $(call program,bench/replay,bench/replay.o $(DSM_OBJECTS) $(DSM_NEEDS)))
 
 .PHONY: bench

@@ -19,7 +19,7 @@ $(B)/vpg/%.o: CPPFLAGS += -Iphoenix/include
 $(eval $(call program,vmp-peer,vpg/peer/peer.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))
 SHELL_OBJECTS := $(patsubst %,vpg/shell/%.o,builtins completion editor execute group \
 	job_table join line own_terminal pipeline plan pumps rsh signals) $(VPG_WIRE_ALL) base/log.o
-$(eval $(call program,vmp-sh,vpg/shell/sh.o $(SHELL_OBJECTS),-ledit))
+$(eval $(call program,vmp-sh,vpg/shell/sh.o $(SHELL_OBJECTS),))
 # The same program under a name by which it is `vmp rsh`.
 PROGRAMS += $(B)/vmp-rsh
 $(B)/vmp-rsh: $(B)/vmp-sh

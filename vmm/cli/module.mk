@@ -17,7 +17,7 @@ $(B)/vmm/cli/watch/report.html: vmm/cli/watch/reportpage.html vmm/cli/watch/char
 		-e '/^@CHARTS_JS@$$/{r vmm/cli/watch/charts.js' -e 'd}' $< >$@
 $(B)/vmm/cli/web/webfiles_text.o: $(wildcard vmm/cli/web/*.html vmm/cli/web/*.css \
 	vmm/cli/web/*.js) vmm/cli/watch/charts.css vmm/cli/watch/charts.js
-VMP_LIBS := -levent -lelf -lz -lcrypto
+VMP_LIBS := -levent -lelf -lz
 $(eval $(call program,vmp,vmm/cli/vmp.o $(VMP_OBJECTS),$(VMP_LIBS)))
 
 # a script, beside the programs

@@ -1,6 +1,7 @@
 /* editor.c - see editor.h. */
 #include "vpg/shell/editor.h"
 
+#include <dlfcn.h>
 #include <histedit.h>
 #include <locale.h>
 #include <signal.h>
@@ -16,6 +17,28 @@
 
 enum { HISTORY_LINES = 1000 };
 
+/* libedit and what it needs take a third of the time in which this program starts, and most of its
+ * uses are single lines: so the library is loaded here, when it is needed. */
+#define LIBEDIT "libedit.so.2"
+#define FUNCTIONS(F) F(el_init) F(el_end) F(el_set) F(el_gets) F(el_source) F(el_line) \
+	F(el_cursor) F(el_deletestr) F(el_insertstr) F(history_init) F(history_end) F(history)
+#define POINTER(name) __typeof__(&name) name;
+static struct { FUNCTIONS(POINTER) } edit;
+
+static int load_library(void)
+{
+	void *library = dlopen(LIBEDIT, RTLD_NOW);
+	const char *why = library ? NULL : dlerror();
+
+#define FIND(name) \
+	if (!why && !(*(void **)&edit.name = dlsym(library, #name))) \
+		why = dlerror();
+	FUNCTIONS(FIND)
+	if (why)
+		log_error("cannot edit lines: %s; install Debian's package libedit2", why);
+	return why ? -1 : 0;
+}
+
 static struct executor *shell;	/* libedit's callbacks have no other way to it */
 
 static char *prompt(EditLine *e)
@@ -27,11 +50,11 @@ static char *prompt(EditLine *e)
 /* Ctrl-C at the prompt: the line is given up. */
 static unsigned char on_interrupt(EditLine *e, int key)
 {
-	const LineInfo *line = el_line(e);
+	const LineInfo *line = edit.el_line(e);
 
 	(void)key;
-	el_cursor(e, (int)(line->lastchar - line->cursor));
-	el_deletestr(e, (int)(line->lastchar - line->buffer));
+	edit.el_cursor(e, (int)(line->lastchar - line->cursor));
+	edit.el_deletestr(e, (int)(line->lastchar - line->buffer));
 	printf("^C\n");
 	fflush(stdout);
 	return CC_REDISPLAY;
@@ -51,7 +74,7 @@ static unsigned char list_matches(const struct group *g, const char *begin, size
 
 static unsigned char complete(EditLine *e, const struct group *g)
 {
-	const LineInfo *line = el_line(e);
+	const LineInfo *line = edit.el_line(e);
 	const char *first, *begin = completion_start(line->buffer,
 						     (size_t)(line->cursor - line->buffer));
 	char rest[NICK_BYTES + 1];
@@ -66,7 +89,7 @@ static unsigned char complete(EditLine *e, const struct group *g)
 	if (found > 1 && common == n)
 		return list_matches(g, begin, n);
 	snprintf(rest, sizeof rest, "%.*s%s", (int)(common - n), first + n, found > 1 ? "" : " ");
-	return el_insertstr(e, rest) ? CC_ERROR : CC_REFRESH;
+	return edit.el_insertstr(e, rest) ? CC_ERROR : CC_REFRESH;
 }
 
 static unsigned char on_tab(EditLine *e, int key)
@@ -83,19 +106,19 @@ static unsigned char on_tab(EditLine *e, int key)
 
 static EditLine *open_editor(History *past)
 {
-	EditLine *e = el_init("vmp", stdin, stdout, stderr);
+	EditLine *e = edit.el_init("vmp", stdin, stdout, stderr);
 
 	if (!e)
 		return NULL;
-	el_set(e, EL_PROMPT, prompt);
-	el_set(e, EL_HIST, history, past);
-	el_set(e, EL_EDITOR, "emacs");
-	el_set(e, EL_ADDFN, "vmp-complete", "complete a nickname", on_tab);
-	el_set(e, EL_ADDFN, "vmp-interrupt", "give the line up", on_interrupt);
-	el_source(e, NULL);	/* ~/.editrc */
-	el_set(e, EL_BIND, "^I", "vmp-complete", NULL);
-	el_set(e, EL_BIND, "^C", "vmp-interrupt", NULL);
-	el_set(e, EL_SETTY, "-d", "-isig", NULL);	/* keys are keys while a line is edited */
+	edit.el_set(e, EL_PROMPT, prompt);
+	edit.el_set(e, EL_HIST, edit.history, past);
+	edit.el_set(e, EL_EDITOR, "emacs");
+	edit.el_set(e, EL_ADDFN, "vmp-complete", "complete a nickname", on_tab);
+	edit.el_set(e, EL_ADDFN, "vmp-interrupt", "give the line up", on_interrupt);
+	edit.el_source(e, NULL);	/* ~/.editrc */
+	edit.el_set(e, EL_BIND, "^I", "vmp-complete", NULL);
+	edit.el_set(e, EL_BIND, "^C", "vmp-interrupt", NULL);
+	edit.el_set(e, EL_SETTY, "-d", "-isig", NULL);	/* keys are keys while a line is edited */
 	return e;
 }
 
@@ -107,11 +130,11 @@ static void run_lines(struct executor *x, EditLine *e, History *past)
 
 	while (!x->exits) {
 		jobs_print(false);
-		line = el_gets(e, &n);
+		line = edit.el_gets(e, &n);
 		if (!line || n <= 0)
 			break;
 		if (strspn(line, " \t\n") < (size_t)n)
-			history(past, &event, H_ENTER, line);
+			edit.history(past, &event, H_ENTER, line);
 		execute_text(x, line, (size_t)n);
 	}
 }
@@ -119,11 +142,14 @@ static void run_lines(struct executor *x, EditLine *e, History *past)
 int editor_run(struct executor *x)
 {
 	char folder[FOLDER_PATH], path[FOLDER_PATH + 16] = "";
-	History *past = history_init();
 	HistEvent event;
+	History *past;
 	struct why why;
 	EditLine *e;
 
+	if (load_library())
+		return 125;
+	past = edit.history_init();
 	setlocale(LC_CTYPE, "");
 	shell = x;
 	x->interactive = true;
@@ -133,18 +159,18 @@ int editor_run(struct executor *x)
 		log_error("cannot edit lines on this terminal");
 		return 125;
 	}
-	history(past, &event, H_SETSIZE, HISTORY_LINES);
-	history(past, &event, H_SETUNIQUE, 1);
+	edit.history(past, &event, H_SETSIZE, HISTORY_LINES);
+	edit.history(past, &event, H_SETUNIQUE, 1);
 	if (!folder_path(folder, &why)) {
 		snprintf(path, sizeof path, "%s/history", folder);
-		history(past, &event, H_LOAD, path);
+		edit.history(past, &event, H_LOAD, path);
 	}
 	run_lines(x, e, past);
 	umask(077);
 	if (*path)
-		history(past, &event, H_SAVE, path);
-	el_end(e);
-	history_end(past);
+		edit.history(past, &event, H_SAVE, path);
+	edit.el_end(e);
+	edit.history_end(past);
 	execute_end(x);
 	return x->status;
 }

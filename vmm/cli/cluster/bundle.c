@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/evp.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/beside.h"
+#include "vmm/cli/digest.h"
 
 #define SYSTEM_LOADER "/lib64/ld-linux-x86-64.so.2"
 enum { BLOCK = 512, RECORD = 10240, MAX_LIBRARIES = 64, LIBRARY_PATH = 512 };
@@ -173,9 +173,9 @@ static int add_libraries(struct libraries *all, const char *program, struct prob
 
 static int name_by_contents(struct bundle *b)
 {
-	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned char digest[DIGEST_BYTES];
 
-	if (!EVP_Digest(b->data, b->bytes, digest, NULL, EVP_sha256(), NULL))
+	if (!digest_of(b->data, b->bytes, digest))
 		return -1;
 	for (int i = 0; i < BUNDLE_HASH / 2; i++)
 		snprintf(b->hash + 2 * i, 3, "%02x", digest[i]);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "vmm/cli/digest.h"
 #include "vmm/cli/guest/elfdeps.h"
 #include "vmm/shared/hostcpu.h"
 #include "vmm/shared/hostmem.h"
@@ -23,23 +23,17 @@ enum { SECTOR_BYTES = 512 };
 /* Writes the file's SHA-256 in hexadecimal.  Returns 0, or -1 with the problem. */
 static int digest_file(const char *path, char hex[65], struct problem *p)
 {
-	static char buffer[65536];
-	unsigned char digest[EVP_MAX_MD_SIZE];
-	unsigned digest_bytes = 0;
-	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	unsigned char digest[DIGEST_BYTES];
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	bool ok = context && fd >= 0 && EVP_DigestInit_ex(context, EVP_sha256(), NULL);
-	ssize_t n = 0;
+	bool ok = fd >= 0 && digest_of_file(fd, digest);
+	int error = errno;
 
-	while (ok && (n = read(fd, buffer, sizeof buffer)) > 0)
-		ok = EVP_DigestUpdate(context, buffer, n);
-	ok = ok && n == 0 && EVP_DigestFinal_ex(context, digest, &digest_bytes);
 	if (fd >= 0)
 		close(fd);
-	EVP_MD_CTX_free(context);
 	if (!ok)
-		return problem(p, "cannot read %s: %s", path, strerror(errno));
-	for (unsigned i = 0; i < digest_bytes && i < 32; i++)
+		return problem(p, "cannot read %s: %s", path,
+			       error ? strerror(error) : "libcrypto (libssl3) cannot be loaded");
+	for (unsigned i = 0; i < DIGEST_BYTES; i++)
 		sprintf(hex + 2 * i, "%02x", digest[i]);
 	return 0;
 }

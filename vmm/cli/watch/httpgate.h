@@ -11,9 +11,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "vmm/cli/digest.h"
 #include "vmm/shared/problem.h"
 
-enum { TOKEN_LEAST = 32, TOKEN_MOST = 128, TOKEN_DIGEST = 32 };
+enum { TOKEN_LEAST = 32, TOKEN_MOST = 128, TOKEN_DIGEST = DIGEST_BYTES };
 
 struct httpgate {
 	char authority[3][32]; /* the values of Host that mean this server: "127.0.0.1:9100" */
