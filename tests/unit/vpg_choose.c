@@ -9,16 +9,22 @@
 
 /* A computer is NICK, round trip, free processors; A is the one that asks. */
 static const struct candidate four[] = {
-	{ "D", false, 900, 8, false, 0 }, { "B", false, 100, 2, false, 0 },
-	{ "A", true, 0, 2, false, 0 }, { "C", false, 500, 4, false, 0 },
+	{ "D", false, 900, 8, 100, false, 0 }, { "B", false, 100, 2, 100, false, 0 },
+	{ "A", true, 0, 2, 100, false, 0 }, { "C", false, 500, 4, 100, false, 0 },
 };
 /* B has nothing; C and D are equally far; A has no processor of its own left. */
 static const struct candidate some[] = {
-	{ "D", false, 500, 1, false, 0 }, { "C", false, 500, 2, false, 0 },
-	{ "B", false, 100, 0, false, 0 }, { "A", true, 0, 0, false, 0 },
+	{ "D", false, 500, 1, 100, false, 0 }, { "C", false, 500, 2, 100, false, 0 },
+	{ "B", false, 100, 0, 100, false, 0 }, { "A", true, 0, 0, 100, false, 0 },
 };
-static const struct candidate alone[] = { { "A", true, 0, 4, false, 0 } };
+static const struct candidate alone[] = { { "A", true, 0, 4, 100, false, 0 } };
 
+/* D is four times as fast as C, about as far; B is slower than both; E is the fastest, and far. */
+static const struct candidate fast[] = {
+	{ "B", false, 200, 4, 90, false, 0 }, { "C", false, 100, 4, 100, false, 0 },
+	{ "D", false, 900, 4, 400, false, 0 }, { "A", true, 0, 1, 50, false, 0 },
+	{ "E", false, 1100, 4, 800, false, 0 },
+};
 static const struct {
 	const struct candidate *of;
 	size_t n;
@@ -47,6 +53,10 @@ static const struct {
 	{ some, 4, CHOOSE_SPREAD, 2, 2, "A0 C1 D1", true },
 	{ some, 4, CHOOSE_CONCENTRATE, 3, 3, "A0 C2 D1", true },
 	{ some, 4, CHOOSE_NEAR, 3, 3, "A0 C2 D1", false },
+	{ fast, 5, CHOOSE_NEAR, 1, 2, "A1 D1", true },
+	{ fast, 5, CHOOSE_NEAR, 2, 3, "A1 D1 C1", true },
+	{ fast, 5, CHOOSE_SPREAD, 4, 5, "A1 D1 C1 B1 E1", true },
+	{ fast, 5, CHOOSE_CONCENTRATE, 4, 10, "A1 D4 C4 B1", true },
 	{ alone, 1, CHOOSE_NEAR, 1, 2, "A2", false },
 	{ alone, 1, CHOOSE_CONCENTRATE, 1, 2, "A2", true },
 };
@@ -72,6 +82,12 @@ static void test_choices(void)
 			printf("row %zu: %s\n", i, is);
 		CU_ASSERT(good);
 	}
+	CU_ASSERT_EQUAL(choose_worth(400, 4, 0), 400);
+	CU_ASSERT_EQUAL(choose_worth(400, 4, 300), 400);
+	CU_ASSERT_EQUAL(choose_worth(400, 4, 700), 200);
+	CU_ASSERT_EQUAL(choose_worth(400, 1, 100), 200);
+	CU_ASSERT_EQUAL(choose_worth(UINT32_MAX, UINT64_MAX, UINT64_MAX), UINT32_MAX);
+	CU_ASSERT_EQUAL(choose_worth(400, 0, 0), 0);
 	CU_ASSERT_EQUAL(choose_by_word("near"), CHOOSE_NEAR);
 	CU_ASSERT_EQUAL(choose_by_word("concentrate"), CHOOSE_CONCENTRATE);
 	CU_ASSERT_EQUAL(choose_by_word("far"), CHOOSE_KINDS);

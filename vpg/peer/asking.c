@@ -20,11 +20,13 @@ static void print_peer(struct table *t, const struct vpg_PEER *p)
 		if (there)
 			printf(", \"processors\": %" PRIu64 ", \"memory_mib\": %" PRIu64
 			       ", \"free_mib\": %" PRIu64 ", \"load\": %.2f, \"rtt_us\": %" PRIu64
+			       ", \"speed\": %" PRIu64
 			       ", \"lends\": {\"processors\": %" PRIu64 ", \"memory_mib\": %" PRIu64
 			       ", \"machines\": %" PRIu64 "}, \"lent\": {\"processors\": %" PRIu64
 			       ", \"memory_mib\": %" PRIu64 ", \"machines\": %" PRIu64 "}",
 			       p->processors, p->memory_kib / 1024, p->free_kib / 1024,
-			       (double)p->load_percent / 100, p->rtt_us, p->lends, p->lends_mib,
+			       (double)p->load_percent / 100, p->rtt_us, p->speed, p->lends,
+			       p->lends_mib,
 			       p->machines_most, p->lent, p->lent_mib, p->machines);
 		printf("}");
 	} else if (there) {

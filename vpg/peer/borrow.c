@@ -155,6 +155,8 @@ static struct candidate candidate_of(const struct borrow *b, const struct tunnel
 	bool has = t->mirror || (f->lent_mib + b->memory_mib <= f->lends_mib &&
 				 f->free_kib / 1024 >= b->min_mib);
 
+	c.worth = choose_worth(f->speed < UINT32_MAX ? (uint32_t)f->speed : UINT32_MAX,
+			       f->processors, f->load_percent);
 	c.free = has && f->spare <= LOAN_PROCESSORS_MAX ? (uint32_t)f->spare : 0;
 	return c;
 }

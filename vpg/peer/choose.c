@@ -4,12 +4,44 @@
 #include <stdlib.h>
 #include <string.h>
 
+static unsigned log2_of(uint64_t n)
+{
+	return n ? 63 - (unsigned)__builtin_clzll(n) : 0;
+}
+
+/* 0: within a millisecond; each next one is twice as far. */
+static unsigned distance(const struct candidate *c)
+{
+	return c->rtt_us < 1000 ? 0 : 1 + log2_of(c->rtt_us / 1000);
+}
+
+/* Steps of a quarter and less, from 1, 1.25, 1.5, 1.75 to 2, and so on. */
+static unsigned worth_step(const struct candidate *c)
+{
+	uint64_t worth = (uint64_t)c->worth << 2;
+	unsigned k = log2_of(worth);
+
+	return worth ? 4 * k + (unsigned)(worth >> (k - 2) & 3) : 0;
+}
+
+uint32_t choose_worth(uint32_t speed, uint64_t processors, uint64_t load_percent)
+{
+	uint64_t most = UINT32_MAX, programs = (load_percent < most ? load_percent : most) + 100;
+	uint64_t share = 100 * (processors < most ? processors : most);
+
+	return share >= programs ? speed : (uint32_t)(speed * share / programs);
+}
+
 static int by_distance(const void *one, const void *other)
 {
 	const struct candidate *a = one, *b = other;
 
 	if (a->self != b->self)
 		return a->self ? -1 : 1;
+	if (distance(a) != distance(b))
+		return distance(a) < distance(b) ? -1 : 1;
+	if (worth_step(a) != worth_step(b))
+		return worth_step(a) > worth_step(b) ? -1 : 1;
 	if (a->rtt_us != b->rtt_us)
 		return a->rtt_us < b->rtt_us ? -1 : 1;
 	return strcmp(a->nick, b->nick);	/* so that the order is the same each time */

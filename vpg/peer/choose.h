@@ -1,6 +1,8 @@
 /* choose.h - which computers become the hosts of a machine, and how many processors of each.  Pure.
  *
- * The nearest computers come first, by round-trip time, as in P2P-MPI (section 3.2).
+ * The nearest computers come first, by round-trip time, as in P2P-MPI (section 3.2).  Of those that
+ * are about as far (within a millisecond, 2, 4, 8 and so on) the one comes first whose processors
+ * do more: by a quarter at least, by their speed and what their load leaves; then the nearest.
  *
  *   near         each chosen computer gives one processor; the nearest give the rest
  *   spread       each chosen computer gives one in turn, as long as it has any
@@ -20,12 +22,17 @@ struct candidate {
 	bool self;		/* the computer that asks: host 0, with or without processors */
 	uint64_t rtt_us;
 	uint32_t free;		/* processors; 0: it cannot be chosen */
+	uint32_t worth;		/* choose_worth() */
 	/* the result */
 	bool chosen;
 	uint32_t gives;		/* processors */
 };
 
 struct choice { uint32_t others, processors; };	/* what was found */
+
+/* What one more program gets of a processor there: the whole speed while processors are idle, then
+ * a share of it.  load_percent: 100 for each program that runs. */
+uint32_t choose_worth(uint32_t speed, uint64_t processors, uint64_t load_percent);
 
 /* Sorts the candidates, itself first, and chooses.  At most `others` computers besides itself are
  * chosen; concentrate may need fewer.  Returns how many were chosen, and how many processors they

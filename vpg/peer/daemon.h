@@ -21,6 +21,7 @@ struct daemon {
 	struct enrol *enrol;
 	struct event *bury, *announce;
 	char refused[160];		/* why another peer refused this one; "": none did */
+	uint32_t speed;			/* of a processor, speed_measure() */
 	bool ending, again;		/* again: as a new process */
 };
 

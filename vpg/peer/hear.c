@@ -105,6 +105,7 @@ static void on_ping(struct tunnel *t, const struct vpg_PING *ping)
 				 .free_kib = meminfo("MemAvailable:") };
 	double load = 0;
 
+	pong.speed = t->d->speed;
 	pong.processors = (uint64_t)sysconf(_SC_NPROCESSORS_ONLN);
 	if (getloadavg(&load, 1) == 1)
 		pong.load_percent = (uint64_t)(load * 100);
@@ -140,7 +141,7 @@ static void on_pong(struct tunnel *t, const struct vpg_PONG *m)
 		.rtt_us = (uint64_t)(now_us() - t->asked_us), .lends = m->lends,
 		.lent = m->lent, .lends_mib = m->lends_mib, .lent_mib = m->lent_mib,
 		.machines_most = m->machines_most, .machines = m->machines, .offers = m->offers,
-		.spare = m->spare,
+		.spare = m->spare, .speed = m->speed,
 	};
 	t->asked_us = 0;
 	shells_peer_answered(t->d);

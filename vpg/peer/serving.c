@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "vpg/peer/jobs.h"
+#include "vpg/peer/speed.h"
 
 static struct daemon daemon_here;
 
@@ -59,6 +60,7 @@ static int start(struct daemon *d, struct why *why)
 	d->base = event_base_new();
 	d->ctx = identity_context(&d->net.id, judge, d);
 	d->bury = d->base ? event_new(d->base, -1, 0, on_bury, d) : NULL;
+	d->speed = speed_measure();
 	if (!d->ctx || !d->bury || watch_signals(d) || tunnel_start_self(d))
 		return why_set(why, "out of memory");
 	return shells_start(d, why) || meeting_start(d, why) ? -1 : 0;

@@ -74,7 +74,7 @@ static void say_peer(struct shell *s, const char *nick, const char *state,
 {
 	struct vpg_PEER row = { nick, state, f->processors, f->memory_kib, f->free_kib,
 				f->load_percent, f->rtt_us, f->lends, f->lent, f->lends_mib,
-				f->lent_mib, f->machines_most, f->machines };
+				f->lent_mib, f->machines_most, f->machines, f->speed };
 
 	shell_say(s, VPG_PEER, &row);
 }

@@ -16,7 +16,8 @@ struct peer_facts {
 	uint64_t processors, memory_kib, free_kib, load_percent, rtt_us;
 	/* what it lends to machines (lending.h): at most, now, and processors that are left for
 	 * this computer */
-	uint64_t lends, lent, lends_mib, lent_mib, machines_most, machines, offers, spare;
+	uint64_t lends, lent, lends_mib, lent_mib, machines_most, machines, offers, spare,
+		 speed;
 };
 
 struct evbuffer;
