@@ -1,6 +1,6 @@
 /* web.c - fuzzes what browsers and strangers send to `vmp web` and `vmp metrics`.  The first byte
- * chooses: a form with a command, a form with a size, a target, or a request's parts, each on a line
- * (method, target, Host, Origin, Authorization; an empty line: it is missing). */
+ * chooses: a form with a command, a form with a size, a target, or a request's parts, each on a
+ * line (method, target, Host, Origin, Authorization; an empty line: it is missing). */
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
