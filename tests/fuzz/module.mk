@@ -46,10 +46,9 @@ $(eval $(call unit-test,elf_fuzz,\
 VPG_FUZZ_OBJECTS := vpg/shell/line.o vpg/shell/group.o vpg/wire/message.o vpg/wire/nick.o
 $(eval $(call unit-test,vpg_fuzz,tests/fuzz/replay-vpg.o tests/fuzz/vpg.o $(VPG_FUZZ_OBJECTS),))
 
-WEB_FUZZ_OBJECTS := vmm/cli/web/webwords.o vmm/cli/watch/httpgate.o vmm/shared/problem.o \
-	base/log.o
-$(eval $(call unit-test,web_fuzz,tests/fuzz/replay-web.o tests/fuzz/web.o $(WEB_FUZZ_OBJECTS),\
-	-lcrypto))
+WEB_FUZZ_OBJECTS := vmm/cli/web/webwords.o vmm/cli/watch/httpgate.o vmm/cli/digest.o \
+	vmm/shared/problem.o base/log.o
+$(eval $(call unit-test,web_fuzz,tests/fuzz/replay-web.o tests/fuzz/web.o $(WEB_FUZZ_OBJECTS),))
 
 # tests/fuzz/handshake.c includes enrol.c, identity.c and tunnel.c.
 HANDSHAKE_FUZZ_OBJECTS := vpg/peer/invitation.o vpg/peer/members.o $(VPG_WIRE_ALL) base/log.o
