@@ -499,6 +499,29 @@ static int clean(void)
 	return system(command);
 }
 
+/* What `vmp top` shows fits into its window. */
+static void top_fits(void)
+{
+	static const struct { uint32_t columns, rows; const char *shown; } cases[] = {
+		{ 0, 0, "abcdef\n\xe2\x96\x81\xe2\x96\x81z\n\nlast\n" },
+		{ 80, 5, "abcdef\n\xe2\x96\x81\xe2\x96\x81z\n\nlast\n" },
+		{ 2, 0, "ab\n\xe2\x96\x81\xe2\x96\x81\n\nla\n" },
+		{ 6, 4, "abcdef\n\xe2\x96\x81\xe2\x96\x81z\n"
+			"... 2 more lines: make the window higher\n" },
+		{ 6, 2, "... 4 more lines: make the window higher\n" },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char text[256] = "";
+		FILE *out = fmemopen(text, sizeof text, "w");
+
+		history_fit(out, "abcdef\n\xe2\x96\x81\xe2\x96\x81z\n\nlast\n", cases[i].columns,
+			    cases[i].rows);
+		fclose(out);
+		CU_ASSERT_STRING_EQUAL(text, cases[i].shown);
+	}
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -516,6 +539,7 @@ int main(void)
 		{ "a log is cut", a_log_is_cut },
 		{ "the doctor reads the computer", doctor_reads_the_computer },
 		{ "the doctor says what is missing", doctor_says_what_is_missing },
+		{ "top fits into its window", top_fits },
 		UNIT_END
 	};
 	int status;

@@ -159,3 +159,35 @@ void history_print_moves(FILE *out, const struct status_look *now)
 			note->why);
 	}
 }
+
+/* Prints a line, cut to `columns` characters.  Returns its length in bytes. */
+static size_t fit_line(FILE *out, const char *line, uint32_t columns)
+{
+	size_t bytes = strcspn(line, "\n"), shown = 0;
+	uint32_t at = 0;
+
+	for (; shown < bytes; shown++) {
+		bool begins = ((unsigned char)line[shown] & 0xc0) != 0x80; /* a character */
+
+		if (begins && columns && at++ == columns)
+			break;
+	}
+	fwrite(line, 1, shown, out);
+	return bytes;
+}
+
+void history_fit(FILE *out, const char *text, uint32_t columns, uint32_t rows)
+{
+	uint32_t lines = 0, left;
+
+	for (const char *c = text; *c; c++)
+		lines += *c == '\n';
+	/* the cursor is in the line below the last one */
+	left = rows > 1 && lines > rows - 1 ? lines - (rows - 2) : 0;
+	for (uint32_t i = 0; i < lines - left; i++) {
+		text += fit_line(out, text, columns) + 1;
+		putc('\n', out);
+	}
+	if (left)
+		fprintf(out, "... %u more lines: make the window higher\n", left);
+}

@@ -29,6 +29,10 @@ void history_print(FILE *out, const struct history *h, uint64_t now_ns, uint32_t
 /* Prints the last moves of processors, and why each was made; the newest first. */
 void history_print_moves(FILE *out, const struct status_look *now);
 
+/* Prints the text's lines, each cut to `columns` characters, in a window of `rows` lines (0: any
+ * number).  If there are more lines, the last one that fits says how many are left out. */
+void history_fit(FILE *out, const char *text, uint32_t columns, uint32_t rows);
+
 /* Writes the last `width` of `n` values as bars from 0 to `most`, a space for a NAN. `out` has room
  * for 3 * width + 1 bytes. */
 void history_bars(const struct history_line *line, unsigned n, unsigned width, float most,

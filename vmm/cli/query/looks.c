@@ -3,6 +3,7 @@
 #include "vmm/cli/query/query_private.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "vmm/cli/guest/guestplace.h"
@@ -37,31 +38,52 @@ static void on_again(evutil_socket_t fd, short events, void *context)
 	look_again(context);
 }
 
-void look_print_status(struct query *q)
+static void print_status(FILE *out, struct query *q)
 {
 	struct machine_info now;
 	struct problem p;
 
 	if (!rundir_read_info(&q->rundir, &now, &p))
 		q->info = now;
-	status_print(stdout, q->rundir.name, &q->info, &q->before, &q->now, q->o->json);
+	status_print(out, q->rundir.name, &q->info, &q->before, &q->now, q->o->json);
 }
 
+void look_print_status(struct query *q)
+{
+	print_status(stdout, q);
+}
+
+static void print_all(FILE *out, struct query *q, uint32_t columns)
+{
+	print_status(out, q);
+	history_add(&q->history, &q->before, &q->now);
+	/* if the language is in UTF-8, the terminal has block characters */
+	history_print(out, &q->history, q->now.at_ns, columns, guestplace_language() != NULL);
+	history_print_moves(out, &q->now);
+}
+
+/* On a terminal, what is printed is cut to its size. */
 static void print_live(struct query *q)
 {
+	char *text = NULL;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
 	uint32_t columns, rows;
 
 	q->told = false;
-	if (isatty(1))
-		printf("\033[H\033[2J");
-	look_print_status(q);
-	history_add(&q->history, &q->before, &q->now);
 	terminal_size(&columns, &rows);
-	/* if the language is in UTF-8, the terminal has block characters */
-	history_print(stdout, &q->history, q->now.at_ns, columns, guestplace_language() != NULL);
-	history_print_moves(stdout, &q->now);
-	if (!isatty(1))
-		putchar('\n');
+	if (!out)
+		die("no memory");
+	print_all(out, q, columns);
+	if (fclose(out))
+		die("no memory");
+	if (isatty(1)) {
+		printf("\033[H\033[2J");
+		history_fit(stdout, text, columns, rows);
+	} else {
+		printf("%s\n", text);
+	}
+	free(text);
 	if (fflush(stdout))
 		query_end(q, EXIT_VMP_FAILURE, "cannot write the answer");
 }
