@@ -4,7 +4,13 @@ build/bench/%: bench/%.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -o $@ $<
 
-all: build/bench/pingpong
+all: build/bench/pingpong build/bench/devio
+
+# In the guest, and natively its other end.
+build/bench/devio: bench/devio.c
+	@echo "  CC    $@"
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fopenmp,$(GUEST_CFLAGS)) -o $@ $<
 
 # The page protocol itself, under recorded programs.
 $(eval $(call program,bench/tcp_pipe,bench/tcp_pipe.o,))
