@@ -66,6 +66,7 @@ _Static_assert(sizeof(struct header) == 16 && sizeof(struct range) == 16 &&
 	       "layout (virtio 1.2, 5.2.4)");
 
 static struct diskimage *images[MAX_DISKS]; /* NULL: no such disk */
+static bool complained[MAX_DISKS][2];	    /* of reads and writes, and none has succeeded since */
 
 /* Flushes that wait; the first of them is in the thread. */
 static struct virtio_request *first_flush, *last_flush;
@@ -148,6 +149,19 @@ void blk_on_worked(int result)
 		iosrv_start_work(&virtio_chip);
 }
 
+/* Log the first of several errors in a row: a guest may retry for ever. */
+static void complain(const struct virtio_request *r, bool out, uint64_t sector, int error)
+{
+	unsigned disk = r->slot - VIRTIO_DISKS;
+	bool full = error == -ENOSPC || error == -EDQUOT || error == -EFBIG;
+
+	if (error && !complained[disk][out])
+		log_warn("disk %u: %s sector %llu: %s: the guest gets an error%s", disk,
+			 out ? "writing" : "reading", (unsigned long long)sector, strerror(-error),
+			 full ? "; make room where the image is" : "");
+	complained[disk][out] = error;
+}
+
 static int transfer(struct virtio_request *r, const struct header *header)
 {
 	bool out = header->type == TYPE_OUT;
@@ -161,10 +175,7 @@ static int transfer(struct virtio_request *r, const struct header *header)
 	result = out ? diskimage_write(image_of(r), header->sector, bytes / SECTOR_BYTES,
 				       r->out + sizeof *header)
 		     : diskimage_read(image_of(r), header->sector, bytes / SECTOR_BYTES, r->in);
-	if (result)
-		log_warn("disk %u: %s sector %llu: %s", r->slot - VIRTIO_DISKS,
-			 out ? "writing" : "reading", (unsigned long long)header->sector,
-			 strerror(-result));
+	complain(r, out, header->sector, result);
 	return result;
 }
 
