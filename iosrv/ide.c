@@ -6,6 +6,10 @@
  * interrupts off (nIEN), then moves data by READ and WRITE MULTIPLE with one interrupt per block of
  * MULTIPLE sectors.  A sector is one string access, hence one message.
  *
+ * There is no bus-master DMA.  Its registers belong to a PCI device, and this machine has no PCI.
+ * pata_legacy has no DMA, and every driver of Linux 6.1 that has (drivers/ata/Kconfig, below
+ * ATA_BMDMA) depends on PCI or on a board that is not a PC.  The fast disk is virtio's.
+ *
  * A command has one row in `commands`: its handler and its kind.  Data goes through one block
  * buffer.  For a read, the buffer is filled when a block begins; for a write, it is written to the
  * image when it is full.  The line follows INTRQ and nIEN; a read of the status register clears it.

@@ -2,6 +2,8 @@
  * and compare what is read with what was written.
  *
  *   fsops work PROCESSES ROUNDS SEED     in the current folder; prints "works" if all was right
+ *   fsops large                          a file of 10 GB with a hole
+ *   fsops race ROUNDS                    a folder and a link that leads out take turns under a name
  *   fsops list                           what is below the current folder, sorted: kind, mode,
  *                                        links, size, a sum of the contents, a link's target
  *
@@ -13,11 +15,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +75,82 @@ static void write_some(unsigned i)
 	if (!any(4) && fsync(fd))
 		wrong("fsync", name_of(i));
 	close(fd);
+}
+
+/* The same through a shared mapping. */
+static void map_some(unsigned i)
+{
+	struct file *f = &model[i];
+	int at, n, fd;
+	unsigned char *map;
+
+	if (f->size < 2)
+		return;
+	at = any(f->size - 1);
+	n = 1 + any(f->size - at);
+	fd = open(name_of(i), O_RDWR);
+	map = fd < 0 ? MAP_FAILED
+		     : mmap(NULL, f->size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		wrong("mmap", name_of(i));
+	if (memcmp(map, f->bytes, f->size))
+		wrong("differs in a mapping:", name_of(i));
+	for (int k = 0; k < n; k++)
+		map[at + k] = f->bytes[at + k] = (unsigned char)any(256);
+	if (msync(map, f->size, MS_SYNC) || munmap(map, f->size) || close(fd))
+		wrong("msync", name_of(i));
+}
+
+/* A file of 10 GB that is nearly all hole. */
+static int test_large(void)
+{
+	static const off_t places[] = { 0, 4294967290, 10000000000 };
+	char text[16];
+	struct stat st;
+	int fd = open("large", O_RDWR | O_CREAT | O_EXCL, 0644);
+
+	for (unsigned i = 0; i < 3; i++) /* the second is across 4 GiB */
+		if (pwrite(fd, "twelve bytes", 12, places[i]) != 12)
+			wrong("write", "large");
+	for (unsigned i = 0; i < 3; i++)
+		if (pread(fd, text, 12, places[i]) != 12 || memcmp(text, "twelve bytes", 12))
+			wrong("read", "large");
+	if (pread(fd, text, 12, 7000000000) != 12 || memcmp(text, "\0\0\0\0\0\0\0\0\0\0\0", 12) ||
+	    fstat(fd, &st) || st.st_size != 10000000012 || st.st_blocks > 1000 || close(fd))
+		wrong("a hole in", "large");
+	puts("large");
+	return 0;
+}
+
+/* One process swaps a folder and a link that leads out; the other reads a name in it. Neither may
+ * meet what is outside, nor an error other than that the name is not there. */
+static int test_race(unsigned rounds)
+{
+	char text[16] = "";
+	pid_t swapper;
+
+	if (mkdir("inside", 0755) || symlink("../..", "outside"))
+		wrong("mkdir", "inside");
+	close(open("inside/secret", O_CREAT | O_WRONLY, 0644));
+	swapper = fork();
+	for (unsigned i = 0; !swapper; i++) {
+		rename("place", i & 1 ? "inside" : "outside");
+		rename(i & 1 ? "outside" : "inside", "place");
+	}
+	for (unsigned i = 0; i < rounds; i++) {
+		int fd = open("place/secret", O_RDONLY);
+
+		if (fd < 0 && errno != ENOENT && errno != ENOTDIR && errno != ESTALE)
+			wrong("open", "place/secret");
+		if (fd >= 0 && read(fd, text, sizeof text) != 0)
+			wrong("what is outside was read:", text);
+		if (fd >= 0)
+			close(fd);
+	}
+	kill(swapper, SIGKILL);
+	waitpid(swapper, NULL, 0);
+	puts("stays inside");
+	return 0;
 }
 
 static void check(unsigned i)
@@ -202,13 +282,14 @@ static void work(unsigned process, unsigned rounds)
 	for (unsigned round = 0; round < rounds; round++) {
 		unsigned i = any(FILES);
 
-		switch (any(8)) {
+		switch (any(9)) {
 		case 0: cut(i); break;
 		case 1: remove_it(i); break;
 		case 2: move(i, any(FILES)); break;
 		case 3: make_others(round); break;
 		case 4: hard_link(round); break;
 		case 5: count_together(); break;
+		case 6: map_some(i); break;
 		default: write_some(i);
 		}
 		check(any(FILES));
@@ -259,6 +340,10 @@ int main(int argc, char **argv)
 
 	if (argc == 2 && !strcmp(argv[1], "list"))
 		return list(".");
+	if (argc == 2 && !strcmp(argv[1], "large"))
+		return test_large();
+	if (argc == 3 && !strcmp(argv[1], "race"))
+		return test_race((unsigned)atoi(argv[2]));
 	if (argc != 5 || strcmp(argv[1], "work"))
 		return 2;
 	seed = (unsigned)atoi(argv[4]);
