@@ -145,6 +145,8 @@ static int check_peers(struct options *o)
 		return options_fail(o, "--near, --spread and --concentrate: one of them");
 	if (o->min_memory && quantity_parse_mib(o->min_memory, &mib))
 		return options_fail(o, "--min-memory %s: not a size, as 512M or 2G", o->min_memory);
+	if (o->verb == VERB_SNAPSHOT)
+		return 0; /* the snapshot says how many processors there are */
 	if (!o->machine.cpus)
 		o->machine.cpus = o->peers + 1;
 	if (o->machine.cpus <= o->peers && !o->peers_concentrate)

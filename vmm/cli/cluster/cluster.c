@@ -107,13 +107,13 @@ int cluster_open(struct cluster *c, const char *path, struct hostcpu *cpu, bool 
 }
 
 int cluster_open_peers(struct cluster *c, const char *text, int held, struct hostcpu *cpu,
-		       struct problem *p)
+		       bool fixed, struct problem *p)
 {
 	strcpy(c->path, PEERS_NAME);
 	peers_held_begin(&c->held, held);
 	c->given = strdup(text);
 	c->cpu = cpu;
-	c->fixed = false;
+	c->fixed = fixed;
 	return c->given ? read_cluster(c, p) : problem(p, "no memory");
 }
 

@@ -59,7 +59,7 @@ void cluster_close(struct cluster *cluster);
 /* The same, of a text instead of a file: the hosts are peers, and `held` reserves them.  It is the
  * cluster's from then on. */
 int cluster_open_peers(struct cluster *cluster, const char *text, int held, struct hostcpu *cpu,
-		       struct problem *p);
+		       bool fixed, struct problem *p);
 /* Adds to that text one more host, which `held` reserves, and prepares it as number `host`; as
  * cluster_add(). */
 int cluster_add_peer(struct cluster *cluster, unsigned host, const char *name, const char *line,

@@ -253,7 +253,8 @@ static int borrow_peers(struct run *run, struct problem *p)
 	if (o->min_memory)
 		quantity_parse_mib(o->min_memory, &wish.min_mib);
 	if (peers_use_rsh(p) || peers_ask(&asked, &wish, p) || peers_read(&asked, true, p) < 0 ||
-	    cluster_open_peers(&run->cluster, asked.text, asked.held, &run->cpu, p))
+	    cluster_open_peers(&run->cluster, asked.text, asked.held, &run->cpu,
+			       run->load.path != NULL, p))
 		return -1;
 	o->cluster = run->cluster.path;
 	return 0;
@@ -357,18 +358,22 @@ int run_prepare_saved(struct run *run, struct problem *p)
 
 	if (load_open(&run->load, o->file, &run->cpu, p))
 		return -1;
-	if (o->cluster && cut->tsc_khz)
+	if ((o->cluster || o->peers) && cut->tsc_khz)
 		return problem(p, "%s: the saved guest reads this computer's time-stamp counter as "
 			       "its clock, so it can go on on this computer alone; a machine that "
-			       "was started with --cluster can be loaded on any",
+			       "was started with --cluster or --peers can be loaded on any",
 			o->file);
-	if (!o->machine.hosts && !o->cluster)
+	if (!o->machine.hosts && !o->cluster && !o->peers)
 		/* some hosts may have had no processor */
 		o->machine.hosts = machine->hosts < machine->cpus ? machine->hosts : machine->cpus;
 	if (!o->cluster && o->machine.hosts > machine->cpus)
 		return problem(p, "--hosts %u is more than the saved machine's %u processors: each "
 			       "host needs one",
 			       o->machine.hosts, machine->cpus);
+	if (o->peers >= machine->cpus && !o->peers_concentrate)
+		return problem(p, "--peers %u: the saved machine has %u processor%s, and each "
+			       "computer gives one; with --concentrate fewer computers are taken",
+			       o->peers, machine->cpus, machine->cpus > 1 ? "s" : "");
 	o->machine.cpus = machine->cpus;
 	o->machine.mem_mib = machine->mem_mib;
 	if (open_cluster(run, p))
