@@ -291,26 +291,31 @@ static void by_slot_want(const char *argument)
 	far_jump(0x33, (uint32_t)(uintptr_t)m);
 }
 
-/* Maps page 0, which root may do and the host does not let its users do: it must work for the
- * program, and for the kernel on the program's behalf. */
+/* Maps page 0 and those up to 128 KiB, which root may do.  The host does not let its users have the
+ * first 64 KiB: they must be refused to the program, and to the kernel on its behalf, while the
+ * pages behind them work. */
 static void by_page_zero(const char *argument)
 {
+	enum { MAPPED = 128 << 10, FREE = 64 << 10 };
 	static sigjmp_buf outside;
-	volatile char *zero = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+	volatile char *zero = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 
 	(void)argument;
 	expect("page 0 is mapped", (void *)zero != MAP_FAILED);
 	memcpy(outside, back, sizeof outside);
 	if (sigsetjmp(back, 1)) {
-		printf("a write to it: a signal\n");
+		printf("a write to it: a signal; ");
 	} else {
 		zero[5] = 1;
-		printf("a write to it: done\n");
+		printf("a write to it: done; ");
 	}
 	memcpy(back, outside, sizeof outside);
-	printf("a system call with it: %s\n",
+	printf("a system call with it: %s; ",
 	       write(1, (const char *)zero + 5, 0x10) < 0 && errno == EFAULT ? "EFAULT" : "done");
+	zero[FREE] = 7;
+	printf("64 KiB: %s\n",
+	       zero[FREE] == 7 && !zero[FREE + 1] && !zero[MAPPED - 1] ? "works" : "wrong");
 }
 
 /* Executes what only the kernel may send to the monitor. */
