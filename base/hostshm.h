@@ -28,6 +28,11 @@
  *    daemon_polls; full fence; reads all slots; only then it sleeps.  It checks all values that it
  *    reads there.  A request may name further pages, for which no CPU waits yet.  A CPU has one
  *    request outstanding at a time, by its slot or by its monitor's message.
+ *  - In the same way it tells the count of a barrier and waits for its sum: it writes `barrier`, then
+ *    `tell`, then want = WANT_BARRIER, and reads the table of counts.  The daemon writes a count to
+ *    the table, then reads `want` of all slots.  So one of the two sees that the sum is reached.
+ *    The VM process sleeps on `wake` there, as a halted CPU does, and stops waiting when it likes,
+ *    but not before its count has been taken.
  *  - A VM process of the ptrace engine never sees this memory; one of the direct engine maps its
  *    own CPU's slot, and the clock and the rights for reading, at places that its monitor gives it
  *    on its command line, and closes the descriptor before guest code runs.  Therefore the clock
@@ -39,6 +44,7 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include "base/barrier.h"
 #include "base/cpufeatures.h"
 #include "base/hostclock.h"
 #include "base/limits.h"
@@ -66,6 +72,8 @@ enum slot_want {
 	/* no request, or it has been answered: the right was granted a moment ago */
 	WANT_NONE,
 	WANT_ASKED, /* set by the VM process; the daemon sets WANT_NONE and wakes it */
+	/* set by the VM process: the CPU waits for `barrier`; either of them sets WANT_NONE */
+	WANT_BARRIER,
 };
 
 /* The kinds of traps, for --stats and the time split. */
@@ -115,7 +123,11 @@ struct vcpu_slot {
 	/* which of its VM processes has the CPU; written by them, so take it modulo MAX_SPACES */
 	_Atomic uint32_t space;
 	_Atomic uint32_t spins;		    /* VMP_CPU_SPINS, set by the daemon */
-	uint32_t pad;
+	_Atomic uint32_t tell;		    /* 1: `barrier` has a count to be told; the daemon sets 0 */
+	struct {
+		_Atomic uint64_t serial;
+		_Atomic uint32_t frame, place, count, sum;
+	} barrier; /* base/barrier.h */
 	/* statistics, written by the engine alone */
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
 	_Atomic uint64_t time_ns[TIME_KIND_COUNT];
@@ -142,6 +154,7 @@ struct host_shm {
 	_Atomic uint32_t daemon_polls;
 	_Atomic uint32_t traced; /* 1: VM processes set slot[].fault */
 	_Atomic uint32_t without; /* mechanisms that are off (base/mechanisms.h) */
+	struct barrier_table barriers;
 	struct vcpu_slot slot[MAX_CPUS];
 	/* followed by ram_pages rights, then ram_pages fault counts */
 	_Atomic uint8_t page_right[];
@@ -153,6 +166,8 @@ _Static_assert(HOSTSHM_HEAD_BYTES % PAGE_BYTES == 0 &&
 		       sizeof(struct vcpu_slot) % PAGE_BYTES == 0 &&
 		       offsetof(struct host_shm, page_right) % PAGE_BYTES == 0,
 	       "pages of their own");
+_Static_assert(offsetof(struct host_shm, slot) - HOSTSHM_HEAD_BYTES == PAGE_BYTES,
+	       "VM processes map one page, from the clock on");
 
 static inline size_t hostshm_bytes(uint32_t ram_pages)
 {

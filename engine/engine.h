@@ -144,6 +144,9 @@ void engine_tick(struct cpu_engine *e);
 struct debug_watch engine_guest_watch(const struct vcpu *v);
 /* Sleep for a moment, since another CPU has not done what this one waits for. */
 void engine_nap(struct cpu_engine *e);
+/* Sleep at most that long, unless the slot's `wake` is no longer `wake`, a post waits or the timer
+ * is due.  Returns false if a post waits or the timer is due. */
+bool engine_doze(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns);
 
 /* --- traps (traps.c) -------------------------------------------------------------------------- */
 

@@ -101,6 +101,20 @@ void engine_nap(struct cpu_engine *e)
 	atomic_store(&e->slot->state, SLOT_MONITOR);
 }
 
+bool engine_doze(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns)
+{
+	uint64_t deadline = apic_deadline(&e->vcpu->apic),
+		 now = deadline == UINT64_MAX ? 0 : now_ns(e);
+	bool due;
+
+	atomic_store(&e->slot->state, SLOT_HALTED);
+	due = posts_waiting(e) || deadline <= now;
+	if (!due)
+		e->ops->sleep(e, wake, deadline - now < at_most_ns ? deadline - now : at_most_ns);
+	atomic_store(&e->slot->state, SLOT_MONITOR);
+	return !due;
+}
+
 /* --- the guest's debug registers -------------------------------------------------------------- */
 
 struct debug_watch engine_guest_watch(const struct vcpu *v)

@@ -239,6 +239,13 @@ static void env_yield(void *ctx, unsigned times)
 		engine_nap(&m->engine);
 }
 
+/* The VM process of the direct engine has its own. */
+static int env_barrier(void *ctx, const struct barrier_call *call)
+{
+	(void)ctx, (void)call;
+	return -ENOSYS;
+}
+
 void env_init(struct monitor *m)
 {
 	m->env = (struct vcpu_env){

@@ -1,5 +1,6 @@
 /* hypercall.c - `call VMP_STUB_HYPERCALL` or `int $0x83` in guest kernel mode: number in EAX,
- * arguments in EBX, ECX, EDX (base/guest_abi.h). */
+ * arguments in EBX, ECX, EDX (base/guest_abi.h).  Programs have one call of their own
+ * (base/barrier.h). */
 #include "vcpu/internal.h"
 
 static void set_result(struct vcpu *v, int32_t result) { v->gpr[EAX] = (uint32_t)result; }
@@ -127,6 +128,18 @@ static void hypercall_apic_write(struct vcpu *v)
 	}
 	device_write(v, VMP_LAPIC_GPA + v->gpr[EBX], 4, v->gpr[ECX]);
 	set_result(v, 0);
+}
+
+void user_barrier(struct vcpu *v)
+{
+	struct barrier_call call = {
+		.key = { v->cr3 >> PAGE_BITS, (uint64_t)v->gpr[EDI] << 32 | v->gpr[EBX] },
+		.place = v->gpr[ECX] & ~(uint32_t)BARRIER_TELL, .tell = v->gpr[ECX] & BARRIER_TELL,
+		.count = v->gpr[EDX], .sum = v->gpr[ESI],
+	};
+
+	set_result(v, barrier_call_is_sound(&call) ? v->env->barrier(v->env->ctx, &call) :
+						     ERR_INVALID);
 }
 
 void hypercall(struct vcpu *v)

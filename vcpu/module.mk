@@ -22,6 +22,7 @@ $(B)/vcpu/all.o: $(addprefix $(B)/,$(VCPU_OBJECTS))
 	$(Q)ld -r -o $@ $^
 	$(Q)! nm -u $@ | grep -Evw '$(VCPU_MAY_CALL)|__(asan|ubsan)_\w*|__stack_chk_fail'
 	$(Q)! grep -hE '^#include' vcpu/*.[ch] | \
-		grep -Ev '"(vcpu/\w+\.(h|def)|base/(types|limits|guest_abi|mechanisms)\.h)"' | \
-		grep -Ev '<std(arg|bool|def|int)\.h>'
+		grep -Ev '"vcpu/\w+\.(h|def)"' | \
+		grep -Ev '"base/(barrier|types|limits|guest_abi|mechanisms)\.h"' | \
+		grep -Ev '<std(arg|atomic|bool|def|int)\.h>'
 unit-tests: $(B)/vcpu/all.o

@@ -19,6 +19,7 @@
 #ifndef VCPU_VCPU_H
 #define VCPU_VCPU_H
 
+#include "base/barrier.h"
 #include "base/guest_abi.h"
 #include "base/limits.h"
 #include "base/types.h"
@@ -105,6 +106,7 @@ struct vcpu_env {
 	void (*machine_end)(void *ctx, unsigned why /* VMP_EXIT_* */, uint32_t status);
 	/* this CPU waits for another one, for the times-th time in a row */
 	void (*yield)(void *ctx, unsigned times);
+	int (*barrier)(void *ctx, const struct barrier_call *call); /* base/barrier.h */
 };
 
 /* An initializer of all calls but pin and unpin: functions of these names, behind a prefix. */
@@ -119,7 +121,7 @@ struct vcpu_env {
 	.tsc = prefix##tsc, .tsc_khz = prefix##tsc_khz, \
 	.host_cpuid = prefix##host_cpuid, .host_xcr0 = prefix##host_xcr0, \
 	.print = prefix##print, .machine_end = prefix##machine_end, \
-	.yield = prefix##yield,
+	.yield = prefix##yield, .barrier = prefix##barrier,
 
 enum vcpu_dead { VCPU_ALIVE, VCPU_TRIPLE_FAULT, VCPU_KILLED };
 

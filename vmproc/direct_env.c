@@ -7,6 +7,7 @@
 #include <linux/mman.h>
 #include <linux/time.h>
 #include <linux/time_types.h>
+#include "base/mechanisms.h"
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
 
@@ -242,6 +243,58 @@ static void env_yield(void *ctx, unsigned times)
 		host_call(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
 	else
 		engine_nap(&direct.engine);
+}
+
+/* --- barriers of several hosts ---------------------------------------------------------------- */
+
+/* The count is told, and taken: wait for the sum, but not for long. */
+static void await_sum(const struct barrier_call *call)
+{
+	enum { AT_MOST_NS = 1000000 };
+	struct vcpu_slot *slot = direct.slot;
+	bool waited = false, due = false;
+
+	for (;;) {
+		uint32_t wake = atomic_load(&slot->wake);
+		bool told = !atomic_load(&slot->tell);
+		bool over = waited || due ||
+			    barrier_reached(direct_barriers(), &call->key, call->sum);
+
+		if (atomic_load(&slot->want) != WANT_BARRIER || (told && over))
+			return;
+		if (!told && (waited || due))
+			engine_nap(&direct.engine);
+		else
+			due = !engine_doze(&direct.engine, wake, AT_MOST_NS);
+		waited = true;
+	}
+}
+
+/* (TRICKS: ask-then-ring, counts-are-a-cache) */
+static int env_barrier(void *ctx, const struct barrier_call *call)
+{
+	struct vcpu_slot *slot = direct.slot;
+	enum time_kind before;
+
+	(void)ctx;
+	if (!direct.shared->many_hosts || !mechanism_on(direct_mechanisms_off(), MECHANISM_BARRIER))
+		return -38; /* ENOSYS */
+	if (!call->tell && barrier_reached(direct_barriers(), &call->key, call->sum))
+		return 1;
+	before = direct_time_switch(TIME_SHARED_MEMORY);
+	atomic_store_explicit(&slot->barrier.frame, call->key.frame, memory_order_relaxed);
+	atomic_store_explicit(&slot->barrier.serial, call->key.serial, memory_order_relaxed);
+	atomic_store_explicit(&slot->barrier.place, call->place, memory_order_relaxed);
+	atomic_store_explicit(&slot->barrier.count, call->count, memory_order_relaxed);
+	atomic_store_explicit(&slot->barrier.sum, call->sum, memory_order_relaxed);
+	atomic_store(&slot->tell, call->tell);
+	/* sequentially consistent: stands before daemon_polls and the counts are read */
+	atomic_store(&slot->want, WANT_BARRIER);
+	direct_ring();
+	await_sum(call);
+	atomic_store(&slot->want, WANT_NONE);
+	direct_time_switch(before);
+	return barrier_reached(direct_barriers(), &call->key, call->sum);
 }
 
 void direct_env_init(void)

@@ -102,6 +102,11 @@ void direct_page_admit(gva_t gva, enum page_right right);
 
 bool direct_is_traced(void); /* --trace */
 
+/* Wake the daemon, unless it polls the slots; and what it lets VM processes read. */
+void direct_ring(void);
+uint32_t direct_mechanisms_off(void);
+const struct barrier_table *direct_barriers(void);
+
 /* direct_env.c */
 void direct_setup_done(enum direct_setup step);
 void direct_env_init(void);

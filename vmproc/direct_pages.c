@@ -61,8 +61,22 @@ static bool daemon_polls(void)
 	return atomic_load((const _Atomic uint32_t *)(DIRECT_CLOCK_ADDRESS + AT));
 }
 
-/* Returns the mechanisms that are off. */
-static uint32_t mechanisms_off(void)
+void direct_ring(void)
+{
+	static const uint64_t one = 1;
+
+	if (!daemon_polls())
+		host_call(__NR_write, VMPROC_BELL_FD, (long)&one, sizeof one, 0, 0, 0);
+}
+
+const struct barrier_table *direct_barriers(void)
+{
+	enum { AT = offsetof(struct host_shm, barriers) - offsetof(struct host_shm, clock) };
+
+	return (const struct barrier_table *)(DIRECT_CLOCK_ADDRESS + AT);
+}
+
+uint32_t direct_mechanisms_off(void)
 {
 	enum { AT = offsetof(struct host_shm, without) - offsetof(struct host_shm, clock) };
 
@@ -84,7 +98,6 @@ static void note_fault(gva_t gva, uint32_t eip)
  * the right has been here.  (TRICKS: ask-then-ring) */
 static void ask(gfn_t gfn, enum page_right right)
 {
-	static const uint64_t one = 1;
 	struct vcpu_slot *slot = direct.slot;
 	enum time_kind before = direct_time_switch(TIME_SHARED_MEMORY);
 	uint64_t start = direct.time_mark;
@@ -94,8 +107,7 @@ static void ask(gfn_t gfn, enum page_right right)
 	atomic_store_explicit(&slot->want_right, right, memory_order_relaxed);
 	/* sequentially consistent: stands before daemon_polls is read */
 	atomic_store(&slot->want, WANT_ASKED);
-	if (!daemon_polls())
-		host_call(__NR_write, VMPROC_BELL_FD, (long)&one, sizeof one, 0, 0, 0);
+	direct_ring();
 	while (atomic_load(&slot->want) != WANT_NONE)
 		host_call(__NR_futex, (long)&slot->want, FUTEX_WAIT, WANT_ASKED, 0, 0, 0);
 	direct_time_switch(before);
@@ -144,7 +156,7 @@ static void ask_with_aheads(gva_t gva, gfn_t gfn, enum page_right right)
 		if (atomic_load_explicit(&slot->vain[i], memory_order_relaxed))
 			ahead_vain_frame(&ahead[PAGE_WRITE],
 					 atomic_exchange(&slot->vain[i], 0) - 1);
-	ahead[right].without = mechanisms_off();
+	ahead[right].without = direct_mechanisms_off();
 	n = ahead_frames(&ahead[right], direct.engine.shadow, &direct.shared->vcpu, gva,
 			 right == PAGE_WRITE, rights, frames);
 	for (unsigned i = 0; i < n; i++)
@@ -264,7 +276,8 @@ static long admit(gva_t gva, gfn_t gfn, unsigned pages, enum page_right right)
 void direct_page_admit(gva_t gva, enum page_right want)
 {
 	gfn_t gfn = gpa_to_gfn(shadow_entry(direct.engine.shadow, gva));
-	unsigned run = mechanism_on(mechanisms_off(), MECHANISM_AROUND) ? run_length(gva) : 1;
+	bool around = mechanism_on(direct_mechanisms_off(), MECHANISM_AROUND);
+	unsigned run = around ? run_length(gva) : 1;
 	enum page_right has;
 	long done;
 

@@ -117,6 +117,13 @@ static void fake_switch_space(void *ctx, bool keep)
 }
 static uint32_t fake_tsc_khz(void *ctx) { (void)ctx; unpinned(); return fake.tsc_khz; }
 static void fake_yield(void *ctx, unsigned times) { (void)ctx; unpinned(); fake.yields = times; }
+static int fake_barrier(void *ctx, const struct barrier_call *call)
+{
+	(void)ctx;
+	unpinned();
+	fake.barrier = *call;
+	return fake.reached;
+}
 
 static void fake_segment_changed(void *ctx, unsigned index, const struct vcpu_segment *segment)
 {
@@ -212,6 +219,7 @@ static const struct vcpu_env fake_env = {
 	.print = fake_print,
 	.machine_end = fake_machine_end,
 	.yield = fake_yield,
+	.barrier = fake_barrier,
 };
 
 uint32_t ram32(gpa_t gpa)

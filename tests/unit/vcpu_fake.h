@@ -52,6 +52,8 @@ struct fake {
 	/* calls, by kind, with the last arguments */
 	unsigned flush_page, flush_all, switch_space, yields, prints, port_ins, port_outs,
 		string_ins, string_outs;
+	struct barrier_call barrier;
+	int reached;
 	unsigned segments_changed, starts, ends, sends, mmio_reads, mmio_writes;
 	gva_t flushed;
 	uint32_t flushed_pages, tsc_khz;

@@ -208,6 +208,31 @@ static void unknown(void)
 	CU_ASSERT_EQUAL(fake.ends, 0);
 }
 
+/* The one call that a program has. */
+static void barrier_of_a_program(void)
+{
+	enum { BX = 0x11111111, DI = 0x22222222 };
+
+	fake_reset();
+	fake_user();
+	fake.reached = 1;
+	V->gpr[EAX] = BARRIER_CALL, V->gpr[EBX] = BX, V->gpr[EDI] = DI;
+	V->gpr[ECX] = 3 | BARRIER_TELL, V->gpr[EDX] = 40, V->gpr[ESI] = 80;
+	CU_ASSERT_EQUAL(RUN(0xcd, VMP_INT_HYPERCALL), VCPU_DONE);
+	CU_ASSERT(V->gpr[EAX] == 1 && V->cpl == 3 && V->eip == CODE + 2);
+	CU_ASSERT_EQUAL(fake.barrier.key.frame, V->cr3 >> PAGE_BITS);
+	CU_ASSERT_EQUAL(fake.barrier.key.serial, (uint64_t)DI << 32 | BX);
+	CU_ASSERT(fake.barrier.place == 3 && fake.barrier.tell);
+	CU_ASSERT(fake.barrier.count == 40 && fake.barrier.sum == 80);
+	fake_reset();
+	fake_user();
+	V->gpr[EAX] = BARRIER_CALL, V->gpr[ECX] = BARRIER_PLACES;
+	RUN(0xcd, VMP_INT_HYPERCALL);
+	CU_ASSERT_EQUAL(V->gpr[EAX], (uint32_t)-EINVAL);
+	fake_reset(); /* the kernel's hypercalls do not have it */
+	CU_ASSERT_EQUAL(call(BARRIER_CALL, 0, 0), (uint32_t)-ENOSYS);
+}
+
 static void segment_look_up(void)
 {
 	struct vcpu_segment s;
@@ -314,6 +339,7 @@ int main(void)
 		UNIT_TEST(flush_range),   UNIT_TEST(start_cpu),
 		UNIT_TEST(gdt_changed),   UNIT_TEST(ends_and_yields),
 		UNIT_TEST(unknown),	     UNIT_TEST(segment_look_up),
+		UNIT_TEST(barrier_of_a_program),
 		UNIT_TEST(formatter),     UNIT_TEST(kill_keeps_the_first_reason),
 		UNIT_TEST(dump),
 		UNIT_END

@@ -3,8 +3,8 @@ in = $(patsubst %,vmm/node/%.o,$(1))
 NODE_WIRE := $(call in,$(addprefix wire/,clients conn control dispatch links \
 	localsock net overlay route \
 	tunnels))
-NODE_PAGES := $(call in,$(addprefix pages/,batch batch_choice extract hold pagestore pagetrace \
-	share wants))
+NODE_PAGES := $(call in,$(addprefix pages/,barriers batch batch_choice extract hold pagestore \
+	pagetrace share wants))
 NODE_MOVES := $(call in,$(addprefix moves/,handover movequeue moves policy processors))
 NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan hosts))
 NODE_CUT := $(call in,$(addprefix cut/,copy freeze restore turn))

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "vmm/node/moves/policy.h"
 #include "vmm/node/node.h"
+#include "vmm/node/pages/barriers.h"
 #include "vmm/node/pages/pagetrace.h"
 #include "vmm/node/wire/conn.h"
 
@@ -129,7 +130,7 @@ bool wants_look(struct node *node)
 	if (node->ending)
 		return false;
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
-		found |= look_at(node, cpu);
+		found |= look_at(node, cpu) | barriers_look_at(node, cpu);
 	return found;
 }
 
