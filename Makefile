@@ -125,6 +125,7 @@ lint:
 	$(Q)scripts/tour --check
 	$(Q)scripts/check-faults
 	$(Q)scripts/check-columns
+	$(Q)scripts/check-house
 	$(Q)scripts/check-calls
 
 # Four walks through the code.
@@ -146,7 +147,7 @@ help:
 	@echo "  make bench      figures (bench/README.md)"
 	@echo "  make tour       four walks through the code:" \
 		"a page, a trap, a key press, a lost host"
-	@echo "  make lint       include rules, ABI numbers, columns"
+	@echo "  make lint       include rules, names, ABI numbers, columns"
 	@echo "  make install    below PREFIX=/usr/local, with DESTDIR= before it; make uninstall"
 
 unit-tests: $(UNIT_TESTS)

@@ -362,4 +362,4 @@ int machine_read_line(struct machine *m, unsigned readers, const char *line, siz
 	return machine_set(m, row, value, why, why_bytes);
 }
 
-const char *engine_name(enum engine engine) { return engine_names[engine]; }
+const char *machine_engine_name(enum engine engine) { return engine_names[engine]; }

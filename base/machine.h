@@ -112,7 +112,7 @@ int machine_read_line(struct machine *m, unsigned readers, const char *line, siz
 /* Writes the names of a set, as "runs,hold"; returns bytes as snprintf() does. */
 size_t machine_set_names(const char *const *names, uint32_t set, char *text, size_t bytes);
 
-const char *engine_name(enum engine engine);
+const char *machine_engine_name(enum engine engine);
 extern const char *const mechanism_names[]; /* of enum mechanism, NULL-terminated */
 extern const char *const policy_names[]; /* of enum policy (wire.h), NULL-terminated */
 

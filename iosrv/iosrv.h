@@ -99,7 +99,7 @@ unsigned iosrv_cpus(void);
  * an earlier one. */
 void iosrv_start_timer(const struct chip *chip, unsigned ms);
 
-/* A socket to a process beside this one.  Call net_on_ready() or share_on_ready() when it can be
+/* A socket to a process beside this one.  Call net_on_ready() or virtio9p_on_ready() when it can be
  * read (`read`) or written to (`write`).  Replaces an earlier call. */
 enum watched { WATCH_NET, WATCH_SHARE, N_WATCHED };
 void iosrv_watch(enum watched which, int socket, bool read, bool write);
@@ -139,13 +139,13 @@ void blk_reset(void);
 
 /* processes.c: start vmp-net or vmp-share, before the server is confined: 0, or -errno with a line.
  * `restored`: the machine continues from a file or a checkpoint. */
-int net_open(const char *spec, bool restored, char *error, size_t error_bytes);
-int share_open(const char *spec, char *error, size_t error_bytes); /* DIR[,ro] */
+int processes_open_net(const char *spec, bool restored, char *error, size_t error_bytes);
+int processes_open_share(const char *spec, char *error, size_t error_bytes); /* DIR[,ro] */
 /* virtio_9p.c */
-void share_attach(int socket);
-void share_start(void); /* watch its socket from now on */
-void share_on_ready(void);
-void share_reset(void);
+void virtio9p_attach(int socket);
+void virtio9p_start(void); /* watch its socket from now on */
+void virtio9p_on_ready(void);
+void virtio9p_reset(void);
 /* virtio_net.c */
 void net_attach(int socket);
 void net_start(void); /* watch its socket from now on, also after a thaw */

@@ -81,7 +81,7 @@ static void on_net(evutil_socket_t fd, short what, void *context)
 static void on_share(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd, (void)what, (void)context;
-	share_on_ready();
+	virtio9p_on_ready();
 	chips_flush();
 }
 
@@ -171,7 +171,7 @@ static void open_loop(void)
 			die("no timer for the %s: %s", chips[i]->name, strerror(errno));
 	}
 	net_start();
-	share_start();
+	virtio9p_start();
 	iosrv_confine_files();
 	worker_open(server.loop);
 	iosrv_confine_calls();
@@ -227,9 +227,9 @@ static int open_devices(const struct machine *machine, char *why, size_t why_byt
 	if (!error)
 		error = keep_undo(machine, why, why_bytes);
 	if (machine->net && strcmp(machine->net, "none") && !error)
-		error = net_open(machine->net, machine->restore, why, why_bytes);
+		error = processes_open_net(machine->net, machine->restore, why, why_bytes);
 	if (machine->live.n && !error)
-		error = share_open(machine->live.item[0], why, why_bytes);
+		error = processes_open_share(machine->live.item[0], why, why_bytes);
 	if (machine->rng)
 		virtio_add(VIRTIO_RNG, &virtio_rng);
 	return error;

@@ -78,7 +78,7 @@ static int start(const struct program *program, char **arguments, char *why, siz
 	return -EIO;
 }
 
-int net_open(const char *spec, bool restored, char *why, size_t why_bytes)
+int processes_open_net(const char *spec, bool restored, char *why, size_t why_bytes)
 {
 	static const struct program program = { "vmp-net", "--net user" };
 	char *arguments[] = { NULL, NULL, NULL, "--net", (char *)spec,
@@ -91,7 +91,7 @@ int net_open(const char *spec, bool restored, char *why, size_t why_bytes)
 	return 0;
 }
 
-int share_open(const char *spec, char *why, size_t why_bytes)
+int processes_open_share(const char *spec, char *why, size_t why_bytes)
 {
 	static const struct program program = { "vmp-share", "--share" };
 	const char *comma = strrchr(spec, ',');
@@ -106,6 +106,6 @@ int share_open(const char *spec, char *why, size_t why_bytes)
 	socket = start(&program, arguments, why, why_bytes);
 	if (socket < 0)
 		return socket;
-	share_attach(socket);
+	virtio9p_attach(socket);
 	return 0;
 }

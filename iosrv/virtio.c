@@ -101,7 +101,7 @@ static void virtio_reset(void)
 	away = 0;
 	blk_reset();
 	net_reset();
-	share_reset();
+	virtio9p_reset();
 }
 
 /* --- leases --- */

@@ -110,20 +110,20 @@ static void take_replies(void)
 }
 
 /* Called by the loop when the socket can be read or written to. */
-void share_on_ready(void)
+void virtio9p_on_ready(void)
 {
 	take_replies();
 	send_waiting();
 	watch();
 }
 
-void share_start(void)
+void virtio9p_start(void)
 {
 	watch();
 }
 
 /* Forget all requests, after a reset of the whole server. */
-void share_reset(void)
+void virtio9p_reset(void)
 {
 	virtio_forget(share.first);
 	share.first = share.last = share.unsent = NULL;
@@ -139,7 +139,7 @@ static const struct virtio_model virtio_9p = {
 };
 
 /* Add the device; vmp-share is at the other end of this socket. */
-void share_attach(int socket)
+void virtio9p_attach(int socket)
 {
 	share.socket = socket;
 	virtio_add(SLOT, &virtio_9p);

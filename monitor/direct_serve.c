@@ -237,8 +237,8 @@ static bool valid_string(uint64_t size, uint64_t count)
 static int64_t call_WAIT_START(struct monitor *m, const struct asked *a)
 {
 	(void)a;
-	process_announce(m);
-	wait_for_start(m);
+	monitor_announce(m);
+	monitor_wait_for_start(m);
 	if (m->debug.stop_wanted)
 		debug_stand(m, WHY_ASKED);
 	/* not known before the start */

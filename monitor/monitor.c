@@ -141,7 +141,7 @@ static bool take_post(struct monitor *m, uint32_t bit)
 
 /* Wait until the CPU is started, or the state of a running CPU arrives from a file or from another
  * host. */
-void wait_for_start(struct monitor *m)
+void monitor_wait_for_start(struct monitor *m)
 {
 	while (!m->started) {
 		uint32_t wake = atomic_load(&m->slot->wake);
@@ -173,7 +173,7 @@ void wait_for_start(struct monitor *m)
 	atomic_store(&m->slot->state, SLOT_MONITOR);
 }
 
-void process_announce(struct monitor *m)
+void monitor_announce(struct monitor *m)
 {
 	atomic_store(&m->shm->monitor_pid[m->cpu], getpid());
 	channel_send(m, MSG_HELLO, VNODE_DAEMON(m->shm->node),
@@ -186,8 +186,8 @@ static void run_ptrace_engine(struct monitor *m)
 {
 	process_start(m);
 	prepare_boot_segments(m);
-	process_announce(m);
-	wait_for_start(m);
+	monitor_announce(m);
+	monitor_wait_for_start(m);
 	run_guest(m);
 }
 

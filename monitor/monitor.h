@@ -132,8 +132,8 @@ struct monitor {
 enum time_kind time_switch(struct monitor *m, enum time_kind to);
 
 /* monitor.c */
-void wait_for_start(struct monitor *m);
-void process_announce(struct monitor *m); /* tell the daemon that this CPU can be started */
+void monitor_wait_for_start(struct monitor *m);
+void monitor_announce(struct monitor *m); /* tell the daemon that this CPU can be started */
 
 /* ptrace_run.c: run the virtual CPU until the machine ends. */
 void ptrace_run_prepare(struct monitor *m);

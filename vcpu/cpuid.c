@@ -86,7 +86,7 @@ static void host(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t
 
 /* Return the XCR0 bits that the guest may set: the host's without MPX (3, 4), PKU (9), AMX (17,
  * 18) and all components that are not defined yet. */
-uint64_t xcr0_allowed(const struct vcpu *v)
+uint64_t cpuid_xcr0_allowed(const struct vcpu *v)
 {
 	return v->env->host_xcr0(v->env->ctx) & 0xe7;
 }
@@ -113,7 +113,7 @@ static uint32_t xsave_bytes(const struct vcpu *v, uint64_t components, bool comp
 
 static void xsave_leaf(const struct vcpu *v, uint32_t subleaf, uint32_t out[4])
 {
-	uint64_t allowed = xcr0_allowed(v);
+	uint64_t allowed = cpuid_xcr0_allowed(v);
 
 	if (subleaf == 0) {
 		out[0] = (uint32_t)allowed;

@@ -6,7 +6,7 @@
  */
 #include "vcpu/internal.h"
 
-void insn_start(struct insn *i, struct vcpu *v)
+void decode_start(struct insn *i, struct vcpu *v)
 {
 	__builtin_memset(i, 0, sizeof *i);
 	i->v = v;
@@ -17,7 +17,7 @@ void insn_start(struct insn *i, struct vcpu *v)
 	i->steps = v->eflags & EFLAGS_TF;
 }
 
-enum vcpu_result insn_raise(struct insn *i, unsigned vector, int64_t error)
+enum vcpu_result decode_raise(struct insn *i, unsigned vector, int64_t error)
 {
 	if (i->vector < 0) {
 		i->vector = (int)vector;
@@ -27,7 +27,7 @@ enum vcpu_result insn_raise(struct insn *i, unsigned vector, int64_t error)
 }
 
 /* (TRICKS: emulated-step, guest-watch) */
-enum vcpu_result insn_finish(struct insn *i, enum vcpu_result result)
+enum vcpu_result decode_finish(struct insn *i, enum vcpu_result result)
 {
 	struct vcpu *v = i->v;
 
@@ -63,13 +63,13 @@ static bool window_fill(struct insn *i)
 
 	if (vcpu_walk(v, i->next, ACCESS_FETCH, v->cpl == 3, &walk)) {
 		v->cr2 = i->next;
-		insn_raise(i, VECTOR_PF, walk.error);
+		decode_raise(i, VECTOR_PF, walk.error);
 		return true;
 	}
 	page = v->env->pin(v->env->ctx, walk.gpa, false);
 	if (!page) {
 		vcpu_kill(v, "code outside RAM: eip %x, physical %x", i->next, walk.gpa);
-		insn_raise(i, VECTOR_UD, -1);
+		decode_raise(i, VECTOR_UD, -1);
 		return true;
 	}
 	i->window_at = i->next;
@@ -79,13 +79,13 @@ static bool window_fill(struct insn *i)
 	return false;
 }
 
-bool insn_fetch(struct insn *i, void *to, unsigned bytes)
+bool decode_fetch(struct insn *i, void *to, unsigned bytes)
 {
 	uint8_t *out = to;
 
 	for (; bytes; bytes--, i->next++) {
 		if (i->next - i->first >= INSN_MAX_BYTES) {
-			insn_raise(i, VECTOR_GP, 0);
+			decode_raise(i, VECTOR_GP, 0);
 			return true;
 		}
 		if (i->next - i->window_at >= i->window_bytes && window_fill(i))
@@ -113,19 +113,19 @@ static bool prefix(struct insn *i, uint8_t byte)
 	}
 }
 
-bool insn_decode_opcode(struct insn *i)
+bool decode_opcode(struct insn *i)
 {
 	uint8_t byte;
 
 	i->first = i->next;
 	do
-		if (insn_fetch(i, &byte, 1))
+		if (decode_fetch(i, &byte, 1))
 			return true;
 	while (prefix(i, byte));
 	i->opcode = byte;
 	if (byte != 0x0f)
 		return false;
-	if (insn_fetch(i, &byte, 1))
+	if (decode_fetch(i, &byte, 1))
 		return true;
 	i->opcode = 0x100 | byte;
 	return false;
@@ -135,7 +135,7 @@ static bool fetch_displacement(struct insn *i, unsigned bytes)
 {
 	uint32_t value = 0;
 
-	if (insn_fetch(i, &value, bytes))
+	if (decode_fetch(i, &value, bytes))
 		return true;
 	if (bytes == 1)
 		value = (uint32_t)(int8_t)value;
@@ -152,7 +152,7 @@ static bool decode_sib(struct insn *i)
 {
 	uint8_t sib, base, index;
 
-	if (insn_fetch(i, &sib, 1))
+	if (decode_fetch(i, &sib, 1))
 		return true;
 	base = sib & 7;
 	index = sib >> 3 & 7;
@@ -207,7 +207,7 @@ static bool decode_modrm(struct insn *i, bool registers)
 {
 	uint8_t modrm;
 
-	if (insn_fetch(i, &modrm, 1))
+	if (decode_fetch(i, &modrm, 1))
 		return true;
 	i->mod = modrm >> 6;
 	i->reg = modrm >> 3 & 7;
@@ -219,22 +219,22 @@ static bool decode_modrm(struct insn *i, bool registers)
 	return i->address16 ? decode_address16(i) : decode_address32(i);
 }
 
-bool insn_decode_operands(struct insn *i, unsigned form)
+bool decode_operands(struct insn *i, unsigned form)
 {
 	if ((form & FORM_MODRM) && decode_modrm(i, form & FORM_REGISTERS))
 		return true;
-	if ((form & FORM_IMM8) && insn_fetch(i, &i->imm, 1))
+	if ((form & FORM_IMM8) && decode_fetch(i, &i->imm, 1))
 		return true;
-	if ((form & FORM_IMM16) && insn_fetch(i, &i->imm, 2))
+	if ((form & FORM_IMM16) && decode_fetch(i, &i->imm, 2))
 		return true;
-	if ((form & (FORM_IMM | FORM_FAR)) && insn_fetch(i, &i->imm, i->operand_bytes))
+	if ((form & (FORM_IMM | FORM_FAR)) && decode_fetch(i, &i->imm, i->operand_bytes))
 		return true;
-	if ((form & FORM_FAR) && insn_fetch(i, &i->selector, 2))
+	if ((form & FORM_FAR) && decode_fetch(i, &i->selector, 2))
 		return true;
 	if (form & FORM_MOFFS) {
 		i->memory = true;
 		default_segment(i, SEG_DS);
-		return insn_fetch(i, &i->offset, i->address16 ? 2 : 4);
+		return decode_fetch(i, &i->offset, i->address16 ? 2 : 4);
 	}
 	return false;
 }

@@ -35,7 +35,7 @@ static bool privilege_fails(struct insn *i, unsigned form)
 	unsigned iopl = i->v->eflags >> 12 & 3;
 
 	if (((form & FORM_CPL0) && i->v->cpl) || ((form & FORM_IOPL) && i->v->cpl > iopl)) {
-		insn_raise(i, VECTOR_GP, 0);
+		decode_raise(i, VECTOR_GP, 0);
 		return true;
 	}
 	return false;
@@ -45,11 +45,11 @@ static enum vcpu_result run(struct insn *i, const struct opcode *o)
 {
 	if (!o->handler || ((o->form & FORM_MARKED) && !i->marked))
 		return VCPU_NOT_MINE;
-	if (insn_decode_operands(i, o->form))
+	if (decode_operands(i, o->form))
 		return VCPU_RAISED;
 	/* no emulated instruction may have a lock prefix */
 	if (i->lock && !(o->form & FORM_GROUP))
-		return insn_raise(i, VECTOR_UD, -1);
+		return decode_raise(i, VECTOR_UD, -1);
 	if (privilege_fails(i, o->form))
 		return VCPU_RAISED;
 	return o->handler(i);
@@ -84,14 +84,14 @@ enum vcpu_result emulate_map_0f38(struct insn *i)
 {
 	uint8_t byte;
 
-	if (insn_fetch(i, &byte, 1))
+	if (decode_fetch(i, &byte, 1))
 		return VCPU_RAISED;
 	return byte == 0x82 && i->operand_bytes == 2 ? emulate_undefined(i) : VCPU_NOT_MINE;
 }
 
 enum vcpu_result emulate_undefined(struct insn *i)
 {
-	return insn_raise(i, VECTOR_UD, -1);
+	return decode_raise(i, VECTOR_UD, -1);
 }
 
 /* Skip a marker and decode the instruction behind it.  A marker counts in kernel mode alone; in
@@ -103,7 +103,7 @@ static bool marker_skip(struct insn *i)
 
 	if (i->opcode != INSN_INT || i->v->cpl)
 		return false;
-	if (insn_fetch(i, &vector, 1))
+	if (decode_fetch(i, &vector, 1))
 		return true;
 	if (vector != VMP_INT_MARKER) {
 		*i = unmarked;
@@ -113,14 +113,14 @@ static bool marker_skip(struct insn *i)
 	i->operand_bytes = 4;
 	i->override = NO_SEGMENT_OVERRIDE;
 	i->repeat = REPEAT_NONE;
-	return insn_decode_opcode(i);
+	return decode_opcode(i);
 }
 
 static enum vcpu_result emulate_one(struct insn *i)
 {
 	enum vcpu_result result;
 
-	if (insn_decode_opcode(i) || marker_skip(i))
+	if (decode_opcode(i) || marker_skip(i))
 		return VCPU_RAISED;
 	result = run(i, &opcodes[i->opcode]);
 	if (result == VCPU_NOT_MINE && i->marked)
@@ -138,13 +138,13 @@ enum vcpu_result vcpu_emulate(struct vcpu *v)
 
 	if (v->dead)
 		return VCPU_DONE;
-	insn_start(&i, v);
+	decode_start(&i, v);
 	/* it covers this one instruction; sti and mov ss set it again */
 	v->interrupt_shadow = false;
 	result = emulate_one(&i);
 	if (result == VCPU_NOT_MINE)
 		v->interrupt_shadow = shadow;
-	return insn_finish(&i, result);
+	return decode_finish(&i, result);
 }
 
 /* (TRICKS: fetched-runs-first) */
@@ -155,8 +155,8 @@ bool vcpu_step_by_hand(struct vcpu *v)
 
 	if (v->cpl != 3 || v->dead)
 		return false;
-	insn_start(&i, v);
-	if (insn_decode_opcode(&i)) {
+	decode_start(&i, v);
+	if (decode_opcode(&i)) {
 		v->cr2 = cr2; /* the step raises the fault */
 		return false;
 	}
@@ -164,13 +164,13 @@ bool vcpu_step_by_hand(struct vcpu *v)
 		return false;
 	v->interrupt_shadow = false;
 	if (i.opcode == INSN_IRET)
-		insn_finish(&i, emulate_iret(&i));
+		decode_finish(&i, emulate_iret(&i));
 	else
-		insn_finish(&i, i.opcode == INSN_PUSHF ? emulate_pushf(&i) : emulate_popf(&i));
+		decode_finish(&i, i.opcode == INSN_PUSHF ? emulate_pushf(&i) : emulate_popf(&i));
 	return true;
 }
 
-bool insn_traps_next(struct vcpu *v, uint8_t insn[2])
+bool emulate_traps_next(struct vcpu *v, uint8_t insn[2])
 {
 	uint32_t error, cr2 = v->cr2;
 
@@ -201,7 +201,7 @@ enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *c
 	enum vcpu_result result;
 	uint32_t eip;
 
-	insn_traps_next(v, insn);
+	emulate_traps_next(v, insn);
 	do {
 		seen(ctx, trap_of(v, insn));
 		eip = v->eip;
@@ -211,7 +211,7 @@ enum vcpu_result vcpu_emulate_run(struct vcpu *v, bool one, void (*seen)(void *c
 		/* the shadow of sti ends behind the next instruction */
 		if (v->interrupt_shadow && insn[0] != INSN_STI)
 			v->interrupt_shadow = false;
-	} while (!one && !v->dead && !v->halted && v->eip != eip && insn_traps_next(v, insn) &&
+	} while (!one && !v->dead && !v->halted && v->eip != eip && emulate_traps_next(v, insn) &&
 		 !(vcpu_can_interrupt(v) && vcpu_interrupt_pending(v)));
 	if (v->yields == yields)
 		v->yields = 0;

@@ -110,13 +110,13 @@ static void hypercall_flush_range(struct vcpu *v)
 
 static void hypercall_write_cr3(struct vcpu *v)
 {
-	write_cr3(v, v->gpr[EBX]);
+	system_write_cr3(v, v->gpr[EBX]);
 	set_result(v, 0);
 }
 
 static void hypercall_reload_cr3(struct vcpu *v)
 {
-	write_cr3(v, v->cr3);
+	system_write_cr3(v, v->cr3);
 	set_result(v, 0);
 }
 
@@ -126,7 +126,7 @@ static void hypercall_apic_write(struct vcpu *v)
 		set_result(v, ERR_INVALID);
 		return;
 	}
-	device_write(v, VMP_LAPIC_GPA + v->gpr[EBX], 4, v->gpr[ECX]);
+	mmio_device_write(v, VMP_LAPIC_GPA + v->gpr[EBX], 4, v->gpr[ECX]);
 	set_result(v, 0);
 }
 

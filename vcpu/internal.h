@@ -110,15 +110,15 @@ struct insn {
 	int vector;	   /* recorded fault, or -1 */
 	int64_t error;
 };
-void insn_start(struct insn *i, struct vcpu *v);
-bool insn_fetch(struct insn *i, void *to, unsigned bytes);
-bool insn_decode_opcode(struct insn *i); /* prefixes and opcode */
-bool insn_decode_operands(struct insn *i, unsigned form);
+void decode_start(struct insn *i, struct vcpu *v);
+bool decode_fetch(struct insn *i, void *to, unsigned bytes);
+bool decode_opcode(struct insn *i); /* prefixes and opcode */
+bool decode_operands(struct insn *i, unsigned form);
 
-enum vcpu_result insn_raise(struct insn *i, unsigned vector, int64_t error);
+enum vcpu_result decode_raise(struct insn *i, unsigned vector, int64_t error);
 /* Finish an instruction.  Emulated: advance EIP.  Raised: deliver the recorded fault, with EIP
  * at the instruction. */
-enum vcpu_result insn_finish(struct insn *i, enum vcpu_result result);
+enum vcpu_result decode_finish(struct insn *i, enum vcpu_result result);
 
 /* ---- operand.c: registers and memory operands */
 uint32_t register_read(const struct vcpu *v, unsigned number, unsigned bytes);
@@ -141,23 +141,23 @@ typedef enum vcpu_result insn_handler(struct insn *i);
 
 /* Return EFLAGS after popf or iret at this CPL (SDM 2, POPF and IRET): protected bits keep their
  * value. */
-uint32_t eflags_merge(const struct vcpu *v, uint32_t value, unsigned bytes, bool iret);
+uint32_t transfer_merge_eflags(const struct vcpu *v, uint32_t value, unsigned bytes, bool iret);
 bool msr_read(struct vcpu *v, uint32_t msr, uint64_t *value);
 bool msr_write(struct vcpu *v, uint32_t msr, uint64_t value);
-uint64_t xcr0_allowed(const struct vcpu *v);
+uint64_t cpuid_xcr0_allowed(const struct vcpu *v);
 void hypercall(struct vcpu *v);
 /* The one call that programs have (base/barrier.h). */
 void user_barrier(struct vcpu *v);
 void yield(struct vcpu *v);
 /* True if the instruction at EIP would trap at once in the kernel.  Its first bytes go to
  * `insn`. */
-bool insn_traps_next(struct vcpu *v, uint8_t insn[2]);
-void write_cr3(struct vcpu *v, uint32_t value); /* system.c */
+bool emulate_traps_next(struct vcpu *v, uint8_t insn[2]);
+void system_write_cr3(struct vcpu *v, uint32_t value); /* system.c */
 
 /* ---- paging.c, mmio.c: physical memory within one page, RAM or not; device memory: the local
  * APIC, or env */
-void physical_copy(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool write);
-uint32_t device_read(struct vcpu *v, gpa_t gpa, unsigned bytes);
-void device_write(struct vcpu *v, gpa_t gpa, unsigned bytes, uint32_t value);
+void paging_copy_physical(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool write);
+uint32_t mmio_device_read(struct vcpu *v, gpa_t gpa, unsigned bytes);
+void mmio_device_write(struct vcpu *v, gpa_t gpa, unsigned bytes, uint32_t value);
 
 #endif

@@ -7,7 +7,7 @@
  */
 #include "vcpu/internal.h"
 
-uint32_t device_read(struct vcpu *v, gpa_t gpa, unsigned bytes)
+uint32_t mmio_device_read(struct vcpu *v, gpa_t gpa, unsigned bytes)
 {
 	uint32_t value;
 
@@ -18,7 +18,7 @@ uint32_t device_read(struct vcpu *v, gpa_t gpa, unsigned bytes)
 }
 
 /* The APIC takes whole aligned registers only (SDM 3, 10.4.1). */
-void device_write(struct vcpu *v, gpa_t gpa, unsigned bytes, uint32_t value)
+void mmio_device_write(struct vcpu *v, gpa_t gpa, unsigned bytes, uint32_t value)
 {
 	if ((gpa & ~(gpa_t)PAGE_MASK) != VMP_LAPIC_GPA)
 		v->env->mmio_write(v->env->ctx, gpa, bytes, value);
@@ -117,16 +117,17 @@ static uint32_t alu(struct vcpu *v, enum alu op, uint32_t a, uint32_t b, unsigne
 
 static void alu_memory(struct vcpu *v, enum alu op, gpa_t gpa, uint32_t operand, unsigned bytes)
 {
-	uint32_t result = alu(v, op, device_read(v, gpa, bytes), truncate(operand, bytes), bytes);
+	uint32_t result =
+		alu(v, op, mmio_device_read(v, gpa, bytes), truncate(operand, bytes), bytes);
 
 	if (op != ALU_CMP)
-		device_write(v, gpa, bytes, result);
+		mmio_device_write(v, gpa, bytes, result);
 }
 
 static void alu_register(struct insn *i, enum alu op, gpa_t gpa, unsigned bytes)
 {
 	uint32_t result = alu(i->v, op, register_read(i->v, i->reg, bytes),
-			      device_read(i->v, gpa, bytes), bytes);
+			      mmio_device_read(i->v, gpa, bytes), bytes);
 
 	if (op != ALU_CMP)
 		register_write(i->v, i->reg, bytes, result);
@@ -140,15 +141,16 @@ static bool group3(struct insn *i, gpa_t gpa, unsigned bytes)
 	switch (i->reg) {
 	case 0:
 	case 1:
-		if (insn_fetch(i, &i->imm, bytes))
+		if (decode_fetch(i, &i->imm, bytes))
 			return false;
-		alu(v, ALU_AND, device_read(v, gpa, bytes), i->imm, bytes);
+		alu(v, ALU_AND, mmio_device_read(v, gpa, bytes), i->imm, bytes);
 		return true;
 	case 2:
-		device_write(v, gpa, bytes, truncate(~device_read(v, gpa, bytes), bytes));
+		mmio_device_write(v, gpa, bytes, truncate(~mmio_device_read(v, gpa, bytes), bytes));
 		return true;
 	case 3:
-		device_write(v, gpa, bytes, alu(v, ALU_SUB, 0, device_read(v, gpa, bytes), bytes));
+		mmio_device_write(v, gpa, bytes,
+				  alu(v, ALU_SUB, 0, mmio_device_read(v, gpa, bytes), bytes));
 		return true;
 	default:
 		return false;
@@ -157,9 +159,9 @@ static bool group3(struct insn *i, gpa_t gpa, unsigned bytes)
 
 static void exchange(struct insn *i, gpa_t gpa, unsigned bytes)
 {
-	uint32_t old = device_read(i->v, gpa, bytes);
+	uint32_t old = mmio_device_read(i->v, gpa, bytes);
 
-	device_write(i->v, gpa, bytes, register_read(i->v, i->reg, bytes));
+	mmio_device_write(i->v, gpa, bytes, register_read(i->v, i->reg, bytes));
 	register_write(i->v, i->reg, bytes, old);
 }
 
@@ -170,9 +172,13 @@ static bool execute(struct insn *i, struct mmio_opcode o, gpa_t gpa)
 	uint32_t value;
 
 	switch ((enum mmio_kind)o.kind) {
-	case MMIO_STORE: device_write(v, gpa, bytes, register_read(v, i->reg, bytes)); return true;
-	case MMIO_LOAD: register_write(v, i->reg, bytes, device_read(v, gpa, bytes)); return true;
-	case MMIO_STORE_IMMEDIATE: device_write(v, gpa, bytes, i->imm); return true;
+	case MMIO_STORE:
+		mmio_device_write(v, gpa, bytes, register_read(v, i->reg, bytes));
+		return true;
+	case MMIO_LOAD:
+		register_write(v, i->reg, bytes, mmio_device_read(v, gpa, bytes));
+		return true;
+	case MMIO_STORE_IMMEDIATE: mmio_device_write(v, gpa, bytes, i->imm); return true;
 	case MMIO_EXCHANGE: exchange(i, gpa, bytes); return true;
 	case MMIO_ALU_TO_MEMORY:
 		alu_memory(v, i->opcode >> 3 & 7, gpa, register_read(v, i->reg, bytes), bytes);
@@ -183,13 +189,14 @@ static bool execute(struct insn *i, struct mmio_opcode o, gpa_t gpa)
 		alu_memory(v, i->reg, gpa, value, bytes);
 		return true;
 	case MMIO_TEST:
-		alu(v, ALU_AND, device_read(v, gpa, bytes), register_read(v, i->reg, bytes), bytes);
+		alu(v, ALU_AND, mmio_device_read(v, gpa, bytes), register_read(v, i->reg, bytes),
+		    bytes);
 		return true;
 	case MMIO_GROUP3: return group3(i, gpa, bytes);
 	case MMIO_EXTEND:
 	case MMIO_EXTEND_SIGN:
 		bytes = o.byte ? 1 : 2;
-		value = device_read(v, gpa, bytes);
+		value = mmio_device_read(v, gpa, bytes);
 		register_write(v, i->reg, i->operand_bytes,
 			       o.kind == MMIO_EXTEND ? value : sign_extend(value, bytes));
 		return true;
@@ -206,20 +213,20 @@ enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa)
 
 	if (v->dead)
 		return VCPU_DONE;
-	insn_start(&i, v);
-	if (insn_decode_opcode(&i))
-		return insn_finish(&i, VCPU_RAISED);
+	decode_start(&i, v);
+	if (decode_opcode(&i))
+		return decode_finish(&i, VCPU_RAISED);
 	o = mmio_opcode(i.opcode);
-	if (o.kind != MMIO_NONE && insn_decode_operands(&i, o.form))
-		return insn_finish(&i, VCPU_RAISED);
+	if (o.kind != MMIO_NONE && decode_operands(&i, o.form))
+		return decode_finish(&i, VCPU_RAISED);
 	v->interrupt_shadow = false;
 	if (o.kind == MMIO_NONE || !i.memory || !execute(&i, o, gpa)) {
 		if (i.vector >= 0)
-			return insn_finish(&i, VCPU_RAISED);
+			return decode_finish(&i, VCPU_RAISED);
 		v->interrupt_shadow = shadow;
 		vcpu_kill(v, "device memory at %x (physical %x) touched by an instruction that "
 			     "is not emulated: eip %x, opcode %x",
 			  gva, gpa, i.start, i.opcode);
 	}
-	return insn_finish(&i, VCPU_DONE);
+	return decode_finish(&i, VCPU_DONE);
 }

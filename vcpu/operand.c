@@ -36,7 +36,7 @@ bool segment_linear(struct insn *i, enum vcpu_seg segment, uint32_t offset, gva_
 	if (segment == SEG_CS || segment == SEG_SS)
 		return false; /* always flat: other code segments cannot be loaded */
 	if (selector_is_null(selector)) {
-		insn_raise(i, VECTOR_GP, 0);
+		decode_raise(i, VECTOR_GP, 0);
 		return true;
 	}
 	switch (segment_read(i->v, selector, &raw, &s, &error)) {
@@ -44,7 +44,7 @@ bool segment_linear(struct insn *i, enum vcpu_seg segment, uint32_t offset, gva_
 		*out = s.base + offset;
 		return false;
 	case ERR_FAULT:
-		insn_raise(i, VECTOR_PF, error);
+		decode_raise(i, VECTOR_PF, error);
 		return true;
 	default:
 		return false; /* loaded from an earlier GDT: those were flat */
@@ -62,7 +62,7 @@ bool memory_read(struct insn *i, gva_t gva, void *to, unsigned bytes)
 
 	if (!vcpu_read(i->v, gva, to, bytes, i->v->cpl == 3, &error))
 		return false;
-	insn_raise(i, VECTOR_PF, error);
+	decode_raise(i, VECTOR_PF, error);
 	return true;
 }
 
@@ -72,7 +72,7 @@ bool memory_write(struct insn *i, gva_t gva, const void *from, unsigned bytes)
 
 	if (!vcpu_write(i->v, gva, from, bytes, i->v->cpl == 3, &error))
 		return false;
-	insn_raise(i, VECTOR_PF, error);
+	decode_raise(i, VECTOR_PF, error);
 	return true;
 }
 

@@ -220,15 +220,15 @@ static void copy_device(struct vcpu *v, gpa_t gpa, uint8_t *data, unsigned bytes
 
 		if (write) {
 			__builtin_memcpy(&value, data + at, step);
-			device_write(v, gpa + at, step, value);
+			mmio_device_write(v, gpa + at, step, value);
 		} else {
-			value = device_read(v, gpa + at, step);
+			value = mmio_device_read(v, gpa + at, step);
 			__builtin_memcpy(data + at, &value, step);
 		}
 	}
 }
 
-void physical_copy(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool write)
+void paging_copy_physical(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool write)
 {
 	uint8_t *page = v->env->pin(v->env->ctx, gpa, write);
 
@@ -263,9 +263,9 @@ static int copy_linear(struct vcpu *v, gva_t gva, uint8_t *data, unsigned bytes,
 		walk[0] = walk[1];
 		goto fault;
 	}
-	physical_copy(v, walk[0].gpa, data, first, write);
+	paging_copy_physical(v, walk[0].gpa, data, first, write);
 	if (bytes > first)
-		physical_copy(v, walk[1].gpa, data + first, bytes - first, write);
+		paging_copy_physical(v, walk[1].gpa, data + first, bytes - first, write);
 	return 0;
 fault:
 	v->cr2 = faulting;

@@ -37,7 +37,7 @@ static bool walk_raises(struct insn *i, gva_t gva, bool write, struct vcpu_walk 
 	if (!vcpu_walk(v, gva, write ? ACCESS_WRITE : ACCESS_READ, v->cpl == 3, walk))
 		return false;
 	v->cr2 = gva;
-	insn_raise(i, VECTOR_PF, walk->error);
+	decode_raise(i, VECTOR_PF, walk->error);
 	return true;
 }
 
@@ -54,9 +54,9 @@ static bool chunk_move(struct insn *i, const struct string *s, gva_t gva, unsign
 		return true;
 	if (s->input) {
 		env->port_in_string(env->ctx, port, s->bytes, count, data);
-		physical_copy(i->v, walk.gpa, data, count * s->bytes, true);
+		paging_copy_physical(i->v, walk.gpa, data, count * s->bytes, true);
 	} else {
-		physical_copy(i->v, walk.gpa, data, count * s->bytes, false);
+		paging_copy_physical(i->v, walk.gpa, data, count * s->bytes, false);
 		env->port_out_string(env->ctx, port, s->bytes, count, data);
 	}
 	return false;

@@ -20,7 +20,7 @@ static enum vcpu_result write_cr0(struct insn *i, uint32_t value)
 	uint32_t changed;
 
 	if (((value & CR0_PG) && !(value & CR0_PE)) || ((value & CR0_NW) && !(value & CR0_CD)))
-		return insn_raise(i, VECTOR_GP, 0);
+		return decode_raise(i, VECTOR_GP, 0);
 	if (!(value & CR0_PE)) {
 		vcpu_kill(v, "real mode entered at %x", i->start);
 		return VCPU_DONE;
@@ -39,14 +39,14 @@ static enum vcpu_result write_cr4(struct insn *i, uint32_t value)
 	uint32_t changed = v->cr4 ^ value;
 
 	if (value & ~(uint32_t)CR4_KNOWN)
-		return insn_raise(i, VECTOR_GP, 0);
+		return decode_raise(i, VECTOR_GP, 0);
 	v->cr4 = value;
 	if (changed & (CR4_PSE | CR4_PGE))
 		v->env->flush_all(v->env->ctx);
 	return VCPU_DONE;
 }
 
-void write_cr3(struct vcpu *v, uint32_t value)
+void system_write_cr3(struct vcpu *v, uint32_t value)
 {
 	v->cr3 = value & (uint32_t)CR3_KNOWN;
 	v->env->switch_space(v->env->ctx, value & VMP_CR3_KEEP);
@@ -60,9 +60,9 @@ enum vcpu_result emulate_mov_to_control(struct insn *i)
 	switch (i->reg) {
 	case 0: return write_cr0(i, value);
 	case 2: v->cr2 = value; return VCPU_DONE;
-	case 3: write_cr3(v, value); return VCPU_DONE;
+	case 3: system_write_cr3(v, value); return VCPU_DONE;
 	case 4: return write_cr4(i, value);
-	default: return insn_raise(i, VECTOR_UD, -1);
+	default: return decode_raise(i, VECTOR_UD, -1);
 	}
 }
 
@@ -75,7 +75,7 @@ enum vcpu_result emulate_mov_from_control(struct insn *i)
 	case 2: v->gpr[i->rm] = v->cr2; return VCPU_DONE;
 	case 3: v->gpr[i->rm] = v->cr3; return VCPU_DONE;
 	case 4: v->gpr[i->rm] = v->cr4; return VCPU_DONE;
-	default: return insn_raise(i, VECTOR_UD, -1);
+	default: return decode_raise(i, VECTOR_UD, -1);
 	}
 }
 
@@ -112,7 +112,7 @@ static bool debug_register(struct insn *i, unsigned *number)
 	*number += 2;
 	if (!(i->v->cr4 & CR4_DE))
 		return false;
-	insn_raise(i, VECTOR_UD, -1);
+	decode_raise(i, VECTOR_UD, -1);
 	return true;
 }
 
@@ -214,15 +214,15 @@ static bool system_segment(struct insn *i, uint16_t selector, unsigned type, str
 
 	switch (segment_read(i->v, selector, raw, s, &error)) {
 	case 0: break;
-	case ERR_FAULT: insn_raise(i, VECTOR_PF, error); return false;
-	default: insn_raise(i, VECTOR_GP, where); return false;
+	case ERR_FAULT: decode_raise(i, VECTOR_PF, error); return false;
+	default: decode_raise(i, VECTOR_GP, where); return false;
 	}
 	if (!s->system || s->type != type) {
-		insn_raise(i, VECTOR_GP, where);
+		decode_raise(i, VECTOR_GP, where);
 		return false;
 	}
 	if (!s->present)
-		insn_raise(i, VECTOR_NP, where);
+		decode_raise(i, VECTOR_NP, where);
 	return s->present;
 }
 
@@ -251,12 +251,12 @@ enum vcpu_result emulate_ltr(struct insn *i)
 	if (operand_read(i, 2, &selector))
 		return VCPU_RAISED;
 	if (selector_is_null((uint16_t)selector))
-		return insn_raise(i, VECTOR_GP, 0);
+		return decode_raise(i, VECTOR_GP, 0);
 	if (!system_segment(i, (uint16_t)selector, SYSTEM_TSS, &raw, &s))
 		return VCPU_RAISED;
 	raw.high |= 1 << 9; /* busy */
 	if (vcpu_write(v, v->gdtr.base + (selector & 0xfff8) + 4, &raw.high, 4, false, &error))
-		return insn_raise(i, VECTOR_PF, error);
+		return decode_raise(i, VECTOR_PF, error);
 	v->tr = (uint16_t)selector;
 	v->tss_base = s.base;
 	v->tss_limit = s.limit;
@@ -280,7 +280,7 @@ static bool question_sees(struct insn *i, struct descriptor *raw, struct vcpu_se
 	case 0: break;
 	case ERR_FAULT:
 		*raised = true;
-		insn_raise(i, VECTOR_PF, error);
+		decode_raise(i, VECTOR_PF, error);
 		return false;
 	default:
 		v->cr2 = cr2;
@@ -353,7 +353,7 @@ enum vcpu_result emulate_rdmsr(struct insn *i)
 	uint64_t value;
 
 	if (!msr_read(i->v, i->v->gpr[ECX], &value))
-		return insn_raise(i, VECTOR_GP, 0);
+		return decode_raise(i, VECTOR_GP, 0);
 	set_edx_eax(i->v, value);
 	return VCPU_DONE;
 }
@@ -361,7 +361,7 @@ enum vcpu_result emulate_rdmsr(struct insn *i)
 enum vcpu_result emulate_wrmsr(struct insn *i)
 {
 	return msr_write(i->v, i->v->gpr[ECX], edx_eax(i->v))
-		? VCPU_DONE : insn_raise(i, VECTOR_GP, 0);
+		? VCPU_DONE : decode_raise(i, VECTOR_GP, 0);
 }
 
 enum vcpu_result emulate_rdtsc(struct insn *i)
@@ -369,7 +369,7 @@ enum vcpu_result emulate_rdtsc(struct insn *i)
 	struct vcpu *v = i->v;
 
 	if (v->cpl && (v->cr4 & CR4_TSD))
-		return insn_raise(i, VECTOR_GP, 0);
+		return decode_raise(i, VECTOR_GP, 0);
 	set_edx_eax(v, v->env->tsc(v->env->ctx));
 	return VCPU_DONE;
 }
@@ -387,7 +387,7 @@ enum vcpu_result emulate_rdtscp(struct insn *i)
 
 enum vcpu_result emulate_rdpmc(struct insn *i)
 {
-	return insn_raise(i, VECTOR_GP, 0); /* no counters */
+	return decode_raise(i, VECTOR_GP, 0); /* no counters */
 }
 
 enum vcpu_result emulate_cpuid(struct insn *i)
@@ -408,9 +408,9 @@ enum vcpu_result emulate_xgetbv(struct insn *i)
 	struct vcpu *v = i->v;
 
 	if (!(v->cr4 & CR4_OSXSAVE))
-		return insn_raise(i, VECTOR_UD, -1);
+		return decode_raise(i, VECTOR_UD, -1);
 	if (v->gpr[ECX] != 0)
-		return insn_raise(i, VECTOR_GP, 0);
+		return decode_raise(i, VECTOR_GP, 0);
 	set_edx_eax(v, v->xcr0);
 	return VCPU_DONE;
 }
@@ -420,7 +420,7 @@ static bool xcr0_valid(const struct vcpu *v, uint64_t value)
 {
 	enum { X87 = 1, SSE = 2, AVX = 4, AVX512 = 0xe0 };
 
-	if ((value & ~xcr0_allowed(v)) || !(value & X87))
+	if ((value & ~cpuid_xcr0_allowed(v)) || !(value & X87))
 		return false;
 	if ((value & AVX) && !(value & SSE))
 		return false;
@@ -432,9 +432,9 @@ enum vcpu_result emulate_xsetbv(struct insn *i)
 	struct vcpu *v = i->v;
 
 	if (!(v->cr4 & CR4_OSXSAVE))
-		return insn_raise(i, VECTOR_UD, -1);
+		return decode_raise(i, VECTOR_UD, -1);
 	if (v->cpl || v->gpr[ECX] != 0 || !xcr0_valid(v, edx_eax(v)))
-		return insn_raise(i, VECTOR_GP, 0);
+		return decode_raise(i, VECTOR_GP, 0);
 	v->xcr0 = edx_eax(v);
 	return VCPU_DONE;
 }

@@ -8,13 +8,13 @@ static bool check_fails(struct insn *i, int vector, uint32_t error)
 {
 	if (vector < 0)
 		return false;
-	insn_raise(i, (unsigned)vector, error);
+	decode_raise(i, (unsigned)vector, error);
 	return true;
 }
 
 /* ---- flags */
 
-uint32_t eflags_merge(const struct vcpu *v, uint32_t value, unsigned bytes, bool iret)
+uint32_t transfer_merge_eflags(const struct vcpu *v, uint32_t value, unsigned bytes, bool iret)
 {
 	uint32_t may = EFLAGS_CF | EFLAGS_PF | EFLAGS_AF | EFLAGS_ZF | EFLAGS_SF | EFLAGS_TF |
 		       EFLAGS_DF | EFLAGS_OF | EFLAGS_NT | EFLAGS_AC | EFLAGS_ID;
@@ -44,7 +44,7 @@ enum vcpu_result emulate_popf(struct insn *i)
 	if (stack_read(i, 0, i->operand_bytes, &value))
 		return VCPU_RAISED;
 	i->v->gpr[ESP] += i->operand_bytes;
-	i->v->eflags = eflags_merge(i->v, value, i->operand_bytes, false);
+	i->v->eflags = transfer_merge_eflags(i->v, value, i->operand_bytes, false);
 	return VCPU_DONE;
 }
 
@@ -203,7 +203,7 @@ static void target_enter(struct insn *i, const struct return_target *t, uint32_t
 static enum vcpu_result iret_to_task(struct insn *i)
 {
 	if (i->v->cpl == 3)
-		return insn_raise(i, VECTOR_TS, 0);
+		return decode_raise(i, VECTOR_TS, 0);
 	vcpu_kill(i->v, "iret at %x with the nested-task flag", i->start);
 	return VCPU_DONE;
 }
@@ -227,7 +227,7 @@ enum vcpu_result emulate_iret(struct insn *i)
 	}
 	if (target_check(i, &t) || (t.outer && target_stack(i, &t, 3 * n)))
 		return VCPU_RAISED;
-	v->eflags = eflags_merge(v, eflags, n, true);
+	v->eflags = transfer_merge_eflags(v, eflags, n, true);
 	i->loads_rf = true;
 	target_enter(i, &t, 3 * n);
 	v->nmi_blocked = false;
@@ -238,8 +238,8 @@ enum vcpu_result vcpu_iret(struct vcpu *v)
 {
 	struct insn i;
 
-	insn_start(&i, v);
-	return insn_finish(&i, emulate_iret(&i));
+	decode_start(&i, v);
+	return decode_finish(&i, emulate_iret(&i));
 }
 
 enum vcpu_result emulate_far_return(struct insn *i)
@@ -287,7 +287,7 @@ static enum vcpu_result far_transfer(struct insn *i, uint16_t selector, uint32_t
 	if (check_fails(i, vector, error))
 		return VCPU_RAISED;
 	if ((selector & SELECTOR_RPL) > v->cpl)
-		return insn_raise(i, VECTOR_GP, error);
+		return decode_raise(i, VECTOR_GP, error);
 	if (call) {
 		unsigned n = i->operand_bytes;
 		uint32_t frame[2] = { i->next, cs };
@@ -377,7 +377,7 @@ enum vcpu_result emulate_pop_segment(struct insn *i)
 enum vcpu_result emulate_mov_from_segment(struct insn *i)
 {
 	if (i->reg >= SEG_COUNT)
-		return insn_raise(i, VECTOR_UD, -1);
+		return decode_raise(i, VECTOR_UD, -1);
 	return operand_write(i, i->memory ? 2 : i->operand_bytes, i->v->seg[i->reg])
 		? VCPU_RAISED : VCPU_DONE;
 }
@@ -387,7 +387,7 @@ enum vcpu_result emulate_mov_to_segment(struct insn *i)
 	uint32_t selector;
 
 	if (i->reg >= SEG_COUNT || i->reg == SEG_CS)
-		return insn_raise(i, VECTOR_UD, -1);
+		return decode_raise(i, VECTOR_UD, -1);
 	if (operand_read(i, 2, &selector) || segment_load(i, i->reg, (uint16_t)selector))
 		return VCPU_RAISED;
 	i->v->interrupt_shadow = i->reg == SEG_SS;

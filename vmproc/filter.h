@@ -25,6 +25,6 @@
 	LOAD_AT(offsetof(struct seccomp_data, instruction_pointer) + 4), \
 	MUST_BE((uint64_t)(k) >> 32), LOAD(instruction_pointer)
 
-long filter_install(struct sock_filter *filter, unsigned short length);
+long vmproc_install_filter(struct sock_filter *filter, unsigned short length);
 
 #endif

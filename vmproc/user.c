@@ -226,7 +226,7 @@ static long close_jail(void)
 		GIVE(REFUSE),
 	};
 
-	return filter_install(filter, sizeof filter / sizeof *filter);
+	return vmproc_install_filter(filter, sizeof filter / sizeof *filter);
 #undef REFUSE
 }
 

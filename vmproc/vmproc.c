@@ -97,7 +97,7 @@ static void open_userfaultfd(void)
 	LOAD_LOW(2), MUST_BE(sizeof(struct user_desc)), \
 	GIVE(SECCOMP_RET_ALLOW)
 
-long filter_install(struct sock_filter *filter, unsigned short length)
+long vmproc_install_filter(struct sock_filter *filter, unsigned short length)
 {
 	struct sock_fprog program = { length, filter };
 
@@ -120,7 +120,7 @@ static long close_stub_jail(void)
 		GIVE(REFUSE),
 	};
 
-	return filter_install(filter, sizeof filter / sizeof *filter);
+	return vmproc_install_filter(filter, sizeof filter / sizeof *filter);
 #undef REFUSE
 }
 
@@ -175,7 +175,7 @@ static long close_direct_jail(void)
 		GIVE(REFUSE),
 	};
 
-	return filter_install(filter, sizeof filter / sizeof *filter);
+	return vmproc_install_filter(filter, sizeof filter / sizeof *filter);
 #undef REFUSE
 }
 

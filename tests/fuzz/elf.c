@@ -31,8 +31,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else
 		FUZZ_CHECK(image.first >= 1 << 20 && image.first <= image.end && image.end <= RAM &&
 			   image.file_end <= image.end);
-	if (file_kind(path, &p) == FILE_SCRIPT)
-		script_interpreter(path, interpreter, argument, sizeof interpreter, &p);
+	if (elfdeps_file_kind(path, &p) == FILE_SCRIPT)
+		elfdeps_script_interpreter(path, interpreter, argument, sizeof interpreter, &p);
 	else if (elfdeps_add(&deps, path, "/nonesuch", &p))
 		FUZZ_CHECK(p.line[0]);
 	FUZZ_CHECK(deps.n <= MAX_LIBRARIES);

@@ -93,7 +93,7 @@ void hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
 }
 
 void hear_closed(struct tunnel *t, const char *why) { FUZZ_CHECK(t->dead && why); }
-void member_announce(struct daemon *daemon, const struct member *m)
+void hear_announce(struct daemon *daemon, const struct member *m)
 {
 	FUZZ_CHECK(daemon == &d && m);
 }

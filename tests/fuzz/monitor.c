@@ -167,8 +167,8 @@ static int fuzz_kill(pid_t pid, int signal)
 
 /* --- replaces monitor.c, channel.c, watch.c, rings.c --- */
 
-void process_announce(struct monitor *m) { (void)m; }
-void wait_for_start(struct monitor *m) { m->started = true; }
+void monitor_announce(struct monitor *m) { (void)m; }
+void monitor_wait_for_start(struct monitor *m) { m->started = true; }
 bool rings_read(gpa_t gpa, uint32_t *value) { (void)gpa, (void)value; return false; }
 bool rings_write(struct monitor *m, gpa_t gpa, unsigned size, uint32_t value)
 {

@@ -110,19 +110,19 @@ static void test_host_queue(void)
 
 	for (unsigned i = 0; i < MAX_HOST_REQUESTS; i++)
 		CU_ASSERT(
-			hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, i, "", 0 }));
-	CU_ASSERT(!hostqueue_push(&q, &(struct host_request){ { .op = HOST_ADD }, 0, "", 0 }));
-	hostqueue_pop(&q);
+			hostplan_push(&q, &(struct host_request){ { .op = HOST_ADD }, i, "", 0 }));
+	CU_ASSERT(!hostplan_push(&q, &(struct host_request){ { .op = HOST_ADD }, 0, "", 0 }));
+	hostplan_pop(&q);
 	CU_ASSERT(q.n == MAX_HOST_REQUESTS - 1 && q.wait[0].client == 1);
 	q = (struct hostqueue){ 0 };
 	for (unsigned host = 0; host < 4; host++)
-		hostqueue_push(&q,
+		hostplan_push(&q,
 			       &(struct host_request){
 				       { .op = host == 2 ? HOST_ADD : HOST_REMOVE, .host = host },
 				       0,
 				       "",
 				       0 });
-	hostqueue_push(&q, &(struct host_request){
+	hostplan_push(&q, &(struct host_request){
 				   { .op = HOST_REMOVE, .host = UINT32_MAX }, 0, "", 0 });
 	/* 0 is not removed, 2 is added, and there is no such host as the last */
 	CU_ASSERT_EQUAL(hostplan_staying(&q, 0, 0x1f), 0x15);
@@ -218,7 +218,7 @@ static const char *place(enum policy policy, struct placement_look *look)
 	for (; moves <= look->n_cpus && placement_step(policy, look, &move); moves++) {
 		CU_ASSERT_EQUAL_FATAL(look->cpu[move.cpu].host, move.from);
 		CU_ASSERT(look->hosts >> move.to & 1);
-		CU_ASSERT_PTR_NOT_NULL(strstr(move.why, policy_name(policy)));
+		CU_ASSERT_PTR_NOT_NULL(strstr(move.why, placement_policy_name(policy)));
 		look->cpu[move.cpu].host = move.to;
 	}
 	CU_ASSERT(moves <= look->n_cpus); /* none moves twice */
@@ -258,8 +258,8 @@ static void test_placement(void)
 	for (unsigned cpu = 0; cpu < look.n_cpus; cpu++)
 		look.cpu[cpu].host = 0;
 	CU_ASSERT_STRING_EQUAL(place(POLICY_SPREAD, &look), "5 0 5 0");
-	CU_ASSERT_EQUAL(policy_of_name("auto"), POLICY_AUTO);
-	CU_ASSERT_EQUAL(policy_of_name("away"), -EINVAL);
+	CU_ASSERT_EQUAL(placement_policy_of_name("auto"), POLICY_AUTO);
+	CU_ASSERT_EQUAL(placement_policy_of_name("away"), -EINVAL);
 }
 
 /* Returns after how long auto moves a CPU if nothing changes; 0: not within ten seconds. */

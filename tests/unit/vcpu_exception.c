@@ -456,15 +456,15 @@ static void what_traps_next(void)
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		fake_reset();
 		memcpy(fake.ram + CODE, rows[i].insn, 2);
-		CU_ASSERT_EQUAL(insn_traps_next(V, insn), rows[i].traps);
+		CU_ASSERT_EQUAL(emulate_traps_next(V, insn), rows[i].traps);
 		CU_ASSERT(!memcmp(insn, rows[i].insn, 2));
 		V->cpl = 3;
-		CU_ASSERT_FALSE(insn_traps_next(V, insn));
+		CU_ASSERT_FALSE(emulate_traps_next(V, insn));
 	}
 	fake_reset();
 	V->cr2 = 0x1234;
 	V->eip = 0xd0000000;
-	CU_ASSERT_FALSE(insn_traps_next(V, insn));
+	CU_ASSERT_FALSE(emulate_traps_next(V, insn));
 	CU_ASSERT_EQUAL(V->cr2, 0x1234); /* nothing was raised */
 }
 

@@ -141,15 +141,15 @@ static void files_are_told_apart(void)
 	      ": >empty && "
 	      "head -c 18 prog32 >short && printf '\\177ELF\\001\\002\\001' >other && head -c 40 "
 	      "/dev/zero >>other");
-	CU_ASSERT_EQUAL(file_kind(at("prog32"), &p), FILE_ELF32);
-	CU_ASSERT_EQUAL(file_kind(at("prog64"), &p), FILE_ELF64);
-	CU_ASSERT_EQUAL(file_kind(at("script"), &p), FILE_SCRIPT);
-	CU_ASSERT_EQUAL(file_kind(at("text"), &p), FILE_OTHER);
-	CU_ASSERT_EQUAL(file_kind(at("empty"), &p), FILE_OTHER);
-	CU_ASSERT_EQUAL(file_kind(at("short"), &p), FILE_OTHER);
-	CU_ASSERT_EQUAL(file_kind(at("other"), &p), FILE_ELF_OTHER);
-	CU_ASSERT_EQUAL(file_kind(at("nonesuch"), &p), -1);
-	CU_ASSERT_EQUAL(file_kind(work, &p), -1);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(at("prog32"), &p), FILE_ELF32);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(at("prog64"), &p), FILE_ELF64);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(at("script"), &p), FILE_SCRIPT);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(at("text"), &p), FILE_OTHER);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(at("empty"), &p), FILE_OTHER);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(at("short"), &p), FILE_OTHER);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(at("other"), &p), FILE_ELF_OTHER);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(at("nonesuch"), &p), -1);
+	CU_ASSERT_EQUAL(elfdeps_file_kind(work, &p), -1);
 }
 
 static void interpreters(void)
@@ -168,14 +168,14 @@ static void interpreters(void)
 	for (size_t i = 0; i < ARRAY_LEN(cells); i++) {
 		shell("echo '%s' >line", cells[i].line);
 		if (cells[i].interpreter) {
-			CU_ASSERT_EQUAL(script_interpreter(at("line"), interpreter, argument, 64,
-							   &p),
+			CU_ASSERT_EQUAL(elfdeps_script_interpreter(at("line"), interpreter,
+								   argument, 64, &p),
 					0);
 			CU_ASSERT_STRING_EQUAL(interpreter, cells[i].interpreter);
 			CU_ASSERT_STRING_EQUAL(argument, cells[i].argument);
 		} else {
-			CU_ASSERT_EQUAL(script_interpreter(at("line"), interpreter, argument, 64,
-							   &p),
+			CU_ASSERT_EQUAL(elfdeps_script_interpreter(at("line"), interpreter,
+								   argument, 64, &p),
 					-1);
 		}
 	}

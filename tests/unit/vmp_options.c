@@ -303,9 +303,9 @@ static void escapes(void)
 			bool quit = false;
 
 			if (!apart)
-				got = escape_filter(&escape, cells[i].typed, n, out, &quit);
+				got = terminal_filter(&escape, cells[i].typed, n, out, &quit);
 			for (size_t k = 0; apart && k < n && !quit; k++)
-				got += escape_filter(&escape, cells[i].typed + k, 1, out + got,
+				got += terminal_filter(&escape, cells[i].typed + k, 1, out + got,
 						     &quit);
 			CU_ASSERT(got == strlen(cells[i].sent) && !memcmp(out, cells[i].sent, got));
 			CU_ASSERT_EQUAL(quit, cells[i].quit);

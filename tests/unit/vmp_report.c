@@ -64,27 +64,27 @@ static void symbols_are_found(void)
 	char text[128];
 
 	symbols.init_begin = 0xc1002000, symbols.init_end = 0xc1003000;
-	symbols_describe(&symbols, 0xc1002000, 0x1000, text, sizeof text);
+	pageheat_describe_symbol(&symbols, 0xc1002000, 0x1000, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "(init section, free since the boot)");
 	symbols.init_begin = symbols.init_end = 0;
-	symbols_describe(&symbols, 0xc1001000, 0x1000, text, sizeof text);
+	pageheat_describe_symbol(&symbols, 0xc1001000, 0x1000, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "long_one+0xff0");
-	symbols_name(&symbols, 0xc1002810, text, sizeof text);
+	pageheat_symbol_name(&symbols, 0xc1002810, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "b+0x0");
-	symbols_name(&symbols, 0xc1002840, text, sizeof text);
+	pageheat_symbol_name(&symbols, 0xc1002840, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "");
-	symbols_name(&symbols, 0xffffffff, text, sizeof text);
+	pageheat_symbol_name(&symbols, 0xffffffff, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "");
-	symbols_describe(&symbols, 0xc1002000, 0x1000, text, sizeof text);
+	pageheat_describe_symbol(&symbols, 0xc1002000, 0x1000, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "long_one+0x1ff0, a, b, ...");
-	symbols_describe(&symbols, 0xc1004000, 0x1000, text, sizeof text);
+	pageheat_describe_symbol(&symbols, 0xc1004000, 0x1000, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "");
 	shell("echo 'int main(void) { return 0; }' >main.c && gcc -m32 -static -o static32 main.c");
-	CU_ASSERT_EQUAL(symbols_load(&loaded, at("static32")), 0);
+	CU_ASSERT_EQUAL(pageheat_load_symbols(&loaded, at("static32")), 0);
 	CU_ASSERT(loaded.n > 500);
-	symbols_free(&loaded);
-	CU_ASSERT(symbols_load(&loaded, at("nonesuch")) != 0);
-	symbols_describe(&loaded, 0xc1000000, 0x1000, text, sizeof text);
+	pageheat_free_symbols(&loaded);
+	CU_ASSERT(pageheat_load_symbols(&loaded, at("nonesuch")) != 0);
+	pageheat_describe_symbol(&loaded, 0xc1000000, 0x1000, text, sizeof text);
 	CU_ASSERT_STRING_EQUAL(text, "");
 }
 

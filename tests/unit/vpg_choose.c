@@ -76,7 +76,7 @@ static void test_choices(void)
 				at += snprintf(is + at, sizeof is - (size_t)at, "%s%s%u",
 					       at ? " " : "", c[k].nick, c[k].gives);
 		bool good = !strcmp(is, choices[i].is) &&
-			    choice_suffices(&found, choices[i].how, choices[i].others,
+			    choose_suffices(&found, choices[i].how, choices[i].others,
 					    choices[i].processors) == choices[i].enough;
 		if (!good)
 			printf("row %zu: %s\n", i, is);
@@ -143,15 +143,15 @@ static void test_life(void)
 	CU_ASSERT_EQUAL(ask(&other, 1, 4, 10, OFFER_US), LEND_YES);	/* one came too late */
 	CU_ASSERT_EQUAL(lend_keep(&loans, &one, 1, OFFER_US), LEND_LATE);
 	CU_ASSERT_EQUAL(lend_keep(&loans, &other, 1, OFFER_US), LEND_YES);
-	CU_ASSERT_EQUAL(lent(&loans, OFFER_US * 100LL).processors, 4);
+	CU_ASSERT_EQUAL(lend_lent(&loans, OFFER_US * 100LL).processors, 4);
 	CU_ASSERT_EQUAL(lend_keep(&loans, &other, 2, OFFER_US), LEND_LATE);
 	lend_return(&loans, &one, 1);	/* it has none: nothing happens */
-	CU_ASSERT_EQUAL(lent(&loans, 0).machines, 1);
+	CU_ASSERT_EQUAL(lend_lent(&loans, 0).machines, 1);
 	CU_ASSERT_EQUAL(ask(&other, 1, 2, 10, 0), LEND_YES);	/* the same one, smaller */
-	CU_ASSERT_EQUAL(lent(&loans, 0).processors, 2);
+	CU_ASSERT_EQUAL(lend_lent(&loans, 0).processors, 2);
 	CU_ASSERT_EQUAL(ask(&other, 2, 2, 10, 0), LEND_YES);
 	lend_forget(&loans, &other);
-	CU_ASSERT_EQUAL(lent(&loans, 0).machines, 0);
+	CU_ASSERT_EQUAL(lend_lent(&loans, 0).machines, 0);
 	for (int i = 0; i < LEND_ANSWERS; i++)
 		CU_ASSERT(i == LEND_YES ? !*lend_why(LEND_YES) : *lend_why((enum lend_answer)i));
 }
@@ -174,13 +174,13 @@ static void test_file(void)
 	struct limits l = { 4, 1000, 2 }, back = { 0, 0, 0 };
 	char text[LIMITS_TEXT];
 
-	limits_print(&l, text);
-	CU_ASSERT_EQUAL(limits_read(&back, text), 0);
+	lend_print_limits(&l, text);
+	CU_ASSERT_EQUAL(lend_read_limits(&back, text), 0);
 	CU_ASSERT_EQUAL(memcmp(&l, &back, sizeof l), 0);
-	CU_ASSERT_NOT_EQUAL(limits_read(&back, ""), 0);
-	CU_ASSERT_NOT_EQUAL(limits_read(&back, "processors 1\nmemory 2\n"), 0);
-	CU_ASSERT_NOT_EQUAL(limits_read(&back, "processors 1 memory 2 machines 3 more"), 0);
-	CU_ASSERT_NOT_EQUAL(limits_read(&back, "processors x memory 2 machines 3"), 0);
+	CU_ASSERT_NOT_EQUAL(lend_read_limits(&back, ""), 0);
+	CU_ASSERT_NOT_EQUAL(lend_read_limits(&back, "processors 1\nmemory 2\n"), 0);
+	CU_ASSERT_NOT_EQUAL(lend_read_limits(&back, "processors 1 memory 2 machines 3 more"), 0);
+	CU_ASSERT_NOT_EQUAL(lend_read_limits(&back, "processors x memory 2 machines 3"), 0);
 	CU_ASSERT_EQUAL(back.processors, 4);
 }
 

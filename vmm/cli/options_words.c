@@ -57,10 +57,10 @@ static int take_policy_words(struct options *o, char **words, unsigned n)
 	if (n != 1)
 		return options_fail(o, "`vmp policy` needs one of spread, concentrate, auto and "
 				       "fixed");
-	if (policy_of_name(words[0]) < 0)
+	if (placement_policy_of_name(words[0]) < 0)
 		return options_fail(o, "vmp policy %s: no such policy; see `vmp help policy`",
 				    words[0]);
-	o->machine.policy = (uint32_t)policy_of_name(words[0]);
+	o->machine.policy = (uint32_t)placement_policy_of_name(words[0]);
 	return 0;
 }
 

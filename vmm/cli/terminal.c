@@ -10,7 +10,7 @@
 static struct termios saved;
 static volatile sig_atomic_t is_raw;
 
-size_t escape_filter(struct escape *escape, const char *typed, size_t n, char *out, bool *quit)
+size_t terminal_filter(struct escape *escape, const char *typed, size_t n, char *out, bool *quit)
 {
 	size_t at = 0;
 

@@ -13,7 +13,7 @@ enum { ESCAPE_KEY = 0x1d };
 struct escape { bool pending; };
 /* Copies typed bytes to `out` (room for 2n) without escapes; sets *quit at `q`.  Returns how many
  * bytes are in `out`. */
-size_t escape_filter(struct escape *escape, const char *typed, size_t n, char *out, bool *quit);
+size_t terminal_filter(struct escape *escape, const char *typed, size_t n, char *out, bool *quit);
 
 /* Switches standard input to raw mode, until exit or a deadly signal.  Returns false if it is not a
  * terminal. */

@@ -6,12 +6,12 @@
 #include <string.h>
 #include "base/machine.h"
 
-const char *policy_name(enum policy policy)
+const char *placement_policy_name(enum policy policy)
 {
 	return (unsigned)policy < POLICIES ? policy_names[policy] : "?";
 }
 
-int policy_of_name(const char *name)
+int placement_policy_of_name(const char *name)
 {
 	for (int i = 0; i < POLICIES; i++)
 		if (!strcmp(name, policy_names[i]))
@@ -94,7 +94,7 @@ bool placement_step(enum policy policy, const struct placement_look *look,
 		if (look->cpu[cpu].host == (unsigned)from)
 			move->cpu = cpu;
 	snprintf(move->why, sizeof move->why, "%s: host %d has %u processors and should have %u, "
-		 "host %d (%u us away) %u and %u", policy_name(policy), from, count[from],
+		 "host %d (%u us away) %u and %u", placement_policy_name(policy), from, count[from],
 		 want[from], to, look->host[to].rtt_us, count[to], want[to]);
 	return true;
 }

@@ -48,9 +48,9 @@ struct placement_move { unsigned cpu, from, to; char why[160]; };
 /* The state of auto; all zero at the start. */
 struct placement_auto { struct { uint32_t towards, so_long_ms, rest_ms; } cpu[MAX_CPUS]; };
 
-const char *policy_name(enum policy policy);
+const char *placement_policy_name(enum policy policy);
 /* Returns -EINVAL if there is no policy of this name. */
-int policy_of_name(const char *name);
+int placement_policy_of_name(const char *name);
 
 /* Finds the next move towards spread or concentrate.  Returns false if none is needed. */
 bool placement_step(enum policy policy, const struct placement_look *look,

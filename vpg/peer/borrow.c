@@ -112,7 +112,7 @@ static void fail(struct borrow *b)
 static void again(struct borrow *b)
 {
 	drop_loans(b);
-	if (now_us() - b->since_us > GIVE_UP_US) {
+	if (tunnel_now_us() - b->since_us > GIVE_UP_US) {
 		fail(b);
 		return;
 	}
@@ -216,7 +216,7 @@ static void decide(struct borrow *b)
 	size_t n = c ? find_candidates(b, c, &offers) : 0;
 	struct choice found = choose(c, n, b->how, b->others, b->processors);
 
-	if (!choice_suffices(&found, b->how, b->others, b->processors)) {
+	if (!choose_suffices(&found, b->how, b->others, b->processors)) {
 		too_few(b, &found);
 		free(c);
 		if (offers)	/* what others do not keep is free soon */
@@ -364,7 +364,7 @@ static void on_ask(struct shell *s, const struct vpg_ASK_BORROW *m)
 			      .processors = (uint32_t)m->processors,
 			      .memory_mib = (uint32_t)m->memory_mib,
 			      .min_mib = (uint32_t)m->min_mib, .how = (enum choose_how)m->how,
-			      .since_us = now_us() };
+			      .since_us = tunnel_now_us() };
 	strcpy(b->only, m->nick);
 	borrows = b;
 	b->timer = evtimer_new(shell_daemon(s)->base, on_timer, b);

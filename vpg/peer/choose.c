@@ -106,7 +106,7 @@ struct choice choose(struct candidate *c, size_t n, enum choose_how how, uint32_
 	return found;
 }
 
-bool choice_suffices(const struct choice *found, enum choose_how how, uint32_t others,
+bool choose_suffices(const struct choice *found, enum choose_how how, uint32_t others,
 		     uint32_t processors)
 {
 	return found->processors == processors &&

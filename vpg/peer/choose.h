@@ -40,7 +40,7 @@ uint32_t choose_worth(uint32_t speed, uint64_t processors, uint64_t load_percent
 struct choice choose(struct candidate *c, size_t n, enum choose_how how, uint32_t others,
 		     uint32_t processors);
 /* Whether that is enough. */
-bool choice_suffices(const struct choice *found, enum choose_how how, uint32_t others,
+bool choose_suffices(const struct choice *found, enum choose_how how, uint32_t others,
 		     uint32_t processors);
 
 /* Returns CHOOSE_KINDS if there is no such word. */

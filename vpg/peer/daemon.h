@@ -41,7 +41,7 @@ bool hear_all_answered(const struct daemon *d);
 /* A member was learned or revoked: write it, tell it, and end the tunnels that it ends. */
 void hear_member(struct daemon *d, const struct member *m, const struct tunnel *from);
 /* Tells everybody who is connected of one member. */
-void member_announce(struct daemon *d, const struct member *m);
+void hear_announce(struct daemon *d, const struct member *m);
 
 /* Shells (shells.c): the daemon's socket. */
 int shells_start(struct daemon *d, struct why *why);

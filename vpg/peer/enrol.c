@@ -85,7 +85,7 @@ static int admit(struct guest *g, const struct vpg_JOIN *join, struct why *why)
 		return -1;
 	new = members_of_key(&d->net.members, m.key);
 	log_info("%s has joined", m.nick);
-	member_announce(d, new);
+	hear_announce(d, new);
 	return 0;
 }
 

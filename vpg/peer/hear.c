@@ -45,7 +45,7 @@ static void end_tunnels_of(struct daemon *d, const struct member *m)
 			tunnel_close(t, "its key was revoked");
 }
 
-void member_announce(struct daemon *d, const struct member *m)
+void hear_announce(struct daemon *d, const struct member *m)
 {
 	for (struct tunnel *t = d->tunnels; t; t = t->next)
 		if (t->open && !t->mirror)
@@ -117,7 +117,7 @@ void hear_ping_all(struct daemon *d)
 {
 	for (struct tunnel *t = d->tunnels; t; t = t->next)
 		if (t->open && !t->dead && t != d->self[1]) {
-			t->asked_us = now_us();
+			t->asked_us = tunnel_now_us();
 			struct vpg_PING ping = { (uint64_t)t->asked_us };
 			tunnel_send(t, VPG_PING, &ping);
 		}
@@ -138,7 +138,7 @@ static void on_pong(struct tunnel *t, const struct vpg_PONG *m)
 	t->facts = (struct peer_facts){
 		.processors = m->processors, .memory_kib = m->memory_kib,
 		.free_kib = m->free_kib, .load_percent = m->load_percent,
-		.rtt_us = (uint64_t)(now_us() - t->asked_us), .lends = m->lends,
+		.rtt_us = (uint64_t)(tunnel_now_us() - t->asked_us), .lends = m->lends,
 		.lent = m->lent, .lends_mib = m->lends_mib, .lent_mib = m->lent_mib,
 		.machines_most = m->machines_most, .machines = m->machines, .offers = m->offers,
 		.spare = m->spare, .speed = m->speed,

@@ -28,7 +28,7 @@ void lender_limits(const struct daemon *d, struct limits *l)
 	*l = has;
 	if (n == -ENOENT)
 		return;
-	if (n < 0 || limits_read(l, text)) {
+	if (n < 0 || lend_read_limits(l, text)) {
 		log_error("%s/limits: damaged, or others can read it: nothing is lent",
 			  d->net.folder);
 		*l = (struct limits){ 0, 0, 0 };
@@ -42,7 +42,7 @@ int lender_set_limits(const struct daemon *d, const struct limits *l, struct why
 {
 	char text[LIMITS_TEXT];
 
-	limits_print(l, text);
+	lend_print_limits(l, text);
 	int error = folder_write(d->net.folder, "limits", text, strlen(text));
 	return error ? why_set(why, "%s/limits: %s", d->net.folder, strerror(-error)) : 0;
 }
@@ -77,7 +77,7 @@ static void on_reserve(struct tunnel *t, const struct vpg_RESERVE *m)
 	if (m->processors > LOAN_PROCESSORS_MAX || m->memory_mib > UINT32_MAX)
 		answer(t, m->loan, LEND_BAD);
 	else
-		answer(t, m->loan, lend_ask(&loans, &l, &wanted, t->mirror, now_us()));
+		answer(t, m->loan, lend_ask(&loans, &l, &wanted, t->mirror, tunnel_now_us()));
 }
 
 void lender_hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
@@ -85,7 +85,7 @@ void lender_hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
 	if (type == VPG_RESERVE)
 		on_reserve(t, &m->RESERVE);
 	else if (type == VPG_KEEP)
-		answer(t, m->KEEP.loan, lend_keep(&loans, t, m->KEEP.loan, now_us()));
+		answer(t, m->KEEP.loan, lend_keep(&loans, t, m->KEEP.loan, tunnel_now_us()));
 	else
 		lend_return(&loans, t, m->RETURN.loan);
 }
@@ -98,12 +98,12 @@ void lender_tunnel_closed(const struct tunnel *t)
 void lender_describe(const struct tunnel *t, struct vpg_PONG *pong)
 {
 	struct limits l, all;
-	int64_t now = now_us();
+	int64_t now = tunnel_now_us();
 
 	limits_for(t, &l);
 	pong->spare = lend_free(&loans, &l, now);
 	lender_limits(t->d, &l);
-	all = lent(&loans, now);
+	all = lend_lent(&loans, now);
 	pong->lends = l.processors;
 	pong->lent = all.processors;
 	pong->lends_mib = l.memory_mib;

@@ -32,7 +32,7 @@ static void sum(const struct loans *all, int64_t now_us, bool offers, struct lim
 	}
 }
 
-struct limits lent(const struct loans *all, int64_t now_us)
+struct limits lend_lent(const struct loans *all, int64_t now_us)
 {
 	struct limits s;
 
@@ -111,7 +111,7 @@ uint32_t lend_offers(const struct loans *all, int64_t now_us)
 
 uint32_t lend_free(const struct loans *all, const struct limits *l, int64_t now_us)
 {
-	struct limits s = lent(all, now_us);
+	struct limits s = lend_lent(all, now_us);
 
 	return s.machines >= l->machines || s.memory_mib >= l->memory_mib ||
 	       s.processors >= l->processors ? 0 : l->processors - s.processors;
@@ -132,13 +132,13 @@ const char *lend_why(enum lend_answer a)
 	return (unsigned)a < LEND_ANSWERS ? text[a] : "does not lend";
 }
 
-void limits_print(const struct limits *l, char text[LIMITS_TEXT])
+void lend_print_limits(const struct limits *l, char text[LIMITS_TEXT])
 {
 	snprintf(text, LIMITS_TEXT, "processors %u\nmemory %u\nmachines %u\n", l->processors,
 		 l->memory_mib, l->machines);
 }
 
-int limits_read(struct limits *l, const char *text)
+int lend_read_limits(struct limits *l, const char *text)
 {
 	struct limits r;
 	char rest[2];

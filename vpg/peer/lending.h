@@ -16,7 +16,7 @@ enum {
 	LOAN_PROCESSORS_MAX = 4096,
 	OFFER_US = 10000000,	/* an offer that is not kept ends then */
 	LIMITS_TEXT = 96,
-	LIMIT_MOST = 999999999,	/* limits_read() takes nine digits */
+	LIMIT_MOST = 999999999,	/* lend_read_limits() takes nine digits */
 };
 
 /* What the owner lends at most to all together. */
@@ -50,7 +50,7 @@ void lend_return(struct loans *all, const void *borrower, uint64_t id);
 /* All of a borrower; id is not read. */
 void lend_forget(struct loans *all, const void *borrower);
 /* What is lent now, offers too. */
-struct limits lent(const struct loans *all, int64_t now_us);
+struct limits lend_lent(const struct loans *all, int64_t now_us);
 /* How many offers wait for their borrowers' answers. */
 uint32_t lend_offers(const struct loans *all, int64_t now_us);
 /* How many processors are left: 0 if there is no machine or no memory left. */
@@ -58,8 +58,8 @@ uint32_t lend_free(const struct loans *all, const struct limits *l, int64_t now_
 /* A sentence's end for a person: "has no processor left". */
 const char *lend_why(enum lend_answer a);
 
-/* The file `limits`.  limits_read() leaves what the text does not say; 0 or -EPROTO. */
-void limits_print(const struct limits *l, char text[LIMITS_TEXT]);
-int limits_read(struct limits *l, const char *text);
+/* The file `limits`.  lend_read_limits() leaves what the text does not say; 0 or -EPROTO. */
+void lend_print_limits(const struct limits *l, char text[LIMITS_TEXT]);
+int lend_read_limits(struct limits *l, const char *text);
 
 #endif

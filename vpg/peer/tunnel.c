@@ -11,7 +11,7 @@
 
 enum { HANDSHAKE_US = 10000000, PIECE = 128 << 10, AGAIN_US = 2000 };
 
-int64_t now_us(void)
+int64_t tunnel_now_us(void)
 {
 	struct timespec t;
 
@@ -157,7 +157,7 @@ static struct tunnel *tunnel_new(struct daemon *d, ph_vp_t instance)
 
 	if (!t)
 		return NULL;
-	*t = (struct tunnel){ .d = d, .instance = instance, .since_us = now_us() };
+	*t = (struct tunnel){ .d = d, .instance = instance, .since_us = tunnel_now_us() };
 	t->in = evbuffer_new();
 	t->out = evbuffer_new();
 	t->pump = event_new(d->base, -1, 0, on_pump, t);
@@ -225,7 +225,7 @@ void tunnels_tidy(struct daemon *d)
 		if (t->failed)
 			tunnel_close(t, "TLS failed");
 	for (struct tunnel **at = &d->tunnels, *t; (t = *at);) {
-		if (!t->open && !t->dead && now_us() - t->since_us > HANDSHAKE_US)
+		if (!t->open && !t->dead && tunnel_now_us() - t->since_us > HANDSHAKE_US)
 			t->dead = true;
 		if (!t->dead) {
 			at = &t->next;

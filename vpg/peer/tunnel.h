@@ -57,6 +57,6 @@ struct tunnel *tunnel_to(struct daemon *d, const char *nick, bool writes);
 /* Frees what was closed; ends handshakes that take too long. */
 void tunnels_tidy(struct daemon *d);
 void tunnels_free(struct daemon *d);
-int64_t now_us(void);
+int64_t tunnel_now_us(void);
 
 #endif

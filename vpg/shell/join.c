@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "base/log.h"
 
-int running_fail(struct pipeline *p, const char *what, const char *why)
+int join_fail(struct pipeline *p, const char *what, const char *why)
 {
 	log_error("%s%s%s", what, *why ? ": " : "", why);
 	p->failed = true;
@@ -30,7 +30,7 @@ static int name_group(struct pipeline *p, size_t part)
 	if (!strcmp(name, "all"))
 		return pipeline_peers(p->x, g) ? (p->failed = true, -1) : 0;
 	if (group_expand(g, name) || !g->n)
-		return running_fail(p, name, "not a group as all, h[1-40] or h[1,3-5]");
+		return join_fail(p, name, "not a group as all, h[1-40] or h[1,3-5]");
 	return 0;
 }
 
@@ -44,12 +44,12 @@ static void fill_run(struct pipeline *p, size_t part, size_t run, const char *ni
 	};
 }
 
-int running_make(struct pipeline *p)
+int join_make(struct pipeline *p)
 {
 	p->groups = calloc(p->plan.n, sizeof *p->groups);
 	p->first = calloc(p->plan.n + 1, sizeof *p->first);
 	if (!p->groups || !p->first)
-		return running_fail(p, "out of memory", "");
+		return join_fail(p, "out of memory", "");
 	for (size_t i = 0; i < p->plan.n; i++) {
 		if (is_group(p->plan.parts + i) && name_group(p, i))
 			return -1;
@@ -58,7 +58,7 @@ int running_make(struct pipeline *p)
 	p->n_runs = p->first[p->plan.n];
 	p->runs = calloc(p->n_runs, sizeof *p->runs);
 	if (!p->runs)
-		return running_fail(p, "out of memory", "");
+		return join_fail(p, "out of memory", "");
 	for (size_t i = 0; i < p->plan.n; i++)
 		for (size_t r = p->first[i]; r < p->first[i + 1]; r++)
 			fill_run(p, i, r, p->groups[i].n ? p->groups[i].nicks[r - p->first[i]]
@@ -74,7 +74,7 @@ static int join_shell(struct pipeline *p, struct running *r, int which, int fd, 
 	r->io[which] = IO_SHELL;
 	r->stream[which] = ++p->last_stream;
 	if (fd < 0 || pumps_add(&p->pumps, r->stream[which], fd, which == 0, own))
-		return running_fail(p, "out of memory or descriptors", "");
+		return join_fail(p, "out of memory or descriptors", "");
 	return 0;
 }
 
@@ -91,7 +91,7 @@ static int join_two(struct pipeline *p, struct running *w, int which, struct run
 		return 0;
 	}
 	if (pipe2(pair, O_CLOEXEC))
-		return running_fail(p, "cannot make a pipe", strerror(errno));
+		return join_fail(p, "cannot make a pipe", strerror(errno));
 	if (!w->nick)
 		w->fd[which] = pair[1];
 	if (!r->nick)
@@ -111,7 +111,7 @@ static int join_lines(struct pipeline *p, size_t part, int which, int fd)
 
 		error = join_shell(p, p->runs + i, which, own, true);
 		if (!error && pumps_by_lines(&p->pumps, ""))
-			error = running_fail(p, "out of memory", "");
+			error = join_fail(p, "out of memory", "");
 	}
 	close(fd);
 	return error;
@@ -124,11 +124,11 @@ static int join_parts(struct pipeline *p, size_t from, int which, size_t to)
 	int pair[2];
 
 	if (r->of_group)
-		return running_fail(p, p->plan.parts[to].nick, "a group reads from no pipe");
+		return join_fail(p, p->plan.parts[to].nick, "a group reads from no pipe");
 	if (!p->runs[p->first[from]].of_group)
 		return join_two(p, p->runs + p->first[from], which, r);
 	if (pipe2(pair, O_CLOEXEC))
-		return running_fail(p, "cannot make a pipe", strerror(errno));
+		return join_fail(p, "cannot make a pipe", strerror(errno));
 	if (!r->nick)
 		r->fd[0] = pair[0];
 	else if (join_shell(p, r, 0, pair[0], true))
@@ -161,7 +161,7 @@ static int join_file(struct pipeline *p, size_t part, int which, const struct pl
 	if (e->kind == PLAN_FILE && r->nick)
 		return 0;
 	if (r->of_group && which == 0)
-		return running_fail(p, p->plan.parts[part].nick,
+		return join_fail(p, p->plan.parts[part].nick,
 				    "a group reads no file of this computer");
 	fd = open_here(p, e, which);
 	if (fd < 0)
@@ -204,7 +204,7 @@ static int join_own(struct pipeline *p, size_t part, int which)
 		else if (join_shell(p, r, which, which, false))
 			return -1;
 		else if (r->of_group && pumps_by_lines(&p->pumps, r->nick))
-			return running_fail(p, "out of memory", "");
+			return join_fail(p, "out of memory", "");
 	}
 	return 0;
 }
@@ -232,7 +232,7 @@ static bool gets_terminal(const struct pipeline *p)
 	       part->err.kind == PLAN_OWN && strcmp(part->words[0], "nohup");
 }
 
-int running_join(struct pipeline *p)
+int join_all(struct pipeline *p)
 {
 	p->runs[0].terminal = gets_terminal(p);
 	for (size_t i = 0; i < p->plan.n; i++) {

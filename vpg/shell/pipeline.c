@@ -77,7 +77,7 @@ static int start_here(struct pipeline *p, struct running *r)
 	r->fd[0] = r->fd[1] = r->fd[2] = -1;
 	if (r->pid < 0) {
 		r->pid = 0;
-		return running_fail(p, "cannot start a process", strerror(errno));
+		return join_fail(p, "cannot start a process", strerror(errno));
 	}
 	return 0;
 }
@@ -97,9 +97,9 @@ static int start_there(struct pipeline *p, const struct running *r)
 
 	terminal_size(&m.rows, &m.columns);
 	if (!m.words.n)
-		return running_fail(p, r->words[0], "its words are too long for another computer");
+		return join_fail(p, r->words[0], "its words are too long for another computer");
 	if (daemon_socket_send(&p->x->daemon, VPG_SPAWN, &m))
-		return running_fail(p, "the daemon has ended", "");
+		return join_fail(p, "the daemon has ended", "");
 	if (r->terminal)
 		terminal_raw();
 	return 0;
@@ -111,7 +111,7 @@ static int start_all(struct pipeline *p)
 		if (p->runs[i].nick && start_there(p, p->runs + i))
 			return -1;
 	if (pumps_begin(&p->pumps))
-		return running_fail(p, "the daemon has ended", "");
+		return join_fail(p, "the daemon has ended", "");
 	for (size_t i = 0; i < p->n_runs; i++)
 		if (!p->runs[i].nick && start_here(p, p->runs + i))
 			return -1;
@@ -219,7 +219,7 @@ static int on_exit_of(struct pipeline *p, const struct vpg_EXIT *m)
 	if (r->terminal)
 		terminal_restore();
 	if (!r->of_group)
-		return running_fail(p, m->why, "");
+		return join_fail(p, m->why, "");
 	log_error("%s", m->why);	/* the others of the group go on */
 	for (int k = 0; k < 3; k++)
 		pumps_drop(&p->pumps, r->stream[k]);
@@ -240,7 +240,7 @@ static int hear(struct pipeline *p)
 		else
 			error = pumps_hear(&p->pumps, type, &m);
 	}
-	return error ? -1 : type < 0 ? running_fail(p, "the daemon has ended", "") : 0;
+	return error ? -1 : type < 0 ? join_fail(p, "the daemon has ended", "") : 0;
 }
 
 static bool all_done(const struct pipeline *p)
@@ -262,7 +262,7 @@ static int attend(struct pipeline *p)
 		pumps_wait(&p->pumps, fds);
 		int n = ppoll(fds, p->pumps.n + 1, NULL, &shell_signals.waiting);
 		if (n < 0 && errno != EINTR)
-			error = running_fail(p, "cannot wait", strerror(errno));
+			error = join_fail(p, "cannot wait", strerror(errno));
 		if (shell_signals.child_changed)
 			reap(p);
 		if (!error && pass_signals(p))
@@ -270,7 +270,7 @@ static int attend(struct pipeline *p)
 		if (n < 0)
 			continue;
 		if (!error && pumps_ready(&p->pumps, fds))
-			error = running_fail(p, "the daemon has ended", "");
+			error = join_fail(p, "the daemon has ended", "");
 		if (!error && fds[p->pumps.n].revents)
 			error = hear(p);
 	}
@@ -337,13 +337,13 @@ static int run_plan(struct pipeline *p)
 
 	if (needs_daemon(&p->plan) && pipeline_connect(p->x))
 		return EXIT_VMP_FAILURE;
-	if (getrandom(&p->job, sizeof p->job, 0) != sizeof p->job || running_make(p))
+	if (getrandom(&p->job, sizeof p->job, 0) != sizeof p->job || join_make(p))
 		return EXIT_VMP_FAILURE;
 	p->job |= 1;
 	p->last_stream = p->job;	/* streams of one job have numbers of their own */
 	p->signals_sent = shell_signals.interrupted;
 	p->pumps.daemon = &p->x->daemon;
-	error = running_join(p);
+	error = join_all(p);
 	if (!error)
 		error = start_all(p) || attend(p);
 	else if (!p->failed)

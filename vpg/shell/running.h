@@ -37,11 +37,11 @@ struct pipeline {
 };
 
 /* Says why vmp itself has failed; returns -1. */
-int running_fail(struct pipeline *p, const char *what, const char *why);
+int join_fail(struct pipeline *p, const char *what, const char *why);
 /* Makes the runs of all parts.  Returns 0 or -1. */
-int running_make(struct pipeline *p);
+int join_make(struct pipeline *p);
 /* Joins them: opens files and pipes, and numbers streams.  Returns 0; or -1: vmp has failed, or
  * else a file of this computer cannot be opened, and that is the command's failure. */
-int running_join(struct pipeline *p);
+int join_all(struct pipeline *p);
 
 #endif

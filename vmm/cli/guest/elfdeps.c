@@ -60,7 +60,7 @@ static const char *package_hint(const char *name, char *hint, size_t bytes)
 	       "-static";
 }
 
-int file_kind(const char *path, struct problem *p)
+int elfdeps_file_kind(const char *path, struct problem *p)
 {
 	unsigned char head[20] = { 0 };
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -84,7 +84,7 @@ int file_kind(const char *path, struct problem *p)
 									       : FILE_ELF_OTHER;
 }
 
-int script_interpreter(const char *path, char *interpreter, char *argument, size_t bytes,
+int elfdeps_script_interpreter(const char *path, char *interpreter, char *argument, size_t bytes,
 		       struct problem *p)
 {
 	char line[256] = "", *word, *end;
@@ -252,11 +252,11 @@ static bool find_library(const struct search *search, const char *name, char *pa
 
 	if (strchr(name, '/'))
 		return snprintf(path, MAX_HOST_PATH, "%s", name) < MAX_HOST_PATH &&
-		       file_kind(path, &ignored) == FILE_ELF32;
+		       elfdeps_file_kind(path, &ignored) == FILE_ELF32;
 	for (size_t i = 0; i < search->n; i++)
 		if (snprintf(path, MAX_HOST_PATH, "%s/%s", search->folder[i], name) <
 			    MAX_HOST_PATH &&
-		    file_kind(path, &ignored) == FILE_ELF32)
+		    elfdeps_file_kind(path, &ignored) == FILE_ELF32)
 			return true;
 	return false;
 }
@@ -306,7 +306,7 @@ static int set_loader(struct elfdeps *deps, const char *loader, const char *path
 		return problem(p, "%s names the loader %s, which is not an absolute path", path,
 			       loader);
 	snprintf(on_host, sizeof on_host, "%s%s", root, loader);
-	if (file_kind(on_host, &ignored) != FILE_ELF32)
+	if (elfdeps_file_kind(on_host, &ignored) != FILE_ELF32)
 		return problem(p, "%s needs the 32-bit loader %s, which is not on this computer; "
 			       "%s",
 			       path, loader, package_hint(loader, hint, sizeof hint));

@@ -22,9 +22,9 @@ struct elfdeps {
 };
 
 /* Returns what a file is, by its first bytes; -1 with the problem if it cannot be read. */
-int file_kind(const char *path, struct problem *p);
+int elfdeps_file_kind(const char *path, struct problem *p);
 /* Finds the interpreter of a script, and its one argument if there is one. */
-int script_interpreter(const char *path, char *interpreter, char *argument, size_t bytes,
+int elfdeps_script_interpreter(const char *path, char *interpreter, char *argument, size_t bytes,
 		       struct problem *p);
 
 /* Adds to `deps` what the program at `path` needs, and what these libraries need in turn.  `root`

@@ -94,7 +94,7 @@ static int check_script(struct guestprog *g, struct problem *p)
 {
 	char interpreter[PATH_MAX], argument[PATH_MAX], found[PATH_MAX];
 
-	if (script_interpreter(g->host_path, interpreter, argument, sizeof interpreter, p))
+	if (elfdeps_script_interpreter(g->host_path, interpreter, argument, sizeof interpreter, p))
 		return -1;
 	if (!image_has(g->image, interpreter))
 		return problem(p, "the script %s needs %s, which the guest does not have",
@@ -121,7 +121,7 @@ static int refuse_64_bit(const struct guestprog *g, struct problem *p)
 /* Checks whether a program of the host can run in the guest, and finds what it needs there. */
 static int check_program(struct guestprog *g, struct problem *p)
 {
-	int kind = file_kind(g->host_path, p);
+	int kind = elfdeps_file_kind(g->host_path, p);
 
 	if (kind < 0)
 		return -1;
@@ -151,7 +151,7 @@ static int on_shared_file(const char *path, const struct stat *st, int type, str
 
 	(void)where;
 	if (type == FTW_F && S_ISREG(st->st_mode) && st->st_mode & 0111 &&
-	    file_kind(path, &ignored) == FILE_ELF32)
+	    elfdeps_file_kind(path, &ignored) == FILE_ELF32)
 		elfdeps_add(needs, path, "", &ignored);
 	return 0;
 }

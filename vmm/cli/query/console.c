@@ -32,7 +32,7 @@ static void on_typed(evutil_socket_t fd, short events, void *context)
 
 	(void)events;
 	if (n > 0 && q->raw) {
-		count = escape_filter(&q->escape, typed, n, bytes, &quit);
+		count = terminal_filter(&q->escape, typed, n, bytes, &quit);
 	} else if (n > 0) {
 		memcpy(bytes, typed, n);
 		count = n;

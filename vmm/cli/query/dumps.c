@@ -12,7 +12,7 @@
 
 /* ---- regs ---- */
 
-void regs_start(struct query *q)
+void dumps_start_regs(struct query *q)
 {
 	for (uint32_t cpu = 0; cpu < q->info.machine.cpus; cpu++) {
 		struct msg_dump dump = { .cpu = cpu };
@@ -22,7 +22,7 @@ void regs_start(struct query *q)
 	}
 }
 
-void regs_on_dump(struct query *q, const struct message *m, const struct msg_dump *dump)
+void dumps_on_regs(struct query *q, const struct message *m, const struct msg_dump *dump)
 {
 	size_t n = m->payload_bytes;
 	char *grown;
@@ -48,11 +48,11 @@ void regs_on_dump(struct query *q, const struct message *m, const struct msg_dum
 }
 
 /* Prints a paragraph for each CPU, or with --json the same text as one string for each CPU. */
-void regs_print(struct query *q)
+void dumps_print_regs(struct query *q)
 {
 	struct symbols symbols;
 
-	symbols_load(&symbols, q->info.kernel);
+	pageheat_load_symbols(&symbols, q->info.kernel);
 	if (q->o->json)
 		printf("[");
 	for (uint32_t cpu = 0; cpu < q->info.machine.cpus; cpu++) {
@@ -70,12 +70,12 @@ void regs_print(struct query *q)
 	}
 	if (q->o->json)
 		printf("\n]\n");
-	symbols_free(&symbols);
+	pageheat_free_symbols(&symbols);
 }
 
 /* ---- pages ---- */
 
-void pages_start(struct query *q)
+void dumps_start_pages(struct query *q)
 {
 	q->asks_pages = true;
 	for (uint32_t node = 0; node < MAX_NODES; node++) {
@@ -87,7 +87,7 @@ void pages_start(struct query *q)
 	}
 }
 
-void pages_check(struct query *q)
+void dumps_pages_check(struct query *q)
 {
 	for (uint32_t node = 0; node < MAX_NODES; node++)
 		if (q->hosts.present >> node & 1 && !q->node_done[node])
@@ -95,20 +95,20 @@ void pages_check(struct query *q)
 	query_end(q, 0, "");
 }
 
-void pages_on_answer(struct query *q, const struct message *m, const struct msg_pages *pages)
+void dumps_on_pages(struct query *q, const struct message *m, const struct msg_pages *pages)
 {
 	if (q->done || pages->node >= MAX_NODES)
 		return;
 	pageheat_add(&q->heat, m->payload, m->payload_bytes / sizeof(struct page_heat));
 	q->node_done[pages->node] = true;
-	pages_check(q);
+	dumps_pages_check(q);
 }
 
-void pages_print(struct query *q)
+void dumps_print_pages(struct query *q)
 {
 	struct symbols symbols;
 
-	symbols_load(&symbols, q->info.kernel);
+	pageheat_load_symbols(&symbols, q->info.kernel);
 	pageheat_sort(&q->heat);
 	if (q->o->json)
 		printf("[");
@@ -119,7 +119,8 @@ void pages_print(struct query *q)
 		gpa_t address = gfn_to_gpa(page->gfn);
 		char text[160];
 
-		symbols_describe(&symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text, sizeof text);
+		pageheat_describe_symbol(&symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text,
+					 sizeof text);
 		if (q->o->json) {
 			printf("%s\n  {\"physical\": \"0x%08x\", \"requests\": %u, \"symbols\": ",
 			       i ? "," : "", address, page->faults);
@@ -133,5 +134,5 @@ void pages_print(struct query *q)
 		printf("\n]\n");
 	else if (!q->heat.n)
 		printf("no page was asked for; a machine on one host has no need to\n");
-	symbols_free(&symbols);
+	pageheat_free_symbols(&symbols);
 }

@@ -16,7 +16,7 @@ static void print_functions(FILE *out, const char *words, size_t bytes,
 	for (int taken;
 	     bytes && sscanf(words, " %8x%n", &word, &taken) == 1 && (size_t)taken <= bytes;
 	     words += taken, bytes -= taken) {
-		symbols_function(symbols, word, name, sizeof name);
+		pageheat_function(symbols, word, name, sizeof name);
 		if (*name && word != *last)
 			fprintf(out, "  %08x %s\n", word, name);
 		*last = *name ? word : *last;
@@ -35,7 +35,7 @@ void dump_print(FILE *out, const char *text, const struct symbols *symbols)
 
 		fprintf(out, "%.*s", (int)n, text);
 		if (sscanf(text, "eip %8x -", &eip) == 1 && !strncmp(text + 12, " ->", 3)) {
-			symbols_name(symbols, eip, name, sizeof name);
+			pageheat_symbol_name(symbols, eip, name, sizeof name);
 			fprintf(out, "%s%s", *name ? " " : "", name);
 		}
 		fputc('\n', out);

@@ -112,7 +112,7 @@ static int read_table(struct symbols *symbols, Elf *elf)
 	return error;
 }
 
-int symbols_load(struct symbols *symbols, const char *vmlinux)
+int pageheat_load_symbols(struct symbols *symbols, const char *vmlinux)
 {
 	int fd = open(vmlinux, O_RDONLY | O_CLOEXEC), error = -ENOEXEC;
 	Elf *elf;
@@ -132,7 +132,7 @@ int symbols_load(struct symbols *symbols, const char *vmlinux)
 	return error;
 }
 
-void symbols_free(struct symbols *symbols)
+void pageheat_free_symbols(struct symbols *symbols)
 {
 	for (size_t i = 0; i < symbols->n; i++)
 		free(symbols->symbol[i].name);
@@ -172,7 +172,8 @@ static const struct symbol *holder(const struct symbols *symbols, gva_t address)
 	return NULL;
 }
 
-void symbols_name(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes)
+void pageheat_symbol_name(const struct symbols *symbols, gva_t address, char *text,
+			  size_t text_bytes)
 {
 	const struct symbol *s = holder(symbols, address);
 
@@ -181,17 +182,17 @@ void symbols_name(const struct symbols *symbols, gva_t address, char *text, size
 		snprintf(text, text_bytes, "%s+0x%x", s->name, address - s->address);
 }
 
-void symbols_function(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes)
+void pageheat_function(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes)
 {
 	const struct symbol *s = holder(symbols, address);
 
 	*text = 0;
 	if (s && !s->data)
-		symbols_name(symbols, address, text, text_bytes);
+		pageheat_symbol_name(symbols, address, text, text_bytes);
 }
 
-void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text,
-		      size_t text_bytes)
+void pageheat_describe_symbol(const struct symbols *symbols, gva_t address, uint32_t bytes,
+			      char *text, size_t text_bytes)
 {
 	enum { MAX_NAMES = 3 };
 	const struct symbol *before = holder(symbols, address);

@@ -25,15 +25,16 @@ struct symbols {
 	gva_t init_begin, init_end; /* code and data that the kernel frees at the end of its boot */
 };
 /* Loads the symbols.  Returns 0 or -errno; without symbols, all functions below give no names. */
-int symbols_load(struct symbols *symbols, const char *vmlinux);
-void symbols_free(struct symbols *symbols);
+int pageheat_load_symbols(struct symbols *symbols, const char *vmlinux);
+void pageheat_free_symbols(struct symbols *symbols);
 /* Writes the function or object that covers `address` as "name+0x12", or "" if there is none. */
-void symbols_name(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes);
+void pageheat_symbol_name(const struct symbols *symbols, gva_t address, char *text,
+			  size_t text_bytes);
 /* The same, for functions alone. */
-void symbols_function(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes);
+void pageheat_function(const struct symbols *symbols, gva_t address, char *text, size_t text_bytes);
 /* Writes the objects and functions that overlap [address, address + bytes) as "a, b, ...".  What
  * lies in the init section has no names, since other data is there after the boot. */
-void symbols_describe(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text,
-		      size_t text_bytes);
+void pageheat_describe_symbol(const struct symbols *symbols, gva_t address, uint32_t bytes,
+			      char *text, size_t text_bytes);
 
 #endif

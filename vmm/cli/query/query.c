@@ -89,7 +89,7 @@ void query_on_hosts(struct query *q, const struct message *m, const struct msg_h
 		report_keep_hosts(&q->now.report, q->hosts.present);
 		look_check(q);
 	} else if (q->asks_pages) {
-		pages_check(q);
+		dumps_pages_check(q);
 	}
 }
 
@@ -215,12 +215,12 @@ int query_exec(const struct options *o)
 
 int query_regs(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, regs_start, regs_print);
+	return query_ask(o, CLIENT_QUERY, dumps_start_regs, dumps_print_regs);
 }
 
 int query_pages(const struct options *o)
 {
-	return query_ask(o, CLIENT_QUERY, pages_start, pages_print);
+	return query_ask(o, CLIENT_QUERY, dumps_start_pages, dumps_print_pages);
 }
 
 int query_status(const struct options *o)

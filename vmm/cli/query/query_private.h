@@ -70,11 +70,11 @@ bool exec_signal(int signal_number);	   /* false: this command ends by it */
 const char *exec_lost(bool goes_back);	   /* why, when the connection is lost */
 
 /* dumps.c: regs, and pages */
-void regs_start(struct query *q);
-void regs_print(struct query *q);
-void pages_start(struct query *q);
-void pages_check(struct query *q); /* Ends the command if this was the last answer. */
-void pages_print(struct query *q);
+void dumps_start_regs(struct query *q);
+void dumps_print_regs(struct query *q);
+void dumps_start_pages(struct query *q);
+void dumps_pages_check(struct query *q); /* Ends the command if this was the last answer. */
+void dumps_print_pages(struct query *q);
 
 /* looks.c: status, and top */
 void look_start_status(struct query *q);

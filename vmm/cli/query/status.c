@@ -101,7 +101,7 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 		"\"hosts_came\": %u, \"hosts_went\": %u, \"policy\": \"%s\", \"memory_mib\": %u, "
 		"\"standby\": \"%s\", \"without\": \"%s\",\n  \"per_host\": [",
 		name, info->pid, info->machine.cpus, count_hosts(now), now->hosts.came,
-		now->hosts.went, policy_name(now->hosts.policy), info->machine.mem_mib,
+		now->hosts.went, placement_policy_name(now->hosts.policy), info->machine.mem_mib,
 		info->standby, without);
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
 		struct host_figures f;
@@ -177,7 +177,7 @@ void status_print(FILE *out, const char *name, const struct machine_info *info,
 	if (now->hosts.came || now->hosts.went)
 		fprintf(out, " (%u came, %u went)", now->hosts.came, now->hosts.went);
 	if (now->hosts.policy != POLICY_AUTO)
-		fprintf(out, ", policy %s", policy_name(now->hosts.policy));
+		fprintf(out, ", policy %s", placement_policy_name(now->hosts.policy));
 	if (machine_set_names(mechanism_names, info->machine.without, without, sizeof without))
 		fprintf(out, ", without %s", without);
 	if (info->standby[0])

@@ -113,7 +113,7 @@ static void put_page(struct writer *w, gfn_t gfn)
 {
 	char text[160];
 
-	symbols_describe(w->symbols, VMP_USER_LIMIT + gfn_to_gpa(gfn), PAGE_BYTES, text,
+	pageheat_describe_symbol(w->symbols, VMP_USER_LIMIT + gfn_to_gpa(gfn), PAGE_BYTES, text,
 			 sizeof text);
 	fprintf(w->file, ", \"args\": {\"page\": \"0x%08x\"", gfn_to_gpa(gfn));
 	if (text[0])
@@ -126,7 +126,7 @@ static void put_instruction(struct writer *w, const struct trace_event *e)
 
 	if (!e->gva)
 		return;
-	symbols_function(w->symbols, e->eip, text, sizeof text);
+	pageheat_function(w->symbols, e->eip, text, sizeof text);
 	fprintf(w->file, ", \"address\": \"0x%08x\", \"eip\": \"0x%08x\"", e->gva, e->eip);
 	if (text[0])
 		fprintf(w->file, ", \"function\": \"%s\"", text);
@@ -192,7 +192,7 @@ int tracefile_write(struct tracefile *trace, const char *kernel, struct problem 
 
 	if (!trace->file)
 		return 0;
-	symbols_load(&symbols, kernel ? kernel : "");
+	pageheat_load_symbols(&symbols, kernel ? kernel : "");
 	error = ftruncate(fileno(trace->file), 0) && errno != EINVAL; /* a pipe has no length */
 	fputs("{\"displayTimeUnit\": \"ns\", \"traceEvents\": [", trace->file);
 	for (unsigned i = 0; i < MAX_NODES; i++) {
@@ -203,6 +203,6 @@ int tracefile_write(struct tracefile *trace, const char *kernel, struct problem 
 	fprintf(trace->file, "\n], \"otherData\": {\"lost_events\": %llu}}\n",
 		(unsigned long long)lost);
 	error |= fflush(trace->file) || ferror(trace->file);
-	symbols_free(&symbols);
+	pageheat_free_symbols(&symbols);
 	return error ? problem(p, "cannot write --trace: %s", strerror(errno)) : 0;
 }

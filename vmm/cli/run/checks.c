@@ -227,7 +227,7 @@ int checks_before_boot(const struct options *o, struct host_files *files, struct
 {
 	if (checks_guest(o->kernel, o->image, files, p))
 		return -1;
-	if (o->kernel && file_kind(files->kernel, p) != FILE_ELF32)
+	if (o->kernel && elfdeps_file_kind(files->kernel, p) != FILE_ELF32)
 		return problem(p, "--kernel %s: not a 32-bit x86 vmlinux (ELF)", o->kernel);
 	return checks_before_load(o, p);
 }

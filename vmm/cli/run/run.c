@@ -207,7 +207,7 @@ static void on_typed(void *context)
 		client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body, "\004", 1);
 		return;
 	}
-	count = run->raw ? escape_filter(&run->escape, typed, n, bytes, &quit) : (size_t)n;
+	count = run->raw ? terminal_filter(&run->escape, typed, n, bytes, &quit) : (size_t)n;
 	client_send(&run->client, MSG_CONSOLE, VNODE_IOSRV, &body, sizeof body,
 		    run->raw ? bytes : typed, count);
 	if (quit)

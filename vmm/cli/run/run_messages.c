@@ -63,12 +63,12 @@ static void report_death(struct run *run, const char *text, int bytes)
 
 	if (!state || !out)
 		die("no memory");
-	symbols_load(&symbols, run->kernel);
+	pageheat_load_symbols(&symbols, run->kernel);
 	dump_print(out, state, &symbols);
 	fclose(out);
 	run_hide_progress(run);
 	write_all(run->o->log || run->o->machine.verbose ? run->log_fd : 2, report, report_bytes);
-	symbols_free(&symbols);
+	pageheat_free_symbols(&symbols);
 	free(report);
 	free(state);
 }

@@ -35,7 +35,7 @@ static void put_machine(FILE *out, const char *name, const struct machine_info *
 	/* neither name has a character that would have to be quoted */
 	declare(out, "vmp_machine", "info", NULL, "the machine");
 	fprintf(out, "vmp_machine_info{name=\"%s\",policy=\"%s\"} 1\n", name,
-		policy_name(now->hosts.policy));
+		placement_policy_name(now->hosts.policy));
 	declare(out, "vmp_cpus", "gauge", NULL, "virtual CPUs");
 	fprintf(out, "vmp_cpus %u\n", info->machine.cpus);
 	declare(out, "vmp_hosts", "gauge", NULL, "hosts at the moment");

@@ -182,7 +182,8 @@ static void put_pages(FILE *out, const struct recording *r, const struct symbols
 	for (size_t i = 0; i < heat.n && i < HOT_PAGES; i++) {
 		gpa_t address = gfn_to_gpa(heat.page[i].gfn);
 
-		symbols_describe(symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text, sizeof text);
+		pageheat_describe_symbol(symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text,
+					 sizeof text);
 		fprintf(out, "%s\n{\"address\": \"0x%08x\", \"requests\": %u, \"symbols\": ",
 			i ? "," : "", address, heat.page[i].faults);
 		json_put_string(out, text);
@@ -213,7 +214,7 @@ void recording_print(FILE *out, const struct recording *r, const struct recordin
 	struct symbols own = { 0 };
 
 	if (!about->symbols)
-		symbols_load(&own, about->kernel ? about->kernel : "");
+		pageheat_load_symbols(&own, about->kernel ? about->kernel : "");
 	fputs(RECORDING_HEAD " \"name\": ", out);
 	json_put_string(out, about->name);
 	fputs(", \"command\": ", out);
@@ -230,5 +231,5 @@ void recording_print(FILE *out, const struct recording *r, const struct recordin
 	put_pages(out, r, about->symbols ? about->symbols : &own);
 	put_fetch_times(out, r);
 	fputs("}\n", out);
-	symbols_free(&own);
+	pageheat_free_symbols(&own);
 }

@@ -61,7 +61,7 @@ static void print_record(FILE *out, struct web *w, uint64_t from)
 					 .written = time(NULL) };
 
 	fprintf(out, "{\"policy\": \"%s\", \"hosts_came\": %u, \"hosts_went\": %u, \"away\": %s, "
-		"\"cluster\": %s, \"record\": ", policy_name(r->last.hosts.policy),
+		"\"cluster\": %s, \"record\": ", placement_policy_name(r->last.hosts.policy),
 		r->last.hosts.came, r->last.hosts.went,
 		w->watch.sampler.open ? "false" : "true",
 		r->last.names.name[0][0] ? "true" : "false");
@@ -132,14 +132,15 @@ int web_command(const struct options *o)
 
 	webfiles_open(w);
 	if (!watch_open(&w->watch, o) && !serve(w)) {
-		symbols_load(&w->symbols, w->watch.info.kernel); /* without them: no names */
+		pageheat_load_symbols(&w->symbols,
+				      w->watch.info.kernel); /* without them: no names */
 		event_base_dispatch(w->watch.base);
 	}
 	webconsole_close(w);
 	webdo_close(w);
 	httpd_close(&w->httpd);
 	recorder_free(&w->recorder);
-	symbols_free(&w->symbols);
+	pageheat_free_symbols(&w->symbols);
 	webfiles_close(w);
 	return watch_close(&w->watch);
 }

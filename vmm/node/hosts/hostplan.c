@@ -6,7 +6,7 @@
 #include <string.h>
 #include "dsm/dsm.h"
 
-bool hostqueue_push(struct hostqueue *q, const struct host_request *request)
+bool hostplan_push(struct hostqueue *q, const struct host_request *request)
 {
 	if (q->n == MAX_HOST_REQUESTS)
 		return false;
@@ -14,7 +14,7 @@ bool hostqueue_push(struct hostqueue *q, const struct host_request *request)
 	return true;
 }
 
-void hostqueue_pop(struct hostqueue *q)
+void hostplan_pop(struct hostqueue *q)
 {
 	q->n--;
 	memmove(q->wait, q->wait + 1, q->n * sizeof q->wait[0]);

@@ -17,8 +17,8 @@ struct host_request {
 struct hostqueue { struct host_request wait[MAX_HOST_REQUESTS]; unsigned n; };
 
 /* Returns false if there is no room. */
-bool hostqueue_push(struct hostqueue *q, const struct host_request *request);
-void hostqueue_pop(struct hostqueue *q);
+bool hostplan_push(struct hostqueue *q, const struct host_request *request);
+void hostplan_pop(struct hostqueue *q);
 
 /* Returns the bit set of those `hosts` whose removal nobody in the queue, from place `first` on,
  * has asked for.  What a leaver gives away then does not have to be given away again.  Host 0

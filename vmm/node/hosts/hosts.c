@@ -129,7 +129,7 @@ static void done(struct node *node, int error, const char *line)
 	log_info("%s", line);
 	h->stage = STAGE_NONE;
 	h->staying = node->hosts;
-	hostqueue_pop(&h->queue);
+	hostplan_pop(&h->queue);
 	if (!h->queue.n)
 		loop_disarm(h->progress);
 	answer(node, &request, HOST_DONE, error, line);
@@ -357,7 +357,7 @@ static void request(struct node *node, unsigned client, const struct msg_host *b
 	const char *why = agenda_why_not(node, AGENDA_CHANGE);
 
 	snprintf(request.name, sizeof request.name, "%.*s", (int)name_bytes, name);
-	if (!why && !hostqueue_push(&h->queue, &request))
+	if (!why && !hostplan_push(&h->queue, &request))
 		why = "too many hosts wait to come or go";
 	if (why)
 		return answer(node, &request, HOST_DONE, EAGAIN, why);

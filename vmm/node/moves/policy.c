@@ -187,8 +187,8 @@ static void apply(struct node *node)
 		return;
 	}
 	state->applying = false;
-	snprintf(line, sizeof line, "%s: %u processor%s moved", policy_name(state->policy),
-		 state->moved, state->moved == 1 ? "" : "s");
+	snprintf(line, sizeof line, "%s: %u processor%s moved",
+		 placement_policy_name(state->policy), state->moved, state->moved == 1 ? "" : "s");
 	log_info("%s", line);
 	answer_client(node, 0, line);
 }
@@ -277,7 +277,8 @@ void policy_on_moved(struct node *node, unsigned cpu, int error, const char *why
 
 	state->moving = false;
 	if (error)
-		log_warn("%s: CPU %u does not move: %s", policy_name(state->policy), cpu, why);
+		log_warn("%s: CPU %u does not move: %s", placement_policy_name(state->policy), cpu,
+			 why);
 	else
 		state->moved++;
 	if (state->applying && error) {
@@ -317,12 +318,12 @@ void policy_on_client(struct node *node, const struct message *m, const struct m
 	}
 	state->client = m->from;
 	state->seq = seq;
-	log_info("policy %s", policy_name(body->policy));
+	log_info("policy %s", placement_policy_name(body->policy));
 	state->policy = body->policy;
 	hosts_tell_clients(node);
 	begin(node);
 	if (!state->applying)
-		answer_client(node, 0, policy_name(state->policy));
+		answer_client(node, 0, placement_policy_name(state->policy));
 }
 
 void policy_host_came(struct node *node)

@@ -14,7 +14,7 @@ static char control_path[108];
 static void on_incoming(void *arg)
 {
 	struct node *node = arg;
-	int fd = unix_accept(node->control_fd);
+	int fd = localsock_accept(node->control_fd);
 	struct conn *conn;
 
 	if (fd < 0)
@@ -40,7 +40,7 @@ void control_last_words(struct node *node, const char *line)
 		clients_send_all(node, MSG_MACHINE_END, &end, sizeof end, line, strlen(line));
 		clients_flush_run(node, PATIENCE_MS);
 	} else if (node->control_event && poll(&incoming, 1, PATIENCE_MS) == 1) {
-		fd = unix_accept(node->control_fd);
+		fd = localsock_accept(node->control_fd);
 		error = fd < 0 ? 0
 			       : packet_send(fd, &header, &end, sizeof end, line, strlen(line),
 					     false);
@@ -53,7 +53,7 @@ void control_last_words(struct node *node, const char *line)
 
 void control_listen(struct node *node)
 {
-	node->control_fd = unix_listen(node->o.dir, "control.sock", control_path,
+	node->control_fd = localsock_listen(node->o.dir, "control.sock", control_path,
 				       sizeof control_path);
 	node->control_event = loop_add(&node->loop, LOOP_READ, node->control_fd, on_incoming,
 				       node);

@@ -11,7 +11,7 @@
 
 enum { LISTEN_BACKLOG = 64 };
 
-int unix_address(struct sockaddr_un *address, const char *dir, const char *name)
+int localsock_address(struct sockaddr_un *address, const char *dir, const char *name)
 {
 	size_t room = sizeof address->sun_path;
 
@@ -20,15 +20,15 @@ int unix_address(struct sockaddr_un *address, const char *dir, const char *name)
 										 : -ENAMETOOLONG;
 }
 
-int unix_listen(const char *dir, const char *name, char *path, size_t path_bytes)
+int localsock_listen(const char *dir, const char *name, char *path, size_t path_bytes)
 {
 	struct sockaddr_un address;
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	mode_t mask = umask(0077);
 
-	if (!unix_address(&address, dir, name))
+	if (!localsock_address(&address, dir, name))
 		unlink(address.sun_path); /* left by a daemon that was killed */
-	if (fd < 0 || unix_address(&address, dir, name) ||
+	if (fd < 0 || localsock_address(&address, dir, name) ||
 	    bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, LISTEN_BACKLOG))
 		die("cannot listen on %s/%s: %s", dir, name, strerror(errno));
 	umask(mask);
@@ -36,7 +36,7 @@ int unix_listen(const char *dir, const char *name, char *path, size_t path_bytes
 	return fd;
 }
 
-int unix_accept(int listen_fd)
+int localsock_accept(int listen_fd)
 {
 	struct ucred who;
 	socklen_t bytes = sizeof who;

@@ -7,11 +7,11 @@
 #include "base/types.h"
 
 /* 0 or -ENAMETOOLONG */
-int unix_address(struct sockaddr_un *address, const char *dir, const char *name);
+int localsock_address(struct sockaddr_un *address, const char *dir, const char *name);
 /* Returns a listening SOCK_SEQPACKET socket DIR/NAME for the owner alone, or dies.  `path` gets its
  * full name. */
-int unix_listen(const char *dir, const char *name, char *path, size_t path_bytes);
+int localsock_listen(const char *dir, const char *name, char *path, size_t path_bytes);
 /* Accepts a connection of a process of the same user.  Returns its descriptor, or -1. */
-int unix_accept(int listen_fd);
+int localsock_accept(int listen_fd);
 
 #endif
