@@ -2,10 +2,10 @@
  * which computer has the machine, and from which checkpoint, whichever process dies at any step.
  *
  * The owner is on computer 0. It starts a standby on computer 1; if that one refuses, is lost or
- * leaves, it starts another one on computer 2. The owner's life and its steps with the standby are
- * the tables of the code, vmm/cli/run/owner_life.def and standby_step.def: each row becomes a
- * branch, and an event without a row an error. The states of vmm/cli/standby/sender.c, and
- * vmm/cli/run/takeover.c, are written here. A checkpoint is a number. Of the messages that were
+ * leaves, it starts another one on computer 2. The owner's life, its steps with the standby and the
+ * standby's life are the tables of the code, vmm/cli/run/owner_life.def, standby_step.def and
+ * standby_life.def: each row becomes a branch, and an event without a row an error. The states of
+ * vmm/cli/standby/sender.c are written here. A checkpoint is a number. Of the messages that were
  * sent before a death, any number arrives, in order. When the owner's machine has ended, its
  * processes on the other computers (vmm/shared/presence.h) end some time later. While they live, a
  * standby whose connection has ended waits, or gives up; it gives up only after the longest time
@@ -61,6 +61,16 @@ mtype = { OWNER_ON_THERE, OWNER_ON_LOST, OWNER_ON_GATHERED, OWNER_ON_ASKED, OWNE
 	  OWNER_ON_TROUBLE, OWNER_ON_MOVE, OWNER_ON_GO, OWNER_ON_UP, OWNER_ON_FAILED,
 	  OWNER_ON_DOUBT, OWNER_ON_TAKEN, OWNER_ON_UNPREPARED, OWNER_ON_ALONE };
 mtype = { NOBODY, ASKED, GONE, STAYS };				     /* the answer to the user */
+mtype = { STANDBY_IS_NEW, STANDBY_IS_FOLLOWS, STANDBY_IS_PREPARES, STANDBY_IS_READY,
+	  STANDBY_IS_TOLD, STANDBY_IS_GATHERS, STANDBY_IS_WAITS, STANDBY_IS_ALONE,
+	  STANDBY_IS_TAKES }; /* vmm/cli/run/standby_life.h */
+mtype = { STANDBY_ON_ORDERS, STANDBY_ON_PREPARE, STANDBY_ON_CANNOT, STANDBY_ON_RELEASE,
+	  STANDBY_ON_ALL, STANDBY_ON_SOME, STANDBY_ON_GO, STANDBY_ON_LOST, STANDBY_ON_SILENT,
+	  STANDBY_ON_BARE, STANDBY_ON_GONE, STANDBY_ON_HELD, STANDBY_ON_WORD, STANDBY_ON_END };
+mtype = { STANDBY_DO_NOTHING, STANDBY_DO_LISTEN, STANDBY_DO_PREPARE, STANDBY_DO_RELEASE,
+	  STANDBY_DO_REFUSE, STANDBY_DO_SAY_PREPARED, STANDBY_DO_SAY_MISSING, STANDBY_DO_COUNT,
+	  STANDBY_DO_LOOK, STANDBY_DO_PREPARE_LOOK, STANDBY_DO_RELEASE_PREPARE_LOOK,
+	  STANDBY_DO_SAY_OVER, STANDBY_DO_END, STANDBY_DO_FAIL };
 
 /* Of each computer; 0 is the owner's. */
 chan down[COMPUTERS] = [4] of { mtype, byte };
@@ -129,6 +139,7 @@ inline happens(event)
 #define LIFE(state, on_event, next, action) \
 	:: was == OWNER_##state && event == OWNER_ON_##on_event -> owner = OWNER_##next
 #include "vmm/cli/run/owner_life.def"
+#undef LIFE
 	:: else -> assert(false)
 	fi;
 	if
@@ -236,7 +247,7 @@ inline go_back()
 	happens(OWNER_ON_THERE)
 }
 
-active proctype owner_process()
+proctype owner_process()
 {
 	byte i;
 	mtype said;
@@ -335,13 +346,38 @@ inline tell(what)
 	:: else
 	fi
 }
-#ifdef COUNTED_BEFORE
-#define COUNTED is_prepared
-#else
-#define COUNTED false
-#endif
+/* The rows of standby_life.def, which init reads.  They never change, so they are no state. */
+#define ROW(state, event) ((state) * 128 + (event))
+hidden mtype row_next[16384], row_action[16384];
+inline read_rows()
+{
+#define LIFE(state, event, next, action) \
+	row_next[ROW(STANDBY_IS_##state, STANDBY_ON_##event)] = STANDBY_IS_##next; \
+	row_action[ROW(STANDBY_IS_##state, STANDBY_ON_##event)] = STANDBY_DO_##action;
+#include "vmm/cli/run/standby_life.def"
+#undef LIFE
+}
 /* It ends by itself. */
 inline leave() { left[me] = true; goto end }
+/* It happens to the standby: a row of the table holds, or the event cannot come.  What the row's
+ * action sends is sent behind it. */
+inline lives(event)
+{
+	does = row_action[ROW(life, event)];
+	assert(does);
+	life = row_next[ROW(life, event)];
+	if
+	:: does == STANDBY_DO_END || does == STANDBY_DO_FAIL -> leave()
+	:: else -> does = 0
+	fi
+}
+#ifdef COUNTED_BEFORE
+#define ON_SILENCE STANDBY_ON_LOST
+#else
+#define ON_SILENCE STANDBY_ON_SILENT
+#endif
+/* The hosts have been counted since the owner was lost. */
+#define COUNTED (life == STANDBY_IS_GATHERS)
 #ifdef LINGERS
 #define REFUSES skip
 #else
@@ -351,8 +387,8 @@ inline leave() { left[me] = true; goto end }
 proctype standby(byte me)
 {
 	mtype what;
+	mtype life = STANDBY_IS_NEW, does;
 	byte n;
-	bool is_prepared;
 
 end_never_started:
 	do
@@ -360,15 +396,20 @@ end_never_started:
 	:: atomic { !dead[me] && !broken[me] && !away[me] && nempty(down[me]) ->
 		down[me]?what(n);
 		if
-		:: what == ORDERS -> if :: true -> tell(READY) :: true -> tell(REFUSED); REFUSES fi
+		:: what == ORDERS -> if :: true -> lives(STANDBY_ON_ORDERS); tell(READY) :: true ->
+			tell(REFUSED); REFUSES fi
 		:: what == BEGIN
 		:: what == COMMIT -> if :: true -> copy[me] = n; tell(KEPT) :: true ->
 			tell(REFUSED); REFUSES fi
-		:: what == PREPARE -> if :: true -> is_prepared = true; tell(PREPARED) :: true ->
-			tell(UNPREPARED) fi
-		:: what == RELEASE -> assert(is_prepared); is_prepared = false
-		:: what == GO -> assert(is_prepared); goto go
-		:: what == END -> leave()
+		:: what == PREPARE -> lives(STANDBY_ON_PREPARE);
+			if
+			:: true -> lives(STANDBY_ON_ALL); tell(PREPARED)
+			:: true -> lives(STANDBY_ON_SOME); tell(UNPREPARED)
+			:: true -> lives(STANDBY_ON_CANNOT); tell(UNPREPARED)
+			fi
+		:: what == RELEASE -> assert(life == STANDBY_IS_READY); lives(STANDBY_ON_RELEASE)
+		:: what == GO -> lives(STANDBY_ON_GO); assert(life == STANDBY_IS_TOLD); goto go
+		:: what == END -> lives(STANDBY_ON_END); assert(false)
 		fi;
 		what = 0;
 		n = 0 }
@@ -380,18 +421,26 @@ end_never_started:
 	atomic {
 		if
 		:: dead[me] -> goto end
-		:: !dead[me] && copy[me] == 0 -> leave()
-		:: else
+		:: !dead[me] && life == STANDBY_IS_NEW -> leave()
+		:: !dead[me] && life != STANDBY_IS_NEW && copy[me] == 0 -> lives(STANDBY_ON_BARE)
+		:: !dead[me] && copy[me] && away[me] -> lives(ON_SILENCE)
+		:: !dead[me] && copy[me] && !away[me] -> lives(STANDBY_ON_LOST)
 		fi
 	}
 	if
 	:: atomic { dead[me] -> goto end }
-	:: atomic { !dead[me] && held[me] && !dead[0] -> leave() } /* the machine runs on */
-	:: atomic { !dead[me] && !held[me] && word[me] && broken[me] -> leave() }
+	:: atomic { !dead[me] && held[me] && !dead[0] -> /* the machine runs on */
+		lives(STANDBY_ON_HELD) }
+	:: atomic { !dead[me] && !held[me] && word[me] && broken[me] -> lives(STANDBY_ON_WORD) }
 	:: atomic { !dead[me] && !held[me] && !(word[me] && broken[me]) ->
 #ifndef NO_HALF
-		if :: away[me] && !HALF(me) && !COUNTED -> leave() :: else fi;
+		if :: away[me] && !HALF(me) && COUNTED -> leave() :: else fi;
 #endif
+		if
+		:: life == STANDBY_IS_GATHERS -> lives(STANDBY_ON_GONE); lives(STANDBY_ON_ALL)
+		:: else -> lives(STANDBY_ON_GONE)
+		fi;
+		assert(life == STANDBY_IS_TAKES);
 		assert(copy[me] >= heard || dead[0] == false);
 		run_machine(me, copy[me]) }
 	fi;
@@ -410,7 +459,7 @@ go:	/* it was ordered to take over */
 	fi;
 end:	/* it sends nothing more */
 	atomic {
-		what = 0; n = 0; is_prepared = false;
+		what = 0; n = 0; life = 0; does = 0;
 		do
 		:: nempty(down[me]) -> down[me]?_, _
 		:: empty(down[me]) -> break
@@ -453,7 +502,7 @@ end:	do
 #define LOST(i) (dead[i] || left[i] || copy[i] == 0)
 
 init {
-	atomic { run fate(); run standby(1); run standby(2) }
+	atomic { read_rows(); run owner_process(); run fate(); run standby(1); run standby(2) }
 	timeout;
 	if
 	:: over -> assert((on[0] || (on[1] && !away[1]) || (on[2] && !away[2])) == 0)
