@@ -82,7 +82,7 @@ static void read_all(const char *path, struct text *in)
 	if (fd < 0)
 		die("cannot open %s: %s", path, strerror(errno));
 	while ((bytes = read(fd, block, sizeof block)) > 0)
-		rewrite_add_text(in, block, bytes);
+		text_add(in, block, bytes);
 	if (bytes < 0)
 		die("cannot read %s: %s", path, strerror(errno));
 	if (fd)

@@ -85,7 +85,7 @@ struct rewriter {
 	size_t prefix_at;	/* position of the first of them in *out */
 };
 
-void rewrite_add_text(struct text *t, const char *from, size_t length)
+void text_add(struct text *t, const char *from, size_t length)
 {
 	if (t->length + length > t->room) {
 		t->room = (t->length + length) * 2 + 4096;
@@ -101,7 +101,7 @@ static void text_insert(struct text *t, size_t at, const char *what)
 {
 	size_t length = strlen(what);
 
-	rewrite_add_text(t, what, length);
+	text_add(t, what, length);
 	memmove(t->data + at + length, t->data + at, t->length - length - at);
 	memcpy(t->data + at, what, length);
 }
@@ -346,11 +346,11 @@ static void rewrite_quoted(struct rewriter *r, struct span arguments)
 		const char *end = skip_quoted(arguments.at, arguments.end);
 
 		if (*arguments.at == '"' && end - arguments.at >= 2 && end[-1] == '"') {
-			rewrite_add_text(r->out, "\"", 1);
+			text_add(r->out, "\"", 1);
 			rewrite(arguments.at + 1, end - arguments.at - 2, r->out);
-			rewrite_add_text(r->out, "\"", 1);
+			text_add(r->out, "\"", 1);
 		} else {
-			rewrite_add_text(r->out, arguments.at, end - arguments.at);
+			text_add(r->out, arguments.at, end - arguments.at);
 		}
 		arguments.at = end;
 	}
@@ -367,12 +367,12 @@ static void emit_instruction(struct rewriter *r, size_t start, struct span mnemo
 	if (r->rep && span_is(mnemonic, "nop"))
 		action = ACTION_MARKER; /* rep; nop = pause */
 	if (action == ACTION_REPLACE) {
-		rewrite_add_text(r->out, insn->replacement, strlen(insn->replacement));
+		text_add(r->out, insn->replacement, strlen(insn->replacement));
 		return;
 	}
 	if (action == ACTION_MARKER)
 		text_insert(r->out, start, marker);
-	rewrite_add_text(r->out, mnemonic.at, span_length(mnemonic));
+	text_add(r->out, mnemonic.at, span_length(mnemonic));
 	rewrite_quoted(r, operands);
 }
 
@@ -391,13 +391,13 @@ static void pass_labels(struct rewriter *r, struct span *s)
 	for (;;) {
 		struct span rest = skip_blanks(*s), colon;
 
-		rewrite_add_text(r->out, s->at, rest.at - s->at);
+		text_add(r->out, s->at, rest.at - s->at);
 		*s = rest;
 		take_word(&rest);
 		colon = skip_blanks(rest);
 		if (rest.at == s->at || colon.at == colon.end || *colon.at != ':')
 			return;
-		rewrite_add_text(r->out, s->at, colon.at + 1 - s->at);
+		text_add(r->out, s->at, colon.at + 1 - s->at);
 		s->at = colon.at + 1;
 	}
 }
@@ -420,7 +420,7 @@ static void rewrite_statement(struct rewriter *r, struct span s)
 			break;
 		r->rep |= span_in(word, "rep repe repz");
 		rest = skip_blanks(rest);
-		rewrite_add_text(r->out, s.at, rest.at - s.at);
+		text_add(r->out, s.at, rest.at - s.at);
 		s = rest;
 		if (s.at == s.end) { /* the instruction is the next statement */
 			r->prefixed = true;
@@ -434,9 +434,9 @@ static void rewrite_statement(struct rewriter *r, struct span s)
 		if (span_is(word, ".byte") && !r->foreign &&
 		    r->sections.executable[r->sections.depth] && bytes_action(s) == ACTION_MARKER)
 			text_insert(r->out, start, marker);
-		rewrite_add_text(r->out, word.at, s.end - word.at);
+		text_add(r->out, word.at, s.end - word.at);
 	} else if (r->foreign || word.at == word.end) {
-		rewrite_add_text(r->out, word.at, s.end - word.at);
+		text_add(r->out, word.at, s.end - word.at);
 	} else {
 		emit_instruction(r, start, word, s);
 	}
@@ -468,7 +468,7 @@ void rewrite(const char *in, size_t length, struct text *out)
 		}
 		if (next < end)
 			next++; /* the separator itself */
-		rewrite_add_text(out, stop, next - stop);
+		text_add(out, stop, next - stop);
 		in = next;
 	}
 }

@@ -14,7 +14,7 @@ struct text {
 	char *data;
 	size_t length, room;
 };
-void rewrite_add_text(struct text *t, const char *from, size_t length);
+void text_add(struct text *t, const char *from, size_t length);
 
 /* Append the rewritten form of the assembly in[0..length) to *out. */
 void rewrite(const char *in, size_t length, struct text *out);

@@ -130,7 +130,7 @@ static void hypercall_apic_write(struct vcpu *v)
 	set_result(v, 0);
 }
 
-void user_barrier(struct vcpu *v)
+void hypercall_barrier(struct vcpu *v)
 {
 	struct barrier_call call = {
 		.key = { v->cr3 >> PAGE_BITS, (uint64_t)v->gpr[EDI] << 32 | v->gpr[EBX] },

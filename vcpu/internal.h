@@ -147,7 +147,7 @@ bool msr_write(struct vcpu *v, uint32_t msr, uint64_t value);
 uint64_t cpuid_xcr0_allowed(const struct vcpu *v);
 void hypercall(struct vcpu *v);
 /* The one call that programs have (base/barrier.h). */
-void user_barrier(struct vcpu *v);
+void hypercall_barrier(struct vcpu *v);
 void yield(struct vcpu *v);
 /* True if the instruction at EIP would trap at once in the kernel.  Its first bytes go to
  * `insn`. */

@@ -118,7 +118,7 @@ enum vcpu_result emulate_int(struct insn *i)
 	if (i->v->cpl == 3 && i->imm == VMP_INT_SYSCALL && is_behind_stub_call(i))
 		return software_interrupt(i, 0x80);
 	if (i->v->cpl == 3 && i->imm == VMP_INT_HYPERCALL && i->v->gpr[EAX] == BARRIER_CALL) {
-		user_barrier(i->v);
+		hypercall_barrier(i->v);
 		return VCPU_DONE;
 	}
 	if (i->v->cpl == 3)

@@ -188,7 +188,8 @@ static void habits(void)
 	check_wrong("vmp run -m", "--mem needs a value");
 	check_wrong("vmp run -m -- sh", "--mem needs a value before --");
 	check_wrong("vmp run -f", "--follow is not an option of `vmp run`");
-	check_wrong("vmp run -m1lots", "--mem 1lots: not a size");
+	check_wrong("vmp run -m9lots", "--mem 9lots: not a size");
+	check_wrong("vmp run -mlots", "no such option: -mlots"); /* a word, as QEMU has them */
 	check_wrong("vmp run -z", "no such option: -z; see `vmp help run`");
 	check_wrong("vmp stop lab", "no such command: stop; `vmp down NAME`");
 	check_wrong("vmp images", "--share DIR");
