@@ -28,11 +28,11 @@
  *    daemon_polls; full fence; reads all slots; only then it sleeps.  It checks all values that it
  *    reads there.  A request may name further pages, for which no CPU waits yet.  A CPU has one
  *    request outstanding at a time, by its slot or by its monitor's message.
- *  - In the same way it tells the count of a barrier and waits for its sum: it writes `barrier`, then
- *    `tell`, then want = WANT_BARRIER, and reads the table of counts.  The daemon writes a count to
- *    the table, then reads `want` of all slots.  So one of the two sees that the sum is reached.
- *    The VM process sleeps on `wake` there, as a halted CPU does, and stops waiting when it likes,
- *    but not before its count has been taken.
+ *  - In the same way it tells the count of a barrier and waits for its sum: it writes `barrier`,
+ *    then `tell`, then want = WANT_BARRIER, and reads the table of counts.  The daemon writes a
+ *    count to the table, then reads `want` of all slots.  So one of the two sees that the sum is
+ *    reached.  The VM process sleeps on `wake` there, as a halted CPU does, and stops waiting
+ *    when it likes, but not before its count has been taken.
  *  - A VM process of the ptrace engine never sees this memory; one of the direct engine maps its
  *    own CPU's slot, and the clock and the rights for reading, at places that its monitor gives it
  *    on its command line, and closes the descriptor before guest code runs.  Therefore the clock
@@ -123,7 +123,7 @@ struct vcpu_slot {
 	/* which of its VM processes has the CPU; written by them, so take it modulo MAX_SPACES */
 	_Atomic uint32_t space;
 	_Atomic uint32_t spins;		    /* VMP_CPU_SPINS, set by the daemon */
-	_Atomic uint32_t tell;		    /* 1: `barrier` has a count to be told; the daemon sets 0 */
+	_Atomic uint32_t tell; /* 1: `barrier` has a count to be told; the daemon sets 0 */
 	struct {
 		_Atomic uint64_t serial;
 		_Atomic uint32_t frame, place, count, sum;
