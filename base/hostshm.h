@@ -128,6 +128,7 @@ struct vcpu_slot {
 		_Atomic uint64_t serial;
 		_Atomic uint32_t frame, place, count, sum;
 	} barrier; /* base/barrier.h */
+	_Atomic uint32_t want_locked; /* a locked instruction needs the page */
 	/* statistics, written by the engine alone */
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
 	_Atomic uint64_t time_ns[TIME_KIND_COUNT];

@@ -17,6 +17,7 @@
 #include <linux/userfaultfd.h>
 #include "base/pin.h"
 #include "vcpu/ahead.h"
+#include "vcpu/locked.h"
 #include "vmproc/direct_env.h"
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
@@ -144,6 +145,26 @@ static void unpin(gfn_t first, unsigned count)
 	pin_drop(find_pin(hostshm_pin(first, count)));
 }
 
+/* Return whether a locked instruction stands at `eip`; false if its page has gone meanwhile.
+ * (TRICKS: locked-ends-holds) */
+static bool is_locked(gva_t eip)
+{
+	enum { MOST = 8 }; /* prefixes, opcode and ModRM of what compilers emit */
+	uint32_t entry = shadow_entry(direct.engine.shadow, eip), at = eip & PAGE_MASK;
+	gfn_t gfn = gpa_to_gfn(entry);
+	uint8_t code[MOST];
+	unsigned n = 0;
+	enum page_right has;
+
+	if (!(entry & SHADOW_VALID) || gfn >= direct.shared->ram_pages ||
+	    !try_pin(gfn, 1, PAGE_READ, &has))
+		return false;
+	for (; n < MOST && at + n < PAGE_BYTES; n++)
+		code[n] = alias_of(gfn)[at + n];
+	unpin(gfn, 1);
+	return insn_is_locked(code, n);
+}
+
 /* Request a page together with those that will probably be wanted next. */
 static void ask_with_aheads(gva_t gva, gfn_t gfn, enum page_right right)
 {
@@ -162,8 +183,11 @@ static void ask_with_aheads(gva_t gva, gfn_t gfn, enum page_right right)
 	for (unsigned i = 0; i < n; i++)
 		atomic_store_explicit(&slot->want_ahead[i], frames[i], memory_order_relaxed);
 	atomic_store_explicit(&slot->want_aheads, n, memory_order_relaxed);
+	atomic_store_explicit(&slot->want_locked, is_locked(direct.shared->vcpu.eip),
+			      memory_order_relaxed);
 	ask(gfn, right);
 	atomic_store_explicit(&slot->want_aheads, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->want_locked, 0, memory_order_relaxed);
 }
 
 void *direct_pin(void *ctx, gpa_t gpa, bool write)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "dsm/dsm.h"
 #include "tests/unit/unit.h"
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/pages/extract.h"
@@ -11,7 +12,11 @@
 
 /* ---- how long a page stays ---- */
 
-enum { HOLD_GFN = 7, US = 1000 };
+enum {
+	HOLD_GFN = 7, US = 1000,
+	/* where no locked instruction ends holds */
+	SHORT_MIN_US = 100, SHORT_MAX_US = 400, SHORT_SOON_US = 2000,
+};
 static const uint64_t HOLD_START = 1000000000;
 
 /* The page goes `away_us` before it comes back. */
@@ -19,7 +24,7 @@ static void come_back(struct page_hold *hold, uint64_t *now, uint64_t away_us)
 {
 	hold_went(hold, HOLD_GFN, *now);
 	*now += away_us * US;
-	hold_arrived(hold, HOLD_GFN, *now);
+	hold_arrived(hold, HOLD_GFN, hold_lengths(false), false, *now);
 }
 
 static void test_hold_between_writers(void)
@@ -28,31 +33,96 @@ static void test_hold_between_writers(void)
 	uint64_t now = HOLD_START;
 
 	/* nothing is known of it */
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, true, now), 0);
-	hold_arrived(&hold, HOLD_GFN, now);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now), HOLD_MIN_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now + 30 * US),
-			HOLD_MIN_US - 30);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false,
-				now + HOLD_MIN_US * US),
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, true, 0, now), 0);
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(false), false, now);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, 0, now),
+			SHORT_MIN_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, 0, now + 30 * US),
+			SHORT_MIN_US - 30);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, 0,
+				now + SHORT_MIN_US * US),
 			0);
 	come_back(&hold, &now, 500);
-	CU_ASSERT_EQUAL(hold.writer_us, 2 * HOLD_MIN_US);
+	CU_ASSERT_EQUAL(hold.writer_us, 2 * SHORT_MIN_US);
 	/* It comes in two steps, to read and then to write: it has come back once. */
 	come_back(&hold, &now, 500);
-	hold_arrived(&hold, HOLD_GFN, now + 50 * US);
-	CU_ASSERT_EQUAL(hold.writer_us, 4 * HOLD_MIN_US);
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(false), false, now + 50 * US);
+	CU_ASSERT_EQUAL(hold.writer_us, 4 * SHORT_MIN_US);
 	come_back(&hold, &now, 500);
-	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MAX_US);
-	come_back(&hold, &now, PING_PONG_US + 1);
-	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MIN_US);
+	CU_ASSERT_EQUAL(hold.writer_us, SHORT_MAX_US);
+	come_back(&hold, &now, SHORT_SOON_US + 1);
+	CU_ASSERT_EQUAL(hold.writer_us, SHORT_MIN_US);
 	come_back(&hold, &now, 500);
-	hold_arrived(&hold, HOLD_GFN, now + 50 * US);
-	CU_ASSERT_EQUAL(hold.writer_us, 2 * HOLD_MIN_US);
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(false), false, now + 50 * US);
+	CU_ASSERT_EQUAL(hold.writer_us, 2 * SHORT_MIN_US);
 	hold_went(&hold, HOLD_GFN + 1, now); /* another page */
 	CU_ASSERT_EQUAL(hold.went_ns, 0);
-	hold_arrived(&hold, HOLD_GFN + 1, now);
-	CU_ASSERT_EQUAL(hold.writer_us, HOLD_MIN_US);
+	hold_arrived(&hold, HOLD_GFN + 1, hold_lengths(false), false, now);
+	CU_ASSERT_EQUAL(hold.writer_us, SHORT_MIN_US);
+}
+
+static void test_hold_lengths(void)
+{
+	const struct hold_lengths *length = hold_lengths(false), *longer = hold_lengths(true);
+	struct page_hold hold = { 0 };
+	uint64_t now = HOLD_START;
+
+	CU_ASSERT_EQUAL(length->min_us, SHORT_MIN_US);
+	CU_ASSERT_EQUAL(length->max_us, SHORT_MAX_US);
+	CU_ASSERT_EQUAL(length->soon_us, SHORT_SOON_US);
+	CU_ASSERT(longer->max_us < DSM_HOLD_MAX_US);
+	hold_arrived(&hold, HOLD_GFN, longer, false, now);
+	for (uint32_t us = longer->min_us; us < 2 * longer->max_us; us *= 2) {
+		CU_ASSERT_EQUAL(hold.writer_us, us);
+		hold_went(&hold, HOLD_GFN, now);
+		hold_arrived(&hold, HOLD_GFN, longer, false, now += longer->soon_us * US);
+	}
+	CU_ASSERT_EQUAL(hold.writer_us, longer->max_us);
+	hold_went(&hold, HOLD_GFN, now);
+	hold_arrived(&hold, HOLD_GFN, longer, false, now += (longer->soon_us + 1) * US);
+	CU_ASSERT_EQUAL(hold.writer_us, longer->min_us);
+}
+
+/* A locked instruction ends the holds of the pages that were here then, of no others, and none that
+ * a CPU needs to run with its page. */
+static void test_hold_ends(void)
+{
+	struct page_hold hold = { 0 };
+	const uint64_t came = HOLD_START, now = came + 60 * US;
+
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(false), false, came);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, came - 1, now),
+			SHORT_MIN_US - 60);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, came, now), 0);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, now, now), 0);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, true, now, now),
+			HOLD_POLL_US);
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(false), false, came);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now,
+				came + 10 * US),
+			HOLD_SECTION_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, now, now),
+			HOLD_POLL_US);
+}
+
+/* A page that a locked instruction needed stays for a critical section, also between two writers;
+ * the same page at another time as any other. */
+static void test_hold_of_lock(void)
+{
+	struct page_hold hold = { 0 };
+	const uint64_t now = HOLD_START;
+
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(true), true, now);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, true, 0, now),
+			HOLD_POLL_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, 0, now),
+			HOLD_SECTION_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, 0,
+				now + HOLD_SECTION_US * US),
+			0);
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(true), false, now);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_NONE, false, 0, now),
+			hold_lengths(true)->min_us);
 }
 
 /* Threads that take turns at a page: the next one spins on it, requests it when it has lost its
@@ -66,9 +136,10 @@ static void test_hold_in_turns(void)
 
 	for (int turn = 0; turn < 5; turn++) {
 		come_back(&hold, &now, 250);		       /* the copy, */
-		hold_arrived(&hold, HOLD_GFN, now += 60 * US); /* the right to write to it */
+		/* the right to write to it */
+		hold_arrived(&hold, HOLD_GFN, hold_lengths(false), false, now += 60 * US);
 		now += NEXT_REQUEST_US * US;
-		CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now), 0);
+		CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, 0, now), 0);
 	}
 }
 
@@ -140,24 +211,25 @@ static void test_hold_until_run(void)
 	struct page_hold hold = { 0 };
 	const uint64_t now = HOLD_START, late = now + HOLD_RUN_MAX_US * US;
 
-	hold_arrived(&hold, HOLD_GFN, now);
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(false), false, now);
 	/* awaited: asked again and again, but not for ever */
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, now + 500 * US),
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, 0, now + 500 * US),
 			HOLD_POLL_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late - US),
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, 0, late - US),
 			HOLD_POLL_US);
 	/* The CPU runs now: it has time for an instruction, or a critical section, from the moment
 	 * at which this is noticed. */
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, late), HOLD_INSN_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true,
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, 0, late),
+			HOLD_INSN_US);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_READ, PAGE_NONE, true, 0,
 				late + HOLD_INSN_US * US),
 			0);
-	hold_arrived(&hold, HOLD_GFN, now);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, true, now + 10 * US),
+	hold_arrived(&hold, HOLD_GFN, hold_lengths(false), false, now);
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, true, 0, now + 10 * US),
 			HOLD_POLL_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, now + 60 * US),
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, 0, now + 60 * US),
 			HOLD_SECTION_US);
-	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false,
+	CU_ASSERT_EQUAL(hold_us(&hold, HOLD_GFN, PAGE_WRITE, PAGE_READ, false, 0,
 				now + (60 + HOLD_SECTION_US) * US),
 			0);
 }
@@ -259,6 +331,9 @@ int main(void)
 {
 	static const struct unit_test tests[] = {
 		{ "a page between writers", test_hold_between_writers },
+		{ "how long a page stays at most", test_hold_lengths },
+		{ "a locked instruction ends holds", test_hold_ends },
+		{ "a page with a lock stays for a critical section", test_hold_of_lock },
 		{ "a page that is taken in turns does not wait", test_hold_in_turns },
 		{ "without holds, one instruction", test_hold_one },
 		{ "a host keeps to its share", test_share },

@@ -337,6 +337,8 @@ void pagestore_end(struct node *node);
 /* For batch.c: serves a message now; what else it needs of the page store. */
 void pagestore_serve(struct node *node, const struct message *m, const struct msg_dsm *dsm);
 void pagestore_drain(struct node *node, gfn_t gfn); /* its pins; the right is lowered */
+/* A CPU waits for a page with a locked instruction, or at a barrier: what is held here may go. */
+void pagestore_synchronises(struct node *node);
 uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_right);
 struct extract *pagestore_extract(struct node *node);
 struct batch *pagestore_batch(struct node *node);

@@ -66,6 +66,7 @@ bool barriers_look_at(struct node *node, unsigned cpu)
 		barrier_note(&node->shm->barriers, &call.key, call.place, call.count);
 	}
 	atomic_store(&slot->tell, 0);
+	pagestore_synchronises(node);
 	poll_note(node);
 	answer_all(node);
 	return true;

@@ -3,6 +3,14 @@
 
 enum { NS_PER_US = 1000 };
 
+const struct hold_lengths *hold_lengths(bool end)
+{
+	static const struct hold_lengths short_ones = { 100, 400, 2000 },
+					 long_ones = { 100, 1600, 2000 };
+
+	return end ? &long_ones : &short_ones;
+}
+
 static uint64_t since_us(uint64_t then_ns, uint64_t now_ns)
 {
 	return (now_ns - then_ns) / NS_PER_US;
@@ -11,15 +19,17 @@ static uint64_t since_us(uint64_t then_ns, uint64_t now_ns)
 /* Notes that the page has arrived.  The time between writers doubles if the page comes back soon,
  * and starts again at its minimum if it does not.  A page that comes in two steps (the copy, then
  * the right to write to it) has come back once. */
-void hold_arrived(struct page_hold *hold, gfn_t gfn, uint64_t now_ns)
+void hold_arrived(struct page_hold *hold, gfn_t gfn, const struct hold_lengths *lengths,
+		  bool locked, uint64_t now_ns)
 {
 	if (hold->gfn_plus_1 != gfn + 1)
-		*hold = (struct page_hold){ .gfn_plus_1 = gfn + 1, .writer_us = HOLD_MIN_US };
-	else if (hold->went_ns && since_us(hold->went_ns, now_ns) > PING_PONG_US)
-		hold->writer_us = HOLD_MIN_US;
-	else if (hold->went_ns && hold->writer_us < HOLD_MAX_US)
+		*hold = (struct page_hold){ .gfn_plus_1 = gfn + 1, .writer_us = lengths->min_us };
+	else if (hold->went_ns && since_us(hold->went_ns, now_ns) > lengths->soon_us)
+		hold->writer_us = lengths->min_us;
+	else if (hold->went_ns && hold->writer_us < lengths->max_us)
 		hold->writer_us *= 2;
 	hold->went_ns = 0;
+	hold->locked = locked;
 	hold->came_ns = hold->used_ns = now_ns;
 }
 
@@ -49,16 +59,17 @@ static uint32_t until_run_us(struct page_hold *hold, bool awaited, uint32_t grac
  * would wait for its turn: a handover between two hosts took 3.1-6.8 ms with 100-400 us against
  * every request, 1.9-2.5 ms without.  The next request comes about 36 us after the right to write.
  * A hold that is over by then costs no timer, and no wake-up of a daemon beside a guest that spins.
- * The page stays longer only between two writers that want nothing but this page.
- * (TRICKS: short-hold) */
+ * The page stays longer only between two writers that want nothing but this page, and until a
+ * locked instruction ends that.  (TRICKS: short-hold) */
 uint32_t hold_us(struct page_hold *hold, gfn_t gfn, enum page_right has, enum page_right left,
-		 bool awaited, uint64_t now_ns)
+		 bool awaited, uint64_t synced_ns, uint64_t now_ns)
 {
 	uint64_t age_us = since_us(hold->came_ns, now_ns);
 
 	if (hold->gfn_plus_1 != gfn + 1)
 		return 0;
-	if (has == PAGE_WRITE && left == PAGE_NONE && age_us < hold->writer_us)
+	if (has == PAGE_WRITE && left == PAGE_NONE && !hold->locked &&
+	    hold->came_ns > synced_ns && age_us < hold->writer_us)
 		return hold->writer_us - (uint32_t)age_us;
 	return until_run_us(hold, awaited, has == PAGE_WRITE ? HOLD_SECTION_US : HOLD_INSN_US,
 			    now_ns);

@@ -53,6 +53,7 @@ struct pagestore {
 	struct share *share;
 	struct retry *retries, *spare; /* ordered by time */
 	struct loop_event *retry_timer; /* for the first */
+	uint64_t synced_ns; /* when a CPU last missed a page with a locked instruction */
 	uint8_t scratch[PAGE_BYTES];
 };
 
@@ -65,6 +66,21 @@ static uint8_t *alias_of(struct node *node, gfn_t gfn)
 static struct page_hold *recent_of(struct node *node, gfn_t gfn)
 {
 	return &node->pages->recent[gfn % RECENT];
+}
+
+/* Returns whether locked instructions end holds.  The reference engine does not look at them. */
+static bool holds_end(const struct node *node)
+{
+	return node->o.machine.engine == ENGINE_DIRECT &&
+	       mechanism_on(node->o.machine.without, MECHANISM_SYNC);
+}
+
+static void arrived(struct node *node, gfn_t gfn)
+{
+	bool end = holds_end(node);
+
+	hold_arrived(recent_of(node, gfn), gfn, hold_lengths(end),
+		     end && wants_locked(node, gfn), node_now_ns(node));
 }
 
 struct extract *pagestore_extract(struct node *node)
@@ -223,7 +239,7 @@ static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_righ
 		/* the memfd's fresh page is zero, but must exist to be mapped */
 		*(volatile uint8_t *)alias_of(node, gfn) = 0;
 	copy_before_change(node, gfn);
-	hold_arrived(recent_of(node, gfn), gfn, node_now_ns(node));
+	arrived(node, gfn);
 	set_right(node, gfn, right);
 	if (right == PAGE_READ) {
 		share_came_copy(node->pages->share, gfn);
@@ -238,7 +254,7 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 	struct node *node = ctx;
 
 	copy_before_change(node, gfn);
-	hold_arrived(recent_of(node, gfn), gfn, node_now_ns(node));
+	arrived(node, gfn);
 	set_right(node, gfn, PAGE_WRITE);
 	share_owned(node->pages->share, gfn);
 	note_ahead(node, gfn);
@@ -256,7 +272,8 @@ uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_rig
 
 	if (!mechanism_on(node->o.machine.without, MECHANISM_HOLD))
 		return hold_one_us(recent_of(node, gfn), gfn, awaited, node_now_ns(node));
-	return hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node_now_ns(node));
+	return hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node->pages->synced_ns,
+		       node_now_ns(node));
 }
 
 static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
@@ -317,6 +334,28 @@ static void host_after_us(void *ctx, gfn_t gfn, uint32_t us)
 	*at = retry;
 	if (pages->retries == retry)
 		set_retry_timer(pages, now_ns);
+}
+
+/* All requests that are held are asked about again.  The protocol holds anew those for pages that
+ * their CPU has not run with yet.  (TRICKS: locked-ends-holds) */
+void pagestore_synchronises(struct node *node)
+{
+	struct pagestore *pages = node->pages;
+	struct retry *held = pages->retries, *last;
+
+	if (!holds_end(node))
+		return;
+	pages->synced_ns = node_now_ns(node);
+	if (!held)
+		return;
+	pages->retries = NULL;
+	node->outside->cork(node);
+	for (struct retry *retry = last = held; retry; last = retry, retry = retry->next)
+		if (!node->ending)
+			dsm_retry(node->dsm, retry->gfn);
+	node->outside->uncork(node);
+	last->next = pages->spare;
+	pages->spare = held;
 }
 
 static void make_retry_timer(struct node *node)

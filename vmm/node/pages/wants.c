@@ -18,7 +18,7 @@
 struct wants {
 	int bell;
 	struct want {
-		bool waiting, by_slot;
+		bool waiting, by_slot, locked;
 		gfn_t gfn;
 		enum page_right right;
 	} cpu[MAX_CPUS];
@@ -46,6 +46,14 @@ bool wants_any_waits_for(const struct node *node, gfn_t gfn)
 {
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (wants_waits_for(node, cpu, gfn))
+			return true;
+	return false;
+}
+
+bool wants_locked(const struct node *node, gfn_t gfn)
+{
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		if (wants_waits_for(node, cpu, gfn) && node->wants->cpu[cpu].locked)
 			return true;
 	return false;
 }
@@ -88,6 +96,8 @@ static void take(struct node *node, unsigned cpu, struct want want, const struct
 	if (node->dsm)
 		policy_on_want(node);
 	ask_ahead(node, aheads, want.right);
+	if (want.locked && node->dsm)
+		pagestore_synchronises(node);
 }
 
 void wants_on_message(struct node *node, const struct message *m, const struct msg_page_want *want)
@@ -113,6 +123,7 @@ static bool look_at(struct node *node, unsigned cpu)
 		return false;
 	want.gfn = atomic_load_explicit(&slot->want_gfn, memory_order_relaxed);
 	want.right = atomic_load_explicit(&slot->want_right, memory_order_relaxed);
+	want.locked = atomic_load_explicit(&slot->want_locked, memory_order_relaxed);
 	if (node->shm->many_hosts && want.gfn < node->ram_pages)
 		atomic_fetch_add_explicit(&hostshm_page_faults(node->shm)[want.gfn], 1,
 					  memory_order_relaxed);

@@ -31,6 +31,8 @@ bool wants_may_sleep(struct node *node);
 bool wants_waits(const struct node *node, unsigned cpu);
 bool wants_waits_for(const struct node *node, unsigned cpu, gfn_t gfn);
 bool wants_any_waits_for(const struct node *node, gfn_t gfn);
+/* Whether a locked instruction waits for the page. */
+bool wants_locked(const struct node *node, gfn_t gfn);
 /* Whether its last request came by its slot. */
 bool wants_by_slot(const struct node *node, unsigned cpu);
 
