@@ -1,7 +1,7 @@
 /* locked.c - see locked.h. */
 #include "vcpu/locked.h"
 
-bool insn_is_locked(const uint8_t *code, unsigned bytes)
+bool locked_insn(const uint8_t *code, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		switch (code[i]) {

@@ -11,6 +11,6 @@
 
 /* Returns whether the instruction at `code`, of which `bytes` are there, is a locked one.  False in
  * doubt. */
-bool insn_is_locked(const uint8_t *code, unsigned bytes);
+bool locked_insn(const uint8_t *code, unsigned bytes);
 
 #endif

@@ -162,7 +162,7 @@ static bool is_locked(gva_t eip)
 	for (; n < MOST && at + n < PAGE_BYTES; n++)
 		code[n] = alias_of(gfn)[at + n];
 	unpin(gfn, 1);
-	return insn_is_locked(code, n);
+	return locked_insn(code, n);
 }
 
 /* Request a page together with those that will probably be wanted next. */

@@ -30,7 +30,7 @@ static const struct code {
 static void each_is_known(void)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(codes); i++)
-		if (insn_is_locked(codes[i].code, codes[i].bytes) != codes[i].locked)
+		if (locked_insn(codes[i].code, codes[i].bytes) != codes[i].locked)
 			CU_FAIL_FATAL(codes[i].text);
 }
 
@@ -44,8 +44,8 @@ static void prefixes_are_passed(void)
 		const uint8_t locked[] = { prefix[i], 0xf0, 0xff, 0x07 };
 		const uint8_t plain[] = { prefix[i], 0x89, 0x07 };
 
-		CU_ASSERT(insn_is_locked(locked, sizeof locked));
-		CU_ASSERT(!insn_is_locked(plain, sizeof plain));
+		CU_ASSERT(locked_insn(locked, sizeof locked));
+		CU_ASSERT(!locked_insn(plain, sizeof plain));
 	}
 }
 
