@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -71,8 +72,26 @@ static void name_rsh(void)
 	}
 }
 
+/* What a login would have set, where the daemon was started without it (by cron, in a container):
+ * programs that others start (GNU parallel) rely on it, since sshd sets it. */
+static void set_login(void)
+{
+	const struct passwd *user = getpwuid(getuid());
+
+	if (user) {
+		setenv("HOME", user->pw_dir, 0);
+		setenv("SHELL", *user->pw_shell ? user->pw_shell : "/bin/sh", 0);
+		setenv("USER", user->pw_name, 0);
+		setenv("LOGNAME", user->pw_name, 0);
+	}
+	setenv("SHELL", "/bin/sh", 0);
+	setenv("PATH", "/usr/local/bin:/usr/bin:/bin", 0);
+}
+
 static void become(const struct keeper_order *o)
 {
+	set_login();
+
 	const char *home = getenv("HOME"), *folder = *o->folder ? o->folder : home ? home : "/";
 	sigset_t none;
 
