@@ -129,6 +129,9 @@ struct vcpu_slot {
 		_Atomic uint32_t frame, place, count, sum;
 	} barrier; /* base/barrier.h */
 	_Atomic uint32_t want_locked; /* a locked instruction needs the page */
+	/* where the guest stood when a kick or the clock interrupted it, on a machine of several
+	 * hosts; `sum` is its registers'; `pauses`: at PAUSE.  `count` is written last */
+	struct { _Atomic uint32_t count, eip, sum, pauses; } seen;
 	/* statistics, written by the engine alone */
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
 	_Atomic uint64_t time_ns[TIME_KIND_COUNT];

@@ -377,6 +377,8 @@ static void on_stop(struct vcpu *v, int signal, const siginfo_t *info, struct si
 	};
 
 	s.at = guest_stopped(v, r);
+	if (signal == SIGUSR1 && direct.shared->many_hosts && s.in_guest)
+		direct_note_seen(v);
 	engine_on_stop(&direct.engine, &s);
 	direct_bare_stopped(v, s.cs == VMP_SEL_USER_CS, signal == SIGALRM);
 }

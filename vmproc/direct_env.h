@@ -99,6 +99,8 @@ __attribute__((visibility("hidden"))) void direct_unpin(void *ctx, gpa_t gpa);
 void direct_pages_mapped(bool user, gva_t gva, uint32_t bytes, gpa_t gpa);
 /* give access to a mapped page that the guest touched */
 void direct_page_admit(gva_t gva, enum page_right right);
+/* Note in the slot where the interrupted guest stands. */
+void direct_note_seen(const struct vcpu *v);
 
 bool direct_is_traced(void); /* --trace */
 

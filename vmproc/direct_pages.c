@@ -18,6 +18,7 @@
 #include "base/pin.h"
 #include "vcpu/ahead.h"
 #include "vcpu/locked.h"
+#include "vcpu/pause.h"
 #include "vmproc/direct_env.h"
 #include "vmproc/host.h"
 #include "vmproc/vmproc.h"
@@ -145,24 +146,55 @@ static void unpin(gfn_t first, unsigned count)
 	pin_drop(find_pin(hostshm_pin(first, count)));
 }
 
-/* Return whether a locked instruction stands at `eip`; false if its page has gone meanwhile.
- * (TRICKS: locked-ends-holds) */
-static bool is_locked(gva_t eip)
+enum { CODE_MOST = 8 }; /* prefixes, opcode and ModRM of what compilers emit */
+
+/* Copy what stands at `eip`; return how many bytes, 0 if their page has gone meanwhile. */
+static unsigned code_at(gva_t eip, uint8_t *code)
 {
-	enum { MOST = 8 }; /* prefixes, opcode and ModRM of what compilers emit */
 	uint32_t entry = shadow_entry(direct.engine.shadow, eip), at = eip & PAGE_MASK;
 	gfn_t gfn = gpa_to_gfn(entry);
-	uint8_t code[MOST];
 	unsigned n = 0;
 	enum page_right has;
 
 	if (!(entry & SHADOW_VALID) || gfn >= direct.shared->ram_pages ||
 	    !try_pin(gfn, 1, PAGE_READ, &has))
-		return false;
-	for (; n < MOST && at + n < PAGE_BYTES; n++)
+		return 0;
+	for (; n < CODE_MOST && at + n < PAGE_BYTES; n++)
 		code[n] = alias_of(gfn)[at + n];
 	unpin(gfn, 1);
-	return locked_insn(code, n);
+	return n;
+}
+
+/* Return whether a locked instruction stands at `eip`; false if its page has gone meanwhile.
+ * (TRICKS: locked-ends-holds) */
+static bool is_locked(gva_t eip)
+{
+	uint8_t code[CODE_MOST];
+
+	return locked_insn(code, code_at(eip, code));
+}
+
+/* A CPU that is interrupted in a loop with PAUSE nearly always stands at it, or right behind. */
+static bool at_pause(gva_t eip)
+{
+	uint8_t code[CODE_MOST];
+
+	return pause_insn(code, code_at(eip, code)) ||
+	       ((eip & PAGE_MASK) >= PAUSE_BYTES &&
+		pause_insn(code, code_at(eip - PAUSE_BYTES, code)));
+}
+
+void direct_note_seen(const struct vcpu *v)
+{
+	struct vcpu_slot *slot = direct.slot;
+	uint32_t sum = 0;
+
+	for (unsigned i = 0; i < 8; i++)
+		sum = (sum << 5 | sum >> 27) ^ v->gpr[i];
+	atomic_store_explicit(&slot->seen.eip, v->eip, memory_order_relaxed);
+	atomic_store_explicit(&slot->seen.sum, sum, memory_order_relaxed);
+	atomic_store_explicit(&slot->seen.pauses, at_pause(v->eip), memory_order_relaxed);
+	atomic_fetch_add_explicit(&slot->seen.count, 1, memory_order_release);
 }
 
 /* Request a page together with those that will probably be wanted next. */

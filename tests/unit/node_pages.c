@@ -9,6 +9,7 @@
 #include "vmm/node/pages/extract.h"
 #include "vmm/node/pages/hold.h"
 #include "vmm/node/pages/share.h"
+#include "vmm/node/pages/spin.h"
 
 /* ---- how long a page stays ---- */
 
@@ -327,6 +328,29 @@ static void test_extract(void)
 	extract_free(extract);
 }
 
+static void test_spin(void)
+{
+	static const struct {
+		const char *text;
+		struct spin_view before, now;
+		bool waits;
+	} rows[] = {
+		{ "not interrupted since", { 1, 100, 7, true }, { 1, 100, 7, true }, false },
+		{ "at PAUSE, and counts", { 1, 100, 7, false }, { 2, 4000, 8, true }, true },
+		{ "at PAUSE before", { 1, 100, 7, true }, { 2, 100, 8, false }, false },
+		{ "no register changes", { 1, 100, 7, false }, { 2, 100, 7, false }, true },
+		{ "elsewhere in the loop", { 1, 100, 7, false }, { 2, 110, 7, false }, true },
+		{ "before, in the loop", { 1, 110, 7, false }, { 3, 100, 7, false }, true },
+		{ "far away", { 1, 100, 7, false }, { 2, 200, 7, false }, false },
+		{ "far before", { 1, 200, 7, false }, { 2, 100, 7, false }, false },
+		{ "a register changes", { 1, 100, 7, false }, { 2, 100, 8, false }, false },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++)
+		if (spin_sees(&rows[i].before, &rows[i].now) != rows[i].waits)
+			CU_FAIL_FATAL(rows[i].text);
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -336,6 +360,7 @@ int main(void)
 		{ "a page with a lock stays for a critical section", test_hold_of_lock },
 		{ "a page that is taken in turns does not wait", test_hold_in_turns },
 		{ "without holds, one instruction", test_hold_one },
+		{ "a CPU that waits in a loop", test_spin },
 		{ "a host keeps to its share", test_share },
 		{ "a page stays until it is used", test_hold_until_run },
 		{ "which messages may be served together", test_batch_is_request },

@@ -1,6 +1,7 @@
 /* vcpu_locked.c - which instructions are locked ones (vcpu/locked.h). */
 #include "tests/unit/unit.h"
 #include "vcpu/locked.h"
+#include "vcpu/pause.h"
 
 static const struct code {
 	const char *text;
@@ -49,11 +50,24 @@ static void prefixes_are_passed(void)
 	}
 }
 
+static void a_pause_is_known(void)
+{
+	static const uint8_t pause[] = { 0xf3, 0x90, 0xf0 }, nop[] = { 0x90, 0x90 },
+			     rep[] = { 0xf3, 0xa5 };
+
+	CU_ASSERT(pause_insn(pause, sizeof pause));
+	CU_ASSERT(pause_insn(pause, PAUSE_BYTES));
+	CU_ASSERT(!pause_insn(pause, PAUSE_BYTES - 1));
+	CU_ASSERT(!pause_insn(nop, sizeof nop));
+	CU_ASSERT(!pause_insn(rep, sizeof rep));
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT_TEST(each_is_known),
 		UNIT_TEST(prefixes_are_passed),
+		UNIT_TEST(a_pause_is_known),
 		UNIT_END
 	};
 

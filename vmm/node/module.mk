@@ -4,7 +4,7 @@ NODE_WIRE := $(call in,$(addprefix wire/,clients conn control dispatch links \
 	localsock net overlay route \
 	tunnels))
 NODE_PAGES := $(call in,$(addprefix pages/,barriers batch batch_choice extract hold pagestore \
-	pagetrace share wants))
+	pagetrace share spin spin_sees wants))
 NODE_MOVES := $(call in,$(addprefix moves/,handover movequeue moves policy processors))
 NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan hosts))
 NODE_CUT := $(call in,$(addprefix cut/,copy freeze restore turn))
@@ -35,5 +35,5 @@ $(eval $(call unit-test,node_guest,tests/unit/node_guest.o $(call in,load/kernel
 	load/bootparams load/mptable load/nodes) \
 	$(BASE_OBJECTS),-lelf))
 $(eval $(call unit-test,node_pages,tests/unit/node_pages.o \
-	$(call in,pages/extract pages/batch_choice pages/hold pages/share) \
+	$(call in,pages/extract pages/batch_choice pages/hold pages/share pages/spin_sees) \
 	$(BASE_OBJECTS)))

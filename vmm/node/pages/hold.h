@@ -7,7 +7,7 @@
  * computes, the longer the better, since each return costs a round trip.  It does not once that CPU
  * waits at a lock or a barrier, since its next request is behind that.  A locked instruction that
  * misses its page says so (vcpu/locked.h), and ends the holds of its host; the page that it needs
- * is not held for long either.
+ * is not held for long either.  A CPU that waits in a loop ends them too (spin.h).
  */
 #ifndef VMM_NODE_PAGES_HOLD_H
 #define VMM_NODE_PAGES_HOLD_H

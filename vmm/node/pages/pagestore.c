@@ -26,6 +26,7 @@
 #include "vmm/node/pages/extract.h"
 #include "vmm/node/pages/hold.h"
 #include "vmm/node/pages/share.h"
+#include "vmm/node/pages/spin.h"
 #include "vmm/node/pages/pagetrace.h"
 #include "vmm/node/pages/wants.h"
 #include "vmm/node/poll.h"
@@ -51,6 +52,7 @@ struct pagestore {
 	struct came_ahead ahead[RECENT];
 	struct page_hold recent[RECENT];
 	struct share *share;
+	struct spin *spin;
 	struct retry *retries, *spare; /* ordered by time */
 	struct loop_event *retry_timer; /* for the first */
 	uint64_t synced_ns; /* when a CPU last missed a page with a locked instruction */
@@ -73,6 +75,12 @@ static bool holds_end(const struct node *node)
 {
 	return node->o.machine.engine == ENGINE_DIRECT &&
 	       mechanism_on(node->o.machine.without, MECHANISM_SYNC);
+}
+
+/* Returns whether CPUs that wait in loops end holds. */
+static bool looks(const struct node *node)
+{
+	return holds_end(node) && mechanism_on(node->o.machine.without, MECHANISM_SPIN);
 }
 
 static void arrived(struct node *node, gfn_t gfn)
@@ -269,11 +277,19 @@ uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_rig
 {
 	enum page_right right = atomic_load(&node->shm->page_right[gfn]);
 	bool awaited = wants_unused(node, gfn);
+	uint64_t now_ns = node_now_ns(node);
+	uint32_t us;
 
 	if (!mechanism_on(node->o.machine.without, MECHANISM_HOLD))
-		return hold_one_us(recent_of(node, gfn), gfn, awaited, node_now_ns(node));
-	return hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node->pages->synced_ns,
-		       node_now_ns(node));
+		return hold_one_us(recent_of(node, gfn), gfn, awaited, now_ns);
+	us = hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node->pages->synced_ns,
+		     now_ns);
+	if (us <= SPIN_LOOK_US || !looks(node))
+		return us;
+	if (!spin_look(node->pages->spin, node, now_ns))
+		return SPIN_LOOK_US;
+	node->pages->synced_ns = now_ns;
+	return hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, now_ns, now_ns);
 }
 
 static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
@@ -480,6 +496,9 @@ void pagestore_start(struct node *node)
 		die("out of memory");
 	node->pages->extract = extract_new(node->ram_fd, node->ram);
 	node->pages->batch = batch_new();
+	node->pages->spin = spin_new();
+	if (!node->pages->spin)
+		die("out of memory");
 	make_retry_timer(node);
 	node->pages->share = share_new(node->ram_pages, node->o.machine.host_mem_mib ?
 				       node->o.machine.host_mem_mib << (20 - PAGE_BITS) :
@@ -501,6 +520,7 @@ void pagestore_end(struct node *node)
 	extract_free(pages->extract);
 	batch_free(pages->batch);
 	share_free(pages->share);
+	spin_free(pages->spin);
 	loop_remove(pages->retry_timer);
 	free(pages);
 	node->pages = NULL;
