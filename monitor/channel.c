@@ -51,6 +51,19 @@ void channel_on_dump_request(struct monitor *m, const struct message *message,
 		send_dump(m);
 }
 
+/* The same for a page.  One of too many is answered with nothing. */
+void channel_on_frame_request(struct monitor *m, const struct message *message,
+			     const struct msg_frame *frame)
+{
+	(void)message;
+	if (m->frames == ARRAY_LEN(m->frame))
+		channel_send(m, MSG_FRAME, VNODE_CLI, frame, sizeof *frame, NULL, 0);
+	else
+		m->frame[m->frames++] = *frame;
+	if (m->handover.frozen || m->debug.standing)
+		send_frames(m);
+}
+
 /* Record a request to give the CPU away; the loop serves it, too. */
 void channel_on_give(struct monitor *m, const struct message *message,
 		     const struct msg_cpu_handover *move)

@@ -116,6 +116,8 @@ struct monitor {
 	struct direct_shared *direct;
 	volatile sig_atomic_t child_changed; /* direct_serve.c: a VM process died or stopped */
 	bool dump_wanted, ending;
+	struct msg_frame frame[4]; /* pages to be read for `vmp pages`, not served yet */
+	unsigned frames;
 	bool started;		/* the CPU has left the wait for its start */
 	bool freeze_wanted, frozen; /* cpu_freeze.c */
 	struct handover handover;
@@ -228,6 +230,7 @@ bool insn_is_bound(struct monitor *m); /* a `bound` whose operand can be read */
 bool insn_was_into(struct monitor *m);
 
 void send_dump(struct monitor *m);
+void send_frames(struct monitor *m);
 
 /* cpu_handover.c */
 void handover_give(struct monitor *m); /* returns if no host took the CPU: it goes on here */

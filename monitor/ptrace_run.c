@@ -89,6 +89,29 @@ void send_dump(struct monitor *m)
 	channel_send(m, MSG_DUMP, VNODE_CLI, &dump, sizeof dump, NULL, 0);
 }
 
+void send_frames(struct monitor *m)
+{
+	static uint8_t page[PAGE_BYTES];
+	const struct vcpu_env *env = m->vcpu.env;
+	struct msg_frame frame[ARRAY_LEN(m->frame)]; /* others may arrive while a page is fetched */
+	unsigned n = m->frames;
+
+	memcpy(frame, m->frame, sizeof frame);
+	m->frames = 0;
+	for (unsigned i = 0; i < n; i++) {
+		gpa_t gpa = gfn_to_gpa((gfn_t)frame[i].gfn);
+		const uint8_t *at = frame[i].gfn < m->shm->ram_pages ?
+				    env->pin(env->ctx, gpa, false) : NULL;
+
+		if (at) {
+			memcpy(page, at, sizeof page);
+			env->unpin(env->ctx, gpa);
+		}
+		channel_send(m, MSG_FRAME, VNODE_CLI, &frame[i], sizeof frame[i], page,
+			     at ? sizeof page : 0);
+	}
+}
+
 void serve_posts(struct monitor *m, uint32_t posts)
 {
 	if (posts & POST_MESSAGE)
@@ -96,6 +119,8 @@ void serve_posts(struct monitor *m, uint32_t posts)
 	rings_serve(m);
 	if (m->dump_wanted)
 		send_dump(m);
+	if (m->frames)
+		send_frames(m);
 }
 
 /* Process all posts to this CPU, and its timer. */

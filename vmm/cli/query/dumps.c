@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "vmm/cli/jsontext.h"
 #include "vmm/cli/query/dumptext.h"
+#include "vmm/cli/query/pagenames.h"
 
 /* ---- regs ---- */
 
@@ -104,35 +105,61 @@ void dumps_on_pages(struct query *q, const struct message *m, const struct msg_p
 	dumps_pages_check(q);
 }
 
+/* Names the page by the kernel's symbols, or by what the guest uses it for now. */
+static void name_page(const struct symbols *symbols, const struct pagenames *names, gfn_t gfn,
+		      char *symbol, char *text, size_t bytes)
+{
+	pageheat_describe_symbol(symbols, VMP_USER_LIMIT + gfn_to_gpa(gfn), PAGE_BYTES, symbol,
+				 bytes);
+	*text = 0;
+	if (names && (!*symbol || *symbol == '('))
+		pagenames_describe(names, gfn, text, bytes);
+	if (!*text)
+		snprintf(text, bytes, "%s", symbol);
+}
+
+static void print_page(const struct query *q, size_t i, const char *symbol, const char *what)
+{
+	const struct page_heat *page = &q->heat.page[i];
+
+	if (!q->o->json) {
+		printf("%10u  0x%08x  %s\n", page->faults, gfn_to_gpa(page->gfn), what);
+		return;
+	}
+	printf("%s\n  {\"physical\": \"0x%08x\", \"requests\": %u, \"symbols\": ", i ? "," : "",
+	       gfn_to_gpa(page->gfn), page->faults);
+	json_put_string(stdout, symbol);
+	printf(", \"what\": ");
+	json_put_string(stdout, what);
+	printf("}");
+}
+
 void dumps_print_pages(struct query *q)
 {
+	const struct pagenames_ram ram = {
+		.context = q, .page = frames_page, .cpus = q->info.machine.cpus,
+		.pages = q->info.machine.mem_mib << (20 - PAGE_BITS),
+	};
+	struct pagenames *names = NULL;
 	struct symbols symbols;
+	char symbol[160], what[160];
 
 	pageheat_load_symbols(&symbols, q->info.kernel);
 	pageheat_sort(&q->heat);
+	if (q->heat.n)
+		names = pagenames_read(&ram, &symbols);
 	if (q->o->json)
 		printf("[");
 	else
-		printf("%10s  %-10s  %s\n", "requests", "physical", "kernel symbols there");
+		printf("%10s  %-10s  %s\n", "requests", "physical", "what is there");
 	for (size_t i = 0; i < q->heat.n && i < q->o->top; i++) {
-		const struct page_heat *page = &q->heat.page[i];
-		gpa_t address = gfn_to_gpa(page->gfn);
-		char text[160];
-
-		pageheat_describe_symbol(&symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text,
-					 sizeof text);
-		if (q->o->json) {
-			printf("%s\n  {\"physical\": \"0x%08x\", \"requests\": %u, \"symbols\": ",
-			       i ? "," : "", address, page->faults);
-			json_put_string(stdout, text);
-			printf("}");
-		} else {
-			printf("%10u  0x%08x  %s\n", page->faults, address, text);
-		}
+		name_page(&symbols, names, q->heat.page[i].gfn, symbol, what, sizeof what);
+		print_page(q, i, symbol, what);
 	}
 	if (q->o->json)
 		printf("\n]\n");
 	else if (!q->heat.n)
 		printf("no page was asked for; a machine on one host has no need to\n");
+	pagenames_free(names);
 	pageheat_free_symbols(&symbols);
 }

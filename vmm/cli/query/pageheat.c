@@ -194,16 +194,21 @@ void pageheat_function(const struct symbols *symbols, gva_t address, char *text,
 void pageheat_describe_symbol(const struct symbols *symbols, gva_t address, uint32_t bytes,
 			      char *text, size_t text_bytes)
 {
+	if (address >= symbols->init_begin && address < symbols->init_end)
+		snprintf(text, text_bytes, "(init section, free since the boot)");
+	else
+		pageheat_symbols_at(symbols, address, bytes, text, text_bytes);
+}
+
+void pageheat_symbols_at(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text,
+			 size_t text_bytes)
+{
 	enum { MAX_NAMES = 3 };
 	const struct symbol *before = holder(symbols, address);
 	size_t at = 0;
 	unsigned names = 0;
 
 	*text = 0;
-	if (address >= symbols->init_begin && address < symbols->init_end) {
-		snprintf(text, text_bytes, "(init section, free since the boot)");
-		return;
-	}
 	/* the symbol begins before `address` and covers it */
 	if (before && before->address < address) {
 		at = snprintf(text, text_bytes, "%s+0x%x", before->name, address - before->address);

@@ -36,5 +36,9 @@ void pageheat_function(const struct symbols *symbols, gva_t address, char *text,
  * lies in the init section has no names, since other data is there after the boot. */
 void pageheat_describe_symbol(const struct symbols *symbols, gva_t address, uint32_t bytes,
 			      char *text, size_t text_bytes);
+/* The same for an address that is not the page's own, such as a per-CPU variable's in the kernel's
+ * image. */
+void pageheat_symbols_at(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text,
+			 size_t text_bytes);
 
 #endif

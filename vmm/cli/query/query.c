@@ -162,6 +162,7 @@ static int close_query(struct query *q)
 
 	change_hide_progress(q);
 	exec_stop();
+	frames_free(q);
 	client_flush(&q->client, 100);
 	terminal_restore();
 	for (size_t i = 0; i < ARRAY_LEN(events); i++)

@@ -42,6 +42,7 @@ struct query {
 	/* pages */
 	struct pageheat heat;
 	bool asks_pages, node_done[MAX_NODES];
+	struct frames *frames;
 	/* status, top */
 	struct status_look before, now;
 	struct event *again;
@@ -75,6 +76,11 @@ void dumps_print_regs(struct query *q);
 void dumps_start_pages(struct query *q);
 void dumps_pages_check(struct query *q); /* Ends the command if this was the last answer. */
 void dumps_print_pages(struct query *q);
+
+/* frames.c: the guest's memory, as far as it has been read.  frames_page() waits for a page's
+ * contents; NULL: there is no such page, or the machine does not answer. */
+const uint8_t *frames_page(void *query, gfn_t gfn);
+void frames_free(struct query *q);
 
 /* looks.c: status, and top */
 void look_start_status(struct query *q);

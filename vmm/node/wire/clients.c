@@ -124,7 +124,8 @@ _Static_assert(sizeof(struct query) == sizeof(struct msg_dump) &&
 		       sizeof(struct query) == sizeof(struct msg_move_notes) &&
 		       offsetof(struct query, seq) == offsetof(struct msg_cpu_moved, seq) &&
 		       offsetof(struct query, seq) == offsetof(struct msg_host, seq) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_policy, seq),
+		       offsetof(struct query, seq) == offsetof(struct msg_policy, seq) &&
+		       offsetof(struct query, seq) == offsetof(struct msg_frame, seq),
 	       "one layout for all queries");
 
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
@@ -156,6 +157,18 @@ void clients_on_query(struct node *node, const struct message *m)
 	query.seq = clients_tag(node, m->from, query.seq);
 	net_send(node->net, of_cpu ? VNODE_CPU(query.of) : VNODE_DAEMON(query.of), m->header.type,
 		 &query, sizeof query, NULL, 0);
+}
+
+void clients_on_frame(struct node *node, const struct message *m, const struct msg_frame *body)
+{
+	struct msg_frame frame = *body;
+
+	if (frame.cpu >= node->o.machine.cpus) {
+		log_warn("a query about CPU %u, which this machine does not have", frame.cpu);
+		return;
+	}
+	frame.seq = clients_tag(node, m->from, frame.seq);
+	net_send(node->net, VNODE_CPU(frame.cpu), MSG_FRAME_REQUEST, &frame, sizeof frame, NULL, 0);
 }
 
 /* Puts the client's number in front of what it sends to the console, so that the I/O server can

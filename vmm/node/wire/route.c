@@ -227,6 +227,12 @@ void route_on_dump_request(struct node *node, const struct message *m, const str
 	route_to_cpu(node, dump->cpu, m);
 }
 
+void route_on_frame_request(struct node *node, const struct message *m,
+			    const struct msg_frame *frame)
+{
+	route_to_cpu(node, frame->cpu, m);
+}
+
 /* Streams, console and traces: to the I/O server or to the command line, as the address says. */
 void route_on_stream(struct node *node, const struct message *m)
 {
