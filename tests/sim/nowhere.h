@@ -25,8 +25,8 @@ static inline bool nowhere_trusted(void) { return false; }
 
 #define NOWHERE \
 	.dial = nowhere_dial, .has_more = nowhere_has_more, .cork = nowhere_nothing, \
-	.uncork = nowhere_nothing, .flush = nowhere_nothing, .bind = nowhere_bind, \
-	.memory = nowhere_memory, .tsc_mark = nowhere_mark, .tsc_khz_since = nowhere_khz, \
-	.tsc_trusted = nowhere_trusted
+	.uncork = nowhere_nothing, .be_prompt = nowhere_nothing, .flush = nowhere_nothing, \
+	.bind = nowhere_bind, .memory = nowhere_memory, .tsc_mark = nowhere_mark, \
+	.tsc_khz_since = nowhere_khz, .tsc_trusted = nowhere_trusted
 
 #endif

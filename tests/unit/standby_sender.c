@@ -16,6 +16,7 @@
 
 static struct problem p;
 
+enum { DOUBT_MS = 1500 };
 enum { ROOM = (256 << 10) + MAX_MSG_PAYLOAD + 2 * HEAD, MANY_PAGES = 2000 };
 
 static struct sender s;
@@ -65,6 +66,7 @@ static void open_sender(const char *script)
 	CU_ASSERT_EQUAL_FATAL(ftruncate(HEARD_FD, 0) | (int)lseek(HEARD_FD, 0, SEEK_SET), 0);
 	memset(&told, 0, sizeof told);
 	s = (struct sender){ .base = event_base_new(),
+			     .silence = silence_of(SILENCE_PROMPT),
 			     .log_fd = -1,
 			     .context = &s,
 			     .done = on_done,
@@ -308,17 +310,17 @@ static void it_says_that_it_lives(void)
 	struct kept *k = make_kept(1);
 
 	open_sender("alive|ready|alive,alive|kept|alive");
-	CU_ASSERT_FALSE(sender_is_silent(&s));
+	CU_ASSERT_FALSE(sender_is_silent(&s, DOUBT_MS));
 	run_until(1);
-	s.heard_ns -= (SENDER_DOUBT_S + 1) * 1000000000ull;
-	CU_ASSERT_TRUE(sender_is_silent(&s));
+	s.heard_ns -= 2 * DOUBT_MS * 1000000ull;
+	CU_ASSERT_TRUE(sender_is_silent(&s, DOUBT_MS));
 	sender_copy(&s, k, now_ms() * 1000000);
 	run_until(2);
 	run_for(20);
-	CU_ASSERT(is(SENDER_IDLE, 2, 0, SENDER_COPIES, "") && !sender_is_silent(&s));
-	s.heard_ns -= (SENDER_DOUBT_S + 1) * 1000000000ull;
+	CU_ASSERT(is(SENDER_IDLE, 2, 0, SENDER_COPIES, "") && !sender_is_silent(&s, DOUBT_MS));
+	s.heard_ns -= 2 * DOUBT_MS * 1000000ull;
 	close_sender();
-	CU_ASSERT_TRUE(sender_is_silent(&s)); /* it was */
+	CU_ASSERT_TRUE(sender_is_silent(&s, DOUBT_MS)); /* it was */
 	kept_free(k);
 }
 

@@ -327,6 +327,8 @@ bool overlay_has_more(const struct node *node);
 /* What is sent in between leaves together. */
 void overlay_cork(struct node *node);
 void overlay_uncork(struct node *node);
+/* From now on a loss costs the way back to a checkpoint alone (vmm/shared/silence.h). */
+void overlay_be_prompt(struct node *node);
 void overlay_flush(struct node *node);	/* before this daemon dies: sends its last messages */
 void overlay_close(struct node *node);
 

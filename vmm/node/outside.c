@@ -139,6 +139,7 @@ const struct outside outside_real = {
 	.has_more = overlay_has_more,
 	.cork = overlay_cork,
 	.uncork = overlay_uncork,
+	.be_prompt = overlay_be_prompt,
 	.flush = overlay_flush,
 	.start = start,
 	.kill = kill_child,

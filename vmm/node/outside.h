@@ -39,6 +39,7 @@ struct outside {
 	/* What is sent in between leaves together. */
 	void (*cork)(struct node *node);
 	void (*uncork)(struct node *node);
+	void (*be_prompt)(struct node *node); /* a loss costs the way back alone */
 	void (*flush)(struct node *node); /* before this daemon dies: sends its last messages */
 
 	/* Starts a program, with "--socket N" behind its arguments; sets pid and conn.  Returns 0,

@@ -22,12 +22,16 @@ enum {
 	LINGER_S = 1, /* so that clients can read where the machine is now */
 	END_MS = 5000,
 	ALONE_MS = 3000, /* of which it does not believe the first 500 */
-	/* after this a standby whose connection broke has given up, while it sees the machine's
-	 * processes */
-	FORGOTTEN_MS = (STANDBY_SILENCE_S + 1) * 1000,
 };
 
 static char told[MAX_ORDERS]; /* the last orders */
+
+/* After this a standby whose connection broke has given up, while it sees the machine's processes:
+ * it may have noticed last, by the silence. */
+static uint64_t forgotten_after_ns(const struct silence *silence)
+{
+	return (silence->standby_ms + silence->looks_ms + SILENCE_LATE_MS) * 1000000ull;
+}
 
 static void say(const struct run *run, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -141,6 +145,7 @@ static void start_one(struct run *run)
 		loop_after(run->standby.again, LOOP_S);
 		return;
 	}
+	to->silence = silence_for(run->o->machine.checkpoint_ms);
 	while ((host = choose_host(run))) {
 		print_orders(run, run->cluster.names.name[host], orders);
 		run->standby.copied = run->standby.copies = 0;
@@ -248,7 +253,8 @@ bool run_standby_may_live(const struct run *run)
 {
 	const struct sender *to = &run->standby.to;
 
-	return to->state != SENDER_OFF && run->standby.copied && sender_is_silent(to);
+	return to->state != SENDER_OFF && run->standby.copied &&
+	       sender_is_silent(to, to->silence->doubt_ms);
 }
 
 void run_standby_leave(struct run *run) { sender_close(&run->standby.to); }
@@ -308,7 +314,7 @@ static void remember_failure(struct run *run)
 		write_info(run, "");
 	run->standby.cannot |= 1u << host_of_it(run);
 	if (to->broke && run->standby.copies)
-		run->standby.forgotten_ns = run_now_ns() + FORGOTTEN_MS * 1000000ull;
+		run->standby.forgotten_ns = run_now_ns() + forgotten_after_ns(to->silence);
 }
 
 static void on_failed(void *context, enum sender_state before)
@@ -318,7 +324,9 @@ static void on_failed(void *context, enum sender_state before)
 	const struct standby_failure failure = {
 		.was_told = before == SENDER_GOES,
 		.is_over = to->is_over,
-		.may_go_on = to->broke && sender_is_silent(to),
+		/* A standby that is starting the machine may be late with its words. */
+		.may_go_on = to->broke &&
+			     sender_is_silent(to, silence_of(SILENCE_PATIENT)->doubt_ms),
 		.is_there = to->state == SENDER_IDLE,
 	};
 	enum owner_action action;

@@ -31,7 +31,7 @@
 	X(SILENT)  /* the owner is silent, and there is a checkpoint */ \
 	X(BARE)	   /* the owner is lost, and there is no checkpoint */ \
 	X(GONE)	   /* the machine's processes on this computer have ended */ \
-	X(HELD)	   /* they have not, for STANDBY_SILENCE_S */ \
+	X(HELD)	   /* they have not, for long enough */ \
 	X(WORD)	   /* a neighbour says that the owner is alive (takeover.c: takeover_on_word()) */ \
 	X(END)	   /* the owner says that it needs this standby no more */
 

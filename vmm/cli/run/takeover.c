@@ -167,7 +167,7 @@ void takeover_on_word(evutil_socket_t fd, short what, void *context)
 		return;
 	bool late = standby_has_lost(t->life)
 			    ? now - run->back.since_ns > LOST_MS * 1000000ull
-			    : now - t->heard_ns > SENDER_DOUBT_S * 1000000000ull;
+			    : now - t->heard_ns > t->times->doubt_ms * 1000000ull;
 	if (late && takeover_happens(run, STANDBY_ON_WORD) == STANDBY_DO_END)
 		run_end(run, 0, "");
 }
@@ -193,7 +193,7 @@ static void on_look(evutil_socket_t fd, short what, void *context)
 	if (gone) {
 		if (takeover_happens(run, STANDBY_ON_GONE) == STANDBY_DO_SAY_OVER)
 			takeover_say(t, "over %s\n", run->back.why.line);
-	} else if (run_now_ns() - run->back.since_ns > STANDBY_SILENCE_S * 1000000000ull) {
+	} else if (run_now_ns() - run->back.since_ns > t->times->looks_ms * 1000000ull) {
 		problem(&p, "%s, but its machine runs on here: another one shall stand by",
 			run->back.why.line);
 		if (takeover_happens(run, STANDBY_ON_HELD) == STANDBY_DO_FAIL)
@@ -267,10 +267,31 @@ static void find_owner(struct takeover *t)
 		strcpy(t->owner, "owner");
 }
 
+static struct timeval timeval_of(uint32_t ms)
+{
+	return (struct timeval){ ms / 1000, ms % 1000 * 1000 };
+}
+
+void takeover_hears(struct run *run)
+{
+	const struct timeval limit = timeval_of(run->takeover->times->standby_ms);
+
+	event_add(run->takeover->silence, &limit);
+	run->takeover->heard_ns = run_now_ns();
+}
+
+int takeover_keep_times(struct run *run, const struct silence *times)
+{
+	const struct timeval often = timeval_of(times->alive_ms);
+
+	run->takeover->times = times;
+	takeover_hears(run);
+	return event_add(run->takeover->alive, &often);
+}
+
 /* Detaches the standard streams: the machine's own streams are as with `vmp up`. */
 static int take_streams(struct run *run, struct problem *p)
 {
-	static const struct timeval often = { STANDBY_ALIVE_S, 0 };
 	struct takeover *t = run->takeover;
 	int in = fcntl(0, F_DUPFD_CLOEXEC, 3), null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -283,7 +304,8 @@ static int take_streams(struct run *run, struct problem *p)
 	t->silence = evtimer_new(run->base, on_silence, run);
 	t->look = evtimer_new(run->base, on_look, run);
 	t->alive = event_new(run->base, -1, EV_PERSIST, on_alive, t);
-	if (!t->from || !t->silence || !t->look || !t->alive || event_add(t->alive, &often))
+	if (!t->from || !t->silence || !t->look || !t->alive ||
+	    takeover_keep_times(run, silence_of(SILENCE_PATIENT)))
 		return problem(p, "no memory");
 	bufferevent_setcb(t->from, takeover_on_bytes, NULL, on_end, run);
 	return bufferevent_enable(t->from, EV_READ) ? problem(p, "cannot read what its owner says")
@@ -305,7 +327,6 @@ static void count_hosts(struct run *run)
 
 int run_stand_by(struct run *run, struct problem *p)
 {
-	static const struct timeval limit = { STANDBY_SILENCE_S, 0 };
 	struct takeover *t = run->takeover = calloc(1, sizeof *t);
 
 	if (!t)
@@ -314,7 +335,7 @@ int run_stand_by(struct run *run, struct problem *p)
 	setsid();
 	signal(SIGHUP, SIG_IGN);
 	find_owner(t);
-	if (take_streams(run, p) || event_add(t->silence, &limit))
+	if (take_streams(run, p))
 		return -1;
 	while (!run->ended && !standby_takes_over(t->life)) {
 		event_base_loop(run->base, EVLOOP_ONCE);

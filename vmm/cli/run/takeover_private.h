@@ -12,6 +12,7 @@ struct takeover {
 	int to;			     /* lines for the owner; -1: there is no owner any more */
 	struct record_reader reader;
 	struct event *silence, *look, *alive, *word;
+	const struct silence *times;
 	enum standby_state life;
 	bool silent;		     /* the lost owner may be alive and not reachable */
 	uint64_t heard_ns;	     /* when the owner has last sent anything */
@@ -25,6 +26,10 @@ struct takeover {
 	char cluster[RUNDIR_PATH + 16]; /* the cluster file's path */
 };
 
+/* The owner was heard now. */
+void takeover_hears(struct run *run);
+/* How long owner and standby may be silent, from now on.  Returns 0, or -1 without memory. */
+int takeover_keep_times(struct run *run, const struct silence *times);
 /* Write a line to the owner, if there is one. */
 void takeover_say(struct takeover *t, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));

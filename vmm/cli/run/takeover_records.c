@@ -64,7 +64,9 @@ static int take_orders(struct run *run, struct problem *p)
 	t->options.machine.net = orders->net[0] ? orders->net : NULL;
 	if (takeover_happens(run, STANDBY_ON_ORDERS) == STANDBY_DO_LISTEN)
 		listen_here(run);
-	return 0;
+	return takeover_keep_times(run, silence_for(orders->machine.checkpoint_ms))
+		       ? problem(p, "no memory")
+		       : 0;
 }
 
 /* Refuses, and ends.  A copy that this process has is used by nobody else. */
@@ -136,12 +138,10 @@ static bool on_commit(struct run *run, uint32_t age_ms)
 
 bool takeover_on_record(void *context, const struct snapfile_record *record, const void *data)
 {
-	static const struct timeval limit = { STANDBY_SILENCE_S, 0 };
 	struct run *run = context;
 	struct takeover *t = run->takeover;
 
-	event_add(t->silence, &limit);
-	t->heard_ns = run_now_ns();
+	takeover_hears(run);
 	if (t->life == STANDBY_IS_NEW && record->kind != STANDBY_ORDERS)
 		return false;
 	switch (record->kind) {

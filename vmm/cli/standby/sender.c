@@ -79,9 +79,9 @@ void sender_end(struct sender *s)
 	put(s, STANDBY_END, 0, NULL, 0);
 }
 
-bool sender_is_silent(const struct sender *s)
+bool sender_is_silent(const struct sender *s, uint32_t ms)
 {
-	return clock_now_ns() - s->heard_ns > SENDER_DOUBT_S * 1000000000ull;
+	return clock_now_ns() - s->heard_ns > ms * 1000000ull;
 }
 
 /* ---- what it says ---- */
@@ -249,7 +249,8 @@ static struct bufferevent *open_stream(struct sender *s, int fd, bufferevent_dat
 int sender_start(struct sender *s, const struct cluster_host *host, const char *hash,
 		 const char *orders)
 {
-	static const struct timeval often = { STANDBY_ALIVE_S, 0 };
+	const struct timeval often = { s->silence->alive_ms / 1000,
+				       s->silence->alive_ms % 1000 * 1000 };
 	char command[600];
 	struct ssh ssh;
 

@@ -4,8 +4,8 @@
  * The standby holds a copy of the last checkpoint.  When the owner's computer is lost, it takes
  * over: it restarts the machine from there on the other hosts, as their owner.  It takes the owner
  * for lost when this connection has ended without a STANDBY_END, or nothing has come for
- * STANDBY_SILENCE_S, and when the machine's processes on the standby's own computer have ended
- * (presence.h); as long as they live, their owner does.  The standby also takes over when the
+ * a while, and when the machine's processes on the standby's own computer have ended (presence.h);
+ * as long as they live, their owner does.  The standby also takes over when the
  * owner's computer leaves: it gets the last checkpoint of a machine that stands still, and is told
  * to go on.
  *
@@ -18,8 +18,8 @@
  *
  * A silent owner may be alive, and may go on without the hosts that it does not reach.  Therefore a
  * standby takes over only with at least half of the hosts.  So does an owner that has not heard
- * from its standby for SENDER_DOUBT_S; the standby sends "alive" now and then.  (If the connection
- * between two computers breaks, each has a machine then.)
+ * from its standby for a while; the standby sends "alive" now and then.  (If the connection between
+ * two computers breaks, each has a machine then.)  vmm/shared/silence.h has all these times.
  *
  *   STARTS    ssh begins, or new orders are on their way: "ready", or "refused WHY"
  *   IDLE      its copy is some checkpoint; no request is waiting for an answer
@@ -36,8 +36,9 @@
 #include <event2/bufferevent.h>
 #include "vmm/cli/cluster/cluster_file.h"
 #include "vmm/cli/snapshot/kept.h"
+#include "vmm/shared/silence.h"
 
-enum { STANDBY_SILENCE_S = 15, STANDBY_ALIVE_S = 2, SENDER_DOUBT_S = 6, SENDER_LINE = 400 };
+enum { SENDER_LINE = 400 };
 
 enum sender_state {
 	SENDER_OFF,
@@ -51,6 +52,7 @@ enum sender_state {
 struct sender {
 	/* set by the caller */
 	struct event_base *base;
+	const struct silence *silence;
 	int log_fd; /* gets what the standby writes to its standard error */
 	void *context;
 	/* The request of this state is done.  The state is IDLE now, or OFF when the machine runs
@@ -64,8 +66,8 @@ struct sender {
 	struct cluster_host host;
 	bool prepared; /* the other hosts are ready */
 	bool is_over;  /* OFF: it has taken over the machine by itself */
-	/* OFF: the connection ended without a word from the standby, which may be alive for
-	 * STANDBY_SILENCE_S more */
+	/* OFF: the connection ended without a word from the standby, which may be alive, and take
+	 * over, for a while */
 	bool broke;
 	char why[SENDER_LINE];
 
@@ -98,8 +100,8 @@ void sender_go(struct sender *s);
  * after. */
 void sender_end(struct sender *s);
 void sender_close(struct sender *s);
-/* Returns whether nothing has come from the standby for SENDER_DOUBT_S, until now or until the
- * connection ended. */
-bool sender_is_silent(const struct sender *s);
+/* Returns whether nothing has come from the standby for `ms`, until now or until the connection
+ * ended. */
+bool sender_is_silent(const struct sender *s, uint32_t ms);
 
 #endif

@@ -175,8 +175,10 @@ static void on_prepare(struct node *node)
 	send_step(node, 0, SNAPSHOT_PREPARED, 0);
 }
 
+/* The owner has a checkpoint, and a standby a copy of one, only after this. */
 static void on_freeze(struct node *node)
 {
+	node->outside->be_prompt(node);
 	tell_monitors(node, SNAPSHOT_FREEZE);
 	if (!local_cpus(node)) /* all its CPUs may have moved away */
 		send_step(node, 0, SNAPSHOT_FROZEN, 0);

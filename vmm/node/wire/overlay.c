@@ -3,10 +3,9 @@
  * Node k listens on RUNDIR/node-k.sock and dials every lower node; or, when it joins a running
  * machine, all nodes.  RUNDIR/secret proves that a daemon belongs to this machine.
  *
- * A connection that breaks is made again, and nothing is lost.  A daemon that was silent for
- * gone_ms() is gone, and the machine ends, or goes back to its checkpoint.  Where it would end, the
- * time is long, since an overloaded computer may not run a daemon for seconds.  The death of a
- * daemon on this computer is known at once, from its parent.
+ * A connection that breaks is made again, and nothing is lost.  A daemon that was silent for too
+ * long (vmm/shared/silence.h) is gone, and the machine ends, or goes back to its checkpoint.  The
+ * death of a daemon on this computer is known at once, from its parent.
  *
  * Daemons on one computer talk over local sockets: TCP costs a sixth more for a round trip between
  * two processors, and twice as much within one (phoenix/README.md).  For several computers see
@@ -21,14 +20,14 @@
 #include "base/faultpoint.h"
 #include "base/log.h"
 #include "phnx/phnx.h"
+#include "phoenix/core/bounds.h"
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/node.h"
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/wire/links.h"
+#include "vmm/shared/silence.h"
 
 enum {
-	GONE_MS = 10000,
-	GONE_WITH_CHECKPOINT_MS = 3000,
 	CONNECT_LIMIT_MS = 20000,
 	CLUSTER_LIMIT_MS = 90000,
 	LAST_WORDS_MS = 200,
@@ -38,7 +37,11 @@ enum {
 struct overlay {
 	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: it has not greeted yet */
 	struct loop_event *limit, *cut;
+	bool prompt; /* there is a checkpoint to go back to, or about to be one */
 };
+
+_Static_assert(SILENCE_PING_MS * 1000 == PING_INTERVAL && SILENCE_PING_MS * 1000 == GOSSIP_INTERVAL,
+	       "the order of the times of silence.h depends on it");
 
 static int send_to(ph_vp_t to, const struct msg_header *header, const void *body,
 		   uint32_t body_bytes, const void *payload, uint32_t payload_bytes)
@@ -98,16 +101,6 @@ static void greet(struct node *node, ph_vp_t to, bool answer)
 		log_error("cannot greet: out of memory");
 }
 
-/* How long a daemon may be silent.  With checkpoints a host that is lost costs the way back alone,
- * which then begins and ends within five seconds.  Not so in a cluster, where the machine may have
- * a standby: an owner who is told of a lost host must by then doubt a standby that is silent, too
- * (SENDER_DOUBT_S), or both would go on with the machine. */
-static long long gone_ms(const struct node *node)
-{
-	return node->o.machine.checkpoint_ms && !node->o.cluster ? GONE_WITH_CHECKPOINT_MS :
-								   GONE_MS;
-}
-
 static void on_hello(struct node *node, const void *body, ph_vp_t source)
 {
 	ph_vp_t *name;
@@ -155,6 +148,21 @@ static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 			      "the daemon of host %d died: host %u hears nothing from it", peer,
 			      node->o.node);
 	}
+}
+
+static void set_patience(struct node *node)
+{
+	enum silence_kind kind = node->overlay->prompt ? SILENCE_PROMPT : SILENCE_PATIENT;
+
+	ph_set_failure_timeout(silence_of(kind)->daemon_ms * 1000ll, PH_GONE_RESEND, on_gone, node);
+}
+
+void overlay_be_prompt(struct node *node)
+{
+	if (!node->overlay || node->overlay->prompt || !node->o.machine.checkpoint_ms)
+		return;
+	node->overlay->prompt = true;
+	set_patience(node);
 }
 
 /* Takes the library's reports.  PH_EGONE: the others took this daemon for dead. */
@@ -403,7 +411,10 @@ void overlay_start(struct node *node)
 		die("out of memory");
 	ph_set_error_callback(on_error, node);
 	open_ways(node);
-	ph_set_failure_timeout(gone_ms(node) * 1000, PH_GONE_RESEND, on_gone, node);
+	/* one that joins, or that is loaded from a checkpoint, has no time to lose */
+	overlay->prompt = node->o.machine.checkpoint_ms &&
+			  (node->o.join || node->o.machine.restore);
+	set_patience(node);
 	for (int type = 1; type < MESSAGE_TYPES; type++)
 		if (ph_set_handler(type, on_message, node))
 			die("out of memory");
@@ -422,7 +433,7 @@ void overlay_start(struct node *node)
 }
 
 /* Sends the last messages, and says goodbye: the others need not wait until this daemon has been
- * silent for gone_ms(). */
+ * silent for long enough. */
 void overlay_close(struct node *node)
 {
 	if (!node->overlay)
