@@ -107,16 +107,21 @@ static void report_stop(int signal, const siginfo_t *info, const struct sigconte
 }
 
 /* A kick that interrupts the loop finds no program that runs.  But where the loop waits for a
- * permit, the program has made a call that was not ordered. (TRICKS: permit-behind-call) */
+ * permit, the program has made a call that was not ordered. (TRICKS: permit-behind-call)  Where it
+ * waits for an order, the kernel's process knows whether it should (TRICKS: waits-without-report).
+ */
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	const struct ucontext *u = context;
 	const struct sigcontext *c = &u->uc_mcontext;
-	bool unordered = c->rip == (uint64_t)user_permit_at && (int64_t)c->rax == -EINTR;
+	bool waits = (int64_t)c->rax == -EINTR;
+	bool unordered = waits && c->rip == (uint64_t)user_permit_at;
 
 	__asm__ volatile("pushq $2; popfq" : : : "memory", "cc");
 	if (info->si_code <= 0 && signal != SIGUSR1) /* another process sent it */
 		go_on(u);
+	if (waits && c->rip == (uint64_t)user_order_at)
+		report->waited++;
 	if (is_engine(c->rip) && signal == SIGUSR1 && !unordered)
 		go_on(u);
 	user_kicked = 0;

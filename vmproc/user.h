@@ -88,6 +88,7 @@ struct user_report {
 	uint64_t address, fs_base, gs_base;
 	uint32_t signal, code, vector, error, call;
 	uint16_t cs, ss, ds, es, fs, gs;
+	uint32_t waited; /* how often a kick has found the process waiting for an order */
 	uint8_t xsave[DIRECT_XSAVE_BYTES] __attribute__((aligned(4096)));
 };
 _Static_assert(offsetof(struct user_report, byte) == USER_REPORT_BYTE &&
