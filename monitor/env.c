@@ -220,7 +220,7 @@ static void env_machine_end(void *ctx, unsigned why, uint32_t status)
 
 	if (why == VMP_EXIT_PANIC)
 		monitor_end(m, END_PANIC, EXIT_VMP_FAILURE,
-			    "the guest kernel panicked (the log has its messages)");
+			    "the guest kernel panicked");
 	else if (why == VMP_EXIT_REBOOT)
 		monitor_end(m, END_REBOOT, status, "the guest has restarted its machine");
 	else

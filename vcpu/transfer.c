@@ -63,8 +63,18 @@ enum vcpu_result emulate_sti(struct insn *i)
 	return VCPU_DONE;
 }
 
+/* Before the guest kernel has set its entry for system calls it runs on this CPU alone, and stops
+ * like that after an exception that it cannot handle.  Nothing would wake it. */
+static bool halts_for_good(const struct vcpu *v)
+{
+	return !(v->eflags & EFLAGS_IF) && v->number == 0 && !v->window_syscall_eip &&
+	       !v->nmi_pending;
+}
+
 enum vcpu_result emulate_hlt(struct insn *i)
 {
+	if (halts_for_good(i->v))
+		vcpu_kill(i->v, "the guest kernel has stopped as it began");
 	i->v->halted = true;
 	i->v->awaited = 0;
 	apic_halted(&i->v->apic);

@@ -49,6 +49,28 @@ static void sti_hlt(void)
 	CU_ASSERT_EQUAL(frame(0), CODE + 1); /* comes back behind hlt */
 }
 
+/* A hlt of CPU `number` with these flags, before or after the guest kernel has set its entry for
+ * system calls: is it the CPU's end? */
+static bool hlt_kills(unsigned number, uint32_t interrupts, uint32_t entry, bool nmi)
+{
+	fake_reset();
+	V->number = number;
+	V->eflags = EFLAGS_FIXED | interrupts;
+	V->window_syscall_eip = entry;
+	V->nmi_pending = nmi;
+	CU_ASSERT_EQUAL(RUN(0xf4), V->dead ? VCPU_DONE : VCPU_HALTED);
+	return V->dead == VCPU_KILLED;
+}
+
+static void hlt_for_good(void)
+{
+	CU_ASSERT_TRUE(hlt_kills(0, 0, 0, false));
+	CU_ASSERT_FALSE(hlt_kills(1, 0, 0, false)); /* CPU 0 can wake it */
+	CU_ASSERT_FALSE(hlt_kills(0, EFLAGS_IF, 0, false));
+	CU_ASSERT_FALSE(hlt_kills(0, 0, CODE, false)); /* other CPUs may run */
+	CU_ASSERT_FALSE(hlt_kills(0, 0, 0, true));
+}
+
 static void flags_push(void)
 {
 	fake_reset();
@@ -747,6 +769,7 @@ int main(void)
 	static const struct unit_test tests[] = {
 		UNIT_TEST(flags_cli_sti),
 		UNIT_TEST(sti_hlt),
+		UNIT_TEST(hlt_for_good),
 		UNIT_TEST(flags_push),
 		UNIT_TEST(flags_pop),
 		UNIT_TEST(single_steps),

@@ -41,5 +41,6 @@ $(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/node/clock/drift.o \
 $(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv \
 	vmp-net)
 $(eval $(call unit-test,standby_step,tests/unit/standby_step.o vmm/cli/run/standby_step.o,))
+$(eval $(call unit-test,last_words,tests/unit/last_words.o vmm/cli/run/last_words.o,))
 $(eval $(call unit-test,owner_life,tests/unit/owner_life.o vmm/cli/run/owner_life.o,))
 $(eval $(call unit-test,standby_life,tests/unit/standby_life.o vmm/cli/run/standby_life.o,))

@@ -73,6 +73,21 @@ static void report_death(struct run *run, const char *text, int bytes)
 	free(state);
 }
 
+static const char *where_more(const struct run *run)
+{
+	return run->o->log || run->o->machine.verbose ? "the log has its messages"
+						      : "--log FILE keeps its messages";
+}
+
+/* The guest kernel has ended, or cannot go on.  `why` is in its own words, or empty. */
+static void end_by_kernel(struct run *run, const char *said, const char *why)
+{
+	struct problem p;
+
+	problem(&p, "%s%s%s (%s)", said, *why ? ": " : "", why, where_more(run));
+	run_end(run, EXIT_VMP_FAILURE, p.line);
+}
+
 void run_on_log(struct run *run, const struct message *m, const struct msg_log *log)
 {
 	char line[LOG_LINE], cpu[16] = "";
@@ -83,6 +98,10 @@ void run_on_log(struct run *run, const struct message *m, const struct msg_log *
 		report_death(run, data, text);
 		return;
 	}
+	if (log->cpu != ~0u)
+		last_words_hear(&run->said, data, (size_t)text);
+	if (run->said.over) /* so early that it cannot end its machine */
+		end_by_kernel(run, "the guest kernel panicked as it began", run->said.panic);
 	if (run->log_fd < 0)
 		return;
 	if (log->cpu != ~0u)
@@ -121,6 +140,12 @@ void run_on_machine_end(struct run *run, const struct message *m, const struct m
 	} else if (end->reason == END_POWEROFF || end->reason == END_REBOOT) {
 		run_end(run, EXIT_VMP_FAILURE,
 			"the guest was switched off before the command ended");
+	} else if (end->reason == END_PANIC) {
+		problem(&p, "%.*s", text, (const char *)m->payload);
+		end_by_kernel(run, p.line, run->said.panic);
+	} else if (end->reason == END_GUEST_FAULT && *run->said.bug) {
+		problem(&p, "%.*s", text, (const char *)m->payload);
+		end_by_kernel(run, p.line, run->said.bug);
 	} else {
 		problem(&p, "%.*s", text, (const char *)m->payload);
 		run_end(run, EXIT_VMP_FAILURE,

@@ -8,6 +8,7 @@
 #include "vmm/cli/gdb/gdb_server.h"
 #include "vmm/cli/query/report.h"
 #include "vmm/cli/run/checks.h"
+#include "vmm/cli/run/last_words.h"
 #include "vmm/cli/run/launch.h"
 #include "vmm/cli/run/owner_life.h"
 #include "vmm/cli/run/run.h"
@@ -97,6 +98,7 @@ struct run {
 	bool reboots;  /* the guest has restarted its machine, which starts again */
 	bool rebooted; /* it is not the first start */
 	bool progress_shown, output_seen;
+	struct last_words said; /* by the guest kernel, since this start */
 	bool ended;		/* the status is decided */
 	/* --stats or --summary: the hosts send their counters when they end */
 	bool report_expected;
