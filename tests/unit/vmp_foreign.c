@@ -1,0 +1,147 @@
+/* vmp_foreign.c - tests of what users of other programs type: every option of `docker run`,
+ * `qemu-system-i386` and `lkvm run` works with `vmp run`, or is refused with a line of its own.
+ *
+ * The lists are those of the programs' own help: docker 28, QEMU 7.2, kvmtool of 2024 on x86. */
+#include <stdio.h>
+#include <string.h>
+#include "tests/unit/options_line.h"
+#include "tests/unit/unit.h"
+#include "vmm/cli/foreign.h"
+
+static const char *const docker[] = {
+	"--add-host", "--annotation", "--attach", "--blkio-weight", "--blkio-weight-device",
+	"--cap-add", "--cap-drop", "--cgroup-parent", "--cgroupns", "--cidfile", "--cpu-count",
+	"--cpu-percent", "--cpu-period", "--cpu-quota", "--cpu-rt-period", "--cpu-rt-runtime",
+	"--cpu-shares", "--cpus", "--cpuset-cpus", "--cpuset-mems", "--detach", "--detach-keys",
+	"--device", "--device-cgroup-rule", "--device-read-bps", "--device-read-iops",
+	"--device-write-bps", "--device-write-iops", "--disable-content-trust", "--dns",
+	"--dns-opt", "--dns-option", "--dns-search", "--domainname", "--entrypoint", "--env",
+	"--env-file", "--expose", "--gpus", "--group-add", "--health-cmd", "--health-interval",
+	"--health-retries", "--health-start-interval", "--health-start-period", "--health-timeout",
+	"--help", "--hostname", "--init", "--interactive", "--io-maxbandwidth", "--io-maxiops",
+	"--ip", "--ip6", "--ipc", "--isolation", "--kernel-memory", "--label", "--label-file",
+	"--link", "--link-local-ip", "--log-driver", "--log-opt", "--mac-address", "--memory",
+	"--memory-reservation", "--memory-swap", "--memory-swappiness", "--mount", "--name",
+	"--net", "--net-alias", "--network", "--network-alias", "--no-healthcheck",
+	"--oom-kill-disable", "--oom-score-adj", "--pid", "--pids-limit", "--platform",
+	"--privileged", "--publish", "--publish-all", "--pull", "--quiet", "--read-only",
+	"--restart", "--rm", "--runtime", "--security-opt", "--shm-size", "--sig-proxy",
+	"--stop-signal", "--stop-timeout", "--storage-opt", "--sysctl", "--tmpfs", "--tty",
+	"--ulimit", "--use-api-socket", "--user", "--userns", "--uts", "--volume",
+	"--volume-driver", "--volumes-from", "--workdir", "-P", "-a", "-c", "-d", "-e", "-h", "-i",
+	"-l", "-m", "-p", "-q", "-t", "-u", "-v", "-w",
+};
+
+static const char *const qemu[] = {
+	"--preconfig", "-D", "-L", "-S", "-accel", "-acpitable", "-action", "-add-fd", "-append",
+	"-async-teardown", "-audio", "-audio-help", "-audiodev", "-bios", "-blockdev", "-boot",
+	"-cdrom", "-chardev", "-chroot", "-compat", "-cpu", "-d", "-daemonize", "-debugcon",
+	"-device", "-dfilter", "-display", "-drive", "-dtb", "-dump-vmstate", "-echr",
+	"-enable-kvm", "-enable-sync-profile", "-fda", "-fdb", "-fsdev", "-full-screen", "-fw_cfg",
+	"-gdb", "-global", "-h", "-hda", "-hdb", "-hdc", "-hdd", "-help", "-icount", "-incoming",
+	"-initrd", "-iscsi", "-k", "-kernel", "-loadvm", "-m", "-machine", "-mem-path",
+	"-mem-prealloc", "-mon", "-monitor", "-msg", "-mtdblock", "-name", "-net", "-netdev",
+	"-nic", "-no-acpi", "-no-fd-bootchk", "-no-hpet", "-no-reboot", "-no-shutdown",
+	"-no-user-config", "-nodefaults", "-nographic", "-numa", "-object", "-only-migratable",
+	"-option-rom", "-overcommit", "-parallel", "-pflash", "-pidfile", "-plugin", "-portrait",
+	"-qmp", "-qmp-pretty", "-readconfig", "-rotate", "-rtc", "-runas", "-s", "-sandbox", "-sd",
+	"-seed", "-serial", "-set", "-singlestep", "-smbios", "-smp", "-snapshot", "-spice",
+	"-tpmdev", "-trace", "-usb", "-usbdevice", "-uuid", "-version", "-vga", "-virtfs", "-vnc",
+	"-watchdog-action", "-win2k-hack", "-xen-attach", "-xen-domid", "-xen-domid-restrict",
+};
+
+static const char *const lkvm[] = {
+	"--9p", "--balloon", "--bios", "--console", "--cpus", "--debug", "--debug-iodelay",
+	"--debug-ioport", "--debug-mmio", "--debug-single-step", "--dev", "--disk", "--firmware",
+	"--flash", "--gtk", "--hugetlbfs", "--initrd", "--kernel", "--loglevel", "--mem", "--name",
+	"--network", "--no-dhcp", "--params", "--rng", "--sandbox", "--sdl", "--shmem", "--tty",
+	"--vfio-pci", "--vidmode", "--virtio-transport", "--vnc", "--vsock", "-F", "-c", "-d",
+	"-f", "-i", "-k", "-m", "-n", "-p",
+};
+
+/* Returns whether `word` is an option of `vmp run` itself. */
+static bool is_own(const char *word)
+{
+	struct option_info info;
+
+	for (size_t i = 0; options_describe(VERB_RUN, i, &info); i++)
+		if (!strncmp(word, "--", 2) && !strcmp(word + 2, info.name))
+			return true;
+	return !strcmp(word, "-h");
+}
+
+/* A hint is one line, and says more than which options there are. */
+static bool is_answer(const char *word, const char *error)
+{
+	char general[128];
+
+	snprintf(general, sizeof general, "no such option: %s; ", word);
+	return !strncmp(error, general, strlen(general)) && !strchr(error, '\n') &&
+	       strncmp(error + strlen(general), "see `vmp help run`", 18) != 0;
+}
+
+static void check_all(const char *const *words, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const char *value;
+		const struct foreign *row = foreign_option(words[i], false, &value);
+		struct options o;
+		char line[160];
+		bool ok = row || is_own(words[i]);
+
+		snprintf(line, sizeof line, "vmp run %s -- true", words[i]);
+		if (row && row->kind == FOREIGN_HINT && !is_own(words[i]))
+			ok = parse_line(&o, line) < 0 && is_answer(words[i], o.error);
+		if (row && row->kind == FOREIGN_NOTHING)
+			ok = parse_line(&o, line) == 0;
+		if (!ok)
+			printf("\n    no line of its own: %s\n", words[i]);
+		CU_ASSERT(ok);
+	}
+}
+
+static void docker_run(void) { check_all(docker, ARRAY_LEN(docker)); }
+static void qemu_system(void) { check_all(qemu, ARRAY_LEN(qemu)); }
+static void lkvm_run(void) { check_all(lkvm, ARRAY_LEN(lkvm)); }
+
+/* QEMU takes each of its options with two dashes, too. */
+static void two_dashes(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(qemu); i++) {
+		char word[64];
+		const char *value;
+
+		snprintf(word, sizeof word, "-%s", qemu[i]);
+		if (strlen(qemu[i]) > 2 && qemu[i][1] != '-' && !is_own(word) &&
+		    !foreign_option(word, false, &value)) {
+			printf("\n    %s\n", word);
+			CU_FAIL("not known");
+		}
+	}
+}
+
+/* Words that are nobody's get the general line. */
+static void others(void)
+{
+	static const char *const words[] = { "-z", "--nonesuch", "-xyz", "---", "--m2" };
+
+	for (size_t i = 0; i < ARRAY_LEN(words); i++) {
+		const char *value;
+
+		CU_ASSERT_PTR_NULL(foreign_option(words[i], false, &value));
+	}
+}
+
+int main(void)
+{
+	static const struct unit_test tests[] = {
+		{ "docker run", docker_run },
+		{ "qemu-system-i386", qemu_system },
+		{ "lkvm run", lkvm_run },
+		{ "two dashes", two_dashes },
+		{ "others", others },
+		UNIT_END
+	};
+
+	return UNIT_RUN("vmp_foreign", tests);
+}
