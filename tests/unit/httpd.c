@@ -40,7 +40,7 @@ static void on_child(evutil_socket_t fd, short events, void *context)
 
 /* Serves while `client` runs in a process of its own; returns what it returns.  As root, the client
  * has user number `user`. */
-static int while_served(int (*client)(void), uid_t user)
+static int while_served(int (*client)(void), uid_t user, uid_t also_user)
 {
 	struct problem p;
 	struct event *ended;
@@ -48,8 +48,8 @@ static int while_served(int (*client)(void), uid_t user)
 	pid_t pid;
 
 	base = event_base_new();
-	server = (struct httpd){ .pages = pages, .n_pages = ARRAY_LEN(pages), .own_user = true,
-				 .browses = true, .on_request = on_request };
+	server = (struct httpd){ .pages = pages, .n_pages = ARRAY_LEN(pages),
+				 .also_user = also_user, .browses = true, .on_request = on_request };
 	ended = evsignal_new(base, SIGCHLD, on_child, NULL);
 	CU_ASSERT_FATAL(!event_add(ended, NULL));
 	CU_ASSERT_FATAL(!httpd_open(&server, base, "127.0.0.1:0", TOKEN, &p));
@@ -195,24 +195,36 @@ static int slow(void)
 
 /* ---- tests ---- */
 
-static void who_is_served(void) { CU_ASSERT_EQUAL(while_served(own_user, 0), 0); }
+static void who_is_served(void) { CU_ASSERT_EQUAL(while_served(own_user, 0, 0), 0); }
 
 static void another_user(void)
 {
 	if (getuid())
 		puts("\nskipped: needs root, to become another user");
 	else
-		CU_ASSERT_EQUAL(while_served(other_user, 65534), 0);
+		CU_ASSERT_EQUAL(while_served(other_user, 65534, 0), 0);
 }
 
-static void large_requests(void) { CU_ASSERT_EQUAL(while_served(too_much, 0), 0); }
-static void slow_clients(void) { CU_ASSERT_EQUAL(while_served(slow, 0), 0); }
+/* Another user who is let in needs the token; a third one is refused. */
+static void named_user(void)
+{
+	if (getuid()) {
+		puts("\nskipped: needs root, to become another user");
+		return;
+	}
+	CU_ASSERT_EQUAL(while_served(own_user, 65534, 65534), 0);
+	CU_ASSERT_EQUAL(while_served(other_user, 65533, 65534), 0);
+}
+
+static void large_requests(void) { CU_ASSERT_EQUAL(while_served(too_much, 0, 0), 0); }
+static void slow_clients(void) { CU_ASSERT_EQUAL(while_served(slow, 0, 0), 0); }
 
 int main(void)
 {
 	static const struct unit_test tests[] = {
 		{ "who is served", who_is_served },
 		{ "another user", another_user },
+		{ "a named user", named_user },
 		{ "large requests", large_requests },
 		{ "slow clients", slow_clients },
 		UNIT_END

@@ -113,7 +113,8 @@ static void two_dashes(void)
 
 		snprintf(word, sizeof word, "-%s", qemu[i]);
 		if (strlen(qemu[i]) > 2 && qemu[i][1] != '-' && !is_own(word) &&
-		    !foreign_option(word, false, &value)) {
+		    !foreign_option(word, false, &value) &&
+		    !foreign_two_dashes(word, &value)) {
 			printf("\n    %s\n", word);
 			CU_FAIL("not known");
 		}
@@ -129,6 +130,7 @@ static void others(void)
 		const char *value;
 
 		CU_ASSERT_PTR_NULL(foreign_option(words[i], false, &value));
+		CU_ASSERT_PTR_NULL(foreign_two_dashes(words[i], &value));
 	}
 }
 

@@ -71,16 +71,6 @@ static const struct foreign *find_letter(const char *typed, const char **value)
 	return NULL;
 }
 
-/* Finds the row of one of QEMU's words, which may have two dashes as well as one. */
-static const struct foreign *find_qemu(const char *typed, const char **value)
-{
-	const struct foreign *row = NULL;
-
-	if (!strncmp(typed, "--", 2) && strcspn(typed, "=") > 3)
-		row = find(options, ARRAY_LEN(options), typed + 1, value);
-	return row && strstr(row->whose, "qemu") ? row : NULL;
-}
-
 const struct foreign *foreign_option(const char *typed, bool exec, const char **value)
 {
 	const struct foreign *row = NULL;
@@ -89,9 +79,16 @@ const struct foreign *foreign_option(const char *typed, bool exec, const char **
 		row = find(exec_options, ARRAY_LEN(exec_options), typed, value);
 	if (!row)
 		row = find(options, ARRAY_LEN(options), typed, value);
-	if (!row)
-		row = find_qemu(typed, value);
 	return row ? row : find_letter(typed, value);
+}
+
+const struct foreign *foreign_two_dashes(const char *typed, const char **value)
+{
+	const struct foreign *row = NULL;
+
+	if (!strncmp(typed, "--", 2) && strcspn(typed, "=") > 3)
+		row = find(options, ARRAY_LEN(options), typed + 1, value);
+	return row && strstr(row->whose, "qemu") ? row : NULL;
 }
 
 const char *foreign_command(const char *word)

@@ -20,6 +20,9 @@ struct foreign {
  * single letter; NULL if there is none. */
 const struct foreign *foreign_option(const char *typed, bool exec, const char **value);
 
+/* The same for QEMU's words alone, with two dashes, as QEMU takes them too. */
+const struct foreign *foreign_two_dashes(const char *typed, const char **value);
+
 /* Returns a line that says what to type instead of another program's command, or NULL. */
 const char *foreign_command(const char *word);
 

@@ -68,6 +68,8 @@ static int take_foreign(struct options *o, int argc, char **argv, int *i)
 	struct option option;
 
 	if (!row)
+		row = foreign_two_dashes(word, &value);
+	if (!row)
 		return options_fail(o, "no such option: %.*s; see `vmp help %s`",
 				    (int)strcspn(word, "="), word, options_verbs[o->verb].name);
 	if (row->kind == FOREIGN_NOTHING)

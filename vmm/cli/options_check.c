@@ -187,9 +187,9 @@ int options_check(struct options *o, uint32_t host_cpus)
 				       "file with --log FILE");
 	if (o->machine.net && netspec_parse(&net, o->machine.net, o->error, sizeof o->error))
 		return -EINVAL;
-	if (o->verb == VERB_METRICS && o->token && !o->listen)
-		return options_fail(o, "--token needs --listen HOST:PORT: without it, the metrics "
-				       "are printed");
+	if (o->verb == VERB_METRICS && (o->token || o->for_user) && !o->listen)
+		return options_fail(o, "--%s needs --listen HOST:PORT: without it, the metrics "
+				       "are printed", o->token ? "token" : "for-user");
 	if (o->gdb && gdb_address_parse(o->gdb, &gdb, &p))
 		return options_fail(o, "%s", p.line);
 	if ((o->name && check_name(o)) || check_place(o) || check_checkpoint(o))

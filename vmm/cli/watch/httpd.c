@@ -84,14 +84,15 @@ static void send_error(struct evhttp_request *request, int status, const char *w
 	httpd_send(request, status, status == 401 ? "Unauthorized" : "Refused", body);
 }
 
-/* Returns whether the connection's other end is a process of this user, or of root. */
-static bool is_own(struct evhttp_request *request)
+/* Returns whether the connection's other end is a process of a user who is served. */
+static bool is_served(const struct httpd *h, struct evhttp_request *request)
 {
 	struct evhttp_connection *connection = evhttp_request_get_connection(request);
 	int fd = connection ? bufferevent_getfd(evhttp_connection_get_bufferevent(connection)) : -1;
 	uid_t user;
+	int error = fd >= 0 ? loopback_peer_check(fd, &user) : -ESRCH;
 
-	return fd >= 0 && !loopback_peer_check(fd, &user);
+	return !error || (error == -EPERM && h->also_user && user == h->also_user);
 }
 
 /* A browser shall load nothing from elsewhere, run no script but the server's own, and show these
@@ -123,7 +124,7 @@ static void on_any_request(struct evhttp_request *request, void *context)
 	r.origin = find(request, "Origin", &r.twice);
 	r.authorization = find(request, "Authorization", &r.twice);
 	status = httpgate_check(&h->gate, &r, h->pages, h->n_pages, &page, &why);
-	if (h->own_user && !is_own(request)) {
+	if (!is_served(h, request)) {
 		status = 403;
 		why = "this server is another user's";
 	}

@@ -15,8 +15,8 @@ struct httpd {
 	struct httpgate gate;
 	const struct httpgate_page *pages;
 	unsigned n_pages;
-	bool own_user; /* serve only processes of this user, and root's */
-	bool browses;  /* send the headers that tell a browser what the pages may do */
+	uid_t also_user; /* processes of this user and root are served, and this one's; 0: no other */
+	bool browses;	 /* send the headers that tell a browser what the pages may do */
 	uint16_t port;
 	void *context;
 	/* A request that the gate has let through; httpd_send() answers it, perhaps later. */

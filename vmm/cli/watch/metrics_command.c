@@ -5,6 +5,7 @@
  * while an answer is on its way share it.
  */
 #include <errno.h>
+#include <pwd.h>
 #include <event2/buffer.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,12 +135,27 @@ static void on_request(void *context, struct evhttp_request *request, unsigned p
 	reply(request, 503, busy, sizeof busy - 1);
 }
 
+/* Sets whom the server serves besides this user and root. */
+static int choose_user(struct watch *w)
+{
+	const struct passwd *entry;
+
+	if (!w->o->for_user)
+		return 0;
+	entry = getpwnam(w->o->for_user);
+	if (!entry)
+		return problem(&w->why, "--for-user %s: this computer has no such user",
+			       w->o->for_user);
+	server.httpd.also_user = entry->pw_uid;
+	return 0;
+}
+
 static int serve(struct watch *w)
 {
 	static const struct httpgate_page page = { .path = "/metrics" };
 	char token[TOKEN_MOST + 1], path[4096];
 
-	if (httpgate_token(w->o->token, token, path, &w->why))
+	if (choose_user(w) || httpgate_token(w->o->token, token, path, &w->why))
 		return -1;
 	server.httpd.pages = &page;
 	server.httpd.n_pages = 1;

@@ -112,8 +112,8 @@ static int serve(struct web *w)
 
 	if (choose_token(w, token))
 		return -1;
-	w->httpd = (struct httpd){ .pages = pages, .n_pages = ARRAY_LEN(pages), .own_user = true,
-				   .browses = true, .context = w, .on_request = on_request };
+	w->httpd = (struct httpd){ .pages = pages, .n_pages = ARRAY_LEN(pages), .browses = true,
+				   .context = w, .on_request = on_request };
 	w->watch.sampler.on_sample = on_sample;
 	if (httpd_open(&w->httpd, w->watch.base, address, token, &w->watch.why))
 		return -1;
