@@ -1,15 +1,17 @@
 /* handshake.c - fuzzes what strangers and members send to the daemon of `vmp peer` before it knows
  * who they are: the handshakes of tunnels and of those who join, their first frames, and
- * invitations.
+ * invitations; and what a computer that joins hears from whoever answers there.
  *
  * The first byte chooses enum place, the second whose key the other side has.  The other side makes
  * a real TLS handshake; the operations (enum op) carry its bytes, damage them, cut them, or add
  * others.
  *
  * Whatever comes, a tunnel opens only to a good member, under that member's nickname; a frame is
- * heard only from an open tunnel; and whoever joins has shown a key and sent a whole token.
+ * heard only from an open tunnel; whoever joins has shown a key and sent a whole token; and who
+ * joins adopts a network from its inviter alone, whose names are words.
  */
 #define OPENSSL_SUPPRESS_DEPRECATED
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/rand.h>
@@ -22,8 +24,15 @@
 #include "vpg/peer/enrol.c"
 #include "vpg/peer/identity.c"
 #include "vpg/peer/tunnel.c"
+/* its names that the files above have, too */
+#define PATIENCE_S JOINING_PATIENCE_S
+#define learn joining_learn
+#define secure joining_secure
+#include "vpg/peer/joining.c"
+#undef learn
+#undef secure
 
-enum place { AS_SERVER, AS_CLIENT, ENROL, INVITATION, PLACES };
+enum place { AS_SERVER, AS_CLIENT, ENROL, INVITATION, JOINING, PLACES };
 enum who { MEMBER, REVOKED, UNKNOWN, OWN_NICK, WHOS };
 enum op { CARRY, DAMAGE, CUT, RAW, FRAME, RAW_FRAME, TIDY, RESET, OPS };
 enum { OWN_NAME = 10, ABOVE = 20, BELOW = 5, MANY = 4096 };
@@ -40,6 +49,14 @@ static struct {
 	int fd; /* ENROL */
 	unsigned opened, admitted;
 } other;
+/* JOINING: this side, which joins; `other` is its inviter. */
+static struct {
+	struct invitation invitation;
+	struct network net;
+	SSL_CTX *ctx;
+	SSL *ssl;
+	BIO *from, *to;
+} joiner;
 
 static unsigned byte(void)
 {
@@ -118,6 +135,30 @@ int network_admit(struct network *n, const unsigned char token[TOKEN_BYTES], con
 	return members_learn(&n->members, m) < 0 ? why_set(why, "too many members") : 0;
 }
 
+int network_adopt(struct network *n, const char *nick, const char *session, const char *secret,
+		  struct why *why)
+{
+	(void)why;
+	FUZZ_CHECK(n == &joiner.net && !strcmp(nick, "new") && other.who == MEMBER);
+	FUZZ_CHECK(*session && strlen(session) < SESSION_BYTES && *secret &&
+		   strlen(secret) < SECRET_TEXT);
+	for (const char *text = session; *text; text++)
+		FUZZ_CHECK(isalnum((unsigned char)*text) || *text == '-');
+	for (const char *text = secret; *text; text++)
+		FUZZ_CHECK(isxdigit((unsigned char)*text));
+	return 0;
+}
+
+/* not called: their callers are not */
+int network_read(struct network *n, struct why *why) { (void)n, (void)why; return -ENOENT; }
+void network_close(struct network *n) { (void)n; }
+int network_add_contact(const char *folder, const char *host, unsigned port, const char *user,
+			bool ssh, struct why *why)
+{
+	(void)folder, (void)host, (void)port, (void)user, (void)ssh, (void)why;
+	return 0;
+}
+
 /* --- both sides --- */
 
 /* The same as serving.c's. */
@@ -194,6 +235,50 @@ static void begin_enrol(void)
 	other.fd = pair[1];
 }
 
+static void begin_joining(void)
+{
+	memcpy(joiner.invitation.key, theirs[MEMBER].public, KEY_BYTES);
+	joiner.ctx = identity_context(&own, is_inviter, &joiner.invitation);
+	joiner.ssl = joiner.ctx ? SSL_new(joiner.ctx) : NULL;
+	joiner.from = BIO_new(BIO_s_mem());
+	joiner.to = BIO_new(BIO_s_mem());
+	FUZZ_CHECK(joiner.ssl && joiner.from && joiner.to);
+	BIO_set_mem_eof_return(joiner.from, -1);
+	SSL_set_bio(joiner.ssl, joiner.from, joiner.to);
+	SSL_set_connect_state(joiner.ssl);
+}
+
+static void give_joiner(const void *bytes, int n)
+{
+	static unsigned char answer[MANY];
+	int more;
+
+	if (n > 0)
+		BIO_write(joiner.from, bytes, n);
+	if (SSL_is_init_finished(joiner.ssl))
+		return;
+	if (SSL_do_handshake(joiner.ssl) == 1)
+		FUZZ_CHECK(other.who == MEMBER);
+	ERR_clear_error();
+	while ((more = BIO_read(joiner.to, answer, sizeof answer)) > 0)
+		BIO_write(other.from, answer, more);
+}
+
+/* All that the inviter says has arrived. */
+static void end_joining(void)
+{
+	const struct join_order order = { .nick = "new" };
+	struct why why = { "" };
+
+	if (SSL_is_init_finished(joiner.ssl) &&
+	    converse(joiner.ssl, &order, &joiner.invitation, &joiner.net, &why))
+		FUZZ_CHECK(*why.line);
+	members_free(&joiner.net.members);
+	joiner.net.members = (struct members){ NULL, 0 };
+	SSL_free(joiner.ssl);
+	SSL_CTX_free(joiner.ctx);
+}
+
 static void begin(void)
 {
 	other.place = byte() % PLACES;
@@ -213,7 +298,7 @@ static void begin(void)
 	FUZZ_CHECK(d.bury && other.ssl && other.from && other.to);
 	BIO_set_mem_eof_return(other.from, -1);
 	SSL_set_bio(other.ssl, other.from, other.to);
-	if (other.place == AS_CLIENT)
+	if (other.place == AS_CLIENT || other.place == JOINING)
 		SSL_set_accept_state(other.ssl);
 	else
 		SSL_set_connect_state(other.ssl);
@@ -221,12 +306,16 @@ static void begin(void)
 		tunnel_meet(&d, other.instance);
 	if (other.place == ENROL)
 		begin_enrol();
+	if (other.place == JOINING)
+		begin_joining();
 }
 
 static void end(void)
 {
 	FUZZ_CHECK(other.place == ENROL || !other.admitted);
 	FUZZ_CHECK(other.place < ENROL || !other.opened);
+	if (other.place == JOINING)
+		end_joining();
 	if (other.fd >= 0)
 		close(other.fd);
 	event_base_loop(d.base, EVLOOP_NONBLOCK);
@@ -243,7 +332,9 @@ static void end(void)
 
 static void give(const void *bytes, int n)
 {
-	if (n <= 0)
+	if (other.place == JOINING)
+		give_joiner(bytes, n);
+	if (n <= 0 || other.place == JOINING)
 		return;
 	if (other.place == ENROL)
 		(void)!send(other.fd, bytes, (size_t)n, MSG_NOSIGNAL);
@@ -319,6 +410,31 @@ static void frame(bool whole)
 	carry(CARRY);
 }
 
+/* A frame as an inviter sends it, through TLS. */
+static void answer(void)
+{
+	static unsigned char bytes[VPG_FRAME_MAX];
+	static char text[2][256];
+	struct vpg_WELCOME welcome = { text[0], text[1] };
+	struct vpg_MEMBER member = { text[0], text[1], byte(), byte() };
+	struct vpg_DONE done = { byte() % 2, text[0] };
+	size_t n;
+
+	if (!SSL_is_init_finished(other.ssl))
+		return;
+	for (int i = 0; i < 2; i++)
+		text[i][take((unsigned char *)text[i], sizeof text[i] - 1)] = 0;
+	switch (byte() % 4) {
+	case 0: n = message_put(VPG_WELCOME, &welcome, bytes, sizeof bytes); break;
+	case 1: n = message_put(VPG_MEMBER, &member, bytes, sizeof bytes); break;
+	case 2: n = message_put(VPG_DONE, &done, bytes, sizeof bytes); break;
+	default: n = (size_t)take(bytes, 255);
+	}
+	if (n)
+		SSL_write(other.ssl, bytes, (int)n);
+	carry(CARRY);
+}
+
 static void invitation(void)
 {
 	char text[INVITATION_TEXT + 8], again[INVITATION_TEXT];
@@ -346,9 +462,16 @@ static void operate(void)
 	case CUT: carry(what % OPS); return;
 	case RAW: raw(); return;
 	case FRAME:
-	case RAW_FRAME: frame(what % OPS == FRAME); return;
+	case RAW_FRAME:
+		if (other.place == JOINING)
+			answer();
+		else
+			frame(what % OPS == FRAME);
+		return;
 	case TIDY: event_base_loop(d.base, EVLOOP_NONBLOCK); return;
 	case RESET:
+		if (other.place == JOINING)
+			return;
 		if (what & 0x80)
 			tunnel_gone(&d, other.instance);
 		else

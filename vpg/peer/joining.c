@@ -129,6 +129,21 @@ static int learn(struct network *n, const struct vpg_MEMBER *say)
 	       members_learn(&n->members, &m) < 0 ? -1 : 0;
 }
 
+/* What becomes a word of a file must be one: others could add lines. */
+static int learn_names(const struct vpg_WELCOME *say, char session[SESSION_BYTES],
+		       char secret[SECRET_TEXT])
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+	size_t n = strlen(say->session), m = strlen(say->secret);
+
+	if (!n || n >= SESSION_BYTES || strspn(say->session, letters) != n || !m ||
+	    m >= SECRET_TEXT || strspn(say->secret, "0123456789abcdef") != m)
+		return -1;
+	memcpy(session, say->session, n + 1);
+	memcpy(secret, say->secret, m + 1);
+	return 0;
+}
+
 /* Says the token, and takes what comes. */
 static int converse(SSL *ssl, const struct join_order *o, const struct invitation *i,
 		    struct network *n, struct why *why)
@@ -143,12 +158,9 @@ static int converse(SSL *ssl, const struct join_order *o, const struct invitatio
 	if (SSL_write(ssl, frame, (int)bytes) != (int)bytes)
 		return why_set(why, "the connection to the inviter broke");
 	while ((type = read_frame(ssl, frame, &m)) == VPG_WELCOME || type == VPG_MEMBER) {
-		if (type == VPG_MEMBER && learn(n, &m.MEMBER))
+		if (type == VPG_MEMBER ? learn(n, &m.MEMBER)
+				       : learn_names(&m.WELCOME, session, secret))
 			return why_set(why, "the inviter sends what no version sends");
-		if (type == VPG_WELCOME) {
-			snprintf(session, sizeof session, "%s", m.WELCOME.session);
-			snprintf(secret, sizeof secret, "%s", m.WELCOME.secret);
-		}
 	}
 	if (type != VPG_DONE)
 		return why_set(why, "the connection to the inviter broke");
