@@ -169,13 +169,27 @@ int ph_sendx(ph_vp_t dest, const void *body, size_t len, int tag, int flags)
 				    flags & PH_UNORDERED ? DATA_UNORDERED : 0, -1, false);
 }
 
-int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg),
-		 void *arg)
+static int send_lasting(const char *call, ph_vp_t dest, const void *body, size_t len, int tag,
+			void (*release)(void *arg), void *arg, bool sealed)
 {
 	if (!release || (len && !body))
 		return PH_EINVAL;
 	struct pbuf *b = pbuf_of(body, len, release, arg);
-	return b ? send_message("ph_send_page", dest, b, tag, 0, -1, false) : PH_ENOMEM;
+	if (b && sealed)
+		b->sealed = len;
+	return b ? send_message(call, dest, b, tag, 0, -1, false) : PH_ENOMEM;
+}
+
+int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg),
+		 void *arg)
+{
+	return send_lasting("ph_send_page", dest, body, len, tag, release, arg, false);
+}
+
+int ph_send_sealed(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg),
+		   void *arg)
+{
+	return send_lasting("ph_send_sealed", dest, body, len, tag, release, arg, true);
 }
 
 int ph_sendv(ph_vp_t dest, const struct iovec *pieces, int n, int tag)
@@ -301,6 +315,16 @@ long long ph_get_rtt(ph_vp_t resource_name)
 	long long rtt = l ? (long long)l->rtt_us : PH_EINVAL;
 	runtime_unlock();
 	return rtt;
+}
+
+int ph_is_held(ph_vp_t vp)
+{
+	if (runtime_enter("ph_is_held"))
+		return 0;
+	ph_vp_t holder = holder_of(rt.ph, vp);
+	int held = holder && (holder == rt.ph->name || route_way(rt.ph, holder));
+	runtime_unlock();
+	return held;
 }
 
 void ph_set_failure_timeout(long long timeout, enum ph_gone_policy policy, ph_gone_fn fn, void *arg)

@@ -4,7 +4,7 @@
 #define PHOENIX_BOUNDS_H
 
 enum {
-	PHNX_VERSION = 5,			/* version of the protocol between nodes */
+	PHNX_VERSION = 6,			/* version of the protocol between nodes */
 	SECRET_BYTES = 32,
 	BODY_ALIGN = 16,			/* alignment of a message's body within its frame */
 	MAX_SESSION = 64,			/* the name of a session, with its terminator */
@@ -27,6 +27,7 @@ enum {
 	MAX_HANDSHAKE_FRAME = 1024,		/* a frame before the peer has proved itself */
 	/* what a node announces with its proof; what is longer follows in a frame of its own */
 	MAX_GREETING = 900,
+	BARE_LEAST = 2048,	/* encrypted bytes that are not encrypted again, at least */
 	/* unsent bytes of a link; above it data frames are dropped, and retransmitted later */
 	MAX_LINK_QUEUE = 64 << 20,
 	MAX_LINK_UNREAD = 2 * MAX_LINK_QUEUE,	/* unsent bytes, and */
@@ -72,6 +73,9 @@ enum {
 	LEAST_LATE_PER_LINK = 100,
 	MOST_LATE = 1000000,			/* more counts as this: the host was suspended */
 	PING_INTERVAL = 500000,
+	/* a node with many links pings one of them after this, so each of them less often, */
+	PING_PAUSE = 20000,
+	PING_INTERVAL_MOST = 2000000,		/* but after this at the latest */
 	LINK_TIMEOUT = 8000000,			/* a link that is silent for so long is closed */
 	RTO_MIN = 100000,	/* wait before a silent receiver is asked; doubles up to RTO_MAX */
 	RTO_MAX = 2000000,

@@ -8,6 +8,7 @@
 struct pbuf {
 	unsigned refs;
 	size_t len;
+	size_t sealed;	/* so many bytes at the end are encrypted and signed already */
 	size_t room;			/* bytes of the whole block, for block_put() */
 	const unsigned char *data;	/* own[], or the application's bytes */
 	void (*release)(void *arg);	/* NULL, or how to give the application's bytes back */

@@ -119,6 +119,7 @@ static void forward(struct phnx *ph, ph_vp_t to, enum frame_type type, const uns
 	put8(&w, (uint8_t)hops);
 	if (b) {
 		ph->landed = NULL;
+		b->sealed = link_sealed(ph) < b->len ? link_sealed(ph) : 0;
 		link_send(l, type, &w, b);
 	}
 	ph->flows->forwarded++;

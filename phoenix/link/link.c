@@ -43,6 +43,21 @@ struct outframe *link_frame(struct plink *l, struct writer *w)
 	return f;
 }
 
+/* Puts a BARE before the frame, in whose head is room for it. */
+static void announce_bare(struct plink *l, struct outframe *f, size_t bare)
+{
+	enum { BARE_BYTES = FRAME_HEAD + 4 };
+
+	memmove(f->head + BARE_BYTES, f->head, f->head_len);
+	lay64(f->head, 'P' | 'H' << 8 | (uint64_t)FRAME_BARE << 16 | PHNX_VERSION << 24 |
+			       (uint64_t)4 << 32);
+	lay32(f->head + FRAME_HEAD, (uint32_t)bare);
+	f->head_len += BARE_BYTES;
+	f->bare = bare;
+	l->out_bytes += BARE_BYTES;
+	l->ph->links->frames_out[FRAME_BARE]++;
+}
+
 void link_commit(struct plink *l, struct outframe *f, enum frame_type type, const struct writer *w,
 		 struct pbuf *body)
 {
@@ -52,6 +67,7 @@ void link_commit(struct plink *l, struct outframe *f, enum frame_type type, cons
 	f->next = NULL;
 	f->head_len = FRAME_HEAD + (unsigned)w->len;
 	f->done = 0;
+	f->bare = 0;
 	f->body = NULL;
 	if (l->out_bytes + len > MAX_LINK_UNREAD || k->n_out == MAX_LINK_FRAMES) {
 		k->unread = true;
@@ -64,6 +80,8 @@ void link_commit(struct plink *l, struct outframe *f, enum frame_type type, cons
 	if (len > w->len && body->len > SMALL_BODY) {
 		f->body = body;
 		body->refs++;
+		if (l->secured && body->sealed >= BARE_LEAST)
+			announce_bare(l, f, body->sealed);
 	} else if (len > w->len) {
 		memcpy(f->head + f->head_len, body->data, body->len);
 		f->head_len += (unsigned)body->len;
@@ -149,6 +167,17 @@ static void ping(struct plink *l, uint64_t now)
 	free(w.data);
 }
 
+/* How long after a ping the next one is due.  With a link to each of N nodes, the nodes would
+ * otherwise send 2 * N * N pings each second. */
+static uint64_t ping_interval(const struct phnx *ph)
+{
+	uint64_t us = (uint64_t)ph->links->n * PING_PAUSE;
+
+	if (us < PING_INTERVAL)
+		return PING_INTERVAL;
+	return us < PING_INTERVAL_MOST ? us : PING_INTERVAL_MOST;
+}
+
 /* The first ping waits until no connection is being made, since nobody needs its result soon;
  * but not for ever. */
 uint64_t link_ping_at(const struct plink *l, uint64_t now)
@@ -156,7 +185,7 @@ uint64_t link_ping_at(const struct plink *l, uint64_t now)
 	struct link *k = link_of(l);
 	uint64_t rest = tell_rests_at(l->ph, now), latest = k->opened_us + PING_INTERVAL;
 
-	return k->ping_us ? k->ping_us + PING_INTERVAL : rest < latest ? rest : latest;
+	return k->ping_us ? k->ping_us + ping_interval(l->ph) : rest < latest ? rest : latest;
 }
 
 /* ---- liveness, and the repair of routing tables ---- */
@@ -200,6 +229,27 @@ static int on_pong(struct plink *l, struct reader *r)
 
 /* ---- receiving ---- */
 
+static int on_bare(struct plink *l, struct reader *r)
+{
+	struct link *k = link_of(l);
+
+	k->bare = get32(r);
+	return l->secured && k->bare && k->bare <= MAX_FRAME ? 0 : -1;
+}
+
+size_t link_bare(const struct plink *l)
+{
+	const struct link *k = link_of(l);
+	size_t left = k->in && l->in_len >= FRAME_HEAD ? k->in_room - l->in_len : 0;
+
+	return left <= k->bare ? left : 0;
+}
+
+size_t link_sealed(const struct phnx *ph)
+{
+	return ph->links->sealed;
+}
+
 static const unsigned may_come_in[N_FRAME_TYPES] = {
 #define FRAME(name, when) [FRAME_##name] = when,
 #include "phoenix/link/frame.def"
@@ -207,7 +257,7 @@ static const unsigned may_come_in[N_FRAME_TYPES] = {
 };
 
 /* Returns -1 if the link is closed and freed. */
-static int dispatch(struct plink *l, enum frame_type type, const unsigned char *body, size_t len)
+static int handle(struct plink *l, enum frame_type type, const unsigned char *body, size_t len)
 {
 	struct reader r = { body, body + len, false };
 	struct phnx *ph = l->ph;
@@ -244,6 +294,9 @@ static int dispatch(struct plink *l, enum frame_type type, const unsigned char *
 	case FRAME_HEARD:
 		bad = len != 0;
 		break;
+	case FRAME_BARE:
+		bad = on_bare(l, &r);
+		break;
 	default:
 		bad = -1;
 	}
@@ -252,6 +305,24 @@ static int dispatch(struct plink *l, enum frame_type type, const unsigned char *
 		return -1;
 	}
 	return 0;
+}
+
+/* The same, and counts what BARE has said of this frame. */
+static int dispatch(struct plink *l, enum frame_type type, const unsigned char *body, size_t len)
+{
+	struct link *k = link_of(l);
+	struct links *all = l->ph->links;
+	int closed;
+
+	all->sealed = k->bare;
+	k->bare = 0;
+	if (all->sealed && (type != FRAME_DATA || all->sealed > len)) {
+		link_close(l, PH_EPEER, "a frame of type %d must not be bare", (int)type);
+		return -1;
+	}
+	closed = handle(l, type, body, len);
+	all->sealed = 0;
+	return closed;
 }
 
 /* The bytes of all links arrive in one buffer of the node's.  The beginning of a frame that has

@@ -15,6 +15,7 @@ struct outframe {			/* a frame on its way out */
 	struct outframe *next;
 	unsigned head_len;
 	size_t done;			/* bytes that the transport has taken */
+	size_t bare;	/* bytes at its end that TLS need not encrypt; 0 without TLS */
 	struct pbuf *body;		/* or NULL */
 	/* The head, and a body of at most SMALL_BODY bytes behind it: one piece costs a socket
 	 * less than two. */
@@ -30,6 +31,7 @@ struct plink {
 	struct contact *contact;
 	enum link_state state;
 	unsigned slot;			/* its bit in the sets of the routing table */
+	bool secured;			/* by TLS: written by the transport */
 	uint64_t serial;		/* no two links of a node have the same */
 	ph_vp_t peer;			/* 0 until the peer has proved itself */
 	struct outframe *out;		/* frames that the transport has not taken */
@@ -56,6 +58,10 @@ unsigned char *link_space(struct plink *l, size_t *room);
 int link_input(struct plink *l, size_t n);
 /* Returns whether more has arrived behind the frame that is handled now. */
 bool link_has_more(const struct phnx *ph);
+/* Under TLS: how many of the bytes that come next are not encrypted; 0: none. */
+size_t link_bare(const struct plink *l);
+/* How many bytes at the end of the frame that is handled now were not encrypted by the link. */
+size_t link_sealed(const struct phnx *ph);
 void link_taken(struct plink *l, size_t n);	/* n bytes of the queue `out` were sent */
 void link_lost(struct plink *l);		/* the connection is gone; frees the link */
 /* How long a new connection may take to become a link, in microseconds. */

@@ -17,6 +17,7 @@ struct link {
 	/* the beginning of a frame that has not arrived completely, or room for one */
 	struct rmsg *in;
 	size_t in_room;
+	size_t bare;			/* what BARE has said of the frame that comes next */
 	size_t last_frame;		/* bytes of the last frame: the next may be as long */
 	uint64_t opened_us;
 	uint64_t ping_us;		/* when the last ping was sent; 0: none */
@@ -46,6 +47,7 @@ struct links {
 	struct writer scratch;		/* for the words of one proof */
 	/* bytes that arrived behind the frame that is handled now */
 	size_t behind;
+	size_t sealed;			/* link_sealed() */
 	uint64_t frames_in[N_FRAME_TYPES], frames_out[N_FRAME_TYPES];
 	/* where frames arrive that have no block of their own */
 	_Alignas(BODY_ALIGN) unsigned char in[IN_BYTES];

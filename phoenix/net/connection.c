@@ -95,6 +95,7 @@ void conn_free(struct conn *k)
 	if (k->numeric)
 		freeaddrinfo(k->numeric);
 	SSL_free(k->ssl);
+	free(k->record.data);
 	ssh_end(k);
 	if (k->contact && contact_transport(k->contact) == k)
 		contact_set_transport(k->contact, NULL);
@@ -138,6 +139,7 @@ bool conn_open(struct conn *k)
 		k->l = link_open(k->net->ph, k, k->contact, binding);
 	}
 	if (k->l) {
+		k->l->secured = k->ssl != NULL;
 		if (!k->contact)
 			conn_origin(k, k->l->from, sizeof k->l->from);
 		return true;
@@ -179,9 +181,11 @@ size_t conn_gather(struct plink *l, struct iovec *iov, size_t room)
 		if (f->done < f->head_len)
 			iov[n++] = (struct iovec){ f->head + f->done, f->head_len - f->done };
 		size_t skip = f->done > f->head_len ? f->done - f->head_len : 0;
-		if (f->body && f->body->len > skip)
-			iov[n++] = (struct iovec){ (void *)(f->body->data + skip),
-						   f->body->len - skip };
+		size_t len = f->body ? f->body->len - f->bare : 0;
+		if (len > skip)
+			iov[n++] = (struct iovec){ (void *)(f->body->data + skip), len - skip };
+		if (f->bare)
+			break;
 	}
 	return n;
 }

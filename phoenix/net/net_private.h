@@ -44,6 +44,7 @@ struct conn {
 	BIO *from_net, *to_net;
 	struct writer cipher;		/* encrypted bytes that did not fit into the socket */
 	size_t cipher_sent;
+	struct writer record;		/* a TLS record that has not arrived whole */
 	bool dirty, blocked;
 	uint64_t since_us;
 	uint64_t cost_us;	/* the time that it took before it proved itself: patience.h */

@@ -1,12 +1,22 @@
 /* tls.c - TLS 1.3 over memory BIOs, so that conn_write() alone writes to sockets and no SIGPIPE
- * is raised. */
+ * is raised.
+ *
+ * A message that its sender has encrypted and signed (ph_send_sealed()) is not encrypted again: its
+ * bytes go between two TLS records as they are.  A BARE in the record before, and the frame's own
+ * length, say how many.  So whoever can change what goes over the wire can change these bytes,
+ * which their receiver notices, and nothing else.
+ */
 #include <errno.h>
 #include <openssl/err.h>
 #include <openssl/hmac.h>
 #include <sys/socket.h>
 #include "phoenix/net/net_private.h"
 
-enum { RECORD = 16384 };		/* most plain bytes of a TLS record */
+enum {
+	RECORD = 16384,			/* most plain bytes of a TLS record */
+	RECORD_HEAD = 5,
+	RECORD_MOST = RECORD_HEAD + RECORD + 256,	/* with what encryption adds */
+};
 
 /* ---- the handshake ---- */
 
@@ -195,14 +205,36 @@ static struct iovec next_record(struct plink *l, unsigned char gathered[RECORD])
 	return (struct iovec){ gathered, len };
 }
 
+/* Returns the bytes of the next frame that need no encryption, if they are next; none: length 0. */
+static struct iovec next_bare(const struct outframe *f)
+{
+	size_t whole = f->head_len + (f->body ? f->body->len : 0);
+
+	if (!f->bare || f->done < whole - f->bare)
+		return (struct iovec){ NULL, 0 };
+	return (struct iovec){ (void *)(f->body->data + (f->done - f->head_len)), whole - f->done };
+}
+
 int tls_flush(struct conn *k)
 {
 	enum { HELD_BACK = 256 << 10 };	/* encrypt at most so much ahead of the socket */
 	unsigned char gathered[RECORD];
+	size_t sent;
 
 	if (flush_cipher(k))
 		return -1;
 	while (k->l->out && k->cipher.len - k->cipher_sent < HELD_BACK) {
+		struct iovec bare = next_bare(k->l->out);
+		if (bare.iov_len) {
+			if (k->cipher.len)
+				return 0;	/* what was encrypted before it goes first */
+			if (conn_write(k, &bare, 1, &sent))
+				return -1;
+			link_taken(k->l, sent);
+			if (sent < bare.iov_len)
+				return 0;
+			continue;
+		}
 		struct iovec record = next_record(k->l, gathered);
 		int n = SSL_write(k->ssl, record.iov_base, (int)record.iov_len);
 		if (n <= 0)
@@ -233,12 +265,88 @@ static int decrypt(struct conn *k)
 	}
 }
 
+/* Handles one whole record.  -1: k is gone, or its link. */
+static int take_record(struct conn *k, const unsigned char *record, size_t n)
+{
+	if (BIO_write(k->from_net, record, (int)n) != (int)n) {
+		conn_lost(k);
+		return -1;
+	}
+	if (k->state == SECURING && !tls_advance(k))
+		return -1;
+	return k->state == OPEN ? decrypt(k) : 0;
+}
+
+/* Handles what has arrived, as far as it is whole.  Returns how much of it, or -1: k is gone, or
+ * its link. */
+static ssize_t take_bytes(struct conn *k, const unsigned char *p, size_t n)
+{
+	size_t at = 0, room;
+
+	for (;;) {
+		size_t left = n - at, bare = k->state == OPEN ? link_bare(k->l) : 0, whole;
+		if (bare && left) {
+			bare = bare < left ? bare : left;
+			memcpy(link_space(k->l, &room), p + at, bare);
+			at += bare;
+			if (link_input(k->l, bare))
+				return -1;
+			continue;
+		}
+		if (left < RECORD_HEAD)
+			return (ssize_t)at;
+		whole = RECORD_HEAD + ((size_t)p[at + 3] << 8 | p[at + 4]);
+		if (whole > RECORD_MOST) {
+			conn_lost(k);
+			return -1;
+		}
+		if (left < whole)
+			return (ssize_t)at;
+		at += whole;
+		if (take_record(k, p + at - whole, whole))
+			return -1;
+	}
+}
+
+/* Reads into buf, behind the beginning of a record; or, if what comes next is not encrypted, where
+ * it belongs.  Returns what recv() does; *room: how much it could have been. */
+static ssize_t read_some(struct conn *k, unsigned char *buf, size_t *room, bool *bare)
+{
+	unsigned char *to = buf + k->record.len;
+
+	*bare = k->state == OPEN && link_bare(k->l);
+	*room = 2 * RECORD_MOST - k->record.len;
+	if (*bare)
+		to = link_space(k->l, room);
+	return recv(k->fd, to, *room, 0);
+}
+
+/* Returns -1: k is gone, or its link. */
+static int take_buffer(struct conn *k, unsigned char *buf, size_t n)
+{
+	size_t all = k->record.len + n;
+	ssize_t used;
+
+	if (k->record.len)
+		memcpy(buf, k->record.data, k->record.len);
+	k->record.len = 0;
+	used = take_bytes(k, buf, all);
+	if (used < 0)
+		return -1;
+	put_bytes(&k->record, buf + used, all - (size_t)used);
+	if (!k->record.bad)
+		return 0;
+	conn_lost(k);
+	return -1;
+}
+
 void tls_read(struct conn *k)
 {
-	unsigned char buf[16384];
+	unsigned char buf[2 * RECORD_MOST];
+	bool bare;
 
-	for (size_t total = 0; total < READ_BUDGET;) {
-		ssize_t n = recv(k->fd, buf, sizeof buf, 0);
+	for (size_t total = 0, room; total < READ_BUDGET;) {
+		ssize_t n = read_some(k, buf, &room, &bare);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return;
 		conn_stirs(k);
@@ -247,10 +355,9 @@ void tls_read(struct conn *k)
 			return;
 		}
 		total += (size_t)n;
-		BIO_write(k->from_net, buf, (int)n);
-		if (k->state == SECURING && !tls_advance(k))
+		if (bare ? link_input(k->l, (size_t)n) : take_buffer(k, buf, (size_t)n))
 			return;
-		if ((k->state == OPEN && decrypt(k)) || (!k->net->lodger && (size_t)n < sizeof buf))
+		if (!k->net->lodger && (size_t)n < room)
 			return;		/* as in read_plain() */
 	}
 }

@@ -92,6 +92,15 @@ int ph_sendx(ph_vp_t to, const void *data, size_t n, int tag, int flags)
 	return 0;
 }
 
+int ph_send_sealed(ph_vp_t to, const void *data, size_t n, int tag, void (*release)(void *arg),
+		   void *arg)
+{
+	int error = ph_sendx(to, data, n, tag, 0);
+
+	release(arg);
+	return error;
+}
+
 void hear_open(struct tunnel *t)
 {
 	struct vpg_HELLO hello = { VPG_VERSION, d.net.settings.nick };
@@ -323,7 +332,7 @@ static void end(void)
 	tunnels_free(&d);
 	event_free(d.bury);
 	members_free(&d.net.members);
-	d.net.members = (struct members){ NULL, 0 };
+	d.net.members = (struct members){ 0 };
 	SSL_free(other.ssl);
 	ERR_clear_error();
 }

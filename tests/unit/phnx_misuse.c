@@ -87,12 +87,14 @@ static ph_vp_t calls_nothing(void)
 	ph_break_connections();
 	ph_set_failure_timeout(1, PH_GONE_RESEND, NULL, NULL);
 	ph_set_migration(NULL);
-	enum { REPORT = 32 };
+	bad += ph_is_held(1) != 0;
+	enum { REPORT = 33 };
 	/* These calls report, and return the error. */
 	int error[] = {
 		ph_sendx(1, "x", 1, 1, 0),
 		ph_sendv(1, &piece, 1, 1),
 		ph_send_page(1, "x", 1, 1, never, NULL),
+		ph_send_sealed(1, "x", 1, 1, never, NULL),
 		ph_set_handler(1, NULL, NULL),
 		ph_get_fd(),
 		(int)ph_get_rtt(1),
@@ -212,6 +214,7 @@ static void test_bodies(void)
 	CU_ASSERT_EQUAL(ph_sendx(1, "x", (size_t)PH_MSG_MAX + 1, 1, 0), PH_ETOOBIG);
 	CU_ASSERT_EQUAL(ph_send_page(1, NULL, 5, 1, never, NULL), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_send_page(1, "x", 1, 1, NULL, NULL), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_send_sealed(1, "x", 1, 1, NULL, NULL), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_send_page(SPACE, "x", 1, 1, never, NULL), PH_EBOUND);
 	CU_ASSERT_EQUAL(ph_send_page(1, "x", (size_t)PH_MSG_MAX + 1, 1, never, NULL), PH_ETOOBIG);
 	CU_ASSERT_EQUAL(ph_sendv(1, &missing, 1, 1), PH_EINVAL);
@@ -292,6 +295,13 @@ static void test_together(void)
 	CU_ASSERT_EQUAL(ph_leave_vps(BRIEFLY), 0);
 	CU_ASSERT_EQUAL(ph_join_vps(BRIEFLY), PH_ETIMEDOUT);	/* there is no other node */
 	CU_ASSERT_EQUAL(ph_get_rtt(5), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_is_held(SPACE - 1), 0);
+	ph_assume_vp(SPACE - 1);
+	CU_ASSERT_EQUAL(ph_is_held(SPACE - 1), 1);
+	CU_ASSERT_EQUAL(ph_is_held(ph_get_resource_name()), 1);
+	ph_release_vp(SPACE - 1);
+	CU_ASSERT_EQUAL(ph_is_held(SPACE - 1), 0);
+	CU_ASSERT_EQUAL(ph_is_held(-1), 0);
 	CU_ASSERT_EQUAL(ph_get_source(NULL), PH_INVALID_VP);
 	ph_set_migration(NULL);
 }

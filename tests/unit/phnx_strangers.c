@@ -117,7 +117,7 @@ static int role_later_version(int role)
 	CHECK(write(s, hello, sizeof hello) == sizeof hello);
 	while (n < sizeof reply - 1 && (got = read(s, reply + n, sizeof reply - 1 - n)) > 0)
 		n += (size_t)got;
-	CHECK(memmem(reply, n, "protocol version 5 here, 77 there", 33));
+	CHECK(memmem(reply, n, "protocol version 6 here, 77 there", 33));
 	return 0;
 }
 

@@ -54,6 +54,52 @@ static void test_order(void)
 	members_free(&y);
 }
 
+/* Two lists of the same members have one digest, whenever and wherever each was revoked. */
+static void test_digest(void)
+{
+	struct member a = member(1, "A", 5, 0), b = member(2, "B", 6, 0);
+	struct member b_gone = member(2, "B", 6, 70), b_gone_too = member(2, "B", 6, 80);
+	struct members x = { 0 }, y = { 0 };
+
+	CU_ASSERT_EQUAL(members_digest(&x), members_digest(&y));
+	members_learn(&x, &a);
+	CU_ASSERT_NOT_EQUAL(members_digest(&x), members_digest(&y));
+	members_learn(&x, &b);
+	members_learn(&y, &b), members_learn(&y, &a);
+	CU_ASSERT_EQUAL(members_digest(&x), members_digest(&y));
+	members_learn(&x, &b_gone);
+	CU_ASSERT_NOT_EQUAL(members_digest(&x), members_digest(&y));
+	members_learn(&y, &b_gone_too);
+	CU_ASSERT_EQUAL(members_digest(&x), members_digest(&y));
+	members_free(&x);
+	members_free(&y);
+}
+
+/* News from one peer of n reaches all within so many steps, and each tells so many others. */
+static void test_news(void)
+{
+	enum { MOST = 130 };
+
+	CU_ASSERT_EQUAL(members_rounds(0), 0);
+	for (size_t n = 1; n <= MOST; n++) {
+		bool has[MOST] = { false }, next[MOST] = { false };
+		size_t all = 0;
+
+		has[n / 3] = next[n / 3] = true;
+		for (unsigned step = 0; step < members_rounds(n); step++) {
+			for (size_t at = 0; at < n; at++)
+				for (unsigned i = 0; has[at] && i < members_rounds(n); i++)
+					next[members_target(at, n, i)] = true;
+			memcpy(has, next, sizeof has);
+		}
+		for (size_t at = 0; at < n; at++)
+			all += has[at];
+		CU_ASSERT_EQUAL(all, n);
+	}
+	CU_ASSERT_EQUAL(members_rounds(1), 0);
+	CU_ASSERT_EQUAL(members_rounds(100), 7);
+}
+
 static void test_full(void)
 {
 	struct members all = { 0 };
@@ -119,6 +165,8 @@ int main(void)
 	static const struct unit_test tests[] = {
 		{ "members are learned, and revoked", test_learn },
 		{ "in any order", test_order },
+		{ "a digest", test_digest },
+		{ "news", test_news },
 		{ "a full list", test_full },
 		{ "lines of the file", test_lines },
 		{ "invitations", test_invitation },

@@ -23,6 +23,7 @@ struct daemon {
 	char refused[160];		/* why another peer refused this one; "": none did */
 	uint32_t speed;			/* of a processor, speed_measure() */
 	bool ending, again;		/* again: as a new process */
+	bool unwritten;			/* a member was learned that the file does not have */
 };
 
 /* Starts the node of the overlay network; it listens, dials and announces itself from then on. */
@@ -40,6 +41,10 @@ void hear_ping_all(struct daemon *d);
 bool hear_all_answered(const struct daemon *d);
 /* A member was learned or revoked: write it, tell it, and end the tunnels that it ends. */
 void hear_member(struct daemon *d, const struct member *m, const struct tunnel *from);
+/* Write the file of members, if it lacks some: a list of hundreds of new ones is written once. */
+void hear_write_members(struct daemon *d);
+/* Send the list's digest to one peer, each time to another one. */
+void hear_compare(struct daemon *d);
 /* Tells everybody who is connected of one member. */
 void hear_announce(struct daemon *d, const struct member *m);
 

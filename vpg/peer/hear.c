@@ -18,6 +18,13 @@ static void tell_member(struct tunnel *t, const struct member *m)
 	tunnel_send(t, VPG_MEMBER, &say);
 }
 
+static void tell_digest(struct tunnel *t)
+{
+	struct vpg_MEMBERS say = { members_digest(&t->d->net.members) };
+
+	tunnel_send(t, VPG_MEMBERS, &say);
+}
+
 void hear_open(struct tunnel *t)
 {
 	struct daemon *d = t->d;
@@ -25,8 +32,18 @@ void hear_open(struct tunnel *t)
 
 	log_info("%s is connected", t->nick);
 	tunnel_send(t, VPG_HELLO, &hello);
-	for (size_t i = 0; i < d->net.members.n && !t->dead; i++)
-		tell_member(t, d->net.members.at + i);
+	tell_digest(t);
+}
+
+/* The other side knows other members, or other states of them. */
+static void on_members(struct tunnel *t, const struct vpg_MEMBERS *m)
+{
+	const struct members *all = &t->d->net.members;
+
+	if (m->digest == members_digest(all))
+		return;
+	for (size_t i = 0; i < all->n && !t->dead; i++)
+		tell_member(t, all->at + i);
 }
 
 void hear_closed(struct tunnel *t, const char *why)
@@ -45,6 +62,53 @@ static void end_tunnels_of(struct daemon *d, const struct member *m)
 			tunnel_close(t, "its key was revoked");
 }
 
+/* ---- news of members ----
+ * Who admits a member, and who learns of a revocation, tells all.  Who learns of a new member tells
+ * ceil(log2 n) of n; a message from each to each would be n * n for each that joins.  What is
+ * missed all the same, the comparison of digests repairs.
+ */
+
+static int by_nick(const void *a, const void *b)
+{
+	const struct tunnel *const *x = a, *const *y = b;
+
+	return strcmp((*x)->nick, (*y)->nick);
+}
+
+static void tell_some(struct daemon *d, const struct member *m, const struct tunnel *from)
+{
+	static struct tunnel *all[TUNNELS_MAX + 2];
+	size_t n = 0, self = 0;
+
+	for (struct tunnel *t = d->tunnels; t && n < TUNNELS_MAX; t = t->next)
+		if (t->open && !t->dead && t != d->self[1])
+			all[n++] = t;
+	qsort(all, n, sizeof *all, by_nick);
+	while (self < n && all[self] != d->self[0])
+		self++;
+	for (unsigned i = 0; i < members_rounds(n); i++) {
+		struct tunnel *to = all[members_target(self, n, i)];
+
+		if (to != from && to != d->self[0])
+			tell_member(to, m);
+	}
+}
+
+void hear_compare(struct daemon *d)
+{
+	static unsigned turn;
+	unsigned n = 0, i = 0;
+
+	for (struct tunnel *t = d->tunnels; t; t = t->next)
+		n += t->open && !t->mirror;
+	for (struct tunnel *t = d->tunnels; t && n; t = t->next)
+		if (t->open && !t->mirror && i++ == turn % n) {
+			turn++;
+			tell_digest(t);
+			return;
+		}
+}
+
 void hear_announce(struct daemon *d, const struct member *m)
 {
 	for (struct tunnel *t = d->tunnels; t; t = t->next)
@@ -52,20 +116,27 @@ void hear_announce(struct daemon *d, const struct member *m)
 			tell_member(t, m);
 }
 
-void hear_member(struct daemon *d, const struct member *m, const struct tunnel *from)
+void hear_write_members(struct daemon *d)
 {
 	struct why why;
 
+	if (d->unwritten && network_write_members(&d->net, &why))
+		log_error("%s", why.line);
+	d->unwritten = false;
+}
+
+void hear_member(struct daemon *d, const struct member *m, const struct tunnel *from)
+{
 	if (members_learn(&d->net.members, m) <= 0)
 		return;
 	log_info("%s %s", m->nick, m->revoked ? "was revoked" : "is a member");
-	if (network_write_members(&d->net, &why))
-		log_error("%s", why.line);
-	for (struct tunnel *t = d->tunnels; t; t = t->next)
-		if (t->open && !t->mirror && t != from)
-			tell_member(t, m);
-	if (!m->revoked)
+	d->unwritten = true;
+	if (!m->revoked) {
+		tell_some(d, m, from);
 		return;
+	}
+	hear_write_members(d);
+	hear_announce(d, m);
 	if (!memcmp(m->key, d->net.id.public, KEY_BYTES)) {
 		snprintf(d->refused, sizeof d->refused, "the key of this computer was revoked");
 		end_tunnels_of(d, NULL);
@@ -167,6 +238,7 @@ void hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
 	switch (type) {
 	case VPG_HELLO: on_hello(t, &m->HELLO); break;
 	case VPG_MEMBER: on_member(t, &m->MEMBER); break;
+	case VPG_MEMBERS: on_members(t, &m->MEMBERS); break;
 	case VPG_PING: on_ping(t, &m->PING); break;
 	case VPG_PONG: on_pong(t, &m->PONG); break;
 	case VPG_SPAWN:

@@ -1,9 +1,9 @@
 /* meeting.c - the daemon as a node of the overlay network, and how peers hear of each other.
  *
  * A node assumes the virtual node of its nickname.  Every second it sends a word to the virtual
- * node of each member to which it has no tunnel.  Whoever gets it knows the process that sent it,
- * and one of the two makes a tunnel.  The word proves nothing, and nothing of it is believed: the
- * tunnel proves who is there.
+ * node of each member to which it has no tunnel, if some node assumes it.  Whoever gets the word
+ * knows the process that sent it, and one of the two makes a tunnel.  The word proves nothing, and
+ * nothing of it is believed: the tunnel proves who is there.
  */
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -33,8 +33,10 @@ static void announce(struct daemon *d)
 	for (size_t i = 0; i < d->net.members.n; i++) {
 		const struct member *m = d->net.members.at + i;
 
-		if (!m->revoked && !tunnel_to(d, m->nick, true))
-			ph_timed_send(vp_of_nick(m->nick), "", 0, HERE_TAG, HERE_US);
+		ph_vp_t vp = vp_of_nick(m->nick);
+
+		if (!m->revoked && !tunnel_to(d, m->nick, true) && ph_is_held(vp))
+			ph_timed_send(vp, "", 0, HERE_TAG, HERE_US);
 	}
 }
 
@@ -43,6 +45,8 @@ static void on_announce(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	tunnels_tidy(arg);
 	jobs_tidy();
+	hear_write_members(arg);
+	hear_compare(arg);
 	announce(arg);
 }
 

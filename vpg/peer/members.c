@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,6 +74,45 @@ enum member_state members_state(const struct members *all, const unsigned char k
 	return members_of_nick(all, m->nick) == m ? MEMBER_GOOD : MEMBER_NICK_TAKEN;
 }
 
+/* ---- the digest ----
+ * The sum (by XOR) of a hash of each member.  A member's hash does not depend on when it was
+ * revoked: two computers may have revoked it independently.
+ */
+
+static uint64_t hash_member(const struct member *m)
+{
+	unsigned char digest[EVP_MAX_MD_SIZE] = { 0 }, text[KEY_BYTES + NICK_BYTES + 1] = { 0 };
+	uint64_t hash = 0;
+
+	memcpy(text, m->key, KEY_BYTES);
+	memcpy(text + KEY_BYTES, m->nick, strlen(m->nick));
+	text[sizeof text - 1] = m->revoked != 0;
+	EVP_Digest(text, sizeof text, digest, NULL, EVP_sha256(), NULL);
+	for (int i = 0; i < 8; i++)
+		hash = hash << 8 | digest[i];
+	return hash;
+}
+
+uint64_t members_digest(const struct members *all) { return all->digest; }
+
+/* ---- who tells whom of news ---- */
+
+unsigned members_rounds(size_t n)
+{
+	unsigned rounds = 0;
+
+	while (n > (size_t)1 << rounds)
+		rounds++;
+	return rounds;
+}
+
+size_t members_target(size_t self, size_t n, unsigned i)
+{
+	return (self + ((size_t)1 << i)) % n;
+}
+
+/* ---- the list ---- */
+
 int members_learn(struct members *all, const struct member *m)
 {
 	struct member *have = members_of_key(all, m->key), *more;
@@ -80,7 +120,9 @@ int members_learn(struct members *all, const struct member *m)
 	if (have && (have->revoked || !m->revoked))
 		return 0;
 	if (have) {
+		all->digest ^= hash_member(have);
 		have->revoked = m->revoked;
+		all->digest ^= hash_member(have);
 		return 1;
 	}
 	if (all->n == MEMBERS_MAX)
@@ -90,6 +132,7 @@ int members_learn(struct members *all, const struct member *m)
 		return -ENOMEM;
 	all->at = more;
 	all->at[all->n++] = *m;
+	all->digest ^= hash_member(m);
 	return 1;
 }
 

@@ -1,8 +1,8 @@
 /* members.h - who belongs to a network: a key, a nickname, and whether it was revoked.  Pure.
  *
- * Every peer has the list in its file `members` and tells it to every peer that it meets; so the
- * lists become one.  A key that was revoked once stays so.  Of two keys with one nickname, the one
- * that came first has it, and the other takes no part.
+ * Every peer has the list in its file `members`.  Peers compare the digests of their lists, and
+ * send the lists where these differ; so the lists become one.  A key that was revoked once stays
+ * so.  Of two keys with one nickname, the one that came first has it, and the other takes no part.
  */
 #ifndef VPG_MEMBERS_H
 #define VPG_MEMBERS_H
@@ -20,7 +20,11 @@ struct member {
 	uint64_t since, revoked;	/* seconds since 1970; revoked 0: it is not */
 };
 
-struct members { struct member *at; size_t n; };
+struct members {
+	struct member *at;
+	size_t n;
+	uint64_t digest;		/* members_digest() */
+};
 
 enum member_state { MEMBER_GOOD, MEMBER_UNKNOWN, MEMBER_REVOKED, MEMBER_NICK_TAKEN };
 
@@ -31,6 +35,12 @@ void member_key_text(const struct member *m, char text[KEY_TEXT]);
 
 /* Take what somebody says of a member.  Returns 1 if that was new, 0 if not, -ENOSPC, -ENOMEM. */
 int members_learn(struct members *all, const struct member *m);
+/* A number that is the same for two lists of the same members, in whatever order. */
+uint64_t members_digest(const struct members *all);
+/* To which of n peers news goes from the one at `self` (all in an order that all know), in round
+ * i: who gets it does the same, so that all have it after members_rounds() steps. */
+size_t members_target(size_t self, size_t n, unsigned i);
+unsigned members_rounds(size_t n);
 enum member_state members_state(const struct members *all, const unsigned char key[KEY_BYTES]);
 struct member *members_of_key(const struct members *all, const unsigned char key[KEY_BYTES]);
 /* Who has the nickname, if it was not revoked; or NULL. */

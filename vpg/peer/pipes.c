@@ -122,7 +122,7 @@ static void send_some(struct pipe_end *p)
 {
 	static unsigned char bytes[VPG_CHUNK];
 
-	for (int round = 0; round < 8 && p->credit; round++) {
+	for (int round = 0; round < 4 && p->credit; round++) {
 		size_t want = p->credit < sizeof bytes ? p->credit : sizeof bytes;
 		ssize_t n = read(p->fd, bytes, want);
 
@@ -135,8 +135,9 @@ static void send_some(struct pipe_end *p)
 		}
 		struct vpg_DATA m = { p->id, { bytes, (size_t)n } };
 		p->credit -= (size_t)n;
-		tunnel_send(p->via, VPG_DATA, &m);
+		tunnel_send_more(p->via, VPG_DATA, &m);
 	}
+	tunnel_flush(p->via);
 	if (p->credit)
 		event_add(p->ready, NULL);
 }
@@ -261,6 +262,16 @@ static void hear_writer(struct pipe_end *p, enum vpg_type type, const union vpg_
 	send_some(p);
 }
 
+/* Writes what the command takes at once, and keeps the rest. */
+static void take_data(struct pipe_end *p, const unsigned char *bytes, size_t n)
+{
+	ssize_t done = evbuffer_get_length(p->pending) ? 0 : write(p->fd, bytes, n);
+
+	done = done > 0 ? done : 0;	/* of an error write_some() will hear, too */
+	p->owed += (uint64_t)done;
+	evbuffer_add(p->pending, bytes + done, n - (size_t)done);
+}
+
 static void hear_reader(struct pipe_end *p, enum vpg_type type, const union vpg_any *m)
 {
 	struct tunnel *via = p->via;
@@ -277,7 +288,7 @@ static void hear_reader(struct pipe_end *p, enum vpg_type type, const union vpg_
 		return;
 	}
 	p->credit -= m->DATA.bytes.n;
-	evbuffer_add(p->pending, m->DATA.bytes.at, m->DATA.bytes.n);
+	take_data(p, m->DATA.bytes.at, m->DATA.bytes.n);
 	write_some(p);
 }
 
@@ -305,7 +316,7 @@ void pipe_hear_shell(struct shell *s, enum vpg_type type, const union vpg_any *m
 {
 	for (struct pipe_end *p = ends; p; p = p->next)
 		if (p->shell == s && p->id == m->DATA.stream && p->writes != is_for_writer(type)) {
-			tunnel_send(p->via, type, m);
+			tunnel_send_more(p->via, type, m);
 			return;
 		}
 }

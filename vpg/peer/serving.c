@@ -142,6 +142,7 @@ static int run(struct daemon *d, int ready)
 		event_base_dispatch(d->base);
 	d->ending = true;
 	jobs_end_all();
+	hear_write_members(d);
 	enrol_stop(d);
 	meeting_stop(d);
 	shells_stop(d);		/* who waits for the end sees it now */

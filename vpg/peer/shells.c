@@ -26,7 +26,9 @@ enum { ANSWERS_US = 700000 };
 struct shell {
 	struct shell *next;
 	struct daemon *d;
-	struct bufferevent *socket;
+	struct bufferevent *socket;	/* writes */
+	struct event *readable;
+	struct evbuffer *in;
 	struct event *limit;	/* until when it waits for PONGs */
 	bool asks_peers;
 };
@@ -52,6 +54,19 @@ static void say_done(struct shell *s, int status, const char *line)
 	shell_say(s, VPG_DONE, &done);
 }
 
+static void shell_close(struct shell *s)
+{
+	if (s->limit)
+		event_free(s->limit);
+	if (s->readable)
+		event_free(s->readable);
+	if (s->in)
+		evbuffer_free(s->in);
+	if (s->socket)
+		bufferevent_free(s->socket);
+	free(s);
+}
+
 static void shell_free(struct shell *s)
 {
 	for (struct shell **at = &s->d->shells; *at; at = &(*at)->next)
@@ -61,10 +76,7 @@ static void shell_free(struct shell *s)
 		}
 	jobs_shell_gone(s->d, s);
 	borrow_shell_gone(s);
-	if (s->limit)
-		event_free(s->limit);
-	bufferevent_free(s->socket);
-	free(s);
+	shell_close(s);
 }
 
 /* ---- peers ---- */
@@ -337,7 +349,7 @@ static int serve(struct shell *s, int type, const union vpg_any *m)
 /* Reads the first frame.  Returns false: it is not whole, or the shell was closed. */
 static bool serve_next(struct shell *s)
 {
-	struct evbuffer *in = bufferevent_get_input(s->socket);
+	struct evbuffer *in = s->in;
 	unsigned char head[VPG_LENGTH_BYTES];
 	ev_ssize_t n = evbuffer_copyout(in, head, sizeof head);
 	long size = message_size(head, n < 0 ? 0 : (size_t)n);
@@ -354,11 +366,31 @@ static bool serve_next(struct shell *s)
 	return true;
 }
 
-static void on_read(struct bufferevent *b, void *arg)
+/* A bufferevent would read 4 KiB at a time. */
+static void on_read(evutil_socket_t fd, short what, void *arg)
 {
-	(void)b;
-	while (serve_next(arg))
+	struct evbuffer_iovec room;
+	struct shell *s = arg;
+	struct daemon *d = s->d;
+	ssize_t n;
+
+	(void)what;
+	if (evbuffer_reserve_space(s->in, VPG_FRAME_MAX, &room, 1) != 1) {
+		shell_free(s);
+		return;
+	}
+	n = read(fd, room.iov_base, VPG_FRAME_MAX);
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		shell_free(s);
+		return;
+	}
+	room.iov_len = (size_t)n;
+	evbuffer_commit_space(s->in, &room, 1);
+	while (serve_next(s))
 		;
+	tunnels_flush(d);
 }
 
 static void on_event(struct bufferevent *b, short what, void *arg)
@@ -391,15 +423,18 @@ static void on_knock(evutil_socket_t at, short what, void *arg)
 	s->d = d;
 	s->socket = bufferevent_socket_new(d->base, fd, BEV_OPT_CLOSE_ON_FREE);
 	s->limit = evtimer_new(d->base, on_limit, s);
-	if (!s->socket || !s->limit) {
-		close(fd);
-		free(s);
+	s->readable = event_new(d->base, fd, EV_READ | EV_PERSIST, on_read, s);
+	s->in = evbuffer_new();
+	if (!s->socket || !s->limit || !s->readable || !s->in || event_add(s->readable, NULL)) {
+		if (!s->socket)
+			close(fd);
+		shell_close(s);
 		return;
 	}
 	s->next = d->shells;
 	d->shells = s;
-	bufferevent_setcb(s->socket, on_read, NULL, on_event, s);
-	bufferevent_enable(s->socket, EV_READ | EV_WRITE);
+	bufferevent_setcb(s->socket, NULL, NULL, on_event, s);
+	bufferevent_enable(s->socket, EV_WRITE);
 }
 
 /* Whether a daemon listens there already. */

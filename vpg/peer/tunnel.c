@@ -9,7 +9,7 @@
 #include <time.h>
 #include "base/log.h"
 
-enum { HANDSHAKE_US = 10000000, PIECE = 128 << 10, AGAIN_US = 2000 };
+enum { HANDSHAKE_US = 10000000, PIECE = 512 << 10, AGAIN_US = 2000 };
 
 int64_t tunnel_now_us(void)
 {
@@ -81,25 +81,41 @@ static void wake(struct tunnel *t, long us)
 		event_add(t->pump, &soon);
 }
 
+/* The next bytes for the overlay: those that it had no room for, or a block of what OpenSSL has
+ * made.  Returns false if there are none. */
+static bool next_block(struct tunnel *t)
+{
+	size_t made = BIO_ctrl_pending(t->to), n = made < PIECE ? made : PIECE;
+
+	if (t->held || !n)
+		return t->held != NULL;
+	t->held = malloc(n);
+	if (!t->held) {
+		wake(t, AGAIN_US);
+		return false;
+	}
+	BIO_read(t->to, t->held, (int)n);
+	t->held_bytes = n;
+	return true;
+}
+
 /* Gives the overlay what OpenSSL has made, as far as it has room. */
 static void flush(struct tunnel *t)
 {
-	char bytes[16384];
-	int n;
-
-	while ((n = BIO_read(t->to, bytes, sizeof bytes)) > 0)
-		evbuffer_add(t->out, bytes, (size_t)n);
-	while (evbuffer_get_length(t->out)) {
-		size_t all = evbuffer_get_length(t->out), piece = all < PIECE ? all : PIECE;
-		const void *at = evbuffer_pullup(t->out, (ev_ssize_t)piece);
-		int error = at ? ph_sendx(t->instance, at, piece, TUNNEL_TAG, 0) : PH_ENOMEM;
-
-		if (error) {
+	while (next_block(t)) {
+		if (ph_send_sealed(t->instance, t->held, t->held_bytes, TUNNEL_TAG, free,
+				   t->held)) {
 			wake(t, AGAIN_US);
 			return;
 		}
-		evbuffer_drain(t->out, piece);
+		t->held = NULL;
 	}
+}
+
+void tunnel_flush(struct tunnel *t)
+{
+	if (!t->dead && !t->mirror && t->open)
+		flush(t);
 }
 
 static void on_pump(evutil_socket_t fd, short what, void *arg)
@@ -115,7 +131,7 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 		flush(t);
 }
 
-void tunnel_send(struct tunnel *t, enum vpg_type type, const void *fields)
+void tunnel_send_more(struct tunnel *t, enum vpg_type type, const void *fields)
 {
 	static unsigned char frame[VPG_FRAME_MAX];
 	size_t n = message_put(type, fields, frame, sizeof frame);
@@ -129,12 +145,16 @@ void tunnel_send(struct tunnel *t, enum vpg_type type, const void *fields)
 	}
 	if (!t->open)
 		return;
-	if (SSL_write(t->ssl, frame, (int)n) == (int)n) {
-		flush(t);
+	if (SSL_write(t->ssl, frame, (int)n) == (int)n)
 		return;
-	}
 	t->failed = true;	/* it is closed later: who sends need not expect it */
 	event_active(t->d->bury, EV_TIMEOUT, 0);
+}
+
+void tunnel_send(struct tunnel *t, enum vpg_type type, const void *fields)
+{
+	tunnel_send_more(t, type, fields);
+	tunnel_flush(t);
 }
 
 /* ---- life ---- */
@@ -144,8 +164,7 @@ static void tunnel_free(struct tunnel *t)
 	SSL_free(t->ssl);	/* and its BIOs */
 	if (t->in)
 		evbuffer_free(t->in);
-	if (t->out)
-		evbuffer_free(t->out);
+	free(t->held);
 	if (t->pump)
 		event_free(t->pump);
 	free(t);
@@ -159,9 +178,8 @@ static struct tunnel *tunnel_new(struct daemon *d, ph_vp_t instance)
 		return NULL;
 	*t = (struct tunnel){ .d = d, .instance = instance, .since_us = tunnel_now_us() };
 	t->in = evbuffer_new();
-	t->out = evbuffer_new();
 	t->pump = event_new(d->base, -1, 0, on_pump, t);
-	if (!t->in || !t->out || !t->pump) {
+	if (!t->in || !t->pump) {
 		tunnel_free(t);
 		return NULL;
 	}
@@ -217,6 +235,12 @@ void tunnel_close(struct tunnel *t, const char *why)
 		hear_closed(t, why);
 	}
 	event_active(t->d->bury, EV_TIMEOUT, 0);
+}
+
+void tunnels_flush(struct daemon *d)
+{
+	for (struct tunnel *t = d->tunnels; t; t = t->next)
+		tunnel_flush(t);
 }
 
 void tunnels_tidy(struct daemon *d)
@@ -283,11 +307,15 @@ static void failed(struct tunnel *t)
 /* What arrived in clear: `t` may be dead then. */
 static void read_clear(struct tunnel *t)
 {
-	unsigned char bytes[16384];
-	int n;
+	enum { RECORD = 16384 };
+	struct evbuffer_iovec room;
+	int n = 0;
 
-	while ((n = SSL_read(t->ssl, bytes, sizeof bytes)) > 0)
-		evbuffer_add(t->in, bytes, (size_t)n);
+	while (evbuffer_reserve_space(t->in, RECORD, &room, 1) == 1 &&
+	       (n = SSL_read(t->ssl, room.iov_base, RECORD)) > 0) {
+		room.iov_len = (size_t)n;
+		evbuffer_commit_space(t->in, &room, 1);
+	}
 	if (SSL_get_error(t->ssl, n) != SSL_ERROR_WANT_READ)
 		failed(t);
 	else
@@ -336,6 +364,7 @@ void tunnel_arrived(struct daemon *d, ph_vp_t instance, const void *bytes, size_
 		return;
 	}
 	ERR_clear_error();
+	evbuffer_expand(t->in, n);	/* so a frame lies in one piece */
 	if (n > INT32_MAX || BIO_write(t->from, bytes, (int)n) != (int)n)
 		tunnel_close(t, "out of memory");
 	else

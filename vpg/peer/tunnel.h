@@ -32,7 +32,8 @@ struct tunnel {
 	SSL *ssl;
 	BIO *from, *to;			/* between OpenSSL and the overlay */
 	struct evbuffer *in;		/* plain bytes of a frame that is not complete */
-	struct evbuffer *out;		/* cipher that the overlay has no room for */
+	unsigned char *held;		/* cipher that the overlay has no room for; or NULL */
+	size_t held_bytes;
 	struct event *pump;
 	int64_t since_us, asked_us;	/* asked_us: a PING is under way since; 0: none is */
 	struct peer_facts facts;
@@ -50,6 +51,10 @@ void tunnel_reset(struct daemon *d, ph_vp_t instance);
 void tunnel_gone(struct daemon *d, ph_vp_t instance);
 
 void tunnel_send(struct tunnel *t, enum vpg_type type, const void *fields);
+/* The same, and more follows at once: it goes with the next tunnel_send() or tunnel_flush(). */
+void tunnel_send_more(struct tunnel *t, enum vpg_type type, const void *fields);
+void tunnel_flush(struct tunnel *t);
+void tunnels_flush(struct daemon *d);		/* all of them */
 /* Ends it: `why` is for a person.  It is freed later. */
 void tunnel_close(struct tunnel *t, const char *why);
 /* The open tunnel to a peer, or NULL.  To itself: the end that `writes` a stream, or reads it. */

@@ -78,6 +78,16 @@ static int join_shell(struct pipeline *p, struct running *r, int which, int fd, 
 	return 0;
 }
 
+/* A pipe that takes as much as a stream's end reads at once; without permission, less. */
+static int make_pipe(int pair[2])
+{
+	int error = pipe2(pair, O_CLOEXEC);
+
+	if (!error)
+		fcntl(pair[0], F_SETPIPE_SZ, 2 * VPG_CHUNK);
+	return error;
+}
+
 /* One run writes (its stream `which`) what another one reads. */
 static int join_two(struct pipeline *p, struct running *w, int which, struct running *r)
 {
@@ -90,7 +100,7 @@ static int join_two(struct pipeline *p, struct running *w, int which, struct run
 		r->at[0] = w->nick;
 		return 0;
 	}
-	if (pipe2(pair, O_CLOEXEC))
+	if (make_pipe(pair))
 		return join_fail(p, "cannot make a pipe", strerror(errno));
 	if (!w->nick)
 		w->fd[which] = pair[1];
@@ -127,7 +137,7 @@ static int join_parts(struct pipeline *p, size_t from, int which, size_t to)
 		return join_fail(p, p->plan.parts[to].nick, "a group reads from no pipe");
 	if (!p->runs[p->first[from]].of_group)
 		return join_two(p, p->runs + p->first[from], which, r);
-	if (pipe2(pair, O_CLOEXEC))
+	if (make_pipe(pair))
 		return join_fail(p, "cannot make a pipe", strerror(errno));
 	if (!r->nick)
 		r->fd[0] = pair[0];

@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 enum {
-	VPG_VERSION = 4,		/* of message.def */
+	VPG_VERSION = 5,		/* of message.def */
 	VPG_FRAME_MAX = 256 << 10,	/* bytes of a frame, with its length */
-	VPG_CHUNK = 32 << 10,		/* bytes of a DATA, at most */
+	VPG_CHUNK = 128 << 10,		/* bytes of a DATA, at most */
 	VPG_WINDOW = 4 << 20,		/* bytes of a stream that are on their way, at most */
 	VPG_LENGTH_BYTES = 4,
 };

@@ -288,6 +288,13 @@ int ph_sendx(ph_vp_t dest, const void *body, size_t len, int tag, int flags);
 int ph_send_page(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg),
 		 void *arg);
 
+/* ph_send_sealed - ph_send_page() of bytes that the application has encrypted and signed
+ *
+ * Links under TLS do not encrypt them again.  So others can change them on their way; the
+ * application must notice that. */
+int ph_send_sealed(ph_vp_t dest, const void *body, size_t len, int tag, void (*release)(void *arg),
+		   void *arg);
+
 typedef void (*ph_handler_fn)(void *arg, const struct ph_msg *msg, ph_vp_t source);
 /* ph_set_handler - handle messages of exactly this tag as they arrive; NULL removes it
  *
@@ -300,6 +307,10 @@ int ph_get_fd(void);
 ph_vp_t ph_get_source(ph_msg_t msg);
 /* ph_get_rtt - the smoothed round-trip time to a neighbour in us; PH_EINVAL: it is none */
 long long ph_get_rtt(ph_vp_t resource_name);
+/* ph_is_held - whether some node that can be reached assumes vp, as far as this node knows
+ *
+ * Returns 1 or 0.  A message to a virtual node that is not held waits until somebody assumes it. */
+int ph_is_held(ph_vp_t vp);
 
 /* ---- in a caller's event loop ---- */
 
