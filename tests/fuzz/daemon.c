@@ -58,6 +58,7 @@ static uint64_t number(unsigned bytes)
 
 /* ---- what is passed in (vmm/node/outside.h) ---- */
 
+static bool has_more(const struct node *n) { (void)n; return false; }
 static bool reaches(const struct node *n, unsigned peer) { (void)n; return peer < HOSTS; }
 static bool reaches_all(const struct node *n) { (void)n; return true; }
 
@@ -94,6 +95,7 @@ static uint32_t load_percent(void) { return 100; }
 
 static const struct outside outside = {
 	NOWHERE,
+	.has_more = has_more,
 	.reaches = reaches,
 	.reaches_all = reaches_all,
 	.start = start,
@@ -276,11 +278,11 @@ static void begin(unsigned how)
 static void end(void)
 {
 	pagestore_end(&node);
+	wants_end(&node);
 	free_events();
 	net_free(node.net);
 	munmap(node.ram, PAGES * PAGE_BYTES);
 	hostshm_unmap(node.shm, PAGES);
-	free(node.wants);
 	free(node.moves);
 	free(node.hosts_state);
 	free(node.hostpart);

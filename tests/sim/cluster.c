@@ -10,9 +10,7 @@
 #include "dsm/dsm_private.h"
 #include "tests/sim/sim.h"
 
-enum { POISON = 0xdddddddd, WATCH_NS = 5000000 };
-
-static struct sim *the_sim; /* the callbacks' context is a node */
+enum { WATCH_NS = 5000000 };
 
 static void print_repeat(const struct sim *sim)
 {
@@ -81,28 +79,8 @@ void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event 
 	events_add(event);
 }
 
-static void on_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body,
-		    const void *payload, uint32_t payload_bytes)
-{
-	struct sim_node *node = ctx;
-	struct sim *sim = the_sim;
-	unsigned peer = dsm_node_of(node->dsm, to);
-	struct sim_event event = { .kind = EVENT_DELIVER, .type = type, .body = *body, .to = to };
-
-	cluster_send(sim, node->index, peer, &event, payload, payload_bytes);
-	sim_trace(sim, "node %u -> %u %s page %u txn %u for %u acks %u, at %llu", node->index, peer,
-		  wire_type_name(type), body->gfn, body->txn, body->requester, body->acks,
-		  (unsigned long long)event.at_ns);
-}
-
-static void on_send_home(void *ctx, const struct msg_home *body, const void *payload,
-			 uint32_t payload_bytes)
-{
-	hosts_send_home(the_sim, ((struct sim_node *)ctx)->index, body, payload, payload_bytes);
-}
-
-/* Checks that a page has one writer or many readers.  Called after each raise of a right. */
-static void check_rights(struct sim *sim, gfn_t gfn)
+/* Checks that a page has one writer or many readers. */
+void cluster_check_rights(struct sim *sim, gfn_t gfn)
 {
 	unsigned readers = 0, writers = 0;
 
@@ -117,83 +95,8 @@ static void check_rights(struct sim *sim, gfn_t gfn)
 	sim->broken_invariants++;
 }
 
-static void on_take(void *ctx, gfn_t gfn, enum page_right new_right, void *contents)
-{
-	struct sim_node *node = ctx;
-
-	sim_trace(the_sim, "node %u: take page %u down to %d", node->index, gfn, new_right);
-	if (new_right == PAGE_NONE && node->right[gfn] != PAGE_NONE)
-		hosts_page_goes(the_sim, node->index, gfn);
-	if (node->right[gfn] < new_right)
-		sim_fail(the_sim, "node %u: take raises page %u from %d to %d", node->index, gfn,
-			 node->right[gfn], new_right);
-	node->right[gfn] = (uint8_t)new_right;
-	if (contents)
-		memcpy(contents, node->memory[gfn], PAGE_BYTES);
-	for (int i = 0; new_right == PAGE_NONE && i < SIM_WORDS; i++)
-		node->memory[gfn][i] = POISON;
-}
-
-static void on_fill(void *ctx, gfn_t gfn, const void *contents, enum page_right right)
-{
-	struct sim_node *node = ctx;
-
-	sim_trace(the_sim, "node %u: fill page %u, right %d%s", node->index, gfn, right,
-		  contents ? "" : ", zeros");
-	if (node->right[gfn] != PAGE_NONE)
-		sim_fail(the_sim, "node %u: fill of page %u, which has right %d", node->index, gfn,
-			 node->right[gfn]);
-	if (contents)
-		memcpy(node->memory[gfn], contents, PAGE_BYTES);
-	else
-		memset(node->memory[gfn], 0, PAGE_BYTES);
-	hosts_page_changes(the_sim, node->index, gfn);
-	node->right[gfn] = (uint8_t)right;
-	check_rights(the_sim, gfn);
-}
-
-static void on_upgrade(void *ctx, gfn_t gfn)
-{
-	struct sim_node *node = ctx;
-
-	sim_trace(the_sim, "node %u: raise page %u", node->index, gfn);
-	if (node->right[gfn] != PAGE_READ && !the_sim->expect_fault)
-		sim_fail(the_sim, "node %u: raise of page %u, which has right %d", node->index, gfn,
-			 node->right[gfn]);
-	hosts_page_changes(the_sim, node->index, gfn);
-	node->right[gfn] = PAGE_WRITE;
-	check_rights(the_sim, gfn);
-}
-
-static void on_ready(void *ctx, gfn_t gfn, enum page_right right)
-{
-	cpu_ready(the_sim, ((struct sim_node *)ctx)->index, gfn, right);
-}
-
-static uint32_t on_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
-{
-	(void)new_right;
-	if (!cpu_holds(the_sim, ((struct sim_node *)ctx)->index, gfn))
-		return 0;
-	return 1 + sim_random(the_sim, sim_chance(the_sim, 5) ? 5000 : 100);
-}
-
-static void on_after_us(void *ctx, gfn_t gfn, uint32_t us)
-{
-	struct sim_event event = { .kind = EVENT_RETRY,
-				   .node = (uint8_t)((struct sim_node *)ctx)->index,
-				   .at_ns = the_sim->now_ns + us * 1000ull,
-				   .body.gfn = gfn };
-
-	events_add(&event);
-	if (sim_chance(the_sim, 20)) { /* a retry that comes too early is harmless */
-		event.at_ns = the_sim->now_ns + 1;
-		events_add(&event);
-	}
-}
-
-/* Makes a node's memory: a file, as a daemon's is, mapped as long as this process lives. */
-static void make_ram(struct sim_node *node, unsigned n_pages)
+/* A file, as a daemon's memory is, mapped as long as this process lives. */
+void cluster_make_ram(struct sim_node *node, unsigned n_pages)
 {
 	static struct { int fd; uint8_t *bytes; } ram[MAX_NODES];
 	const size_t bytes = (size_t)SIM_MAX_PAGES * PAGE_BYTES;
@@ -205,7 +108,8 @@ static void make_ram(struct sim_node *node, unsigned n_pages)
 		if (ram[node->index].bytes == MAP_FAILED)
 			die("no memory for a node");
 	}
-	if (ftruncate(ram[node->index].fd, (off_t)n_pages * PAGE_BYTES))
+	if (ftruncate(ram[node->index].fd, 0) ||
+	    ftruncate(ram[node->index].fd, (off_t)n_pages * PAGE_BYTES))
 		die("no memory for a node");
 	node->ram_fd = ram[node->index].fd;
 	node->ram = ram[node->index].bytes;
@@ -213,33 +117,17 @@ static void make_ram(struct sim_node *node, unsigned n_pages)
 		node->memory[page] = (uint32_t *)(node->ram + (size_t)page * PAGE_BYTES);
 }
 
-struct dsm *cluster_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
-{
-	struct sim_node *node = &sim->nodes[index];
-	struct dsm_host host = { node,	     on_send,  on_send_home, on_take,	  on_fill,
-				 on_upgrade, on_ready, on_hold_us,   on_after_us, NULL };
-
-	node->index = index;
-	node->dsm = dsm_new(index, n_nodes, sim->n_pages, &host);
-	make_ram(node, sim->n_pages);
-	for (unsigned page = 0; page < sim->n_pages; page++) {
-		memset(node->memory[page], 0xdd, PAGE_BYTES);
-		node->right[page] = PAGE_NONE;
-	}
-	return node->dsm;
-}
-
 void cluster_begin(struct sim *sim)
 {
 	unsigned n_start = (unsigned)__builtin_popcount(sim->present);
 
-	the_sim = sim;
 	for (unsigned i = 0; i < sim->n_nodes; i++) {
-		sim->nodes[i].right = hosts_rights(i);
+		sim->nodes[i].index = i;
+		sim->nodes[i].right = pages_rights(i);
 		memset((void *)sim->nodes[i].right, PAGE_NONE, sim->n_pages);
 	}
 	for (unsigned i = 0; i < n_start; i++)
-		cluster_new_node(sim, i, n_start);
+		pages_new_node(sim, i, n_start);
 	hosts_open(sim);
 	for (unsigned page = 0; page < sim->n_pages; page++) {
 		unsigned owner = sim_random(sim, n_start);
@@ -248,18 +136,15 @@ void cluster_begin(struct sim *sim)
 			continue;
 		for (unsigned i = 0; i < n_start; i++)
 			dsm_preloaded(sim->nodes[i].dsm, page, 1, owner);
-		sim->nodes[owner].right[page] = PAGE_WRITE;
-		memset(sim->nodes[owner].memory[page], 0, PAGE_BYTES);
+		pages_preloaded(sim, page, owner);
 	}
 }
 
 void cluster_end(struct sim *sim)
 {
 	hosts_close(sim);
-	for (unsigned i = 0; i < sim->n_nodes; i++) {
-		dsm_free(sim->nodes[i].dsm);
-		sim->nodes[i].dsm = NULL;
-	}
+	for (unsigned i = 0; i < sim->n_nodes; i++)
+		pages_end_node(sim, i);
 	events_clear();
 }
 
@@ -296,7 +181,7 @@ static void poke(struct sim *sim, const struct sim_event *event)
 	switch (sim_random(sim, 4)) {
 	case 0:
 	case 1:
-		dsm_drop(dsm, event->body.gfn);
+		pages_drop(sim, event->node, event->body.gfn);
 		break;
 	case 2:
 		dsm_handover(dsm, event->body.gfn,
@@ -360,6 +245,7 @@ void cluster_run(struct sim *sim)
 		sim->now_ns = event.at_ns;
 		sim->steps++;
 		handle(sim, &event);
+		pages_look(sim);
 		if (sim->cpus_running && !sim->ended && events_only_watch())
 			sim_fail(sim, "%u CPUs wait, and nothing is on its way", sim->cpus_running);
 	}

@@ -48,8 +48,7 @@ static bool have(struct sim *sim, struct sim_cpu *cpu, gfn_t gfn, enum page_righ
 	cpu->waits_right = right;
 	cpu->waits_since = sim->now_ns;
 	sim_trace(sim, "cpu %zu wants page %u, right %d", cpu - sim->cpus, gfn, right);
-	hosts_page_wanted(sim, cpu->node, gfn, right);
-	dsm_want(node->dsm, gfn, right);
+	pages_want(sim, (unsigned)(cpu - sim->cpus), gfn, right);
 	return false;
 }
 
@@ -160,6 +159,8 @@ void cpu_step(struct sim *sim, unsigned index)
 		cpu->stepped = true;
 		return;
 	}
+	if (cpu->granted)
+		pages_run(sim, index);
 	cpu->granted = 0;
 	if (cpu->buffered && (cpu->next_op == cpu->n_ops || sim_chance(sim, 30))) {
 		drain_one(sim, cpu);
@@ -205,19 +206,24 @@ bool cpu_move(struct sim *sim, unsigned index, unsigned node)
 	return true;
 }
 
-/* The page is here: the CPU goes on soon, or much later, as if its host had stopped it. */
+/* The CPU goes on soon, or much later, as if its host had stopped it. */
+void cpu_answered(struct sim *sim, unsigned index)
+{
+	struct sim_cpu *cpu = &sim->cpus[index];
+
+	cpu->granted = cpu->waits_for;
+	cpu->waits_for = 0;
+	schedule(sim, index,
+		 sim_chance(sim, 1) ? sim_random(sim, 60000000) : 1000 + sim_random(sim, 20000));
+}
+
 void cpu_ready(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
 {
 	for (unsigned i = 0; i < sim->n_cpus; i++) {
 		struct sim_cpu *cpu = &sim->cpus[i];
 
-		if (cpu->node != node || cpu->waits_for != gfn + 1 || cpu->waits_right > right)
-			continue;
-		cpu->waits_for = 0;
-		cpu->granted = gfn + 1;
-		schedule(sim, i,
-			 sim_chance(sim, 1) ? sim_random(sim, 60000000)
-					    : 1000 + sim_random(sim, 20000));
+		if (cpu->node == node && cpu->waits_for == gfn + 1 && cpu->waits_right <= right)
+			cpu_answered(sim, i);
 	}
 }
 

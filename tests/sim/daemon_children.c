@@ -247,10 +247,15 @@ static void monitor_on_message(unsigned number, unsigned cpu, uint32_t pid,
 {
 	struct msg_snapshot snapshot;
 	struct msg_snapshot_item item;
+	struct msg_page_ready ready;
 
 	switch (packet->header.type) {
 	case MSG_IO_REPLY:
 		guest_on_reply(cpu, packet);
+		break;
+	case MSG_PAGE_READY:
+		memcpy(&ready, packet->body, sizeof ready);
+		pages_on_ready(cpu, &ready);
 		break;
 	case MSG_CPU_GIVE:
 		children.wish[number][cpu] = WISH_GIVE;

@@ -246,6 +246,7 @@ static uint32_t load_percent(void)
 
 const struct outside outside_sim = {
 	NOWHERE,
+	.has_more = pages_has_more,
 	.reaches = reaches,
 	.reaches_all = reaches_all,
 	.start = start,

@@ -180,8 +180,6 @@ void launch_end(struct launch *launch, unsigned grace_ms, pid_t but)
 	(void)launch, (void)grace_ms, (void)but;
 	owner.here = false;
 	for (unsigned number = 0; number < machine->n_nodes; number++) {
-		dsm_free(machine->nodes[number].dsm);
-		machine->nodes[number].dsm = NULL;
 		memset((void *)machine->nodes[number].right, PAGE_NONE, machine->n_pages);
 		world_forget_daemon(number);
 	}
@@ -229,7 +227,7 @@ int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 	owner.said_lost = 0;
 	run->plan.machine.hosts = hosts;
 	for (unsigned number = 0; number < hosts; number++)
-		cluster_new_node(machine, number, hosts);
+		pages_new_node(machine, number, hosts);
 	children_load(&owner.loads);
 	for (unsigned number = 0; number < hosts; number++)
 		world_new_daemon(number, hosts, 0, true);
@@ -332,8 +330,8 @@ static void answer_host(unsigned host, enum host_op op)
 static void launch(const struct msg_host *host)
 {
 	daemon_runs(host->host);
-	dsm_free(machine->nodes[host->host].dsm);
-	cluster_new_node(machine, host->host, 0);
+	world_forget_daemon(host->host);
+	pages_new_node(machine, host->host, 0);
 	answer_host(host->host, HOST_LAUNCHED);
 	machine->joins++;
 	world_new_daemon(host->host, owner.run.plan.machine.hosts, host->nodes, false);
@@ -367,9 +365,7 @@ static void on_reaped(unsigned number)
 	if (!machine->broken) {
 		daemon->exists = false;
 		daemon->life++;
-		dsm_free(machine->nodes[number].dsm);
-		machine->nodes[number].dsm = NULL;
-		daemon->node.dsm = NULL;
+		pages_end_node(machine, number);
 	}
 	answer_host(number, HOST_ENDED);
 }

@@ -15,12 +15,6 @@ static bool spread; /* the machine has been spread, and no request has come sinc
 
 void policies_open(void) { spread = false; }
 
-void policies_want(struct node *node)
-{
-	node->page_event_ns = machine->now_ns;
-	policy_on_want(node);
-}
-
 /* Nearly always a processor's pages come from the same host, so that auto finds a reason. */
 void policies_measure(void)
 {

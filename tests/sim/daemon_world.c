@@ -34,9 +34,6 @@ static struct world {
 	struct hostcpu computer;
 	uint64_t last_local[WORLD_EVENTS][MAX_NODES][PORTS];
 } world;
-/* shared memory for each daemon; there are no more daemons */
-static _Alignas(4096) uint8_t shm[SIM_MAX_CPUS][(sizeof(struct host_shm) / 4096 + 1) * 4096];
-
 /* ---- the clock ---- */
 
 bool clock_known(struct node *node) { (void)node; return true; }
@@ -168,45 +165,10 @@ void client_send(struct client *c, enum msg_type type, vnode_t to, const void *b
 bool client_has_room(const struct client *c) { (void)c; return !sim_chance(machine, 10); }
 void client_close(struct client *c) { c->fd = -1; }
 
-/* ---- files that are not linked: node_stats.c, wants.c, pagetrace.c ---- */
+/* ---- a file that is not linked: node_stats.c ---- */
 
 void node_stats_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
 void node_pages_send(struct node *node, uint32_t seq) { (void)node, (void)seq; }
-int wants_bell(const struct node *node) { (void)node; return -1; }
-void trace_send(struct node *node) { (void)node; }
-
-/* ---- pages: what vmm/node/pages/pagestore.c does for a snapshot ---- */
-
-_Atomic uint8_t *hosts_rights(unsigned node) { return ((struct host_shm *)shm[node])->page_right; }
-
-void pagestore_preloaded(struct node *node, gfn_t first, uint32_t count)
-{
-	memset((void *)&node->shm->page_right[first], PAGE_WRITE, count);
-}
-
-void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn)
-{
-	(void)sim;
-	copy_before_loss(&daemons[node].node, gfn);
-}
-
-void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn)
-{
-	(void)sim;
-	copy_before_change(&daemons[node].node, gfn);
-}
-
-void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
-{
-	struct sim_node *at = &sim->nodes[node];
-
-	policies_want(&daemons[node].node);
-	if (right != PAGE_WRITE || at->right[gfn] != PAGE_READ ||
-	    dsm_right(at->dsm, gfn) != PAGE_WRITE)
-		return;
-	copy_before_change(&daemons[node].node, gfn);
-	at->right[gfn] = PAGE_WRITE;
-}
 
 /* ---- daemons ---- */
 
@@ -224,7 +186,7 @@ void world_forget_daemon(unsigned number)
 	free(node->policy);
 	free(node->processors);
 	outside_forget(number);
-	copy_end(node);
+	pages_end_node(machine, number);
 	*daemon = (struct daemon){ .life = daemon->life + 1 };
 }
 
@@ -266,14 +228,17 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 					    .mem_mib = 64,
 					    .grows = true,
 					    .policy = POLICY_FIXED,
+					    .engine = ENGINE_DIRECT,
+					    .without = pages_without(),
 					    .restore = restore };
 	node->loop = world_loop(number);
 	node->outside = &outside_sim;
 	supervise_start(node);
 	processors_start(node);
-	node->shm = (struct host_shm *)shm[number];
+	node->shm = pages_shm(number);
 	memset(node->shm->slot, 0, machine->n_cpus * sizeof node->shm->slot[0]);
-	node->dsm = at->dsm;
+	node->shm->many_hosts = true;
+	node->shm->ram_pages = machine->n_pages;
 	node->ram = at->ram;
 	node->ram_fd = at->ram_fd;
 	node->ram_pages = machine->n_pages;
@@ -281,9 +246,9 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 		memset(node->ram, 0, (size_t)machine->n_pages * PAGE_BYTES);
 		offer_ram(node);
 	}
-	copy_start(node);
 	node->net = net_new(number, n_start, route_deliver, node);
 	net_carry(node->net, carry, on_overflow);
+	pages_start(node);
 	if (!restore && !join)
 		for (unsigned cpu = 0; cpu < machine->n_cpus; cpu++)
 			net_cpu_at(node->net, cpu, machine->cpus[cpu].node, 0);
@@ -330,11 +295,19 @@ void world_on_event(struct sim_event *event)
 		if (same_life) {
 			struct message m = packet_message(&packet->header, packet->body);
 
-			net_receive(daemon->node.net, event->from, &m);
+			pages_on_message(&daemon->node, event->from, &m);
 		}
 		break;
 	case WORLD_TIMER:
 		loops_on_timer(event);
+		break;
+	case WORLD_LOOK:
+		if (daemon->exists)
+			pages_on_look(event->node);
+		break;
+	case WORLD_SLEEP:
+		if (daemon->exists)
+			pages_on_sleep(event->node);
 		break;
 	case WORLD_FROM_CLIENT:
 		outside_from_client(event->home.generation, packet);

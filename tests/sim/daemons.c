@@ -4,13 +4,14 @@
  * Each node of the simulator has a `struct node` with the code of the daemon:
  * vmm/node/hosts/hosts.c, hostcomes.c, hostgoes.c, hostpart.c, moves.c, handover.c, stages.c,
  * route.c and net.c, and, of vmm/node/cut/, freeze.c, copy.c and restore.c, on the simulator's
- * network and clock.  The I/O server has its own serve.c and chips.  The process that owns the
- * machine has the code that takes checkpoints and goes back to them (daemon_owner.c), and the
- * streams.  This file has the command lines, which make random requests, several at a time: to move
- * processors, to choose a policy that moves them (daemon_policy.c), to add and remove hosts, to
- * save and to load the machine, while the litmus tests run and the guest uses its devices.  It also
- * has the faults.  In most seeds one fault point is on for a while, or daemons are killed or cut
- * off at any moment, also while the machine goes back.  Then:
+ * network and clock.  The pages are those of vmm/node/pages/ (daemon_pages.c).  The I/O server has
+ * its own serve.c and chips.  The process that owns the machine has the code that takes checkpoints
+ * and goes back to them (daemon_owner.c), and the streams.  This file has the command lines, which
+ * make random requests, several at a time: to move processors, to choose a policy that moves them
+ * (daemon_policy.c), to add and remove hosts, to save and to load the machine, while the litmus
+ * tests run and the guest uses its devices.  It also has the faults.  In most seeds one fault point
+ * is on for a while, or daemons are killed or cut off at any moment, also while the machine goes
+ * back.  Then:
  *   - each request has been answered, "done" or "as before", or the machine that was asked is lost,
  *     and everything is in order (world_check_idle()); or
  *   - the machine has ended, and it may: a host that was a part of it is lost, and there is no
@@ -579,6 +580,7 @@ void hosts_open(struct sim *sim)
 	sim->lowers = true;
 	plan.fault = sim_chance(sim, 70) ? sim_random(sim, FAULTS) : NO_FAULT + sim_random(sim, 3);
 	world_open();
+	pages_open();
 	for (unsigned i = 0; i < FAULTS; i++)
 		fault_set(faults[i].point, 0);
 	/* this fault breaks nothing, but causes much forwarding */

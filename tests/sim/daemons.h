@@ -6,6 +6,7 @@
  *   daemon_world.c     what the daemons call: loop, sockets, clients; their start and end
  *   daemon_loop.c      clock, timers and watched descriptors
  *   daemon_outside.c   children, connections and the overlay, as they are passed in
+ *   daemon_pages.c     what is around vmm/node/pages/: processors that want pages
  *   daemon_children.c  monitors, interrupts
  *   daemon_io.c        the I/O server
  *   daemon_guest.c     what the guest does with its devices
@@ -15,8 +16,8 @@
  * A daemon is given its loop (vmm/shared/loop.h) and what else is outside (vmm/node/outside.h).  So
  * no function of a library is defined again.  Of the daemon's files these are not linked: those at
  * its edges (overlay.c and links.c: Phoenix has a simulator of its own; control.c, tunnels.c,
- * outside.c, node.c); those that need a guest's kernel or other programs (load/, clock_sync.c,
- * node_stats.c, pagetrace.c, poll.c); and pages/, for which cluster.c has the memory of dsm-sim.
+ * outside.c, node.c); and those that need a guest's kernel, other programs or libevent (load/,
+ * clock_sync.c, node_stats.c, poll.c).
  */
 #ifndef TESTS_SIM_DAEMONS_H
 #define TESTS_SIM_DAEMONS_H
@@ -77,6 +78,8 @@ struct witness {
 enum world_event {
 	WORLD_MESSAGE,	  /* between daemons; payload: header and body */
 	WORLD_TIMER,	  /* payload: struct timer */
+	WORLD_LOOK,	  /* a daemon looks at the slots of its CPUs */
+	WORLD_SLEEP,	  /* a daemon has nothing more to do now */
 	WORLD_TO_CHILD,	  /* payload: header and body */
 	WORLD_FROM_CHILD,
 	WORLD_CHILD_READY,
@@ -128,6 +131,17 @@ uint32_t world_pack(struct packet *packet, const struct msg_header *header, cons
 void world_send_client(unsigned number, enum msg_type type, const void *body, uint32_t bytes);
 void world_check_idle(void);
 extern struct witness world_cut; /* the last cut */
+
+/* daemon_pages.c */
+void pages_open(void);
+void pages_start(struct node *node);
+struct host_shm *pages_shm(unsigned node);
+uint32_t pages_without(void); /* the mechanisms that are off */
+bool pages_has_more(const struct node *node); /* struct outside */
+void pages_on_message(struct node *node, unsigned from, const struct message *m);
+void pages_on_look(unsigned node);
+void pages_on_sleep(unsigned node);
+void pages_on_ready(unsigned cpu, const struct msg_page_ready *ready);
 
 /* daemon_loop.c */
 struct loop world_loop(unsigned node);
@@ -200,7 +214,6 @@ void user_check(struct run *run, bool all);
 
 /* daemon_policy.c */
 void policies_open(void);
-void policies_want(struct node *node); /* one of its CPUs wants a page */
 void policies_measure(void); /* a sample is being taken */
 /* Asks for a random policy, or for fixed.  Returns which. */
 unsigned policies_ask(unsigned client, uint32_t seq, bool fixed);

@@ -70,6 +70,14 @@ bool events_only_watch(void)
 	return heap_count == watches;
 }
 
+bool events_any(bool (*is_one)(const struct sim_event *event, unsigned node), unsigned node)
+{
+	for (size_t i = 0; i < heap_count; i++)
+		if (is_one(&heap[i], node))
+			return true;
+	return false;
+}
+
 void events_forget(bool (*is_gone)(const struct sim_event *event))
 {
 	size_t n = heap_count;

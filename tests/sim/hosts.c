@@ -194,7 +194,7 @@ static void begin_join(struct sim *sim, unsigned node)
 	sim_trace(sim, "node %u joins", node);
 	sim->joins++;
 	change.node = node;
-	cluster_new_node(sim, node, 0);
+	pages_new_node(sim, node, 0);
 	send_step(sim, 0, node, SIM_NEWS, change.place, sizeof(change.place));
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++)
 		if (sim_chance(sim, 40))
@@ -366,26 +366,6 @@ bool hosts_lost(struct sim *sim, const struct sim_event *event)
 {
 	(void)sim, (void)event;
 	return false;
-}
-
-_Atomic uint8_t *hosts_rights(unsigned node)
-{
-	static _Atomic uint8_t rights[MAX_NODES][SIM_MAX_PAGES];
-
-	return rights[node];
-}
-
-void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn)
-{
-	(void)sim, (void)node, (void)gfn;
-}
-void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn)
-{
-	(void)sim, (void)node, (void)gfn;
-}
-void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
-{
-	(void)sim, (void)node, (void)gfn, (void)right;
 }
 
 void hosts_close(struct sim *sim) { (void)sim; }

@@ -2,12 +2,14 @@
 # build/tests/sim/dsm-sim --seeds 10000.
 SIM_OBJECTS := tests/sim/main.o tests/sim/events.o tests/sim/cluster.o tests/sim/cpu.o \
 	tests/sim/litmus.o
-$(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o $(DSM_OBJECTS) \
-	$(DSM_NEEDS)))
+$(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o \
+	tests/sim/pages.o $(DSM_OBJECTS) $(DSM_NEEDS)))
 # The same, with the daemons' own code that leads changes of hosts.
 SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
 	$(patsubst %,tests/sim/daemon_%.o,owner world loop outside children \
-		io guest policy user) \
+		io guest pages policy user) \
+	$(patsubst %,vmm/node/pages/%.o,pagestore wants hold share spin spin_sees batch \
+		batch_choice extract barriers pagetrace) \
 	$(patsubst %,vmm/node/hosts/%.o,hosts hostcomes hostgoes hostpart hostplan) \
 	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover policy processors) \
 	$(patsubst %,vmm/node/wire/%.o,clients conn dispatch route net) \

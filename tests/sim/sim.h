@@ -2,7 +2,9 @@
  *
  *   main.c     the command line: seeds, faults, what to print
  *   events.c   the clock: an ordered queue of what happens next; random numbers
- *   cluster.c  nodes: their memory, the callbacks of dsm/, the network between them, the invariants
+ *   cluster.c  nodes: their memory, the network between them, the invariants
+ *   pages.c    the callbacks of dsm/ (dsm-sim)
+ *   daemon_pages.c  replaces pages.c: the daemons' own code gives and takes pages (daemon-sim)
  *   hosts.c    homes that move, nodes that join and leave, processors that move (dsm-sim)
  *   daemons.c  replaces hosts.c: the same by the daemons' own code, with faults at its steps
  *              (daemon-sim); daemon_world.c has what that code calls
@@ -117,13 +119,13 @@ void events_clear(void);
 void events_add(const struct sim_event *event);
 bool events_next(struct sim_event *event);
 bool events_only_watch(void); /* nothing but EVENT_WATCH is left */
+bool events_any(bool (*is_one)(const struct sim_event *event, unsigned node), unsigned node);
 /* drops the events that is_gone() names */
 void events_forget(bool (*is_gone)(const struct sim_event *event));
 uint32_t sim_random(struct sim *sim, uint32_t below);
 bool sim_chance(struct sim *sim, uint32_t percent);
 
 /* cluster.c */
-struct dsm *cluster_new_node(struct sim *sim, unsigned node, unsigned n_nodes);
 /* Sends an event from one node to another, behind earlier ones.  The payload is copied. */
 void cluster_send(struct sim *sim, unsigned from, unsigned to, struct sim_event *event,
 		  const void *payload, uint32_t payload_bytes);
@@ -132,9 +134,21 @@ void cluster_end(struct sim *sim);
 void cluster_run(struct sim *sim); /* until every CPU is done and nothing is in flight */
 void cluster_watch(struct sim *sim); /* called regularly while CPUs run */
 void cluster_check_idle(struct sim *sim);
+void cluster_check_rights(struct sim *sim, gfn_t gfn); /* call it after each raise of a right */
+void cluster_make_ram(struct sim_node *node, unsigned n_pages); /* new, all zero */
 unsigned cluster_home_of(struct sim *sim, gfn_t gfn); /* the one node that serves the page */
 void sim_fail(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void sim_trace(struct sim *sim, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* pages.c, daemon_pages.c */
+_Atomic uint8_t *pages_rights(unsigned node); /* where the rights of a node's pages are kept */
+void pages_new_node(struct sim *sim, unsigned node, unsigned n_nodes); /* makes its memory */
+void pages_end_node(struct sim *sim, unsigned node);
+void pages_preloaded(struct sim *sim, gfn_t gfn, unsigned owner);
+void pages_want(struct sim *sim, unsigned cpu, gfn_t gfn, enum page_right right);
+void pages_drop(struct sim *sim, unsigned node, gfn_t gfn); /* if it is a clean copy */
+void pages_run(struct sim *sim, unsigned cpu); /* the CPU runs with the page that it got */
+void pages_look(struct sim *sim); /* after each event */
 
 /* hosts.c */
 void hosts_open(struct sim *sim);
@@ -144,12 +158,6 @@ void hosts_on_event(struct sim *sim, struct sim_event *event);
 void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body,
 		     const void *payload, uint32_t bytes);
 void hosts_watch(struct sim *sim);
-_Atomic uint8_t *hosts_rights(unsigned node); /* where the rights of a node's pages are kept */
-/* page_goes: a page is taken from a node's CPUs.  The others: it has arrived there, or may be
- * written from now on; a CPU wants it. */
-void hosts_page_goes(struct sim *sim, unsigned node, gfn_t gfn);
-void hosts_page_changes(struct sim *sim, unsigned node, gfn_t gfn);
-void hosts_page_wanted(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right);
 /* the event is dropped: a daemon has died */
 bool hosts_lost(struct sim *sim, const struct sim_event *event);
 void hosts_close(struct sim *sim);
@@ -164,7 +172,9 @@ void cpu_start(struct sim *sim, unsigned cpu, uint32_t delay_ns);
 void cpu_step(struct sim *sim, unsigned cpu);
 void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word,
 	     uint32_t value);
+/* the page has come: to all CPUs of the node that wait for it; to one */
 void cpu_ready(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right);
+void cpu_answered(struct sim *sim, unsigned cpu);
 bool cpu_holds(struct sim *sim, unsigned node, gfn_t gfn);
 void cpu_watch(struct sim *sim);
 void cpu_random_program(struct sim *sim, unsigned cpu, unsigned n_ops);

@@ -68,7 +68,8 @@ static unsigned remove_pages(struct node *node, struct batch *batch, bool writte
 	for (unsigned i = 0; i < batch->pages; i++) {
 		if ((batch->page[i].had == PAGE_WRITE) != written)
 			continue;
-		batch->page[i].contents = contents_of(batch, place + n);
+		batch->page[i].contents =
+			contents_of(batch, fault_on(FAULT_BATCH_MIXES) ? place : place + n);
 		gfn[n++] = batch->page[i].gfn;
 	}
 	if (n)
@@ -174,7 +175,7 @@ static void serve(struct node *node, struct batch *batch, unsigned first, unsign
 		pagestore_serve(node, &batch->kept[i].m, &batch->kept[i].dsm);
 	}
 	for (unsigned i = 0; i < batch->pages; i++)
-		if (batch->page[i].contents)
+		if (batch->page[i].contents && !fault_on(FAULT_BATCH_FORGETS))
 			put_back(node, &batch->page[i]);
 	batch->pages = 0;
 }
@@ -196,4 +197,12 @@ void batch_serve(struct node *node)
 	node->outside->uncork(node);
 	batch->n = 0;
 	batch->serving = false;
+}
+
+void batch_before(struct node *node, uint16_t type)
+{
+	enum page_right left;
+
+	if (!batch_is_request(type, &left))
+		batch_serve(node);
 }

@@ -28,9 +28,12 @@ void batch_free(struct batch *batch);
 /* Takes a message of the page protocol to serve it later.  False: it is to be served now. */
 bool batch_keep(struct node *node, const struct message *m, const struct msg_dsm *dsm);
 
-/* Serves what is kept.  Must come before any other message is served, and before the daemon
- * sleeps. */
+/* Serves what is kept.  Must be called before the daemon sleeps. */
 void batch_serve(struct node *node);
+
+/* Must be called before a message of this type is handled: serves what is kept, unless this message
+ * may be kept behind it. */
+void batch_before(struct node *node, uint16_t type);
 
 /* Returns the page if it is staged to leave this host with the right `left`; the caller finishes
  * what was begun, and the page is staged no longer.  A page that was staged to leave another right

@@ -18,6 +18,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/log.h"
 #include "base/mechanisms.h"
 #include "dsm/dsm.h"
@@ -280,6 +281,8 @@ uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_rig
 	uint64_t now_ns = node_now_ns(node);
 	uint32_t us;
 
+	if (fault_on(FAULT_HOLD_NOTHING))
+		return 0;
 	if (!mechanism_on(node->o.machine.without, MECHANISM_HOLD))
 		return hold_one_us(recent_of(node, gfn), gfn, awaited, now_ns);
 	us = hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node->pages->synced_ns,
@@ -367,7 +370,7 @@ void pagestore_synchronises(struct node *node)
 	pages->retries = NULL;
 	node->outside->cork(node);
 	for (struct retry *retry = last = held; retry; last = retry, retry = retry->next)
-		if (!node->ending)
+		if (!node->ending && !fault_on(FAULT_SYNC_FORGETS))
 			dsm_retry(node->dsm, retry->gfn);
 	node->outside->uncork(node);
 	last->next = pages->spare;

@@ -17,6 +17,7 @@
 
 struct wants {
 	int bell;
+	struct loop_event *on_bell;
 	struct want {
 		bool waiting, by_slot, locked;
 		gfn_t gfn;
@@ -216,13 +217,21 @@ static void on_bell(void *arg)
 
 void wants_start(struct node *node)
 {
-	struct loop_event *event;
-
 	node->wants = calloc(1, sizeof *node->wants);
 	if (!node->wants)
 		die("out of memory");
 	node->wants->bell = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	event = loop_add(&node->loop, LOOP_READ, node->wants->bell, on_bell, node);
-	if (node->wants->bell < 0 || !event || loop_watch(event))
+	node->wants->on_bell = loop_add(&node->loop, LOOP_READ, node->wants->bell, on_bell, node);
+	if (node->wants->bell < 0 || !node->wants->on_bell || loop_watch(node->wants->on_bell))
 		die("cannot make an eventfd: %s", strerror(errno));
+}
+
+void wants_end(struct node *node)
+{
+	if (!node->wants)
+		return;
+	loop_remove(node->wants->on_bell);
+	close(node->wants->bell);
+	free(node->wants);
+	node->wants = NULL;
 }

@@ -13,6 +13,7 @@
 struct node;
 
 void wants_start(struct node *node);
+void wants_end(struct node *node); /* does nothing if it was not started */
 
 /* The eventfd that VM processes write to when the daemon may be asleep. */
 int wants_bell(const struct node *node);

@@ -272,13 +272,9 @@ static void on_nonsense(struct node *node, const struct ph_msg *msg, ph_vp_t sou
 		log_error("a daemon that has not greeted: %s", why);
 }
 
-/* Requests for pages may be kept for a moment; no other message overtakes them. */
 static void receive(struct node *node, unsigned peer, const struct message *m)
 {
-	enum page_right left;
-
-	if (!batch_is_request(m->header.type, &left))
-		batch_serve(node);
+	batch_before(node, m->header.type);
 	net_receive(node->net, peer, m);
 }
 
