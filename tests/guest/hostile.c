@@ -291,6 +291,32 @@ static void by_slot_want(const char *argument)
 	far_jump(0x33, (uint32_t)(uintptr_t)m);
 }
 
+/* Tells the count of a barrier to the daemon of a machine that has one host and shares nothing, by
+ * the VM process's own slot, and waits until it has been taken. */
+static void by_slot_tell(const char *argument)
+{
+	/* offsets in struct vcpu_slot (base/hostshm.h), and a value of enum slot_want */
+	enum { WANT = 68, TELL = 664, BARRIER = 2 };
+	static const unsigned char code[] = {
+		/* mov $DIRECT_SLOT_ADDRESS,%rbx */
+		0x48, 0xbb, 0x00, 0x00, 0x02, 0x00, 0x01, 0x70, 0x00, 0x00,
+		0xc7, 0x83, TELL & 0xff, TELL >> 8, 0, 0, 1, 0, 0, 0,
+		0xc7, 0x83, WANT & 0xff, WANT >> 8, 0, 0, BARRIER, 0, 0, 0,
+		/* write(4, one, 8) */
+		0xb8, 1, 0, 0, 0, 0xbf, 4, 0, 0, 0, 0x48, 0x8d, 0x35, 18, 0, 0, 0,
+		0xba, 8, 0, 0, 0, 0x0f, 0x05,
+		/* 1: cmpl $0,TELL(%rbx); jne 1b; ud2 */
+		0x83, 0xbb, TELL & 0xff, TELL >> 8, 0, 0, 0, 0x75, 0xf7, 0x0f, 0x0b,
+		1, 0, 0, 0, 0, 0, 0, 0,
+	};
+	unsigned char *m = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)argument;
+	memcpy(m, code, sizeof code);
+	far_jump(0x33, (uint32_t)(uintptr_t)m);
+}
+
 /* Maps page 0 and those up to 128 KiB, which root may do.  The host does not let its users have the
  * first 64 KiB: they must be refused to the program, and to the kernel on its behalf, while the
  * pages behind them work. */
@@ -348,6 +374,7 @@ static const struct method {
 	{ "kernel", by_kernel_memory, false }, { "iret", by_window_iret, false },
 	{ "window", by_window_hypercall, false }, { "gate", by_gate, false },
 	{ "stublist", by_stub_list, false }, { "want", by_slot_want, false },
+	{ "tell", by_slot_tell, false },
 	{ "zero", by_page_zero, false }, { "marker", by_marker, true },
 	{ "hypercall", by_hypercall, true }, { "privileged", by_privileged, true },
 };
@@ -379,6 +406,6 @@ int main(int argc, char **argv)
 			return run(&methods[i], argc > 2 ? argv[2] : NULL);
 	fprintf(stderr, "usage: hostile "
 		"int80|syscall|sysenter|farjump|stub|flat|kernel|iret|window|gate|stublist|want|"
-		"zero|marker|hypercall|privileged [ADDRESS]\n");
+		"tell|zero|marker|hypercall|privileged [ADDRESS]\n");
 	return 2;
 }

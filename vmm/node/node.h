@@ -141,6 +141,8 @@ struct node {
 	struct pagestore *pages;
 	struct wants *wants; /* pages/wants.h */
 	struct trace *trace; /* pages/pagetrace.h; NULL: nothing is traced */
+	/* how often all holds were ended here, and counts of barriers told to other hosts */
+	uint32_t synced, barrier_tells;
 	uint64_t page_event_ns; /* the last page message or request (poll.h) */
 	/* pages that a CPU waited for since the last sample (policy.c), by the host that sent
 	 * them */

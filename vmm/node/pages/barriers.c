@@ -28,6 +28,7 @@ static void tell_others(struct node *node, const struct barrier_call *call)
 		    node->outside->reaches(node, host))
 			net_send(node->net, VNODE_DAEMON(host), MSG_BARRIER, &tell, sizeof tell,
 				 NULL, 0);
+	node->barrier_tells++;
 }
 
 /* Wakes the CPU if what it waits for is here.  From now on it is not halted: a daemon that polled

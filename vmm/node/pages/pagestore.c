@@ -360,11 +360,13 @@ static void host_after_us(void *ctx, gfn_t gfn, uint32_t us)
 void pagestore_synchronises(struct node *node)
 {
 	struct pagestore *pages = node->pages;
-	struct retry *held = pages->retries, *last;
+	struct retry *held, *last;
 
-	if (!holds_end(node))
+	if (!pages || !holds_end(node)) /* a host that shares nothing holds nothing */
 		return;
+	node->synced++;
 	pages->synced_ns = node_now_ns(node);
+	held = pages->retries;
 	if (!held)
 		return;
 	pages->retries = NULL;
