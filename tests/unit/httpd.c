@@ -49,7 +49,8 @@ static int while_served(int (*client)(void), uid_t user, uid_t also_user)
 
 	base = event_base_new();
 	server = (struct httpd){ .pages = pages, .n_pages = ARRAY_LEN(pages),
-				 .also_user = also_user, .browses = true, .on_request = on_request };
+				 .also_user = also_user, .browses = true,
+				 .on_request = on_request };
 	ended = evsignal_new(base, SIGCHLD, on_child, NULL);
 	CU_ASSERT_FATAL(!event_add(ended, NULL));
 	CU_ASSERT_FATAL(!httpd_open(&server, base, "127.0.0.1:0", TOKEN, &p));

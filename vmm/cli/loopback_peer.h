@@ -1,6 +1,6 @@
 /* loopback_peer.h - whose process has connected to a port of this computer: for --gdb, whose
- * protocol has no password, and for `vmp web` and `vmp metrics`.  Every user of this computer can connect to its
- * ports.
+ * protocol has no password, and for `vmp web` and `vmp metrics`.  Every user of this computer can
+ * connect to its ports.
  *
  * A TCP socket does not say its peer's user, as a UNIX socket does.  But the peer is on this
  * computer, so the kernel's table of connections has a row for the peer's end too, with its user.

@@ -15,7 +15,8 @@ struct httpd {
 	struct httpgate gate;
 	const struct httpgate_page *pages;
 	unsigned n_pages;
-	uid_t also_user; /* processes of this user and root are served, and this one's; 0: no other */
+	/* processes of this user and root are served, and this one's; 0: no other */
+	uid_t also_user;
 	bool browses;	 /* send the headers that tell a browser what the pages may do */
 	uint16_t port;
 	void *context;
