@@ -13,7 +13,8 @@ $(eval $(call unit-test,vpg_choose,tests/unit/vpg_choose.o vpg/peer/choose.o vpg
 VPG_WIRE_ALL := $(patsubst %,vpg/wire/%.o,message nick why folder daemon_socket)
 PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,addresses asking borrow borrowing carry choose enrol \
 	hear identity invitation jobs joining keeper lender lending meeting members network pipes \
-	rules serving shells speed tunnel) $(VPG_WIRE_ALL) base/log.o base/quantity.o
+	rules serving shells speed tunnel) $(VPG_WIRE_ALL) \
+	base/confine.o base/log.o base/quantity.o
 PEER_LIBS := -levent_openssl $(PHNX_LIBS)
 $(B)/vpg/%.o: CPPFLAGS += -Iphoenix/include
 $(eval $(call program,vmp-peer,vpg/peer/peer.o $(PEER_OBJECTS) phnx.o,$(PEER_LIBS)))

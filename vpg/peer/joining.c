@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/confine.h"
 #include "vpg/wire/message.h"
 
 enum { PATIENCE_S = 15, SSH_PATIENCE_S = 60 };
@@ -198,6 +199,20 @@ static int add_contact(const struct network *n, const struct join_order *o,
 				   at ? user : NULL, o->ssh != NULL, why);
 }
 
+/* A wall in front of what whoever has answered sends.  Left to do is to write to the network's
+ * folder, and to end ssh. */
+static int confine(const struct network *n, struct why *why)
+{
+	const struct confine_file folder = { n->folder, CONFINE_OWN_FOLDER };
+	int error = confine_privileges();
+
+	if (!error)
+		error = confine_files(&folder, 1, CONFINE_KEEP_SIGNALS);
+	if (!error || error == -EOPNOTSUPP || error == -ENOSYS) /* without Landlock */
+		return 0;
+	return why_set(why, "cannot confine itself: %s", strerror(-error));
+}
+
 static int join_with(struct network *n, const struct join_order *o, const struct invitation *i,
 		     struct why *why)
 {
@@ -206,7 +221,7 @@ static int join_with(struct network *n, const struct join_order *o, const struct
 	int error = ctx ? connect_to(&l, o, i, why) : why_set(why, "out of memory");
 
 	if (!error)
-		error = secure(&l, ctx, why) || converse(l.ssl, o, i, n, why) ||
+		error = confine(n, why) || secure(&l, ctx, why) || converse(l.ssl, o, i, n, why) ||
 			add_contact(n, o, &l, i, why) ? -1 : 0;
 	SSL_free(l.ssl);
 	SSL_CTX_free(ctx);
