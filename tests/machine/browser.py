@@ -10,6 +10,66 @@ import tempfile
 import time
 
 
+# What a person could not read or reach in the page as it is shown: texts whose contrast to what is
+# behind them is below 4.5 (WCAG 2, AA), what is wider than the window without a scroll bar of its
+# own, and buttons and charts that the keyboard reaches in another order, or not at all.
+ILLEGIBLE = """(() => {
+  const wrong = [];
+  const rgba = text => (text.match(/[\\d.]+/g) || []).map(Number);
+  const light = c => c.slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 :
+    ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const contrast = (a, b) => {
+    const [low, high] = [light(a), light(b)].sort((x, y) => x - y);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const behind = e => {
+    for (; e; e = e.parentElement) {
+      const color = rgba(getComputedStyle(e).backgroundColor);
+      if (color.length === 3 || color[3] === 1)
+        return color;
+    }
+    return [255, 255, 255];
+  };
+  /* the last rectangle that is painted below the middle of a chart's text */
+  const below = t => {
+    const box = t.getBoundingClientRect();
+    const x = box.left + box.width / 2, y = box.top + box.height / 2;
+    let color = behind(t.closest('svg').parentElement);
+    for (const r of t.closest('svg').querySelectorAll('rect')) {
+      const at = r.getBoundingClientRect(), fill = getComputedStyle(r).fill;
+      if (t.compareDocumentPosition(r) & Node.DOCUMENT_POSITION_PRECEDING &&
+          fill.startsWith('rgb(') && at.left <= x && x <= at.right && at.top <= y &&
+          y <= at.bottom)
+        color = rgba(fill);
+    }
+    return color;
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const e = texts.currentNode.parentElement, box = e.getBoundingClientRect();
+    if (!texts.currentNode.data.trim() || !box.width || e.closest('.xterm, script, style'))
+      continue;
+    const inChart = e.closest('svg'), style = getComputedStyle(e);
+    const ratio = contrast(rgba(inChart ? style.fill : style.color),
+                           inChart ? below(e) : behind(e));
+    if (!(ratio >= 4.5))
+      wrong.push(`contrast ${ratio.toFixed(1)}: ${texts.currentNode.data.trim().slice(0, 40)}`);
+  }
+  for (const e of document.querySelectorAll('body *')) {
+    const box = e.getBoundingClientRect();
+    if (box.width && (box.right > innerWidth + 1 || box.left < -1) &&
+        !e.closest('.scroll, .xterm, svg, script'))
+      wrong.push(`outside the window: ${e.tagName} ${e.id} ${e.className}`);
+  }
+  const keys = [...document.querySelectorAll('button, input, select, summary, a, .chart')]
+    .filter(e => e.getBoundingClientRect().width && !e.disabled && !e.closest('.xterm'));
+  for (const e of keys)
+    if (e.tabIndex !== 0)
+      wrong.push(`tabIndex ${e.tabIndex}: ${e.tagName} ${e.id} ${e.textContent.slice(0, 20)}`);
+  return wrong.slice(0, 8);
+})()"""
+
+
 class Browser:
     """One page.  Everything that the page writes to the browser's log is in `complaints`."""
 
