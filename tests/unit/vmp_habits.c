@@ -151,6 +151,49 @@ static void sizes_and_times(void)
 	check_wrong("vmp run --timeout 9999999999999999999999h", "must be from 1ms to 1000000s");
 }
 
+/* Tries all forms of an option whose value is a size or a time. */
+static void try_forms(const char *verb, const char *name, const char *const *forms)
+{
+	static const char *const wrong[] = { "x", "1.5.2", "-1", "1q", "1,5" };
+	struct options o;
+	char line[160];
+
+	for (; *forms; forms++) {
+		bool refused;
+
+		snprintf(line, sizeof line, "vmp %s --peers 1 --%s %s", verb, name, *forms);
+		refused = parse_line(&o, line) && strstr(o.error, name);
+		if (refused)
+			printf("\n    %s: %s\n", line, o.error);
+		CU_ASSERT(!refused);
+	}
+	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
+		snprintf(line, sizeof line, "vmp %s --peers 1 --%s=%s", verb, name, wrong[i]);
+		CU_ASSERT_NOT_EQUAL(parse_line(&o, line), 0);
+	}
+}
+
+/* Every option of every command takes the forms of its value that people type. */
+static void forms_of_all_options(void)
+{
+	static const char *const sizes[] = { "0.5G", "512M", "512m", "512MB", "512MiB", "524288K",
+					     "512", NULL };
+	static const char *const times[] = { "1.5s", "1500ms", "2m", "90", "0.5h", "2.5", NULL };
+	struct option_info info;
+	unsigned seen = 0;
+
+	for (unsigned verb = 0; verb < VERB_COUNT; verb++)
+		for (size_t i = 0; options_describe(verb, i, &info); i++) {
+			bool size = info.value && !strcmp(info.value, "SIZE");
+
+			if (size || (info.value && !strcmp(info.value, "TIME"))) {
+				try_forms(options_verb_word(verb), info.name, size ? sizes : times);
+				seen++;
+			}
+		}
+	CU_ASSERT(seen >= 10);
+}
+
 /* Options that users of other programs type. */
 static void habits(void)
 {
@@ -528,6 +571,7 @@ int main(void)
 	static const struct unit_test tests[] = {
 		{ "values that are missing", values_that_are_missing },
 		{ "sizes and times", sizes_and_times },
+		{ "forms of all options", forms_of_all_options },
 		{ "habits", habits },
 		{ "places", places },
 		{ "a name stands alone", a_name_stands_alone },

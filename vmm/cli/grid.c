@@ -25,7 +25,11 @@ static int become(const char *program, char **words)
 	arguments[0] = path;
 	memcpy(arguments + 1, words, n * sizeof *words);
 	beside_exec(path, arguments);
-	log_error("cannot start %s: %s", path, strerror(errno));
+	if (errno == ENOENT)
+		log_error("there is no %s: `make` builds it; `make run` builds what a machine on "
+			  "this computer needs, and nothing else", path);
+	else
+		log_error("cannot start %s: %s", path, strerror(errno));
 	return EXIT_VMP_FAILURE;
 }
 
