@@ -115,6 +115,7 @@ soak: all $(B)/tests/unit/phnx_thousand
 	$(Q)tests/sim/run --long
 	$(Q)tests/fuzz/run --seconds 3600
 	$(Q)MIB=1024 tests/netns/run shell-cut
+	$(Q)tests/vpg/alarms 3600 50
 	$(Q)$(B)/tests/unit/phnx_thousand $$(date +%s) 1000
 	$(Q)$(MAKE) --no-print-directory diff
 
