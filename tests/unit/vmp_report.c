@@ -105,9 +105,9 @@ static void reports_are_put_together(void)
 					     .page_requests = 5 } };
 	const size_t one_cpu = offsetof(struct stats_part, cpu[1]);
 	struct {
-		struct msg_pages head;
+		struct msg_pages_here head;
 		struct page_heat heat[2];
-	} pages = { { 0, 0 }, { { 7, 3 }, { 9, 1 } } };
+	} pages = { { 0, 0, 0, 0 }, { { 7, 3 }, { 9, 1 } } };
 	struct problem p;
 
 	memset(&report, 0, sizeof report);
@@ -134,11 +134,11 @@ static void reports_are_put_together(void)
 	pages.head.node = 1;
 	report_on_pages(&report, &pages, sizeof pages);
 	CU_ASSERT(report_is_complete(&report));
-	shell("yes old | head -n 10000 >stats.json");
+	shell("yes outdated | head -n 10000 >stats.json");
 	CU_ASSERT_EQUAL(report_open(&report, &o, &p), 0);
-	shell("grep -q old stats.json"); /* until there is something to write */
+	shell("grep -q outdated stats.json"); /* until there is something to write */
 	report_write(&report, &o, NULL, 1000000, 0);
-	shell("! grep -q old stats.json && tail -n 1 stats.json | grep -qx }");
+	shell("! grep -q outdated stats.json && tail -n 1 stats.json | grep -qx }");
 	shell("tr -d '\n' <stats.json >line && grep -q '\"boot_ms\": 2.000' line && grep -q "
 	      "'total\": {\"page_requests\": 12' line");
 	shell("grep -q '\"address\": \"0x00007000\", \"fetches\": 6' line && grep -o '\"cpu\": ' "

@@ -46,7 +46,10 @@ static void fill_node_stats(const struct node *node, struct node_stats *s)
 		s->page_aheads = dsm->wants_ahead;
 		s->page_drops = dsm->drops;
 		s->page_invalidations = dsm->sent_pages + dsm->invalidated;
+		s->page_holds = dsm->holds;
 	}
+	s->hold_ends = node->synced;
+	s->barrier_tells = node->barrier_tells;
 	count_traffic(node, s);
 }
 
@@ -100,7 +103,10 @@ void node_pages_send(struct node *node, uint32_t seq)
 	enum { MOST = MAX_MSG_PAYLOAD / sizeof(struct page_heat), LEVELS = 33 };
 	static struct page_heat heat[MOST];
 	_Atomic uint32_t *faults = hostshm_page_faults(node->shm);
-	struct msg_pages body = { .node = node->o.node, .seq = seq };
+	struct msg_pages_here body = { .node = node->o.node,
+				       .seq = seq,
+				       .synced = node->synced,
+				       .barrier_tells = node->barrier_tells };
 	uint32_t at_least[LEVELS] = { 0 }; /* number of pages whose count has so many bits */
 	unsigned level = LEVELS, n = 0, total = 0;
 

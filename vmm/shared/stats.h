@@ -23,6 +23,9 @@
 	  "not among the requests, but the fetches") \
 	X(page_invalidations, "pages given up to other nodes") \
 	X(page_drops, "copies that this node let go of, to keep to its share") \
+	X(page_holds, "requests of other nodes that were held for a while") \
+	X(hold_ends, "times that a locked instruction or a barrier ended all holds") \
+	X(barrier_tells, "counts of barriers told to the other nodes") \
 	X(ram_bytes, "bytes of guest RAM that this node holds at the moment") \
 	X(messages_sent, "messages sent to other nodes") \
 	X(messages_received, "messages received from other nodes") \

@@ -96,11 +96,13 @@ void dumps_pages_check(struct query *q)
 	query_end(q, 0, "");
 }
 
-void dumps_on_pages(struct query *q, const struct message *m, const struct msg_pages *pages)
+void dumps_on_pages(struct query *q, const struct message *m, const struct msg_pages_here *pages)
 {
 	if (q->done || pages->node >= MAX_NODES)
 		return;
 	pageheat_add(&q->heat, m->payload, m->payload_bytes / sizeof(struct page_heat));
+	q->synced += pages->synced;
+	q->barrier_tells += pages->barrier_tells;
 	q->node_done[pages->node] = true;
 	dumps_pages_check(q);
 }
@@ -160,6 +162,10 @@ void dumps_print_pages(struct query *q)
 		printf("\n]\n");
 	else if (!q->heat.n)
 		printf("no page was asked for; a machine on one host has no need to\n");
+	else
+		printf("locked instructions and barriers ended the hold of pages %llu times; "
+		       "counts of barriers told to other hosts: %llu\n",
+		       (unsigned long long)q->synced, (unsigned long long)q->barrier_tells);
 	pagenames_free(names);
 	pageheat_free_symbols(&symbols);
 }

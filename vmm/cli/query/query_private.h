@@ -41,6 +41,7 @@ struct query {
 	uint32_t dump_host[MAX_CPUS];
 	/* pages */
 	struct pageheat heat;
+	uint64_t synced, barrier_tells; /* of all hosts */
 	bool asks_pages, node_done[MAX_NODES];
 	struct frames *frames;
 	/* status, top */

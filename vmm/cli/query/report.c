@@ -107,7 +107,7 @@ void report_on_stats(struct report *report, const void *body, size_t bytes)
 
 void report_on_pages(struct report *report, const void *body, size_t bytes)
 {
-	struct msg_pages pages;
+	struct msg_pages_here pages;
 
 	memcpy(&pages, body, sizeof pages);
 	if (!was_asked(report, pages.node))

@@ -194,7 +194,7 @@ void run_on_stats(struct run *run, const struct message *m, const struct msg_sta
 	run_proceed_to_end(run);
 }
 
-void run_on_pages(struct run *run, const struct message *m, const struct msg_pages *pages)
+void run_on_pages(struct run *run, const struct message *m, const struct msg_pages_here *pages)
 {
 	(void)pages;
 	report_on_pages(&run->report, m->body, m->header.bytes);

@@ -1,6 +1,7 @@
 /* barriers.c - see barriers.h. */
 #include "vmm/node/pages/barriers.h"
 
+#include "base/faultpoint.h"
 #include "base/mechanisms.h"
 #include "vmm/node/node.h"
 #include "vmm/node/poll.h"
@@ -79,7 +80,8 @@ void barriers_on_tell(struct node *node, const struct message *m, const struct m
 				     .place = tell->place, .count = tell->count };
 
 	(void)m;
-	if (!barrier_call_is_sound(&call))
+	call.count += fault_on(FAULT_BARRIER_EARLY);
+	if (!barrier_call_is_sound(&call) || fault_on(FAULT_BARRIER_UNTOLD))
 		return;
 	barrier_note(&node->shm->barriers, &call.key, call.place, call.count);
 	poll_note(node);

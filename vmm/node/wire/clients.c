@@ -121,6 +121,7 @@ struct query { uint32_t of, seq; };
 _Static_assert(sizeof(struct query) == sizeof(struct msg_dump) &&
 		       sizeof(struct query) == sizeof(struct msg_stats) &&
 		       sizeof(struct query) == sizeof(struct msg_pages) &&
+		       offsetof(struct query, seq) == offsetof(struct msg_pages_here, seq) &&
 		       sizeof(struct query) == sizeof(struct msg_move_notes) &&
 		       offsetof(struct query, seq) == offsetof(struct msg_cpu_moved, seq) &&
 		       offsetof(struct query, seq) == offsetof(struct msg_host, seq) &&
