@@ -6,9 +6,9 @@
  * is one message EXEC.
  *
  * A session begins with AGENT_RESIZE or not, AGENT_SPEC frames and AGENT_START, and ends with
- * AGENT_EXIT, AGENT_REFUSED or AGENT_HANGUP.  The bytes of AGENT_SPEC and AGENT_INPUT are paid from a window of
- * AGENT_IN_WINDOW bytes, which AGENT_TAKEN refills; those of AGENT_OUTPUT and AGENT_ERROR each from
- * one of AGENT_OUT_WINDOW, which AGENT_ROOM_OUT and AGENT_ROOM_ERR refill.
+ * AGENT_EXIT, AGENT_REFUSED or AGENT_HANGUP.  The bytes of AGENT_SPEC and AGENT_INPUT are paid from
+ * a window of AGENT_IN_WINDOW bytes, which AGENT_TAKEN refills; those of AGENT_OUTPUT and
+ * AGENT_ERROR each from one of AGENT_OUT_WINDOW, which AGENT_ROOM_OUT and AGENT_ROOM_ERR refill.
  *
  * Only the C library's headers are included: the guest's init is built from this file, too.
  */

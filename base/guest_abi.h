@@ -15,8 +15,10 @@
  * itself: the monitor emulates the instruction that follows it.  `call VMP_STUB_HYPERCALL` is a
  * hypercall: number in %eax, arguments in %ebx, %ecx, %edx, result in %eax (64-bit results in
  * %edx:%eax); so is `int $VMP_INT_HYPERCALL`, which costs a trap.  All are legal in guest kernel
- * mode only.  `int $VMP_INT_SYSCALL` in guest user mode, right behind a call of VMP_STUB_SYSCALL,
- * means `int $0x80`, and is served faster: in the vDSO a restarted system call begins there.
+ * mode only, but for one: in user mode `int $VMP_INT_HYPERCALL` with BARRIER_CALL in %eax is the
+ * programs' own call (base/barrier.h).  `int $VMP_INT_SYSCALL` in guest user mode, right behind a
+ * call of VMP_STUB_SYSCALL, means `int $0x80`, and is served faster: in the vDSO a restarted system
+ * call begins there.
  *
  * The window.  The most frequent operations need no trap: the interrupt flag, CR2, and the entry
  * and exit of system calls are in the CPU window, below.
@@ -26,7 +28,7 @@
 
 /* The version changes with everything below.  A kernel has it as the absolute symbol
  * vmp_abi_version; a kernel of another version is not booted. */
-#define VMP_ABI_VERSION 8
+#define VMP_ABI_VERSION 9
 
 /* GDT indices and selectors (guest view) */
 #define VMP_GDT_BOOT_CS 2
@@ -106,7 +108,11 @@
 #define VMP_HC_WAIT 12
 /* ebx: the register's offset in the page of the local APIC, ecx: value */
 #define VMP_HC_APIC_WRITE 13
-#define VMP_HC_COUNT 14
+/* ebx: the first page frame, ecx: how many: clears these frames of RAM */
+#define VMP_HC_CLEAR_FRAMES 14
+/* ebx: page frame to, ecx: from: copies a frame of RAM */
+#define VMP_HC_COPY_FRAME 15
+#define VMP_HC_COUNT 16
 
 /* CR3's low bits: the number of the address space among those that the monitor keeps (0-7; two page
  * directories may use one number in turn), and whether the kept translations are still valid. */
@@ -123,8 +129,11 @@
 #define VMP_CMDLINE_GPA 0x20000
 #define VMP_NODES_GPA 0x21000	    /* the machine's hosts, if it has several: */
 #define VMP_NODES_CPU 0		    /* a byte for each CPU: the host where it begins; */
-/* 32 bits for each host: its part of RAM ends before this page frame; after the last: 0 */
-#define VMP_NODES_END 32
+#define VMP_NODES_COUNT 32	    /* 32 bits: the number of hosts, 0: the table says nothing; */
+/* 32 bits for each host: its part of RAM ends before this page frame; with high memory, 32 bits
+ * more for each: its part of that; after the last: 0 */
+#define VMP_NODES_END 36
+#define VMP_LOW_RAM 0x40000000	    /* the guest kernel maps all RAM below this at least */
 #define VMP_IOAPIC_GPA 0xfec00000
 #define VMP_LAPIC_GPA 0xfee00000
 #define VMP_LAPIC_TIMER_HZ 1000000000 /* the local APIC's timer counts ns before its divider */
@@ -153,8 +162,8 @@
 #define VMP_STREAM_COUNT 3
 #define VMP_STREAM_EOF 0x80000000
 
-/* The agent's device: two streams with the same registers, 0 to the guest's agent and 1 from it, on an interrupt line of
- * their own. What they carry: base/agent_abi.h. */
+/* The agent's device: two streams with the same registers, 0 to the guest's agent and 1 from it, on
+ * an interrupt line of their own. What they carry: base/agent_abi.h. */
 #define VMP_AGENT_PORT 0x560
 #define VMP_AGENT_IRQ 1
 #define VMP_AGENT_COUNT 2

@@ -6,12 +6,13 @@ enum {
 	MAX_CPUS = 32,
 	MAX_NODES = 32,
 	MIN_RAM_MIB = 32,
-	/* the guest kernel maps all of RAM from VMP_USER_LIMIT on and has no high memory */
-	MAX_RAM_MIB = 1024,
+	/* what 32 bits address, less what the guest's devices and its window take; the guest kernel
+	 * has high memory, but no PAE */
+	MAX_RAM_MIB = 3072,
 	MAX_RAM_PAGES = MAX_RAM_MIB << 8,
 	DEFAULT_RAM_MIB = 256,
 	MAX_MSG_PAYLOAD = 8192,	   /* bytes after a message's fixed body */
-	MAX_PRELOADED = 64,	   /* runs of pages that hold data when a machine starts */
+	MAX_PRELOADED = 96,	   /* runs of pages that hold data when a machine starts */
 	MAX_NAME = 64,		   /* a machine's name */
 	MAX_HOST_NAME = 64,	   /* a host's name in a cluster file */
 	MAX_CMDLINE = 2048,	   /* the guest kernel's command line (its own limit) */

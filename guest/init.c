@@ -1,21 +1,26 @@
-/* init.c - the guest's first process: makes an ordinary small Linux, runs what the user asked for, ends the machine.
+/* init.c - the guest's first process: sets up a small Linux, runs the user's command, ends the
+ * machine.
  *
- * scripts/guest-image puts it into the base image as /init (32-bit, static).  What to run stands in the archive that vmp
- * appends for each run: see vmm/cli/guest/initramfs.h for /vmp/command, /vmp/environ and /vmp/cwd.  Without a command the user gets
- * a shell on the console.  The same image boots an unpatched kernel under QEMU, the reference machine of the tests.
+ * scripts/guest-image puts it into the base image as /init (32-bit, static).  The command is in the
+ * archive that vmp appends for each run: vmm/cli/guest/initramfs.h describes /vmp/command,
+ * /vmp/environ and /vmp/cwd.  Without a command the user gets a shell on the console.  The same
+ * image boots an unpatched kernel under QEMU, the reference machine of the tests.
  *
  * The command's three streams and its exit status leave the machine in one of two ways:
  *
- *   stream device   /dev/vmp-in, -out, -err, and the status, as text, to /dev/vmp-exit (base/guest_abi.h).  The command
- *                   holds the devices themselves: no byte is copied on its way.
- *   framed          where that device is missing (QEMU): packets over a serial line that is not the console, told apart
- *                   by a channel byte, the kernel's log among them; standard input is the file /vmp/stdin, if there is
- *                   one.  tests/machine/unframe.c reads them.
+ *   stream device   /dev/vmp-in, -out, -err, and the status, as text, to /dev/vmp-exit
+ *                   (base/guest_abi.h).  The command holds the devices themselves: no byte is
+ *                   copied on its way.
+ *   framed          where that device is missing (QEMU): packets over a serial line that is not the
+ *                   console.  A channel byte tells them apart; the kernel's log is one channel.
+ *                   Standard input is the file /vmp/stdin, if there is one.
+ *                   tests/machine/unframe.c reads the packets.
  *
  * Beside it runs the agent (guest_agent.c), which carries out `vmp exec`.
  *
- * Nothing here polls (but the window's size, once a second beside a shell), and all of it must work when one of the
- * machine's disks or devices does not: a step of the set-up that fails is named on the console, and the boot goes on.
+ * Nothing here polls, except for the window's size, once a second beside a shell.  All of it must
+ * work when one of the machine's disks or devices does not: a step of the set-up that fails is
+ * named on the console, and the boot goes on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +52,8 @@
 enum { SYSLOG_READ_ALL = 3 }; /* klogctl(2) */
 enum { WINDOW_LOOK_S = 1 };
 
-/* A framed packet: channel, two bytes of length (little endian), the bytes. The status is four bytes. */
+/* A framed packet: channel, two bytes of length (little endian), the bytes.  The status is four
+ * bytes. */
 enum channel { CHANNEL_OUT = 1, CHANNEL_ERR = 2, CHANNEL_EXIT = 3, CHANNEL_LOG = 4 };
 
 void complain(const char *what, const char *name)
@@ -84,7 +90,8 @@ static void mount_all(void)
 	for (size_t i = 0; i < sizeof(mounts) / sizeof *mounts; i++) {
 		mkdir(mounts[i].where, 0755);
 		/* EBUSY: the kernel has mounted /dev already (DEVTMPFS_MOUNT). */
-		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, mounts[i].flags, mounts[i].options) < 0 &&
+		if (mount(mounts[i].type, mounts[i].where, mounts[i].type, mounts[i].flags,
+			  mounts[i].options) < 0 &&
 		    errno != EBUSY)
 			complain("cannot mount", mounts[i].where);
 	}
@@ -104,7 +111,8 @@ static void mount_share(void)
 	if (fread(how, 1, sizeof how - 1, file) != sizeof how - 1)
 		how[0] = 0;
 	fclose(file);
-	if (mount("share", "/share", "9p", MS_NOSUID | MS_NODEV | (strcmp(how, "ro") ? 0 : MS_RDONLY),
+	if (mount("share", "/share", "9p",
+		  MS_NOSUID | MS_NODEV | (strcmp(how, "ro") ? 0 : MS_RDONLY),
 		  "trans=virtio,version=9p2000.L,msize=65536,access=any,cache=mmap") < 0)
 		complain("cannot mount", "/share");
 }
@@ -173,14 +181,17 @@ static void name_servers(void)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
 	char first = '#';
 
-	if (fd < 0 || read(fd, &first, 1) < 0 || (first == '#' && (ftruncate(fd, 0) || pwrite(fd, servers, sizeof servers - 1, 0) < 0)))
+	if (fd < 0 || read(fd, &first, 1) < 0 ||
+	    (first == '#' &&
+	     (ftruncate(fd, 0) || pwrite(fd, servers, sizeof servers - 1, 0) < 0)))
 		complain("cannot write", path);
 	if (fd >= 0)
 		close(fd);
 }
 
-/* The network card of `--net user`, whose addresses are always the same (iosrv/vmp_net.c): no time goes into asking for them.
- * The guest gets its IPv6 address and route from the router's advertisement. */
+/* Sets up the network card of `--net user`.  Its IPv4 addresses are always the same
+ * (iosrv/vmp_net.c), so no time is lost in asking for them.  The guest gets its IPv6 address and
+ * route from the router's advertisement. */
 static void bring_network_up(bool in_root)
 {
 	struct ifreq request = { .ifr_name = "eth0" };
@@ -192,8 +203,10 @@ static void bring_network_up(bool in_root)
 		return;
 	}
 	request.ifr_flags |= IFF_UP | IFF_RUNNING;
-	if (ioctl(fd, SIOCSIFFLAGS, &request) < 0 || !set_address(fd, &request, SIOCSIFADDR, "10.0.2.15") ||
-	    !set_address(fd, &request, SIOCSIFNETMASK, "255.255.255.0") || !set_gateway(fd, "10.0.2.2"))
+	if (ioctl(fd, SIOCSIFFLAGS, &request) < 0 ||
+	    !set_address(fd, &request, SIOCSIFADDR, "10.0.2.15") ||
+	    !set_address(fd, &request, SIOCSIFNETMASK, "255.255.255.0") ||
+	    !set_gateway(fd, "10.0.2.2"))
 		complain("cannot bring up", "eth0");
 	close(fd);
 	if (in_root)
@@ -202,8 +215,9 @@ static void bring_network_up(bool in_root)
 		name_servers();
 }
 
-/* On several hosts the kernel boots with one processor (maxcpus=1): what it sets up, and what it ticks meanwhile, crosses no host. The
- * others come now, while init stays where it is: each fetches what it needs itself. */
+/* Brings up the other processors.  On several hosts the kernel boots with one (maxcpus=1), so that
+ * nothing that it sets up, and no tick meanwhile, needs another host.  Init stays on its processor:
+ * each of the others fetches the pages that it needs itself. */
 static void bring_processors_up(void)
 {
 	cpu_set_t first, all;
@@ -233,8 +247,8 @@ static void bring_processors_up(void)
 /* The folder /vmp; it is there, too, when a disk has become the root. */
 static int vmp_folder = -1;
 
-/* A whole file of /vmp with a NUL byte after it, or NULL; its length in *bytes. Owned by the caller,
- * who keeps it. */
+/* Reads a whole file of /vmp and puts a NUL byte after it; its length is in *bytes.  NULL: there is
+ * none.  The caller owns the result and keeps it. */
 static char *read_file(const char *name, size_t *bytes)
 {
 	struct stat st;
@@ -247,7 +261,8 @@ static char *read_file(const char *name, size_t *bytes)
 	if (fstat(fd, &st) == 0 && (text = malloc((size_t)st.st_size + 1))) {
 		ssize_t n;
 
-		while (*bytes < (size_t)st.st_size && (n = read(fd, text + *bytes, (size_t)st.st_size - *bytes)) > 0)
+		while (*bytes < (size_t)st.st_size &&
+		       (n = read(fd, text + *bytes, (size_t)st.st_size - *bytes)) > 0)
 			*bytes += (size_t)n;
 		text[*bytes] = 0;
 	}
@@ -332,7 +347,7 @@ static bool split_line(char *line, char *field[PASSWD_FIELDS])
 	return true;
 }
 
-/* The line of /etc/passwd with this name, or, without a name, with this number: fills in what it says. */
+/* Fills in what the line of /etc/passwd says that has this name or, without a name, this number. */
 static bool find_user(struct user *user, const char *name, uid_t uid)
 {
 	FILE *table = fopen("/etc/passwd", "re");
@@ -424,7 +439,8 @@ static bool open_stream_device(struct streams *s)
 	return s->in >= 0 && s->out >= 0 && s->err >= 0;
 }
 
-/* A serial line that passes every byte as it is; -1 if there is no such chip (the device node says nothing). */
+/* Opens a serial line that passes every byte as it is.  -1: there is no such chip, which the device
+ * node does not tell. */
 static int open_raw_line(const char *path)
 {
 	struct termios t;
@@ -526,9 +542,9 @@ enum { MAX_LAST_PUMPS = 32 };
 
 static void on_child(int signal) { (void)signal; }
 
-/* The framed way: copies both pipes until the command has ended, and then what is left in them. An orphan that still
- * holds a pipe, or fills it for ever, does not keep the machine up. SIGCHLD is let in by ppoll() alone, so that no death
- * is missed. */
+/* The framed way: copies both pipes until the command has ended, and then what is left in them.  An
+ * orphan that still holds a pipe, or fills it for ever, does not keep the machine up.  SIGCHLD is
+ * unblocked in ppoll() alone, so that no death is missed. */
 static int wait_and_pump(const struct streams *s, pid_t command)
 {
 	struct pollfd fds[2] = { { s->from_out, POLLIN, 0 }, { s->from_err, POLLIN, 0 } };
@@ -561,7 +577,8 @@ void exec_or_explain(char **argv)
 	if (status == STATUS_NOT_FOUND && strchr(argv[0], '/') && access(argv[0], F_OK) == 0)
 		fprintf(stderr, "%s: its interpreter or loader is missing in the guest\n", argv[0]);
 	else
-		fprintf(stderr, "%s: %s\n", argv[0], status == STATUS_NOT_FOUND ? "not found" : strerror(errno));
+		fprintf(stderr, "%s: %s\n", argv[0],
+			status == STATUS_NOT_FOUND ? "not found" : strerror(errno));
 	_exit(status);
 }
 
@@ -577,7 +594,8 @@ void forget_signals(void)
 
 int exit_status(int wait_status)
 {
-	return WIFSIGNALED(wait_status) ? STATUS_BY_SIGNAL + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+	return WIFSIGNALED(wait_status) ? STATUS_BY_SIGNAL + WTERMSIG(wait_status)
+					: WEXITSTATUS(wait_status);
 }
 
 static int run_command(char **argv, const struct streams *s, const struct user *user)
@@ -617,9 +635,11 @@ static struct winsize window_outside(int device)
 	char text[32] = "";
 	unsigned columns = 0, rows = 0;
 
-	if (pread(device, text, sizeof text - 1, 0) <= 0 || sscanf(text, "%u %u", &columns, &rows) != 2)
+	if (pread(device, text, sizeof text - 1, 0) <= 0 ||
+	    sscanf(text, "%u %u", &columns, &rows) != 2)
 		columns = rows = 0;
-	return (struct winsize){ .ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns };
+	return (struct winsize){ .ws_row = (unsigned short)rows,
+				 .ws_col = (unsigned short)columns };
 }
 
 /* The size of the user's window: outside's, else the environment may know it (LINES, COLUMNS). */
@@ -634,8 +654,8 @@ static struct winsize window_size(int device)
 	return window;
 }
 
-/* A process of its own: when the window outside changes, the console becomes as large. Whatever size the user has given
- * the console stays until then. */
+/* Runs in a process of its own: when the window outside changes, gives the console its size.  Until
+ * then the console keeps the size that the user has given it. */
 static void follow_window(int device, struct winsize last)
 {
 	int tty = -1;
@@ -703,7 +723,8 @@ static int run_shell(const struct winsize *window, const struct user *user)
 
 /* ---- The end ---- */
 
-/* Unmounts what lies on disks, so that their file systems are clean; whoever keeps one busy is killed first. */
+/* Unmounts what lies on disks, so that their file systems are clean; processes that keep one busy
+ * are killed first. */
 static void leave_disks(void)
 {
 	FILE *table = fopen("/proc/mounts", "re");
@@ -733,7 +754,8 @@ static void send_kernel_log(int line)
 		send_frame(line, CHANNEL_LOG, log + at, (size_t)(n - at < 4096 ? n - at : 4096));
 }
 
-/* Says the status, then ends the machine. The framed way reboots: without ACPI, QEMU can end by `-no-reboot` alone. */
+/* Reports the status, then ends the machine.  The framed way reboots: without ACPI, QEMU can end by
+ * `-no-reboot` alone. */
 __attribute__((noreturn)) static void end_machine(int status, int line)
 {
 	int fd = open("/dev/vmp-exit", O_WRONLY | O_CLOEXEC);
@@ -790,7 +812,8 @@ int main(void)
 	change_to_start_folder(&user);
 	if (user.uid && chown(CONSOLE, user.uid, user.gid) < 0)
 		complain("cannot give away", CONSOLE);
-	/* Asked in any case: the machine takes the first touch of its stream device for the end of the boot. */
+	/* Asked in any case: the machine regards the first access to its stream device as the end
+	 * of the boot. */
 	window_device = open("/dev/vmp-window", O_RDONLY | O_CLOEXEC);
 	window = window_size(window_device);
 
@@ -814,7 +837,8 @@ int main(void)
 	sigaction(SIGCHLD, &action, NULL);
 	have_streams = open_stream_device(&streams) || open_framed(&streams);
 	if (!have_streams) {
-		fprintf(stderr, "init: neither a stream device nor a free serial line: the command uses the console\n");
+		fprintf(stderr, "init: neither a stream device nor a free serial line: the command "
+			"uses the console\n");
 		streams = (struct streams){ dup(0), dup(1), dup(2), -1, -1, -1 };
 	}
 	end_machine(run_command(command, &streams, &user), streams.line);

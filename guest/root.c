@@ -35,8 +35,8 @@ static bool read_plan(char **strings, struct root *root, bool *read_only)
 	return true;
 }
 
-/* What is mounted at `where` moves to the same place of the new root.  A root that cannot be written
- * must have that folder. */
+/* Moves what is mounted at `where` to the same place of the new root.  A root that cannot be
+ * written to must have that folder. */
 static void move(const char *where)
 {
 	char to[64];

@@ -130,6 +130,48 @@ static void hypercall_apic_write(struct vcpu *v)
 	set_result(v, 0);
 }
 
+/* The frames of one call; a larger number would keep the CPU from its interrupts. */
+enum { CLEAR_MOST = 1024 };
+
+static bool is_ram(const struct vcpu *v, gfn_t gfn) { return gfn < v->ram_bytes >> PAGE_BITS; }
+
+static void hypercall_clear_frames(struct vcpu *v)
+{
+	gfn_t first = v->gpr[EBX];
+	uint32_t count = v->gpr[ECX];
+
+	if (!count || count > CLEAR_MOST || !is_ram(v, first) || !is_ram(v, first + count - 1)) {
+		set_result(v, ERR_INVALID);
+		return;
+	}
+	for (gfn_t gfn = first; gfn < first + count; gfn++) {
+		__builtin_memset(v->env->pin(v->env->ctx, gfn_to_gpa(gfn), true), 0, PAGE_BYTES);
+		v->env->unpin(v->env->ctx, gfn_to_gpa(gfn));
+	}
+	set_result(v, 0);
+}
+
+/* In pieces: a CPU that waits for a page of another host may hold no pin. */
+static void hypercall_copy_frame(struct vcpu *v)
+{
+	gpa_t to = gfn_to_gpa(v->gpr[EBX]), from = gfn_to_gpa(v->gpr[ECX]);
+	uint8_t piece[1024], *page;
+
+	if (!is_ram(v, v->gpr[EBX]) || !is_ram(v, v->gpr[ECX])) {
+		set_result(v, ERR_INVALID);
+		return;
+	}
+	for (unsigned at = 0; at < PAGE_BYTES; at += sizeof piece) {
+		page = v->env->pin(v->env->ctx, from, false);
+		__builtin_memcpy(piece, page + at, sizeof piece);
+		v->env->unpin(v->env->ctx, from);
+		page = v->env->pin(v->env->ctx, to, true);
+		__builtin_memcpy(page + at, piece, sizeof piece);
+		v->env->unpin(v->env->ctx, to);
+	}
+	set_result(v, 0);
+}
+
 void hypercall_barrier(struct vcpu *v)
 {
 	struct barrier_call call = {
@@ -159,6 +201,8 @@ void hypercall(struct vcpu *v)
 		[VMP_HC_RELOAD_CR3] = hypercall_reload_cr3,
 		[VMP_HC_WAIT] = hypercall_wait,
 		[VMP_HC_APIC_WRITE] = hypercall_apic_write,
+		[VMP_HC_CLEAR_FRAMES] = hypercall_clear_frames,
+		[VMP_HC_COPY_FRAME] = hypercall_copy_frame,
 	};
 	uint32_t number = v->gpr[EAX];
 

@@ -196,8 +196,18 @@ static void test_bootparams(void)
 	CU_ASSERT(b.hdr.ramdisk_image == 0);
 }
 
+/* The parts of one kind of memory, which begins at `first`: all but the first one are equal. */
+static void check_parts(const gfn_t *end, unsigned count, gfn_t first)
+{
+	for (unsigned n = 0; n < count; n++) {
+		CU_ASSERT(end[n] > (n ? end[n - 1] : first));
+		if (n > 1)
+			CU_ASSERT_EQUAL(end[n] - end[n - 1], end[1] - end[0]);
+	}
+}
+
 static void check_plan(uint32_t ram_pages, gfn_t taken, unsigned hosts, unsigned cpus,
-		       unsigned count)
+		       unsigned count, unsigned parts)
 {
 	uint8_t host[MAX_CPUS], table[NODES_TABLE_BYTES];
 	struct nodes_plan plan;
@@ -208,33 +218,46 @@ static void check_plan(uint32_t ram_pages, gfn_t taken, unsigned hosts, unsigned
 	memset(&plan, 0xaa, sizeof plan);
 	nodes_plan(&plan, ram_pages, taken, hosts, cpus, host);
 	CU_ASSERT_EQUAL(plan.count, count);
+	CU_ASSERT_EQUAL(plan.parts, parts);
 	memset(table, 0xaa, sizeof table);
 	nodes_build(table, &plan);
-	for (unsigned n = 0; n < count; n++) {
+	memcpy(&end, table + VMP_NODES_COUNT, 4);
+	CU_ASSERT_EQUAL(end, count);
+	for (unsigned n = 0; n < parts; n++) {
 		memcpy(&end, table + VMP_NODES_END + 4 * n, 4);
 		CU_ASSERT_EQUAL(end, plan.end[n]);
-		CU_ASSERT(plan.end[n] > (n ? plan.end[n - 1] : taken));
-		if (n > 1)
-			CU_ASSERT_EQUAL(plan.end[n] - plan.end[n - 1], plan.end[1] - plan.end[0]);
 	}
-	memcpy(&end, table + VMP_NODES_END + 4 * count, 4);
+	memcpy(&end, table + VMP_NODES_END + 4 * parts, 4);
 	CU_ASSERT_EQUAL(end, 0);
+	check_parts(plan.end, count, taken);
+	if (parts > count) {
+		CU_ASSERT_EQUAL(plan.end[count - 1], VMP_LOW_RAM >> PAGE_BITS);
+		check_parts(plan.end + count, count, VMP_LOW_RAM >> PAGE_BITS);
+	}
 	if (count)
-		CU_ASSERT_EQUAL(plan.end[count - 1], ram_pages);
+		CU_ASSERT_EQUAL(plan.end[parts - 1], ram_pages);
 	for (unsigned cpu = 0; cpu < cpus; cpu++)
 		CU_ASSERT_EQUAL(table[VMP_NODES_CPU + cpu], count ? host[cpu] % count : 0);
 }
 
 static void test_nodes(void)
 {
-	check_plan(65536, 8000, 1, 2, 0);
-	check_plan(65536, 8000, 2, 2, 2);
-	check_plan(65536, 8000, 8, 16, 8);
-	check_plan(262144, 8000, 32, 32, 32);
-	check_plan(65536, 8000, 32, 32, 28); /* parts of 8 MiB, and four hosts have CPUs alone */
-	check_plan(8192, 8000, 2, 2, 0);
-	check_plan(8192, 9000, 2, 2, 0);
-	check_plan(16384 + 512, 8000, 2, 4, 2); /* RAM need not end where a block does */
+	check_plan(65536, 8000, 1, 2, 0, 0);
+	check_plan(65536, 8000, 2, 2, 2, 2);
+	check_plan(65536, 8000, 8, 16, 8, 8);
+	check_plan(262144, 8000, 32, 32, 32, 32);
+	/* parts of 8 MiB, and four hosts have CPUs alone */
+	check_plan(65536, 8000, 32, 32, 28, 28);
+	check_plan(8192, 8000, 2, 2, 0, 0);
+	check_plan(8192, 9000, 2, 2, 0, 0);
+	check_plan(16384 + 512, 8000, 2, 4, 2, 2); /* RAM need not end where a block does */
+	/* high memory; too little of it to be dealt */
+	check_plan(262144 + 4096, 12000, 2, 2, 2, 4);
+	check_plan(262144 + 4095, 12000, 2, 2, 2, 2);
+	check_plan(786432, 20000, 4, 4, 4, 8);
+	check_plan(786432, 20000, 32, 32, 32, 64);
+	check_plan(786432, 20000, 1, 4, 0, 0);
+	check_plan(786432, 262143, 2, 2, 0, 0);
 }
 
 int main(void)

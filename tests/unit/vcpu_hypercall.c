@@ -196,6 +196,48 @@ static void ends_and_yields(void)
 	CU_ASSERT_EQUAL(fake.yields, 1);
 }
 
+static void clear_frames(void)
+{
+	enum { FIRST = DATA >> PAGE_BITS, FRAMES = RAM_BYTES >> PAGE_BITS };
+	static const uint32_t wrong[][2] = {
+		{ FIRST, 0 }, { FIRST, 1025 }, { FRAMES, 1 }, { FRAMES - 1, 2 },
+		{ 0xffffffff, 1 }, { 0xffffffff, 2 }, { 0x100000 + FIRST, 1 },
+	};
+
+	fake_reset();
+	memset(fake.ram + DATA, 0xaa, 4 * PAGE_BYTES);
+	CU_ASSERT_EQUAL(call(VMP_HC_CLEAR_FRAMES, FIRST + 1, 2), 0);
+	for (unsigned at = 0; at < 4 * PAGE_BYTES; at++)
+		CU_ASSERT_EQUAL_FATAL(fake.ram[DATA + at],
+				      at / PAGE_BYTES == 1 || at / PAGE_BYTES == 2 ? 0 : 0xaa);
+	CU_ASSERT_EQUAL(call(VMP_HC_CLEAR_FRAMES, FRAMES - 1, 1), 0);
+	for (unsigned n = 0; n < ARRAY_LEN(wrong); n++)
+		CU_ASSERT_EQUAL(call(VMP_HC_CLEAR_FRAMES, wrong[n][0], wrong[n][1]),
+				(uint32_t)-EINVAL);
+	CU_ASSERT_EQUAL(fake.ram[DATA], 0xaa);
+}
+
+static void copy_frame(void)
+{
+	enum { FIRST = DATA >> PAGE_BITS, FRAMES = RAM_BYTES >> PAGE_BITS };
+	static const uint32_t wrong[][2] = {
+		{ FIRST, FRAMES }, { FRAMES, FIRST }, { FIRST, 0x100000 + FIRST },
+		{ 0xffffffff, FIRST },
+	};
+
+	fake_reset();
+	for (unsigned at = 0; at < 3 * PAGE_BYTES; at++)
+		fake.ram[DATA + at] = (uint8_t)(at * 7 + at / PAGE_BYTES);
+	CU_ASSERT_EQUAL(call(VMP_HC_COPY_FRAME, FIRST + 1, FIRST), 0);
+	CU_ASSERT_FALSE(memcmp(fake.ram + DATA + PAGE_BYTES, fake.ram + DATA, PAGE_BYTES));
+	CU_ASSERT_EQUAL(call(VMP_HC_COPY_FRAME, FIRST, FIRST + 2), 0);
+	CU_ASSERT_FALSE(memcmp(fake.ram + DATA, fake.ram + DATA + 2 * PAGE_BYTES, PAGE_BYTES));
+	CU_ASSERT_EQUAL(call(VMP_HC_COPY_FRAME, FIRST, FIRST), 0);
+	for (unsigned n = 0; n < ARRAY_LEN(wrong); n++)
+		CU_ASSERT_EQUAL(call(VMP_HC_COPY_FRAME, wrong[n][0], wrong[n][1]),
+				(uint32_t)-EINVAL);
+}
+
 static void unknown(void)
 {
 	fake_reset();
@@ -338,6 +380,7 @@ int main(void)
 		UNIT_TEST(kicked_before), UNIT_TEST(apic_register),
 		UNIT_TEST(flush_range),   UNIT_TEST(start_cpu),
 		UNIT_TEST(gdt_changed),   UNIT_TEST(ends_and_yields),
+		UNIT_TEST(clear_frames),  UNIT_TEST(copy_frame),
 		UNIT_TEST(unknown),	     UNIT_TEST(segment_look_up),
 		UNIT_TEST(barrier_of_a_program),
 		UNIT_TEST(formatter),     UNIT_TEST(kill_keeps_the_first_reason),

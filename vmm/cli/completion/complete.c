@@ -76,7 +76,7 @@ static bool wants_value(enum verb verb, const char *word, struct option_info *in
 
 static void offer_value(const struct completion *c, const struct option_info *info)
 {
-	static const char *const sizes[] = { "64M", "128M", "256M", "512M", "1G", NULL };
+	static const char *const sizes[] = { "64M", "128M", "256M", "512M", "1G", "2G", NULL };
 	static const char *const users[] = { "root", "nobody", NULL };
 
 	if (info->choices)

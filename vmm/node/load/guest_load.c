@@ -25,7 +25,10 @@
  * a multiple of four. */
 enum { INITRD_ALIGN = 4 };
 
-enum { FOR_KERNEL = 8 << 20 };
+enum {
+	FOR_KERNEL = 8 << 20,
+	PAGE_STRUCT_BYTES = 32, /* for each page of high memory: struct page, in low memory */
+};
 
 struct open_initrd { int fd; uint32_t bytes; };
 
@@ -87,8 +90,10 @@ static int read_initrd(const struct open_initrd *initrd, uint8_t *to)
 static void plan_nodes(const struct node *node, uint64_t kernel_end, uint64_t initrd_bytes,
 		       struct nodes_plan *plan)
 {
-	uint64_t taken = kernel_end + FOR_KERNEL + 2 * initrd_bytes,
-		 ram = (uint64_t)node->ram_pages << PAGE_BITS;
+	uint64_t ram = (uint64_t)node->ram_pages << PAGE_BITS,
+		 high_pages = ram > VMP_LOW_RAM ? (ram - VMP_LOW_RAM) >> PAGE_BITS : 0,
+		 taken = kernel_end + FOR_KERNEL + high_pages * PAGE_STRUCT_BYTES +
+			 2 * initrd_bytes;
 	uint8_t host[MAX_CPUS];
 
 	for (unsigned cpu = 0; cpu < MAX_CPUS; cpu++)
@@ -98,13 +103,21 @@ static void plan_nodes(const struct node *node, uint64_t kernel_end, uint64_t in
 		   node->o.machine.hosts, node->o.machine.cpus, host);
 }
 
-/* Loads the initrds at the top of the first host's part of RAM, page aligned, above the kernel.
- * *start and *bytes are for the boot parameters. */
+/* The guest kernel uses an image where it is only if it can address all of it. */
+static uint64_t low_ram_bytes(const struct node *node)
+{
+	uint64_t bytes = (uint64_t)node->ram_pages << PAGE_BITS;
+
+	return bytes < VMP_LOW_RAM ? bytes : VMP_LOW_RAM;
+}
+
+/* Loads the initrds at the top of the first host's part of RAM, or of its low memory, page aligned,
+ * above the kernel.  *start and *bytes are for the boot parameters. */
 static int load_initrds(struct node *node, gpa_t kernel_end, struct nodes_plan *plan, gpa_t *start,
 			uint32_t *bytes, char *why, size_t why_bytes)
 {
 	struct open_initrd initrd[MAX_INITRDS] = { { 0 } };
-	uint64_t total, ram_bytes = (uint64_t)node->ram_pages << PAGE_BITS;
+	uint64_t total, ram_bytes = low_ram_bytes(node);
 	gpa_t at;
 	int error;
 
@@ -112,10 +125,12 @@ static int load_initrds(struct node *node, gpa_t kernel_end, struct nodes_plan *
 		initrd[i].fd = -1;
 	error = open_initrds(&node->o, initrd, &total, why, why_bytes);
 	if (!error && total + kernel_end + PAGE_BYTES > ram_bytes) {
-		snprintf(why, why_bytes, "the guest's image of %llu MiB does not fit into its RAM "
-			 "of %u MiB (use a larger --mem)",
+		snprintf(why, why_bytes, "the guest's image of %llu MiB does not fit into %s %llu "
+			 "MiB%s",
 			 (unsigned long long)(total + (1 << 20) - 1) >> 20,
-			 node->o.machine.mem_mib);
+			 ram_bytes < VMP_LOW_RAM ? "its RAM of" : "the low memory, the first",
+			 (unsigned long long)ram_bytes >> 20,
+			 ram_bytes < VMP_LOW_RAM ? " (use a larger --mem)" : "");
 		error = -1;
 	}
 	plan_nodes(node, kernel_end, error ? 0 : total, plan);
@@ -172,8 +187,9 @@ static void give_fresh_pages(struct node *node, const struct nodes_plan *plan)
 	    !mechanism_on(node->o.machine.without, MECHANISM_FRESH))
 		return;
 	qsort(p->range, loaded, sizeof p->range[0], by_first_page);
-	for (unsigned host = 0; host < plan->count; host++)
-		give_rest(p, loaded, host ? plan->end[host - 1] : 0, plan->end[host], host);
+	for (unsigned part = 0; part < plan->parts; part++)
+		give_rest(p, loaded, part ? plan->end[part - 1] : 0, plan->end[part],
+			  part % plan->count);
 }
 
 int guest_load(struct node *node, char *why, size_t why_bytes)

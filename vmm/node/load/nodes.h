@@ -8,18 +8,23 @@
 
 struct nodes_plan {
 	unsigned count;		    /* node n is host n; 0: the guest gets no nodes */
-	gfn_t end[MAX_NODES];	    /* node n has the pages from the end of node n-1 up to here */
+	/* Part p of RAM, from the end of part p-1 up to here, is node p % count's.  Each node has
+	 * one part, or two in a machine with high memory: its low memory and its high memory. */
+	unsigned parts;
+	gfn_t end[2 * MAX_NODES];
 	uint8_t cpu_node[MAX_CPUS]; /* by where each CPU begins; a CPU that moves keeps its node */
 };
 
-/* `taken`: pages at the start of RAM that always belong to the first host.  The rest is dealt in
- * equal parts.  If a part would be too small to be useful, there are fewer nodes than hosts, and
- * the CPUs of the other hosts are dealt to the nodes in turn. */
+/* `taken`: pages at the start of RAM that always belong to the first host.  The rest of the low
+ * memory, below VMP_LOW_RAM, is dealt in equal parts, and so is what lies above it: the guest
+ * kernel keeps its own lists, tables and stacks in low memory.  If a part would be too small to be
+ * useful, there are fewer nodes than hosts, and the CPUs of the other hosts are dealt to the nodes
+ * in turn; if it is one of the high memory, all of that is the last node's. */
 void nodes_plan(struct nodes_plan *plan, uint32_t ram_pages, gfn_t taken, unsigned hosts,
 		unsigned cpus, const uint8_t *cpu_host);
 
 /* Writes the table at VMP_NODES_GPA, NODES_TABLE_BYTES long. */
-enum { NODES_TABLE_BYTES = MAX_CPUS + 4 * (MAX_NODES + 1) };
+enum { NODES_TABLE_BYTES = MAX_CPUS + 4 * (2 * MAX_NODES + 2) };
 void nodes_build(void *table, const struct nodes_plan *plan);
 
 #endif
