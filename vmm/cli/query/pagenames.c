@@ -1,4 +1,5 @@
-/* pagenames.c - see pagenames.h.  The kernel maps all RAM from VMP_USER_LIMIT on. */
+/* pagenames.c - see pagenames.h.  The kernel maps RAM from VMP_USER_LIMIT on, as far as there are
+ * addresses; what is above (high memory) has struct pages, and no structures of the kernel's. */
 #include "vmm/cli/query/pagenames.h"
 
 #include <ctype.h>
@@ -336,9 +337,11 @@ void pagenames_describe(const struct pagenames *n, gfn_t gfn, char *text, size_t
 	char page[NAME_BYTES + 16] = "", task[NAME_BYTES + 32] = "";
 
 	const gva_t at = VMP_USER_LIMIT + gfn_to_gpa(gfn);
+	const bool low = at >= VMP_USER_LIMIT;
 
 	*text = 0;
-	if (gfn >= n->ram.pages || name_percpu(n, at, text, bytes) || name_map(n, at, text, bytes))
+	if (gfn >= n->ram.pages ||
+	    (low && (name_percpu(n, at, text, bytes) || name_map(n, at, text, bytes))))
 		return;
 	if (!name_page(n, gfn, page, sizeof page) || !name_task_use(n, gfn, task, sizeof task))
 		snprintf(text, bytes, "%s", page);
