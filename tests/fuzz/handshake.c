@@ -283,7 +283,7 @@ static void end_joining(void)
 	    converse(joiner.ssl, &order, &joiner.invitation, &joiner.net, &why))
 		FUZZ_CHECK(*why.line);
 	members_free(&joiner.net.members);
-	joiner.net.members = (struct members){ NULL, 0 };
+	joiner.net.members = (struct members){ 0 };
 	SSL_free(joiner.ssl);
 	SSL_CTX_free(joiner.ctx);
 }
