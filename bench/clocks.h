@@ -1,5 +1,5 @@
-/* clocks.h - microseconds, for programs that measure: by the wall, and of this process's processor
- * time. */
+/* clocks.h - the time in microseconds, for programs that measure: wall-clock time, and processor
+ * time of this process. */
 #ifndef BENCH_CLOCKS_H
 #define BENCH_CLOCKS_H
 

@@ -1,5 +1,5 @@
-/* devio.c - how fast a disk and a network are; runs in a guest, and the network's other end
- * natively.
+/* devio.c - measures how fast a disk and a network are.  It runs in a guest; the other end of the
+ * network runs natively.
  *
  *   devio disk DEVICE        sequential and random, past the page cache; "write 4k+fsync" is with a
  *                            flush after each block.  Overwrites the device's first 32 MiB.
@@ -60,7 +60,7 @@ static double sequential(int fd, int write_it)
 	return mib_s(DISK, now() - begin);
 }
 
-/* Blocks at random places; their number in a second. */
+/* Transfers blocks at random places.  Returns their number in a second. */
 static double random_blocks(int fd, int write_it, int turns, int flush)
 {
 	unsigned seed = 1;
@@ -117,7 +117,8 @@ static void give(int fd, long bytes)
 	}
 }
 
-/* One order a byte: e(cho) nothing more, d(own) STREAM bytes, u(p) STREAM bytes and an answer. */
+/* Each byte that arrives is an order.  The answer to e(cho) is one byte; to d(own), STREAM bytes;
+ * to u(p), one byte after STREAM bytes have arrived. */
 static void serve_one(int fd)
 {
 	char order;

@@ -11,7 +11,7 @@ static inline int median_order(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Of n > 0 figures, which are sorted. */
+/* Returns the median of n > 0 figures, and sorts them. */
 static inline double median(double *v, int n)
 {
 	qsort(v, (size_t)n, sizeof *v, median_order);

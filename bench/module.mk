@@ -1,4 +1,4 @@
-# What is measured, against what; see bench/README.md.
+# The benchmark's programs; bench/README.md says what they measure.
 build/bench/%: bench/%.c
 	@echo "  CC    $@"
 	$(Q)mkdir -p $(@D)
@@ -6,13 +6,13 @@ build/bench/%: bench/%.c
 
 all: build/bench/pingpong build/bench/devio
 
-# In the guest, and natively its other end.
+# devio runs in the guest; natively, it is the network's other end.
 build/bench/devio: bench/devio.c
 	@echo "  CC    $@"
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fopenmp,$(GUEST_CFLAGS)) -o $@ $<
 
-# The page protocol itself, under recorded programs.
+# replay runs the page protocol itself with the fetches of recorded programs.
 $(eval $(call program,bench/tcp_pipe,bench/tcp_pipe.o,))
 $(eval $(call program,bench/replay,bench/replay.o $(DSM_OBJECTS) $(DSM_NEEDS)))
 

@@ -1,6 +1,6 @@
-/* mpi_latency.c - what phoenix_latency.c measures of the overlay, of MPI: half round trips by
- * message size, and one-way bandwidth, between two processes.  Prints a line per size, then the
- * bandwidth. */
+/* mpi_latency.c - measures of MPI what phoenix_latency.c measures of the overlay: half round trips
+ * by message size, and one-way bandwidth, between two processes.  Prints a line for each size, then
+ * the bandwidth. */
 #include <mpi.h>
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 enum { MAX_BLOCKS = 64 };
 
 static int rank, n_ranks, n_blocks, width;
-static double *blocks[MAX_BLOCKS][MAX_BLOCKS];	/* those of this rank, and copies of others' */
+static double *blocks[MAX_BLOCKS][MAX_BLOCKS];	/* this rank's blocks, and copies of others' */
 
 static int owner(int i, int j) { return (i * n_blocks + j) % n_ranks; }
 
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
 				block_fill(room(i, j), i, j, width, size);
 	MPI_Barrier(MPI_COMM_WORLD);
 	double start = MPI_Wtime();
-	factor();	/* leaves every block with everybody */
+	factor();	/* every rank has every block after this */
 	MPI_Barrier(MPI_COMM_WORLD);
 	double time = MPI_Wtime() - start;
 	if (rank == 0)

@@ -1,15 +1,15 @@
 /* peers_figures.c - figures of the P2P-MPI paper (2009) that are about peers, as tables.
  *
- *   choice      figures 4 and 5: on which computers processors are, with concentrate and spread.
- *               The nearest site has 60 of 350 computers, of 4 processors, as in the paper; the
- *               other sizes are made up, and round trips of three sites overlap.
- *   reliable    figure 12: how often a node hears nothing of another one that lives, because those
- *               between have died; each node dies with probability 0.1
- *   ages        how old the news of a node that lives may be, beside the cleanup time: with all
- *               nodes' cycles in step, and with cycles that begin at random
+ *   choice      figures 4 and 5: the computers on which processors are chosen, with concentrate and
+ *               with spread.  The nearest site has 60 of 350 computers, of 4 processors each, as in
+ *               the paper.  The other sizes are made up; the round trips of three sites overlap.
+ *   reliable    figure 12: how often a node hears nothing of another living node, because the nodes
+ *               between them have died; each node dies with probability 0.1
+ *   ages        how old a node's knowledge of another living node may be, compared with the cleanup
+ *               time: with all nodes' cycles in step, and with cycles that begin at random
  *   detect      figure 13: how long after its death a node is declared gone by the others, with the
- *               library's failure detector in the simulator; the prediction beside it.  From
- *               MANY nodes on a node is not connected to all others, but to those 1, 2, 4 ...
+ *               library's failure detector in the simulator, compared with the prediction.  From
+ *               MANY nodes on, a node is not connected to all others, but to those 1, 2, 4 ...
  *               behind it: the routing tables of 1,000 nodes with 1,000 links each take 9 GB.
  *
  * Usage: peers_figures choice [COMPUTERS] | reliable [TRIALS] | ages [NODES...] |
@@ -84,8 +84,8 @@ static void place(enum choose_how how, const char *name, uint32_t computers)
 
 static const char *const protocol_names[] = { [DETECT_DBRR] = "dbrr", [DETECT_BRR] = "brr" };
 
-/* How many of those that live a node of them reaches by who gossips to whom in a cycle; back:
- * against the direction of the gossip. */
+/* Returns how many living nodes hear of a living node `from`, itself included, when each gossips to
+ * its targets of one cycle.  With `back`: how many living nodes `from` hears of. */
 static unsigned reached(enum detect_protocol p, const bool *dead, unsigned n, unsigned from,
 			bool back)
 {
@@ -112,8 +112,8 @@ static unsigned reached(enum detect_protocol p, const bool *dead, unsigned n, un
 	return tail;
 }
 
-/* Whether some node that lives hears nothing of another one: all hear of all if all hear of one,
- * and it of all. */
+/* Returns whether some living node hears nothing of another one.  All hear of all if all hear of
+ * one node, and that node hears of all. */
 static bool is_false(enum detect_protocol p, const bool *dead, unsigned n)
 {
 	unsigned alive = 0, one = 0;
@@ -151,12 +151,13 @@ static void reliable(unsigned long trials)
 
 /* ---- ages ---- */
 
-enum { PARTS = 1000 };	/* of a round: the nodes gossip one after the other */
+enum { PARTS = 1000 };	/* in a round: the nodes gossip one after the other */
 
-/* When what each node has last heard of each was made. */
+/* news[to][from]: when the newest information about `from` that `to` has was made, in parts of a
+ * round. */
 static uint32_t (*news)[MAX_NODES];
 
-/* One round, the nodes in a random order that stays the same. */
+/* Simulates one round: each node gossips once, in a random order that stays the same. */
 static void gossip_all(enum detect_protocol p, unsigned n, const unsigned *order,
 		       const unsigned *begin, unsigned round)
 {
@@ -170,7 +171,8 @@ static void gossip_all(enum detect_protocol p, unsigned n, const unsigned *order
 	}
 }
 
-/* The oldest news that any node ever has of another one, in rounds. */
+/* Returns the age, in rounds, of the oldest information that any node ever has about another
+ * one. */
 static double oldest(enum detect_protocol p, unsigned n, bool in_step)
 {
 	static unsigned order[MAX_NODES], begin[MAX_NODES];

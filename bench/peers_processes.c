@@ -1,9 +1,9 @@
 /* peers_processes.c - figure 13 of the P2P-MPI paper (2009) with real processes of this computer:
  * how long after the death of one of N processes the others declare it gone.
  *
- * N nodes of one session, each a process, find each other through the first one.  When all have a
- * table of all, they live for a while (none may be declared gone meanwhile); then one of them is
- * killed, and each of the others writes down when it has declared it gone.
+ * The N nodes of one session, each a process, find each other through the first one.  When each has
+ * a table of all nodes, they live for a while, in which none may be declared gone.  Then one of
+ * them is killed, and each other process notes when it has declared that one gone.
  *
  * Usage: peers_processes brr|dbrr [PROCESSES...]      (default: 2 4 8 16 32 64)
  */
@@ -69,7 +69,7 @@ static void node(int n, enum detect_protocol p)
 	_exit(0);
 }
 
-/* False: that did not happen in time. */
+/* Waits until the count is n.  Returns false if that did not happen in time. */
 static bool reaches(atomic_int *count, int n)
 {
 	double start = now_us();
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	p = strcmp(argv[1], "brr") ? DETECT_DBRR : DETECT_BRR;
-	/* as a random one, of which no time is needed to make a key */
+	/* like a random secret, but without the time that making a key takes */
 	setenv("PHNX_SECRET",
 	       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,

@@ -2,11 +2,12 @@
  * and one-way bandwidth.
  *
  * Two processes hold a raw connection (TCP_NODELAY) and an overlay link at the same time.  Short
- * blocks of the one and of the other take turns; a ratio is the median of the ratios of
- * neighbouring blocks, so that other work on the machine meets both alike.  Raw TCP is measured in
- * two ways: with a read() that sleeps, as most programs have it, and with one that polls, as fast
- * as the wire can be.  The processes have a processor each ("apart"), or both share one
- * ("together"). Usage: phoenix_latency [BLOCKS [apart|together [TCP|TLS]]]
+ * blocks of the two take turns; a ratio is the median of the ratios of neighbouring blocks, so that
+ * other work on the machine affects both alike.  Raw TCP is measured in two ways: with a read()
+ * that sleeps, as most programs use it, and with one that polls, which is as fast as the connection
+ * can be.  Each process has a processor of its own ("apart"), or both share one ("together").
+ *
+ * Usage: phoenix_latency [BLOCKS [apart|together [TCP|TLS]]]
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -128,7 +129,7 @@ static void compare(const char *label, struct sample (*block)(const struct way *
 	enum { WAYS = 3 };
 	static double us[WAYS][MAX_BLOCKS], cpu[WAYS][MAX_BLOCKS], ratio[WAYS][MAX_BLOCKS];
 	const struct way *ways[WAYS] = { other, &raw, &awake };
-	/* on a shared processor a reader that polls only keeps the other side from answering */
+	/* a reader that polls on a shared processor only delays the other side's answer */
 	int n = together ? WAYS - 1 : WAYS;
 
 	for (int i = -1; i < blocks; i++)
@@ -199,7 +200,7 @@ static void run(void)
 {
 	pin();
 	connect_raw();
-	/* as a random one, of which no time is needed to make a key */
+	/* like a random secret, but without the time that making a key takes */
 	setenv("PHNX_SECRET",
 	       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
 	ph_init_runtime(0, 2);

@@ -1,11 +1,12 @@
-/* phoenix_loop.c - what carries the messages of node daemons, in their own kind of loop: half round
- * trips between two processes that hold a bare connection (vmm/node/wire/conn.c: AF_UNIX, one
- * message a packet) and Phoenix links at the same time.
+/* phoenix_loop.c - measures what can carry the messages of node daemons, in the daemons' own kind
+ * of loop: half round trips between two processes that hold a bare connection
+ * (vmm/node/wire/conn.c: AF_UNIX, one message a packet) and Phoenix links at the same time.
  *
- * A request of 40 bytes is answered with 40 bytes, or with 40 bytes and a page, as the page
- * protocol does.  Blocks of the ways take turns, so that other work on the machine meets all alike;
- * medians of the blocks. Usage: phoenix_loop [BLOCKS [same]]; same: both processes on one
- * processor.
+ * A request of 40 bytes is answered with 40 bytes, or with 40 bytes and a page, as in the page
+ * protocol.  Blocks of the ways take turns, so that other work on the machine affects all alike;
+ * the figures are medians of the blocks.
+ *
+ * Usage: phoenix_loop [BLOCKS [same]]; same: both processes run on one processor.
  */
 #include <event2/event.h>
 #include <sched.h>
@@ -35,7 +36,7 @@ static unsigned left;		/* answers that have not arrived */
 static bool with_page;
 static uint8_t page[PAGE_BYTES];
 
-/* The gfn of a request says whether the answer is to bring a page. */
+/* Sends a request; its gfn says whether the answer is to bring a page. */
 static void send_one(bool page_too)
 {
 	struct msg_dsm body = { .gfn = with_page };

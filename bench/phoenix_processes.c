@@ -1,18 +1,18 @@
-/* phoenix_processes.c - how long real processes on this computer take to build their routing
- * tables.
+/* phoenix_processes.c - measures how long real processes on this computer take to build their
+ * routing tables.
  *
- * N processes listen on loopback; at a word each dials the others as phoenix_routing.c's cases of
- * the same names say, and the time is taken until the last of them has what the case asks for.  All
- * share this computer's processors, so what is compared is work: a table costs what its messages
- * cost.
+ * N processes listen on loopback.  At a signal each dials the others, as in the cases of the same
+ * names in phoenix_routing.c.  The time ends when the last process has what the case asks for.  All
+ * share this computer's processors, so the times compare work: how much processor time the messages
+ * of a table need.
  *
- *   offline    which node connects to which is given; done when the connections are there
- *   names      all names are given; done when each node has a direct way to each other in its
- *              table, and they are linked
+ *   offline    it is given which node connects to which; done when the connections are there
+ *   names      all names are given; done when each node's table has a direct way to each other
+ *              node, and they are linked
  *   discovery  a node knows the first one
  *
  * Usage: phoenix_processes [ROUNDS [PROCESSES...]]      (default: 3 rounds of 25, 50, 100 and 200)
- * A round takes the cases in turns; what is printed are medians, and the medians of the rounds'
+ * A round takes the cases in turns.  The program prints medians, and the medians of the rounds'
  * ratios.
  */
 #include <signal.h>
@@ -94,7 +94,7 @@ static void node(int node, int n, enum mode mode)
 	_exit(0);
 }
 
-/* Returns seconds, or a negative number when the construction did not end. */
+/* Runs one construction.  Returns its seconds, or a negative number if it did not end. */
 static double construct(int n, enum mode mode, uint64_t *updates)
 {
 	*shared = (struct shared){ 0 };
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 	getrlimit(RLIMIT_NOFILE, &files);
 	files.rlim_cur = files.rlim_max;
 	setrlimit(RLIMIT_NOFILE, &files);
-	/* as a random one, of which no time is needed to make a key */
+	/* like a random secret, but without the time that making a key takes */
 	setenv("PHNX_SECRET",
 	       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
 	shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,

@@ -1,31 +1,31 @@
 /* phoenix_routing.c - how long it takes until a routing table is built (thesis, figures 3.3 to
  * 3.8).
  *
- * Nodes in a simulated network: each is busy with one thing at a time, for as long as a packet and
+ * The nodes are in a simulated network.  Each does one thing at a time, for as long as a packet and
  * a connection cost the kernel of this computer (measured at the start), and as long as the
- * library's own code takes here.  A packet is under way for 25 to 75 us, at random, as in a local
- * network; in one that is "far", for 50 to 500.
+ * library's own code takes here.  A packet is under way for a random time of 25 to 75 us, as in a
+ * local network; with "far", for 50 to 500 us.
  *
- *   offline    which node connects to which is given; done when the connections are there
- *   master     all names are given; each node tries all others, tells node 0 whom it reached, which
- *              calculates all paths
- *              and sends each node its table
- *   told       offline; and when the connections are there, all nodes tell at once what they have:
- *              done when every table is
- *              complete.  So long it takes if nothing is held, and nothing about others is told
- *                         before the connections are there
+ *   offline    it is given which node connects to which; done when the connections are there
+ *   master     all names are given; each node tries all others and tells node 0 whom it reached;
+ *              node 0 calculates all paths and sends each node its table
+ *   told       as offline; when the connections are there, all nodes tell at once what they have:
+ *              done when every table is complete.  This is the time if nothing is held, and nothing
+ *              about others is told before the connections are there
  *   names      all names are given; the library does the rest
  *   discovery  a node knows the first of its subnet, and that one the first of the first subnet
  *   naive      `names` with DSDV as it is in the books: each change is told to each neighbour at
  *              once
  *
- * One subnet, or three in the proportion 14 : 8 : 3, of which the first nodes alone can reach each
- * other. "phases" says when, with `names`, the last connection was there, the last node knew its
- * subnet, the last gateway knew all nodes, and the last table was complete. "ratio" runs offline
- * and names in turns, for medians over seven seeds; least is the least that it can take (see
- * least()). "fixed" takes 4 us for a packet, 12 for a connection and nothing for the library's own
- * code: the same on every computer. Usage: phoenix_routing [far] [fixed] table|ratio|naive|phases
- * [NODES...] | curve NODES | storm NODES
+ * There is one subnet, or three in the proportion 14 : 8 : 3, of which only the first nodes can
+ * reach each other.  "phases" prints when, with `names`, the last connection was there, the last
+ * node knew its subnet, the last gateway knew all nodes, and the last table was complete.  "ratio"
+ * runs offline and names in turns, and prints medians over seven seeds, and the least time that is
+ * possible (see least()).  "fixed" takes 4 us for a packet, 12 us for a connection and nothing for
+ * the library's own code: the same on every computer.
+ *
+ * Usage: phoenix_routing [far] [fixed] table|ratio|naive|phases [NODES...] | curve NODES |
+ *                        storm NODES
  */
 #include <arpa/inet.h>
 #include <malloc.h>
@@ -89,7 +89,8 @@ static int listen_somewhere(struct sockaddr_in *at)
 	return fd;
 }
 
-/* Returns what it takes to send n bytes once, and to receive them, measured over many times. */
+/* Returns how many ns it takes to send n bytes once and to receive them, as an average of many
+ * times. */
 static uint64_t exchanges_ns(int from, int to, size_t n)
 {
 	enum { TIMES = 100 };
@@ -109,7 +110,7 @@ static uint64_t exchanges_ns(int from, int to, size_t n)
 	return (now_ns(CLOCK_THREAD_CPUTIME_ID) - start) / TIMES;
 }
 
-/* The same without disturbances. */
+/* The same without disturbances: the least of several measurements. */
 static uint64_t exchange_ns(int from, int to, size_t n)
 {
 	enum { ATTEMPTS = 10 };
@@ -271,8 +272,8 @@ static void breadth_first(const unsigned char *edge, int from, short *queue, uns
 	}
 }
 
-/* The master receives n lists of neighbours, calculates, and sends n tables; the last one still
- * has a packet's way to go. */
+/* Returns the master's part in seconds: it receives n lists of neighbours, calculates, and sends n
+ * tables; the last table then needs a packet's time. */
 static double master_s(void)
 {
 	static unsigned char edge[MAX_NODES * MAX_NODES], far[MAX_NODES];
@@ -303,11 +304,12 @@ static void tell_all(void)
 	}
 }
 
-/* No schedule of a distance-vector protocol whose news are packets of their own (the library's
- * are, but for what a node tells a new neighbour of itself) can build the tables sooner,
- * whatever its nodes are told: the busiest node's connections (as in OFFLINE), one packet from
- * each neighbour about itself and one to each, and the last one's way.  Names that lead nowhere,
- * and what the library takes for these packets, are not counted. */
+/* Returns the least time in seconds in which a distance-vector protocol can build the tables,
+ * whatever its nodes are told, if its routing messages are packets of their own.  (The library's
+ * are, except for what a node tells a new neighbour about itself.) It is the sum of: the busiest
+ * node's connections (as in OFFLINE), one packet from each neighbour about itself and one to each,
+ * and the way of the last packet.  Names that lead nowhere, and what the library takes for these
+ * packets, are not counted. */
 static double least(void)
 {
 	uint64_t most_ns = 0;
@@ -511,7 +513,7 @@ int main(int argc, char **argv)
 	argv += fixed;
 	costs = fixed ? (struct costs){ 4000, 25, 12000 } : measure();
 	const char *what = argc > 1 ? argv[1] : "table";
-	/* without this, now and then one node would pay for tidying what all others in this
+	/* without this, one node would now and then pay for tidying up what all others in this
 	 * process have freed */
 	mallopt(M_MXFAST, 0);
 	n_nodes = argc > 2 ? atoi(argv[2]) : 224;

@@ -1,13 +1,13 @@
-/* pingpong.c - the bare price of a page between two processes: a 32-byte request, a 4 KiB answer,
- * over the same kind of socket that node daemons use (AF_UNIX, SOCK_SEQPACKET), the two bound to
- * processors as the hosts of a machine are.
+/* pingpong.c - measures the bare price of a page between two processes: a 32-byte request and a 4
+ * KiB answer, over the same kind of socket that node daemons use (AF_UNIX, SOCK_SEQPACKET).  The
+ * two are bound to processors as the hosts of a machine are.
  *
  *   pingpong [--tcp] [ROUND-TRIPS]
  *
  * --tcp: over TCP on the loopback device, both ends blocking.
  *
- * What pagebounce shows above this is the price of the page protocol, the faults and the virtual
- * processors.
+ * What pagebounce takes in addition is the price of the page protocol, of the faults and of the
+ * virtual processors.
  */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

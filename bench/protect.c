@@ -1,16 +1,17 @@
-/* protect.c - two ways to take a page of guest RAM away from a running process that has it mapped:
+/* protect.c - compares two ways to take a page of guest RAM from a running process that has it
+ * mapped:
  *
- *   punch      as the node daemon does (vmm/node/pages/pagestore.c): the page into a pipe, its hole
- *              punched in the memfd, the pipe read; given back by UFFDIO_CONTINUE.  A page that may
- *              still be read: the same, and back write-protected.
- *   mprotect   the process is stopped by a signal, protects the page itself and says so; the page
- *              is copied.  Given back by the process's own mprotect, which its fault would lead to.
+ *   punch      as the node daemon does (vmm/node/pages/extract.c): put the page into a pipe, punch
+ *              its hole in the memfd, read the pipe.  UFFDIO_CONTINUE gives it back.  A page that may
+ *              still be read is taken in the same way, and given back write-protected.
+ *   mprotect   a signal stops the process, which protects the page itself and reports that; then
+ *              the page is copied.  The process's own mprotect, as after a fault, gives it back.
  *
  *   protect [PAGES TAKEN]...
  *
- * Each number: so many pages are taken first, every second one, as when two hosts share an array.
- * Then, of other pages, the medians of the times to take one, to leave it readable, and to give it
- * back; and how many mappings the process has.
+ * For each number, so many pages are taken first, every second one, as when two hosts share an
+ * array.  Then the program measures other pages: the median times to take one, to leave it
+ * readable, and to give it back; and the number of mappings that the process has.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -74,7 +75,7 @@ static void on_order(int number)
 	futex(&order->done, FUTEX_WAKE, 1);
 }
 
-/* It computes, and touches pages of its own alone. */
+/* Runs for ever, and touches no page of the guest's RAM. */
 static void run(void)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -161,7 +162,7 @@ static int punch_write(uint32_t page, double *us)
 
 /* ---- mprotect ---- */
 
-/* 0, or errno of the process's mprotect. */
+/* Lets the process change a protection.  Returns 0, or errno of its mprotect. */
 static int ask(uint32_t page, uint32_t pages, int protection)
 {
 	uint32_t number = atomic_load(&order->asked) + 1, done;
@@ -288,7 +289,7 @@ static void run_way(const struct way *way, uint32_t taken)
 	process = fork();
 	if (!process)
 		run();
-	munmap(guest, (size_t)PAGES * PAGE); /* the process's alone */
+	munmap(guest, (size_t)PAGES * PAGE); /* only the process has it mapped */
 	while (!atomic_load(&order->done))
 		usleep(1000);
 	way->begin();

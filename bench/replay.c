@@ -9,16 +9,16 @@
  *   fetch HOST CPU BEGIN_US END_US PAGE read|write FROM TO_DAEMON_US TO_GUEST_US
  *   take HOST END_US PAGE
  *
- * A program is a sequence for each CPU: compute, fetch, compute, ...  What lies between two fetches
- * is computing, as long as it was, less the shortest tenth's longest: what every fetch costs
- * outside its recorded stages.  --one gives the program's measured time on one CPU; all computing
- * is then scaled so that its sum is that.  If a host loses a page during such a time, and its CPU
- * fetches it within SPIN_US, the CPU was waiting for the other's store: it goes on as soon as its
- * host loses the page again, but not later than it did.  For N hosts, more than were recorded, CPU
- * i behaves as CPU i mod K of the K recorded ones and computes K/N of the time; each K hosts have
- * copies of their own of the recorded pages, but for those that every recorded host wrote
- * GLOBAL_WRITES times or more (barriers, reductions, locks, the kernel's variables): all hosts
- * share these.
+ * A program is a sequence for each CPU: compute, fetch, compute, ...  The time between two fetches
+ * is computing, less what every fetch costs outside its recorded stages: the longest of the
+ * shortest tenth of these times. --one gives the program's measured time on one CPU; all computing
+ * is then scaled to that sum.  If a host loses a page during such a time, and its CPU fetches it
+ * again within SPIN_US, the CPU was waiting for another CPU's store.  In the replay it continues as
+ * soon as its host loses the page again, but not later than in the recording.  With N hosts, more
+ * than were recorded, CPU i behaves as CPU i mod K of the K recorded ones and computes K/N of the
+ * time.  Each K hosts have copies of their own of the recorded pages, except those that every
+ * recorded host wrote GLOBAL_WRITES times or more (barriers, reductions, locks, the kernel's
+ * variables): all hosts share these.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -219,7 +219,7 @@ static void read_record(FILE *in)
 	}
 }
 
-/* The time that the recorded CPUs computed, in all: what one processor would need. */
+/* Returns the us that all recorded CPUs computed: what one processor would need. */
 static double computed_us(void)
 {
 	double us = 0;

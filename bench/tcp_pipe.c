@@ -1,5 +1,5 @@
-/* tcp_pipe.c - a plain pipe over TCP, beside which bench/peers measures others: what one reads from
- * standard input, the other writes to standard output.
+/* tcp_pipe.c - a plain pipe over TCP, with which bench/peers compares others: one process sends its
+ * standard input, the other writes it to standard output.
  *
  * Usage: tcp_pipe PORT            accept one connection, and write what comes
  *        tcp_pipe HOST PORT       connect, and send
@@ -42,7 +42,7 @@ static int connect_to(const char *host, const char *port)
 	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM }, *to;
 	int fd = socket(AF_INET, SOCK_STREAM, 0), error = getaddrinfo(host, port, &hints, &to);
 
-	/* until the other one listens */
+	/* tries until the other process listens */
 	for (int tries = 0; !error && tries < 500; tries++, usleep(10000))
 		if (!connect(fd, to->ai_addr, to->ai_addrlen))
 			return fd;

@@ -1,5 +1,5 @@
-# usage.sh - for scripts, which source it before they leave their folder: usage prints the script's
-# head comment, and ends it with status 2.
+# usage.sh - scripts source it before they change their folder.  It defines usage(), which prints
+# the script's head comment and ends the script with status 2.
 case $0 in
 /*) usage_of=$0 ;;
 *) usage_of=$PWD/$0 ;;
