@@ -2,8 +2,8 @@
  * mapped:
  *
  *   punch      as the node daemon does (vmm/node/pages/extract.c): put the page into a pipe, punch
- *              its hole in the memfd, read the pipe.  UFFDIO_CONTINUE gives it back.  A page that may
- *              still be read is taken in the same way, and given back write-protected.
+ *              its hole in the memfd, read the pipe.  UFFDIO_CONTINUE gives it back.  A page that
+ *              may still be read is taken in the same way, and given back write-protected.
  *   mprotect   a signal stops the process, which protects the page itself and reports that; then
  *              the page is copied.  The process's own mprotect, as after a fault, gives it back.
  *

@@ -41,7 +41,8 @@ static void send_message(enum msg_type type, const void *body, size_t body_bytes
 		exit(0);
 }
 
-/* The next message's type; its body is at packet + sizeof(struct msg_header). */
+/* Receives the next message.  Returns its type; its body is at packet + sizeof(struct
+ * msg_header). */
 static enum msg_type receive(size_t *bytes)
 {
 	struct msg_header header;

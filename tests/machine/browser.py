@@ -10,9 +10,9 @@ import tempfile
 import time
 
 
-# What a person could not read or reach in the page as it is shown: texts whose contrast to what is
-# behind them is below 4.5 (WCAG 2, AA), what is wider than the window without a scroll bar of its
-# own, and buttons and charts that the keyboard reaches in another order, or not at all.
+# What a person could not read or reach in the page as it is shown: texts whose contrast to their
+# background is below 4.5 (WCAG 2, AA), parts that are wider than the window without a scroll bar of
+# their own, and buttons and charts that the keyboard reaches in another order, or not at all.
 ILLEGIBLE = """(() => {
   const wrong = [];
   const rgba = text => (text.match(/[\\d.]+/g) || []).map(Number);

@@ -95,7 +95,8 @@ void cluster_check_rights(struct sim *sim, gfn_t gfn)
 	sim->broken_invariants++;
 }
 
-/* A file, as a daemon's memory is, mapped as long as this process lives. */
+/* Makes the node's memory: a file, as a daemon's memory is, mapped as long as this process
+ * lives. */
 void cluster_make_ram(struct sim_node *node, unsigned n_pages)
 {
 	static struct { int fd; uint8_t *bytes; } ram[MAX_NODES];
@@ -268,8 +269,8 @@ unsigned cluster_home_of(struct sim *sim, gfn_t gfn)
 	return home;
 }
 
-/* Nothing is in flight: checks that no page is between two states, and that each touched page has
- * one owner, which its home knows. */
+/* Called when nothing is in flight.  Checks that no page is between two states, and that each
+ * touched page has one owner, which its home knows. */
 void cluster_check_idle(struct sim *sim)
 {
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++) {

@@ -1,10 +1,10 @@
 /* daemon_children.c - monitors and interrupts; see daemons.h.
  *
- * A monitor is a model of monitor/cpu_handover.c and monitor/cpu_freeze.c: it stops its CPU where
- * that waits for no page, and loads it.  A CPU's state on its way to a file or a checkpoint is the
- * simulator's whole processor, so that a loaded one goes on from there.  The children's messages go
- * through vmm/node/wire/route.c.  Each interrupt has a vector of its own until it has been
- * collected, so that one which is lost, or comes twice, is noticed.
+ * A monitor is a model of monitor/cpu_handover.c and monitor/cpu_freeze.c: it stops its CPU when
+ * the CPU waits for no page, and loads it.  A CPU's state on its way to a file or a checkpoint is
+ * the simulator's whole processor, so that a loaded CPU continues from there.  The children's
+ * messages go through vmm/node/wire/route.c.  Each interrupt has a vector of its own until it has
+ * been collected.  So the simulator notices an interrupt that is lost or comes twice.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static struct {
 } children;
 _Static_assert(sizeof(struct cpu_state) <= CPU_STATE_LIMIT, "a state");
 
-/* Writes a CPU's state while it stands still, wherever it is. */
+/* Writes a CPU's state while it stands still, on whichever host it is. */
 static void state_of(unsigned cpu, struct cpu_state *state)
 {
 	memset(state, 0, sizeof *state);
@@ -156,7 +156,7 @@ void children_say(unsigned node, unsigned port, uint32_t pid, enum msg_type type
 		    world_pack(&packet, &header, body, body_bytes, payload, payload_bytes));
 }
 
-/* Stops at an instruction boundary, with no page outstanding. */
+/* Stops a CPU at an instruction boundary, when it waits for no page. */
 static void stop(unsigned number, unsigned cpu, uint32_t pid)
 {
 	struct msg_cpu_state state = { .cpu = cpu, .state_bytes = STATE_BYTES };

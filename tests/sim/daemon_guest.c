@@ -4,7 +4,7 @@
  * Processor 0 reads standard input, 1 and 2 write standard output and error, 3 writes to the disk
  * and reads back.  Each is a driver with at most one request at a time, whose state is a part of
  * its processor: it moves, is saved and is loaded with it.  Each byte that is typed, printed or
- * written depends on its position alone, so that a byte that is lost, or comes twice, is noticed at
+ * written depends on its position alone, so that a byte that is lost or comes twice is noticed at
  * once.  The user decides how much there is to do (guests_plan()).
  */
 #include <stdlib.h>
@@ -239,7 +239,7 @@ void guest_step(unsigned cpu, uint32_t turn)
 	}
 }
 
-/* Moves as much next as the device has room for. */
+/* Moves next as much as the device has room for. */
 static void stream_seen(unsigned cpu, uint32_t status)
 {
 	struct guest *g = &guests[cpu];

@@ -1,9 +1,9 @@
 /* daemon_io.c - the I/O server of daemon-sim: iosrv/serve.c and the chips; this file replaces
  * iosrv_main.c and worker.c.  See daemons.h.
  *
- * Its disk is a file; the guest's writes are kept apart from it.  Messages that it has collected
- * are sent a moment after a message, so that several may arrive before.  Work that takes long is
- * done later.
+ * Its disk is a file; the guest's writes are kept apart from it.  The messages that it has
+ * collected leave a moment after one has come, so that several may come before.  Work that takes
+ * long is done later.
  */
 #include <dirent.h>
 #include <stdio.h>

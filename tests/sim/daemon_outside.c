@@ -20,7 +20,7 @@ static struct {
 
 static bool is_client(const struct sim_conn *c) { return c->port >= PORT_OWNER; }
 
-/* Why a machine ends is checked here, whoever says it: only because a host was lost. */
+/* Checks why a machine ends, whoever says so: the only allowed reason is that a host was lost. */
 static void check_end(const struct packet *packet)
 {
 	struct msg_machine_end end;
@@ -229,7 +229,7 @@ static bool reaches(const struct node *node, unsigned peer)
 
 static bool reaches_all(const struct node *node) { return daemons[node->o.node].connected; }
 
-/* A few on each host, so that a policy finds room there. */
+/* Each host may use a few processors, so that a policy finds room there. */
 static bool processors(cpu_set_t *allowed)
 {
 	CPU_ZERO(allowed);

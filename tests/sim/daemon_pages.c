@@ -155,7 +155,8 @@ void pages_run(struct sim *sim, unsigned cpu)
 	pages.fresh_ns[cpu] = 0;
 }
 
-/* The page is protected from now on if it has come for this processor just now. */
+/* Notes that the CPU was answered.  If the page came for it just now, the page is protected from
+ * now on. */
 static void answered(unsigned cpu, bool came)
 {
 	sim_trace(machine, "cpu %u has page %u%s", cpu, machine->cpus[cpu].waits_for - 1,
@@ -198,7 +199,8 @@ static bool comes_soon(const struct sim_event *event, unsigned node)
 	       event->at_ns <= pages.burst_ns[node];
 }
 
-/* A daemon that was busy, or asleep, finds several messages.  It serves them before it sleeps. */
+/* Returns whether a daemon that was busy, or asleep, finds more messages.  It serves them before it
+ * sleeps. */
 bool pages_has_more(const struct node *node)
 {
 	unsigned number = node->o.node;
@@ -232,7 +234,8 @@ static bool look_at_answer(unsigned cpu)
 	       !daemons[number].dead && atomic_load(&slot_of(cpu)->want) == WANT_NONE;
 }
 
-/* (vmm/node/pages/hold.h) */
+/* Checks that a page does not leave before the CPU that asked for it has run with it
+ * (vmm/node/pages/hold.h). */
 static void check_progress(unsigned cpu, gfn_t gfn)
 {
 	const struct sim_cpu *c = &machine->cpus[cpu];

@@ -154,7 +154,7 @@ void user_on_event(uint32_t id)
 
 /* ---- the end ---- */
 
-/* As in run_end(): nothing will be printed again, so all output that was held may be read. */
+/* Reads all output that was held: as in run_end(), nothing will be printed again. */
 static void read_all(struct stream_out *out, unsigned s, bool all)
 {
 	stream_out_release(out);

@@ -89,7 +89,7 @@ static struct { /* over all seeds */
 
 static struct node *first(void) { return &daemons[0].node; }
 
-/* ---- the log: without a fault a daemon has nothing to complain about ---- */
+/* ---- the log: without a fault a daemon logs no warning and no error ---- */
 
 static void copy_log(void)
 {
@@ -110,7 +110,7 @@ static void on_abort(int number)
 	sim_fail(machine, "aborted");
 }
 
-/* Some call of the code under test waits, which it must not. */
+/* Called when some call of the code under test blocks, which it must not. */
 static void on_alarm(int number)
 {
 	(void)number;
@@ -141,7 +141,8 @@ void machine_ends(const char *why)
 	plan.met = machine->ended = true;
 }
 
-/* The others notice a death.  If the daemon is only silent, it notices the same of them. */
+/* The other daemons notice that this one is dead.  If it is only silent, it notices the same of
+ * them. */
 static void no_longer(unsigned number)
 {
 	daemons[number].unsaid_ns = machine->now_ns + (sim_chance(machine, 50)
@@ -355,7 +356,7 @@ static int write_to_file(struct saver *s, const struct snapfile_record *record, 
 	return result;
 }
 
-/* At any moment, also before its turn. */
+/* Called at any moment, also before the client's turn. */
 static void give_up(struct saver *s)
 {
 	saver_goes(s);
@@ -498,7 +499,8 @@ static void load_saved(void)
 
 /* ---- all requests ---- */
 
-/* fixed: if it is a policy, then this one.  Returns false if this cannot be asked now. */
+/* Sends a request of that kind.  `fixed`: if it is a policy, then this one.  Returns false if it
+ * cannot be asked for now. */
 static bool ask(enum request_kind kind, bool fixed)
 {
 	unsigned seq = plan.n++ % REQUESTS, client = 1 + seq % LAST_CLIENT;

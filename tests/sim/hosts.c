@@ -108,7 +108,7 @@ static void timer(struct sim *sim, unsigned node, enum sim_step step)
 	events_add(&event);
 }
 
-/* Returns a node other than `but` that is there and stays; MAX_NODES if there is none. */
+/* Returns a node other than `but` that is present and stays; MAX_NODES if there is none. */
 static unsigned some_node(struct sim *sim, unsigned but)
 {
 	uint32_t able = sim->present & ~sim->leaving & ~(1u << but);

@@ -196,8 +196,8 @@ static void test_timed_and_custody(void)
 	sim_free(&s);
 }
 
-/* A node that leaves, or whose log is written, may be about to end: what it is given to keep
- * goes back, and to another node. */
+/* A node that leaves, or whose log is written, may be about to end: the messages that it is given
+ * to keep go back, and to another node. */
 static void keeper_ends(bool by_log)
 {
 	char file[] = "/tmp/phnx-keeper-XXXXXX", text[200];
@@ -396,8 +396,8 @@ static bool around_two(const struct sim *s, int from, int to)
 	return from == 2 || to == 2;
 }
 
-/* Of three messages `before` arrive.  The others are slow, through node 2.  Meanwhile their
- * sender ends, and its successor, which has another way, asks. */
+/* Of three messages, `before` arrive.  The others are slow, through node 2.  Meanwhile their sender
+ * ends, and its successor, which has another way, asks. */
 static void overtake(int before)
 {
 	enum { SLOW = 1000000 };

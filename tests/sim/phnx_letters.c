@@ -305,7 +305,8 @@ static void test_partition_heals(void)
 	sim_free(&s);
 }
 
-/* The mapping changes without the protocol: released here, assumed there. */
+/* Changes the mapping without the protocol: one node releases virtual nodes, another one assumes
+ * them. */
 static void move_at_random(int nodes, int ranges, int rounds, uint64_t calm, uint64_t intact,
 			   uint64_t pause_us)
 {

@@ -1,8 +1,9 @@
-/* phnx_memory.c - memory that runs out: a small cluster sends, moves and combines, again and again;
- * in each run another allocation of the library's fails, or from some on all do for a while.  No
- * crash; and once there is memory again, what was accepted arrives, each message once and in order,
- * and nothing stands still for ever. Usage: phnx_memory [FIRST [LAST]], numbers of the allocations
- * that fail.
+/* phnx_memory.c - memory that runs out: a small cluster sends, moves and combines, again and again.
+ * In each run another allocation of the library's fails, or all fail for a while from some one on.
+ * There may be no crash.  Once there is memory again, what was accepted must arrive, each message
+ * once and in order, and nothing may wait for ever.
+ *
+ * Usage: phnx_memory [FIRST [LAST]], numbers of the allocations that fail.
  *
  * The library's objects call their allocations by names of their own (module.mk), so the
  * simulator's do not fail.
@@ -243,7 +244,7 @@ static const char *play(unsigned long first, unsigned long last)
 	return wrong;
 }
 
-/* Nodes that cannot even start. */
+/* Tries nodes that have not even the memory to start. */
 static unsigned long births(void)
 {
 	sim_init(&s, 7, 1, 0, SPACE);

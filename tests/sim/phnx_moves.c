@@ -160,8 +160,8 @@ static void join_again(struct sim *s)
 	CU_ASSERT_EQUAL(assumed(s, 1), SPACE / 2);
 }
 
-/* A call whose time is up gets nothing later.  Another call may follow at once, and gets what
- * the first one has under way. */
+/* A call whose time is up gets nothing later.  Another call may follow at once, and gets what is
+ * still under way for the first one. */
 static void test_migration_given_up(void)
 {
 	struct sim s;
@@ -192,7 +192,7 @@ static void test_no_migration_to_who_leaves(void)
 	sim_free(&s);
 }
 
-/* What the application refuses to give, or does not fit into a message, stays where it is, and
+/* What the application refuses to give, or what does not fit into a message, stays where it is, and
  * no lock stays held. */
 static int give_nothing(void *arg, ph_vp_t lo, ph_vp_t hi, void **state, size_t *len)
 {

@@ -136,8 +136,8 @@ static uint64_t clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Charges the typical time (a running median) that the library takes here for this kind of work
- * on so many bytes: so what else this host does at times makes no node late. */
+/* Charges the node the typical time (a running median) that the library takes here for this kind of
+ * work on so many bytes.  So other work on this computer makes no node late. */
 static void charge_work(struct simnode *node, enum work kind, size_t bytes, uint64_t ns)
 {
 	static double typical[KINDS][64];

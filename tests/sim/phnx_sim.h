@@ -35,7 +35,7 @@ struct sim {
 	struct simnode *nodes, **timers;
 	int n;
 	uint64_t delay_min, delay_max;
-	uint64_t tardy_us;		/* see sim_tardy() */
+	uint64_t tardy_us;		/* sim_tardy() sets it */
 	uint64_t events;
 	/* The time that a node takes, one thing at a time: for a packet, for 1024 of its bytes,
 	 * for one end of a new connection; 0: none. */

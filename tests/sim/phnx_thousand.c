@@ -1,8 +1,10 @@
-/* phnx_thousand.c - a thousand nodes in one process: sites of fifty, that only their gateways
- * connect.  They find each other, links break, the network falls in two and heals, a quarter
- * leaves at once and comes back at once; all the while messages go to random virtual nodes, and
- * each must arrive exactly once, in order. Usage: phnx_thousand [SEED [NODES]], where NODES is
- * 200 unless said otherwise, for `make unit`: a thousand take minutes. */
+/* phnx_thousand.c - a thousand nodes in one process: sites of fifty, which only their gateways
+ * connect.  They find each other, links break, the network falls in two and heals, a quarter of the
+ * nodes leaves at once and comes back at once.  All the while messages go to random virtual nodes,
+ * and each must arrive exactly once, in order.
+ *
+ * Usage: phnx_thousand [SEED [NODES]].  NODES is 200 by default, for `make unit`: a thousand nodes
+ * take minutes. */
 #include <stdio.h>
 #include <time.h>
 #include "tests/sim/phnx_sim.h"

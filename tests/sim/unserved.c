@@ -1,6 +1,6 @@
-/* unserved.c - handlers of the messages (base/msg.def) that nobody sends in this simulation.  Each
- * ends the run.  They are weak: a handler that is linked takes the place of the one here.
- */
+/* unserved.c - handlers of the messages (base/msg.def) that no part of this simulation sends.  Each
+ * ends the run.  They are weak symbols: a handler that is linked takes the place of the one
+ * here. */
 #include <stdio.h>
 #include <stdlib.h>
 
