@@ -25,7 +25,8 @@ static const char *const refusals[AGENDA_CONDITION_COUNT][AGENDA_OPERATION_COUNT
 #undef DONE
 };
 
-/* Of the operations that follow a condition: one more than their numbers; 0: none. */
+/* next[condition]: the operations that may begin when the condition ends, each as its number plus
+ * one; 0: none. */
 static const unsigned char next[AGENDA_CONDITION_COUNT][MAX_NEXT] = {
 #define REFUSAL(condition, operation, why)
 #define NEXT(operation) AGENDA_##operation + 1

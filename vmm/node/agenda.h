@@ -20,8 +20,8 @@ struct node;
 
 #define AGENDA_OPERATIONS(X) \
 	X(MOVE)	    /* of a CPU */ \
-	X(CHANGE)   /* of hosts: one comes or goes */ \
-	X(TURN)	    /* the same, when it has its turn ahead of a snapshot that waits */ \
+	X(CHANGE)   /* of hosts: one joins or leaves */ \
+	X(TURN)	    /* the same, when it goes ahead of a snapshot that waits */ \
 	X(SNAPSHOT) /* or a checkpoint */ \
 	X(DEBUGGER) /* is attached */ \
 	X(SAMPLE)   /* the policy asks all hosts for their load */ \
@@ -34,11 +34,11 @@ struct node;
 	X(LIVE)		 /* the machine has a live folder */ \
 	X(STILL)	 /* it stands still for a snapshot, or is about to */ \
 	X(SAVED)	 /* a snapshot is being made or pulled */ \
-	X(CHANGED)	 /* a host comes or goes, other than host 0 */ \
-	X(YIELDS)	 /* host 0 goes: by a checkpoint, which is a snapshot itself */ \
-	X(CHANGE_ASKED)	 /* a change goes or waits */ \
+	X(CHANGED)	 /* a host joins or leaves, other than host 0 */ \
+	X(YIELDS)	 /* host 0 leaves: by a checkpoint, which is a snapshot itself */ \
+	X(CHANGE_ASKED)	 /* a change is being made or waits */ \
 	X(MOVED)	 /* a CPU is moving */ \
-	X(MOVE_ASKED)	 /* a move goes or waits */ \
+	X(MOVE_ASKED)	 /* a move is being made or waits */ \
 	X(SNAPSHOT_NEXT) /* a snapshot waits for nothing but the current move */
 
 #define AGENDA_NAME(name) AGENDA_##name,
@@ -52,7 +52,7 @@ enum agenda_verdict { AGENDA_NO /* begins */, AGENDA_W /* waits */, AGENDA_R /* 
  * it is not NULL, the first of them that refuses it or, if none does, for which it waits. */
 enum agenda_verdict agenda_judge(enum agenda_operation operation, unsigned conditions,
 				 enum agenda_condition *because);
-/* Returns why the operation is refused under this condition; "" if it is not. */
+/* Returns why the operation is refused under this condition; "" if it is not refused. */
 const char *agenda_refusal(enum agenda_operation operation, enum agenda_condition because);
 /* Returns the n-th operation, from 0 on, that may begin when this condition has ended; or
  * AGENDA_OPERATION_COUNT. */
@@ -64,9 +64,9 @@ enum agenda_operation agenda_next(enum agenda_condition ended, unsigned n);
 bool agenda_may(const struct node *node, enum agenda_operation operation);
 /* Returns why a request for this operation is refused; NULL: it is not, but may have to wait. */
 const char *agenda_why_not(const struct node *node, enum agenda_operation operation);
-/* Returns what the operation waits for.  Call it only for one that waits. */
+/* Returns what the operation waits for.  It must be one that waits. */
 enum agenda_condition agenda_waits_for(const struct node *node, enum agenda_operation operation);
-/* This has ended: begins what waited for it and may begin now. */
+/* Call it when a condition has ended: begins what waited for that and may begin now. */
 void agenda_done(struct node *node, enum agenda_condition ended);
 
 #endif

@@ -1,5 +1,5 @@
-/* agenda_look.c - what node 0 is doing, for the table of agenda.c, and what begins when some of it
- * has ended. */
+/* agenda_look.c - says what node 0 is doing, for the table of agenda.c, and begins what may begin
+ * when some of it has ended. */
 #include "vmm/node/agenda.h"
 
 #include "vmm/node/cut/freeze.h"
@@ -56,6 +56,6 @@ void agenda_done(struct node *node, enum agenda_condition ended)
 		case AGENDA_CHANGE:
 		case AGENDA_TURN: hosts_begin(node, operation); break;
 		case AGENDA_SNAPSHOT: turn_begin(node); break;
-		default: break; /* nobody waits for the others */
+		default: break; /* nothing waits for the others */
 		}
 }

@@ -176,7 +176,7 @@ static void on_die(const char *line)
 
 enum { MAX_READ_FILES = 2 * MAX_PHOENIX, MAX_FILE_NAME = 4096, MAX_CONFINED = 24 };
 
-/* What a daemon may open, in `file`, and the names that are made for it. */
+/* What a daemon may open: a list of files, and room for the names that are made for it. */
 struct opens {
 	struct confine_file file[MAX_CONFINED + MAX_READ_FILES];
 	unsigned n;
@@ -203,9 +203,9 @@ static void may_read_files_of(struct opens *o, char text[MAX_FILE_NAME], const c
 			may_open(o, word, CONFINE_READ);
 }
 
-/* Of several computers: what finds a host's address, what TLS reads when it is first used, the
- * certificate and key that a line of the overlay's configuration names, and the sockets by which a
- * standby hears of an end. */
+/* Adds what a daemon of several computers opens: what finds a host's address, what TLS reads when
+ * it is first used, the certificate and key that a line of the overlay's configuration names, and
+ * the sockets by which a standby hears of an end. */
 static void may_reach_others(struct opens *o, const struct node *node)
 {
 	static const char *const files[] = {
@@ -224,9 +224,9 @@ static void may_reach_others(struct opens *o, const struct node *node)
 		may_read_files_of(o, o->lines[i], node->o.phoenix[i]);
 }
 
-/* Confines the daemon, when everything is open that it needs to its end.  Later it makes sockets in
- * its run folder, and starts monitors of CPUs that move here.  One of several computers also
- * connects to others; ssh it has started by vmp-tunnel. */
+/* Confines the daemon, when everything is open that it needs until its end.  Later it makes sockets
+ * in its run folder, and starts monitors of CPUs that move here.  A daemon of several computers
+ * also connects to others; vmp-tunnel starts ssh for it. */
 static void confine(const struct node *node)
 {
 	static struct opens o;

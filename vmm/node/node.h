@@ -2,15 +2,15 @@
  * starts and watches the monitors of the CPUs on this host (and, on node 0, the I/O server), and
  * carries messages between them, the other daemons and the command lines.
  *
- *   vmp-node --dir RUNDIR --node K --log-fd FD [--features WORDS], and the machine's description:
- *     base/machine.def
+ *   vmp-node --dir RUNDIR --node K --log-fd FD [--features WORDS], and the options that describe
+ *     the machine (base/machine.def)
  *     node 0 also: --kernel VMLINUX --initrd FILE (may repeat: concatenated) --cmdline STR
  *     a host that joins a running machine: --join HOSTS (a bit set)
- *     one of several computers: --cluster NAME [--phoenix LINE]...; --secret FILE instead of --dir;
- *     [--present NAME];
- *     processors that do not begin in turn: --place HOST,HOST...
+ *     one of several computers: --cluster NAME [--phoenix LINE]... [--present NAME], and
+ *       --secret FILE instead of --dir
+ *     processors that do not begin on the hosts in turn: --place HOST,HOST...
  *     a saved machine has --restore instead of kernel and initrd; cut/restore.h says how it is
- *     loaded
+ *       loaded
  *
  * RUNDIR (mode 0700) holds the sockets: node-K.sock of each daemon, and node 0's control.sock for
  * command lines.  Its file `secret` proves to the daemons that they belong together.
@@ -141,15 +141,16 @@ struct node {
 	struct pagestore *pages;
 	struct wants *wants; /* pages/wants.h */
 	struct trace *trace; /* pages/pagetrace.h; NULL: nothing is traced */
-	/* how often all holds were ended here, and counts of barriers told to other hosts */
+	/* number of times that all holds were ended here; number of barrier counts told to other
+	 * hosts */
 	uint32_t synced, barrier_tells;
 	uint64_t page_event_ns; /* the last page message or request (poll.h) */
 	/* pages that a CPU waited for since the last sample (policy.c), by the host that sent
 	 * them */
 	uint32_t fetched[MAX_CPUS][MAX_NODES];
-	/* of the last sample: how long each CPU had waited, and the time */
+	/* at the last sample: how long each CPU had waited in total; the time of the sample */
 	uint64_t waited_ns[MAX_CPUS], looked_ns;
-	/* of requests for pages (policy.c) */
+	/* the current burst of requests for pages (policy.c) */
 	struct { uint64_t since_ns, told_ns; uint32_t wants; } burst;
 
 	struct child monitor[MAX_CPUS], iosrv;
@@ -234,12 +235,12 @@ void supervise_start_children(struct node *node);
 /* This host has found a reason to end the machine.  The first one at node 0 counts. */
 void node_end(struct node *node, enum end_reason reason, uint32_t status, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
-/* The same for END_PART_DIED, when another host is lost. */
+/* The same with END_PART_DIED: another host is lost. */
 void node_end_lost(struct node *node, unsigned host, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void node_end_message(struct node *node, const struct msg_machine_end *end, const char *line,
 		      unsigned line_bytes);
-/* Node 0 is gone, or this daemon was told to end: ends this host's part. */
+/* Ends this host's part: node 0 is gone, or this daemon was told to end. */
 void node_end_here(struct node *node);
 /* The same, on node 0's order. */
 void node_end_ordered(struct node *node, const struct msg_machine_end *end);
@@ -266,7 +267,7 @@ enum { MOVE_CLIENT_NOBODY = MAX_CLIENTS, MOVE_CLIENT_HOSTS, MOVE_CLIENT_POLICY }
 void moves_start(struct node *node);
 bool moves_asked(const struct node *node); /* a CPU is moving, or a move waits */
 bool moves_one_goes(const struct node *node); /* a CPU is moving, or about to move */
-/* the host where it is; a move that has not ended does not count */
+/* returns the host where the CPU is; a move that has not ended does not count */
 unsigned moves_place(const struct node *node, unsigned cpu);
 void moves_tell(struct node *node, unsigned host); /* tells `host` where all CPUs are */
 void moves_forget_client(struct node *node, unsigned client);
@@ -278,7 +279,7 @@ void moves_begin(struct node *node); /* begins moves that wait, as far as the ag
 void route_to_child(struct node *node, struct child *child, const struct message *m);
 /* Sends to the monitor of a CPU that should be here, and posts; logs an error if it is not here. */
 void route_to_cpu(struct node *node, unsigned cpu, const struct message *m);
-/* to wherever its CPUs are */
+/* sends it to each host that has some of its CPUs */
 void route_interrupt(struct node *node, const struct msg_interrupt *interrupt);
 /* A daemon breaks the rules of the messages, or has another version.  This ends the machine; if the
  * daemon is only joining, it ends the daemon. */
@@ -295,7 +296,7 @@ void clients_close(struct node *node);
 bool clients_take(struct node *node, struct conn *conn);
 void clients_flush_run(struct node *node, int timeout_ms);
 bool clients_have_run(const struct node *node);
-/* To the run client alone (returns false if it is not there), and to all clients. */
+/* Send to the run client alone (returns false if it is not there), and to all clients. */
 bool clients_send_run(struct node *node, const struct msg_header *header, const void *body);
 void clients_send_all(struct node *node, enum msg_type type, const void *body, uint32_t body_bytes,
 		      const void *payload, uint32_t payload_bytes);
@@ -313,7 +314,7 @@ void clients_send_answer(struct node *node, const struct msg_header *header, con
 /* control.c */
 void control_listen(struct node *node);
 void control_close(struct node *node);
-/* This daemon cannot go on: tells `vmp run` why, and waits a moment for it if it is not connected
+/* Tells `vmp run` why this daemon cannot continue; waits a moment if `vmp run` is not connected
  * yet. */
 void control_last_words(struct node *node, const char *line);
 
@@ -324,12 +325,12 @@ bool overlay_complete(const struct node *node);	/* the greetings of all have arr
 /* Node 0: host `peer` listens at "ADDRESS PORT DESTINATION".  Connects to it, or, if that fails, to
  * DESTINATION by ssh. */
 void overlay_dial(struct node *node, unsigned peer, const char *where, size_t bytes);
-/* Whether more has arrived behind the message that is being served. */
+/* Returns whether more has arrived behind the message that is being served. */
 bool overlay_has_more(const struct node *node);
-/* What is sent in between leaves together. */
+/* What is sent between cork and uncork leaves together. */
 void overlay_cork(struct node *node);
 void overlay_uncork(struct node *node);
-/* From now on a loss costs the way back to a checkpoint alone (vmm/shared/silence.h). */
+/* From now on a lost host costs only the way back to a checkpoint (vmm/shared/silence.h). */
 void overlay_be_prompt(struct node *node);
 void overlay_flush(struct node *node);	/* before this daemon dies: sends its last messages */
 void overlay_close(struct node *node);
@@ -338,10 +339,11 @@ void overlay_close(struct node *node);
 void pagestore_start(struct node *node);
 /* Frees what pagestore_start() made, while the loop is there.  For tests that make many daemons. */
 void pagestore_end(struct node *node);
-/* For batch.c: serves a message now; what else it needs of the page store. */
+/* For batch.c: serves a message now.  What follows is what else batch.c needs of the page store. */
 void pagestore_serve(struct node *node, const struct message *m, const struct msg_dsm *dsm);
-void pagestore_drain(struct node *node, gfn_t gfn); /* its pins; the right is lowered */
-/* A CPU waits for a page with a locked instruction, or at a barrier: what is held here may go. */
+void pagestore_drain(struct node *node, gfn_t gfn); /* drains its pins; the right is lowered */
+/* A CPU waits for a page with a locked instruction, or at a barrier: ends the holds of this
+ * host. */
 void pagestore_synchronises(struct node *node);
 uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_right);
 struct extract *pagestore_extract(struct node *node);

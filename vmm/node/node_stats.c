@@ -96,8 +96,8 @@ static int hotter(const void *a, const void *b)
 	return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Sends the hottest pages in one message.  Counting over all 65,536 pages twice is cheaper than
- * sorting them. */
+/* Sends the hottest pages in one message.  Counting over all pages twice is cheaper than sorting
+ * them. */
 void node_pages_send(struct node *node, uint32_t seq)
 {
 	enum { MOST = MAX_MSG_PAYLOAD / sizeof(struct page_heat), LEVELS = 33 };
@@ -107,7 +107,7 @@ void node_pages_send(struct node *node, uint32_t seq)
 				       .seq = seq,
 				       .synced = node->synced,
 				       .barrier_tells = node->barrier_tells };
-	uint32_t at_least[LEVELS] = { 0 }; /* number of pages whose count has so many bits */
+	uint32_t at_least[LEVELS] = { 0 }; /* [n]: number of pages whose count has n bits */
 	unsigned level = LEVELS, n = 0, total = 0;
 
 	for (gfn_t gfn = 0; gfn < node->ram_pages; gfn++)

@@ -1,4 +1,4 @@
-/* outside.c - see outside.h: the real ones, of a daemon that runs on a host. */
+/* outside.c - see outside.h: the functions of a daemon that runs on a host. */
 #include "vmm/node/outside.h"
 
 #include <errno.h>
@@ -121,7 +121,7 @@ static void bind_to(pid_t pid, const cpu_set_t *processors)
 	sched_setaffinity(pid, sizeof *processors, processors);
 }
 
-/* Of the computer, whichever of its processors this host may use. */
+/* Returns the load of the computer, not only of the processors that this host may use. */
 static uint32_t load_percent(void)
 {
 	long count = sysconf(_SC_NPROCESSORS_ONLN);

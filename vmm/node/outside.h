@@ -1,7 +1,7 @@
 /* outside.h - what a node daemon needs from outside besides its loop (vmm/shared/loop.h): the
- * overlay to the other daemons, its children, and facts of this computer.  outside.c has the real
- * ones; the simulator and the fuzzer of the daemon pass in their own (tests/sim/daemon_outside.c,
- * tests/fuzz/daemon.c), and run all other files as they are.
+ * overlay to the other daemons, its children, and facts about this computer. outside.c has the real
+ * functions.  The simulator and the fuzzer of the daemon pass in their own
+ * (tests/sim/daemon_outside.c, tests/fuzz/daemon.c), and run all other files as they are.
  */
 #ifndef VMM_NODE_OUTSIDE_H
 #define VMM_NODE_OUTSIDE_H
@@ -34,12 +34,12 @@ struct outside {
 	/* Node 0: host `peer` listens at "ADDRESS PORT DESTINATION".  Connects to it, or, if that
 	 * fails, to DESTINATION by ssh. */
 	void (*dial)(struct node *node, unsigned peer, const char *where, size_t bytes);
-	/* Whether more has arrived behind the message that is being served. */
+	/* Returns whether more has arrived behind the message that is being served. */
 	bool (*has_more)(const struct node *node);
-	/* What is sent in between leaves together. */
+	/* What is sent between cork and uncork leaves together. */
 	void (*cork)(struct node *node);
 	void (*uncork)(struct node *node);
-	void (*be_prompt)(struct node *node); /* a loss costs the way back alone */
+	void (*be_prompt)(struct node *node); /* from now on a loss costs only the way back */
 	void (*flush)(struct node *node); /* before this daemon dies: sends its last messages */
 
 	/* Starts a program, with "--socket N" behind its arguments; sets pid and conn.  Returns 0,
@@ -52,7 +52,7 @@ struct outside {
 
 	/* Returns false if the processors that this daemon may use are not known. */
 	bool (*processors)(cpu_set_t *allowed);
-	/* Binds a process, or with 0 this one; one that has ended meanwhile does not matter. */
+	/* Binds a process, or with 0 this one.  Does nothing if the process has ended meanwhile. */
 	void (*bind)(pid_t pid, const cpu_set_t *processors);
 	uint32_t (*load_percent)(void); /* of this computer; 100: each processor has one process */
 	void (*memory)(struct hostmem *memory, const char *root);

@@ -12,28 +12,28 @@
 
 struct node;
 
-/* so long after the last page message, or the last request of a CPU: most answers have come by
- * then */
+/* the daemon polls for so long after the last page message or request of a CPU: most answers have
+ * come by then */
 enum { POLL_US = 300 };
 
 /* What there is to gain, and who else could use the processor on which the daemon runs. */
 struct poll_view {
 	bool awaited;	 /* some CPU of this host waits for a page, wherever */
-	/* CPUs on this processor that have nothing to do: what comes for another host is served
-	 * sooner */
+	/* CPUs on this processor that have nothing to do; with polling, messages for another host's
+	 * CPU are served sooner */
 	unsigned halted;
 	/* CPUs on this processor that neither wait nor are halted, of this host or another one */
 	unsigned busy;
 	uint64_t quiet_ns; /* since the last page message or request */
 };
 
-/* Pure. */
+/* Returns whether polling is worth its time.  Pure. */
 bool poll_pays(const struct poll_view *view);
 
 /* A CPU has asked for a page, or a message of the page protocol has come. */
 void poll_note(struct node *node);
 
-/* Until loop_stop(). */
+/* Runs the loop until loop_stop(). */
 void poll_loop(struct node *node);
 
 #endif

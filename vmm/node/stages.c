@@ -1,5 +1,5 @@
-/* stages.c - the start of a machine, stage by stage (node.h has the order): who is ready, and what
- * happens then. */
+/* stages.c - the start of a machine, stage by stage (node.h has the order): counts who is ready,
+ * and begins the next stage. */
 #include "vmm/node/node.h"
 
 #include "base/guest_abi.h"

@@ -1,9 +1,10 @@
 /* supervise.c - the children of a node daemon, and the end of the machine.
  *
  * The death of any child ends the machine, except that of a monitor in a CPU's move (handover.c).
- * Only the line that names it differs.  A child that dies has often said why before; so its socket
- * is read to the end before its death is judged.  The rest is one state: `ending`.  It is entered
- * once, and kills every child.  The loop ends when the last child is reaped, or at the deadline.
+ * Only the line that names the child differs.  A child that dies has often said why before; so its
+ * socket is read to the end before its death is judged.  After that there is only one state:
+ * `ending`.  It is entered once, and kills every child.  The loop ends when the last child is
+ * reaped, or at the deadline.
  */
 #include "vmm/node/node.h"
 #include "vmm/node/pages/pagetrace.h"
@@ -147,7 +148,7 @@ static void judge_death(struct node *node, struct child *child, int status)
 	/* Read its last messages first: they may say more than its exit status. */
 	if (child->conn)
 		conn_drain(child->conn);
-	/* its last message released it */
+	/* its last message may have released it */
 	if (node->ending || (was_spare && child->part == PART_RUNS && !child->ready))
 		return;
 	if (child->last_words[0])
@@ -194,7 +195,8 @@ static unsigned children_left(const struct node *node)
 	return left;
 }
 
-/* Called every END_STEP_MS, and whenever something may have happened that the end waits for. */
+/* Continues the end.  Called every END_STEP_MS, and whenever something may have happened for which
+ * the end waits. */
 void supervise_proceed(struct node *node)
 {
 	uint64_t now = node_now_ns(node);
@@ -235,8 +237,9 @@ void node_end_here(struct node *node)
 	loop_after(node->end_timer, 0);
 }
 
-/* A standby on this computer whose connection to the owner broke must not bring the machine back.
- * If a part has died, the owner may be about to do that itself.  (TRICKS: neighbour-tells) */
+/* Node 0 has ordered the end.  A standby on this computer whose connection to the owner broke must
+ * not bring the machine back, so it is told.  If a part has died, it is not told: the owner may be
+ * about to bring the machine back itself.  (TRICKS: neighbour-tells) */
 void node_end_ordered(struct node *node, const struct msg_machine_end *end)
 {
 	if (node->o.present && end->reason != END_PART_DIED)
@@ -257,7 +260,7 @@ static void end_machine(struct node *node, const struct msg_machine_end *end, co
 	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line,
 			 strlen(node->end_line));
 	node_end_here(node);
-	/* with a report, `vmp run` leaves when it has those of all hosts */
+	/* with a report, `vmp run` leaves when it has the reports of all hosts */
 	node->end_told |= clients_have_run(node) && !node->o.machine.report;
 	for (unsigned peer = 1; peer < MAX_NODES; peer++)
 		if (node_has_host(node, peer) || hosts_joins(node, peer))
@@ -332,7 +335,7 @@ static void on_end_timer(void *arg)
 
 static void stop(struct node *node, int signal_number)
 {
-	/* sent by vmp-host, whose ssh has ended, perhaps together with node 0 */
+	/* vmp-host has sent the signal: its ssh has ended, perhaps together with node 0 */
 	if (node->o.secret) {
 		node_end(node, END_PART_DIED, 0, "host %u: its ssh connection ended", node->o.node);
 		if (!node->ending)

@@ -30,7 +30,8 @@ struct clock_sync {
 };
 
 /* FAULT_CLOCK_DRIFTS: by how much this host's clock pretends to be too fast. here_ns() is the
- * pretended clock; over_ours() converts a rate over it into one over the real clock. */
+ * pretended clock; over_ours() converts a rate over the pretended clock into one over the real
+ * clock. */
 static double too_fast(void) { return fault_on(FAULT_CLOCK_DRIFTS) * 1e-6; }
 
 static uint64_t here_ns(const struct node *node, uint64_t now_ns)

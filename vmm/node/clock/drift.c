@@ -1,9 +1,9 @@
 /* drift.c - see drift.h. */
 #include "vmm/node/clock/drift.h"
 
-#define MOST 1e-3     /* no two computers' clocks drift apart faster, unless somebody sets one */
-#define CHANGE 1e-4   /* nor do their rates often change by more */
-#define WANDER 5e-11  /* by how much a rate may change in each second, for example by warming up */
+#define MOST 1e-3     /* no two computers' clocks drift apart faster, unless a clock is set */
+#define CHANGE 1e-4   /* their rates seldom change by more */
+#define WANDER 5e-11  /* by how much a rate may change in a second, for example by warming up */
 #define SECOND 1e9
 #define JUDGE_AFTER (SECOND / 5)
 

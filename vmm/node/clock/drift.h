@@ -26,15 +26,15 @@ struct drift {
 /* Takes an answer: when it was asked (own clock), answered (other clock) and received (own clock).
  * Returns false if it contradicts what was known, which is then forgotten. */
 bool drift_add(struct drift *drift, uint64_t asked_ns, uint64_t answered_ns, uint64_t came_ns);
-/* After the first answer: how far the other clock is ahead at a time, how large the error may be,
- * and how fast it gains. */
+/* After the first answer.  Return how far the other clock is ahead at a time, how large the error
+ * may be, and how fast it gains. */
 int64_t drift_ahead(const struct drift *drift, uint64_t now_ns);
 uint64_t drift_doubt(const struct drift *drift, uint64_t now_ns);
 double drift_rate(const struct drift *drift);
 
-/* Returns how much faster, in 2^-32, a clock must run in the next seconds that is `behind_ns`
- * behind one that gains `rate` on its host.  The correction is slow enough that no program notices.
- * Called again every DRIFT_PERIOD_S, it converges. */
+/* Returns how much faster, in 2^-32, a clock must run in the next seconds.  It is `behind_ns`
+ * behind a clock that gains `rate` on its host.  The correction is slow enough that no program
+ * notices.  Called again every DRIFT_PERIOD_S, it converges. */
 enum { DRIFT_PERIOD_S = 2 };
 int64_t drift_steer(int64_t behind_ns, double rate);
 

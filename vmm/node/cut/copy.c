@@ -23,7 +23,8 @@ struct copy {
 	unsigned at_cpu;
 	gfn_t at_page;
 	uint32_t cpu_bytes[MAX_CPUS];
-	/* last member, since it is large; it has no meaning where cpu_bytes is 0 */
+	/* CPU states; last member, since it is large.  A state is valid where cpu_bytes is not
+	 * 0. */
 	uint8_t cpu[MAX_CPUS][CPU_STATE_LIMIT];
 };
 
@@ -166,7 +167,8 @@ static void mark_changes(const struct node *node)
 		}
 }
 
-/* Nothing races with this: no pin is held and no VM process can write.  (TRICKS: lower-locally) */
+/* Lowers every right to write.  Nothing races with this: no pin is held and no VM process can
+ * write.  (TRICKS: lower-locally) */
 static void lower_rights(struct node *node)
 {
 	for (gfn_t gfn = 0; gfn < node->ram_pages; gfn++)

@@ -24,7 +24,8 @@
 
 enum { CPU_STATE_LIMIT = 4096 };
 
-/* At the daemon's start; and at the machine's end, since the process lives on. */
+/* Called at the daemon's start; and, to free it, at the machine's end, since the process lives
+ * on. */
 void copy_start(struct node *node);
 void copy_end(struct node *node);
 /* Allocates what the other functions need.  Returns 0 or -ENOMEM. copy_forget() frees it, and all
@@ -32,12 +33,12 @@ void copy_end(struct node *node);
 int copy_prepare(const struct node *node);
 void copy_forget(const struct node *node);
 
-/* While all CPUs stand still. copy_cpu() returns false if no snapshot is being made, or if the
- * state is too long. */
+/* Called while all CPUs stand still. copy_cpu() returns false if no snapshot is being made, or if
+ * the state is too long. */
 bool copy_cpu(const struct node *node, unsigned cpu, const void *state, uint32_t bytes);
 int copy_mark(struct node *node, enum snapshot_mode mode);
 
-/* Whether a snapshot is being made: pages are copied before they change or go. */
+/* Returns whether a snapshot is being made: pages are copied before they change or leave. */
 bool copy_is_pending(const struct node *node);
 /* before_loss: the page is about to be taken away. before_change: a CPU is about to write to it, or
  * it has just arrived. */

@@ -101,8 +101,8 @@ static void tell_iosrv(struct node *node, enum snapshot_step step, uint32_t resu
 
 /* ---- the cut ---- */
 
-/* No CPU waits for a page.  But a page may be in flight that nobody waits for; it must arrive
- * first.  (TRICKS: page-in-flight) */
+/* Copies when no page is in flight.  No CPU waits for a page, but a page may be in flight that
+ * nobody waits for; it must arrive first.  (TRICKS: page-in-flight) */
 static void copy_when_settled(void *context)
 {
 	struct node *node = context;
@@ -157,7 +157,7 @@ void freeze_on_cpu_state(struct node *node, const struct message *m,
 		copy_when_settled(node);
 }
 
-/* A fault point, from the second snapshot on. */
+/* Dies at a step if that fault point is on, from the second snapshot on. */
 static void perhaps_die(const struct node *node, unsigned step)
 {
 	if (node->freeze->ended)
@@ -175,12 +175,13 @@ static void on_prepare(struct node *node)
 	send_step(node, 0, SNAPSHOT_PREPARED, 0);
 }
 
-/* The owner has a checkpoint, and a standby a copy of one, only after this. */
+/* Stops the CPUs.  Only after this step the owner has a checkpoint, and a standby a copy of one.
+ * So from now on a loss costs the way back alone. */
 static void on_freeze(struct node *node)
 {
 	node->outside->be_prompt(node);
 	tell_monitors(node, SNAPSHOT_FREEZE);
-	if (!local_cpus(node)) /* all its CPUs may have moved away */
+	if (!local_cpus(node)) /* perhaps all its CPUs have moved away */
 		send_step(node, 0, SNAPSHOT_FROZEN, 0);
 }
 
@@ -307,8 +308,8 @@ void freeze_thaw_all(struct node *node)
 	send_step_to_all(node, SNAPSHOT_THAW, 0);
 }
 
-/* Lets the machine run.  Moves go on only after the last THAW was sent, so that no monitor gets a
- * move before it. */
+/* Lets the machine run.  Moves continue only after the last THAW was sent, so that a monitor gets
+ * no move before it. */
 static void thaw(struct node *node)
 {
 	node->freeze->leader.stands = false;
@@ -316,7 +317,7 @@ static void thaw(struct node *node)
 	agenda_done(node, AGENDA_STILL);
 }
 
-/* All hosts have copied their parts, or one cannot. */
+/* Called when all hosts have copied their parts, or one cannot. */
 static void finish(struct node *node)
 {
 	static const char no_memory[] = "a host has not got the memory for a copy of the machine; "
@@ -462,7 +463,7 @@ void freeze_client_gone(struct node *node, unsigned number)
 	if (node->freeze->leader.client != (int)number)
 		return;
 	if (node->freeze->leader.stands)
-		thaw(node); /* the machine goes on here after all */
+		thaw(node); /* the machine continues here after all */
 	else if (node->freeze->frozen || !node->freeze->active) {
 		node->freeze->leader.client = NO_CLIENT; /* finish() checks it */
 		return;
@@ -481,7 +482,7 @@ void freeze_on_item(struct node *node, const struct message *m,
 
 /* ---- what a client sends ---- */
 
-/* Between READY and LOADED, and this client does the loading. */
+/* Returns whether the machine is being loaded (between READY and LOADED) by this client. */
 static bool is_loading(const struct node *node, unsigned number)
 {
 	return node->o.machine.restore && node->preloaded.count && !node->started &&

@@ -35,7 +35,7 @@ bool freeze_active(const struct node *node);
 /* Node 0: begins a snapshot for client `number`.  `seq` is the client's request number, with its
  * slot. */
 void freeze_begin(struct node *node, unsigned number, uint32_t seq, enum snapshot_mode mode);
-/* Returns whether a snapshot is being made or pulled. */
+/* Node 0: returns whether a snapshot is being made or pulled. */
 bool freeze_is_led(const struct node *node);
 /* Sends an item to the client of that request. */
 void freeze_answer(struct node *node, uint32_t seq, enum snapshot_kind kind, uint32_t index,

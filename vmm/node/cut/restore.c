@@ -10,7 +10,7 @@
 #include "vmm/node/wire/conn.h"
 #include "vmm/shared/ram.h"
 
-/* Makes the link in the run folder.  Without it, pages come as items. */
+/* Makes a link to this daemon's memory in the run folder.  Without it, pages come as items. */
 void restore_offer_ram(const struct node *node)
 {
 	char link[4096], memory[64];

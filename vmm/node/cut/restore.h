@@ -21,7 +21,7 @@
  * machine. */
 void restore_offer_ram(const struct node *node);
 
-/* Node 0: begin() when all hosts are connected; the others for items and SYNC from the run
+/* Node 0: restore_begin() when all hosts are connected; the others for items and SYNC from the run
  * client. */
 void restore_begin(struct node *node);
 void restore_item(struct node *node, const struct msg_snapshot_item *item, const void *data,
@@ -33,7 +33,7 @@ void restore_on_item(struct node *node, const struct msg_snapshot_item *item, co
 		     uint32_t bytes);
 void restore_on_sync(struct node *node);
 
-/* The fault point `checkpoint-dies`. */
+/* Dies if the fault point `checkpoint-dies` is on for this step. */
 void restore_perhaps_die(const struct node *node, unsigned step);
 
 #endif

@@ -38,7 +38,8 @@ static void take(struct turn *turn, unsigned i)
 		loop_disarm(turn->tell);
 }
 
-/* The next one may be refused by now. */
+/* Begins the first snapshot that may begin.  A request that has become impossible meanwhile is
+ * refused. */
 void turn_begin(struct node *node)
 {
 	const char *why;

@@ -27,7 +27,7 @@ void hosts_begin_add(struct node *node)
 	hosts_tell_owner(node, HOST_LAUNCH, 0);
 }
 
-/* Until all hosts have been told of it, the new host can be dropped without a trace. */
+/* Drops the new host.  Until all hosts have been told of it, this leaves no trace. */
 void hosts_join_failed(struct node *node, unsigned host, const char *line, unsigned line_bytes)
 {
 	struct hosts *h = node->hosts_state;
@@ -39,7 +39,7 @@ void hosts_join_failed(struct node *node, unsigned host, const char *line, unsig
 	hosts_tell_owner(node, HOST_RETIRE, EAGAIN);
 }
 
-/* The new host is connected to the others.  Tells it about the machine. */
+/* Tells the new host about the machine, when it is connected to the others. */
 static void introduce(struct node *node)
 {
 	struct hosts *h = node->hosts_state;
@@ -75,8 +75,8 @@ void hosts_on_launched(struct node *node, const struct msg_host *body, const cha
 		introduce(node);
 }
 
-/* From here on the end of this host ends the machine.  CPUs may have moved since it was introduced,
- * so it is told again where they are. */
+/* Makes the new host a part of the machine: from here on its end ends the machine.  CPUs may have
+ * moved since it was introduced, so it is told again where they are. */
 static void include(struct node *node)
 {
 	struct hosts *h = node->hosts_state;

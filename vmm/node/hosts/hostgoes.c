@@ -121,8 +121,8 @@ void hosts_on_empty(struct node *node)
 	hosts_tell_all(node, node->hosts & ~bit_of(h->host), HOST_FORGET, NULL, 0);
 }
 
-/* A host has received the leaver's farewell.  When all have, the leaver is no part of the machine
- * any more. */
+/* Counts the hosts that have received the leaver's farewell.  When all have, the leaver is no
+ * longer a part of the machine. */
 void hosts_on_gone(struct node *node, unsigned from)
 {
 	struct hosts *h = node->hosts_state;

@@ -13,15 +13,15 @@ enum stage {
 	STAGE_LAUNCH,  /* add: the owner's answer */
 	STAGE_CONNECT, /* add: the new host's connections to all others */
 	STAGE_START,   /* add: the new host has what it needs */
-	STAGE_TELL,    /* all hosts have heard of the change */
+	STAGE_TELL,    /* all hosts to hear of the change */
 	STAGE_CPUS,    /* remove: a CPU's move */
 	STAGE_HOMES,   /* homes that are moving */
-	STAGE_PAGES,   /* remove: the host is empty */
-	STAGE_FORGET,  /* remove: all have received its farewell */
-	STAGE_RETIRE,  /* remove: the owner expects its end */
-	STAGE_END,     /* remove: its process has ended */
-	STAGE_BACK,    /* the host stays: a CPU moves back */
-	STAGE_CLEAR,   /* the new host is dropped: its process has ended */
+	STAGE_PAGES,   /* remove: the host to be empty */
+	STAGE_FORGET,  /* remove: all to receive its farewell */
+	STAGE_RETIRE,  /* remove: the owner to expect its end */
+	STAGE_END,     /* remove: the end of its process */
+	STAGE_BACK,    /* the host stays: a CPU that moves back */
+	STAGE_CLEAR,   /* the new host is dropped: the end of its process */
 	STAGE_YIELD,   /* host 0 leaves: the end of this process, or a message that it stays */
 };
 
@@ -35,15 +35,16 @@ struct hosts {
 	unsigned host; /* the host that is added or removed */
 	uint64_t since_ns;
 	uint32_t staying; /* bit set: all but the leaver and those that wait to be removed */
-	uint32_t told;	  /* `staying`, as all hosts were told last */
+	uint32_t told;	  /* the value of `staying` that all hosts were told last */
 	uint32_t news, heard, gone; /* news: number of the last NEWS */
 	struct home_place place[DSM_INTERVALS]; /* where the homes are, as node 0 knows */
 	unsigned homes_moved, homes_waiting;
 	uint32_t cpus_moved; /* bit set: CPUs that this change has moved away */
-	/* waits for a move that began before the change, and may lead to this host */
+	/* the change waits for a move that began before it, and may lead to this host */
 	bool waits_for_move;
 	uint32_t pages_left;
-	/* held by the leaver; free on the computers of those that stay */
+	/* pages that the leaver holds; pages that are free on the computers of the hosts that
+	 * stay */
 	uint64_t held_pages, room_pages;
 	char why[200]; /* why the change fails */
 	uint32_t came, went;
@@ -59,7 +60,8 @@ void hosts_tell_all(struct node *node, uint32_t hosts, enum host_op op, const vo
 		    uint32_t bytes);
 void hosts_tell_news(struct node *node, uint32_t to);
 void hosts_tell_owner(struct node *node, enum host_op op, int error);
-/* Computes who stays, without the hosts whose removal is in the queue from place `first` on. */
+/* Computes who stays: all hosts except those whose removal is in the queue from place `first`
+ * on. */
 void hosts_see_who_stays(struct node *node, unsigned first);
 /* Moves homes as ordered; then, if a host is removed, its pages. */
 void hosts_move_homes(struct node *node, const struct home_order *orders, unsigned n);

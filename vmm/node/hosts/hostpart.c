@@ -97,8 +97,8 @@ static void on_leave(struct node *node)
 	on_leave_step(node);
 }
 
-/* A host asks this one for nothing any more.  When all have said so, none of them sends it
- * anything, and it says farewell.  (TRICKS: heard-out) */
+/* A host has sent its last message to this one.  When all have, nothing more arrives here, and this
+ * host says farewell.  (TRICKS: heard-out) */
 static void on_mark(struct node *node, unsigned from)
 {
 	struct hostpart *part = node->hostpart;

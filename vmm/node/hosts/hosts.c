@@ -293,7 +293,7 @@ static void tell_those_who_wait(struct node *node)
 	}
 }
 
-/* A snapshot lasts until its client has all of the machine. */
+/* A snapshot is being pulled until its client has all of the machine. */
 static void tell_those_who_wait_for_snapshot(struct node *node)
 {
 	const struct hosts *h = node->hosts_state;

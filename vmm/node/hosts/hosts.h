@@ -39,10 +39,11 @@ void hosts_tell_clients(struct node *node);
 /* Begins the next change, if the agenda allows this operation: CHANGE or TURN. */
 void hosts_begin(struct node *node, enum agenda_operation operation);
 bool hosts_under_way(const struct node *node); /* a change that waits counts */
-/* a change is being made, other than the removal of host 0, which makes a snapshot */
+/* returns whether a change is being made, other than the removal of host 0, which makes a
+ * snapshot */
 bool hosts_one_goes(const struct node *node);
 bool hosts_host_0_goes(const struct node *node);
-/* Writes which host is changed: "host 2, which comes". */
+/* Writes a description of the host that is changed: "host 2, which comes". */
 void hosts_describe(const struct node *node, char *line, size_t bytes);
 /* Bit set of hosts to which a CPU may move. */
 uint32_t hosts_that_stay(const struct node *node);

@@ -85,8 +85,8 @@ static int read_initrd(const struct open_initrd *initrd, uint8_t *to)
 	return 0;
 }
 
-/* The first host's part of RAM has room for the kernel, for what it allocates while it boots, for
- * the image and for its contents. */
+/* Plans the NUMA nodes.  The first host's part of RAM must have room for the kernel, for what it
+ * allocates while it boots, for the image and for the image's contents. */
 static void plan_nodes(const struct node *node, uint64_t kernel_end, uint64_t initrd_bytes,
 		       struct nodes_plan *plan)
 {
@@ -103,7 +103,8 @@ static void plan_nodes(const struct node *node, uint64_t kernel_end, uint64_t in
 		   node->o.machine.hosts, node->o.machine.cpus, host);
 }
 
-/* The guest kernel uses an image where it is only if it can address all of it. */
+/* Returns how many bytes of RAM are low memory: the guest kernel uses an image where it lies only
+ * if it can address all of it. */
 static uint64_t low_ram_bytes(const struct node *node)
 {
 	uint64_t bytes = (uint64_t)node->ram_pages << PAGE_BITS;
@@ -177,7 +178,7 @@ static void give_rest(struct preloaded *p, unsigned count, gfn_t first, gfn_t en
 	}
 }
 
-/* With --host-mem, or without the mechanism, no page is given away at the start. */
+/* Gives pages to hosts at the start; none with --host-mem, or without the mechanism. */
 static void give_fresh_pages(struct node *node, const struct nodes_plan *plan)
 {
 	struct preloaded *p = &node->preloaded;

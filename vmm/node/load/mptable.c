@@ -1,4 +1,4 @@
-/* mptable.c - see mptable.h. Section numbers are the MultiProcessor Specification's. */
+/* mptable.c - see mptable.h. The numbers are the sections of the MultiProcessor Specification. */
 #include "vmm/node/load/mptable.h"
 
 #include <string.h>

@@ -14,7 +14,7 @@ _Static_assert(VMP_NODES_CPU + MAX_CPUS == VMP_NODES_COUNT &&
 		       VMP_NODES_COUNT + 4 == VMP_NODES_END && VMP_NODES_END % 4 == 0,
 	       "layout");
 
-/* Appends one part for each node; the first one is larger by what cannot be dealt. */
+/* Appends one part for each node; the first part is larger by the remainder. */
 static void deal(struct nodes_plan *plan, gfn_t first, gfn_t end)
 {
 	uint32_t part = (end - first) / plan->count / BLOCK_PAGES * BLOCK_PAGES;

@@ -134,8 +134,8 @@ void handover_spare_ready(struct node *node, struct child *child)
 	step(node, VNODE_DAEMON(0), &child->handover, STEP_PREPARED, 0, 0, "");
 }
 
-/* This host does not take the CPU. It is the source's again, with all messages that were forwarded
- * here. */
+/* This host does not take the CPU.  The CPU is the source's again, with all messages that were
+ * forwarded here. */
 static void give_back(struct node *node, const struct msg_cpu_handover *move, const char *why)
 {
 	log_warn("CPU %u goes back to host %u: %s", move->cpu, move->from, why);

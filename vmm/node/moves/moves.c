@@ -17,7 +17,7 @@
 
 struct moves {
 	struct movequeue queue;
-	/* since: the number of the move that brought it there */
+	/* since: the number of the move that brought the CPU to `at` */
 	uint32_t at[MAX_CPUS], since[MAX_CPUS];
 	struct msg_cpu_handover current;
 	struct move_note note[MOVE_NOTES]; /* the oldest first */

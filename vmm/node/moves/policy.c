@@ -21,21 +21,22 @@
 enum {
 	LOOK_MS = 1000,
 	LOOK_SOON_MS = 20, /* the interval while CPUs request many pages */
-	BUSY_MS = 500,	    /* it lasts so long after the last burst of requests */
+	BUSY_MS = 500,	    /* the short interval lasts so long after the last burst of requests */
 	BURST_WANTS = 16,   /* a burst: so many requests at a host within LOOK_SOON_MS */
 	BOOT_MS = 5000,
 	NS_PER_MS = 1000000,
 	NOBODY = MAX_CLIENTS,
 };
 
-/* Of node 0.  The others have one that stays as it is at the start: they act on no sample. */
+/* The policy's state on node 0.  The other nodes have one that stays as it is at the start: they
+ * act on no sample. */
 struct policy_state {
 	enum policy policy;
 	struct placement_look look;
 	struct placement_auto automatic;
 	uint32_t asked, answered; /* bit sets of hosts */
-	/* applying: spread or concentrate has not been reached yet. came: nor over a host that has
-	 * come since the sample. moving: a CPU is moving. */
+	/* applying: spread or concentrate has not been reached yet. came: a host has joined since
+	 * the sample, and the policy has not been applied to it. moving: a CPU is moving. */
 	bool applying, came, moving;
 	uint64_t asked_ns, last_ns; /* when this sample was asked for, and the previous one */
 	uint64_t busy_until_ns;	    /* until then the interval is LOOK_SOON_MS */
@@ -51,7 +52,7 @@ enum policy policy_now(const struct node *node)
 
 /* ---- every host ---- */
 
-/* the load that FAULT_LOAD pretends */
+/* Returns the load that FAULT_LOAD pretends, in percent. */
 static uint32_t faked_load(const struct node *node)
 {
 	return fault_on(FAULT_LOAD) == node->o.node + 1 ? 2 * AUTO_LOADED_PERCENT : 0;
@@ -193,7 +194,7 @@ static void apply(struct node *node)
 	answer_client(node, 0, line);
 }
 
-/* All hosts have answered. */
+/* Decides when all hosts have answered. */
 static void decide(struct node *node)
 {
 	struct policy_state *state = node->policy;
@@ -241,7 +242,7 @@ static void look_in(struct node *node, unsigned ms)
 	loop_after(node->policy->timer, ms * (uint64_t)LOOP_MS);
 }
 
-/* A sample that is not complete is dropped: a host has left meanwhile. */
+/* Begins the next sample.  A sample that is not complete is dropped: a host has left meanwhile. */
 static void on_timer(void *ctx)
 {
 	struct node *node = ctx;

@@ -105,7 +105,7 @@ void processors_settle(struct node *node)
 
 	if (!p->count)
 		return;
-	/* with those that are about to arrive */
+	/* the CPUs here, and those that are about to arrive */
 	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
 		if (node->monitor[cpu].pid && node->monitor[cpu].part != PART_FROZEN)
 			cpus |= 1u << cpu;

@@ -19,11 +19,11 @@ struct node;
  * true if some share one.  Pure. */
 bool processors_deal(uint32_t cpus, unsigned processors, uint16_t processor[MAX_CPUS]);
 
-/* Whether there are as many CPUs as processors, fewer or more: of this host, or of all hosts that
- * are on this computer. */
+/* Whether there are as many CPUs as processors (EXACT), fewer (SPARE) or more (CROWDED).  The CPUs
+ * are those of this host, or of all hosts that are on this computer. */
 enum processors_room { PROCESSORS_SPARE, PROCESSORS_EXACT, PROCESSORS_CROWDED };
 
-/* `cpus`: how many of the machine's CPUs share `processors`.  Pure. */
+/* Compares the number of the machine's CPUs that share `processors` processors.  Pure. */
 enum processors_room processors_room(unsigned cpus, unsigned processors);
 
 void processors_start(struct node *node);

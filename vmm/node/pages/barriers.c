@@ -7,7 +7,7 @@
 #include "vmm/node/poll.h"
 #include "vmm/node/wire/handlers.h"
 
-/* A VM process writes the call to its slot: what it says is checked here. */
+/* Returns the slot's call.  A VM process writes it to its slot, so what it says is checked here. */
 static struct barrier_call call_of(const struct vcpu_slot *slot)
 {
 	return (struct barrier_call){
@@ -32,8 +32,8 @@ static void tell_others(struct node *node, const struct barrier_call *call)
 	node->barrier_tells++;
 }
 
-/* Wakes the CPU if what it waits for is here.  From now on it is not halted: a daemon that polled
- * on its processor would keep it from running. */
+/* Wakes the CPU if the sum that it waits for is here.  It no longer counts as halted: a daemon that
+ * polled on its processor would keep it from running. */
 static void answer(struct node *node, unsigned cpu)
 {
 	struct vcpu_slot *slot = &node->shm->slot[cpu];

@@ -7,8 +7,8 @@
 
 struct node;
 
-/* A CPU of this host waits for a sum, or has a count to be told: takes that from its slot.  Returns
- * true if there was something. */
+/* If a CPU of this host waits for a sum, or has a count to be told to other hosts, takes that from
+ * its slot.  Returns true if there was something. */
 bool barriers_look_at(struct node *node, unsigned cpu);
 
 #endif

@@ -58,8 +58,8 @@ static uint8_t *contents_of(struct batch *batch, unsigned place)
 	return batch->contents + ((size_t)place << PAGE_BITS);
 }
 
-/* Removes the pages that could be written, or all others.  Their contents lie side by side from
- * `place` on.  Returns the place behind them. */
+/* Removes the pages that could be written, or all others, as `written` says.  Puts their contents
+ * side by side from `place` on.  Returns the place behind them. */
 static unsigned remove_pages(struct node *node, struct batch *batch, bool written, unsigned place)
 {
 	gfn_t gfn[EXTRACT_MOST];
@@ -95,7 +95,7 @@ static void put_back_copies(struct node *node, struct batch *batch)
 static void stage(struct node *node, struct batch *batch, unsigned first, unsigned end)
 {
 	choose(node, batch, first, end);
-	if (batch->pages < 2) { /* one page is taken as fast without */
+	if (batch->pages < 2) { /* a single page is taken as fast without staging */
 		batch->pages = 0;
 		return;
 	}
@@ -138,7 +138,8 @@ const struct staged *batch_take(struct node *node, gfn_t gfn, enum page_right le
 
 /* ---- messages ---- */
 
-/* A snapshot copies pages before they go; a fault point delays what is acknowledged. */
+/* Returns whether pages may be staged.  Not during a snapshot, which copies pages before they
+ * leave; and not if a fault point delays acknowledgements. */
 static bool may_stage(const struct node *node)
 {
 	return !node->ending && !copy_is_pending(node) && !fault_on(FAULT_DELAY_INVALIDATIONS) &&

@@ -6,8 +6,8 @@
  * are kept while more has arrived.  Before they are served, one after the other by the page
  * protocol's tables, the pages that they are expected to take are *staged*: removed from all
  * processes, with their contents here.  pagestore.c finds them so when the protocol takes them.
- * A page that is not taken after all, because its home is busy, say, is put back: no CPU of this
- * host can notice but by a page fault more.
+ * A page that is not taken after all, for example because its home is busy, is put back: the CPUs
+ * of this host notice nothing but one more page fault.
  */
 #ifndef VMM_NODE_PAGES_BATCH_H
 #define VMM_NODE_PAGES_BATCH_H
@@ -25,19 +25,20 @@ struct staged {
 struct batch *batch_new(void);
 void batch_free(struct batch *batch);
 
-/* Takes a message of the page protocol to serve it later.  False: it is to be served now. */
+/* Takes a message of the page protocol to serve it later.  Returns false if it must be served
+ * now. */
 bool batch_keep(struct node *node, const struct message *m, const struct msg_dsm *dsm);
 
-/* Serves what is kept.  Must be called before the daemon sleeps. */
+/* Serves the messages that are kept.  Must be called before the daemon sleeps. */
 void batch_serve(struct node *node);
 
-/* Must be called before a message of this type is handled: serves what is kept, unless this message
- * may be kept behind it. */
+/* Must be called before a message of this type is handled: serves the messages that are kept,
+ * unless this one may be kept behind them. */
 void batch_before(struct node *node, uint16_t type);
 
 /* Returns the page if it is staged to leave this host with the right `left`; the caller finishes
  * what was begun, and the page is staged no longer.  A page that was staged to leave another right
- * is put back.  NULL: the page is as page_right says. */
+ * is put back.  Returns NULL if the page is not staged: its right is in page_right. */
 const struct staged *batch_take(struct node *node, gfn_t gfn, enum page_right left);
 
 /* ---- pure, for the unit tests ---- */

@@ -104,7 +104,8 @@ void extract_pages(struct extract *extract, const gfn_t *gfn, unsigned count, bo
 		empty_pipe(extract, contents, (size_t)count << PAGE_BITS);
 }
 
-/* The page is new: a write to the file does not fill it with zeros first, as a touch would. */
+/* Writes the contents to the file: the page is new, and a write does not fill it with zeros first,
+ * as a touch would. */
 void extract_put_back(struct extract *extract, const gfn_t *gfn, unsigned count,
 		      const uint8_t *contents)
 {

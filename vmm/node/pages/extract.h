@@ -1,9 +1,9 @@
 /* extract.h - takes pages of guest RAM away from all processes of this host at once, and keeps
  * their last contents: one page, or several together, which costs less than half of it for each.
  *
- * Taking a page needs nobody's cooperation, and stops no CPU.  VM processes have mapped the page,
- * and may be writing to it at this moment.  So a page that may be written on this host is taken as
- * follows:
+ * Taking a page needs no action by a VM process, and stops no CPU.  VM processes have mapped the
+ * page, and may be writing to it at this moment.  So a page that may be written on this host is
+ * taken as follows:
  *     lower the right; drain the pins                      - the caller (base/hostshm.h)
  *     vmsplice() the page into a pipe       - the pipe holds the page itself, not a copy
  *     punch the page's hole in the memfd    - it leaves every mapping of every process at once:
@@ -21,7 +21,7 @@ enum { EXTRACT_MOST = 16 }; /* pages at once: what a pipe holds */
 
 struct extract; /* the RAM and the pipe */
 
-/* `ram` is the alias mapping of the memfd `fd`.  Ends the process without a pipe. */
+/* Ends the process if it cannot make the pipe.  `ram` is the alias mapping of the memfd `fd`. */
 struct extract *extract_new(int fd, uint8_t *ram);
 
 void extract_free(struct extract *extract);
@@ -29,8 +29,8 @@ void extract_free(struct extract *extract);
 /* Removes a page that nobody may write to. */
 void extract_punch(struct extract *extract, gfn_t gfn);
 
-/* Removes `count` pages, in ascending order, and puts their contents side by side to `contents`,
- * which may be NULL if `written` is false: then nobody may write to them. */
+/* Removes `count` pages, in ascending order, and writes their contents side by side to `contents`.
+ * If `written` is false, nobody may write to them; then `contents` may be NULL. */
 void extract_pages(struct extract *extract, const gfn_t *gfn, unsigned count, bool written,
 		   uint8_t *contents);
 

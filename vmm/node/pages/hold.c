@@ -39,8 +39,9 @@ void hold_went(struct page_hold *hold, gfn_t gfn, uint64_t now_ns)
 		hold->went_ns = now_ns;
 }
 
-/* Returns how long the page must stay so that the CPU that waits for it can run.  A CPU's mark goes
- * away just before it resumes: when it is first seen gone, the CPU gets `grace_us` more. */
+/* Returns how long the page must stay so that the CPU that waits for it can run.  A CPU's mark in
+ * its slot is cleared just before it resumes.  When the mark is first seen cleared, the CPU gets
+ * `grace_us` more. */
 static uint32_t until_run_us(struct page_hold *hold, bool awaited, uint32_t grace_us,
 			     uint64_t now_ns)
 {
@@ -53,14 +54,14 @@ static uint32_t until_run_us(struct page_hold *hold, bool awaited, uint32_t grac
 	return since_us(hold->used_ns, now_ns) < grace_us ? grace_us : 0;
 }
 
-/* A copy goes as soon as it was used.  A writer keeps its page against readers for the length of a
- * critical section: while it updates the guest's clock, all other CPUs read the sequence counter in
- * the same page again and again.  It does not keep it longer, or a thread that spins on a word
- * would wait for its turn: a handover between two hosts took 3.1-6.8 ms with 100-400 us against
- * every request, 1.9-2.5 ms without.  The next request comes about 36 us after the right to write.
- * A hold that is over by then costs no timer, and no wake-up of a daemon beside a guest that spins.
- * The page stays longer only between two writers that want nothing but this page, and until a
- * locked instruction ends that.  (TRICKS: short-hold) */
+/* A copy leaves as soon as it was used.  A writer keeps its page against readers for the length of
+ * a critical section: while a CPU updates the guest's clock, all other CPUs read the sequence
+ * counter in the same page again and again.  The writer does not keep it longer, or a thread that
+ * spins on a word would wait for the end of the hold: a handover between two hosts took 3.1-6.8 ms
+ * with 100-400 us against every request, 1.9-2.5 ms without.  The next request comes about 36 us
+ * after the right to write.  A hold that is over by then costs no timer, and no wake-up of a daemon
+ * beside a guest that spins.  The page stays longer only between two writers that want nothing but
+ * this page, and only until a locked instruction ends that.  (TRICKS: short-hold) */
 uint32_t hold_us(struct page_hold *hold, gfn_t gfn, enum page_right has, enum page_right left,
 		 bool awaited, uint64_t synced_ns, uint64_t now_ns)
 {

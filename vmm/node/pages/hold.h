@@ -3,11 +3,12 @@
  * the page protocol limits the total (DSM_HOLD_MAX_US).
  *
  * A page that has just arrived is not taken before the CPU that asked for it has run with it.
- * Between two writers it stays a short time longer, so that both make progress: while its CPU
- * computes, the longer the better, since each return costs a round trip.  It does not once that CPU
- * waits at a lock or a barrier, since its next request is behind that.  A locked instruction that
- * misses its page says so (vcpu/locked.h), and ends the holds of its host; the page that it needs
- * is not held for long either.  A CPU that waits in a loop ends them too (spin.h).
+ * Between two writers it stays a short time longer, so that both make progress.  While the page's
+ * CPU computes, a longer hold is better, since each return of the page costs a round trip.  It is
+ * not once that CPU waits at a lock or a barrier, since its next request comes only after that
+ * wait.  A locked instruction that misses its page reports that (vcpu/locked.h), and ends the holds
+ * of its host; the page that it needs is not held for long either.  A CPU that waits in a loop ends
+ * them too (spin.h).
  */
 #ifndef VMM_NODE_PAGES_HOLD_H
 #define VMM_NODE_PAGES_HOLD_H
@@ -17,8 +18,8 @@
 
 enum {
 	HOLD_RUN_MAX_US = 2000, /* limit for the requesting CPU to run with the page */
-	HOLD_INSN_US = 20,	/* and the time for the instruction that needed it, */
-	/* or for a short critical section, if the CPU may write: shorter than the time until the
+	HOLD_INSN_US = 20,	/* the time for the instruction that needed the page; */
+	/* or, if the CPU may write, for a short critical section: shorter than the time until the
 	 * next request */
 	HOLD_SECTION_US = 30,
 	HOLD_POLL_US = 50,
@@ -36,7 +37,7 @@ struct page_hold {
 	uint32_t gfn_plus_1;
 	uint32_t writer_us; /* how long it stays between two writers */
 	uint64_t came_ns;
-	uint64_t went_ns; /* 0: not since it arrived */
+	uint64_t went_ns; /* 0: it has not left since it arrived */
 	uint64_t used_ns; /* since when it has been used; 0: not yet */
 	bool locked;	  /* it came for a locked instruction: a lock or a counter is in it */
 };

@@ -1,14 +1,14 @@
 /* pagestore.c - gives pages to the CPUs of this host and takes them away: the actions of the page
  * protocol (dsm/).
  *
- * Page rights are in the shared memory; pins exclude engines (base/hostshm.h).  How a page leaves
- * all processes is extract.h's; requests that arrive together are batch.h's.  A write right that
- * becomes a read right goes the same way, and the contents are written back.  VM processes then
- * find the page by a minor fault, which their engine answers with a write-protected mapping.  A
- * page that could only be read is copied first and punched then.
+ * Page rights are in the shared memory; pins exclude engines (base/hostshm.h). extract.h removes a
+ * page from all processes; batch.h serves requests that arrive together.  If a write right becomes
+ * a read right, the page is removed in the same way, and its contents are written back.  VM
+ * processes then find the page by a minor fault, which their engine answers with a write-protected
+ * mapping.  A page that could only be read is copied first and punched then.
  *
- * hold.c decides how long a page stays that has just arrived; share.c decides which copies go when
- * there are too many.
+ * hold.c decides how long a page stays after it has arrived; share.c decides which copies are
+ * dropped when there are too many.
  */
 #include "vmm/node/node.h"
 
@@ -43,8 +43,8 @@ struct retry { /* one pending dsm_retry() */
 	gfn_t gfn;
 };
 
-/* A page that arrived with the right to write while no CPU was waiting for it, and the checksum of
- * its contents: was it written to before it went? */
+/* A page that arrived with the right to write while no CPU was waiting for it.  The checksum of its
+ * contents tells whether it was written to before it left. */
 struct came_ahead { uint32_t gfn_plus_1, sum; };
 
 struct pagestore {
@@ -71,7 +71,7 @@ static struct page_hold *recent_of(struct node *node, gfn_t gfn)
 	return &node->pages->recent[gfn % RECENT];
 }
 
-/* Returns whether locked instructions end holds.  The reference engine does not look at them. */
+/* Returns whether locked instructions end holds.  The reference engine does not detect them. */
 static bool holds_end(const struct node *node)
 {
 	return node->o.machine.engine == ENGINE_DIRECT &&
@@ -199,7 +199,7 @@ static void take_now(struct node *node, gfn_t gfn, enum page_right has, enum pag
 		extract_put_back(node->pages->extract, &gfn, 1, to);
 }
 
-/* Finishes what batch.h has begun, or takes the page now.  Returns what was its right. */
+/* Finishes what batch.h has begun, or takes the page now.  Returns the right that this host had. */
 static enum page_right take(struct node *node, gfn_t gfn, enum page_right left, void *contents)
 {
 	const struct staged *staged = batch_take(node, gfn, left);
@@ -300,7 +300,7 @@ static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 	return pagestore_hold_us(ctx, gfn, new_right);
 }
 
-/* Another daemon may be faulty or malicious.  This ends the machine, and nothing worse. */
+/* Ends the machine, and does nothing worse: another daemon may be faulty or malicious. */
 static void host_wrong(void *ctx, const char *text)
 {
 	node_end(ctx, END_FAILURE, 0, "the page protocol is broken: %s; this is a bug in vmp, or "
@@ -355,8 +355,8 @@ static void host_after_us(void *ctx, gfn_t gfn, uint32_t us)
 		set_retry_timer(pages, now_ns);
 }
 
-/* All requests that are held are asked about again.  The protocol holds anew those for pages that
- * their CPU has not run with yet.  (TRICKS: locked-ends-holds) */
+/* Asks again about all requests that are held.  The protocol holds those again whose page the CPU
+ * has not run with yet.  (TRICKS: locked-ends-holds) */
 void pagestore_synchronises(struct node *node)
 {
 	struct pagestore *pages = node->pages;

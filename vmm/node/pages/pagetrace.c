@@ -11,7 +11,7 @@ struct trace {
 	struct trace_event *event;
 	uint32_t count, room;
 	uint64_t lost; /* events for which there was no room */
-	/* each CPU's last request; it is kept when the next one shows when the guest went on */
+	/* each CPU's last request; it is stored when the next one shows when the guest continued */
 	struct { bool open; struct trace_event event; } last[MAX_CPUS];
 };
 
@@ -53,7 +53,8 @@ static void keep(struct trace *trace, const struct trace_event *event)
 		trace->lost++;
 }
 
-/* A VM process writes its slot: what it says is shown, and used for nothing. */
+/* Stores a CPU's last request.  A VM process writes its slot, so the time from there is only
+ * shown. */
 static void keep_last(struct node *node, unsigned cpu)
 {
 	struct trace_event *event = &node->trace->last[cpu].event;

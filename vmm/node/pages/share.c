@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include "base/log.h"
 
-/* A ring of all copies, oldest first, through link 0.  A page's link has the index frame + 1; all
- * zero: the page is not in the ring. */
+/* A ring of all copies, oldest first, through link 0.  The link of a page has the index frame + 1;
+ * if it is all zero, the page is not in the ring. */
 struct share {
 	uint32_t limit, held, copies;
 	struct link { uint32_t older, newer; } link[];

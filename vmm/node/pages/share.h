@@ -24,9 +24,9 @@ void share_free(struct share *share);
 void share_came(struct share *share, uint32_t count);
 /* A copy has arrived; it is the newest. */
 void share_came_copy(struct share *share, gfn_t gfn);
-/* The page is owned here, or will be, and is no copy any more.  It need not have been one. */
+/* The page is owned here, or will be: it is no longer a copy.  It need not have been one. */
 void share_owned(struct share *share, gfn_t gfn);
-/* The page has gone. */
+/* The page has left. */
 void share_went(struct share *share, gfn_t gfn);
 
 /* Returns true, and the copy to drop first, if the host holds more pages than its share. */

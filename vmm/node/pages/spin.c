@@ -6,7 +6,7 @@
 
 enum {
 	NS_PER_US = 1000,
-	OLD_US = 2000, /* a look before that says nothing about now */
+	OLD_US = 2000, /* what was seen longer ago says nothing about now */
 };
 
 struct spin {
@@ -47,7 +47,7 @@ static bool look_at(struct spin *spin, struct node *node, unsigned cpu)
 		hostshm_kick(node->shm, cpu);
 		return spin_sees(&before, &spin->before[cpu]);
 	default:
-		return false; /* it is at something, or waits for a page */
+		return false; /* it runs something else, or waits for a page */
 	}
 }
 

@@ -2,9 +2,10 @@
  * that they hold.
  *
  * A thread that waits for another one without a system call reads a word again and again, by a
- * plain load: nothing that the page protocol sees.  So the CPUs are interrupted twice, and it is
- * compared where they stood.  A loop that waits contains PAUSE, where a CPU spends nearly all its
- * time, or changes no register; a loop that computes changes some.  (TRICKS: spin-ends-holds)
+ * plain load, which the page protocol does not see.  So the CPUs are interrupted twice, and the two
+ * places where they stood are compared.  A loop that waits contains PAUSE, where a CPU spends
+ * nearly all its time, or changes no register; a loop that computes changes some.  (TRICKS:
+ * spin-ends-holds)
  */
 #ifndef VMM_NODE_PAGES_SPIN_H
 #define VMM_NODE_PAGES_SPIN_H
@@ -15,7 +16,7 @@ struct node;
 struct spin;
 
 /* Where a CPU stood when it was interrupted last (struct vcpu_slot, base/hostshm.h).  A VM process
- * writes it: it is a hint, which costs time alone if it is wrong. */
+ * writes it: it is a hint, which only costs time if it is wrong. */
 struct spin_view {
 	uint32_t count; /* how many times it has been interrupted */
 	uint32_t eip, sum;
@@ -25,7 +26,7 @@ struct spin_view {
 /* Returns whether a CPU that was seen as `before` and then as `now` waits in a loop.  Pure. */
 bool spin_sees(const struct spin_view *before, const struct spin_view *now);
 
-/* NULL: out of memory. */
+/* Returns NULL if there is no memory. */
 struct spin *spin_new(void);
 void spin_free(struct spin *spin);
 

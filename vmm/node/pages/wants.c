@@ -75,7 +75,8 @@ static bool is_sound(struct node *node, unsigned cpu, const struct want *want)
 	return false;
 }
 
-/* The page that the CPU waits for was requested before; these follow in one packet. */
+/* Requests the pages ahead, in one packet.  The page that the CPU waits for was requested
+ * before. */
 static void ask_ahead(struct node *node, const struct aheads *aheads, enum page_right right)
 {
 	if (!aheads->n)
@@ -103,7 +104,7 @@ static void take(struct node *node, unsigned cpu, struct want want, const struct
 
 void wants_on_message(struct node *node, const struct message *m, const struct msg_page_want *want)
 {
-	/* The CPU is the socket's, whatever the message says. */
+	/* The CPU is the one of this socket, whatever the message says. */
 	struct aheads aheads = { .n = m->payload_bytes / sizeof(gfn_t) };
 
 	if (aheads.n > MAX_AHEAD)

@@ -27,14 +27,14 @@ bool wants_look(struct node *node);
 void wants_poll(struct node *node);
 bool wants_may_sleep(struct node *node);
 
-/* Whether this CPU waits for a page; whether it waits for this page; whether any CPU waits for
- * it. */
+/* Return whether this CPU waits for a page; whether it waits for this page; whether any CPU waits
+ * for it. */
 bool wants_waits(const struct node *node, unsigned cpu);
 bool wants_waits_for(const struct node *node, unsigned cpu, gfn_t gfn);
 bool wants_any_waits_for(const struct node *node, gfn_t gfn);
-/* Whether a locked instruction waits for the page. */
+/* Returns whether a locked instruction waits for the page. */
 bool wants_locked(const struct node *node, gfn_t gfn);
-/* Whether its last request came by its slot. */
+/* Returns whether the CPU's last request came by its slot. */
 bool wants_by_slot(const struct node *node, unsigned cpu);
 
 /* The page was requested ahead for writing, and was not written to before it went: notes that for

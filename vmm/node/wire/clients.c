@@ -23,9 +23,9 @@
 #include "vmm/node/moves/policy.h"
 #include "vmm/node/wire/conn.h"
 
-/* A tag: the sequence number, the slot, and which of its clients has the slot, from 1 to LIFE_MASK
- * in turns.  So no tag is 0, which the answers that every node sends at its end have: those are for
- * `vmp run`. */
+/* A tag: the sequence number, the slot, and the number of the client within the slot, which counts
+ * from 1 to LIFE_MASK and begins again.  So no tag is 0.  The answers that every node sends at its
+ * end have the tag 0: they are for `vmp run`. */
 enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1, SLOT_BITS = 5, LIFE_MASK = 7 };
 _Static_assert(MAX_CLIENTS == 1 << SLOT_BITS, "a slot in a tag");
 
@@ -43,8 +43,8 @@ bool clients_have_run(const struct node *node)
 	return run_client(node) != NULL;
 }
 
-/* Sends, or drops on -ENOBUFS. Console output may be dropped; everything else has flow control and
- * never fills the queue. */
+/* Sends a message; drops it on -ENOBUFS.  Console output may be dropped; everything else has flow
+ * control and never fills the queue. */
 static void send_to(struct client_slot *slot, const struct msg_header *header, const void *body)
 {
 	if (conn_send(slot->conn, header, body, header->bytes, NULL, 0) == -ENOBUFS)
@@ -172,8 +172,8 @@ void clients_on_frame(struct node *node, const struct message *m, const struct m
 	net_send(node->net, VNODE_CPU(frame.cpu), MSG_FRAME_REQUEST, &frame, sizeof frame, NULL, 0);
 }
 
-/* Puts the client's number in front of what it sends to the console, so that the I/O server can
- * answer it alone. */
+/* Adds the client's number to its console input, so that the I/O server can answer this client
+ * alone. */
 void clients_on_console(struct node *node, const struct message *m, const struct msg_console *body)
 {
 	struct msg_console console = *body;
@@ -193,7 +193,7 @@ void clients_on_attach(struct node *node, const struct message *m,
 	net_send(node->net, VNODE_IOSRV, MSG_CONSOLE_ATTACH, &attach, sizeof attach, NULL, 0);
 }
 
-/* The guest's agent could not answer. */
+/* Refuses a command, since the guest's agent could not answer. */
 static void refuse_exec(struct node *node, const struct msg_exec *exec)
 {
 	static const char why[] = "the machine is stopped by a debugger: let it continue there";
@@ -220,7 +220,7 @@ void clients_on_exec(struct node *node, const struct message *m, const struct ms
 		 m->payload_bytes);
 }
 
-/* The guest's agent shall know that nobody waits for the command any more. */
+/* Tells the guest's agent that nobody waits for the command any more. */
 static void hang_up(struct node *node, unsigned client)
 {
 	struct msg_exec exec = { .client = clients_tag(node, client, 0), .kind = AGENT_HANGUP };

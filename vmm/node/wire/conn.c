@@ -17,7 +17,7 @@ struct wire {
 	struct conn conn;
 	struct loop_event *readable, *writable;
 	struct packet_queue queue;
-	bool closed;	/* conn_close() was called, or on_closed is due */
+	bool closed;	/* conn_close() was called, or on_closed is about to be called */
 	bool receiving; /* inside receive(), which frees a connection that was closed meanwhile */
 };
 

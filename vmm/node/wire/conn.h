@@ -5,12 +5,12 @@
  * which is then passed to the handler.  A packet that fails the check ends the connection with a
  * line that says why.
  *
- * Rules of use: - conn_send() never blocks.  What the socket does not take now is queued.  If the
- * queue would
- *    exceed CONN_QUEUE_BYTES it returns -ENOBUFS: the caller drops what may be dropped, and ends
- *    the machine for anything else.
- * - on_message may call conn_send() on any connection, and conn_close() on this one.  - on_closed
- * is called once, from the event loop or from conn_drain(), never from inside
+ * Rules of use:
+ *  - conn_send() never blocks.  What the socket does not take now is queued.  If the queue would
+ *    exceed CONN_QUEUE_BYTES, conn_send() returns -ENOBUFS: the caller drops what may be dropped,
+ *    and ends the machine for anything else.
+ *  - on_message may call conn_send() on any connection, and conn_close() on this one.
+ *  - on_closed is called once, from the event loop or from conn_drain(), never from inside
  *    conn_send(); the struct is freed after it returns.
  */
 #ifndef VMM_NODE_WIRE_CONN_H
@@ -33,7 +33,7 @@ typedef void (*conn_message_fn)(struct conn *conn, const struct message *m);
 /* reason: 0: the other end closed; otherwise -errno (-EPROTO: it broke the rules; -EPROTONOSUPPORT:
  * it has another version). */
 typedef void (*conn_closed_fn)(struct conn *conn, int reason);
-/* Something that was queued is in the socket now, and the receiver may have to be notified.  May be
+/* Something that was queued is in the socket now, and the receiver may need a notification.  May be
  * NULL; must not call conn_close(). */
 typedef void (*conn_written_fn)(struct conn *conn);
 
@@ -70,7 +70,7 @@ struct conn_ops {
 struct conn *conn_new(const struct loop *loop, int fd, const char *name,
 		      const struct conn_handler *handler, void *owner, unsigned index);
 
-/* Sets what the other end is, when that has become known. */
+/* Sets what the other end is, once that is known. */
 void conn_rename(struct conn *conn, const char *name, const struct conn_handler *handler,
 		 unsigned index);
 
@@ -85,7 +85,7 @@ static inline int conn_send(struct conn *conn, const struct msg_header *header, 
 	return conn->ops->send(conn, header, body, body_bytes, payload, payload_bytes);
 }
 
-/* Takes every message that has arrived, for a child that died after it had written its last
+/* Takes every message that has arrived.  For a child that has died after it wrote its last
  * messages. */
 static inline void conn_drain(struct conn *conn) { conn->ops->drain(conn); }
 

@@ -53,7 +53,8 @@ int links_start(struct node *node, char *why, size_t why_bytes)
 	return 0;
 }
 
-/* The peer was not reached in time: tries ssh too.  The library keeps trying the direct way. */
+/* The peer was not reached in time: tries ssh as well.  The library keeps trying to connect
+ * directly. */
 static void on_patience(void *context)
 {
 	struct tunnel *tunnel = context;

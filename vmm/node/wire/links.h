@@ -14,8 +14,8 @@
 
 enum { LINKS_PORT = 28100, LINKS_PORTS = 100, LINKS_PATIENCE_MS = 3000 };
 
-/* After ph_init_in_loop().  All nodes but 0 print their port on standard output.  Returns 0, or -1
- * with the reason in `why`. */
+/* Call it after ph_init_in_loop().  All nodes but 0 print their port on standard output.  Returns
+ * 0, or -1 with the reason in `why`. */
 int links_start(struct node *node, char *why, size_t why_bytes);
 /* Connects to a host's "ADDRESS PORT DESTINATION" (far.h). */
 void links_dial(struct node *node, unsigned peer, const char *where, size_t bytes);

@@ -45,7 +45,7 @@ int localsock_accept(int listen_fd)
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
 		die("cannot accept a connection: %s; see ulimit -n", strerror(errno));
 	if (fd < 0)
-		return -1; /* the caller has gone again */
+		return -1; /* the caller has already closed */
 	if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &bytes) && who.uid == geteuid())
 		return fd;
 	log_warn("a process of another user tried to connect: refused");

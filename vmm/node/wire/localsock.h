@@ -1,12 +1,12 @@
 /* localsock.h - a socket in the machine's folder that only this user's processes can connect to
- * (clients.c). */
+ * (control.c). */
 #ifndef VMM_NODE_WIRE_LOCALSOCK_H
 #define VMM_NODE_WIRE_LOCALSOCK_H
 
 #include <sys/un.h>
 #include "base/types.h"
 
-/* 0 or -ENAMETOOLONG */
+/* Returns 0 or -ENAMETOOLONG. */
 int localsock_address(struct sockaddr_un *address, const char *dir, const char *name);
 /* Returns a listening SOCK_SEQPACKET socket DIR/NAME for the owner alone, or dies.  `path` gets its
  * full name. */

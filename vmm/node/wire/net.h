@@ -1,4 +1,4 @@
-/* net.h - messages between nodes: sends to a virtual node, and counts; nothing else.
+/* net.h - messages between nodes: sends to a virtual node, and counts messages; nothing else.
  *
  * A sender names a role (VNODE_CPU(3), VNODE_IOSRV, a daemon), never a host, and does not learn
  * which host has the role.  Between hosts a message is one of the Phoenix library's (overlay.c),
@@ -11,12 +11,12 @@
  * moves to their senders.  The page protocol, a CPU's state ahead of its interrupts, and a
  * snapshot's marks need the order of all messages from one host to another, whatever their role.
  *
- * Rules of use: - A message to a role of this node is delivered before net_send() returns: a
- * handler must not
- *    send what leads back to itself. Between two nodes messages arrive once, in the order in which
- *    they were sent.
- * - What is delivered has been checked by packet_check(), or was made here.  - If a host does not
- * take its messages for so long that 64 MiB are waiting, the machine ends:
+ * Rules of use:
+ *  - A message to a role of this node is delivered before net_send() returns: a handler must not
+ *    send a message that leads back to itself.
+ *  - Between two nodes messages arrive once, in the order in which they were sent.
+ *  - What is delivered has been checked by packet_check(), or was made here.
+ *  - If a host does not take its messages for so long that 64 MiB are waiting, the machine ends:
  *    nothing between nodes is dropped.
  */
 #ifndef VMM_NODE_WIRE_NET_H
@@ -37,9 +37,10 @@ struct net_counts { struct net_count sent[MESSAGE_TYPES], received[MESSAGE_TYPES
 /* Returns the node that has a role when the machine starts; -1 if there is no such role.  Pure. */
 int net_vnode_node(vnode_t to, unsigned n_nodes);
 
-/* A CPU has been on `node` since move number `move`.  Older news than this node has are ignored. */
+/* Notes that a CPU has been on `node` since move number `move`.  Ignores it if this node knows of a
+ * later move. */
 void net_cpu_at(struct net *net, unsigned cpu, unsigned node, uint32_t move);
-/* Returns the node to which a message to this role goes from here; -1 as above. */
+/* Returns the node to which a message to this role goes from here; -1 if there is no such role. */
 int net_node_of(const struct net *net, vnode_t to);
 
 struct net *net_new(unsigned node, unsigned n_nodes, net_deliver_fn deliver, void *ctx);

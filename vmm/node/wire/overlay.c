@@ -35,9 +35,9 @@ enum {
 };
 
 struct overlay {
-	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: it has not greeted yet */
+	ph_vp_t name[MAX_NODES]; /* the daemons' resource names; 0: no greeting has come yet */
 	struct loop_event *limit, *cut;
-	bool prompt; /* there is a checkpoint to go back to, or about to be one */
+	bool prompt; /* there is a checkpoint to go back to, or there is about to be one */
 };
 
 _Static_assert(SILENCE_PING_MS * 1000 == PING_INTERVAL && SILENCE_PING_MS * 1000 == GOSSIP_INTERVAL,
@@ -57,7 +57,7 @@ static int send_to(ph_vp_t to, const struct msg_header *header, const void *body
 
 /* ---- who is there ---- */
 
-/* Returns -1 if no daemon of this name has greeted. */
+/* Returns the number of the daemon of this name; -1 if none has greeted. */
 static int peer_of(const struct node *node, ph_vp_t name)
 {
 	for (unsigned peer = 0; peer < MAX_NODES; peer++)
@@ -86,9 +86,9 @@ static uint32_t dialed(const struct node *node)
 	return node->o.join ? node->o.join : (1u << node->o.node) - 1;
 }
 
-/* The first message between two daemons goes to a virtual node, from the daemon that dials.  The
- * answer and all later messages go to the resource name that has proved itself.  So a daemon that
- * is gone gets no message for its successor. */
+/* Greets a daemon.  The first message between two daemons goes to a virtual node, from the daemon
+ * that dials.  The answer and all later messages go to the resource name that has proved itself.
+ * So a message for a daemon that is gone never reaches its successor. */
 static void greet(struct node *node, ph_vp_t to, bool answer)
 {
 	struct msg_hello hello = { .wire_version = wire_version,
@@ -177,13 +177,13 @@ static void on_error(void *arg, int error, const char *text)
 		node_end_here(node);
 }
 
-/* Between computers, logins may take time. */
+/* Returns how long connections may take.  Between computers, logins may take time. */
 static int connect_limit_ms(const struct node *node)
 {
 	return node->o.cluster ? CLUSTER_LIMIT_MS : CONNECT_LIMIT_MS;
 }
 
-/* Some daemon has not greeted in time. */
+/* Called when some daemon has not greeted in time. */
 static void on_limit(void *arg)
 {
 	struct node *node = arg;
@@ -246,8 +246,8 @@ static void on_overflow(void *ctx, unsigned peer)
 		 node->o.node);
 }
 
-/* Header and HELLO are the same in all versions, so a daemon of another version at least has a
- * number. */
+/* Returns the sender's number.  Header and HELLO are the same in all versions, so a daemon of
+ * another version at least has a number. */
 static int number_of(const struct node *node, const struct ph_msg *msg, ph_vp_t source)
 {
 	struct { struct msg_header header; struct msg_hello hello; } greeting;
@@ -323,7 +323,7 @@ void overlay_flush(struct node *node)
 
 static void set_cut(struct node *node);
 
-/* the fault point FAULT_CUT_LINKS */
+/* breaks the connections, for the fault point FAULT_CUT_LINKS */
 static void on_cut(void *arg)
 {
 	ph_break_connections();
@@ -407,7 +407,7 @@ void overlay_start(struct node *node)
 		die("out of memory");
 	ph_set_error_callback(on_error, node);
 	open_ways(node);
-	/* one that joins, or that is loaded from a checkpoint, has no time to lose */
+	/* a daemon that joins, or that is loaded from a checkpoint, has to notice losses soon */
 	overlay->prompt = node->o.machine.checkpoint_ms &&
 			  (node->o.join || node->o.machine.restore);
 	set_patience(node);
@@ -428,8 +428,8 @@ void overlay_start(struct node *node)
 		set_cut(node);
 }
 
-/* Sends the last messages, and says goodbye: the others need not wait until this daemon has been
- * silent for long enough. */
+/* Sends the last messages, and says goodbye.  So the others need not wait until this daemon has
+ * been silent for long enough. */
 void overlay_close(struct node *node)
 {
 	if (!node->overlay)

@@ -172,7 +172,7 @@ static void userland_is_there(struct node *node)
 void route_on_io_request(struct node *node, const struct message *m,
 			 const struct msg_io_request *request)
 {
-	/* The first use of a stream register is by the guest's init: the boot is over. */
+	/* The guest's init is the first to use a stream register: the boot is over. */
 	if (!node->user_ns && request->kind <= IO_PORT_OUT && request->address >= VMP_STREAM_PORT &&
 	    request->address <= VMP_STREAM_COLS_ROWS_PORT)
 		userland_is_there(node);
@@ -369,8 +369,8 @@ static void on_iosrv_message(struct conn *conn, const struct message *m)
 	bug_on(!dispatch_from_iosrv(conn_owner(conn), m));
 }
 
-/* A closed socket is not a death yet: the child's exit status names the cause, and SIGCHLD brings
- * it. */
+/* A child has closed its socket.  That is not a death yet: the child's exit status names the cause,
+ * and SIGCHLD brings it. */
 static void on_child_closed(struct node *node, struct child *child, int reason)
 {
 	child->conn = NULL;
@@ -392,7 +392,8 @@ static void on_monitor_closed(struct conn *conn, int reason)
 	on_child_closed(node, &node->monitor[conn_index(conn)], reason);
 }
 
-/* A message that was announced while it was still queued is in the socket now: posts again. */
+/* A message that was announced while it was still queued is in the socket now: announces it
+ * again. */
 static void on_monitor_written(struct conn *conn)
 {
 	struct node *node = conn_owner(conn);

@@ -14,7 +14,7 @@
 
 static int the_door = -1;
 
-/* Runs in the child. */
+/* Becomes vmp-tunnel.  Runs in the child. */
 static void become_tunnel(const struct node *node, char *path, int door, pid_t parent)
 {
 	char number[16], *arguments[] = { path, number, NULL };
