@@ -21,14 +21,14 @@ $(eval $(call program,vmp-peer,vpg/peer/peer.o $(PEER_OBJECTS) phnx.o,$(PEER_LIB
 SHELL_OBJECTS := $(patsubst %,vpg/shell/%.o,builtins completion editor execute group \
 	job_table join line own_terminal pipeline plan pumps rsh signals) $(VPG_WIRE_ALL) base/log.o
 $(eval $(call program,vmp-sh,vpg/shell/sh.o $(SHELL_OBJECTS),))
-# The same program under a name by which it is `vmp rsh`.
+# vmp-rsh is the same program; under this name it is `vmp rsh`.
 PROGRAMS += $(B)/vmp-rsh
 $(B)/vmp-rsh: $(B)/vmp-sh
 	$(Q)ln -f $< $@
 $(eval $(call unit-test,vpg_rsh,tests/unit/vpg_rsh.o vpg/shell/rsh.o vpg/wire/nick.o))
 $(eval $(call unit-test,vpg_plan,tests/unit/vpg_plan.o vpg/shell/plan.o vpg/shell/line.o \
 	vpg/shell/group.o vpg/wire/nick.o))
-# Figures of the P2P-MPI paper, in the simulator and with real processes.
+# The figures of the P2P-MPI paper, in the simulator and with real processes.
 $(eval $(call program,bench/peers_figures,bench/peers_figures.o vpg/peer/choose.o $(PHNX_SIM),\
 	-lcrypto))
 $(eval $(call program,bench/peers_processes,bench/peers_processes.o $(PHNX_OBJECTS),$(PHNX_LIBS)))

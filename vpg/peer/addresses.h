@@ -1,4 +1,5 @@
-/* addresses.h - by which of its addresses another computer may be reached directly. */
+/* addresses.h - the addresses of this computer, and which address of another one is reached
+ * directly. */
 #ifndef VPG_ADDRESSES_H
 #define VPG_ADDRESSES_H
 
@@ -6,7 +7,7 @@
 
 enum { ADDRESS = 48, ADDRESSES_TEXT = 8 * ADDRESS };
 
-/* Writes the IPv4 addresses of this computer, but for loopback, with blanks between. */
+/* Writes the IPv4 addresses of this computer, except loopback, separated by blanks. */
 void addresses_own(char text[ADDRESSES_TEXT]);
 /* Picks from another computer's list the first one that lies in a network of this computer; "" if
  * there is none.  The list may be any text. */

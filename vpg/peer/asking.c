@@ -77,7 +77,7 @@ static void print_row(struct table *t, int type, const union vpg_any *m)
 	t->rows++;
 }
 
-/* Asks one question and prints the rows that come. */
+/* Asks one question and prints the rows of the answer. */
 static int ask(enum vpg_type question, const void *fields, struct table *t)
 {
 	struct daemon_socket s;
@@ -96,7 +96,7 @@ static int ask(enum vpg_type question, const void *fields, struct table *t)
 		status = (int)m.DONE.status;
 		if (*m.DONE.line)
 			log_error("%s", m.DONE.line);
-		if (question == VPG_ASK_STOP)	/* until it has ended */
+		if (question == VPG_ASK_STOP)	/* wait until the daemon has ended */
 			daemon_socket_next(&s, &m, true);
 	} else {
 		log_error("the daemon has ended");

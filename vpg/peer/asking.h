@@ -1,7 +1,7 @@
-/* asking.h - what `vmp peer` and `vmp peers` ask the daemon of this computer.
+/* asking.h - asks the daemon of this computer the questions of `vmp peer` and `vmp peers`.
  *
- * Each returns the exit status: 0; 1: the daemon refuses; or 125: it does not run.  One line is
- * printed then.
+ * Each function returns the exit status: 0; 1 if the daemon refuses; or 125 if it does not run.  In
+ * the last two cases it prints one line.
  */
 #ifndef VPG_ASKING_H
 #define VPG_ASKING_H
@@ -14,7 +14,7 @@ int ask_members(bool json);
 int ask_invite(uint64_t seconds, const char *address);
 int ask_revoke(const char *nick);
 int ask_dial(const char *host, unsigned port, const char *user);
-/* Limits (lending.h): LIMIT_AS_IT_IS for what is not changed.  Prints them. */
+/* Sets limits (lending.h), and prints all.  LIMIT_AS_IT_IS leaves a limit as it is. */
 int ask_limits(uint64_t processors, uint64_t memory_mib, uint64_t machines, bool json);
 int ask_status(void);
 int ask_stop(void);

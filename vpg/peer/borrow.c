@@ -13,10 +13,10 @@ enum { LOOK_US = 700000, GIVE_UP_US = 10000000, PAUSE_LEAST_US = 20000, PAUSE_US
        OTHERS_MAX = 1024 };
 
 enum phase {
-	PHASE_LOOK,	/* peers say what they have; until all have, or the timer */
-	PHASE_ASK,	/* offers were asked for */
-	PHASE_KEEP,	/* all offers are there; each lender says that it keeps its own */
-	PHASE_PAUSE,	/* something was refused: again soon */
+	PHASE_LOOK,	/* peers are asked what they have; until all have answered, or the timer */
+	PHASE_ASK,	/* the chosen peers are asked for offers */
+	PHASE_KEEP,	/* all offers are there; each lender is to confirm that it keeps its own */
+	PHASE_PAUSE,	/* something was refused: a pause before the next try */
 	PHASE_DONE,
 };
 
@@ -34,7 +34,7 @@ struct borrow {
 	enum phase phase;
 	uint32_t others, processors, memory_mib, min_mib;
 	enum choose_how how;
-	char only[NICK_BYTES];		/* this computer alone; "": any */
+	char only[NICK_BYTES];		/* borrow from this computer alone; "": from any */
 	struct loan_here *loans;
 	struct event *timer;
 	int64_t since_us;
@@ -107,8 +107,8 @@ static void fail(struct borrow *b)
 	say_done(b, 1, why.line);
 }
 
-/* Something was refused, for the reason in `why`: again, after a pause of random length, so that
- * two that disturb each other do not do so for ever. */
+/* Something was refused, for the reason in `why`: tries again, after a pause of random length, so
+ * that two borrowers that disturb each other do not do so for ever. */
 static void again(struct borrow *b)
 {
 	drop_loans(b);
@@ -127,7 +127,8 @@ static void say_loan(struct borrow *b, const char *nick, uint64_t processors, co
 	shell_say(b->shell, VPG_LOAN, &row);
 }
 
-/* The nearest first, itself at the beginning, with or without processors. */
+/* Tells the shell the loans, the nearest first.  The computer itself comes before them, with or
+ * without processors. */
 static void succeed(struct borrow *b)
 {
 	const char *self = shell_daemon(b->shell)->net.settings.nick;
@@ -207,7 +208,7 @@ static void ask_for(struct borrow *b, const struct candidate *c, struct loan_her
 	tunnel_send(t, VPG_RESERVE, &m);
 }
 
-/* All have said what they have, or will not. */
+/* Chooses, when all peers have said what they have, or the time for that is over. */
 static void decide(struct borrow *b)
 {
 	struct candidate *c = calloc(TUNNELS_MAX, sizeof *c);
@@ -219,7 +220,7 @@ static void decide(struct borrow *b)
 	if (!choose_suffices(&found, b->how, b->others, b->processors)) {
 		too_few(b, &found);
 		free(c);
-		if (offers)	/* what others do not keep is free soon */
+		if (offers)	/* an offer that its borrower does not keep is free soon */
 			again(b);
 		else
 			fail(b);
@@ -328,7 +329,7 @@ void borrow_peer_answered(struct daemon *d)
 	}
 }
 
-/* A computer that a machine has is lost: the machine sees that by itself. */
+/* A lender is lost.  A machine that has the computer notices that by itself. */
 void borrow_tunnel_closed(const struct tunnel *t)
 {
 	for (struct borrow *b = borrows; b; b = b->next)

@@ -1,9 +1,10 @@
-/* borrow.h - the daemon borrows other computers for a machine of a shell's (P2P-MPI, section 3.2).
+/* borrow.h - the daemon borrows other computers for a machine that a shell starts (P2P-MPI, section
+ * 3.2).
  *
- * It asks all peers what they have, chooses (choose.h), and asks each chosen one for an offer.  Are
- * all offers there, it keeps them all; is one refused, it returns all and begins anew, for some
- * seconds.  So of two that want the same computers one gets them all, and neither waits for the
- * other.  The loans end with the shell's connection.
+ * It asks all peers what they have, chooses (choose.h), and asks each chosen one for an offer.  If
+ * all offers come, it keeps them all.  If one is refused, it returns all and tries again, for some
+ * seconds.  So if two borrowers want the same computers, one of them gets them all, and neither
+ * waits for the other.  The loans end with the shell's connection.
  */
 #ifndef VPG_BORROW_H
 #define VPG_BORROW_H
@@ -12,13 +13,13 @@
 
 struct shell;
 
-/* ASK_BORROW and GIVE_BACK.  ASK_BORROW is answered by LOANs and a DONE. */
+/* Serves ASK_BORROW and GIVE_BACK.  ASK_BORROW is answered by LOANs and a DONE. */
 void borrow_hear_shell(struct shell *s, enum vpg_type type, const union vpg_any *m);
 void borrow_shell_gone(const struct shell *s);
-/* LENT. */
+/* Serves LENT. */
 void borrow_hear(struct tunnel *t, const struct vpg_LENT *m);
 void borrow_tunnel_closed(const struct tunnel *t);
-/* A PONG came. */
+/* A PONG has come. */
 void borrow_peer_answered(struct daemon *d);
 
 #endif

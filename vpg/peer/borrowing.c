@@ -19,7 +19,7 @@ static int refuse(const char *why)
 	return fflush(stdout) ? EXIT_VMP_FAILURE : 1;
 }
 
-/* Sends "done", and with it a descriptor.  Returns 0, or -1 if standard output is no socket. */
+/* Sends "done" together with a descriptor.  Returns 0, or -1 if standard output is no socket. */
 static int hand_over(int fd)
 {
 	union {
@@ -39,7 +39,7 @@ static int hand_over(int fd)
 	return sendmsg(1, &message, MSG_NOSIGNAL) == sizeof done - 1 ? 0 : -1;
 }
 
-/* Until standard input ends, or the daemon. */
+/* Waits until standard input ends, or the daemon does. */
 static void hold(struct daemon_socket *s)
 {
 	struct pollfd both[] = { { 0, POLLIN, 0 }, { s->fd, POLLIN, 0 } };

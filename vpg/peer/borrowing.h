@@ -3,10 +3,10 @@
  *
  *   vmp-peer borrow OTHERS PROCESSORS MIB MIN_MIB HOW [NICK]
  *
- * It borrows computers (borrow.h).  Standard output gets a line of a cluster file for each
- * (vmp-cluster(5)), the computer itself first, then "done"; or "no" and the reason.  The loans last
- * as long as the connection to the daemon.  If standard output is a socket, the connection goes
- * with "done", to whoever reads it; otherwise this process has it until its standard input ends.
+ * It borrows computers (borrow.h).  For each it prints a line of a cluster file (vmp-cluster(5)),
+ * the computer itself first, then "done"; or "no" and the reason.  The loans last as long as the
+ * connection to the daemon.  If standard output is a socket, the connection is sent with "done" to
+ * the process that reads it; otherwise this process keeps it until its standard input ends.
  *
  *   vmp-peer give-back NICK     over such a connection, which is descriptor 3
  */

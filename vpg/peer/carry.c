@@ -1,6 +1,6 @@
 /* carry.c - see carry.h.
  *
- * A process for each direction, so that neither waits for the other.
+ * There is a process for each direction, so that neither waits for the other.
  */
 #include "vpg/peer/carry.h"
 

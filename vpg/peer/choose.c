@@ -9,13 +9,13 @@ static unsigned log2_of(uint64_t n)
 	return n ? 63 - (unsigned)__builtin_clzll(n) : 0;
 }
 
-/* 0: within a millisecond; each next one is twice as far. */
+/* Returns how far the computer is: 0 within a millisecond; each further step is twice as far. */
 static unsigned distance(const struct candidate *c)
 {
 	return c->rtt_us < 1000 ? 0 : 1 + log2_of(c->rtt_us / 1000);
 }
 
-/* Steps of a quarter and less, from 1, 1.25, 1.5, 1.75 to 2, and so on. */
+/* Returns the worth in steps of a quarter or less: 1, 1.25, 1.5, 1.75, 2, and so on. */
 static unsigned worth_step(const struct candidate *c)
 {
 	uint64_t worth = (uint64_t)c->worth << 2;
@@ -47,7 +47,7 @@ static int by_distance(const void *one, const void *other)
 	return strcmp(a->nick, b->nick);	/* so that the order is the same each time */
 }
 
-/* The nearest `others` that have a processor, and itself. */
+/* Chooses the nearest `others` that have a processor, and the computer itself. */
 static void choose_nearest(struct candidate *c, size_t n, uint32_t others)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -57,7 +57,7 @@ static void choose_nearest(struct candidate *c, size_t n, uint32_t others)
 	}
 }
 
-/* One processor of each chosen computer that has one more.  Returns how many. */
+/* Takes one more processor of each chosen computer that has one left.  Returns how many. */
 static uint32_t deal(struct candidate *c, size_t n, uint32_t most)
 {
 	uint32_t dealt = 0;

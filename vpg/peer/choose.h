@@ -1,12 +1,15 @@
 /* choose.h - which computers become the hosts of a machine, and how many processors of each.  Pure.
  *
- * The nearest computers come first, by round-trip time, as in P2P-MPI (section 3.2).  Of those that
- * are about as far (within a millisecond, 2, 4, 8 and so on) the one comes first whose processors
- * do more: by a quarter at least, by their speed and what their load leaves; then the nearest.
+ * The nearest computers come first, by round-trip time, as in P2P-MPI (section 3.2).  Computers
+ * count as equally near within a millisecond, and then between 1 and 2, 2 and 4, 4 and 8
+ * milliseconds, and so on.  Among equally near computers, the one comes first whose processors do
+ * more work, if it is more by about a quarter: by their speed and what their load leaves.
+ * Otherwise the nearest one comes first.
  *
- *   near         each chosen computer gives one processor; the nearest give the rest
- *   spread       each chosen computer gives one in turn, as long as it has any
- *   concentrate  the nearest computer gives all that it has, then the next one, until it is enough
+ *   near         each chosen computer gives one processor; the nearest ones give the rest
+ *   spread       each chosen computer gives one processor in turn, as long as it has any
+ *   concentrate  the nearest computer gives all that it has, then the next one, until there are
+ *                enough
  */
 #ifndef VPG_CHOOSE_H
 #define VPG_CHOOSE_H
@@ -30,8 +33,8 @@ struct candidate {
 
 struct choice { uint32_t others, processors; };	/* what was found */
 
-/* What one more program gets of a processor there: the whole speed while processors are idle, then
- * a share of it.  load_percent: 100 for each program that runs. */
+/* Returns the speed that one more program gets from a processor there: the whole speed while
+ * processors are idle, then a share of it. load_percent: 100 for each program that runs. */
 uint32_t choose_worth(uint32_t speed, uint64_t processors, uint64_t load_percent);
 
 /* Sorts the candidates, itself first, and chooses.  At most `others` computers besides itself are
@@ -39,11 +42,11 @@ uint32_t choose_worth(uint32_t speed, uint64_t processors, uint64_t load_percent
  * give: at most `processors`. */
 struct choice choose(struct candidate *c, size_t n, enum choose_how how, uint32_t others,
 		     uint32_t processors);
-/* Whether that is enough. */
+/* Returns whether the choice is enough. */
 bool choose_suffices(const struct choice *found, enum choose_how how, uint32_t others,
 		     uint32_t processors);
 
-/* Returns CHOOSE_KINDS if there is no such word. */
+/* Returns the kind of this name; CHOOSE_KINDS if there is none. */
 enum choose_how choose_by_word(const char *word);
 
 #endif

@@ -14,38 +14,40 @@ struct enrol;
 struct daemon {
 	struct event_base *base;
 	struct network net;
-	SSL_CTX *ctx;			/* of tunnels */
+	SSL_CTX *ctx;			/* for tunnels */
 	struct tunnel *tunnels;		/* to other peers, and the two ends of the one to itself */
-	struct tunnel *self[2];		/* who writes a stream has 0, who reads it 1 */
+	struct tunnel *self[2];		/* those ends: a stream's writer has 0, its reader 1 */
 	struct shell *shells;
 	struct enrol *enrol;
 	struct event *bury, *announce;
 	char refused[160];		/* why another peer refused this one; "": none did */
-	uint32_t speed;			/* of a processor, speed_measure() */
-	bool ending, again;		/* again: as a new process */
-	bool unwritten;			/* a member was learned that the file does not have */
+	uint32_t speed;			/* of a processor: speed_measure() */
+	bool ending, again;		/* again: it starts again as a new process */
+	bool unwritten;			/* the file of members lacks a member that was learned */
 };
 
 /* Starts the node of the overlay network; it listens, dials and announces itself from then on. */
 int meeting_start(struct daemon *d, struct why *why);
 void meeting_stop(struct daemon *d);
-/* Dial one more contact from now on. */
+/* Dials one more contact from now on. */
 void meeting_dial(const char *host, unsigned port, bool ssh, const char *user);
 
-/* What another daemon says (hear.c). */
+/* Serves what another daemon says (hear.c). */
 void hear_open(struct tunnel *t);
 void hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m);
 void hear_closed(struct tunnel *t, const char *why);
-/* Ask every peer how it does.  shells_peer_answered() and borrow_peer_answered() follow. */
+/* Asks every peer for its state.  shells_peer_answered() and borrow_peer_answered() follow. */
 void hear_ping_all(struct daemon *d);
 bool hear_all_answered(const struct daemon *d);
-/* A member was learned or revoked: write it, tell it, and end the tunnels that it ends. */
+/* Learns a new or revoked member: writes it, tells others, and ends the tunnels of a revoked
+ * key. */
 void hear_member(struct daemon *d, const struct member *m, const struct tunnel *from);
-/* Write the file of members, if it lacks some: a list of hundreds of new ones is written once. */
+/* Writes the file of members if it lacks some: a list of hundreds of new members is written
+ * once. */
 void hear_write_members(struct daemon *d);
-/* Send the list's digest to one peer, each time to another one. */
+/* Sends the list's digest to one peer, each time to another one. */
 void hear_compare(struct daemon *d);
-/* Tells everybody who is connected of one member. */
+/* Tells all connected peers of one member. */
 void hear_announce(struct daemon *d, const struct member *m);
 
 /* Shells (shells.c): the daemon's socket. */
@@ -55,7 +57,7 @@ void shells_peer_answered(struct daemon *d);
 void shell_say(struct shell *s, enum vpg_type type, const void *fields);
 struct daemon *shell_daemon(const struct shell *s);
 
-/* Those who join (enrol.c): a port that listens while invitations are open. */
+/* Computers that join (enrol.c): a port that listens while invitations are open. */
 int enrol_start(struct daemon *d, struct why *why);
 void enrol_stop(struct daemon *d);
 

@@ -1,7 +1,8 @@
-/* enrol.c - who joins: the port beside the overlay's, TLS 1.3 with both keys known.
+/* enrol.c - lets computers join: the port beside the overlay's, TLS 1.3 in which both sides show a
+ * key.
  *
- * The joining computer knows this one's key from its invitation; this one takes any key, and asks
- * for a token.  One frame comes, a few go; then the connection ends.
+ * The joining computer knows this one's key from its invitation.  This one accepts any key, and
+ * asks for a token.  The guest sends one frame, and gets a few; then the connection ends.
  */
 #include <arpa/inet.h>
 #include <event2/buffer.h>
@@ -69,7 +70,7 @@ static void say_members(struct guest *g)
 	}
 }
 
-/* Everybody who is connected hears of the new member at once. */
+/* Admits the computer as a member.  All connected peers are told at once. */
 static int admit(struct guest *g, const struct vpg_JOIN *join, struct why *why)
 {
 	struct daemon *d = g->e->d;

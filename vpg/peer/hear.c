@@ -1,4 +1,4 @@
-/* hear.c - what another daemon says through its tunnel. */
+/* hear.c - serves what another daemon says through its tunnel. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,8 @@ void hear_open(struct tunnel *t)
 	tell_digest(t);
 }
 
-/* The other side knows other members, or other states of them. */
+/* Tells the other side all members, if its list differs: it has other members, or other states of
+ * them. */
 static void on_members(struct tunnel *t, const struct vpg_MEMBERS *m)
 {
 	const struct members *all = &t->d->net.members;
@@ -54,7 +55,7 @@ void hear_closed(struct tunnel *t, const char *why)
 	borrow_tunnel_closed(t);
 }
 
-/* m NULL: all. */
+/* Ends the tunnels of a member; of all members if m is NULL. */
 static void end_tunnels_of(struct daemon *d, const struct member *m)
 {
 	for (struct tunnel *t = d->tunnels; t; t = t->next)
@@ -63,9 +64,9 @@ static void end_tunnels_of(struct daemon *d, const struct member *m)
 }
 
 /* ---- news of members ----
- * Who admits a member, and who learns of a revocation, tells all.  Who learns of a new member tells
- * ceil(log2 n) of n; a message from each to each would be n * n for each that joins.  What is
- * missed all the same, the comparison of digests repairs.
+ * A daemon that admits a member, or learns of a revocation, tells all peers.  A daemon that learns
+ * of a new member tells ceil(log2 n) of n peers: if each told each, every new member would cost
+ * n * n messages.  The comparison of digests repairs what is missed.
  */
 
 static int by_nick(const void *a, const void *b)
@@ -155,7 +156,7 @@ static void on_member(struct tunnel *t, const struct vpg_MEMBER *say)
 		hear_member(t->d, &m, t);
 }
 
-/* The second number of /proc/meminfo's line `name`, in KiB. */
+/* Returns the number in the line `name` of /proc/meminfo, in KiB. */
 static uint64_t meminfo(const char *name)
 {
 	char line[128];

@@ -56,7 +56,7 @@ static int make_key(const char *folder, struct why *why)
 	return error ? why_set(why, "%s/key: cannot make it: %s", folder, strerror(-error)) : 0;
 }
 
-/* A certificate that carries the key.  Nobody looks at its dates. */
+/* Makes a certificate that carries the key.  Nobody checks its dates. */
 static X509 *make_cert(EVP_PKEY *key)
 {
 	X509 *cert = X509_new();
@@ -109,7 +109,7 @@ static int key_of_cert(X509 *cert, unsigned char key[KEY_BYTES])
 	       EVP_PKEY_get_raw_public_key(public, key, &n) == 1 && n == KEY_BYTES ? 0 : -1;
 }
 
-/* Instead of a chain of certificates: the key alone counts. */
+/* Takes the place of checking a chain of certificates: only the key counts. */
 static int verify(X509_STORE_CTX *store, void *arg)
 {
 	const struct judge *j = arg;

@@ -1,7 +1,7 @@
 /* invitation.c - see invitation.h.
  *
- * "vmp-peer:" and base64 of: 1, expiry (8 bytes), port (2), key, token, number of addresses, each
- * address with its length before it, and 4 bytes of the SHA-256 of all that.
+ * The text is "vmp-peer:" and base64 of: 1, expiry (8 bytes), port (2), key, token, number of
+ * addresses, each address with its length before it, and 4 bytes of the SHA-256 of all that.
  */
 #include "vpg/peer/invitation.h"
 
@@ -49,7 +49,7 @@ int invitation_print(const struct invitation *i, char text[INVITATION_TEXT])
 		return -ENOSPC;
 	memcpy(raw + n, digest, CHECK_BYTES);
 	n += CHECK_BYTES;
-	n += (3 - n % 3) % 3;	/* zeros, so that no = stands at the end */
+	n += (3 - n % 3) % 3;	/* pad with zeros, so that base64 needs no = at its end */
 	if (head + n / 3 * 4 >= INVITATION_TEXT)
 		return -ENOSPC;
 	strcpy(text, HEAD);

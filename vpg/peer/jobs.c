@@ -27,10 +27,10 @@ struct stage {
 	uint64_t job, number;
 	pid_t keeper;
 	int control;
-	int terminal;		/* its other side; -1: there is none */
+	int terminal;		/* this side of its terminal; -1: it has none */
 	struct event *said;
-	bool broken;		/* a stream of its broke */
-	bool exited;		/* EXIT was said */
+	bool broken;		/* one of its streams has broken */
+	bool exited;		/* EXIT was sent */
 };
 
 /* A command that was started for a shell here. */
@@ -41,7 +41,7 @@ struct started {
 	struct tunnel *via;
 };
 
-/* A keeper whose stage is no more: it kills what is left, and ends. */
+/* A keeper whose stage was freed: it kills what is left, and ends. */
 struct leaving { struct leaving *next; pid_t keeper; };
 
 static struct leaving *leaving;
@@ -69,7 +69,7 @@ void jobs_tidy(void)
 	}
 }
 
-/* The keeper kills what is left when its socket is closed. */
+/* Frees a stage.  Its keeper kills what is left when its socket is closed. */
 static void stage_free(struct stage *s)
 {
 	struct leaving *l = malloc(sizeof *l);
@@ -132,7 +132,7 @@ static uint64_t count_stages(void)
 	return n;
 }
 
-/* Whether the owner lets others run the program; this computer's own shells may run all. */
+/* Checks whether the owner lets others run the program; this computer's own shells may run all. */
 static int permit(struct tunnel *t, const char *program, struct why *why)
 {
 	static char text[RULES_ROOM];
@@ -176,12 +176,12 @@ static void audit(struct tunnel *t, const struct vpg_SPAWN *m, char **words, con
 	fclose(f);
 }
 
-/* One of the three standard streams, as SPAWN says it. */
+/* One of the three standard streams, as SPAWN describes it. */
 struct wish { uint64_t io, stream; const char *at; bool writes; };
 
 static bool is_stream(const struct wish *w) { return w->io == IO_SHELL || w->io == IO_STREAM; }
 
-/* Makes a pipe for a stream; *ours is this side's end. */
+/* Makes a pipe for a stream. *theirs is the command's end, *ours the daemon's. */
 static int open_pipe(const struct wish *w, int *theirs, int *ours)
 {
 	int pair[2];
@@ -195,7 +195,7 @@ static int open_pipe(const struct wish *w, int *theirs, int *ours)
 	return 0;
 }
 
-/* Where a stream leads; NULL: there is no connection. */
+/* Returns the tunnel to a stream's other end; NULL if there is no connection. */
 static struct tunnel *way(struct tunnel *origin, const struct wish *w)
 {
 	return tunnel_to(origin->d, w->io == IO_SHELL ? origin->nick : w->at, w->writes);
@@ -208,7 +208,7 @@ struct setting {
 	int terminal;		/* ours; -1: there is none */
 };
 
-/* A new terminal of that size instead of two pipes. */
+/* Makes a terminal of the given size in place of two pipes. */
 static int open_terminal(struct setting *s, const struct vpg_SPAWN *m)
 {
 	const struct winsize size = { .ws_row = (unsigned short)m->rows,
@@ -229,7 +229,7 @@ static int open_terminal(struct setting *s, const struct vpg_SPAWN *m)
 	return 0;
 }
 
-/* A terminal is for the shell's own streams alone. */
+/* Returns whether the streams allow a terminal: all must be the shell's own. */
 static bool terminal_fits(const struct vpg_SPAWN *m)
 {
 	return !*m->terminal || (m->in == IO_SHELL && m->out == IO_SHELL && m->err == IO_LIKE_OUT &&
@@ -297,7 +297,7 @@ static int start_stage(struct tunnel *t, const struct vpg_SPAWN *m, struct setti
 		if (set->ours[i] >= 0) {
 			pipe_open(t->d, set->wish[i].stream, set->via[i], set->wish[i].writes,
 				  set->ours[i], s);
-			set->ours[i] = -1;	/* it is the pipe's now */
+			set->ours[i] = -1;	/* the pipe_end has it now */
 		}
 	return 0;
 }
@@ -429,7 +429,7 @@ static void spawn(struct shell *shell, const struct vpg_SPAWN *m)
 	tunnel_send(t, VPG_SPAWN, m);
 }
 
-/* To the computer of a stage: SIGNAL or RESIZE. */
+/* Sends SIGNAL or RESIZE to the computer of a stage. */
 static void pass(struct shell *shell, enum vpg_type type, uint64_t job, uint64_t stage,
 		 const void *m)
 {
@@ -438,7 +438,7 @@ static void pass(struct shell *shell, enum vpg_type type, uint64_t job, uint64_t
 			tunnel_send(s->via, type, m);
 }
 
-/* job 0: all of the shell. */
+/* Ends a job of the shell; all of its jobs if `job` is 0. */
 static void end_started(struct daemon *d, struct shell *shell, uint64_t job)
 {
 	for (struct started *s = started, *next; s; s = next) {
@@ -470,7 +470,7 @@ void jobs_shell_gone(struct daemon *d, struct shell *s)
 	end_started(d, s, 0);
 }
 
-/* To the shell of a stage: EXIT or STOPPED. */
+/* Sends EXIT or STOPPED to the shell of a stage. */
 static void tell_shell(struct tunnel *t, enum vpg_type type, uint64_t job, uint64_t stage,
 		       const void *m)
 {

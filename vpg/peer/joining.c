@@ -18,7 +18,7 @@
 
 enum { PATIENCE_S = 15, SSH_PATIENCE_S = 60 };
 
-/* The connection: its socket, and the address that answered; of a tunnel, ssh's process. */
+/* The connection: its socket, and the address that answered; for a tunnel also ssh's process. */
 struct line_in { int fd; pid_t ssh; const char *host; SSL *ssl; };
 
 static void be_patient(int fd, int seconds)
@@ -53,7 +53,8 @@ static int dial(const char *host, unsigned port)
 	return fd;
 }
 
-/* ssh joins its standard input and output to the port on the other computer's loopback. */
+/* Starts ssh, which joins its standard input and output to the port on the other computer's
+ * loopback. */
 static int dial_ssh(const char *host, unsigned port, pid_t *ssh)
 {
 	char to[32];
@@ -100,7 +101,7 @@ static int is_inviter(void *arg, const unsigned char key[KEY_BYTES])
 	return memcmp(key, i->key, KEY_BYTES) ? X509_V_ERR_CERT_UNTRUSTED : 0;
 }
 
-/* Reads one whole frame: its type, or -1. */
+/* Reads one whole frame.  Returns its type, or -1. */
 static int read_frame(SSL *ssl, unsigned char *frame, union vpg_any *m)
 {
 	size_t n = 0, want = VPG_LENGTH_BYTES;
@@ -130,7 +131,8 @@ static int learn(struct network *n, const struct vpg_MEMBER *say)
 	       members_learn(&n->members, &m) < 0 ? -1 : 0;
 }
 
-/* What becomes a word of a file must be one: others could add lines. */
+/* Takes the session's name and secret.  Each becomes a word of a file, so it must be one word:
+ * otherwise the inviter could add lines. */
 static int learn_names(const struct vpg_WELCOME *say, char session[SESSION_BYTES],
 		       char secret[SECRET_TEXT])
 {
@@ -145,7 +147,7 @@ static int learn_names(const struct vpg_WELCOME *say, char session[SESSION_BYTES
 	return 0;
 }
 
-/* Says the token, and takes what comes. */
+/* Sends the token, and takes the answers. */
 static int converse(SSL *ssl, const struct join_order *o, const struct invitation *i,
 		    struct network *n, struct why *why)
 {
@@ -186,7 +188,7 @@ static int secure(struct line_in *l, SSL_CTX *ctx, struct why *why)
 			    "one");
 }
 
-/* Where the daemon will find the inviter. */
+/* Adds the address at which the daemon will find the inviter. */
 static int add_contact(const struct network *n, const struct join_order *o,
 		       const struct line_in *l, const struct invitation *i, struct why *why)
 {
@@ -199,8 +201,8 @@ static int add_contact(const struct network *n, const struct join_order *o,
 				   at ? user : NULL, o->ssh != NULL, why);
 }
 
-/* A wall in front of what whoever has answered sends.  Left to do is to write to the network's
- * folder, and to end ssh. */
+/* Confines this process, before it reads what the other side sends.  It may only write to the
+ * network's folder, and end ssh. */
 static int confine(const struct network *n, struct why *why)
 {
 	const struct confine_file folder = { n->folder, CONFINE_OWN_FOLDER };

@@ -36,7 +36,7 @@ static int open_stream(const struct keeper_stream *s, bool reads)
 	}
 }
 
-/* Standard error first: what fails later is said there. */
+/* Sets the standard streams; standard error first, since later failures are reported there. */
 static int set_streams(const struct keeper_order *o)
 {
 	static const int order[] = { 2, 0, 1 };
@@ -59,7 +59,7 @@ static int set_streams(const struct keeper_order *o)
 	return o->stream[2].io == IO_LIKE_OUT && dup2(1, 2) < 0 ? -1 : 0;
 }
 
-/* What the command, if it is vmp, starts instead of ssh. */
+/* Names the program that the command, if it is vmp, starts instead of ssh. */
 static void name_rsh(void)
 {
 	char path[4096];
@@ -72,8 +72,8 @@ static void name_rsh(void)
 	}
 }
 
-/* What a login would have set, where the daemon was started without it (by cron, in a container):
- * programs that others start (GNU parallel) rely on it, since sshd sets it. */
+/* Sets what a login would have set, if the daemon was started without it (by cron, in a container).
+ * sshd sets it, and programs that start others (GNU parallel) rely on it. */
 static void set_login(void)
 {
 	const struct passwd *user = getpwuid(getuid());
@@ -142,8 +142,8 @@ static void kill_children(void)
 		kill((pid_t)pid, SIGKILL);
 }
 
-/* Children of those that are killed become this process's, and are killed in the next round.
- * command 0: it has ended, and its number may be another's. */
+/* Kills all that is left.  Children of killed processes become this process's, and are killed in
+ * the next round. command 0: it has ended, and its number may be another process's. */
 static void kill_rest(pid_t command)
 {
 	if (command)
@@ -159,7 +159,8 @@ static int status_of(int status)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* Somebody has ended; *command is 0 from when it was the command.  False: nobody is left. */
+/* Reaps children that have ended.  Sets *command to 0 when the command has ended.  Returns false if
+ * no child is left. */
 static bool reap(pid_t *command, bool terminal)
 {
 	int status, shown;
@@ -225,7 +226,7 @@ static void be_keeper(const struct keeper_order *o, int control)
 	if (command < 0 || signals < 0)
 		_exit(1);
 	setpgid(command, command);
-	/* what is left are the two: no pipe of anybody's stays open here */
+	/* keep only these two descriptors open: no end of anybody's pipe */
 	int kept = fcntl(control, F_DUPFD, 16), watched = fcntl(signals, F_DUPFD, 16);
 	dup2(kept, CONTROL);
 	dup2(watched, SIGNALS);

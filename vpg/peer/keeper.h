@@ -1,8 +1,10 @@
-/* keeper.h - a process that keeps one command: its parent, and the end of all that it leaves.
+/* keeper.h - a process that keeps one command: it is the command's parent, and kills what the
+ * command leaves.
  *
- * The daemon starts a keeper, the keeper the command, in a process group of its own.  Processes
+ * The daemon starts a keeper, and the keeper the command, in a process group of its own.  Processes
  * that the command leaves become children of the keeper (PR_SET_CHILD_SUBREAPER).  When the daemon
- * closes the control socket, or has died, the keeper kills them all; so nothing stays behind.
+ * closes the control socket, or has died, the keeper kills them all, unless the command is to stay
+ * (`stays`, for nohup).
  */
 #ifndef VPG_KEEPER_H
 #define VPG_KEEPER_H
@@ -25,9 +27,10 @@ struct keeper_order {
 
 enum { KEEPER_STOPPED = 0x10000 };
 
-/* Starts one.  *control: each byte sent is a signal for the command; a number of four bytes comes
- * back when the command has ended, the status as a shell counts it, or KEEPER_STOPPED when a
- * command with a terminal was stopped.  Returns the keeper's process, or -errno. */
+/* Starts a keeper. *control gets a socket: each byte sent to it is the number of a signal for the
+ * command.  When the command has ended, four bytes come back: the status as a shell counts it.
+ * They are KEEPER_STOPPED when a command with a terminal was stopped.  Returns the keeper's
+ * process, or -errno. */
 pid_t keeper_start(const struct keeper_order *o, int *control);
 
 #endif

@@ -47,7 +47,7 @@ int lender_set_limits(const struct daemon *d, const struct limits *l, struct why
 	return error ? why_set(why, "%s/limits: %s", d->net.folder, strerror(-error)) : 0;
 }
 
-/* Of the owner's own machines the processors alone count. */
+/* Sets the limits for a borrower.  For the owner's own machines only the processors are limited. */
 static void limits_for(const struct tunnel *t, struct limits *l)
 {
 	if (t->mirror)

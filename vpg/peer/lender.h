@@ -5,13 +5,14 @@
 #include "vpg/peer/lending.h"
 #include "vpg/peer/tunnel.h"
 
-/* RESERVE, KEEP and RETURN. */
+/* Serves RESERVE, KEEP and RETURN. */
 void lender_hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m);
 void lender_tunnel_closed(const struct tunnel *t);
-/* Fills what a PONG says of loans; `t`: to whom. */
+/* Fills the part of a PONG about loans; `t`: the peer that gets it. */
 void lender_describe(const struct tunnel *t, struct vpg_PONG *pong);
 
-/* The owner's limits, from the file; what it does not have is what the computer has. */
+/* Sets the owner's limits, from the file.  A limit that is not in the file is what the computer
+ * has. */
 void lender_limits(const struct daemon *d, struct limits *l);
 int lender_set_limits(const struct daemon *d, const struct limits *l, struct why *why);
 

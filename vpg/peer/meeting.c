@@ -1,9 +1,9 @@
 /* meeting.c - the daemon as a node of the overlay network, and how peers hear of each other.
  *
- * A node assumes the virtual node of its nickname.  Every second it sends a word to the virtual
- * node of each member to which it has no tunnel, if some node assumes it.  Whoever gets the word
- * knows the process that sent it, and one of the two makes a tunnel.  The word proves nothing, and
- * nothing of it is believed: the tunnel proves who is there.
+ * A node assumes the virtual node of its nickname.  Every second it sends a message to the virtual
+ * node of each member to which it has no tunnel, if some node assumes that.  The receiver learns
+ * from it which process sent it, and one of the two makes a tunnel.  The message proves nothing,
+ * and nothing in it is believed: the tunnel proves who is there.
  */
 #include <openssl/evp.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum { HERE_TAG = 1, ANNOUNCE_S = 1, HERE_US = 1500000,
        LOST_MS_MIN = 5000 };
 #define VP_END ((ph_vp_t)1 << 62)
 
-/* The virtual node of a nickname: 62 bits of its SHA-256. */
+/* Returns the virtual node of a nickname: 62 bits of its SHA-256. */
 static ph_vp_t vp_of_nick(const char *nick)
 {
 	unsigned char digest[EVP_MAX_MD_SIZE] = { 0 };
@@ -50,7 +50,8 @@ static void on_announce(evutil_socket_t fd, short what, void *arg)
 	announce(arg);
 }
 
-/* The process with the smaller name dials; so the other one answers with the same word. */
+/* The process with the smaller name dials.  If this process has the larger one, it answers with the
+ * same message. */
 static void on_here(void *arg, const struct ph_msg *msg, ph_vp_t source)
 {
 	(void)msg;
@@ -90,7 +91,7 @@ static void on_error(void *arg, int error, const char *text)
 			  "computer a folder of its own", d->net.settings.nick);
 	else
 		log_warn("%s: %s", ph_strerror(error), text);
-	if (error == PH_EGONE)	/* the others took it for dead: it comes back as a new process */
+	if (error == PH_EGONE)	/* the others took it for dead: it returns as a new process */
 		d->ending = d->again = true, event_base_loopexit(d->base, NULL);
 }
 
@@ -108,8 +109,8 @@ static void dial_contact(void *arg, const char *host, unsigned port, bool ssh, c
 	meeting_dial(host, port, ssh, user);
 }
 
-/* Two free ports: the first one is the overlay's, the second for who joins.  The port that was used
- * last time comes first, since others have it among their contacts. */
+/* Finds two free ports: the first is the overlay's, the second is for computers that join.  The
+ * port that was used last time is tried first, since others have it among their contacts. */
 static int listen_somewhere(struct daemon *d, struct why *why)
 {
 	struct settings *s = &d->net.settings;
@@ -136,7 +137,8 @@ static int listen_somewhere(struct daemon *d, struct why *why)
 	return network_write_settings(&d->net, why);
 }
 
-/* How long a computer may be silent before it counts as lost, from the user's environment. */
+/* Returns how long a computer may be silent before it counts as lost, from the user's
+ * environment. */
 static long long lost_after_us(void)
 {
 	const char *own = getenv("VMP_PEER_LOST_AFTER");

@@ -44,7 +44,7 @@ struct member *members_of_key(const struct members *all, const unsigned char key
 	return NULL;
 }
 
-/* Of two members with one nickname: whether a has it. */
+/* Of two members with one nickname, returns whether a has it. */
 static bool has_it(const struct member *a, const struct member *b)
 {
 	return a->since != b->since ? a->since < b->since : memcmp(a->key, b->key, KEY_BYTES) < 0;
@@ -75,8 +75,8 @@ enum member_state members_state(const struct members *all, const unsigned char k
 }
 
 /* ---- the digest ----
- * The sum (by XOR) of a hash of each member.  A member's hash does not depend on when it was
- * revoked: two computers may have revoked it independently.
+ * It is the XOR of a hash of each member.  A member's hash does not depend on when it was revoked:
+ * two computers may have revoked it independently.
  */
 
 static uint64_t hash_member(const struct member *m)
@@ -95,7 +95,7 @@ static uint64_t hash_member(const struct member *m)
 
 uint64_t members_digest(const struct members *all) { return all->digest; }
 
-/* ---- who tells whom of news ---- */
+/* ---- which peer tells which others of news ---- */
 
 unsigned members_rounds(size_t n)
 {

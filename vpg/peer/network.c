@@ -129,7 +129,7 @@ static void read_given(struct network *n)
 	}
 }
 
-/* The entry to use for one more: a free one, or the one that expired first. */
+/* Returns the entry for one more invitation: a free one, or the one that expires first. */
 static struct given *room_for_one(struct network *n)
 {
 	struct given *oldest = n->given;
@@ -164,7 +164,7 @@ int network_invite(struct network *n, struct invitation *i, uint64_t seconds, ui
 bool network_invites(const struct network *n, uint64_t now)
 {
 	for (unsigned i = 0; i < n->n_given; i++)
-		if (n->given[i].expires + 86400 > now)	/* who is late is told so, for a day */
+		if (n->given[i].expires + 86400 > now)	/* for a day a late computer is told so */
 			return true;
 	return false;
 }

@@ -9,15 +9,15 @@
 
 enum {
 	SESSION_BYTES = 32, SECRET_TEXT = 65, INVITES_MAX = 64,
-	PORT_FIRST = 28400, PORT_END = 28600,	/* where a port is looked for, two by two */
+	PORT_FIRST = 28400, PORT_END = 28600,	/* ports to try, two at a time */
 	INVITE_SECONDS = 3600, INVITE_SECONDS_MAX = 30 * 86400,
 };
 
 struct settings {
 	char nick[NICK_BYTES];
 	char session[SESSION_BYTES];	/* the name of the overlay's session */
-	unsigned port;			/* of the overlay; who joins comes to the next one */
-	bool anywhere;			/* listen on all addresses; otherwise on loopback */
+	unsigned port;			/* of the overlay; computers join at the next port */
+	bool anywhere;			/* listen on all addresses; otherwise on loopback alone */
 };
 
 /* A token that was given out. */
@@ -36,11 +36,11 @@ struct network {
 	unsigned n_given;
 };
 
-/* Reads it all.  Returns 0, or -1.  -ENOENT: there is no network here yet. */
+/* Reads the files of the folder.  Returns 0, or -1; -ENOENT if there is no network here yet. */
 int network_read(struct network *n, struct why *why);
 /* Begins a network with this computer as its only member. */
 int network_begin(struct network *n, const char *nick, struct why *why);
-/* Becomes part of another: `secret` and `session` are the inviter's. */
+/* Becomes part of another network: `secret` and `session` are the inviter's. */
 int network_adopt(struct network *n, const char *nick, const char *session, const char *secret,
 		  struct why *why);
 /* The session's secret, as in its file. */
@@ -49,15 +49,15 @@ int network_write_settings(const struct network *n, struct why *why);
 int network_write_members(const struct network *n, struct why *why);
 void network_close(struct network *n);
 
-/* Gives a token out.  Returns 0 or -1. */
+/* Makes an invitation, with a token.  Returns 0 or -1. */
 int network_invite(struct network *n, struct invitation *i, uint64_t seconds, uint64_t now,
 		   struct why *why);
-/* A computer comes with a token: it becomes a member, or `why` says in one line why not. */
+/* Makes a computer that shows a token a member, or says in `why` why not. */
 int network_admit(struct network *n, const unsigned char token[TOKEN_BYTES], const struct member *m,
 		  uint64_t now, struct why *why);
-bool network_invites(const struct network *n, uint64_t now);	/* is anybody expected? */
+bool network_invites(const struct network *n, uint64_t now);	/* whether a computer is expected */
 
-/* Contacts: "HOST PORT" or "HOST PORT ssh [USER]", a line each.  Adds one that is not there. */
+/* Adds a contact, if it is not there: a line "HOST PORT" or "HOST PORT ssh [USER]". */
 int network_add_contact(const char *folder, const char *host, unsigned port, const char *ssh_user,
 			bool ssh, struct why *why);
 typedef void (*network_contact)(void *arg, const char *host, unsigned port, bool ssh,

@@ -169,7 +169,7 @@ static const struct option dial_options[] = {
 	{ "ssh", no_argument, NULL, 'S' }, { "help", no_argument, NULL, 'h' }, { 0 },
 };
 
-/* A limit: a number, a size in MiB, or "all" that the computer has. */
+/* Takes a limit: a number, a size in MiB, or "all" for all that the computer has. */
 static int take_limit(int letter, uint64_t *limit)
 {
 	uint32_t number = 0;
@@ -219,7 +219,7 @@ static int take_option(struct words *w, int letter)
 	}
 }
 
-/* Returns 0; 1: help is asked for; or another number. */
+/* Returns 0; 1 if help is asked for; or another number for an error. */
 static int parse(struct words *w, const struct verb *v, int argc, char **argv)
 {
 	const struct option *table = v->function == peer_dial ? dial_options : long_options;

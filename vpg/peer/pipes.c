@@ -21,12 +21,12 @@ struct pipe_end {
 	int fd;
 	struct event *ready;
 	struct evbuffer *pending;	/* reader: what the pipe has no room for */
-	uint64_t credit;		/* writer: may send; reader: has given, and not got */
-	uint64_t owed;			/* reader: written, and not yet given again */
-	bool ended;			/* reader: nothing more comes */
+	uint64_t credit;		/* writer: may be sent; reader: given, and not used yet */
+	uint64_t owed;			/* reader: written, and not given as credit again yet */
+	bool ended;			/* reader: the stream has ended */
 };
 
-/* What the other end said before this one was there. */
+/* What the other end has sent before this end existed. */
 struct early { struct early *next; struct tunnel *via; uint64_t id, credit; bool broken; };
 
 static struct pipe_end *ends;
@@ -117,7 +117,7 @@ static void give_credit(struct pipe_end *p, uint64_t bytes)
 	tunnel_send(p->via, VPG_CREDIT, &m);
 }
 
-/* Sends what the command has written, as far as there is credit. */
+/* Sends what the command has written, as far as the credit allows. */
 static void send_some(struct pipe_end *p)
 {
 	static unsigned char bytes[VPG_CHUNK];
@@ -142,7 +142,7 @@ static void send_some(struct pipe_end *p)
 		event_add(p->ready, NULL);
 }
 
-/* Writes what has come, as far as the command reads. */
+/* Writes the data that have come, as far as the command reads them. */
 static void write_some(struct pipe_end *p)
 {
 	while (evbuffer_get_length(p->pending)) {
@@ -262,12 +262,12 @@ static void hear_writer(struct pipe_end *p, enum vpg_type type, const union vpg_
 	send_some(p);
 }
 
-/* Writes what the command takes at once, and keeps the rest. */
+/* Writes at once what the command reads, and keeps the rest. */
 static void take_data(struct pipe_end *p, const unsigned char *bytes, size_t n)
 {
 	ssize_t done = evbuffer_get_length(p->pending) ? 0 : write(p->fd, bytes, n);
 
-	done = done > 0 ? done : 0;	/* of an error write_some() will hear, too */
+	done = done > 0 ? done : 0;	/* write_some() will get an error, too */
 	p->owed += (uint64_t)done;
 	evbuffer_add(p->pending, bytes + done, n - (size_t)done);
 }
@@ -292,7 +292,7 @@ static void hear_reader(struct pipe_end *p, enum vpg_type type, const union vpg_
 	write_some(p);
 }
 
-/* The number of the stream comes first in all four. */
+/* Serves a frame.  In all four types the number of the stream comes first. */
 void pipe_hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
 {
 	uint64_t id = m->DATA.stream;

@@ -17,7 +17,7 @@ static bool fits(const char *pattern, const char *program)
 	return !fnmatch(pattern, program, FNM_PATHNAME);
 }
 
-/* One line.  Returns 0: it says nothing, 1: it is a rule, -1: it is damaged. */
+/* Reads one line.  Returns 0 if it says nothing, 1 if it is a rule, -1 if it is damaged. */
 static int read_line(const char *line, size_t n, char verb[8], char pattern[PATTERN])
 {
 	char text[PATTERN + 16], rest[2];

@@ -3,8 +3,8 @@
  *	deny PATTERN	programs that are refused
  *	allow PATTERN	if there is one such line: nothing else is run
  *
- * A pattern is as the shell's (fnmatch), of the program's path as it was asked for; one without a
- * slash is of the path's last part.  deny counts more than allow.  # begins a comment.
+ * A pattern is the shell's (fnmatch), for the program's path as it was asked for; a pattern without
+ * a slash is for the path's last part. deny takes precedence over allow. # begins a comment.
  */
 #ifndef VPG_RULES_H
 #define VPG_RULES_H

@@ -66,7 +66,7 @@ static int start(struct daemon *d, struct why *why)
 	return shells_start(d, why) || meeting_start(d, why) ? -1 : 0;
 }
 
-/* The network of the folder, or a new one. */
+/* Reads the network of the folder, or begins a new one. */
 static int find_network(struct daemon *d, const struct serve_order *o, struct why *why)
 {
 	char host[256] = "", nick[NICK_BYTES];
@@ -89,7 +89,8 @@ static int find_network(struct daemon *d, const struct serve_order *o, struct wh
 	return network_write_settings(&d->net, why);
 }
 
-/* Background: the first process waits for one line of the second: "" when it is ready. */
+/* In the background: the first process waits for one line from the second, which is empty when the
+ * daemon is ready. */
 static int wait_for(int fd)
 {
 	char line[400];
@@ -102,7 +103,7 @@ static int wait_for(int fd)
 	return EXIT_VMP_FAILURE;
 }
 
-/* Standard streams of the daemon: nothing, and the log. */
+/* Sets the standard streams of the daemon: /dev/null, and the log. */
 static int into_background(const struct daemon *d)
 {
 	char path[FOLDER_PATH + 8];
@@ -116,8 +117,8 @@ static int into_background(const struct daemon *d)
 	return dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(log, 2) < 0 ? -1 : 0;
 }
 
-/* The others took this process for dead, after a suspended computer or a long cut, and refuse its
- * name: it becomes a new one. */
+/* Starts this program again: after a suspended computer or a long cut, the other nodes took this
+ * process for dead, and refuse its name. */
 static void begin_again(void)
 {
 	setenv("VMP_LOG", "info", 0);
@@ -145,7 +146,7 @@ static int run(struct daemon *d, int ready)
 	hear_write_members(d);
 	enrol_stop(d);
 	meeting_stop(d);
-	shells_stop(d);		/* who waits for the end sees it now */
+	shells_stop(d);		/* a shell that waits for the end notices it now */
 	if (d->again)
 		begin_again();
 	return error || d->again ? EXIT_VMP_FAILURE : 0;
@@ -162,7 +163,7 @@ int serve_peer(const struct serve_order *o)
 		log_error("%s", why.line);
 		return EXIT_VMP_FAILURE;
 	}
-	prctl(PR_SET_DUMPABLE, 0);	/* its memory has the key */
+	prctl(PR_SET_DUMPABLE, 0);	/* its memory contains the key */
 	if (o->foreground)
 		return run(d, -1);
 	if (pipe2(ready, O_CLOEXEC))

@@ -11,7 +11,7 @@ struct serve_order {
 	bool foreground;
 };
 
-/* Returns the exit status: in the background, when the daemon is ready. */
+/* Returns the exit status; in the background, as soon as the daemon is ready. */
 int serve_peer(const struct serve_order *o);
 
 #endif

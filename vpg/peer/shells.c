@@ -1,6 +1,6 @@
-/* shells.c - the daemon's socket: what shells and `vmp peer` ask.
+/* shells.c - the daemon's socket: answers the questions of shells and of `vmp peer`.
  *
- * The folder is this user's alone, and so is the socket; the kernel says whose the other end is.
+ * The folder and the socket are this user's alone; the kernel says which user the other end is.
  */
 #include <errno.h>
 #include <event2/buffer.h>
@@ -26,7 +26,7 @@ enum { ANSWERS_US = 700000 };
 struct shell {
 	struct shell *next;
 	struct daemon *d;
-	struct bufferevent *socket;	/* writes */
+	struct bufferevent *socket;	/* for writing */
 	struct event *readable;
 	struct evbuffer *in;
 	struct event *limit;	/* until when it waits for PONGs */
@@ -194,7 +194,8 @@ static void on_ask_revoke(struct shell *s, const char *nick)
 
 /* ---- invitations ---- */
 
-/* The addresses by which others may reach this computer: IPv4 and global IPv6, not loopback. */
+/* Adds the addresses by which others may reach this computer: IPv4 and global IPv6, not
+ * loopback. */
 static void own_addresses(struct invitation *i)
 {
 	struct ifaddrs *all = NULL;
@@ -315,7 +316,7 @@ static void on_ask_stop(struct shell *s)
 
 	say_done(s, 0, "");
 	s->d->ending = true;
-	event_base_loopexit(s->d->base, &soon);	/* the answer goes out first */
+	event_base_loopexit(s->d->base, &soon);	/* the answer is sent first */
 }
 
 static int serve(struct shell *s, int type, const union vpg_any *m)
@@ -346,7 +347,7 @@ static int serve(struct shell *s, int type, const union vpg_any *m)
 
 /* ---- the socket ---- */
 
-/* Reads the first frame.  Returns false: it is not whole, or the shell was closed. */
+/* Serves the first frame.  Returns false if it is not complete, or if the shell was closed. */
 static bool serve_next(struct shell *s)
 {
 	struct evbuffer *in = s->in;
@@ -366,7 +367,7 @@ static bool serve_next(struct shell *s)
 	return true;
 }
 
-/* A bufferevent would read 4 KiB at a time. */
+/* Reads what has come; a bufferevent would read only 4 KiB at a time. */
 static void on_read(evutil_socket_t fd, short what, void *arg)
 {
 	struct evbuffer_iovec room;
@@ -437,7 +438,7 @@ static void on_knock(evutil_socket_t at, short what, void *arg)
 	bufferevent_enable(s->socket, EV_WRITE);
 }
 
-/* Whether a daemon listens there already. */
+/* Returns whether a daemon listens there already. */
 static bool somebody_listens(const struct sockaddr_un *at)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -13,7 +13,7 @@ static uint64_t processor_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* Each step needs the one before, as most of what programs do. */
+/* Each step needs the result of the one before, as in most of what programs do. */
 static uint32_t steps(uint32_t *table, uint32_t x)
 {
 	for (uint32_t i = 0; i < STEPS; i++) {
@@ -23,7 +23,7 @@ static uint32_t steps(uint32_t *table, uint32_t x)
 	return x;
 }
 
-/* The shortest of several tries is the one that was disturbed least. */
+/* Measures several times: the shortest time was disturbed least. */
 uint32_t speed_measure(void)
 {
 	static uint32_t table[TABLE];

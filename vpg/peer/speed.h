@@ -4,8 +4,9 @@
 
 #include <stdint.h>
 
-/* Steps of a loop of integer arithmetic and a table of 16 KiB in a microsecond.  Takes about 20 ms;
- * the time that other programs have the processor does not count. */
+/* Returns how many steps of a loop of integer arithmetic with a table of 16 KiB a processor does in
+ * a microsecond.  Takes about 20 ms; time in which other programs have the processor does not
+ * count. */
 uint32_t speed_measure(void);
 
 #endif

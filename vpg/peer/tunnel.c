@@ -81,8 +81,8 @@ static void wake(struct tunnel *t, long us)
 		event_add(t->pump, &soon);
 }
 
-/* The next bytes for the overlay: those that it had no room for, or a block of what OpenSSL has
- * made.  Returns false if there are none. */
+/* Gets the next bytes for the overlay: those for which it had no room, or a block of what OpenSSL
+ * has made.  Returns false if there are none. */
 static bool next_block(struct tunnel *t)
 {
 	size_t made = BIO_ctrl_pending(t->to), n = made < PIECE ? made : PIECE;
@@ -147,7 +147,7 @@ void tunnel_send_more(struct tunnel *t, enum vpg_type type, const void *fields)
 		return;
 	if (SSL_write(t->ssl, frame, (int)n) == (int)n)
 		return;
-	t->failed = true;	/* it is closed later: who sends need not expect it */
+	t->failed = true;	/* closed later, so that a sender need not expect it */
 	event_active(t->d->bury, EV_TIMEOUT, 0);
 }
 
@@ -161,7 +161,7 @@ void tunnel_send(struct tunnel *t, enum vpg_type type, const void *fields)
 
 static void tunnel_free(struct tunnel *t)
 {
-	SSL_free(t->ssl);	/* and its BIOs */
+	SSL_free(t->ssl);	/* frees its BIOs too */
 	if (t->in)
 		evbuffer_free(t->in);
 	free(t->held);
@@ -270,7 +270,7 @@ void tunnels_free(struct daemon *d)
 
 /* ---- TLS ---- */
 
-/* The handshake is done: who it is, it has proved. */
+/* The handshake is done: the peer has proved who it is. */
 static void open_tunnel(struct tunnel *t)
 {
 	struct daemon *d = t->d;
@@ -300,11 +300,11 @@ static void failed(struct tunnel *t)
 		log_info("a tunnel was refused: %s", why);
 	if (strstr(why, "this"))
 		snprintf(t->d->refused, sizeof t->d->refused, "%s", why);
-	flush(t);	/* the alert that says so */
+	flush(t);	/* sends the alert that gives the reason */
 	tunnel_close(t, why);
 }
 
-/* What arrived in clear: `t` may be dead then. */
+/* Reads the plain bytes that have arrived.  `t` may be dead after that. */
 static void read_clear(struct tunnel *t)
 {
 	enum { RECORD = 16384 };
@@ -359,12 +359,12 @@ void tunnel_arrived(struct daemon *d, ph_vp_t instance, const void *bytes, size_
 
 	if (!t && ph_get_resource_name() > instance)
 		t = secure(d, instance, false);
-	if (!t) {	/* of one that was closed here */
+	if (!t) {	/* the tunnel was closed here */
 		ph_sendx(instance, "", 0, TUNNEL_RESET_TAG, 0);
 		return;
 	}
 	ERR_clear_error();
-	evbuffer_expand(t->in, n);	/* so a frame lies in one piece */
+	evbuffer_expand(t->in, n);	/* so that a frame lies in one piece */
 	if (n > INT32_MAX || BIO_write(t->from, bytes, (int)n) != (int)n)
 		tunnel_close(t, "out of memory");
 	else

@@ -46,7 +46,8 @@ static int run_set(struct executor *x, const struct line_stage *s)
 
 /* ---- jobs ---- */
 
-/* The job of the first word behind the command's name, or the latest; NULL with one line. */
+/* Returns the job that the first word behind the command's name names, or the latest job; NULL
+ * after one line. */
 static struct job *job_of(const struct line_stage *s, size_t word)
 {
 	struct job *j;
@@ -122,7 +123,7 @@ static int run_kill(struct executor *x, const struct line_stage *s)
 static const struct builtin {
 	const char *word;
 	int (*function)(struct executor *, const struct line_stage *);
-	bool of_jobs;	/* only if its last word names a job */
+	bool of_jobs;	/* it is a builtin only if its last word names a job */
 } builtins[] = {
 	{ "cd", run_cd, false },     { "exit", run_exit, false }, { "set", run_set, false },
 	{ "jobs", run_jobs, false }, { "fg", run_fg, false },	  { "bg", run_bg, false },

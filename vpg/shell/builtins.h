@@ -4,7 +4,7 @@
 
 #include "vpg/shell/execute.h"
 
-/* Returns the status; -1: the stage is no such command. */
+/* Runs a builtin.  Returns its status; -1 if the stage is no builtin. */
 int builtin_run(struct executor *x, const struct line_stage *s);
 
 #endif

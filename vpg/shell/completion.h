@@ -4,7 +4,8 @@
 
 #include "vpg/shell/group.h"
 
-/* The beginning of a nickname that ends at `text + n`, or NULL: there is no @ before it. */
+/* Returns the beginning of the nickname that ends at `text + n`; NULL if there is no @ before
+ * it. */
 const char *completion_start(const char *text, size_t n);
 /* How many nicknames of `g` begin with the `n` bytes at `begin`; *first is one of them, and *common
  * the number of bytes in which they all agree. */

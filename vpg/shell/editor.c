@@ -17,8 +17,8 @@
 
 enum { HISTORY_LINES = 1000 };
 
-/* libedit and what it needs take a third of the time in which this program starts, and most of its
- * uses are single lines: so the library is loaded here, when it is needed. */
+/* libedit and the libraries that it needs take a third of the time in which this program starts,
+ * and most uses of the program are single lines.  So libedit is loaded only when it is needed. */
 #define LIBEDIT "libedit.so.2"
 #define FUNCTIONS(F) F(el_init) F(el_end) F(el_set) F(el_gets) F(el_source) F(el_line) \
 	F(el_cursor) F(el_deletestr) F(el_insertstr) F(history_init) F(history_end) F(history)
@@ -39,7 +39,7 @@ static int load_library(void)
 	return why ? -1 : 0;
 }
 
-static struct executor *shell;	/* libedit's callbacks have no other way to it */
+static struct executor *shell;	/* for libedit's callbacks, to which it cannot be passed */
 
 static char *prompt(EditLine *e)
 {

@@ -1,9 +1,9 @@
 /* execute.c - see execute.h.
  *
- * The shell is one process.  Commands of its own computer are its children; the others run at
- * daemons, to which its own daemon passes on what it says.  A list that ends with & is a job: it
- * runs in a copy of the shell, with a connection of its own.  At a prompt each pipeline is a job,
- * so that Ctrl-Z can stop it.
+ * The shell is one process.  Commands on its own computer are its children.  The others run under
+ * daemons of other computers, to which the shell's own daemon passes its messages on.  A list that
+ * ends with & is a job: it runs in a copy of the shell, with a connection of its own.  At a prompt
+ * each pipeline is a job, so that Ctrl-Z can stop it.
  */
 #include "vpg/shell/execute.h"
 
@@ -30,7 +30,7 @@ void execute_prepare(struct executor *x)
 
 /* ---- jobs ---- */
 
-/* The stages as text, for a list of jobs. */
+/* Writes the stages as text, for a list of jobs. */
 static void describe(const struct line *l, size_t first, size_t end_at, char text[JOB_TEXT])
 {
 	static const char *const signs[] = { "", " | ", " && ", " || ", "; ", " &" };
@@ -49,7 +49,7 @@ static void describe(const struct line *l, size_t first, size_t end_at, char tex
 	}
 }
 
-/* In the copy: what the shell has is not the copy's. */
+/* Called in the copy: gives up what belongs to the shell, and makes the copy a job. */
 static void become_job(struct executor *x, bool foreground)
 {
 	prctl(PR_SET_PDEATHSIG, SIGHUP);
@@ -127,7 +127,7 @@ static int run_pipeline(struct executor *x, const struct line *l, size_t first, 
 	return j ? job_foreground(j, terminal_is_own()) : 1;
 }
 
-/* Whether a list goes on behind a command of this status. */
+/* Returns whether a list continues behind a command of this status. */
 static bool goes_on(const struct executor *x, int seen)
 {
 	return !x->exits && !shell_signals.ended_by && shell_signals.interrupted == seen &&

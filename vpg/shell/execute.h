@@ -16,15 +16,16 @@ struct executor {
 	int status;			/* of the last line */
 };
 
-/* Once, before the others. */
+/* Must be called once, before the others. */
 void execute_prepare(struct executor *x);
-/* Runs a line; returns its status.  125: vmp's own failure, with one line that says what. */
+/* Runs a line; returns its status.  125 is a failure of vmp itself, with one line that says what
+ * failed. */
 int execute_line(struct executor *x, const struct line *l);
-/* The same of a text, with what is wrong in it. */
+/* Parses and runs a text; prints one line if it is wrong. */
 int execute_text(struct executor *x, const char *text, size_t n);
-/* Waits for all that runs in the background; not for what was stopped. */
+/* Waits for all jobs in the background, but not for stopped ones. */
 void execute_wait(struct executor *x);
-/* Ends what is left of all jobs. */
+/* Ends all jobs. */
 void execute_end(struct executor *x);
 
 #endif

@@ -35,7 +35,7 @@ int group_add(struct group *g, const char *nick)
 	return 0;
 }
 
-/* A number of at most six digits; *digits counts them. */
+/* Takes a number of at most six digits; *digits gets how many there are. */
 static int take_number(const char **at, unsigned *number, int *digits)
 {
 	*number = 0;
@@ -44,7 +44,7 @@ static int take_number(const char **at, unsigned *number, int *digits)
 	return *digits > 0 && *digits < 7 ? 0 : -EINVAL;
 }
 
-/* FIRST or FIRST-LAST.  Numbers are as wide as FIRST is written. */
+/* Takes FIRST or FIRST-LAST.  Numbers are as wide as FIRST is written. */
 static int take_range(struct group *g, const char *name, const char **at, const char *rest)
 {
 	int width, ignored, before = (int)(strchr(name, '[') - name);

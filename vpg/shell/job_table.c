@@ -15,7 +15,7 @@
 enum { STOPPED_STATUS = 128 + SIGTSTP, INTERRUPTED_STATUS = 128 + SIGINT };
 
 static struct job jobs[JOBS_MAX];
-static int latest;	/* the number of the one that was stopped or started last */
+static int latest;	/* number of the job that was stopped or started last */
 
 struct job *job_next(int after)
 {
@@ -121,7 +121,8 @@ void jobs_print(bool all)
 
 /* ---- waiting ---- */
 
-/* Until the job has ended, or was stopped, or the shell itself is to end. */
+/* Waits until the job has ended or was stopped, or the shell itself is to end or was
+ * interrupted. */
 static void await(struct job *j, int seen)
 {
 	jobs_note();

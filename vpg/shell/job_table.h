@@ -1,5 +1,5 @@
-/* job_table.h - what the shell has started besides what it waits for: each job is a copy of the
- * shell in a process group of its own, which runs one line. */
+/* job_table.h - the jobs that the shell has started: each is a copy of the shell in a process group
+ * of its own, which runs one line. */
 #ifndef VPG_JOB_TABLE_H
 #define VPG_JOB_TABLE_H
 
@@ -11,32 +11,35 @@ enum { JOBS_MAX = 256, JOB_TEXT = 80 };
 
 struct job {
 	int number;		/* from 1; 0: the entry is free */
-	pid_t pid;		/* and its process group */
+	pid_t pid;		/* of the copy, and of its process group */
 	bool stopped, done;
-	int status;		/* of a done one, as a shell counts it */
+	int status;		/* of a job that is done, as a shell counts it */
 	char text[JOB_TEXT];
 };
 
-/* Adds one.  NULL: there are too many. */
+/* Adds a job.  Returns NULL if there are too many. */
 struct job *job_add(pid_t pid, const char *text);
 void job_remove(struct job *j);
-/* Of a word: %N, or NULL: the last one that was stopped, or else that was started.  NULL: none. */
+/* Returns the job that the word %N names.  With NULL: the job that was stopped or started last; if
+ * it is gone, the one with the highest number.  Returns NULL if there is none. */
 struct job *job_find(const char *word);
-/* The next one of a number higher than `after`, or NULL. */
+/* Returns the next job with a number higher than `after`, or NULL. */
 struct job *job_next(int after);
-/* Notes whose jobs have ended, were stopped or continued. */
+/* Notes which jobs have ended, were stopped or were continued. */
 void jobs_note(void);
-/* Prints what the jobs do; those that are done are removed.  `all`: also what runs. */
+/* Prints the state of the jobs, and removes those that are done.  `all`: prints running jobs,
+ * too. */
 void jobs_print(bool all);
-/* Continues a job and waits until it has ended or was stopped; then prints that.  With a terminal,
- * the job has it meanwhile.  Returns its status; 148: it was stopped.  A job that has ended is
- * removed. */
+/* Continues a job and waits until it has ended or was stopped; prints if it was stopped.  Meanwhile
+ * the job has the terminal if `terminal`.  Returns its status; 148 means that it was stopped.  A
+ * job that has ended is removed. */
 int job_foreground(struct job *j, bool terminal);
 /* Sends a signal to the whole job.  Returns 0 or -errno. */
 int job_signal(struct job *j, int number);
-/* Waits for it without continuing it.  Returns its status, or 130: Ctrl-C; the job is removed. */
+/* Waits for a job without continuing it.  Returns its status, or 130 after Ctrl-C.  The job is
+ * removed. */
 int job_wait(struct job *j);
-/* SIGHUP for all, stopped ones too. */
+/* Sends SIGHUP to all jobs, also to stopped ones. */
 void jobs_hang_up(void);
 
 #endif

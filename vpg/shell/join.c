@@ -1,4 +1,5 @@
-/* join.c - the processes of a pipeline, and what their standard streams are.  See running.h. */
+/* join.c - makes the processes of a pipeline, and connects their standard streams.  See
+ * running.h. */
 #include "vpg/shell/running.h"
 
 #include <errno.h>
@@ -68,7 +69,7 @@ int join_make(struct pipeline *p)
 
 /* ---- streams ---- */
 
-/* A new stream between the shell and a run, whose end here is fd. */
+/* Makes a new stream between the shell and a run; the shell's end is fd. */
 static int join_shell(struct pipeline *p, struct running *r, int which, int fd, bool own)
 {
 	r->io[which] = IO_SHELL;
@@ -78,7 +79,8 @@ static int join_shell(struct pipeline *p, struct running *r, int which, int fd, 
 	return 0;
 }
 
-/* A pipe that takes as much as a stream's end reads at once; without permission, less. */
+/* Makes a pipe with room for as much as a stream's end reads at once; less, if that is not
+ * permitted. */
 static int make_pipe(int pair[2])
 {
 	int error = pipe2(pair, O_CLOEXEC);
@@ -88,7 +90,7 @@ static int make_pipe(int pair[2])
 	return error;
 }
 
-/* One run writes (its stream `which`) what another one reads. */
+/* Connects the output `which` of one run with the input of another run. */
 static int join_two(struct pipeline *p, struct running *w, int which, struct running *r)
 {
 	int pair[2];
@@ -111,7 +113,8 @@ static int join_two(struct pipeline *p, struct running *w, int which, struct run
 	return r->nick ? join_shell(p, r, 0, pair[0], true) : 0;
 }
 
-/* All runs of a group write, line by line, to one descriptor of the shell, which is closed. */
+/* Lets all runs of a group write, line by line, to one descriptor of the shell; closes that
+ * descriptor. */
 static int join_lines(struct pipeline *p, size_t part, int which, int fd)
 {
 	int error = 0;
@@ -127,7 +130,7 @@ static int join_lines(struct pipeline *p, size_t part, int which, int fd)
 	return error;
 }
 
-/* A part writes what another one reads. */
+/* Connects the output `which` of a part with the input of another part. */
 static int join_parts(struct pipeline *p, size_t from, int which, size_t to)
 {
 	struct running *r = p->runs + p->first[to];
@@ -146,7 +149,7 @@ static int join_parts(struct pipeline *p, size_t from, int which, size_t to)
 	return join_lines(p, from, which, pair[1]);
 }
 
-/* A file on the shell's own computer.  Returns its descriptor, or -1 with one line. */
+/* Opens a file on the shell's own computer.  Returns its descriptor, or -1 after one line. */
 static int open_here(struct pipeline *p, const struct plan_end *e, int which)
 {
 	int flags = which == 0 ? O_RDONLY : O_WRONLY | O_CREAT | (e->append ? O_APPEND : O_TRUNC);
@@ -185,7 +188,8 @@ static int join_file(struct pipeline *p, size_t part, int which, const struct pl
 	return 0;
 }
 
-/* A command that outlives the shell has none of its streams, as with nohup(1) at a terminal. */
+/* Sets the streams of a command that outlives the shell: none is the shell's, as with nohup(1) at a
+ * terminal. */
 static void join_nohup(struct running *r, int which)
 {
 	r->io[which] = which == 0 ? IO_NULL : which == 1 ? IO_APPEND : IO_LIKE_OUT;
@@ -193,7 +197,7 @@ static void join_nohup(struct running *r, int which)
 		r->at[1] = "nohup.out";
 }
 
-/* A stream of the shell itself. */
+/* Connects a stream of the part with the shell's own. */
 static int join_own(struct pipeline *p, size_t part, int which)
 {
 	struct running *r = p->runs + p->first[part], *end = p->runs + p->first[part + 1];
@@ -232,7 +236,8 @@ static int join_end(struct pipeline *p, size_t part, int which, const struct pla
 	}
 }
 
-/* Whether the only command of the pipeline is elsewhere, and all its streams are the shell's. */
+/* Returns whether the only command of the pipeline is elsewhere, and all its streams are the
+ * shell's. */
 static bool gets_terminal(const struct pipeline *p)
 {
 	const struct plan_part *part = p->plan.parts;

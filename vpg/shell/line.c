@@ -60,7 +60,8 @@ static bool ends_word(char c)
 	return strchr(" \t\n|&;<>", c) != NULL;
 }
 
-/* What another shell would replace.  A word that stayed as it is would surprise. */
+/* Refuses what another shell would replace.  If such a word stayed as it is, that would
+ * surprise. */
 static int refuse_expansion(struct scan *s, bool begins_word)
 {
 	char c = *s->at;
@@ -71,7 +72,8 @@ static int refuse_expansion(struct scan *s, bool begins_word)
 	return 0;
 }
 
-/* The bytes within quotes.  A backslash quotes only the next " \ $ ` within double quotes. */
+/* Takes the bytes within quotes.  Within double quotes, a backslash quotes only a following " \ $
+ * or `. */
 static int take_quoted(struct scan *s)
 {
 	char quote = *s->at++;
@@ -117,7 +119,7 @@ static int take_word(struct scan *s, struct scan_word *w)
 	return 0;
 }
 
-/* Cuts @nickname off.  Without one, *nick is NULL. */
+/* Cuts @nickname off the word.  If it has none, *nick is NULL. */
 static int cut_nick(struct scan *s, struct scan_word *w, const char *what, const char **nick)
 {
 	*nick = NULL;
@@ -160,7 +162,7 @@ static int take_file(struct scan *s, struct line_file *file, const char *sign)
 	return 0;
 }
 
-/* Returns 1: there is no redirection here. */
+/* Takes a redirection.  Returns 1 if there is none here. */
 static int take_redirection(struct scan *s, struct line_stage *stage)
 {
 	if (is_next(s, "2>") && stage->err_to_out)
@@ -239,12 +241,13 @@ static const char *sign_of(enum line_after after)
 	return text[after];
 }
 
-/* No command was there: that is an error but between lines and at the end of one. */
+/* Called where a command is missing.  That is an error, except between lines and at the end of a
+ * line. */
 static int take_nothing(struct scan *s, enum line_after before)
 {
 	if (before == AFTER_PIPE || before == AFTER_AND || before == AFTER_OR) {
 		if (take(s, "\n"))
-			return 0;	/* the line goes on in the next one */
+			return 0;	/* the list continues in the next line */
 		return wrong(s, "no command after %s", sign_of(before));
 	}
 	if (s->at < s->end && !take(s, "\n"))
@@ -283,7 +286,7 @@ int line_parse(struct line *l, const char *bytes, size_t n)
 		return wrong(&s, "a line has a byte that is 0");
 	l->stages = calloc(LINE_MAX_STAGES, sizeof *l->stages);
 	l->words = calloc(LINE_MAX_WORDS + LINE_MAX_STAGES, sizeof *l->words);
-	l->text = s.to = malloc(2 * n + 2);	/* each word, and its end */
+	l->text = s.to = malloc(2 * n + 2);	/* all words, each with its terminator */
 	if (!l->stages || !l->words || !l->text)
 		return -ENOMEM;
 	return parse(&s);

@@ -44,12 +44,13 @@ struct line {
 	char error[160];
 };
 
-/* Parse `n` bytes.  Returns 0; or -EINVAL with one line in l->error; or -ENOMEM.  The caller calls
+/* Parses `n` bytes.  Returns 0; or -EINVAL with one line in l->error; or -ENOMEM.  The caller calls
  * line_free() in any case. */
 int line_parse(struct line *l, const char *bytes, size_t n);
 void line_free(struct line *l);
 
-/* Returns the index behind the pipeline, or and-or list, that begins at stage `first`. */
+/* Returns the index behind the pipeline, or behind the and-or list, that begins at stage
+ * `first`. */
 size_t line_pipeline_end(const struct line *l, size_t first);
 size_t line_list_end(const struct line *l, size_t first);
 

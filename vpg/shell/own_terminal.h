@@ -5,14 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Standard input and output are a terminal. */
+/* Returns whether standard input and output are a terminal. */
 bool terminal_is_own(void);
-/* What is typed goes to the other terminal byte by byte; that one echoes it, and knows what Ctrl-C
- * means.  Nothing happens if standard input is no terminal. */
+/* Sets raw mode: what is typed goes byte by byte to the terminal of the command elsewhere, which
+ * echoes it and knows what Ctrl-C means.  Does nothing if standard input is no terminal. */
 void terminal_raw(void);
-/* As before terminal_raw(). */
+/* Restores the mode from before terminal_raw(). */
 void terminal_restore(void);
-/* 24 x 80 if there is no terminal. */
+/* Returns the terminal's size; 24 x 80 if there is no terminal. */
 void terminal_size(uint64_t *rows, uint64_t *columns);
 
 #endif

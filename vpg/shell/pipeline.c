@@ -140,7 +140,7 @@ static void send_size(struct pipeline *p)
 		daemon_socket_send(&p->x->daemon, VPG_RESIZE, &m);
 }
 
-/* Ctrl-Z: this process stops, until `fg` or whoever started it continues it. */
+/* Ctrl-Z: stops this process, until `fg`, or the program that started it, continues it. */
 static void stop(struct pipeline *p)
 {
 	terminal_restore();
@@ -151,12 +151,12 @@ static void stop(struct pipeline *p)
 	send_signal(p, SIGCONT);
 }
 
-/* The terminal tells the commands here; those elsewhere are told from here.  The second Ctrl-C ends
- * the pipeline. */
+/* Passes signals on to the commands elsewhere; the commands here get them from the terminal.  The
+ * second Ctrl-C ends the pipeline. */
 static int pass_signals(struct pipeline *p)
 {
 	if (shell_signals.ended_by) {
-		if (shell_signals.ended_by != SIGHUP)	/* what runs under nohup hears it, too */
+		if (shell_signals.ended_by != SIGHUP)	/* commands under nohup get it, too */
 			send_signal(p, shell_signals.ended_by);
 		return -1;
 	}
@@ -220,13 +220,13 @@ static int on_exit_of(struct pipeline *p, const struct vpg_EXIT *m)
 		terminal_restore();
 	if (!r->of_group)
 		return join_fail(p, m->why, "");
-	log_error("%s", m->why);	/* the others of the group go on */
+	log_error("%s", m->why);	/* the other commands of the group continue */
 	for (int k = 0; k < 3; k++)
 		pumps_drop(&p->pumps, r->stream[k]);
 	return 0;
 }
 
-/* The daemon's frames that have come. */
+/* Serves the daemon's frames that have come. */
 static int hear(struct pipeline *p)
 {
 	union vpg_any m;
@@ -251,7 +251,7 @@ static bool all_done(const struct pipeline *p)
 	return pumps_done(&p->pumps);
 }
 
-/* Until all commands have ended and all that they wrote is written. */
+/* Serves all streams, until all commands have ended and all that they wrote is written. */
 static int attend(struct pipeline *p)
 {
 	struct pollfd *fds = calloc(p->pumps.n + 1, sizeof *fds);
@@ -278,7 +278,7 @@ static int attend(struct pipeline *p)
 	return error;
 }
 
-/* What is left of it, here and elsewhere. */
+/* Ends what is left of the pipeline, here and elsewhere. */
 static void end(struct pipeline *p)
 {
 	struct vpg_END m = { p->job };
@@ -300,7 +300,7 @@ static void end(struct pipeline *p)
 		daemon_socket_close(&p->x->daemon);
 }
 
-/* A part's: of a group, the highest. */
+/* Returns the status of a part; of a group, the highest. */
 static int status_of_part(const struct pipeline *p, size_t part)
 {
 	int status = 0;
@@ -310,7 +310,8 @@ static int status_of_part(const struct pipeline *p, size_t part)
 	return status;
 }
 
-/* As a shell counts it: the last command's; of a file's carrier only its failure. */
+/* Returns the pipeline's status as a shell counts it: the status of the last command.  A part that
+ * carries a file counts only if it fails. */
 static int status_of_all(const struct pipeline *p)
 {
 	int status = status_of_part(p, p->plan.last);
@@ -340,14 +341,14 @@ static int run_plan(struct pipeline *p)
 	if (getrandom(&p->job, sizeof p->job, 0) != sizeof p->job || join_make(p))
 		return EXIT_VMP_FAILURE;
 	p->job |= 1;
-	p->last_stream = p->job;	/* streams of one job have numbers of their own */
+	p->last_stream = p->job;	/* so that each job numbers its streams differently */
 	p->signals_sent = shell_signals.interrupted;
 	p->pumps.daemon = &p->x->daemon;
 	error = join_all(p);
 	if (!error)
 		error = start_all(p) || attend(p);
 	else if (!p->failed)
-		error = 0;	/* a file of this computer; it is the command's failure */
+		error = 0;	/* a file here cannot be opened: it is the command's failure */
 	end(p);
 	if (p->failed)
 		return EXIT_VMP_FAILURE;

@@ -5,7 +5,7 @@
 #include "vpg/shell/execute.h"
 #include "vpg/shell/group.h"
 
-/* The stages from `first` to before `end`.  Returns the status. */
+/* Runs the stages from `first` on, up to but not including `end`.  Returns the status. */
 int pipeline_run(struct executor *x, const struct line *l, size_t first, size_t end);
 /* Connects to the daemon, if that was not done yet.  Returns 0, or -1 with one line. */
 int pipeline_connect(struct executor *x);

@@ -12,7 +12,7 @@ static bool same_place(const char *a, const char *b)
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-/* Adds the part that carries a file on another computer. */
+/* Adds a part that carries a file on another computer. */
 static size_t add_carrier(struct plan *p, const struct line_file *file)
 {
 	p->parts[p->n] = (struct plan_part){ .nick = file->nick, .words = carrier, .n_words = 1,
@@ -68,8 +68,8 @@ static void plan_stage(struct plan *p, const struct line_stage *s, size_t part)
 		p->parts[part].err.kind = PLAN_LIKE_OUT;
 }
 
-/* A pipe leads to the next command, unless a redirection has taken its place.  Then the next one
- * reads nothing, as from /dev/null. */
+/* Connects a part with the next command by a pipe, unless a redirection has taken the pipe's place.
+ * Then the end of the pipe that is left becomes /dev/null. */
 static void join(struct plan *p, size_t part)
 {
 	static const struct plan_end nothing = { PLAN_FILE, 0, "/dev/null", false };

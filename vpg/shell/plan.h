@@ -1,8 +1,9 @@
-/* plan.h - a pipeline as parts that run at once, on one computer or several, and what joins them.
- * Pure.
+/* plan.h - a pipeline as parts that run at the same time, on one computer or several, and how they
+ * are connected.  Pure.
  *
- * Each command is a part.  A file on another computer than its command's is carried by a part of
- * its own, a `cat` there: so data go from computer to computer and not through the shell.
+ * Each command is a part.  If a file is on another computer than its command, a part of its own
+ * carries it: a `cat` on the file's computer.  So data go from computer to computer and not through
+ * the shell.
  */
 #ifndef VPG_PLAN_H
 #define VPG_PLAN_H
@@ -26,12 +27,13 @@ struct plan_part {
 	char **words;
 	size_t n_words;
 	struct plan_end in, out, err;
-	bool carries;		/* a file: no command of the line's */
+	bool carries;		/* it carries a file, and is no command of the line's */
 };
 
 struct plan { struct plan_part *parts; size_t n; size_t last; /* the last command */ };
 
-/* The pipeline of the stages from `first` to before `end`.  Returns 0 or -ENOMEM. */
+/* Makes the plan of the stages from `first` on, up to but not including `end`.  Returns 0 or
+ * -ENOMEM. */
 int plan_make(struct plan *p, const struct line *l, size_t first, size_t end);
 void plan_free(struct plan *p);
 

@@ -71,7 +71,7 @@ static void pump_close(struct pump *u)
 	u->n = u->written = u->line_n = u->line_written = 0;
 }
 
-/* How many of the bytes that have come make the next line; 0: it is not whole yet. */
+/* Returns how many of the bytes that have come make the next line; 0 if it is not complete. */
 static size_t line_bytes(const struct pump *u)
 {
 	size_t left = u->n - u->written, room = PIPE_BUF - strlen(u->label) - 3;
@@ -84,8 +84,8 @@ static size_t line_bytes(const struct pump *u)
 	return left >= room || u->ended ? most : 0;
 }
 
-/* Puts the next line together, if it is whole.  The last one gets an end if it has none and has a
- * label: another computer's follows it. */
+/* Puts the next line together, if it is complete.  If the last line has a label but no newline, it
+ * gets one, since a line of another computer follows it. */
 static void take_line(struct pump *u)
 {
 	size_t n = u->line && u->line_written == u->line_n ? line_bytes(u) : 0;
@@ -108,7 +108,7 @@ static bool is_written(const struct pump *u)
 	return u->n == u->written && u->line_n == u->line_written;
 }
 
-/* Writes some of what has come, or of the line.  Returns as write(). */
+/* Writes some of the bytes that have come, or of the line.  Returns as write() does. */
 static ssize_t write_bytes(struct pump *u)
 {
 	size_t left = u->n - u->written, most = u->own ? left : PIPE_BUF;
@@ -126,9 +126,9 @@ static ssize_t write_bytes(struct pump *u)
 	return n;
 }
 
-/* Writes what the descriptor takes at once.  One that the shell was given may block, and other
- * programs use it, too: it stays as it is, and gets no more than a pipe has room for after
- * poll(). */
+/* Writes what the descriptor takes at once.  A descriptor that the shell was given may block, and
+ * other programs use it, too.  So its mode is not changed, and it gets at most as much as a pipe
+ * has room for after poll(). */
 static int write_some(struct pumps *p, struct pump *u)
 {
 	ssize_t n = write_bytes(u);
@@ -173,7 +173,7 @@ static int keep(struct pump *u, const struct vpg_bytes *b)
 
 	if (u->fd < 0)
 		return 0;
-	if (u->n + b->n > VPG_WINDOW + VPG_CHUNK) {	/* make room: what is written goes */
+	if (u->n + b->n > VPG_WINDOW + VPG_CHUNK) {	/* make room: drop what is written */
 		memmove(u->bytes, u->bytes + u->written, u->n - u->written);
 		u->n -= u->written;
 		u->written = 0;

@@ -11,31 +11,31 @@ struct pump {
 	bool sends;		/* from fd to the stream */
 	bool own;		/* fd is the shell's own pipe or file: it is closed at the end */
 	bool ended;		/* nothing more comes; or nothing more is to be sent */
-	uint64_t credit;	/* sends: may still be sent */
-	uint64_t owed;		/* written, and not yet given as credit again */
-	unsigned char *bytes;	/* came, and not yet written */
+	uint64_t credit;	/* if it sends: bytes that may still be sent */
+	uint64_t owed;		/* bytes written, and not given as credit again yet */
+	unsigned char *bytes;	/* those that came, and are not written yet */
 	size_t n, written;
-	const char *label;	/* whole lines alone, each behind this and ": " (""; just lines) */
-	unsigned char *line;	/* the one that is being written */
+	const char *label;	/* write whole lines, each behind this and ": "; "": no label */
+	unsigned char *line;	/* the line that is being written */
 	size_t line_n, line_written;
 };
 
 struct pumps { struct pump *at; size_t n, room; struct daemon_socket *daemon; };
 
-/* Adds one, which gives its first credit when `pumps_begin()` is called.  Returns 0 or -1. */
+/* Adds a pump, which gives its first credit in pumps_begin().  Returns 0 or -1. */
 int pumps_add(struct pumps *p, uint64_t stream, int fd, bool sends, bool own);
-/* The pump that was added last writes whole lines: others write there, too.  A line of more than
- * PIPE_BUF bytes is written in pieces.  Returns 0 or -1. */
+/* Lets the pump that was added last write whole lines, since others write to the same place.  A
+ * line of more than PIPE_BUF bytes is written in pieces.  Returns 0 or -1. */
 int pumps_by_lines(struct pumps *p, const char *label);
-/* Returns 0, or -1: the daemon is gone; as the calls below. */
+/* Returns 0, or -1 if the daemon is gone; so do the functions below. */
 int pumps_begin(struct pumps *p);
 int pumps_hear(struct pumps *p, int type, const union vpg_any *m);
-/* Closes the pumps of a stream: nothing comes there any more. */
+/* Closes the pumps of a stream: nothing more comes there. */
 void pumps_drop(struct pumps *p, uint64_t stream);
-/* What to wait for: one entry for each pump; fd -1: nothing. */
+/* Sets what to wait for: one entry for each pump; fd -1 waits for nothing. */
 void pumps_wait(const struct pumps *p, struct pollfd *fds);
 int pumps_ready(struct pumps *p, const struct pollfd *fds);
-/* Whether everything that comes was written. */
+/* Returns whether everything that comes has come and was written. */
 bool pumps_done(const struct pumps *p);
 void pumps_free(struct pumps *p);
 

@@ -30,7 +30,7 @@ static int take_user(struct rsh_order *o, const char *user, size_t bytes)
 	return 0;
 }
 
-/* HOST:PORT, where HOST is the computer itself. */
+/* Takes HOST:PORT, where HOST must be the computer itself. */
 static int take_target(struct rsh_order *o, const char *target)
 {
 	static const char *const here[] = { "127.0.0.1:", "localhost:", "[::1]:" };
@@ -55,7 +55,7 @@ static int take_valued(struct rsh_order *o, char letter, const char *value)
 	return letter == 'W' ? take_target(o, value) : 0;
 }
 
-/* One word of options, as -tt, -Tn or -p22.  *used: how many words it took. */
+/* Takes one word of options, as -tt, -Tn or -p22. *used gets how many words it took. */
 static int take_word(struct rsh_order *o, const char *word, char *next, int *used)
 {
 	*used = 1;
@@ -80,7 +80,7 @@ static int take_word(struct rsh_order *o, const char *word, char *next, int *use
 	return 0;
 }
 
-/* [ssh://][USER@]NICK[:PORT] */
+/* Takes [ssh://][USER@]NICK[:PORT]. */
 static int take_destination(struct rsh_order *o, const char *word)
 {
 	bool url = !strncmp(word, "ssh://", 6);
@@ -114,7 +114,7 @@ int rsh_parse(struct rsh_order *o, int argc, char **argv)
 		return wrong(o, "%s", "vmp rsh needs a nickname");
 	if (take_destination(o, argv[i]))
 		return -EINVAL;
-	/* as ssh: options may also stand behind the destination */
+	/* as with ssh, options may also stand behind the destination */
 	for (i++; i < argc && argv[i][0] == '-' && argv[i][1]; i += used) {
 		if (!strcmp(argv[i], "--")) {
 			i++;

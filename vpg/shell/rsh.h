@@ -22,11 +22,11 @@ struct rsh_order {
 	char error[RSH_ERROR];
 };
 
-/* argv[0] is not read.  Returns 0, or -EINVAL with one line in `error`. */
+/* Parses the arguments from argv[1] on.  Returns 0, or -EINVAL with one line in `error`. */
 int rsh_parse(struct rsh_order *o, int argc, char **argv);
 
-/* Returns what /bin/sh runs: the words of the command with blanks between, as ssh joins them; after
- * a check of the user, if one was given.  The caller frees it; NULL: no memory. */
+/* Returns what /bin/sh runs: the words of the command joined by blanks, as ssh joins them, behind a
+ * check of the user if one was given.  The caller frees it.  Returns NULL if there is no memory. */
 char *rsh_script(const struct rsh_order *o);
 
 #endif

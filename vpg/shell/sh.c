@@ -1,5 +1,5 @@
-/* sh.c - the program vmp-sh: `vmp sh`, `vmp @`, `vmp rsh` and `vmp cp`; as vmp-rsh, `vmp rsh`
- * alone, for programs that take the name of one program instead of ssh's. */
+/* sh.c - the program vmp-sh: `vmp sh`, `vmp @`, `vmp rsh` and `vmp cp`.  Under the name vmp-rsh it
+ * is `vmp rsh` alone, for programs that accept the name of one program in place of ssh. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -122,7 +122,7 @@ static int rsh(struct executor *x, int argc, char **argv)
 
 /* ---- a file ---- */
 
-/* PATH@NICK, cut in two. */
+/* Cuts PATH@NICK in two. */
 static int cut(char *word, const char **nick)
 {
 	char *mark = strrchr(word, '@');
@@ -135,8 +135,8 @@ static int cut(char *word, const char **nick)
 	return *word ? 0 : wrong("vmp cp: the name of a file is empty", "");
 }
 
-/* What is copied ends with a dot, so that half a file is known as such and never takes the place
- * of a whole one. */
+/* The sender adds a dot behind the file's bytes, and the receiver removes it.  So the receiver
+ * recognises half a file, which never takes the place of a whole one. */
 static char copy_from[] =
 	"[ -f \"$1\" ] || { echo \"vmp: $1: no such file\" >&2; exit 1; }\n"
 	"cat -- \"$1\" && printf .";

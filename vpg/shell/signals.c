@@ -24,7 +24,8 @@ static void on_signal(int number)
 	}
 }
 
-/* Whoever started the shell without job control has ignored SIGTSTP: it stays ignored. */
+/* Returns whether the signal is to be caught.  A program that started the shell without job control
+ * has ignored SIGTSTP: it stays ignored. */
 static int is_wanted(int number)
 {
 	struct sigaction now;
@@ -68,7 +69,7 @@ void signals_stop(void)
 	sigaddset(&stop, SIGTSTP);
 	sigaction(SIGTSTP, &by_default, &before);
 	raise(SIGTSTP);
-	sigprocmask(SIG_UNBLOCK, &stop, NULL);	/* here it stops */
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);	/* the process stops here */
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	sigaction(SIGTSTP, &before, NULL);
 	shell_signals.stop_asked = 0;

@@ -17,12 +17,12 @@ struct shell_signals {
 extern struct shell_signals shell_signals;
 
 void signals_prepare(void);
-/* In a child that becomes another program: as it was before. */
+/* Restores the signals as they were before.  For a child that becomes another program. */
 void signals_forget(void);
 /* Stops this process, as SIGTSTP does by default.  Returns when it is continued, or at once where
  * nobody could continue it. */
 void signals_stop(void);
-/* The number of a signal from its name (TERM, SIGTERM, 15); 0: there is none. */
+/* Returns the number of a signal from its name (TERM, SIGTERM, 15); 0 if there is none. */
 int signals_number(const char *name);
 
 #endif

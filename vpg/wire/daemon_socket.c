@@ -59,7 +59,7 @@ int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *
 	return n ? 0 : -1;
 }
 
-/* The frame that begins at `taken`, if it is whole. */
+/* Reads the frame that begins at `taken`, if it is complete. */
 static int take_frame(struct daemon_socket *s, union vpg_any *m)
 {
 	const unsigned char *at = s->buffer + s->taken;

@@ -8,17 +8,18 @@
 
 struct daemon_socket {
 	int fd;
-	size_t n, taken;	/* bytes of `buffer` that have come; that are read */
+	size_t n, taken;	/* bytes of `buffer` that have come; bytes that were read */
 	unsigned char *buffer;
 };
 
-/* Connects to the daemon of this user's folder.  Returns 0 or -1: it does not run. */
+/* Connects to the daemon of this user's folder.  Returns 0, or -1 if it does not run. */
 int daemon_socket_open(struct daemon_socket *s, struct why *why);
 void daemon_socket_close(struct daemon_socket *s);
-/* Sends one frame, waiting for room.  Returns 0 or -1: the daemon is gone. */
+/* Sends one frame; waits for room.  Returns 0, or -1 if the daemon is gone. */
 int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *fields);
-/* The next frame: its type, 0: no whole one has come yet, or -1: the daemon is gone, or sends what
- * no version sends.  With `wait`, waits for one.  The message is valid until the next call. */
+/* Reads the next frame.  Returns its type; 0 if no complete frame has come; or -1 if the daemon is
+ * gone, or sends what no version of vmp sends.  With `wait`, waits for a frame.  The message is
+ * valid until the next call. */
 int daemon_socket_next(struct daemon_socket *s, union vpg_any *m, bool wait);
 
 #endif

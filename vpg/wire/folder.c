@@ -31,7 +31,7 @@ int folder_path(char path[FOLDER_PATH], struct why *why)
 	return 0;
 }
 
-/* Makes each folder on the way. */
+/* Makes all folders of the path. */
 static void make_way(const char *path)
 {
 	char part[FOLDER_PATH];

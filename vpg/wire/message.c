@@ -1,7 +1,7 @@
 /* message.c - see message.h.
  *
- * The members of every struct are 8 bytes, or a multiple of them: so a string of one letter for
- * each field is all that reading and writing need.
+ * The members of every struct are 8 bytes, or a multiple of that.  So reading and writing need only
+ * a string with one letter for each field.
  */
 #include "vpg/wire/message.h"
 
@@ -141,7 +141,7 @@ static struct vpg_bytes get_sized(struct in *i)
 	return b;
 }
 
-/* A text ends with its only 0. */
+/* Reads a text, which ends with its only 0. */
 static const char *get_text(struct in *i)
 {
 	struct vpg_bytes b = get_sized(i);
@@ -153,7 +153,7 @@ static const char *get_text(struct in *i)
 	return (const char *)b.at;
 }
 
-/* As many texts as it says, each with its 0. */
+/* Reads a list: a number, and as many texts, each with its 0. */
 static struct vpg_list get_list(struct in *i)
 {
 	size_t n = get_number(i, 4), ends = 0;

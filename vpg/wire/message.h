@@ -1,7 +1,7 @@
 /* message.h - messages of message.def as structs and as bytes.  Pure.
  *
- * A frame is its length (32 bits, little-endian; of what follows), its type (8 bits), the fields.
- * A message that was read points into the frame: it is valid as long as the frame is.
+ * A frame is its length (32 bits, little-endian; of what follows), its type (8 bits), and the
+ * fields.  A message that was read points into the frame: it is valid as long as the frame is.
  */
 #ifndef VPG_MESSAGE_H
 #define VPG_MESSAGE_H
@@ -24,13 +24,13 @@ enum vpg_io {
 	IO_SHELL,	/* a stream; the other end is the shell */
 	IO_STREAM,	/* a stream; the other end is a stage on the computer `at` */
 	IO_READ,	/* the file `at` */
-	IO_WRITE,	/* the same, emptied first */
+	IO_WRITE,	/* the file `at`, emptied first */
 	IO_APPEND,
-	IO_LIKE_OUT,	/* err alone: 2>&1 */
+	IO_LIKE_OUT,	/* only for err: 2>&1 */
 	IO_KINDS
 };
 
-/* A SPAWN's first word that means the daemon's own program, whatever its path there. */
+/* As the first word of a SPAWN this means the daemon's own program, whatever its path is there. */
 #define PEER_PROGRAM "vmp-peer"
 
 struct vpg_bytes { const unsigned char *at; size_t n; };
@@ -61,17 +61,18 @@ union vpg_any {
 #undef BYTES
 #undef LIST
 
-/* Writes a frame of at most `room` bytes.  Returns its size; 0: it does not fit, or is no type. */
+/* Writes a frame of at most `room` bytes.  Returns its size; 0 if it does not fit, or the type is
+ * unknown. */
 size_t message_put(enum vpg_type type, const void *fields, unsigned char *to, size_t room);
 
-/* Returns the size of the frame that begins here, with its length; 0: too few bytes have come to
- * know; -EPROTO: it is too long or too short. */
+/* Returns the size of the frame that begins here, with its length; 0 if too few bytes have come to
+ * know it; -EPROTO if it is too long or too short. */
 long message_size(const unsigned char *at, size_t n);
 
 /* Reads a whole frame of `n` bytes.  Returns its type, or -EPROTO. */
 int message_get(const unsigned char *frame, size_t n, union vpg_any *m);
 
-/* The name of a type, or "?". */
+/* Returns the name of a type, or "?". */
 const char *message_name(int type);
 
 /* Returns a list of the texts of `words`, copied to `to`; n is 0 if they do not fit. */
