@@ -35,7 +35,7 @@ static struct {
 } owner;
 
 bool owner_is_here(void) { return owner.here; }
-/* Whether an event is the timer of regular checkpoints. */
+/* Returns whether an event is the timer of regular checkpoints. */
 bool owner_is_checkpoint(const void *event)
 {
 	return event == owner.run.checkpoint.timer && !owner.run.checkpoint.last;

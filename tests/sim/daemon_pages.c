@@ -36,7 +36,7 @@ struct host_shm *pages_shm(unsigned node) { return (struct host_shm *)shm[node];
 _Atomic uint8_t *pages_rights(unsigned node) { return pages_shm(node)->page_right; }
 uint32_t pages_without(void) { return pages.without; }
 
-/* As vmm/node/poll.c, whose loop is not simulated. */
+/* Does what vmm/node/poll.c does; that file's loop is not simulated. */
 void poll_note(struct node *node) { node->page_event_ns = machine->now_ns; }
 
 static struct vcpu_slot *slot_of(unsigned cpu)
@@ -137,7 +137,7 @@ void pages_want(struct sim *sim, unsigned cpu, gfn_t gfn, enum page_right right)
 	(pages.by_slot[cpu] ? ask_by_slot : ask_by_message)(cpu, gfn, right);
 }
 
-/* What an interrupted VM process notes: half of the processors seem to wait in a loop. */
+/* Writes what an interrupted VM process notes: half of the processors seem to wait in a loop. */
 static void show_itself(struct vcpu_slot *slot)
 {
 	static const uint32_t states[] = { SLOT_MONITOR, SLOT_RUNNING, SLOT_RUNNING, SLOT_HALTED };

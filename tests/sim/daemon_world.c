@@ -270,7 +270,7 @@ void world_new_daemon(unsigned number, unsigned n_start, uint32_t join, bool res
 	hostpart_start(node); /* last, since the daemon may die here */
 }
 
-/* As on_gone() in vmm/node/wire/overlay.c. */
+/* Does what on_gone() in vmm/node/wire/overlay.c does. */
 static void on_lost(struct node *node, unsigned peer)
 {
 	daemons[node->o.node].lost |= 1u << peer;

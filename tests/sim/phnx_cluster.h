@@ -9,7 +9,7 @@ enum { SPACE = 1024 };
 /* tardy_us: routing messages are held for so long at most (sim_tardy()) */
 extern uint64_t seed, tardy_us;
 
-/* all nodes of a group know all others, and agree on them */
+/* returns whether all nodes of a group know all others, and agree on them */
 bool converged(struct sim *s);
 bool all_direct(struct sim *s);		/* every node has a link to every other node */
 void assume(struct sim *s, int node, ph_vp_t lo, ph_vp_t hi);

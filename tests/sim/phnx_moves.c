@@ -293,8 +293,8 @@ static void test_farewell_is_not_held(void)
 	sim_free(&s);
 }
 
-/* The same if the connection breaks under its last message: another neighbour, which was
- * promised that 2 would hear it, tells 2. */
+/* The same if the connection breaks while the last message is under way to node 2: another
+ * neighbour, which was promised that 2 would hear it, tells 2. */
 static void test_farewell_is_passed_on(void)
 {
 	struct sim s;
@@ -319,7 +319,7 @@ static void test_farewell_is_passed_on(void)
 	sim_free(&s);
 }
 
-/* 2 has a link to 1 alone. */
+/* Node 2 has a link to node 1 alone. */
 static bool two_by_one(const struct sim *s, int from, int to)
 {
 	(void)s;
@@ -331,8 +331,8 @@ static bool two_has_joined(struct sim *s)
 	return assumed(s, 2) > 0;
 }
 
-/* What 0 has announced arrives late at 2, which takes over from it; of the two claims that 3
- * knows then, the taker's is the newer. */
+/* Node 2 takes virtual nodes over from node 0, and what 0 has announced arrives late at 2.  Of the
+ * two claims that node 3 knows then, the taker's is the newer one. */
 static void test_taker_claims_last(void)
 {
 	struct sim s;

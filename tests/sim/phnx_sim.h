@@ -50,10 +50,10 @@ struct sim {
 void sim_init(struct sim *s, uint64_t seed, int n, ph_vp_t lower, ph_vp_t upper);
 void sim_free(struct sim *s);
 uint64_t sim_random(struct sim *s, uint64_t below);
-/* a's configuration names b; false: out of memory */
+/* a's configuration names b; returns false if there is no memory */
 bool sim_know(struct sim *s, int a, int b);
 void sim_run(struct sim *s, uint64_t until_us);
-/* Runs until check() is true.  False: limit_us have passed first. */
+/* Runs until check() is true.  Returns false if limit_us have passed first. */
 bool sim_until(struct sim *s, uint64_t limit_us, bool (*check)(struct sim *s));
 /* Holds routing messages at random for up to us microseconds at each node, now and when it
  * starts again; and delays by up to 4 ms what node_can_wait() allows to wait. */
@@ -62,7 +62,7 @@ void sim_tardy(struct sim *s, uint64_t us);
 void sim_touch(struct sim *s, int node);
 /* breaks its k-th link; what was under way is lost */
 void sim_cut(struct sim *s, int node, unsigned k);
-/* the node at the other end of its k-th link */
+/* returns the node at the other end of its k-th link */
 int sim_peer(const struct sim *s, int node, unsigned k);
 void sim_cut_groups(struct sim *s);			/* breaks every link between groups */
 void sim_kill(struct sim *s, int node);			/* ends a node without a farewell */

@@ -120,7 +120,7 @@ void events_add(const struct sim_event *event);
 bool events_next(struct sim_event *event);
 bool events_only_watch(void); /* nothing but EVENT_WATCH is left */
 bool events_any(bool (*is_one)(const struct sim_event *event, unsigned node), unsigned node);
-/* drops the events that is_gone() names */
+/* drops the events for which is_gone() returns true */
 void events_forget(bool (*is_gone)(const struct sim_event *event));
 uint32_t sim_random(struct sim *sim, uint32_t below);
 bool sim_chance(struct sim *sim, uint32_t percent);
@@ -158,7 +158,7 @@ void hosts_on_event(struct sim *sim, struct sim_event *event);
 void hosts_send_home(struct sim *sim, unsigned from, const struct msg_home *body,
 		     const void *payload, uint32_t bytes);
 void hosts_watch(struct sim *sim);
-/* the event is dropped: a daemon has died */
+/* returns true if the event is dropped, since a daemon has died */
 bool hosts_lost(struct sim *sim, const struct sim_event *event);
 void hosts_close(struct sim *sim);
 void hosts_check_idle(struct sim *sim);
@@ -172,7 +172,8 @@ void cpu_start(struct sim *sim, unsigned cpu, uint32_t delay_ns);
 void cpu_step(struct sim *sim, unsigned cpu);
 void cpu_add(struct sim_cpu *cpu, enum sim_op_kind kind, unsigned page, unsigned word,
 	     uint32_t value);
-/* the page has come: to all CPUs of the node that wait for it; to one */
+/* the page has come: for all CPUs of the node that wait for it (cpu_ready), or for one CPU
+ * (cpu_answered) */
 void cpu_ready(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right);
 void cpu_answered(struct sim *sim, unsigned cpu);
 bool cpu_holds(struct sim *sim, unsigned node, gfn_t gfn);

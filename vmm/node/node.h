@@ -242,7 +242,7 @@ void node_end_message(struct node *node, const struct msg_machine_end *end, cons
 		      unsigned line_bytes);
 /* Ends this host's part: node 0 is gone, or this daemon was told to end. */
 void node_end_here(struct node *node);
-/* The same, on node 0's order. */
+/* Does the same on node 0's order. */
 void node_end_ordered(struct node *node, const struct msg_machine_end *end);
 void supervise_proceed(struct node *node);
 

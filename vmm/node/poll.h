@@ -16,7 +16,7 @@ struct node;
  * come by then */
 enum { POLL_US = 300 };
 
-/* What there is to gain, and who else could use the processor on which the daemon runs. */
+/* What polling can gain, and who else could use the processor on which the daemon runs. */
 struct poll_view {
 	bool awaited;	 /* some CPU of this host waits for a page, wherever */
 	/* CPUs on this processor that have nothing to do; with polling, messages for another host's

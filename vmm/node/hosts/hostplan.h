@@ -41,10 +41,10 @@ int hostplan_has_room(uint64_t held_pages, uint64_t room_pages, char *why, size_
 /* A home interval goes to host `to`.  These functions write at most DSM_INTERVALS orders and return
  * how many. */
 struct home_order { uint16_t interval; uint8_t from, to; };
-/* The new host's share, from the hosts that have most. */
+/* Gives the new host its share, from the hosts that have most. */
 unsigned hostplan_homes_for(const struct home_place *places, uint32_t hosts, unsigned newcomer,
 			    struct home_order *orders);
-/* All intervals of the leaver, to the hosts of `others` that have fewest. */
+/* Gives all intervals of the leaver to the hosts of `others` that have fewest. */
 unsigned hostplan_homes_of(const struct home_place *places, uint32_t others, unsigned leaver,
 			   struct home_order *orders);
 

@@ -45,8 +45,8 @@ struct conn_handler {
 };
 
 struct conn_ops;
-/* What every connection has; each kind's own struct begins with it.  conn.c has the one over a
- * socket, the simulator its own. */
+/* The part that every kind of connection has; each kind's own struct begins with it.  conn.c has
+ * the kind over a socket, the simulator a kind of its own. */
 struct conn {
 	const struct conn_ops *ops;
 	const struct conn_handler *handler;
