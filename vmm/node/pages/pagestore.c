@@ -56,7 +56,7 @@ struct pagestore {
 	struct spin *spin;
 	struct retry *retries, *spare; /* ordered by time */
 	struct loop_event *retry_timer; /* for the first */
-	uint64_t synced_ns; /* when a CPU last missed a page with a locked instruction */
+	uint64_t synced_ns; /* when holds were last ended: by locked instructions, or loops */
 	uint8_t scratch[PAGE_BYTES];
 };
 
