@@ -79,8 +79,8 @@ void iosrv_raise(unsigned line);				/* one edge on an interrupt line */
 void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi);	/* the IO-APIC's output */
 /* ends the machine */
 void iosrv_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* reset all devices as after power-on */
-void serve_start(void);
+/* reset all devices as after power-on; loads: nothing is served before a saved state is loaded */
+void serve_start(bool loads);
 /* handle a message that packet_check() has passed: call its function in base/msg.def */
 void serve(const struct message *m);
 #define NODE_TO_IOSRV(name, how, handler) HANDLER_##how(void *none, name, handler)

@@ -249,7 +249,7 @@ int main(int argc, char **argv)
 	log_open("vmp-iosrv", 2, LOG_WARN);
 	machine = parse(argc, argv);
 	error = open_devices(&machine, why, sizeof why);
-	serve_start();
+	serve_start(machine.restore);
 	iosrv_send(MSG_HELLO, VNODE_DAEMON(0),
 		   &(struct msg_hello){ .wire_version = wire_version, .role = PEER_IOSRV },
 		   sizeof(struct msg_hello), NULL, 0);

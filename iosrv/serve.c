@@ -2,7 +2,8 @@
  * snapshot.
  *
  * Between SAVE and THAW the server is frozen.  Messages that arrive meanwhile are queued and served
- * after the thaw, since they are not part of the saved state.
+ * after the thaw, since they are not part of the saved state.  The same holds for what arrives
+ * while a saved state is loaded: that state would take the place of what came before it.
  */
 #include "iosrv/iosrv.h"
 
@@ -14,7 +15,7 @@
 #include "iosrv/virtio.h"
 
 static struct {
-	bool still;
+	bool still, loads;
 	unsigned cpu;		     /* whose access is being served */
 	bool due[N_CHIPS];	     /* chips whose timer has expired while frozen */
 	struct msg_header **waiting; /* each with its body behind it */
@@ -145,6 +146,17 @@ static void put_aside(const struct message *m)
 	server.waiting[server.count++] = copy;
 }
 
+static void serve_waiting(struct msg_header **waiting, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		struct message m = packet_message(waiting[i], waiting[i] + 1);
+
+		serve(&m);
+		free(waiting[i]);
+	}
+	free(waiting);
+}
+
 static void go_on(void)
 {
 	struct msg_header **waiting = server.waiting;
@@ -157,13 +169,19 @@ static void go_on(void)
 		if (due[i])
 			chips[i]->on_timer();
 	net_start();
-	for (size_t i = 0; i < count; i++) {
-		struct message m = packet_message(waiting[i], waiting[i] + 1);
+	serve_waiting(waiting, count);
+}
 
-		serve(&m);
-		free(waiting[i]);
-	}
-	free(waiting);
+/* The saved state has been loaded; what waited for it comes after it. */
+static void on_loaded(void)
+{
+	struct msg_header **waiting = server.waiting;
+	size_t count = server.count;
+
+	server.loads = false;
+	server.waiting = NULL;
+	server.count = 0;
+	serve_waiting(waiting, count);
 }
 
 static bool is_thaw(const struct message *m)
@@ -219,6 +237,8 @@ void serve_snapshot_item(void *none, const struct message *m, const struct msg_s
 {
 	(void)none;
 	snapshot_load(item, m->payload, m->payload_bytes);
+	if (item->kind == SNAPSHOT_LAST && server.loads)
+		on_loaded();
 }
 
 static bool dispatch(const struct message *m)
@@ -233,21 +253,23 @@ static bool dispatch(const struct message *m)
 void serve(const struct message *m)
 {
 	bool goes_on_elsewhere = m->header.type == MSG_SNAPSHOT_PULL;
+	bool loads = m->header.type == MSG_SNAPSHOT_ITEM;
 
 	if (server.still && is_thaw(m))
 		go_on();
-	else if (server.still && !goes_on_elsewhere)
+	else if ((server.still && !goes_on_elsewhere) || (server.loads && !loads))
 		put_aside(m);
 	else
 		bug_on(!dispatch(m)); /* iosrv_main.c has refused what is not for the I/O server */
 }
 
-void serve_start(void)
+void serve_start(bool loads)
 {
 	for (size_t i = 0; i < server.count; i++)
 		free(server.waiting[i]);
 	free(server.waiting);
 	memset(&server, 0, sizeof server);
+	server.loads = loads;
 	snapshot_forget();
 	chips_reset();
 }

@@ -213,7 +213,7 @@ static bool do_load(void)
 	unsigned before = w.ends;
 
 	iosrv_finish_work();
-	serve_start();
+	serve_start(true);
 	for (unsigned chip = 0; chip < N_CHIPS; chip++)
 		for (size_t at = 0, part; at < w.form_bytes[chip]; at += part) {
 			part = w.form_bytes[chip] - at < MAX_MSG_PAYLOAD ? w.form_bytes[chip] - at
@@ -344,7 +344,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	open_disk(number(1) % (NO_DISK + 1));
 	virtio_add(VIRTIO_RNG, &virtio_rng);
 	open_network();
-	serve_start();
+	serve_start(false);
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		chipstate_save(chips[i], w.form[i]);
 	while (w.left)

@@ -167,14 +167,14 @@ void io_check_disk(const uint8_t *version)
 
 /* ---- its process ---- */
 
-void io_start(void)
+void io_start(bool loads)
 {
 	char spec[80], why[256];
 
 	io_end();
 	if (!io.image[0])
 		make_image();
-	serve_start();
+	serve_start(loads);
 	snprintf(spec, sizeof spec, "%s,snapshot", io.image);
 	if (ide_open(spec, why, sizeof why))
 		die("%s", why);

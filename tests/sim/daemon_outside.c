@@ -167,7 +167,7 @@ static int start(struct node *node, struct child *child, const struct child_prog
 	(void)why, (void)why_bytes;
 	bug_on(child->pid);
 	if (port == PORT_IOSRV)
-		io_start();
+		io_start(node->o.machine.restore);
 	child->pid = (pid_t)++outside.next_pid;
 	open_conn(c, node->o.node, port, (uint32_t)child->pid);
 	conn_rename(&c->conn, child->name, program->handler, child->cpu);

@@ -177,7 +177,7 @@ void children_check_idle(void); /* no interrupt is in flight */
 void witness_take(struct witness *w);
 
 /* daemon_io.c */
-void io_start(void);
+void io_start(bool loads);
 void io_end(void);
 void io_on_message(const struct packet *packet);
 void io_on_event(uint32_t id);

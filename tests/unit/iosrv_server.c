@@ -15,6 +15,7 @@
 #undef PAGE_MASK /* <sys/user.h> has another one */
 #include <sys/wait.h>
 #include <unistd.h>
+#include "base/agent_abi.h"
 #include "base/guest_abi.h"
 #include "base/packet.h"
 #include "tests/unit/unit.h"
@@ -30,7 +31,7 @@ struct packet {
 	uint8_t bytes[256 + MAX_MSG_PAYLOAD];
 };
 
-static void start(const char *disk)
+static void start_with(const char *option, const char *value)
 {
 	int fd[2];
 	char number[16];
@@ -42,12 +43,14 @@ static void start(const char *disk)
 		snprintf(number, sizeof number, "%d", fd[1]);
 		setenv("VMP_LOG", "error", 1);
 		execl(program, "vmp-iosrv", "--socket", number, "--cpus", "4",
-		      disk ? "--disk" : NULL, disk, NULL);
+		      option, value, NULL);
 		_exit(99);
 	}
 	close(fd[1]);
 	daemon_end = fd[0];
 }
+
+static void start(const char *disk) { start_with(disk ? "--disk" : NULL, disk); }
 
 /* Closing the socket ends it. */
 static void stop(void)
@@ -320,6 +323,89 @@ static void test_stands_still(void)
 	stop();
 }
 
+/* The next message of the type; those before it are for others. */
+static void receive_type(struct packet *p, uint16_t type)
+{
+	do {
+		CU_ASSERT_FATAL(receive(p, WAIT_MS));
+	} while (p->header.type != type);
+}
+
+static void port_out(uint32_t address, uint32_t value)
+{
+	struct packet p;
+
+	request((struct msg_io_request){ .address = address, .value = value, .size = 1, .count = 1,
+					 .kind = IO_PORT_OUT },
+		NULL, 0);
+	receive_type(&p, MSG_IO_REPLY);
+}
+
+static uint32_t port_in(uint32_t address)
+{
+	struct msg_io_reply reply;
+	struct packet p;
+
+	request((struct msg_io_request){ .address = address, .size = 1, .count = 1,
+					 .kind = IO_PORT_IN },
+		NULL, 0);
+	receive_type(&p, MSG_IO_REPLY);
+	memcpy(&reply, p.bytes, sizeof reply);
+	return reply.value;
+}
+
+/* The items of the server's state.  Returns their number. */
+static unsigned save(struct packet *items, unsigned most)
+{
+	struct msg_snapshot_pull pull = { .count = 1 };
+	struct msg_snapshot_item item = { 0 };
+	unsigned n = 0;
+
+	step(SNAPSHOT_SAVE, SNAPSHOT_APART);
+	CU_ASSERT_FATAL(receive(&items[0], WAIT_MS) && items[0].header.type == MSG_SNAPSHOT);
+	while (item.kind != SNAPSHOT_LAST) {
+		CU_ASSERT_FATAL(n < most);
+		send_bytes(MSG_SNAPSHOT_PULL, &pull, sizeof pull);
+		CU_ASSERT_FATAL(receive(&items[n], WAIT_MS) &&
+				items[n].header.type == MSG_SNAPSHOT_ITEM);
+		memcpy(&item, items[n++].bytes, sizeof item);
+	}
+	return n;
+}
+
+/* A user types, and runs a command, while the machine is being loaded: the state that is loaded
+ * must not take the place of what came before it. */
+static void test_loads(void)
+{
+	enum { MCR_RTS = 2, LSR_RX = 1, MODEM = VMP_UART_PORT + 4, LINE = VMP_UART_PORT + 5 };
+	static struct packet items[512];
+	struct { struct msg_console head; char text[2]; } typed = { .text = "hi" };
+	struct { struct msg_exec head; char spec; } run = { { 7, 8, AGENT_SPEC, 0 }, 'x' };
+	unsigned n, bytes;
+
+	start(NULL);
+	expect_hello();
+	port_out(MODEM, MCR_RTS); /* the guest takes input */
+	n = save(items, ARRAY_LEN(items));
+	stop();
+
+	start_with("--restore", NULL);
+	expect_hello();
+	send_bytes(MSG_CONSOLE, &typed, sizeof typed.head + 2);
+	send_bytes(MSG_EXEC, &run, sizeof run.head + 1);
+	for (unsigned i = 0; i < n; i++) {
+		send_bytes(MSG_SNAPSHOT_ITEM, items[i].bytes, items[i].header.bytes);
+		receive_type(&items[i], MSG_SNAPSHOT); /* it is taken */
+	}
+	CU_ASSERT(port_in(LINE) & LSR_RX);
+	CU_ASSERT(port_in(VMP_UART_PORT) == 'h');
+	CU_ASSERT(port_in(VMP_UART_PORT) == 'i');
+	bytes = port_in(VMP_AGENT_PORT + VMP_STREAM_STATUS);
+	/* AGENT_RESET, then what shall run */
+	CU_ASSERT_EQUAL(bytes, 2 * sizeof(struct agent_frame) + 1);
+	stop();
+}
+
 /* ---- confinement (iosrv/iosrv_confine.c): the server is made to call what it does not need
  * ---- */
 
@@ -483,6 +569,7 @@ int main(int argc, char **argv)
 		{ "bad messages", test_bad_messages },
 		{ "flush", test_flush },
 		{ "it stands still", test_stands_still },
+		{ "it is loaded", test_loads },
 		{ "missing image", test_missing_image },
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 		{ "forbidden calls", test_forbidden_calls },

@@ -13,6 +13,8 @@ bool debug_holds(const struct node *node)
 
 bool debug_stops_all(const struct node *node)
 {
+	if (node->o.machine.hold && !node->running)
+		return true; /* it begins stopped */
 	return node->debugged &&
 	       node->debug_stopped == (uint32_t)((1ull << node->o.machine.cpus) - 1);
 }

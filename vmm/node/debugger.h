@@ -12,7 +12,7 @@
 
 /* Node 0: returns whether a debugger is attached. */
 bool debug_holds(const struct node *node);
-/* Node 0: returns whether a debugger has stopped every CPU. */
+/* Node 0: returns whether every CPU is stopped: by a debugger, or since the machine begins so. */
 bool debug_stops_all(const struct node *node);
 /* Node 0, --hold: stops all CPUs before their first instruction. */
 void debug_hold_all(struct node *node);
