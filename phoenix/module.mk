@@ -1,7 +1,7 @@
 # Phoenix, the message library: stands alone, includes nothing of base/.
 # The protocol machine, without a transport: what the simulator runs.
 PHNX_CORE := $(patsubst %,phoenix/core/%.o,block core entropy pbuf vps) \
-	     $(patsubst %,phoenix/link/%.o,link handshake) \
+	     $(patsubst %,phoenix/link/%.o,link inbox outbox handshake) \
 	     $(patsubst %,phoenix/routing/%.o,routes tell payload holder contact detect) \
 	     $(patsubst %,phoenix/flow/%.o,flow send receive doubt mapping) \
 	     $(patsubst %,phoenix/services/%.o,services migrate collective reduce) \
@@ -44,6 +44,8 @@ $(foreach e,intsort lu,$(eval $(call program,examples/phoenix/$(e)/$(e),\
 $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/core/vps.o phoenix/core/entropy.o))
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/calls/netconf.o))
 $(eval $(call unit-test,phnx_patience,tests/unit/phnx_patience.o phoenix/net/patience.o))
+$(eval $(call unit-test,phnx_inbox,tests/unit/phnx_inbox.o phoenix/link/inbox.o \
+	phoenix/core/block.o))
 $(foreach t,wire route greedy contacts,\
 	$(eval $(call unit-test,phnx_$(t),tests/unit/phnx_$(t).o $(PHNX_CORE),-lcrypto)))
 # Nodes in the simulator.

@@ -1,146 +1,10 @@
-/* link.c - frames over a link: sending, receiving, pings, the life of a link.  The handshake:
- * handshake.c. */
+/* link.c - the life of a link: pings, what its frames mean, when it ends.  Its frames on their way
+ * out and in: outbox.c, inbox.c.  The handshake: handshake.c. */
 #include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include "phoenix/link/link_private.h"
 #include "phoenix/link/link_upcalls.h"
-
-/* ---- sending ---- */
-
-static struct outframe *outframe_new(struct phnx *ph)
-{
-	struct outframe *f = ph->links->spare_frames;
-
-	if (!f)
-		return malloc(sizeof *f);
-	ph->links->spare_frames = f->next;
-	ph->links->n_spare_frames--;
-	return f;
-}
-
-static void outframe_free(struct phnx *ph, struct outframe *f)
-{
-	enum { MOST_SPARE = 64 };
-
-	pbuf_put(f->body);
-	if (ph->links->n_spare_frames == MOST_SPARE) {
-		free(f);
-		return;
-	}
-	f->next = ph->links->spare_frames;
-	ph->links->spare_frames = f;
-	ph->links->n_spare_frames++;
-}
-
-struct outframe *link_frame(struct plink *l, struct writer *w)
-{
-	struct outframe *f = outframe_new(l->ph);
-
-	if (f)
-		*w = (struct writer){ .data = f->head + FRAME_HEAD,
-				      .room = FRAME_HEAD_MAX - FRAME_HEAD };
-	return f;
-}
-
-/* Puts a BARE before the frame, in whose head is room for it. */
-static void announce_bare(struct plink *l, struct outframe *f, size_t bare)
-{
-	enum { BARE_BYTES = FRAME_HEAD + 4 };
-
-	memmove(f->head + BARE_BYTES, f->head, f->head_len);
-	lay64(f->head, 'P' | 'H' << 8 | (uint64_t)FRAME_BARE << 16 | PHNX_VERSION << 24 |
-			       (uint64_t)4 << 32);
-	lay32(f->head + FRAME_HEAD, (uint32_t)bare);
-	f->head_len += BARE_BYTES;
-	f->bare = bare;
-	l->out_bytes += BARE_BYTES;
-	l->ph->links->frames_out[FRAME_BARE]++;
-}
-
-void link_commit(struct plink *l, struct outframe *f, enum frame_type type, const struct writer *w,
-		 struct pbuf *body)
-{
-	struct link *k = link_of(l);
-	size_t len = w->len + (body ? body->len : 0);
-
-	f->next = NULL;
-	f->head_len = FRAME_HEAD + (unsigned)w->len;
-	f->done = 0;
-	f->bare = 0;
-	f->body = NULL;
-	if (l->out_bytes + len > MAX_LINK_UNREAD || k->n_out == MAX_LINK_FRAMES) {
-		k->unread = true;
-		link_look_by(l->ph, 0);
-		outframe_free(l->ph, f);
-		return;
-	}
-	lay64(f->head,
-	      'P' | 'H' << 8 | (uint64_t)type << 16 | PHNX_VERSION << 24 | (uint64_t)len << 32);
-	if (len > w->len && body->len > SMALL_BODY) {
-		f->body = body;
-		body->refs++;
-		if (l->secured && body->sealed >= BARE_LEAST)
-			announce_bare(l, f, body->sealed);
-	} else if (len > w->len) {
-		memcpy(f->head + f->head_len, body->data, body->len);
-		f->head_len += (unsigned)body->len;
-	}
-	*k->out_end = f;
-	k->out_end = &f->next;
-	l->out_bytes += FRAME_HEAD + len;
-	k->n_out++;
-	k->has_spoken = true;
-	l->ph->links->frames_out[type]++;
-	l->ph->ops->kick(l->ph->ctx, l);
-}
-
-void link_send(struct plink *l, enum frame_type type, const struct writer *head, struct pbuf *body)
-{
-	struct writer w;
-
-	if (l->state == LINK_CLOSING ||
-	    (head && (head->bad || FRAME_HEAD + head->len > FRAME_HEAD_MAX)))
-		return;
-	struct outframe *f = link_frame(l, &w);
-	if (!f)
-		return;	/* as if the frame was lost on the way: what matters is sent again */
-	if (head)
-		put_bytes(&w, head->data, head->len);
-	link_commit(l, f, type, &w, body);
-}
-
-void link_send_buffer(struct plink *l, enum frame_type type, struct writer *w)
-{
-	struct pbuf *b = w->bad ? NULL : pbuf_new(w->data, w->len);
-
-	if (b)
-		link_send(l, type, NULL, b);
-	pbuf_put(b);
-}
-
-void link_taken(struct plink *l, size_t n)
-{
-	struct link *k = link_of(l);
-
-	l->out_bytes -= n;
-	while (l->out) {
-		struct outframe *f = l->out;
-		size_t left = f->head_len + (f->body ? f->body->len : 0) - f->done;
-
-		if (n < left) {
-			f->done += n;
-			return;
-		}
-		n -= left;
-		l->out = f->next;
-		if (!l->out)
-			k->out_end = &l->out;
-		k->n_out--;
-		outframe_free(l->ph, f);
-	}
-}
-
 /* ---- reports ---- */
 
 /* Reports an error of the peer, with its address and name as far as they are known; the name is
@@ -226,38 +90,9 @@ static int on_pong(struct plink *l, struct reader *r)
 	k->measured = true;
 	return first && handshake_close_double(l) ? -1 : 0;
 }
+/* ---- what arrives ---- */
 
-/* ---- receiving ---- */
-
-static int on_bare(struct plink *l, struct reader *r)
-{
-	struct link *k = link_of(l);
-
-	k->bare = get32(r);
-	return l->secured && k->bare && k->bare <= MAX_FRAME ? 0 : -1;
-}
-
-size_t link_bare(const struct plink *l)
-{
-	const struct link *k = link_of(l);
-	size_t left = k->in && l->in_len >= FRAME_HEAD ? k->in_room - l->in_len : 0;
-
-	return left <= k->bare ? left : 0;
-}
-
-size_t link_sealed(const struct phnx *ph)
-{
-	return ph->links->sealed;
-}
-
-static const unsigned may_come_in[N_FRAME_TYPES] = {
-#define FRAME(name, when) [FRAME_##name] = when,
-#include "phoenix/link/frame.def"
-#undef FRAME
-};
-
-/* Returns -1 if the link is closed and freed. */
-static int handle(struct plink *l, enum frame_type type, const unsigned char *body, size_t len)
+int link_handle(struct plink *l, enum frame_type type, const unsigned char *body, size_t len)
 {
 	struct reader r = { body, body + len, false };
 	struct phnx *ph = l->ph;
@@ -295,7 +130,7 @@ static int handle(struct plink *l, enum frame_type type, const unsigned char *bo
 		bad = len != 0;
 		break;
 	case FRAME_BARE:
-		bad = on_bare(l, &r);
+		bad = inbox_on_bare(l, &r);
 		break;
 	default:
 		bad = -1;
@@ -306,157 +141,6 @@ static int handle(struct plink *l, enum frame_type type, const unsigned char *bo
 	}
 	return 0;
 }
-
-/* The same, and counts what BARE has said of this frame. */
-static int dispatch(struct plink *l, enum frame_type type, const unsigned char *body, size_t len)
-{
-	struct link *k = link_of(l);
-	struct links *all = l->ph->links;
-	int closed;
-
-	all->sealed = k->bare;
-	k->bare = 0;
-	if (all->sealed && (type != FRAME_DATA || all->sealed > len)) {
-		link_close(l, PH_EPEER, "a frame of type %d must not be bare", (int)type);
-		return -1;
-	}
-	closed = handle(l, type, body, len);
-	all->sealed = 0;
-	return closed;
-}
-
-/* The bytes of all links arrive in one buffer of the node's.  The beginning of a frame that has
- * not arrived completely moves to a block of the link's own, which is then read exactly to the
- * end of that frame.  If the frame is a message, the block becomes the message.  After a large
- * frame another one of the same size is expected, and a block of that size is read into from the
- * start: if the guess is right, its body is not copied. */
-unsigned char *link_space(struct plink *l, size_t *room)
-{
-	struct link *k = link_of(l);
-	enum { LEAST = 2048, MOST = 256 << 10 };
-
-	if (!k->in && k->last_frame >= LEAST && k->last_frame <= MOST &&
-	    (k->in = rmsg_block(k->last_frame))) {
-		l->in_len = 0;
-		k->in_room = k->last_frame;
-	}
-	*room = k->in ? k->in_room - l->in_len : IN_BYTES;
-	return k->in ? k->in->block + l->in_len : l->ph->links->in;
-}
-
-/* Returns the whole length of the frame that begins at h, or 0: it must not come here, and the
- * link is closed and freed. */
-static size_t frame_length(struct plink *l, const unsigned char *h)
-{
-	struct reader r = { h + 4, h + FRAME_HEAD, false };
-	size_t len = get32(&r), most = l->state == LINK_UP ? MAX_FRAME : MAX_HANDSHAKE_FRAME;
-
-	if (h[0] != 'P' || h[1] != 'H' || h[2] >= N_FRAME_TYPES || len > most ||
-	    !(may_come_in[h[2]] & l->state))
-		link_close(l, PH_EPEER, "a frame of type %u and %zu bytes cannot come here", h[2],
-			   len);
-	else if (h[3] != PHNX_VERSION)
-		link_close(l, PH_EREFUSED, "protocol version %u here, %u there", PHNX_VERSION,
-			   h[3]);
-	else
-		return FRAME_HEAD + len;
-	return 0;
-}
-
-/* Keeps the n bytes at p, which begin a frame of `whole` bytes (or of more, if its head is not
- * complete). */
-static int keep_beginning(struct plink *l, const unsigned char *p, size_t n, size_t whole)
-{
-	struct link *k = link_of(l);
-	struct rmsg *in = k->in;
-
-	if (!in || rmsg_room(in) < whole)
-		in = rmsg_block(whole);
-	if (!in) {
-		link_close(l, PH_ENOMEM, "out of memory: a frame of %zu bytes", whole);
-		return -1;
-	}
-	if (p != in->block)
-		memmove(in->block, p, n);
-	if (in != k->in)
-		rmsg_free(k->in);
-	k->in = in;
-	l->in_len = n;
-	k->in_room = whole;
-	return 0;
-}
-
-/* Handles the link's block, which holds a whole frame and nothing else. */
-static int land(struct plink *l)
-{
-	struct link *k = link_of(l);
-	struct phnx *ph = l->ph;
-
-	ph->landed = k->in;
-	k->in = NULL;
-	size_t n = l->in_len;
-	l->in_len = 0;
-	const unsigned char *h = ph->landed->block;
-	int closed = dispatch(l, (enum frame_type)h[2], h + FRAME_HEAD, n - FRAME_HEAD);
-	rmsg_free(ph->landed);
-	ph->landed = NULL;
-	return closed;
-}
-
-static int take_input(struct plink *l, size_t n)
-{
-	struct link *k = link_of(l);
-	const unsigned char *start = k->in ? k->in->block : l->ph->links->in, *p = start;
-
-	l->heard_us = core_now(l->ph);
-	n += l->in_len;
-	while (n) {
-		size_t whole = n < FRAME_HEAD ? FRAME_HEAD : frame_length(l, p);
-		if (!whole)
-			return -1;
-		if (n < whole || n < FRAME_HEAD)
-			return keep_beginning(l, p, n, whole);
-		k->last_frame = whole;
-		l->ph->links->behind = n - whole;
-		if (k->in && p == start && n == whole) {
-			l->in_len = n;
-			return land(l);
-		}
-		if (dispatch(l, (enum frame_type)p[2], p + FRAME_HEAD, whole - FRAME_HEAD))
-			return -1;
-		p += whole;
-		n -= whole;
-	}
-	rmsg_free(k->in);
-	k->in = NULL;
-	l->in_len = 0;
-	return 0;
-}
-
-/* Handles received bytes.  Behind an sshd that has left Nagle's algorithm on, a message may wait
- * until this side sends something (TRICKS: nagle-behind-ssh): so it does. */
-int link_input(struct plink *l, size_t n)
-{
-	struct link *k = link_of(l);
-
-	struct links *all = l->ph->links;
-	int closed;
-
-	k->has_spoken = false;
-	closed = take_input(l, n);
-	all->behind = 0;
-	if (closed)
-		return -1;
-	if (k->through_ssh && l->state == LINK_UP && !k->has_spoken)
-		link_send(l, FRAME_HEARD, NULL, NULL);
-	return 0;
-}
-
-bool link_has_more(const struct phnx *ph)
-{
-	return ph->links->behind >= FRAME_HEAD;
-}
-
 /* ---- life ---- */
 
 uint64_t link_handshake_timeout(const struct phnx *ph, uint64_t now)
@@ -498,7 +182,7 @@ struct plink *link_open(struct phnx *ph, void *transport, struct contact *c,
 			     .heard_us = core_now(ph) };
 	l->neighbour = (struct neighbour *)(k + 1);
 	k->opened_us = l->heard_us;
-	k->out_end = &l->out;
+	outbox_init(l);
 	k->through_ssh = c && contact_uses_ssh(c);
 	if (binding)
 		memcpy(k->binding, binding, sizeof k->binding);
@@ -533,14 +217,10 @@ static void drop(struct plink *l)
 		contact_dial_failed(ph, l->contact);
 	if (up && !route_link_to(ph, l->peer))
 		contact_link_down(ph, l->peer);
-	while (l->out) {
-		struct outframe *f = l->out;
-		l->out = f->next;
-		outframe_free(ph, f);
-	}
+	outbox_free(l);
 	free(k->my_hello.data);
 	free(k->peer_hello.data);
-	rmsg_free(k->in);
+	inbox_free(l);
 	tell_forget_link(l);
 	free(k);
 }
@@ -587,8 +267,8 @@ void link_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 		following = l->next;
 		uint64_t limit =
 			l->state == LINK_UP ? l->heard_us + LINK_TIMEOUT : proved_by(l, now);
-		if (now >= limit || link_of(l)->unread) {
-			if (link_of(l)->unread)
+		if (now >= limit || link_of(l)->out.unread) {
+			if (link_of(l)->out.unread)
 				link_report_peer(l, PH_EPEER,
 						 "reads too little of what is sent to it", "");
 			link_close(l, 0, NULL);
@@ -670,11 +350,7 @@ void link_free(struct phnx *ph)
 {
 	if (!ph->links)
 		return;
-	while (ph->links->spare_frames) {
-		struct outframe *f = ph->links->spare_frames;
-		ph->links->spare_frames = f->next;
-		free(f);
-	}
+	outbox_free_spare(ph);
 	EVP_CIPHER_CTX_free(ph->links->seal);
 	free(ph->links->scratch.data);
 	free(ph->links);

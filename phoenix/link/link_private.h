@@ -7,18 +7,24 @@
 
 struct evp_cipher_ctx_st;
 
-struct link {
-	struct plink pub;		/* must be the first member */
-	struct outframe **out_end;	/* where the next frame is queued */
-	unsigned n_out;
+struct outbox {				/* outbox.c's, of one link; the queue is plink's `out` */
+	struct outframe **end;		/* where the next frame is queued */
+	unsigned n;
 	bool has_spoken;		/* a frame was sent since bytes last arrived */
-	bool through_ssh;		/* link_input() says what that changes */
 	bool unread;			/* the peer reads too little: the link is to be closed */
+};
+struct inbox {				/* inbox.c's, of one link */
 	/* the beginning of a frame that has not arrived completely, or room for one */
-	struct rmsg *in;
-	size_t in_room;
+	struct rmsg *begun;
+	size_t room;			/* how much of it is to be filled */
 	size_t bare;			/* what BARE has said of the frame that comes next */
 	size_t last_frame;		/* bytes of the last frame: the next may be as long */
+};
+struct link {
+	struct plink pub;		/* must be the first member */
+	struct outbox out;
+	struct inbox in;
+	bool through_ssh;		/* link_input() says what that changes */
 	uint64_t opened_us;
 	uint64_t ping_us;		/* when the last ping was sent; 0: none */
 	bool measured;			/* rtt_us is a ping's; until then it is the handshake's */
@@ -41,16 +47,20 @@ struct links {
 	uint64_t progress_us, slowest_us;	/* link_progress(), link_slowest() */
 	uint64_t serial;		/* of the last link */
 	uint64_t slots[MAX_LINKS / 64];	/* which are taken */
-	struct outframe *spare_frames;
-	unsigned n_spare_frames;
+	struct {			/* outbox.c's */
+		struct outframe *spare;
+		unsigned n_spare;
+	} frames;
 	struct evp_cipher_ctx_st *seal;	/* encrypts what goes with proofs; NULL: not needed yet */
 	struct writer scratch;		/* for the words of one proof */
-	/* bytes that arrived behind the frame that is handled now */
-	size_t behind;
-	size_t sealed;			/* link_sealed() */
 	uint64_t frames_in[N_FRAME_TYPES], frames_out[N_FRAME_TYPES];
-	/* where frames arrive that have no block of their own */
-	_Alignas(BODY_ALIGN) unsigned char in[IN_BYTES];
+	struct {			/* inbox.c's */
+		/* bytes that arrived behind the frame that is handled now */
+		size_t behind;
+		size_t sealed;		/* link_sealed() */
+		/* where frames arrive that have no block of their own */
+		_Alignas(BODY_ALIGN) unsigned char bytes[IN_BYTES];
+	} in;
 };
 
 /* A link of another file's is the first member of one of ours. */
@@ -67,9 +77,24 @@ static inline void link_look_by(struct phnx *ph, uint64_t when)
 	core_due_by(ph, when);
 }
 
+/* ---- outbox.c ---- */
+
+void outbox_init(struct plink *l);
+void outbox_free(struct plink *l);		/* frees what was not taken */
+void outbox_free_spare(struct phnx *ph);
+void link_send_buffer(struct plink *l, enum frame_type type, struct writer *w);
+
+/* ---- inbox.c ---- */
+
+void inbox_free(struct plink *l);
+/* FRAME_BARE: the frame that comes next has bytes that TLS has not encrypted; -1: malformed. */
+int inbox_on_bare(struct plink *l, struct reader *r);
+
 /* ---- link.c ---- */
 
-void link_send_buffer(struct plink *l, enum frame_type type, struct writer *w);
+/* Handles a whole frame of a type that may come in the link's state.  -1: the link is closed and
+ * freed. */
+int link_handle(struct plink *l, enum frame_type type, const unsigned char *body, size_t len);
 void link_report_peer(const struct plink *l, int error, const char *what, const char *why);
 uint64_t link_ping_at(const struct plink *l, uint64_t now);	/* when the next ping is due */
 
