@@ -7,8 +7,8 @@ PHNX_CORE := $(patsubst %,phoenix/core/%.o,block core entropy pbuf vps) \
 	     $(patsubst %,phoenix/services/%.o,services migrate collective reduce) \
 	     phoenix/node/life.o
 PHNX_OBJECTS := $(PHNX_CORE) phoenix/core/secret.o phoenix/flow/msglog.o \
-		$(patsubst %,phoenix/net/%.o,net_loop net_listen connection tls dial ssh \
-			patience) \
+		$(patsubst %,phoenix/net/%.o,net_loop net_listen notes connection tls dial ssh \
+			patience vigil) \
 		$(patsubst %,phoenix/calls/%.o,netconf runtime startup api)
 PHNX_LIBS := -levent -levent_pthreads -lssl -lcrypto -lpthread
 PHNX_USERS := $(addprefix $(B)/,phoenix/%.o \
@@ -44,6 +44,7 @@ $(foreach e,intsort lu,$(eval $(call program,examples/phoenix/$(e)/$(e),\
 $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/core/vps.o phoenix/core/entropy.o))
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/calls/netconf.o))
 $(eval $(call unit-test,phnx_patience,tests/unit/phnx_patience.o phoenix/net/patience.o))
+$(eval $(call unit-test,phnx_vigil,tests/unit/phnx_vigil.o phoenix/net/vigil.o))
 $(eval $(call unit-test,phnx_inbox,tests/unit/phnx_inbox.o phoenix/link/inbox.o \
 	phoenix/core/block.o))
 $(foreach t,wire route greedy contacts,\

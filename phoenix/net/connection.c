@@ -64,17 +64,7 @@ void conn_drop_socket(struct conn *k)
 	if (k->writable)
 		event_free(k->writable);
 	k->readable = k->writable = NULL;
-	pthread_mutex_lock(&k->net->ready_lock);
-	if (k->lookup)	/* it is not cancelled (TRICKS: lookup-outlives) */
-		k->lookup->conn = NULL;
-	k->lookup = NULL;
-	for (struct conn **at = &k->net->ready; k->ready && *at; at = &(*at)->ready_next)
-		if (*at == k) {
-			*at = k->ready_next;
-			break;
-		}
-	k->ready = 0;
-	pthread_mutex_unlock(&k->net->ready_lock);
+	notes_forget(k);
 	if (k->fd >= 0)
 		close(k->fd);
 	k->fd = -1;

@@ -102,21 +102,13 @@ static void dial_tcp(struct net *net, struct conn *k, const struct phnx_contact 
 		return;
 	}
 	hints.ai_flags = 0;
-	struct lookup *q = malloc(sizeof *q);
+	struct lookup *q = notes_expect(k);
 	if (!q) {
 		conn_lost(k);
 		return;
 	}
-	pthread_mutex_lock(&net->ready_lock);
-	*q = (struct lookup){ net->lookups, net, k, NULL };
-	net->lookups = k->lookup = q;
-	pthread_mutex_unlock(&net->ready_lock);
-	struct evdns_getaddrinfo_request *request =
-		evdns_getaddrinfo(net->dns, at->host, port, &hints, net_note_resolved, q);
-	pthread_mutex_lock(&net->ready_lock);
-	if (k->lookup)			/* else the name was known at once, and q is freed */
-		q->request = request;
-	pthread_mutex_unlock(&net->ready_lock);
+	notes_expected(k, evdns_getaddrinfo(net->dns, at->host, port, &hints, net_note_resolved,
+					    q));
 }
 
 static void dial_unix(struct conn *k, const struct phnx_contact *at)

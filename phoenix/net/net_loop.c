@@ -17,92 +17,6 @@
 #include "phoenix/node/life.h"
 #include "phoenix/routing/routes.h"
 
-/* ---- callbacks of libevent ----
- * They only note what is ready; net_settle() does the work, under the lock of runtime.c.  A
- * callback that took that lock itself could wait for a thread that, in event_del(), waits for the
- * callback.  In a caller's loop there is one thread alone, and the work is done at once.
- */
-
-void net_woken(struct net *net)
-{
-	net->stirred = true;
-	if (net->lodger)
-		net->owner->stirred();
-}
-
-/* Called with ready_lock held. */
-static void note(struct conn *k, unsigned what)
-{
-	if (!k->ready) {
-		k->ready_next = k->net->ready;
-		k->net->ready = k;
-	}
-	k->ready |= what;
-	k->net->noted = true;
-}
-
-static void note_event(struct conn *k, unsigned what)
-{
-	struct net *net = k->net;
-
-	pthread_mutex_lock(&net->ready_lock);
-	note(k, what);
-	pthread_mutex_unlock(&net->ready_lock);
-	net_woken(net);
-}
-
-void net_event(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	note_event(arg, (what & EV_READ ? READY_READ : 0) | (what & EV_WRITE ? READY_WRITE : 0));
-}
-
-void net_ssh_event(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd;
-	(void)what;
-	note_event(arg, READY_SAID);
-}
-
-void net_note_resolved(int error, struct evutil_addrinfo *found, void *arg)
-{
-	struct lookup *q = arg, **at;
-
-	if (error == EVUTIL_EAI_CANCEL)
-		return;		/* q and its net are freed: net_free() */
-	struct net *net = q->net;
-	pthread_mutex_lock(&net->ready_lock);
-	struct conn *k = q->conn;
-	for (at = &net->lookups; *at != q; at = &(*at)->next)
-		;
-	*at = q->next;
-	if (k) {
-		k->lookup = NULL;
-		k->lookup_error = error;
-		k->found = found;
-		note(k, READY_RESOLVED);
-	}
-	pthread_mutex_unlock(&net->ready_lock);
-	free(q);
-	if (k)
-		net_woken(net);
-	else if (found)
-		evutil_freeaddrinfo(found);
-}
-
-static struct conn *pop_ready(struct net *net, unsigned *what)
-{
-	pthread_mutex_lock(&net->ready_lock);
-	struct conn *k = net->ready;
-	if (k) {
-		net->ready = k->ready_next;
-		*what = k->ready;
-		k->ready = 0;
-	}
-	pthread_mutex_unlock(&net->ready_lock);
-	return k;
-}
-
 /* ---- what the node asks of its environment ---- */
 
 uint64_t net_now(void)
@@ -322,7 +236,7 @@ static void handle_counted(struct net *net, struct conn *k, unsigned what)
 
 bool net_has_notes(const struct net *net)
 {
-	return net->knock || net->noted;
+	return net->knock || net->notes.any;
 }
 
 void net_settle(struct net *net)
@@ -332,8 +246,8 @@ void net_settle(struct net *net)
 
 	if (net->knock && atomic_exchange(&net->knock, false))
 		net_accept_all(net);
-	if (net->noted && atomic_exchange(&net->noted, false))
-		while ((k = pop_ready(net, &what)))
+	if (net->notes.any && atomic_exchange(&net->notes.any, false))
+		while ((k = notes_pop(net, &what)))
 			handle_counted(net, k, what);
 	uint64_t now = net_time(net);
 	if (now >= net->due)
@@ -364,7 +278,7 @@ void net_watch_all(struct net *net)
 	if (net->left_out)
 		event_add(net->left_out->readable, NULL);
 	net->left_out = NULL;
-	net->prompt = 0;
+	vigil_sleeps(&net->vigil);
 }
 
 /* Polls without waiting: the connection that brought the last bytes and, if it has none and
@@ -390,61 +304,40 @@ bool net_look(struct net *net)
 	return look(net, all);
 }
 
-/* Polls for an answer for up to AWAKE_US, since going to sleep and being woken takes longer than
- * many an answer.
- *
- * After a poll in vain the next waits sleep at once; their number doubles each time.  So a program
- * whose answers take long loses one AWAKE_US in MOST_ASLEEP waits.  A peer that shares this
- * processor can answer only when it runs.  So after ALONE polls in vain the processor is offered to
- * others after each, and from the first poll on once such an offer has brought the answer.  An
- * offer that takes too long was taken by another program: then sleeping is better, since a thread
- * that is woken goes first.
- */
+/* vigil.h says why. */
 bool net_stay_awake(struct net *net, const atomic_uint *wanted)
 {
-	enum {
-		AWAKE_US = 50,
-		OFFER_US = 2,
-		MOST_ASLEEP = 1023,
-		ALONE = 64,
-		OTHERS = 64,
-		PROMPT = 16
-	};
+	enum { OTHERS = 64 };
+	struct vigil *v = &net->vigil;
 	bool came = false;
 
-	if (net->asleep) {
-		net->asleep--;
+	if (!vigil_begins(v))
 		return false;
-	}
-	if (net->prompt >= PROMPT)	/* while the peer is at work, not before the answer to it */
+	if (vigil_is_prompt(v))	/* while the peer is at work, not before the answer to it */
 		leave_out(net);
 	uint64_t start = net_now(), now = start;
-	for (unsigned turn = 0; now < start + AWAKE_US && !atomic_load(wanted); turn++) {
+	for (unsigned turn = 0; now < start + VIGIL_US && !atomic_load(wanted); turn++) {
 		bool taken = false;
-		if (net->shared || turn > ALONE) {
+		if (vigil_offers(v, turn)) {
 			uint64_t before = now;
 			sched_yield();
 			now = net_now();
-			taken = now >= before + OFFER_US;
+			taken = now >= before + VIGIL_OFFER_US;
 		}
 		net->now = now;
 		came = look(net, turn % OTHERS == OTHERS - 1 || !net->hot);
 		/* the clock was read just now: it is not read again before the answer */
 		if (came) {
-			net->shared = taken;
-			net->prompt++;
+			vigil_answered(v, taken);
 			break;
 		}
 		now = net_now();
 	}
 	net->now = now;
-	bool in_time = now < start + AWAKE_US;
-	if (in_time && !came)
+	bool late = now >= start + VIGIL_US;
+	if (!late && !came)
 		return false;		/* another thread wants the lock */
-	net->in_vain = in_time				    ? 0
-		       : 2 * net->in_vain + 1 < MOST_ASLEEP ? 2 * net->in_vain + 1
-							    : MOST_ASLEEP;
-	net->asleep = net->in_vain;
+	vigil_ends(v, late);
 	return came;
 }
 
@@ -560,7 +453,7 @@ struct net *net_new(const struct net_owner *owner, ph_vp_t lower, ph_vp_t upper,
 		net->base ? event_new(net->base, net->timer_fd, EV_READ | EV_PERSIST, on_timer, net)
 			  : NULL;
 	net->wake = net->base ? event_new(net->base, -1, 0, on_wake, net) : NULL;
-	pthread_mutex_init(&net->ready_lock, NULL);
+	notes_init(net);
 	net->ph = net->timer && net->wake && !event_add(net->timer, NULL)
 			  ? node_new(&ops, net, lower, upper)
 			  : NULL;
@@ -581,13 +474,10 @@ void net_free(struct net *net)
 	while (net->conns)
 		conn_free(net->conns);
 	/* no thread is in the loop any more */
-	for (struct lookup *q = net->lookups; q; q = q->next)
-		if (q->request)
-			evdns_getaddrinfo_cancel(q->request);
+	notes_cancel(net);
 	if (net->dns)
 		evdns_base_free(net->dns, 0);
-	for (struct lookup *q; (q = net->lookups); free(q))
-		net->lookups = q->next;
+	notes_free(net);
 	for (int f = 0; f < 2; f++) {
 		if (net->listeners[f])
 			event_free(net->listeners[f]);

@@ -1,6 +1,6 @@
 /* net_private.h - the state of net/: the loop and its connections.
  *
- * Everything but the notes of libevent's callbacks (`ready`) is under the lock of runtime.c.
+ * Everything but the notes of libevent's callbacks is under the lock of runtime.c.
  */
 #ifndef PHOENIX_NET_PRIVATE_H
 #define PHOENIX_NET_PRIVATE_H
@@ -15,20 +15,21 @@
 #include "phoenix/link/link.h"
 #include "phoenix/net/net_loop.h"
 #include "phoenix/net/patience.h"
+#include "phoenix/net/vigil.h"
 #include "phoenix/routing/contact.h"
 
 enum conn_state { RESOLVING, CONNECTING, PEEKING, SECURING, OPEN, DRAINING };
 enum ready { READY_READ = 1, READY_WRITE = 2, READY_RESOLVED = 4, READY_SAID = 8 };
 /* A lookup of a name.  It outlives the connection that asked (TRICKS: lookup-outlives). */
 struct lookup {
-	struct lookup *next;		/* all of this is under ready_lock */
+	struct lookup *next;		/* all of this is under the lock of the notes */
 	struct net *net;
 	struct conn *conn;		/* NULL: no connection waits for it any more */
 	struct evdns_getaddrinfo_request *request;
 };
 struct conn {
 	struct conn *next, *ready_next, *dirty_next;
-	unsigned ready;			/* READY_*, under ready_lock */
+	unsigned ready;			/* READY_*, under the lock of the notes */
 	int lookup_error;
 	/* owned; from libevent's resolver, from the C library's */
 	struct evutil_addrinfo *found, *numeric;
@@ -52,6 +53,12 @@ struct conn {
 	int ssh_door;			/* what the application's starter returned, or -1 */
 	struct said *said;		/* what ssh has written */
 };
+struct notes {				/* notes.c's */
+	pthread_mutex_t lock;
+	struct conn *ready;
+	struct lookup *lookups;
+	atomic_bool any;		/* something is in `ready` */
+};
 struct net {
 	struct event_base *base;
 	struct evdns_base *dns;
@@ -64,20 +71,15 @@ struct net {
 	const struct net_owner *owner;
 	struct conn *conns;
 	struct event *wake;
-	pthread_mutex_t ready_lock;
-	struct conn *ready;
-	struct lookup *lookups;
-	/* noted: something is in `ready`; knock: somebody connects; stirred: something has ended
-	 * the wait of the loop */
-	atomic_bool noted, knock, stirred;
+	struct notes notes;
+	/* knock: somebody connects; stirred: something has ended the wait of the loop */
+	atomic_bool knock, stirred;
 	struct conn *hot;		/* the connection that brought something last */
 	struct conn *left_out;		/* NULL, or `hot` while libevent does not watch it */
-	unsigned prompt;	/* how often in a row it brought something while a thread polled */
 	uint64_t now;	/* the time when it was last read; 0: it has to be read again */
 	uint64_t looked_us;		/* when net_look() last polled all connections */
-	unsigned asleep, in_vain;	/* see net_stay_awake() */
+	struct vigil vigil;
 	struct patience patience;
-	bool shared;			/* a peer shares this processor */
 	bool wary;	/* from other computers TLS alone is taken: net_be_wary() */
 	uint64_t pushed_us;		/* when net_push_burst() wrote last */
 	struct conn *dirty, **dirty_end;	/* connections that have frames to send, in order */
@@ -90,14 +92,27 @@ struct net {
 
 enum { READ_BUDGET = 1 << 20 };	/* bytes of one connection before others have their turn */
 
-/* ---- net_loop.c ---- */
+/* ---- notes.c ---- */
+/* Callbacks of libevent. */
 void net_note_resolved(int error, struct evutil_addrinfo *found, void *lookup);
 void net_event(evutil_socket_t fd, short what, void *conn);
 void net_ssh_event(evutil_socket_t fd, short what, void *conn);
+void net_woken(struct net *net);	/* the last call of each callback of libevent */
+/* Returns a connection that is ready, and for what; NULL: there is none. */
+struct conn *notes_pop(struct net *net, unsigned *what);
+void notes_forget(struct conn *k);	/* forgets everything that was noted of k */
+/* k waits for a lookup, whose answer goes to net_note_resolved(); NULL: out of memory. */
+struct lookup *notes_expect(struct conn *k);
+/* That lookup was begun; it may have been answered. */
+void notes_expected(struct conn *k, struct evdns_getaddrinfo_request *request);
+void notes_init(struct net *net);
+void notes_cancel(struct net *net);	/* cancels all lookups; no thread is in the loop any more */
+void notes_free(struct net *net);
+
+/* ---- net_loop.c ---- */
 uint64_t net_now(void);
 /* a timer of some connection expires then */
 void net_look_by(struct net *net, uint64_t when);
-void net_woken(struct net *net);	/* the last call of each callback of libevent */
 
 /* ---- net_listen.c ---- */
 void net_accept_all(struct net *net);	/* accepts those who connect, if it is time for that */
