@@ -14,7 +14,8 @@ build/bench/devio: bench/devio.c
 
 # replay runs the page protocol itself with the fetches of recorded programs.
 $(eval $(call program,bench/tcp_pipe,bench/tcp_pipe.o,))
-$(eval $(call program,bench/replay,bench/replay.o $(DSM_OBJECTS) $(DSM_NEEDS)))
+$(eval $(call program,bench/replay,$(addprefix bench/replay,.o _record.o _model.o) $(DSM_OBJECTS) \
+	$(DSM_NEEDS)))
 
 .PHONY: bench
 bench: all
