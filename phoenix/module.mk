@@ -50,7 +50,8 @@ $(eval $(call unit-test,phnx_inbox,tests/unit/phnx_inbox.o phoenix/link/inbox.o 
 $(foreach t,wire route greedy contacts,\
 	$(eval $(call unit-test,phnx_$(t),tests/unit/phnx_$(t).o $(PHNX_CORE),-lcrypto)))
 # Nodes in the simulator.
-PHNX_SIM := tests/sim/phnx_sim.o $(PHNX_CORE)
+PHNX_SIM_OBJECTS := tests/sim/phnx_sim.o tests/sim/phnx_sim_links.o
+PHNX_SIM := $(PHNX_SIM_OBJECTS) $(PHNX_CORE)
 $(foreach t,forever reduce thousand,\
 	$(eval $(call unit-test,phnx_$(t),tests/sim/phnx_$(t).o $(PHNX_SIM),-lcrypto)))
 $(eval $(call unit-test,phnx_cluster,$(patsubst %,tests/sim/phnx_%.o,cluster letters moves ends) \
@@ -61,7 +62,7 @@ $(B)/tests/sim/phnx_core.o: $(addprefix $(B)/,$(PHNX_CORE))
 	$(Q)$(LD) -r -o $@ $^
 	$(Q)objcopy $(foreach f,malloc calloc realloc strdup,--redefine-sym $(f)=phnx_test_$(f)) $@
 $(eval $(call unit-test,phnx_memory,\
-	tests/sim/phnx_memory.o tests/sim/phnx_sim.o tests/sim/phnx_core.o,-lcrypto))
+	tests/sim/phnx_memory.o $(PHNX_SIM_OBJECTS) tests/sim/phnx_core.o,-lcrypto))
 # Real processes.
 $(eval $(call unit-test,phnx_net,\
 	$(patsubst %,tests/unit/phnx_%.o,net ssh strangers calls crews \
