@@ -1,6 +1,7 @@
 /* daemons.h - what the files of daemon-sim share.
  *
- *   daemons.c          what happens to the machine: the requests, the faults, and what must result
+ *   daemons.c          a seed: the faults and deaths, and what must result
+ *   daemon_requests.c  the command lines: the requests, and their answers
  *   daemon_owner.c     the process that owns the machine: it starts and reaps daemons, takes
  *                      checkpoints, goes back to them
  *   daemon_world.c     what the daemons call: loop, sockets, clients; their start and end
@@ -22,6 +23,7 @@
 #ifndef TESTS_SIM_DAEMONS_H
 #define TESTS_SIM_DAEMONS_H
 
+#include "base/faultpoint.h"
 #include "tests/sim/sim.h"
 #include "vmm/cli/snapshot/kept.h"
 #include "vmm/node/node.h"
@@ -51,6 +53,20 @@ struct daemon {
 };
 extern struct daemon daemons[MAX_NODES];
 extern struct sim *machine; /* the machine that the daemons run */
+
+enum request_kind { ASK_MOVE, ASK_ADD, ASK_REMOVE, ASK_SAVE, ASK_POLICY, REQUEST_KINDS };
+
+/* A fault point, and the kind of request that is made more often while it may be on. */
+struct fault { enum fault_point point; uint32_t n; enum request_kind most; };
+
+/* What goes wrong in this seed: a fault point is on for a while, daemons are killed or cut off, or
+ * nothing. */
+enum { NO_TROUBLE = 64, KILLED, SILENCED, TROUBLES };
+extern struct trouble {
+	const struct fault *fault; /* or NULL */
+	unsigned number;	   /* the fault's, or one of those above */
+	bool met;		   /* it has had an effect */
+} trouble;
 
 /* What a processor does with its device. */
 struct guest {
@@ -241,13 +257,25 @@ void owner_check_kept(const struct kept *kept, const struct witness *w);
 bool owner_file_is(const char *path, const struct witness *w);
 extern struct owner_count { uint64_t checkpoints, files, back, loads, yields; } owner_count;
 
+/* daemon_requests.c; client_on_...: a message arrives at a command line */
+void requests_open(void); /* for a seed */
+void requests_close(void);
+void requests_load_saved(void); /* loads the machine from where it was saved, if it was */
+void requests_ask_fixed(void);	/* somebody ends the policy auto */
+void requests_lose(void);	/* those that are open are lost with the machine */
+void requests_writer_dies(void); /* does not return if a client is writing a file */
+void requests_check_idle(void); /* all are answered */
+/* Prints how they were answered, in all seeds.  Returns how many were lost. */
+uint64_t requests_report(void);
+void client_on_answer(unsigned client, const struct msg_header *header, const void *body);
+void client_on_hosts(unsigned client, uint32_t hosts);
+
 /* daemons.c */
+static inline struct node *daemon_first(void) { return &daemons[0].node; }
 void daemon_dies(unsigned number);
 void daemon_ends(unsigned number); /* it ends in order, as one that leaves */
 void machine_ends(const char *why);
 void machine_is_lost(void); /* another machine takes its place */
 void daemon_runs(unsigned number); /* its code runs from now on: it is the one that may die */
-void client_on_answer(unsigned client, const struct msg_header *header, const void *body);
-void client_on_hosts(unsigned client, uint32_t hosts);
 
 #endif

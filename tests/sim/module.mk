@@ -6,7 +6,7 @@ $(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o \
 	tests/sim/pages.o $(DSM_OBJECTS) $(DSM_NEEDS)))
 # The same, with the daemons' own code that leads changes of hosts.
 SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
-	$(patsubst %,tests/sim/daemon_%.o,owner world loop outside children \
+	$(patsubst %,tests/sim/daemon_%.o,requests owner world loop outside children \
 		io guest pages policy user) \
 	$(patsubst %,vmm/node/pages/%.o,pagestore wants hold share spin spin_sees batch \
 		batch_choice extract barriers pagetrace) \
