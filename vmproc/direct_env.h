@@ -46,12 +46,16 @@ struct direct {
 	uint64_t time_mark; /* TSC */
 };
 extern struct direct direct;
+extern _Atomic uint32_t direct_kicked; /* a kick arrived while the guest was stopped */
 
 /* direct.c */
 long direct_install(void); /* signals, their stack, the timer; before the jail. 0 or -errno */
 void direct_run(void) __attribute__((noreturn));
-void direct_disarm_timer(void);
 enum time_kind direct_time_switch(enum time_kind to); /* returns the kind that was open */
+
+/* direct_ops.c: what the loop asks of this engine */
+void direct_ops_init(void); /* direct.engine */
+void direct_disarm_timer(void);
 
 /* direct_space.c: this process's part in passing the CPU from space to space */
 void direct_wait_for_cpu(void);

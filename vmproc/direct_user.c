@@ -16,8 +16,6 @@
 
 enum { EINTR = 4 };
 
-extern __attribute__((visibility("hidden"))) _Atomic uint32_t direct_kicked;
-
 static const struct user_report *const report = (const struct user_report *)USER_REPORT_ADDRESS;
 static struct user_order *const order = (struct user_order *)USER_ORDER_ADDRESS;
 #define TLS_ARGUMENT \
