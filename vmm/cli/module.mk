@@ -36,8 +36,8 @@ $(eval $(call unit-test,pagenames,tests/unit/pagenames.o vmm/cli/query/pagenames
 $(eval $(call unit-test,standby,\
 	$(addprefix tests/unit/standby,.o _record.o _orders.o _fake.o _sender.o) \
 	$(VMP_OBJECTS),$(VMP_LIBS)))
-$(eval $(call unit-test,cluster,tests/unit/cluster.o vmm/node/clock/drift.o \
-	$(VMP_OBJECTS),$(VMP_LIBS)))
+$(foreach t,cluster cluster_file,\
+	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
 $(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv \
 	vmp-net)
 $(eval $(call unit-test,standby_step,tests/unit/standby_step.o vmm/cli/run/standby_step.o,))
