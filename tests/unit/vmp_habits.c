@@ -230,7 +230,7 @@ static void habits(void)
 	check_wrong("vmp run --network=host", "no such option: --network;");
 	check_wrong("vmp run -m", "--mem needs a value");
 	check_wrong("vmp run -m -- sh", "--mem needs a value before --");
-	check_wrong("vmp run -f", "--follow is not an option of `vmp run`");
+	check_wrong("vmp run -f", "no such option: -f; leave it away");
 	check_wrong("vmp run -m9lots", "--mem 9lots: not a size");
 	check_wrong("vmp run -mlots", "no such option: -mlots"); /* a word, as QEMU has them */
 	check_wrong("vmp run -z", "no such option: -z; see `vmp help run`");

@@ -60,11 +60,32 @@ static int take_option(struct options *o, const struct option *option, const cha
 	return options_apply(o, option, value);
 }
 
+static enum foreign_verb foreign_verb(const struct options *o)
+{
+	return o->verb == VERB_EXEC ? FOREIGN_EXEC :
+	       o->verb == VERB_RUN || o->verb == VERB_UP ? FOREIGN_RUN : FOREIGN_ANY;
+}
+
+/* Takes an option that is ours under another name.  Of QEMU's values that are lists, only the first
+ * item counts; such a value is not kept. */
+static int take_same(struct options *o, const struct foreign *row, const struct option *option,
+		     const char *value, int argc, char **argv, int *i)
+{
+	char item[64];
+
+	if (!row->first)
+		return take_option(o, option, value, argc, argv, i);
+	if (!value && take_value(o, option, argc, argv, i, &value))
+		return -EINVAL;
+	foreign_first(row, value, item, sizeof item);
+	return take_option(o, option, item, argc, argv, i);
+}
+
 /* Takes an option under the name that another program has for it (foreign.def). */
 static int take_foreign(struct options *o, int argc, char **argv, int *i)
 {
 	const char *word = argv[*i], *value;
-	const struct foreign *row = foreign_option(word, o->verb == VERB_EXEC, &value);
+	const struct foreign *row = foreign_option(word, foreign_verb(o), &value);
 	struct option option;
 
 	if (!row)
@@ -75,8 +96,9 @@ static int take_foreign(struct options *o, int argc, char **argv, int *i)
 	if (row->kind == FOREIGN_NOTHING)
 		return 0;
 	if (row->kind == FOREIGN_SAME && options_find(row->text, strlen(row->text), &option))
-		return take_option(o, &option, value, argc, argv, i);
-	return options_fail(o, "no such option: %s; %s", row->word, row->text);
+		return take_same(o, row, &option, value, argc, argv, i);
+	return options_fail(o, "no such option: %.*s; %s", (int)strcspn(word, "="), word,
+			    row->text);
 }
 
 /* Parses one option at argv[*i].  Leaves *i at its last word. */
@@ -88,7 +110,7 @@ static int parse_option(struct options *o, int argc, char **argv, int *i)
 	struct option option;
 
 	if (!strncmp(argv[*i], "--", 2) && options_find(word, n, &option) &&
-	    ((option.verbs & ON(o->verb)) || !foreign_option(argv[*i], false, &ignored)))
+	    ((option.verbs & ON(o->verb)) || !foreign_option(argv[*i], FOREIGN_ANY, &ignored)))
 		return take_option(o, &option, equals ? equals + 1 : NULL, argc, argv, i);
 	return take_foreign(o, argc, argv, i);
 }
