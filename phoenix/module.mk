@@ -2,7 +2,8 @@
 # The protocol machine, without a transport: what the simulator runs.
 PHNX_CORE := $(patsubst %,phoenix/core/%.o,block core entropy pbuf vps) \
 	     $(patsubst %,phoenix/link/%.o,link inbox outbox handshake) \
-	     $(patsubst %,phoenix/routing/%.o,routes tell payload holder contact detect) \
+	     $(patsubst %,phoenix/routing/%.o,routes tell when place payload holder contact \
+			detect) \
 	     $(patsubst %,phoenix/flow/%.o,flow send receive doubt mapping) \
 	     $(patsubst %,phoenix/services/%.o,services migrate collective reduce) \
 	     phoenix/node/life.o
@@ -45,6 +46,8 @@ $(eval $(call unit-test,phnx_vps,tests/unit/phnx_vps.o phoenix/core/vps.o phoeni
 $(eval $(call unit-test,phnx_config,tests/unit/phnx_config.o phoenix/calls/netconf.o))
 $(eval $(call unit-test,phnx_patience,tests/unit/phnx_patience.o phoenix/net/patience.o))
 $(eval $(call unit-test,phnx_vigil,tests/unit/phnx_vigil.o phoenix/net/vigil.o))
+$(eval $(call unit-test,phnx_when,tests/unit/phnx_when.o phoenix/routing/when.o))
+$(eval $(call unit-test,phnx_place,tests/unit/phnx_place.o phoenix/routing/place.o))
 $(eval $(call unit-test,phnx_inbox,tests/unit/phnx_inbox.o phoenix/link/inbox.o \
 	phoenix/core/block.o))
 $(foreach t,wire route greedy contacts,\

@@ -38,6 +38,14 @@ struct claim {				/* a range that some node assumes */
 enum routing {	/* the others are for bench/phoenix_routing.c, which compares them */
 	ROUTING_OPTIMISED, ROUTING_NAIVE, ROUTING_SILENT
 };
+struct places {				/* place.c's: sets of neighbours, by slot */
+	uint64_t silent[MAX_LINKS / 64];	/* those that have not named their neighbours */
+	/* those of this node's place, as far as they have named their neighbours */
+	uint64_t here[MAX_LINKS / 64];
+	uint64_t away[MAX_LINKS / 64];	/* silent ones that seem to be of another place */
+	unsigned n_unsure;		/* neighbours that are `unsure` */
+	uint64_t told_us;	/* when a neighbour last named its neighbours for the first time */
+};
 struct routes {
 	enum routing algorithm;
 	struct rentry **slots;		/* hash table, linear probing, a power of two */
@@ -50,13 +58,9 @@ struct routes {
 	uint64_t dirty_us;		/* since when there are any */
 	/* since when a neighbour knows one as it was before; 0: none does */
 	uint64_t urgent_us;
-	uint64_t told_us;	/* when a neighbour last named its neighbours for the first time */
+	struct places places;
 	/* Sets of neighbours, by slot. */
 	uint64_t up[MAX_LINKS / 64];	/* all */
-	uint64_t silent[MAX_LINKS / 64];	/* those that have not named their neighbours */
-	/* those of this node's place (tell.c), as far as they have named theirs */
-	uint64_t here[MAX_LINKS / 64];
-	uint64_t away[MAX_LINKS / 64];	/* silent ones that seem to be of another place */
 	/* those that this node has yet to name all its neighbours to */
 	uint64_t owed[MAX_LINKS / 64];
 	unsigned up_words;		/* words of `up` that are in use */
@@ -64,7 +68,6 @@ struct routes {
 	/* the names in the last greetings: good for a guess at places, no more */
 	ph_vp_t last[LAST_NAMES];
 	uint64_t n_last;
-	unsigned n_unsure;		/* neighbours that are `unsure` */
 	bool news;	/* something has changed since the neighbours were last told */
 	bool far_news;			/* something of other places is among that */
 	bool new_neighbours;	/* there are neighbours since then, which may lack any entry */
@@ -79,11 +82,12 @@ struct routes {
 	uint64_t sweep_us;		/* when the next entry has to be forgotten or reported */
 	uint64_t dropped;		/* count: data frames that a full link did not take */
 };
-struct neighbour {			/* what tell.c knows of a link's peer */
+struct neighbour {			/* what tell.c and place.c know of a link's peer */
 	bool greeted;			/* this node's proof said what this node is */
 	bool greeted_all;		/* and named all its neighbours */
 	/* this node's number then, and the digest of its neighbours */
 	uint64_t greeting_seq, greeting_names;
+	/* place.c's */
 	bool told;			/* the peer has named its neighbours */
 	uint64_t *named;		/* these, by slot */
 	unsigned named_words;
@@ -157,13 +161,49 @@ void contact_learn(struct phnx *ph, struct rentry *e);
 /* a node can be reached again: its contact points are due */
 void contact_alive(struct phnx *ph, ph_vp_t peer);
 
-/* ---- tell.c: who has, or lacks, an entry ---- */
-
 struct promise {	/* the neighbours that the sender of an update sent it to, by slot */
 	struct plink *sender;
 	unsigned words;
 	uint64_t bits[MAX_LINKS / 64];	/* the sender's own bit too */
 };
+
+/* ---- place.c ---- */
+
+/* Returns a word of the set of neighbours of this place: those whose lists of neighbours say so
+ * and, of those without a list, all that do not seem to be elsewhere. */
+static inline uint64_t place_here_word(const struct routes *t, unsigned i)
+{
+	return t->places.here[i] | (t->places.silent[i] & ~t->places.away[i]);
+}
+
+static inline bool place_is_here(const struct routes *t, unsigned slot)
+{
+	return place_here_word(t, slot / 64) >> slot % 64 & 1;
+}
+
+/* Returns whether l's peer has named the neighbour of that slot. */
+static inline bool place_has_named(const struct plink *l, unsigned slot)
+{
+	return slot / 64 < l->neighbour->named_words &&
+	       (l->neighbour->named[slot / 64] >> slot % 64 & 1);
+}
+
+/* Reads the names of some of the peer's neighbours: it will name all of them later. */
+void place_get_some(struct plink *l, struct reader *r);
+void place_named(struct plink *l);	/* the peer names all its neighbours */
+/* Keeps these names.  Returns whether the peer is of another place. */
+bool place_keep(struct plink *l, const struct promise *p);
+/* Judges again: other nodes may have become neighbours since. */
+void place_judge(struct phnx *ph);
+/* Returns whether a neighbour of this place has yet to name its neighbours. */
+bool place_waits(const struct routes *t);
+bool place_any_away(const struct routes *t);	/* whether some neighbour is of another place */
+void place_link_up(struct plink *l);
+void place_link_down(struct plink *l);
+void place_forget(struct plink *l);		/* l is about to be freed */
+
+/* ---- tell.c: who has, or lacks, an entry ---- */
+
 void tell_get_promise(struct phnx *ph, struct plink *sender, struct reader *r, struct promise *p);
 void tell_promised(struct rentry *e, const struct promise *p);	/* all of p have e or will get it */
 void tell_has_not(struct rentry *e, unsigned slot);

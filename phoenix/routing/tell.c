@@ -1,4 +1,4 @@
-/* tell.c - what the neighbours are told of routes, and when (thesis chapter 3).
+/* tell.c - what the neighbours are told of routes (thesis chapter 3).  When: when.h.
  *
  * A node tells a new neighbour what it announces itself in the packet of its proof, which costs
  * next to nothing (tell_greet()).  The rest follows with the two optimisations of the thesis:
@@ -14,6 +14,7 @@
  *   then.
  */
 #include "phoenix/routing/routing_private.h"
+#include "phoenix/routing/when.h"
 
 enum { FLUSH_BYTES = 256 << 10 };
 
@@ -23,23 +24,11 @@ static bool is_rumour(const struct rentry *e)
 	return e->seq == 1 && e->nhops == UNREACHABLE && !e->payload.gone;
 }
 
-/* Returns a word of the set of neighbours of this place: those whose lists of neighbours say so
- * and, of those without a list, all that do not seem to be elsewhere. */
-static uint64_t here_word(const struct routes *t, unsigned i)
-{
-	return t->here[i] | (t->silent[i] & ~t->away[i]);
-}
-
-static bool is_here(const struct routes *t, unsigned slot)
-{
-	return here_word(t, slot / 64) >> slot % 64 & 1;
-}
-
 static bool is_of_elsewhere(const struct routes *t, const struct rentry *e)
 {
 	const struct plink *from = e->direct ? e->direct : e->fwd;
 
-	return !from || !is_here(t, from->slot);
+	return !from || !place_is_here(t, from->slot);
 }
 
 /* Something has to be told from now on. */
@@ -116,12 +105,6 @@ void tell_nobody_has(struct phnx *ph, struct rentry *e)
 		memset(e->has, 0, e->has_words * sizeof *e->has);
 }
 
-static bool names(const struct plink *l, unsigned slot)
-{
-	return slot / 64 < l->neighbour->named_words &&
-	       (l->neighbour->named[slot / 64] >> slot % 64 & 1);
-}
-
 /* Returns whether l's peer lacks e: nobody told it or promised to, and it does not hear of e
  * from the same neighbour as this node does. */
 static bool lacks(const struct phnx *ph, const struct plink *l, const struct rentry *e)
@@ -129,98 +112,7 @@ static bool lacks(const struct phnx *ph, const struct plink *l, const struct ren
 	const struct plink *from = e->direct ? e->direct : e->fwd;
 	bool hears = from && e->nhops < UNREACHABLE && !ph->leaving;
 
-	return !has(e, l->slot) && !(hears && names(l, from->slot));
-}
-
-/* ---- places: a subnet, as a rule ----
- * A neighbour is of this node's place if it has at least half of this node's neighbours; then so
- * are the nodes that it names.  A neighbour that has named only some is of this place, unless
- * hardly any of these are this node's neighbours.
- * Other places are told of this one as soon as no connection is being made, before all have named
- * their neighbours.  This place is told of others a little later.  Updates to other places go
- * first, since they have the longest way.
- */
-
-static bool is_of_here(const struct phnx *ph, const struct plink *l)
-{
-	unsigned shared = 0;
-
-	for (unsigned i = 0; i < l->neighbour->named_words; i++)
-		shared +=
-			(unsigned)__builtin_popcountll(ph->routes->up[i] & l->neighbour->named[i]);
-	/* links that are being made count too: the first to tell may be far away */
-	return 2 * shared >= link_count(ph);
-}
-
-/* Returns whether a neighbour of this place has yet to name its neighbours. */
-static bool waits_for_some(const struct routes *t)
-{
-	uint64_t some = 0;
-
-	for (unsigned i = 0; i < t->up_words; i++)
-		some |= t->silent[i] & here_word(t, i);
-	return some;
-}
-
-/* It is no question any more whether l's peer is elsewhere. */
-static void settle(struct plink *l)
-{
-	struct routes *t = l->ph->routes;
-
-	t->n_unsure -= l->neighbour->unsure;
-	l->neighbour->unsure = false;
-	t->away[l->slot / 64] &= ~(1ULL << l->slot % 64);
-}
-
-static bool is_mentioned_by(const struct plink *by, const struct plink *l)
-{
-	bool any = names(by, l->slot);
-
-	for (unsigned i = 0; i < by->neighbour->n_some; i++)
-		any |= by->neighbour->some[i] == l->peer;
-	return any;
-}
-
-/* Returns whether no neighbour of this place has named l's peer. */
-static bool is_stranger(const struct plink *l)
-{
-	for (const struct plink *k = link_first(l->ph); k; k = k->next)
-		if (k != l && k->state == LINK_UP && is_here(l->ph->routes, k->slot) &&
-		    is_mentioned_by(k, l))
-			return false;
-	return true;
-}
-
-/* Judges a neighbour that has named only some of its neighbours.  If half of these are this
- * node's, it is of this place.  If it had hardly any neighbours yet, it is of another place if
- * nobody of this place names it and there are other places at all. */
-static void judge(struct plink *l)
-{
-	unsigned shared = 0, others = 0;
-
-	for (unsigned i = 0; i < l->neighbour->n_some; i++) {
-		others += l->neighbour->some[i] != l->ph->name;
-		shared += route_link_to(l->ph, l->neighbour->some[i]) != NULL;
-	}
-	bool hardly_any = l->neighbour->n_some < SOME_NAMES && l->ph->contacts->failed;
-	if (2 * shared >= others && !(hardly_any && is_stranger(l)))
-		settle(l);
-}
-
-/* Other nodes have become neighbours since the last judgement. */
-static void judge_all(struct phnx *ph)
-{
-	for (struct plink *l = link_first(ph); l && ph->routes->n_unsure; l = l->next)
-		if (l->neighbour->unsure)
-			judge(l);
-}
-
-static bool any_away(const struct routes *t)
-{
-	for (unsigned i = 0; i < t->up_words; i++)
-		if (t->up[i] & ~here_word(t, i))
-			return true;
-	return false;
+	return !has(e, l->slot) && !(hears && place_has_named(l, from->slot));
 }
 
 static void promise_add(struct promise *p, unsigned slot)
@@ -260,58 +152,19 @@ static void get_names(struct phnx *ph, struct reader *r, struct promise *p)
 	}
 }
 
-static void get_some_names(struct reader *r, struct plink *l)
-{
-	struct routes *t = l->ph->routes;
-	unsigned n = get8(r);
-
-	settle(l);
-	r->bad |= n > SOME_NAMES;
-	for (unsigned i = 0; i < n && !r->bad; i++)
-		l->neighbour->some[i] = (ph_vp_t)get64(r);
-	if (r->bad || l->neighbour->told)
-		return;
-	l->neighbour->n_some = n;
-	l->neighbour->unsure = true;
-	t->n_unsure++;
-	t->away[l->slot / 64] |= 1ULL << l->slot % 64;
-	judge(l);
-}
-
-static void keep_names(struct plink *l, const struct promise *p)
-{
-	uint64_t *bits = realloc(l->neighbour->named, p->words * sizeof *bits);
-
-	l->neighbour->named_words = 0;
-	if (!bits)
-		return;		/* then an entry is sent once too often */
-	memcpy(bits, p->bits, p->words * sizeof *bits);
-	l->neighbour->named = bits;
-	l->neighbour->named_words = p->words;
-	bool of_here = is_of_here(l->ph, l);
-	l->ph->routes->far_news |= !of_here;
-	for (unsigned i = 0; of_here && i < p->words; i++)
-		l->ph->routes->here[i] |= bits[i];
-}
-
 void tell_get_promise(struct phnx *ph, struct plink *sender, struct reader *r, struct promise *p)
 {
 	p->sender = sender;
 	p->words = 0;
 	promise_add(p, sender->slot);
 	if (!get8(r)) {
-		get_some_names(r, sender);
+		place_get_some(sender, r);
 		return;
 	}
-	if (!sender->neighbour->told) {
-		ph->routes->told_us = core_now(ph);
-		ph->routes->silent[sender->slot / 64] &= ~(1ULL << sender->slot % 64);
-	}
-	sender->neighbour->told = true;
-	settle(sender);
+	place_named(sender);
 	get_names(ph, r, p);
-	if (ph->routes->algorithm != ROUTING_NAIVE)
-		keep_names(sender, p);
+	if (ph->routes->algorithm != ROUTING_NAIVE && place_keep(sender, p))
+		ph->routes->far_news = true;
 }
 
 /* ---- the messages ---- */
@@ -488,7 +341,7 @@ static void flush(struct phnx *ph, unsigned from, bool owed)
 			bool lacks_some = (l->slot / 64 < words &&
 					   (lacking[l->slot / 64] >> l->slot % 64 & 1)) ||
 					  (owed && is_owed(t, l->slot)) || (!here && from);
-			if (is_here(t, l->slot) != here || l->state != LINK_UP || !lacks_some)
+			if (place_is_here(t, l->slot) != here || l->state != LINK_UP || !lacks_some)
 				continue;
 			if (!names.len)
 				put_names(ph, &names);
@@ -510,7 +363,7 @@ static void tell_here(struct phnx *ph)
 	struct routes *t = ph->routes;
 	unsigned from;
 
-	judge_all(ph);
+	place_judge(ph);
 	look_again(ph);
 	from = t->n_dirty;
 	for (unsigned k = 0; k < from;) {
@@ -529,8 +382,8 @@ static void tell_here(struct phnx *ph)
 /* Tells other places, if there are any, what this node knows. */
 static void tell_away(struct phnx *ph)
 {
-	judge_all(ph);
-	if (any_away(ph->routes)) {
+	place_judge(ph);
+	if (place_any_away(ph->routes)) {
 		look_again(ph);
 		flush(ph, ph->routes->n_dirty, false);
 	}
@@ -550,90 +403,36 @@ void tell_now(struct phnx *ph)
 	ph->routes->far_news = false;
 }
 
-/* ---- when to tell: the priorities of the thesis ----
- * Connections come first, as long as they make progress: then a node has fewer neighbours to tell
- * later, and can name all that it has.  Then other places are told.  This place is told of other
- * places at a pause: that is much to send for a gateway, and a connection that comes meanwhile
- * would wait behind it.  A node names its neighbours when no connection was made for a while, since
- * nobody waits for that.  It tells what it knows of nodes of its own place when all neighbours
- * there have named theirs.
- * None of this waits for ever, and it waits only shortly once somebody was told what is not true
- * any more, since messages go astray until that is corrected.  Everything waits longer while nodes
- * run late.
- */
-
-static uint64_t limit(const struct phnx *ph, uint64_t now)
-{
-	enum { LIMIT = 20000, LIMIT_PER_LINK = 300, FIRST_LIMIT = 300000, FIRST_PER_LINK = 5000 };
-	const struct routes *t = ph->routes;
-	uint64_t most =
-		t->urgent_us
-			? t->urgent_us + LIMIT + (uint64_t)link_count(ph) * LIMIT_PER_LINK
-			: t->dirty_us + FIRST_LIMIT + (uint64_t)link_count(ph) * FIRST_PER_LINK;
-
-	return most + MANY_TURNS * core_lateness(ph, now);
-}
-
-/* A dialed node that has not answered in twice the time of the slowest neighbour is not there. */
-static uint64_t answer_us(const struct phnx *ph)
-{
-	enum { LEAST = 5000 };
-
-	return LEAST + 2 * link_slowest(ph);
-}
-
-struct times {			/* when to tell what */
-	/* to other places; to this place of others; this node's neighbours; everything */
-	uint64_t away, here, names, all;
-};
-
-static uint64_t least_of(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-static uint64_t most_of(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-static uint64_t rest_us(const struct phnx *ph, uint64_t now)
-{
-	enum { REST = 2000, REST_PER_LINK = 100 };
-
-	return REST + (uint64_t)link_count(ph) * REST_PER_LINK +
-	       PAUSE_TURNS * core_lateness(ph, now);
-}
+/* ---- when to tell ---- */
 
 uint64_t tell_rests_at(const struct phnx *ph, uint64_t now)
 {
-	return link_progress(ph) + rest_us(ph, now);
+	return when_at_rest(link_progress(ph), link_count(ph), core_lateness(ph, now));
 }
 
-static struct times hold_until(const struct phnx *ph, uint64_t now)
+static struct when hold_until(const struct phnx *ph, uint64_t now)
 {
-	/* how long a node that has answered once may take for the next answer */
-	enum { BUSY = 50000 };
-	/* nobody waits for names, and sending them takes processor time from nodes that still
-	 * connect */
-	enum { RESTS = 4 };
 	const struct routes *t = ph->routes;
-	uint64_t most = limit(ph, now),
-		 answers = link_progress(ph) + PAUSE_TURNS * core_lateness(ph, now);
-	uint64_t made = link_count_proving(ph)	? answers + BUSY
-			: ph->contacts->hopeful ? answers + answer_us(ph)
-						: most_of(answers, now);
-	uint64_t named = waits_for_some(t) ? most_of(link_progress(ph), t->told_us) + BUSY +
-						     (RESTS + 1) * rest_us(ph, now)
-					   : 0;
 
-	return (struct times){
-		.away = most_of(least_of(made, most), t->tardy_until),
-		.here = most_of(least_of(made, most), t->tardy_until),
-		.names =
-			least_of(most_of(made, link_progress(ph) + RESTS * rest_us(ph, now)), most),
-		.all = most_of(least_of(most_of(made, named), most), t->tardy_until),
-	};
+	return when_to_tell(&(struct when_facts){
+		.now = now,
+		.n_links = link_count(ph),
+		.lateness = core_lateness(ph, now),
+		.progress = link_progress(ph),
+		.slowest = link_slowest(ph),
+		.proving = link_count_proving(ph),
+		.hopeful = ph->contacts->hopeful,
+		.unnamed = place_waits(t),
+		.named = t->places.told_us,
+		.since = t->dirty_us,
+		.urgent = t->urgent_us,
+		.not_before = t->tardy_until,
+	});
+}
+
+static void soonest(uint64_t *next, uint64_t when)
+{
+	*next = when < *next ? when : *next;
 }
 
 void tell_tick(struct phnx *ph, uint64_t now, uint64_t *next)
@@ -643,7 +442,7 @@ void tell_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	ph->untold = t->n_dirty;
 	if (!t->n_dirty && !t->n_owed && !t->new_neighbours)
 		return;
-	struct times at = hold_until(ph, now);
+	struct when at = hold_until(ph, now);
 	if (t->news && now >= at.away)
 		tell_away(ph);
 	if (t->far_news && now >= at.here)
@@ -653,9 +452,9 @@ void tell_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	if (t->n_owed && now >= at.names)
 		tell_names(ph);
 	if (t->n_dirty || t->new_neighbours)
-		*next = least_of(*next, t->news ? at.away : t->far_news ? at.here : at.all);
+		soonest(next, t->news ? at.away : t->far_news ? at.here : at.all);
 	if (t->n_owed)
-		*next = least_of(*next, at.names);
+		soonest(next, at.names);
 	ph->untold = t->n_dirty;
 }
 
@@ -727,7 +526,7 @@ void tell_link_up(struct phnx *ph, struct plink *l)
 {
 	struct routes *t = ph->routes;
 
-	t->silent[l->slot / 64] |= 1ULL << l->slot % 64;
+	place_link_up(l);
 	t->up[l->slot / 64] |= 1ULL << l->slot % 64;
 	if (l->slot / 64 >= t->up_words)
 		t->up_words = l->slot / 64 + 1;
@@ -744,13 +543,8 @@ void tell_link_up(struct phnx *ph, struct plink *l)
 
 void tell_link_down(struct phnx *ph, struct plink *l)
 {
-	for (struct plink *k = link_first(ph); k; k = k->next)
-		if (l->slot / 64 < k->neighbour->named_words)
-			k->neighbour->named[l->slot / 64] &= ~(1ULL << l->slot % 64);
 	ph->routes->up[l->slot / 64] &= ~(1ULL << l->slot % 64);
-	ph->routes->silent[l->slot / 64] &= ~(1ULL << l->slot % 64);
-	ph->routes->here[l->slot / 64] &= ~(1ULL << l->slot % 64);
-	settle(l);
+	place_link_down(l);
 	owe(ph->routes, l->slot, false);
 }
 
@@ -765,5 +559,5 @@ const size_t route_neighbour_bytes = sizeof(struct neighbour);
 
 void tell_forget_link(struct plink *l)
 {
-	free(l->neighbour->named);
+	place_forget(l);
 }
