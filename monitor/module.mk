@@ -8,7 +8,7 @@ $(eval $(call program,vmp-monitor,\
 	$(MONITOR_OBJECTS) $(ENGINE_OBJECTS) $(VCPU_OBJECTS) $(BASE_OBJECTS),-lZydis))
 
 $(eval $(call unit-test,monitor_engine,\
-	tests/unit/monitor_engine.o tests/unit/monitor_guest.o $(BASE_OBJECTS),))
+	$(patsubst %,tests/unit/monitor_%.o,engine moves debug machine guest) $(BASE_OBJECTS),))
 $(B)/tests/unit/monitor_engine: $(B)/vmp-monitor $(B)/vmproc
 $(eval $(call unit-test,monitor_fpstate,\
 	tests/unit/monitor_fpstate.o monitor/fpstate.o monitor/fpregs.o,))
