@@ -29,6 +29,23 @@ static void env_unpin(void *ctx, gpa_t gpa)
 	guestmem_unpin(ctx, gpa_to_gfn(gpa));
 }
 
+static void env_fetch(void *ctx, gfn_t first, unsigned count, bool write)
+{
+	struct monitor *m = ctx;
+	enum page_right right = write ? PAGE_WRITE : PAGE_READ;
+	gfn_t frames[AHEAD_NAMED_MOST];
+	unsigned n;
+
+	if (!m->many_hosts)
+		return;
+	m->frames_ahead[right].without = atomic_load_explicit(&m->shm->without,
+							      memory_order_relaxed);
+	n = ahead_named(&m->frames_ahead[right], first, count, write, m->shm->page_right,
+			m->shm->ram_pages, frames);
+	if (n)
+		guestmem_ask(m, frames[0], right, frames + 1, n - 1);
+}
+
 /* One round trip to the I/O server. */
 static uint32_t io(struct monitor *m, struct msg_io_request request, const void *out, void *in)
 {
@@ -252,6 +269,7 @@ void env_init(struct monitor *m)
 		.ctx = m,
 		.pin = env_pin,
 		.unpin = env_unpin,
+		.fetch = env_fetch,
 		VCPU_ENV_CALLS(env_)
 	};
 }

@@ -167,6 +167,31 @@ unsigned ahead_frames(struct ahead *ahead, const struct shadow *shadow, struct v
 	return n;
 }
 
+unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool write,
+		     const _Atomic uint8_t *rights, uint32_t ram_pages,
+		     gfn_t frames[AHEAD_NAMED_MOST])
+{
+	uint8_t needed = write ? 2 : 1;
+	struct ahead_pages pages;
+	unsigned n = 0;
+
+	for (gfn_t gfn = first; gfn < ram_pages && gfn - first < count && n < MAX_AHEAD; gfn++)
+		if (rights[gfn] < needed)
+			frames[n++] = gfn;
+	if (n && !mechanism_on(ahead->without, MECHANISM_RUNS))
+		return 1;
+	if (n != 1)
+		return n;
+	pages = ahead_on_miss(ahead, frames[0], ram_pages);
+	for (uint32_t i = 0; i < pages.count; i++) {
+		gfn_t gfn = pages.first + i * (uint32_t)pages.step;
+
+		if (rights[gfn] < needed)
+			frames[n++] = gfn;
+	}
+	return n;
+}
+
 void ahead_vain_frame(struct ahead *ahead, gfn_t frame)
 {
 	if (ahead->asked[frame % AHEAD_ASKED].frame_plus_1 == frame + 1)

@@ -21,7 +21,8 @@
 struct shadow;
 struct vcpu;
 
-enum { AHEAD_RUNS = 8, AHEAD_MISSES = 3, AHEAD_FIRST = 4, AHEAD_KNOWN = 256, AHEAD_ASKED = 256 };
+enum { AHEAD_RUNS = 8, AHEAD_MISSES = 3, AHEAD_FIRST = 4, AHEAD_KNOWN = 256, AHEAD_ASKED = 256,
+       AHEAD_NAMED_MOST = MAX_AHEAD + 1 };
 
 /* All zero: no runs. */
 struct ahead {
@@ -61,6 +62,14 @@ struct ahead_pages ahead_on_miss(struct ahead *ahead, uint32_t page, uint32_t n_
  * `rights` has the enum page_right of each frame; frames whose right suffices are left out. */
 unsigned ahead_frames(struct ahead *ahead, const struct shadow *shadow, struct vcpu *v, gva_t gva,
 		      bool write, const _Atomic uint8_t *rights, gfn_t frames[MAX_AHEAD]);
+
+/* `count` frames from `first` on will be used next, without an address, to read or to write.  Store
+ * those that are not here with that right, at most MAX_AHEAD; return how many.  If it is one alone,
+ * the frames of the run that it continues follow.  `ahead` is of runs of frames; `rights` has the
+ * enum page_right of each of the `ram_pages` frames. */
+unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool write,
+		     const _Atomic uint8_t *rights, uint32_t ram_pages,
+		     gfn_t frames[AHEAD_NAMED_MOST]);
 
 /* Record that a page was requested ahead and lost again unused; by page, and by frame. */
 void ahead_vain(struct ahead *ahead, uint32_t page);

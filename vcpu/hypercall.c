@@ -135,6 +135,15 @@ enum { CLEAR_MOST = 1024 };
 
 static bool is_ram(const struct vcpu *v, gfn_t gfn) { return gfn < v->ram_bytes >> PAGE_BITS; }
 
+static void clear_frames(struct vcpu *v, gfn_t first, uint32_t count)
+{
+	v->env->fetch(v->env->ctx, first, count, true);
+	for (gfn_t gfn = first; gfn < first + count; gfn++) {
+		__builtin_memset(v->env->pin(v->env->ctx, gfn_to_gpa(gfn), true), 0, PAGE_BYTES);
+		v->env->unpin(v->env->ctx, gfn_to_gpa(gfn));
+	}
+}
+
 static void hypercall_clear_frames(struct vcpu *v)
 {
 	gfn_t first = v->gpr[EBX];
@@ -144,9 +153,9 @@ static void hypercall_clear_frames(struct vcpu *v)
 		set_result(v, ERR_INVALID);
 		return;
 	}
-	for (gfn_t gfn = first; gfn < first + count; gfn++) {
-		__builtin_memset(v->env->pin(v->env->ctx, gfn_to_gpa(gfn), true), 0, PAGE_BYTES);
-		v->env->unpin(v->env->ctx, gfn_to_gpa(gfn));
+	for (uint32_t done = 0, n; done < count; done += n) {
+		n = count - done < MAX_AHEAD ? count - done : MAX_AHEAD;
+		clear_frames(v, first + done, n);
 	}
 	set_result(v, 0);
 }
@@ -161,6 +170,8 @@ static void hypercall_copy_frame(struct vcpu *v)
 		set_result(v, ERR_INVALID);
 		return;
 	}
+	v->env->fetch(v->env->ctx, v->gpr[ECX], 1, false);
+	v->env->fetch(v->env->ctx, v->gpr[EBX], 1, true);
 	for (unsigned at = 0; at < PAGE_BYTES; at += sizeof piece) {
 		page = v->env->pin(v->env->ctx, from, false);
 		__builtin_memcpy(piece, page + at, sizeof piece);

@@ -71,6 +71,9 @@ struct vcpu_env {
 	 * read (or write) it until unpin; NULL if that is not RAM.  May wait for another host. */
 	void *(*pin)(void *ctx, gpa_t gpa, bool write);
 	void (*unpin)(void *ctx, gpa_t gpa);
+	/* The pages of `count` frames of RAM (1 to MAX_AHEAD) will be pinned next, one by one.
+	 * Those that other hosts have are requested together.  No pin may be held.  May wait. */
+	void (*fetch)(void *ctx, gfn_t first, unsigned count, bool write);
 	/* Ports, and device memory other than the local APIC (which vcpu/ emulates).  size: 1, 2
 	 * or 4 bytes. */
 	uint32_t (*port_in)(void *ctx, uint16_t port, unsigned size);
@@ -109,7 +112,8 @@ struct vcpu_env {
 	int (*barrier)(void *ctx, const struct barrier_call *call); /* base/barrier.h */
 };
 
-/* An initializer of all calls but pin and unpin: functions of these names, behind a prefix. */
+/* An initializer of all calls but pin, unpin and fetch: functions of these names, behind a
+ * prefix. */
 #define VCPU_ENV_CALLS(prefix) \
 	.port_in = prefix##port_in, .port_out = prefix##port_out, \
 	.port_in_string = prefix##port_in_string, .port_out_string = prefix##port_out_string, \

@@ -304,6 +304,7 @@ void direct_env_init(void)
 	direct.env = (struct vcpu_env){
 		.pin = direct_pin,
 		.unpin = direct_unpin,
+		.fetch = direct_fetch,
 		VCPU_ENV_CALLS(env_)
 	};
 	direct.shadow_host = (struct shadow_host){ map, unmap, NULL };

@@ -99,6 +99,8 @@ void direct_user_bases(uint64_t *fs, uint64_t *gs);
 /* as struct vcpu_env */
 __attribute__((visibility("hidden"))) void *direct_pin(void *ctx, gpa_t gpa, bool write);
 __attribute__((visibility("hidden"))) void direct_unpin(void *ctx, gpa_t gpa);
+__attribute__((visibility("hidden"))) void direct_fetch(void *ctx, gfn_t first, unsigned count,
+							bool write);
 /* a host mapping was made, here or in the user process */
 void direct_pages_mapped(bool user, gva_t gva, uint32_t bytes, gpa_t gpa);
 /* give access to a mapped page that the guest touched */

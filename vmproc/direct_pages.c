@@ -197,29 +197,69 @@ void direct_note_seen(const struct vcpu *v)
 	atomic_fetch_add_explicit(&slot->seen.count, 1, memory_order_release);
 }
 
+/* Runs of linear pages, and of frames that are used without an address, by the right wanted. */
+static struct ahead ahead[PAGE_WRITE + 1], frames_ahead[PAGE_WRITE + 1];
+
+static void forget_vain(void)
+{
+	struct vcpu_slot *slot = direct.slot;
+
+	for (unsigned i = 0; i < SLOT_VAIN; i++) {
+		gfn_t gfn;
+
+		if (!atomic_load_explicit(&slot->vain[i], memory_order_relaxed))
+			continue;
+		gfn = atomic_exchange(&slot->vain[i], 0) - 1;
+		ahead_vain_frame(&ahead[PAGE_WRITE], gfn);
+		ahead_vain(&frames_ahead[PAGE_WRITE], gfn);
+	}
+}
+
+/* Request a page together with `n` others. */
+static void ask_with(gfn_t gfn, enum page_right right, const gfn_t *others, unsigned n)
+{
+	struct vcpu_slot *slot = direct.slot;
+
+	for (unsigned i = 0; i < n; i++)
+		atomic_store_explicit(&slot->want_ahead[i], others[i], memory_order_relaxed);
+	atomic_store_explicit(&slot->want_aheads, n, memory_order_relaxed);
+	ask(gfn, right);
+	atomic_store_explicit(&slot->want_aheads, 0, memory_order_relaxed);
+}
+
 /* Request a page together with those that will probably be wanted next. */
 static void ask_with_aheads(gva_t gva, gfn_t gfn, enum page_right right)
 {
-	static struct ahead ahead[PAGE_WRITE + 1];
-	struct vcpu_slot *slot = direct.slot;
 	gfn_t frames[MAX_AHEAD];
 	unsigned n;
 
-	for (unsigned i = 0; i < SLOT_VAIN; i++)
-		if (atomic_load_explicit(&slot->vain[i], memory_order_relaxed))
-			ahead_vain_frame(&ahead[PAGE_WRITE],
-					 atomic_exchange(&slot->vain[i], 0) - 1);
+	forget_vain();
 	ahead[right].without = direct_mechanisms_off();
 	n = ahead_frames(&ahead[right], direct.engine.shadow, &direct.shared->vcpu, gva,
 			 right == PAGE_WRITE, rights, frames);
-	for (unsigned i = 0; i < n; i++)
-		atomic_store_explicit(&slot->want_ahead[i], frames[i], memory_order_relaxed);
-	atomic_store_explicit(&slot->want_aheads, n, memory_order_relaxed);
-	atomic_store_explicit(&slot->want_locked, is_locked(direct.shared->vcpu.eip),
+	atomic_store_explicit(&direct.slot->want_locked, is_locked(direct.shared->vcpu.eip),
 			      memory_order_relaxed);
-	ask(gfn, right);
-	atomic_store_explicit(&slot->want_aheads, 0, memory_order_relaxed);
-	atomic_store_explicit(&slot->want_locked, 0, memory_order_relaxed);
+	ask_with(gfn, right, frames, n);
+	atomic_store_explicit(&direct.slot->want_locked, 0, memory_order_relaxed);
+}
+
+void direct_fetch(void *ctx, gfn_t first, unsigned count, bool write)
+{
+	enum page_right right = write ? PAGE_WRITE : PAGE_READ;
+	gfn_t frames[AHEAD_NAMED_MOST];
+	unsigned n;
+
+	(void)ctx;
+	if (!direct.shared->many_hosts)
+		return;
+	forget_vain();
+	frames_ahead[right].without = direct_mechanisms_off();
+	n = ahead_named(&frames_ahead[right], first, count, write, rights, direct.shared->ram_pages,
+			frames);
+	if (!n)
+		return;
+	note_fault(0, 0);
+	ask_with(frames[0], right, frames + 1, n - 1);
 }
 
 void *direct_pin(void *ctx, gpa_t gpa, bool write)

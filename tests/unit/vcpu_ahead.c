@@ -1,4 +1,6 @@
 /* vcpu_ahead.c - which pages are fetched before they are asked for (vcpu/ahead.h). */
+#include <string.h>
+
 #include "tests/unit/unit.h"
 #include "vcpu/ahead.h"
 
@@ -171,6 +173,73 @@ static void more_than_the_most_is_remembered_but_asked_for_in_parts(void)
 	CU_ASSERT(asks(101 + MAX_AHEAD, 102 + MAX_AHEAD, 1, MAX_AHEAD));
 }
 
+/* Frames that are used without an address: `count` from `first` on are named. */
+static _Atomic uint8_t rights[N_PAGES];
+static gfn_t frames[AHEAD_NAMED_MOST];
+
+static unsigned name(gfn_t first, unsigned count, bool write)
+{
+	return ahead_named(&ahead, first, count, write, rights, N_PAGES, frames);
+}
+
+static bool are(unsigned n, gfn_t first)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (frames[i] != first + i)
+			return false;
+	return true;
+}
+
+static void named_frames_that_are_not_here_are_requested(void)
+{
+	begin();
+	memset((void *)rights, 0, sizeof rights);
+	rights[101] = 1;
+	rights[102] = 2;
+	CU_ASSERT_EQUAL(name(100, 5, true), 4);
+	CU_ASSERT(frames[0] == 100 && frames[1] == 101 && frames[2] == 103 && frames[3] == 104);
+	CU_ASSERT_EQUAL(name(100, 5, false), 3);
+	CU_ASSERT(frames[0] == 100 && frames[1] == 103 && frames[2] == 104);
+	CU_ASSERT_EQUAL(name(101, 2, false), 0);
+	CU_ASSERT_EQUAL(name(102, 1, true), 0);
+	ahead.without = 1u << MECHANISM_RUNS;
+	CU_ASSERT_EQUAL(name(100, 5, true), 1);
+	CU_ASSERT_EQUAL(frames[0], 100);
+	CU_ASSERT_EQUAL(name(102, 1, true), 0);
+}
+
+/* What is named beyond the memory, or beyond what one request can hold, is left out. */
+static void what_is_named_has_bounds(void)
+{
+	begin();
+	memset((void *)rights, 0, sizeof rights);
+	CU_ASSERT_EQUAL(name(N_PAGES - 2, 5, true), 2);
+	CU_ASSERT(are(2, N_PAGES - 2));
+	CU_ASSERT_EQUAL(name(N_PAGES, 1, true), 0);
+	CU_ASSERT_EQUAL(name(UINT32_MAX, 2, true), 0);
+	CU_ASSERT_EQUAL(name(0, UINT32_MAX, true), MAX_AHEAD);
+	CU_ASSERT(are(MAX_AHEAD, 0));
+}
+
+/* Frames that are named one by one make runs as linear pages do. */
+static void frames_make_runs(void)
+{
+	gfn_t miss = 102;
+
+	begin();
+	memset((void *)rights, 0, sizeof rights);
+	CU_ASSERT_EQUAL(name(100, 1, true), 1);
+	CU_ASSERT_EQUAL(name(101, 1, true), 1);
+	for (uint32_t window = AHEAD_FIRST; window <= MAX_AHEAD; window *= 2) {
+		CU_ASSERT_EQUAL(name(miss, 1, true), 1 + window);
+		CU_ASSERT(are(1 + window, miss));
+		miss += window + 1;
+	}
+	rights[miss + 1] = 2;
+	CU_ASSERT_EQUAL(name(miss, 1, true), MAX_AHEAD);
+	CU_ASSERT_EQUAL(frames[1], miss + 2);
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -183,6 +252,9 @@ int main(void)
 		UNIT_TEST(a_run_is_remembered_by_its_first_page),
 		UNIT_TEST(what_came_for_nothing_is_asked_for_no_more),
 		UNIT_TEST(more_than_the_most_is_remembered_but_asked_for_in_parts),
+		UNIT_TEST(named_frames_that_are_not_here_are_requested),
+		UNIT_TEST(what_is_named_has_bounds),
+		UNIT_TEST(frames_make_runs),
 		UNIT_END
 	};
 

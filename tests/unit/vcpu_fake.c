@@ -194,10 +194,20 @@ static void fake_machine_end(void *ctx, unsigned why, uint32_t status)
 	fake.end_status = status;
 }
 
+static void fake_fetch(void *ctx, gfn_t first, unsigned count, bool write)
+{
+	(void)ctx;
+	unpinned();
+	if (fake.fetches < FETCHES_MOST)
+		fake.fetched[fake.fetches] = (struct fake_fetch){ first, count, write };
+	fake.fetches++;
+}
+
 static const struct vcpu_env fake_env = {
 	.ctx = &fake,
 	.pin = fake_pin,
 	.unpin = fake_unpin,
+	.fetch = fake_fetch,
 	.port_in = fake_port_in,
 	.port_out = fake_port_out,
 	.port_in_string = fake_in_string,

@@ -44,11 +44,13 @@ enum {
 };
 enum { P = 1, W = 2, U = 4, A = 0x20, D = 0x40, PS = 0x80, G = 0x100 }; /* page table bits */
 
+enum { FETCHES_MOST = 16 };
 struct fake {
 	struct vcpu v;
 	struct vcpu_env env;
 	uint8_t ram[RAM_BYTES];
-	unsigned pins, pin_calls, write_pins;
+	unsigned pins, pin_calls, write_pins, fetches;
+	struct fake_fetch { gfn_t first; unsigned count; bool write; } fetched[FETCHES_MOST];
 	/* calls, by kind, with the last arguments */
 	unsigned flush_page, flush_all, switch_space, yields, prints, port_ins, port_outs,
 		string_ins, string_outs;

@@ -196,6 +196,35 @@ static void ends_and_yields(void)
 	CU_ASSERT_EQUAL(fake.yields, 1);
 }
 
+static bool fetched(unsigned at, gfn_t first, unsigned count, bool write)
+{
+	const struct fake_fetch *fetch = &fake.fetched[at];
+
+	return fetch->first == first && fetch->count == count && fetch->write == write;
+}
+
+/* Frames are named before they are pinned: those of a run together, in parts of MAX_AHEAD.  What is
+ * refused names none. */
+static void names_frames(void)
+{
+	enum { FRAMES = RAM_BYTES >> PAGE_BITS };
+
+	fake_reset();
+	CU_ASSERT_EQUAL(call(VMP_HC_CLEAR_FRAMES, 256, 2 * MAX_AHEAD + 1), 0);
+	CU_ASSERT_EQUAL(fake.fetches, 3);
+	CU_ASSERT(fetched(0, 256, MAX_AHEAD, true));
+	CU_ASSERT(fetched(1, 256 + MAX_AHEAD, MAX_AHEAD, true));
+	CU_ASSERT(fetched(2, 256 + 2 * MAX_AHEAD, 1, true));
+	CU_ASSERT_EQUAL(call(VMP_HC_COPY_FRAME, 300, 301), 0);
+	CU_ASSERT_EQUAL(fake.fetches, 5);
+	CU_ASSERT(fetched(3, 301, 1, false));
+	CU_ASSERT(fetched(4, 300, 1, true));
+	call(VMP_HC_CLEAR_FRAMES, FRAMES - 1, 2);
+	call(VMP_HC_CLEAR_FRAMES, 0xffffffff, 2);
+	call(VMP_HC_COPY_FRAME, 300, FRAMES);
+	CU_ASSERT_EQUAL(fake.fetches, 5);
+}
+
 static void clear_frames(void)
 {
 	enum { FIRST = DATA >> PAGE_BITS, FRAMES = RAM_BYTES >> PAGE_BITS };
@@ -380,7 +409,7 @@ int main(void)
 		UNIT_TEST(kicked_before), UNIT_TEST(apic_register),
 		UNIT_TEST(flush_range),   UNIT_TEST(start_cpu),
 		UNIT_TEST(gdt_changed),   UNIT_TEST(ends_and_yields),
-		UNIT_TEST(clear_frames),  UNIT_TEST(copy_frame),
+		UNIT_TEST(clear_frames),  UNIT_TEST(copy_frame),   UNIT_TEST(names_frames),
 		UNIT_TEST(unknown),	     UNIT_TEST(segment_look_up),
 		UNIT_TEST(barrier_of_a_program),
 		UNIT_TEST(formatter),     UNIT_TEST(kill_keeps_the_first_reason),
