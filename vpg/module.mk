@@ -12,8 +12,8 @@ $(eval $(call unit-test,vpg_rules,tests/unit/vpg_rules.o vpg/peer/rules.o))
 $(eval $(call unit-test,vpg_choose,tests/unit/vpg_choose.o vpg/peer/choose.o vpg/peer/lending.o))
 VPG_WIRE_ALL := $(patsubst %,vpg/wire/%.o,message nick why folder daemon_socket)
 PEER_OBJECTS := $(patsubst %,vpg/peer/%.o,addresses asking borrow borrowing carry choose enrol \
-	hear identity invitation jobs joining keeper lender lending meeting members network pipes \
-	rules serving shells speed tunnel) $(VPG_WIRE_ALL) \
+	hear identity invitation jobs joining keeper lender lending meeting members network pieces \
+	pipes rules serving shells speed tunnel) $(VPG_WIRE_ALL) \
 	base/confine.o base/log.o base/quantity.o
 PEER_LIBS := -levent_openssl $(PHNX_LIBS)
 $(B)/vpg/%.o: CPPFLAGS += -Iphoenix/include

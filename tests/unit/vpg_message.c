@@ -83,6 +83,26 @@ static void test_bounds(void)
 	CU_ASSERT_STRING_EQUAL(message_name(63), "?");
 }
 
+/* The head of DATA without message_put() is the same, and a message leads back to its frame. */
+static void test_data_head(void)
+{
+	static unsigned char data[VPG_CHUNK], whole[VPG_FRAME_MAX];
+	const size_t sizes[] = { 0, 1, 300, VPG_CHUNK };
+	union vpg_any m;
+
+	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+		struct vpg_DATA say = { 0x123456789abcdef0, { data, sizes[i] } };
+		size_t n = message_put(VPG_DATA, &say, whole, sizeof whole);
+
+		CU_ASSERT_EQUAL(n, VPG_DATA_HEAD + sizes[i]);
+		message_data_head(frame, say.stream, sizes[i]);
+		CU_ASSERT(!memcmp(frame, whole, VPG_DATA_HEAD));
+		CU_ASSERT_EQUAL(message_get(whole, n, &m), VPG_DATA);
+		CU_ASSERT_EQUAL(message_data_frame(&m.DATA).at, whole);
+		CU_ASSERT_EQUAL(message_data_frame(&m.DATA).n, n);
+	}
+}
+
 static void test_nicks(void)
 {
 	char nick[NICK_BYTES];
@@ -106,6 +126,7 @@ int main(void)
 		{ "a message there and back", test_there_and_back },
 		{ "damaged frames", test_damage },
 		{ "bounds", test_bounds },
+		{ "the head of data", test_data_head },
 		{ "nicknames", test_nicks },
 		UNIT_END
 	};

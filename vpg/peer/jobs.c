@@ -423,10 +423,10 @@ static void spawn(struct shell *shell, const struct vpg_SPAWN *m)
 	}
 	*s = (struct started){ started, shell, m->job, m->stage, t };
 	started = s;
+	tunnel_send(t, VPG_SPAWN, m);
 	relay(d, shell, m, m->in, m->in_stream, true);
 	relay(d, shell, m, m->out, m->out_stream, false);
 	relay(d, shell, m, m->err, m->err_stream, false);
-	tunnel_send(t, VPG_SPAWN, m);
 }
 
 /* Sends SIGNAL or RESIZE to the computer of a stage. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <termios.h>
 #include <unistd.h>
@@ -14,12 +15,12 @@ struct pipe_end {
 	struct pipe_end *next;
 	struct daemon *d;
 	uint64_t id, job;
-	struct tunnel *via;
+	struct tunnel *via;		/* NULL: an attached pipe that no SPAWN has named yet */
 	bool writes;			/* this end sends data */
 	struct shell *shell;		/* or NULL */
 	struct stage *owner;		/* or NULL */
 	int fd;
-	struct event *ready;
+	struct event *ready;		/* of fd; NULL: a shell has the end, and gets its frames */
 	struct evbuffer *pending;	/* reader: what the pipe has no room for */
 	uint64_t credit;		/* writer: may be sent; reader: given, and not used yet */
 	uint64_t owed;			/* reader: written, and not given as credit again yet */
@@ -117,14 +118,24 @@ static void give_credit(struct pipe_end *p, uint64_t bytes)
 	tunnel_send(p->via, VPG_CREDIT, &m);
 }
 
+/* Frees a reader's end.  A shell that has attached it must know when. */
+static void reader_free(struct pipe_end *p)
+{
+	struct vpg_STREAM_END m = { p->id };
+
+	if (p->shell)
+		shell_say(p->shell, VPG_STREAM_END, &m);
+	end_free(p);
+}
+
 /* Sends what the command has written, as far as the credit allows. */
 static void send_some(struct pipe_end *p)
 {
-	static unsigned char bytes[VPG_CHUNK];
+	static unsigned char frame[VPG_DATA_HEAD + VPG_CHUNK];
 
 	for (int round = 0; round < 4 && p->credit; round++) {
-		size_t want = p->credit < sizeof bytes ? p->credit : sizeof bytes;
-		ssize_t n = read(p->fd, bytes, want);
+		size_t want = p->credit < VPG_CHUNK ? p->credit : VPG_CHUNK;
+		ssize_t n = read(p->fd, frame + VPG_DATA_HEAD, want);
 
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			break;
@@ -133,9 +144,9 @@ static void send_some(struct pipe_end *p)
 			end_free(p);
 			return;
 		}
-		struct vpg_DATA m = { p->id, { bytes, (size_t)n } };
+		message_data_head(frame, p->id, (size_t)n);
 		p->credit -= (size_t)n;
-		tunnel_send_more(p->via, VPG_DATA, &m);
+		tunnel_send_frame(p->via, frame, VPG_DATA_HEAD + (size_t)n);
 	}
 	tunnel_flush(p->via);
 	if (p->credit)
@@ -154,13 +165,13 @@ static void write_some(struct pipe_end *p)
 		}
 		if (n <= 0) {
 			say_number(p, VPG_STREAM_BREAK);
-			end_free(p);
+			reader_free(p);
 			return;
 		}
 		p->owed += (uint64_t)n;
 	}
 	if (p->ended && !evbuffer_get_length(p->pending)) {
-		end_free(p);
+		reader_free(p);
 		return;
 	}
 	if (p->owed >= CREDIT_STEP && !p->ended) {
@@ -192,29 +203,22 @@ static struct pipe_end *end_new(struct daemon *d, uint64_t id, struct tunnel *vi
 	return p;
 }
 
-struct pipe_end *pipe_open(struct daemon *d, uint64_t id, struct tunnel *via, bool writes, int fd,
-			   struct stage *owner)
+/* Begins to read or write p->fd. */
+static void begin(struct pipe_end *p)
 {
-	struct pipe_end *p = end_new(d, id, via, writes);
 	struct early early;
 
-	if (!p) {
-		close(fd);
-		return NULL;
-	}
-	p->fd = fd;
-	p->owner = owner;
-	p->ready = event_new(d->base, fd, writes ? EV_READ : EV_WRITE, on_ready, p);
-	p->pending = writes ? NULL : evbuffer_new();
-	if (!p->ready || (!writes && !p->pending)) {
+	p->ready = event_new(p->d->base, p->fd, p->writes ? EV_READ : EV_WRITE, on_ready, p);
+	p->pending = p->writes ? NULL : evbuffer_new();
+	if (!p->ready || (!p->writes && !p->pending)) {
 		end_free(p);
-		return NULL;
+		return;
 	}
-	if (!writes) {
+	if (!p->writes) {
 		give_credit(p, VPG_WINDOW);
-		return p;
+		return;
 	}
-	early = take_early(via, id);
+	early = take_early(p->via, p->id);
 	p->credit = early.credit;
 	if (early.broken) {	/* the command gets SIGPIPE when it writes */
 		close(p->fd);
@@ -222,19 +226,52 @@ struct pipe_end *pipe_open(struct daemon *d, uint64_t id, struct tunnel *via, bo
 	} else if (p->credit) {
 		event_add(p->ready, NULL);
 	}
-	return p;
 }
 
-struct pipe_end *pipe_relay(struct daemon *d, uint64_t id, struct tunnel *via, bool writes,
-			    struct shell *shell, uint64_t job)
+void pipe_open(struct daemon *d, uint64_t id, struct tunnel *via, bool writes, int fd,
+	       struct stage *owner)
 {
 	struct pipe_end *p = end_new(d, id, via, writes);
 
-	if (p) {
-		p->shell = shell;
-		p->job = job;
+	if (!p) {
+		close(fd);
+		return;
 	}
-	return p;
+	p->fd = fd;
+	p->owner = owner;
+	begin(p);
+}
+
+void pipe_attach(struct daemon *d, uint64_t id, struct shell *shell, int fd)
+{
+	struct pipe_end *p = end_new(d, id, NULL, false);
+
+	if (!p) {
+		close(fd);
+		return;
+	}
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	p->fd = fd;
+	p->shell = shell;
+}
+
+void pipe_relay(struct daemon *d, uint64_t id, struct tunnel *via, bool writes, struct shell *shell,
+		uint64_t job)
+{
+	struct pipe_end *p = ends;
+
+	while (p && (p->shell != shell || p->id != id || p->via))
+		p = p->next;
+	if (!p)
+		p = end_new(d, id, via, writes);
+	if (!p)
+		return;
+	p->via = via;
+	p->writes = writes;
+	p->shell = shell;
+	p->job = job;
+	if (p->fd >= 0)
+		begin(p);
 }
 
 /* ---- frames ---- */
@@ -301,7 +338,7 @@ void pipe_hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
 
 	while (p && (p->via != t || p->id != id || p->writes != writes))
 		p = p->next;
-	if (p && p->shell)
+	if (p && p->shell && !p->ready)
 		shell_say(p->shell, type, m);
 	else if (p && writes)
 		hear_writer(p, type, m);
@@ -312,11 +349,24 @@ void pipe_hear(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
 			   type == VPG_STREAM_BREAK);
 }
 
+static void pass_on(struct tunnel *t, enum vpg_type type, const union vpg_any *m)
+{
+	struct vpg_bytes frame;
+
+	if (type != VPG_DATA) {
+		tunnel_send_more(t, type, m);
+		return;
+	}
+	frame = message_data_frame(&m->DATA);
+	tunnel_send_frame(t, frame.at, frame.n);
+}
+
 void pipe_hear_shell(struct shell *s, enum vpg_type type, const union vpg_any *m)
 {
 	for (struct pipe_end *p = ends; p; p = p->next)
-		if (p->shell == s && p->id == m->DATA.stream && p->writes != is_for_writer(type)) {
-			tunnel_send_more(p->via, type, m);
+		if (p->shell == s && p->via && !p->ready && p->id == m->DATA.stream &&
+		    p->writes != is_for_writer(type)) {
+			pass_on(p->via, type, m);
 			return;
 		}
 }
@@ -338,7 +388,7 @@ void pipes_close_shell(struct daemon *d, const struct shell *shell, uint64_t job
 	(void)d;
 	for (struct pipe_end *p = ends, *next; p; p = next) {
 		next = p->next;
-		if (p->shell == shell && (!job || p->job == job))
+		if (p->shell == shell && (!job || !p->via || p->job == job))
 			end_free(p);
 	}
 }

@@ -2,7 +2,8 @@
  *
  * A stream leads from a writer to a reader, on one computer or two.  The reader gives credit, and
  * the writer sends no more than that; so at most VPG_WINDOW bytes are on their way.  An end is a
- * pipe of a command, or it belongs to a shell: then frames are passed on as they are.
+ * pipe of a command, or it belongs to a shell.  Then it is a pipe that the shell has attached, or
+ * frames are passed on to the shell as they are.
  *
  * A stream whose connection breaks must not look like one that has ended: the command that reads it
  * is killed.
@@ -15,13 +16,14 @@
 struct stage;
 struct pipe_end;
 
-/* Makes an end at `fd`, which the end closes; for the stage `owner`.  Returns NULL if there is no
- * memory. */
-struct pipe_end *pipe_open(struct daemon *d, uint64_t id, struct tunnel *via, bool writes, int fd,
-			   struct stage *owner);
+/* Makes an end at `fd`, which the end closes; for the stage `owner`. */
+void pipe_open(struct daemon *d, uint64_t id, struct tunnel *via, bool writes, int fd,
+	       struct stage *owner);
+/* Takes the pipe that will be the shell's end of the stream. */
+void pipe_attach(struct daemon *d, uint64_t id, struct shell *shell, int fd);
 /* Makes an end that belongs to the shell, for its job. */
-struct pipe_end *pipe_relay(struct daemon *d, uint64_t id, struct tunnel *via, bool writes,
-			    struct shell *shell, uint64_t job);
+void pipe_relay(struct daemon *d, uint64_t id, struct tunnel *via, bool writes, struct shell *shell,
+		uint64_t job);
 
 /* Returns whether the type is DATA, STREAM_END, CREDIT or STREAM_BREAK.  The next two serve such a
  * frame from a tunnel or from a shell. */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,10 +127,21 @@ static void begin_again(void)
 	log_error("cannot start again: %s", strerror(errno));
 }
 
+/* Lets malloc() keep some of what is freed.  Otherwise the kernel would have to provide, and to
+ * clear, the memory of each large message anew. */
+static void keep_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, 4 << 20);
+	mallopt(M_TRIM_THRESHOLD, 16 << 20);
+}
+
 static int run(struct daemon *d, int ready)
 {
 	struct why why = { "" };
-	int error = start(d, &why);
+	int error;
+
+	keep_memory();
+	error = start(d, &why);
 
 	if (error && ready >= 0)
 		dprintf(ready, "%s", why.line);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@
 #include "vpg/peer/lender.h"
 #include "vpg/peer/pipes.h"
 
-enum { ANSWERS_US = 700000 };
+enum { ANSWERS_US = 700000, FDS_MAX = 16 };
 
 struct shell {
 	struct shell *next;
@@ -29,6 +30,8 @@ struct shell {
 	struct bufferevent *socket;	/* for writing */
 	struct event *readable;
 	struct evbuffer *in;
+	int fds[FDS_MAX];	/* those that have come, before the ATTACHes that name them */
+	unsigned n_fds;
 	struct event *limit;	/* until when it waits for PONGs */
 	bool asks_peers;
 };
@@ -56,6 +59,8 @@ static void say_done(struct shell *s, int status, const char *line)
 
 static void shell_close(struct shell *s)
 {
+	while (s->n_fds)
+		close(s->fds[--s->n_fds]);
 	if (s->limit)
 		event_free(s->limit);
 	if (s->readable)
@@ -319,6 +324,24 @@ static void on_ask_stop(struct shell *s)
 	event_base_loopexit(s->d->base, &soon);	/* the answer is sent first */
 }
 
+/* Takes the descriptor that has come with the frame. */
+static int on_attach(struct shell *s, const struct vpg_ATTACH *m)
+{
+	struct stat what;
+	int fd;
+
+	if (!s->n_fds)
+		return -EPROTO;
+	fd = s->fds[0];
+	memmove(s->fds, s->fds + 1, --s->n_fds * sizeof *s->fds);
+	if (fstat(fd, &what) || !S_ISFIFO(what.st_mode)) {
+		close(fd);
+		return -EPROTO;
+	}
+	pipe_attach(s->d, m->stream, s, fd);
+	return 0;
+}
+
 static int serve(struct shell *s, int type, const union vpg_any *m)
 {
 	if (type > 0 && pipe_is_frame((enum vpg_type)type)) {
@@ -330,6 +353,7 @@ static int serve(struct shell *s, int type, const union vpg_any *m)
 	case VPG_SIGNAL:
 	case VPG_RESIZE:
 	case VPG_END: jobs_hear_shell(s, (enum vpg_type)type, m); return 0;
+	case VPG_ATTACH: return on_attach(s, &m->ATTACH);
 	case VPG_ASK_PEERS: on_ask_peers(s); return 0;
 	case VPG_ASK_CONNECTED: on_ask_connected(s); return 0;
 	case VPG_ASK_MEMBERS: on_ask_members(s); return 0;
@@ -367,6 +391,31 @@ static bool serve_next(struct shell *s)
 	return true;
 }
 
+/* Reads like read(), and keeps the descriptors that come along. */
+static ssize_t receive(struct shell *s, int fd, void *to, size_t room)
+{
+	union { char room[CMSG_SPACE(FDS_MAX * sizeof fd)]; struct cmsghdr align; } control;
+	struct iovec bytes = { to, room };
+	struct msghdr m = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
+			    .msg_controllen = sizeof control.room };
+	ssize_t n = recvmsg(fd, &m, MSG_CMSG_CLOEXEC);
+
+	for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+		size_t bytes_of = c->cmsg_type == SCM_RIGHTS ? c->cmsg_len - CMSG_LEN(0) : 0;
+
+		for (size_t i = 0; i < bytes_of / sizeof fd; i++) {
+			int one;
+
+			memcpy(&one, CMSG_DATA(c) + i * sizeof one, sizeof one);
+			if (s->n_fds < FDS_MAX)
+				s->fds[s->n_fds++] = one;
+			else
+				close(one);
+		}
+	}
+	return n;
+}
+
 /* Reads what has come; a bufferevent would read only 4 KiB at a time. */
 static void on_read(evutil_socket_t fd, short what, void *arg)
 {
@@ -380,7 +429,7 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
 		shell_free(s);
 		return;
 	}
-	n = read(fd, room.iov_base, VPG_FRAME_MAX);
+	n = receive(s, fd, room.iov_base, VPG_FRAME_MAX);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {

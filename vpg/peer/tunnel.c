@@ -9,7 +9,7 @@
 #include <time.h>
 #include "base/log.h"
 
-enum { HANDSHAKE_US = 10000000, PIECE = 512 << 10, AGAIN_US = 2000 };
+enum { HANDSHAKE_US = 10000000, AGAIN_US = 2000 };
 
 int64_t tunnel_now_us(void)
 {
@@ -81,29 +81,11 @@ static void wake(struct tunnel *t, long us)
 		event_add(t->pump, &soon);
 }
 
-/* Gets the next bytes for the overlay: those for which it had no room, or a block of what OpenSSL
- * has made.  Returns false if there are none. */
-static bool next_block(struct tunnel *t)
-{
-	size_t made = BIO_ctrl_pending(t->to), n = made < PIECE ? made : PIECE;
-
-	if (t->held || !n)
-		return t->held != NULL;
-	t->held = malloc(n);
-	if (!t->held) {
-		wake(t, AGAIN_US);
-		return false;
-	}
-	BIO_read(t->to, t->held, (int)n);
-	t->held_bytes = n;
-	return true;
-}
-
 /* Gives the overlay what OpenSSL has made, as far as it has room. */
 static void flush(struct tunnel *t)
 {
-	while (next_block(t)) {
-		if (ph_send_sealed(t->instance, t->held, t->held_bytes, TUNNEL_TAG, free,
+	while (t->held || (t->held = pieces_take(&t->pieces))) {
+		if (ph_send_sealed(t->instance, t->held->bytes, t->held->n, TUNNEL_TAG, free,
 				   t->held)) {
 			wake(t, AGAIN_US);
 			return;
@@ -131,11 +113,8 @@ static void on_pump(evutil_socket_t fd, short what, void *arg)
 		flush(t);
 }
 
-void tunnel_send_more(struct tunnel *t, enum vpg_type type, const void *fields)
+void tunnel_send_frame(struct tunnel *t, const unsigned char *frame, size_t n)
 {
-	static unsigned char frame[VPG_FRAME_MAX];
-	size_t n = message_put(type, fields, frame, sizeof frame);
-
 	if (t->dead || !n)
 		return;
 	if (t->mirror) {
@@ -151,6 +130,13 @@ void tunnel_send_more(struct tunnel *t, enum vpg_type type, const void *fields)
 	event_active(t->d->bury, EV_TIMEOUT, 0);
 }
 
+void tunnel_send_more(struct tunnel *t, enum vpg_type type, const void *fields)
+{
+	static unsigned char frame[VPG_FRAME_MAX];
+
+	tunnel_send_frame(t, frame, message_put(type, fields, frame, sizeof frame));
+}
+
 void tunnel_send(struct tunnel *t, enum vpg_type type, const void *fields)
 {
 	tunnel_send_more(t, type, fields);
@@ -161,7 +147,8 @@ void tunnel_send(struct tunnel *t, enum vpg_type type, const void *fields)
 
 static void tunnel_free(struct tunnel *t)
 {
-	SSL_free(t->ssl);	/* frees its BIOs too */
+	SSL_free(t->ssl);	/* frees its BIO too */
+	pieces_free(&t->pieces);
 	if (t->in)
 		evbuffer_free(t->in);
 	free(t->held);
@@ -206,6 +193,7 @@ static struct tunnel *secure(struct daemon *d, ph_vp_t instance, bool client)
 {
 	unsigned n = 0;
 	struct tunnel *t;
+	BIO *bio;
 
 	for (t = d->tunnels; t; t = t->next)
 		n++;
@@ -213,14 +201,12 @@ static struct tunnel *secure(struct daemon *d, ph_vp_t instance, bool client)
 	if (!t)
 		return NULL;
 	t->ssl = SSL_new(d->ctx);
-	t->from = BIO_new(BIO_s_mem());
-	t->to = BIO_new(BIO_s_mem());
-	if (!t->ssl || !t->from || !t->to) {
+	bio = t->ssl ? pieces_bio(&t->pieces) : NULL;
+	if (!bio) {
 		tunnel_close(t, "out of memory");
 		return NULL;
 	}
-	BIO_set_mem_eof_return(t->from, -1);
-	SSL_set_bio(t->ssl, t->from, t->to);
+	SSL_set_bio(t->ssl, bio, bio);
 	client ? SSL_set_connect_state(t->ssl) : SSL_set_accept_state(t->ssl);
 	return t;
 }
@@ -304,22 +290,32 @@ static void failed(struct tunnel *t)
 	tunnel_close(t, why);
 }
 
-/* Reads the plain bytes that have arrived.  `t` may be dead after that. */
-static void read_clear(struct tunnel *t)
+/* Makes room for the next plain bytes.  A frame lies in one piece there. */
+static bool make_room(struct tunnel *t, struct evbuffer_iovec *room)
 {
 	enum { RECORD = 16384 };
+	size_t whole = t->pieces.left < VPG_FRAME_MAX ? t->pieces.left : VPG_FRAME_MAX;
+
+	if (!evbuffer_get_length(t->in) && evbuffer_expand(t->in, whole))
+		return false;
+	return evbuffer_reserve_space(t->in, RECORD, room, 1) == 1;
+}
+
+/* Reads the plain bytes that have arrived, and serves each frame when it is complete, while it is
+ * in the processor's cache.  `t` may be dead after that. */
+static void read_clear(struct tunnel *t)
+{
 	struct evbuffer_iovec room;
 	int n = 0;
 
-	while (evbuffer_reserve_space(t->in, RECORD, &room, 1) == 1 &&
-	       (n = SSL_read(t->ssl, room.iov_base, RECORD)) > 0) {
+	while (!t->dead && make_room(t, &room) &&
+	       (n = SSL_read(t->ssl, room.iov_base, (int)room.iov_len)) > 0) {
 		room.iov_len = (size_t)n;
 		evbuffer_commit_space(t->in, &room, 1);
-	}
-	if (SSL_get_error(t->ssl, n) != SSL_ERROR_WANT_READ)
-		failed(t);
-	else
 		hear_frames(t);
+	}
+	if (!t->dead && SSL_get_error(t->ssl, n) != SSL_ERROR_WANT_READ)
+		failed(t);
 }
 
 static void advance(struct tunnel *t)
@@ -364,11 +360,10 @@ void tunnel_arrived(struct daemon *d, ph_vp_t instance, const void *bytes, size_
 		return;
 	}
 	ERR_clear_error();
-	evbuffer_expand(t->in, n);	/* so that a frame lies in one piece */
-	if (n > INT32_MAX || BIO_write(t->from, bytes, (int)n) != (int)n)
-		tunnel_close(t, "out of memory");
-	else
-		advance(t);
+	t->pieces.come = bytes;
+	t->pieces.left = n;
+	advance(t);	/* OpenSSL keeps the beginning of a record itself */
+	t->pieces.left = 0;
 }
 
 void tunnel_reset(struct daemon *d, ph_vp_t instance)

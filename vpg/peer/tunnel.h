@@ -10,6 +10,7 @@
 #define VPG_TUNNEL_H
 
 #include "vpg/peer/daemon.h"
+#include "vpg/peer/pieces.h"
 
 /* Facts about a peer, from its last PONG. */
 struct peer_facts {
@@ -30,10 +31,9 @@ struct tunnel {
 	unsigned char key[KEY_BYTES];
 	bool open, failed, dead;
 	SSL *ssl;
-	BIO *from, *to;			/* between OpenSSL and the overlay */
+	struct pieces pieces;		/* between OpenSSL and the overlay */
 	struct evbuffer *in;		/* plain bytes of a frame that is not complete */
-	unsigned char *held;		/* encrypted; the overlay has no room for it yet; or NULL */
-	size_t held_bytes;
+	struct piece *held;		/* the overlay has no room for it yet; or NULL */
 	struct event *pump;
 	int64_t since_us, asked_us;	/* asked_us: when the PING under way was sent; 0: none is */
 	struct peer_facts facts;
@@ -54,6 +54,8 @@ void tunnel_send(struct tunnel *t, enum vpg_type type, const void *fields);
 /* Like tunnel_send(), when more follows at once: it leaves with the next tunnel_send() or
  * tunnel_flush(). */
 void tunnel_send_more(struct tunnel *t, enum vpg_type type, const void *fields);
+/* Like tunnel_send_more(), for a frame that is written already. */
+void tunnel_send_frame(struct tunnel *t, const unsigned char *frame, size_t n);
 void tunnel_flush(struct tunnel *t);
 void tunnels_flush(struct daemon *d);		/* all of them */
 /* Closes the tunnel; `why` is for a person.  It is freed later. */

@@ -79,6 +79,16 @@ static int join_shell(struct pipeline *p, struct running *r, int which, int fd, 
 	return 0;
 }
 
+/* Makes a new stream between a run elsewhere and one here, at whose pipe fd is the other end. */
+static int join_pipe(struct pipeline *p, struct running *r, int which, int fd)
+{
+	r->io[which] = IO_SHELL;
+	r->stream[which] = ++p->last_stream;
+	if (pumps_attach(&p->pumps, r->stream[which], fd, which == 0))
+		return join_fail(p, "out of memory, or the daemon has ended", "");
+	return 0;
+}
+
 /* Makes a pipe with room for as much as a stream's end reads at once; less, if that is not
  * permitted. */
 static int make_pipe(int pair[2])
@@ -86,7 +96,7 @@ static int make_pipe(int pair[2])
 	int error = pipe2(pair, O_CLOEXEC);
 
 	if (!error)
-		fcntl(pair[0], F_SETPIPE_SZ, 2 * VPG_CHUNK);
+		fcntl(pair[0], F_SETPIPE_SZ, 256 << 10);
 	return error;
 }
 
@@ -109,8 +119,8 @@ static int join_two(struct pipeline *p, struct running *w, int which, struct run
 	if (!r->nick)
 		r->fd[0] = pair[0];
 	if (w->nick)
-		return join_shell(p, w, which, pair[1], true);
-	return r->nick ? join_shell(p, r, 0, pair[0], true) : 0;
+		return join_pipe(p, w, which, pair[1]);
+	return r->nick ? join_pipe(p, r, 0, pair[0]) : 0;
 }
 
 /* Lets all runs of a group write, line by line, to one descriptor of the shell; closes that
@@ -144,7 +154,7 @@ static int join_parts(struct pipeline *p, size_t from, int which, size_t to)
 		return join_fail(p, "cannot make a pipe", strerror(errno));
 	if (!r->nick)
 		r->fd[0] = pair[0];
-	else if (join_shell(p, r, 0, pair[0], true))
+	else if (join_pipe(p, r, 0, pair[0]))
 		return -1;
 	return join_lines(p, from, which, pair[1]);
 }

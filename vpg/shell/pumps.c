@@ -28,6 +28,19 @@ int pumps_add(struct pumps *p, uint64_t stream, int fd, bool sends, bool own)
 	return 0;
 }
 
+int pumps_attach(struct pumps *p, uint64_t stream, int fd, bool sends)
+{
+	int error = daemon_socket_attach(p->daemon, stream, fd);
+
+	if (!sends && !error)
+		error = pumps_add(p, stream, fd, false, true);
+	if (error || sends)
+		close(fd);
+	else
+		p->at[p->n - 1].attached = true;
+	return error;
+}
+
 int pumps_by_lines(struct pumps *p, const char *label)
 {
 	struct pump *u = p->at + p->n - 1;
@@ -54,7 +67,7 @@ static int give(struct pumps *p, const struct pump *u, uint64_t bytes)
 int pumps_begin(struct pumps *p)
 {
 	for (size_t i = 0; i < p->n; i++)
-		if (!p->at[i].sends && give(p, p->at + i, VPG_WINDOW))
+		if (!p->at[i].sends && !p->at[i].attached && give(p, p->at + i, VPG_WINDOW))
 			return -1;
 	return 0;
 }
@@ -152,9 +165,9 @@ static int write_some(struct pumps *p, struct pump *u)
 
 static int read_some(struct pumps *p, struct pump *u)
 {
-	unsigned char bytes[VPG_CHUNK];
-	size_t want = u->credit < sizeof bytes ? u->credit : sizeof bytes;
-	ssize_t n = read(u->fd, bytes, want);
+	static unsigned char frame[VPG_DATA_HEAD + VPG_CHUNK];
+	size_t want = u->credit < VPG_CHUNK ? u->credit : VPG_CHUNK;
+	ssize_t n = read(u->fd, frame + VPG_DATA_HEAD, want);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
@@ -162,9 +175,9 @@ static int read_some(struct pumps *p, struct pump *u)
 		pump_close(u);
 		return say_number(p, u, VPG_STREAM_END);
 	}
-	struct vpg_DATA m = { u->stream, { bytes, (size_t)n } };
+	message_data_head(frame, u->stream, (size_t)n);
 	u->credit -= (size_t)n;
-	return daemon_socket_send(p->daemon, VPG_DATA, &m);
+	return daemon_socket_send_frame(p->daemon, frame, VPG_DATA_HEAD + (size_t)n);
 }
 
 static int keep(struct pump *u, const struct vpg_bytes *b)

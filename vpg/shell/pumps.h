@@ -10,6 +10,7 @@ struct pump {
 	int fd;			/* -1: closed */
 	bool sends;		/* from fd to the stream */
 	bool own;		/* fd is the shell's own pipe or file: it is closed at the end */
+	bool attached;		/* the daemon writes to fd in the shell's place */
 	bool ended;		/* nothing more comes; or nothing more is to be sent */
 	uint64_t credit;	/* if it sends: bytes that may still be sent */
 	uint64_t owed;		/* bytes written, and not given as credit again yet */
@@ -24,6 +25,11 @@ struct pumps { struct pump *at; size_t n, room; struct daemon_socket *daemon; };
 
 /* Adds a pump, which gives its first credit in pumps_begin().  Returns 0 or -1. */
 int pumps_add(struct pumps *p, uint64_t stream, int fd, bool sends, bool own);
+/* Gives the daemon the shell's end of a pipe, so that the bytes do not go through the shell.  If
+ * the daemon writes to it, the shell keeps it open until everything is written: its reader must not
+ * take the daemon's death for the end of the stream.  Takes fd.  Returns 0, or -1 if there is no
+ * memory or the daemon is gone. */
+int pumps_attach(struct pumps *p, uint64_t stream, int fd, bool sends);
 /* Lets the pump that was added last write whole lines, since others write to the same place.  A
  * line of more than PIPE_BUF bytes is written in pieces.  Returns 0 or -1. */
 int pumps_by_lines(struct pumps *p, const char *label);

@@ -44,10 +44,9 @@ void daemon_socket_close(struct daemon_socket *s)
 	*s = (struct daemon_socket){ .fd = -1 };
 }
 
-int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *fields)
+int daemon_socket_send_frame(struct daemon_socket *s, const unsigned char *frame, size_t n)
 {
-	static unsigned char frame[VPG_FRAME_MAX];
-	size_t n = message_put(type, fields, frame, sizeof frame), done = 0;
+	size_t done = 0;
 
 	while (done < n) {
 		ssize_t sent = send(s->fd, frame + done, n - done, MSG_NOSIGNAL);
@@ -57,6 +56,36 @@ int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *
 		done += sent > 0 ? (size_t)sent : 0;
 	}
 	return n ? 0 : -1;
+}
+
+int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *fields)
+{
+	static unsigned char frame[VPG_FRAME_MAX];
+
+	return daemon_socket_send_frame(s, frame, message_put(type, fields, frame, sizeof frame));
+}
+
+int daemon_socket_attach(struct daemon_socket *s, uint64_t stream, int fd)
+{
+	union { char room[CMSG_SPACE(sizeof fd)]; struct cmsghdr align; } control = { { 0 } };
+	const struct vpg_ATTACH fields = { stream };
+	unsigned char frame[32];
+	struct iovec bytes = { frame, message_put(VPG_ATTACH, &fields, frame, sizeof frame) };
+	struct msghdr m = { .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = control.room,
+			    .msg_controllen = sizeof control.room };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+	ssize_t sent;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof fd);
+	memcpy(CMSG_DATA(c), &fd, sizeof fd);
+	do
+		sent = sendmsg(s->fd, &m, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	if (sent <= 0 || (size_t)sent == bytes.iov_len)
+		return sent <= 0 ? -1 : 0;
+	return daemon_socket_send_frame(s, frame + sent, bytes.iov_len - (size_t)sent);
 }
 
 /* Reads the frame that begins at `taken`, if it is complete. */

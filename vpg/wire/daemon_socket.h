@@ -17,6 +17,10 @@ int daemon_socket_open(struct daemon_socket *s, struct why *why);
 void daemon_socket_close(struct daemon_socket *s);
 /* Sends one frame; waits for room.  Returns 0, or -1 if the daemon is gone. */
 int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *fields);
+/* The same for a frame that is written already. */
+int daemon_socket_send_frame(struct daemon_socket *s, const unsigned char *frame, size_t n);
+/* Sends an ATTACH with the descriptor, which the caller keeps. */
+int daemon_socket_attach(struct daemon_socket *s, uint64_t stream, int fd);
 /* Reads the next frame.  Returns its type; 0 if no complete frame has come; or -1 if the daemon is
  * gone, or sends what no version of vmp sends.  With `wait`, waits for a frame.  The message is
  * valid until the next call. */

@@ -110,6 +110,21 @@ size_t message_put(enum vpg_type type, const void *fields, unsigned char *to, si
 	return o.full ? 0 : n;
 }
 
+void message_data_head(unsigned char head[VPG_DATA_HEAD], uint64_t stream, size_t n)
+{
+	struct out o = { head, head + VPG_DATA_HEAD, false };
+
+	put_number(&o, VPG_DATA_HEAD - VPG_LENGTH_BYTES + n, VPG_LENGTH_BYTES);
+	put_number(&o, VPG_DATA, 1);
+	put_number(&o, stream, 8);
+	put_number(&o, n, 4);
+}
+
+struct vpg_bytes message_data_frame(const struct vpg_DATA *m)
+{
+	return (struct vpg_bytes){ m->bytes.at - VPG_DATA_HEAD, m->bytes.n + VPG_DATA_HEAD };
+}
+
 /* ---- reading ---- */
 
 struct in { const unsigned char *at, *end; bool bad; };

@@ -12,7 +12,9 @@
 enum {
 	VPG_VERSION = 5,		/* of message.def */
 	VPG_FRAME_MAX = 256 << 10,	/* bytes of a frame, with its length */
-	VPG_CHUNK = 128 << 10,		/* bytes of a DATA, at most */
+	VPG_DATA_HEAD = 17,		/* bytes of a DATA frame before its data */
+	/* bytes of a DATA, at most: its frame fills eight records of TLS */
+	VPG_CHUNK = (128 << 10) - VPG_DATA_HEAD,
 	VPG_WINDOW = 4 << 20,		/* bytes of a stream that are on their way, at most */
 	VPG_LENGTH_BYTES = 4,
 };
@@ -64,6 +66,11 @@ union vpg_any {
 /* Writes a frame of at most `room` bytes.  Returns its size; 0 if it does not fit, or the type is
  * unknown. */
 size_t message_put(enum vpg_type type, const void *fields, unsigned char *to, size_t room);
+
+/* Writes what precedes the `n` bytes of data in a DATA frame. */
+void message_data_head(unsigned char head[VPG_DATA_HEAD], uint64_t stream, size_t n);
+/* Returns the frame from which a DATA was read. */
+struct vpg_bytes message_data_frame(const struct vpg_DATA *m);
 
 /* Returns the size of the frame that begins here, with its length; 0 if too few bytes have come to
  * know it; -EPROTO if it is too long or too short. */
