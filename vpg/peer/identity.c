@@ -160,7 +160,7 @@ int identity_of_peer(SSL *ssl, unsigned char key[KEY_BYTES])
 	return key_of_cert(SSL_get0_peer_certificate(ssl), key);
 }
 
-const char *identity_failure(void)
+const char *identity_failure(bool open)
 {
 	unsigned long error = ERR_peek_last_error();
 	int reason = ERR_GET_LIB(error) == ERR_LIB_SSL ? ERR_GET_REASON(error) : 0;
@@ -173,6 +173,8 @@ const char *identity_failure(void)
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
 		return "another computer has the nickname of this one: join again with --name";
 	case SSL_R_CERTIFICATE_VERIFY_FAILED: return "its key is not one of the network's";
-	default: return "the TLS handshake failed";
+	default:
+		return open ? "a computer on the way has changed the data"
+			    : "the TLS handshake failed";
 	}
 }

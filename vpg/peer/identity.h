@@ -24,7 +24,8 @@ typedef int (*identity_judge)(void *arg, const unsigned char key[KEY_BYTES]);
 SSL_CTX *identity_context(const struct identity *id, identity_judge judge, void *arg);
 /* Copies the peer's key of an established connection.  Returns 0 or -1. */
 int identity_of_peer(SSL *ssl, unsigned char key[KEY_BYTES]);
-/* Returns what the last failed handshake means, for a person; "" if only the connection broke. */
-const char *identity_failure(void);
+/* Returns what the last failure of TLS means, for a person; "" if only the connection broke.  After
+ * the handshake (`open`) a client may still hear that its key was refused. */
+const char *identity_failure(bool open);
 
 #endif

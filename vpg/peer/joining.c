@@ -181,7 +181,7 @@ static int secure(struct line_in *l, SSL_CTX *ctx, struct why *why)
 		return why_set(why, "out of memory");
 	if (SSL_connect(l->ssl) == 1)
 		return 0;
-	what = identity_failure();
+	what = identity_failure(false);
 	if (strstr(what, "network"))
 		return why_set(why, "who answers there is not the inviter: its key is another one");
 	return why_set(why, "the inviter hangs up: the invitation may have expired; ask for a new "

@@ -278,11 +278,12 @@ static void open_tunnel(struct tunnel *t)
 	hear_open(t);
 }
 
+/* An open tunnel was good before: what is wrong now was changed on the way. */
 static void failed(struct tunnel *t)
 {
-	const char *why = identity_failure();
+	const char *why = identity_failure(t->open);
 
-	if (*why)
+	if (*why && !t->open)
 		log_info("a tunnel was refused: %s", why);
 	if (strstr(why, "this"))
 		snprintf(t->d->refused, sizeof t->d->refused, "%s", why);

@@ -311,13 +311,13 @@ static int status_of_part(const struct pipeline *p, size_t part)
 }
 
 /* Returns the pipeline's status as a shell counts it: the status of the last command.  A part that
- * carries a file counts only if it fails. */
+ * carries a file counts only if it fails; the command that wrote to it then dies by SIGPIPE. */
 static int status_of_all(const struct pipeline *p)
 {
 	int status = status_of_part(p, p->plan.last);
 
-	for (size_t i = 0; i < p->plan.n && !status; i++)
-		if (p->plan.parts[i].carries)
+	for (size_t i = 0; i < p->plan.n && (!status || status == 128 + SIGPIPE); i++)
+		if (p->plan.parts[i].carries && status_of_part(p, i))
 			status = status_of_part(p, i);
 	for (size_t i = p->plan.last + 1; p->x->pipefail && i-- > 0 && !status;)
 		status = status_of_part(p, i);
