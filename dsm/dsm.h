@@ -68,6 +68,10 @@ struct dsm_host {
 	 * served any more: the machine must end.  Called once at most.  NULL: all nodes are this
 	 * program's own, and it is a bug(). */
 	void (*wrong)(void *ctx, const char *text);
+
+	/* A request waits here, at the page's home, until node `requester`, another one, confirms
+	 * its copy.  For hosts that delay these confirmations.  NULL: none does. */
+	void (*unconfirmed)(void *ctx, gfn_t gfn, unsigned requester);
 };
 
 enum {

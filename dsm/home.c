@@ -152,8 +152,13 @@ void home_put_queue(struct dsm *dsm, gfn_t gfn, const struct home_item_waiting *
 
 static void enqueue(struct request *r)
 {
-	r->dsm->stats.home_queued++;
-	append(r->dsm, r->page, r->type, r->from, r->target);
+	struct dsm *dsm = r->dsm;
+
+	dsm->stats.home_queued++;
+	append(dsm, r->page, r->type, r->from, r->target);
+	if (r->page->requester != dsm->node && r->page->requester != r->page->owner &&
+	    dsm->host.unconfirmed)
+		dsm->host.unconfirmed(dsm->host.ctx, r->gfn, r->page->requester);
 }
 
 /* The page is idle: serve the queued requests, oldest first, until one of them makes it busy. */

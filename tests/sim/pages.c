@@ -111,7 +111,7 @@ void pages_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
 {
 	struct sim_node *node = &sim->nodes[index];
 	struct dsm_host host = { node,	     on_send,  on_send_home, on_take,	  on_fill,
-				 on_upgrade, on_ready, on_hold_us,   on_after_us, NULL };
+				 on_upgrade, on_ready, on_hold_us,   on_after_us, NULL, NULL };
 
 	the_sim = sim;
 	node->dsm = dsm_new(index, n_nodes, sim->n_pages, &host);

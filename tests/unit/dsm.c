@@ -124,9 +124,16 @@ static void an_upgrade_that_lost_becomes_a_full_miss(void)
 	CU_ASSERT(seen("FORWARD_WRITE>1"));
 }
 
+static void on_unconfirmed(void *ctx, gfn_t gfn, unsigned requester)
+{
+	(void)ctx, (void)gfn;
+	bench_log("unconfirmed(%u)", requester);
+}
+
 static void the_queue_is_first_in_first_out(void)
 {
 	open_home(8);
+	bench.dsm->host.unconfirmed = on_unconfirmed;
 	bench_message(1, MSG_DSM_WRITE, gfn, 0, 1, 0);
 	bench_message(5, MSG_DSM_READ, gfn, 0, 5, 0);
 	bench_message(3, MSG_DSM_WRITE, gfn, 0, 3, 0);
@@ -136,6 +143,8 @@ static void the_queue_is_first_in_first_out(void)
 	CU_ASSERT(seen("GRANT_ZERO>1"));
 	bench_message(1, MSG_DSM_CONFIRM, gfn, 1, 1, 0);
 	CU_ASSERT(seen("FORWARD_READ>1"));
+	bench_message(6, MSG_DSM_HANDOVER, gfn, 0, 6, 7); /* what waits for a copy alone tells */
+	CU_ASSERT(seen("unconfirmed(5)"));
 	bench_message(5, MSG_DSM_CONFIRM, gfn, 2, 5, 0);
 	CU_ASSERT(seen("FORWARD_WRITE/1>1 INVALIDATE>5"));
 	bench_message(3, MSG_DSM_CONFIRM, gfn, 3, 3, 0);

@@ -116,7 +116,7 @@ static void bench_open(unsigned node, unsigned n_nodes, uint32_t n_pages)
 {
 	struct dsm_host host = { NULL,		 bench_send,	bench_send_home, bench_take,
 				 bench_fill,	 bench_upgrade, bench_ready,	 bench_hold_us,
-				 bench_after_us, NULL };
+				 bench_after_us, NULL,		 NULL };
 
 	dsm_free(bench.dsm);
 	bench.dsm = dsm_new(node, n_nodes, n_pages, &host);

@@ -135,7 +135,8 @@ static void test_nonsense_closes(void)
 	event_base_free(base);
 }
 
-/* Two nodes, and what is in flight to each: one message at most. */
+/* Two nodes, and what is in flight to each: one message at most.  Of the next `keeps` messages only
+ * the types are noted. */
 struct site {
 	struct net *net;
 	unsigned delivered, overflows;
@@ -143,6 +144,8 @@ struct site {
 	bool full, waits;
 	struct msg_header header;
 	char body[64];
+	unsigned keeps, kept;
+	uint16_t type[8];
 };
 static struct site site[2];
 
@@ -175,6 +178,10 @@ static int carry(void *ctx, unsigned peer, const struct msg_header *header, cons
 		  body_bytes + payload_bytes <= sizeof to->body);
 	if (to->full)
 		return -ENOBUFS;
+	if (to->kept < to->keeps) {
+		to->type[to->kept++] = header->type;
+		return 0;
+	}
 	to->header = *header;
 	memcpy(to->body, body, body_bytes);
 	if (payload_bytes)
@@ -244,6 +251,55 @@ static void test_net(void)
 	net_carry(site[0].net, NULL, NULL);
 	net_send(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt, NULL, 0);
 	CU_ASSERT(site[0].delivered == 2 && site[1].delivered == 1);
+	free_sites();
+}
+
+static unsigned corks;
+
+static void cork(void *ctx, bool on)
+{
+	CU_ASSERT(ctx == &site[0]);
+	corks += on;
+}
+
+/* Late messages stand before the next one to that node, however it leaves. */
+static void test_late(void)
+{
+	struct msg_interrupt interrupt = { .cpu_mask = 2, .vector = 0x31 };
+	const struct msg_ping ping = { 0 };
+
+	make_sites();
+	corks = 0;
+	net_carry_together(site[0].net, cork);
+	net_send_late(site[0].net, VNODE_CPU(2), MSG_INTERRUPT, &interrupt, sizeof interrupt);
+	CU_ASSERT_EQUAL(site[0].delivered, 1); /* its own: at once */
+	interrupt.vector = 0x32;
+	net_send_late(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt);
+	CU_ASSERT_FALSE(site[1].waits);
+	net_flush_late(site[0].net, 0); /* there is nothing */
+	CU_ASSERT_FALSE(site[1].waits);
+	net_flush_late(site[0].net, 1);
+	arrive(1);
+	CU_ASSERT_EQUAL(site[1].last.vector, 0x32);
+	net_flush_late(site[0].net, 1); /* once */
+	CU_ASSERT_FALSE(site[1].waits);
+
+	site[1].keeps = 2;
+	net_send_late(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt, sizeof interrupt);
+	net_send(site[0].net, VNODE_DAEMON(1), MSG_PING, &ping, sizeof ping, NULL, 0);
+	CU_ASSERT(site[1].kept == 2 && corks == 1);
+	CU_ASSERT(site[1].type[0] == MSG_INTERRUPT && site[1].type[1] == MSG_PING);
+	site[1].keeps = site[1].kept = 0;
+	net_send(site[0].net, VNODE_DAEMON(1), MSG_PING, &ping, sizeof ping, NULL, 0);
+	CU_ASSERT(corks == 1 && site[1].waits);
+	site[1].waits = false;
+
+	/* more than there is room for: those before leave */
+	site[1].keeps = 8;
+	for (unsigned i = 0; i < 9; i++)
+		net_send_late(site[0].net, VNODE_CPU(1), MSG_INTERRUPT, &interrupt,
+			      sizeof interrupt);
+	CU_ASSERT_EQUAL(site[1].kept, 8);
 	free_sites();
 }
 
@@ -318,6 +374,7 @@ int main(void)
 		{ "a queue keeps order and its limit", test_queue },
 		{ "nonsense ends a connection", test_nonsense_closes },
 		{ "routing between two nodes", test_net },
+		{ "messages that leave with the next one", test_late },
 		{ "a CPU's place", test_places },
 		{ "options", test_options },
 		UNIT_END

@@ -35,6 +35,7 @@
 enum {
 	RECENT = 1024,	 /* pages whose arrival is remembered (direct-mapped) */
 	GIVEN_BACK = 16, /* aligned pages that are copied at once for a snapshot */
+	LATE_US = 1000,	 /* how late a confirmation is at most */
 };
 
 struct retry { /* one pending dsm_retry() */
@@ -56,6 +57,8 @@ struct pagestore {
 	struct spin *spin;
 	struct retry *retries, *spare; /* ordered by time */
 	struct loop_event *retry_timer; /* for the first */
+	struct loop_event *late_timer;	/* runs while confirmations may be late */
+	bool late;
 	uint64_t synced_ns; /* when holds were last ended: by locked instructions, or loops */
 	uint8_t scratch[PAGE_BYTES];
 };
@@ -109,13 +112,63 @@ static void set_right(struct node *node, gfn_t gfn, enum page_right right)
 
 /* ---- the callbacks of struct dsm_host ---- */
 
+static bool confirms_late(const struct node *node)
+{
+	return mechanism_on(node->o.machine.without, MECHANISM_LATE);
+}
+
+/* Sends a confirmation, for which no CPU waits, with the next message to that host.  A message of
+ * its own would wake a daemon beside a guest that computes, and costs this host as much before its
+ * guest goes on.  (TRICKS: late-confirmations) */
+static void confirm_late(struct node *node, unsigned peer, const struct msg_dsm *body)
+{
+	struct pagestore *pages = node->pages;
+
+	net_send_late(node->net, VNODE_DAEMON(peer), MSG_DSM_CONFIRM, body, sizeof *body);
+	if (pages->late)
+		return;
+	pages->late = true;
+	if (loop_after(pages->late_timer, LATE_US * 1000ull))
+		die("cannot set a timer: %s", strerror(errno));
+}
+
+static void on_late(void *arg)
+{
+	struct node *node = arg;
+
+	node->pages->late = false;
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		net_flush_late(node->net, peer);
+}
+
 static void host_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm *body,
 		      const void *payload, uint32_t payload_bytes)
 {
 	struct node *node = ctx;
+	unsigned peer = dsm_node_of(node->dsm, to);
 
-	net_send(node->net, VNODE_DAEMON(dsm_node_of(node->dsm, to)), type, body, sizeof *body,
-		 payload, payload_bytes);
+	if (type == MSG_DSM_CONFIRM && confirms_late(node) &&
+	    atomic_load(&node->shm->page_right[body->gfn]) != PAGE_WRITE)
+		confirm_late(node, peer, body);
+	else
+		net_send(node->net, VNODE_DAEMON(peer), type, body, sizeof *body, payload,
+			 payload_bytes);
+}
+
+/* Another host's confirmation may be late, and a request waits for it here. */
+static void host_unconfirmed(void *ctx, gfn_t gfn, unsigned requester)
+{
+	struct node *node = ctx;
+	const struct msg_page_awaited body = { .gfn = gfn };
+
+	if (confirms_late(node))
+		net_send(node->net, VNODE_DAEMON(requester), MSG_PAGE_AWAITED, &body, sizeof body,
+			 NULL, 0);
+}
+
+void pagestore_on_awaited(struct node *node, const struct message *m)
+{
+	net_flush_late(node->net, m->from);
 }
 
 static void host_send_home(void *ctx, const struct msg_home *body, const void *payload,
@@ -379,10 +432,11 @@ void pagestore_synchronises(struct node *node)
 	pages->spare = held;
 }
 
-static void make_retry_timer(struct node *node)
+static void make_timers(struct node *node)
 {
 	node->pages->retry_timer = loop_add(&node->loop, LOOP_OWN_TIMER, -1, on_retry, node);
-	if (!node->pages->retry_timer)
+	node->pages->late_timer = loop_add(&node->loop, LOOP_OWN_TIMER, -1, on_late, node);
+	if (!node->pages->retry_timer || !node->pages->late_timer)
 		die("cannot make a timer: %s", strerror(errno));
 }
 
@@ -489,6 +543,7 @@ void pagestore_start(struct node *node)
 		.ctx = node, .send = host_send, .send_home = host_send_home, .take = host_take,
 		.fill = host_fill, .upgrade = host_upgrade, .ready = host_ready,
 		.hold_us = host_hold_us, .after_us = host_after_us, .wrong = host_wrong,
+		.unconfirmed = host_unconfirmed,
 	};
 
 	copy_start(node);
@@ -504,7 +559,7 @@ void pagestore_start(struct node *node)
 	node->pages->spin = spin_new();
 	if (!node->pages->spin)
 		die("out of memory");
-	make_retry_timer(node);
+	make_timers(node);
 	node->pages->share = share_new(node->ram_pages, node->o.machine.host_mem_mib ?
 				       node->o.machine.host_mem_mib << (20 - PAGE_BITS) :
 				       node->ram_pages);
@@ -527,6 +582,7 @@ void pagestore_end(struct node *node)
 	share_free(pages->share);
 	spin_free(pages->spin);
 	loop_remove(pages->retry_timer);
+	loop_remove(pages->late_timer);
 	free(pages);
 	node->pages = NULL;
 	node->dsm = NULL;

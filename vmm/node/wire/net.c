@@ -3,7 +3,16 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/faultpoint.h"
 #include "base/log.h"
+
+enum { LATE_MOST = 8, LATE_BODY = 16 };
+
+/* Messages to one node that leave with the next one. */
+struct late {
+	unsigned count;
+	struct { struct msg_header header; uint8_t body[LATE_BODY]; } message[LATE_MOST];
+};
 
 struct net {
 	unsigned node, n_nodes;
@@ -11,9 +20,11 @@ struct net {
 	void *ctx;
 	net_carrier_fn carrier;
 	void (*overflow)(void *ctx, unsigned peer);
+	void (*cork)(void *ctx, bool on);
 	bool overflown;
 	struct { int node /* -1: where it was at the start */; uint32_t move; } cpu[MAX_CPUS];
 	struct net_counts counts[MAX_NODES];
+	struct late late[MAX_NODES];
 };
 
 int net_vnode_node(vnode_t to, unsigned n_nodes)
@@ -74,9 +85,14 @@ const struct net_counts *net_counts(const struct net *net, unsigned peer)
 	return &net->counts[peer];
 }
 
-static void send_to_peer(struct net *net, unsigned peer, const struct msg_header *header,
-			 const void *body, uint32_t body_bytes, const void *payload,
-			 uint32_t payload_bytes)
+void net_carry_together(struct net *net, void (*cork)(void *ctx, bool on))
+{
+	net->cork = cork;
+}
+
+static void carry(struct net *net, unsigned peer, const struct msg_header *header,
+		  const void *body, uint32_t body_bytes, const void *payload,
+		  uint32_t payload_bytes)
 {
 	struct net_count *count = &net->counts[peer].sent[header->type];
 
@@ -89,6 +105,32 @@ static void send_to_peer(struct net *net, unsigned peer, const struct msg_header
 	}
 	count->messages++;
 	count->bytes += sizeof *header + header->bytes;
+}
+
+void net_flush_late(struct net *net, unsigned peer)
+{
+	struct late *late = &net->late[peer];
+	unsigned count = late->count;
+
+	late->count = 0;
+	for (unsigned i = 0; i < count && !fault_on(FAULT_LATE_FORGETS); i++)
+		carry(net, peer, &late->message[i].header, late->message[i].body,
+		      late->message[i].header.bytes, NULL, 0);
+}
+
+/* (TRICKS: one-order) */
+static void send_to_peer(struct net *net, unsigned peer, const struct msg_header *header,
+			 const void *body, uint32_t body_bytes, const void *payload,
+			 uint32_t payload_bytes)
+{
+	bool corks = net->late[peer].count && net->cork;
+
+	if (corks)
+		net->cork(net->ctx, true);
+	net_flush_late(net, peer);
+	carry(net, peer, header, body, body_bytes, payload, payload_bytes);
+	if (corks)
+		net->cork(net->ctx, false);
 }
 
 static void drop(const struct msg_header *header)
@@ -125,6 +167,22 @@ void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body,
 		memcpy(whole.bytes + body_bytes, payload, payload_bytes);
 		deliver(net, &header, whole.bytes);
 	}
+}
+
+void net_send_late(struct net *net, vnode_t to, enum msg_type type, const void *body,
+		   uint32_t body_bytes)
+{
+	int node = net_node_of(net, to);
+	struct late *late;
+
+	bug_on(body_bytes > LATE_BODY);
+	if (node < 0 || (unsigned)node == net->node)
+		return net_send(net, to, type, body, body_bytes, NULL, 0);
+	late = &net->late[node];
+	if (late->count == LATE_MOST)
+		net_flush_late(net, (unsigned)node);
+	late->message[late->count].header = packet_header(type, to, net->node, body_bytes);
+	memcpy(late->message[late->count++].body, body, body_bytes);
 }
 
 void net_forward(struct net *net, const struct message *m)

@@ -53,11 +53,19 @@ typedef int (*net_carrier_fn)(void *ctx, unsigned peer, const struct msg_header 
 			      uint32_t payload_bytes);
 /* `overflow` is called once when the carrier takes no more: the machine cannot go on. */
 void net_carry(struct net *net, net_carrier_fn carrier, void (*overflow)(void *ctx, unsigned peer));
+/* What is sent between cork(true) and cork(false) leaves together.  Without it late messages leave
+ * just before the next one. */
+void net_carry_together(struct net *net, void (*cork)(void *ctx, bool on));
 /* Takes a message from a peer: for a role of this node, or to be forwarded. */
 void net_receive(struct net *net, unsigned peer, const struct message *m);
 
 void net_send(struct net *net, vnode_t to, enum msg_type type, const void *body,
 	      uint32_t body_bytes, const void *payload, uint32_t payload_bytes);
+/* The same for a message that nobody waits for, which has no payload and a small body: it leaves
+ * together with the next message to that node, before it, or at net_flush_late(). */
+void net_send_late(struct net *net, vnode_t to, enum msg_type type, const void *body,
+		   uint32_t body_bytes);
+void net_flush_late(struct net *net, unsigned peer);
 /* Forwards a message unchanged (m->header.to decides where). */
 void net_forward(struct net *net, const struct message *m);
 

@@ -313,6 +313,14 @@ void overlay_uncork(struct node *node)
 		ph_uncork();
 }
 
+static void on_cork(void *ctx, bool on)
+{
+	if (on)
+		overlay_cork(ctx);
+	else
+		overlay_uncork(ctx);
+}
+
 void overlay_flush(struct node *node)
 {
 	if (node->overlay)
@@ -417,6 +425,7 @@ void overlay_start(struct node *node)
 	ph_assume_vp(VNODE_DAEMON(node->o.node));
 	dial(node);
 	net_carry(node->net, carry, on_overflow);
+	net_carry_together(node->net, on_cork);
 	overlay->limit = loop_timer(&node->loop, on_limit, node);
 	overlay->cut = loop_timer(&node->loop, on_cut, node);
 	if (!overlay->limit || !overlay->cut ||
