@@ -140,7 +140,8 @@ static bool take_post(struct monitor *m, uint32_t bit)
 }
 
 /* Wait until the CPU is started, or the state of a running CPU arrives from a file or from another
- * host. */
+ * host.  A request that has been read behind that state is for a CPU that runs: the post that is
+ * left here makes the engine's loop serve it. */
 void monitor_wait_for_start(struct monitor *m)
 {
 	while (!m->started) {
@@ -148,7 +149,7 @@ void monitor_wait_for_start(struct monitor *m)
 
 		if (take_post(m, POST_MESSAGE))
 			channel_drain(m);
-		if (m->freeze_wanted)
+		if (m->freeze_wanted && !m->started)
 			freeze_guest(m);
 		if (m->started) {
 			freeze_until_thaw(m);
@@ -170,6 +171,7 @@ void monitor_wait_for_start(struct monitor *m)
 			syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, wake, NULL, NULL, 0);
 		}
 	}
+	atomic_fetch_or(&m->slot->post, POST_MESSAGE);
 	atomic_store(&m->slot->state, SLOT_MONITOR);
 }
 

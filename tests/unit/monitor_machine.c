@@ -107,21 +107,39 @@ void machine_stop(struct machine *t)
 	hostshm_unmap(t->shm, RAM_PAGES);
 }
 
-void machine_tell(struct machine *t, enum msg_type type, const void *body, size_t bytes)
+void machine_send(struct machine *t, enum msg_type type, const void *body, size_t bytes)
 {
 	struct packet p = { .header = packet_header(type, VNODE_CPU(0), 0, (uint32_t)bytes) };
 
 	memcpy(p.body, body, bytes);
 	CU_ASSERT_FATAL(send(t->channel, &p, sizeof p.header + bytes, 0) > 0);
+}
+
+void machine_tell(struct machine *t, enum msg_type type, const void *body, size_t bytes)
+{
+	machine_send(t, type, body, bytes);
 	hostshm_post(t->shm, 0, POST_MESSAGE);
+}
+
+/* The I/O server's answer: it grants no queue to this CPU any more. */
+static void on_virtio_ask(struct machine *t, const struct packet *p)
+{
+	struct msg_virtio ask, left = { .op = VIRTIO_LEFT };
+
+	memcpy(&ask, p->body, sizeof ask);
+	if (ask.op == VIRTIO_LEAVE)
+		machine_tell(t, MSG_VIRTIO_TELL, &left, sizeof left);
 }
 
 bool machine_hear(struct machine *t, enum msg_type type, struct packet *p)
 {
-	do
+	do {
 		if (recv(t->channel, p, sizeof *p, 0) <= 0)
 			return false;
-	while (p->header.type == MSG_LOG || p->header.type == MSG_HELLO);
+		if (p->header.type == MSG_VIRTIO_ASK)
+			on_virtio_ask(t, p);
+	} while (p->header.type == MSG_LOG || p->header.type == MSG_HELLO ||
+		 p->header.type == MSG_VIRTIO_ASK);
 	return p->header.type == type;
 }
 

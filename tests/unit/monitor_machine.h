@@ -31,8 +31,11 @@ void machine_start(struct machine *t, const void *code, size_t bytes);
 /* Acts as the daemon until the machine ends.  Returns false if it hangs. */
 bool machine_play(struct machine *t, bool start);
 void machine_stop(struct machine *t);
+/* Sends a message to the monitor; machine_tell() posts it, too. */
+void machine_send(struct machine *t, enum msg_type type, const void *body, size_t bytes);
 void machine_tell(struct machine *t, enum msg_type type, const void *body, size_t bytes);
-/* Returns false if another message arrived, or none. */
+/* Returns false if another message arrived, or none.  Answers the CPU's farewell to the I/O server
+ * meanwhile. */
 bool machine_hear(struct machine *t, enum msg_type type, struct packet *p);
 void on_the_direct_engine(void (*test)(void));
 

@@ -1,5 +1,6 @@
 /* monitor_moves.c - a CPU moves to another monitor, in the middle of the guest's steps: before it
- * starts, between any two steps, with a damaged state, and to a host whose clock is behind. */
+ * starts, between any two steps, with a damaged state, and to a host whose clock is behind; and it
+ * is saved or moves as soon as it was loaded. */
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -154,6 +155,54 @@ static void direct_a_cpu_moves_before_it_starts(void)
 }
 static void direct_a_cpu_moves(void) { on_the_direct_engine(a_cpu_moves_between_any_two_steps); }
 
+/* A CPU is loaded, and asked for before it has run: it is given as it came, with its FPU. */
+static void a_loaded_cpu_is_asked_for_at_once(void)
+{
+	/* fldcw control; movb $1, done; jmp .; control: .word 0x27f; done: .byte 0 */
+	static const uint8_t code[] = { 0xd9, 0x2d, 0x10, 0, 0x10, 0,	 0xc6, 5,    0x12, 0,
+					0x10, 0,    1,	  0xeb, 0xfe, 0x90, 0x7f, 2, 0 };
+	enum { HEAD = sizeof(struct msg_snapshot_item) };
+	struct msg_snapshot freeze = { .step = SNAPSHOT_FREEZE }, save = { .step = SNAPSHOT_SAVE },
+			    thaw = { .step = SNAPSHOT_THAW };
+	struct msg_cpu_handover move = { .cpu = 0, .from = 0, .to = 1, .move = 1 };
+	struct machine machine[3];
+	struct packet saved, answer;
+	size_t bytes = 0, head;
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct machine *t = &machine[i];
+
+		if (!i) {
+			machine_start(t, code, sizeof code);
+			CU_ASSERT(machine_play(t, false));
+			t->shm->slot[0].start_eip = GUEST_BASE;
+			hostshm_post(t->shm, 0, POST_START);
+			while (!((volatile uint8_t *)t->ram)[GUEST_BASE + sizeof code - 1])
+				usleep(1000);
+		} else {
+			start_other_host(t, &machine[0]);
+			machine_send(t, MSG_SNAPSHOT_ITEM, saved.body, HEAD + bytes);
+			machine_send(t, MSG_SNAPSHOT, &thaw, sizeof thaw);
+		}
+		if (i < 2) {
+			machine_tell(t, MSG_SNAPSHOT, &freeze, sizeof freeze);
+			CU_ASSERT_FATAL(machine_hear(t, MSG_SNAPSHOT, &answer));
+			machine_tell(t, MSG_SNAPSHOT, &save, sizeof save);
+			CU_ASSERT_FATAL(machine_hear(t, MSG_SNAPSHOT_ITEM, i ? &answer : &saved));
+		} else {
+			machine_tell(t, MSG_CPU_GIVE, &move, sizeof move);
+			CU_ASSERT_FATAL(machine_hear(t, MSG_CPU_STATE, &answer));
+		}
+		bytes = saved.header.bytes - HEAD;
+		head = i < 2 ? HEAD : sizeof(struct msg_cpu_state);
+		CU_ASSERT(!i || !memcmp(answer.body + head, saved.body + HEAD, bytes));
+	}
+	for (unsigned i = 0; i < 3; i++)
+		machine_stop(&machine[i]);
+}
+
+static void direct_a_loaded_cpu(void) { on_the_direct_engine(a_loaded_cpu_is_asked_for_at_once); }
+
 const struct unit_test tests_of_moves[] = {
 	UNIT_TEST(a_cpu_moves_between_any_two_steps),
 	UNIT_TEST(direct_a_cpu_moves),
@@ -161,5 +210,7 @@ const struct unit_test tests_of_moves[] = {
 	UNIT_TEST(direct_a_cpu_moves_before_it_starts),
 	UNIT_TEST(a_cpu_waits_for_its_clock),
 	UNIT_TEST(direct_a_cpu_waits_for_its_clock),
+	UNIT_TEST(a_loaded_cpu_is_asked_for_at_once),
+	UNIT_TEST(direct_a_loaded_cpu),
 	UNIT_END
 };
