@@ -51,8 +51,8 @@ WEB_FUZZ_OBJECTS := vmm/cli/web/webwords.o vmm/cli/watch/httpgate.o vmm/cli/dige
 $(eval $(call unit-test,web_fuzz,tests/fuzz/replay-web.o tests/fuzz/web.o $(WEB_FUZZ_OBJECTS),))
 
 # tests/fuzz/handshake.c includes enrol.c, identity.c, joining.c and tunnel.c.
-HANDSHAKE_FUZZ_OBJECTS := vpg/peer/invitation.o vpg/peer/members.o vpg/peer/pieces.o $(VPG_WIRE_ALL) \
-	base/confine.o base/log.o
+HANDSHAKE_FUZZ_OBJECTS := vpg/peer/invitation.o vpg/peer/members.o vpg/peer/pieces.o \
+	$(VPG_WIRE_ALL) base/confine.o base/log.o
 $(eval $(call unit-test,vpg_handshake_fuzz,\
 	tests/fuzz/replay-handshake.o tests/fuzz/handshake.o $(HANDSHAKE_FUZZ_OBJECTS),\
 	-levent -levent_openssl -lssl -lcrypto))
