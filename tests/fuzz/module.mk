@@ -69,27 +69,33 @@ $(eval $(call unit-test,ninep_fuzz,tests/fuzz/replay-ninep.o tests/fuzz/ninep.o 
 # The fuzzers themselves, with the sanitizers.
 FUZZ_FLAGS := -std=gnu11 -O1 -g -D_GNU_SOURCE $(WIRE_HASH) -I. -Iphoenix/include \
 	      -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
-build/fuzz/wire: tests/fuzz/wire.c $(PHNX_CORE:.o=.c)
-build/fuzz/config: tests/fuzz/config.c phoenix/calls/netconf.c
-build/fuzz/gdb: tests/fuzz/gdb.c $(GDB_OBJECTS:.o=.c)
-build/fuzz/standby: tests/fuzz/standby.c $(STANDBY_OBJECTS:.o=.c)
-build/fuzz/chips: tests/fuzz/chips.c $(CHIPS_OBJECTS:.o=.c)
-build/fuzz/daemon: tests/fuzz/daemon.c $(DAEMON_FUZZ_OBJECTS:.o=.c)
-build/fuzz/cpu: tests/fuzz/cpu.c \
-	$(patsubst vcpu/window_code.c,vcpu/window_code.S,$(CPU_FUZZ_OBJECTS:.o=.c))
-build/fuzz/snapshot: tests/fuzz/snapshot.c $(SNAPSHOT_FUZZ_OBJECTS:.o=.c)
-build/fuzz/elf: tests/fuzz/elf.c $(ELF_FUZZ_OBJECTS:.o=.c)
-build/fuzz/virtqueue: tests/fuzz/virtqueue.c monitor/virtqueue.c
-build/fuzz/handshake: FUZZ_MORE := -levent_openssl -lssl
-build/fuzz/handshake: tests/fuzz/handshake.c $(HANDSHAKE_FUZZ_OBJECTS:.o=.c)
-build/fuzz/monitor: FUZZ_MORE := -fsanitize-coverage=trace-loads -lZydis
-build/fuzz/monitor: tests/fuzz/monitor.c \
-	$(patsubst vcpu/window_code.c,vcpu/window_code.S,$(MONITOR_FUZZ_OBJECTS:.o=.c))
-build/fuzz/ninep: tests/fuzz/ninep.c $(NINEP_OBJECTS:.o=.c)
-build/fuzz/web: tests/fuzz/web.c $(WEB_FUZZ_OBJECTS:.o=.c)
-build/fuzz/vpg: tests/fuzz/vpg.c $(VPG_FUZZ_OBJECTS:.o=.c)
-build/fuzz/%: tests/fuzz/fuzz.h
+# $(call fuzzer,NAME,OBJECTS,OPTIONS): build/fuzz/NAME from tests/fuzz/NAME.c and the objects'
+# sources.  What these include, .c files among it, is in build/fuzz-needs/NAME.d.
+define fuzzer
+build/fuzz/$(1): FUZZ_SOURCES := tests/fuzz/$(1).c \
+	$(patsubst vcpu/window_code.c,vcpu/window_code.S,$(patsubst %.o,%.c,$(2)))
+build/fuzz/$(1): FUZZ_MORE := $(3)
+build/fuzz/$(1): tests/fuzz/$(1).c \
+	$(patsubst vcpu/window_code.c,vcpu/window_code.S,$(patsubst %.o,%.c,$(2)))
+-include build/fuzz-needs/$(1).d
+endef
+$(eval $(call fuzzer,wire,$(PHNX_CORE)))
+$(eval $(call fuzzer,config,phoenix/calls/netconf.o))
+$(eval $(call fuzzer,gdb,$(GDB_OBJECTS)))
+$(eval $(call fuzzer,standby,$(STANDBY_OBJECTS)))
+$(eval $(call fuzzer,chips,$(CHIPS_OBJECTS)))
+$(eval $(call fuzzer,daemon,$(DAEMON_FUZZ_OBJECTS)))
+$(eval $(call fuzzer,cpu,$(CPU_FUZZ_OBJECTS)))
+$(eval $(call fuzzer,snapshot,$(SNAPSHOT_FUZZ_OBJECTS)))
+$(eval $(call fuzzer,elf,$(ELF_FUZZ_OBJECTS)))
+$(eval $(call fuzzer,virtqueue,monitor/virtqueue.o))
+$(eval $(call fuzzer,handshake,$(HANDSHAKE_FUZZ_OBJECTS),-levent_openssl -lssl))
+$(eval $(call fuzzer,monitor,$(MONITOR_FUZZ_OBJECTS),-fsanitize-coverage=trace-loads -lZydis))
+$(eval $(call fuzzer,ninep,$(NINEP_OBJECTS)))
+$(eval $(call fuzzer,web,$(WEB_FUZZ_OBJECTS)))
+$(eval $(call fuzzer,vpg,$(VPG_FUZZ_OBJECTS)))
+build/fuzz/%:
 	@echo "  FUZZ  $@"
-	$(Q)mkdir -p $(@D)
-	$(Q)clang $(FUZZ_FLAGS) -o $@ $(filter %.c %.S,$^) -lcrypto -levent -lelf -lz \
-		$(FUZZ_MORE)
+	$(Q)mkdir -p $(@D) build/fuzz-needs
+	$(Q)clang $(FUZZ_FLAGS) -MM -MP -MT $@ $(FUZZ_SOURCES) >build/fuzz-needs/$*.d
+	$(Q)clang $(FUZZ_FLAGS) -o $@ $(FUZZ_SOURCES) -lcrypto -levent -lelf -lz $(FUZZ_MORE)
