@@ -152,8 +152,8 @@ int flow_on_frame(struct phnx *ph, enum frame_type type, const unsigned char *fr
 		struct flow *f = flow_get(ph, from);
 		uint64_t una = get_var(&r), sent = get_var(&r);
 		if (f && !r.bad && sent <= WINDOW_MSGS) {
-			receive_forget(f, una);
-			receive_answer(ph, f, una + sent);
+			ack_forget(f, una);
+			ack_answer(ph, f, una + sent);
 		}
 		return 0;
 	}
@@ -214,7 +214,7 @@ static void tick_flow(struct phnx *ph, struct flow *f, uint64_t now, uint64_t *n
 		*next = f->rto_at < *next ? f->rto_at : *next;
 	}
 	if (f->ack_at && now >= f->ack_at)
-		receive_ack(ph, f);
+		ack_send(ph, f);
 	if (f->ack_at && f->ack_at < *next)
 		*next = f->ack_at;
 }

@@ -207,23 +207,38 @@ void send_dest_free(struct phnx *ph, struct dest *d);
 /* ---- receive.c ---- */
 
 int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r);
-/* The sender has read the outcomes of all numbers below una. */
-void receive_forget(struct flow *f, uint64_t una);
 /* Of n numbers of a node's, from first on, those whose bits are not set have not arrived: they
  * are refused from now on. */
 void receive_deny(struct phnx *ph, ph_vp_t name, uint64_t first, uint64_t n,
 		  const unsigned char *bits);
 void receive_expire(struct phnx *ph, uint64_t now);
-void receive_ack(struct phnx *ph, struct flow *f);
-/* Acknowledges, and says of each number below `sent` whether it is missing. */
-void receive_answer(struct phnx *ph, struct flow *f, uint64_t sent);
-/* Writes an acknowledgement of at most ACK_LIMIT bytes. */
-void receive_put_ack(struct phnx *ph, struct flow *f, struct writer *w);
 /* Copies a message from this node to itself.  NULL: out of memory. */
 struct rmsg *receive_copy(const struct smsg *s);
 void receive_local(struct phnx *ph, struct rmsg *m);	/* delivers such a copy */
 /* Virtual nodes were released: sends messages that wait for them here on. */
 void flow_release(struct phnx *ph);
+
+/* ---- ack.c ---- */
+
+/* Acknowledges then, or earlier. */
+static inline void ack_within(struct phnx *ph, struct flow *f, uint64_t at)
+{
+	soon(&f->ack_at, at);
+	if (f->ack_at < ph->ack_due)
+		ph->ack_due = f->ack_at;
+}
+
+/* Makes room for the outcome of a number.  False: out of memory. */
+bool ack_room(struct flow *f, uint64_t seq);
+/* Records the outcome of a message, to be told to its sender. */
+void ack_resolve(struct phnx *ph, struct rmsg *m, enum outcome outcome);
+/* The sender has read the outcomes of all numbers below una. */
+void ack_forget(struct flow *f, uint64_t una);
+void ack_send(struct phnx *ph, struct flow *f);
+/* Acknowledges, and says of each number below `sent` whether it is missing. */
+void ack_answer(struct phnx *ph, struct flow *f, uint64_t sent);
+/* Writes an acknowledgement of at most ACK_LIMIT bytes. */
+void ack_put(struct phnx *ph, struct flow *f, struct writer *w);
 
 /* ---- doubt.c ---- */
 

@@ -123,7 +123,7 @@ static void put_data_head(struct phnx *ph, struct flow *f, const struct smsg *m,
 	unsigned char *ack_len = p++;
 	w->len = (size_t)(p - w->data);
 	if (f->ack_at)		/* an acknowledgement that is due travels along */
-		receive_put_ack(ph, f, w);
+		ack_put(ph, f, w);
 	*ack_len = (unsigned char)(w->data + w->len - p);
 	unsigned pad = BODY_ALIGN - 1 - (FRAME_HEAD + w->len) % BODY_ALIGN;
 	p = lay8(w->data + w->len, (uint8_t)pad);
