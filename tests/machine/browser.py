@@ -70,6 +70,19 @@ ILLEGIBLE = """(() => {
 })()"""
 
 
+# What the keyboard's Tab should reach, in the order of the page, by a name for people.
+REACHED = """(() => {
+  const name = e => e.id || e.getAttribute('aria-label') || e.name || e.textContent.slice(0, 30);
+  const shown = [...document.querySelectorAll('button, input, select, summary, a, [tabindex="0"]')]
+    .filter(e => e.getBoundingClientRect().width && !e.disabled && !e.closest('.xterm'));
+  const at = document.activeElement, box = at.getBoundingClientRect();
+  const ring = getComputedStyle(at);
+  return { all: shown.map(name), at: shown.includes(at) ? name(at) : null,
+    ring: ring.outlineStyle !== 'none' && parseFloat(ring.outlineWidth) > 0,
+    inside: box.bottom > 0 && box.top < innerHeight, x: box.left + scrollX, y: box.top + scrollY };
+})()"""
+
+
 class Browser:
     """One page.  Everything that the page writes to the browser's log is in `complaints`."""
 
@@ -177,6 +190,31 @@ class Browser:
             key_event["text"] = text
         self.call("Input.dispatchKeyEvent", type="keyDown", **key_event)
         self.call("Input.dispatchKeyEvent", type="keyUp", **key_event)
+
+    def walk(self, limit=200):
+        """Presses Tab from where the focus is to the end of the page.  Returns the faults: what is
+        reached is to be everything behind that, in its order, in sight, with a ring around it; on
+        the page, the way goes down, or to the right."""
+        before = self.value(REACHED)
+        order = before["all"]
+        want = order[order.index(before["at"]) + 1:] if before["at"] else order
+        reached, faults = [], []
+        for _ in range(limit):
+            self.key("Tab", 9)
+            now = self.value(REACHED)
+            if now["at"] is None or len(reached) == len(want):
+                break
+            reached.append(now["at"])
+            if not now["ring"]:
+                faults.append(f"no ring around {now['at']}")
+            if not now["inside"]:
+                faults.append(f"out of sight: {now['at']}")
+            if before["at"] and now["y"] < before["y"] - 8 and now["x"] < before["x"] + 8:
+                faults.append(f"the focus goes up and back, from {before['at']} to {now['at']}")
+            before = now
+        if reached != want:
+            faults.append(f"Tab reaches {reached}, not {want}")
+        return faults
 
     def picture(self, path, whole=True):
         if whole:

@@ -1,16 +1,18 @@
 // The charts of a record (vmm/cli/watch/recording_json.c), in the page's elements: for the page of
 // a report, and for `vmp web`, which shows a longer record each second.  charts.show(record) draws.
-// Colours are those of Okabe and Ito, for hosts Tol's, and the scale is cividis: people who are
-// blind to some colours can tell them apart.
+// A chart is drawn when it comes near the window, so that a page opens fast.  Samples and moves
+// have no elements of their own in the page: all bars of a row are one path, and so are all moves.
+// Colours are those of Okabe and Ito, and the scale is cividis; those of hosts are by a search:
+// people who are blind to some colours can tell them apart (tests/machine/report-look).
 'use strict';
 const charts = (() => {
 const $ = id => document.getElementById(id);
 const escaped = text => String(text).replace(/[&<>"']/g, c => `&#${c.charCodeAt(0)};`);
 // What is shown, and what the charts need to know about it; begin and total: times in ms.
 let record, ends, spans, n, begin, total;
-const hostColours = ['#44aa99', '#ddcc77', '#882255', '#88ccee', '#332288', '#117733', '#999933',
-  '#aa4499'];
-const inks = ['#000', '#000', '#fff', '#000', '#fff', '#fff', '#000', '#fff'];
+const hostColours = ['#62b17b', '#ebd453', '#804f60', '#b0b6ff', '#1607a0', '#335514', '#999933',
+  '#d524a4'];
+const inks = ['#000', '#000', '#fff', '#000', '#fff', '#fff', '#000', '#000'];
 const heatColours = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119],
   [200, 184, 102], [254, 232, 56]];
 
@@ -61,6 +63,7 @@ function addCursor(id, count, place, read) {
   const chart = $(id), line = chart.nextElementSibling;
   let at = -1;
   const show = i => {
+    paint(id);
     at = Math.max(0, Math.min(count() - 1, i));
     const mark = chart.querySelector('.cursor');
     if (!mark || !count())
@@ -98,10 +101,10 @@ function addCursor(id, count, place, read) {
     if (mark)
       mark.style.display = 'none';
   };
-  again.push(() => { if (at >= 0) show(at); });
+  again.set(id, () => { if (at >= 0) show(at); });
 }
 // What each chart does after it was drawn anew.
-const again = [];
+const again = new Map();
 const cursor = '<div class="cursor" style="display:none;position:absolute;top:0;bottom:22px;' +
   'background:var(--text);opacity:0.35;pointer-events:none"></div>';
 
@@ -133,20 +136,16 @@ function timeAxis(width, y) {
   return out;
 }
 function area(base, height, values, below, most, width) {
-  let path = '', open = false;
+  const y = v => (base - Math.min(1, v / (most || 1)) * height).toFixed(1);
+  const parts = [];
   for (let i = 0; i < n; i++) {
-    if (values[i] === null) {
-      open = false;
+    if (!values[i])
       continue;
-    }
-    const [x, w] = placeOf(i, width), low = below ? below[i] || 0 : 0;
-    const y = v => (base - Math.min(1, v / (most || 1)) * height).toFixed(1);
-    if (values[i])
-      path += `M${x.toFixed(1)} ${y(low)}V${y(low + values[i])}h` +
-        `${(w + 0.3).toFixed(1)}V${y(low)}z`;
-    open = true;
+    const [x, w] = placeOf(i, width), low = y(below ? below[i] : 0);
+    parts.push('M', x.toFixed(1), ' ', low, 'V', y((below ? below[i] : 0) + values[i]), 'h',
+      (w + 0.3).toFixed(1), 'V', low, 'z');
   }
-  return path;
+  return parts.join('');
 }
 function label(text, y, width) {
   return `<text x="0" y="${y}">${escaped(width < 500 ?
@@ -155,7 +154,10 @@ function label(text, y, width) {
 const kinds = [['native', 'the guest’s own code', 'var(--native)'],
   ['shared_memory', 'waits for pages', 'var(--shared)'],
   ['emulation', 'emulation', 'var(--emulation)']];
+// The hosts of a CPU over time.  Stays that are wide enough for a text are rectangles; all others
+// on one host are one path.
 function strip(cpu, y, width) {
+  const narrow = hostColours.map(() => []);
   let out = '', from = 0;
   const flush = to => {
     const host = cpu.host[from];
@@ -163,10 +165,12 @@ function strip(cpu, y, width) {
       return;
     const x = placeOf(from, width)[0], end = placeOf(to, width);
     const w = end[0] + end[1] - x, colour = host % hostColours.length;
-    out += `<rect x="${x}" y="${y}" width="${w}" height="13" fill="${hostColours[colour]}"/>`;
     if (w > 20)
-      out += `<text x="${x + 4}" y="${y + 11}" style="fill:${inks[colour]}">${
-        w > 70 ? `host ${host}` : host}</text>`;
+      out += `<rect x="${x}" y="${y}" width="${w}" height="13" fill="${hostColours[colour]}"/>` +
+        `<text x="${x + 4}" y="${y + 11}" style="fill:${inks[colour]}">${
+          w > 70 ? `host ${host}` : host}</text>`;
+    else
+      narrow[colour].push(`M${x.toFixed(1)} ${y}h${w.toFixed(1)}v13h${(-w).toFixed(1)}z`);
   };
   for (let i = 1; i < n; i++)
     if (cpu.host[i] !== cpu.host[from]) {
@@ -174,36 +178,45 @@ function strip(cpu, y, width) {
       from = i;
     }
   flush(n - 1);
-  return out;
+  return narrow.map((parts, colour) => parts.length ? `<path fill="${hostColours[colour]}" d="${
+    parts.join('')}"/>` : '').join('') + out;
 }
-function drawCpus() {
-  const width = $('cpus').clientWidth, many = record.processors.length > 8;
-  const tall = many ? 20 : 34, pitch = tall + 15 + (many ? 6 : 10);
-  let out = timeAxis(width, pitch * record.processors.length);
-  record.processors.forEach((cpu, row) => {
-    const base = row * pitch + tall + 2, below = new Array(n).fill(0);
-    for (const [kind, , colour] of kinds) {
-      out += `<path fill="${colour}" d="${
-        area(base, tall, cpu[kind], below, 1000, width)}"/>`;
-      cpu[kind].forEach((v, i) => { below[i] += v || 0; });
-    }
-    out += label(`CPU ${cpu.cpu}`, base - tall / 2 + 6, width) + strip(cpu, base + 2, width);
-  });
-  for (const [ms, cpu, from, to, why] of record.moves) {
-    const x = xOf(Math.min(ms, total), width);
-    const y = record.processors.findIndex(p => p.cpu === cpu) * pitch + tall + 4;
-    out += `<path d="M${x} ${y + 2}l-6 -10h12z" fill="var(--text)" stroke="var(--page)"><title>${
-      escaped(`CPU ${cpu} from ${hostName(from)} to ${hostName(to)}${why ? `; ${why}` : ''}`)
-      }</title></path>`;
-  }
-  const height = pitch * record.processors.length + 22;
-  $('cpus').innerHTML = `<svg height="${height}" viewBox="0 0 ${width} ${height}">${out}</svg>` +
-    cursor;
-  $('cpus').setAttribute('aria-label', `${record.processors.length} processors over ` +
-    `${duration(total - begin)}, ${record.moves.length} moves`);
+const cpusPitch = () => record.processors.length > 8 ? 41 : 59;
+function describeCpus() {
+  const { length } = record.processors;
   $('cpus-legend').innerHTML = kinds.map(([, name, colour]) =>
     `<span><i style="background:${colour}"></i>${name}</span>`).join('') +
     '<span><i></i>idle</span>';
+  return [cpusPitch() * length + 22,
+    `${length} processors over ${duration(total - begin)}, ${record.moves.length} moves`];
+}
+function drawCpus(width) {
+  const pitch = cpusPitch(), tall = record.processors.length > 8 ? 20 : 34;
+  const rows = new Map(record.processors.map((cpu, row) => [cpu.cpu, row])), below = [];
+  let out = timeAxis(width, pitch * record.processors.length);
+  record.processors.forEach((cpu, row) => {
+    const base = row * pitch + tall + 2;
+    below.length = 0;
+    for (let i = 0; i < n; i++)
+      below.push(0);
+    for (const [kind, , colour] of kinds) {
+      out += `<path fill="${colour}" d="${
+        area(base, tall, cpu[kind], below, 1000, width)}"/>`;
+      for (let i = 0; i < n; i++)
+        below[i] += cpu[kind][i] || 0;
+    }
+    out += label(`CPU ${cpu.cpu}`, base - tall / 2 + 6, width) + strip(cpu, base + 2, width);
+  });
+  // Moves that would be drawn at one place are drawn once.
+  const triangles = new Set();
+  for (const [ms, cpu] of record.moves) {
+    const x = xOf(Math.min(ms, total), width).toFixed(0);
+    if (rows.has(cpu))
+      triangles.add(`M${x} ${rows.get(cpu) * pitch + tall + 6}l-6 -10h12z`);
+  }
+  if (triangles.size)
+    out += `<path d="${[...triangles].join('')}" fill="var(--text)" stroke="var(--page)"/>`;
+  return out;
 }
 function readCpus(i) {
   const cpus = record.processors.slice(0, 8).map(cpu => cpu.host[i] === null ? '' :
@@ -216,9 +229,16 @@ function readCpus(i) {
   return `${when(i)}: ${cpus.filter(text => text).join('; ')}` +
     (record.processors.length > 8 ? '; ...' : '') + moves.join('');
 }
-function drawHosts(id, field, text) {
-  const width = $(id).clientWidth, many = record.hosts.length > 8, tall = many ? 18 : 36;
-  const pitch = tall + 8, most = largest(record.hosts.map(h => largest(h[field])));
+const hostsTall = () => record.hosts.length > 8 ? 18 : 36;
+const mostOf = field => largest(record.hosts.map(h => largest(h[field])));
+function describeHosts(id, field, text) {
+  const most = text(mostOf(field));
+  $(id).previousElementSibling.textContent = `In a second; a row’s height is ${most}.`;
+  return [(hostsTall() + 8) * record.hosts.length + 22, `${record.hosts.length} hosts over ${
+    duration(total - begin)}, at most ${most} in a second`];
+}
+function drawHosts(field, width) {
+  const tall = hostsTall(), pitch = tall + 8, most = mostOf(field);
   let out = timeAxis(width, pitch * record.hosts.length);
   record.hosts.forEach((host, row) => {
     const base = row * pitch + tall + 2;
@@ -226,74 +246,88 @@ function drawHosts(id, field, text) {
       `<line x1="${xOf(0, width)}" x2="${xOf(total, width)}" y1="${base}" y2="${base}" ` +
       `stroke="var(--weak)"/>` + label(hostName(host.host), base - tall / 2 + 6, width);
   });
-  const height = pitch * record.hosts.length + 22;
-  $(id).innerHTML = `<svg height="${height}" viewBox="0 0 ${width} ${height}">${out}</svg>` +
-    cursor;
-  $(id).previousElementSibling.textContent = `In a second; a row’s height is ${text(most)}.`;
-  $(id).setAttribute('aria-label', `${record.hosts.length} hosts over ` +
-    `${duration(total - begin)}, at most ${text(most)} in a second`);
+  return out;
 }
 function readHosts(field, text) {
   return i => `${when(i)}: ` + record.hosts.filter(h => h[field][i] !== null)
     .map(h => `${hostName(h.host)}: ${text(h[field][i])}`).join('; ');
 }
 
-// ---- the heat map: one pixel for each sample and band, made larger ----
+// ---- the heat map: a pixel for each band and column of the window, made taller ----
 let touched, rowOf, heatRows, heatHeight, hottest;
+const rateOf = (requests, i) => requests / Math.max(0.001, spans[i] / 1000);
 function deriveHeat() {
-  touched = [...new Set(record.requests.flatMap(row => row.filter((v, k) => k % 2 === 0)))]
-    .sort((a, b) => a - b);
-  rowOf = new Map(touched.map((band, row) => [band, row]));
+  const seen = new Uint8Array(record.bands || 1);
+  hottest = 0;
+  record.requests.forEach((row, i) => {
+    for (let k = 0; k < row.length; k += 2) {
+      seen[row[k]] = 1;
+      hottest = Math.max(hottest, rateOf(row[k + 1], i));
+    }
+  });
+  touched = [...seen.keys()].filter(band => seen[band]);
+  rowOf = new Uint16Array(seen.length);
+  touched.forEach((band, row) => { rowOf[band] = row; });
   heatRows = Math.max(1, touched.length);
   heatHeight = Math.max(48, Math.min(384, heatRows * 14));
-  hottest = record.requests.reduce((most, row, i) => {
-    for (let k = 1; k < row.length; k += 2)
-      most = Math.max(most, rateOf(row[k], i));
-    return most;
-  }, 0);
 }
 function heatColour(share) {
   const at = share * (heatColours.length - 1), i = Math.min(heatColours.length - 2, Math.floor(at));
   return heatColours[i].map((v, c) => v + (heatColours[i + 1][c] - v) * (at - i));
 }
-const rateOf = (requests, i) => requests / Math.max(0.001, spans[i] / 1000);
-function drawHeat() {
-  const width = $('heat').clientWidth, left = labelWidth(width), inner = width - left - 8;
-  const ratio = devicePixelRatio || 1, height = heatHeight + 22;
-  const band = record.memory_mib / record.bands;
-  let out = '';
-  const tall = heatHeight / heatRows, every = Math.ceil(14 / tall);
-  touched.forEach((part, row) => {
-    if (row % every === 0)
-      out += `<text x="0" y="${Math.max(10, row * tall + tall / 2 + 4)}">${
-        +(part * band).toFixed(1)} MiB</text>`;
-  });
-  $('heat').innerHTML = `<svg height="${height}" viewBox="0 0 ${width} ${height}">${
-    timeAxis(width, heatHeight)}${out}</svg><canvas style="position:absolute;top:0;left:${
-    left}px;width:${inner}px;height:${heatHeight}px"></canvas>${cursor}`;
-  const canvas = $('heat').querySelector('canvas'), pen = canvas.getContext('2d');
-  canvas.width = inner * ratio;
-  canvas.height = heatHeight * ratio;
-  pen.fillStyle = `rgb(${heatColours[0]})`;
-  pen.fillRect(0, 0, canvas.width, canvas.height);
-  record.requests.forEach((row, i) => {
-    const [x, w] = placeOf(i, width);
-    for (let k = 0; k < row.length; k += 2) {
-      const share = Math.log1p(rateOf(row[k + 1], i)) / Math.log1p(hottest || 1);
-      pen.fillStyle = `rgb(${heatColour(share).map(Math.round)})`;
-      pen.fillRect((x - left) * ratio, rowOf.get(row[k]) * tall * ratio,
-        Math.max(1, w * ratio + 0.5), Math.max(1, tall * ratio));
-    }
-  });
-  $('heat').setAttribute('aria-label', `requests for pages by address and time; at most ${
-    short(hottest)} in a second for ${band} MiB`);
+const bandSize = () => record.memory_mib / record.bands;
+function describeHeat() {
+  const band = bandSize();
   $('heat-legend').innerHTML = [0, 0.25, 0.5, 0.75, 1].map(share =>
     `<span><i style="background:rgb(${heatColour(share).map(Math.round)})"></i>${
     short(Math.expm1(share * Math.log1p(hottest)))}/s</span>`).join('') +
     `<span>for each ${band >= 1 ? `${band} MiB` : `${band * 1024} KiB`}</span>`;
+  return [heatHeight + 22, `requests for pages by address and time; at most ${
+    short(hottest)} in a second for ${band} MiB`];
+}
+function drawHeat(width) {
+  const left = labelWidth(width), inner = width - left - 8;
+  const tall = heatHeight / heatRows, every = Math.ceil(14 / tall);
+  let out = timeAxis(width, heatHeight);
+  touched.forEach((part, row) => {
+    if (row % every === 0)
+      out += `<text x="0" y="${Math.max(10, row * tall + tall / 2 + 4)}">${
+        +(part * bandSize()).toFixed(1)} MiB</text>`;
+  });
+  return [out, `<canvas width="${Math.round(inner * (devicePixelRatio || 1))}" height="${
+    heatRows}" style="position:absolute;top:0;left:${left}px;width:${inner}px;height:${
+    heatHeight}px"></canvas>`];
+}
+// Of several samples in one column of pixels, the hottest is shown.
+function fillHeat(width) {
+  const canvas = $('heat').querySelector('canvas'), pen = canvas.getContext('2d');
+  const image = pen.createImageData(canvas.width, heatRows);
+  const levels = new Uint8Array(canvas.width * heatRows), pixels = image.data;
+  const left = labelWidth(width), scale = canvas.width / (width - left - 8);
+  const most = Math.log1p(hottest || 1);
+  record.requests.forEach((row, i) => {
+    const [x, w] = placeOf(i, width), from = Math.max(0, Math.floor((x - left) * scale));
+    const to = Math.min(canvas.width, Math.max(from + 1, Math.ceil((x - left + w) * scale)));
+    for (let k = 0; k < row.length; k += 2) {
+      const level = Math.round(255 * Math.log1p(rateOf(row[k + 1], i)) / most);
+      const line = rowOf[row[k]] * canvas.width;
+      for (let at = line + from; at < line + to; at++)
+        if (levels[at] < level)
+          levels[at] = level;
+    }
+  });
+  const colours = Array.from({ length: 256 }, (_, level) => heatColour(level / 255));
+  levels.forEach((level, at) => {
+    const [red, green, blue] = colours[level];
+    pixels[4 * at] = red;
+    pixels[4 * at + 1] = green;
+    pixels[4 * at + 2] = blue;
+    pixels[4 * at + 3] = 255;
+  });
+  pen.putImageData(image, 0, 0);
 }
 function readHeat(i, chart) {
-  const row = record.requests[i], parts = [], size = record.memory_mib / record.bands;
+  const row = record.requests[i], parts = [], size = bandSize();
   for (let k = 0; k < row.length; k += 2)
     parts.push([row[k], rateOf(row[k + 1], i)]);
   const under = chart.pointerY === undefined || chart.pointerY === null ? -1 :
@@ -320,8 +354,11 @@ const placeBar = (i, width) => {
 };
 const bucketStart = i => micros(2 ** (firstBucket + i) / 8);
 const bucketText = i => `${bucketStart(i)} to ${bucketStart(i + 1)}`;
-function drawTimes() {
-  const width = $('times').clientWidth, tall = 220, most = largest(shownBuckets);
+const TIMES_TALL = 220;
+const describeTimes = () =>
+  [TIMES_TALL + 34, `${fetchSum} fetches by the time that they took`];
+function drawTimes(width) {
+  const tall = TIMES_TALL, most = largest(shownBuckets);
   const every = Math.ceil(shownBuckets.length / (width < 500 ? 4 : 8));
   let out = '';
   for (const part of [0, 0.5, 1])
@@ -338,9 +375,7 @@ function drawTimes() {
   });
   if (!fetchSum)
     out += `<text x="60" y="${tall / 2}">no page was fetched</text>`;
-  $('times').innerHTML = `<svg height="${tall + 34}" viewBox="0 0 ${width} ${tall + 34}">${out
-    }</svg>${cursor}`;
-  $('times').setAttribute('aria-label', `${fetchSum} fetches by the time that they took`);
+  return out;
 }
 function readTimes(i) {
   let below = 0;
@@ -357,21 +392,55 @@ function showPages() {
     escaped(page.symbols)}</code></td></tr>`)
     .join('') || '<tr><td colspan="3">none</td></tr>';
 }
+// ---- which chart is drawn when ----
+// describe: sets the texts beside the chart; returns its height, and what it shows, in words.
+// draw: returns the chart for a width, and what lies over it.
+const all = {
+  cpus: { describe: describeCpus, draw: drawCpus },
+  heat: { describe: describeHeat, draw: drawHeat, fill: fillHeat },
+  fetches: { describe: () => describeHosts('fetches', 'fetches', short),
+    draw: width => drawHosts('fetches', width) },
+  sent: { describe: () => describeHosts('sent', 'sent', bytes),
+    draw: width => drawHosts('sent', width) },
+  times: { describe: describeTimes, draw: drawTimes, always: true },
+};
+const stale = new Set();
+// Draws a chart, if it is not drawn as it should be.
+function paint(id) {
+  if (!stale.delete(id))
+    return;
+  const width = $(id).clientWidth, { height, draw: drawn, fill } = all[id];
+  const [chart, over] = [drawn(width)].flat();
+  $(id).innerHTML = `<svg height="${height}" viewBox="0 0 ${width} ${height}">${chart}</svg>${
+    over || ''}${cursor}`;
+  if (fill)
+    fill(width);
+  if (again.has(id))
+    again.get(id)();
+}
+const drawAll = () => [...stale].forEach(paint);
+const NEAR = 300; // pixels below and above the window
+const isNear = id => {
+  const box = $(id).getBoundingClientRect();
+  return box.top < innerHeight + NEAR && box.bottom > -NEAR;
+};
 function draw() {
   drawn = innerWidth;
   if ($('cpus').clientWidth < 100) // not shown just now
     return;
-  if (n) {
-    drawCpus();
-    drawHeat();
-    drawHosts('fetches', 'fetches', short);
-    drawHosts('sent', 'sent', bytes);
-  } else {
-    for (const id of ['cpus', 'heat', 'fetches', 'sent'])
-      $(id).innerHTML = '';
-  }
-  drawTimes();
-  again.forEach(f => f());
+  for (const [id, chart] of Object.entries(all))
+    if (n || chart.always) {
+      let text;
+      [chart.height, text] = chart.describe();
+      if ($(id).getAttribute('aria-label') !== text)
+        $(id).setAttribute('aria-label', text);
+      $(id).style.minHeight = `${chart.height}px`;
+      stale.add(id);
+    } else {
+      stale.delete(id);
+      $(id).innerHTML = $(id).style.minHeight = '';
+    }
+  [...stale].filter(isNear).forEach(paint);
 }
 const samples = () => n;
 let started = false, drawn = 0;
@@ -386,8 +455,12 @@ function start() {
     if (innerWidth !== drawn)
       draw();
   });
+  addEventListener('beforeprint', drawAll);
+  const near = new IntersectionObserver(seen => seen.filter(e => e.isIntersecting)
+    .forEach(e => paint(e.target.id)), { rootMargin: `${NEAR}px` });
+  Object.keys(all).forEach(id => near.observe($(id)));
 }
-// Takes a whole record, and draws all of it.
+// Takes a whole record, and draws what can be seen of it.
 function show(whole) {
   record = whole;
   ends = record.end_ms;
@@ -405,5 +478,6 @@ function show(whole) {
   if (!started)
     start();
 }
-return { show, escaped, duration, short, bytes, hostName, hostColours, inks };
+return { show, drawAll, shown: () => record, heatColour, escaped, duration, short, bytes, hostName,
+  hostColours, inks };
 })();
