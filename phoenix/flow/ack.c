@@ -140,7 +140,7 @@ void ack_put(struct phnx *ph, struct flow *f, struct writer *w)
 
 void flow_farewell(struct phnx *ph)
 {
-	send_settled(ph);
+	window_settle(ph);
 	for (struct flow *f = ph->flows->all; f; f = f->all_next)
 		if (f->ack_at)
 			ack_send(ph, f);

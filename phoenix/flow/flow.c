@@ -147,7 +147,7 @@ int flow_on_frame(struct phnx *ph, enum frame_type type, const unsigned char *fr
 	case FRAME_DATA:
 		return receive_on_data(ph, from, &r);
 	case FRAME_ACK:
-		return send_on_ack(ph, from, &r);
+		return window_on_ack(ph, from, &r);
 	case FRAME_PROBE: {
 		struct flow *f = flow_get(ph, from);
 		uint64_t una = get_var(&r), sent = get_var(&r);
@@ -197,7 +197,7 @@ static bool is_up(const struct phnx *ph, uint64_t way)
 static void tick_flow(struct phnx *ph, struct flow *f, uint64_t now, uint64_t *next)
 {
 	if (ph->flows->n_timed && f->ring_size)
-		send_expire(ph, f, now);
+		window_expire(ph, f, now);
 	if (f->una != f->next_seq) {
 		uint64_t way = way_to(ph, f->peer);
 		if (way && way != f->way) {
@@ -210,7 +210,7 @@ static void tick_flow(struct phnx *ph, struct flow *f, uint64_t now, uint64_t *n
 		if (!f->rto_at)
 			f->rto_at = now + f->rto_us;
 		if (now >= f->rto_at)
-			send_ask(ph, f, now);
+			window_ask(ph, f, now);
 		*next = f->rto_at < *next ? f->rto_at : *next;
 	}
 	if (f->ack_at && now >= f->ack_at)
@@ -286,7 +286,7 @@ void flow_free(struct phnx *ph)
 		struct dest *d;
 		while ((f = ph->flows->table[i])) {
 			ph->flows->table[i] = f->next;
-			send_free(ph, f);
+			window_free(ph, f);
 			flow_destroy(ph, f);
 		}
 		while ((d = ph->flows->dests[i])) {

@@ -70,7 +70,7 @@ int flow_init(struct phnx *ph);				/* -1: out of memory */
 void flow_free(struct phnx *ph);
 void flow_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 void flow_pump(struct phnx *ph);			/* sends what waits and can go */
-void flow_catch_up(struct phnx *ph);	/* reads an acknowledgement that was put off (send.c) */
+void flow_catch_up(struct phnx *ph);	/* reads an acknowledgement that was put off */
 /* Returns whether a frame may lead to a call of the application's functions. */
 bool flow_calls_back(const struct phnx *ph);
 int doubt_init(struct phnx *ph);			/* -1: out of memory */

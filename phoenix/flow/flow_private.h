@@ -192,17 +192,33 @@ int send_again(struct phnx *ph, ph_vp_t dest, ph_vp_t origin, struct pbuf *body,
  * arrived. */
 void send_certain(struct phnx *ph, ph_vp_t peer, ph_vp_t name, uint64_t first, uint64_t n,
 		  const unsigned char *bits);
-int send_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
-/* Puts a short acknowledgement off until flow_catch_up(); reads a long one at once. */
-int send_keep_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
-/* Asks the peer what has not arrived. */
-void send_ask(struct phnx *ph, struct flow *f, uint64_t now);
-/* Tells each receiver whose outcomes are all known that it may forget them. */
-void send_settled(struct phnx *ph);
+/* Puts a message that came back from its flow into the queue of its destination, in its old
+ * place. */
+void send_requeue(struct phnx *ph, struct smsg *m);
+/* Forgets a message that was under way: nothing needs to be done for it any more. */
+void send_resolved(struct phnx *ph, struct smsg *m);
 void send_logged(struct phnx *ph);	/* everything that is unresolved is in a message log now */
-void send_expire(struct phnx *ph, struct flow *f, uint64_t now);
-void send_free(struct phnx *ph, struct flow *f);	/* everything that is under way in f */
+void send_free(struct phnx *ph, struct smsg *m);		/* frees one message */
 void send_dest_free(struct phnx *ph, struct dest *d);
+
+/* ---- send_window.c ---- */
+
+/* Returns whether f takes this message now; makes room for its number. */
+bool window_has_room(struct flow *f, const struct smsg *m);
+/* Gives a message its number in f, and sends it; window_has_room() has said that it may. */
+void window_add(struct phnx *ph, struct flow *f, struct smsg *m);
+/* Returns the first message under way in f with the number *seq or a later one, and sets *seq to
+ * the number behind its own.  NULL: there is none. */
+struct smsg *window_next(const struct flow *f, uint64_t *seq);
+int window_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
+/* Puts a short acknowledgement off until flow_catch_up(); reads a long one at once. */
+int window_keep_ack(struct phnx *ph, ph_vp_t from, struct reader *r);
+/* Asks the peer what has not arrived. */
+void window_ask(struct phnx *ph, struct flow *f, uint64_t now);
+/* Tells each receiver whose outcomes are all known that it may forget them. */
+void window_settle(struct phnx *ph);
+void window_expire(struct phnx *ph, struct flow *f, uint64_t now);
+void window_free(struct phnx *ph, struct flow *f);	/* everything that is under way in f */
 
 /* ---- receive.c ---- */
 

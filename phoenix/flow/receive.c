@@ -384,7 +384,7 @@ int receive_on_data(struct phnx *ph, ph_vp_t from, struct reader *r)
 	if (!get_data(*r, &d))
 		return -1;
 	const uint64_t seq = d.seq;
-	if (d.ack.p != d.ack.end && send_keep_ack(ph, from, &d.ack))
+	if (d.ack.p != d.ack.end && window_keep_ack(ph, from, &d.ack))
 		return -1;
 	struct flow *f = flow_get(ph, from);
 	if (!f)
