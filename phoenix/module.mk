@@ -5,7 +5,7 @@ PHNX_CORE := $(patsubst %,phoenix/core/%.o,block core entropy pbuf vps) \
 	     $(patsubst %,phoenix/routing/%.o,routes tell when place payload holder contact \
 			detect) \
 	     $(patsubst %,phoenix/flow/%.o,flow send send_window receive ack doubt mapping) \
-	     $(patsubst %,phoenix/services/%.o,services migrate collective reduce) \
+	     $(patsubst %,phoenix/services/%.o,services migrate migrate_say collective reduce) \
 	     phoenix/node/life.o
 PHNX_OBJECTS := $(PHNX_CORE) phoenix/core/secret.o phoenix/flow/msglog.o \
 		$(patsubst %,phoenix/net/%.o,net_loop net_listen notes connection tls dial ssh \

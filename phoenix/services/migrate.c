@@ -30,37 +30,9 @@
  */
 #include "phoenix/flow/mapping.h"
 #include "phoenix/routing/routes.h"
-#include "phoenix/services/services_private.h"
+#include "phoenix/services/migrate_say.h"
 
-enum kind {
-	QUERY,
-	LOCK_YOU_FIRST,
-	LOCK2,
-	FAIL1,
-	FAIL2,
-	OK1,
-	OK2,
-	CLEANUP,
-	CLEANUP_ACK,
-	ASK,
-	TRANSFER,
-	DONE,
-	ABORT,
-	N_KINDS
-};
 enum { ATTEMPT_TIMEOUT = 5000000, MAX_STATE = PH_MSG_MAX - 64 };
-
-struct note {				/* a message of the protocol */
-	enum kind kind;
-	ph_vp_t from;
-	uint32_t attempt;
-	ph_vp_t lo, hi;			/* an interval: the sender's, or the one that moves */
-	uint64_t clock;			/* the sender's clock of claims */
-	int wish, side;			/* ASK: what its sender wants */
-	ph_vp_t count;
-	const void *state;
-	size_t state_len;
-};
 
 static ph_vp_t low(struct phnx *ph) { return ph->me.vps.n ? ph->me.vps.r[0].lo : 0; }
 static ph_vp_t high(struct phnx *ph)
@@ -68,70 +40,9 @@ static ph_vp_t high(struct phnx *ph)
 	return ph->me.vps.n ? ph->me.vps.r[ph->me.vps.n - 1].hi : 0;
 }
 
-static bool utter(struct phnx *ph, const struct unsaid *u)
-{
-	const struct migration *m = ph->migration;
-	struct writer w = { 0 };
-
-	put8(&w, (uint8_t)u->kind);
-	put32(&w, u->attempt);
-	put64(&w, (uint64_t)u->lo);
-	put64(&w, (uint64_t)u->hi);
-	put64(&w, route_clock(ph));
-	put8(&w, (uint8_t)u->wish);
-	put8(&w, u->side > 0);
-	put64(&w, (uint64_t)u->count);
-	if (u->kind == TRANSFER)
-		put_bytes(&w, m->state, m->state_len);
-	struct pbuf *b = w.bad ? NULL : pbuf_new(w.data, w.len);
-	bool sent = b && !flow_send(ph, u->to, ph->name, b, TAG_MIGRATION, DATA_INTERNAL, 0);
-	pbuf_put(b);
-	free(w.data);
-	return sent;
-}
-
-/* Sends what there was no memory for, before anything else: a partner that hears nothing waits
- * for ever. */
-static void say_rest(struct phnx *ph)
-{
-	struct migration *m = ph->migration;
-
-	while (m->n_unsaid) {
-		struct unsaid first = m->unsaid[0];
-		/* the taker has died, and the giver has its interval back */
-		bool void_now = first.kind == TRANSFER && !m->moving;
-		if (!void_now && !utter(ph, &first))
-			break;
-		memmove(m->unsaid, m->unsaid + 1, --m->n_unsaid * sizeof *m->unsaid);
-	}
-}
-
-static void say(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt, ph_vp_t lo,
-		ph_vp_t hi)
-{
-	struct migration *m = ph->migration;
-	struct unsaid u = { .to = to,
-			    .lo = lo,
-			    .hi = hi,
-			    .count = m->count,
-			    .kind = kind,
-			    .wish = m->wish,
-			    .side = m->side,
-			    .attempt = attempt };
-
-	if (!m->n_unsaid && utter(ph, &u))
-		return;
-	if (m->n_unsaid == sizeof m->unsaid / sizeof *m->unsaid) {
-		core_report(ph, PH_ENOMEM, "out of memory: a migration does not go on");
-		return;
-	}
-	m->unsaid[m->n_unsaid++] = u;
-	core_due_by(ph, core_now(ph) + MEMORY_WAIT);
-}
-
 static void tell(struct phnx *ph, ph_vp_t to, enum kind kind, uint32_t attempt)
 {
-	say(ph, to, kind, attempt, low(ph), high(ph));
+	migrate_say(ph, to, kind, attempt, low(ph), high(ph));
 }
 
 /* ---- the call of the application ---- */
@@ -273,7 +184,7 @@ static int give(struct phnx *ph, ph_vp_t lo, ph_vp_t hi, uint32_t attempt)
 		take_back(ph, lo, hi, m->state, m->state_len);
 		return PH_ETOOBIG;
 	}
-	say(ph, m->partner, TRANSFER, attempt, lo, hi);
+	migrate_say(ph, m->partner, TRANSFER, attempt, lo, hi);
 	return 0;
 }
 
@@ -436,7 +347,7 @@ static void on_lock_you_first(struct phnx *ph, const struct note *n)
 	if (!m->locked && adjacent(ph, n)) {
 		lock(ph, ph->name);
 		m->asked = n->from;
-		say(ph, n->from, LOCK2, m->attempt, n->lo, n->hi);
+		migrate_say(ph, n->from, LOCK2, m->attempt, n->lo, n->hi);
 	} else {
 		try_again(ph);
 	}
@@ -473,31 +384,12 @@ static void on_cleanup(struct phnx *ph, const struct note *n)
 	tell(ph, n->from, CLEANUP_ACK, n->attempt);
 }
 
-static bool read_note(const struct rmsg *msg, struct note *n)
-{
-	const unsigned char *body = msg->pub.body;
-	struct reader r = { body, body + msg->pub.len, false };
-
-	n->from = msg->source;
-	n->kind = get8(&r);
-	n->attempt = get32(&r);
-	n->lo = (ph_vp_t)get64(&r);
-	n->hi = (ph_vp_t)get64(&r);
-	n->clock = get64(&r);
-	n->wish = get8(&r);
-	n->side = get8(&r) ? 1 : -1;
-	n->count = (ph_vp_t)get64(&r);
-	n->state = r.p;
-	n->state_len = (size_t)(r.end - r.p);
-	return !r.bad && n->kind < N_KINDS && n->count >= 0;
-}
-
 void migrate_on_message(struct phnx *ph, const struct rmsg *msg)
 {
 	struct migration *m = ph->migration;
 	struct note n;
 
-	if (!read_note(msg, &n))
+	if (!migrate_read(msg, &n))
 		return;
 	route_saw_stamp(ph, n.clock);
 	/* whether it answers the attempt that is under way */
@@ -617,7 +509,7 @@ void migrate_tick(struct phnx *ph, uint64_t now, uint64_t *next)
 	struct migration *m = ph->migration;
 
 	if (m->n_unsaid) {
-		say_rest(ph);
+		migrate_say_rest(ph);
 		*next = now + MEMORY_WAIT < *next ? now + MEMORY_WAIT : *next;
 	}
 	/* A query whose receiver has died is never answered: begins another attempt; late

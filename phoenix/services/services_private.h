@@ -34,7 +34,7 @@ struct migration {
 	int side;
 	int result;			/* > 0: still under way */
 	uint64_t retry_us;		/* when to try again */
-	struct unsaid unsaid[8];	/* in order */
+	struct unsaid unsaid[8];	/* in order; migrate_say.c */
 	unsigned n_unsaid;
 	uint64_t done, refused;		/* counts */
 };
