@@ -339,8 +339,9 @@ void overlay_close(struct node *node);
 void pagestore_start(struct node *node);
 /* Frees what pagestore_start() made, while the loop is there.  For tests that make many daemons. */
 void pagestore_end(struct node *node);
-/* For batch.c: serves a message now.  What follows is what else batch.c needs of the page store. */
+/* A home asks for the confirmations that this host delays. */
 void pagestore_on_awaited(struct node *node, const struct message *m);
+/* For batch.c: serves a message now.  What follows is what else batch.c needs of the page store. */
 void pagestore_serve(struct node *node, const struct message *m, const struct msg_dsm *dsm);
 void pagestore_drain(struct node *node, gfn_t gfn); /* drains its pins; the right is lowered */
 /* A CPU waits for a page with a locked instruction, or at a barrier: ends the holds of this
