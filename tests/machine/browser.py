@@ -125,6 +125,13 @@ class Browser:
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme",
                              "value": "dark" if dark else "light"}])
+        # The page learns its new size with the next frame, and a loaded computer may be long
+        # about it.
+        self.value(f"""new Promise(done => {{
+            const look = () => innerWidth === {width} && innerHeight === {height} ?
+                requestAnimationFrame(done) : requestAnimationFrame(look);
+            look();
+        }})""")
 
     def receive(self):
         while b"\0" not in self.bytes:

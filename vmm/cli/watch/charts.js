@@ -295,8 +295,8 @@ function drawHeat(width) {
         +(part * bandSize()).toFixed(1)} MiB</text>`;
   });
   return [out, `<canvas width="${Math.round(inner * (devicePixelRatio || 1))}" height="${
-    heatRows}" style="position:absolute;top:0;left:${left}px;width:${inner}px;height:${
-    heatHeight}px"></canvas>`];
+    heatRows}" style="position:absolute;top:0;left:${left}px;width:calc(100% - ${
+    left + 8}px);height:${heatHeight}px"></canvas>`];
 }
 // Of several samples in one column of pixels, the hottest is shown.
 function fillHeat(width) {
