@@ -23,7 +23,7 @@
 #include "base/log.h"
 #include "vmm/cli/query/pageheat.h"
 
-static const char *const time_names[TIME_KIND_COUNT] = {
+const char *const report_time_names[TIME_KIND_COUNT] = {
 	[TIME_NATIVE] = "native", [TIME_SHARED_MEMORY] = "shared_memory",
 	[TIME_EMULATION] = "emulation", [TIME_IDLE] = "idle",
 };
@@ -32,6 +32,12 @@ static const char *const trap_names[TRAP_KIND_COUNT] = {
 	TRAP_KINDS(X)
 #undef X
 };
+
+void report_print_trap(FILE *file, enum trap_kind kind)
+{
+	for (const char *c = trap_names[kind]; *c; c++)
+		fputc(*c >= 'A' && *c <= 'Z' ? *c + 'a' - 'A' : *c, file);
+}
 
 /* ---- what the hosts send ---- */
 
@@ -201,13 +207,12 @@ static void put_cpu(FILE *file, const struct cpu_stats *cpu)
 {
 	fprintf(file, "\"time_ns\": {");
 	for (unsigned k = 0; k < TIME_KIND_COUNT; k++)
-		fprintf(file, "%s\"%s\": %llu", k ? ", " : "", time_names[k],
+		fprintf(file, "%s\"%s\": %llu", k ? ", " : "", report_time_names[k],
 			(unsigned long long)cpu->time_ns[k]);
 	fprintf(file, "}, \"traps\": {");
 	for (unsigned k = 0; k < TRAP_KIND_COUNT; k++) {
 		fprintf(file, "%s\"", k ? ", " : "");
-		for (const char *c = trap_names[k]; *c; c++)
-			fputc(*c >= 'A' && *c <= 'Z' ? *c + 'a' - 'A' : *c, file);
+		report_print_trap(file, k);
 		fprintf(file, "\": %llu", (unsigned long long)cpu->traps[k]);
 	}
 	fprintf(file, "}, \"fetch_us8_log2\": [");

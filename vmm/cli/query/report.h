@@ -22,6 +22,10 @@ struct report {
 	struct tracefile trace;
 };
 
+/* The names that --stats and `vmp metrics` give to the kinds of time and of traps. */
+extern const char *const report_time_names[TIME_KIND_COUNT];
+void report_print_trap(FILE *file, enum trap_kind kind);
+
 /* Opens --stats FILE and --trace FILE, if given.  Old contents stay until the report is written. */
 int report_open(struct report *report, const struct options *o, struct problem *p);
 

@@ -6,19 +6,8 @@
  */
 #include "vmm/cli/watch/metrics.h"
 
-#include <ctype.h>
 #include <string.h>
 #include "vmm/shared/placement.h"
-
-static const char *const time_names[TIME_KIND_COUNT] = {
-	[TIME_NATIVE] = "native", [TIME_SHARED_MEMORY] = "shared_memory",
-	[TIME_EMULATION] = "emulation", [TIME_IDLE] = "idle",
-};
-static const char *const trap_names[TRAP_KIND_COUNT] = {
-#define X(name, text) [TRAP_##name] = #name,
-	TRAP_KINDS(X)
-#undef X
-};
 
 static void declare(FILE *out, const char *family, const char *type, const char *unit,
 		    const char *help)
@@ -104,7 +93,7 @@ static void put_cpu_times(FILE *out, const struct status_look *now)
 	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++)
 		for (unsigned kind = 0; now->report.cpu_seen[cpu] && kind < TIME_KIND_COUNT; kind++)
 			fprintf(out, "vmp_cpu_seconds_total{cpu=\"%u\",kind=\"%s\"} %.6f\n", cpu,
-				time_names[kind], now->report.cpu[cpu].time_ns[kind] / 1e9);
+				report_time_names[kind], now->report.cpu[cpu].time_ns[kind] / 1e9);
 }
 
 static void put_cpu_traps(FILE *out, const struct status_look *now)
@@ -113,8 +102,7 @@ static void put_cpu_traps(FILE *out, const struct status_look *now)
 	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++)
 		for (unsigned k = 0; now->report.cpu_seen[cpu] && k < TRAP_KIND_COUNT; k++) {
 			fprintf(out, "vmp_cpu_traps_total{cpu=\"%u\",kind=\"", cpu);
-			for (const char *c = trap_names[k]; *c; c++)
-				fputc(tolower((unsigned char)*c), out);
+			report_print_trap(out, k);
 			fprintf(out, "\"} %llu\n",
 				(unsigned long long)now->report.cpu[cpu].traps[k]);
 		}
