@@ -103,6 +103,8 @@ static void act(struct node *node, enum move_action action, const struct msg_cpu
 							    .from = moves->at[front.move.cpu],
 							    .to = front.move.host,
 							    .move = moves->queue.number };
+		log_debug("CPU %u begins to move from host %u to host %u", front.move.cpu,
+			  moves->current.from, front.move.host);
 		net_send(node->net, VNODE_DAEMON(front.move.host), MSG_CPU_PREPARE, &moves->current,
 			 sizeof moves->current, NULL, 0);
 		return;
