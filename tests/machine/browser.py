@@ -179,7 +179,7 @@ class Browser:
             raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
-    def until(self, script, limit_s=60):
+    def until(self, script, limit_s=300):
         """Waits until an expression is true; one that fails is not.  The limit is for hangs."""
         end = time.monotonic() + limit_s
         while not self.value(f"(() => {{ try {{ return !!({script}); }} catch {{ }} }})()"):
