@@ -166,13 +166,25 @@ int flow_on_frame(struct phnx *ph, enum frame_type type, const unsigned char *fr
 
 /* ---- the end of a flow ---- */
 
-void flow_destroy(struct phnx *ph, struct flow *f)
+struct flow *flow_take(struct phnx *ph, ph_vp_t peer)
 {
-	struct flow **at = &ph->flows->all;
+	struct flow **at = ph->flows->table + flow_bucket(peer), *f;
 
-	while (*at != f)
+	while (*at && (*at)->peer != peer)
+		at = &(*at)->next;
+	f = *at;
+	if (!f)
+		return NULL;
+	*at = f->next;
+	ph->flows->n--;
+	for (at = &ph->flows->all; *at != f;)
 		at = &(*at)->all_next;
 	*at = f->all_next;
+	return f;
+}
+
+void flow_destroy(struct phnx *ph, struct flow *f)
+{
 	for (unsigned i = 0; i < f->n_slots; i++)
 		if (f->slots[i].early) {
 			ph->flows->in_bytes -= rmsg_bytes(f->slots[i].early);
@@ -285,7 +297,7 @@ void flow_free(struct phnx *ph)
 		struct flow *f;
 		struct dest *d;
 		while ((f = ph->flows->table[i])) {
-			ph->flows->table[i] = f->next;
+			flow_take(ph, f->peer);
 			window_free(ph, f);
 			flow_destroy(ph, f);
 		}

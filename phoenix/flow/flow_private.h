@@ -173,7 +173,9 @@ static inline size_t rmsg_bytes(const struct rmsg *m)
 struct flow *flow_find(struct phnx *ph, ph_vp_t peer);
 /* Returns the flow to a node, created if need be.  NULL: too many, or out of memory. */
 struct flow *flow_get(struct phnx *ph, ph_vp_t peer);
-void flow_destroy(struct phnx *ph, struct flow *f);	/* f is in no table any more */
+/* Removes the flow to a node from all lists.  NULL: there is none. */
+struct flow *flow_take(struct phnx *ph, ph_vp_t peer);
+void flow_destroy(struct phnx *ph, struct flow *f);	/* f was taken */
 /* Returns an empty writer for flow_send_frame(), valid until the next call. */
 struct writer *flow_frame(struct phnx *ph);
 /* Sends a frame to another node.  False: there is no way. */

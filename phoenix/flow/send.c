@@ -421,33 +421,55 @@ static void return_message(struct phnx *ph, ph_vp_t peer, struct smsg *m)
 	send_free(ph, m);
 }
 
+/* Resolves what was under way to a node that is gone.  What is returned to the application makes it
+ * call the library again: so neither the flow nor a destination may be found then that is about to
+ * end. */
+static void resolve_flow(struct phnx *ph, struct flow *f)
+{
+	bool resend = ph->flows->gone_policy == PH_GONE_RESEND;
+	uint64_t seq = f->una;
+
+	for (struct smsg *m; (m = window_next(f, &seq));) {
+		if ((resend || m->flags & DATA_INTERNAL || m->logged) && m->dest != f->peer) {
+			send_requeue(ph, m);
+			continue;
+		}
+		m->to->outstanding--;
+		dest_done(ph, m->to);
+		return_message(ph, f->peer, m);
+	}
+	doubt_keep(ph, f);
+	flow_destroy(ph, f);
+}
+
+/* Returns all that waits for a destination: no other node will ever have this name. */
+static void return_queue(struct phnx *ph, ph_vp_t name)
+{
+	struct dest *d = ph->flows->dests[flow_bucket(name)];
+	struct smsg *first, *m;
+
+	while (d && d->vp != name)
+		d = d->hash_next;
+	if (!d)
+		return;
+	first = d->queue;
+	d->queue = NULL;
+	d->queue_end = &d->queue;
+	dest_done(ph, d);
+	while ((m = first)) {
+		first = m->next;
+		return_message(ph, name, m);
+	}
+}
+
 void flow_peer_gone(struct phnx *ph, ph_vp_t peer)
 {
-	struct flow **at = ph->flows->table + flow_bucket(peer);
+	struct flow *f;
 
 	flow_catch_up(ph);
-	while (*at && (*at)->peer != peer)
-		at = &(*at)->next;
-	if (*at) {
-		struct flow *f = *at;
-		*at = f->next;
-		ph->flows->n--;
-		uint64_t seq = f->una;
-		for (struct smsg *m; (m = window_next(f, &seq));) {
-			if ((ph->flows->gone_policy == PH_GONE_RESEND || m->flags & DATA_INTERNAL ||
-			     m->logged) &&
-			    m->dest != peer) {
-				send_requeue(ph, m);
-				continue;
-			}
-			struct dest *d = m->to;
-			d->outstanding--;
-			return_message(ph, peer, m);
-			dest_done(ph, d);
-		}
-		doubt_keep(ph, f);
-		flow_destroy(ph, f);
-	}
+	f = flow_take(ph, peer);
+	if (f)
+		resolve_flow(ph, f);
 	for (struct dest *d = ph->flows->active; d; d = d->next)
 		for (struct smsg *m = d->queue; m; m = m->next)
 			if (m->doubt.peer == peer) {	/* the node cannot be asked any more */
@@ -455,13 +477,7 @@ void flow_peer_gone(struct phnx *ph, ph_vp_t peer)
 				d->wait_us = 0;
 				ph->pump = true;
 			}
-	for (struct dest *d = ph->flows->dests[flow_bucket(peer)]; d; d = d->hash_next)
-		if (d->vp == peer) {	/* no other node will ever have this name */
-			while (d->queue)
-				return_message(ph, peer, queue_pop(d));
-			dest_done(ph, d);
-			break;
-		}
+	return_queue(ph, peer);
 }
 
 void flow_set_gone(struct phnx *ph, enum ph_gone_policy policy, ph_gone_fn fn, void *arg)

@@ -1,6 +1,7 @@
 /* phnx_ends.c - phnx_cluster's tests of what ends a wait: a death, a timeout, a log that is
  * loaded. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "phoenix/flow/msglog.h"
@@ -59,6 +60,69 @@ static void test_gone_policies(void)
 		rmsg_free(m);
 		sim_free(&s);
 	}
+}
+
+/* Whoever gets messages back takes the place of the dead node, and sends them to itself.  That
+ * ends their destinations, while others of that node are still to be returned. */
+static struct sim *taker;
+static char taken_log[] = "/tmp/phnx-sim-gone-XXXXXX";
+
+static void take_over(void *arg, ph_vp_t name, const struct ph_msg *returned)
+{
+	struct phnx *ph = taker->nodes[0].ph;
+	char text[256];
+
+	on_gone(arg, name, returned);
+	if (!returned)
+		return;
+	if (returned_seen == 1)
+		assume(taker, 0, 0, SPACE);
+	CU_ASSERT_EQUAL(msglog_store(ph, taken_log, text, sizeof text), 0);
+	CU_ASSERT_TRUE(flow_idle(ph));	/* what is returned does not wait here any more */
+	if (returned->dest == name)
+		return;
+	struct pbuf *b = pbuf_new(returned->body, returned->len);
+	CU_ASSERT_EQUAL(flow_send_own(ph, returned->dest, b, returned->tag, 0, 0), 0);
+	pbuf_put(b);
+}
+
+static void test_gone_and_taken_over(void)
+{
+	enum { MESSAGES = 5 };
+	struct sim s;
+	int fd = mkstemp(taken_log), received = 0;
+	ph_vp_t dead;
+
+	sim_init(&s, seed, 3, 0, SPACE);
+	taker = &s;
+	sim_know(&s, 1, 0);
+	sim_know(&s, 2, 0);
+	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
+	assume(&s, 2, 0, SPACE);
+	for (int i = 0; i < s.n; i++) {
+		detect_set_timeout(s.nodes[i].ph, 3000000);
+		flow_set_gone(s.nodes[i].ph, PH_GONE_RETURN, i ? on_gone : take_over, NULL);
+	}
+	sim_run(&s, s.now + 1000000);
+	gone_seen = returned_seen = 0;
+	dead = s.nodes[2].ph->name;
+	sim_kill(&s, 2);
+	struct pbuf *b = pbuf_new("x", 1);
+	for (int i = 0; i < MESSAGES; i++)
+		CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, 5 + i, b, 7, 0, 0), 0);
+	/* to its name, which no other node will have */
+	CU_ASSERT_EQUAL(flow_send_own(s.nodes[0].ph, dead, b, 8, 0, 0), 0);
+	pbuf_put(b);
+	sim_touch(&s, 0);
+	sim_run(&s, s.now + 10000000);
+	CU_ASSERT_EQUAL(gone_seen, 2);
+	CU_ASSERT_EQUAL(returned_seen, MESSAGES + 1);
+	for (struct rmsg *m; (m = flow_receive(s.nodes[0].ph, 7)); rmsg_free(m))
+		received++;
+	CU_ASSERT_EQUAL(received, MESSAGES);
+	sim_free(&s);
+	close(fd);
+	unlink(taken_log);
 }
 
 static void test_death_is_detected(void)
@@ -523,6 +587,7 @@ void add_ends(CU_pSuite suite)
 	CU_add_test(suite, "a death is detected", test_death_is_detected);
 	CU_add_test(suite, "how soon follows from the size", test_timeout_by_size);
 	CU_add_test(suite, "what was under way to the dead", test_gone_policies);
+	CU_add_test(suite, "what the dead returns is taken over", test_gone_and_taken_over);
 	CU_add_test(suite, "a wait ends though other timers come first", test_wait_ends);
 	CU_add_test(suite, "time-outs and custody", test_timed_and_custody);
 	CU_add_test(suite, "who ends keeps nothing for others", test_keeper_ends);
