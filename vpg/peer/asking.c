@@ -99,7 +99,7 @@ static int ask(enum vpg_type question, const void *fields, struct table *t)
 		if (question == VPG_ASK_STOP)	/* wait until the daemon has ended */
 			daemon_socket_next(&s, &m, true);
 	} else {
-		log_error("the daemon has ended");
+		log_error("%s", daemon_socket_failure(&s));
 	}
 	daemon_socket_close(&s);
 	return fflush(stdout) ? EXIT_VMP_FAILURE : status;

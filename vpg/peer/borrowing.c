@@ -72,8 +72,7 @@ int borrow_for_machine(const struct vpg_ASK_BORROW *wanted)
 			if (type == VPG_LOAN)
 				print_loan(&m.LOAN);
 	if (type != VPG_DONE || m.DONE.status)
-		status = refuse(type == VPG_DONE ? m.DONE.line :
-						   "the daemon of vmp peer has ended");
+		status = refuse(type == VPG_DONE ? m.DONE.line : daemon_socket_failure(&s));
 	else if (fflush(stdout))
 		status = EXIT_VMP_FAILURE;
 	else if (hand_over(s.fd))

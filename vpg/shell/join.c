@@ -16,6 +16,11 @@ int join_fail(struct pipeline *p, const char *what, const char *why)
 	return -1;
 }
 
+int join_gone(struct pipeline *p)
+{
+	return join_fail(p, daemon_socket_failure(&p->x->daemon), "");
+}
+
 /* ---- runs ---- */
 
 static bool is_group(const struct plan_part *part)
@@ -82,11 +87,14 @@ static int join_shell(struct pipeline *p, struct running *r, int which, int fd, 
 /* Makes a new stream between a run elsewhere and one here, at whose pipe fd is the other end. */
 static int join_pipe(struct pipeline *p, struct running *r, int which, int fd)
 {
+	int error;
+
 	r->io[which] = IO_SHELL;
 	r->stream[which] = ++p->last_stream;
-	if (pumps_attach(&p->pumps, r->stream[which], fd, which == 0))
-		return join_fail(p, "out of memory, or the daemon has ended", "");
-	return 0;
+	error = pumps_attach(&p->pumps, r->stream[which], fd, which == 0);
+	if (error == -EPIPE)
+		return join_gone(p);
+	return error ? join_fail(p, "out of memory", "") : 0;
 }
 
 /* Makes a pipe with room for as much as a stream's end reads at once; less, if that is not

@@ -43,7 +43,7 @@ int pipeline_peers(struct executor *x, struct group *g)
 				break;
 	if (type == VPG_DONE)
 		return 0;
-	log_error("the daemon has ended");
+	log_error("%s", daemon_socket_failure(&x->daemon));
 	daemon_socket_close(&x->daemon);
 	return -1;
 }
@@ -99,7 +99,7 @@ static int start_there(struct pipeline *p, const struct running *r)
 	if (!m.words.n)
 		return join_fail(p, r->words[0], "its words are too long for another computer");
 	if (daemon_socket_send(&p->x->daemon, VPG_SPAWN, &m))
-		return join_fail(p, "the daemon has ended", "");
+		return join_gone(p);
 	if (r->terminal)
 		terminal_raw();
 	return 0;
@@ -111,7 +111,7 @@ static int start_all(struct pipeline *p)
 		if (p->runs[i].nick && start_there(p, p->runs + i))
 			return -1;
 	if (pumps_begin(&p->pumps))
-		return join_fail(p, "the daemon has ended", "");
+		return join_gone(p);
 	for (size_t i = 0; i < p->n_runs; i++)
 		if (!p->runs[i].nick && start_here(p, p->runs + i))
 			return -1;
@@ -240,7 +240,7 @@ static int hear(struct pipeline *p)
 		else
 			error = pumps_hear(&p->pumps, type, &m);
 	}
-	return error ? -1 : type < 0 ? join_fail(p, "the daemon has ended", "") : 0;
+	return error ? -1 : type < 0 ? join_gone(p) : 0;
 }
 
 static bool all_done(const struct pipeline *p)
@@ -270,7 +270,7 @@ static int attend(struct pipeline *p)
 		if (n < 0)
 			continue;
 		if (!error && pumps_ready(&p->pumps, fds))
-			error = join_fail(p, "the daemon has ended", "");
+			error = join_gone(p);
 		if (!error && fds[p->pumps.n].revents)
 			error = hear(p);
 	}

@@ -30,10 +30,10 @@ int pumps_add(struct pumps *p, uint64_t stream, int fd, bool sends, bool own)
 
 int pumps_attach(struct pumps *p, uint64_t stream, int fd, bool sends)
 {
-	int error = daemon_socket_attach(p->daemon, stream, fd);
+	int error = daemon_socket_attach(p->daemon, stream, fd) ? -EPIPE : 0;
 
 	if (!sends && !error)
-		error = pumps_add(p, stream, fd, false, true);
+		error = pumps_add(p, stream, fd, false, true) ? -ENOMEM : 0;
 	if (error || sends)
 		close(fd);
 	else

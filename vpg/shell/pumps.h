@@ -27,8 +27,8 @@ struct pumps { struct pump *at; size_t n, room; struct daemon_socket *daemon; };
 int pumps_add(struct pumps *p, uint64_t stream, int fd, bool sends, bool own);
 /* Gives the daemon the shell's end of a pipe, so that the bytes do not go through the shell.  If
  * the daemon writes to it, the shell keeps it open until everything is written: its reader must not
- * take the daemon's death for the end of the stream.  Takes fd.  Returns 0, or -1 if there is no
- * memory or the daemon is gone. */
+ * take the daemon's death for the end of the stream.  Takes fd.  Returns 0; -ENOMEM;
+ * or -EPIPE if the daemon is gone. */
 int pumps_attach(struct pumps *p, uint64_t stream, int fd, bool sends);
 /* Lets the pump that was added last write whole lines, since others write to the same place.  A
  * line of more than PIPE_BUF bytes is written in pieces.  Returns 0 or -1. */

@@ -39,6 +39,7 @@ struct pipeline {
 
 /* Reports why vmp itself has failed; returns -1. */
 int join_fail(struct pipeline *p, const char *what, const char *why);
+int join_gone(struct pipeline *p);	/* the same: the connection to the daemon has broken */
 /* Makes the runs of all parts.  Returns 0 or -1. */
 int join_make(struct pipeline *p);
 /* Connects them: opens files and pipes, and numbers streams.  Returns 0; or -1 if vmp has failed,

@@ -36,6 +36,32 @@ int daemon_socket_open(struct daemon_socket *s, struct why *why)
 	return 0;
 }
 
+/* Returns whether a daemon answers a question that all versions know. */
+static bool is_there(void)
+{
+	const struct vpg_ASK_STATUS question = { 0 };
+	struct daemon_socket s;
+	union vpg_any m;
+	struct why why;
+	bool yes;
+
+	if (daemon_socket_open(&s, &why))
+		return false;
+	yes = !daemon_socket_send(&s, VPG_ASK_STATUS, &question) &&
+	      (daemon_socket_next(&s, &m, true) > 0 || s.broken);
+	daemon_socket_close(&s);
+	return yes;
+}
+
+/* A daemon closes a connection on which something comes that it does not know, and lives on.  A
+ * shell of a later version may send such a thing. */
+const char *daemon_socket_failure(const struct daemon_socket *s)
+{
+	if (!s->broken && !is_there())
+		return "the daemon has ended";
+	return "the daemon here is of another version of vmp: vmp peer stop, then vmp peer start";
+}
+
 void daemon_socket_close(struct daemon_socket *s)
 {
 	if (s->fd >= 0)
@@ -95,12 +121,11 @@ static int take_frame(struct daemon_socket *s, union vpg_any *m)
 	size_t left = s->n - s->taken;
 	long size = message_size(at, left);
 
-	if (size < 0)
-		return -1;
-	if (!size || (size_t)size > left)
+	if (!size || (size > 0 && (size_t)size > left))
 		return 0;
-	s->taken += (size_t)size;
-	int type = message_get(at, (size_t)size, m);
+	s->taken += size > 0 ? (size_t)size : 0;
+	int type = size < 0 ? -1 : message_get(at, (size_t)size, m);
+	s->broken = type < 0;
 	return type < 0 ? -1 : type;
 }
 

@@ -9,12 +9,16 @@
 struct daemon_socket {
 	int fd;
 	size_t n, taken;	/* bytes of `buffer` that have come; bytes that were read */
+	bool broken;		/* the daemon sends what this version does not know */
 	unsigned char *buffer;
 };
 
 /* Connects to the daemon of this user's folder.  Returns 0, or -1 if it does not run. */
 int daemon_socket_open(struct daemon_socket *s, struct why *why);
 void daemon_socket_close(struct daemon_socket *s);
+/* Returns why a connection has broken, as a line: the daemon has ended; or it still runs, and one
+ * side does not know what the other one sends. */
+const char *daemon_socket_failure(const struct daemon_socket *s);
 /* Sends one frame; waits for room.  Returns 0, or -1 if the daemon is gone. */
 int daemon_socket_send(struct daemon_socket *s, enum vpg_type type, const void *fields);
 /* The same for a frame that is written already. */
