@@ -23,6 +23,7 @@
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/moves/processors.h"
 #include "vmm/node/wire/conn.h"
+#include "vmm/shared/stats.h"
 
 enum {
 	MAX_ARGUMENTS = 17 + MACHINE_WORDS,
@@ -201,6 +202,8 @@ void supervise_proceed(struct node *node)
 {
 	uint64_t now = node_now_ns(node);
 	bool waits_for_client = node->o.node == 0 && !node->end_told;
+	uint64_t client_ms = node->o.machine.report && clients_have_run(node) ? STATS_LIMIT_MS
+									     : CLIENT_LIMIT_MS;
 
 	if (!node->ending)
 		return;
@@ -210,7 +213,7 @@ void supervise_proceed(struct node *node)
 		loop_stop(&node->loop);
 	else if (now >= node->end_deadline_ns && !waits_for_client)
 		loop_stop(&node->loop);
-	else if (now >= node->end_deadline_ns + (CLIENT_LIMIT_MS - END_LIMIT_MS) * 1000000ull)
+	else if (now >= node->end_deadline_ns + (client_ms - END_LIMIT_MS) * 1000000ull)
 		loop_stop(&node->loop);
 	else
 		loop_after(node->end_timer, END_STEP_MS * LOOP_MS);

@@ -32,6 +32,9 @@
 	X(bytes_sent, "bytes sent to other nodes") \
 	X(bytes_received, "bytes received from other nodes")
 
+/* How long the end of a machine waits for the counters of all hosts, if somebody asked for them. */
+enum { STATS_LIMIT_MS = 20000 };
+
 struct node_stats {
 	uint32_t node, part, parts, cpus_in_part;
 	/* when the guest's init first used a stream register; 0: not yet, or on another node */

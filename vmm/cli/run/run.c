@@ -23,7 +23,7 @@
 enum {
 	CONNECT_RETRY_MS = 5,
 	CONNECT_LIMIT_MS = 10000,
-	END_LIMIT_MS = 3000, /* for the last output and the statistics, after the machine's end */
+	END_LIMIT_MS = 3000, /* for the last output, after the machine's end */
 	DEATH_PAUSE_MS = 100,
 	GRACE_MS = 1000,     /* for the daemons to end by themselves */
 };
@@ -94,7 +94,8 @@ void run_end(struct run *run, int status, const char *line)
 	keptfile_stop(&run->keptfile);
 	stream_out_release(&run->out);
 	stream_out_release(&run->err);
-	loop_after(run->limit, END_LIMIT_MS * (uint64_t)LOOP_MS);
+	loop_after(run->limit, (run->report_expected ? STATS_LIMIT_MS : END_LIMIT_MS) *
+		   (uint64_t)LOOP_MS);
 	run_proceed_to_end(run);
 }
 
