@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
+#include "base/quantity.h"
 #include "phnx/phnx.h"
 #include "phoenix/core/bounds.h"
 #include "vmm/node/hosts/hosts.h"
@@ -150,11 +151,25 @@ static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 	}
 }
 
-static void set_patience(struct node *node)
+/* Returns how long a daemon may be silent before it is lost.  The user's environment may say more,
+ * for a machine on one computer: with several, safety depends on the order of all such times. */
+static uint32_t patience_ms(const struct node *node)
 {
 	enum silence_kind kind = node->overlay->prompt ? SILENCE_PROMPT : SILENCE_PATIENT;
+	const char *own = getenv("VMP_LOST_AFTER");
+	uint32_t ms = silence_of(kind)->daemon_ms, own_ms;
 
-	ph_set_failure_timeout(silence_of(kind)->daemon_ms * 1000ll, PH_GONE_RESEND, on_gone, node);
+	if (!own || !*own || node->o.cluster)
+		return ms;
+	if (!quantity_parse_ms(own, &own_ms) && own_ms >= ms)
+		return own_ms;
+	log_warn("VMP_LOST_AFTER: not a time of %u ms or more: %s", ms, own);
+	return ms;
+}
+
+static void set_patience(struct node *node)
+{
+	ph_set_failure_timeout(patience_ms(node) * 1000ll, PH_GONE_RESEND, on_gone, node);
 }
 
 void overlay_be_prompt(struct node *node)
@@ -180,7 +195,11 @@ static void on_error(void *arg, int error, const char *text)
 /* Returns how long connections may take.  Between computers, logins may take time. */
 static int connect_limit_ms(const struct node *node)
 {
-	return node->o.cluster ? CLUSTER_LIMIT_MS : CONNECT_LIMIT_MS;
+	int patience = (int)patience_ms(node);
+
+	if (node->o.cluster)
+		return CLUSTER_LIMIT_MS;
+	return patience > CONNECT_LIMIT_MS ? patience : CONNECT_LIMIT_MS;
 }
 
 /* Called when some daemon has not greeted in time. */
