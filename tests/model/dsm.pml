@@ -4,6 +4,9 @@
  * NEVER an error.  This file models what dsm_node.c, home.c and dsm.c do in C: the actions, the
  * translation of messages to events, the queue.
  *
+ * An event that a host causes by itself (not WANT) is sent to its node under the event's own name: a
+ * new one is a branch in each `if` of the first host() below.
+ *
  * In a step a node handles one message and all that it sends to itself, as in dsm.c.  Messages
  * between two nodes keep their order (one channel for each ordered pair); nothing else is assumed.
  *
@@ -58,7 +61,7 @@ mtype = { NODE_STATES(NAME, ) HOME_STATES(HNAME, ) NODE_EVENTS(EVENT, )
 	  DSM_READ, DSM_WRITE, DSM_UPGRADE, DSM_CONFIRM, DSM_HANDOVER,
 	  DSM_FORWARD_READ, DSM_FORWARD_WRITE, DSM_INVALIDATE, DSM_ACK,
 	  DSM_GRANT_READ, DSM_GRANT_WRITE, DSM_GRANT_UPGRADE, DSM_GRANT_ZERO, DSM_ADOPT, DSM_HOME,
-	  WANT, DROP, HAND_OVER };
+	  WANT };
 
 /* A page at a node */
 mtype st[N * P];
@@ -298,8 +301,7 @@ inline to_event()
 			:: else
 			fi
 		fi
-	:: m_type == HAND_OVER -> ev = NODE_ON_HAND_OVER
-	:: m_type == DROP -> ev = NODE_ON_DROP
+	:: else -> ev = m_type /* a host causes the event itself */
 	fi
 }
 
@@ -326,7 +328,7 @@ inline node_message()
 #ifdef DELAY_INVALIDATIONS
 	if
 	:: m_type == WANT && m_acks == PAGE_READ
-	:: m_type == DROP
+	:: m_type == NODE_ON_DROP
 	:: else -> finish_delayed()
 	fi;
 	if
@@ -594,9 +596,10 @@ end:
 			:: op == STORE -> val[i] = 1 - val[i]; latest[0] = val[i]
 			:: op == WANT_LOAD -> m_type = WANT; m_acks = PAGE_READ
 			:: op == WANT_STORE -> m_type = WANT; m_acks = PAGE_WRITE
-			:: op == DROP_IT -> m_type = DROP
+			:: op == DROP_IT -> m_type = NODE_ON_DROP
 #ifdef HANDOVERS
-			:: op >= HAND_IT -> m_type = HAND_OVER; m_req = (n + 1 + op - HAND_IT) % N;
+			:: op >= HAND_IT -> m_type = NODE_ON_HAND_OVER;
+				m_req = (n + 1 + op - HAND_IT) % N;
 				asked_handover[i] = 1
 #endif
 			fi;
@@ -677,7 +680,7 @@ proctype host(byte n)
 		dropped = 1;
 		node = n;
 		p = 0;
-		m_type = DROP;
+		m_type = NODE_ON_DROP;
 		run_step()
 	   }
 #endif

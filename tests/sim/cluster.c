@@ -172,7 +172,8 @@ static void deliver(struct sim *sim, struct sim_event *event)
 	free(event->payload);
 }
 
-/* Does what a host may do at any time: drop a copy, hand a page over, fetch ahead. */
+/* Does what a host may do at any time: drop a copy, hand a page over, fetch ahead.  Before the host
+ * itself takes a page or a right from its CPUs: pages_give_up(). */
 static void poke(struct sim *sim, const struct sim_event *event)
 {
 	struct dsm *dsm = sim->nodes[event->node].dsm;
@@ -182,7 +183,8 @@ static void poke(struct sim *sim, const struct sim_event *event)
 	switch (sim_random(sim, 4)) {
 	case 0:
 	case 1:
-		pages_drop(sim, event->node, event->body.gfn);
+		pages_give_up(sim, event->node, event->body.gfn);
+		dsm_drop(dsm, event->body.gfn);
 		break;
 	case 2:
 		dsm_handover(dsm, event->body.gfn,

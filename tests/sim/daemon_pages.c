@@ -173,12 +173,11 @@ void pages_on_ready(unsigned cpu, const struct msg_page_ready *ready)
 	answered(cpu, false);
 }
 
-void pages_drop(struct sim *sim, unsigned node, gfn_t gfn)
+void pages_give_up(struct sim *sim, unsigned node, gfn_t gfn)
 {
 	for (unsigned cpu = 0; cpu < sim->n_cpus; cpu++)
 		if (sim->cpus[cpu].node == node && sim->cpus[cpu].granted == gfn + 1)
 			pages.fresh_ns[cpu] = 0;
-	dsm_drop(sim->nodes[node].dsm, gfn);
 }
 
 /* ---- the daemon's loop ---- */
