@@ -4,8 +4,8 @@
  * NEVER an error.  This file models what dsm_node.c, home.c and dsm.c do in C: the actions, the
  * translation of messages to events, the queue.
  *
- * An event that a host causes by itself (not WANT) is sent to its node under the event's own name: a
- * new one is a branch in each `if` of the first host() below.
+ * An event that a host causes by itself (not WANT) is sent to its node under the event's own name:
+ * a new one is a branch in each `if` of the first host() below.
  *
  * In a step a node handles one message and all that it sends to itself, as in dsm.c.  Messages
  * between two nodes keep their order (one channel for each ordered pair); nothing else is assumed.

@@ -98,7 +98,8 @@ static const struct foreign *find_letter(enum foreign_verb verb, const char *typ
 	const char word[] = { '-', typed[1], '\0' };
 	const struct foreign *row;
 
-	if (typed[0] != '-' || typed[1] == '-' || !typed[1] || !is_attached_value(typed[1], typed + 2))
+	if (typed[0] != '-' || typed[1] == '-' || !typed[1] ||
+	    !is_attached_value(typed[1], typed + 2))
 		return NULL;
 	row = find_for(verb, word, value);
 	if (!row || row->kind == FOREIGN_NOTHING)
