@@ -19,6 +19,9 @@ enum verb {
 
 enum { MAX_ENV_OPTIONS = 64 };
 
+/* The name of a host to add, in place of one that the user's network chooses. */
+#define HOST_ANY_PEER "*"
+
 enum disk_mode { DISK_READ_WRITE, DISK_READ_ONLY, DISK_SNAPSHOT };
 
 struct options {

@@ -43,12 +43,14 @@ static int take_host_words(struct options *o, char **words, unsigned n)
 		return options_fail(o, "`vmp host` needs add, or remove and a host: vmp host "
 				       "remove 1");
 	if (o->add) {
-		o->host = words[1] ? words[1] : "";
+		o->host = words[1] ? words[1] : o->peer ? HOST_ANY_PEER : "";
 		if (strlen(o->host) >= MAX_HOST_NAME)
 			return options_fail(o, "vmp host add %.16s...: longer than %d characters",
 					    o->host, MAX_HOST_NAME - 1);
 		return 0;
 	}
+	if (o->peer)
+		return options_fail(o, "--peer is for vmp host add");
 	return take_host(o, words[1], "vmp host remove");
 }
 

@@ -2,6 +2,7 @@
 #include "vpg/peer/borrow.h"
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
@@ -35,6 +36,7 @@ struct borrow {
 	uint32_t others, processors, memory_mib, min_mib;
 	enum choose_how how;
 	char only[NICK_BYTES];		/* borrow from this computer alone; "": from any */
+	char *others_than;		/* ",NICK,NICK,": not from these, nor from here; or NULL */
 	struct loan_here *loans;
 	struct event *timer;
 	int64_t since_us;
@@ -78,6 +80,7 @@ static void borrow_free(struct borrow *b)
 	drop_loans(b);
 	if (b->timer)
 		event_free(b->timer);
+	free(b->others_than);
 	free(b);
 }
 
@@ -133,7 +136,7 @@ static void succeed(struct borrow *b)
 {
 	const char *self = shell_daemon(b->shell)->net.settings.nick;
 
-	if (!*b->only && (!b->loans || strcmp(b->loans->nick, self)))
+	if (!*b->only && !b->others_than && (!b->loans || strcmp(b->loans->nick, self)))
 		say_loan(b, self, 0, "");
 	for (struct loan_here *l = b->loans; l; l = l->next)
 		say_loan(b, l->nick, l->processors, l->address);
@@ -142,10 +145,20 @@ static void succeed(struct borrow *b)
 
 /* ---- the choice ---- */
 
+/* Returns whether the borrower takes this computer at all. */
+static bool is_wanted(const struct borrow *b, const struct tunnel *t)
+{
+	char mark[NICK_BYTES + 2];
+
+	snprintf(mark, sizeof mark, ",%s,", t->nick);
+	return b->others_than ? !t->mirror && !strstr(b->others_than, mark)
+			      : !*b->only || !strcmp(b->only, t->nick);
+}
+
 static bool is_candidate(const struct borrow *b, const struct tunnel *t)
 {
 	return t->open && !t->dead && !t->asked_us && (!t->mirror || t == t->d->self[0]) &&
-	       (!*b->only || !strcmp(b->only, t->nick));
+	       is_wanted(b, t);
 }
 
 static struct candidate candidate_of(const struct borrow *b, const struct tunnel *t)
@@ -179,6 +192,10 @@ static void too_few(struct borrow *b, const struct choice *found)
 	if (*b->only)
 		why_set(&b->why, "%s is not reached, or does not lend %u processor%s and %u MiB: "
 			"vmp peers", b->only, b->processors, b->processors > 1 ? "s" : "",
+			b->memory_mib);
+	else if (b->others_than)
+		why_set(&b->why, "no further computer lends %u processor%s and %u MiB now: vmp "
+			"peers lists them all", b->processors, b->processors > 1 ? "s" : "",
 			b->memory_mib);
 	else if (found->others < b->others && b->how != CHOOSE_CONCENTRATE && b->min_mib)
 		why_set(&b->why, "%u of %u other computers lend a processor and %u MiB now and "
@@ -348,25 +365,42 @@ void borrow_tunnel_closed(const struct tunnel *t)
 
 /* ---- shells ---- */
 
+/* Reads whose computers are wanted: ASK_BORROW's nick.  Returns 0 or -1. */
+static int take_nick(struct borrow *b, const char *nick)
+{
+	size_t n = strlen(nick);
+
+	if (*nick != '!') {
+		memcpy(b->only, nick, n < NICK_BYTES ? n : 0);
+		return n < NICK_BYTES ? 0 : -1;
+	}
+	b->others_than = malloc(n + 2);
+	if (b->others_than)
+		snprintf(b->others_than, n + 2, ",%s,", nick + 1);
+	return b->others_than ? 0 : -1;
+}
+
 static void on_ask(struct shell *s, const struct vpg_ASK_BORROW *m)
 {
 	struct borrow *b = NULL;
 	struct vpg_DONE done = { 1, "it asks for what no version asks for" };
 
 	if (m->others <= OTHERS_MAX && m->processors && m->processors <= LOAN_PROCESSORS_MAX &&
-	    m->memory_mib <= UINT32_MAX && m->min_mib <= UINT32_MAX && m->how < CHOOSE_KINDS &&
-	    strlen(m->nick) < NICK_BYTES)
+	    m->memory_mib <= UINT32_MAX && m->min_mib <= UINT32_MAX && m->how < CHOOSE_KINDS)
 		b = calloc(1, sizeof *b);
-	if (!b) {
+	if (!b || take_nick(b, m->nick)) {
+		free(b);
 		shell_say(s, VPG_DONE, &done);
 		return;
 	}
-	*b = (struct borrow){ .next = borrows, .shell = s, .others = (uint32_t)m->others,
-			      .processors = (uint32_t)m->processors,
-			      .memory_mib = (uint32_t)m->memory_mib,
-			      .min_mib = (uint32_t)m->min_mib, .how = (enum choose_how)m->how,
-			      .since_us = tunnel_now_us() };
-	strcpy(b->only, m->nick);
+	b->next = borrows;
+	b->shell = s;
+	b->others = (uint32_t)m->others;
+	b->processors = (uint32_t)m->processors;
+	b->memory_mib = (uint32_t)m->memory_mib;
+	b->min_mib = (uint32_t)m->min_mib;
+	b->how = (enum choose_how)m->how;
+	b->since_us = tunnel_now_us();
 	borrows = b;
 	b->timer = evtimer_new(shell_daemon(s)->base, on_timer, b);
 	if (b->timer)

@@ -108,7 +108,7 @@ static int peer_limits(const struct words *w)
 	return ask_limits(w->processors, w->memory_mib, w->machines, w->json);
 }
 
-/* OTHERS PROCESSORS MIB MIN_MIB HOW [NICK] */
+/* OTHERS PROCESSORS MIB MIN_MIB HOW [NICK | !NICK,NICK...] */
 static int peer_borrow(const struct words *w)
 {
 	uint32_t n[4];

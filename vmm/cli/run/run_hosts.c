@@ -83,6 +83,9 @@ static void on_asked(void *context)
 
 	if (!result)
 		return;
+	if (!*run->asked_for)	/* the network has chosen: its line begins with the nickname */
+		snprintf(run->asked_for, sizeof run->asked_for, "%.*s",
+			 (int)strcspn(run->asked.text, " \n"), run->asked.text);
 	loop_remove(run->on_asked);
 	run->on_asked = NULL;
 	if (result < 0 || run->ended ||
@@ -93,18 +96,29 @@ static void on_asked(void *context)
 	}
 }
 
+/* Writes what asks for a computer that is no host of the machine yet: "!NICK,NICK..." */
+static void name_all_but_hosts(const struct host_names *names, char *text, size_t room)
+{
+	size_t n = (size_t)snprintf(text, room, "!");
+
+	for (unsigned i = 0; i < MAX_NODES && n < room; i++)
+		if (names->name[i][0])
+			n += (size_t)snprintf(text + n, room - n, "%s,", names->name[i]);
+}
+
+/* Asks the user's network for one more computer.  name "": for any, the nearest first. */
 static int ask_for_peer(struct run *run, const char *name, struct problem *p)
 {
 	const struct machine *m = &run->o->machine;
+	char others[1 + MAX_NODES * (MAX_HOST_NAME + 1)];
 	const struct peers_wish wish = {
-		.others = 1, .cpus = 1, .how = "near", .nick = name,
+		.others = 1, .cpus = 1, .how = "near", .nick = *name ? name : others,
 		.mem_mib = (uint32_t)hostmem_needed_mib(
 			m->host_mem_mib ? m->host_mem_mib : m->mem_mib, 1, 1)
 	};
 
-	if (!*name)
-		return problem(p, "which one? vmp host add NICK; vmp peers lists them");
-	if (names_find(&run->cluster.names, name) >= 0)
+	name_all_but_hosts(&run->cluster.names, others, sizeof others);
+	if (*name && names_find(&run->cluster.names, name) >= 0)
 		return problem(p, "%s is a host of this machine already", name);
 	if (run->on_asked)
 		return problem(p, "another host is being added");
@@ -120,13 +134,18 @@ static int ask_for_peer(struct run *run, const char *name, struct problem *p)
 static int add_host(struct run *run, const struct msg_host *host, const char *name,
 		    struct problem *p)
 {
+	bool by_peer = !strcmp(name, HOST_ANY_PEER);
+
+	if (by_peer && !run->cluster.given)
+		return problem(p, "this machine was not started with --peers: vmp host add, "
+			       "without --peer");
 	if (!run->o->cluster && *name)
 		return problem(p, "this machine was not started with --cluster: vmp host add "
 			       "without a name adds a host on this computer");
 	if (!run->o->cluster)
 		return launch_add(&run->launch, &run->plan, host->host, host->nodes, p);
 	run->joins = host->nodes;
-	if (run->cluster.given ? ask_for_peer(run, name, p)
+	if (run->cluster.given ? ask_for_peer(run, by_peer ? "" : name, p)
 			       : cluster_add(&run->cluster, host->host, name, p))
 		return -1;
 	run->adding = host->host;
