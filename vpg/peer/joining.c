@@ -250,7 +250,7 @@ int join_network(const struct join_order *o, struct why *why)
 	there = network_read(&n, why);
 	if (there == 0) {
 		network_close(&n);
-		return why_set(why, "%s belongs to a network already; to join another one, remove "
+		return why_set(why, "%s belongs to a network already; to join anew, remove "
 				    "that folder", n.folder);
 	}
 	if (there != -ENOENT || identity_open(&n.id, n.folder, why))
