@@ -324,6 +324,37 @@ static void it_says_that_it_lives(void)
 	kept_free(k);
 }
 
+/* Only an answer to a sign of life proves that the standby followed this owner, and since when: a
+ * line may have waited while this computer stood still. */
+static void it_proves_that_it_follows(void)
+{
+	const uint64_t long_ms = silence_gone_on_ms(silence_of(SILENCE_PROMPT)) + 1000;
+	uint64_t sent_ms = now_ms();
+	char script[100];
+
+	open_sender("alive|ready");
+	s.proved_ns -= long_ms * 1000000;
+	run_until(1);
+	CU_ASSERT_TRUE(sender_may_have_gone_on(&s) && !sender_is_silent(&s, 60000));
+	close_sender();
+	CU_ASSERT_TRUE(sender_may_have_gone_on(&s)); /* it might have before the end */
+	CU_ASSERT_TRUE(sender_unproved_ns(&s) >= long_ms * 1000000);
+
+	snprintf(script, sizeof script, "alive %u|ready", (uint32_t)sent_ms);
+	open_sender(script);
+	s.proved_ns -= (now_ms() - sent_ms + long_ms) * 1000000;
+	run_until(1);
+	CU_ASSERT_EQUAL(s.proved_ns / 1000000, sent_ms);
+	s.proved_ns = now_ms() * 1000000;
+	close_sender();
+
+	snprintf(script, sizeof script, "alive %u|ready", (uint32_t)(sent_ms - 60000));
+	open_sender(script);
+	run_until(1);
+	CU_ASSERT(s.proved_ns / 1000000 >= sent_ms); /* an old answer takes nothing back */
+	close_sender();
+}
+
 /* A line when nothing was asked. */
 static void answers_out_of_turn(void)
 {
@@ -549,6 +580,7 @@ const struct unit_test tests_of_sender[] = {
 	{ "a whole life", a_whole_life },
 	{ "each answer in each state", each_answer_in_each_state },
 	{ "it says that it lives", it_says_that_it_lives },
+	{ "it proves that it follows", it_proves_that_it_follows },
 	{ "answers out of turn", answers_out_of_turn },
 	{ "lines without an end", lines_without_an_end },
 	{ "a long reason is cut", a_long_reason_is_cut },

@@ -61,6 +61,14 @@ enum {
 SILENCES(SILENCE)
 #undef SILENCE
 
+/* An owner that is awake has noticed a cut, and decided, before this time has passed since its
+ * standby received something from it; the standby does not take over before.  After a longer time
+ * without an answer the owner stood still, and the standby may have taken over. */
+static inline uint32_t silence_gone_on_ms(const struct silence *silence)
+{
+	return silence->daemon_ms + SILENCE_PING_MS + SILENCE_LATE_MS;
+}
+
 static inline const struct silence *silence_of(enum silence_kind kind)
 {
 	static const struct silence all[] = {

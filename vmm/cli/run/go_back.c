@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include "base/log.h"
 
-enum { REGROUP_LIMIT_S = 30 };
+enum { REGROUP_LIMIT_S = 30, WORD_STEP_MS = 100 };
 
 enum owner_action run_happens(struct run *run, enum owner_event event)
 {
@@ -181,12 +181,41 @@ static int too_few(struct run *run, uint32_t hosts, struct problem *p)
 		       hosts, run->back.before, run->standby.to.host.name);
 }
 
+/* After this computer stood still: waits for a word of the standby.  If that has taken over, its
+ * word ends this owner; if it still follows, the machine goes on here.  (TRICKS: proof-by-echo) */
+static bool waits_for_word(struct run *run)
+{
+	uint64_t still_ns = run->back.still_ns;
+	struct problem p;
+
+	if (!still_ns)
+		return false;
+	run->back.still_ns = run_standby_may_have_gone_on(run);
+	if (!run->back.still_ns && run->standby.to.state != SENDER_OFF) {
+		run->back.doubt = false;
+		return false;
+	}
+	if (run->standby.to.state != SENDER_OFF &&
+	    run_now_ns() - run->back.since_ns < REGROUP_LIMIT_S * 1000000000ull) {
+		loop_after(run->back.regrouped, WORD_STEP_MS * (uint64_t)LOOP_MS);
+		return true;
+	}
+	problem(&p, "this computer stood still for %.0f s, so the machine may go on on host %s, "
+		"which stood by",
+		still_ns / 1e9, run->standby.to.host.name);
+	run_standby_leave(run);
+	end_without_going_back(run, &p);
+	return true;
+}
+
 static void on_regrouped(void *context)
 {
 	struct run *run = context;
 	struct problem missing, why, p;
 	uint32_t hosts;
 
+	if (run->ended || waits_for_word(run))
+		return;
 	if (run_happens(run, OWNER_ON_GATHERED) != OWNER_DO_LOAD)
 		return;
 	run->standby.cannot = 0; /* the hosts have other numbers now */
@@ -263,12 +292,16 @@ bool run_go_back(struct run *run, const char *died)
 		lost = 1;
 		died = "nothing is heard from its daemon";
 	}
-	if (!run->back.since_ns)
+	if (!run->back.since_ns) {
 		run->back.since_ns = run_now_ns();
+		run->back.still_ns = run_standby_may_have_gone_on(run);
+	}
 	say_what_is_lost(run, lost, died);
 	run->back.lost = 0;
 	run->back.before = (uint32_t)__builtin_popcount(run->hosts);
 	run->back.doubt = run_standby_may_live(run);
+	if (run->back.still_ns)
+		run->back.doubt = true;
 	if (find_left(run, lost, &left, &p)) {
 		end_without_going_back(run, &p);
 		return true;

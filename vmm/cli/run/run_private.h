@@ -57,6 +57,8 @@ struct run {
 		uint64_t first_at;
 		uint32_t before;	 /* how many hosts there were */
 		bool doubt;	/* the standby was silent: it may take over the machine too */
+		/* this computer stood still for so long: the standby may have done so */
+		uint64_t still_ns;
 	} back;
 	enum owner_state life;
 	bool leave_asked; /* somebody waits for host 0 to leave, or for the answer that it stays */
@@ -188,6 +190,9 @@ void run_yield_ends(struct run *run, enum owner_action action);
 int run_standby_open(struct run *run);
 void run_standby_look(struct run *run);	 /* takes the next step, if there is one */
 bool run_standby_may_live(const struct run *run); /* it has a copy, and is silent */
+/* Returns for how long this computer stood still, if the standby may have taken over meanwhile; or
+ * 0. */
+uint64_t run_standby_may_have_gone_on(const struct run *run);
 void run_standby_leave(struct run *run);	  /* drops the connection to it */
 /* tells vmp-host of each host that the machine is over: far_tell_over() */
 void run_tell_over(struct run *run);

@@ -257,6 +257,16 @@ bool run_standby_may_live(const struct run *run)
 	       sender_is_silent(to, to->silence->doubt_ms);
 }
 
+uint64_t run_standby_may_have_gone_on(const struct run *run)
+{
+	const struct sender *to = &run->standby.to;
+	bool may_live = to->state != SENDER_OFF || one_may_be_there(run);
+
+	return may_live && run->standby.copied && sender_may_have_gone_on(to)
+		       ? sender_unproved_ns(to)
+		       : 0;
+}
+
 void run_standby_leave(struct run *run) { sender_close(&run->standby.to); }
 
 /* Whether vmp-host may be told that the machine is over.  Not while the standby may be alive and

@@ -156,6 +156,7 @@ bool takeover_on_record(void *context, const struct snapfile_record *record, con
 	case STANDBY_COMMIT:
 		return on_commit(run, record->index);
 	case STANDBY_ALIVE:
+		takeover_say(t, "alive %u\n", record->index);
 		return true;
 	case STANDBY_PREPARE:
 		fault_die_at(FAULT_STANDBY_DIES, 3);

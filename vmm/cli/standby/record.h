@@ -16,7 +16,7 @@ enum standby_record {
 	/* a checkpoint's records follow; index: 1 if they are changes to the one before */
 	STANDBY_BEGIN,
 	STANDBY_COMMIT,		/* the checkpoint is complete; index: milliseconds since its cut */
-	STANDBY_ALIVE,
+	STANDBY_ALIVE,		/* index: the owner's clock in ms; the answer is "alive INDEX" */
 	STANDBY_PREPARE,	/* prepare the other hosts to be yours */
 	STANDBY_RELEASE,	/* release them again */
 	STANDBY_GO,		/* take over the machine: nothing of it is left here */

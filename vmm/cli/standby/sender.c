@@ -44,6 +44,7 @@ static void close_stream(struct bufferevent **stream)
 
 void sender_close(struct sender *s)
 {
+	s->unproved_ns = sender_unproved_ns(s);
 	close_stream(&s->to);
 	close_stream(&s->from);
 	close_stream(&s->err);
@@ -84,6 +85,16 @@ bool sender_is_silent(const struct sender *s, uint32_t ms)
 	return clock_now_ns() - s->heard_ns > ms * 1000000ull;
 }
 
+uint64_t sender_unproved_ns(const struct sender *s)
+{
+	return s->state == SENDER_OFF ? s->unproved_ns : clock_now_ns() - s->proved_ns;
+}
+
+bool sender_may_have_gone_on(const struct sender *s)
+{
+	return !s->ending && sender_unproved_ns(s) > silence_gone_on_ms(s->silence) * 1000000ull;
+}
+
 /* ---- what it says ---- */
 
 static const struct answer {
@@ -121,12 +132,29 @@ static void take_answer(struct sender *s, const struct answer *answer, const cha
 	(answer->is == DONE ? s->done : s->failed)(s->context, before);
 }
 
+/* The standby has followed this owner at least until then, when a sign of life was sent to it.
+ * (TRICKS: proof-by-echo) */
+static void take_proof(struct sender *s, uint32_t sent_ms)
+{
+	uint64_t now = clock_now_ns();
+	uint64_t sent = now - (uint32_t)(now / 1000000 - sent_ms) * 1000000ull;
+
+	if (sent > s->proved_ns)
+		s->proved_ns = sent;
+}
+
 static void take_line(struct sender *s, const char *line)
 {
+	unsigned sent_ms;
+
 	s->heard_ns = clock_now_ns();
 	/* while ending, answers to earlier requests do not count */
 	if (s->ending || !strcmp(line, "alive"))
 		return;
+	if (sscanf(line, "alive %u", &sent_ms) == 1) {
+		take_proof(s, sent_ms);
+		return;
+	}
 	if (!strncmp(line, "over ", 5)) {
 		s->is_over = true;
 		fail(s, "%s", line + 5);
@@ -229,7 +257,7 @@ static void on_room(struct bufferevent *to, void *context)
 static void on_alive(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd, (void)what;
-	put(context, STANDBY_ALIVE, 0, NULL, 0);
+	put(context, STANDBY_ALIVE, (uint32_t)(clock_now_ns() / 1000000), NULL, 0);
 }
 
 static struct bufferevent *open_stream(struct sender *s, int fd, bufferevent_data_cb on_read,
@@ -274,7 +302,7 @@ int sender_start(struct sender *s, const struct cluster_host *host, const char *
 		return -1;
 	}
 	s->state = SENDER_IDLE;
-	s->heard_ns = clock_now_ns();
+	s->heard_ns = s->proved_ns = clock_now_ns();
 	sender_order(s, orders);
 	return 0;
 }

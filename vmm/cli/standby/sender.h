@@ -21,6 +21,10 @@
  * from its standby for a while; the standby sends "alive" now and then.  (If the connection between
  * two computers breaks, each has a machine then.)  vmm/shared/silence.h has all these times.
  *
+ * An owner that stood still for longer, with its whole computer, reaches all hosts when it wakes,
+ * and so may its standby, which has taken over.  So it does not go on before the standby has
+ * answered one of its signs of life with "alive" and its number.
+ *
  *   STARTS    ssh begins, or new orders are on their way: "ready", or "refused WHY"
  *   IDLE      its copy is some checkpoint; no request is waiting for an answer
  *   COPIES    the records that its copy lacks are on their way: "kept", or "refused WHY"
@@ -79,6 +83,9 @@ struct sender {
 	struct kept_cursor cursor; /* in `kept` */
 	/* cut_ns: of the checkpoint that is copied; heard_ns: when the last line came */
 	uint64_t cut_ns, heard_ns;
+	/* proved_ns: when that sign of life was sent which the standby answered last; unproved_ns:
+	 * OFF: how long before the end of the connection that was */
+	uint64_t proved_ns, unproved_ns;
 	unsigned copies;
 	char said[SENDER_LINE]; /* last line of standard error */
 	bool ending;	   /* STANDBY_END has been sent */
@@ -103,5 +110,12 @@ void sender_close(struct sender *s);
 /* Returns whether nothing has come from the standby for `ms`, until now or until the connection
  * ended. */
 bool sender_is_silent(const struct sender *s, uint32_t ms);
+/* Returns for how long nothing proves that the standby follows this owner, until now or until the
+ * connection ended.  Its lines prove nothing here: while this computer stood still they may have
+ * waited for long.  (TRICKS: proof-by-echo) */
+uint64_t sender_unproved_ns(const struct sender *s);
+/* Returns whether the standby may have taken over the machine meanwhile: this process, its computer
+ * or both stood still for so long. */
+bool sender_may_have_gone_on(const struct sender *s);
 
 #endif
