@@ -215,6 +215,18 @@ static void bring_network_up(bool in_root)
 		name_servers();
 }
 
+/* Says whether more processors are to come (guest-patches/21-domains-at-once). */
+static void announce_processors(bool more)
+{
+	int fd = open("/sys/module/core/parameters/vmp_more_cpus", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return; /* an ordinary kernel */
+	if (write(fd, more ? "1" : "0", 1) < 0)
+		complain("cannot announce", "processors");
+	close(fd);
+}
+
 /* Brings up the other processors.  On several hosts the kernel boots with one (maxcpus=1), so that
  * nothing that it sets up, and no tick meanwhile, needs another host.  Init stays on its processor:
  * each of the others fetches the pages that it needs itself. */
@@ -222,6 +234,7 @@ static void bring_processors_up(void)
 {
 	cpu_set_t first, all;
 	char path[64], online;
+	bool announced = false;
 	int fd;
 
 	CPU_ZERO(&first);
@@ -233,12 +246,17 @@ static void bring_processors_up(void)
 		if (fd < 0)
 			break;
 		if (read(fd, &online, 1) == 1 && online == '0') {
+			if (!announced)
+				announce_processors(true);
+			announced = true;
 			sched_setaffinity(0, sizeof first, &first);
 			if (pwrite(fd, "1", 1, 0) < 0)
 				complain("cannot bring up", path);
 		}
 		close(fd);
 	}
+	if (announced)
+		announce_processors(false);
 	sched_setaffinity(0, sizeof all, &all);
 }
 
