@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "tests/unit/phnx_net.h"
+#include "tests/unit/free_port.h"
 
 int base_port;
 char folder[] = "/tmp/phnx-net-XXXXXX";
@@ -38,10 +39,13 @@ void count_error(void *arg, int error, const char *text)
 	errors[-error]++;
 }
 
-/* Claims a range of ports for this process, by binding the first one. */
+/* A range of ports for this process; each test has a block of them. */
+enum { FIRST = 20000, RANGES = 20, PORTS = 600, BLOCK = 10 };
+static int range_end;
+
+/* Claims a range, by binding the first port. */
 static int claim_ports(void)
 {
-	enum { FIRST = 20000, RANGES = 20, PORTS = 600 };
 	struct sockaddr_in in = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -49,16 +53,33 @@ static int claim_ports(void)
 	for (int i = 0; i < RANGES; i++) {
 		base_port = FIRST + ((int)getpid() + i) % RANGES * PORTS;
 		in.sin_port = htons((uint16_t)base_port);
+		range_end = base_port + PORTS;
 		if (bind(fd, (struct sockaddr *)&in, sizeof in) == 0)
 			return 0;
 	}
 	return -1;
 }
 
+/* Sets base_port to the next block whose ports are all free. */
+static void next_block(void)
+{
+	int n = 0;
+
+	for (base_port += BLOCK; n < BLOCK; n++)
+		if (base_port + BLOCK > range_end) {
+			CU_ASSERT_EQUAL_FATAL(claim_ports(), 0);
+			base_port += BLOCK;
+			n = -1;
+		} else if (!port_is_free(base_port + n)) {
+			base_port += BLOCK;
+			n = -1;
+		}
+}
+
 #ifdef __SANITIZE_THREAD__
-enum { TIME_LIMIT = 250 };
+enum { TIME_LIMIT = 900 };
 #else
-enum { TIME_LIMIT = 90 };
+enum { TIME_LIMIT = 600 };
 #endif
 
 void run_roles(int (*role)(int), int n)
@@ -66,7 +87,7 @@ void run_roles(int (*role)(int), int n)
 	pid_t pids[MAX_ROLES];
 	int status;
 
-	base_port += 10;
+	next_block();
 	fflush(stdout);
 	for (int i = 0; i < n; i++)
 		if ((pids[i] = fork()) == 0) {

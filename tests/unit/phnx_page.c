@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "phnx/phnx.h"
+#include "tests/unit/free_port.h"
 #include "tests/unit/unit.h"
 
 enum {
@@ -201,9 +202,12 @@ static pid_t start(int (*role)(bool), bool copied)
 
 static void run(bool copied)
 {
-	pid_t pids[] = { start(sender, copied), start(receiver, copied) };
+	pid_t pids[2];
 
-	port++;
+	for (port++; !port_is_free(port);)
+		port++;
+	pids[0] = start(sender, copied);
+	pids[1] = start(receiver, copied);
 	for (int i = 0; i < 2; i++) {
 		int status;
 		waitpid(pids[i], &status, 0);
