@@ -1,4 +1,4 @@
-/* guest.h - what the guest's init (init.c) and its agent (guest_agent.c) share. */
+/* guest.h - what the parts of the guest's first process share. */
 #ifndef GUEST_GUEST_H
 #define GUEST_GUEST_H
 
@@ -44,6 +44,9 @@ bool root_enter(struct root *root, char **strings);
 void root_name_servers(void);
 /* Returns only if the root's init cannot be run; a line has said why. */
 void root_run_init(void);
+
+/* more_cpus.c: bring up the other processors. */
+void more_cpus_bring_up(void);
 
 /* guest_agent.c: start the process that runs the commands of `vmp exec`, if the machine has its
  * device.  A command is `machine` unless `vmp exec` names another user. */

@@ -26,7 +26,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -213,51 +212,6 @@ static void bring_network_up(bool in_root)
 		root_name_servers();
 	else
 		name_servers();
-}
-
-/* Says whether more processors are to come (guest-patches/21-domains-at-once). */
-static void announce_processors(bool more)
-{
-	int fd = open("/sys/module/core/parameters/vmp_more_cpus", O_WRONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return; /* an ordinary kernel */
-	if (write(fd, more ? "1" : "0", 1) < 0)
-		complain("cannot announce", "processors");
-	close(fd);
-}
-
-/* Brings up the other processors.  On several hosts the kernel boots with one (maxcpus=1), so that
- * nothing that it sets up, and no tick meanwhile, needs another host.  Init stays on its processor:
- * each of the others fetches the pages that it needs itself. */
-static void bring_processors_up(void)
-{
-	cpu_set_t first, all;
-	char path[64], online;
-	bool announced = false;
-	int fd;
-
-	CPU_ZERO(&first);
-	CPU_SET(0, &first);
-	memset(&all, 0xff, sizeof all);
-	for (unsigned cpu = 1;; cpu++) {
-		snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%u/online", cpu);
-		fd = open(path, O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			break;
-		if (read(fd, &online, 1) == 1 && online == '0') {
-			if (!announced)
-				announce_processors(true);
-			announced = true;
-			sched_setaffinity(0, sizeof first, &first);
-			if (pwrite(fd, "1", 1, 0) < 0)
-				complain("cannot bring up", path);
-		}
-		close(fd);
-	}
-	if (announced)
-		announce_processors(false);
-	sched_setaffinity(0, sizeof all, &all);
 }
 
 /* ---- What to run ---- */
@@ -824,7 +778,7 @@ int main(void)
 		bring_loopback_up();
 		bring_network_up(root.device != NULL);
 	}
-	bring_processors_up();
+	more_cpus_bring_up();
 	read_user(&user);
 	set_environment(&user, root.device != NULL);
 	change_to_start_folder(&user);
