@@ -167,27 +167,6 @@ static void letters_of_run(void)
 	CU_ASSERT_EQUAL(parse_line(&o, "vmp down -a"), 0);
 }
 
-/* Words that mean one thing to their users, and another one to vmp. */
-static void two_meanings(void)
-{
-	struct options o;
-
-	check_hint("vmp run -k fr -- sh", "no such option: -k; leave it away: a serial console");
-	check_hint("vmp run -k de-ch -- sh", "no such option: -k; leave it away: a serial console");
-	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -k /boot/vmlinux -- sh"), 0);
-	CU_ASSERT_STRING_EQUAL(o.kernel, "/boot/vmlinux");
-	check_hint("vmp run -h box -- sh", "-h is --help; the guest's host name is --hostname box");
-	check_hint("vmp run -hbox -- sh", "-h is --help; the guest's host name is --hostname box");
-	CU_ASSERT(parse_line(&o, "vmp run -h -- sh") == 0 && o.help);
-	CU_ASSERT(parse_line(&o, "vmp status -h lab") == 0 && o.help);
-	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -uroot -- sh"), 0);
-	CU_ASSERT_STRING_EQUAL(o.user, "root");
-	CU_ASSERT_EQUAL(parse_line(&o, "vmp exec -unobody lab -- sh"), 0);
-	CU_ASSERT_STRING_EQUAL(o.user, "nobody");
-	check_hint("vmp run -usb -- sh", "no such option: -usb; ");
-	check_hint("vmp run -uuid 1 -- sh", "no such option: -uuid; ");
-}
-
 /* Of QEMU's values that are lists, the first item counts. */
 static void lists(void)
 {
@@ -226,7 +205,6 @@ int main(void)
 		{ "two dashes", two_dashes },
 		{ "letters", letters },
 		{ "letters of vmp run", letters_of_run },
-		{ "two meanings", two_meanings },
 		{ "lists", lists },
 		{ "others", others },
 		UNIT_END

@@ -71,12 +71,10 @@ static const struct foreign *find(const struct foreign *rows, size_t n_rows, con
 }
 
 /* Returns whether `text`, which stands right behind a letter, is a value.  It could be the rest of
- * one of QEMU's words: -no-acpi is not -n with the name "o-acpi".  QEMU's words that begin with -u
- * have rows of their own, so -uroot is a user. */
-static bool is_attached_value(char letter, const char *text)
+ * one of QEMU's words: -no-acpi is not -n with the name "o-acpi". */
+static bool is_attached_value(const char *text)
 {
-	return strspn(text, "0123456789") || *text == '/' || strchr(text, '=') ||
-	       (letter == 'u' && *text);
+	return strspn(text, "0123456789") || *text == '/' || strchr(text, '=');
 }
 
 /* Finds the row of a word, among those of the command first. */
@@ -98,8 +96,7 @@ static const struct foreign *find_letter(enum foreign_verb verb, const char *typ
 	const char word[] = { '-', typed[1], '\0' };
 	const struct foreign *row;
 
-	if (typed[0] != '-' || typed[1] == '-' || !typed[1] ||
-	    !is_attached_value(typed[1], typed + 2))
+	if (typed[0] != '-' || typed[1] == '-' || !typed[1] || !is_attached_value(typed + 2))
 		return NULL;
 	row = find_for(verb, word, value);
 	if (!row || row->kind == FOREIGN_NOTHING)

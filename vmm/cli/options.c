@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "vmm/cli/foreign.h"
 
 /* Takes VMP_POLICY and VMP_WITHOUT.  It runs before the options are parsed: --policy overrides the
@@ -82,19 +81,6 @@ static int take_same(struct options *o, const struct foreign *row, const struct 
 	return take_option(o, option, item, argc, argv, i);
 }
 
-/* lkvm's -k is the kernel, QEMU's a keyboard's layout: "fr", "de-ch", and no file. */
-static bool is_keyboard(const char *value)
-{
-	return value && strlen(value) <= 5 &&
-	       !value[strspn(value, "abcdefghijklmnopqrstuvwxyz-")] && access(value, F_OK) != 0;
-}
-
-/* docker's -h NAME, or -hNAME, is the host name; -h alone is help. */
-static int refuse_hostname(struct options *o, const char *name)
-{
-	return options_fail(o, "-h is --help; the guest's host name is --hostname %s", name);
-}
-
 /* Takes an option under the name that another program has for it (foreign.def). */
 static int take_foreign(struct options *o, int argc, char **argv, int *i)
 {
@@ -102,11 +88,6 @@ static int take_foreign(struct options *o, int argc, char **argv, int *i)
 	const struct foreign *row = foreign_option(word, foreign_verb(o), &value);
 	struct option option;
 
-	if (!row && !strncmp(word, "-h", 2) && foreign_verb(o) == FOREIGN_RUN)
-		return refuse_hostname(o, word + 2);
-	if (row && !strcmp(row->word, "-k") && is_keyboard(value ? value : argv[*i + 1]))
-		return options_fail(o, "no such option: -k; leave it away: a serial console has no "
-				       "keyboard layout. A guest kernel is --kernel FILE");
 	if (!row)
 		row = foreign_two_dashes(word, &value);
 	if (!row)
@@ -198,8 +179,6 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 			continue;
 		}
 		if (!strcmp(argv[i], "-h")) {
-			if (foreign_verb(o) == FOREIGN_RUN && i + 1 < argc && argv[i + 1][0] != '-')
-				return refuse_hostname(o, argv[i + 1]);
 			o->help = true;
 			continue;
 		}
