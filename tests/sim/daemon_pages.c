@@ -27,6 +27,7 @@ static struct {
 	bool by_slot[SIM_MAX_CPUS];
 	uint64_t fresh_ns[SIM_MAX_CPUS]; /* when the page came that it has yet to run with, or 0 */
 	uint64_t burst_ns[MAX_NODES]; /* until then a daemon finds messages together */
+	uint64_t delayed_ns[MAX_NODES]; /* when a daemon sends what it has delayed */
 } pages;
 
 /* shared memory for each daemon; there are no more daemons */
@@ -246,8 +247,23 @@ static void check_progress(unsigned cpu, gfn_t gfn)
 			 c->node, cpu);
 }
 
+/* A daemon that polls sends its delayed requests when their time has come. */
+static void look_at_delayed(unsigned node)
+{
+	uint64_t next_ns;
+
+	if (!daemons[node].exists || daemons[node].dead)
+		return;
+	next_ns = pagestore_send_delayed(&daemons[node].node, false);
+	if (next_ns && next_ns != pages.delayed_ns[node])
+		world_after_ns(next_ns - machine->now_ns, WORLD_SLEEP, node, 0, 0, NULL, 0);
+	pages.delayed_ns[node] = next_ns;
+}
+
 void pages_look(struct sim *sim)
 {
+	for (unsigned node = 0; node < sim->n_nodes; node++)
+		look_at_delayed(node);
 	for (unsigned cpu = 0; cpu < sim->n_cpus; cpu++) {
 		const struct sim_cpu *c = &sim->cpus[cpu];
 		gfn_t gfn = c->waits_for - 1;

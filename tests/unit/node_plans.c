@@ -383,6 +383,7 @@ static void test_processors(void)
 bool wants_waits(const struct node *node, unsigned cpu) { (void)node, (void)cpu; return false; }
 void batch_serve(struct node *node) { (void)node; }
 void wants_poll(struct node *node) { (void)node; }
+uint64_t pagestore_send_delayed(struct node *node, bool all) { (void)node, (void)all; return 0; }
 bool wants_may_sleep(struct node *node) { (void)node; return true; }
 
 static void test_processors_room(void)

@@ -3,8 +3,8 @@ in = $(patsubst %,vmm/node/%.o,$(1))
 NODE_WIRE := $(call in,$(addprefix wire/,clients conn control dispatch links \
 	localsock net overlay route \
 	tunnels))
-NODE_PAGES := $(call in,$(addprefix pages/,barriers batch batch_choice extract hold pagestore \
-	pagetrace share spin spin_sees wants))
+NODE_PAGES := $(call in,$(addprefix pages/,barriers batch batch_choice both extract hold \
+	misses pagestore pagetrace share spin spin_sees wants))
 NODE_MOVES := $(call in,$(addprefix moves/,handover movequeue moves policy processors))
 NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan hosts))
 NODE_CUT := $(call in,$(addprefix cut/,copy freeze restore turn))
@@ -38,6 +38,7 @@ $(eval $(call unit-test,node_drift,tests/unit/node_drift.o $(call in,clock/drift
 	$(BASE_OBJECTS),-lm))
 $(eval $(call unit-test,node_barriers,tests/unit/node_barriers.o $(call in,pages/barriers) \
 	$(BASE_OBJECTS)))
+$(eval $(call unit-test,pages_both,tests/unit/pages_both.o $(call in,pages/both)))
 $(eval $(call unit-test,node_pages,tests/unit/node_pages.o \
 	$(call in,pages/extract pages/batch_choice pages/hold pages/share pages/spin_sees) \
 	$(BASE_OBJECTS)))

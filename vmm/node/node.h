@@ -142,8 +142,8 @@ struct node {
 	struct wants *wants; /* pages/wants.h */
 	struct trace *trace; /* pages/pagetrace.h; NULL: nothing is traced */
 	/* number of times that all holds were ended here; number of barrier counts told to other
-	 * hosts */
-	uint32_t synced, barrier_tells;
+	 * hosts; of reads that were requested with both rights (pages/both.h) */
+	uint32_t synced, barrier_tells, boths;
 	uint64_t page_event_ns; /* the last page message or request (poll.h) */
 	/* pages that a CPU waited for since the last sample (policy.c), by the host that sent
 	 * them */
@@ -350,7 +350,12 @@ void pagestore_synchronises(struct node *node);
 uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_right);
 struct extract *pagestore_extract(struct node *node);
 struct batch *pagestore_batch(struct node *node);
-void pagestore_want(struct node *node, gfn_t gfn, enum page_right right); /* a CPU waits for it */
+struct misses *pagestore_misses(struct node *node);
+/* This CPU waits for the page. */
+void pagestore_want(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right);
+/* Sends the requests that were delayed until now (pages/both.h), or all of them; all must be sent
+ * before the daemon sleeps.  Returns when the next one is due; 0: never. */
+uint64_t pagestore_send_delayed(struct node *node, bool all);
 /* a CPU may want it soon */
 void pagestore_want_ahead(struct node *node, gfn_t gfn, enum page_right right);
 /* At the start, on the host that has them: these pages hold data, with the right to write. */

@@ -49,6 +49,7 @@ static void fill_node_stats(const struct node *node, struct node_stats *s)
 		s->page_holds = dsm->holds;
 	}
 	s->hold_ends = node->synced;
+	s->page_boths = node->boths;
 	s->barrier_tells = node->barrier_tells;
 	count_traffic(node, s);
 }

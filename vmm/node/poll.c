@@ -64,6 +64,7 @@ void poll_loop(struct node *node)
 		polls = should_poll(node) || !wants_may_sleep(node);
 		if (polls)
 			wants_poll(node);
+		pagestore_send_delayed(node, !polls);
 		if (event_base_loop(node->base, polls ? EVLOOP_NONBLOCK : EVLOOP_ONCE))
 			break;
 	}

@@ -21,6 +21,8 @@
 	X(page_zero_fills, "of these, pages never touched before") \
 	X(page_aheads, "pages asked for in a run before a CPU asked for them; " \
 	  "not among the requests, but the fetches") \
+	X(page_boths, "of these, requested to write for a CPU that only read, since it " \
+	  "writes next") \
 	X(page_invalidations, "pages given up to other nodes") \
 	X(page_drops, "copies that this node let go of, to keep to its share") \
 	X(page_holds, "requests of other nodes that were held for a while") \

@@ -23,6 +23,7 @@
 #include "base/mechanisms.h"
 #include "dsm/dsm.h"
 #include "vmm/node/cut/copy.h"
+#include "vmm/node/pages/misses.h"
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/pages/extract.h"
 #include "vmm/node/pages/hold.h"
@@ -44,15 +45,11 @@ struct retry { /* one pending dsm_retry() */
 	gfn_t gfn;
 };
 
-/* A page that arrived with the right to write while no CPU was waiting for it.  The checksum of its
- * contents tells whether it was written to before it left. */
-struct came_ahead { uint32_t gfn_plus_1, sum; };
-
 struct pagestore {
 	struct extract *extract;
 	struct batch *batch;
-	struct came_ahead ahead[RECENT];
 	struct page_hold recent[RECENT];
+	struct misses *misses;
 	struct share *share;
 	struct spin *spin;
 	struct retry *retries, *spare; /* ordered by time */
@@ -103,6 +100,11 @@ struct extract *pagestore_extract(struct node *node)
 struct batch *pagestore_batch(struct node *node)
 {
 	return node->pages->batch;
+}
+
+struct misses *pagestore_misses(struct node *node)
+{
+	return node->pages->misses;
 }
 
 static void set_right(struct node *node, gfn_t gfn, enum page_right right)
@@ -192,39 +194,6 @@ static bool monitor_is_gone(void *ctx, unsigned cpu)
 	       child.si_pid == pid;
 }
 
-static uint32_t sum_of(const uint8_t *contents)
-{
-	const uint64_t *word = (const uint64_t *)contents;
-	uint64_t lane[4] = { 1, 2, 3, 4 };
-
-	for (unsigned i = 0; i < PAGE_BYTES / sizeof *word; i += 4)
-		for (unsigned k = 0; k < 4; k++)
-			lane[k] = (lane[k] ^ word[i + k]) * 0x9e3779b97f4a7c15u;
-	lane[0] ^= lane[1] >> 7 ^ lane[2] >> 13 ^ lane[3] >> 29;
-	return (uint32_t)(lane[0] >> 32);
-}
-
-static void note_ahead(struct node *node, gfn_t gfn)
-{
-	struct came_ahead *came = &node->pages->ahead[gfn % RECENT];
-
-	if (wants_any_waits_for(node, gfn))
-		*came = (struct came_ahead){ 0 };
-	else
-		*came = (struct came_ahead){ gfn + 1, sum_of(alias_of(node, gfn)) };
-}
-
-static void judge_ahead(struct node *node, gfn_t gfn, const uint8_t *contents)
-{
-	struct came_ahead *came = &node->pages->ahead[gfn % RECENT];
-
-	if (came->gfn_plus_1 != gfn + 1)
-		return;
-	came->gfn_plus_1 = 0;
-	if (came->sum == sum_of(contents))
-		wants_vain(node, gfn);
-}
-
 void pagestore_drain(struct node *node, gfn_t gfn)
 {
 	int cpu = hostshm_drain_pins(node->shm, gfn, monitor_is_gone, node);
@@ -269,8 +238,7 @@ static enum page_right take(struct node *node, gfn_t gfn, enum page_right left, 
 		memcpy(to, staged->contents, PAGE_BYTES);
 	else
 		take_now(node, gfn, has, left, to, contents != NULL);
-	if (has == PAGE_WRITE)
-		judge_ahead(node, gfn, to);
+	misses_left(node, gfn, has, left, to);
 	return has;
 }
 
@@ -307,7 +275,7 @@ static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_righ
 		share_came_copy(node->pages->share, gfn);
 	} else {
 		share_came(node->pages->share, 1);
-		note_ahead(node, gfn);
+		misses_came(node, gfn, alias_of(node, gfn));
 	}
 }
 
@@ -319,7 +287,7 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 	arrived(node, gfn);
 	set_right(node, gfn, PAGE_WRITE);
 	share_owned(node->pages->share, gfn);
-	note_ahead(node, gfn);
+	misses_came(node, gfn, alias_of(node, gfn));
 }
 
 static void host_ready(void *ctx, gfn_t gfn, enum page_right right)
@@ -336,6 +304,8 @@ uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_rig
 
 	if (fault_on(FAULT_HOLD_NOTHING))
 		return 0;
+	if (new_right == PAGE_NONE && misses_is_word(node, gfn))
+		new_right = PAGE_READ;
 	if (!mechanism_on(node->o.machine.without, MECHANISM_HOLD))
 		return hold_one_us(recent_of(node, gfn), gfn, awaited, now_ns);
 	us = hold_us(recent_of(node, gfn), gfn, right, new_right, awaited, node->pages->synced_ns,
@@ -432,6 +402,60 @@ void pagestore_synchronises(struct node *node)
 	pages->spare = held;
 }
 
+/* ---- requests of CPUs ---- */
+
+/* Gives a right to write back to the CPUs, if a snapshot has taken it from them and not from this
+ * host (vmm/node/cut/copy.h). */
+static void give_back_right(struct node *node, gfn_t gfn)
+{
+	if ((node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) ||
+	    atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
+		return;
+	copy_before_change(node, gfn);
+	set_right(node, gfn, PAGE_WRITE);
+}
+
+/* Gives back the right to the wanted page.  Copying a page costs less than a request, so its
+ * neighbours get it too, if no other host can want them. */
+static void give_back_rights(struct node *node, gfn_t wanted)
+{
+	gfn_t count = node->dsm ? 1 : GIVEN_BACK, first = wanted & ~(count - 1);
+
+	for (gfn_t gfn = first; gfn < first + count && gfn < node->ram_pages; gfn++)
+		give_back_right(node, gfn);
+}
+
+static void request(struct node *node, gfn_t gfn, enum page_right right)
+{
+	poll_note(node);
+	if (right == PAGE_WRITE)
+		give_back_rights(node, gfn);
+	if (node->dsm)
+		dsm_want(node->dsm, gfn, right);
+	else
+		wants_ready(node, gfn, right);
+}
+
+uint64_t pagestore_send_delayed(struct node *node, bool all)
+{
+	uint64_t next_ns = 0;
+	gfn_t gfn;
+
+	while (node->pages && !node->ending && misses_due(node, all, &gfn, &next_ns))
+		request(node, gfn, PAGE_WRITE);
+	return next_ns;
+}
+
+void pagestore_want(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right)
+{
+	if (node->dsm)
+		right = misses_ask(node, cpu, gfn, right);
+	if (right != PAGE_NONE)
+		request(node, gfn, right);
+	else
+		poll_note(node); /* the daemon polls meanwhile */
+}
+
 static void make_timers(struct node *node)
 {
 	node->pages->retry_timer = loop_add(&node->loop, LOOP_OWN_TIMER, -1, on_retry, node);
@@ -461,38 +485,6 @@ static void keep_to_share(struct node *node)
 	while (share_excess(node->pages->share, &gfn))
 		if (!dsm_drop(node->dsm, gfn))
 			share_owned(node->pages->share, gfn);
-}
-
-/* Gives a right to write back to the CPUs, if a snapshot has taken it from them and not from this
- * host (vmm/node/cut/copy.h). */
-static void give_back_right(struct node *node, gfn_t gfn)
-{
-	if ((node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) ||
-	    atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
-		return;
-	copy_before_change(node, gfn);
-	set_right(node, gfn, PAGE_WRITE);
-}
-
-/* Gives back the right to the wanted page.  Copying a page costs less than a request, so its
- * neighbours get it too, if no other host can want them. */
-static void give_back_rights(struct node *node, gfn_t wanted)
-{
-	gfn_t count = node->dsm ? 1 : GIVEN_BACK, first = wanted & ~(count - 1);
-
-	for (gfn_t gfn = first; gfn < first + count && gfn < node->ram_pages; gfn++)
-		give_back_right(node, gfn);
-}
-
-void pagestore_want(struct node *node, gfn_t gfn, enum page_right right)
-{
-	poll_note(node);
-	if (right == PAGE_WRITE)
-		give_back_rights(node, gfn);
-	if (node->dsm)
-		dsm_want(node->dsm, gfn, right);
-	else
-		wants_ready(node, gfn, right);
 }
 
 void pagestore_want_ahead(struct node *node, gfn_t gfn, enum page_right right)
@@ -557,7 +549,8 @@ void pagestore_start(struct node *node)
 	node->pages->extract = extract_new(node->ram_fd, node->ram);
 	node->pages->batch = batch_new();
 	node->pages->spin = spin_new();
-	if (!node->pages->spin)
+	node->pages->misses = misses_new();
+	if (!node->pages->spin || !node->pages->misses)
 		die("out of memory");
 	make_timers(node);
 	node->pages->share = share_new(node->ram_pages, node->o.machine.host_mem_mib ?
@@ -581,6 +574,7 @@ void pagestore_end(struct node *node)
 	batch_free(pages->batch);
 	share_free(pages->share);
 	spin_free(pages->spin);
+	misses_free(pages->misses);
 	loop_remove(pages->retry_timer);
 	loop_remove(pages->late_timer);
 	free(pages);

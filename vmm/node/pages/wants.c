@@ -94,7 +94,7 @@ static void take(struct node *node, unsigned cpu, struct want want, const struct
 		return;
 	node->wants->cpu[cpu] = want;
 	trace_seen(node, cpu, want.gfn, want.right);
-	pagestore_want(node, want.gfn, want.right);
+	pagestore_want(node, cpu, want.gfn, want.right);
 	if (node->dsm)
 		policy_on_want(node);
 	ask_ahead(node, aheads, want.right);
