@@ -19,9 +19,12 @@
  * owner is lost.
  *
  * Options (-D).  CUT: a network cut between the owner and some hosts.  Then there may be two
- * machines only if the standby had been ordered to take over.  (There are three computers, and so
- * no two halves.) The owner notices the cut before the standby does; vmm/shared/silence.h has the
- * times, and asserts their order.
+ * machines only if the standby had been ordered to take over.  Which side goes on is the rule of
+ * the code, vmm/cli/run/quorum.def.  The owner notices the cut before the standby does;
+ * vmm/shared/silence.h has the times, and asserts their order.
+ *
+ * FOUR: a fourth computer, on which there is never a standby: it may die, and is on either side of
+ * the cut, which can leave two computers on each.
  *
  * Options that must fail.  REPLACED: a checkpoint is taken while the one before is copied.  EARLY:
  * the standby is ordered to take over before it has the last checkpoint.  IMPATIENT: a standby that
@@ -30,6 +33,7 @@
  * that was ordered to take over is lost.  With CUT, NO_HALF: the standby does not count the hosts
  * when it takes over without an order; NO_DOUBT: nor does an owner that hears nothing from its
  * standby; HASTY: the standby may notice the cut first.
+ * With CUT and FOUR, EVEN: the standby goes on with half of the hosts, as the owner does.
  *
  * LINGERS: a standby that has refused does not end by itself, but waits as if its owner were lost.
  * With CUT, COUNTED_BEFORE: a standby that had prepared the hosts before the cut does not count
@@ -50,7 +54,14 @@
 #ifndef DEATHS
 #define DEATHS 2
 #endif
+#include "vmm/cli/run/quorum.def"
+#ifdef FOUR
+#define COMPUTERS 4
+#define ON_FOURTH(i) + NEAR(i, 3)
+#else
 #define COMPUTERS 3
+#define ON_FOURTH(i)
+#endif
 #define TORN 255 /* of two checkpoints */
 
 mtype = { ORDERS, BEGIN, COMMIT, PREPARE, RELEASE, GO, END };	     /* to a standby */
@@ -96,8 +107,20 @@ bool prepared, pulls, pulls_last, last, changed, ending, ended, over, told, unsa
 #define LEAVING (owner == OWNER_LEAVES || owner == OWNER_STANDS)
 #define MACHINES (on[0] + on[1] + on[2])
 #define NEAR(i, j) (!dead[j] && away[j] == away[i])
-#define HALF(i) ((NEAR(i, 0) + NEAR(i, 1) + NEAR(i, 2)) * 2 >= COMPUTERS)
+#define REACHED(i) (NEAR(i, 0) + NEAR(i, 1) + NEAR(i, 2) ON_FOURTH(i))
+#define OWNER_MAY QUORUM_OWNER(REACHED(0), COMPUTERS)
+#ifdef EVEN
+#define STANDBY_MAY(i) QUORUM_OWNER(REACHED(i), COMPUTERS)
+#else
+#define STANDBY_MAY(i) QUORUM_STANDBY(REACHED(i), COMPUTERS)
+#endif
 #define CONNECTED(i) (!dead[0] && !closed[i] && !broken[i] && !away[i])
+
+#ifdef FOUR
+#define IS_CUT (away[1] + away[2] + away[3])
+#else
+#define IS_CUT (away[1] + away[2])
+#endif
 
 /* The standby notices a cut connection after the owner does (vmm/shared/silence.h). */
 #ifdef HASTY
@@ -289,16 +312,16 @@ proctype owner_process()
 		happens(OWNER_ON_GATHERED);
 #else
 		if
-		:: away[to] && !HALF(0) && DOUBTS_THEN -> dead[0] = true; goto end
+		:: away[to] && !OWNER_MAY && DOUBTS_THEN -> dead[0] = true; goto end
 		:: else -> go_back()
 		fi;
 #endif
 		for (i : 1 .. STANDBYS) { held[i] = !dead[i] && !away[i]; word[i] = false } }
 
 #ifdef CUT
-	/* Hosts are lost.  A silent standby may live: with fewer than half of the hosts the owner
-	 * ends, as if it were dead. */
-	:: atomic { !dead[0] && on[0] && !noticed && away[1] + away[2] ->
+	/* Hosts are lost.  A silent standby may live: with too few hosts the owner ends, as if it
+	 * were dead. */
+	:: atomic { !dead[0] && on[0] && !noticed && IS_CUT ->
 		noticed = true;
 		on[0] = false;
 		pulls = false;
@@ -308,7 +331,7 @@ proctype owner_process()
 		go_back()
 #else
 		if
-		:: state != OFF && away[to] && copied && !HALF(0) -> dead[0] = true; goto end
+		:: state != OFF && away[to] && copied && !OWNER_MAY -> dead[0] = true; goto end
 		:: else -> go_back()
 		fi
 #endif
@@ -439,7 +462,7 @@ end_never_started:
 	:: atomic { !dead[me] && !held[me] && word[me] && broken[me] -> lives(STANDBY_ON_WORD) }
 	:: atomic { !dead[me] && !held[me] && !(word[me] && broken[me]) ->
 #ifndef NO_HALF
-		if :: away[me] && !HALF(me) && COUNTED -> leave() :: else fi;
+		if :: away[me] && !STANDBY_MAY(me) && COUNTED -> leave() :: else fi;
 #endif
 		if
 		:: life == STANDBY_IS_GATHERS -> lives(STANDBY_ON_GONE); lives(STANDBY_ON_ALL)
@@ -488,12 +511,20 @@ end:	do
 	:: die(0)
 	:: die(1)
 	:: die(2)
+#ifdef FOUR
+	:: die(3)
+#endif
 	/* processes of a machine that has ended */
 	:: atomic { held[1] && !on[0] -> held[1] = false }
 	:: atomic { held[2] && !on[0] -> held[2] = false }
 #ifdef CUT
-	:: atomic { away[1] + away[2] == 0 ->
-		if :: away[1] = true :: away[2] = true :: away[1] = true; away[2] = true fi }
+	:: atomic { IS_CUT == 0 ->
+		if :: away[1] = true :: away[2] = true :: away[1] = true; away[2] = true
+#ifdef FOUR
+		:: away[3] = true :: away[1] = true; away[3] = true
+		:: away[2] = true; away[3] = true :: away[1] = true; away[2] = true; away[3] = true
+#endif
+		fi }
 	:: atomic { held[1] && away[1] -> held[1] = false }
 	:: atomic { held[2] && away[2] -> held[2] = false }
 #endif

@@ -308,6 +308,7 @@ int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p)
 }
 void run_standby_look(struct run *run) { (void)run; }
 bool run_standby_may_live(const struct run *run) { (void)run; return false; }
+bool run_standby_has_orders(const struct run *run) { (void)run; return true; }
 uint64_t run_standby_may_have_gone_on(const struct run *run) { (void)run; return 0; }
 void run_standby_leave(struct run *run) { (void)run; }
 void run_tell_over(struct run *run) { (void)run; }

@@ -16,7 +16,7 @@ SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
 	$(patsubst %,vmm/node/wire/%.o,clients conn dispatch route net) \
 	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger stages supervise) \
 	$(patsubst %,vmm/node/cut/%.o,freeze turn copy restore) \
-	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life) vmm/cli/streams.o \
+	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life quorum) vmm/cli/streams.o \
 	$(patsubst %,vmm/cli/snapshot/%.o,pull kept saved checkpoint load snapfile savefile \
 		keptfile) \
 	$(patsubst %,vmm/shared/%.o,hostcpu placement presence private_folder problem tsc)

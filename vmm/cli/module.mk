@@ -44,3 +44,4 @@ $(eval $(call unit-test,standby_step,tests/unit/standby_step.o vmm/cli/run/stand
 $(eval $(call unit-test,last_words,tests/unit/last_words.o vmm/cli/run/last_words.o,))
 $(eval $(call unit-test,owner_life,tests/unit/owner_life.o vmm/cli/run/owner_life.o,))
 $(eval $(call unit-test,standby_life,tests/unit/standby_life.o vmm/cli/run/standby_life.o,))
+$(eval $(call unit-test,quorum,tests/unit/quorum.o vmm/cli/run/quorum.o,))

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include "base/log.h"
+#include "vmm/cli/run/quorum.h"
 
 enum { REGROUP_LIMIT_S = 30, WORD_STEP_MS = 100 };
 
@@ -170,10 +171,10 @@ void run_look_at_regrouped(struct run *run)
 		loop_after(run->back.regrouped, 0);
 }
 
-/* Prevents that one machine becomes two: only the side with at least half of the hosts goes on. */
+/* Prevents that one machine becomes two.  (TRICKS: even-cut) */
 static int too_few(struct run *run, uint32_t hosts, struct problem *p)
 {
-	if (!run->back.doubt || hosts * 2 >= run->back.before)
+	if (!run->back.doubt || quorum_owner(hosts, run->back.before, run->back.agreed))
 		return 0;
 	run_standby_leave(run);
 	return problem(p, "only %u of its %u hosts are reached from here, so it may go on on host "
@@ -300,6 +301,7 @@ bool run_go_back(struct run *run, const char *died)
 	run->back.lost = 0;
 	run->back.before = (uint32_t)__builtin_popcount(run->hosts);
 	run->back.doubt = run_standby_may_live(run);
+	run->back.agreed = run_standby_has_orders(run);
 	if (run->back.still_ns)
 		run->back.doubt = true;
 	if (find_left(run, lost, &left, &p)) {

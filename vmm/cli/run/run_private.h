@@ -56,6 +56,7 @@ struct run {
 		 * last lost */
 		uint64_t first_at;
 		uint32_t before;	 /* how many hosts there were */
+		bool agreed;		 /* the standby counted as many */
 		bool doubt;	/* the standby was silent: it may take over the machine too */
 		/* this computer stood still for so long: the standby may have done so */
 		uint64_t still_ns;
@@ -190,6 +191,7 @@ void run_yield_ends(struct run *run, enum owner_action action);
 int run_standby_open(struct run *run);
 void run_standby_look(struct run *run);	 /* takes the next step, if there is one */
 bool run_standby_may_live(const struct run *run); /* it has a copy, and is silent */
+bool run_standby_has_orders(const struct run *run); /* it knows which hosts the machine has */
 /* Returns for how long this computer stood still, if the standby may have taken over meanwhile; or
  * 0. */
 uint64_t run_standby_may_have_gone_on(const struct run *run);

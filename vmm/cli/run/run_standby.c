@@ -257,6 +257,14 @@ bool run_standby_may_live(const struct run *run)
 	       sender_is_silent(to, to->silence->doubt_ms);
 }
 
+bool run_standby_has_orders(const struct run *run)
+{
+	static char orders[MAX_ORDERS];
+
+	print_orders(run, run->standby.to.host.name, orders);
+	return run->standby.to.state != SENDER_STARTS && !strcmp(orders, told);
+}
+
 uint64_t run_standby_may_have_gone_on(const struct run *run)
 {
 	const struct sender *to = &run->standby.to;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include "base/faultpoint.h"
 #include "base/log.h"
+#include "vmm/cli/run/quorum.h"
 
 /* GONE_LOOKS: so many in a row, since a neighbour's message may be slower than the ends of
  * processes */
@@ -312,13 +313,15 @@ static int take_streams(struct run *run, struct problem *p)
 						    : 0;
 }
 
-/* If the owner may be alive, only the side with at least half of the hosts goes on. */
+/* If the owner may be alive, this side goes on only with more than half of the hosts.
+ * (TRICKS: even-cut) */
 static void count_hosts(struct run *run)
 {
 	struct takeover *t = run->takeover;
 	struct problem p;
 
-	if (!t->silent || run->ended || run->loaded.machine.hosts * 2 >= t->orders.hosts.n)
+	if (!t->silent || run->ended ||
+	    quorum_standby(run->loaded.machine.hosts, t->orders.hosts.n))
 		return;
 	problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there",
 		run->back.why.line, run->loaded.machine.hosts, t->orders.hosts.n);

@@ -17,9 +17,10 @@
  * there are two machines: no side can know what the other has done.)
  *
  * A silent owner may be alive, and may go on without the hosts that it does not reach.  Therefore a
- * standby takes over only with at least half of the hosts.  So does an owner that has not heard
- * from its standby for a while; the standby sends "alive" now and then.  (If the connection between
- * two computers breaks, each has a machine then.)  vmm/shared/silence.h has all these times.
+ * standby takes over only with more than half of the hosts, and an owner that has not heard from
+ * its standby for a while goes on only with at least half of them; the standby sends "alive" now
+ * and then.  (A machine of two computers becomes two machines when the connection between them is
+ * cut.)  vmm/cli/run/quorum.def has the rule, vmm/shared/silence.h all these times.
  *
  * An owner that stood still for longer, with its whole computer, reaches all hosts when it wakes,
  * and so may its standby, which has taken over.  So it does not go on before the standby has
