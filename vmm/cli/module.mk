@@ -45,3 +45,4 @@ $(eval $(call unit-test,last_words,tests/unit/last_words.o vmm/cli/run/last_word
 $(eval $(call unit-test,owner_life,tests/unit/owner_life.o vmm/cli/run/owner_life.o,))
 $(eval $(call unit-test,standby_life,tests/unit/standby_life.o vmm/cli/run/standby_life.o,))
 $(eval $(call unit-test,quorum,tests/unit/quorum.o vmm/cli/run/quorum.o,))
+$(eval $(call unit-test,hearing,tests/unit/hearing.o vmm/cli/run/hearing.o,))

@@ -9,8 +9,9 @@
  *   alive    owner and standby each say now and then that they are alive
  *   doubt    an owner that loses a host, and has not heard its standby for so long, no longer
  *            relies on that: it goes on only with at least half of the hosts (quorum.def)
- *   standby  a standby that has not heard its owner for so long takes it for lost, and goes on only
- *            with more than half of the hosts, or on the other one of two
+ *   standby  a standby that has not heard its owner for so long, while it ran itself (hearing.h),
+ *            takes it for lost, and goes on only with more than half of the hosts, or on the other
+ *            one of two
  *   looks    so long it watches the machine's processes on its own computer, and waits for their
  *            end; if they live on, so does the owner
  *

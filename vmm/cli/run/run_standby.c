@@ -27,10 +27,10 @@ enum {
 static char told[MAX_ORDERS]; /* the last orders */
 
 /* After this a standby whose connection broke has given up, while it sees the machine's processes:
- * it may have noticed last, by the silence. */
+ * it may have noticed last, by the silence, and may have run late for half of that time. */
 static uint64_t forgotten_after_ns(const struct silence *silence)
 {
-	return (silence->standby_ms + silence->looks_ms + SILENCE_LATE_MS) * 1000000ull;
+	return (2 * silence->standby_ms + silence->looks_ms + SILENCE_LATE_MS) * 1000000ull;
 }
 
 static void say(const struct run *run, const char *format, ...)

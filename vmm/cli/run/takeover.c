@@ -168,7 +168,7 @@ void takeover_on_word(evutil_socket_t fd, short what, void *context)
 		return;
 	bool late = standby_has_lost(t->life)
 			    ? now - run->back.since_ns > LOST_MS * 1000000ull
-			    : now - t->heard_ns > t->times->doubt_ms * 1000000ull;
+			    : now - t->hearing.heard_ns > t->times->doubt_ms * 1000000ull;
 	if (late && takeover_happens(run, STANDBY_ON_WORD) == STANDBY_DO_END)
 		run_end(run, 0, "");
 }
@@ -236,25 +236,50 @@ static void on_lost(struct run *run, enum standby_event event, const char *why)
 	}
 }
 
+static struct timeval timeval_of(uint64_t us)
+{
+	return (struct timeval){ (time_t)(us / 1000000), (suseconds_t)(us % 1000000) };
+}
+
 static void on_silence(evutil_socket_t fd, short what, void *context)
 {
 	struct run *run = context;
+	struct takeover *t = run->takeover;
+	uint64_t silent_us = hearing_silent_ns(&t->hearing, run_now_ns()) / 1000;
 
 	(void)fd, (void)what;
-	run->takeover->silent = true;
+	if (silent_us < t->times->standby_ms * 1000ull) { /* (TRICKS: own-lateness) */
+		const struct timeval rest = timeval_of(t->times->standby_ms * 1000ull - silent_us);
+
+		event_add(t->silence, &rest);
+		return;
+	}
+	t->silent = true;
 	on_lost(run, STANDBY_ON_SILENT, "nothing was heard of it for a while");
 }
 
 static void on_alive(evutil_socket_t fd, short what, void *context)
 {
+	struct takeover *t = context;
+
 	(void)fd, (void)what;
-	takeover_say(context, "alive\n");
+	hearing_ticks(&t->hearing, run_now_ns());
+	takeover_say(t, "alive\n");
 }
 
+/* A connection that ends after a silence may have been ended by this computer's sshd, which heard
+ * nothing either (its ClientAliveInterval). */
 static void on_end(struct bufferevent *from, short what, void *context)
 {
+	struct run *run = context;
+	struct takeover *t = run->takeover;
+
 	(void)from, (void)what;
-	on_lost(context, STANDBY_ON_LOST, "its connection to the standby ended");
+	if (!standby_has_owner(t->life))
+		return;
+	t->silent = run_now_ns() - t->hearing.heard_ns > t->times->doubt_ms * 1000000ull;
+	on_lost(run, t->silent ? STANDBY_ON_SILENT : STANDBY_ON_LOST,
+		"its connection to the standby ended");
 }
 
 /* ---- standing by ---- */
@@ -268,24 +293,20 @@ static void find_owner(struct takeover *t)
 		strcpy(t->owner, "owner");
 }
 
-static struct timeval timeval_of(uint32_t ms)
-{
-	return (struct timeval){ ms / 1000, ms % 1000 * 1000 };
-}
-
 void takeover_hears(struct run *run)
 {
-	const struct timeval limit = timeval_of(run->takeover->times->standby_ms);
+	const struct timeval limit = timeval_of(run->takeover->times->standby_ms * 1000ull);
 
 	event_add(run->takeover->silence, &limit);
-	run->takeover->heard_ns = run_now_ns();
+	hearing_hears(&run->takeover->hearing, run_now_ns());
 }
 
 int takeover_keep_times(struct run *run, const struct silence *times)
 {
-	const struct timeval often = timeval_of(times->alive_ms);
+	const struct timeval often = timeval_of(times->alive_ms * 1000ull);
 
 	run->takeover->times = times;
+	hearing_begin(&run->takeover->hearing, times->alive_ms * 1000000ull, run_now_ns());
 	takeover_hears(run);
 	return event_add(run->takeover->alive, &often);
 }

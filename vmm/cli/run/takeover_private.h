@@ -2,6 +2,7 @@
 #ifndef VMM_CLI_RUN_TAKEOVER_PRIVATE_H
 #define VMM_CLI_RUN_TAKEOVER_PRIVATE_H
 
+#include "vmm/cli/run/hearing.h"
 #include "vmm/cli/run/run_private.h"
 #include "vmm/cli/run/standby_life.h"
 #include "vmm/cli/standby/orders.h"
@@ -15,7 +16,7 @@ struct takeover {
 	const struct silence *times;
 	enum standby_state life;
 	bool silent;		     /* the lost owner may be alive and not reachable */
-	uint64_t heard_ns;	     /* when the owner has last sent anything */
+	struct hearing hearing;	     /* of the owner */
 	unsigned gone_looks; /* checks in a row at which no process held the name */
 	char text[MAX_ORDERS];	     /* of the orders that are arriving */
 	size_t text_bytes;
