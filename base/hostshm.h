@@ -62,7 +62,8 @@ enum slot_state {
 
 enum slot_post {
 	POST_MESSAGE = 1, /* the daemon has put a message in the monitor's socket */
-	POST_START = 2,	  /* start_eip is valid: leave the wait-for-start state */
+	/* start_eip is valid: for a CPU that waits for its start, or that was taken offline */
+	POST_START = 2,
 	POST_NMI = 4,
 };
 

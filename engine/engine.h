@@ -135,7 +135,8 @@ struct cpu_engine {
 bool engine_until_ready(struct cpu_engine *e);
 /* Set the host's timer, and e->stepping.  After this only the registers go out. */
 void engine_leave(struct cpu_engine *e);
-/* Move posted interrupts into the local APIC, and take an NMI.  Returns the other posts. */
+/* Move posted interrupts into the local APIC, and take an NMI and a start.  Returns the posts but
+ * POST_NMI. */
 uint32_t engine_take_posts(struct cpu_engine *e);
 /* Raise the timer's interrupt if it is due. */
 void engine_tick(struct cpu_engine *e);

@@ -9,7 +9,7 @@ static bool posts_waiting(struct cpu_engine *e)
 	for (unsigned word = 0; word < ARRAY_LEN(e->slot->irr); word++)
 		if (atomic_load(&e->slot->irr[word]))
 			return true;
-	return atomic_load(&e->slot->post) & (POST_MESSAGE | POST_NMI);
+	return atomic_load(&e->slot->post);
 }
 
 uint32_t engine_take_posts(struct cpu_engine *e)
@@ -29,6 +29,8 @@ uint32_t engine_take_posts(struct cpu_engine *e)
 	posts = atomic_exchange(&e->slot->post, 0);
 	if (posts & POST_NMI)
 		e->vcpu->nmi_pending = true;
+	if (posts & POST_START)
+		vcpu_want_start(e->vcpu, atomic_load(&e->slot->start_eip));
 	return posts & ~(uint32_t)POST_NMI;
 }
 
@@ -37,8 +39,8 @@ static bool collect_posts(struct cpu_engine *e)
 {
 	uint32_t posts = engine_take_posts(e);
 
-	if (posts)
-		e->ops->serve(e, posts);
+	if (posts & ~(uint32_t)POST_START)
+		e->ops->serve(e, posts & ~(uint32_t)POST_START);
 	return posts;
 }
 
@@ -200,11 +202,19 @@ static bool is_ready(struct cpu_engine *e)
 	return can_run(e, woken) && e->ops->is_prepared(e);
 }
 
+/* Start the CPU again if another one asks for that, and it has halted for good. */
+static void settle_start(struct cpu_engine *e)
+{
+	if (vcpu_settle_start(e->vcpu))
+		e->refault.wanted = false;
+}
+
 bool engine_until_ready(struct cpu_engine *e)
 {
 	for (;;) {
 		if (e->vcpu->dead)
 			e->ops->died(e);
+		settle_start(e);
 		if (step_is_made(e))
 			e->ops->debugger(e, WHY_STEP);
 		e->traced = false;

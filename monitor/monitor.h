@@ -150,7 +150,7 @@ void monitor_end(struct monitor *m, enum end_reason reason, unsigned status, con
 		 ...) __attribute__((format(printf, 4, 5)));
 
 void report_death(struct monitor *m); /* vcpu.dead is set: report it and end the machine */
-/* posts: the enum slot_post bits that were set, without POST_START */
+/* posts: the enum slot_post bits that were set; POST_START does nothing here */
 void serve_posts(struct monitor *m, uint32_t posts);
 /* At an instruction boundary, handover.give_wanted is set: returns if the CPU stays here. */
 void give_away(struct monitor *m);

@@ -37,6 +37,34 @@ void vcpu_start(struct vcpu *v, uint32_t eip, uint32_t esi)
 	v->halted = false;
 }
 
+void vcpu_want_start(struct vcpu *v, uint32_t eip)
+{
+	v->start_wanted = true;
+	v->start_eip = eip;
+}
+
+static bool nmi_ready(const struct vcpu *v) { return v->nmi_pending && !v->nmi_blocked; }
+
+static bool has_halted_for_good(const struct vcpu *v)
+{
+	return v->halted && !v->awaited && !(v->eflags & EFLAGS_IF) && !nmi_ready(v);
+}
+
+/* (TRICKS: start-waits-for-hlt, offline-keeps-segments) */
+bool vcpu_settle_start(struct vcpu *v)
+{
+	if (!v->start_wanted)
+		return false;
+	if (has_halted_for_good(v)) {
+		vcpu_start(v, v->start_eip, 0);
+		v->env->flush_all(v->env->ctx);
+		segments_announce(v, VMP_GDT_BOOT_CS, 2);
+		return true;
+	}
+	v->start_wanted = !(v->eflags & EFLAGS_IF);
+	return false;
+}
+
 void vcpu_kill(struct vcpu *v, const char *format, ...)
 {
 	struct text reason = { v->dead_reason, sizeof v->dead_reason, 0 };
@@ -49,8 +77,6 @@ void vcpu_kill(struct vcpu *v, const char *format, ...)
 	text_add_list(&reason, format, args);
 	va_end(args);
 }
-
-static bool nmi_ready(const struct vcpu *v) { return v->nmi_pending && !v->nmi_blocked; }
 
 bool vcpu_interrupt_pending(const struct vcpu *v)
 {

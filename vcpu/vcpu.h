@@ -140,6 +140,9 @@ struct vcpu {
 	 * hlt */
 	uint8_t awaited;
 	bool awaits_any;     /* with `awaited`: every other interrupt wakes it as well */
+	/* a start has arrived (vcpu_want_start()), to this address, and is not decided yet */
+	bool start_wanted;
+	uint32_t start_eip;
 	/* after sti, mov ss or the fetch of a page: no interrupt before the next instruction has
 	 * run */
 	bool interrupt_shadow;
@@ -171,8 +174,17 @@ void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_by
 	       const struct vcpu_env *env);
 /* Start a CPU at a physical address, with flat boot segments and paging off: the first as the
  * boot loader does (Linux's 32-bit boot protocol: %esi = boot_params), another one by
- * VMP_HC_START_CPU. */
+ * VMP_HC_START_CPU.  The engine has no mappings and no descriptors of this CPU yet. */
 void vcpu_start(struct vcpu *v, uint32_t eip, uint32_t esi);
+
+/* VMP_HC_START_CPU has named a CPU that ran before: one that the guest took offline, or one that
+ * runs. */
+void vcpu_want_start(struct vcpu *v, uint32_t eip);
+/* Decide about a start that has arrived, at an instruction boundary.  A CPU that has halted for
+ * good (hlt with interrupts disabled) starts, as at its first start.  For a CPU with interrupts
+ * enabled the start is ignored.  Another one is still on its way to its hlt: the start waits.
+ * Returns true if the CPU has started. */
+bool vcpu_settle_start(struct vcpu *v);
 
 enum vcpu_result {
 	VCPU_DONE,	/* emulated; EIP is behind it (or where it went) */

@@ -145,6 +145,46 @@ static void halts(void)
 	CU_ASSERT(fake.v.halted);
 }
 
+static void post_start(void)
+{
+	atomic_store(&slot.start_eip, CODE + 0x40);
+	atomic_store(&slot.post, POST_START);
+}
+
+/* Another CPU starts this one: it was taken offline, it runs, or it is on its way to its hlt. */
+static void starts(void)
+{
+	engine_reset();
+	fake.v.halted = true;
+	asked.while_asleep = post_start;
+	CU_ASSERT(ready());
+	CU_ASSERT_EQUAL(fake.v.eip, CODE + 0x40);
+	CU_ASSERT_EQUAL(asked.sleeps, 1);
+	CU_ASSERT_EQUAL(asked.serves, 0);
+
+	engine_reset(); /* it has come already: no sleep */
+	fake.v.halted = true;
+	post_start();
+	CU_ASSERT(ready());
+	CU_ASSERT_EQUAL(fake.v.eip, CODE + 0x40);
+	CU_ASSERT_EQUAL(asked.sleeps, 0);
+
+	engine_user();
+	post_start();
+	CU_ASSERT(ready());
+	CU_ASSERT_EQUAL(fake.v.eip, CODE);
+	CU_ASSERT_FALSE(fake.v.start_wanted);
+
+	engine_reset(); /* the kernel, with interrupts off */
+	post_start();
+	CU_ASSERT(ready());
+	CU_ASSERT_EQUAL(fake.v.eip, CODE);
+	fake.v.halted = true;
+	CU_ASSERT(ready());
+	CU_ASSERT_EQUAL(fake.v.eip, CODE + 0x40);
+	CU_ASSERT_EQUAL(asked.sleeps, 0);
+}
+
 static void set_timer_of_guest(uint64_t in_ns)
 {
 	fake.v.apic.lvt_timer = VECTOR;
@@ -263,6 +303,7 @@ int main(void)
 		UNIT_TEST(posts_are_served),
 		UNIT_TEST(preparations),
 		UNIT_TEST(halts),
+		UNIT_TEST(starts),
 		UNIT_TEST(timers),
 		UNIT_TEST(naps),
 		UNIT_TEST(steps),

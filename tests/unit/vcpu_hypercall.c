@@ -166,6 +166,48 @@ static void start_cpu(void)
 	CU_ASSERT_EQUAL(fake.starts, 1);
 }
 
+/* A start of a CPU that ran before: one that has halted for good starts, one with interrupts
+ * enabled ignores it, and another one starts when it halts. */
+static void start_again(void)
+{
+	static const struct { bool halted, on, awaits, nmi, blocked, starts, waits; } cases[] = {
+		{ .halted = true, .starts = true },
+		{ .halted = true, .nmi = true, .blocked = true, .starts = true },
+		{ .halted = true, .nmi = true, .waits = true }, /* the NMI wakes it first */
+		{ .halted = true, .on = true },			/* idle */
+		{ .halted = true, .awaits = true, .waits = true },
+		{ .halted = true, .awaits = true, .on = true },
+		{ .on = true },
+		{ .waits = true },
+	};
+
+	for (unsigned n = 0; n < ARRAY_LEN(cases); n++) {
+		fake_reset();
+		CU_ASSERT_FALSE(vcpu_settle_start(V));
+		V->eip = CODE;
+		V->eflags = EFLAGS_FIXED | (cases[n].on ? EFLAGS_IF : 0);
+		V->halted = cases[n].halted;
+		V->awaited = cases[n].awaits ? 0xf7 : 0;
+		V->nmi_pending = cases[n].nmi;
+		V->nmi_blocked = cases[n].blocked;
+		V->apic.spiv = 0x1ff;
+		vcpu_want_start(V, 0x100000);
+		CU_ASSERT_EQUAL(vcpu_settle_start(V), cases[n].starts);
+		CU_ASSERT_EQUAL(V->start_wanted, cases[n].waits);
+		CU_ASSERT_EQUAL(V->eip, cases[n].starts ? 0x100000 : CODE);
+		CU_ASSERT_EQUAL(!(V->cr0 & CR0_PG), cases[n].starts);
+		CU_ASSERT_EQUAL(V->apic.spiv, cases[n].starts ? 0xff : 0x1ff);
+		CU_ASSERT_EQUAL(V->halted, cases[n].halted && !cases[n].starts);
+		/* The host has no mapping of before.  Of the segments it has those to begin with
+		 * anew, and keeps the others: another VM process has them loaded. */
+		CU_ASSERT_EQUAL(fake.flush_all, cases[n].starts);
+		CU_ASSERT_EQUAL(fake.segments_changed, cases[n].starts ? 2 : 0);
+	}
+	V->halted = true; /* the last one was on its way to its hlt */
+	CU_ASSERT_TRUE(vcpu_settle_start(V));
+	CU_ASSERT_FALSE(vcpu_settle_start(V));
+}
+
 static void gdt_changed(void)
 {
 	fake_reset();
@@ -408,6 +450,7 @@ int main(void)
 		UNIT_TEST(send_ipi),	     UNIT_TEST(wait_for_kick),
 		UNIT_TEST(kicked_before), UNIT_TEST(apic_register),
 		UNIT_TEST(flush_range),   UNIT_TEST(start_cpu),
+		UNIT_TEST(start_again),
 		UNIT_TEST(gdt_changed),   UNIT_TEST(ends_and_yields),
 		UNIT_TEST(clear_frames),  UNIT_TEST(copy_frame),   UNIT_TEST(names_frames),
 		UNIT_TEST(unknown),	     UNIT_TEST(segment_look_up),

@@ -13,6 +13,8 @@ static void fresh(void)
 	fake_user();
 	fake.v.interrupt_shadow = true;
 	fake.v.nmi_pending = true;
+	fake.v.start_wanted = true;
+	fake.v.start_eip = 0x100000;
 	fake.v.dr[3] = 0x1234;
 	fake.v.xcr0 = 0xe7;
 	fake.v.pat_msr = 0x0123456789abcdef;
@@ -44,6 +46,8 @@ static void round_trip(void)
 	CU_ASSERT_EQUAL(other.eflags, saved.eflags);
 	CU_ASSERT_EQUAL(other.pat_msr, saved.pat_msr);
 	CU_ASSERT_EQUAL(apic_deadline(&other.apic), apic_deadline(&saved.apic));
+	CU_ASSERT_EQUAL(other.start_eip, 0x100000);
+	CU_ASSERT_TRUE(other.start_wanted);
 	CU_ASSERT_TRUE(other.interrupt_shadow && other.nmi_pending && !other.halted);
 }
 
