@@ -63,18 +63,23 @@ enum vcpu_result emulate_sti(struct insn *i)
 	return VCPU_DONE;
 }
 
-/* Before the guest kernel has set its entry for system calls it runs on this CPU alone, and stops
- * like that after an exception that it cannot handle.  Nothing would wake it. */
-static bool halts_for_good(const struct vcpu *v)
+/* A CPU that halts with interrupts disabled is woken or started again by another CPU alone.  Until
+ * the guest kernel has set its entry for system calls it runs on CPU 0 alone, and stops like that
+ * after an exception that it cannot handle. */
+static void check_halt(struct vcpu *v)
 {
-	return !(v->eflags & EFLAGS_IF) && v->number == 0 && !v->window_syscall_eip &&
-	       !v->nmi_pending;
+	if (v->eflags & EFLAGS_IF || v->nmi_pending)
+		return;
+	if (v->number == 0 && !v->window_syscall_eip)
+		vcpu_kill(v, "the guest kernel has stopped as it began");
+	else if (v->n_cpus == 1)
+		vcpu_kill(v, "the guest has halted its only processor with interrupts disabled: "
+			     "nothing can wake it");
 }
 
 enum vcpu_result emulate_hlt(struct insn *i)
 {
-	if (halts_for_good(i->v))
-		vcpu_kill(i->v, "the guest kernel has stopped as it began");
+	check_halt(i->v);
 	i->v->halted = true;
 	i->v->awaited = 0;
 	apic_halted(&i->v->apic);

@@ -216,8 +216,8 @@ void machine_end(void)
 {
 	text_flush();
 	out32(VMP_STREAM_EXIT_PORT, 0);
-	for (;;)
-		__asm__ volatile("hlt");
+	for (;;) /* a hlt would be another end of the machine */
+		__asm__ volatile("pause");
 }
 
 /* System calls through the window enter at the gate's handler (base/guest_abi.h). */

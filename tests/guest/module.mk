@@ -13,7 +13,7 @@ build/tests/guest/%: tests/guest/%.c tests/guest/check.h
 
 .PHONY: guest-tests
 guest-tests: $(GUEST_TESTS) build/tests/machine/unframe \
-	$(addprefix build/tests/machine/bug-,triple nowhere stack fault)
+	$(addprefix build/tests/machine/bug-,triple nowhere stack fault halt)
 all: guest-tests
 
 build/tests/machine/bug-%: tests/machine/bug.S base/guest_abi.h

@@ -3,6 +3,7 @@
  *   BUG_nowhere   a jump to an address where nothing is mapped
  *   BUG_stack     an endless recursion
  *   BUG_fault     a handler that faults itself, without end
+ *   BUG_halt      a hlt of the only processor, with interrupts disabled
  */
 #include "base/guest_abi.h"
 
@@ -67,6 +68,9 @@ FUNCTION(broken)
 	call	broken
 #elif defined(BUG_fault)
 	mov	0xdead0000, %eax
+#elif defined(BUG_halt)
+	movl	$handler, VMP_CPU_SYSCALL /* it is no longer as it began */
+	hlt
 #else
 	ud2
 #endif

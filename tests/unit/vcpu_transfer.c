@@ -71,6 +71,26 @@ static void hlt_for_good(void)
 	CU_ASSERT_FALSE(hlt_kills(0, 0, 0, true));
 }
 
+/* The only CPU's hlt. */
+static bool lone_hlt_kills(uint32_t interrupts, bool nmi)
+{
+	fake_reset();
+	V->n_cpus = 1;
+	V->number = 0;
+	V->eflags = EFLAGS_FIXED | interrupts;
+	V->window_syscall_eip = CODE;
+	V->nmi_pending = nmi;
+	RUN(0xf4);
+	return V->dead == VCPU_KILLED && strstr(V->dead_reason, "only processor");
+}
+
+static void lone_hlt_for_good(void)
+{
+	CU_ASSERT_TRUE(lone_hlt_kills(0, false));
+	CU_ASSERT_FALSE(lone_hlt_kills(EFLAGS_IF, false));
+	CU_ASSERT_FALSE(lone_hlt_kills(0, true));
+}
+
 static void flags_push(void)
 {
 	fake_reset();
@@ -769,7 +789,7 @@ int main(void)
 	static const struct unit_test tests[] = {
 		UNIT_TEST(flags_cli_sti),
 		UNIT_TEST(sti_hlt),
-		UNIT_TEST(hlt_for_good),
+		UNIT_TEST(hlt_for_good), UNIT_TEST(lone_hlt_for_good),
 		UNIT_TEST(flags_push),
 		UNIT_TEST(flags_pop),
 		UNIT_TEST(single_steps),
