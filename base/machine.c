@@ -11,6 +11,7 @@
 
 /* The names of each enum, in its order. */
 static const char *const engine_names[] = { "", "direct", "ptrace", NULL };
+static const char *const console_names[] = { "serial", "virtio", NULL };
 const char *const policy_names[] = { "auto", "fixed", "spread", "concentrate", NULL };
 _Static_assert(ARRAY_LEN(policy_names) == POLICIES + 1, "a name for each policy");
 const char *const mechanism_names[] = {

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/types.h"
 
+enum console { CONSOLE_SERIAL, CONSOLE_VIRTIO };
 enum engine { ENGINE_UNSET, ENGINE_DIRECT, ENGINE_PTRACE };
 
 /* The programs and files that receive an option's value. */

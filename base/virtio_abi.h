@@ -16,7 +16,8 @@ enum virtio_slot {
 	VIRTIO_DISKS = 0, /* the first of MAX_DISKS */
 	VIRTIO_NET = 4,
 	VIRTIO_RNG = 5,
-	VIRTIO_SHARES = 6, /* the first of MAX_LIVE_SHARES */
+	VIRTIO_SHARE = 6,
+	VIRTIO_CONSOLE = 7,
 	VIRTIO_SLOTS = 8,
 	VIRTIO_SLOT_BYTES = PAGE_BYTES,
 };

@@ -46,7 +46,8 @@
 #include <sys/wait.h>
 #include "guest/guest.h"
 
-#define CONSOLE "/dev/ttyS0"
+#define VIRTIO_CONSOLE "/dev/hvc0" /* its driver follows the window's size by itself */
+static const char *console = "/dev/ttyS0"; /* or that */
 
 enum { SYSLOG_READ_ALL = 3 }; /* klogctl(2) */
 enum { WINDOW_LOOK_S = 1 };
@@ -632,7 +633,7 @@ static void follow_window(int device, struct winsize last)
 {
 	int tty = -1;
 
-	if (device < 0 || fork() != 0)
+	if (device < 0 || !strcmp(console, VIRTIO_CONSOLE) || fork() != 0)
 		return;
 	for (;;) {
 		struct winsize now, has;
@@ -646,7 +647,7 @@ static void follow_window(int device, struct winsize last)
 			tty = -1;
 		}
 		if (tty < 0) {
-			tty = open(CONSOLE, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+			tty = open(console, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
 			if (tty < 0 || ioctl(tty, TIOCGWINSZ, &has) < 0)
 				continue;
 		}
@@ -671,9 +672,9 @@ static int run_shell(const struct winsize *window, const struct user *user)
 		int tty;
 
 		setsid();
-		tty = open(CONSOLE, O_RDWR);
+		tty = open(console, O_RDWR);
 		if (tty < 0) {
-			complain("cannot open", CONSOLE);
+			complain("cannot open", console);
 			_exit(STATUS_CANNOT_EXECUTE);
 		}
 		ioctl(tty, TIOCSCTTY, 1);
@@ -766,6 +767,8 @@ int main(void)
 	struct root root = { NULL, false };
 
 	mount_all();
+	if (access(VIRTIO_CONSOLE, F_OK) == 0)
+		console = VIRTIO_CONSOLE;
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0)
 		open_console();
 	vmp_folder = open("/vmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -782,8 +785,8 @@ int main(void)
 	read_user(&user);
 	set_environment(&user, root.device != NULL);
 	change_to_start_folder(&user);
-	if (user.uid && chown(CONSOLE, user.uid, user.gid) < 0)
-		complain("cannot give away", CONSOLE);
+	if (user.uid && chown(console, user.uid, user.gid) < 0)
+		complain("cannot give away", console);
 	/* Asked in any case: the machine regards the first access to its stream device as the end
 	 * of the boot. */
 	window_device = open("/dev/vmp-window", O_RDONLY | O_CLOEXEC);

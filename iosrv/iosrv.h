@@ -6,7 +6,7 @@
  * uart.c (console), stream.c (standard streams of the command), agent.c (those of `vmp exec`),
  * ioapic.c, ide.c (disk, with its image in diskimage.c, and what a writable image held at the last
  * checkpoints in undolog.c), virtio.c (virtio devices, a model each: virtio_blk.c, virtio_net.c,
- * virtio_9p.c, virtio_rng.c); chipstate.c and snapshot.c save and load
+ * virtio_9p.c, virtio_rng.c, virtio_console.c); chipstate.c and snapshot.c save and load
  * the chips, worker.c has threads.
  *
  * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to
@@ -117,9 +117,14 @@ void iosrv_finish_work(void); /* waits until no chip has work */
 /* Chips' handlers of messages from the command line. */
 void uart_input(const void *bytes, size_t count);
 void uart_attach(uint32_t client, uint32_t backlog_bytes);
+void uart_print(const void *bytes, size_t count); /* as if the guest had transmitted them */
+/* Copy the oldest typed bytes that nobody has read; and remove them, at most that many. */
+size_t uart_typed(void *to, size_t most);
+void uart_read_typed(size_t count);
 void stream_input(const struct msg_stream *body, const void *bytes, size_t count);
 void stream_room(const struct msg_stream_room *body);
 void stream_window(uint32_t columns, uint32_t rows);
+uint32_t stream_window_size(void); /* columns << 16 | rows; 0: not known */
 void agent_request(const struct msg_exec *body, const void *bytes, size_t n);
 void ioapic_raise(unsigned pin);
 /* The one CPU (a bit) and the vector that an edge of a line reaches now; 0: none, or several. */
@@ -146,6 +151,13 @@ void virtio9p_attach(int socket);
 void virtio9p_start(void); /* watch its socket from now on */
 void virtio9p_on_ready(void);
 void virtio9p_reset(void);
+/* virtio_console.c */
+void console_attach(void);
+bool console_is_virtio(void); /* what is typed is for it, and not for the serial port */
+void console_typed(void);     /* there may be more typed bytes */
+void console_window(void);    /* the user's window may have another size */
+void console_reset(void);
+void console_restored(void);
 /* virtio_net.c */
 void net_attach(int socket);
 void net_start(void); /* watch its socket from now on, also after a thaw */

@@ -232,6 +232,8 @@ static int open_devices(const struct machine *machine, char *why, size_t why_byt
 		error = processes_open_share(machine->live.item[0], why, why_bytes);
 	if (machine->rng)
 		virtio_add(VIRTIO_RNG, &virtio_rng);
+	if (machine->console == CONSOLE_VIRTIO)
+		console_attach();
 	return error;
 }
 

@@ -1,7 +1,8 @@
 # The I/O server.  A chip's object comes from its row in chips.def.
 IOSRV_CHIPS := $(shell sed -n 's,^X(\(.*\))$$,iosrv/\1.o,p' iosrv/chips.def)
 IOSRV_OBJECTS := $(addprefix iosrv/,serve.o chips.o chipstate.o diskimage.o diskio.o undolog.o \
-	snapshot.o virtio_rng.o virtio_blk.o virtio_net.o virtio_9p.o) $(IOSRV_CHIPS)
+	snapshot.o virtio_rng.o virtio_blk.o virtio_net.o virtio_9p.o \
+	virtio_console.o) $(IOSRV_CHIPS)
 IOSRV_MAIN := $(addprefix iosrv/,iosrv_main.o iosrv_confine.o processes.o worker.o)
 $(eval $(call program,vmp-iosrv,$(IOSRV_MAIN) $(IOSRV_OBJECTS) $(BASE_OBJECTS),-levent -lpthread))
 IOSRV_TEST_OBJECTS := tests/unit/iosrv_fake.o $(filter-out iosrv/serve.o,$(IOSRV_OBJECTS)) \

@@ -228,7 +228,10 @@ void stream_room(const struct msg_stream_room *body)
 void stream_window(uint32_t columns, uint32_t rows)
 {
 	columns_rows = columns << 16 | (rows & 0xffff);
+	console_window();
 }
+
+uint32_t stream_window_size(void) { return columns_rows; }
 
 /* After loading, another command line is at the other end: it reads the output, accepts a whole
  * window, and is sent the room for input. */

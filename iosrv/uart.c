@@ -16,6 +16,7 @@
 
 #include <string.h>
 #include "base/guest_abi.h"
+#include "base/log.h"
 
 enum { RBR_THR, IER, IIR_FCR, LCR, MCR, LSR, MSR, SCR };
 enum { IER_RX = 1, IER_THRE = 2, IER_LINE = 4, IER_MODEM = 8 };
@@ -86,7 +87,9 @@ static void uart_reset(void)
 
 static bool has_input(void)
 {
-	return u.mcr & MCR_LOOP ? u.loop_count > 0 : u.mcr & MCR_RTS && u.wire_count;
+	if (u.mcr & MCR_LOOP)
+		return u.loop_count > 0;
+	return u.mcr & MCR_RTS && u.wire_count && !console_is_virtio();
 }
 
 /* Return the IIR value of the most urgent condition that is enabled and true. */
@@ -145,6 +148,14 @@ static void uart_on_timer(void)
 	update_line();
 }
 
+static void print(uint8_t byte)
+{
+	if (u.pending_count == PENDING_BYTES)
+		uart_flush();
+	u.pending[u.pending_count++] = byte;
+	u.backlog[u.backlog_end++ % BACKLOG_BYTES] = byte;
+}
+
 static void transmit(uint8_t byte)
 {
 	u.thre_pending = false;
@@ -157,10 +168,7 @@ static void transmit(uint8_t byte)
 			u.loop[(u.loop_at + u.loop_count++) % LOOP_BYTES] = byte;
 		return;
 	}
-	if (u.pending_count == PENDING_BYTES)
-		uart_flush();
-	u.pending[u.pending_count++] = byte;
-	u.backlog[u.backlog_end++ % BACKLOG_BYTES] = byte;
+	print(byte);
 }
 
 static uint8_t receive(void)
@@ -291,6 +299,31 @@ void uart_input(const void *bytes, size_t count)
 	 * again */
 	u.line = false;
 	update_line();
+	console_typed();
+}
+
+/* --- the virtio console uses the same wires (virtio_console.c) --- */
+
+void uart_print(const void *bytes, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		print(((const uint8_t *)bytes)[i]);
+}
+
+size_t uart_typed(void *to, size_t most)
+{
+	size_t count = u.wire_count < most ? u.wire_count : most;
+
+	for (size_t i = 0; i < count; i++)
+		((uint8_t *)to)[i] = u.wire[(u.wire_at + i) % WIRE_BYTES];
+	return count;
+}
+
+void uart_read_typed(size_t count)
+{
+	bug_on(count > u.wire_count);
+	u.wire_at = (u.wire_at + count) % WIRE_BYTES;
+	u.wire_count -= count;
 }
 
 void uart_attach(uint32_t client, uint32_t backlog_bytes)

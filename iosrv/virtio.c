@@ -14,6 +14,7 @@ enum {
 	CONFIG_BYTES = 256,
 	NOBODY = MAX_CPUS
 };
+enum { INTERRUPT_CONFIG = 2 };
 enum { STATUS_FEATURES_OK = 8, STATUS_DRIVER_OK = 4, STATUS_NEEDS_RESET = 0x40 };
 #define FEATURE_INDIRECT_DESC VIRTIO_FEATURE(28)
 #define FEATURE_EVENT_IDX VIRTIO_FEATURE(29)
@@ -26,6 +27,8 @@ enum { STATUS_FEATURES_OK = 8, STATUS_DRIVER_OK = 4, STATUS_NEEDS_RESET = 0x40 }
 	X(uint32_t, driver_features_sel, , 0, UINT32_MAX)                                          \
 	X(uint64_t, driver_features, , 0, UINT64_MAX)                                              \
 	X(uint32_t, queue_sel, , 0, UINT32_MAX)                                                    \
+	X(bool, config_changed, , 0, 1) /* the driver does not know it yet */                      \
+	X(uint8_t, config_generation, , 0, UINT8_MAX)                                              \
 	X(bool, ready, [VIRTIO_QUEUES], 0, 1)                                                      \
 	/* The monitor that walks a queue checks its size and addresses. */ \
 	X(uint32_t, size, [VIRTIO_QUEUES], 0, UINT32_MAX)                                          \
@@ -102,6 +105,7 @@ static void virtio_reset(void)
 	blk_reset();
 	net_reset();
 	virtio9p_reset();
+	console_reset();
 }
 
 /* --- leases --- */
@@ -318,6 +322,33 @@ bool virtio_push(unsigned slot, const void *data, uint32_t bytes)
 	return true;
 }
 
+unsigned virtio_pushes(unsigned slot) { return leases[slot][0].pushes; }
+
+bool virtio_config_changed(unsigned slot)
+{
+	struct state *d = &devices[slot];
+
+	if (!(d->status & STATUS_DRIVER_OK))
+		return false;
+	d->config_changed = true;
+	d->config_generation++;
+	iosrv_raise(lines[slot]);
+	return true;
+}
+
+static void on_pushed(const struct msg_virtio *ask, struct lease *lease)
+{
+	uint32_t taken = ask->in_bytes < lease->pushes ? ask->in_bytes : lease->pushes;
+
+	for (; taken; taken--) {
+		lease->pushes--;
+		if (models[ask->slot]->taken)
+			models[ask->slot]->taken(ask->slot);
+	}
+	if (models[ask->slot]->room)
+		models[ask->slot]->room(ask->slot);
+}
+
 static void on_release(const struct msg_virtio *ask, struct lease *lease)
 {
 	forget_coming(lease);
@@ -350,11 +381,7 @@ static void on_holder(const struct msg_virtio *ask, const void *payload, uint32_
 	case VIRTIO_REQUEST: on_request(ask, lease, payload, bytes); break;
 	case VIRTIO_RELEASE: on_release(ask, lease); break;
 	case VIRTIO_BROKEN: on_broken(ask, payload, bytes); break;
-	case VIRTIO_PUSHED:
-		lease->pushes -= ask->in_bytes < lease->pushes ? ask->in_bytes : lease->pushes;
-		if (models[ask->slot]->room)
-			models[ask->slot]->room(ask->slot);
-		break;
+	case VIRTIO_PUSHED: on_pushed(ask, lease); break;
 	}
 }
 
@@ -413,11 +440,13 @@ static uint32_t read_register(unsigned slot, uint32_t offset)
 		return d->device_features_sel < 2
 			       ? (uint32_t)(offered(slot) >> 32 * d->device_features_sel)
 			       : 0;
-	case VIRTIO_QUEUE_NUM_MAX: return exists ? VIRTIO_QUEUE_SIZE : 0;
+	case VIRTIO_QUEUE_NUM_MAX:
+		return exists ? models[slot]->queue_size ?: VIRTIO_QUEUE_SIZE : 0;
 	case VIRTIO_QUEUE_READY: return exists && d->ready[d->queue_sel];
-	case VIRTIO_INTERRUPT_STATUS: return 1; /* as in monitor/rings.c */
+	/* as in monitor/rings.c, where the configuration does not change */
+	case VIRTIO_INTERRUPT_STATUS: return 1 | (d->config_changed ? INTERRUPT_CONFIG : 0);
 	case VIRTIO_STATUS: return d->status;
-	case VIRTIO_CONFIG_GENERATION: return 0; /* no configuration changes */
+	case VIRTIO_CONFIG_GENERATION: return d->config_generation;
 	default:
 		return offset >= VIRTIO_SHM_LEN_LOW && offset <= VIRTIO_SHM_BASE_HIGH
 			       ? ~0u
@@ -516,6 +545,9 @@ static void write_register(unsigned slot, uint32_t offset, uint32_t value, unsig
 	case VIRTIO_QUEUE_SEL: d->queue_sel = value; return;
 	case VIRTIO_QUEUE_NOTIFY: notify(slot, value, cpu); return;
 	case VIRTIO_STATUS: write_status(slot, value); return;
+	case VIRTIO_INTERRUPT_ACK:
+		d->config_changed &= !(value & INTERRUPT_CONFIG);
+		return;
 	}
 	/* The addresses of a queue in use do not change. */
 	if (d->queue_sel < models[slot]->queues && !d->ready[d->queue_sel])
@@ -549,6 +581,7 @@ static const char *virtio_impossible(void)
 static void virtio_restored(void)
 {
 	away = ~0u;
+	console_restored();
 }
 
 const struct chip virtio_chip = {

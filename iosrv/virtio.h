@@ -41,12 +41,15 @@ struct virtio_model {
 	const char *name; /* in messages for the user */
 	uint32_t id;	  /* virtio 1.2, section 5 */
 	unsigned queues;
+	uint32_t queue_size; /* descriptors of a queue, at most; 0: VIRTIO_QUEUE_SIZE */
 	uint64_t (*features)(unsigned slot); /* NULL: none of its own */
 	/* Copy the configuration space; the rest of the `bytes` stays zero.  NULL: there is
 	 * none. */
 	void (*config)(unsigned slot, uint8_t *to, size_t bytes);
 	void (*request)(struct virtio_request *request);
 	void (*room)(unsigned slot); /* virtio_push() may accept data again; may be NULL */
+	/* the guest has one more pushed message, the oldest; may be NULL */
+	void (*taken)(unsigned slot);
 };
 
 extern const struct virtio_model virtio_rng;
@@ -62,6 +65,11 @@ void virtio_forget(struct virtio_request *first);
 /* Push an unrequested message into a device's first queue.  False: there is no room; room() is
  * called when there may be. */
 bool virtio_push(unsigned slot, const void *data, uint32_t bytes);
+/* The pushed messages of which it is not known whether the guest has them.  None of them is left
+ * when the lease of the queue ends: what the guest has not got by then is lost. */
+unsigned virtio_pushes(unsigned slot);
+/* The configuration space has other values now: notify the driver.  False: there is none yet. */
+bool virtio_config_changed(unsigned slot);
 /* A message from a monitor. */
 void virtio_on_ask(const struct msg_virtio *ask, const void *payload, uint32_t bytes);
 

@@ -11,7 +11,7 @@
 #include "iosrv/ninep.h"
 #include "iosrv/virtio.h"
 
-enum { FEATURE_MOUNT_TAG = 0, SLOT = VIRTIO_SHARES };
+enum { FEATURE_MOUNT_TAG = 0, SLOT = VIRTIO_SHARE };
 static const char tag[] = "share"; /* the guest's init mounts it by this name */
 
 static struct {

@@ -222,7 +222,7 @@ static struct in_flight *find_head(struct lease *l, uint32_t head)
 
 static bool takes_pushes(const struct lease *l)
 {
-	return l->slot == VIRTIO_NET && l->number == 0;
+	return (l->slot == VIRTIO_NET || l->slot == VIRTIO_CONSOLE) && l->number == 0;
 }
 
 static void submit(struct monitor *m, struct lease *l)
@@ -316,10 +316,7 @@ static void release_if_done(struct monitor *m, struct lease *l)
 	if (!l->held || !l->recalled || l->n_in_flight)
 		return;
 	raise_lines(m);
-	if (l->n_pushes) /* a network may lose packets */
-		ask(m, l, (struct msg_virtio){ .op = VIRTIO_PUSHED, .in_bytes = l->n_pushes }, NULL,
-		    0);
-	forget_pushes(l);
+	forget_pushes(l); /* a network may lose packets; a console's bytes are sent again */
 	l->held = false;
 	ask(m, l,
 	    (struct msg_virtio){ .op = VIRTIO_RELEASE,
@@ -479,13 +476,15 @@ void rings_on_tell(struct monitor *m, const struct message *message, const struc
 /* --- the guest's accesses --- */
 
 /* Read a register.  The interrupt status is constant: the lines are edge-triggered, and an edge
- * means that a chain was given back.  A configuration never changes while the machine runs. */
+ * means that a chain was given back.  Only the console's configuration changes while the machine
+ * runs; the I/O server knows when. */
 bool rings_read(gpa_t gpa, uint32_t *value)
 {
 	unsigned slot, offset;
 
 	*value = 1;
-	return virtio_register_of(gpa, &slot, &offset) && offset == VIRTIO_INTERRUPT_STATUS;
+	return virtio_register_of(gpa, &slot, &offset) && offset == VIRTIO_INTERRUPT_STATUS &&
+	       slot != VIRTIO_CONSOLE;
 }
 
 bool rings_write(struct monitor *m, gpa_t gpa, unsigned size, uint32_t value)
@@ -496,7 +495,7 @@ bool rings_write(struct monitor *m, gpa_t gpa, unsigned size, uint32_t value)
 	if (!virtio_register_of(gpa, &slot, &offset))
 		return false;
 	if (offset == VIRTIO_INTERRUPT_ACK)
-		return true;
+		return slot != VIRTIO_CONSOLE;
 	if (offset != VIRTIO_QUEUE_NOTIFY || size != 4 || value >= VIRTIO_QUEUES)
 		return false;
 	rings.known = true;

@@ -171,7 +171,7 @@ static void do_ask(void)
 	unsigned n = 16, payload = number(2) % sizeof bytes;
 
 	if (other & 1)
-		ask.slot = other & 2 ? VIRTIO_NET : VIRTIO_DISKS + 1;
+		ask.slot = other & 2 ? VIRTIO_NET : other & 4 ? VIRTIO_CONSOLE : VIRTIO_DISKS + 1;
 	ask.queue = how & 128 ? number(1) % 3 : 0;
 	ask.head = number(1);
 	ask.out_bytes = ask.op == VIRTIO_REQUEST ? payload + (how & 32 ? number(1) : 0) : 0;
@@ -343,6 +343,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.ends = 0;
 	open_disk(number(1) % (NO_DISK + 1));
 	virtio_add(VIRTIO_RNG, &virtio_rng);
+	console_attach();
 	open_network();
 	serve_start(false);
 	for (unsigned i = 0; i < N_CHIPS; i++)

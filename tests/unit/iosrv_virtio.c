@@ -416,6 +416,128 @@ static void test_disk(void)
 	unlink(image);
 }
 
+/* --- the console --- */
+
+enum { C = VIRTIO_CONSOLE, C_LINE = 3, TYPED = 0, PRINTED = 1 };
+
+static void start_console(void)
+{
+	console_attach();
+	fake_reset();
+	initialize(C, 1, VERSION_1_HIGH);
+	out(C, VIRTIO_QUEUE_SEL, 1);
+	out(C, VIRTIO_QUEUE_READY, 1);
+	as_cpu(1);
+	out(C, VIRTIO_QUEUE_NOTIFY, TYPED);
+	out(C, VIRTIO_QUEUE_NOTIFY, PRINTED);
+	fake.n_messages = 0;
+}
+
+static void print_text(const char *text)
+{
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_REQUEST, .slot = C, .queue = PRINTED,
+				 .head = 1, .out_bytes = (uint32_t)strlen(text) },
+	    text, (uint32_t)strlen(text));
+	CU_ASSERT_TRUE(told(1, VIRTIO_DONE));
+}
+
+static bool pushed(const char *text)
+{
+	const struct fake_message *m = fake_take(MSG_VIRTIO_TELL);
+	struct msg_virtio body;
+
+	if (!m)
+		return false;
+	memcpy(&body, m->body, sizeof body);
+	return body.op == VIRTIO_PUSH && body.slot == C && m->payload_bytes == strlen(text) &&
+	       !memcmp(m->payload, text, strlen(text));
+}
+
+static bool shown(const char *text)
+{
+	const struct fake_message *m;
+
+	chips_flush();
+	m = fake_take(MSG_CONSOLE);
+	return m && m->payload_bytes == strlen(text) &&
+	       !memcmp(m->payload, text, strlen(text));
+}
+
+/* What is typed waits until the guest prints.  Then one message is under way at a time, and is
+ * sent again if its lease has ended before the guest had it. */
+static void test_typed(void)
+{
+	struct msg_virtio_grant grant;
+
+	start_console();
+	CU_ASSERT_EQUAL(in(C, VIRTIO_DEVICE_ID), 3);
+	uart_input("early", 5);
+	CU_ASSERT_FALSE(pushed("early"));
+	print_text("hello");
+	CU_ASSERT_TRUE(pushed("early"));
+	CU_ASSERT_TRUE(shown("hello"));
+	uart_input("late", 4);
+	CU_ASSERT_FALSE(pushed("late"));
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_PUSHED, .slot = C, .in_bytes = 1 }, NULL,
+	    0);
+	CU_ASSERT_TRUE(pushed("late"));
+	/* CPU 1 stops: the guest has not got it. */
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_LEAVE }, NULL, 0);
+	ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_RELEASE, .slot = C, .queue = TYPED }, NULL,
+	    0);
+	uart_input("r", 1);
+	fake.n_messages = 0;
+	as_cpu(0);
+	out(C, VIRTIO_QUEUE_NOTIFY, TYPED);
+	CU_ASSERT_TRUE(granted(0, &grant));
+	CU_ASSERT_TRUE(pushed("later"));
+	ask((struct msg_virtio){ .cpu = 0, .op = VIRTIO_PUSHED, .slot = C, .in_bytes = 9 }, NULL,
+	    0);
+	CU_ASSERT_FALSE(pushed(""));
+	/* The serial port has no input then, whoever opens it. */
+	uart_input("x", 1);
+	port_out(VMP_UART_PORT + 4, 1, 2);
+	CU_ASSERT_FALSE(port_in(VMP_UART_PORT + 5, 1) & 1);
+	virtio_add(C, NULL);
+}
+
+/* A new size is an interrupt, which the guest tells from others by the status, once. */
+static void test_window(void)
+{
+	start_console();
+	CU_ASSERT_EQUAL(in(C, VIRTIO_DEVICE_FEATURES) & 1, 1);
+	fake_edges(C_LINE);
+	stream_window(101, 33);
+	CU_ASSERT_EQUAL(fake_edges(C_LINE), 1);
+	CU_ASSERT_EQUAL(in(C, VIRTIO_CONFIG), 33 << 16 | 101);
+	CU_ASSERT_EQUAL(in(C, VIRTIO_INTERRUPT_STATUS), 3);
+	out(C, VIRTIO_INTERRUPT_ACK, 1);
+	CU_ASSERT_EQUAL(in(C, VIRTIO_INTERRUPT_STATUS), 3);
+	out(C, VIRTIO_INTERRUPT_ACK, 3);
+	CU_ASSERT_EQUAL(in(C, VIRTIO_INTERRUPT_STATUS), 1);
+	CU_ASSERT_EQUAL(in(C, VIRTIO_CONFIG_GENERATION), 1);
+	stream_window(101, 33); /* the same */
+	stream_window(0, 0);	/* nobody looks */
+	CU_ASSERT_EQUAL(fake_edges(C_LINE), 0);
+	out(C, VIRTIO_STATUS, 0);
+	for (unsigned q = TYPED; q <= PRINTED; q++)
+		ask((struct msg_virtio){ .cpu = 1, .op = VIRTIO_RELEASE, .slot = C, .queue = q },
+		    NULL, 0);
+	CU_ASSERT_EQUAL(in(C, VIRTIO_INTERRUPT_STATUS), 1);
+	/* A size that is known before the driver is there: told when it prints. */
+	console_reset();
+	stream_window(80, 25);
+	initialize(C, 1, VERSION_1_HIGH);
+	out(C, VIRTIO_QUEUE_SEL, 1);
+	out(C, VIRTIO_QUEUE_READY, 1);
+	out(C, VIRTIO_QUEUE_NOTIFY, PRINTED);
+	CU_ASSERT_EQUAL(fake_edges(C_LINE), 0);
+	fake.n_messages = 0;
+	print_text("hello");
+	CU_ASSERT_EQUAL(fake_edges(C_LINE), 1);
+	virtio_add(C, NULL);
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -423,7 +545,8 @@ int main(void)
 		{ "one CPU walks", test_lease }, { "a CPU stands still", test_away },
 		{ "reset", test_reset },	 { "routes", test_route },
 		{ "rng", test_rng },
-		{ "disk", test_disk },		 UNIT_END
+		{ "disk", test_disk },		 { "typed", test_typed },
+		{ "window", test_window },	 UNIT_END
 	};
 
 	return UNIT_RUN("virtio", tests);

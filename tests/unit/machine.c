@@ -108,7 +108,7 @@ static const char *some_value(const struct machine_row *row, bool high, char tex
 	case MACHINE_IS_FLAG: return NULL;
 	case MACHINE_IS_TEXT:
 	case MACHINE_IS_LIST: return "some file,ro";
-	case MACHINE_IS_CHOICE: return row->names[high ? 2 : 1];
+	case MACHINE_IS_CHOICE: return row->names[high && row->names[2] ? 2 : 1];
 	case MACHINE_IS_SET:
 		machine_set_names(row->names, high ? ~0u : 2, text, MACHINE_VALUE);
 		break;

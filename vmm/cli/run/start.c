@@ -29,7 +29,8 @@ static const char *for_hosts(const struct options *o)
 static void virtio_words(const struct machine *m, bool live, char *words, size_t bytes)
 {
 	static const uint8_t lines[VIRTIO_SLOTS] = VIRTIO_LINES;
-	uint32_t slots = (m->rng ? 1u << VIRTIO_RNG : 0) | (live ? 1u << VIRTIO_SHARES : 0);
+	uint32_t slots = (m->rng ? 1u << VIRTIO_RNG : 0) | (live ? 1u << VIRTIO_SHARE : 0) |
+			 (m->console == CONSOLE_VIRTIO ? 1u << VIRTIO_CONSOLE : 0);
 	size_t n = 0;
 
 	for (unsigned i = 0; i < m->disk.n; i++)
@@ -54,6 +55,8 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 	bool quiet = !run->o->log && !run->o->machine.verbose;
 	/* The serial port costs two traps a byte: kernel messages go there only if somebody sees
 	 * them. */
+	const char *console = run->o->machine.console == CONSOLE_VIRTIO ? " console=hvc0"
+									: " console=ttyS0";
 	/* Linux probes six IDE disks, a tenth of a second each; there is one at most. */
 	char virtio[VIRTIO_SLOTS * 48 + 16] = "";
 	int n;
@@ -61,7 +64,7 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 	virtio_words(&run->o->machine, run->o->share_live, virtio, sizeof virtio);
 	n = snprintf(line, bytes, "pata_legacy.probe_mask=%u%s%s%s%s%s%s%s%s",
 		     options_ide_disks(&run->o->machine),
-		     run->interactive || run->background ? " console=ttyS0" : "", virtio,
+		     run->interactive || run->background ? console : "", virtio,
 		     quiet ? " loglevel=3" : "", for_hosts(run->o),
 		     *run->o->root_device && run->o->hostname ? " systemd.hostname=" : "",
 		     *run->o->root_device && run->o->hostname ? run->o->hostname : "",

@@ -19,7 +19,9 @@
 
 /* When a user leaves the shell, a new one starts: the machine outlives it. */
 static char *const shell[] = {
-	"sh", "-c", "while :; do setsid -c sh -l </dev/ttyS0 >/dev/ttyS0 2>&1; sleep 1; done", NULL,
+	"sh", "-c",
+	"t=/dev/hvc0; [ -c $t ] || t=/dev/ttyS0; "
+	"while :; do setsid -c sh -l <$t >$t 2>&1; sleep 1; done", NULL,
 };
 
 static int keep(const struct options *o, int starter)

@@ -175,9 +175,11 @@ void saved_free(struct saved_machine *s)
 
 bool saved_is_interactive(const struct saved_machine *s)
 {
-	return strstr(s->command_line, "pata_legacy.probe_mask=0 console=ttyS0") ==
-		       s->command_line ||
-	       strstr(s->command_line, "pata_legacy.probe_mask=1 console=ttyS0") == s->command_line;
+	static const char probe[] = "pata_legacy.probe_mask=0", console[] = " console=";
+	const char *line = s->command_line;
+
+	return !strncmp(line, probe, sizeof probe - 2) && /* or 1 */
+	       !strncmp(line + sizeof probe - 1, console, sizeof console - 1);
 }
 
 unsigned saved_disks(const struct saved_machine *s)
@@ -267,6 +269,7 @@ void saved_devices(const struct saved_machine *s, struct machine *m, char spec[]
 	if (!m->net)
 		m->net = has_virtio(s, VIRTIO_NET) ? "user" : NULL;
 	m->rng = has_virtio(s, VIRTIO_RNG);
+	m->console = has_virtio(s, VIRTIO_CONSOLE) ? CONSOLE_VIRTIO : CONSOLE_SERIAL;
 }
 
 bool saved_counter_goes_on(const struct saved_machine *s, uint64_t tsc, uint64_t now_ns)
