@@ -133,6 +133,8 @@ struct vcpu_slot {
 	/* where the guest stood when a kick or the clock interrupted it, on a machine of several
 	 * hosts; `sum` is its registers'; `pauses`: at PAUSE.  `count` is written last */
 	struct { _Atomic uint32_t count, eip, sum, pauses; } seen;
+	/* 1: it sleeps, halted with interrupts disabled; written by the engine */
+	_Atomic uint32_t halted_for_good;
 	/* statistics, written by the engine alone */
 	_Atomic uint64_t traps[TRAP_KIND_COUNT];
 	_Atomic uint64_t time_ns[TIME_KIND_COUNT];

@@ -73,8 +73,11 @@ static void sleep_once(struct cpu_engine *e)
 		 now = deadline == UINT64_MAX ? 0 : now_ns(e);
 
 	atomic_store(&e->slot->state, SLOT_HALTED);
+	atomic_store_explicit(&e->slot->halted_for_good, vcpu_halted_for_good(e->vcpu),
+			      memory_order_relaxed);
 	if (!posts_waiting(e) && deadline > now)
 		e->ops->sleep(e, wake, deadline == UINT64_MAX ? UINT64_MAX : deadline - now);
+	atomic_store_explicit(&e->slot->halted_for_good, 0, memory_order_relaxed);
 	atomic_store(&e->slot->state, SLOT_MONITOR);
 }
 

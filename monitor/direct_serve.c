@@ -475,7 +475,7 @@ void direct_run(struct monitor *m)
 			serve(m);
 			continue;
 		}
-		syscall(SYS_futex, &m->direct->turn, FUTEX_WAIT, TURN_VM, &second, NULL, 0);
+		monitor_sleep(m, &m->direct->turn, TURN_VM);
 		check_signals(m);
 	}
 }

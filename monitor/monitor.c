@@ -139,6 +139,17 @@ static bool take_post(struct monitor *m, uint32_t bit)
 	return atomic_fetch_and(&m->slot->post, ~bit) & bit;
 }
 
+void monitor_sleep(struct monitor *m, _Atomic uint32_t *word, uint32_t value)
+{
+	static const struct timespec second = { .tv_sec = 1 };
+	const struct msg_cpu_halted body = { .cpu = m->cpu, .started = m->started };
+
+	if (!syscall(SYS_futex, word, FUTEX_WAIT, value, &second, NULL, 0) || errno != ETIMEDOUT ||
+	    m->ending || (m->started && !atomic_load(&m->slot->halted_for_good)))
+		return;
+	channel_send(m, MSG_CPU_HALTED, VNODE_DAEMON(m->shm->node), &body, sizeof body, NULL, 0);
+}
+
 /* Wait until the CPU is started, or the state of a running CPU arrives from a file or from another
  * host.  A request that has been read behind that state is for a CPU that runs: the post that is
  * left here makes the engine's loop serve it. */
@@ -168,7 +179,7 @@ void monitor_wait_for_start(struct monitor *m)
 			log_debug("CPU %u starts at %x", m->cpu, m->vcpu.eip);
 			m->started = true;
 		} else if (!(atomic_load(&m->slot->post) & (POST_MESSAGE | POST_START))) {
-			syscall(SYS_futex, &m->slot->wake, FUTEX_WAIT, wake, NULL, NULL, 0);
+			monitor_sleep(m, &m->slot->wake, wake);
 		}
 	}
 	atomic_fetch_or(&m->slot->post, POST_MESSAGE);

@@ -137,6 +137,9 @@ enum time_kind time_switch(struct monitor *m, enum time_kind to);
 /* monitor.c */
 void monitor_wait_for_start(struct monitor *m);
 void monitor_announce(struct monitor *m); /* tell the daemon that this CPU can be started */
+/* Sleep until *word is no longer `value`, or a second has passed, or a signal arrives.  After a
+ * second the daemon is told if another CPU alone can wake this one. */
+void monitor_sleep(struct monitor *m, _Atomic uint32_t *word, uint32_t value);
 
 /* ptrace_run.c: run the virtual CPU until the machine ends. */
 void ptrace_run_prepare(struct monitor *m);

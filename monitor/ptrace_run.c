@@ -245,6 +245,10 @@ static void op_sleep(struct cpu_engine *e, uint32_t wake, uint64_t at_most_ns)
 {
 	struct timespec limit = timespec_of(at_most_ns);
 
+	if (atomic_load(&e->slot->halted_for_good)) {
+		monitor_sleep(monitor_of(e), &e->slot->wake, wake);
+		return;
+	}
 	syscall(SYS_futex, &e->slot->wake, FUTEX_WAIT, wake,
 		at_most_ns == UINT64_MAX ? NULL : &limit, NULL, 0);
 }

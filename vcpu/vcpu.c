@@ -45,7 +45,7 @@ void vcpu_want_start(struct vcpu *v, uint32_t eip)
 
 static bool nmi_ready(const struct vcpu *v) { return v->nmi_pending && !v->nmi_blocked; }
 
-static bool has_halted_for_good(const struct vcpu *v)
+bool vcpu_halted_for_good(const struct vcpu *v)
 {
 	return v->halted && !v->awaited && !(v->eflags & EFLAGS_IF) && !nmi_ready(v);
 }
@@ -55,7 +55,7 @@ bool vcpu_settle_start(struct vcpu *v)
 {
 	if (!v->start_wanted)
 		return false;
-	if (has_halted_for_good(v)) {
+	if (vcpu_halted_for_good(v)) {
 		vcpu_start(v, v->start_eip, 0);
 		v->env->flush_all(v->env->ctx);
 		segments_announce(v, VMP_GDT_BOOT_CS, 2);

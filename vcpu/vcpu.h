@@ -177,11 +177,13 @@ void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_by
  * VMP_HC_START_CPU.  The engine has no mappings and no descriptors of this CPU yet. */
 void vcpu_start(struct vcpu *v, uint32_t eip, uint32_t esi);
 
+/* True for a CPU that only another one can wake or start again: hlt with interrupts disabled. */
+bool vcpu_halted_for_good(const struct vcpu *v);
 /* VMP_HC_START_CPU has named a CPU that ran before: one that the guest took offline, or one that
  * runs. */
 void vcpu_want_start(struct vcpu *v, uint32_t eip);
 /* Decide about a start that has arrived, at an instruction boundary.  A CPU that has halted for
- * good (hlt with interrupts disabled) starts, as at its first start.  For a CPU with interrupts
+ * good starts, as at its first start.  For a CPU with interrupts
  * enabled the start is ignored.  Another one is still on its way to its hlt: the start waits.
  * Returns true if the CPU has started. */
 bool vcpu_settle_start(struct vcpu *v);

@@ -169,6 +169,10 @@ static int fuzz_kill(pid_t pid, int signal)
 
 void monitor_announce(struct monitor *m) { (void)m; }
 void monitor_wait_for_start(struct monitor *m) { m->started = true; }
+void monitor_sleep(struct monitor *m, _Atomic uint32_t *word, uint32_t value)
+{
+	(void)m, (void)word, (void)value;
+}
 bool rings_read(gpa_t gpa, uint32_t *value) { (void)gpa, (void)value; return false; }
 bool rings_write(struct monitor *m, gpa_t gpa, unsigned size, uint32_t value)
 {

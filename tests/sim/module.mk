@@ -14,7 +14,7 @@ SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
 	$(patsubst %,vmm/node/hosts/%.o,hosts hostcomes hostgoes hostpart hostplan) \
 	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover policy processors) \
 	$(patsubst %,vmm/node/wire/%.o,clients conn dispatch route net) \
-	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger stages supervise) \
+	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger halted stages supervise) \
 	$(patsubst %,vmm/node/cut/%.o,freeze turn copy restore) \
 	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life quorum) vmm/cli/streams.o \
 	$(patsubst %,vmm/cli/snapshot/%.o,pull kept saved checkpoint load snapfile savefile \

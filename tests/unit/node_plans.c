@@ -10,6 +10,7 @@
 #include "tests/unit/unit.h"
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/hosts/hostplan.h"
+#include "vmm/node/halted.h"
 #include "vmm/node/moves/movequeue.h"
 #include "vmm/shared/placement.h"
 #include "vmm/node/moves/processors.h"
@@ -419,6 +420,47 @@ static void test_poll(void)
 	}
 }
 
+/* ---- CPUs that have halted for good ---- */
+
+enum { SECOND = 1000000000 };
+
+/* Each of these CPUs says at `s` seconds that it has halted for good.  Returns the last answer. */
+static bool say_halted(struct halted *h, unsigned s, uint32_t mask, uint32_t started)
+{
+	bool ends = false;
+
+	for (unsigned cpu = 0; cpu < 32; cpu++)
+		if (mask >> cpu & 1)
+			ends = halted_take(h, 3,
+					   &(struct msg_cpu_halted){ cpu, started >> cpu & 1 },
+					   (uint64_t)s * SECOND);
+	return ends;
+}
+
+static void test_halted(void)
+{
+	struct halted h = { .since_ns = 0 };
+
+	for (unsigned s = 1; s < 20; s++)
+		CU_ASSERT_FALSE(say_halted(&h, s, 6, 2)); /* CPU 0 runs */
+	for (unsigned s = 20; s < 25; s++)
+		CU_ASSERT_FALSE(say_halted(&h, s, 7, 3)); /* it may have started another */
+	/* one was started meanwhile */
+	h = (struct halted){ .since_ns = 0 };
+	for (unsigned s = 1; s < 5; s++)
+		CU_ASSERT_FALSE(say_halted(&h, s, 7, 3));
+	for (unsigned s = 5; s < 20; s++)
+		CU_ASSERT_FALSE(say_halted(&h, s, 5, 1));
+	for (unsigned s = 20; s < 25; s++)
+		CU_ASSERT_FALSE(say_halted(&h, s, 7, 3));
+	CU_ASSERT_TRUE(say_halted(&h, 25, 7, 3));
+	/* none was started yet: the machine begins */
+	h = (struct halted){ .since_ns = 0 };
+	for (unsigned s = 1; s < 20; s++)
+		CU_ASSERT_FALSE(say_halted(&h, s, 7, 0));
+	CU_ASSERT_FALSE(say_halted(&h, 20, 0xfffffff8, 8)); /* there is no such CPU */
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -434,6 +476,7 @@ int main(void)
 		{ "processors of a host", test_processors },
 		{ "processors: room for the daemon", test_processors_room },
 		{ "when the daemon looks instead of sleeping", test_poll },
+		{ "CPUs that have halted for good", test_halted },
 		UNIT_END
 	};
 

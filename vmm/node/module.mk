@@ -10,7 +10,7 @@ NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan 
 NODE_CUT := $(call in,$(addprefix cut/,copy freeze restore turn))
 NODE_LOAD := $(call in,$(addprefix load/,bootparams guest_load kernel_load mptable nodes))
 NODE_CLOCK := $(call in,$(addprefix clock/,clock_sync drift))
-NODE_OBJECTS := $(call in,agenda agenda_look debugger node node_options node_stats \
+NODE_OBJECTS := $(call in,agenda agenda_look debugger halted node node_options node_stats \
 		outside poll stages \
 		supervise) \
 	$(NODE_WIRE) $(NODE_PAGES) $(NODE_MOVES) $(NODE_HOSTS) $(NODE_CUT) $(NODE_LOAD) \
@@ -29,7 +29,7 @@ $(eval $(call unit-test,node_clients,tests/unit/node_clients.o $(call in,wire/cl
 	$(BASE_OBJECTS)))
 $(eval $(call unit-test,node_dispatch,tests/unit/node_dispatch.o $(BASE_OBJECTS)))
 $(eval $(call unit-test,node_plans,tests/unit/node_plans.o $(call in,moves/movequeue \
-	hosts/hostplan moves/processors poll) \
+	hosts/hostplan moves/processors poll halted) \
 	vmm/shared/placement.o $(DSM_OBJECTS) $(BASE_OBJECTS),-levent_core))
 $(eval $(call unit-test,node_guest,tests/unit/node_guest.o $(call in,load/kernel_load \
 	load/bootparams load/mptable load/nodes) \

@@ -47,6 +47,7 @@
 #include "base/machine.h"
 #include "base/types.h"
 #include "base/wire.h"
+#include "vmm/node/halted.h"
 #include "vmm/node/outside.h"
 #include "vmm/node/wire/handlers.h"
 #include "vmm/node/wire/net.h"
@@ -162,6 +163,7 @@ struct node {
 	struct hostpart *hostpart;
 	struct freeze *freeze;
 	struct turn *turn; /* node 0 */
+	struct halted halted; /* node 0 */
 	bool debugged; /* node 0: a debugger is attached */
 	uint32_t debug_stopped; /* bit set of the CPUs that it has stopped */
 	struct copy *copy; /* what this host adds to a snapshot */

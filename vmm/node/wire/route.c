@@ -157,6 +157,30 @@ void route_on_cpu_start(struct node *node, const struct message *m,
 	route_start_cpu(node, start->cpu, start->eip);
 }
 
+/* ---- CPUs that halt for good ---- */
+
+/* A spare's CPU is elsewhere. */
+void route_on_monitor_halted(struct node *node, const struct message *m,
+			     const struct msg_cpu_halted *said)
+{
+	const struct child *child = &node->monitor[m->from];
+	const struct msg_cpu_halted body = { .cpu = child->cpu, .started = said->started };
+
+	if (child->part == PART_RUNS)
+		net_send(node->net, VNODE_DAEMON(0), MSG_CPU_HALTED, &body, sizeof body, NULL, 0);
+}
+
+void route_on_cpu_halted(struct node *node, const struct message *m,
+			 const struct msg_cpu_halted *said)
+{
+	(void)m;
+	if (halted_take(&node->halted, node->o.machine.cpus, said, node_now_ns(node)) &&
+	    !node->debugged)
+		node_end(node, END_GUEST_FAULT, 0,
+			 "all the guest's processors have halted with interrupts disabled: "
+			 "nothing can wake them");
+}
+
 /* ---- messages for this node's other roles ---- */
 
 static void userland_is_there(struct node *node)
