@@ -1,5 +1,6 @@
 /* vmp_foreign.c - tests of what users of other programs type: every option of `docker run`,
- * `qemu-system-i386` and `lkvm run` works with `vmp run`, or is refused with a line of its own.
+ * `qemu-system-i386` and `lkvm run` works with `vmp run`, or is refused with a line of its own; so
+ * is every command of docker and lkvm, and the options of docker exec, ps and logs.
  *
  * The lists were compared with the programs' sources: docker's cli/command/container/opts.go,
  * run.go and create.go (August 2026), and kvmtool's builtin-run.c on x86 (August 2024).  QEMU's is
@@ -63,6 +64,26 @@ static const char *const lkvm[] = {
 	"--network", "--no-dhcp", "--nodefaults", "--params", "--rng", "--sandbox", "--sdl",
 	"--shmem", "--tty", "--vfio-pci", "--vidmode", "--virtio-legacy", "--virtio-transport",
 	"--vnc", "--vsock", "-F", "-c", "-d", "-f", "-i", "-k", "-m", "-n", "-p",
+};
+
+/* All of docker's commands, and kvmtool's. */
+static const char *const commands[] = {
+	"attach", "build", "builder", "checkpoint", "commit", "config", "container", "context",
+	"cp", "create", "diff", "events", "exec", "export", "history", "image", "images", "import",
+	"info", "inspect", "kill", "load", "login", "logout", "logs", "manifest", "network",
+	"node", "pause", "plugin", "port", "ps", "pull", "push", "rename", "restart", "rm", "rmi",
+	"run", "save", "search", "secret", "service", "stack", "start", "stats", "stop", "swarm",
+	"system", "tag", "top", "trust", "unpause", "update", "version", "volume", "wait",
+	"balloon", "debug", "help", "list", "resume", "sandbox", "setup", "stat",
+};
+
+/* What docker's help lists behind `exec`, `ps` and `logs`. */
+static const char *const lines[] = {
+	"exec -d lab", "exec --detach lab", "exec --detach-keys x lab", "exec --env-file x lab",
+	"exec --privileged lab", "ps -f x", "ps --filter x", "ps --format x", "ps -n 1",
+	"ps --last 1", "ps -l", "ps --latest", "ps -q", "ps --quiet", "ps -s", "ps --size",
+	"logs --details", "logs --since x", "logs -n 1", "logs --tail 1", "logs -t",
+	"logs --timestamps", "logs --until x",
 };
 
 /* Returns whether `word` is an option of `vmp run` itself. */
@@ -131,6 +152,26 @@ static void two_dashes(void)
 	}
 }
 
+static void other_commands(void)
+{
+	for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+		if (options_find_verb(commands[i]) < 0 && !foreign_command(commands[i])) {
+			printf("\n    no line of its own: %s\n", commands[i]);
+			CU_FAIL("not known");
+		}
+	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
+		struct options o;
+		char line[64];
+
+		snprintf(line, sizeof line, "vmp %s", lines[i]);
+		if (!parse_line(&o, line) || strncmp(o.error, "no such option: ", 16) != 0 ||
+		    strstr(o.error, "see `vmp help")) {
+			printf("\n    no line of its own: %s: %s\n", line, o.error);
+			CU_FAIL("not known");
+		}
+	}
+}
+
 static void check_hint(const char *line, const char *begin)
 {
 	struct options o;
@@ -153,6 +194,9 @@ static void letters(void)
 	check_hint("vmp exec -itd lab -- sh", "no such option: -itd; leave it away, and the");
 	check_hint("vmp run -p80:80 -- sh", "no such option: -p80:80; --net user,forward");
 	check_hint("vmp run -v/a:/b -- sh", "no such option: -v/a:/b; --share DIR");
+	check_hint("vmp run -vdata:/b -- sh", "no such option: -vdata:/b; --share DIR");
+	check_hint("vmp run -iteA=1 -- sh", "no such option: -iteA; without COMMAND");
+	check_hint("vmp run -itv/a:/b -- sh", "no such option: -itv/a:/b; without COMMAND");
 }
 
 /* A letter that other programs have for another thing. */
@@ -163,8 +207,58 @@ static void letters_of_run(void)
 	check_hint("vmp run -n mode=user -- sh", "no such option: -n; --net user");
 	check_hint("vmp run -f bios -- sh", "no such option: -f; leave it away");
 	check_hint("vmp up -a stdin", "no such option: -a; leave it away");
-	CU_ASSERT_EQUAL(parse_line(&o, "vmp logs -f -n lab"), 0);
+	check_hint("vmp logs -f -n 10 lab", "no such option: -n; `vmp logs NAME | tail -n N`");
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp status -n lab"), 0);
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp logs -f lab"), 0);
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp ps -a --no-trunc"), 0);
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp ps --all"), 0);
+	check_hint("vmp ps -q", "no such option: -q; `vmp ps --json`");
 	CU_ASSERT_EQUAL(parse_line(&o, "vmp down -a"), 0);
+}
+
+/* Words that mean one thing to their users, and another one to vmp. */
+static void two_meanings(void)
+{
+	struct options o;
+
+	check_hint("vmp run -k fr -- sh", "no such option: -k fr; leave it away: a serial");
+	check_hint("vmp run -k de-ch -- sh", "no such option: -k de-ch; leave it away: a serial");
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -k ./fr -- sh"), 0);
+	CU_ASSERT_STRING_EQUAL(o.kernel, "./fr");
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -k linux -- sh"), 0);
+	CU_ASSERT_STRING_EQUAL(o.kernel, "linux");
+	check_hint("vmp run -h box -- sh", "-h box: -h alone is --help; the guest's host name is "
+					   "--hostname box");
+	check_hint("vmp run -hbox -- sh", "no such option: -hbox; if -h is meant: -h alone is");
+	CU_ASSERT(parse_line(&o, "vmp run -h -- sh") == 0 && o.help);
+	CU_ASSERT(parse_line(&o, "vmp status -h lab") == 0 && o.help);
+	check_hint("vmp run -c 512 -- sh", "--cpus 512: too large; must be from 1 to 32; for "
+					   "another program's -c: nice vmp run");
+	check_hint("vmp run --rm=false -- sh", "no such option: --rm=false; a machine that has");
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp run --rm=true -- sh"), 0);
+	check_hint("vmp -m 1G", "no such command: -m; options follow a command: vmp run -m ...");
+}
+
+/* The value of -u is a word of its own, or stands behind it if it can be nothing else. */
+static void users(void)
+{
+	struct options o;
+
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -u root -- sh"), 0);
+	CU_ASSERT_STRING_EQUAL(o.user, "root");
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp exec -u nobody lab -- sh"), 0);
+	CU_ASSERT_STRING_EQUAL(o.user, "nobody");
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -u1000:1000 -- sh"), 0);
+	CU_ASSERT_STRING_EQUAL(o.user, "1000:1000");
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -u0:0 -- sh"), 0);
+	CU_ASSERT_STRING_EQUAL(o.user, "0:0");
+	check_hint("vmp run -uroot -- sh", "no such option: -uroot; if -u is meant, write -u root");
+	check_hint("vmp run -unknown -- sh", "no such option: -unknown; if -u is meant, write");
+	check_hint("vmp run -verbos -- sh", "no such option: -verbos; if -v is meant: --share");
+	check_hint("vmp run -user 1 -- sh", "no such option: -user; it is written as --user");
+	check_hint("vmp run -cpus=1 -- sh", "no such option: -cpus; it is written as --cpus");
+	check_hint("vmp run -usb -- sh", "no such option: -usb; leave it away");
+	check_hint("vmp run -uuid 1 -- sh", "no such option: -uuid; leave it away");
 }
 
 /* Of QEMU's values that are lists, the first item counts. */
@@ -176,6 +270,10 @@ static void lists(void)
 	CU_ASSERT_EQUAL(o.machine.cpus, 4);
 	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -smp cpus=3 -m size=1G,slots=2 -- sh"), 0);
 	CU_ASSERT(o.machine.cpus == 3 && o.machine.mem_mib == 1024);
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -name guest=lab,debug-threads=on -m=1G -- sh"), 0);
+	CU_ASSERT_STRING_EQUAL(o.name, "lab");
+	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -name lab,process=x -smp=2,cores=2 -- sh"), 0);
+	CU_ASSERT_STRING_EQUAL(o.name, "lab");
 	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -m512m --memory 256m -- sh"), 0);
 	CU_ASSERT_EQUAL(o.machine.mem_mib, 256);
 	check_hint("vmp run -smp sockets=2 -- sh", "--cpus sockets=2: not a whole number");
@@ -203,8 +301,11 @@ int main(void)
 		{ "qemu-system-i386", qemu_system },
 		{ "lkvm run", lkvm_run },
 		{ "two dashes", two_dashes },
+		{ "other commands", other_commands },
 		{ "letters", letters },
 		{ "letters of vmp run", letters_of_run },
+		{ "two meanings", two_meanings },
+		{ "users", users },
 		{ "lists", lists },
 		{ "others", others },
 		UNIT_END

@@ -8,9 +8,11 @@
 
 enum foreign_kind { FOREIGN_SAME, FOREIGN_NOTHING, FOREIGN_HINT };
 
-/* Behind which command an option was typed: `vmp run` and `vmp up`, and `vmp exec`, have rows of
- * their own for some words. */
-enum foreign_verb { FOREIGN_ANY, FOREIGN_RUN, FOREIGN_EXEC };
+/* Behind which command an option was typed: `vmp run` and `vmp up`, `vmp exec`, `vmp ps` and `vmp
+ * logs` have rows of their own for some words.  ALSO is for foreign_also() alone. */
+enum foreign_verb {
+	FOREIGN_ANY, FOREIGN_RUN, FOREIGN_EXEC, FOREIGN_PS, FOREIGN_LOGS, FOREIGN_ALSO
+};
 
 struct foreign {
 	const char *word;
@@ -18,6 +20,7 @@ struct foreign {
 	const char *text;  /* SAME: our option's name; NOTHING: why; HINT: what to type */
 	const char *whose;
 	const char *first; /* the name of the first item of QEMU's value, as "cpus="; or NULL */
+	enum foreign_verb verb;
 };
 
 /* Returns the row of an option as it was typed, or NULL.  Letters of docker behind one dash, as
@@ -26,11 +29,22 @@ struct foreign {
 const struct foreign *foreign_option(const char *typed, enum foreign_verb verb,
 				     const char **value);
 
-/* Copies the first item of QEMU's value, as "4" of "4,cores=2" or of "cpus=4", for a row with
- * `first`.  Another value is copied as it is. */
-void foreign_first(const struct foreign *row, const char *value, char *item, size_t bytes);
+/* For a word that has no row, as "-uroot" or "-unknown": returns the row of its first letter if
+ * that takes a value, and sets *value to the rest.  It could be a misspelt word as well. */
+const struct foreign *foreign_letter(const char *typed, enum foreign_verb verb, const char **value);
 
-/* The same for QEMU's words alone, with two dashes, as QEMU takes them too. */
+/* Cuts QEMU's value, as "4,cores=2" or "cpus=4", to its first item, "4", and returns the item; for
+ * a row with `first`. */
+const char *foreign_first(const struct foreign *row, char *value);
+
+/* Returns what the word of a SAME row means to another program, or NULL. */
+const char *foreign_also(const char *word);
+
+/* Returns whether the value of -k is one of QEMU's keyboard layouts, and not lkvm's kernel.  A file
+ * of such a name is ./NAME. */
+bool foreign_is_keyboard(const char *value);
+
+/* As foreign_option(), for QEMU's words with two dashes, as QEMU takes them too. */
 const struct foreign *foreign_two_dashes(const char *typed, const char **value);
 
 /* Returns a line that says what to type instead of another program's command, or NULL. */

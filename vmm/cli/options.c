@@ -1,6 +1,7 @@
 /* options.c - see options.h: a command line is read word by word. */
 #include "vmm/cli/options_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "vmm/cli/foreign.h"
@@ -62,23 +63,61 @@ static int take_option(struct options *o, const struct option *option, const cha
 
 static enum foreign_verb foreign_verb(const struct options *o)
 {
-	return o->verb == VERB_EXEC ? FOREIGN_EXEC :
-	       o->verb == VERB_RUN || o->verb == VERB_UP ? FOREIGN_RUN : FOREIGN_ANY;
+	switch (o->verb) {
+	case VERB_RUN:
+	case VERB_UP: return FOREIGN_RUN;
+	case VERB_EXEC: return FOREIGN_EXEC;
+	case VERB_PS: return FOREIGN_PS;
+	case VERB_LOGS: return FOREIGN_LOGS;
+	default: return FOREIGN_ANY;
+	}
 }
 
 /* Takes an option that is ours under another name.  Of QEMU's values that are lists, only the first
- * item counts; such a value is not kept. */
+ * item counts; the rest is cut off where it stands in argv. */
 static int take_same(struct options *o, const struct foreign *row, const struct option *option,
 		     const char *value, int argc, char **argv, int *i)
 {
-	char item[64];
-
-	if (!row->first)
-		return take_option(o, option, value, argc, argv, i);
-	if (!value && take_value(o, option, argc, argv, i, &value))
+	if (option->value && !value && take_value(o, option, argc, argv, i, &value))
 		return -EINVAL;
-	foreign_first(row, value, item, sizeof item);
-	return take_option(o, option, item, argc, argv, i);
+	if (!strcmp(row->word, "-k") && foreign_is_keyboard(value))
+		return options_fail(o, "no such option: -k %s; leave it away: a serial console has "
+				       "no keyboard layout. A kernel is --kernel FILE", value);
+	if (row->first)
+		value = foreign_first(row, argv[*i] + (value - argv[*i]));
+	if (!take_option(o, option, value, argc, argv, i))
+		return 0;
+	if (foreign_also(row->word)) {
+		size_t n = strlen(o->error);
+
+		snprintf(o->error + n, sizeof o->error - n, "; for another program's %s: %s",
+			 row->word, foreign_also(row->word));
+	}
+	return -EINVAL;
+}
+
+/* Returns whether the first `n` characters are an option of ours that lacks a dash. */
+static bool lacks_dash(const struct options *o, const char *word, size_t n)
+{
+	struct option option;
+
+	return n > 2 && options_find(word + 1, n - 1, &option) && option.verbs & ON(o->verb);
+}
+
+/* Says what may be meant by a word that has no row: a letter whose value stands behind it. */
+static int refuse_unknown(struct options *o, const char *word)
+{
+	const char *verb = options_verbs[o->verb].name, *value;
+	int n = (int)strcspn(word, "=");
+	const struct foreign *row = foreign_letter(word, foreign_verb(o), &value);
+
+	if (row && row->kind == FOREIGN_SAME)
+		return options_fail(o, "no such option: %.*s; if -%c is meant, write -%c %s; see "
+				       "`vmp help %s`", n, word, word[1], word[1], value, verb);
+	if (row)
+		return options_fail(o, "no such option: %.*s; if -%c is meant: %s", n, word,
+				    word[1], row->text);
+	return options_fail(o, "no such option: %.*s; see `vmp help %s`", n, word, verb);
 }
 
 /* Takes an option under the name that another program has for it (foreign.def). */
@@ -87,18 +126,22 @@ static int take_foreign(struct options *o, int argc, char **argv, int *i)
 	const char *word = argv[*i], *value;
 	const struct foreign *row = foreign_option(word, foreign_verb(o), &value);
 	struct option option;
+	size_t n = strcspn(word, "=");
 
 	if (!row)
 		row = foreign_two_dashes(word, &value);
+	if ((!row || strlen(row->word) < n) && lacks_dash(o, word, n))
+		return options_fail(o, "no such option: %.*s; it is written as -%.*s", (int)n, word,
+				    (int)n, word);
 	if (!row)
-		return options_fail(o, "no such option: %.*s; see `vmp help %s`",
-				    (int)strcspn(word, "="), word, options_verbs[o->verb].name);
+		return refuse_unknown(o, word);
+	if (row->kind == FOREIGN_NOTHING && value && !strcmp(value, "false"))
+		return options_fail(o, "no such option: %s; %s", word, row->text);
 	if (row->kind == FOREIGN_NOTHING)
 		return 0;
 	if (row->kind == FOREIGN_SAME && options_find(row->text, strlen(row->text), &option))
 		return take_same(o, row, &option, value, argc, argv, i);
-	return options_fail(o, "no such option: %.*s; %s", (int)strcspn(word, "="), word,
-			    row->text);
+	return options_fail(o, "no such option: %.*s; %s", (int)n, word, row->text);
 }
 
 /* Parses one option at argv[*i].  Leaves *i at its last word. */
@@ -110,7 +153,7 @@ static int parse_option(struct options *o, int argc, char **argv, int *i)
 	struct option option;
 
 	if (!strncmp(argv[*i], "--", 2) && options_find(word, n, &option) &&
-	    ((option.verbs & ON(o->verb)) || !foreign_option(argv[*i], FOREIGN_ANY, &ignored)))
+	    ((option.verbs & ON(o->verb)) || !foreign_option(argv[*i], foreign_verb(o), &ignored)))
 		return take_option(o, &option, equals ? equals + 1 : NULL, argc, argv, i);
 	return take_foreign(o, argc, argv, i);
 }
@@ -133,6 +176,9 @@ static int parse_verb(struct options *o, const char *word)
 	}
 	if (foreign_command(word))
 		return options_fail(o, "no such command: %s; %s", word, foreign_command(word));
+	if (word[0] == '-')
+		return options_fail(o, "no such command: %s; options follow a command: vmp run %s "
+				       "...", word, word);
 	return options_fail(o, "no such command: %s; see `vmp help`", word);
 }
 
@@ -179,6 +225,11 @@ int options_parse(struct options *o, int argc, char **argv, uint32_t host_cpus)
 			continue;
 		}
 		if (!strcmp(argv[i], "-h")) {
+			const char *next = i + 1 < argc ? argv[i + 1] : "-";
+
+			if (foreign_verb(o) == FOREIGN_RUN && *next != '-')
+				return options_fail(o, "-h %s: -h alone is --help; the guest's "
+						       "host name is --hostname %s", next, next);
 			o->help = true;
 			continue;
 		}
