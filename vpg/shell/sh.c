@@ -146,6 +146,14 @@ static char copy_to[] =
 	"	mv -f -- \"$t\" \"$d\"; then exit 0; fi\n"
 	"rm -f -- \"$t\"; exit 1";
 
+/* Returns whether a word is NAME:/PATH, docker's way to name a file in a running machine. */
+static bool is_in_machine(const char *word)
+{
+	size_t n = strcspn(word, ":/@");
+
+	return n && word[n] == ':' && word[n + 1] == '/' && !strchr(word, '@');
+}
+
 static int copy(struct executor *x, int argc, char **argv)
 {
 	char *from[] = { "/bin/sh", "-c", copy_from, "vmp-cp", NULL, NULL },
@@ -156,6 +164,11 @@ static int copy(struct executor *x, int argc, char **argv)
 
 	if (argc != 3)
 		return wrong("vmp cp needs a file and where it goes", "");
+	if (is_in_machine(argv[1]) || is_in_machine(argv[2])) {
+		log_error("vmp cp copies between computers; into a machine: vmp exec NAME -- sh -c "
+			  "'cat >FILE' <FILE, out of it: vmp exec NAME -- cat FILE >FILE");
+		return EXIT_VMP_FAILURE;
+	}
 	if (cut(argv[1], &stages[0].nick) || cut(argv[2], &stages[1].nick))
 		return EXIT_VMP_FAILURE;
 	slash = strrchr(argv[1], '/');
