@@ -87,6 +87,8 @@ static struct job *start_job(struct executor *x, const struct line *l, size_t fi
 	setpgid(pid, pid);
 	describe(l, first, end_at, text);
 	j = job_add(pid, text);
+	if (j)
+		j->stays = end_at == first + 1 && !strcmp(l->stages[first].words[0], "nohup");
 	if (!j) {
 		log_error("there are %d jobs already: wait for some", JOBS_MAX);
 		kill(-pid, SIGKILL);
@@ -94,25 +96,44 @@ static struct job *start_job(struct executor *x, const struct line *l, size_t fi
 	return j;
 }
 
-void execute_wait(struct executor *x)
+/* Waits for the jobs; `leaving`: not for those that stay. */
+static void wait_for_jobs(bool leaving)
 {
 	int seen = shell_signals.interrupted;
 	struct job *j = job_next(0);
 
-	(void)x;
 	while (j && !shell_signals.ended_by && shell_signals.interrupted == seen) {
 		int number = j->number;
 
-		if (!j->stopped)
+		if (!j->stopped && !(leaving && j->stays))
 			job_wait(j);
 		j = job_next(number);
 	}
 }
 
+void execute_wait(struct executor *x)
+{
+	(void)x;
+	wait_for_jobs(false);
+}
+
+void execute_leave(struct executor *x)
+{
+	wait_for_jobs(true);
+	execute_end(x);
+}
+
+/* A copy of the shell that has a command under nohup ends when it has passed the command on.  The
+ * shell waits for that, so that a failure is reported before the shell is gone. */
 void execute_end(struct executor *x)
 {
 	(void)x;
 	jobs_hang_up();
+	for (struct job *j = job_next(0), *next; j; j = next) {
+		next = job_next(j->number);
+		if (j->stays)
+			job_wait(j);
+	}
 }
 
 /* ---- lists ---- */

@@ -25,7 +25,9 @@ int execute_line(struct executor *x, const struct line *l);
 int execute_text(struct executor *x, const char *text, size_t n);
 /* Waits for all jobs in the background, but not for stopped ones. */
 void execute_wait(struct executor *x);
-/* Ends all jobs. */
+/* The same, but not for commands under nohup; then ends all jobs. */
+void execute_leave(struct executor *x);
+/* Ends all jobs, but for commands under nohup. */
 void execute_end(struct executor *x);
 
 #endif

@@ -13,6 +13,7 @@ struct job {
 	int number;		/* from 1; 0: the entry is free */
 	pid_t pid;		/* of the copy, and of its process group */
 	bool stopped, done;
+	bool stays;		/* a command under nohup: the shell does not wait for it to end */
 	int status;		/* of a job that is done, as a shell counts it */
 	char text[JOB_TEXT];
 };

@@ -50,6 +50,8 @@ int pipeline_peers(struct executor *x, struct group *g)
 
 /* ---- starting ---- */
 
+static bool is_nohup(const struct running *r) { return !strcmp(r->words[0], "nohup"); }
+
 static void become(const struct running *r)
 {
 	for (int i = 0; i < 3; i++)
@@ -57,9 +59,9 @@ static void become(const struct running *r)
 			dup2(r->fd[i], i);
 	if (r->io[2] == IO_LIKE_OUT)
 		dup2(1, 2);
-	if (strcmp(r->words[0], "nohup"))
+	if (!is_nohup(r))
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signals_forget();
+	signals_forget(is_nohup(r));	/* nohup itself may ignore SIGHUP too late */
 	execvp(r->words[0], r->words);
 	dprintf(2, "vmp: %s: %s\n", r->words[0], strerror(errno));
 	_exit(errno == ENOENT ? NOT_FOUND : CANNOT_RUN);
@@ -278,7 +280,23 @@ static int attend(struct pipeline *p)
 	return error;
 }
 
-/* Ends what is left of the pipeline, here and elsewhere. */
+/* The shell ends while commands under nohup go on: hears whether they could be started. The daemon
+ * answers in order. */
+static void hear_whether_started(struct pipeline *p)
+{
+	struct vpg_ASK_CONNECTED question = { 0 };
+	union vpg_any m;
+	int type;
+
+	if (p->x->daemon.fd < 0 || daemon_socket_send(&p->x->daemon, VPG_ASK_CONNECTED, &question))
+		return;
+	while ((type = daemon_socket_next(&p->x->daemon, &m, true)) > 0 && type != VPG_DONE)
+		if (type == VPG_EXIT)
+			on_exit_of(p, &m.EXIT);
+}
+
+/* Ends what is left of the pipeline, here and elsewhere; not what is under nohup, if the shell has
+ * ended before it. */
 static void end(struct pipeline *p)
 {
 	struct vpg_END m = { p->job };
@@ -290,7 +308,7 @@ static void end(struct pipeline *p)
 		for (int k = 0; k < 3; k++)
 			if (r->fd[k] >= 0)
 				close(r->fd[k]);
-		if (r->pid > 0 && !r->done) {
+		if (r->pid > 0 && !r->done && !(is_nohup(r) && shell_signals.ended_by == SIGHUP)) {
 			kill(r->pid, SIGKILL);
 			waitpid(r->pid, NULL, 0);
 		}
@@ -349,6 +367,8 @@ static int run_plan(struct pipeline *p)
 		error = start_all(p) || attend(p);
 	else if (!p->failed)
 		error = 0;	/* a file here cannot be opened: it is the command's failure */
+	if (error && shell_signals.ended_by == SIGHUP && is_nohup(p->runs))
+		hear_whether_started(p);
 	end(p);
 	if (p->failed)
 		return EXIT_VMP_FAILURE;

@@ -34,8 +34,7 @@ static int wrong(const char *what, const char *word)
 static int run_text(struct executor *x, const char *text)
 {
 	execute_text(x, text, strlen(text));
-	execute_wait(x);
-	execute_end(x);
+	execute_leave(x);
 	return x->status;
 }
 
@@ -48,8 +47,7 @@ static int run_file(struct executor *x, FILE *f)
 	while (!x->exits && (n = getline(&line, &room, f)) > 0)
 		execute_text(x, line, (size_t)n);
 	free(line);
-	execute_wait(x);
-	execute_end(x);
+	execute_leave(x);
 	return x->status;
 }
 

@@ -50,12 +50,12 @@ void signals_prepare(void)
 		sigdelset(&shell_signals.waiting, watched[i]);
 }
 
-void signals_forget(void)
+void signals_forget(bool ignores_hangup)
 {
 	sigset_t none;
 
 	for (int n = 1; n < NSIG; n++)
-		signal(n, SIG_DFL);
+		signal(n, n == SIGHUP && ignores_hangup ? SIG_IGN : SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }

@@ -4,6 +4,7 @@
 #define VPG_SIGNALS_H
 
 #include <signal.h>
+#include <stdbool.h>
 
 struct shell_signals {
 	volatile sig_atomic_t interrupted;	/* how many SIGINT have come */
@@ -18,7 +19,7 @@ extern struct shell_signals shell_signals;
 
 void signals_prepare(void);
 /* Restores the signals as they were before.  For a child that becomes another program. */
-void signals_forget(void);
+void signals_forget(bool ignores_hangup);
 /* Stops this process, as SIGTSTP does by default.  Returns when it is continued, or at once where
  * nobody could continue it. */
 void signals_stop(void);
