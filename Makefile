@@ -95,7 +95,7 @@ RUN_PROGRAMS := $(addprefix $(B)/,vmp vmp-node vmp-monitor vmproc vmp-iosrv vmp-
 run:
 	$(Q)scripts/setup run
 	@echo "building the programs (a minute), and, once, the guest kernel (some minutes)"
-	$(Q)$(MAKE) --no-print-directory $(RUN_PROGRAMS) build/examples/ep
+	$(Q)$(MAKE) --no-print-directory $(RUN_PROGRAMS) $(B)/examples/ep $(B)/examples/fib
 	$(Q)scripts/guest-links $(B) least
 	./vmp run --hosts 2 --cpus 2 --summary --env OMP_NUM_THREADS=2 -- $(B)/examples/ep W
 
