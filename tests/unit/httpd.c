@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/types.h"
@@ -56,7 +58,12 @@ static int while_served(int (*client)(void), uid_t user, uid_t also_user)
 	CU_ASSERT_FATAL(!httpd_open(&server, base, "127.0.0.1:0", TOKEN, &p));
 	pid = fork();
 	if (!pid) {
+		struct rlimit files;
+
 		alarm(60);
+		getrlimit(RLIMIT_NOFILE, &files);	/* the server alone has few */
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
 		_exit(user && setuid(user) ? 99 : client());
 	}
 	event_base_dispatch(base);
@@ -194,6 +201,64 @@ static int slow(void)
 	return 0;
 }
 
+/* ---- more clients than there may be ---- */
+
+enum { CROWD = 400, FEW_FILES = 200 };
+
+/* Opens connections, as many as the server takes, and sends a byte on each now and then, for ever:
+ * none of them is silent. */
+static void trickle(uid_t user, int begun)
+{
+	static const char begin[] = "GET / HTTP/1.1\r\nX: ";
+	static const struct timeval most = { 10, 0 };
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(server.port),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd[CROWD];
+	size_t n;
+
+	if (user && setuid(user))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (n = 0; n < CROWD; n++) {
+		fd[n] = socket(AF_INET, SOCK_STREAM, 0);
+		setsockopt(fd[n], SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
+		if (connect(fd[n], (struct sockaddr *)&to, sizeof to))
+			break;
+		send_text(fd[n], begin, sizeof begin - 1);
+	}
+	if (write(begun, "", 1) != 1)
+		_exit(2);
+	while (true) {
+		for (size_t i = 0; i < n; i++)
+			send_text(fd[i], "x", 1);
+		usleep(50000);
+	}
+}
+
+static uid_t crowds_user;
+
+/* Whoever fills the server with connections that ask for nothing keeps nobody from being served. */
+static int crowded(void)
+{
+	int begun[2], result = 0;
+	char byte;
+	pid_t pid;
+
+	if (pipe(begun))
+		return 3;
+	pid = fork();
+	if (!pid)
+		trickle(crowds_user, begun[1]);
+	close(begun[1]);
+	if (read(begun[0], &byte, 1) != 1)
+		result = 4;
+	for (int i = 0; i < 20 && !result; i++)
+		result = ask("GET /", "") != 200 || ask("GET /secret", BEARER) != 200;
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	return result;
+}
+
 /* ---- tests ---- */
 
 static void who_is_served(void) { CU_ASSERT_EQUAL(while_served(own_user, 0, 0), 0); }
@@ -220,6 +285,26 @@ static void named_user(void)
 static void large_requests(void) { CU_ASSERT_EQUAL(while_served(too_much, 0, 0), 0); }
 static void slow_clients(void) { CU_ASSERT_EQUAL(while_served(slow, 0, 0), 0); }
 
+/* The server has fewer file descriptors than there are clients. */
+static void many_clients(void)
+{
+	struct rlimit whole, few;
+
+	getrlimit(RLIMIT_NOFILE, &whole);
+	few = whole;
+	few.rlim_cur = FEW_FILES;
+	for (int of_another = 0; of_another < 2; of_another++) {
+		if (of_another && getuid()) {
+			puts("\nskipped: needs root, to become another user");
+			continue;
+		}
+		crowds_user = of_another ? 65534 : 0;
+		setrlimit(RLIMIT_NOFILE, &few);
+		CU_ASSERT_EQUAL(while_served(crowded, 0, 0), 0);
+		setrlimit(RLIMIT_NOFILE, &whole);
+	}
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -228,6 +313,7 @@ int main(void)
 		{ "a named user", named_user },
 		{ "large requests", large_requests },
 		{ "slow clients", slow_clients },
+		{ "many clients", many_clients },
 		UNIT_END
 	};
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "vmm/cli/loopback_peer.h"
 
-enum { BACKLOG = 16, TIMEOUT_S = 10, MOST_HEADER_BYTES = 8192, RESUME_MS = 200 };
+enum { BACKLOG = 128, TIMEOUT_S = 10, MOST_HEADER_BYTES = 8192, RESUME_MS = 200 };
 enum { LONG_TIMEOUT_S = 7 * 24 * 3600 }; /* -1 would be libevent's default */
 
 /* Returns the value of a header, or NULL.  Sets *twice if it stands there more than once: then the
@@ -85,14 +85,20 @@ static void send_error(struct evhttp_request *request, int status, const char *w
 }
 
 /* Returns whether the connection's other end is a process of a user who is served. */
-static bool is_served(const struct httpd *h, struct evhttp_request *request)
+static bool is_served(void *context, int fd)
 {
-	struct evhttp_connection *connection = evhttp_request_get_connection(request);
-	int fd = connection ? bufferevent_getfd(evhttp_connection_get_bufferevent(connection)) : -1;
+	const struct httpd *h = context;
 	uid_t user;
 	int error = fd >= 0 ? loopback_peer_check(fd, &user) : -ESRCH;
 
 	return !error || (error == -EPERM && h->also_user && user == h->also_user);
+}
+
+static struct bufferevent *bufferevent_of(struct evhttp_request *request)
+{
+	struct evhttp_connection *connection = evhttp_request_get_connection(request);
+
+	return connection ? evhttp_connection_get_bufferevent(connection) : NULL;
 }
 
 /* A browser shall load nothing from elsewhere, run no script but the server's own, and show these
@@ -116,15 +122,17 @@ static void on_any_request(struct evhttp_request *request, void *context)
 				      .posts = method == EVHTTP_REQ_POST,
 				      .target = evhttp_request_get_uri(request) };
 	struct httpd *h = context;
+	struct bufferevent *bev = bufferevent_of(request);
 	unsigned page = 0;
 	const char *why;
 	int status;
 
+	httpcrowd_asked(&h->crowd, bev);
 	r.host = find(request, "Host", &r.twice);
 	r.origin = find(request, "Origin", &r.twice);
 	r.authorization = find(request, "Authorization", &r.twice);
 	status = httpgate_check(&h->gate, &r, h->pages, h->n_pages, &page, &why);
-	if (!is_served(h, request)) {
+	if (!is_served(h, bev ? bufferevent_getfd(bev) : -1)) {
 		status = 403;
 		why = "this server is another user's";
 	}
@@ -146,15 +154,18 @@ static void on_resume(evutil_socket_t fd, short events, void *context)
 	evconnlistener_enable(h->listener);
 }
 
+/* The server of this process: a listener's context is evhttp's own. */
+static struct httpd *serving;
+
 /* A connection could not be accepted, perhaps because this process has no file descriptor left.
  * The listener would try again at once, for ever. */
-static void on_accept_error(struct evconnlistener *listener, void *context)
+static void on_accept_error(struct evconnlistener *listener, void *evhttps)
 {
 	static const struct timeval pause = { 0, RESUME_MS * 1000 };
-	struct httpd *h = context;
 
+	(void)evhttps;
 	evconnlistener_disable(listener);
-	event_add(h->resume, &pause);
+	event_add(serving->resume, &pause);
 }
 
 static int port_of(int fd)
@@ -185,6 +196,11 @@ static int serve(struct httpd *h, struct event_base *base, int fd)
 		evconnlistener_free(h->listener);
 		return -ENOMEM;
 	}
+	h->crowd.is_served = is_served;
+	h->crowd.context = h;
+	if (httpcrowd_start(&h->crowd, base, h->http))
+		return -ENOMEM;
+	serving = h;
 	evconnlistener_set_error_cb(h->listener, on_accept_error);
 	evhttp_set_max_headers_size(h->http, MOST_HEADER_BYTES);
 	evhttp_set_max_body_size(h->http, h->browses ? HTTPD_MOST_BODY : 0);
@@ -221,6 +237,7 @@ void httpd_close(struct httpd *h)
 		evhttp_free(h->http);
 	if (h->resume)
 		event_free(h->resume);
+	httpcrowd_end(&h->crowd);
 	h->http = NULL;
 	h->resume = NULL;
 }

@@ -6,12 +6,14 @@
 #include <event2/buffer.h>
 #include <event2/http.h>
 #include "vmm/cli/loopback.h"
+#include "vmm/cli/watch/httpcrowd.h"
 #include "vmm/cli/watch/httpgate.h"
 
 struct httpd {
 	struct evhttp *http; /* or NULL */
 	struct evconnlistener *listener;
 	struct event *resume; /* accepts again after there were no file descriptors left */
+	struct httpcrowd crowd;
 	struct httpgate gate;
 	const struct httpgate_page *pages;
 	unsigned n_pages;
