@@ -5,8 +5,8 @@
  * has just written.  It sends each chain's bytes to the I/O server (REQUEST), which replies with
  * the bytes to write (DONE).  The monitor writes them into the guest's buffers, gives the chain
  * back and sends the device's interrupt, if the I/O server has said where it goes, or else has the
- * line raised (USED).  An unrequested message, a packet from the network,
- * arrives as PUSH and is written into the next chain.
+ * line raised (USED).  An unrequested message, a packet from the network
+ * or what was typed, arrives as PUSH and is written into the next chain.
  *
  * One CPU at a time has a queue's lease: the right to walk it, and with it the device's two
  * indices.  The I/O server grants the lease to a CPU that notifies, and recalls it when another one
