@@ -267,6 +267,23 @@ bool dsm_is_owner(const struct dsm *dsm, gfn_t gfn)
 	}
 }
 
+bool dsm_owns_quietly(const struct dsm *dsm, gfn_t gfn)
+{
+	bug_on(gfn >= dsm->n_pages);
+	return dsm->pages[gfn].state == NODE_OWNED || dsm->pages[gfn].state == NODE_WRITE;
+}
+
+bool dsm_is_elsewhere(const struct dsm *dsm, gfn_t gfn)
+{
+	bug_on(gfn >= dsm->n_pages);
+	return dsm->pages[gfn].state == NODE_NONE;
+}
+
+uint32_t dsm_coming(const struct dsm *dsm)
+{
+	return dsm->coming;
+}
+
 bool dsm_settled(const struct dsm *dsm)
 {
 	for (gfn_t gfn = 0; gfn < dsm->n_pages; gfn++)

@@ -72,6 +72,10 @@ struct dsm_host {
 	/* A request waits here, at the page's home, until node `requester`, another one, confirms
 	 * its copy.  For hosts that delay these confirmations.  NULL: none does. */
 	void (*unconfirmed)(void *ctx, gfn_t gfn, unsigned requester);
+
+	/* Node `owner` hands the page over to this node: whether it takes it.  `must`: it has to.
+	 * An owner whose page is refused keeps it; the host tells it so.  NULL: always. */
+	bool (*adopts)(void *ctx, gfn_t gfn, unsigned owner, bool must);
 };
 
 enum {
@@ -143,13 +147,23 @@ bool dsm_drop(struct dsm *dsm, gfn_t gfn);
 
 /* Request that the home makes `to` (or DSM_ANY_NODE) the page's owner.  The page leaves later,
  * through take(), as if that node had written to it.  Nothing happens if this node is not the
- * owner. */
+ * owner.  A node that is named may refuse the page, and then it stays; so may another one, which
+ * the home names in its place if it leaves.  With DSM_ANY_NODE the page is not refused. */
 void dsm_handover(struct dsm *dsm, gfn_t gfn, unsigned to);
 
 /* The right that the protocol has given to local CPUs, and whether this node is the owner (its
  * copy must not be lost). */
 enum page_right dsm_right(const struct dsm *dsm, gfn_t gfn);
 bool dsm_is_owner(const struct dsm *dsm, gfn_t gfn);
+
+/* True if this node owns the page and has requested nothing of its home. */
+bool dsm_owns_quietly(const struct dsm *dsm, gfn_t gfn);
+
+/* True if the page is neither here nor requested, so that a want brings one page more. */
+bool dsm_is_elsewhere(const struct dsm *dsm, gfn_t gfn);
+
+/* The number of pages that are not here, and requested. */
+uint32_t dsm_coming(const struct dsm *dsm);
 
 /* True if no request of this node is outstanding: it keeps what it owns until another node
  * requests it. */
@@ -166,6 +180,7 @@ const struct dsm_stats *dsm_stats(const struct dsm *dsm);
 /* Set the nodes that may become owners: all that are in the cluster and not about to leave.  At
  * first those of dsm_new(). */
 void dsm_set_nodes(struct dsm *dsm, uint32_t nodes);
+uint32_t dsm_nodes(const struct dsm *dsm);
 
 /* Move the interval's home from here to `to`, with its table and queues, in parts through
  * send_home().  Returns 0, or -ENOENT when it is not here.  Later requests are forwarded. */

@@ -117,7 +117,7 @@ static void step(struct occasion *o, enum node_event event)
 				    text, node_event_name[event], o->txn, o->requester,
 				    cell->impossible);
 	}
-	o->page->state = cell->next;
+	dsm_enter(o->dsm, o->page, (enum node_state)cell->next);
 	for (int i = 0; i < CELL_ACTIONS && cell->actions[i]; i++)
 		act(o, (enum node_action)cell->actions[i]);
 }
@@ -139,8 +139,8 @@ static void finish_delayed(struct dsm *dsm, gfn_t gfn)
 	page->delayed = 0;
 	if (node_state_right[page->state] == PAGE_NONE) /* dropped meanwhile */
 		return;
-	page->state = page->state == NODE_COPY || page->state == NODE_OWNED
-		? NODE_NONE : NODE_WRITING;
+	dsm_enter(dsm, page, page->state == NODE_COPY || page->state == NODE_OWNED ? NODE_NONE
+									      : NODE_WRITING);
 	dsm->host.take(dsm->host.ctx, gfn, PAGE_NONE, NULL);
 }
 
@@ -344,6 +344,18 @@ static void on_grant(struct occasion *o, uint16_t type)
 	bug("type %u is no grant", type);
 }
 
+/* Return whether this node takes a page that its owner hands over.  If it leaves, that owner
+ * requests it again (leave.c).  A page for this node alone (home.c) may be refused. */
+static bool adopts(const struct occasion *o)
+{
+	const struct dsm *dsm = o->dsm;
+
+	if (dsm->leaving.on)
+		return false;
+	return !dsm->host.adopts ||
+	       dsm->host.adopts(dsm->host.ctx, o->gfn, o->requester, !o->acks) || !o->acks;
+}
+
 void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body,
 		     const void *payload)
 {
@@ -367,7 +379,7 @@ void node_on_message(struct dsm *dsm, uint16_t type, const struct msg_dsm *body,
 	case MSG_DSM_GRANT_ZERO:
 		return on_grant(&o, type);
 	case MSG_DSM_ADOPT:
-		if (dsm->leaving.on) /* the owner retries */
+		if (!adopts(&o))
 			return;
 		return node_on_want(dsm, body->gfn, PAGE_WRITE);
 	}

@@ -75,6 +75,7 @@ struct dsm {
 	uint32_t nodes; /* bit set: nodes that may own pages */
 	uint32_t n_pages;
 	struct home_place place[DSM_INTERVALS];
+	uint32_t coming; /* pages in READING or WRITING */
 	struct dsm_leaving leaving;
 	struct dsm_host host;
 	struct dsm_stats stats;
@@ -99,6 +100,14 @@ static inline bool home_is_here(const struct dsm *dsm, gfn_t gfn)
 /* Report that another node broke the protocol: struct dsm_host's wrong() for the first such
  * message, or bug().  The caller then returns. */
 void dsm_is_wrong(struct dsm *dsm, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The page's state changes. */
+static inline void dsm_enter(struct dsm *dsm, struct node_page *page, enum node_state state)
+{
+	dsm->coming -= page->state == NODE_READING || page->state == NODE_WRITING;
+	dsm->coming += state == NODE_READING || state == NODE_WRITING;
+	page->state = (uint8_t)state;
+}
 
 void homes_start(struct dsm *dsm, unsigned n_nodes);
 

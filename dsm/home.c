@@ -213,7 +213,7 @@ static void act(struct request *r, enum home_action action)
 		unsigned to = choose_adopter(r);
 
 		if (to != r->from)
-			send(r, to, MSG_DSM_ADOPT, 0);
+			send(r, to, MSG_DSM_ADOPT, r->target < DSM_ANY_NODE);
 		return;
 	}
 	case HOME_DO_QUEUE:

@@ -11,6 +11,11 @@ void dsm_set_nodes(struct dsm *dsm, uint32_t nodes)
 	dsm->nodes = nodes;
 }
 
+uint32_t dsm_nodes(const struct dsm *dsm)
+{
+	return dsm->nodes;
+}
+
 void dsm_leave(struct dsm *dsm, bool leaves)
 {
 	dsm->leaving = (struct dsm_leaving){ .on = leaves, .pace = LEAVE_FIRST };

@@ -18,11 +18,11 @@
  * Options (-D): N nodes, P pages.  FREE: CPUs make any accesses for ever (one page); LITMUS_*: each
  * runs its litmus program; ANY_PROGRAM: each makes any OPS accesses.  A bounded run starts from any
  * placement of the pages; FEW_PLACES: untouched, or owned by the last node with copies everywhere.
- * DROPS, HOLDS: copies are dropped, pages are held.  HANDOVERS=1 or 2: to the next node, or to any.
- * MOVES=n: the page's home moves up to n times, to any node, and other nodes learn it at any time;
- * LOSE_QUEUE: without its queue, an error that must be found.  PROGRESS_OF=node: claim that each
- * request of this node is answered.  RESUME_BEFORE_ACKS, DELAY_INVALIDATIONS: the fault points of
- * base/faultpoint.def.
+ * DROPS, HOLDS: copies are dropped, pages are held.  HANDOVERS=1 or 2: to the next node, or to any;
+ * REFUSES=node: this one takes none.  MOVES=n: the page's home moves up to n times, to any node,
+ * and other nodes learn it at any time; LOSE_QUEUE: without its queue, an error that must be found.
+ * PROGRESS_OF=node: claim that each request of this node is answered.  RESUME_BEFORE_ACKS,
+ * DELAY_INVALIDATIONS: the fault points of base/faultpoint.def.
  */
 #include "dsm/lists.h"
 
@@ -31,6 +31,9 @@
 #endif
 #ifndef P
 #define P 1
+#endif
+#ifndef REFUSES
+#define REFUSES N /* none */
 #endif
 #ifndef ROOM
 /* Messages between two nodes.  A send that finds no room is an error, so the bound is proved, not
@@ -289,8 +292,8 @@ inline to_event()
 #ifdef HANDOVERS
 		asked_handover[AT(m_req, p)] = 0;
 #endif
-		ev = NODE_ON_WANT_WRITE;
-		wanted[i] = PAGE_WRITE
+		ev = (node == REFUSES -> NO_EVENT : NODE_ON_WANT_WRITE);
+		wanted[i] = (node == REFUSES -> wanted[i] : PAGE_WRITE)
 	:: m_type == WANT ->
 		if
 		:: m_acks == PAGE_WRITE -> ev = NODE_ON_WANT_WRITE; wanted[i] = PAGE_WRITE
@@ -558,7 +561,6 @@ end:
 #define OP_LOAD 1
 #define OP_STORE 2
 #define OP_ANY 3
-
 #ifdef FREE
 /* A host whose CPUs make any accesses, for ever.  A load is no step of its own: check_all() makes
  * all of them. */

@@ -100,6 +100,13 @@ static void on_after_us(void *ctx, gfn_t gfn, uint32_t us)
 	}
 }
 
+/* A node may refuse a page that is handed over to it alone. */
+static bool on_adopts(void *ctx, gfn_t gfn, unsigned owner, bool must)
+{
+	(void)ctx, (void)gfn, (void)owner;
+	return must || !sim_chance(the_sim, 30);
+}
+
 _Atomic uint8_t *pages_rights(unsigned node)
 {
 	static _Atomic uint8_t rights[MAX_NODES][SIM_MAX_PAGES];
@@ -111,7 +118,8 @@ void pages_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
 {
 	struct sim_node *node = &sim->nodes[index];
 	struct dsm_host host = { node,	     on_send,  on_send_home, on_take,	  on_fill,
-				 on_upgrade, on_ready, on_hold_us,   on_after_us, NULL, NULL };
+				 on_upgrade, on_ready, on_hold_us,   on_after_us, NULL, NULL,
+				 on_adopts };
 
 	the_sim = sim;
 	node->dsm = dsm_new(index, n_nodes, sim->n_pages, &host);

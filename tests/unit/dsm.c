@@ -257,6 +257,16 @@ static void adopting_is_wanting(void)
 	open_remote_home();
 	bench_message(HOME, MSG_DSM_ADOPT, gfn, 3, OTHER, 0);
 	CU_ASSERT(seen("WRITE>home"));
+	open_remote_home();
+	bench.refuses = true;
+	bench_message(HOME, MSG_DSM_ADOPT, gfn, 3, OTHER, 1); /* for this node alone */
+	CU_ASSERT(seen("refuse(2)"));
+	CU_ASSERT_EQUAL(bench.dsm->pages[gfn].state, NODE_NONE);
+	CU_ASSERT_EQUAL(dsm_coming(bench.dsm), 0);
+	bench_message(HOME, MSG_DSM_ADOPT, gfn, 3, OTHER, 0); /* its owner leaves */
+	CU_ASSERT(seen("refuse(2,must) WRITE>home"));
+	CU_ASSERT_EQUAL(dsm_coming(bench.dsm), 1);
+	CU_ASSERT_FALSE(dsm_is_elsewhere(bench.dsm, gfn));
 	open_home(4);
 	dsm_preloaded(bench.dsm, gfn, 1, 1);
 	/* no other node has the page: this node takes it */

@@ -14,6 +14,7 @@ static struct bench {
 	struct dsm *dsm;
 	char log[1024];
 	uint32_t hold_us;
+	bool refuses; /* what may be refused */
 	unsigned retries; /* after_us() calls */
 	uint8_t page[PAGE_BYTES];
 	struct bench_part {
@@ -112,15 +113,24 @@ static void bench_after_us(void *ctx, gfn_t gfn, uint32_t us)
 	bench.retries++;
 }
 
+static bool bench_adopts(void *ctx, gfn_t gfn, unsigned owner, bool must)
+{
+	(void)ctx, (void)gfn;
+	if (bench.refuses)
+		bench_log("refuse(%u%s)", owner, must ? ",must" : "");
+	return !bench.refuses;
+}
+
 static void bench_open(unsigned node, unsigned n_nodes, uint32_t n_pages)
 {
 	struct dsm_host host = { NULL,		 bench_send,	bench_send_home, bench_take,
 				 bench_fill,	 bench_upgrade, bench_ready,	 bench_hold_us,
-				 bench_after_us, NULL,		 NULL };
+				 bench_after_us, NULL,		 NULL,		 bench_adopts };
 
 	dsm_free(bench.dsm);
 	bench.dsm = dsm_new(node, n_nodes, n_pages, &host);
 	bench.log[0] = 0;
+	bench.refuses = false;
 	bench.hold_us = bench.retries = bench.parts = 0;
 }
 
