@@ -191,7 +191,8 @@ static void poke(struct sim *sim, const struct sim_event *event)
 			     sim_chance(sim, 50) ? DSM_ANY_NODE : sim_random(sim, sim->n_nodes));
 		break;
 	case 3:
-		dsm_want(dsm, event->body.gfn, sim_chance(sim, 70) ? PAGE_READ : PAGE_WRITE);
+		pages_fetch(sim, event->node, event->body.gfn,
+			    sim_chance(sim, 70) ? PAGE_READ : PAGE_WRITE);
 		break;
 	}
 }

@@ -11,8 +11,11 @@
 #include <string.h>
 #include "base/mechanisms.h"
 #include "tests/sim/daemons.h"
+#include "vmm/node/cut/freeze.h"
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/pages/hold.h"
+#include "vmm/node/pages/share.h"
+#include "vmm/node/pages/spill.h"
 #include "vmm/node/pages/wants.h"
 #include "vmm/node/poll.h"
 #include "vmm/node/wire/handlers.h"
@@ -21,6 +24,11 @@ enum { LOOK_NS = 3000, BURST_NS = 150000, FEW = 4, NS_PER_US = 1000 };
 
 static struct {
 	uint32_t without; /* the mechanisms that are off in this seed */
+	uint32_t share;	  /* how many pages each host may hold */
+	struct bound {	  /* of a host: how many it may hold now; what it was excused so far */
+		uint64_t start_ns, excused, forced;
+		uint32_t life, most;
+	} bound[MAX_NODES];
 	/* before the current event: the rights of the CPUs, and those of the host, which are
 	 * more after a snapshot's cut */
 	uint8_t right[MAX_NODES][SIM_MAX_PAGES], held[MAX_NODES][SIM_MAX_PAGES];
@@ -52,6 +60,8 @@ void pages_open(void)
 	memset(&pages, 0, sizeof pages);
 	if (sim_chance(machine, 30))
 		pages.without = sim_random(machine, 1u << MECHANISMS);
+	pages.share = sim_chance(machine, 50) ? 1 + sim_random(machine, machine->n_pages)
+					      : machine->n_pages;
 }
 
 void pages_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
@@ -65,6 +75,7 @@ void pages_new_node(struct sim *sim, unsigned index, unsigned n_nodes)
 void pages_start(struct node *node)
 {
 	wants_start(node);
+	node->share_pages = pages.share;
 	pagestore_start(node);
 	machine->nodes[node->o.node].dsm = node->dsm;
 }
@@ -174,6 +185,12 @@ void pages_on_ready(unsigned cpu, const struct msg_page_ready *ready)
 	answered(cpu, false);
 }
 
+void pages_fetch(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
+{
+	if (spill_lets_ahead(&daemons[node].node, gfn))
+		dsm_want(sim->nodes[node].dsm, gfn, right);
+}
+
 void pages_give_up(struct sim *sim, unsigned node, gfn_t gfn)
 {
 	for (unsigned cpu = 0; cpu < sim->n_cpus; cpu++)
@@ -260,6 +277,45 @@ static void look_at_delayed(unsigned node)
 	pages.delayed_ns[node] = next_ns;
 }
 
+/* Returns whether the hosts have room for all pages, wherever these are.  A page that moves counts
+ * twice. */
+static bool is_ample(const struct node *node)
+{
+	uint32_t hosts = (uint32_t)__builtin_popcount(dsm_nodes(node->dsm));
+
+	return (pages.share - pages.share / 4) * hosts >= machine->n_pages + 2 * hosts;
+}
+
+/* Checks that a host holds no more than its share and a little (vmm/node/pages/share.h), whatever
+ * its CPUs want.  It may if it held more before, or is excused (vmm/node/pages/spill.h). */
+static void check_share(unsigned number)
+{
+	const struct node *node = &daemons[number].node;
+	struct bound *bound = &pages.bound[number];
+	uint32_t least = share_most(pages.share), has;
+	struct spill_counts counts;
+
+	if (!daemons[number].exists || !node->spill)
+		return;
+	has = share_held(pagestore_share(node)) + dsm_coming(node->dsm);
+	counts = spill_counts(node);
+	if (bound->life != daemons[number].life || bound->start_ns != node->start_ns)
+		*bound = (struct bound){ node->start_ns, counts.excused, counts.forced,
+					 daemons[number].life, ~0u };
+	if (counts.excused > bound->excused && is_ample(node) && !freeze_holds(node) &&
+	    dsm_nodes(node->dsm) >> number & 1 && trouble.number == NO_TROUBLE)
+		sim_fail(machine, "node %u holds %u pages of %u, though others have room", number,
+			 has, pages.share);
+	bound->most += bound->most == ~0u ? 0 : (uint32_t)(counts.excused - bound->excused +
+							  counts.forced - bound->forced);
+	bound->excused = counts.excused;
+	bound->forced = counts.forced;
+	if (has > bound->most && mechanism_on(pages.without, MECHANISM_SPILL))
+		sim_fail(machine, "node %u holds %u pages; its share is %u", number, has,
+			 pages.share);
+	bound->most = has < least ? least : has < bound->most ? has : bound->most;
+}
+
 void pages_look(struct sim *sim)
 {
 	for (unsigned node = 0; node < sim->n_nodes; node++)
@@ -275,6 +331,8 @@ void pages_look(struct sim *sim)
 		else if (look_at_answer(cpu))
 			answered(cpu, pages.held[c->node][gfn] < held_right(c->node, gfn));
 	}
+	for (unsigned node = 0; node < sim->n_nodes; node++)
+		check_share(node);
 	for (unsigned node = 0; node < sim->n_nodes; node++)
 		for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++) {
 			uint8_t right = pages_rights(node)[gfn];

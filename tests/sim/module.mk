@@ -8,9 +8,8 @@ $(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o \
 SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
 	$(patsubst %,tests/sim/daemon_%.o,requests owner world loop outside children \
 		io guest pages policy user) \
-	$(patsubst %,vmm/node/pages/%.o,pagestore wants misses both hold share \
-	spin spin_sees batch \
-		batch_choice extract barriers pagetrace) \
+	$(patsubst %,vmm/node/pages/%.o,pagestore wants misses both hold room share \
+		spill spin spin_sees batch batch_choice extract barriers pagetrace) \
 	$(patsubst %,vmm/node/hosts/%.o,hosts hostcomes hostgoes hostpart hostplan) \
 	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover policy processors) \
 	$(patsubst %,vmm/node/wire/%.o,clients conn dispatch route net) \

@@ -147,6 +147,11 @@ void pages_want(struct sim *sim, unsigned cpu, gfn_t gfn, enum page_right right)
 	dsm_want(sim->nodes[sim->cpus[cpu].node].dsm, gfn, right);
 }
 
+void pages_fetch(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
+{
+	dsm_want(sim->nodes[node].dsm, gfn, right);
+}
+
 void pages_give_up(struct sim *sim, unsigned node, gfn_t gfn) { (void)sim, (void)node, (void)gfn; }
 void pages_run(struct sim *sim, unsigned cpu) { (void)sim, (void)cpu; }
 void pages_look(struct sim *sim) { (void)sim; }

@@ -147,6 +147,8 @@ void pages_end_node(struct sim *sim, unsigned node);
 void pages_preloaded(struct sim *sim, gfn_t gfn, unsigned owner);
 void pages_want(struct sim *sim, unsigned cpu, gfn_t gfn, enum page_right right);
 /* The host itself may take the page from its CPUs now, though they have not run with it. */
+/* The host wants the page, and no CPU waits for it. */
+void pages_fetch(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right);
 void pages_give_up(struct sim *sim, unsigned node, gfn_t gfn);
 void pages_run(struct sim *sim, unsigned cpu); /* the CPU runs with the page that it got */
 void pages_look(struct sim *sim); /* after each event */

@@ -8,6 +8,7 @@
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/pages/extract.h"
 #include "vmm/node/pages/hold.h"
+#include "vmm/node/pages/room.h"
 #include "vmm/node/pages/share.h"
 #include "vmm/node/pages/spin.h"
 
@@ -163,48 +164,175 @@ static void test_hold_one(void)
 	CU_ASSERT_EQUAL(hold_one_us(&hold, HOLD_GFN, false, now + HOLD_INSN_US * US), 0);
 }
 
-static gfn_t next_to_go(struct share *share)
+/* The copy that goes first, the owned page that does; 0: none. */
+static gfn_t next_copy(const struct share *share)
 {
 	gfn_t gfn;
 
 	return share_excess(share, &gfn) ? gfn : 0;
 }
 
-static void test_share(void)
+static gfn_t next_owned(const struct share *share)
 {
-	enum { PAGES = 2000, LIMIT = 1000 };
+	gfn_t gfn;
+
+	return share_spills(share, &gfn) ? gfn : 0;
+}
+
+enum { PAGES = 4000, LIMIT = 2048, OWNED = 2000 };
+
+static void come(struct share *share, gfn_t first, uint32_t count)
+{
+	for (gfn_t gfn = first; gfn < first + count; gfn++)
+		share_came(share, gfn);
+}
+
+static void test_share_copies(void)
+{
 	struct share *share = share_new(PAGES, LIMIT);
 
-	share_came(share, LIMIT - 300);
+	come(share, OWNED, LIMIT - 300);
 	for (gfn_t gfn = 1; gfn <= 300; gfn++)
 		share_came_copy(share, gfn);
-	CU_ASSERT_EQUAL(next_to_go(share), 0);
+	CU_ASSERT_EQUAL(next_copy(share), 0);
 	share_came_copy(share, 301);
-	CU_ASSERT_EQUAL(next_to_go(share), 1); /* fetched longest ago */
+	CU_ASSERT_EQUAL(next_copy(share), 1); /* fetched longest ago */
 	share_went(share, 1);
-	CU_ASSERT_EQUAL(next_to_go(share), 0);
+	CU_ASSERT_EQUAL(next_copy(share), 0);
 	share_came_copy(share, 1); /* fetched again: the newest */
-	CU_ASSERT_EQUAL(next_to_go(share), 2);
+	CU_ASSERT_EQUAL(next_copy(share), 2);
 	share_owned(share, 2);
 	share_owned(share, 2);
-	CU_ASSERT_EQUAL(next_to_go(share), 3);
+	CU_ASSERT_EQUAL(next_copy(share), 3);
 	share_went(share, 150);
-	share_came(share, 1);
-	CU_ASSERT_EQUAL(next_to_go(share), 3);
-	for (gfn_t gfn = 3; next_to_go(share); gfn++) {
-		CU_ASSERT_EQUAL(next_to_go(share), gfn);
+	share_came(share, 400);
+	for (gfn_t gfn = 3; next_copy(share); gfn++) {
+		CU_ASSERT_EQUAL(next_copy(share), gfn);
 		share_went(share, gfn);
 	}
-	/* owned pages may exceed the share; then only the newest copies stay */
-	share_came(share, LIMIT);
-	for (gfn_t gfn = next_to_go(share); gfn; gfn = next_to_go(share))
+	/* only the newest copies stay, and are kept */
+	come(share, 500, 1000);
+	for (gfn_t gfn = next_copy(share); gfn; gfn = next_copy(share))
 		share_went(share, gfn);
+	CU_ASSERT_EQUAL(share_held(share), LIMIT - 300 + 1 + 1 + 1000 + SHARE_NEWEST);
+	CU_ASSERT_EQUAL(share_kept(share), share_held(share));
 	share_went(share, 301);
 	share_came_copy(share, 301);
-	CU_ASSERT_EQUAL(next_to_go(share), 0);
-	share_came_copy(share, 500);
-	CU_ASSERT_EQUAL(next_to_go(share), 301 - (SHARE_NEWEST - 1)); /* 150 is not among them */
+	CU_ASSERT_EQUAL(next_copy(share), 0);
+	share_came_copy(share, 302);
+	CU_ASSERT_EQUAL(next_copy(share), 301 - (SHARE_NEWEST - 1));
+	CU_ASSERT_EQUAL(share_kept(share), share_held(share) - 1);
 	share_free(share);
+}
+
+static void test_share_owned(void)
+{
+	struct share *share = share_new(PAGES, LIMIT);
+
+	share_loaded(share, 1, 3);
+	come(share, 4, LIMIT - 3);
+	CU_ASSERT_EQUAL(next_owned(share), 0);
+	share_adopts(share, 3000);
+	CU_ASSERT_TRUE(share_adopted(share, 3000));
+	share_came(share, 3000);
+	CU_ASSERT_FALSE(share_adopted(share, 3000));
+	CU_ASSERT_EQUAL(next_owned(share), 3000); /* adopted: the oldest */
+	share_offers(share, 3000);
+	CU_ASSERT_EQUAL(next_owned(share), 0);
+	CU_ASSERT_EQUAL(share_offered(share), 1);
+	share_came(share, 3001);
+	CU_ASSERT_EQUAL(next_owned(share), 1); /* loaded: here for the longest time */
+	share_renew(share, 1);
+	CU_ASSERT_EQUAL(next_owned(share), 2);
+	share_went(share, 3000);
+	CU_ASSERT_EQUAL(share_offered(share), 0);
+	CU_ASSERT_EQUAL(next_owned(share), 2);
+	share_offers(share, 2);
+	share_came(share, 3000); /* comes back: the newest */
+	CU_ASSERT_EQUAL(next_owned(share), 3);
+	share_stays(share, 2); /* refused */
+	share_stays(share, 2);
+	CU_ASSERT_FALSE(share_is_offered(share, 2));
+	CU_ASSERT_EQUAL(next_owned(share), 2);
+	share_adopts(share, 3002);
+	share_wanted(share, 3002); /* by a CPU of this host, before it comes */
+	share_came(share, 3002);
+	share_adopts(share, 3003);
+	share_came_copy(share, 3003);
+	share_owned(share, 3003); /* adopted in two steps */
+	CU_ASSERT_EQUAL(next_owned(share), 3003);
+	CU_ASSERT_EQUAL(share_held_most(share), LIMIT + 4);
+	/* copies that can be dropped go first */
+	for (gfn_t gfn = 2; gfn < 6; gfn++)
+		share_went(share, gfn);
+	for (gfn_t gfn = 3100; gfn < 3100 + SHARE_NEWEST + 5; gfn++)
+		share_came_copy(share, gfn);
+	CU_ASSERT_EQUAL(next_copy(share), 3100);
+	for (gfn_t gfn = 3100; gfn < 3105; gfn++)
+		share_went(share, gfn);
+	CU_ASSERT_EQUAL(next_copy(share), 0);
+	CU_ASSERT_EQUAL(next_owned(share), 3003);
+	share_free(share);
+}
+
+/* A host is full a little above its share, and until a run of pages has left. */
+static void test_share_full(void)
+{
+	struct share *share = share_new(PAGES, LIMIT), *all = share_new(PAGES, PAGES),
+		     *small = share_new(PAGES, 3);
+
+	CU_ASSERT_EQUAL(share_most(LIMIT), LIMIT + LIMIT / SHARE_ABOVE);
+	CU_ASSERT_EQUAL(share_most(3), 4);
+	share_loaded(share, 0, LIMIT);
+	CU_ASSERT_FALSE(share_full(share, LIMIT / SHARE_ABOVE - 1));
+	CU_ASSERT_TRUE(share_full(share, LIMIT / SHARE_ABOVE)); /* what comes counts */
+	CU_ASSERT_TRUE(share_full(share, LIMIT / SHARE_ABOVE - 1));
+	CU_ASSERT_TRUE(share_full(share, LIMIT / SHARE_ABOVE - LIMIT / SHARE_RUN_PART + 1));
+	CU_ASSERT_FALSE(share_full(share, LIMIT / SHARE_ABOVE - LIMIT / SHARE_RUN_PART));
+	CU_ASSERT_FALSE(share_full(share, LIMIT / SHARE_ABOVE - 1));
+	share_loaded(all, 0, PAGES);
+	CU_ASSERT_FALSE(share_full(all, 0)); /* it has no limit */
+	CU_ASSERT_EQUAL(next_owned(all), 0);
+	share_loaded(small, 0, 3);
+	CU_ASSERT_FALSE(share_full(small, 0));
+	CU_ASSERT_TRUE(share_full(small, 1));
+	CU_ASSERT_FALSE(share_full(small, 0));
+	share_free(share);
+	share_free(all);
+	share_free(small);
+}
+
+static void test_room(void)
+{
+	struct room room = { 0 };
+	const uint32_t least = LIMIT / ROOM_LEAST_PART;
+
+	CU_ASSERT_EQUAL(room_of(&room, 1, LIMIT), LIMIT); /* it has said nothing: it is empty */
+	CU_ASSERT_EQUAL(room_choose(&room, 0, LIMIT), ROOM_NOBODY);
+	room_told(&room, 1, LIMIT, LIMIT / 2, 0);
+	room_told(&room, 2, LIMIT, LIMIT / 4, 10);
+	room_told(&room, 3, PAGES, LIMIT, 0);
+	CU_ASSERT_EQUAL(room_of(&room, 2, LIMIT), LIMIT - LIMIT / 4 - 10);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2, LIMIT), 2);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2 | 1 << 3, LIMIT), 3);
+	room_sent(&room, 3, LIMIT);
+	CU_ASSERT_EQUAL(room_of(&room, 3, LIMIT), 0);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 1 | 1 << 2 | 1 << 3, LIMIT), 2);
+	room_told(&room, 2, LIMIT, LIMIT - least, 0); /* too little */
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, LIMIT), ROOM_NOBODY);
+	room_told(&room, 2, LIMIT, LIMIT - least - 1, 0);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, LIMIT), 2);
+	room_told(&room, 2, 0, ~0u, ~0u); /* what a malicious host may say */
+	CU_ASSERT_EQUAL(room_of(&room, 2, LIMIT), 0);
+	room_forget(&room, 2);
+	CU_ASSERT_EQUAL(room_choose(&room, 1 << 2, LIMIT), 2);
+	CU_ASSERT_FALSE(room_must_tell(LIMIT, 100, 100 + LIMIT / ROOM_TOLD_PART - 1, 0));
+	CU_ASSERT_TRUE(room_must_tell(LIMIT, 100, 100 + LIMIT / ROOM_TOLD_PART, 0));
+	CU_ASSERT_TRUE(room_must_tell(LIMIT, 100, 100 - LIMIT / ROOM_TOLD_PART, 0));
+	CU_ASSERT_FALSE(room_must_tell(LIMIT, 100, 100, LIMIT / ROOM_TOLD_PART - 1));
+	CU_ASSERT_TRUE(room_must_tell(LIMIT, 100, 100, LIMIT / ROOM_TOLD_PART));
+	CU_ASSERT_TRUE(room_must_tell(3, 1, 2, 0));
+	CU_ASSERT_FALSE(room_must_tell(3, 2, 2, 0));
 }
 
 static void test_hold_until_run(void)
@@ -361,7 +489,10 @@ int main(void)
 		{ "a page that is taken in turns does not wait", test_hold_in_turns },
 		{ "without holds, one instruction", test_hold_one },
 		{ "a CPU that waits in a loop", test_spin },
-		{ "a host keeps to its share", test_share },
+		{ "copies that a host drops to keep to its share", test_share_copies },
+		{ "owned pages that leave, in order", test_share_owned },
+		{ "a host that is full", test_share_full },
+		{ "which host has room", test_room },
 		{ "a page stays until it is used", test_hold_until_run },
 		{ "which messages may be served together", test_batch_is_request },
 		{ "which pages are staged", test_batch_choose },

@@ -4,7 +4,7 @@ NODE_WIRE := $(call in,$(addprefix wire/,clients conn control dispatch links \
 	localsock net overlay route \
 	tunnels))
 NODE_PAGES := $(call in,$(addprefix pages/,barriers batch batch_choice both extract hold \
-	misses pagestore pagetrace share spin spin_sees wants))
+	misses pagestore pagetrace room share spill spin spin_sees wants))
 NODE_MOVES := $(call in,$(addprefix moves/,handover movequeue moves policy processors))
 NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan hosts))
 NODE_CUT := $(call in,$(addprefix cut/,copy freeze restore turn))
@@ -40,5 +40,6 @@ $(eval $(call unit-test,node_barriers,tests/unit/node_barriers.o $(call in,pages
 	$(BASE_OBJECTS)))
 $(eval $(call unit-test,pages_both,tests/unit/pages_both.o $(call in,pages/both)))
 $(eval $(call unit-test,node_pages,tests/unit/node_pages.o \
-	$(call in,pages/extract pages/batch_choice pages/hold pages/share pages/spin_sees) \
+	$(call in,pages/extract pages/batch_choice pages/hold pages/room pages/share \
+	pages/spin_sees) \
 	$(BASE_OBJECTS)))

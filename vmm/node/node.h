@@ -141,10 +141,14 @@ struct node {
 	struct dsm *dsm; /* NULL in a machine that stays on one host: every page is writable */
 	struct pagestore *pages;
 	struct wants *wants; /* pages/wants.h */
+	struct spill *spill; /* pages/spill.h */
+	/* how many pages this host may hold; 0 before the page store starts: as --host-mem says */
+	uint32_t share_pages;
 	struct trace *trace; /* pages/pagetrace.h; NULL: nothing is traced */
 	/* number of times that all holds were ended here; number of barrier counts told to other
 	 * hosts; of reads that were requested with both rights (pages/both.h) */
 	uint32_t synced, barrier_tells, boths;
+	uint32_t put_off; /* requests of CPUs that had to wait until this host had room */
 	uint64_t page_event_ns; /* the last page message or request (poll.h) */
 	/* pages that a CPU waited for since the last sample (policy.c), by the host that sent
 	 * them */
@@ -353,6 +357,7 @@ uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_rig
 struct extract *pagestore_extract(struct node *node);
 struct batch *pagestore_batch(struct node *node);
 struct misses *pagestore_misses(struct node *node);
+struct share *pagestore_share(const struct node *node);
 /* This CPU waits for the page. */
 void pagestore_want(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right);
 /* Sends the requests that were delayed until now (pages/both.h), or all of them; all must be sent

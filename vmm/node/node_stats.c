@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include "base/log.h"
 #include "dsm/dsm.h"
+#include "vmm/node/pages/share.h"
+#include "vmm/node/pages/spill.h"
 #include "vmm/shared/stats.h"
 
 static void count_traffic(const struct node *node, struct node_stats *s)
@@ -38,6 +40,7 @@ static void fill_node_stats(const struct node *node, struct node_stats *s)
 				  .ram_bytes = ram_bytes(node) };
 	if (node->dsm) {
 		const struct dsm_stats *dsm = dsm_stats(node->dsm);
+		const struct spill_counts spills = spill_counts(node);
 
 		s->page_requests = dsm->wants_read + dsm->wants_write;
 		s->page_fetches = dsm->grants_copy + dsm->grants_page;
@@ -47,6 +50,11 @@ static void fill_node_stats(const struct node *node, struct node_stats *s)
 		s->page_drops = dsm->drops;
 		s->page_invalidations = dsm->sent_pages + dsm->invalidated;
 		s->page_holds = dsm->holds;
+		s->page_spills = spills.spills;
+		s->page_spills_refused = spills.refused;
+		s->page_put_off = node->put_off;
+		s->page_excused = spills.excused;
+		s->pages_most = share_held_most(pagestore_share(node));
 	}
 	s->hold_ends = node->synced;
 	s->page_boths = node->boths;

@@ -25,6 +25,11 @@
 	  "writes next") \
 	X(page_invalidations, "pages given up to other nodes") \
 	X(page_drops, "copies that this node let go of, to keep to its share") \
+	X(page_spills, "owned pages that this node gave to others, to keep to its share") \
+	X(page_spills_refused, "times that another node had no room for such a page") \
+	X(page_put_off, "requests of CPUs that waited until such pages had left") \
+	X(page_excused, "pages asked for though this node was full") \
+	X(pages_most, "the most pages that this node has held") \
 	X(page_holds, "requests of other nodes that were held for a while") \
 	X(hold_ends, "times that a locked instruction or a barrier ended all holds") \
 	X(barrier_tells, "counts of barriers told to the other nodes") \

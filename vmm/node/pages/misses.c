@@ -7,6 +7,7 @@
 #include "vmm/node/node.h"
 #include "vmm/node/pages/both.h"
 #include "vmm/node/pages/page_sum.h"
+#include "vmm/node/pages/share.h"
 #include "vmm/node/pages/wants.h"
 
 enum { PLACES = 1024 }; /* pages whose history is kept (direct-mapped) */
@@ -42,6 +43,17 @@ static bool is_on(const struct node *node)
 	return mechanism_on(node->o.machine.without, MECHANISM_BOTH);
 }
 
+/* A page is counted as coming when it is requested.  So a host that is nearly full does not let
+ * other requests leave before one that has been let through (spill.h). */
+static bool is_nearly_full(const struct node *node)
+{
+	const struct share *share = pagestore_share(node);
+
+	return share_limit(share) < node->ram_pages &&
+	       share_held(share) + dsm_coming(node->dsm) + node->o.machine.cpus >=
+	       share_limit(share);
+}
+
 enum page_right misses_ask(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right)
 {
 	struct both *both = both_of(node, gfn);
@@ -53,7 +65,7 @@ enum page_right misses_ask(struct node *node, unsigned cpu, gfn_t gfn, enum page
 	right = both_missed(both, gfn, right);
 	node->boths += both_expects(both, gfn);
 	at_ns = both_leaves_ns(both, now_ns);
-	if (at_ns > now_ns) {
+	if (at_ns > now_ns && !is_nearly_full(node)) {
 		pagestore_misses(node)->delayed[cpu] = (struct delayed){ gfn, at_ns };
 		return PAGE_NONE;
 	}
@@ -89,7 +101,7 @@ static void note_ahead(struct node *node, gfn_t gfn, const uint8_t *contents)
 {
 	struct came_ahead *came = &pagestore_misses(node)->ahead[gfn % PLACES];
 
-	if (wants_any_waits_for(node, gfn))
+	if (wants_any_waits_for(node, gfn) || share_adopted(pagestore_share(node), gfn))
 		*came = (struct came_ahead){ 0 };
 	else
 		*came = (struct came_ahead){ gfn + 1, page_sum(contents) };

@@ -7,8 +7,8 @@
  * processes then find the page by a minor fault, which their engine answers with a write-protected
  * mapping.  A page that could only be read is copied first and punched then.
  *
- * hold.c decides how long a page stays after it has arrived; share.c decides which copies are
- * dropped when there are too many.
+ * hold.c decides how long a page stays after it has arrived; spill.c keeps this host to its share
+ * of the memory.
  */
 #include "vmm/node/node.h"
 
@@ -28,6 +28,7 @@
 #include "vmm/node/pages/extract.h"
 #include "vmm/node/pages/hold.h"
 #include "vmm/node/pages/share.h"
+#include "vmm/node/pages/spill.h"
 #include "vmm/node/pages/spin.h"
 #include "vmm/node/pages/pagetrace.h"
 #include "vmm/node/pages/wants.h"
@@ -105,6 +106,11 @@ struct batch *pagestore_batch(struct node *node)
 struct misses *pagestore_misses(struct node *node)
 {
 	return node->pages->misses;
+}
+
+struct share *pagestore_share(const struct node *node)
+{
+	return node->pages->share;
 }
 
 static void set_right(struct node *node, gfn_t gfn, enum page_right right)
@@ -274,8 +280,8 @@ static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_righ
 	if (right == PAGE_READ) {
 		share_came_copy(node->pages->share, gfn);
 	} else {
-		share_came(node->pages->share, 1);
 		misses_came(node, gfn, alias_of(node, gfn));
+		share_came(node->pages->share, gfn);
 	}
 }
 
@@ -286,8 +292,8 @@ static void host_upgrade(void *ctx, gfn_t gfn)
 	copy_before_change(node, gfn);
 	arrived(node, gfn);
 	set_right(node, gfn, PAGE_WRITE);
-	share_owned(node->pages->share, gfn);
 	misses_came(node, gfn, alias_of(node, gfn));
+	share_owned(node->pages->share, gfn);
 }
 
 static void host_ready(void *ctx, gfn_t gfn, enum page_right right)
@@ -321,6 +327,11 @@ uint32_t pagestore_hold_us(struct node *node, gfn_t gfn, enum page_right new_rig
 static uint32_t host_hold_us(void *ctx, gfn_t gfn, enum page_right new_right)
 {
 	return pagestore_hold_us(ctx, gfn, new_right);
+}
+
+static bool host_adopts(void *ctx, gfn_t gfn, unsigned owner, bool must)
+{
+	return spill_adopts(ctx, gfn, owner, must);
 }
 
 /* Ends the machine, and does nothing worse: another daemon may be faulty or malicious. */
@@ -430,10 +441,13 @@ static void request(struct node *node, gfn_t gfn, enum page_right right)
 	poll_note(node);
 	if (right == PAGE_WRITE)
 		give_back_rights(node, gfn);
-	if (node->dsm)
-		dsm_want(node->dsm, gfn, right);
-	else
+	if (!node->dsm) {
 		wants_ready(node, gfn, right);
+		return;
+	}
+	spill_fetches(node, gfn);
+	share_wanted(node->pages->share, gfn);
+	dsm_want(node->dsm, gfn, right);
 }
 
 uint64_t pagestore_send_delayed(struct node *node, bool all)
@@ -476,20 +490,9 @@ static void free_retries(struct retry *retry)
 
 /* ---- called by the daemon ---- */
 
-/* Drops copies beyond this host's share.  A copy that the page protocol keeps is owned here by now,
- * or soon will be. */
-static void keep_to_share(struct node *node)
-{
-	gfn_t gfn;
-
-	while (share_excess(node->pages->share, &gfn))
-		if (!dsm_drop(node->dsm, gfn))
-			share_owned(node->pages->share, gfn);
-}
-
 void pagestore_want_ahead(struct node *node, gfn_t gfn, enum page_right right)
 {
-	if (node->dsm)
+	if (node->dsm && spill_lets_ahead(node, gfn))
 		dsm_want_ahead(node->dsm, gfn, right);
 }
 
@@ -520,13 +523,13 @@ void pagestore_serve(struct node *node, const struct message *m, const struct ms
 			 "in vmp", m->from,
 			 wire_type_name(m->header.type), dsm->gfn);
 	else
-		keep_to_share(node);
+		spill_step(node);
 }
 
 void pagestore_preloaded(struct node *node, gfn_t first, uint32_t count)
 {
 	memset((void *)&node->shm->page_right[first], PAGE_WRITE, count);
-	share_came(node->pages->share, count);
+	share_loaded(node->pages->share, first, count);
 }
 
 void pagestore_start(struct node *node)
@@ -535,7 +538,7 @@ void pagestore_start(struct node *node)
 		.ctx = node, .send = host_send, .send_home = host_send_home, .take = host_take,
 		.fill = host_fill, .upgrade = host_upgrade, .ready = host_ready,
 		.hold_us = host_hold_us, .after_us = host_after_us, .wrong = host_wrong,
-		.unconfirmed = host_unconfirmed,
+		.unconfirmed = host_unconfirmed, .adopts = host_adopts,
 	};
 
 	copy_start(node);
@@ -553,9 +556,12 @@ void pagestore_start(struct node *node)
 	if (!node->pages->spin || !node->pages->misses)
 		die("out of memory");
 	make_timers(node);
-	node->pages->share = share_new(node->ram_pages, node->o.machine.host_mem_mib ?
-				       node->o.machine.host_mem_mib << (20 - PAGE_BITS) :
-				       node->ram_pages);
+	if (!node->share_pages)
+		node->share_pages = node->o.machine.host_mem_mib ?
+				    node->o.machine.host_mem_mib << (20 - PAGE_BITS) :
+				    node->ram_pages;
+	node->pages->share = share_new(node->ram_pages, node->share_pages);
+	spill_start(node);
 	node->dsm = dsm_new(node->o.node, node->o.join ? 0 : node->o.machine.hosts, node->ram_pages,
 			    &host);
 }
@@ -567,6 +573,7 @@ void pagestore_end(struct node *node)
 	copy_end(node);
 	if (!pages)
 		return;
+	spill_end(node);
 	dsm_free(node->dsm);
 	free_retries(pages->retries);
 	free_retries(pages->spare);

@@ -1,35 +1,75 @@
-/* share.h - a host's share of the guest's RAM: how many pages it holds, and which clean copies it
- * drops when they are too many.
+/* share.h - a host's share of the guest's RAM: how many pages it holds, and which leave when they
+ * are too many.
  *
- * Only copies may be dropped, since their owner has the page too (dsm_drop()).  What this host owns
- * stays, whatever the share is.  The copy that was fetched longest ago goes first; the newest
- * SHARE_NEWEST stay, since CPUs wait for them.  Pure bookkeeping: the page store (pagestore.c)
- * reports what comes and goes, and asks.
+ * Clean copies leave first, since their owner has the page too (dsm_drop()): the one that was
+ * fetched longest ago is the first.  Then pages that this host owns go to other hosts (spill.h):
+ * the first is the one that has been here for the longest time.  The newest of both stay, since
+ * CPUs wait for them.  A page that another host has handed over comes in as the oldest, as if it
+ * had always been here: nobody here has asked for it.
+ *
+ * A CPU writes faster than pages leave.  So a host that is full does not fetch further pages for
+ * its CPUs before others have left.  It is full a little above its share (share_most()), and until
+ * enough have left that the CPUs can fetch a run at once.
+ *
+ * Pure bookkeeping: the page store (pagestore.c) reports what comes and goes, and asks.
  */
 #ifndef VMM_NODE_PAGES_SHARE_H
 #define VMM_NODE_PAGES_SHARE_H
 
 #include "base/types.h"
 
-enum { SHARE_NEWEST = 256 };
+enum {
+	SHARE_NEWEST = 256, /* so many copies, and owned pages, stay; less if the share is small */
+	SHARE_ABOVE = 32,   /* a host may hold this part of its share more, */
+	SHARE_RUN = 129,    /* and is not full any more when so many pages less are here, */
+	SHARE_RUN_PART = 64 /* or this part of its share, if that is less */
+};
 
 struct share;
 
-/* Makes the list for `n_pages` of guest RAM, of which this host may hold `limit` before copies are
- * dropped.  Dies without memory. */
+/* Makes the lists for `n_pages` of guest RAM, of which this host may hold `limit`.  Dies without
+ * memory. */
 struct share *share_new(uint32_t n_pages, uint32_t limit);
 void share_free(struct share *share);
 
-/* `count` pages have arrived that the list of copies does not contain: the host owns them. */
-void share_came(struct share *share, uint32_t count);
+/* Pages are here from the start, and owned. */
+void share_loaded(struct share *share, gfn_t first, uint32_t count);
+/* A page has arrived that this host owns; it is the newest, or the oldest if it was adopted. */
+void share_came(struct share *share, gfn_t gfn);
 /* A copy has arrived; it is the newest. */
 void share_came_copy(struct share *share, gfn_t gfn);
-/* The page is owned here, or will be: it is no longer a copy.  It need not have been one. */
+/* The copy is owned here now, or will be soon.  Nothing happens if it is no copy. */
 void share_owned(struct share *share, gfn_t gfn);
 /* The page has left. */
 void share_went(struct share *share, gfn_t gfn);
 
+/* Another host hands the page over.  A CPU of this host wants it: it is one like others. */
+void share_adopts(struct share *share, gfn_t gfn);
+void share_wanted(struct share *share, gfn_t gfn);
+bool share_adopted(const struct share *share, gfn_t gfn); /* and has not come yet */
+
+/* The owned page is offered to another host.  It stays after all, as the oldest; or as the newest,
+ * since it cannot go now. */
+void share_offers(struct share *share, gfn_t gfn);
+void share_stays(struct share *share, gfn_t gfn);
+void share_renew(struct share *share, gfn_t gfn);
+bool share_is_offered(const struct share *share, gfn_t gfn);
+uint32_t share_offered(const struct share *share); /* number of pages */
+
 /* Returns true, and the copy to drop first, if the host holds more pages than its share. */
 bool share_excess(const struct share *share, gfn_t *gfn);
+/* Returns true, and the owned page to offer first, if the host holds more than its share and
+ * dropping copies and what was offered do not suffice. */
+bool share_spills(const struct share *share, gfn_t *gfn);
+/* Returns whether no further page may be fetched.  `coming`: the pages that were requested. */
+bool share_full(struct share *share, uint32_t coming);
+
+uint32_t share_limit(const struct share *share);
+/* How much a host with that share may hold. */
+uint32_t share_most(uint32_t limit);
+uint32_t share_held(const struct share *share);
+uint32_t share_held_most(const struct share *share); /* since the start */
+/* What would be left if this host dropped all copies that it may drop. */
+uint32_t share_kept(const struct share *share);
 
 #endif

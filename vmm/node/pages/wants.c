@@ -13,6 +13,7 @@
 #include "vmm/node/node.h"
 #include "vmm/node/pages/barriers.h"
 #include "vmm/node/pages/pagetrace.h"
+#include "vmm/node/pages/spill.h"
 #include "vmm/node/wire/conn.h"
 
 struct wants {
@@ -20,8 +21,10 @@ struct wants {
 	struct loop_event *on_bell;
 	struct want {
 		bool waiting, by_slot, locked;
+		bool put_off; /* it waits until this host has room */
 		gfn_t gfn;
 		enum page_right right;
+		uint64_t since_ns;
 	} cpu[MAX_CPUS];
 };
 
@@ -88,18 +91,31 @@ static void ask_ahead(struct node *node, const struct aheads *aheads, enum page_
 	node->outside->uncork(node);
 }
 
-static void take(struct node *node, unsigned cpu, struct want want, const struct aheads *aheads)
+/* `want` is a copy: the CPU may be answered, and want something else, before this returns. */
+static void ask(struct node *node, unsigned cpu, struct want want,
+		const struct aheads *aheads)
 {
-	if (!is_sound(node, cpu, &want))
-		return;
-	node->wants->cpu[cpu] = want;
-	trace_seen(node, cpu, want.gfn, want.right);
 	pagestore_want(node, cpu, want.gfn, want.right);
 	if (node->dsm)
 		policy_on_want(node);
 	ask_ahead(node, aheads, want.right);
 	if (want.locked && node->dsm)
 		pagestore_synchronises(node);
+}
+
+static void take(struct node *node, unsigned cpu, struct want want, const struct aheads *aheads)
+{
+	if (!is_sound(node, cpu, &want))
+		return;
+	want.since_ns = node_now_ns(node);
+	want.put_off = node->dsm && !spill_lets(node, want.gfn, want.since_ns);
+	node->wants->cpu[cpu] = want;
+	trace_seen(node, cpu, want.gfn, want.right);
+	if (want.put_off)
+		node->put_off++;
+	else
+		ask(node, cpu, want, aheads);
+	spill_step(node);
 }
 
 void wants_on_message(struct node *node, const struct message *m, const struct msg_page_want *want)
@@ -113,6 +129,13 @@ void wants_on_message(struct node *node, const struct message *m, const struct m
 		memcpy(aheads.gfn, m->payload, aheads.n * sizeof(gfn_t));
 	take(node, m->from,
 	     (struct want){ .waiting = true, .gfn = want->gfn, .right = want->right }, &aheads);
+}
+
+static void read_aheads(const struct vcpu_slot *slot, struct aheads *aheads)
+{
+	aheads->n = atomic_load_explicit(&slot->want_aheads, memory_order_relaxed);
+	for (uint32_t i = 0; i < aheads->n && i < MAX_AHEAD; i++)
+		aheads->gfn[i] = atomic_load_explicit(&slot->want_ahead[i], memory_order_relaxed);
 }
 
 static bool look_at(struct node *node, unsigned cpu)
@@ -129,11 +152,48 @@ static bool look_at(struct node *node, unsigned cpu)
 	if (node->shm->many_hosts && want.gfn < node->ram_pages)
 		atomic_fetch_add_explicit(&hostshm_page_faults(node->shm)[want.gfn], 1,
 					  memory_order_relaxed);
-	aheads.n = atomic_load_explicit(&slot->want_aheads, memory_order_relaxed);
-	for (uint32_t i = 0; i < aheads.n && i < MAX_AHEAD; i++)
-		aheads.gfn[i] = atomic_load_explicit(&slot->want_ahead[i], memory_order_relaxed);
+	read_aheads(slot, &aheads);
 	take(node, cpu, want, &aheads);
 	return true;
+}
+
+bool wants_put_off(const struct node *node)
+{
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		if (node->wants->cpu[cpu].put_off)
+			return true;
+	return false;
+}
+
+/* Returns the want that has waited longest of those that may go on now, or NULL. */
+static struct want *next_to_go_on(struct node *node)
+{
+	struct want *next = NULL;
+
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++) {
+		struct want *want = &node->wants->cpu[cpu];
+
+		if (want->put_off && (!next || want->since_ns < next->since_ns) &&
+		    spill_lets(node, want->gfn, want->since_ns))
+			next = want;
+	}
+	return next;
+}
+
+/* The slot of a CPU that waits still has the pages that it wants next. */
+void wants_go_on(struct node *node)
+{
+	struct want *want;
+
+	while (wants_put_off(node) && (want = next_to_go_on(node))) {
+		unsigned cpu = (unsigned)(want - node->wants->cpu);
+		struct aheads aheads = { 0 };
+
+		want->put_off = false;
+		if (want->by_slot)
+			read_aheads(&node->shm->slot[cpu], &aheads);
+		ask(node, cpu, *want, &aheads);
+	}
 }
 
 bool wants_look(struct node *node)
@@ -179,7 +239,7 @@ static void answer(struct node *node, unsigned cpu, gfn_t gfn, enum page_right r
 	struct msg_header header = packet_header(MSG_PAGE_READY, VNODE_CPU(cpu), node->o.node,
 						 sizeof ready);
 
-	node->wants->cpu[cpu].waiting = false;
+	node->wants->cpu[cpu].waiting = node->wants->cpu[cpu].put_off = false;
 	trace_answered(node, cpu);
 	if (node->wants->cpu[cpu].by_slot) {
 		atomic_store(&slot->want, WANT_NONE);

@@ -27,6 +27,11 @@ bool wants_look(struct node *node);
 void wants_poll(struct node *node);
 bool wants_may_sleep(struct node *node);
 
+/* A want may have to wait until this host has room (spill.h).  wants_put_off(): some want does.
+ * wants_go_on(): requests the pages of those that need not wait any longer. */
+bool wants_put_off(const struct node *node);
+void wants_go_on(struct node *node);
+
 /* Return whether this CPU waits for a page; whether it waits for this page; whether any CPU waits
  * for it. */
 bool wants_waits(const struct node *node, unsigned cpu);
