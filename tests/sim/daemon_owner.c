@@ -377,6 +377,8 @@ static void on_host(const struct msg_host *host)
 		return;
 	if (host->error && daemon->exists && !daemon->dead)
 		daemon_dies(host->host);
+	if (!host->error && daemon->breaks) /* the last that it said sufficed for its leave */
+		machine->broken = daemon->breaks = false;
 	answer_host(host->host, HOST_RETIRED);
 }
 

@@ -115,7 +115,8 @@ static void no_longer(unsigned number)
 	daemons[number].unsaid_ns = machine->now_ns + (sim_chance(machine, 50)
 							       ? sim_random(machine, 200000)
 							       : SIM_MAX_DELAY_NS);
-	machine->broken |= node_has_host(daemon_first(), number) || !daemons[number].loose;
+	if (!machine->broken && (node_has_host(daemon_first(), number) || !daemons[number].loose))
+		machine->broken = daemons[number].breaks = true;
 	for (unsigned peer = 0; peer < machine->n_nodes; peer++) {
 		struct sim_event lost = { .kind = EVENT_HOST,
 					  .type = WORLD_LOST,

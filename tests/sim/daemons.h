@@ -46,6 +46,7 @@ struct daemon {
 	bool gave_up;	     /* it ended because it heard nothing of the others */
 	uint32_t lost;	     /* bit set: it has noticed that they are gone */
 	bool loose;	     /* its end does not end the machine, as far as the owner knows */
+	bool breaks;	     /* the machine is broken because this one is gone */
 	bool connected;	     /* it is connected to all others */
 	/* counts the daemons of this number; messages from or to an earlier one are dropped */
 	uint32_t life;
