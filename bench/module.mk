@@ -20,3 +20,4 @@ $(eval $(call program,bench/replay,$(addprefix bench/replay,.o _record.o _model.
 .PHONY: bench
 bench: all
 	$(Q)bench/run
+$(eval $(call unit-test,bench_ports,tests/unit/bench_ports.o))

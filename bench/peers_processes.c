@@ -15,11 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "bench/clocks.h"
+#include "bench/free_ports.h"
 #include "phoenix/calls/runtime.h"
 #include "phoenix/flow/flow.h"
 #include "phoenix/routing/routing_private.h"
 
-enum { PORT = 22000, MAX_PROCESSES = 128, PATIENCE_US = 120000000, GIVE_UP_S = 300,
+enum { MAX_PROCESSES = 128, PATIENCE_US = 120000000, GIVE_UP_S = 300,
        LIVES_US = 20000000 };
 
 static struct shared {
@@ -27,7 +28,7 @@ static struct shared {
 	atomic_bool go, stop, dead;
 	_Atomic double when[MAX_PROCESSES];	/* declared gone */
 } *shared;
-static int self;
+static int self, first_port;
 
 static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 {
@@ -44,12 +45,12 @@ static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 
 static void node(int n, enum detect_protocol p)
 {
-	struct phnx_contact first = { .host = "127.0.0.1", .port = PORT };
+	struct phnx_contact first = { .host = "127.0.0.1", .port = first_port };
 
 	alarm(GIVE_UP_S);
 	ph_init_runtime(0, n);
 	ph_set_session_id("bench");
-	ph_set_listen_port(PORT + self, PORT + self + 1);
+	ph_set_listen_port(first_port + self, first_port + self + 1);
 	atomic_fetch_add(&shared->ready, 1);
 	while (!shared->go)
 		usleep(1000);
@@ -103,6 +104,7 @@ static void detect(int n, enum detect_protocol p)
 	bool all;
 
 	*shared = (struct shared){ 0 };
+	first_port = free_ports(n);
 	for (self = 0; self < n; self++) {
 		pid[self] = fork();
 		if (pid[self] == 0)

@@ -20,10 +20,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "bench/clocks.h"
+#include "bench/free_ports.h"
 #include "bench/median.h"
 #include "phnx/phnx.h"
 
-enum { PORT = 29870, ROUNDS = 50, BULK = 65536, BULK_COUNT = 200, MAX_BLOCKS = 1000 };
+enum { ROUNDS = 50, BULK = 65536, BULK_COUNT = 200, MAX_BLOCKS = 1000 };
 static const size_t sizes[] = { 1, 64, 1024, 4096, 16384, 65536 };
 enum { N = sizeof sizes / sizeof *sizes };
 static char buf[BULK];
@@ -155,10 +156,12 @@ static void compare(const char *label, struct sample (*block)(const struct way *
 
 /* ---- set-up ---- */
 
+static int first_port; /* the bare socket's; the nodes have the two that follow */
+
 static void connect_raw(void)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET,
-				  .sin_port = htons(PORT),
+				  .sin_port = htons((uint16_t)first_port),
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	int on = 1;
 
@@ -205,11 +208,11 @@ static void run(void)
 	       "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
 	ph_init_runtime(0, 2);
 	ph_set_session_id("bench");
-	ph_set_listen_port(PORT + 1 + child, PORT + 2 + child);
+	ph_set_listen_port(first_port + 1 + child, first_port + 2 + child);
 	if (child && tls)
-		ph_add_port_ssl("127.0.0.1", PORT + 1);
+		ph_add_port_ssl("127.0.0.1", first_port + 1);
 	else if (child)
-		ph_add_port_tcp("127.0.0.1", PORT + 1);
+		ph_add_port_tcp("127.0.0.1", first_port + 1);
 	ph_assume_vp(child);
 	for (int k = 0; k < N; k++)
 		compare("latency", ping_pong, &overlay, sizes[k]);
@@ -238,6 +241,7 @@ int main(int argc, char **argv)
 		    (over && strcmp(over, tls ? "TLS" : "TCP")))
 			continue;
 		fflush(stdout);
+		first_port = free_ports(3);
 		pid_t pid = fork();
 		child = pid == 0;
 		run();

@@ -20,12 +20,13 @@
 #include <unistd.h>
 #include "base/wire.h"
 #include "bench/clocks.h"
+#include "bench/free_ports.h"
 #include "bench/median.h"
 #include "phnx/phnx.h"
 #include "vmm/node/wire/conn.h"
 #include "vmm/shared/loop.h"
 
-enum { ROUNDS = 200, MAX_BLOCKS = 1000, PORT = 29880, TAG = MSG_DSM_GRANT_READ };
+enum { ROUNDS = 200, MAX_BLOCKS = 1000, TAG = MSG_DSM_GRANT_READ };
 enum way { BARE, OVERLAY_UNIX, OVERLAY_TCP, WAYS };
 static const char *const names[WAYS] = { "bare AF_UNIX", "Phoenix, AF_UNIX", "Phoenix, TCP" };
 
@@ -101,6 +102,8 @@ static double block(bool over, bool page_too, double *cpu)
 	return (now_us() - start) / ROUNDS;
 }
 
+static int port; /* of the first node */
+
 static void start(int fd, enum way way, const char *dir, bool same)
 {
 	static const struct conn_handler handler = { LINK_NODE_TO_NODE, on_bare, on_closed, NULL };
@@ -123,10 +126,9 @@ static void start(int fd, enum way way, const char *dir, bool same)
 		_exit(1);
 	snprintf(path, sizeof path, "%s/0.sock", dir);
 	if (way == OVERLAY_TCP && !child)
-		ph_set_listen_port(PORT, PORT + 100);
+		ph_set_listen_port(port, port + 1);
 	else if (way == OVERLAY_TCP)
-		for (int port = PORT; port < PORT + 100; port++)
-			ph_add_port_tcp("127.0.0.1", port);
+		ph_add_port_tcp("127.0.0.1", port);
 	else if (!child && ph_listen_unix(path))
 		_exit(1);
 	else if (child)
@@ -145,6 +147,7 @@ static void compare(enum way way, const char *dir, bool same, int blocks)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd))
 		exit(1);
 	fflush(stdout);
+	port = free_ports(1);
 	pid_t pid = fork();
 	child = pid == 0;
 	close(fd[!child]);

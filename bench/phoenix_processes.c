@@ -23,13 +23,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "bench/clocks.h"
+#include "bench/free_ports.h"
 #include "bench/median.h"
 #include "phoenix/calls/runtime.h"
 #include "phoenix/link/link_private.h"
 #include "phoenix/routing/routing_private.h"
 
 enum {
-	PORT = 21000,
 	MAX_PROCESSES = 400,
 	MAX_ROUNDS = 25,
 	PATIENCE_US = 120000000,
@@ -41,6 +41,7 @@ static struct shared {
 	atomic_bool go, stop;
 	_Atomic uint64_t updates;
 } *shared;
+static int first_port;
 
 static void contact(int port)
 {
@@ -57,7 +58,7 @@ static void configure(int node, int n, enum mode mode)
 	for (int other = 0; other < n; other++)
 		if (mode == NAMES || (mode == OFFLINE && other < node) ||
 		    (mode == DISCOVERY && node && !other))
-			contact(PORT + other);
+			contact(first_port + other);
 }
 
 static bool complete(int n, enum mode mode)
@@ -77,7 +78,7 @@ static void node(int node, int n, enum mode mode)
 	alarm(GIVE_UP_S);
 	ph_init_runtime(0, n);
 	ph_set_session_id("bench");
-	ph_set_listen_port(PORT + node, PORT + node + 1);
+	ph_set_listen_port(first_port + node, first_port + node + 1);
 	atomic_fetch_add(&shared->ready, 1);
 	while (!shared->go)
 		usleep(1000);
@@ -98,6 +99,7 @@ static void node(int node, int n, enum mode mode)
 static double construct(int n, enum mode mode, uint64_t *updates)
 {
 	*shared = (struct shared){ 0 };
+	first_port = free_ports(n);
 	for (int i = 0; i < n; i++)
 		if (fork() == 0)
 			node(i, n, mode);
