@@ -55,12 +55,27 @@ void hear_closed(struct tunnel *t, const char *why)
 	borrow_tunnel_closed(t);
 }
 
-/* Ends the tunnels of a member; of all members if m is NULL. */
+/* Ends the tunnels of a member that was revoked; NULL: all tunnels. */
 static void end_tunnels_of(struct daemon *d, const struct member *m)
 {
 	for (struct tunnel *t = d->tunnels; t; t = t->next)
 		if (t->open && !t->mirror && (!m || !memcmp(t->key, m->key, KEY_BYTES)))
 			tunnel_close(t, "its key was revoked");
+}
+
+/* Ends the tunnels of computers whose nickname another one has that joined before: two members of
+ * a network that was in two parts may have admitted them.  It may be this computer's own one. */
+static void end_tunnels_of_losers(struct daemon *d)
+{
+	const struct members *all = &d->net.members;
+	bool lost = members_state(all, d->net.id.public) == MEMBER_NICK_TAKEN;
+
+	if (lost)
+		snprintf(d->refused, sizeof d->refused, "%s", IDENTITY_NICK_TAKEN);
+	for (struct tunnel *t = d->tunnels; t; t = t->next)
+		if (t->open && !t->mirror &&
+		    (lost || members_state(all, t->key) == MEMBER_NICK_TAKEN))
+			tunnel_close(t, "another computer has its nickname");
 }
 
 /* ---- news of members ----
@@ -134,6 +149,7 @@ void hear_member(struct daemon *d, const struct member *m, const struct tunnel *
 	d->unwritten = true;
 	if (!m->revoked) {
 		tell_some(d, m, from);
+		end_tunnels_of_losers(d);
 		return;
 	}
 	hear_write_members(d);

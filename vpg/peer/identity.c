@@ -171,8 +171,7 @@ const char *identity_failure(bool open)
 	case SSL_R_SSLV3_ALERT_CERTIFICATE_REVOKED: return "the key of this computer was revoked";
 	case SSL_R_TLSV1_ALERT_UNKNOWN_CA: return "it does not know the key of this computer";
 	case SSL_R_SSLV3_ALERT_BAD_CERTIFICATE:
-		return "another computer has the nickname of this one: vmp peer stop, remove the "
-		       "peer's folder, and join again with another --name";
+		return IDENTITY_NICK_TAKEN;
 	case SSL_R_CERTIFICATE_VERIFY_FAILED: return "its key is not one of the network's";
 	default:
 		return open ? "a computer on the way has changed the data"

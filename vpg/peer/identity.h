@@ -27,5 +27,9 @@ int identity_of_peer(SSL *ssl, unsigned char key[KEY_BYTES]);
 /* Returns what the last failure of TLS means, for a person; "" if only the connection broke.  After
  * the handshake (`open`) a client may still hear that its key was refused. */
 const char *identity_failure(bool open);
+/* What a computer is told that has lost its nickname to another one. */
+#define IDENTITY_NICK_TAKEN \
+	"another computer has the nickname of this one: vmp peer stop, remove the " \
+	"peer's folder, and join again with another --name"
 
 #endif

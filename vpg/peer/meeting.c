@@ -80,6 +80,23 @@ static void on_gone(void *arg, ph_vp_t name, const struct ph_msg *returned)
 		tunnel_gone(arg, name);
 }
 
+/* Two nodes have assumed the virtual node of this computer's nickname: says which of two
+ * computers has to change something. */
+static const char *why_overlap(const struct daemon *d)
+{
+	const struct members *all = &d->net.members;
+
+	if (members_state(all, d->net.id.public) == MEMBER_NICK_TAKEN)
+		return IDENTITY_NICK_TAKEN;
+	for (size_t i = 0; i < all->n; i++)
+		if (!all->at[i].revoked && !strcmp(all->at[i].nick, d->net.settings.nick) &&
+		    memcmp(all->at[i].key, d->net.id.public, KEY_BYTES))
+			return "another computer, which joined later, has the nickname of this "
+			       "one, and is refused";
+	return "another computer uses the nickname of this one with the same key: give each "
+	       "computer a folder of its own";
+}
+
 static void on_error(void *arg, int error, const char *text)
 {
 	struct daemon *d = arg;
@@ -87,8 +104,7 @@ static void on_error(void *arg, int error, const char *text)
 	if (d->ending)
 		return;
 	if (error == PH_EOVERLAP)
-		log_error("another computer uses the nickname %s with the same key: give each "
-			  "computer a folder of its own", d->net.settings.nick);
+		log_error("%s", why_overlap(d));
 	else
 		log_warn("%s: %s", ph_strerror(error), text);
 	if (error == PH_EGONE)	/* the others took it for dead: it returns as a new process */
