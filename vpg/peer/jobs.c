@@ -191,7 +191,7 @@ static int open_pipe(const struct wish *w, int *theirs, int *ours)
 	*theirs = pair[w->writes ? 1 : 0];
 	*ours = pair[w->writes ? 0 : 1];
 	fcntl(*ours, F_SETFL, O_NONBLOCK);
-	fcntl(*ours, F_SETPIPE_SZ, 256 << 10);
+	fcntl(*ours, F_SETPIPE_SZ, 1 << 20);
 	return 0;
 }
 

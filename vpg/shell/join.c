@@ -97,14 +97,14 @@ static int join_pipe(struct pipeline *p, struct running *r, int which, int fd)
 	return error ? join_fail(p, "out of memory", "") : 0;
 }
 
-/* Makes a pipe with room for as much as a stream's end reads at once; less, if that is not
- * permitted. */
+/* Makes a pipe with room for all that a stream's end reads in one go, and as much again, so that
+ * both ends have something to do; with less room, if that is not permitted. */
 static int make_pipe(int pair[2])
 {
 	int error = pipe2(pair, O_CLOEXEC);
 
 	if (!error)
-		fcntl(pair[0], F_SETPIPE_SZ, 256 << 10);
+		fcntl(pair[0], F_SETPIPE_SZ, 1 << 20);
 	return error;
 }
 
