@@ -55,11 +55,16 @@ static const char *host_name(const struct options *o)
 
 static void add_host_name(struct initramfs *archive, const char *name)
 {
-	char text[2 * MAX_NAME + 64];
+	char text[3 * MAX_NAME + 64];
 	int n = snprintf(text, sizeof text, "%s\n", name);
 
 	initramfs_add_bytes(archive, "/etc/hostname", 0644, text, (size_t)n);
-	n = snprintf(text, sizeof text, "127.0.0.1\tlocalhost %s\n", name);
+	/* The first name of a line is the full one, as `hostname -f` prints it. */
+	n = snprintf(text, sizeof text, "127.0.0.1\tlocalhost\n127.0.1.1\t%s", name);
+	if (strchr(name, '.'))
+		n += snprintf(text + n, sizeof text - (size_t)n, " %.*s", (int)strcspn(name, "."),
+			      name);
+	n += snprintf(text + n, sizeof text - (size_t)n, "\n");
 	initramfs_add_bytes(archive, "/etc/hosts", 0644, text, (size_t)n);
 }
 
