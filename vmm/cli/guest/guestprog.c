@@ -60,8 +60,8 @@ static int find_by_name(struct guestprog *g, const char *name, struct problem *p
 		return 0;
 	}
 	if (is_file(name) && access(name, X_OK))
-		return problem(p, "no such command: %s is a file of this computer, and no program; a "
-			       "disk is --disk %s, a root --root %s", name, name, name);
+		return problem(p, "no such command: %s is a file of this computer, and no program; "
+			       "a disk is --disk %s, a root --root %s", name, name, name);
 	return problem(p, "no such command: %s is not a program of the guest%s%s; a 32-bit program "
 		       "of this computer is named by its path, as in ./%s; another root is --root "
 		       "DIR|TAR|IMAGE", name, g->o->share ? ", nor in " : "",
