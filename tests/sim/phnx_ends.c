@@ -344,6 +344,15 @@ static void send_numbers(struct sim *s, int node, int from, int to)
 	sim_touch(s, node);
 }
 
+/* A second later node 1's messages are acknowledged. */
+static void end_acknowledged(struct sim *s, const char *file)
+{
+	sim_run(s, s->now + 1000000);
+	CU_ASSERT_TRUE(flow_idle(s->nodes[1].ph));
+	sim_free(s);
+	unlink(file);
+}
+
 static void three_connected(struct sim *s)
 {
 	sim_init(s, seed, 3, 0, SPACE);
@@ -390,10 +399,7 @@ static void stop_and_load(bool gone)
 	sim_know(&s, 1, 2);
 	sim_run(&s, s.now + 3000000);
 	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 6);
-	sim_run(&s, s.now + 1000000);
-	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
-	sim_free(&s);
-	unlink(file);
+	end_acknowledged(&s, file);
 }
 
 static void test_log_doubles_nothing(void)
@@ -440,10 +446,7 @@ static void store_and_stay(bool under_way)
 	/* a later log has all of it too */
 	CU_ASSERT_EQUAL(msglog_store(s.nodes[1].ph, file, text, sizeof text), 0);
 	CU_ASSERT_EQUAL(load_numbers(&s, 1, file, &next), 3);
-	sim_run(&s, s.now + 1000000);
-	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
-	sim_free(&s);
-	unlink(file);
+	end_acknowledged(&s, file);
 }
 
 static void test_log_is_not_sent(void)
@@ -533,10 +536,7 @@ static void test_doubt_is_not_kept(void)
 	s.nodes[0].group = 0;
 	sim_run(&s, s.now + 5000000);
 	CU_ASSERT_EQUAL(received_numbers(&s, 0, &next), 0);
-	sim_run(&s, s.now + 1000000);
-	CU_ASSERT_TRUE(flow_idle(s.nodes[1].ph));
-	sim_free(&s);
-	unlink(file);
+	end_acknowledged(&s, file);
 }
 
 /* Nodes that end with nothing in doubt leave nothing behind: otherwise they would crowd out a
