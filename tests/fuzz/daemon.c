@@ -1,7 +1,8 @@
 /* daemon.c - fuzzes a node daemon with what other daemons, its monitors and its I/O server send.
  *
  * The first byte chooses the daemon's part: the leader or another one of three hosts, or one that
- * joins.  Then come operations (enum op), each a byte followed by its operands.
+ * joins; and whether its share of the memory is small.  Then come operations (enum op), each a byte
+ * followed by its operands.
  *
  * Whatever comes, the daemon refuses it, drops it, or ends the machine with one line.  It does not
  * abort, it writes nowhere outside its objects, and its peers would accept the messages that it
@@ -266,6 +267,7 @@ static void begin(unsigned how)
 		turn_start(&node);
 	}
 	make_shared_memory();
+	node.share_pages = how & 16 ? PAGES / 8 : PAGES;
 	wants_start(&node);
 	pagestore_start(&node);
 	net_carry(node.net, carry, NULL);

@@ -230,6 +230,8 @@ static void test_share_owned(void)
 	struct share *share = share_new(PAGES, LIMIT);
 
 	share_loaded(share, 1, 3);
+	share_loaded(share, 2, 2); /* the leader makes a mistake */
+	CU_ASSERT_EQUAL(share_held(share), 3);
 	come(share, 4, LIMIT - 3);
 	CU_ASSERT_EQUAL(next_owned(share), 0);
 	share_adopts(share, 3000);

@@ -103,12 +103,19 @@ static void hold(struct share *share, uint32_t count)
 		share->held_most = share->held;
 }
 
-/* A host without a limit has no use for a list of all its memory. */
+/* A host without a limit has no use for a list of all its memory.  A page that is here already is
+ * an error of the host that leads, which the page protocol finds. */
 void share_loaded(struct share *share, gfn_t first, uint32_t count)
 {
-	hold(share, count);
-	for (gfn_t gfn = first; gfn < first + count && share->limit < share->n_pages; gfn++)
-		list_owned(share, gfn, false);
+	if (share->limit >= share->n_pages) {
+		hold(share, count);
+		return;
+	}
+	for (gfn_t gfn = first; gfn < first + count; gfn++)
+		if (share->page[gfn].kind == UNLISTED) {
+			hold(share, 1);
+			list_owned(share, gfn, false);
+		}
 }
 
 void share_came(struct share *share, gfn_t gfn)
