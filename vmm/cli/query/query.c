@@ -51,11 +51,11 @@ static void on_closed(void *context)
 		return;
 	if (q->execs)
 		query_end(q, EXIT_VMP_FAILURE,
-			  exec_lost(q->info.machine.checkpoint_ms || query_yields(q)));
+			  exec_lost(q->info.machine.checkpoint_ms || query_yields_or_has(q)));
 	else if (q->until_end)
 		query_end(q, 0, "");
 	else
-		query_end(q, EXIT_VMP_FAILURE, query_yields(q) ?
+		query_end(q, EXIT_VMP_FAILURE, query_yields_or_has(q) ?
 			  "host 0 has gone meanwhile: ask again; the others have new numbers" :
 			  "the machine has ended");
 }

@@ -17,6 +17,25 @@ bool query_yields(const struct query *q)
 	return !rundir_read_info(&q->rundir, &now, &p) && now.yields;
 }
 
+bool query_yields_or_has(const struct query *q)
+{
+	struct machine_info now;
+	struct problem p;
+
+	return !rundir_read_info(&q->rundir, &now, &p) &&
+	       (now.yields || now.yielded != q->info.yielded);
+}
+
+/* The machine is back, and the command goes on: host 0 may leave again. */
+static void note_yielded(struct query *q)
+{
+	struct machine_info now;
+	struct problem p;
+
+	if (!rundir_read_info(&q->rundir, &now, &p))
+		q->info.yielded = now.yielded;
+}
+
 /* Returns whether the machine has left this computer: another host of the cluster is its first host
  * now.  Ends the command then. */
 static bool has_gone_elsewhere(struct query *q)
@@ -56,13 +75,15 @@ static void on_back(evutil_socket_t fd, short events, void *context)
 		return;
 	}
 	q->tries = 0;
+	if (q->live || q->typed)
+		note_yielded(q);
 	q->start = q->live ? look_anew : q->typed ? console_attach_again : change_has_yielded;
 }
 
 bool query_wait_for_machine(struct query *q)
 {
 	static const struct timeval pause = { 0, BACK_MS * 1000 };
-	bool host_0_goes = query_yields(q);
+	bool host_0_goes = query_yields_or_has(q);
 
 	if (!(q->typed || q->live || q->yields_ns) ||
 	    !(q->info.machine.checkpoint_ms || host_0_goes) || q->done)

@@ -108,6 +108,9 @@ void change_has_gone(struct query *q, const char *where);
 bool query_wait_for_machine(struct query *q);
 /* Returns whether host 0 is leaving just now, so that the machine comes back on the others. */
 bool query_yields(const struct query *q);
+/* Returns whether host 0 is leaving, or has left since the command began: a command that runs late
+ * finds that the machine is back already. */
+bool query_yields_or_has(const struct query *q);
 
 /* The handlers of the node daemon's messages (base/msg.def), each in the file of its command. */
 #define NODE_TO_QUERY(name, how, handler) HANDLER_##how(struct query *q, name, handler)

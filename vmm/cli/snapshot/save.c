@@ -65,13 +65,14 @@ static void on_closed(void *context)
 	struct save *s = context;
 	struct machine_info now;
 	struct problem p;
-	bool yields = !rundir_read_info(&s->rundir, &now, &p) && now.yields;
+	bool yields = !rundir_read_info(&s->rundir, &now, &p) &&
+		      (now.yields || now.yielded != s->info.yielded);
 
 	if (s->client.wrong[0])
 		return end_save(s, EXIT_VMP_FAILURE, s->client.wrong);
 	end_save(s, EXIT_VMP_FAILURE, yields ?
-		 "host 0 goes just now, and the machine comes back without it; nothing was saved: "
-		 "ask again" : "the machine has ended; nothing was saved");
+		 "host 0 has gone meanwhile, and the machine comes back without it; nothing was "
+		 "saved: ask again" : "the machine has ended; nothing was saved");
 }
 
 static void show_progress(struct save *s)
