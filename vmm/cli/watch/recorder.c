@@ -4,13 +4,19 @@
 #include <errno.h>
 #include "base/clock.h"
 
+/* The first samples come more often, so that a short run has some. */
+static uint32_t pause_ms(const struct recording *r)
+{
+	return r->n < RECORDING_DENSE && !r->slides ? RECORDING_DENSE_MS : r->interval_ms;
+}
+
 /* Asks for a sample, and once more after the recording's interval, which doubles when it is
  * full. */
 static void on_tick(evutil_socket_t fd, short events, void *context)
 {
 	struct recorder *r = context;
-	struct timeval pause = { r->recording.interval_ms / 1000,
-				 r->recording.interval_ms % 1000 * 1000 };
+	uint32_t ms = pause_ms(&r->recording);
+	struct timeval pause = { ms / 1000, ms % 1000 * 1000 };
 
 	(void)fd, (void)events;
 	if (r->sampler == &r->own && !r->own.open)

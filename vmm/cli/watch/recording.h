@@ -15,7 +15,9 @@ enum {
 	RECORDING_SAMPLES = 480,
 	RECORDING_BANDS = 128,	 /* the guest's RAM in equal parts */
 	RECORDING_MOVES = 2000,	 /* later ones are counted alone */
-	RECORDING_FIRST_MS = 250 /* the first interval */
+	RECORDING_FIRST_MS = 500, /* the first interval, but for: */
+	RECORDING_DENSE = 20,	  /* so many samples at the beginning, */
+	RECORDING_DENSE_MS = 250, /* which are taken at this interval */
 };
 
 /* What happened between two looks.  Sums over the time, so that two can be added. */
