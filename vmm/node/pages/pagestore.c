@@ -7,6 +7,7 @@
  * processes then find the page by a minor fault, which their engine answers with a write-protected
  * mapping.  A page that could only be read is copied first and punched then.
  *
+ * misses.c decides which right is requested for a CPU that waits, and when.
  * hold.c decides how long a page stays after it has arrived; spill.c keeps this host to its share
  * of the memory.
  */
