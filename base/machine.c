@@ -79,7 +79,7 @@ static const struct measure {
 	[MACHINE_IS_SIZE] = { quantity_parse_mib, quantity_print_mib,
 			      "a size; write it as 256M or 1.5G" },
 	[MACHINE_IS_TIME] = { quantity_parse_ms, quantity_print_ms,
-			      "a time; write it as 500ms, 1.5s or 2m" },
+			      "a time; write it as 500ms, 1.5s or 1m30s" },
 };
 
 static int set_measure(uint32_t *field, const struct machine_row *row, const char *value, char *why,

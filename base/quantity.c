@@ -8,42 +8,76 @@
 
 struct unit { const char *suffix; uint64_t times, divided_by; };
 
-/* Parse a number with a unit.  It counts in millionths, so that six decimals are possible.  A
- * number beyond 10^12 stops growing: it is too large. */
-static int parse(const char *text, const struct unit *units, size_t n_units, uint32_t *value)
-{
-	const uint64_t one = 1000000, most = 1000000000000;
-	uint64_t whole = 0, millionths = 0, digit = one;
-	const char *at = text;
+enum { ONE = 1000000 };
 
-	if (*at < '0' || *at > '9')
+/* Read the decimal number at *at, in millionths, so that six decimals are possible; set *at behind
+ * it.  A number beyond 10^12 stops growing: it is too large. */
+static int read_millionths(const char **at, __uint128_t *millionths)
+{
+	const uint64_t most = 1000000000000;
+	uint64_t whole = 0, decimals = 0, digit = ONE;
+
+	if ((**at < '0' || **at > '9') && **at != '.')
 		return -EINVAL;
-	for (; *at >= '0' && *at <= '9'; at++)
-		whole = whole > most ? whole : whole * 10 + (uint64_t)(*at - '0');
-	if (*at == '.') {
-		if (at[1] < '0' || at[1] > '9')
+	for (; **at >= '0' && **at <= '9'; ++*at)
+		whole = whole > most ? whole : whole * 10 + (uint64_t)(**at - '0');
+	if (**at == '.') {
+		if ((*at)[1] < '0' || (*at)[1] > '9')
 			return -EINVAL;
-		for (at++; *at >= '0' && *at <= '9'; at++) {
+		for (++*at; **at >= '0' && **at <= '9'; ++*at) {
 			digit /= 10;
-			if (!digit && *at != '0')
+			if (!digit && **at != '0')
 				return -EDOM;
-			millionths += digit * (uint64_t)(*at - '0');
+			decimals += digit * (uint64_t)(**at - '0');
 		}
 	}
-	for (size_t i = 0; i < n_units; i++) {
-		const struct unit *unit = &units[i];
-		__uint128_t amount = ((__uint128_t)whole * one + millionths) * unit->times;
+	*millionths = (__uint128_t)whole * ONE + decimals;
+	return 0;
+}
 
-		if (strcasecmp(at, unit->suffix))
-			continue;
-		if (amount / unit->divided_by / one > UINT32_MAX)
-			return -ERANGE;
-		if (amount % ((__uint128_t)unit->divided_by * one))
+/* Returns the unit whose suffix is the `bytes` letters at `at`, or NULL. */
+static const struct unit *find_unit(const struct unit *units, size_t n_units, const char *at,
+				    size_t bytes)
+{
+	for (size_t i = 0; i < n_units; i++)
+		if (strlen(units[i].suffix) == bytes && !strncasecmp(units[i].suffix, at, bytes))
+			return &units[i];
+	return NULL;
+}
+
+static bool is_larger(const struct unit *a, const struct unit *b)
+{
+	return (__uint128_t)a->times * b->divided_by > (__uint128_t)b->times * a->divided_by;
+}
+
+/* Parse a number with a unit, or several of them from the largest unit to the smallest, as 1m30s.
+ * Only a number that stands alone may have the unit "". */
+static int parse(const char *text, const struct unit *units, size_t n_units, uint32_t *value)
+{
+	const struct unit *unit = NULL, *before;
+	__uint128_t sum = 0;
+
+	do {
+		__uint128_t millionths;
+		int error = read_millionths(&text, &millionths);
+		size_t letters = strcspn(text, "0123456789.");
+
+		if (error)
+			return error;
+		before = unit;
+		unit = find_unit(units, n_units, text, letters);
+		if (!unit || (before && (!letters || !is_larger(before, unit))))
+			return -EINVAL;
+		millionths *= unit->times;
+		if (millionths % ((__uint128_t)unit->divided_by * ONE))
 			return -EDOM;
-		*value = (uint32_t)(amount / unit->divided_by / one);
-		return 0;
-	}
-	return -EINVAL;
+		sum += millionths / unit->divided_by / ONE;
+		text += letters;
+	} while (*text);
+	if (sum > UINT32_MAX)
+		return -ERANGE;
+	*value = (uint32_t)sum;
+	return 0;
 }
 
 int quantity_parse_number(const char *text, uint32_t *number)
@@ -69,8 +103,14 @@ int quantity_parse_mib(const char *text, uint32_t *mib)
 int quantity_parse_ms(const char *text, uint32_t *ms)
 {
 	static const struct unit units[] = {
-		{ "", 1000, 1 }, { "s", 1000, 1 }, { "sec", 1000, 1 }, { "ms", 1, 1 },
-		{ "m", 60000, 1 }, { "min", 60000, 1 }, { "h", 3600000, 1 },
+		{ "", 1000, 1 }, { "ms", 1, 1 }, { "msec", 1, 1 },
+		{ "s", 1000, 1 }, { "sec", 1000, 1 }, { "secs", 1000, 1 },
+		{ "second", 1000, 1 }, { "seconds", 1000, 1 },
+		{ "m", 60000, 1 }, { "min", 60000, 1 }, { "mins", 60000, 1 },
+		{ "minute", 60000, 1 }, { "minutes", 60000, 1 },
+		{ "h", 3600000, 1 }, { "hr", 3600000, 1 }, { "hour", 3600000, 1 },
+		{ "hours", 3600000, 1 }, { "d", 86400000, 1 }, { "day", 86400000, 1 },
+		{ "days", 86400000, 1 },
 	};
 
 	return parse(text, units, ARRAY_LEN(units), ms);
@@ -93,5 +133,9 @@ size_t quantity_print_mib(uint32_t mib, char *text, size_t bytes)
 
 size_t quantity_print_ms(uint32_t ms, char *text, size_t bytes)
 {
-	return ms % 1000 ? print(ms, "ms", text, bytes) : print(ms / 1000, "s", text, bytes);
+	if (ms % 1000)
+		return print(ms, "ms", text, bytes);
+	if (ms % 3600000 || !ms)
+		return print(ms / 1000, "s", text, bytes);
+	return print(ms / 3600000, "h", text, bytes);
 }

@@ -13,7 +13,7 @@ int quantity_parse_number(const char *text, uint32_t *number);
 /* "256M", "1.5G", "512mb", "65536K", "256" (MiB); K, M, G and T are powers of 1024, as KB and KiB
  * are */
 int quantity_parse_mib(const char *text, uint32_t *mib);
-/* "500ms", "1.5s", "2m", "1h", "5" (seconds) */
+/* "500ms", "1.5s", "2m", "1m30s", "1h30min", "1d", "5" (seconds) */
 int quantity_parse_ms(const char *text, uint32_t *ms);
 
 size_t quantity_print_number(uint32_t number, char *text, size_t bytes);

@@ -28,7 +28,7 @@ typedef int64_t vnode_t;
 #define VNODE_IOSRV ((vnode_t)0x2000)			/* the daemon beside the I/O server */
 /* the daemon with the control socket (node 0) */
 #define VNODE_CLI ((vnode_t)0x2001)
-/* page homes: VNODE_HOME_BASE + (K*gfn mod 2^20) */
+/* page homes (dsm/dsm.h) */
 #define VNODE_HOME_BASE ((vnode_t)0x100000)
 #define VNODE_HOME_COUNT ((vnode_t)1 << 20)
 
@@ -62,6 +62,15 @@ enum virtio_op {
 	VIRTIO_RECALL,	/* give the lease back */
 	VIRTIO_LEFT,	/* no further message arrives before BACK or a notification */
 	VIRTIO_SETTLED, /* no monitor walks the stopped queues (virtio_write_stops()) */
+};
+/* A step of bus-master DMA: its bytes, at most, and what became of it. */
+enum { DMA_STEP_BYTES = 128 << 10 };
+enum dma_result {
+	DMA_MOVED,	 /* all bytes; `entry` and `used` are where the next step begins */
+	DMA_TABLE_ENDED, /* all bytes, and they were the table's last */
+	DMA_TABLE_SHORT, /* the table ended before */
+	DMA_TABLE_WRONG, /* the table, or a buffer, is not in RAM, or the table has changed */
+	DMA_RESULTS
 };
 enum interrupt_kind { INTERRUPT_FIXED, INTERRUPT_NMI };
 enum end_reason {
@@ -163,6 +172,8 @@ enum snapshot_kind {
 	SNAPSHOT_LAST,	  /* index: items before, from this node or the I/O server */
 	/* before all others: one line that says what the snapshot waits for */
 	SNAPSHOT_WAITS,
+	SNAPSHOT_FOLDER,  /* struct snapshot_folder: the live folder */
+	SNAPSHOT_FILES,	  /* what the guest has open in it (iosrv/ninep.h); index: the part */
 	SNAPSHOT_KINDS,
 };
 enum { SNAPSHOT_DISK_SHIFT = 30, SNAPSHOT_BLOCK_MASK = (1 << SNAPSHOT_DISK_SHIFT) - 1 };
@@ -171,6 +182,13 @@ struct snapshot_disk {
 	uint64_t bytes, mtime_ns;
 	uint64_t cut; /* of its undo log (iosrv/undolog.h), instead of mtime_ns; 0: none */
 	uint32_t mode /* 0 read-write, 1 ro, 2 snapshot */, ide /* 0: virtio */;
+	char path[4096];
+};
+
+/* The folder of --share DIR,live. */
+struct snapshot_folder {
+	uint32_t read_only, reserved;
+	uint64_t inode;
 	char path[4096];
 };
 

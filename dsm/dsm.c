@@ -134,7 +134,8 @@ static void work_run(struct dsm *dsm)
 void dsm_send(struct dsm *dsm, vnode_t to, uint16_t type, const struct msg_dsm *body,
 	      const void *payload)
 {
-	if (to >= VNODE_HOME_BASE && dsm->place[dsm_interval(body->gfn)].node == NO_NODE)
+	if (to >= VNODE_HOME_BASE &&
+	    dsm->place[dsm_interval(body->gfn, dsm->n_pages)].node == NO_NODE)
 		return dsm_is_wrong(
 			dsm, "page %#x is requested before this node knows where its home is",
 			body->gfn);
@@ -195,10 +196,10 @@ int dsm_on_message(struct dsm *dsm, const struct msg_header *header, const struc
 	if (dsm->broken)
 		return 0;
 	if (is_for_home(header->type) && !home_is_here(dsm, body->gfn)) {
-		if (dsm->place[dsm_interval(body->gfn)].node == NO_NODE)
+		if (dsm->place[dsm_interval(body->gfn, dsm->n_pages)].node == NO_NODE)
 			return -EPROTO;
 		dsm->stats.home_forwarded++;
-		dsm_send(dsm, dsm_home(body->gfn), header->type, body, NULL);
+		dsm_send(dsm, dsm_home(body->gfn, dsm->n_pages), header->type, body, NULL);
 		return 0;
 	}
 	dsm->working = true;
@@ -265,6 +266,13 @@ bool dsm_is_owner(const struct dsm *dsm, gfn_t gfn)
 	default:
 		return false;
 	}
+}
+
+uint32_t dsm_copies(const struct dsm *dsm, gfn_t gfn)
+{
+	bug_on(gfn >= dsm->n_pages);
+	return home_is_here(dsm, gfn) && dsm->homes[gfn].state == HOME_IDLE
+		       ? dsm->homes[gfn].copyset : 0;
 }
 
 bool dsm_owns_quietly(const struct dsm *dsm, gfn_t gfn)

@@ -10,6 +10,7 @@
  *  - The transport keeps the order between each pair of nodes, and neither loses nor duplicates
  *    messages.  Messages to this node itself never reach send(): they are delivered internally.
  *  - dsm_preloaded() is called with the same arguments on every node before any node wants a page.
+ *    So is dsm_homes_near(), before it, or on none.
  *  - The moves of one interval's home do not overlap.  A node leaves in this order: its homes
  *    move away, dsm_leave() and its steps to the end, dsm_forget_node() on all others.
  *  - Rights are enum page_right (base/hostshm.h), which the host keeps: the host changes them
@@ -124,6 +125,11 @@ void dsm_free(struct dsm *dsm);
  * The owner's host sets the rights itself; no callback is called. */
 void dsm_preloaded(struct dsm *dsm, gfn_t first, uint32_t count, unsigned owner);
 
+/* Called before dsm_preloaded(), with the ranges of all its calls, on every node that starts with
+ * the others: each home begins at the node that owns most of its pages then.  So what that node
+ * requests, or is requested of it, takes two hops instead of three. */
+void dsm_homes_near(struct dsm *dsm, const struct page_range *ranges, unsigned n);
+
 /* A local CPU wants `gfn` (PAGE_READ or PAGE_WRITE); ready() follows, at once if the right is
  * there already.  Several wants of one page become one request. */
 void dsm_want(struct dsm *dsm, gfn_t gfn, enum page_right right);
@@ -155,6 +161,10 @@ void dsm_handover(struct dsm *dsm, gfn_t gfn, unsigned to);
  * copy must not be lost). */
 enum page_right dsm_right(const struct dsm *dsm, gfn_t gfn);
 bool dsm_is_owner(const struct dsm *dsm, gfn_t gfn);
+
+/* Return the bit set of nodes that may have copies of the page; 0 if its home is not here, or is
+ * busy with it. */
+uint32_t dsm_copies(const struct dsm *dsm, gfn_t gfn);
 
 /* True if this node owns the page and has requested nothing of its home. */
 bool dsm_owns_quietly(const struct dsm *dsm, gfn_t gfn);
@@ -207,25 +217,36 @@ uint32_t dsm_pages_here(const struct dsm *dsm);
  * gets no invalidations. */
 void dsm_forget_node(struct dsm *dsm, unsigned node);
 
-/* Page homes.  K is odd, so that gfn -> virtual node is one to one, and near 2^20 divided by the
- * golden ratio, so that neighbouring pages fall far apart.  Virtual nodes move in intervals of
- * equal length. */
+/* Page homes.  Virtual nodes move in intervals of equal length.  An interval has one block of
+ * neighbouring pages: RAM has at most DSM_INTERVALS of them, each of a power of two of pages.  So a
+ * home can be where its pages are used.  K is odd, so that block -> interval is one to one, and
+ * near DSM_INTERVALS divided by the golden ratio, so that neighbouring blocks fall far apart. */
 enum {
-	DSM_HOME_K = 0x9e379, DSM_INTERVALS = 256,
+	DSM_HOME_K = 159, DSM_INTERVALS = 256,
 	DSM_INTERVAL_VNODES = (int)(VNODE_HOME_COUNT / DSM_INTERVALS),
 };
 
-static inline vnode_t dsm_home(gfn_t gfn)
+/* Return the binary logarithm of a block's pages, in RAM of n_pages. */
+static inline unsigned dsm_block_bits(uint32_t n_pages)
 {
-	return VNODE_HOME_BASE + (vnode_t)((uint64_t)DSM_HOME_K * gfn % (uint64_t)VNODE_HOME_COUNT);
+	uint32_t more = (n_pages - 1) / DSM_INTERVALS;
+
+	return more ? 32 - (unsigned)__builtin_clz(more) : 0;
 }
 
-static inline unsigned dsm_interval(gfn_t gfn)
+static inline unsigned dsm_interval(gfn_t gfn, uint32_t n_pages)
 {
-	return (unsigned)((dsm_home(gfn) - VNODE_HOME_BASE) / DSM_INTERVAL_VNODES);
+	return (gfn >> dsm_block_bits(n_pages)) * DSM_HOME_K % DSM_INTERVALS;
 }
 
-/* Return the node of an interval at the start: each node has an equal, contiguous share. */
+static inline vnode_t dsm_home(gfn_t gfn, uint32_t n_pages)
+{
+	return VNODE_HOME_BASE + dsm_interval(gfn, n_pages) * (vnode_t)DSM_INTERVAL_VNODES +
+	       (gfn & ((1u << dsm_block_bits(n_pages)) - 1));
+}
+
+/* Return the node of an interval at the start, unless dsm_homes_near() chooses another one: each
+ * node has an equal, contiguous share. */
 static inline unsigned dsm_interval_start(unsigned interval, unsigned n_nodes)
 {
 	return interval * n_nodes / DSM_INTERVALS;

@@ -24,7 +24,7 @@ static void to_home(struct occasion *o, uint16_t type, uint32_t txn, unsigned ta
 		.gfn = o->gfn, .txn = txn, .requester = o->dsm->node, .acks = target
 	};
 
-	dsm_send(o->dsm, dsm_home(o->gfn), type, &body, NULL);
+	dsm_send(o->dsm, dsm_home(o->gfn, o->dsm->n_pages), type, &body, NULL);
 }
 
 static void to_requester(struct occasion *o, uint16_t type, const void *payload)

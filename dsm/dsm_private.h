@@ -94,7 +94,7 @@ enum { NO_NODE = MAX_NODES }; /* a place that this node does not know */
 
 static inline bool home_is_here(const struct dsm *dsm, gfn_t gfn)
 {
-	return dsm->place[dsm_interval(gfn)].node == dsm->node;
+	return dsm->place[dsm_interval(gfn, dsm->n_pages)].node == dsm->node;
 }
 
 /* Report that another node broke the protocol: struct dsm_host's wrong() for the first such

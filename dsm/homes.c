@@ -14,6 +14,7 @@
 #include "dsm/dsm_private.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
 
@@ -56,22 +57,46 @@ void dsm_homes_learn(struct dsm *dsm, const struct home_place *places)
 	}
 }
 
-/* Return the inverse of K modulo 2^20.  Each Newton step doubles the number of correct bits; for
- * an odd number, the first three are correct. */
+void dsm_homes_near(struct dsm *dsm, const struct page_range *ranges, unsigned n)
+{
+	uint32_t (*owned)[MAX_NODES] = calloc(DSM_INTERVALS, sizeof *owned);
+
+	if (!owned)
+		die("out of memory");
+	for (unsigned i = 0; i < n; i++) {
+		bug_on(ranges[i].owner >= MAX_NODES || ranges[i].first_gfn > dsm->n_pages ||
+		       ranges[i].count > dsm->n_pages - ranges[i].first_gfn);
+		for (gfn_t k = 0; k < ranges[i].count; k++)
+			owned[dsm_interval(ranges[i].first_gfn + k, dsm->n_pages)]
+			     [ranges[i].owner]++;
+	}
+	for (unsigned i = 0; i < DSM_INTERVALS; i++) {
+		unsigned most = 0;
+
+		for (unsigned node = 1; node < MAX_NODES; node++)
+			if (owned[i][node] > owned[i][most])
+				most = node;
+		if (owned[i][most])
+			dsm->place[i].node = most;
+	}
+	free(owned);
+}
+
+/* Return the inverse of K modulo DSM_INTERVALS.  Each Newton step doubles the number of correct
+ * bits; for an odd number, the first three are correct. */
 static uint32_t inverse_of_k(void)
 {
 	uint32_t inverse = DSM_HOME_K;
 
-	for (unsigned bits = 3; bits < 20; bits *= 2)
+	for (unsigned bits = 3; 1u << bits < DSM_INTERVALS; bits *= 2)
 		inverse *= 2 - DSM_HOME_K * inverse;
 	return inverse;
 }
 
-/* Return the page of the interval's n-th virtual node; it may lie beyond RAM. */
-static gfn_t page_of(unsigned interval, unsigned n)
+/* Return the first page of the interval's block; it may lie beyond RAM. */
+static gfn_t block_of(unsigned interval, uint32_t n_pages)
 {
-	return inverse_of_k() * (interval * DSM_INTERVAL_VNODES + n) &
-	       (uint32_t)(VNODE_HOME_COUNT - 1);
+	return inverse_of_k() * interval % DSM_INTERVALS << dsm_block_bits(n_pages);
 }
 
 /* --- giving ----------------------------------------------------------------------------------- */
@@ -137,9 +162,9 @@ int dsm_home_give(struct dsm *dsm, unsigned interval, unsigned to)
 	bug_on(dsm->working || interval >= DSM_INTERVALS || to >= MAX_NODES || to == dsm->node);
 	if (place->node != dsm->node)
 		return -ENOENT;
-	for (unsigned n = 0; n < DSM_INTERVAL_VNODES; n++)
-		if (page_of(interval, n) < dsm->n_pages)
-			give_page(&part, page_of(interval, n));
+	for (gfn_t gfn = block_of(interval, dsm->n_pages), n = 0;
+	     n >> dsm_block_bits(dsm->n_pages) == 0 && gfn < dsm->n_pages; n++, gfn++)
+		give_page(&part, gfn);
 	*place = (struct home_place){ to, part.body.generation };
 	send_part(&part, true);
 	return 0;
@@ -150,7 +175,7 @@ int dsm_home_give(struct dsm *dsm, unsigned interval, unsigned to)
 static bool item_is_sound(const struct dsm *dsm, const struct home_item *item, unsigned interval,
 			  uint32_t room)
 {
-	return item->gfn < dsm->n_pages && dsm_interval(item->gfn) == interval &&
+	return item->gfn < dsm->n_pages && dsm_interval(item->gfn, dsm->n_pages) == interval &&
 	       item->state < HOME_STATE_COUNT && item->owner < MAX_NODES &&
 	       item->requester < MAX_NODES &&
 	       item->waiting <= room / sizeof(struct home_item_waiting);

@@ -1,5 +1,10 @@
 # Programs that a user would run first: ordinary 32-bit Linux programs, for the guest and for
 # this host alike.
+#   npb/            the other NAS Parallel Benchmarks
+#   sharing/        programs of other kinds whose threads share memory
+#   phoenix/hello/, phoenix/join_leave/   the two programs that the thesis prints
+#   phoenix/crew/   a framework for applications of Phoenix whose state moves, which use it:
+#   phoenix/bintree/, phoenix/raytrace/, phoenix/intsort/, phoenix/lu/
 GUEST_CFLAGS := -m32 -static -O2 -std=gnu11 -D_GNU_SOURCE -Wall -Wextra \
 	-Wimplicit-fallthrough -Wmissing-prototypes \
 	-Werror -march=pentium4 -mfpmath=sse

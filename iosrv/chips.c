@@ -41,10 +41,11 @@ static bool offset_in(const struct chip *chip, uint32_t address, bool mmio, uint
 
 	for (unsigned i = 0; i < CHIP_RANGES; before += chip->range[i++].count) {
 		const struct chip_range *range = &chip->range[i];
+		uint32_t first = chip->base ? chip->base() : range->first;
 
-		if (range->mmio == mmio && address - range->first < range->count) {
-			*offset = before + (address - range->first);
-			return true;
+		if (range->mmio == mmio && address - first < range->count) {
+			*offset = before + (address - first);
+			return !chip->base || first;
 		}
 	}
 	return false;

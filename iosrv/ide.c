@@ -1,14 +1,12 @@
-/* ide.c - one ATA disk at VMP_IDE_PORT, master, by programmed I/O (ATA/ATAPI-6); its slave is
- * absent.
+/* ide.c - one ATA disk at VMP_IDE_PORT, master, by bus-master DMA and by programmed I/O
+ * (ATA/ATAPI-6); its slave is absent.
  *
- * The driver that it serves is Linux's pata_legacy: it probes the port for old controllers (the
- * sector count must hold what is written there, bit 7 included), resets by SRST, identifies with
- * interrupts off (nIEN), then moves data by READ and WRITE MULTIPLE with one interrupt per block of
- * MULTIPLE sectors.  A sector is one string access, hence one message.
- *
- * There is no bus-master DMA.  Its registers belong to a PCI device, and this machine has no PCI.
- * pata_legacy has no DMA, and every driver of Linux 6.1 that has (drivers/ata/Kconfig, below
- * ATA_BMDMA) depends on PCI or on a board that is not a PC.  The fast disk is virtio's.
+ * The driver that it serves is Linux's ata_piix, which finds the disk's controller on the PCI bus
+ * (pci.c), resets the disk by SRST, identifies it with interrupts off (nIEN), and moves data by
+ * READ and WRITE DMA: the bytes go between the image and guest memory in steps (busmaster.c), and
+ * the disk is busy until the last.  Without DMA (the guest's libata.dma=0), data moves by READ and
+ * WRITE MULTIPLE, with one interrupt per block of MULTIPLE sectors; a sector is one string access,
+ * hence one message.
  *
  * A command has one row in `commands`: its handler and its kind.  Data goes through one block
  * buffer.  For a read, the buffer is filled when a block begins; for a write, it is written to the
@@ -24,6 +22,7 @@
 #include "base/guest_abi.h"
 #include "base/log.h"
 #include "iosrv/diskimage.h"
+#include "iosrv/ide_identify.h"
 
 /* Offsets: the command block's eight ports, then the control block's one (device control, alternate
  * status). */
@@ -41,11 +40,7 @@ enum {
 	CONTROL_HOB = 0x80, CONTROL_RESET = 4, CONTROL_NIEN = 2, DEVICE_LBA = 0x40,
 	DEVICE_SLAVE = 0x10,
 };
-enum {
-	MULTIPLE_MAX = 16, HEADS = 16, TRACK_SECTORS = 63, MAX_CYLINDERS = 16383,
-	WORDS = SECTOR_BYTES / 2, BUFFER_BYTES = MULTIPLE_MAX * SECTOR_BYTES,
-};
-#define LBA28_SECTORS 0x0fffffffu
+enum { BUFFER_BYTES = IDE_MULTIPLE_MAX * SECTOR_BYTES };
 
 #define STATE(X)                                                                                   \
 	/* The registers as last written [0], and as written before [1], for 48-bit commands. */   \
@@ -57,15 +52,18 @@ enum {
 	X(bool, irq, , 0, 1) /* INTRQ */                                                           \
 	X(bool, line, , 0, 1) /* INTRQ, unless nIEN disables it */                                 \
 	X(bool, cache, , 0, 1) /* a write needs no flush of its own */                             \
-	X(uint32_t, multiple, , 0, MULTIPLE_MAX) /* sectors of a block of READ MULTIPLE; 0: off */ \
-	X(uint32_t, heads, , 1, HEADS)                                                             \
+	X(uint32_t, multiple, , 0, IDE_MULTIPLE_MAX) /* sectors of a MULTIPLE block; 0: off */     \
+	X(uint32_t, heads, , 1, IDE_HEADS)                                                         \
 	X(uint32_t, track_sectors, , 1, 255)                                                       \
-	/* The current transfer: `left`, `at` and `block_bytes` are 0 unless DRQ is set. */ \
+	X(uint8_t, dma_mode, , 0, 0xff) /* as SET FEATURES chose it */                             \
+	/* The current transfer: `at` and `block_bytes` are 0 unless DRQ is set, `left` unless     \
+	 * DRQ or `dma` is. */                                                                     \
+	X(bool, dma, , 0, 1) /* it waits for the bus master */                                     \
 	X(bool, writing, , 0, 1)                                                                   \
 	X(bool, identifying, , 0, 1)                                                               \
 	X(uint64_t, sector, , 0, UINT64_MAX)                                                       \
 	X(uint32_t, left, , 0, 65536) /* sectors still to be moved, this block's included */       \
-	X(uint32_t, block_sectors, , 0, MULTIPLE_MAX) /* of a full block */                        \
+	X(uint32_t, block_sectors, , 0, IDE_MULTIPLE_MAX) /* of a full block */                    \
 	X(uint32_t, at, , 0, BUFFER_BYTES) /* bytes of the buffer that are moved */                \
 	X(uint32_t, block_bytes, , 0, BUFFER_BYTES) /* of those that it holds */                   \
 	X(uint8_t, buffer, [BUFFER_BYTES], 0, 0xff)
@@ -89,8 +87,10 @@ static void update_line(void)
 {
 	bool line = ide.irq && !(ide.control & CONTROL_NIEN) && !slave_selected();
 
-	if (line && !ide.line)
+	if (line && !ide.line) {
+		busmaster_interrupt();
 		iosrv_raise(VMP_IDE_IRQ);
+	}
 	ide.line = line;
 }
 
@@ -109,7 +109,7 @@ static void drop_interrupt(void)
 static void end_transfer(void)
 {
 	ide.left = ide.block_bytes = ide.at = 0;
-	ide.identifying = false;
+	ide.identifying = ide.dma = false;
 }
 
 /* Set the registers as after a reset: they identify an ATA disk without errors. */
@@ -126,9 +126,10 @@ static void ide_reset(void)
 {
 	memset(&ide, 0, sizeof ide);
 	ide.cache = true;
-	ide.multiple = MULTIPLE_MAX;
-	ide.heads = HEADS;
-	ide.track_sectors = TRACK_SECTORS;
+	ide.multiple = IDE_MULTIPLE_MAX;
+	ide.heads = IDE_HEADS;
+	ide.track_sectors = IDE_TRACK_SECTORS;
+	ide.dma_mode = IDE_DMA_MODE_DEFAULT;
 	show_signature();
 	flushing = NO_FLUSH;
 }
@@ -164,6 +165,12 @@ static void finish_with(int result)
 		finish(result == -EROFS ? PROTECTED | ABORTED : UNCORRECTABLE);
 }
 
+static void complain(const char *what, int error)
+{
+	log_warn("disk: %s sector %llu: %s", what, (unsigned long long)ide.sector,
+		 strerror(-error));
+}
+
 /* --- blocks --- */
 
 static void begin_block(void)
@@ -182,8 +189,7 @@ static void read_block(void)
 	begin_block();
 	result = diskimage_read(image, ide.sector, ide.block_bytes / SECTOR_BYTES, ide.buffer);
 	if (result) {
-		log_warn("disk: reading sector %llu: %s", (unsigned long long)ide.sector,
-			 strerror(-result));
+		complain("reading", result);
 		finish_with(result);
 		return;
 	}
@@ -244,8 +250,7 @@ static void end_write_block(void)
 	int result = diskimage_write(image, ide.sector, sectors, ide.buffer);
 
 	if (result) {
-		log_warn("disk: writing sector %llu: %s", (unsigned long long)ide.sector,
-			 strerror(-result));
+		complain("writing", result);
 		finish_with(result);
 		return;
 	}
@@ -260,9 +265,55 @@ static void end_write_block(void)
 		flush();
 }
 
+/* --- DMA --- */
+
+bool ide_dma_waits(bool *to_memory)
+{
+	*to_memory = !ide.writing;
+	return ide.dma;
+}
+
+uint32_t ide_dma_begin(void *data, uint32_t most)
+{
+	uint32_t sectors = ide.left < most / SECTOR_BYTES ? ide.left : most / SECTOR_BYTES;
+	int result = ide.writing ? 0 : diskimage_read(image, ide.sector, sectors, data);
+
+	if (!result)
+		return sectors * SECTOR_BYTES;
+	complain("reading", result);
+	finish_with(result);
+	return 0;
+}
+
+void ide_dma_end(const void *data, uint32_t bytes)
+{
+	uint32_t sectors = bytes / SECTOR_BYTES;
+	int result = ide.writing ? diskimage_write(image, ide.sector, sectors, data) : 0;
+
+	if (result) {
+		complain("writing", result);
+		finish_with(result);
+		return;
+	}
+	ide.left -= sectors;
+	ide.sector += sectors;
+	if (ide.left)
+		return;
+	ide.dma = false;
+	if (ide.writing && !ide.cache)
+		flush();
+	else
+		finish(0);
+}
+
+void ide_dma_fail(void)
+{
+	finish(ABORTED);
+}
+
 /* --- commands --- */
 
-enum { EXT = 1, MULTI = 2, WRITE = 4 };
+enum { EXT = 1, MULTI = 2, WRITE = 4, DMA = 8 };
 
 static uint64_t first_sector(bool ext)
 {
@@ -307,9 +358,13 @@ static void command_transfer(unsigned flags)
 	}
 	if (!result && ide.writing && diskimage_read_only(image))
 		result = -EROFS;
-	if (result)
+	if (result) {
 		finish_with(result);
-	else if (ide.writing)
+	} else if (flags & DMA) {
+		ide.dma = true;
+		ide.status = BUSY;
+		busmaster_run_on(serve_cpu());
+	} else if (ide.writing)
 		begin_block(); /* the first block is requested without an interrupt */
 	else
 		read_block();
@@ -320,7 +375,7 @@ static void command_verify(unsigned flags)
 	int result = take_range(flags);
 
 	for (uint32_t n; !result && ide.left; ide.left -= n, ide.sector += n) {
-		n = ide.left < MULTIPLE_MAX ? ide.left : MULTIPLE_MAX;
+		n = ide.left < IDE_MULTIPLE_MAX ? ide.left : IDE_MULTIPLE_MAX;
 		result = diskimage_read(image, ide.sector, n, ide.buffer);
 		if (result)
 			break;
@@ -328,68 +383,15 @@ static void command_verify(unsigned flags)
 	finish_with(result);
 }
 
-static void put_text(uint16_t *words, unsigned n, const char *text)
-{
-	for (unsigned i = 0; i < 2 * n; i++) {
-		/* two letters a word, the first one in the high byte */
-		uint8_t letter = *text ? *text++ : ' ';
-
-		words[i / 2] |= i & 1 ? letter : letter << 8;
-	}
-}
-
-/* Fill in the data of IDENTIFY DEVICE (ATA/ATAPI-6, table 27).  All other words are zero: no DMA,
- * no power management, no security. */
-static void identify(uint16_t w[WORDS])
-{
-	uint64_t sectors = disk_sectors();
-	uint32_t lba28 = sectors < LBA28_SECTORS ? sectors : LBA28_SECTORS;
-	uint64_t cylinders = sectors / (HEADS * TRACK_SECTORS);
-	uint32_t current = ide.heads * ide.track_sectors;
-	uint32_t current_cylinders = lba28 / current < 65535 ? lba28 / current : 65535;
-
-	memset(w, 0, SECTOR_BYTES);
-	w[0] = 0x0040; /* fixed device */
-	w[1] = cylinders < MAX_CYLINDERS ? cylinders : MAX_CYLINDERS;
-	w[3] = HEADS;
-	w[6] = TRACK_SECTORS;
-	put_text(w + 10, 10, "VMP0000000000001");
-	put_text(w + 23, 4, "1.0");
-	put_text(w + 27, 20, "VMP DISK");
-	w[47] = 0x8000 | MULTIPLE_MAX;
-	w[48] = 1;	/* 32-bit data accesses work */
-	w[49] = 0x0200; /* LBA; no DMA, no IORDY */
-	w[50] = 0x4000;
-	w[51] = 0x0200; /* PIO mode 2 */
-	w[53] = 3;	/* words 54-58 and 64-70 are valid */
-	w[54] = current_cylinders;
-	w[55] = ide.heads;
-	w[56] = ide.track_sectors;
-	w[57] = current_cylinders * current;
-	w[58] = (current_cylinders * current) >> 16;
-	w[59] = ide.multiple ? 0x100 | ide.multiple : 0;
-	w[60] = lba28;
-	w[61] = lba28 >> 16;
-	w[64] = 3;	     /* PIO modes 3 and 4 */
-	w[67] = w[68] = 120; /* ns of a cycle */
-	w[80] = 0x7e;	     /* up to ATA/ATAPI-6 */
-	w[82] = 0x0020;	     /* write cache */
-	w[83] = 0x7400;	     /* FLUSH CACHE, FLUSH CACHE EXT, 48-bit addresses */
-	w[84] = 0x4000;
-	w[85] = ide.cache ? 0x0020 : 0;
-	w[86] = 0x3400;
-	w[87] = 0x4000;
-	w[93] = 0x4041 | 0x000a; /* hardware reset: device 0 passed, by jumper */
-	for (unsigned i = 0; i < 4; i++)
-		w[100 + i] = sectors >> 16 * i;
-}
-
 static void command_identify(unsigned flags)
 {
-	uint16_t words[WORDS];
+	uint16_t words[SECTOR_BYTES / 2];
 
 	(void)flags;
-	identify(words);
+	ide_identify(&(struct ide_parameters){ .sectors = disk_sectors(), .heads = ide.heads,
+					       .track_sectors = ide.track_sectors,
+					       .multiple = ide.multiple, .cache = ide.cache,
+					       .dma_mode = ide.dma_mode }, words);
 	memcpy(ide.buffer, words, sizeof words);
 	ide.writing = false;
 	ide.identifying = true;
@@ -403,7 +405,7 @@ static void command_set_multiple(unsigned flags)
 	uint8_t n = ide.file[0][COUNT];
 
 	(void)flags;
-	if (n > MULTIPLE_MAX || (n & (n - 1))) {
+	if (n > IDE_MULTIPLE_MAX || (n & (n - 1))) {
 		finish(ABORTED);
 		return;
 	}
@@ -419,7 +421,8 @@ static void command_set_features(unsigned flags)
 		PIO_DEFAULT = 1, PIO_FLOW_FIRST = 8, PIO_FLOW_LAST = 12,
 	};
 	uint8_t mode = ide.file[0][COUNT];
-	bool is_known = mode <= PIO_DEFAULT || (mode >= PIO_FLOW_FIRST && mode <= PIO_FLOW_LAST);
+	bool is_known = mode <= PIO_DEFAULT || (mode >= PIO_FLOW_FIRST && mode <= PIO_FLOW_LAST),
+	     is_dma = ide_knows_dma_mode(mode);
 
 	(void)flags;
 	switch (ide.file[0][ERROR_FEATURES]) {
@@ -432,7 +435,9 @@ static void command_set_features(unsigned flags)
 		flush(); /* write the cache to the disk */
 		return;
 	case MODE:
-		finish(is_known ? 0 : ABORTED);
+		if (is_dma)
+			ide.dma_mode = mode;
+		finish(is_known || is_dma ? 0 : ABORTED);
 		return;
 	case LOOK_AHEAD_OFF:
 	case LOOK_AHEAD_ON:
@@ -492,10 +497,12 @@ static const struct command {
 	{ 0x20, command_transfer, 0 }, /* READ SECTORS */
 	{ 0x21, command_transfer, 0 },
 	{ 0x24, command_transfer, EXT },
+	{ 0x25, command_transfer, EXT | DMA }, /* READ DMA EXT */
 	{ 0x29, command_transfer, EXT | MULTI },
 	{ 0x30, command_transfer, WRITE }, /* WRITE SECTORS */
 	{ 0x31, command_transfer, WRITE },
 	{ 0x34, command_transfer, WRITE | EXT },
+	{ 0x35, command_transfer, WRITE | EXT | DMA },
 	{ 0x39, command_transfer, WRITE | EXT | MULTI },
 	{ 0x40, command_verify, 0 }, /* READ VERIFY SECTORS */
 	{ 0x41, command_verify, 0 },
@@ -506,6 +513,10 @@ static const struct command {
 	{ 0xc4, command_transfer, MULTI }, /* READ MULTIPLE */
 	{ 0xc5, command_transfer, WRITE | MULTI },
 	{ 0xc6, command_set_multiple, 0 },
+	{ 0xc8, command_transfer, DMA }, /* READ DMA */
+	{ 0xc9, command_transfer, DMA },
+	{ 0xca, command_transfer, WRITE | DMA },
+	{ 0xcb, command_transfer, WRITE | DMA },
 	/* STANDBY IMMEDIATE: flushes the cache, then the motor stops */
 	{ 0xe0, command_flush, 0 },
 	{ 0xe1, command_nothing, 0 }, /* IDLE IMMEDIATE, STANDBY, IDLE */
@@ -525,7 +536,7 @@ static void begin_command(uint8_t code)
 	if (slave_selected() && code != 0x90)
 		return; /* no such device */
 	if (ide.status & BUSY)
-		return; /* held in reset, or a flush is running */
+		return; /* held in reset, or a flush or DMA is running */
 	ide.command = code;
 	ide.error = 0;
 	end_transfer();
@@ -587,6 +598,8 @@ static void write_control(uint8_t value)
 	ide.control = value;
 	if (value & CONTROL_RESET) {
 		ide.irq = false;
+		if (ide.dma)
+			busmaster_suspend();
 		end_transfer();
 		ide.status = BUSY;
 		if (flushing != NO_FLUSH)
@@ -680,10 +693,12 @@ static const char *impossible_transfer(void)
 	uint64_t sectors = disk_sectors();
 	uint32_t block = ide.left < ide.block_sectors ? ide.left : ide.block_sectors;
 
-	if (!block || ide.block_bytes != block * SECTOR_BYTES || ide.at >= ide.block_bytes)
+	if (ide.dma ? ide.block_bytes || ide.at || !ide.left
+		    : !block || ide.block_bytes != block * SECTOR_BYTES ||
+			      ide.at >= ide.block_bytes)
 		return "its transfer's counts contradict each other";
 	if (ide.identifying)
-		return ide.writing || ide.left != 1
+		return ide.writing || ide.dma || ide.left != 1
 			? "it is being written to, and identified" : NULL;
 	if (ide.sector >= sectors || ide.left > sectors - ide.sector)
 		return "its transfer leads beyond the disk's end";
@@ -699,9 +714,13 @@ static const char *ide_impossible(void)
 	if (ide.multiple & (ide.multiple - 1))
 		return "its blocks have a size that no disk has";
 	/* no flush runs while the machine is saved */
-	if (ide.status == BUSY ? !(ide.control & CONTROL_RESET) : !idle && !moves)
+	if (ide.status == BUSY ? !(ide.control & CONTROL_RESET) == !ide.dma : !idle && !moves)
 		return "it has a status that no disk has";
-	if (moves)
+	if (!ide_knows_dma_mode(ide.dma_mode))
+		return "it has a mode that it does not know";
+	if (ide.dma && ide.status != BUSY)
+		return "it moves data in two ways";
+	if (moves || ide.dma)
 		return impossible_transfer();
 	if (ide.left || ide.at || ide.block_bytes || ide.identifying)
 		return "it has a transfer that nobody waits for";

@@ -5,9 +5,10 @@
  * (handlers of messages), chips.c (which chip answers an address), then one file per chip:
  * uart.c (console), stream.c (standard streams of the command), agent.c (those of `vmp exec`),
  * ioapic.c, ide.c (disk, with its image in diskimage.c, and what a writable image held at the last
- * checkpoints in undolog.c), virtio.c (virtio devices, a model each: virtio_blk.c, virtio_net.c,
- * virtio_9p.c, virtio_rng.c, virtio_console.c); chipstate.c and snapshot.c save and load
- * the chips, worker.c has threads.
+ * checkpoints in undolog.c), pci.c and busmaster.c (that disk's DMA), virtio.c (virtio devices, a
+ * model each: virtio_blk.c, virtio_net.c, virtio_9p.c, virtio_rng.c, virtio_console.c); away.c has
+ * the CPUs that may not be sent messages; chipstate.c and snapshot.c save and load the
+ * chips, worker.c has threads.
  *
  * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to
  * chips.def.  Its state is described by one list (chipstate.h), which makes it part of snapshots.
@@ -19,6 +20,7 @@
 #ifndef IOSRV_IOSRV_H
 #define IOSRV_IOSRV_H
 
+#include <sys/types.h>
 #include "base/types.h"
 #include "base/dispatch.h"
 #include "base/wire.h"
@@ -34,6 +36,8 @@ struct chip {
 	/* Offsets continue from one range to the next: the second range begins at offset
 	 * range[0].count. */
 	struct chip_range range[CHIP_RANGES];
+	/* The first address of its only range, if the guest decides that; 0: it has none now. */
+	uint32_t (*base)(void);
 	void (*reset)(void); /* as after power-on */
 	uint32_t (*read)(uint32_t offset, unsigned size);
 	void (*write)(uint32_t offset, unsigned size, uint32_t value);
@@ -88,6 +92,9 @@ void serve(const struct message *m);
 bool serve_stands_still(void);					/* true between SAVE and THAW */
 /* return the CPU whose access is being served */
 unsigned serve_cpu(void);
+/* Answer the access that is being served, and those that are held already, at serve_release(). */
+void serve_hold(void);
+void serve_release(void);
 /* call the chip's on_timer() now, or after the thaw */
 void serve_timer(const struct chip *chip);
 
@@ -133,6 +140,23 @@ uint32_t ioapic_route(unsigned pin, uint32_t *vector);
 int ide_open(const char *spec, char *error, size_t error_bytes);
 void ide_close(void);
 struct diskimage *ide_image(void); /* NULL: there is no disk */
+/* Its side of a DMA: true if a transfer waits, and its direction; the bytes of the next step, at
+ * most `most`, which a transfer to memory puts into `data` (0: the disk has reported an error);
+ * those bytes have been moved; they cannot be. */
+bool ide_dma_waits(bool *to_memory);
+uint32_t ide_dma_begin(void *data, uint32_t most);
+void ide_dma_end(const void *data, uint32_t bytes);
+void ide_dma_fail(void);
+/* pci.c: the address of the bus master's registers, 0: nowhere; whether it may access memory */
+uint32_t pci_busmaster_base(void);
+bool pci_busmaster_enabled(void);
+/* busmaster.c: begin a step, if all is ready for it; the same, on the CPU whose access is being
+ * served; the disk has raised its line; no monitor may copy any more when the access that is being
+ * served has been answered. */
+void busmaster_run(void);
+void busmaster_run_on(unsigned cpu);
+void busmaster_interrupt(void);
+void busmaster_suspend(void);
 /* virtio_blk.c: the same for disks 0 to MAX_DISKS - 1, and the thread's part. */
 int blk_open(unsigned disk, const char *spec, char *error, size_t error_bytes);
 void blk_close(void);
@@ -147,10 +171,17 @@ void blk_reset(void);
 int processes_open_net(const char *spec, bool restored, char *error, size_t error_bytes);
 int processes_open_share(const char *spec, char *error, size_t error_bytes); /* DIR[,ro] */
 /* virtio_9p.c */
-void virtio9p_attach(int socket);
+/* vmp-share is at the other end of this socket, and has opened this folder. */
+void virtio9p_attach(int socket, const struct snapshot_folder *folder);
 void virtio9p_start(void); /* watch its socket from now on */
 void virtio9p_on_ready(void);
 void virtio9p_reset(void);
+/* Copy the folder's name and the state of vmp-share, between two requests: the state's length,
+ * which is the caller's to free; 0: there is no folder; or -errno. */
+ssize_t virtio9p_save(struct snapshot_folder *folder, uint8_t **state);
+/* Give vmp-share a saved state.  Returns 0 or -EINVAL with the reason. */
+int virtio9p_load(const uint8_t *state, size_t bytes, char *why, size_t why_bytes);
+bool virtio9p_is_there(void);
 /* virtio_console.c */
 void console_attach(void);
 bool console_is_virtio(void); /* what is typed is for it, and not for the serial port */

@@ -77,7 +77,7 @@ static void on_net(evutil_socket_t fd, short what, void *context)
 	chips_flush();
 }
 
-/* A machine with a shared folder is never frozen (vmm/node/cut/turn.c). */
+/* A frozen machine has no request under way, so all that can come then is the end of vmp-share. */
 static void on_share(evutil_socket_t fd, short what, void *context)
 {
 	(void)fd, (void)what, (void)context;

@@ -71,7 +71,7 @@ size_t ninep_serve(struct ninep *s, const void *request, size_t bytes, void *rep
 
 	s->in = request;
 	s->in_end = s->in + bytes;
-	s->short_of = false;
+	s->short_of = s->lost = false;
 	length = (uint32_t)ninep_get(s, 4);
 	type = (unsigned)ninep_get(s, 1);
 	tag = (uint32_t)ninep_get(s, 2);
@@ -80,6 +80,8 @@ size_t ninep_serve(struct ninep *s, const void *request, size_t bytes, void *rep
 	s->reply = reply;
 	s->out = s->reply + NINEP_HEADER_BYTES;
 	error = length != bytes ? -EPROTO : serve(s, type);
+	if (error && s->lost)
+		error = -ESTALE;
 	if (error) {
 		s->out = s->reply + NINEP_HEADER_BYTES;
 		ninep_put(s, (uint64_t)-error, 4);

@@ -1,4 +1,4 @@
-/* ninep_contents.c - requests about what files and folders hold, and locks on files. */
+/* ninep_contents.c - requests about what files and folders hold. */
 #include "iosrv/ninep_private.h"
 
 #include <dirent.h>
@@ -8,8 +8,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-enum { LOCK_DONE = 0, LOCK_BLOCKED = 1 };
 
 /* The count precedes the bytes in the reply, so the bytes are read directly to their place. */
 int ninep_on_read(struct ninep *s)
@@ -126,69 +124,4 @@ int ninep_on_fsync(struct ninep *s)
 	if (s->short_of || !f || f->file < 0)
 		return -EBADF;
 	return ninep_result(data ? fdatasync(f->file) : fsync(f->file));
-}
-
-/* --- locks: the host's own, of the open file, so that they are also between host and guest --- */
-
-static int get_range(struct ninep *s, struct flock *lock)
-{
-	uint64_t start = ninep_get(s, 8), bytes = ninep_get(s, 8);
-
-	if (s->short_of || start > INT64_MAX || bytes > INT64_MAX)
-		return -EINVAL;
-	*lock = (struct flock){ .l_whence = SEEK_SET, .l_start = (off_t)start,
-				.l_len = (off_t)bytes };
-	return 0;
-}
-
-static int lock_kind(unsigned type)
-{
-	static const short kinds[] = { F_RDLCK, F_WRLCK, F_UNLCK };
-
-	return type < 3 ? kinds[type] : -1;
-}
-
-int ninep_on_lock(struct ninep *s)
-{
-	struct fid *f = ninep_get_fid(s);
-	int kind = lock_kind((unsigned)ninep_get(s, 1));
-	struct flock lock;
-	int error;
-
-	ninep_get(s, 4); /* wait or not: the guest asks again */
-	error = get_range(s, &lock);
-	if (error || kind < 0)
-		return -EINVAL;
-	if (!f || f->file < 0)
-		return -EBADF;
-	lock.l_type = (short)kind;
-	error = ninep_result(fcntl(f->file, F_OFD_SETLK, &lock));
-	if (error && error != -EAGAIN && error != -EACCES)
-		return error;
-	ninep_put(s, error ? LOCK_BLOCKED : LOCK_DONE, 1);
-	return 0;
-}
-
-int ninep_on_getlock(struct ninep *s)
-{
-	struct fid *f = ninep_get_fid(s);
-	int kind = lock_kind((unsigned)ninep_get(s, 1));
-	struct flock lock;
-	int error = get_range(s, &lock);
-	uint32_t process = (uint32_t)ninep_get(s, 4);
-	char client[65];
-
-	if (error || kind < 0 || ninep_get_string(s, client, sizeof client))
-		return -EINVAL;
-	if (!f || f->file < 0)
-		return -EBADF;
-	lock.l_type = (short)kind;
-	if (fcntl(f->file, F_OFD_GETLK, &lock))
-		return -errno;
-	ninep_put(s, lock.l_type == F_RDLCK ? 0 : lock.l_type == F_WRLCK ? 1 : 2, 1);
-	ninep_put(s, (uint64_t)lock.l_start, 8);
-	ninep_put(s, (uint64_t)lock.l_len, 8);
-	ninep_put(s, process, 4);
-	ninep_put_string(s, client);
-	return 0;
 }

@@ -21,7 +21,12 @@ struct fid **ninep_find(struct ninep *s, uint32_t number)
 
 struct fid *ninep_get_fid(struct ninep *s)
 {
-	return *ninep_find(s, (uint32_t)ninep_get(s, 4));
+	struct fid *f = *ninep_find(s, (uint32_t)ninep_get(s, 4));
+
+	if (!f || f->place >= 0)
+		return f;
+	s->lost = true;
+	return NULL;
 }
 
 int ninep_add_fid(struct ninep *s, uint32_t number, int place)
@@ -32,7 +37,8 @@ int ninep_add_fid(struct ninep *s, uint32_t number, int place)
 	if (!error && !(f = malloc(sizeof *f)))
 		error = ENOMEM;
 	if (error) {
-		close(place);
+		if (place >= 0)
+			close(place);
 		return -error;
 	}
 	*f = (struct fid){ .number = number, .place = place, .file = -1 };
@@ -46,9 +52,12 @@ void ninep_drop_fid(struct ninep *s, struct fid **at)
 	struct fid *f = *at;
 
 	*at = f->next;
-	close(f->place);
+	if (f->place >= 0)
+		close(f->place);
 	if (f->file >= 0)
 		close(f->file);
+	s->n_locks -= f->n_locks;
+	free(f->lock);
 	free(f);
 	s->n_fids--;
 }

@@ -9,15 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST_WALKED = 16, LEAST_MESSAGE = 4096 };
-enum { OPEN_FLAGS = O_ACCMODE | O_EXCL | O_TRUNC | O_APPEND | O_SYNC | O_DSYNC | O_DIRECTORY };
+enum { MOST_WALKED = 16 };
 
 int ninep_on_version(struct ninep *s)
 {
 	uint32_t bytes = (uint32_t)ninep_get(s, 4);
 	char version[16];
 	bool known = !ninep_get_string(s, version, sizeof version) &&
-		     !strcmp(version, "9P2000.L") && bytes >= LEAST_MESSAGE;
+		     !strcmp(version, "9P2000.L") && bytes >= NINEP_LEAST_MESSAGE;
 
 	if (s->short_of)
 		return -EPROTO;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "base/beside.h"
 #include "iosrv/iosrv.h"
@@ -96,16 +97,18 @@ int processes_open_share(const char *spec, char *why, size_t why_bytes)
 	static const struct program program = { "vmp-share", "--share" };
 	const char *comma = strrchr(spec, ',');
 	bool read_only = comma && !strcmp(comma, ",ro");
-	char folder[4096];
-	char *arguments[] = { NULL, NULL, NULL, "--folder", folder,
+	struct snapshot_folder folder = { .read_only = read_only };
+	char *arguments[] = { NULL, NULL, NULL, "--folder", folder.path,
 			      read_only ? "--read-only" : NULL, NULL };
+	struct stat st;
 	int socket;
 
-	snprintf(folder, sizeof folder, "%.*s", read_only ? (int)(comma - spec) : (int)strlen(spec),
-		 spec);
+	snprintf(folder.path, sizeof folder.path, "%.*s",
+		 read_only ? (int)(comma - spec) : (int)strlen(spec), spec);
 	socket = start(&program, arguments, why, why_bytes);
 	if (socket < 0)
 		return socket;
-	virtio9p_attach(socket);
+	folder.inode = stat(folder.path, &st) ? 0 : st.st_ino;
+	virtio9p_attach(socket, &folder);
 	return 0;
 }

@@ -16,7 +16,10 @@
 
 static struct {
 	bool still, loads;
-	unsigned cpu;		     /* whose access is being served */
+	unsigned cpu;		     /* the CPU whose access is being served */
+	bool holds;		     /* that access is not answered yet */
+	uint32_t held;		     /* CPUs whose accesses are not answered yet */
+	struct msg_io_reply held_reply[MAX_CPUS];
 	bool due[N_CHIPS];	     /* chips whose timer has expired while frozen */
 	struct msg_header **waiting; /* each with its body behind it */
 	size_t count;
@@ -55,6 +58,17 @@ void iosrv_interrupt(uint32_t cpus, uint8_t vector, bool nmi)
 
 bool serve_stands_still(void) { return server.still; }
 unsigned serve_cpu(void) { return server.cpu; }
+void serve_hold(void) { server.holds = true; }
+
+void serve_release(void)
+{
+	for (; server.held; server.held &= server.held - 1) {
+		unsigned cpu = __builtin_ctz(server.held);
+
+		iosrv_send(MSG_IO_REPLY, VNODE_CPU(cpu), &server.held_reply[cpu],
+			   sizeof server.held_reply[cpu], NULL, 0);
+	}
+}
 
 /* Serve an access.  A malformed request ends the machine: its CPU would wait for ever. */
 void serve_io_request(void *none, const struct message *m, const struct msg_io_request *q)
@@ -84,7 +98,13 @@ void serve_io_request(void *none, const struct message *m, const struct msg_io_r
 		memcpy(data, m->payload, bytes);
 	reply = (struct msg_io_reply){ .cpu = q->cpu, .seq = q->seq, .count = q->count };
 	server.cpu = q->cpu;
+	server.holds = false;
 	reply.value = chips_access(q, data);
+	if (server.holds) { /* it is a write: no bytes go back */
+		server.held |= 1u << q->cpu;
+		server.held_reply[q->cpu] = reply;
+		return;
+	}
 	iosrv_send(MSG_IO_REPLY, VNODE_CPU(q->cpu), &reply, sizeof reply, data,
 		   in && string ? bytes : 0);
 }

@@ -1,6 +1,6 @@
 /* snapshot.c - the devices as items of a snapshot (base/wire.h): each chip's state in parts, and,
  * one disk after the other, its identity and the blocks that the guest has written apart from the
- * image, or has changed since the last checkpoint.
+ * image, or has changed since the last checkpoint; then the live folder, and what is open in it.
  *
  * Saving: everything is copied at one moment, while no CPU runs (snapshot_capture()); the copy is
  * sent item by item later, when the guest runs again.  Loading: items arrive in the same order;
@@ -13,6 +13,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "iosrv/diskimage.h"
+#include "iosrv/ninep.h"
 
 enum { PART_BYTES = MAX_MSG_PAYLOAD };
 
@@ -21,8 +22,12 @@ static struct {
 	void *chip[N_CHIPS];		      /* the copy of its state */
 	struct snapshot_disk disk[MAX_DISKS]; /* bytes 0: none */
 	struct diskimage_copy *blocks[MAX_DISKS];
+	struct snapshot_folder folder;
+	uint8_t *files; /* the state of vmp-share; NULL: no folder */
+	size_t files_bytes;
 	/* where the next item is */
-	unsigned at_chip, at_part, at_disk;
+	unsigned at_chip, at_part, at_disk, at_files;
+	bool folder_sent;
 	bool disk_sent; /* at_disk's identity */
 	uint64_t at_block;
 	uint32_t items;
@@ -31,6 +36,8 @@ static struct {
 static struct { uint8_t *bytes; size_t count; } loaded[N_CHIPS];
 /* The identities of disks that have arrived; bytes 0: none */
 static struct snapshot_disk loaded_disk[MAX_DISKS];
+/* The part of the state of vmp-share that has arrived. */
+static struct { uint8_t *bytes; size_t count; } loaded_files;
 
 static void forget_loaded(void)
 {
@@ -38,6 +45,8 @@ static void forget_loaded(void)
 		free(loaded[i].bytes);
 	memset(loaded, 0, sizeof loaded);
 	memset(loaded_disk, 0, sizeof loaded_disk);
+	free(loaded_files.bytes);
+	memset(&loaded_files, 0, sizeof loaded_files);
 }
 
 void snapshot_forget(void)
@@ -46,6 +55,7 @@ void snapshot_forget(void)
 		free(copy.chip[i]);
 	for (unsigned i = 0; i < MAX_DISKS; i++)
 		diskimage_copy_free(copy.blocks[i]);
+	free(copy.files);
 	memset(&copy, 0, sizeof copy);
 	forget_loaded();
 }
@@ -81,6 +91,14 @@ static int capture_disk(unsigned number, enum snapshot_mode mode)
 	return diskimage_copy_make(image, mode, &copy.blocks[number]);
 }
 
+static int capture_folder(void)
+{
+	ssize_t bytes = virtio9p_save(&copy.folder, &copy.files);
+
+	copy.files_bytes = bytes > 0 ? (size_t)bytes : 0;
+	return bytes < 0 ? (int)bytes : 0;
+}
+
 int snapshot_capture(enum snapshot_mode mode)
 {
 	int error = 0;
@@ -95,6 +113,8 @@ int snapshot_capture(enum snapshot_mode mode)
 	}
 	for (unsigned i = 0; i < MAX_DISKS && !error; i++)
 		error = capture_disk(i, mode);
+	if (!error)
+		error = capture_folder();
 	if (error)
 		return error;
 	copy.taken = true;
@@ -177,10 +197,26 @@ static bool send_disk(uint32_t seq)
 	return false;
 }
 
+static bool send_folder(uint32_t seq)
+{
+	size_t at = (size_t)copy.at_files * PART_BYTES, left = copy.files_bytes - at;
+
+	if (at >= copy.files_bytes)
+		return false;
+	if (!copy.folder_sent) {
+		copy.folder_sent = true;
+		send_item(seq, SNAPSHOT_FOLDER, 0, &copy.folder, sizeof copy.folder);
+		return true;
+	}
+	send_item(seq, SNAPSHOT_FILES, copy.at_files++, copy.files + at,
+		  left < PART_BYTES ? left : PART_BYTES);
+	return true;
+}
+
 void snapshot_pull(const struct msg_snapshot_pull *pull)
 {
 	for (uint32_t n = 0; n < pull->count && copy.taken; n++) {
-		if (send_chip(pull->seq) || send_disk(pull->seq))
+		if (send_chip(pull->seq) || send_disk(pull->seq) || send_folder(pull->seq))
 			continue;
 		send_item(pull->seq, SNAPSHOT_LAST, copy.items, NULL, 0);
 		snapshot_forget();
@@ -270,6 +306,42 @@ static void load_block(uint32_t index, const void *data, size_t bytes)
 			   number, strerror(-error));
 }
 
+/* Append a part of what was open in the live folder; the parts arrive in order. */
+static void load_files(uint32_t index, const void *data, size_t bytes)
+{
+	uint8_t *longer;
+
+	if (!virtio9p_is_there()) {
+		iosrv_fail("the snapshot's live folder is not there");
+		return;
+	}
+	if (!bytes || loaded_files.count != (size_t)index * PART_BYTES ||
+	    bytes > NINEP_STATE_BYTES - loaded_files.count) {
+		iosrv_fail("the snapshot's live folder cannot be loaded: "
+			   "its state is not in order");
+		return;
+	}
+	longer = realloc(loaded_files.bytes, loaded_files.count + bytes);
+	if (!longer)
+		die("no memory for the snapshot's live folder");
+	memcpy(longer + loaded_files.count, data, bytes);
+	loaded_files.bytes = longer;
+	loaded_files.count += bytes;
+}
+
+/* Open again what was open in the live folder.  False: the machine has been ended. */
+static bool open_files(void)
+{
+	char why[200] = "its state is missing";
+
+	if (!virtio9p_is_there() ||
+	    (loaded_files.count &&
+	     !virtio9p_load(loaded_files.bytes, loaded_files.count, why, sizeof why)))
+		return true;
+	iosrv_fail("the snapshot's live folder cannot be loaded: %s", why);
+	return false;
+}
+
 /* Check all parts of all chips; no chip is changed.  False: the machine has been ended. */
 static bool check_loaded(void)
 {
@@ -304,7 +376,7 @@ static void finish_load(void)
 			return;
 		}
 	}
-	if (!take_disks_back())
+	if (!take_disks_back() || !open_files())
 		return;
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		if (chips[i]->restored)
@@ -322,6 +394,8 @@ void snapshot_load(const struct msg_snapshot_item *item, const void *data, size_
 	case SNAPSHOT_CHIP: load_chip(item->index, data, bytes); break;
 	case SNAPSHOT_DISK: load_disk(item->index, data, bytes); break;
 	case SNAPSHOT_BLOCK: load_block(item->index, data, bytes); break;
+	case SNAPSHOT_FOLDER: break; /* for the command line, which has chosen the folder */
+	case SNAPSHOT_FILES: load_files(item->index, data, bytes); break;
 	case SNAPSHOT_LAST:
 		finish_load();
 		forget_loaded();

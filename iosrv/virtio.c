@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "iosrv/iosrv.h"
+#include "iosrv/away.h"
 
 enum {
 	MAGIC = 0x74726976,
@@ -56,7 +57,6 @@ static struct lease {
 } leases[VIRTIO_SLOTS][VIRTIO_QUEUES];
 static uint32_t stoppers[VIRTIO_SLOTS]; /* CPUs that wait until a device's queues have stopped */
 static bool resetting[VIRTIO_SLOTS];
-static uint32_t away; /* CPUs to which nothing may be sent; of a loaded machine, until they run */
 
 void virtio_add(unsigned slot, const struct virtio_model *model)
 {
@@ -101,7 +101,7 @@ static void virtio_reset(void)
 	}
 	memset(stoppers, 0, sizeof stoppers);
 	memset(resetting, 0, sizeof resetting);
-	away = 0;
+	away_none();
 	blk_reset();
 	net_reset();
 	virtio9p_reset();
@@ -136,15 +136,15 @@ static void grant(unsigned slot, unsigned queue)
 							 FEATURE_EVENT_IDX) };
 
 	if (lease->state != LEASE_FREE || lease->stopping || !d->ready[queue] ||
-	    cpu >= iosrv_cpus() || away >> cpu & 1)
+	    cpu >= iosrv_cpus() || away_has(cpu))
 		return;
 	lease->state = LEASE_HELD;
 	lease->holder = cpu;
 	iosrv_send(MSG_VIRTIO_GRANT, VNODE_CPU(cpu), &body, sizeof body, NULL, 0);
 }
 
-/* The same, and let the model push waiting messages into the queue.  virtio_push() must not call
- * it: room() would push the same message again. */
+/* Grant the lease as grant() does, and let the model push waiting messages into the queue.
+ * virtio_push() must not call it: room() would push the same message again. */
 static void grant_and_fill(unsigned slot, unsigned queue)
 {
 	grant(slot, queue);
@@ -170,7 +170,7 @@ static void notify(unsigned slot, unsigned queue, unsigned cpu)
 		return;
 	lease = &leases[slot][queue];
 	devices[slot].notifier[queue] = cpu;
-	away &= ~(1u << cpu); /* it runs, since it has notified */
+	away_remove(cpu); /* since it has notified */
 	if (lease->state == LEASE_HELD && lease->holder != cpu)
 		recall(slot, queue);
 	grant_and_fill(slot, queue);
@@ -387,7 +387,8 @@ static void on_holder(const struct msg_virtio *ask, const void *payload, uint32_
 
 static void on_back(unsigned cpu)
 {
-	away &= ~(1u << cpu);
+	away_remove(cpu);
+	busmaster_run();
 	for (unsigned slot = 0; slot < VIRTIO_SLOTS; slot++)
 		for (unsigned q = 0; q < VIRTIO_QUEUES; q++)
 			if (models[slot] && devices[slot].notifier[q] == cpu)
@@ -402,7 +403,7 @@ void virtio_on_ask(const struct msg_virtio *ask, const void *payload, uint32_t b
 		return;
 	}
 	if (ask->op == VIRTIO_LEAVE) {
-		away |= 1u << ask->cpu;
+		away_add(ask->cpu);
 		tell(ask->cpu, VIRTIO_LEFT, 0, 0);
 	} else if (ask->op == VIRTIO_BACK) {
 		on_back(ask->cpu);
@@ -577,10 +578,9 @@ static const char *virtio_impossible(void)
 	return NULL;
 }
 
-/* No CPU runs yet; each sends BACK when it does. */
 static void virtio_restored(void)
 {
-	away = ~0u;
+	away_all();
 	console_restored();
 }
 

@@ -2,13 +2,21 @@
  * requests to vmp-share, and its replies to the guest, in order.
  *
  * A request that does not fit into the socket waits, and so does the guest's queue.
+ *
+ * When a machine is saved no request is under way (virtio.h): vmp-share has answered all of them,
+ * and is asked for its state.  So save and load may wait for it here.
  */
 #include "iosrv/iosrv.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
+#include "base/log.h"
 #include "iosrv/ninep.h"
+#include "iosrv/shareframe.h"
 #include "iosrv/virtio.h"
 
 enum { FEATURE_MOUNT_TAG = 0, SLOT = VIRTIO_SHARE };
@@ -16,6 +24,7 @@ static const char tag[] = "share"; /* the guest's init mounts it by this name */
 
 static struct {
 	int socket; /* -1: no folder */
+	struct snapshot_folder folder;
 	/* requests, in order; those from `unsent` on wait to be sent */
 	struct virtio_request *first, *last, *unsent;
 } share = { .socket = -1 };
@@ -57,12 +66,21 @@ static void fail(void)
 	iosrv_fail("vmp-share, the shared folder's process, has ended; the log may say why");
 }
 
+static ssize_t send_packet(enum share_packet kind, const void *data, size_t bytes, int flags)
+{
+	uint8_t first = (uint8_t)kind;
+	struct iovec parts[] = { { &first, 1 }, { (void *)data, bytes } };
+	struct msghdr packet = { .msg_iov = parts, .msg_iovlen = ARRAY_LEN(parts) };
+
+	return sendmsg(share.socket, &packet, flags | MSG_NOSIGNAL);
+}
+
 static void send_waiting(void)
 {
 	struct virtio_request *r;
 
 	while ((r = share.unsent) && share.socket >= 0) {
-		ssize_t n = send(share.socket, r->out, r->out_bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+		ssize_t n = send_packet(SHARE_REQUEST, r->out, r->out_bytes, MSG_DONTWAIT);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -138,9 +156,100 @@ static const struct virtio_model virtio_9p = {
 	.request = share_request,
 };
 
-/* Add the device; vmp-share is at the other end of this socket. */
-void virtio9p_attach(int socket)
+void virtio9p_attach(int socket, const struct snapshot_folder *folder)
 {
 	share.socket = socket;
+	share.folder = *folder;
 	virtio_add(SLOT, &virtio_9p);
+}
+
+/* --- snapshots --- */
+
+bool virtio9p_is_there(void) { return share.socket >= 0; }
+
+/* Wait for a packet: its length, or -EIO if vmp-share has ended. */
+static ssize_t wait_for_packet(uint8_t *to, size_t room)
+{
+	ssize_t n;
+
+	do
+		n = recv(share.socket, to, room, 0);
+	while (n < 0 && errno == EINTR);
+	return n > 0 ? n : -EIO;
+}
+
+/* Send a packet, and wait until there is room for it. */
+static int send_whole(enum share_packet kind, const void *data, size_t bytes)
+{
+	ssize_t n;
+
+	do
+		n = send_packet(kind, data, bytes, 0);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -EIO : 0;
+}
+
+/* Receive all parts of the state: its length or -errno. */
+static ssize_t take_state(uint8_t **state)
+{
+	static uint8_t part[1 + SHARE_PART_BYTES];
+	size_t bytes = 0;
+
+	for (;;) {
+		ssize_t n = wait_for_packet(part, sizeof part);
+		size_t more = n > 1 ? (size_t)n - 1 : 0;
+		uint8_t *longer;
+
+		if (n < 0)
+			return n;
+		if (part[0] == SHARE_FAILED)
+			return -ENOMEM;
+		if (!more || part[0] > SHARE_LAST || more > NINEP_STATE_BYTES - bytes)
+			return -EPROTO;
+		longer = realloc(*state, bytes + more);
+		if (!longer)
+			die("no memory for the state of the shared folder");
+		memcpy(longer + bytes, part + 1, more);
+		*state = longer;
+		bytes += more;
+		if (part[0] == SHARE_LAST)
+			return (ssize_t)bytes;
+	}
+}
+
+ssize_t virtio9p_save(struct snapshot_folder *folder, uint8_t **state)
+{
+	ssize_t bytes;
+
+	*state = NULL;
+	if (share.socket < 0)
+		return 0;
+	if (share.first)
+		return -EBUSY;
+	*folder = share.folder;
+	bytes = send_whole(SHARE_SAVE, NULL, 0) ? -EIO : take_state(state);
+	if (bytes < 0) {
+		free(*state);
+		*state = NULL;
+	}
+	return bytes;
+}
+
+int virtio9p_load(const uint8_t *state, size_t bytes, char *why, size_t why_bytes)
+{
+	static uint8_t answer[256];
+	size_t at = 0, part;
+	ssize_t n = 0;
+
+	for (; at < bytes && !n; at += part) {
+		part = bytes - at < SHARE_PART_BYTES ? bytes - at : SHARE_PART_BYTES;
+		n = send_whole(at + part == bytes ? SHARE_LOAD_LAST : SHARE_LOAD, state + at, part);
+	}
+	if (!n)
+		n = wait_for_packet(answer, sizeof answer);
+	if (n == 1 && !answer[0])
+		return 0;
+	snprintf(why, why_bytes, "%.*s", n < 0 ? 20 : (int)n,
+		 n < 0 ? "vmp-share has ended" : (const char *)answer);
+	return -EINVAL;
 }

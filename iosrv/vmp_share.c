@@ -5,8 +5,7 @@
  *
  * The guest's device (virtio_9p.c) is in the I/O server, which may open no file.  This process may,
  * below DIR, and has nothing else: no guest memory, no disk, no network.  Between the two is a
- * socket; a packet on it is a request, and one back its reply.  The first packet is this process's:
- * a zero byte, or one line that says why there is no folder.
+ * socket (shareframe.h).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,6 +26,7 @@
 #include "base/types.h"
 #include "iosrv/ninep.h"
 #include "iosrv/refuse.h"
+#include "iosrv/shareframe.h"
 
 static struct {
 	int socket;
@@ -82,26 +82,90 @@ static struct ninep *open_folder(void)
 	return server;
 }
 
+/* Send a packet.  If the I/O server has gone, the machine has, too. */
+static void answer(const void *bytes, size_t n)
+{
+	ssize_t sent;
+
+	while ((sent = send(share.socket, bytes, n, MSG_NOSIGNAL)) < 0 && errno == EINTR)
+		;
+	if (sent < 0)
+		exit(0);
+}
+
+/* Serve a request of the guest's.  It is answered by one packet, even if there is no reply to
+ * send. */
+static void on_request(struct ninep *server, const uint8_t *request, size_t n)
+{
+	static uint8_t reply[NINEP_MESSAGE_BYTES];
+	size_t bytes = ninep_serve(server, request, n, reply);
+
+	if (!bytes)
+		reply[bytes++] = 0;
+	answer(reply, bytes);
+}
+
+static void on_save(struct ninep *server)
+{
+	static const char none[] = "\2no memory";
+	static uint8_t part[1 + SHARE_PART_BYTES];
+	uint8_t *state;
+	size_t bytes = ninep_save(server, &state), at = 0, n;
+
+	_Static_assert(SHARE_FAILED == 2, "the first byte of `none`");
+	if (!bytes)
+		return answer(none, sizeof none - 1);
+	for (; at < bytes; at += n) {
+		n = bytes - at < SHARE_PART_BYTES ? bytes - at : SHARE_PART_BYTES;
+		part[0] = at + n == bytes ? SHARE_LAST : SHARE_MORE;
+		memcpy(part + 1, state + at, n);
+		answer(part, 1 + n);
+	}
+	free(state);
+}
+
+/* Append a part of a state; the last one is answered. */
+static void on_load(struct ninep *server, const uint8_t *part, size_t n, bool last)
+{
+	static struct { uint8_t *bytes; size_t n; bool failed; } state;
+	uint8_t *more = n <= NINEP_STATE_BYTES - state.n ? realloc(state.bytes, state.n + n + 1)
+							 : NULL;
+	char why[200] = "its state needs more memory than there is";
+
+	state.failed |= !more;
+	if (more) {
+		memcpy(more + state.n, part, n);
+		state.bytes = more;
+		state.n += n;
+	}
+	if (!last)
+		return;
+	if (state.failed || ninep_load(server, state.bytes, state.n, why, sizeof why))
+		answer(why, strlen(why));
+	else
+		answer("", 1);
+	free(state.bytes);
+	memset(&state, 0, sizeof state);
+}
+
 static void serve(struct ninep *server)
 {
-	static uint8_t request[NINEP_MESSAGE_BYTES], reply[NINEP_MESSAGE_BYTES];
+	static uint8_t packet[1 + NINEP_MESSAGE_BYTES];
 
 	for (;;) {
-		ssize_t n = recv(share.socket, request, sizeof request, 0);
-		size_t bytes;
+		ssize_t n = recv(share.socket, packet, sizeof packet, 0);
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
 			exit(0); /* the I/O server has gone, and the machine with it */
-		/* Each request is answered by one packet, even if there is no reply to send. */
-		bytes = ninep_serve(server, request, (size_t)n, reply);
-		if (!bytes)
-			reply[bytes++] = 0;
-		while ((n = send(share.socket, reply, bytes, MSG_NOSIGNAL)) < 0 && errno == EINTR)
-			;
-		if (n < 0)
-			exit(0);
+		switch ((enum share_packet)packet[0]) {
+		case SHARE_REQUEST: on_request(server, packet + 1, (size_t)n - 1); break;
+		case SHARE_SAVE: on_save(server); break;
+		case SHARE_LOAD: on_load(server, packet + 1, (size_t)n - 1, false); break;
+		case SHARE_LOAD_LAST: on_load(server, packet + 1, (size_t)n - 1, true); break;
+		default: exit(EXIT_FAILURE);
+		}
 	}
 }
 

@@ -21,6 +21,10 @@
  * next CPU with the lease.  Fresh buffers for pushes are notified once in a round of the ring, so
  * that the lease follows the CPU that supplies them.
  *
+ * Bus-master DMA of the IDE disk comes the same way: the I/O server sends a step
+ * (iosrv/busmaster.c) to the CPU that started it, whose monitor copies the bytes by the guest's
+ * table (dma.c).
+ *
  * Rules of use: messages arrive whenever the monitor waits, perhaps while pins are held.  They are
  * queued, and served where no page is pinned: rings_serve() and similar functions.
  */
@@ -30,6 +34,7 @@
 #include <string.h>
 #include "base/log.h"
 #include "base/virtio_abi.h"
+#include "monitor/dma.h"
 #include "monitor/virtqueue.h"
 
 struct in_flight {
@@ -44,6 +49,7 @@ struct kept {
 	union {
 		struct msg_virtio tell;
 		struct msg_virtio_grant grant;
+		struct msg_dma dma;
 	} body;
 	uint8_t payload[];
 };
@@ -386,6 +392,14 @@ static void on_grant(struct monitor *m, struct lease *l, const struct msg_virtio
 		walk(m, l);
 }
 
+static void serve_dma(struct monitor *m, struct kept *k)
+{
+	struct virtqueue_memory memory = memory_of(m);
+
+	dma_step(m, &memory, k->body.dma, k->payload, (uint32_t)k->payload_bytes);
+	free(k);
+}
+
 /* Serve one message; free it, or keep it. */
 static void serve_one(struct monitor *m, struct kept *k)
 {
@@ -427,7 +441,10 @@ void rings_serve(struct monitor *m)
 		rings.first = k->next;
 		if (!rings.first)
 			rings.last = NULL;
-		serve_one(m, k);
+		if (k->type == MSG_DMA_TELL)
+			serve_dma(m, k);
+		else
+			serve_one(m, k);
 	}
 	raise_lines(m);
 	rings.serving = false;
@@ -471,6 +488,13 @@ void rings_on_tell(struct monitor *m, const struct message *message, const struc
 		rings.settled++;
 	else
 		keep(MSG_VIRTIO_TELL, message->payload, message->payload_bytes)->body.tell = *tell;
+}
+
+void rings_on_dma(struct monitor *m, const struct message *message, const struct msg_dma *tell)
+{
+	(void)m;
+	keep(MSG_DMA_TELL, message->payload, message->payload_bytes)->body.dma = *tell;
+	rings.known = true;
 }
 
 /* --- the guest's accesses --- */

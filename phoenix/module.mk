@@ -57,7 +57,8 @@ PHNX_SIM_OBJECTS := tests/sim/phnx_sim.o tests/sim/phnx_sim_links.o
 PHNX_SIM := $(PHNX_SIM_OBJECTS) $(PHNX_CORE)
 $(foreach t,forever reduce thousand,\
 	$(eval $(call unit-test,phnx_$(t),tests/sim/phnx_$(t).o $(PHNX_SIM),-lcrypto)))
-$(eval $(call unit-test,phnx_cluster,$(patsubst %,tests/sim/phnx_%.o,cluster letters moves ends) \
+$(eval $(call unit-test,phnx_cluster,\
+	$(patsubst %,tests/sim/phnx_%.o,cluster letters losses moves ends) \
 	phoenix/flow/msglog.o phoenix/core/secret.o $(PHNX_SIM),-lcrypto))
 # Allocations of the library may fail there, and no others.
 $(B)/tests/sim/phnx_core.o: $(addprefix $(B)/,$(PHNX_CORE))

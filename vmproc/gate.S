@@ -61,8 +61,8 @@ direct_gate_iretq:
 /* The end of a handler.  rdi: the frame; rsi: the guest's FPU and vector registers in the signal's
  * frame, which may be overwritten as soon as RSP is above it. (TRICKS: flags-by-iret) */
 direct_gate_leave:
-	mov	$-1, %eax
-	mov	%eax, %edx
+	mov	FPSTATE_COMPONENTS(%rsi), %eax
+	mov	FPSTATE_COMPONENTS+4(%rsi), %edx
 	xrstor64 (%rsi)
 	pushq	$2
 	popfq

@@ -25,6 +25,11 @@
 #define GATE_CS (GATE_CONTEXT + 144)
 #define GATE_SS (GATE_CONTEXT + 150)
 
+/* struct _fpstate: the set of components that the kernel has stored in a signal's frame.  xrstor
+ * asks for these alone: it may touch the memory of each component that it is asked for, also of
+ * one that is not present, and the tiles of AMX would lie 8 KiB beyond the frame's end. */
+#define FPSTATE_COMPONENTS 472
+
 #ifndef __ASSEMBLER__
 #include <asm/sigcontext.h>
 #include <stddef.h>
@@ -48,6 +53,7 @@ GATE_FIELD(rip, GATE_RIP);
 GATE_FIELD(eflags, GATE_EFLAGS);
 GATE_FIELD(cs, GATE_CS);
 GATE_FIELD(ss, GATE_SS);
+_Static_assert(offsetof(struct _fpstate_64, sw_reserved.xfeatures) == FPSTATE_COMPONENTS, "xrstor");
 _Static_assert(sizeof(struct gate_frame) == GATE_FRAME_BYTES, "a multiple of 16");
 
 extern __attribute__((visibility("hidden"))) const char direct_gate[], direct_gate_check[],

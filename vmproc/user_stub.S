@@ -102,8 +102,8 @@ user_iretq:
 /* rdi: r8-r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, then iretq's five words; rsi: FPU and vector
  * registers.  Back to where a signal interrupted this program. */
 user_resume:
-	mov	$-1, %eax
-	mov	%eax, %edx
+	mov	FPSTATE_COMPONENTS(%rsi), %eax
+	mov	FPSTATE_COMPONENTS+4(%rsi), %edx
 	xrstor64 (%rsi)
 	mov	%rdi, %rsp
 	pop	%r8

@@ -339,6 +339,17 @@ void ph_set_failure_timeout(long long timeout, enum ph_gone_policy policy, ph_go
 	runtime_leave();
 }
 
+long long ph_get_silence(ph_vp_t resource_name)
+{
+	int error = runtime_enter("ph_get_silence");
+
+	if (error)
+		return error;
+	long long silence = detect_silence(rt.ph, resource_name);
+	runtime_unlock();
+	return silence < 0 ? PH_EINVAL : silence;
+}
+
 void ph_set_migration(const struct ph_migration *m)
 {
 	if (runtime_enter("ph_set_migration"))

@@ -55,6 +55,10 @@ enum {
 	/* wait before the first retry of a connection; doubles up to RETRY_MAX */
 	RETRY_MIN = 50000,
 	RETRY_LOCAL = 5000,			/* RETRY_MIN for a local socket */
+	/* the same after a link that was open for so long; links that break at once are not made so
+	 * often */
+	RETRY_SOON = 5000,
+	LASTED = 20000,
 	RETRY_MAX = 2000000,
 	/* RETRY_MAX for learned contact points that have never answered */
 	SILENT_RETRY = 64000000,

@@ -17,7 +17,7 @@
  * asked (PROBE) by the same route, behind what is still on its way.  What its answer lacks of what
  * was sent before the question is lost, and is retransmitted.  If that is much, a part is
  * retransmitted, and the next part when the answer to another question says that this one has
- * arrived.
+ * arrived.  A sender also asks when later messages have arrived and an earlier one has not.
  *
  * Order.  A flow delivers in order.  A destination that moves is fenced: nothing more is sent to it
  * before everything under way to its old holder is resolved, and what came back goes first, in its

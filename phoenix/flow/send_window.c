@@ -138,16 +138,22 @@ static uint64_t patience(const struct flow *f)
 	return us < RTO_MIN ? RTO_MIN : us > RTO_MAX ? RTO_MAX : us;
 }
 
+/* A question that is not answered keeps its timer: the window moves also while what was lost
+ * comes again one by one (TRICKS: window-is-no-answer). */
 static void advance_una(struct phnx *ph, struct flow *f)
 {
 	uint64_t before = f->una;
 
 	while (f->una < f->next_seq && !*ring_at(f, f->una))
 		f->una++;
+	if (f->una == f->next_seq)
+		f->asked_us = 0;	/* there is nothing to be answered */
 	if (f->una != before || f->una == f->next_seq) {
+		ph->pump = true;
+		if (f->asked_us)
+			return;
 		f->rto_us = patience(f);
 		f->rto_at = f->una == f->next_seq ? 0 : core_now(ph) + f->rto_us;
-		ph->pump = true;
 	}
 }
 
@@ -212,7 +218,7 @@ int window_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 {
 	struct flow *f = flow_find(ph, from);
 	uint64_t s = get_var(r), credit = get_var(r), gen = get_var(r), now = core_now(ph);
-	bool confirm = gen & 1, measured = false;
+	bool confirm = gen & 1, measured = false, lacks = false;
 	enum outcome outcome = OUT_CONSUMED;
 	uint64_t gap = UINT64_MAX;
 
@@ -240,8 +246,9 @@ int window_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 			m->held = measured = true;
 			if (gap < s) {		/* a later message has arrived: the gap is a loss */
 				struct smsg *lost = *ring_at(f, gap);
-				if (lost &&
-				    now >= lost->sent_us + GAP_WAIT + f->srtt_us + 4 * f->rttvar_us)
+				lacks = lost && now >= lost->sent_us + GAP_WAIT + f->srtt_us +
+								4 * f->rttvar_us;
+				if (lacks)
 					transmit_again(ph, f, lost);
 				gap = UINT64_MAX - 1;
 			}
@@ -252,7 +259,8 @@ int window_on_ack(struct phnx *ph, ph_vp_t from, struct reader *r)
 	advance_una(ph, f);
 	if (outcome == OUT_MISSING && f->asked_us)
 		send_lost(ph, f, s);
-	if (confirm)
+	/* what is lost is seldom one message: the answer to a question names all */
+	if (confirm || (lacks && !f->asked_us && f->una != f->next_seq))
 		send_probe(ph, f);	/* that frame tells this side's una */
 	return 0;
 }

@@ -216,7 +216,7 @@ static void drop(struct plink *l)
 	if (l->contact && contact_is_dialing(l->contact))
 		contact_dial_failed(ph, l->contact);
 	if (up && !route_link_to(ph, l->peer))
-		contact_link_down(ph, l->peer);
+		contact_link_down(ph, l->peer, core_now(ph) - k->opened_us);
 	outbox_free(l);
 	free(k->my_hello.data);
 	free(k->peer_hello.data);

@@ -40,7 +40,8 @@ void contact_linked(struct phnx *ph, struct contact *c, ph_vp_t peer);
 /* Another link leads to the peer: the contact point is tried again soon. */
 void contact_doubled(struct phnx *ph, struct contact *c, ph_vp_t peer);
 void contact_is_self(struct phnx *ph, struct contact *c);	/* it leads to this node itself */
-void contact_link_down(struct phnx *ph, ph_vp_t peer);	/* no link leads to the peer any more */
+/* No link leads to the peer any more; the last one was open for so long. */
+void contact_link_down(struct phnx *ph, ph_vp_t peer, uint64_t lasted_us);
 
 /* ---- flow/flow.c ---- */
 

@@ -332,13 +332,14 @@ void contact_is_self(struct phnx *ph, struct contact *c)
 	set(ph, c, CONTACT_SELF, UINT64_MAX);
 }
 
-void contact_link_down(struct phnx *ph, ph_vp_t peer)
+void contact_link_down(struct phnx *ph, ph_vp_t peer, uint64_t lasted_us)
 {
 	for (unsigned i = 0; i < ph->contacts->n; i++) {
 		struct contact *c = ph->contacts->heap[i];
 		if (c->state != CONTACT_LINKED || c->peer != peer)
 			continue;
-		set(ph, c, CONTACT_IDLE, core_now(ph) + least_backoff(c));
+		set(ph, c, CONTACT_IDLE,
+		    core_now(ph) + (lasted_us < LASTED ? least_backoff(c) : RETRY_SOON));
 		i = 0;		/* the heap has changed: begin anew */
 	}
 }

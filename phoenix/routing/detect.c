@@ -111,6 +111,15 @@ static bool heard_directly(const struct rentry *e, uint64_t now, uint64_t timeou
 	return e->direct && now < e->direct->heard_us + timeout_us;
 }
 
+int64_t detect_silence(struct phnx *ph, ph_vp_t name)
+{
+	const struct rentry *e = route_find(ph, name);
+
+	if (!e || e == ph->routes->self || e->payload.gone)
+		return -1;
+	return (int64_t)(core_now(ph) - (e->direct ? e->direct->heard_us : e->heard_us));
+}
+
 /* Does not blame others for silence while this node's own host was suspended
  * (TRICKS: own-silence). */
 static void forgive(struct phnx *ph, uint64_t us)

@@ -24,6 +24,9 @@ unsigned detect_rounds(enum detect_protocol p, unsigned n);
 uint64_t detect_cleanup(enum detect_protocol p, unsigned n, uint64_t interval_us);
 
 int detect_init(struct phnx *ph);		/* -1: out of memory */
+/* For how many us nothing has come over the link to a node, or without a link, been heard of it;
+ * -1: there is no such node. */
+int64_t detect_silence(struct phnx *ph, ph_vp_t name);
 void detect_free(struct phnx *ph);
 void detect_tick(struct phnx *ph, uint64_t now, uint64_t *next);
 

@@ -154,7 +154,14 @@ void kind_divide(void)
 /* followed by a nop: a tracer can distinguish #OF from a #GP only if the next instruction is
  * harmless */
 void kind_into(void) { EMIT("\xce\x90"); }
-void kind_bound(void) { emit_byte(0x62); emit_memory(data_register()); }
+/* Aligned: of a pair of bounds of which only the first one can be read, a processor may compare
+ * that one before it misses the other. */
+void kind_bound(void)
+{
+	emit_move(EBX, random_pointer() & ~7u);
+	emit_byte(0x62);
+	emit_byte((uint8_t)(data_register() << 3 | EBX));
+}
 
 /* Jump to an address where nothing is mapped, or into the kernel. */
 void kind_jump(void)

@@ -50,11 +50,22 @@ static uint32_t shown_eip(uint32_t eip)
 	return at < sequence.bytes ? sequence.base + sequence.canonical[at] : eip;
 }
 
+/* Whether it may have come in the middle of a rep cmps or rep scas. */
+static bool at_repeated_compare(const struct frame *f)
+{
+	uint32_t at = f->eip - sequence.base;
+
+	if (at >= sequence.bytes || (sequence.code[at] & 0xfe) != 0xf2)
+		return false;
+	at += 1 + (sequence.code[at + 1] == 0x66);
+	return (sequence.code[at] & 0xf6) == 0xa6;
+}
+
 static void record_registers(const struct frame *f, uint32_t esp)
 {
 	uint32_t flags_same = ~(uint32_t)EFLAGS_RF;
 
-	if (f->vector == VECTOR_DE)
+	if (f->vector == VECTOR_DE || at_repeated_compare(f))
 		flags_same &= ~(uint32_t)EFLAGS_STATUS;
 	record("eax", f->eax, ~0u), record("ecx", f->ecx, ~0u), record("edx", f->edx, ~0u),
 		record("ebx", f->ebx, ~0u);
@@ -145,6 +156,8 @@ void trap(struct frame *f)
 	}
 	if (f->vector != VECTOR_END)
 		record_event(f, dr6);
+	if (at_repeated_compare(f))
+		f->eflags &= ~(uint32_t)EFLAGS_STATUS;
 	if (f->vector == VECTOR_END || slot < 0 || events++ > EVENTS_MAX)
 		finish(f);
 	return_by_window = events & 1;

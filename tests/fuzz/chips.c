@@ -2,10 +2,12 @@
  * accesses.
  *
  * ACCESS touches all chips' addresses, VIRTIO those of the virtio devices; ASK is what a monitor
- * reports of their queues.  The first byte chooses the disks: an IDE disk, or, without one, two
- * virtio disks; there is a network card.  Then come operations (enum op), each a byte followed by
- * its operands.  A saved form of all chips is kept.  POKE changes a field of it, LOAD gives it to
- * the chips, SAVE replaces it by the chips' state.
+ * reports of their queues.  DMA sets up and starts the bus master of the IDE disk, reads or writes
+ * one of the registers, or is a monitor's answer to its step, right or wrong.  The first byte
+ * chooses the disks: an IDE disk, or, without one, two virtio disks; there is a network card.  Then
+ * come operations (enum op), each a byte followed by its operands.  A saved form of all chips is
+ * kept.  POKE changes a field of it, LOAD gives it to the chips, SAVE replaces it by the chips'
+ * state.
  *
  * Whatever was loaded, either it is refused with one line, or the chips work with it.  What chips
  * save, they can load.
@@ -21,7 +23,8 @@
 #include "tests/fuzz/fuzz.h"
 
 enum { CPUS = 4, DISK_BYTES = 100 * SECTOR_BYTES + 1024, NO_DISK = 3, MAX_ITEMS = 256 };
-enum op { ACCESS, POKE, LOAD, SAVE, INPUT, ROOM, TIMER, WORKED, ASK, VIRTIO, FRAME, OPS };
+enum op { ACCESS, POKE, LOAD, SAVE, INPUT, ROOM, TIMER, WORKED, ASK, VIRTIO, FRAME, OPS,
+	  DMA_FROM = 0xf0 };
 
 static struct {
 	const uint8_t *at;
@@ -32,6 +35,7 @@ static struct {
 	size_t form_bytes[N_CHIPS];
 	bool keeps; /* what is pulled becomes the saved form */
 	bool last;
+	struct msg_dma dma; /* the step that the I/O server has sent last; bytes 0: none */
 } w;
 
 static uint64_t number(unsigned bytes)
@@ -73,6 +77,8 @@ void iosrv_send(enum msg_type type, vnode_t to, const void *body, size_t body_by
 	FUZZ_CHECK(to == VNODE_CLI || to == VNODE_DAEMON(0) ||
 		   (to >= VNODE_CPU(0) && to < VNODE_CPU(CPUS)));
 	w.ends += type == MSG_MACHINE_END;
+	if (type == MSG_DMA_TELL)
+		memcpy(&w.dma, body, sizeof w.dma);
 	if (type == MSG_SNAPSHOT_ITEM && w.keeps)
 		keep(body, payload, payload_bytes);
 }
@@ -180,6 +186,78 @@ static void do_ask(void)
 	for (unsigned i = 0; i < n && i < payload; i++)
 		bytes[i] = number(1);
 	say(MSG_VIRTIO_ASK, &ask, sizeof ask, bytes, payload);
+}
+
+static void write_port(unsigned cpu, uint32_t port, unsigned size, uint32_t value)
+{
+	struct msg_io_request q = { .cpu = cpu, .address = port, .kind = IO_PORT_OUT, .size = size,
+				    .count = 1, .value = value };
+
+	say(MSG_IO_REQUEST, &q, sizeof q, NULL, 0);
+}
+
+static void read_port(unsigned cpu, uint32_t port, unsigned size)
+{
+	struct msg_io_request q = { .cpu = cpu, .address = port, .kind = IO_PORT_IN, .size = size,
+				    .count = 1 };
+
+	say(MSG_IO_REQUEST, &q, sizeof q, NULL, 0);
+}
+
+/* What a driver does to begin a transfer. */
+static void begin_dma(unsigned how)
+{
+	static const uint8_t commands[] = { 0xc8, 0xca, 0x25, 0x35 };
+	unsigned cpu = how & 3;
+
+	write_port(cpu, 0xcf8, 4, 0x80000804);
+	write_port(cpu, 0xcfc, 2, how & 4 ? 1 : 5);
+	write_port(cpu, 0xc004, 4, number(2));
+	write_port(cpu, 0xc000, 1, how & 8 ? 8 : 0);
+	write_port(cpu, VMP_IDE_PORT + 2, 1, number(1));
+	write_port(cpu, VMP_IDE_PORT + 3, 1, number(1));
+	write_port(cpu, VMP_IDE_PORT + 6, 1, 0xe0);
+	write_port(cpu, VMP_IDE_PORT + 7, 1, commands[how >> 4 & 3]);
+	write_port(cpu, 0xc000, 1, how & 8 ? 9 : 1);
+}
+
+static void answer_dma(unsigned how)
+{
+	static uint8_t bytes[MAX_MSG_PAYLOAD];
+	uint32_t part = w.dma.bytes < sizeof bytes ? w.dma.bytes : sizeof bytes;
+
+	w.dma.result = how & 3;
+	w.dma.entry += 8;
+	w.dma.used = how & 0x20 ? number(3) : 0;
+	w.dma.cpu ^= how & 0x40 ? 1 : 0;
+	w.dma.last = 1;
+	if (w.dma.to_memory) {
+		say(MSG_DMA_ASK, &w.dma, sizeof w.dma, bytes, how & 0x10 ? 1 : 0);
+		return;
+	}
+	w.dma.offset = 0;
+	do { /* all its bytes, or fewer */
+		part = w.dma.bytes - w.dma.offset < part ? w.dma.bytes - w.dma.offset : part;
+		w.dma.last = w.dma.offset + part == w.dma.bytes || how & 0x10;
+		say(MSG_DMA_ASK, &w.dma, sizeof w.dma, bytes, part);
+		w.dma.offset += part;
+	} while (!w.dma.last);
+}
+
+static void do_dma(void)
+{
+	static const uint32_t ports[] = { 0xcf8, 0xcfc, 0xc000, VMP_IDE_CONTROL_PORT };
+	unsigned how = number(1), kind = number(1) % 4;
+	unsigned port = ports[how >> 2 & 3] + (how >> 4 & 7), size = how >> 7 ? 4 : 1;
+
+	if (kind == 0)
+		begin_dma(how);
+	else if (kind == 1)
+		answer_dma(how);
+	else if (kind == 2)
+		write_port(how & 3, port, size, number(size));
+	else
+		read_port(how & 3, port, size);
 }
 
 static void do_poke(void)
@@ -341,6 +419,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	w.at = data;
 	w.left = size;
 	w.ends = 0;
+	memset(&w.dma, 0, sizeof w.dma);
 	open_disk(number(1) % (NO_DISK + 1));
 	virtio_add(VIRTIO_RNG, &virtio_rng);
 	console_attach();
@@ -348,8 +427,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	serve_start(false);
 	for (unsigned i = 0; i < N_CHIPS; i++)
 		chipstate_save(chips[i], w.form[i]);
-	while (w.left)
-		switch ((enum op)(number(1) % OPS)) {
+	while (w.left) {
+		unsigned op = number(1);
+
+		if (op >= DMA_FROM) {
+			do_dma();
+			continue;
+		}
+		switch ((enum op)(op % OPS)) {
 		case ACCESS: do_access(); break;
 		case POKE: do_poke(); break;
 		case LOAD: do_load(); break;
@@ -361,8 +446,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		case ASK: do_ask(); break;
 		case VIRTIO: do_virtio(); break;
 		case FRAME: do_frame(); break;
-		case OPS: break;
+		case OPS:
+		case DMA_FROM: break;
 		}
+	}
 	do_save();
 	FUZZ_CHECK(do_load());
 	return 0;

@@ -29,7 +29,7 @@ DAEMON_FUZZ_OBJECTS := $(filter-out $(NOT_FUZZED),$(NODE_OBJECTS)) $(DSM_OBJECTS
 $(eval $(call unit-test,daemon_fuzz,\
 	tests/fuzz/replay-daemon.o tests/fuzz/daemon.o $(DAEMON_FUZZ_OBJECTS),-levent_core))
 $(eval $(call unit-test,monitor_fuzz,\
-	tests/fuzz/replay-virtqueue.o tests/fuzz/virtqueue.o monitor/virtqueue.o,))
+	tests/fuzz/replay-virtqueue.o tests/fuzz/virtqueue.o monitor/virtqueue.o monitor/prd.o,))
 
 CPU_FUZZ_OBJECTS := $(VCPU_OBJECTS) monitor/fpstate.o
 $(eval $(call unit-test,cpu_fuzz,tests/fuzz/replay-cpu.o tests/fuzz/cpu.o $(CPU_FUZZ_OBJECTS),))
@@ -88,7 +88,7 @@ $(eval $(call fuzzer,daemon,$(DAEMON_FUZZ_OBJECTS)))
 $(eval $(call fuzzer,cpu,$(CPU_FUZZ_OBJECTS)))
 $(eval $(call fuzzer,snapshot,$(SNAPSHOT_FUZZ_OBJECTS)))
 $(eval $(call fuzzer,elf,$(ELF_FUZZ_OBJECTS)))
-$(eval $(call fuzzer,virtqueue,monitor/virtqueue.o))
+$(eval $(call fuzzer,virtqueue,monitor/virtqueue.o monitor/prd.o))
 $(eval $(call fuzzer,handshake,$(HANDSHAKE_FUZZ_OBJECTS),-levent_openssl -lssl))
 $(eval $(call fuzzer,monitor,$(MONITOR_FUZZ_OBJECTS),-fsanitize-coverage=trace-loads -lZydis))
 $(eval $(call fuzzer,ninep,$(NINEP_OBJECTS)))

@@ -39,14 +39,15 @@ static void describe(struct snapfile_record *record)
 	of.mem_mib = 32;
 	machine_print(&of, MACHINE_SAVED, machine.machine, sizeof machine.machine);
 	*record = (struct snapfile_record){ .kind = SNAPSHOT_MACHINE };
-	record->bytes = (uint32_t)saved_describe(&machine, "pata_legacy.probe_mask=0", "/k", data);
+	record->bytes = (uint32_t)saved_describe(&machine, "pci=off", "/k", data);
 }
 
 /* Reads the next record: small and large numbers, and lengths that have a meaning. */
 static void next_record(struct snapfile_record *record)
 {
 	static const uint32_t lengths[] = {
-		0, 10, 700, PAGE_BYTES, sizeof(struct snapshot_disk), MAX_MSG_PAYLOAD
+		0, 10, 700, PAGE_BYTES, sizeof(struct snapshot_disk), MAX_MSG_PAYLOAD,
+		sizeof(struct snapshot_folder)
 	};
 	unsigned how = number(1);
 
@@ -94,6 +95,7 @@ static void records(bool described)
 	if (!saved_complete(&saved, &p)) {
 		for (unsigned i = 0; i < saved_disks(&saved); i++)
 			saved_choose_disk(&saved.disk[i], NULL, true, spec, sizeof spec, &p);
+		saved_choose_folder(&saved, NULL, false, true, spec, sizeof spec, &p);
 		saved_is_interactive(&saved);
 	}
 	saved_free(&saved);

@@ -4,9 +4,10 @@
  * The first bytes say where the queue is. The others are its memory, each at a place that the byte
  * before says, so that short inputs reach all tables.  Whatever stands there: no chain is longer
  * than its limits, no copy touches what is not RAM, and both indices move only by what was taken
- * and given.
+ * and given.  The same memory is a table of buffers of the IDE disk's bus master (monitor/prd.c).
  */
 #include <string.h>
+#include "monitor/prd.h"
 #include "monitor/virtqueue.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -54,6 +55,21 @@ static void use(struct virtqueue *q, const struct virtqueue_memory *memory,
 	FUZZ_CHECK(virtqueue_arm_next(q, memory)); /* both rings were found to be in RAM */
 }
 
+/* Copies of several sizes by the table that the memory is. */
+static void use_table(uint32_t entry, uint32_t used, const struct virtqueue_memory *memory)
+{
+	enum { MOST = 16 << 10 };
+	static uint8_t data[MOST];
+	struct prd_place place = { entry, used, DMA_MOVED };
+	bool copied = true;
+
+	for (uint32_t bytes = 512; copied && bytes <= MOST; bytes *= 2) {
+		copied = prd_copy(&place, memory, !(bytes & 0x1400), data, bytes);
+		FUZZ_CHECK(place.result < DMA_RESULTS && place.used < 0x10000);
+		FUZZ_CHECK(copied == (place.result <= DMA_TABLE_ENDED));
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint64_t places[] = { 0,	  16,	    0x400,	     0x800,
@@ -76,8 +92,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 				.event_idx = data[0] & 0x80 };
 	for (size_t i = 6; i + 2 < size; i += 3)
 		ram[(data[i] | data[i + 1] << 8) % RAM] = data[i + 2];
-	if (virtqueue_wrong(&q, RAM))
-		return 0;
+	if (virtqueue_wrong(&q, RAM)) {
+		use_table((uint32_t)places[data[0] % 8], data[3], &memory);
+		result = 0;
+	}
 	for (unsigned i = 0; i < CHAINS && result > 0; i++) {
 		uint16_t before = q.avail_next;
 

@@ -10,11 +10,8 @@ import tempfile
 import time
 
 
-# What a person could not read or reach in the page as it is shown: texts whose contrast to their
-# background is below 4.5 (WCAG 2, AA), parts that are wider than the window without a scroll bar of
-# their own, and buttons and charts that the keyboard reaches in another order, or not at all.
-ILLEGIBLE = """(() => {
-  const wrong = [];
+# The contrast of two colours (WCAG 2), and the colour behind an element.
+COLOURS = """
   const rgba = text => (text.match(/[\\d.]+/g) || []).map(Number);
   const light = c => c.slice(0, 3).map(v => v / 255).map(v => v <= 0.03928 ? v / 12.92 :
     ((v + 0.055) / 1.055) ** 2.4).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
@@ -30,6 +27,13 @@ ILLEGIBLE = """(() => {
     }
     return [255, 255, 255];
   };
+"""
+
+# What a person could not read or reach in the page as it is shown: texts whose contrast to their
+# background is below 4.5 (WCAG 2, AA), parts that are wider than the window without a scroll bar of
+# their own, and buttons and charts that the keyboard reaches in another order, or not at all.
+ILLEGIBLE = "(() => {" + COLOURS + """
+  const wrong = [];
   /* the last rectangle that is painted below the middle of a chart's text */
   const below = t => {
     const box = t.getBoundingClientRect();
@@ -47,7 +51,8 @@ ILLEGIBLE = """(() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   while (texts.nextNode()) {
     const e = texts.currentNode.parentElement, box = e.getBoundingClientRect();
-    if (!texts.currentNode.data.trim() || !box.width || e.closest('.xterm, script, style'))
+    if (!texts.currentNode.data.trim() || !box.width || e.closest('script, style') ||
+        (e.closest('.xterm') && !e.closest('.xterm-rows')) || e.closest('.xterm-cursor'))
       continue;
     const inChart = e.closest('svg'), style = getComputedStyle(e);
     const ratio = contrast(rgba(inChart ? style.fill : style.color),
@@ -71,14 +76,22 @@ ILLEGIBLE = """(() => {
 
 
 # What the keyboard's Tab should reach, in the order of the page, by a name for people.
-REACHED = """(() => {
+REACHED = "(() => {" + COLOURS + """
   const name = e => e.id || e.getAttribute('aria-label') || e.name || e.textContent.slice(0, 30);
   const shown = [...document.querySelectorAll('button, input, select, summary, a, [tabindex="0"]')]
     .filter(e => e.getBoundingClientRect().width && !e.disabled && !e.closest('.xterm'));
   const at = document.activeElement, box = at.getBoundingClientRect();
-  const ring = getComputedStyle(at);
+  const ring = getComputedStyle(at), wide = parseFloat(ring.outlineWidth);
+  const out = wide + parseFloat(ring.outlineOffset);
+  const cut = edge => box.left - out < edge.left - 0.5 || box.right + out > edge.right + 0.5;
+  const tallCut = edge => box.top - out < edge.top - 0.5 || box.bottom + out > edge.bottom + 0.5;
+  let isCut = cut({ left: 0, right: innerWidth });
+  for (let e = at.parentElement; e && e !== document.body; e = e.parentElement)
+    if (getComputedStyle(e).overflowX !== 'visible')
+      isCut ||= cut(e.getBoundingClientRect()) || tallCut(e.getBoundingClientRect());
   return { all: shown.map(name), at: shown.includes(at) ? name(at) : null,
-    ring: ring.outlineStyle !== 'none' && parseFloat(ring.outlineWidth) > 0,
+    ring: ring.outlineStyle !== 'none' && wide > 0, isCut,
+    contrast: contrast(rgba(ring.outlineColor), behind(at.parentElement)),
     inside: box.bottom > 0 && box.top < innerHeight, x: box.left + scrollX, y: box.top + scrollY };
 })()"""
 
@@ -214,6 +227,10 @@ class Browser:
             reached.append(now["at"])
             if not now["ring"]:
                 faults.append(f"no ring around {now['at']}")
+            elif now["isCut"]:
+                faults.append(f"the ring around {now['at']} is cut off")
+            elif now["contrast"] < 3:
+                faults.append(f"the ring around {now['at']}: contrast {now['contrast']:.1f}")
             if not now["inside"]:
                 faults.append(f"out of sight: {now['at']}")
             if before["at"] and now["y"] < before["y"] - 8 and now["x"] < before["x"] + 8:
@@ -235,6 +252,13 @@ class Browser:
         size = self.value("[innerWidth, document.documentElement.scrollHeight]")
         self.call("Emulation.setDeviceMetricsOverride", width=size[0], height=size[1],
                   deviceScaleFactor=1, mobile=False)
+        # without these, a picture may lack what the last frame has changed
+        self.value("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def see(self, sight):
+        """Shows the page from now on as people see it who lack the cones for red, green or blue:
+        protanopia, deuteranopia or tritanopia; or none: with all of them."""
+        self.call("Emulation.setEmulatedVisionDeficiency", type=sight)
 
     def close(self):
         try:

@@ -56,7 +56,6 @@ byte verdict;
 #define IS_ENDS false
 #define IS_STARTS false
 #define IS_DEBUGGED debugged
-#define IS_LIVE false
 #define IS_STILL still
 #define IS_SAVED saved
 #define IS_CHANGED (change == PLAIN || change == WITH_MOVE)

@@ -21,6 +21,7 @@
  * DROPS, HOLDS: copies are dropped, pages are held.  HANDOVERS=1 or 2: to the next node, or to any;
  * REFUSES=node: this one takes none.  MOVES=n: the page's home moves up to n times, to any node,
  * and other nodes learn it at any time; LOSE_QUEUE: without its queue, an error that must be found.
+ * FEW=n: hosts cause DROP, HAND_OVER and the like n times in all; else homes cannot move, too.
  * PROGRESS_OF=node: claim that each request of this node is answered.  RESUME_BEFORE_ACKS,
  * DELAY_INVALIDATIONS: the fault points of base/faultpoint.def.
  */
@@ -564,6 +565,14 @@ end:
 #ifdef FREE
 /* A host whose CPUs make any accesses, for ever.  A load is no step of its own: check_all() makes
  * all of them. */
+#ifdef FEW
+byte caused;
+#define MAY_CAUSE (caused < FEW)
+#define CAUSE(event) m_type = event; caused++
+#else
+#define MAY_CAUSE true
+#define CAUSE(event) m_type = event
+#endif
 #define STORE 1
 #define WANT_LOAD 2
 #define WANT_STORE 3
@@ -581,12 +590,12 @@ end:
 		:: !can_read(AT(n, 0)) && wanted[AT(n, 0)] == PAGE_NONE -> op = WANT_LOAD
 		:: !can_write(AT(n, 0)) && wanted[AT(n, 0)] != PAGE_WRITE -> op = WANT_STORE
 #ifdef DROPS
-		:: st[AT(n, 0)] == NODE_COPY -> op = DROP_IT
+		:: MAY_CAUSE && st[AT(n, 0)] == NODE_COPY -> op = DROP_IT
 #endif
 #ifdef HANDOVERS
-		:: MAY_HAND_OVER(AT(n, 0)) -> op = HAND_IT
+		:: MAY_CAUSE && MAY_HAND_OVER(AT(n, 0)) -> op = HAND_IT
 #if HANDOVERS > 1
-		:: MAY_HAND_OVER(AT(n, 0)) -> op = HAND_IT + 1
+		:: MAY_CAUSE && MAY_HAND_OVER(AT(n, 0)) -> op = HAND_IT + 1
 #endif
 #endif
 		fi;
@@ -598,9 +607,9 @@ end:
 			:: op == STORE -> val[i] = 1 - val[i]; latest[0] = val[i]
 			:: op == WANT_LOAD -> m_type = WANT; m_acks = PAGE_READ
 			:: op == WANT_STORE -> m_type = WANT; m_acks = PAGE_WRITE
-			:: op == DROP_IT -> m_type = NODE_ON_DROP
+			:: op == DROP_IT -> CAUSE(NODE_ON_DROP)
 #ifdef HANDOVERS
-			:: op >= HAND_IT -> m_type = NODE_ON_HAND_OVER;
+			:: op >= HAND_IT -> CAUSE(NODE_ON_HAND_OVER);
 				m_req = (n + 1 + op - HAND_IT) % N;
 				asked_handover[i] = 1
 #endif

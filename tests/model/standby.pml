@@ -18,10 +18,17 @@
  * requested that host 0 leaves was told that it is gone or that it stays, and that is true, or the
  * owner is lost.
  *
- * Options (-D).  CUT: a network cut between the owner and some hosts.  Then there may be two
- * machines only if the standby had been ordered to take over.  Which side goes on is the rule of
- * the code, vmm/cli/run/quorum.def.  The owner notices the cut before the standby does;
- * vmm/shared/silence.h has the times, and asserts their order.
+ * Each computer gives its vote (vmm/shared/vote.h) to one owner or standby at a time, until the
+ * processes of that one have ended there.  An owner and a standby each get them one after the
+ * other, as they become free, and then count.  How many are enough is the rule of the code,
+ * vmm/cli/run/quorum.def.  So is for which hosts the owner waits, vmm/cli/run/gather.def; after a
+ * cut any host may have been silent, and be slow.
+ *
+ * Options (-D).  CUT: a network cut between the owner and some hosts.  The owner notices the cut
+ * before the standby does; vmm/shared/silence.h has the times, and asserts their order.
+ *
+ * APART: with CUT, the network may also be cut between the owner and its standby alone, so that
+ * both reach all other computers.
  *
  * FOUR: a fourth computer, on which there is never a standby: it may die, and is on either side of
  * the cut, which can leave two computers on each.
@@ -33,7 +40,9 @@
  * that was ordered to take over is lost.  With CUT, NO_HALF: the standby does not count the hosts
  * when it takes over without an order; NO_DOUBT: nor does an owner that hears nothing from its
  * standby; HASTY: the standby may notice the cut first.
- * With CUT and FOUR, EVEN: the standby goes on with half of the hosts, as the owner does.
+ * With CUT and FOUR, EVEN: the standby goes on with half of the hosts, as the owner does.  With
+ * CUT and APART, NO_VOTES: both count the computers that they reach; RASH: an owner that does not
+ * wait for slow hosts counts its votes only if it doubts its standby.
  *
  * LINGERS: a standby that has refused does not end by itself, but waits as if its owner were lost.
  * With CUT, COUNTED_BEFORE: a standby that had prepared the hosts before the cut does not count
@@ -57,10 +66,8 @@
 #include "vmm/cli/run/quorum.def"
 #ifdef FOUR
 #define COMPUTERS 4
-#define ON_FOURTH(i) + NEAR(i, 3)
 #else
 #define COMPUTERS 3
-#define ON_FOURTH(i)
 #endif
 #define TORN 255 /* of two checkpoints */
 
@@ -75,10 +82,11 @@ mtype = { OWNER_ON_THERE, OWNER_ON_LOST, OWNER_ON_GATHERED, OWNER_ON_ASKED, OWNE
 mtype = { NOBODY, ASKED, GONE, STAYS };				     /* the answer to the user */
 mtype = { STANDBY_IS_NEW, STANDBY_IS_FOLLOWS, STANDBY_IS_PREPARES, STANDBY_IS_READY,
 	  STANDBY_IS_TOLD, STANDBY_IS_GATHERS, STANDBY_IS_WAITS, STANDBY_IS_ALONE,
-	  STANDBY_IS_TAKES }; /* vmm/cli/run/standby_life.h */
+	  STANDBY_IS_ASKS, STANDBY_IS_TAKES }; /* vmm/cli/run/standby_life.h */
 mtype = { STANDBY_ON_ORDERS, STANDBY_ON_PREPARE, STANDBY_ON_CANNOT, STANDBY_ON_RELEASE,
 	  STANDBY_ON_ALL, STANDBY_ON_SOME, STANDBY_ON_GO, STANDBY_ON_LOST, STANDBY_ON_SILENT,
-	  STANDBY_ON_BARE, STANDBY_ON_GONE, STANDBY_ON_HELD, STANDBY_ON_WORD, STANDBY_ON_END };
+	  STANDBY_ON_BARE, STANDBY_ON_GONE, STANDBY_ON_HELD, STANDBY_ON_WORD, STANDBY_ON_END,
+	  STANDBY_ON_VOTES, STANDBY_ON_NO_VOTES };
 mtype = { STANDBY_DO_NOTHING, STANDBY_DO_LISTEN, STANDBY_DO_PREPARE, STANDBY_DO_RELEASE,
 	  STANDBY_DO_REFUSE, STANDBY_DO_SAY_PREPARED, STANDBY_DO_SAY_MISSING, STANDBY_DO_COUNT,
 	  STANDBY_DO_LOOK, STANDBY_DO_PREPARE_LOOK, STANDBY_DO_RELEASE_PREPARE_LOOK,
@@ -88,7 +96,7 @@ mtype = { STANDBY_DO_NOTHING, STANDBY_DO_LISTEN, STANDBY_DO_PREPARE, STANDBY_DO_
 chan down[COMPUTERS] = [4] of { mtype, byte };
 chan up[COMPUTERS] = [1] of { mtype };
 bool dead[COMPUTERS], on[COMPUTERS]; /* on: its machine runs */
-bool held[COMPUTERS];		     /* the owner's machine has processes there */
+byte vote[COMPUTERS];		     /* whose it is: FREE, OLD, NEW, or OF(standby) */
 bool closed[COMPUTERS];		     /* the owner has closed its connection to it */
 bool left[COMPUTERS];		     /* its standby has ended */
 /* it was notified that the owner lives and has ended the machine's processes there */
@@ -102,41 +110,35 @@ byte to;	     /* the computer of the present or last standby */
 byte taken = 1;	     /* the last complete checkpoint */
 byte copied, sends;  /* the last one sent to the standby; the one that is being sent */
 byte heard;	     /* the last one that the standby has confirmed to the owner */
-bool prepared, pulls, pulls_last, last, changed, ending, ended, over, told, unsaid, noticed;
+byte apart;	     /* APART: only this standby is cut off, from the owner alone */
+bool doubt;	     /* the owner, which gathers hosts: the standby was silent */
+bool prepared, pulls, pulls_last, last, changed, ending, ended, over, unsaid, noticed;
 
 #define LEAVING (owner == OWNER_LEAVES || owner == OWNER_STANDS)
 #define MACHINES (on[0] + on[1] + on[2])
-#define NEAR(i, j) (!dead[j] && away[j] == away[i])
-#define REACHED(i) (NEAR(i, 0) + NEAR(i, 1) + NEAR(i, 2) ON_FOURTH(i))
-#define OWNER_MAY QUORUM_OWNER(REACHED(0), COMPUTERS)
-#ifdef EVEN
-#define STANDBY_MAY(i) QUORUM_OWNER(REACHED(i), COMPUTERS)
-#else
-#define STANDBY_MAY(i) QUORUM_STANDBY(REACHED(i), COMPUTERS)
-#endif
-#define CONNECTED(i) (!dead[0] && !closed[i] && !broken[i] && !away[i])
+#include "tests/model/standby_votes.pml"
 
 #ifdef FOUR
-#define IS_CUT (away[1] + away[2] + away[3])
+#define IS_CUT (away[1] + away[2] + away[3] + apart)
 #else
-#define IS_CUT (away[1] + away[2])
+#define IS_CUT (away[1] + away[2] + apart)
 #endif
 
 /* The standby notices a cut connection after the owner does (vmm/shared/silence.h). */
 #ifdef HASTY
 #define TOO_SOON false
 #else
-#define TOO_SOON (away[to] && !dead[0] && on[0] && !noticed)
+#define TOO_SOON (SILENT(to) && !dead[0] && on[0] && !noticed)
 #endif
-#define IS_AWAY (away[to] && !TOO_SOON)
+#define IS_AWAY (SILENT(to) && !TOO_SOON)
 
 /* Computer i has the machine, from that checkpoint on. */
 inline run_machine(i, from)
 {
 	on[i] = true;
 	assert(from > 0 && from != TORN);
-	assert(!over || away[i]);
-	assert(MACHINES == 1 || (told && away[1] + away[2]))
+	assert(!over || SILENT(i));
+	assert(MACHINES == 1)
 }
 
 /* --- the owner -------------------------------------------------------------------------------- */
@@ -154,7 +156,8 @@ inline leave_machine()
 {
 	on[0] = false;
 #ifndef NO_WORD
-	for (i : 1 .. STANDBYS) { word[i] = word[i] || (held[i] && NEAR(0, i)) }
+	for (i : 1 .. STANDBYS) { word[i] = word[i] || (vote[i] == OLD && NEAR(0, i)) }
+	i = 0
 #endif
 }
 /* It happens to the owner: a row of the table holds, or the event cannot come.  Host 0 may stay
@@ -183,6 +186,11 @@ inline happens(event)
 	fi;
 	was = 0
 }
+#ifdef NO_DOUBT_THEN
+#define DOUBTS_THEN false
+#else
+#define DOUBTS_THEN true
+#endif
 /* on_failed() of vmm/cli/run/run_standby.c. */
 inline fail()
 {
@@ -190,7 +198,7 @@ inline fail()
 	sends = 0; heard = 0; prepared = false; changed = false; unsaid = false;
 	if
 	:: ending -> skip
-	:: !ending && state == GOES -> happens(OWNER_ON_FAILED)
+	:: !ending && state == GOES -> happens(OWNER_ON_FAILED); doubt = SILENT(to) && DOUBTS_THEN
 	:: !ending && state != GOES -> happens(OWNER_ON_ALONE)
 	fi;
 	ending = false;
@@ -235,11 +243,6 @@ inline end_standby()
 #define STEP_GO(facts) \
 	:: atomic { facts -> happens(OWNER_ON_GO); leave_machine(); state = GOES; unsaid = true }
 
-#ifdef NO_DOUBT_THEN
-#define DOUBTS_THEN false
-#else
-#define DOUBTS_THEN true
-#endif
 #ifdef REPLACED
 #define IN_USE false
 #else
@@ -272,8 +275,15 @@ inline go_back()
 {
 	happens(OWNER_ON_GATHERED);
 	run_machine(0, taken);
+	for (i : 1 .. COMPUTERS - 1) {
+		vote[i] = (vote[i] == NEW -> OLD : vote[i]);
+		word[i] = false
+	}
+	doubt = false;
+	i = 0;
 	happens(OWNER_ON_THERE)
 }
+#define OWNER_GETS(j) vote[j] = (vote[j] == FREE && NEAR(0, j) -> NEW : vote[j])
 
 proctype owner_process()
 {
@@ -281,7 +291,9 @@ proctype owner_process()
 	mtype said;
 	bool over_here; /* this process has ended */
 
-	atomic { happens(OWNER_ON_THERE); on[0] = true; held[1] = true; held[2] = true };
+	atomic { happens(OWNER_ON_THERE); on[0] = true;
+		for (i : 1 .. COMPUTERS - 1) { vote[i] = OLD }
+		i = 0 };
 	do
 	:: atomic { dead[0] || over_here -> break }
 
@@ -304,21 +316,19 @@ proctype owner_process()
 		if :: state != OFF && !ending -> end_standby() :: else fi }
 	:: atomic { !dead[0] && ended && state == OFF -> leave_machine(); over = true;
 		over_here = true }
-	/* The standby that was told to go on does not. */
-	:: atomic { !dead[0] && owner == OWNER_GATHERS ->
-		last = false; pulls_last = false;
-		answer = STAYS;
-#ifdef STUCK
-		happens(OWNER_ON_GATHERED);
-#else
-		if
-		:: away[to] && !OWNER_MAY && DOUBTS_THEN -> dead[0] = true; goto end
-		:: else -> go_back()
-		fi;
-#endif
-		for (i : 1 .. STANDBYS) { held[i] = !dead[i] && !away[i]; word[i] = false } }
-
+	/* The machine goes back: hosts were lost, or the standby that was told to go on does not.
+	 * An owner that ends is as if it were dead. */
+	:: atomic { !dead[0] && !ended && owner == OWNER_GATHERS && EACH(||, FREE_TO_OWNER) ->
+		ALL(OWNER_GETS) }
+	/* Each host that is not known yet was not silent; or, after a cut, it was. */
+#define GATHER(...) GATHER_OTHERS(__VA_ARGS__)
+#include "vmm/cli/run/gather.def"
+#undef GATHER
 #ifdef CUT
+#define GATHER(...) GATHER_SILENT(__VA_ARGS__)
+#include "vmm/cli/run/gather.def"
+#undef GATHER
+
 	/* Hosts are lost.  A silent standby may live: with too few hosts the owner ends, as if it
 	 * were dead. */
 	:: atomic { !dead[0] && on[0] && !noticed && IS_CUT ->
@@ -327,13 +337,8 @@ proctype owner_process()
 		pulls = false;
 		happens(OWNER_ON_LOST);
 		last = false; pulls_last = false;
-#ifdef NO_DOUBT
-		go_back()
-#else
-		if
-		:: state != OFF && away[to] && copied && !OWNER_MAY -> dead[0] = true; goto end
-		:: else -> go_back()
-		fi
+#ifndef NO_DOUBT
+		doubt = state != OFF && SILENT(to) && copied
 #endif
 	}
 #endif
@@ -385,6 +390,15 @@ inline read_rows()
 #include "vmm/cli/run/standby_life.def"
 #undef LIFE
 }
+/* A standby gives up the votes that it has. */
+inline give_back(i)
+{
+	vote[1] = (vote[1] == OF(i) -> FREE : vote[1]);
+	vote[2] = (vote[2] == OF(i) -> FREE : vote[2])
+#ifdef FOUR
+	; vote[3] = (vote[3] == OF(i) -> FREE : vote[3])
+#endif
+}
 /* It ends by itself. */
 inline leave() { left[me] = true; goto end }
 /* It happens to the standby: a row of the table holds, or the event cannot come.  What the row's
@@ -401,27 +415,30 @@ inline lives(event)
 }
 #ifdef COUNTED_BEFORE
 #define ON_SILENCE STANDBY_ON_LOST
+#define DOUBTS (life == STANDBY_IS_GATHERS)
 #else
 #define ON_SILENCE STANDBY_ON_SILENT
+#define DOUBTS true
 #endif
-/* The hosts have been counted since the owner was lost. */
-#define COUNTED (life == STANDBY_IS_GATHERS)
 #ifdef LINGERS
 #define REFUSES skip
 #else
 #define REFUSES left[me] = true; goto end
 #endif
 
+#define I_GET(j) vote[j] = (vote[j] == FREE && NEAR(me, j) -> OF(me) : vote[j])
+
 proctype standby(byte me)
 {
 	mtype what;
 	mtype life = STANDBY_IS_NEW, does;
 	byte n;
+	bool doubts; /* its owner may be alive */
 
 end_never_started:
 	do
 	:: atomic { dead[me] -> goto end }
-	:: atomic { !dead[me] && !broken[me] && !away[me] && nempty(down[me]) ->
+	:: atomic { !dead[me] && !broken[me] && !SILENT(me) && nempty(down[me]) ->
 		down[me]?what(n);
 		if
 		:: what == ORDERS -> if :: true -> lives(STANDBY_ON_ORDERS); tell(READY) :: true ->
@@ -442,7 +459,7 @@ end_never_started:
 		what = 0;
 		n = 0 }
 	:: atomic { !dead[me] && to >= me && !CONNECTED(me) &&
-		(empty(down[me]) || dead[0] || broken[me] || away[me]) && !TOO_SOON -> break }
+		(empty(down[me]) || dead[0] || broken[me] || SILENT(me)) && !TOO_SOON -> break }
 	od;
 
 	/* The owner is lost, as it seems. */
@@ -451,43 +468,61 @@ end_never_started:
 		:: dead[me] -> goto end
 		:: !dead[me] && life == STANDBY_IS_NEW -> leave()
 		:: !dead[me] && life != STANDBY_IS_NEW && copy[me] == 0 -> lives(STANDBY_ON_BARE)
-		:: !dead[me] && copy[me] && away[me] -> lives(ON_SILENCE)
-		:: !dead[me] && copy[me] && !away[me] -> lives(STANDBY_ON_LOST)
+		:: !dead[me] && copy[me] && SILENT(me) -> lives(ON_SILENCE); doubts = DOUBTS
+		:: !dead[me] && copy[me] && !SILENT(me) -> lives(STANDBY_ON_LOST)
 		fi
 	}
 	if
 	:: atomic { dead[me] -> goto end }
-	:: atomic { !dead[me] && held[me] && !dead[0] -> /* the machine runs on */
+	:: atomic { !dead[me] && vote[me] == OLD && !dead[0] -> /* the machine runs on */
 		lives(STANDBY_ON_HELD) }
-	:: atomic { !dead[me] && !held[me] && word[me] && broken[me] -> lives(STANDBY_ON_WORD) }
-	:: atomic { !dead[me] && !held[me] && !(word[me] && broken[me]) ->
-#ifndef NO_HALF
-		if :: away[me] && !STANDBY_MAY(me) && COUNTED -> leave() :: else fi;
-#endif
+	:: atomic { !dead[me] && vote[me] != OLD && word[me] && broken[me] ->
+		lives(STANDBY_ON_WORD) }
+	:: atomic { !dead[me] && vote[me] != OLD && !(word[me] && broken[me]) ->
 		if
 		:: life == STANDBY_IS_GATHERS -> lives(STANDBY_ON_GONE); lives(STANDBY_ON_ALL)
 		:: else -> lives(STANDBY_ON_GONE)
 		fi;
+		assert(life == STANDBY_IS_ASKS) }
+	fi;
+	do
+	:: atomic { dead[me] -> goto end }
+	:: atomic { !dead[me] && EACH(||, FREE_TO_ME) -> ALL(I_GET) }
+	:: atomic { !dead[me] && I_DECIDE ->
+		if
+		:: STANDBY_MAY -> lives(STANDBY_ON_VOTES)
+		:: else -> lives(STANDBY_ON_NO_VOTES)
+		fi;
 		assert(life == STANDBY_IS_TAKES);
 		assert(copy[me] >= heard || dead[0] == false);
-		run_machine(me, copy[me]) }
-	fi;
+		run_machine(me, copy[me]);
+		break }
+	od;
 	goto end;
 
-go:	/* it was ordered to take over */
-	told = true;
-	if
+go:	/* it was ordered to take over, by an owner that is alive */
+	doubts = true;
+	do
 	:: atomic { dead[me] -> goto end }
-	:: atomic { !dead[me] -> assert(copy[me] == taken); run_machine(me, copy[me]) }
+	:: atomic { !dead[me] && EACH(||, FREE_TO_ME) -> ALL(I_GET) }
+	:: atomic { !dead[me] && I_DECIDE ->
+		if
+		:: STANDBY_MAY -> lives(STANDBY_ON_VOTES)
+		:: else -> tell(FAILED); lives(STANDBY_ON_NO_VOTES)
+		fi;
+		assert(copy[me] == taken);
+		run_machine(me, copy[me]);
+		break }
 	:: atomic { !dead[me] -> tell(FAILED); leave() }
-	fi;
+	od;
 	if
 	:: atomic { dead[me] -> goto end }
 	:: atomic { !dead[me] -> tell(UP) }
 	fi;
 end:	/* it sends nothing more */
 	atomic {
-		what = 0; n = 0; life = 0; does = 0;
+		what = 0; n = 0; life = 0; does = 0; doubts = false;
+		if :: !on[me] -> give_back(me) :: else fi;
 		do
 		:: nempty(down[me]) -> down[me]?_, _
 		:: empty(down[me]) -> break
@@ -497,9 +532,15 @@ end:	/* it sends nothing more */
 
 /* --- deaths and cuts -------------------------------------------------------------------------- */
 
+/* A computer belongs to the owner until its machine has ended, or does not reach that computer. */
+#define THEY_END(i) \
+	:: atomic { (vote[i] == OLD && (!on[0] || SILENT(i))) || \
+		(vote[i] == NEW && (dead[0] || SILENT(i))) -> vote[i] = FREE }
+
 inline die(i)
 {
-	atomic { !dead[i] && deaths < DEATHS -> dead[i] = true; on[i] = false; held[i] = false;
+	atomic { !dead[i] && deaths < DEATHS -> dead[i] = true; on[i] = false; vote[i] = FREE;
+		give_back(i);
 		copy[i] = 0; deaths++ }
 }
 
@@ -514,19 +555,23 @@ end:	do
 #ifdef FOUR
 	:: die(3)
 #endif
-	/* processes of a machine that has ended */
-	:: atomic { held[1] && !on[0] -> held[1] = false }
-	:: atomic { held[2] && !on[0] -> held[2] = false }
+	/* the owner's processes end */
+	THEY_END(1)
+	THEY_END(2)
+#ifdef FOUR
+	THEY_END(3)
+#endif
 #ifdef CUT
 	:: atomic { IS_CUT == 0 ->
 		if :: away[1] = true :: away[2] = true :: away[1] = true; away[2] = true
+#ifdef APART
+		:: to > 0 -> apart = to
+#endif
 #ifdef FOUR
 		:: away[3] = true :: away[1] = true; away[3] = true
 		:: away[2] = true; away[3] = true :: away[1] = true; away[2] = true; away[3] = true
 #endif
 		fi }
-	:: atomic { held[1] && away[1] -> held[1] = false }
-	:: atomic { held[2] && away[2] -> held[2] = false }
 #endif
 #ifdef BREAKS
 	:: atomic { broken[1] + broken[2] == 0 && state != OFF && state != GOES ->
@@ -541,7 +586,7 @@ init {
 	atomic { read_rows(); run owner_process(); run fate(); run standby(1); run standby(2) }
 	timeout;
 	if
-	:: over -> assert((on[0] || (on[1] && !away[1]) || (on[2] && !away[2])) == 0)
+	:: over -> assert((on[0] || (on[1] && !SILENT(1)) || (on[2] && !SILENT(2))) == 0)
 	:: else -> assert(MACHINES >= 1 || ((dead[0] || answer == GONE) && LOST(1) && LOST(2)))
 	fi;
 	assert(dead[0] || over || answer == NOBODY || (answer == STAYS && on[0]) ||

@@ -120,7 +120,9 @@ void cluster_make_ram(struct sim_node *node, unsigned n_pages)
 
 void cluster_begin(struct sim *sim)
 {
-	unsigned n_start = (unsigned)__builtin_popcount(sim->present);
+	unsigned n_start = (unsigned)__builtin_popcount(sim->present), n = 0;
+	struct page_range range[SIM_MAX_PAGES];
+	bool near;
 
 	for (unsigned i = 0; i < sim->n_nodes; i++) {
 		sim->nodes[i].index = i;
@@ -133,11 +135,17 @@ void cluster_begin(struct sim *sim)
 	for (unsigned page = 0; page < sim->n_pages; page++) {
 		unsigned owner = sim_random(sim, n_start);
 
-		if (sim_chance(sim, 50))
-			continue;
+		if (!sim_chance(sim, 50))
+			range[n++] = (struct page_range){ page, 1, owner };
+	}
+	near = sim->seed % 2;
+	for (unsigned i = 0; near && i < n_start; i++)
+		dsm_homes_near(sim->nodes[i].dsm, range, n);
+	hosts_homes(sim);
+	for (unsigned k = 0; k < n; k++) {
 		for (unsigned i = 0; i < n_start; i++)
-			dsm_preloaded(sim->nodes[i].dsm, page, 1, owner);
-		pages_preloaded(sim, page, owner);
+			dsm_preloaded(sim->nodes[i].dsm, range[k].first_gfn, 1, range[k].owner);
+		pages_preloaded(sim, range[k].first_gfn, range[k].owner);
 	}
 }
 

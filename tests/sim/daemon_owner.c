@@ -112,7 +112,7 @@ void run_hide_progress(struct run *run) { (void)run; }
 /* The writer of the checkpoint's file is a process of its own, whose pace is not the simulator's.
  * So it waits until check_file() lets it begin, and check_file() waits for its end: what happens
  * then, and whether it finds that nobody waits for it, follows from the seed alone. */
-pid_t fork(void)
+static pid_t fork_gated(void)
 {
 	int gate[2];
 	char none;
@@ -120,7 +120,7 @@ pid_t fork(void)
 
 	if (pipe2(gate, O_CLOEXEC))
 		return -1;
-	pid = _Fork();
+	pid = fork();
 	close(gate[pid ? 0 : 1]);
 	if (pid)
 		owner.gate = gate[1];
@@ -318,19 +318,34 @@ void names_explain(const struct host_names *names, const char *line, char *to, s
 	snprintf(to, bytes, "%s", line);
 }
 
-bool cluster_settled(const struct cluster *c) { (void)c; return true; }
-uint32_t cluster_keep_ready(struct cluster *c, struct problem *missing)
+bool cluster_waits_for(const struct cluster *c, bool silent)
 {
-	(void)c, (void)missing;
+	(void)c, (void)silent;
+	return false;
+}
+uint32_t cluster_count_ready(struct cluster *c, bool may_lack, struct cluster_host lines[MAX_NODES])
+{
+	(void)c, (void)may_lack, (void)lines;
 	return 0;
 }
-int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p)
+struct cluster_votes cluster_count_votes(struct cluster *c)
 {
-	(void)c, (void)hosts, (void)p;
+	(void)c;
+	return (struct cluster_votes){ false, false, false };
+}
+uint32_t cluster_keep_ready(struct cluster *c, bool may_lack, struct problem *missing)
+{
+	(void)c, (void)may_lack, (void)missing;
+	return 0;
+}
+int cluster_regroup(struct cluster *c, uint32_t hosts, uint32_t silent, struct problem *p)
+{
+	(void)c, (void)hosts, (void)silent, (void)p;
 	return -1;
 }
 void run_standby_look(struct run *run) { (void)run; }
 bool run_standby_may_live(const struct run *run) { (void)run; return false; }
+bool run_standby_may_be_there(const struct run *run) { (void)run; return false; }
 bool run_standby_has_orders(const struct run *run) { (void)run; return true; }
 uint64_t run_standby_may_have_gone_on(const struct run *run) { (void)run; return 0; }
 void run_standby_leave(struct run *run) { (void)run; }
@@ -492,6 +507,7 @@ static void begin(unsigned hosts, uint32_t checkpoint_ms, const struct witness *
 		owner.options.checkpoint_file = owner.path;
 	if (run_make_checkpoints(run))
 		die("no memory");
+	run->keptfile.fork = fork_gated;
 	owner.on_kept = run->checkpoint.on_kept;
 	run->checkpoint.on_kept = on_kept;
 	checkpoint_hosts(&run->checkpoint, run->hosts);

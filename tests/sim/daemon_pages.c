@@ -16,6 +16,7 @@
 #include "vmm/node/pages/hold.h"
 #include "vmm/node/pages/share.h"
 #include "vmm/node/pages/spill.h"
+#include "vmm/node/pages/starts.h"
 #include "vmm/node/pages/wants.h"
 #include "vmm/node/poll.h"
 #include "vmm/node/wire/handlers.h"
@@ -187,8 +188,12 @@ void pages_on_ready(unsigned cpu, const struct msg_page_ready *ready)
 
 void pages_fetch(struct sim *sim, unsigned node, gfn_t gfn, enum page_right right)
 {
+	unsigned other = gfn % sim->n_nodes;
+
 	if (spill_lets_ahead(&daemons[node].node, gfn))
 		dsm_want(sim->nodes[node].dsm, gfn, right);
+	if (node_has_host(&daemons[node].node, other)) /* as if a CPU started there */
+		starts_name(&daemons[node].node, other);
 }
 
 void pages_give_up(struct sim *sim, unsigned node, gfn_t gfn)

@@ -245,6 +245,12 @@ void hosts_open(struct sim *sim)
 	owner_open(n_start, sim->changes && sim_chance(sim, 60) ? 1 + sim_random(sim, 3) : 0);
 }
 
+void hosts_homes(struct sim *sim)
+{
+	(void)sim;
+	hosts_on_homes(&daemons[0].node);
+}
+
 static void later(enum world_event kind, enum sim_event_kind event_kind, uint32_t most_ns)
 {
 	struct sim_event event = { .kind = (uint8_t)event_kind, .type = (uint16_t)kind,

@@ -47,7 +47,12 @@ static struct change { /* node 0's */
 
 void hosts_open(struct sim *sim)
 {
+	(void)sim;
 	change = (struct change){ 0 };
+}
+
+void hosts_homes(struct sim *sim)
+{
 	memcpy(change.place, dsm_homes(sim->nodes[0].dsm), sizeof(change.place));
 }
 
@@ -178,7 +183,7 @@ static void on_taken(struct sim *sim, const struct sim_event *event)
 
 static void begin_home(struct sim *sim)
 {
-	unsigned interval = dsm_interval(sim_random(sim, sim->n_pages));
+	unsigned interval = dsm_interval(sim_random(sim, sim->n_pages), sim->n_pages);
 	unsigned to = some_node(sim, change.place[interval].node);
 
 	if (to == MAX_NODES) {
@@ -198,7 +203,7 @@ static void begin_join(struct sim *sim, unsigned node)
 	send_step(sim, 0, node, SIM_NEWS, change.place, sizeof(change.place));
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++)
 		if (sim_chance(sim, 40))
-			want_home_at(dsm_interval(gfn), node);
+			want_home_at(dsm_interval(gfn, sim->n_pages), node);
 	send_step(sim, 0, node, SIM_JOINED, NULL, 0);
 }
 
@@ -212,8 +217,8 @@ static void move_cpus_away(struct sim *sim)
 	if (!all)
 		return timer(sim, 0, SIM_CPUS_TIMER);
 	for (gfn_t gfn = 0; gfn < sim->n_pages; gfn++)
-		if (change.place[dsm_interval(gfn)].node == change.node)
-			want_home_at(dsm_interval(gfn), some_node(sim, change.node));
+		if (change.place[dsm_interval(gfn, sim->n_pages)].node == change.node)
+			want_home_at(dsm_interval(gfn, sim->n_pages), some_node(sim, change.node));
 	move_homes(sim);
 }
 

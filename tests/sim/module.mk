@@ -9,16 +9,18 @@ SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
 	$(patsubst %,tests/sim/daemon_%.o,requests owner world loop outside children \
 		io guest pages policy user) \
 	$(patsubst %,vmm/node/pages/%.o,pagestore wants misses both hold room share \
-		spill spin spin_sees batch batch_choice extract barriers pagetrace) \
+		spill spin spin_sees starts starts_choice batch batch_choice extract barriers \
+		pagetrace) \
 	$(patsubst %,vmm/node/hosts/%.o,hosts hostcomes hostgoes hostpart hostplan) \
 	$(patsubst %,vmm/node/moves/%.o,moves movequeue handover policy processors) \
 	$(patsubst %,vmm/node/wire/%.o,clients conn dispatch route net) \
 	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger halted stages supervise) \
 	$(patsubst %,vmm/node/cut/%.o,freeze turn copy restore) \
-	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life quorum) vmm/cli/streams.o \
+	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life quorum gather) \
+	vmm/cli/streams.o \
 	$(patsubst %,vmm/cli/snapshot/%.o,pull kept saved checkpoint load snapfile savefile \
 		keptfile) \
-	$(patsubst %,vmm/shared/%.o,hostcpu placement presence private_folder problem tsc)
+	$(patsubst %,vmm/shared/%.o,hostcpu placement presence private_folder problem tsc vote)
 $(eval $(call program,tests/sim/daemon-sim,$(SIM_OBJECTS) $(SIM_DAEMON_OBJECTS) \
 	$(IOSRV_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS),-lz))
 

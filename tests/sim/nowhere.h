@@ -12,6 +12,11 @@ static inline void nowhere_dial(struct node *node, unsigned peer, const char *wh
 	(void)node, (void)peer, (void)where, (void)bytes;
 }
 static inline void nowhere_nothing(struct node *node) { (void)node; }
+static inline uint32_t nowhere_silent(const struct node *node)
+{
+	(void)node;
+	return 0;
+}
 static inline void nowhere_bind(pid_t pid, const cpu_set_t *to) { (void)pid, (void)to; }
 static inline void nowhere_memory(struct hostmem *memory, const char *root)
 {
@@ -23,9 +28,9 @@ static inline uint32_t nowhere_khz(const struct tsc_mark *then) { (void)then; re
 static inline bool nowhere_trusted(void) { return false; }
 
 #define NOWHERE \
-	.dial = nowhere_dial, .cork = nowhere_nothing, .uncork = nowhere_nothing, \
-	.be_prompt = nowhere_nothing, .flush = nowhere_nothing, .bind = nowhere_bind, \
-	.memory = nowhere_memory, .tsc_mark = nowhere_mark, .tsc_khz_since = nowhere_khz, \
-	.tsc_trusted = nowhere_trusted
+	.dial = nowhere_dial, .silent = nowhere_silent, .cork = nowhere_nothing, \
+	.uncork = nowhere_nothing, .be_prompt = nowhere_nothing, .flush = nowhere_nothing, \
+	.bind = nowhere_bind, .memory = nowhere_memory, .tsc_mark = nowhere_mark, \
+	.tsc_khz_since = nowhere_khz, .tsc_trusted = nowhere_trusted
 
 #endif

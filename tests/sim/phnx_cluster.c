@@ -1,6 +1,6 @@
 /* phnx_cluster.c - clusters of Phoenix nodes in the simulator: how they find each other and
- * refuse strangers.  The rest is in phnx_letters.c, phnx_moves.c and phnx_ends.c.  Usage:
- * phnx_cluster [SEED]; a failure prints the seed. */
+ * refuse strangers.  The rest is in phnx_letters.c, phnx_losses.c, phnx_moves.c and phnx_ends.c.
+ * Usage: phnx_cluster [SEED]; a failure prints the seed. */
 #include <stdio.h>
 #include <string.h>
 #include "tests/sim/phnx_cluster.h"
@@ -232,6 +232,31 @@ static void test_direct_again(void)
 	sim_free(&s);
 }
 
+/* ---- how soon a link comes back that breaks ---- */
+
+static void test_soon_back(void)
+{
+	enum { TIMES = 50, SOON = 15000, OFTEN = 1000000 };
+	struct sim s;
+	uint64_t links;
+
+	sim_init(&s, seed, 2, 0, SPACE);
+	sim_know(&s, 1, 0);
+	CU_ASSERT_TRUE_FATAL(sim_until(&s, 5000000, all_direct));
+	for (int i = 0; i < TIMES; i++) {
+		sim_run(&s, s.now + LASTED);
+		sim_cut(&s, 1, 0);
+		CU_ASSERT_TRUE(sim_until(&s, SOON, all_direct));
+	}
+	/* links that break at once are not made so often */
+	links = s.nodes[1].ph->links->serial;
+	for (uint64_t end = s.now + OFTEN; s.now < end; sim_run(&s, s.now + 1000))
+		sim_cut(&s, 1, 0);
+	CU_ASSERT(s.nodes[1].ph->links->serial - links <= OFTEN / RETRY_MIN + 1);
+	CU_ASSERT_TRUE(sim_until(&s, 2 * RETRY_MAX, all_direct));
+	sim_free(&s);
+}
+
 /* ---- two nodes dial each other at once: each knows the round-trip time, whichever link is left
  * ---- */
 
@@ -417,11 +442,13 @@ int main(int argc, char **argv)
 	CU_add_test(suite, "no second links", test_no_second_links);
 	CU_add_test(suite, "a chain routes, and heals", test_chain_routes);
 	CU_add_test(suite, "direct links come back soon", test_direct_again);
+	CU_add_test(suite, "a link that breaks comes back soon", test_soon_back);
 	CU_add_test(suite, "a neighbour's time is known, whichever of two links is left",
 		    test_time_of_a_double_link);
 	CU_add_test(suite, "through ssh, what comes is answered at once", test_heard_through_ssh);
 	CU_add_test(suite, "strangers are refused, and told why", test_refusals);
 	add_letters(suite);
+	add_losses(suite);
 	add_moves(suite);
 	add_ends(suite);
 	CU_add_test(suite, "an overlap is told to both", test_overlap_is_told);

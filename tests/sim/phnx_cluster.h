@@ -25,6 +25,7 @@ bool all_received(struct sim *s);
 void end_traffic(struct sim *s);	/* checks that each has arrived once, and in order */
 
 void add_letters(CU_pSuite suite);
+void add_losses(CU_pSuite suite);
 void add_moves(CU_pSuite suite);
 void add_ends(CU_pSuite suite);
 void add_letters_tardily(CU_pSuite suite);

@@ -156,40 +156,6 @@ static void test_slow_nodes(void)
 	sim_free(&s);
 }
 
-enum { MANY = 4000 };
-
-static bool all_have_come(struct sim *s)
-{
-	unsigned n = 0;
-
-	for (const struct rmsg *m = s->nodes[0].ph->flows->received; m; m = m->next)
-		n++;
-	return n == MANY;
-}
-
-/* Many messages that a broken link has lost arrive soon after the next link is up, although the
- * receiver takes none of them: it may wait for the last. */
-static void test_many_lost(void)
-{
-	struct sim s;
-
-	sim_init(&s, seed, 2, 0, SPACE);
-	sim_know(&s, 1, 0);
-	CU_ASSERT_TRUE(sim_until(&s, 5000000, converged));
-	assume(&s, 0, 0, SPACE);
-	sim_run(&s, s.now + 1000000);
-	for (int i = 0; i < MANY; i++) {
-		struct pbuf *b = pbuf_new(&i, sizeof i);
-		CU_ASSERT_EQUAL(flow_send_own(s.nodes[1].ph, 5, b, i, 0, 0), 0);
-		pbuf_put(b);
-	}
-	sim_touch(&s, 1);
-	sim_cut(&s, 1, 0);
-	CU_ASSERT_TRUE(sim_until(&s, 1500000, all_have_come));
-	CU_ASSERT_EQUAL(s.nodes[1].ph->flows->resent, MANY);
-	sim_free(&s);
-}
-
 /* A receiver that takes nothing stops its senders before any node's memory is full; when it
  * takes messages, all arrive. */
 static void test_bounds(void)
@@ -559,7 +525,6 @@ void add_letters(CU_pSuite suite)
 	CU_add_test(suite, "cut links lose and double nothing", test_cuts_lose_nothing);
 	CU_add_test(suite, "nor do they of messages without order", test_unordered);
 	CU_add_test(suite, "what slow nodes have is not sent again", test_slow_nodes);
-	CU_add_test(suite, "many that a link has lost come soon", test_many_lost);
 	CU_add_test(suite, "who takes nothing stops its senders", test_bounds);
 	CU_add_test(suite, "a multicast to nobody waits for room", test_cast_bounds);
 	CU_add_test(suite, "a partition heals", test_partition_heals);

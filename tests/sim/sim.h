@@ -155,6 +155,7 @@ void pages_look(struct sim *sim); /* after each event */
 
 /* hosts.c */
 void hosts_open(struct sim *sim);
+void hosts_homes(struct sim *sim); /* the homes are where they begin */
 void hosts_plan(struct sim *sim); /* plans a run's changes */
 void hosts_change(struct sim *sim, struct sim_event *event);
 void hosts_on_event(struct sim *sim, struct sim_event *event);

@@ -330,6 +330,36 @@ static void test_memory(void)
 	}
 }
 
+/* A host whose control group leaves less than all memory gets a share of it. */
+static void test_bounds(void)
+{
+	static const struct {
+		const char *line;
+		uint32_t mem, each, memory;
+		struct hostmem has;
+	} cases[] = {
+		{ "a", 1536, 0, 0, { 1544, true } }, /* enough for all, beside 8 MiB */
+		{ "a", 1536, 0, 1440, { 1543, true } },
+		{ "a", 1536, 0, 473, { 512, true } },
+		{ "a cpus=4", 1536, 0, 462, { 512, true } },
+		{ "a", 1536, 0, 0, { 512, false } }, /* no group's limit: too small a computer */
+		{ "a memory=100M", 1536, 0, 100, { 512, true } },
+		{ "a", 1536, 300, 0, { 512, true } }, /* --host-mem decides */
+		{ "a", 1536, 0, 0, { 8, true } },
+		{ "a", 1536, 0, 1, { 9, true } },
+		{ "a", 1536, 0, 0, { UINT64_MAX, false } },
+	};
+
+	for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+		CU_ASSERT_EQUAL_FATAL(parse(cases[i].line), 0);
+		cluster_file_bound(file.host, cases[i].mem, cases[i].each, &cases[i].has);
+		CU_ASSERT_EQUAL(file.host[0].memory_mib, cases[i].memory);
+		if (cases[i].memory) /* then it fits */
+			CU_ASSERT_EQUAL(cluster_file_fits(file.host, cases[i].mem, cases[i].each,
+							  &cases[i].has, &p), 0);
+	}
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -338,6 +368,7 @@ int main(void)
 		{ "printed lines", test_printed_lines },
 		{ "first host", test_first_host },
 		{ "random files", test_random_files },
+		{ "bounds", test_bounds },
 		{ "places", test_places },
 		{ "memory", test_memory },
 		UNIT_END

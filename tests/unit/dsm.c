@@ -24,27 +24,44 @@ static void open_home(unsigned n_nodes)
 
 static void homes_are_spread_one_to_one(void)
 {
+	static const uint32_t sizes[] = { 1, 255, 256, 257, 0x10000, 0x37000, 1 << 20 };
 	static uint8_t used[1 << 20];
-	unsigned count[7] = { 0 };
 
-	for (gfn_t page = 0; page < 1u << 20; page++) {
-		vnode_t home = dsm_home(page);
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		memset(used, 0, sizeof(used));
+		for (gfn_t page = 0; page < sizes[i]; page++) {
+			vnode_t home = dsm_home(page, sizes[i]);
 
-		CU_ASSERT_FATAL(home >= VNODE_HOME_BASE &&
-				home < VNODE_HOME_BASE + VNODE_HOME_COUNT);
-		CU_ASSERT_FALSE_FATAL(used[home - VNODE_HOME_BASE]);
-		used[home - VNODE_HOME_BASE] = 1;
+			CU_ASSERT_FATAL(home >= VNODE_HOME_BASE &&
+					home < VNODE_HOME_BASE + VNODE_HOME_COUNT);
+			CU_ASSERT_FATAL((home - VNODE_HOME_BASE) / DSM_INTERVAL_VNODES ==
+					dsm_interval(page, sizes[i]));
+			CU_ASSERT_FALSE_FATAL(used[home - VNODE_HOME_BASE]);
+			used[home - VNODE_HOME_BASE] = 1;
+		}
 	}
-	/* any 700 neighbours over 7 nodes: about 100 each */
-	for (gfn_t page = 0x1000; page < 0x1000 + 700; page++)
-		count[dsm_interval_start(dsm_interval(page), 7)]++;
-	for (unsigned i = 0; i < 7; i++)
-		CU_ASSERT(count[i] > 90 && count[i] < 110);
 	CU_ASSERT_EQUAL(dsm_interval_start(DSM_INTERVALS - 1, 32), 31);
 	CU_ASSERT_EQUAL(dsm_interval_start(0, 32), 0);
 	bench_open(SELF, 7, 10);
 	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, VNODE_HOME_BASE + VNODE_HOME_COUNT - 1), 6);
 	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, VNODE_DAEMON(5)), 5);
+}
+
+/* A block has one home, and any 70 neighbouring blocks over 7 nodes have about 10 each. */
+static void neighbours_have_one_home(void)
+{
+	enum { RAM = 0x10000, BLOCK = RAM / DSM_INTERVALS };
+	unsigned count[7] = { 0 };
+
+	CU_ASSERT_EQUAL(1u << dsm_block_bits(RAM), BLOCK);
+	CU_ASSERT_EQUAL(1u << dsm_block_bits(RAM + 1), 2 * BLOCK);
+	for (gfn_t page = 40 * BLOCK; page < 110 * BLOCK; page++) {
+		CU_ASSERT_EQUAL(dsm_interval(page, RAM),
+				dsm_interval(page / BLOCK * BLOCK, RAM));
+		count[dsm_interval_start(dsm_interval(page, RAM), 7)]++;
+	}
+	for (unsigned i = 0; i < 7; i++)
+		CU_ASSERT(count[i] >= 9 * BLOCK && count[i] <= 11 * BLOCK);
 }
 
 static void what_is_wanted_ahead_is_asked_for_once(void)
@@ -149,9 +166,11 @@ static void the_queue_is_first_in_first_out(void)
 	CU_ASSERT(seen("FORWARD_WRITE/1>1 INVALIDATE>5"));
 	bench_message(3, MSG_DSM_CONFIRM, gfn, 3, 3, 0);
 	CU_ASSERT(seen("FORWARD_READ>3"));
+	CU_ASSERT_EQUAL(dsm_copies(bench.dsm, gfn), 0); /* the home is busy with it */
 	bench_message(4, MSG_DSM_CONFIRM, gfn, 4, 4, 0);
 	CU_ASSERT_EQUAL(bench.dsm->homes[gfn].state, HOME_IDLE);
 	CU_ASSERT_EQUAL(bench.dsm->homes[gfn].copyset, 1u << 3 | 1u << 4);
+	CU_ASSERT_EQUAL(dsm_copies(bench.dsm, gfn), 1u << 3 | 1u << 4);
 }
 
 static void many_pages_queue_at_once(void)
@@ -402,6 +421,7 @@ int main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT_TEST(homes_are_spread_one_to_one),
+		UNIT_TEST(neighbours_have_one_home),
 		UNIT_TEST(what_is_wanted_ahead_is_asked_for_once),
 		UNIT_TEST(acks_may_come_first),
 		UNIT_TEST(a_write_wanted_while_reading_follows),

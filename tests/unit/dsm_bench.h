@@ -152,14 +152,20 @@ static int bench_message(unsigned from, uint16_t type, gfn_t gfn, uint32_t txn, 
 	return dsm_on_message(bench.dsm, &header, &body, page ? bench.page : NULL);
 }
 
-/* A page whose home is `node`. */
-static gfn_t bench_gfn_of(unsigned node, unsigned n_nodes)
+/* A page whose home is `node`, in RAM of n_pages. */
+static gfn_t bench_gfn_in(uint32_t n_pages, unsigned node, unsigned n_nodes)
 {
 	gfn_t gfn = 0;
 
-	while (dsm_interval_start(dsm_interval(gfn), n_nodes) != node)
+	while (dsm_interval_start(dsm_interval(gfn, n_pages), n_nodes) != node)
 		gfn++;
 	return gfn;
+}
+
+/* The same in RAM that ends behind that page. */
+static inline gfn_t bench_gfn_of(unsigned node, unsigned n_nodes)
+{
+	return bench_gfn_in(DSM_INTERVALS, node, n_nodes);
 }
 
 #endif

@@ -5,7 +5,7 @@
 #include "tests/unit/dsm_bench.h"
 #include "tests/unit/unit.h"
 
-enum { HOME, SELF, OTHER, N_NODES, PAGES = 225280 };
+enum { HOME, SELF, OTHER, N_NODES, BLOCK = 1024, PAGES = 220 * BLOCK };
 
 static gfn_t gfn;
 
@@ -13,7 +13,7 @@ static gfn_t gfn;
  * bench.part. */
 static void open_home(void)
 {
-	gfn = bench_gfn_of(SELF, N_NODES);
+	gfn = bench_gfn_in(PAGES, SELF, N_NODES);
 	bench_open(SELF, N_NODES, PAGES);
 }
 
@@ -36,13 +36,42 @@ static void open_taker(unsigned node, unsigned n_nodes)
 
 static void intervals_hold_each_page_once(void)
 {
-	unsigned count[DSM_INTERVALS] = { 0 };
+	unsigned count[DSM_INTERVALS] = { 0 }, blocks = 0;
 
+	CU_ASSERT_EQUAL_FATAL(1u << dsm_block_bits(PAGES), BLOCK);
 	for (gfn_t page = 0; page < PAGES; page++)
-		count[dsm_interval(page)]++;
-	for (unsigned i = 0; i < DSM_INTERVALS; i++) /* about as many each */
-		CU_ASSERT(count[i] > PAGES / DSM_INTERVALS * 9 / 10 &&
-			  count[i] < PAGES / DSM_INTERVALS * 11 / 10);
+		count[dsm_interval(page, PAGES)]++;
+	for (unsigned i = 0; i < DSM_INTERVALS; i++) { /* RAM is no power of two */
+		CU_ASSERT(count[i] == BLOCK || count[i] == 0);
+		blocks += count[i] / BLOCK;
+	}
+	CU_ASSERT_EQUAL(blocks, PAGES / BLOCK);
+}
+
+/* A home begins where most pages of its block are; where no page is, it stays. */
+static void homes_begin_near_their_pages(void)
+{
+	const struct page_range ranges[] = {
+		{ 0, BLOCK / 2 + 1, OTHER }, { BLOCK / 2 + 1, BLOCK, HOME },
+		{ 3 * BLOCK, 2 * BLOCK, SELF },
+	};
+	const unsigned owner[] = { OTHER, HOME, N_NODES, SELF, SELF };
+
+	bench_open(SELF, N_NODES, PAGES);
+	dsm_homes_near(bench.dsm, ranges, sizeof(ranges) / sizeof(*ranges));
+	for (unsigned i = 0; i < DSM_INTERVALS; i++)
+		CU_ASSERT_EQUAL(dsm_homes(bench.dsm)[i].generation, 0);
+	for (unsigned block = 0; block < PAGES / BLOCK; block++) {
+		unsigned interval = dsm_interval(block * BLOCK, PAGES);
+		bool owned = block < sizeof(owner) / sizeof(*owner) && owner[block] < N_NODES;
+
+		CU_ASSERT_EQUAL(dsm_homes(bench.dsm)[interval].node,
+				owned ? owner[block] : dsm_interval_start(interval, N_NODES));
+	}
+	dsm_preloaded(bench.dsm, 0, BLOCK, OTHER);
+	dsm_want(bench.dsm, 0, PAGE_READ); /* two hops: the home is the owner */
+	CU_ASSERT(seen("READ>home"));
+	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, dsm_home(0, PAGES)), OTHER);
 }
 
 /* A transaction runs, and others wait: the new home continues where the old one was. */
@@ -54,20 +83,20 @@ static void a_home_moves_with_its_table_and_its_queue(void)
 	bench_message(HOME, MSG_DSM_UPGRADE, gfn, 0, HOME, 0);
 	bench_message(HOME, MSG_DSM_HANDOVER, gfn, 0, HOME, OTHER);
 	CU_ASSERT(seen("FORWARD_READ>0"));
-	CU_ASSERT_EQUAL(dsm_home_give(bench.dsm, dsm_interval(gfn), OTHER), 0);
+	CU_ASSERT_EQUAL(dsm_home_give(bench.dsm, dsm_interval(gfn, PAGES), OTHER), 0);
 	CU_ASSERT(seen("HOME>2"));
-	CU_ASSERT_EQUAL(dsm_home_give(bench.dsm, dsm_interval(gfn), OTHER), -ENOENT);
+	CU_ASSERT_EQUAL(dsm_home_give(bench.dsm, dsm_interval(gfn, PAGES), OTHER), -ENOENT);
 	CU_ASSERT_EQUAL(bench.dsm->homes[gfn].state, HOME_UNTOUCHED);
 	bench_message(OTHER, MSG_DSM_CONFIRM, gfn, 1, OTHER, 0);
 	CU_ASSERT(seen("CONFIRM>home"));
 	CU_ASSERT_EQUAL(dsm_stats(bench.dsm)->home_forwarded, 1);
-	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, dsm_home(gfn)), OTHER);
+	CU_ASSERT_EQUAL(dsm_node_of(bench.dsm, dsm_home(gfn, PAGES)), OTHER);
 
 	open_taker(OTHER, N_NODES);
 	bench_message(HOME, MSG_DSM_WRITE, gfn, 0, HOME, 0); /* too early: goes to the old home */
 	CU_ASSERT(seen("WRITE>home"));
 	CU_ASSERT_EQUAL(arrive(&bench.part[0]), 1);
-	CU_ASSERT_EQUAL(dsm_homes(bench.dsm)[dsm_interval(gfn)].generation, 1);
+	CU_ASSERT_EQUAL(dsm_homes(bench.dsm)[dsm_interval(gfn, PAGES)].generation, 1);
 	bench_message(SELF, MSG_DSM_CONFIRM, gfn, 1, OTHER, 0); /* forwarded by the old home */
 	CU_ASSERT(seen("GRANT_UPGRADE/1>0 ACK>0")); /* the invalidation is for this node itself */
 	bench_message(HOME, MSG_DSM_CONFIRM, gfn, 2, HOME, 0);
@@ -81,18 +110,19 @@ static void a_large_interval_comes_in_parts(void)
 	unsigned interval;
 
 	open_home();
-	interval = dsm_interval(gfn);
+	interval = dsm_interval(gfn, PAGES);
 	dsm_preloaded(bench.dsm, 0, PAGES, SELF);
 	CU_ASSERT_EQUAL(dsm_home_give(bench.dsm, interval, OTHER), 0);
 	CU_ASSERT(bench.parts > 1 && bench.parts <= BENCH_PARTS);
 	open_taker(OTHER, N_NODES);
 	for (unsigned i = 0; i < bench.parts; i++) {
-		CU_ASSERT_NOT_EQUAL(dsm_node_of(bench.dsm, dsm_home(gfn)), OTHER);
+		CU_ASSERT_NOT_EQUAL(dsm_node_of(bench.dsm, dsm_home(gfn, PAGES)), OTHER);
 		CU_ASSERT_EQUAL(arrive(&bench.part[i]), i + 1 == bench.parts);
 	}
 	for (gfn_t page = 0; page < PAGES; page++)
-		if (dsm_interval(page) == interval && !(bench.dsm->homes[page].state == HOME_IDLE &&
-							 bench.dsm->homes[page].owner == SELF))
+		if (dsm_interval(page, PAGES) == interval &&
+		    !(bench.dsm->homes[page].state == HOME_IDLE &&
+		      bench.dsm->homes[page].owner == SELF))
 			CU_FAIL_FATAL("a page is missing");
 }
 
@@ -103,7 +133,7 @@ static void damaged_parts_are_refused(void)
 
 	open_home();
 	dsm_preloaded(bench.dsm, gfn, 1, HOME);
-	dsm_home_give(bench.dsm, dsm_interval(gfn), OTHER);
+	dsm_home_give(bench.dsm, dsm_interval(gfn, PAGES), OTHER);
 	open_taker(OTHER, N_NODES);
 	good = bench.part[0];
 	memcpy(&item, good.payload, sizeof(item));
@@ -121,7 +151,7 @@ static void damaged_parts_are_refused(void)
 	WRONG(bad.bytes--);
 	WRONG(bad.bytes++);
 	WRONG(item.gfn = PAGES);
-	WRONG(item.gfn++);
+	WRONG(item.gfn += BLOCK);
 	WRONG(item.state = HOME_STATE_COUNT);
 	WRONG(item.owner = MAX_NODES);
 	WRONG(item.requester = MAX_NODES);
@@ -134,8 +164,8 @@ static void damaged_parts_are_refused(void)
 static void news_of_homes_count_if_they_are_newer(void)
 {
 	struct home_place places[DSM_INTERVALS];
-	unsigned interval = dsm_interval(bench_gfn_of(HOME, N_NODES)),
-		 ours = dsm_interval(bench_gfn_of(SELF, N_NODES));
+	unsigned interval = dsm_interval(bench_gfn_in(PAGES, HOME, N_NODES), PAGES),
+		 ours = dsm_interval(bench_gfn_in(PAGES, SELF, N_NODES), PAGES);
 
 	bench_open(SELF, N_NODES, PAGES);
 	memcpy(places, dsm_homes(bench.dsm), sizeof(places));
@@ -173,7 +203,7 @@ static void a_leaving_node_gives_up_all_it_has(void)
 
 	bench_open(SELF, N_NODES, 3 * LEAVE_WINDOW);
 	for (gfn_t page = 0; page < bench.dsm->n_pages; page++)
-		bench.dsm->place[dsm_interval(page)].node = HOME;
+		bench.dsm->place[dsm_interval(page, bench.dsm->n_pages)].node = HOME;
 	dsm_preloaded(bench.dsm, 0, 2 * LEAVE_WINDOW, SELF);
 	bench.dsm->pages[copy].state = NODE_COPY;
 	dsm_leave(bench.dsm, true);
@@ -218,7 +248,7 @@ static void the_pace_of_leaving_follows_what_comes_back(void)
 
 	bench_open(SELF, N_NODES, PAGES_THERE);
 	for (gfn_t page = 0; page < PAGES_THERE; page++)
-		bench.dsm->place[dsm_interval(page)].node = HOME;
+		bench.dsm->place[dsm_interval(page, bench.dsm->n_pages)].node = HOME;
 	dsm_preloaded(bench.dsm, 0, PAGES_THERE, SELF);
 	dsm_leave(bench.dsm, true);
 	CU_ASSERT_EQUAL(begun_in_step(1000, &back, 0), LEAVE_FIRST);
@@ -304,6 +334,7 @@ int main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT_TEST(intervals_hold_each_page_once),
+		UNIT_TEST(homes_begin_near_their_pages),
 		UNIT_TEST(a_home_moves_with_its_table_and_its_queue),
 		UNIT_TEST(a_large_interval_comes_in_parts),
 		UNIT_TEST(damaged_parts_are_refused),

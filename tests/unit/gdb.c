@@ -113,46 +113,59 @@ static void peers(void)
 	}
 }
 
-/* Makes a real connection, from a process of another user or of ours, and returns the result of the
- * check.  `closed`: the process closes it at once. */
-static int said_of_connection(bool v6, uid_t other, bool closed)
+/* Whose connection is made, and how: of `mapped`, an IPv4 address is written as one of IPv6. */
+struct connection { bool v6, mapped, closed; uid_t other; };
+
+/* Connects, in a process of another user or of ours, until `go` has no writer.  `closed`: the
+ * process closes the connection at once. */
+static void connect_and_wait(const struct connection *c, union loopback_peer at, socklen_t bytes,
+			     int go)
 {
-	union loopback_peer at = end_at(v6, 0);
-	socklen_t bytes = v6 ? sizeof at.v6 : sizeof at.v4;
+	char byte;
+	int mine;
+
+	if (c->other && setuid(c->other))
+		_exit(1);
+	if (c->mapped) {
+		at.v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+					       .sin6_port = at.v4.sin_port,
+					       .sin6_addr.s6_addr = { [10] = 255, 255, 127,
+								      [15] = 1 } };
+		bytes = sizeof at.v6;
+	}
+	mine = socket(at.any.sa_family, SOCK_STREAM, 0);
+	if (connect(mine, &at.any, bytes))
+		_exit(1);
+	if (c->closed)
+		close(mine);
+	_exit(read(go, &byte, 1) != 0);
+}
+
+/* Makes a real connection, and returns the result of the check. */
+static int said_of_connection(struct connection c)
+{
+	union loopback_peer at = end_at(c.v6, 0);
+	socklen_t bytes = c.v6 ? sizeof at.v6 : sizeof at.v4;
 	int listener = socket(at.any.sa_family, SOCK_STREAM, 0), fd, result, go[2];
 	uid_t user = 0;
 	pid_t pid;
 
-	if (bind(listener, &at.any, bytes) && v6) { /* this computer has no IPv6 */
-		close(listener);
-		return other ? -EPERM : closed ? -ESRCH : 0;
-	}
-	CU_ASSERT_FATAL(!listen(listener, 1) && !getsockname(listener, &at.any, &bytes) &&
-			!pipe(go));
+	CU_ASSERT_FATAL(!bind(listener, &at.any, bytes) && !listen(listener, 1) &&
+			!getsockname(listener, &at.any, &bytes) && !pipe(go));
 	pid = fork();
 	if (!pid) {
-		char byte;
-		int mine;
-
 		close(go[1]);
-		if (other && setuid(other))
-			_exit(1);
-		mine = socket(at.any.sa_family, SOCK_STREAM, 0);
-		if (connect(mine, &at.any, bytes))
-			_exit(1);
-		if (closed)
-			close(mine);
-		_exit(read(go[0], &byte, 1) != 0); /* until the test is over */
+		connect_and_wait(&c, at, bytes, go[0]);
 	}
 	close(go[0]);
 	fd = accept(listener, NULL, NULL);
-	if (closed) { /* the close was noticed */
+	if (c.closed) { /* the close was noticed */
 		char byte;
 
 		CU_ASSERT_EQUAL(read(fd, &byte, 1), 0);
 	}
 	result = loopback_peer_check(fd, &user);
-	CU_ASSERT(result == -ESRCH || user == (other ? other : geteuid()));
+	CU_ASSERT(result == -ESRCH || user == (c.other ? c.other : geteuid()));
 	close(go[1]);
 	CU_ASSERT(waitpid(pid, NULL, 0) == pid);
 	close(fd);
@@ -160,13 +173,29 @@ static int said_of_connection(bool v6, uid_t other, bool closed)
 	return result;
 }
 
+static bool has_ipv6(void)
+{
+	union loopback_peer at = end_at(true, 0);
+	int fd = socket(AF_INET6, SOCK_STREAM, 0);
+	bool has = fd >= 0 && !bind(fd, &at.any, sizeof at.v6);
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
 static void connections(void)
 {
-	for (int v6 = 0; v6 < 2; v6++) {
-		CU_ASSERT_EQUAL(said_of_connection(v6, 0, false), 0);
-		CU_ASSERT_EQUAL(said_of_connection(v6, 0, true), -ESRCH);
+	for (int form = 0; form < (has_ipv6() ? 3 : 1); form++) {
+		struct connection c = { .v6 = form == 1, .mapped = form == 2 };
+
+		CU_ASSERT_EQUAL(said_of_connection(c), 0);
+		c.closed = true;
+		CU_ASSERT_EQUAL(said_of_connection(c), -ESRCH);
+		c.closed = false;
+		c.other = 65534;
 		if (geteuid() == 0) /* only root can become another user */
-			CU_ASSERT_EQUAL(said_of_connection(v6, 65534, false), -EPERM);
+			CU_ASSERT_EQUAL(said_of_connection(c), -EPERM);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* httpd.c - the HTTP server of `vmp metrics` and `vmp web`: who gets a page, and that nobody can
  * keep it busy.  The clients are a process of their own, since the server is this one. */
 #include <event2/event.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,7 +61,7 @@ static int while_served(int (*client)(void), uid_t user, uid_t also_user)
 	if (!pid) {
 		struct rlimit files;
 
-		alarm(60);
+		alarm(600);
 		getrlimit(RLIMIT_NOFILE, &files);	/* the server alone has few */
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
@@ -203,7 +204,7 @@ static int slow(void)
 
 /* ---- more clients than there may be ---- */
 
-enum { CROWD = 400, FEW_FILES = 200 };
+enum { CROWD = 400, REGULARS = 1100, FEW_FILES = 200 };
 
 /* Opens connections, as many as the server takes, and sends a byte on each now and then, for ever:
  * none of them is silent. */
@@ -235,7 +236,56 @@ static void trickle(uid_t user, int begun)
 	}
 }
 
+/* One that comes again whenever the server has closed its connection. */
+static void come_again(struct pollfd *one)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET, .sin_port = htons(server.port),
+				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	if (one->fd >= 0)
+		close(one->fd);
+	one->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	one->events = POLLOUT;
+	/* poll() says how it went */
+	(void)!connect(one->fd, (struct sockaddr *)&to, sizeof to);
+}
+
+static void on_event_of(struct pollfd *one)
+{
+	static const char begin[] = "GET / HTTP/1.1\r\nX: ";
+	char text[1024];
+
+	if (one->revents & (POLLERR | POLLHUP) ||
+	    (one->revents & POLLIN && read(one->fd, text, sizeof text) <= 0)) {
+		come_again(one);
+	} else if (one->revents & POLLOUT) {
+		send_text(one->fd, begin, sizeof begin - 1);
+		one->events = POLLIN;
+	}
+}
+
+/* Keeps as many connections as it can, each of which begins a request, for ever. */
+static void storm(uid_t user, int begun)
+{
+	static struct pollfd all[REGULARS];
+
+	if (user && setuid(user))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (size_t i = 0; i < REGULARS; i++) {
+		all[i].fd = -1;
+		come_again(&all[i]);
+	}
+	if (write(begun, "", 1) != 1)
+		_exit(2);
+	while (poll(all, REGULARS, -1) > 0)
+		for (size_t i = 0; i < REGULARS; i++)
+			if (all[i].revents)
+				on_event_of(&all[i]);
+}
+
 static uid_t crowds_user;
+static void (*crowd)(uid_t user, int begun);
 
 /* Whoever fills the server with connections that ask for nothing keeps nobody from being served. */
 static int crowded(void)
@@ -248,11 +298,11 @@ static int crowded(void)
 		return 3;
 	pid = fork();
 	if (!pid)
-		trickle(crowds_user, begun[1]);
+		crowd(crowds_user, begun[1]);
 	close(begun[1]);
 	if (read(begun[0], &byte, 1) != 1)
 		result = 4;
-	for (int i = 0; i < 20 && !result; i++)
+	for (int i = 0; i < 10 && !result; i++)
 		result = ask("GET /", "") != 200 || ask("GET /secret", BEARER) != 200;
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
@@ -286,13 +336,14 @@ static void large_requests(void) { CU_ASSERT_EQUAL(while_served(too_much, 0, 0),
 static void slow_clients(void) { CU_ASSERT_EQUAL(while_served(slow, 0, 0), 0); }
 
 /* The server has fewer file descriptors than there are clients. */
-static void many_clients(void)
+static void with_few_files(void (*clients)(uid_t user, int begun))
 {
 	struct rlimit whole, few;
 
 	getrlimit(RLIMIT_NOFILE, &whole);
 	few = whole;
 	few.rlim_cur = FEW_FILES;
+	crowd = clients;
 	for (int of_another = 0; of_another < 2; of_another++) {
 		if (of_another && getuid()) {
 			puts("\nskipped: needs root, to become another user");
@@ -305,6 +356,9 @@ static void many_clients(void)
 	}
 }
 
+static void many_clients(void) { with_few_files(trickle); }
+static void clients_that_come_again(void) { with_few_files(storm); }
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -314,6 +368,7 @@ int main(void)
 		{ "large requests", large_requests },
 		{ "slow clients", slow_clients },
 		{ "many clients", many_clients },
+		{ "clients that come again", clients_that_come_again },
 		UNIT_END
 	};
 

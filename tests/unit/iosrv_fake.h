@@ -11,6 +11,7 @@ enum { FAKE_MESSAGES = 64, FAKE_INTERRUPTS = 64 };
 extern struct fake {
 	unsigned cpus, cpu /* whose accesses come */, edges[24], n_messages, n_interrupts;
 	bool timer[N_CHIPS]; /* started, and not yet passed */
+	unsigned holds, releases; /* of answers (busmaster.c) */
 	bool may_fail; /* iosrv_fail() is counted, not a failure of the test */
 	unsigned failures;
 	bool slow; /* work waits for fake_work() */

@@ -1,143 +1,12 @@
 /* iosrv_server.c - the I/O server as a process: messages that a daemon may send, well-formed or
  * not, and how the server ends. */
-#include <dirent.h>
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/ptrace.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <sys/user.h>
-#undef PAGE_MASK /* <sys/user.h> has another one */
-#include <sys/wait.h>
-#include <unistd.h>
 #include "base/agent_abi.h"
 #include "base/guest_abi.h"
 #include "base/packet.h"
+#include "tests/unit/iosrv_process.h"
 #include "tests/unit/unit.h"
-
-enum { WAIT_MS = 60000 /* for hangs alone */, STILL_MS = 50 };
-
-static char program[4096];
-static int daemon_end = -1;
-static pid_t server;
-
-struct packet {
-	struct msg_header header;
-	uint8_t bytes[256 + MAX_MSG_PAYLOAD];
-};
-
-static void start_with(const char *option, const char *value)
-{
-	int fd[2];
-	char number[16];
-
-	CU_ASSERT_FATAL(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fd));
-	server = fork();
-	if (!server) {
-		close(fd[0]);
-		snprintf(number, sizeof number, "%d", fd[1]);
-		setenv("VMP_LOG", "error", 1);
-		execl(program, "vmp-iosrv", "--socket", number, "--cpus", "4",
-		      option, value, NULL);
-		_exit(99);
-	}
-	close(fd[1]);
-	daemon_end = fd[0];
-}
-
-static void start(const char *disk) { start_with(disk ? "--disk" : NULL, disk); }
-
-/* Closing the socket ends it. */
-static void stop(void)
-{
-	int status = -1;
-
-	close(daemon_end);
-	CU_ASSERT(waitpid(server, &status, 0) == server && WIFEXITED(status) &&
-		  WEXITSTATUS(status) == 0);
-}
-
-/* The next message; false if none comes. */
-static bool receive(struct packet *p, int timeout_ms)
-{
-	struct pollfd wait = { .fd = daemon_end, .events = POLLIN };
-	ssize_t n;
-
-	if (poll(&wait, 1, timeout_ms) != 1)
-		return false;
-	n = recv(daemon_end, p, sizeof *p, 0);
-	return n > 0 && (size_t)n == sizeof p->header + p->header.bytes &&
-	       p->header.version == (uint16_t)wire_version;
-}
-
-static void send_bytes(uint16_t type, const void *bytes, size_t count)
-{
-	struct packet p = { .header = packet_header(type, VNODE_IOSRV, 0, (uint32_t)count) };
-
-	memcpy(p.bytes, bytes, count);
-	CU_ASSERT(send(daemon_end, &p, sizeof p.header + count, 0) > 0);
-}
-
-static void request(struct msg_io_request q, const void *payload, size_t payload_bytes)
-{
-	uint8_t bytes[sizeof q + MAX_MSG_PAYLOAD];
-
-	memcpy(bytes, &q, sizeof q);
-	if (payload_bytes)
-		memcpy(bytes + sizeof q, payload, payload_bytes);
-	send_bytes(MSG_IO_REQUEST, bytes, sizeof q + payload_bytes);
-}
-
-/* A well-formed request is answered, and nothing else comes before its answer. */
-static bool answers(void)
-{
-	static uint32_t seq;
-	struct msg_io_reply reply;
-	struct packet p;
-
-	request((struct msg_io_request){ .cpu = 3,
-					 .seq = ++seq,
-					 .address = 0x71,
-					 .kind = IO_PORT_IN,
-					 .size = 1,
-					 .count = 1 },
-		NULL, 0);
-	if (!receive(&p, WAIT_MS) || p.header.type != MSG_IO_REPLY)
-		return false;
-	memcpy(&reply, p.bytes, sizeof reply);
-	return reply.cpu == 3 && reply.seq == seq && reply.value == 0xff &&
-	       p.header.to == VNODE_CPU(3);
-}
-
-/* Checks that the server ends the machine with a line that contains `word`. */
-static bool fails(const char *word)
-{
-	struct msg_machine_end end;
-	struct packet p;
-	const char *line = (const char *)p.bytes + sizeof end;
-
-	if (!receive(&p, WAIT_MS) || p.header.type != MSG_MACHINE_END ||
-	    p.header.bytes <= sizeof end)
-		return false;
-	memcpy(&end, p.bytes, sizeof end);
-	p.bytes[p.header.bytes] = 0;
-	return end.reason == END_FAILURE && end.status == EXIT_VMP_FAILURE && strstr(line, word);
-}
-
-static void expect_hello(void)
-{
-	struct packet p;
-	struct msg_hello hello;
-
-	CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_HELLO);
-	memcpy(&hello, p.bytes, sizeof hello);
-	CU_ASSERT(hello.role == PEER_IOSRV && hello.wire_version == wire_version);
-}
 
 static void test_requests(void)
 {
@@ -223,25 +92,6 @@ static void test_bad_messages(void)
 	stop();
 }
 
-/* A disk image, and what --disk says of it. */
-static int make_image(char image[64])
-{
-	int fd;
-
-	strcpy(image, "/tmp/vmp-iosrv-XXXXXX");
-	fd = mkstemp(image);
-	CU_ASSERT_FATAL(fd >= 0 && !ftruncate(fd, 65536));
-	strcat(image, ",ide");
-	return fd;
-}
-
-static void remove_image(char *image, int fd)
-{
-	*strrchr(image, ',') = 0;
-	unlink(image);
-	close(fd);
-}
-
 /* The flush's answer comes through the thread: the interrupt is routed to CPU 2. */
 static void test_flush(void)
 {
@@ -279,6 +129,52 @@ static void test_flush(void)
 	CU_ASSERT(replies == ARRAY_LEN(steps));
 	CU_ASSERT(interrupt.cpu_mask == 4 && interrupt.vector == 0x39 &&
 		  interrupt.kind == INTERRUPT_FIXED);
+	stop();
+	remove_image(image, fd);
+}
+
+static void write_port(unsigned cpu, uint32_t port, unsigned size, uint32_t value)
+{
+	request((struct msg_io_request){ .cpu = cpu, .address = port, .value = value,
+					 .size = size, .count = 1, .kind = IO_PORT_OUT },
+		NULL, 0);
+}
+
+/* CPU 1 stops the DMA whose step CPU 0 has: it is answered when CPU 0 has answered the step. */
+static void test_held_answer(void)
+{
+	static const struct { uint32_t port, size, value;
+	} steps[] = {
+		{ 0xcf8, 4, 0x80000804 }, { 0xcfc, 2, 5 }, { VMP_IDE_PORT + 2, 1, 1 },
+		{ VMP_IDE_PORT + 6, 1, 0xe0 }, { VMP_IDE_PORT + 7, 1, 0xc8 }, { 0xc000, 1, 9 },
+	};
+	char image[64];
+	int fd = make_image(image);
+	struct msg_io_reply reply;
+	struct msg_dma dma;
+	struct packet p;
+
+	start(image);
+	expect_hello();
+	for (unsigned i = 0; i < ARRAY_LEN(steps); i++)
+		write_port(0, steps[i].port, steps[i].size, steps[i].value);
+	for (unsigned i = 0; i < ARRAY_LEN(steps) - 1; i++)
+		CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_IO_REPLY);
+	CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_DMA_TELL);
+	memcpy(&dma, p.bytes, sizeof dma);
+	CU_ASSERT(dma.cpu == 0 && dma.to_memory && dma.bytes == 512 && !dma.offset);
+	CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_IO_REPLY);
+	write_port(1, 0xc000, 1, 8);
+	write_port(2, VMP_IDE_CONTROL_PORT, 1, 4);
+	CU_ASSERT(!receive(&p, STILL_MS));
+	dma.last = 1;
+	send_bytes(MSG_DMA_ASK, &dma, sizeof dma);
+	for (unsigned cpu = 1; cpu <= 2; cpu++) {
+		CU_ASSERT_FATAL(receive(&p, WAIT_MS) && p.header.type == MSG_IO_REPLY);
+		memcpy(&reply, p.bytes, sizeof reply);
+		CU_ASSERT(reply.cpu == cpu && reply.count == 1);
+	}
+	CU_ASSERT(answers());
 	stop();
 	remove_image(image, fd);
 }
@@ -406,146 +302,6 @@ static void test_loads(void)
 	stop();
 }
 
-/* ---- confinement (iosrv/iosrv_confine.c): the server is made to call what it does not need
- * ---- */
-
-/* such a build is not confined: base/confine.h */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-
-/* Stops the server where it waits for messages, which it does sooner or later. */
-static void stop_in_epoll_wait(struct user_regs_struct *regs)
-{
-	int status;
-
-	for (;;) {
-		CU_ASSERT_FATAL(!ptrace(PTRACE_ATTACH, server, NULL, NULL));
-		CU_ASSERT_FATAL(waitpid(server, &status, 0) == server && WIFSTOPPED(status));
-		CU_ASSERT_FATAL(!ptrace(PTRACE_GETREGS, server, NULL, regs));
-		if ((regs->orig_rax == SYS_epoll_wait || regs->orig_rax == SYS_epoll_pwait) &&
-		    (long)regs->rax == -EINTR)
-			return;
-		CU_ASSERT_FATAL(!ptrace(PTRACE_DETACH, server, NULL, NULL));
-	}
-}
-
-/* Makes the server do a system call where it waits.  Returns the call's result; if the server was
- * killed, minus the signal times 10,000. */
-static long make_server_call(long number, const unsigned long long arguments[4])
-{
-	struct user_regs_struct before, regs;
-	int status;
-
-	stop_in_epoll_wait(&before);
-	regs = before;
-	regs.rip -= 2; /* it stands behind the instruction SYSCALL */
-	CU_ASSERT_FATAL((ptrace(PTRACE_PEEKTEXT, server, (void *)regs.rip, NULL) & 0xffff) ==
-			0x050f);
-	regs.orig_rax = ~0ull; /* nothing to be begun again */
-	regs.rax = (unsigned long long)number;
-	regs.rdi = arguments[0], regs.rsi = arguments[1], regs.rdx = arguments[2],
-	regs.r10 = arguments[3];
-	CU_ASSERT_FATAL(!ptrace(PTRACE_SETREGS, server, NULL, &regs));
-	CU_ASSERT_FATAL(!ptrace(PTRACE_SINGLESTEP, server, NULL, NULL));
-	CU_ASSERT_FATAL(waitpid(server, &status, 0) == server);
-	if (WIFSIGNALED(status))
-		return -10000l * WTERMSIG(status);
-	CU_ASSERT_FATAL(!ptrace(PTRACE_GETREGS, server, NULL, &regs));
-	before.orig_rax = ~0ull; /* interrupted: it waits again by itself */
-	CU_ASSERT_FATAL(!ptrace(PTRACE_SETREGS, server, NULL, &before));
-	CU_ASSERT_FATAL(!ptrace(PTRACE_DETACH, server, NULL, NULL));
-	return (long)regs.rax;
-}
-
-static void test_forbidden_calls(void)
-{
-	static const struct { long number; unsigned long long arguments[4]; } rows[] = {
-		{ SYS_open, { 0 } },
-		{ SYS_openat, { 0 } },
-		{ SYS_unlink, { 0 } },
-		{ SYS_newfstatat, { 0 } },
-		{ SYS_execve, { 0 } },
-		{ SYS_clone, { 0 } },
-		{ SYS_fork, { 0 } },
-		{ SYS_socket, { AF_INET, SOCK_STREAM } },
-		{ SYS_ioctl, { 0 } },
-		{ SYS_ptrace, { PTRACE_TRACEME } },
-		{ SYS_process_vm_readv, { 1 } },
-		{ SYS_prctl, { 0 } },
-		{ SYS_prlimit64, { 0 } },
-		{ SYS_kill, { 1, 0 } },
-		{ SYS_tgkill, { 1, 1, 0 } },
-		{ SYS_mmap, { 0, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS } },
-		{ SYS_mprotect, { 0, 4096, PROT_EXEC } },
-		{ SYS_getpid | 0x40000000 /* an x32 call */, { 0 } },
-	};
-	int status;
-
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		start(NULL);
-		expect_hello();
-		CU_ASSERT(answers());
-		CU_ASSERT_EQUAL(make_server_call(rows[i].number, rows[i].arguments),
-				-10000l * SIGSYS);
-		close(daemon_end);
-		CU_ASSERT(waitpid(server, &status, WNOHANG) == -1); /* it is gone */
-	}
-}
-
-/* Checks the test itself: calls that are allowed are made, and the server goes on. */
-static void test_allowed_calls(void)
-{
-	start(NULL);
-	expect_hello();
-	CU_ASSERT(answers());
-	CU_ASSERT_EQUAL(make_server_call(SYS_getpid, (unsigned long long[4]){ 0 }), server);
-	CU_ASSERT(answers());
-	CU_ASSERT(make_server_call(SYS_mmap,
-				   (unsigned long long[4]){ 0, 4096, PROT_READ,
-							    MAP_PRIVATE | MAP_ANONYMOUS }) > 0);
-	CU_ASSERT(answers());
-	stop();
-}
-
-/* Each thread has no new privileges and a filter; a crash leaves no dump. */
-static void test_all_threads_are_confined(void)
-{
-	char path[64], line[256], image[64];
-	int fd = make_image(image);
-	unsigned threads = 0, confined = 0, no_dump = 0;
-	struct dirent *entry;
-	FILE *file;
-	DIR *tasks;
-
-	start(image);
-	expect_hello();
-	CU_ASSERT(answers());
-	snprintf(path, sizeof path, "/proc/%d/task", server);
-	tasks = opendir(path);
-	while (tasks && (entry = readdir(tasks))) {
-		snprintf(path, sizeof path, "/proc/%d/task/%.20s/status", server, entry->d_name);
-		file = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
-		threads += file != NULL;
-		while (file && fgets(line, sizeof line, file))
-			confined += !strcmp(line, "NoNewPrivs:\t1\n") ||
-				    !strcmp(line, "Seccomp:\t2\n");
-		if (file)
-			fclose(file);
-	}
-	closedir(tasks);
-	CU_ASSERT(threads == 2 && confined == 2 * threads);
-	snprintf(path, sizeof path, "/proc/%d/limits", server);
-	file = fopen(path, "r");
-	while (file && fgets(line, sizeof line, file))
-		no_dump += sscanf(line, "Max core file size %*1[01] %*1[01] bytes") == 0 &&
-			   strstr(line, "core file") && !strstr(line, "unlimited");
-	if (file)
-		fclose(file);
-	CU_ASSERT(no_dump == 1);
-	stop();
-	remove_image(image, fd);
-}
-#endif
-
 static void test_missing_image(void)
 {
 	struct msg_machine_end end;
@@ -568,24 +324,13 @@ int main(int argc, char **argv)
 		{ "bad requests", test_bad_requests },
 		{ "bad messages", test_bad_messages },
 		{ "flush", test_flush },
+		{ "held answers", test_held_answer },
 		{ "it stands still", test_stands_still },
 		{ "it is loaded", test_loads },
 		{ "missing image", test_missing_image },
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-		{ "forbidden calls", test_forbidden_calls },
-		{ "allowed calls", test_allowed_calls },
-		{ "all threads are confined", test_all_threads_are_confined },
-#endif
 		UNIT_END
 	};
-	char *slash;
-
 	(void)argc;
-	signal(SIGPIPE, SIG_IGN);
-	/* build/tests/unit/iosrv_server -> build/vmp-iosrv */
-	snprintf(program, sizeof program - 32, "%s", argv[0]);
-	for (unsigned i = 0; i < 3 && (slash = strrchr(program, '/')); i++)
-		*slash = '\0';
-	strcat(program, "/vmp-iosrv");
+	find_server(argv[0]);
 	return UNIT_RUN("I/O server", tests);
 }

@@ -38,7 +38,9 @@ static const struct quantity_case {
 	{ quantity_parse_mib, "0.0009765625G", -EDOM, 0 },
 	{ quantity_parse_mib, "4194304G", -ERANGE, 0 },
 	{ quantity_parse_mib, "1.G", -EINVAL, 0 },
-	{ quantity_parse_mib, ".5G", -EINVAL, 0 },
+	{ quantity_parse_mib, ".5G", 0, 512 },
+	{ quantity_parse_mib, ".G", -EINVAL, 0 },
+	{ quantity_parse_mib, "1G512M", 0, 1536 },
 	{ quantity_parse_mib, "512mb", 0, 512 },
 	{ quantity_parse_mib, "268435456b", 0, 256 },
 	{ quantity_parse_mib, "1gi", 0, 1024 },
@@ -61,7 +63,31 @@ static const struct quantity_case {
 	{ quantity_parse_ms, "1.0000001s", -EDOM, 0 },
 	{ quantity_parse_ms, "1.0000000s", 0, 1000 },
 	{ quantity_parse_ms, "71583m", -ERANGE, 0 },
-	{ quantity_parse_ms, "5d", -EINVAL, 0 },
+	{ quantity_parse_ms, "1d", 0, 86400000 },
+	{ quantity_parse_ms, "50d", -ERANGE, 0 },
+	{ quantity_parse_ms, "5y", -EINVAL, 0 },
+	{ quantity_parse_ms, ".5", 0, 500 },
+	{ quantity_parse_ms, "5seconds", 0, 5000 },
+	{ quantity_parse_ms, "1m30s", 0, 90000 },
+	{ quantity_parse_ms, "1h30m", 0, 5400000 },
+	{ quantity_parse_ms, "1H30Min1.5s", 0, 5401500 },
+	{ quantity_parse_ms, "1s500ms", 0, 1500 },
+	{ quantity_parse_ms, "0h2m", 0, 120000 },
+	{ quantity_parse_ms, "1.5h30m", 0, 7200000 },
+	{ quantity_parse_ms, "1m90s", 0, 150000 },
+	{ quantity_parse_ms, "1m30", -EINVAL, 0 },
+	{ quantity_parse_ms, "30s1m", -EINVAL, 0 },
+	{ quantity_parse_ms, "1s1s", -EINVAL, 0 },
+	{ quantity_parse_ms, "1m1min", -EINVAL, 0 },
+	{ quantity_parse_ms, "1m 30s", -EINVAL, 0 },
+	{ quantity_parse_ms, "1m-30s", -EINVAL, 0 },
+	{ quantity_parse_ms, "1m30x", -EINVAL, 0 },
+	{ quantity_parse_ms, "1m30.s", -EINVAL, 0 },
+	{ quantity_parse_ms, "m30s", -EINVAL, 0 },
+	{ quantity_parse_ms, "1s0.5ms", -EDOM, 0 },
+	{ quantity_parse_ms, "71582m47.295s", 0, UINT32_MAX },
+	{ quantity_parse_ms, "71582m47.296s", -ERANGE, 0 },
+	{ quantity_parse_ms, "999999999999d999999999999h999999999999m", -ERANGE, 0 },
 	{ quantity_parse_ms, "1.5.5s", -EINVAL, 0 },
 };
 
@@ -80,7 +106,7 @@ static void test_quantities(void)
 
 static void test_printed_quantities(void)
 {
-	static const uint32_t values[] = { 0, 1, 999, 1000, 1500, 60000, 4294967295u };
+	static const uint32_t values[] = { 0, 1, 999, 1000, 1500, 60000, 3600000, UINT32_MAX };
 	char text[MACHINE_VALUE];
 	uint32_t back;
 

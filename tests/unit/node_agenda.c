@@ -17,8 +17,8 @@ static bool is_refused(enum agenda_operation operation, unsigned c)
 	switch (operation) {
 	case AGENDA_MOVE:
 	case AGENDA_CHANGE:
-	case AGENDA_TURN: return off;
-	case AGENDA_SNAPSHOT: return off || has(c, AGENDA_LIVE);
+	case AGENDA_TURN:
+	case AGENDA_SNAPSHOT: return off;
 	case AGENDA_DEBUGGER:
 		return has(c, AGENDA_STARTS) || has(c, AGENDA_STILL) ||
 		       has(c, AGENDA_CHANGE_ASKED) || has(c, AGENDA_MOVE_ASKED);

@@ -98,6 +98,7 @@ static ph_vp_t calls_nothing(void)
 		ph_set_handler(1, NULL, NULL),
 		ph_get_fd(),
 		(int)ph_get_rtt(1),
+		(int)ph_get_silence(1),
 		ph_listen_unix("/nonexistent"),
 		ph_add_port_unix("/nonexistent"),
 		ph_get_listen_port(),
@@ -295,6 +296,8 @@ static void test_together(void)
 	CU_ASSERT_EQUAL(ph_leave_vps(BRIEFLY), 0);
 	CU_ASSERT_EQUAL(ph_join_vps(BRIEFLY), PH_ETIMEDOUT);	/* there is no other node */
 	CU_ASSERT_EQUAL(ph_get_rtt(5), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_get_silence(5), PH_EINVAL);
+	CU_ASSERT_EQUAL(ph_get_silence(ph_get_resource_name()), PH_EINVAL);
 	CU_ASSERT_EQUAL(ph_is_held(SPACE - 1), 0);
 	ph_assume_vp(SPACE - 1);
 	CU_ASSERT_EQUAL(ph_is_held(SPACE - 1), 1);

@@ -1,5 +1,5 @@
-/* quorum.c - which side of a cut network goes on with the machine (vmm/cli/run/quorum.def): each
- * cell for up to five hosts, and that both sides never go on, however the hosts are cut.
+/* quorum.c - which of a machine's owner and its standby goes on (vmm/cli/run/quorum.def): each cell
+ * for up to five hosts, and that both never do, whoever gets which votes.
  */
 #include "base/limits.h"
 #include "tests/unit/unit.h"
@@ -9,12 +9,12 @@ enum { NEITHER, OWNER, STANDBY, BOTH };
 
 static int who(uint32_t with_owner, uint32_t with_standby, uint32_t all)
 {
-	return (quorum_owner(with_owner, all, true) ? OWNER : NEITHER) |
-	       (quorum_standby(with_standby, all) ? STANDBY : NEITHER);
+	return (quorum_owner(true, with_owner, false, all, true) ? OWNER : NEITHER) |
+	       (quorum_standby(true, with_standby, false, all) ? STANDBY : NEITHER);
 }
 
-/* Each row: of so many hosts, so many are on the owner's side, and so many on its standby's; the
- * others are on neither. */
+/* Each row: of so many hosts, so many have given their vote to the owner, and so many to its
+ * standby; the others to neither. */
 static void each_cell(void)
 {
 	static const struct { uint32_t all, owner, standby; int who; } cells[] = {
@@ -38,22 +38,50 @@ static void never_both(void)
 				CU_ASSERT_NOT_EQUAL(who(owner, standby, all), BOTH);
 }
 
+/* Votes are counted if one doubts that the other is dead, or if that holds a vote. */
+static void who_counts(void)
+{
+	CU_ASSERT(quorum_owner(false, 1, false, 5, true));
+	CU_ASSERT_FALSE(quorum_owner(true, 1, false, 5, true));
+	CU_ASSERT_FALSE(quorum_owner(false, 1, true, 5, true));
+	CU_ASSERT(quorum_owner(false, 3, true, 5, true));
+	CU_ASSERT(quorum_standby(false, 1, false, 5));
+	CU_ASSERT_FALSE(quorum_standby(true, 1, false, 5));
+	CU_ASSERT_FALSE(quorum_standby(false, 1, true, 5));
+	CU_ASSERT(quorum_standby(false, 3, true, 5));
+	/* of four, half is enough for the owner, and not for the standby */
+	CU_ASSERT(quorum_owner(false, 2, true, 4, true));
+	CU_ASSERT_FALSE(quorum_standby(false, 2, true, 4));
+}
+
+/* Two computers, each of which has its own vote.  One that hears of the other ends. */
+static void of_two(void)
+{
+	for (int doubt = 0; doubt < 2; doubt++) {
+		CU_ASSERT(quorum_owner(doubt, 1, false, 2, true));
+		CU_ASSERT_FALSE(quorum_owner(doubt, 1, true, 2, true));
+		CU_ASSERT(quorum_standby(doubt, 1, false, 2));
+		CU_ASSERT_FALSE(quorum_standby(doubt, 1, true, 2));
+	}
+}
+
 /* The machine has `all` hosts; its standby still counts one less, or one that has left.  Unless
  * only two hosts are counted, both never go on. */
 static void not_agreed(void)
 {
 	for (uint32_t all = 3; all < MAX_NODES; all++)
 		for (uint32_t owner = 1; owner < all; owner++) {
-			bool goes_on = quorum_owner(owner, all, false);
+			bool goes_on = quorum_owner(true, owner, false, all, false);
 
 			/* one has come, or one has gone and is with the standby */
 			CU_ASSERT_FALSE(goes_on && all > 3 &&
-					quorum_standby(all - owner, all - 1));
-			CU_ASSERT_FALSE(goes_on && quorum_standby(all + 1 - owner, all + 1));
+					quorum_standby(true, all - owner, false, all - 1));
+			CU_ASSERT_FALSE(goes_on &&
+					quorum_standby(true, all + 1 - owner, false, all + 1));
 		}
-	CU_ASSERT(quorum_owner(2, 4, true));
-	CU_ASSERT_FALSE(quorum_owner(2, 4, false));
-	CU_ASSERT(quorum_owner(3, 4, false));
+	CU_ASSERT(quorum_owner(true, 2, false, 4, true));
+	CU_ASSERT_FALSE(quorum_owner(true, 2, false, 4, false));
+	CU_ASSERT(quorum_owner(true, 3, false, 4, false));
 }
 
 /* A network that is cut in two ends no machine, and neither does the loss of one host. */
@@ -62,8 +90,8 @@ static void one_goes_on(void)
 	for (uint32_t all = 2; all <= MAX_NODES; all++) {
 		for (uint32_t owner = 1; owner < all; owner++)
 			CU_ASSERT_NOT_EQUAL(who(owner, all - owner, all), NEITHER);
-		CU_ASSERT(quorum_owner(all - 1, all, true));
-		CU_ASSERT(quorum_standby(all - 1, all));
+		CU_ASSERT(quorum_owner(true, all - 1, false, all, true));
+		CU_ASSERT(quorum_standby(true, all - 1, false, all));
 	}
 }
 
@@ -72,6 +100,8 @@ int main(void)
 	static const struct unit_test tests[] = {
 		UNIT_TEST(each_cell),
 		UNIT_TEST(never_both),
+		UNIT_TEST(who_counts),
+		UNIT_TEST(of_two),
 		UNIT_TEST(not_agreed),
 		UNIT_TEST(one_goes_on),
 		UNIT_END

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 #include "tests/unit/unit.h"
 #include "vmm/cli/snapshot/saved.h"
 #include "vmm/cli/snapshot/snapfile.h"
@@ -38,7 +39,7 @@ static bool make_record(unsigned n, struct snapfile_record *record)
 {
 	*record = (struct snapfile_record){ 0 };
 	if (n == 0) {
-		record->bytes = saved_describe(&machine, "pata_legacy.probe_mask=0 loglevel=3",
+		record->bytes = saved_describe(&machine, "pci=off loglevel=3",
 					       "/k", data);
 		record->kind = SNAPSHOT_MACHINE;
 		return true;
@@ -190,6 +191,28 @@ static void foreign(void)
 	refused("No such file");
 }
 
+/* The sum of the head is right, as a vmp of another version has written it. */
+static void of_another_version(void)
+{
+	size_t bytes;
+	uint32_t sum;
+
+	for (uint32_t version = 0; version < 2 * SNAPFILE_VERSION; version++) {
+		CU_ASSERT_EQUAL(write_file(), 0);
+		bytes = load_whole();
+		memcpy(whole + 8, &version, sizeof version);
+		sum = crc32(0, whole, 12);
+		memcpy(whole + 12, &sum, sizeof sum);
+		store(bytes);
+		if (version == SNAPFILE_VERSION) {
+			CU_ASSERT_EQUAL(read_file(), 0);
+			continue;
+		}
+		refused("of another version of vmp (format");
+		CU_ASSERT_PTR_NULL(strchr(p.line, '\n'));
+	}
+}
+
 static void abandoned_leaves_nothing(void)
 {
 	struct snapfile_record record;
@@ -329,7 +352,7 @@ static void disks(void)
 {
 	static const char *const specs[] = { "/d", "/d,ro", "/d,snapshot" };
 	struct saved_machine s = { .disk = { { .bytes = 512, .path = "/d" } },
-				   .command_line = "pata_legacy.probe_mask=1 console=ttyS0" };
+				   .command_line = "pci=conf1,noearly console=ttyS0" };
 	static char all[MAX_DISKS][SAVED_DISK_BYTES];
 	struct snapshot_disk *d = s.disk;
 	struct machine m = { 0 };
@@ -348,8 +371,10 @@ static void disks(void)
 	CU_ASSERT_EQUAL(saved_disks(&s), 3);
 	CU_ASSERT(!saved_check_disks(&s, 0, &p) && !saved_check_disks(&s, 3, &p));
 	CU_ASSERT(saved_check_disks(&s, 2, &p) && strstr(p.line, "3 disks"));
-	saved_devices(&s, &m, all);
-	CU_ASSERT(m.disk.n == 3 && m.disk.item[2] == all[2]);
+	saved_devices(&s, &m, all, "");
+	CU_ASSERT(m.disk.n == 3 && m.disk.item[2] == all[2] && !m.live.n);
+	saved_devices(&s, &m, all, "/l,ro");
+	CU_ASSERT(m.live.n == 1 && !strcmp(m.live.item[0], "/l,ro"));
 	d->bytes = 0;
 	CU_ASSERT_EQUAL(saved_disks(&s), 0);
 	CU_ASSERT(saved_check_disks(&s, 1, &p) && strstr(p.line, "no disk"));
@@ -383,6 +408,53 @@ static void a_file_opens_no_disk_of_others(void)
 }
 
 /* The counter must have counted what has passed on the wall clock, within a minute. */
+static void live_folders(void)
+{
+	struct snapshot_folder folder = { .path = "/live" };
+	struct saved_machine s = { .started = true };
+	struct snapfile_record record = { SNAPSHOT_FOLDER, 0, sizeof folder };
+	struct problem p;
+	char spec[32];
+
+	CU_ASSERT(!saved_choose_folder(&s, NULL, false, true, spec, sizeof spec, &p) && !*spec);
+	CU_ASSERT(saved_choose_folder(&s, "/d", false, true, spec, sizeof spec, &p) &&
+		  strstr(p.line, "no live folder"));
+	CU_ASSERT(add(&s, SNAPSHOT_FILES, 0, 10) && strstr(p.line, "live folder"));
+	for (unsigned i = 0; i < 5; i++) {
+		folder = (struct snapshot_folder){ .read_only = i == 0 ? 2 : 0,
+						   .reserved = i == 1, .path = "/live" };
+		if (i == 2)
+			folder.path[0] = 'x';
+		if (i == 3)
+			memset(folder.path, '/', sizeof folder.path);
+		record.bytes = sizeof folder - (i == 4);
+		CU_ASSERT(saved_add(&s, &record, &folder, &p) && !s.folder.path[0]);
+	}
+	record.bytes = sizeof folder;
+	folder = (struct snapshot_folder){ .path = "/live\033" };
+	CU_ASSERT(!saved_add(&s, &record, &folder, &p) && saved_add(&s, &record, &folder, &p));
+	CU_ASSERT(add(&s, SNAPSHOT_FILES, 1, 10) && add(&s, SNAPSHOT_FILES, 0, 0));
+	CU_ASSERT(saved_complete(&s, &p) && strstr(p.line, "files of its live folder"));
+	CU_ASSERT(!add(&s, SNAPSHOT_FILES, 0, 10) && add(&s, SNAPSHOT_FILES, 0, 10));
+	CU_ASSERT(!add(&s, SNAPSHOT_FILES, 1, 10));
+	/* who may say which folder it is */
+	CU_ASSERT(saved_choose_folder(&s, NULL, false, true, spec, sizeof spec, &p) &&
+		  strstr(p.line, "/live?, in which the machine writes"));
+	CU_ASSERT(!saved_choose_folder(&s, "/d", false, false, spec, sizeof spec, &p) &&
+		  !strcmp(spec, "/d"));
+	CU_ASSERT(saved_choose_folder(&s, "/d", true, true, spec, sizeof spec, &p) &&
+		  strstr(p.line, "leave ,ro away"));
+	s.folder.read_only = 1;
+	CU_ASSERT(!saved_choose_folder(&s, NULL, false, true, spec, sizeof spec, &p) &&
+		  !strcmp(spec, "/live\033,ro"));
+	CU_ASSERT(saved_choose_folder(&s, NULL, false, false, spec, sizeof spec, &p) &&
+		  strstr(p.line, "others"));
+	CU_ASSERT(!saved_choose_folder(&s, "/d", false, false, spec, sizeof spec, &p) &&
+		  !strcmp(spec, "/d,ro"));
+	CU_ASSERT(saved_choose_folder(&s, "/a path that is too long for it", false, false, spec,
+				      sizeof spec, &p));
+}
+
 static void counters(void)
 {
 	static const struct {
@@ -418,6 +490,7 @@ int main(void)
 		{ "cut anywhere", cut_anywhere },
 		{ "damaged anywhere", damaged_anywhere },
 		{ "foreign", foreign },
+		{ "of another version", of_another_version },
 		{ "abandoned leaves nothing", abandoned_leaves_nothing },
 		{ "full disk leaves the old file", full_disk_leaves_the_old_file },
 		{ "what is left goes", what_is_left_goes },
@@ -425,7 +498,7 @@ int main(void)
 		{ "what cannot be a machine", what_cannot_be_a_machine },
 		{ "disks", disks },
 		{ "a file opens no disk of others", a_file_opens_no_disk_of_others },
-		{ "a_file_opens_no_disk_of_others", a_file_opens_no_disk_of_others },
+		{ "live folders", live_folders },
 		{ "counters", counters },
 		UNIT_END
 	};

@@ -32,18 +32,23 @@ static void is_told(void)
 	THEN(GO, NOTHING, TOLD);
 	THEN(LOST, NOTHING, TOLD);
 	THEN(WORD, NOTHING, TOLD);
+	THEN(VOTES, NOTHING, TOLD);
+	THEN(NO_VOTES, FAIL, TOLD);
 }
 
 static void owner_is_lost(void)
 {
 	state = STANDBY_IS_FOLLOWS;
 	THEN(LOST, PREPARE_LOOK, GATHERS);
-	THEN(GONE, SAY_OVER, ALONE);
-	THEN(SOME, COUNT, TAKES);
+	THEN(GONE, NOTHING, ALONE);
+	THEN(SOME, COUNT, ASKS);
+	THEN(VOTES, SAY_OVER, TAKES);
 	state = STANDBY_IS_PREPARES;
 	THEN(SILENT, LOOK, GATHERS);
 	THEN(ALL, COUNT, WAITS);
-	THEN(GONE, SAY_OVER, TAKES);
+	THEN(GONE, NOTHING, ASKS);
+	THEN(NO_VOTES, FAIL, ASKS);
+	THEN(WORD, END, ASKS);
 	state = STANDBY_IS_READY;
 	THEN(LOST, LOOK, WAITS);
 	state = STANDBY_IS_READY;
@@ -81,7 +86,7 @@ static bool is_loss(enum standby_event event)
 static bool is_prepared(enum standby_state from)
 {
 	return from == STANDBY_IS_READY || from == STANDBY_IS_TOLD || from == STANDBY_IS_WAITS ||
-	       from == STANDBY_IS_TAKES;
+	       from == STANDBY_IS_ASKS || from == STANDBY_IS_TAKES;
 }
 
 /* What holds of a row, whichever it is. */
@@ -92,16 +97,20 @@ static void check_row(enum standby_state from, enum standby_event event, enum st
 	bool had = is_prepared(from) || standby_is_preparing(from);
 	bool has = is_prepared(to) || standby_is_preparing(to);
 
-	/* one machine: it is started when the owner says so, or when nothing of it is left here */
+	/* one machine: it is started when the owner says so, or when nothing of it is left here and
+	 * the hosts have given their votes */
 	if (to == STANDBY_IS_TOLD && from != to)
 		CU_ASSERT(from == STANDBY_IS_READY && event == STANDBY_ON_GO);
-	CU_ASSERT_EQUAL(action == STANDBY_DO_SAY_OVER, event == STANDBY_ON_GONE);
-	if (standby_takes_over(to) || to == STANDBY_IS_ALONE)
+	CU_ASSERT_EQUAL(action == STANDBY_DO_SAY_OVER,
+			from == STANDBY_IS_ASKS && event == STANDBY_ON_VOTES);
+	if (standby_asks(to) || to == STANDBY_IS_TAKES || to == STANDBY_IS_ALONE)
 		CU_ASSERT(is_prepared(to) || standby_is_preparing(to));
 	if (to == STANDBY_IS_ALONE && from != to)
 		CU_ASSERT_EQUAL(event, STANDBY_ON_GONE);
-	if (to == STANDBY_IS_TAKES && from != to)
+	if (to == STANDBY_IS_ASKS && from != to)
 		CU_ASSERT(event == STANDBY_ON_GONE || from == STANDBY_IS_ALONE);
+	if (to == STANDBY_IS_TAKES && from != to)
+		CU_ASSERT(event == STANDBY_ON_VOTES && from == STANDBY_IS_ASKS);
 	/* an owner that is lost once stays so */
 	if (standby_has_lost(from))
 		CU_ASSERT(standby_has_lost(to));
@@ -166,6 +175,8 @@ static void nothing_missing(void)
 		CU_ASSERT_EQUAL(comes(s, STANDBY_ON_HELD),
 				s == STANDBY_IS_GATHERS || s == STANDBY_IS_WAITS);
 		CU_ASSERT_EQUAL(comes(s, STANDBY_ON_GONE), comes(s, STANDBY_ON_HELD));
+		CU_ASSERT_EQUAL(comes(s, STANDBY_ON_VOTES), standby_asks(s));
+		CU_ASSERT_EQUAL(comes(s, STANDBY_ON_NO_VOTES), standby_asks(s));
 		CU_ASSERT_EQUAL(comes(s, STANDBY_ON_GO), s == STANDBY_IS_READY);
 	}
 }

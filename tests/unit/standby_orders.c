@@ -24,6 +24,7 @@ static void fill_orders(void)
 {
 	orders = (struct orders){ .name = "lab",
 				  .id = "0123456789abcdef",
+				  .votes = "fedcba9876543210",
 				  .host = "b",
 				  .machine = { .engine = ENGINE_DIRECT,
 					       .policy = POLICY_AUTO,
@@ -33,6 +34,7 @@ static void fill_orders(void)
 					       .host_mem_mib = 100,
 					       .checkpoint_ms = 5000 },
 				  .vendor = "GenuineIntel",
+				  .peers = "yes",
 				  .features = "0:1:2" };
 	add_host("localhost user=u");
 	add_host("b port=22 phoenix=\"dest a:30000 ssh u\" phoenix=\"listen_port 30000\"");
@@ -49,7 +51,9 @@ static bool come_back(void)
 	}
 	orders_print(&again, back, sizeof back);
 	return !strcmp(text, back) && !strcmp(orders.name, again.name) &&
-	       !strcmp(orders.id, again.id) && !strcmp(orders.host, again.host) &&
+	       !strcmp(orders.id, again.id) && !strcmp(orders.votes, again.votes) &&
+	       !strcmp(orders.host, again.host) &&
+	       !strcmp(orders.peers, again.peers) &&
 	       !strcmp(orders.vendor, again.vendor) && !strcmp(orders.features, again.features) &&
 	       !memcmp(&orders.machine, &again.machine, sizeof again.machine) &&
 	       orders.hosts.n == again.hosts.n;
@@ -127,7 +131,7 @@ static const char *complaint_of(const char *from, size_t n)
 
 static void wrong_orders(void)
 {
-#define GOOD "name lab\nengine direct\nmem 64\nhost b\n"
+#define GOOD "name lab\nvotes 0123\nengine direct\nmem 64\nhost b\n"
 #define HOSTS "hosts\na\nb\n"
 	/* 97 */
 	static const char long_word[] = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
@@ -167,9 +171,11 @@ static void wrong_orders(void)
 		{ GOOD "name \n" HOSTS, "describe no machine" },
 		{ GOOD "engine \n" HOSTS, "--engine: its value is missing" },
 		{ "name lab\nhost b\n" HOSTS, "describe no machine" },
+		{ "name lab\nengine direct\nhost b\n" HOSTS, "describe no machine" },
 		{ GOOD "mem 32\n" HOSTS, "nothing" },
 		{ GOOD "mem 3072\n" HOSTS, "nothing" },
 		{ GOOD "id 0123456789abcdef0\n" HOSTS, "too long a word after id" },
+		{ GOOD "votes 0123456789abcdef0\n" HOSTS, "too long a word after votes" },
 		{ GOOD "host a\n" HOSTS, "no host a besides the first" },
 		{ GOOD "host c\n" HOSTS, "no host c besides the first" },
 		{ GOOD "host \n" HOSTS, "no host  besides the first" },

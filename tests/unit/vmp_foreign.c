@@ -234,6 +234,11 @@ static void two_meanings(void)
 	CU_ASSERT(parse_line(&o, "vmp status -h lab") == 0 && o.help);
 	check_hint("vmp run -c 512 -- sh", "--cpus 512: too large; must be from 1 to 32; for "
 					   "another program's -c: nice vmp run");
+	check_hint("vmp run --cpus 1.5 -- sh", "--cpus 1.5: not a whole number; for another "
+					       "program's --cpus: systemd-run --user --scope -p "
+					       "CPUQuota=150%");
+	check_hint("vmp run --cpus=0.5 -- sh", "--cpus 0.5: not a whole number; for another "
+						"program's --cpus: systemd-run");
 	check_hint("vmp run --rm=false -- sh", "no such option: --rm=false; a machine that has");
 	CU_ASSERT_EQUAL(parse_line(&o, "vmp run --rm=true -- sh"), 0);
 	check_hint("vmp -m 1G", "no such command: -m; options follow a command: vmp run -m ...");
@@ -276,7 +281,8 @@ static void lists(void)
 	CU_ASSERT_STRING_EQUAL(o.name, "lab");
 	CU_ASSERT_EQUAL(parse_line(&o, "vmp run -m512m --memory 256m -- sh"), 0);
 	CU_ASSERT_EQUAL(o.machine.mem_mib, 256);
-	check_hint("vmp run -smp sockets=2 -- sh", "--cpus sockets=2: not a whole number");
+	check_hint("vmp run -smp sockets=2 -- sh",
+		   "-smp sockets=2: of a list the first item counts, as cpus=N");
 	check_hint("vmp run -smp", "--cpus needs a value");
 	check_hint("vmp run -m -- sh", "--mem needs a value");
 }

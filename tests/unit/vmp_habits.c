@@ -178,7 +178,8 @@ static void forms_of_all_options(void)
 {
 	static const char *const sizes[] = { "0.5G", "512M", "512m", "512MB", "512MiB", "524288K",
 					     "512", NULL };
-	static const char *const times[] = { "1.5s", "1500ms", "2m", "90", "0.5h", "2.5", NULL };
+	static const char *const times[] = { "1.5s", "1500ms", "2m", "90", "0.5h", "2.5",
+					     "1m30s", NULL };
 	struct option_info info;
 	unsigned seen = 0;
 
@@ -478,14 +479,17 @@ static void moves_are_told(void)
 		snprintf(now.note[i].why, MOVE_WHY, "reason %u", i);
 	}
 	now.note[6].at_ns = 10000000000; /* while the hosts answered */
-	history_print_moves(out, &now);
+	history_print_moves(out, &now, 0);
+	now.n_notes = 1;
+	history_print_moves(out, &now, 45); /* a reason goes on in the next line */
 	fclose(out);
 	CU_ASSERT_STRING_EQUAL(text, "\nThe last moves:\n"
 			       "     0 s ago: CPU 6 from host 1 to 2; reason 6\n"
 			       "     1 s ago: CPU 5 from host 1 to 2; reason 5\n"
 			       "     2 s ago: CPU 4 from host 1 to 2; reason 4\n"
 			       "     3 s ago: CPU 3 from host 1 to 2; reason 3\n"
-			       "     4 s ago: CPU 2 from host 1 to 2; reason 2\n");
+			       "     4 s ago: CPU 2 from host 1 to 2; reason 2\n\nThe last moves:\n"
+			       "     6 s ago: CPU 0 from host 1 to 2; reason\n              0\n");
 }
 
 /* ---- machines ---- */

@@ -7,7 +7,7 @@
 
 enum { WORDS = 24 };
 
-/* `is`: "NICK USER FLAGS PORT | SCRIPT"; FLAGS: n, t or -. Or a part of the error. */
+/* `is`: "NICK USER FLAGS PORT | SCRIPT"; FLAGS: n, t, s or -. Or a part of the error. */
 static const struct { const char *line, *is; bool fails; } cases[] = {
 	{ "B true", "B - - 0 | true", false },
 	{ "B", "B - - 0 | exec \"${SHELL:-/bin/sh}\" -l", false },
@@ -19,6 +19,9 @@ static const struct { const char *line, *is; bool fails; } cases[] = {
 	{ "B -- ls -l", "B - - 0 | ls -l", false },
 	{ "B -t ls", "B - t 0 | ls", false },
 	{ "B ls -t", "B - - 0 | ls -t", false },
+	{ "B nohup sleep 5", "B - s 0 | sleep 5", false },
+	{ "-n B -- nohup cat -t", "B - ns 0 | cat -t", false },
+	{ "B nohup", "B - - 0 | nohup", false },
 	{ "-l me B", "B me - 0 | ", false },
 	{ "me@B", "B me - 0 | ", false },
 	{ "-lme -p 22 -p22 B", "B me - 0 | ", false },
@@ -75,9 +78,10 @@ static void test_lines(void)
 		bool fails = rsh_parse(&o, split(text, words), words);
 		if (!fails)
 			script = rsh_script(&o);
-		snprintf(is, sizeof is, "%s %s %s%s%s %u | %s", o.nick, *o.user ? o.user : "-",
+		snprintf(is, sizeof is, "%s %s %s%s%s%s %u | %s", o.nick, *o.user ? o.user : "-",
 			 o.no_input ? "n" : "", o.terminal ? "t" : "",
-			 o.no_input || o.terminal ? "" : "-", o.port,
+			 o.stays ? "s" : "", o.no_input || o.terminal || o.stays ? "" : "-",
+			 o.port,
 			 script && !*o.user && !o.port ? script : "");
 		bool good = fails == cases[i].fails && (fails ? strstr(o.error, cases[i].is) != NULL
 							      : !strcmp(is, cases[i].is));

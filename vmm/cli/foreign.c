@@ -75,10 +75,11 @@ static const struct foreign *find_for(enum foreign_verb verb, const char *typed,
 }
 
 /* Returns whether `text`, which stands right behind a letter, can only be a value.  Letters alone
- * could be the rest of one of QEMU's words: -no-acpi is not -n with the name "o-acpi". */
-static bool is_attached_value(const char *text)
+ * could be the rest of one of QEMU's words: -no-acpi is not -n with the name "o-acpi".  So could
+ * those before a "=", unless the letter takes NAME=VALUE: -msg=x is not -m with the size "sg=x". */
+static bool is_attached_value(char letter, const char *text)
 {
-	return strspn(text, "0123456789") || strpbrk(text, "/=:");
+	return strspn(text, "0123456789") || strpbrk(text, letter == 'e' ? "/=:" : "/:");
 }
 
 /* Finds the row of the letter with which a word begins, if the letter takes a value. */
@@ -103,7 +104,7 @@ static const struct foreign *find_letter(enum foreign_verb verb, const char *typ
 {
 	const struct foreign *row = find_first_letter(verb, typed, value);
 
-	return row && is_attached_value(*value) ? row : NULL;
+	return row && is_attached_value(typed[1], *value) ? row : NULL;
 }
 
 /* Finds the row for several letters of docker behind one dash, as in "-itd", "-dp 80:80" or
@@ -116,13 +117,15 @@ static const struct foreign *find_letters(enum foreign_verb verb, const char *ty
 		.word = "", .kind = FOREIGN_HINT, .whose = "docker",
 		.text = "write each letter with a dash of its own, as in -i -t",
 	};
-	size_t n = strlen(typed), flags = typed[0] == '-' ? strspn(typed + 1, "ditPq") : 0;
+	const char *alone = verb == FOREIGN_PS ? "alqs" : verb == FOREIGN_LOGS ? "ft" : "ditPq";
+	const char *with = verb == FOREIGN_PS ? "fn" : verb == FOREIGN_LOGS ? "n" : "acehlmpuvw";
+	size_t n = strlen(typed), flags = typed[0] == '-' ? strspn(typed + 1, alone) : 0;
 	const char *last = typed + 1 + flags; /* behind the letters that have no value */
 	const struct foreign *row;
 
-	if (!flags || n < 3 || (*last && !strchr("acehlmpuvw", *last)))
+	if (!flags || n < 3 || (*last && !strchr(with, *last)))
 		return NULL;
-	if (*last && last[1] && !is_attached_value(last + 1))
+	if (*last && last[1] && !is_attached_value(*last, last + 1))
 		return NULL;
 	/* What -d asks for says most. */
 	for (const char *letter = memchr(typed, 'd', 1 + flags) ? "d" : typed + 1;
@@ -178,8 +181,23 @@ const char *foreign_first(const struct foreign *row, char *value)
 
 	if (!strncmp(value, row->first, name))
 		value += name;
+	if (memchr(value, '=', strcspn(value, ",")))
+		return NULL;
 	value[strcspn(value, ",")] = '\0';
 	return value;
+}
+
+const struct foreign *foreign_lacks_dash(const char *typed, enum foreign_verb verb)
+{
+	const char *value;
+	char word[32];
+
+	if (typed[0] != '-' || typed[1] == '-' || strcspn(typed, "=") < 3 ||
+	    find_letters(verb, typed, &value) ||
+	    snprintf(word, sizeof word, "-%.*s", (int)strcspn(typed, "="), typed) >=
+		    (int)sizeof word)
+		return NULL;
+	return find_for(verb, word, &value);
 }
 
 const struct foreign *foreign_two_dashes(const char *typed, const char **value)

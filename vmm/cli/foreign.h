@@ -33,11 +33,16 @@ const struct foreign *foreign_option(const char *typed, enum foreign_verb verb,
  * that takes a value, and sets *value to the rest.  It could be a misspelt word as well. */
 const struct foreign *foreign_letter(const char *typed, enum foreign_verb verb, const char **value);
 
+/* For a word of one dash that has no row: returns the row of the same word with two dashes, as
+ * --memory for "-memory" and "-memory=512", or NULL. */
+const struct foreign *foreign_lacks_dash(const char *typed, enum foreign_verb verb);
+
 /* Cuts QEMU's value, as "4,cores=2" or "cpus=4", to its first item, "4", and returns the item; for
- * a row with `first`. */
+ * a row with `first`.  Returns NULL if the item has another name, as "sockets=1". */
 const char *foreign_first(const struct foreign *row, char *value);
 
-/* Returns what the word of a SAME row means to another program, or NULL. */
+/* Returns what the word of a SAME row, or of an option of ours (--word or --word=VALUE), means to
+ * another program, or NULL. */
 const char *foreign_also(const char *word);
 
 /* Returns whether the value of -k is one of QEMU's keyboard layouts, and not lkvm's kernel.  A file

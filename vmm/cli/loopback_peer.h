@@ -4,6 +4,8 @@
  *
  * A TCP socket does not say its peer's user, as a UNIX socket does.  But the peer is on this
  * computer, so the kernel's table of connections has a row for the peer's end too, with its user.
+ * The kernel is asked for this row alone, by sock_diag(7): whoever opens many connections makes the
+ * table long, and reading it slow.  It is read on a kernel that does not have sock_diag for TCP.
  */
 #ifndef VMM_CLI_LOOPBACK_PEER_H
 #define VMM_CLI_LOOPBACK_PEER_H

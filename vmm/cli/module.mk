@@ -3,7 +3,7 @@
 VMP_SOURCES := $(filter-out vmm/cli/vmp.c,$(wildcard vmm/cli/*.c vmm/cli/*/*.c))
 VMP_OBJECTS := $(VMP_SOURCES:.c=.o) \
 	$(patsubst %,vmm/shared/%.o,facts hostcpu hostmem loop_event placement \
-		presence private_folder \
+		presence private_folder vote \
 		problem reaper tsc) \
 	phoenix/calls/netconf.o $(patsubst %,base/%.o,log machine netspec packet quantity wire \
 		beside faultpoint cpufeatures killed undofile)
@@ -36,7 +36,7 @@ $(eval $(call unit-test,pagenames,tests/unit/pagenames.o vmm/cli/query/pagenames
 $(eval $(call unit-test,standby,\
 	$(addprefix tests/unit/standby,.o _record.o _orders.o _fake.o _sender.o) \
 	$(VMP_OBJECTS),$(VMP_LIBS)))
-$(foreach t,cluster cluster_file,\
+$(foreach t,cluster cluster_file reserve,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
 $(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv \
 	vmp-net)
@@ -45,4 +45,5 @@ $(eval $(call unit-test,last_words,tests/unit/last_words.o vmm/cli/run/last_word
 $(eval $(call unit-test,owner_life,tests/unit/owner_life.o vmm/cli/run/owner_life.o,))
 $(eval $(call unit-test,standby_life,tests/unit/standby_life.o vmm/cli/run/standby_life.o,))
 $(eval $(call unit-test,quorum,tests/unit/quorum.o vmm/cli/run/quorum.o,))
+$(eval $(call unit-test,gather,tests/unit/gather.o vmm/cli/run/gather.o,))
 $(eval $(call unit-test,hearing,tests/unit/hearing.o vmm/cli/run/hearing.o,))

@@ -73,6 +73,17 @@ static enum foreign_verb foreign_verb(const struct options *o)
 	}
 }
 
+/* Adds to the complaint about a value what the option means to another program. */
+static int refuse_value(struct options *o, const char *word)
+{
+	size_t n = strlen(o->error);
+
+	if (foreign_also(word))
+		snprintf(o->error + n, sizeof o->error - n, "; for another program's %.*s: %s",
+			 (int)strcspn(word, "="), word, foreign_also(word));
+	return -EINVAL;
+}
+
 /* Takes an option that is ours under another name.  Of QEMU's values that are lists, only the first
  * item counts; the rest is cut off where it stands in argv. */
 static int take_same(struct options *o, const struct foreign *row, const struct option *option,
@@ -83,17 +94,16 @@ static int take_same(struct options *o, const struct foreign *row, const struct 
 	if (!strcmp(row->word, "-k") && foreign_is_keyboard(value))
 		return options_fail(o, "no such option: -k %s; leave it away: a serial console has "
 				       "no keyboard layout. A kernel is --kernel FILE", value);
-	if (row->first)
-		value = foreign_first(row, argv[*i] + (value - argv[*i]));
-	if (!take_option(o, option, value, argc, argv, i))
-		return 0;
-	if (foreign_also(row->word)) {
-		size_t n = strlen(o->error);
+	if (row->first) {
+		const char *first = foreign_first(row, argv[*i] + (value - argv[*i]));
 
-		snprintf(o->error + n, sizeof o->error - n, "; for another program's %s: %s",
-			 row->word, foreign_also(row->word));
+		if (!first)
+			return options_fail(o, "%s %s: of a list the first item counts, as %s%s; "
+					       "or write --%s %s", row->word, value, row->first,
+					    option->value, option->name, option->value);
+		value = first;
 	}
-	return -EINVAL;
+	return take_option(o, option, value, argc, argv, i) ? refuse_value(o, row->word) : 0;
 }
 
 /* Returns whether the first `n` characters are an option of ours that lacks a dash. */
@@ -102,6 +112,18 @@ static bool lacks_dash(const struct options *o, const char *word, size_t n)
 	struct option option;
 
 	return n > 2 && options_find(word + 1, n - 1, &option) && option.verbs & ON(o->verb);
+}
+
+/* Says how a word is written that lacks a dash. */
+static int refuse_one_dash(struct options *o, const struct foreign *two, const char *word)
+{
+	int n = (int)strcspn(word, "=");
+
+	if (two->kind == FOREIGN_SAME)
+		return options_fail(o, "no such option: %.*s; it is written as --%s", n, word,
+				    two->text);
+	return options_fail(o, "no such option: %.*s; %s%s", n, word,
+			    two->kind == FOREIGN_NOTHING ? "leave it away: " : "", two->text);
 }
 
 /* Says what may be meant by a word that has no row: a letter whose value stands behind it. */
@@ -125,14 +147,19 @@ static int take_foreign(struct options *o, int argc, char **argv, int *i)
 {
 	const char *word = argv[*i], *value;
 	const struct foreign *row = foreign_option(word, foreign_verb(o), &value);
+	const struct foreign *two = foreign_lacks_dash(word, foreign_verb(o));
 	struct option option;
 	size_t n = strcspn(word, "=");
+	bool whole;
 
 	if (!row)
 		row = foreign_two_dashes(word, &value);
-	if ((!row || strlen(row->word) < n) && lacks_dash(o, word, n))
+	whole = row && strlen(row->word) >= n;
+	if (!whole && lacks_dash(o, word, n))
 		return options_fail(o, "no such option: %.*s; it is written as -%.*s", (int)n, word,
 				    (int)n, word);
+	if (!whole && two)
+		return refuse_one_dash(o, two, word);
 	if (!row)
 		return refuse_unknown(o, word);
 	if (row->kind == FOREIGN_NOTHING && value && !strcmp(value, "false"))
@@ -149,20 +176,23 @@ static int parse_option(struct options *o, int argc, char **argv, int *i)
 {
 	const char *word = argv[*i] + 2, *equals = strchr(word, '=');
 	size_t n = equals ? (size_t)(equals - word) : strlen(word);
-	const char *ignored;
+	const char *ignored, *typed = argv[*i];
 	struct option option;
 
-	if (!strncmp(argv[*i], "--", 2) && options_find(word, n, &option) &&
-	    ((option.verbs & ON(o->verb)) || !foreign_option(argv[*i], foreign_verb(o), &ignored)))
-		return take_option(o, &option, equals ? equals + 1 : NULL, argc, argv, i);
+	if (!strncmp(typed, "--", 2) && options_find(word, n, &option) &&
+	    ((option.verbs & ON(o->verb)) || !foreign_option(typed, foreign_verb(o), &ignored)))
+		return take_option(o, &option, equals ? equals + 1 : NULL, argc, argv, i)
+			       ? refuse_value(o, typed)
+			       : 0;
 	return take_foreign(o, argc, argv, i);
 }
 
 static int parse_verb(struct options *o, const char *word)
 {
 	static const struct { const char *word; enum verb verb; } words[] = {
-		{ "--version", VERB_VERSION }, { "-V", VERB_VERSION },
-		{ "--help", VERB_HELP }, { "-h", VERB_HELP },
+		{ "--version", VERB_VERSION }, { "-version", VERB_VERSION },
+		{ "-V", VERB_VERSION }, { "-v", VERB_VERSION },
+		{ "--help", VERB_HELP }, { "-help", VERB_HELP }, { "-h", VERB_HELP },
 	};
 
 	for (size_t i = 0; i < ARRAY_LEN(words); i++)

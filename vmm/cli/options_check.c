@@ -110,9 +110,6 @@ static int check_checkpoint(struct options *o)
 {
 	const char *written = options_disk_written(&o->machine);
 
-	if (o->machine.checkpoint_ms && o->share_live)
-		return options_fail(o, "--checkpoint: a machine with a live folder cannot be "
-				       "saved; --share DIR without ,live copies it");
 	if (!o->machine.checkpoint_ms)
 		return o->checkpoint_file ? options_fail(o, "--checkpoint-file needs --checkpoint "
 							    "TIME: how often it is written")

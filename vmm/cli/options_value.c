@@ -29,7 +29,7 @@ static int set_time(struct options *o, const struct option_rule *rule, const cha
 	quantity_print_ms(rule->min, least, sizeof least);
 	quantity_print_ms(rule->max, most, sizeof most);
 	if (error == -EINVAL)
-		return options_fail(o, "--%s %s: not a time; write it as 90, 1.5s or 2m",
+		return options_fail(o, "--%s %s: not a time; write it as 90, 1.5s or 1m30s",
 				    rule->name, value);
 	if (error == -EDOM)
 		return options_fail(o, "--%s %s: must be a whole number of milliseconds",

@@ -28,6 +28,9 @@ enum {
 	SILENCE_MS = 60000, /* before the daemon runs, vmp sends an empty line every few seconds */
 	GRACE_MS = 1500,    /* the daemon's time to end by itself */
 	STEP_MS = 5,
+	ASK_MS = 50,	    /* between two attempts to get this computer's vote */
+	HELD_ASKS = 4,	    /* so many "held" in a row count: a reader locks the file, too */
+	VOTE_LIMIT_MS = 20000, /* from "go" on */
 	MAX_ARGUMENTS = 64, MAX_REQUEST = 8192, MAX_PATH = 256,
 };
 
@@ -39,7 +42,13 @@ static struct {
 	char secret_file[MAX_PATH];
 	char present[MAX_PRESENCE];
 	int presence; /* the descriptor that holds it, or -1 */
-} request = { .presence = -1 };
+	bool go; /* it is complete */
+	/* this computer's vote, and the owner that asks for it (presence.h) */
+	char ballot[MAX_PRESENCE], owner[PRESENCE_ID + 1];
+	enum vote vote, said; /* said: what this program has told vmp */
+	int held;	      /* the descriptor that holds it, or -1 */
+	unsigned held_asks;
+} request = { .presence = -1, .held = -1 };
 
 static void refuse(const char *why) __attribute__((noreturn));
 static void refuse(const char *why)
@@ -116,11 +125,50 @@ static void add_argument(const char *text)
 	request.bytes += n;
 }
 
-/* Takes a line of the request.  Returns true for the last one. */
-static bool take_line(const char *line)
+/* Asks for this computer's vote, if it was not given yet, and tells vmp what is new.
+ * (TRICKS: one-vote) */
+static void ask_for_vote(void)
+{
+	enum vote vote;
+
+	if (request.vote == VOTE_UNASKED || request.vote == VOTE_GIVEN)
+		return;
+	vote = presence_vote(&request.held, request.ballot, request.owner);
+	request.held_asks = vote == VOTE_HELD || vote == VOTE_TAKEN ? request.held_asks + 1 : 0;
+	request.vote = request.held_asks && request.held_asks < HELD_ASKS ? VOTE_WAITS : vote;
+	if (request.vote == request.said)
+		return;
+	request.said = request.vote;
+	printf("vote %s\n", vote_word(request.vote));
+	fflush(stdout);
+}
+
+/* vmp has asked for the vote, and did not get it yet: nothing may be started here. */
+static bool waits_for_vote(void)
+{
+	return request.vote == VOTE_WAITS || request.vote == VOTE_HELD ||
+	       request.vote == VOTE_TAKEN;
+}
+
+/* Takes "OWNER NAME". */
+static void take_vote(const char *text)
+{
+	size_t n = strcspn(text, " ");
+
+	if (!text[n] || n > PRESENCE_ID || request.vote != VOTE_UNASKED)
+		return;
+	snprintf(request.owner, sizeof request.owner, "%.*s", (int)n, text);
+	snprintf(request.ballot, sizeof request.ballot, "%.*s", MAX_PRESENCE - 1, text + n + 1);
+	request.vote = VOTE_WAITS;
+	ask_for_vote();
+}
+
+static void take_line(const char *line)
 {
 	if (!strncmp(line, "arg ", 4))
 		add_argument(line + 4);
+	else if (!strncmp(line, "vote ", 5))
+		take_vote(line + 5);
 	else if (!strncmp(line, "secret ", 7))
 		keep_secret(line + 7);
 	else if (!strncmp(line, "present ", 8)) {
@@ -129,10 +177,30 @@ static bool take_line(const char *line)
 		/* held until this process ends */
 		request.presence = presence_hold(request.present);
 	}
-	return !strcmp(line, "go");
+	request.go |= !strcmp(line, "go");
 }
 
-/* Reads the request up to the line "go".  Returns false if vmp is gone. */
+/* Waits until vmp has sent something.  Meanwhile asks for the vote, if that is not decided.
+ * Returns false if vmp is silent for too long. */
+static bool wait_for_input(struct pollfd *input)
+{
+	for (unsigned waited = 0; waited < SILENCE_MS; waited += ASK_MS) {
+		bool asks = waits_for_vote();
+		int n = poll(input, 1, asks ? ASK_MS : SILENCE_MS);
+
+		if (n || !asks)
+			return n > 0;
+		ask_for_vote();
+		if (request.go && !waits_for_vote())
+			return true;
+		if (request.go && waited >= VOTE_LIMIT_MS)
+			refuse("another owner of this machine has that computer");
+	}
+	return false;
+}
+
+/* Reads the request up to the line "go", and until this computer's vote is given, if vmp has asked
+ * for it.  Returns false if vmp is gone. */
 static bool read_request(void)
 {
 	static char line[1024];
@@ -140,8 +208,12 @@ static bool read_request(void)
 	size_t n = 0;
 
 	add_argument("vmp-node");
-	for (;;) {
-		if (poll(&input, 1, SILENCE_MS) <= 0 || read(0, line + n, 1) != 1)
+	while (!request.go || waits_for_vote()) {
+		if (!wait_for_input(&input))
+			return false;
+		if (!(input.revents & (POLLIN | POLLHUP)))
+			continue;
+		if (read(0, line + n, 1) != 1)
 			return false;
 		if (line[n] != '\n') {
 			n += n < sizeof line - 1;
@@ -149,9 +221,9 @@ static bool read_request(void)
 		}
 		line[n] = 0;
 		n = 0;
-		if (take_line(line))
-			return true;
+		take_line(line);
 	}
+	return true;
 }
 
 /* ---- running ---- */
@@ -299,8 +371,10 @@ int main(void)
 	say_what_it_is();
 	if (!read_request()) {
 		forget_secret();
+		presence_unvote(request.held, request.ballot);
 		return EXIT_VMP_FAILURE;
 	}
+	presence_vote_runs(request.held);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	sigaddset(&set, SIGTERM);
@@ -314,6 +388,7 @@ int main(void)
 	result = wait_for(node, signals);
 	reaper_end_all(0);
 	presence_release(request.presence, request.present);
+	presence_unvote(request.held, request.ballot);
 	forget_secret();
 	return result;
 }

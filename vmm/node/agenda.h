@@ -31,7 +31,6 @@ struct node;
 	X(ENDS)		 /* the machine ends */ \
 	X(STARTS)	 /* or is only starting */ \
 	X(DEBUGGED)	 /* a debugger is attached */ \
-	X(LIVE)		 /* the machine has a live folder */ \
 	X(STILL)	 /* it stands still for a snapshot, or is about to */ \
 	X(SAVED)	 /* a snapshot is being made or pulled */ \
 	X(CHANGED)	 /* a host joins or leaves, other than host 0 */ \

@@ -14,7 +14,6 @@ static unsigned conditions(const struct node *node)
 	return (unsigned)node->ending << AGENDA_ENDS |
 	       (unsigned)!node->running << AGENDA_STARTS |
 	       (unsigned)debug_holds(node) << AGENDA_DEBUGGED |
-	       (unsigned)(node->o.machine.live.n != 0) << AGENDA_LIVE |
 	       (unsigned)freeze_holds(node) << AGENDA_STILL |
 	       (unsigned)saved << AGENDA_SAVED |
 	       (unsigned)changed << AGENDA_CHANGED |

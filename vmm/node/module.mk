@@ -4,7 +4,8 @@ NODE_WIRE := $(call in,$(addprefix wire/,clients conn control dispatch links \
 	localsock net overlay route \
 	tunnels))
 NODE_PAGES := $(call in,$(addprefix pages/,barriers batch batch_choice both extract hold \
-	misses pagestore pagetrace room share spill spin spin_sees wants))
+	misses pagestore pagetrace room share spill spin spin_sees starts \
+	starts_choice wants))
 NODE_MOVES := $(call in,$(addprefix moves/,handover movequeue moves policy processors))
 NODE_HOSTS := $(call in,$(addprefix hosts/,hostcomes hostgoes hostpart hostplan hosts))
 NODE_CUT := $(call in,$(addprefix cut/,copy freeze restore turn))
@@ -16,7 +17,7 @@ NODE_OBJECTS := $(call in,agenda agenda_look debugger halted node node_options n
 	$(NODE_WIRE) $(NODE_PAGES) $(NODE_MOVES) $(NODE_HOSTS) $(NODE_CUT) $(NODE_LOAD) \
 		$(NODE_CLOCK) \
 	$(addprefix vmm/shared/,hostmem.o loop_event.o placement.o \
-		presence.o private_folder.o problem.o tsc.o)
+		presence.o private_folder.o problem.o tsc.o vote.o)
 $(eval $(call program,vmp-node,$(NODE_OBJECTS) $(DSM_OBJECTS) $(BASE_OBJECTS) phnx.o,$(PHNX_LIBS) \
 	-lelf))
 $(B)/vmm/node/wire/overlay.o $(B)/vmm/node/wire/links.o: CPPFLAGS += -Iphoenix/include
@@ -38,6 +39,7 @@ $(eval $(call unit-test,node_drift,tests/unit/node_drift.o $(call in,clock/drift
 	$(BASE_OBJECTS),-lm))
 $(eval $(call unit-test,node_barriers,tests/unit/node_barriers.o $(call in,pages/barriers) \
 	$(BASE_OBJECTS)))
+$(eval $(call unit-test,node_starts,tests/unit/node_starts.o $(call in,pages/starts_choice)))
 $(eval $(call unit-test,pages_both,tests/unit/pages_both.o $(call in,pages/both)))
 $(eval $(call unit-test,node_pages,tests/unit/node_pages.o \
 	$(call in,pages/extract pages/batch_choice pages/hold pages/room pages/share \

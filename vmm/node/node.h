@@ -49,6 +49,7 @@
 #include "base/wire.h"
 #include "vmm/node/halted.h"
 #include "vmm/node/outside.h"
+#include "vmm/node/pages/starts.h"
 #include "vmm/node/wire/handlers.h"
 #include "vmm/node/wire/net.h"
 #include "vmm/shared/loop.h"
@@ -142,6 +143,7 @@ struct node {
 	struct pagestore *pages;
 	struct wants *wants; /* pages/wants.h */
 	struct spill *spill; /* pages/spill.h */
+	struct starts starts; /* pages/starts.h */
 	/* how many pages this host may hold; 0 before the page store starts: as --host-mem says */
 	uint32_t share_pages;
 	struct trace *trace; /* pages/pagetrace.h; NULL: nothing is traced */
@@ -328,6 +330,7 @@ void control_last_words(struct node *node, const char *line);
 void overlay_start(struct node *node);
 bool overlay_reaches(const struct node *node, unsigned peer); /* its greeting has arrived */
 bool overlay_complete(const struct node *node);	/* the greetings of all have arrived */
+uint32_t overlay_silent(const struct node *node);
 /* Node 0: host `peer` listens at "ADDRESS PORT DESTINATION".  Connects to it, or, if that fails, to
  * DESTINATION by ssh. */
 void overlay_dial(struct node *node, unsigned peer, const char *where, size_t bytes);

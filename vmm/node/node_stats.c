@@ -37,7 +37,8 @@ static void fill_node_stats(const struct node *node, struct node_stats *s)
 {
 	*s = (struct node_stats){ .node = node->o.node,
 				  .user_monotonic_ns = node->user_ns,
-				  .ram_bytes = ram_bytes(node) };
+				  .ram_bytes = ram_bytes(node),
+				  .share_bytes = (uint64_t)node->share_pages << PAGE_BITS };
 	if (node->dsm) {
 		const struct dsm_stats *dsm = dsm_stats(node->dsm);
 		const struct spill_counts spills = spill_counts(node);

@@ -135,6 +135,7 @@ static uint32_t load_percent(void)
 const struct outside outside_real = {
 	.reaches = overlay_reaches,
 	.reaches_all = overlay_complete,
+	.silent = overlay_silent,
 	.dial = overlay_dial,
 	.has_more = overlay_has_more,
 	.cork = overlay_cork,

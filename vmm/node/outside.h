@@ -31,6 +31,9 @@ struct outside {
 	/* vmm/node/wire/overlay.c */
 	bool (*reaches)(const struct node *node, unsigned peer); /* its greeting has arrived */
 	bool (*reaches_all)(const struct node *node);
+	/* Returns the bit set of the hosts from which nothing has come for half of the time after
+	 * which a host is lost: longer than those that merely run late are silent (silence.h). */
+	uint32_t (*silent)(const struct node *node);
 	/* Node 0: host `peer` listens at "ADDRESS PORT DESTINATION".  Connects to it, or, if that
 	 * fails, to DESTINATION by ssh. */
 	void (*dial)(struct node *node, unsigned peer, const char *where, size_t bytes);

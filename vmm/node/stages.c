@@ -4,6 +4,7 @@
 
 #include "base/guest_abi.h"
 #include "base/log.h"
+#include "base/mechanisms.h"
 #include "dsm/dsm.h"
 #include "vmm/node/clock/clock_sync.h"
 #include "vmm/node/cut/freeze.h"
@@ -100,6 +101,34 @@ void node_on_ready(struct node *node, const struct msg_node_ready *ready)
 	}
 }
 
+static bool is_in_ram(const struct node *node, const struct page_range *range)
+{
+	return range->first_gfn <= node->ram_pages &&
+	       range->count <= node->ram_pages - range->first_gfn &&
+	       range->owner < node->o.machine.hosts;
+}
+
+/* Returns false if the machine ends. */
+static bool preload(struct node *node, const struct page_range *ranges, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_in_ram(node, &ranges[i])) {
+			node_end(node, END_FAILURE, 0, "the preloaded pages lie outside RAM; this "
+				 "is a bug in vmp");
+			return false;
+		}
+	if (mechanism_on(node->o.machine.without, MECHANISM_NEAR) && n) {
+		dsm_homes_near(node->dsm, ranges, n);
+		hosts_on_homes(node);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (ranges[i].owner == node->o.node)
+			pagestore_preloaded(node, ranges[i].first_gfn, ranges[i].count);
+		dsm_preloaded(node->dsm, ranges[i].first_gfn, ranges[i].count, ranges[i].owner);
+	}
+	return true;
+}
+
 void node_on_start(struct node *node, const struct msg_machine_start *start,
 		   const struct page_range *ranges)
 {
@@ -112,19 +141,7 @@ void node_on_start(struct node *node, const struct msg_machine_start *start,
 	/* Counters of different computers are not comparable. */
 	node->shm->tsc_khz = !node->o.cluster && node->outside->tsc_trusted()
 				     ? node->shm->host_tsc_khz : 0;
-	for (uint32_t i = 0; i < start->ranges && node->dsm; i++) {
-		const struct page_range *range = &ranges[i];
-
-		if (range->first_gfn > node->ram_pages ||
-		    range->count > node->ram_pages - range->first_gfn ||
-		    range->owner >= node->o.machine.hosts) {
-			node_end(node, END_FAILURE, 0, "the preloaded pages lie outside RAM; this "
-				 "is a bug in vmp");
-			return;
-		}
-		if (range->owner == node->o.node)
-			pagestore_preloaded(node, range->first_gfn, range->count);
-		dsm_preloaded(node->dsm, range->first_gfn, range->count, range->owner);
-	}
+	if (node->dsm && !preload(node, ranges, start->ranges))
+		return;
 	tell_ready(node, READY_STARTED);
 }

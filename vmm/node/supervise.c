@@ -252,12 +252,15 @@ void node_end_ordered(struct node *node, const struct msg_machine_end *end)
 
 /* Node 0: ends the machine for the first reason.  Clients get it before any daemon's death can
  * reach them. */
-static void end_machine(struct node *node, const struct msg_machine_end *end, const char *line,
+static void end_machine(struct node *node, const struct msg_machine_end *why, const char *line,
 			unsigned line_bytes)
 {
+	struct msg_machine_end *end = &node->end;
+
 	if (node->ending)
 		return;
-	node->end = *end;
+	*end = *why;
+	end->silent = node->outside->silent(node);
 	snprintf(node->end_line, sizeof node->end_line, "%.*s", (int)line_bytes, line);
 	log_info("the machine ends: %s", node->end_line[0] ? node->end_line : "(no line)");
 	clients_send_all(node, MSG_MACHINE_END, end, sizeof *end, node->end_line,

@@ -10,6 +10,7 @@ enum {
 	 * libc. */
 	HOST_MIB = 4,
 	CPU_MIB = 4,
+	SPARE_PART = 16, /* of what a control group allows a host */
 };
 
 static uint64_t read_number(const char *path)
@@ -120,4 +121,14 @@ const char *hostmem_name(const struct hostmem *memory)
 uint64_t hostmem_needed_mib(uint32_t guest_mib, uint32_t hosts, uint32_t cpus)
 {
 	return guest_mib + (uint64_t)hosts * HOST_MIB + (uint64_t)cpus * CPU_MIB;
+}
+
+uint32_t hostmem_share_mib(const struct hostmem *memory, uint32_t guest_mib, uint32_t cpus)
+{
+	uint64_t own = hostmem_needed_mib(0, 1, cpus), left;
+
+	if (!memory->group || own + guest_mib <= memory->mib || memory->mib <= own)
+		return 0;
+	left = memory->mib - own;
+	return (uint32_t)(left - left / SPARE_PART);
 }

@@ -23,5 +23,10 @@ const char *hostmem_name(const struct hostmem *memory);
 /* Returns how many MiB so much of the guest's memory needs, with the processes of so many hosts and
  * processors. */
 uint64_t hostmem_needed_mib(uint32_t guest_mib, uint32_t hosts, uint32_t cpus);
+/* Returns how many MiB of the guest's memory a host may hold whose control group leaves too little
+ * for all of it: what the group's limit leaves beside the host's processes, less a sixteenth,
+ * because a host may hold a little more for a moment.  0: no group limits it, or the group leaves
+ * nothing. */
+uint32_t hostmem_share_mib(const struct hostmem *memory, uint32_t guest_mib, uint32_t cpus);
 
 #endif

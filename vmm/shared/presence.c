@@ -17,6 +17,7 @@
 /* Short prefixes: with the longest name the path must fit into a socket's address. */
 #define HOST_PREFIX "h-"
 #define STANDBY_PREFIX "s-"
+#define VOTE_PREFIX "v-"
 enum { FOLDER = 20, PATH = FOLDER + 2 + MAX_PRESENCE };
 _Static_assert(PATH <= sizeof((struct sockaddr_un *)0)->sun_path, "a socket's path");
 
@@ -120,7 +121,8 @@ static void sweep(void)
 
 	while (names && (entry = readdir(names))) {
 		snprintf(path, sizeof path, "%s/%s", ours, entry->d_name);
-		if (!strncmp(entry->d_name, HOST_PREFIX, strlen(HOST_PREFIX)))
+		if (!strncmp(entry->d_name, HOST_PREFIX, strlen(HOST_PREFIX)) ||
+		    !strncmp(entry->d_name, VOTE_PREFIX, strlen(VOTE_PREFIX)))
 			is_locked(path);
 		else if (!strncmp(entry->d_name, STANDBY_PREFIX, strlen(STANDBY_PREFIX)))
 			forget_stale(path);
@@ -168,6 +170,75 @@ bool presence_is_held(const char *name)
 	char path[PATH];
 
 	return path_of(path, HOST_PREFIX, name) || is_locked(path);
+}
+
+/* ---- votes ---- */
+
+/* In the file: the owner's name, and RUNS if it runs the machine. */
+#define RUNS '+'
+
+static enum vote_lock lock_of(int fd)
+{
+	return fd >= 0				       ? VOTE_LOCK_TAKEN
+	       : fd == -EWOULDBLOCK || fd == -ESTALE ? VOTE_LOCK_LOCKED
+						       : VOTE_LOCK_BARRED;
+}
+
+static enum vote_holder holder_in(const char *path, const char *owner)
+{
+	char text[PRESENCE_ID + 2] = "";
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, PRESENCE_ID + 1);
+	bool runs = n > 0 && text[n - 1] == RUNS;
+
+	if (fd >= 0)
+		close(fd);
+	if (runs)
+		text[n - 1] = 0;
+	return n <= 0		      ? VOTE_HOLDER_NOBODY
+	       : !strcmp(text, owner) ? VOTE_HOLDER_ASKER
+	       : runs		      ? VOTE_HOLDER_RUNNER
+				      : VOTE_HOLDER_OTHER;
+}
+
+/* (TRICKS: one-vote) */
+enum vote presence_vote(int *held, const char *name, const char *owner)
+{
+	char path[PATH];
+	bool barred = path_of(path, VOTE_PREFIX, name);
+	int fd = barred ? -EACCES : lock_file(path, O_CREAT);
+	size_t n = strnlen(owner, PRESENCE_ID);
+	enum vote_holder holder;
+
+	if (fd == -ENOENT) /* the folder was removed just now */
+		fd = -ESTALE;
+	holder = barred ? VOTE_HOLDER_NOBODY : holder_in(path, owner);
+	if (fd >= 0 && (ftruncate(fd, 0) || pwrite(fd, owner, n, 0) != (ssize_t)n)) {
+		/* a full disk: the holder's name is missing, and askers wait */
+	}
+	*held = fd < 0 ? -1 : fd;
+	return vote_answer(lock_of(fd), holder);
+}
+
+void presence_vote_runs(int fd)
+{
+	static const char runs = RUNS;
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) || pwrite(fd, &runs, 1, st.st_size) != 1)) {
+		/* a full disk: askers wait for longer */
+	}
+}
+
+void presence_unvote(int fd, const char *name)
+{
+	char path[PATH];
+
+	if (fd < 0)
+		return;
+	if (!path_of(path, VOTE_PREFIX, name))
+		forget_file(path);
+	close(fd);
 }
 
 /* ---- standbys ---- */

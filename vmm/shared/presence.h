@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "base/types.h"
+#include "vmm/shared/vote.h"
 
 enum { PRESENCE_ID = 16, MAX_PRESENCE = PRESENCE_ID + MAX_HOST_NAME + 2 };
 
@@ -22,6 +23,14 @@ int presence_hold(const char *name);
 void presence_release(int fd, const char *name);
 /* Returns whether a process holds the name; true in doubt, for example without free descriptors. */
 bool presence_is_held(const char *name);
+
+/* Asks for the vote of that name (vote.h) for this owner, which is a word of up to PRESENCE_ID
+ * characters.  GIVEN: sets *held to a descriptor that holds it; otherwise to -1. */
+enum vote presence_vote(int *held, const char *name, const char *owner);
+/* The owner is about to run the machine there.  Once for a vote; `held` may be -1. */
+void presence_vote_runs(int held);
+/* Gives it up.  `held` may be -1. */
+void presence_unvote(int held, const char *name);
 
 /* A standby on that computer (vmm/cli/standby/sender.h) listens for one word: the machine's owner
  * is alive, and has ended what runs under this name.  Returns a descriptor, which can be polled; or

@@ -8,12 +8,13 @@
  *            cut they have then ended, or have told the owner, which stops its machine
  *   alive    owner and standby each say now and then that they are alive
  *   doubt    an owner that loses a host, and has not heard its standby for so long, no longer
- *            relies on that: it goes on only with at least half of the hosts (quorum.def)
+ *            relies on that: it goes on only with the votes of half of the hosts (quorum.def)
  *   standby  a standby that has not heard its owner for so long, while it ran itself (hearing.h),
- *            takes it for lost, and goes on only with more than half of the hosts, or on the other
- *            one of two
- *   looks    so long it watches the machine's processes on its own computer, and waits for their
- *            end; if they live on, so does the owner
+ *            takes it for lost, and goes on only with the votes of more than half of the hosts, or
+ *            on the other one of two
+ *   looks    how long a standby then watches the machine's processes on its own computer: if they
+ *            do not end, the owner is alive.  After their end it waits as long again for the votes
+ *            of hosts that still belong to the owner
  *
  * PROMPT is for machines that have a checkpoint: a loss costs the way back alone, which then begins
  * and ends within some seconds.  Where a loss ends the machine, PATIENT is better: an overloaded
@@ -38,9 +39,9 @@ enum silence_kind {
 struct silence { uint32_t daemon_ms, alive_ms, doubt_ms, standby_ms, looks_ms; };
 
 enum {
-	/* daemons send each other something, and look who is silent, so often (Phoenix) */
+	/* how often a daemon sends to each of the others, and checks who is silent (Phoenix) */
 	SILENCE_PING_MS = 500,
-	/* a process that is ready to run may run so late; bench/notebook/checkpoints.md */
+	/* how late a process that is ready may run; bench/notebook/checkpoints.md */
 	SILENCE_LATE_MS = 1000,
 	/* from a daemon's decision to end until a standby has seen that all is over there */
 	SILENCE_END_MS = 3000,
@@ -81,7 +82,7 @@ static inline const struct silence *silence_of(enum silence_kind kind)
 	return &all[kind];
 }
 
-/* Owner and standby: they have something to do with each other when there is a checkpoint. */
+/* Return the times for a machine that takes a checkpoint so often; 0: it takes none. */
 static inline const struct silence *silence_for(uint32_t checkpoint_ms)
 {
 	return silence_of(checkpoint_ms ? SILENCE_PROMPT : SILENCE_PATIENT);

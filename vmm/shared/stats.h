@@ -34,6 +34,7 @@
 	X(hold_ends, "times that a locked instruction or a barrier ended all holds") \
 	X(barrier_tells, "counts of barriers told to the other nodes") \
 	X(ram_bytes, "bytes of guest RAM that this node holds at the moment") \
+	X(share_bytes, "bytes of guest RAM that this node may hold") \
 	X(messages_sent, "messages sent to other nodes") \
 	X(messages_received, "messages received from other nodes") \
 	X(bytes_sent, "bytes sent to other nodes") \

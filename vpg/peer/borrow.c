@@ -36,7 +36,7 @@ struct borrow {
 	uint32_t others, processors, memory_mib, min_mib;
 	enum choose_how how;
 	char only[NICK_BYTES];		/* borrow from this computer alone; "": from any */
-	char *others_than;		/* ",NICK,NICK,": not from these, nor from here; or NULL */
+	char *others_than;		/* ",NICK,NICK,": excluded, as this computer is; or NULL */
 	struct loan_here *loans;
 	struct event *timer;
 	int64_t since_us;

@@ -206,7 +206,7 @@ static int take_option(struct words *w, int letter)
 			wrong("--listen is near or all, not ", optarg);
 	case 't':
 		return quantity_parse_ms(optarg, &w->for_ms) || !w->for_ms ?
-			wrong("not a time, as 90, 1.5s or 2m: ", optarg) : 0;
+			wrong("not a time, as 90, 1.5s or 1m30s: ", optarg) : 0;
 	case 'P': return take_limit(letter, &w->processors);
 	case 'M': return take_limit(letter, &w->memory_mib);
 	case 'N': return take_limit(letter, &w->machines);

@@ -9,6 +9,7 @@ struct executor {
 	struct daemon_socket daemon;	/* fd -1: not connected yet */
 	bool pipefail;			/* a pipeline fails if one of its commands does */
 	bool no_input;			/* standard input is /dev/null */
+	bool keeps_streams;		/* under nohup, too, a command's streams are the shell's */
 	bool terminal;			/* a lone command elsewhere gets a terminal */
 	bool interactive;		/* a prompt: pipelines are jobs, and Ctrl-Z stops them */
 	bool is_job;			/* this is a copy of the shell that runs a job */

@@ -227,7 +227,7 @@ static int join_own(struct pipeline *p, size_t part, int which)
 		return 0;
 	}
 	for (; r < end; r++) {
-		if (!strcmp(r->words[0], "nohup"))
+		if (!strcmp(r->words[0], "nohup") && !p->x->keeps_streams)
 			join_nohup(r, which);
 		else if (which == 0 && (silent || r->of_group))
 			r->io[0] = IO_NULL;

@@ -123,7 +123,8 @@ int rsh_parse(struct rsh_order *o, int argc, char **argv)
 		if (take_word(o, argv[i], argv[i + 1], &used))
 			return -EINVAL;
 	}
-	o->command = argv + i;
+	o->stays = i + 1 < argc && !strcmp(argv[i], "nohup");
+	o->command = argv + i + o->stays;
 	if (o->port && *o->command)
 		return wrong(o, "%s", "-W carries a connection: a command beside it cannot run");
 	return 0;

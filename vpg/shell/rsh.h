@@ -17,8 +17,9 @@ struct rsh_order {
 	char nick[NICK_BYTES];
 	char user[RSH_USER];	/* who the command must run as; "": whoever runs the daemon */
 	bool no_input, terminal;
+	bool stays;		/* the first word is nohup: a lost connection does not end it */
 	unsigned port;		/* -W: a port of the computer's loopback interface; 0: none */
-	char **command;		/* the first word of the command; *command NULL: a login shell */
+	char **command;		/* the word after nohup; *command NULL: a login shell */
 	char error[RSH_ERROR];
 };
 

@@ -100,9 +100,9 @@ static int run_stages(struct executor *x, struct line_stage *stages, size_t n)
 
 static int rsh(struct executor *x, int argc, char **argv)
 {
-	char port[8], *words[] = { "/bin/sh", "-c", NULL, NULL },
+	char port[8], *words[] = { "nohup", "/bin/sh", "-c", NULL, NULL },
 	     *carries[] = { PEER_PROGRAM, "connect", port, NULL };
-	struct line_stage stage = { .words = words, .n_words = 3 };
+	struct line_stage stage = { .words = words + 1, .n_words = 3 };
 	struct rsh_order o;
 
 	if (rsh_parse(&o, argc, argv))
@@ -114,8 +114,10 @@ static int rsh(struct executor *x, int argc, char **argv)
 	if (o.port)
 		stage.words = carries;
 	else
-		words[2] = rsh_script(&o);
-	return words[2] || o.port ? run_stages(x, &stage, 1) : EXIT_VMP_FAILURE;
+		words[3] = rsh_script(&o);
+	if (o.stays)
+		stage.words = words, stage.n_words = 4, x->keeps_streams = true;
+	return words[3] || o.port ? run_stages(x, &stage, 1) : EXIT_VMP_FAILURE;
 }
 
 /* ---- a file ---- */

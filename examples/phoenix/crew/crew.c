@@ -1,10 +1,12 @@
 /* crew.c - starting, the loop of a process, joining and leaving. */
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -409,6 +411,36 @@ static int process(int index, int gate)
 
 /* ---- the parent process ---- */
 
+static bool port_is_free(int port)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons((uint16_t)port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+	bool is;
+
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	is = fd >= 0 && bind(fd, (struct sockaddr *)&in, sizeof in) == 0;
+	close(fd);
+	return is;
+}
+
+/* Returns the first of n ports in a row that are free, below those that the system hands out; or
+ * -1.  Programs that start at once begin to look at different places. */
+static int free_ports(int n)
+{
+	enum { FIRST = 10000, PLACES = 22000 / MOST };
+	int place = getpid() % PLACES;
+
+	for (int i = 0; i < PLACES; i++, place = (place + 1) % PLACES) {
+		int port = FIRST + place * MOST, k = 0;
+
+		while (k < n && port_is_free(port + k))
+			k++;
+		if (k == n)
+			return port;
+	}
+	return -1;
+}
+
 static void read_option(int c)
 {
 	switch (c) {
@@ -479,8 +511,10 @@ int crew_run(const struct crew_app *what)
 		perror("pipe");
 		return 1;
 	}
-	/* below the ports that the system hands out */
-	options.port = 10000 + getpid() % 600 * MOST;
+	if (!options.config && (options.port = free_ports(options.begin + options.join + 1)) < 0) {
+		fprintf(stderr, "%s: there are no free ports in a row\n", app->name);
+		return 1;
+	}
 	for (int i = 0; i < options.begin + options.join; i++)
 		if ((pids[i] = fork()) == 0) {
 			close(gate[i < options.begin ? 0 : 1]);

@@ -380,6 +380,11 @@ typedef void (*ph_gone_fn)(void *arg, ph_vp_t resource_name, const struct ph_msg
  * may then be received twice. */
 void ph_set_failure_timeout(long long timeout, enum ph_gone_policy policy, ph_gone_fn fn,
 			    void *arg);
+/* ph_get_silence - for how many microseconds a node has been silent; PH_EINVAL: it is not known
+ *
+ * Of a neighbour only its connection counts: other nodes may still hear a node that this one does
+ * not hear. */
+long long ph_get_silence(ph_vp_t resource_name);
 
 /* ---- migration of virtual nodes with application state (PPoPP 2003, section 3.5) ---- */
 

@@ -1,5 +1,5 @@
 /* cluster.c - see cluster.h. */
-#include "vmm/cli/cluster/cluster.h"
+#include "vmm/cli/cluster/cluster_votes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/log.h"
@@ -138,10 +137,14 @@ static unsigned number_of(const struct cluster *c, const struct far *far)
 	return host;
 }
 
+/* ---- preparing, by ssh ---- */
+
 static void on_changed(void *context, struct far *far)
 {
 	struct cluster *c = context;
 
+	if (c->asks)
+		cluster_ask_vote(c, far);
 	if (!c->preparing && number_of(c, far) < MAX_NODES)
 		c->changed(c->context, number_of(c, far));
 }
@@ -217,7 +220,17 @@ int cluster_prepare(struct cluster *c, uint32_t hosts, struct problem *p)
 
 	c->preparing = true;
 	c->host[0] = c->file.host[0];
+	if (!c->votes[0]) { /* a new machine, of which nobody else knows */
+		if (cluster_random_name(c->votes, p))
+			return -1;
+		c->asks = true;
+	}
+	if (cluster_random_name(c->owner, p))
+		return -1;
+	if (c->asks)
+		cluster_ask_vote_here(c);
 	hostmem_look(&here, "");
+	cluster_file_bound(&c->host[0], c->mem_mib, c->host_mem_mib, &here);
 	if (cluster_file_fits(&c->host[0], c->mem_mib, c->host_mem_mib, &here, p))
 		return -1;
 	strcpy(c->names.name[0], c->host[0].name);
@@ -229,12 +242,17 @@ int cluster_prepare(struct cluster *c, uint32_t hosts, struct problem *p)
 	return 0;
 }
 
-bool cluster_settled(const struct cluster *c)
+bool cluster_waits_for(const struct cluster *c, bool silent)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		if (is_being_prepared(c, host))
-			return false;
-	return true;
+		if (is_being_prepared(c, host) && c->far[host]->silent == silent)
+			return true;
+	return false;
+}
+
+bool cluster_settled(const struct cluster *c)
+{
+	return !cluster_waits_for(c, false) && !cluster_waits_for(c, true);
 }
 
 const char *cluster_doing(const struct cluster *c, char *text, size_t bytes)
@@ -260,8 +278,10 @@ static int agree(struct cluster *c, unsigned host, bool shrinks, struct problem 
 	return problem(p, "host %s: its %s", c->host[host].name, why.line);
 }
 
-static int fits(const struct cluster *c, unsigned host, struct problem *p)
+static int fits(struct cluster *c, unsigned host, struct problem *p)
 {
+	cluster_file_bound(&c->host[host], c->mem_mib, c->host_mem_mib,
+			   &c->far[host]->facts.memory);
 	return cluster_file_fits(&c->host[host], c->mem_mib, c->host_mem_mib,
 				 &c->far[host]->facts.memory, p);
 }
@@ -364,7 +384,6 @@ static int read_secret(struct cluster *c, struct problem *p)
 {
 	unsigned char secret[32];
 	char path[4096];
-	uint64_t id;
 	FILE *file;
 
 	snprintf(path, sizeof path, "%s/secret", c->rundir);
@@ -377,10 +396,7 @@ static int read_secret(struct cluster *c, struct problem *p)
 	fclose(file);
 	for (size_t i = 0; i < sizeof secret; i++)
 		snprintf(c->secret + 2 * i, 3, "%02x", secret[i]);
-	if (getrandom(&id, sizeof id, 0) != sizeof id)
-		return problem(p, "no random numbers: %s", strerror(errno));
-	snprintf(c->id, sizeof c->id, "%016llx", (unsigned long long)id);
-	return 0;
+	return cluster_random_name(c->id, p);
 }
 
 pid_t cluster_go(struct cluster *c, unsigned host, char *const *arguments, struct problem *p)
@@ -450,10 +466,10 @@ void cluster_hang_up(struct cluster *c)
 			far_hang_up(c->far[host]);
 }
 
-bool cluster_is_left(const struct cluster *c)
+bool cluster_is_left(const struct cluster *c, uint32_t but)
 {
 	for (unsigned host = 1; host < MAX_NODES; host++)
-		if (c->far[host] && c->far[host]->pid > 0)
+		if (!(but >> host & 1) && c->far[host] && c->far[host]->pid > 0)
 			return true;
 	return false;
 }
@@ -497,36 +513,65 @@ static void renumber(struct cluster *c, uint32_t hosts)
 
 /* The secret is a new one, so that a daemon that was taken for lost but is alive has no part in the
  * machine that goes on.  (TRICKS: new-secret) */
-int cluster_regroup(struct cluster *c, uint32_t hosts, struct problem *p)
+int cluster_regroup(struct cluster *c, uint32_t hosts, uint32_t silent, struct problem *p)
 {
+	for (unsigned host = 1; host < MAX_NODES; host++)
+		if (c->far[host])
+			c->far[host]->silent = silent >> host & 1;
 	renumber(c, hosts);
 	c->secret[0] = 0;
 	for (unsigned host = 1; host < MAX_NODES && c->far[host]; host++) {
 		struct cluster_host line = c->host[host];
+		bool was_silent = c->far[host]->silent;
 
 		end_far(c, host);
 		if (start_far(c, host, &line, p))
 			return -1;
+		c->far[host]->silent = was_silent;
 	}
 	return 0;
 }
 
-uint32_t cluster_keep_ready(struct cluster *c, struct problem *p)
+/* Returns whether a host is READY, has given its vote, and can take part; or false with the
+ * problem. */
+static bool can_keep(struct cluster *c, unsigned host, bool may_lack, struct problem *p)
+{
+	const struct far *far = c->far[host];
+	const char *lacks = cluster_lacks_vote(far, may_lack);
+
+	if (far->state == FAR_READY && !lacks)
+		return !agree(c, host, false, p);
+	problem(p, "%s",
+		far->state == FAR_READY ? lacks :
+		far->why[0]		? far->why
+					: "ssh does not get through to it");
+	return false;
+}
+
+uint32_t cluster_count_ready(struct cluster *c, bool may_lack, struct cluster_host lines[MAX_NODES])
+{
+	struct problem why;
+	uint32_t n = 1;
+
+	lines[0] = c->host[0];
+	for (unsigned host = 1; host < MAX_NODES && c->far[host]; host++)
+		if (can_keep(c, host, may_lack, &why))
+			lines[n++] = c->host[host];
+	return n;
+}
+
+uint32_t cluster_keep_ready(struct cluster *c, bool may_lack, struct problem *p)
 {
 	struct problem one, missing = { "" };
 	uint32_t hosts = 1;
 
 	for (unsigned host = 1; host < MAX_NODES && c->far[host]; host++) {
-		const struct far *far = c->far[host];
-
-		if (far->state != FAR_READY)
-			problem(&one, "%s",
-				far->why[0] ? far->why : "ssh does not get through to it");
-		else if (!agree(c, host, false, &one)) {
+		if (can_keep(c, host, may_lack, &one)) {
 			hosts |= 1u << host;
 			continue;
 		}
-		problem(p, "%.400s, and so is %s (%.200s)", missing.line, far->host.name, one.line);
+		problem(p, "%.400s, and so is %s (%.200s)", missing.line, c->host[host].name,
+			one.line);
 		missing = *p;
 	}
 	*p = missing;
@@ -543,6 +588,7 @@ void cluster_close(struct cluster *c)
 	if (c->alive)
 		event_free(c->alive);
 	c->alive = NULL;
+	cluster_give_up_vote(c);
 	if (c->given)
 		peers_held_end(&c->held);
 	free(c->given);

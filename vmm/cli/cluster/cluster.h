@@ -38,6 +38,12 @@ struct cluster {
 	uint32_t mem_mib, host_mem_mib;
 	/* of the daemons that run; both are new after a return to a checkpoint */
 	char secret[2 * 32 + 1], id[PRESENCE_ID + 1];
+	/* The name under which the machine's owners, this one and its standbys, ask for votes
+	 * (vmm/shared/vote.h); and this owner's own name. */
+	char votes[PRESENCE_ID + 1], owner[PRESENCE_ID + 1];
+	bool asks; /* each host that is READY is asked for its vote */
+	enum vote vote_here; /* the vote of this computer; `held_here` holds it if it is GIVEN */
+	int held_here;
 	struct event_base *base;
 	struct event *alive;
 	/* Called when a host's daemon listens (far->port), a host that was added is READY, or a
@@ -47,6 +53,13 @@ struct cluster {
 	bool preparing; /* changed() is not called yet */
 	const char *rundir;
 	int log_fd;
+};
+
+/* What a machine's hosts say about its owner's votes, this computer's included. */
+struct cluster_votes {
+	bool wait; /* some host may still give its vote */
+	bool held; /* another owner has the vote of some host */
+	bool taken; /* and it runs the machine */
 };
 
 /* Reads the file.  `cpu` is what the guest may use of this computer's processor; it must stay
@@ -98,7 +111,9 @@ bool cluster_is_lost(const struct cluster *cluster, unsigned host);
 void cluster_tell_over(struct cluster *cluster);
 /* Ends all hosts; their ssh processes end soon. */
 void cluster_hang_up(struct cluster *cluster);
-bool cluster_is_left(const struct cluster *cluster); /* some ssh has not ended yet */
+/* Returns whether some ssh has not ended yet; those to the hosts in the bit set `but` do not
+ * count. */
+bool cluster_is_left(const struct cluster *cluster, uint32_t but);
 /* Notes that all ssh processes have been reaped, by whatever code. */
 void cluster_all_reaped(struct cluster *cluster);
 /* Removes a host from the machine. */
@@ -106,10 +121,22 @@ void cluster_forget(struct cluster *cluster, unsigned host);
 
 /* Keeps the hosts in the bit set `hosts`, which contains this computer, after all ssh processes
  * have ended.  Numbers them anew in their order and prepares them; changed() is called for each.
- * Returns 0, or -1 with the problem. */
-int cluster_regroup(struct cluster *cluster, uint32_t hosts, struct problem *p);
-/* Keeps, after that, the hosts that are READY, and numbers them once more.  Returns how many there
- * are; `p` says which others are missing, and why. */
-uint32_t cluster_keep_ready(struct cluster *cluster, struct problem *p);
+ * `silent`: bit set of those that were silent.  Returns 0, or -1 with the problem. */
+int cluster_regroup(struct cluster *cluster, uint32_t hosts, uint32_t silent, struct problem *p);
+/* Returns whether some host is being prepared that was silent, or one that was not. */
+bool cluster_waits_for(const struct cluster *cluster, bool silent);
+/* Asks all hosts for their votes: those that are READY at once, this computer included, and the
+ * others as soon as they are.  An owner does so from the first host on. */
+void cluster_ask_votes(struct cluster *cluster);
+struct cluster_votes cluster_count_votes(struct cluster *cluster);
+/* The hosts that have given their votes are enough: this owner is about to run the machine. */
+void cluster_runs(const struct cluster *cluster);
+/* Keeps, after that, the hosts that are READY and, if they were asked, have given their votes; and
+ * numbers them once more.  `may_lack`: as well those where nobody gets a vote (VOTE_NONE).  Returns
+ * how many there are; `p` says which others are missing, and why. */
+uint32_t cluster_keep_ready(struct cluster *cluster, bool may_lack, struct problem *p);
+/* Returns how many that are now, and writes their lines. */
+uint32_t cluster_count_ready(struct cluster *cluster, bool may_lack,
+			     struct cluster_host lines[MAX_NODES]);
 
 #endif

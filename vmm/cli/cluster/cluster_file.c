@@ -298,6 +298,13 @@ uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, ui
 	return sum;
 }
 
+void cluster_file_bound(struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib,
+			const struct hostmem *has)
+{
+	if (!host->memory_mib && !each_mib)
+		host->memory_mib = hostmem_share_mib(has, mem_mib, host->cpus ? host->cpus : 1);
+}
+
 int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib,
 		      const struct hostmem *has, struct problem *p)
 {

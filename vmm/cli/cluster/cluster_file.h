@@ -62,6 +62,10 @@ uint32_t cluster_file_askers(const struct cluster_host *host, uint32_t hosts);
 /* Returns how much of the guest's memory the hosts may hold together, if a host whose line does not
  * say may hold `each_mib`; 0: no limit. */
 uint32_t cluster_file_memory(const struct cluster_host *host, uint32_t hosts, uint32_t each_mib);
+/* Sets memory= of a host that has none, and whose control group leaves less than all of the guest's
+ * memory, to what it leaves; each_mib: --host-mem, or 0. */
+void cluster_file_bound(struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib,
+			const struct hostmem *has);
 /* Checks whether a host's computer has memory for all that it may come to hold of a guest of
  * `mem_mib`.  Returns 0, or -1 with the problem. */
 int cluster_file_fits(const struct cluster_host *host, uint32_t mem_mib, uint32_t each_mib,

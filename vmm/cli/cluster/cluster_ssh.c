@@ -25,7 +25,7 @@ static const char *with_rsh(const char *command, char text[MAX_COMMAND])
 }
 
 static void become_ssh(const struct cluster_host *host, const char *const *options,
-		       const char *command, const int ends[3], pid_t parent)
+		       const char *command, bool stays, const int ends[3], pid_t parent)
 {
 	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
 	char text[MAX_COMMAND], port[16], *arguments[MAX_OPTIONS] = {
@@ -41,7 +41,9 @@ static void become_ssh(const struct cluster_host *host, const char *const *optio
 		arguments[n++] = "-p", arguments[n++] = port;
 	if (host->user[0])
 		arguments[n++] = "-l", arguments[n++] = (char *)host->user;
-	arguments[n++] = "--", arguments[n++] = (char *)host->name,
+	arguments[n++] = "--", arguments[n++] = (char *)host->name;
+	if (stays)
+		arguments[n++] = "nohup";
 	arguments[n++] = (char *)with_rsh(command, text);
 	setpgid(0, 0); /* so that the terminal's Ctrl-C reaches vmp alone */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -57,7 +59,7 @@ static void become_ssh(const struct cluster_host *host, const char *const *optio
 }
 
 int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *const *options,
-	      const char *command)
+	      const char *command, bool stays)
 {
 	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	pid_t parent = getpid();
@@ -71,7 +73,8 @@ int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *cons
 		return -1;
 	}
 	if (!ssh->pid)
-		become_ssh(host, options, command, (int[]){ in[0], out[1], err[1] }, parent);
+		become_ssh(host, options, command, stays, (int[]){ in[0], out[1], err[1] },
+			   parent);
 	close(in[0]), close(out[1]), close(err[1]);
 	ssh->in = in[1], ssh->out = out[0], ssh->err = err[0];
 	fcntl(ssh->in, F_SETFL, O_NONBLOCK);

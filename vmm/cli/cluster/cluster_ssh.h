@@ -17,10 +17,11 @@ extern bool ssh_is_rsh;
 /* this process's ends of the pipes: nonblocking; the caller closes them */
 struct ssh { pid_t pid; int in, out, err; };
 
-/* Starts an ssh.  `options` are further options of ssh, NULL-terminated, or NULL. Returns 0; or -1
- * with all descriptors -1 and pid 0, if there are too many processes or open files. */
+/* Starts an ssh.  `options` are further options of ssh, NULL-terminated, or NULL.  A command that
+ * `stays` goes on when the connection is lost.  Returns 0; or -1 with all descriptors -1 and pid 0,
+ * if there are too many processes or open files. */
 int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *const *options,
-	      const char *command);
+	      const char *command, bool stays);
 
 /* Sets $d in a shell to the folder of this version's programs, on any host. %s is the bundle's hash
  * (bundle.h). */

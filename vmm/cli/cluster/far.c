@@ -178,6 +178,15 @@ static int over(struct far *f, const char *why)
 
 /* ---- what it says ---- */
 
+static void take_vote(struct far *f, enum vote vote)
+{
+	if (f->vote == VOTE_UNASKED || vote == VOTE_COUNT)
+		return;
+	f->vote = vote;
+	if (f->state == FAR_READY)
+		f->changed(f->context, f);
+}
+
 static void take_line(struct far *f)
 {
 	struct host_facts facts;
@@ -191,6 +200,8 @@ static void take_line(struct far *f)
 	} else if (f->state == FAR_PROBE && !facts_parse(&facts, f->line)) {
 		f->facts = facts;
 		set_state(f, FAR_READY);
+	} else if (!strncmp(f->line, "vote ", 5)) {
+		take_vote(f, vote_of_word(f->line + 5));
 	} else if (f->state == FAR_RUNS && sscanf(f->line, "port %u", &f->port) == 1) {
 		f->changed(f->context, f);
 	} else if (!strcmp(f->line, "alone")) {
@@ -289,6 +300,7 @@ static int start_ssh(struct far *f, enum far_state state, const char *format)
 	f->state = state;
 	f->copied = f->line_bytes = 0;
 	f->needs = f->alone = false;
+	f->vote = VOTE_UNASKED;
 	f->said[0] = f->ended[0] = f->why[0] = 0;
 	snprintf(command, sizeof command, format, f->bundle->hash);
 	snprintf(control, sizeof control, "ControlPath=%s", f->control);
@@ -298,7 +310,7 @@ static int start_ssh(struct far *f, enum far_state state, const char *format)
 		      state == FAR_COPY ? packs
 		      : has_control	? shares
 					: NULL,
-		      command))
+		      command, false))
 		return over(f, "cannot start ssh: too many processes or open files?");
 	f->pid = ssh.pid;
 	f->in = ssh.in, f->out = ssh.out, f->err = ssh.err;
@@ -371,6 +383,17 @@ int far_go(struct far *f, char *const *arguments, const char *secret, const char
 	}
 	f->state = FAR_RUNS;
 	return 0;
+}
+
+void far_ask_vote(struct far *f, const char *name, const char *owner)
+{
+	char text[MAX_PRESENCE + PRESENCE_ID + 16];
+	int n = snprintf(text, sizeof text, "vote %s %s\n", owner, name);
+
+	if (f->state != FAR_READY || f->vote != VOTE_UNASKED)
+		return;
+	f->vote = VOTE_WAITS;
+	send_text(f, text, (size_t)n); /* if it fails, the end of the ssh follows */
 }
 
 void far_tell_alive(struct far *f)

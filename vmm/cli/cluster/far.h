@@ -8,10 +8,12 @@
  *
  * Text goes both ways, a line at a time.
  *
- *   from there: need; refused WHY; here FACTS; port N (where the daemon listens); ended HOW;
- *               told or alone: the answer to "over" (a standby is there, or none is)
- *   to there:   arg TEXT (one for each argument of vmp-node); secret HEX; present NAME
- *               (presence.h); go; over (far_tell_over()); an empty line: vmp is still alive
+ *   from there: need; refused WHY; here FACTS; vote ANSWER (vote.h); port N (where the daemon
+ *               listens); ended HOW; told or alone: the answer to "over" (a standby is there, or
+ *               none is)
+ *   to there:   vote OWNER NAME (far_ask_vote()); arg TEXT (one for each argument of vmp-node);
+ *               secret HEX; present NAME (presence.h); go; over (far_tell_over()); an empty line:
+ *               vmp is still alive
  *
  * When its standard input ends, vmp-host ends everything that it has started, and itself.  So
  * nothing stays behind there when vmp or the connection is lost.
@@ -28,6 +30,7 @@
 #include "vmm/cli/cluster/bundle.h"
 #include "vmm/cli/cluster/cluster_file.h"
 #include "vmm/shared/facts.h"
+#include "vmm/shared/vote.h"
 
 enum far_state { FAR_OVER, FAR_PROBE, FAR_COPY, FAR_READY, FAR_RUNS };
 enum {
@@ -44,13 +47,16 @@ struct far {
 	/* the socket by which others may share the connection; "": none */
 	char control[FAR_CONTROL];
 	int log_fd; /* gets the remote standard error, once the host is READY */
-	void (*changed)(void *context, struct far *far); /* `state` or `port` has changed */
+	/* `state`, `port` or, while it is READY, `vote` has changed */
+	void (*changed)(void *context, struct far *far);
 	void *context;
+	bool silent; /* nothing had come from the host before its ssh was started */
 
 	enum far_state state;
 	pid_t pid; /* the ssh; 0: none */
 	struct host_facts facts; /* from READY on */
 	unsigned port;		 /* where the daemon listens; 0: not yet */
+	enum vote vote;		 /* what the computer has answered last */
 	char why[FAR_LINE];	 /* OVER: the reason */
 	bool lost;		 /* OVER: the host died instead of ending in order */
 	bool alone;		 /* RUNS: the host has answered that no standby is there */
@@ -71,6 +77,9 @@ int far_start(struct far *far);
 /* READY: runs vmp-node with these arguments (NULL-terminated).  `secret` is hexadecimal, `id` is
  * the machine's.  Returns 0, or -1. */
 int far_go(struct far *far, char *const *arguments, const char *secret, const char *id);
+/* READY: asks for the computer's vote of this name, for this owner (presence.h).  What is to run
+ * there is started when the vote is given. */
+void far_ask_vote(struct far *far, const char *name, const char *owner);
 /* Tells a READY host that vmp is still alive. */
 void far_tell_alive(struct far *far);
 /* Handles the end of its ssh, process far->pid, which was reaped. */

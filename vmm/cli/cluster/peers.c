@@ -15,6 +15,19 @@
 
 enum { ANSWER = 1, HELD = 3 };	/* descriptors of vmp-peer */
 
+/* vmp-peer lies beside vmp-rsh: the folder of this program may be a copy for hosts, which has
+ * neither.  Returns 0, or -1 if the path is too long. */
+static int path_of_peer(char *path, size_t bytes)
+{
+	const char *rsh = ssh_is_rsh ? getenv("VMP_SSH") : NULL,
+		   *slash = rsh ? strrchr(rsh, '/') : NULL;
+
+	if (!slash)
+		return beside_path("vmp-peer", path, bytes);
+	return snprintf(path, bytes, "%.*s/vmp-peer", (int)(slash - rsh), rsh) < (int)bytes
+		? 0 : -1;
+}
+
 /* Starts vmp-peer with these words.  fd becomes its descriptor `as`.  Returns its process, or -1
  * with errno set. */
 static pid_t start(char **words, int fd, int as)
@@ -22,7 +35,7 @@ static pid_t start(char **words, int fd, int as)
 	pid_t parent = getpid(), pid;
 	char path[4096];
 
-	if (beside_path("vmp-peer", path, sizeof path)) {
+	if (path_of_peer(path, sizeof path)) {
 		errno = ENAMETOOLONG;
 		return -1;
 	}
@@ -34,7 +47,7 @@ static pid_t start(char **words, int fd, int as)
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	words[0] = path;
 	if (getppid() == parent && dup2(fd, as) == as && dup2(null, 0) == 0)
-		beside_exec(path, words);
+		execv(path, words);
 	_exit(EXIT_VMP_FAILURE);
 }
 
@@ -142,6 +155,8 @@ int peers_read(struct peers_asked *a, bool wait, struct problem *p)
 	return end(a, -1);
 }
 
+void peers_drop(struct peers_asked *a) { end(a, -1); }
+
 /* ---- the rest ---- */
 
 void peers_held_begin(struct peers_held *held, int first)
@@ -194,6 +209,14 @@ int peers_use_rsh(struct problem *p)
 		return problem(p, "the path of vmp's programs is too long");
 	if (setenv("VMP_SSH", path, 1) || setenv("PHNX_SSH", path, 1))
 		return problem(p, "no memory");
+	ssh_is_rsh = true;
+	return 0;
+}
+
+int peers_use_rsh_of_here(struct problem *p)
+{
+	if (!getenv("VMP_SSH"))
+		return problem(p, "vmp-rsh has not said where it is on this computer");
 	ssh_is_rsh = true;
 	return 0;
 }

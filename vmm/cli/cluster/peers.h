@@ -37,6 +37,8 @@ int peers_ask(struct peers_asked *a, const struct peers_wish *wish, struct probl
 /* Reads what has come.  wait: until it is whole.  Returns 0: it is not whole; 1: `text` is there,
  * and `held` is the caller's; or -1 with the problem.  After 1 or -1, fd is closed. */
 int peers_read(struct peers_asked *a, bool wait, struct problem *p);
+/* Gives the question up, and what it may have brought. */
+void peers_drop(struct peers_asked *a);
 /* What reserves a machine's computers: a connection for those that it began with, and one for each
  * that came later. */
 struct peers_held {
@@ -51,5 +53,8 @@ void peers_held_return(struct peers_held *held, const char *nick);
 void peers_held_end(struct peers_held *held);
 /* From now on vmp-rsh is started instead of ssh.  Returns 0, or -1 with the problem. */
 int peers_use_rsh(struct problem *p);
+/* The same in a process that was started by vmp-rsh: the environment says where that is, and the
+ * programs of this computer's daemon lie beside it. */
+int peers_use_rsh_of_here(struct problem *p);
 
 #endif

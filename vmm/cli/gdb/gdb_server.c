@@ -140,7 +140,7 @@ static bool is_let_in(struct gdbserver *g, int fd)
 			 "let in",
 			 (unsigned)user);
 	else if (error && !g->turned_away)
-		log_warn("--gdb: a connection was turned away: /proc/net/tcp does not say whose it "
+		log_warn("--gdb: a connection was turned away: the kernel does not say whose it "
 			 "is");
 	g->turned_away |= error != 0;
 	return !error;

@@ -87,9 +87,7 @@ int image_load(struct image *image, const char *path, struct problem *p)
 	gzclose(file);
 	if (result < 0) {
 		image_free(image);
-		return problem(p, "the guest image %s is damaged; remove it and let make build it "
-			       "again",
-			path);
+		return problem(p, "the guest image %s is no whole cpio archive", path);
 	}
 	qsort(image->paths, image->n_paths, sizeof *image->paths, compare);
 	return 0;

@@ -61,7 +61,8 @@ static int find_by_name(struct guestprog *g, const char *name, struct problem *p
 	}
 	if (is_file(name) && access(name, X_OK))
 		return problem(p, "no such command: %s is a file of this computer, and no program; "
-			       "a disk is --disk %s, a root --root %s", name, name, name);
+			       "a disk is --disk %s, a root --root %s, an initrd --image %s", name,
+			       name, name, name);
 	return problem(p, "no such command: %s is not a program of the guest%s%s; a 32-bit program "
 		       "of this computer is named by its path, as in ./%s; another root is --root "
 		       "DIR|TAR|IMAGE", name, g->o->share ? ", nor in " : "",
@@ -88,7 +89,8 @@ static int find_by_path(struct guestprog *g, const char *path, struct problem *p
 	snprintf(g->guest_path, sizeof g->guest_path, PROGRAMS "/%.4000s", name);
 	g->copy = true;
 	if (access(path, F_OK))
-		return problem(p, "no such command: %s: %s", path, strerror(errno));
+		return problem(p, "no such command: %s: %s%s", path, strerror(errno),
+			       strchr("./", *path) ? "" : "; another root is --root DIR|TAR|IMAGE");
 	if (!is_file(path))
 		return problem(p, "%s is a folder, not a program", path);
 	return 0;

@@ -144,7 +144,26 @@ void history_print(FILE *out, const struct history *h, uint64_t now_ns, uint32_t
 		print_cpu(&v, cpu, now_ns);
 }
 
-void history_print_moves(FILE *out, const struct status_look *now)
+/* Prints words, the first of them at column `at`, in lines of at most `columns` characters (0: one
+ * line).  The lines after the first begin at column `left`. */
+static void print_words(FILE *out, const char *words, uint32_t at, uint32_t left, uint32_t columns)
+{
+	while (*words) {
+		uint32_t n = (uint32_t)strcspn(words, " ");
+
+		if (columns && at > left && at + 1 + n > columns) {
+			fprintf(out, "\n%*s", (int)left, "");
+			at = left;
+		} else {
+			putc(' ', out), at++;
+		}
+		at += (uint32_t)fwrite(words, 1, n, out);
+		words += n + (words[n] == ' ');
+	}
+	putc('\n', out);
+}
+
+void history_print_moves(FILE *out, const struct status_look *now, uint32_t columns)
 {
 	unsigned shown = now->n_notes < SHOWN_MOVES ? now->n_notes : SHOWN_MOVES;
 
@@ -153,10 +172,11 @@ void history_print_moves(FILE *out, const struct status_look *now)
 	for (unsigned i = 0; i < shown; i++) {
 		const struct move_note *note = &now->note[now->n_notes - 1 - i];
 		uint64_t ago_ns = now->at_ns > note->at_ns ? now->at_ns - note->at_ns : 0;
+		int ago = fprintf(out, "%6llu s ago:", (unsigned long long)(ago_ns / 1000000000));
+		int at = ago + fprintf(out, " CPU %u from host %u to %u;", note->cpu, note->from,
+				       note->to);
 
-		fprintf(out, "%6llu s ago: CPU %u from host %u to %u; %s\n",
-			(unsigned long long)(ago_ns / 1000000000), note->cpu, note->from, note->to,
-			note->why);
+		print_words(out, note->why, (uint32_t)at, (uint32_t)ago + 1, columns);
 	}
 }
 

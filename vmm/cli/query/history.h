@@ -26,8 +26,9 @@ void history_add(struct history *h, const struct status_look *before,
 void history_print(FILE *out, const struct history *h, uint64_t now_ns, uint32_t columns,
 		   bool blocks);
 
-/* Prints the last moves of processors, and why each was made; the newest first. */
-void history_print_moves(FILE *out, const struct status_look *now);
+/* Prints the last moves of processors, and why each was made, in lines of `columns` characters (0:
+ * as long as they are); the newest first. */
+void history_print_moves(FILE *out, const struct status_look *now, uint32_t columns);
 
 /* Prints the text's lines, each cut to `columns` characters, in a window of `rows` lines (0: any
  * number).  If there are more lines, the last one that fits says how many are left out. */

@@ -59,7 +59,7 @@ static void print_all(FILE *out, struct query *q, uint32_t columns)
 	history_add(&q->history, &q->before, &q->now);
 	/* if the language is in UTF-8, the terminal has block characters */
 	history_print(out, &q->history, q->now.at_ns, columns, guestplace_language() != NULL);
-	history_print_moves(out, &q->now);
+	history_print_moves(out, &q->now, columns);
 }
 
 /* On a terminal, what is printed is cut to its size. */

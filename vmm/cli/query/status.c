@@ -3,8 +3,8 @@
  *   { "name", "pid", "cpus": N, "hosts": N, "hosts_came", "hosts_went": since the start,
  *     "policy", "memory_mib", "standby", "without": mechanisms that are off, as "runs,hold",
  *     "per_host": [ { "host", "name": in a cluster, "cpus": [N...], "load_percent", "ram_mib",
- *                     "pages_in_per_s", "pages_out_per_s", "sent_bytes_per_s",
- *                     "received_bytes_per_s" } ],
+ *                     "share_mib": what it may hold, "pages_in_per_s", "pages_out_per_s",
+ *                     "sent_bytes_per_s", "received_bytes_per_s" } ],
  *     "per_cpu":  [ { "cpu", "host", "load_percent" } ] }
  */
 #include "vmm/cli/query/status.h"
@@ -47,7 +47,8 @@ struct host_figures status_host_figures(uint32_t host, const struct status_look 
 	const struct node_stats *a = &before->report.node[host], *b = &now->report.node[host];
 	uint64_t ns = now->at_ns - before->at_ns;
 	double seconds = ns ? ns / 1e9 : 1;
-	struct host_figures f = { .ram_mib = b->ram_bytes / 1048576.0 };
+	struct host_figures f = { .ram_mib = b->ram_bytes / 1048576.0,
+				  .share_mib = b->share_bytes / 1048576.0 };
 
 	f.pages_in = (b->page_fetches - a->page_fetches) / seconds;
 	f.pages_out = (b->page_invalidations - a->page_invalidations) / seconds;
@@ -110,11 +111,12 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 			continue;
 		f = status_host_figures(host, before, now);
 		fprintf(out, "%s\n    {\"host\": %u, %s\"cpus\": [%s], \"load_percent\": %.1f, "
-			"\"ram_mib\": %.1f, \"pages_in_per_s\": %.1f, \"pages_out_per_s\": %.1f, "
-			"\"sent_bytes_per_s\": %.0f, \"received_bytes_per_s\": %.0f}", comma, host,
+			"\"ram_mib\": %.1f, \"share_mib\": %.0f, \"pages_in_per_s\": %.1f, "
+			"\"pages_out_per_s\": %.1f, \"sent_bytes_per_s\": %.0f, "
+			"\"received_bytes_per_s\": %.0f}", comma, host,
 			name_json(&now->names, host, host_name, sizeof host_name),
-			name_cpus(f.cpus, ", ", cpus, sizeof cpus),
-			f.load, f.ram_mib, f.pages_in, f.pages_out, f.sent, f.received);
+			name_cpus(f.cpus, ", ", cpus, sizeof cpus), f.load, f.ram_mib, f.share_mib,
+			f.pages_in, f.pages_out, f.sent, f.received);
 		comma = ",";
 	}
 	fprintf(out, "],\n  \"per_cpu\": [");
@@ -131,12 +133,14 @@ static void print_json(FILE *out, const char *name, const struct machine_info *i
 	fprintf(out, "]\n}\n");
 }
 
-static void print_hosts(FILE *out, const struct status_look *before, const struct status_look *now)
+static void print_hosts(FILE *out, const struct machine_info *info,
+			const struct status_look *before, const struct status_look *now)
 {
 	char cpus[4 * MAX_CPUS];
 
-	fprintf(out, "%4s %7s %9s %11s %12s %11s %15s  %s%s\n", "host", "load", "RAM MiB",
-		"pages in/s", "pages out/s", "sent KiB/s", "received KiB/s", "processors",
+	/* in 80 columns a host has room for eight processors */
+	fprintf(out, "%4s %6s %8s %11s %7s %11s %9s  %s%s\n", "host", "load", "RAM MiB",
+		"pages in/s", "out/s", "sent KiB/s", "received", "processors",
 		now->names.name[0][0] ? "  name" : "");
 	for (uint32_t host = 0; host < MAX_NODES; host++) {
 		struct host_figures f;
@@ -144,10 +148,13 @@ static void print_hosts(FILE *out, const struct status_look *before, const struc
 		if (!(now->report.hosts >> host & 1))
 			continue;
 		f = status_host_figures(host, before, now);
-		fprintf(out, "%4u %5.0f %% %9.1f %11.0f %12.0f %11.0f %15.0f  %-*s%s\n", host,
+		fprintf(out, "%4u %4.0f %% %8.1f %11.0f %7.0f %11.0f %9.0f  %-*s%s", host,
 			f.load, f.ram_mib, f.pages_in, f.pages_out, f.sent / 1024,
 			f.received / 1024, now->names.name[host][0] ? 12 : 0,
 			name_cpus(f.cpus, " ", cpus, sizeof cpus), now->names.name[host]);
+		if (f.share_mib && f.share_mib < info->machine.mem_mib)
+			fprintf(out, "  at most %.0f MiB", f.share_mib);
+		fprintf(out, "\n");
 	}
 }
 
@@ -183,6 +190,6 @@ void status_print(FILE *out, const char *name, const struct machine_info *info,
 	if (info->standby[0])
 		fprintf(out, ", %s stands by", info->standby);
 	fprintf(out, "; process %d\n", info->pid);
-	print_hosts(out, before, now);
+	print_hosts(out, info, before, now);
 	print_cpus(out, info, before, now);
 }

@@ -30,7 +30,8 @@ void status_take_notes(struct status_look *look, const void *payload, size_t byt
 struct host_figures {
 	uint32_t cpus; /* bit set */
 	double load;   /* average of its processors, per cent */
-	double ram_mib, pages_in, pages_out, sent, received; /* the last four per second */
+	double ram_mib, share_mib; /* holds, and may hold */
+	double pages_in, pages_out, sent, received; /* the last four per second */
 };
 struct host_figures status_host_figures(uint32_t host, const struct status_look *before,
 					const struct status_look *now);

@@ -223,10 +223,27 @@ int checks_guest(const char *kernel, const char *image, struct host_files *files
 	       find_file(image, "guest/initramfs.cpio", "guest image", files->image, p) ? -1 : 0;
 }
 
+/* Returns whether a file is a compressed kernel, as QEMU boots it: "HdrS" at offset 0x202
+ * (Documentation/arch/x86/boot.rst). */
+static bool is_bzimage(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char magic[4] = { 0 };
+	bool is = fd >= 0 && pread(fd, magic, sizeof magic, 0x202) == sizeof magic &&
+		  !memcmp(magic, "HdrS", sizeof magic);
+
+	if (fd >= 0)
+		close(fd);
+	return is;
+}
+
 int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p)
 {
 	if (checks_guest(o->kernel, o->image, files, p))
 		return -1;
+	if (o->kernel && is_bzimage(files->kernel))
+		return problem(p, "--kernel %s: a bzImage; leave it away: vmp boots its own "
+			       "kernel, or a vmlinux of its scripts/guest-kernel", o->kernel);
 	if (o->kernel && elfdeps_file_kind(files->kernel, p) != FILE_ELF32)
 		return problem(p, "--kernel %s: not a 32-bit x86 vmlinux (ELF)", o->kernel);
 	return checks_before_load(o, p);

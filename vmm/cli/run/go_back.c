@@ -5,9 +5,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include "base/log.h"
+#include "vmm/cli/run/gather.h"
 #include "vmm/cli/run/quorum.h"
 
-enum { REGROUP_LIMIT_S = 30, WORD_STEP_MS = 100 };
+/* GRACE_MS: an ssh to a host that can be reached logs in within that time, unless the host is
+ * overloaded */
+enum { REGROUP_LIMIT_S = 30, GRACE_MS = 1000, WORD_STEP_MS = 100 };
 
 enum owner_action run_happens(struct run *run, enum owner_event event)
 {
@@ -106,6 +109,7 @@ void run_leave_machine(struct run *run, uint32_t lost)
 	loop_disarm(run->retry);
 	launch_kill(&run->launch, lost); /* they may not notice that the machine ends */
 	run_tell_over(run);
+	run->launch.silent = run->back.silent;
 	/* before node 0 can tell anybody that its owner has gone */
 	launch_end(&run->launch, 0, run->standby.to.ssh);
 	log_debug("the way back: all processes of the machine have ended");
@@ -157,39 +161,76 @@ static void end_without_going_back(struct run *run, const struct problem *p)
  * be reached any more is lost too. */
 static int regroup(struct run *run, uint32_t hosts, struct problem *p)
 {
+	uint32_t silent = run->back.silent;
+
 	run->launch.cluster = &run->cluster;
-	if (rundir_make_secret(&run->rundir, p) || cluster_regroup(&run->cluster, hosts, p))
+	run->back.silent = 0;
+	if (rundir_make_secret(&run->rundir, p) || cluster_regroup(&run->cluster, hosts, silent, p))
 		return -1;
+	log_debug("the way back: hosts %#x are prepared, of which %#x were silent", hosts, silent);
 	loop_after(run->back.regrouped, REGROUP_LIMIT_S * (uint64_t)LOOP_S);
+	loop_after(run->back.grace, GRACE_MS * (uint64_t)LOOP_MS);
 	run_look_at_regrouped(run);
 	return 0;
 }
 
+/* Returns whether the machine can go on with the hosts that are ready now, whoever has the votes of
+ * the others.  Votes count here without a doubt, too: a slow host may have given its own to a
+ * standby of before.  Of two hosts the other one has to be heard; so has one with a standby whose
+ * connection broke, and which may take over without counting.  (TRICKS: silent-hosts) */
+static bool is_enough(struct run *run, bool held)
+{
+	static struct cluster_host lines[MAX_NODES];
+	uint32_t ready = cluster_count_ready(&run->cluster, true, lines);
+	struct problem p;
+
+	return run->back.before > 2 && !run_standby_may_be_there(run) &&
+	       quorum_owner(true, ready, held, run->back.before, run->back.agreed) &&
+	       !run_hosts_hold(run, lines, ready, &p);
+}
+
 void run_look_at_regrouped(struct run *run)
 {
-	if (loop_is_armed(run->back.regrouped) && cluster_settled(&run->cluster))
+	struct cluster_votes votes;
+	struct gather_facts facts;
+
+	if (!loop_is_armed(run->back.regrouped))
+		return;
+	votes = cluster_count_votes(&run->cluster);
+	facts = (struct gather_facts){
+		.is_taken = votes.taken,
+		.is_undecided = votes.wait,
+		.comes = cluster_waits_for(&run->cluster, false),
+		.silent_comes = cluster_waits_for(&run->cluster, true),
+		.is_enough = is_enough(run, votes.held),
+		.is_late = !loop_is_armed(run->back.grace),
+	};
+	if (gather_decides(&facts))
 		loop_after(run->back.regrouped, 0);
 }
 
-/* Prevents that one machine becomes two.  (TRICKS: even-cut) */
-static int too_few(struct run *run, uint32_t hosts, struct problem *p)
+static void on_grace(void *context) { run_look_at_regrouped(context); }
+
+/* Prevents that one machine becomes two.  (TRICKS: even-cut, one-vote) */
+static int too_few(struct run *run, uint32_t hosts, bool held, struct problem *p)
 {
-	if (!run->back.doubt || quorum_owner(hosts, run->back.before, run->back.agreed))
+	if (quorum_owner(run->back.doubt, hosts, held, run->back.before, run->back.agreed))
 		return 0;
 	run_standby_leave(run);
-	return problem(p, "only %u of its %u hosts are reached from here, so it may go on on host "
-		       "%s, which stood by",
+	return problem(p, "only %u of its %u hosts are for this owner, so it may go on on host %s, "
+		       "which stood by",
 		       hosts, run->back.before, run->standby.to.host.name);
 }
 
-/* After this computer stood still: waits for a word of the standby.  If that has taken over, its
+/* After this computer stood still, or heard nothing of its standby for as long: of more than two
+ * hosts, their votes decide.  Of two, waits for a word of the standby.  If that has taken over, its
  * word ends this owner; if it still follows, the machine goes on here.  (TRICKS: proof-by-echo) */
 static bool waits_for_word(struct run *run)
 {
 	uint64_t still_ns = run->back.still_ns;
 	struct problem p;
 
-	if (!still_ns)
+	if (!still_ns || run->back.before > 2)
 		return false;
 	run->back.still_ns = run_standby_may_have_gone_on(run);
 	if (!run->back.still_ns && run->standby.to.state != SENDER_OFF) {
@@ -201,9 +242,23 @@ static bool waits_for_word(struct run *run)
 		loop_after(run->back.regrouped, WORD_STEP_MS * (uint64_t)LOOP_MS);
 		return true;
 	}
-	problem(&p, "this computer stood still for %.0f s, so the machine may go on on host %s, "
-		"which stood by",
+	problem(&p, "for %.0f s nothing was heard of host %s, which stood by, so the machine may "
+		"go on there",
 		still_ns / 1e9, run->standby.to.host.name);
+	run_standby_leave(run);
+	end_without_going_back(run, &p);
+	return true;
+}
+
+/* Ends this owner if a host belongs to another one, which runs the machine.  (TRICKS: one-vote) */
+static bool is_taken(struct run *run)
+{
+	struct problem p;
+
+	if (!cluster_count_votes(&run->cluster).taken ||
+	    run_happens(run, OWNER_ON_TAKEN) != OWNER_DO_END)
+		return false;
+	problem(&p, "a host of the machine serves another owner, so the machine goes on there");
 	run_standby_leave(run);
 	end_without_going_back(run, &p);
 	return true;
@@ -214,16 +269,18 @@ static void on_regrouped(void *context)
 	struct run *run = context;
 	struct problem missing, why, p;
 	uint32_t hosts;
+	bool held;
 
-	if (run->ended || waits_for_word(run))
+	if (run->ended || is_taken(run) || waits_for_word(run))
 		return;
 	if (run_happens(run, OWNER_ON_GATHERED) != OWNER_DO_LOAD)
 		return;
 	run->standby.cannot = 0; /* the hosts have other numbers now */
-	hosts = cluster_keep_ready(&run->cluster, &missing);
+	held = cluster_count_votes(&run->cluster).held;
+	hosts = cluster_keep_ready(&run->cluster, true, &missing);
 	problem(&why, "%.400s%.230s", run->back.why.line, missing.line);
 	run->back.why = why;
-	if (too_few(run, hosts, &p) || run_hosts_hold(run, run->cluster.host, hosts, &p) ||
+	if (too_few(run, hosts, held, &p) || run_hosts_hold(run, run->cluster.host, hosts, &p) ||
 	    start_again(run, hosts, &p))
 		end_without_going_back(run, &p);
 }
@@ -298,6 +355,7 @@ bool run_go_back(struct run *run, const char *died)
 		run->back.still_ns = run_standby_may_have_gone_on(run);
 	}
 	say_what_is_lost(run, lost, died);
+	run->back.silent &= ~lost;
 	run->back.lost = 0;
 	run->back.before = (uint32_t)__builtin_popcount(run->hosts);
 	run->back.doubt = run_standby_may_live(run);
@@ -325,6 +383,7 @@ void run_start_again(struct run *run, const char *why)
 	problem(&run->back.why, "%s", why);
 	run->back.since_ns = run_now_ns();
 	run->back.doubt = false; /* it has said that it does not take over, or is dead */
+	run->back.silent = 0;
 	if (regroup(run, run->hosts, &p))
 		end_without_going_back(run, &p);
 }
@@ -340,6 +399,7 @@ int run_make_checkpoints(struct run *run)
 	struct checkpoint *c = &run->checkpoint;
 
 	run->back.regrouped = loop_timer(&run->loop, on_regrouped, run);
+	run->back.grace = loop_timer(&run->loop, on_grace, run);
 	c->context = run;
 	c->on_begin = on_checkpoint_begins;
 	c->on_cut = on_checkpoint_cut;
@@ -356,6 +416,7 @@ int run_make_checkpoints(struct run *run)
 	run->load.context = run;
 	run->load.on_loaded = run_on_loaded;
 	run->load.on_failed = run_on_load_failed;
-	return run->back.regrouped ? checkpoint_start(c, &run->loop, run->o->machine.checkpoint_ms)
-				   : -ENOMEM;
+	return run->back.regrouped && run->back.grace
+		       ? checkpoint_start(c, &run->loop, run->o->machine.checkpoint_ms)
+		       : -ENOMEM;
 }

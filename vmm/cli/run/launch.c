@@ -321,15 +321,18 @@ void launch_kill(const struct launch *launch, uint32_t nodes)
 
 void launch_end(struct launch *launch, unsigned grace_ms, pid_t but)
 {
-	enum { STEP_MS = 2, FAR_GRACE_MS = 5000 };
+	/* SILENT_GRACE_MS: in which an ssh sends what it has */
+	enum { STEP_MS = 2, FAR_GRACE_MS = 5000, SILENT_GRACE_MS = 200 };
 	unsigned far_grace_ms = launch->cluster ? grace_ms + FAR_GRACE_MS : 0;
 
 	if (launch->cluster)
 		cluster_hang_up(launch->cluster);
 	for (unsigned waited = 0; waited < grace_ms || waited < far_grace_ms; waited += STEP_MS) {
+		uint32_t but_far = waited < SILENT_GRACE_MS ? 0 : launch->silent;
+
 		launch_reap(launch);
 		if (!(waited < grace_ms && is_left(launch)) &&
-		    !(waited < far_grace_ms && cluster_is_left(launch->cluster)))
+		    !(waited < far_grace_ms && cluster_is_left(launch->cluster, but_far)))
 			break;
 		reaper_sleep_ms(STEP_MS);
 	}

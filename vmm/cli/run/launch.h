@@ -37,6 +37,8 @@ struct launch {
 	/* bit set of daemons that may end, since they are not part of the machine yet, or not any
 	 * more */
 	uint32_t loose;
+	/* bit set of hosts from which nothing came for a while: their ssh may never end */
+	uint32_t silent;
 	struct cluster *cluster; /* or NULL */
 };
 
@@ -66,8 +68,8 @@ uint32_t launch_killed(const struct launch *launch);
 void launch_kill(const struct launch *launch, uint32_t nodes);
 
 /* Waits up to `grace_ms` for the daemons to end by themselves; some seconds more for those on other
- * computers, where nobody else can kill what is left.  Then kills and reaps everything that is left
- * of the machine.  `but`: a child that is not part of it, or 0. */
+ * computers, where nobody else can kill what is left, unless they are silent.  Then kills and reaps
+ * everything that is left of the machine.  `but`: a child that is not part of it, or 0. */
 void launch_end(struct launch *launch, unsigned grace_ms, pid_t but);
 
 #endif

@@ -29,10 +29,10 @@
 	X(STILL)    /* the last checkpoint is complete */ \
 	X(TROUBLE)  /* a checkpoint could not be taken, or no other host can go on */ \
 	X(MOVE)	    /* on one computer: go on without host 0 */ \
-	X(GO)	    /* in a cluster: the standby has everything, and shall go on */ \
+	X(GO)	    /* in a cluster: the standby has everything; it is told to go on */ \
 	X(UP)	    /* the standby, told to go on, has done so */ \
-	X(FAILED)   /* it does not go on */ \
-	X(DOUBT)    /* it is silent, and may have gone on */ \
+	X(FAILED)   /* the standby, told to go on, does not */ \
+	X(DOUBT)    /* the standby is silent, and may have gone on */ \
 	X(TAKEN)    /* a standby has taken over the machine by itself */ \
 	X(UNPREPARED) /* the standby cannot prepare the hosts, and still stands by */ \
 	X(ALONE)    /* there is no standby any more */
@@ -40,20 +40,20 @@
 #define OWNER_ACTIONS(X) \
 	X(NOTHING) \
 	X(GO_BACK)     /* end what is left of the machine, and prepare the hosts that are left */ \
-	X(LOAD)	       /* the last checkpoint, on those hosts */ \
+	X(LOAD)	       /* load the last checkpoint on those hosts */ \
 	X(SAY_GONE)    /* say in the log that host 0 has gone */ \
 	X(LEAVE)       /* begin to leave host 0 */ \
 	X(REFUSE)      /* answer that host 0 stays: the machine is only starting */ \
 	X(STAY)	       /* answer that host 0 stays, for the reason that the event has */ \
 	X(THAW)	       /* let the machine go on that stands still */ \
-	X(STAY_THAW)   /* both */ \
+	X(STAY_THAW)   /* STAY and THAW */ \
 	X(HAND_OVER)   /* to the standby, or at once to the other hosts of this computer */ \
 	X(RELOAD)      /* end the machine's processes, and load it on one host less */ \
 	X(HAND)	       /* end the machine's processes, and tell the standby to go on */ \
 	X(START_AGAIN) /* the standby does not go on: as after a loss, host 0 included */ \
 	X(LINGER)      /* so that clients can read where the machine is now; then end */ \
 	X(END)	       /* with the reason that the event has */ \
-	X(LOOK)	       /* for the next step with the standby, or for another standby */
+	X(LOOK)	       /* choose the next step with the standby, or another standby */
 
 #define OWNER_STATE(name) OWNER_##name,
 #define OWNER_EVENT(name) OWNER_ON_##name,

@@ -3,9 +3,13 @@
 
 #include "vmm/cli/run/quorum.def"
 
-bool quorum_owner(uint32_t reached, uint32_t all, bool agreed)
+bool quorum_owner(bool doubt, uint32_t votes, bool held, uint32_t all, bool agreed)
 {
-	return agreed ? QUORUM_OWNER(reached, all) : QUORUM_STANDBY(reached, all);
+	return !QUORUM_COUNTS(doubt, held) ||
+	       (agreed ? QUORUM_OWNER(votes, held, all) : QUORUM_STANDBY(votes, held, all));
 }
 
-bool quorum_standby(uint32_t reached, uint32_t all) { return QUORUM_STANDBY(reached, all); }
+bool quorum_standby(bool doubt, uint32_t votes, bool held, uint32_t all)
+{
+	return !QUORUM_COUNTS(doubt, held) || QUORUM_STANDBY(votes, held, all);
+}

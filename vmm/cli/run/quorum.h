@@ -1,6 +1,6 @@
-/* quorum.h - whether the owner of a machine, or its standby, may go on with the hosts that it
- * reaches, while the other one may be alive behind a network that is cut.  Pure: quorum.def has the
- * rule.
+/* quorum.h - whether the owner of a machine, or its standby, may go on with the hosts whose votes
+ * it has (vmm/shared/vote.h), while the other one may be alive.  Pure: quorum.def has the rule, and
+ * vmm/cli/standby/sender.h says why.
  */
 #ifndef VMM_CLI_RUN_QUORUM_H
 #define VMM_CLI_RUN_QUORUM_H
@@ -8,9 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* `reached` of `all` hosts are on this side, itself included.  `agreed`: the standby knows that
- * these are all; otherwise it may count one more or less. */
-bool quorum_owner(uint32_t reached, uint32_t all, bool agreed);
-bool quorum_standby(uint32_t reached, uint32_t all);
+/* `doubt`: the other one is silent.  `held`: it has the vote of some host that was asked for it.
+ * `votes`: the hosts that have given their vote, the counting one's own computer included; `all`:
+ * how many the machine had.  agreed: the standby, too, would count `all` hosts. */
+bool quorum_owner(bool doubt, uint32_t votes, bool held, uint32_t all, bool agreed);
+bool quorum_standby(bool doubt, uint32_t votes, bool held, uint32_t all);
 
 #endif

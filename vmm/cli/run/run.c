@@ -400,12 +400,13 @@ static void stop_recording(struct run *run)
 
 static void free_events(struct run *run)
 {
+	reserve_end(&run->reserve);
 	load_close(&run->load);
 	checkpoint_close(&run->checkpoint);
 
 	struct loop_event *events[] = { run->retry, run->tick,	   run->limit,	 run->death,
 					run->typed, run->starter, run->back.regrouped,
-					run->on_asked };
+					run->back.grace, run->on_asked };
 
 	for (size_t i = 0; i < ARRAY_LEN(run->signals); i++)
 		loop_remove(run->signals[i]);

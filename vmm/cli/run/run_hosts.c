@@ -106,6 +106,36 @@ static void name_all_but_hosts(const struct host_names *names, char *text, size_
 			n += (size_t)snprintf(text + n, room - n, "%s,", names->name[i]);
 }
 
+static bool is_host(void *context, const char *nick)
+{
+	struct run *run = context;
+
+	return names_find(&run->cluster.names, nick) >= 0;
+}
+
+static void say_of_peers(void *context, const char *line)
+{
+	struct run *run = context;
+
+	if (run->log_fd >= 0)
+		dprintf(run->log_fd, "vmp: %s\n", line);
+}
+
+void run_reserve(struct run *run)
+{
+	const struct machine *m = &run->o->machine;
+	struct problem p;
+
+	if (!run->cluster.given)
+		return;
+	run->reserve = (struct reserve){ .loop = &run->loop, .held = &run->cluster.held,
+					 .context = run, .is_host = is_host,
+					 .say = say_of_peers, .again_ms = RESERVE_AGAIN_MS };
+	if (reserve_begin(&run->reserve, run->cluster.host, m->hosts,
+			  m->host_mem_mib ? m->host_mem_mib : m->mem_mib, &p))
+		say_of_peers(run, p.line);
+}
+
 /* Asks the user's network for one more computer.  name "": for any, the nearest first. */
 static int ask_for_peer(struct run *run, const char *name, struct problem *p)
 {
@@ -180,7 +210,10 @@ int run_prepare_cluster(struct run *run, struct problem *p)
 		event_base_loop(run->base, EVLOOP_ONCE);
 	run_hide_progress(run);
 	loop_disarm(run->tick);
-	return run->ended ? 0 : cluster_agree(c, p);
+	if (run->ended)
+		return 0;
+	return cluster_agree(c, p) || run_hosts_hold(run, c->host, run->o->machine.hosts, p) ? -1
+											      : 0;
 }
 
 /* Node 0 leads changes of hosts (vmm/node/hosts/hosts.h); this process starts and reaps the

@@ -127,6 +127,7 @@ void run_on_machine_end(struct run *run, const struct message *m, const struct m
 	if (end->reason == END_PART_DIED && run_can_go_back(run) && !run->ended) {
 		/* deaths because of this one will be known in a moment */
 		run->back.lost |= 1u << ((end->lost ? end->lost - 1 : end->node) % MAX_NODES);
+		run->back.silent |= end->silent;
 		problem(&run->back.said, "%.*s", text, (const char *)m->payload);
 		run_look_for_deaths(run);
 	} else if (end->reason == END_COMMAND) {

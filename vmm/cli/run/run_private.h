@@ -5,6 +5,7 @@
 #include "base/dispatch.h"
 #include "vmm/cli/client.h"
 #include "vmm/cli/cluster/cluster.h"
+#include "vmm/cli/cluster/reserve.h"
 #include "vmm/cli/gdb/gdb_server.h"
 #include "vmm/cli/query/report.h"
 #include "vmm/cli/run/checks.h"
@@ -39,6 +40,7 @@ struct run {
 	struct peers_asked asked;
 	struct loop_event *on_asked;
 	char asked_for[MAX_HOST_NAME];
+	struct reserve reserve;	 /* of a machine that was taken over: its peers */
 	uint32_t hosts;		 /* bit set of the machine's hosts */
 	struct rundir rundir;
 	struct report report;
@@ -47,11 +49,14 @@ struct run {
 	struct checkpoint checkpoint;
 	struct keptfile keptfile;
 	struct {
-		uint32_t lost; /* bit set of hosts, as far as the machine's daemons have reported */
+		/* bit sets of hosts, as far as the machine's daemons have reported: those that are
+		 * lost, and those of which nothing had been heard for a while just then */
+		uint32_t lost, silent;
 		uint64_t since_ns; /* since when the machine is going back; 0: it is not */
 		struct problem said /* a daemon's report of the loss */, why;
 		/* when a cluster's remaining hosts are prepared, or that has taken too long */
 		struct loop_event *regrouped;
+		struct loop_event *grace; /* until then, hosts that were silent are waited for */
 		/* in a cluster: one more than the checkpoints that had been taken when host 0 was
 		 * last lost */
 		uint64_t first_at;
@@ -84,6 +89,7 @@ struct run {
 	uint32_t input_room, input_taken;
 	struct options loaded;	/* the options, completed by the snapshot's or the cluster's file */
 	char disk[MAX_DISKS][SAVED_DISK_BYTES]; /* of a machine that is loaded */
+	char live[SAVED_DISK_BYTES]; /* its live folder, as DIR[,ro] */
 	struct stream_in in;
 	struct stream_out out, err;
 	struct escape escape;
@@ -153,6 +159,7 @@ void run_attach_streams(struct run *run);
 
 /* run_hosts.c */
 int run_begin_cluster(struct run *run, struct problem *p);   /* begins to prepare the hosts */
+void run_reserve(struct run *run); /* begins to reserve the peers of a machine taken over */
 int run_prepare_cluster(struct run *run, struct problem *p); /* waits until they are prepared */
 /* tells node 0 where a host of the cluster listens, if it does */
 void run_tell_where(struct run *run, unsigned host);
@@ -191,6 +198,7 @@ void run_yield_ends(struct run *run, enum owner_action action);
 int run_standby_open(struct run *run);
 void run_standby_look(struct run *run);	 /* takes the next step, if there is one */
 bool run_standby_may_live(const struct run *run); /* it has a copy, and is silent */
+bool run_standby_may_be_there(const struct run *run); /* though its connection has broken */
 bool run_standby_has_orders(const struct run *run); /* it knows which hosts the machine has */
 /* Returns for how long this computer stood still, if the standby may have taken over meanwhile; or
  * 0. */

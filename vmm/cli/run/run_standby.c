@@ -87,9 +87,11 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 	orders = (struct orders){ .machine = o->machine };
 	snprintf(orders.name, sizeof orders.name, "%s", run->rundir.name);
 	snprintf(orders.id, sizeof orders.id, "%s", run->cluster.id);
+	snprintf(orders.votes, sizeof orders.votes, "%s", run->cluster.votes);
 	snprintf(orders.host, sizeof orders.host, "%s", host);
 	snprintf(orders.vendor, sizeof orders.vendor, "%s", run->cpu.vendor);
 	snprintf(orders.net, sizeof orders.net, "%s", o->machine.net ? o->machine.net : "");
+	snprintf(orders.peers, sizeof orders.peers, "%s", run->cluster.given ? "yes" : "");
 	_Static_assert((int)CPU_FEATURES_TEXT <= (int)MAX_ORDER, "room");
 	cpufeatures_print(&run->cpu.features, orders.features);
 	for (unsigned i = 0; i < MAX_NODES; i++)
@@ -129,7 +131,7 @@ static unsigned choose_host(const struct run *run)
 }
 
 /* Returns whether a standby may be alive whose connection has broken, on a host of the machine. */
-static bool one_may_be_there(const struct run *run)
+bool run_standby_may_be_there(const struct run *run)
 {
 	return run_now_ns() < run->standby.forgotten_ns && host_of_it(run);
 }
@@ -141,7 +143,7 @@ static void start_one(struct run *run)
 	struct problem p;
 	unsigned host;
 
-	if (one_may_be_there(run)) {
+	if (run_standby_may_be_there(run)) {
 		loop_after(run->standby.again, LOOP_S);
 		return;
 	}
@@ -268,7 +270,7 @@ bool run_standby_has_orders(const struct run *run)
 uint64_t run_standby_may_have_gone_on(const struct run *run)
 {
 	const struct sender *to = &run->standby.to;
-	bool may_live = to->state != SENDER_OFF || one_may_be_there(run);
+	bool may_live = to->state != SENDER_OFF || run_standby_may_be_there(run);
 
 	return may_live && run->standby.copied && sender_may_have_gone_on(to)
 		       ? sender_unproved_ns(to)
@@ -412,7 +414,7 @@ static bool is_alone(const struct far *far) { return far->state != FAR_RUNS || f
  * alive, and has ended.  (TRICKS: neighbour-tells) */
 static void tell_until_alone(struct run *run)
 {
-	unsigned host = one_may_be_there(run) && may_tell_over(run) ? host_of_it(run) : 0;
+	unsigned host = run_standby_may_be_there(run) && may_tell_over(run) ? host_of_it(run) : 0;
 	const struct far *far = host ? run->cluster.far[host] : NULL;
 	uint64_t until = run_now_ns() + ALONE_MS * 1000000ull;
 

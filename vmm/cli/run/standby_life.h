@@ -17,29 +17,32 @@
 	X(GATHERS)  /* the owner is lost; the other hosts are being prepared */ \
 	X(WAITS)    /* they are prepared; the machine's processes on this computer may be alive */ \
 	X(ALONE)    /* those processes have ended; the other hosts are being prepared */ \
-	X(TAKES)    /* those processes have ended, and the other hosts are prepared */
+	X(ASKS)	    /* hosts prepared, processes ended: asks for votes (vmm/shared/vote.h) */ \
+	X(TAKES)    /* enough hosts have given their vote */
 
 #define STANDBY_EVENTS(X) \
 	X(ORDERS)  /* orders have come, and are good */ \
 	X(PREPARE) /* the owner wants the other hosts prepared */ \
 	X(CANNOT)  /* their preparation cannot begin */ \
-	X(RELEASE) /* the owner wants them released */ \
-	X(ALL)	   /* all of them are ready */ \
-	X(SOME)	   /* some of them have failed */ \
+	X(RELEASE) /* the owner wants the other hosts released */ \
+	X(ALL)	   /* all other hosts are ready */ \
+	X(SOME)	   /* some other hosts have failed */ \
 	X(GO)	   /* the owner tells it to take over, and there is a checkpoint */ \
 	X(LOST)	   /* the owner's connection has ended, and there is a checkpoint */ \
 	X(SILENT)  /* the owner is silent, and there is a checkpoint */ \
 	X(BARE)	   /* the owner is lost, and there is no checkpoint */ \
 	X(GONE)	   /* the machine's processes on this computer have ended */ \
-	X(HELD)	   /* they have not, for long enough */ \
+	X(HELD)	   /* those processes live on after the time that they are given */ \
+	X(VOTES)   /* the hosts have given enough votes (quorum.h) */ \
+	X(NO_VOTES) /* the time for votes is over, and they are too few */ \
 	X(WORD)	   /* a neighbour says that the owner is alive (takeover.c: takeover_on_word()) */ \
 	X(END)	   /* the owner says that it needs this standby no more */
 
 #define STANDBY_ACTIONS(X) \
 	X(NOTHING) \
-	X(LISTEN)      /* for a neighbour's message */ \
-	X(PREPARE)     /* the other hosts */ \
-	X(RELEASE)     /* them */ \
+	X(LISTEN)      /* listen for a neighbour's message */ \
+	X(PREPARE)     /* prepare the other hosts */ \
+	X(RELEASE)     /* release the other hosts */ \
 	X(REFUSE)      /* answer why they cannot be prepared */ \
 	X(SAY_PREPARED) \
 	X(SAY_MISSING) /* answer which hosts have failed, and release the others */ \
@@ -78,17 +81,17 @@ static inline bool standby_has_lost(enum standby_state state)
 	return state >= STANDBY_IS_GATHERS;
 }
 
+/* The other hosts are asked for their votes. */
+static inline bool standby_asks(enum standby_state state)
+{
+	return state == STANDBY_IS_ASKS || state == STANDBY_IS_TOLD;
+}
+
 /* The other hosts are being prepared. */
 static inline bool standby_is_preparing(enum standby_state state)
 {
 	return state == STANDBY_IS_PREPARES || state == STANDBY_IS_GATHERS ||
 	       state == STANDBY_IS_ALONE;
-}
-
-/* It stands by no more: it starts the machine. */
-static inline bool standby_takes_over(enum standby_state state)
-{
-	return state == STANDBY_IS_TOLD || state == STANDBY_IS_TAKES;
 }
 
 #endif

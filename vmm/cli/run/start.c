@@ -57,13 +57,13 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 	 * them. */
 	const char *console = run->o->machine.console == CONSOLE_VIRTIO ? " console=hvc0"
 									: " console=ttyS0";
-	/* Linux probes six IDE disks, a tenth of a second each; there is one at most. */
 	char virtio[VIRTIO_SLOTS * 48 + 16] = "";
 	int n;
 
 	virtio_words(&run->o->machine, run->o->share_live, virtio, sizeof virtio);
-	n = snprintf(line, bytes, "pata_legacy.probe_mask=%u%s%s%s%s%s%s%s%s",
-		     options_ide_disks(&run->o->machine),
+	/* Only an IDE disk has a bus, and looking for devices there takes time. */
+	n = snprintf(line, bytes, "pci=%s%s%s%s%s%s%s%s%s",
+		     options_ide_disks(&run->o->machine) ? "conf1,noearly" : "off",
 		     run->interactive || run->background ? console : "", virtio,
 		     quiet ? " loglevel=3" : "", for_hosts(run->o),
 		     *run->o->root_device && run->o->hostname ? " systemd.hostname=" : "",
@@ -146,23 +146,8 @@ int run_start_saved(struct run *run, uint32_t hosts, struct problem *p)
 	return start_daemons(run, &plan, p);
 }
 
-/* The live folder, for a process that may have another current folder than this one. */
-static int name_live(const struct options *o, char *text, size_t bytes, struct machine *m,
-		     struct problem *p)
-{
-	char path[PATH_MAX];
-
-	if (!realpath(o->share, path))
-		return problem(p, "--share %s: %s", o->share, strerror(errno));
-	if (snprintf(text, bytes, "%s%s", path, o->share_read_only ? ",ro" : "") >= (int)bytes)
-		return problem(p, "--share %s: the path is too long", o->share);
-	m->live = (struct machine_list){ .item = { text }, .n = 1 };
-	return 0;
-}
-
 int run_start(struct run *run, const struct host_files *files, struct problem *p)
 {
-	static char live[PATH_MAX];
 	char line[MAX_CMDLINE], archive[64];
 	struct launch_plan plan = {
 		.machine = run->o->machine,
@@ -176,8 +161,6 @@ int run_start(struct run *run, const struct host_files *files, struct problem *p
 	 * process dies. */
 	snprintf(archive, sizeof archive, "/proc/%d/fd/%d", getpid(), run->archive_fd);
 	run->kernel = files->kernel;
-	if (run->o->share_live && name_live(run->o, live, sizeof live, &plan.machine, p))
-		return -1;
 	return command_line(run, line, sizeof line, p) ? -1 : start_daemons(run, &plan, p);
 }
 
@@ -312,13 +295,39 @@ static int open_outputs(struct run *run, const char *kernel, struct problem *p)
 		       : 0;
 }
 
+/* Writes the path of --share DIR,live for processes that may have another current folder; "" if it
+ * was not given. */
+static int name_live(const struct options *o, char path[PATH_MAX], struct problem *p)
+{
+	path[0] = 0;
+	if (o->share_live && !realpath(o->share, path))
+		return problem(p, "--share %s: %s", o->share, strerror(errno));
+	return 0;
+}
+
+static int choose_live(struct run *run, struct problem *p)
+{
+	const struct options *o = run->o;
+	char path[PATH_MAX];
+
+	if (!o->share_live)
+		return 0;
+	if (name_live(o, path, p))
+		return -1;
+	if (snprintf(run->live, sizeof run->live, "%s%s", path, o->share_read_only ? ",ro" : "") >=
+	    (int)sizeof run->live)
+		return problem(p, "--share %s: the path is too long", o->share);
+	run->loaded.machine.live = (struct machine_list){ .item = { run->live }, .n = 1 };
+	return 0;
+}
+
 int run_prepare(struct run *run, struct host_files *files, struct problem *p)
 {
 	struct image image;
 
 	hostcpu_look(&run->cpu);
 	if (open_cluster(run, p) || rootdisk_choose(&run->loaded, p) ||
-	    check_checkpoint(run->o, p))
+	    check_checkpoint(run->o, p) || choose_live(run, p))
 		return -1;
 	if (checks_before_boot(run->o, files, p) || open_outputs(run, files->kernel, p))
 		return -1;
@@ -352,6 +361,27 @@ static int choose_disks(struct run *run, struct problem *p)
 	return 0;
 }
 
+/* The live folder of a saved machine, which must be there. */
+static int choose_folder(struct run *run, struct problem *p)
+{
+	const struct options *o = run->o;
+	const struct saved_machine *saved = &run->load.saved;
+	char given[PATH_MAX];
+
+	if (o->share && !o->share_live)
+		return problem(p, "--share %s: what was copied is in the saved machine; "
+			       "--share DIR,live says where a live folder is", o->share);
+	if (name_live(o, given, p) ||
+	    saved_choose_folder(saved, *given ? given : NULL, o->share_read_only, is_own(o->file),
+				run->live, sizeof run->live, p))
+		return -1;
+	if (*run->live && !*given && access(saved->folder.path, F_OK))
+		return problem(p, "its live folder %.400s: %s; say --share DIR,live with where it "
+			       "is now",
+			       saved->folder.path, strerror(errno));
+	return 0;
+}
+
 int run_prepare_saved(struct run *run, struct problem *p)
 {
 	struct options *o = &run->loaded;
@@ -381,9 +411,10 @@ int run_prepare_saved(struct run *run, struct problem *p)
 	o->machine.mem_mib = machine->mem_mib;
 	if (open_cluster(run, p))
 		return -1;
-	if (choose_disks(run, &inner) || saved_check_net(&run->load.saved, o->machine.net, &inner))
+	if (choose_disks(run, &inner) || choose_folder(run, &inner) ||
+	    saved_check_net(&run->load.saved, o->machine.net, &inner))
 		return problem(p, "%.150s: %.480s", o->file, inner.line);
-	saved_devices(&run->load.saved, &o->machine, run->disk);
+	saved_devices(&run->load.saved, &o->machine, run->disk, run->live);
 	run->interactive = saved_is_interactive(&run->load.saved);
 	if (check_checkpoint(o, p))
 		return -1;

@@ -24,6 +24,7 @@
 /* GONE_LOOKS: so many in a row, since a neighbour's message may be slower than the ends of
  * processes */
 enum { LOOK_MS = 50, LOST_MS = 500, GONE_LOOKS = 6 };
+enum { ASK_MS = 50 };
 
 void takeover_say(struct takeover *t, const char *format, ...)
 {
@@ -56,14 +57,14 @@ enum standby_action takeover_happens(struct run *run, enum standby_event event)
 
 /* ---- the other hosts ---- */
 
-/* Writes the cluster file for this computer: its own line comes first, and the owner's last, since
+/* Prints the cluster file for this computer: its own line comes first, and the owner's last, since
  * it may come back one day. */
-static int write_cluster(struct takeover *t, struct problem *p)
+static int print_cluster(struct takeover *t, char text[MAX_CLUSTER_BYTES], struct problem *p)
 {
 	static struct cluster_file file;
 	struct cluster_host owner;
 	char line[CLUSTER_LINE];
-	FILE *out;
+	size_t n = 0;
 
 	file = t->orders.hosts;
 	if (cluster_file_make_first(&file, t->orders.host, t->owner))
@@ -73,13 +74,31 @@ static int write_cluster(struct takeover *t, struct problem *p)
 	owner = file.host[1];
 	memmove(&file.host[1], &file.host[2], (file.n - 2) * sizeof file.host[0]);
 	file.host[file.n - 1] = owner;
-	out = fopen(t->cluster, "we");
-	for (uint32_t i = 0; out && i < file.n; i++) {
+	for (uint32_t i = 0; i < file.n && n < MAX_CLUSTER_BYTES; i++) {
 		cluster_file_print_line(&file.host[i], line);
-		fprintf(out, "%s\n", line);
+		n += (size_t)snprintf(text + n, MAX_CLUSTER_BYTES - n, "%s\n", line);
 	}
-	return !out || fclose(out) ? problem(p, "cannot write %s: %s", t->cluster, strerror(errno))
-				   : 0;
+	return n < MAX_CLUSTER_BYTES ? 0 : problem(p, "the hosts' lines are too long");
+}
+
+/* Opens the cluster of this computer's file; or of its text, if the hosts are peers. */
+static int open_cluster(struct run *run, struct problem *p)
+{
+	static char text[MAX_CLUSTER_BYTES];
+	struct takeover *t = run->takeover;
+	FILE *out;
+
+	if (print_cluster(t, text, p))
+		return -1;
+	if (*t->orders.peers)
+		return peers_use_rsh_of_here(p) ||
+		       cluster_open_peers(&run->cluster, text, -1, &run->cpu, true, p) ? -1 : 0;
+	out = fopen(t->cluster, "we");
+	if (out)
+		fputs(text, out);
+	return !out || fclose(out)
+		? problem(p, "cannot write %s: %s", t->cluster, strerror(errno))
+		: cluster_open(&run->cluster, t->cluster, &run->cpu, true, p);
 }
 
 void takeover_release(struct run *run)
@@ -96,13 +115,13 @@ static int prepare(struct run *run, struct problem *p)
 
 	run->loaded = t->options;
 	run->loaded.machine.hosts = t->orders.hosts.n - 1;
-	run->loaded.cluster = t->cluster;
+	run->loaded.cluster = *t->orders.peers ? run->cluster.path : t->cluster;
 	if (rundir_claim(&run->rundir, t->orders.name, p) && rundir_claim(&run->rundir, NULL, p))
 		return -1;
 	run->loaded.name = run->rundir.name;
 	snprintf(t->cluster, sizeof t->cluster, "%s/cluster", run->rundir.path);
-	if (write_cluster(t, p) || cluster_open(&run->cluster, t->cluster, &run->cpu, true, p) ||
-	    run_begin_cluster(run, p)) {
+	strcpy(run->cluster.votes, t->orders.votes); /* which the owner still has */
+	if (open_cluster(run, p) || run_begin_cluster(run, p)) {
 		takeover_release(run);
 		return -1;
 	}
@@ -117,7 +136,7 @@ static void on_settled(struct run *run)
 	struct problem missing, p;
 
 	run->cluster.preparing = false;
-	run->loaded.machine.hosts = cluster_keep_ready(&run->cluster, &missing);
+	run->loaded.machine.hosts = cluster_keep_ready(&run->cluster, false, &missing);
 	switch (takeover_happens(run, run->loaded.machine.hosts < wanted ? STANDBY_ON_SOME :
 							   STANDBY_ON_ALL)) {
 	case STANDBY_DO_COUNT:
@@ -192,8 +211,7 @@ static void on_look(evutil_socket_t fd, short what, void *context)
 	if (run->ended)
 		return;
 	if (gone) {
-		if (takeover_happens(run, STANDBY_ON_GONE) == STANDBY_DO_SAY_OVER)
-			takeover_say(t, "over %s\n", run->back.why.line);
+		takeover_happens(run, STANDBY_ON_GONE);
 	} else if (run_now_ns() - run->back.since_ns > t->times->looks_ms * 1000000ull) {
 		problem(&p, "%s, but its machine runs on here: another one shall stand by",
 			run->back.why.line);
@@ -311,6 +329,11 @@ int takeover_keep_times(struct run *run, const struct silence *times)
 	return event_add(run->takeover->alive, &often);
 }
 
+static void on_ask(evutil_socket_t fd, short what, void *context)
+{
+	(void)fd, (void)what, (void)context; /* look_at_votes() follows */
+}
+
 /* Detaches the standard streams: the machine's own streams are as with `vmp up`. */
 static int take_streams(struct run *run, struct problem *p)
 {
@@ -326,7 +349,8 @@ static int take_streams(struct run *run, struct problem *p)
 	t->silence = evtimer_new(run->base, on_silence, run);
 	t->look = evtimer_new(run->base, on_look, run);
 	t->alive = event_new(run->base, -1, EV_PERSIST, on_alive, t);
-	if (!t->from || !t->silence || !t->look || !t->alive ||
+	t->ask = event_new(run->base, -1, EV_PERSIST, on_ask, t);
+	if (!t->from || !t->silence || !t->look || !t->alive || !t->ask ||
 	    takeover_keep_times(run, silence_of(SILENCE_PATIENT)))
 		return problem(p, "no memory");
 	bufferevent_setcb(t->from, takeover_on_bytes, NULL, on_end, run);
@@ -334,19 +358,58 @@ static int take_streams(struct run *run, struct problem *p)
 						    : 0;
 }
 
-/* If the owner may be alive, this side goes on only with more than half of the hosts.
- * (TRICKS: even-cut) */
-static void count_hosts(struct run *run)
+/* ---- votes ---- */
+
+/* All hosts have given their votes, or have had time to.  If the owner may be alive, this side goes
+ * on only with the votes of more than half of them.  An owner that has told it to go on is alive,
+ * and starts the machine again if the network is cut before it hears "up".  (TRICKS: even-cut) */
+static void count_votes(struct run *run, bool held)
 {
 	struct takeover *t = run->takeover;
-	struct problem p;
+	struct problem missing, p;
+	uint32_t votes = cluster_keep_ready(&run->cluster, false, &missing);
+	bool doubt = t->silent || t->life == STANDBY_IS_TOLD;
+	bool enough = run->cluster.vote_here == VOTE_GIVEN &&
+		      quorum_standby(doubt, votes, held, t->orders.hosts.n);
 
-	if (!t->silent || run->ended ||
-	    quorum_standby(run->loaded.machine.hosts, t->orders.hosts.n))
-		return;
-	problem(&p, "%.400s; only %u of its %u hosts are reached from here, so it may go on there",
-		run->back.why.line, run->loaded.machine.hosts, t->orders.hosts.n);
-	run_end(run, EXIT_VMP_FAILURE, p.line);
+	run->loaded.machine.hosts = votes;
+	problem(&p, "%.400s%.230s", run->back.why.line, missing.line);
+	run->back.why = p;
+	switch (takeover_happens(run, enough ? STANDBY_ON_VOTES : STANDBY_ON_NO_VOTES)) {
+	case STANDBY_DO_SAY_OVER:
+		takeover_say(t, "over %s\n", run->back.why.line);
+		break;
+	case STANDBY_DO_FAIL:
+		problem(&p, "%.600s; only %u of its %u hosts are for this one, so it may go on "
+			"there",
+			run->back.why.line, votes, t->orders.hosts.n);
+		run_end(run, EXIT_VMP_FAILURE, p.line);
+		break;
+	default:
+		break;
+	}
+	t->voted = enough;
+	if (enough)
+		cluster_runs(&run->cluster);
+}
+
+/* Asks each host that is prepared whether it belongs to another owner.  A host whose owner is lost
+ * does not any more when its processes have ended, which may be some time after those here.
+ * (TRICKS: one-vote) */
+static void look_at_votes(struct run *run)
+{
+	static const struct timeval often = { 0, ASK_MS * 1000 };
+	struct takeover *t = run->takeover;
+	struct cluster_votes votes;
+
+	if (!t->asks_since_ns) {
+		t->asks_since_ns = run_now_ns();
+		cluster_ask_votes(&run->cluster);
+		event_add(t->ask, &often);
+	}
+	votes = cluster_count_votes(&run->cluster);
+	if (!votes.wait || run_now_ns() - t->asks_since_ns > t->times->looks_ms * 1000000ull)
+		count_votes(run, votes.held);
 }
 
 int run_stand_by(struct run *run, struct problem *p)
@@ -361,14 +424,16 @@ int run_stand_by(struct run *run, struct problem *p)
 	find_owner(t);
 	if (take_streams(run, p))
 		return -1;
-	while (!run->ended && !standby_takes_over(t->life)) {
+	while (!run->ended && !t->voted) {
 		event_base_loop(run->base, EVLOOP_ONCE);
 		if (standby_is_preparing(t->life) && cluster_settled(&run->cluster))
 			on_settled(run);
+		if (standby_asks(t->life))
+			look_at_votes(run);
 	}
 	event_del(t->silence);
+	event_del(t->ask);
 	bufferevent_disable(t->from, EV_READ);
-	count_hosts(run);
 	return 0;
 }
 
@@ -414,7 +479,11 @@ int run_take_over(struct run *run, struct problem *p)
 	for (unsigned i = 0; i < saved_disks(machine); i++)
 		if (!saved_disk(&machine->disk[i], run->disk[i], sizeof run->disk[i]))
 			return problem(p, "the path of its disk image is too long");
-	saved_devices(machine, &o->machine, run->disk);
+	if (machine->folder.path[0] &&
+	    saved_choose_folder(machine, machine->folder.path, machine->folder.read_only, true,
+				run->live, sizeof run->live, p))
+		return -1;
+	saved_devices(machine, &o->machine, run->disk, run->live);
 	if (open_log(run, p) || checks_before_load(o, p) ||
 	    run_hosts_hold(run, run->cluster.host, o->machine.hosts, p))
 		return -1;
@@ -428,7 +497,7 @@ int run_take_over(struct run *run, struct problem *p)
 
 static void forget_owner(struct takeover *t)
 {
-	struct event *events[] = { t->silence, t->look, t->alive };
+	struct event *events[] = { t->silence, t->look, t->alive, t->ask };
 	char present[MAX_PRESENCE];
 
 	if (t->from)
@@ -444,7 +513,7 @@ static void forget_owner(struct takeover *t)
 	if (t->to >= 0)
 		close(t->to);
 	t->from = NULL;
-	t->silence = t->look = t->alive = t->word = NULL;
+	t->silence = t->look = t->alive = t->word = t->ask = NULL;
 	t->to = -1;
 }
 
@@ -456,6 +525,7 @@ void run_has_taken_over(struct run *run)
 		run_say_gone(run);
 	takeover_say(run->takeover, "up\n");
 	forget_owner(run->takeover);
+	run_reserve(run);
 }
 
 void run_takeover_ends(struct run *run, const char *why)

@@ -12,11 +12,15 @@ struct takeover {
 	struct bufferevent *from;
 	int to;			     /* lines for the owner; -1: there is no owner any more */
 	struct record_reader reader;
-	struct event *silence, *look, *alive, *word;
+	struct event *silence, *look, *alive, *word, *ask;
 	const struct silence *times;
 	enum standby_state life;
 	bool silent;		     /* the lost owner may be alive and not reachable */
 	struct hearing hearing;	     /* of the owner */
+	/* when the hosts were first asked for their votes; 0: not yet.  voted: enough hosts have
+	 * given this standby their vote */
+	uint64_t asks_since_ns;
+	bool voted;
 	unsigned gone_looks; /* checks in a row at which no process held the name */
 	char text[MAX_ORDERS];	     /* of the orders that are arriving */
 	size_t text_bytes;
@@ -29,7 +33,7 @@ struct takeover {
 
 /* The owner was heard now. */
 void takeover_hears(struct run *run);
-/* How long owner and standby may be silent, from now on.  Returns 0, or -1 without memory. */
+/* Set how long owner and standby may be silent, from now on.  Returns 0, or -1 without memory. */
 int takeover_keep_times(struct run *run, const struct silence *times);
 /* Write a line to the owner, if there is one. */
 void takeover_say(struct takeover *t, const char *format, ...)

@@ -110,10 +110,26 @@ static int check_image(const struct snapshot_disk *disk, struct problem *p)
 		       disk->path);
 }
 
+/* The guest's files are open in the owner's folder: it must be the same one, by a network file
+ * system. */
+static int check_folder(const struct snapshot_folder *folder, struct problem *p)
+{
+	struct stat st;
+
+	if (stat(folder->path, &st))
+		return problem(p, "the live folder is not there: %s: %s", folder->path,
+			       strerror(errno));
+	return st.st_ino == folder->inode
+		       ? 0
+		       : problem(p, "the live folder %s is another one there", folder->path);
+}
+
 static int check_images(const struct run *run, struct problem *p)
 {
 	const struct saved_machine *machine = checkpoint_machine(&run->checkpoint);
 
+	if (machine->folder.path[0] && check_folder(&machine->folder, p))
+		return -1;
 	for (unsigned i = 0; i < saved_disks(machine); i++)
 		if (check_image(&machine->disk[i], p))
 			return -1;

@@ -79,14 +79,14 @@ static void on_heard(void *context)
 
 /* Forks with all signals blocked.  A signal that the child got before its signal mask is set would
  * run the owner's handlers, which belong to the owner's event loop. */
-static pid_t fork_deaf(void)
+static pid_t fork_deaf(const struct keptfile *f)
 {
 	sigset_t all, before;
 	pid_t pid;
 
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
-	pid = fork();
+	pid = f->fork ? f->fork() : fork();
 	if (pid)
 		sigprocmask(SIG_SETMASK, &before, NULL);
 	return pid;
@@ -114,7 +114,7 @@ void keptfile_write(struct keptfile *f, const struct kept *kept)
 		f->on_trouble(f->context, "no socket for who writes it");
 		return;
 	}
-	pid = fork_deaf();
+	pid = fork_deaf(f);
 	if (!pid)
 		be_writer(f->path, kept, end[1]);
 	close(end[1]);

@@ -13,6 +13,7 @@
 #ifndef VMM_CLI_SNAPSHOT_KEPTFILE_H
 #define VMM_CLI_SNAPSHOT_KEPTFILE_H
 
+#include <sys/types.h>
 #include "vmm/shared/loop.h"
 #include "vmm/cli/snapshot/kept.h"
 
@@ -22,6 +23,7 @@ struct keptfile {
 	struct loop loop;
 	void *context;
 	void (*on_trouble)(void *context, const char *line);
+	pid_t (*fork)(void); /* starts the child, as fork() does; NULL: fork() itself */
 
 	struct loop_event *heard; /* reads from the child; NULL: there is none */
 	int end;		  /* its socket */

@@ -84,7 +84,7 @@ static int read_next(struct load *load, struct snapfile_record *record, void *da
 static bool for_iosrv(uint32_t kind)
 {
 	return kind == SNAPSHOT_CHIP || kind == SNAPSHOT_DISK || kind == SNAPSHOT_BLOCK ||
-	       kind == SNAPSHOT_LAST;
+	       kind == SNAPSHOT_FOLDER || kind == SNAPSHOT_FILES || kind == SNAPSHOT_LAST;
 }
 
 /* Asks each host to answer when it has processed all items before this. */

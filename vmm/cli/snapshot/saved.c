@@ -127,6 +127,31 @@ static int add_block(struct saved_machine *s, const struct snapfile_record *reco
 	return 0;
 }
 
+static int add_folder(struct saved_machine *s, const struct snapfile_record *record,
+		      const void *data, struct problem *p)
+{
+	struct snapshot_folder folder;
+
+	if (record->bytes != sizeof folder || record->index || s->folder.path[0])
+		return problem(p, "does not describe its live folder");
+	memcpy(&folder, data, sizeof folder);
+	if (folder.read_only > 1 || folder.reserved || folder.path[0] != '/' ||
+	    !memchr(folder.path, 0, sizeof folder.path))
+		return problem(p, "does not describe its live folder");
+	s->folder = folder;
+	return 0;
+}
+
+/* The contents are checked by vmp-share, which is confined. */
+static int add_files(struct saved_machine *s, const struct snapfile_record *record,
+		     struct problem *p)
+{
+	if (!s->folder.path[0] || record->index != s->file_parts || !record->bytes)
+		return problem(p, "has files of a live folder that is not there");
+	s->file_parts++;
+	return 0;
+}
+
 int saved_add(struct saved_machine *s, const struct snapfile_record *record, const void *data,
 	      struct problem *p)
 {
@@ -144,6 +169,10 @@ int saved_add(struct saved_machine *s, const struct snapfile_record *record, con
 		return add_disk(s, record, data, p);
 	case SNAPSHOT_BLOCK:
 		return add_block(s, record, p);
+	case SNAPSHOT_FOLDER:
+		return add_folder(s, record, data, p);
+	case SNAPSHOT_FILES:
+		return add_files(s, record, p);
 	case SNAPSHOT_PAGE:
 		return add_page(s, record->index, record->bytes, p);
 	default:
@@ -162,6 +191,8 @@ int saved_complete(const struct saved_machine *s, struct problem *p)
 	for (unsigned i = saved_disks(s); i < MAX_DISKS; i++)
 		if (s->disk[i].bytes)
 			return problem(p, "lacks its disk %u", saved_disks(s));
+	if (s->folder.path[0] && !s->file_parts)
+		return problem(p, "lacks the files of its live folder");
 	if (!s->chip_parts || !(s->pages || s->changes))
 		return problem(p, "lacks the machine's %s", s->chip_parts ? "memory" : "devices");
 	return 0;
@@ -175,11 +206,11 @@ void saved_free(struct saved_machine *s)
 
 bool saved_is_interactive(const struct saved_machine *s)
 {
-	static const char probe[] = "pata_legacy.probe_mask=0", console[] = " console=";
+	static const char pci[] = "pci=", console[] = " console=";
 	const char *line = s->command_line;
 
-	return !strncmp(line, probe, sizeof probe - 2) && /* or 1 */
-	       !strncmp(line + sizeof probe - 1, console, sizeof console - 1);
+	return !strncmp(line, pci, sizeof pci - 1) &&
+	       !strncmp(line + strcspn(line, " "), console, sizeof console - 1);
 }
 
 unsigned saved_disks(const struct saved_machine *s)
@@ -201,6 +232,14 @@ const char *saved_disk(const struct snapshot_disk *disk, char *spec, size_t byte
 	return spec;
 }
 
+/* Makes a path fit to be printed on a terminal: it may be any text. */
+static void make_printable(char *path)
+{
+	for (char *c = path; *c; c++)
+		if (*c < 0x20 || *c == 0x7f)
+			*c = '?';
+}
+
 int saved_choose_disk(const struct snapshot_disk *disk, const char *given, bool own, char *spec,
 		      size_t bytes, struct problem *p)
 {
@@ -213,9 +252,7 @@ int saved_choose_disk(const struct snapshot_disk *disk, const char *given, bool 
 			       ? 0
 			       : problem(p, "the path of its disk image is too long");
 	snprintf(path, sizeof path, "%s", disk->path);
-	for (char *c = path; *c; c++) /* the path is printed on a terminal, and may be any text */
-		if (*c < 0x20 || *c == 0x7f)
-			*c = '?';
+	make_printable(path);
 	if (!given)
 		return problem(p, "its disk image is %.400s, %s: if that is right, say --disk with "
 			       "its path", path, disk->mode ?
@@ -261,8 +298,35 @@ int saved_check_net(const struct saved_machine *s, const char *net, struct probl
 	return 0;
 }
 
-void saved_devices(const struct saved_machine *s, struct machine *m, char spec[][SAVED_DISK_BYTES])
+int saved_choose_folder(const struct saved_machine *s, const char *given, bool given_ro, bool own,
+			char *spec, size_t bytes, struct problem *p)
 {
+	const struct snapshot_folder *folder = &s->folder;
+	char path[sizeof folder->path];
+
+	spec[0] = 0;
+	if (!folder->path[0])
+		return given ? problem(p, "--share: the saved machine has no live folder") : 0;
+	if (given_ro && !folder->read_only)
+		return problem(p, "--share: the saved machine writes to its live folder: leave ,ro "
+			       "away");
+	snprintf(path, sizeof path, "%s", folder->path);
+	make_printable(path);
+	if (!given && !(folder->read_only && own))
+		return problem(p, "its live folder is %.400s, %s: if that is right, say --share "
+			       "with its path, as DIR,live", path, folder->read_only ?
+			       "by the word of a file that others can write or have made" :
+			       "in which the machine writes");
+	if (snprintf(spec, bytes, "%s%s", given ? given : folder->path,
+		     folder->read_only ? ",ro" : "") >= (int)bytes)
+		return problem(p, "--share: the path is too long");
+	return 0;
+}
+
+void saved_devices(const struct saved_machine *s, struct machine *m, char spec[][SAVED_DISK_BYTES],
+		   const char *folder)
+{
+	m->live = (struct machine_list){ .item = { folder }, .n = *folder != 0 };
 	m->disk.n = saved_disks(s);
 	for (unsigned i = 0; i < m->disk.n; i++)
 		m->disk.item[i] = spec[i];

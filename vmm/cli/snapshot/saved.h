@@ -20,6 +20,8 @@ struct saved_machine {
 	struct machine was; /* parsed from `machine` */
 	char command_line[MAX_CMDLINE], kernel[4096];
 	struct snapshot_disk disk[MAX_DISKS]; /* as of --disk; bytes 0: none */
+	struct snapshot_folder folder;	      /* of --share DIR,live; path "": none */
+	uint32_t file_parts;		      /* of what was open in it */
 	uint32_t cpus;			      /* bit set of processors whose state has arrived */
 	uint32_t chip_parts;
 	uint64_t pages, blocks;
@@ -65,8 +67,15 @@ int saved_check_disks(const struct saved_machine *s, unsigned given, struct prob
 /* Checks --net (`net`, or NULL) for a saved machine: it must be `user` if the machine has a network
  * card, since no file may decide about the way out.  Returns 0, or -1 with the problem. */
 int saved_check_net(const struct saved_machine *s, const char *net, struct problem *p);
-/* Sets the devices: the disks, as `spec` says of each, and those that the kernel was told of. */
+/* Writes the live folder to serve, as DIR[,ro]; "" if the machine has none.  `given`: DIR of
+ * --share DIR,live (NULL: not given), which is where the folder is now; given_ro: it said ,ro.  A
+ * folder that the file names is served without --share under the conditions of
+ * saved_choose_disk(). */
+int saved_choose_folder(const struct saved_machine *s, const char *given, bool given_ro, bool own,
+			char *spec, size_t bytes, struct problem *p);
+/* Sets the devices: the disks, as `spec` says of each, the live folder, and those that the kernel
+ * was told of. */
 void saved_devices(const struct saved_machine *s, struct machine *m,
-		   char spec[][SAVED_DISK_BYTES]);
+		   char spec[][SAVED_DISK_BYTES], const char *folder);
 
 #endif

@@ -10,7 +10,9 @@
 static const struct word { const char *word; size_t offset, room; } words[] = {
 #define FIELD(field) offsetof(struct orders, field), sizeof ((struct orders *)0)->field
 	{ "name", FIELD(name) },     { "id", FIELD(id) },	      { "host", FIELD(host) },
+	{ "votes", FIELD(votes) },
 	{ "vendor", FIELD(vendor) }, { "features", FIELD(features) }, { "net", FIELD(net) },
+	{ "peers", FIELD(peers) },
 #undef FIELD
 };
 
@@ -68,7 +70,7 @@ static int check(const struct orders *o, struct problem *p)
 {
 	int host = cluster_file_find(&o->hosts, o->host);
 
-	if (!o->name[0] || !o->machine.engine)
+	if (!o->name[0] || !o->votes[0] || !o->machine.engine)
 		return problem(p, "its orders describe no machine");
 	return host > 0 ? 0 : problem(p, "its orders name no host %s besides the first", o->host);
 }

@@ -14,10 +14,12 @@ enum { MAX_ORDERS = MAX_CLUSTER_BYTES, MAX_ORDER = 96, MAX_NET_ORDER = 2048 };
 struct orders {
 	char name[MAX_NAME];	  /* the machine's name */
 	char id[PRESENCE_ID + 1]; /* the id of its daemons (presence.h) */
-	char host[MAX_HOST_NAME]; /* which of the hosts below is the standby */
+	char votes[PRESENCE_ID + 1]; /* the name of its owners' votes (vote.h) */
+	char host[MAX_HOST_NAME]; /* the standby's, among the hosts below */
 	/* what the guest has seen of its hosts' processors (cpufeatures_print()) */
 	char vendor[MAX_ORDER], features[MAX_ORDER];
 	char net[MAX_NET_ORDER]; /* --net; "": none */
+	char peers[4];		 /* "yes": the hosts are peers (peers.h), named as there */
 	struct machine machine; /* the part that MACHINE_STANDBY reads */
 	struct cluster_file hosts; /* all hosts of the machine */
 };

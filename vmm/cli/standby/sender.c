@@ -17,7 +17,7 @@
 enum { LOW_BYTES = 256 << 10 /* below this many queued bytes, more records are queued */ };
 
 #define COMMAND \
-	"exec sh -c '" SSH_FOLDER "exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp\" standby'"
+	"sh -c '" SSH_FOLDER "exec \"$d/ld.so\" --library-path \"$d\" \"$d/vmp\" standby'"
 
 static void put(struct sender *s, uint32_t kind, uint32_t index, const void *data, size_t bytes)
 {
@@ -286,7 +286,7 @@ int sender_start(struct sender *s, const struct cluster_host *host, const char *
 	s->said[0] = s->why[0] = 0;
 	s->is_over = false;
 	snprintf(command, sizeof command, COMMAND, hash);
-	if (ssh_start(&ssh, host, NULL, command)) {
+	if (ssh_start(&ssh, host, NULL, command, true)) {
 		snprintf(s->why, sizeof s->why,
 			 "cannot start ssh: too many processes or open files?");
 		return -1;

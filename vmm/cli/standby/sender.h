@@ -13,18 +13,19 @@
  * starts no other standby before the first one must have given up.  If it ends the machine, or ends
  * the machine's processes on that computer to start them again, it tells vmp-host there, which
  * tells the standby (far_tell_over()).  It does neither while the standby may be alive and cannot
- * be reached.  (If the connection breaks between "go on" and "up", while both sides are alive,
- * there are two machines: no side can know what the other has done.)
+ * be reached.
  *
- * A silent owner may be alive, and may go on without the hosts that it does not reach.  Therefore a
- * standby takes over only with more than half of the hosts, and an owner that has not heard from
- * its standby for a while goes on only with at least half of them; the standby sends "alive" now
- * and then.  (A machine of two computers becomes two machines when the connection between them is
- * cut.)  vmm/cli/run/quorum.def has the rule, vmm/shared/silence.h all these times.
+ * A silent owner may be alive, and may go on without the hosts that it does not reach.  Each host
+ * gives its vote (vmm/shared/vote.h) to one owner at a time.  A standby takes over only with the
+ * votes of more than half of the hosts, and an owner that has not heard from its standby for a
+ * while goes on only with those of at least half of them; the standby sends "alive" now and then.
+ * (A machine of two computers becomes two machines when the connection between them is cut; also
+ * between "go on" and "up".)  vmm/cli/run/quorum.def has the rule, vmm/shared/silence.h all these
+ * times.
  *
  * An owner that stood still for longer, with its whole computer, reaches all hosts when it wakes,
- * and so may its standby, which has taken over.  So it does not go on before the standby has
- * answered one of its signs of life with "alive" and its number.
+ * and so may its standby, which has taken over.  So it counts votes; of two computers, it does not
+ * go on before the standby has answered one of its signs of life with "alive" and its number.
  *
  *   STARTS    ssh begins, or new orders are on their way: "ready", or "refused WHY"
  *   IDLE      its copy is some checkpoint; no request is waiting for an answer

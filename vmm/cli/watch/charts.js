@@ -147,9 +147,11 @@ function area(base, height, values, below, most, width) {
   }
   return parts.join('');
 }
+// The first characters of a text; the last of them says that there are more.
+const first = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 function label(text, y, width) {
-  return `<text x="0" y="${y}">${escaped(width < 500 ?
-    text.replace(/^host /, 'h ').slice(0, 8) : text.slice(0, 16))}</text>`;
+  return `<text x="0" y="${y}">${escaped(width < 500 ? first(text.replace(/^host /, 'h '), 8) :
+    first(text, 15))}</text>`;
 }
 const kinds = [['native', 'the guest’s own code', 'var(--native)'],
   ['shared_memory', 'waits for pages', 'var(--shared)'],
@@ -436,6 +438,8 @@ function draw() {
         $(id).setAttribute('aria-label', text);
       $(id).style.minHeight = `${chart.height}px`;
       stale.add(id);
+      // until it is drawn, its cursor could stand beyond a page that has become narrow
+      $(id).querySelector('.cursor')?.style.setProperty('display', 'none');
     } else {
       stale.delete(id);
       $(id).innerHTML = $(id).style.minHeight = '';

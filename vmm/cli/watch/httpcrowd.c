@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
-enum { LOOK_AGAIN_MS = 500 };
+enum { LOOK_AGAIN_MS = 500, REST_MS = 200 };
 
 struct httpcrowd_one {
 	struct httpcrowd_one *older;
@@ -105,8 +105,27 @@ static void on_look(evutil_socket_t fd, short events, void *context)
 	know_new_ones(c);
 	forget_freed(c);
 	close_too_many(c);
+	c->unknown = 0;
+	if (!event_pending(c->resume, EV_TIMEOUT, NULL))
+		evconnlistener_enable(c->listener);
 	if (c->newest)
 		look_after(c, LOOK_AGAIN_MS);
+}
+
+static void on_resume(evutil_socket_t fd, short events, void *context)
+{
+	struct httpcrowd *c = context;
+
+	(void)fd, (void)events;
+	evconnlistener_enable(c->listener);
+}
+
+void httpcrowd_rest(struct httpcrowd *c)
+{
+	static const struct timeval pause = { 0, REST_MS * 1000 };
+
+	evconnlistener_disable(c->listener);
+	event_add(c->resume, &pause);
 }
 
 /* Makes the bufferevent of a connection that evhttp has accepted. */
@@ -121,16 +140,22 @@ static struct bufferevent *on_new(struct event_base *base, void *context)
 	*one = (struct httpcrowd_one){ .older = c->newest, .bev = bev };
 	bufferevent_incref(bev);
 	c->newest = one;
+	if (++c->unknown == HTTPCROWD_AT_A_TIME)
+		evconnlistener_disable(c->listener);
 	look_after(c, 0);
 	return bev;
 }
 
-int httpcrowd_start(struct httpcrowd *c, struct event_base *base, struct evhttp *http)
+int httpcrowd_start(struct httpcrowd *c, struct event_base *base, struct evhttp *http,
+		    struct evconnlistener *listener)
 {
 	c->newest = NULL;
 	c->base = base;
+	c->listener = listener;
+	c->unknown = 0;
 	c->look = event_new(base, -1, 0, on_look, c);
-	if (!c->look)
+	c->resume = event_new(base, -1, 0, on_resume, c);
+	if (!c->look || !c->resume)
 		return -ENOMEM;
 	evhttp_set_bevcb(http, on_new, c);
 	return 0;
@@ -152,5 +177,8 @@ void httpcrowd_end(struct httpcrowd *c)
 	}
 	if (c->look)
 		event_free(c->look);
+	if (c->resume)
+		event_free(c->resume);
 	c->look = NULL;
+	c->resume = NULL;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include "vmm/cli/loopback_peer.h"
 
-enum { BACKLOG = 128, TIMEOUT_S = 10, MOST_HEADER_BYTES = 8192, RESUME_MS = 200 };
+enum { TIMEOUT_S = 10, MOST_HEADER_BYTES = 8192 };
 enum { LONG_TIMEOUT_S = 7 * 24 * 3600 }; /* -1 would be libevent's default */
 
 /* Returns the value of a header, or NULL.  Sets *twice if it stands there more than once: then the
@@ -146,26 +146,13 @@ static void on_any_request(struct evhttp_request *request, void *context)
 		send_error(request, status, why);
 }
 
-static void on_resume(evutil_socket_t fd, short events, void *context)
-{
-	struct httpd *h = context;
-
-	(void)fd, (void)events;
-	evconnlistener_enable(h->listener);
-}
-
 /* The server of this process: a listener's context is evhttp's own. */
 static struct httpd *serving;
 
-/* A connection could not be accepted, perhaps because this process has no file descriptor left.
- * The listener would try again at once, for ever. */
 static void on_accept_error(struct evconnlistener *listener, void *evhttps)
 {
-	static const struct timeval pause = { 0, RESUME_MS * 1000 };
-
-	(void)evhttps;
-	evconnlistener_disable(listener);
-	event_add(serving->resume, &pause);
+	(void)listener, (void)evhttps;
+	httpcrowd_rest(&serving->crowd);
 }
 
 static int port_of(int fd)
@@ -182,26 +169,26 @@ static int port_of(int fd)
 static int serve(struct httpd *h, struct event_base *base, int fd)
 {
 	struct evhttp_bound_socket *bound;
+	struct evconnlistener *listener =
+		evconnlistener_new(base, NULL, NULL, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC,
+				   0, fd);
 
-	h->listener = evconnlistener_new(base, NULL, NULL,
-					 LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, 0, fd);
-	if (!h->listener) {
+	if (!listener) {
 		close(fd);
 		return -ENOMEM;
 	}
 	h->http = evhttp_new(base);
-	h->resume = event_new(base, -1, 0, on_resume, h);
-	bound = h->http && h->resume ? evhttp_bind_listener(h->http, h->listener) : NULL;
+	bound = h->http ? evhttp_bind_listener(h->http, listener) : NULL;
 	if (!bound) {
-		evconnlistener_free(h->listener);
+		evconnlistener_free(listener);
 		return -ENOMEM;
 	}
 	h->crowd.is_served = is_served;
 	h->crowd.context = h;
-	if (httpcrowd_start(&h->crowd, base, h->http))
+	if (httpcrowd_start(&h->crowd, base, h->http, listener))
 		return -ENOMEM;
 	serving = h;
-	evconnlistener_set_error_cb(h->listener, on_accept_error);
+	evconnlistener_set_error_cb(listener, on_accept_error);
 	evhttp_set_max_headers_size(h->http, MOST_HEADER_BYTES);
 	evhttp_set_max_body_size(h->http, h->browses ? HTTPD_MOST_BODY : 0);
 	evhttp_set_timeout(h->http, TIMEOUT_S);
@@ -223,7 +210,7 @@ int httpd_open(struct httpd *h, struct event_base *base, const char *address, co
 	if (error)
 		return problem(p, "--listen %s: only addresses of this computer, as 127.0.0.1:9100",
 			       address);
-	fd = loopback_listen(&at, BACKLOG);
+	fd = loopback_listen(&at, HTTPCROWD_QUEUE);
 	if (fd < 0)
 		return problem(p, "--listen %s: %s", address, strerror(-fd));
 	h->port = (uint16_t)port_of(fd);
@@ -235,9 +222,6 @@ void httpd_close(struct httpd *h)
 {
 	if (h->http)
 		evhttp_free(h->http);
-	if (h->resume)
-		event_free(h->resume);
 	httpcrowd_end(&h->crowd);
 	h->http = NULL;
-	h->resume = NULL;
 }

@@ -11,8 +11,6 @@
 
 struct httpd {
 	struct evhttp *http; /* or NULL */
-	struct evconnlistener *listener;
-	struct event *resume; /* accepts again after there were no file descriptors left */
 	struct httpcrowd crowd;
 	struct httpgate gate;
 	const struct httpgate_page *pages;

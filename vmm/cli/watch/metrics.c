@@ -58,7 +58,8 @@ static const struct counter counters[] = {
 
 static void put_counter(FILE *out, const struct counter *c, const struct status_look *now)
 {
-	bool gauge = c->offset == offsetof(struct node_stats, ram_bytes);
+	bool gauge = c->offset == offsetof(struct node_stats, ram_bytes) ||
+		     c->offset == offsetof(struct node_stats, share_bytes);
 	size_t n = strlen(c->field);
 	char family[64], metric[72];
 

@@ -233,6 +233,9 @@ onForm('save', e => ({ what: 'save', file: e.file.value }));
 
 // ---- the console ----
 let terminal = null, replays = false;
+// While the page has no room, as when a window is made small, the console keeps its size: what does
+// not fit into its line with the cursor would be lost.
+const LEAST_COLUMNS = 20;
 const pause = ms => new Promise(done => setTimeout(done, ms));
 // Keys are posted one after the other, so that they arrive in their order; those that are typed
 // meanwhile go together.
@@ -291,7 +294,7 @@ function openConsole() {
   }
   const fit = new FitAddon.FitAddon();
   terminal = new Terminal({ fontSize: 13, screenReaderMode: false, cursorBlink: false,
-    fontFamily: 'ui-monospace, "DejaVu Sans Mono", monospace',
+    fontFamily: 'ui-monospace, "DejaVu Sans Mono", monospace', minimumContrastRatio: 4.5,
     theme: { background: '#101418', foreground: '#e6edf3' } });
   terminal.loadAddon(fit);
   terminal.open($('console'));
@@ -300,14 +303,23 @@ function openConsole() {
   for (const final of ['n', 'c'])
     terminal.parser.registerCsiHandler({ final }, () => replays);
   terminal.onResize(resized);
+  // The browser has a use for F6, too.  The focus moves when the key is released: a terminal that
+  // does not see that takes no text but from keys.
+  let next = null;
   terminal.attachCustomKeyEventHandler(event => {
     if (event.key !== 'F6')
       return true;
+    event.preventDefault();
     if (event.type === 'keydown')
-      (event.shiftKey ? $('title') : $('cpus')).focus();
+      next = event.shiftKey ? $('title') : $('cpus');
+    else if (event.type === 'keyup')
+      next?.focus();
     return false;
   });
-  new ResizeObserver(() => fit.fit()).observe($('console'));
+  new ResizeObserver(() => {
+    if (fit.proposeDimensions()?.cols >= LEAST_COLUMNS)
+      fit.fit();
+  }).observe($('console'));
   runConsole();
 }
 

@@ -456,3 +456,10 @@ void hosts_start(struct node *node)
 	if (!h->progress)
 		die("no memory for events");
 }
+
+void hosts_on_homes(struct node *node)
+{
+	if (node->hosts_state)
+		memcpy(node->hosts_state->place, dsm_homes(node->dsm),
+		       sizeof node->hosts_state->place);
+}

@@ -33,6 +33,8 @@
 
 /* ---- node 0; hostlead.h has what its files share ---- */
 void hosts_start(struct node *node);
+/* This daemon knows from now on where the homes are at the start. */
+void hosts_on_homes(struct node *node);
 void hosts_forget_client(struct node *node, unsigned client);
 void hosts_tell_client(struct node *node, struct conn *conn);
 void hosts_tell_clients(struct node *node);

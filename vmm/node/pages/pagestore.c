@@ -31,6 +31,7 @@
 #include "vmm/node/pages/share.h"
 #include "vmm/node/pages/spill.h"
 #include "vmm/node/pages/spin.h"
+#include "vmm/node/pages/starts.h"
 #include "vmm/node/pages/pagetrace.h"
 #include "vmm/node/pages/wants.h"
 #include "vmm/node/poll.h"
@@ -162,6 +163,8 @@ static void host_send(void *ctx, vnode_t to, uint16_t type, const struct msg_dsm
 	else
 		net_send(node->net, VNODE_DAEMON(peer), type, body, sizeof *body, payload,
 			 payload_bytes);
+	if (type == MSG_DSM_GRANT_READ)
+		starts_note(&node->starts, peer, body->gfn);
 }
 
 /* Another host's confirmation may be late, and a request waits for it here. */

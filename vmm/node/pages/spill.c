@@ -22,11 +22,11 @@ struct spill {
 	unsigned offers;
 	struct offer { gfn_t gfn; unsigned to; uint64_t since_ns; } offer[SPILL_WINDOW];
 	uint32_t nodes;   /* the hosts that share the pages, at the last step */
-	uint32_t told_to; /* bit set: hosts to which this one has said what it holds; */
-	uint32_t told;	  /* what it has said last, and the pages it has adopted since */
+	uint32_t told_to; /* bit set: hosts that know what this one holds */
+	uint32_t told;	  /* pages that this host said it holds, and those adopted since */
 	uint32_t adopted;
-	uint32_t heard;   /* bit set: hosts that have said so to this one */
-	uint64_t went_ns; /* when a page has left last */
+	uint32_t heard;   /* bit set: hosts that have said what they hold */
+	uint64_t went_ns; /* when the last page left */
 	uint64_t no_room_ns; /* since when no host has room for what must leave; 0: some has */
 	bool warned;
 	struct spill_counts counts;

@@ -167,6 +167,17 @@ static uint32_t patience_ms(const struct node *node)
 	return ms;
 }
 
+uint32_t overlay_silent(const struct node *node)
+{
+	uint32_t silent = 0;
+
+	for (unsigned peer = 0; peer < MAX_NODES; peer++)
+		if (overlay_reaches(node, peer) &&
+		    ph_get_silence(node->overlay->name[peer]) > patience_ms(node) * 1000ll / 2)
+			silent |= 1u << peer;
+	return silent;
+}
+
 static void set_patience(struct node *node)
 {
 	ph_set_failure_timeout(patience_ms(node) * 1000ll, PH_GONE_RESEND, on_gone, node);

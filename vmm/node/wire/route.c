@@ -15,6 +15,7 @@
 #include "vmm/node/cut/freeze.h"
 #include "vmm/node/debugger.h"
 #include "vmm/node/hosts/hosts.h"
+#include "vmm/node/pages/starts.h"
 #include "vmm/node/wire/conn.h"
 
 static void end_by_message(struct node *node, const struct message *m,
@@ -83,11 +84,23 @@ void route_grant_to_cpu(struct node *node, const struct message *m,
 		resend(node, VNODE_CPU(grant->cpu), m);
 }
 
+void route_dma_to_cpu(struct node *node, const struct message *m, const struct msg_dma *dma)
+{
+	if (dma->cpu < node->o.machine.cpus)
+		resend(node, VNODE_CPU(dma->cpu), m);
+}
+
 void route_start_to_cpu(struct node *node, const struct message *m,
 			const struct msg_cpu_start *start)
 {
-	if (start->cpu < node->o.machine.cpus)
-		resend(node, VNODE_CPU(start->cpu), m);
+	int host;
+
+	if (start->cpu >= node->o.machine.cpus)
+		return;
+	host = net_node_of(node->net, VNODE_CPU(start->cpu));
+	if (host >= 0)
+		starts_name(node, (unsigned)host);
+	resend(node, VNODE_CPU(start->cpu), m);
 }
 
 /* ---- interrupts and CPU starts ---- */
@@ -159,7 +172,7 @@ void route_on_cpu_start(struct node *node, const struct message *m,
 
 /* ---- CPUs that halt for good ---- */
 
-/* A spare's CPU is elsewhere. */
+/* A spare monitor has no CPU yet: its CPU is still on another host. */
 void route_on_monitor_halted(struct node *node, const struct message *m,
 			     const struct msg_cpu_halted *said)
 {
@@ -226,6 +239,16 @@ void route_on_virtio_grant(struct node *node, const struct message *m,
 			   const struct msg_virtio_grant *grant)
 {
 	route_to_cpu(node, grant->cpu, m);
+}
+
+void route_on_dma_ask(struct node *node, const struct message *m)
+{
+	route_to_child(node, &node->iosrv, m);
+}
+
+void route_on_dma_tell(struct node *node, const struct message *m, const struct msg_dma *dma)
+{
+	route_to_cpu(node, dma->cpu, m);
 }
 
 void route_on_machine_end(struct node *node, const struct message *m,
