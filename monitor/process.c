@@ -401,25 +401,35 @@ int process_fpu_change(struct monitor *m, const uint8_t *from, size_t bytes)
 
 /* --- running ---------------------------------------------------------------------------------- */
 
-static void resume_once(struct monitor *m, int request, struct stop *why)
+/* Wait until the process stops or has died, and read why it stopped.  A stopped process that ptrace
+ * does not know any more has been killed since: the next waitpid() reports that. */
+static void wait_for_stop(struct monitor *m, struct stop *why)
 {
 	int status;
 
+	for (;;) {
+		while (waitpid(m->vm.pid, &status, __WALL) < 0)
+			if (errno != EINTR)
+				bug("waitpid: %s", strerror(errno));
+		if (!WIFSTOPPED(status)) {
+			*why = (struct stop){ .kind = STOP_DIED };
+			why->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+			return;
+		}
+		*why = (struct stop){ .signal = WSTOPSIG(status) };
+		why->kind = status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8) ? STOP_SECCOMP :
+										   STOP_SIGNAL;
+		if (why->kind == STOP_SECCOMP || why->signal == SIGUSR1 ||
+		    !ptrace(PTRACE_GETSIGINFO, m->vm.pid, 0, &why->info) || errno != ESRCH)
+			return;
+	}
+}
+
+static void resume_once(struct monitor *m, int request, struct stop *why)
+{
 	if (ptrace(request, m->vm.pid, 0, 0) && errno != ESRCH)
 		bug("ptrace(%d): %s", request, strerror(errno));
-	while (waitpid(m->vm.pid, &status, __WALL) < 0)
-		if (errno != EINTR)
-			bug("waitpid: %s", strerror(errno));
-	if (!WIFSTOPPED(status)) {
-		*why = (struct stop){ .kind = STOP_DIED };
-		why->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-		return;
-	}
-	why->kind =
-		status >> 8 == (SIGTRAP | PTRACE_EVENT_SECCOMP << 8) ? STOP_SECCOMP : STOP_SIGNAL;
-	why->signal = WSTOPSIG(status);
-	if (why->kind == STOP_SIGNAL && why->signal != SIGUSR1)
-		ptrace(PTRACE_GETSIGINFO, m->vm.pid, 0, &why->info);
+	wait_for_stop(m, why);
 }
 
 static bool is_fault(int signal)
@@ -466,12 +476,15 @@ bool process_enter(struct monitor *m, struct engine_stop *stop)
 		    m->vm.regs.cs, m->vm.regs.ss, m->vm.regs.ds, m->vm.regs.es, m->vm.regs.fs,
 		    m->vm.regs.gs, strerror(errno));
 	resume_and_wait(m, m->engine.stepping ? PTRACE_SINGLESTEP : PTRACE_CONT, &why);
+	while (why.kind != STOP_DIED && ptrace(PTRACE_GETREGS, m->vm.pid, 0, &m->vm.regs)) {
+		if (errno != ESRCH)
+			bug("ptrace gives no registers: %s", strerror(errno));
+		wait_for_stop(m, &why);
+	}
 	if (why.kind == STOP_DIED) {
 		*stop = (struct engine_stop){ .signal = why.signal };
 		return false;
 	}
-	if (ptrace(PTRACE_GETREGS, m->vm.pid, 0, &m->vm.regs) && errno != ESRCH)
-		bug("ptrace gives no registers: %s", strerror(errno));
 	registers_from_host(m);
 	translate(m, &why, stop);
 	return true;

@@ -78,6 +78,29 @@ static void a_killed_vm_process_is_named(void)
 	machine_stop(&t);
 }
 
+/* Between a stop's report and the reading of its cause, too, a VM process may be killed. */
+static void a_vm_process_killed_at_a_stop_is_named(void)
+{
+	static const uint8_t code[] = { 0x0f, 0x20, 0xc0, 0xeb, 0xfb }; /* mov %cr0, %eax; jmp */
+	struct machine t;
+
+	for (unsigned i = 0; i < 60; i++) {
+		machine_start(&t, code, sizeof code);
+		CU_ASSERT(machine_play(&t, false));
+		t.shm->slot[0].start_eip = GUEST_BASE;
+		hostshm_post(t.shm, 0, POST_START);
+		while (!t.shm->vm_pid[0][0])
+			usleep(1000);
+		usleep(3000 + 37 * i);
+		kill(t.shm->vm_pid[0][0], SIGKILL);
+		CU_ASSERT(machine_play(&t, true));
+		CU_ASSERT_EQUAL(t.end.reason, END_PART_DIED);
+		if (!strstr(t.why, "VM process of CPU 0"))
+			CU_FAIL(t.why);
+		machine_stop(&t);
+	}
+}
+
 /* ---- an attack: 64-bit guest code changes what a new VM process of its CPU might trust ---- */
 
 enum { ATTACK_DONE = 0x2000 };
@@ -258,6 +281,7 @@ int main(int argc, char **argv)
 		UNIT_TEST(a_triple_fault_ends_the_machine),
 		UNIT_TEST(host_system_calls_are_refused),
 		UNIT_TEST(a_killed_vm_process_is_named),
+		UNIT_TEST(a_vm_process_killed_at_a_stop_is_named),
 		UNIT_TEST(the_stub_writes_into_no_guest_page),
 		UNIT_TEST(direct_each_step_of_the_guest),
 		UNIT_TEST(direct_triple_fault),
