@@ -114,7 +114,6 @@ check-quick: setup
 soak: all $(B)/tests/unit/phnx_thousand
 	$(Q)tests/machine/run --long
 	$(Q)tests/model/run --long
-	$(Q)tests/model/run-standby --long
 	$(Q)tests/sim/run --long
 	$(Q)tests/fuzz/run --seconds 3600
 	$(Q)MIB=1024 tests/netns/run shell-cut

@@ -121,7 +121,7 @@ $(B)/libphnx.so.$(PHNX_VERSION): $(PHNX_PIC) phoenix/phnx.map
 # The library alone; install-phoenix-shared puts the shared library beside the static one.
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
-.PHONY: install-phoenix install-phoenix-shared model-phoenix
+.PHONY: install-phoenix install-phoenix-shared
 install-phoenix-shared: $(B)/libphnx.so.$(PHNX_VERSION)
 	$(Q)install -d $(DESTDIR)$(LIBDIR)
 	$(Q)install -m 644 $< $(DESTDIR)$(LIBDIR)/
@@ -140,7 +140,3 @@ install-phoenix: $(B)/libphnx.a $(B)/phnx-session
 		'Version: $(PHNX_VERSION)' 'Cflags: -I$(PREFIX)/include' \
 		'Libs: -L$(LIBDIR) -lphnx $(PHNX_LIBS)' \
 		> $(DESTDIR)$(LIBDIR)/pkgconfig/phnx.pc
-
-# Verifies the model of the migration protocol exhaustively (SPIN).
-model-phoenix:
-	$(Q)tests/model/run-migration

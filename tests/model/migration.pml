@@ -15,7 +15,7 @@
  * (cleanup also sets l = false): a second attempt starts while the first is in flight, and the
  * check fails.
  *
- *  spin -a migration.pml && cc -O2 -DCOLLAPSE -o pan pan.c && ./pan -m200000 (make model-phoenix)
+ * tests/model/run migration
  */
 #ifndef N
 #define N 3

@@ -279,22 +279,17 @@ static void test_broken(void)
 
 int main(void)
 {
-	CU_TestInfo tests[] = {
-		{ "places", test_places },	     { "a chain", test_chain },
-		{ "around the rings", test_around }, { "an indirect table", test_indirect },
-		{ "broken queues", test_broken },    { "notifications wanted", test_notifications },
-		{ "a late chain", test_race },	     { "interrupts wanted", test_interrupts },
-		CU_TEST_INFO_NULL
+	static const struct unit_test tests[] = {
+		{ "places", test_places },
+		{ "a chain", test_chain },
+		{ "around the rings", test_around },
+		{ "an indirect table", test_indirect },
+		{ "broken queues", test_broken },
+		{ "notifications wanted", test_notifications },
+		{ "a late chain", test_race },
+		{ "interrupts wanted", test_interrupts },
+		UNIT_END
 	};
-	CU_SuiteInfo suites[] = { { "virtqueue", NULL, NULL, NULL, NULL, tests },
-				  CU_SUITE_INFO_NULL };
-	int failures;
 
-	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-		return 1;
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures() != 0;
-	CU_cleanup_registry();
-	return failures;
+	return UNIT_RUN("virtqueue", tests);
 }

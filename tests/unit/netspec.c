@@ -77,18 +77,11 @@ static void test_wrong(void)
 
 int main(void)
 {
-	CU_TestInfo tests[] = { { "right", test_right },
-				{ "wrong", test_wrong },
-				CU_TEST_INFO_NULL };
-	CU_SuiteInfo suites[] = { { "netspec", NULL, NULL, NULL, NULL, tests },
-				  CU_SUITE_INFO_NULL };
-	int failures;
+	static const struct unit_test tests[] = {
+		{ "right", test_right },
+		{ "wrong", test_wrong },
+		UNIT_END
+	};
 
-	if (CU_initialize_registry() != CUE_SUCCESS || CU_register_suites(suites) != CUE_SUCCESS)
-		return 1;
-	CU_basic_set_mode(CU_BRM_NORMAL);
-	CU_basic_run_tests();
-	failures = CU_get_number_of_failures() != 0;
-	CU_cleanup_registry();
-	return failures;
+	return UNIT_RUN("netspec", tests);
 }

@@ -195,27 +195,21 @@ static void test_malformed(void)
 
 int main(void)
 {
-	static const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "files", test_files },
 		{ "folders, links, locks", test_folders },
 		{ "no way out", test_no_way_out },
 		{ "read only", test_read_only },
 		{ "malformed requests", test_malformed },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
-	CU_SuiteInfo suites[] = { { "ninep", NULL, NULL, NULL, NULL, (CU_TestInfo *)tests },
-				  CU_SUITE_INFO_NULL };
-	unsigned failed;
+	int status;
 
 	umask(0);
 	if (!mkdtemp(folder) || !mkdtemp(outside))
 		return 1;
-	CU_initialize_registry();
-	CU_register_suites(suites);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	status = UNIT_RUN("ninep", tests);
 	rmdir(folder);
 	rmdir(outside);
-	return failed != 0;
+	return status;
 }

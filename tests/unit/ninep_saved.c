@@ -361,7 +361,7 @@ static void no_path_leads_out(void)
 
 int main(void)
 {
-	static const CU_TestInfo tests[] = {
+	static const struct unit_test tests[] = {
 		{ "open files work on", open_files_work_on },
 		{ "messages keep their length", messages_keep_their_length },
 		{ "what is gone is stale", what_is_gone_is_stale },
@@ -370,21 +370,15 @@ int main(void)
 		{ "locks have a bound", locks_have_a_bound },
 		{ "tampered states are refused", tampered_states_are_refused },
 		{ "no path leads out", no_path_leads_out },
-		CU_TEST_INFO_NULL,
+		UNIT_END
 	};
-	CU_SuiteInfo suites[] = { { "ninep saved", NULL, NULL, NULL, NULL, (CU_TestInfo *)tests },
-				  CU_SUITE_INFO_NULL };
-	unsigned failed;
+	int status;
 
 	umask(0);
 	if (!mkdtemp(folder))
 		return 1;
-	CU_initialize_registry();
-	CU_register_suites(suites);
-	CU_basic_run_tests();
-	failed = CU_get_number_of_failures();
-	CU_cleanup_registry();
+	status = UNIT_RUN("ninep saved", tests);
 	free(state);
 	rmdir(folder);
-	return failed != 0;
+	return status;
 }

@@ -15,6 +15,7 @@
 #define TESTS_UNIT_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include <CUnit/Basic.h>
 
@@ -38,7 +39,8 @@ static inline int unit_run(const char *name, const struct unit_test *const *tabl
 	for (; *tables; tables++)
 		for (const struct unit_test *test = *tables; test->name; test++)
 			CU_add_test(suite, test->name, test->run);
-	CU_basic_set_mode(CU_BRM_NORMAL);
+	CU_basic_set_mode(CU_BRM_VERBOSE);
+	setvbuf(stdout, NULL, _IONBF, 0); /* of a test that hangs, the name is in the log */
 	CU_basic_run_tests();
 	passed = !CU_get_number_of_failures() && !CU_get_error() && CU_get_number_of_tests_run();
 	CU_cleanup_registry();
