@@ -52,7 +52,10 @@
  * BREAKS: the connection to the standby ends while both live, but not while the standby takes over.
  * The owner then waits for as long as the standby may wait, before it starts another one.  When the
  * owner ends the machine's processes on the other computers, it notifies them
- * (vmm/shared/presence.h).  Options that must fail then: NO_WAIT, NO_WORD.
+ * (vmm/shared/presence.h).  Options that must fail then: NO_WAIT, NO_WORD.  With CUT, too, a cut may
+ * end the connection, instead of silencing it: UNCOUNTED: a standby whose connection ends does not
+ * count the hosts; NO_DOUBT_BROKEN: nor does its owner; AT_ONCE: the standby takes over before its
+ * owner must have noticed the cut.
  */
 #ifndef STANDBYS
 #define STANDBYS 2
@@ -191,6 +194,12 @@ inline happens(event)
 #else
 #define DOUBTS_THEN true
 #endif
+/* Its connection has ended, perhaps by the cut. */
+#ifdef NO_DOUBT_BROKEN
+#define MAY_BE_THERE false
+#else
+#define MAY_BE_THERE (broken[to] && !left[to])
+#endif
 /* on_failed() of vmm/cli/run/run_standby.c. */
 inline fail()
 {
@@ -199,7 +208,8 @@ inline fail()
 	if
 	:: ending -> skip
 	:: !ending && state == GOES -> happens(OWNER_ON_FAILED); doubt = SILENT(to) && DOUBTS_THEN
-	:: !ending && state != GOES -> happens(OWNER_ON_ALONE)
+	:: !ending && state != GOES -> happens(OWNER_ON_ALONE);
+		doubt = doubt || (owner == OWNER_GATHERS && copied && MAY_BE_THERE)
 	fi;
 	ending = false;
 	state = OFF
@@ -248,6 +258,8 @@ inline end_standby()
 #else
 #define IN_USE (state == COPIES)
 #endif
+/* A standby is on a host of the machine. */
+#define HAS_NEXT (to < STANDBYS && vote[to + 1] == OLD)
 #ifdef NO_WAIT
 #define FORGOTTEN true
 #else
@@ -338,16 +350,16 @@ proctype owner_process()
 		happens(OWNER_ON_LOST);
 		last = false; pulls_last = false;
 #ifndef NO_DOUBT
-		doubt = state != OFF && SILENT(to) && copied
+		doubt = copied && (state != OFF -> SILENT(to) : MAY_BE_THERE)
 #endif
 	}
 #endif
 
 	/* its standby */
-	:: atomic { !dead[0] && WANTS && state == OFF && to < STANDBYS && FORGOTTEN ->
+	:: atomic { !dead[0] && WANTS && state == OFF && HAS_NEXT && FORGOTTEN ->
 		to++; state = STARTS; copied = 0;
 		say(ORDERS, 0) }
-	:: atomic { !dead[0] && WANTS && state == OFF && to == STANDBYS && LEAVING ->
+	:: atomic { !dead[0] && WANTS && state == OFF && !HAS_NEXT && LEAVING ->
 		happens(OWNER_ON_TROUBLE) }
 #include "vmm/cli/run/standby_step.def"
 	:: atomic { !dead[0] && READY_FOR_MORE && to == 1 && !LEAVING && !changed ->
@@ -420,6 +432,16 @@ inline lives(event)
 #define ON_SILENCE STANDBY_ON_SILENT
 #define DOUBTS true
 #endif
+#ifdef AT_ONCE
+#define TOO_EARLY false
+#else
+#define TOO_EARLY TOO_SOON
+#endif
+#ifdef UNCOUNTED
+#define DOUBTS_AT_END false
+#else
+#define DOUBTS_AT_END true
+#endif
 #ifdef LINGERS
 #define REFUSES skip
 #else
@@ -459,7 +481,8 @@ end_never_started:
 		what = 0;
 		n = 0 }
 	:: atomic { !dead[me] && to >= me && !CONNECTED(me) &&
-		(empty(down[me]) || dead[0] || broken[me] || SILENT(me)) && !TOO_SOON -> break }
+		(empty(down[me]) || dead[0] || broken[me] || SILENT(me)) &&
+		(broken[me] || !TOO_SOON) -> break }
 	od;
 
 	/* The owner is lost, as it seems. */
@@ -468,8 +491,10 @@ end_never_started:
 		:: dead[me] -> goto end
 		:: !dead[me] && life == STANDBY_IS_NEW -> leave()
 		:: !dead[me] && life != STANDBY_IS_NEW && copy[me] == 0 -> lives(STANDBY_ON_BARE)
-		:: !dead[me] && copy[me] && SILENT(me) -> lives(ON_SILENCE); doubts = DOUBTS
-		:: !dead[me] && copy[me] && !SILENT(me) -> lives(STANDBY_ON_LOST)
+		:: !dead[me] && copy[me] && SILENT(me) && !broken[me] ->
+			lives(ON_SILENCE); doubts = DOUBTS
+		:: !dead[me] && copy[me] && (broken[me] || !SILENT(me)) ->
+			lives(STANDBY_ON_LOST); doubts = DOUBTS_AT_END
 		fi
 	}
 	if
@@ -488,7 +513,7 @@ end_never_started:
 	do
 	:: atomic { dead[me] -> goto end }
 	:: atomic { !dead[me] && EACH(||, FREE_TO_ME) -> ALL(I_GET) }
-	:: atomic { !dead[me] && I_DECIDE ->
+	:: atomic { !dead[me] && I_DECIDE && !TOO_EARLY ->
 		if
 		:: STANDBY_MAY -> lives(STANDBY_ON_VOTES)
 		:: else -> lives(STANDBY_ON_NO_VOTES)

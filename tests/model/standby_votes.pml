@@ -90,5 +90,6 @@ inline decide(may)
 #define GATHER_SILENT(taken, undecided, comes, silent_comes, enough, late) \
 	:: atomic { !dead[0] && !ended && owner == OWNER_GATHERS && \
 		taken(HELD(TAKEN_FROM_OWNER)) && undecided(false) && comes(false) && \
-		silent_comes(!ALL_KNOWN) && enough(OWNER_MAY_BEFORE) && late(true) -> \
+		silent_comes(!ALL_KNOWN) && enough(OWNER_MAY_BEFORE && !MAY_BE_THERE) && \
+		late(true) -> \
 		decide(OWNER_MAY_BEFORE) }

@@ -177,7 +177,7 @@ static int regroup(struct run *run, uint32_t hosts, struct problem *p)
 /* Returns whether the machine can go on with the hosts that are ready now, whoever has the votes of
  * the others.  Votes count here without a doubt, too: a slow host may have given its own to a
  * standby of before.  Of two hosts the other one has to be heard; so has one with a standby whose
- * connection broke, and which may take over without counting.  (TRICKS: silent-hosts) */
+ * connection broke.  (TRICKS: silent-hosts) */
 static bool is_enough(struct run *run, bool held)
 {
 	static struct cluster_host lines[MAX_NODES];
@@ -211,10 +211,19 @@ void run_look_at_regrouped(struct run *run)
 
 static void on_grace(void *context) { run_look_at_regrouped(context); }
 
+/* Whether the standby may be alive, and take over, behind a connection that has ended.  (TRICKS:
+ * reset-by-cut) */
+static bool standby_broke(const struct run *run)
+{
+	return run->standby.copied && run_standby_may_be_there(run);
+}
+
 /* Prevents that one machine becomes two.  (TRICKS: even-cut, one-vote) */
 static int too_few(struct run *run, uint32_t hosts, bool held, struct problem *p)
 {
-	if (quorum_owner(run->back.doubt, hosts, held, run->back.before, run->back.agreed))
+	bool doubt = run->back.doubt || run->back.broke || standby_broke(run);
+
+	if (quorum_owner(doubt, hosts, held, run->back.before, run->back.agreed))
 		return 0;
 	run_standby_leave(run);
 	return problem(p, "only %u of its %u hosts are for this owner, so it may go on on host %s, "
@@ -359,6 +368,7 @@ bool run_go_back(struct run *run, const char *died)
 	run->back.lost = 0;
 	run->back.before = (uint32_t)__builtin_popcount(run->hosts);
 	run->back.doubt = run_standby_may_live(run);
+	run->back.broke = standby_broke(run);
 	run->back.agreed = run_standby_has_orders(run);
 	if (run->back.still_ns)
 		run->back.doubt = true;
@@ -382,7 +392,7 @@ void run_start_again(struct run *run, const char *why)
 
 	problem(&run->back.why, "%s", why);
 	run->back.since_ns = run_now_ns();
-	run->back.doubt = false; /* it has said that it does not take over, or is dead */
+	run->back.doubt = run->back.broke = false; /* it does not take over, it said, or is dead */
 	run->back.silent = 0;
 	if (regroup(run, run->hosts, &p))
 		end_without_going_back(run, &p);

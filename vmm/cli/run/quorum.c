@@ -9,7 +9,7 @@ bool quorum_owner(bool doubt, uint32_t votes, bool held, uint32_t all, bool agre
 	       (agreed ? QUORUM_OWNER(votes, held, all) : QUORUM_STANDBY(votes, held, all));
 }
 
-bool quorum_standby(bool doubt, uint32_t votes, bool held, uint32_t all)
+bool quorum_standby(uint32_t votes, bool held, uint32_t all)
 {
-	return !QUORUM_COUNTS(doubt, held) || QUORUM_STANDBY(votes, held, all);
+	return QUORUM_STANDBY(votes, held, all);
 }

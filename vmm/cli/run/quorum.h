@@ -8,10 +8,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* `doubt`: the other one is silent.  `held`: it has the vote of some host that was asked for it.
+/* `doubt`: the standby may be alive, though nothing is heard of it, or its connection has ended.
+ * `held`: the other one has the vote of some host that was asked for it.
  * `votes`: the hosts that have given their vote, the counting one's own computer included; `all`:
  * how many the machine had.  agreed: the standby, too, would count `all` hosts. */
 bool quorum_owner(bool doubt, uint32_t votes, bool held, uint32_t all, bool agreed);
-bool quorum_standby(bool doubt, uint32_t votes, bool held, uint32_t all);
+bool quorum_standby(uint32_t votes, bool held, uint32_t all);
 
 #endif

@@ -63,6 +63,7 @@ struct run {
 		uint32_t before;	 /* how many hosts there were */
 		bool agreed;		 /* the standby counted as many */
 		bool doubt;	/* the standby was silent: it may take over the machine too */
+		bool broke;	/* its connection had ended: so may it then */
 		/* this computer stood still for so long: the standby may have done so */
 		uint64_t still_ns;
 	} back;

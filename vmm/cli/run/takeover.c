@@ -272,7 +272,6 @@ static void on_silence(evutil_socket_t fd, short what, void *context)
 		event_add(t->silence, &rest);
 		return;
 	}
-	t->silent = true;
 	on_lost(run, STANDBY_ON_SILENT, "nothing was heard of it for a while");
 }
 
@@ -295,8 +294,8 @@ static void on_end(struct bufferevent *from, short what, void *context)
 	(void)from, (void)what;
 	if (!standby_has_owner(t->life))
 		return;
-	t->silent = run_now_ns() - t->hearing.heard_ns > t->times->doubt_ms * 1000000ull;
-	on_lost(run, t->silent ? STANDBY_ON_SILENT : STANDBY_ON_LOST,
+	bool silent = run_now_ns() - t->hearing.heard_ns > t->times->doubt_ms * 1000000ull;
+	on_lost(run, silent ? STANDBY_ON_SILENT : STANDBY_ON_LOST,
 		"its connection to the standby ended");
 }
 
@@ -360,17 +359,16 @@ static int take_streams(struct run *run, struct problem *p)
 
 /* ---- votes ---- */
 
-/* All hosts have given their votes, or have had time to.  If the owner may be alive, this side goes
- * on only with the votes of more than half of them.  An owner that has told it to go on is alive,
- * and starts the machine again if the network is cut before it hears "up".  (TRICKS: even-cut) */
+/* All hosts have given their votes, or have had time to.  The owner may be alive: a network cut may
+ * have ended the connection to it, too, and one that has told this standby to go on starts the
+ * machine again if the network is cut before it hears "up".  (TRICKS: even-cut) */
 static void count_votes(struct run *run, bool held)
 {
 	struct takeover *t = run->takeover;
 	struct problem missing, p;
 	uint32_t votes = cluster_keep_ready(&run->cluster, false, &missing);
-	bool doubt = t->silent || t->life == STANDBY_IS_TOLD;
 	bool enough = run->cluster.vote_here == VOTE_GIVEN &&
-		      quorum_standby(doubt, votes, held, t->orders.hosts.n);
+		      quorum_standby(votes, held, t->orders.hosts.n);
 
 	run->loaded.machine.hosts = votes;
 	problem(&p, "%.400s%.230s", run->back.why.line, missing.line);
@@ -393,6 +391,14 @@ static void count_votes(struct run *run, bool held)
 		cluster_runs(&run->cluster);
 }
 
+/* Whether an owner that is alive has noticed by now that it is cut off from this standby.  Of two
+ * hosts, either one goes on, whatever it knows.  (TRICKS: reset-by-cut) */
+static bool owner_must_know(const struct takeover *t)
+{
+	return t->life == STANDBY_IS_TOLD || t->orders.hosts.n <= 2 ||
+	       run_now_ns() - t->hearing.heard_ns > silence_gone_on_ms(t->times) * 1000000ull;
+}
+
 /* Asks each host that is prepared whether it belongs to another owner.  A host whose owner is lost
  * does not any more when its processes have ended, which may be some time after those here.
  * (TRICKS: one-vote) */
@@ -407,6 +413,8 @@ static void look_at_votes(struct run *run)
 		cluster_ask_votes(&run->cluster);
 		event_add(t->ask, &often);
 	}
+	if (!owner_must_know(t))
+		return;
 	votes = cluster_count_votes(&run->cluster);
 	if (!votes.wait || run_now_ns() - t->asks_since_ns > t->times->looks_ms * 1000000ull)
 		count_votes(run, votes.held);

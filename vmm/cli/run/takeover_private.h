@@ -15,7 +15,6 @@ struct takeover {
 	struct event *silence, *look, *alive, *word, *ask;
 	const struct silence *times;
 	enum standby_state life;
-	bool silent;		     /* the lost owner may be alive and not reachable */
 	struct hearing hearing;	     /* of the owner */
 	/* when the hosts were first asked for their votes; 0: not yet.  voted: enough hosts have
 	 * given this standby their vote */
