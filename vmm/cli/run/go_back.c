@@ -211,8 +211,8 @@ void run_look_at_regrouped(struct run *run)
 
 static void on_grace(void *context) { run_look_at_regrouped(context); }
 
-/* Whether the standby may be alive, and take over, behind a connection that has ended.  (TRICKS:
- * reset-by-cut) */
+/* Whether the standby may be alive, and take over, behind a connection that has ended.
+ * (TRICKS: reset-by-cut) */
 static bool standby_broke(const struct run *run)
 {
 	return run->standby.copied && run_standby_may_be_there(run);

@@ -17,8 +17,9 @@
  *
  * A silent owner may be alive, and may go on without the hosts that it does not reach.  Each host
  * gives its vote (vmm/shared/vote.h) to one owner at a time.  A standby takes over only with the
- * votes of more than half of the hosts, and an owner that has not heard from its standby for a
- * while goes on only with those of at least half of them; the standby sends "alive" now and then.
+ * votes of more than half of the hosts.  An owner that has not heard from its standby for a while,
+ * or whose connection to it has ended, goes on only with those of at least half of them; the
+ * standby sends "alive" now and then.
  * (A machine of two computers becomes two machines when the connection between them is cut; also
  * between "go on" and "up".)  vmm/cli/run/quorum.def has the rule, vmm/shared/silence.h all these
  * times.
