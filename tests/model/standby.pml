@@ -52,10 +52,11 @@
  * BREAKS: the connection to the standby ends while both live, but not while the standby takes over.
  * The owner then waits for as long as the standby may wait, before it starts another one.  When the
  * owner ends the machine's processes on the other computers, it notifies them
- * (vmm/shared/presence.h).  Options that must fail then: NO_WAIT, NO_WORD.  With CUT, too, a cut may
- * end the connection, instead of silencing it: UNCOUNTED: a standby whose connection ends does not
- * count the hosts; NO_DOUBT_BROKEN: nor does its owner; AT_ONCE: the standby takes over before its
- * owner must have noticed the cut.
+ * (vmm/shared/presence.h).  Options that must fail then: NO_WAIT, NO_WORD.
+ *
+ * CUT and BREAKS: a cut may end the connection, instead of silencing it.  Options that must fail
+ * then: UNCOUNTED: a standby whose connection ends does not count the hosts; NO_DOUBT_BROKEN: nor
+ * does its owner; AT_ONCE: the standby takes over before its owner must have noticed the cut.
  */
 #ifndef STANDBYS
 #define STANDBYS 2
