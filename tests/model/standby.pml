@@ -195,12 +195,6 @@ inline happens(event)
 #else
 #define DOUBTS_THEN true
 #endif
-/* Its connection has ended, perhaps by the cut. */
-#ifdef NO_DOUBT_BROKEN
-#define MAY_BE_THERE false
-#else
-#define MAY_BE_THERE (broken[to] && !left[to])
-#endif
 /* on_failed() of vmm/cli/run/run_standby.c. */
 inline fail()
 {
@@ -426,23 +420,6 @@ inline lives(event)
 	:: else -> does = 0
 	fi
 }
-#ifdef COUNTED_BEFORE
-#define ON_SILENCE STANDBY_ON_LOST
-#define DOUBTS (life == STANDBY_IS_GATHERS)
-#else
-#define ON_SILENCE STANDBY_ON_SILENT
-#define DOUBTS true
-#endif
-#ifdef AT_ONCE
-#define TOO_EARLY false
-#else
-#define TOO_EARLY TOO_SOON
-#endif
-#ifdef UNCOUNTED
-#define DOUBTS_AT_END false
-#else
-#define DOUBTS_AT_END true
-#endif
 #ifdef LINGERS
 #define REFUSES skip
 #else

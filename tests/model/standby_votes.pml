@@ -46,6 +46,12 @@
 #define HELD(f) EACH(||, f)
 #define HAS_OWN (vote[me] == OF(me))
 #endif
+/* The standby's connection has ended, perhaps by the cut. */
+#ifdef NO_DOUBT_BROKEN
+#define MAY_BE_THERE false
+#else
+#define MAY_BE_THERE (broken[to] && !left[to])
+#endif
 #define OWNER_MAY(held) \
 	(!QUORUM_COUNTS(doubt, held) || QUORUM_OWNER(OWNERS_VOTES, held, COMPUTERS))
 /* A slow host may have given its vote to an earlier standby, of which the owner has no doubt. */
@@ -58,6 +64,24 @@
 #define QUORUM_ME QUORUM_OWNER
 #else
 #define QUORUM_ME QUORUM_STANDBY
+#endif
+/* A standby whose owner is lost: by silence, or by the end of the connection. */
+#ifdef COUNTED_BEFORE
+#define ON_SILENCE STANDBY_ON_LOST
+#define DOUBTS (life == STANDBY_IS_GATHERS)
+#else
+#define ON_SILENCE STANDBY_ON_SILENT
+#define DOUBTS true
+#endif
+#ifdef AT_ONCE
+#define TOO_EARLY false
+#else
+#define TOO_EARLY TOO_SOON
+#endif
+#ifdef UNCOUNTED
+#define DOUBTS_AT_END false
+#else
+#define DOUBTS_AT_END true
 #endif
 #ifdef NO_HALF
 #define STANDBY_MAY true
