@@ -24,7 +24,9 @@
 /* GONE_LOOKS: so many in a row, since a neighbour's message may be slower than the ends of
  * processes */
 enum { LOOK_MS = 50, LOST_MS = 500, GONE_LOOKS = 6 };
-enum { ASK_MS = 50 };
+/* CUT_GRACE_MS: an ssh to a host that can be reached logs in within that time, unless the host is
+ * very busy */
+enum { ASK_MS = 50, CUT_GRACE_MS = 5000 };
 
 void takeover_say(struct takeover *t, const char *format, ...)
 {
@@ -128,7 +130,7 @@ static int prepare(struct run *run, struct problem *p)
 	return 0;
 }
 
-/* All hosts are ready, or have failed. */
+/* All hosts are ready, or have failed, or are not waited for any more. */
 static void on_settled(struct run *run)
 {
 	struct takeover *t = run->takeover;
@@ -272,6 +274,7 @@ static void on_silence(evutil_socket_t fd, short what, void *context)
 		event_add(t->silence, &rest);
 		return;
 	}
+	t->silent = true;
 	on_lost(run, STANDBY_ON_SILENT, "nothing was heard of it for a while");
 }
 
@@ -294,8 +297,8 @@ static void on_end(struct bufferevent *from, short what, void *context)
 	(void)from, (void)what;
 	if (!standby_has_owner(t->life))
 		return;
-	bool silent = run_now_ns() - t->hearing.heard_ns > t->times->doubt_ms * 1000000ull;
-	on_lost(run, silent ? STANDBY_ON_SILENT : STANDBY_ON_LOST,
+	t->silent = run_now_ns() - t->hearing.heard_ns > t->times->doubt_ms * 1000000ull;
+	on_lost(run, t->silent ? STANDBY_ON_SILENT : STANDBY_ON_LOST,
 		"its connection to the standby ended");
 }
 
@@ -420,6 +423,22 @@ static void look_at_votes(struct run *run)
 		count_votes(run, votes.held);
 }
 
+/* Whether all hosts are ready or have failed.  An ssh to a host beyond a cut hangs for half a minute:
+ * those that are not ready after a while are not waited for if the others are enough, whoever has
+ * the votes of those. */
+static bool has_gathered(struct run *run)
+{
+	static struct cluster_host ready[MAX_NODES];
+	const struct takeover *t = run->takeover;
+
+	if (cluster_settled(&run->cluster))
+		return true;
+	return standby_has_lost(t->life) && t->silent &&
+	       run_now_ns() - run->back.since_ns > CUT_GRACE_MS * 1000000ull &&
+	       quorum_standby(cluster_count_ready(&run->cluster, false, ready), false,
+			      t->orders.hosts.n);
+}
+
 int run_stand_by(struct run *run, struct problem *p)
 {
 	struct takeover *t = run->takeover = calloc(1, sizeof *t);
@@ -434,7 +453,7 @@ int run_stand_by(struct run *run, struct problem *p)
 		return -1;
 	while (!run->ended && !t->voted) {
 		event_base_loop(run->base, EVLOOP_ONCE);
-		if (standby_is_preparing(t->life) && cluster_settled(&run->cluster))
+		if (standby_is_preparing(t->life) && has_gathered(run))
 			on_settled(run);
 		if (standby_asks(t->life))
 			look_at_votes(run);

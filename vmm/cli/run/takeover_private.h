@@ -16,6 +16,7 @@ struct takeover {
 	const struct silence *times;
 	enum standby_state life;
 	struct hearing hearing;	     /* of the owner */
+	bool silent;		     /* it was lost by its silence: perhaps the network is cut */
 	/* when the hosts were first asked for their votes; 0: not yet.  voted: enough hosts have
 	 * given this standby their vote */
 	uint64_t asks_since_ns;
