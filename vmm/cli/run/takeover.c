@@ -423,9 +423,9 @@ static void look_at_votes(struct run *run)
 		count_votes(run, votes.held);
 }
 
-/* Whether all hosts are ready or have failed.  An ssh to a host beyond a cut hangs for half a minute:
- * those that are not ready after a while are not waited for if the others are enough, whoever has
- * the votes of those. */
+/* Whether all hosts are ready or have failed.  An ssh to a host beyond a cut hangs for half a
+ * minute: those that are not ready after a while are not waited for if the others are enough,
+ * whoever has the votes of those. */
 static bool has_gathered(struct run *run)
 {
 	static struct cluster_host ready[MAX_NODES];
