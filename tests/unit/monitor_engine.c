@@ -56,18 +56,24 @@ static void host_system_calls_are_refused(void)
 	machine_stop(&t);
 }
 
+/* Starts a machine, and waits until it has a VM process, which has run for so long. */
+static void start_and_run(struct machine *t, const void *code, size_t bytes, useconds_t us)
+{
+	machine_start(t, code, bytes);
+	CU_ASSERT(machine_play(t, false));
+	t->shm->slot[0].start_eip = GUEST_BASE;
+	hostshm_post(t->shm, 0, POST_START);
+	while (!t->shm->vm_pid[0][0])
+		usleep(1000);
+	usleep(us);
+}
+
 static void a_killed_vm_process_is_named(void)
 {
 	static const uint8_t code[] = { 0xeb, 0xfe };
 	struct machine t;
 
-	machine_start(&t, code, sizeof code);
-	CU_ASSERT(machine_play(&t, false));
-	t.shm->slot[0].start_eip = GUEST_BASE;
-	hostshm_post(t.shm, 0, POST_START);
-	while (!t.shm->vm_pid[0][0])
-		usleep(1000);
-	usleep(50000);
+	start_and_run(&t, code, sizeof code, 50000);
 	if (direct) /* in the middle of an emulated instruction, so to speak */
 		atomic_store(&t.shm->slot[0].pin[1], 5 + 1);
 	kill(t.shm->vm_pid[0][0], SIGKILL);
@@ -85,13 +91,7 @@ static void a_vm_process_killed_at_a_stop_is_named(void)
 	struct machine t;
 
 	for (unsigned i = 0; i < 60; i++) {
-		machine_start(&t, code, sizeof code);
-		CU_ASSERT(machine_play(&t, false));
-		t.shm->slot[0].start_eip = GUEST_BASE;
-		hostshm_post(t.shm, 0, POST_START);
-		while (!t.shm->vm_pid[0][0])
-			usleep(1000);
-		usleep(3000 + 37 * i);
+		start_and_run(&t, code, sizeof code, 3000 + 37 * i);
 		kill(t.shm->vm_pid[0][0], SIGKILL);
 		CU_ASSERT(machine_play(&t, true));
 		CU_ASSERT_EQUAL(t.end.reason, END_PART_DIED);
