@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/ioctl.h>
 #include <sys/types.h>
 
 enum { STATUS_CANNOT_EXECUTE = 126, STATUS_NOT_FOUND = 127, STATUS_BY_SIGNAL = 128 };
@@ -33,6 +34,26 @@ void become(const struct user *user);
 __attribute__((noreturn)) void exec_or_explain(char **argv);
 void forget_signals(void);
 int exit_status(int wait_status);
+/* Waits for children until `command` has ended; sets *status to how. */
+bool reap_command(pid_t command, int *status, int options);
+
+/* guest_console.c */
+/* The console is the virtio one if there is one; call it once there is a /dev. */
+void console_choose(void);
+/* Gives the console to the user. */
+void console_give(const struct user *user);
+/* The size of the user's window: outside's, else the environment may know it (LINES, COLUMNS).
+ * `device` is /dev/vmp-window, or -1. */
+struct winsize console_window_size(int device);
+/* In a process of its own: when the window outside changes, gives the console its size.  Until then
+ * the console keeps the size that the user has given it. */
+void console_follow_window(int device, struct winsize last);
+/* Waits until the console has what programs wrote to it, which the kernel sends 16 bytes at a time.
+ * A console that takes nothing for ten seconds, because nobody reads the monitor's output, does not
+ * keep the machine from its end. */
+void console_drain(int tty);
+/* Runs the user's shell on the console; returns its status. */
+int console_run_shell(const struct winsize *window, const struct user *user);
 
 /* root.c */
 /* The disk that is the root; `boots`: its own init takes over. */

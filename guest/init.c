@@ -46,11 +46,7 @@
 #include <sys/wait.h>
 #include "guest/guest.h"
 
-#define VIRTIO_CONSOLE "/dev/hvc0" /* its driver follows the window's size by itself */
-static const char *console = "/dev/ttyS0"; /* or that */
-
 enum { SYSLOG_READ_ALL = 3 }; /* klogctl(2) */
-enum { WINDOW_LOOK_S = 1 };
 
 /* A framed packet: channel, two bytes of length (little endian), the bytes.  The status is four
  * bytes. */
@@ -497,7 +493,7 @@ static bool pump(int line, enum channel channel, int fd)
 }
 
 /* Reaps whatever has ended; true once `command` is among it, with its wait status in *status. */
-static bool reap(pid_t command, int *status, int options)
+bool reap_command(pid_t command, int *status, int options)
 {
 	int s;
 	pid_t pid;
@@ -531,7 +527,7 @@ static int wait_and_pump(const struct streams *s, pid_t command)
 	for (;;) {
 		int n;
 
-		ended = ended || reap(command, &status, WNOHANG);
+		ended = ended || reap_command(command, &status, WNOHANG);
 		n = ppoll(fds, 2, ended ? &now : NULL, &none);
 		if (n == 0 || (ended && left-- == 0))
 			return status;
@@ -594,103 +590,9 @@ static int run_command(char **argv, const struct streams *s, const struct user *
 	close(s->out);
 	close(s->err);
 	if (s->line < 0)
-		reap(pid, &status, 0);
+		reap_command(pid, &status, 0);
 	else
 		status = wait_and_pump(s, pid);
-	return exit_status(status);
-}
-
-/* ---- The shell ---- */
-
-/* What the stream device says of the user's window; 0 by 0 when it is not known. */
-static struct winsize window_outside(int device)
-{
-	char text[32] = "";
-	unsigned columns = 0, rows = 0;
-
-	if (pread(device, text, sizeof text - 1, 0) <= 0 ||
-	    sscanf(text, "%u %u", &columns, &rows) != 2)
-		columns = rows = 0;
-	return (struct winsize){ .ws_row = (unsigned short)rows,
-				 .ws_col = (unsigned short)columns };
-}
-
-/* The size of the user's window: outside's, else the environment may know it (LINES, COLUMNS). */
-static struct winsize window_size(int device)
-{
-	struct winsize window = window_outside(device);
-
-	if (!window.ws_row || !window.ws_col) {
-		window.ws_row = (unsigned short)atoi(getenv("LINES") ?: "0");
-		window.ws_col = (unsigned short)atoi(getenv("COLUMNS") ?: "0");
-	}
-	return window;
-}
-
-/* Runs in a process of its own: when the window outside changes, gives the console its size.  Until
- * then the console keeps the size that the user has given it. */
-static void follow_window(int device, struct winsize last)
-{
-	int tty = -1;
-
-	if (device < 0 || !strcmp(console, VIRTIO_CONSOLE) || fork() != 0)
-		return;
-	for (;;) {
-		struct winsize now, has;
-
-		sleep(WINDOW_LOOK_S);
-		now = window_outside(device);
-		if (!now.ws_row || !now.ws_col)
-			continue;
-		if (tty >= 0 && ioctl(tty, TIOCGWINSZ, &has) < 0) { /* a login has hung it up */
-			close(tty);
-			tty = -1;
-		}
-		if (tty < 0) {
-			tty = open(console, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-			if (tty < 0 || ioctl(tty, TIOCGWINSZ, &has) < 0)
-				continue;
-		}
-		if (has.ws_row && now.ws_row == last.ws_row && now.ws_col == last.ws_col)
-			continue;
-		ioctl(tty, TIOCSWINSZ, &now);
-		last = now;
-	}
-}
-
-static int run_shell(const struct winsize *window, const struct user *user)
-{
-	char *argv[] = { "-sh", NULL };
-	pid_t pid = fork();
-	int status = 0;
-
-	if (pid < 0) {
-		complain("cannot fork for", "the shell");
-		return STATUS_CANNOT_EXECUTE;
-	}
-	if (pid == 0) {
-		int tty;
-
-		setsid();
-		tty = open(console, O_RDWR);
-		if (tty < 0) {
-			complain("cannot open", console);
-			_exit(STATUS_CANNOT_EXECUTE);
-		}
-		ioctl(tty, TIOCSCTTY, 1);
-		if (window->ws_row && window->ws_col)
-			ioctl(tty, TIOCSWINSZ, window);
-		for (int fd = 0; fd < 3; fd++)
-			dup2(tty, fd);
-		if (tty > 2)
-			close(tty);
-		forget_signals();
-		become(user);
-		execv("/bin/sh", argv);
-		complain("cannot run", "/bin/sh");
-		_exit(STATUS_NOT_FOUND);
-	}
-	reap(pid, &status, 0);
 	return exit_status(status);
 }
 
@@ -736,6 +638,7 @@ __attribute__((noreturn)) static void end_machine(int status, int line)
 	leave_disks();
 	fflush(NULL);
 	if (fd >= 0) {
+		console_drain(STDOUT_FILENO);
 		dprintf(fd, "%d\n", status);
 	} else if (line >= 0) {
 		int32_t value = status;
@@ -767,8 +670,7 @@ int main(void)
 	struct root root = { NULL, false };
 
 	mount_all();
-	if (access(VIRTIO_CONSOLE, F_OK) == 0)
-		console = VIRTIO_CONSOLE;
+	console_choose();
 	if (fcntl(STDERR_FILENO, F_GETFD) < 0)
 		open_console();
 	vmp_folder = open("/vmp", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -785,16 +687,15 @@ int main(void)
 	read_user(&user);
 	set_environment(&user, root.device != NULL);
 	change_to_start_folder(&user);
-	if (user.uid && chown(console, user.uid, user.gid) < 0)
-		complain("cannot give away", console);
+	console_give(&user);
 	/* Asked in any case: the machine regards the first access to its stream device as the end
 	 * of the boot. */
 	window_device = open("/dev/vmp-window", O_RDONLY | O_CLOEXEC);
-	window = window_size(window_device);
+	window = console_window_size(window_device);
 
 	agent_start(&user);
 	if (root.boots) {
-		follow_window(window_device, window);
+		console_follow_window(window_device, window);
 		root_run_init();
 		end_machine(STATUS_CANNOT_EXECUTE, -1);
 	}
@@ -802,8 +703,8 @@ int main(void)
 	text = read_file("command", &bytes);
 	command = text ? split_strings(text, bytes) : NULL;
 	if (!command || !*command) {
-		follow_window(window_device, window);
-		end_machine(run_shell(&window, &user), -1);
+		console_follow_window(window_device, window);
+		end_machine(console_run_shell(&window, &user), -1);
 	}
 
 	sigemptyset(&child);

@@ -18,7 +18,7 @@
 #define HOST_PREFIX "h-"
 #define STANDBY_PREFIX "s-"
 #define VOTE_PREFIX "v-"
-enum { FOLDER = 20, PATH = FOLDER + 2 + MAX_PRESENCE };
+enum { FOLDER = 20, PATH = FOLDER + 2 + MAX_PRESENCE, MOMENTS = 100 };
 _Static_assert(PATH <= sizeof((struct sockaddr_un *)0)->sun_path, "a socket's path");
 
 void presence_name(char name[MAX_PRESENCE], const char *id, const char *host)
@@ -206,11 +206,18 @@ enum vote presence_vote(int *held, const char *name, const char *owner)
 {
 	char path[PATH];
 	bool barred = path_of(path, VOTE_PREFIX, name);
-	int fd = barred ? -EACCES : lock_file(path, O_CREAT);
+	int fd = -EACCES;
 	size_t n = strnlen(owner, PRESENCE_ID);
 	enum vote_holder holder;
 
-	if (fd == -ENOENT) /* the folder was removed just now */
+	/* the folder, or the file, may be removed between two steps (forget_file()) */
+	for (unsigned tries = 0; tries < MOMENTS && !barred; tries++) {
+		fd = lock_file(path, O_CREAT);
+		if (fd != -ENOENT && fd != -ESTALE)
+			break;
+		barred = path_of(path, VOTE_PREFIX, name);
+	}
+	if (fd == -ENOENT)
 		fd = -ESTALE;
 	holder = barred ? VOTE_HOLDER_NOBODY : holder_in(path, owner);
 	if (fd >= 0 && (ftruncate(fd, 0) || pwrite(fd, owner, n, 0) != (ssize_t)n)) {
@@ -259,11 +266,14 @@ int presence_listen(const char *name)
 	struct sockaddr_un address;
 	int fd = open_socket(), on = 1;
 
-	if (fd >= 0 && !address_of(&address, name)) {
+	/* the folder may be removed between two steps */
+	for (unsigned n = 0; fd >= 0 && n < MOMENTS && !address_of(&address, name); n++) {
 		forget_stale(address.sun_path);
 		if (!bind(fd, (struct sockaddr *)&address, sizeof address) &&
 		    !setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on))
 			return fd;
+		if (errno != ENOENT)
+			break;
 	}
 	if (fd >= 0)
 		close(fd);

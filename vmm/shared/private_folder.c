@@ -8,12 +8,19 @@
 
 int private_folder(const char *path, struct problem *p)
 {
+	enum { TRIES = 100 };
 	struct stat st;
+	int missing = lstat(path, &st);
 
-	/* A confined daemon may not make a folder, but may use one that is there. */
-	if (lstat(path, &st) && errno == ENOENT && mkdir(path, 0700) && errno != EEXIST)
-		return problem(p, "cannot make the folder %s: %s", path, strerror(errno));
-	if (lstat(path, &st))
+	/* A confined daemon may not make a folder, but may use one that is there.  Another process
+	 * may remove it as soon as it is made, since it is empty (presence.c). */
+	for (unsigned tries = 0; missing && errno == ENOENT && tries < TRIES; tries++) {
+		if (mkdir(path, 0700) && errno != EEXIST)
+			return problem(p, "cannot make the folder %s: %s", path,
+				       strerror(errno));
+		missing = lstat(path, &st);
+	}
+	if (missing)
 		return problem(p, "cannot look at the folder %s: %s", path, strerror(errno));
 	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 		return problem(p, "%s is not a folder of yours; remove it, or set XDG_RUNTIME_DIR "
