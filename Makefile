@@ -15,7 +15,8 @@ else
 B := build
 endif
 Q := $(if $(V),,@)
-CC := gcc
+# CCACHE: empty, or ccache, as scripts/check sets it.
+CC := $(CCACHE) gcc
 CPPFLAGS := -I. -I$(B) -D_GNU_SOURCE
 CFLAGS := -std=c11 -O2 -g -Wall -Wextra -Wimplicit-fallthrough -Wmissing-prototypes -Werror
 ifdef SAN
