@@ -52,7 +52,8 @@ void console_follow_window(int device, struct winsize last);
  * A console that takes nothing for ten seconds, because nobody reads the monitor's output, does not
  * keep the machine from its end. */
 void console_drain(int tty);
-/* Runs the user's shell on the console; returns its status. */
+/* Runs the user's shell on the console; returns its status.  The calling process becomes the leader
+ * of the console's session. */
 int console_run_shell(const struct winsize *window, const struct user *user);
 
 /* root.c */

@@ -100,10 +100,17 @@ void console_drain(int tty)
 	}
 }
 
-static __attribute__((noreturn)) void become_shell(const struct user *user)
+/* In the shell's process: gives it the console and what a shell of a login has. */
+static __attribute__((noreturn)) void become_shell(int tty, const struct user *user)
 {
 	char *argv[] = { "-sh", NULL };
 
+	setpgid(0, 0);
+	tcsetpgrp(tty, getpid());
+	for (int fd = 0; fd < 3; fd++)
+		dup2(tty, fd);
+	if (tty > 2)
+		close(tty);
 	forget_signals();
 	signal(SIGTTOU, SIG_DFL);
 	become(user);
@@ -112,10 +119,9 @@ static __attribute__((noreturn)) void become_shell(const struct user *user)
 	_exit(STATUS_NOT_FOUND);
 }
 
-/* Runs the shell in the console's session, whose leader this process is.  When a leader exits, the
- * kernel discards what the console has not taken yet, so the shell is another process. */
-static __attribute__((noreturn)) void lead_session(const struct winsize *window,
-						   const struct user *user)
+/* The session's leader is this process: when a leader exits, the kernel discards what the console
+ * has not taken yet. */
+int console_run_shell(const struct winsize *window, const struct user *user)
 {
 	int tty, status = 0;
 	pid_t shell;
@@ -124,41 +130,23 @@ static __attribute__((noreturn)) void lead_session(const struct winsize *window,
 	tty = open(console, O_RDWR);
 	if (tty < 0) {
 		complain("cannot open", console);
-		_exit(STATUS_CANNOT_EXECUTE);
+		return STATUS_CANNOT_EXECUTE;
 	}
 	ioctl(tty, TIOCSCTTY, 1);
 	if (window->ws_row && window->ws_col)
 		ioctl(tty, TIOCSWINSZ, window);
-	for (int fd = 0; fd < 3; fd++)
-		dup2(tty, fd);
-	if (tty > 2)
-		close(tty);
-	signal(SIGTTOU, SIG_IGN);
+	signal(SIGTTOU, SIG_IGN);	/* the terminal is the shell's, and is drained from here */
 	shell = fork();
-	if (shell < 0) {
-		complain("cannot fork for", "the shell");
-		_exit(STATUS_CANNOT_EXECUTE);
-	}
-	setpgid(shell, shell);	/* the shell and this process both do this, */
-	tcsetpgrp(0, shell ? shell : getpid());	/* and this, whoever is first */
 	if (shell == 0)
-		become_shell(user);
-	reap_command(shell, &status, 0);
-	console_drain(0);
-	_exit(exit_status(status));
-}
-
-int console_run_shell(const struct winsize *window, const struct user *user)
-{
-	pid_t pid = fork();
-	int status = 0;
-
-	if (pid < 0) {
+		become_shell(tty, user);
+	if (shell < 0) {
 		complain("cannot fork for", "the shell");
 		return STATUS_CANNOT_EXECUTE;
 	}
-	if (pid == 0)
-		lead_session(window, user);
-	reap_command(pid, &status, 0);
+	/* Ctrl-Z under `set +m` stops the shell, too; nobody else would continue it. */
+	while (reap_command(shell, &status, WUNTRACED) && WIFSTOPPED(status))
+		if (WSTOPSIG(status) == SIGTSTP)
+			kill(-shell, SIGCONT);
+	console_drain(tty);
 	return exit_status(status);
 }
