@@ -90,7 +90,8 @@ void console_drain(int tty)
 		if (ioctl(tty, TIOCOUTQ, &left) < 0)
 			return;
 		if (left <= 0) {
-			tcdrain(tty);	/* what the serial chip still has; the kernel limits that */
+			/* what the serial chip still has; the kernel limits that */
+			tcdrain(tty);
 			return;
 		}
 		if (left != before)
