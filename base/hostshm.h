@@ -130,6 +130,8 @@ struct vcpu_slot {
 		_Atomic uint32_t frame, place, count, sum;
 	} barrier; /* base/barrier.h */
 	_Atomic uint32_t want_locked; /* a locked instruction needs the page */
+	/* the CPU reads the page, and requests it to write to since it may soon do so */
+	_Atomic uint32_t want_guessed;
 	/* where the guest stood when a kick or the clock interrupted it, on a machine of several
 	 * hosts; `sum` is its registers'; `pauses`: at PAUSE.  `count` is written last */
 	struct { _Atomic uint32_t count, eip, sum, pauses; } seen;

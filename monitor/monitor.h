@@ -104,7 +104,7 @@ struct monitor {
 	struct vm_process vm;
 	struct shadow shadow;
 	struct shadow_host shadow_host;
-	struct ahead ahead[PAGE_WRITE + 1]; /* by right: predicts the next page misses */
+	struct miss_history misses; /* predicts the next page misses */
 	struct ahead frames_ahead[PAGE_WRITE + 1]; /* the same for frames used without an address */
 	bool many_hosts;
 	/* guest users run without the guest kernel's pages; only the monitor changes the level */

@@ -159,12 +159,14 @@ void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *
 static void ask_first(struct monitor *m, gva_t gva, gfn_t gfn, enum page_right want)
 {
 	gfn_t frames[MAX_AHEAD];
+	unsigned n;
 
-	m->ahead[want].without = atomic_load_explicit(&m->shm->without, memory_order_relaxed);
-	if (atomic_load(&m->shm->page_right[gfn]) < want)
-		guestmem_ask(m, gfn, want, frames,
-			     ahead_frames(&m->ahead[want], &m->shadow, &m->vcpu, gva,
-					  want == PAGE_WRITE, m->shm->page_right, frames));
+	m->misses.by_right[PAGE_READ].without = m->misses.by_right[PAGE_WRITE].without =
+		atomic_load_explicit(&m->shm->without, memory_order_relaxed);
+	if (atomic_load(&m->shm->page_right[gfn]) >= want)
+		return;
+	n = ahead_frames(&m->misses, &m->shadow, &m->vcpu, gva, &want, m->shm->page_right, frames);
+	guestmem_ask(m, gfn, want, frames, n);
 }
 
 void pages_admit(struct monitor *m, gva_t gva, uint32_t entry, bool write)

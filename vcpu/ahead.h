@@ -3,12 +3,16 @@
  * The decisions are pure.  They use the linear pages that a CPU misses in one address space,
  * since a program's arrays are contiguous there and not in RAM.  Read misses and write misses
  * are kept apart (a struct ahead each).  Misses of three adjacent pages, upwards or downwards,
- * make a run.  The pages that follow are then requested together: AHEAD_FIRST pages at first.
- * The number doubles each time the run has used half of them, up to MAX_AHEAD.  Other misses
+ * make a run, and so do misses of four pages at equal distances, as in a column of an array, with
+ * other misses between them.  The pages that follow are then requested together: AHEAD_FIRST pages
+ * at first.  The number doubles each time the run has used half of them, up to MAX_AHEAD.  Other misses
  * come between, so several runs are kept; the least recently used one is replaced.
  *
  * A run is remembered by its first page.  A later miss of that page requests the whole run at
- * once: programs go through the same arrays again and again.  A page that was fetched and not
+ * once: programs go through the same arrays again and again.  So does a miss beside the first page
+ * of a run at a distance: the next column.
+ *
+ * written.h says which pages are requested to write to although they are read first.  A page that was fetched and not
  * used (ahead_vain()) shortens the remembered run.
  */
 #ifndef VCPU_AHEAD_H
@@ -17,12 +21,15 @@
 #include "base/limits.h"
 #include "base/mechanisms.h"
 #include "base/types.h"
+#include "vcpu/written.h"
 
 struct shadow;
 struct vcpu;
 
-enum { AHEAD_RUNS = 8, AHEAD_MISSES = 3, AHEAD_FIRST = 4, AHEAD_KNOWN = 256, AHEAD_ASKED = 256,
-       AHEAD_NAMED_MOST = MAX_AHEAD + 1 };
+enum { AHEAD_RUNS = 8, AHEAD_MISSES = 3, AHEAD_FIRST = 4, AHEAD_KNOWN = 1024, AHEAD_ASKED = 256,
+       AHEAD_NAMED_MOST = MAX_AHEAD + 1,
+       AHEAD_STRIDE_MISSES = 4, AHEAD_STRIDE_MOST = 8192, /* pages from one miss to the next */
+       AHEAD_RECENT = 16, AHEAD_BESIDE = 4 };
 
 /* All zero: no runs. */
 struct ahead {
@@ -31,7 +38,7 @@ struct ahead {
 		int64_t last;	 /* the page that was missed last */
 		/* the first page beyond those requested; n_pages or -1: beyond all pages */
 		int64_t end;
-		int step;	 /* direction: 1, -1, or 0 as long as the run has one page */
+		int step;	 /* from one page to the next; 0 as long as the run has one page */
 		uint32_t window; /* pages requested together; 0 at first */
 		uint32_t length; /* misses in it */
 		uint32_t used;	 /* value of `misses` at the last use; 0: the slot is free */
@@ -40,10 +47,12 @@ struct ahead {
 		uint32_t first_plus_1; /* 0: none */
 		int16_t step;
 		uint16_t pages; /* including the first */
-	} known[AHEAD_KNOWN]; /* by the first page, modulo */
+	} known[AHEAD_KNOWN]; /* by the first page, hashed */
 	struct { uint32_t frame_plus_1, page; } asked[AHEAD_ASKED]; /* by the frame, modulo */
+	uint32_t recent_plus_1[AHEAD_RECENT]; /* misses that belong to no run; 0: none */
+	uint32_t n_recent; /* all so far; the last one is the one before n_recent % AHEAD_RECENT */
 	uint32_t misses;
-	uint32_t without; /* mechanisms that are off: MECHANISM_RUNS, MECHANISM_RECALL */
+	uint32_t without; /* mechanisms that are off: MECHANISM_RUNS, _STRIDES, _RECALL */
 };
 
 /* The pages to request: first, first + step, ..., `count` of them. */
@@ -57,11 +66,22 @@ struct ahead_pages {
  * was requested ahead and has not arrived yet counts as a miss too. */
 struct ahead_pages ahead_on_miss(struct ahead *ahead, uint32_t page, uint32_t n_pages);
 
-/* Record a miss of address gva; store the frames to request and return their number.  The
- * shadow, or v's page tables, translate pages to frames.  `write`: the CPU wants to write.
- * `rights` has the enum page_right of each frame; frames whose right suffices are left out. */
-unsigned ahead_frames(struct ahead *ahead, const struct shadow *shadow, struct vcpu *v, gva_t gva,
-		      bool write, const _Atomic uint8_t *rights, gfn_t frames[MAX_AHEAD]);
+/* What an engine remembers of the misses in one address space. */
+struct miss_history {
+	struct ahead by_right[PAGE_WRITE + 1];
+	struct written written;
+};
+
+/* Record a miss of address gva by v's instruction, which wants its frame with *right; store the
+ * frames to request with it and return their number.  *right becomes the right to request for all.
+ * The shadow, or v's page tables, translate pages to frames.  `rights` has the enum page_right of
+ * each frame; frames whose right suffices are left out. */
+unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow, struct vcpu *v,
+		      gva_t gva, enum page_right *right, const _Atomic uint8_t *rights,
+		      gfn_t frames[MAX_AHEAD]);
+
+/* A frame that was requested to write to, before the CPU wrote to it, left unchanged. */
+void ahead_vain_frame(struct miss_history *history, gfn_t frame);
 
 /* `count` frames from `first` on will be used next, without an address, to read or to write.  Store
  * those that are not here with that right, at most MAX_AHEAD; return how many.  If it is one alone,
@@ -71,8 +91,7 @@ unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool writ
 		     const _Atomic uint8_t *rights, uint32_t ram_pages,
 		     gfn_t frames[AHEAD_NAMED_MOST]);
 
-/* Record that a page was requested ahead and lost again unused; by page, and by frame. */
+/* Record that a page was requested ahead and lost again unused. */
 void ahead_vain(struct ahead *ahead, uint32_t page);
-void ahead_vain_frame(struct ahead *ahead, gfn_t frame);
 
 #endif

@@ -198,7 +198,8 @@ void direct_note_seen(const struct vcpu *v)
 }
 
 /* Runs of linear pages, and of frames that are used without an address, by the right wanted. */
-static struct ahead ahead[PAGE_WRITE + 1], frames_ahead[PAGE_WRITE + 1];
+static struct miss_history misses;
+static struct ahead frames_ahead[PAGE_WRITE + 1];
 
 static void forget_vain(void)
 {
@@ -210,7 +211,7 @@ static void forget_vain(void)
 		if (!atomic_load_explicit(&slot->vain[i], memory_order_relaxed))
 			continue;
 		gfn = atomic_exchange(&slot->vain[i], 0) - 1;
-		ahead_vain_frame(&ahead[PAGE_WRITE], gfn);
+		ahead_vain_frame(&misses, gfn);
 		ahead_vain(&frames_ahead[PAGE_WRITE], gfn);
 	}
 }
@@ -228,19 +229,23 @@ static void ask_with(gfn_t gfn, enum page_right right, const gfn_t *others, unsi
 }
 
 /* Request a page together with those that will probably be wanted next. */
-static void ask_with_aheads(gva_t gva, gfn_t gfn, enum page_right right)
+static void ask_with_aheads(gva_t gva, gfn_t gfn, enum page_right wanted)
 {
+	enum page_right right = wanted;
 	gfn_t frames[MAX_AHEAD];
 	unsigned n;
 
 	forget_vain();
-	ahead[right].without = direct_mechanisms_off();
-	n = ahead_frames(&ahead[right], direct.engine.shadow, &direct.shared->vcpu, gva,
-			 right == PAGE_WRITE, rights, frames);
+	misses.by_right[PAGE_READ].without = misses.by_right[PAGE_WRITE].without =
+		direct_mechanisms_off();
+	n = ahead_frames(&misses, direct.engine.shadow, &direct.shared->vcpu, gva, &right, rights,
+			 frames);
 	atomic_store_explicit(&direct.slot->want_locked, is_locked(direct.shared->vcpu.eip),
 			      memory_order_relaxed);
+	atomic_store_explicit(&direct.slot->want_guessed, right != wanted, memory_order_relaxed);
 	ask_with(gfn, right, frames, n);
 	atomic_store_explicit(&direct.slot->want_locked, 0, memory_order_relaxed);
+	atomic_store_explicit(&direct.slot->want_guessed, 0, memory_order_relaxed);
 }
 
 void direct_fetch(void *ctx, gfn_t first, unsigned count, bool write)

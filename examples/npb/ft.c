@@ -114,16 +114,15 @@ static block *transform(int n, int sign, block *line, block *scratch)
 
 /* ---- Three dimensions ---- */
 
-/* A thread's memory for a block of lines. */
+/* A thread's memory for a block of lines, on pages of its own. */
 struct work {
 	block *line, *scratch;
 };
 
 static struct work new_work(void)
 {
-	size_t size = MAX_POINTS * sizeof(block);
-
-	return (struct work){ malloc(size), malloc(size) };
+	return (struct work){ npb_allocate(MAX_POINTS, sizeof(block)),
+			      npb_allocate(MAX_POINTS, sizeof(block)) };
 }
 
 /* Lines in x of one plane. */
@@ -297,8 +296,6 @@ static void run(double *seconds)
 		}
 #pragma omp master
 		*seconds = omp_get_wtime() - start;
-		free(w.line);
-		free(w.scratch);
 	}
 }
 

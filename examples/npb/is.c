@@ -1,13 +1,20 @@
 /* is.c - the NAS Parallel Benchmarks' IS (integer sort), written from its published specification.
  *
- *   is [S|W|A] [--threads N]
+ *   is [--buckets] [S|W|A] [--threads N]
  *
- * Keys of a bell-shaped distribution are ranked ten times by a bucket sort; after each time five
- * ranks are compared with the published ones, and at the end the keys are sorted by the last ranks
- * and checked. A thread owns a tile of the keys and the buckets that hold its share of them. Each
- * ranking scatters the tile's keys into the buckets (every thread writes to every bucket, one run
- * of keys each) and then counts the keys of the own buckets: all keys cross between the threads
- * once, with three barriers.
+ * Keys of a bell-shaped distribution are ranked ten times; after each time five ranks are compared
+ * with the published ones, and at the end the keys are sorted by the last ranks and checked. The
+ * specification leaves open how keys are ranked. NPB's own OpenMP program has two ways, and so has
+ * this one:
+ *
+ * Counting: a thread owns a tile of the keys and a tile of the key values. It counts the values of
+ * its keys, and then sums up the ranks of its values over all threads' counts: of each count, the
+ * part with other threads' values crosses to them. Two barriers.
+ *
+ * Buckets, with --buckets: a thread owns a tile of the keys and the buckets that hold its share of
+ * them. Each ranking scatters the tile's keys into the buckets (every thread writes to every
+ * bucket, one run of keys each) and then counts the keys of the own buckets: all keys cross between
+ * the threads once, and on the pages where runs meet two threads write. Three barriers.
  */
 #include <omp.h>
 #include <stdio.h>
@@ -38,11 +45,13 @@ static int *key;                        /* as generated */
 static int *scattered;                  /* sorted by bucket */
 static int *rank_end;                   /* of each key value: how many keys are not larger */
 static int (*count)[MAX_BUCKETS];       /* of each thread and bucket: keys of the thread's tile */
+static int **not_larger; /* of each thread, and key value: keys of its tile that are not larger */
+static bool by_buckets;
 static int good_ranks;
 
-/* A thread's buckets and tile. */
+/* A thread's tiles of the keys and of the key values, or its buckets. */
 struct share {
-	struct npb_tile tile, buckets;
+	struct npb_tile tile, values, buckets;
 	int first_key; /* the number of keys in lower buckets than its own */
 };
 
@@ -133,10 +142,42 @@ static int check_probes(int ranking, const int *probed)
 	return good;
 }
 
+static void rank_by_buckets(struct share *mine)
+{
+	int place[MAX_BUCKETS];
+
+	count_tile(mine->tile);
+#pragma omp barrier
+	find_places(mine, place);
+	for (int i = mine->tile.first; i < mine->tile.end; i++)
+		scattered[place[key[i] >> shift]++] = key[i];
+#pragma omp barrier
+	rank_buckets(mine);
+}
+
+static void rank_by_counting(const struct share *mine)
+{
+	int *own = not_larger[omp_get_thread_num()];
+
+	memset(own, 0, range * sizeof *own);
+	for (int i = mine->tile.first; i < mine->tile.end; i++)
+		own[key[i]]++;
+	for (int value = 1; value < range; value++)
+		own[value] += own[value - 1];
+#pragma omp barrier
+	for (int value = mine->values.first; value < mine->values.end; value++) {
+		int sum = 0;
+
+		for (int t = 0; t < omp_get_num_threads(); t++)
+			sum += not_larger[t][value];
+		rank_end[value] = sum;
+	}
+}
+
 /* One ranking. As specified, two keys are changed before it, so that none equals the one before. */
 static void rank_keys(int ranking, struct share *mine)
 {
-	int place[MAX_BUCKETS], probed[PROBES] = { 0 };
+	int probed[PROBES] = { 0 };
 
 #pragma omp master
 	{
@@ -145,31 +186,49 @@ static void rank_keys(int ranking, struct share *mine)
 		for (int i = 0; i < PROBES; i++)
 			probed[i] = key[class->index[i]];
 	}
-	count_tile(mine->tile);
-#pragma omp barrier
-	find_places(mine, place);
-	for (int i = mine->tile.first; i < mine->tile.end; i++)
-		scattered[place[key[i] >> shift]++] = key[i];
-#pragma omp barrier
-	rank_buckets(mine);
+	if (by_buckets)
+		rank_by_buckets(mine);
+	else
+		rank_by_counting(mine);
 #pragma omp barrier
 #pragma omp master
 	good_ranks += check_probes(ranking, probed);
 }
 
-/* Sort the keys by the last ranks, and check the order; returns whether all are in order. */
-static bool sort_fully(const struct share *mine)
+static void sort_buckets(const struct share *mine)
 {
 	int end = mine->first_key;
-	struct npb_tile tile = npb_tile(1, keys);
-	double wrong = 0;
 
-#pragma omp barrier
 	for (int b = mine->buckets.first; b < mine->buckets.end; b++)
 		for (int t = 0; t < omp_get_num_threads(); t++)
 			end += count[t][b];
 	for (int i = mine->first_key; i < end; i++)
 		key[--rank_end[scattered[i]]] = scattered[i];
+}
+
+/* Each thread puts the keys of its values into their places. */
+static void sort_values(const struct share *mine)
+{
+	struct npb_tile tile = mine->tile;
+
+	memcpy(scattered + tile.first, key + tile.first, (tile.end - tile.first) * sizeof *key);
+#pragma omp barrier
+	for (int i = 0; i < keys; i++)
+		if (scattered[i] >= mine->values.first && scattered[i] < mine->values.end)
+			key[--rank_end[scattered[i]]] = scattered[i];
+}
+
+/* Sort the keys by the last ranks, and check the order; returns whether all are in order. */
+static bool sort_fully(const struct share *mine)
+{
+	struct npb_tile tile = npb_tile(1, keys);
+	double wrong = 0;
+
+#pragma omp barrier
+	if (by_buckets)
+		sort_buckets(mine);
+	else
+		sort_values(mine);
 #pragma omp barrier
 	for (int i = tile.first; i < tile.end; i++)
 		wrong += key[i - 1] > key[i];
@@ -182,11 +241,13 @@ static bool run(double *seconds)
 
 #pragma omp parallel
 	{
-		struct share mine = { .tile = npb_tile(0, keys) };
+		struct share mine = { .tile = npb_tile(0, keys), .values = npb_tile(0, range) };
 		bool well;
 		double start;
 
 		make_keys(mine.tile);
+		if (!by_buckets)
+			not_larger[omp_get_thread_num()] = npb_allocate(range, sizeof(int));
 #pragma omp barrier
 		/* as specified: untimed, so that all memory has been touched */
 		rank_keys(1, &mine);
@@ -207,12 +268,28 @@ static bool run(double *seconds)
 	return is_sorted;
 }
 
+/* Whether the option is among the arguments; takes it out. */
+static bool take_option(int *argc, char **argv, const char *option)
+{
+	int kept = 1;
+
+	for (int i = 1; i < *argc; i++)
+		if (strcmp(argv[i], option) != 0)
+			argv[kept++] = argv[i];
+	if (kept == *argc)
+		return false;
+	*argc = kept;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	int c = npb_parse(argc, argv, "is");
 	double seconds = 0;
 	bool is_sorted;
+	int c;
 
+	by_buckets = take_option(&argc, argv, "--buckets");
+	c = npb_parse(argc, argv, "is [--buckets]");
 	class = &classes[c];
 	keys = 1 << class->key_bits;
 	range = 1 << class->range_bits;
@@ -222,6 +299,7 @@ int main(int argc, char **argv)
 	scattered = npb_allocate(keys, sizeof *scattered);
 	rank_end = npb_allocate(range + 1, sizeof *rank_end);
 	count = npb_allocate(omp_get_max_threads(), sizeof *count);
+	not_larger = npb_allocate(omp_get_max_threads(), sizeof *not_larger);
 	is_sorted = run(&seconds);
 	printf("%-15s %d of %d ranks as published, %s\n", "ranks", good_ranks, RANKINGS * PROBES,
 		is_sorted ? "sorted" : "NOT SORTED");

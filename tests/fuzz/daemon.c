@@ -389,6 +389,7 @@ static void want(void)
 	for (unsigned i = 0; i < MAX_AHEAD && i < how >> 4; i++)
 		slot->want_ahead[i] = word();
 	slot->want_locked = slot->want_gfn & 1;
+	slot->want_guessed = slot->want_gfn >> 1 & 1;
 	slot->want = WANT_ASKED;
 	wants_look(&node);
 }

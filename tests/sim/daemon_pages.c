@@ -122,6 +122,7 @@ static void ask_by_slot(unsigned cpu, gfn_t gfn, enum page_right right)
 	atomic_store(&slot->want_gfn, gfn);
 	atomic_store(&slot->want_right, right);
 	atomic_store(&slot->want_locked, is_locked(&machine->cpus[cpu]));
+	atomic_store(&slot->want_guessed, right == PAGE_WRITE && !sim_random(machine, 4));
 	for (uint32_t i = 0; i < n; i++)
 		atomic_store(&slot->want_ahead[i], ahead[i]);
 	atomic_store(&slot->want_aheads, n);

@@ -38,6 +38,20 @@ static void begin_run(gfn_t gfn, int step)
 	CU_ASSERT(asks_nothing(gfn + (gfn_t)step));
 }
 
+/* Misses of the pages `first`, first + step, ..., `count` of them, that ask for nothing. */
+static void misses(gfn_t first, int step, int count)
+{
+	for (int i = 0; i < count; i++)
+		CU_ASSERT(asks_nothing(first + (gfn_t)(i * step)));
+}
+
+/* As many misses as there are runs, which make none: no four squares are at equal distances. */
+static void others(gfn_t first)
+{
+	for (gfn_t other = 0; other < AHEAD_RUNS; other++)
+		CU_ASSERT(asks_nothing(first + other * (other + 10)));
+}
+
 static void three_in_a_row_make_a_run(void)
 {
 	begin_run(100, 1);
@@ -48,6 +62,102 @@ static void three_in_a_row_make_a_run(void)
 	CU_ASSERT(asks_nothing(200));
 	begin_run(100, 2);
 	CU_ASSERT(asks_nothing(104));
+}
+
+static void four_at_equal_distances_make_a_run(void)
+{
+	begin();
+	misses(100, 40, 3);
+	CU_ASSERT(asks(220, 260, 40, AHEAD_FIRST));
+	CU_ASSERT(asks(420, 460, 40, 8)); /* all had arrived in time */
+	begin();
+	misses(500, -40, 3);
+	CU_ASSERT(asks(380, 340, -40, AHEAD_FIRST));
+	CU_ASSERT(asks_nothing(339));
+	CU_ASSERT(asks(260, 180, -40, 5)); /* three have arrived; these are the last */
+	begin();
+	misses(100, 40, 3);
+	CU_ASSERT(asks_nothing(221));
+	CU_ASSERT(asks(220, 260, 40, AHEAD_FIRST)); /* with another miss between */
+}
+
+/* Each line of a column lies on two pages. */
+static void columns_of_pairs_make_two_runs(void)
+{
+	begin();
+	for (gfn_t page = 100; page < 220; page += 40)
+		misses(page, 1, 2);
+	CU_ASSERT(asks(220, 260, 40, AHEAD_FIRST));
+	CU_ASSERT(asks(221, 261, 40, AHEAD_FIRST));
+	CU_ASSERT(asks_nothing(260)); /* on its way already */
+}
+
+static void strides_end_with_the_memory(void)
+{
+	begin();
+	misses(N_PAGES - 150, 40, 3);
+	CU_ASSERT(asks_nothing(N_PAGES - 30));
+	begin();
+	misses(N_PAGES - 200, 40, 3);
+	CU_ASSERT(asks(N_PAGES - 80, N_PAGES - 40, 40, 1));
+	begin();
+	misses(161, -40, 3);
+	CU_ASSERT(asks(41, 1, -40, 1));
+}
+
+/* A column is remembered by the page that was missed first, and without what came for nothing. */
+static void a_column_is_remembered(void)
+{
+	begin();
+	misses(100, 40, 3);
+	CU_ASSERT(asks(220, 260, 40, AHEAD_FIRST));
+	others(600);
+	CU_ASSERT(asks(100, 140, 40, 7));
+	ahead_vain(&ahead, 260);
+	ahead_vain(&ahead, 225); /* not of the column */
+	others(700);
+	CU_ASSERT(asks(100, 140, 40, 3));
+}
+
+/* The column beside a known one is requested whole; so is one that misses its second page first,
+ * since the first was here. */
+static void the_next_column_is_known(void)
+{
+	begin();
+	misses(100, 40, 3);
+	CU_ASSERT(asks(220, 260, 40, AHEAD_FIRST));
+	CU_ASSERT(asks(101, 141, 40, 7));
+	CU_ASSERT(asks(142, 182, 40, 7));
+	CU_ASSERT(asks_nothing(227)); /* beside the middle of one */
+	CU_ASSERT(asks_nothing(110)); /* not beside one */
+	ahead.without = 1u << MECHANISM_RECALL;
+	CU_ASSERT(asks_nothing(103));
+	begin();
+	misses(100, 8, 3); /* columns that are as near to each other as their pages: none */
+	CU_ASSERT(asks(124, 132, 8, AHEAD_FIRST));
+	CU_ASSERT(asks_nothing(101));
+}
+
+/* What is farther apart than AHEAD_STRIDE_MOST, or was missed too long ago, makes no run. */
+static void strides_have_bounds(void)
+{
+	enum { FAR = AHEAD_STRIDE_MOST + 1 };
+
+	begin();
+	for (uint32_t i = 0; i < 5; i++)
+		CU_ASSERT_EQUAL(ahead_on_miss(&ahead, i * FAR, UINT32_MAX).count, 0);
+	begin();
+	for (uint32_t i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(ahead_on_miss(&ahead, i * (FAR - 1), UINT32_MAX).count,
+				i == 3 ? AHEAD_FIRST : 0);
+	begin();
+	misses(100, 40, 3);
+	for (gfn_t other = 0; other < AHEAD_RECENT; other++)
+		CU_ASSERT(asks_nothing(400 + other * (other + 1)));
+	CU_ASSERT(asks_nothing(220));
+	begin();
+	ahead.without = 1u << MECHANISM_STRIDES;
+	misses(100, 40, 5);
 }
 
 /* MECHANISM_RUNS is off: no page is requested ahead.  MECHANISM_RECALL is off: a run that is known
@@ -61,12 +171,10 @@ static void what_is_off_requests_nothing(void)
 	begin_run(100, 1);
 	CU_ASSERT(asks(102, 103, 1, AHEAD_FIRST));
 	ahead.without = 1u << MECHANISM_RECALL;
-	for (gfn_t gfn = 500; gfn < 500 + 16 * AHEAD_RUNS; gfn += 16)
-		CU_ASSERT(asks_nothing(gfn)); /* the run gives its place to others */
+	others(500); /* the run gives its place to them */
 	CU_ASSERT(asks_nothing(100));
 	ahead.without = 0;
-	for (gfn_t gfn = 700; gfn < 700 + 16 * AHEAD_RUNS; gfn += 16)
-		CU_ASSERT(asks_nothing(gfn));
+	others(700);
 	CU_ASSERT(asks(100, 101, 1, 2 + AHEAD_FIRST));
 }
 
@@ -116,17 +224,22 @@ static void runs_go_down_too_and_end_with_the_memory(void)
 	CU_ASSERT(asks_nothing(0));
 }
 
+static gfn_t first_of(gfn_t run)
+{
+	return run * 20 + run * run * 10;
+}
+
 static void a_few_runs_go_on_beside_each_other(void)
 {
 	begin();
 	for (gfn_t page = 0; page < 2; page++)
 		for (gfn_t run = 0; run < AHEAD_RUNS; run++)
-			CU_ASSERT(asks_nothing(run * 100 + page));
+			CU_ASSERT(asks_nothing(first_of(run) + page));
 	for (gfn_t run = 0; run < AHEAD_RUNS; run++)
-		CU_ASSERT(asks(run * 100 + 2, run * 100 + 3, 1, AHEAD_FIRST));
+		CU_ASSERT(asks(first_of(run) + 2, first_of(run) + 3, 1, AHEAD_FIRST));
 	CU_ASSERT(asks_nothing(950)); /* the oldest makes room */
-	CU_ASSERT(asks_nothing(7));
-	CU_ASSERT(asks(207, 208, 1, 2 * AHEAD_FIRST));
+	CU_ASSERT(asks_nothing(first_of(0) + 7));
+	CU_ASSERT(asks(first_of(2) + 7, first_of(2) + 8, 1, 2 * AHEAD_FIRST));
 }
 
 /* A run up to page 106 is requested at once when page 100 is missed again. */
@@ -134,11 +247,9 @@ static void a_run_is_remembered_by_its_first_page(void)
 {
 	begin_run(100, 1);
 	CU_ASSERT(asks(102, 103, 1, AHEAD_FIRST));
-	for (gfn_t other = 0; other < AHEAD_RUNS; other++)
-		CU_ASSERT(asks_nothing(200 + 10 * other));
+	others(200);
 	CU_ASSERT(asks(100, 101, 1, 6));
-	for (gfn_t other = 0; other < AHEAD_RUNS; other++)
-		CU_ASSERT(asks_nothing(500 + 10 * other));
+	others(500);
 	CU_ASSERT(asks_nothing(101));
 }
 
@@ -148,12 +259,10 @@ static void what_came_for_nothing_is_asked_for_no_more(void)
 	CU_ASSERT(asks(9, 8, -1, AHEAD_FIRST));
 	ahead_vain(&ahead, 6);
 	ahead_vain(&ahead, 40);
-	for (gfn_t other = 0; other < AHEAD_RUNS; other++)
-		CU_ASSERT(asks_nothing(200 + 10 * other));
+	others(200);
 	CU_ASSERT(asks(11, 10, -1, 4)); /* down to 7 */
 	ahead_vain(&ahead, 10);
-	for (gfn_t other = 0; other < AHEAD_RUNS; other++)
-		CU_ASSERT(asks_nothing(500 + 10 * other));
+	others(500);
 	CU_ASSERT(asks_nothing(11));
 }
 
@@ -167,8 +276,7 @@ static void more_than_the_most_is_remembered_but_asked_for_in_parts(void)
 		miss += window + 1;
 	}
 	CU_ASSERT(asks(miss, miss + 1, 1, MAX_AHEAD));
-	for (gfn_t other = 0; other < AHEAD_RUNS; other++)
-		CU_ASSERT(asks_nothing(500 + 10 * other));
+	others(500);
 	CU_ASSERT(asks(100, 101, 1, MAX_AHEAD));
 	CU_ASSERT(asks(101 + MAX_AHEAD, 102 + MAX_AHEAD, 1, MAX_AHEAD));
 }
@@ -244,6 +352,12 @@ int main(void)
 {
 	static const struct unit_test tests[] = {
 		UNIT_TEST(three_in_a_row_make_a_run),
+		UNIT_TEST(four_at_equal_distances_make_a_run),
+		UNIT_TEST(columns_of_pairs_make_two_runs),
+		UNIT_TEST(strides_end_with_the_memory),
+		UNIT_TEST(a_column_is_remembered),
+		UNIT_TEST(the_next_column_is_known),
+		UNIT_TEST(strides_have_bounds),
 		UNIT_TEST(what_is_off_requests_nothing),
 		UNIT_TEST(a_run_in_time_doubles),
 		UNIT_TEST(a_run_that_waits_stays_ahead),

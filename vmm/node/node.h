@@ -110,7 +110,7 @@ struct child {
 enum client_kind { CLIENT_KIND_RUN, CLIENT_KIND_CONSOLE, CLIENT_KIND_QUERY };
 struct client_slot {
 	struct conn *conn; /* NULL: free */
-	bool greeted, console, execs;
+	bool greeted, console, execs, stuck; /* stuck: it has not taken a part of a trace */
 	uint32_t life; /* counts the clients that have had this slot */
 	enum client_kind kind;
 };

@@ -113,7 +113,7 @@ static void note_ahead(struct node *node, gfn_t gfn, const uint8_t *contents)
 {
 	struct came_ahead *came = &pagestore_misses(node)->ahead[gfn % PLACES];
 
-	if (wants_any_waits_for(node, gfn) || share_adopted(pagestore_share(node), gfn))
+	if (!wants_may_be_vain(node, gfn) || share_adopted(pagestore_share(node), gfn))
 		*came = (struct came_ahead){ 0 };
 	else
 		*came = (struct came_ahead){ gfn + 1, page_sum(contents) };

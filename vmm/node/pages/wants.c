@@ -20,7 +20,7 @@ struct wants {
 	int bell;
 	struct loop_event *on_bell;
 	struct want {
-		bool waiting, by_slot, locked;
+		bool waiting, by_slot, locked, guessed;
 		bool put_off; /* it waits until this host has room */
 		gfn_t gfn;
 		enum page_right right;
@@ -60,6 +60,14 @@ bool wants_locked(const struct node *node, gfn_t gfn)
 		if (wants_waits_for(node, cpu, gfn) && node->wants->cpu[cpu].locked)
 			return true;
 	return false;
+}
+
+bool wants_may_be_vain(const struct node *node, gfn_t gfn)
+{
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		if (wants_waits_for(node, cpu, gfn) && !node->wants->cpu[cpu].guessed)
+			return false;
+	return true;
 }
 
 bool wants_by_slot(const struct node *node, unsigned cpu)
@@ -149,6 +157,7 @@ static bool look_at(struct node *node, unsigned cpu)
 	want.gfn = atomic_load_explicit(&slot->want_gfn, memory_order_relaxed);
 	want.right = atomic_load_explicit(&slot->want_right, memory_order_relaxed);
 	want.locked = atomic_load_explicit(&slot->want_locked, memory_order_relaxed);
+	want.guessed = atomic_load_explicit(&slot->want_guessed, memory_order_relaxed);
 	if (node->shm->many_hosts && want.gfn < node->ram_pages)
 		atomic_fetch_add_explicit(&hostshm_page_faults(node->shm)[want.gfn], 1,
 					  memory_order_relaxed);

@@ -39,10 +39,13 @@ bool wants_waits_for(const struct node *node, unsigned cpu, gfn_t gfn);
 bool wants_any_waits_for(const struct node *node, gfn_t gfn);
 /* Returns whether a locked instruction waits for the page. */
 bool wants_locked(const struct node *node, gfn_t gfn);
+/* Returns whether no CPU is known to write to the page: none waits for it, or those that do read it
+ * and requested it to write to. */
+bool wants_may_be_vain(const struct node *node, gfn_t gfn);
 /* Returns whether the CPU's last request came by its slot. */
 bool wants_by_slot(const struct node *node, unsigned cpu);
 
-/* The page was requested ahead for writing, and was not written to before it went: notes that for
+/* The page was requested to write to before a CPU wrote to it, and went unchanged: notes that for
  * the CPUs of this host. */
 void wants_vain(struct node *node, gfn_t gfn);
 

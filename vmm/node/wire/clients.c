@@ -29,6 +29,8 @@
 enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1, SLOT_BITS = 5, LIFE_MASK = 7 };
 _Static_assert(MAX_CLIENTS == 1 << SLOT_BITS, "a slot in a tag");
 
+enum { CLIENT_LIMIT_MS = 3000 };
+
 static struct client_slot *run_client(const struct node *node)
 {
 	for (unsigned i = 0; i < MAX_CLIENTS; i++)
@@ -44,10 +46,17 @@ bool clients_have_run(const struct node *node)
 }
 
 /* Sends a message; drops it on -ENOBUFS.  Console output may be dropped; everything else has flow
- * control and never fills the queue. */
+ * control and never fills the queue, except the trace, whose machine has ended: this waits. */
 static void send_to(struct client_slot *slot, const struct msg_header *header, const void *body)
 {
-	if (conn_send(slot->conn, header, body, header->bytes, NULL, 0) == -ENOBUFS)
+	int error = conn_send(slot->conn, header, body, header->bytes, NULL, 0);
+
+	if (error == -ENOBUFS && header->type == MSG_TRACE && !slot->stuck) {
+		conn_flush(slot->conn, CLIENT_LIMIT_MS);
+		error = conn_send(slot->conn, header, body, header->bytes, NULL, 0);
+		slot->stuck = error == -ENOBUFS;
+	}
+	if (error == -ENOBUFS)
 		log_warn("%s does not take its messages: a %s is lost", conn_name(slot->conn),
 			 wire_type_name(header->type));
 }

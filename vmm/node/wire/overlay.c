@@ -32,6 +32,7 @@ enum {
 	CONNECT_LIMIT_MS = 20000,
 	CLUSTER_LIMIT_MS = 90000,
 	LAST_WORDS_MS = 200,
+	TRACE_MS = 10000, /* the last words, if a trace is among them */
 	PATH_ROOM = 108
 };
 
@@ -354,7 +355,7 @@ static void on_cork(void *ctx, bool on)
 void overlay_flush(struct node *node)
 {
 	if (node->overlay)
-		ph_flush(LAST_WORDS_MS * 1000);
+		ph_flush((node->trace ? TRACE_MS : LAST_WORDS_MS) * 1000);
 }
 
 /* ---- start and end ---- */
