@@ -219,8 +219,8 @@ void ahead_vain(struct ahead *ahead, uint32_t page)
 }
 
 /* Translate adjacent pages by the guest's page table, within one page table. */
-static void look_up_run(const struct shadow *shadow, struct vcpu *v, uint32_t lowest, uint32_t count,
-			uint32_t entry[MAX_AHEAD])
+static void look_up_run(const struct shadow *shadow, struct vcpu *v, uint32_t lowest,
+			uint32_t count, uint32_t entry[MAX_AHEAD])
 {
 	uint32_t in_table = 1024 - lowest % 1024;
 	struct vcpu_walk walk[MAX_AHEAD];

@@ -5,15 +5,15 @@
  * are kept apart (a struct ahead each).  Misses of three adjacent pages, upwards or downwards,
  * make a run, and so do misses of four pages at equal distances, as in a column of an array, with
  * other misses between them.  The pages that follow are then requested together: AHEAD_FIRST pages
- * at first.  The number doubles each time the run has used half of them, up to MAX_AHEAD.  Other misses
- * come between, so several runs are kept; the least recently used one is replaced.
+ * at first.  The number doubles each time the run has used half of them, up to MAX_AHEAD.  Other
+ * misses come between, so several runs are kept; the least recently used one is replaced.
  *
  * A run is remembered by its first page.  A later miss of that page requests the whole run at
  * once: programs go through the same arrays again and again.  So does a miss beside the first page
- * of a run at a distance: the next column.
+ * of a column: it begins the next one.  A page that was fetched and not used (ahead_vain())
+ * shortens the remembered run.
  *
- * written.h says which pages are requested to write to although they are read first.  A page that was fetched and not
- * used (ahead_vain()) shortens the remembered run.
+ * written.h says which pages are requested to write to although they are read first.
  */
 #ifndef VCPU_AHEAD_H
 #define VCPU_AHEAD_H
