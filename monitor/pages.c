@@ -178,6 +178,7 @@ void pages_admit(struct monitor *m, gva_t gva, uint32_t entry, bool write)
 	volatile uint8_t *page;
 
 	ask_first(m, gva, gfn, want);
+	ahead_used(&m->misses, gfn);
 	page = guestmem_pin(m, gfn, want);
 	right = atomic_load(&m->shm->page_right[gfn]);
 	if (right < want) /* another host wants it meanwhile: it goes when the pin is released */

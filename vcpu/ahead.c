@@ -3,53 +3,94 @@
 
 #include "vcpu/shadow.h"
 
-/* Return the number of the run's steps from `from` to `to`, both of which are pages of it. */
+static int64_t page_at(int64_t at)
+{
+	return at >> PAGE_BITS;
+}
+
+static int64_t base_of(int64_t at)
+{
+	return at & ~(int64_t)PAGE_MASK;
+}
+
+/* Return the number of steps from `from` to a point in the page, or -1. */
+static int64_t steps_to(int64_t from, int64_t step, int64_t page)
+{
+	int64_t lowest = page << PAGE_BITS, highest = lowest + PAGE_MASK;
+	int64_t way = step > 0 ? lowest - from : from - highest, size = step > 0 ? step : -step;
+	int64_t steps = way <= 0 ? 0 : (way + size - 1) / size, at = from + steps * step;
+
+	return at >= lowest && at <= highest ? steps : -1;
+}
+
+/* Return the number of the run's steps from `from` to `to`, both of which are points of it. */
 static int64_t distance(const struct ahead_run *run, int64_t from, int64_t to)
 {
 	return (to - from) / run->step;
 }
 
-/* True if `page` belongs to the run: it was requested, or is the next one.  A second page beside
- * the first one sets the run's direction. */
+/* True if the page belongs to the run: it was requested, or is the next one.  Then the run's last
+ * miss is there. */
 static bool continues(struct ahead_run *run, int64_t page)
 {
-	if (!run->used)
+	int64_t steps;
+
+	if (!run->used || run->length < AHEAD_MISSES)
 		return false;
-	if (run->step)
-		return (page - run->last) % run->step == 0 &&
-		       distance(run, run->last, page) > 0 && distance(run, page, run->end) >= 0;
-	if (page != run->last + 1 && page != run->last - 1)
+	steps = steps_to(run->last, run->step, page);
+	if (steps <= 0 || steps > distance(run, run->last, run->end))
 		return false;
-	run->step = (int)(page - run->last);
-	run->end = page;
+	run->last += steps * run->step;
 	return true;
 }
 
-static bool was_missed(const struct ahead *ahead, int64_t page)
+/* The same for a run that is not certain yet.  A second page beside the first one sets the run's
+ * direction. */
+static bool may_continue(struct ahead_run *run, int64_t page)
+{
+	int64_t base = page << PAGE_BITS;
+
+	if (!run->used || run->length >= AHEAD_MISSES)
+		return false;
+	if (!run->step) {
+		if (page != page_at(run->last) + 1 && page != page_at(run->last) - 1)
+			return false;
+		run->first = run->last = base_of(run->last);
+		run->step = base - run->last;
+		run->end = base;
+	}
+	if (base != run->last + run->step)
+		return false;
+	run->last = base;
+	return true;
+}
+
+static bool was_missed(const struct ahead *ahead, int64_t at, int64_t mask)
 {
 	for (unsigned i = 0; i < AHEAD_RECENT; i++)
-		if (ahead->recent_plus_1[i] && ahead->recent_plus_1[i] == page + 1)
+		if (ahead->recent_plus_1[i] && ((ahead->recent_plus_1[i] - 1) & mask) == at)
 			return true;
 	return false;
 }
 
-/* Return the distance at which pages before `page` were missed, or 0.  The miss before it is looked
+/* Return the distance at which places before `at` were missed, or 0.  The miss before it is looked
  * for first among the latest. */
-static int stride_to(const struct ahead *ahead, int64_t page)
+static int64_t stride_to(const struct ahead *ahead, int64_t at, int64_t mask)
 {
-	if (!mechanism_on(ahead->without, MECHANISM_STRIDES))
-		return 0;
+	at &= mask;
 	for (unsigned back = 1; back <= AHEAD_RECENT; back++) {
-		uint32_t before = ahead->recent_plus_1[(ahead->n_recent - back) % AHEAD_RECENT];
-		int64_t step = page + 1 - before;
+		int64_t before = ahead->recent_plus_1[(ahead->n_recent - back) % AHEAD_RECENT];
+		int64_t step = at - ((before - 1) & mask);
 		int misses = 2;
 
-		if (!before || !step || step > AHEAD_STRIDE_MOST || step < -AHEAD_STRIDE_MOST)
+		if (!before || (step < PAGE_BYTES && step > -PAGE_BYTES) ||
+		    step > AHEAD_STRIDE_MOST || step < -AHEAD_STRIDE_MOST)
 			continue;
-		while (misses < AHEAD_STRIDE_MISSES && was_missed(ahead, page - misses * step))
+		while (misses < AHEAD_STRIDE_MISSES &&
+		       was_missed(ahead, at - misses * step, mask))
 			misses++;
 		if (misses == AHEAD_STRIDE_MISSES)
-			return (int)step;
+			return step;
 	}
 	return 0;
 }
@@ -67,7 +108,7 @@ static const struct ahead_known *recall(const struct ahead *ahead, int64_t page)
 {
 	const struct ahead_known *known = &ahead->known[place_of(page)];
 
-	if (known->first_plus_1 != page + 1 || known->pages < 2 ||
+	if (known->pages < 2 || page_at(known->first) != page ||
 	    !mechanism_on(ahead->without, MECHANISM_RECALL))
 		return NULL;
 	return known;
@@ -85,77 +126,101 @@ static const struct ahead_known *column_beside(const struct ahead *ahead, int64_
 	for (const struct ahead_run *run = ahead->run; run < ahead->run + AHEAD_RUNS; run++)
 		for (int64_t at = run->first; run->used && at != run->first + 2 * run->step;
 		     at += run->step) {
-			const struct ahead_known *known = recall(ahead, run->first);
+			const struct ahead_known *known = recall(ahead, page_at(run->first));
 
-			if (known && !is_near(run->step, 0, 2 * AHEAD_BESIDE) &&
-			    is_near(page, at, AHEAD_BESIDE))
+			if (known && !is_near(page_at(run->step), 0, 2 * AHEAD_BESIDE) &&
+			    is_near(page, page_at(at), AHEAD_BESIDE))
 				return known;
 		}
 	return NULL;
 }
 
-/* Begin a run with this page, which continues as a known one did, or which follows others at a
- * stride; then it has begun with those. */
-static void begin(struct ahead_run *run, int64_t page, const struct ahead_known *known, int stride)
+static struct ahead_run *least_used(struct ahead *ahead)
 {
-	*run = (struct ahead_run){ .first = page, .end = page };
-	if (known) {
-		run->step = known->step;
-		run->end = page + known->step;
-		run->length = AHEAD_MISSES;
-		run->window = known->pages - 1u < MAX_AHEAD ? known->pages - 1u : MAX_AHEAD;
-	} else if (stride) {
-		run->first = page - (AHEAD_STRIDE_MISSES - 1) * (int64_t)stride;
-		run->step = stride;
-		run->length = AHEAD_STRIDE_MISSES - 1;
-	}
-}
+	struct ahead_run *oldest = ahead->run;
 
-/* Return the run that the page belongs to.  A run that is certain comes first, then one that is
- * known, then a stride, then a neighbour. */
-static struct ahead_run *find(struct ahead *ahead, int64_t page)
-{
-	struct ahead_run *run, *oldest = ahead->run;
-	const struct ahead_known *known;
-	int stride = 0;
-
-	for (run = ahead->run; run < ahead->run + AHEAD_RUNS; run++) {
-		if (run->length >= AHEAD_MISSES && continues(run, page))
-			return run;
+	for (struct ahead_run *run = ahead->run; run < ahead->run + AHEAD_RUNS; run++)
 		if (run->used < oldest->used)
 			oldest = run;
-	}
-	known = recall(ahead, page);
-	if (!known)
-		known = column_beside(ahead, page);
-	if (!known)
-		stride = stride_to(ahead, page);
-	for (run = ahead->run; !known && !stride && run < ahead->run + AHEAD_RUNS; run++)
-		if (run->length < AHEAD_MISSES && continues(run, page))
-			return run;
-	begin(oldest, page, known, stride);
 	return oldest;
+}
+
+static struct ahead_run *begin_known(struct ahead *ahead, int64_t at,
+				     const struct ahead_known *known)
+{
+	struct ahead_run *run = least_used(ahead);
+
+	*run = (struct ahead_run){
+		.first = at, .last = at, .end = at + known->step, .step = known->step,
+		.length = AHEAD_MISSES,
+		.window = known->pages - 1u < MAX_AHEAD ? known->pages - 1u : MAX_AHEAD,
+	};
+	return run;
+}
+
+/* Begin a run that has begun with the misses at that stride before `at`. */
+static struct ahead_run *begin_stride(struct ahead *ahead, int64_t at, int64_t stride)
+{
+	struct ahead_run *run = least_used(ahead);
+
+	*run = (struct ahead_run){
+		.first = at - (AHEAD_STRIDE_MISSES - 1) * stride, .last = at, .end = at,
+		.step = stride, .length = AHEAD_STRIDE_MISSES - 1,
+	};
+	return run;
+}
+
+/* Return the run that a miss at `at` belongs to.  A run that is certain comes first, then one that
+ * is known, then a stride, in bytes or in pages, then a neighbour. */
+static struct ahead_run *find(struct ahead *ahead, int64_t at)
+{
+	const struct ahead_known *known;
+	struct ahead_run *run;
+	int64_t stride;
+
+	for (run = ahead->run; run < ahead->run + AHEAD_RUNS; run++)
+		if (continues(run, page_at(at)))
+			return run;
+	known = recall(ahead, page_at(at));
+	if (known)
+		return begin_known(ahead, known->first, known);
+	known = column_beside(ahead, page_at(at));
+	if (known)
+		return begin_known(ahead, at, known);
+	if (mechanism_on(ahead->without, MECHANISM_STRIDES)) {
+		stride = stride_to(ahead, at, -1);
+		if (stride)
+			return begin_stride(ahead, at, stride);
+		stride = stride_to(ahead, at, ~(int64_t)PAGE_MASK);
+		if (stride)
+			return begin_stride(ahead, base_of(at), stride);
+	}
+	for (run = ahead->run; run < ahead->run + AHEAD_RUNS; run++)
+		if (may_continue(run, page_at(at)))
+			return run;
+	run = least_used(ahead);
+	*run = (struct ahead_run){ .first = at, .last = at, .end = at };
+	return run;
 }
 
 static void remember(struct ahead *ahead, const struct ahead_run *run)
 {
-	struct ahead_known *known = &ahead->known[place_of(run->first)];
-	int64_t pages;
+	int64_t pages = distance(run, run->first, run->end);
 
-	if (!run->step || (pages = distance(run, run->first, run->end)) < AHEAD_MISSES)
-		return;
-	*known = (struct ahead_known){ .first_plus_1 = (uint32_t)run->first + 1,
-				       .step = (int16_t)run->step,
-				       .pages = (uint16_t)(pages < UINT16_MAX ? pages :
-										UINT16_MAX) };
+	if (pages >= AHEAD_MISSES)
+		ahead->known[place_of(page_at(run->first))] = (struct ahead_known){
+			.first = run->first, .step = (int32_t)run->step,
+			.pages = (uint16_t)(pages < UINT16_MAX ? pages : UINT16_MAX),
+		};
 }
 
-/* Return the pages that are missing in the window beyond the last miss, within n_pages. */
-static struct ahead_pages extend(struct ahead_run *run, uint32_t n_pages)
+/* Return the places that are missing in the window beyond the last miss, below `limit`. */
+static struct ahead_pages extend(struct ahead_run *run, int64_t limit)
 {
-	struct ahead_pages pages = { .first = (uint32_t)run->end, .step = run->step };
-	int64_t last = run->step > 0 ? (int64_t)n_pages - 1 : 0, /* of all pages */
-		room = (last - run->end) * run->step < 0 ? 0 : distance(run, run->end, last) + 1;
+	struct ahead_pages pages = { .first = run->end, .step = run->step };
+	int64_t last = run->step > 0 ? limit - 1 : 0; /* of all places */
+	bool is_beyond = run->step > 0 ? run->end > last : run->end < last;
+	int64_t room = is_beyond ? 0 : distance(run, run->end, last) + 1;
 	int64_t count = run->window + 1 - distance(run, run->last, run->end);
 
 	pages.count = (uint32_t)(count < room ? count : room);
@@ -163,9 +228,10 @@ static struct ahead_pages extend(struct ahead_run *run, uint32_t n_pages)
 	return pages;
 }
 
-static bool wants_more(struct ahead_run *run, int64_t page)
+static bool wants_more(struct ahead_run *run)
 {
-	if (run->length < AHEAD_MISSES || distance(run, page, run->end) - 1 > run->window / 2)
+	if (run->length < AHEAD_MISSES ||
+	    distance(run, run->last, run->end) - 1 > run->window / 2)
 		return false;
 	run->window = run->window ? run->window * 2 : AHEAD_FIRST;
 	if (run->window > MAX_AHEAD)
@@ -173,7 +239,7 @@ static bool wants_more(struct ahead_run *run, int64_t page)
 	return true;
 }
 
-struct ahead_pages ahead_on_miss(struct ahead *ahead, uint32_t page, uint32_t n_pages)
+struct ahead_pages ahead_on_miss(struct ahead *ahead, int64_t at, int64_t limit)
 {
 	struct ahead_pages pages = { 0 };
 	struct ahead_run *run;
@@ -181,41 +247,35 @@ struct ahead_pages ahead_on_miss(struct ahead *ahead, uint32_t page, uint32_t n_
 
 	if (!mechanism_on(ahead->without, MECHANISM_RUNS))
 		return pages;
-	run = find(ahead, page);
+	run = find(ahead, at);
 	remembered = !run->used && run->window;
 	run->used = ++ahead->misses;
-	run->last = page;
 	run->length++;
-	if (run->end == page)
+	if (run->end == run->last)
 		run->end += run->step;
 	if (run->length < AHEAD_MISSES)
-		ahead->recent_plus_1[ahead->n_recent++ % AHEAD_RECENT] = page + 1;
-	if (remembered || wants_more(run, page)) {
-		pages = extend(run, n_pages);
+		ahead->recent_plus_1[ahead->n_recent++ % AHEAD_RECENT] = at + 1;
+	if (remembered || wants_more(run)) {
+		pages = extend(run, limit);
 		remember(ahead, run);
 	}
 	return pages;
 }
 
-/* Return the page's place in a remembered run, or -1. */
-static int64_t place_in(const struct ahead_known *known, uint32_t page)
-{
-	int64_t pages = (int64_t)page + 1 - known->first_plus_1, place;
-
-	if (!known->first_plus_1 || pages % known->step)
-		return -1;
-	place = pages / known->step;
-	return place < known->pages ? place : -1;
-}
-
 void ahead_vain(struct ahead *ahead, uint32_t page)
 {
 	for (unsigned i = 0; i < AHEAD_KNOWN; i++) {
-		int64_t place = place_in(&ahead->known[i], page);
+		struct ahead_known *known = &ahead->known[i];
+		int64_t place = known->step ? steps_to(known->first, known->step, page) : 0;
 
-		if (place > 0)
-			ahead->known[i].pages = (uint16_t)place;
+		if (place > 0 && place < known->pages)
+			known->pages = (uint16_t)place;
 	}
+}
+
+static uint32_t page_of(const struct ahead_pages *pages, uint32_t i)
+{
+	return (uint32_t)page_at(pages->first + i * pages->step);
 }
 
 /* Translate adjacent pages by the guest's page table, within one page table. */
@@ -234,27 +294,25 @@ static void look_up_run(const struct shadow *shadow, struct vcpu *v, uint32_t lo
 }
 
 /* Translate pages by the shadow or the guest's page tables.  Each result is
- * frame << PAGE_BITS | SHADOW_*; 0: not mapped, or not looked up.  In ascending order. */
+ * frame << PAGE_BITS | SHADOW_*; 0: not mapped, or not looked up. */
 static void look_up(const struct shadow *shadow, struct vcpu *v, const struct ahead_pages *pages,
 		    uint32_t entry[MAX_AHEAD])
 {
-	uint32_t step = (uint32_t)(pages->step > 0 ? pages->step : -pages->step);
-	uint32_t lowest = pages->step > 0 ? pages->first : pages->first - (pages->count - 1) * step;
 	bool missing = false;
 
 	for (uint32_t i = 0; i < pages->count; i++) {
-		entry[i] = shadow->entry[lowest + i * step];
+		entry[i] = shadow->entry[page_of(pages, i)];
 		missing |= !entry[i];
 	}
 	if (!missing)
 		return;
-	if (step == 1) {
-		look_up_run(shadow, v, lowest, pages->count, entry);
+	if (pages->step == PAGE_BYTES) {
+		look_up_run(shadow, v, page_of(pages, 0), pages->count, entry);
 		return;
 	}
 	for (uint32_t i = 0; i < pages->count; i++)
 		if (!entry[i])
-			look_up_run(shadow, v, lowest + i * step, 1, entry + i);
+			look_up_run(shadow, v, page_of(pages, i), 1, entry + i);
 }
 
 static bool may_write(uint32_t entry)
@@ -264,10 +322,46 @@ static bool may_write(uint32_t entry)
 	return (entry & needs) == needs;
 }
 
-static void note_asked(struct ahead *ahead, gfn_t frame, uint32_t page)
+static bool was_asked(const struct ahead *ahead, gfn_t frame)
 {
-	ahead->asked[frame % AHEAD_ASKED].frame_plus_1 = frame + 1;
-	ahead->asked[frame % AHEAD_ASKED].page = page;
+	return ahead->asked[frame % AHEAD_ASKED].frame_plus_1 == frame + 1;
+}
+
+static struct ahead_asked *asked_of(struct ahead *ahead, gfn_t frame, uint32_t page)
+{
+	struct ahead_asked *asked = &ahead->asked[frame % AHEAD_ASKED];
+
+	if (!was_asked(ahead, frame))
+		*asked = (struct ahead_asked){ .frame_plus_1 = frame + 1, .used = true };
+	asked->page = page;
+	return asked;
+}
+
+void ahead_missed(struct ahead *ahead, gfn_t frame, uint32_t page)
+{
+	struct ahead_asked *asked = asked_of(ahead, frame, page);
+
+	asked->misses_due -= asked->misses_due > 0;
+	asked->used = true;
+}
+
+bool ahead_asks(struct ahead *ahead, gfn_t frame, uint32_t page)
+{
+	struct ahead_asked *asked = asked_of(ahead, frame, page);
+
+	if (!asked->used)
+		asked->misses_due = AHEAD_VAIN_MISSES;
+	if (asked->misses_due)
+		return false;
+	asked->used = false;
+	return true;
+}
+
+void ahead_used(struct miss_history *history, gfn_t frame)
+{
+	for (enum page_right right = PAGE_READ; right <= PAGE_WRITE; right++)
+		if (was_asked(&history->by_right[right], frame))
+			history->by_right[right].asked[frame % AHEAD_ASKED].used = true;
 }
 
 /* Return the right to request for a page that the CPU wants with the right `wanted`. */
@@ -284,7 +378,6 @@ static enum page_right right_for(struct miss_history *history, const struct vcpu
 	}
 	if (!written_read(&history->written, v->eip, page) || !may_write(entry))
 		return wanted;
-	note_asked(&history->by_right[PAGE_READ], frame, page);
 	return PAGE_WRITE;
 }
 
@@ -295,45 +388,40 @@ unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow,
 	enum page_right wanted = *right;
 	struct ahead *ahead = &history->by_right[wanted];
 	uint32_t entry[MAX_AHEAD], page = gva >> PAGE_BITS;
-	struct ahead_pages pages = ahead_on_miss(ahead, page, LINEAR_PAGES);
+	struct ahead_pages pages = ahead_on_miss(ahead, gva, (int64_t)LINEAR_PAGES << PAGE_BITS);
 	unsigned n = 0;
 
+	ahead_missed(ahead, gpa_to_gfn(shadow->entry[page]), page);
 	if (mechanism_on(ahead->without, MECHANISM_WRITTEN))
 		*right = right_for(history, v, page, shadow->entry[page], wanted, rights);
 	if (pages.count)
 		look_up(shadow, v, &pages, entry);
 	for (uint32_t i = 0; i < pages.count; i++) {
-		uint32_t found = entry[pages.step > 0 ? i : pages.count - 1 - i];
-		gfn_t frame = gpa_to_gfn(found);
+		gfn_t frame = gpa_to_gfn(entry[i]);
 
-		page = pages.first + i * (uint32_t)pages.step;
-		if (!(found & SHADOW_VALID) || (*right == PAGE_WRITE && !may_write(found)) ||
-		    frame >= shadow->ram_pages || rights[frame] >= *right)
+		page = page_of(&pages, i);
+		if (!(entry[i] & SHADOW_VALID) || (*right == PAGE_WRITE && !may_write(entry[i])) ||
+		    frame >= shadow->ram_pages || rights[frame] >= *right ||
+		    !ahead_asks(ahead, frame, page))
 			continue;
 		if (wanted == PAGE_READ)
 			written_read(&history->written, v->eip, page);
 		else if (rights[frame] == PAGE_READ)
 			written_upgraded(&history->written, page);
 		frames[n++] = frame;
-		note_asked(ahead, frame, page);
 	}
 	return n;
 }
 
-static bool was_asked(const struct ahead *ahead, gfn_t frame, uint32_t *page)
-{
-	*page = ahead->asked[frame % AHEAD_ASKED].page;
-	return ahead->asked[frame % AHEAD_ASKED].frame_plus_1 == frame + 1;
-}
-
 void ahead_vain_frame(struct miss_history *history, gfn_t frame)
 {
-	uint32_t page;
+	const struct ahead *reads = &history->by_right[PAGE_READ];
+	struct ahead *writes = &history->by_right[PAGE_WRITE];
 
-	if (was_asked(&history->by_right[PAGE_WRITE], frame, &page))
-		ahead_vain(&history->by_right[PAGE_WRITE], page);
-	if (was_asked(&history->by_right[PAGE_READ], frame, &page))
-		written_vain(&history->written, page);
+	if (was_asked(writes, frame))
+		ahead_vain(writes, writes->asked[frame % AHEAD_ASKED].page);
+	if (was_asked(reads, frame))
+		written_vain(&history->written, reads->asked[frame % AHEAD_ASKED].page);
 }
 
 unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool write,
@@ -351,9 +439,10 @@ unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool writ
 		return 1;
 	if (n != 1)
 		return n;
-	pages = ahead_on_miss(ahead, frames[0], ram_pages);
+	pages = ahead_on_miss(ahead, (int64_t)frames[0] << PAGE_BITS,
+			      (int64_t)ram_pages << PAGE_BITS);
 	for (uint32_t i = 0; i < pages.count; i++) {
-		gfn_t gfn = pages.first + i * (uint32_t)pages.step;
+		gfn_t gfn = page_of(&pages, i);
 
 		if (rights[gfn] < needed)
 			frames[n++] = gfn;

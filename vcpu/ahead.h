@@ -1,12 +1,13 @@
 /* ahead.h - prefetch: which pages a CPU will want next, found from runs of misses.
  *
- * The decisions are pure.  They use the linear pages that a CPU misses in one address space,
- * since a program's arrays are contiguous there and not in RAM.  Read misses and write misses
- * are kept apart (a struct ahead each).  Misses of three adjacent pages, upwards or downwards,
- * make a run, and so do misses of four pages at equal distances, as in a column of an array, with
- * other misses between them.  The pages that follow are then requested together: AHEAD_FIRST pages
- * at first.  The number doubles each time the run has used half of them, up to MAX_AHEAD.  Other
- * misses come between, so several runs are kept; the least recently used one is replaced.
+ * The decisions are pure.  They use the linear addresses that a CPU misses in one address space,
+ * since a program's arrays are contiguous there and not in RAM.  Places and steps are in bytes.
+ * Read misses and write misses are kept apart (a struct ahead each).  Misses of three adjacent
+ * pages, upwards or downwards, make a run, and so do four misses at equal distances, as in a column
+ * of an array, with other misses between them.  The pages that follow are then requested together:
+ * AHEAD_FIRST pages at first.  The number doubles each time the run has used half of them, up to
+ * MAX_AHEAD.  Other misses come between, so several runs are kept; the least recently used one is
+ * replaced.
  *
  * A run is remembered by its first page.  A later miss of that page requests the whole run at
  * once: programs go through the same arrays again and again.  So does a miss beside the first page
@@ -26,45 +27,57 @@
 struct shadow;
 struct vcpu;
 
-enum { AHEAD_RUNS = 8, AHEAD_MISSES = 3, AHEAD_FIRST = 4, AHEAD_KNOWN = 1024, AHEAD_ASKED = 256,
-       AHEAD_NAMED_MOST = MAX_AHEAD + 1,
-       AHEAD_STRIDE_MISSES = 4, AHEAD_STRIDE_MOST = 8192, /* pages from one miss to the next */
-       AHEAD_RECENT = 16, AHEAD_BESIDE = 4 };
+enum {
+	AHEAD_RUNS = 8,
+	AHEAD_MISSES = 3, /* make a run */
+	AHEAD_FIRST = 4,
+	AHEAD_KNOWN = 1024,
+	AHEAD_ASKED = 8192,
+	AHEAD_VAIN_MISSES = 4,
+	AHEAD_NAMED_MOST = MAX_AHEAD + 1,
+	AHEAD_STRIDE_MISSES = 4, /* make a run at a stride */
+	AHEAD_STRIDE_MOST = 32 << 20,
+	AHEAD_RECENT = 16,
+	AHEAD_BESIDE = 4, /* pages from a column to the next one, at most */
+};
 
 /* All zero: no runs. */
 struct ahead {
 	struct ahead_run {
-		int64_t first;	 /* the page that was missed first */
-		int64_t last;	 /* the page that was missed last */
-		/* the first page beyond those requested; n_pages or -1: beyond all pages */
+		int64_t first;	 /* the place that was missed first */
+		int64_t last;	 /* the place that was missed last */
+		/* the first place beyond those requested; it may be beyond all, or below 0 */
 		int64_t end;
-		int step;	 /* from one page to the next; 0 as long as the run has one page */
+		int64_t step;	 /* from one place to the next; 0 as long as the run has one */
 		uint32_t window; /* pages requested together; 0 at first */
 		uint32_t length; /* misses in it */
 		uint32_t used;	 /* value of `misses` at the last use; 0: the slot is free */
 	} run[AHEAD_RUNS];
 	struct ahead_known {
-		uint32_t first_plus_1; /* 0: none */
-		int16_t step;
-		uint16_t pages; /* including the first */
+		int64_t first;
+		int32_t step;
+		uint16_t pages; /* including the first; 0: none */
 	} known[AHEAD_KNOWN]; /* by the first page, hashed */
-	struct { uint32_t frame_plus_1, page; } asked[AHEAD_ASKED]; /* by the frame, modulo */
-	uint32_t recent_plus_1[AHEAD_RECENT]; /* misses that belong to no run; 0: none */
+	struct ahead_asked {
+		uint32_t frame_plus_1, page;
+		uint8_t misses_due; /* it is requested ahead again after so many misses of it */
+		bool used;
+	} asked[AHEAD_ASKED]; /* by the frame, modulo */
+	int64_t recent_plus_1[AHEAD_RECENT]; /* misses that belong to no run; 0: none */
 	uint32_t n_recent; /* all so far; the last one is the one before n_recent % AHEAD_RECENT */
 	uint32_t misses;
 	uint32_t without; /* mechanisms that are off: MECHANISM_RUNS, _STRIDES, _RECALL */
 };
 
-/* The pages to request: first, first + step, ..., `count` of them. */
+/* The pages to request: those with the places first, first + step, ..., `count` of them. */
 struct ahead_pages {
-	uint32_t first;
-	int step;
+	int64_t first, step;
 	uint32_t count;
 };
 
-/* Record a miss of linear page `page` of `n_pages`; return the pages to request.  A page that
- * was requested ahead and has not arrived yet counts as a miss too. */
-struct ahead_pages ahead_on_miss(struct ahead *ahead, uint32_t page, uint32_t n_pages);
+/* Record a miss of the place `at`; return the pages to request, which are below `limit`.  A page
+ * that was requested ahead and has not arrived yet counts as a miss too. */
+struct ahead_pages ahead_on_miss(struct ahead *ahead, int64_t at, int64_t limit);
 
 /* What an engine remembers of the misses in one address space. */
 struct miss_history {
@@ -80,6 +93,11 @@ unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow,
 		      gva_t gva, enum page_right *right, const _Atomic uint8_t *rights,
 		      gfn_t frames[MAX_AHEAD]);
 
+/* The CPU uses a frame that is here: it was not requested ahead in vain.  A page that was is not
+ * requested ahead again before it has been missed AHEAD_VAIN_MISSES times: two hosts may be using
+ * it in turns. */
+void ahead_used(struct miss_history *history, gfn_t frame);
+
 /* A frame that was requested to write to, before the CPU wrote to it, left unchanged. */
 void ahead_vain_frame(struct miss_history *history, gfn_t frame);
 
@@ -93,5 +111,13 @@ unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool writ
 
 /* Record that a page was requested ahead and lost again unused. */
 void ahead_vain(struct ahead *ahead, uint32_t page);
+
+/* ---- for ahead_frames(), and the unit tests ---- */
+
+/* The frame at this page is missed. */
+void ahead_missed(struct ahead *ahead, gfn_t frame, uint32_t page);
+
+/* Return whether to request the frame at this page ahead; then it is noted as requested. */
+bool ahead_asks(struct ahead *ahead, gfn_t frame, uint32_t page);
 
 #endif

@@ -15,7 +15,7 @@
 #include "base/types.h"
 
 enum { WRITTEN_INSNS = 64, WRITTEN_PAGES = 1024,
-       WRITTEN_ON = 8, WRITTEN_MOST = 16, WRITTEN_LEAST = -16, WRITTEN_VAIN = 3 };
+       WRITTEN_ON = 8, WRITTEN_MOST = 16, WRITTEN_LEAST = -64, WRITTEN_VAIN = 8 };
 
 struct written {
 	struct { uint32_t eip; int32_t credit; } insn[WRITTEN_INSNS]; /* by eip, hashed */

@@ -390,6 +390,8 @@ void direct_page_admit(gva_t gva, enum page_right want)
 			ask_with_aheads(gva, gfn, want);
 			continue;
 		}
+		for (unsigned i = 0; i < pages; i++)
+			ahead_used(&misses, gfn + i);
 		done = admit(gva, gfn, pages, has);
 		unpin(gfn, run);
 		if (done != -EEXIST || has == PAGE_WRITE)

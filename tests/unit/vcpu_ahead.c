@@ -8,6 +8,11 @@ enum { N_PAGES = 1000 };
 
 static struct ahead ahead;
 
+static struct ahead_pages miss(int64_t page)
+{
+	return ahead_on_miss(&ahead, page * PAGE_BYTES, N_PAGES * PAGE_BYTES);
+}
+
 static void begin(void)
 {
 	ahead = (struct ahead){ 0 };
@@ -16,12 +21,13 @@ static void begin(void)
 /* A miss asks for `count` pages from `first` on. */
 static bool asks(gfn_t gfn, gfn_t first, int step, uint32_t count)
 {
-	struct ahead_pages pages = ahead_on_miss(&ahead, gfn, N_PAGES);
+	struct ahead_pages pages = miss(gfn);
 
-	if (pages.count == count && (!count || (pages.first == first && pages.step == step)))
+	if (pages.count == count && (!count || (pages.first == (int64_t)first * PAGE_BYTES &&
+						pages.step == (int64_t)step * PAGE_BYTES)))
 		return true;
-	fprintf(stderr, "a miss of %u asks for %u pages from %u on\n", gfn, pages.count,
-		pages.first);
+	fprintf(stderr, "a miss of %u asks for %u pages from %llx on\n", gfn, pages.count,
+		(long long)pages.first);
 	return false;
 }
 
@@ -79,6 +85,32 @@ static void four_at_equal_distances_make_a_run(void)
 	misses(100, 40, 3);
 	CU_ASSERT(asks_nothing(221));
 	CU_ASSERT(asks(220, 260, 40, AHEAD_FIRST)); /* with another miss between */
+}
+
+/* The lines of an array need not begin where pages do: here they are 12 pages and 2,688 bytes
+ * apart. */
+static void strides_are_in_bytes(void)
+{
+	enum { LINE = 51840, FIRST = 100 * PAGE_BYTES + 500 };
+	struct ahead_pages pages;
+
+	begin();
+	for (int64_t line = 0; line < AHEAD_STRIDE_MISSES - 1; line++)
+		CU_ASSERT_EQUAL(ahead_on_miss(&ahead, FIRST + line * LINE, 1 << 30).count, 0);
+	pages = ahead_on_miss(&ahead, FIRST + 3 * LINE, 1 << 30);
+	CU_ASSERT_EQUAL(pages.count, AHEAD_FIRST);
+	CU_ASSERT_EQUAL(pages.first, FIRST + 4 * LINE);
+	CU_ASSERT_EQUAL(pages.step, LINE);
+	/* the run goes on wherever its pages are touched */
+	pages = ahead_on_miss(&ahead, (FIRST + 8 * LINE) & ~PAGE_MASK, 1 << 30);
+	CU_ASSERT_EQUAL(pages.first, FIRST + 9 * LINE);
+	CU_ASSERT_EQUAL(ahead_on_miss(&ahead, FIRST + 20 * LINE - PAGE_BYTES, 1 << 30).count, 0);
+	/* it is remembered so, and the pages that were fetched in vain shorten it */
+	ahead_vain(&ahead, (FIRST + 6 * LINE) >> PAGE_BITS);
+	others(500);
+	pages = ahead_on_miss(&ahead, FIRST & ~PAGE_MASK, 1 << 30);
+	CU_ASSERT_EQUAL(pages.first, FIRST + LINE);
+	CU_ASSERT_EQUAL(pages.count, 5);
 }
 
 /* Each line of a column lies on two pages. */
@@ -141,14 +173,14 @@ static void the_next_column_is_known(void)
 /* What is farther apart than AHEAD_STRIDE_MOST, or was missed too long ago, makes no run. */
 static void strides_have_bounds(void)
 {
-	enum { FAR = AHEAD_STRIDE_MOST + 1 };
+	const int64_t far = AHEAD_STRIDE_MOST + PAGE_BYTES;
 
 	begin();
-	for (uint32_t i = 0; i < 5; i++)
-		CU_ASSERT_EQUAL(ahead_on_miss(&ahead, i * FAR, UINT32_MAX).count, 0);
+	for (int64_t i = 0; i < 5; i++)
+		CU_ASSERT_EQUAL(ahead_on_miss(&ahead, i * far, INT64_MAX).count, 0);
 	begin();
-	for (uint32_t i = 0; i < 4; i++)
-		CU_ASSERT_EQUAL(ahead_on_miss(&ahead, i * (FAR - 1), UINT32_MAX).count,
+	for (int64_t i = 0; i < 4; i++)
+		CU_ASSERT_EQUAL(ahead_on_miss(&ahead, i * (far - PAGE_BYTES), INT64_MAX).count,
 				i == 3 ? AHEAD_FIRST : 0);
 	begin();
 	misses(100, 40, 3);
@@ -199,12 +231,13 @@ static void a_run_that_waits_stays_ahead(void)
 	gfn_t next = 103;
 
 	begin_run(100, 1);
-	for (gfn_t miss = 102; miss < 400; miss++) {
-		struct ahead_pages pages = ahead_on_miss(&ahead, miss, N_PAGES);
+	for (gfn_t missed = 102; missed < 400; missed++) {
+		struct ahead_pages pages = miss(missed);
 
-		CU_ASSERT(!pages.count || (pages.first == next && pages.step == 1));
+		CU_ASSERT(!pages.count || (pages.first == (int64_t)next * PAGE_BYTES &&
+					   pages.step == PAGE_BYTES));
 		next += pages.count;
-		CU_ASSERT(next > miss + 1 && next - (miss + 1) <= MAX_AHEAD);
+		CU_ASSERT(next > missed + 1 && next - (missed + 1) <= MAX_AHEAD);
 	}
 }
 
@@ -281,6 +314,31 @@ static void more_than_the_most_is_remembered_but_asked_for_in_parts(void)
 	CU_ASSERT(asks(101 + MAX_AHEAD, 102 + MAX_AHEAD, 1, MAX_AHEAD));
 }
 
+/* A page that was requested ahead and not used is left out until it has been missed often enough.
+ * One that is used pays. */
+static void what_was_not_used_is_left_out(void)
+{
+	static struct miss_history history;
+	struct ahead *reads = &history.by_right[PAGE_READ];
+
+	CU_ASSERT(ahead_asks(reads, 77, 5));
+	ahead_used(&history, 77);
+	ahead_used(&history, 77 + AHEAD_ASKED); /* another frame */
+	CU_ASSERT(ahead_asks(reads, 77, 5));
+	CU_ASSERT(!ahead_asks(reads, 77, 5));
+	ahead_used(&history, 77); /* too late: it had been missed, or this would not be */
+	for (int i = 0; i < AHEAD_VAIN_MISSES; i++) {
+		CU_ASSERT(!ahead_asks(reads, 77, 5));
+		ahead_missed(reads, 77, 5);
+	}
+	CU_ASSERT(ahead_asks(reads, 77, 5));
+	CU_ASSERT(ahead_asks(reads, 77 + AHEAD_ASKED, 5)); /* takes its place */
+	CU_ASSERT(ahead_asks(reads, 77, 5));
+	ahead_missed(reads, 77, 5); /* it is on its way still */
+	CU_ASSERT(ahead_asks(reads, 77, 5));
+	CU_ASSERT(ahead_asks(&history.by_right[PAGE_WRITE], 77, 5));
+}
+
 /* Frames that are used without an address: `count` from `first` on are named. */
 static _Atomic uint8_t rights[N_PAGES];
 static gfn_t frames[AHEAD_NAMED_MOST];
@@ -353,6 +411,7 @@ int main(void)
 	static const struct unit_test tests[] = {
 		UNIT_TEST(three_in_a_row_make_a_run),
 		UNIT_TEST(four_at_equal_distances_make_a_run),
+		UNIT_TEST(strides_are_in_bytes),
 		UNIT_TEST(columns_of_pairs_make_two_runs),
 		UNIT_TEST(strides_end_with_the_memory),
 		UNIT_TEST(a_column_is_remembered),
@@ -366,6 +425,7 @@ int main(void)
 		UNIT_TEST(a_run_is_remembered_by_its_first_page),
 		UNIT_TEST(what_came_for_nothing_is_asked_for_no_more),
 		UNIT_TEST(more_than_the_most_is_remembered_but_asked_for_in_parts),
+		UNIT_TEST(what_was_not_used_is_left_out),
 		UNIT_TEST(named_frames_that_are_not_here_are_requested),
 		UNIT_TEST(what_is_named_has_bounds),
 		UNIT_TEST(frames_make_runs),

@@ -84,7 +84,7 @@ static void what_is_on_stays_on(void)
 static void credit_has_bounds(void)
 {
 	begin();
-	for (uint32_t page = 0; page < 20 * WRITTEN_PAGES; page += WRITTEN_PAGES)
+	for (uint32_t page = 0; page < 100 * WRITTEN_PAGES; page += WRITTEN_PAGES)
 		written_read(&written, READER, page);
 	learns(READER, 100, WRITTEN_ON - WRITTEN_LEAST - 1);
 	CU_ASSERT(!written_read(&written, READER, 5));
