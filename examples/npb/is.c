@@ -157,7 +157,7 @@ static void rank_by_buckets(struct share *mine)
 
 static void rank_by_counting(const struct share *mine)
 {
-	int *own = not_larger[omp_get_thread_num()];
+	int *own = not_larger[omp_get_thread_num()], threads = omp_get_num_threads();
 
 	memset(own, 0, range * sizeof *own);
 	for (int i = mine->tile.first; i < mine->tile.end; i++)
@@ -168,7 +168,7 @@ static void rank_by_counting(const struct share *mine)
 	for (int value = mine->values.first; value < mine->values.end; value++) {
 		int sum = 0;
 
-		for (int t = 0; t < omp_get_num_threads(); t++)
+		for (int t = 0; t < threads; t++)
 			sum += not_larger[t][value];
 		rank_end[value] = sum;
 	}
