@@ -46,6 +46,14 @@ const struct machine_row machine_rows[MACHINE_ROWS] = {
 #undef MACHINE
 };
 
+/* Daemons start the monitors and the I/O server, with what is on their own command lines. */
+#define MACHINE(field, word, kind, least, most, default, typed, readers, ...) \
+	_Static_assert(!((readers) & (MACHINE_MONITOR | MACHINE_IOSRV)) || \
+		       (readers) & (MACHINE_NODE | MACHINE_NODE0), \
+		       "--" word " reaches no daemon that could pass it on");
+#include "base/machine.def"
+#undef MACHINE
+
 static void *field_of(struct machine *m, const struct machine_row *row)
 {
 	return (char *)m + row->offset;

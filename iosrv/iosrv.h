@@ -11,7 +11,9 @@
  * chips, worker.c has threads.
  *
  * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to
- * chips.def.  Its state is described by one list (chipstate.h), which makes it part of snapshots.
+ * chips.def.  Its state, if it has one, is described by one list (chipstate.h), which makes it part
+ * of snapshots.  Snapshots then have another form, and need the next version: the unit test
+ * iosrv_snapshot prints what to change.
  *
  * Rules of use: all functions run in the server's one loop, except a chip's work().  A chip's
  * handler never waits.  A chip raises its interrupt line by iosrv_raise(); lines are

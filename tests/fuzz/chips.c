@@ -264,11 +264,15 @@ static void do_poke(void)
 {
 	unsigned chip = number(1) % N_CHIPS, n = number(1);
 	const struct chipstate *s = &chips[chip]->state;
-	const struct chipstate_field *field = &s->field[n % s->n_fields];
-	size_t at = sizeof(uint32_t) + (n / s->n_fields) % s->copies *
-					       ((chipstate_bytes(chips[chip]) - 4) / s->copies);
+	const struct chipstate_field *field;
 	uint64_t value;
+	size_t at;
 
+	if (!s->n_fields)
+		return; /* a chip without state */
+	field = &s->field[n % s->n_fields];
+	at = sizeof(uint32_t) + (n / s->n_fields) % s->copies *
+					((chipstate_bytes(chips[chip]) - 4) / s->copies);
 	for (const struct chipstate_field *f = s->field; f != field; f++)
 		at += (size_t)f->bytes * f->count;
 	if (field->count > 1)
