@@ -198,7 +198,8 @@ static void wrong_orders(void)
 	}
 	for (int n = MACHINE_VALUE - 2; n <= MACHINE_VALUE; n++) {
 		snprintf(line, sizeof line, GOOD "mem %0*u\n" HOSTS, n, 64);
-		CU_ASSERT_EQUAL(!strcmp(complaint_of(line, strlen(line)), "nothing"), n < MACHINE_VALUE);
+		CU_ASSERT_EQUAL(!strcmp(complaint_of(line, strlen(line)), "nothing"),
+				n < MACHINE_VALUE);
 	}
 }
 
