@@ -365,12 +365,15 @@ void ahead_used(struct miss_history *history, gfn_t frame)
 }
 
 /* Return the right to request for a page that the CPU wants with the right `wanted`. */
-static enum page_right right_for(struct miss_history *history, const struct vcpu *v, uint32_t page,
-				 uint32_t entry, enum page_right wanted,
+static enum page_right right_for(struct miss_history *history, const struct shadow *shadow,
+				 const struct vcpu *v, uint32_t page, enum page_right wanted,
 				 const _Atomic uint8_t *rights)
 {
+	uint32_t entry = shadow->entry[page];
 	gfn_t frame = gpa_to_gfn(entry);
 
+	if (!(entry & SHADOW_VALID) || frame >= shadow->ram_pages)
+		return wanted;
 	if (wanted == PAGE_WRITE) {
 		if (rights[frame] == PAGE_READ)
 			written_upgraded(&history->written, page);
@@ -393,7 +396,7 @@ unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow,
 
 	ahead_missed(ahead, gpa_to_gfn(shadow->entry[page]), page);
 	if (mechanism_on(ahead->without, MECHANISM_WRITTEN))
-		*right = right_for(history, v, page, shadow->entry[page], wanted, rights);
+		*right = right_for(history, shadow, v, page, wanted, rights);
 	if (pages.count)
 		look_up(shadow, v, &pages, entry);
 	for (uint32_t i = 0; i < pages.count; i++) {
