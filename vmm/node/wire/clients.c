@@ -125,18 +125,42 @@ uint32_t clients_tag(const struct node *node, unsigned client, uint32_t seq)
 	return (seq & SEQ_MASK) | client << SEQ_BITS | life << (SEQ_BITS + SLOT_BITS);
 }
 
-/* The bodies of all answers begin with these two words. */
+/* A query is these two words and nothing else; the bodies of all answers begin with them. */
 struct query { uint32_t of, seq; };
-_Static_assert(sizeof(struct query) == sizeof(struct msg_dump) &&
-		       sizeof(struct query) == sizeof(struct msg_stats) &&
-		       sizeof(struct query) == sizeof(struct msg_pages) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_pages_here, seq) &&
-		       sizeof(struct query) == sizeof(struct msg_move_notes) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_cpu_moved, seq) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_host, seq) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_policy, seq) &&
-		       offsetof(struct query, seq) == offsetof(struct msg_frame, seq),
-	       "one layout for all queries");
+#define HAS_SEQ(body) (offsetof(body, seq) == offsetof(struct query, seq))
+
+/* CHOOSE(WORD, other) is `chosen` where WORD is a macro `~, chosen`, and `other` elsewhere: so the
+ * rows of msg.def with one handler can be checked, which may have members that others lack. */
+#define SECOND(first, second, ...) second
+#define CHOOSE(...) SECOND(__VA_ARGS__, ~)
+#define UNCHECKED(name)
+
+#define PAYLOAD_NONE ~, true
+#define MESSAGE(name, number, body, bytes, payload) \
+	HAS_NO_PAYLOAD_##name = CHOOSE(PAYLOAD_##payload, false),
+enum {
+#include "base/msg.def"
+};
+
+#define SERVED_BY_clients_on_query ~, CHECK_QUERY
+#define CHECK_QUERY(name)                                                            \
+	_Static_assert(sizeof(body_##name) == sizeof(struct query) &&                \
+			       HAS_SEQ(body_##name) && HAS_NO_PAYLOAD_##name,        \
+		       #name " is no query: its body must be one word and `seq`, and no payload");
+#define CLIENT_TO_NODE(name, how, handler) CHOOSE(SERVED_BY_##handler, UNCHECKED)(name)
+#include "base/msg.def"
+
+#define SERVED_BY_route_on_answer ~, CHECK_ANSWER
+#define CHECK_ANSWER(name)                   \
+	_Static_assert(HAS_SEQ(body_##name), \
+		       #name " is no answer: its body's second word must be `seq`");
+#define NODE_TO_LEADER(name, how, handler) CHOOSE(SERVED_BY_##handler, UNCHECKED)(name)
+#include "base/msg.def"
+
+/* Those which node 0 itself gives. */
+_Static_assert(HAS_SEQ(body_MOVE_NOTES) && HAS_SEQ(body_CPU_MOVED) && HAS_SEQ(body_HOST) &&
+		       HAS_SEQ(body_POLICY) && HAS_SEQ(body_SNAPSHOT_ITEM),
+	       "one layout for all answers");
 
 void clients_send_answer(struct node *node, const struct msg_header *header, const void *body)
 {
