@@ -10,10 +10,10 @@
  * the CPUs that may not be sent messages; chipstate.c and snapshot.c save and load the
  * chips, worker.c has threads.
  *
- * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`, and add X(NAME) to
- * chips.def.  Its state, if it has one, is described by one list (chipstate.h), which makes it part
- * of snapshots.  Snapshots then have another form, and need the next version: the unit test
- * iosrv_snapshot prints what to change.
+ * How to add a chip: write iosrv/NAME.c with a `const struct chip NAME_chip`; add X(NAME) to
+ * chips.def; append to forms.def the row that the unit test iosrv_snapshot prints, since snapshots
+ * have another form then.  The chip's state, if it has one, is described by one list (chipstate.h),
+ * which makes it part of snapshots.
  *
  * Rules of use: all functions run in the server's one loop, except a chip's work().  A chip's
  * handler never waits.  A chip raises its interrupt line by iosrv_raise(); lines are
@@ -32,7 +32,7 @@
 struct chip_range { uint32_t first, count; bool mmio; };
 enum { CHIP_RANGES = 2 };
 
-/* A chip.  Functions may be NULL, except reset, read and write. */
+/* A chip.  Functions may be NULL, except reset, read and write, and `state` may be empty. */
 struct chip {
 	const char *name; /* in messages for the user */
 	/* Offsets continue from one range to the next: the second range begins at offset

@@ -20,9 +20,15 @@
 #include "base/types.h"
 #include "vmm/shared/problem.h"
 
-/* It rises when a record gets another meaning, or a chip another state, which the unit test
- * iosrv_snapshot compares: a file of another version is refused. */
-enum { SNAPFILE_VERSION = 7 };
+/* Of the last row of forms.def, which says when there is a new one: a file of another version is
+ * refused. */
+enum {
+#define FORM(version, form) SNAPFILE_FORM_##version = version,
+#include "iosrv/forms.def"
+#undef FORM
+	SNAPFILE_NEXT,
+	SNAPFILE_VERSION = SNAPFILE_NEXT - 1
+};
 
 /* One item of the machine (enum snapshot_kind in base/wire.h, and its index); bytes <=
  * MAX_MSG_PAYLOAD. */
