@@ -22,6 +22,7 @@
  * REFUSES=node: this one takes none.  MOVES=n: the page's home moves up to n times, to any node,
  * and other nodes learn it at any time; LOSE_QUEUE: without its queue, an error that must be found.
  * FEW=n: hosts cause DROP, HAND_OVER and the like n times in all; else homes cannot move, too.
+ * REACHES: pan prints each cell that it reaches.
  * PROGRESS_OF=node: claim that each request of this node is answered.  RESUME_BEFORE_ACKS,
  * DELAY_INVALIDATIONS: the fault points of base/faultpoint.def.
  */

@@ -60,12 +60,23 @@
 #define DO_N(a, b, c, d, n, ...) DO##n
 #define DO(who, ...) DO_N(__VA_ARGS__, 4, 3, 2, 1, )(who, __VA_ARGS__)
 
+#ifdef REACHES
+#define REACHED(table, state, event) \
+	c_code { \
+		static int told; \
+		if (!told++) \
+			printf("reached " #table "(" #state "," #event ")\n"); \
+	};
+#else
+#define REACHED(table, state, event)
+#endif
+
 inline node_step()
 {
 	if
 #define CELL(state, event, next, ...) \
 	:: st[i] == NODE_##state && ev == NODE_ON_##event -> st[i] = NODE_##next; \
-		DO(NODE, __VA_ARGS__)
+		REACHED(node, state, event) DO(NODE, __VA_ARGS__)
 #define NEVER(state, event, why)
 #include "dsm/node_table.def"
 #undef CELL
@@ -79,7 +90,7 @@ inline home_step()
 	if
 #define CELL(state, event, next, ...) \
 	:: hst[p] == HOME_##state && hev == HOME_ON_##event -> hst[p] = HOME_##next; \
-		DO(HOME, __VA_ARGS__)
+		REACHED(home, state, event) DO(HOME, __VA_ARGS__)
 #define NEVER(state, event, why)
 #include "dsm/home_table.def"
 #undef CELL
