@@ -148,9 +148,10 @@ static int check_peers(struct options *o)
 		o->machine.cpus = o->peers + 1;
 	if (o->machine.cpus <= o->peers && !o->peers_concentrate)
 		return options_fail(o,
-				    "--peers %u is more than --cpus %u: each computer gives a "
-				    "processor; with --concentrate fewer computers are taken",
-				    o->peers, o->machine.cpus);
+				    "--peers %u and this computer are %u hosts, each with a "
+				    "processor: more than --cpus %u; with --concentrate fewer "
+				    "computers are taken",
+				    o->peers, o->peers + 1, o->machine.cpus);
 	return 0;
 }
 
