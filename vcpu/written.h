@@ -7,6 +7,9 @@
  * remembered is needed for another page.  From WRITTEN_ON on, the pages that the instruction reads
  * are requested to write to at once.  One that leaves unchanged nevertheless costs WRITTEN_VAIN.
  *
+ * This is for arrays.  vmm/node/pages/both.h does it for a single page that comes and goes, by that
+ * page's history.
+ *
  * Pages are linear pages of one address space.  All zero: nothing is known.  Pure.
  */
 #ifndef VCPU_WRITTEN_H

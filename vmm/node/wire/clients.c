@@ -22,14 +22,13 @@
 #include "vmm/node/hosts/hosts.h"
 #include "vmm/node/moves/policy.h"
 #include "vmm/node/wire/conn.h"
+#include "vmm/shared/stats.h"
 
 /* A tag: the sequence number, the slot, and the number of the client within the slot, which counts
  * from 1 to LIFE_MASK and begins again.  So no tag is 0.  The answers that every node sends at its
  * end have the tag 0: they are for `vmp run`. */
 enum { SEQ_BITS = 24, SEQ_MASK = (1 << SEQ_BITS) - 1, SLOT_BITS = 5, LIFE_MASK = 7 };
 _Static_assert(MAX_CLIENTS == 1 << SLOT_BITS, "a slot in a tag");
-
-enum { CLIENT_LIMIT_MS = 3000 };
 
 static struct client_slot *run_client(const struct node *node)
 {
@@ -52,7 +51,7 @@ static void send_to(struct client_slot *slot, const struct msg_header *header, c
 	int error = conn_send(slot->conn, header, body, header->bytes, NULL, 0);
 
 	if (error == -ENOBUFS && header->type == MSG_TRACE && !slot->stuck) {
-		conn_flush(slot->conn, CLIENT_LIMIT_MS);
+		conn_flush(slot->conn, STATS_LIMIT_MS);
 		error = conn_send(slot->conn, header, body, header->bytes, NULL, 0);
 		slot->stuck = error == -ENOBUFS;
 	}

@@ -27,12 +27,12 @@
 #include "vmm/node/pages/batch.h"
 #include "vmm/node/wire/links.h"
 #include "vmm/shared/silence.h"
+#include "vmm/shared/stats.h"
 
 enum {
 	CONNECT_LIMIT_MS = 20000,
 	CLUSTER_LIMIT_MS = 90000,
 	LAST_WORDS_MS = 200,
-	TRACE_MS = 10000, /* the last words, if a trace is among them */
 	PATH_ROOM = 108
 };
 
@@ -355,7 +355,7 @@ static void on_cork(void *ctx, bool on)
 void overlay_flush(struct node *node)
 {
 	if (node->overlay)
-		ph_flush((node->trace ? TRACE_MS : LAST_WORDS_MS) * 1000);
+		ph_flush((node->trace ? STATS_LIMIT_MS : LAST_WORDS_MS) * 1000);
 }
 
 /* ---- start and end ---- */
