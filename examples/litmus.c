@@ -1,6 +1,7 @@
 /* litmus.c - does this machine's memory behave as an IA-32 multiprocessor's?
  *
- *   litmus [--test NAME] [--iterations N] [--pages same|different] [--seed N] [--quiet] [--list]
+ *   litmus [--test NAME] [--iterations N] [--together N] [--pages same|different] [--seed N]
+ *          [--quiet] [--list]
  *
  * The classical litmus tests, each as written and with fences or locked operations in the place of
  * its writes.  What a test may show is not written down by hand: an exhaustive run of the x86-TSO
@@ -10,6 +11,11 @@
  * status 1.  The tests run on threads bound to processors in varied ways, with variables on one
  * page or on pages of their own (on a machine made of several hosts, pages are what travels), after
  * a random choice of processors has touched them, so that stale copies are there to be seen.
+ *
+ * A round of one test takes several fetches of pages, most of them for its barriers.  With
+ * --together N each thread goes through N instances of the test in each round without waiting for
+ * the others.  Each instance has its own words in the same pages, so that pages leave and arrive
+ * between any two accesses.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -179,7 +185,7 @@ static void tso_explore(const struct test *t, const struct variant *v, const str
 
 /* Pairs of variables, each on pages of its own, so that one round's pages are not the next
  * one's. */
-enum { POOL = 16 };
+enum { POOL = 16, MAX_TOGETHER = 400 };
 
 struct arena {
 	/* In the first two pages what all share: the barrier and the plan of a round. */
@@ -189,7 +195,7 @@ struct arena {
 		uint32_t slot, meet, touch[MAX_THREADS], delay[MAX_THREADS];
 	} plan;
 	_Alignas(PAGE) struct {
-		_Alignas(64) uint32_t reg[MAX_REGISTERS];
+		_Alignas(64) uint32_t reg[MAX_TOGETHER][MAX_REGISTERS];
 	} result[MAX_THREADS];
 	_Alignas(PAGE) uint32_t variables[POOL * VARIABLES * PAGE / sizeof(uint32_t)];
 };
@@ -198,17 +204,19 @@ static struct arena *arena;
 static const struct test *test;
 static const struct variant *variant;
 static unsigned n_threads, placement, n_cpus;
-static uint32_t iterations = 1000, seed = 1;
+static uint32_t iterations = 1000, seed = 1, together = 1;
 static bool different_pages = true;
 static uint64_t histogram[OUTCOMES];
 
-static volatile uint32_t *variable_of(unsigned slot, unsigned variable)
+static volatile uint32_t *variable_of(unsigned slot, unsigned variable, uint32_t instance)
 {
-	size_t stride = different_pages ? PAGE / sizeof(uint32_t) : 64 / sizeof(uint32_t);
+	enum { PAGE_WORDS = PAGE / sizeof(uint32_t), FIRST = 16 };
+	size_t stride = different_pages ? PAGE_WORDS : PAGE_WORDS / 2;
 
+	_Static_assert(FIRST + POOL + MAX_TOGETHER <= PAGE_WORDS / 2, "half a page");
 	/* Never at a page's start, so that a wrong offset is not hidden. */
-	return &arena->variables[slot * VARIABLES * PAGE / sizeof(uint32_t) + variable * stride +
-				 16 + slot];
+	return &arena->variables[slot * VARIABLES * PAGE_WORDS + variable * stride + FIRST + slot +
+				 instance];
 }
 
 static uint32_t random32(void)
@@ -224,9 +232,9 @@ static uint32_t random32(void)
  * be long past or far away: nobody waits longer than twice the time. */
 enum { MEETING_CYCLES = 5000000 };
 
-static void meet(void)
+static void wait_until(uint64_t at)
 {
-	uint64_t here = __builtin_ia32_rdtsc(), at = arena->meeting, now;
+	uint64_t here = __builtin_ia32_rdtsc(), now;
 
 	while ((now = __builtin_ia32_rdtsc()) < at && now - here < 2 * MEETING_CYCLES)
 		__builtin_ia32_pause();
@@ -291,19 +299,20 @@ static void plan_round(uint32_t number)
 		arena->plan.delay[i] = random32() & ((1u << (r >> 8) % MAX_DELAY_BITS) - 1);
 	}
 	for (unsigned i = 0; i < VARIABLES; i++)
-		*variable_of(arena->plan.slot, i) = 0;
+		for (uint32_t k = 0; k < together; k++)
+			*variable_of(arena->plan.slot, i, k) = 0;
 }
 
-static void count_outcome(void)
+static void count_outcome(uint32_t instance)
 {
 	uint32_t reg[MAX_REGISTERS] = { 0 }, variables[VARIABLES];
 
 	for (unsigned i = 0; i < n_threads; i++)
 		for (const struct op *op = test->thread[i]; op < test->thread[i] + MAX_OPS; op++)
 			if (op->kind == OP_READ)
-				reg[op->what] = arena->result[i].reg[op->what];
+				reg[op->what] = arena->result[i].reg[instance][op->what];
 	for (unsigned i = 0; i < VARIABLES; i++)
-		variables[i] = *variable_of(arena->plan.slot, i);
+		variables[i] = *variable_of(arena->plan.slot, i, instance);
 	histogram[encode(test, reg, variables)]++;
 }
 
@@ -320,32 +329,69 @@ static void bind_thread(unsigned i)
 	sched_setaffinity(0, sizeof set, &set);
 }
 
+static void wait_turns(uint32_t turns)
+{
+	for (uint32_t k = 0; k < turns; k++)
+		__asm__ volatile("");
+}
+
+/* The first instance starts as the plan of the round says.  In rounds with a meeting, each further
+ * one has a time of its own, about as far from the one before as a page's way is long; a thread
+ * starts up to twice that late, so that it meets the others in many ways.  In other rounds a thread
+ * that has both pages runs on until it loses one. */
+enum { BETWEEN_CYCLES = 50000, LATE_BITS = 16, TURNS_BITS = 11 };
+
+static uint32_t of_bits(uint32_t random, unsigned most)
+{
+	return (random >> 8) & ((1u << (random >> 4) % most) - 1);
+}
+
+static void wait_before(uint32_t instance, uint32_t random, bool meets)
+{
+	if (meets)
+		wait_until(arena->meeting + (uint64_t)instance * BETWEEN_CYCLES +
+			   of_bits(random, LATE_BITS + 1));
+	else if (random >> 31)
+		wait_turns(of_bits(random, TURNS_BITS));
+}
+
+static void execute_all(unsigned me, uint32_t round, bool meets)
+{
+	uint32_t random = round * 2654435761u + me * 40503u + 1;
+
+	for (uint32_t instance = 0; instance < together; instance++) {
+		volatile uint32_t *v[VARIABLES];
+
+		for (unsigned k = 0; k < VARIABLES; k++)
+			v[k] = variable_of(arena->plan.slot, k, instance);
+		random = random * 1664525u + 1013904223u;
+		if (instance)
+			wait_before(instance, random, meets);
+		execute(test->thread[me], v, arena->result[me].reg[instance]);
+	}
+}
+
 static void *run_thread(void *number)
 {
 	unsigned me = (unsigned)(uintptr_t)number;
 
 	bind_thread(me);
 	for (uint32_t i = 0; i < iterations; i++) {
-		volatile uint32_t *v[VARIABLES];
-
 		if (me == i % n_threads)
 			plan_round(i);
 		barrier();
-		for (unsigned k = 0; k < VARIABLES; k++) {
-			v[k] = variable_of(arena->plan.slot, k);
+		for (unsigned k = 0; k < VARIABLES; k++)
 			if (arena->plan.touch[me] & 1u << k)
-				(void)*v[k];
-		}
-		uint32_t delay = arena->plan.delay[me], together = arena->plan.meet;
+				(void)*variable_of(arena->plan.slot, k, 0);
+		uint32_t delay = arena->plan.delay[me], meets = arena->plan.meet;
 		barrier();
-		if (together)
-			meet();
-		for (uint32_t k = 0; k < delay; k++)
-			__asm__ volatile("");
-		execute(test->thread[me], v, arena->result[me].reg);
+		if (meets)
+			wait_until(arena->meeting);
+		wait_turns(delay);
+		execute_all(me, i, meets);
 		barrier();
-		if (me == i % n_threads)
-			count_outcome();
+		for (uint32_t k = 0; me == i % n_threads && k < together; k++)
+			count_outcome(k);
 		barrier();
 	}
 	return NULL;
@@ -415,9 +461,8 @@ static void list_allowed(void)
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: litmus [--test NAME] [--iterations N] [--pages same|different] "
-			"[--seed N] [--quiet] "
-			"[--list]\nNAME:");
+	fprintf(stderr, "usage: litmus [--test NAME] [--iterations N] [--together N] "
+			"[--pages same|different] [--seed N] [--quiet] [--list]\nNAME:");
 	for (unsigned i = 0; i < N_TESTS; i++)
 		fprintf(stderr, " %s", tests[i].name);
 	fprintf(stderr, ", each also with +mfence or +locked after it\n");
@@ -450,6 +495,9 @@ int main(int argc, char **argv)
 			chosen = argv[++i];
 		else if (value && !strcmp(argv[i], "--iterations") && atoi(value) > 0)
 			iterations = (uint32_t)atoi(argv[++i]);
+		else if (value && !strcmp(argv[i], "--together") && atoi(value) > 0 &&
+			 atoi(value) <= MAX_TOGETHER)
+			together = (uint32_t)atoi(argv[++i]);
 		else if (value && !strcmp(argv[i], "--seed") && atoi(value) > 0)
 			seed = (uint32_t)atoi(argv[++i]);
 		else if (value && !strcmp(argv[i], "--pages") &&
