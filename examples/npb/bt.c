@@ -10,7 +10,6 @@
  * between the threads once in each step, and so does u; there are two barriers in each step.
  */
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "flow.h"
@@ -153,7 +152,7 @@ static bool run(const struct flow_class *class, double *seconds)
 #pragma omp parallel
 	{
 		struct npb_tile tile = flow_tile();
-		kept_block *kept = malloc(class->n * sizeof *kept);
+		kept_block *kept = npb_allocate(class->n, sizeof *kept);
 		double start;
 		bool well;
 
@@ -174,7 +173,6 @@ static bool run(const struct flow_class *class, double *seconds)
 		well = flow_verify(class);
 #pragma omp master
 		good = well;
-		free(kept);
 	}
 	return good;
 }

@@ -59,6 +59,50 @@ static void test_turns_on(void)
 	CU_ASSERT_FALSE(both_is_on(&both, GFN + 1));
 }
 
+/* The page comes ahead with the right `wanted`, is written to or not, and goes. */
+static void ahead(struct both *both, enum page_right wanted, bool is_written)
+{
+	if (wanted == PAGE_READ && is_written)
+		CU_ASSERT_EQUAL(both_missed(both, GFN, PAGE_WRITE), PAGE_WRITE);
+	if (both_expects(both, GFN))
+		both_came(both, SUM_OLD, START);
+	both_left(both, GFN, PAGE_NONE, is_written ? SUM_NEW : SUM_OLD, START);
+}
+
+static void test_ahead(void)
+{
+	struct both both = { 0 };
+
+	/* reads ahead that writes follow turn it on, but not requests to write, nor reads alone */
+	for (unsigned i = 0; i < 2 * BOTH_PAIRS; i++) {
+		CU_ASSERT_EQUAL(both_ahead(&both, GFN, PAGE_WRITE), PAGE_WRITE);
+		ahead(&both, PAGE_WRITE, true);
+		CU_ASSERT_EQUAL(both_ahead(&both, GFN, PAGE_READ), PAGE_READ);
+		ahead(&both, PAGE_READ, false);
+	}
+	for (unsigned i = 0; i < BOTH_PAIRS; i++) {
+		CU_ASSERT_EQUAL(both_ahead(&both, GFN, PAGE_READ), PAGE_READ);
+		CU_ASSERT_FALSE(both_expects(&both, GFN));
+		ahead(&both, PAGE_READ, true);
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		CU_ASSERT_EQUAL(both_ahead(&both, GFN, PAGE_READ), PAGE_WRITE);
+		CU_ASSERT_TRUE(both_compares(&both, GFN));
+		ahead(&both, PAGE_WRITE, true);
+	}
+	/* that it comes as it left teaches nothing about when to request it */
+	CU_ASSERT_EQUAL(both.away_us, BOTH_AWAY_US);
+	/* and turns it off if it leaves as it came, too */
+	for (unsigned i = 0; i <= BOTH_SPARE_PAIRS; i++) {
+		CU_ASSERT_EQUAL(both_ahead(&both, GFN, PAGE_READ), PAGE_WRITE);
+		ahead(&both, PAGE_WRITE, false);
+	}
+	CU_ASSERT_EQUAL(both_ahead(&both, GFN, PAGE_READ), PAGE_READ);
+	/* another page in the same place */
+	both = turned_on();
+	CU_ASSERT_EQUAL(both_ahead(&both, GFN + 1, PAGE_READ), PAGE_READ);
+}
+
 static void test_stays_off(void)
 {
 	struct both both = { 0 };
@@ -183,6 +227,7 @@ int main(void)
 	static const struct unit_test tests[] = {
 		{ "reads that a write follows", test_turns_on },
 		{ "pages that are only read, or only written to", test_stays_off },
+		{ "a page that is requested ahead", test_ahead },
 		{ "when the request leaves", test_when_it_leaves },
 		{ "what one fetch teaches", test_learns },
 		{ "limits of what is learned", test_limits },

@@ -23,13 +23,19 @@ bool both_compares(const struct both *both, gfn_t gfn)
 	return both_expects(both, gfn) || both_is_on(both, gfn);
 }
 
-enum page_right both_missed(struct both *both, gfn_t gfn, enum page_right right)
+/* The page is requested. */
+static void begin(struct both *both, gfn_t gfn)
 {
 	if (!is_of(both, gfn))
 		*both = (struct both){ .gfn_plus_1 = gfn + 1, .needs = BOTH_PAIRS,
 				       .away_us = BOTH_AWAY_US };
 	both->at_once = false;
 	both->sent_ns = 0;
+}
+
+enum page_right both_missed(struct both *both, gfn_t gfn, enum page_right right)
+{
+	begin(both, gfn);
 	if (right == PAGE_WRITE) {
 		if (both->has_read && both->pairs < both->needs)
 			both->pairs++;
@@ -42,6 +48,18 @@ enum page_right both_missed(struct both *both, gfn_t gfn, enum page_right right)
 	}
 	both->has_read = true;
 	return right;
+}
+
+/* No CPU waits for a word in it, so that nothing is learned of when it should be requested. */
+enum page_right both_ahead(struct both *both, gfn_t gfn, enum page_right right)
+{
+	if (right == PAGE_WRITE)
+		return right;
+	begin(both, gfn);
+	both->left_sum = 0;
+	both->at_once = both_is_on(both, gfn);
+	both->has_read = !both->at_once;
+	return both->at_once ? PAGE_WRITE : PAGE_READ;
 }
 
 /* (TRICKS: early-requests-lose) */

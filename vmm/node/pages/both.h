@@ -10,6 +10,9 @@
  * learned for each page: a request was too early if the page comes back as it left, or if the other
  * host has held it.  A page for which the time becomes too long is requested as before.
  *
+ * A page that is requested ahead counts as read, too: where two threads' parts of an array meet, it
+ * comes with a run of pages that are read, and goes after the writes.
+ *
  * To the page protocol these are ordinary requests to write.  One struct both is the history of a
  * page on this host; all zero: nothing is known.  Times are ns of one clock that never goes back.
  * Pure.
@@ -43,6 +46,10 @@ struct both {
 
 /* A CPU misses the page with this right.  Returns the right to request. */
 enum page_right both_missed(struct both *both, gfn_t gfn, enum page_right right);
+
+/* The page is requested ahead, for a CPU that will probably need it with this right.  Returns the
+ * right to request. */
+enum page_right both_ahead(struct both *both, gfn_t gfn, enum page_right right);
 
 /* Returns the time at which the request should leave: now_ns or later. */
 uint64_t both_leaves_ns(const struct both *both, uint64_t now_ns);

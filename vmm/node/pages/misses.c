@@ -9,7 +9,7 @@
 #include "vmm/node/pages/share.h"
 #include "vmm/node/pages/wants.h"
 
-enum { PLACES = 1024 }; /* pages whose history is kept (direct-mapped) */
+enum { PLACES = 16384 }; /* pages whose history is kept (direct-mapped): 64 MiB of an array */
 
 /* A page that arrived with the right to write while no CPU was waiting for it.  The checksum of its
  * contents tells whether it was written to before it left. */
@@ -83,6 +83,13 @@ enum page_right misses_ask(struct node *node, unsigned cpu, gfn_t gfn, enum page
 	}
 	both_sent(both, now_ns);
 	return right;
+}
+
+enum page_right misses_ask_ahead(struct node *node, gfn_t gfn, enum page_right right)
+{
+	if (!is_on(node) || dsm_right(node->dsm, gfn) >= right)
+		return right;
+	return both_ahead(both_of(node, gfn), gfn, right);
 }
 
 bool misses_due(struct node *node, bool all, gfn_t *gfn, uint64_t *next_ns)

@@ -17,6 +17,9 @@ void misses_free(struct misses *misses);
  * requested; PAGE_NONE: later. */
 enum page_right misses_ask(struct node *node, unsigned cpu, gfn_t gfn, enum page_right right);
 
+/* A CPU will probably need the page with this right.  Returns the right to request ahead. */
+enum page_right misses_ask_ahead(struct node *node, gfn_t gfn, enum page_right right);
+
 /* Returns a request that was delayed until now, or any if `all` is set, in *gfn: it is a request to
  * write.  Returns false if there is none; *next_ns then says when the next one is due, 0: never. */
 bool misses_due(struct node *node, bool all, gfn_t *gfn, uint64_t *next_ns);

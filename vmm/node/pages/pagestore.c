@@ -497,7 +497,7 @@ static void free_retries(struct retry *retry)
 void pagestore_want_ahead(struct node *node, gfn_t gfn, enum page_right right)
 {
 	if (node->dsm && spill_lets_ahead(node, gfn))
-		dsm_want_ahead(node->dsm, gfn, right);
+		dsm_want_ahead(node->dsm, gfn, misses_ask_ahead(node, gfn, right));
 }
 
 /* Counts a page that has arrived for the CPUs that wait for it. */
