@@ -10,8 +10,9 @@ void schedule_promptly(void);
 
 /* Lower the priority of a process that computes, by `nicer` nice levels; inherited by exec.  If
  * other hosts wait for this host's daemon, use NICE_FAR_BEHIND: a guest that spins on a page would
- * otherwise keep the processor from the processes that fetch it. */
-enum { NICE_BEHIND = 5, NICE_FAR_BEHIND = 15 };
+ * otherwise keep the processor from the processes that fetch it.  NICE_APART stands between a guest
+ * program's process and its kernel process (vmproc/user.h). */
+enum { NICE_BEHIND = 5, NICE_FAR_BEHIND = 15, NICE_APART = 3 };
 void schedule_behind(int nicer);
 
 #endif

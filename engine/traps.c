@@ -243,7 +243,11 @@ static bool settle(struct cpu_engine *e, const struct window_stop *at)
 void engine_on_call(struct cpu_engine *e, const struct window_stop *at)
 {
 	end_shadow(e);
-	if (!settle(e, at))
+	if (settle(e, at))
+		return;
+	if (window_return(e->vcpu))
+		engine_count(e, TRAP_MARKER);
+	else
 		on_iret(e);
 }
 

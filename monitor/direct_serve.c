@@ -163,7 +163,9 @@ static int start_user(struct monitor *m, unsigned space)
 	int error;
 
 	*p = (struct user_pipes){ { -1, -1 }, { -1, -1 }, -1, -1 };
-	if (pipe2(p->order, O_CLOEXEC) || pipe2(p->report, O_CLOEXEC))
+	/* an order never waits for a process that does not read: vmproc/user.h */
+	if (pipe2(p->order, O_CLOEXEC) || pipe2(p->report, O_CLOEXEC) ||
+	    fcntl(p->order[1], F_SETFL, O_NONBLOCK))
 		return -errno;
 	error = start_process(m, space, VMPROC_USER);
 	if (error)

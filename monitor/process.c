@@ -56,6 +56,14 @@ static void place_pipes(const struct monitor *m, enum vmproc_strict strict)
 		_exit(1);
 }
 
+/* With --strict the user process stands behind its kernel process. (TRICKS: kernel-preempts) */
+static int nice_of(const struct monitor *m, enum vmproc_strict strict)
+{
+	if (m->many_hosts)
+		return NICE_FAR_BEHIND + (strict == VMPROC_USER ? NICE_APART : 0);
+	return NICE_BEHIND - (strict == VMPROC_KERNEL ? NICE_APART : 0);
+}
+
 /* In the child: put descriptors in their places, close all others, be traced (on the ptrace
  * engine), be killed when the monitor dies, and execute vmproc. */
 static void become_vm_process(struct monitor *m, const char *path, unsigned space,
@@ -81,7 +89,7 @@ static void become_vm_process(struct monitor *m, const char *path, unsigned spac
 	if (getppid() != monitor) /* it died before prctl() */
 		_exit(1);
 	setrlimit(RLIMIT_CORE, &none);
-	schedule_behind(m->many_hosts ? NICE_FAR_BEHIND : NICE_BEHIND);
+	schedule_behind(nice_of(m, strict));
 	place_pipes(m, strict);
 	if (ram < 0 || stub < 0 || dup2(ram, VMPROC_RAM_FD) < 0 || dup2(stub, VMPROC_STUB_FD) < 0)
 		_exit(1);

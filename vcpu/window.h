@@ -74,5 +74,9 @@ enum window_place {
  * instruction that failed at WINDOW_IRET. */
 enum window_place window_settle(struct vcpu *v, const struct window_stop *stop);
 
+/* v is at the window's iret: return to user mode as the window's code does, with as few checks.
+ * False: the frame is not a plain one; then vcpu_iret() does it, and nothing has changed. */
+bool window_return(struct vcpu *v);
+
 #endif /* C */
 #endif

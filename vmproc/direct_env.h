@@ -15,6 +15,7 @@ struct direct_user {
 	struct user_desc given[VMP_GDT_ENTRIES]; /* what the host's tables hold there */
 	uint32_t given_entries;
 	uint32_t calls; /* in the order, not made yet */
+	uint32_t serial; /* the order's number */
 	_Atomic uint32_t running; /* a kick must reach it */
 	uint64_t fs_base, gs_base; /* at its last stop */
 	uint64_t xcr0;
@@ -70,6 +71,7 @@ void direct_segment_changed(unsigned index, const struct vcpu_segment *s);
  * memory */
 void direct_fpu_size(void); /* in the first handler: how many bytes they are */
 void direct_fpu_out(void);
+void direct_fpu_copy(uint8_t *xsave); /* to any place that is aligned to 64 bytes */
 void direct_fpu_in(void);
 
 /* direct_bare.c: the host address space for programs that compute */

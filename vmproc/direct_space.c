@@ -32,14 +32,20 @@ void direct_fpu_size(void)
 	direct.shared->xsave_bytes = bytes < DIRECT_XSAVE_BYTES ? bytes : DIRECT_XSAVE_BYTES;
 }
 
+void direct_fpu_copy(uint8_t *xsave)
+{
+	const uint8_t *from = direct.fpu_away ? direct.shared->xsave : direct.fpu;
+
+	if (from)
+		__builtin_memcpy(xsave, from, direct.shared->xsave_bytes);
+	else
+		__asm__ volatile("xsave64 (%0)" : : "r"(xsave), "a"(-1), "d"(-1) : "memory");
+}
+
 void direct_fpu_out(void)
 {
-	if (direct.fpu_away)
-		return;
-	if (direct.fpu)
-		__builtin_memcpy(direct.shared->xsave, direct.fpu, direct.shared->xsave_bytes);
-	else
-		__asm__ volatile("xsave %0" : "+m"(direct.shared->xsave) : "a"(-1), "d"(-1));
+	if (!direct.fpu_away)
+		direct_fpu_copy(direct.shared->xsave);
 }
 
 void direct_fpu_in(void)

@@ -68,30 +68,39 @@ static bool stops(void)
 	return false;
 }
 
-/* (TRICKS: stopped-by-pipe) */
+/* (TRICKS: stopped-by-pipe, even-and-odd) */
 static void wait_for_report(void)
 {
-	uint64_t bytes;
+	uint8_t bytes[8], answer = direct.user.serial % 2 ? USER_ODD : USER_EVEN;
 	long n;
 
 	do
-		n = host_call(__NR_read, VMPROC_REPORT_FD, (long)&bytes, sizeof bytes, 0, 0, 0);
+		n = host_call(__NR_read, VMPROC_REPORT_FD, (long)bytes, sizeof bytes, 0, 0, 0);
 	while (n == -EINTR && (!direct.user.running || stops()));
 	while (n == 0) /* it is dead; the monitor ends the machine and says how it died */
 		host_call(__NR_ppoll, 0, 0, 0, 0, 8, 0);
-	if (n > 1)
+	if (n > 1 || (n == 1 && bytes[0] != answer))
 		vcpu_kill(&direct.shared->vcpu, "a guest program's process has reported twice");
 }
 
-/* Send the order, with a permit for each call, and wait until it is carried out. */
+/* Send the order, with a permit for each call, and wait until it is carried out.
+ * (TRICKS: order-without-byte) */
 static void send(bool run)
 {
-	static const uint8_t bytes[USER_CALLS + 1];
+	uint8_t bytes[USER_CALLS + 1];
+	long n = 0;
 
 	order->calls = direct.user.calls;
 	order->run = run;
-	host_call(__NR_write, VMPROC_ORDER_FD, (long)bytes, direct.user.calls + 1, 0, 0, 0);
-	direct.user.calls = 0;
+	atomic_store(&order->serial, ++direct.user.serial); /* before it is looked at */
+	if (*(const volatile uint32_t *)&report->sleeps)
+		bytes[n++] = USER_WAKE;
+	for (; direct.user.calls; direct.user.calls--)
+		bytes[n++] = USER_PERMIT;
+	/* a full pipe wakes, too */
+	if (n && host_call(__NR_write, VMPROC_ORDER_FD, (long)bytes, n, 0, 0, 0) != n &&
+	    order->calls)
+		vcpu_kill(&direct.shared->vcpu, "a guest program's process takes no permits");
 	wait_for_report();
 	if (report->failed)
 		vcpu_kill(&direct.shared->vcpu, "the host cannot map a program's page: error %x",
@@ -203,16 +212,15 @@ static void write_registers(const struct vcpu *v)
 	o->cs = vmproc_selector(v->seg[SEG_CS]), o->ss = vmproc_selector(v->seg[SEG_SS]);
 	o->ds = vmproc_selector(v->seg[SEG_DS]), o->es = vmproc_selector(v->seg[SEG_ES]);
 	o->fs = vmproc_selector(v->seg[SEG_FS]), o->gs = vmproc_selector(v->seg[SEG_GS]);
-	direct_fpu_out();
 	o->xsave_bytes = direct.shared->xsave_bytes;
-	__builtin_memcpy(o->xsave, direct.shared->xsave, direct.shared->xsave_bytes);
-	direct.fpu_away = true;
+	direct_fpu_copy(o->xsave);
 }
 
 static void take_fpu(void)
 {
 	struct direct_shared *s = direct.shared;
 
+	direct.fpu_away = true;
 	__builtin_memcpy(s->xsave, report->xsave, s->xsave_bytes);
 	user_take_xsave(s->xsave, direct.user.xcr0, direct.user.mxcsr_mask);
 }
@@ -236,7 +244,7 @@ void direct_user_run(struct vcpu *v, struct engine_stop *s)
 	atomic_store(&u->running, 0);
 	if (v->dead)
 		return;
-	__builtin_memcpy(&r, (const void *)report, offsetof(struct user_report, xsave));
+	__builtin_memcpy(&r, (const void *)report, offsetof(struct user_report, waited));
 	if (stepped) /* the flag is not the program's */
 		r.rflags &= ~(uint64_t)EFLAGS_TF | (v->eflags & EFLAGS_TF);
 	if (!user_take(&r, v, s))

@@ -1,8 +1,9 @@
 /* user.c - the user process of --strict on the direct engine (user.h): its start, and its signals.
  *
  * A signal is a stop of the program.  Its handler writes the report, and goes to the loop in
- * user_stub.S.  The program may have changed all memory of this process that is not read-only, and
- * may have jumped here: the kernel process relies on nothing but the loop's system calls.
+ * user_stub.S; a system call comes there without a signal.  The program may have changed all memory
+ * of this process that is not read-only, and may have jumped here: the kernel process relies on
+ * nothing but the loop's system calls.
  */
 #include "vmproc/user.h"
 
@@ -20,8 +21,9 @@
 enum { EINTR = 4, SIGNALS = 64, SOFTWARE_SIZE_AT = 480 };
 
 #define HIDDEN __attribute__((visibility("hidden")))
-extern HIDDEN const char user_report_at[], user_order_at[], user_call_at[], user_permit_at[],
-	user_check[], user_iretq[], user_byte[];
+extern HIDDEN const char user_window[], user_window_end[], user_report_even_at[],
+	user_report_odd_at[], user_order_at[], user_call_at[], user_permit_at[], user_check[],
+	user_iretq[], user_bytes[];
 void user_report(void) __attribute__((noreturn)) HIDDEN;
 /* The general registers, as user_resume() takes them. */
 struct user_resumed {
@@ -169,6 +171,21 @@ static long install_signals(void)
 	return error;
 }
 
+/* Put code of this program in the place of the window's.  Nothing can change it later: the jail
+ * allows no call that would make the page writable. */
+static long map_window(void)
+{
+	long error = host_call(__NR_mmap, VMP_STUB_SYSCALL, PAGE_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	if (error < 0)
+		return error;
+	__builtin_memcpy((void *)VMP_STUB_SYSCALL, user_window,
+			 (size_t)(user_window_end - user_window));
+	return host_call(__NR_mprotect, VMP_STUB_SYSCALL, PAGE_BYTES, PROT_READ | PROT_EXEC, 0, 0,
+			 0);
+}
+
 /* Map the two mailboxes, and the page of set_thread_area's argument in the window's place, where
  * nothing is accessible but during that call. */
 static long map_mail(const struct vmproc_start *start)
@@ -185,9 +202,7 @@ static long map_mail(const struct vmproc_start *start)
 	if (error >= 0)
 		error = host_call(__NR_mmap, VMP_WINDOW, PAGE_BYTES, PROT_NONE,
 				  MAP_SHARED | MAP_FIXED, VMPROC_STUB_FD, (long)(at + USER_TLS_AT));
-	if (error >= 0)
-		error = host_call(__NR_munmap, VMP_STUB_SYSCALL, PAGE_BYTES, 0, 0, 0, 0);
-	return error;
+	return error < 0 ? error : map_window();
 }
 
 /* The jail: four system calls, each from its place alone, and i386's set_thread_area of what the
@@ -195,18 +210,21 @@ static long map_mail(const struct vmproc_start *start)
 static long close_jail(void)
 {
 #define REFUSE SECCOMP_RET_TRAP
-	uint64_t report_at = (uint64_t)user_report_at, order_at = (uint64_t)user_order_at,
-		 permit_at = (uint64_t)user_permit_at, call_at = (uint64_t)user_call_at;
+#define REPORT(odd) /* of an order with an even number, or an odd one: 19 instructions */ \
+	LOAD(nr), MUST_BE(__NR_write), LOAD_LOW(0), MUST_BE(USER_REPORT_FD), \
+	ADDRESS(1, (uint64_t)user_bytes + (odd)), ADDRESS(2, 1), GIVE(SECCOMP_RET_ALLOW)
+	uint64_t even_at = (uint64_t)user_report_even_at, odd_at = (uint64_t)user_report_odd_at,
+		 order_at = (uint64_t)user_order_at, permit_at = (uint64_t)user_permit_at,
+		 call_at = (uint64_t)user_call_at;
 	struct sock_filter filter[] = {
 		LOAD(arch),
 		IF(AUDIT_ARCH_I386, 7),
 		LOAD(nr), MUST_BE(USER_SET_THREAD_AREA), LOAD_LOW(0), MUST_BE(DIRECT_TLS_ARGUMENT),
 		GIVE(SECCOMP_RET_ALLOW),
 		LOAD(arch), MUST_BE(AUDIT_ARCH_X86_64),
-		FROM_UPPER(report_at),
-		IF(report_at, 19),
-		LOAD(nr), MUST_BE(__NR_write), LOAD_LOW(0), MUST_BE(USER_REPORT_FD),
-		ADDRESS(1, (uint64_t)user_byte), ADDRESS(2, 1), GIVE(SECCOMP_RET_ALLOW),
+		FROM_UPPER(even_at),
+		IF(even_at, 19), REPORT(0),
+		IF(odd_at, 19), REPORT(1),
 		IF(order_at, 1), BPF_JUMP(BPF_JMP | BPF_JA, 1, 0, 0),
 		IF(permit_at, 19),
 		LOAD(nr), MUST_BE(__NR_read), LOAD_LOW(0), MUST_BE(USER_ORDER_FD),
@@ -232,6 +250,7 @@ static long close_jail(void)
 	};
 
 	return vmproc_install_filter(filter, sizeof filter / sizeof *filter);
+#undef REPORT
 #undef REFUSE
 }
 

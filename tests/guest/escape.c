@@ -1,7 +1,7 @@
 /* escape.c - a guest program that tries to leave its user process on the direct engine with
  * --strict (vmproc/user.h): by 64-bit code, in the process's own program and mailboxes.
  *
- *   escape METHOD [ADDRESS]		ADDRESS: of a symbol of vmproc (tests/machine/hostile)
+ *   escape METHOD [ADDRESS [SECOND]]	of symbols of vmproc (tests/machine/hostile)
  *
  * It prints PROOF if it has seen the guest kernel's memory or privilege, or memory of the process
  * that it must not see.  Otherwise it goes on, or the machine ends with status 125 and a line.
@@ -19,13 +19,14 @@ static sigjmp_buf back;
 static void leave(int signal) { siglongjmp(back, signal); }
 
 /* Words for the 64-bit code below. */
-uint64_t escape_target, escape_value;
+uint64_t escape_target, escape_second, escape_value;
 /* The head of a report, and what the code writes behind it: to xsave's header and MXCSR. */
 uint64_t escape_report[22];
 uint32_t escape_fpu;
 
 void escape_call(void), escape_report_it(void), escape_wait(void), escape_peek(void),
-	escape_poke(void), escape_sigreturn(void), escape_storm(void);
+	escape_poke(void), escape_sigreturn(void), escape_storm(void), escape_other(void),
+	escape_step(void), escape_sleep(void);
 
 /* The report is at 0x700100030000, its head takes 168 bytes, its registers begin 4096 behind. */
 __asm__(".pushsection .text\n"
@@ -35,7 +36,7 @@ __asm__(".pushsection .text\n"
 	"escape_call:\n"
 	"	movl $9, %eax; movl $0x40000000, %edi; movl $4096, %esi; movl $3, %edx\n"
 	"	movl $0x11, %r10d; movl $3, %r8d; movl $0x1000000, %r9d\n"
-	"	xorl %r13d, %r13d; movl $escape_target, %ecx; movq (%rcx), %rcx; jmp *%rcx\n"
+	"	movl $1, %r13d; movl $escape_target, %ecx; movq (%rcx), %rcx; jmp *%rcx\n"
 	/* a report of its own */
 	"escape_report_it:\n"
 	"	movabsq $0x700100030000, %rdi; movl $escape_report, %esi; movl $168, %ecx\n"
@@ -59,6 +60,26 @@ __asm__(".pushsection .text\n"
 	"escape_sigreturn:\n"
 	"	movl $15, %eax; syscall\n"
 	"	movl $1f, %ecx; ljmp *(%rcx)\n"
+	/* The report's blocks for orders with even and odd numbers: to rcx and rdx; the flags say
+	 * which the order has that is carried out.  A block ends with a syscall at its offset 22;
+	 * the lea at 10 loads what it writes. */
+	"escape_blocks:\n"
+	"	movl $escape_target, %ecx; movq (%rcx), %rcx\n"
+	"	movl $escape_second, %edx; movq (%rdx), %rdx\n"
+	"	movabsq $0x70010004007c, %rax; testb $1, (%rax); ret\n"
+	/* the other one, which does not wait then */
+	"escape_other:\n"
+	"	movl %esp, %esp; call escape_blocks; cmovzq %rdx, %rcx; jmp *%rcx\n"
+	/* the right one, with a trap behind its syscall */
+	"escape_step:\n"
+	"	movl %esp, %esp; call escape_blocks; cmovnzq %rdx, %rcx\n"
+	"	movslq 13(%rcx), %rsi; leaq 17(%rcx,%rsi), %rsi; addq $22, %rcx\n"
+	"	movl $1, %eax; movl $1, %edi; movl $1, %edx\n"
+	"	movq %rsp, %r8; movl %ss, %r9d; pushq %r9; pushq %r8; pushfq\n"
+	"	orl $0x100, (%rsp); pushq $0x33; pushq %rcx; iretq\n"
+	/* as if the process were about to sleep; back by a far return */
+	"escape_sleep:\n"
+	"	movabsq $0x7001000300ac, %rcx; movl $1, (%rcx); movl %esp, %esp; lretl\n"
 	/* garbage into the report, for ever */
 	"escape_storm:\n"
 	"	movabsq $0x700100030000, %rdi; movl $32768, %ecx\n"
@@ -89,6 +110,16 @@ static void far_jump(void (*code)(void))
 	} __attribute__((packed)) target = { (uint32_t)(uintptr_t)code, VMP_SEL_HOST64 };
 
 	__asm__ volatile("ljmp *%0" : : "m"(target) : "memory");
+}
+
+static void far_call(void (*code)(void))
+{
+	const struct {
+		uint32_t offset;
+		uint16_t selector;
+	} __attribute__((packed)) target = { (uint32_t)(uintptr_t)code, VMP_SEL_HOST64 };
+
+	__asm__ volatile("lcall *%0" : : "m"(target) : "memory", "eax", "ecx", "edx", "cc");
 }
 
 /* --- the methods ------------------------------------------------------------------------------ */
@@ -155,6 +186,52 @@ static void by_peek(void) { far_jump(escape_peek); }
 static void by_poke(void) { far_jump(escape_poke); }
 static void by_sigreturn(void) { far_jump(escape_sigreturn); }
 
+/* Report by the wrong instruction, behind which the order that is there is carried out again: the
+ * program would run on while the kernel's process believes it stopped. */
+static void by_other(void)
+{
+	static volatile bool tried;
+
+	syscall(SYS_getpid);
+	if (!tried) {
+		tried = true;
+		far_jump(escape_other);
+	}
+	for (;;)
+		continue;
+}
+
+static void by_step(void) { far_jump(escape_step); }
+
+/* Bytes that wake nobody stay in the order's pipe.  None is a permit. */
+static void by_stale(void)
+{
+	for (int i = 0; i < 10; i++) {
+		far_call(escape_sleep);
+		syscall(SYS_getpid);
+	}
+	by_call();
+}
+
+/* The pipe is full of them. */
+static void by_full(void)
+{
+	char *page = sbrk(64 * 4096);
+
+	for (int i = 0; i < 100000; i++) {
+		far_call(escape_sleep);
+		syscall(SYS_getpid);
+	}
+	for (int i = 0; i < 64; i++)
+		page[i * 4096] = 1;
+}
+
+/* The code in the window's place, as 32-bit code. */
+static void by_near(void)
+{
+	__asm__ volatile("call *%0" : : "r"(VMP_STUB_SYSCALL) : "memory", "ecx", "edx", "cc");
+}
+
 static void *storm(void *unused)
 {
 	(void)unused;
@@ -176,7 +253,8 @@ static const struct method { const char *name; void (*try)(void); } methods[] = 
 	{ "call", by_call },     { "level", by_level }, { "vector", by_vector },
 	{ "signal", by_signal }, { "done", by_done },	{ "wait", by_wait },
 	{ "peek", by_peek },	 { "poke", by_poke },	{ "sigreturn", by_sigreturn },
-	{ "storm", by_storm },
+	{ "storm", by_storm },   { "other", by_other }, { "step", by_step },
+	{ "stale", by_stale },   { "full", by_full },	{ "near", by_near },
 };
 
 static int run(void (*try)(void))
@@ -198,10 +276,11 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
 		sigaction(signals[i], &action, NULL);
 	escape_target = argc > 2 ? strtoull(argv[2], NULL, 0) : 0;
+	escape_second = argc > 3 ? strtoull(argv[3], NULL, 0) : 0;
 	for (size_t i = 0; argc > 1 && i < sizeof methods / sizeof *methods; i++)
 		if (!strcmp(argv[1], methods[i].name))
 			return run(methods[i].try);
 	fprintf(stderr, "usage: escape call|level|vector|signal|done|wait|peek|poke|sigreturn|"
-			"storm [ADDRESS]\n");
+			"storm|other|step|stale|full|near [ADDRESS [SECOND]]\n");
 	return 2;
 }

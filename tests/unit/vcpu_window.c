@@ -151,6 +151,64 @@ static void syscall_anywhere(void)
 	}
 }
 
+/* With the window's own entry, as its code enters the kernel; but with flags that a gate would
+ * clear, or without that entry, by the gate. */
+static void syscall_by_the_window(void)
+{
+	enum { ENTRY = 0x3000, STACK = ENTRY_STACK - 0x100 };
+	static const struct { uint32_t cs, flags; bool by_gate; } row[] = {
+		{ VMP_SEL_KERNEL_CS | 3, USER_FLAGS, false },
+		{ VMP_SEL_KERNEL_CS, USER_FLAGS, false },
+		{ 0, USER_FLAGS, true },
+		{ VMP_SEL_USER_CS, USER_FLAGS, true },
+		{ VMP_SEL_KERNEL_CS, USER_FLAGS | EFLAGS_TF, true },
+		{ VMP_SEL_KERNEL_CS, USER_FLAGS | EFLAGS_NT, true },
+		{ VMP_SEL_KERNEL_CS, USER_FLAGS | EFLAGS_AC, true },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(row); i++) {
+		struct window_stop stop = { .rip = VMP_STUB_SYSCALL,
+					    .esp = USER_STACK - 8,
+					    .eflags = row[i].flags };
+
+		fake_reset();
+		set_gate(0x80, VMP_SEL_KERNEL_CS, HANDLERS + 16 * 0x80, GATE_INTERRUPT | GATE_USER);
+		set32(USER_STACK - 8, USER_EIP - 2);
+		V->window_sp0 = STACK;
+		V->window_syscall_eip = ENTRY;
+		V->window_syscall_cs = row[i].cs;
+		CU_ASSERT_EQUAL(window_settle(V, &stop), WINDOW_SYSCALL);
+		CU_ASSERT_EQUAL(in_handler(0x80), row[i].by_gate);
+		CU_ASSERT_EQUAL(V->eip == ENTRY, !row[i].by_gate);
+		CU_ASSERT_EQUAL(V->gpr[ESP], (row[i].by_gate ? ENTRY_STACK : STACK) - 20);
+		CU_ASSERT_EQUAL(V->cpl, 0);
+		CU_ASSERT_EQUAL(V->seg[SEG_CS], VMP_SEL_KERNEL_CS);
+		CU_ASSERT_EQUAL(V->seg[SEG_SS], VMP_SEL_KERNEL_DS);
+		CU_ASSERT_FALSE(V->eflags & (EFLAGS_IF | EFLAGS_TF | EFLAGS_NT));
+		CU_ASSERT_EQUAL(frame(0), USER_EIP);
+		CU_ASSERT_EQUAL(frame(1), VMP_SEL_USER_CS);
+		CU_ASSERT_EQUAL(frame(2), row[i].flags | EFLAGS_IF);
+		CU_ASSERT_EQUAL(frame(3), USER_STACK);
+		CU_ASSERT_EQUAL(frame(4), VMP_SEL_USER_DS);
+	}
+}
+
+/* Its stack is not there: the gate's is. */
+static void syscall_without_entry_stack(void)
+{
+	struct window_stop stop = { VMP_STUB_SYSCALL, USER_STACK - 8, 0, 0, USER_FLAGS };
+
+	fake_reset();
+	set_gate(0x80, VMP_SEL_KERNEL_CS, HANDLERS + 16 * 0x80, GATE_INTERRUPT | GATE_USER);
+	set32(USER_STACK - 8, USER_EIP - 2);
+	V->cr2 = 0x1234;
+	V->window_sp0 = 0xfffff000;
+	V->window_syscall_cs = VMP_SEL_KERNEL_CS;
+	CU_ASSERT_EQUAL(window_settle(V, &stop), WINDOW_SYSCALL);
+	CU_ASSERT_TRUE(in_handler(0x80));
+	CU_ASSERT_EQUAL(V->cr2, 0x1234);
+}
+
 /* The user's stack was unmapped meanwhile: a page fault of the user. */
 static void syscall_without_stack(void)
 {
@@ -188,6 +246,65 @@ static void iret_anywhere(void)
 		CU_ASSERT_EQUAL(V->gpr[ESP], KERNEL_STACK);
 		CU_ASSERT_TRUE(V->eflags & EFLAGS_IF);
 	}
+}
+
+static void prepare_return(uint32_t cs, uint32_t flags, uint32_t ss)
+{
+	fake_reset();
+	V->cr2 = 0x1234;
+	V->eflags = EFLAGS_FIXED | EFLAGS_SF;
+	V->gpr[ESP] = KERNEL_STACK - 20;
+	set32(KERNEL_STACK - 20, USER_EIP);
+	set32(KERNEL_STACK - 16, cs);
+	set32(KERNEL_STACK - 12, flags);
+	set32(KERNEL_STACK - 8, USER_STACK);
+	set32(KERNEL_STACK - 4, ss);
+}
+
+/* A plain return to the user, and all that the emulated iret has to do. */
+static void returns(void)
+{
+	enum { PLAIN = EFLAGS_FIXED | EFLAGS_IF | EFLAGS_CF };
+	static const struct { uint32_t cs, flags, ss; bool returns; } row[] = {
+		{ VMP_SEL_USER_CS, PLAIN, VMP_SEL_USER_DS, true },
+		{ VMP_SEL_USER_CS, PLAIN | EFLAGS_AC | EFLAGS_RF, VMP_SEL_USER_DS, true },
+		{ VMP_SEL_USER_CS, PLAIN | EFLAGS_TF, VMP_SEL_USER_DS, false },
+		{ VMP_SEL_USER_CS, PLAIN | EFLAGS_NT, VMP_SEL_USER_DS, false },
+		{ VMP_SEL_USER_CS, PLAIN | EFLAGS_VM, VMP_SEL_USER_DS, false },
+		{ VMP_SEL_USER_CS, PLAIN | 0x1000, VMP_SEL_USER_DS, false },
+		{ VMP_SEL_USER_CS, EFLAGS_FIXED, VMP_SEL_USER_DS, false },
+		{ VMP_SEL_KERNEL_CS, PLAIN, VMP_SEL_USER_DS, false },
+		{ VMP_SEL_USER_CS, PLAIN, VMP_SEL_KERNEL_DS, false },
+		{ 0, PLAIN, VMP_SEL_USER_DS, false },
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(row); i++) {
+		struct vcpu before;
+
+		prepare_return(row[i].cs, row[i].flags, row[i].ss);
+		before = *V;
+		CU_ASSERT_EQUAL(window_return(V), row[i].returns);
+		if (!row[i].returns) {
+			CU_ASSERT_EQUAL(memcmp(&before, V, sizeof before), 0);
+			continue;
+		}
+		CU_ASSERT_EQUAL(V->cpl, 3);
+		CU_ASSERT_EQUAL(V->eip, USER_EIP);
+		CU_ASSERT_EQUAL(V->gpr[ESP], USER_STACK);
+		CU_ASSERT_EQUAL(V->eflags, row[i].flags);
+		CU_ASSERT_EQUAL(V->seg[SEG_CS], VMP_SEL_USER_CS);
+		CU_ASSERT_EQUAL(V->seg[SEG_SS], VMP_SEL_USER_DS);
+	}
+	prepare_return(VMP_SEL_USER_CS, PLAIN, VMP_SEL_USER_DS);
+	V->nmi_blocked = true;
+	CU_ASSERT_FALSE(window_return(V));
+	prepare_return(VMP_SEL_USER_CS, PLAIN, VMP_SEL_USER_DS);
+	V->eflags |= EFLAGS_TF;
+	CU_ASSERT_FALSE(window_return(V));
+	prepare_return(VMP_SEL_USER_CS, PLAIN, VMP_SEL_USER_DS);
+	set_pte(KERNEL_STACK - 20, 0);
+	CU_ASSERT_FALSE(window_return(V));
+	CU_ASSERT_EQUAL(V->cr2, 0x1234);
 }
 
 static void iret_fails_at_the_stub(void)
@@ -261,8 +378,11 @@ int main(void)
 		UNIT_TEST(restricted),
 		UNIT_TEST(end_of_interrupt),
 		UNIT_TEST(syscall_anywhere),
+		UNIT_TEST(syscall_by_the_window),
+		UNIT_TEST(syscall_without_entry_stack),
 		UNIT_TEST(syscall_without_stack),
 		UNIT_TEST(iret_anywhere),
+		UNIT_TEST(returns),
 		UNIT_TEST(iret_fails_at_the_stub),
 		UNIT_TEST(iret_at_the_trap),
 		UNIT_TEST(hypercall_anywhere),
