@@ -59,9 +59,8 @@ static void place_pipes(const struct monitor *m, enum vmproc_strict strict)
 /* With --strict the user process stands behind its kernel process. (TRICKS: kernel-preempts) */
 static int nice_of(const struct monitor *m, enum vmproc_strict strict)
 {
-	if (m->many_hosts)
-		return NICE_FAR_BEHIND + (strict == VMPROC_USER ? NICE_APART : 0);
-	return NICE_BEHIND - (strict == VMPROC_KERNEL ? NICE_APART : 0);
+	return (m->many_hosts ? NICE_FAR_BEHIND : NICE_BEHIND) -
+	       (strict == VMPROC_KERNEL ? NICE_APART : 0);
 }
 
 /* In the child: put descriptors in their places, close all others, be traced (on the ptrace
