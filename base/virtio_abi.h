@@ -68,9 +68,11 @@ enum virtio_register {
 /* Set the slot and the register of a guest-physical address; false: it is no virtio register. */
 static inline bool virtio_register_of(gpa_t gpa, unsigned *slot, unsigned *offset)
 {
-	*slot = (gpa - VMP_VIRTIO_GPA) / VIRTIO_SLOT_BYTES;
-	*offset = (gpa - VMP_VIRTIO_GPA) % VIRTIO_SLOT_BYTES;
-	return *slot < VIRTIO_SLOTS;
+	gpa_t at = gpa - VMP_VIRTIO_GPA;
+
+	*slot = (unsigned)(at / VIRTIO_SLOT_BYTES);
+	*offset = at % VIRTIO_SLOT_BYTES;
+	return at < VIRTIO_SLOTS * VIRTIO_SLOT_BYTES;
 }
 
 /* True for a write that stops a queue, or all queues of a device.  The guest may continue only when

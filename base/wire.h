@@ -28,9 +28,9 @@ typedef int64_t vnode_t;
 #define VNODE_IOSRV ((vnode_t)0x2000)			/* the daemon beside the I/O server */
 /* the daemon with the control socket (node 0) */
 #define VNODE_CLI ((vnode_t)0x2001)
-/* page homes (dsm/dsm.h) */
+/* page homes (dsm/dsm.h): for 256 blocks of 32768 pages */
 #define VNODE_HOME_BASE ((vnode_t)0x100000)
-#define VNODE_HOME_COUNT ((vnode_t)1 << 20)
+#define VNODE_HOME_COUNT ((vnode_t)1 << 23)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic error "-Wpadded"

@@ -40,7 +40,7 @@ static void on_page_fault(struct cpu_engine *e, gva_t gva, enum vcpu_access acce
 			(struct refault){ gva < VMP_USER_LIMIT, v->cpl == 3, v->eip, gva, access };
 		v->cr2 = gva;
 		vcpu_exception(v, VECTOR_PF, walk.error);
-	} else if (gpa_to_gfn(walk.gpa) < e->ram_pages) {
+	} else if (ram_has(e->ram_pages, gpa_to_gfn(walk.gpa))) {
 		engine_count(e, TRAP_SHADOW_FAULT);
 		e->ops->map(e, gva, &walk, access);
 	} else {

@@ -28,13 +28,15 @@ static int translate(struct monitor *m, gva_t gva, gpa_t *gpa)
 	struct vcpu_walk walk;
 	bool used;
 
-	if (!(m->vcpu.cr0 & CR0_PG) && gva >= VMP_USER_LIMIT)
-		*gpa = gva - VMP_USER_LIMIT;
+	const gva_t base = kernel_base(m->shm->ram_pages);
+
+	if (!(m->vcpu.cr0 & CR0_PG) && gva >= base)
+		*gpa = gva - base;
 	else if (vcpu_peek(&m->vcpu, gva, &walk, &used))
 		return -EFAULT;
 	else
 		*gpa = walk.gpa;
-	return gpa_to_gfn(*gpa) < m->shm->ram_pages ? 0 : -EFAULT;
+	return ram_has(m->shm->ram_pages, gpa_to_gfn(*gpa)) ? 0 : -EFAULT;
 }
 
 static void answer(struct monitor *m, const struct msg_debug *body, const void *payload,
@@ -56,7 +58,7 @@ static void answer_stop(struct monitor *m, enum debug_why why)
 	if (why == WHY_WATCH)
 		stop.address = m->debug.watched;
 	else if (translate(m, m->vcpu.eip, &stop.address))
-		stop.address = ~0u;
+		stop.address = ~0ull;
 	answer(m, &stop, NULL, 0);
 }
 
@@ -69,7 +71,7 @@ static void on_read(struct monitor *m, struct msg_debug *body)
 	static uint8_t data[PAGE_BYTES];
 	gpa_t gpa;
 
-	body->error = -translate(m, body->address, &gpa);
+	body->error = -translate(m, (gva_t)body->address, &gpa);
 	if (body->error)
 		bytes = 0;
 	if (bytes) {
@@ -87,7 +89,8 @@ static void on_write(struct monitor *m, struct msg_debug *body, const void *data
 {
 	gfn_t gfn = gpa_to_gfn(body->address);
 
-	body->error = gfn < m->shm->ram_pages && bytes <= PAGE_BYTES - (body->address & PAGE_MASK)
+	body->error = ram_has(m->shm->ram_pages, gfn) &&
+				      bytes <= PAGE_BYTES - (body->address & PAGE_MASK)
 			      ? 0
 			      : EFAULT;
 	if (!body->error) {

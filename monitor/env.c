@@ -19,7 +19,7 @@ static void *env_pin(void *ctx, gpa_t gpa, bool write)
 {
 	struct monitor *m = ctx;
 
-	if (gpa_to_gfn(gpa) >= m->shm->ram_pages)
+	if (!ram_has(m->shm->ram_pages, gpa_to_gfn(gpa)))
 		return NULL;
 	return guestmem_pin(m, gpa_to_gfn(gpa), write ? PAGE_WRITE : PAGE_READ);
 }
@@ -115,11 +115,16 @@ static uint32_t env_mmio_read(void *ctx, gpa_t gpa, unsigned size)
 {
 	uint32_t value;
 
+	if (gpa > UINT32_MAX)
+		return UINT32_MAX; /* no device is there */
 	if (rings_read(gpa, &value))
 		return value;
 	return io(ctx,
 		  (struct msg_io_request){
-			  .address = gpa, .kind = IO_MMIO_READ, .size = size, .count = 1 },
+			  .address = (uint32_t)gpa,
+			  .kind = IO_MMIO_READ,
+			  .size = size,
+			  .count = 1 },
 		  NULL, NULL);
 }
 
@@ -128,10 +133,10 @@ static void env_mmio_write(void *ctx, gpa_t gpa, unsigned size, uint32_t value)
 	struct monitor *m = ctx;
 	unsigned slot, offset;
 
-	if (rings_write(m, gpa, size, value))
+	if (gpa > UINT32_MAX || rings_write(m, gpa, size, value))
 		return;
 	io(m,
-	   (struct msg_io_request){ .address = gpa,
+	   (struct msg_io_request){ .address = (uint32_t)gpa,
 				    .kind = IO_MMIO_WRITE,
 				    .size = size,
 				    .count = 1,

@@ -261,7 +261,7 @@ int main(int argc, char **argv)
 	ptrace_run_prepare(m);
 	prepare_signals(m);
 	env_init(m);
-	vcpu_init(&m->vcpu, m->cpu, m->shm->n_cpus, m->shm->ram_pages << PAGE_BITS, &m->env);
+	vcpu_init(&m->vcpu, m->cpu, m->shm->n_cpus, m->shm->ram_pages, &m->env);
 	pages_init(m);
 	confine(!m->direct_engine);
 	if (m->direct_engine)

@@ -146,7 +146,7 @@ void pages_mapped(struct monitor *m, gva_t gva, uint32_t bytes, const uint32_t *
 		return;
 	for (uint32_t at = 0; at < bytes; at += PAGE_BYTES, entry++) {
 		/* give access to the pages that are here already */
-		gfn_t gfn = gpa_to_gfn(*entry);
+		gfn_t gfn = shadow_frame(*entry);
 
 		if (!*entry || !guestmem_try_pin(m, gfn, PAGE_READ))
 			continue;
@@ -171,7 +171,7 @@ static void ask_first(struct monitor *m, gva_t gva, gfn_t gfn, enum page_right w
 
 void pages_admit(struct monitor *m, gva_t gva, uint32_t entry, bool write)
 {
-	gfn_t gfn = gpa_to_gfn(entry);
+	gfn_t gfn = shadow_frame(entry);
 	enum page_right want = write && entry & SHADOW_WRITE ? PAGE_WRITE : PAGE_READ, right;
 	int error;
 

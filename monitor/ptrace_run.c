@@ -100,7 +100,7 @@ void send_frames(struct monitor *m)
 	m->frames = 0;
 	for (unsigned i = 0; i < n; i++) {
 		gpa_t gpa = gfn_to_gpa((gfn_t)frame[i].gfn);
-		const uint8_t *at = frame[i].gfn < m->shm->ram_pages ?
+		const uint8_t *at = ram_has(m->shm->ram_pages, frame[i].gfn) ?
 				    env->pin(env->ctx, gpa, false) : NULL;
 
 		if (at) {

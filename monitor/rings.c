@@ -104,8 +104,11 @@ static bool copy_memory(struct monitor *m, uint64_t gpa, void *data, uint32_t by
 
 	if (gpa > ram_bytes || bytes > ram_bytes - gpa)
 		return false;
+	for (gpa_t at = gpa & ~(gpa_t)PAGE_MASK; at < gpa + bytes; at += PAGE_BYTES)
+		if (!ram_has(m->shm->ram_pages, gpa_to_gfn(at)))
+			return false;
 	while (bytes) {
-		gfn_t gfn = (gfn_t)(gpa >> PAGE_BITS);
+		gfn_t gfn = gpa_to_gfn(gpa);
 		uint32_t at = gpa & PAGE_MASK,
 			 part = PAGE_BYTES - at < bytes ? PAGE_BYTES - at : bytes;
 		uint8_t *page = guestmem_pin(m, gfn, write ? PAGE_WRITE : PAGE_READ);

@@ -282,7 +282,7 @@ static uint32_t page_of(const struct ahead_pages *pages, uint32_t i)
 static void look_up_run(const struct shadow *shadow, struct vcpu *v, uint32_t lowest,
 			uint32_t count, uint32_t entry[MAX_AHEAD])
 {
-	uint32_t in_table = 1024 - lowest % 1024;
+	uint32_t in_table = vcpu_large_pages(v) - lowest % vcpu_large_pages(v);
 	struct vcpu_walk walk[MAX_AHEAD];
 
 	if (in_table > count)
@@ -294,7 +294,7 @@ static void look_up_run(const struct shadow *shadow, struct vcpu *v, uint32_t lo
 }
 
 /* Translate pages by the shadow or the guest's page tables.  Each result is
- * frame << PAGE_BITS | SHADOW_*; 0: not mapped, or not looked up. */
+ * as in the shadow; 0: not mapped, or not looked up. */
 static void look_up(const struct shadow *shadow, struct vcpu *v, const struct ahead_pages *pages,
 		    uint32_t entry[MAX_AHEAD])
 {
@@ -370,9 +370,9 @@ static enum page_right right_for(struct miss_history *history, const struct shad
 				 const _Atomic uint8_t *rights)
 {
 	uint32_t entry = shadow->entry[page];
-	gfn_t frame = gpa_to_gfn(entry);
+	gfn_t frame = shadow_frame(entry);
 
-	if (!(entry & SHADOW_VALID) || frame >= shadow->ram_pages)
+	if (!(entry & SHADOW_VALID) || !ram_has(shadow->ram_pages, frame))
 		return wanted;
 	if (wanted == PAGE_WRITE) {
 		if (rights[frame] == PAGE_READ)
@@ -394,17 +394,17 @@ unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow,
 	struct ahead_pages pages = ahead_on_miss(ahead, gva, (int64_t)LINEAR_PAGES << PAGE_BITS);
 	unsigned n = 0;
 
-	ahead_missed(ahead, gpa_to_gfn(shadow->entry[page]), page);
+	ahead_missed(ahead, shadow_frame(shadow->entry[page]), page);
 	if (mechanism_on(ahead->without, MECHANISM_WRITTEN))
 		*right = right_for(history, shadow, v, page, wanted, rights);
 	if (pages.count)
 		look_up(shadow, v, &pages, entry);
 	for (uint32_t i = 0; i < pages.count; i++) {
-		gfn_t frame = gpa_to_gfn(entry[i]);
+		gfn_t frame = shadow_frame(entry[i]);
 
 		page = page_of(&pages, i);
 		if (!(entry[i] & SHADOW_VALID) || (*right == PAGE_WRITE && !may_write(entry[i])) ||
-		    frame >= shadow->ram_pages || rights[frame] >= *right ||
+		    !ram_has(shadow->ram_pages, frame) || rights[frame] >= *right ||
 		    !ahead_asks(ahead, frame, page))
 			continue;
 		if (wanted == PAGE_READ)
@@ -436,7 +436,7 @@ unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool writ
 	unsigned n = 0;
 
 	for (gfn_t gfn = first; gfn < ram_pages && gfn - first < count && n < MAX_AHEAD; gfn++)
-		if (rights[gfn] < needed)
+		if (ram_has(ram_pages, gfn) && rights[gfn] < needed)
 			frames[n++] = gfn;
 	if (n && !mechanism_on(ahead->without, MECHANISM_RUNS))
 		return 1;
@@ -447,7 +447,7 @@ unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool writ
 	for (uint32_t i = 0; i < pages.count; i++) {
 		gfn_t gfn = page_of(&pages, i);
 
-		if (rights[gfn] < needed)
+		if (ram_has(ram_pages, gfn) && rights[gfn] < needed)
 			frames[n++] = gfn;
 	}
 	return n;

@@ -6,10 +6,10 @@
  * Leaves and registers not in the table read 0.
  *
  * Shown: what runs natively without emulation.  Hidden: what needs control registers or
- * MSRs that do not exist here (VME, PAE, NX, SEP, MCE, MTRR, PAT, SMEP, SMAP, UMIP, PKU,
+ * MSRs that do not exist here (VME, NX, SEP, MCE, MTRR, PAT, SMEP, SMAP, UMIP, PKU,
  * FSGSBASE, PCID, x2APIC, TSC-deadline, SYSCALL, LM, SVM, VMX, SPEC_CTRL, XSAVES, AMX), what
  * leaks the host's topology (HTT, RDPID, RDTSCP), and what may differ between hosts in mid-run
- * (HLE, RTM, invariant TSC).
+ * (HLE, RTM, invariant TSC).  PAE and its 36 bits are shown where RAM needs them.
  */
 #include "vcpu/internal.h"
 
@@ -129,6 +129,9 @@ static void xsave_leaf(const struct vcpu *v, uint32_t subleaf, uint32_t out[4])
 	}
 }
 
+/* Return the bit of PAE in EDX of leaf 1 and of AMD's 0x80000001. */
+static uint32_t pae(const struct vcpu *v) { return ram_needs_pae(v->ram_pages) ? B(6) : 0; }
+
 /* Rewrite the values that depend on the CPU or on other leaves. */
 static void rewrite(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, const uint32_t native[4],
 		    uint32_t out[4])
@@ -139,6 +142,7 @@ static void rewrite(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, const
 		break;
 	case 0x1:
 		out[1] |= (uint32_t)v->number << 24 | 1 << 16; /* APIC id, one logical processor */
+		out[3] |= pae(v);
 		if ((out[2] & B(26)) && (v->cr4 & CR4_OSXSAVE))
 			out[2] |= B(27);
 		break;
@@ -151,6 +155,13 @@ static void rewrite(const struct vcpu *v, uint32_t leaf, uint32_t subleaf, const
 		break;
 	case EXTENDED:
 		out[0] = native[0] < MAX_EXTENDED ? native[0] : MAX_EXTENDED;
+		break;
+	case EXTENDED + 1:
+		out[3] |= native[3] & pae(v);
+		break;
+	case EXTENDED + 8:
+		if (pae(v))
+			out[0] = 36 | 32 << 8;
 		break;
 	}
 }

@@ -68,7 +68,7 @@ static bool window_fill(struct insn *i)
 	}
 	page = v->env->pin(v->env->ctx, walk.gpa, false);
 	if (!page) {
-		vcpu_kill(v, "code outside RAM: eip %x, physical %x", i->next, walk.gpa);
+		vcpu_kill(v, "code outside RAM: eip %x, physical %lx", i->next, walk.gpa);
 		decode_raise(i, VECTOR_UD, -1);
 		return true;
 	}

@@ -12,9 +12,9 @@ static void dump_walk(struct vcpu *v, struct text *t, const char *name, gva_t gv
 	else if (vcpu_peek(v, gva, &walk, &used))
 		text_add(t, "not present (cr3 %08x)\n", v->cr3);
 	else
-		text_add(t, "%08x%s%s%s%s%s\n", walk.gpa, walk.user ? " user" : " kernel",
+		text_add(t, "%08lx%s%s%s%s%s\n", walk.gpa, walk.user ? " user" : " kernel",
 			 walk.writable ? " writable" : "", walk.global ? " global" : "",
-			 walk.large ? " 4M" : "", used ? "" : " untouched");
+			 walk.large ? " large" : "", used ? "" : " untouched");
 }
 
 static void dump_code(struct vcpu *v, struct text *t)

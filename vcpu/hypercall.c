@@ -39,11 +39,13 @@ static void hypercall_print(struct vcpu *v)
 static void hypercall_clock(struct vcpu *v) { set_time(v, v->env->now_ns(v->env->ctx)); }
 static void hypercall_wallclock(struct vcpu *v) { set_time(v, v->env->wallclock_ns(v->env->ctx)); }
 
+static bool is_ram(const struct vcpu *v, gfn_t gfn) { return ram_has(v->ram_pages, gfn); }
+
 static void hypercall_start_cpu(struct vcpu *v)
 {
 	uint32_t cpu = v->gpr[EBX], eip = v->gpr[ECX];
 
-	if (cpu >= v->n_cpus || cpu == v->number || eip >= v->ram_bytes)
+	if (cpu >= v->n_cpus || cpu == v->number || !is_ram(v, gpa_to_gfn(eip)))
 		set_result(v, ERR_INVALID);
 	else
 		set_result(v, v->env->start_cpu(v->env->ctx, cpu, eip));
@@ -108,17 +110,17 @@ static void hypercall_flush_range(struct vcpu *v)
 	set_result(v, 0);
 }
 
-static void hypercall_write_cr3(struct vcpu *v)
+/* The guest kernel counts on the new page tables, so it ends where a mov to CR3 would raise #GP. */
+static void write_cr3(struct vcpu *v, uint32_t value)
 {
-	system_write_cr3(v, v->gpr[EBX]);
+	if (!system_write_cr3(v, value))
+		vcpu_kill(v, "the page tables of cr3 %x have reserved bits", value);
 	set_result(v, 0);
 }
 
-static void hypercall_reload_cr3(struct vcpu *v)
-{
-	system_write_cr3(v, v->cr3);
-	set_result(v, 0);
-}
+static void hypercall_write_cr3(struct vcpu *v) { write_cr3(v, v->gpr[EBX]); }
+
+static void hypercall_reload_cr3(struct vcpu *v) { write_cr3(v, v->cr3); }
 
 static void hypercall_apic_write(struct vcpu *v)
 {
@@ -132,8 +134,6 @@ static void hypercall_apic_write(struct vcpu *v)
 
 /* The frames of one call; a larger number would keep the CPU from its interrupts. */
 enum { CLEAR_MOST = 1024 };
-
-static bool is_ram(const struct vcpu *v, gfn_t gfn) { return gfn < v->ram_bytes >> PAGE_BITS; }
 
 static void clear_frames(struct vcpu *v, gfn_t first, uint32_t count)
 {

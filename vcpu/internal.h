@@ -17,9 +17,9 @@
  * tests/unit/vcpu_hypercall.c. */
 enum { ERR_FAULT = -14, ERR_INVALID = -22, ERR_RANGE = -34, ERR_NO_CALL = -38 };
 
-/* ---- text.c: the only formatter here: %s %u %x, with an optional zero-padded width (%08x) */
+/* ---- text.c: the only formatter here: %s %u %x %lx, with an optional zero-padded width */
 struct text { char *at; unsigned room, used; };
-void text_add(struct text *t, const char *format, ...);
+void text_add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void text_add_list(struct text *t, const char *format, va_list args);
 
 /* Small copies become single moves: an aligned word of guest memory is never seen half-written
@@ -152,10 +152,15 @@ void yield(struct vcpu *v);
 /* True if the instruction at EIP would trap at once in the kernel.  Its first bytes go to
  * `insn`. */
 bool emulate_traps_next(struct vcpu *v, uint8_t insn[2]);
-void system_write_cr3(struct vcpu *v, uint32_t value); /* system.c */
+/* system.c: false: the entries that CR3 would name have reserved bits, and nothing has changed. */
+bool system_write_cr3(struct vcpu *v, uint32_t value);
 
 /* ---- paging.c, mmio.c: physical memory within one page, RAM or not; device memory: the local
  * APIC, or env */
+/* Read the four entries of PAE's top level that this CR3 names, and check them.  They begin a page:
+ * the low bits of CR3 are VMP_CR3_SPACE and VMP_CR3_KEEP. */
+enum pdptes { PDPTES_LOADED, PDPTES_RESERVED, PDPTES_NO_RAM };
+enum pdptes paging_load_pdptes(struct vcpu *v, uint32_t cr3, uint64_t pdpte[4]);
 void paging_copy_physical(struct vcpu *v, gpa_t gpa, void *data, unsigned bytes, bool write);
 uint32_t mmio_device_read(struct vcpu *v, gpa_t gpa, unsigned bytes);
 void mmio_device_write(struct vcpu *v, gpa_t gpa, unsigned bytes, uint32_t value);

@@ -224,7 +224,7 @@ enum vcpu_result vcpu_emulate_mmio(struct vcpu *v, gva_t gva, gpa_t gpa)
 		if (i.vector >= 0)
 			return decode_finish(&i, VCPU_RAISED);
 		v->interrupt_shadow = shadow;
-		vcpu_kill(v, "device memory at %x (physical %x) touched by an instruction that "
+		vcpu_kill(v, "device memory at %x (physical %lx) touched by an instruction that "
 			     "is not emulated: eip %x, opcode %x",
 			  gva, gpa, i.start, i.opcode);
 	}

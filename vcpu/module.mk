@@ -12,7 +12,7 @@ define vcpu-test
 $(call unit-test,vcpu_$(1),tests/unit/vcpu_$(1).o tests/unit/vcpu_fake.o $(VCPU_OBJECTS),)
 endef
 VCPU_TESTS := system transfer exception paging portio apic mmio cpuid hypercall faults window \
-	state spaces ahead written locked
+	state spaces ahead written locked pae
 $(foreach test,$(VCPU_TESTS),$(eval $(call vcpu-test,$(test))))
 
 # Check that the folder is pure: all its objects, linked together, need only the functions that a
@@ -24,6 +24,6 @@ $(B)/vcpu/all.o: $(addprefix $(B)/,$(VCPU_OBJECTS))
 	$(Q)! nm -u $@ | grep -Evw '$(VCPU_MAY_CALL)|__(asan|ubsan)_\w*|__stack_chk_fail'
 	$(Q)! grep -hE '^#include' vcpu/*.[ch] | \
 		grep -Ev '"vcpu/\w+\.(h|def)"' | \
-		grep -Ev '"base/(barrier|types|limits|guest_abi|mechanisms)\.h"' | \
+		grep -Ev '"base/(barrier|layout|types|limits|guest_abi|mechanisms)\.h"' | \
 		grep -Ev '<std(arg|atomic|bool|def|int)\.h>'
 unit-tests: $(B)/vcpu/all.o

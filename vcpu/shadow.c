@@ -1,5 +1,5 @@
 /* shadow.c - see shadow.h.  Mappings are made in runs: the neighbours within 64 KiB, or 1 MiB,
- * that the guest has mapped and used already, and 4 MiB pages whole.
+ * that the guest has mapped and used already, and large pages whole.
  */
 #include "vcpu/shadow.h"
 
@@ -93,7 +93,7 @@ static void map_run(struct shadow *s, uint32_t page, unsigned count)
 	uint32_t entry = s->entry[page] | (page < USER_PAGES ? SHADOW_EXECUTE : 0);
 
 	s->host->map(s->host->ctx, page << PAGE_BITS, count << PAGE_BITS,
-		     entry & ~(uint32_t)PAGE_MASK, entry & (SHADOW_WRITE | SHADOW_EXECUTE));
+		     gfn_to_gpa(shadow_frame(entry)), entry & (SHADOW_WRITE | SHADOW_EXECUTE));
 	s->areas++;
 }
 
@@ -105,7 +105,7 @@ static void map_fresh(struct shadow *s, uint32_t first, const uint32_t *fresh, u
 		run = 1;
 		if (!fresh[i])
 			continue;
-		while (i + run < count && fresh[i + run] == fresh[i] + run * PAGE_BYTES)
+		while (i + run < count && fresh[i + run] == fresh[i] + run * SHADOW_NEXT)
 			run++;
 		for (unsigned k = 0; k < run; k++)
 			set_entry(s, first + i + k, fresh[i + k]);
@@ -117,23 +117,23 @@ static void map_fresh(struct shadow *s, uint32_t first, const uint32_t *fresh, u
  * when the page becomes writable. */
 static uint32_t still_run(uint32_t old, uint32_t entry)
 {
-	return entry | ((old ^ entry) & ~(uint32_t)PAGE_MASK ? 0 : old & SHADOW_EXECUTE);
+	return entry | (shadow_frame(old ^ entry) ? 0 : old & SHADOW_EXECUTE);
 }
 
-/* Collect the entries of the 4 MiB around page `touched` that are missing or different, and its
- * own. */
+/* Collect the entries of the large page, of so many `pages`, around page `touched` that are missing
+ * or different, and its own. */
 static void gather_large(const struct shadow *s, uint32_t touched, const struct vcpu_walk *w,
-			 uint32_t execute, uint32_t *fresh)
+			 uint32_t pages, uint32_t execute, uint32_t *fresh)
 {
-	uint32_t first = touched & ~(SHADOW_CHUNK - 1u);
+	uint32_t first = touched & ~(pages - 1);
 	struct vcpu_walk at = *w;
 
-	for (uint32_t i = 0; i < SHADOW_CHUNK; i++) {
+	for (uint32_t i = 0; i < pages; i++) {
 		uint32_t old = s->entry[first + i], entry;
 
-		at.gpa = (w->gpa & ~(SHADOW_CHUNK * PAGE_BYTES - 1u)) + i * PAGE_BYTES;
+		at.gpa = (w->gpa & ~((gpa_t)pages * PAGE_BYTES - 1)) + i * PAGE_BYTES;
 		entry = still_run(old, shadow_entry_of(s, &at) | execute);
-		if (first + i < s->first_page || gpa_to_gfn(at.gpa) >= s->ram_pages)
+		if (first + i < s->first_page || !ram_has(s->ram_pages, gpa_to_gfn(at.gpa)))
 			entry = 0;
 		fresh[i] = entry != old || first + i == touched ? entry : 0;
 	}
@@ -156,7 +156,7 @@ static void gather(struct shadow *s, struct vcpu *v, uint32_t first, uint32_t *f
 	for (unsigned i = 0; i < s->run; i++) {
 		bool may_come = !near[i].error && first + i >= s->first_page &&
 				first + i < WINDOW_PAGE &&
-				gpa_to_gfn(near[i].gpa) < s->ram_pages &&
+				ram_has(s->ram_pages, gpa_to_gfn(near[i].gpa)) &&
 				(!s->users || near[i].user);
 		uint32_t old = s->entry[first + i],
 			 entry = may_come ? shadow_entry_of(s, &near[i]) : 0;
@@ -172,7 +172,7 @@ static uint32_t entry_now(const struct shadow *s, struct vcpu *v, uint32_t page)
 	bool used;
 
 	if (vcpu_peek(v, page << PAGE_BITS, &now, &used) || !used || !now.user || now.large ||
-	    now.global || gpa_to_gfn(now.gpa) >= s->ram_pages)
+	    now.global || !ram_has(s->ram_pages, gpa_to_gfn(now.gpa)))
 		return 0;
 	return shadow_entry_of(s, &now);
 }
@@ -185,9 +185,9 @@ static uint32_t alike(const struct shadow *s, struct vcpu *v, uint32_t page, uin
 	uint32_t count = 1;
 
 	*now = entry_now(s, v, page);
-	for (; page + count < end && s->entry[page + count] == s->entry[page] + count * PAGE_BYTES;
+	for (; page + count < end && s->entry[page + count] == s->entry[page] + count * SHADOW_NEXT;
 	     count++)
-		if (entry_now(s, v, page + count) != (*now ? *now + count * PAGE_BYTES : 0))
+		if (entry_now(s, v, page + count) != (*now ? *now + count * SHADOW_NEXT : 0))
 			break;
 	return count;
 }
@@ -205,7 +205,7 @@ static void refresh(struct shadow *s, struct vcpu *v, uint32_t page, uint32_t en
 			drop_run(s, page, count);
 		} else if (now != s->entry[page]) {
 			for (uint32_t i = 0; i < count; i++)
-				set_entry(s, page + i, now + i * PAGE_BYTES);
+				set_entry(s, page + i, now + i * SHADOW_NEXT);
 			map_run(s, page, count);
 		}
 	}
@@ -247,6 +247,7 @@ bool shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 {
 	uint32_t page = gva >> PAGE_BITS, first = page & ~(s->run - 1), fresh[SHADOW_CHUNK];
 	uint32_t execute = page >= USER_PAGES && access == ACCESS_FETCH ? SHADOW_EXECUTE : 0;
+	const uint32_t large = vcpu_large_pages(v);
 
 	if (s->areas > s->area_limit)
 		shadow_drop_all(s);
@@ -257,7 +258,7 @@ bool shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 		vcpu_exception(v, VECTOR_GP, 0);
 		return false;
 	}
-	if (w->large ? page / SHADOW_CHUNK == WINDOW_PAGE / SHADOW_CHUNK : page >= WINDOW_PAGE) {
+	if (w->large ? page / large == WINDOW_PAGE / large : page >= WINDOW_PAGE) {
 		vcpu_kill(v, "the guest maps address %x, where the CPU window is", gva);
 		return false;
 	}
@@ -265,11 +266,11 @@ bool shadow_map(struct shadow *s, struct vcpu *v, gva_t gva, const struct vcpu_w
 		vcpu_kill(v, "a guest program has the kernel's page %x", gva);
 		return false;
 	}
-	if (s->right && access == ACCESS_WRITE && gpa_to_gfn(w->gpa) < s->ram_pages)
+	if (s->right && access == ACCESS_WRITE && ram_has(s->ram_pages, gpa_to_gfn(w->gpa)))
 		ask_right(v, w->gpa);
 	if (w->large) {
-		gather_large(s, page, w, execute, fresh);
-		map_fresh(s, page & ~(SHADOW_CHUNK - 1u), fresh, SHADOW_CHUNK);
+		gather_large(s, page, w, large, execute, fresh);
+		map_fresh(s, page & ~(large - 1), fresh, large);
 		return true;
 	}
 	gather(s, v, first, fresh);

@@ -10,6 +10,8 @@
 
 /* SHADOW_EXECUTE is used in the kernel's half alone. */
 enum { SHADOW_VALID = 1, SHADOW_WRITE = 2, SHADOW_GLOBAL = 4, SHADOW_EXECUTE = 8 };
+/* An entry is the frame, from this bit on, and SHADOW_* of the host mapping; 0: none. */
+enum { SHADOW_FRAME_BITS = 8, SHADOW_NEXT = 1 << SHADOW_FRAME_BITS };
 enum { LINEAR_PAGES = 1 << 20, SHADOW_CHUNK = 1024 };
 /* Pages examined together: SHADOW_RUN with several hosts, where each further page costs time;
  * SHADOW_LONG_RUN with one, where a page is nearly free. */
@@ -26,8 +28,7 @@ struct shadow_host {
 
 struct shadow {
 	const struct shadow_host *host;
-	/* LINEAR_PAGES of them: frame << 12 | SHADOW_* of the host mapping, 0: none */
-	uint32_t *entry;
+	uint32_t *entry; /* LINEAR_PAGES of them */
 	const _Atomic uint8_t *right; /* enum page_right of each frame; NULL: not checked here */
 	uint32_t ram_pages;
 	unsigned run;	       /* SHADOW_RUN or SHADOW_LONG_RUN */
@@ -49,13 +50,16 @@ static inline uint32_t shadow_entry(const struct shadow *s, gva_t gva)
 
 static inline bool shadow_may_write(const struct shadow *s, gfn_t gfn)
 {
-	return !s->right || gfn >= s->ram_pages || s->right[gfn] == PAGE_WRITE;
+	return !s->right || !ram_has(s->ram_pages, gfn) || s->right[gfn] == PAGE_WRITE;
 }
 
-/* Return the entry for the result of a walk. */
+static inline gfn_t shadow_frame(uint32_t entry) { return entry >> SHADOW_FRAME_BITS; }
+
+/* Return the entry for the result of a walk.  The frame has at most 24 bits: paging.c. */
 static inline uint32_t shadow_entry_of(const struct shadow *s, const struct vcpu_walk *w)
 {
-	return (w->gpa & ~(uint32_t)PAGE_MASK) | SHADOW_VALID | (w->global ? SHADOW_GLOBAL : 0) |
+	return gpa_to_gfn(w->gpa) << SHADOW_FRAME_BITS | SHADOW_VALID |
+	       (w->global ? SHADOW_GLOBAL : 0) |
 	       (w->writable && shadow_may_write(s, gpa_to_gfn(w->gpa)) ? SHADOW_WRITE : 0);
 }
 

@@ -22,7 +22,7 @@ _Static_assert(VCPU_STATE_HEAD + FIELD_BYTES + 4 == VCPU_STATE_BYTES,
 	       "VCPU_STATE_BYTES follows from state.def");
 /* A field added to struct vcpu must be added to state.def, unless it is an engine's (env, dead,
  * yields, delivering). */
-_Static_assert(sizeof(struct vcpu) == 592,
+_Static_assert(sizeof(struct vcpu) == 624,
 	       "struct vcpu has changed: does state.def need the new field?");
 
 struct head { uint32_t magic; uint16_t version, bytes; };

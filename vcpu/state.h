@@ -14,9 +14,9 @@
 #include "vcpu/vcpu.h"
 
 enum {
-	VCPU_STATE_VERSION = 4,
+	VCPU_STATE_VERSION = 5,
 	VCPU_STATE_HEAD = 8, /* magic, version, bytes */
-	VCPU_STATE_BYTES = 397,
+	VCPU_STATE_BYTES = 429,
 };
 
 enum vcpu_state_fault {

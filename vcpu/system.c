@@ -9,10 +9,29 @@ enum {
 	CR0_NW = 1 << 29, CR0_CD = 1 << 30,
 	CR0_KNOWN = CR0_PE | CR0_MP | CR0_EM | CR0_TS | CR0_ET | CR0_NE | CR0_WP | CR0_AM |
 		    CR0_NW | CR0_CD,
-	CR4_KNOWN = CR4_TSD | CR4_DE | CR4_PSE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT |
-		    CR4_OSXSAVE,
+	CR4_KNOWN = CR4_TSD | CR4_DE | CR4_PSE | CR4_PAE | CR4_PGE | CR4_OSFXSR |
+		    CR4_OSXMMEXCPT | CR4_OSXSAVE,
 	CR3_KNOWN = VMP_CR3_SPACE | ~PAGE_MASK,
 };
+
+/* Load the top level's four entries, if there are any with these control registers.  False: one has
+ * reserved bits, and nothing has changed. (SDM 3, 4.4.1) */
+static bool load_top(struct vcpu *v, uint32_t cr0, uint32_t cr4, uint32_t cr3)
+{
+	uint64_t pdpte[4];
+
+	if (!(cr0 & CR0_PG) || !(cr4 & CR4_PAE))
+		return true;
+	switch (paging_load_pdptes(v, cr3, pdpte)) {
+	case PDPTES_LOADED: break;
+	case PDPTES_RESERVED: return false;
+	case PDPTES_NO_RAM:
+		vcpu_kill(v, "the page tables of cr3 %x are outside RAM", cr3);
+		return true;
+	}
+	__builtin_memcpy(v->pdpte, pdpte, sizeof pdpte);
+	return true;
+}
 
 static enum vcpu_result write_cr0(struct insn *i, uint32_t value)
 {
@@ -27,6 +46,8 @@ static enum vcpu_result write_cr0(struct insn *i, uint32_t value)
 	}
 	value = (value & (CR0_KNOWN | CR0_PG)) | CR0_ET;
 	changed = v->cr0 ^ value;
+	if ((changed & (CR0_PG | CR0_NW | CR0_CD)) && !load_top(v, value, v->cr4, v->cr3))
+		return decode_raise(i, VECTOR_GP, 0);
 	v->cr0 = value;
 	if (changed & (CR0_PG | CR0_WP))
 		v->env->flush_all(v->env->ctx);
@@ -40,16 +61,21 @@ static enum vcpu_result write_cr4(struct insn *i, uint32_t value)
 
 	if (value & ~(uint32_t)CR4_KNOWN)
 		return decode_raise(i, VECTOR_GP, 0);
+	if ((changed & (CR4_PSE | CR4_PAE | CR4_PGE)) && !load_top(v, v->cr0, value, v->cr3))
+		return decode_raise(i, VECTOR_GP, 0);
 	v->cr4 = value;
-	if (changed & (CR4_PSE | CR4_PGE))
+	if (changed & (CR4_PSE | CR4_PAE | CR4_PGE))
 		v->env->flush_all(v->env->ctx);
 	return VCPU_DONE;
 }
 
-void system_write_cr3(struct vcpu *v, uint32_t value)
+bool system_write_cr3(struct vcpu *v, uint32_t value)
 {
+	if (!load_top(v, v->cr0, v->cr4, value))
+		return false;
 	v->cr3 = value & (uint32_t)CR3_KNOWN;
 	v->env->switch_space(v->env->ctx, value & VMP_CR3_KEEP);
+	return true;
 }
 
 enum vcpu_result emulate_mov_to_control(struct insn *i)
@@ -60,7 +86,8 @@ enum vcpu_result emulate_mov_to_control(struct insn *i)
 	switch (i->reg) {
 	case 0: return write_cr0(i, value);
 	case 2: v->cr2 = value; return VCPU_DONE;
-	case 3: system_write_cr3(v, value); return VCPU_DONE;
+	case 3:
+		return system_write_cr3(v, value) ? VCPU_DONE : decode_raise(i, VECTOR_GP, 0);
 	case 4: return write_cr4(i, value);
 	default: return decode_raise(i, VECTOR_UD, -1);
 	}

@@ -1,4 +1,4 @@
-/* text.c - the formatter of reasons and dumps: %s %u %x with a zero-padded width.  There is no
+/* text.c - the formatter of reasons and dumps: %s %u %x %lx with a zero-padded width.  There is no
  * libc in this folder. */
 #include "vcpu/internal.h"
 
@@ -10,7 +10,7 @@ static void add_char(struct text *t, char c)
 	t->at[t->used] = 0;
 }
 
-static void add_number(struct text *t, uint32_t value, unsigned radix, unsigned width)
+static void add_number(struct text *t, uint64_t value, unsigned radix, unsigned width)
 {
 	char digits[32];
 	unsigned n = 0;
@@ -46,6 +46,10 @@ void text_add_list(struct text *t, const char *format, va_list args)
 		case 's': add_string(t, va_arg(args, const char *)); break;
 		case 'u': add_number(t, va_arg(args, unsigned), 10, width); break;
 		case 'x': add_number(t, va_arg(args, unsigned), 16, width); break;
+		case 'l': /* %lx: an address of 64 bits */
+			format++;
+			add_number(t, va_arg(args, unsigned long), 16, width);
+			break;
 		case 0: return;
 		default: add_char(t, *format);
 		}

@@ -5,13 +5,13 @@
  */
 #include "vcpu/internal.h"
 
-void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_bytes,
+void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_pages,
 	       const struct vcpu_env *env)
 {
 	__builtin_memset(v, 0, sizeof *v);
 	v->number = number;
 	v->n_cpus = n_cpus;
-	v->ram_bytes = ram_bytes;
+	v->ram_pages = ram_pages;
 	v->env = env;
 	v->halted = true;
 	v->eflags = EFLAGS_FIXED;
@@ -31,7 +31,7 @@ void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_by
 
 void vcpu_start(struct vcpu *v, uint32_t eip, uint32_t esi)
 {
-	vcpu_init(v, v->number, v->n_cpus, v->ram_bytes, v->env);
+	vcpu_init(v, v->number, v->n_cpus, v->ram_pages, v->env);
 	v->eip = eip;
 	v->gpr[ESI] = esi;
 	v->halted = false;

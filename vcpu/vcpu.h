@@ -21,6 +21,7 @@
 
 #include "base/barrier.h"
 #include "base/guest_abi.h"
+#include "base/layout.h"
 #include "base/limits.h"
 #include "base/types.h"
 #include "vcpu/apic.h"
@@ -38,8 +39,8 @@ enum {
 enum {
 	CR0_PE = 1 << 0, CR0_MP = 1 << 1, CR0_EM = 1 << 2, CR0_TS = 1 << 3, CR0_ET = 1 << 4,
 	CR0_NE = 1 << 5, CR0_WP = 1 << 16, CR0_AM = 1 << 18,
-	CR4_TSD = 1 << 2, CR4_DE = 1 << 3, CR4_PSE = 1 << 4, CR4_PGE = 1 << 7, CR4_OSFXSR = 1 << 9,
-	CR4_OSXMMEXCPT = 1 << 10, CR4_OSXSAVE = 1 << 18,
+	CR4_TSD = 1 << 2, CR4_DE = 1 << 3, CR4_PSE = 1 << 4, CR4_PAE = 1 << 5,
+	CR4_PGE = 1 << 7, CR4_OSFXSR = 1 << 9, CR4_OSXMMEXCPT = 1 << 10, CR4_OSXSAVE = 1 << 18,
 	DR6_SINGLE_STEP = 1 << 14,
 };
 #define CR0_PG 0x80000000u
@@ -151,6 +152,7 @@ struct vcpu {
 	/* the guest's values in the window */
 	uint32_t window_sp0, window_syscall_eip, window_syscall_cs;
 	uint32_t cr0, cr2, cr3, cr4, dr[8];
+	uint64_t pdpte[4]; /* with CR4.PAE: the top level, as CR3 was loaded (SDM 3, 4.4.1) */
 	uint64_t xcr0;
 	struct vcpu_table gdtr, idtr;
 	uint16_t ldtr, tr;
@@ -159,7 +161,7 @@ struct vcpu {
 	struct apic apic;
 
 	unsigned number, n_cpus;
-	uint32_t ram_bytes;
+	uint32_t ram_pages;
 	const struct vcpu_env *env;
 	enum vcpu_dead dead;
 	char dead_reason[160];
@@ -170,7 +172,7 @@ struct vcpu {
 
 /* Set the power-on state of CPU `number`: protected mode, flat segments, paging and interrupts
  * off, waiting for its start. */
-void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_bytes,
+void vcpu_init(struct vcpu *v, unsigned number, unsigned n_cpus, uint32_t ram_pages,
 	       const struct vcpu_env *env);
 /* Start a CPU at a physical address, with flat boot segments and paging off: the first as the
  * boot loader does (Linux's 32-bit boot protocol: %esi = boot_params), another one by
@@ -249,6 +251,14 @@ void vcpu_wake(struct vcpu *v);			   /* continue a halted CPU, for any reason */
 /* Carry out an iret, whatever is at EIP; an exception that it raises points there. */
 enum vcpu_result vcpu_iret(struct vcpu *v);
 
+/* CR4.PAE: three levels of page tables, entries of 64 bits. */
+static inline bool vcpu_is_pae(const struct vcpu *v) { return v->cr4 & CR4_PAE; }
+/* A page table's entries, and the small pages of a large one. */
+static inline uint32_t vcpu_large_pages(const struct vcpu *v)
+{
+	return vcpu_is_pae(v) ? 512 : 1024;
+}
+
 /* The translation of one linear page.  vcpu_walk() sets accessed (and, for writes, dirty) bits
  * as the processor would. */
 struct vcpu_walk {
@@ -256,7 +266,7 @@ struct vcpu_walk {
 	bool writable;	  /* writable at this CPL and dirty: a host mapping may be writable */
 	bool user;	  /* user-accessible */
 	bool global;
-	bool large;	  /* 4 MiB page */
+	bool large;	  /* page of 4 MiB, or 2 MiB with PAE: vcpu_large_pages() */
 	uint32_t error;	  /* error code for #PF when the walk fails */
 };
 /* Walk the page tables.  Returns 0, or -EFAULT with out->error set.  `user` is the privilege of
@@ -283,7 +293,7 @@ int vcpu_segment(struct vcpu *v, unsigned index, struct vcpu_segment *out);
 
 /* Record the first reason and mark the CPU dead; the caller continues.  Formats: %s %u %x only
  * (no libc here). */
-void vcpu_kill(struct vcpu *v, const char *format, ...);
+void vcpu_kill(struct vcpu *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* One line per register group, page-table walk of EIP and ESP, code bytes; for `vmp regs`.
  * Returns bytes written. */

@@ -322,7 +322,7 @@ void direct_begin_cpu(struct vcpu *v)
 {
 	const struct direct_shared *s = direct.shared;
 
-	vcpu_init(v, s->cpu, s->n_cpus, s->ram_pages << PAGE_BITS, &direct.env);
+	vcpu_init(v, s->cpu, s->n_cpus, s->ram_pages, &direct.env);
 	/* Flat boot segments are in force until the guest loads a table of its own. */
 	env_segment_changed(NULL, VMP_GDT_BOOT_CS,
 			    &(struct vcpu_segment){ .limit = UINT32_MAX,

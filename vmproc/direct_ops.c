@@ -149,7 +149,7 @@ static void map_what_faulted(struct cpu_engine *e)
 	    !used)
 		return;
 	if ((walk.user || !r->user) && (walk.writable || r->access != ACCESS_WRITE) &&
-	    gpa_to_gfn(walk.gpa) < e->ram_pages &&
+	    ram_has(e->ram_pages, gpa_to_gfn(walk.gpa)) &&
 	    shadow_entry(e->shadow, r->gva) != shadow_entry_of(e->shadow, &walk))
 		op_map(e, r->gva, &walk, r->access);
 }

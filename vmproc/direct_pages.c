@@ -152,11 +152,11 @@ enum { CODE_MOST = 8 }; /* prefixes, opcode and ModRM of what compilers emit */
 static unsigned code_at(gva_t eip, uint8_t *code)
 {
 	uint32_t entry = shadow_entry(direct.engine.shadow, eip), at = eip & PAGE_MASK;
-	gfn_t gfn = gpa_to_gfn(entry);
+	gfn_t gfn = shadow_frame(entry);
 	unsigned n = 0;
 	enum page_right has;
 
-	if (!(entry & SHADOW_VALID) || gfn >= direct.shared->ram_pages ||
+	if (!(entry & SHADOW_VALID) || !ram_has(direct.shared->ram_pages, gfn) ||
 	    !try_pin(gfn, 1, PAGE_READ, &has))
 		return 0;
 	for (; n < CODE_MOST && at + n < PAGE_BYTES; n++)
@@ -273,7 +273,7 @@ void *direct_pin(void *ctx, gpa_t gpa, bool write)
 	enum page_right right = write ? PAGE_WRITE : PAGE_READ, has;
 
 	(void)ctx;
-	if (gfn >= direct.shared->ram_pages)
+	if (!ram_has(direct.shared->ram_pages, gfn))
 		return NULL;
 	note_fault(0, 0);
 	if (!direct.shared->many_hosts)
@@ -332,14 +332,13 @@ static void make_exist(gfn_t gfn, enum page_right right)
 static unsigned run_length(gva_t gva)
 {
 	const struct shadow *shadow = direct.engine.shadow;
-	uint32_t entry = shadow_entry(shadow, gva) & ~(uint32_t)PAGE_MASK;
+	gfn_t gfn = shadow_frame(shadow_entry(shadow, gva));
 	unsigned n = 1;
 
 	while (n < ADMIT_MOST && gva + n * PAGE_BYTES < VMP_WINDOW &&
-	       gpa_to_gfn(entry) + n < direct.shared->ram_pages &&
+	       ram_has(direct.shared->ram_pages, gfn + n) &&
 	       shadow_entry(shadow, gva + n * PAGE_BYTES) & SHADOW_VALID &&
-	       (shadow_entry(shadow, gva + n * PAGE_BYTES) & ~(uint32_t)PAGE_MASK) ==
-		       entry + n * PAGE_BYTES)
+	       shadow_frame(shadow_entry(shadow, gva + n * PAGE_BYTES)) == gfn + n)
 		n++;
 	return n;
 }
@@ -376,7 +375,7 @@ static long admit(gva_t gva, gfn_t gfn, unsigned pages, enum page_right right)
 
 void direct_page_admit(gva_t gva, enum page_right want)
 {
-	gfn_t gfn = gpa_to_gfn(shadow_entry(direct.engine.shadow, gva));
+	gfn_t gfn = shadow_frame(shadow_entry(direct.engine.shadow, gva));
 	bool around = mechanism_on(direct_mechanisms_off(), MECHANISM_AROUND);
 	unsigned run = around ? run_length(gva) : 1;
 	enum page_right has;

@@ -33,9 +33,10 @@ static void check(const struct vcpu *v)
 	static struct vcpu other;
 
 	FUZZ_CHECK(v->cpl == 0 || v->cpl == 3);
-	FUZZ_CHECK(v->env == &env && v->number == 1 && v->n_cpus == CPUS && v->ram_bytes == RAM);
+	FUZZ_CHECK(v->env == &env && v->number == 1 && v->n_cpus == CPUS &&
+		   v->ram_pages == RAM >> PAGE_BITS);
 	vcpu_state_save(v, saved);
-	vcpu_init(&other, 1, CPUS, RAM, &env);
+	vcpu_init(&other, 1, CPUS, RAM >> PAGE_BITS, &env);
 	FUZZ_CHECK(vcpu_state_load(&other, saved, sizeof saved) == VCPU_STATE_GOOD);
 	vcpu_state_save(&other, again);
 	FUZZ_CHECK(!memcmp(saved, again, sizeof saved));
@@ -97,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	w.at = data;
 	w.left = size;
-	vcpu_init(&v, 1, CPUS, RAM, &env);
+	vcpu_init(&v, 1, CPUS, RAM >> PAGE_BITS, &env);
 	vcpu_state_save(&v, state);
 	theirs = v;
 	memset(fpu, 0, sizeof fpu);

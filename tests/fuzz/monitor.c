@@ -346,7 +346,7 @@ static void begin(unsigned how)
 	monitor.debug.told.attached = how >> 1 & 1;
 	ptrace_run_prepare(&monitor);
 	env_init(&monitor);
-	vcpu_init(&monitor.vcpu, 1, CPUS, PAGES << PAGE_BITS, &monitor.env);
+	vcpu_init(&monitor.vcpu, 1, CPUS, PAGES, &monitor.env);
 	vcpu_start(&monitor.vcpu, 0x1000, 0);
 	for (unsigned space = 0; space < MAX_SPACES; space++)
 		monitor.vm.space[space].userfault_fd = -1;

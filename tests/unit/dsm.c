@@ -24,8 +24,9 @@ static void open_home(unsigned n_nodes)
 
 static void homes_are_spread_one_to_one(void)
 {
-	static const uint32_t sizes[] = { 1, 255, 256, 257, 0x10000, 0x37000, 1 << 20 };
-	static uint8_t used[1 << 20];
+	static const uint32_t sizes[] = { 1, 255, 256, 257, 0x10000, 0x37000, 1 << 20,
+					  MAX_RAM_PAGES };
+	static uint8_t used[VNODE_HOME_COUNT];
 
 	for (unsigned i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
 		memset(used, 0, sizeof(used));

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "base/guest_abi.h"
+#include "base/layout.h"
 #include "base/limits.h"
 #include "tests/unit/unit.h"
 #include "vmm/node/load/bootparams.h"
@@ -186,14 +187,23 @@ static void test_bootparams(void)
 	struct boot_params b;
 
 	memset(&b, 0xaa, sizeof b);
-	bootparams_build(&b, 64 << 20, 0x3000000, 1000);
+	bootparams_build(&b, ram_pages_of(64), 0x3000000, 1000);
 	CU_ASSERT(b.e820_entries == 3 && b.e820_table[2].addr == 1 << 20 &&
 		  b.e820_table[2].addr + b.e820_table[2].size == 64 << 20);
 	CU_ASSERT(b.hdr.ramdisk_image == 0x3000000 && b.hdr.ramdisk_size == 1000 &&
 		  b.hdr.cmd_line_ptr == VMP_CMDLINE_GPA);
 	CU_ASSERT(b.hdr.hardware_subarch == VMP_HARDWARE_SUBARCH && b.acpi_rsdp_addr == 0);
-	bootparams_build(&b, 64 << 20, 0x3000000, 0);
+	bootparams_build(&b, ram_pages_of(64), 0x3000000, 0);
 	CU_ASSERT(b.hdr.ramdisk_image == 0);
+	bootparams_build(&b, ram_pages_of(3840), 0x3000000, 0);
+	CU_ASSERT(b.e820_entries == 3 &&
+		  b.e820_table[2].addr + b.e820_table[2].size == 3840ull << 20);
+	bootparams_build(&b, ram_pages_of(16384), 0x3000000, 0);
+	CU_ASSERT(b.e820_entries == 4 &&
+		  b.e820_table[2].addr + b.e820_table[2].size == 3840ull << 20 &&
+		  b.e820_table[3].addr == 1ull << 32 &&
+		  b.e820_table[3].addr + b.e820_table[3].size == (16384ull + 256) << 20);
+	CU_ASSERT(b.hdr.initrd_addr_max == 0xefffffff);
 }
 
 /* The parts of one kind of memory, which begins at `first`: all but the first one are equal. */

@@ -379,7 +379,7 @@ static void interrupt_frame_faults(void)
 static void birth_and_start(void)
 {
 	fake_reset();
-	vcpu_init(V, 2, 4, RAM_BYTES, &fake.env);
+	vcpu_init(V, 2, 4, RAM_BYTES >> PAGE_BITS, &fake.env);
 	CU_ASSERT_TRUE(V->halted);
 	CU_ASSERT_FALSE(vcpu_wakes(V));
 	vcpu_start(V, 0x100000, VMP_BOOT_PARAMS_GPA);

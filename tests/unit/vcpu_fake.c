@@ -307,7 +307,7 @@ void fake_reset(void)
 	fake.env = fake_env;
 	fake.xcr0 = 0xe7;
 	make_tables();
-	vcpu_init(v, 1, 4, RAM_BYTES, &fake.env);
+	vcpu_init(v, 1, 4, RAM_BYTES >> PAGE_BITS, &fake.env);
 	vcpu_start(v, CODE, 0);
 	v->gdtr = (struct vcpu_table){ GDT, VMP_GDT_ENTRIES * 8 - 1 };
 	v->idtr = (struct vcpu_table){ IDT, 256 * 8 - 1 };

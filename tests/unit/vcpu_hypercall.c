@@ -365,6 +365,7 @@ static void segment_look_up(void)
 
 static void formatter(void)
 {
+	char cut[] = "a%";
 	char text[32];
 	struct text t = { text, sizeof text, 0 };
 
@@ -378,7 +379,7 @@ static void formatter(void)
 	text_add(&t, "x");
 	CU_ASSERT_EQUAL(t.used, 0);
 	t = (struct text){ text, sizeof text, 0 };
-	text_add(&t, "a%");
+	text_add(&t, cut);
 	CU_ASSERT_STRING_EQUAL(text, "a");
 }
 

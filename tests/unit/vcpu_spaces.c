@@ -72,7 +72,7 @@ static void touch(gva_t gva, gpa_t gpa) { touch_in(current(), gva, gpa); }
 
 static gpa_t mapped_in(const struct space *where, gva_t gva)
 {
-	return shadow_entry(&where->shadow, gva) & ~(uint32_t)PAGE_MASK;
+	return gfn_to_gpa(shadow_frame(shadow_entry(&where->shadow, gva)));
 }
 static gpa_t mapped(gva_t gva) { return mapped_in(current(), gva); }
 

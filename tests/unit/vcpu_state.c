@@ -36,7 +36,7 @@ static void round_trip(void)
 
 	fresh();
 	saved = fake.v;
-	vcpu_init(&other, saved.number, saved.n_cpus, saved.ram_bytes, saved.env);
+	vcpu_init(&other, saved.number, saved.n_cpus, saved.ram_pages, saved.env);
 	CU_ASSERT_EQUAL(vcpu_state_load(&other, state, VCPU_STATE_BYTES), VCPU_STATE_GOOD);
 	vcpu_state_save(&other, again);
 	CU_ASSERT(!memcmp(state, again, VCPU_STATE_BYTES));
@@ -85,7 +85,7 @@ static void taken_from_the_hostile(void)
 				bounded &= fake.v.env == before.env &&
 					   fake.v.number == before.number &&
 					   fake.v.n_cpus == before.n_cpus &&
-					   fake.v.ram_bytes == before.ram_bytes &&
+					   fake.v.ram_pages == before.ram_pages &&
 					   (fake.v.cpl == 0 || fake.v.cpl == 3) &&
 					   (unsigned)fake.v.dead <= VCPU_KILLED &&
 					   fake.v.delivering <= 256 &&
@@ -137,7 +137,7 @@ static void another_cpu(void)
 	fake.v.n_cpus++;
 	expect_refused(VCPU_STATE_BYTES, VCPU_STATE_MISPLACED);
 	fresh();
-	fake.v.ram_bytes /= 2;
+	fake.v.ram_pages /= 2;
 	expect_refused(VCPU_STATE_BYTES, VCPU_STATE_MISPLACED);
 }
 

@@ -58,7 +58,7 @@ static void make_shared_memory(struct node *node)
 {
 	size_t ram_bytes;
 
-	node->ram_pages = node->o.machine.mem_mib << (20 - PAGE_BITS);
+	node->ram_pages = ram_pages_of(node->o.machine.mem_mib);
 	ram_bytes = (size_t)node->ram_pages << PAGE_BITS;
 	node->ram_fd = make_memory("vmp-ram", ram_bytes);
 	node->ram = mmap(NULL, ram_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, node->ram_fd, 0);

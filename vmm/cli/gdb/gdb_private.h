@@ -15,7 +15,7 @@ void gdb_reply_stop(struct gdb_session *s);
  * gdb_ask() asks the CPU that GDB has chosen. */
 void gdb_send(struct gdb_session *s, unsigned cpu, enum debug_op op);
 void gdb_ask_cpu(struct gdb_session *s, struct msg_debug request, const void *payload, size_t n);
-void gdb_ask(struct gdb_session *s, enum debug_op op, uint32_t address, uint32_t bytes,
+void gdb_ask(struct gdb_session *s, enum debug_op op, uint64_t address, uint32_t bytes,
 	     const void *payload, size_t n);
 /* Returns true if an answer will come. */
 bool gdb_remove_breakpoint(struct gdb_session *s, struct gdb_breakpoint *b);

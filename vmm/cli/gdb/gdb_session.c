@@ -78,7 +78,7 @@ void gdb_ask_cpu(struct gdb_session *s, struct msg_debug request, const void *pa
 	s->ops->to_machine(s->ctx, &request, payload, n);
 }
 
-void gdb_ask(struct gdb_session *s, enum debug_op op, uint32_t address, uint32_t bytes,
+void gdb_ask(struct gdb_session *s, enum debug_op op, uint64_t address, uint32_t bytes,
 	     const void *payload, size_t n)
 {
 	gdb_ask_cpu(s,

@@ -1,11 +1,11 @@
 /* dumps.c - `vmp regs` shows where each processor is; `vmp pages` shows which pages the hosts fetch
  * from each other.  Each ends when all answers are complete. */
+#include "base/layout.h"
 #include "vmm/cli/query/query_private.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/guest_abi.h"
 #include "base/log.h"
 #include "vmm/cli/jsontext.h"
 #include "vmm/cli/query/dumptext.h"
@@ -111,8 +111,7 @@ void dumps_on_pages(struct query *q, const struct message *m, const struct msg_p
 static void name_page(const struct symbols *symbols, const struct pagenames *names, gfn_t gfn,
 		      char *symbol, char *text, size_t bytes)
 {
-	pageheat_describe_symbol(symbols, VMP_USER_LIMIT + gfn_to_gpa(gfn), PAGE_BYTES, symbol,
-				 bytes);
+	pageheat_describe_frame(symbols, gfn, symbol, bytes);
 	*text = 0;
 	if (names && (!*symbol || *symbol == '('))
 		pagenames_describe(names, gfn, text, bytes);
@@ -125,10 +124,10 @@ static void print_page(const struct query *q, size_t i, const char *symbol, cons
 	const struct page_heat *page = &q->heat.page[i];
 
 	if (!q->o->json) {
-		printf("%10u  0x%08x  %s\n", page->faults, gfn_to_gpa(page->gfn), what);
+		printf("%10u  0x%08lx  %s\n", page->faults, gfn_to_gpa(page->gfn), what);
 		return;
 	}
-	printf("%s\n  {\"physical\": \"0x%08x\", \"requests\": %u, \"symbols\": ", i ? "," : "",
+	printf("%s\n  {\"physical\": \"0x%08lx\", \"requests\": %u, \"symbols\": ", i ? "," : "",
 	       gfn_to_gpa(page->gfn), page->faults);
 	json_put_string(stdout, symbol);
 	printf(", \"what\": ");
@@ -140,7 +139,7 @@ void dumps_print_pages(struct query *q)
 {
 	const struct pagenames_ram ram = {
 		.context = q, .page = frames_page, .cpus = q->info.machine.cpus,
-		.pages = q->info.machine.mem_mib << (20 - PAGE_BITS),
+		.pages = ram_pages_of(q->info.machine.mem_mib),
 	};
 	struct pagenames *names = NULL;
 	struct symbols symbols;

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/layout.h"
 
 struct frames {
 	struct event *limit;
@@ -28,7 +29,7 @@ static bool start(struct query *q)
 
 	if (!p)
 		return false;
-	p->pages = q->info.machine.mem_mib << (20 - PAGE_BITS);
+	p->pages = ram_pages_of(q->info.machine.mem_mib);
 	p->page = calloc(p->pages, sizeof *p->page);
 	p->limit = evtimer_new(q->base, on_limit, q);
 	p->gave_up = !p->page || !p->limit;

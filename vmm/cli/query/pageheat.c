@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/layout.h"
 #include "base/log.h"
 
 void pageheat_add(struct pageheat *heat, const void *bytes, size_t n)
@@ -81,6 +82,8 @@ static int add_symbol(struct symbols *symbols, const GElf_Sym *sym, const char *
 		symbols->init_begin = sym->st_value;
 	else if (!strcmp(name, "__init_end"))
 		symbols->init_end = sym->st_value;
+	else if (!strcmp(name, "_text")) /* it is loaded at 16 MiB */
+		symbols->base = sym->st_value & 0xf0000000;
 	if (symbols->n % 4096 == 0) {
 		grown = reallocarray(symbols->symbol, symbols->n + 4096, sizeof *grown);
 		if (!grown)
@@ -198,6 +201,17 @@ void pageheat_describe_symbol(const struct symbols *symbols, gva_t address, uint
 		snprintf(text, text_bytes, "(init section, free since the boot)");
 	else
 		pageheat_symbols_at(symbols, address, bytes, text, text_bytes);
+}
+
+void pageheat_describe_frame(const struct symbols *symbols, gfn_t gfn, char *text,
+			     size_t text_bytes)
+{
+	const gva_t base = symbols->base ? symbols->base : VMP_USER_LIMIT;
+	const gpa_t at = base + gfn_to_gpa(gfn);
+
+	*text = 0;
+	if (at <= UINT32_MAX)
+		pageheat_describe_symbol(symbols, (gva_t)at, PAGE_BYTES, text, text_bytes);
 }
 
 void pageheat_symbols_at(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text,

@@ -23,6 +23,7 @@ struct symbols {
 	struct symbol *symbol;
 	size_t n;
 	gva_t init_begin, init_end; /* code and data that the kernel frees at the end of its boot */
+	gva_t base; /* where the kernel maps RAM; 0: not known */
 };
 /* Loads the symbols.  Returns 0 or -errno; without symbols, all functions below give no names. */
 int pageheat_load_symbols(struct symbols *symbols, const char *vmlinux);
@@ -36,6 +37,9 @@ void pageheat_function(const struct symbols *symbols, gva_t address, char *text,
  * lies in the init section has no names, since other data is there after the boot. */
 void pageheat_describe_symbol(const struct symbols *symbols, gva_t address, uint32_t bytes,
 			      char *text, size_t text_bytes);
+/* The same for a frame; "" for one that the kernel does not map, or that holds other data. */
+void pageheat_describe_frame(const struct symbols *symbols, gfn_t gfn, char *text,
+			     size_t text_bytes);
 /* The same for an address that is not the page's own, such as a per-CPU variable's in the kernel's
  * image. */
 void pageheat_symbols_at(const struct symbols *symbols, gva_t address, uint32_t bytes, char *text,

@@ -1,4 +1,4 @@
-/* pagenames.c - see pagenames.h.  The kernel maps RAM from VMP_USER_LIMIT on, as far as there are
+/* pagenames.c - see pagenames.h.  The kernel maps RAM from kernel_base() on, as far as there are
  * addresses; what is above (high memory) has struct pages, and no structures of the kernel's. */
 #include "vmm/cli/query/pagenames.h"
 
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "base/guest_abi.h"
+#include "base/layout.h"
 
 enum {
 #define FIELD(name, value, source) name = (value),
@@ -16,7 +16,7 @@ enum {
 	STACK_BYTES = 8192,
 	MAX_TASKS = 4096, /* of one list */
 	NAME_BYTES = 64,
-	TABLE_ENTRIES = 1024,
+	PAE_DIRECTORIES = 3,
 	PRESENT = 1, LARGE = 0x80, /* bits of a page table's entry */
 	MAPPING_ANON = 1, MAPPING_FLAGS = 3,
 };
@@ -35,6 +35,8 @@ struct pagenames {
 	struct frame *frame; /* of each frame */
 	char (*comm)[COMM_BYTES];
 	unsigned tasks;
+	gva_t base; /* where the kernel maps RAM */
+	bool pae;
 	gva_t mem_map;
 };
 
@@ -42,10 +44,10 @@ struct pagenames {
 
 static bool read_word(const struct pagenames *n, gva_t at, uint32_t *word)
 {
-	const gpa_t gpa = at - VMP_USER_LIMIT;
+	const gpa_t gpa = at - n->base;
 	const uint8_t *page;
 
-	if (at < VMP_USER_LIMIT || at % sizeof *word || gpa_to_gfn(gpa) >= n->ram.pages)
+	if (at < n->base || at % sizeof *word || gpa_to_gfn(gpa) >= n->ram.pages)
 		return false;
 	page = n->ram.page(n->ram.context, gpa_to_gfn(gpa));
 	if (page)
@@ -98,34 +100,65 @@ static void note(struct pagenames *n, gfn_t gfn, enum use use, gva_t at)
 		*frame = (struct frame){ .at = at, .task = (uint16_t)n->tasks, .use = use };
 }
 
+/* Reads a page table's entries; returns how many there are, 0: it cannot be read. */
+static unsigned read_table(const struct pagenames *n, gfn_t table, uint64_t entry[PAGE_BYTES / 4])
+{
+	const uint8_t *page = table < n->ram.pages ? n->ram.page(n->ram.context, table) : NULL;
+	const unsigned bytes = n->pae ? 8 : 4;
+
+	for (unsigned i = 0; page && i < PAGE_BYTES / bytes; i++) {
+		entry[i] = 0;
+		memcpy(&entry[i], page + i * bytes, bytes);
+	}
+	return page ? PAGE_BYTES / bytes : 0;
+}
+
+static gfn_t frame_of(uint64_t entry)
+{
+	return gpa_to_gfn(entry & 0x0000000ffffff000ull);
+}
+
 static void note_table(struct pagenames *n, gfn_t table, gva_t base)
 {
-	uint32_t entry[TABLE_ENTRIES];
-	const uint8_t *page = table < n->ram.pages ? n->ram.page(n->ram.context, table) : NULL;
+	uint64_t entry[PAGE_BYTES / 4];
+	unsigned entries = read_table(n, table, entry);
 
-	if (!page)
-		return;
-	memcpy(entry, page, sizeof entry);
-	for (unsigned i = 0; i < TABLE_ENTRIES; i++)
+	for (unsigned i = 0; i < entries; i++)
 		if (entry[i] & PRESENT)
-			note(n, gpa_to_gfn(entry[i]), USE_MEMORY, base + (i << PAGE_BITS));
+			note(n, frame_of(entry[i]), USE_MEMORY, base + (i << PAGE_BITS));
+}
+
+/* Notes the tables of a page directory: those below the user's limit. */
+static void note_directory(struct pagenames *n, gfn_t directory, gva_t base)
+{
+	const unsigned bits = n->pae ? 21 : 22;
+	uint64_t entry[PAGE_BYTES / 4];
+	unsigned entries = read_table(n, directory, entry);
+
+	note(n, directory, USE_DIRECTORY, 0);
+	for (unsigned i = 0; i < entries && base + ((uint64_t)i << bits) < VMP_USER_LIMIT; i++) {
+		if (!(entry[i] & PRESENT) || entry[i] & LARGE)
+			continue;
+		note(n, frame_of(entry[i]), USE_TABLE, base + (i << bits));
+		note_table(n, frame_of(entry[i]), base + (i << bits));
+	}
 }
 
 static void note_memory(struct pagenames *n, uint32_t mm)
 {
-	enum { USER_ENTRIES = VMP_USER_LIMIT >> 22 };
-	uint32_t directory, entry;
+	uint32_t directory, low, high;
 
 	if (!read_word(n, mm + MM_PGD, &directory))
 		return;
-	note(n, gpa_to_gfn(directory - VMP_USER_LIMIT), USE_DIRECTORY, 0);
-	for (unsigned i = 0; i < USER_ENTRIES; i++) {
-		if (!read_word(n, directory + 4 * i, &entry) || !(entry & PRESENT) ||
-		    entry & LARGE)
-			continue;
-		note(n, gpa_to_gfn(entry), USE_TABLE, i << 22);
-		note_table(n, gpa_to_gfn(entry), i << 22);
+	if (!n->pae) {
+		note_directory(n, gpa_to_gfn(directory - n->base), 0);
+		return;
 	}
+	note(n, gpa_to_gfn(directory - n->base), USE_DIRECTORY, 0);
+	for (unsigned i = 0; i < PAE_DIRECTORIES; i++)
+		if (read_word(n, directory + 8 * i, &low) && low & PRESENT &&
+		    read_word(n, directory + 8 * i + 4, &high))
+			note_directory(n, frame_of((uint64_t)high << 32 | low), (gva_t)i << 30);
 }
 
 static void note_stack(struct pagenames *n, gva_t task)
@@ -135,7 +168,7 @@ static void note_stack(struct pagenames *n, gva_t task)
 	if (!read_word(n, task + TASK_STACK, &stack))
 		return;
 	for (gva_t at = stack; at < stack + STACK_BYTES; at += PAGE_BYTES)
-		note(n, gpa_to_gfn(at - VMP_USER_LIMIT), USE_STACK, 0);
+		note(n, gpa_to_gfn(at - n->base), USE_STACK, 0);
 }
 
 /* Notes a task; `leader`: its memory as well, which its threads have in common. */
@@ -188,6 +221,8 @@ struct pagenames *pagenames_read(const struct pagenames_ram *ram, const struct s
 	if (!n)
 		return NULL;
 	n->ram = *ram;
+	n->base = kernel_base(ram->pages);
+	n->pae = ram_needs_pae(ram->pages);
 	n->symbols = symbols;
 	n->frame = calloc(ram->pages, sizeof *n->frame);
 	n->comm = calloc(MAX_TASKS, sizeof *n->comm);
@@ -249,7 +284,7 @@ static bool name_map(const struct pagenames *n, gva_t page, char *text, size_t b
 
 	if (page < (n->mem_map & ~(gva_t)PAGE_MASK) || at / PAGE_STRUCT >= n->ram.pages)
 		return false;
-	snprintf(text, bytes, "struct pages of 0x%08x and what follows",
+	snprintf(text, bytes, "struct pages of 0x%08lx and what follows",
 		 gfn_to_gpa(at / PAGE_STRUCT));
 	return true;
 }
@@ -336,8 +371,8 @@ void pagenames_describe(const struct pagenames *n, gfn_t gfn, char *text, size_t
 {
 	char page[NAME_BYTES + 16] = "", task[NAME_BYTES + 32] = "";
 
-	const gva_t at = VMP_USER_LIMIT + gfn_to_gpa(gfn);
-	const bool low = at >= VMP_USER_LIMIT;
+	const gva_t at = (gva_t)(n->base + gfn_to_gpa(gfn));
+	const bool low = n->base + gfn_to_gpa(gfn) <= UINT32_MAX;
 
 	*text = 0;
 	if (gfn >= n->ram.pages ||

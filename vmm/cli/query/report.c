@@ -225,7 +225,7 @@ static void put_pages(FILE *file, const struct pageheat *heat)
 {
 	fprintf(file, "  \"fetched_addresses\": [");
 	for (size_t i = 0; i < heat->n; i++)
-		fprintf(file, "%s\n    {\"address\": \"0x%08x\", \"fetches\": %u}", i ? "," : "",
+		fprintf(file, "%s\n    {\"address\": \"0x%08lx\", \"fetches\": %u}", i ? "," : "",
 			gfn_to_gpa(heat->page[i].gfn), heat->page[i].faults);
 	fprintf(file, "%s]\n", heat->n ? "\n  " : "");
 }

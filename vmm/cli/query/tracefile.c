@@ -113,9 +113,8 @@ static void put_page(struct writer *w, gfn_t gfn)
 {
 	char text[160];
 
-	pageheat_describe_symbol(w->symbols, VMP_USER_LIMIT + gfn_to_gpa(gfn), PAGE_BYTES, text,
-			 sizeof text);
-	fprintf(w->file, ", \"args\": {\"page\": \"0x%08x\"", gfn_to_gpa(gfn));
+	pageheat_describe_frame(w->symbols, gfn, text, sizeof text);
+	fprintf(w->file, ", \"args\": {\"page\": \"0x%08lx\"", gfn_to_gpa(gfn));
 	if (text[0])
 		fprintf(w->file, ", \"holds\": \"%s\"", text);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "base/faultpoint.h"
+#include "base/layout.h"
 
 enum { BLOCK_BYTES = 4096, FIRST_ROOM = 1 << 20 };
 
@@ -190,7 +191,7 @@ static bool is_same_machine(const struct kept *k, uint64_t ram)
  * kept machine. */
 static int make_room(struct kept *k, struct problem *p)
 {
-	uint64_t ram = (uint64_t)k->coming.was.mem_mib << 20;
+	uint64_t ram = (uint64_t)ram_pages_of(k->coming.was.mem_mib) << PAGE_BITS;
 	int error;
 
 	if (k->changes)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/layout.h"
 #include "base/virtio_abi.h"
 
 enum { BLOCK_BYTES = 4096 };
@@ -61,7 +62,7 @@ static int add_machine(struct saved_machine *s, const struct snapfile_record *re
 	if (take_string(s->command_line, sizeof s->command_line, &at, end) ||
 	    take_string(s->kernel, sizeof s->kernel, &at, end) || !read_machine(s))
 		return problem(p, "does not describe a machine");
-	s->page_seen = calloc(1, s->was.mem_mib << (20 - PAGE_BITS) >> 3);
+	s->page_seen = calloc(1, ram_pages_of(s->was.mem_mib) >> 3);
 	if (!s->page_seen)
 		return problem(p, "needs more memory than there is");
 	s->started = true;
@@ -70,7 +71,7 @@ static int add_machine(struct saved_machine *s, const struct snapfile_record *re
 
 static int add_page(struct saved_machine *s, uint32_t gfn, uint32_t bytes, struct problem *p)
 {
-	if (gfn >= s->was.mem_mib << (20 - PAGE_BITS) ||
+	if (!ram_has(ram_pages_of(s->was.mem_mib), gfn) ||
 	    (bytes != PAGE_BYTES && (bytes || !s->changes)))
 		return problem(p, "has a page %u that is not the machine's", gfn);
 	if (s->page_seen[gfn / 8] >> gfn % 8 & 1)
@@ -83,7 +84,7 @@ static int add_page(struct saved_machine *s, uint32_t gfn, uint32_t bytes, struc
 bool saved_has(const struct saved_machine *s, const struct snapfile_record *record)
 {
 	return record->kind == SNAPSHOT_PAGE && s->started &&
-	       record->index < s->was.mem_mib << (20 - PAGE_BITS) &&
+	       record->index < ram_pages_of(s->was.mem_mib) &&
 	       s->page_seen[record->index / 8] >> record->index % 8 & 1;
 }
 

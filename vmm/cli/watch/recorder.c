@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include "base/clock.h"
+#include "base/layout.h"
 
 /* The first samples come more often, so that a short run has some. */
 static uint32_t pause_ms(const struct recording *r)
@@ -37,7 +38,7 @@ int recorder_start(struct recorder *r, struct event_base *base, struct sampler *
 	r->base = base;
 	r->sampler = sampler;
 	sampler->wants_pages = true;
-	if (recording_begin(&r->recording, mem_mib << 8))
+	if (recording_begin(&r->recording, ram_pages_of(mem_mib)))
 		return -ENOMEM;
 	r->tick = evtimer_new(base, on_tick, r);
 	return r->tick && !event_add(r->tick, &now) ? 0 : -ENOMEM;

@@ -182,9 +182,8 @@ static void put_pages(FILE *out, const struct recording *r, const struct symbols
 	for (size_t i = 0; i < heat.n && i < HOT_PAGES; i++) {
 		gpa_t address = gfn_to_gpa(heat.page[i].gfn);
 
-		pageheat_describe_symbol(symbols, VMP_USER_LIMIT + address, PAGE_BYTES, text,
-					 sizeof text);
-		fprintf(out, "%s\n{\"address\": \"0x%08x\", \"requests\": %u, \"symbols\": ",
+		pageheat_describe_frame(symbols, heat.page[i].gfn, text, sizeof text);
+		fprintf(out, "%s\n{\"address\": \"0x%08lx\", \"requests\": %u, \"symbols\": ",
 			i ? "," : "", address, heat.page[i].faults);
 		json_put_string(out, text);
 		fputs("}", out);

@@ -86,7 +86,7 @@ void copy_end(struct node *node)
 static void give_back_rights(const struct node *node)
 {
 	if (!node->dsm && node->copy->pending)
-		memset((void *)node->shm->page_right, PAGE_WRITE, node->ram_pages);
+		node_give_all_rights(node);
 }
 
 void copy_forget(const struct node *node)
@@ -137,7 +137,8 @@ bool copy_cpu(const struct node *node, unsigned cpu, const void *state, uint32_t
 static void mark_range(const struct node *node, gfn_t first, gfn_t end)
 {
 	for (gfn_t gfn = first; gfn < end; gfn++)
-		if (!node->dsm || dsm_is_owner(node->dsm, gfn))
+		if (ram_has(node->ram_pages, gfn) &&
+		    (!node->dsm || dsm_is_owner(node->dsm, gfn)))
 			set(node->copy->pending, gfn);
 }
 

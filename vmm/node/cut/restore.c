@@ -30,11 +30,16 @@ static void deal_pages(struct node *node)
 	uint32_t stripe = ram_stripe(node->ram_pages);
 
 	for (gfn_t first = 0; first < node->ram_pages; first += stripe) {
-		uint32_t left = node->ram_pages - first;
+		gfn_t end = first + stripe < node->ram_pages ? first + stripe : node->ram_pages;
+		unsigned host = ram_host_of(first, node->ram_pages, node->o.machine.hosts);
+		/* without what is in the hole */
+		gfn_t from = first >= RAM_HOLE_GFN && first < RAM_HOLE_END_GFN ? RAM_HOLE_END_GFN
+									       : first;
 
-		p->range[p->count++] = (struct page_range){ first, left < stripe ? left : stripe,
-							    ram_host_of(first, node->ram_pages,
-									node->o.machine.hosts) };
+		if (end > RAM_HOLE_GFN && first < RAM_HOLE_GFN)
+			end = RAM_HOLE_GFN;
+		if (from < end)
+			p->range[p->count++] = (struct page_range){ from, end - from, host };
 	}
 }
 
@@ -83,7 +88,7 @@ void restore_perhaps_die(const struct node *node, unsigned step)
 /* Loads a page, unless this host has it already. */
 static void load_page(struct node *node, uint32_t gfn, const void *data, uint32_t bytes)
 {
-	if (gfn >= node->ram_pages || bytes != PAGE_BYTES ||
+	if (!ram_has(node->ram_pages, gfn) || bytes != PAGE_BYTES ||
 	    (node->dsm && atomic_load(&node->shm->page_right[gfn]) != PAGE_NONE))
 		node_end(node, END_FAILURE, 0, "the snapshot has a page %x, which is not RAM", gfn);
 	else

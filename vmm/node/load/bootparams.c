@@ -4,7 +4,7 @@
 
 #include <asm/bootparam.h>
 #include <string.h>
-#include "base/guest_abi.h"
+#include "base/layout.h"
 #include "base/limits.h"
 
 enum {
@@ -19,15 +19,17 @@ enum {
 
 _Static_assert(sizeof(struct boot_params) == PAGE_BYTES, "boot_params is one page");
 
-void bootparams_build(void *page, uint32_t ram_bytes, gpa_t initrd, uint32_t initrd_bytes)
+void bootparams_build(void *page, uint32_t ram_pages, gpa_t initrd, uint32_t initrd_bytes)
 {
+	const uint64_t below = ram_below_hole(ram_pages), above = gfn_to_gpa(RAM_HOLE_END_GFN);
 	struct boot_params *b = page;
 	/* The kernel reserves the MP table's page itself once it has found it.  Between that page
 	 * and 1 MiB there is no RAM. */
 	const struct boot_e820_entry map[] = {
 		{ 0, VMP_MP_TABLE_GPA, E820_RAM },
 		{ VMP_MP_TABLE_GPA, FIRST_MIB - VMP_MP_TABLE_GPA, E820_RESERVED },
-		{ FIRST_MIB, ram_bytes - FIRST_MIB, E820_RAM },
+		{ FIRST_MIB, below - FIRST_MIB, E820_RAM },
+		{ above, gfn_to_gpa(ram_pages) - above, E820_RAM }, /* if there is any */
 	};
 
 	memset(b, 0, sizeof *b);
@@ -36,12 +38,12 @@ void bootparams_build(void *page, uint32_t ram_bytes, gpa_t initrd, uint32_t ini
 	b->hdr.version = PROTOCOL;
 	b->hdr.type_of_loader = LOADER_UNDEFINED;
 	b->hdr.loadflags = LOADED_HIGH_FLAG;
-	b->hdr.ramdisk_image = initrd_bytes ? initrd : 0;
+	b->hdr.ramdisk_image = initrd_bytes ? (uint32_t)initrd : 0;
 	b->hdr.ramdisk_size = initrd_bytes;
-	b->hdr.initrd_addr_max = ram_bytes - 1;
+	b->hdr.initrd_addr_max = (uint32_t)(below - 1);
 	b->hdr.cmd_line_ptr = VMP_CMDLINE_GPA;
 	b->hdr.cmdline_size = MAX_CMDLINE - 1;
 	b->hdr.hardware_subarch = VMP_HARDWARE_SUBARCH;
-	memcpy(b->e820_table, map, sizeof map);
-	b->e820_entries = ARRAY_LEN(map);
+	b->e820_entries = ARRAY_LEN(map) - (ram_pages > RAM_HOLE_END_GFN ? 0 : 1);
+	memcpy(b->e820_table, map, b->e820_entries * sizeof map[0]);
 }

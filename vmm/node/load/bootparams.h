@@ -7,6 +7,6 @@
 
 /* Fills the page at VMP_BOOT_PARAMS_GPA. The command line is at VMP_CMDLINE_GPA. initrd_bytes 0:
  * there is no initrd. */
-void bootparams_build(void *page, uint32_t ram_bytes, gpa_t initrd, uint32_t initrd_bytes);
+void bootparams_build(void *page, uint32_t ram_pages, gpa_t initrd, uint32_t initrd_bytes);
 
 #endif

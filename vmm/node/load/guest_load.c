@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/guest_abi.h"
+#include "base/layout.h"
 #include "base/log.h"
 #include "base/mechanisms.h"
 #include "vmm/node/load/bootparams.h"
@@ -91,7 +91,8 @@ static void plan_nodes(const struct node *node, uint64_t kernel_end, uint64_t in
 		       struct nodes_plan *plan)
 {
 	uint64_t ram = (uint64_t)node->ram_pages << PAGE_BITS,
-		 high_pages = ram > VMP_LOW_RAM ? (ram - VMP_LOW_RAM) >> PAGE_BITS : 0,
+		 low = ram_low_limit(node->ram_pages),
+		 high_pages = ram > low ? (ram - low) >> PAGE_BITS : 0,
 		 taken = kernel_end + FOR_KERNEL + high_pages * PAGE_STRUCT_BYTES +
 			 2 * initrd_bytes;
 	uint8_t host[MAX_CPUS];
@@ -107,9 +108,10 @@ static void plan_nodes(const struct node *node, uint64_t kernel_end, uint64_t in
  * if it can address all of it. */
 static uint64_t low_ram_bytes(const struct node *node)
 {
-	uint64_t bytes = (uint64_t)node->ram_pages << PAGE_BITS;
+	uint64_t bytes = (uint64_t)node->ram_pages << PAGE_BITS,
+		 limit = ram_low_limit(node->ram_pages);
 
-	return bytes < VMP_LOW_RAM ? bytes : VMP_LOW_RAM;
+	return bytes < limit ? bytes : limit;
 }
 
 /* Loads the initrds at the top of the first host's part of RAM, or of its low memory, page aligned,
@@ -119,6 +121,7 @@ static int load_initrds(struct node *node, gpa_t kernel_end, struct nodes_plan *
 {
 	struct open_initrd initrd[MAX_INITRDS] = { { 0 } };
 	uint64_t total, ram_bytes = low_ram_bytes(node);
+	bool all_is_low = ram_bytes < ram_low_limit(node->ram_pages);
 	gpa_t at;
 	int error;
 
@@ -129,9 +132,9 @@ static int load_initrds(struct node *node, gpa_t kernel_end, struct nodes_plan *
 		snprintf(why, why_bytes, "the guest's image of %llu MiB does not fit into %s %llu "
 			 "MiB%s",
 			 (unsigned long long)(total + (1 << 20) - 1) >> 20,
-			 ram_bytes < VMP_LOW_RAM ? "its RAM of" : "the low memory, the first",
+			 all_is_low ? "its RAM of" : "the low memory, the first",
 			 (unsigned long long)ram_bytes >> 20,
-			 ram_bytes < VMP_LOW_RAM ? " (use a larger --mem)" : "");
+			 all_is_low ? " (use a larger --mem)" : "");
 		error = -1;
 	}
 	plan_nodes(node, kernel_end, error ? 0 : total, plan);
@@ -188,14 +191,19 @@ static void give_fresh_pages(struct node *node, const struct nodes_plan *plan)
 	    !mechanism_on(node->o.machine.without, MECHANISM_FRESH))
 		return;
 	qsort(p->range, loaded, sizeof p->range[0], by_first_page);
-	for (unsigned part = 0; part < plan->parts; part++)
-		give_rest(p, loaded, part ? plan->end[part - 1] : 0, plan->end[part],
+	for (unsigned part = 0; part < plan->parts; part++) {
+		gfn_t first = part ? plan->end[part - 1] : 0, end = plan->end[part];
+
+		give_rest(p, loaded, first, end < RAM_HOLE_GFN ? end : RAM_HOLE_GFN,
 			  part % plan->count);
+		give_rest(p, loaded, first > RAM_HOLE_END_GFN ? first : RAM_HOLE_END_GFN, end,
+			  part % plan->count);
+	}
 }
 
 int guest_load(struct node *node, char *why, size_t why_bytes)
 {
-	uint32_t ram_bytes = node->ram_pages << PAGE_BITS, initrd_bytes, table_bytes;
+	uint32_t ram_bytes = (uint32_t)ram_below_hole(node->ram_pages), initrd_bytes, table_bytes;
 	uint64_t began = node_now_ns(node);
 	struct kernel_image kernel;
 	struct nodes_plan plan;
@@ -205,7 +213,7 @@ int guest_load(struct node *node, char *why, size_t why_bytes)
 		return -1;
 	if (load_initrds(node, kernel.end, &plan, &initrd, &initrd_bytes, why, why_bytes))
 		return -1;
-	bootparams_build(node->ram + VMP_BOOT_PARAMS_GPA, ram_bytes, initrd, initrd_bytes);
+	bootparams_build(node->ram + VMP_BOOT_PARAMS_GPA, node->ram_pages, initrd, initrd_bytes);
 	strcpy((char *)node->ram + VMP_CMDLINE_GPA, node->o.cmdline);
 	table_bytes = mptable_build(node->ram + VMP_MP_TABLE_GPA, node->o.machine.cpus);
 	add_range(node, VMP_BOOT_PARAMS_GPA, VMP_BOOT_PARAMS_GPA + PAGE_BYTES);
@@ -216,8 +224,8 @@ int guest_load(struct node *node, char *why, size_t why_bytes)
 	add_range(node, kernel.first, kernel.file_end);
 	give_fresh_pages(node, &plan);
 	node->preloaded.entry = kernel.entry;
-	log_info("kernel at %x-%x, entry %x, initrd %u KiB at %x, loaded in %llu ms", kernel.first,
-		 kernel.end, kernel.entry, initrd_bytes >> 10, initrd,
+	log_info("kernel at %lx-%lx, entry %lx, initrd %u KiB at %lx, loaded in %llu ms",
+		 kernel.first, kernel.end, kernel.entry, initrd_bytes >> 10, initrd,
 		 (unsigned long long)((node_now_ns(node) - began) / 1000000));
 	return 0;
 }

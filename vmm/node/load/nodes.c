@@ -2,7 +2,7 @@
 #include "vmm/node/load/nodes.h"
 
 #include <string.h>
-#include "base/guest_abi.h"
+#include "base/layout.h"
 
 enum {
 	/* the guest's page allocator hands out up to 4 MiB in one piece, which must not lie in two
@@ -26,8 +26,8 @@ static void deal(struct nodes_plan *plan, gfn_t first, gfn_t end)
 void nodes_plan(struct nodes_plan *plan, uint32_t ram_pages, gfn_t taken, unsigned hosts,
 		unsigned cpus, const uint8_t *cpu_host)
 {
-	const gfn_t low_end = ram_pages < gpa_to_gfn(VMP_LOW_RAM) ? ram_pages :
-								     gpa_to_gfn(VMP_LOW_RAM);
+	const gfn_t low_limit = gpa_to_gfn(ram_low_limit(ram_pages)),
+		    low_end = ram_pages < low_limit ? ram_pages : low_limit;
 	uint32_t left;
 
 	memset(plan, 0, sizeof *plan);

@@ -16,11 +16,11 @@ struct nodes_plan {
 };
 
 /* `taken`: pages at the start of RAM that always belong to the first host.  The rest of the low
- * memory, below VMP_LOW_RAM, is dealt in equal parts, and so is the high memory: the guest kernel
- * keeps its own lists, tables and stacks in low memory.  If a part of low memory would be too small
- * to be useful, there are fewer nodes than hosts, and the CPUs of the other hosts are dealt to the
- * nodes in turn.  If a part of high memory would be too small, all high memory is the last
- * node's. */
+ * memory, below ram_low_limit(), is dealt in equal parts, and so is the high memory: the guest
+ * kernel keeps its own lists, tables and stacks in low memory.  If a part of low memory would be
+ * too small to be useful, there are fewer nodes than hosts, and the CPUs of the other hosts are
+ * dealt to the nodes in turn.  If a part of high memory would be too small, all high memory is the
+ * last node's. */
 void nodes_plan(struct nodes_plan *plan, uint32_t ram_pages, gfn_t taken, unsigned hosts,
 		unsigned cpus, const uint8_t *cpu_host);
 

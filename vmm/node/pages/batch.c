@@ -42,7 +42,7 @@ static void choose(struct node *node, struct batch *batch, unsigned first, unsig
 		gfn_t gfn = batch->kept[i].dsm.gfn;
 		enum page_right left;
 
-		if (gfn >= node->ram_pages ||
+		if (!ram_has(node->ram_pages, gfn) ||
 		    !batch_is_request(batch->kept[i].m.header.type, &left))
 			continue;
 		wish[n++] = (struct batch_wish){

@@ -547,7 +547,7 @@ void pagestore_start(struct node *node)
 
 	copy_start(node);
 	if (!node_shares_memory(node)) {
-		memset((void *)node->shm->page_right, PAGE_WRITE, node->ram_pages);
+		node_give_all_rights(node);
 		return;
 	}
 	node->pages = calloc(1, sizeof *node->pages);

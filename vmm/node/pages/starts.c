@@ -34,7 +34,7 @@ void starts_on_pages(struct node *node, const struct message *m)
 	node->outside->cork(node);
 	for (uint32_t at = 0; at + sizeof gfn <= m->payload_bytes; at += sizeof gfn) {
 		memcpy(&gfn, (const uint8_t *)m->payload + at, sizeof gfn);
-		if (gfn < node->ram_pages)
+		if (ram_has(node->ram_pages, gfn))
 			pagestore_want_ahead(node, gfn, PAGE_READ);
 	}
 	node->outside->uncork(node);

@@ -79,7 +79,8 @@ bool wants_by_slot(const struct node *node, unsigned cpu)
 
 static bool is_sound(struct node *node, unsigned cpu, const struct want *want)
 {
-	if (want->gfn < node->ram_pages && (want->right == PAGE_READ || want->right == PAGE_WRITE))
+	if (ram_has(node->ram_pages, want->gfn) &&
+	    (want->right == PAGE_READ || want->right == PAGE_WRITE))
 		return true;
 	node_end(node, END_GUEST_FAULT, 0, "CPU %u: it asked for page %x, which is not RAM: its "
 		 "guest has changed what is the engine's", cpu, want->gfn);
@@ -94,7 +95,7 @@ static void ask_ahead(struct node *node, const struct aheads *aheads, enum page_
 		return;
 	node->outside->cork(node);
 	for (uint32_t i = 0; i < aheads->n && i < MAX_AHEAD; i++)
-		if (aheads->gfn[i] < node->ram_pages)
+		if (ram_has(node->ram_pages, aheads->gfn[i]))
 			pagestore_want_ahead(node, aheads->gfn[i], right);
 	node->outside->uncork(node);
 }
@@ -158,7 +159,7 @@ static bool look_at(struct node *node, unsigned cpu)
 	want.right = atomic_load_explicit(&slot->want_right, memory_order_relaxed);
 	want.locked = atomic_load_explicit(&slot->want_locked, memory_order_relaxed);
 	want.guessed = atomic_load_explicit(&slot->want_guessed, memory_order_relaxed);
-	if (node->shm->many_hosts && want.gfn < node->ram_pages)
+	if (node->shm->many_hosts && ram_has(node->ram_pages, want.gfn))
 		atomic_fetch_add_explicit(&hostshm_page_faults(node->shm)[want.gfn], 1,
 					  memory_order_relaxed);
 	read_aheads(slot, &aheads);
