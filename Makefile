@@ -70,7 +70,7 @@ FIRST_RULES := $(wildcard base/module.mk vcpu/module.mk engine/module.mk dsm/mod
 include $(FIRST_RULES) \
 	$(filter-out $(FIRST_RULES),$(wildcard */module.mk vmm/*/module.mk tests/*/module.mk))
 
-.PHONY: all programs guest web picture setup run \
+.PHONY: all programs guest guest-pae web picture setup run \
 	unit-tests unit check check-quick soak lint tour clean help
 all: programs guest
 
@@ -80,6 +80,9 @@ programs: $(PROGRAMS)
 # ${XDG_CACHE_HOME:-~/.cache}/vmp.
 guest: programs
 	$(Q)scripts/guest-links $(B)
+
+guest-pae: programs
+	$(Q)scripts/guest-links $(B) pae
 
 # The terminal in the page of `vmp web`, from npm; kept where the guest kernel is.
 web:

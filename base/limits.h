@@ -6,10 +6,9 @@ enum {
 	MAX_CPUS = 32,
 	MAX_NODES = 32,
 	MIN_RAM_MIB = 32,
-	/* what 32 bits address, less what the guest's devices and its window take; the guest kernel
-	 * has high memory, but no PAE */
-	MAX_RAM_MIB = 3072,
-	MAX_RAM_PAGES = MAX_RAM_MIB << 8,
+	/* above 3 GiB with PAE (base/layout.h) */
+	MAX_RAM_MIB = 16384,
+	MAX_RAM_PAGES = (MAX_RAM_MIB + 256) << 8, /* with the hole: base/layout.h */
 	DEFAULT_RAM_MIB = 256,
 	MAX_MSG_PAYLOAD = 8192,	   /* bytes after a message's fixed body */
 	MAX_PRELOADED = 96,	   /* runs of pages that hold data when a machine starts */

@@ -374,7 +374,7 @@ static void test_wrong_lines(void)
 		{ "cpus 2", 0 },	{ "cpus ", -EINVAL },
 		{ "cpu 2", -ENOENT },	{ "cpuss 2", -ENOENT },
 		{ "disk d", -ENOENT },	{ "cpus " ZEROS "2", -EINVAL },
-		{ "cpus 33", -EINVAL }, { "mem 3.5G", -EINVAL },
+		{ "cpus 33", -EINVAL }, { "mem 17G", -EINVAL },
 		{ "mem 0.5G", 0 },	{ "engine direct", -ENOENT /* no snapshot says that */ },
 	};
 	struct machine m;

@@ -112,7 +112,7 @@ void doctor_look_guest(struct finding *f, const char *root)
 	struct problem p;
 
 	(void)root;
-	if (checks_guest(NULL, NULL, &files, &p))
+	if (checks_guest(NULL, NULL, DEFAULT_RAM_MIB, &files, &p))
 		say(f, false, "%.390s", p.line);
 	else
 		say(f, true, "%.300s", files.kernel);

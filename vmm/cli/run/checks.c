@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/layout.h"
 #include "vmm/cli/digest.h"
 #include "vmm/cli/guest/elfdeps.h"
 #include "vmm/shared/hostcpu.h"
@@ -217,9 +218,22 @@ static int check_descriptors(const struct options *o, struct problem *p)
 		       (unsigned long long)limit.rlim_max, (unsigned long long)needed);
 }
 
-int checks_guest(const char *kernel, const char *image, struct host_files *files, struct problem *p)
+/* The kernel of the vmp that runs, for so much RAM. */
+static int find_kernel(const char *given, uint32_t mem_mib, char *path, struct problem *p)
 {
-	return find_file(kernel, "guest/vmlinux", "guest kernel", files->kernel, p) ||
+	if (given || !ram_needs_pae(ram_pages_of(mem_mib)))
+		return find_file(given, "guest/vmlinux", "guest kernel", path, p);
+	if (!beside_path("guest/vmlinux-pae", path, PATH_MAX) && access(path, R_OK) &&
+	    errno == ENOENT)
+		return problem(p, "--mem %uM: more than 3 GiB need the guest kernel with PAE, and "
+			       "there is none: %s; make guest-pae builds it", mem_mib, path);
+	return find_file(NULL, "guest/vmlinux-pae", "guest kernel with PAE", path, p);
+}
+
+int checks_guest(const char *kernel, const char *image, uint32_t mem_mib, struct host_files *files,
+		 struct problem *p)
+{
+	return find_kernel(kernel, mem_mib, files->kernel, p) ||
 	       find_file(image, "guest/initramfs.cpio", "guest image", files->image, p) ? -1 : 0;
 }
 
@@ -239,7 +253,7 @@ static bool is_bzimage(const char *path)
 
 int checks_before_boot(const struct options *o, struct host_files *files, struct problem *p)
 {
-	if (checks_guest(o->kernel, o->image, files, p))
+	if (checks_guest(o->kernel, o->image, o->machine.mem_mib, files, p))
 		return -1;
 	if (o->kernel && is_bzimage(files->kernel))
 		return problem(p, "--kernel %s: a bzImage; leave it away: vmp boots its own "

@@ -15,8 +15,9 @@ int checks_before_boot(const struct options *o, struct host_files *files, struct
 int checks_before_load(const struct options *o, struct problem *p);
 
 /* Finds the guest's kernel and image: the given ones, or, if NULL, those that were built or
- * installed, undamaged.  Returns 0, or -1 with the problem. */
-int checks_guest(const char *kernel, const char *image, struct host_files *files,
+ * installed, undamaged; which kernel of them, depends on the guest's RAM.  Returns 0, or -1 with
+ * the problem. */
+int checks_guest(const char *kernel, const char *image, uint32_t mem_mib, struct host_files *files,
 		 struct problem *p);
 
 /* Single checks, for the tests. */

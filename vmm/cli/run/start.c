@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/layout.h"
 #include "base/quantity.h"
 #include "base/virtio_abi.h"
 #include "vmm/cli/guest/guestprog.h"
@@ -49,6 +50,14 @@ static void virtio_words(const struct machine *m, bool live, char *words, size_t
 	}
 }
 
+/* An IDE disk reaches 4 GiB; for it alone a kernel with PAE needs 64 MiB to copy through. */
+static const char *for_bounces(const struct machine *m)
+{
+	return ram_needs_pae(ram_pages_of(m->mem_mib)) && !options_ide_disks(m)
+		       ? " swiotlb=noforce"
+		       : "";
+}
+
 /* Writes the guest kernel's command line; guest-patches/README.md explains each word. */
 static int command_line(const struct run *run, char *line, size_t bytes, struct problem *p)
 {
@@ -62,9 +71,10 @@ static int command_line(const struct run *run, char *line, size_t bytes, struct 
 
 	virtio_words(&run->o->machine, run->o->share_live, virtio, sizeof virtio);
 	/* Only an IDE disk has a bus, and looking for devices there takes time. */
-	n = snprintf(line, bytes, "pci=%s%s%s%s%s%s%s%s%s",
+	n = snprintf(line, bytes, "pci=%s%s%s%s%s%s%s%s%s%s",
 		     options_ide_disks(&run->o->machine) ? "conf1,noearly" : "off",
 		     run->interactive || run->background ? console : "", virtio,
+		     for_bounces(&run->o->machine),
 		     quiet ? " loglevel=3" : "", for_hosts(run->o),
 		     *run->o->root_device && run->o->hostname ? " systemd.hostname=" : "",
 		     *run->o->root_device && run->o->hostname ? run->o->hostname : "",
