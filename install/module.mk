@@ -14,8 +14,8 @@
 #   PREFIX/lib/systemd/user/  vmp@.service: a machine as a user's service; vmp-peer.service: the
 #                             daemon of `vmp peer`
 #
-# GUEST=DIR takes vmlinux, initramfs.cpio and, if there, libgomp.so.1 from DIR; then no kernel is
-# built.  WEB=DIR does so for xterm.js.
+# GUEST=DIR takes vmlinux, initramfs.cpio and, if there, libgomp.so.1 and vmlinux-pae from DIR; then
+# no kernel is built.  `make guest-pae` builds vmlinux-pae before.  WEB=DIR does so for xterm.js.
 # The library libphnx is not among it: `make install-phoenix`.
 PREFIX ?= /usr/local
 DESTDIR ?=
@@ -63,15 +63,16 @@ install-programs: $(addprefix $(B)/,$(INSTALL_PROGRAMS))
 install-guest: $(if $(filter $(B)/guest,$(GUEST)),guest)
 	$(Q)install -d $(INSTALL_LIB)/guest
 	$(Q)install -m 644 $(GUEST)/vmlinux $(GUEST)/initramfs.cpio $(INSTALL_LIB)/guest/
-	$(Q)if [ -e $(GUEST)/libgomp.so.1 ]; then \
-		install -m 644 $(GUEST)/libgomp.so.1 $(INSTALL_LIB)/guest/; fi
+	$(Q)for file in libgomp.so.1 vmlinux-pae; do [ ! -e $(GUEST)/$$file ] || \
+		install -m 644 $(GUEST)/$$file $(INSTALL_LIB)/guest/ || exit; done
 	$(Q)cd $(INSTALL_LIB)/guest && rm -f SHA256SUMS && sha256sum * >SHA256SUMS && \
 		chmod 644 SHA256SUMS
 
 # Removes what install puts there, and then the folders that are vmp's own.
 uninstall:
 	$(Q)rm -f $(addprefix $(INSTALL_LIB)/,$(INSTALL_PROGRAMS)) \
-		$(addprefix $(INSTALL_LIB)/guest/,vmlinux initramfs.cpio libgomp.so.1 SHA256SUMS)
+		$(addprefix $(INSTALL_LIB)/guest/,vmlinux vmlinux-pae initramfs.cpio \
+			libgomp.so.1 SHA256SUMS)
 	$(Q)rm -f $(addprefix $(INSTALL_LIB)/web/,xterm.js xterm.css \
 		addon-fit.js LICENSE-xterm LICENSE-addon-fit)
 	$(Q)rm -f $(DESTDIR)$(PREFIX)/bin/vmp $(DESTDIR)$(PREFIX)/bin/vmp-rsh \
