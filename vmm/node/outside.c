@@ -31,7 +31,6 @@ static void become_child(const struct node *node, const struct child_program *pr
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(EXIT_VMP_FAILURE);
-	processors_child(node);
 	/* Whatever a child writes to its standard streams, a sanitizer's report for example,
 	 * belongs in the log. */
 	if (null < 0 || dup2(null, 0) < 0 || dup2(node->o.log_fd, 1) < 0 ||
@@ -59,12 +58,14 @@ static pid_t fork_child(struct node *node, const struct child *child,
 			 program->arguments[0], strerror(error));
 		return -error;
 	}
+	processors_before_fork(node);
 	pid = fork();
 	if (pid == 0)
 		become_child(node, program, theirs, parent);
+	error = errno;
+	processors_after_fork(node);
 	if (pid > 0)
 		return pid;
-	error = errno;
 	snprintf(why, why_bytes, "cannot start the %s: %s; too many processes?", child->name,
 		 strerror(error));
 	return -error;

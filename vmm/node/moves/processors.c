@@ -11,6 +11,7 @@ enum { SPINS = 4096, NO_SPINS = 1 };
 
 struct processors {
 	cpu_set_t allowed; /* the processors that the daemon may use, from its start */
+	cpu_set_t own;	   /* those that it uses now */
 	unsigned count;	   /* how many there are; 0: not known, and no CPU is bound */
 	uint16_t number[CPU_SETSIZE]; /* the host's number of each */
 	enum processors_room room;
@@ -50,6 +51,7 @@ void processors_start(struct node *node)
 	node->processors = p;
 	if (!node->outside->processors(&p->allowed))
 		return;
+	p->own = p->allowed;
 	for (unsigned number = 0; number < CPU_SETSIZE; number++)
 		if (CPU_ISSET(number, &p->allowed))
 			p->number[p->count++] = (uint16_t)number;
@@ -74,18 +76,24 @@ static void bind_child(const struct node *node, const struct child *child,
 	}
 }
 
-void processors_child(const struct node *node)
+void processors_before_fork(const struct node *node)
 {
 	if (node->processors->count)
 		node->outside->bind(0, &node->processors->allowed);
 }
 
+void processors_after_fork(const struct node *node)
+{
+	if (node->processors->count)
+		node->outside->bind(0, &node->processors->own);
+}
+
 /* Binds the daemon to its CPUs' processors, if it polls there.
  * (TRICKS: poll-where-nothing-runs) */
-static void bind_daemon(const struct node *node, bool polls, uint32_t cpus,
+static void bind_daemon(struct node *node, bool polls, uint32_t cpus,
 			const uint16_t processor[MAX_CPUS])
 {
-	const struct processors *p = node->processors;
+	struct processors *p = node->processors;
 	cpu_set_t own;
 
 	CPU_ZERO(&own);
@@ -93,6 +101,7 @@ static void bind_daemon(const struct node *node, bool polls, uint32_t cpus,
 		CPU_SET(p->number[processor[__builtin_ctz(left)]], &own);
 	if (!polls || p->room != PROCESSORS_EXACT || !CPU_COUNT(&own))
 		own = p->allowed;
+	p->own = own;
 	node->outside->bind(0, &own);
 }
 

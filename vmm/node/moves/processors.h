@@ -35,8 +35,10 @@ uint32_t processors_count(const struct node *node);
  * stays on the processors of its own CPUs, and runs there while a CPU waits. */
 void processors_settle(struct node *node);
 
-/* In a child of the daemon, before it is bound: allows all processors that the daemon was given. */
-void processors_child(const struct node *node);
+/* Around a fork of the daemon: the child may use all processors that the daemon was given, until it
+ * is bound.  The child does not set that itself: it would undo what the daemon has bound it to. */
+void processors_before_fork(const struct node *node);
+void processors_after_fork(const struct node *node);
 
 /* Returns the CPUs of this host (a bit set) that use the processor on which the caller runs.
  * `others` is 0 if no other host's CPU can use it. */
