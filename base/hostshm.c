@@ -5,10 +5,12 @@
 #include <sched.h>
 #include <signal.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/layout.h"
 
 struct host_shm *hostshm_map(int head_fd, int cpus_fd, uint32_t ram_pages)
 {
@@ -31,6 +33,15 @@ struct host_shm *hostshm_map(int head_fd, int cpus_fd, uint32_t ram_pages)
 void hostshm_unmap(struct host_shm *shm, uint32_t ram_pages)
 {
 	munmap(shm, HOSTSHM_HEAD_BYTES + hostshm_cpus_bytes(ram_pages));
+}
+
+void hostshm_give_all_rights(struct host_shm *shm, uint32_t ram_pages)
+{
+	uint8_t *rights = (uint8_t *)shm->page_right;
+
+	memset(rights, PAGE_WRITE, ram_pages);
+	if (ram_pages > RAM_HOLE_GFN)
+		memset(rights + RAM_HOLE_GFN, PAGE_NONE, RAM_HOLE_END_GFN - RAM_HOLE_GFN);
 }
 
 /* The order matters: the post is written before `wake` is incremented, and `wake` is incremented

@@ -195,6 +195,9 @@ static inline size_t hostshm_cpus_bytes(uint32_t ram_pages)
 struct host_shm *hostshm_map(int head_fd, int cpus_fd, uint32_t ram_pages);
 void hostshm_unmap(struct host_shm *shm, uint32_t ram_pages);
 
+/* The daemon's host has all memory alone: it gets the right to write to all that is RAM. */
+void hostshm_give_all_rights(struct host_shm *shm, uint32_t ram_pages);
+
 /* Faults taken per page on this host (requests to the daemon), for `vmp pages`. */
 static inline _Atomic uint32_t *hostshm_page_faults(struct host_shm *shm)
 {

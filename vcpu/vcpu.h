@@ -291,7 +291,7 @@ void vcpu_cpuid(struct vcpu *v, uint32_t leaf, uint32_t subleaf, uint32_t out[4]
 /* Descriptor `index` of the guest's GDT, decoded; 0 or -EFAULT. */
 int vcpu_segment(struct vcpu *v, unsigned index, struct vcpu_segment *out);
 
-/* Record the first reason and mark the CPU dead; the caller continues.  Formats: %s %u %x only
+/* Record the first reason and mark the CPU dead; the caller continues.  Formats: %s %u %x %lx only
  * (no libc here). */
 void vcpu_kill(struct vcpu *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

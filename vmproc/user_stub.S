@@ -11,6 +11,18 @@
 
 #define SIGSEGV 11
 
+/* Report by one byte, until that has succeeded.  The filter allows the call from `place` alone. */
+.macro	report byte, place
+1:	mov	$1, %eax		/* write */
+	mov	$USER_REPORT_FD, %edi
+	lea	\byte(%rip), %rsi
+	mov	$1, %edx
+	syscall
+\place:
+	cmp	$1, %rax
+	jne	1b
+.endm
+
 	.text
 	.globl	user_window, user_window_end, user_report, user_report_even_at, user_report_odd_at
 	.globl	user_order_at, user_call_at, user_permit_at, user_check, user_iretq, user_resume
@@ -63,24 +75,10 @@ user_report:
 	movabs	$USER_ORDER_ADDRESS, %r12
 	testb	$1, USER_ORDER_SERIAL(%r12)
 	jnz	2f
-1:	mov	$1, %eax		/* write */
-	mov	$USER_REPORT_FD, %edi
-	lea	user_bytes(%rip), %rsi
-	mov	$1, %edx
-	syscall
-user_report_even_at:
-	cmp	$1, %rax
-	jne	1b
+	report	user_bytes, user_report_even_at
 	mov	$1, %ebp
 	jmp	10f
-2:	mov	$1, %eax
-	mov	$USER_REPORT_FD, %edi
-	lea	user_bytes+1(%rip), %rsi
-	mov	$1, %edx
-	syscall
-user_report_odd_at:
-	cmp	$1, %rax
-	jne	2b
+2:	report	user_bytes+1, user_report_odd_at
 	xor	%ebp, %ebp
 /* Wait for the next order: its number's last bit is that of ebp.  Mostly it is there, since the
  * kernel process has taken the processor at the report. (TRICKS: order-without-byte) */

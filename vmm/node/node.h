@@ -41,7 +41,6 @@
 #ifndef VMM_NODE_NODE_H
 #define VMM_NODE_NODE_H
 
-#include <string.h>
 #include <sys/types.h>
 #include "base/hostshm.h"
 #include "base/layout.h"
@@ -202,15 +201,6 @@ static inline bool node_has_host(const struct node *node, unsigned host)
 	return host < MAX_NODES && node->hosts >> host & 1;
 }
 
-/* This host has all memory alone: it gets the right to write to all that is RAM. */
-static inline void node_give_all_rights(const struct node *node)
-{
-	uint8_t *rights = (uint8_t *)node->shm->page_right;
-
-	memset(rights, PAGE_WRITE, node->ram_pages);
-	if (node->ram_pages > RAM_HOLE_GFN)
-		memset(rights + RAM_HOLE_GFN, PAGE_NONE, RAM_HOLE_END_GFN - RAM_HOLE_GFN);
-}
 /* Returns whether pages may be on other hosts, now or later. */
 static inline bool node_shares_memory(const struct node *node)
 {

@@ -86,7 +86,7 @@ void copy_end(struct node *node)
 static void give_back_rights(const struct node *node)
 {
 	if (!node->dsm && node->copy->pending)
-		node_give_all_rights(node);
+		hostshm_give_all_rights(node->shm, node->ram_pages);
 }
 
 void copy_forget(const struct node *node)

@@ -32,7 +32,7 @@ static void deal_pages(struct node *node)
 	for (gfn_t first = 0; first < node->ram_pages; first += stripe) {
 		gfn_t end = first + stripe < node->ram_pages ? first + stripe : node->ram_pages;
 		unsigned host = ram_host_of(first, node->ram_pages, node->o.machine.hosts);
-		/* without what is in the hole */
+		/* without what is in the hole, which is longer than a stripe */
 		gfn_t from = first >= RAM_HOLE_GFN && first < RAM_HOLE_END_GFN ? RAM_HOLE_END_GFN
 									       : first;
 

@@ -547,7 +547,7 @@ void pagestore_start(struct node *node)
 
 	copy_start(node);
 	if (!node_shares_memory(node)) {
-		node_give_all_rights(node);
+		hostshm_give_all_rights(node->shm, node->ram_pages);
 		return;
 	}
 	node->pages = calloc(1, sizeof *node->pages);
