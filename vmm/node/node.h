@@ -343,6 +343,7 @@ void overlay_uncork(struct node *node);
 /* From now on a lost host costs only the way back to a checkpoint (vmm/shared/silence.h). */
 void overlay_be_prompt(struct node *node);
 void overlay_flush(struct node *node);	/* before this daemon dies: sends its last messages */
+bool overlay_has_sent_all(const struct node *node);
 void overlay_close(struct node *node);
 
 /* pagestore.c */

@@ -143,6 +143,7 @@ const struct outside outside_real = {
 	.uncork = overlay_uncork,
 	.be_prompt = overlay_be_prompt,
 	.flush = overlay_flush,
+	.has_sent_all = overlay_has_sent_all,
 	.start = start,
 	.kill = kill_child,
 	.reap = reap,

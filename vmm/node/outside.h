@@ -44,6 +44,8 @@ struct outside {
 	void (*uncork)(struct node *node);
 	void (*be_prompt)(struct node *node); /* from now on a loss costs only the way back */
 	void (*flush)(struct node *node); /* before this daemon dies: sends its last messages */
+	/* Returns whether the other daemons have received whatever this one has sent. */
+	bool (*has_sent_all)(const struct node *node);
 
 	/* Starts a program, with "--socket N" behind its arguments; sets pid and conn.  Returns 0,
 	 * or -errno with the reason in `why`. */

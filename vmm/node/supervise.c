@@ -202,18 +202,22 @@ void supervise_proceed(struct node *node)
 {
 	uint64_t now = node_now_ns(node);
 	bool waits_for_client = node->o.node == 0 && !node->end_told;
-	uint64_t client_ms = node->o.machine.report && clients_have_run(node) ? STATS_LIMIT_MS
-									     : CLIENT_LIMIT_MS;
+	/* Of a long trace no more leaves at a time than the receiver takes, and its answers come
+	 * through the loop. */
+	bool waits_for_trace = node->trace && node->o.node != 0 &&
+			       !node->outside->has_sent_all(node);
+	uint64_t limit_ms = waits_for_trace ||
+			    (node->o.machine.report && clients_have_run(node)) ? STATS_LIMIT_MS
+									      : CLIENT_LIMIT_MS;
+	bool waits = waits_for_client || waits_for_trace;
 
 	if (!node->ending)
 		return;
 	if (now >= node->end_deadline_ns - (END_LIMIT_MS - IOSRV_GRACE_MS) * 1000000ull)
 		supervise_kill(node, &node->iosrv);
-	if (!children_left(node) && !waits_for_client)
+	if (!waits && (!children_left(node) || now >= node->end_deadline_ns))
 		loop_stop(&node->loop);
-	else if (now >= node->end_deadline_ns && !waits_for_client)
-		loop_stop(&node->loop);
-	else if (now >= node->end_deadline_ns + (client_ms - END_LIMIT_MS) * 1000000ull)
+	else if (now >= node->end_deadline_ns + (limit_ms - END_LIMIT_MS) * 1000000ull)
 		loop_stop(&node->loop);
 	else
 		loop_after(node->end_timer, END_STEP_MS * LOOP_MS);

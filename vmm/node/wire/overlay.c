@@ -358,6 +358,11 @@ void overlay_flush(struct node *node)
 		ph_flush((node->trace ? STATS_LIMIT_MS : LAST_WORDS_MS) * 1000);
 }
 
+bool overlay_has_sent_all(const struct node *node)
+{
+	return !node->overlay || ph_mqueue_is_empty();
+}
+
 /* ---- start and end ---- */
 
 static void set_cut(struct node *node);
