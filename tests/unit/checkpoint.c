@@ -615,6 +615,16 @@ static void last_is_taken_back(void)
 	event_base_free(base);
 }
 
+/* What takes long is not done all the time. */
+static void guest_has_its_time(void)
+{
+	CU_ASSERT_EQUAL(checkpoint_every_ms(1000, 0), 1000);
+	CU_ASSERT_EQUAL(checkpoint_every_ms(1000, 499), 1000);
+	CU_ASSERT_EQUAL(checkpoint_every_ms(1000, 500), 1000);
+	CU_ASSERT_EQUAL(checkpoint_every_ms(1000, 501), 1002);
+	CU_ASSERT_EQUAL(checkpoint_every_ms(1000, 5000), 10000);
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -628,6 +638,7 @@ int main(void)
 		{ "input arrives once", input_arrives_once },
 		{ "the last one is taken back", last_is_taken_back },
 		{ "input is kept for a while", input_is_kept_for_a_while },
+		{ "the guest has its time", guest_has_its_time },
 		UNIT_END
 	};
 

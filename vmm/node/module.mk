@@ -35,6 +35,8 @@ $(eval $(call unit-test,node_plans,tests/unit/node_plans.o $(call in,moves/moveq
 $(eval $(call unit-test,node_guest,tests/unit/node_guest.o $(call in,load/kernel_load \
 	load/bootparams load/mptable load/nodes) \
 	$(BASE_OBJECTS),-lelf))
+$(eval $(call unit-test,node_copy,tests/unit/node_copy.o $(call in,cut/copy) \
+	vmm/shared/placement.o $(DSM_OBJECTS) $(BASE_OBJECTS)))
 $(eval $(call unit-test,node_drift,tests/unit/node_drift.o $(call in,clock/drift) \
 	$(BASE_OBJECTS),-lm))
 $(eval $(call unit-test,node_barriers,tests/unit/node_barriers.o $(call in,pages/barriers) \

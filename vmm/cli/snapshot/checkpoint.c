@@ -32,17 +32,24 @@ static void on_timer(void *context)
 				       : CHECKPOINT_CHANGES);
 }
 
-/* Starts the next checkpoint an interval after the start of this one, or at once if that has
- * passed. */
+uint64_t checkpoint_every_ms(uint32_t interval_ms, uint64_t took_ms)
+{
+	return 2 * took_ms < interval_ms ? interval_ms : 2 * took_ms;
+}
+
+static uint64_t passed_ms(const struct checkpoint *c)
+{
+	return (loop_now_ns(&c->loop) - c->began_ns) / 1000000;
+}
+
 static void set_timer(struct checkpoint *c)
 {
-	uint64_t passed_ms = (loop_now_ns(&c->loop) - c->began_ns) / 1000000;
+	uint64_t every_ms = checkpoint_every_ms(c->interval_ms, c->took_ms), passed = passed_ms(c);
 
 	if (c->last)
 		begin_in(c, 0);
-	if (c->last || !c->interval_ms)
-		return;
-	begin_in(c, passed_ms < c->interval_ms ? c->interval_ms - passed_ms : 0);
+	else if (c->interval_ms)
+		begin_in(c, passed < every_ms ? every_ms - passed : 0);
 }
 
 static void on_cut(void *context)
@@ -74,6 +81,7 @@ static void on_failed(void *context, const char *line, bool nothing_happened)
 	}
 	c->whole = true;
 	c->last = LAST_NOT;
+	c->took_ms = passed_ms(c);
 	c->on_trouble(c->context, line);
 	set_timer(c);
 }
@@ -92,6 +100,7 @@ static void on_done(void *context)
 		return;
 	}
 	c->whole = false;
+	c->took_ms = passed_ms(c);
 	c->kept_cut_ns = c->cut_ns;
 	c->taken++;
 	c->bytes += bytes;
@@ -123,6 +132,7 @@ void checkpoint_go(struct checkpoint *c, struct client *client, const char *kern
 	c->pull.kernel = kernel;
 	c->whole = true;
 	c->last = LAST_NOT;
+	c->took_ms = 0;
 	if (c->interval_ms)
 		begin_in(c, c->interval_ms);
 }

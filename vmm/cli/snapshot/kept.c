@@ -31,6 +31,15 @@ static void records_free(struct records *r)
 	*r = (struct records){ 0 };
 }
 
+/* Forgets the records.  Their memory stays for the next ones, unless these needed little of it: new
+ * memory costs as much as to copy into it. */
+static void records_forget(struct records *r)
+{
+	if (r->n && r->n < r->room / 4)
+		records_free(r);
+	r->n = 0;
+}
+
 static int records_add(struct records *r, const struct snapfile_record *record, const void *data)
 {
 	size_t need = r->n + sizeof *record + record->bytes, room = r->room ? r->room : FIRST_ROOM;
@@ -140,6 +149,7 @@ void kept_free(struct kept *k)
 	if (!k)
 		return;
 	kept_abandon(k);
+	records_free(&k->large_coming);
 	records_free(&k->small);
 	pieces_free(&k->pages);
 	for (unsigned i = 0; i < MAX_DISKS; i++)
@@ -158,7 +168,7 @@ void kept_abandon(struct kept *k)
 	saved_free(&k->coming);
 	memset(&k->coming, 0, sizeof k->coming);
 	records_free(&k->small_coming);
-	records_free(&k->large_coming);
+	records_forget(&k->large_coming);
 }
 
 int kept_add(struct kept *k, const struct snapfile_record *record, const void *data,

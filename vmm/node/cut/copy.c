@@ -11,12 +11,17 @@
 #include "base/log.h"
 #include "dsm/dsm.h"
 
-enum { WORD_BITS = 64 };
+enum {
+	WORD_BITS = 64,
+	LOOK_AGAIN = 32, /* for so many cuts changes are guessed of a word's pages */
+};
 
 struct copy {
 	/* pages that changed since the last checkpoint, one bit each; kept as long as the daemon
 	 * lives */
 	uint64_t *changed;
+	uint64_t *before; /* those that had changed when one of the last cuts was made */
+	unsigned cuts;
 	uint64_t *pending, *copied; /* NULL: no snapshot is being made */
 	uint8_t *pages;		    /* as large as RAM; only copied pages use memory */
 	bool all_changes; /* zero pages must be sent too: they may not have been zero before */
@@ -65,9 +70,11 @@ static bool is_zero(const uint8_t *page)
 void copy_start(struct node *node)
 {
 	node->copy = calloc(1, sizeof *node->copy);
-	if (node->copy)
+	if (node->copy) {
 		node->copy->changed = calloc(words(node), sizeof *node->copy->changed);
-	if (!node->copy || !node->copy->changed)
+		node->copy->before = calloc(words(node), sizeof *node->copy->before);
+	}
+	if (!node->copy || !node->copy->changed || !node->copy->before)
 		die("out of memory");
 }
 
@@ -77,6 +84,7 @@ void copy_end(struct node *node)
 		return;
 	copy_forget(node);
 	free(node->copy->changed);
+	free(node->copy->before);
 	free(node->copy);
 	node->copy = NULL;
 }
@@ -92,7 +100,8 @@ static void give_back_rights(const struct node *node)
 void copy_forget(const struct node *node)
 {
 	struct copy *copy = node->copy;
-	uint64_t *changed = copy->changed;
+	uint64_t *changed = copy->changed, *before = copy->before;
+	unsigned cuts = copy->cuts;
 
 	give_back_rights(node);
 	if (copy->pages)
@@ -101,6 +110,8 @@ void copy_forget(const struct node *node)
 	free(copy->copied);
 	memset(copy, 0, offsetof(struct copy, cpu));
 	copy->changed = changed;
+	copy->before = before;
+	copy->cuts = cuts;
 }
 
 int copy_prepare(const struct node *node)
@@ -186,6 +197,23 @@ static void copy_page(const struct node *node, gfn_t gfn)
 	set(node->copy->copied, gfn);
 }
 
+static bool goes_without_guesses(const struct copy *copy, uint32_t word)
+{
+	return (word + copy->cuts) % LOOK_AGAIN == 0;
+}
+
+/* What is given back by a guess counts as changed, and would be guessed again for ever.  So in turn
+ * each word of pages goes without guesses, and what had changed there before is forgotten. */
+static void note_changes(const struct node *node)
+{
+	struct copy *copy = node->copy;
+
+	for (uint32_t word = 0; word < words(node); word++)
+		copy->before[word] = copy->changed[word] |
+				     (goes_without_guesses(copy, word) ? 0 : copy->before[word]);
+	copy->cuts++;
+}
+
 int copy_mark(struct node *node, enum snapshot_mode mode)
 {
 	struct copy *copy = node->copy;
@@ -198,6 +226,7 @@ int copy_mark(struct node *node, enum snapshot_mode mode)
 		mark_changes(node);
 	else
 		error = mark_all(node);
+	note_changes(node);
 	if (mode != SNAPSHOT_APART)
 		memset(copy->changed, 0, words(node) * sizeof *copy->changed);
 	lower_rights(node);
@@ -223,6 +252,13 @@ void copy_before_change(const struct node *node, gfn_t gfn)
 {
 	copy_before_loss(node, gfn);
 	set(node->copy->changed, gfn);
+}
+
+uint64_t copy_guess_changes(const struct node *node, gfn_t gfn)
+{
+	uint32_t word = gfn / WORD_BITS;
+
+	return goes_without_guesses(node->copy, word) ? 0 : node->copy->before[word];
 }
 
 static bool next_cpu(const struct node *node, struct copy_item *item)

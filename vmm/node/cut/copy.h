@@ -22,7 +22,7 @@
 #include "base/wire.h"
 #include "vmm/node/node.h"
 
-enum { CPU_STATE_LIMIT = 4096 };
+enum { CPU_STATE_LIMIT = 4096, COPY_GUESSED = 64 };
 
 /* Called at the daemon's start; and, to free it, at the machine's end, since the process lives
  * on. */
@@ -44,6 +44,10 @@ bool copy_is_pending(const struct node *node);
  * it has just arrived. */
 void copy_before_loss(const struct node *node, gfn_t gfn);
 void copy_before_change(const struct node *node, gfn_t gfn);
+/* Returns which of the COPY_GUESSED aligned pages around `gfn` the guest will probably write to
+ * soon, one bit each: a program that writes to a page in each interval between two cuts should not
+ * have to ask for it each time. */
+uint64_t copy_guess_changes(const struct node *node, gfn_t gfn);
 
 /* Gives the next item to send, without its sequence number; `data` is valid until the next call.
  * Returns false if there is none left. */

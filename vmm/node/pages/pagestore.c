@@ -423,21 +423,25 @@ void pagestore_synchronises(struct node *node)
  * host (vmm/node/cut/copy.h). */
 static void give_back_right(struct node *node, gfn_t gfn)
 {
-	if ((node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) ||
+	if (gfn >= node->ram_pages || (node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) ||
 	    atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
 		return;
 	copy_before_change(node, gfn);
 	set_right(node, gfn, PAGE_WRITE);
 }
 
-/* Gives back the right to the wanted page.  Copying a page costs less than a request, so its
- * neighbours get it too, if no other host can want them. */
+/* Gives back the right to the wanted page.  Copying a page costs less than a request, so pages
+ * around it get it too: those that were written to before the cut, and, if no other host can want
+ * them, the nearest ones. */
 static void give_back_rights(struct node *node, gfn_t wanted)
 {
-	gfn_t count = node->dsm ? 1 : GIVEN_BACK, first = wanted & ~(count - 1);
+	unsigned at = wanted % COPY_GUESSED, near = at & ~(GIVEN_BACK - 1u);
+	uint64_t which = copy_guess_changes(node, wanted) | 1ull << at;
 
-	for (gfn_t gfn = first; gfn < first + count && gfn < node->ram_pages; gfn++)
-		give_back_right(node, gfn);
+	if (!node->dsm)
+		which |= ((1ull << GIVEN_BACK) - 1) << near;
+	for (; which; which &= which - 1)
+		give_back_right(node, wanted - at + (unsigned)__builtin_ctzll(which));
 }
 
 static void request(struct node *node, gfn_t gfn, enum page_right right)
