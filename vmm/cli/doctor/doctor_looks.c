@@ -106,16 +106,27 @@ void doctor_look_programs(struct finding *f, const char *root)
 	say(f, true, "%.300s", beside_folder(path, sizeof path) ? "" : path);
 }
 
-void doctor_look_guest(struct finding *f, const char *root)
+static void look_guest(struct finding *f, uint32_t mem_mib)
 {
 	struct host_files files;
 	struct problem p;
 
-	(void)root;
-	if (checks_guest(NULL, NULL, DEFAULT_RAM_MIB, &files, &p))
+	if (checks_guest(NULL, NULL, mem_mib, &files, &p))
 		say(f, false, "%.390s", p.line);
 	else
 		say(f, true, "%.300s", files.kernel);
+}
+
+void doctor_look_guest(struct finding *f, const char *root)
+{
+	(void)root;
+	look_guest(f, DEFAULT_RAM_MIB);
+}
+
+void doctor_look_guest_pae(struct finding *f, const char *root)
+{
+	(void)root;
+	look_guest(f, MAX_RAM_MIB);
 }
 
 void doctor_look_code(struct finding *f, const char *root)
