@@ -1,7 +1,6 @@
 /* node_copy.c - what a host adds to a snapshot, and which pages it guesses that the guest will
  * write to. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,7 +9,10 @@
 #include "tests/unit/unit.h"
 #include "vmm/node/cut/copy.h"
 
-enum { PAGES = 4 * COPY_GUESSED, CUTS = 100, NEW = 7 };
+enum {
+	PAGES = 4 * COPY_GUESSED, CUTS = 100, NEW = 7,
+	SHM_BYTES = sizeof(struct host_shm) + PAGES
+};
 
 static struct node node;
 
@@ -20,8 +22,9 @@ static void begin(void)
 	CU_ASSERT_FATAL(node.ram_fd >= 0 && !ftruncate(node.ram_fd, PAGES * PAGE_BYTES));
 	node.ram = mmap(NULL, PAGES * PAGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, node.ram_fd,
 			0);
-	node.shm = calloc(1, sizeof *node.shm + PAGES);
-	CU_ASSERT_FATAL(node.ram != MAP_FAILED && node.shm);
+	node.shm = mmap(NULL, SHM_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			0);
+	CU_ASSERT_FATAL(node.ram != MAP_FAILED && node.shm != MAP_FAILED);
 	copy_start(&node);
 }
 
@@ -30,7 +33,7 @@ static void end(void)
 	copy_end(&node);
 	munmap(node.ram, PAGES * PAGE_BYTES);
 	close(node.ram_fd);
-	free(node.shm);
+	munmap(node.shm, SHM_BYTES);
 }
 
 static void write_to(gfn_t gfn, uint8_t value)
