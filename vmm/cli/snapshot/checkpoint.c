@@ -37,19 +37,20 @@ uint64_t checkpoint_every_ms(uint32_t interval_ms, uint64_t took_ms)
 	return 2 * took_ms < interval_ms ? interval_ms : 2 * took_ms;
 }
 
-static uint64_t passed_ms(const struct checkpoint *c)
+static uint64_t ms_since(const struct checkpoint *c, uint64_t ns)
 {
-	return (loop_now_ns(&c->loop) - c->began_ns) / 1000000;
+	return (loop_now_ns(&c->loop) - ns) / 1000000;
 }
 
 static void set_timer(struct checkpoint *c)
 {
-	uint64_t every_ms = checkpoint_every_ms(c->interval_ms, c->took_ms), passed = passed_ms(c);
+	uint64_t every_ms = checkpoint_every_ms(c->interval_ms, c->took_ms);
+	uint64_t passed_ms = ms_since(c, c->began_ns);
 
 	if (c->last)
 		begin_in(c, 0);
 	else if (c->interval_ms)
-		begin_in(c, passed < every_ms ? every_ms - passed : 0);
+		begin_in(c, passed_ms < every_ms ? every_ms - passed_ms : 0);
 }
 
 static void on_cut(void *context)
@@ -81,7 +82,6 @@ static void on_failed(void *context, const char *line, bool nothing_happened)
 	}
 	c->whole = true;
 	c->last = LAST_NOT;
-	c->took_ms = passed_ms(c);
 	c->on_trouble(c->context, line);
 	set_timer(c);
 }
@@ -100,7 +100,7 @@ static void on_done(void *context)
 		return;
 	}
 	c->whole = false;
-	c->took_ms = passed_ms(c);
+	c->took_ms = ms_since(c, c->cut_ns);
 	c->kept_cut_ns = c->cut_ns;
 	c->taken++;
 	c->bytes += bytes;

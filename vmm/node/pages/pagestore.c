@@ -420,24 +420,26 @@ void pagestore_synchronises(struct node *node)
 /* ---- requests of CPUs ---- */
 
 /* Gives a right to write back to the CPUs, if a snapshot has taken it from them and not from this
- * host (vmm/node/cut/copy.h). */
-static void give_back_right(struct node *node, gfn_t gfn)
+ * host (vmm/node/cut/copy.h).  Returns whether it did. */
+static bool give_back_right(struct node *node, gfn_t gfn)
 {
 	if (gfn >= node->ram_pages || (node->dsm && dsm_right(node->dsm, gfn) != PAGE_WRITE) ||
 	    atomic_load(&node->shm->page_right[gfn]) != PAGE_READ)
-		return;
+		return false;
 	copy_before_change(node, gfn);
 	set_right(node, gfn, PAGE_WRITE);
+	return true;
 }
 
-/* Gives back the right to the wanted page.  Copying a page costs less than a request, so pages
- * around it get it too: those that were written to before the cut, and, if no other host can want
- * them, the nearest ones. */
+/* Copying a page costs less than a request, so with the wanted page those around it get their right
+ * back that were written to before the cut, and, if no other host can want them, the nearest. */
 static void give_back_rights(struct node *node, gfn_t wanted)
 {
 	unsigned at = wanted % COPY_GUESSED, near = at & ~(GIVEN_BACK - 1u);
-	uint64_t which = copy_guess_changes(node, wanted) | 1ull << at;
+	uint64_t which = copy_guess_changes(node, wanted);
 
+	if (!give_back_right(node, wanted))
+		return;
 	if (!node->dsm)
 		which |= ((1ull << GIVEN_BACK) - 1) << near;
 	for (; which; which &= which - 1)
