@@ -5,7 +5,10 @@
 #include <stdio.h>
 #include <time.h>
 
-enum { AGAIN_MS = 100 /* the pause before another try */ };
+enum {
+	AGAIN_MS = 100, /* the pause before another try */
+	RATE = 64 << 20, /* bytes a second; what comes slower was held up */
+};
 
 static void begin_in(struct checkpoint *c, uint64_t ms)
 {
@@ -32,9 +35,13 @@ static void on_timer(void *context)
 				       : CHECKPOINT_CHANGES);
 }
 
-uint64_t checkpoint_every_ms(uint32_t interval_ms, uint64_t took_ms)
+uint64_t checkpoint_every_ms(uint32_t interval_ms, uint64_t took_ms, uint64_t bytes)
 {
-	return 2 * took_ms < interval_ms ? interval_ms : 2 * took_ms;
+	uint64_t pause_ms = bytes * 1000 / RATE;
+
+	if (pause_ms > took_ms)
+		pause_ms = took_ms;
+	return took_ms + pause_ms < interval_ms ? interval_ms : took_ms + pause_ms;
 }
 
 static uint64_t ms_since(const struct checkpoint *c, uint64_t ns)
@@ -44,7 +51,7 @@ static uint64_t ms_since(const struct checkpoint *c, uint64_t ns)
 
 static void set_timer(struct checkpoint *c)
 {
-	uint64_t every_ms = checkpoint_every_ms(c->interval_ms, c->took_ms);
+	uint64_t every_ms = checkpoint_every_ms(c->interval_ms, c->took_ms, c->last_bytes);
 	uint64_t passed_ms = ms_since(c, c->began_ns);
 
 	if (c->last)
@@ -101,6 +108,7 @@ static void on_done(void *context)
 	}
 	c->whole = false;
 	c->took_ms = ms_since(c, c->cut_ns);
+	c->last_bytes = bytes;
 	c->kept_cut_ns = c->cut_ns;
 	c->taken++;
 	c->bytes += bytes;

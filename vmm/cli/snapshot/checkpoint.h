@@ -34,7 +34,7 @@ struct checkpoint {
 	uint32_t interval_ms; /* 0: checkpoints are taken only on request */
 	enum { LAST_NOT, LAST_WANTED, LAST_UNDER_WAY } last;
 	uint64_t began_ns, cut_ns;	/* of the current checkpoint, CLOCK_MONOTONIC */
-	uint64_t took_ms;		/* from the last one's cut until it was complete */
+	uint64_t took_ms, last_bytes;	/* of the last one, from its cut until it was complete */
 	uint64_t kept_cut_ns;		/* when the kept checkpoint was cut; 0: there is none */
 	uint64_t taken, bytes, pause_ns; /* sums over all complete checkpoints */
 	bool whole;			/* the next one cannot hold changes alone */
@@ -52,9 +52,10 @@ struct checkpoint {
 	bool (*is_in_use)(void *context);
 };
 
-/* Returns the time from the beginning of a checkpoint, which took so long, to that of the next one:
- * the guest runs at least as long without one. */
-uint64_t checkpoint_every_ms(uint32_t interval_ms, uint64_t took_ms);
+/* Returns the time from the beginning of a checkpoint to that of the next one.  The guest runs
+ * without one as long as this one took, but not for longer than its bytes need at a low rate: what
+ * takes long because a network or a process stood still is no reason to wait. */
+uint64_t checkpoint_every_ms(uint32_t interval_ms, uint64_t took_ms, uint64_t bytes);
 
 /* Prepares checkpoints; checkpoint_go() starts them when the machine runs.  Returns 0 or
  * -ENOMEM. */
