@@ -195,6 +195,8 @@ static int start_space(struct monitor *m, unsigned space)
 		return error;
 	m->vm.space[space].pid = m->vm.pid;
 	m->vm.space[space].userfault_fd = m->vm.userfault_fd;
+	if (fault_on(FAULT_BIND_LATE))
+		usleep(3 * fault_on(FAULT_BIND_LATE) * 1000);
 	atomic_store(&m->shm->vm_pid[m->cpu][space], m->vm.pid);
 	return 0;
 }

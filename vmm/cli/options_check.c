@@ -74,7 +74,7 @@ static int check_user(struct options *o)
 /* Takes apart --share DIR[,live[,ro]]; the words come in any order. */
 static int split_share(struct options *o)
 {
-	static const char *const ends[] = { ",live", ",live,ro", ",ro,live" };
+	static const char *const ends[] = { ",live,ro", ",ro,live", ",live" };
 	size_t n = strlen(o->share);
 
 	for (size_t i = 0; i < ARRAY_LEN(ends); i++) {
@@ -86,7 +86,7 @@ static int split_share(struct options *o)
 		if (!o->share)
 			return options_fail(o, "no memory");
 		o->share_live = true;
-		o->share_read_only = i > 0;
+		o->share_read_only = i < 2;
 		return 0;
 	}
 	return 0;

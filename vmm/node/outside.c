@@ -58,7 +58,7 @@ static pid_t fork_child(struct node *node, const struct child *child,
 			 program->arguments[0], strerror(error));
 		return -error;
 	}
-	processors_before_fork(node);
+	processors_before_fork(node, child);
 	pid = fork();
 	if (pid == 0)
 		become_child(node, program, theirs, parent);

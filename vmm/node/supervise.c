@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
+#include "base/faultpoint.h"
 #include "base/killed.h"
 #include "base/log.h"
 #include "vmm/node/hosts/hosts.h"
@@ -77,6 +79,8 @@ int supervise_start_monitor(struct node *node, unsigned cpu, char *why, size_t w
 	machine_words(&node->o.machine, MACHINE_MONITOR, &described);
 	add_words(&program, &described);
 	error = node->outside->start(node, child, &program, why, why_bytes);
+	if (fault_on(FAULT_BIND_LATE))
+		usleep(fault_on(FAULT_BIND_LATE) * 1000);
 	if (!error)
 		processors_settle(node);
 	return error;

@@ -76,10 +76,41 @@ static void bind_child(const struct node *node, const struct child *child,
 	}
 }
 
-void processors_before_fork(const struct node *node)
+/* Returns the CPUs here, and those that are about to arrive. */
+static uint32_t cpus_to_bind(const struct node *node)
 {
-	if (node->processors->count)
-		node->outside->bind(0, &node->processors->allowed);
+	uint32_t cpus = node->cpus_here;
+
+	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
+		if (node->monitor[cpu].pid && node->monitor[cpu].part != PART_FROZEN)
+			cpus |= 1u << cpu;
+	return cpus;
+}
+
+static cpu_set_t one_of(const struct processors *p, unsigned index)
+{
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(p->number[index], &one);
+	return one;
+}
+
+void processors_before_fork(const struct node *node, const struct child *child)
+{
+	const struct processors *p = node->processors;
+	uint16_t processor[MAX_CPUS];
+	cpu_set_t one;
+
+	if (!p->count)
+		return;
+	if (child->role != CHILD_MONITOR) {
+		node->outside->bind(0, &p->allowed);
+		return;
+	}
+	processors_deal(cpus_to_bind(node) | 1u << child->cpu, p->count, processor);
+	one = one_of(p, processor[child->cpu]);
+	node->outside->bind(0, &one);
 }
 
 void processors_after_fork(const struct node *node)
@@ -108,16 +139,12 @@ static void bind_daemon(struct node *node, bool polls, uint32_t cpus,
 void processors_settle(struct node *node)
 {
 	struct processors *p = node->processors;
-	uint32_t cpus = node->cpus_here;
+	uint32_t cpus = cpus_to_bind(node);
 	uint16_t processor[MAX_CPUS];
 	bool shared;
 
 	if (!p->count)
 		return;
-	/* the CPUs here, and those that are about to arrive */
-	for (unsigned cpu = 0; cpu < node->o.machine.cpus; cpu++)
-		if (node->monitor[cpu].pid && node->monitor[cpu].part != PART_FROZEN)
-			cpus |= 1u << cpu;
 	p->room = processors_room(node->o.cluster ? (unsigned)__builtin_popcount(cpus)
 						  : node->o.machine.cpus,
 				  p->count);
@@ -129,8 +156,7 @@ void processors_settle(struct node *node)
 		atomic_store(&node->shm->slot[cpu].spins, shared ? NO_SPINS : SPINS);
 		if (!(cpus >> cpu & 1) || !child->pid || child->processor == processor[cpu] + 1u)
 			continue;
-		CPU_ZERO(&one);
-		CPU_SET(p->number[processor[cpu]], &one);
+		one = one_of(p, processor[cpu]);
 		bind_child(node, child, &one);
 		child->processor = processor[cpu] + 1u;
 	}

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "base/types.h"
 
+struct child;
 struct node;
 
 /* Sets a processor, by its index among the allowed ones, for each of `cpus` (a bit set).  CPU n
@@ -35,9 +36,11 @@ uint32_t processors_count(const struct node *node);
  * stays on the processors of its own CPUs, and runs there while a CPU waits. */
 void processors_settle(struct node *node);
 
-/* Around a fork of the daemon: the child may use all processors that the daemon was given, until it
- * is bound.  The child does not set that itself: it would undo what the daemon has bound it to. */
-void processors_before_fork(const struct node *node);
+/* Around a fork of the daemon.  A monitor is bound from its first moment to the processor that its
+ * CPU will have: a VM process that it starts before it is bound would stay unbound.  Other children
+ * may use all processors that the daemon was given.  No child sets that itself: it would undo what
+ * the daemon has bound it to. */
+void processors_before_fork(const struct node *node, const struct child *child);
 void processors_after_fork(const struct node *node);
 
 /* Returns the CPUs of this host (a bit set) that use the processor on which the caller runs.
