@@ -1,11 +1,8 @@
 /* node_copy.c - what a host adds to a snapshot, and which pages it guesses that the guest will
  * write to. */
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include "base/faultpoint.h"
-#include "dsm/dsm.h"
 #include "tests/unit/unit.h"
 #include "vmm/node/cut/copy.h"
 

@@ -34,7 +34,7 @@ struct checkpoint {
 	uint32_t interval_ms; /* 0: checkpoints are taken only on request */
 	enum { LAST_NOT, LAST_WANTED, LAST_UNDER_WAY } last;
 	uint64_t began_ns, cut_ns;	/* of the current checkpoint, CLOCK_MONOTONIC */
-	uint64_t took_ms, last_bytes;	/* of the last one, from its cut until it was complete */
+	uint64_t took_ms, last_bytes;	/* of the last one, from its cut on */
 	uint64_t kept_cut_ns;		/* when the kept checkpoint was cut; 0: there is none */
 	uint64_t taken, bytes, pause_ns; /* sums over all complete checkpoints */
 	bool whole;			/* the next one cannot hold changes alone */

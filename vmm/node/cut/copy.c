@@ -17,11 +17,11 @@ enum {
 };
 
 struct copy {
-	/* pages that changed since the last checkpoint, one bit each; kept as long as the daemon
-	 * lives */
-	uint64_t *changed;
-	uint64_t *before; /* those that had changed when one of the last cuts was made */
+	/* These stay as long as the daemon lives.  One bit each: pages that changed since the last
+	 * checkpoint, and those that had changed when one of the last cuts was made. */
+	uint64_t *changed, *before;
 	unsigned cuts;
+	/* From here on: of one snapshot. */
 	uint64_t *pending, *copied; /* NULL: no snapshot is being made */
 	uint8_t *pages;		    /* as large as RAM; only copied pages use memory */
 	bool all_changes; /* zero pages must be sent too: they may not have been zero before */
@@ -100,18 +100,14 @@ static void give_back_rights(const struct node *node)
 void copy_forget(const struct node *node)
 {
 	struct copy *copy = node->copy;
-	uint64_t *changed = copy->changed, *before = copy->before;
-	unsigned cuts = copy->cuts;
+	const size_t begin = offsetof(struct copy, pending), end = offsetof(struct copy, cpu);
 
 	give_back_rights(node);
 	if (copy->pages)
 		munmap(copy->pages, ram_bytes(node));
 	free(copy->pending);
 	free(copy->copied);
-	memset(copy, 0, offsetof(struct copy, cpu));
-	copy->changed = changed;
-	copy->before = before;
-	copy->cuts = cuts;
+	memset((uint8_t *)copy + begin, 0, end - begin);
 }
 
 int copy_prepare(const struct node *node)
