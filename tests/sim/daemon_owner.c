@@ -198,7 +198,7 @@ void run_end(struct run *run, int status, const char *line)
 /* Kills nothing here: launch_end() ends everything at once. */
 void launch_kill(const struct launch *launch, uint32_t nodes) { (void)launch, (void)nodes; }
 
-void launch_end(struct launch *launch, unsigned grace_ms, pid_t but)
+void launch_end(struct launch *launch, unsigned grace_ms, const pid_t *but)
 {
 	(void)launch, (void)grace_ms, (void)but;
 	owner.here = false;
@@ -558,12 +558,12 @@ void owner_load(const struct kept *kept, const char *path, const struct witness 
 	struct problem p = { "" };
 	struct hostcpu cpu;
 
-	launch_end(&owner.run.launch, 0, 0);
+	launch_end(&owner.run.launch, 0, NULL);
 	owner_close();
 	begin(hosts, checkpoint_ms, w);
 	owner.loads = *w;
 	if (kept)
-		load_kept(&owner.run.load, kept);
+		load_kept(&owner.run.load, kept, NULL);
 	else if (load_open(&owner.run.load, path, &cpu, &p))
 		sim_fail(machine, "what was saved cannot be loaded: %s", p.line);
 	run_start_saved(&owner.run, hosts, &p);

@@ -6,7 +6,7 @@ $(eval $(call program,tests/sim/dsm-sim,$(SIM_OBJECTS) tests/sim/hosts.o \
 	tests/sim/pages.o $(DSM_OBJECTS) $(DSM_NEEDS)))
 # The same, with the daemons' own code that leads changes of hosts.
 SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
-	$(patsubst %,tests/sim/daemon_%.o,requests owner world loop outside children \
+	$(patsubst %,tests/sim/daemon_%.o,requests owner parts world loop outside children \
 		io guest pages policy user) \
 	$(patsubst %,vmm/node/pages/%.o,pagestore wants misses both hold room share \
 		spill spin spin_sees starts starts_choice batch batch_choice extract barriers \
@@ -17,7 +17,7 @@ SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
 	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger halted stages supervise) \
 	$(patsubst %,vmm/node/cut/%.o,freeze turn copy restore) \
 	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life quorum gather) \
-	vmm/cli/streams.o \
+	vmm/cli/streams.o vmm/cli/parts/part.o \
 	$(patsubst %,vmm/cli/snapshot/%.o,pull kept saved checkpoint load snapfile savefile \
 		keptfile) \
 	$(patsubst %,vmm/shared/%.o,hostcpu placement presence private_folder problem tsc vote)

@@ -127,7 +127,7 @@ static void copy(struct kept *from, struct kept *to)
 	struct snapfile_record record;
 	uint8_t data[MAX_MSG_PAYLOAD];
 
-	kept_begin(to, cursor.changes);
+	kept_begin(to, cursor.part.changes);
 	while (kept_next(from, &cursor, &record, data))
 		CU_ASSERT_EQUAL(kept_add(to, &record, data, &p), 0);
 	CU_ASSERT_EQUAL(kept_commit(to, &p), 0);
@@ -154,7 +154,7 @@ static void copy_follows(void)
 			kept_copied(k, false);
 		if (random_below(3)) /* the copy may lag behind */
 			continue;
-		whole += !kept_changes(k).changes;
+		whole += !kept_changes(k).part.changes;
 		copies++;
 		copy(k, other);
 		compare(other, &m);
@@ -325,7 +325,7 @@ static void answer(void)
 
 static void load_all(const struct kept *k)
 {
-	load_kept(&hosts.load, k);
+	load_kept(&hosts.load, k, NULL);
 	load_start(&hosts.load, &client, HOSTS, hosts.folder);
 	for (unsigned i = 0; i < 100000 && !hosts.loaded && !hosts.failed; i++) {
 		event_base_loop(client.base, EVLOOP_NONBLOCK);
@@ -598,7 +598,7 @@ static void last_is_taken_back(void)
 	struct loop loop = loop_on_event_base(base);
 	struct checkpoint c = { .interval_ms = 0 };
 
-	CU_ASSERT_FATAL(base && !checkpoint_start(&c, &loop, 0));
+	CU_ASSERT_FATAL(base && !checkpoint_start(&c, &loop, 0, NULL));
 	checkpoint_last(&c);
 	CU_ASSERT(loop_is_armed(c.timer));
 	checkpoint_not_last(&c);

@@ -107,7 +107,7 @@ static void run_until_it_stops(void)
 
 	for (uint64_t until = now_ms() + HANG_MS; !info.si_pid && now_ms() < until;) {
 		run_for(1);
-		CU_ASSERT_EQUAL_FATAL(waitid(P_PID, (id_t)s.ssh, &info,
+		CU_ASSERT_EQUAL_FATAL(waitid(P_PID, (id_t)s.ssh.pid, &info,
 					     WSTOPPED | WEXITED | WNOHANG | WNOWAIT),
 				      0);
 	}
@@ -116,11 +116,11 @@ static void run_until_it_stops(void)
 
 static void close_sender(void)
 {
-	if (s.ssh)
-		kill(s.ssh, SIGCONT);
+	if (s.ssh.pid)
+		kill(s.ssh.pid, SIGCONT);
 	sender_close(&s);
-	CU_ASSERT(s.state == SENDER_OFF && !s.to && !s.from && !s.err && !s.alive && !s.kept &&
-		  !s.prepared);
+	CU_ASSERT(s.state == SENDER_OFF && !s.ssh.to && !s.ssh.from && !s.ssh.err && !s.alive &&
+		  !s.kept && !s.prepared);
 	event_base_free(s.base);
 	while (waitpid(-1, NULL, 0) > 0)
 		;
@@ -432,7 +432,7 @@ static void the_connection_ends(void)
 	close_sender();
 	open_sender("ready");
 	run_until(1);
-	kill(s.ssh, SIGKILL); /* nothing is under way */
+	kill(s.ssh.pid, SIGKILL); /* nothing is under way */
 	run_until(2);
 	CU_ASSERT(is(SENDER_OFF, 1, 1, SENDER_IDLE, "its ssh connection ended"));
 	close_sender();
@@ -450,8 +450,8 @@ static void its_last_word_is_heard(void)
 	sender_copy(&s, k, now_ms() * 1000000);
 	run_until_it_stops();
 	run_for(50); /* the pipe to it is full */
-	kill(s.ssh, SIGCONT);
-	CU_ASSERT_EQUAL(waitid(P_PID, (id_t)s.ssh, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
+	kill(s.ssh.pid, SIGCONT);
+	CU_ASSERT_EQUAL(waitid(P_PID, (id_t)s.ssh.pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0);
 	run_until(2);
 	CU_ASSERT(is(SENDER_OFF, 1, 1, SENDER_COPIES, "it is lost") && s.is_over);
 	close_sender();
@@ -509,14 +509,14 @@ static void a_copy_goes_as_there_is_room(void)
 	open_sender("ready|stops,kept");
 	run_until(1);
 	sender_copy(&s, k, now_ms() * 1000000);
-	bounded = evbuffer_get_length(bufferevent_get_output(s.to)) <= ROOM;
+	bounded = evbuffer_get_length(bufferevent_get_output(s.ssh.to)) <= ROOM;
 	run_until_it_stops();
 	CU_ASSERT(s.state == SENDER_COPIES && s.kept == k &&
-		  evbuffer_get_length(bufferevent_get_output(s.to)) > 0);
-	kill(s.ssh, SIGCONT);
+		  evbuffer_get_length(bufferevent_get_output(s.ssh.to)) > 0);
+	kill(s.ssh.pid, SIGCONT);
 	while (s.kept) {
 		event_base_loop(s.base, EVLOOP_ONCE);
-		bounded &= evbuffer_get_length(bufferevent_get_output(s.to)) <= ROOM;
+		bounded &= evbuffer_get_length(bufferevent_get_output(s.ssh.to)) <= ROOM;
 	}
 	CU_ASSERT(bounded);
 	run_until(2);
@@ -552,7 +552,7 @@ static void the_end_in_each_state(void)
 		sender_end(&s);
 		sender_end(&s);
 		CU_ASSERT(s.state != SENDER_OFF && !s.kept);
-		kill(s.ssh, SIGCONT);
+		kill(s.ssh.pid, SIGCONT);
 		run_until_off();
 		CU_ASSERT(told.done == ends[i].before && !told.failed && !s.is_over);
 		CU_ASSERT_STRING_EQUAL(heard(), ends[i].heard);

@@ -6,7 +6,7 @@ VMP_OBJECTS := $(VMP_SOURCES:.c=.o) \
 		presence private_folder vote \
 		problem reaper tsc) \
 	phoenix/calls/netconf.o $(patsubst %,base/%.o,log machine netspec packet quantity wire \
-		beside faultpoint cpufeatures killed undofile)
+		beside confine faultpoint cpufeatures killed undofile)
 VMP_OBJECTS += vmm/cli/watch/reportpage_text.o
 VMP_OBJECTS += vmm/cli/web/webfiles_text.o
 $(B)/vmm/cli/watch/reportpage_text.o: $(B)/vmm/cli/watch/report.html
@@ -38,6 +38,8 @@ $(eval $(call unit-test,standby,\
 	$(VMP_OBJECTS),$(VMP_LIBS)))
 $(foreach t,cluster cluster_file reserve,\
 	$(eval $(call unit-test,$(t),tests/unit/$(t).o $(VMP_OBJECTS),$(VMP_LIBS))))
+$(eval $(call unit-test,parts,tests/unit/parts.o $(VMP_OBJECTS),$(VMP_LIBS)))
+$(B)/tests/unit/parts: $(B)/vmp
 $(B)/tests/unit/cluster: $(addprefix $(B)/,vmp vmp-host vmp-node vmp-monitor vmproc vmp-iosrv \
 	vmp-net)
 $(eval $(call unit-test,standby_step,tests/unit/standby_step.o vmm/cli/run/standby_step.o,))

@@ -110,6 +110,15 @@ static int check_checkpoint(struct options *o)
 {
 	const char *written = options_disk_written(&o->machine);
 
+	if (o->checkpoint_parts && !o->machine.checkpoint_ms)
+		return options_fail(o, "--checkpoint-parts needs --checkpoint TIME: how often one "
+				       "is taken");
+	if (o->checkpoint_parts && o->checkpoint_file)
+		return options_fail(o, "--checkpoint-file and --checkpoint-parts: one of them; the "
+				       "file is written where all of the checkpoint is");
+	if (o->checkpoint_parts && !o->cluster && !o->peers)
+		return options_fail(o, "--checkpoint-parts needs --cluster or --peers: all hosts "
+				       "would hold their parts on this computer");
 	if (!o->machine.checkpoint_ms)
 		return o->checkpoint_file ? options_fail(o, "--checkpoint-file needs --checkpoint "
 							    "TIME: how often it is written")

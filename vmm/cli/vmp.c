@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "vmm/cli/options.h"
+#include "vmm/cli/parts/part_holder.h"
 #include "vmm/cli/run/run.h"
 #include "vmm/cli/snapshot/save.h"
 

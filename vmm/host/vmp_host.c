@@ -386,7 +386,7 @@ int main(void)
 		refuse("it cannot start a process");
 	confine();
 	result = wait_for(node, signals);
-	reaper_end_all(0);
+	reaper_end_all(NULL);
 	presence_release(request.presence, request.present);
 	presence_unvote(request.held, request.ballot);
 	forget_secret();

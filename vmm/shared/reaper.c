@@ -15,9 +15,16 @@ int reaper_become(void)
 	return prctl(PR_SET_CHILD_SUBREAPER, 1) ? -errno : 0;
 }
 
+static bool has(const pid_t *list, pid_t pid)
+{
+	while (list && *list && *list != pid)
+		list++;
+	return list && *list;
+}
+
 /* Kills the children of `of`, by /proc's list, and with `all_below` all their descendants.  Returns
  * how many children there were. */
-static unsigned kill_children(pid_t of, pid_t but, bool all_below)
+static unsigned kill_children(pid_t of, const pid_t *but, bool all_below)
 {
 	char path[64];
 	unsigned n = 0;
@@ -27,7 +34,7 @@ static unsigned kill_children(pid_t of, pid_t but, bool all_below)
 	snprintf(path, sizeof path, "/proc/%d/task/%d/children", of, of);
 	list = fopen(path, "re");
 	while (list && fscanf(list, "%d", &pid) == 1) {
-		if (pid == but)
+		if (has(but, pid))
 			continue;
 		n += !kill(pid, SIGKILL);
 		if (all_below)
@@ -46,7 +53,7 @@ void reaper_sleep_ms(unsigned ms)
 }
 
 /* (TRICKS: kill-all-at-once) */
-void reaper_end_all(pid_t but)
+void reaper_end_all(const pid_t *but)
 {
 	enum { STEP_MS = 2, LAST_MS = 5000 };
 

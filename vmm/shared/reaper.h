@@ -6,9 +6,9 @@
 
 /* Makes this process the parent of its orphaned descendants.  Returns 0 or -errno. */
 int reaper_become(void);
-/* Kills and reaps until no child is left except this one (0: none at all), or some seconds have
- * passed. */
-void reaper_end_all(pid_t but);
+/* Kills and reaps until no child is left except these (0 ends them; NULL: none at all), or some
+ * seconds have passed. */
+void reaper_end_all(const pid_t *but);
 void reaper_sleep_ms(unsigned ms);
 
 #endif

@@ -96,8 +96,11 @@ static void on_much_output(void *context)
 
 void run_leave_machine(struct run *run, uint32_t lost)
 {
+	pid_t but[MAX_HOLDERS + 2];
+
 	run->adding = 0;
 	checkpoint_stop(&run->checkpoint);
+	run_parts_lose(run, lost | run->back.silent);
 	keptfile_stop(&run->keptfile);
 	load_close(&run->load);
 	stream_in_lost(&run->in);
@@ -111,7 +114,8 @@ void run_leave_machine(struct run *run, uint32_t lost)
 	run_tell_over(run);
 	run->launch.silent = run->back.silent;
 	/* before node 0 can tell anybody that its owner has gone */
-	launch_end(&run->launch, 0, run->standby.to.ssh);
+	run_but_processes(run, but);
+	launch_end(&run->launch, 0, but);
 	log_debug("the way back: all processes of the machine have ended");
 	client_close(&run->client);
 	run->connected = false;
@@ -121,7 +125,9 @@ void run_leave_machine(struct run *run, uint32_t lost)
 /* Loads the checkpoint in the way of `vmp snapshot load`. */
 int run_load_kept(struct run *run, uint32_t hosts, struct problem *p)
 {
-	load_kept(&run->load, run->checkpoint.kept);
+	if (run_parts_check(run, p))
+		return -1;
+	load_kept(&run->load, run->checkpoint.kept, run->checkpoint.parts);
 	run->loads = true;
 	run->held = false;
 	run->hosts = hosts < MAX_NODES ? (1u << hosts) - 1 : ~0u;
@@ -427,6 +433,8 @@ int run_make_checkpoints(struct run *run)
 	run->load.on_loaded = run_on_loaded;
 	run->load.on_failed = run_on_load_failed;
 	return run->back.regrouped && run->back.grace
-		       ? checkpoint_start(c, &run->loop, run->o->machine.checkpoint_ms)
+			       && !run_parts_open(run)
+		       ? checkpoint_start(c, &run->loop, run->o->machine.checkpoint_ms,
+					  run->o->checkpoint_parts ? &run->holders.parts : NULL)
 		       : -ENOMEM;
 }

@@ -180,7 +180,7 @@ int launch_start(struct launch *launch, const struct launch_plan *plan, struct p
 		pid_t pid = start_node(plan, node, 0, p);
 
 		if (pid < 0) {
-			launch_end(launch, 0, 0);
+			launch_end(launch, 0, NULL);
 			return -1;
 		}
 		launch->node[launch->n_nodes++] = pid;
@@ -319,7 +319,7 @@ void launch_kill(const struct launch *launch, uint32_t nodes)
 			kill(launch->node[i], SIGKILL);
 }
 
-void launch_end(struct launch *launch, unsigned grace_ms, pid_t but)
+void launch_end(struct launch *launch, unsigned grace_ms, const pid_t *but)
 {
 	/* SILENT_GRACE_MS: in which an ssh sends what it has */
 	enum { STEP_MS = 2, FAR_GRACE_MS = 5000, SILENT_GRACE_MS = 200 };

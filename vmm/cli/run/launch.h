@@ -69,7 +69,8 @@ void launch_kill(const struct launch *launch, uint32_t nodes);
 
 /* Waits up to `grace_ms` for the daemons to end by themselves; some seconds more for those on other
  * computers, where nobody else can kill what is left, unless they are silent.  Then kills and reaps
- * everything that is left of the machine.  `but`: a child that is not part of it, or 0. */
-void launch_end(struct launch *launch, unsigned grace_ms, pid_t but);
+ * everything that is left of the machine.  `but`: children that are not part of it, with a 0 at the
+ * end; or NULL. */
+void launch_end(struct launch *launch, unsigned grace_ms, const pid_t *but);
 
 #endif

@@ -269,6 +269,7 @@ static void attach(struct run *run)
 		run->typed = loop_add(&run->loop, LOOP_READ, 0, on_typed, run);
 	if (run->interactive && (!run->typed || loop_watch(run->typed)))
 		die("no memory");
+	run_parts_look(run);
 	checkpoint_go(&run->checkpoint, &run->client, run->kernel);
 }
 
@@ -403,6 +404,7 @@ static void free_events(struct run *run)
 	reserve_end(&run->reserve);
 	load_close(&run->load);
 	checkpoint_close(&run->checkpoint);
+	run_parts_close(run);
 
 	struct loop_event *events[] = { run->retry, run->tick,	   run->limit,	 run->death,
 					run->typed, run->starter, run->back.regrouped,
@@ -440,9 +442,10 @@ static int run_loop(struct run *run, struct problem *p)
 	event_base_dispatch(run->base);
 	run_hide_progress(run);
 	run_standby_end(run);
+	run_parts_close(run);
 	client_send(&run->client, MSG_MACHINE_END, VNODE_CLI, &end, sizeof end, NULL, 0);
 	client_flush(&run->client, 100);
-	launch_end(&run->launch, GRACE_MS, 0);
+	launch_end(&run->launch, GRACE_MS, NULL);
 	terminal_restore();
 	return 0;
 }
@@ -504,7 +507,7 @@ static int run_prepared(struct run *run, const struct host_files *files, struct 
 	result = run_loop(run, p);
 end_processes:
 	run_standby_end(run);
-	launch_end(&run->launch, 0, 0);
+	launch_end(&run->launch, 0, NULL);
 	remove_undo(run);
 	write_recording(run); /* before `vmp down` returns */
 	rundir_release(&run->rundir);

@@ -69,6 +69,7 @@ static void on_cluster_changed(void *context, unsigned host)
 		if (is_new)
 			answer_host(run, host, HOST_LAUNCHED, 0, "");
 		run->adding = is_new ? 0 : run->adding;
+		run_parts_look(run);
 	}
 }
 
@@ -259,5 +260,6 @@ void run_on_hosts(struct run *run, const struct message *m, const struct msg_hos
 	checkpoint_hosts(&run->checkpoint, hosts->present);
 	report_keep_hosts(&run->report, hosts->present);
 	run_standby_look(run);
+	run_parts_look(run);
 	run_proceed_to_end(run);
 }

@@ -81,6 +81,12 @@ struct run {
 		/* looks for a standby again; ends the run when the machine has moved there */
 		struct loop_event *again;
 	} standby;
+	struct { /* of the parts of the last checkpoint */
+		struct parts parts;
+		/* bit sets of hosts: those that are asked later; those that are lost now */
+		uint32_t cannot, lost;
+		struct loop_event *again; /* NULL: there are no parts */
+	} holders;
 	/* `vmp standby`: the machine is another process's until this one takes it over */
 	bool stands_by;
 	struct takeover *takeover; /* for stands_by; or NULL */
@@ -213,6 +219,16 @@ const char *run_standby_why_not(const struct run *run);
 /* the machine has ended: tells the standby, and waits for a while until it has heard that */
 void run_standby_end(struct run *run);
 void run_standby_name(const struct run *run, char name[MAX_NAME]); /* its host; "": there is none */
+
+/* run_parts.c: without --checkpoint-parts they do nothing */
+int run_parts_open(struct run *run); /* 0, or -1 without memory */
+void run_parts_look(struct run *run); /* starts holders, and ends those that are not needed */
+void run_parts_lose(struct run *run, uint32_t lost); /* the holders of these hosts are lost */
+/* Checks whether the last checkpoint is whole.  Returns 0, or -1 with the problem. */
+int run_parts_check(const struct run *run, struct problem *p);
+void run_parts_close(struct run *run);
+/* Writes the children that are not part of the machine, with a 0 at the end. */
+void run_but_processes(const struct run *run, pid_t but[MAX_HOLDERS + 2]);
 
 /* takeover.c: `vmp standby` */
 /* 0: the machine is this process's now, or run->ended; or -1 */

@@ -69,6 +69,9 @@ const char *run_standby_why_not(const struct run *run)
 	if (!run->background)
 		return "it is the computer where vmp was typed, whose terminal and streams are the "
 		       "machine's; vmp up starts one without";
+	if (run->o->checkpoint_parts)
+		return "its checkpoints are in parts on the hosts (--checkpoint-parts), which only "
+		       "this computer can put together";
 	if (run->o->machine.net && strlen(run->o->machine.net) >= MAX_NET_ORDER)
 		return "its --net is too long for another computer to be told";
 	if (options_disk_written(&run->o->machine))
@@ -105,8 +108,9 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 /* What the machine writes to a disk's image is on this computer alone. */
 static bool wants_one(const struct run *run)
 {
-	return run->background && !options_disk_written(&run->o->machine) && !run->starter &&
-	       run->o->cluster && !run->ended && run->life != OWNER_AWAY &&
+	return run->background && !run->o->checkpoint_parts &&
+	       !options_disk_written(&run->o->machine) && !run->starter && run->o->cluster &&
+	       !run->ended && run->life != OWNER_AWAY &&
 	       (run->o->machine.checkpoint_ms || owner_leaves(run->life) ||
 		run->life == OWNER_HANDED);
 }

@@ -105,7 +105,7 @@ static int open_cluster(struct run *run, struct problem *p)
 
 void takeover_release(struct run *run)
 {
-	launch_end(&run->launch, 0, 0);
+	launch_end(&run->launch, 0, NULL);
 	cluster_close(&run->cluster);
 	memset(&run->cluster, 0, sizeof run->cluster);
 	rundir_release(&run->rundir);

@@ -19,16 +19,20 @@ static void on_timer(void *context)
 {
 	struct checkpoint *c = context;
 
-	if (c->pull.active)
+	if (c->pull.active || c->seals)
 		return;
-	if (c->is_in_use && c->is_in_use(c->context)) {
+	if ((c->is_in_use && c->is_in_use(c->context)) ||
+	    (c->parts && !parts_are_ready(c->parts))) {
 		begin_in(c, AGAIN_MS);
 		return;
 	}
+	c->whole |= c->parts && !parts_stay(c->parts);
 	c->began_ns = loop_now_ns(&c->loop);
 	if (c->last && !c->whole)
 		c->last = LAST_UNDER_WAY;
 	kept_begin(c->kept, !c->whole);
+	if (c->parts)
+		parts_begin(c->parts, !c->whole);
 	c->on_begin(c->context);
 	pull_start(&c->pull, c->whole  ? CHECKPOINT_WHOLE
 			     : c->last ? CHECKPOINT_LAST
@@ -78,11 +82,18 @@ static int keep(void *context, const struct snapfile_record *record, const void 
 						       : 0;
 }
 
+static void abandon(struct checkpoint *c)
+{
+	kept_abandon(c->kept);
+	if (c->parts)
+		parts_abandon(c->parts);
+}
+
 static void on_failed(void *context, const char *line, bool nothing_happened)
 {
 	struct checkpoint *c = context;
 
-	kept_abandon(c->kept);
+	abandon(c);
 	if (nothing_happened) {
 		begin_in(c, AGAIN_MS);
 		return;
@@ -93,12 +104,12 @@ static void on_failed(void *context, const char *line, bool nothing_happened)
 	set_timer(c);
 }
 
-static void on_done(void *context)
+static void complete(struct checkpoint *c)
 {
-	struct checkpoint *c = context;
 	size_t bytes = kept_bytes(c->kept);
 	struct problem inner, p;
 
+	c->seals = false;
 	if (kept_commit(c->kept, &inner)) {
 		if (c->last == LAST_UNDER_WAY)
 			pull_thaw(&c->pull);
@@ -106,6 +117,8 @@ static void on_done(void *context)
 		on_failed(c, p.line, false);
 		return;
 	}
+	if (c->parts)
+		parts_commit(c->parts);
 	c->whole = false;
 	c->took_ms = ms_since(c, c->cut_ns);
 	c->last_bytes = bytes;
@@ -120,14 +133,61 @@ static void on_done(void *context)
 		set_timer(c);
 }
 
-int checkpoint_start(struct checkpoint *c, const struct loop *loop, uint32_t interval_ms)
+static void on_done(void *context)
+{
+	struct checkpoint *c = context;
+
+	c->seals = c->parts;
+	if (c->seals)
+		parts_seal(c->parts);
+	else
+		complete(c);
+}
+
+void checkpoint_sealed(struct checkpoint *c)
+{
+	if (c->seals)
+		complete(c);
+}
+
+void checkpoint_fails(struct checkpoint *c, const char *line)
+{
+	bool stands = c->seals && c->last == LAST_UNDER_WAY;
+
+	if (!c->pull.active && !c->seals)
+		return;
+	pull_stop(&c->pull);
+	c->seals = false;
+	if (stands)
+		pull_thaw(&c->pull);
+	on_failed(c, line, false);
+}
+
+static void put_in_parts(void *context, const struct snapfile_record *record, const void *data)
+{
+	parts_add(context, record, data);
+}
+
+static bool is_full(void *context)
+{
+	struct checkpoint *c = context;
+
+	return c->parts && parts_is_full(c->parts);
+}
+
+int checkpoint_start(struct checkpoint *c, const struct loop *loop, uint32_t interval_ms,
+		     struct parts *parts)
 {
 	c->interval_ms = interval_ms;
 	c->loop = *loop;
+	c->parts = parts;
 	c->kept = kept_new();
+	if (c->kept && parts)
+		kept_put_elsewhere(c->kept, put_in_parts, parts);
 	c->timer = loop_timer(loop, on_timer, c);
 	c->pull = (struct pull){
-		.context = c, .cut = on_cut, .keep = keep, .done = on_done, .failed = on_failed
+		.context = c, .cut = on_cut, .keep = keep, .is_full = is_full, .done = on_done,
+		.failed = on_failed
 	};
 	return c->kept && c->timer ? 0 : -ENOMEM;
 }
@@ -155,14 +215,14 @@ void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes)
 
 void checkpoint_soon(struct checkpoint *c)
 {
-	if (c->timer && c->interval_ms && !c->pull.active)
+	if (c->timer && c->interval_ms && !c->pull.active && !c->seals)
 		begin_in(c, 0);
 }
 
 void checkpoint_last(struct checkpoint *c)
 {
 	c->last = LAST_WANTED;
-	if (!c->pull.active)
+	if (!c->pull.active && !c->seals)
 		begin_in(c, 0);
 }
 
@@ -171,7 +231,7 @@ void checkpoint_not_last(struct checkpoint *c)
 	if (c->last != LAST_WANTED)
 		return;
 	c->last = LAST_NOT;
-	if (c->pull.active)
+	if (c->pull.active || c->seals)
 		return; /* its end sets the timer */
 	loop_disarm(c->timer);
 	set_timer(c);
@@ -186,9 +246,9 @@ void checkpoint_stays(struct checkpoint *c)
 
 void checkpoint_stop(struct checkpoint *c)
 {
-	c->pull.active = false;
+	c->pull.active = c->seals = false;
 	if (c->kept)
-		kept_abandon(c->kept);
+		abandon(c);
 	if (c->timer)
 		loop_disarm(c->timer);
 }

@@ -2,12 +2,12 @@
  * seconds, and keeps the last one.  Also, with --checkpoint or without, the checkpoint that is
  * taken when the machine's first host leaves (run/yield.c).
  *
- * A checkpoint is a snapshot (freeze.h) that is pulled into this process's memory (kept.h).  The
- * first one is whole; later ones hold only what has changed since.  This process is no host of the
- * machine.  So whichever host is lost, with the I/O server or not, the checkpoint here is complete.
- * run/go_back.c then ends what is left of the machine's processes and loads the checkpoint on the
- * remaining hosts.  For a cluster, this computer has a copy that all hosts but the first can be
- * lost without.
+ * A checkpoint is a snapshot (freeze.h) that is pulled into this process's memory (kept.h), or with
+ * --checkpoint-parts passed on to the hosts (parts.h).  The first one is whole; later ones hold
+ * only what has changed since.  This process is no host of the machine.  So whichever host is lost,
+ * with the I/O server or not, the checkpoint is complete.  run/go_back.c then ends what is left of
+ * the machine's processes and loads the checkpoint on the remaining hosts.  For a cluster, this
+ * computer has a copy that all hosts but the first can be lost without.
  *
  * The loss of this process, which is the daemons' parent, ends most machines.  A machine of `vmp up
  * --cluster` survives it, since a standby on another computer has a copy of the checkpoint
@@ -23,12 +23,15 @@
 #ifndef VMM_CLI_SNAPSHOT_CHECKPOINT_H
 #define VMM_CLI_SNAPSHOT_CHECKPOINT_H
 
+#include "vmm/cli/parts/parts.h"
 #include "vmm/cli/snapshot/kept.h"
 #include "vmm/cli/snapshot/pull.h"
 
 struct checkpoint {
 	struct pull pull;
 	struct kept *kept;
+	struct parts *parts; /* NULL: all of the checkpoint is in this process */
+	bool seals;	     /* all has come, and is on its way to the holders */
 	struct loop loop;
 	struct loop_event *timer;
 	uint32_t interval_ms; /* 0: checkpoints are taken only on request */
@@ -57,9 +60,13 @@ struct checkpoint {
  * takes long because a network or a process stood still is no reason to wait. */
 uint64_t checkpoint_every_ms(uint32_t interval_ms, uint64_t took_ms, uint64_t bytes);
 
-/* Prepares checkpoints; checkpoint_go() starts them when the machine runs.  Returns 0 or
- * -ENOMEM. */
-int checkpoint_start(struct checkpoint *c, const struct loop *loop, uint32_t interval_ms);
+/* Prepares checkpoints, in `parts` or (NULL) in this process; checkpoint_go() starts them when the
+ * machine runs.  Returns 0 or -ENOMEM. */
+int checkpoint_start(struct checkpoint *c, const struct loop *loop, uint32_t interval_ms,
+		     struct parts *parts);
+/* The parts are sealed, or the one that comes fails for this reason. */
+void checkpoint_sealed(struct checkpoint *c);
+void checkpoint_fails(struct checkpoint *c, const char *line);
 void checkpoint_go(struct checkpoint *c, struct client *client, const char *kernel);
 void checkpoint_hosts(struct checkpoint *c, uint32_t hosts);
 void checkpoint_on_item(struct checkpoint *c, const void *body, size_t bytes);

@@ -62,23 +62,27 @@ int load_open(struct load *load, const char *path, struct hostcpu *cpu, struct p
 	return load->reader ? check_processor(load, cpu, p) : -1;
 }
 
-void load_kept(struct load *load, const struct kept *kept)
+void load_kept(struct load *load, const struct kept *kept, struct parts *parts)
 {
 	load_close(load);
 	load->kept = kept;
+	load->parts = parts;
 	load->cursor = (struct kept_cursor){ 0 };
 	load->saved = *kept_machine(kept);
 	load->untaken = load->pages = 0;
 	load->all_sent = false;
 }
 
-/* Reads the next record, from the checkpoint or the file, as snapfile_read() does. */
+/* Reads the next record, from the checkpoint or the file, as snapfile_read() or parts_next()
+ * does. */
 static int read_next(struct load *load, struct snapfile_record *record, void *data,
 		     struct problem *p)
 {
-	if (load->kept)
-		return kept_next(load->kept, &load->cursor, record, data);
-	return snapfile_read(load->reader, record, data, p);
+	if (!load->kept)
+		return snapfile_read(load->reader, record, data, p);
+	if (kept_next(load->kept, &load->cursor, record, data))
+		return 1;
+	return load->parts ? parts_next(load->parts, record, data) : 0;
 }
 
 static bool for_iosrv(uint32_t kind)
@@ -213,6 +217,8 @@ static bool send_next(struct load *load)
 		send_sync(load);
 		load->all_sent = true;
 		return false;
+	case PARTS_LATER:
+		return false;
 	default:
 		load->on_failed(load->context, p.line);
 		return false;
@@ -242,7 +248,15 @@ void load_start(struct load *load, struct client *client, unsigned hosts, const 
 	load->more = loop_timer(&client->loop, on_more, load);
 	if (!load->more)
 		die("no memory");
+	if (load->parts)
+		parts_read(load->parts);
 	on_more(load);
+}
+
+void load_go_on(struct load *load)
+{
+	if (load->more && !load->all_sent && !loop_is_armed(load->more))
+		on_more(load);
 }
 
 void load_taken(struct load *load)

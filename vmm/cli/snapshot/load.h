@@ -10,6 +10,7 @@
 #define VMM_CLI_SNAPSHOT_LOAD_H
 
 #include "vmm/cli/client.h"
+#include "vmm/cli/parts/parts.h"
 #include "vmm/cli/snapshot/kept.h"
 #include "vmm/cli/snapshot/saved.h"
 #include "vmm/shared/hostcpu.h"
@@ -19,6 +20,7 @@ struct load {
 	struct saved_machine saved;
 	struct snapfile_reader *reader;
 	const struct kept *kept; /* a checkpoint instead of a file, or NULL */
+	struct parts *parts;	 /* with `kept`: where its pages are, or NULL */
 	struct kept_cursor cursor;
 	struct client *client;
 	struct loop_event *more;
@@ -42,11 +44,14 @@ int load_open(struct load *load, const char *path, struct hostcpu *cpu, struct p
 /* Checks whether a guest that has seen `cpu` can run on this computer's processor.  Returns 0, or
  * -1 with a reason that follows "this computer's ". */
 int load_check_processor(struct hostcpu *cpu, struct problem *p);
-/* Loads from a checkpoint, which must stay until load_close(). */
-void load_kept(struct load *load, const struct kept *kept);
+/* Loads from a checkpoint, which must stay until load_close().  `parts`: where its pages are, which
+ * parts_check() has found; or NULL. */
+void load_kept(struct load *load, const struct kept *kept, struct parts *parts);
 /* `rundir`: the folder where the hosts of this computer offer their memory. */
 void load_start(struct load *load, struct client *client, unsigned hosts, const char *rundir);
 void load_taken(struct load *load);
+/* More of a checkpoint in parts has come (parts.h). */
+void load_go_on(struct load *load);
 void load_close(struct load *load);
 
 #endif

@@ -19,6 +19,7 @@ void pull_start(struct pull *p, enum snapshot_mode mode)
 	p->part = p->asked = p->came = 0;
 	p->mode = mode;
 	p->active = true;
+	p->is_cut = false;
 	step(p, SNAPSHOT_SAVE, mode);
 }
 
@@ -49,10 +50,16 @@ static void ask(struct pull *p)
 {
 	struct msg_snapshot_pull body = { .of = p->part, .seq = p->seq, .count = PULL };
 
-	while (p->asked - p->came <= AHEAD - PULL) {
+	while (p->asked - p->came <= AHEAD - PULL && !(p->is_full && p->is_full(p->context))) {
 		client_send(p->client, MSG_SNAPSHOT_PULL, VNODE_CLI, &body, sizeof body, NULL, 0);
 		p->asked += PULL;
 	}
+}
+
+void pull_go_on(struct pull *p)
+{
+	if (p->active && p->is_cut)
+		ask(p);
 }
 
 static void keep(struct pull *p, uint32_t kind, uint32_t index, const void *data, uint32_t bytes)
@@ -79,6 +86,7 @@ static void on_cut(struct pull *p, const void *data, uint32_t bytes)
 		return;
 	}
 	memcpy(&machine, data, sizeof machine);
+	p->is_cut = true;
 	if (p->cut)
 		p->cut(p->context);
 	while (p->part != SNAPSHOT_OF_IOSRV && !(p->hosts >> p->part & 1))

@@ -25,17 +25,20 @@ struct pull {
 	 * reason, which ends the snapshot. */
 	int (*keep)(void *context, const struct snapfile_record *record, const void *data,
 		    struct problem *p);
+	/* true: nothing more should come until pull_go_on().  May be NULL */
+	bool (*is_full)(void *context);
 	void (*done)(void *context);
 	void (*failed)(void *context, const char *line, bool nothing_happened);
 	/* private */
-	bool active;
+	bool active, is_cut;
 	enum snapshot_mode mode;
 	uint32_t seq, part, asked, came;
 };
 
 void pull_start(struct pull *p, enum snapshot_mode mode);
-/* Takes a MSG_SNAPSHOT_ITEM. */
+/* Takes a MSG_SNAPSHOT_ITEM.  pull_go_on(): is_full() is false again. */
 void pull_on_item(struct pull *p, const void *body, size_t body_bytes);
+void pull_go_on(struct pull *p);
 /* Ends a snapshot that is not wanted any more.  No callback is called. */
 void pull_stop(struct pull *p);
 /* After a CHECKPOINT_LAST: lets the machine go on where it is. */

@@ -23,35 +23,20 @@ static void put(struct sender *s, uint32_t kind, uint32_t index, const void *dat
 {
 	struct snapfile_record record = { kind, index, (uint32_t)bytes };
 
-	if (!s->to || bufferevent_write(s->to, &record, sizeof record) ||
-	    (bytes && bufferevent_write(s->to, data, bytes)))
+	if (!s->ssh.to || bufferevent_write(s->ssh.to, &record, sizeof record) ||
+	    (bytes && bufferevent_write(s->ssh.to, data, bytes)))
 		log_debug("standby: a record could not be sent");
 }
 
 /* ---- the end ---- */
 
-static void close_stream(struct bufferevent **stream)
-{
-	if (!*stream)
-		return;
-	/* In its own callback the stream is freed only after the callback; by then its descriptor
-	 * could be another file's.  So it is closed here. */
-	bufferevent_disable(*stream, EV_READ | EV_WRITE);
-	close(bufferevent_getfd(*stream));
-	bufferevent_free(*stream);
-	*stream = NULL;
-}
-
 void sender_close(struct sender *s)
 {
 	s->unproved_ns = sender_unproved_ns(s);
-	close_stream(&s->to);
-	close_stream(&s->from);
-	close_stream(&s->err);
+	ssh_streams_close(&s->ssh);
 	if (s->alive)
 		event_free(s->alive);
 	s->alive = NULL;
-	s->ssh = 0;
 	s->kept = NULL;
 	s->prepared = s->ending = false;
 	s->state = SENDER_OFF;
@@ -168,81 +153,39 @@ static void take_line(struct sender *s, const char *line)
 	fail(s, "it says \"%.100s\"", line);
 }
 
-static void on_lines(struct bufferevent *from, void *context)
+static void on_lines(void *context, struct evbuffer *input)
 {
 	struct sender *s = context;
-	struct evbuffer *input = bufferevent_get_input(from);
+	const struct bufferevent *from = s->ssh.from;
 	char *line;
 
 	/* A line may end this connection and start another one. */
-	while (s->from == from && (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_LF))) {
+	while (s->ssh.from == from && (line = evbuffer_readln(input, NULL, EVBUFFER_EOL_LF))) {
 		take_line(s, line);
 		free(line);
 	}
-	if (s->from == from && evbuffer_get_length(input) > SENDER_LINE)
+	if (s->ssh.from == from && evbuffer_get_length(input) > SENDER_LINE)
 		fail(s, "%s", "it says a line without an end");
 }
 
-/* Remembers the last line of standard error, which says why the ssh ended, if anything does. */
-static void on_errors(struct bufferevent *err, void *context)
-{
-	struct sender *s = context;
-	struct evbuffer *input = bufferevent_get_input(err);
-	char *line;
-
-	while ((line = evbuffer_readln(input, NULL, EVBUFFER_EOL_LF))) {
-		if (s->log_fd >= 0)
-			dprintf(s->log_fd, "%s\n", line);
-		if (*line && strncmp(line, "Warning: Permanently added", 26))
-			snprintf(s->said, sizeof s->said, "%s", line);
-		free(line);
-	}
-	evbuffer_drain(input,
-		       evbuffer_get_length(input) > SENDER_LINE ? evbuffer_get_length(input) : 0);
-}
-
-/* Reads what has arrived and is not read yet. */
-static void read_rest(struct bufferevent *stream)
-{
-	struct evbuffer *input = bufferevent_get_input(stream);
-
-	evbuffer_unfreeze(input, false); /* in its own callback the buffer is frozen */
-	while (evbuffer_read(input, bufferevent_getfd(stream), -1) > 0)
-		;
-	evbuffer_freeze(input, false);
-}
-
-/* When an ssh has ended, the end of any of its streams may be seen first.  Read the lines that it
- * sent before: it may have taken over the machine. */
-static void on_end(struct bufferevent *stream, short what, void *context)
+/* It may have taken over the machine: the lines that it sent before have been read. */
+static void on_end(void *context)
 {
 	struct sender *s = context;
 
-	(void)what;
-	if (stream == s->err) {
-		bufferevent_disable(stream, EV_READ);
-		return;
-	}
-	read_rest(s->err);
-	on_errors(s->err, s);
-	if (stream == s->to) {
-		read_rest(s->from);
-		on_lines(s->from, s);
-	}
-	if (stream == s->to || stream == s->from)
-		fail(s, broken, s->said[0] ? s->said : "its ssh connection ended");
+	fail(s, broken, s->ssh.said[0] ? s->ssh.said : "its ssh connection ended");
 }
 
 /* ---- what is said to it ---- */
 
 /* Sends as much of the copy as there is room for. */
-static void on_room(struct bufferevent *to, void *context)
+static void on_room(void *context)
 {
 	static uint8_t data[MAX_MSG_PAYLOAD];
 	struct sender *s = context;
 	struct snapfile_record record;
 
-	while (s->kept && evbuffer_get_length(bufferevent_get_output(to)) < LOW_BYTES) {
+	while (s->kept && evbuffer_get_length(bufferevent_get_output(s->ssh.to)) < LOW_BYTES) {
 		if (kept_next(s->kept, &s->cursor, &record, data)) {
 			put(s, record.kind, record.index, data, record.bytes);
 			continue;
@@ -260,20 +203,6 @@ static void on_alive(evutil_socket_t fd, short what, void *context)
 	put(context, STANDBY_ALIVE, (uint32_t)(clock_now_ns() / 1000000), NULL, 0);
 }
 
-static struct bufferevent *open_stream(struct sender *s, int fd, bufferevent_data_cb on_read,
-				       bufferevent_data_cb on_write)
-{
-	struct bufferevent *stream = bufferevent_socket_new(s->base, fd, 0);
-
-	if (!stream) {
-		close(fd);
-		return NULL;
-	}
-	bufferevent_setcb(stream, on_read, on_write, on_end, s);
-	bufferevent_setwatermark(stream, EV_WRITE, LOW_BYTES / 2, 0);
-	return bufferevent_enable(stream, on_read ? EV_READ : EV_WRITE) ? NULL : stream;
-}
-
 int sender_start(struct sender *s, const struct cluster_host *host, const char *hash,
 		 const char *orders)
 {
@@ -283,7 +212,7 @@ int sender_start(struct sender *s, const struct cluster_host *host, const char *
 	struct ssh ssh;
 
 	s->host = *host;
-	s->said[0] = s->why[0] = 0;
+	s->why[0] = 0;
 	s->is_over = false;
 	snprintf(command, sizeof command, COMMAND, hash);
 	if (ssh_start(&ssh, host, NULL, command, true)) {
@@ -291,12 +220,11 @@ int sender_start(struct sender *s, const struct cluster_host *host, const char *
 			 "cannot start ssh: too many processes or open files?");
 		return -1;
 	}
-	s->ssh = ssh.pid;
-	s->to = open_stream(s, ssh.in, NULL, on_room);
-	s->from = open_stream(s, ssh.out, on_lines, NULL);
-	s->err = open_stream(s, ssh.err, on_errors, NULL);
+	s->ssh = (struct ssh_streams){ .base = s->base, .log_fd = s->log_fd,
+				       .low_bytes = LOW_BYTES / 2, .context = s,
+				       .on_bytes = on_lines, .on_room = on_room, .on_end = on_end };
 	s->alive = event_new(s->base, -1, EV_PERSIST, on_alive, s);
-	if (!s->to || !s->from || !s->err || !s->alive || event_add(s->alive, &often)) {
+	if (ssh_streams_open(&s->ssh, &ssh) || !s->alive || event_add(s->alive, &often)) {
 		sender_close(s);
 		snprintf(s->why, sizeof s->why, "no memory");
 		return -1;
@@ -331,8 +259,8 @@ void sender_copy(struct sender *s, struct kept *kept, uint64_t cut_ns)
 	s->kept = kept;
 	s->cursor = kept_changes(kept);
 	s->cut_ns = cut_ns;
-	put(s, STANDBY_BEGIN, s->cursor.changes, NULL, 0);
-	on_room(s->to, s);
+	put(s, STANDBY_BEGIN, s->cursor.part.changes, NULL, 0);
+	on_room(s);
 }
 
 void sender_prepare(struct sender *s)

@@ -40,12 +40,11 @@
 #ifndef VMM_CLI_STANDBY_SENDER_H
 #define VMM_CLI_STANDBY_SENDER_H
 
-#include <event2/bufferevent.h>
-#include "vmm/cli/cluster/cluster_file.h"
+#include "vmm/cli/cluster/ssh_streams.h"
 #include "vmm/cli/snapshot/kept.h"
 #include "vmm/shared/silence.h"
 
-enum { SENDER_LINE = 400 };
+enum { SENDER_LINE = SSH_LINE };
 
 enum sender_state {
 	SENDER_OFF,
@@ -79,8 +78,7 @@ struct sender {
 	char why[SENDER_LINE];
 
 	/* private */
-	pid_t ssh;
-	struct bufferevent *to, *from, *err;
+	struct ssh_streams ssh;
 	struct event *alive;
 	struct kept *kept;	   /* COPIES */
 	struct kept_cursor cursor; /* in `kept` */
@@ -90,7 +88,6 @@ struct sender {
 	 * OFF: how long before the end of the connection that was */
 	uint64_t proved_ns, unproved_ns;
 	unsigned copies;
-	char said[SENDER_LINE]; /* last line of standard error */
 	bool ending;	   /* STANDBY_END has been sent */
 };
 
