@@ -26,6 +26,8 @@ int parts_next(struct parts *parts, struct snapfile_record *record, void *data)
 }
 
 int run_parts_open(struct run *run) { (void)run; return 0; }
+void run_parts_regain(struct run *run) { (void)run; }
+bool run_parts_come(const struct run *run) { (void)run; return false; }
 void run_parts_lose(struct run *run, uint32_t lost) { (void)run, (void)lost; }
 int run_parts_check(const struct run *run, struct problem *p) { (void)run, (void)p; return 0; }
 void run_but_processes(const struct run *run, pid_t but[MAX_HOLDERS + 2])

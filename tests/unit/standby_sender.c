@@ -201,7 +201,7 @@ static void bring_to(enum sender_state state, struct kept *k)
 	run_until(1);
 	switch (state) {
 	case SENDER_COPIES:
-		sender_copy(&s, k, now_ms() * 1000000);
+		sender_copy(&s, k, now_ms() * 1000000, NULL);
 		break;
 	case SENDER_PREPARES:
 		sender_prepare(&s);
@@ -223,7 +223,7 @@ static void a_whole_life(void)
 	open_sender("ready,kept,ready,prepared,prepared,up");
 	run_until(1);
 	CU_ASSERT(is(SENDER_IDLE, 1, 0, SENDER_STARTS, "") && !s.prepared);
-	sender_copy(&s, k, now_ms() * 1000000);
+	sender_copy(&s, k, now_ms() * 1000000, NULL);
 	CU_ASSERT_EQUAL(s.state, SENDER_COPIES);
 	run_until(2);
 	CU_ASSERT(is(SENDER_IDLE, 2, 0, SENDER_COPIES, "") && !s.kept);
@@ -314,7 +314,7 @@ static void it_says_that_it_lives(void)
 	run_until(1);
 	s.heard_ns -= 2 * DOUBT_MS * 1000000ull;
 	CU_ASSERT_TRUE(sender_is_silent(&s, DOUBT_MS));
-	sender_copy(&s, k, now_ms() * 1000000);
+	sender_copy(&s, k, now_ms() * 1000000, NULL);
 	run_until(2);
 	run_for(20);
 	CU_ASSERT(is(SENDER_IDLE, 2, 0, SENDER_COPIES, "") && !sender_is_silent(&s, DOUBT_MS));
@@ -447,7 +447,7 @@ static void its_last_word_is_heard(void)
 
 	open_sender("ready|stops|deaf|over it is lost|leaves");
 	run_until(1);
-	sender_copy(&s, k, now_ms() * 1000000);
+	sender_copy(&s, k, now_ms() * 1000000, NULL);
 	run_until_it_stops();
 	run_for(50); /* the pipe to it is full */
 	kill(s.ssh.pid, SIGCONT);
@@ -508,7 +508,7 @@ static void a_copy_goes_as_there_is_room(void)
 
 	open_sender("ready|stops,kept");
 	run_until(1);
-	sender_copy(&s, k, now_ms() * 1000000);
+	sender_copy(&s, k, now_ms() * 1000000, NULL);
 	bounded = evbuffer_get_length(bufferevent_get_output(s.ssh.to)) <= ROOM;
 	run_until_it_stops();
 	CU_ASSERT(s.state == SENDER_COPIES && s.kept == k &&

@@ -337,3 +337,92 @@ bool presence_tell(const char *name)
 		close(fd);
 	return !alone;
 }
+
+/* ---- connections that are passed on ---- */
+
+union passed {
+	char bytes[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(PRESENCE_PASSED * sizeof(int))];
+	struct cmsghdr aligned;
+};
+
+bool presence_pass(const char *name, const int fds[PRESENCE_PASSED])
+{
+	const size_t bytes = PRESENCE_PASSED * sizeof *fds;
+	union passed control = { { 0 } };
+	struct sockaddr_un address;
+	char word = 0;
+	struct iovec iov = { &word, 1 };
+	struct msghdr message = { .msg_name = &address,
+				  .msg_namelen = sizeof address,
+				  .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = CMSG_SPACE(bytes) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&message);
+	int fd = address_of(&address, name) ? -1 : open_socket();
+	bool passed;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(bytes);
+	memcpy(CMSG_DATA(c), fds, bytes);
+	passed = fd >= 0 && sendmsg(fd, &message, 0) == 1;
+	if (fd >= 0)
+		close(fd);
+	return passed;
+}
+
+static void close_all(const int *fds, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+/* Takes what one message has; closes descriptors that are not as they should be. */
+static bool take_passed(struct msghdr *message, int fds[PRESENCE_PASSED])
+{
+	int got[PRESENCE_PASSED];
+	struct ucred who = { .uid = (uid_t)-1 };
+	size_t n = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET)
+			continue;
+		if (c->cmsg_type == SCM_CREDENTIALS)
+			memcpy(&who, CMSG_DATA(c), sizeof who);
+		if (c->cmsg_type == SCM_RIGHTS && !n) {
+			n = (c->cmsg_len - CMSG_LEN(0)) / sizeof *got;
+			memcpy(got, CMSG_DATA(c), n * sizeof *got);
+		}
+	}
+	if (who.uid != geteuid() || n != PRESENCE_PASSED) {
+		close_all(got, n);
+		return false;
+	}
+	memcpy(fds, got, sizeof got);
+	return true;
+}
+
+bool presence_passed(int fd, int fds[PRESENCE_PASSED])
+{
+	union passed control;
+	char word;
+	struct iovec iov = { &word, 1 };
+	bool passed = false;
+
+	for (;;) {
+		int before[PRESENCE_PASSED] = { fds[0], fds[1], fds[2] };
+		struct msghdr message = { .msg_iov = &iov,
+					  .msg_iovlen = 1,
+					  .msg_control = &control,
+					  .msg_controllen = sizeof control };
+
+		if (recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) < 0)
+			return passed;
+		if (!take_passed(&message, fds))
+			continue;
+		if (passed) /* by one that came later */
+			close_all(before, PRESENCE_PASSED);
+		passed = true;
+	}
+}

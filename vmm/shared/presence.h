@@ -39,6 +39,13 @@ int presence_listen(const char *name);
 void presence_unlisten(int fd, const char *name);
 /* Returns whether a process of this user has sent the word, and takes it from the socket. */
 bool presence_heard(int fd);
+/* A process that listens on such a name may also get an owner's connection: PRESENCE_PASSED
+ * descriptors, which another process passes to it.  presence_pass() returns whether somebody has
+ * them in its queue; presence_passed() stores those that have come, close-on-exec, and returns
+ * whether there were any of this user's. */
+enum { PRESENCE_PASSED = 3 };
+bool presence_pass(const char *name, const int fds[PRESENCE_PASSED]);
+bool presence_passed(int fd, int fds[PRESENCE_PASSED]);
 /* Sends the word.  Returns true if a standby has it in its queue, or listens and can take no
  * more. */
 bool presence_tell(const char *name);

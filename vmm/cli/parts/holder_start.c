@@ -60,5 +60,5 @@ int holder_start(struct ssh *ssh, const struct cluster_host *host, const char *h
 	if (!hash)
 		return start_here(ssh);
 	snprintf(command, sizeof command, COMMAND, hash);
-	return ssh_start(ssh, host, NULL, command, false);
+	return ssh_start(ssh, host, NULL, command, true);
 }

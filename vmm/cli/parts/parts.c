@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include "vmm/cli/parts/holder_record.h"
 #include "vmm/cli/parts/holder_start.h"
 #include "vmm/cli/parts/parts_layout.h"
@@ -13,6 +14,7 @@ enum {
 	FULL_BYTES = 2 << 20,	/* queued for one holder */
 	AHEAD_BYTES = 1 << 20,	/* read from one holder in advance */
 	STILL_LOOKS = 20,
+	END_MS = 3000, MOMENT_MS = 50,
 };
 
 static size_t queued(const struct holder *h)
@@ -55,15 +57,31 @@ static void turn_off(struct holder *h)
 	h->due = 0;
 }
 
+static bool is_needed(const struct parts *parts, const struct holder *h)
+{
+	return place_in(parts, &parts->is, h) >= 0 || place_in(parts, &parts->comes, h) >= 0 ||
+	       place_in(parts, &parts->before, h) >= 0;
+}
+
+/* Tells a holder to end, and does not wait for it. */
+static void say_end(struct holder *h)
+{
+	struct evbuffer *output = bufferevent_get_output(h->ssh.to);
+
+	put(h, HOLD_END, 0, NULL, 0);
+	evbuffer_unfreeze(output, true);
+	evbuffer_write(output, bufferevent_getfd(h->ssh.to));
+	evbuffer_freeze(output, true);
+}
+
 /* Ends the holders that retire, if nothing that they hold is needed. */
 static void end_unneeded(struct parts *parts)
 {
 	for (unsigned i = 0; i < MAX_HOLDERS; i++) {
 		struct holder *h = &parts->holder[i];
 
-		if (h->state != HOLDER_OFF && h->retires && place_in(parts, &parts->is, h) < 0 &&
-		    place_in(parts, &parts->comes, h) < 0)
-			turn_off(h);
+		if (h->state != HOLDER_OFF && h->retires && !is_needed(parts, h))
+			put(h, HOLD_END, 0, NULL, 0);
 	}
 }
 
@@ -73,6 +91,7 @@ static void give_up(struct holder *h, const char *why)
 {
 	struct parts *parts = h->parts;
 	bool comes = parts->state == PARTS_COME || parts->state == PARTS_SEAL;
+	bool unneeded = h->retires && !is_needed(parts, h);
 	bool needed = (comes && place_in(parts, &parts->comes, h) >= 0) ||
 		      (parts->state == PARTS_READ && h->due);
 	struct cluster_host host = h->host;
@@ -82,7 +101,8 @@ static void give_up(struct holder *h, const char *why)
 	turn_off(h);
 	if (needed && parts->state == PARTS_READ)
 		stop_reading(parts);
-	parts->lost(parts->context, &host, said.line, needed);
+	if (!unneeded)
+		parts->lost(parts->context, &host, said.line, needed);
 }
 
 /* ---- what holders say ---- */
@@ -118,11 +138,15 @@ static bool take_record(struct holder *h, struct evbuffer *input, struct snapfil
 static void take_answer(struct holder *h, const struct snapfile_record *record, const char *data)
 {
 	struct parts *parts = h->parts;
+	struct hold_ready ready = { 0 };
 	struct problem why;
 
 	switch (record->kind) {
 	case HOLD_READY:
+		if (record->bytes == sizeof ready)
+			memcpy(&ready, data, sizeof ready);
 		h->state = HOLDER_READY;
+		h->has = ready.sealed && ready.sealed == parts->is_number ? ready.sealed : ready.is;
 		parts->ready(parts->context);
 		return;
 	case HOLD_SEALED:
@@ -226,6 +250,11 @@ static void on_look(void *context)
 
 int parts_open(struct parts *parts)
 {
+	/* so that no two owners give the same number */
+	if (getrandom(&parts->number, sizeof parts->number, 0) != sizeof parts->number)
+		return -1;
+	for (unsigned i = 0; i < MAX_HOLDERS; i++)
+		parts->holder[i].parts = parts;
 	parts->look = loop_timer(&parts->loop, on_look, parts);
 	return parts->look ? loop_after(parts->look, parts->look_ms * (uint64_t)LOOP_MS) : -1;
 }
@@ -237,30 +266,66 @@ void parts_close(struct parts *parts)
 			turn_off(&parts->holder[i]);
 	loop_remove(parts->look);
 	parts->look = NULL;
-	parts->is.n = parts->comes.n = 0;
+	parts->is.n = parts->comes.n = parts->before.n = 0;
 	parts->state = PARTS_IDLE;
+}
+
+static bool is_off(const struct parts *parts)
+{
+	for (unsigned i = 0; i < MAX_HOLDERS; i++)
+		if (parts->holder[i].state != HOLDER_OFF)
+			return false;
+	return true;
+}
+
+static void on_moment(void *context) { (void)context; }
+
+void parts_end(struct parts *parts)
+{
+	uint64_t until = loop_now_ns(&parts->loop) + END_MS * (uint64_t)LOOP_MS;
+
+	for (unsigned i = 0; i < MAX_HOLDERS; i++)
+		put(&parts->holder[i], HOLD_END, 0, NULL, 0);
+	while (!is_off(parts) && loop_now_ns(&parts->loop) < until &&
+	       !loop_once(&parts->loop, MOMENT_MS * (uint64_t)LOOP_MS, on_moment, NULL))
+		event_base_loop(parts->base, EVLOOP_ONCE);
+}
+
+/* Returns the slot of a holder whose part of the last checkpoint is not connected. */
+static struct holder *find_lacking(struct parts *parts, const char *host)
+{
+	for (uint32_t i = 0; i < parts->is.n; i++) {
+		struct holder *h = &parts->holder[parts->is.holder[i]];
+
+		if (h->state == HOLDER_OFF && !strcmp(h->host.name, host))
+			return h;
+	}
+	return NULL;
+}
+
+bool parts_lacks(const struct parts *parts, const char *host)
+{
+	return find_lacking((struct parts *)parts, host);
 }
 
 /* Returns a holder that is off, and that no layout needs. */
 static struct holder *find_free(struct parts *parts)
 {
-	for (unsigned i = 0; i < MAX_HOLDERS; i++) {
-		struct holder *h = &parts->holder[i];
-
-		if (h->state == HOLDER_OFF && place_in(parts, &parts->is, h) < 0 &&
-		    place_in(parts, &parts->comes, h) < 0)
-			return h;
-	}
+	for (unsigned i = 0; i < MAX_HOLDERS; i++)
+		if (parts->holder[i].state == HOLDER_OFF && !is_needed(parts, &parts->holder[i]))
+			return &parts->holder[i];
 	return NULL;
 }
 
 int parts_hold(struct parts *parts, const struct cluster_host *host, const char *hash, uint32_t mib,
 	       struct problem *p)
 {
-	struct holder *h = find_free(parts);
-	uint32_t number = h ? (uint32_t)(h - parts->holder) : 0;
+	struct hold_hello hello = { .mib = mib, .lingers = parts->lingers };
+	struct holder *h = find_lacking(parts, host->name);
 	struct ssh ssh;
 
+	if (!h)
+		h = find_free(parts);
 	if (!h)
 		return problem(p, "too many hosts have come and gone since the last checkpoint");
 	if (holder_start(&ssh, host, hash))
@@ -275,7 +340,10 @@ int parts_hold(struct parts *parts, const struct cluster_host *host, const char 
 		return problem(p, "no memory");
 	}
 	bufferevent_setwatermark(h->ssh.from, EV_READ, 0, AHEAD_BYTES);
-	put(h, HOLD_HELLO, mib, &number, sizeof number);
+	hello.place = (uint32_t)(h - parts->holder);
+	if (parts->id[0])
+		presence_name(hello.name, parts->id, host->name);
+	put(h, HOLD_HELLO, 0, &hello, sizeof hello);
 	return 0;
 }
 
@@ -301,9 +369,10 @@ void parts_lose(struct parts *parts, bool (*is_host)(void *context, const char *
 	for (unsigned i = 0; i < MAX_HOLDERS; i++) {
 		struct holder *h = &parts->holder[i];
 
-		if (h->state != HOLDER_OFF && !h->retires &&
-		    !is_host(parts->context, h->host.name))
-			turn_off(h);
+		if (h->state == HOLDER_OFF || h->retires || is_host(parts->context, h->host.name))
+			continue;
+		say_end(h);
+		turn_off(h);
 	}
 }
 
@@ -330,19 +399,38 @@ static struct parts_layout new_layout(const struct parts *parts)
 	return layout;
 }
 
-bool parts_are_ready(const struct parts *parts)
+bool parts_settle(const struct parts *parts)
 {
 	for (unsigned i = 0; i < MAX_HOLDERS; i++)
 		if (parts->holder[i].state == HOLDER_STARTS && !parts->holder[i].retires)
-			return false;
-	return new_layout(parts).n;
+			return true;
+	return false;
+}
+
+bool parts_are_ready(const struct parts *parts)
+{
+	return !parts_settle(parts) && !parts->has_before && new_layout(parts).n;
+}
+
+/* Returns the set of places of the last checkpoint whose holders have their parts. */
+static uint32_t alive(const struct parts *parts)
+{
+	uint32_t set = 0;
+
+	for (uint32_t i = 0; i < parts->is.n; i++) {
+		const struct holder *h = &parts->holder[parts->is.holder[i]];
+
+		set |= (uint32_t)(h->state == HOLDER_READY && h->has == parts->is_number) << i;
+	}
+	return set;
 }
 
 bool parts_stay(const struct parts *parts)
 {
 	struct parts_layout layout = new_layout(parts);
 
-	return parts->is.n && !memcmp(&layout, &parts->is, sizeof layout);
+	return parts->is.n && alive(parts) + 1ull == 1ull << parts->is.n &&
+	       !memcmp(&layout, &parts->is, sizeof layout);
 }
 
 void parts_begin(struct parts *parts, bool changes)
@@ -351,7 +439,7 @@ void parts_begin(struct parts *parts, bool changes)
 
 	parts->comes = changes ? parts->is : new_layout(parts);
 	parts->was_full = false;
-	parts->number++;
+	parts->number += parts->number == ~0u ? 2 : 1; /* 0 is none */
 	parts->state = PARTS_COME;
 	tell_all(parts, &parts->comes, HOLD_BEGIN, parts->number, &word, sizeof word);
 }
@@ -376,11 +464,29 @@ void parts_seal(struct parts *parts)
 
 void parts_commit(struct parts *parts)
 {
-	tell_all(parts, &parts->comes, HOLD_COMMIT, parts->number, NULL, 0);
+	parts->before = parts->is;
+	parts->has_before = true;
 	parts->is = parts->comes;
 	parts->is_number = parts->number;
+	for (uint32_t i = 0; i < parts->is.n; i++)
+		parts->holder[parts->is.holder[i]].has = parts->number;
 	parts->comes.n = 0;
 	parts->state = PARTS_IDLE;
+}
+
+/* (TRICKS: standby-knows-late) */
+void parts_forget_before(struct parts *parts)
+{
+	uint32_t set = alive(parts);
+
+	if (!parts->has_before)
+		return;
+	for (uint32_t i = 0; i < parts->is.n; i++)
+		if (set >> i & 1)
+			put(&parts->holder[parts->is.holder[i]], HOLD_COMMIT, parts->is_number,
+			    NULL, 0);
+	parts->has_before = false;
+	parts->before.n = 0;
 	end_unneeded(parts);
 }
 
@@ -422,15 +528,6 @@ bool parts_is_full(struct parts *parts)
 
 /* ---- reading the last one ---- */
 
-static uint32_t alive(const struct parts *parts)
-{
-	uint32_t set = 0;
-
-	for (uint32_t i = 0; i < parts->is.n; i++)
-		set |= (uint32_t)(parts->holder[parts->is.holder[i]].state == HOLDER_READY) << i;
-	return set;
-}
-
 int parts_check(const struct parts *parts, struct problem *p)
 {
 	const struct parts_layout *is = &parts->is;
@@ -453,7 +550,7 @@ void parts_read(struct parts *parts)
 	for (; give.you < parts->is.n; give.you++) {
 		struct holder *h = &parts->holder[parts->is.holder[give.you]];
 
-		if (h->state != HOLDER_READY)
+		if (!(give.alive >> give.you & 1))
 			continue;
 		h->due++;
 		put(h, HOLD_GIVE, parts->is_number, &give, sizeof give);

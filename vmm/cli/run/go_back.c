@@ -288,6 +288,11 @@ static void on_regrouped(void *context)
 
 	if (run->ended || is_taken(run) || waits_for_word(run))
 		return;
+	run_parts_regain(run);
+	if (run_parts_come(run)) {
+		loop_after(run->back.regrouped, WORD_STEP_MS * (uint64_t)LOOP_MS);
+		return;
+	}
 	if (run_happens(run, OWNER_ON_GATHERED) != OWNER_DO_LOAD)
 		return;
 	run->standby.cannot = 0; /* the hosts have other numbers now */

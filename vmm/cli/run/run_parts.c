@@ -50,12 +50,21 @@ static void hold(struct run *run, unsigned host)
 	struct problem p;
 
 	snprintf(line.name, sizeof line.name, "%s", run->cluster.names.name[host]);
+	snprintf(run->holders.parts.id, sizeof run->holders.parts.id, "%s", run->cluster.votes);
 	if (!parts_hold(&run->holders.parts, &line, host ? run->cluster.bundle.hash : NULL,
 			part_mib(run), &p))
 		return;
 	say(run, &line, p.line);
 	run->holders.cannot |= 1u << host;
 	loop_after(run->holders.again, AGAIN_S * (uint64_t)LOOP_S);
+}
+
+/* Whether its ssh gets through now. */
+static bool is_reached(const struct run *run, unsigned host)
+{
+	const struct far *far = run->cluster.far[host];
+
+	return !host || (far && (far->state == FAR_READY || far->state == FAR_RUNS));
 }
 
 void run_parts_look(struct run *run)
@@ -69,8 +78,7 @@ void run_parts_look(struct run *run)
 		if (run->hosts >> host & 1 && !(run->holders.cannot >> host & 1) &&
 		    run->cluster.names.name[host][0] &&
 		    !parts_has(parts, run->cluster.names.name[host]) &&
-		    (!host || (run->cluster.far[host] &&
-			       run->cluster.far[host]->state == FAR_RUNS)))
+		    is_reached(run, host))
 			hold(run, host);
 }
 
@@ -130,10 +138,45 @@ static void on_lost(void *context, const struct cluster_host *host, const char *
 	}
 	problem(&run->back.said, "its part of the checkpoint cannot be read: %.250s", why);
 	run->back.lost |= number >= 0 ? 1u << number : 0;
-	run_look_for_deaths(run);
+	loop_after(run->death, 0);
+}
+
+/* (TRICKS: standby-knows-late) */
+void run_parts_settle(struct run *run, bool lags)
+{
+	if (run->checkpoint.parts && !lags)
+		parts_forget_before(run->checkpoint.parts);
 }
 
 /* ---- the way back ---- */
+
+void run_parts_regain(struct run *run)
+{
+	for (unsigned host = 0; run->checkpoint.parts && host < MAX_NODES; host++)
+		if (run->cluster.names.name[host][0] && is_reached(run, host) &&
+		    !(run->holders.cannot >> host & 1) &&
+		    parts_lacks(run->checkpoint.parts, run->cluster.names.name[host]))
+			hold(run, host);
+}
+
+bool run_parts_come(const struct run *run)
+{
+	return run->checkpoint.parts && parts_settle(run->checkpoint.parts);
+}
+
+int run_parts_adopt(struct run *run, uint32_t number, const char *text, struct problem *p)
+{
+	if (!run->o->checkpoint_parts)
+		return 0;
+	if (run_parts_open(run))
+		return problem(p, "no memory");
+	checkpoint_use_parts(&run->checkpoint, &run->holders.parts);
+	parts_adopt(&run->holders.parts, number, text);
+	run_parts_regain(run);
+	while (!run->ended && run_parts_come(run))
+		event_base_loop(run->base, EVLOOP_ONCE);
+	return 0;
+}
 
 void run_parts_lose(struct run *run, uint32_t lost)
 {
@@ -173,9 +216,9 @@ int run_parts_open(struct run *run)
 	if (!run->o->checkpoint_parts)
 		return 0;
 	*parts = (struct parts){ .base = run->base, .loop = run->loop, .look_ms = LOOK_MS,
-				 .log_fd = run->log_fd, .context = run, .has_room = on_room,
-				 .ready = on_ready, .sealed = on_sealed, .has_more = on_more,
-				 .lost = on_lost };
+				 .lingers = run->background, .log_fd = run->log_fd, .context = run,
+				 .has_room = on_room, .ready = on_ready, .sealed = on_sealed,
+				 .has_more = on_more, .lost = on_lost };
 	run->holders.again = loop_timer(&run->loop, on_again, run);
 	return run->holders.again ? parts_open(parts) : -ENOMEM;
 }
@@ -184,6 +227,7 @@ void run_parts_close(struct run *run)
 {
 	if (!run->holders.again)
 		return;
+	parts_end(&run->holders.parts);
 	parts_close(&run->holders.parts);
 	loop_remove(run->holders.again);
 	run->holders.again = NULL;

@@ -223,6 +223,16 @@ void run_standby_name(const struct run *run, char name[MAX_NAME]); /* its host; 
 /* run_parts.c: without --checkpoint-parts they do nothing */
 int run_parts_open(struct run *run); /* 0, or -1 without memory */
 void run_parts_look(struct run *run); /* starts holders, and ends those that are not needed */
+/* The checkpoint before the last one is not needed any more; unless the standby `lags`, and knows
+ * of no other. */
+void run_parts_settle(struct run *run, bool lags);
+/* Connects again the holders of the last checkpoint that are not connected, on hosts that ssh
+ * reaches; run_parts_come() returns whether some have not answered yet. */
+void run_parts_regain(struct run *run);
+bool run_parts_come(const struct run *run);
+/* This process takes the machine over, whose parts are where parts_print() has said: connects their
+ * holders, and waits for them.  Returns 0, or -1 with the problem. */
+int run_parts_adopt(struct run *run, uint32_t number, const char *text, struct problem *p);
 void run_parts_lose(struct run *run, uint32_t lost); /* the holders of these hosts are lost */
 /* Checks whether the last checkpoint is whole.  Returns 0, or -1 with the problem. */
 int run_parts_check(const struct run *run, struct problem *p);

@@ -69,9 +69,6 @@ const char *run_standby_why_not(const struct run *run)
 	if (!run->background)
 		return "it is the computer where vmp was typed, whose terminal and streams are the "
 		       "machine's; vmp up starts one without";
-	if (run->o->checkpoint_parts)
-		return "its checkpoints are in parts on the hosts (--checkpoint-parts), which only "
-		       "this computer can put together";
 	if (run->o->machine.net && strlen(run->o->machine.net) >= MAX_NET_ORDER)
 		return "its --net is too long for another computer to be told";
 	if (options_disk_written(&run->o->machine))
@@ -94,6 +91,7 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 	snprintf(orders.host, sizeof orders.host, "%s", host);
 	snprintf(orders.vendor, sizeof orders.vendor, "%s", run->cpu.vendor);
 	snprintf(orders.net, sizeof orders.net, "%s", o->machine.net ? o->machine.net : "");
+	snprintf(orders.parts, sizeof orders.parts, "%s", run->checkpoint.parts ? "yes" : "");
 	snprintf(orders.peers, sizeof orders.peers, "%s", run->cluster.given ? "yes" : "");
 	_Static_assert((int)CPU_FEATURES_TEXT <= (int)MAX_ORDER, "room");
 	cpufeatures_print(&run->cpu.features, orders.features);
@@ -108,9 +106,8 @@ static void print_orders(const struct run *run, const char *host, char text[MAX_
 /* What the machine writes to a disk's image is on this computer alone. */
 static bool wants_one(const struct run *run)
 {
-	return run->background && !run->o->checkpoint_parts &&
-	       !options_disk_written(&run->o->machine) && !run->starter && run->o->cluster &&
-	       !run->ended && run->life != OWNER_AWAY &&
+	return run->background && !options_disk_written(&run->o->machine) && !run->starter &&
+	       run->o->cluster && !run->ended && run->life != OWNER_AWAY &&
 	       (run->o->machine.checkpoint_ms || owner_leaves(run->life) ||
 		run->life == OWNER_HANDED);
 }
@@ -222,7 +219,8 @@ static void do_step(struct run *run)
 		if (run->life == OWNER_STANDS)
 			fault_die_at(FAULT_OWNER_DIES, 2);
 		run->standby.copies = run->checkpoint.taken;
-		sender_copy(to, run->checkpoint.kept, run->checkpoint.kept_cut_ns);
+		sender_copy(to, run->checkpoint.kept, run->checkpoint.kept_cut_ns,
+			    run->checkpoint.parts);
 		break;
 	case STEP_PREPARE:
 		sender_prepare(to);
@@ -247,10 +245,18 @@ void run_standby_look(struct run *run)
 		start_one(run);
 }
 
+/* Whether the standby has a copy of a checkpoint that is not the last one. */
+static bool lags(const struct run *run)
+{
+	return run->standby.to.state != SENDER_OFF && run->standby.copied &&
+	       run->standby.copied != run->checkpoint.taken;
+}
+
 bool run_standby_is_busy(void *context)
 {
-	const struct run *run = context;
+	struct run *run = context;
 
+	run_parts_settle(run, lags(run));
 	return run->standby.to.state == SENDER_COPIES;
 }
 

@@ -514,6 +514,8 @@ int run_take_over(struct run *run, struct problem *p)
 	if (open_log(run, p) || checks_before_load(o, p) ||
 	    run_hosts_hold(run, run->cluster.host, o->machine.hosts, p))
 		return -1;
+	if (run_parts_adopt(run, run->takeover->places.number, run->takeover->places.text, p))
+		return -1;
 	run->cluster.log_fd = run->standby.to.log_fd = run->log_fd;
 	run_set_checkpoints(run);
 	dprintf(run->log_fd, "vmp: %s: this computer takes over\n",

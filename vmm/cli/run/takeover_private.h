@@ -26,6 +26,8 @@ struct takeover {
 	size_t text_bytes;
 	struct orders orders;
 	struct options options;	     /* from the orders */
+	/* where the pages of the copy are, and of the one that is arriving (parts_print()) */
+	struct { uint32_t number; char text[MAX_PARTS_TEXT]; } places, places_come;
 	struct problem trouble;	     /* why the checkpoint that is arriving cannot be kept */
 	char owner[MAX_HOST_NAME];   /* the owner's computer, as seen from here */
 	char cluster[RUNDIR_PATH + 16]; /* the cluster file's path */

@@ -15,7 +15,7 @@ static int check_memory(const struct orders *orders, struct problem *p)
 	struct hostmem has;
 
 	hostmem_look(&has, "");
-	if (has.mib >= orders->machine.mem_mib)
+	if (*orders->parts || has.mib >= orders->machine.mem_mib)
 		return 0;
 	return problem(p, "a copy of the machine needs %u MiB, and %s is %llu MiB",
 		       orders->machine.mem_mib, hostmem_name(&has), (unsigned long long)has.mib);
@@ -52,6 +52,25 @@ static void listen_here(struct run *run)
 		presence_unlisten(fd, present);
 }
 
+/* Pages are in parts: none comes here. */
+static void refuse_page(void *context, const struct snapfile_record *record, const void *data)
+{
+	struct takeover *t = context;
+
+	(void)record, (void)data;
+	problem(&t->trouble, "has a page, though its pages are in parts");
+}
+
+static void take_places(struct takeover *t, uint32_t number, const char *text, uint32_t bytes)
+{
+	if (!bytes || bytes > sizeof t->places_come.text || text[bytes - 1]) {
+		problem(&t->trouble, "does not say where its parts are");
+		return;
+	}
+	t->places_come.number = number;
+	memcpy(t->places_come.text, text, bytes);
+}
+
 static int take_orders(struct run *run, struct problem *p)
 {
 	struct takeover *t = run->takeover;
@@ -62,6 +81,9 @@ static int take_orders(struct run *run, struct problem *p)
 		return -1;
 	t->options = (struct options){ .verb = VERB_STANDBY, .machine = orders->machine };
 	t->options.machine.net = orders->net[0] ? orders->net : NULL;
+	t->options.checkpoint_parts = *orders->parts;
+	if (*orders->parts)
+		kept_put_elsewhere(run->checkpoint.kept, refuse_page, t);
 	if (takeover_happens(run, STANDBY_ON_ORDERS) == STANDBY_DO_LISTEN)
 		listen_here(run);
 	return takeover_keep_times(run, silence_for(orders->machine.checkpoint_ms))
@@ -145,6 +167,7 @@ static bool on_commit(struct run *run, uint32_t age_ms)
 		if (check_images(run, &p))
 			return refuse(run, p.line);
 		run->checkpoint.kept_cut_ns = run_now_ns() - age_ms * 1000000ull;
+		t->places = t->places_come;
 		takeover_say(t, "kept\n");
 		return true;
 	}
@@ -168,6 +191,9 @@ bool takeover_on_record(void *context, const struct snapfile_record *record, con
 		fault_die_at(FAULT_STANDBY_DIES, 2);
 		t->trouble.line[0] = 0;
 		kept_begin(run->checkpoint.kept, record->index);
+		return true;
+	case STANDBY_PARTS:
+		take_places(t, record->index, data, record->bytes);
 		return true;
 	case STANDBY_COMMIT:
 		return on_commit(run, record->index);

@@ -175,15 +175,20 @@ static bool is_full(void *context)
 	return c->parts && parts_is_full(c->parts);
 }
 
+void checkpoint_use_parts(struct checkpoint *c, struct parts *parts)
+{
+	c->parts = parts;
+	kept_put_elsewhere(c->kept, put_in_parts, parts);
+}
+
 int checkpoint_start(struct checkpoint *c, const struct loop *loop, uint32_t interval_ms,
 		     struct parts *parts)
 {
 	c->interval_ms = interval_ms;
 	c->loop = *loop;
-	c->parts = parts;
 	c->kept = kept_new();
 	if (c->kept && parts)
-		kept_put_elsewhere(c->kept, put_in_parts, parts);
+		checkpoint_use_parts(c, parts);
 	c->timer = loop_timer(loop, on_timer, c);
 	c->pull = (struct pull){
 		.context = c, .cut = on_cut, .keep = keep, .is_full = is_full, .done = on_done,

@@ -64,6 +64,8 @@ uint64_t checkpoint_every_ms(uint32_t interval_ms, uint64_t took_ms, uint64_t by
  * machine runs.  Returns 0 or -ENOMEM. */
 int checkpoint_start(struct checkpoint *c, const struct loop *loop, uint32_t interval_ms,
 		     struct parts *parts);
+/* Puts the next checkpoints into parts: of an owner that has taken over a machine. */
+void checkpoint_use_parts(struct checkpoint *c, struct parts *parts);
 /* The parts are sealed, or the one that comes fails for this reason. */
 void checkpoint_sealed(struct checkpoint *c);
 void checkpoint_fails(struct checkpoint *c, const char *line);

@@ -101,6 +101,7 @@ void kept_begin(struct kept *k, bool changes)
 {
 	kept_abandon(k);
 	k->changes = k->coming.changes = changes;
+	k->coming.elsewhere = k->put;
 	part_begin(k->part, changes);
 }
 

@@ -194,7 +194,7 @@ int saved_complete(const struct saved_machine *s, struct problem *p)
 			return problem(p, "lacks its disk %u", saved_disks(s));
 	if (s->folder.path[0] && !s->file_parts)
 		return problem(p, "lacks the files of its live folder");
-	if (!s->chip_parts || !(s->pages || s->changes))
+	if (!s->chip_parts || !(s->pages || s->changes || s->elsewhere))
 		return problem(p, "lacks the machine's %s", s->chip_parts ? "memory" : "devices");
 	return 0;
 }

@@ -30,6 +30,7 @@ struct saved_machine {
 	/* set before the first record: of a checkpoint of changes, where a page without data is
 	 * zero, and which may have no pages */
 	bool changes;
+	bool elsewhere; /* its pages are, as far as this process knows (kept_put_elsewhere()) */
 };
 
 int saved_add(struct saved_machine *s, const struct snapfile_record *record, const void *data,

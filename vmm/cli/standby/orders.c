@@ -12,7 +12,7 @@ static const struct word { const char *word; size_t offset, room; } words[] = {
 	{ "name", FIELD(name) },     { "id", FIELD(id) },	      { "host", FIELD(host) },
 	{ "votes", FIELD(votes) },
 	{ "vendor", FIELD(vendor) }, { "features", FIELD(features) }, { "net", FIELD(net) },
-	{ "peers", FIELD(peers) },
+	{ "peers", FIELD(peers) },   { "parts", FIELD(parts) },
 #undef FIELD
 };
 

@@ -19,6 +19,7 @@ struct orders {
 	/* what the guest has seen of its hosts' processors (cpufeatures_print()) */
 	char vendor[MAX_ORDER], features[MAX_ORDER];
 	char net[MAX_NET_ORDER]; /* --net; "": none */
+	char parts[4];		 /* "yes": its checkpoints are in parts (parts.h) */
 	char peers[4];		 /* "yes": the hosts are peers (peers.h), named as there */
 	struct machine machine; /* the part that MACHINE_STANDBY reads */
 	struct cluster_file hosts; /* all hosts of the machine */

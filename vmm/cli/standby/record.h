@@ -21,6 +21,8 @@ enum standby_record {
 	STANDBY_RELEASE,	/* release them again */
 	STANDBY_GO,		/* take over the machine: nothing of it is left here */
 	STANDBY_END,		/* the machine has ended, or has another standby now */
+	/* of the checkpoint that comes: where its pages are; index and data: parts_print() */
+	STANDBY_PARTS,
 };
 
 /* Cuts a stream's bytes into records. */

@@ -252,14 +252,21 @@ void sender_order(struct sender *s, const char *orders)
 	}
 }
 
-void sender_copy(struct sender *s, struct kept *kept, uint64_t cut_ns)
+void sender_copy(struct sender *s, struct kept *kept, uint64_t cut_ns, const struct parts *parts)
 {
+	char places[MAX_PARTS_TEXT];
+	uint32_t number;
+
 	begin(s, SENDER_COPIES);
 	s->copies++;
 	s->kept = kept;
 	s->cursor = kept_changes(kept);
 	s->cut_ns = cut_ns;
 	put(s, STANDBY_BEGIN, s->cursor.part.changes, NULL, 0);
+	if (parts) {
+		number = parts_print(parts, places, sizeof places);
+		put(s, STANDBY_PARTS, number, places, strlen(places) + 1);
+	}
 	on_room(s);
 }
 

@@ -41,6 +41,7 @@
 #define VMM_CLI_STANDBY_SENDER_H
 
 #include "vmm/cli/cluster/ssh_streams.h"
+#include "vmm/cli/parts/parts.h"
 #include "vmm/cli/snapshot/kept.h"
 #include "vmm/shared/silence.h"
 
@@ -98,7 +99,8 @@ int sender_start(struct sender *s, const struct cluster_host *host, const char *
 /* In state IDLE: sends new orders; sends what the copy lacks of `kept`, which must not change
  * meanwhile; lets the standby prepare the other hosts, or release them. */
 void sender_order(struct sender *s, const char *orders);
-void sender_copy(struct sender *s, struct kept *kept, uint64_t cut_ns /* CLOCK_MONOTONIC */);
+void sender_copy(struct sender *s, struct kept *kept, uint64_t cut_ns /* CLOCK_MONOTONIC */,
+		 const struct parts *parts /* where its pages are, or NULL */);
 void sender_prepare(struct sender *s);
 void sender_release(struct sender *s);
 /* In state IDLE, and prepared: tells the standby to take over the machine. */
