@@ -274,6 +274,7 @@ int confine_calls(const struct confine_call *calls, unsigned n, enum confine_kin
 enum {
 	IOSRV = 1 << CONFINE_IOSRV, NET = 1 << CONFINE_VMP_NET, SHARE = 1 << CONFINE_VMP_SHARE,
 	HOST = 1 << CONFINE_VMP_HOST, MONITOR = 1 << CONFINE_MONITOR, NODE = 1 << CONFINE_NODE,
+	HOLD = 1 << CONFINE_HOLDER,
 };
 enum { CONFINE_NEW_NAMESPACES = 0x7e020000, CONFINE_PTRACE_SET_THREAD_AREA = 26 };
 

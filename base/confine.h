@@ -51,13 +51,13 @@ enum { CONFINE_MAX_CALLS = 192 };
 #define CONFINE_CALL(name) { SYS_##name, false, 0, 0, 0 }
 #define CONFINE_CALL_IF(name, argument, mask, value) { SYS_##name, true, argument, mask, value }
 
-/* Kinds of processes (base/calls.def).  An I/O server, vmp-net, vmp-share, and vmp-host once its
- * daemon runs, start no other process; any other call of any thread of theirs kills them by SIGSYS.
- * A monitor and a daemon start others, which inherit the filter; another call kills them by SIGSYS,
- * too, or, if VM processes are `traced` (the ptrace engine), fails with ENOSYS. */
+/* Kinds of processes (base/calls.def).  An I/O server, vmp-net, vmp-share, a holder, and vmp-host
+ * once its daemon runs, start no other process; any other call of any thread of theirs kills them
+ * by SIGSYS.  A monitor and a daemon start others, which inherit the filter; another call kills
+ * them by SIGSYS, too, or, if VM processes are `traced` (the ptrace engine), fails with ENOSYS. */
 enum confine_kind {
 	CONFINE_IOSRV, CONFINE_VMP_NET, CONFINE_VMP_SHARE, CONFINE_VMP_HOST, CONFINE_MONITOR,
-	CONFINE_NODE
+	CONFINE_NODE, CONFINE_HOLDER
 };
 
 /* Needs confine_privileges(). Rows in any order. */

@@ -236,6 +236,8 @@ static int net_has_no_local_socket(void)
 static int net_starts_nothing(void) { return as_kind(CONFINE_VMP_NET, false, SYS_execve); }
 static int share_has_no_socket(void) { return as_kind(CONFINE_VMP_SHARE, false, SYS_socket); }
 static int share_starts_nothing(void) { return as_kind(CONFINE_VMP_SHARE, false, SYS_execve); }
+static int holder_starts_nothing(void) { return as_kind(CONFINE_HOLDER, false, SYS_execve); }
+static int holder_has_no_socket(void) { return as_kind(CONFINE_HOLDER, false, SYS_socket); }
 static int host_starts_nothing(void) { return as_kind(CONFINE_VMP_HOST, false, SYS_execve); }
 static int host_has_no_network(void)
 {
@@ -330,6 +332,8 @@ static void calls_are_confined(void)
 		{ share_opens, 1 },
 		{ share_has_no_socket, KILLED + SIGSYS },
 		{ share_starts_nothing, KILLED + SIGSYS },
+		{ holder_starts_nothing, KILLED + SIGSYS },
+		{ holder_has_no_socket, KILLED + SIGSYS },
 		{ host_starts_nothing, KILLED + SIGSYS },
 		{ host_has_no_network, KILLED + SIGSYS },
 		{ host_sends_no_other_signal, KILLED + SIGSYS },

@@ -278,7 +278,9 @@ static void confine(void)
 	error = confine_privileges();
 	if (!error)
 		error = confine_files(files, sizeof files / sizeof *files, 0);
-	if (error && error != -EOPNOTSUPP && error != -ENOSYS) /* without Landlock */
+	if (!error || error == -EOPNOTSUPP || error == -ENOSYS) /* without Landlock */
+		error = confine_calls_of(CONFINE_HOLDER, false);
+	if (error)
 		die("cannot confine a holder: %s", strerror(-error));
 }
 
