@@ -375,6 +375,10 @@ int hold_command(const struct options *o)
 		return EXIT_VMP_FAILURE;
 	if (pass_on(&first))
 		return 0;
+	if (first.lingers) { /* what has started it ends its group when the owner is lost */
+		setsid();
+		signal(SIGHUP, SIG_IGN);
+	}
 	held.part = part_new();
 	if (!held.part)
 		die("no memory");
