@@ -359,8 +359,7 @@ bool parts_has(const struct parts *parts, const char *host)
 void parts_retire(struct parts *parts, bool (*is_host)(void *context, const char *host))
 {
 	for (unsigned i = 0; i < MAX_HOLDERS; i++)
-		if (!is_host(parts->context, parts->holder[i].host.name))
-			parts->holder[i].retires = true;
+		parts->holder[i].retires = !is_host(parts->context, parts->holder[i].host.name);
 	end_unneeded(parts);
 }
 

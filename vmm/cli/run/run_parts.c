@@ -73,6 +73,7 @@ void run_parts_look(struct run *run)
 
 	if (!parts || run->ended || !run_is_there(run))
 		return;
+	run->holders.owns = true;
 	parts_retire(parts, is_host);
 	for (unsigned host = 0; host < MAX_NODES; host++)
 		if (run->hosts >> host & 1 && !(run->holders.cannot >> host & 1) &&
@@ -227,7 +228,9 @@ void run_parts_close(struct run *run)
 {
 	if (!run->holders.again)
 		return;
-	parts_end(&run->holders.parts);
+	if (run->holders.owns && !run->holders.left && run->life != OWNER_HANDED &&
+	    run->life != OWNER_AWAY)
+		parts_end(&run->holders.parts);
 	parts_close(&run->holders.parts);
 	loop_remove(run->holders.again);
 	run->holders.again = NULL;

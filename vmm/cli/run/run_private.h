@@ -85,6 +85,8 @@ struct run {
 		struct parts parts;
 		/* bit sets of hosts: those that are asked later; those that are lost now */
 		uint32_t cannot, lost;
+		/* the machine has been this process's; it may have become another owner's */
+		bool owns, left;
 		struct loop_event *again; /* NULL: there are no parts */
 	} holders;
 	/* `vmp standby`: the machine is another process's until this one takes it over */
@@ -236,6 +238,7 @@ int run_parts_adopt(struct run *run, uint32_t number, const char *text, struct p
 void run_parts_lose(struct run *run, uint32_t lost); /* the holders of these hosts are lost */
 /* Checks whether the last checkpoint is whole.  Returns 0, or -1 with the problem. */
 int run_parts_check(const struct run *run, struct problem *p);
+/* Ends the holders, unless they are another owner's, or may become that. */
 void run_parts_close(struct run *run);
 /* Writes the children that are not part of the machine, with a 0 at the end. */
 void run_but_processes(const struct run *run, pid_t but[MAX_HOLDERS + 2]);

@@ -287,7 +287,11 @@ uint64_t run_standby_may_have_gone_on(const struct run *run)
 		       : 0;
 }
 
-void run_standby_leave(struct run *run) { sender_close(&run->standby.to); }
+void run_standby_leave(struct run *run)
+{
+	run->holders.left = true;
+	sender_close(&run->standby.to);
+}
 
 /* Whether vmp-host may be told that the machine is over.  Not while the standby may be alive and
  * cannot be reached: it would read the message when it has taken over already, and other hosts
