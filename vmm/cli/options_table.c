@@ -82,7 +82,8 @@ const char *options_verb_what(enum verb verb) { return options_verbs[verb].what;
 
 bool options_is_typed(enum verb verb)
 {
-	return verb != VERB_STANDBY && verb != VERB_COMPLETE && verb != VERB_VERSION;
+	return verb != VERB_STANDBY && verb != VERB_HOLD && verb != VERB_COMPLETE &&
+	       verb != VERB_VERSION;
 }
 
 bool options_takes_name(enum verb verb)

@@ -371,8 +371,10 @@ int hold_command(const struct options *o)
 	(void)o;
 	signal(SIGPIPE, SIG_IGN);
 	do_not_block();
-	if (!take_hello(&first))
+	if (!take_hello(&first)) {
+		log_error("vmp starts its holders by itself");
 		return EXIT_VMP_FAILURE;
+	}
 	if (pass_on(&first))
 		return 0;
 	if (first.lingers) { /* what has started it ends its group when the owner is lost */

@@ -14,7 +14,7 @@ enum {
 	FULL_BYTES = 2 << 20,	/* queued for one holder */
 	AHEAD_BYTES = 1 << 20,	/* read from one holder in advance */
 	STILL_LOOKS = 20,
-	END_MS = 3000, MOMENT_MS = 50,
+	END_MS = 3000,
 };
 
 static size_t queued(const struct holder *h)
@@ -278,17 +278,18 @@ static bool is_off(const struct parts *parts)
 	return true;
 }
 
-static void on_moment(void *context) { (void)context; }
+static void on_limit(void *context) { (void)context; }
 
 void parts_end(struct parts *parts)
 {
-	uint64_t until = loop_now_ns(&parts->loop) + END_MS * (uint64_t)LOOP_MS;
+	struct loop_event *limit = loop_timer(&parts->loop, on_limit, NULL);
 
 	for (unsigned i = 0; i < MAX_HOLDERS; i++)
 		put(&parts->holder[i], HOLD_END, 0, NULL, 0);
-	while (!is_off(parts) && loop_now_ns(&parts->loop) < until &&
-	       !loop_once(&parts->loop, MOMENT_MS * (uint64_t)LOOP_MS, on_moment, NULL))
-		event_base_loop(parts->base, EVLOOP_ONCE);
+	if (limit && !loop_after(limit, END_MS * (uint64_t)LOOP_MS))
+		while (!is_off(parts) && loop_is_armed(limit))
+			event_base_loop(parts->base, EVLOOP_ONCE);
+	loop_remove(limit);
 }
 
 /* Returns the slot of a holder whose part of the last checkpoint is not connected. */
@@ -359,7 +360,9 @@ bool parts_has(const struct parts *parts, const char *host)
 void parts_retire(struct parts *parts, bool (*is_host)(void *context, const char *host))
 {
 	for (unsigned i = 0; i < MAX_HOLDERS; i++)
-		parts->holder[i].retires = !is_host(parts->context, parts->holder[i].host.name);
+		if (parts->holder[i].state != HOLDER_OFF)
+			parts->holder[i].retires =
+				!is_host(parts->context, parts->holder[i].host.name);
 	end_unneeded(parts);
 }
 
