@@ -149,17 +149,20 @@ static bool say_ready(void)
 	return say(HOLD_READY, 0, &ready, sizeof ready);
 }
 
-static bool hello(const struct hold_hello *hello)
+static void hello(const struct hold_hello *hello)
 {
 	struct problem p;
 
 	held.place = hello->place;
 	held.lingers = hello->lingers;
-	if (held.has.mib >= hello->mib)
-		return say_ready();
+	held.is_over = held.has.mib < hello->mib;
+	if (!held.is_over) {
+		say_ready();
+		return;
+	}
 	problem(&p, "its part of the checkpoint needs %u MiB, and %s is %llu MiB", hello->mib,
 		hostmem_name(&held.has), (unsigned long long)held.has.mib);
-	return cannot(0, p.line);
+	cannot(0, p.line);
 }
 
 static bool begin(uint32_t number, uint32_t changes)
@@ -306,20 +309,23 @@ static void serve_owner(void)
 		forget_coming();
 }
 
-/* Waits for another owner.  Returns false if there will be none. */
+/* Leaves the owner, who notices it by the end of the connection, and waits for another one.
+ * Returns false if there will be none. */
 static bool has_another(void)
 {
+	flush();
+	in_at = in_bytes = out_bytes = 0;
+	for (int i = 0; i < PRESENCE_PASSED; i++)
+		if (held.owner[i] >= 0)
+			close(held.owner[i]);
 	if (held.next[0] < 0 && !held.is_over && held.lingers && held.listener >= 0)
 		wait_for(-1, 0, LINGER_MS);
 	if (held.is_over || held.next[0] < 0)
 		return false;
 	for (int i = 0; i < PRESENCE_PASSED; i++) {
-		if (held.owner[i] >= 0)
-			close(held.owner[i]);
 		held.owner[i] = held.next[i];
 		held.next[i] = -1;
 	}
-	in_at = in_bytes = out_bytes = 0;
 	do_not_block();
 	return say_ready();
 }
@@ -388,11 +394,10 @@ int hold_command(const struct options *o)
 	if (first.name[0])
 		held.listener = presence_listen(first.name);
 	confine();
-	if (hello(&first))
-		do
-			serve_owner();
-		while (has_another());
-	flush();
+	hello(&first);
+	do
+		serve_owner();
+	while (has_another());
 	presence_unlisten(held.listener, first.name);
 	part_free(held.part);
 	return 0;
