@@ -57,7 +57,7 @@ void apic_init(struct apic *a, uint8_t id)
 
 /* ---- arrival and priority */
 
-static bool enabled(const struct apic *a) { return a->spiv & SPIV_ENABLE; }
+bool apic_is_enabled(const struct apic *a) { return a->spiv & SPIV_ENABLE; }
 
 static void lvt_post(struct apic *a, uint32_t lvt)
 {
@@ -69,14 +69,15 @@ static void lvt_post(struct apic *a, uint32_t lvt)
 static void report_error(struct apic *a, uint32_t bit)
 {
 	a->esr_gathered |= bit;
-	if ((a->lvt_error & 0xff) >= FIRST_VECTOR && !(a->lvt_error & LVT_MASKED) && enabled(a))
+	if ((a->lvt_error & 0xff) >= FIRST_VECTOR && !(a->lvt_error & LVT_MASKED) &&
+	    apic_is_enabled(a))
 		bit_set(a->irr, a->lvt_error & 0xff);
 }
 
 /* While the APIC is disabled by software, it accepts no interrupt (SDM 3, 10.4.7.2). */
 void apic_post(struct apic *a, uint8_t vector)
 {
-	if (!enabled(a))
+	if (!apic_is_enabled(a))
 		return;
 	if (vector < FIRST_VECTOR) {
 		report_error(a, ESR_RECEIVE_VECTOR);
@@ -362,7 +363,7 @@ static void plain_written(struct vcpu *v, uint32_t offset)
 {
 	if (offset == APIC_ICR_LOW)
 		send_icr(v);
-	if (!enabled(&v->apic))
+	if (!apic_is_enabled(&v->apic))
 		mask_all(&v->apic);
 }
 

@@ -28,6 +28,7 @@ struct apic {
 
 void apic_init(struct apic *a, uint8_t id);
 void apic_post(struct apic *a, uint8_t vector);	   /* request an interrupt */
+bool apic_is_enabled(const struct apic *a); /* by software; otherwise it accepts no request */
 int apic_highest(const struct apic *a);		   /* the vector that priorities allow now, or -1 */
 bool apic_requested(const struct apic *a, uint8_t vector); /* is it requested, at any priority? */
 void apic_withdraw(struct apic *a, uint8_t vector); /* cancel a request */

@@ -76,11 +76,16 @@ static void hypercall_yield(struct vcpu *v)
 }
 
 /* Halt until the requested vector arrives.  A vector that no interrupt may have would never
- * arrive and is refused.  (TRICKS: wait-by-vector) */
+ * arrive and is refused; and a CPU whose APIC accepts nothing yet does not halt.
+ * (TRICKS: wait-by-vector) */
 static void hypercall_wait(struct vcpu *v)
 {
 	if (v->gpr[EBX] < 16 || v->gpr[EBX] > 255) {
 		set_result(v, ERR_INVALID);
+		return;
+	}
+	if (!apic_is_enabled(&v->apic)) {
+		hypercall_yield(v);
 		return;
 	}
 	v->halted = true;

@@ -114,6 +114,10 @@ static void wait_for_kick(void)
 		CU_ASSERT_EQUAL(apic_requested(&V->apic, cases[n].posted),
 				cases[n].posted && !cases[n].withdrawn);
 	}
+	V->halted = false;
+	V->apic.spiv = 0xff; /* a CPU that is being started: its APIC accepts no kick yet */
+	CU_ASSERT(call(VMP_HC_WAIT, 0xf7, 0) == 0 && !V->halted && !V->awaited);
+	V->apic.spiv = 0x1ff;
 	CU_ASSERT_EQUAL(call(VMP_HC_WAIT, 15, 0), (uint32_t)-EINVAL);
 	CU_ASSERT_EQUAL(call(VMP_HC_WAIT, 256, 0), (uint32_t)-EINVAL);
 	CU_ASSERT_FALSE(V->halted);
