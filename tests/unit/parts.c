@@ -219,8 +219,8 @@ static void open_as(const char *id)
 	base = client_new_loop();
 	sealed = lost = needed = present = 0;
 	parts = (struct parts){ .base = base, .loop = loop_on_event_base(base), .look_ms = 50,
-				.log_fd = -1, .has_room = on_room, .ready = on_room,
-				.sealed = on_sealed, .has_more = on_room, .lost = on_lost };
+				.log_fd = -1, .has_room = on_room, .sealed = on_sealed,
+				.has_more = on_room, .lost = on_lost };
 	snprintf(parts.id, sizeof parts.id, "%s", id);
 	parts.lingers = *id;
 	CU_ASSERT_EQUAL_FATAL(parts_open(&parts), 0);

@@ -33,7 +33,6 @@ static struct {
 	bool lingers, is_over;
 	struct hostmem has; /* what this computer could give at the start */
 	uint32_t place;     /* among the owner's holders */
-	char name[MAX_PRESENCE];
 	int listener; /* where other owners' connections come from; -1: there is no name */
 	/* of the owner: from it, to it, and what tells the process that has passed it on that it is
 	 * not needed any more (-1: there is none) */

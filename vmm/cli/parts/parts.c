@@ -147,7 +147,6 @@ static void take_answer(struct holder *h, const struct snapfile_record *record, 
 			memcpy(&ready, data, sizeof ready);
 		h->state = HOLDER_READY;
 		h->has = ready.sealed && ready.sealed == parts->is_number ? ready.sealed : ready.is;
-		parts->ready(parts->context);
 		return;
 	case HOLD_SEALED:
 		h->sealed |= parts->state == PARTS_SEAL && record->index == parts->number;

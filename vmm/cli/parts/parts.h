@@ -54,7 +54,6 @@ struct parts {
 	void *context;
 	/* there is room again, after parts_is_full() */
 	void (*has_room)(void *context);
-	void (*ready)(void *context); /* a holder is ready */
 	void (*sealed)(void *context);
 	/* parts_next() may have something */
 	void (*has_more)(void *context);

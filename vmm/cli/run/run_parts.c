@@ -1,6 +1,6 @@
 /* run_parts.c - with --checkpoint-parts: a holder of a part of the last checkpoint on each of the
  * hosts' computers (vmm/cli/parts/parts.h).  They outlive the machine's other processes when it
- * goes back, and end with this one. */
+ * goes back, and this one, where another owner may take the machine over. */
 #include "vmm/cli/run/run_private.h"
 
 #include <errno.h>
@@ -92,8 +92,6 @@ static void on_again(void *context)
 }
 
 /* ---- what holders do ---- */
-
-static void on_ready(void *context) { (void)context; }
 
 static void on_room(void *context)
 {
@@ -218,8 +216,8 @@ int run_parts_open(struct run *run)
 		return 0;
 	*parts = (struct parts){ .base = run->base, .loop = run->loop, .look_ms = LOOK_MS,
 				 .lingers = run->background, .log_fd = run->log_fd, .context = run,
-				 .has_room = on_room, .ready = on_ready, .sealed = on_sealed,
-				 .has_more = on_more, .lost = on_lost };
+				 .has_room = on_room, .sealed = on_sealed, .has_more = on_more,
+				 .lost = on_lost };
 	run->holders.again = loop_timer(&run->loop, on_again, run);
 	return run->holders.again ? parts_open(parts) : -ENOMEM;
 }
