@@ -17,7 +17,7 @@ SIM_DAEMON_OBJECTS := tests/sim/daemons.o tests/sim/unserved.o \
 	$(patsubst %,vmm/node/%.o,agenda agenda_look debugger halted stages supervise) \
 	$(patsubst %,vmm/node/cut/%.o,freeze turn copy restore) \
 	$(patsubst %,vmm/cli/run/%.o,go_back yield load_flow owner_life quorum gather) \
-	vmm/cli/streams.o vmm/cli/parts/part.o \
+	vmm/cli/streams.o vmm/cli/parts/part.o vmm/cli/parts/recordlist.o \
 	$(patsubst %,vmm/cli/snapshot/%.o,pull kept saved checkpoint load snapfile savefile \
 		keptfile) \
 	$(patsubst %,vmm/shared/%.o,hostcpu placement presence private_folder problem tsc vote)

@@ -24,9 +24,17 @@ static const char *with_rsh(const char *command, char text[MAX_COMMAND])
 	return text;
 }
 
-static void become_ssh(const struct cluster_host *host, const char *const *options,
-		       const char *command, bool stays, const int ends[3], pid_t parent)
+struct call {
+	const struct cluster_host *host;
+	const char *const *options, *command;
+	bool stays;
+};
+
+static void become_ssh(void *context, const int ends[3], pid_t parent)
 {
+	const struct call *call = context;
+	const struct cluster_host *host = call->host;
+	const char *const *options = call->options;
 	const char *program = getenv("VMP_SSH") ? getenv("VMP_SSH") : "ssh";
 	char text[MAX_COMMAND], port[16], *arguments[MAX_OPTIONS] = {
 		(char *)program, "-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=30",
@@ -42,9 +50,9 @@ static void become_ssh(const struct cluster_host *host, const char *const *optio
 	if (host->user[0])
 		arguments[n++] = "-l", arguments[n++] = (char *)host->user;
 	arguments[n++] = "--", arguments[n++] = (char *)host->name;
-	if (stays)
+	if (call->stays)
 		arguments[n++] = "nohup";
-	arguments[n++] = (char *)with_rsh(command, text);
+	arguments[n++] = (char *)with_rsh(call->command, text);
 	setpgid(0, 0); /* so that the terminal's Ctrl-C reaches vmp alone */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	for (int i = 0; i < 3; i++)
@@ -58,8 +66,8 @@ static void become_ssh(const struct cluster_host *host, const char *const *optio
 	_exit(EXIT_VMP_FAILURE);
 }
 
-int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *const *options,
-	      const char *command, bool stays)
+int ssh_fork(struct ssh *ssh, void (*become)(void *context, const int ends[3], pid_t parent),
+	     void *context)
 {
 	int in[2] = { -1, -1 }, out[2] = { -1, -1 }, err[2] = { -1, -1 };
 	pid_t parent = getpid();
@@ -72,13 +80,22 @@ int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *cons
 			close(in[i]), close(out[i]), close(err[i]);
 		return -1;
 	}
-	if (!ssh->pid)
-		become_ssh(host, options, command, stays, (int[]){ in[0], out[1], err[1] },
-			   parent);
+	if (!ssh->pid) {
+		become(context, (int[]){ in[0], out[1], err[1] }, parent);
+		_exit(EXIT_VMP_FAILURE);
+	}
 	close(in[0]), close(out[1]), close(err[1]);
 	ssh->in = in[1], ssh->out = out[0], ssh->err = err[0];
 	fcntl(ssh->in, F_SETFL, O_NONBLOCK);
 	fcntl(ssh->out, F_SETFL, O_NONBLOCK);
 	fcntl(ssh->err, F_SETFL, O_NONBLOCK);
 	return 0;
+}
+
+int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *const *options,
+	      const char *command, bool stays)
+{
+	struct call call = { host, options, command, stays };
+
+	return ssh_fork(ssh, become_ssh, &call);
 }

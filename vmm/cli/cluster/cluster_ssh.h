@@ -23,6 +23,11 @@ struct ssh { pid_t pid; int in, out, err; };
 int ssh_start(struct ssh *ssh, const struct cluster_host *host, const char *const *options,
 	      const char *command, bool stays);
 
+/* The same for any child: it calls become(), which takes the pipes' `ends` for standard input,
+ * output and error, and executes a program, unless `parent` is not its parent any more. */
+int ssh_fork(struct ssh *ssh, void (*become)(void *context, const int ends[3], pid_t parent),
+	     void *context);
+
 /* Sets $d in a shell to the folder of this version's programs, on any host. %s is the bundle's hash
  * (bundle.h). */
 #define SSH_FOLDER "d=${XDG_CACHE_HOME:-$HOME/.cache}/vmp/bin-%s; "

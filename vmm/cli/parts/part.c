@@ -8,10 +8,10 @@
 #include <sys/mman.h>
 #include "base/layout.h"
 #include "base/limits.h"
+#include "vmm/cli/parts/recordlist.h"
 
-enum { PIECE_BYTES = 4096, FIRST_ROOM = 1 << 20, FIRST_PIECES = 1 << 12 };
+enum { PIECE_BYTES = 4096, FIRST_PIECES = 1 << 12 };
 
-struct records { uint8_t *bytes; size_t n, room; };
 /* Pieces of 4 KiB. `there`: which exist.  `changed`: which have appeared or gone since the last
  * copy.  `room`: for so many, a power of two.  `end`: where the last one ends, in bytes. */
 struct pieces { uint8_t *bytes, *there, *changed; uint64_t room, end; };
@@ -19,45 +19,20 @@ struct contents { struct pieces pages, blocks[MAX_DISKS]; };
 
 struct part {
 	struct contents is, comes; /* comes: of a whole checkpoint */
-	struct records changes;
+	struct recordlist changes;
 	bool changing;
 	size_t bytes;
 };
 
 /* ---- the list of changes ---- */
 
-static void records_free(struct records *r)
-{
-	free(r->bytes);
-	*r = (struct records){ 0 };
-}
-
 /* Forgets the records.  Their memory stays for the next ones, unless these needed little of it: new
  * memory costs as much as to copy into it. */
-static void records_forget(struct records *r)
+static void records_forget(struct recordlist *r)
 {
 	if (r->n && r->n < r->room / 4)
-		records_free(r);
+		recordlist_free(r);
 	r->n = 0;
-}
-
-static int records_add(struct records *r, const struct snapfile_record *record, const void *data)
-{
-	size_t need = r->n + sizeof *record + record->bytes, room = r->room ? r->room : FIRST_ROOM;
-	uint8_t *bytes;
-
-	while (room < need)
-		room *= 2;
-	bytes = room > r->room ? realloc(r->bytes, room) : r->bytes;
-	if (!bytes)
-		return -1;
-	r->bytes = bytes;
-	r->room = room;
-	memcpy(r->bytes + r->n, record, sizeof *record);
-	if (record->bytes)
-		memcpy(r->bytes + r->n + sizeof *record, data, record->bytes);
-	r->n = need;
-	return 0;
 }
 
 /* ---- pieces ---- */
@@ -173,7 +148,7 @@ void part_free(struct part *part)
 		return;
 	contents_free(&part->is);
 	contents_free(&part->comes);
-	records_free(&part->changes);
+	recordlist_free(&part->changes);
 	free(part);
 }
 
@@ -192,7 +167,7 @@ void part_begin(struct part *part, bool changes)
 	part_abandon(part);
 	part->changing = changes;
 	if (!changes)
-		records_free(&part->changes);
+		recordlist_free(&part->changes);
 }
 
 void part_abandon(struct part *part)
@@ -208,7 +183,7 @@ int part_add(struct part *part, const struct snapfile_record *record, const void
 
 	if (make_room(p, number_of(record)))
 		return -1;
-	if (part->changing && records_add(&part->changes, record, data))
+	if (part->changing && recordlist_add(&part->changes, record, data))
 		return -1;
 	if (!part->changing)
 		put(p, number_of(record), data, record->bytes);
@@ -218,14 +193,12 @@ int part_add(struct part *part, const struct snapfile_record *record, const void
 
 static void apply_changes(struct part *part)
 {
-	const struct records *r = &part->changes;
 	struct snapfile_record record;
+	const uint8_t *data;
+	size_t at = 0;
 
-	for (size_t at = 0; at < r->n; at += sizeof record + record.bytes) {
-		memcpy(&record, r->bytes + at, sizeof record);
-		put(pieces_of(&part->is, &record), number_of(&record),
-		    r->bytes + at + sizeof record, record.bytes);
-	}
+	while ((data = recordlist_next(&part->changes, &at, &record)))
+		put(pieces_of(&part->is, &record), number_of(&record), data, record.bytes);
 }
 
 void part_commit(struct part *part)

@@ -6,61 +6,19 @@
 #include <string.h>
 #include "base/faultpoint.h"
 #include "base/layout.h"
-
-enum { FIRST_ROOM = 1 << 16 };
-
-struct records { uint8_t *bytes; size_t n, room; };
+#include "vmm/cli/parts/recordlist.h"
 
 struct kept {
 	bool valid, changes;
 	bool copied; /* what has changed since the copy is marked in `part` */
 	struct saved_machine machine, coming;
-	struct records small, small_coming; /* all records but pages and blocks */
+	struct recordlist small, small_coming; /* all records but pages and blocks */
 	struct part *part;
 	/* where pages and blocks go; NULL: into `part` */
 	void (*put)(void *context, const struct snapfile_record *record, const void *data);
 	void *context;
 	size_t put_bytes; /* of this checkpoint */
 };
-
-static void records_free(struct records *r)
-{
-	free(r->bytes);
-	*r = (struct records){ 0 };
-}
-
-static int records_add(struct records *r, const struct snapfile_record *record, const void *data)
-{
-	size_t need = r->n + sizeof *record + record->bytes, room = r->room ? r->room : FIRST_ROOM;
-	uint8_t *bytes;
-
-	while (room < need)
-		room *= 2;
-	bytes = room > r->room ? realloc(r->bytes, room) : r->bytes;
-	if (!bytes)
-		return -1;
-	r->bytes = bytes;
-	r->room = room;
-	memcpy(r->bytes + r->n, record, sizeof *record);
-	if (record->bytes)
-		memcpy(r->bytes + r->n + sizeof *record, data, record->bytes);
-	r->n = need;
-	return 0;
-}
-
-/* Returns the data of the record at `*at`, and advances `*at`; NULL at the end. */
-static const uint8_t *records_next(const struct records *r, size_t *at,
-				   struct snapfile_record *record)
-{
-	const uint8_t *data;
-
-	if (*at == r->n)
-		return NULL;
-	memcpy(record, r->bytes + *at, sizeof *record);
-	data = r->bytes + *at + sizeof *record;
-	*at += sizeof *record + record->bytes;
-	return data;
-}
 
 /* ---- taking a checkpoint ---- */
 
@@ -91,8 +49,8 @@ void kept_free(struct kept *k)
 	if (!k)
 		return;
 	saved_free(&k->coming);
-	records_free(&k->small_coming);
-	records_free(&k->small);
+	recordlist_free(&k->small_coming);
+	recordlist_free(&k->small);
 	part_free(k->part);
 	free(k);
 }
@@ -109,7 +67,7 @@ static void forget_coming(struct kept *k)
 {
 	saved_free(&k->coming);
 	memset(&k->coming, 0, sizeof k->coming);
-	records_free(&k->small_coming);
+	recordlist_free(&k->small_coming);
 	k->put_bytes = 0;
 }
 
@@ -122,7 +80,7 @@ void kept_abandon(struct kept *k)
 static int add(struct kept *k, const struct snapfile_record *record, const void *data)
 {
 	if (!part_takes(record))
-		return records_add(&k->small_coming, record, data);
+		return recordlist_add(&k->small_coming, record, data);
 	if (!k->put)
 		return part_add(k->part, record, data);
 	k->put_bytes += sizeof *record + record->bytes;
@@ -162,9 +120,9 @@ int kept_commit(struct kept *k, struct problem *p)
 		return problem(p, "has changes of another machine");
 	part_commit(k->part);
 	k->copied &= k->changes;
-	records_free(&k->small);
+	recordlist_free(&k->small);
 	k->small = k->small_coming;
-	k->small_coming = (struct records){ 0 };
+	k->small_coming = (struct recordlist){ 0 };
 	k->machine = k->coming;
 	k->machine.page_seen = NULL;
 	k->valid = true;
@@ -187,7 +145,7 @@ size_t kept_bytes(const struct kept *k)
 bool kept_next(const struct kept *k, struct kept_cursor *cursor, struct snapfile_record *record,
 	       void *data)
 {
-	const uint8_t *small = records_next(&k->small, &cursor->at, record);
+	const uint8_t *small = recordlist_next(&k->small, &cursor->at, record);
 
 	if (!small)
 		return part_next(k->part, &cursor->part, record, data);
