@@ -56,11 +56,12 @@ static int dispatch(struct plink *l, enum frame_type type, const unsigned char *
  * not arrived completely moves to a block of the link's own, which is then read exactly to the
  * end of that frame.  If the frame is a message, the block becomes the message.  After a large
  * frame another one of the same size is expected, and a block of that size is read into from the
- * start: if the guess is right, its body is not copied. */
+ * start: if the guess is right, its body is not copied.  Smaller ones, such as a page, are read
+ * several at once, since to copy one costs less than a system call. */
 unsigned char *link_space(struct plink *l, size_t *room)
 {
 	struct link *k = link_of(l);
-	enum { LEAST = 2048, MOST = 256 << 10 };
+	enum { LEAST = 8192, MOST = 256 << 10 };
 
 	if (!k->in.begun && k->in.last_frame >= LEAST && k->in.last_frame <= MOST &&
 	    (k->in.begun = rmsg_block(k->in.last_frame))) {

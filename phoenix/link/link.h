@@ -9,7 +9,7 @@
 #include "phoenix/link/frame.h"
 
 enum link_state { LINK_HELLO = 1, LINK_AUTH = 2, LINK_UP = 4, LINK_CLOSING = 8, LINK_ANY = 15 };
-enum { FRAME_HEAD_MAX = 120, SMALL_BODY = 136, IN_BYTES = 16384 };
+enum { FRAME_HEAD_MAX = 120, SMALL_BODY = 136, IN_BYTES = 65536 };
 
 struct outframe {			/* a frame on its way out */
 	struct outframe *next;

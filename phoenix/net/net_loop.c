@@ -381,7 +381,7 @@ static size_t queued_bytes(const struct net *net)
  * goes at once. */
 void net_push_burst(struct net *net, bool corked, bool more)
 {
-	enum { BURST_BYTES = 8192, BURST_US = 30 };
+	enum { BURST_BYTES = 16384, BURST_US = 30 };
 	bool few = net->dirty && queued_bytes(net) < BURST_BYTES;
 	uint64_t now;
 

@@ -143,12 +143,18 @@ static void a_large_frame_lands_in_its_own_block(void)
 
 	CU_ASSERT_FATAL(stream != NULL);
 	begin(LINK_UP);
-	n = put_frame(stream, 0, 5000);
+	n = put_frame(stream, 0, 5000); /* not large enough */
+	CU_ASSERT_EQUAL(feed(stream, n, n), 0);
+	CU_ASSERT(link_space(&one.pub, &room) == links.in.bytes);
+	CU_ASSERT_EQUAL(room, IN_BYTES);
+
+	begin(LINK_UP);
+	n = put_frame(stream, 0, 9000);
 	CU_ASSERT_EQUAL(feed(stream, n, n), 0);
 	CU_ASSERT_EQUAL(n_landed, 0);
 	CU_ASSERT(link_space(&one.pub, &room) != links.in.bytes);
 	CU_ASSERT_EQUAL(room, n);
-	put_frame(stream, 1, 5000);
+	put_frame(stream, 1, 9000);
 	CU_ASSERT_EQUAL(feed(stream, n, n), 0);
 	CU_ASSERT_EQUAL(n_handled, 2);
 	CU_ASSERT_EQUAL(n_landed, 1);

@@ -17,7 +17,7 @@
 #include "tests/unit/unit.h"
 
 enum {
-	PAGE = 4096,
+	PAGE = 12288, /* what is smaller is read several at once, and copied (link/inbox.c) */
 	WARM_UP = 500,
 	PAGES = 20000,
 	AHEAD = 16,

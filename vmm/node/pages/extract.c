@@ -6,7 +6,6 @@
 #include <linux/falloc.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include "base/log.h"
 
@@ -62,14 +61,15 @@ void extract_punch(struct extract *extract, gfn_t gfn)
 	punch(extract, gfn, 1);
 }
 
-static void fill_pipe(struct extract *extract, const gfn_t *gfn, unsigned count)
+static void fill_pipe(struct extract *extract, gfn_t first, unsigned count)
 {
-	struct iovec page[EXTRACT_MOST] = { 0 };
+	off_t from = at(first), end = at(first + count);
 
-	for (unsigned i = 0; i < count; i++)
-		page[i] = (struct iovec){ extract->ram + at(gfn[i]), PAGE_BYTES };
-	if (vmsplice(extract->pipe[1], page, count, 0) != (ssize_t)count * PAGE_BYTES)
-		die("cannot splice a page of guest RAM: %s", strerror(errno));
+	while (from < end)
+		if (splice(extract->fd, &from, extract->pipe[1], NULL, (size_t)(end - from), 0) <=
+			    0 &&
+		    errno != EINTR)
+			die("cannot splice a page of guest RAM: %s", strerror(errno));
 }
 
 static void empty_pipe(struct extract *extract, uint8_t *contents, size_t bytes)
@@ -91,13 +91,13 @@ void extract_pages(struct extract *extract, const gfn_t *gfn, unsigned count, bo
 		   uint8_t *contents)
 {
 	bug_on(count > EXTRACT_MOST);
-	if (written)
-		fill_pipe(extract, gfn, count);
-	else if (contents)
+	if (!written && contents)
 		for (unsigned i = 0; i < count; i++)
 			memcpy(contents + at(i), extract->ram + at(gfn[i]), PAGE_BYTES);
 	for (unsigned i = 0, n; i < count; i += n) {
 		n = extract_run(gfn + i, count - i);
+		if (written)
+			fill_pipe(extract, gfn[i], n);
 		punch(extract, gfn[i], n);
 	}
 	if (written)

@@ -5,7 +5,7 @@
  * page, and may be writing to it at this moment.  So a page that may be written on this host is
  * taken as follows:
  *     lower the right; drain the pins                      - the caller (base/hostshm.h)
- *     vmsplice() the page into a pipe       - the pipe holds the page itself, not a copy
+ *     splice() the page into a pipe         - the pipe holds the page itself, not a copy
  *     punch the page's hole in the memfd    - it leaves every mapping of every process at once:
  *                                             the last write is over
  *     read() the pipe                       - the final contents

@@ -2,6 +2,7 @@
 #include "vmm/node/pages/misses.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include "base/mechanisms.h"
 #include "dsm/dsm.h"
 #include "vmm/node/node.h"
@@ -32,17 +33,26 @@ void misses_free(struct misses *misses)
 	free(misses);
 }
 
-/* A checksum of a page, to see whether it has changed: a third of a microsecond.  Never 0. */
+/* A checksum of a page, to see whether it has changed, in a tenth of a microsecond: Fletcher's sums
+ * of four lanes of words.  Never 0. */
 static uint32_t page_sum(const uint8_t *contents)
 {
-	const uint64_t *word = (const uint64_t *)contents;
-	uint64_t lane[4] = { 1, 2, 3, 4 };
+	typedef uint64_t pair __attribute__((vector_size(16)));
+	pair word[2], sum[2] = { 0 }, sums[2] = { 0 };
+	uint64_t all = 1;
 
-	for (unsigned i = 0; i < PAGE_BYTES / sizeof *word; i += 4)
-		for (unsigned k = 0; k < 4; k++)
-			lane[k] = (lane[k] ^ word[i + k]) * 0x9e3779b97f4a7c15u;
-	lane[0] ^= lane[1] >> 7 ^ lane[2] >> 13 ^ lane[3] >> 29;
-	return (uint32_t)(lane[0] >> 32) | 1;
+	for (unsigned i = 0; i < PAGE_BYTES; i += sizeof word) {
+		memcpy(word, contents + i, sizeof word);
+		sum[0] += word[0];
+		sums[0] += sum[0];
+		sum[1] += word[1];
+		sums[1] += sum[1];
+	}
+	for (unsigned k = 0; k < 4; k++) {
+		all = (all ^ sum[k / 2][k % 2]) * 0x9e3779b97f4a7c15u;
+		all = (all ^ sums[k / 2][k % 2]) * 0x9e3779b97f4a7c15u;
+	}
+	return (uint32_t)(all >> 32) | 1;
 }
 
 static struct both *both_of(struct node *node, gfn_t gfn)

@@ -235,7 +235,7 @@ static void take_now(struct node *node, gfn_t gfn, enum page_right has, enum pag
 static enum page_right take(struct node *node, gfn_t gfn, enum page_right left, void *contents)
 {
 	const struct staged *staged = batch_take(node, gfn, left);
-	uint8_t *to = contents ? contents : node->pages->scratch;
+	uint8_t *to = contents ? contents : staged ? staged->contents : node->pages->scratch;
 	enum page_right has = staged ? staged->had : atomic_load(&node->shm->page_right[gfn]);
 
 	bug_on(left > has || left == PAGE_WRITE);
@@ -244,10 +244,10 @@ static enum page_right take(struct node *node, gfn_t gfn, enum page_right left, 
 			memcpy(contents, alias_of(node, gfn), PAGE_BYTES);
 		return has;
 	}
-	if (staged)
-		memcpy(to, staged->contents, PAGE_BYTES);
-	else
+	if (!staged)
 		take_now(node, gfn, has, left, to, contents != NULL);
+	else if (contents)
+		memcpy(contents, staged->contents, PAGE_BYTES);
 	misses_left(node, gfn, has, left, to);
 	return has;
 }
@@ -284,7 +284,7 @@ static void host_fill(void *ctx, gfn_t gfn, const void *contents, enum page_righ
 	if (right == PAGE_READ) {
 		share_came_copy(node->pages->share, gfn);
 	} else {
-		misses_came(node, gfn, alias_of(node, gfn));
+		misses_came(node, gfn, contents ? contents : alias_of(node, gfn));
 		share_came(node->pages->share, gfn);
 	}
 }

@@ -6,12 +6,12 @@
 #include "base/faultpoint.h"
 #include "base/log.h"
 
-enum { LATE_MOST = 8, LATE_BODY = 16 };
+enum { LATE_BODY = 16 };
 
 /* Messages to one node that leave with the next one. */
 struct late {
 	unsigned count;
-	struct { struct msg_header header; uint8_t body[LATE_BODY]; } message[LATE_MOST];
+	struct { struct msg_header header; uint8_t body[LATE_BODY]; } message[NET_LATE_MOST];
 };
 
 struct net {
@@ -111,11 +111,16 @@ void net_flush_late(struct net *net, unsigned peer)
 {
 	struct late *late = &net->late[peer];
 	unsigned count = late->count;
+	bool corks = count > 1 && net->cork;
 
 	late->count = 0;
+	if (corks)
+		net->cork(net->ctx, true);
 	for (unsigned i = 0; i < count && !fault_on(FAULT_LATE_FORGETS); i++)
 		carry(net, peer, &late->message[i].header, late->message[i].body,
 		      late->message[i].header.bytes, NULL, 0);
+	if (corks)
+		net->cork(net->ctx, false);
 }
 
 /* (TRICKS: one-order) */
@@ -179,7 +184,7 @@ void net_send_late(struct net *net, vnode_t to, enum msg_type type, const void *
 	if (node < 0 || (unsigned)node == net->node)
 		return net_send(net, to, type, body, body_bytes, NULL, 0);
 	late = &net->late[node];
-	if (late->count == LATE_MOST)
+	if (late->count == NET_LATE_MOST)
 		net_flush_late(net, (unsigned)node);
 	late->message[late->count].header = packet_header(type, to, net->node, body_bytes);
 	memcpy(late->message[late->count++].body, body, body_bytes);

@@ -25,6 +25,8 @@
 #include "base/packet.h"
 #include "base/types.h"
 
+enum { NET_LATE_MOST = 64 }; /* messages to one node that wait for the next one */
+
 struct net;
 
 /* Gets the messages for the roles of this node (vmm/node/wire/dispatch.c). m->from is the sending
