@@ -146,7 +146,7 @@ struct vcpu_slot {
 _Static_assert(offsetof(struct vcpu_slot, want) == 68 &&
 		       offsetof(struct vcpu_slot, want_gfn) == 72 &&
 		       offsetof(struct vcpu_slot, want_aheads) == 80 &&
-		       offsetof(struct vcpu_slot, tell) == 664,
+		       offsetof(struct vcpu_slot, tell) == 2200,
 	       "tests/guest/hostile.c writes there");
 
 struct host_shm {

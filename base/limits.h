@@ -19,7 +19,7 @@ enum {
 	/* host address spaces of one virtual CPU: as many as CR3's low bits can name */
 	MAX_SPACES = 8,
 	/* pages that a CPU requests together with the one that it waits for */
-	MAX_AHEAD = 128,
+	MAX_AHEAD = 512,
 	/* pages, or runs of pages, that one virtual CPU may pin at once */
 	PINS_PER_CPU = 4,
 	EXIT_VMP_FAILURE = 125,	   /* exit status: vmp itself failed, or the machine died */

@@ -33,15 +33,18 @@ static int64_t distance(const struct ahead_run *run, int64_t from, int64_t to)
  * miss is there. */
 static bool continues(struct ahead_run *run, int64_t page)
 {
-	int64_t steps;
-
 	if (!run->used || run->length < AHEAD_MISSES)
 		return false;
-	steps = steps_to(run->last, run->step, page);
-	if (steps <= 0 || steps > distance(run, run->last, run->end))
-		return false;
-	run->last += steps * run->step;
-	return true;
+	for (uint32_t column = 0; column < run->wide; column++) {
+		int64_t steps = steps_to(run->last, run->step, page - column);
+
+		if (steps < 0 || (!steps && !column) ||
+		    steps > distance(run, run->last, run->end))
+			continue;
+		run->last += steps * run->step;
+		return true;
+	}
+	return false;
 }
 
 /* The same for a run that is not certain yet.  A second page beside the first one sets the run's
@@ -119,20 +122,41 @@ static bool is_near(int64_t page, int64_t other, int64_t most)
 	return page - other <= most && other - page <= most;
 }
 
-/* Return what is remembered of a run at a stride that began just beside this page, or one step
- * before that: this page begins the next column of an array. */
-static const struct ahead_known *column_beside(const struct ahead *ahead, int64_t page)
+/* Return whether twice as many columns are still a small part of a row. */
+static bool may_widen(const struct ahead *ahead, const struct ahead_run *run)
 {
+	int64_t pages = page_at(run->step > 0 ? run->step : -run->step);
+
+	return mechanism_on(ahead->without, MECHANISM_COLUMNS) &&
+	       2 * run->wide <= AHEAD_WIDE_MOST &&
+	       2 * run->wide * AHEAD_ROW_PARTS <= pages;
+}
+
+/* Return what is remembered of a run at a stride that began just beside this page, or one step
+ * before that: this page begins the next column of an array.  *wide becomes the number of columns
+ * to request: twice as many as those of a run that ends just before this page. */
+static const struct ahead_known *column_beside(const struct ahead *ahead, int64_t page,
+					       uint32_t *wide)
+{
+	const struct ahead_known *beside = NULL;
+
 	for (const struct ahead_run *run = ahead->run; run < ahead->run + AHEAD_RUNS; run++)
 		for (int64_t at = run->first; run->used && at != run->first + 2 * run->step;
 		     at += run->step) {
 			const struct ahead_known *known = recall(ahead, page_at(run->first));
 
-			if (known && !is_near(page_at(run->step), 0, 2 * AHEAD_BESIDE) &&
-			    is_near(page, page_at(at), AHEAD_BESIDE))
+			if (!known || is_near(page_at(run->step), 0, 2 * AHEAD_BESIDE))
+				continue;
+			if (page == page_at(at) + run->wide) {
+				*wide = may_widen(ahead, run) ? 2 * run->wide : run->wide;
 				return known;
+			}
+			if (!is_near(page, page_at(at), AHEAD_BESIDE))
+				continue;
+			beside = known;
+			*wide = run->wide;
 		}
-	return NULL;
+	return beside;
 }
 
 static struct ahead_run *least_used(struct ahead *ahead)
@@ -145,15 +169,18 @@ static struct ahead_run *least_used(struct ahead *ahead)
 	return oldest;
 }
 
+/* Begin a run at this place.  Several columns are requested from its first place on, since only one
+ * page there is missed. */
 static struct ahead_run *begin_known(struct ahead *ahead, int64_t at,
-				     const struct ahead_known *known)
+				     const struct ahead_known *known, uint32_t wide)
 {
 	struct ahead_run *run = least_used(ahead);
 
 	*run = (struct ahead_run){
-		.first = at, .last = at, .end = at + known->step, .step = known->step,
+		.first = at, .last = at, .end = at, .step = known->step,
 		.length = AHEAD_MISSES,
-		.window = known->pages - 1u < MAX_AHEAD ? known->pages - 1u : MAX_AHEAD,
+		.window = known->pages - 1u < AHEAD_WINDOW ? known->pages - 1u : AHEAD_WINDOW,
+		.wide = wide,
 	};
 	return run;
 }
@@ -165,7 +192,7 @@ static struct ahead_run *begin_stride(struct ahead *ahead, int64_t at, int64_t s
 
 	*run = (struct ahead_run){
 		.first = at - (AHEAD_STRIDE_MISSES - 1) * stride, .last = at, .end = at,
-		.step = stride, .length = AHEAD_STRIDE_MISSES - 1,
+		.step = stride, .length = AHEAD_STRIDE_MISSES - 1, .wide = 1,
 	};
 	return run;
 }
@@ -177,16 +204,17 @@ static struct ahead_run *find(struct ahead *ahead, int64_t at)
 	const struct ahead_known *known;
 	struct ahead_run *run;
 	int64_t stride;
+	uint32_t wide;
 
 	for (run = ahead->run; run < ahead->run + AHEAD_RUNS; run++)
 		if (continues(run, page_at(at)))
 			return run;
 	known = recall(ahead, page_at(at));
 	if (known)
-		return begin_known(ahead, known->first, known);
-	known = column_beside(ahead, page_at(at));
+		return begin_known(ahead, known->first, known, known->wide);
+	known = column_beside(ahead, page_at(at), &wide);
 	if (known)
-		return begin_known(ahead, at, known);
+		return begin_known(ahead, at, known, wide);
 	if (mechanism_on(ahead->without, MECHANISM_STRIDES)) {
 		stride = stride_to(ahead, at, -1);
 		if (stride)
@@ -199,7 +227,7 @@ static struct ahead_run *find(struct ahead *ahead, int64_t at)
 		if (may_continue(run, page_at(at)))
 			return run;
 	run = least_used(ahead);
-	*run = (struct ahead_run){ .first = at, .last = at, .end = at };
+	*run = (struct ahead_run){ .first = at, .last = at, .end = at, .wide = 1 };
 	return run;
 }
 
@@ -211,6 +239,7 @@ static void remember(struct ahead *ahead, const struct ahead_run *run)
 		ahead->known[place_of(page_at(run->first))] = (struct ahead_known){
 			.first = run->first, .step = (int32_t)run->step,
 			.pages = (uint16_t)(pages < UINT16_MAX ? pages : UINT16_MAX),
+			.wide = (uint8_t)run->wide,
 		};
 }
 
@@ -224,6 +253,13 @@ static struct ahead_pages extend(struct ahead_run *run, int64_t limit)
 	int64_t count = run->window + 1 - distance(run, run->last, run->end);
 
 	pages.count = (uint32_t)(count < room ? count : room);
+	if (pages.count > MAX_AHEAD / run->wide)
+		pages.count = MAX_AHEAD / run->wide;
+	while (run->wide > 1 && (pages.first + (run->wide - 1) * PAGE_BYTES > limit - 1 ||
+				 pages.first + (pages.count - 1) * run->step +
+				 (run->wide - 1) * PAGE_BYTES > limit - 1))
+		run->wide /= 2;
+	pages.wide = run->wide;
 	run->end += run->step * (int64_t)pages.count;
 	return pages;
 }
@@ -234,8 +270,8 @@ static bool wants_more(struct ahead_run *run)
 	    distance(run, run->last, run->end) - 1 > run->window / 2)
 		return false;
 	run->window = run->window ? run->window * 2 : AHEAD_FIRST;
-	if (run->window > MAX_AHEAD)
-		run->window = MAX_AHEAD;
+	if (run->window > AHEAD_WINDOW)
+		run->window = AHEAD_WINDOW;
 	return true;
 }
 
@@ -251,7 +287,7 @@ struct ahead_pages ahead_on_miss(struct ahead *ahead, int64_t at, int64_t limit)
 	remembered = !run->used && run->window;
 	run->used = ++ahead->misses;
 	run->length++;
-	if (run->end == run->last)
+	if (run->end == run->last && run->wide == 1)
 		run->end += run->step;
 	if (run->length < AHEAD_MISSES)
 		ahead->recent_plus_1[ahead->n_recent++ % AHEAD_RECENT] = at + 1;
@@ -266,16 +302,30 @@ void ahead_vain(struct ahead *ahead, uint32_t page)
 {
 	for (unsigned i = 0; i < AHEAD_KNOWN; i++) {
 		struct ahead_known *known = &ahead->known[i];
-		int64_t place = known->step ? steps_to(known->first, known->step, page) : 0;
 
-		if (place > 0 && place < known->pages)
-			known->pages = (uint16_t)place;
+		for (uint32_t column = 0; known->step && column < known->wide; column++) {
+			int64_t place = steps_to(known->first, known->step,
+						 (int64_t)page - column);
+
+			if (place < 0 || place >= known->pages)
+				continue;
+			if (column)
+				known->wide = (uint8_t)column;
+			else if (place)
+				known->pages = (uint16_t)place;
+		}
 	}
+}
+
+/* Return how many pages these are. */
+static uint32_t number_of(const struct ahead_pages *pages)
+{
+	return pages->count * pages->wide;
 }
 
 static uint32_t page_of(const struct ahead_pages *pages, uint32_t i)
 {
-	return (uint32_t)page_at(pages->first + i * pages->step);
+	return (uint32_t)page_at(pages->first + i / pages->wide * pages->step) + i % pages->wide;
 }
 
 /* Translate adjacent pages by the guest's page table, within one page table. */
@@ -300,7 +350,7 @@ static void look_up(const struct shadow *shadow, struct vcpu *v, const struct ah
 {
 	bool missing = false;
 
-	for (uint32_t i = 0; i < pages->count; i++) {
+	for (uint32_t i = 0; i < number_of(pages); i++) {
 		entry[i] = shadow->entry[page_of(pages, i)];
 		missing |= !entry[i];
 	}
@@ -310,7 +360,7 @@ static void look_up(const struct shadow *shadow, struct vcpu *v, const struct ah
 		look_up_run(shadow, v, page_of(pages, 0), pages->count, entry);
 		return;
 	}
-	for (uint32_t i = 0; i < pages->count; i++)
+	for (uint32_t i = 0; i < number_of(pages); i++)
 		if (!entry[i])
 			look_up_run(shadow, v, page_of(pages, i), 1, entry + i);
 }
@@ -349,11 +399,12 @@ bool ahead_asks(struct ahead *ahead, gfn_t frame, uint32_t page)
 {
 	struct ahead_asked *asked = asked_of(ahead, frame, page);
 
-	if (!asked->used)
+	if (!asked->used && ahead->misses - asked->at_miss > AHEAD_ON_ITS_WAY)
 		asked->misses_due = AHEAD_VAIN_MISSES;
-	if (asked->misses_due)
+	if (!asked->used || asked->misses_due)
 		return false;
 	asked->used = false;
+	asked->at_miss = ahead->misses;
 	return true;
 }
 
@@ -399,11 +450,12 @@ unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow,
 		*right = right_for(history, shadow, v, page, wanted, rights);
 	if (pages.count)
 		look_up(shadow, v, &pages, entry);
-	for (uint32_t i = 0; i < pages.count; i++) {
+	for (uint32_t i = 0; i < number_of(&pages); i++) {
 		gfn_t frame = shadow_frame(entry[i]);
 
 		page = page_of(&pages, i);
-		if (!(entry[i] & SHADOW_VALID) || (*right == PAGE_WRITE && !may_write(entry[i])) ||
+		if (page == gva >> PAGE_BITS || !(entry[i] & SHADOW_VALID) ||
+		    (*right == PAGE_WRITE && !may_write(entry[i])) ||
 		    !ram_has(shadow->ram_pages, frame) || rights[frame] >= *right ||
 		    !ahead_asks(ahead, frame, page))
 			continue;
@@ -444,7 +496,7 @@ unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool writ
 		return n;
 	pages = ahead_on_miss(ahead, (int64_t)frames[0] << PAGE_BITS,
 			      (int64_t)ram_pages << PAGE_BITS);
-	for (uint32_t i = 0; i < pages.count; i++) {
+	for (uint32_t i = 0; i < number_of(&pages); i++) {
 		gfn_t gfn = page_of(&pages, i);
 
 		if (ram_has(ram_pages, gfn) && rights[gfn] < needed)

@@ -11,8 +11,9 @@
  *
  * A run is remembered by its first page.  A later miss of that page requests the whole run at
  * once: programs go through the same arrays again and again.  So does a miss beside the first page
- * of a column: it begins the next one.  A page that was fetched and not used (ahead_vain())
- * shortens the remembered run.
+ * of a column: it begins the next one.  If that page is where the columns before it ended, twice
+ * as many are requested (AHEAD_WIDE_MOST): adjacent pages are taken, sent and mapped together.  A
+ * page that was fetched and not used (ahead_vain()) makes the remembered run shorter or narrower.
  *
  * written.h says which pages are requested to write to although they are read first.
  */
@@ -31,14 +32,18 @@ enum {
 	AHEAD_RUNS = 8,
 	AHEAD_MISSES = 3, /* make a run */
 	AHEAD_FIRST = 4,
+	AHEAD_WINDOW = 128, /* places of a run that are requested together */
 	AHEAD_KNOWN = 1024,
 	AHEAD_ASKED = 8192,
 	AHEAD_VAIN_MISSES = 4,
+	AHEAD_ON_ITS_WAY = 16, /* for so many misses a page may be on its way */
 	AHEAD_NAMED_MOST = MAX_AHEAD + 1,
 	AHEAD_STRIDE_MISSES = 4, /* make a run at a stride */
 	AHEAD_STRIDE_MOST = 32 << 20,
 	AHEAD_RECENT = 16,
 	AHEAD_BESIDE = 4, /* pages from a column to the next one, at most */
+	AHEAD_WIDE_MOST = 8, /* columns that are requested together; */
+	AHEAD_ROW_PARTS = 4, /* at most that part of a row: other hosts may have the rest */
 };
 
 /* All zero: no runs. */
@@ -49,6 +54,7 @@ struct ahead {
 		/* the first place beyond those requested; it may be beyond all, or below 0 */
 		int64_t end;
 		int64_t step;	 /* from one place to the next; 0 as long as the run has one */
+		uint32_t wide;	 /* adjacent pages at each place: columns */
 		uint32_t window; /* pages requested together; 0 at first */
 		uint32_t length; /* misses in it */
 		uint32_t used;	 /* value of `misses` at the last use; 0: the slot is free */
@@ -57,9 +63,11 @@ struct ahead {
 		int64_t first;
 		int32_t step;
 		uint16_t pages; /* including the first; 0: none */
+		uint8_t wide;
 	} known[AHEAD_KNOWN]; /* by the first page, hashed */
 	struct ahead_asked {
 		uint32_t frame_plus_1, page;
+		uint32_t at_miss; /* value of `misses` when it was requested */
 		uint8_t misses_due; /* it is requested ahead again after so many misses of it */
 		bool used;
 	} asked[AHEAD_ASKED]; /* by the frame, modulo */
@@ -69,10 +77,11 @@ struct ahead {
 	uint32_t without; /* mechanisms that are off: MECHANISM_RUNS, _STRIDES, _RECALL */
 };
 
-/* The pages to request: those with the places first, first + step, ..., `count` of them. */
+/* The pages to request: `wide` adjacent ones from each of the places first, first + step, ...,
+ * `count` of them, on.  At most MAX_AHEAD in all. */
 struct ahead_pages {
 	int64_t first, step;
-	uint32_t count;
+	uint32_t count, wide; /* count 0: none */
 };
 
 /* Record a miss of the place `at`; return the pages to request, which are below `limit`.  A page

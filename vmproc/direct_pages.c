@@ -431,6 +431,8 @@ void direct_pages_mapped(bool user, gva_t gva, uint32_t bytes, gpa_t gpa)
 		if (n) {
 			let_in(user, gva + i * PAGE_BYTES, n, has);
 			unpin(gfn, count - i);
+			for (unsigned k = 0; k < n; k++)
+				ahead_used(&misses, gfn + k);
 		} else {
 			n = 1;
 		}

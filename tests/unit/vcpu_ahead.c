@@ -155,19 +155,89 @@ static void a_column_is_remembered(void)
  * since the first was here. */
 static void the_next_column_is_known(void)
 {
+	const uint32_t one_by_one = 1u << MECHANISM_COLUMNS;
+
 	begin();
+	ahead.without = one_by_one;
 	misses(100, 40, 3);
 	CU_ASSERT(asks(220, 260, 40, AHEAD_FIRST));
 	CU_ASSERT(asks(101, 141, 40, 7));
 	CU_ASSERT(asks(142, 182, 40, 7));
 	CU_ASSERT(asks_nothing(227)); /* beside the middle of one */
 	CU_ASSERT(asks_nothing(110)); /* not beside one */
-	ahead.without = 1u << MECHANISM_RECALL;
+	ahead.without = one_by_one | 1u << MECHANISM_RECALL;
 	CU_ASSERT(asks_nothing(103));
 	begin();
 	misses(100, 8, 3); /* columns that are as near to each other as their pages: none */
 	CU_ASSERT(asks(124, 132, 8, AHEAD_FIRST));
 	CU_ASSERT(asks_nothing(101));
+}
+
+static bool asks_columns(gfn_t gfn, uint32_t count, uint32_t wide)
+{
+	struct ahead_pages pages = miss(gfn);
+
+	if (pages.first == (int64_t)gfn * PAGE_BYTES && pages.count == count && pages.wide == wide)
+		return true;
+	fprintf(stderr, "a miss of %u asks for %u times %u pages\n", gfn, pages.count, pages.wide);
+	return false;
+}
+
+/* The columns of an array are requested whole, and more of them together each time. */
+static void columns_are_requested_together(void)
+{
+	begin();
+	misses(100, 64, 3);
+	CU_ASSERT(asks(292, 356, 64, AHEAD_FIRST));
+	CU_ASSERT(asks_columns(101, 8, 2));
+	CU_ASSERT(asks_columns(103, 8, 4));
+	/* all of these are on their way: at the first place, and below it */
+	CU_ASSERT(asks_nothing(104));
+	CU_ASSERT(asks_nothing(106));
+	CU_ASSERT(asks_nothing(104 + 64));
+	CU_ASSERT(asks_nothing(103 + 2 * 64));
+	CU_ASSERT(asks_columns(107, 8, 8));
+	CU_ASSERT(asks_columns(115, 8, AHEAD_WIDE_MOST));
+	CU_ASSERT(asks_columns(123, 8, AHEAD_WIDE_MOST));
+
+	/* that is remembered, too; what came in vain makes it narrower, or shorter */
+	others(700);
+	CU_ASSERT(asks_columns(107, 8, 8));
+	ahead_vain(&ahead, 112 + 3 * 64);
+	others(820);
+	CU_ASSERT(asks_columns(107, 8, 5));
+	ahead_vain(&ahead, 107 + 3 * 64);
+	others(940);
+	CU_ASSERT(asks_columns(107, 3, 5));
+}
+
+/* Not more than a quarter of a row, not beyond the memory, and not more than MAX_AHEAD pages. */
+static void columns_have_bounds(void)
+{
+	begin();
+	misses(100, 12, 3);
+	CU_ASSERT(asks(136, 148, 12, AHEAD_FIRST));
+	CU_ASSERT(asks_columns(101, 8, 2));
+	CU_ASSERT(asks_columns(103, 8, 2));
+	begin();
+	misses(N_PAGES - 260, 64, 3);
+	CU_ASSERT(asks(N_PAGES - 68, N_PAGES - 4, 64, 1));
+	CU_ASSERT(asks_columns(N_PAGES - 259, 5, 2));
+	CU_ASSERT(asks_columns(N_PAGES - 257, 5, 1));
+	begin();
+	ahead.without = 1u << MECHANISM_COLUMNS;
+	misses(100, 64, 3);
+	CU_ASSERT(asks(292, 356, 64, AHEAD_FIRST));
+	CU_ASSERT(asks(101, 165, 64, 7));
+
+	begin();
+	for (int64_t place = 0; place < 1000; place++)
+		ahead_on_miss(&ahead, place * 64 * PAGE_BYTES, INT64_MAX);
+	for (gfn_t column = 1; column < 64; column++) {
+		struct ahead_pages pages = ahead_on_miss(&ahead, column * PAGE_BYTES, INT64_MAX);
+
+		CU_ASSERT(pages.count * pages.wide <= MAX_AHEAD);
+	}
 }
 
 /* What is farther apart than AHEAD_STRIDE_MOST, or was missed too long ago, makes no run. */
@@ -216,12 +286,12 @@ static void a_run_in_time_doubles(void)
 	gfn_t miss = 102;
 
 	begin_run(100, 1);
-	for (uint32_t window = AHEAD_FIRST; window < MAX_AHEAD; window *= 2) {
+	for (uint32_t window = AHEAD_FIRST; window < AHEAD_WINDOW; window *= 2) {
 		CU_ASSERT(asks(miss, miss + 1, 1, window));
 		miss += window + 1;
 	}
-	for (int i = 0; i < 3; i++, miss += MAX_AHEAD + 1)
-		CU_ASSERT(asks(miss, miss + 1, 1, MAX_AHEAD));
+	for (int i = 0; i < 3; i++, miss += AHEAD_WINDOW + 1)
+		CU_ASSERT(asks(miss, miss + 1, 1, AHEAD_WINDOW));
 }
 
 /* The pages arrive late, so that the CPU waits for each: some stay ahead of it, and none is
@@ -237,7 +307,7 @@ static void a_run_that_waits_stays_ahead(void)
 		CU_ASSERT(!pages.count || (pages.first == (int64_t)next * PAGE_BYTES &&
 					   pages.step == PAGE_BYTES));
 		next += pages.count;
-		CU_ASSERT(next > missed + 1 && next - (missed + 1) <= MAX_AHEAD);
+		CU_ASSERT(next > missed + 1 && next - (missed + 1) <= AHEAD_WINDOW);
 	}
 }
 
@@ -304,14 +374,14 @@ static void more_than_the_most_is_remembered_but_asked_for_in_parts(void)
 	gfn_t miss = 102;
 
 	begin_run(100, 1);
-	for (uint32_t window = AHEAD_FIRST; window < MAX_AHEAD; window *= 2) {
+	for (uint32_t window = AHEAD_FIRST; window < AHEAD_WINDOW; window *= 2) {
 		CU_ASSERT(asks(miss, miss + 1, 1, window));
 		miss += window + 1;
 	}
-	CU_ASSERT(asks(miss, miss + 1, 1, MAX_AHEAD));
+	CU_ASSERT(asks(miss, miss + 1, 1, AHEAD_WINDOW));
 	others(500);
-	CU_ASSERT(asks(100, 101, 1, MAX_AHEAD));
-	CU_ASSERT(asks(101 + MAX_AHEAD, 102 + MAX_AHEAD, 1, MAX_AHEAD));
+	CU_ASSERT(asks(100, 101, 1, AHEAD_WINDOW));
+	CU_ASSERT(asks(101 + AHEAD_WINDOW, 102 + AHEAD_WINDOW, 1, AHEAD_WINDOW));
 }
 
 /* A page that was requested ahead and not used is left out until it has been missed often enough.
@@ -325,6 +395,11 @@ static void what_was_not_used_is_left_out(void)
 	ahead_used(&history, 77);
 	ahead_used(&history, 77 + AHEAD_ASKED); /* another frame */
 	CU_ASSERT(ahead_asks(reads, 77, 5));
+	reads->misses += AHEAD_ON_ITS_WAY;
+	CU_ASSERT(!ahead_asks(reads, 77, 5)); /* it may be on its way */
+	ahead_used(&history, 77);
+	CU_ASSERT(ahead_asks(reads, 77, 5));
+	reads->misses += AHEAD_ON_ITS_WAY + 1;
 	CU_ASSERT(!ahead_asks(reads, 77, 5));
 	ahead_used(&history, 77); /* too late: it had been missed, or this would not be */
 	for (int i = 0; i < AHEAD_VAIN_MISSES; i++) {
@@ -396,13 +471,13 @@ static void frames_make_runs(void)
 	memset((void *)rights, 0, sizeof rights);
 	CU_ASSERT_EQUAL(name(100, 1, true), 1);
 	CU_ASSERT_EQUAL(name(101, 1, true), 1);
-	for (uint32_t window = AHEAD_FIRST; window <= MAX_AHEAD; window *= 2) {
+	for (uint32_t window = AHEAD_FIRST; window <= AHEAD_WINDOW; window *= 2) {
 		CU_ASSERT_EQUAL(name(miss, 1, true), 1 + window);
 		CU_ASSERT(are(1 + window, miss));
 		miss += window + 1;
 	}
 	rights[miss + 1] = 2;
-	CU_ASSERT_EQUAL(name(miss, 1, true), MAX_AHEAD);
+	CU_ASSERT_EQUAL(name(miss, 1, true), AHEAD_WINDOW);
 	CU_ASSERT_EQUAL(frames[1], miss + 2);
 }
 
@@ -416,6 +491,8 @@ int main(void)
 		UNIT_TEST(strides_end_with_the_memory),
 		UNIT_TEST(a_column_is_remembered),
 		UNIT_TEST(the_next_column_is_known),
+		UNIT_TEST(columns_are_requested_together),
+		UNIT_TEST(columns_have_bounds),
 		UNIT_TEST(strides_have_bounds),
 		UNIT_TEST(what_is_off_requests_nothing),
 		UNIT_TEST(a_run_in_time_doubles),
