@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, WORDS = PAGE / 4, MOST_PAGES = 1 << 15, STRIDE = 1000003 };
+enum { PAGE = 4096, WORDS = PAGE / 4, MOST_PAGES = 1 << 15 };
 
 enum other { COMPUTING, HALTED, FETCHING, OTHERS };
 static const char *const other_names[] = { "computing", "halted", "fetching" };
@@ -84,11 +84,30 @@ static void read_all(const uint32_t *area, uint32_t pages)
 		sink += area[i * WORDS];
 }
 
-/* Reads each page once, far from the one before: STRIDE is a prime beyond any number of pages. */
-static void fetch_all(const uint32_t *area, uint32_t pages, double *ns)
+/* Returns the numbers below `pages` in an order without equal distances, which would be fetched
+ * ahead. */
+static uint32_t *order_new(uint32_t pages)
+{
+	uint32_t *order = calloc(pages, sizeof *order), random = 1;
+
+	if (!order)
+		exit(1);
+	for (uint32_t i = 0; i < pages; i++) {
+		uint32_t at;
+
+		random = random * 1664525 + 1013904223;
+		at = (random >> 8) % (i + 1);
+		order[i] = order[at];
+		order[at] = i;
+	}
+	return order;
+}
+
+/* Reads each page once. */
+static void fetch_all(const uint32_t *area, uint32_t pages, const uint32_t *order, double *ns)
 {
 	for (uint32_t i = 0; i < pages; i++) {
-		const uint32_t *word = area + (uint64_t)i * STRIDE % pages * WORDS;
+		const uint32_t *word = area + order[i] * WORDS;
 		double start = now_ns();
 
 		sink += *word;
@@ -96,12 +115,13 @@ static void fetch_all(const uint32_t *area, uint32_t pages, double *ns)
 	}
 }
 
-static void be_other(const struct options *o, const uint32_t *area, double *ns, int wake)
+static void be_other(const struct options *o, const uint32_t *area, const uint32_t *order,
+		     double *ns, int wake)
 {
 	char byte;
 
 	if (o->other == FETCHING)
-		fetch_all(area, o->pages, ns);
+		fetch_all(area, o->pages, order, ns);
 	else if (o->other == HALTED)
 		sink += (uint32_t)read(wake, &byte, 1);
 	else
@@ -120,17 +140,19 @@ static void fetch(const struct options *o)
 #pragma omp parallel num_threads(2)
 	{
 		int me = omp_get_thread_num();
+		uint32_t *order;
 
 		bind_to((unsigned)me);
+		order = order_new(o->pages); /* each has its own */
 		memset(ns[me], 0, o->pages * sizeof(double)); /* not during the measurement */
 		write_all(area[!me], o->pages);
 #pragma omp barrier
 		if (me) {
-			be_other(o, area[1], ns[1], wake[0]);
+			be_other(o, area[1], order, ns[1], wake[0]);
 		} else {
 			if (o->other == HALTED)
 				usleep(20000);
-			fetch_all(area[0], o->pages, ns[0]);
+			fetch_all(area[0], o->pages, order, ns[0]);
 			stop.value = 1;
 			sink += (uint32_t)write(wake[1], "", 1);
 		}
