@@ -499,7 +499,7 @@ unsigned ahead_named(struct ahead *ahead, gfn_t first, unsigned count, bool writ
 	for (uint32_t i = 0; i < number_of(&pages); i++) {
 		gfn_t gfn = page_of(&pages, i);
 
-		if (ram_has(ram_pages, gfn) && rights[gfn] < needed)
+		if (gfn != frames[0] && ram_has(ram_pages, gfn) && rights[gfn] < needed)
 			frames[n++] = gfn;
 	}
 	return n;
