@@ -157,6 +157,7 @@ struct host_shm {
 	struct cpu_features features; /* what the guest may see of the processor */
 	/* the VM processes, 0 for one that does not exist */
 	_Atomic int32_t vm_pid[MAX_CPUS][MAX_SPACES];
+	_Atomic int32_t user_pid[MAX_CPUS][MAX_SPACES]; /* the same with --strict: user processes */
 	_Atomic int32_t monitor_pid[MAX_CPUS];
 	/* from here on in the second memfd */
 	struct host_clock clock __attribute__((aligned(4096))); /* VMP_HC_CLOCK */

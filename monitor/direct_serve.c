@@ -171,6 +171,7 @@ static int start_user(struct monitor *m, unsigned space)
 	if (error)
 		return error;
 	m->vm.user[space].pid = m->vm.pid;
+	atomic_store(&m->shm->user_pid[m->cpu][space], m->vm.pid);
 	m->vm.user[space].userfault_fd = p->userfault_fd = m->vm.userfault_fd;
 	p->pidfd = (int)syscall(SYS_pidfd_open, m->vm.pid, 0);
 	return p->pidfd < 0 ? -errno : 0;

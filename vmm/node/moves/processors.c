@@ -69,10 +69,14 @@ static void bind_child(const struct node *node, const struct child *child,
 {
 	node->outside->bind(child->pid, processor);
 	for (unsigned space = 0; space < MAX_SPACES; space++) {
-		pid_t pid = atomic_load(&node->shm->vm_pid[child->cpu][space]);
+		const pid_t pids[] = {
+			atomic_load(&node->shm->vm_pid[child->cpu][space]),
+			atomic_load(&node->shm->user_pid[child->cpu][space]),
+		};
 
-		if (pid > 0)
-			node->outside->bind(pid, processor);
+		for (unsigned i = 0; i < ARRAY_LEN(pids); i++)
+			if (pids[i] > 0)
+				node->outside->bind(pids[i], processor);
 	}
 }
 
@@ -96,12 +100,23 @@ static cpu_set_t one_of(const struct processors *p, unsigned index)
 	return one;
 }
 
+/* Those of the CPU's last monitor are gone; another process may have one of their numbers. */
+static void forget_processes(const struct node *node, unsigned cpu)
+{
+	for (unsigned space = 0; space < MAX_SPACES; space++) {
+		atomic_store(&node->shm->vm_pid[cpu][space], 0);
+		atomic_store(&node->shm->user_pid[cpu][space], 0);
+	}
+}
+
 void processors_before_fork(const struct node *node, const struct child *child)
 {
 	const struct processors *p = node->processors;
 	uint16_t processor[MAX_CPUS];
 	cpu_set_t one;
 
+	if (child->role == CHILD_MONITOR)
+		forget_processes(node, child->cpu);
 	if (!p->count)
 		return;
 	if (child->role != CHILD_MONITOR) {
