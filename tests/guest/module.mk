@@ -1,7 +1,7 @@
 # Programs that run inside the guest; static, except those about this computer's libraries.
 GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate \
 	timers altpages wildptr hostile dynamic micro halves stress storm witness contended flags \
-	computes passes cputime fsops watch openmp escape high fresh fills turns remaps)
+	computes passes cputime fsops watch openmp escape high fresh fills turns discards)
 GUEST_LINK := -static
 build/tests/guest/dynamic build/tests/guest/openmp: GUEST_LINK := -rdynamic
 
