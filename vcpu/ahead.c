@@ -231,42 +231,6 @@ static struct ahead_run *find(struct ahead *ahead, int64_t at)
 	return run;
 }
 
-/* Return which of the run's columns the page is in, or -1; *steps becomes its place's number. */
-static int column_of(const struct ahead_run *run, uint32_t page, int64_t *steps)
-{
-	for (uint32_t column = 0; column < run->wide; column++) {
-		*steps = steps_to(run->first, run->step, (int64_t)page - column);
-		if (*steps >= 0 && *steps < distance(run, run->first, run->end))
-			return (int)column;
-	}
-	return -1;
-}
-
-unsigned ahead_following(const struct ahead *ahead, uint32_t page, uint32_t *following,
-			 unsigned most)
-{
-	for (const struct ahead_run *run = ahead->run; run < ahead->run + AHEAD_RUNS; run++) {
-		int64_t steps, left;
-		int column;
-
-		if (!run->used || run->length < AHEAD_MISSES || is_near(page_at(run->step), 0, 1))
-			continue;
-		column = column_of(run, page, &steps);
-		if (column < 0)
-			continue;
-		left = distance(run, run->first, run->end) - steps - 1;
-		if (most > left)
-			most = (unsigned)left;
-		for (unsigned i = 0; i < most; i++) {
-			int64_t place = run->first + (steps + 1 + i) * run->step;
-
-			following[i] = (uint32_t)(page_at(place) + column);
-		}
-		return most;
-	}
-	return 0;
-}
-
 static void remember(struct ahead *ahead, const struct ahead_run *run)
 {
 	int64_t pages = distance(run, run->first, run->end);

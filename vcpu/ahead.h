@@ -107,10 +107,6 @@ unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow,
  * it in turns. */
 void ahead_used(struct miss_history *history, gfn_t frame);
 
-/* Store the pages that follow this one in its run at a stride, at most `most`; return how many. */
-unsigned ahead_following(const struct ahead *ahead, uint32_t page, uint32_t *following,
-			 unsigned most);
-
 /* A frame that was requested to write to, before the CPU wrote to it, left unchanged. */
 void ahead_vain_frame(struct miss_history *history, gfn_t frame);
 

@@ -27,8 +27,7 @@
 #define UFFDIO_CONTINUE_MODE_WP ((__u64)1 << 1) /* Linux 6.4 */
 #endif
 
-enum { EFAULT = 14, ENOENT = 2, EEXIST = 17, EAGAIN = 11, EINVAL = 22, ADMIT_MOST = 16,
-       FOLLOWING_MOST = 8 };
+enum { EFAULT = 14, ENOENT = 2, EEXIST = 17, EAGAIN = 11, EINVAL = 22, ADMIT_MOST = 16 };
 
 static const _Atomic uint8_t *const rights = (const _Atomic uint8_t *)DIRECT_RIGHTS_ADDRESS;
 
@@ -374,37 +373,6 @@ static long admit(gva_t gva, gfn_t gfn, unsigned pages, enum page_right right)
 	return done;
 }
 
-/* Open the pages that follow one in its run, as far as they have arrived: a call for each place
- * costs a fifth of a fault. */
-static void open_following(gva_t gva, enum page_right want)
-{
-	uint32_t page[FOLLOWING_MOST];
-	unsigned n = ahead_following(&misses.by_right[want], gva >> PAGE_BITS, page,
-				     FOLLOWING_MOST);
-
-	for (unsigned i = 0; i < n; i++) {
-		gva_t next = page[i] << PAGE_BITS;
-		uint32_t entry = shadow_entry(direct.engine.shadow, next);
-		gfn_t gfn = shadow_frame(entry);
-		enum page_right has;
-		unsigned run, pages;
-		long done;
-
-		if (!(entry & SHADOW_VALID) || !ram_has(direct.shared->ram_pages, gfn))
-			continue;
-		run = run_length(next);
-		pages = try_pin(gfn, run, want, &has);
-		if (!pages)
-			return;
-		done = let_in(for_user(), next, pages, has);
-		unpin(gfn, run);
-		if (done <= 0)
-			return;
-		for (unsigned k = 0; k < pages; k++)
-			ahead_used(&misses, gfn + k);
-	}
-}
-
 void direct_page_admit(gva_t gva, enum page_right want)
 {
 	gfn_t gfn = shadow_frame(shadow_entry(direct.engine.shadow, gva));
@@ -430,8 +398,6 @@ void direct_page_admit(gva_t gva, enum page_right want)
 		want = PAGE_WRITE; /* it may be read already, so the instruction writes */
 		run = 1;
 	}
-	if (around && done > 0)
-		open_following(gva, want);
 	if (done < 0 && done != -EAGAIN)
 		vcpu_kill(&direct.shared->vcpu,
 			  "the host does not let the guest at page %x (frame %x): error %x", gva,

@@ -211,37 +211,6 @@ static void columns_are_requested_together(void)
 	CU_ASSERT(asks_columns(107, 3, 5));
 }
 
-/* The pages behind one of a column, as far as they were requested. */
-static void a_page_of_a_column_is_followed_by_others(void)
-{
-	uint32_t page[4];
-
-	begin();
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 100, page, 4), 0);
-	misses(100, 64, 3);
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 100, page, 4), 0);
-	CU_ASSERT(asks(292, 356, 64, AHEAD_FIRST)); /* 100, 164, ... 548 */
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 164, page, 4), 4);
-	CU_ASSERT(page[0] == 228 && page[3] == 420);
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 484, page, 4), 1);
-	CU_ASSERT_EQUAL(page[0], 548);
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 548, page, 4), 0);
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 165, page, 4), 0);
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 36, page, 4), 0);
-	CU_ASSERT(asks_columns(101, 8, 2));
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 166, page, 2), 2); /* in the second of them */
-	CU_ASSERT(page[0] == 230 && page[1] == 294);
-
-	begin();
-	misses(900, -64, 3); /* downwards */
-	CU_ASSERT(asks(708, 644, -64, AHEAD_FIRST));
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 516, page, 4), 1);
-	CU_ASSERT_EQUAL(page[0], 452);
-	begin_run(100, 1); /* what is adjacent is no column */
-	CU_ASSERT(asks(102, 103, 1, AHEAD_FIRST));
-	CU_ASSERT_EQUAL(ahead_following(&ahead, 103, page, 4), 0);
-}
-
 /* Not more than a quarter of a row, not beyond the memory, and not more than MAX_AHEAD pages. */
 static void columns_have_bounds(void)
 {
@@ -524,7 +493,6 @@ int main(void)
 		UNIT_TEST(the_next_column_is_known),
 		UNIT_TEST(columns_are_requested_together),
 		UNIT_TEST(columns_have_bounds),
-		UNIT_TEST(a_page_of_a_column_is_followed_by_others),
 		UNIT_TEST(strides_have_bounds),
 		UNIT_TEST(what_is_off_requests_nothing),
 		UNIT_TEST(a_run_in_time_doubles),
