@@ -22,7 +22,8 @@ static struct area {
 } area[2];
 static uint32_t rounds;
 
-/* Reads all of the other thread's area, so that it is mapped here, and then what is still there. */
+/* Reads a third of the other thread's pages, also while they are filled, so that they are mapped
+ * here. */
 static void look(struct area *me, const struct area *other)
 {
 	for (uint32_t page = 0; page < PAGES; page += 3) {

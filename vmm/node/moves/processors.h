@@ -39,7 +39,8 @@ void processors_settle(struct node *node);
 /* Around a fork of the daemon.  A monitor is bound from its first moment to the processor that its
  * CPU will have: a VM process that it starts before it is bound would stay unbound.  Other children
  * may use all processors that the daemon was given.  No child sets that itself: it would undo what
- * the daemon has bound it to. */
+ * the daemon has bound it to.  The numbers of the VM processes that the CPU had here are
+ * forgotten. */
 void processors_before_fork(const struct node *node, const struct child *child);
 void processors_after_fork(const struct node *node);
 
