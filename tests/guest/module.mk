@@ -1,7 +1,8 @@
 # Programs that run inside the guest; static, except those about this computer's libraries.
 GUEST_TESTS := $(addprefix build/tests/guest/,threads processes signals pipes memory fpstate \
 	timers altpages wildptr hostile dynamic micro halves stress storm witness contended flags \
-	computes passes cputime fsops watch openmp escape high fresh fills turns discards)
+	computes passes cputime fsops watch openmp escape high fresh fills turns discards \
+	jobs)
 GUEST_LINK := -static
 build/tests/guest/dynamic build/tests/guest/openmp: GUEST_LINK := -rdynamic
 
