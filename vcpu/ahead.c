@@ -435,6 +435,15 @@ static enum page_right right_for(struct miss_history *history, const struct shad
 	return PAGE_WRITE;
 }
 
+struct ahead_pages ahead_text(gva_t gva, gva_t eip, uint32_t without)
+{
+	if (gva - eip >= INSN_MAX_BYTES || !mechanism_on(without, MECHANISM_RUNS) ||
+	    !mechanism_on(without, MECHANISM_TEXT))
+		return (struct ahead_pages){ .count = 0 };
+	return (struct ahead_pages){ .first = gva & ~(AHEAD_TEXT * PAGE_BYTES - 1),
+				     .step = PAGE_BYTES, .count = AHEAD_TEXT, .wide = 1 };
+}
+
 unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow, struct vcpu *v,
 		      gva_t gva, enum page_right *right, const _Atomic uint8_t *rights,
 		      gfn_t frames[MAX_AHEAD])
@@ -445,6 +454,8 @@ unsigned ahead_frames(struct miss_history *history, const struct shadow *shadow,
 	struct ahead_pages pages = ahead_on_miss(ahead, gva, (int64_t)LINEAR_PAGES << PAGE_BITS);
 	unsigned n = 0;
 
+	if (!pages.count && wanted == PAGE_READ)
+		pages = ahead_text(gva, v->eip, ahead->without);
 	ahead_missed(ahead, shadow_frame(shadow->entry[page]), page);
 	if (mechanism_on(ahead->without, MECHANISM_WRITTEN))
 		*right = right_for(history, shadow, v, page, wanted, rights);

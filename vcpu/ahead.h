@@ -15,6 +15,9 @@
  * as many are requested (AHEAD_WIDE_MOST): adjacent pages are taken, sent and mapped together.  A
  * page that was fetched and not used (ahead_vain()) makes the remembered run shorter or narrower.
  *
+ * Instructions are read in no order that makes runs, and nobody writes to them: who misses a page
+ * of them gets its aligned block of AHEAD_TEXT pages.
+ *
  * written.h says which pages are requested to write to although they are read first.
  */
 #ifndef VCPU_AHEAD_H
@@ -44,6 +47,7 @@ enum {
 	AHEAD_BESIDE = 4, /* pages from a column to the next one, at most */
 	AHEAD_WIDE_MOST = 8, /* columns that are requested together; */
 	AHEAD_ROW_PARTS = 4, /* at most that part of a row: other hosts may have the rest */
+	AHEAD_TEXT = 16,     /* a block of pages of instructions; a power of two */
 };
 
 /* All zero: no runs. */
@@ -87,6 +91,10 @@ struct ahead_pages {
 /* Record a miss of the place `at`; return the pages to request, which are below `limit`.  A page
  * that was requested ahead and has not arrived yet counts as a miss too. */
 struct ahead_pages ahead_on_miss(struct ahead *ahead, int64_t at, int64_t limit);
+
+/* If gva is the instruction at eip, or the part of it that is on the next page, return the pages
+ * around it. */
+struct ahead_pages ahead_text(gva_t gva, gva_t eip, uint32_t without);
 
 /* What an engine remembers of the misses in one address space. */
 struct miss_history {

@@ -481,6 +481,32 @@ static void frames_make_runs(void)
 	CU_ASSERT_EQUAL(frames[1], miss + 2);
 }
 
+/* Who misses a page of instructions gets those around it; who reads data, does not. */
+static void text_comes_in_blocks(void)
+{
+	static const struct { gva_t gva, eip; uint32_t without, count; int64_t first; } rows[] = {
+		{ 0x8048123, 0x8048123, 0, AHEAD_TEXT, 0x8040000 },
+		{ 0x804ffff, 0x804ffff, 0, AHEAD_TEXT, 0x8040000 },
+		{ 0x8050000, 0x804fffa, 0, AHEAD_TEXT, 0x8050000 }, /* its second part */
+		{ 0x8050000, 0x804fff2, 0, AHEAD_TEXT, 0x8050000 }, /* the longest one */
+		{ 0x8050000, 0x804fff1, 0, 0, 0 },
+		{ 0x8048123, 0x8048124, 0, 0, 0 },
+		{ 0xffffffff, 0xffffffff, 0, AHEAD_TEXT, 0xffff0000 },
+		{ 0, 0, 0, AHEAD_TEXT, 0 },
+		{ 0, 0xfffffffa, 0, AHEAD_TEXT, 0 },
+		{ 0x8048123, 0x8048123, 1u << MECHANISM_TEXT, 0, 0 },
+		{ 0x8048123, 0x8048123, 1u << MECHANISM_RUNS, 0, 0 },
+	};
+
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct ahead_pages pages = ahead_text(rows[i].gva, rows[i].eip, rows[i].without);
+
+		CU_ASSERT_EQUAL(pages.count, rows[i].count);
+		CU_ASSERT(!pages.count || (pages.first == rows[i].first &&
+					   pages.step == PAGE_BYTES && pages.wide == 1));
+	}
+}
+
 int main(void)
 {
 	static const struct unit_test tests[] = {
@@ -506,6 +532,7 @@ int main(void)
 		UNIT_TEST(named_frames_that_are_not_here_are_requested),
 		UNIT_TEST(what_is_named_has_bounds),
 		UNIT_TEST(frames_make_runs),
+		UNIT_TEST(text_comes_in_blocks),
 		UNIT_END
 	};
 
