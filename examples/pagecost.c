@@ -195,8 +195,8 @@ static void bulk(const struct options *o)
 }
 
 /* libgomp allocates its barrier next, and this sees to it that it begins near the start of a page.
- * Elsewhere, in one of 64 places, the barrier's two cache lines are on two pages: three fetches,
- * one after the other, instead of one. */
+ * Elsewhere, in one of 64 places, the barrier's two cache lines are on two pages, and it takes
+ * three times as long. */
 static void begin_page(void)
 {
 	char *here = malloc(2 * PAGE); /* more than any free block: what follows it is free */

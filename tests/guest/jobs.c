@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
